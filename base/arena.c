@@ -1,0 +1,189 @@
+/* Blocks in a list, each twice the last up to a ceiling; pieces are cut off the newest:
+ *
+ *   [block 3: ####......] -> [block 2: ########] -> [block 1: ####] -> null
+ *
+ * Rewinding keeps emptied blocks out of the system allocator's way by freeing them; a
+ * piece larger than a block gets a block of its own. Under AddressSanitizer what is not
+ * handed out is poisoned and a gap is left after each piece. */
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/diag.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HB_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HB_ASAN 1
+#endif
+#endif
+#ifdef HB_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
+
+enum {
+    FIRST_BLOCK_BYTES = 16 << 10,
+    MAX_BLOCK_BYTES = 4 << 20,
+    ALIGN_BYTES = 16,
+#ifdef HB_ASAN
+    REDZONE_BYTES = 16
+#else
+    REDZONE_BYTES = 0
+#endif
+};
+
+struct block {
+    struct block *older;
+    size_t used_bytes;
+    size_t room_bytes;
+    size_t pad; /* keeps data[] aligned to ALIGN_BYTES */
+    unsigned char data[];
+};
+
+struct hb_arena {
+    struct block *newest; /* never null */
+    size_t held_bytes;
+};
+
+static void poison(const void *at, size_t bytes)
+{
+#ifdef HB_ASAN
+    ASAN_POISON_MEMORY_REGION(at, bytes);
+#else
+    (void)at;
+    (void)bytes;
+#endif
+}
+
+static void unpoison(const void *at, size_t bytes)
+{
+#ifdef HB_ASAN
+    ASAN_UNPOISON_MEMORY_REGION(at, bytes);
+#else
+    (void)at;
+    (void)bytes;
+#endif
+}
+
+static struct block *make_block(size_t room_bytes, struct block *older)
+{
+    struct block *b = malloc(sizeof *b + room_bytes);
+    if (!b)
+        hb_die("out of memory: %zu bytes refused", room_bytes);
+    b->older = older;
+    b->used_bytes = 0;
+    b->room_bytes = room_bytes;
+    poison(b->data, room_bytes);
+    return b;
+}
+
+static void drop_block(struct block *b)
+{
+    unpoison(b->data, b->room_bytes);
+    free(b);
+}
+
+struct hb_arena *hb_arena_new(void)
+{
+    struct hb_arena *arena = malloc(sizeof *arena);
+    if (!arena)
+        hb_die("out of memory: no room for an arena");
+    arena->newest = make_block(FIRST_BLOCK_BYTES, NULL);
+    arena->held_bytes = FIRST_BLOCK_BYTES;
+    return arena;
+}
+
+void hb_arena_free(struct hb_arena *arena)
+{
+    if (!arena)
+        return;
+    for (struct block *b = arena->newest, *older; b; b = older) {
+        older = b->older;
+        drop_block(b);
+    }
+    free(arena);
+}
+
+static void add_block(struct hb_arena *arena, size_t need_bytes)
+{
+    size_t room = arena->newest->room_bytes * 2;
+    if (room > MAX_BLOCK_BYTES)
+        room = MAX_BLOCK_BYTES;
+    if (room < need_bytes)
+        room = need_bytes;
+    arena->newest = make_block(room, arena->newest);
+    arena->held_bytes += room;
+}
+
+void *hb_arena_alloc(struct hb_arena *arena, size_t count, size_t item_bytes)
+{
+    if (item_bytes && count > (SIZE_MAX / 4) / item_bytes)
+        hb_die("out of memory: %zu items of %zu bytes wanted", count, item_bytes);
+    size_t bytes = count * item_bytes;
+    size_t taken = (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES + REDZONE_BYTES;
+    if (arena->newest->room_bytes - arena->newest->used_bytes < taken)
+        add_block(arena, taken);
+    struct block *b = arena->newest;
+    void *piece = b->data + b->used_bytes;
+    b->used_bytes += taken;
+    unpoison(piece, bytes);
+    memset(piece, 0, bytes);
+    return piece;
+}
+
+char *hb_arena_strndup(struct hb_arena *arena, const char *text, size_t len)
+{
+    char *copy = hb_arena_alloc(arena, len + 1, 1);
+    if (len)
+        memcpy(copy, text, len);
+    return copy;
+}
+
+char *hb_arena_strdup(struct hb_arena *arena, const char *text)
+{
+    return hb_arena_strndup(arena, text, strlen(text));
+}
+
+char *hb_arena_printf(struct hb_arena *arena, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int len = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    if (len < 0)
+        HB_BUG("bad format '%s'", fmt);
+    char *text = hb_arena_alloc(arena, (size_t)len + 1, 1);
+    va_start(ap, fmt);
+    vsnprintf(text, (size_t)len + 1, fmt, ap);
+    va_end(ap);
+    return text;
+}
+
+struct hb_arena_mark hb_arena_mark(const struct hb_arena *arena)
+{
+    return (struct hb_arena_mark){arena->newest, arena->newest->used_bytes};
+}
+
+void hb_arena_rewind(struct hb_arena *arena, struct hb_arena_mark mark)
+{
+    while (arena->newest != mark.block) {
+        struct block *b = arena->newest;
+        if (!b->older)
+            HB_BUG("rewind to a mark of another arena");
+        arena->newest = b->older;
+        arena->held_bytes -= b->room_bytes;
+        drop_block(b);
+    }
+    struct block *b = arena->newest;
+    poison(b->data + mark.used_bytes, b->used_bytes - mark.used_bytes);
+    b->used_bytes = mark.used_bytes;
+}
+
+size_t hb_arena_held_bytes(const struct hb_arena *arena)
+{
+    return arena->held_bytes;
+}

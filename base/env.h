@@ -1,0 +1,28 @@
+/* What a command may touch of the world: memory, messages, outputs, the places of its data.
+ * Made once in cli/main.c; tests make their own. No module reads the environment itself. */
+#ifndef HB_BASE_ENV_H
+#define HB_BASE_ENV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/diag.h"
+
+struct hb_arena;
+
+struct hb_env {
+    struct hb_arena *arena; /* lives as long as the command */
+    struct hb_diag *diag;
+    FILE *out;
+    FILE *err;
+    const char *data_dir;    /* holds models/zoo and hw/db: the source tree, or share/hbmsim */
+    const char *trace;       /* HBM_TRACE: comma list of alloc, event, plan; "" for none */
+    int64_t (*now_ns)(void); /* monotonic clock */
+    int width;               /* columns of the terminal; 80 where out is none */
+    bool out_is_terminal;
+    bool err_is_terminal;
+    bool colour; /* out is a terminal and NO_COLOR is not set */
+};
+
+#endif

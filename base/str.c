@@ -1,0 +1,132 @@
+/* Growing text and arrays in an arena, spelling distance: see str.h. */
+#include "base/str.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+
+static char empty_text[1] = "";
+
+void hb_str_init(struct hb_str *s, struct hb_arena *arena)
+{
+    *s = (struct hb_str){.arena = arena, .text = empty_text};
+}
+
+static void make_room(struct hb_str *s, size_t more)
+{
+    if (s->len + more + 1 <= s->cap)
+        return;
+    size_t cap = s->cap * 2 > s->len + more + 1 ? s->cap * 2 : s->len + more + 64;
+    char *text = hb_arena_alloc(s->arena, cap, 1);
+    memcpy(text, s->text, s->len);
+    s->text = text;
+    s->cap = cap;
+}
+
+void hb_str_addn(struct hb_str *s, const char *text, size_t len)
+{
+    make_room(s, len);
+    if (len)
+        memcpy(s->text + s->len, text, len);
+    s->len += len;
+    s->text[s->len] = '\0';
+}
+
+void hb_str_add(struct hb_str *s, const char *text)
+{
+    hb_str_addn(s, text, strlen(text));
+}
+
+void hb_str_addf(struct hb_str *s, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int len = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    if (len < 0)
+        HB_BUG("bad format '%s'", fmt);
+    make_room(s, (size_t)len);
+    va_start(ap, fmt);
+    vsnprintf(s->text + s->len, (size_t)len + 1, fmt, ap);
+    va_end(ap);
+    s->len += (size_t)len;
+}
+
+bool hb_str_same(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
+
+bool hb_str_starts(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+bool hb_str_ends(const char *text, const char *suffix)
+{
+    size_t len = strlen(text);
+    size_t end = strlen(suffix);
+    return len >= end && strcmp(text + len - end, suffix) == 0;
+}
+
+enum { MAX_WORD = 64 };
+
+static int min3(int a, int b, int c)
+{
+    int ab = a < b ? a : b;
+    return ab < c ? ab : c;
+}
+
+/* Insertions, deletions and substitutions between two words of at most MAX_WORD letters. */
+static int edit_distance(const char *a, const char *b)
+{
+    size_t len_a = strlen(a);
+    size_t len_b = strlen(b);
+    int row[MAX_WORD + 1];
+    if (len_a > MAX_WORD || len_b > MAX_WORD)
+        return MAX_WORD;
+    for (size_t j = 0; j <= len_b; j++)
+        row[j] = (int)j;
+    for (size_t i = 1; i <= len_a; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= len_b; j++) {
+            int above = row[j];
+            row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[len_b];
+}
+
+const char *hb_str_nearest(const char *word, const char *const *words)
+{
+    const char *best = NULL;
+    int best_distance = 0;
+    int limit = 1 + (int)(strlen(word) / 3);
+    for (; *words; words++) {
+        int d = edit_distance(word, *words);
+        if (d <= limit && (!best || d < best_distance)) {
+            best = *words;
+            best_distance = d;
+        }
+    }
+    return best;
+}
+
+void *hb_grow(struct hb_arena *arena, void *items, uint32_t count, uint32_t *cap, size_t item_bytes)
+{
+    if (count < *cap)
+        return items;
+    if (*cap > UINT32_MAX / 4)
+        hb_die("out of memory: more than %u items in one array", *cap);
+    uint32_t grown = *cap ? *cap * 2 : 16;
+    void *moved = hb_arena_alloc(arena, grown, item_bytes);
+    if (count)
+        memcpy(moved, items, (size_t)count * item_bytes);
+    *cap = grown;
+    return moved;
+}
