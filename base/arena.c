@@ -49,7 +49,7 @@ struct hb_arena {
     size_t held_bytes;
 };
 
-static void poison(const void *at, size_t bytes)
+static void poison(void *at, size_t bytes)
 {
 #ifdef HB_ASAN
     ASAN_POISON_MEMORY_REGION(at, bytes);
@@ -59,7 +59,7 @@ static void poison(const void *at, size_t bytes)
 #endif
 }
 
-static void unpoison(const void *at, size_t bytes)
+static void unpoison(void *at, size_t bytes)
 {
 #ifdef HB_ASAN
     ASAN_UNPOISON_MEMORY_REGION(at, bytes);

@@ -1,0 +1,374 @@
+/* One training step as its user describes it: the YAML, checked, with every default filled in.
+ * A plain record; sizes of the model are unsharded. The schema table (schema.c) is the only
+ * writer; every value here has passed its range and its cross-checks. */
+#ifndef HB_MODELS_SPEC_H
+#define HB_MODELS_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "models/dtype.h"
+
+/* Tensors of a layer that a remat policy can name; sets of them are masks of 1u << HB_TN_*. */
+#define HB_TENSOR_NAMES(X)                                                                         \
+    X(LAYER_IN, "layer_in")                                                                        \
+    X(Q, "q")                                                                                      \
+    X(K, "k")                                                                                      \
+    X(V, "v")                                                                                      \
+    X(QKV, "qkv")                                                                                  \
+    X(MLA_Q, "mla_q")                                                                              \
+    X(MLA_KV, "mla_kv")                                                                            \
+    X(ATTN_CTX, "attn_ctx")                                                                        \
+    X(ATTN_OUT, "attn_out")                                                                        \
+    X(MLP_GATE, "mlp_gate")                                                                        \
+    X(MLP_UP, "mlp_up")                                                                            \
+    X(MLP_ACT, "mlp_act")                                                                          \
+    X(MLP_DOWN, "mlp_down")                                                                        \
+    X(SHARED_GATE, "shared_gate")                                                                  \
+    X(SHARED_UP, "shared_up")                                                                      \
+    X(SHARED_DOWN, "shared_down")                                                                  \
+    X(MOE_DISPATCH, "moe_dispatch")                                                                \
+    X(MOE_COMBINE, "moe_combine")                                                                  \
+    X(MOE_SORTED, "moe_sorted")                                                                    \
+    X(MOE_OUT, "moe_out")                                                                          \
+    X(ITER_IN, "iter_in")
+
+enum hb_tensor_name {
+#define HB_ENUM(name, text) HB_TN_##name,
+    HB_TENSOR_NAMES(HB_ENUM)
+#undef HB_ENUM
+        HB_TN_COUNT
+};
+
+/* Enumerations of the schema. The first is the value 0, not always the default. */
+enum hb_norm { HB_NORM_RMS, HB_NORM_LAYER };
+enum hb_attn_kind { HB_ATTN_GQA, HB_ATTN_MLA, HB_ATTN_NONE };
+enum hb_kernel { HB_KERNEL_FLASH, HB_KERNEL_NAIVE, HB_KERNEL_BLOCKED };
+enum hb_mask { HB_MASK_CAUSAL, HB_MASK_MATERIALISED, HB_MASK_NONE };
+enum hb_bias { HB_BIAS_NONE, HB_BIAS_ALL, HB_BIAS_QKV };
+enum hb_qk_norm { HB_QKN_NONE, HB_QKN_LEARNED, HB_QKN_L2 };
+enum hb_flash { HB_FLASH_SPLASH, HB_FLASH_TOKAMAX };
+enum hb_mlp_kind { HB_MLP_SWIGLU, HB_MLP_GEGLU, HB_MLP_GELU, HB_MLP_RELU2 };
+enum hb_dispatch {
+    HB_DISPATCH_RAGGED,
+    HB_DISPATCH_EINSUM,
+    HB_DISPATCH_ALLGATHER,
+    HB_DISPATCH_DENSE
+};
+enum hb_moe_kernel { HB_MOE_GMM, HB_MOE_TOKAMAX, HB_MOE_RAGGED_DOT };
+enum hb_act_dtype { HB_ACT_COMPUTE, HB_ACT_F32, HB_ACT_BF16 };
+enum hb_grads { HB_GRADS_PARAMS, HB_GRADS_F32, HB_GRADS_BF16 };
+enum hb_fp8 {
+    HB_FP8_NONE,
+    HB_FP8_TENSORWISE,
+    HB_FP8_ROWWISE,
+    HB_FP8_BLOCKWISE,
+    HB_FP8_MXFP8,
+    HB_FP8_NVFP4
+};
+enum hb_optimizer {
+    HB_OPT_SGD,
+    HB_OPT_MOMENTUM,
+    HB_OPT_ADAMW,
+    HB_OPT_LION,
+    HB_OPT_ADAFACTOR,
+    HB_OPT_MUON
+};
+enum hb_place { HB_PLACE_NONE, HB_PLACE_PINNED_HOST, HB_PLACE_DEVICE };
+enum hb_others { HB_OTHERS_SAME, HB_OTHERS_ADAMW };
+enum hb_axis {
+    HB_AX_DATA,
+    HB_AX_FSDP,
+    HB_AX_TENSOR,
+    HB_AX_SEQUENCE,
+    HB_AX_EXPERT,
+    HB_AX_PIPELINE,
+    HB_AX_COUNT
+};
+enum hb_norms_over { HB_NORMS_REPLICATED, HB_NORMS_TENSOR, HB_NORMS_FSDP };
+enum hb_residual_split { HB_SPLIT_SEQUENCE, HB_SPLIT_FEATURES };
+enum hb_sequence_kind { HB_SEQ_RING, HB_SEQ_ALL_TO_ALL, HB_SEQ_ALL_GATHER };
+enum hb_form { HB_FORM_SCAN, HB_FORM_LOOP, HB_FORM_NESTED };
+enum hb_policy {
+    HB_POLICY_NONE,
+    HB_POLICY_FULL,
+    HB_POLICY_DOTS,
+    HB_POLICY_DOTS_NO_BATCH,
+    HB_POLICY_NAMES
+};
+enum hb_schedule {
+    HB_SCHED_SPMD,
+    HB_SCHED_GPIPE,
+    HB_SCHED_1F1B,
+    HB_SCHED_INTERLEAVED,
+    HB_SCHED_ZERO_BUBBLE
+};
+enum hb_shift { HB_SHIFT_ROLL, HB_SHIFT_SLICE, HB_SHIFT_SHARD_MAP };
+enum hb_constraints { HB_CONS_NONE, HB_CONS_STATE, HB_CONS_ALL, HB_CONS_REPLICATE };
+enum hb_outputs { HB_OUT_STACKED, HB_OUT_BUFFER };
+enum hb_pipe_gather { HB_GATHER_ITERATION, HB_GATHER_REPEAT, HB_GATHER_ONCE };
+enum hb_lookup { HB_LOOKUP_GATHER, HB_LOOKUP_ONEHOT };
+enum hb_loss_kernel { HB_LOSS_EAGER, HB_LOSS_JIT, HB_LOSS_COMPILED, HB_LOSS_FUSED, HB_LOSS_LINEAR };
+enum hb_chunk_over { HB_CHUNK_SEQUENCE, HB_CHUNK_TOKENS };
+enum hb_load_method { HB_LOAD_SHARDED, HB_LOAD_DEVICE_PUT, HB_LOAD_CALLBACK };
+enum hb_compiler { HB_XLA_TPU, HB_XLA_GPU, HB_TORCH };
+enum hb_framework { HB_FW_TORCHTITAN, HB_FW_MEGATRON, HB_FW_TORCHTUNE };
+enum hb_allocator { HB_MAX_ALLOCATED, HB_MAX_RESERVED };
+enum hb_objective { HB_OBJ_TOKENS, HB_OBJ_STEP_TIME, HB_OBJ_MEMORY, HB_OBJ_DEVICES };
+
+struct hb_attention {
+    enum hb_attn_kind kind;
+    int64_t heads;
+    int64_t kv_heads;
+    int64_t head_dim;
+    enum hb_kernel kernel;
+    enum hb_dtype softmax;
+    enum hb_mask mask;
+    bool rope;
+    enum hb_bias bias;
+    bool split_heads;
+    enum hb_qk_norm qk_norm;
+    const int64_t *windows; /* of a unit's layers in turn; 0: full attention */
+    int window_count;       /* >= 1 */
+    int64_t q_lora_rank;    /* MLA; 0: q is projected directly */
+    int64_t kv_lora_rank;
+    int64_t qk_nope_head_dim;
+    int64_t qk_rope_head_dim;
+    int64_t v_head_dim;
+    double dropout;
+    bool fused_qkv;
+    double softcap; /* 0: none */
+    bool sinks;
+    enum hb_flash flash;
+    bool fused_backward;
+    int64_t block; /* query block of kernel: blocked */
+};
+
+struct hb_mlp {
+    enum hb_mlp_kind kind;
+    int64_t d_ff;
+    bool bias;
+    bool fused;
+    enum hb_act_dtype act_dtype;
+};
+
+struct hb_moe {
+    int64_t experts; /* 0: the block has a dense MLP */
+    int64_t top_k;
+    int64_t d_ff;
+    enum hb_mlp_kind kind;
+    int64_t shared_experts;
+    int64_t shared_d_ff; /* width of all shared experts together */
+    enum hb_dispatch dispatch;
+    double capacity_factor;
+    enum hb_dtype router_dtype;
+    enum hb_act_dtype weight_sum;
+    bool pad_to_capacity;
+    enum hb_act_dtype act_dtype;
+    enum hb_moe_kernel kernel;
+    double buffer_factor; /* 0: worst case */
+    bool bias;
+    bool router_bias;
+};
+
+struct hb_remat {
+    enum hb_policy policy;
+    uint32_t save;    /* mask of tensor names */
+    uint32_t offload; /* mask of tensor names */
+};
+
+/* A group of identical layers. */
+struct hb_block {
+    const char *name;
+    int64_t repeat; /* layers; a multiple of unit */
+    int64_t unit;   /* layers that one scan step runs */
+    bool pipelined;
+    enum hb_norm norm;
+    bool post_norm;
+    double dropout;
+    struct hb_attention attention;
+    struct hb_mlp mlp; /* where moe.experts is 0 */
+    struct hb_moe moe;
+    struct hb_remat remat; /* `remat` or its own of remat.per_block */
+};
+
+struct hb_model {
+    const char *name;
+    int64_t d_model;
+    int64_t vocab;
+    bool tied_embeddings;
+    int64_t positions;
+    int64_t mtp;
+    const struct hb_block *blocks;
+    int block_count; /* >= 1 */
+};
+
+struct hb_precision {
+    enum hb_dtype params;
+    bool master; /* an f32 master copy */
+    enum hb_dtype compute;
+    enum hb_grads grads;
+    bool norm_f32;
+    enum hb_fp8 fp8;
+    bool fp8_gather;
+    bool fp8_params;
+};
+
+struct hb_batch {
+    int64_t global;
+    int64_t seq;
+    int64_t accumulate;
+};
+
+struct hb_optim {
+    enum hb_optimizer name;
+    enum hb_dtype moments[2];
+    int moment_count; /* full-size states; adafactor's factored ones are not counted */
+    enum hb_place offload;
+    bool clip;
+    enum hb_place ema;
+    bool in_backward;
+    enum hb_others others;
+    enum hb_place params_offload;
+};
+
+struct hb_sharding {
+    bool vocab_over_tensor;
+    bool residual_over_tensor;
+    bool optimizer_over_data;
+    bool grads_over_data;
+    bool activation_constraints;
+    bool reshard_after_forward;
+    bool states_over_sequence;
+    bool dense_over_expert;
+    int64_t expert_tensor;
+    enum hb_sequence_kind sequence_kind;
+    enum hb_norms_over norms;
+    enum hb_residual_split residual_split;
+    bool ends_over_pipeline;
+    bool router_over_expert;
+    bool sequence_balance;
+};
+
+struct hb_stack {
+    enum hb_form form;
+    int64_t outer; /* 0: chosen per block, see schema.md */
+    int64_t unroll;
+    int64_t axis;
+};
+
+struct hb_remat_more {
+    bool outer;
+    int64_t every;
+    uint32_t modules; /* mask of HB_RM_* */
+};
+
+enum hb_remat_module {
+    HB_RM_CORE_ATTN,
+    HB_RM_MLA_UP_PROJ,
+    HB_RM_MLP,
+    HB_RM_MOE,
+    HB_RM_MOE_ACT,
+    HB_RM_LAYERNORM
+};
+
+struct hb_loss {
+    int64_t chunks;
+    enum hb_dtype dot;
+    bool onehot;
+    enum hb_dtype softmax;
+    enum hb_loss_kernel kernel;
+    double softcap;
+    enum hb_chunk_over chunk_over;
+};
+
+struct hb_pipe {
+    int64_t microbatches;
+    int64_t repeats;
+    enum hb_schedule schedule;
+    enum hb_shift shift;
+    enum hb_constraints constraints;
+    bool trivial_constraints;
+    enum hb_outputs outputs;
+    bool remat_iteration;
+    uint32_t iteration_save; /* mask of HB_TN_LAYER_IN, HB_TN_ITER_IN */
+    bool remat_layer;
+    int64_t rank;          /* -1: max */
+    const int64_t *layers; /* of each chunk; null: even */
+    int layer_count;
+    enum hb_pipe_gather gather;
+    bool delay;
+    bool unroll;
+};
+
+struct hb_step {
+    bool donate;
+    bool nan_to_num;
+    bool cast_upfront;
+};
+
+struct hb_load {
+    bool present;
+    enum hb_load_method method;
+    int64_t processes;
+    int64_t largest_array; /* bytes; 0: the model's largest parameter */
+};
+
+struct hb_hardware {
+    const char *device;
+    int64_t count;
+    int64_t hbm_bytes;     /* 0: the device's own less reserve */
+    int64_t reserve_bytes; /* -1: the device's own */
+};
+
+struct hb_runtime {
+    enum hb_framework framework;
+    bool compile;
+    enum hb_allocator allocator;
+    bool expandable_segments;
+    bool grad_fusion;
+};
+
+/* What plan may change. A list that is absent has count 0: stays as written. */
+struct hb_plan_axes {
+    bool present;
+    uint32_t mesh_axes;                   /* mask of 1u << HB_AX_* that may be set */
+    const int64_t (*meshes)[HB_AX_COUNT]; /* or a list of meshes */
+    int mesh_count;
+    bool remat;
+    uint32_t stack_forms;       /* mask of 1u << HB_FORM_* */
+    uint32_t optimizer_offload; /* mask of 1u << HB_PLACE_* */
+    const int64_t *batch_global;
+    int batch_global_count;
+    const int64_t *accumulate;
+    int accumulate_count;
+    const int64_t *loss_chunks;
+    int loss_chunks_count;
+    const int64_t *microbatches;
+    int microbatches_count;
+    int64_t axis_max[HB_AX_COUNT]; /* keep: <axis>_max; 0: no limit */
+    int64_t min_tokens_per_device; /* 0: no limit */
+    enum hb_objective objective;
+};
+
+struct hb_spec {
+    struct hb_model model;
+    struct hb_precision precision;
+    struct hb_batch batch;
+    struct hb_optim optimizer;
+    int64_t mesh[HB_AX_COUNT];
+    struct hb_sharding sharding;
+    struct hb_stack stack;
+    struct hb_remat_more remat;
+    struct hb_loss loss;
+    enum hb_lookup lookup;
+    struct hb_pipe pipeline;
+    struct hb_step step;
+    struct hb_load load;
+    struct hb_hardware hardware;
+    enum hb_compiler compiler;
+    struct hb_runtime runtime;
+    struct hb_plan_axes plan;
+};
+
+#endif
