@@ -1,0 +1,33 @@
+/* Placing live intervals at addresses, as a compiler's heap does for a whole program.
+ * Input: for each buffer its bytes and the first and last event at which it is alive; output: an
+ * offset each and the height of the heap. Source of truth: the rules of XLA's heap simulator as
+ * they were seen to reproduce the compilers' own totals (hlo rules 7 and 12). */
+#ifndef HB_SIM_ENGINE_HEAP_H
+#define HB_SIM_ENGINE_HEAP_H
+
+#include <stdint.h>
+
+struct hb_arena;
+
+struct hb_heap_item {
+    int64_t bytes;  /* rounded up to the alignment by hb_heap_pack */
+    int32_t start;  /* alive from here ... */
+    int32_t end;    /* ... to here, both included; >= start */
+    uint32_t order; /* breaks ties: position among definitions */
+    int64_t offset; /* out */
+};
+
+enum hb_heap_kind {
+    HB_HEAP_IN_ORDER, /* TPU: best fit in the order of start */
+    HB_HEAP_SORTED    /* CPU and GPU: best fit by size, then by duration; the lower heap is kept */
+};
+
+/* Sets each item's offset (a multiple of align_bytes) and returns the height of the heap, which is
+ * at least the live peak. Deterministic. scratch is rewound. */
+int64_t hb_heap_pack(struct hb_arena *scratch, struct hb_heap_item *items, uint32_t count,
+                     enum hb_heap_kind kind, int64_t align_bytes);
+/* The largest sum of aligned bytes alive at one event; out_at (may be null) is that event. */
+int64_t hb_heap_live_peak(struct hb_arena *scratch, const struct hb_heap_item *items,
+                          uint32_t count, int64_t align_bytes, int32_t *out_at);
+
+#endif

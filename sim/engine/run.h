@@ -1,0 +1,59 @@
+/* Running a program: its memory (live intervals placed by the compiler's heap) and its time (ops
+ * as events on streams). The one engine behind simulate, plan, validate, load and hlo.
+ * For the xla compilers memory follows positions in the schedule; the clock only dates them. */
+#ifndef HB_SIM_ENGINE_RUN_H
+#define HB_SIM_ENGINE_RUN_H
+
+#include "sim/ir/program.h"
+
+struct hb_device;
+
+/* One buffer that is alive at the peak. */
+struct hb_at_peak {
+    uint32_t buf;
+    int64_t bytes; /* as placed, aligned */
+};
+
+/* What the compiler would report, and what stands in it. */
+struct hb_memory {
+    int64_t argument_bytes;
+    int64_t output_bytes;
+    int64_t alias_bytes;     /* of the output, lying in donated arguments */
+    int64_t temp_bytes;      /* height of the heap */
+    int64_t live_temp_bytes; /* largest live sum; temp - live = fragmentation */
+    int64_t host_bytes;
+    int64_t peak_bytes;                        /* argument + output - alias + temp */
+    int32_t peak_op;                           /* position of the largest live sum */
+    int64_t category_bytes[HB_CATEGORY_COUNT]; /* sums to peak_bytes */
+    struct hb_at_peak *at_peak; /* arguments, outputs of their own and temporaries; largest first */
+    uint32_t at_peak_count;
+    int64_t *offset_of; /* by buffer: place in the heap; -1: not in it */
+    struct hb_live *live;
+    uint32_t live_count;
+};
+
+struct hb_span {
+    uint32_t op;
+    int64_t start_ns;
+    int64_t end_ns;
+    int64_t trip; /* of its loop: first, second or last; 0 outside */
+};
+
+struct hb_timing {
+    int64_t step_ns;
+    int64_t busy_ns[HB_STREAM_COUNT];
+    int64_t exposed_ns[HB_STREAM_COUNT]; /* compute stood still, waiting for this stream */
+    double flops;                        /* of the model's arithmetic: matmul and attention ops */
+    struct hb_span *spans;               /* first, steady and last trips; in order of start */
+    uint32_t span_count;
+    int64_t *op_start_ns; /* by op, first trip */
+    int64_t *op_end_ns;   /* by op, last trip */
+};
+
+/* Memory alone: what validate and the planner ask thousands of times. */
+void hb_run_memory(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out);
+/* Time alone, on this device. */
+void hb_run_timing(struct hb_arena *arena, const struct hb_program *p,
+                   const struct hb_device *device, struct hb_timing *out);
+
+#endif

@@ -1,0 +1,178 @@
+/* Building and checking programs of buffers: see program.h. */
+#include "sim/ir/program.h"
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/size.h"
+#include "base/str.h"
+
+void hb_program_init(struct hb_program *p, struct hb_arena *arena, const char *name,
+                     enum hb_compiler compiler)
+{
+    *p = (struct hb_program){
+        .arena = arena, .name = name, .compiler = compiler, .open_loop = HB_NONE};
+}
+
+uint32_t hb_program_add_buf(struct hb_program *p, struct hb_buf buf)
+{
+    p->bufs = hb_grow(p->arena, p->bufs, p->buf_count, &p->buf_cap, sizeof *p->bufs);
+    p->bufs[p->buf_count] = buf;
+    return p->buf_count++;
+}
+
+uint32_t hb_program_add_op(struct hb_program *p, struct hb_op op)
+{
+    op.refs_at = p->ref_count;
+    op.read_count = 0;
+    op.write_count = 0;
+    op.loop = p->open_loop;
+    p->ops = hb_grow(p->arena, p->ops, p->op_count, &p->op_cap, sizeof *p->ops);
+    p->ops[p->op_count] = op;
+    return p->op_count++;
+}
+
+static void add_ref(struct hb_program *p, uint32_t buf)
+{
+    if (!p->op_count || buf >= p->buf_count)
+        HB_BUG("reference to buffer %u of %u without op", buf, p->buf_count);
+    p->refs = hb_grow(p->arena, p->refs, p->ref_count, &p->ref_cap, sizeof *p->refs);
+    p->refs[p->ref_count++] = buf;
+}
+
+void hb_program_read(struct hb_program *p, uint32_t buf)
+{
+    add_ref(p, buf);
+    struct hb_op *op = &p->ops[p->op_count - 1];
+    if (op->write_count)
+        HB_BUG("op '%s': read after a write", op->name);
+    op->read_count++;
+}
+
+void hb_program_write(struct hb_program *p, uint32_t buf)
+{
+    add_ref(p, buf);
+    p->ops[p->op_count - 1].write_count++;
+}
+
+uint32_t hb_program_open_loop(struct hb_program *p, const char *name, int64_t trips)
+{
+    p->loops = hb_grow(p->arena, p->loops, p->loop_count, &p->loop_cap, sizeof *p->loops);
+    p->loops[p->loop_count] = (struct hb_loop){.name = name,
+                                               .first_op = p->op_count,
+                                               .end_op = p->op_count,
+                                               .parent = p->open_loop,
+                                               .trips = trips};
+    p->open_loop = p->loop_count;
+    return p->loop_count++;
+}
+
+void hb_program_close_loop(struct hb_program *p, uint32_t loop)
+{
+    if (p->open_loop != loop)
+        HB_BUG("loop %u closed while %u is open", loop, p->open_loop);
+    p->loops[loop].end_op = p->op_count;
+    p->open_loop = p->loops[loop].parent;
+}
+
+uint32_t hb_program_root(const struct hb_program *p, uint32_t buf)
+{
+    while (p->bufs[buf].alias_of != HB_NONE)
+        buf = p->bufs[buf].alias_of;
+    return buf;
+}
+
+static void check_buf(const struct hb_program *p, uint32_t i)
+{
+    const struct hb_buf *b = &p->bufs[i];
+    if (!b->name)
+        HB_BUG("buffer %u has no name", i);
+    if (!hb_size_ok(b->bytes) || b->plain_bytes < 0 || b->plain_bytes > b->bytes)
+        HB_BUG("buffer '%s': %lld bytes, %lld plain", b->name, (long long)b->bytes,
+               (long long)b->plain_bytes);
+    if (b->alias_of != HB_NONE && b->alias_of >= i)
+        HB_BUG("buffer '%s' lies in a later one", b->name);
+}
+
+static void check_op(const struct hb_program *p, uint32_t i, bool *born)
+{
+    const struct hb_op *op = &p->ops[i];
+    const uint32_t *ref = p->refs + op->refs_at;
+    if (op->kind == HB_OP_DONE && op->start >= i)
+        HB_BUG("op '%s' waits for a later one", op->name);
+    for (uint32_t r = 0; r < op->read_count; r++)
+        if (!born[hb_program_root(p, ref[r])])
+            HB_BUG("op '%s' reads '%s' before it is written", op->name, p->bufs[ref[r]].name);
+    for (uint32_t w = 0; w < op->write_count; w++)
+        born[hb_program_root(p, ref[op->read_count + w])] = true;
+}
+
+static void check_loop(const struct hb_program *p, uint32_t i)
+{
+    const struct hb_loop *l = &p->loops[i];
+    if (l->trips < 1 || l->first_op > l->end_op || l->end_op > p->op_count)
+        HB_BUG("loop '%s': ops %u..%u, %lld trips", l->name, l->first_op, l->end_op,
+               (long long)l->trips);
+    if (l->parent != HB_NONE && (l->parent >= i || p->loops[l->parent].first_op > l->first_op ||
+                                 p->loops[l->parent].end_op < l->end_op))
+        HB_BUG("loop '%s' does not nest", l->name);
+}
+
+void hb_program_check(const struct hb_program *p)
+{
+    struct hb_arena_mark mark = hb_arena_mark(p->arena);
+    bool *born = hb_arena_alloc(p->arena, p->buf_count + 1, sizeof *born);
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        check_buf(p, i);
+        if (p->bufs[i].argument)
+            born[hb_program_root(p, i)] = true;
+    }
+    for (uint32_t i = 0; i < p->op_count; i++)
+        check_op(p, i, born);
+    for (uint32_t i = 0; i < p->loop_count; i++)
+        check_loop(p, i);
+    hb_arena_rewind(p->arena, mark);
+}
+
+static const char *const category_names[] = {
+#define HB_ENUM(name, text) text,
+    HB_CATEGORIES(HB_ENUM)
+#undef HB_ENUM
+};
+
+static const char *const phase_names[] = {
+#define HB_ENUM(name, text) text,
+    HB_PHASES(HB_ENUM)
+#undef HB_ENUM
+};
+
+static const char *const op_kind_names[] = {
+#define HB_ENUM(name, text) text,
+    HB_OP_KINDS(HB_ENUM)
+#undef HB_ENUM
+};
+
+static const char *const stream_names[] = {"compute",  "device-to-host", "host-to-device",
+                                           "data",     "fsdp",           "tensor",
+                                           "sequence", "expert",         "pipeline"};
+
+_Static_assert(sizeof stream_names / sizeof stream_names[0] == HB_STREAM_COUNT, "a name a stream");
+
+const char *hb_category_name(enum hb_category category)
+{
+    return category_names[category];
+}
+
+const char *hb_phase_name(enum hb_phase phase)
+{
+    return phase_names[phase];
+}
+
+const char *hb_op_kind_name(enum hb_op_kind kind)
+{
+    return op_kind_names[kind];
+}
+
+const char *hb_stream_name(enum hb_stream stream)
+{
+    return stream_names[stream];
+}
