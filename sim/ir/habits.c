@@ -1,0 +1,64 @@
+/* The compilers' habits as data. Names in comments are measured records (lab-tpu, lab-cuda,
+ * lab-rocm) that differ in the one knob that shows the habit. */
+#include "sim/ir/habits.h"
+
+#include "base/str.h"
+
+static const struct hb_habits xla_tpu = {
+    .name = "xla-tpu",
+    .tiling = HB_TILE_COMPACT,
+    /* 1B/base: q of head_dim 64 lies as bf16[2,32,4096,64]{3,2,1,0}, 64 MiB instead of 32. */
+    .kernel_tiling = HB_TILE_MINOR,
+    /* 1B/base: splash_mha_fwd_residuals f32[2,32,4096,128]. */
+    .lse_lanes = 128,
+    /* opt/base against opt/param_dtype=bf16: 1382 -> 566 MiB. */
+    .casts_hoisted = true,
+    .rings = true,
+    /* bwd/base: four bf16[8,2048,2816] together; 70B/base (gathered): three. */
+    .act_stored_for_dw = true,
+    .logits_copies = 1,
+    .naive_score_copies = 1,
+    .host_arguments = true,
+};
+
+static const struct hb_habits xla_cuda = {
+    .name = "xla-gpu (CUDA)",
+    .tiling = HB_TILE_NONE,
+    .kernel_tiling = HB_TILE_NONE,
+    .lse_lanes = 1,
+    /* tinyS/base: 2 x 2.097 GB of f32 logits. */
+    .logits_copies = 2,
+    .zeros_before_loss = true,
+    .layer_grads_together = true,
+    .transposed_stacks = true,
+    /* opt/donate=False: temp 0.067 against 1.103 GB. */
+    .donated_reuse = true,
+    .mask_hoisted = true,
+    .naive_score_copies = 2,
+    .nan_zero_per_shape = true,
+    .ragged_dense = true,
+    .onehot_iota = true,
+};
+
+static const struct hb_habits xla_rocm = {
+    .name = "xla-gpu (ROCm)",
+    .tiling = HB_TILE_NONE,
+    .kernel_tiling = HB_TILE_NONE,
+    .lse_lanes = 1,
+    .logits_copies = 2,
+    .zeros_before_loss = true,
+    .layer_grads_together = true,
+    .transposed_stacks = true,
+    .donated_reuse = true,
+    .mask_hoisted = true,
+    .naive_score_copies = 2,
+    .nan_zero_per_shape = true,
+    .onehot_iota = true,
+};
+
+const struct hb_habits *hb_habits_find(const struct hb_spec *spec)
+{
+    if (spec->compiler == HB_XLA_TPU)
+        return &xla_tpu;
+    return hb_str_starts(spec->hardware.device, "amd-") ? &xla_rocm : &xla_cuda;
+}

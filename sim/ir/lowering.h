@@ -1,0 +1,137 @@
+/* What the parts of the lowering share: the step being built, its sizes on one device, and the
+ * small verbs that add buffers and ops. Private to sim/ir; the way in is lower.h.
+ *
+ *   lower ─► leaf (weights, their states) ─► ends (embedding) ─► stack / pipeline ─► ends (loss)
+ *               layer ─► attention, mlp, moe: values and steps of one layer
+ *               saved: what the backward pass keeps or makes again ─► emit forward, emit backward
+ *          ─► optim (update) */
+#ifndef HB_SIM_IR_LOWERING_H
+#define HB_SIM_IR_LOWERING_H
+
+#include "models/spec.h"
+#include "sim/ir/habits.h"
+#include "sim/ir/program.h"
+#include "sim/ir/shape.h"
+
+enum hb_weight_mode {
+    HB_WEIGHT_LOCAL,  /* whole on the device, or split over tensor or expert only */
+    HB_WEIGHT_RING,   /* split over fsdp; products go round in permutes, never gathered */
+    HB_WEIGHT_GATHER  /* split over fsdp; gathered for each product */
+};
+
+/* How one dimension of a tensor is split. */
+struct hb_split {
+    int64_t size; /* unsharded */
+    int64_t ways; /* devices that share it; >= 1 */
+};
+
+enum { HB_LEAF_RANK = 3 };
+
+/* A weight of the step: one leaf of the parameter tree, with everything that follows it. */
+struct hb_leaf {
+    const char *name;
+    struct hb_split dim[HB_LEAF_RANK]; /* of one layer, stack dimensions not counted */
+    int rank;
+    int gather_dim;       /* dimension split over fsdp; -1: none */
+    int64_t fsdp_ways;    /* by how much gathering multiplies it */
+    int64_t stack[2];     /* leading dimensions: layers, or outer and inner blocks; 0: none */
+    int64_t copies;       /* equal leaves side by side (unrolled layers share one record); >= 1 */
+    bool matrix;          /* cast to the compute dtype for products */
+    bool end;             /* embedding or head, not a layer's */
+    uint32_t arg;         /* argument buffers; HB_NONE where there is none */
+    uint32_t master;
+    uint32_t moment[2];
+    uint32_t ema;
+    uint32_t cast;        /* hoisted copy in the compute dtype; HB_NONE */
+    uint32_t transposed;  /* whole copy for gathers over a minor dimension; HB_NONE */
+    uint32_t grad;        /* gradient (of the whole stack); HB_NONE before it exists */
+    uint32_t accum;       /* f32 accumulator over microbatches; HB_NONE */
+    uint32_t gathered;    /* full weight now on the device; HB_NONE */
+    bool grad_fused;      /* the update follows at once: no gradient buffer */
+    double params;        /* unsharded count, all copies */
+};
+
+/* Sizes on one device. */
+struct hb_local {
+    int64_t batch;  /* sequences of one microbatch of accumulation */
+    int64_t seq;
+    int64_t tokens; /* batch x seq */
+    int64_t resid_seq; /* sequence length of the residual (split over tensor with it) */
+    int64_t batch_ways; /* devices over which the batch is split */
+    int64_t vocab;
+};
+
+struct hb_lower {
+    struct hb_arena *arena;
+    struct hb_diag *diag;
+    const struct hb_spec *spec;
+    const struct hb_habits *habits;
+    struct hb_program *p;
+    struct hb_local local;
+    enum hb_phase phase;
+    struct hb_leaf *leaves; /* embedding, head, final norm, then each block's */
+    uint32_t leaf_count, leaf_cap;
+    uint32_t embed, head, final_norm, positions; /* indices of leaves; HB_NONE */
+    uint32_t labels;
+    uint32_t tokens;
+    enum hb_weight_mode fsdp_mode;
+    bool scaling_ring;
+    enum hb_dtype compute;
+    enum hb_dtype grad_dtype; /* in which the backward pass makes weight gradients */
+};
+
+/* --- emit.c: verbs --- */
+
+enum { HB_EMIT_REFS = 24 };
+
+struct hb_emit {
+    const char *name;
+    enum hb_op_kind kind;
+    enum hb_stream stream;
+    uint32_t read[HB_EMIT_REFS];
+    uint32_t read_count;
+    uint32_t write[HB_EMIT_REFS];
+    uint32_t write_count;
+    double flops;
+    double moved_bytes;
+    int64_t rows, cols, depth;
+    double batch;
+    enum hb_axis axis;
+    int64_t group;
+    double sent_bytes;
+};
+
+/* A temporary in HBM. dims as for hb_shape_make. HB_NONE reads and writes are left out by emit, so
+ * that optional tensors need no branches. */
+uint32_t hb_temp(struct hb_lower *lo, const char *name, enum hb_category category,
+                 struct hb_shape shape);
+uint32_t hb_temp_tiled(struct hb_lower *lo, const char *name, enum hb_category category,
+                       struct hb_shape shape, enum hb_tiling tiling);
+/* A new value in the memory of an old one. */
+uint32_t hb_temp_in_place(struct hb_lower *lo, const char *name, enum hb_category category,
+                          uint32_t place);
+uint32_t hb_argument(struct hb_lower *lo, const char *name, enum hb_category category,
+                     struct hb_shape shape, enum hb_space space);
+void hb_emit_read(struct hb_emit *e, uint32_t buf);
+void hb_emit_write(struct hb_emit *e, uint32_t buf);
+uint32_t hb_emit(struct hb_lower *lo, const struct hb_emit *e);
+/* Shorthands for ops of one read and one write. */
+uint32_t hb_emit_simple(struct hb_lower *lo, enum hb_op_kind kind, const char *name, uint32_t read,
+                        uint32_t write);
+uint32_t hb_emit_mark(struct hb_lower *lo, const char *name, uint32_t read, uint32_t write);
+/* A collective over an axis; bytes is the full tensor's payload. */
+uint32_t hb_emit_collective(struct hb_lower *lo, enum hb_op_kind kind, enum hb_axis axis,
+                            const char *name, uint32_t read, uint32_t write);
+struct hb_shape hb_buf_shape(const struct hb_lower *lo, uint32_t buf);
+const char *hb_name(struct hb_lower *lo, const char *a, const char *b);
+int64_t hb_ways(const struct hb_lower *lo, enum hb_axis axis);
+
+/* --- leaf.c --- */
+uint32_t hb_leaf_add(struct hb_lower *lo, struct hb_leaf leaf);
+void hb_leaf_arguments(struct hb_lower *lo);
+/* Shape on the device of the whole leaf, of one layer's part, and of that part gathered. */
+struct hb_shape hb_leaf_shape(const struct hb_lower *lo, const struct hb_leaf *l,
+                              enum hb_dtype dtype);
+struct hb_shape hb_leaf_layer_shape(const struct hb_leaf *l, enum hb_dtype dtype, bool gathered);
+
+#endif

@@ -1,0 +1,91 @@
+/* Bytes of per-device shapes: see shape.h. */
+#include "sim/ir/shape.h"
+
+#include "base/size.h"
+
+enum { TPU_LANES = 128, TPU_SUBLANES = 8, TPU_VECTOR_TILE = 1024, TPU_SCALAR_BYTES = 512 };
+
+struct hb_shape hb_shape_make(enum hb_dtype dtype, const int64_t *dims)
+{
+    struct hb_shape s = {.dtype = dtype};
+    while (s.rank < HB_SHAPE_RANK && dims[s.rank] >= 0) {
+        s.dim[s.rank] = dims[s.rank];
+        s.rank++;
+    }
+    return s;
+}
+
+int64_t hb_shape_elements(const struct hb_shape *s)
+{
+    int64_t n = 1;
+    for (int i = 0; i < s->rank; i++)
+        n = hb_mul_sat(n, s->dim[i]);
+    return n;
+}
+
+static int64_t to_bytes(int64_t elements, enum hb_dtype dtype)
+{
+    int bits = hb_dtype_bits(dtype);
+    return bits >= 8 ? hb_mul_sat(elements, bits / 8) : hb_div_up(elements, 8 / bits);
+}
+
+int64_t hb_shape_plain_bytes(const struct hb_shape *s)
+{
+    return to_bytes(hb_shape_elements(s), s->dtype);
+}
+
+static int64_t sublanes_of(int64_t dim)
+{
+    int64_t tile = 1;
+    while (tile < dim && tile < TPU_SUBLANES)
+        tile *= 2;
+    return tile;
+}
+
+/* Elements with dimension `minor` along the lanes and `second` along the sublanes. */
+static int64_t padded_elements(const struct hb_shape *s, int second, int minor)
+{
+    int64_t n = hb_mul_sat(hb_round_up(s->dim[minor], TPU_LANES),
+                           hb_round_up(s->dim[second], sublanes_of(s->dim[second])));
+    for (int i = 0; i < s->rank; i++)
+        if (i != minor && i != second)
+            n = hb_mul_sat(n, s->dim[i]);
+    return n;
+}
+
+static int64_t compact_elements(const struct hb_shape *s)
+{
+    int64_t best = INT64_MAX;
+    for (int minor = 0; minor < s->rank; minor++)
+        for (int second = 0; second < s->rank; second++) {
+            if (second == minor)
+                continue;
+            int64_t n = padded_elements(s, second, minor);
+            if (n < best)
+                best = n;
+        }
+    return best;
+}
+
+static int64_t vector_elements(int64_t n)
+{
+    int64_t tile = TPU_LANES;
+    while (tile < n && tile < TPU_VECTOR_TILE)
+        tile *= 2;
+    return hb_round_up(n, tile);
+}
+
+int64_t hb_shape_bytes(const struct hb_shape *s, enum hb_tiling tiling)
+{
+    if (tiling == HB_TILE_NONE)
+        return hb_shape_plain_bytes(s);
+    if (s->rank == 0)
+        return TPU_SCALAR_BYTES;
+    if (hb_shape_elements(s) == 0)
+        return 0;
+    if (s->rank == 1)
+        return to_bytes(vector_elements(s->dim[0]), s->dtype);
+    if (tiling == HB_TILE_MINOR)
+        return to_bytes(padded_elements(s, s->rank - 2, s->rank - 1), s->dtype);
+    return to_bytes(compact_elements(s), s->dtype);
+}
