@@ -11,23 +11,23 @@
 
 struct hb_habits {
     const char *name;
-    enum hb_tiling tiling;          /* how arguments and temporaries are padded */
-    enum hb_tiling kernel_tiling;   /* of a flash kernel's operands: head_dim stays minor */
-    int64_t lse_lanes;              /* copies of the log-sum-exp that a flash kernel hands out */
-    bool casts_hoisted;             /* the compute-dtype copy of a whole stack is made once */
-    bool rings;                     /* FSDP products become rings of permutes where they pay */
-    bool act_stored_for_dw;         /* the MLP's activation is a buffer for its weight gradient */
-    int logits_copies;              /* f32 logits alive together in the loss */
-    bool zeros_before_loss;         /* zeros of the stacked gradients exist at the loss */
-    bool layer_grads_together;      /* full weight gradients of a layer wait for one reduce-scatter */
-    bool transposed_stacks;         /* weights gathered over a minor dimension are copied whole */
-    bool donated_reuse;             /* without donation, gradients lie in the output buffers */
-    bool mask_hoisted;              /* a causal mask is materialised before the layer loop */
-    int naive_score_copies;         /* f32 scores alive in naive attention's backward */
-    bool nan_zero_per_shape;        /* nan_to_num keeps a zero tensor per gradient shape */
-    bool ragged_dense;              /* ragged products are expanded over the experts */
-    bool onehot_iota;               /* a one-hot lookup materialises s32[tokens, vocab] */
-    bool host_arguments;            /* pinned-host arguments leave the device */
+    enum hb_tiling tiling;        /* how arguments and temporaries are padded */
+    enum hb_tiling kernel_tiling; /* of a flash kernel's operands: head_dim stays minor */
+    int64_t lse_lanes;            /* copies of the log-sum-exp that a flash kernel hands out */
+    bool casts_hoisted;           /* the compute-dtype copy of a whole stack is made once */
+    bool rings;                   /* FSDP products become rings of permutes where they pay */
+    bool act_stored_for_dw;       /* the MLP's activation is a buffer for its weight gradient */
+    int logits_copies;            /* f32 logits alive together in the loss */
+    bool zeros_before_loss;       /* zeros of the stacked gradients exist at the loss */
+    bool layer_grads_together;    /* full weight gradients of a layer wait for one reduce-scatter */
+    bool transposed_stacks;       /* weights gathered over a minor dimension are copied whole */
+    bool donated_reuse;           /* without donation, gradients lie in the output buffers */
+    bool mask_hoisted;            /* a causal mask is materialised before the layer loop */
+    int naive_score_copies;       /* f32 scores alive in naive attention's backward */
+    bool nan_zero_per_shape;      /* nan_to_num keeps a zero tensor per gradient shape */
+    bool ragged_dense;            /* ragged products are expanded over the experts */
+    bool onehot_iota;             /* a one-hot lookup materialises s32[tokens, vocab] */
+    bool host_arguments;          /* pinned-host arguments leave the device */
 };
 
 const struct hb_habits *hb_habits_find(const struct hb_spec *spec);

@@ -14,9 +14,9 @@
 #include "sim/ir/shape.h"
 
 enum hb_weight_mode {
-    HB_WEIGHT_LOCAL,  /* whole on the device, or split over tensor or expert only */
-    HB_WEIGHT_RING,   /* split over fsdp; products go round in permutes, never gathered */
-    HB_WEIGHT_GATHER  /* split over fsdp; gathered for each product */
+    HB_WEIGHT_LOCAL, /* whole on the device, or split over tensor or expert only */
+    HB_WEIGHT_RING,  /* split over fsdp; products go round in permutes, never gathered */
+    HB_WEIGHT_GATHER /* split over fsdp; gathered for each product */
 };
 
 /* How one dimension of a tensor is split. */
@@ -32,32 +32,33 @@ struct hb_leaf {
     const char *name;
     struct hb_split dim[HB_LEAF_RANK]; /* of one layer, stack dimensions not counted */
     int rank;
-    int gather_dim;       /* dimension split over fsdp; -1: none */
-    int64_t fsdp_ways;    /* by how much gathering multiplies it */
-    int64_t stack[2];     /* leading dimensions: layers, or outer and inner blocks; 0: none */
-    int64_t copies;       /* equal leaves side by side (unrolled layers share one record); >= 1 */
-    bool matrix;          /* cast to the compute dtype for products */
-    bool end;             /* embedding or head, not a layer's */
-    uint32_t arg;         /* argument buffers; HB_NONE where there is none */
+    int gather_dim;    /* dimension split over fsdp; -1: none */
+    int64_t fsdp_ways; /* by how much gathering multiplies it */
+    int64_t stack[2];  /* leading dimensions: layers, or outer and inner blocks; 0: none */
+    int64_t copies;    /* equal leaves side by side (unrolled layers share one record); >= 1 */
+    bool matrix;       /* cast to the compute dtype for products */
+    bool end;          /* embedding or head, not a layer's */
+    uint32_t arg;      /* argument buffers; HB_NONE where there is none */
     uint32_t master;
     uint32_t moment[2];
     uint32_t ema;
-    uint32_t cast;        /* hoisted copy in the compute dtype; HB_NONE */
-    uint32_t transposed;  /* whole copy for gathers over a minor dimension; HB_NONE */
-    uint32_t grad;        /* gradient (of the whole stack); HB_NONE before it exists */
-    uint32_t accum;       /* f32 accumulator over microbatches; HB_NONE */
-    uint32_t gathered;    /* full weight now on the device; HB_NONE */
-    bool grad_fused;      /* the update follows at once: no gradient buffer */
-    double params;        /* unsharded count, all copies */
+    uint32_t cast;       /* hoisted copy in the compute dtype; HB_NONE */
+    uint32_t transposed; /* whole copy for gathers over a minor dimension; HB_NONE */
+    uint32_t grad;       /* gradient (of the whole stack); HB_NONE before it exists */
+    uint32_t accum;      /* f32 accumulator over microbatches; HB_NONE */
+    uint32_t gathered;   /* full weight now on the device; HB_NONE */
+    bool grad_fused;     /* the update follows at once: no gradient buffer */
+    double params;       /* unsharded count, all copies */
 };
 
 /* Sizes on one device. */
 struct hb_local {
-    int64_t batch;  /* sequences of one microbatch of accumulation */
+    int64_t batch; /* sequences of one microbatch of accumulation */
     int64_t seq;
-    int64_t tokens; /* batch x seq */
-    int64_t resid_seq; /* sequence length of the residual (split over tensor with it) */
-    int64_t batch_ways; /* devices over which the batch is split */
+    int64_t tokens;      /* batch x seq */
+    int64_t resid_seq;   /* sequence length of the residual (split over tensor with it) */
+    int64_t resid_width; /* features of the residual on this device */
+    int64_t batch_ways;  /* devices over which the batch is split */
     int64_t vocab;
 };
 
@@ -78,6 +79,7 @@ struct hb_lower {
     bool scaling_ring;
     enum hb_dtype compute;
     enum hb_dtype grad_dtype; /* in which the backward pass makes weight gradients */
+    bool too_large;           /* a size left the range: reported once */
 };
 
 /* --- emit.c: verbs --- */
@@ -125,6 +127,8 @@ uint32_t hb_emit_collective(struct hb_lower *lo, enum hb_op_kind kind, enum hb_a
 struct hb_shape hb_buf_shape(const struct hb_lower *lo, uint32_t buf);
 const char *hb_name(struct hb_lower *lo, const char *a, const char *b);
 int64_t hb_ways(const struct hb_lower *lo, enum hb_axis axis);
+/* Over how many devices fsdp (and what is split along with it) divides a weight. */
+int64_t hb_fsdp_ways(const struct hb_lower *lo, bool expert);
 
 /* --- leaf.c --- */
 uint32_t hb_leaf_add(struct hb_lower *lo, struct hb_leaf leaf);

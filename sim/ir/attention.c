@@ -1,0 +1,489 @@
+/* Attention as values and steps: grouped-query and multi-head latent attention, with a flash
+ * kernel (keeps its operands, its result and the log-sum-exp), naive (materialises scores and
+ * probabilities), or blocked by queries. Layouts are those read in the compilers' schedules: a
+ * kernel's operands are [batch, heads, seq, head_dim] with head_dim along the lanes. */
+#include "base/diag.h"
+#include "sim/ir/layer.h"
+
+struct heads {
+    int64_t batch;
+    int64_t seq;    /* queries on this device */
+    int64_t kv_seq; /* keys: gathered over the sequence axis */
+    int64_t q;      /* query heads on this device */
+    int64_t kv;     /* key heads on this device */
+    int64_t qk_dim;
+    int64_t v_dim;
+    int64_t kv_ways;
+};
+
+static int64_t split_heads(int64_t heads, int64_t ways)
+{
+    return (heads + ways - 1) / ways;
+}
+
+static struct heads find_heads(const struct hb_lower *lo, const struct hb_block *b, int64_t batch)
+{
+    const struct hb_attention *a = &b->attention;
+    int64_t tp = hb_ways(lo, HB_AX_TENSOR);
+    bool mla = a->kind == HB_ATTN_MLA;
+    int64_t kv_heads = mla ? a->heads : a->kv_heads;
+    struct heads h = {.batch = batch, .seq = lo->local.seq, .kv_seq = lo->spec->batch.seq};
+    h.kv_ways = kv_heads % tp == 0 ? tp : 1;
+    h.q = split_heads(a->heads, tp);
+    h.kv = split_heads(kv_heads, h.kv_ways);
+    h.qk_dim = mla ? a->qk_nope_head_dim + a->qk_rope_head_dim : a->head_dim;
+    h.v_dim = mla ? a->v_head_dim : a->head_dim;
+    return h;
+}
+
+/* --- weights --- */
+
+/* A projection from or to heads; with split_heads the head count is a dimension of its own. */
+static void head_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t outer,
+                      int64_t heads, int64_t dim, int64_t ways)
+{
+    bool apart = y->block->attention.split_heads;
+    struct hb_split dims[3] = {{outer, 1}, {apart ? heads : heads * dim, ways}, {dim, 1}};
+    hb_layer_leaf(lo, y, name, true, dims, apart ? 3 : 2, 0);
+}
+
+static void out_leaf(struct hb_lower *lo, struct hb_layer *y, int64_t heads, int64_t dim)
+{
+    bool apart = y->block->attention.split_heads;
+    int64_t d = lo->spec->model.d_model;
+    struct hb_split tp = {apart ? heads : heads * dim, hb_ways(lo, HB_AX_TENSOR)};
+    struct hb_split dims[3] = {tp, {apart ? dim : d, 1}, {d, 1}};
+    hb_layer_leaf(lo, y, "wo", true, dims, apart ? 3 : 2, apart ? 2 : 1);
+}
+
+static void vector_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t size,
+                        int64_t ways)
+{
+    struct hb_split dim = {size, ways};
+    hb_layer_leaf(lo, y, name, false, &dim, 1, -1);
+}
+
+static void plain_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t rows,
+                       int64_t cols, int64_t col_ways)
+{
+    struct hb_split dims[2] = {{rows, 1}, {cols, col_ways}};
+    hb_layer_leaf(lo, y, name, true, dims, 2, 0);
+}
+
+static void mla_leaves(struct hb_lower *lo, struct hb_layer *y)
+{
+    const struct hb_attention *a = &y->block->attention;
+    int64_t d = lo->spec->model.d_model;
+    int64_t tp = hb_ways(lo, HB_AX_TENSOR);
+    int64_t qk = a->qk_nope_head_dim + a->qk_rope_head_dim;
+    if (a->q_lora_rank) {
+        plain_leaf(lo, y, "wq_a", d, a->q_lora_rank, 1);
+        vector_leaf(lo, y, "q_norm", a->q_lora_rank, 1);
+        head_leaf(lo, y, "wq_b", a->q_lora_rank, a->heads, qk, tp);
+    } else {
+        head_leaf(lo, y, "wq", d, a->heads, qk, tp);
+    }
+    plain_leaf(lo, y, "wkv_a", d, a->kv_lora_rank + a->qk_rope_head_dim, 1);
+    vector_leaf(lo, y, "kv_norm", a->kv_lora_rank, 1);
+    head_leaf(lo, y, "wkv_b", a->kv_lora_rank, a->heads, a->qk_nope_head_dim + a->v_head_dim, tp);
+    out_leaf(lo, y, a->heads, a->v_head_dim);
+}
+
+static void gqa_leaves(struct hb_lower *lo, struct hb_layer *y)
+{
+    const struct hb_attention *a = &y->block->attention;
+    int64_t d = lo->spec->model.d_model;
+    int64_t tp = hb_ways(lo, HB_AX_TENSOR);
+    int64_t kv_ways = a->kv_heads % tp == 0 ? tp : 1;
+    if (a->fused_qkv) {
+        head_leaf(lo, y, "wqkv", d, a->heads + 2 * a->kv_heads, a->head_dim, tp);
+    } else {
+        head_leaf(lo, y, "wq", d, a->heads, a->head_dim, tp);
+        head_leaf(lo, y, "wk", d, a->kv_heads, a->head_dim, kv_ways);
+        head_leaf(lo, y, "wv", d, a->kv_heads, a->head_dim, kv_ways);
+    }
+    out_leaf(lo, y, a->heads, a->head_dim);
+    if (a->bias != HB_BIAS_NONE) {
+        vector_leaf(lo, y, "bq", a->heads * a->head_dim, tp);
+        vector_leaf(lo, y, "bk", a->kv_heads * a->head_dim, kv_ways);
+        vector_leaf(lo, y, "bv", a->kv_heads * a->head_dim, kv_ways);
+    }
+    if (a->bias == HB_BIAS_ALL)
+        vector_leaf(lo, y, "bo", d, 1);
+    if (a->qk_norm == HB_QKN_LEARNED) {
+        vector_leaf(lo, y, "q_norm", a->head_dim, 1);
+        vector_leaf(lo, y, "k_norm", a->head_dim, 1);
+    }
+    if (a->sinks)
+        vector_leaf(lo, y, "sinks", a->heads, 1);
+}
+
+void hb_layer_attention_leaves(struct hb_lower *lo, struct hb_layer *y)
+{
+    if (y->block->attention.kind == HB_ATTN_MLA)
+        mla_leaves(lo, y);
+    else
+        gqa_leaves(lo, y);
+}
+
+/* --- values and steps --- */
+
+static struct hb_value head_value(const struct hb_lower *lo, const char *name, uint32_t tags,
+                                  struct hb_shape shape)
+{
+    return (struct hb_value){
+        .name = name, .tags = tags, .shape = shape, .tiling = lo->habits->tiling};
+}
+
+/* [batch, heads, seq, dim], as kernels want it. */
+static struct hb_value kernel_value(const struct hb_lower *lo, const char *name, uint32_t tags,
+                                    const struct heads *h, int64_t heads, int64_t dim)
+{
+    struct hb_value v =
+        head_value(lo, name, tags,
+                   hb_shape_make(lo->compute, (const int64_t[]){h->batch, heads, h->seq, dim, -1}));
+    v.tiling = lo->habits->kernel_tiling;
+    return v;
+}
+
+static int rotate(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_value out_value)
+{
+    struct hb_shape s = y->values[in].shape;
+    struct hb_shape wide = s;
+    struct hb_shape half = s;
+    wide.dtype = HB_DT_F32;
+    half.dim[half.rank - 1] = half.dim[half.rank - 1] / 2;
+    int out = hb_layer_value(lo, y, out_value);
+    struct hb_step_op step = {.kind = HB_STEP_MIX,
+                              .op = HB_OP_ELEMENTWISE,
+                              .name = out_value.name,
+                              .in = {in},
+                              .in_count = 1,
+                              .out = {out},
+                              .out_count = 1,
+                              .leaf = HB_NONE,
+                              .flops = 4.0 * (double)hb_shape_elements(&s),
+                              .scratch = {wide},
+                              .scratch_count = 1,
+                              .back_scratch = {wide},
+                              .back_scratch_count = 1};
+    hb_layer_step(lo, y, step);
+    return out;
+}
+
+/* One of q, k: product, then norm and rotation where there are; v stops at the product. */
+static int project(struct hb_lower *lo, struct hb_layer *y, int in, const char *name, uint32_t tag,
+                   const struct heads *h, int64_t heads, bool rope)
+{
+    struct hb_value done = kernel_value(lo, name, 1u << tag, h, heads, h->qk_dim);
+    uint32_t leaf = hb_layer_find_leaf(lo, y, hb_name(lo, "w", name));
+    if (!rope) {
+        done.dot = true;
+        return hb_layer_product(lo, y, in, leaf, done);
+    }
+    struct hb_value raw = head_value(
+        lo, hb_name(lo, name, " before rope"), 0,
+        hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, heads, h->qk_dim, -1}));
+    raw.dot = true;
+    return rotate(lo, y, hb_layer_product(lo, y, in, leaf, raw), done);
+}
+
+/* Keys and values of the whole sequence on every device of the sequence axis. */
+static int gather_keys(struct hb_lower *lo, struct hb_layer *y, int in, const struct heads *h,
+                       const char *name)
+{
+    if (h->kv_seq == h->seq)
+        return in;
+    struct hb_value v = y->values[in];
+    v.name = name;
+    v.dot = false;
+    v.shape.dim[2] = h->kv_seq;
+    int out = hb_layer_value(lo, y, v);
+    y->values[in].tags = 0;
+    hb_layer_step(lo, y,
+                  (struct hb_step_op){.kind = HB_STEP_MOVE,
+                                      .op = HB_OP_ALL_GATHER,
+                                      .back_op = HB_OP_REDUCE_SCATTER,
+                                      .axis = HB_AX_SEQUENCE,
+                                      .name = name,
+                                      .in = {in},
+                                      .in_count = 1,
+                                      .out = {out},
+                                      .out_count = 1,
+                                      .leaf = HB_NONE});
+    return out;
+}
+
+static double score_flops(const struct hb_lower *lo, const struct hb_block *b,
+                          const struct heads *h)
+{
+    double keys = (double)h->kv_seq;
+    int64_t window = b->attention.windows[0];
+    if (window > 0 && window < h->kv_seq)
+        keys = (double)window;
+    else if (b->attention.mask != HB_MASK_NONE && b->attention.kernel != HB_KERNEL_NAIVE)
+        keys /= 2; /* a kernel skips blocks above the diagonal */
+    (void)lo;
+    return 2.0 * (double)h->batch * (double)h->q * (double)h->seq * keys *
+           (double)(h->qk_dim + h->v_dim);
+}
+
+static int flash(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,
+                 int v)
+{
+    struct hb_shape lanes = hb_shape_make(
+        HB_DT_F32, (const int64_t[]){h->batch, h->q, h->seq, lo->habits->lse_lanes, -1});
+    struct hb_shape lse = hb_shape_make(HB_DT_F32, (const int64_t[]){h->batch, h->q, h->seq, -1});
+    int o = hb_layer_value(lo, y,
+                           kernel_value(lo, "attention result of the kernel", 1u << HB_TN_ATTN_CTX,
+                                        h, h->q, h->v_dim));
+    int e =
+        hb_layer_value(lo, y, head_value(lo, "attention log-sum-exp", 1u << HB_TN_ATTN_CTX, lse));
+    struct hb_step_op s = {.kind = HB_STEP_MIX,
+                           .op = HB_OP_ATTENTION,
+                           .name = "flash attention",
+                           .in = {q, k, v},
+                           .in_count = 3,
+                           .out = {o, e},
+                           .out_count = 2,
+                           .leaf = HB_NONE,
+                           .flops = score_flops(lo, y->block, h),
+                           .back_in = 7,
+                           .back_out = 3,
+                           .scratch = {lanes},
+                           .scratch_count = lo->habits->lse_lanes > 1,
+                           .back_scratch = {lanes},
+                           .back_scratch_count = lo->habits->lse_lanes > 1};
+    hb_layer_step(lo, y, s);
+    return o;
+}
+
+static struct hb_value score_value(const struct hb_lower *lo, const char *name,
+                                   const struct heads *h, enum hb_dtype dtype)
+{
+    return head_value(
+        lo, name, 0,
+        hb_shape_make(dtype, (const int64_t[]){h->batch, h->q, h->seq, h->kv_seq, -1}));
+}
+
+static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,
+                 int v)
+{
+    enum hb_dtype wide = y->block->attention.softmax;
+    struct hb_value scores = score_value(lo, "attention scores", h, wide);
+    scores.batch_dot = true;
+    int s = hb_layer_value(lo, y, scores);
+    int p = hb_layer_value(lo, y, score_value(lo, "attention probabilities", h, lo->compute));
+    struct hb_value ctx = kernel_value(lo, "attention result", 0, h, h->q, h->v_dim);
+    ctx.batch_dot = true;
+    int o = hb_layer_value(lo, y, ctx);
+    double half = score_flops(lo, y->block, h) / 2;
+    struct hb_step_op product = {.kind = HB_STEP_MIX,
+                                 .op = HB_OP_MATMUL,
+                                 .leaf = HB_NONE,
+                                 .rows = h->seq,
+                                 .cols = h->kv_seq,
+                                 .depth = h->qk_dim,
+                                 .batch = (double)h->batch * (double)h->q,
+                                 .flops = half,
+                                 .in_count = 2,
+                                 .out_count = 1,
+                                 .back_in = 3};
+    struct hb_step_op step = product;
+    step.name = "attention scores";
+    step.in[0] = q;
+    step.in[1] = k;
+    step.out[0] = s;
+    hb_layer_step(lo, y, step);
+    hb_layer_step(lo, y,
+                  (struct hb_step_op){.kind = HB_STEP_MIX,
+                                      .op = HB_OP_ELEMENTWISE,
+                                      .name = "softmax",
+                                      .in = {s},
+                                      .in_count = 1,
+                                      .out = {p},
+                                      .out_count = 1,
+                                      .leaf = HB_NONE,
+                                      .back_in = 1,
+                                      .flops = 5.0 * (double)hb_shape_elements(&scores.shape)});
+    step = product;
+    step.name = "attention result";
+    step.in[0] = p;
+    step.in[1] = v;
+    step.out[0] = o;
+    step.cols = h->v_dim;
+    step.depth = h->kv_seq;
+    step.grad_in_place = 1; /* tiny/base: f32 scores and one set of bf16 probabilities */
+    hb_layer_step(lo, y, step);
+    return o;
+}
+
+/* Queries in blocks, each with all its keys: scores of one block at a time. */
+static int blocked(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,
+                   int v)
+{
+    struct heads block = *h;
+    if (y->block->attention.block < block.seq)
+        block.seq = y->block->attention.block;
+    struct hb_shape wide = hb_shape_make(
+        y->block->attention.softmax, (const int64_t[]){h->batch, h->q, block.seq, h->kv_seq, -1});
+    struct hb_shape narrow = wide;
+    narrow.dtype = lo->compute;
+    int o = hb_layer_value(lo, y, kernel_value(lo, "attention result", 0, h, h->q, h->v_dim));
+    struct hb_step_op s = {.kind = HB_STEP_MIX,
+                           .op = HB_OP_MATMUL,
+                           .name = "attention by query blocks",
+                           .in = {q, k, v},
+                           .in_count = 3,
+                           .out = {o},
+                           .out_count = 1,
+                           .leaf = HB_NONE,
+                           .flops = score_flops(lo, y->block, h),
+                           .rows = block.seq,
+                           .cols = h->kv_seq,
+                           .depth = h->qk_dim,
+                           .batch = (double)h->batch * (double)h->q,
+                           .back_in = 7,
+                           .scratch = {wide, narrow},
+                           .scratch_count = 2,
+                           .back_scratch = {wide, wide, narrow},
+                           .back_scratch_count = 3};
+    hb_layer_step(lo, y, s);
+    return o;
+}
+
+static int attend(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,
+                  int v)
+{
+    switch (y->block->attention.kernel) {
+    case HB_KERNEL_FLASH:
+        return flash(lo, y, h, q, k, v);
+    case HB_KERNEL_NAIVE:
+        return naive(lo, y, h, q, k, v);
+    case HB_KERNEL_BLOCKED:
+        return blocked(lo, y, h, q, k, v);
+    }
+    HB_BUG("attention kernel %d", (int)y->block->attention.kernel);
+}
+
+/* The result back in [batch, seq, heads x dim]; then the output projection and its sum. */
+static int project_out(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int o)
+{
+    struct hb_value ctx = head_value(
+        lo, "attention context", 1u << HB_TN_ATTN_CTX,
+        hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->q * h->v_dim, -1}));
+    int c = hb_layer_value(lo, y, ctx);
+    hb_layer_step(lo, y,
+                  (struct hb_step_op){.kind = HB_STEP_MIX,
+                                      .op = HB_OP_COPY,
+                                      .name = "attention context",
+                                      .in = {o},
+                                      .in_count = 1,
+                                      .out = {c},
+                                      .out_count = 1,
+                                      .leaf = HB_NONE});
+    struct hb_value out =
+        head_value(lo, "attention output", 1u << HB_TN_ATTN_OUT, y->values[y->input].shape);
+    out.dot = true;
+    out.fused = true; /* summed with the residual where it is made */
+    int a = hb_layer_product(lo, y, c, hb_layer_find_leaf(lo, y, "wo"), out);
+    y->steps[y->step_count - 1].sum_parts = hb_ways(lo, HB_AX_TENSOR) > 1;
+    y->steps[y->step_count - 1].axis = HB_AX_TENSOR;
+    return a;
+}
+
+/* Low-rank q and kv: down, norm, up. */
+static int low_rank(struct hb_lower *lo, struct hb_layer *y, int in, const char *down,
+                    const char *norm, const struct heads *h, int64_t width, uint32_t tag)
+{
+    struct hb_value v = head_value(
+        lo, down, 0, hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, width, -1}));
+    v.dot = true;
+    int low = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, down), v);
+    int out = hb_layer_norm(lo, y, low, norm);
+    y->values[out].fused = false;
+    y->values[out].tags = 1u << tag;
+    return out;
+}
+
+/* From the up-projection of kv: keys with the shared rotary part joined to each head. */
+static void split_kv(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int up,
+                     int *out_k, int *out_v)
+{
+    *out_k = hb_layer_value(lo, y, kernel_value(lo, "k", 1u << HB_TN_K, h, h->kv, h->qk_dim));
+    *out_v = hb_layer_value(lo, y, kernel_value(lo, "v", 1u << HB_TN_V, h, h->kv, h->v_dim));
+    hb_layer_step(
+        lo, y,
+        (struct hb_step_op){.kind = HB_STEP_MIX,
+                            .op = HB_OP_ELEMENTWISE,
+                            .name = "keys and values",
+                            .in = {up},
+                            .in_count = 1,
+                            .out = {*out_k, *out_v},
+                            .out_count = 2,
+                            .leaf = HB_NONE,
+                            .flops = 4.0 * (double)hb_shape_elements(&y->values[up].shape)});
+}
+
+static int mla(struct hb_lower *lo, struct hb_layer *y, int in, const struct heads *h)
+{
+    const struct hb_attention *a = &y->block->attention;
+    int q_in = in;
+    if (a->q_lora_rank)
+        q_in = low_rank(lo, y, in, "wq_a", "q_norm", h, a->q_lora_rank, HB_TN_MLA_Q);
+    struct hb_value raw = head_value(
+        lo, "q before rope", 0,
+        hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->q, h->qk_dim, -1}));
+    raw.dot = true;
+    const char *wq = a->q_lora_rank ? "wq_b" : "wq";
+    int q = hb_layer_product(lo, y, q_in, hb_layer_find_leaf(lo, y, wq), raw);
+    q = rotate(lo, y, q, kernel_value(lo, "q", 1u << HB_TN_Q, h, h->q, h->qk_dim));
+    int low = low_rank(lo, y, in, "wkv_a", "kv_norm", h, a->kv_lora_rank + a->qk_rope_head_dim,
+                       HB_TN_MLA_KV);
+    struct hb_value up = head_value(
+        lo, "kv, up projection", 0,
+        hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->kv,
+                                                     a->qk_nope_head_dim + a->v_head_dim, -1}));
+    up.dot = true;
+    int kv = hb_layer_product(lo, y, low, hb_layer_find_leaf(lo, y, "wkv_b"), up);
+    int k, v;
+    split_kv(lo, y, h, kv, &k, &v);
+    k = gather_keys(lo, y, k, h, "k, gathered over sequence");
+    v = gather_keys(lo, y, v, h, "v, gathered over sequence");
+    return project_out(lo, y, h, attend(lo, y, h, q, k, v));
+}
+
+static int fused_qkv(struct hb_lower *lo, struct hb_layer *y, int in, const struct heads *h)
+{
+    int64_t width = (h->q + 2 * h->kv) * h->qk_dim;
+    struct hb_value all =
+        head_value(lo, "qkv", 1u << HB_TN_QKV,
+                   hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, width, -1}));
+    all.dot = true;
+    int qkv = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "wqkv"), all);
+    int q = rotate(lo, y, qkv, kernel_value(lo, "q", 1u << HB_TN_Q, h, h->q, h->qk_dim));
+    int k = rotate(lo, y, qkv, kernel_value(lo, "k", 1u << HB_TN_K, h, h->kv, h->qk_dim));
+    int v = rotate(lo, y, qkv, kernel_value(lo, "v", 1u << HB_TN_V, h, h->kv, h->v_dim));
+    k = gather_keys(lo, y, k, h, "k, gathered over sequence");
+    v = gather_keys(lo, y, v, h, "v, gathered over sequence");
+    return project_out(lo, y, h, attend(lo, y, h, q, k, v));
+}
+
+int hb_layer_attention(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch)
+{
+    const struct hb_attention *a = &y->block->attention;
+    struct heads h = find_heads(lo, y->block, batch);
+    if (a->kind == HB_ATTN_MLA)
+        return mla(lo, y, in, &h);
+    if (a->fused_qkv)
+        return fused_qkv(lo, y, in, &h);
+    bool rope = a->rope || a->qk_norm != HB_QKN_NONE;
+    int q = project(lo, y, in, "q", HB_TN_Q, &h, h.q, rope);
+    int k = project(lo, y, in, "k", HB_TN_K, &h, h.kv, rope);
+    int v = project(lo, y, in, "v", HB_TN_V, &h, h.kv, false);
+    if (a->kind == HB_ATTN_NONE)
+        return project_out(lo, y, &h, q);
+    k = gather_keys(lo, y, k, &h, "k, gathered over sequence");
+    v = gather_keys(lo, y, v, &h, "v, gathered over sequence");
+    return project_out(lo, y, &h, attend(lo, y, &h, q, k, v));
+}

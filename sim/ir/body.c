@@ -1,0 +1,428 @@
+/* Forward and backward of one layer: see body.h. The order of steps is what decides which
+ * tensors are alive together. It was read in the compilers' schedules (bwd/base, 1B/base,
+ * 70B/base): the gradient of the MLP's activation first, then what it needs is made again, so that
+ * a layer's attention is recomputed before its MLP's backward and its results wait for their own.
+ */
+#include "sim/ir/body.h"
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "sim/ir/weight.h"
+
+static uint32_t *none_list(struct hb_lower *lo, uint32_t count)
+{
+    uint32_t *list = hb_arena_alloc(lo->arena, count + 1, sizeof *list);
+    for (uint32_t i = 0; i <= count; i++)
+        list[i] = HB_NONE;
+    return list;
+}
+
+void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer *y,
+                  const struct hb_saved *saved)
+{
+    *b = (struct hb_body){.lo = lo, .y = y, .saved = saved};
+    b->stack = none_list(lo, y->value_count);
+    b->now = none_list(lo, y->value_count);
+    b->grad = none_list(lo, y->value_count);
+    b->full_dw = none_list(lo, y->end_leaf - y->first_leaf);
+}
+
+static const char *value_name(struct hb_body *b, int v, const char *what)
+{
+    const char *layer = hb_name(b->lo, b->y->name, ".");
+    return hb_name(b->lo, hb_name(b->lo, layer, b->y->values[v].name), what);
+}
+
+void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
+{
+    for (uint32_t v = 0; v < b->y->value_count; v++) {
+        enum hb_keep keep = b->saved->keep[v];
+        if (keep == HB_KEEP_NO)
+            continue;
+        struct hb_shape s = {.dtype = b->y->values[v].shape.dtype};
+        for (int i = 0; i < 3 && lead[i] > 0; i++)
+            s.dim[s.rank++] = lead[i];
+        const struct hb_shape *own = &b->y->values[v].shape;
+        for (int i = 0; i < own->rank && s.rank < HB_SHAPE_RANK; i++)
+            s.dim[s.rank++] = own->dim[i];
+        b->stack[v] = hb_temp_tiled(b->lo, value_name(b, (int)v, ", saved for backward"),
+                                    HB_CAT_SAVED, s, b->y->values[v].tiling);
+        if (keep == HB_KEEP_HOST)
+            b->lo->p->bufs[b->stack[v]].space = HB_SPACE_HOST;
+        hb_emit_mark(b->lo, name, HB_NONE, b->stack[v]);
+    }
+}
+
+static uint32_t make_value(struct hb_body *b, int v)
+{
+    const struct hb_value *value = &b->y->values[v];
+    return hb_temp_tiled(b->lo, value_name(b, v, ""), HB_CAT_WORKING, value->shape, value->tiling);
+}
+
+/* Reads a value by a forward step: its buffer, or what it is fused from. */
+static void read_value(struct hb_body *b, struct hb_emit *e, int v)
+{
+    if (b->now[v] != HB_NONE) {
+        hb_emit_read(e, b->now[v]);
+        return;
+    }
+    const struct hb_value *value = &b->y->values[v];
+    if (!value->fused || value->producer < 0)
+        HB_BUG("'%s' is read by '%s' before it is there", value->name, e->name);
+    const struct hb_step_op *s = &b->y->steps[value->producer];
+    for (int i = 0; i < s->in_count; i++)
+        read_value(b, e, s->in[i]);
+    if (s->leaf != HB_NONE && s->kind == HB_STEP_PRODUCT)
+        hb_emit_read(e, hb_weight_use(b->lo, s->leaf));
+}
+
+/* A fused value's reads must be listed before the weight ops that they may add: prepare them. */
+static void prepare_value(struct hb_body *b, int v)
+{
+    const struct hb_value *value = &b->y->values[v];
+    if (b->now[v] != HB_NONE || !value->fused || value->producer < 0)
+        return;
+    const struct hb_step_op *s = &b->y->steps[value->producer];
+    for (int i = 0; i < s->in_count; i++)
+        prepare_value(b, s->in[i]);
+    if (s->leaf != HB_NONE && s->kind == HB_STEP_PRODUCT)
+        hb_weight_use(b->lo, s->leaf);
+}
+
+static void add_scratch(struct hb_body *b, struct hb_emit *e, const struct hb_shape *scratch,
+                        int count)
+{
+    for (int i = 0; i < count; i++)
+        hb_emit_write(
+            e, hb_temp(b->lo, hb_name(b->lo, e->name, ", scratch"), HB_CAT_WORKING, scratch[i]));
+}
+
+static void sum_parts(struct hb_body *b, enum hb_axis axis, enum hb_op_kind kind, uint32_t buf)
+{
+    uint32_t sum = hb_temp_in_place(b->lo, hb_name(b->lo, b->lo->p->bufs[buf].name, ", summed"),
+                                    HB_CAT_WORKING, buf);
+    hb_emit_collective(b->lo, kind, axis, "sum over tensor", buf, sum);
+}
+
+/* Whether a step's outputs become buffers: an output that is fused and not kept does not. */
+static bool makes_buffers(const struct hb_body *b, const struct hb_step_op *s)
+{
+    for (int i = 0; i < s->out_count; i++)
+        if (!b->y->values[s->out[i]].fused || b->saved->keep[s->out[i]] != HB_KEEP_NO)
+            return true;
+    return false;
+}
+
+static void run_move(struct hb_body *b, const struct hb_step_op *s, uint32_t out)
+{
+    prepare_value(b, s->in[0]);
+    struct hb_emit e = {.name = s->name,
+                        .kind = s->op,
+                        .axis = s->axis,
+                        .stream = HB_STREAM_COLLECTIVE + (unsigned)s->axis,
+                        .group = hb_ways(b->lo, s->axis),
+                        .sent_bytes = (double)b->lo->p->bufs[out].plain_bytes};
+    read_value(b, &e, s->in[0]);
+    hb_emit_write(&e, out);
+    hb_emit(b->lo, &e);
+}
+
+static struct hb_emit step_emit(const struct hb_step_op *s)
+{
+    return (struct hb_emit){.name = s->name,
+                            .kind = s->op,
+                            .flops = s->flops,
+                            .rows = s->rows,
+                            .cols = s->cols,
+                            .depth = s->depth,
+                            .batch = s->batch};
+}
+
+/* A forward step; place (or HB_NONE) is where its first output lies. */
+static void run_step(struct hb_body *b, const struct hb_step_op *s, uint32_t place)
+{
+    if (!makes_buffers(b, s))
+        return;
+    for (int i = 0; i < s->in_count; i++)
+        prepare_value(b, s->in[i]);
+    uint32_t made[HB_STEP_OUT];
+    for (int i = 0; i < s->out_count; i++) {
+        const struct hb_value *v = &b->y->values[s->out[i]];
+        bool real = !v->fused || b->saved->keep[s->out[i]] != HB_KEEP_NO;
+        if (v->trace_only)
+            real = b->saved->keep[s->out[i]] != HB_KEEP_NO;
+        made[i] = real ? make_value(b, s->out[i]) : HB_NONE;
+        if (i == 0 && place != HB_NONE)
+            made[i] = hb_temp_in_place(b->lo, value_name(b, s->out[i], ""), HB_CAT_WORKING, place);
+    }
+    if (s->kind == HB_STEP_MOVE) {
+        run_move(b, s, made[0]);
+    } else {
+        struct hb_emit e = step_emit(s);
+        uint32_t w = s->kind == HB_STEP_PRODUCT ? hb_weight_use(b->lo, s->leaf) : HB_NONE;
+        for (int i = 0; i < s->in_count; i++)
+            read_value(b, &e, s->in[i]);
+        hb_emit_read(&e, w);
+        for (int i = 0; i < s->out_count; i++)
+            hb_emit_write(&e, made[i]);
+        add_scratch(b, &e, s->scratch, s->scratch_count);
+        hb_emit(b->lo, &e);
+    }
+    for (int i = 0; i < s->out_count; i++)
+        b->now[s->out[i]] = made[i];
+    if (s->sum_parts && made[0] != HB_NONE)
+        sum_parts(b, s->axis, HB_OP_ALL_REDUCE, made[0]);
+}
+
+/* Writes a kept value into its stack, on the device or on the host. */
+static void keep_value(struct hb_body *b, int v)
+{
+    if (b->stack[v] == HB_NONE || b->now[v] == HB_NONE)
+        return;
+    bool host = b->saved->keep[v] == HB_KEEP_HOST;
+    struct hb_emit e = {.name = value_name(b, v, host ? " to the host" : " into its stack"),
+                        .kind = host ? HB_OP_HOST_COPY : HB_OP_COPY,
+                        .stream = host ? HB_STREAM_D2H : HB_STREAM_COMPUTE,
+                        .moved_bytes = (double)b->lo->p->bufs[b->now[v]].bytes};
+    hb_emit_read(&e, b->now[v]);
+    hb_emit_write(&e, b->stack[v]);
+    hb_emit(b->lo, &e);
+}
+
+uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool keep)
+{
+    for (uint32_t v = 0; v < b->y->value_count; v++)
+        b->now[v] = HB_NONE;
+    b->now[b->y->input] = in;
+    if (keep)
+        keep_value(b, b->y->input);
+    for (uint32_t i = 0; i < b->y->step_count; i++) {
+        const struct hb_step_op *s = &b->y->steps[i];
+        bool last = s->out[0] == b->y->output;
+        run_step(b, s, last ? place : HB_NONE);
+        for (int o = 0; keep && o < s->out_count; o++)
+            keep_value(b, s->out[o]);
+    }
+    hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
+    return b->now[b->y->output];
+}
+
+/* --- backward --- */
+
+/* A kept value comes out of its stack when it is first read. */
+static void load_value(struct hb_body *b, int v)
+{
+    bool host = b->saved->keep[v] == HB_KEEP_HOST;
+    if (b->own_stacks && !host) {
+        b->now[v] = b->stack[v];
+        return;
+    }
+    b->now[v] = make_value(b, v);
+    struct hb_emit e = {.name = value_name(b, v, host ? " from the host" : " out of its stack"),
+                        .kind = host ? HB_OP_HOST_COPY : HB_OP_COPY,
+                        .stream = host ? HB_STREAM_H2D : HB_STREAM_COMPUTE,
+                        .moved_bytes = (double)b->lo->p->bufs[b->now[v]].bytes};
+    hb_emit_read(&e, b->stack[v]);
+    hb_emit_write(&e, b->now[v]);
+    hb_emit(b->lo, &e);
+}
+
+/* Makes sure that v can be read: loaded, made again, or fused from what can be read. */
+static void bring(struct hb_body *b, int v)
+{
+    const struct hb_value *value = &b->y->values[v];
+    if (b->now[v] != HB_NONE)
+        return;
+    if (b->saved->keep[v] != HB_KEEP_NO) {
+        load_value(b, v);
+        return;
+    }
+    if (value->producer < 0)
+        HB_BUG("'%s' is neither kept nor made", value->name);
+    const struct hb_step_op *s = &b->y->steps[value->producer];
+    for (int i = 0; i < s->in_count; i++)
+        bring(b, s->in[i]);
+    if (!value->fused)
+        run_step(b, s, HB_NONE);
+    else if (s->kind == HB_STEP_PRODUCT)
+        hb_weight_use(b->lo, s->leaf);
+}
+
+static void read_back(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
+{
+    for (int i = 0; i < s->in_count; i++)
+        if (s->back_in & 1u << i)
+            read_value(b, e, s->in[i]);
+    for (int i = 0; i < s->out_count; i++)
+        if ((s->back_out & 1u << i) || b->y->values[s->out[i]].trace_only)
+            if (b->now[s->out[i]] != HB_NONE)
+                hb_emit_read(e, b->now[s->out[i]]);
+}
+
+/* A new buffer for the gradient of v, or the one that exists, to be added to in place. */
+static uint32_t grad_place(struct hb_body *b, int v, bool in_place_of_value)
+{
+    const struct hb_value *value = &b->y->values[v];
+    const char *name = value_name(b, v, ", gradient");
+    if (b->grad[v] != HB_NONE)
+        return hb_temp_in_place(b->lo, name, HB_CAT_WORKING, b->grad[v]);
+    if (in_place_of_value && b->now[v] != HB_NONE && b->stack[v] != b->now[v])
+        return hb_temp_in_place(b->lo, name, HB_CAT_WORKING, b->now[v]);
+    struct hb_shape s = value->shape;
+    if (s.dtype == HB_DT_F32 && !value->small && value->batch_dot)
+        s.dtype = b->lo->compute;
+    return hb_temp_tiled(b->lo, name, HB_CAT_WORKING, s, value->tiling);
+}
+
+static uint32_t grad_out(struct hb_body *b, const struct hb_step_op *s)
+{
+    for (int i = 0; i < s->out_count; i++)
+        if (b->grad[s->out[i]] != HB_NONE)
+            return b->grad[s->out[i]];
+    return HB_NONE;
+}
+
+static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+{
+    struct hb_lower *lo = b->lo;
+    bring(b, s->in[0]);
+    struct hb_leaf *l = &lo->leaves[s->leaf];
+    struct hb_emit e = step_emit(s);
+    e.name = hb_name(lo, "gradient of ", l->name);
+    hb_emit_read(&e, g);
+    prepare_value(b, s->in[0]);
+    read_value(b, &e, s->in[0]);
+    e.rows = s->depth;
+    e.depth = s->rows;
+    if (hb_weight_grad_partial(lo, l)) {
+        uint32_t full = hb_temp(lo, hb_name(lo, l->name, ", gradient before its sum"),
+                                HB_CAT_GRADIENTS, hb_leaf_layer_shape(l, lo->compute, true));
+        hb_emit_write(&e, full);
+        hb_emit(lo, &e);
+        b->full_dw[s->leaf - b->y->first_leaf] = full;
+        return;
+    }
+    if (l->grad == HB_NONE)
+        l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
+                          hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
+    hb_emit_write(&e, l->grad);
+    hb_emit(lo, &e);
+}
+
+static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+{
+    uint32_t w = hb_weight_use(b->lo, s->leaf);
+    struct hb_emit e = step_emit(s);
+    e.name = hb_name(b->lo, "gradient through ", b->lo->leaves[s->leaf].name);
+    e.cols = s->depth;
+    e.depth = s->cols;
+    hb_emit_read(&e, g);
+    hb_emit_read(&e, w);
+    hb_emit_read(&e, b->grad[s->in[0]]);
+    uint32_t out = grad_place(b, s->in[0], false);
+    hb_emit_write(&e, out);
+    hb_emit(b->lo, &e);
+    b->grad[s->in[0]] = out;
+    if (s->grad_sum_parts)
+        sum_parts(b, s->axis, HB_OP_ALL_REDUCE, out);
+    back_weight(b, s, g);
+}
+
+static void back_mix(struct hb_body *b, const struct hb_step_op *s)
+{
+    for (int i = 0; i < s->in_count; i++)
+        if (s->back_in & 1u << i)
+            bring(b, s->in[i]);
+    for (int i = 0; i < s->out_count; i++)
+        if ((s->back_out & 1u << i) ||
+            (b->y->values[s->out[i]].trace_only && b->saved->keep[s->out[i]] != HB_KEEP_NO))
+            bring(b, s->out[i]);
+    struct hb_emit e = step_emit(s);
+    e.name = hb_name(b->lo, "backward of ", s->name);
+    e.flops = s->op == HB_OP_ATTENTION ? 2.5 * s->flops : 2 * s->flops;
+    for (int i = 0; i < s->out_count; i++)
+        hb_emit_read(&e, b->grad[s->out[i]]);
+    read_back(b, &e, s);
+    uint32_t made[HB_STEP_IN];
+    for (int i = 0; i < s->in_count; i++)
+        hb_emit_read(&e, b->grad[s->in[i]]);
+    for (int i = 0; i < s->in_count; i++) {
+        made[i] = grad_place(b, s->in[i], (s->grad_in_place & 1u << i) != 0);
+        hb_emit_write(&e, made[i]);
+    }
+    add_scratch(b, &e, s->back_scratch, s->back_scratch_count);
+    hb_emit(b->lo, &e);
+    for (int i = 0; i < s->in_count; i++)
+        b->grad[s->in[i]] = made[i];
+}
+
+static void back_move(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+{
+    struct hb_emit e = {.name = hb_name(b->lo, "backward of ", s->name),
+                        .kind = s->back_op,
+                        .axis = s->axis,
+                        .stream = HB_STREAM_COLLECTIVE + (unsigned)s->axis,
+                        .group = hb_ways(b->lo, s->axis),
+                        .sent_bytes = (double)b->lo->p->bufs[g].plain_bytes};
+    hb_emit_read(&e, g);
+    hb_emit_read(&e, b->grad[s->in[0]]);
+    uint32_t out = grad_place(b, s->in[0], false);
+    hb_emit_write(&e, out);
+    hb_emit(b->lo, &e);
+    b->grad[s->in[0]] = out;
+}
+
+/* The sum's gradient is that of both parts: the same buffer under two names. */
+static void back_add(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+{
+    for (int i = 0; i < s->in_count; i++) {
+        if (b->grad[s->in[i]] == HB_NONE) {
+            b->grad[s->in[i]] = g;
+            continue;
+        }
+        struct hb_emit e = {.name = s->name, .kind = HB_OP_ELEMENTWISE};
+        hb_emit_read(&e, g);
+        hb_emit_read(&e, b->grad[s->in[i]]);
+        uint32_t sum = grad_place(b, s->in[i], false);
+        hb_emit_write(&e, sum);
+        hb_emit(b->lo, &e);
+        b->grad[s->in[i]] = sum;
+    }
+}
+
+static void back_step(struct hb_body *b, const struct hb_step_op *s)
+{
+    uint32_t g = grad_out(b, s);
+    if (g == HB_NONE || s->no_grad)
+        return;
+    switch (s->kind) {
+    case HB_STEP_PRODUCT:
+        back_product(b, s, g);
+        return;
+    case HB_STEP_MIX:
+        back_mix(b, s);
+        return;
+    case HB_STEP_MOVE:
+        back_move(b, s, g);
+        return;
+    case HB_STEP_ADD:
+        back_add(b, s, g);
+        return;
+    }
+}
+
+uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
+{
+    for (uint32_t v = 0; v < b->y->value_count; v++)
+        b->now[v] = b->grad[v] = HB_NONE;
+    b->grad[b->y->output] = grad;
+    for (uint32_t i = b->y->step_count; i-- > 0;)
+        back_step(b, &b->y->steps[i]);
+    for (uint32_t i = 0; i < b->y->end_leaf - b->y->first_leaf; i++) {
+        if (b->full_dw[i] != HB_NONE)
+            hb_weight_reduce_grad(b->lo, b->y->first_leaf + i, b->full_dw[i]);
+        b->full_dw[i] = HB_NONE;
+    }
+    hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
+    return b->grad[b->y->input];
+}

@@ -1,0 +1,32 @@
+/* Running a layer inside a loop body (or side by side in an unrolled program): its forward steps,
+ * and its backward pass, which makes values again when it first needs them.
+ * The caller owns what crosses the body's edge: the input, the stacks of kept values, the
+ * gradient that comes in. */
+#ifndef HB_SIM_IR_BODY_H
+#define HB_SIM_IR_BODY_H
+
+#include "sim/ir/saved.h"
+
+struct hb_body {
+    struct hb_lower *lo;
+    const struct hb_layer *y;
+    const struct hb_saved *saved;
+    uint32_t *stack;   /* by value: where kept values lie between the passes; HB_NONE */
+    uint32_t *now;     /* by value: its buffer in this body; HB_NONE */
+    uint32_t *grad;    /* by value: its gradient; HB_NONE */
+    uint32_t *full_dw; /* by leaf of the layer: whole gradients that wait for their sum */
+    bool own_stacks;   /* stack[] are this layer's own buffers, not slices of a loop's */
+    bool into_stacks;  /* weight gradients are slices of the leaves' stacks */
+};
+
+void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer *y,
+                  const struct hb_saved *saved);
+/* Adds the buffers that keep values between the passes; lead[] are leading dimensions (0: none). */
+void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name);
+/* The forward pass; in is the layer's input; returns its output, in the place of `place` unless
+ * that is HB_NONE. keep: write what is kept into its stacks. */
+uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool keep);
+/* The backward pass from the gradient of the output to that of the input, which is returned. */
+uint32_t hb_body_backward(struct hb_body *b, uint32_t grad_out);
+
+#endif

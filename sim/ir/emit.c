@@ -1,0 +1,176 @@
+/* The verbs of the lowering: buffers and ops added to the program. See lowering.h. */
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/size.h"
+#include "sim/ir/lowering.h"
+
+static struct hb_buf make_buf(struct hb_lower *lo, const char *name, enum hb_category category,
+                              struct hb_shape shape, enum hb_tiling tiling)
+{
+    struct hb_buf b = {.name = name,
+                       .why = "",
+                       .bytes = hb_shape_bytes(&shape, tiling),
+                       .plain_bytes = hb_shape_plain_bytes(&shape),
+                       .rank = shape.rank,
+                       .dtype = shape.dtype,
+                       .category = category,
+                       .alias_of = HB_NONE};
+    for (int i = 0; i < shape.rank; i++)
+        b.dim[i] = shape.dim[i];
+    if (!hb_size_ok(b.bytes)) {
+        if (!lo->too_large)
+            hb_error(lo->diag, (struct hb_loc){0}, "the size of '%s' exceeds 2^61 bytes", name);
+        lo->too_large = true;
+        b.bytes = b.plain_bytes = 0;
+    }
+    return b;
+}
+
+uint32_t hb_temp_tiled(struct hb_lower *lo, const char *name, enum hb_category category,
+                       struct hb_shape shape, enum hb_tiling tiling)
+{
+    return hb_program_add_buf(lo->p, make_buf(lo, name, category, shape, tiling));
+}
+
+uint32_t hb_temp(struct hb_lower *lo, const char *name, enum hb_category category,
+                 struct hb_shape shape)
+{
+    return hb_temp_tiled(lo, name, category, shape, lo->habits->tiling);
+}
+
+uint32_t hb_temp_in_place(struct hb_lower *lo, const char *name, enum hb_category category,
+                          uint32_t place)
+{
+    if (place == HB_NONE)
+        HB_BUG("'%s' in place of nothing", name);
+    struct hb_buf b = lo->p->bufs[place];
+    b.name = name;
+    b.category = category;
+    b.alias_of = place;
+    b.argument = false;
+    b.output = false;
+    return hb_program_add_buf(lo->p, b);
+}
+
+uint32_t hb_argument(struct hb_lower *lo, const char *name, enum hb_category category,
+                     struct hb_shape shape, enum hb_space space)
+{
+    struct hb_buf b = make_buf(lo, name, category, shape, lo->habits->tiling);
+    b.space = space;
+    b.argument = true;
+    return hb_program_add_buf(lo->p, b);
+}
+
+void hb_emit_read(struct hb_emit *e, uint32_t buf)
+{
+    if (buf == HB_NONE)
+        return;
+    if (e->read_count == HB_EMIT_REFS)
+        HB_BUG("op '%s' reads too much", e->name);
+    e->read[e->read_count++] = buf;
+}
+
+void hb_emit_write(struct hb_emit *e, uint32_t buf)
+{
+    if (buf == HB_NONE)
+        return;
+    if (e->write_count == HB_EMIT_REFS)
+        HB_BUG("op '%s' writes too much", e->name);
+    e->write[e->write_count++] = buf;
+}
+
+/* What an op moves through memory if it says nothing better: each operand and result once. */
+static double operand_bytes(const struct hb_lower *lo, const struct hb_emit *e)
+{
+    double bytes = 0;
+    for (uint32_t i = 0; i < e->read_count; i++)
+        bytes += (double)lo->p->bufs[e->read[i]].bytes;
+    for (uint32_t i = 0; i < e->write_count; i++)
+        bytes += (double)lo->p->bufs[e->write[i]].bytes;
+    return bytes;
+}
+
+uint32_t hb_emit(struct hb_lower *lo, const struct hb_emit *e)
+{
+    struct hb_op op = {.name = e->name,
+                       .kind = e->kind,
+                       .stream = e->stream,
+                       .phase = lo->phase,
+                       .start = HB_NONE,
+                       .dtype = lo->compute,
+                       .flops = e->flops,
+                       .moved_bytes = e->moved_bytes > 0 ? e->moved_bytes : operand_bytes(lo, e),
+                       .sent_bytes = e->sent_bytes,
+                       .axis = e->axis,
+                       .group = e->group,
+                       .rows = e->rows,
+                       .cols = e->cols,
+                       .depth = e->depth,
+                       .batch = e->batch > 0 ? e->batch : 1};
+    uint32_t index = hb_program_add_op(lo->p, op);
+    for (uint32_t i = 0; i < e->read_count; i++)
+        hb_program_read(lo->p, e->read[i]);
+    for (uint32_t i = 0; i < e->write_count; i++)
+        hb_program_write(lo->p, e->write[i]);
+    return index;
+}
+
+uint32_t hb_emit_simple(struct hb_lower *lo, enum hb_op_kind kind, const char *name, uint32_t read,
+                        uint32_t write)
+{
+    struct hb_emit e = {.name = name, .kind = kind};
+    hb_emit_read(&e, read);
+    hb_emit_write(&e, write);
+    return hb_emit(lo, &e);
+}
+
+uint32_t hb_emit_mark(struct hb_lower *lo, const char *name, uint32_t read, uint32_t write)
+{
+    return hb_emit_simple(lo, HB_OP_MARK, name, read, write);
+}
+
+uint32_t hb_emit_collective(struct hb_lower *lo, enum hb_op_kind kind, enum hb_axis axis,
+                            const char *name, uint32_t read, uint32_t write)
+{
+    struct hb_emit e = {.name = name,
+                        .kind = kind,
+                        .stream = HB_STREAM_COLLECTIVE + (unsigned)axis,
+                        .axis = axis,
+                        .group = hb_ways(lo, axis)};
+    hb_emit_read(&e, read);
+    hb_emit_write(&e, write);
+    int64_t in = read == HB_NONE ? 0 : lo->p->bufs[read].plain_bytes;
+    int64_t out = write == HB_NONE ? 0 : lo->p->bufs[write].plain_bytes;
+    e.sent_bytes = (double)(in > out ? in : out);
+    return hb_emit(lo, &e);
+}
+
+struct hb_shape hb_buf_shape(const struct hb_lower *lo, uint32_t buf)
+{
+    const struct hb_buf *b = &lo->p->bufs[buf];
+    struct hb_shape s = {.rank = b->rank, .dtype = b->dtype};
+    for (int i = 0; i < b->rank; i++)
+        s.dim[i] = b->dim[i];
+    return s;
+}
+
+const char *hb_name(struct hb_lower *lo, const char *a, const char *b)
+{
+    return hb_arena_printf(lo->arena, "%s%s", a, b);
+}
+
+int64_t hb_ways(const struct hb_lower *lo, enum hb_axis axis)
+{
+    return lo->spec->mesh[axis];
+}
+
+int64_t hb_fsdp_ways(const struct hb_lower *lo, bool expert)
+{
+    const struct hb_sharding *sh = &lo->spec->sharding;
+    int64_t ways = hb_ways(lo, HB_AX_FSDP);
+    if (sh->states_over_sequence)
+        ways *= hb_ways(lo, HB_AX_SEQUENCE);
+    if (sh->dense_over_expert && !expert)
+        ways *= hb_ways(lo, HB_AX_EXPERT);
+    return ways;
+}

@@ -1,0 +1,366 @@
+/* Embedding, head and loss: see ends.h.
+ * Measured: one device keeps one f32 logits tensor (tinyS/base: f32[8,2048,32000] and nothing
+ * else of that width); with a split head a gradient in the compute dtype stands beside it, with
+ * the gathered head (1B/base: 4008 + 2004 + 501 MiB); XLA:GPU keeps two in f32 (habits). */
+#include "sim/ir/ends.h"
+
+#include "base/arena.h"
+#include "sim/ir/weight.h"
+
+void hb_ends_leaves(struct hb_lower *lo)
+{
+    const struct hb_model *m = &lo->spec->model;
+    int64_t vocab_ways = lo->spec->sharding.vocab_over_tensor ? hb_ways(lo, HB_AX_TENSOR) : 1;
+    int64_t fsdp = hb_fsdp_ways(lo, false);
+    struct hb_leaf embed = {.name = "embedding",
+                            .rank = 2,
+                            .copies = 1,
+                            .matrix = true,
+                            .end = true,
+                            .gather_dim = fsdp > 1 ? 1 : -1,
+                            .fsdp_ways = fsdp};
+    embed.dim[0] = (struct hb_split){m->vocab, vocab_ways};
+    embed.dim[1] = (struct hb_split){m->d_model, fsdp};
+    struct hb_leaf head = {.name = "head",
+                           .rank = 2,
+                           .copies = 1,
+                           .matrix = true,
+                           .end = true,
+                           .gather_dim = fsdp > 1 ? 0 : -1,
+                           .fsdp_ways = fsdp};
+    head.dim[0] = (struct hb_split){m->d_model, fsdp};
+    head.dim[1] = (struct hb_split){m->vocab, vocab_ways};
+    struct hb_leaf norm = {.name = "final norm",
+                           .rank = 1,
+                           .copies = 1,
+                           .gather_dim = -1,
+                           .fsdp_ways = 1,
+                           .end = true};
+    norm.dim[0] = (struct hb_split){m->d_model, 1};
+    if (lo->spec->sharding.norms == HB_NORMS_FSDP)
+        norm.dim[0].ways = fsdp;
+    lo->embed = hb_leaf_add(lo, embed);
+    lo->final_norm = hb_leaf_add(lo, norm);
+    lo->head = m->tied_embeddings ? lo->embed : hb_leaf_add(lo, head);
+    lo->positions = HB_NONE;
+    if (m->positions > 0) {
+        struct hb_leaf pos = embed;
+        pos.name = "position table";
+        pos.dim[0] = (struct hb_split){m->positions, 1};
+        lo->positions = hb_leaf_add(lo, pos);
+    }
+}
+
+static bool is_split(const struct hb_lower *lo)
+{
+    return lo->leaves[lo->head].gather_dim >= 0;
+}
+
+/* --- embedding --- */
+
+static struct hb_shape residual_shape(const struct hb_lower *lo)
+{
+    return hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, lo->local.resid_seq,
+                                                        lo->local.resid_width, -1});
+}
+
+uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
+{
+    struct hb_leaf *l = &lo->leaves[lo->embed];
+    uint32_t table = l->arg;
+    ends->iota = HB_NONE;
+    if (lo->spec->lookup == HB_LOOKUP_ONEHOT && lo->habits->onehot_iota) {
+        ends->iota = hb_temp(
+            lo, "index tensor of the one-hot embedding", HB_CAT_WORKING,
+            hb_shape_make(HB_DT_S32, (const int64_t[]){lo->local.tokens, lo->local.vocab, -1}));
+        hb_emit_mark(lo, "one-hot indices", lo->tokens, ends->iota);
+    }
+    if (lo->spec->precision.params != lo->compute) {
+        table = hb_temp(lo, "embedding, cast", HB_CAT_WORKING,
+                        hb_leaf_layer_shape(l, lo->compute, false));
+        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast embedding", l->arg, table);
+    }
+    uint32_t x = hb_temp(lo, "embedded tokens", HB_CAT_WORKING, residual_shape(lo));
+    uint32_t rows = x;
+    if (is_split(lo))
+        rows = hb_temp(lo, "embedding rows, own columns of all tokens", HB_CAT_COMMUNICATION,
+                       residual_shape(lo));
+    struct hb_emit e = {.name = "look up embedding", .kind = HB_OP_GATHER};
+    if (lo->spec->lookup == HB_LOOKUP_ONEHOT) {
+        e.kind = HB_OP_MATMUL;
+        e.flops = 2.0 * (double)lo->local.tokens * (double)lo->local.vocab *
+                  (double)lo->spec->model.d_model;
+    }
+    e.moved_bytes = 2.0 * (double)lo->p->bufs[x].bytes;
+    hb_emit_read(&e, table);
+    hb_emit_read(&e, lo->tokens);
+    hb_emit_read(&e, ends->iota);
+    hb_emit_write(&e, rows);
+    hb_emit(lo, &e);
+    if (rows != x)
+        hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_FSDP, "exchange embedding rows", rows, x);
+    return x;
+}
+
+/* --- head and loss --- */
+
+/* One pass of head and loss over a chunk of the tokens. */
+struct loss_pass {
+    int64_t seq; /* positions of the chunk on this device */
+    uint32_t x;  /* normalised input, compute dtype */
+    uint32_t w;  /* head as the products read it */
+    uint32_t logits;
+    uint32_t dlogits;
+};
+
+static struct hb_shape logit_shape(const struct hb_lower *lo, int64_t seq, enum hb_dtype dtype)
+{
+    return hb_shape_make(dtype, (const int64_t[]){lo->local.batch, seq, lo->local.vocab, -1});
+}
+
+static double head_flops(const struct hb_lower *lo, int64_t seq)
+{
+    return 2.0 * (double)lo->local.batch * (double)seq * (double)lo->local.vocab *
+           (double)lo->spec->model.d_model;
+}
+
+static struct hb_emit head_product(const struct hb_lower *lo, int64_t seq, const char *name)
+{
+    return (struct hb_emit){.name = name,
+                            .kind = HB_OP_MATMUL,
+                            .flops = head_flops(lo, seq),
+                            .rows = lo->local.batch * seq,
+                            .cols = lo->local.vocab,
+                            .depth = lo->spec->model.d_model};
+}
+
+/* The head in the compute dtype: read where it lies, cast, or gathered. */
+static uint32_t use_head(struct hb_lower *lo, bool in_loop)
+{
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    uint32_t w = l->arg;
+    bool cast = lo->spec->precision.params != lo->compute;
+    if (cast && (is_split(lo) || in_loop || !lo->habits->casts_hoisted)) {
+        w = hb_temp(lo, "head, cast", HB_CAT_WORKING, hb_leaf_layer_shape(l, lo->compute, false));
+        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast head", l->arg, w);
+    }
+    if (!is_split(lo))
+        return w;
+    uint32_t whole = hb_temp(lo, "head, gathered", HB_CAT_COMMUNICATION,
+                             hb_leaf_layer_shape(l, lo->compute, true));
+    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, "gather head", w, whole);
+    return whole;
+}
+
+static void make_logits(struct hb_lower *lo, struct loss_pass *c)
+{
+    uint32_t narrow = HB_NONE;
+    if (lo->spec->loss.dot != HB_DT_F32 && lo->habits->logits_copies == 1 && !is_split(lo)) {
+        narrow = hb_temp(lo, "logits before the cast", HB_CAT_LOGITS,
+                         logit_shape(lo, c->seq, lo->spec->loss.dot));
+        hb_emit_mark(lo, "logits before the cast", HB_NONE, narrow);
+    }
+    c->logits = hb_temp(lo, "logits", HB_CAT_LOGITS, logit_shape(lo, c->seq, HB_DT_F32));
+    struct hb_emit e = head_product(lo, c->seq, "logits");
+    hb_emit_read(&e, c->x);
+    hb_emit_read(&e, c->w);
+    hb_emit_read(&e, narrow);
+    hb_emit_write(&e, c->logits);
+    hb_emit(lo, &e);
+}
+
+static void make_dlogits(struct hb_lower *lo, struct loss_pass *c)
+{
+    c->dlogits = c->logits;
+    bool two = lo->habits->logits_copies == 2 && !lo->spec->loss.onehot;
+    if (two)
+        c->dlogits = hb_temp(lo, "gradient of the logits", HB_CAT_LOGITS,
+                             logit_shape(lo, c->seq, HB_DT_F32));
+    else if (lo->habits->logits_copies == 1 && is_split(lo) && lo->fsdp_mode == HB_WEIGHT_RING)
+        c->dlogits = hb_temp(lo, "gradient of the logits", HB_CAT_LOGITS,
+                             logit_shape(lo, c->seq, lo->compute));
+    struct hb_emit e = {.name = "softmax cross-entropy", .kind = HB_OP_REDUCE};
+    hb_emit_read(&e, c->logits);
+    hb_emit_read(&e, lo->labels);
+    if (c->dlogits == c->logits)
+        c->dlogits = hb_temp_in_place(lo, "gradient of the logits", HB_CAT_LOGITS, c->logits);
+    hb_emit_write(&e, c->dlogits);
+    hb_emit(lo, &e);
+}
+
+/* The head's gradient: at once, or its operands wait until the layers are done. */
+static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlogits)
+{
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    struct hb_emit e = head_product(lo, seq, "gradient of the head");
+    hb_emit_read(&e, dlogits);
+    hb_emit_read(&e, x);
+    if (l->grad_fused) {
+        hb_emit_read(&e, l->arg);
+        hb_emit(lo, &e);
+        return;
+    }
+    if (!hb_weight_grad_partial(lo, l)) {
+        if (l->grad == HB_NONE)
+            l->grad =
+                hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS,
+                        hb_leaf_layer_shape(l, is_split(lo) ? HB_DT_F32 : lo->compute, false));
+        hb_emit_write(&e, l->grad);
+        hb_emit(lo, &e);
+        return;
+    }
+    uint32_t full = hb_temp(lo, "head, gradient before its sum", HB_CAT_GRADIENTS,
+                            hb_leaf_layer_shape(l, HB_DT_F32, true));
+    hb_emit_write(&e, full);
+    hb_emit(lo, &e);
+    uint32_t sum = hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
+                           hb_leaf_layer_shape(l, lo->compute, true));
+    hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full, sum);
+    l->grad = sum;
+}
+
+/* Measured on the mixtures: with rings and at most this many tokens a device the gradient of the
+ * logits waits through the whole backward pass (35 of 40 rows); with more it does not (28 of 30).
+ */
+enum { POSTPONE_TOKENS = 4096 };
+
+static bool is_postponed(const struct hb_lower *lo)
+{
+    if (lo->spec->loss.chunks > 1)
+        return false;
+    if (lo->spec->model.tied_embeddings)
+        return true;
+    if (hb_ways(lo, HB_AX_TENSOR) > 1 && lo->fsdp_mode == HB_WEIGHT_RING)
+        return false;
+    return lo->local.tokens <= POSTPONE_TOKENS;
+}
+
+static uint32_t grad_through_head(struct hb_lower *lo, const struct loss_pass *c)
+{
+    struct hb_shape s = hb_shape_make(
+        lo->compute, (const int64_t[]){lo->local.batch, c->seq, lo->spec->model.d_model, -1});
+    uint32_t g = hb_temp(lo, "gradient of the last norm's result", HB_CAT_WORKING, s);
+    struct hb_emit e = head_product(lo, c->seq, "gradient through the head");
+    hb_emit_read(&e, c->dlogits);
+    hb_emit_read(&e, c->w);
+    hb_emit_write(&e, g);
+    hb_emit(lo, &e);
+    return g;
+}
+
+static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
+{
+    struct loss_pass c = {.seq = lo->local.seq};
+    int64_t d = lo->spec->model.d_model;
+    struct hb_shape s =
+        hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, c.seq, d, -1});
+    /* tinyS/base, 1B/dp=8: the last norm's input stands in f32 beside the logits unless the head
+     * is split. */
+    uint32_t wide = HB_NONE;
+    if (lo->habits->logits_copies == 1 && !is_split(lo)) {
+        struct hb_shape f32 = s;
+        f32.dtype = HB_DT_F32;
+        wide = hb_temp(lo, "last norm's input in f32", HB_CAT_WORKING, f32);
+        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm's input in f32", x, wide);
+    }
+    c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, s);
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", wide == HB_NONE ? x : wide, c.x);
+    c.w = use_head(lo, false);
+    make_logits(lo, &c);
+    make_dlogits(lo, &c);
+    uint32_t g = grad_through_head(lo, &c);
+    if (is_postponed(lo)) {
+        ends->pending_logits = c.dlogits;
+        ends->pending_x = c.x;
+    } else {
+        head_grad(lo, c.seq, c.x, c.dlogits);
+        ends->head_done = true;
+    }
+    uint32_t out = hb_temp(lo, "gradient of the last residual", HB_CAT_WORKING, residual_shape(lo));
+    struct hb_emit e = {.name = "backward of the last norm", .kind = HB_OP_ELEMENTWISE};
+    hb_emit_read(&e, g);
+    hb_emit_read(&e, wide == HB_NONE ? x : wide);
+    hb_emit_write(&e, out);
+    hb_emit(lo, &e);
+    return out;
+}
+
+/* Chunks: a loop that only adds up the loss, then one that makes the logits again and their
+ * gradients; the head's gradient is carried by the second in the compute dtype (bwd/base). */
+static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
+{
+    int64_t chunks = lo->spec->loss.chunks;
+    int64_t d = lo->spec->model.d_model;
+    struct loss_pass c = {.seq = (lo->local.seq + chunks - 1) / chunks};
+    struct hb_shape all =
+        hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, lo->local.seq, d, -1});
+    c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, all);
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", x, c.x);
+    c.w = use_head(lo, true);
+    uint32_t loop = hb_program_open_loop(lo->p, "loss chunks", chunks);
+    make_logits(lo, &c);
+    hb_emit_simple(lo, HB_OP_REDUCE, "softmax cross-entropy", c.logits, HB_NONE);
+    hb_program_close_loop(lo->p, loop);
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    uint32_t sum = hb_temp(lo, "head, gradient over the chunks", HB_CAT_GRADIENTS,
+                           hb_leaf_layer_shape(l, lo->compute, true));
+    hb_emit_mark(lo, "zero gradient of the head", HB_NONE, sum);
+    uint32_t gx = hb_temp(lo, "gradient of the last norm's result", HB_CAT_WORKING, all);
+    hb_emit_mark(lo, "gradients of the chunks", HB_NONE, gx);
+    lo->phase = HB_PHASE_BACKWARD;
+    loop = hb_program_open_loop(lo->p, "loss chunks, backward", chunks);
+    make_logits(lo, &c);
+    make_dlogits(lo, &c);
+    uint32_t part = grad_through_head(lo, &c);
+    hb_emit_simple(lo, HB_OP_COPY, "gradient of the chunk into its stack", part, gx);
+    struct hb_emit e = head_product(lo, c.seq, "gradient of the head");
+    hb_emit_read(&e, c.dlogits);
+    hb_emit_read(&e, c.x);
+    hb_emit_write(&e, sum);
+    hb_emit(lo, &e);
+    hb_program_close_loop(lo->p, loop);
+    if (hb_weight_grad_partial(lo, l) || is_split(lo))
+        hb_weight_reduce_grad(lo, lo->head, sum);
+    else
+        l->grad = sum;
+    ends->head_done = true;
+    uint32_t out = hb_temp(lo, "gradient of the last residual", HB_CAT_WORKING, residual_shape(lo));
+    struct hb_emit back = {.name = "backward of the last norm", .kind = HB_OP_ELEMENTWISE};
+    hb_emit_read(&back, gx);
+    hb_emit_read(&back, x);
+    hb_emit_write(&back, out);
+    hb_emit(lo, &back);
+    return out;
+}
+
+uint32_t hb_ends_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
+{
+    lo->phase = HB_PHASE_LOSS;
+    ends->head_done = false;
+    ends->pending_logits = ends->pending_x = HB_NONE;
+    return lo->spec->loss.chunks > 1 ? chunked_loss(lo, ends, x) : whole_loss(lo, ends, x);
+}
+
+void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
+{
+    if (!ends->head_done)
+        head_grad(lo, lo->local.seq, ends->pending_x, ends->pending_logits);
+    struct hb_leaf *l = &lo->leaves[lo->embed];
+    uint32_t rows = grad;
+    if (is_split(lo)) {
+        rows = hb_temp(lo, "gradient of embedding rows, exchanged", HB_CAT_COMMUNICATION,
+                       residual_shape(lo));
+        hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_FSDP, "exchange embedding gradients", grad,
+                           rows);
+    }
+    uint32_t into = hb_temp(lo, "embedding, gradient", HB_CAT_GRADIENTS,
+                            hb_leaf_layer_shape(l, lo->compute, false));
+    struct hb_emit e = {.name = "scatter embedding gradients", .kind = HB_OP_GATHER};
+    hb_emit_read(&e, rows);
+    hb_emit_read(&e, lo->tokens);
+    hb_emit_read(&e, ends->iota);
+    hb_emit_read(&e, lo->spec->model.tied_embeddings ? l->grad : HB_NONE);
+    hb_emit_write(&e, into);
+    hb_emit(lo, &e);
+    l->grad = into;
+}

@@ -1,0 +1,23 @@
+/* The two ends of the model: embedding, and head with its loss; forward and backward. */
+#ifndef HB_SIM_IR_ENDS_H
+#define HB_SIM_IR_ENDS_H
+
+#include "sim/ir/lowering.h"
+
+struct hb_ends {
+    uint32_t iota; /* one-hot lookup on GPU: index tensor that waits for the backward pass */
+    uint32_t pending_logits; /* logits (or their gradient) that the postponed head gradient reads */
+    uint32_t pending_x;      /* its other operand */
+    bool head_done;
+};
+
+void hb_ends_leaves(struct hb_lower *lo);
+/* The first residual. */
+uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends);
+/* The loss of the last residual x, and back: the gradient of x. */
+uint32_t hb_ends_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x);
+/* What is left when the layers' backward pass is done: gradients of the head (where postponed) and
+ * of the embedding, from the gradient of the first residual. */
+void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad);
+
+#endif

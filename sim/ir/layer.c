@@ -1,0 +1,227 @@
+/* The frame of a layer: norms, residual sums, products, and the order of its parts. The order is
+ * that of the lab program and of MaxText's decoder layer: norm, attention, sum, norm, MLP, sum. */
+#include "sim/ir/layer.h"
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/str.h"
+
+int hb_layer_value(struct hb_lower *lo, struct hb_layer *y, struct hb_value v)
+{
+    y->values = hb_grow(lo->arena, y->values, y->value_count, &y->value_cap, sizeof v);
+    y->values[y->value_count] = v;
+    return (int)y->value_count++;
+}
+
+struct hb_step_op *hb_layer_step(struct hb_lower *lo, struct hb_layer *y, struct hb_step_op s)
+{
+    y->steps = hb_grow(lo->arena, y->steps, y->step_count, &y->step_cap, sizeof s);
+    y->steps[y->step_count] = s;
+    for (int i = 0; i < s.out_count; i++)
+        y->values[s.out[i]].producer = (int)y->step_count;
+    return &y->steps[y->step_count++];
+}
+
+uint32_t hb_layer_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, bool matrix,
+                       const struct hb_split *dims, int rank, int gather_dim)
+{
+    struct hb_leaf l = {.name = hb_arena_printf(lo->arena, "%s.%s", y->name, name),
+                        .rank = rank,
+                        .gather_dim = -1,
+                        .fsdp_ways = 1,
+                        .copies = 1,
+                        .matrix = matrix};
+    for (int i = 0; i < rank; i++)
+        l.dim[i] = dims[i];
+    for (int i = 0; i < 2; i++)
+        l.stack[i] = y->stack[i];
+    int64_t ways = hb_fsdp_ways(lo, y->expert_leaf);
+    if (gather_dim >= 0 && ways > 1) {
+        l.gather_dim = gather_dim;
+        l.fsdp_ways = ways;
+        l.dim[gather_dim].ways *= ways;
+    }
+    return hb_leaf_add(lo, l);
+}
+
+uint32_t hb_layer_find_leaf(const struct hb_lower *lo, const struct hb_layer *y, const char *name)
+{
+    size_t prefix = 0;
+    while (y->name[prefix])
+        prefix++;
+    for (uint32_t i = y->first_leaf; i < y->end_leaf; i++)
+        if (hb_str_same(lo->leaves[i].name + prefix + 1, name))
+            return i;
+    return HB_NONE;
+}
+
+static void norm_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t width)
+{
+    enum hb_norms_over over = lo->spec->sharding.norms;
+    bool split = over == HB_NORMS_TENSOR &&
+                 lo->spec->sharding.residual_split == HB_SPLIT_FEATURES &&
+                 lo->spec->sharding.residual_over_tensor;
+    struct hb_split d = {width, split ? hb_ways(lo, HB_AX_TENSOR) : 1};
+    hb_layer_leaf(lo, y, name, false, &d, 1, over == HB_NORMS_FSDP ? 0 : -1);
+    if (y->block->norm == HB_NORM_LAYER)
+        hb_layer_leaf(lo, y, hb_name(lo, name, "_bias"), false, &d, 1, -1);
+}
+
+void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const char *name,
+                     const int64_t stack[2], struct hb_layer *y)
+{
+    int64_t d = lo->spec->model.d_model;
+    *y = (struct hb_layer){.block = block, .name = name, .first_leaf = lo->leaf_count};
+    y->stack[0] = stack[0];
+    y->stack[1] = stack[1];
+    norm_leaf(lo, y, "norm1", d);
+    hb_layer_attention_leaves(lo, y);
+    norm_leaf(lo, y, "norm2", d);
+    if (block->post_norm) {
+        norm_leaf(lo, y, "post_norm1", d);
+        norm_leaf(lo, y, "post_norm2", d);
+    }
+    if (block->moe.experts)
+        hb_layer_moe_leaves(lo, y);
+    else
+        hb_layer_mlp_leaves(lo, y);
+    y->end_leaf = lo->leaf_count;
+}
+
+int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *name)
+{
+    struct hb_shape shape = y->values[in].shape;
+    struct hb_shape wide = shape;
+    wide.dtype = HB_DT_F32;
+    bool f32 = lo->spec->precision.norm_f32;
+    int out = hb_layer_value(
+        lo, y,
+        (struct hb_value){
+            .name = name, .shape = shape, .tiling = lo->habits->tiling, .fused = true});
+    struct hb_step_op s = {.kind = HB_STEP_MIX,
+                           .op = HB_OP_ELEMENTWISE,
+                           .name = name,
+                           .in = {in},
+                           .in_count = 1,
+                           .out = {out},
+                           .out_count = 1,
+                           .leaf = hb_layer_find_leaf(lo, y, name),
+                           .flops = 4.0 * (double)hb_shape_elements(&shape),
+                           .back_in = 1};
+    /* remat none under a scan keeps the f32 input and the f32 normalised value of each norm
+     * (tinyS/remat=none: four stacks f32[4,8,2048,1024]), and the norm's result itself. */
+    static const char *const kept[] = {" in f32", " normalised in f32"};
+    for (int i = 0; i < 2 && f32; i++)
+        s.out[s.out_count++] = hb_layer_value(lo, y,
+                                              (struct hb_value){.name = hb_name(lo, name, kept[i]),
+                                                                .shape = wide,
+                                                                .tiling = lo->habits->tiling,
+                                                                .fused = true,
+                                                                .trace_only = true});
+    hb_layer_step(lo, y, s);
+    return out;
+}
+
+int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, uint32_t leaf,
+                     struct hb_value value)
+{
+    const struct hb_leaf *l = &lo->leaves[leaf];
+    struct hb_shape w = hb_leaf_layer_shape(l, lo->compute, true);
+    int out = hb_layer_value(lo, y, value);
+    int64_t elements = hb_shape_elements(&y->values[in].shape);
+    int64_t produced = hb_shape_elements(&y->values[out].shape);
+    int64_t experts = w.rank == 3 ? w.dim[0] : 1;
+    int64_t depth = w.dim[w.rank - 2];
+    int64_t cols = w.dim[w.rank - 1];
+    struct hb_step_op s = {.kind = HB_STEP_PRODUCT,
+                           .op = HB_OP_MATMUL,
+                           .name = value.name,
+                           .in = {in},
+                           .in_count = 1,
+                           .out = {out},
+                           .out_count = 1,
+                           .leaf = leaf,
+                           .rows = depth ? elements / depth : 0,
+                           .cols = cols,
+                           .depth = depth,
+                           .batch = (double)experts,
+                           .back_in = 1};
+    s.flops = 2.0 * (double)produced * (double)depth;
+    if (experts > 1 && s.rows > experts)
+        s.rows /= experts;
+    hb_layer_step(lo, y, s);
+    return out;
+}
+
+int hb_layer_add(struct hb_lower *lo, struct hb_layer *y, int residual, int branch,
+                 const char *name)
+{
+    struct hb_value v = {
+        .name = name, .shape = y->values[residual].shape, .tiling = lo->habits->tiling};
+    int out = hb_layer_value(lo, y, v);
+    hb_layer_step(lo, y,
+                  (struct hb_step_op){.kind = HB_STEP_ADD,
+                                      .op = HB_OP_ELEMENTWISE,
+                                      .name = name,
+                                      .in = {residual, branch},
+                                      .in_count = 2,
+                                      .out = {out},
+                                      .out_count = 1,
+                                      .leaf = HB_NONE,
+                                      .flops = (double)hb_shape_elements(&v.shape)});
+    return out;
+}
+
+/* With the residual split over tensor, a branch starts by gathering its normalised input. */
+static int gather_sequence(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch,
+                           const char *name)
+{
+    if (!lo->spec->sharding.residual_over_tensor || hb_ways(lo, HB_AX_TENSOR) == 1)
+        return in;
+    struct hb_value v = {
+        .name = name,
+        .shape = hb_shape_make(
+            lo->compute, (const int64_t[]){batch, lo->local.seq, lo->spec->model.d_model, -1}),
+        .tiling = lo->habits->tiling};
+    int out = hb_layer_value(lo, y, v);
+    hb_layer_step(lo, y,
+                  (struct hb_step_op){.kind = HB_STEP_MOVE,
+                                      .op = HB_OP_ALL_GATHER,
+                                      .back_op = HB_OP_REDUCE_SCATTER,
+                                      .axis = HB_AX_TENSOR,
+                                      .name = name,
+                                      .in = {in},
+                                      .in_count = 1,
+                                      .out = {out},
+                                      .out_count = 1,
+                                      .leaf = HB_NONE});
+    return out;
+}
+
+static int add_branch(struct hb_lower *lo, struct hb_layer *y, int x, int branch, const char *norm,
+                      const char *name)
+{
+    if (y->block->post_norm)
+        branch = hb_layer_norm(lo, y, branch, norm);
+    return hb_layer_add(lo, y, x, branch, name);
+}
+
+void hb_layer_build(struct hb_lower *lo, struct hb_layer *y, int64_t batch)
+{
+    struct hb_value in = {
+        .name = "layer input",
+        .tags = 1u << HB_TN_LAYER_IN,
+        .shape = hb_shape_make(
+            lo->compute, (const int64_t[]){batch, lo->local.resid_seq, lo->local.resid_width, -1}),
+        .tiling = lo->habits->tiling,
+        .producer = -1};
+    y->input = hb_layer_value(lo, y, in);
+    int n1 = hb_layer_norm(lo, y, y->input, "norm1");
+    n1 = gather_sequence(lo, y, n1, batch, "norm1, gathered");
+    int a = hb_layer_attention(lo, y, n1, batch);
+    int x = add_branch(lo, y, y->input, a, "post_norm1", "after attention");
+    int n2 = hb_layer_norm(lo, y, x, "norm2");
+    n2 = gather_sequence(lo, y, n2, batch, "norm2, gathered");
+    int m = y->block->moe.experts ? hb_layer_moe(lo, y, n2, batch) : hb_layer_mlp(lo, y, n2, batch);
+    y->output = add_branch(lo, y, x, m, "post_norm2", "layer output");
+}

@@ -1,0 +1,108 @@
+/* One layer as values and steps: what is computed from what, on one device, before anything is
+ * said about where it is kept. A value is a tensor; a step makes values from values and at most
+ * one weight, and knows which of them its backward pass reads. The forward pass, what is saved
+ * and made again, and the backward pass all follow from this one description. */
+#ifndef HB_SIM_IR_LAYER_H
+#define HB_SIM_IR_LAYER_H
+
+#include "sim/ir/lowering.h"
+
+enum { HB_STEP_IN = 6, HB_STEP_OUT = 4, HB_SCRATCH = 4 };
+
+enum hb_step_kind {
+    HB_STEP_PRODUCT, /* by a weight: backward is two products */
+    HB_STEP_MIX,     /* anything else that computes */
+    HB_STEP_ADD,     /* residual sum: its gradient passes through */
+    HB_STEP_MOVE     /* a collective on activations: backward is its opposite */
+};
+
+struct hb_value {
+    const char *name;
+    uint32_t tags; /* names by which a policy can ask for it: mask of 1u << HB_TN_* */
+    struct hb_shape shape;
+    enum hb_tiling tiling;
+    int producer;    /* index of its step; -1: the layer's input */
+    bool fused;      /* never a buffer: readers make it again from its producer's inputs */
+    bool dot;        /* result of a product without batch dimensions */
+    bool batch_dot;  /* result of a product with batch dimensions */
+    bool trace_only; /* a residual that only policy none keeps, under a scan */
+    bool small;      /* too small to matter for a policy: always kept with its siblings */
+};
+
+struct hb_step_op {
+    enum hb_step_kind kind;
+    enum hb_op_kind op;
+    const char *name;
+    int in[HB_STEP_IN];
+    int in_count;
+    int out[HB_STEP_OUT];
+    int out_count;
+    uint32_t leaf; /* weight, or HB_NONE */
+    double flops;
+    int64_t rows, cols, depth;
+    double batch;
+    uint32_t back_in;       /* bits of in[] that the backward pass reads */
+    uint32_t back_out;      /* bits of out[] that it reads */
+    uint32_t grad_in_place; /* bits of in[]: its gradient takes the value's own place */
+    struct hb_shape scratch[HB_SCRATCH]; /* working tensors during the step */
+    int scratch_count;
+    struct hb_shape back_scratch[HB_SCRATCH];
+    int back_scratch_count;
+    enum hb_axis axis;       /* of a MOVE, and of the sum of a product's parts */
+    bool sum_parts;          /* a product's results are summed over `axis` */
+    bool grad_sum_parts;     /* its input's gradient is summed over `axis` */
+    bool no_grad;            /* indices, masks: nothing flows back */
+    enum hb_op_kind back_op; /* of a MOVE: the opposite collective */
+};
+
+struct hb_layer {
+    const struct hb_block *block;
+    const char *name;
+    struct hb_value *values;
+    uint32_t value_count, value_cap;
+    struct hb_step_op *steps;
+    uint32_t step_count, step_cap;
+    int input;                     /* value index: what the layer is given */
+    int output;                    /* value index: what it hands on */
+    uint32_t first_leaf, end_leaf; /* its weights */
+    int64_t stack[2];              /* leading dimensions of its leaves; 0: none */
+    bool expert_leaf;              /* the leaves added now are experts' */
+};
+
+/* Adds the leaves of one block's layers; stack[] are its leading dimensions (0: none). */
+void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const char *name,
+                     const int64_t stack[2], struct hb_layer *layer);
+/* Fills values and steps; the leaves must be there. batch: sequences in the layer on this device.
+ */
+void hb_layer_build(struct hb_lower *lo, struct hb_layer *layer, int64_t batch);
+
+/* For the parts of a layer (attention.c, mlp.c, moe.c). */
+int hb_layer_value(struct hb_lower *lo, struct hb_layer *y, struct hb_value v);
+struct hb_step_op *hb_layer_step(struct hb_lower *lo, struct hb_layer *y, struct hb_step_op s);
+/* value in; value out, made by a product with weight leaf. */
+int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, uint32_t leaf,
+                     struct hb_value out);
+/* Normalises by the leaf of the same name. */
+int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *name);
+/* Sum of the residual and a branch. */
+int hb_layer_add(struct hb_lower *lo, struct hb_layer *y, int residual, int branch,
+                 const char *name);
+uint32_t hb_layer_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, bool matrix,
+                       const struct hb_split *dims, int rank, int gather_dim);
+uint32_t hb_layer_find_leaf(const struct hb_lower *lo, const struct hb_layer *y, const char *name);
+int hb_layer_attention(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch);
+int hb_layer_mlp(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch);
+int hb_layer_moe(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch);
+/* An MLP with its own width and name prefix; tags of gate, up, activation and output. */
+int hb_mlp_build(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch,
+                 const struct hb_mlp *m, const char *prefix, const uint32_t tags[4]);
+void hb_mlp_leaves(struct hb_lower *lo, struct hb_layer *y, const struct hb_mlp *m,
+                   const char *prefix);
+/* gate: -1 for an MLP without. */
+int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int up, const char *name,
+                        uint32_t tags);
+void hb_layer_attention_leaves(struct hb_lower *lo, struct hb_layer *y);
+void hb_layer_mlp_leaves(struct hb_lower *lo, struct hb_layer *y);
+void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y);
+
+#endif

@@ -1,0 +1,154 @@
+/* The driver of the lowering: sizes on one device, leaves, then the phases in order. See
+ * lowering.h for the parts. */
+#include "sim/ir/lower.h"
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/size.h"
+#include "sim/ir/ends.h"
+#include "sim/ir/lowering.h"
+#include "sim/ir/optim.h"
+#include "sim/ir/stack.h"
+#include "sim/ir/weight.h"
+
+static struct hb_local local_sizes(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    struct hb_local l = {.batch_ways = hb_ways(lo, HB_AX_DATA) * hb_ways(lo, HB_AX_FSDP) *
+                                       hb_ways(lo, HB_AX_EXPERT)};
+    int64_t tp = hb_ways(lo, HB_AX_TENSOR);
+    l.batch = hb_div_up(hb_div_up(s->batch.global, s->batch.accumulate), l.batch_ways);
+    l.seq = hb_div_up(s->batch.seq, hb_ways(lo, HB_AX_SEQUENCE));
+    l.tokens = hb_mul_sat(l.batch, l.seq);
+    l.resid_seq = l.seq;
+    l.resid_width = s->model.d_model;
+    if (s->sharding.residual_over_tensor && s->sharding.residual_split == HB_SPLIT_FEATURES)
+        l.resid_width = hb_div_up(l.resid_width, tp);
+    else if (s->sharding.residual_over_tensor)
+        l.resid_seq = hb_div_up(l.seq, tp);
+    l.vocab = hb_div_up(s->model.vocab, s->sharding.vocab_over_tensor ? tp : 1);
+    return l;
+}
+
+/* Rings (collective matmuls) on TPU: fsdp of 5 to 32, the batch split by fsdp alone, enough
+ * tokens. Measured on the mixtures: all seven products of a layer in 105 of 106 rows with at least
+ * 1024 tokens a device; none with data or sequence axes (9 of 9, 20 of 20), none at 2, 4, >= 33. */
+enum { RING_MIN = 5, RING_MAX = 32, RING_TOKENS = 640 };
+
+static enum hb_weight_mode find_mode(const struct hb_lower *lo)
+{
+    int64_t f = hb_fsdp_ways(lo, false);
+    if (f == 1)
+        return HB_WEIGHT_LOCAL;
+    bool alone = hb_ways(lo, HB_AX_DATA) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
+                 hb_ways(lo, HB_AX_EXPERT) == 1;
+    bool ring = lo->habits->rings && f >= RING_MIN && f <= RING_MAX && alone &&
+                lo->local.tokens >= RING_TOKENS;
+    return ring ? HB_WEIGHT_RING : HB_WEIGHT_GATHER;
+}
+
+static void add_inputs(struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    int64_t batch = hb_div_up(s->batch.global, lo->local.batch_ways);
+    struct hb_shape ids = hb_shape_make(HB_DT_S32, (const int64_t[]){batch, lo->local.seq, -1});
+    lo->tokens = hb_argument(lo, "tokens", HB_CAT_INPUTS, ids, HB_SPACE_HBM);
+    lo->labels = hb_argument(lo, "labels", HB_CAT_INPUTS, ids, HB_SPACE_HBM);
+    struct hb_shape scalar = {.dtype = HB_DT_S32};
+    uint32_t step = hb_argument(lo, "step counter", HB_CAT_INPUTS, scalar, HB_SPACE_HBM);
+    uint32_t next = hb_temp_in_place(lo, "step counter, next", HB_CAT_INPUTS, step);
+    lo->p->bufs[next].output = true;
+    hb_emit_mark(lo, "count the step", step, next);
+    uint32_t loss = hb_temp(lo, "loss", HB_CAT_WORKING, (struct hb_shape){.dtype = HB_DT_F32});
+    lo->p->bufs[loss].output = true;
+    hb_emit_mark(lo, "loss", HB_NONE, loss);
+}
+
+/* On one device the head's gradient is consumed by its update as it is made, unless something
+ * must see all gradients first (tinyS/base against tinyS/clip: +62.5 MiB). */
+static void fuse_updates(struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    bool waits = s->optimizer.clip || s->batch.accumulate > 1 || s->optimizer.name == HB_OPT_MUON ||
+                 s->optimizer.name == HB_OPT_ADAFACTOR;
+    struct hb_leaf *head = &lo->leaves[lo->head];
+    head->grad_fused = !waits && !s->model.tied_embeddings && lo->local.batch_ways == 1 &&
+                       s->loss.chunks == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
+}
+
+static void add_accumulators(struct hb_lower *lo)
+{
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        l->accum = hb_temp(lo, hb_name(lo, l->name, ", gradient accumulated"), HB_CAT_GRADIENTS,
+                           hb_leaf_shape(lo, l, HB_DT_F32));
+        hb_emit_mark(lo, "zero accumulator", HB_NONE, l->accum);
+    }
+}
+
+static void accumulate(struct hb_lower *lo)
+{
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "accumulate gradient", l->grad, l->accum);
+        l->grad = HB_NONE;
+    }
+}
+
+static void forward_backward(struct hb_lower *lo, struct hb_stack_plan *plan)
+{
+    struct hb_ends ends;
+    lo->phase = HB_PHASE_FORWARD;
+    uint32_t x = hb_ends_embed(lo, &ends);
+    x = hb_stack_forward(lo, plan, x);
+    uint32_t g = hb_ends_loss(lo, &ends, x);
+    lo->phase = HB_PHASE_BACKWARD;
+    if (lo->spec->batch.accumulate == 1)
+        hb_optim_fetch(lo);
+    g = hb_stack_backward(lo, plan, g);
+    hb_ends_finish(lo, &ends, g);
+}
+
+static void build_step(struct hb_lower *lo)
+{
+    struct hb_stack_plan plan;
+    hb_ends_leaves(lo);
+    hb_stack_leaves(lo, &plan);
+    hb_leaf_arguments(lo);
+    add_inputs(lo);
+    fuse_updates(lo);
+    hb_stack_build(lo, &plan);
+    hb_weight_hoist_casts(lo);
+    int64_t accumulate_trips = lo->spec->batch.accumulate;
+    if (accumulate_trips == 1) {
+        forward_backward(lo, &plan);
+    } else {
+        add_accumulators(lo);
+        uint32_t loop = hb_program_open_loop(lo->p, "microbatches", accumulate_trips);
+        forward_backward(lo, &plan);
+        accumulate(lo);
+        hb_program_close_loop(lo->p, loop);
+        hb_optim_fetch(lo);
+    }
+    hb_optim_update(lo);
+}
+
+bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+              struct hb_program *out)
+{
+    struct hb_lower lo = {.arena = arena,
+                          .diag = diag,
+                          .spec = spec,
+                          .habits = hb_habits_find(spec),
+                          .p = out,
+                          .compute = spec->precision.compute};
+    hb_program_init(out, arena, spec->model.name, spec->compiler);
+    lo.local = local_sizes(&lo);
+    lo.fsdp_mode = find_mode(&lo);
+    lo.phase = HB_PHASE_SETUP;
+    build_step(&lo);
+    if (lo.too_large)
+        return false;
+    hb_program_check(out);
+    return true;
+}

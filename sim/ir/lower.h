@@ -1,0 +1,14 @@
+/* From a description of the step to its program of buffers. */
+#ifndef HB_SIM_IR_LOWER_H
+#define HB_SIM_IR_LOWER_H
+
+#include "models/spec.h"
+#include "sim/ir/program.h"
+
+struct hb_diag;
+
+/* False (with a message) if a size leaves the range of int64. spec has passed hb_spec_supported. */
+bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+              struct hb_program *out);
+
+#endif

@@ -1,0 +1,141 @@
+/* The dense MLP (also a MoE layer's shared experts) as values and steps. */
+#include "sim/ir/layer.h"
+
+static bool is_gated(enum hb_mlp_kind kind)
+{
+    return kind == HB_MLP_SWIGLU || kind == HB_MLP_GEGLU;
+}
+
+static void bias_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t size,
+                      int64_t ways)
+{
+    struct hb_split dim = {size, ways};
+    hb_layer_leaf(lo, y, name, false, &dim, 1, -1);
+}
+
+void hb_mlp_leaves(struct hb_lower *lo, struct hb_layer *y, const struct hb_mlp *m,
+                   const char *prefix)
+{
+    int64_t d = lo->spec->model.d_model;
+    int64_t tp = hb_ways(lo, HB_AX_TENSOR);
+    struct hb_split up[2] = {{d, 1}, {m->d_ff, tp}};
+    struct hb_split both[2] = {{d, 1}, {m->d_ff * 2, tp}};
+    struct hb_split down[2] = {{m->d_ff, tp}, {d, 1}};
+    if (is_gated(m->kind) && m->fused) {
+        hb_layer_leaf(lo, y, hb_name(lo, prefix, "w_gate_up"), true, both, 2, 0);
+    } else {
+        if (is_gated(m->kind))
+            hb_layer_leaf(lo, y, hb_name(lo, prefix, "w_gate"), true, up, 2, 0);
+        hb_layer_leaf(lo, y, hb_name(lo, prefix, "w_up"), true, up, 2, 0);
+    }
+    hb_layer_leaf(lo, y, hb_name(lo, prefix, "w_down"), true, down, 2, 1);
+    if (m->bias) {
+        if (is_gated(m->kind))
+            bias_leaf(lo, y, hb_name(lo, prefix, "b_gate"), m->d_ff, tp);
+        bias_leaf(lo, y, hb_name(lo, prefix, "b_up"), m->d_ff, tp);
+        bias_leaf(lo, y, hb_name(lo, prefix, "b_down"), d, 1);
+    }
+}
+
+void hb_layer_mlp_leaves(struct hb_lower *lo, struct hb_layer *y)
+{
+    hb_mlp_leaves(lo, y, &y->block->mlp, "");
+}
+
+static int wide_product(struct hb_lower *lo, struct hb_layer *y, int in, const char *leaf,
+                        const char *name, uint32_t tag, int64_t batch, int64_t width)
+{
+    struct hb_value v = {
+        .name = name,
+        .tags = 1u << tag,
+        .shape = hb_shape_make(lo->compute, (const int64_t[]){batch, lo->local.seq, width, -1}),
+        .tiling = lo->habits->tiling,
+        .dot = true};
+    int out = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, leaf), v);
+    y->steps[y->step_count - 1].grad_sum_parts = hb_ways(lo, HB_AX_TENSOR) > 1;
+    y->steps[y->step_count - 1].axis = HB_AX_TENSOR;
+    return out;
+}
+
+int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int up, const char *name,
+                        uint32_t tags)
+{
+    struct hb_shape s = y->values[up].shape;
+    int out = hb_layer_value(lo, y,
+                             (struct hb_value){.name = name,
+                                               .tags = tags,
+                                               .shape = s,
+                                               .tiling = lo->habits->tiling,
+                                               .fused = !lo->habits->act_stored_for_dw});
+    struct hb_step_op step = {.kind = HB_STEP_MIX,
+                              .op = HB_OP_ELEMENTWISE,
+                              .name = name,
+                              .in = {up},
+                              .in_count = 1,
+                              .out = {out},
+                              .out_count = 1,
+                              .leaf = HB_NONE,
+                              .flops = 6.0 * (double)hb_shape_elements(&s),
+                              .back_in = 1,
+                              .grad_in_place = 1};
+    if (gate >= 0) {
+        step.in[step.in_count++] = gate;
+        step.back_in = 3;
+        step.grad_in_place = 3;
+    }
+    /* remat none under a scan keeps three parts of silu(gate) x up beside gate, up and the
+     * product: tinyS/remat=none stacks six tensors of width d_ff. */
+    static const char *const parts[] = {"sigmoid of the gate", "silu of the gate",
+                                        "derivative of silu"};
+    for (int i = 0; i < 3 && gate >= 0; i++)
+        step.out[step.out_count++] =
+            hb_layer_value(lo, y,
+                           (struct hb_value){.name = parts[i],
+                                             .shape = s,
+                                             .fused = true,
+                                             .trace_only = true,
+                                             .tiling = lo->habits->tiling});
+    hb_layer_step(lo, y, step);
+    return out;
+}
+
+int hb_mlp_build(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch,
+                 const struct hb_mlp *m, const char *prefix, const uint32_t tags[4])
+{
+    int64_t tp = hb_ways(lo, HB_AX_TENSOR);
+    int64_t width = (m->d_ff + tp - 1) / tp;
+    int gate = -1;
+    int up;
+    if (is_gated(m->kind) && m->fused) {
+        up = wide_product(lo, y, in, hb_name(lo, prefix, "w_gate_up"), "mlp gate and up", tags[1],
+                          batch, 2 * width);
+        y->values[up].tags |= 1u << tags[0];
+    } else {
+        if (is_gated(m->kind))
+            gate = wide_product(lo, y, in, hb_name(lo, prefix, "w_gate"),
+                                hb_name(lo, prefix, "mlp gate"), tags[0], batch, width);
+        up = wide_product(lo, y, in, hb_name(lo, prefix, "w_up"), hb_name(lo, prefix, "mlp up"),
+                          tags[1], batch, width);
+    }
+    int act =
+        hb_layer_activation(lo, y, gate, up, hb_name(lo, prefix, "mlp activation"), 1u << tags[2]);
+    if (is_gated(m->kind) && m->fused)
+        y->values[act].shape.dim[2] = width;
+    struct hb_value down = {.name = hb_name(lo, prefix, "mlp output"),
+                            .tags = 1u << tags[3],
+                            .shape = y->values[y->input].shape,
+                            .tiling = lo->habits->tiling,
+                            .dot = true,
+                            .fused = true};
+    int out = hb_layer_product(lo, y, act, hb_layer_find_leaf(lo, y, hb_name(lo, prefix, "w_down")),
+                               down);
+    y->steps[y->step_count - 1].sum_parts = tp > 1;
+    y->steps[y->step_count - 1].axis = HB_AX_TENSOR;
+    return out;
+}
+
+int hb_layer_mlp(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch)
+{
+    static const uint32_t tags[4] = {HB_TN_MLP_GATE, HB_TN_MLP_UP, HB_TN_MLP_ACT, HB_TN_MLP_DOWN};
+    return hb_mlp_build(lo, y, in, batch, &y->block->mlp, "", tags);
+}

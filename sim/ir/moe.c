@@ -1,0 +1,251 @@
+/* A mixture of experts as values and steps. Three dispatches of the lab and MaxText programs:
+ * einsum (one-hot masks and a capacity), ragged (tokens sorted by expert, dropless), dense (every
+ * expert on every token). Shapes are those of the lab program's `moe`. */
+#include <math.h>
+
+#include "base/size.h"
+#include "sim/ir/layer.h"
+
+/* Sizes of the routed part on one device. */
+struct routed {
+    int64_t batch; /* sequences */
+    int64_t seq;
+    int64_t tokens;
+    int64_t experts; /* whose work this device does */
+    int64_t capacity;
+    int64_t rows; /* of all experts here, a token counted top_k times */
+    int64_t width;
+    int64_t expert_batch; /* sequences that reach this device's experts */
+};
+
+static struct routed find_routed(const struct hb_lower *lo, const struct hb_moe *m, int64_t batch)
+{
+    int64_t ep = hb_ways(lo, HB_AX_EXPERT);
+    int64_t tp = hb_ways(lo, HB_AX_TENSOR);
+    int64_t seq = lo->spec->batch.seq;
+    struct routed r = {.batch = batch, .seq = lo->local.seq, .experts = m->experts};
+    r.tokens = batch * r.seq;
+    r.width = hb_div_up(
+        m->d_ff, lo->spec->sharding.expert_tensor > 0 ? lo->spec->sharding.expert_tensor : tp);
+    double even = (double)seq * (double)m->top_k / (double)m->experts * m->capacity_factor;
+    r.capacity = hb_round_up((int64_t)ceil(even - 1e-9), 4);
+    r.expert_batch = batch;
+    r.rows = hb_mul_sat(r.tokens, m->top_k);
+    if (ep > 1 && m->dispatch == HB_DISPATCH_EINSUM) {
+        r.experts = hb_div_up(m->experts, ep);
+        r.expert_batch = hb_mul_sat(batch, ep);
+    }
+    if (ep > 1 && m->dispatch == HB_DISPATCH_RAGGED) {
+        double factor = m->buffer_factor > 0 ? m->buffer_factor : (double)ep;
+        r.rows = (int64_t)ceil((double)r.rows * factor);
+    }
+    return r;
+}
+
+void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y)
+{
+    const struct hb_moe *m = &y->block->moe;
+    int64_t d = lo->spec->model.d_model;
+    int64_t tp = hb_ways(lo, HB_AX_TENSOR);
+    int64_t et = lo->spec->sharding.expert_tensor > 0 ? lo->spec->sharding.expert_tensor : tp;
+    /* The lab's ragged experts are whole on every device of the expert axis in the arguments too
+     * only where the program says so: its leaves are split over expert in both dispatches. */
+    int64_t ep = hb_ways(lo, HB_AX_EXPERT) * (tp / et);
+    struct hb_split router[2] = {{d, 1}, {m->experts, 1}};
+    y->expert_leaf = !lo->spec->sharding.router_over_expert;
+    hb_layer_leaf(lo, y, "router", true, router, 2, 0);
+    y->expert_leaf = true;
+    struct hb_split up[3] = {{m->experts, ep}, {d, 1}, {m->d_ff, et}};
+    struct hb_split down[3] = {{m->experts, ep}, {m->d_ff, et}, {d, 1}};
+    bool gated = m->kind == HB_MLP_SWIGLU || m->kind == HB_MLP_GEGLU;
+    if (gated)
+        hb_layer_leaf(lo, y, "e_gate", true, up, 3, 1);
+    hb_layer_leaf(lo, y, "e_up", true, up, 3, 1);
+    hb_layer_leaf(lo, y, "e_down", true, down, 3, 2);
+    if (m->bias) {
+        struct hb_split bias[2] = {{m->experts, ep}, {m->d_ff, et}};
+        struct hb_split out[2] = {{m->experts, ep}, {d, 1}};
+        if (gated)
+            hb_layer_leaf(lo, y, "eb_gate", false, bias, 2, -1);
+        hb_layer_leaf(lo, y, "eb_up", false, bias, 2, -1);
+        hb_layer_leaf(lo, y, "eb_down", false, out, 2, -1);
+    }
+    y->expert_leaf = false;
+    if (m->router_bias) {
+        struct hb_split bias = {m->experts, 1};
+        hb_layer_leaf(lo, y, "router_bias", false, &bias, 1, -1);
+    }
+    if (m->shared_experts > 0) {
+        struct hb_mlp shared = {.kind = m->kind, .d_ff = m->shared_d_ff};
+        hb_mlp_leaves(lo, y, &shared, "shared_");
+    }
+}
+
+static struct hb_value make_value(const struct hb_lower *lo, const char *name, uint32_t tags,
+                                  enum hb_dtype dtype, const int64_t *dims)
+{
+    return (struct hb_value){.name = name,
+                             .tags = tags,
+                             .shape = hb_shape_make(dtype, dims),
+                             .tiling = lo->habits->tiling};
+}
+
+static int mix(struct hb_lower *lo, struct hb_layer *y, enum hb_op_kind op, struct hb_value v,
+               int in0, int in1, double flops, uint32_t back_in)
+{
+    int out = hb_layer_value(lo, y, v);
+    struct hb_step_op s = {.kind = HB_STEP_MIX,
+                           .op = op,
+                           .name = v.name,
+                           .in = {in0, in1},
+                           .in_count = in1 < 0 ? 1 : 2,
+                           .out = {out},
+                           .out_count = 1,
+                           .leaf = HB_NONE,
+                           .flops = flops,
+                           .back_in = back_in};
+    hb_layer_step(lo, y, s);
+    return out;
+}
+
+/* Products of all experts with their rows. */
+static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int64_t *wide,
+                      const int64_t *narrow)
+{
+    const struct hb_moe *m = &y->block->moe;
+    bool gated = m->kind == HB_MLP_SWIGLU || m->kind == HB_MLP_GEGLU;
+    bool ragged = m->dispatch == HB_DISPATCH_RAGGED;
+    int gate = -1;
+    struct hb_value v = make_value(lo, "expert gate", 1u << HB_TN_MLP_GATE, lo->compute, wide);
+    v.batch_dot = !ragged;
+    if (gated)
+        gate = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "e_gate"), v);
+    v.name = "expert up";
+    v.tags = 1u << HB_TN_MLP_UP;
+    int up = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "e_up"), v);
+    int act = hb_layer_activation(lo, y, gate, up, "expert activation", 1u << HB_TN_MLP_ACT);
+    v = make_value(lo, "expert output", 1u << HB_TN_MOE_OUT, lo->compute, narrow);
+    v.batch_dot = !ragged;
+    return hb_layer_product(lo, y, act, hb_layer_find_leaf(lo, y, "e_down"), v);
+}
+
+static int exchange(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_value v)
+{
+    int out = hb_layer_value(lo, y, v);
+    hb_layer_step(lo, y,
+                  (struct hb_step_op){.kind = HB_STEP_MOVE,
+                                      .op = HB_OP_ALL_TO_ALL,
+                                      .back_op = HB_OP_ALL_TO_ALL,
+                                      .axis = HB_AX_EXPERT,
+                                      .name = v.name,
+                                      .in = {in},
+                                      .in_count = 1,
+                                      .out = {out},
+                                      .out_count = 1,
+                                      .leaf = HB_NONE});
+    return out;
+}
+
+static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
+                  const struct routed *r)
+{
+    int64_t E = y->block->moe.experts;
+    int64_t d = lo->spec->model.d_model;
+    const int64_t masks[] = {r->batch, r->seq, E, r->capacity, -1};
+    const int64_t here[] = {r->batch, E, r->capacity, d, -1};
+    const int64_t there[] = {r->expert_batch, r->experts, r->capacity, d, -1};
+    const int64_t wide[] = {r->expert_batch, r->experts, r->capacity, r->width, -1};
+    double flops = 2.0 * (double)r->tokens * (double)E * (double)r->capacity * (double)d;
+    struct hb_value v =
+        make_value(lo, "moe combine weights", 1u << HB_TN_MOE_COMBINE, lo->compute, masks);
+    v.batch_dot = true;
+    int comb = mix(lo, y, HB_OP_ELEMENTWISE, v, probs, -1, 0, 1);
+    y->steps[y->step_count - 1].scratch[0] = hb_shape_make(HB_DT_PRED, masks);
+    y->steps[y->step_count - 1].scratch_count = 1;
+    int disp =
+        mix(lo, y, HB_OP_ELEMENTWISE,
+            make_value(lo, "moe dispatch mask", 1u << HB_TN_MOE_DISPATCH, lo->compute, masks), comb,
+            -1, 0, 0);
+    y->steps[y->step_count - 1].no_grad = true;
+    v = make_value(lo, "expert inputs", 0, lo->compute, here);
+    v.batch_dot = true;
+    int x = mix(lo, y, HB_OP_MATMUL, v, disp, in, flops, 1);
+    bool apart = hb_ways(lo, HB_AX_EXPERT) > 1;
+    if (apart)
+        x = exchange(lo, y, x, make_value(lo, "expert inputs, exchanged", 0, lo->compute, there));
+    int o = expert_mlp(lo, y, x, wide, there);
+    if (apart)
+        o = exchange(lo, y, o, make_value(lo, "expert outputs, returned", 0, lo->compute, here));
+    v = make_value(lo, "moe output", 1u << HB_TN_MLP_DOWN, lo->compute,
+                   (const int64_t[]){r->batch, r->seq, d, -1});
+    v.fused = true;
+    v.batch_dot = true;
+    return mix(lo, y, HB_OP_MATMUL, v, comb, o, flops, 3);
+}
+
+static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
+                  const struct routed *r)
+{
+    int64_t d = lo->spec->model.d_model;
+    const int64_t rows[] = {r->rows, d, -1};
+    const int64_t wide[] = {r->rows, r->width, -1};
+    int x =
+        mix(lo, y, HB_OP_GATHER,
+            make_value(lo, "tokens sorted by expert", 1u << HB_TN_MOE_SORTED, lo->compute, rows),
+            in, -1, 0, 0);
+    int o = expert_mlp(lo, y, x, wide, rows);
+    int back =
+        mix(lo, y, HB_OP_GATHER,
+            make_value(lo, "expert outputs in token order", 0, lo->compute, rows), o, -1, 0, 0);
+    struct hb_value v = make_value(lo, "moe output", 1u << HB_TN_MLP_DOWN, lo->compute,
+                                   (const int64_t[]){r->batch, r->seq, d, -1});
+    v.fused = true;
+    return mix(lo, y, HB_OP_ELEMENTWISE, v, back, probs, 2.0 * (double)r->rows * (double)d, 3);
+}
+
+/* Every expert computes every token; the weights pick afterwards. */
+static int dense(struct hb_lower *lo, struct hb_layer *y, int in, int probs, const struct routed *r)
+{
+    int64_t d = lo->spec->model.d_model;
+    const int64_t all[] = {r->batch, r->seq, r->experts, d, -1};
+    const int64_t wide[] = {r->batch, r->seq, r->experts, r->width, -1};
+    int o = expert_mlp(lo, y, in, wide, all);
+    struct hb_value v = make_value(lo, "moe output", 1u << HB_TN_MLP_DOWN, lo->compute,
+                                   (const int64_t[]){r->batch, r->seq, d, -1});
+    v.fused = true;
+    double flops = 2.0 * (double)r->tokens * (double)r->experts * (double)d;
+    return mix(lo, y, HB_OP_ELEMENTWISE, v, o, probs, flops, 3);
+}
+
+int hb_layer_moe(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch)
+{
+    static const uint32_t shared_tags[4] = {HB_TN_SHARED_GATE, HB_TN_SHARED_UP, HB_TN_MLP_ACT,
+                                            HB_TN_SHARED_DOWN};
+    const struct hb_moe *m = &y->block->moe;
+    struct routed r = find_routed(lo, m, batch);
+    const int64_t logits[] = {batch, r.seq, m->experts, -1};
+    struct hb_value v = make_value(lo, "router logits", 0, m->router_dtype, logits);
+    v.small = true;
+    int router = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "router"), v);
+    int probs =
+        mix(lo, y, HB_OP_ELEMENTWISE, make_value(lo, "router probabilities", 0, HB_DT_F32, logits),
+            router, -1, 8.0 * (double)r.tokens * (double)m->experts, 1);
+    int out = -1;
+    switch (m->dispatch) {
+    case HB_DISPATCH_EINSUM:
+        out = einsum(lo, y, in, probs, &r);
+        break;
+    case HB_DISPATCH_RAGGED:
+    case HB_DISPATCH_ALLGATHER:
+        out = ragged(lo, y, in, probs, &r);
+        break;
+    case HB_DISPATCH_DENSE:
+        out = dense(lo, y, in, probs, &r);
+        break;
+    }
+    if (m->shared_experts == 0)
+        return out;
+    struct hb_mlp shared = {.kind = m->kind, .d_ff = m->shared_d_ff};
+    int s = hb_mlp_build(lo, y, in, batch, &shared, "shared_", shared_tags);
+    return hb_layer_add(lo, y, out, s, "moe and shared output");
+}

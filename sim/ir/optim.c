@@ -1,0 +1,143 @@
+/* The update: each leaf in one fused pass, in place where the state is donated (measured: sgd,
+ * momentum, adamw in any dtype and lion leave the temporaries as they are), with what stands out:
+ * clipping needs every gradient at once, muon works on whole matrices, states on the host come to
+ * the device for the update and go back. */
+#include "base/arena.h"
+#include "base/str.h"
+#include "sim/ir/optim.h"
+
+enum { MUON_MIN = 128 };
+
+/* States that lie on the host: copies on the device, there from the end of the loss on. */
+void hb_optim_fetch(struct hb_lower *lo)
+{
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        uint32_t *states[] = {&l->master, &l->moment[0], &l->moment[1], &l->ema, &l->arg};
+        for (int k = 0; k < 5; k++) {
+            uint32_t host = *states[k];
+            if (host == HB_NONE || lo->p->bufs[host].space != HB_SPACE_HOST)
+                continue;
+            struct hb_buf copy = lo->p->bufs[host];
+            copy.name = hb_name(lo, copy.name, ", copy on the device");
+            copy.space = HB_SPACE_HBM;
+            copy.argument = false;
+            uint32_t device = hb_program_add_buf(lo->p, copy);
+            struct hb_emit e = {.name = "state from the host",
+                                .kind = HB_OP_HOST_COPY,
+                                .stream = HB_STREAM_H2D,
+                                .moved_bytes = (double)copy.bytes};
+            hb_emit_read(&e, host);
+            hb_emit_write(&e, device);
+            hb_emit(lo, &e);
+            *states[k] = device;
+        }
+    }
+}
+
+/* The new state: in place of the donated one, or an output of its own. */
+static uint32_t new_state(struct hb_lower *lo, uint32_t old)
+{
+    if (old == HB_NONE)
+        return HB_NONE;
+    struct hb_buf b = lo->p->bufs[old];
+    if (lo->spec->step.donate || !b.argument) {
+        uint32_t n = hb_temp_in_place(lo, b.name, b.category, old);
+        lo->p->bufs[n].output = b.argument;
+        return n;
+    }
+    b.name = hb_name(lo, b.name, ", new");
+    b.argument = false;
+    b.output = true;
+    return hb_program_add_buf(lo->p, b);
+}
+
+/* What was fetched from the host goes back. */
+static void send_back(struct hb_lower *lo, uint32_t state)
+{
+    if (state == HB_NONE || lo->p->bufs[state].output)
+        return;
+    struct hb_buf host = lo->p->bufs[state];
+    host.space = HB_SPACE_HOST;
+    host.alias_of = HB_NONE;
+    host.output = true;
+    host.name = hb_name(lo, host.name, ", back on the host");
+    uint32_t back = hb_program_add_buf(lo->p, host);
+    struct hb_emit e = {.name = "state to the host",
+                        .kind = HB_OP_HOST_COPY,
+                        .stream = HB_STREAM_D2H,
+                        .moved_bytes = (double)host.bytes};
+    hb_emit_read(&e, state);
+    hb_emit_write(&e, back);
+    hb_emit(lo, &e);
+}
+
+static bool is_muon_matrix(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    if (lo->spec->optimizer.name != HB_OPT_MUON || l->rank < 2)
+        return false;
+    if (lo->spec->optimizer.others == HB_OTHERS_ADAMW && l->end)
+        return false;
+    return l->dim[l->rank - 1].size >= MUON_MIN && l->dim[l->rank - 2].size >= MUON_MIN;
+}
+
+/* Newton-Schulz on the momentum: the whole stack in bf16, gathered over what splits it, with two
+ * products of it alive beside (all three compilers gather; 70B f256: 72 GiB). */
+static void muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e)
+{
+    struct hb_leaf whole = *l;
+    if (whole.gather_dim >= 0)
+        whole.dim[whole.gather_dim].ways /= whole.fsdp_ways;
+    struct hb_shape x = hb_leaf_shape(lo, &whole, HB_DT_BF16);
+    struct hb_shape square = x;
+    int a = x.rank - 2;
+    int b = x.rank - 1;
+    int small = x.dim[a] < x.dim[b] ? a : b;
+    square.dim[a] = square.dim[b] = x.dim[small];
+    hb_emit_write(e, hb_temp(lo, hb_name(lo, l->name, ", muon iterate"), HB_CAT_OPTIMIZER, x));
+    hb_emit_write(e, hb_temp(lo, hb_name(lo, l->name, ", muon next iterate"), HB_CAT_OPTIMIZER, x));
+    hb_emit_write(e, hb_temp(lo, hb_name(lo, l->name, ", muon square"), HB_CAT_OPTIMIZER, square));
+    e->kind = HB_OP_MATMUL;
+    e->flops = 5.0 * 6.0 * (double)hb_shape_elements(&x) * (double)x.dim[small];
+}
+
+static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
+{
+    struct hb_emit e = {.name = hb_name(lo, "update ", l->name), .kind = HB_OP_ELEMENTWISE};
+    hb_emit_read(&e, l->grad);
+    hb_emit_read(&e, l->accum);
+    uint32_t old[] = {l->arg, l->master, l->moment[0], l->moment[1], l->ema};
+    uint32_t new[5];
+    for (int i = 0; i < 5; i++)
+        hb_emit_read(&e, old[i]);
+    for (int i = 0; i < 5; i++) {
+        new[i] = new_state(lo, old[i]);
+        hb_emit_write(&e, new[i]);
+    }
+    if (is_muon_matrix(lo, l))
+        muon_orthogonalise(lo, l, &e);
+    hb_emit(lo, &e);
+    for (int i = 0; i < 5; i++)
+        send_back(lo, new[i]);
+}
+
+static void clip_gradients(struct hb_lower *lo)
+{
+    struct hb_emit e = {.name = "global norm of the gradients", .kind = HB_OP_REDUCE};
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        hb_emit_read(&e, lo->leaves[i].accum != HB_NONE ? lo->leaves[i].accum : lo->leaves[i].grad);
+        if (e.read_count == HB_EMIT_REFS || i + 1 == lo->leaf_count) {
+            hb_emit(lo, &e);
+            e.read_count = 0;
+        }
+    }
+}
+
+void hb_optim_update(struct hb_lower *lo)
+{
+    lo->phase = HB_PHASE_OPTIMIZER;
+    if (lo->spec->optimizer.clip)
+        clip_gradients(lo);
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        update_leaf(lo, &lo->leaves[i]);
+}

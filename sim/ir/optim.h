@@ -1,0 +1,11 @@
+/* The optimizer's part of the step. */
+#ifndef HB_SIM_IR_OPTIM_H
+#define HB_SIM_IR_OPTIM_H
+
+#include "sim/ir/lowering.h"
+
+/* Brings states that lie on the host to the device. */
+void hb_optim_fetch(struct hb_lower *lo);
+void hb_optim_update(struct hb_lower *lo);
+
+#endif

@@ -1,0 +1,87 @@
+/* Policies applied to one layer: see saved.h. */
+#include "sim/ir/saved.h"
+
+#include "base/arena.h"
+#include "base/diag.h"
+
+struct find {
+    const struct hb_layer *y;
+    const struct hb_remat *remat;
+    bool vmapped;
+    bool pruned;
+    struct hb_saved *saved;
+    bool *seen;
+};
+
+static enum hb_keep by_name(const struct hb_remat *r, uint32_t tags)
+{
+    if (tags & r->offload)
+        return HB_KEEP_HOST;
+    return tags & r->save ? HB_KEEP_DEVICE : HB_KEEP_NO;
+}
+
+/* What the policy says of a value, needed or not. */
+static enum hb_keep wish(const struct find *f, int v)
+{
+    const struct hb_value *value = &f->y->values[v];
+    if (v == f->y->input)
+        return f->remat->offload & 1u << HB_TN_LAYER_IN ? HB_KEEP_HOST : HB_KEEP_DEVICE;
+    switch (f->remat->policy) {
+    case HB_POLICY_NONE:
+        return !value->fused || !f->pruned ? HB_KEEP_DEVICE : HB_KEEP_NO;
+    case HB_POLICY_FULL:
+        return HB_KEEP_NO;
+    case HB_POLICY_DOTS:
+        return value->dot || value->batch_dot ? HB_KEEP_DEVICE : HB_KEEP_NO;
+    case HB_POLICY_DOTS_NO_BATCH:
+        return value->dot && !f->vmapped ? HB_KEEP_DEVICE : HB_KEEP_NO;
+    case HB_POLICY_NAMES:
+        return by_name(f->remat, value->tags);
+    }
+    HB_BUG("policy %d", (int)f->remat->policy);
+}
+
+/* Keeps the value or marks what must be made again for it. */
+static void need(struct find *f, int v)
+{
+    if (f->seen[v])
+        return;
+    f->seen[v] = true;
+    enum hb_keep keep = wish(f, v);
+    f->saved->keep[v] = keep;
+    if (keep != HB_KEEP_NO)
+        return;
+    const struct hb_value *value = &f->y->values[v];
+    if (value->producer < 0)
+        HB_BUG("'%s' has no producer and is not kept", value->name);
+    f->saved->remake[v] = true;
+    const struct hb_step_op *s = &f->y->steps[value->producer];
+    for (int i = 0; i < s->in_count; i++)
+        need(f, s->in[i]);
+}
+
+static void need_of_step(struct find *f, const struct hb_step_op *s)
+{
+    for (int i = 0; i < s->in_count; i++)
+        if (s->back_in & 1u << i)
+            need(f, s->in[i]);
+    for (int i = 0; i < s->out_count; i++) {
+        bool traced =
+            f->y->values[s->out[i]].trace_only && f->remat->policy == HB_POLICY_NONE && !f->pruned;
+        if (traced || s->back_out & 1u << i)
+            need(f, s->out[i]);
+    }
+}
+
+void hb_saved_find(struct hb_lower *lo, const struct hb_layer *y, const struct hb_remat *remat,
+                   bool vmapped, bool pruned, struct hb_saved *out)
+{
+    out->keep = hb_arena_alloc(lo->arena, y->value_count, sizeof *out->keep);
+    out->remake = hb_arena_alloc(lo->arena, y->value_count, sizeof *out->remake);
+    struct find f = {.y = y, .remat = remat, .vmapped = vmapped, .pruned = pruned, .saved = out};
+    f.seen = hb_arena_alloc(lo->arena, y->value_count, sizeof *f.seen);
+    for (uint32_t i = 0; i < y->step_count; i++)
+        need_of_step(&f, &y->steps[i]);
+    if (!pruned || remat->policy != HB_POLICY_NONE)
+        need(&f, y->input);
+}

@@ -1,0 +1,21 @@
+/* What the backward pass of a layer finds again: kept on the device, kept on the host, or made
+ * anew from what is kept. Follows from the policy and from what the backward steps read; a value
+ * that nothing needs is not kept, whatever the policy says (bwd/remat=names:mlp_down is free). */
+#ifndef HB_SIM_IR_SAVED_H
+#define HB_SIM_IR_SAVED_H
+
+#include "sim/ir/layer.h"
+
+enum hb_keep { HB_KEEP_NO, HB_KEEP_DEVICE, HB_KEEP_HOST };
+
+struct hb_saved {
+    enum hb_keep *keep; /* by value */
+    bool *remake;       /* by value: made again in the backward pass */
+};
+
+/* vmapped: stages of a pipeline run side by side, so that every product has a batch dimension.
+ * pruned: an unrolled program, whose unneeded residuals the compiler drops. */
+void hb_saved_find(struct hb_lower *lo, const struct hb_layer *y, const struct hb_remat *remat,
+                   bool vmapped, bool pruned, struct hb_saved *out);
+
+#endif

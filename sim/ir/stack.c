@@ -1,0 +1,235 @@
+/* Blocks as loops: see stack.h. A scan keeps [layers, ...] stacks of what the backward pass needs;
+ * nested scans keep the inputs of the outer blocks and, while one of them is run backwards, a
+ * stack of its inner layers (tinyS, 16 layers as 4 x 4: 512 -> 128 + 128 MiB). */
+#include "sim/ir/stack.h"
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "sim/ir/weight.h"
+
+static int64_t outer_count(const struct hb_lower *lo, int64_t trips)
+{
+    if (lo->spec->stack.outer > 0)
+        return lo->spec->stack.outer;
+    int64_t best = 1;
+    for (int64_t o = 1; o * o <= trips; o++)
+        if (trips % o == 0)
+            best = o;
+    return best;
+}
+
+static struct hb_group *add_group(struct hb_lower *lo, struct hb_stack_plan *plan)
+{
+    plan->groups = hb_grow(lo->arena, plan->groups, plan->count, &plan->cap, sizeof *plan->groups);
+    struct hb_group *g = &plan->groups[plan->count++];
+    *g = (struct hb_group){.trips = 1, .outer_stack = HB_NONE};
+    return g;
+}
+
+static void unrolled_leaves(struct hb_lower *lo, struct hb_stack_plan *plan,
+                            const struct hb_block *b)
+{
+    static const int64_t no_stack[2];
+    for (int64_t i = 0; i < b->repeat / b->unit; i++) {
+        struct hb_group *g = add_group(lo, plan);
+        const char *name = hb_arena_printf(lo->arena, "%s[%lld]", b->name, (long long)i);
+        hb_layer_leaves(lo, b, name, no_stack, &g->layer);
+    }
+}
+
+static void looped_leaves(struct hb_lower *lo, struct hb_stack_plan *plan, const struct hb_block *b)
+{
+    struct hb_group *g = add_group(lo, plan);
+    int64_t trips = b->repeat / b->unit;
+    int64_t stack[2] = {trips, 0};
+    g->looped = true;
+    g->trips = trips;
+    if (lo->spec->stack.form == HB_FORM_NESTED) {
+        stack[0] = g->trips = outer_count(lo, trips);
+        stack[1] = g->inner = trips / g->trips;
+    }
+    hb_layer_leaves(lo, b, b->name, stack, &g->layer);
+}
+
+void hb_stack_leaves(struct hb_lower *lo, struct hb_stack_plan *plan)
+{
+    *plan = (struct hb_stack_plan){0};
+    for (int i = 0; i < lo->spec->model.block_count; i++) {
+        const struct hb_block *b = &lo->spec->model.blocks[i];
+        if (lo->spec->stack.form == HB_FORM_LOOP)
+            unrolled_leaves(lo, plan, b);
+        else
+            looped_leaves(lo, plan, b);
+    }
+}
+
+void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->count; i++) {
+        struct hb_group *g = &plan->groups[i];
+        hb_layer_build(lo, &g->layer, lo->local.batch);
+        hb_saved_find(lo, &g->layer, &g->layer.block->remat, false, !g->looped, &g->saved);
+        hb_body_init(&g->body, lo, &g->layer, &g->saved);
+        g->body.own_stacks = !g->looped;
+    }
+}
+
+/* --- forward --- */
+
+static uint32_t scan_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
+{
+    const int64_t lead[3] = {g->trips, g->inner, 0};
+    hb_body_stacks(&g->body, lead, "stack of saved values");
+    uint32_t loop = hb_program_open_loop(lo->p, g->layer.name, g->trips);
+    uint32_t inner = HB_NONE;
+    if (g->inner)
+        inner = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner"), g->inner);
+    uint32_t out = hb_body_forward(&g->body, x, x, true);
+    if (g->inner)
+        hb_program_close_loop(lo->p, inner);
+    hb_program_close_loop(lo->p, loop);
+    return out;
+}
+
+static uint32_t nested_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
+{
+    struct hb_shape s = hb_buf_shape(lo, x);
+    struct hb_shape stack = {.rank = s.rank + 1, .dtype = s.dtype, .dim = {g->trips}};
+    for (int i = 0; i < s.rank; i++)
+        stack.dim[i + 1] = s.dim[i];
+    g->outer_stack = hb_temp(lo, hb_name(lo, g->layer.name, " outer inputs, saved for backward"),
+                             HB_CAT_SAVED, stack);
+    hb_emit_mark(lo, "stack of outer inputs", HB_NONE, g->outer_stack);
+    uint32_t loop = hb_program_open_loop(lo->p, g->layer.name, g->trips);
+    hb_emit_simple(lo, HB_OP_COPY, "outer input into its stack", x, g->outer_stack);
+    uint32_t inner = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner"), g->inner);
+    uint32_t out = hb_body_forward(&g->body, x, x, false);
+    hb_program_close_loop(lo->p, inner);
+    hb_program_close_loop(lo->p, loop);
+    return out;
+}
+
+static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
+{
+    if (!g->looped) {
+        static const int64_t lead[3];
+        hb_body_stacks(&g->body, lead, "saved values");
+        return hb_body_forward(&g->body, x, HB_NONE, true);
+    }
+    if (g->inner && lo->spec->remat.outer)
+        return nested_forward(lo, g, x);
+    return scan_forward(lo, g, x);
+}
+
+uint32_t hb_stack_forward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t x)
+{
+    lo->phase = HB_PHASE_FORWARD;
+    for (uint32_t i = 0; i < plan->count; i++)
+        x = group_forward(lo, &plan->groups[i], x);
+    return x;
+}
+
+/* --- backward --- */
+
+static uint32_t carried(struct hb_lower *lo, uint32_t out, uint32_t carry)
+{
+    if (hb_program_root(lo->p, out) == hb_program_root(lo->p, carry))
+        return out;
+    uint32_t back =
+        hb_temp_in_place(lo, "gradient carried to the next layer", HB_CAT_WORKING, carry);
+    hb_emit_mark(lo, "carry gradient", out, back);
+    return back;
+}
+
+static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
+{
+    hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
+    uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
+    uint32_t inner = HB_NONE;
+    if (g->inner)
+        inner =
+            hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner backward"), g->inner);
+    uint32_t out = carried(lo, hb_body_backward(&g->body, grad), grad);
+    if (g->inner)
+        hb_program_close_loop(lo->p, inner);
+    hb_program_close_loop(lo->p, loop);
+    return out;
+}
+
+/* One outer block's part of the weights in the compute dtype and of their gradients: the inner
+ * loop works on slices (8B/layers=nested: +6 bytes for each parameter of an outer block). */
+static void slice_weights(struct hb_lower *lo, struct hb_group *g, uint32_t *grads)
+{
+    for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        struct hb_leaf part = *l;
+        part.stack[0] = part.stack[1];
+        part.stack[1] = 0;
+        if (l->cast != HB_NONE) {
+            uint32_t slice = hb_temp(lo, hb_name(lo, l->name, ", slice of an outer block"),
+                                     HB_CAT_PARAMS, hb_leaf_shape(lo, &part, lo->compute));
+            hb_emit_simple(lo, HB_OP_COPY, "slice weights", l->cast, slice);
+            l->cast = slice;
+        }
+        grads[i - g->layer.first_leaf] = l->grad;
+        l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient of an outer block"),
+                          HB_CAT_GRADIENTS, hb_leaf_shape(lo, &part, hb_weight_grad_dtype(lo)));
+        hb_emit_mark(lo, "zero gradient of an outer block", HB_NONE, l->grad);
+    }
+}
+
+static void unslice_weights(struct hb_lower *lo, struct hb_group *g, const uint32_t *grads,
+                            const uint32_t *casts)
+{
+    for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        hb_emit_simple(lo, HB_OP_COPY, "gradient of an outer block into its stack", l->grad,
+                       grads[i - g->layer.first_leaf]);
+        l->grad = grads[i - g->layer.first_leaf];
+        l->cast = casts[i - g->layer.first_leaf];
+    }
+}
+
+static uint32_t nested_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
+{
+    uint32_t leaves = g->layer.end_leaf - g->layer.first_leaf;
+    uint32_t *grads = hb_arena_alloc(lo->arena, leaves, sizeof *grads);
+    uint32_t *casts = hb_arena_alloc(lo->arena, leaves, sizeof *casts);
+    for (uint32_t i = 0; i < leaves; i++)
+        casts[i] = lo->leaves[g->layer.first_leaf + i].cast;
+    hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
+    uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
+    slice_weights(lo, g, grads);
+    uint32_t x = hb_temp(lo, hb_name(lo, g->layer.name, " outer input"), HB_CAT_WORKING,
+                         hb_buf_shape(lo, grad));
+    hb_emit_simple(lo, HB_OP_COPY, "outer input out of its stack", g->outer_stack, x);
+    const int64_t lead[3] = {g->inner, 0, 0};
+    hb_body_stacks(&g->body, lead, "stack of an outer block");
+    uint32_t inner =
+        hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner again"), g->inner);
+    hb_body_forward(&g->body, x, x, true);
+    hb_program_close_loop(lo->p, inner);
+    inner = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner backward"), g->inner);
+    uint32_t out = carried(lo, hb_body_backward(&g->body, grad), grad);
+    hb_program_close_loop(lo->p, inner);
+    unslice_weights(lo, g, grads, casts);
+    hb_program_close_loop(lo->p, loop);
+    return out;
+}
+
+static uint32_t group_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
+{
+    if (!g->looped)
+        return hb_body_backward(&g->body, grad);
+    if (g->outer_stack != HB_NONE)
+        return nested_backward(lo, g, grad);
+    return scan_backward(lo, g, grad);
+}
+
+uint32_t hb_stack_backward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t grad)
+{
+    lo->phase = HB_PHASE_BACKWARD;
+    for (uint32_t i = plan->count; i-- > 0;)
+        grad = group_backward(lo, &plan->groups[i], grad);
+    return grad;
+}

@@ -1,0 +1,32 @@
+/* The model's layers: each block as a scan, as nested scans, or layer by layer; forward, then
+ * backward in reverse. */
+#ifndef HB_SIM_IR_STACK_H
+#define HB_SIM_IR_STACK_H
+
+#include "sim/ir/body.h"
+
+/* One block, or one layer of an unrolled block. */
+struct hb_group {
+    struct hb_layer layer;
+    struct hb_saved saved;
+    struct hb_body body;
+    int64_t trips; /* of the (outer) loop; 1 with unrolled layers */
+    int64_t inner; /* trips of the inner loop of nested scans; 0: none */
+    bool looped;
+    uint32_t outer_stack; /* nested, rematerialised: inputs of the outer blocks */
+    bool pipelined;
+};
+
+struct hb_stack_plan {
+    struct hb_group *groups;
+    uint32_t count, cap;
+};
+
+/* Adds the leaves of all blocks. */
+void hb_stack_leaves(struct hb_lower *lo, struct hb_stack_plan *plan);
+/* Fills in what each layer computes and keeps; after the leaves are arguments. */
+void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan);
+uint32_t hb_stack_forward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t x);
+uint32_t hb_stack_backward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t grad);
+
+#endif

@@ -1,0 +1,111 @@
+/* Casts, gathers and sums of weights and their gradients: see weight.h. */
+#include "sim/ir/weight.h"
+
+#include "base/arena.h"
+
+static bool needs_cast(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    return l->matrix && lo->spec->precision.params != lo->compute;
+}
+
+void hb_weight_hoist_casts(struct hb_lower *lo)
+{
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        bool hoisted = l->stack[0] > 0 && lo->habits->casts_hoisted;
+        if (l->end || !needs_cast(lo, l) || !(hoisted || lo->spec->step.cast_upfront))
+            continue;
+        l->cast = hb_temp(lo, hb_name(lo, l->name, ", cast once for all layers"), HB_CAT_PARAMS,
+                          hb_leaf_shape(lo, l, lo->compute));
+        hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "cast ", l->name), l->arg, l->cast);
+    }
+}
+
+enum hb_weight_mode hb_weight_mode(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    if (l->gather_dim < 0)
+        return HB_WEIGHT_LOCAL;
+    return lo->fsdp_mode;
+}
+
+static uint32_t cast_slice(struct hb_lower *lo, const struct hb_leaf *l)
+{
+    uint32_t slice = hb_temp(lo, hb_name(lo, l->name, ", cast for one layer"), HB_CAT_WORKING,
+                             hb_leaf_layer_shape(l, lo->compute, false));
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "cast ", l->name), l->arg, slice);
+    return slice;
+}
+
+uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
+{
+    struct hb_leaf *l = &lo->leaves[leaf];
+    if (l->gathered != HB_NONE)
+        return l->gathered;
+    uint32_t source = l->transposed != HB_NONE ? l->transposed
+                      : l->cast != HB_NONE     ? l->cast
+                                               : l->arg;
+    if (source == l->arg && needs_cast(lo, l))
+        source = cast_slice(lo, l);
+    l->gathered = source;
+    if (hb_weight_mode(lo, l) != HB_WEIGHT_GATHER)
+        return source;
+    l->gathered = hb_temp(lo, hb_name(lo, l->name, ", gathered"), HB_CAT_COMMUNICATION,
+                          hb_leaf_layer_shape(l, lo->compute, true));
+    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, hb_name(lo, "gather ", l->name), source,
+                       l->gathered);
+    struct hb_op *op = &lo->p->ops[lo->p->op_count - 1];
+    op->sent_bytes = (double)lo->p->bufs[l->gathered].plain_bytes;
+    op->group = l->fsdp_ways;
+    return l->gathered;
+}
+
+void hb_weight_forget(struct hb_lower *lo, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++)
+        lo->leaves[i].gathered = HB_NONE;
+}
+
+bool hb_weight_grad_partial(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    if (hb_weight_mode(lo, l) == HB_WEIGHT_RING)
+        return false;
+    int64_t ways = lo->local.batch_ways * hb_ways(lo, HB_AX_SEQUENCE);
+    return ways > 1;
+}
+
+enum hb_dtype hb_weight_grad_dtype(const struct hb_lower *lo)
+{
+    /* 1B/cast=upfront, opt/param_dtype=bf16: the stacks of gradients are bf16. */
+    return lo->spec->step.cast_upfront ? lo->compute : lo->spec->precision.params;
+}
+
+void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        if (!l->stack[0] || l->grad != HB_NONE)
+            continue;
+        l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
+                          hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
+        hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "zero gradient of ", l->name), HB_NONE,
+                       l->grad);
+    }
+}
+
+void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full)
+{
+    struct hb_leaf *l = &lo->leaves[leaf];
+    if (l->grad == HB_NONE)
+        l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
+                          hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
+    bool split = l->gather_dim >= 0;
+    struct hb_emit e = {.name = hb_name(lo, "sum gradient of ", l->name),
+                        .kind = split ? HB_OP_REDUCE_SCATTER : HB_OP_ALL_REDUCE,
+                        .axis = split ? HB_AX_FSDP : HB_AX_DATA};
+    e.stream = HB_STREAM_COLLECTIVE + (unsigned)e.axis;
+    e.group = split ? l->fsdp_ways : lo->local.batch_ways;
+    e.sent_bytes = (double)lo->p->bufs[full].plain_bytes;
+    hb_emit_read(&e, full);
+    hb_emit_write(&e, l->grad);
+    hb_emit(lo, &e);
+}

@@ -1,0 +1,25 @@
+/* A weight at the moment of a product: cast, gathered, or read where it lies; and its gradient on
+ * the way to where it is collected. */
+#ifndef HB_SIM_IR_WEIGHT_H
+#define HB_SIM_IR_WEIGHT_H
+
+#include "sim/ir/lowering.h"
+
+/* Copies of whole stacks in the compute dtype, made once before the loops (habit casts_hoisted). */
+void hb_weight_hoist_casts(struct hb_lower *lo);
+/* The buffer that a product with the leaf reads; may add a cast or a gather. The result is kept in
+ * leaf.gathered until hb_weight_forget. */
+uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf);
+void hb_weight_forget(struct hb_lower *lo, uint32_t first, uint32_t end);
+/* How products with the leaf are done. */
+enum hb_weight_mode hb_weight_mode(const struct hb_lower *lo, const struct hb_leaf *l);
+/* Whether each device has only a part of the sum over the batch. */
+bool hb_weight_grad_partial(const struct hb_lower *lo, const struct hb_leaf *l);
+/* Zeros for the stacked gradients of the leaves [first, end). */
+void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end);
+/* In which dtype the gradient of a leaf is collected. */
+enum hb_dtype hb_weight_grad_dtype(const struct hb_lower *lo);
+/* Sums the whole gradient `full` over the devices and adds it to where it is collected. */
+void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full);
+
+#endif
