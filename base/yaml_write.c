@@ -1,0 +1,134 @@
+/* A tree as YAML text: see yaml.h. Maps and lists of scalars that fit a line are written in
+ * flow style, others one child a line, two spaces deeper. */
+#include "base/yaml.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/json_write.h"
+
+enum { LINE_COLUMNS = 100 };
+
+/* Letters, digits and a few signs, beginning with a letter or digit: never special in YAML. */
+static bool plain_text(const char *text)
+{
+    if (!isalnum((unsigned char)text[0]))
+        return false;
+    for (const char *c = text; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("_-./+", *c))
+            return false;
+    return true;
+}
+
+/* Whether a plain scalar of this text would be taken for something else than text. */
+static bool means_more(const char *text)
+{
+    static const char *const words[] = {"true", "false", "null", "yes", "no",
+                                        "on",   "off",   "y",    "n",   NULL};
+    if (isdigit((unsigned char)text[0]))
+        return true;
+    char lower[8] = "";
+    size_t len = strlen(text);
+    for (size_t i = 0; i < len && i < 7; i++)
+        lower[i] = (char)tolower((unsigned char)text[i]);
+    for (int i = 0; words[i]; i++)
+        if (len < 7 && hb_str_same(lower, words[i]))
+            return true;
+    return false;
+}
+
+static void write_scalar(struct hb_str *out, const char *text, bool quoted)
+{
+    if (quoted && (!plain_text(text) || means_more(text)))
+        hb_json_quote(out, text);
+    else
+        hb_str_add(out, text);
+}
+
+static void write_flow(struct hb_str *out, const struct hb_node *node)
+{
+    if (node->kind == HB_NODE_SCALAR) {
+        write_scalar(out, node->text, node->quoted);
+        return;
+    }
+    bool map = node->kind == HB_NODE_MAP;
+    hb_str_add(out, map ? "{" : "[");
+    for (const struct hb_node *child = node->first; child; child = child->next) {
+        if (map) {
+            write_scalar(out, child->key, true);
+            hb_str_add(out, ": ");
+        }
+        write_flow(out, child);
+        if (child->next)
+            hb_str_add(out, ", ");
+    }
+    hb_str_add(out, map ? "}" : "]");
+}
+
+/* Columns that node takes in flow style; LINE_COLUMNS and more: it is to be broken up. */
+static size_t flow_columns(struct hb_str *out, const struct hb_node *node)
+{
+    size_t before = out->len;
+    write_flow(out, node);
+    size_t columns = out->len - before;
+    out->len = before;
+    out->text[before] = '\0';
+    return columns;
+}
+
+static bool is_leaf(const struct hb_node *node)
+{
+    for (const struct hb_node *child = node->first; child; child = child->next)
+        for (const struct hb_node *inner = child->first; inner; inner = inner->next)
+            if (inner->kind != HB_NODE_SCALAR || child->kind == HB_NODE_MAP)
+                return false;
+    return true;
+}
+
+static void indent(struct hb_str *out, int depth)
+{
+    for (int i = 0; i < depth; i++)
+        hb_str_add(out, "  ");
+}
+
+static void write_block(struct hb_str *out, const struct hb_node *node, int depth);
+
+/* What follows "key:" or "-". */
+static void write_child(struct hb_str *out, const struct hb_node *child, int depth, size_t column)
+{
+    bool leaf = child->kind == HB_NODE_SCALAR || !child->first || is_leaf(child);
+    if (leaf &&
+        (child->kind == HB_NODE_SCALAR || column + flow_columns(out, child) < LINE_COLUMNS)) {
+        hb_str_add(out, " ");
+        write_flow(out, child);
+        hb_str_add(out, "\n");
+        return;
+    }
+    hb_str_add(out, "\n");
+    write_block(out, child, depth + 1);
+}
+
+static void write_block(struct hb_str *out, const struct hb_node *node, int depth)
+{
+    for (const struct hb_node *child = node->first; child; child = child->next) {
+        size_t line = out->len;
+        indent(out, depth);
+        if (node->kind == HB_NODE_MAP) {
+            write_scalar(out, child->key, true);
+            hb_str_add(out, ":");
+        } else {
+            hb_str_add(out, "-");
+        }
+        write_child(out, child, depth, out->len - line);
+    }
+}
+
+void hb_yaml_write(struct hb_str *out, const struct hb_node *root)
+{
+    if (root->kind != HB_NODE_SCALAR && root->first) {
+        write_block(out, root, 0);
+        return;
+    }
+    write_flow(out, root);
+    hb_str_add(out, "\n");
+}

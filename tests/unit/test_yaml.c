@@ -1,0 +1,295 @@
+/* The YAML reader: trees with places, and everything that it refuses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/rng.h"
+#include "base/yaml.h"
+
+struct bench {
+    struct hb_arena *arena;
+    struct hb_diag diag;
+    struct hb_node *root;
+};
+
+static struct bench *bench_of(void **state)
+{
+    return *state;
+}
+
+static int set_up(void **state)
+{
+    struct hb_arena *arena = hb_arena_new();
+    struct bench *b = hb_arena_alloc(arena, 1, sizeof *b);
+    b->arena = arena;
+    hb_diag_init(&b->diag, arena);
+    *state = b;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    hb_arena_free(bench_of(state)->arena);
+    return 0;
+}
+
+static bool parse(struct bench *b, const char *text)
+{
+    hb_diag_init(&b->diag, b->arena);
+    b->root = NULL;
+    return hb_yaml_parse(b->arena, &b->diag, "t.yaml", text, strlen(text), &b->root);
+}
+
+static void expect_error(struct bench *b, const char *text, int line, int column,
+                         const char *message)
+{
+    assert_false(parse(b, text));
+    assert_int_equal(b->diag.errors, 1);
+    assert_string_equal(b->diag.entries[0].text, message);
+    assert_int_equal(b->diag.entries[0].loc.line, line);
+    assert_int_equal(b->diag.entries[0].loc.column, column);
+    assert_string_equal(b->diag.entries[0].loc.file, "t.yaml");
+}
+
+static void reads_places(void **state)
+{
+    struct bench *b = bench_of(state);
+    assert_true(parse(b, "# c\na: 1\nb:\n  - x: \"2\"\n    y: [3, \xc3\xa9, 5]\n"));
+    struct hb_node *a = hb_node_find(b->root, "a");
+    assert_int_equal(a->loc.line, 2);
+    assert_int_equal(a->loc.column, 4);
+    assert_int_equal(a->key_loc.column, 1);
+    struct hb_node *item = hb_node_at(hb_node_find(b->root, "b"), 0);
+    struct hb_node *x = hb_node_find(item, "x");
+    assert_true(x->quoted);
+    assert_string_equal(x->text, "2");
+    struct hb_node *y = hb_node_find(item, "y");
+    assert_int_equal(y->count, 3);
+    assert_int_equal(hb_node_at(y, 2)->loc.line, 5);
+    assert_int_equal(hb_node_at(y, 2)->loc.column, 15);
+    assert_null(hb_node_at(y, 3));
+    assert_null(hb_node_find(b->root, "c"));
+}
+
+static void reads_values(void **state)
+{
+    struct bench *b = bench_of(state);
+    int64_t whole = 0;
+    double real = 0;
+    bool truth = false;
+    assert_true(parse(b, "[9223372036854775807, -5, 1.5e3, true, ~, '7', 0x10, 08, 1e999, nan]"));
+    assert_true(hb_node_int(hb_node_at(b->root, 0), &whole));
+    assert_true(whole == INT64_MAX);
+    assert_true(hb_node_int(hb_node_at(b->root, 1), &whole));
+    assert_int_equal(whole, -5);
+    assert_true(hb_node_real(hb_node_at(b->root, 2), &real));
+    assert_true(real == 1500);
+    assert_false(hb_node_int(hb_node_at(b->root, 2), &whole));
+    assert_true(hb_node_bool(hb_node_at(b->root, 3), &truth));
+    assert_true(truth);
+    assert_true(hb_node_is_null(hb_node_at(b->root, 4)));
+    for (int i = 5; i < 10; i++) {
+        assert_false(hb_node_int(hb_node_at(b->root, i), &whole));
+        if (i != 7) /* 08 is a real number */
+            assert_false(hb_node_real(hb_node_at(b->root, i), &real));
+    }
+    assert_true(parse(b, "9223372036854775808"));
+    assert_false(hb_node_int(b->root, &whole));
+    assert_true(parse(b, "!!str 5"));
+    assert_false(hb_node_int(b->root, &whole));
+}
+
+static void expands_aliases(void **state)
+{
+    struct bench *b = bench_of(state);
+    assert_true(parse(b, "a: &x {k: 1}\nb: *x\nc: [*x, *x]\n"));
+    struct hb_node *copy = hb_node_find(b->root, "b");
+    assert_string_equal(hb_node_find(copy, "k")->text, "1");
+    assert_ptr_not_equal(copy, hb_node_find(b->root, "a"));
+    assert_int_equal(hb_node_find(b->root, "c")->count, 2);
+}
+
+static void refuses_with_places(void **state)
+{
+    struct bench *b = bench_of(state);
+    static const struct {
+        const char *text;
+        int line;
+        int column;
+        const char *message;
+    } cases[] = {
+        {"a: 1\nb: 2\na: 3\n", 3, 1, "key 'a' is written twice; first at line 1, column 1"},
+        {"x: {p: 1, p: 2}\n", 1, 11, "key 'p' is written twice; first at line 1, column 5"},
+        {"", 0, 0, "is empty; it holds no key"},
+        {"# only this\n", 0, 0, "is empty; it holds no key"},
+        {"---\n", 0, 0, "is empty; it holds no key"},
+        {"a: 1\n---\nb: 2\n", 2, 1, "a second document begins; one file holds one"},
+        {"a: *x\n", 1, 4, "alias '*x' has no anchor '&x' before it"},
+        {"a: &x [1, *x]\n", 1, 11, "alias '*x' stands within what it names"},
+        {"a: !!python/name:os 1\n", 1, 4,
+         "tag 'tag:yaml.org,2002:python/name:os' is not known; leave it out"},
+        {"a:\n  <<: {b: 1}\n", 2, 3, "merge keys ('<<') are not read; write the keys out"},
+        {"? [1]\n: 2\n", 1, 3, "a list stands where a key is wanted"},
+        {"a: \"x\\0y\"\n", 1, 4, "the text holds the character U+0000"},
+        {"a: x\x01y\n", 1, 5, "character U+0001 is not text; only text is read"},
+        {"a: 1\nb: \xff\n", 2, 4, "byte 0xff is not UTF-8; only text is read"},
+        {"b: \xc3\xa9\xc3\n", 1, 5, "byte 0xc3 is not UTF-8; only text is read"},
+        {"b: \xed\xa0\x80\n", 1, 4, "byte 0xed is not UTF-8; only text is read"},
+        {"b: \xc0\x80\n", 1, 4, "byte 0xc0 is not UTF-8; only text is read"},
+        {"b: [1, 2\n", 2, 1,
+         "not YAML: while parsing a flow sequence did not find expected ',' or ']'"},
+        {"a: 1\n\tb: 2\n", 2, 1,
+         "not YAML: while scanning a plain scalar found a tab character that violates indentation"},
+        {"a: b: c\n", 1, 5, "not YAML: mapping values are not allowed in this context"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        expect_error(b, cases[i].text, cases[i].line, cases[i].column, cases[i].message);
+}
+
+static void refuses_zero_bytes(void **state)
+{
+    struct bench *b = bench_of(state);
+    assert_false(hb_yaml_parse(b->arena, &b->diag, "t.yaml", "a: 1\nb: \0 2", 11, &b->root));
+    assert_string_equal(b->diag.entries[0].text, "character U+0000 is not text; only text is read");
+    assert_int_equal(b->diag.entries[0].loc.line, 2);
+}
+
+static void bounds_depth(void **state)
+{
+    struct bench *b = bench_of(state);
+    char text[20001];
+    memset(text, '[', 20000);
+    text[20000] = '\0';
+    assert_false(parse(b, text));
+    assert_string_equal(b->diag.entries[0].text, "nested deeper than 64 levels");
+    memset(text + 63, ']', 63);
+    text[126] = '\0';
+    assert_true(parse(b, text));
+}
+
+/* Ten anchors, each nine times the one before: 9^10 nodes if they were expanded. */
+static void bounds_aliases(void **state)
+{
+    struct bench *b = bench_of(state);
+    struct hb_str s;
+    hb_str_init(&s, b->arena);
+    hb_str_add(&s, "a0: &a0 [1,1,1,1,1,1,1,1,1]\n");
+    for (int i = 1; i < 10; i++) {
+        hb_str_addf(&s, "a%d: &a%d [", i, i);
+        for (int k = 0; k < 9; k++)
+            hb_str_addf(&s, "%s*a%d", k ? "," : "", i - 1);
+        hb_str_add(&s, "]\n");
+    }
+    assert_false(parse(b, s.text));
+    assert_string_equal(b->diag.entries[0].text, "more than 1000000 values, aliases expanded");
+    assert_in_range(b->diag.entries[0].loc.line, 6, 8);
+}
+
+/* Aliases may not carry a tree deeper than what can be written. */
+static void bounds_alias_depth(void **state)
+{
+    struct bench *b = bench_of(state);
+    struct hb_str s;
+    hb_str_init(&s, b->arena);
+    hb_str_add(&s, "a: &a ");
+    for (int i = 0; i < 40; i++)
+        hb_str_add(&s, "[");
+    for (int i = 0; i < 40; i++)
+        hb_str_add(&s, "]");
+    hb_str_add(&s, "\nb: ");
+    for (int i = 0; i < 40; i++)
+        hb_str_add(&s, "[");
+    hb_str_add(&s, "*a");
+    for (int i = 0; i < 40; i++)
+        hb_str_add(&s, "]");
+    assert_false(parse(b, s.text));
+    assert_string_equal(b->diag.entries[0].text, "nested deeper than 64 levels");
+}
+
+static void reads_files(void **state)
+{
+    struct bench *b = bench_of(state);
+    static const struct {
+        const char *path;
+        const char *message;
+    } cases[] = {
+        {"/", "is a directory; a file is wanted"},
+        {"/nonexistent/x.yaml", "cannot be read: No such file or directory"},
+        {"/dev/null", "is empty; it holds no key"},
+        {"/dev/zero", "is larger than 64 MiB, the most that is read"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        hb_diag_init(&b->diag, b->arena);
+        assert_false(hb_yaml_read_file(b->arena, &b->diag, cases[i].path, &b->root));
+        assert_string_equal(b->diag.entries[0].text, cases[i].message);
+        assert_string_equal(b->diag.entries[0].loc.file, cases[i].path);
+    }
+}
+
+static const char sample[] =
+    "hbmsim: 1\nmodel: {name: 'it''s', d_model: 4096, ratio: 1.25}\nlists:\n"
+    "  - name: \"a: b\\n\"\n    none: {}\n    windows: [1024, 0]\n    deep: [[1, 2], [], [{x: "
+    "y}]]\n"
+    "  - yes\n  - 'yes'\n  - '12'\n  - \"\"\n  - \xc3\xa9t\xc3\xa9\nref: &r {k: v}\nalso: *r\n";
+
+static void writes_what_it_reads(void **state)
+{
+    struct bench *b = bench_of(state);
+    struct hb_str once;
+    struct hb_str twice;
+    hb_str_init(&once, b->arena);
+    hb_str_init(&twice, b->arena);
+    assert_true(parse(b, sample));
+    hb_yaml_write(&once, b->root);
+    assert_true(parse(b, once.text));
+    hb_yaml_write(&twice, b->root);
+    assert_string_equal(once.text, twice.text);
+    struct hb_node *lists = hb_node_find(b->root, "lists");
+    assert_string_equal(hb_node_find(hb_node_at(lists, 0), "name")->text, "a: b\n");
+    assert_true(hb_node_at(lists, 2)->quoted);
+    assert_true(hb_node_at(lists, 3)->quoted);
+    assert_string_equal(hb_node_at(lists, 4)->text, "");
+    assert_string_equal(hb_node_find(hb_node_find(b->root, "model"), "name")->text, "it's");
+}
+
+/* Random bytes in a valid text: any answer but a crash, and an error whenever it is false. */
+static void survives_mutation(void **state)
+{
+    struct bench *b = bench_of(state);
+    struct hb_rng rng = hb_rng_seed(7);
+    size_t len = sizeof sample - 1;
+    for (int i = 0; i < 2000; i++) {
+        struct hb_arena_mark mark = hb_arena_mark(b->arena);
+        char *text = hb_arena_strndup(b->arena, sample, len);
+        for (int64_t k = hb_rng_range(&rng, 1, 4); k > 0; k--)
+            text[hb_rng_range(&rng, 0, (int64_t)len - 1)] = (char)hb_rng_range(&rng, 0, 255);
+        hb_diag_init(&b->diag, b->arena);
+        bool ok = hb_yaml_parse(b->arena, &b->diag, "t.yaml", text, len, &b->root);
+        assert_int_equal(ok, b->diag.errors == 0);
+        hb_arena_rewind(b->arena, mark);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(reads_places, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(reads_values, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(expands_aliases, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(refuses_with_places, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(refuses_zero_bytes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bounds_depth, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bounds_aliases, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bounds_alias_depth, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(reads_files, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(writes_what_it_reads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(survives_mutation, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
