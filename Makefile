@@ -24,7 +24,7 @@ ifneq ($(V),1)
 Q        := @
 endif
 B        := $(BUILD)/$(VARIANT)
-CPPFLAGS += -I. -D_POSIX_C_SOURCE=200809L -DHB_VERSION='"$(VERSION)"' -DHB_SOURCE_DIR='"$(CURDIR)"' \
+CPPFLAGS += -I. -D_XOPEN_SOURCE=700 -DHB_VERSION='"$(VERSION)"' -DHB_SOURCE_DIR='"$(CURDIR)"' \
             -DHB_DATADIR='"$(DATADIR)"'
 CFLAGS   += -std=c11 $(WARN) $(MODE) $(shell pkg-config --cflags $(PKGS))
 LIBS     := $(shell pkg-config --libs $(PKGS)) -lglpk -lz -lm -ldl

@@ -1,0 +1,11 @@
+/* The list of commands, in the order of `hbmsim help`: what one does first comes first.
+ * Order: plan simulate sweep advise plot report validate record calibrate hlo explain import
+ * devices models help. */
+#ifndef HB_CLI_COMMANDS_H
+#define HB_CLI_COMMANDS_H
+
+#define HB_COMMANDS(X)                                                                             \
+    X(models)                                                                                      \
+    X(help)
+
+#endif

@@ -1,0 +1,140 @@
+/* hbmsim: one binary, a command as its first word. Only this file looks at the environment; what
+ * it finds there goes to the commands in a struct hb_env. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "base/str.h"
+#include "cli/cmd.h"
+#include "cli/help.h"
+
+static int64_t read_clock_ns(void)
+{
+    struct timespec t;
+    if (clock_gettime(CLOCK_MONOTONIC, &t) != 0)
+        hb_die("no monotonic clock: %s", strerror(errno));
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static const char *read_variable(const char *name, const char *absent)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : absent;
+}
+
+enum { NARROWEST = 40, USUAL_WIDTH = 80, WIDEST = 1000 };
+
+static int terminal_width(bool terminal)
+{
+    struct winsize size;
+    int64_t columns = USUAL_WIDTH;
+    if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
+        columns = size.ws_col;
+    return (int)(columns < NARROWEST ? NARROWEST : columns > WIDEST ? WIDEST : columns);
+}
+
+static bool has_data(struct hb_arena *arena, const char *dir)
+{
+    return access(hb_arena_printf(arena, "%s/models/zoo", dir), R_OK) == 0;
+}
+
+/* The folder of the running program, or null where the system does not tell. */
+static const char *program_dir(struct hb_arena *arena)
+{
+    char *path = realpath("/proc/self/exe", NULL);
+    if (!path)
+        return NULL;
+    char *slash = strrchr(path, '/');
+    const char *dir = hb_arena_strndup(arena, path, slash ? (size_t)(slash - path) : 0);
+    free(path);
+    return dir;
+}
+
+/* In this order: HBMSIM_DATA; ../share/hbmsim beside an installed program, also where the whole
+ * installation was moved; the source tree of a program that runs from its build folder; the
+ * place compiled in. */
+static const char *find_data(struct hb_arena *arena)
+{
+    const char *asked = read_variable("HBMSIM_DATA", NULL);
+    if (asked)
+        return asked;
+    const char *dir = program_dir(arena);
+    if (dir && hb_str_ends(dir, "/bin")) {
+        const char *beside =
+            hb_arena_printf(arena, "%.*s/share/hbmsim", (int)(strlen(dir) - strlen("/bin")), dir);
+        if (has_data(arena, beside))
+            return beside;
+    }
+    if (dir && hb_str_starts(dir, HB_SOURCE_DIR "/") && has_data(arena, HB_SOURCE_DIR))
+        return HB_SOURCE_DIR;
+    return HB_DATADIR;
+}
+
+static void fill_env(struct hb_env *env)
+{
+    bool dumb = hb_str_same(read_variable("TERM", "dumb"), "dumb");
+    env->out = stdout;
+    env->err = stderr;
+    env->data_dir = find_data(env->arena);
+    env->trace = read_variable("HBM_TRACE", "");
+    env->now_ns = read_clock_ns;
+    env->out_is_terminal = isatty(STDOUT_FILENO);
+    env->err_is_terminal = isatty(STDERR_FILENO) && !dumb;
+    env->colour = env->out_is_terminal && !dumb && !read_variable("NO_COLOR", NULL);
+    env->width = terminal_width(env->out_is_terminal);
+}
+
+static int dispatch(struct hb_env *env, int argc, char **argv)
+{
+    if (argc < 2) {
+        hb_help_overview(env->err);
+        return HB_EXIT_INPUT;
+    }
+    if (hb_str_same(argv[1], "--version")) {
+        fputs("hbmsim " HB_VERSION "\n", env->out);
+        return HB_EXIT_YES;
+    }
+    if (hb_str_same(argv[1], "--help") || hb_str_same(argv[1], "-h")) {
+        hb_help_overview(env->out);
+        return HB_EXIT_YES;
+    }
+    const struct hb_cmd *cmd = hb_help_find(argv[1]);
+    if (cmd)
+        return cmd->run(env, argc - 1, argv + 1);
+    hb_help_unknown(env, argv[1]);
+    return HB_EXIT_INPUT;
+}
+
+/* A reader that went away (hbmsim ... | head) is told by the status alone. */
+static void close_output(void)
+{
+    errno = 0;
+    bool failed = ferror(stdout) != 0;
+    failed |= fclose(stdout) != 0;
+    if (failed && errno == EPIPE)
+        exit(HB_EXIT_MACHINE);
+    if (failed)
+        hb_die("cannot write standard output: %s", errno ? strerror(errno) : "write error");
+}
+
+int main(int argc, char **argv)
+{
+    struct hb_diag diag;
+    struct hb_env env = {.arena = hb_arena_new(), .diag = &diag};
+    hb_diag_init(&diag, env.arena);
+    signal(SIGPIPE, SIG_IGN);
+    fill_env(&env);
+    int status = dispatch(&env, argc, argv);
+    close_output();
+    if (diag.errors)
+        status = HB_EXIT_INPUT;
+    hb_diag_print(&diag, stderr);
+    hb_arena_free(env.arena);
+    return status;
+}
