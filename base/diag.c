@@ -13,7 +13,8 @@ void hb_diag_init(struct hb_diag *diag, struct hb_arena *arena)
     diag->errors = 0;
 }
 
-static void add_entry(struct hb_diag *diag, struct hb_diag_entry entry, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void
+add_entry(struct hb_diag *diag, struct hb_diag_entry entry, const char *fmt, va_list ap)
 {
     va_list again;
     va_copy(again, ap);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/out.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "cli/cmd.h"
@@ -111,18 +112,6 @@ static int dispatch(struct hb_env *env, int argc, char **argv)
     return HB_EXIT_INPUT;
 }
 
-/* A reader that went away (hbmsim ... | head) is told by the status alone. */
-static void close_output(void)
-{
-    errno = 0;
-    bool failed = ferror(stdout) != 0;
-    failed |= fclose(stdout) != 0;
-    if (failed && errno == EPIPE)
-        exit(HB_EXIT_MACHINE);
-    if (failed)
-        hb_die("cannot write standard output: %s", errno ? strerror(errno) : "write error");
-}
-
 int main(int argc, char **argv)
 {
     struct hb_diag diag;
@@ -131,10 +120,11 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     fill_env(&env);
     int status = dispatch(&env, argc, argv);
-    close_output();
     if (diag.errors)
         status = HB_EXIT_INPUT;
+    fflush(stdout); /* what was found before what was wrong */
     hb_diag_print(&diag, stderr);
+    hb_out_close_stdout();
     hb_arena_free(env.arena);
     return status;
 }

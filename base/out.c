@@ -1,0 +1,179 @@
+/* Gather, write beside, rename: see out.h. */
+#include "base/out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/env.h"
+#include "base/str.h"
+
+struct hb_out {
+    struct hb_env *env;
+    const char *path; /* links resolved; null: env->out */
+    mode_t mode;      /* of the file that is replaced; 0: there is none */
+    bool direct;      /* no regular file: a device or a pipe */
+    FILE *file;
+    char *text; /* owned by the memory stream until it is closed, then by us */
+    size_t len;
+};
+
+static _Noreturn void fail(const char *path)
+{
+    hb_die("cannot write %s: %s", path, errno ? strerror(errno) : "unknown error");
+}
+
+static const char *folder_of(struct hb_arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return ".";
+    return slash == path ? "/" : hb_arena_strndup(arena, path, (size_t)(slash - path));
+}
+
+static const char *follow_links(struct hb_arena *arena, const char *path)
+{
+    char *real = realpath(path, NULL);
+    if (!real)
+        return path;
+    const char *copy = hb_arena_strdup(arena, real);
+    free(real);
+    return copy;
+}
+
+/* What stands at the path now, and whether we may replace it. */
+static void look_at_target(struct hb_out *out)
+{
+    struct stat now;
+    if (stat(out->path, &now) != 0) {
+        if (errno != ENOENT || access(folder_of(out->env->arena, out->path), W_OK) != 0)
+            fail(out->path);
+        return;
+    }
+    if (S_ISDIR(now.st_mode)) {
+        errno = EISDIR;
+        fail(out->path);
+    }
+    if (access(out->path, W_OK) != 0)
+        fail(out->path);
+    out->direct = !S_ISREG(now.st_mode);
+    out->mode = now.st_mode & 0777;
+    if (!out->direct)
+        out->path = follow_links(out->env->arena, out->path);
+}
+
+struct hb_out *hb_out_open(struct hb_env *env, const char *path)
+{
+    struct hb_out *out = hb_arena_alloc(env->arena, 1, sizeof *out);
+    out->env = env;
+    out->file = env->out;
+    if (!path || hb_str_same(path, "-"))
+        return out;
+    out->path = path;
+    look_at_target(out);
+    out->file = open_memstream(&out->text, &out->len);
+    if (!out->file)
+        fail(path);
+    return out;
+}
+
+FILE *hb_out_file(struct hb_out *out)
+{
+    return out->file;
+}
+
+static bool write_all(int fd, const char *text, size_t len)
+{
+    while (len) {
+        ssize_t done = write(fd, text, len);
+        if (done < 0 && errno != EINTR)
+            return false;
+        if (done > 0) {
+            text += done;
+            len -= (size_t)done;
+        }
+    }
+    return true;
+}
+
+/* Data on the disk before the name points to it; not every file system can (EINVAL). */
+static bool sync_file(int fd)
+{
+    return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP;
+}
+
+static bool fill_file(const struct hb_out *out, int fd)
+{
+    bool ok = write_all(fd, out->text, out->len);
+    ok = ok && (out->direct || sync_file(fd));
+    ok = ok && (!out->mode || out->direct || fchmod(fd, out->mode) == 0);
+    int why = errno;
+    bool closed = close(fd) == 0;
+    if (!ok)
+        errno = why;
+    return ok && closed;
+}
+
+static void write_directly(const struct hb_out *out)
+{
+    int fd = open(out->path, O_WRONLY);
+    if (fd < 0 || !fill_file(out, fd))
+        fail(out->path);
+}
+
+static void replace_file(const struct hb_out *out)
+{
+    const char *beside = hb_arena_printf(out->env->arena, "%s.part-%ld", out->path, (long)getpid());
+    int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    if (fd < 0)
+        fail(out->path);
+    if (fill_file(out, fd) && rename(beside, out->path) == 0)
+        return;
+    int why = errno;
+    unlink(beside);
+    errno = why;
+    fail(out->path);
+}
+
+void hb_out_close(struct hb_out *out)
+{
+    errno = 0;
+    if (!out->path) {
+        if (fflush(out->file) != 0 || ferror(out->file))
+            fail("the output");
+        return;
+    }
+    bool lost = ferror(out->file) != 0;
+    if (fclose(out->file) != 0 || lost)
+        fail(out->path);
+    if (out->direct)
+        write_directly(out);
+    else
+        replace_file(out);
+    free(out->text);
+}
+
+void hb_out_drop(struct hb_out *out)
+{
+    if (!out->path)
+        return;
+    fclose(out->file);
+    free(out->text);
+}
+
+void hb_out_close_stdout(void)
+{
+    errno = 0;
+    bool lost = ferror(stdout) != 0;
+    lost |= fclose(stdout) != 0;
+    if (lost && errno == EPIPE)
+        exit(3);
+    if (lost)
+        hb_die("cannot write standard output: %s", errno ? strerror(errno) : "write error");
+}

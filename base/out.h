@@ -1,0 +1,27 @@
+/* Where a result goes: standard output, or a file that appears whole or not at all. What is
+ * written is gathered in memory; hb_out_close puts it in a temporary file beside the target and
+ * renames it. Whatever goes wrong on the way ends the program (hb_die) and leaves no trace. */
+#ifndef HB_BASE_OUT_H
+#define HB_BASE_OUT_H
+
+#include <stdio.h>
+
+struct hb_env;
+struct hb_out;
+
+/* path null or "-": env->out itself. Dies now rather than after the work where path plainly
+ * cannot be written (a directory, no such folder, no permission). */
+struct hb_out *hb_out_open(struct hb_env *env, const char *path);
+/* Write here, with stdio. */
+FILE *hb_out_file(struct hb_out *out);
+/* Makes the result appear. A symbolic link is followed, a file's permissions are kept, and what
+ * is no regular file (/dev/stdout, a pipe) is written directly. */
+void hb_out_close(struct hb_out *out);
+/* Forgets what was gathered; the target stays as it was. */
+void hb_out_drop(struct hb_out *out);
+
+/* Closes standard output and dies if any of it was lost; without a message where its reader went
+ * away (hbmsim ... | head), which the exit status tells. */
+void hb_out_close_stdout(void);
+
+#endif

@@ -1,0 +1,219 @@
+/* base/out: a file appears whole or not at all, whatever stands at its path. */
+#include "tests/unit/unit.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/out.h"
+
+static char folder[] = "/tmp/hbmsim-out-XXXXXX";
+static struct unit u;
+
+static int start(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/hbmsim-out-XXXXXX");
+    unit_start(&u);
+    return mkdtemp(folder) ? chdir(folder) : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unit_end(&u);
+    char command[100];
+    snprintf(command, sizeof command, "rm -r '%s'", folder);
+    return chdir("/") != 0 || system(command) != 0;
+}
+
+static const char *read_file(const char *path)
+{
+    static char text[1000];
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return NULL;
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    return text;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static int count_files(void)
+{
+    int count = 0;
+    DIR *dir = opendir(".");
+    assert_non_null(dir);
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count - 2;
+}
+
+static void put(const char *path, const char *text)
+{
+    struct hb_out *out = hb_out_open(&u.env, path);
+    fputs(text, hb_out_file(out));
+    hb_out_close(out);
+}
+
+static void a_file_appears_at_the_end(void **state)
+{
+    (void)state;
+    struct hb_out *out = hb_out_open(&u.env, "new.txt");
+    fputs("hello", hb_out_file(out));
+    fflush(hb_out_file(out));
+    assert_int_equal(count_files(), 0);
+    hb_out_close(out);
+    assert_string_equal(read_file("new.txt"), "hello");
+    assert_int_equal(count_files(), 1);
+}
+
+static void a_dropped_output_leaves_the_old_file(void **state)
+{
+    (void)state;
+    write_file("old.txt", "old");
+    struct hb_out *out = hb_out_open(&u.env, "old.txt");
+    fputs("new", hb_out_file(out));
+    hb_out_drop(out);
+    assert_string_equal(read_file("old.txt"), "old");
+    assert_int_equal(count_files(), 1);
+}
+
+static void permissions_are_kept(void **state)
+{
+    (void)state;
+    struct stat now;
+    write_file("old.txt", "old");
+    chmod("old.txt", 0600);
+    put("old.txt", "new");
+    assert_int_equal(stat("old.txt", &now), 0);
+    assert_int_equal(now.st_mode & 0777, 0600);
+    assert_string_equal(read_file("old.txt"), "new");
+}
+
+static void the_umask_holds_for_new_files(void **state)
+{
+    (void)state;
+    struct stat now;
+    mode_t before = umask(027);
+    put("new.txt", "x");
+    umask(before);
+    assert_int_equal(stat("new.txt", &now), 0);
+    assert_int_equal(now.st_mode & 0777, 0640);
+}
+
+static void links_are_followed(void **state)
+{
+    (void)state;
+    struct stat now;
+    write_file("target", "old");
+    assert_int_equal(symlink("target", "link"), 0);
+    put("link", "new");
+    assert_int_equal(lstat("link", &now), 0);
+    assert_true(S_ISLNK(now.st_mode));
+    assert_string_equal(read_file("target"), "new");
+}
+
+static void devices_are_written_not_replaced(void **state)
+{
+    (void)state;
+    struct stat now;
+    put("/dev/null", "x");
+    assert_int_equal(stat("/dev/null", &now), 0);
+    assert_true(S_ISCHR(now.st_mode));
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    int fd = open("pipe", O_RDONLY | O_NONBLOCK);
+    put("pipe", "through");
+    char text[20] = {0};
+    assert_int_equal(read(fd, text, sizeof text - 1), 7);
+    assert_string_equal(text, "through");
+    close(fd);
+}
+
+static void a_dash_is_standard_output(void **state)
+{
+    (void)state;
+    put("-", "one ");
+    put(NULL, "two");
+    assert_string_equal(unit_out(&u), "one two");
+    assert_int_equal(count_files(), 0);
+}
+
+static void open_path(const void *path)
+{
+    hb_out_open(&u.env, path);
+}
+
+static void put_path(const void *path)
+{
+    put(path, "x");
+}
+
+static void what_cannot_be_written_dies_early(void **state)
+{
+    (void)state;
+    char text[300];
+    mkdir("dir", 0700);
+    assert_int_equal(unit_child(open_path, "dir", text, sizeof text), 3);
+    assert_string_equal(text, "hbmsim: fatal: cannot write dir: Is a directory\n");
+    assert_int_equal(unit_child(open_path, "no/such", text, sizeof text), 3);
+    assert_string_equal(text, "hbmsim: fatal: cannot write no/such: No such file or directory\n");
+    assert_int_equal(unit_child(open_path, "dir/../no/x", text, sizeof text), 3);
+    write_file("plain", "");
+    assert_int_equal(unit_child(open_path, "plain/x", text, sizeof text), 3);
+    assert_string_equal(text, "hbmsim: fatal: cannot write plain/x: Not a directory\n");
+}
+
+static void a_full_disk_dies(void **state)
+{
+    (void)state;
+    char text[300];
+    if (access("/dev/full", W_OK) != 0)
+        skip();
+    assert_int_equal(unit_child(put_path, "/dev/full", text, sizeof text), 3);
+    assert_string_equal(text, "hbmsim: fatal: cannot write /dev/full: No space left on device\n");
+}
+
+static void spoil_and_close(const void *path)
+{
+    struct hb_out *out = hb_out_open(&u.env, path);
+    fputs("new", hb_out_file(out));
+    fflush(NULL);
+    rmdir("gone"); /* the folder vanishes during the work */
+    hb_out_close(out);
+}
+
+static void a_failure_at_the_end_leaves_nothing(void **state)
+{
+    (void)state;
+    char text[300];
+    mkdir("gone", 0700);
+    assert_int_equal(unit_child(spoil_and_close, "gone/x", text, sizeof text), 3);
+    assert_string_equal(text, "hbmsim: fatal: cannot write gone/x: No such file or directory\n");
+    assert_int_equal(count_files(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_file_appears_at_the_end, start, end),
+        cmocka_unit_test_setup_teardown(a_dropped_output_leaves_the_old_file, start, end),
+        cmocka_unit_test_setup_teardown(permissions_are_kept, start, end),
+        cmocka_unit_test_setup_teardown(the_umask_holds_for_new_files, start, end),
+        cmocka_unit_test_setup_teardown(links_are_followed, start, end),
+        cmocka_unit_test_setup_teardown(devices_are_written_not_replaced, start, end),
+        cmocka_unit_test_setup_teardown(a_dash_is_standard_output, start, end),
+        cmocka_unit_test_setup_teardown(what_cannot_be_written_dies_early, start, end),
+        cmocka_unit_test_setup_teardown(a_full_disk_dies, start, end),
+        cmocka_unit_test_setup_teardown(a_failure_at_the_end_leaves_nothing, start, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
