@@ -32,7 +32,7 @@ LIBS     := $(shell pkg-config --libs $(PKGS)) -lglpk -lz -lm -ldl
 SOURCES  := $(filter-out cli/main.c,$(wildcard base/*.c hw/*.c models/*.c sim/ir/*.c sim/engine/*.c \
             sim/hlo/*.c solver/*.c plots/*.c cli/*.c))
 OBJECTS  := $(SOURCES:%.c=$(B)/%.o)
-TESTS    := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
+TESTS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/test_*.c tests/prop/test_*.c))
 
 all: $(B)/hbmsim          ## the program (default)
 $(B)/libhbmsim.a: $(OBJECTS)
@@ -42,7 +42,7 @@ $(B)/hbmsim: $(B)/cli/main.o $(B)/libhbmsim.a
 $(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
-$(B)/tests/%: tests/unit/%.c $(B)/libhbmsim.a
+$(B)/tests/%: tests/%.c $(B)/libhbmsim.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(B)/libhbmsim.a $(LDFLAGS) -lcmocka $(LIBS)
 unit: $(TESTS)            ## builds the unit tests

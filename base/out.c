@@ -167,11 +167,15 @@ void hb_out_drop(struct hb_out *out)
     free(out->text);
 }
 
-void hb_out_close_stdout(void)
+void hb_out_finish(struct hb_env *env)
 {
     errno = 0;
-    bool lost = ferror(stdout) != 0;
-    lost |= fclose(stdout) != 0;
+    bool lost = ferror(env->out) != 0;
+    lost |= fflush(env->out) != 0;
+    int why = errno;
+    hb_diag_print(env->diag, env->err);
+    errno = why;
+    lost |= fclose(env->out) != 0;
     if (lost && errno == EPIPE)
         exit(3);
     if (lost)

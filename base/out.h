@@ -20,8 +20,9 @@ void hb_out_close(struct hb_out *out);
 /* Forgets what was gathered; the target stays as it was. */
 void hb_out_drop(struct hb_out *out);
 
-/* Closes standard output and dies if any of it was lost; without a message where its reader went
- * away (hbmsim ... | head), which the exit status tells. */
-void hb_out_close_stdout(void);
+/* The end of a command: flushes and closes env->out, prints the messages of env->diag after it,
+ * and dies if any output was lost; without a message where its reader went away
+ * (hbmsim ... | head), which the exit status tells. */
+void hb_out_finish(struct hb_env *env);
 
 #endif

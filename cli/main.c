@@ -122,9 +122,7 @@ int main(int argc, char **argv)
     int status = dispatch(&env, argc, argv);
     if (diag.errors)
         status = HB_EXIT_INPUT;
-    fflush(stdout); /* what was found before what was wrong */
-    hb_diag_print(&diag, stderr);
-    hb_out_close_stdout();
+    hb_out_finish(&env);
     hb_arena_free(env.arena);
     return status;
 }

@@ -1,0 +1,10 @@
+#!/bin/sh
+# From a bare machine to a first answer: installs what is missing (see setup.sh), builds hbmsim
+# into build/, and runs it. Run again, it only does what is left to do.
+set -eu
+cd "$(dirname "$0")/.."
+. examples/setup.sh
+
+set_up
+build all
+build/fast/hbmsim help
