@@ -1,0 +1,134 @@
+/* Each op touches the roots of what it reads and writes; a root's life is the hull of its
+ * touches, widened to whole loops: seen from the innermost loop that holds all its touches, a
+ * touch deeper inside stands for the child loop around it, from its first op to its last, since
+ * every trip of that child finds the buffer or leaves it behind.
+ *
+ *   op:      0    1    2 [ 3    4    5 ] 6    7
+ *   touches  w              r                          life 0..5: the next trip reads it again
+ *   touches                      w         r           life 3..6: the first trip wrote it already
+ *
+ * An asynchronous op holds what it touches until its DONE. */
+#include "sim/engine/live.h"
+
+#include "base/arena.h"
+
+struct search {
+    const struct hb_program *p;
+    uint32_t *root;     /* of each buffer */
+    uint32_t *common;   /* innermost loop around all touches of a root */
+    bool *touched;      /* a root */
+    struct hb_live *by; /* by root */
+};
+
+typedef void visit_fn(struct search *s, uint32_t root, uint32_t op, uint32_t loop);
+
+static uint32_t loop_depth(const struct hb_program *p, uint32_t loop)
+{
+    uint32_t depth = 0;
+    for (; loop != HB_NONE; loop = p->loops[loop].parent)
+        depth++;
+    return depth;
+}
+
+/* The innermost loop around both. */
+static uint32_t join_loops(const struct hb_program *p, uint32_t a, uint32_t b)
+{
+    uint32_t depth_a = loop_depth(p, a), depth_b = loop_depth(p, b);
+    for (; depth_a > depth_b; depth_a--)
+        a = p->loops[a].parent;
+    for (; depth_b > depth_a; depth_b--)
+        b = p->loops[b].parent;
+    while (a != b) {
+        a = p->loops[a].parent;
+        b = p->loops[b].parent;
+    }
+    return a;
+}
+
+static void join_touch(struct search *s, uint32_t root, uint32_t op, uint32_t loop)
+{
+    (void)op;
+    if (!s->touched[root]) {
+        s->touched[root] = true;
+        s->common[root] = loop;
+    } else if (s->common[root] != loop) {
+        s->common[root] = join_loops(s->p, s->common[root], loop);
+    }
+}
+
+static void widen_life(struct search *s, uint32_t root, uint32_t op, uint32_t loop)
+{
+    int32_t first = (int32_t)op, last = (int32_t)op;
+    if (loop != s->common[root]) {
+        while (s->p->loops[loop].parent != s->common[root])
+            loop = s->p->loops[loop].parent;
+        first = (int32_t)s->p->loops[loop].first_op;
+        last = (int32_t)s->p->loops[loop].end_op - 1;
+    }
+    struct hb_live *live = &s->by[root];
+    live->start = first < live->start ? first : live->start;
+    live->end = last > live->end ? last : live->end;
+}
+
+/* Calls visit for each touch: of an op itself, and at a DONE of the op that it ends. */
+static void visit_touches(struct search *s, visit_fn *visit)
+{
+    const struct hb_program *p = s->p;
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        const struct hb_op *op = &p->ops[i], *begun = op;
+        for (uint32_t r = 0; r < op->read_count + op->write_count; r++)
+            visit(s, s->root[p->refs[op->refs_at + r]], i, op->loop);
+        if (op->kind != HB_OP_DONE || op->start == HB_NONE)
+            continue;
+        begun = &p->ops[op->start];
+        for (uint32_t r = 0; r < begun->read_count + begun->write_count; r++)
+            visit(s, s->root[p->refs[begun->refs_at + r]], i, op->loop);
+    }
+}
+
+/* Roots, the largest of their aliases, and what is alive at the start or the end. */
+static void find_roots(struct search *s)
+{
+    const struct hb_program *p = s->p;
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        const struct hb_buf *buf = &p->bufs[i];
+        uint32_t root = buf->alias_of == HB_NONE ? i : s->root[buf->alias_of];
+        s->root[i] = root;
+        if (root == i)
+            s->by[i] = (struct hb_live){.buf = i, .start = INT32_MAX, .end = -1};
+        struct hb_live *live = &s->by[root];
+        live->bytes = buf->bytes > live->bytes ? buf->bytes : live->bytes;
+        if (buf->argument)
+            live->start = -1;
+        if (buf->output)
+            live->end = (int32_t)p->op_count;
+        if (buf->argument || buf->output) {
+            s->touched[root] = s->touched[root] || buf->argument;
+            s->common[root] = HB_NONE;
+        }
+    }
+}
+
+uint32_t hb_live_find(struct hb_arena *arena, const struct hb_program *p, struct hb_live **out)
+{
+    struct hb_live *found = hb_arena_alloc(arena, p->buf_count, sizeof *found);
+    struct hb_arena_mark mark = hb_arena_mark(arena);
+    struct search s = {.p = p,
+                       .root = hb_arena_alloc(arena, p->buf_count, sizeof *s.root),
+                       .common = hb_arena_alloc(arena, p->buf_count, sizeof *s.common),
+                       .touched = hb_arena_alloc(arena, p->buf_count, sizeof *s.touched),
+                       .by = hb_arena_alloc(arena, p->buf_count, sizeof *s.by)};
+    find_roots(&s);
+    visit_touches(&s, join_touch);
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        if (p->bufs[i].output) /* the caller reads it, outside of every loop */
+            s.common[s.root[i]] = HB_NONE;
+    visit_touches(&s, widen_life);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        if (s.root[i] == i && s.touched[i])
+            found[count++] = s.by[i];
+    hb_arena_rewind(arena, mark);
+    *out = found;
+    return count;
+}

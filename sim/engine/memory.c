@@ -1,0 +1,208 @@
+/* Memory of a program as its compiler would report it: arguments, outputs, what of the output
+ * lies in donated arguments, and the heap of temporaries; peak = argument + output - alias +
+ * temp. Every byte of that peak is then given to a category:
+ *
+ *   plain bytes of each buffer alive at the peak  -> the buffer's own category
+ *   tiles, slots and rounding around them         -> padding
+ *   height of the heap above its live sum         -> fragmentation
+ *   index tables among the arguments              -> runtime
+ *
+ * Arguments and outputs stay for the whole step, as the compiler allocates them. Roundings:
+ * rule 12 of the scheduled modules (read in dumps of libtpu 0.0.51 and jaxlib 0.10.2). */
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/size.h"
+#include "sim/engine/heap.h"
+#include "sim/engine/live.h"
+#include "sim/engine/run.h"
+
+struct habit {
+    enum hb_heap_kind heap;
+    int64_t heap_align_bytes; /* of a temporary */
+    int64_t leaf_align_bytes; /* of an argument or an output, on device and host */
+};
+
+static const struct habit habits[] = {
+    [HB_XLA_TPU] = {HB_HEAP_IN_ORDER, 16384, 512},
+    [HB_XLA_GPU] = {HB_HEAP_SORTED, 256, 1},
+    [HB_TORCH] = {HB_HEAP_SORTED, 512, 512},
+};
+
+struct measure {
+    const struct hb_program *p;
+    const struct habit *habit;
+    struct hb_memory *out;
+    struct hb_arena *arena;
+    bool *is_argument; /* by root */
+    bool *is_output;
+    int64_t extra_padding_bytes;
+};
+
+static void mark_roots(struct measure *m)
+{
+    const struct hb_program *p = m->p;
+    m->is_argument = hb_arena_alloc(m->arena, p->buf_count, sizeof *m->is_argument);
+    m->is_output = hb_arena_alloc(m->arena, p->buf_count, sizeof *m->is_output);
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        uint32_t root = hb_program_root(p, i);
+        m->is_argument[root] = m->is_argument[root] || p->bufs[i].argument;
+        m->is_output[root] = m->is_output[root] || p->bufs[i].output;
+    }
+}
+
+static bool is_temporary(const struct measure *m, const struct hb_live *live)
+{
+    return m->p->bufs[live->buf].space == HB_SPACE_HBM && !m->is_argument[live->buf] &&
+           !m->is_output[live->buf];
+}
+
+static void count_leaves(struct measure *m)
+{
+    struct hb_memory *out = m->out;
+    out->argument_bytes = m->p->argument_extra_bytes;
+    for (uint32_t i = 0; i < out->live_count; i++) {
+        const struct hb_live *live = &out->live[i];
+        if (m->p->bufs[live->buf].space != HB_SPACE_HBM || is_temporary(m, live))
+            continue;
+        int64_t bytes = hb_round_up(live->bytes, m->habit->leaf_align_bytes);
+        if (m->is_argument[live->buf])
+            out->argument_bytes = hb_add_sat(out->argument_bytes, bytes);
+        if (m->is_output[live->buf])
+            out->output_bytes = hb_add_sat(out->output_bytes, bytes);
+        if (m->is_argument[live->buf] && m->is_output[live->buf])
+            out->alias_bytes = hb_add_sat(out->alias_bytes, bytes);
+    }
+}
+
+static uint32_t list_items(const struct measure *m, struct hb_heap_item *items)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->out->live_count; i++) {
+        const struct hb_live *live = &m->out->live[i];
+        if (is_temporary(m, live))
+            items[count++] = (struct hb_heap_item){live->bytes, live->start, live->end, i, 0};
+    }
+    return count;
+}
+
+static void pack_heap(struct measure *m)
+{
+    struct hb_memory *out = m->out;
+    for (uint32_t i = 0; i < m->p->buf_count; i++)
+        out->offset_of[i] = -1;
+    struct hb_arena_mark mark = hb_arena_mark(m->arena);
+    struct hb_heap_item *items = hb_arena_alloc(m->arena, out->live_count, sizeof *items);
+    uint32_t count = list_items(m, items);
+    int64_t align = m->habit->heap_align_bytes;
+    out->temp_bytes = hb_heap_pack(m->arena, items, count, m->habit->heap, align);
+    out->live_temp_bytes = hb_heap_live_peak(m->arena, items, count, align, &out->peak_op);
+    if (!count)
+        out->peak_op = -1;
+    for (uint32_t i = 0; i < count; i++)
+        out->offset_of[out->live[items[i].order].buf] = items[i].offset;
+    hb_arena_rewind(m->arena, mark);
+    for (uint32_t i = 0; i < m->p->buf_count; i++)
+        if (m->p->bufs[i].alias_of != HB_NONE)
+            out->offset_of[i] = out->offset_of[m->p->bufs[i].alias_of];
+}
+
+static void count_host(struct measure *m)
+{
+    struct hb_memory *out = m->out;
+    struct hb_arena_mark mark = hb_arena_mark(m->arena);
+    struct hb_heap_item *items = hb_arena_alloc(m->arena, out->live_count, sizeof *items);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < out->live_count; i++) {
+        struct hb_live live = out->live[i];
+        if (m->p->bufs[live.buf].space == HB_SPACE_HOST)
+            items[count++] = (struct hb_heap_item){live.bytes, live.start, live.end, i, 0};
+    }
+    out->host_bytes = hb_heap_live_peak(m->arena, items, count, m->habit->leaf_align_bytes, NULL);
+    hb_arena_rewind(m->arena, mark);
+}
+
+/* Who stands in each root's memory at the peak: of its largest buffers the one written last
+ * before the peak; the argument itself for an argument. */
+static uint32_t *find_tenants(const struct measure *m)
+{
+    const struct hb_program *p = m->p;
+    uint32_t *tenant = hb_arena_alloc(m->arena, p->buf_count, sizeof *tenant);
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        uint32_t root = hb_program_root(p, i);
+        if (root == i || p->bufs[i].bytes > p->bufs[tenant[root]].bytes)
+            tenant[root] = i;
+    }
+    for (int32_t op = 0; op <= m->out->peak_op; op++) {
+        const struct hb_op *writer = &p->ops[op];
+        const uint32_t *written = p->refs + writer->refs_at + writer->read_count;
+        for (uint32_t w = 0; w < writer->write_count; w++) {
+            uint32_t root = hb_program_root(p, written[w]);
+            if (!m->is_argument[root] && p->bufs[written[w]].bytes >= p->bufs[tenant[root]].bytes)
+                tenant[root] = written[w];
+        }
+    }
+    return tenant;
+}
+
+static int compare_at_peak(const void *a, const void *b)
+{
+    const struct hb_at_peak *left = a, *right = b;
+    if (left->bytes != right->bytes)
+        return left->bytes > right->bytes ? -1 : 1;
+    return left->buf < right->buf ? -1 : left->buf > right->buf;
+}
+
+static void list_at_peak(struct measure *m)
+{
+    struct hb_memory *out = m->out;
+    out->at_peak = hb_arena_alloc(m->arena, out->live_count, sizeof *out->at_peak);
+    struct hb_arena_mark mark = hb_arena_mark(m->arena);
+    const uint32_t *tenant = find_tenants(m);
+    for (uint32_t i = 0; i < out->live_count; i++) {
+        const struct hb_live *live = &out->live[i];
+        bool temporary = is_temporary(m, live);
+        if (m->p->bufs[live->buf].space != HB_SPACE_HBM ||
+            (temporary && (live->start > out->peak_op || live->end < out->peak_op)))
+            continue;
+        int64_t align = temporary ? m->habit->heap_align_bytes : m->habit->leaf_align_bytes;
+        out->at_peak[out->at_peak_count++] =
+            (struct hb_at_peak){tenant[live->buf], hb_round_up(live->bytes, align)};
+    }
+    hb_arena_rewind(m->arena, mark);
+    qsort(out->at_peak, out->at_peak_count, sizeof *out->at_peak, compare_at_peak);
+}
+
+static void sum_categories(struct measure *m)
+{
+    struct hb_memory *out = m->out;
+    int64_t *kind = out->category_bytes, sum = 0;
+    for (uint32_t i = 0; i < out->at_peak_count; i++) {
+        const struct hb_buf *buf = &m->p->bufs[out->at_peak[i].buf];
+        kind[buf->category] += buf->plain_bytes;
+        kind[HB_CAT_PADDING] += out->at_peak[i].bytes - buf->plain_bytes;
+    }
+    kind[HB_CAT_RUNTIME] += m->p->argument_extra_bytes;
+    kind[HB_CAT_FRAGMENTATION] += out->temp_bytes - out->live_temp_bytes;
+    for (int c = 0; c < HB_CATEGORY_COUNT; c++)
+        sum += kind[c];
+    if (sum != out->peak_bytes)
+        HB_BUG("program '%s': categories sum to %lld of %lld bytes", m->p->name, (long long)sum,
+               (long long)out->peak_bytes);
+}
+
+void hb_run_memory(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out)
+{
+    *out = (struct hb_memory){0};
+    out->live_count = hb_live_find(arena, p, &out->live);
+    out->offset_of = hb_arena_alloc(arena, p->buf_count, sizeof *out->offset_of);
+    struct measure m = {.p = p, .habit = &habits[p->compiler], .out = out, .arena = arena};
+    mark_roots(&m);
+    count_leaves(&m);
+    pack_heap(&m);
+    count_host(&m);
+    out->peak_bytes = out->argument_bytes + out->output_bytes - out->alias_bytes + out->temp_bytes;
+    list_at_peak(&m);
+    sum_categories(&m);
+}
