@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/size.h"
+#include "sim/engine/heap_bfc.h"
 
 /* Sort key of an item: major, then minor, then the place in the array (the sort is stable). */
 struct key {
@@ -214,12 +215,27 @@ struct placed {
     uint32_t count;
 };
 
-/* The entries of a leaf that share an event with the item, as bits. */
+static const unsigned char own_bit[LEAF_ITEMS] = {1,  2,   4,  8,  16,  32, 64, 128, 1,  2,  4,
+                                                  8,  16,  32, 64, 128, 1,  2,  4,   8,  16, 32,
+                                                  64, 128, 1,  2,  4,   8,  16, 32,  64, 128};
+
+/* The entries of a leaf that share an event with the item, as bits. Written so that compilers
+ * make vector code of it: each entry leaves its own bit in a byte, then a product sums eight
+ * bytes into the highest, whatever their order in memory. */
 static uint32_t find_shared(const struct leaf *leaf, const struct hb_heap_item *item)
 {
+    unsigned char bits[LEAF_ITEMS];
+    int32_t start = item->start, end = item->end;
+    for (int i = 0; i < LEAF_ITEMS; i++)
+        bits[i] = (leaf->start[i] <= end) & (leaf->end[i] >= start);
+    for (int i = 0; i < LEAF_ITEMS; i++)
+        bits[i] = (unsigned char)(bits[i] * own_bit[i]);
     uint32_t mask = 0;
-    for (uint32_t i = 0; i < LEAF_ITEMS; i++)
-        mask |= (uint32_t)((leaf->start[i] <= item->end) & (leaf->end[i] >= item->start)) << i;
+    for (uint32_t i = 0; i < LEAF_ITEMS; i += 8) {
+        uint64_t eight;
+        memcpy(&eight, bits + i, sizeof eight);
+        mask |= (uint32_t)(eight * 0x0101010101010101u >> 56) << i;
+    }
     return leaf->count == LEAF_ITEMS ? mask : mask & ((1u << leaf->count) - 1);
 }
 
@@ -358,6 +374,15 @@ static int64_t pack_sorted(struct hb_arena *scratch, struct hb_heap_item *items,
     return by_size;
 }
 
+static int64_t pack_caching(struct hb_arena *scratch, struct hb_heap_item *items, uint32_t count)
+{
+    struct hb_bfc_limits no_limit = {.limit_bytes = INT64_MAX / 2};
+    struct hb_bfc_stats stats;
+    if (!hb_bfc_run(scratch, no_limit, items, count, &stats, NULL))
+        return INT64_MAX;
+    return stats.height_bytes;
+}
+
 int64_t hb_heap_pack(struct hb_arena *scratch, struct hb_heap_item *items, uint32_t count,
                      enum hb_heap_kind kind, int64_t align_bytes)
 {
@@ -371,6 +396,9 @@ int64_t hb_heap_pack(struct hb_arena *scratch, struct hb_heap_item *items, uint3
         break;
     case HB_HEAP_SORTED:
         height = pack_sorted(scratch, items, count);
+        break;
+    case HB_HEAP_CACHING:
+        height = pack_caching(scratch, items, count);
         break;
     }
     hb_arena_rewind(scratch, mark);

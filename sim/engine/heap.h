@@ -19,7 +19,8 @@ struct hb_heap_item {
 
 enum hb_heap_kind {
     HB_HEAP_IN_ORDER, /* TPU: best fit in the order of start */
-    HB_HEAP_SORTED    /* CPU and GPU: best fit by size, then by duration; the lower heap is kept */
+    HB_HEAP_SORTED,   /* CPU and GPU: best fit by size, then by duration; the lower heap is kept */
+    HB_HEAP_CACHING   /* no foresight: heap_bfc.h, in one region without limit */
 };
 
 /* Sets each item's offset (a multiple of align_bytes) and returns the height of the heap, which is

@@ -27,17 +27,16 @@ struct habit {
 static const struct habit habits[] = {
     [HB_XLA_TPU] = {HB_HEAP_IN_ORDER, 16384, 512},
     [HB_XLA_GPU] = {HB_HEAP_SORTED, 256, 1},
-    [HB_TORCH] = {HB_HEAP_SORTED, 512, 512},
+    [HB_TORCH] = {HB_HEAP_CACHING, 512, 512},
 };
 
 struct measure {
     const struct hb_program *p;
-    const struct habit *habit;
+    struct habit habit;
     struct hb_memory *out;
     struct hb_arena *arena;
     bool *is_argument; /* by root */
     bool *is_output;
-    int64_t extra_padding_bytes;
 };
 
 static void mark_roots(struct measure *m)
@@ -66,7 +65,7 @@ static void count_leaves(struct measure *m)
         const struct hb_live *live = &out->live[i];
         if (m->p->bufs[live->buf].space != HB_SPACE_HBM || is_temporary(m, live))
             continue;
-        int64_t bytes = hb_round_up(live->bytes, m->habit->leaf_align_bytes);
+        int64_t bytes = hb_round_up(live->bytes, m->habit.leaf_align_bytes);
         if (m->is_argument[live->buf])
             out->argument_bytes = hb_add_sat(out->argument_bytes, bytes);
         if (m->is_output[live->buf])
@@ -95,8 +94,8 @@ static void pack_heap(struct measure *m)
     struct hb_arena_mark mark = hb_arena_mark(m->arena);
     struct hb_heap_item *items = hb_arena_alloc(m->arena, out->live_count, sizeof *items);
     uint32_t count = list_items(m, items);
-    int64_t align = m->habit->heap_align_bytes;
-    out->temp_bytes = hb_heap_pack(m->arena, items, count, m->habit->heap, align);
+    int64_t align = m->habit.heap_align_bytes;
+    out->temp_bytes = hb_heap_pack(m->arena, items, count, m->habit.heap, align);
     out->live_temp_bytes = hb_heap_live_peak(m->arena, items, count, align, &out->peak_op);
     if (!count)
         out->peak_op = -1;
@@ -119,7 +118,7 @@ static void count_host(struct measure *m)
         if (m->p->bufs[live.buf].space == HB_SPACE_HOST)
             items[count++] = (struct hb_heap_item){live.bytes, live.start, live.end, i, 0};
     }
-    out->host_bytes = hb_heap_live_peak(m->arena, items, count, m->habit->leaf_align_bytes, NULL);
+    out->host_bytes = hb_heap_live_peak(m->arena, items, count, m->habit.leaf_align_bytes, NULL);
     hb_arena_rewind(m->arena, mark);
 }
 
@@ -166,7 +165,7 @@ static void list_at_peak(struct measure *m)
         if (m->p->bufs[live->buf].space != HB_SPACE_HBM ||
             (temporary && (live->start > out->peak_op || live->end < out->peak_op)))
             continue;
-        int64_t align = temporary ? m->habit->heap_align_bytes : m->habit->leaf_align_bytes;
+        int64_t align = temporary ? m->habit.heap_align_bytes : m->habit.leaf_align_bytes;
         out->at_peak[out->at_peak_count++] =
             (struct hb_at_peak){tenant[live->buf], hb_round_up(live->bytes, align)};
     }
@@ -194,10 +193,17 @@ static void sum_categories(struct measure *m)
 
 void hb_run_memory(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out)
 {
+    hb_run_memory_with(arena, p, habits[p->compiler].heap, out);
+}
+
+void hb_run_memory_with(struct hb_arena *arena, const struct hb_program *p, enum hb_heap_kind heap,
+                        struct hb_memory *out)
+{
     *out = (struct hb_memory){0};
     out->live_count = hb_live_find(arena, p, &out->live);
     out->offset_of = hb_arena_alloc(arena, p->buf_count, sizeof *out->offset_of);
-    struct measure m = {.p = p, .habit = &habits[p->compiler], .out = out, .arena = arena};
+    struct measure m = {.p = p, .habit = habits[p->compiler], .out = out, .arena = arena};
+    m.habit.heap = heap;
     mark_roots(&m);
     count_leaves(&m);
     pack_heap(&m);

@@ -4,6 +4,7 @@
 #ifndef HB_SIM_ENGINE_RUN_H
 #define HB_SIM_ENGINE_RUN_H
 
+#include "sim/engine/heap.h"
 #include "sim/ir/program.h"
 
 struct hb_device;
@@ -22,8 +23,8 @@ struct hb_memory {
     int64_t temp_bytes;      /* height of the heap */
     int64_t live_temp_bytes; /* largest live sum; temp - live = fragmentation */
     int64_t host_bytes;
-    int64_t peak_bytes;                        /* argument + output - alias + temp */
-    int32_t peak_op;                           /* position of the largest live sum */
+    int64_t peak_bytes; /* argument + output - alias + temp */
+    int32_t peak_op;    /* position of the largest live sum; -1: there are no temporaries */
     int64_t category_bytes[HB_CATEGORY_COUNT]; /* sums to peak_bytes */
     struct hb_at_peak *at_peak; /* arguments, outputs of their own and temporaries; largest first */
     uint32_t at_peak_count;
@@ -52,6 +53,9 @@ struct hb_timing {
 
 /* Memory alone: what validate and the planner ask thousands of times. */
 void hb_run_memory(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out);
+/* The same with an allocator that is not the compiler's own. */
+void hb_run_memory_with(struct hb_arena *arena, const struct hb_program *p, enum hb_heap_kind heap,
+                        struct hb_memory *out);
 /* Time alone, on this device. */
 void hb_run_timing(struct hb_arena *arena, const struct hb_program *p,
                    const struct hb_device *device, struct hb_timing *out);

@@ -1,0 +1,213 @@
+/* sim/engine/heap_bfc: the rules one by one, then random traffic with the invariants checked. */
+#include "tests/unit/unit.h"
+
+#include "base/rng.h"
+#include "sim/engine/heap_bfc.h"
+
+static const int64_t mib = 1 << 20;
+
+static struct hb_arena *arena;
+
+static int start(void **state)
+{
+    (void)state;
+    arena = hb_arena_new();
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    hb_arena_free(arena);
+    return 0;
+}
+
+static uint32_t take(struct hb_bfc *bfc, int64_t bytes, int64_t expected_offset)
+{
+    uint32_t chunk = 0;
+    int64_t offset = -1;
+    assert_true(hb_bfc_take(bfc, bytes, &chunk, &offset));
+    assert_int_equal(offset, expected_offset);
+    hb_bfc_check(bfc);
+    return chunk;
+}
+
+static void give(struct hb_bfc *bfc, uint32_t chunk)
+{
+    hb_bfc_give(bfc, chunk);
+    hb_bfc_check(bfc);
+}
+
+static void sizes_round_to_256(void **state)
+{
+    (void)state;
+    struct hb_bfc *bfc = hb_bfc_new(arena, (struct hb_bfc_limits){1 << 20, 0});
+    take(bfc, 1, 0);
+    take(bfc, 257, 256);
+    take(bfc, 256, 768);
+    struct hb_bfc_stats stats = hb_bfc_stats(bfc);
+    assert_int_equal(stats.in_use_bytes, 1024);
+    assert_int_equal(stats.asked_bytes, 514);
+    assert_int_equal(stats.height_bytes, 1024);
+    assert_int_equal(stats.reserved_bytes, 1 << 20);
+}
+
+static void freed_neighbours_join(void **state)
+{
+    (void)state;
+    struct hb_bfc *bfc = hb_bfc_new(arena, (struct hb_bfc_limits){4096, 0});
+    uint32_t a = take(bfc, 1024, 0), b = take(bfc, 1024, 1024), c = take(bfc, 1024, 2048);
+    take(bfc, 1024, 3072);
+    give(bfc, a);
+    give(bfc, c);
+    assert_int_equal(hb_bfc_stats(bfc).largest_free_bytes, 1024);
+    assert_int_equal(hb_bfc_stats(bfc).scattered_bytes, 1024);
+    uint32_t chunk;
+    int64_t offset;
+    assert_false(hb_bfc_take(bfc, 2048, &chunk, &offset)); /* 2048 are free, but in two places */
+    give(bfc, b);
+    assert_int_equal(hb_bfc_stats(bfc).largest_free_bytes, 3072);
+    take(bfc, 3072, 0);
+}
+
+static void smallest_chunk_then_lowest_address(void **state)
+{
+    (void)state;
+    struct hb_bfc *bfc = hb_bfc_new(arena, (struct hb_bfc_limits){1 << 20, 0});
+    uint32_t holes[3];
+    int64_t at = 0;
+    static const int64_t hole_bytes[] = {4096, 2048, 2048};
+    for (int i = 0; i < 3; i++) {
+        holes[i] = take(bfc, hole_bytes[i], at);
+        at += hole_bytes[i];
+        take(bfc, 256, at);
+        at += 256;
+    }
+    for (int i = 2; i >= 0; i--)
+        give(bfc, holes[i]);
+    take(bfc, 1500, 4096 + 256); /* of the two of 2048 the lower one */
+    take(bfc, 1800, 4096 + 256 + 2048 + 256);
+    take(bfc, 1800, 0);
+}
+
+/* A chunk is handed out whole unless it is twice the request or would waste 128 MiB. */
+static void chunks_split_by_waste(void **state)
+{
+    (void)state;
+    struct hb_bfc *bfc = hb_bfc_new(arena, (struct hb_bfc_limits){1000 * mib, 0});
+    uint32_t low = take(bfc, 300 * mib, 0);
+    take(bfc, 256, 300 * mib);
+    give(bfc, low);
+    uint32_t whole = take(bfc, 200 * mib, 0);
+    assert_int_equal(hb_bfc_stats(bfc).in_use_bytes, 300 * mib + 256);
+    give(bfc, whole);
+    take(bfc, 172 * mib, 0); /* wastes 128 MiB: split */
+    assert_int_equal(hb_bfc_stats(bfc).in_use_bytes, 172 * mib + 256);
+    take(bfc, 64 * mib, 172 * mib); /* half of the rest: split */
+    assert_int_equal(hb_bfc_stats(bfc).in_use_bytes, 236 * mib + 256);
+}
+
+static void regions_double(void **state)
+{
+    (void)state;
+    struct hb_bfc *bfc = hb_bfc_new(arena, (struct hb_bfc_limits){100 * mib, 2 * mib});
+    take(bfc, mib, 0);
+    assert_int_equal(hb_bfc_stats(bfc).reserved_bytes, 2 * mib);
+    take(bfc, 2 * mib, 2 * mib); /* the next region is twice as large */
+    assert_int_equal(hb_bfc_stats(bfc).reserved_bytes, 6 * mib);
+    take(bfc, 20 * mib, 6 * mib); /* doubled until it fits: 8, 16, 32 */
+    assert_int_equal(hb_bfc_stats(bfc).reserved_bytes, 38 * mib);
+    take(bfc, 40 * mib, 38 * mib); /* 64 would pass the limit: what is left */
+    assert_int_equal(hb_bfc_stats(bfc).reserved_bytes, 100 * mib);
+    uint32_t chunk;
+    int64_t offset;
+    assert_false(hb_bfc_take(bfc, 23 * mib, &chunk, &offset));
+}
+
+static void random_traffic_keeps_the_invariants(void **state)
+{
+    (void)state;
+    struct hb_rng rng = hb_rng_seed(21);
+    for (int round = 0; round < 60; round++) {
+        struct hb_bfc_limits limits = {hb_rng_range(&rng, 1, 64) * 65536,
+                                       round % 2 ? hb_rng_range(&rng, 1, 4) * 4096 : 0};
+        struct hb_bfc *bfc = hb_bfc_new(arena, limits);
+        uint32_t held[64], count = 0;
+        for (int step = 0; step < 300; step++) {
+            if (count && (count == 64 || hb_rng_range(&rng, 0, 9) < 4)) {
+                uint32_t i = (uint32_t)hb_rng_range(&rng, 0, count - 1);
+                hb_bfc_give(bfc, held[i]);
+                held[i] = held[--count];
+            } else {
+                int64_t bytes = hb_rng_range(&rng, 1, 1 << hb_rng_range(&rng, 4, 17)), offset;
+                struct hb_bfc_stats before = hb_bfc_stats(bfc);
+                bool got = hb_bfc_take(bfc, bytes, &held[count], &offset);
+                count += got;
+                if (!got) /* only where no chunk and no region could serve it */
+                    assert_true(before.largest_free_bytes < bytes &&
+                                limits.limit_bytes - before.reserved_bytes < bytes + 256);
+            }
+            hb_bfc_check(bfc);
+        }
+        while (count)
+            hb_bfc_give(bfc, held[--count]);
+        hb_bfc_check(bfc);
+        assert_int_equal(hb_bfc_stats(bfc).in_use_bytes, 0);
+        assert_int_equal(hb_bfc_stats(bfc).asked_bytes, 0);
+    }
+}
+
+static void whole_lives_run_in_time(void **state)
+{
+    (void)state;
+    struct hb_heap_item items[] = {{512, 0, 2, 0, 0},
+                                   {256, 0, 9, 1, 0},
+                                   {512, 3, 9, 2, 0},
+                                   {1024, 4, 9, 3, 0},
+                                   {0, 4, 9, 4, 7}};
+    struct hb_bfc_stats stats;
+    uint32_t failed = 99;
+    assert_true(hb_bfc_run(arena, (struct hb_bfc_limits){1 << 20, 0}, items, 5, &stats, &failed));
+    assert_int_equal(items[2].offset, 0); /* where the first was */
+    assert_int_equal(items[3].offset, 768);
+    assert_int_equal(items[4].offset, 0);
+    assert_int_equal(stats.peak_in_use_bytes, 1792);
+    assert_int_equal(stats.height_bytes, 1792);
+    assert_int_equal(failed, 99);
+    assert_false(hb_bfc_run(arena, (struct hb_bfc_limits){1536, 0}, items, 5, &stats, &failed));
+    assert_int_equal(failed, 3);
+}
+
+static void give_twice(const void *arg)
+{
+    (void)arg;
+    struct hb_bfc *bfc = hb_bfc_new(arena, (struct hb_bfc_limits){4096, 0});
+    uint32_t chunk;
+    int64_t offset;
+    hb_bfc_take(bfc, 256, &chunk, &offset);
+    hb_bfc_give(bfc, chunk);
+    hb_bfc_give(bfc, chunk);
+}
+
+static void giving_back_twice_is_our_fault(void **state)
+{
+    (void)state;
+    char text[400];
+    assert_int_not_equal(unit_child(give_twice, NULL, text, sizeof text), 0);
+    assert_non_null(strstr(text, "given back, but not in use"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_round_to_256),
+        cmocka_unit_test(freed_neighbours_join),
+        cmocka_unit_test(smallest_chunk_then_lowest_address),
+        cmocka_unit_test(chunks_split_by_waste),
+        cmocka_unit_test(regions_double),
+        cmocka_unit_test(random_traffic_keeps_the_invariants),
+        cmocka_unit_test(whole_lives_run_in_time),
+        cmocka_unit_test(giving_back_twice_is_our_fault),
+    };
+    return cmocka_run_group_tests_name("heap_bfc", tests, start, end);
+}
