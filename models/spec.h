@@ -10,7 +10,7 @@
 #include "models/dtype.h"
 
 /* Tensors of a layer that a remat policy can name; sets of them are masks of 1u << HB_TN_*. */
-#define HB_TENSOR_NAMES(X)                                                                         \
+#define HB_LAYER_TENSORS(X)                                                                        \
     X(LAYER_IN, "layer_in")                                                                        \
     X(Q, "q")                                                                                      \
     X(K, "k")                                                                                      \
@@ -30,8 +30,9 @@
     X(MOE_DISPATCH, "moe_dispatch")                                                                \
     X(MOE_COMBINE, "moe_combine")                                                                  \
     X(MOE_SORTED, "moe_sorted")                                                                    \
-    X(MOE_OUT, "moe_out")                                                                          \
-    X(ITER_IN, "iter_in")
+    X(MOE_OUT, "moe_out")
+/* With a pipeline's input of an iteration, which is no tensor of a layer. */
+#define HB_TENSOR_NAMES(X) HB_LAYER_TENSORS(X) X(ITER_IN, "iter_in")
 
 enum hb_tensor_name {
 #define HB_ENUM(name, text) HB_TN_##name,
@@ -258,6 +259,7 @@ struct hb_stack {
 };
 
 struct hb_remat_more {
+    struct hb_remat all; /* of the blocks that `per_block` does not name; blocks[].remat is what counts */
     bool outer;
     int64_t every;
     uint32_t modules; /* mask of HB_RM_* */
@@ -331,7 +333,7 @@ struct hb_runtime {
 
 /* What plan may change. A list that is absent has count 0: stays as written. */
 struct hb_plan_axes {
-    bool present;
+    bool present;                         /* `plan.search` was written */
     uint32_t mesh_axes;                   /* mask of 1u << HB_AX_* that may be set */
     const int64_t (*meshes)[HB_AX_COUNT]; /* or a list of meshes */
     int mesh_count;

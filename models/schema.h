@@ -1,0 +1,57 @@
+/* The input format: reads a YAML or JSON configuration into struct hb_spec, with its defaults
+ * and every check, and writes one back. One table of keys (schema_table.c) drives reader,
+ * defaults, messages, help and writer. Each error names file, line, column and the key's path,
+ * what is wrong and what is allowed; up to 20 are collected. */
+#ifndef HB_MODELS_SCHEMA_H
+#define HB_MODELS_SCHEMA_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/node.h"
+#include "base/str.h"
+#include "models/spec.h"
+
+struct hb_arena;
+
+/* Where a configuration comes from. */
+struct hb_schema_source {
+    struct hb_arena *arena;
+    struct hb_diag *diag;
+    const char *path;        /* "-": standard input */
+    const char *const *sets; /* KEY=VALUE of the command line, in order */
+    int set_count;
+    const char *data_dir; /* holds models/zoo */
+};
+
+/* File, includes and sets as a checked step. False: the errors are in the diag. */
+bool hb_schema_read(const struct hb_schema_source *source, struct hb_spec *out_spec);
+/* The same before it is checked: one tree with includes, preset and sets applied. For commands
+ * that vary keys (hb_schema_set) and read each variant with hb_schema_from_node. */
+bool hb_schema_load(const struct hb_schema_source *source, struct hb_node **out_root);
+/* The tree of a record's `config`, or of hb_schema_load. config is not changed. */
+bool hb_schema_from_node(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *config,
+                         const char *data_dir, struct hb_spec *out_spec);
+/* Applies one KEY=VALUE to a tree: dots between keys, blocks[0] or blocks.0 for an item; maps
+ * that are missing on the way are made. The value is YAML. */
+bool hb_schema_set(struct hb_arena *arena, struct hb_diag *diag, struct hb_node *root,
+                   const char *set);
+/* The combinations that cannot be (heads over the tensor axis, batch over the mesh, ...). For a
+ * spec that a program changed; root, for places, may be null. */
+bool hb_schema_check(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *root,
+                     const struct hb_spec *spec);
+
+/* spec as a complete configuration: with full every key, else those that differ from their
+ * default and those whose default is computed. Reading it gives the same spec. */
+struct hb_node *hb_schema_emit(struct hb_arena *arena, const struct hb_spec *spec, bool full);
+void hb_schema_emit_yaml(struct hb_str *out, const struct hb_spec *spec, bool full);
+/* On one line, without a line feed. */
+void hb_schema_emit_json(struct hb_str *out, const struct hb_spec *spec, bool full);
+
+/* The keys of a section ("batch", "model.blocks[].moe"), or of all with null. False: there is no
+ * such section; *out_nearest is one of like spelling, or null. */
+bool hb_schema_help(FILE *out, const char *section, const char **out_nearest);
+/* Calls visit with the path of each key ("model.blocks[].attention.heads"), in order. */
+void hb_schema_each_key(void (*visit)(void *context, const char *path), void *context);
+
+#endif
