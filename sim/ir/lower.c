@@ -8,6 +8,7 @@
 #include "sim/ir/ends.h"
 #include "sim/ir/lowering.h"
 #include "sim/ir/optim.h"
+#include "sim/ir/pipeline.h"
 #include "sim/ir/stack.h"
 #include "sim/ir/weight.h"
 
@@ -17,6 +18,9 @@ static struct hb_local local_sizes(const struct hb_lower *lo)
     struct hb_local l = {.batch_ways = hb_ways(lo, HB_AX_DATA) * hb_ways(lo, HB_AX_FSDP) *
                                        hb_ways(lo, HB_AX_EXPERT)};
     int64_t tp = hb_ways(lo, HB_AX_TENSOR);
+    l.input_ways = l.batch_ways;
+    if (s->sharding.ends_over_pipeline)
+        l.batch_ways *= hb_ways(lo, HB_AX_PIPELINE);
     l.batch = hb_div_up(hb_div_up(s->batch.global, s->batch.accumulate), l.batch_ways);
     l.seq = hb_div_up(s->batch.seq, hb_ways(lo, HB_AX_SEQUENCE));
     l.tokens = hb_mul_sat(l.batch, l.seq);
@@ -50,7 +54,7 @@ static enum hb_weight_mode find_mode(const struct hb_lower *lo)
 static void add_inputs(struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    int64_t batch = hb_div_up(s->batch.global, lo->local.batch_ways);
+    int64_t batch = hb_div_up(s->batch.global, lo->local.input_ways);
     struct hb_shape ids = hb_shape_make(HB_DT_S32, (const int64_t[]){batch, lo->local.seq, -1});
     lo->tokens = hb_argument(lo, "tokens", HB_CAT_INPUTS, ids, HB_SPACE_HBM);
     lo->labels = hb_argument(lo, "labels", HB_CAT_INPUTS, ids, HB_SPACE_HBM);
@@ -95,37 +99,52 @@ static void accumulate(struct hb_lower *lo)
     }
 }
 
-static void forward_backward(struct hb_lower *lo, struct hb_stack_plan *plan)
+/* The layers: blocks outside the pipeline (all of them without one), then the pipeline. */
+struct parts {
+    struct hb_stack_plan stack;
+    struct hb_pipeline pipeline;
+    bool piped;
+};
+
+static void forward_backward(struct hb_lower *lo, struct parts *parts)
 {
     struct hb_ends ends;
     lo->phase = HB_PHASE_FORWARD;
     uint32_t x = hb_ends_embed(lo, &ends);
-    x = hb_stack_forward(lo, plan, x);
+    x = hb_stack_forward(lo, &parts->stack, x);
+    if (parts->piped)
+        x = hb_pipeline_forward(lo, &parts->pipeline, x);
     uint32_t g = hb_ends_loss(lo, &ends, x);
     lo->phase = HB_PHASE_BACKWARD;
     if (lo->spec->batch.accumulate == 1)
         hb_optim_fetch(lo);
-    g = hb_stack_backward(lo, plan, g);
+    if (parts->piped)
+        g = hb_pipeline_backward(lo, &parts->pipeline, g);
+    g = hb_stack_backward(lo, &parts->stack, g);
     hb_ends_finish(lo, &ends, g);
 }
 
 static void build_step(struct hb_lower *lo)
 {
-    struct hb_stack_plan plan;
+    struct parts parts = {.piped = hb_pipeline_wanted(lo)};
     hb_ends_leaves(lo);
-    hb_stack_leaves(lo, &plan);
+    hb_stack_leaves(lo, &parts.stack);
+    if (parts.piped)
+        hb_pipeline_leaves(lo, &parts.pipeline);
     hb_leaf_arguments(lo);
     add_inputs(lo);
     fuse_updates(lo);
-    hb_stack_build(lo, &plan);
+    hb_stack_build(lo, &parts.stack);
+    if (parts.piped)
+        hb_pipeline_build(lo, &parts.pipeline);
     hb_weight_hoist_casts(lo);
     int64_t accumulate_trips = lo->spec->batch.accumulate;
     if (accumulate_trips == 1) {
-        forward_backward(lo, &plan);
+        forward_backward(lo, &parts);
     } else {
         add_accumulators(lo);
         uint32_t loop = hb_program_open_loop(lo->p, "microbatches", accumulate_trips);
-        forward_backward(lo, &plan);
+        forward_backward(lo, &parts);
         accumulate(lo);
         hb_program_close_loop(lo->p, loop);
         hb_optim_fetch(lo);

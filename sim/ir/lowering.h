@@ -59,6 +59,7 @@ struct hb_local {
     int64_t resid_seq;   /* sequence length of the residual (split over tensor with it) */
     int64_t resid_width; /* features of the residual on this device */
     int64_t batch_ways;  /* devices over which the batch is split */
+    int64_t input_ways;  /* of the tokens that the caller hands in */
     int64_t vocab;
 };
 

@@ -56,6 +56,8 @@ void hb_stack_leaves(struct hb_lower *lo, struct hb_stack_plan *plan)
     *plan = (struct hb_stack_plan){0};
     for (int i = 0; i < lo->spec->model.block_count; i++) {
         const struct hb_block *b = &lo->spec->model.blocks[i];
+        if (b->pipelined && hb_ways(lo, HB_AX_PIPELINE) > 1)
+            continue;
         if (lo->spec->stack.form == HB_FORM_LOOP)
             unrolled_leaves(lo, plan, b);
         else

@@ -1,0 +1,273 @@
+/* The scan over pipeline iterations: see pipeline.h. Read in PPc/base (TPU): stacks of inputs and
+ * outputs of all iterations (2 x 176 MiB), [iterations, layers of a stage, ...] of what layers keep
+ * (704 MiB), and gradients twice in f32: the iterations' accumulator and the stage scan's own. */
+#include "sim/ir/pipeline.h"
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "base/str.h"
+#include "sim/ir/weight.h"
+
+bool hb_pipeline_wanted(const struct hb_lower *lo)
+{
+    return hb_ways(lo, HB_AX_PIPELINE) > 1;
+}
+
+static bool is_scanned(const struct hb_lower *lo)
+{
+    return lo->spec->stack.form != HB_FORM_LOOP;
+}
+
+static struct hb_group *add_group(struct hb_lower *lo, struct hb_pipeline *pl)
+{
+    pl->groups = hb_grow(lo->arena, pl->groups, pl->count, &pl->cap, sizeof *pl->groups);
+    struct hb_group *g = &pl->groups[pl->count++];
+    *g = (struct hb_group){.trips = 1, .outer_stack = HB_NONE};
+    return g;
+}
+
+/* Scan steps of a block that one stage runs in one iteration. */
+static int64_t stage_steps(const struct hb_lower *lo, const struct hb_block *b)
+{
+    return hb_div_up(hb_div_up(b->repeat / b->unit, hb_ways(lo, HB_AX_PIPELINE)),
+                     lo->spec->pipeline.repeats);
+}
+
+void hb_pipeline_leaves(struct hb_lower *lo, struct hb_pipeline *pl)
+{
+    *pl = (struct hb_pipeline){.iter_stack = HB_NONE, .state = HB_NONE};
+    int64_t repeats = lo->spec->pipeline.repeats;
+    for (int i = 0; i < lo->spec->model.block_count; i++) {
+        const struct hb_block *b = &lo->spec->model.blocks[i];
+        if (!b->pipelined)
+            continue;
+        int64_t steps = stage_steps(lo, b);
+        int64_t stack[2] = {repeats > 1 ? repeats : steps, repeats > 1 ? steps : 0};
+        struct hb_group *g = add_group(lo, pl);
+        hb_layer_leaves(lo, b, b->name, stack, &g->layer);
+        g->looped = is_scanned(lo);
+        g->trips = steps;
+        for (int64_t k = 1; k < steps && !g->looped; k++) {
+            struct hb_group *more = add_group(lo, pl);
+            *more = pl->groups[pl->count - 2]; /* the same leaves, another layer of them */
+        }
+        if (!is_scanned(lo))
+            for (uint32_t k = 0; k < pl->count; k++)
+                pl->groups[k].trips = 1;
+    }
+}
+
+static struct hb_remat no_remat(void)
+{
+    return (struct hb_remat){.policy = HB_POLICY_NONE};
+}
+
+void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
+{
+    const struct hb_pipe *p = &lo->spec->pipeline;
+    pl->iterations = p->microbatches * p->repeats + hb_ways(lo, HB_AX_PIPELINE) - 1;
+    int64_t split = lo->spec->sharding.ends_over_pipeline ? hb_ways(lo, HB_AX_PIPELINE) : 1;
+    pl->batch = hb_div_up(hb_mul_sat(lo->local.batch, split), p->microbatches);
+    for (uint32_t i = 0; i < pl->count; i++) {
+        struct hb_group *g = &pl->groups[i];
+        struct hb_remat remat = p->remat_layer ? g->layer.block->remat : no_remat();
+        hb_layer_build(lo, &g->layer, pl->batch);
+        hb_saved_find(lo, &g->layer, &remat, true, !g->looped, &g->saved);
+        hb_body_init(&g->body, lo, &g->layer, &g->saved);
+    }
+}
+
+static struct hb_shape stacked_state(struct hb_lower *lo, const struct hb_pipeline *pl,
+                                     int64_t count)
+{
+    return hb_shape_make(lo->compute, (const int64_t[]){count, pl->batch, lo->local.resid_seq,
+                                                        lo->local.resid_width, -1});
+}
+
+static uint32_t state_temp(struct hb_lower *lo, const struct hb_pipeline *pl, const char *name)
+{
+    return hb_temp(lo, name, HB_CAT_WORKING,
+                   hb_shape_make(lo->compute, (const int64_t[]){pl->batch, lo->local.resid_seq,
+                                                                lo->local.resid_width, -1}));
+}
+
+/* --- forward --- */
+
+/* All layers of the stage, from the state to the state. keep: into the bodies' stacks. */
+static uint32_t stage_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t x, bool keep)
+{
+    for (uint32_t i = 0; i < pl->count; i++) {
+        struct hb_group *g = &pl->groups[i];
+        uint32_t loop = HB_NONE;
+        if (g->looped)
+            loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", layers of a stage"),
+                                        g->trips);
+        x = hb_body_forward(&g->body, x, g->looped ? x : HB_NONE, keep);
+        if (g->looped)
+            hb_program_close_loop(lo->p, loop);
+    }
+    return x;
+}
+
+static void stage_stacks(struct hb_pipeline *pl, int64_t iterations)
+{
+    for (uint32_t i = 0; i < pl->count; i++) {
+        struct hb_group *g = &pl->groups[i];
+        int64_t layers = g->looped ? g->trips : 0;
+        const int64_t lead[3] = {iterations ? iterations : layers, iterations ? layers : 0, 0};
+        hb_body_stacks(&g->body, lead, "stacks of saved values");
+    }
+}
+
+/* The input of an iteration: the previous stage's output, or the next microbatch. */
+static uint32_t next_state(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t inputs)
+{
+    uint32_t moved = state_temp(lo, pl, "state from the stage before");
+    hb_emit_collective(lo, HB_OP_PERMUTE, HB_AX_PIPELINE, "shift stages", pl->state, moved);
+    uint32_t in = hb_temp_in_place(lo, "input of the iteration", HB_CAT_WORKING, moved);
+    struct hb_emit e = {.name = "select microbatch or state", .kind = HB_OP_ELEMENTWISE};
+    hb_emit_read(&e, moved);
+    hb_emit_read(&e, inputs);
+    hb_emit_write(&e, in);
+    hb_emit(lo, &e);
+    return in;
+}
+
+static void zero_grads(struct hb_lower *lo, const struct hb_pipeline *pl)
+{
+    for (uint32_t i = 0; i < pl->count; i++)
+        hb_weight_zero_grads(lo, pl->groups[i].layer.first_leaf, pl->groups[i].layer.end_leaf);
+}
+
+static uint32_t take_outputs(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t outputs,
+                             uint32_t like)
+{
+    (void)pl;
+    uint32_t out = hb_temp(lo, "outputs of the pipeline", HB_CAT_WORKING, hb_buf_shape(lo, like));
+    hb_emit_simple(lo, HB_OP_COPY, "take outputs of the microbatches", outputs, out);
+    return out;
+}
+
+uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t x)
+{
+    const struct hb_pipe *p = &lo->spec->pipeline;
+    lo->phase = HB_PHASE_FORWARD;
+    uint32_t inputs = hb_temp(lo, "inputs of the iterations", HB_CAT_WORKING,
+                              stacked_state(lo, pl, pl->iterations));
+    hb_emit_simple(lo, HB_OP_COPY, "microbatches in order", x, inputs);
+    int64_t kept = p->outputs == HB_OUT_STACKED ? pl->iterations : p->microbatches;
+    uint32_t outputs =
+        hb_temp(lo, "outputs of the iterations", HB_CAT_WORKING, stacked_state(lo, pl, kept));
+    hb_emit_mark(lo, "stack of outputs", HB_NONE, outputs);
+    zero_grads(lo, pl);
+    if (p->remat_iteration) {
+        pl->iter_stack = hb_temp(lo, "inputs of the iterations, saved for backward", HB_CAT_SAVED,
+                                 stacked_state(lo, pl, pl->iterations));
+        hb_emit_mark(lo, "stack of iteration inputs", HB_NONE, pl->iter_stack);
+    } else {
+        stage_stacks(pl, pl->iterations);
+    }
+    pl->state = state_temp(lo, pl, "state of the stage");
+    hb_emit_mark(lo, "empty state", HB_NONE, pl->state);
+    uint32_t loop = hb_program_open_loop(lo->p, "pipeline iterations", pl->iterations);
+    uint32_t in = next_state(lo, pl, inputs);
+    if (pl->iter_stack != HB_NONE)
+        hb_emit_simple(lo, HB_OP_COPY, "iteration input into its stack", in, pl->iter_stack);
+    uint32_t out = stage_forward(lo, pl, in, !p->remat_iteration);
+    hb_emit_simple(lo, HB_OP_COPY, "output of the iteration", out, outputs);
+    hb_emit_mark(lo, "carry state", out,
+                 hb_temp_in_place(lo, "state carried", HB_CAT_WORKING, pl->state));
+    hb_program_close_loop(lo->p, loop);
+    return take_outputs(lo, pl, outputs, x);
+}
+
+/* --- backward --- */
+
+/* The stage scan collects gradients of its own in each iteration. */
+static void own_grads(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t *outer)
+{
+    for (uint32_t g = 0; g < pl->count; g++)
+        for (uint32_t i = pl->groups[g].layer.first_leaf; i < pl->groups[g].layer.end_leaf; i++) {
+            struct hb_leaf *l = &lo->leaves[i];
+            if (outer[i] != HB_NONE)
+                continue;
+            outer[i] = l->grad;
+            l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient of one iteration"),
+                              HB_CAT_GRADIENTS, hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
+            hb_emit_mark(lo, "zero gradient of the iteration", HB_NONE, l->grad);
+        }
+}
+
+static void add_grads(struct hb_lower *lo, uint32_t *outer)
+{
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        if (outer[i] == HB_NONE)
+            continue;
+        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "add gradient of the iteration", l->grad, outer[i]);
+        l->grad = outer[i];
+    }
+}
+
+static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t grad)
+{
+    for (uint32_t i = pl->count; i-- > 0;) {
+        struct hb_group *g = &pl->groups[i];
+        uint32_t loop = HB_NONE;
+        if (g->looped)
+            loop = hb_program_open_loop(
+                lo->p, hb_name(lo, g->layer.name, ", layers of a stage, backward"), g->trips);
+        uint32_t out = hb_body_backward(&g->body, grad);
+        if (g->looped) {
+            uint32_t back =
+                hb_temp_in_place(lo, "gradient carried to the next layer", HB_CAT_WORKING, grad);
+            hb_emit_mark(lo, "carry gradient", out, back);
+            hb_program_close_loop(lo->p, loop);
+            out = back;
+        }
+        grad = out;
+    }
+    return grad;
+}
+
+/* A rematerialised iteration runs forward again and keeps what its layers need, for itself. */
+static void run_again(struct hb_lower *lo, struct hb_pipeline *pl)
+{
+    uint32_t in = state_temp(lo, pl, "input of the iteration, again");
+    hb_emit_simple(lo, HB_OP_COPY, "iteration input out of its stack", pl->iter_stack, in);
+    stage_stacks(pl, 0);
+    stage_forward(lo, pl, in, true);
+}
+
+uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t grad)
+{
+    lo->phase = HB_PHASE_BACKWARD;
+    uint32_t *outer = hb_arena_alloc(lo->arena, lo->leaf_count + 1, sizeof *outer);
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        outer[i] = HB_NONE;
+    uint32_t gout = hb_temp(lo, "gradients of the iterations' outputs", HB_CAT_WORKING,
+                            stacked_state(lo, pl, pl->iterations));
+    hb_emit_simple(lo, HB_OP_COPY, "gradients of outputs, padded", grad, gout);
+    uint32_t gin = hb_temp(lo, "gradients of the iterations' inputs", HB_CAT_WORKING,
+                           stacked_state(lo, pl, pl->iterations));
+    hb_emit_mark(lo, "stack of input gradients", HB_NONE, gin);
+    uint32_t state = state_temp(lo, pl, "gradient of the state");
+    hb_emit_mark(lo, "empty gradient", HB_NONE, state);
+    uint32_t loop = hb_program_open_loop(lo->p, "pipeline iterations, backward", pl->iterations);
+    if (pl->iter_stack != HB_NONE)
+        run_again(lo, pl);
+    uint32_t g = state_temp(lo, pl, "gradient of the iteration's output");
+    struct hb_emit e = {.name = "add gradient of the output", .kind = HB_OP_ELEMENTWISE};
+    hb_emit_read(&e, state);
+    hb_emit_read(&e, gout);
+    hb_emit_write(&e, g);
+    hb_emit(lo, &e);
+    own_grads(lo, pl, outer);
+    g = stage_backward(lo, pl, g);
+    add_grads(lo, outer);
+    hb_emit_simple(lo, HB_OP_COPY, "gradient of the input into its stack", g, gin);
+    hb_emit_collective(lo, HB_OP_PERMUTE, HB_AX_PIPELINE, "shift gradients back", g,
+                       hb_temp_in_place(lo, "gradient of the state, moved", HB_CAT_WORKING, state));
+    hb_program_close_loop(lo->p, loop);
+    return take_outputs(lo, pl, gin, grad);
+}
