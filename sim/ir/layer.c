@@ -67,24 +67,40 @@ static void norm_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name,
         hb_layer_leaf(lo, y, hb_name(lo, name, "_bias"), false, &d, 1, -1);
 }
 
-void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const char *name,
-                     const int64_t stack[2], struct hb_layer *y)
+/* The name of one of a unit's layers; a unit of one is the layer itself. */
+static const char *unit_name(struct hb_lower *lo, const char *name, const struct hb_block *block,
+                             int64_t u)
+{
+    return block->unit > 1 ? hb_arena_printf(lo->arena, "%s.%lld", name, (long long)u) : name;
+}
+
+static void unit_leaves(struct hb_lower *lo, struct hb_layer *y)
 {
     int64_t d = lo->spec->model.d_model;
-    *y = (struct hb_layer){.block = block, .name = name, .first_leaf = lo->leaf_count};
-    y->stack[0] = stack[0];
-    y->stack[1] = stack[1];
     norm_leaf(lo, y, "norm1", d);
     hb_layer_attention_leaves(lo, y);
     norm_leaf(lo, y, "norm2", d);
-    if (block->post_norm) {
+    if (y->block->post_norm) {
         norm_leaf(lo, y, "post_norm1", d);
         norm_leaf(lo, y, "post_norm2", d);
     }
-    if (block->moe.experts)
+    if (y->block->moe.experts)
         hb_layer_moe_leaves(lo, y);
     else
         hb_layer_mlp_leaves(lo, y);
+}
+
+void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const char *name,
+                     const int64_t stack[2], struct hb_layer *y)
+{
+    *y = (struct hb_layer){.block = block, .first_leaf = lo->leaf_count};
+    y->stack[0] = stack[0];
+    y->stack[1] = stack[1];
+    for (int64_t u = 0; u < block->unit; u++) {
+        y->name = unit_name(lo, name, block, u);
+        unit_leaves(lo, y);
+    }
+    y->name = name;
     y->end_leaf = lo->leaf_count;
 }
 
@@ -206,6 +222,19 @@ static int add_branch(struct hb_lower *lo, struct hb_layer *y, int x, int branch
     return hb_layer_add(lo, y, x, branch, name);
 }
 
+/* One layer of the unit, from the residual to the residual. */
+static int build_unit(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch)
+{
+    int n1 = hb_layer_norm(lo, y, in, "norm1");
+    n1 = gather_sequence(lo, y, n1, batch, "norm1, gathered");
+    int a = hb_layer_attention(lo, y, n1, batch);
+    int x = add_branch(lo, y, in, a, "post_norm1", "after attention");
+    int n2 = hb_layer_norm(lo, y, x, "norm2");
+    n2 = gather_sequence(lo, y, n2, batch, "norm2, gathered");
+    int m = y->block->moe.experts ? hb_layer_moe(lo, y, n2, batch) : hb_layer_mlp(lo, y, n2, batch);
+    return add_branch(lo, y, x, m, "post_norm2", "layer output");
+}
+
 void hb_layer_build(struct hb_lower *lo, struct hb_layer *y, int64_t batch)
 {
     struct hb_value in = {
@@ -215,13 +244,12 @@ void hb_layer_build(struct hb_lower *lo, struct hb_layer *y, int64_t batch)
             lo->compute, (const int64_t[]){batch, lo->local.resid_seq, lo->local.resid_width, -1}),
         .tiling = lo->habits->tiling,
         .producer = -1};
-    y->input = hb_layer_value(lo, y, in);
-    int n1 = hb_layer_norm(lo, y, y->input, "norm1");
-    n1 = gather_sequence(lo, y, n1, batch, "norm1, gathered");
-    int a = hb_layer_attention(lo, y, n1, batch);
-    int x = add_branch(lo, y, y->input, a, "post_norm1", "after attention");
-    int n2 = hb_layer_norm(lo, y, x, "norm2");
-    n2 = gather_sequence(lo, y, n2, batch, "norm2, gathered");
-    int m = y->block->moe.experts ? hb_layer_moe(lo, y, n2, batch) : hb_layer_mlp(lo, y, n2, batch);
-    y->output = add_branch(lo, y, x, m, "post_norm2", "layer output");
+    const char *name = y->name;
+    y->input = y->output = hb_layer_value(lo, y, in);
+    for (int64_t u = 0; u < y->block->unit; u++) {
+        y->name = unit_name(lo, name, y->block, u);
+        y->values[y->output].tags = 1u << HB_TN_LAYER_IN;
+        y->output = build_unit(lo, y, y->output, batch);
+    }
+    y->name = name;
 }
