@@ -91,28 +91,31 @@ static void indent(struct hb_str *out, int depth)
         hb_str_add(out, "  ");
 }
 
-static void write_block(struct hb_str *out, const struct hb_node *node, int depth);
+static void write_block(struct hb_str *out, const struct hb_node *node, int depth, bool hanging);
 
-/* What follows "key:" or "-". */
+/* What follows "key:" or "-", which end at column. */
 static void write_child(struct hb_str *out, const struct hb_node *child, int depth, size_t column)
 {
-    bool leaf = child->kind == HB_NODE_SCALAR || !child->first || is_leaf(child);
-    if (leaf &&
-        (child->kind == HB_NODE_SCALAR || column + flow_columns(out, child) < LINE_COLUMNS)) {
+    bool scalar = child->kind == HB_NODE_SCALAR;
+    bool leaf = scalar || !child->first || is_leaf(child);
+    if (leaf && (scalar || column + flow_columns(out, child) < LINE_COLUMNS)) {
         hb_str_add(out, " ");
         write_flow(out, child);
         hb_str_add(out, "\n");
         return;
     }
-    hb_str_add(out, "\n");
-    write_block(out, child, depth + 1);
+    bool hanging = !child->key && child->kind == HB_NODE_MAP;
+    hb_str_add(out, hanging ? " " : "\n");
+    write_block(out, child, depth + 1, hanging);
 }
 
-static void write_block(struct hb_str *out, const struct hb_node *node, int depth)
+/* Children one a line; hanging: the first goes on in the line of its "-". */
+static void write_block(struct hb_str *out, const struct hb_node *node, int depth, bool hanging)
 {
     for (const struct hb_node *child = node->first; child; child = child->next) {
         size_t line = out->len;
-        indent(out, depth);
+        if (!hanging || child != node->first)
+            indent(out, depth);
         if (node->kind == HB_NODE_MAP) {
             write_scalar(out, child->key, true);
             hb_str_add(out, ":");
@@ -126,7 +129,7 @@ static void write_block(struct hb_str *out, const struct hb_node *node, int dept
 void hb_yaml_write(struct hb_str *out, const struct hb_node *root)
 {
     if (root->kind != HB_NODE_SCALAR && root->first) {
-        write_block(out, root, 0);
+        write_block(out, root, 0, false);
         return;
     }
     write_flow(out, root);

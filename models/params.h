@@ -9,7 +9,7 @@
 /* Parameters by part; a count that does not fit is INT64_MAX (saturated), parts and total. */
 struct hb_params {
     int64_t total;
-    int64_t active;    /* of these, what one token passes: top_k experts of each layer; the
+    int64_t active;    /* of these, what one token passes: top_k experts of each layer, no mtp; the
                           embedding is counted whole, as the published figures do */
     int64_t embedding; /* token and position tables */
     int64_t head;      /* unembedding; 0 where it is tied */

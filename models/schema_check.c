@@ -75,8 +75,7 @@ static void check_batch(struct checker *c)
               "%" PRId64 " sequences cannot be split over data x fsdp x expert = %" PRId64
               " ranks and %" PRId64 " microbatches; allowed: multiples of %" PRId64,
               b->global, ranks, b->accumulate, parts);
-    else if (c->spec->mesh[HB_AX_PIPELINE] > 1 &&
-             b->global % hb_mul_sat(parts, p->microbatches))
+    else if (c->spec->mesh[HB_AX_PIPELINE] > 1 && b->global % hb_mul_sat(parts, p->microbatches))
         fault(c, "pipeline.microbatches",
               "%" PRId64 " sequences of a rank cannot be split into %" PRId64
               " microbatches; allowed: divisors of %" PRId64,
@@ -266,8 +265,7 @@ static void check_block_remat(struct checker *c, int block, const struct hb_bloc
 {
     const struct hb_remat *r = &b->remat;
     bool own = memcmp(r, &c->spec->remat.all, sizeof *r) != 0;
-    const char *stem =
-        own ? hb_arena_printf(c->arena, "remat.per_block.%s.", b->name) : "remat.";
+    const char *stem = own ? hb_arena_printf(c->arena, "remat.per_block.%s.", b->name) : "remat.";
     uint32_t anywhere = 1u << HB_TN_LAYER_IN;
     if (!own && block > 0)
         return; /* said of the first block already */
@@ -324,8 +322,9 @@ static void check_remat(struct checker *c)
 {
     const struct hb_remat_more *r = &c->spec->remat;
     if (r->modules && r->all.policy != HB_POLICY_NONE)
-        fault(c, "remat.modules", "parts are named, but policy is not none; allowed: policy: none, "
-                                  "or []");
+        fault(c, "remat.modules",
+              "parts are named, but policy is not none; allowed: policy: none, "
+              "or []");
 }
 
 static void check_chunk_layers(struct checker *c, int64_t layers, int64_t stages)
@@ -367,8 +366,9 @@ static void check_stages(struct checker *c, int64_t stages)
         groups++;
     }
     if (groups == 0)
-        fault(c, "mesh.pipeline", "no block is pipelined; allowed: 1, or a block with pipelined: "
-                                  "true");
+        fault(c, "mesh.pipeline",
+              "no block is pipelined; allowed: 1, or a block with pipelined: "
+              "true");
     else if (p->schedule == HB_SCHED_SPMD && groups > 1)
         fault(c, "pipeline.schedule",
               "spmd runs one program on all stages, but %d blocks are pipelined; allowed: one, the "
@@ -446,8 +446,9 @@ static void check_optimizer(struct checker *c)
               "; allowed: false, or accumulate 1",
               c->spec->batch.accumulate);
     if (o->in_backward && o->clip)
-        fault(c, "optimizer.in_backward", "the update cannot be in the backward pass with clip, "
-                                          "which needs all gradients first; allowed: one of them");
+        fault(c, "optimizer.in_backward",
+              "the update cannot be in the backward pass with clip, "
+              "which needs all gradients first; allowed: one of them");
     const struct hb_precision *p = &c->spec->precision;
     if (p->fp8 == HB_FP8_NONE && (p->fp8_gather || p->fp8_params))
         fault(c, p->fp8_gather ? "precision.fp8_gather" : "precision.fp8_params",

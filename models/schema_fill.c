@@ -19,7 +19,7 @@ static void set_if_unset(int64_t *field, int64_t value)
 /* Head sizes; a width that d_model does not give is left at 0 for the checks to name. */
 static void fill_attention(const struct hb_model *model, struct hb_attention *a)
 {
-    int64_t head_dim = a->kind == HB_ATTN_MLA         ? a->qk_nope_head_dim + a->qk_rope_head_dim
+    int64_t head_dim = a->kind == HB_ATTN_MLA           ? a->qk_nope_head_dim + a->qk_rope_head_dim
                        : model->d_model % a->heads == 0 ? model->d_model / a->heads
                                                         : 0;
     set_if_unset(&a->kv_heads, a->heads);
@@ -86,8 +86,8 @@ static bool fail_block_name(struct hb_reading *r, const struct hb_scope *scope,
     }
     const char *near = hb_str_nearest(node->key, names);
     if (near)
-        return hb_reading_fail(r, scope, node->key_loc, "no block has this name; did you mean '%s'?",
-                               near);
+        return hb_reading_fail(r, scope, node->key_loc,
+                               "no block has this name; did you mean '%s'?", near);
     return hb_reading_fail(r, scope, node->key_loc, "no block has this name; allowed: %s",
                            known.text);
 }

@@ -81,8 +81,8 @@ struct hb_key {
     const struct hb_word *words; /* spellings, ended by null */
     enum hb_section_id section;  /* of kind SECTION, BLOCKS, PER_BLOCK */
     bool optional;               /* SECTION: absent means absent; offset is of a bool, or nowhere */
-    const char *def;             /* default as text; null: required; "=...": computed, told in words */
-    const char *doc;             /* one line */
+    const char *def; /* default as text; null: required; "=...": computed, told in words */
+    const char *doc; /* one line */
 };
 
 struct hb_section {

@@ -158,8 +158,9 @@ static bool check_parts(struct hb_reading *r, const struct hb_scope *scope,
         return hb_reading_fail(r, scope, moe->key_loc,
                                "has both mlp and moe; a layer has one of them");
     if (!mlp && !moe)
-        return hb_reading_fail(r, scope, block->loc, "has neither mlp nor moe; allowed: one of "
-                                                     "them");
+        return hb_reading_fail(r, scope, block->loc,
+                               "has neither mlp nor moe; allowed: one of "
+                               "them");
     return true;
 }
 
@@ -173,8 +174,7 @@ static bool read_blocks(struct hb_reading *r, const struct hb_scope *scope,
     struct hb_scope item = {scope, NULL, 0};
     bool ok = true;
     for (const struct hb_node *node = list->first; node; node = node->next) {
-        bool read =
-            hb_section_read(r, &item, HB_SEC_BLOCK, node, node->loc, &blocks[item.index]);
+        bool read = hb_section_read(r, &item, HB_SEC_BLOCK, node, node->loc, &blocks[item.index]);
         ok &= read && check_parts(r, &item, node);
         item.index++;
     }
@@ -214,6 +214,5 @@ bool hb_schema_from_node(struct hb_arena *arena, struct hb_diag *diag, const str
 bool hb_schema_read(const struct hb_schema_source *source, struct hb_spec *out_spec)
 {
     struct hb_node *root = NULL;
-    return hb_schema_load(source, &root) &&
-           read_tree(source->arena, source->diag, root, out_spec);
+    return hb_schema_load(source, &root) && read_tree(source->arena, source->diag, root, out_spec);
 }

@@ -6,51 +6,75 @@
 
 #include "base/diag.h"
 
-#define COUNT(array) (int)(sizeof(array) / sizeof((array)[0]))
-#define FIELD(type, f) .offset = offsetof(type, f), .size_bytes = sizeof(((type *)0)->f)
-#define SPEC(f) FIELD(struct hb_spec, f)
-#define BLOCK(f) FIELD(struct hb_block, f)
-#define REMAT(f) FIELD(struct hb_remat, f)
-#define NOWHERE .offset = HB_KEY_NOWHERE
-#define SPEC_LIST(f, n) SPEC(f), .count_offset = offsetof(struct hb_spec, n)
+#define COUNT(array)     (int)(sizeof(array) / sizeof((array)[0]))
+#define FIELD(type, f)   .offset = offsetof(type, f), .size_bytes = sizeof(((type *)0)->f)
+#define SPEC(f)          FIELD(struct hb_spec, f)
+#define BLOCK(f)         FIELD(struct hb_block, f)
+#define REMAT(f)         FIELD(struct hb_remat, f)
+#define NOWHERE          .offset = HB_KEY_NOWHERE
+#define SPEC_LIST(f, n)  SPEC(f), .count_offset = offsetof(struct hb_spec, n)
 #define BLOCK_LIST(f, n) BLOCK(f), .count_offset = offsetof(struct hb_block, n)
 
 /* Ranges: far above any model, far below what products of a few of them need to stay in range. */
-#define DIM_MAX 2147483648.0      /* 2^31: one dimension of a tensor */
-#define LAYERS_MAX 100000.0       /* layers of one block */
-#define AXIS_MAX 16777216.0       /* 2^24: devices along one axis */
-#define DEVICES_MAX 1099511627776 /* 2^40: devices in all */
-#define BATCH_MAX 1099511627776.0 /* 2^40: sequences, tokens of a sequence */
-#define BYTES_MAX 0x1p62
+#define DIM_MAX     2147483648.0    /* 2^31: one dimension of a tensor */
+#define LAYERS_MAX  100000.0        /* layers of one block */
+#define AXIS_MAX    16777216.0      /* 2^24: devices along one axis */
+#define DEVICES_MAX 1099511627776   /* 2^40: devices in all */
+#define BATCH_MAX   1099511627776.0 /* 2^40: sequences, tokens of a sequence */
+#define BYTES_MAX   0x1p62
 
 #define INT(n, where, lo, hi, d, text)                                                             \
-    {.name = n, .kind = HB_KEY_INT, where, .low = lo, .high = hi, .def = d, .doc = text}
+    {                                                                                              \
+        .name = n, .kind = HB_KEY_INT, where, .low = lo, .high = hi, .def = d, .doc = text         \
+    }
 #define BYTES(n, where, d, text)                                                                   \
-    {.name = n, .kind = HB_KEY_SIZE, where, .high = BYTES_MAX, .def = d, .doc = text}
+    {                                                                                              \
+        .name = n, .kind = HB_KEY_SIZE, where, .high = BYTES_MAX, .def = d, .doc = text            \
+    }
 #define REAL(n, where, lo, hi, d, text)                                                            \
-    {.name = n, .kind = HB_KEY_REAL, where, .low = lo, .high = hi, .def = d, .doc = text}
-#define BOOL(n, where, d, text) {.name = n, .kind = HB_KEY_BOOL, where, .def = d, .doc = text}
-#define TEXT(n, where, d, text) {.name = n, .kind = HB_KEY_TEXT, where, .def = d, .doc = text}
+    {                                                                                              \
+        .name = n, .kind = HB_KEY_REAL, where, .low = lo, .high = hi, .def = d, .doc = text        \
+    }
+#define BOOL(n, where, d, text)                                                                    \
+    {                                                                                              \
+        .name = n, .kind = HB_KEY_BOOL, where, .def = d, .doc = text                               \
+    }
+#define TEXT(n, where, d, text)                                                                    \
+    {                                                                                              \
+        .name = n, .kind = HB_KEY_TEXT, where, .def = d, .doc = text                               \
+    }
 #define ENUM(n, where, w, d, text)                                                                 \
-    {.name = n, .kind = HB_KEY_ENUM, where, .words = w, .def = d, .doc = text}
+    {                                                                                              \
+        .name = n, .kind = HB_KEY_ENUM, where, .words = w, .def = d, .doc = text                   \
+    }
 #define MASK(n, where, w, d, text)                                                                 \
-    {.name = n, .kind = HB_KEY_MASK, where, .words = w, .def = d, .doc = text}
+    {                                                                                              \
+        .name = n, .kind = HB_KEY_MASK, where, .words = w, .def = d, .doc = text                   \
+    }
 #define INTS(n, k, where, lo, hi, d, text)                                                         \
-    {.name = n, .kind = k, where, .low = lo, .high = hi, .def = d, .doc = text}
+    {                                                                                              \
+        .name = n, .kind = k, where, .low = lo, .high = hi, .def = d, .doc = text                  \
+    }
 #define MAP(n, id, text)                                                                           \
-    {.name = n, .kind = HB_KEY_SECTION, NOWHERE, .section = id, .def = "{}", .doc = text}
+    {                                                                                              \
+        .name = n, .kind = HB_KEY_SECTION, NOWHERE, .section = id, .def = "{}", .doc = text        \
+    }
 #define MAYBE(n, where, id, text)                                                                  \
-    {.name = n, .kind = HB_KEY_SECTION, where, .section = id, .optional = true, .def = "{}",       \
-     .doc = text}
+    {                                                                                              \
+        .name = n, .kind = HB_KEY_SECTION, where, .section = id, .optional = true, .def = "{}",    \
+        .doc = text                                                                                \
+    }
 
 static const struct hb_word dtypes[] = {
     {"f32", HB_DT_F32}, {"bf16", HB_DT_BF16}, {"f16", HB_DT_F16}, {"f64", HB_DT_F64}, {0}};
-static const struct hb_word moments[] = {{"f32", HB_DT_F32}, {"bf16", HB_DT_BF16},
-                                         {"f16", HB_DT_F16}, {"f64", HB_DT_F64},
-                                         {"q8", HB_DT_Q8},   {"q4", HB_DT_Q4},
+static const struct hb_word moments[] = {{"f32", HB_DT_F32},
+                                         {"bf16", HB_DT_BF16},
+                                         {"f16", HB_DT_F16},
+                                         {"f64", HB_DT_F64},
+                                         {"q8", HB_DT_Q8},
+                                         {"q4", HB_DT_Q4},
                                          {0}};
-static const struct hb_word norms[] = {
-    {"rmsnorm", HB_NORM_RMS}, {"layernorm", HB_NORM_LAYER}, {0}};
+static const struct hb_word norms[] = {{"rmsnorm", HB_NORM_RMS}, {"layernorm", HB_NORM_LAYER}, {0}};
 static const struct hb_word attn_kinds[] = {
     {"gqa", HB_ATTN_GQA}, {"mla", HB_ATTN_MLA}, {"none", HB_ATTN_NONE}, {0}};
 static const struct hb_word kernels[] = {
@@ -105,28 +129,27 @@ static const struct hb_word emas[] = {{"none", HB_PLACE_NONE},
                                       {"pinned_host", HB_PLACE_PINNED_HOST},
                                       {0}};
 static const struct hb_word others[] = {{"same", HB_OTHERS_SAME}, {"adamw", HB_OTHERS_ADAMW}, {0}};
-static const struct hb_word axes[] = {{"data", HB_AX_DATA},         {"fsdp", HB_AX_FSDP},
-                                      {"tensor", HB_AX_TENSOR},     {"sequence", HB_AX_SEQUENCE},
-                                      {"expert", HB_AX_EXPERT},     {"pipeline", HB_AX_PIPELINE},
+static const struct hb_word axes[] = {{"data", HB_AX_DATA},
+                                      {"fsdp", HB_AX_FSDP},
+                                      {"tensor", HB_AX_TENSOR},
+                                      {"sequence", HB_AX_SEQUENCE},
+                                      {"expert", HB_AX_EXPERT},
+                                      {"pipeline", HB_AX_PIPELINE},
                                       {0}};
 static const struct hb_word sequence_kinds[] = {{"ring", HB_SEQ_RING},
                                                 {"all_to_all", HB_SEQ_ALL_TO_ALL},
                                                 {"all_gather", HB_SEQ_ALL_GATHER},
                                                 {0}};
-static const struct hb_word norms_over[] = {{"replicated", HB_NORMS_REPLICATED},
-                                            {"tensor", HB_NORMS_TENSOR},
-                                            {"fsdp", HB_NORMS_FSDP},
-                                            {0}};
+static const struct hb_word norms_over[] = {
+    {"replicated", HB_NORMS_REPLICATED}, {"tensor", HB_NORMS_TENSOR}, {"fsdp", HB_NORMS_FSDP}, {0}};
 static const struct hb_word splits[] = {
     {"sequence", HB_SPLIT_SEQUENCE}, {"features", HB_SPLIT_FEATURES}, {0}};
 static const struct hb_word forms[] = {
     {"scan", HB_FORM_SCAN}, {"loop", HB_FORM_LOOP}, {"nested", HB_FORM_NESTED}, {0}};
-static const struct hb_word policies[] = {{"none", HB_POLICY_NONE},
-                                          {"full", HB_POLICY_FULL},
-                                          {"dots", HB_POLICY_DOTS},
-                                          {"dots_no_batch", HB_POLICY_DOTS_NO_BATCH},
-                                          {"names", HB_POLICY_NAMES},
-                                          {0}};
+static const struct hb_word policies[] = {
+    {"none", HB_POLICY_NONE},   {"full", HB_POLICY_FULL},
+    {"dots", HB_POLICY_DOTS},   {"dots_no_batch", HB_POLICY_DOTS_NO_BATCH},
+    {"names", HB_POLICY_NAMES}, {0}};
 #define HB_ENUM(name, text) {text, HB_TN_##name},
 static const struct hb_word tensor_names[] = {HB_LAYER_TENSORS(HB_ENUM){0}};
 #undef HB_ENUM
@@ -139,12 +162,9 @@ static const struct hb_word remat_modules[] = {{"core_attn", HB_RM_CORE_ATTN},
                                                {"moe_act", HB_RM_MOE_ACT},
                                                {"layernorm", HB_RM_LAYERNORM},
                                                {0}};
-static const struct hb_word loss_kernels[] = {{"eager", HB_LOSS_EAGER},
-                                              {"jit", HB_LOSS_JIT},
-                                              {"compiled", HB_LOSS_COMPILED},
-                                              {"fused", HB_LOSS_FUSED},
-                                              {"linear", HB_LOSS_LINEAR},
-                                              {0}};
+static const struct hb_word loss_kernels[] = {
+    {"eager", HB_LOSS_EAGER}, {"jit", HB_LOSS_JIT},       {"compiled", HB_LOSS_COMPILED},
+    {"fused", HB_LOSS_FUSED}, {"linear", HB_LOSS_LINEAR}, {0}};
 static const struct hb_word chunk_overs[] = {
     {"sequence", HB_CHUNK_SEQUENCE}, {"tokens", HB_CHUNK_TOKENS}, {0}};
 static const struct hb_word lookups[] = {
@@ -155,10 +175,8 @@ static const struct hb_word schedules[] = {{"spmd", HB_SCHED_SPMD},
                                            {"interleaved", HB_SCHED_INTERLEAVED},
                                            {"zero_bubble", HB_SCHED_ZERO_BUBBLE},
                                            {0}};
-static const struct hb_word shifts[] = {{"roll", HB_SHIFT_ROLL},
-                                        {"slice", HB_SHIFT_SLICE},
-                                        {"shard_map", HB_SHIFT_SHARD_MAP},
-                                        {0}};
+static const struct hb_word shifts[] = {
+    {"roll", HB_SHIFT_ROLL}, {"slice", HB_SHIFT_SLICE}, {"shard_map", HB_SHIFT_SHARD_MAP}, {0}};
 static const struct hb_word constraints[] = {{"none", HB_CONS_NONE},
                                              {"state", HB_CONS_STATE},
                                              {"all", HB_CONS_ALL},
@@ -235,7 +253,8 @@ static const struct hb_key block_keys[] = {
         "layers that one scan step runs and one rematerialisation wraps"),
     BOOL("pipelined", BLOCK(pipelined), "true", "false: outside the pipeline, on every stage"),
     ENUM("norm", BLOCK(norm), norms, "rmsnorm", "normalisation"),
-    BOOL("post_norm", BLOCK(post_norm), "false", "a further norm after attention and after the MLP"),
+    BOOL("post_norm", BLOCK(post_norm), "false",
+         "a further norm after attention and after the MLP"),
     REAL("dropout", BLOCK(dropout), 0, 1, "0", "probability after attention and after the MLP"),
     MAP("attention", HB_SEC_ATTENTION, "the attention of each layer"),
     MAYBE("mlp", NOWHERE, HB_SEC_MLP, "a dense MLP; either this or moe"),
@@ -403,8 +422,8 @@ static const struct hb_key stack_keys[] = {
         MASK("save", where(save), tensor_names, d("[]"), "names: tensors kept on the device"),     \
         MASK("offload", where(offload), tensor_names, d("[]"),                                     \
              "tensors kept in pinned host memory until the backward pass")
-#define ALL(f) SPEC(remat.all.f)
-#define PLAIN(d) d
+#define ALL(f)       SPEC(remat.all.f)
+#define PLAIN(d)     d
 #define INHERITED(d) "=that of remat"
 
 static const struct hb_key remat_keys[] = {

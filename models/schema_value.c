@@ -80,8 +80,7 @@ static bool fail_word(struct hb_reading *r, const struct hb_scope *scope, const 
         spellings[count++] = w->text;
     spellings[count] = NULL;
     const char *found = hb_node_show(r->arena, node);
-    const char *near =
-        node->kind == HB_NODE_SCALAR ? hb_str_nearest(node->text, spellings) : NULL;
+    const char *near = node->kind == HB_NODE_SCALAR ? hb_str_nearest(node->text, spellings) : NULL;
     const char *hint = near ? hb_arena_printf(r->arena, "did you mean '%s'? ", near) : "";
     return hb_reading_fail(r, scope, node->loc, "%s is not known; %sallowed: %s", found, hint,
                            list_words(r->arena, key->words));

@@ -259,7 +259,7 @@ struct hb_stack {
 };
 
 struct hb_remat_more {
-    struct hb_remat all; /* of the blocks that `per_block` does not name; blocks[].remat is what counts */
+    struct hb_remat all; /* where `per_block` says nothing; blocks[].remat is what counts */
     bool outer;
     int64_t every;
     uint32_t modules; /* mask of HB_RM_* */

@@ -1,0 +1,78 @@
+/* The table in words: `hbmsim help model`. */
+#include "models/schema.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "models/schema_key.h"
+
+enum { NAME_COLUMNS = 24 };
+
+static const char *default_text(const struct hb_key *key)
+{
+    if (key->kind == HB_KEY_SECTION)
+        return NULL;
+    if (!key->def)
+        return "required";
+    return key->def[0] == '=' ? key->def + 1 : key->def;
+}
+
+static void print_key(FILE *out, struct hb_arena *arena, const struct hb_key *key)
+{
+    const char *def = default_text(key);
+    fprintf(out, "  %-*s %s\n", NAME_COLUMNS, key->name, key->doc);
+    if (key->kind == HB_KEY_SECTION)
+        fprintf(out, "  %-*s keys: see %s\n", NAME_COLUMNS, "", hb_section(key->section)->path);
+    else
+        fprintf(out, "  %-*s %s; default: %s\n", NAME_COLUMNS, "", hb_key_allowed(arena, key), def);
+}
+
+static void print_section(FILE *out, struct hb_arena *arena, const struct hb_section *section)
+{
+    fprintf(out, "%s: %s\n", section->path[0] ? section->path : "(top)", section->doc);
+    for (int i = 0; i < section->key_count; i++)
+        print_key(out, arena, &section->keys[i]);
+}
+
+/* "blocks[].moe" and "moe" name the section "model.blocks[].moe" as well. */
+static bool names_section(const char *name, const char *path)
+{
+    size_t len = strlen(name);
+    size_t all = strlen(path);
+    if (len > all || !len)
+        return false;
+    return hb_str_same(name, path + all - len) && (len == all || path[all - len - 1] == '.');
+}
+
+bool hb_schema_help(FILE *out, const char *section, const char **out_nearest)
+{
+    struct hb_arena *arena = hb_arena_new();
+    const char *paths[HB_SEC_COUNT + 1] = {0};
+    bool found = false;
+    for (int id = 0; id < HB_SEC_COUNT; id++) {
+        const struct hb_section *s = hb_section((enum hb_section_id)id);
+        paths[id] = s->path;
+        if (section && !names_section(section, s->path))
+            continue;
+        if (found)
+            fputc('\n', out);
+        print_section(out, arena, s);
+        found = true;
+    }
+    if (!found)
+        *out_nearest = hb_str_nearest(section, paths);
+    hb_arena_free(arena);
+    return found;
+}
+
+void hb_schema_each_key(void (*visit)(void *context, const char *path), void *context)
+{
+    struct hb_arena *arena = hb_arena_new();
+    for (int id = 0; id < HB_SEC_COUNT; id++) {
+        const struct hb_section *s = hb_section((enum hb_section_id)id);
+        for (int i = 0; i < s->key_count; i++)
+            visit(context, hb_arena_printf(arena, "%s%s%s", s->path, s->path[0] ? "." : "",
+                                           s->keys[i].name));
+    }
+    hb_arena_free(arena);
+}

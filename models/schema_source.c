@@ -1,0 +1,378 @@
+/* From files and the command line to one tree: includes (the included file's keys are defaults),
+ * the model zoo's card under `model.preset`, and KEY=VALUE sets, in this order of strength. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/yaml.h"
+#include "models/schema.h"
+#include "models/schema_key.h"
+
+enum { MAX_INCLUDES = 16 };
+
+/* A file that is being read, and who included it. */
+struct opened {
+    const struct opened *by;
+    const char *path;
+    int depth;
+};
+
+static void drop_key(struct hb_node *map, const char *key)
+{
+    struct hb_node *rest = map->first;
+    map->first = NULL;
+    map->last = NULL;
+    map->count = 0;
+    while (rest) {
+        struct hb_node *node = rest;
+        rest = rest->next;
+        node->next = NULL;
+        if (!hb_str_same(node->key, key))
+            hb_node_append(map, node);
+    }
+}
+
+/* Puts over's keys into base; maps in both are merged key by key, all else is replaced. */
+static void overlay(struct hb_node *base, struct hb_node *over)
+{
+    struct hb_node *rest = over->first;
+    while (rest) {
+        struct hb_node *node = rest;
+        rest = rest->next;
+        node->next = NULL;
+        struct hb_node *old = hb_node_find(base, node->key);
+        if (old && old->kind == HB_NODE_MAP && node->kind == HB_NODE_MAP)
+            overlay(old, node);
+        else
+            hb_node_put(base, node->key, node->key_loc, node);
+    }
+}
+
+static bool read_with_includes(const struct hb_schema_source *s, const struct opened *file,
+                               struct hb_node **out_root);
+
+/* Whether a relative path leaves the folder it starts from, by its words. */
+static bool leaves_folder(const char *path)
+{
+    int depth = 0;
+    for (const char *at = path; *at && depth >= 0;) {
+        size_t len = strcspn(at, "/");
+        if (len == 2 && memcmp(at, "..", 2) == 0)
+            depth--;
+        else if (len && !(len == 1 && at[0] == '.'))
+            depth++;
+        at += len + (at[len] == '/');
+    }
+    return depth < 0 || path[0] == '/';
+}
+
+static bool check_include(const struct hb_schema_source *s, const struct opened *file,
+                          const struct hb_node *include, const char *path)
+{
+    const char *shown = hb_node_show(s->arena, include);
+    const char *folder = hb_file_folder(s->arena, file->path);
+    if (leaves_folder(include->text))
+        return hb_error(s->diag, include->loc,
+                        "include: %s leaves the folder of the including file; allowed: a relative "
+                        "path below it",
+                        shown);
+    struct hb_text unused;
+    const char *reason = NULL;
+    struct hb_arena_mark mark = hb_arena_mark(s->arena);
+    if (!hb_file_load(s->arena, path, HB_FILE_MAX_BYTES, &unused, &reason))
+        return hb_error(s->diag, include->loc, "include: %s %s", shown, reason);
+    hb_arena_rewind(s->arena, mark);
+    if (!hb_file_inside(folder, path))
+        return hb_error(s->diag, include->loc,
+                        "include: %s leads by a link out of the folder of the including file; "
+                        "allowed: a relative path below it",
+                        shown);
+    for (const struct opened *up = file; up; up = up->by)
+        if (hb_file_same(up->path, path))
+            return hb_error(s->diag, include->loc, "include: %s is being read already: a loop",
+                            shown);
+    if (file->depth >= MAX_INCLUDES)
+        return hb_error(s->diag, include->loc, "include: more than %d files deep", MAX_INCLUDES);
+    return true;
+}
+
+/* Replaces *root by the included file's tree with root's keys over it. */
+static bool include_under(const struct hb_schema_source *s, const struct opened *file,
+                          struct hb_node **root)
+{
+    const struct hb_node *include = hb_node_find(*root, "include");
+    if (include->kind != HB_NODE_SCALAR || hb_node_is_null(include) || !include->text[0])
+        return hb_error(s->diag, include->loc, "include: %s stands where a file's path is wanted",
+                        include->kind == HB_NODE_SCALAR ? "nothing"
+                                                        : hb_node_show(s->arena, include));
+    const char *folder = hb_file_folder(s->arena, file->path);
+    const char *path = hb_arena_printf(s->arena, "%s%s", folder, include->text);
+    if (!check_include(s, file, include, path))
+        return false;
+    struct opened inner = {file, path, file->depth + 1};
+    struct hb_node *base = NULL;
+    if (!read_with_includes(s, &inner, &base))
+        return false;
+    overlay(base, *root);
+    base->loc = (*root)->loc;
+    drop_key(base, "include");
+    *root = base;
+    return true;
+}
+
+static bool read_with_includes(const struct hb_schema_source *s, const struct opened *file,
+                               struct hb_node **out_root)
+{
+    struct hb_node *root = NULL;
+    if (!hb_yaml_read_file(s->arena, s->diag, file->path, &root))
+        return false;
+    if (root->kind != HB_NODE_MAP)
+        return hb_error(s->diag, root->loc, "%s stands where a map of keys is wanted",
+                        hb_node_show(s->arena, root));
+    if (hb_node_find(root, "include") && !include_under(s, file, &root))
+        return false;
+    *out_root = root;
+    return true;
+}
+
+/* ---- the model zoo */
+
+static bool fail_preset(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *preset,
+                        const char *folder)
+{
+    const char *const *names = hb_file_list(arena, folder, ".yaml");
+    const char *near = preset->kind == HB_NODE_SCALAR ? hb_str_nearest(preset->text, names) : NULL;
+    const char *shown = hb_node_show(arena, preset);
+    if (near)
+        return hb_error(diag, preset->loc, "model.preset: no card %s; did you mean '%s'?", shown,
+                        near);
+    return hb_error(diag, preset->loc,
+                    "model.preset: no card %s; `hbmsim models` lists what there is", shown);
+}
+
+static bool is_card_name(const struct hb_node *preset)
+{
+    if (preset->kind != HB_NODE_SCALAR || !isalnum((unsigned char)preset->text[0]))
+        return false;
+    for (const char *c = preset->text; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("-_.", *c))
+            return false;
+    return true;
+}
+
+bool hb_schema_apply_preset(struct hb_arena *arena, struct hb_diag *diag, struct hb_node *root,
+                            const char *data_dir)
+{
+    struct hb_node *model = hb_node_find(root, "model");
+    const struct hb_node *preset = hb_node_find(model, "preset");
+    if (!preset)
+        return true;
+    const char *folder = hb_arena_printf(arena, "%s/models/zoo/", data_dir);
+    struct hb_text content;
+    const char *reason = NULL;
+    const char *path = "";
+    if (is_card_name(preset))
+        path = hb_arena_printf(arena, "%s%s.yaml", folder, preset->text);
+    if (!path[0] || !hb_file_load(arena, path, HB_FILE_MAX_BYTES, &content, &reason))
+        return fail_preset(arena, diag, preset, folder);
+    struct hb_node *card = NULL;
+    if (!hb_yaml_parse(arena, diag, path, content.text, content.len, &card))
+        return false;
+    struct hb_node *base = hb_node_find(card, "model");
+    if (!base || base->kind != HB_NODE_MAP)
+        return hb_error(diag, card->loc, "model: a card of the zoo needs it");
+    drop_key(model, "preset");
+    struct hb_loc loc = model->loc;
+    struct hb_loc key_loc = model->key_loc;
+    overlay(base, model);
+    base->loc = loc;
+    base->next = NULL;
+    hb_node_put(root, "model", key_loc, base);
+    return true;
+}
+
+/* ---- KEY=VALUE */
+
+/* Everything of a value given on the command line is placed there. */
+static void place_all(struct hb_node *node, struct hb_loc loc)
+{
+    node->loc = loc;
+    node->key_loc = loc;
+    for (struct hb_node *child = node->first; child; child = child->next)
+        place_all(child, loc);
+}
+
+/* One KEY=VALUE while it is applied. */
+struct setting {
+    struct hb_arena *arena;
+    struct hb_diag *diag;
+    struct hb_loc loc; /* "--set KEY=VALUE" */
+};
+
+static bool parse_value(const struct setting *s, const char *text, struct hb_node **out_value)
+{
+    struct hb_diag inner;
+    hb_diag_init(&inner, s->arena);
+    if (!text[0] || !text[strspn(text, " \t")]) {
+        *out_value = hb_node_scalar(s->arena, s->loc, "", false);
+        return true;
+    }
+    if (!hb_yaml_parse(s->arena, &inner, s->loc.file, text, strlen(text), out_value))
+        return hb_error(s->diag, s->loc, "%s",
+                        inner.count ? inner.entries[0].text : "cannot be read");
+    place_all(*out_value, s->loc);
+    return true;
+}
+
+/* Splits "model.blocks[0].repeat" into words; "[0]" becomes "0". */
+static bool split_path(const struct setting *s, const char *path, size_t len, char **words,
+                       int *out_count)
+{
+    int count = 0;
+    size_t at = 0;
+    while (at < len && count < HB_NODE_MAX_DEPTH) {
+        bool bracket = path[at] == '[';
+        size_t start = at + bracket;
+        size_t end = start;
+        while (end < len && !strchr(bracket ? "]" : ".[", path[end]))
+            end++;
+        if (end == start || (bracket && end == len))
+            break;
+        words[count++] = hb_arena_strndup(s->arena, path + start, end - start);
+        at = end + bracket;
+        if (at < len && path[at] == '.' && at + 1 < len)
+            at++;
+        else if (at < len && path[at] != '[')
+            break;
+    }
+    if (at < len || !count)
+        return hb_error(s->diag, s->loc,
+                        "'%.*s' is no path; allowed: keys joined by dots, as batch.global or "
+                        "model.blocks[0].repeat",
+                        (int)len, path);
+    *out_count = count;
+    return true;
+}
+
+static bool parse_index(const char *word, int64_t *out_index)
+{
+    struct hb_node node = {.kind = HB_NODE_SCALAR, .text = word};
+    return hb_node_int(&node, out_index) && *out_index >= 0;
+}
+
+/* The child of node that word names; made if it is a key that is missing. */
+static bool step_into(const struct setting *s, struct hb_node *node, const char *word,
+                      struct hb_node **out_child)
+{
+    int64_t index = -1;
+    if (node->kind == HB_NODE_SCALAR)
+        return hb_error(s->diag, s->loc, "'%s' is looked for in %s, which is no map or list", word,
+                        hb_node_show(s->arena, node));
+    if (node->kind == HB_NODE_LIST) {
+        *out_child = parse_index(word, &index) ? hb_node_at(node, index) : NULL;
+        return *out_child ||
+               hb_error(s->diag, s->loc,
+                        "'%s' is no item of a list of %" PRIu32 "; items count from 0", word,
+                        node->count);
+    }
+    *out_child = hb_node_find(node, word);
+    if (!*out_child) {
+        *out_child = hb_node_new(s->arena, HB_NODE_MAP, s->loc);
+        hb_node_put(node, word, s->loc, *out_child);
+    }
+    return true;
+}
+
+/* Puts what value holds into the node, which keeps its place in the tree. */
+static void become(struct hb_node *node, const struct hb_node *value)
+{
+    struct hb_node *next = node->next;
+    const char *key = node->key;
+    *node = *value;
+    node->next = next;
+    node->key = key;
+}
+
+static bool apply_set(const struct setting *s, struct hb_node *root, const char *set)
+{
+    const char *equals = strchr(set, '=');
+    char *words[HB_NODE_MAX_DEPTH + 1];
+    int count = 0;
+    if (!equals || equals == set)
+        return hb_error(s->diag, s->loc, "not KEY=VALUE; allowed: as batch.global=64");
+    if (!split_path(s, set, (size_t)(equals - set), words, &count))
+        return false;
+    struct hb_node *value = NULL;
+    if (!parse_value(s, equals + 1, &value))
+        return false;
+    struct hb_node *node = root;
+    /* blocks[1].mlp.d_ff, as outputs name it, is model.blocks[1].mlp.d_ff */
+    if (hb_str_same(words[0], "blocks") && !step_into(s, node, "model", &node))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (!step_into(s, node, words[i], &node))
+            return false;
+    become(node, value);
+    return true;
+}
+
+bool hb_schema_set(struct hb_arena *arena, struct hb_diag *diag, struct hb_node *root,
+                   const char *set)
+{
+    struct setting s = {arena, diag, {.file = hb_arena_printf(arena, "--set %s", set)}};
+    return apply_set(&s, root, set);
+}
+
+/* Sets of the preset come before it is looked up, all others after. */
+static bool apply_sets(const struct hb_schema_source *s, struct hb_node *root, bool preset)
+{
+    static const char key[] = "model.preset=";
+    bool ok = true;
+    for (int i = 0; i < s->set_count; i++)
+        if ((strncmp(s->sets[i], key, sizeof key - 1) == 0) == preset)
+            ok &= hb_schema_set(s->arena, s->diag, root, s->sets[i]);
+    return ok;
+}
+
+bool hb_schema_load(const struct hb_schema_source *source, struct hb_node **out_root)
+{
+    struct opened file = {NULL, source->path, 1};
+    struct hb_node *root = NULL;
+    if (!read_with_includes(source, &file, &root) || !apply_sets(source, root, true) ||
+        !hb_schema_apply_preset(source->arena, source->diag, root, source->data_dir) ||
+        !apply_sets(source, root, false))
+        return false;
+    *out_root = root;
+    return true;
+}
+
+/* ---- places */
+
+struct hb_loc hb_schema_locate(const struct hb_node *root, const char *path)
+{
+    const struct hb_node *node = root;
+    struct hb_loc loc = root->loc;
+    char word[128];
+    while (*path && node) {
+        bool bracket = *path == '[';
+        path += bracket;
+        size_t len = strcspn(path, bracket ? "]" : ".[");
+        if (len >= sizeof word)
+            break;
+        memcpy(word, path, len);
+        word[len] = '\0';
+        path += len + bracket;
+        path += *path == '.';
+        int64_t index = -1;
+        if (node->kind == HB_NODE_LIST)
+            node = parse_index(word, &index) ? hb_node_at(node, index) : NULL;
+        else
+            node = hb_node_find(node, word);
+        if (node)
+            loc = node->loc;
+    }
+    return loc;
+}

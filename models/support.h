@@ -1,0 +1,13 @@
+/* What the format can say and the simulator cannot simulate yet. */
+#ifndef HB_MODELS_SUPPORT_H
+#define HB_MODELS_SUPPORT_H
+
+#include <stdbool.h>
+
+#include "base/diag.h"
+#include "models/spec.h"
+
+/* True if the whole step can be simulated; else one error for each key that cannot, at loc. */
+bool hb_spec_supported(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *spec);
+
+#endif
