@@ -24,8 +24,8 @@ ifneq ($(V),1)
 Q        := @
 endif
 B        := $(BUILD)/$(VARIANT)
-CPPFLAGS += -I. -D_XOPEN_SOURCE=700 -DHB_VERSION='"$(VERSION)"' -DHB_SOURCE_DIR='"$(CURDIR)"' \
-            -DHB_DATADIR='"$(DATADIR)"'
+PLACES   := -DHB_VERSION='"$(VERSION)"' -DHB_SOURCE_DIR='"$(CURDIR)"' -DHB_DATADIR='"$(DATADIR)"'
+CPPFLAGS += -I. -D_XOPEN_SOURCE=700
 CFLAGS   += -std=c11 $(WARN) $(MODE) $(shell pkg-config --cflags $(PKGS))
 LIBS     := $(shell pkg-config --libs $(PKGS)) -lglpk -lz -lm -ldl
 
@@ -39,6 +39,11 @@ $(B)/libhbmsim.a: $(OBJECTS)
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(B)/hbmsim: $(B)/cli/main.o $(B)/libhbmsim.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(B)/cli/main.o: CPPFLAGS += $(PLACES)
+$(B)/cli/main.o: $(B)/places
+$(B)/places: FORCE        # changes where PREFIX, the version or the folder of the sources does
+	@mkdir -p $(@D)
+	@echo "$(PLACES)" | cmp -s - $@ || echo "$(PLACES)" >$@
 $(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
@@ -51,9 +56,26 @@ test: $(B)/hbmsim unit    ## unit and command-line tests (< 60 s)
 check: lint               ## all tests, plain and under the sanitizers
 	$(Q)$(MAKE) --no-print-directory test
 	$(Q)$(MAKE) --no-print-directory SAN=1 test
+lint:                     ## the rules of the house; DEEP=1 adds clang-tidy
+	$(Q)CC="$(CC)" DEEP=$(DEEP) sh tests/lint/lint.sh
 clean:                    ## removes what was built
 	$(Q)rm -rf $(BUILD)
+install: $(B)/hbmsim      ## into PREFIX (/usr/local), below DESTDIR
+	$(Q)HBMSIM=$(B)/hbmsim VERSION=$(VERSION) sh cli/install.sh install "$(DESTDIR)" "$(PREFIX)"
+uninstall:                ## takes it away again
+	$(Q)sh cli/install.sh uninstall "$(DESTDIR)" "$(PREFIX)"
+torture: $(B)/hbmsim $(B)/fail.so ## each allocation, write, rename fails once
+	$(Q)HBMSIM=$(CURDIR)/$(B)/hbmsim FAIL=$(CURDIR)/$(B)/fail.so sh tests/torture/torture.sh
+$(B)/fail.so: tests/torture/fail.c
+	$(Q)$(CC) $(CFLAGS) -D_GNU_SOURCE -fPIC -shared -o $@ $< -ldl
+cov:                      ## lines and branches that the tests reach, file by file
+	$(Q)$(MAKE) --no-print-directory COV=1 all unit
+	$(Q)find $(BUILD)/cov -name '*.gcda' -exec rm {} +
+	$(Q)HB_BUILD=$(BUILD)/cov sh tests/all.sh
+	$(Q)sh tests/cov.sh $(BUILD)/cov
+fuzz: ; $(Q)T=$(T) S=$(S) BUILD=$(BUILD) sh tests/fuzz/fuzz.sh ## T=NAME S=SECONDS (needs clang)
 help:                     ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
-.PHONY: all unit test check clean help
+FORCE:
+.PHONY: all unit test check lint clean install uninstall torture cov fuzz help FORCE
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -109,7 +109,7 @@ void hb_help_command(struct hb_env *env, const struct hb_cmd *cmd)
         if (hb_opt_is_operand(row->kind))
             print_row(env->out, row->name, row);
     for (const struct hb_opt *row = rows; row->name; row++)
-        if (!hb_opt_is_operand(row->kind))
+        if (row->help && !hb_opt_is_operand(row->kind))
             print_row(env->out, print_form(env->arena, row), row);
     if (cmd->example)
         fprintf(env->out, "\nexample:\n  %s\n", cmd->example);

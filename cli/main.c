@@ -29,7 +29,7 @@ static const char *read_variable(const char *name, const char *absent)
     return value && *value ? value : absent;
 }
 
-enum { NARROWEST = 40, USUAL_WIDTH = 80, WIDEST = 1000 };
+enum { NARROWEST = 40, USUAL_WIDTH = 80, WIDEST = 1000, MAX_PATH = 4096 };
 
 static int terminal_width(bool terminal)
 {
@@ -48,13 +48,13 @@ static bool has_data(struct hb_arena *arena, const char *dir)
 /* The folder of the running program, or null where the system does not tell. */
 static const char *program_dir(struct hb_arena *arena)
 {
-    char *path = realpath("/proc/self/exe", NULL);
-    if (!path)
+    char path[MAX_PATH];
+    ssize_t len = readlink("/proc/self/exe", path, sizeof path);
+    if (len <= 0 || len == MAX_PATH)
         return NULL;
-    char *slash = strrchr(path, '/');
-    const char *dir = hb_arena_strndup(arena, path, slash ? (size_t)(slash - path) : 0);
-    free(path);
-    return dir;
+    while (len > 0 && path[len - 1] != '/')
+        len--;
+    return hb_arena_strndup(arena, path, len > 1 ? (size_t)len - 1 : 0);
 }
 
 /* In this order: HBMSIM_DATA; ../share/hbmsim beside an installed program, also where the whole

@@ -221,7 +221,7 @@ static const char *nearest_option(const struct parser *p, const char *given)
 {
     struct hb_words names = {0};
     for (const struct hb_opt *row = p->rows; row->name; row++)
-        if (!hb_opt_is_operand(row->kind))
+        if (row->help && !hb_opt_is_operand(row->kind))
             hb_words_add(&names, p->env->arena, row->name);
     hb_words_add(&names, p->env->arena, NULL);
     return hb_str_nearest(given, names.items);

@@ -41,7 +41,7 @@ struct hb_opt {
     char letter;      /* short form; 0: none */
     enum hb_opt_kind kind;
     const char *value;    /* name of the value in --help, "FILE"; a choice: its words */
-    const char *help;     /* one line */
+    const char *help;     /* one line; null: the option is not shown */
     const char *fallback; /* the default, as text; null: none */
     size_t offset;        /* of the member in the command's record */
     int64_t low;          /* of HB_OPT_INT */

@@ -1,0 +1,68 @@
+#!/bin/sh
+# install.sh install|uninstall DESTDIR PREFIX: what `make install` and `make uninstall` do. Writes
+# nothing outside DESTDIR/PREFIX; uninstalling removes what installing put there, no more.
+set -eu
+what=$1
+to=$2$3
+prefix=$3
+: "${HBMSIM:=build/fast/hbmsim}"
+data=$to/share/hbmsim
+bash=$to/share/bash-completion/completions
+zsh=$to/share/zsh/site-functions
+man=$to/share/man/man1
+
+case $prefix in
+/*) ;;
+*) echo "hbmsim: PREFIX must be an absolute path, not '$prefix'" >&2 && exit 2 ;;
+esac
+
+put() {
+    mode=$1
+    from=$2
+    target=$3
+    mkdir -p "$(dirname "$target")"
+    cp "$from" "$target.part"
+    chmod "$mode" "$target.part"
+    mv "$target.part" "$target"
+}
+
+put_all() {
+    for file in "$1"/*.yaml; do
+        [ ! -e "$file" ] || put 644 "$file" "$data/$file"
+    done
+}
+
+install_all() {
+    page=$(mktemp)
+    trap 'rm -f "$page"' EXIT
+    put_all models/zoo
+    put_all hw/db
+    put 644 COPYING "$to/share/doc/hbmsim/COPYING"
+    "$HBMSIM" help --completion bash >"$page"
+    put 644 "$page" "$bash/hbmsim"
+    "$HBMSIM" help --completion zsh >"$page"
+    put 644 "$page" "$zsh/_hbmsim"
+    commands=$("$HBMSIM" help --man)
+    while IFS= read -r line; do
+        case $line in
+        '.\" COMMANDS') printf '%s\n' "$commands" ;;
+        *) printf '%s\n' "$line" ;;
+        esac
+    done <cli/hbmsim.1 | sed "s|@VERSION@|$VERSION|; s|@DATADIR@|$prefix/share/hbmsim|" >"$page"
+    put 644 "$page" "$man/hbmsim.1"
+    put 755 "$HBMSIM" "$to/bin/hbmsim"
+}
+
+uninstall_all() {
+    rm -f "$to/bin/hbmsim" "$bash/hbmsim" "$zsh/_hbmsim" "$man/hbmsim.1" \
+        "$to/share/doc/hbmsim/COPYING" "$data"/models/zoo/*.yaml "$data"/hw/db/*.yaml
+    for folder in "$data/models/zoo" "$data/models" "$data/hw/db" "$data/hw" "$data" \
+        "$to/share/doc/hbmsim"; do
+        rmdir "$folder" 2>/dev/null || true
+    done
+}
+
+case $what in
+install) install_all ;;
+uninstall) uninstall_all ;;
+esac
