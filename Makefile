@@ -7,12 +7,17 @@ BUILD    ?= build
 DATADIR  := $(PREFIX)/share/hbmsim
 WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes \
             -Wmissing-prototypes -Wwrite-strings -Wpointer-arith -Wvla -Wformat=2 -Wswitch-enum
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 ifeq ($(SAN),1)
 VARIANT  := san
-MODE     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+MODE     := -O1 -g $(SANITIZE)
 else ifeq ($(COV),1)
 VARIANT  := cov
 MODE     := -O0 -g --coverage
+else ifeq ($(FUZZ),1)
+VARIANT  := fuzz
+CC       := clang
+MODE     := -O1 -g $(SANITIZE) -fsanitize=fuzzer-no-link
 else
 VARIANT  := fast
 MODE     := -O2 -g -DNDEBUG
@@ -33,6 +38,7 @@ SOURCES  := $(filter-out cli/main.c,$(wildcard base/*.c hw/*.c models/*.c sim/ir
             sim/hlo/*.c solver/*.c plots/*.c cli/*.c))
 OBJECTS  := $(SOURCES:%.c=$(B)/%.o)
 TESTS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/test_*.c tests/prop/test_*.c))
+REPLAYS  := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 
 all: $(B)/hbmsim          ## the program (default)
 $(B)/libhbmsim.a: $(OBJECTS)
@@ -41,41 +47,58 @@ $(B)/hbmsim: $(B)/cli/main.o $(B)/libhbmsim.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 $(B)/cli/main.o: CPPFLAGS += $(PLACES)
 $(B)/cli/main.o: $(B)/places
-$(B)/places: FORCE        # changes where PREFIX, the version or the folder of the sources does
-	@mkdir -p $(@D)
-	@echo "$(PLACES)" | cmp -s - $@ || echo "$(PLACES)" >$@
+$(B)/places: FORCE
+	@mkdir -p $(@D) && echo "$(PLACES)" >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 $(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+$(B)/tests/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(B)/libhbmsim.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBS)
 $(B)/tests/%: tests/%.c $(B)/libhbmsim.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(B)/libhbmsim.a $(LDFLAGS) -lcmocka $(LIBS)
-unit: $(TESTS)            ## builds the unit tests
-test: $(B)/hbmsim unit    ## unit and command-line tests (< 60 s)
+$(B)/libfuzzer/%: tests/fuzz/fuzz_%.c $(B)/libhbmsim.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDFLAGS) $(LIBS)
+$(B)/fail.so: tests/torture/fail.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -D_GNU_SOURCE -fPIC -shared -o $@ $< -ldl
+
+unit: $(TESTS) $(REPLAYS) ## builds the test programs
+test: all unit            ## all tests once (< 60 s)
 	$(Q)HB_BUILD=$(B) sh tests/all.sh
-check: lint               ## all tests, plain and under the sanitizers
+check: lint               ## lint, all tests plain and under the sanitizers, torture
 	$(Q)$(MAKE) --no-print-directory test
 	$(Q)$(MAKE) --no-print-directory SAN=1 test
+	$(Q)$(MAKE) --no-print-directory torture
 lint:                     ## the rules of the house; DEEP=1 adds clang-tidy
 	$(Q)CC="$(CC)" DEEP=$(DEEP) sh tests/lint/lint.sh
-clean:                    ## removes what was built
-	$(Q)rm -rf $(BUILD)
-install: $(B)/hbmsim      ## into PREFIX (/usr/local), below DESTDIR
-	$(Q)HBMSIM=$(B)/hbmsim VERSION=$(VERSION) sh cli/install.sh install "$(DESTDIR)" "$(PREFIX)"
-uninstall:                ## takes it away again
-	$(Q)sh cli/install.sh uninstall "$(DESTDIR)" "$(PREFIX)"
-torture: $(B)/hbmsim $(B)/fail.so ## each allocation, write, rename fails once
+golden: all               ## what commands print, against what they printed
+	$(Q)HBMSIM=$(CURDIR)/$(B)/hbmsim sh tests/golden/golden.sh
+golden-update: all        ## takes what they print now as right: read the diff
+	$(Q)HBMSIM=$(CURDIR)/$(B)/hbmsim sh tests/golden/golden.sh update
+torture: all $(B)/fail.so ## each allocation, read, write, rename fails once
 	$(Q)HBMSIM=$(CURDIR)/$(B)/hbmsim FAIL=$(CURDIR)/$(B)/fail.so sh tests/torture/torture.sh
-$(B)/fail.so: tests/torture/fail.c
-	$(Q)$(CC) $(CFLAGS) -D_GNU_SOURCE -fPIC -shared -o $@ $< -ldl
+fuzz:                     ## T=NAME S=SECONDS: one fuzz target (needs clang)
+	$(Q)T=$(T) S=$(S) BUILD=$(BUILD) MAKE="$(MAKE)" sh tests/fuzz/fuzz.sh
 cov:                      ## lines and branches that the tests reach, file by file
 	$(Q)$(MAKE) --no-print-directory COV=1 all unit
 	$(Q)find $(BUILD)/cov -name '*.gcda' -exec rm {} +
 	$(Q)HB_BUILD=$(BUILD)/cov sh tests/all.sh
 	$(Q)sh tests/cov.sh $(BUILD)/cov
-fuzz: ; $(Q)T=$(T) S=$(S) BUILD=$(BUILD) sh tests/fuzz/fuzz.sh ## T=NAME S=SECONDS (needs clang)
+bench: all                ## how long things take here
+	$(Q)HBMSIM=$(CURDIR)/$(B)/hbmsim sh tests/bench/bench.sh
+install: all              ## into PREFIX (/usr/local), below DESTDIR
+	$(Q)HBMSIM=$(B)/hbmsim VERSION=$(VERSION) sh cli/install.sh install "$(DESTDIR)" "$(PREFIX)"
+uninstall:                ## takes it away again
+	$(Q)sh cli/install.sh uninstall "$(DESTDIR)" "$(PREFIX)"
+clean:                    ## removes what was built
+	$(Q)rm -rf $(BUILD)
 help:                     ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
 FORCE:
-.PHONY: all unit test check lint clean install uninstall torture cov fuzz help FORCE
+.PHONY: all unit test check lint golden golden-update torture fuzz cov bench install uninstall \
+        clean help FORCE
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -150,7 +150,8 @@ void hb_out_close(struct hb_out *out)
         return;
     }
     bool lost = ferror(out->file) != 0;
-    if (fclose(out->file) != 0 || lost)
+    /* glibc's fclose does not tell that it had no memory for the text: the text is null then. */
+    if (fclose(out->file) != 0 || lost || !out->text)
         fail(out->path);
     if (out->direct)
         write_directly(out);

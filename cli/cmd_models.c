@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/out.h"
 #include "base/str.h"
 #include "cli/cmd.h"
 
@@ -42,8 +43,10 @@ static int run(struct hb_env *env, int argc, char **argv)
     if (status != HB_GO_ON)
         return status;
     struct hb_words names = list_zoo(env);
+    struct hb_out *out = hb_out_open(env, o.common.output);
     for (uint32_t i = 0; i < names.count; i++)
-        fprintf(env->out, "%s\n", names.items[i]);
+        fprintf(hb_out_file(out), "%s\n", names.items[i]);
+    hb_out_close(out);
     return HB_EXIT_YES;
 }
 
@@ -52,4 +55,5 @@ const struct hb_cmd hb_cmd_models = {
     .run = run,
     .summary = "the model zoo: names for `model: {preset: NAME}`",
     .example = "hbmsim models",
+    .common = HB_COMMON_OUTPUT,
 };

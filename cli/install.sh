@@ -2,6 +2,7 @@
 # install.sh install|uninstall DESTDIR PREFIX: what `make install` and `make uninstall` do. Writes
 # nothing outside DESTDIR/PREFIX; uninstalling removes what installing put there, no more.
 set -eu
+umask 022
 what=$1
 to=$2$3
 prefix=$3
@@ -55,7 +56,10 @@ install_all() {
 
 uninstall_all() {
     rm -f "$to/bin/hbmsim" "$bash/hbmsim" "$zsh/_hbmsim" "$man/hbmsim.1" \
-        "$to/share/doc/hbmsim/COPYING" "$data"/models/zoo/*.yaml "$data"/hw/db/*.yaml
+        "$to/share/doc/hbmsim/COPYING"
+    for file in models/zoo/*.yaml hw/db/*.yaml; do
+        rm -f "$data/$file"
+    done
     for folder in "$data/models/zoo" "$data/models" "$data/hw/db" "$data/hw" "$data" \
         "$to/share/doc/hbmsim"; do
         rmdir "$folder" 2>/dev/null || true

@@ -54,9 +54,14 @@ for source in tests/unit/test_*.c tests/prop/test_*.c; do
     [ -e "$source" ] || continue
     run_tap "${source%.c}" "$HB_BUILD/${source%.c}"
 done
+for source in tests/fuzz/fuzz_*.c; do
+    target=${source%.c}
+    run_tap "$target" "$HB_BUILD/$target" tests/fuzz/corpus/"${target#tests/fuzz/fuzz_}"/*
+done
 for script in tests/cli/*.sh; do
     run_tap "${script%.sh}" sh "$script"
 done
+run_tap tests/golden sh tests/golden/golden.sh
 run_tap tests/lint sh tests/lint/lint.sh shape
 
 [ "$skipped" = 0 ] || echo "  ($skipped skipped: what they need is not on this machine)"

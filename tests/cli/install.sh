@@ -1,0 +1,83 @@
+# make install and uninstall: what lands where below DESTDIR, that the installed program finds its
+# data by itself, also when the installation was moved, and that the shells take the completions.
+. tests/tap.sh
+
+unset HBMSIM_DATA
+to=$work/dest
+install_with() {
+    run env HBMSIM="$HBMSIM" VERSION=0.0 sh cli/install.sh "$1" "$to" /opt/hb
+}
+
+install_with install
+ok 'installs' test "$status" = 0
+for file in bin/hbmsim share/man/man1/hbmsim.1 share/bash-completion/completions/hbmsim \
+    share/zsh/site-functions/_hbmsim share/doc/hbmsim/COPYING \
+    share/hbmsim/models/zoo/llama3-8b.yaml; do
+    ok "installs $file" test -s "$to/opt/hb/$file"
+done
+ok 'nothing outside PREFIX' test "$(ls "$to")" = opt
+ok 'the page names its version and its data' \
+    grep -q '/opt/hb/share/hbmsim' "$to/opt/hb/share/man/man1/hbmsim.1"
+ok 'no place is left open in the page' \
+    sh -c '! grep -q "@\|^\.\\\\\" COMMANDS" "$1"' sh "$to/opt/hb/share/man/man1/hbmsim.1"
+hbmsim help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' >"$work/names"
+ok 'there are commands' test -s "$work/names"
+for name in $(cat "$work/names"); do
+    ok "the page has $name" grep -q "^\.SS hbmsim $name$" "$to/opt/hb/share/man/man1/hbmsim.1"
+done
+if command -v man >/dev/null 2>&1; then
+    run env LC_ALL=C man --warnings -l "$to/opt/hb/share/man/man1/hbmsim.1"
+    ok 'man reads the page' test "$status" = 0
+    err_is ''
+else
+    skip 'man reads the page' 'no man'
+fi
+
+ls models/zoo | sed -n 's/\.yaml$//p' >"$work/zoo"
+run sh -c 'cd / && "$1" models' sh "$to/opt/hb/bin/hbmsim"
+ok 'the installed program runs' test "$status" = 0
+ok 'and lists the zoo' grep -q llama3-8b "$work/out"
+mkdir "$work/empty"
+run env HBMSIM_DATA="$work/empty" "$to/opt/hb/bin/hbmsim" models
+ok 'HBMSIM_DATA wins' test "$status" = 3
+err_has "$work/empty"
+mv "$to/opt/hb" "$work/moved"
+rm "$work/moved/share/hbmsim/models/zoo/llama3-8b.yaml"
+run "$work/moved/bin/hbmsim" models
+ok 'a moved installation runs' test "$status" = 0
+ok 'with its own data' sh -c '! grep -q "^llama3-8b$" "$1"' sh "$work/out"
+mv "$work/moved" "$to/opt/hb"
+echo mine >"$to/opt/hb/share/hbmsim/models/zoo/mine.yaml"
+install_with uninstall
+ok 'uninstalls' test "$status" = 0
+ok 'what others put there stays, nothing else' \
+    test "$(cd "$to/opt/hb" && find . -type f)" = ./share/hbmsim/models/zoo/mine.yaml
+run sh cli/install.sh install "$to" relative/prefix
+ok 'a relative PREFIX is refused' test "$status" = 2
+
+# complete WORDS...: what bash offers for the last word.
+complete_bash() {
+    bash -c '
+        eval "$("$HBMSIM" help --completion bash)"
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        _hbmsim
+        echo "${COMPREPLY[@]}"' bash "$@"
+}
+if command -v bash >/dev/null 2>&1; then
+    ok 'bash completes commands' test "$(complete_bash hbmsim mod)" = models
+    ok 'bash completes topics' test "$(complete_bash hbmsim help mod)" = models
+    ok 'bash completes options' test "$(complete_bash hbmsim models --he)" = --help
+    ok 'bash leaves files to readline' test "$(complete_bash hbmsim models x)" = ''
+else
+    skip 'bash completes' 'no bash'
+fi
+hbmsim help --completion zsh >"$work/_hbmsim"
+if command -v zsh >/dev/null 2>&1; then
+    ok 'zsh parses its completion' zsh -n "$work/_hbmsim"
+    run zsh -fc 'compdef() { defined=$1 }; . "$1"; [ "$defined" = _hbmsim ]' zsh "$work/_hbmsim"
+    ok 'zsh takes its completion' test "$status" = 0
+    err_is ''
+else
+    skip 'zsh parses its completion' 'no zsh'
+fi
+finish

@@ -1,0 +1,54 @@
+#!/bin/sh
+# What the program says, line by line, against what it said when someone last looked: each line of
+# tests/golden/commands is a name and a command line of hbmsim; tests/golden/NAME.out has its
+# standard output. `golden.sh update` writes the files anew; the diff is then read in review, for
+# it is the history of what hbmsim believes. TAP.
+set -eu
+cd "$(dirname "$0")/../.."
+: "${HBMSIM:=$PWD/build/fast/hbmsim}"
+mode=${1:-check}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+count=0
+bad=0
+
+complain() {
+    bad=$((bad + 1))
+    echo "not ok $count - $name: $command"
+    echo "# $1"
+}
+
+check() {
+    file=tests/golden/$name.out
+    status=0
+    # shellcheck disable=SC2086
+    "$HBMSIM" $command >"$work/out" 2>"$work/err" </dev/null || status=$?
+    if [ "$status" -gt 1 ]; then
+        complain "status $status: $(head -n 1 "$work/err")"
+    elif [ "$mode" = update ]; then
+        cmp -s "$work/out" "$file" || echo "# $file is new or changed"
+        cp "$work/out" "$file"
+        echo "ok $count - $name: written"
+    elif cmp -s "$work/out" "$file"; then
+        echo "ok $count - $name: $command"
+    else
+        complain "differs from $file; if that is right: make golden-update"
+        diff "$file" "$work/out" | head -n 40 | sed 's/^/# /'
+    fi
+}
+
+while read -r name command; do
+    case $name in
+    '' | '#'*) continue ;;
+    esac
+    count=$((count + 1))
+    check
+done <tests/golden/commands
+for file in tests/golden/*.out; do
+    name=$(basename "$file" .out)
+    grep -q "^$name " tests/golden/commands || { count=$((count + 1)) && command=none &&
+        complain "no line of tests/golden/commands makes $file"; }
+done
+echo "1..$count"
+[ "$bad" = 0 ]

@@ -1,0 +1,160 @@
+/* A library for LD_PRELOAD that makes one call of the program fail: the FAIL_AT-th of those
+ * below, counted from the start of main; with FAIL_ON=1 all that follow too. Where that call was
+ * reached, the file FAIL_MARK is made. glibc only: it calls the allocator by glibc's own names,
+ * since dlsym allocates. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *old, size_t bytes);
+
+static bool counting;
+static long seen;
+static long fail_at;
+static bool fail_on;
+
+/* Not by open and close, which are replaced below. */
+static void leave_mark(void)
+{
+    const char *path = getenv("FAIL_MARK");
+    if (path)
+        syscall(SYS_close, syscall(SYS_openat, AT_FDCWD, path, O_CREAT | O_WRONLY, 0600));
+}
+
+static bool fails_now(int why)
+{
+    if (!counting)
+        return false;
+    seen++;
+    if (seen == fail_at)
+        leave_mark();
+    bool fails = seen == fail_at || (fail_on && seen > fail_at);
+    if (fails)
+        errno = why;
+    return fails;
+}
+
+void *malloc(size_t bytes)
+{
+    return fails_now(ENOMEM) ? NULL : __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t bytes)
+{
+    return fails_now(ENOMEM) ? NULL : __libc_calloc(count, bytes);
+}
+
+void *realloc(void *old, size_t bytes)
+{
+    return fails_now(ENOMEM) ? NULL : __libc_realloc(old, bytes);
+}
+
+/* Sets next to the definition that this library stands before, the way POSIX shows. */
+#define FIND_NEXT(name) *(void **)&next = dlsym(RTLD_NEXT, name)
+
+ssize_t write(int fd, const void *text, size_t len)
+{
+    ssize_t (*next)(int, const void *, size_t);
+    FIND_NEXT("write");
+    return fails_now(ENOSPC) ? -1 : next(fd, text, len);
+}
+
+ssize_t read(int fd, void *text, size_t len)
+{
+    ssize_t (*next)(int, void *, size_t);
+    FIND_NEXT("read");
+    return fails_now(EIO) ? -1 : next(fd, text, len);
+}
+
+int open(const char *path, int flags, ...)
+{
+    int (*next)(const char *, int, ...);
+    va_list ap;
+    va_start(ap, flags);
+    unsigned mode = flags & O_CREAT ? va_arg(ap, unsigned) : 0;
+    va_end(ap);
+    FIND_NEXT("open");
+    return fails_now(EMFILE) ? -1 : next(path, flags, mode);
+}
+
+/* The descriptor is gone, as it is after a true failure. */
+int close(int fd)
+{
+    int (*next)(int);
+    FIND_NEXT("close");
+    int result = next(fd);
+    return fails_now(EIO) ? -1 : result;
+}
+
+int fsync(int fd)
+{
+    int (*next)(int);
+    FIND_NEXT("fsync");
+    return fails_now(EIO) ? -1 : next(fd);
+}
+
+int rename(const char *from, const char *to)
+{
+    int (*next)(const char *, const char *);
+    FIND_NEXT("rename");
+    return fails_now(EACCES) ? -1 : next(from, to);
+}
+
+FILE *fopen(const char *path, const char *mode)
+{
+    FILE *(*next)(const char *, const char *);
+    FIND_NEXT("fopen");
+    return fails_now(EMFILE) ? NULL : next(path, mode);
+}
+
+int fflush(FILE *file)
+{
+    int (*next)(FILE *);
+    FIND_NEXT("fflush");
+    int result = next(file);
+    return fails_now(ENOSPC) ? EOF : result;
+}
+
+int fclose(FILE *file)
+{
+    int (*next)(FILE *);
+    FIND_NEXT("fclose");
+    int result = next(file);
+    return fails_now(ENOSPC) ? EOF : result;
+}
+
+static int (*real_main)(int, char **, char **);
+
+static int counted_main(int argc, char **argv, char **vars)
+{
+    const char *at = getenv("FAIL_AT");
+    const char *on = getenv("FAIL_ON");
+    fail_at = at ? strtol(at, NULL, 10) : 0;
+    fail_on = on && *on == '1';
+    counting = true;
+    return real_main(argc, argv, vars);
+}
+
+/* What the program starts with; its main is put behind ours. */
+int __libc_start_main(int (*program)(int, char **, char **), int argc, char **argv,
+                      int (*init)(int, char **, char **), void (*fini)(void), void (*unload)(void),
+                      void *stack_end);
+
+int __libc_start_main(int (*program)(int, char **, char **), int argc, char **argv,
+                      int (*init)(int, char **, char **), void (*fini)(void), void (*unload)(void),
+                      void *stack_end)
+{
+    int (*next)(int (*)(int, char **, char **), int, char **, int (*)(int, char **, char **),
+                void (*)(void), void (*)(void), void *);
+    FIND_NEXT("__libc_start_main");
+    real_main = program;
+    return next(counted_main, argc, argv, init, fini, unload, stack_end);
+}

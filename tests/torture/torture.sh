@@ -1,0 +1,94 @@
+#!/bin/sh
+# Makes the n-th malloc, open, read, write, flush, close, rename of hbmsim fail (tests/torture/
+# fail.c), for each n from 1 until a run does not reach its n-th call; once alone, once with all
+# calls after it failing too. Each run must either do what it does untouched, or end with status 2
+# or 3 and a message; and its output file must be as before or complete, with nothing beside it.
+# TAP, one test a command of tests/torture/commands.
+set -eu
+cd "$(dirname "$0")/../.."
+: "${HBMSIM:=$PWD/build/fast/hbmsim}" "${FAIL:=$PWD/build/fast/fail.so}"
+# Runs that one command may take.
+: "${MOST:=20000}"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+mkdir "$work/to"
+count=0
+bad=0
+
+complain() {
+    echo "# n = $n, on = $on: $1 (status $status): $(head -n 1 "$work/err")"
+    wrong=1
+}
+
+check_run() {
+    if [ "$status" = "$normal" ]; then
+        cmp -s "$work/out" "$work/normal.out" || complain 'other output, same status'
+    elif [ "$status" != 2 ] && [ "$status" != 3 ]; then
+        complain 'neither done nor status 2 or 3'
+    elif [ ! -s "$work/err" ]; then
+        complain 'no message'
+    fi
+    cd "$work/to"
+    for file in * .[!.]*; do
+        [ -e "$file" ] || continue
+        if [ "$file" != x ]; then
+            complain "left $file behind"
+            rm -f "$file"
+        elif ! cmp -s x ../before && ! cmp -s x ../normal.file; then
+            complain 'a half-written file'
+        fi
+    done
+    [ -e x ] || complain 'the old file is gone'
+    cd - >/dev/null
+}
+
+# Runs hbmsim with the words of $command; @ stands for the output file.
+start() {
+    cp "$work/before" "$work/to/x"
+    status=0
+    # shellcheck disable=SC2086
+    set -- $(echo "$command" | sed "s|@|$work/to/x|")
+    FAIL_AT=$n FAIL_ON=$on FAIL_MARK=$work/mark LD_PRELOAD=$FAIL \
+        "$HBMSIM" "$@" >"$work/out" 2>"$work/err" </dev/null || status=$?
+}
+
+torture() {
+    echo 'what stood here before' >"$work/before"
+    wrong=0
+    n=0
+    on=0
+    runs=0
+    start
+    normal=$status
+    cp "$work/out" "$work/normal.out"
+    cp "$work/to/x" "$work/normal.file"
+    for on in 0 1; do
+        n=1
+        while [ "$n" -le "$MOST" ]; do
+            rm -f "$work/mark"
+            start
+            [ -e "$work/mark" ] || break
+            check_run
+            n=$((n + 1))
+        done
+        runs=$((runs + n - 1))
+    done
+    [ "$runs" -gt 4 ] || { echo "# only $runs calls were made to fail"; wrong=1; }
+    count=$((count + 1))
+    if [ "$wrong" = 0 ]; then
+        echo "ok $count - $command: $runs failures"
+    else
+        bad=$((bad + 1))
+        echo "not ok $count - $command"
+    fi
+}
+
+while read -r command; do
+    case $command in
+    '' | '#'*) ;;
+    *) torture ;;
+    esac
+done <tests/torture/commands
+echo "1..$count"
+[ "$bad" = 0 ]
