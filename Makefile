@@ -58,7 +58,7 @@ $(B)/tests/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(B)/libhbmsim.a
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBS)
 $(B)/tests/%: tests/%.c $(B)/libhbmsim.a
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(B)/libhbmsim.a $(LDFLAGS) -lcmocka $(LIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(PLACES) $(CFLAGS) -MMD -MP -o $@ $< $(B)/libhbmsim.a $(LDFLAGS) -lcmocka $(LIBS)
 $(B)/libfuzzer/%: tests/fuzz/fuzz_%.c $(B)/libhbmsim.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDFLAGS) $(LIBS)
