@@ -14,6 +14,7 @@ struct heads {
     int64_t qk_dim;
     int64_t v_dim;
     int64_t kv_ways;
+    bool fused_kernel;
 };
 
 static int64_t split_heads(int64_t heads, int64_t ways)
@@ -28,6 +29,7 @@ static struct heads find_heads(const struct hb_lower *lo, const struct hb_block 
     bool mla = a->kind == HB_ATTN_MLA;
     int64_t kv_heads = mla ? a->heads : a->kv_heads;
     struct heads h = {.batch = batch, .seq = lo->local.seq, .kv_seq = lo->spec->batch.seq};
+    h.fused_kernel = a->kernel == HB_KERNEL_FLASH && a->kind != HB_ATTN_NONE;
     h.kv_ways = kv_heads % tp == 0 ? tp : 1;
     h.q = split_heads(a->heads, tp);
     h.kv = split_heads(kv_heads, h.kv_ways);
@@ -142,7 +144,8 @@ static struct hb_value kernel_value(const struct hb_lower *lo, const char *name,
     struct hb_value v =
         head_value(lo, name, tags,
                    hb_shape_make(lo->compute, (const int64_t[]){h->batch, heads, h->seq, dim, -1}));
-    v.tiling = lo->habits->kernel_tiling;
+    if (h->fused_kernel)
+        v.tiling = lo->habits->kernel_tiling;
     return v;
 }
 
@@ -298,6 +301,7 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     hb_layer_step(lo, y,
                   (struct hb_step_op){.kind = HB_STEP_MIX,
                                       .op = HB_OP_ELEMENTWISE,
+                                      .grad_follows = true,
                                       .name = "softmax",
                                       .in = {s},
                                       .in_count = 1,

@@ -213,7 +213,9 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
 static void load_value(struct hb_body *b, int v)
 {
     bool host = b->saved->keep[v] == HB_KEEP_HOST;
-    if (b->own_stacks && !host) {
+    /* bwd/base: the layer's input is read out of its stack by the fusions that need it; at the
+     * peak there is no copy of it. */
+    if ((b->own_stacks || v == b->y->input) && !host) {
         b->now[v] = b->stack[v];
         return;
     }
@@ -347,7 +349,11 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
     for (int i = 0; i < s->in_count; i++)
         hb_emit_read(&e, b->grad[s->in[i]]);
     for (int i = 0; i < s->in_count; i++) {
-        made[i] = grad_place(b, s->in[i], (s->grad_in_place & 1u << i) != 0);
+        if (s->grad_follows && i == 0)
+            made[i] = hb_temp_in_place(b->lo, value_name(b, s->in[0], ", gradient"), HB_CAT_WORKING,
+                                       b->grad[s->out[0]]);
+        else
+            made[i] = grad_place(b, s->in[i], (s->grad_in_place & 1u << i) != 0);
         hb_emit_write(&e, made[i]);
     }
     add_scratch(b, &e, s->back_scratch, s->back_scratch_count);
@@ -411,13 +417,33 @@ static void back_step(struct hb_body *b, const struct hb_step_op *s)
     }
 }
 
+/* After the backward pass of step i: a fused activation whose inputs are all done lets go of the
+ * gradient that its readers made theirs from. */
+static void release_fused(struct hb_body *b, uint32_t i)
+{
+    for (uint32_t k = i; k < b->y->step_count; k++) {
+        const struct hb_step_op *s = &b->y->steps[k];
+        if (!s->grad_fused)
+            continue;
+        int first = b->y->values[s->in[0]].producer;
+        for (int j = 1; j < s->in_count; j++)
+            if (b->y->values[s->in[j]].producer < first)
+                first = b->y->values[s->in[j]].producer;
+        uint32_t g = b->grad[s->out[0]];
+        if (first == (int)i && g != HB_NONE)
+            hb_emit_mark(b->lo, "end of the MLP's backward", g, HB_NONE);
+    }
+}
+
 uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
 {
     for (uint32_t v = 0; v < b->y->value_count; v++)
         b->now[v] = b->grad[v] = HB_NONE;
     b->grad[b->y->output] = grad;
-    for (uint32_t i = b->y->step_count; i-- > 0;)
+    for (uint32_t i = b->y->step_count; i-- > 0;) {
         back_step(b, &b->y->steps[i]);
+        release_fused(b, i);
+    }
     for (uint32_t i = 0; i < b->y->end_leaf - b->y->first_leaf; i++) {
         if (b->full_dw[i] != HB_NONE)
             hb_weight_reduce_grad(b->lo, b->y->first_leaf + i, b->full_dw[i]);

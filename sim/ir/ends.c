@@ -206,6 +206,11 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
                 hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS,
                         hb_leaf_layer_shape(l, is_split(lo) ? HB_DT_F32 : lo->compute, false));
         hb_emit_write(&e, l->grad);
+        /* 1B/base: a ring runs both ways and collects in two halves, f32[256,128256] each. */
+        if (is_split(lo) && lo->fsdp_mode == HB_WEIGHT_RING && l->grad_half == HB_NONE)
+            l->grad_half = hb_temp(lo, "head, gradient of the ring's other direction",
+                                   HB_CAT_GRADIENTS, hb_leaf_layer_shape(l, HB_DT_F32, false));
+        hb_emit_write(&e, l->grad_half);
         hb_emit(lo, &e);
         return;
     }
@@ -219,20 +224,28 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
     l->grad = sum;
 }
 
-/* Measured on the mixtures: with rings and at most this many tokens a device the gradient of the
- * logits waits through the whole backward pass (35 of 40 rows); with more it does not (28 of 30).
- */
-enum { POSTPONE_TOKENS = 4096 };
+/* When the head's gradient is made after the layers' backward pass, so that the logits (or their
+ * gradient) wait through it. Read off 130 schedules of the lab (peaks of the mixtures):
+ * - a tied head always (tinyS/tied: 2356 -> 3095), and inside an accumulation loop (8B/f16,a4);
+ * - whole (opt/base) or split over at least 8 by fsdp alone, when the head is wide against the
+ * tokens: 8B over 64 waits at 32k words with 1k and 2k tokens, not with 4k and more; at 128k with
+ * 4k and 8k, not 12k;
+ * - not with 2 to 7 ways (mix/ring/f2, f4, gate/f5, f7), not with a data axis beside (8B64/fsdp=8,
+ *   dp=8; ring/f8dp32), not in mixtures of experts (moeFG, mixtral). */
+enum { POSTPONE_WAYS = 8, POSTPONE_WIDTH = 7 };
 
 static bool is_postponed(const struct hb_lower *lo)
 {
-    if (lo->spec->loss.chunks > 1)
+    const struct hb_spec *s = lo->spec;
+    if (s->loss.chunks > 1)
         return false;
-    if (lo->spec->model.tied_embeddings)
+    if (s->model.tied_embeddings || s->batch.accumulate > 1)
         return true;
-    if (hb_ways(lo, HB_AX_TENSOR) > 1 && lo->fsdp_mode == HB_WEIGHT_RING)
+    if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
         return false;
-    return lo->local.tokens <= POSTPONE_TOKENS;
+    int64_t ways = hb_fsdp_ways(lo, false);
+    return (ways == 1 || ways >= POSTPONE_WAYS) &&
+           lo->local.vocab >= hb_mul_sat(POSTPONE_WIDTH, lo->local.tokens);
 }
 
 static uint32_t grad_through_head(struct hb_lower *lo, const struct loss_pass *c)

@@ -84,10 +84,13 @@ static void unit_leaves(struct hb_lower *lo, struct hb_layer *y)
         norm_leaf(lo, y, "post_norm1", d);
         norm_leaf(lo, y, "post_norm2", d);
     }
+    uint32_t first = lo->leaf_count;
     if (y->block->moe.experts)
         hb_layer_moe_leaves(lo, y);
     else
         hb_layer_mlp_leaves(lo, y);
+    for (uint32_t i = first; i < lo->leaf_count; i++)
+        lo->leaves[i].held = true;
 }
 
 void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const char *name,

@@ -41,8 +41,11 @@ struct hb_step_op {
     double flops;
     int64_t rows, cols, depth;
     double batch;
-    uint32_t back_in;       /* bits of in[] that the backward pass reads */
-    uint32_t back_out;      /* bits of out[] that it reads */
+    uint32_t back_in;  /* bits of in[] that the backward pass reads */
+    uint32_t back_out; /* bits of out[] that it reads */
+    bool grad_follows; /* the gradient of in[0] takes the place of that of out[0] */
+    bool grad_fused;   /* of an activation: its inputs' gradients are made inside their readers, so
+                          that the gradient of out[0] stays until those are done */
     uint32_t grad_in_place; /* bits of in[]: its gradient takes the value's own place */
     struct hb_shape scratch[HB_SCRATCH]; /* working tensors during the step */
     int scratch_count;

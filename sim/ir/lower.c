@@ -95,7 +95,7 @@ static void accumulate(struct hb_lower *lo)
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "accumulate gradient", l->grad, l->accum);
-        l->grad = HB_NONE;
+        l->grad = l->grad_half = HB_NONE;
     }
 }
 

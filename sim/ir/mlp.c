@@ -66,7 +66,8 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
                                                .tags = tags,
                                                .shape = s,
                                                .tiling = lo->habits->tiling,
-                                               .fused = !lo->habits->act_stored_for_dw});
+                                               .fused = !lo->habits->act_stored_for_dw ||
+                                                        lo->fsdp_mode == HB_WEIGHT_GATHER});
     struct hb_step_op step = {.kind = HB_STEP_MIX,
                               .op = HB_OP_ELEMENTWISE,
                               .name = name,
@@ -78,6 +79,8 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
                               .flops = 6.0 * (double)hb_shape_elements(&s),
                               .back_in = 1,
                               .grad_in_place = 1};
+    /* 70B/base: gate, up and the activation's gradient live to the end of the MLP's backward. */
+    step.grad_fused = lo->habits->act_stored_for_dw && lo->fsdp_mode == HB_WEIGHT_GATHER;
     if (gate >= 0) {
         step.in[step.in_count++] = gate;
         step.back_in = 3;

@@ -105,6 +105,7 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
 {
     struct hb_emit e = {.name = hb_name(lo, "update ", l->name), .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&e, l->grad);
+    hb_emit_read(&e, l->grad_half);
     hb_emit_read(&e, l->accum);
     uint32_t old[] = {l->arg, l->master, l->moment[0], l->moment[1], l->ema};
     uint32_t new[5];

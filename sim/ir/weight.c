@@ -47,7 +47,12 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     if (source == l->arg && needs_cast(lo, l))
         source = cast_slice(lo, l);
     l->gathered = source;
-    if (hb_weight_mode(lo, l) != HB_WEIGHT_GATHER)
+    bool gather = hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
+    /* 1B/base: in the backward pass of rings gate and up are gathered for their recomputation
+     * (all-gather.30 and .31), and the gathered weights serve their backward products too. */
+    if (hb_weight_mode(lo, l) == HB_WEIGHT_RING && l->held && l->rank == 2)
+        gather = lo->phase == HB_PHASE_BACKWARD && l->gather_dim == 0;
+    if (!gather)
         return source;
     l->gathered = hb_temp(lo, hb_name(lo, l->name, ", gathered"), HB_CAT_COMMUNICATION,
                           hb_leaf_layer_shape(l, lo->compute, true));
@@ -56,7 +61,12 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     struct hb_op *op = &lo->p->ops[lo->p->op_count - 1];
     op->sent_bytes = (double)lo->p->bufs[l->gathered].plain_bytes;
     op->group = l->fsdp_ways;
-    return l->gathered;
+    uint32_t whole = l->gathered;
+    /* 70B/base: the attention's weights are gathered once for the recomputation and once more,
+     * in another layout, for the backward pass; the MLP's only once. */
+    if (!l->held)
+        l->gathered = HB_NONE;
+    return whole;
 }
 
 void hb_weight_forget(struct hb_lower *lo, uint32_t first, uint32_t end)
