@@ -237,6 +237,10 @@ static int flash(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     struct hb_shape lanes = hb_shape_make(
         HB_DT_F32, (const int64_t[]){h->batch, h->q, h->seq, lo->habits->lse_lanes, -1});
     struct hb_shape lse = hb_shape_make(HB_DT_F32, (const int64_t[]){h->batch, h->q, h->seq, -1});
+    /* 1B/base: between rings the kernel's own copy, a lane for each, waits for the backward pass
+     * (f32[2,32,4096,128] from 1261 to 1533); elsewhere it is narrowed at once (bwd/base, 70B). */
+    if (lo->fsdp_mode == HB_WEIGHT_RING && y->block->remat.policy == HB_POLICY_FULL)
+        lse = lanes;
     int o = hb_layer_value(lo, y,
                            kernel_value(lo, "attention result of the kernel", 1u << HB_TN_ATTN_CTX,
                                         h, h->q, h->v_dim));

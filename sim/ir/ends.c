@@ -5,6 +5,7 @@
 #include "sim/ir/ends.h"
 
 #include "base/arena.h"
+#include "base/size.h"
 #include "sim/ir/weight.h"
 
 void hb_ends_leaves(struct hb_lower *lo)
@@ -169,6 +170,46 @@ static void make_logits(struct hb_lower *lo, struct loss_pass *c)
     hb_emit(lo, &e);
 }
 
+/* When the head's gradient is made after the layers' backward pass, so that the logits (or their
+ * gradient) wait through it. Read off 130 schedules of the lab (peaks of the mixtures):
+ * - a tied head always (tinyS/tied: 2356 -> 3095), and inside an accumulation loop (8B/f16,a4);
+ * - whole (opt/base) or split over at least 8 by fsdp alone, when the head is wide against the
+ * tokens: 8B over 64 waits at 32k words with 1k and 2k tokens, not with 4k and more; at 128k with
+ * 4k and 8k, not 12k;
+ * - not with 2 to 7 ways (mix/ring/f2, f4, gate/f5, f7), not with a data axis beside (8B64/fsdp=8,
+ *   dp=8; ring/f8dp32), not in mixtures of experts (moeFG, mixtral). */
+enum { POSTPONE_WAYS = 8, POSTPONE_WIDTH = 7 };
+
+static bool is_postponed(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    if (s->loss.chunks > 1)
+        return false;
+    if (s->model.tied_embeddings || s->batch.accumulate > 1)
+        return true;
+    if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
+        return false;
+    int64_t ways = hb_fsdp_ways(lo, false);
+    return (ways == 1 || ways >= POSTPONE_WAYS) &&
+           lo->local.vocab >= hb_mul_sat(POSTPONE_WIDTH, lo->local.tokens);
+}
+
+/* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base). */
+static bool has_narrow_dlogits(const struct hb_lower *lo)
+{
+    return lo->habits->logits_copies == 1 && is_split(lo) && lo->fsdp_mode == HB_WEIGHT_RING;
+}
+
+/* What waits for a postponed head gradient: that narrow copy, or, where the ring is wide or long,
+ * the f32 logits (8B/base against 8B/seq=8192 and batch/8B,f16,b1). */
+enum { RING_COPY_WAYS = 8, RING_COPY_TOKENS = 4096 };
+
+static uint32_t waiting_logits(const struct hb_lower *lo, const struct loss_pass *c)
+{
+    bool narrow = hb_fsdp_ways(lo, false) <= RING_COPY_WAYS && lo->local.tokens <= RING_COPY_TOKENS;
+    return has_narrow_dlogits(lo) && !narrow ? c->logits : c->dlogits;
+}
+
 static void make_dlogits(struct hb_lower *lo, struct loss_pass *c)
 {
     c->dlogits = c->logits;
@@ -176,7 +217,7 @@ static void make_dlogits(struct hb_lower *lo, struct loss_pass *c)
     if (two)
         c->dlogits = hb_temp(lo, "gradient of the logits", HB_CAT_LOGITS,
                              logit_shape(lo, c->seq, HB_DT_F32));
-    else if (lo->habits->logits_copies == 1 && is_split(lo) && lo->fsdp_mode == HB_WEIGHT_RING)
+    else if (has_narrow_dlogits(lo))
         c->dlogits = hb_temp(lo, "gradient of the logits", HB_CAT_LOGITS,
                              logit_shape(lo, c->seq, lo->compute));
     struct hb_emit e = {.name = "softmax cross-entropy", .kind = HB_OP_REDUCE};
@@ -224,30 +265,6 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
     l->grad = sum;
 }
 
-/* When the head's gradient is made after the layers' backward pass, so that the logits (or their
- * gradient) wait through it. Read off 130 schedules of the lab (peaks of the mixtures):
- * - a tied head always (tinyS/tied: 2356 -> 3095), and inside an accumulation loop (8B/f16,a4);
- * - whole (opt/base) or split over at least 8 by fsdp alone, when the head is wide against the
- * tokens: 8B over 64 waits at 32k words with 1k and 2k tokens, not with 4k and more; at 128k with
- * 4k and 8k, not 12k;
- * - not with 2 to 7 ways (mix/ring/f2, f4, gate/f5, f7), not with a data axis beside (8B64/fsdp=8,
- *   dp=8; ring/f8dp32), not in mixtures of experts (moeFG, mixtral). */
-enum { POSTPONE_WAYS = 8, POSTPONE_WIDTH = 7 };
-
-static bool is_postponed(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    if (s->loss.chunks > 1)
-        return false;
-    if (s->model.tied_embeddings || s->batch.accumulate > 1)
-        return true;
-    if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
-        return false;
-    int64_t ways = hb_fsdp_ways(lo, false);
-    return (ways == 1 || ways >= POSTPONE_WAYS) &&
-           lo->local.vocab >= hb_mul_sat(POSTPONE_WIDTH, lo->local.tokens);
-}
-
 static uint32_t grad_through_head(struct hb_lower *lo, const struct loss_pass *c)
 {
     struct hb_shape s = hb_shape_make(
@@ -283,7 +300,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     make_dlogits(lo, &c);
     uint32_t g = grad_through_head(lo, &c);
     if (is_postponed(lo)) {
-        ends->pending_logits = c.dlogits;
+        ends->pending_logits = waiting_logits(lo, &c);
         ends->pending_x = c.x;
     } else {
         head_grad(lo, c.seq, c.x, c.dlogits);
@@ -296,6 +313,34 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     hb_emit_write(&e, out);
     hb_emit(lo, &e);
     return out;
+}
+
+/* With a gathered head each chunk's gradient is summed over the devices at once: whole in f32, then
+ * whole in the compute dtype (real/70B,f128: f32[8192,128256] and bf16 of it beside the head). */
+static void chunk_head_grad(struct hb_lower *lo, const struct loss_pass *c, uint32_t sum)
+{
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    struct hb_emit e = head_product(lo, c->seq, "gradient of the head");
+    hb_emit_read(&e, c->dlogits);
+    hb_emit_read(&e, c->x);
+    if (!is_split(lo) || lo->fsdp_mode != HB_WEIGHT_GATHER || lo->habits->logits_copies != 1) {
+        hb_emit_write(&e, sum);
+        hb_emit(lo, &e);
+        return;
+    }
+    uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
+                            hb_leaf_layer_shape(l, HB_DT_F32, true));
+    uint32_t part = hb_temp(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS,
+                            hb_leaf_layer_shape(l, lo->compute, true));
+    hb_emit_write(&e, full);
+    hb_emit(lo, &e);
+    hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full,
+                       part);
+    struct hb_emit add = {.name = "add gradient of the chunk", .kind = HB_OP_ELEMENTWISE};
+    hb_emit_read(&add, part);
+    hb_emit_read(&add, c->w);
+    hb_emit_write(&add, sum);
+    hb_emit(lo, &add);
 }
 
 /* Chunks: a loop that only adds up the loss, then one that makes the logits again and their
@@ -315,8 +360,9 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
     hb_emit_simple(lo, HB_OP_REDUCE, "softmax cross-entropy", c.logits, HB_NONE);
     hb_program_close_loop(lo->p, loop);
     struct hb_leaf *l = &lo->leaves[lo->head];
+    bool whole = !is_split(lo) || lo->fsdp_mode != HB_WEIGHT_GATHER;
     uint32_t sum = hb_temp(lo, "head, gradient over the chunks", HB_CAT_GRADIENTS,
-                           hb_leaf_layer_shape(l, lo->compute, true));
+                           hb_leaf_layer_shape(l, lo->compute, whole));
     hb_emit_mark(lo, "zero gradient of the head", HB_NONE, sum);
     uint32_t gx = hb_temp(lo, "gradient of the last norm's result", HB_CAT_WORKING, all);
     hb_emit_mark(lo, "gradients of the chunks", HB_NONE, gx);
@@ -326,13 +372,9 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
     make_dlogits(lo, &c);
     uint32_t part = grad_through_head(lo, &c);
     hb_emit_simple(lo, HB_OP_COPY, "gradient of the chunk into its stack", part, gx);
-    struct hb_emit e = head_product(lo, c.seq, "gradient of the head");
-    hb_emit_read(&e, c.dlogits);
-    hb_emit_read(&e, c.x);
-    hb_emit_write(&e, sum);
-    hb_emit(lo, &e);
+    chunk_head_grad(lo, &c, sum);
     hb_program_close_loop(lo->p, loop);
-    if (hb_weight_grad_partial(lo, l) || is_split(lo))
+    if (whole && (hb_weight_grad_partial(lo, l) || is_split(lo)))
         hb_weight_reduce_grad(lo, lo->head, sum);
     else
         l->grad = sum;

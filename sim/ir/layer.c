@@ -109,14 +109,17 @@ void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const ch
 
 int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *name)
 {
+    /* A ring sends the normalised input round, so that it is a tensor (1B/base: copy-start.2 and
+     * copy-start.18, bf16[2,4096,2048]); elsewhere it is made inside the products. */
     struct hb_shape shape = y->values[in].shape;
     struct hb_shape wide = shape;
     wide.dtype = HB_DT_F32;
     bool f32 = lo->spec->precision.norm_f32;
-    int out = hb_layer_value(
-        lo, y,
-        (struct hb_value){
-            .name = name, .shape = shape, .tiling = lo->habits->tiling, .fused = true});
+    int out = hb_layer_value(lo, y,
+                             (struct hb_value){.name = name,
+                                               .shape = shape,
+                                               .tiling = lo->habits->tiling,
+                                               .fused = lo->fsdp_mode != HB_WEIGHT_RING});
     struct hb_step_op s = {.kind = HB_STEP_MIX,
                            .op = HB_OP_ELEMENTWISE,
                            .name = name,
