@@ -304,9 +304,10 @@ static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t 
         b->full_dw[s->leaf - b->y->first_leaf] = full;
         return;
     }
-    if (l->grad == HB_NONE)
-        l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
-                          hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
+    if (l->grad == HB_NONE && !l->grad_fused)
+        l->grad =
+            hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
+                    hb_leaf_shape(lo, l, l->stack[0] ? hb_weight_grad_dtype(lo) : lo->compute));
     hb_emit_write(&e, l->grad);
     hb_emit(lo, &e);
 }
@@ -417,6 +418,29 @@ static void back_step(struct hb_body *b, const struct hb_step_op *s)
     }
 }
 
+/* Whether every reader of the step's results has run its backward pass, the last being step i. */
+static bool readers_done(const struct hb_body *b, const struct hb_step_op *s, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; k++)
+        for (int j = 0; j < b->y->steps[k].in_count && !b->y->steps[k].no_grad; j++)
+            for (int o = 0; o < s->out_count; o++)
+                if (b->y->steps[k].in[j] == s->out[o])
+                    return false;
+    return true;
+}
+
+/* Steps that need not wait for their turn: done[] remembers them. */
+static void run_eager(struct hb_body *b, uint32_t i, bool *done)
+{
+    for (uint32_t k = 0; k < i; k++) {
+        const struct hb_step_op *s = &b->y->steps[k];
+        if (!s->eager || done[k] || grad_out(b, s) == HB_NONE || !readers_done(b, s, i))
+            continue;
+        back_step(b, s);
+        done[k] = true;
+    }
+}
+
 /* After the backward pass of step i: a fused activation whose inputs are all done lets go of the
  * gradient that its readers made theirs from. */
 static void release_fused(struct hb_body *b, uint32_t i)
@@ -440,9 +464,12 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
     for (uint32_t v = 0; v < b->y->value_count; v++)
         b->now[v] = b->grad[v] = HB_NONE;
     b->grad[b->y->output] = grad;
+    bool *done = hb_arena_alloc(b->lo->arena, b->y->step_count, sizeof *done);
     for (uint32_t i = b->y->step_count; i-- > 0;) {
-        back_step(b, &b->y->steps[i]);
+        if (!done[i])
+            back_step(b, &b->y->steps[i]);
         release_fused(b, i);
+        run_eager(b, i, done);
     }
     for (uint32_t i = 0; i < b->y->end_leaf - b->y->first_leaf; i++) {
         if (b->full_dw[i] != HB_NONE)

@@ -52,6 +52,16 @@ void hb_ends_leaves(struct hb_lower *lo)
     }
 }
 
+/* The head's products go round in rings from this many tokens of all devices of the axis on
+ * (measured at 8 ways: 4096 a device yes, 1024 no; 16: 1024 yes; 32: 512 yes). */
+enum { HEAD_RING_TOKENS = 16384 };
+
+static bool is_head_ring(const struct hb_lower *lo)
+{
+    return lo->fsdp_mode == HB_WEIGHT_RING &&
+           hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens) >= HEAD_RING_TOKENS;
+}
+
 static bool is_split(const struct hb_lower *lo)
 {
     return lo->leaves[lo->head].gather_dim >= 0;
@@ -153,15 +163,26 @@ static uint32_t use_head(struct hb_lower *lo, bool in_loop)
     return whole;
 }
 
+/* A product in bf16 followed by a cast keeps the bf16 logits alone where the labels come in as
+ * one-hot masks (rnd/064, 8B,f64,b4,onehot: one bf16[4,4096,128256]); gathered labels read the
+ * f32 ones, which then stand beside (tinyS/logits_dot=bf16: +968 MiB). */
+static enum hb_dtype logits_dtype(const struct hb_lower *lo)
+{
+    bool narrow =
+        lo->spec->loss.dot != HB_DT_F32 && lo->spec->loss.onehot && lo->habits->logits_copies == 1;
+    return narrow ? lo->spec->loss.dot : HB_DT_F32;
+}
+
 static void make_logits(struct hb_lower *lo, struct loss_pass *c)
 {
     uint32_t narrow = HB_NONE;
-    if (lo->spec->loss.dot != HB_DT_F32 && lo->habits->logits_copies == 1 && !is_split(lo)) {
+    enum hb_dtype dtype = logits_dtype(lo);
+    if (lo->spec->loss.dot != HB_DT_F32 && dtype == HB_DT_F32 && !is_split(lo)) {
         narrow = hb_temp(lo, "logits before the cast", HB_CAT_LOGITS,
                          logit_shape(lo, c->seq, lo->spec->loss.dot));
         hb_emit_mark(lo, "logits before the cast", HB_NONE, narrow);
     }
-    c->logits = hb_temp(lo, "logits", HB_CAT_LOGITS, logit_shape(lo, c->seq, HB_DT_F32));
+    c->logits = hb_temp(lo, "logits", HB_CAT_LOGITS, logit_shape(lo, c->seq, dtype));
     struct hb_emit e = head_product(lo, c->seq, "logits");
     hb_emit_read(&e, c->x);
     hb_emit_read(&e, c->w);
@@ -172,7 +193,8 @@ static void make_logits(struct hb_lower *lo, struct loss_pass *c)
 
 /* When the head's gradient is made after the layers' backward pass, so that the logits (or their
  * gradient) wait through it. Read off 130 schedules of the lab (peaks of the mixtures):
- * - a tied head always (tinyS/tied: 2356 -> 3095), and inside an accumulation loop (8B/f16,a4);
+ * - a tied head always (tinyS/tied: 2356 -> 3095), inside an accumulation loop (8B/f16,a4), and
+ *   where its fused update waits for states from the host (tinyS/opt_host);
  * - whole (opt/base) or split over at least 8 by fsdp alone, when the head is wide against the
  * tokens: 8B over 64 waits at 32k words with 1k and 2k tokens, not with 4k and more; at 128k with
  * 4k and 8k, not 12k;
@@ -187,6 +209,8 @@ static bool is_postponed(const struct hb_lower *lo)
         return false;
     if (s->model.tied_embeddings || s->batch.accumulate > 1)
         return true;
+    if (s->optimizer.offload == HB_PLACE_PINNED_HOST && lo->local.batch_ways == 1)
+        return true;
     if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
         return false;
     int64_t ways = hb_fsdp_ways(lo, false);
@@ -197,7 +221,7 @@ static bool is_postponed(const struct hb_lower *lo)
 /* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base). */
 static bool has_narrow_dlogits(const struct hb_lower *lo)
 {
-    return lo->habits->logits_copies == 1 && is_split(lo) && lo->fsdp_mode == HB_WEIGHT_RING;
+    return lo->habits->logits_copies == 1 && is_split(lo) && is_head_ring(lo);
 }
 
 /* What waits for a postponed head gradient: that narrow copy, or, where the ring is wide or long,
@@ -248,7 +272,7 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
                         hb_leaf_layer_shape(l, is_split(lo) ? HB_DT_F32 : lo->compute, false));
         hb_emit_write(&e, l->grad);
         /* 1B/base: a ring runs both ways and collects in two halves, f32[256,128256] each. */
-        if (is_split(lo) && lo->fsdp_mode == HB_WEIGHT_RING && l->grad_half == HB_NONE)
+        if (is_split(lo) && is_head_ring(lo) && l->grad_half == HB_NONE)
             l->grad_half = hb_temp(lo, "head, gradient of the ring's other direction",
                                    HB_CAT_GRADIENTS, hb_leaf_layer_shape(l, HB_DT_F32, false));
         hb_emit_write(&e, l->grad_half);
@@ -323,7 +347,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct loss_pass *c, uint
     struct hb_emit e = head_product(lo, c->seq, "gradient of the head");
     hb_emit_read(&e, c->dlogits);
     hb_emit_read(&e, c->x);
-    if (!is_split(lo) || lo->fsdp_mode != HB_WEIGHT_GATHER || lo->habits->logits_copies != 1) {
+    if (!is_split(lo) || is_head_ring(lo) || lo->habits->logits_copies != 1) {
         hb_emit_write(&e, sum);
         hb_emit(lo, &e);
         return;
@@ -360,7 +384,7 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
     hb_emit_simple(lo, HB_OP_REDUCE, "softmax cross-entropy", c.logits, HB_NONE);
     hb_program_close_loop(lo->p, loop);
     struct hb_leaf *l = &lo->leaves[lo->head];
-    bool whole = !is_split(lo) || lo->fsdp_mode != HB_WEIGHT_GATHER;
+    bool whole = !is_split(lo) || is_head_ring(lo) || lo->habits->logits_copies != 1;
     uint32_t sum = hb_temp(lo, "head, gradient over the chunks", HB_CAT_GRADIENTS,
                            hb_leaf_layer_shape(l, lo->compute, whole));
     hb_emit_mark(lo, "zero gradient of the head", HB_NONE, sum);

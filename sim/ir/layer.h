@@ -54,6 +54,7 @@ struct hb_step_op {
     enum hb_axis axis;       /* of a MOVE, and of the sum of a product's parts */
     bool sum_parts;          /* a product's results are summed over `axis` */
     bool grad_sum_parts;     /* its input's gradient is summed over `axis` */
+    bool eager;              /* its backward pass runs as soon as its readers are done */
     bool no_grad;            /* indices, masks: nothing flows back */
     enum hb_op_kind back_op; /* of a MOVE: the opposite collective */
 };

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
+#include "base/str.h"
 #include "sim/ir/ends.h"
 #include "sim/ir/lowering.h"
 #include "sim/ir/optim.h"
@@ -36,8 +37,18 @@ static struct hb_local local_sizes(const struct hb_lower *lo)
 
 /* Rings (collective matmuls) on TPU: fsdp of 5 to 32, the batch split by fsdp alone, enough
  * tokens. Measured on the mixtures: all seven products of a layer in 105 of 106 rows with at least
- * 1024 tokens a device; none with data or sequence axes (9 of 9, 20 of 20), none at 2, 4, >= 33. */
-enum { RING_MIN = 5, RING_MAX = 32, RING_TOKENS = 640 };
+ * 1024 tokens a device; none with data or sequence axes (9 of 9, 20 of 20), none at 2, 4, >= 33.
+ * The least tokens a device: v5p 640 at 8 ways, 512 at 16 and 32; v5e 1024; v6e 2048. */
+enum { RING_MIN = 5, RING_MAX = 32, RING_FEW = 8 };
+
+static int64_t ring_tokens(const struct hb_spec *s, int64_t ways)
+{
+    if (hb_str_same(s->hardware.device, "tpu-v6e"))
+        return 2048;
+    if (hb_str_same(s->hardware.device, "tpu-v5e"))
+        return 1024;
+    return ways <= RING_FEW ? 640 : 512;
+}
 
 static enum hb_weight_mode find_mode(const struct hb_lower *lo)
 {
@@ -47,7 +58,7 @@ static enum hb_weight_mode find_mode(const struct hb_lower *lo)
     bool alone = hb_ways(lo, HB_AX_DATA) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
                  hb_ways(lo, HB_AX_EXPERT) == 1;
     bool ring = lo->habits->rings && f >= RING_MIN && f <= RING_MAX && alone &&
-                lo->local.tokens >= RING_TOKENS;
+                lo->local.tokens >= ring_tokens(lo->spec, f);
     return ring ? HB_WEIGHT_RING : HB_WEIGHT_GATHER;
 }
 
@@ -68,16 +79,19 @@ static void add_inputs(struct hb_lower *lo)
     hb_emit_mark(lo, "loss", HB_NONE, loss);
 }
 
-/* On one device the head's gradient is consumed by its update as it is made, unless something
- * must see all gradients first (tinyS/base against tinyS/clip: +62.5 MiB). */
+/* On one device a gradient that is no part of a stack is consumed by its update as it is made,
+ * unless something must see all gradients first (tinyS/base against tinyS/clip: +62.5 MiB;
+ * opt/layers=loop: temp 457 against 1382 scanned). */
 static void fuse_updates(struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     bool waits = s->optimizer.clip || s->batch.accumulate > 1 || s->optimizer.name == HB_OPT_MUON ||
-                 s->optimizer.name == HB_OPT_ADAFACTOR;
-    struct hb_leaf *head = &lo->leaves[lo->head];
-    head->grad_fused = !waits && !s->model.tied_embeddings && lo->local.batch_ways == 1 &&
-                       s->loss.chunks == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
+                 lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_SEQUENCE) > 1;
+    for (uint32_t i = 0; i < lo->leaf_count && !waits; i++)
+        lo->leaves[i].grad_fused = !lo->leaves[i].end && !lo->leaves[i].stack[0];
+    lo->leaves[lo->head].grad_fused =
+        !waits && !s->model.tied_embeddings && s->loss.chunks == 1 &&
+        (s->optimizer.name != HB_OPT_ADAFACTOR || s->stack.form == HB_FORM_LOOP);
 }
 
 static void add_accumulators(struct hb_lower *lo)
@@ -116,8 +130,10 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
         x = hb_pipeline_forward(lo, &parts->pipeline, x);
     uint32_t g = hb_ends_loss(lo, &ends, x);
     lo->phase = HB_PHASE_BACKWARD;
-    if (lo->spec->batch.accumulate == 1)
+    if (lo->spec->batch.accumulate == 1) {
         hb_optim_fetch(lo);
+        hb_optim_prepare(lo);
+    }
     if (parts->piped)
         g = hb_pipeline_backward(lo, &parts->pipeline, g);
     g = hb_stack_backward(lo, &parts->stack, g);

@@ -42,15 +42,16 @@ struct hb_leaf {
     uint32_t master;
     uint32_t moment[2];
     uint32_t ema;
-    uint32_t cast;       /* hoisted copy in the compute dtype; HB_NONE */
-    uint32_t transposed; /* whole copy for gathers over a minor dimension; HB_NONE */
-    uint32_t grad;       /* gradient (of the whole stack); HB_NONE before it exists */
-    uint32_t grad_half;  /* a ring's second accumulator, summed by the update; HB_NONE */
-    uint32_t accum;      /* f32 accumulator over microbatches; HB_NONE */
-    uint32_t gathered;   /* full weight now on the device; HB_NONE */
-    bool held;           /* its gathered copy serves recomputation and backward alike */
-    bool grad_fused;     /* the update follows at once: no gradient buffer */
-    double params;       /* unsharded count, all copies */
+    uint32_t cast;          /* hoisted copy in the compute dtype; HB_NONE */
+    uint32_t transposed;    /* whole copy for gathers over a minor dimension; HB_NONE */
+    uint32_t grad;          /* gradient (of the whole stack); HB_NONE before it exists */
+    uint32_t grad_half;     /* a ring's second accumulator, summed by the update; HB_NONE */
+    uint32_t momentum_copy; /* muon over rings; HB_NONE */
+    uint32_t accum;         /* f32 accumulator over microbatches; HB_NONE */
+    uint32_t gathered;      /* full weight now on the device; HB_NONE */
+    bool held;              /* its gathered copy serves recomputation and backward alike */
+    bool grad_fused;        /* the update follows at once: no gradient buffer */
+    double params;          /* unsharded count, all copies */
 };
 
 /* Sizes on one device. */

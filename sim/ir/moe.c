@@ -146,6 +146,10 @@ static int exchange(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_v
     return out;
 }
 
+/* An expert axis beside fsdp of at least 8: the partitioner gathers the batch of all devices where
+ * the experts' inputs are made (mixtral,f32e8: bf16[256,4096,4096]; moe160,f32e8: 10240 MiB). */
+enum { GLOBAL_GATHER_WAYS = 8 };
+
 static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
                   const struct routed *r)
 {
@@ -171,6 +175,15 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     v.batch_dot = true;
     int x = mix(lo, y, HB_OP_MATMUL, v, disp, in, flops, 1);
     bool apart = hb_ways(lo, HB_AX_EXPERT) > 1;
+    if (apart && hb_ways(lo, HB_AX_FSDP) >= GLOBAL_GATHER_WAYS) {
+        struct hb_step_op *s = &y->steps[y->step_count - 1];
+        s->back_scratch[0] = hb_shape_make(
+            lo->compute,
+            (const int64_t[]){hb_mul_sat(r->batch, hb_mul_sat(hb_ways(lo, HB_AX_FSDP),
+                                                              hb_ways(lo, HB_AX_EXPERT))),
+                              r->seq, d, -1});
+        s->back_scratch_count = 1;
+    }
     if (apart)
         x = exchange(lo, y, x, make_value(lo, "expert inputs, exchanged", 0, lo->compute, there));
     int o = expert_mlp(lo, y, x, wide, there);

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "sim/ir/optim.h"
+#include "sim/ir/weight.h"
 
 enum { MUON_MIN = 128 };
 
@@ -81,12 +82,15 @@ static bool is_muon_matrix(const struct hb_lower *lo, const struct hb_leaf *l)
     return l->dim[l->rank - 1].size >= MUON_MIN && l->dim[l->rank - 2].size >= MUON_MIN;
 }
 
-/* Newton-Schulz on the momentum: the whole stack in bf16, gathered over what splits it, with two
- * products of it alive beside (all three compilers gather; 70B f256: 72 GiB). */
+/* Newton-Schulz on the momentum. Where weights are gathered, so is the whole stack, twice in bf16,
+ * and its layers follow one by one (70B,f256,muon: 2 x 35840 MiB and nothing else of that kind);
+ * rings work on the shards, from copies of the momentum in another layout (8B/opt=muon: three
+ * f32[32,512,14336]); on one device the stack, its next iterate and the square stand together. */
 static void muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e)
 {
+    enum hb_weight_mode mode = hb_weight_mode(lo, l);
     struct hb_leaf whole = *l;
-    if (whole.gather_dim >= 0)
+    if (whole.gather_dim >= 0 && mode == HB_WEIGHT_GATHER)
         whole.dim[whole.gather_dim].ways /= whole.fsdp_ways;
     struct hb_shape x = hb_leaf_shape(lo, &whole, HB_DT_BF16);
     struct hb_shape square = x;
@@ -96,9 +100,25 @@ static void muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, str
     square.dim[a] = square.dim[b] = x.dim[small];
     hb_emit_write(e, hb_temp(lo, hb_name(lo, l->name, ", muon iterate"), HB_CAT_OPTIMIZER, x));
     hb_emit_write(e, hb_temp(lo, hb_name(lo, l->name, ", muon next iterate"), HB_CAT_OPTIMIZER, x));
-    hb_emit_write(e, hb_temp(lo, hb_name(lo, l->name, ", muon square"), HB_CAT_OPTIMIZER, square));
+    if (mode == HB_WEIGHT_LOCAL)
+        hb_emit_write(e,
+                      hb_temp(lo, hb_name(lo, l->name, ", muon square"), HB_CAT_OPTIMIZER, square));
     e->kind = HB_OP_MATMUL;
     e->flops = 5.0 * 6.0 * (double)hb_shape_elements(&x) * (double)x.dim[small];
+}
+
+/* The copies of the momentum that rings work from, made before the backward pass. */
+void hb_optim_prepare(struct hb_lower *lo)
+{
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        bool wide = l->rank >= 2 && (l->end || l->dim[l->rank - 1].size > l->dim[l->rank - 2].size);
+        if (!is_muon_matrix(lo, l) || hb_weight_mode(lo, l) != HB_WEIGHT_RING || !wide)
+            continue;
+        l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", momentum in another layout"),
+                                   HB_CAT_OPTIMIZER, hb_leaf_shape(lo, l, HB_DT_F32));
+        hb_emit_simple(lo, HB_OP_COPY, "copy momentum", l->moment[0], l->momentum_copy);
+    }
 }
 
 static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
@@ -107,6 +127,7 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
     hb_emit_read(&e, l->grad);
     hb_emit_read(&e, l->grad_half);
     hb_emit_read(&e, l->accum);
+    hb_emit_read(&e, l->momentum_copy);
     uint32_t old[] = {l->arg, l->master, l->moment[0], l->moment[1], l->ema};
     uint32_t new[5];
     for (int i = 0; i < 5; i++)

@@ -6,6 +6,8 @@
 
 /* Brings states that lie on the host to the device. */
 void hb_optim_fetch(struct hb_lower *lo);
+/* What the update wants ready before the backward pass. */
+void hb_optim_prepare(struct hb_lower *lo);
 void hb_optim_update(struct hb_lower *lo);
 
 #endif
