@@ -15,7 +15,6 @@ struct reader {
     struct hb_arena *arena;
     struct hb_diag *diag;
     struct hb_loc start;
-    const char *text;
     const char *at;
     const char *end;
     const char *line_start; /* of the line that at is in */
@@ -277,7 +276,6 @@ bool hb_json_parse(struct hb_arena *arena, struct hb_diag *diag, struct hb_loc s
     struct reader r = {.arena = arena,
                        .diag = diag,
                        .start = start,
-                       .text = text,
                        .at = text,
                        .end = text + len,
                        .line_start = text,

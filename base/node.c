@@ -164,7 +164,7 @@ const char *hb_node_show(struct hb_arena *arena, const struct hb_node *node)
         return "a map of keys";
     if (node->kind == HB_NODE_LIST)
         return "a list";
-    if (hb_node_is_null(node))
+    if (hb_node_is_null(node) || !node->text[0])
         return "nothing";
     size_t len = strlen(node->text);
     size_t cut = len;

@@ -49,7 +49,7 @@ static bool fail_parser(struct reader *r)
     if (p->error == YAML_READER_ERROR)
         loc = (struct hb_loc){.file = r->name};
     if (p->context)
-        return hb_error(r->diag, loc, "not YAML: %s %s", p->context, problem);
+        return hb_error(r->diag, loc, "not YAML: %s, %s", p->context, problem);
     return hb_error(r->diag, loc, "not YAML: %s", problem);
 }
 

@@ -12,6 +12,8 @@
 #include "models/params.h"
 #include "models/schema_key.h"
 
+static const int64_t DEVICES_MAX = (int64_t)1 << 40; /* so that a device has an index to spare */
+
 struct checker {
     struct hb_arena *arena;
     struct hb_diag *diag;
@@ -42,18 +44,24 @@ static const char *block_path(struct checker *c, int block, const char *key)
     return hb_arena_printf(c->arena, "model.blocks[%d].%s", block, key);
 }
 
-static void check_devices(struct checker *c)
+/* False where the mesh is so wrong that nothing can be asked about it. */
+static bool check_devices(struct checker *c)
 {
     const int64_t *m = c->spec->mesh;
     int64_t product = 1;
     for (int a = 0; a < HB_AX_COUNT; a++)
         product = hb_mul_sat(product, m[a]);
+    if (product > DEVICES_MAX) {
+        fault(c, "mesh", "the product of the axes is above 2^40 devices; allowed: fewer");
+        return false;
+    }
     if (product != c->spec->hardware.count)
         fault(c, "mesh",
               "%" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64
               " = %" PRId64 " devices, but hardware.count is %" PRId64
               "; the product of the axes must be the count",
               m[0], m[1], m[2], m[3], m[4], m[5], product, c->spec->hardware.count);
+    return true;
 }
 
 /* Ranks that split the batch. */
@@ -72,8 +80,8 @@ static void check_batch(struct checker *c)
     int64_t sequence = c->spec->mesh[HB_AX_SEQUENCE];
     if (b->global % parts)
         fault(c, "batch.global",
-              "%" PRId64 " sequences cannot be split over data x fsdp x expert = %" PRId64
-              " ranks and %" PRId64 " microbatches; allowed: multiples of %" PRId64,
+              "%" PRId64 " sequences cannot be split over mesh.data x fsdp x expert = %" PRId64
+              " ranks and batch.accumulate = %" PRId64 "; allowed: multiples of %" PRId64,
               b->global, ranks, b->accumulate, parts);
     else if (c->spec->mesh[HB_AX_PIPELINE] > 1 && b->global % hb_mul_sat(parts, p->microbatches))
         fault(c, "pipeline.microbatches",
@@ -488,7 +496,8 @@ bool hb_schema_check(struct hb_arena *arena, struct hb_diag *diag, const struct 
                      const struct hb_spec *spec)
 {
     struct checker c = {arena, diag, root, spec, true};
-    check_devices(&c);
+    if (!check_devices(&c))
+        return false;
     check_batch(&c);
     check_chunks(&c);
     check_residual(&c);

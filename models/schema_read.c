@@ -168,8 +168,9 @@ static bool read_blocks(struct hb_reading *r, const struct hb_scope *scope,
                         const struct hb_node *list)
 {
     if (list->kind != HB_NODE_LIST || !list->count)
-        return hb_reading_fail(r, scope, list->loc, "%s; allowed: a list of at least one block",
-                               list->count ? "is no list" : "is empty");
+        return hb_reading_fail(
+            r, scope, list->loc, "%s stands where a list of at least one block is wanted",
+            list->kind == HB_NODE_LIST ? "an empty list" : hb_node_show(r->arena, list));
     struct hb_block *blocks = hb_arena_alloc(r->arena, list->count, sizeof *blocks);
     struct hb_scope item = {scope, NULL, 0};
     bool ok = true;

@@ -146,6 +146,11 @@ static bool fail_preset(struct hb_arena *arena, struct hb_diag *diag, const stru
     const char *const *names = hb_file_list(arena, folder, ".yaml");
     const char *near = preset->kind == HB_NODE_SCALAR ? hb_str_nearest(preset->text, names) : NULL;
     const char *shown = hb_node_show(arena, preset);
+    if (preset->kind != HB_NODE_SCALAR || hb_node_is_null(preset))
+        return hb_error(diag, preset->loc,
+                        "model.preset: %s stands where a card's name is wanted; `hbmsim models` "
+                        "lists them",
+                        shown);
     if (near)
         return hb_error(diag, preset->loc, "model.preset: no card %s; did you mean '%s'?", shown,
                         near);
@@ -309,6 +314,8 @@ static bool apply_set(const struct setting *s, struct hb_node *root, const char 
     if (!parse_value(s, equals + 1, &value))
         return false;
     struct hb_node *node = root;
+    if (hb_str_same(words[0], "include"))
+        return hb_error(s->diag, s->loc, "include: only a file can include another");
     /* blocks[1].mlp.d_ff, as outputs name it, is model.blocks[1].mlp.d_ff */
     if (hb_str_same(words[0], "blocks") && !step_into(s, node, "model", &node))
         return false;
@@ -322,7 +329,11 @@ static bool apply_set(const struct setting *s, struct hb_node *root, const char 
 bool hb_schema_set(struct hb_arena *arena, struct hb_diag *diag, struct hb_node *root,
                    const char *set)
 {
-    struct setting s = {arena, diag, {.file = hb_arena_printf(arena, "--set %s", set)}};
+    char *name = hb_arena_printf(arena, "--set %s", set);
+    for (char *c = name; *c; c++)
+        if (iscntrl((unsigned char)*c))
+            *c = '?';
+    struct setting s = {arena, diag, {.file = name}};
     return apply_set(&s, root, set);
 }
 

@@ -210,7 +210,11 @@ static const struct hb_word objectives[] = {{"tokens_per_second", HB_OBJ_TOKENS}
 static const struct hb_key root_keys[] = {
     INT("hbmsim", NOWHERE, 1, 1, "1", "version of this format"),
     TEXT("include", NOWHERE, "=none", "another file whose keys are defaults for this one"),
-    MAP("model", HB_SEC_MODEL, "what is trained"),
+    {.name = "model",
+     .kind = HB_KEY_SECTION,
+     NOWHERE,
+     .section = HB_SEC_MODEL,
+     .doc = "what is trained"},
     MAP("precision", HB_SEC_PRECISION, "element types"),
     MAP("batch", HB_SEC_BATCH, "sequences of a step"),
     MAP("optimizer", HB_SEC_OPTIMIZER, "update rule and its states"),

@@ -62,12 +62,27 @@ static const char *list_words(struct hb_arena *arena, const struct hb_word *word
 
 static const char *range_text(struct hb_arena *arena, const struct hb_key *key)
 {
+    if (key->low == key->high)
+        return hb_arena_printf(arena, "%.0f", key->low);
+    if (key->kind != HB_KEY_REAL)
+        return hb_arena_printf(arena, "%.0f to %.0f", key->low, key->high);
     char low[HB_REAL_TEXT];
     char high[HB_REAL_TEXT];
-    if (key->kind == HB_KEY_REAL)
-        return hb_arena_printf(arena, "%s to %s", hb_real_print(key->low, low),
-                               hb_real_print(key->high, high));
-    return hb_arena_printf(arena, "%.0f to %.0f", key->low, key->high);
+    return hb_arena_printf(arena, "%s to %s", hb_real_print(key->low, low),
+                           hb_real_print(key->high, high));
+}
+
+/* A list, a map or nothing stands where a value is wanted. */
+static bool fail_shape(struct hb_reading *r, const struct hb_scope *scope, const struct hb_key *key,
+                       const struct hb_node *node, const char *wanted)
+{
+    return hb_reading_fail(r, scope, node->loc, "%s stands where %s is wanted; allowed: %s",
+                           hb_node_show(r->arena, node), wanted, hb_key_allowed(r->arena, key));
+}
+
+static bool has_value(const struct hb_node *node)
+{
+    return node->kind == HB_NODE_SCALAR && !hb_node_is_null(node);
 }
 
 /* "; allowed: ...", with the nearest spelling before it. */
@@ -79,11 +94,10 @@ static bool fail_word(struct hb_reading *r, const struct hb_scope *scope, const 
     for (const struct hb_word *w = key->words; w->text && count < MAX_WORDS; w++)
         spellings[count++] = w->text;
     spellings[count] = NULL;
-    const char *found = hb_node_show(r->arena, node);
-    const char *near = node->kind == HB_NODE_SCALAR ? hb_str_nearest(node->text, spellings) : NULL;
+    const char *near = hb_str_nearest(node->text, spellings);
     const char *hint = near ? hb_arena_printf(r->arena, "did you mean '%s'? ", near) : "";
-    return hb_reading_fail(r, scope, node->loc, "%s is not known; %sallowed: %s", found, hint,
-                           list_words(r->arena, key->words));
+    return hb_reading_fail(r, scope, node->loc, "%s is not known; %sallowed: %s",
+                           hb_node_show(r->arena, node), hint, list_words(r->arena, key->words));
 }
 
 static bool all_digits(const char *text)
@@ -99,27 +113,33 @@ static bool in_range(const struct hb_key *key, int64_t value)
     return (double)value >= key->low && (double)value <= key->high;
 }
 
+static bool fail_int(struct hb_reading *r, const struct hb_scope *scope, const struct hb_key *key,
+                     const struct hb_node *node)
+{
+    const char *found = hb_node_show(r->arena, node);
+    const char *allowed = hb_key_allowed(r->arena, key);
+    if (!has_value(node))
+        return fail_shape(r, scope, key, node, "a whole number");
+    bool digits = all_digits(node->text);
+    if (digits && node->quoted)
+        return hb_reading_fail(r, scope, node->loc,
+                               "%s is text because of its quotes; allowed: %s without quotes",
+                               found, allowed);
+    if (digits && (node->text[0] != '0' || !node->text[1]))
+        return hb_reading_fail(r, scope, node->loc, "%s is out of range; allowed: %s", found,
+                               allowed);
+    return hb_reading_fail(r, scope, node->loc, "%s is not a whole number; allowed: %s", found,
+                           allowed);
+}
+
 static bool parse_int(struct hb_reading *r, const struct hb_scope *scope, const struct hb_key *key,
                       const struct hb_node *node, int64_t *out_value)
 {
     int64_t value;
-    bool whole = hb_node_int(node, &value);
-    if (whole && in_range(key, value)) {
-        *out_value = value;
-        return true;
-    }
-    const char *found = hb_node_show(r->arena, node);
-    const char *range = range_text(r->arena, key);
-    bool scalar = node->kind == HB_NODE_SCALAR;
-    if (whole || (scalar && !node->quoted && all_digits(node->text) && node->text[0] != '0'))
-        return hb_reading_fail(r, scope, node->loc, "%s is out of range; allowed: %s", found,
-                               range);
-    if (scalar && node->quoted && all_digits(node->text))
-        return hb_reading_fail(r, scope, node->loc,
-                               "%s is text because of its quotes; allowed: %s without quotes",
-                               found, range);
-    return hb_reading_fail(r, scope, node->loc, "%s is not a whole number; allowed: %s", found,
-                           range);
+    if (!hb_node_int(node, &value) || !in_range(key, value))
+        return fail_int(r, scope, key, node);
+    *out_value = value;
+    return true;
 }
 
 static bool read_int(struct hb_reading *r, const struct hb_scope *scope, const struct hb_key *key,
@@ -142,8 +162,10 @@ static bool read_bytes(struct hb_reading *r, const struct hb_scope *scope, const
         *field = value;
         return true;
     }
-    if (node->kind == HB_NODE_SCALAR && !hb_node_is_null(node) && hb_size_parse(node->text, field))
+    if (has_value(node) && hb_size_parse(node->text, field))
         return true;
+    if (!has_value(node))
+        return fail_shape(r, scope, key, node, "a size");
     return hb_reading_fail(r, scope, node->loc,
                            "%s is not a size; allowed: bytes, or a number with B, KiB, MiB, GiB, "
                            "TiB, kB, MB, GB or TB",
@@ -154,6 +176,8 @@ static bool read_real(struct hb_reading *r, const struct hb_scope *scope, const 
                       const struct hb_node *node, void *base)
 {
     double value = 0;
+    if (!has_value(node))
+        return fail_shape(r, scope, key, node, "a number");
     if (!hb_node_real(node, &value))
         return hb_reading_fail(r, scope, node->loc, "%s is not a number; allowed: %s",
                                hb_node_show(r->arena, node), range_text(r->arena, key));
@@ -169,6 +193,8 @@ static bool read_bool(struct hb_reading *r, const struct hb_scope *scope, const 
 {
     if (hb_node_bool(node, field_of(key, base)))
         return true;
+    if (!has_value(node))
+        return fail_shape(r, scope, key, node, "a truth value");
     return hb_reading_fail(r, scope, node->loc, "%s is not a truth value; allowed: true, false",
                            hb_node_show(r->arena, node));
 }
@@ -176,14 +202,12 @@ static bool read_bool(struct hb_reading *r, const struct hb_scope *scope, const 
 static bool read_text(struct hb_reading *r, const struct hb_scope *scope, const struct hb_key *key,
                       const struct hb_node *node, void *base)
 {
-    bool text = node->kind == HB_NODE_SCALAR && !hb_node_is_null(node) && node->text[0];
-    if (!text)
-        return hb_reading_fail(r, scope, node->loc, "%s stands where text is wanted",
-                               node->kind == HB_NODE_SCALAR ? "nothing"
-                                                            : hb_node_show(r->arena, node));
+    if (!has_value(node) || !node->text[0])
+        return fail_shape(r, scope, key, node, "text");
     for (const char *c = node->text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            return hb_reading_fail(r, scope, node->loc, "%s holds a control character",
+            return hb_reading_fail(r, scope, node->loc,
+                                   "%s holds a control character; allowed: text of one line",
                                    hb_node_show(r->arena, node));
     if (key->offset != HB_KEY_NOWHERE)
         *(const char **)field_of(key, base) = node->text;
@@ -193,12 +217,13 @@ static bool read_text(struct hb_reading *r, const struct hb_scope *scope, const 
 static bool find_word(struct hb_reading *r, const struct hb_scope *scope, const struct hb_key *key,
                       const struct hb_node *node, int *out_value)
 {
-    if (node->kind == HB_NODE_SCALAR)
-        for (const struct hb_word *w = key->words; w->text; w++)
-            if (hb_str_same(w->text, node->text)) {
-                *out_value = w->value;
-                return true;
-            }
+    if (!has_value(node))
+        return fail_shape(r, scope, key, node, "a word");
+    for (const struct hb_word *w = key->words; w->text; w++)
+        if (hb_str_same(w->text, node->text)) {
+            *out_value = w->value;
+            return true;
+        }
     return fail_word(r, scope, key, node);
 }
 
@@ -225,8 +250,7 @@ static bool want_list(struct hb_reading *r, const struct hb_scope *scope, const 
 {
     if (node->kind == HB_NODE_LIST)
         return true;
-    return hb_reading_fail(r, scope, node->loc, "%s stands where a list is wanted; allowed: %s",
-                           hb_node_show(r->arena, node), hb_key_allowed(r->arena, key));
+    return fail_shape(r, scope, key, node, "a list");
 }
 
 /* The words of a list as a set; each may stand there once. */
@@ -512,7 +536,7 @@ static const char *allow_text(struct hb_arena *arena, const struct hb_key *key)
 {
     (void)arena;
     (void)key;
-    return "text";
+    return "a line of text";
 }
 
 static const char *allow_word(struct hb_arena *arena, const struct hb_key *key)
@@ -552,9 +576,12 @@ static const char *allow_meshes(struct hb_arena *arena, const struct hb_key *key
 
 static const char *allow_map(struct hb_arena *arena, const struct hb_key *key)
 {
-    (void)arena;
-    (void)key;
-    return "a map of keys";
+    const struct hb_section *section = hb_section(key->section);
+    struct hb_str s;
+    hb_str_init(&s, arena);
+    for (int i = 0; i < section->key_count; i++)
+        hb_str_addf(&s, "%s%s", i ? ", " : "keys ", section->keys[i].name);
+    return s.text;
 }
 
 static const char *allow_blocks(struct hb_arena *arena, const struct hb_key *key)

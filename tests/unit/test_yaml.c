@@ -143,9 +143,10 @@ static void refuses_with_places(void **state)
         {"b: \xed\xa0\x80\n", 1, 4, "byte 0xed is not UTF-8; only text is read"},
         {"b: \xc0\x80\n", 1, 4, "byte 0xc0 is not UTF-8; only text is read"},
         {"b: [1, 2\n", 2, 1,
-         "not YAML: while parsing a flow sequence did not find expected ',' or ']'"},
+         "not YAML: while parsing a flow sequence, did not find expected ',' or ']'"},
         {"a: 1\n\tb: 2\n", 2, 1,
-         "not YAML: while scanning a plain scalar found a tab character that violates indentation"},
+         "not YAML: while scanning a plain scalar, found a tab character that violates "
+         "indentation"},
         {"a: b: c\n", 1, 5, "not YAML: mapping values are not allowed in this context"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
