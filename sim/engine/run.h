@@ -60,4 +60,8 @@ void hb_run_memory_with(struct hb_arena *arena, const struct hb_program *p, enum
 void hb_run_timing(struct hb_arena *arena, const struct hb_program *p,
                    const struct hb_device *device, struct hb_timing *out);
 
+/* The same with the time of each op given, in [0, HB_COST_MAX_NS]. */
+void hb_run_timing_with(struct hb_arena *arena, const struct hb_program *p, const int64_t *cost_ns,
+                        struct hb_timing *out);
+
 #endif

@@ -154,6 +154,7 @@ struct hb_program {
     struct hb_arena *arena;
     const char *name;
     enum hb_compiler compiler;
+    int64_t mesh[HB_AX_COUNT]; /* devices along each axis; 0: not known, the groups of ops tell */
     struct hb_buf *bufs;
     uint32_t buf_count, buf_cap;
     struct hb_op *ops;
