@@ -239,26 +239,33 @@ static uint32_t find_shared(const struct leaf *leaf, const struct hb_heap_item *
     return leaf->count == LEAF_ITEMS ? mask : mask & ((1u << leaf->count) - 1);
 }
 
+/* A walk upwards over what shares an event with the item. */
+struct climb {
+    int64_t top;  /* all below it is taken or was looked at */
+    int64_t best; /* lowest address of the smallest gap that fits; -1: none so far */
+    int64_t best_bytes;
+};
+
+static void climb_leaf(struct climb *c, const struct leaf *leaf, const struct hb_heap_item *item)
+{
+    for (uint32_t mask = find_shared(leaf, item); mask; mask &= mask - 1) {
+        int i = __builtin_ctz(mask);
+        int64_t gap = leaf->offset[i] - c->top;
+        if (gap >= item->bytes && gap < c->best_bytes) {
+            c->best = c->top;
+            c->best_bytes = gap;
+        }
+        c->top = leaf->top[i] > c->top ? leaf->top[i] : c->top;
+    }
+}
+
 static int64_t find_offset(const struct placed *placed, const struct hb_heap_item *item)
 {
-    int64_t top = 0, best = -1, best_bytes = INT64_MAX;
-    for (uint32_t l = 0; l < placed->count; l++) {
-        const struct leaf *leaf = placed->leaves[l];
-        if (leaf->max_top <= top)
-            continue;
-        for (uint32_t mask = find_shared(leaf, item); mask; mask &= mask - 1) {
-            int i = __builtin_ctz(mask);
-            int64_t gap = leaf->offset[i] - top;
-            if (gap >= item->bytes && gap < best_bytes) {
-                best = top;
-                best_bytes = gap;
-                if (gap == item->bytes)
-                    return best;
-            }
-            top = leaf->top[i] > top ? leaf->top[i] : top;
-        }
-    }
-    return best < 0 ? top : best;
+    struct climb c = {0, -1, INT64_MAX};
+    for (uint32_t l = 0; l < placed->count && c.best_bytes > item->bytes; l++)
+        if (placed->leaves[l]->max_top > c.top)
+            climb_leaf(&c, placed->leaves[l], item);
+    return c.best < 0 ? c.top : c.best;
 }
 
 static void shift_entries(struct leaf *leaf, uint32_t at)

@@ -124,36 +124,51 @@ static void regions_double(void **state)
     assert_false(hb_bfc_take(bfc, 23 * mib, &chunk, &offset));
 }
 
+struct traffic {
+    struct hb_bfc *bfc;
+    struct hb_bfc_limits limits;
+    uint32_t held[64];
+    uint32_t count;
+};
+
+static void take_some(struct traffic *t, int64_t bytes)
+{
+    int64_t offset;
+    struct hb_bfc_stats before = hb_bfc_stats(t->bfc);
+    bool got = hb_bfc_take(t->bfc, bytes, &t->held[t->count], &offset);
+    t->count += got;
+    if (!got) /* only where no chunk and no region could serve it */
+        assert_true(before.largest_free_bytes < bytes &&
+                    t->limits.limit_bytes - before.reserved_bytes < bytes + 256);
+}
+
+static void give_some(struct traffic *t, struct hb_rng *rng)
+{
+    uint32_t i = (uint32_t)hb_rng_range(rng, 0, t->count - 1);
+    hb_bfc_give(t->bfc, t->held[i]);
+    t->held[i] = t->held[--t->count];
+}
+
 static void random_traffic_keeps_the_invariants(void **state)
 {
     (void)state;
     struct hb_rng rng = hb_rng_seed(21);
     for (int round = 0; round < 60; round++) {
-        struct hb_bfc_limits limits = {hb_rng_range(&rng, 1, 64) * 65536,
-                                       round % 2 ? hb_rng_range(&rng, 1, 4) * 4096 : 0};
-        struct hb_bfc *bfc = hb_bfc_new(arena, limits);
-        uint32_t held[64], count = 0;
+        struct traffic t = {.limits = {hb_rng_range(&rng, 1, 64) * 65536,
+                                       round % 2 ? hb_rng_range(&rng, 1, 4) * 4096 : 0}};
+        t.bfc = hb_bfc_new(arena, t.limits);
         for (int step = 0; step < 300; step++) {
-            if (count && (count == 64 || hb_rng_range(&rng, 0, 9) < 4)) {
-                uint32_t i = (uint32_t)hb_rng_range(&rng, 0, count - 1);
-                hb_bfc_give(bfc, held[i]);
-                held[i] = held[--count];
-            } else {
-                int64_t bytes = hb_rng_range(&rng, 1, 1 << hb_rng_range(&rng, 4, 17)), offset;
-                struct hb_bfc_stats before = hb_bfc_stats(bfc);
-                bool got = hb_bfc_take(bfc, bytes, &held[count], &offset);
-                count += got;
-                if (!got) /* only where no chunk and no region could serve it */
-                    assert_true(before.largest_free_bytes < bytes &&
-                                limits.limit_bytes - before.reserved_bytes < bytes + 256);
-            }
-            hb_bfc_check(bfc);
+            if (t.count && (t.count == 64 || hb_rng_range(&rng, 0, 9) < 4))
+                give_some(&t, &rng);
+            else
+                take_some(&t, hb_rng_range(&rng, 1, 1 << hb_rng_range(&rng, 4, 17)));
+            hb_bfc_check(t.bfc);
         }
-        while (count)
-            hb_bfc_give(bfc, held[--count]);
-        hb_bfc_check(bfc);
-        assert_int_equal(hb_bfc_stats(bfc).in_use_bytes, 0);
-        assert_int_equal(hb_bfc_stats(bfc).asked_bytes, 0);
+        while (t.count)
+            hb_bfc_give(t.bfc, t.held[--t.count]);
+        hb_bfc_check(t.bfc);
+        assert_int_equal(hb_bfc_stats(t.bfc).in_use_bytes, 0);
+        assert_int_equal(hb_bfc_stats(t.bfc).asked_bytes, 0);
     }
 }
 
