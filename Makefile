@@ -76,11 +76,11 @@ check: lint               ## lint, all tests plain and under the sanitizers, tor
 lint:                     ## the rules of the house; DEEP=1 adds clang-tidy
 	$(Q)CC="$(CC)" DEEP=$(DEEP) sh tests/lint/lint.sh
 golden: all               ## what commands print, against what they printed
-	$(Q)HBMSIM=$(CURDIR)/$(B)/hbmsim sh tests/golden/golden.sh
+	$(Q)HBMSIM="$(CURDIR)/$(B)/hbmsim" sh tests/golden/golden.sh
 golden-update: all        ## takes what they print now as right: read the diff
-	$(Q)HBMSIM=$(CURDIR)/$(B)/hbmsim sh tests/golden/golden.sh update
+	$(Q)HBMSIM="$(CURDIR)/$(B)/hbmsim" sh tests/golden/golden.sh update
 torture: all $(B)/fail.so ## each allocation, read, write, rename fails once
-	$(Q)HBMSIM=$(CURDIR)/$(B)/hbmsim FAIL=$(CURDIR)/$(B)/fail.so sh tests/torture/torture.sh
+	$(Q)HBMSIM="$(CURDIR)/$(B)/hbmsim" FAIL="$(CURDIR)/$(B)/fail.so" sh tests/torture/torture.sh
 fuzz:                     ## T=NAME S=SECONDS: one fuzz target (needs clang)
 	$(Q)T=$(T) S=$(S) BUILD=$(BUILD) MAKE="$(MAKE)" sh tests/fuzz/fuzz.sh
 cov:                      ## lines and branches that the tests reach, file by file
@@ -89,7 +89,7 @@ cov:                      ## lines and branches that the tests reach, file by fi
 	$(Q)HB_BUILD=$(BUILD)/cov sh tests/all.sh || true
 	$(Q)sh tests/cov.sh $(BUILD)/cov
 bench: all                ## how long things take here
-	$(Q)HBMSIM=$(CURDIR)/$(B)/hbmsim sh tests/bench/bench.sh
+	$(Q)HBMSIM="$(CURDIR)/$(B)/hbmsim" sh tests/bench/bench.sh
 install: all              ## into PREFIX (/usr/local), below DESTDIR
 	$(Q)HBMSIM=$(B)/hbmsim VERSION=$(VERSION) sh cli/install.sh install "$(DESTDIR)" "$(PREFIX)"
 uninstall:                ## takes it away again
