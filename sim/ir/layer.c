@@ -115,11 +115,12 @@ int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *n
     struct hb_shape wide = shape;
     wide.dtype = HB_DT_F32;
     bool f32 = lo->spec->precision.norm_f32;
-    int out = hb_layer_value(lo, y,
-                             (struct hb_value){.name = name,
-                                               .shape = shape,
-                                               .tiling = lo->habits->tiling,
-                                               .fused = lo->fsdp_mode != HB_WEIGHT_RING});
+    int out = hb_layer_value(
+        lo, y,
+        (struct hb_value){.name = name,
+                          .shape = shape,
+                          .tiling = lo->habits->tiling,
+                          .fused = lo->habits->norms_fused && lo->fsdp_mode != HB_WEIGHT_RING});
     struct hb_step_op s = {.kind = HB_STEP_MIX,
                            .op = HB_OP_ELEMENTWISE,
                            .name = name,

@@ -120,6 +120,23 @@ struct parts {
     bool piped;
 };
 
+/* XLA:GPU makes the zeros of the stacked gradients before the loss where the step is sharded
+ * (1B, 8B, 70B base), and on one device where they outweigh the logits (opt/base, not tinyS). */
+static bool zeros_come_early(const struct hb_lower *lo)
+{
+    int64_t devices = lo->local.batch_ways * hb_ways(lo, HB_AX_SEQUENCE) *
+                      hb_ways(lo, HB_AX_TENSOR) * hb_ways(lo, HB_AX_PIPELINE);
+    if (devices > 1)
+        return true;
+    int64_t grads = 0;
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], HB_DT_F32);
+        if (lo->leaves[i].stack[0])
+            grads = hb_add_sat(grads, hb_shape_plain_bytes(&s));
+    }
+    return grads > hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+}
+
 static void forward_backward(struct hb_lower *lo, struct parts *parts)
 {
     struct hb_ends ends;
@@ -128,6 +145,9 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     x = hb_stack_forward(lo, &parts->stack, x);
     if (parts->piped)
         x = hb_pipeline_forward(lo, &parts->pipeline, x);
+    hb_weight_transpose_stacks(lo);
+    if (lo->habits->zeros_before_loss && zeros_come_early(lo))
+        hb_weight_zero_grads(lo, 0, lo->leaf_count);
     uint32_t g = hb_ends_loss(lo, &ends, x);
     lo->phase = HB_PHASE_BACKWARD;
     if (lo->spec->batch.accumulate == 1) {

@@ -21,6 +21,20 @@ void hb_weight_hoist_casts(struct hb_lower *lo)
     }
 }
 
+void hb_weight_transpose_stacks(struct hb_lower *lo)
+{
+    for (uint32_t i = 0; i < lo->leaf_count && lo->habits->transposed_stacks; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        if (l->end || !l->matrix || !l->stack[0] || l->gather_dim < 1)
+            continue;
+        uint32_t from = l->cast != HB_NONE ? l->cast : l->arg;
+        l->transposed =
+            hb_temp(lo, hb_name(lo, l->name, ", transposed copy of the stack"),
+                    HB_CAT_COMMUNICATION, hb_leaf_shape(lo, l, lo->p->bufs[from].dtype));
+        hb_emit_simple(lo, HB_OP_COPY, hb_name(lo, "transpose ", l->name), from, l->transposed);
+    }
+}
+
 enum hb_weight_mode hb_weight_mode(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     if (l->gather_dim < 0)
@@ -28,11 +42,11 @@ enum hb_weight_mode hb_weight_mode(const struct hb_lower *lo, const struct hb_le
     return lo->fsdp_mode;
 }
 
-static uint32_t cast_slice(struct hb_lower *lo, const struct hb_leaf *l)
+static uint32_t cast_slice(struct hb_lower *lo, const struct hb_leaf *l, uint32_t from)
 {
     uint32_t slice = hb_temp(lo, hb_name(lo, l->name, ", cast for one layer"), HB_CAT_WORKING,
                              hb_leaf_layer_shape(l, lo->compute, false));
-    hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "cast ", l->name), l->arg, slice);
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "cast ", l->name), from, slice);
     return slice;
 }
 
@@ -41,11 +55,11 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     struct hb_leaf *l = &lo->leaves[leaf];
     if (l->gathered != HB_NONE)
         return l->gathered;
-    uint32_t source = l->transposed != HB_NONE ? l->transposed
-                      : l->cast != HB_NONE     ? l->cast
-                                               : l->arg;
-    if (source == l->arg && needs_cast(lo, l))
-        source = cast_slice(lo, l);
+    uint32_t source = l->cast != HB_NONE ? l->cast : l->arg;
+    if (l->transposed != HB_NONE && lo->phase == HB_PHASE_BACKWARD)
+        source = l->transposed;
+    if (l->cast == HB_NONE && needs_cast(lo, l))
+        source = cast_slice(lo, l, source);
     l->gathered = source;
     bool gather = hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
     /* 1B/base: in the backward pass of rings gate and up are gathered for their recomputation
