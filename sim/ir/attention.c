@@ -277,6 +277,7 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
                  int v)
 {
     enum hb_dtype wide = y->block->attention.softmax;
+    y->mask_shape = score_value(lo, "", h, wide).shape;
     struct hb_value scores = score_value(lo, "attention scores", h, wide);
     scores.batch_dot = true;
     int s = hb_layer_value(lo, y, scores);
@@ -306,6 +307,10 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
                   (struct hb_step_op){.kind = HB_STEP_MIX,
                                       .op = HB_OP_ELEMENTWISE,
                                       .grad_follows = true,
+                                      .back_scratch = {scores.shape},
+                                      .back_scratch_count = lo->habits->naive_score_copies - 1,
+                                      .mask_read = lo->habits->mask_hoisted,
+
                                       .name = "softmax",
                                       .in = {s},
                                       .in_count = 1,

@@ -21,6 +21,7 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
                   const struct hb_saved *saved)
 {
     *b = (struct hb_body){.lo = lo, .y = y, .saved = saved};
+    b->mask = b->fill = HB_NONE;
     b->stack = none_list(lo, y->value_count);
     b->now = none_list(lo, y->value_count);
     b->grad = none_list(lo, y->value_count);
@@ -163,6 +164,8 @@ static void run_step(struct hb_body *b, const struct hb_step_op *s, uint32_t pla
         for (int i = 0; i < s->in_count; i++)
             read_value(b, &e, s->in[i]);
         hb_emit_read(&e, w);
+        hb_emit_read(&e, s->mask_read ? b->mask : HB_NONE);
+        hb_emit_read(&e, s->mask_read ? b->fill : HB_NONE);
         for (int i = 0; i < s->out_count; i++)
             hb_emit_write(&e, made[i]);
         add_scratch(b, &e, s->scratch, s->scratch_count);

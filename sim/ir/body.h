@@ -15,8 +15,10 @@ struct hb_body {
     uint32_t *now;     /* by value: its buffer in this body; HB_NONE */
     uint32_t *grad;    /* by value: its gradient; HB_NONE */
     uint32_t *full_dw; /* by leaf of the layer: whole gradients that wait for their sum */
-    bool own_stacks;   /* stack[] are this layer's own buffers, not slices of a loop's */
-    bool into_stacks;  /* weight gradients are slices of the leaves' stacks */
+    uint32_t mask;     /* hoisted causal mask and its fill value; HB_NONE */
+    uint32_t fill;
+    bool own_stacks;  /* stack[] are this layer's own buffers, not slices of a loop's */
+    bool into_stacks; /* weight gradients are slices of the leaves' stacks */
 };
 
 void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer *y,

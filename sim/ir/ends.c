@@ -75,6 +75,12 @@ static struct hb_shape residual_shape(const struct hb_lower *lo)
                                                         lo->local.resid_width, -1});
 }
 
+/* Tokens that the embedding sees: its batch is not split over the stages of a pipeline. */
+static int64_t embed_tokens(const struct hb_lower *lo)
+{
+    return hb_mul_sat(lo->local.tokens, lo->local.batch_ways / lo->local.input_ways);
+}
+
 uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
 {
     struct hb_leaf *l = &lo->leaves[lo->embed];
@@ -83,7 +89,7 @@ uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
     if (lo->spec->lookup == HB_LOOKUP_ONEHOT && lo->habits->onehot_iota) {
         ends->iota = hb_temp(
             lo, "index tensor of the one-hot embedding", HB_CAT_WORKING,
-            hb_shape_make(HB_DT_S32, (const int64_t[]){lo->local.tokens, lo->local.vocab, -1}));
+            hb_shape_make(HB_DT_S32, (const int64_t[]){embed_tokens(lo), lo->local.vocab, -1}));
         hb_emit_mark(lo, "one-hot indices", lo->tokens, ends->iota);
     }
     if (lo->spec->precision.params != lo->compute) {

@@ -43,6 +43,7 @@ struct hb_step_op {
     double batch;
     uint32_t back_in;  /* bits of in[] that the backward pass reads */
     uint32_t back_out; /* bits of out[] that it reads */
+    bool mask_read;    /* reads the mask that is materialised before the loop */
     bool grad_follows; /* the gradient of in[0] takes the place of that of out[0] */
     bool grad_fused;   /* of an activation: its inputs' gradients are made inside their readers, so
                           that the gradient of out[0] stays until those are done */
@@ -66,6 +67,7 @@ struct hb_layer {
     uint32_t value_count, value_cap;
     struct hb_step_op *steps;
     uint32_t step_count, step_cap;
+    struct hb_shape mask_shape;    /* of naive scores; rank 0: no naive attention */
     int input;                     /* value index: what the layer is given */
     int output;                    /* value index: what it hands on */
     uint32_t first_leaf, end_leaf; /* its weights */

@@ -124,6 +124,21 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
     v.tags = 1u << HB_TN_MLP_UP;
     int up = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "e_up"), v);
     int act = hb_layer_activation(lo, y, gate, up, "expert activation", 1u << HB_TN_MLP_ACT);
+    if (ragged && lo->habits->ragged_dense) {
+        /* CUDA has no ragged product: each operand is spread over all experts, masked. In the
+         * backward pass four of the hidden width stand together with two of the model's
+         * (mixtral/mlp=moe_ragged: bf16[8,8192,14336]; pr85/pp8/ragged: the same of both). */
+        struct hb_step_op *act_step = &y->steps[y->step_count - 1];
+        int64_t experts = m->experts;
+        act_step->back_scratch[0] =
+            hb_shape_make(lo->compute, (const int64_t[]){4, experts, wide[0], wide[1], -1});
+        act_step->back_scratch[1] =
+            hb_shape_make(lo->compute, (const int64_t[]){2, experts, narrow[0], narrow[1], -1});
+        act_step->back_scratch_count = 2;
+        act_step->scratch[0] =
+            hb_shape_make(lo->compute, (const int64_t[]){experts, wide[0], wide[1], -1});
+        act_step->scratch_count = 1;
+    }
     v = make_value(lo, "expert output", 1u << HB_TN_MOE_OUT, lo->compute, narrow);
     v.batch_dot = !ragged;
     return hb_layer_product(lo, y, act, hb_layer_find_leaf(lo, y, "e_down"), v);

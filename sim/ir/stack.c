@@ -78,8 +78,25 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
 
 /* --- forward --- */
 
+/* XLA:GPU lifts the causal mask out of the forward scan and materialises it, with the fill value,
+ * for every head (tiny/base: pred and f32[8,16,2048,2048]); the backward scan makes it again. */
+static void hoist_mask(struct hb_lower *lo, struct hb_group *g)
+{
+    struct hb_shape s = g->layer.mask_shape;
+    if (!lo->habits->mask_hoisted || s.rank == 0 ||
+        g->layer.block->attention.mask != HB_MASK_CAUSAL)
+        return;
+    g->body.fill =
+        hb_temp(lo, hb_name(lo, g->layer.name, ".fill value of the mask"), HB_CAT_WORKING, s);
+    s.dtype = HB_DT_PRED;
+    g->body.mask = hb_temp(lo, hb_name(lo, g->layer.name, ".causal mask"), HB_CAT_WORKING, s);
+    hb_emit_mark(lo, "fill value", HB_NONE, g->body.fill);
+    hb_emit_mark(lo, "causal mask", HB_NONE, g->body.mask);
+}
+
 static uint32_t scan_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
 {
+    hoist_mask(lo, g);
     const int64_t lead[3] = {g->trips, g->inner, 0};
     hb_body_stacks(&g->body, lead, "stack of saved values");
     uint32_t loop = hb_program_open_loop(lo->p, g->layer.name, g->trips);
@@ -90,6 +107,7 @@ static uint32_t scan_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x
     if (g->inner)
         hb_program_close_loop(lo->p, inner);
     hb_program_close_loop(lo->p, loop);
+    g->body.mask = g->body.fill = HB_NONE;
     return out;
 }
 
@@ -102,12 +120,14 @@ static uint32_t nested_forward(struct hb_lower *lo, struct hb_group *g, uint32_t
     g->outer_stack = hb_temp(lo, hb_name(lo, g->layer.name, " outer inputs, saved for backward"),
                              HB_CAT_SAVED, stack);
     hb_emit_mark(lo, "stack of outer inputs", HB_NONE, g->outer_stack);
+    hoist_mask(lo, g);
     uint32_t loop = hb_program_open_loop(lo->p, g->layer.name, g->trips);
     hb_emit_simple(lo, HB_OP_COPY, "outer input into its stack", x, g->outer_stack);
     uint32_t inner = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner"), g->inner);
     uint32_t out = hb_body_forward(&g->body, x, x, false);
     hb_program_close_loop(lo->p, inner);
     hb_program_close_loop(lo->p, loop);
+    g->body.mask = g->body.fill = HB_NONE;
     return out;
 }
 
