@@ -1,5 +1,4 @@
 /* Whole files and paths by POSIX calls: see file.h. */
-#define _XOPEN_SOURCE 700 /* realpath */
 #include "base/file.h"
 
 #include <dirent.h>

@@ -98,26 +98,55 @@ void hb_json_array_end(struct hb_json *j)
     close_bracket(j, "]");
 }
 
+/* Characters beyond ASCII that YAML takes for line breaks or for no text at all: U+0080 to U+009F,
+ * U+2028, U+2029, U+FEFF, U+FFFE, U+FFFF. Their length in bytes; 0: another character. */
+static size_t find_special(const unsigned char *text, unsigned *out_code)
+{
+    if (text[0] == 0xc2 && text[1] < 0xa0) {
+        *out_code = text[1];
+        return 2;
+    }
+    if ((text[0] != 0xe2 && text[0] != 0xef) || !text[1] || !text[2])
+        return 0;
+    unsigned code = (text[0] & 0xfu) << 12 | (text[1] & 0x3fu) << 6 | (text[2] & 0x3fu);
+    bool special = code == 0x2028 || code == 0x2029 || code == 0xfeff || code >= 0xfffe;
+    *out_code = code;
+    return special ? 3 : 0;
+}
+
+/* Bytes that are written as they stand. */
+static size_t plain_bytes(const char *text)
+{
+    size_t n = 0;
+    unsigned unused;
+    for (;; n++) {
+        unsigned char c = (unsigned char)text[n];
+        if (c < 0x20 || c == '"' || c == '\\' || c == 0x7f)
+            return n;
+        if (c >= 0xc2 && find_special((const unsigned char *)text + n, &unused))
+            return n;
+    }
+}
+
 void hb_json_quote(struct hb_str *out, const char *text)
 {
     static const char letters[] = "\"\\\n\t\r\b\f";
     static const char escapes[] = "\"\\ntrbf";
     hb_str_add(out, "\"");
-    while (*text) {
-        size_t plain = 0;
-        while ((unsigned char)text[plain] >= 0x20 && text[plain] != '"' && text[plain] != '\\' &&
-               text[plain] != 0x7f)
-            plain++;
+    for (;;) {
+        size_t plain = plain_bytes(text);
         hb_str_addn(out, text, plain);
         text += plain;
         if (!*text)
             break;
         const char *found = strchr(letters, *text);
+        unsigned code = (unsigned char)*text;
+        size_t len = code < 0x80 ? 1 : find_special((const unsigned char *)text, &code);
         if (found)
             hb_str_addf(out, "\\%c", escapes[found - letters]);
         else
-            hb_str_addf(out, "\\u%04x", (unsigned)(unsigned char)*text);
-        text++;
+            hb_str_addf(out, "\\u%04x", code);
+        text += len;
     }
     hb_str_add(out, "\"");
 }

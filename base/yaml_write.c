@@ -37,25 +37,37 @@ static bool means_more(const char *text)
     return false;
 }
 
-static void write_scalar(struct hb_str *out, const char *text, bool quoted)
+static void write_text(struct hb_str *out, const char *text)
 {
-    if (quoted && (!plain_text(text) || means_more(text)))
-        hb_json_quote(out, text);
-    else
+    if (plain_text(text) && !means_more(text))
         hb_str_add(out, text);
+    else
+        hb_json_quote(out, text);
+}
+
+/* A plain scalar stays plain where its type hangs on it; other text is quoted where it must be. */
+static void write_scalar(struct hb_str *out, const struct hb_node *node)
+{
+    double number;
+    if (hb_node_is_null(node))
+        hb_str_add(out, "null");
+    else if (!node->quoted && (plain_text(node->text) || hb_node_real(node, &number)))
+        hb_str_add(out, node->text);
+    else
+        write_text(out, node->text);
 }
 
 static void write_flow(struct hb_str *out, const struct hb_node *node)
 {
     if (node->kind == HB_NODE_SCALAR) {
-        write_scalar(out, node->text, node->quoted);
+        write_scalar(out, node);
         return;
     }
     bool map = node->kind == HB_NODE_MAP;
     hb_str_add(out, map ? "{" : "[");
     for (const struct hb_node *child = node->first; child; child = child->next) {
         if (map) {
-            write_scalar(out, child->key, true);
+            write_text(out, child->key);
             hb_str_add(out, ": ");
         }
         write_flow(out, child);
@@ -117,7 +129,7 @@ static void write_block(struct hb_str *out, const struct hb_node *node, int dept
         if (!hanging || child != node->first)
             indent(out, depth);
         if (node->kind == HB_NODE_MAP) {
-            write_scalar(out, child->key, true);
+            write_text(out, child->key);
             hb_str_add(out, ":");
         } else {
             hb_str_add(out, "-");

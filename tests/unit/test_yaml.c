@@ -233,6 +233,24 @@ static void reads_files(void **state)
     }
 }
 
+/* Plain text that could not stand plain in a line of several, and characters that YAML would
+ * take for line breaks. */
+static void quotes_what_must_be(void **state)
+{
+    struct bench *b = bench_of(state);
+    static const char text[] =
+        "a: x, y\nb: ['- c']\nd: \"\\u0085\\u2028\\uFEFF\\x1b\"\ne:\nf: -.5\n";
+    struct hb_str s;
+    hb_str_init(&s, b->arena);
+    assert_true(parse(b, text));
+    hb_yaml_write(&s, b->root);
+    assert_string_equal(s.text, "a: \"x, y\"\nb: [\"- c\"]\nd: \"\\u0085\\u2028\\ufeff\\u001b\"\n"
+                                "e: null\nf: -.5\n");
+    assert_true(parse(b, s.text));
+    assert_string_equal(hb_node_find(b->root, "d")->text, "\xc2\x85\xe2\x80\xa8\xef\xbb\xbf\x1b");
+    assert_string_equal(hb_node_find(b->root, "a")->text, "x, y");
+}
+
 static const char sample[] =
     "hbmsim: 1\nmodel: {name: 'it''s', d_model: 4096, ratio: 1.25}\nlists:\n"
     "  - name: \"a: b\\n\"\n    none: {}\n    windows: [1024, 0]\n    deep: [[1, 2], [], [{x: "
@@ -290,6 +308,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(bounds_alias_depth, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reads_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(writes_what_it_reads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(quotes_what_must_be, set_up, tear_down),
         cmocka_unit_test_setup_teardown(survives_mutation, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
