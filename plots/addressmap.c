@@ -1,0 +1,190 @@
+/* The address map: see addressmap.h. */
+#include "plots/addressmap.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "plots/frame.h"
+
+struct edge {
+    double seconds;
+    int64_t bytes; /* born: above 0; gone: below */
+    uint32_t order;
+};
+
+/* At one moment births come first: a buffer is needed until its end, that included. */
+static int compare_edges(const void *a, const void *b)
+{
+    const struct edge *x = a;
+    const struct edge *y = b;
+    if (x->seconds < y->seconds || x->seconds > y->seconds)
+        return x->seconds < y->seconds ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+struct hb_heap_use hb_addressmap_use(struct hb_arena *arena, const struct hb_outcome *o)
+{
+    uint32_t n = o->buffer_count;
+    struct edge *edges = hb_arena_alloc(arena, (size_t)n * 2, sizeof *edges);
+    struct hb_heap_use use = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        const struct hb_shown_buffer *b = &o->buffers[i];
+        edges[2 * i] = (struct edge){b->start_seconds, b->bytes, n + i};
+        edges[2 * i + 1] = (struct edge){b->end_seconds, -b->bytes, i};
+        if (b->end_seconds <= b->start_seconds) /* of no length: born before it goes */
+            edges[2 * i + 1].order = 2 * n + i;
+    }
+    qsort(edges, (size_t)n * 2, sizeof *edges, compare_edges);
+    int64_t live = 0;
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        live += edges[i].bytes;
+        if (live > use.live_peak_bytes)
+            use = (struct hb_heap_use){live, edges[i].seconds};
+    }
+    return use;
+}
+
+const char *hb_addressmap_title(struct hb_arena *arena, const struct hb_outcome *o)
+{
+    char heap[HB_TICK_TEXT];
+    char lost[HB_TICK_TEXT];
+    struct hb_heap_use use = hb_addressmap_use(arena, o);
+    double share =
+        o->heap_bytes > 0 ? 100 * (double)use.live_peak_bytes / (double)o->heap_bytes : 100;
+    hb_unit_print(HB_UNIT_BYTES, (double)o->heap_bytes, heap);
+    hb_unit_print(HB_UNIT_BYTES, (double)(o->heap_bytes - use.live_peak_bytes), lost);
+    if (use.live_peak_bytes >= o->heap_bytes)
+        return hb_arena_printf(arena,
+                               "heap of %s, full at the peak: nothing lost to "
+                               "fragmentation",
+                               heap);
+    return hb_arena_printf(arena,
+                           "heap of %s, %.4g %% in use at the peak: %s lost to fragmentation", heap,
+                           floor(share * 10) / 10, lost);
+}
+
+static int compare_sizes(const void *a, const void *b)
+{
+    const struct hb_shown_buffer *x = *(const struct hb_shown_buffer *const *)a;
+    const struct hb_shown_buffer *y = *(const struct hb_shown_buffer *const *)b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+static struct hb_box buffer_box(const struct hb_frame *f, const struct hb_shown_buffer *b)
+{
+    double left = hb_scale_at(&f->x, b->start_seconds);
+    double right = fmax(hb_scale_at(&f->x, b->end_seconds), left + 0.3);
+    double top = hb_scale_at(&f->y, (double)(b->offset_bytes + b->bytes));
+    double bottom = hb_scale_at(&f->y, (double)b->offset_bytes);
+    return (struct hb_box){left, top, right - left, bottom - top};
+}
+
+static void draw_buffers(struct hb_canvas *c, const struct hb_frame *f, const struct hb_outcome *o)
+{
+    for (uint32_t i = 0; i < o->buffer_count; i++) {
+        const struct hb_shown_buffer *b = &o->buffers[i];
+        struct hb_box box = buffer_box(f, b);
+        char *bytes = hb_arena_alloc(c->arena, HB_TICK_TEXT, 1);
+        hb_unit_print(HB_UNIT_BYTES, (double)b->bytes, bytes);
+        hb_draw_box(c->draw, box, hb_ink_category(c->look.theme, b->category));
+        if (box.h > 3 && box.w > 3)
+            hb_draw_frame(c->draw, box, (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), 0.6, false});
+        hb_canvas_add_cell(
+            c, (struct hb_record_cell){"buffer", b->name, bytes, box, (double)b->bytes});
+    }
+}
+
+/* Names in the boxes that hold them, the largest buffers first; the end of a name tells more than
+ * its start, but both are kept. */
+static void name_buffers(struct hb_canvas *c, const struct hb_frame *f, const struct hb_outcome *o)
+{
+    const struct hb_shown_buffer **sorted =
+        hb_arena_alloc(c->arena, o->buffer_count, sizeof *sorted);
+    for (uint32_t i = 0; i < o->buffer_count; i++)
+        sorted[i] = &o->buffers[i];
+    qsort(sorted, o->buffer_count, sizeof *sorted, compare_sizes);
+    for (uint32_t i = 0; i < o->buffer_count && i < 200; i++) {
+        struct hb_box box = buffer_box(f, sorted[i]);
+        struct hb_style style = hb_canvas_style(c, "buffer");
+        style.size = fmax(6, c->em * 0.85);
+        style.turned = box.h > box.w * 2 && box.h > c->em * 8;
+        style.rgb = hb_colour_on(hb_ink_category(c->look.theme, sorted[i]->category));
+        double room = (style.turned ? box.h : box.w) - 6;
+        if ((style.turned ? box.w : box.h) < hb_canvas_line(c, &style) || room < c->em * 3)
+            continue;
+        hb_canvas_label_in(c, hb_canvas_shorten(c, sorted[i]->name, room, &style), box, style);
+    }
+}
+
+static int make_keys(struct hb_canvas *c, const struct hb_outcome *o, struct hb_key *keys)
+{
+    int count = 0;
+    for (int i = 0; i < HB_CATEGORY_COUNT; i++) {
+        bool used = false;
+        for (uint32_t k = 0; k < o->buffer_count && !used; k++)
+            used = o->buffers[k].category == hb_stack_order[i];
+        if (used)
+            keys[count++] =
+                (struct hb_key){.rgb = hb_ink_category(c->look.theme, hb_stack_order[i]),
+                                .text = hb_category_name(hb_stack_order[i]),
+                                .mark = -1};
+    }
+    keys[count++] = (struct hb_key){
+        .rgb = hb_canvas_ink(c, HB_INK_GRID), .text = "not in use", .hatched = true, .mark = -1};
+    return count;
+}
+
+static double last_moment(const struct hb_outcome *o)
+{
+    double end = o->step_seconds;
+    for (uint32_t i = 0; i < o->buffer_count; i++)
+        end = fmax(end, o->buffers[i].end_seconds);
+    return end > 0 ? end : 1e-9;
+}
+
+static void draw_peak(struct hb_canvas *c, const struct hb_frame *f, struct hb_heap_use use)
+{
+    double px = hb_scale_at(&f->x, use.at_seconds);
+    struct hb_style style = hb_canvas_style(c, "peak");
+    style.bold = true;
+    style.down = HB_ALIGN_END;
+    style.across = px > f->area.x + f->area.w / 2 ? HB_ALIGN_END : HB_ALIGN_START;
+    char bytes[HB_TICK_TEXT];
+    hb_unit_print(HB_UNIT_BYTES, (double)use.live_peak_bytes, bytes);
+    hb_draw_line(c->draw, (struct hb_point){px, f->area.y - c->em * 0.3},
+                 (struct hb_point){px, f->area.y + f->area.h},
+                 (struct hb_pen){hb_canvas_ink(c, HB_INK_TEXT), 1.2, true});
+    hb_canvas_label(c, hb_arena_printf(c->arena, "most in use: %s", bytes),
+                    (struct hb_point){px, f->area.y - c->em * 0.3}, style);
+}
+
+void hb_addressmap_draw(struct hb_canvas *c, const struct hb_outcome *o)
+{
+    struct hb_key keys[HB_CATEGORY_COUNT + 1];
+    double top = hb_canvas_title(c, hb_addressmap_title(c->arena, o), *o->name ? o->name : NULL);
+    struct hb_box page = {c->em, top + c->em * 1.4, c->look.width - 2 * c->em,
+                          c->look.height - top - c->em * 2.4};
+    int count = make_keys(c, o, keys);
+    double legend = hb_legend_height(c, page.w, keys, count);
+    bool keyed = page.h > legend + c->em * 14;
+    page.h -= keyed ? legend + c->em * 0.6 : 0;
+    struct hb_frame f = {.x_name = "time in the step", .y_name = "address in the heap"};
+    f.x = (struct hb_scale){.low = 0, .high = last_moment(o), .unit = HB_UNIT_SECONDS};
+    f.y = (struct hb_scale){
+        .low = 0, .high = o->heap_bytes > 0 ? (double)o->heap_bytes : 1, .unit = HB_UNIT_BYTES};
+    if (!hb_frame_make(c, page, &f))
+        return;
+    hb_frame_draw(c, &f);
+    hb_draw_hatch(c->draw, f.area, 6, (struct hb_pen){hb_canvas_ink(c, HB_INK_GRID), 1.4, false});
+    hb_draw_clip(c->draw, f.area);
+    draw_buffers(c, &f, o);
+    hb_draw_unclip(c->draw);
+    name_buffers(c, &f, o);
+    draw_peak(c, &f, hb_addressmap_use(c->arena, o));
+    double y = page.y + page.h + c->em * 0.6;
+    if (keyed)
+        hb_legend_draw(c, (struct hb_box){page.x, y, page.w, legend}, keys, count);
+}

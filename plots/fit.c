@@ -1,0 +1,488 @@
+/* Drawing the fit map: see fit.h. Cells stand on whole units, so that equal neighbours join
+ * without seams; all cells of one colour are one path, rows of equal cells one box, which keeps a
+ * map of 100 x 100 small and fast. */
+#include "plots/fit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "plots/frame.h"
+
+struct panel {
+    struct hb_box area;
+    uint32_t facet;
+};
+
+struct view {
+    struct hb_canvas *c;
+    const struct hb_fit_map *m;
+    uint32_t columns; /* of panels */
+    uint32_t rows;
+    double left;      /* room for row names */
+    double below;     /* room for column names */
+    double head;      /* room for a facet's name */
+    double text_size; /* of a cell's peak; 0: none */
+    double unit_bytes;
+};
+
+static struct hb_box cell_box(const struct view *v, const struct panel *p, uint32_t y, uint32_t x)
+{
+    double w = p->area.w / v->m->x.count;
+    double h = p->area.h / v->m->y.count;
+    double left = round(p->area.x + w * x);
+    double top = round(p->area.y + p->area.h - h * (y + 1));
+    double right = round(p->area.x + w * (x + 1));
+    double bottom = round(p->area.y + p->area.h - h * y);
+    return (struct hb_box){left, top, right - left, bottom - top};
+}
+
+static double share_of(const struct view *v, const struct hb_fit_cell *cell)
+{
+    return cell->peak_bytes < 0 ? -1 : (double)cell->peak_bytes / (double)v->m->budget_bytes;
+}
+
+static uint32_t colour_of(const struct view *v, const struct panel *p, uint32_t y, uint32_t x)
+{
+    return hb_ink_share(v->c->look.theme, share_of(v, hb_fit_cell(v->m, p->facet, y, x)));
+}
+
+/* Adds the boxes of one row that have this colour, neighbours joined. */
+static void add_row(struct view *v, const struct panel *p, uint32_t y, uint32_t rgb)
+{
+    for (uint32_t x = 0; x < v->m->x.count; x++) {
+        if (colour_of(v, p, y, x) != rgb)
+            continue;
+        struct hb_box box = cell_box(v, p, y, x);
+        while (x + 1 < v->m->x.count && colour_of(v, p, y, x + 1) == rgb)
+            x++;
+        struct hb_box last = cell_box(v, p, y, x);
+        box.w = last.x + last.w - box.x;
+        hb_draw_add_box(v->c->draw, box);
+    }
+}
+
+static void draw_cells(struct view *v, const struct panel *p)
+{
+    uint32_t done[64];
+    int count = 0;
+    for (uint32_t y = 0; y < v->m->y.count; y++)
+        for (uint32_t x = 0; x < v->m->x.count; x++) {
+            uint32_t rgb = colour_of(v, p, y, x);
+            int i = 0;
+            while (i < count && done[i] != rgb)
+                i++;
+            if (i < count || count == 64)
+                continue;
+            done[count++] = rgb;
+            for (uint32_t row = y; row < v->m->y.count; row++)
+                add_row(v, p, row, rgb);
+            hb_draw_fill(v->c->draw, rgb, 1);
+        }
+}
+
+/* Thin lines of the page's colour between cells that are large enough to bear them. */
+static void draw_gaps(struct view *v, const struct panel *p)
+{
+    uint32_t nx = v->m->x.count;
+    uint32_t ny = v->m->y.count;
+    struct hb_pen pen = {hb_canvas_ink(v->c, HB_INK_BACK), 1, false};
+    if (p->area.w / nx < 9 || p->area.h / ny < 9)
+        return;
+    struct hb_point *lines = hb_arena_alloc(v->c->arena, 2 * (nx + ny), sizeof *lines);
+    uint32_t count = 0;
+    for (uint32_t x = 1; x < nx; x++) {
+        double px = cell_box(v, p, 0, x).x;
+        lines[count++] = (struct hb_point){px, p->area.y};
+        lines[count++] = (struct hb_point){px, p->area.y + p->area.h};
+    }
+    for (uint32_t y = 1; y < ny; y++) {
+        struct hb_box box = cell_box(v, p, y, 0);
+        lines[count++] = (struct hb_point){p->area.x, box.y + box.h};
+        lines[count++] = (struct hb_point){p->area.x + p->area.w, box.y + box.h};
+    }
+    hb_draw_segments(v->c->draw, lines, count, pen);
+}
+
+static bool fits_at(const struct view *v, const struct panel *p, uint32_t y, uint32_t x)
+{
+    return hb_fit_fits(v->m, hb_fit_cell(v->m, p->facet, y, x));
+}
+
+/* The line between cells that fit and cells that do not; cells without an answer have none. */
+static void draw_contour(struct view *v, const struct panel *p)
+{
+    uint32_t nx = v->m->x.count;
+    uint32_t ny = v->m->y.count;
+    struct hb_point *lines = hb_arena_alloc(v->c->arena, (size_t)4 * nx * ny, sizeof *lines);
+    uint32_t count = 0;
+    for (uint32_t y = 0; y < ny; y++)
+        for (uint32_t x = 0; x < nx; x++) {
+            struct hb_box box = cell_box(v, p, y, x);
+            if (x + 1 < nx && fits_at(v, p, y, x) != fits_at(v, p, y, x + 1)) {
+                lines[count++] = (struct hb_point){box.x + box.w, box.y};
+                lines[count++] = (struct hb_point){box.x + box.w, box.y + box.h};
+            }
+            if (y + 1 < ny && fits_at(v, p, y, x) != fits_at(v, p, y + 1, x)) {
+                lines[count++] = (struct hb_point){box.x, box.y};
+                lines[count++] = (struct hb_point){box.x + box.w, box.y};
+            }
+        }
+    for (uint32_t i = 0; i < count; i++)
+        hb_canvas_add_point(v->c,
+                            (struct hb_record_point){"contour", lines[i], p->facet, i / 2, NULL});
+    hb_draw_segments(v->c->draw, lines, count,
+                     (struct hb_pen){hb_canvas_ink(v->c, HB_INK_BACK), 4, false});
+    hb_draw_segments(v->c->draw, lines, count,
+                     (struct hb_pen){hb_canvas_ink(v->c, HB_INK_TEXT), 2, false});
+}
+
+/* The peak in the unit that all cells share; text has HB_TICK_TEXT bytes. */
+static const char *print_peak(const struct view *v, const struct hb_fit_cell *cell, char *text)
+{
+    double shown = (double)cell->peak_bytes / v->unit_bytes;
+    if (cell->peak_bytes < 0)
+        return "\xE2\x80\x93";
+    snprintf(text, HB_TICK_TEXT, "%.*f", shown < 99.95 ? 1 : 0, shown);
+    return text;
+}
+
+static const char *describe_cell(const struct view *v, const struct hb_fit_cell *cell)
+{
+    char peak[HB_TICK_TEXT];
+    char other[HB_TICK_TEXT];
+    if (cell->peak_bytes < 0)
+        return cell->error ? cell->error : "no answer";
+    int64_t left = v->m->budget_bytes - cell->peak_bytes;
+    hb_unit_print(HB_UNIT_BYTES, (double)cell->peak_bytes, peak);
+    hb_unit_print(HB_UNIT_BYTES, (double)(left < 0 ? -left : left), other);
+    const char *text =
+        hb_arena_printf(v->c->arena, "%s, %s %s", peak, left < 0 ? "lacks" : "leaves", other);
+    if (cell->step_seconds > 0)
+        text = hb_arena_printf(v->c->arena, "%s, step %s", text,
+                               hb_unit_print(HB_UNIT_SECONDS, cell->step_seconds, other));
+    return text;
+}
+
+static const char *name_cell(const struct view *v, const struct panel *p, uint32_t y, uint32_t x)
+{
+    const char *facet = v->m->facets ? v->m->facets[p->facet] : "";
+    return hb_arena_printf(v->c->arena, "%s \xC3\x97 %s%s%s", v->m->x.text[x], v->m->y.text[y],
+                           *facet ? ", " : "", facet);
+}
+
+static void draw_texts(struct view *v, const struct panel *p)
+{
+    char text[HB_TICK_TEXT];
+    struct hb_style style = hb_canvas_style(v->c, "cell");
+    style.size = v->text_size;
+    for (uint32_t y = 0; y < v->m->y.count; y++)
+        for (uint32_t x = 0; x < v->m->x.count; x++) {
+            const struct hb_fit_cell *cell = hb_fit_cell(v->m, p->facet, y, x);
+            struct hb_box box = cell_box(v, p, y, x);
+            hb_canvas_add_cell(v->c, (struct hb_record_cell){"cell", name_cell(v, p, y, x),
+                                                             describe_cell(v, cell), box,
+                                                             (double)cell->peak_bytes});
+            if (v->text_size <= 0)
+                continue;
+            style.rgb = hb_colour_on(colour_of(v, p, y, x));
+            style.bold = cell == &v->m->cells[v->m->best == HB_NONE ? 0 : v->m->best] &&
+                         v->m->best != HB_NONE;
+            hb_canvas_label_in(v->c, print_peak(v, cell, text), box, style);
+        }
+}
+
+static void mark_best(struct view *v, const struct hb_box *box)
+{
+    struct hb_canvas *c = v->c;
+    struct hb_point middle = {box->x + box->w / 2, box->y + box->h / 2};
+    uint32_t ink = hb_canvas_ink(c, HB_INK_BEST);
+    if (fmin(box->w, box->h) < 10) {
+        hb_draw_star(c->draw, middle, c->em * 0.65, ink, hb_canvas_ink(c, HB_INK_BACK));
+        return;
+    }
+    hb_draw_frame(c->draw, hb_box_inset(*box, 2),
+                  (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), 4, false});
+    hb_draw_frame(c->draw, hb_box_inset(*box, 2), (struct hb_pen){ink, 2.4, false});
+}
+
+/* How evenly a value counts: factors of two, and of ten twice. */
+static int roundness(double value)
+{
+    int score = 0;
+    if (isnan(value) || value == 0 || value != floor(value) || fabs(value) > 1e15)
+        return 0;
+    for (double v = value; fmod(v, 2) == 0 && score < 40; v /= 2)
+        score++;
+    for (double v = value; fmod(v, 10) == 0; v /= 10)
+        score += 2;
+    return score;
+}
+
+/* With every stride-th value named: the first index that names the roundest. */
+static uint32_t find_first(const struct hb_fit_axis *axis, uint32_t stride)
+{
+    uint32_t first = 0;
+    int best = -1;
+    for (uint32_t from = 0; from < stride && from < axis->count; from++) {
+        int score = 0;
+        for (uint32_t i = from; i < axis->count; i += stride)
+            score += roundness(axis->value[i]);
+        if (score > best) {
+            best = score;
+            first = from;
+        }
+    }
+    return first;
+}
+
+static struct hb_style tick_style(const struct view *v)
+{
+    struct hb_style style = hb_canvas_style(v->c, "tick");
+    style.size = fmax(6, v->c->em * 0.9);
+    return style;
+}
+
+static double widest_name(struct view *v, const struct hb_fit_axis *axis)
+{
+    struct hb_style style = tick_style(v);
+    double widest = 0;
+    for (uint32_t i = 0; i < axis->count; i++)
+        widest = fmax(widest, hb_canvas_width(v->c, axis->text[i], &style));
+    return widest;
+}
+
+static const uint32_t strides[] = {1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 50, 64, 100, 128, 256, 512};
+
+static uint32_t find_stride(double pitch, double needed)
+{
+    size_t i = 0;
+    while (i + 1 < sizeof strides / sizeof strides[0] && strides[i] * pitch < needed)
+        i++;
+    return strides[i];
+}
+
+static void name_columns(struct view *v, const struct panel *p)
+{
+    const struct hb_fit_axis *axis = &v->m->x;
+    struct hb_style style = tick_style(v);
+    double widest = fmin(widest_name(v, axis), v->c->em * 9);
+    uint32_t stride = find_stride(p->area.w / axis->count, widest + v->c->em * 0.7);
+    style.across = HB_ALIGN_MIDDLE;
+    for (uint32_t i = find_first(axis, stride); i < axis->count; i += stride) {
+        struct hb_box box = cell_box(v, p, 0, i);
+        struct hb_point at = {box.x + box.w / 2, box.y + box.h + v->c->em * 0.3};
+        hb_canvas_label(v->c, hb_canvas_shorten(v->c, axis->text[i], widest + 0.01, &style), at,
+                        style);
+    }
+    double y = p->area.y + p->area.h + v->c->em * 0.3 + hb_canvas_line(v->c, &style);
+    style.size = fmax(6, v->c->em * 0.95);
+    hb_canvas_label(v->c, hb_canvas_shorten(v->c, axis->key, p->area.w, &style),
+                    (struct hb_point){p->area.x + p->area.w / 2, y}, style);
+}
+
+static void name_rows(struct view *v, const struct panel *p)
+{
+    const struct hb_fit_axis *axis = &v->m->y;
+    struct hb_style style = tick_style(v);
+    double widest = fmin(widest_name(v, axis), v->c->em * 9);
+    double line = hb_canvas_line(v->c, &style);
+    uint32_t stride = find_stride(p->area.h / axis->count, line);
+    style.across = HB_ALIGN_END;
+    style.down = HB_ALIGN_MIDDLE;
+    for (uint32_t i = find_first(axis, stride); i < axis->count; i += stride) {
+        struct hb_box box = cell_box(v, p, i, 0);
+        struct hb_point at = {box.x - v->c->em * 0.4, box.y + box.h / 2};
+        hb_canvas_label(v->c, hb_canvas_shorten(v->c, axis->text[i], widest + 0.01, &style), at,
+                        style);
+    }
+    struct hb_style name = style;
+    name.size = fmax(6, v->c->em * 0.95);
+    name.turned = true;
+    hb_canvas_label(
+        v->c, hb_canvas_shorten(v->c, axis->key, p->area.h, &name),
+        (struct hb_point){p->area.x - widest - v->c->em * 0.8, p->area.y + p->area.h / 2}, name);
+}
+
+static void draw_panel(struct view *v, const struct panel *p, bool first, bool last)
+{
+    struct hb_style head = hb_canvas_style(v->c, "facet");
+    head.bold = true;
+    if (v->head > 0) {
+        const char *text = hb_arena_printf(v->c->arena, "%s: %s", v->m->facets[p->facet],
+                                           hb_fit_finding(v->c->arena, v->m, p->facet));
+        hb_canvas_label(v->c, hb_canvas_shorten(v->c, text, p->area.w, &head),
+                        (struct hb_point){p->area.x, p->area.y - v->head * 0.9}, head);
+    }
+    draw_cells(v, p);
+    draw_gaps(v, p);
+    draw_contour(v, p);
+    uint32_t base = p->facet * v->m->x.count * v->m->y.count;
+    if (v->m->best != HB_NONE && v->m->best >= base &&
+        v->m->best < base + v->m->x.count * v->m->y.count) {
+        uint32_t in = v->m->best - base;
+        struct hb_box box = cell_box(v, p, in / v->m->x.count, in % v->m->x.count);
+        mark_best(v, &box);
+    }
+    draw_texts(v, p);
+    if (first)
+        name_rows(v, p);
+    if (last)
+        name_columns(v, p);
+}
+
+/* A bar of the colours with what they mean, and the best cell's sign. */
+static void draw_legend(struct view *v, struct hb_box box)
+{
+    static const struct {
+        double share;
+        const char *text;
+    } ticks[] = {{1, "budget"}, {0, "0"}, {3, "3\xC3\x97"}, {2, "2\xC3\x97"}, {0.5, "50 %"}};
+    struct hb_canvas *c = v->c;
+    struct hb_style style = hb_canvas_style(c, "legend");
+    struct hb_style best = style;
+    double bar = fmin(box.w * 0.5, c->em * 26);
+    style.size = fmax(6, c->em * 0.85);
+    style.across = HB_ALIGN_MIDDLE;
+    struct hb_scale scale = {.low = 0, .high = 3, .from_px = box.x, .to_px = box.x + bar};
+    for (int i = 0; i < 60; i++) {
+        double from = round(hb_scale_at(&scale, i * 0.05));
+        double to = round(hb_scale_at(&scale, (i + 1) * 0.05));
+        hb_draw_box(c->draw, (struct hb_box){from, box.y, to - from, c->em * 0.8},
+                    hb_ink_share(c->look.theme, (i + 0.5) * 0.05));
+    }
+    for (size_t i = 0; i < sizeof ticks / sizeof ticks[0]; i++) {
+        double px = hb_scale_at(&scale, ticks[i].share);
+        style.across = ticks[i].share == 0 ? HB_ALIGN_START : HB_ALIGN_MIDDLE;
+        hb_canvas_label(c, ticks[i].text, (struct hb_point){px, box.y + c->em * 0.9}, style);
+    }
+    if (v->m->best == HB_NONE)
+        return;
+    uint32_t in = v->m->best % (v->m->x.count * v->m->y.count);
+    const struct hb_fit_cell *cell = &v->m->cells[v->m->best];
+    const char *text =
+        hb_arena_printf(c->arena, "best: %s \xC3\x97 %s, %s", v->m->x.text[in % v->m->x.count],
+                        v->m->y.text[in / v->m->x.count], describe_cell(v, cell));
+    struct hb_box sign = {box.x + bar + c->em * 2.5, box.y, c->em * 1.4, c->em * 1.1};
+    double room = box.x + box.w - sign.x - sign.w - c->em * 0.6;
+    text = hb_canvas_shorten(c, text, room, &best);
+    if (hb_canvas_label(c, text, (struct hb_point){sign.x + sign.w + c->em * 0.6, box.y}, best))
+        mark_best(v, &sign);
+}
+
+/* The number of columns of panels that makes them nearest to the page's shape. */
+static void arrange_panels(struct view *v, struct hb_box page)
+{
+    double best = INFINITY;
+    for (uint32_t columns = 1; columns <= v->m->facet_count; columns++) {
+        uint32_t rows = (v->m->facet_count + columns - 1) / columns;
+        double w = (page.w - v->left) / columns;
+        double h = (page.h - v->below) / rows - v->head;
+        double skew = h > 0 && w > 0 ? fabs(log(w / h / 1.5)) : 1e9;
+        skew += 0.3 * (columns * rows - v->m->facet_count);
+        if (skew < best) {
+            best = skew;
+            v->columns = columns;
+            v->rows = rows;
+        }
+    }
+}
+
+static double widest_peak(struct view *v, struct hb_style *style)
+{
+    char text[HB_TICK_TEXT];
+    double widest = 0;
+    size_t count = (size_t)v->m->x.count * v->m->y.count * v->m->facet_count;
+    size_t longest = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *peak = print_peak(v, &v->m->cells[i], text);
+        if (strlen(peak) <= longest)
+            continue; /* digits are of one width */
+        longest = strlen(peak);
+        widest = hb_canvas_width(v->c, peak, style);
+    }
+    return widest;
+}
+
+static void choose_text_size(struct view *v, const struct panel *p)
+{
+    struct hb_style style = {.size = v->c->em};
+    double w = p->area.w / v->m->x.count - 6;
+    double h = p->area.h / v->m->y.count - 3;
+    double shrink = fmin(w / widest_peak(v, &style), h / hb_canvas_line(v->c, &style));
+    v->text_size = floor(fmin(1, shrink) * v->c->em * 4) / 4;
+    if (v->text_size < 6)
+        v->text_size = 0;
+}
+
+static void draw_panels(struct view *v, struct hb_box page)
+{
+    double pitch_w = (page.w - v->left) / v->columns;
+    double pitch_h = (page.h - v->below) / v->rows;
+    for (uint32_t i = 0; i < v->m->facet_count; i++) {
+        uint32_t column = i % v->columns;
+        uint32_t row = i / v->columns;
+        double inset = v->columns > 1 ? v->c->em * 0.8 : 0;
+        struct panel p = {.facet = i};
+        p.area.x = round(page.x + v->left + column * pitch_w);
+        p.area.y = round(page.y + v->head + row * pitch_h);
+        p.area.w = round(pitch_w - inset);
+        p.area.h = round(pitch_h - v->head - (v->rows > 1 ? v->c->em * 0.6 : 0));
+        if (p.area.w < v->m->x.count || p.area.h < v->m->y.count)
+            return; /* less than a unit a cell: the title alone tells */
+        if (i == 0)
+            choose_text_size(v, &p);
+        draw_panel(v, &p, column == 0, i + v->columns >= v->m->facet_count);
+    }
+}
+
+static double largest_peak(const struct hb_fit_map *m)
+{
+    int64_t largest = m->budget_bytes;
+    size_t count = (size_t)m->x.count * m->y.count * m->facet_count;
+    for (size_t i = 0; i < count; i++)
+        if (m->cells[i].peak_bytes > largest)
+            largest = m->cells[i].peak_bytes;
+    return (double)largest;
+}
+
+static double draw_head(struct view *v)
+{
+    const struct hb_fit_map *m = v->m;
+    struct hb_arena *arena = v->c->arena;
+    char budget[HB_TICK_TEXT];
+    const char *unit =
+        hb_unit_for(HB_UNIT_BYTES, fmin(largest_peak(m), (double)m->budget_bytes), &v->unit_bytes);
+    uint32_t facet = hb_fit_main_facet(m);
+    const char *title = hb_fit_finding(arena, m, facet);
+    if (m->facets)
+        title = hb_arena_printf(arena, "%s: %s", m->facets[facet], title);
+    hb_unit_print(HB_UNIT_BYTES, (double)m->budget_bytes, budget);
+    const char *below =
+        hb_arena_printf(arena, "%s%s%s \xC3\x97 %s  \xC2\xB7  budget %s  \xC2\xB7  peak in %s",
+                        m->name, *m->name ? "  \xC2\xB7  " : "", m->x.key, m->y.key, budget, unit);
+    return hb_canvas_title(v->c, title, below);
+}
+
+void hb_fit_draw(struct hb_canvas *c, const struct hb_fit_map *m)
+{
+    struct view v = {.c = c, .m = m};
+    double top = draw_head(&v);
+    struct hb_style tick = tick_style(&v);
+    struct hb_style name = hb_canvas_style(c, "axis");
+    struct hb_box page = {c->em, top, c->look.width - 2 * c->em,
+                          c->look.height - top - c->em * 0.6};
+    v.left = fmin(widest_name(&v, &m->y), c->em * 9) + c->em * 0.8 + hb_canvas_line(c, &name);
+    v.below = c->em * 0.3 + hb_canvas_line(c, &tick) + hb_canvas_line(c, &name);
+    v.head = m->facets ? hb_canvas_line(c, &name) * 1.25 : 0;
+    if (page.h > c->em * 16) {
+        double legend = c->em * 2.6;
+        draw_legend(&v, (struct hb_box){page.x + v.left, page.y + page.h - legend + c->em * 0.6,
+                                        page.w - v.left, legend});
+        page.h -= legend + c->em * 0.4;
+    }
+    arrange_panels(&v, page);
+    if (page.w > v.left && page.h > v.below)
+        draw_panels(&v, page);
+}

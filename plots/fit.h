@@ -1,0 +1,56 @@
+/* The fit map: for each cell of a sweep whether it fits, with its peak, the line between what fits
+ * and what does not, and the best cell. One panel a facet.
+ * JSON, as `sweep --json` writes it:
+ *   {"name": text, "budget_bytes": bytes,
+ *    "x": {"key": "batch.global", "values": [8, 16, ...]}, "y": {...},   numbers or texts
+ *    "facets": ["remat.policy=full", ...],                               optional
+ *    "cells": [{"x": 8, "y": 2048, "facet": 0, "peak_bytes": bytes, "fits": bool,
+ *               "step_seconds": s, "tokens_per_second": r, "error": text}, ...],  in any order;
+ *               x and y are values of the axes; a cell may be missing, or have an error instead
+ *    "best": {"x": 16, "y": 8192, "facet": 0}}                           null: nothing fits */
+#ifndef HB_PLOTS_FIT_H
+#define HB_PLOTS_FIT_H
+
+#include "plots/canvas.h"
+
+struct hb_node;
+struct hb_diag;
+
+struct hb_fit_axis {
+    const char *key;
+    uint32_t count;
+    const char **raw;  /* values as written */
+    const char **text; /* for people: 8k, 128k */
+    double *value;     /* NAN: not a number */
+};
+
+struct hb_fit_cell {
+    int64_t peak_bytes;       /* -1: no answer */
+    double step_seconds;      /* 0: not told */
+    double tokens_per_second; /* 0: not told */
+    const char *error;        /* null: none */
+};
+
+struct hb_fit_map {
+    const char *name;
+    int64_t budget_bytes; /* > 0 */
+    struct hb_fit_axis x;
+    struct hb_fit_axis y;
+    uint32_t facet_count;      /* >= 1 */
+    const char **facets;       /* null: one, without a name */
+    struct hb_fit_cell *cells; /* [(facet * y.count + y) * x.count + x] */
+    uint32_t best;             /* index into cells; HB_NONE */
+};
+
+bool hb_fit_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *json,
+                 struct hb_fit_map *out);
+const struct hb_fit_cell *hb_fit_cell(const struct hb_fit_map *m, uint32_t facet, uint32_t y,
+                                      uint32_t x);
+bool hb_fit_fits(const struct hb_fit_map *m, const struct hb_fit_cell *cell);
+/* "fits up to 16 x 8k; 32 x 8k lacks 11.3 GiB", for one facet. */
+const char *hb_fit_finding(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t facet);
+/* The facet of the best cell, else 0: the one that titles speak of. */
+uint32_t hb_fit_main_facet(const struct hb_fit_map *m);
+void hb_fit_draw(struct hb_canvas *c, const struct hb_fit_map *m);
+
+#endif

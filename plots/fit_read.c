@@ -1,0 +1,229 @@
+/* The JSON of a sweep, and what it finds: see fit.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/node.h"
+#include "base/str.h"
+#include "plots/reading.h"
+#include "plots/fit.h"
+
+enum { MAX_CELLS = 1 << 20 };
+
+static void read_value(struct hb_reading *f, const struct hb_node *node, struct hb_fit_axis *axis,
+                       uint32_t i)
+{
+    char text[HB_TICK_TEXT];
+    if (node->kind != HB_NODE_SCALAR) {
+        hb_reading_wrong(f, node, "values", "a number or text");
+        return;
+    }
+    axis->raw[i] = node->text;
+    axis->text[i] = node->text;
+    axis->value[i] = (double)NAN;
+    double value;
+    if (hb_node_real(node, &value)) {
+        axis->value[i] = value;
+        axis->text[i] = hb_arena_strdup(f->arena, hb_human_print(value, text));
+    }
+}
+
+static bool read_axis(struct hb_reading *f, const struct hb_node *json, const char *key,
+                      struct hb_fit_axis *axis)
+{
+    const struct hb_node *map = hb_reading_map(f, json, key);
+    const struct hb_node *values = map ? hb_reading_list(f, map, "values") : NULL;
+    *axis = (struct hb_fit_axis){.key = key};
+    if (!values || values->count == 0) {
+        hb_reading_wrong(f, json, key, "an axis {key, values} with at least one value");
+        return false;
+    }
+    hb_reading_text(f, map, "key", &axis->key);
+    axis->raw = hb_arena_alloc(f->arena, values->count, sizeof *axis->raw);
+    axis->text = hb_arena_alloc(f->arena, values->count, sizeof *axis->text);
+    axis->value = hb_arena_alloc(f->arena, values->count, sizeof *axis->value);
+    axis->count = values->count;
+    uint32_t i = 0;
+    for (const struct hb_node *node = values->first; node; node = node->next)
+        read_value(f, node, axis, i++);
+    return f->ok;
+}
+
+static bool find_value(const struct hb_fit_axis *axis, const struct hb_node *node, uint32_t *out)
+{
+    double value;
+    bool number = node && hb_node_real(node, &value);
+    if (!node || node->kind != HB_NODE_SCALAR)
+        return false;
+    for (uint32_t i = 0; i < axis->count; i++)
+        if ((number && axis->value[i] == value) || strcmp(axis->raw[i], node->text) == 0) {
+            *out = i;
+            return true;
+        }
+    return false;
+}
+
+/* Index of the cell that node names by x, y and facet. */
+static bool find_cell(struct hb_reading *f, const struct hb_fit_map *m, const struct hb_node *node,
+                      uint32_t *out)
+{
+    uint32_t x;
+    uint32_t y;
+    int64_t facet = 0;
+    hb_reading_int(f, node, "facet", &facet);
+    if (!find_value(&m->x, hb_node_find(node, "x"), &x) ||
+        !find_value(&m->y, hb_node_find(node, "y"), &y) || facet < 0 || facet >= m->facet_count) {
+        hb_reading_wrong(f, node, "cell", "x and y that are values of the axes, and a known facet");
+        return false;
+    }
+    *out = ((uint32_t)facet * m->y.count + y) * m->x.count + x;
+    return true;
+}
+
+static void read_cells(struct hb_reading *f, const struct hb_node *list, struct hb_fit_map *m)
+{
+    for (const struct hb_node *node = list ? list->first : NULL; node; node = node->next) {
+        uint32_t i;
+        if (!find_cell(f, m, node, &i))
+            return;
+        hb_reading_bytes(f, node, "peak_bytes", -1, &m->cells[i].peak_bytes);
+        hb_reading_real(f, node, "step_seconds", &m->cells[i].step_seconds);
+        hb_reading_real(f, node, "tokens_per_second", &m->cells[i].tokens_per_second);
+        hb_reading_text(f, node, "error", &m->cells[i].error);
+    }
+}
+
+static void read_facets(struct hb_reading *f, const struct hb_node *json, struct hb_fit_map *m)
+{
+    const struct hb_node *list = hb_reading_list(f, json, "facets");
+    m->facet_count = 1;
+    if (!list || list->count == 0)
+        return;
+    m->facet_count = list->count;
+    m->facets = hb_arena_alloc(f->arena, list->count, sizeof *m->facets);
+    uint32_t i = 0;
+    for (const struct hb_node *node = list->first; node; node = node->next) {
+        m->facets[i++] = node->kind == HB_NODE_SCALAR ? node->text : "";
+        if (node->kind != HB_NODE_SCALAR)
+            hb_reading_wrong(f, node, "facets", "text");
+    }
+}
+
+bool hb_fit_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *json,
+                 struct hb_fit_map *out)
+{
+    struct hb_reading f = {arena, diag, true};
+    *out = (struct hb_fit_map){.name = "", .best = HB_NONE};
+    hb_reading_text(&f, json, "name", &out->name);
+    hb_reading_bytes(&f, json, "budget_bytes", 1, &out->budget_bytes);
+    if (out->budget_bytes <= 0 && f.ok)
+        hb_reading_wrong(&f, json, "budget_bytes", "a number of bytes above 0");
+    read_facets(&f, json, out);
+    if (!read_axis(&f, json, "x", &out->x) || !read_axis(&f, json, "y", &out->y))
+        return false;
+    double cells = (double)out->x.count * out->y.count * out->facet_count;
+    if (cells > MAX_CELLS) {
+        hb_reading_wrong(&f, json, "cells", "at most a million cells");
+        return false;
+    }
+    out->cells = hb_arena_alloc(arena, (size_t)cells, sizeof *out->cells);
+    for (uint32_t i = 0; i < (uint32_t)cells; i++)
+        out->cells[i].peak_bytes = -1;
+    read_cells(&f, hb_reading_list(&f, json, "cells"), out);
+    const struct hb_node *best = hb_reading_map(&f, json, "best");
+    if (best)
+        find_cell(&f, out, best, &out->best);
+    return f.ok;
+}
+
+const struct hb_fit_cell *hb_fit_cell(const struct hb_fit_map *m, uint32_t facet, uint32_t y,
+                                      uint32_t x)
+{
+    return &m->cells[(facet * m->y.count + y) * m->x.count + x];
+}
+
+bool hb_fit_fits(const struct hb_fit_map *m, const struct hb_fit_cell *cell)
+{
+    return cell->peak_bytes >= 0 && cell->peak_bytes <= m->budget_bytes;
+}
+
+uint32_t hb_fit_main_facet(const struct hb_fit_map *m)
+{
+    return m->best == HB_NONE ? 0 : m->best / (m->x.count * m->y.count);
+}
+
+/* What a cell asks for: the product of its numbers; its place where they are texts. */
+static double load_of(const struct hb_fit_map *m, uint32_t y, uint32_t x)
+{
+    double a = isnan(m->x.value[x]) ? x + 1 : m->x.value[x];
+    double b = isnan(m->y.value[y]) ? y + 1 : m->y.value[y];
+    return a * b;
+}
+
+struct spot {
+    uint32_t x, y;
+    bool found;
+};
+
+/* The largest load that fits; of equals the one with more room. */
+static struct spot find_largest(const struct hb_fit_map *m, uint32_t facet)
+{
+    struct spot best = {0};
+    for (uint32_t y = 0; y < m->y.count; y++)
+        for (uint32_t x = 0; x < m->x.count; x++) {
+            const struct hb_fit_cell *cell = hb_fit_cell(m, facet, y, x);
+            if (!hb_fit_fits(m, cell))
+                continue;
+            double more = best.found ? load_of(m, y, x) - load_of(m, best.y, best.x) : 1;
+            bool roomier =
+                best.found && cell->peak_bytes < hb_fit_cell(m, facet, best.y, best.x)->peak_bytes;
+            if (more > 0 || (more >= 0 && roomier))
+                best = (struct spot){x, y, true};
+        }
+    return best;
+}
+
+/* The cell that lacks least among those next to `at`, or of the whole facet. */
+static struct spot find_nearest_lack(const struct hb_fit_map *m, uint32_t facet, struct spot at)
+{
+    struct spot best = {0};
+    for (uint32_t y = 0; y < m->y.count; y++)
+        for (uint32_t x = 0; x < m->x.count; x++) {
+            const struct hb_fit_cell *cell = hb_fit_cell(m, facet, y, x);
+            bool beside = !at.found || (abs((int)x - (int)at.x) + abs((int)y - (int)at.y) == 1);
+            if (cell->peak_bytes <= m->budget_bytes || !beside)
+                continue;
+            if (!best.found || cell->peak_bytes < hb_fit_cell(m, facet, best.y, best.x)->peak_bytes)
+                best = (struct spot){x, y, true};
+        }
+    return best;
+}
+
+static const char *spot_name(struct hb_arena *arena, const struct hb_fit_map *m, struct spot at)
+{
+    return hb_arena_printf(arena, "%s \xC3\x97 %s", m->x.text[at.x], m->y.text[at.y]);
+}
+
+static const char *lack_text(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t facet,
+                             struct spot at)
+{
+    char bytes[HB_TICK_TEXT];
+    int64_t lack = hb_fit_cell(m, facet, at.y, at.x)->peak_bytes - m->budget_bytes;
+    hb_unit_print(HB_UNIT_BYTES, (double)lack, bytes);
+    return hb_arena_printf(arena, "%s lacks %s", spot_name(arena, m, at), bytes);
+}
+
+const char *hb_fit_finding(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t facet)
+{
+    struct spot largest = find_largest(m, facet);
+    struct spot lack = find_nearest_lack(m, facet, largest);
+    if (!largest.found && lack.found)
+        return hb_arena_printf(arena, "nothing fits; %s", lack_text(arena, m, facet, lack));
+    if (!largest.found)
+        return "no answer";
+    if (!lack.found)
+        return hb_arena_printf(arena, "fits up to %s", spot_name(arena, m, largest));
+    return hb_arena_printf(arena, "fits up to %s; %s", spot_name(arena, m, largest),
+                           lack_text(arena, m, facet, lack));
+}

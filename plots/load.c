@@ -1,0 +1,111 @@
+/* The load picture: see load.h. */
+#include "plots/load.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+#include "plots/frame.h"
+
+static int64_t peak_of(const struct hb_shown_load *load, bool host)
+{
+    return host ? load->host_peak_bytes : load->device_peak_bytes;
+}
+
+static const struct hb_shown_load *find_extreme(const struct hb_outcome *o, int sign)
+{
+    const struct hb_shown_load *found = &o->loads[0];
+    for (uint32_t i = 1; i < o->load_count; i++)
+        if (sign > 0 ? o->loads[i].device_peak_bytes > found->device_peak_bytes
+                     : o->loads[i].device_peak_bytes < found->device_peak_bytes)
+            found = &o->loads[i];
+    return found;
+}
+
+const char *hb_load_title(struct hb_arena *arena, const struct hb_outcome *o)
+{
+    char low[HB_TICK_TEXT];
+    char high[HB_TICK_TEXT];
+    char a[HB_TICK_TEXT];
+    char b[HB_TICK_TEXT];
+    const struct hb_shown_load *least = find_extreme(o, -1);
+    const struct hb_shown_load *most = find_extreme(o, 1);
+    hb_unit_print(HB_UNIT_BYTES, (double)least->device_peak_bytes, low);
+    hb_unit_print(HB_UNIT_BYTES, (double)most->device_peak_bytes, high);
+    const char *verdict = "";
+    if (o->budget_bytes > 0)
+        verdict = most->device_peak_bytes <= o->budget_bytes    ? "; always fits"
+                  : least->device_peak_bytes <= o->budget_bytes ? "; does not always fit"
+                                                                : "; never fits";
+    if (least->device_peak_bytes == most->device_peak_bytes)
+        return hb_arena_printf(arena,
+                               "loading peaks at %s on a device, whatever the number of "
+                               "processes%s",
+                               high, verdict);
+    return hb_arena_printf(arena, "loading peaks at %s on a device with %s processes, %s with %s%s",
+                           low, hb_human_print((double)least->processes, a), high,
+                           hb_human_print((double)most->processes, b), verdict);
+}
+
+static void draw_curve(struct hb_canvas *c, const struct hb_frame *f, const struct hb_outcome *o,
+                       bool host)
+{
+    struct hb_point *path = hb_arena_alloc(c->arena, o->load_count, sizeof *path);
+    uint32_t count = 0;
+    uint32_t rgb = hb_ink_group(c->look.theme, host ? 1 : 0);
+    for (uint32_t i = 0; i < o->load_count; i++) {
+        int64_t bytes = peak_of(&o->loads[i], host);
+        if (bytes < 0)
+            continue;
+        path[count] = hb_frame_at(f, (double)o->loads[i].processes, (double)bytes);
+        hb_canvas_add_point(c, (struct hb_record_point){host ? "host" : "device", path[count],
+                                                        (double)o->loads[i].processes,
+                                                        (double)bytes, NULL});
+        count++;
+    }
+    if (count == 0)
+        return;
+    hb_draw_path(c->draw, path, count, (struct hb_pen){rgb, 2, host});
+    for (uint32_t i = 0; i < count; i++)
+        hb_draw_mark(c->draw, path[i], host ? HB_MARK_SQUARE : HB_MARK_DISC, c->em * 0.32, rgb,
+                     hb_canvas_ink(c, HB_INK_BACK));
+    for (uint32_t i = 0; i < count; i++) /* no label over a mark */
+        hb_canvas_keep_free(c, (struct hb_box){path[i].x - 2, path[i].y - 2, 4, 4});
+    struct hb_style style = hb_canvas_style(c, "curve");
+    style.rgb = rgb;
+    style.bold = true;
+    hb_canvas_label_near(c, host ? "host" : "device", path[count - 1], f->area, style);
+}
+
+static void make_scales(const struct hb_outcome *o, struct hb_frame *f)
+{
+    double high = 0;
+    for (uint32_t i = 0; i < o->load_count; i++)
+        high = fmax(
+            high, fmax((double)o->loads[i].device_peak_bytes, (double)o->loads[i].host_peak_bytes));
+    if (o->budget_bytes > 0 && (double)o->budget_bytes < 3 * high)
+        high = fmax(high, (double)o->budget_bytes * 1.02);
+    f->x = hb_scale_make((double)o->loads[0].processes,
+                         (double)o->loads[o->load_count - 1].processes, HB_UNIT_NUMBER, true);
+    f->y = hb_scale_make(0, high, HB_UNIT_BYTES, false);
+    f->x_name = "processes";
+    f->y_name = "peak while loading";
+}
+
+void hb_load_draw(struct hb_canvas *c, const struct hb_outcome *o)
+{
+    char text[HB_TICK_TEXT];
+    struct hb_frame f = {0};
+    double top = hb_canvas_title(c, hb_load_title(c->arena, o), *o->name ? o->name : NULL);
+    make_scales(o, &f);
+    if (!hb_frame_make(
+            c, (struct hb_box){c->em, top, c->look.width - 2 * c->em, c->look.height - top - c->em},
+            &f))
+        return;
+    hb_frame_draw(c, &f);
+    hb_unit_print(HB_UNIT_BYTES, (double)o->budget_bytes, text);
+    if (o->budget_bytes > 0)
+        hb_frame_level(c, &f, (double)o->budget_bytes, hb_arena_printf(c->arena, "budget %s", text),
+                       "budget");
+    draw_curve(c, &f, o, false);
+    draw_curve(c, &f, o, true);
+}

@@ -1,0 +1,106 @@
+/* What pictures and the report show of one simulated configuration: the keys of `simulate --json`
+ * as a record. Beyond the keys of the command line's contract these are understood, all optional:
+ *   "name": what the configuration is called;
+ *   "timeline": {"seconds": [t0, t1, ...],            samples, rising; each holds until the next
+ *                "categories": {"params": [bytes, ...], ...},  one array a category, as long
+ *                "phases": [{"name", "start_seconds", "end_seconds"}, ...],
+ *                "streams": [{"name", "busy_seconds", "spans": [[start, end, "name"], ...]}, ...]}
+ *   "heap": {"bytes": height,
+ *            "buffers": [{"name", "category", "offset_bytes", "bytes", "start_seconds",
+ *                         "end_seconds"}, ...]}
+ *   "load": {"device_peak_bytes", "host_peak_bytes",
+ *            "by_processes": [{"processes", "device_peak_bytes", "host_peak_bytes"}, ...]} */
+#ifndef HB_PLOTS_OUTCOME_H
+#define HB_PLOTS_OUTCOME_H
+
+#include "base/diag.h"
+#include "sim/ir/program.h"
+
+struct hb_node;
+
+struct hb_shown_tensor {
+    const char *name;
+    const char *why; /* "" where nothing more is to be said */
+    enum hb_category category;
+    int64_t bytes;
+};
+
+struct hb_shown_span {
+    const char *name;
+    double start_seconds;
+    double end_seconds;
+};
+
+struct hb_shown_stream {
+    const char *name;
+    double busy_seconds;
+    struct hb_shown_span *spans; /* in order of start */
+    uint32_t span_count;
+};
+
+struct hb_shown_buffer {
+    const char *name;
+    enum hb_category category;
+    int64_t offset_bytes;
+    int64_t bytes;
+    double start_seconds;
+    double end_seconds;
+};
+
+struct hb_shown_load {
+    int64_t processes;
+    int64_t device_peak_bytes;
+    int64_t host_peak_bytes; /* -1: not told */
+};
+
+struct hb_outcome {
+    const char *name; /* of the configuration; "" */
+    bool fits;
+    int64_t peak_bytes;
+    int64_t budget_bytes; /* 0: none given */
+    int64_t argument_bytes;
+    int64_t output_bytes;
+    int64_t alias_bytes;
+    int64_t temp_bytes;
+    int64_t host_bytes;
+    double step_seconds; /* 0: not told */
+    double tokens_per_second;
+    double mfu;
+    const char *peak_at; /* the op or moment of the peak; "" */
+    int64_t category_bytes[HB_CATEGORY_COUNT];
+    struct hb_shown_tensor *tensors; /* at the peak, largest first */
+    uint32_t tensor_count;
+
+    uint32_t sample_count; /* 0: no timeline */
+    double *seconds;
+    int64_t *category_curve[HB_CATEGORY_COUNT]; /* null: nothing of that category */
+    struct hb_shown_span *phases;
+    uint32_t phase_count;
+    struct hb_shown_stream *streams;
+    uint32_t stream_count;
+
+    int64_t heap_bytes;
+    struct hb_shown_buffer *buffers;
+    uint32_t buffer_count;
+
+    struct hb_shown_load *loads; /* rising in processes */
+    uint32_t load_count;
+};
+
+/* The categories from the bottom of a stack to its top: what stays first, what passes last. */
+extern const enum hb_category hb_stack_order[HB_CATEGORY_COUNT];
+
+/* From the JSON of `simulate`. False, with errors, where a key has the wrong type or the categories
+ * do not sum to the peak. */
+bool hb_outcome_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *json,
+                     struct hb_outcome *out);
+/* Sum over categories at sample i. */
+int64_t hb_outcome_total(const struct hb_outcome *o, uint32_t i);
+/* The sample with the largest total; 0 where there is none. */
+uint32_t hb_outcome_peak_sample(const struct hb_outcome *o);
+/* "backward": the phase that holds the moment, or "". */
+const char *hb_outcome_phase_at(const struct hb_outcome *o, double seconds);
+/* "fits: peak 71.2 GiB of 80 GiB, 8.8 GiB free", "does not fit: ...": the first words of titles. */
+const char *hb_outcome_verdict(struct hb_arena *arena, const struct hb_outcome *o);
+
+#endif

@@ -1,0 +1,310 @@
+/* The Pareto picture: see pareto.h. */
+#include "plots/pareto.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/node.h"
+#include "base/str.h"
+#include "plots/reading.h"
+#include "plots/frame.h"
+
+enum { LABELLED = 8 };
+
+/* A point from an object that has both numbers, or has them in its "prediction". */
+static bool read_point(struct hb_reading *f, const struct hb_node *node, enum hb_pareto_rank rank,
+                       struct hb_pareto_point *out)
+{
+    const struct hb_node *from = hb_node_find(node, "prediction");
+    from = from && from->kind == HB_NODE_MAP ? from : node;
+    *out = (struct hb_pareto_point){.name = "", .peak_bytes = -1, .rank = rank};
+    hb_reading_text(f, node, "name", &out->name);
+    hb_reading_bytes(f, from, "peak_bytes", 0, &out->peak_bytes);
+    hb_reading_real(f, from, "step_seconds", &out->step_seconds);
+    return out->peak_bytes >= 0 && out->step_seconds > 0;
+}
+
+static void read_list(struct hb_reading *f, const struct hb_node *list, enum hb_pareto_rank rank,
+                      struct hb_pareto *out)
+{
+    for (const struct hb_node *node = list ? list->first : NULL; node; node = node->next)
+        out->count += read_point(f, node, rank, &out->points[out->count]);
+}
+
+bool hb_pareto_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *json,
+                    struct hb_pareto *out)
+{
+    struct hb_reading f = {arena, diag, true};
+    *out = (struct hb_pareto){.name = "", .plan = HB_NONE};
+    const struct hb_node *points = hb_reading_list(&f, json, "points");
+    const struct hb_node *others = hb_reading_list(&f, json, "alternatives");
+    const struct hb_node *prediction = hb_reading_map(&f, json, "prediction");
+    size_t room = (points ? points->count : 0) + (others ? others->count : 0) + 1;
+    out->points = hb_arena_alloc(arena, room, sizeof *out->points);
+    hb_reading_text(&f, json, "name", &out->name);
+    hb_reading_real(&f, json, "considered", &out->considered);
+    hb_reading_bytes(&f, json, "budget_bytes", 0, &out->budget_bytes);
+    if (prediction)
+        hb_reading_bytes(&f, prediction, "budget_bytes", 0, &out->budget_bytes);
+    read_list(&f, points, HB_RANK_OTHER, out);
+    read_list(&f, others, HB_RANK_RUNNER_UP, out);
+    if (prediction && read_point(&f, json, HB_RANK_PLAN, &out->points[out->count])) {
+        out->points[out->count].name = "plan";
+        hb_reading_text(&f, json, "plan_name", &out->points[out->count].name);
+        out->plan = out->count++;
+    }
+    if (out->count == 0 && f.ok)
+        hb_reading_wrong(&f, json, "plan", "a prediction, alternatives or points to draw");
+    return f.ok;
+}
+
+struct ranked {
+    double seconds;
+    int64_t bytes;
+    uint32_t index;
+};
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const struct ranked *x = a;
+    const struct ranked *y = b;
+    if (x->seconds < y->seconds || x->seconds > y->seconds)
+        return x->seconds < y->seconds ? -1 : 1;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+uint32_t hb_pareto_front(struct hb_arena *arena, const struct hb_pareto *p, uint32_t **out)
+{
+    struct ranked *sorted = hb_arena_alloc(arena, p->count, sizeof *sorted);
+    uint32_t count = 0;
+    int64_t least = INT64_MAX;
+    *out = hb_arena_alloc(arena, p->count, sizeof **out);
+    for (uint32_t i = 0; i < p->count; i++)
+        sorted[i] = (struct ranked){p->points[i].step_seconds, p->points[i].peak_bytes, i};
+    qsort(sorted, p->count, sizeof *sorted, compare_ranked);
+    for (uint32_t i = 0; i < p->count; i++)
+        if (sorted[i].bytes < least) {
+            least = sorted[i].bytes;
+            (*out)[count++] = sorted[i].index;
+        }
+    return count;
+}
+
+static const struct hb_pareto_point *find_runner_up(const struct hb_pareto *p)
+{
+    const struct hb_pareto_point *best = NULL;
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->points[i].rank == HB_RANK_RUNNER_UP &&
+            (!best || p->points[i].step_seconds < best->step_seconds))
+            best = &p->points[i];
+    return best;
+}
+
+static const char *title_without_plan(struct hb_arena *arena, const struct hb_pareto *p)
+{
+    char least[HB_TICK_TEXT];
+    char budget[HB_TICK_TEXT];
+    int64_t bytes = INT64_MAX;
+    for (uint32_t i = 0; i < p->count; i++)
+        bytes = p->points[i].peak_bytes < bytes ? p->points[i].peak_bytes : bytes;
+    hb_unit_print(HB_UNIT_BYTES, (double)bytes, least);
+    hb_unit_print(HB_UNIT_BYTES, (double)p->budget_bytes, budget);
+    if (p->budget_bytes == 0)
+        return hb_arena_printf(arena, "the smallest of %u takes %s", p->count, least);
+    return hb_arena_printf(arena, "nothing fits into %s: the smallest takes %s", budget, least);
+}
+
+const char *hb_pareto_title(struct hb_arena *arena, const struct hb_pareto *p)
+{
+    char step[HB_TICK_TEXT];
+    char peak[HB_TICK_TEXT];
+    char budget[HB_TICK_TEXT];
+    if (p->plan == HB_NONE)
+        return title_without_plan(arena, p);
+    const struct hb_pareto_point *plan = &p->points[p->plan];
+    const struct hb_pareto_point *next = find_runner_up(p);
+    hb_unit_print(HB_UNIT_SECONDS, plan->step_seconds, step);
+    hb_unit_print(HB_UNIT_BYTES, (double)plan->peak_bytes, peak);
+    hb_unit_print(HB_UNIT_BYTES, (double)p->budget_bytes, budget);
+    const char *title =
+        hb_arena_printf(arena, "plan: %s a step at %s%s%s", step, peak,
+                        p->budget_bytes > 0 ? " of " : "", p->budget_bytes > 0 ? budget : "");
+    if (!next)
+        return title;
+    double slower = 100 * (next->step_seconds / plan->step_seconds - 1);
+    return hb_arena_printf(arena, "%s; the next takes %.*f %% %s", title, fabs(slower) < 10 ? 1 : 0,
+                           fabs(slower), slower < 0 ? "less time" : "longer");
+}
+
+struct view {
+    struct hb_canvas *c;
+    const struct hb_pareto *p;
+    struct hb_frame frame;
+};
+
+static struct hb_point point_at(const struct view *v, uint32_t i)
+{
+    return hb_frame_at(&v->frame, v->p->points[i].step_seconds, (double)v->p->points[i].peak_bytes);
+}
+
+static void draw_front(struct view *v)
+{
+    uint32_t *front;
+    uint32_t count = hb_pareto_front(v->c->arena, v->p, &front);
+    struct hb_point *path = hb_arena_alloc(v->c->arena, (size_t)count * 2 + 1, sizeof *path);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct hb_point at = point_at(v, front[i]);
+        if (n > 0) {
+            path[n] = (struct hb_point){at.x, path[n - 1].y};
+            n++;
+        }
+        path[n++] = at;
+        hb_canvas_add_point(
+            v->c, (struct hb_record_point){"front", at, v->p->points[front[i]].step_seconds,
+                                           (double)v->p->points[front[i]].peak_bytes,
+                                           v->p->points[front[i]].name});
+    }
+    hb_draw_path(v->c->draw, path, n,
+                 (struct hb_pen){hb_ink_group(v->c->look.theme, 0), 1.6, false});
+}
+
+static const char *note_of(const struct view *v, const struct hb_pareto_point *q)
+{
+    char step[HB_TICK_TEXT];
+    char peak[HB_TICK_TEXT];
+    return hb_arena_printf(v->c->arena, "%s%s%s, %s", q->name, *q->name ? ": " : "",
+                           hb_unit_print(HB_UNIT_SECONDS, q->step_seconds, step),
+                           hb_unit_print(HB_UNIT_BYTES, (double)q->peak_bytes, peak));
+}
+
+static void draw_points(struct view *v, enum hb_pareto_rank rank)
+{
+    struct hb_canvas *c = v->c;
+    uint32_t back = hb_canvas_ink(c, HB_INK_BACK);
+    for (uint32_t i = 0; i < v->p->count; i++) {
+        const struct hb_pareto_point *q = &v->p->points[i];
+        if (q->rank != rank)
+            continue;
+        struct hb_point at = point_at(v, i);
+        bool over = v->p->budget_bytes > 0 && q->peak_bytes > v->p->budget_bytes;
+        uint32_t rgb = hb_ink_group(c->look.theme, over ? 1 : 0);
+        if (rank == HB_RANK_PLAN)
+            hb_draw_star(c->draw, at, c->em * 0.85, hb_canvas_ink(c, HB_INK_BEST), back);
+        else if (rank == HB_RANK_RUNNER_UP)
+            hb_draw_mark(c->draw, at, HB_MARK_DIAMOND, c->em * 0.42, rgb, back);
+        else
+            hb_draw_mark(c->draw, at, over ? HB_MARK_TRIANGLE : HB_MARK_DISC, c->em * 0.22,
+                         hb_colour_mix(rgb, back, 0.35), back);
+        static const char *const names[] = {"points", "runners-up", "plan"};
+        hb_canvas_add_point(c, (struct hb_record_point){names[rank], at, q->step_seconds,
+                                                        (double)q->peak_bytes, note_of(v, q)});
+    }
+}
+
+static void name_points(struct view *v)
+{
+    struct hb_canvas *c = v->c;
+    struct hb_style style = hb_canvas_style(c, "point");
+    int named = 0;
+    if (v->p->plan != HB_NONE) {
+        style.bold = true;
+        const char *name = v->p->points[v->p->plan].name;
+        hb_canvas_label_near(c, hb_canvas_shorten(c, name, v->frame.area.w * 0.45, &style),
+                             point_at(v, v->p->plan), v->frame.area, style);
+        style.bold = false;
+    }
+    style.size = fmax(6, c->em * 0.9);
+    for (uint32_t i = 0; i < v->p->count && named < LABELLED; i++) {
+        const struct hb_pareto_point *q = &v->p->points[i];
+        if (q->rank != HB_RANK_RUNNER_UP || !*q->name)
+            continue;
+        named++;
+        hb_canvas_label_near(c, hb_canvas_shorten(c, q->name, v->frame.area.w * 0.35, &style),
+                             point_at(v, i), v->frame.area, style);
+    }
+}
+
+/* Marks keep their own place free of the names of others. */
+static void keep_marks_free(struct view *v)
+{
+    double half = v->c->em * 0.4;
+    for (uint32_t i = 0; i < v->p->count; i++)
+        if (v->p->points[i].rank != HB_RANK_OTHER) {
+            struct hb_point at = point_at(v, i);
+            hb_canvas_keep_free(v->c,
+                                (struct hb_box){at.x - half, at.y - half, 2 * half, 2 * half});
+        }
+}
+
+static void make_scales(struct view *v)
+{
+    const struct hb_pareto *p = v->p;
+    double low_s = INFINITY, high_s = 0, low_b = INFINITY, high_b = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        low_s = fmin(low_s, p->points[i].step_seconds);
+        high_s = fmax(high_s, p->points[i].step_seconds);
+        low_b = fmin(low_b, (double)p->points[i].peak_bytes);
+        high_b = fmax(high_b, (double)p->points[i].peak_bytes);
+    }
+    if (p->budget_bytes > 0 && (double)p->budget_bytes < 4 * high_b) {
+        low_b = fmin(low_b, (double)p->budget_bytes);
+        high_b = fmax(high_b, (double)p->budget_bytes * 1.02);
+    }
+    bool wide_s = high_s > 8 * low_s;
+    bool wide_b = low_b > 0 && high_b > 8 * low_b;
+    v->frame.x =
+        hb_scale_make(wide_s || low_s > high_s * 0.5 ? low_s : 0, high_s, HB_UNIT_SECONDS, wide_s);
+    v->frame.y =
+        hb_scale_make(wide_b || low_b > high_b * 0.5 ? low_b : 0, high_b, HB_UNIT_BYTES, wide_b);
+    v->frame.x_name = "step time";
+    v->frame.y_name = "peak memory of a device";
+}
+
+static void draw_legend(struct view *v, struct hb_box box)
+{
+    struct hb_canvas *c = v->c;
+    struct hb_key keys[] = {
+        {hb_ink_group(c->look.theme, 0), "fits", NULL, false, HB_MARK_DISC},
+        {hb_ink_group(c->look.theme, 1), "does not fit", NULL, false, HB_MARK_TRIANGLE},
+        {hb_ink_group(c->look.theme, 0), "runner-up", NULL, false, HB_MARK_DIAMOND},
+        {hb_ink_group(c->look.theme, 0), "front: none is faster and smaller", NULL, false, -1},
+    };
+    hb_legend_draw(c, box, keys, sizeof keys / sizeof keys[0]);
+}
+
+void hb_pareto_draw(struct hb_canvas *c, const struct hb_pareto *p)
+{
+    char text[HB_TICK_TEXT];
+    struct view v = {.c = c, .p = p};
+    const char *below =
+        p->considered > 0 ? hb_arena_printf(c->arena, "%s%s%u drawn of %.0f considered", p->name,
+                                            *p->name ? "  \xC2\xB7  " : "", p->count, p->considered)
+                          : p->name;
+    double top = hb_canvas_title(c, hb_pareto_title(c->arena, p), *below ? below : NULL);
+    struct hb_box page = {c->em, top, c->look.width - 2 * c->em, c->look.height - top - c->em};
+    double legend = page.h > c->em * 16 && page.w > c->em * 50 ? c->em * 1.8 : 0;
+    page.h -= legend;
+    make_scales(&v);
+    if (!hb_frame_make(c, page, &v.frame))
+        return;
+    hb_frame_draw(c, &v.frame);
+    hb_draw_clip(c->draw, v.frame.area);
+    draw_points(&v, HB_RANK_OTHER);
+    draw_front(&v);
+    draw_points(&v, HB_RANK_RUNNER_UP);
+    draw_points(&v, HB_RANK_PLAN);
+    hb_draw_unclip(c->draw);
+    hb_unit_print(HB_UNIT_BYTES, (double)p->budget_bytes, text);
+    if (p->budget_bytes > 0)
+        hb_frame_level(c, &v.frame, (double)p->budget_bytes,
+                       hb_arena_printf(c->arena, "budget %s", text), "budget");
+    keep_marks_free(&v);
+    name_points(&v);
+    if (legend > 0)
+        draw_legend(&v, (struct hb_box){v.frame.area.x, page.y + page.h + c->em * 0.4,
+                                        v.frame.area.w, legend});
+}

@@ -1,0 +1,312 @@
+/* The scatter picture: see scatter.h. */
+#include "plots/scatter.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/node.h"
+#include "base/str.h"
+#include "plots/reading.h"
+#include "plots/frame.h"
+
+enum { WORST_NAMED = 5, MAX_KEYS = 14, BINS = 24 };
+
+static uint32_t find_group(struct hb_arena *arena, struct hb_scatter *s, const char *name,
+                           uint32_t *cap)
+{
+    for (uint32_t i = 0; i < s->group_count; i++)
+        if (hb_str_same(s->groups[i], name))
+            return i;
+    s->groups = hb_grow(arena, s->groups, s->group_count, cap, sizeof s->groups[0]);
+    s->groups[s->group_count] = name;
+    return s->group_count++;
+}
+
+bool hb_scatter_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *json,
+                     struct hb_scatter *out)
+{
+    struct hb_reading f = {arena, diag, true};
+    const struct hb_node *list = hb_reading_list(&f, json, "cases");
+    uint32_t cap = 0;
+    *out = (struct hb_scatter){0};
+    if (!list || list->count == 0) {
+        hb_reading_wrong(&f, json, "cases", "at least one case");
+        return false;
+    }
+    out->cases = hb_arena_alloc(arena, list->count, sizeof *out->cases);
+    for (const struct hb_node *node = list->first; node; node = node->next) {
+        struct hb_scatter_case *one = &out->cases[out->count];
+        const char *group = "";
+        *one = (struct hb_scatter_case){.id = ""};
+        hb_reading_text(&f, node, "id", &one->id);
+        hb_reading_text(&f, node, "group", &group);
+        hb_reading_bytes(&f, node, "measured_bytes", 0, &one->measured_bytes);
+        hb_reading_bytes(&f, node, "predicted_bytes", 0, &one->predicted_bytes);
+        if (one->measured_bytes <= 0 || one->predicted_bytes <= 0) {
+            out->failed++;
+            continue;
+        }
+        one->group = find_group(arena, out, group, &cap);
+        one->error_pct = 100 * ((double)one->predicted_bytes / (double)one->measured_bytes - 1);
+        out->count++;
+    }
+    if (out->count == 0 && f.ok)
+        hb_reading_wrong(&f, json, "cases", "a case with measured_bytes and predicted_bytes");
+    return f.ok;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double hb_scatter_quantile(struct hb_arena *arena, const struct hb_scatter *s, double q)
+{
+    double *errors = hb_arena_alloc(arena, s->count, sizeof *errors);
+    for (uint32_t i = 0; i < s->count; i++)
+        errors[i] = fabs(s->cases[i].error_pct);
+    qsort(errors, s->count, sizeof *errors, compare_doubles);
+    double at = ceil(q * s->count) - 1;
+    return errors[(uint32_t)fmax(0, fmin(at, s->count - 1.0))];
+}
+
+struct ranked {
+    double size;
+    uint32_t index;
+};
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const struct ranked *x = a;
+    const struct ranked *y = b;
+    if (x->size > y->size || x->size < y->size)
+        return x->size > y->size ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/* Cases by the magnitude of their errors, worst first. */
+static struct ranked *rank_cases(struct hb_arena *arena, const struct hb_scatter *s)
+{
+    struct ranked *ranked = hb_arena_alloc(arena, s->count, sizeof *ranked);
+    for (uint32_t i = 0; i < s->count; i++)
+        ranked[i] = (struct ranked){fabs(s->cases[i].error_pct), i};
+    qsort(ranked, s->count, sizeof *ranked, compare_ranked);
+    return ranked;
+}
+
+/* Percent with the digits that matter: "0.83", "4.2", "38". */
+static const char *print_pct(struct hb_arena *arena, double pct, bool sign)
+{
+    double size = fabs(pct);
+    int digits = size < 0.995 ? 2 : size < 9.95 ? 1 : 0;
+    const char *mark = !sign ? "" : pct < 0 ? "\xE2\x88\x92" : "+";
+    return hb_arena_printf(arena, "%s%.*f %%", mark, digits, size);
+}
+
+const char *hb_scatter_title(struct hb_arena *arena, const struct hb_scatter *s)
+{
+    const struct hb_scatter_case *worst = &s->cases[rank_cases(arena, s)[0].index];
+    const char *title =
+        hb_arena_printf(arena, "error: median %s, 95 %% of cases within %s; worst %s",
+                        print_pct(arena, hb_scatter_quantile(arena, s, 0.5), false),
+                        print_pct(arena, hb_scatter_quantile(arena, s, 0.95), false),
+                        print_pct(arena, worst->error_pct, true));
+    if (*worst->id)
+        title = hb_arena_printf(arena, "%s (%s)", title, worst->id);
+    return title;
+}
+
+struct view {
+    struct hb_canvas *c;
+    const struct hb_scatter *s;
+    struct hb_frame frame;
+};
+
+/* The band between (1 - share) and (1 + share) of the measured bytes, as steps fine enough for a
+ * logarithmic page. */
+static void draw_wedge(struct view *v, double share, double alpha)
+{
+    enum { STEPS = 48 };
+    struct hb_point outline[2 * STEPS];
+    const struct hb_scale *x = &v->frame.x;
+    for (int i = 0; i < STEPS; i++) {
+        double t = (double)i / (STEPS - 1);
+        double at =
+            x->logarithmic ? x->low * pow(x->high / x->low, t) : x->low + (x->high - x->low) * t;
+        outline[i] = hb_frame_at(&v->frame, at, at * (1 + share));
+        outline[2 * STEPS - 1 - i] = hb_frame_at(&v->frame, at, at * (1 - share));
+    }
+    hb_draw_add_area(v->c->draw, outline, 2 * STEPS);
+    hb_draw_fill(v->c->draw, hb_canvas_ink(v->c, HB_INK_AXIS), alpha);
+}
+
+static void draw_bands(struct view *v)
+{
+    const struct hb_scale *x = &v->frame.x;
+    draw_wedge(v, 0.10, 0.16);
+    draw_wedge(v, 0.05, 0.20);
+    hb_draw_line(v->c->draw, hb_frame_at(&v->frame, x->low, x->low),
+                 hb_frame_at(&v->frame, x->high, x->high),
+                 (struct hb_pen){hb_canvas_ink(v->c, HB_INK_TEXT), 0.9, false});
+}
+
+static struct hb_point case_at(const struct view *v, uint32_t i)
+{
+    return hb_frame_at(&v->frame, (double)v->s->cases[i].measured_bytes,
+                       (double)v->s->cases[i].predicted_bytes);
+}
+
+static enum hb_mark mark_of(uint32_t group)
+{
+    return (enum hb_mark)((group + group / HB_GROUP_COLOURS) % HB_MARK_COUNT);
+}
+
+static void draw_cases(struct view *v)
+{
+    struct hb_canvas *c = v->c;
+    for (uint32_t i = 0; i < v->s->count; i++) {
+        const struct hb_scatter_case *one = &v->s->cases[i];
+        struct hb_point at = case_at(v, i);
+        hb_draw_mark(c->draw, at, mark_of(one->group), c->em * (v->s->count > 400 ? 0.22 : 0.3),
+                     hb_ink_group(c->look.theme, (int)one->group), hb_canvas_ink(c, HB_INK_BACK));
+        const char *note =
+            hb_arena_printf(c->arena, "%s: %s", one->id, print_pct(c->arena, one->error_pct, true));
+        hb_canvas_add_point(c, (struct hb_record_point){"case", at, (double)one->measured_bytes,
+                                                        (double)one->predicted_bytes, note});
+    }
+}
+
+static void name_worst(struct view *v)
+{
+    struct hb_canvas *c = v->c;
+    struct ranked *ranked = rank_cases(c->arena, v->s);
+    struct hb_style style = hb_canvas_style(c, "worst");
+    style.size = fmax(6, c->em * 0.88);
+    for (uint32_t i = 0; i < v->s->count && i < WORST_NAMED; i++) {
+        const struct hb_scatter_case *one = &v->s->cases[ranked[i].index];
+        const char *text =
+            hb_arena_printf(c->arena, "%s %s", one->id, print_pct(c->arena, one->error_pct, true));
+        text = hb_canvas_shorten(c, text, v->frame.area.w * 0.45, &style);
+        if (*text)
+            hb_canvas_label_near(c, text, case_at(v, ranked[i].index), v->frame.area, style);
+    }
+}
+
+static void name_bands(struct view *v)
+{
+    static const double shares[] = {0.10, -0.10, 0.05, -0.05};
+    struct hb_canvas *c = v->c;
+    struct hb_style style = hb_canvas_style(c, "band");
+    style.size = fmax(6, c->em * 0.8);
+    style.rgb = hb_canvas_ink(c, HB_INK_FAINT);
+    style.down = HB_ALIGN_MIDDLE;
+    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+        double px = hb_scale_at(&v->frame.y, v->frame.x.high * (1 + shares[i]));
+        const char *text = hb_arena_printf(
+            c->arena, "%s%.0f %%", shares[i] < 0 ? "\xE2\x88\x92" : "+", fabs(shares[i]) * 100);
+        if (px > v->frame.area.y && px < v->frame.area.y + v->frame.area.h)
+            hb_canvas_label(c, text, (struct hb_point){v->frame.area.x + v->frame.area.w + 3, px},
+                            style);
+    }
+}
+
+/* Bars of how many cases have which error, from -reach to +reach; the outermost take the rest. */
+static void draw_histogram(struct view *v, struct hb_box box)
+{
+    struct hb_canvas *c = v->c;
+    double reach = fmax(1, hb_scatter_quantile(c->arena, v->s, 0.98));
+    int counts[BINS] = {0};
+    int most = 1;
+    reach = reach <= 2 ? 2 : reach <= 5 ? 5 : reach <= 12 ? 12 : reach <= 25 ? 25 : 60;
+    for (uint32_t i = 0; i < v->s->count; i++) {
+        int bin = (int)floor((v->s->cases[i].error_pct + reach) / (2 * reach) * BINS);
+        bin = bin < 0 ? 0 : bin >= BINS ? BINS - 1 : bin;
+        most = ++counts[bin] > most ? counts[bin] : most;
+    }
+    struct hb_frame f = {.x_name = "error", .y_name = "cases"};
+    f.x = (struct hb_scale){.low = -reach, .high = reach, .unit = HB_UNIT_PERCENT};
+    f.y = (struct hb_scale){.low = 0, .high = most * 1.08};
+    if (!hb_frame_make(c, box, &f))
+        return;
+    hb_frame_draw(c, &f);
+    for (int i = 0; i < BINS; i++) {
+        double low = -reach + 2 * reach * i / BINS;
+        struct hb_point corner = hb_frame_at(&f, low, counts[i]);
+        double right = hb_scale_at(&f.x, low + 2 * reach / BINS);
+        struct hb_box bar = {corner.x + 0.5, corner.y, fmax(0.3, right - corner.x - 1),
+                             f.y.from_px - corner.y};
+        hb_draw_add_box(c->draw, bar);
+        const char *name =
+            hb_arena_printf(c->arena, "%.3g to %.3g %%", low, low + 2 * reach / BINS);
+        hb_canvas_add_cell(c, (struct hb_record_cell){"histogram", name, NULL, bar, counts[i]});
+    }
+    hb_draw_fill(c->draw, hb_ink_group(c->look.theme, 0), 1);
+}
+
+static double draw_keys(struct view *v, struct hb_box box)
+{
+    struct hb_key keys[MAX_KEYS];
+    uint32_t count = v->s->group_count < MAX_KEYS ? v->s->group_count : MAX_KEYS;
+    if (v->s->group_count == 1 && !*v->s->groups[0])
+        return 0;
+    for (uint32_t i = 0; i < count; i++)
+        keys[i] = (struct hb_key){.rgb = hb_ink_group(v->c->look.theme, (int)i),
+                                  .text = v->s->groups[i],
+                                  .mark = (int)mark_of(i)};
+    return hb_legend_draw(v->c, box, keys, (int)count);
+}
+
+static void make_scales(struct view *v)
+{
+    double low = INFINITY;
+    double high = 0;
+    for (uint32_t i = 0; i < v->s->count; i++) {
+        const struct hb_scatter_case *one = &v->s->cases[i];
+        low = fmin(low, fmin((double)one->measured_bytes, (double)one->predicted_bytes));
+        high = fmax(high, fmax((double)one->measured_bytes, (double)one->predicted_bytes));
+    }
+    v->frame.x = hb_scale_make(high > 8 * low ? low : 0, high, HB_UNIT_BYTES, high > 8 * low);
+    v->frame.y = v->frame.x;
+    v->frame.x_name = "measured peak";
+    v->frame.y_name = "predicted peak";
+}
+
+void hb_scatter_draw(struct hb_canvas *c, const struct hb_scatter *s)
+{
+    struct view v = {.c = c, .s = s};
+    const char *below = hb_arena_printf(c->arena, "%u cases%s", s->count + s->failed,
+                                        s->failed ? hb_arena_printf(c->arena,
+                                                                    ", %u without an "
+                                                                    "answer (not drawn)",
+                                                                    s->failed)
+                                                  : "");
+    double top = hb_canvas_title(c, hb_scatter_title(c->arena, s), below);
+    struct hb_box page = {c->em, top, c->look.width - 2 * c->em, c->look.height - top - c->em};
+    struct hb_box side = {0};
+    if (page.w > c->em * 42 && page.h > c->em * 14) {
+        side = page;
+        side.w = fmin(page.w * 0.36, c->em * 28);
+        side.x = page.x + page.w - side.w;
+        page.w -= side.w + c->em * 1.5;
+    }
+    make_scales(&v);
+    page.w -= c->em * 3.4;
+    if (!hb_frame_make(c, page, &v.frame))
+        return;
+    hb_frame_draw(c, &v.frame);
+    hb_draw_clip(c->draw, v.frame.area);
+    draw_bands(&v);
+    draw_cases(&v);
+    hb_draw_unclip(c->draw);
+    name_bands(&v);
+    name_worst(&v);
+    if (side.w <= 0)
+        return;
+    double half = side.h * 0.48;
+    draw_histogram(&v, (struct hb_box){side.x, side.y, side.w, half});
+    draw_keys(&v, (struct hb_box){side.x + c->em * 2, side.y + half + c->em * 0.8,
+                                  side.w - c->em * 2, side.h - half - c->em});
+}

@@ -1,0 +1,34 @@
+/* Predicted against measured, with bands of 5 % and 10 %, by group, the worst cases named, and how
+ * the errors spread. JSON: `validate --json` of the command line's contract. */
+#ifndef HB_PLOTS_SCATTER_H
+#define HB_PLOTS_SCATTER_H
+
+#include "plots/canvas.h"
+
+struct hb_node;
+struct hb_diag;
+
+struct hb_scatter_case {
+    const char *id;
+    uint32_t group; /* index into groups */
+    int64_t measured_bytes;
+    int64_t predicted_bytes;
+    double error_pct; /* 100 * (predicted / measured - 1) */
+};
+
+struct hb_scatter {
+    struct hb_scatter_case *cases;
+    uint32_t count;
+    const char **groups;
+    uint32_t group_count;
+    uint32_t failed; /* cases without a prediction: not drawn, but told */
+};
+
+bool hb_scatter_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *json,
+                     struct hb_scatter *out);
+/* The q-quantile (0 to 1) of the errors' magnitudes: the smallest that is not below q of them. */
+double hb_scatter_quantile(struct hb_arena *arena, const struct hb_scatter *s, double q);
+const char *hb_scatter_title(struct hb_arena *arena, const struct hb_scatter *s);
+void hb_scatter_draw(struct hb_canvas *c, const struct hb_scatter *s);
+
+#endif

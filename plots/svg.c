@@ -1,0 +1,150 @@
+/* Mending cairo's SVG: see svg.h. The scanner knows tags, quoted attribute values and numbers,
+ * which is all that cairo writes. */
+#include "plots/svg.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+
+void hb_svg_escape(struct hb_str *out, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '&')
+            hb_str_add(out, "&amp;");
+        else if (c == '<')
+            hb_str_add(out, "&lt;");
+        else if (c == '>')
+            hb_str_add(out, "&gt;");
+        else if (c == '"')
+            hb_str_add(out, "&quot;");
+        else
+            hb_str_addn(out, c < 0x20 && c != '\n' && c != '\t' ? "?" : text, 1);
+    }
+}
+
+/* "12.50" as "12.5", "-0.00" as "0". */
+static void add_number(struct hb_str *out, double value)
+{
+    char digits[64];
+    snprintf(digits, sizeof digits, "%.2f", value);
+    char *end = digits + strlen(digits) - 1;
+    while (*end == '0')
+        *end-- = '\0';
+    if (*end == '.')
+        *end = '\0';
+    hb_str_add(out, strcmp(digits, "-0") == 0 ? "0" : digits);
+}
+
+void hb_svg_text(struct hb_str *out, const char *text, struct hb_box box, struct hb_font font,
+                 double ascent)
+{
+    double x = font.turned ? box.x + font.size * ascent : box.x;
+    double y = font.turned ? box.y + box.h : box.y + font.size * ascent;
+    hb_str_add(out, "<text");
+    if (font.turned)
+        hb_str_addf(out, " transform=\"translate(%.2f %.2f) rotate(-90)\"", x, y);
+    else
+        hb_str_addf(out, " x=\"%.2f\" y=\"%.2f\"", x, y);
+    hb_str_addf(out, " font-size=\"%.2f\" textLength=\"%.2f\" lengthAdjust=\"spacingAndGlyphs\"",
+                font.size, font.turned ? box.h : box.w);
+    hb_str_addf(out, "%s fill=\"#%06x\">", font.bold ? " font-weight=\"bold\"" : "",
+                (unsigned)font.rgb);
+    hb_svg_escape(out, text);
+    hb_str_add(out, "</text>\n");
+}
+
+struct names {
+    struct hb_arena *arena;
+    const char **items;
+    uint32_t count;
+    uint32_t cap;
+};
+
+static uint32_t find_name(struct names *names, const char *text, size_t len)
+{
+    for (uint32_t i = names->count; i-- > 0;)
+        if (strlen(names->items[i]) == len && memcmp(names->items[i], text, len) == 0)
+            return i;
+    names->items =
+        hb_grow(names->arena, names->items, names->count, &names->cap, sizeof names->items[0]);
+    names->items[names->count] = hb_arena_strndup(names->arena, text, len);
+    return names->count++;
+}
+
+/* If an id begins at text (in id="...", "#..." or url(#...)), its length; else 0. */
+static size_t id_length(const char *start, const char *text)
+{
+    size_t before = (size_t)(text - start);
+    bool id = before >= 5 && memcmp(text - 5, " id=\"", 5) == 0;
+    bool link = before >= 2 && (memcmp(text - 2, "\"#", 2) == 0 || memcmp(text - 2, "(#", 2) == 0);
+    return id || link ? strcspn(text, "\")") : 0;
+}
+
+static bool number_begins(const char *start, const char *text)
+{
+    bool digit = isdigit((unsigned char)*text) || (*text == '-' && isdigit((unsigned char)text[1]));
+    return digit && text > start && !isalnum((unsigned char)text[-1]) && text[-1] != '.' &&
+           text[-1] != '-' && text[-1] != '#';
+}
+
+/* Copies one id, number or letter; returns what is left of the document. */
+static const char *copy_piece(const char *start, const char *at, struct names *names,
+                              const char *prefix, struct hb_str *out)
+{
+    size_t len = id_length(start, at);
+    if (len) {
+        hb_str_addf(out, "%s%u", prefix, find_name(names, at, len));
+        return at + len;
+    }
+    if (number_begins(start, at)) {
+        len = strspn(at + 1, "0123456789.") + 1;
+        if (memchr(at, '.', len))
+            add_number(out, strtod(at, NULL));
+        else
+            hb_str_addn(out, at, len);
+        return at + len;
+    }
+    hb_str_addn(out, at, 1);
+    return at + 1;
+}
+
+static void open_root(struct hb_str *out, const char *title, bool texts)
+{
+    hb_str_addf(out, "<svg role=\"img\"%s",
+                texts ? " font-family=\"DejaVu Sans, Verdana, sans-serif\"" : "");
+    hb_str_add(out, " aria-label=\"");
+    hb_svg_escape(out, title);
+    hb_str_add(out, "\"");
+}
+
+void hb_svg_tidy(struct hb_arena *arena, const struct hb_str *raw, const struct hb_str *texts,
+                 const char *prefix, const char *title, struct hb_str *out)
+{
+    struct names names = {.arena = arena};
+    const char *root = strstr(raw->text, "<svg");
+    const char *head_end = strchr(root, '>') + 1;
+    hb_str_addn(out, raw->text, (size_t)(root - raw->text));
+    open_root(out, title, texts->len > 0);
+    hb_str_addn(out, root + 4, (size_t)(head_end - root) - 4);
+    hb_str_add(out, "\n<title>");
+    hb_svg_escape(out, title);
+    hb_str_add(out, "</title>");
+    const char *end = raw->text + raw->len;
+    const char *tail = end;
+    while (tail > head_end && memcmp(tail, "</svg>", 6) != 0)
+        tail--;
+    for (const char *at = head_end; at < tail;)
+        at = copy_piece(raw->text, at, &names, prefix, out);
+    hb_str_addn(out, texts->text, texts->len);
+    hb_str_add(out, "</svg>\n");
+}
+
+const char *hb_svg_inline(const char *svg)
+{
+    const char *root = strstr(svg, "<svg");
+    return root ? root : svg;
+}

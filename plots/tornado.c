@@ -1,0 +1,263 @@
+/* The tornado chart: see tornado.h. */
+#include "plots/tornado.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/node.h"
+#include "base/size.h"
+#include "plots/reading.h"
+#include "plots/frame.h"
+
+static void read_levers(struct hb_reading *f, const struct hb_node *list, bool pair,
+                        struct hb_tornado *out)
+{
+    for (const struct hb_node *node = list ? list->first : NULL; node; node = node->next) {
+        struct hb_lever *lever = &out->levers[out->count++];
+        *lever = (struct hb_lever){.name = "", .why = "", .pair = pair};
+        hb_reading_text(f, node, "name", &lever->name);
+        hb_reading_text(f, node, "why", &lever->why);
+        hb_reading_bytes(f, node, "freed_bytes", -(INT64_MAX / 4), &lever->freed_bytes);
+        hb_reading_real(f, node, "cost_seconds", &lever->cost_seconds);
+    }
+}
+
+static int compare_levers(const void *a, const void *b)
+{
+    const struct hb_lever *x = a;
+    const struct hb_lever *y = b;
+    if (x->freed_bytes != y->freed_bytes)
+        return x->freed_bytes > y->freed_bytes ? -1 : 1;
+    if (x->cost_seconds < y->cost_seconds || x->cost_seconds > y->cost_seconds)
+        return x->cost_seconds < y->cost_seconds ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+bool hb_tornado_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *json,
+                     struct hb_tornado *out)
+{
+    struct hb_reading f = {arena, diag, true};
+    const struct hb_node *levers = hb_reading_list(&f, json, "levers");
+    const struct hb_node *pairs = hb_reading_list(&f, json, "pairs");
+    *out = (struct hb_tornado){.name = ""};
+    if (!levers || levers->count == 0) {
+        hb_reading_wrong(&f, json, "levers", "at least one lever");
+        return false;
+    }
+    size_t room = levers->count + (pairs ? pairs->count : 0);
+    out->levers = hb_arena_alloc(arena, room, sizeof *out->levers);
+    hb_reading_text(&f, json, "name", &out->name);
+    hb_reading_bytes(&f, json, "peak_bytes", 0, &out->peak_bytes);
+    hb_reading_bytes(&f, json, "budget_bytes", 0, &out->budget_bytes);
+    hb_reading_real(&f, json, "step_seconds", &out->step_seconds);
+    read_levers(&f, levers, false, out);
+    read_levers(&f, pairs, true, out);
+    qsort(out->levers, out->count, sizeof *out->levers, compare_levers);
+    return f.ok;
+}
+
+static const char *cost_text(struct hb_arena *arena, const struct hb_tornado *t,
+                             const struct hb_lever *lever)
+{
+    char text[HB_TICK_TEXT];
+    const char *sign = lever->cost_seconds < 0 ? "\xE2\x88\x92" : "+";
+    double cost = fabs(lever->cost_seconds);
+    if (t->step_seconds > 0) {
+        double pct = 100 * cost / t->step_seconds;
+        if (pct < 0.05)
+            return "no time";
+        return hb_arena_printf(arena, "%s%.*f %%", sign, pct < 9.95 ? 1 : 0, pct);
+    }
+    return hb_arena_printf(arena, "%s%s", sign, hb_unit_print(HB_UNIT_SECONDS, cost, text));
+}
+
+const char *hb_tornado_title(struct hb_arena *arena, const struct hb_tornado *t)
+{
+    char freed[HB_TICK_TEXT];
+    const struct hb_lever *best = &t->levers[0];
+    if (best->freed_bytes <= 0)
+        return "no lever frees memory at the peak";
+    hb_unit_print(HB_UNIT_BYTES, (double)best->freed_bytes, freed);
+    const char *title =
+        hb_arena_printf(arena, "%s frees most: %s for %s%s", best->name, freed,
+                        cost_text(arena, t, best), t->step_seconds > 0 ? " of step time" : "");
+    int64_t lack = t->peak_bytes - t->budget_bytes;
+    if (t->budget_bytes <= 0 || lack <= 0)
+        return title;
+    hb_unit_print(HB_UNIT_BYTES, (double)lack, freed);
+    return hb_arena_printf(arena, "%s; %s are lacking", title, freed);
+}
+
+struct view {
+    struct hb_canvas *c;
+    const struct hb_tornado *t;
+    struct hb_frame freed;
+    struct hb_frame cost;
+    double pitch;
+    double names;
+    uint32_t shown;
+};
+
+static struct hb_box bar_box(const struct hb_frame *f, double pitch, uint32_t row, double value)
+{
+    double zero = hb_scale_at(&f->x, 0);
+    double end = hb_scale_at(&f->x, value);
+    return (struct hb_box){fmin(zero, end), f->area.y + pitch * (row + 0.16), fabs(end - zero),
+                           pitch * 0.68};
+}
+
+/* The value beside the end of its bar, inside the area; inside the bar where there is no room. */
+static void write_value(struct view *v, const struct hb_frame *f, struct hb_box bar, bool leftward,
+                        const char *text)
+{
+    struct hb_canvas *c = v->c;
+    struct hb_style style = hb_canvas_style(c, "value");
+    style.size = fmax(6, c->em * 0.88);
+    style.down = HB_ALIGN_MIDDLE;
+    double y = bar.y + bar.h / 2;
+    double width = hb_canvas_width(c, text, &style);
+    double right = bar.x + bar.w + c->em * 0.35;
+    double left = bar.x - c->em * 0.35;
+    bool fits = leftward ? left - width > f->area.x : right + width < c->look.width - c->em * 0.4;
+    if (!fits)
+        return;
+    style.across = leftward ? HB_ALIGN_END : HB_ALIGN_START;
+    hb_canvas_label(c, text, (struct hb_point){leftward ? left : right, y}, style);
+}
+
+static void draw_lever(struct view *v, uint32_t row)
+{
+    struct hb_canvas *c = v->c;
+    const struct hb_lever *lever = &v->t->levers[row];
+    char text[HB_TICK_TEXT];
+    struct hb_style style = hb_canvas_style(c, "lever");
+    style.across = HB_ALIGN_END;
+    style.down = HB_ALIGN_MIDDLE;
+    style.size = fmax(6, c->em * 0.95);
+    struct hb_box bar = bar_box(&v->freed, v->pitch, row, (double)lever->freed_bytes);
+    const char *name = hb_canvas_shorten(c, lever->name, v->names, &style);
+    hb_canvas_label(c, name, (struct hb_point){v->freed.area.x - c->em * 0.5, bar.y + bar.h / 2},
+                    style);
+    bool worse = lever->freed_bytes < 0;
+    hb_draw_box(c->draw, bar, hb_ink_group(c->look.theme, worse ? 1 : 0));
+    if (lever->pair)
+        hb_draw_hatch(c->draw, bar, 6, (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), 0.8, false});
+    hb_unit_print(HB_UNIT_BYTES, fabs((double)lever->freed_bytes), text);
+    const char *amount = hb_arena_printf(c->arena, "%s%s", worse ? "\xE2\x88\x92" : "", text);
+    hb_canvas_add_cell(c, (struct hb_record_cell){"freed", lever->name, lever->why, bar,
+                                                  (double)lever->freed_bytes});
+    write_value(v, &v->freed, bar, worse, amount);
+    if (v->cost.area.w <= 4)
+        return;
+    struct hb_box cost = bar_box(&v->cost, v->pitch, row, lever->cost_seconds);
+    bool faster = lever->cost_seconds < 0;
+    hb_draw_box(c->draw, cost, hb_ink_group(c->look.theme, faster ? 2 : 4));
+    hb_canvas_add_cell(
+        c, (struct hb_record_cell){"cost", lever->name, lever->why, cost, lever->cost_seconds});
+    write_value(v, &v->cost, cost, faster, cost_text(c->arena, v->t, lever));
+}
+
+static struct hb_scale make_scale(double low, double high, enum hb_unit unit)
+{
+    low = fmin(low, 0);
+    high = fmax(high, 0);
+    double span = high > low ? high - low : 1;
+    /* room for the value that stands beside the longest bar */
+    return (struct hb_scale){
+        .low = low < 0 ? low - span * 0.22 : 0, .high = high + span * 0.24, .unit = unit};
+}
+
+static void make_scales(struct view *v)
+{
+    double low_b = 0, high_b = 0, low_s = 0, high_s = 0;
+    for (uint32_t i = 0; i < v->shown; i++) {
+        const struct hb_lever *lever = &v->t->levers[i];
+        low_b = fmin(low_b, (double)lever->freed_bytes);
+        high_b = fmax(high_b, (double)lever->freed_bytes);
+        low_s = fmin(low_s, lever->cost_seconds);
+        high_s = fmax(high_s, lever->cost_seconds);
+    }
+    int64_t lack = v->t->peak_bytes - v->t->budget_bytes;
+    if (v->t->budget_bytes > 0 && (double)lack < 2 * high_b)
+        high_b = fmax(high_b, (double)lack);
+    v->freed.x = make_scale(low_b, high_b, HB_UNIT_BYTES);
+    v->cost.x = make_scale(low_s, high_s, HB_UNIT_SECONDS);
+    v->freed.x_name = "freed at the peak";
+    v->cost.x_name = "added to the step";
+    v->freed.y_name = v->cost.y_name = "";
+}
+
+static void draw_panel(struct view *v, struct hb_frame *f)
+{
+    struct hb_canvas *c = v->c;
+    hb_draw_box(c->draw, f->area, hb_canvas_ink(c, HB_INK_PANEL));
+    hb_frame_draw_across(c, f);
+    double zero = hb_scale_at(&f->x, 0);
+    hb_draw_line(c->draw, (struct hb_point){zero, f->area.y},
+                 (struct hb_point){zero, f->area.y + f->area.h},
+                 (struct hb_pen){hb_canvas_ink(c, HB_INK_AXIS), 1, false});
+    hb_canvas_add_axis(c, f->x_name, &f->x, false);
+}
+
+/* A line at what is lacking: a lever that reaches it makes the configuration fit. */
+static void draw_lack(struct view *v)
+{
+    struct hb_canvas *c = v->c;
+    int64_t lack = v->t->peak_bytes - v->t->budget_bytes;
+    const struct hb_box *area = &v->freed.area;
+    double px = hb_scale_at(&v->freed.x, (double)lack);
+    if (v->t->budget_bytes <= 0 || lack <= 0 || px > area->x + area->w)
+        return;
+    struct hb_style style = hb_canvas_style(c, "budget");
+    style.rgb = hb_canvas_ink(c, HB_INK_BUDGET);
+    style.bold = true;
+    style.across = HB_ALIGN_MIDDLE;
+    style.down = HB_ALIGN_END;
+    hb_draw_line(c->draw, (struct hb_point){px, area->y}, (struct hb_point){px, area->y + area->h},
+                 (struct hb_pen){style.rgb, 1.4, true});
+    hb_canvas_label(c, "enough to fit", (struct hb_point){px, area->y - 1}, style);
+}
+
+static double widest_name(struct view *v)
+{
+    struct hb_style style = hb_canvas_style(v->c, "lever");
+    double widest = 0;
+    for (uint32_t i = 0; i < v->shown; i++)
+        widest = fmax(widest, hb_canvas_width(v->c, v->t->levers[i].name, &style));
+    return widest;
+}
+
+void hb_tornado_draw(struct hb_canvas *c, const struct hb_tornado *t)
+{
+    struct view v = {.c = c, .t = t};
+    double top = hb_canvas_title(c, hb_tornado_title(c->arena, t), *t->name ? t->name : NULL);
+    struct hb_box page = {c->em, top + c->em * 1.2, c->look.width - 2 * c->em,
+                          c->look.height - top - c->em * 2.2};
+    double rows = (page.h - c->em * 3) / (c->em * 1.25);
+    v.shown = rows < 1 ? 1 : rows < t->count ? (uint32_t)rows : t->count;
+    make_scales(&v);
+    v.names = fmin(widest_name(&v), page.w * 0.38);
+    v.freed.left = v.names + c->em * 0.6;
+    bool costs = page.w - v.names > c->em * 26;
+    struct hb_box left = page;
+    left.w = costs ? v.freed.left + (page.w - v.freed.left) * 0.6 : page.w;
+    if (!hb_frame_make(c, left, &v.freed))
+        return;
+    v.pitch = fmin(v.freed.area.h / v.shown, c->em * 3.2);
+    v.freed.area.h = v.pitch * v.shown;
+    if (costs) {
+        v.cost.left = 0.01;
+        hb_frame_make(
+            c, (struct hb_box){left.x + left.w + c->em, page.y, page.w - left.w - c->em, page.h},
+            &v.cost);
+        v.cost.area.h = v.freed.area.h;
+        draw_panel(&v, &v.cost);
+    }
+    draw_panel(&v, &v.freed);
+    for (uint32_t i = 0; i < v.shown; i++)
+        draw_lever(&v, i);
+    draw_lack(&v);
+}
