@@ -207,7 +207,7 @@ static void make_logits(struct hb_lower *lo, struct loss_pass *c)
  * - XLA:GPU in all sharded rows (CUDA 113 of 124, the exceptions mostly without fsdp);
  * - not with 2 to 7 ways (mix/ring/f2, f4, gate/f5, f7), not with a data axis beside (8B64/fsdp=8,
  *   dp=8; ring/f8dp32), not in mixtures of experts (moeFG, mixtral). */
-enum { POSTPONE_WAYS = 8, POSTPONE_WIDTH = 7 };
+enum { POSTPONE_WAYS = 8, POSTPONE_WIDTH = 12, POSTPONE_RING_WIDTH = 7 };
 
 static bool is_postponed(const struct hb_lower *lo)
 {
@@ -224,8 +224,9 @@ static bool is_postponed(const struct hb_lower *lo)
     if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
         return false;
     int64_t ways = hb_fsdp_ways(lo, false);
+    int64_t width = lo->fsdp_mode == HB_WEIGHT_RING ? POSTPONE_RING_WIDTH : POSTPONE_WIDTH;
     return (ways == 1 || ways >= POSTPONE_WAYS) &&
-           lo->local.vocab >= hb_mul_sat(POSTPONE_WIDTH, lo->local.tokens);
+           lo->local.vocab >= hb_mul_sat(width, lo->local.tokens);
 }
 
 /* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base). */

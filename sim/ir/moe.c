@@ -124,6 +124,12 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
     v.tags = 1u << HB_TN_MLP_UP;
     int up = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "e_up"), v);
     int act = hb_layer_activation(lo, y, gate, up, "expert activation", 1u << HB_TN_MLP_ACT);
+    /* moeFG/base: the activation is made inside its readers; gate and up stay beside their
+     * gradients, the first of which lies where the activation's was. */
+    y->values[act].fused = true;
+    y->steps[y->step_count - 1].grad_in_place = 0;
+    y->steps[y->step_count - 1].grad_follows = true;
+    y->steps[y->step_count - 1].grad_fused = false;
     if (ragged && lo->habits->ragged_dense) {
         /* CUDA has no ragged product: each operand is spread over all experts, masked. In the
          * backward pass four of the hidden width stand together with two of the model's

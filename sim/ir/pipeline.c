@@ -159,7 +159,6 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
     uint32_t outputs =
         hb_temp(lo, "outputs of the iterations", HB_CAT_WORKING, stacked_state(lo, pl, kept));
     hb_emit_mark(lo, "stack of outputs", HB_NONE, outputs);
-    zero_grads(lo, pl);
     if (p->remat_iteration) {
         pl->iter_stack = hb_temp(lo, "inputs of the iterations, saved for backward", HB_CAT_SAVED,
                                  stacked_state(lo, pl, pl->iterations));
@@ -242,6 +241,8 @@ static void run_again(struct hb_lower *lo, struct hb_pipeline *pl)
 uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t grad)
 {
     lo->phase = HB_PHASE_BACKWARD;
+    /* PP/base has no accumulators at its peak in the loss; XLA:GPU has made them before. */
+    zero_grads(lo, pl);
     uint32_t *outer = hb_arena_alloc(lo->arena, lo->leaf_count + 1, sizeof *outer);
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         outer[i] = HB_NONE;
