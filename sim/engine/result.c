@@ -1,0 +1,132 @@
+/* Model FLOPs are counted as in PaLM (Chowdhery et al. 2022, appendix B): 6 for each parameter
+ * that a token passes and 12 for each score's head dimension, none for what is computed again, no
+ * discount for causal masks. */
+#include "sim/engine/result.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/size.h"
+#include "models/params.h"
+#include "sim/engine/cost.h"
+#include "sim/ir/load.h"
+#include "sim/ir/lower.h"
+
+int64_t hb_result_budget_bytes(const struct hb_spec *spec, const struct hb_device *device)
+{
+    if (spec->hardware.hbm_bytes > 0)
+        return spec->hardware.hbm_bytes;
+    if (spec->hardware.reserve_bytes >= 0) {
+        int64_t rest = device->hbm_bytes - spec->hardware.reserve_bytes;
+        return rest > 0 ? rest : 0;
+    }
+    return hb_device_usable_bytes(device);
+}
+
+/* Scores of one token over all layers of a block, times their width for q k and for p v. */
+static double attention_flops(const struct hb_spec *spec, const struct hb_block *block)
+{
+    const struct hb_attention *a = &block->attention;
+    double seen = 0, width = 2 * (double)a->head_dim;
+    if (a->kind == HB_ATTN_NONE)
+        return 0;
+    if (a->kind == HB_ATTN_MLA)
+        width = (double)a->qk_nope_head_dim + (double)a->qk_rope_head_dim + (double)a->v_head_dim;
+    for (int i = 0; i < a->window_count; i++) {
+        bool cut = a->windows[i] > 0 && a->windows[i] < spec->batch.seq;
+        seen += (double)(cut ? a->windows[i] : spec->batch.seq) / a->window_count;
+    }
+    return 6 * (double)block->repeat * (double)a->heads * width * seen;
+}
+
+static double token_flops(const struct hb_spec *spec)
+{
+    struct hb_params params;
+    hb_params_count(spec, &params);
+    double tables = spec->model.tied_embeddings ? 0 : (double)params.embedding;
+    double flops = 6 * ((double)params.active - tables);
+    for (int i = 0; i < spec->model.block_count; i++)
+        flops += attention_flops(spec, &spec->model.blocks[i]);
+    return flops;
+}
+
+static void rate_step(struct hb_result *r)
+{
+    const struct hb_spec *spec = r->spec;
+    double tokens = (double)spec->batch.global * (double)spec->batch.seq;
+    r->step_seconds = (double)r->timing.step_ns * 1e-9;
+    if (!(r->step_seconds > 0))
+        return;
+    struct hb_cost cost;
+    hb_cost_init(&cost, &r->program, r->device);
+    double peak = hb_cost_peak_flops(&cost, spec->precision.compute) * r->step_seconds;
+    r->tokens_per_second = tokens / r->step_seconds;
+    if (peak > 0) {
+        r->mfu = token_flops(spec) * tokens / (double)spec->hardware.count / peak;
+        r->hfu = r->timing.flops / peak;
+    }
+}
+
+static bool check_total(struct hb_diag *diag, const struct hb_program *p)
+{
+    int64_t total = p->argument_extra_bytes;
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        total = hb_add_sat(total, hb_round_up(p->bufs[i].bytes, 16384));
+    return hb_size_ok(total) || hb_error(diag, (struct hb_loc){0},
+                                         "the tensors of '%s' together exceed 2^61 bytes", p->name);
+}
+
+static bool run_load(struct hb_arena *arena, struct hb_diag *diag, const struct hb_result *r,
+                     int64_t processes, struct hb_load_row *out_row)
+{
+    struct hb_arena_mark mark = hb_arena_mark(arena);
+    struct hb_load_plan plan = hb_load_plan_make(r->spec, &r->program);
+    struct hb_program program;
+    struct hb_memory memory;
+    if (!hb_load_program(arena, diag, &plan, r->spec->load.method, processes, &program) ||
+        !check_total(diag, &program))
+        return false;
+    hb_run_memory(arena, &program, &memory);
+    *out_row = (struct hb_load_row){processes, memory.peak_bytes, memory.host_bytes,
+                                    memory.peak_bytes <= r->budget_bytes};
+    hb_arena_rewind(arena, mark);
+    return true;
+}
+
+enum { MOST_LOAD_ROWS = 66, MOST_DOUBLED = 1 << 20 };
+
+static bool run_loads(struct hb_arena *arena, struct hb_diag *diag, struct hb_result *r)
+{
+    int64_t asked = r->spec->load.processes;
+    r->load_rows = hb_arena_alloc(arena, MOST_LOAD_ROWS, sizeof *r->load_rows);
+    for (int64_t n = 1; n <= asked; n = hb_mul_sat(n, 2)) {
+        if (!run_load(arena, diag, r, n, &r->load_rows[r->load_row_count++]))
+            return false;
+        if (n < asked && asked < hb_mul_sat(n, 2) &&
+            !run_load(arena, diag, r, asked, &r->load_rows[r->load_row_count++]))
+            return false;
+    }
+    r->load = r->load_rows[r->load_row_count - 1];
+    return asked > MOST_DOUBLED ||
+           run_load(arena, diag, r, 2 * asked, &r->load_rows[r->load_row_count++]);
+}
+
+bool hb_result_run(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                   const struct hb_device *device, struct hb_result *out)
+{
+    *out = (struct hb_result){.spec = spec, .device = device};
+    if (!hb_lower(arena, diag, spec, &out->program) || !check_total(diag, &out->program))
+        return false;
+    hb_program_check(&out->program);
+    memcpy(out->program.mesh, spec->mesh, sizeof spec->mesh);
+    hb_run_memory(arena, &out->program, &out->memory);
+    hb_run_timing(arena, &out->program, device, &out->timing);
+    out->budget_bytes = hb_result_budget_bytes(spec, device);
+    out->step_fits = out->memory.peak_bytes <= out->budget_bytes;
+    rate_step(out);
+    if (spec->load.present && !run_loads(arena, diag, out))
+        return false;
+    out->fits = out->step_fits && (!spec->load.present || out->load.fits);
+    return true;
+}
