@@ -115,8 +115,15 @@ static void count_host(struct measure *m)
     uint32_t count = 0;
     for (uint32_t i = 0; i < out->live_count; i++) {
         struct hb_live live = out->live[i];
-        if (m->p->bufs[live.buf].space == HB_SPACE_HOST)
-            items[count++] = (struct hb_heap_item){live.bytes, live.start, live.end, i, 0};
+        const struct hb_buf *b = &m->p->bufs[live.buf];
+        if (b->space != HB_SPACE_HOST)
+            continue;
+        items[count] = (struct hb_heap_item){live.bytes, live.start, live.end, i, 0};
+        if (b->argument || b->output) { /* the caller's for the whole program */
+            items[count].start = -1;
+            items[count].end = (int32_t)m->p->op_count;
+        }
+        count++;
     }
     out->host_bytes = hb_heap_live_peak(m->arena, items, count, m->habit.leaf_align_bytes, NULL);
     hb_arena_rewind(m->arena, mark);

@@ -11,7 +11,7 @@ enum { MUON_MIN = 128 };
 
 static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l)
 {
-    uint32_t *states[] = {&l->master, &l->moment[0], &l->moment[1], &l->ema, &l->arg};
+    uint32_t *states[] = {&l->arg, &l->master, &l->moment[0], &l->moment[1], &l->ema};
     for (int k = 0; k < 5; k++) {
         uint32_t host = *states[k];
         if (host == HB_NONE || lo->p->bufs[host].space != HB_SPACE_HOST)
@@ -28,6 +28,7 @@ static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l)
         hb_emit_read(&e, host);
         hb_emit_write(&e, device);
         hb_emit(lo, &e);
+        l->host[k] = host;
         *states[k] = device;
     }
 }
@@ -60,21 +61,16 @@ static uint32_t new_state(struct hb_lower *lo, uint32_t old)
     return hb_program_add_buf(lo->p, b);
 }
 
-/* What was fetched from the host goes back. */
-static void send_back(struct hb_lower *lo, uint32_t state)
+/* What was fetched from the host goes back: into the donated argument, or to a place of its own. */
+static void send_back(struct hb_lower *lo, uint32_t state, uint32_t host)
 {
-    if (state == HB_NONE || lo->p->bufs[state].output)
+    if (state == HB_NONE || host == HB_NONE)
         return;
-    struct hb_buf host = lo->p->bufs[state];
-    host.space = HB_SPACE_HOST;
-    host.alias_of = HB_NONE;
-    host.output = true;
-    host.name = hb_name(lo, host.name, ", back on the host");
-    uint32_t back = hb_program_add_buf(lo->p, host);
+    uint32_t back = new_state(lo, host);
     struct hb_emit e = {.name = "state to the host",
                         .kind = HB_OP_HOST_COPY,
                         .stream = HB_STREAM_D2H,
-                        .moved_bytes = (double)host.bytes};
+                        .moved_bytes = (double)lo->p->bufs[host].bytes};
     hb_emit_read(&e, state);
     hb_emit_write(&e, back);
     hb_emit(lo, &e);
@@ -148,7 +144,7 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
         muon_orthogonalise(lo, l, &e);
     hb_emit(lo, &e);
     for (int i = 0; i < 5; i++)
-        send_back(lo, new[i]);
+        send_back(lo, new[i], l->host[i]);
 }
 
 static void clip_gradients(struct hb_lower *lo)
