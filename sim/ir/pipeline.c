@@ -45,13 +45,13 @@ void hb_pipeline_leaves(struct hb_lower *lo, struct hb_pipeline *pl)
         int64_t stack[2] = {repeats > 1 ? repeats : steps, repeats > 1 ? steps : 0};
         struct hb_group *g = add_group(lo, pl);
         hb_layer_leaves(lo, b, b->name, stack, &g->layer);
-        g->looped = is_scanned(lo);
+        g->looped = is_scanned(lo) && steps > 1; /* a scan of one step is unrolled */
         g->trips = steps;
         for (int64_t k = 1; k < steps && !g->looped; k++) {
             struct hb_group *more = add_group(lo, pl);
             *more = pl->groups[pl->count - 2]; /* the same leaves, another layer of them */
         }
-        if (!is_scanned(lo))
+        if (!g->looped)
             for (uint32_t k = 0; k < pl->count; k++)
                 pl->groups[k].trips = 1;
     }
@@ -89,6 +89,21 @@ static uint32_t state_temp(struct hb_lower *lo, const struct hb_pipeline *pl, co
     return hb_temp(lo, name, HB_CAT_WORKING,
                    hb_shape_make(lo->compute, (const int64_t[]){pl->batch, lo->local.resid_seq,
                                                                 lo->local.resid_width, -1}));
+}
+
+/* States in the stack of outputs: one an iteration, or one a microbatch in a buffer. */
+static int64_t output_count(const struct hb_lower *lo, const struct hb_pipeline *pl)
+{
+    const struct hb_pipe *p = &lo->spec->pipeline;
+    return p->outputs == HB_OUT_STACKED ? pl->iterations : p->microbatches;
+}
+
+/* A circular pipeline, and MaxText's, take their inputs from a buffer of microbatches. */
+static int64_t input_count(const struct hb_lower *lo, const struct hb_pipeline *pl)
+{
+    const struct hb_pipe *p = &lo->spec->pipeline;
+    bool buffer = p->outputs == HB_OUT_BUFFER && (p->repeats > 1 || p->shift == HB_SHIFT_SHARD_MAP);
+    return buffer ? p->microbatches : pl->iterations;
 }
 
 /* --- forward --- */
@@ -153,11 +168,10 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
     const struct hb_pipe *p = &lo->spec->pipeline;
     lo->phase = HB_PHASE_FORWARD;
     uint32_t inputs = hb_temp(lo, "inputs of the iterations", HB_CAT_WORKING,
-                              stacked_state(lo, pl, pl->iterations));
+                              stacked_state(lo, pl, input_count(lo, pl)));
     hb_emit_simple(lo, HB_OP_COPY, "microbatches in order", x, inputs);
-    int64_t kept = p->outputs == HB_OUT_STACKED ? pl->iterations : p->microbatches;
-    uint32_t outputs =
-        hb_temp(lo, "outputs of the iterations", HB_CAT_WORKING, stacked_state(lo, pl, kept));
+    uint32_t outputs = hb_temp(lo, "outputs of the iterations", HB_CAT_WORKING,
+                               stacked_state(lo, pl, output_count(lo, pl)));
     hb_emit_mark(lo, "stack of outputs", HB_NONE, outputs);
     if (p->remat_iteration) {
         pl->iter_stack = hb_temp(lo, "inputs of the iterations, saved for backward", HB_CAT_SAVED,
@@ -247,10 +261,10 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         outer[i] = HB_NONE;
     uint32_t gout = hb_temp(lo, "gradients of the iterations' outputs", HB_CAT_WORKING,
-                            stacked_state(lo, pl, pl->iterations));
+                            stacked_state(lo, pl, output_count(lo, pl)));
     hb_emit_simple(lo, HB_OP_COPY, "gradients of outputs, padded", grad, gout);
     uint32_t gin = hb_temp(lo, "gradients of the iterations' inputs", HB_CAT_WORKING,
-                           stacked_state(lo, pl, pl->iterations));
+                           stacked_state(lo, pl, input_count(lo, pl)));
     hb_emit_mark(lo, "stack of input gradients", HB_NONE, gin);
     uint32_t state = state_temp(lo, pl, "gradient of the state");
     hb_emit_mark(lo, "empty gradient", HB_NONE, state);
@@ -263,7 +277,8 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     hb_emit_read(&e, gout);
     hb_emit_write(&e, g);
     hb_emit(lo, &e);
-    own_grads(lo, pl, outer);
+    if (pl->groups[0].looped)
+        own_grads(lo, pl, outer);
     g = stage_backward(lo, pl, g);
     add_grads(lo, outer);
     hb_emit_simple(lo, HB_OP_COPY, "gradient of the input into its stack", g, gin);
