@@ -143,12 +143,9 @@ static void replace_file(const struct hb_out *out)
 
 void hb_out_close(struct hb_out *out)
 {
-    errno = 0;
-    if (!out->path) {
-        if (fflush(out->file) != 0 || ferror(out->file))
-            fail("the output");
+    if (!out->path)
         return;
-    }
+    errno = 0;
     bool lost = ferror(out->file) != 0;
     /* glibc's fclose does not tell that it had no memory for the text: the text is null then. */
     if (fclose(out->file) != 0 || lost || !out->text)
@@ -168,17 +165,28 @@ void hb_out_drop(struct hb_out *out)
     free(out->text);
 }
 
-void hb_out_finish(struct hb_env *env)
+/* Why a stream has lost output: an earlier write may have had the reason, so another is tried. */
+static int find_reason(FILE *stream)
 {
     errno = 0;
-    bool lost = ferror(env->out) != 0;
-    lost |= fflush(env->out) != 0;
-    int why = errno;
+    clearerr(stream);
+    fputc('\n', stream);
+    fflush(stream);
+    return errno;
+}
+
+void hb_out_finish(struct hb_env *env)
+{
+    bool lost = fflush(env->out) != 0 || ferror(env->out) != 0;
+    int why = lost ? find_reason(env->out) : 0;
     hb_diag_print(env->diag, env->err);
-    errno = why;
-    lost |= fclose(env->out) != 0;
-    if (lost && errno == EPIPE)
+    errno = 0;
+    if (fclose(env->out) != 0 && !lost) {
+        lost = true;
+        why = errno;
+    }
+    if (lost && why == EPIPE)
         exit(3);
     if (lost)
-        hb_die("cannot write standard output: %s", errno ? strerror(errno) : "write error");
+        hb_die("cannot write standard output: %s", why ? strerror(why) : "write error");
 }

@@ -14,8 +14,9 @@ struct hb_out;
 struct hb_out *hb_out_open(struct hb_env *env, const char *path);
 /* Write here, with stdio. */
 FILE *hb_out_file(struct hb_out *out);
-/* Makes the result appear. A symbolic link is followed, a file's permissions are kept, and what
- * is no regular file (/dev/stdout, a pipe) is written directly. */
+/* Makes the result appear (on standard output, hb_out_finish does). A symbolic link is followed, a
+ * file's permissions are kept, and what is no regular file (/dev/stdout, a pipe) is written
+ * directly. */
 void hb_out_close(struct hb_out *out);
 /* Forgets what was gathered; the target stays as it was. */
 void hb_out_drop(struct hb_out *out);

@@ -9,7 +9,8 @@
 #   finish                           the last line of each script
 # $HBMSIM is the program; `hbmsim` runs it. $work is a folder of the script's own.
 
-: "${HBMSIM:=$PWD/build/fast/hbmsim}"
+: "${HB_BUILD:=build/fast}" "${HBMSIM:=$PWD/$HB_BUILD/hbmsim}"
+export HB_BUILD HBMSIM
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM

@@ -18,10 +18,10 @@ expect 2 hbmsim frobnicate
 err_is "hbmsim: error: there is no command 'frobnicate'; 'hbmsim help' lists them"
 expect 2 hbmsim help modls
 err_is "hbmsim: error: there is no command 'modls'; did you mean 'models'?"
-expect 2 hbmsim models --hepl
-err_is "hbmsim: error: 'models' has no option '--hepl'; did you mean '--help'?"
-expect 2 hbmsim help one two
-err_is "hbmsim: error: 'help' does not take a further argument 'two'"
+expect 2 hbmsim models --jsno
+err_is "hbmsim: error: 'models' has no option '--jsno'; did you mean '--json'?"
+expect 2 hbmsim help one two three
+err_is "hbmsim: error: 'help' does not take a further argument 'three'"
 
 mkdir "$work/bin"
 ln -s "$HBMSIM" "$work/bin/hbmsim"
@@ -41,15 +41,22 @@ if [ -w /dev/full ]; then
     run sh -c '"$HBMSIM" help >/dev/full'
     ok 'a full disk is status 3' test "$status" = 3
     err_has 'cannot write standard output: No space left on device'
+    run sh -c '"$HBMSIM" models --json >/dev/full'
+    ok 'and so with an output larger than its buffer' test "$status" = 3
+    err_has 'cannot write standard output: No space left on device'
 else
     skip 'a full disk is status 3' 'no /dev/full'
 fi
 run sh -c '"$HBMSIM" help >&-'
 ok 'a closed output is status 3' test "$status" = 3
 mkfifo "$work/pipe"
-(exec 3<"$work/pipe"; exec 3<&-; sleep 1) &
-run sh -c '(trap "" PIPE; sleep 0.3; "$HBMSIM" help; echo $? >"$1/code") >"$1/pipe"' sh "$work"
-ok 'a reader that went away is status 3' test "$(cat "$work/code")" = 3
-err_is ''
-wait
+for words in help 'models --json'; do
+    rm -f "$work/gone"
+    (exec 3<"$work/pipe"; exec 3<&-; : >"$work/gone") &
+    run sh -c 'exec >"$1/pipe"; while [ ! -e "$1/gone" ]; do sleep 0.05; done; "$HBMSIM" $2' \
+        sh "$work" "$words"
+    ok "a reader of '$words' that went away is status 3" test "$status" = 3
+    err_is ''
+    wait
+done
 finish

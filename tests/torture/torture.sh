@@ -1,18 +1,19 @@
 #!/bin/sh
 # Makes the n-th malloc, open, read, write, flush, close, rename of hbmsim fail (tests/torture/
 # fail.c), for each n from 1 until a run does not reach its n-th call; once alone, once with all
-# calls after it failing too. Each run must either do what it does untouched, or end with status 2
+# calls after it failing too. Beyond the first hundred, n grows by a hundredth of itself, unless
+# DEEP=1. Each run must either do what it does untouched, or end with status 2
 # or 3 and a message; and its output file must be as before or complete, with nothing beside it.
 # TAP, one test a command of tests/torture/commands.
 set -eu
 cd "$(dirname "$0")/../.."
 : "${HBMSIM:=$PWD/build/fast/hbmsim}" "${FAIL:=$PWD/build/fast/fail.so}"
-# Runs that one command may take.
-: "${MOST:=20000}"
+: "${DEEP:=0}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 mkdir "$work/to"
+cp "$FAIL" "$work/fail.so" # LD_PRELOAD takes no folder with a blank
 count=0
 bad=0
 
@@ -49,7 +50,7 @@ start() {
     status=0
     # shellcheck disable=SC2086
     set -- $(echo "$command" | sed "s|@|$work/to/x|")
-    FAIL_AT=$n FAIL_ON=$on FAIL_MARK=$work/mark LD_PRELOAD=$FAIL \
+    FAIL_AT=$n FAIL_ON=$on FAIL_MARK=$work/mark LD_PRELOAD=$work/fail.so \
         "$HBMSIM" "$@" >"$work/out" 2>"$work/err" </dev/null || status=$?
 }
 
@@ -65,14 +66,15 @@ torture() {
     cp "$work/to/x" "$work/normal.file"
     for on in 0 1; do
         n=1
-        while [ "$n" -le "$MOST" ]; do
+        while :; do
             rm -f "$work/mark"
             start
             [ -e "$work/mark" ] || break
             check_run
+            runs=$((runs + 1))
             n=$((n + 1))
+            [ "$DEEP" = 1 ] || n=$((n + n / 100))
         done
-        runs=$((runs + n - 1))
     done
     [ "$runs" -gt 4 ] || { echo "# only $runs calls were made to fail"; wrong=1; }
     count=$((count + 1))
