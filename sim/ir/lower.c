@@ -146,6 +146,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     if (parts->piped)
         x = hb_pipeline_forward(lo, &parts->pipeline, x);
     hb_weight_transpose_stacks(lo);
+    hb_weight_nan_zeros(lo);
     if (lo->habits->zeros_before_loss && zeros_come_early(lo))
         hb_weight_zero_grads(lo, 0, lo->leaf_count);
     uint32_t g = hb_ends_loss(lo, &ends, x);

@@ -132,12 +132,13 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
     hb_emit_read(&e, l->grad_half);
     hb_emit_read(&e, l->accum);
     hb_emit_read(&e, l->momentum_copy);
+    hb_emit_read(&e, l->nan_zero);
     uint32_t old[] = {l->arg, l->master, l->moment[0], l->moment[1], l->ema};
     uint32_t new[5];
     for (int i = 0; i < 5; i++)
         hb_emit_read(&e, old[i]);
     for (int i = 0; i < 5; i++) {
-        new[i] = new_state(lo, old[i]);
+        new[i] = i == 0 && l->result != HB_NONE ? l->result : new_state(lo, old[i]);
         hb_emit_write(&e, new[i]);
     }
     if (is_muon_matrix(lo, l))

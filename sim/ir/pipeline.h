@@ -12,8 +12,10 @@ struct hb_pipeline {
     struct hb_group *groups; /* one for each block (scanned stage) or each layer of a stage */
     uint32_t count, cap;
     int64_t iterations;
-    int64_t batch;       /* sequences of one microbatch on one device */
-    uint32_t iter_stack; /* inputs of the iterations, where those are rematerialised; HB_NONE */
+    int64_t batch;        /* sequences of one microbatch on one device */
+    uint32_t iter_stack;  /* inputs of the iterations, where those are rematerialised; HB_NONE */
+    uint32_t layer_stack; /* inputs of the layers, where an iteration saves them; HB_NONE */
+    uint32_t inputs;      /* microbatches in order */
     uint32_t state;
 };
 

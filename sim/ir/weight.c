@@ -106,14 +106,29 @@ enum hb_dtype hb_weight_grad_dtype(const struct hb_lower *lo)
     return lo->spec->step.cast_upfront ? lo->compute : lo->spec->precision.params;
 }
 
+/* XLA:GPU without donation collects gradients where the new weights will lie (opt/donate=False:
+ * temp 0.067 against 1.103 GB). */
+static void reserve_result(struct hb_lower *lo, struct hb_leaf *l)
+{
+    struct hb_buf b = lo->p->bufs[l->arg];
+    b.name = hb_name(lo, l->name, ", new");
+    b.argument = false;
+    b.output = true;
+    l->result = hb_program_add_buf(lo->p, b);
+    l->grad = hb_temp_in_place(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS, l->result);
+}
+
 void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         if (!l->stack[0] || l->grad != HB_NONE)
             continue;
-        l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
-                          hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
+        if (lo->habits->donated_reuse && !lo->spec->step.donate)
+            reserve_result(lo, l);
+        else
+            l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
+                              hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "zero gradient of ", l->name), HB_NONE,
                        l->grad);
     }
@@ -135,4 +150,37 @@ void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full)
     hb_emit_read(&e, full);
     hb_emit_write(&e, l->grad);
     hb_emit(lo, &e);
+}
+
+static bool same_shape(const struct hb_shape *a, const struct hb_shape *b)
+{
+    bool same = a->rank == b->rank;
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->dim[i] == b->dim[i];
+    return same;
+}
+
+/* opt/nan_to_num: + 0.437 GB = f32 [16,2816,1024] + [16,1024,2816] + [16,1024,1024], one for each
+ * shape, not for each leaf; leaves that the loop collects in another layout have none (pp8 on
+ * ROCm: + 0.168 GB, the attention's alone). They live from before the loss to the update. */
+void hb_weight_nan_zeros(struct hb_lower *lo)
+{
+    if (!lo->habits->nan_zero_per_shape || !lo->spec->step.nan_to_num)
+        return;
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        struct hb_shape s = hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo));
+        if (!l->stack[0] || l->transposed != HB_NONE)
+            continue;
+        for (uint32_t k = 0; k < i; k++) {
+            struct hb_shape other = hb_leaf_shape(lo, &lo->leaves[k], hb_weight_grad_dtype(lo));
+            if (lo->leaves[k].nan_zero != HB_NONE && same_shape(&s, &other))
+                l->nan_zero = lo->leaves[k].nan_zero;
+        }
+        if (l->nan_zero != HB_NONE)
+            continue;
+        l->nan_zero =
+            hb_temp(lo, hb_name(lo, l->name, ", zeros for nan_to_num"), HB_CAT_GRADIENTS, s);
+        hb_emit_mark(lo, "zeros for nan_to_num", HB_NONE, l->nan_zero);
+    }
 }

@@ -20,6 +20,9 @@ enum hb_weight_mode hb_weight_mode(const struct hb_lower *lo, const struct hb_le
 bool hb_weight_grad_partial(const struct hb_lower *lo, const struct hb_leaf *l);
 /* Zeros for the stacked gradients of the leaves [first, end). */
 void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end);
+/* nan_to_num: a tensor of zeros for each distinct shape of a stacked gradient (habit
+ * nan_zero_per_shape). */
+void hb_weight_nan_zeros(struct hb_lower *lo);
 /* In which dtype the gradient of a leaf is collected. */
 enum hb_dtype hb_weight_grad_dtype(const struct hb_lower *lo);
 /* Sums the whole gradient `full` over the devices and adds it to where it is collected. */
