@@ -178,6 +178,8 @@ void hb_json_int(struct hb_json *j, int64_t value)
 
 const char *hb_real_print(double value, char *text)
 {
+    if (value == 0)
+        value = 0; /* -0 reads back as a whole number */
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(text, HB_REAL_TEXT, "%.*g", digits, value);
         if (strtod(text, NULL) == value)

@@ -108,9 +108,8 @@ static void write_block(struct hb_str *out, const struct hb_node *node, int dept
 /* What follows "key:" or "-", which end at column. */
 static void write_child(struct hb_str *out, const struct hb_node *child, int depth, size_t column)
 {
-    bool scalar = child->kind == HB_NODE_SCALAR;
-    bool leaf = scalar || !child->first || is_leaf(child);
-    if (leaf && (scalar || column + flow_columns(out, child) < LINE_COLUMNS)) {
+    bool single = child->kind == HB_NODE_SCALAR || !child->first;
+    if (single || (is_leaf(child) && column + flow_columns(out, child) < LINE_COLUMNS)) {
         hb_str_add(out, " ");
         write_flow(out, child);
         hb_str_add(out, "\n");

@@ -64,9 +64,9 @@ static struct hb_node default_node(const struct hb_key *key, char *word, size_t 
 /* What stands in a field whose default is computed later. */
 static void mark_unset(const struct hb_key *key, void *base)
 {
-    void *field = (char *)base + key->offset;
     if (key->offset == HB_KEY_NOWHERE)
         return;
+    void *field = (char *)base + key->offset;
     if (key->kind == HB_KEY_INT || key->kind == HB_KEY_SIZE)
         *(int64_t *)field = HB_KEY_UNSET;
     else if (key->kind == HB_KEY_MOMENTS)
