@@ -7,4 +7,5 @@ cd "$(dirname "$0")/.."
 
 set_up
 build all
+build/fast/hbmsim models llama3-8b
 build/fast/hbmsim help

@@ -23,7 +23,11 @@ err_is "hbmsim: error: 'models' has no option '--jsno'; did you mean '--json'?"
 expect 2 hbmsim help one two three
 err_is "hbmsim: error: 'help' does not take a further argument 'three'"
 
-mkdir "$work/bin"
+# Examples run as pasted in the source tree; what they write goes to a folder that mirrors it.
+mkdir "$work/bin" "$work/tree"
+for file in *; do
+    [ "$file" = build ] || ln -s "$PWD/$file" "$work/tree/$file"
+done
 ln -s "$HBMSIM" "$work/bin/hbmsim"
 PATH=$work/bin:$PATH
 for command in $(sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' "$work/overview"); do
@@ -33,7 +37,7 @@ for command in $(sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' "$work/overvi
     expect 0 hbmsim help "$command"
     same "$work/out" "$work/help"
     example=$(sed -n '/^example:/,$s/^  //p' "$work/help")
-    run sh -c "$example"
+    run sh -c "cd '$work/tree' && $example"
     ok "the example of $command works: $example" test "$status" -le 1
 done
 
