@@ -110,6 +110,8 @@ static void name_buffers(struct hb_canvas *c, const struct hb_frame *f, const st
         struct hb_box box = buffer_box(f, sorted[i]);
         struct hb_style style = hb_canvas_style(c, "buffer");
         style.size = fmax(6, c->em * 0.85);
+        style.plated = true;
+        style.plate = hb_ink_category(c->look.theme, sorted[i]->category);
         style.turned = box.h > box.w * 2 && box.h > c->em * 8;
         style.rgb = hb_colour_on(hb_ink_category(c->look.theme, sorted[i]->category));
         double room = (style.turned ? box.h : box.w) - 6;
@@ -130,10 +132,12 @@ static int make_keys(struct hb_canvas *c, const struct hb_outcome *o, struct hb_
             keys[count++] =
                 (struct hb_key){.rgb = hb_ink_category(c->look.theme, hb_stack_order[i]),
                                 .text = hb_category_name(hb_stack_order[i]),
-                                .mark = -1};
+                                .mark = HB_KEY_SWATCH};
     }
-    keys[count++] = (struct hb_key){
-        .rgb = hb_canvas_ink(c, HB_INK_GRID), .text = "not in use", .hatched = true, .mark = -1};
+    keys[count++] = (struct hb_key){.rgb = hb_canvas_ink(c, HB_INK_GRID),
+                                    .text = "not in use",
+                                    .hatched = true,
+                                    .mark = HB_KEY_SWATCH};
     return count;
 }
 
@@ -182,8 +186,8 @@ void hb_addressmap_draw(struct hb_canvas *c, const struct hb_outcome *o)
     hb_draw_clip(c->draw, f.area);
     draw_buffers(c, &f, o);
     hb_draw_unclip(c->draw);
-    name_buffers(c, &f, o);
     draw_peak(c, &f, hb_addressmap_use(c->arena, o));
+    name_buffers(c, &f, o);
     double y = page.y + page.h + c->em * 0.6;
     if (keyed)
         hb_legend_draw(c, (struct hb_box){page.x, y, page.w, legend}, keys, count);

@@ -99,7 +99,7 @@ static int make_keys(const struct view *v, struct hb_key *keys)
             keys[count++] = (struct hb_key){.rgb = hb_ink_category(v->c->look.theme, category),
                                             .text = hb_category_name(category),
                                             .hatched = category == HB_CAT_FRAGMENTATION,
-                                            .mark = -1};
+                                            .mark = HB_KEY_SWATCH};
     }
     return count;
 }
@@ -170,6 +170,8 @@ static void write_total(struct view *v, const struct hb_outcome *o, struct hb_bo
     char total[HB_TICK_TEXT];
     struct hb_style style = hb_canvas_style(c, "total");
     style.bold = true;
+    style.plated = bar.x + bar.w < v->frame.area.x + v->frame.area.w;
+    style.plate = hb_canvas_ink(c, HB_INK_PANEL);
     style.down = HB_ALIGN_MIDDLE;
     hb_unit_print(HB_UNIT_BYTES, (double)o->peak_bytes, total);
     struct hb_point at = {bar.x + bar.w + c->em * 0.5, bar.y + bar.h / 2};
@@ -268,7 +270,7 @@ static void make_frame(struct view *v, struct hb_box page)
     page.h -= v->c->em;
     page.y += v->c->em;
     hb_frame_make(v->c, page, &v->frame);
-    v->pitch = fmin((v->frame.area.h - v->c->em * 0.5) / v->count, v->c->em * 7);
+    v->pitch = fmin((v->frame.area.h - v->c->em * 0.5) / v->count, v->c->em * 7.5);
     v->details = v->count > 1 && v->pitch > v->c->em * 3.4;
     v->bar = v->pitch * 0.78 - (v->details ? v->c->em * 1.2 : 0);
     double used = v->pitch * v->count + v->c->em * 0.5;
@@ -295,9 +297,9 @@ void hb_breakdown_draw(struct hb_canvas *c, const struct hb_outcome *outcomes, u
     hb_draw_box(c->draw, v.frame.area, hb_canvas_ink(c, HB_INK_PANEL));
     hb_frame_draw_across(c, &v.frame);
     hb_canvas_add_axis(c, v.frame.x_name, &v.frame.x, false);
+    draw_budget(&v);
     for (uint32_t i = 0; i < count; i++)
         draw_outcome(&v, i);
-    draw_budget(&v);
     double y = v.frame.area.y + v.frame.area.h + c->em * 3.6;
     if (legend > 0)
         hb_legend_draw(c, (struct hb_box){page.x, y, page.w, c->look.height - y}, keys, key_count);

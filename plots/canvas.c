@@ -45,8 +45,7 @@ struct hb_canvas *hb_canvas_new(struct hb_arena *arena, const struct hb_look *lo
     c->arena = arena;
     c->look = *look;
     c->title = title;
-    c->em = fmin(13, fmax(6.5, sqrt(look->width * look->height) / 58));
-    c->em = fmin(c->em, fmax(6.5, look->width / 40));
+    c->em = fmin(13, fmax(6.5, fmin(look->width / 72, look->height / 15)));
     c->grid = make_grid(arena, look);
     c->draw = hb_draw_new(arena, &(struct hb_draw_setup){.format = format,
                                                          .width = look->width,
@@ -164,6 +163,10 @@ static void put_label(struct hb_canvas *c, const char *text, struct hb_box box,
                       const struct hb_style *style)
 {
     struct hb_record *r = &c->record;
+    if (style->plated) {
+        hb_draw_add_box(c->draw, box);
+        hb_draw_fill(c->draw, style->plate, 0.85);
+    }
     hb_draw_text(c->draw, text, box, font_of(c, style));
     hb_canvas_keep_free(c, box);
     r->labels = hb_grow(c->arena, r->labels, r->label_count, &r->label_cap, sizeof r->labels[0]);
@@ -258,8 +261,8 @@ const char *hb_canvas_shorten(struct hb_canvas *c, const char *text, double widt
     size_t len = strlen(text);
     const char *shown = text;
     for (size_t keep = len; hb_canvas_width(c, shown, style) > width;) {
-        if (keep <= 2)
-            return "";
+        if (keep <= 6)
+            return ""; /* what little is left tells nothing */
         keep -= keep > 40 ? keep / 20 : 1;
         size_t head = letter_start(text, keep - keep / 3);
         size_t tail = letter_start(text, len - keep / 3);

@@ -80,6 +80,8 @@ struct hb_style {
     bool bold;
     bool turned;
     uint32_t rgb;
+    bool plated; /* stands on a box of the colour plate, so that lines do not cross it */
+    uint32_t plate;
     enum hb_align across; /* which part of the label stands at the point given */
     enum hb_align down;
     const char *role;

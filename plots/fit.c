@@ -25,6 +25,7 @@ struct view {
     double head;      /* room for a facet's name */
     double text_size; /* of a cell's peak; 0: none */
     double unit_bytes;
+    bool star; /* marks the best cell, not a frame */
 };
 
 static struct hb_box cell_box(const struct view *v, const struct panel *p, uint32_t y, uint32_t x)
@@ -105,9 +106,11 @@ static void draw_gaps(struct view *v, const struct panel *p)
     hb_draw_segments(v->c->draw, lines, count, pen);
 }
 
-static bool fits_at(const struct view *v, const struct panel *p, uint32_t y, uint32_t x)
+/* Of two cells with an answer one fits and one does not. */
+static bool are_parted(const struct view *v, const struct hb_fit_cell *a,
+                       const struct hb_fit_cell *b)
 {
-    return hb_fit_fits(v->m, hb_fit_cell(v->m, p->facet, y, x));
+    return a->peak_bytes >= 0 && b->peak_bytes >= 0 && hb_fit_fits(v->m, a) != hb_fit_fits(v->m, b);
 }
 
 /* The line between cells that fit and cells that do not; cells without an answer have none. */
@@ -120,11 +123,12 @@ static void draw_contour(struct view *v, const struct panel *p)
     for (uint32_t y = 0; y < ny; y++)
         for (uint32_t x = 0; x < nx; x++) {
             struct hb_box box = cell_box(v, p, y, x);
-            if (x + 1 < nx && fits_at(v, p, y, x) != fits_at(v, p, y, x + 1)) {
+            const struct hb_fit_cell *cell = hb_fit_cell(v->m, p->facet, y, x);
+            if (x + 1 < nx && are_parted(v, cell, hb_fit_cell(v->m, p->facet, y, x + 1))) {
                 lines[count++] = (struct hb_point){box.x + box.w, box.y};
                 lines[count++] = (struct hb_point){box.x + box.w, box.y + box.h};
             }
-            if (y + 1 < ny && fits_at(v, p, y, x) != fits_at(v, p, y + 1, x)) {
+            if (y + 1 < ny && are_parted(v, cell, hb_fit_cell(v->m, p->facet, y + 1, x))) {
                 lines[count++] = (struct hb_point){box.x, box.y};
                 lines[count++] = (struct hb_point){box.x + box.w, box.y};
             }
@@ -193,18 +197,19 @@ static void draw_texts(struct view *v, const struct panel *p)
         }
 }
 
-static void mark_best(struct view *v, const struct hb_box *box)
+/* A frame; a star where cells are too small for one. */
+static void mark_best(struct view *v, struct hb_box box, bool star)
 {
     struct hb_canvas *c = v->c;
-    struct hb_point middle = {box->x + box->w / 2, box->y + box->h / 2};
+    struct hb_point middle = {box.x + box.w / 2, box.y + box.h / 2};
     uint32_t ink = hb_canvas_ink(c, HB_INK_BEST);
-    if (fmin(box->w, box->h) < 10) {
+    if (star) {
         hb_draw_star(c->draw, middle, c->em * 0.65, ink, hb_canvas_ink(c, HB_INK_BACK));
         return;
     }
-    hb_draw_frame(c->draw, hb_box_inset(*box, 2),
+    hb_draw_frame(c->draw, hb_box_inset(box, 2),
                   (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), 4, false});
-    hb_draw_frame(c->draw, hb_box_inset(*box, 2), (struct hb_pen){ink, 2.4, false});
+    hb_draw_frame(c->draw, hb_box_inset(box, 2), (struct hb_pen){ink, 2.4, false});
 }
 
 /* How evenly a value counts: factors of two, and of ten twice. */
@@ -255,11 +260,27 @@ static double widest_name(struct view *v, const struct hb_fit_axis *axis)
 
 static const uint32_t strides[] = {1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 50, 64, 100, 128, 256, 512};
 
-static uint32_t find_stride(double pitch, double needed)
+static size_t longest_name(const struct hb_fit_axis *axis, uint32_t stride)
 {
+    size_t longest = 0;
+    for (uint32_t i = find_first(axis, stride); i < axis->count; i += stride)
+        longest = strlen(axis->text[i]) > longest ? strlen(axis->text[i]) : longest;
+    return longest;
+}
+
+/* The smallest stride at which names of `needed` units stand apart; up to thrice that where it
+ * gives short names (4k) instead of long ones (4608). */
+static uint32_t find_stride(const struct hb_fit_axis *axis, double pitch, double needed)
+{
+    enum { SHORT_NAME = 3, COUNT = sizeof strides / sizeof strides[0] };
     size_t i = 0;
-    while (i + 1 < sizeof strides / sizeof strides[0] && strides[i] * pitch < needed)
+    while (i + 1 < COUNT && strides[i] * pitch < needed)
         i++;
+    if (longest_name(axis, strides[i]) <= SHORT_NAME)
+        return strides[i];
+    for (size_t k = i + 1; k < COUNT && strides[k] <= 3 * strides[i]; k++)
+        if (strides[k] * 3 <= axis->count && longest_name(axis, strides[k]) <= SHORT_NAME)
+            return strides[k];
     return strides[i];
 }
 
@@ -268,7 +289,7 @@ static void name_columns(struct view *v, const struct panel *p)
     const struct hb_fit_axis *axis = &v->m->x;
     struct hb_style style = tick_style(v);
     double widest = fmin(widest_name(v, axis), v->c->em * 9);
-    uint32_t stride = find_stride(p->area.w / axis->count, widest + v->c->em * 0.7);
+    uint32_t stride = find_stride(axis, p->area.w / axis->count, widest + v->c->em * 0.7);
     style.across = HB_ALIGN_MIDDLE;
     for (uint32_t i = find_first(axis, stride); i < axis->count; i += stride) {
         struct hb_box box = cell_box(v, p, 0, i);
@@ -288,7 +309,7 @@ static void name_rows(struct view *v, const struct panel *p)
     struct hb_style style = tick_style(v);
     double widest = fmin(widest_name(v, axis), v->c->em * 9);
     double line = hb_canvas_line(v->c, &style);
-    uint32_t stride = find_stride(p->area.h / axis->count, line);
+    uint32_t stride = find_stride(axis, p->area.h / axis->count, line);
     style.across = HB_ALIGN_END;
     style.down = HB_ALIGN_MIDDLE;
     for (uint32_t i = find_first(axis, stride); i < axis->count; i += stride) {
@@ -311,7 +332,7 @@ static void draw_panel(struct view *v, const struct panel *p, bool first, bool l
     head.bold = true;
     if (v->head > 0) {
         const char *text = hb_arena_printf(v->c->arena, "%s: %s", v->m->facets[p->facet],
-                                           hb_fit_finding(v->c->arena, v->m, p->facet));
+                                           hb_fit_reach(v->c->arena, v->m, p->facet));
         hb_canvas_label(v->c, hb_canvas_shorten(v->c, text, p->area.w, &head),
                         (struct hb_point){p->area.x, p->area.y - v->head * 0.9}, head);
     }
@@ -323,7 +344,8 @@ static void draw_panel(struct view *v, const struct panel *p, bool first, bool l
         v->m->best < base + v->m->x.count * v->m->y.count) {
         uint32_t in = v->m->best - base;
         struct hb_box box = cell_box(v, p, in / v->m->x.count, in % v->m->x.count);
-        mark_best(v, &box);
+        v->star = fmin(box.w, box.h) < 10;
+        mark_best(v, box, v->star);
     }
     draw_texts(v, p);
     if (first)
@@ -368,7 +390,7 @@ static void draw_legend(struct view *v, struct hb_box box)
     double room = box.x + box.w - sign.x - sign.w - c->em * 0.6;
     text = hb_canvas_shorten(c, text, room, &best);
     if (hb_canvas_label(c, text, (struct hb_point){sign.x + sign.w + c->em * 0.6, box.y}, best))
-        mark_best(v, &sign);
+        mark_best(v, sign, v->star);
 }
 
 /* The number of columns of panels that makes them nearest to the page's shape. */
@@ -476,13 +498,13 @@ void hb_fit_draw(struct hb_canvas *c, const struct hb_fit_map *m)
     v.left = fmin(widest_name(&v, &m->y), c->em * 9) + c->em * 0.8 + hb_canvas_line(c, &name);
     v.below = c->em * 0.3 + hb_canvas_line(c, &tick) + hb_canvas_line(c, &name);
     v.head = m->facets ? hb_canvas_line(c, &name) * 1.25 : 0;
-    if (page.h > c->em * 16) {
-        double legend = c->em * 2.6;
-        draw_legend(&v, (struct hb_box){page.x + v.left, page.y + page.h - legend + c->em * 0.6,
-                                        page.w - v.left, legend});
-        page.h -= legend + c->em * 0.4;
-    }
+    double legend = page.h > c->em * 16 ? c->em * 2.6 : 0;
+    struct hb_box foot = {page.x + v.left, page.y + page.h - legend + c->em * 0.6, page.w - v.left,
+                          legend};
+    page.h -= legend > 0 ? legend + c->em * 0.4 : 0;
     arrange_panels(&v, page);
     if (page.w > v.left && page.h > v.below)
         draw_panels(&v, page);
+    if (legend > 0)
+        draw_legend(&v, foot);
 }

@@ -49,6 +49,8 @@ const struct hb_fit_cell *hb_fit_cell(const struct hb_fit_map *m, uint32_t facet
 bool hb_fit_fits(const struct hb_fit_map *m, const struct hb_fit_cell *cell);
 /* "fits up to 16 x 8k; 32 x 8k lacks 11.3 GiB", for one facet. */
 const char *hb_fit_finding(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t facet);
+/* "fits up to 16 x 8k" alone. */
+const char *hb_fit_reach(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t facet);
 /* The facet of the best cell, else 0: the one that titles speak of. */
 uint32_t hb_fit_main_facet(const struct hb_fit_map *m);
 void hb_fit_draw(struct hb_canvas *c, const struct hb_fit_map *m);

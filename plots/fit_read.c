@@ -166,7 +166,16 @@ struct spot {
     bool found;
 };
 
-/* The largest load that fits; of equals the one with more room. */
+static bool is_better(const struct hb_fit_map *m, const struct hb_fit_cell *cell,
+                      const struct hb_fit_cell *held)
+{
+    const struct hb_fit_cell *best = m->best == HB_NONE ? NULL : &m->cells[m->best];
+    if (cell == best || held == best)
+        return cell == best;
+    return cell->peak_bytes < held->peak_bytes;
+}
+
+/* The largest load that fits; of equals the best cell, else the one with more room. */
 static struct spot find_largest(const struct hb_fit_map *m, uint32_t facet)
 {
     struct spot best = {0};
@@ -176,9 +185,8 @@ static struct spot find_largest(const struct hb_fit_map *m, uint32_t facet)
             if (!hb_fit_fits(m, cell))
                 continue;
             double more = best.found ? load_of(m, y, x) - load_of(m, best.y, best.x) : 1;
-            bool roomier =
-                best.found && cell->peak_bytes < hb_fit_cell(m, facet, best.y, best.x)->peak_bytes;
-            if (more > 0 || (more >= 0 && roomier))
+            const struct hb_fit_cell *held = hb_fit_cell(m, facet, best.y, best.x);
+            if (more > 0 || (more >= 0 && is_better(m, cell, held)))
                 best = (struct spot){x, y, true};
         }
     return best;
@@ -214,16 +222,19 @@ static const char *lack_text(struct hb_arena *arena, const struct hb_fit_map *m,
     return hb_arena_printf(arena, "%s lacks %s", spot_name(arena, m, at), bytes);
 }
 
-const char *hb_fit_finding(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t facet)
+const char *hb_fit_reach(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t facet)
 {
     struct spot largest = find_largest(m, facet);
-    struct spot lack = find_nearest_lack(m, facet, largest);
-    if (!largest.found && lack.found)
-        return hb_arena_printf(arena, "nothing fits; %s", lack_text(arena, m, facet, lack));
     if (!largest.found)
-        return "no answer";
+        return find_nearest_lack(m, facet, largest).found ? "nothing fits" : "no answer";
+    return hb_arena_printf(arena, "fits up to %s", spot_name(arena, m, largest));
+}
+
+const char *hb_fit_finding(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t facet)
+{
+    struct spot lack = find_nearest_lack(m, facet, find_largest(m, facet));
+    const char *reach = hb_fit_reach(arena, m, facet);
     if (!lack.found)
-        return hb_arena_printf(arena, "fits up to %s", spot_name(arena, m, largest));
-    return hb_arena_printf(arena, "fits up to %s; %s", spot_name(arena, m, largest),
-                           lack_text(arena, m, facet, lack));
+        return reach;
+    return hb_arena_printf(arena, "%s; %s", reach, lack_text(arena, m, facet, lack));
 }

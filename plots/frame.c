@@ -245,6 +245,12 @@ static void draw_swatch(struct hb_canvas *c, struct hb_box box, const struct hb_
                      hb_canvas_ink(c, HB_INK_BACK));
         return;
     }
+    if (key->mark == HB_KEY_LINE) {
+        hb_draw_line(c->draw, (struct hb_point){box.x - 2, middle.y},
+                     (struct hb_point){box.x + box.w + 2, middle.y},
+                     (struct hb_pen){key->rgb, 2, false});
+        return;
+    }
     hb_draw_box(c->draw, box, key->rgb);
     if (key->hatched)
         hb_draw_hatch(c->draw, box, 3, (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), 0.8, false});

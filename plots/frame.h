@@ -19,8 +19,9 @@ struct hb_key {
     const char *text;
     const char *value; /* right-aligned in its column; null: none */
     bool hatched;
-    int mark; /* enum hb_mark; -1: a square of colour */
+    int mark; /* enum hb_mark, or one of the two below */
 };
+enum { HB_KEY_SWATCH = -1, HB_KEY_LINE = -2 };
 
 /* Lays the frame out in outer, and sets where its scales go. The area may be empty on a page that
  * is too small: then false, and nothing should be drawn. */
@@ -42,7 +43,7 @@ double hb_legend_height(struct hb_canvas *c, double width, const struct hb_key *
 /* Draws as many rows as the box holds, returns the height used. */
 double hb_legend_draw(struct hb_canvas *c, struct hb_box box, const struct hb_key *keys, int count);
 
-/* The part of box left of, or below, a cut: small helpers of layout. */
+/* box without a border of that width. */
 struct hb_box hb_box_inset(struct hb_box box, double by);
 
 #endif

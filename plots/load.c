@@ -73,7 +73,14 @@ static void draw_curve(struct hb_canvas *c, const struct hb_frame *f, const stru
     struct hb_style style = hb_canvas_style(c, "curve");
     style.rgb = rgb;
     style.bold = true;
-    hb_canvas_label_near(c, host ? "host" : "device", path[count - 1], f->area, style);
+    struct hb_point at = path[count - 1];
+    style.across = HB_ALIGN_END;
+    style.down = HB_ALIGN_END;
+    style.plated = true;
+    style.plate = hb_canvas_ink(c, HB_INK_PANEL);
+    if (!hb_canvas_label(c, host ? "host" : "device",
+                         (struct hb_point){at.x + c->em * 0.5, at.y - c->em * 0.6}, style))
+        hb_canvas_label_near(c, host ? "host" : "device", at, f->area, style);
 }
 
 static void make_scales(const struct hb_outcome *o, struct hb_frame *f)

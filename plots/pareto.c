@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/node.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "plots/reading.h"
 #include "plots/frame.h"
@@ -209,6 +210,8 @@ static void name_points(struct view *v)
 {
     struct hb_canvas *c = v->c;
     struct hb_style style = hb_canvas_style(c, "point");
+    style.plated = true;
+    style.plate = hb_canvas_ink(c, HB_INK_PANEL);
     int named = 0;
     if (v->p->plan != HB_NONE) {
         style.bold = true;
@@ -271,7 +274,8 @@ static void draw_legend(struct view *v, struct hb_box box)
         {hb_ink_group(c->look.theme, 0), "fits", NULL, false, HB_MARK_DISC},
         {hb_ink_group(c->look.theme, 1), "does not fit", NULL, false, HB_MARK_TRIANGLE},
         {hb_ink_group(c->look.theme, 0), "runner-up", NULL, false, HB_MARK_DIAMOND},
-        {hb_ink_group(c->look.theme, 0), "front: none is faster and smaller", NULL, false, -1},
+        {hb_ink_group(c->look.theme, 0), "front: none is faster and smaller", NULL, false,
+         HB_KEY_LINE},
     };
     hb_legend_draw(c, box, keys, sizeof keys / sizeof keys[0]);
 }
@@ -280,10 +284,11 @@ void hb_pareto_draw(struct hb_canvas *c, const struct hb_pareto *p)
 {
     char text[HB_TICK_TEXT];
     struct view v = {.c = c, .p = p};
-    const char *below =
-        p->considered > 0 ? hb_arena_printf(c->arena, "%s%s%u drawn of %.0f considered", p->name,
-                                            *p->name ? "  \xC2\xB7  " : "", p->count, p->considered)
-                          : p->name;
+    const char *below = p->considered > 0
+                            ? hb_arena_printf(c->arena, "%s%s%u drawn of %s considered", p->name,
+                                              *p->name ? "  \xC2\xB7  " : "", p->count,
+                                              hb_count_print(p->considered, text))
+                            : p->name;
     double top = hb_canvas_title(c, hb_pareto_title(c->arena, p), *below ? below : NULL);
     struct hb_box page = {c->em, top, c->look.width - 2 * c->em, c->look.height - top - c->em};
     double legend = page.h > c->em * 16 && page.w > c->em * 50 ? c->em * 1.8 : 0;

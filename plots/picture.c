@@ -111,7 +111,7 @@ void hb_picture_size(const struct hb_picture *p, struct hb_look *look)
     uint32_t rows = p->kind == HB_PICTURE_TORNADO ? p->tornado.count : p->outcome_count;
     rows = rows < MOST_ROWS ? rows : MOST_ROWS;
     if (p->kind == HB_PICTURE_BREAKDOWN)
-        height = 190 + 76.0 * rows;
+        height = 145 + 72.0 * rows;
     if (p->kind == HB_PICTURE_TORNADO)
         height = 150 + 26.0 * rows;
     if (look->width <= 0)

@@ -102,7 +102,9 @@ const char *hb_unit_print(enum hb_unit unit, double value, char text[HB_TICK_TEX
     int digits = fabs(shown) >= 99.95 || (size == 1 && unit == HB_UNIT_BYTES) ? 0
                  : fabs(shown) >= 9.995                                       ? 1
                                                                               : 2;
-    if (unit == HB_UNIT_PERCENT)
+    if (shown == floor(shown))
+        digits = 0;
+    else if (unit == HB_UNIT_PERCENT)
         digits = fabs(shown) >= 9.95 ? 0 : 1;
     snprintf(text, HB_TICK_TEXT, "%.*f %s", digits, shown, name);
     return text;
@@ -136,8 +138,8 @@ static void make_linear(const struct hb_scale *scale, int want, struct hb_ticks 
     for (double k = first; k <= last && out->count < want; k++) {
         add_tick(scale, out, k * step * size);
         struct hb_tick *tick = &out->tick[out->count - 1];
-        snprintf(tick->text, sizeof tick->text, "%.*f", digits < 9 ? digits : 9,
-                 k == 0 ? 0 : k * step); /* never "-0" */
+        snprintf(tick->text, sizeof tick->text, "%s%.*f", k < 0 ? "\xE2\x88\x92" : "",
+                 digits < 9 ? digits : 9, fabs(k * step));
     }
 }
 

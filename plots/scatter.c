@@ -184,6 +184,8 @@ static void name_worst(struct view *v)
     struct hb_canvas *c = v->c;
     struct ranked *ranked = rank_cases(c->arena, v->s);
     struct hb_style style = hb_canvas_style(c, "worst");
+    style.plated = true;
+    style.plate = hb_canvas_ink(c, HB_INK_PANEL);
     style.size = fmax(6, c->em * 0.88);
     for (uint32_t i = 0; i < v->s->count && i < WORST_NAMED; i++) {
         const struct hb_scatter_case *one = &v->s->cases[ranked[i].index];
@@ -195,21 +197,31 @@ static void name_worst(struct view *v)
     }
 }
 
-static void name_bands(struct view *v)
+/* Errors against the measured peak, where the bands are as wide as the figures deserve. */
+static void draw_errors(struct view *v, struct hb_box box)
 {
-    static const double shares[] = {0.10, -0.10, 0.05, -0.05};
     struct hb_canvas *c = v->c;
-    struct hb_style style = hb_canvas_style(c, "band");
-    style.size = fmax(6, c->em * 0.8);
-    style.rgb = hb_canvas_ink(c, HB_INK_FAINT);
-    style.down = HB_ALIGN_MIDDLE;
-    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
-        double px = hb_scale_at(&v->frame.y, v->frame.x.high * (1 + shares[i]));
-        const char *text = hb_arena_printf(
-            c->arena, "%s%.0f %%", shares[i] < 0 ? "\xE2\x88\x92" : "+", fabs(shares[i]) * 100);
-        if (px > v->frame.area.y && px < v->frame.area.y + v->frame.area.h)
-            hb_canvas_label(c, text, (struct hb_point){v->frame.area.x + v->frame.area.w + 3, px},
-                            style);
+    double reach = fmax(12, 1.15 * hb_scatter_quantile(c->arena, v->s, 0.98));
+    struct hb_frame f = {.x_name = "measured peak", .y_name = "error", .x = v->frame.x};
+    f.y = (struct hb_scale){.low = -reach, .high = reach, .unit = HB_UNIT_PERCENT};
+    if (!hb_frame_make(c, box, &f))
+        return;
+    hb_frame_draw(c, &f);
+    for (int i = 2; i > 0; i--) {
+        double top = hb_scale_at(&f.y, i * 5);
+        double bottom = hb_scale_at(&f.y, i * -5);
+        hb_draw_add_box(c->draw, (struct hb_box){f.area.x, top, f.area.w, bottom - top});
+        hb_draw_fill(c->draw, hb_canvas_ink(c, HB_INK_AXIS), i == 2 ? 0.16 : 0.20);
+    }
+    for (uint32_t i = 0; i < v->s->count; i++) {
+        const struct hb_scatter_case *one = &v->s->cases[i];
+        double most = reach * 0.97; /* those beyond stand at the edge */
+        double shown = fmax(-most, fmin(most, one->error_pct));
+        struct hb_point at = hb_frame_at(&f, (double)one->measured_bytes, shown);
+        hb_draw_mark(c->draw, at, mark_of(one->group), c->em * (v->s->count > 400 ? 0.18 : 0.24),
+                     hb_ink_group(c->look.theme, (int)one->group), hb_canvas_ink(c, HB_INK_BACK));
+        hb_canvas_add_point(
+            c, (struct hb_record_point){"error", at, (double)one->measured_bytes, shown, one->id});
     }
 }
 
@@ -246,17 +258,24 @@ static void draw_histogram(struct view *v, struct hb_box box)
     hb_draw_fill(c->draw, hb_ink_group(c->look.theme, 0), 1);
 }
 
-static double draw_keys(struct view *v, struct hb_box box)
+static void draw_keys(struct view *v, struct hb_box box)
 {
-    struct hb_key keys[MAX_KEYS];
+    struct hb_key keys[MAX_KEYS + 2];
+    struct hb_canvas *c = v->c;
     uint32_t count = v->s->group_count < MAX_KEYS ? v->s->group_count : MAX_KEYS;
+    uint32_t axis = hb_canvas_ink(c, HB_INK_AXIS);
+    uint32_t panel = hb_canvas_ink(c, HB_INK_PANEL);
     if (v->s->group_count == 1 && !*v->s->groups[0])
-        return 0;
+        count = 0;
     for (uint32_t i = 0; i < count; i++)
         keys[i] = (struct hb_key){.rgb = hb_ink_group(v->c->look.theme, (int)i),
                                   .text = v->s->groups[i],
                                   .mark = (int)mark_of(i)};
-    return hb_legend_draw(v->c, box, keys, (int)count);
+    keys[count++] = (struct hb_key){
+        .rgb = hb_colour_mix(panel, axis, 0.33), .text = "within 5 %", .mark = HB_KEY_SWATCH};
+    keys[count++] = (struct hb_key){
+        .rgb = hb_colour_mix(panel, axis, 0.16), .text = "within 10 %", .mark = HB_KEY_SWATCH};
+    hb_legend_draw(c, box, keys, (int)count);
 }
 
 static void make_scales(struct view *v)
@@ -293,7 +312,6 @@ void hb_scatter_draw(struct hb_canvas *c, const struct hb_scatter *s)
         page.w -= side.w + c->em * 1.5;
     }
     make_scales(&v);
-    page.w -= c->em * 3.4;
     if (!hb_frame_make(c, page, &v.frame))
         return;
     hb_frame_draw(c, &v.frame);
@@ -301,12 +319,12 @@ void hb_scatter_draw(struct hb_canvas *c, const struct hb_scatter *s)
     draw_bands(&v);
     draw_cases(&v);
     hb_draw_unclip(c->draw);
-    name_bands(&v);
     name_worst(&v);
     if (side.w <= 0)
         return;
-    double half = side.h * 0.48;
-    draw_histogram(&v, (struct hb_box){side.x, side.y, side.w, half});
-    draw_keys(&v, (struct hb_box){side.x + c->em * 2, side.y + half + c->em * 0.8,
-                                  side.w - c->em * 2, side.h - half - c->em});
+    double panel = (side.h - c->em * 4.6) / 2;
+    draw_errors(&v, (struct hb_box){side.x, side.y, side.w, panel});
+    draw_histogram(&v, (struct hb_box){side.x, side.y + panel + c->em, side.w, panel});
+    draw_keys(&v, (struct hb_box){side.x + c->em, side.y + 2 * panel + c->em * 1.6, side.w - c->em,
+                                  c->em * 3});
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "plots/frame.h"
 
@@ -47,7 +48,7 @@ static const char *make_subtitle(struct hb_canvas *c, const struct hb_outcome *o
         hb_str_addf(&s, "%sstep %s", s.len ? "  \xC2\xB7  " : "",
                     hb_unit_print(HB_UNIT_SECONDS, o->step_seconds, text));
     if (o->tokens_per_second > 0)
-        hb_str_addf(&s, "  \xC2\xB7  %.0f tokens/s per device", o->tokens_per_second);
+        hb_str_addf(&s, "  \xC2\xB7  %s tokens/s", hb_count_print(o->tokens_per_second, text));
     if (o->mfu > 0)
         hb_str_addf(&s, "  \xC2\xB7  MFU %.1f %%", o->mfu * 100);
     return s.len ? s.text : NULL;
@@ -77,7 +78,7 @@ static int make_keys(struct view *v, struct hb_key *keys)
                                         .text = hb_category_name(category),
                                         .value = value,
                                         .hatched = category == HB_CAT_FRAGMENTATION,
-                                        .mark = -1};
+                                        .mark = HB_KEY_SWATCH};
     }
     return count;
 }
@@ -175,6 +176,8 @@ static void draw_peak(struct view *v)
     struct hb_point at = hb_frame_at(&v->memory, seconds, total);
     struct hb_style style = hb_canvas_style(c, "peak");
     style.bold = true;
+    style.plated = true;
+    style.plate = hb_canvas_ink(c, HB_INK_PANEL);
     hb_draw_mark(c->draw, at, HB_MARK_DISC, c->em * 0.32, hb_canvas_ink(c, HB_INK_TEXT),
                  hb_canvas_ink(c, HB_INK_BACK));
     hb_canvas_add_point(c, (struct hb_record_point){"peak", at, seconds, total, NULL});
@@ -360,6 +363,7 @@ static void draw_time_axis(struct view *v, double bottom)
     struct hb_frame axis = v->memory;
     axis.area = (struct hb_box){v->memory.area.x, bottom, v->memory.area.w, 0};
     axis.y_name = "";
+    axis.bare_x = false;
     hb_frame_draw_across(v->c, &axis);
 }
 

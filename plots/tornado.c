@@ -59,6 +59,7 @@ bool hb_tornado_read(struct hb_arena *arena, struct hb_diag *diag, const struct 
     return f.ok;
 }
 
+/* "+23 %", or in seconds where the step's time is not known. */
 static const char *cost_text(struct hb_arena *arena, const struct hb_tornado *t,
                              const struct hb_lever *lever)
 {
@@ -68,7 +69,7 @@ static const char *cost_text(struct hb_arena *arena, const struct hb_tornado *t,
     if (t->step_seconds > 0) {
         double pct = 100 * cost / t->step_seconds;
         if (pct < 0.05)
-            return "no time";
+            return "+0 %";
         return hb_arena_printf(arena, "%s%.*f %%", sign, pct < 9.95 ? 1 : 0, pct);
     }
     return hb_arena_printf(arena, "%s%s", sign, hb_unit_print(HB_UNIT_SECONDS, cost, text));
@@ -81,9 +82,8 @@ const char *hb_tornado_title(struct hb_arena *arena, const struct hb_tornado *t)
     if (best->freed_bytes <= 0)
         return "no lever frees memory at the peak";
     hb_unit_print(HB_UNIT_BYTES, (double)best->freed_bytes, freed);
-    const char *title =
-        hb_arena_printf(arena, "%s frees most: %s for %s%s", best->name, freed,
-                        cost_text(arena, t, best), t->step_seconds > 0 ? " of step time" : "");
+    const char *title = hb_arena_printf(arena, "%s frees most: %s (step time %s)", best->name,
+                                        freed, cost_text(arena, t, best));
     int64_t lack = t->peak_bytes - t->budget_bytes;
     if (t->budget_bytes <= 0 || lack <= 0)
         return title;
@@ -116,6 +116,8 @@ static void write_value(struct view *v, const struct hb_frame *f, struct hb_box 
     struct hb_canvas *c = v->c;
     struct hb_style style = hb_canvas_style(c, "value");
     style.size = fmax(6, c->em * 0.88);
+    style.plated = true;
+    style.plate = hb_canvas_ink(c, HB_INK_PANEL);
     style.down = HB_ALIGN_MIDDLE;
     double y = bar.y + bar.h / 2;
     double width = hb_canvas_width(c, text, &style);
@@ -257,7 +259,7 @@ void hb_tornado_draw(struct hb_canvas *c, const struct hb_tornado *t)
         draw_panel(&v, &v.cost);
     }
     draw_panel(&v, &v.freed);
+    draw_lack(&v);
     for (uint32_t i = 0; i < v.shown; i++)
         draw_lever(&v, i);
-    draw_lack(&v);
 }
