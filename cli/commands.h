@@ -5,6 +5,7 @@
 #define HB_CLI_COMMANDS_H
 
 #define HB_COMMANDS(X)                                                                             \
+    X(validate)                                                                                    \
     X(plot)                                                                                        \
     X(devices)                                                                                     \
     X(models)                                                                                      \

@@ -1,0 +1,29 @@
+/* The report of `validate`: cases gathered over files, printed as text or JSON. */
+#ifndef HB_CLI_VALIDATE_H
+#define HB_CLI_VALIDATE_H
+
+#include <stdio.h>
+
+#include "base/node.h"
+#include "sim/engine/validate.h"
+
+struct hb_report {
+    struct hb_arena *arena;
+    struct hb_case *cases;
+    uint32_t count, cap;
+    uint32_t worst;                      /* how many of the worst to list */
+    const struct hb_node *compiler_list; /* [[bytes, shape, name], ...]; null: not there */
+    const char *explanation;             /* of one case; null until hb_report_explain */
+};
+
+void hb_report_add(struct hb_report *r, const struct hb_case *c);
+/* Of one group, or of all with null. */
+struct hb_stats hb_report_stats(struct hb_arena *scratch, const struct hb_report *r,
+                                const char *group, bool usual);
+/* Both sides' tensors at the peak, largest first, side by side. */
+void hb_report_explain(struct hb_report *r, const struct hb_case *c,
+                       const struct hb_program *program, const struct hb_memory *memory);
+void hb_report_text(const struct hb_report *r, FILE *to);
+void hb_report_json(const struct hb_report *r, FILE *to);
+
+#endif

@@ -1,0 +1,155 @@
+/* Running records and counting errors: see validate.h. Quantiles are nearest-rank: the smallest
+ * error that is not below the asked share of all. */
+#include "sim/engine/validate.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/size.h"
+#include "base/str.h"
+#include "models/support.h"
+#include "sim/ir/lower.h"
+
+static const double verdict_budgets[HB_VERDICTS] = {0.8, 0.9, 1.1, 1.25};
+
+static bool is_total(const struct hb_record *r)
+{
+    return hb_str_same(r->kind, "xla_total") || hb_str_same(r->kind, "runtime_peak");
+}
+
+static int count_verdicts(int64_t measured, int64_t predicted)
+{
+    int right = 0;
+    for (int i = 0; i < HB_VERDICTS; i++) {
+        double budget = verdict_budgets[i] * (double)measured;
+        right += ((double)predicted <= budget) == ((double)measured <= budget);
+    }
+    return right;
+}
+
+/* State, one set of gradients, what is saved for the backward pass, and the logits once in f32:
+ * the estimate that people make by hand. */
+static int64_t usual_formula(const struct hb_program *p, const struct hb_memory *m)
+{
+    int64_t bytes = m->argument_bytes;
+    int64_t logits = 0;
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        const struct hb_buf *b = &p->bufs[i];
+        if (b->space != HB_SPACE_HBM || b->alias_of != HB_NONE)
+            continue;
+        if (b->argument && b->category == HB_CAT_PARAMS)
+            bytes = hb_add_sat(bytes, b->plain_bytes);
+        if (!b->argument && b->category == HB_CAT_SAVED)
+            bytes = hb_add_sat(bytes, b->plain_bytes);
+        if (b->category == HB_CAT_LOGITS && b->plain_bytes > logits)
+            logits = b->plain_bytes;
+    }
+    return hb_add_sat(bytes, logits);
+}
+
+static double error_pct(double predicted, double measured)
+{
+    return measured > 0 ? 100 * (predicted / measured - 1) : 0;
+}
+
+static void set_parts(const struct hb_record *r, const struct hb_memory *m, struct hb_case *out)
+{
+    const int64_t measured[] = {r->argument_bytes, r->output_bytes, r->temp_bytes, r->host_bytes};
+    const int64_t predicted[] = {m->argument_bytes, m->output_bytes, m->temp_bytes, m->host_bytes};
+    for (int i = 0; i < HB_PART_COUNT; i++) {
+        out->measured_part[i] = measured[i];
+        out->predicted_part[i] = predicted[i];
+    }
+}
+
+static const char *first_error(struct hb_arena *arena, const struct hb_diag *diag)
+{
+    return diag->count ? hb_arena_strdup(arena, diag->entries[0].text) : "it cannot be simulated";
+}
+
+void hb_validate_case(struct hb_arena *arena, const struct hb_record *r,
+                      const struct hb_device *device, struct hb_case *out,
+                      struct hb_program *program, struct hb_memory *memory)
+{
+    struct hb_diag diag;
+    hb_diag_init(&diag, arena);
+    *out = (struct hb_case){.id = r->id,
+                            .group = r->group,
+                            .measured_bytes = r->peak_bytes,
+                            .measured_seconds = r->step_seconds,
+                            .speed = r->peak_bytes < 0};
+    if (r->rematerialised)
+        out->group = "compiler rematerialised";
+    if (!hb_spec_supported(&diag, (struct hb_loc){0}, &r->spec) ||
+        !hb_lower(arena, &diag, &r->spec, program)) {
+        out->failed = first_error(arena, &diag);
+        return;
+    }
+    if (!out->speed && !is_total(r)) {
+        out->failed = hb_arena_printf(arena, "measured.kind '%s' is not predicted yet", r->kind);
+        return;
+    }
+    hb_run_memory(arena, program, memory);
+    out->predicted_bytes = memory->peak_bytes;
+    set_parts(r, memory, out);
+    if (out->speed && !device) {
+        out->failed = "its device has no profile";
+    } else if (out->speed) {
+        struct hb_timing timing;
+        hb_run_timing(arena, program, device, &timing);
+        out->predicted_seconds = (double)timing.step_ns * 1e-9;
+        out->error_pct = error_pct(out->predicted_seconds, out->measured_seconds);
+    } else {
+        out->error_pct = error_pct((double)memory->peak_bytes, (double)r->peak_bytes);
+        out->usual_bytes = usual_formula(program, memory);
+        out->usual_error_pct = error_pct((double)out->usual_bytes, (double)r->peak_bytes);
+        out->verdicts_right = count_verdicts(r->peak_bytes, memory->peak_bytes);
+    }
+}
+
+static int compare_reals(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double quantile(const double *sorted, uint32_t n, double share)
+{
+    uint32_t rank = (uint32_t)ceil(share * (double)n);
+    return sorted[rank > 0 ? rank - 1 : 0];
+}
+
+struct hb_stats hb_validate_stats(struct hb_arena *scratch, const struct hb_case *const *cases,
+                                  uint32_t count, bool usual)
+{
+    struct hb_stats s = {0};
+    struct hb_arena_mark mark = hb_arena_mark(scratch);
+    double *errors = hb_arena_alloc(scratch, count + 1, sizeof *errors);
+    uint32_t asked = 0;
+    int right = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (cases[i]->failed) {
+            s.failed++;
+            continue;
+        }
+        double e = usual ? cases[i]->usual_error_pct : cases[i]->error_pct;
+        s.bias_pct += e;
+        errors[s.n++] = fabs(e);
+        asked += cases[i]->speed ? 0 : HB_VERDICTS;
+        right += cases[i]->verdicts_right;
+    }
+    if (s.n) {
+        qsort(errors, s.n, sizeof *errors, compare_reals);
+        s.bias_pct /= (double)s.n;
+        s.median_abs_pct = quantile(errors, s.n, 0.5);
+        s.p90_abs_pct = quantile(errors, s.n, 0.9);
+        s.p95_abs_pct = quantile(errors, s.n, 0.95);
+        s.max_abs_pct = errors[s.n - 1];
+    }
+    s.fit_agreement = asked ? (double)right / (double)asked : 0;
+    hb_arena_rewind(scratch, mark);
+    return s;
+}

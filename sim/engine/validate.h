@@ -1,0 +1,53 @@
+/* Predicted against measured: one record at a time, then statistics over many. */
+#ifndef HB_SIM_ENGINE_VALIDATE_H
+#define HB_SIM_ENGINE_VALIDATE_H
+
+#include "models/record.h"
+#include "sim/engine/run.h"
+
+struct hb_device;
+
+/* Parts of the total that are compared one by one. */
+enum hb_part { HB_PART_ARGUMENT, HB_PART_OUTPUT, HB_PART_TEMP, HB_PART_HOST, HB_PART_COUNT };
+
+struct hb_case {
+    const char *id;
+    const char *group;
+    const char *failed; /* why there is no prediction; null: there is one */
+    bool speed;         /* seconds are compared, not bytes */
+    int64_t measured_bytes;
+    int64_t predicted_bytes;
+    int64_t usual_bytes; /* the usual formula: state, gradients, saved activations, logits */
+    int64_t measured_part[HB_PART_COUNT]; /* -1: not measured */
+    int64_t predicted_part[HB_PART_COUNT];
+    double measured_seconds;
+    double predicted_seconds;
+    double error_pct;
+    double usual_error_pct;
+    int verdicts_right; /* of HB_VERDICTS budgets around the measured peak */
+    double seconds;     /* that the prediction took */
+};
+
+enum { HB_VERDICTS = 4 };
+
+struct hb_stats {
+    uint32_t n;      /* with a prediction */
+    uint32_t failed; /* without */
+    double median_abs_pct;
+    double p90_abs_pct;
+    double p95_abs_pct;
+    double max_abs_pct;
+    double bias_pct;
+    double fit_agreement; /* share of right verdicts at 0.8, 0.9, 1.1, 1.25 x the measured peak */
+};
+
+/* Predicts a record that was read. device: for records of speed, may be null otherwise. The
+ * program and its memory are left in the arena for those who want to explain them. */
+void hb_validate_case(struct hb_arena *arena, const struct hb_record *record,
+                      const struct hb_device *device, struct hb_case *out,
+                      struct hb_program *program, struct hb_memory *memory);
+/* usual: of the usual formula's errors instead of ours. */
+struct hb_stats hb_validate_stats(struct hb_arena *scratch, const struct hb_case *const *cases,
+                                  uint32_t count, bool usual);
+
+#endif
