@@ -119,7 +119,7 @@ static void count_host(struct measure *m)
         if (b->space != HB_SPACE_HOST)
             continue;
         items[count] = (struct hb_heap_item){live.bytes, live.start, live.end, i, 0};
-        if (b->argument || b->output) { /* the caller's for the whole program */
+        if (m->is_argument[live.buf] || m->is_output[live.buf]) { /* the caller's throughout */
             items[count].start = -1;
             items[count].end = (int32_t)m->p->op_count;
         }

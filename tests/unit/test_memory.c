@@ -171,13 +171,14 @@ static void sum_event(const struct hb_program *p, const struct hb_live *lives, u
     bool tpu = p->compiler == HB_XLA_TPU;
     int64_t live = 0, host = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (lives[i].start > at || lives[i].end < at)
-            continue;
         uint32_t root = lives[i].buf;
+        bool callers = any_in_group(p, root, false) || any_in_group(p, root, true);
+        bool whole = callers && p->bufs[root].space == HB_SPACE_HOST;
+        if (!whole && (lives[i].start > at || lives[i].end < at))
+            continue;
         if (p->bufs[root].space == HB_SPACE_HOST)
             host += round_to(lives[i].bytes, tpu ? 512 : 1);
-        else if (p->bufs[root].space == HB_SPACE_HBM && !any_in_group(p, root, false) &&
-                 !any_in_group(p, root, true))
+        else if (p->bufs[root].space == HB_SPACE_HBM && !callers)
             live += round_to(lives[i].bytes, tpu ? 16384 : 256);
     }
     if (live > sums->live_peak) {
