@@ -28,6 +28,7 @@ add_entry(struct hb_diag *diag, struct hb_diag_entry entry, const char *fmt, va_
     diag->entries[diag->count++] = entry;
 }
 
+#undef hb_error
 bool hb_error(struct hb_diag *diag, struct hb_loc loc, const char *fmt, ...)
 {
     diag->errors++;

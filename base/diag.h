@@ -38,6 +38,10 @@ void hb_diag_init(struct hb_diag *diag, struct hb_arena *arena);
 /* Records an error; returns false so that `return hb_error(...)` reads well. */
 bool hb_error(struct hb_diag *diag, struct hb_loc loc, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+#ifdef __clang_analyzer__
+/* clang-tidy does not see into diag.c: so that it knows what is returned. */
+#define hb_error(...) (hb_error(__VA_ARGS__), false)
+#endif
 /* Records a remark that does not stop the run. */
 void hb_warn(struct hb_diag *diag, struct hb_loc loc, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

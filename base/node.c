@@ -188,10 +188,14 @@ static bool report_twice(struct hb_arena *arena, struct hb_diag *diag, const str
                     hb_node_show(arena, &name), first->key_loc.line, first->key_loc.column);
 }
 
+struct child {
+    const struct hb_node *node;
+};
+
 static int compare_keys(const void *a, const void *b)
 {
-    const struct hb_node *na = *(const struct hb_node *const *)a;
-    const struct hb_node *nb = *(const struct hb_node *const *)b;
+    const struct hb_node *na = ((const struct child *)a)->node;
+    const struct hb_node *nb = ((const struct child *)b)->node;
     int order = strcmp(na->key, nb->key);
     if (order)
         return order;
@@ -203,15 +207,15 @@ static int compare_keys(const void *a, const void *b)
 static bool check_many_keys(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *map)
 {
     struct hb_arena_mark mark = hb_arena_mark(arena);
-    const struct hb_node **sorted = hb_arena_alloc(arena, map->count, sizeof(struct hb_node *));
+    struct child *sorted = hb_arena_alloc(arena, map->count, sizeof *sorted);
     uint32_t n = 0;
-    for (const struct hb_node *child = map->first; child; child = child->next)
-        sorted[n++] = child;
+    for (const struct hb_node *node = map->first; node; node = node->next)
+        sorted[n++].node = node;
     qsort(sorted, n, sizeof *sorted, compare_keys);
     bool ok = true;
     for (uint32_t i = 1; i < n; i++)
-        if (hb_str_same(sorted[i - 1]->key, sorted[i]->key))
-            ok = report_twice(arena, diag, sorted[i - 1], sorted[i]);
+        if (hb_str_same(sorted[i - 1].node->key, sorted[i].node->key))
+            ok = report_twice(arena, diag, sorted[i - 1].node, sorted[i].node);
     if (ok)
         hb_arena_rewind(arena, mark);
     return ok;

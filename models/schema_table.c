@@ -245,7 +245,7 @@ static const struct hb_key model_keys[] = {
     INT("mtp", SPEC(model.mtp), 0, 64, "0", "depth of multi-token prediction"),
     {.name = "blocks",
      .kind = HB_KEY_BLOCKS,
-     SPEC_LIST(model.blocks, model.block_count),
+     NOWHERE,
      .section = HB_SEC_BLOCK,
      .doc = "groups of identical layers, in order"},
 };
