@@ -14,13 +14,10 @@ export HBMSIM_DATA
 cd tests/cli/bad || exit 1
 
 simulate_file() {
-    set -- "$1.yaml" "$1.set"
-    if [ -f "$2" ]; then
-        sed 's/^/--set\n/' "$2" >"$work/sets"
-        set -- "$1"
-        while read -r word; do set -- "$@" "$word"; done <"$work/sets"
-    else
-        set -- "$1"
+    sets=$1.set
+    set -- "$1.yaml"
+    if [ -f "$sets" ]; then
+        while IFS= read -r line; do set -- "$@" --set "$line"; done <"$sets"
     fi
     run hbmsim simulate "$@"
 }
