@@ -91,6 +91,8 @@ static void run_record(struct hb_env *env, const struct options *o, struct devic
             c = (struct hb_case){.id = record.id,
                                  .group = record.group,
                                  .measured_bytes = record.peak_bytes,
+                                 .fits_measured = record.fits,
+                                 .fits_predicted = -1,
                                  .failed = diag.entries[0].text};
         c.seconds = (double)(env->now_ns() - start) * 1e-9;
         if (o->explain && !c.failed)

@@ -165,6 +165,10 @@ void hb_report_text(const struct hb_report *r, FILE *to)
     fprintf(to, "%-34s %5u %6s %8.2f %8.2f %8.2f %8.2f %+8.2f\n", "the usual formula on these",
             usual.n, "", usual.median_abs_pct, usual.p90_abs_pct, usual.p95_abs_pct,
             usual.max_abs_pct, usual.bias_pct);
+    fprintf(to,
+            "off by more than 4 KiB and 0.1 %%: argument %u, output %u, host %u of %u records\n",
+            all.part_off[HB_PART_ARGUMENT], all.part_off[HB_PART_OUTPUT],
+            all.part_off[HB_PART_HOST], all.n);
     print_worst(r, to);
     if (all.failed)
         fputs("\nfailed\n", to);
@@ -188,6 +192,16 @@ static void write_bytes(struct hb_json *j, const char *key, int64_t bytes, bool 
         hb_json_int(j, bytes);
     else
         hb_json_null(j);
+}
+
+/* true, false, or null where it is not known. */
+static void write_answer(struct hb_json *j, const char *key, int answer)
+{
+    hb_json_key(j, key);
+    if (answer < 0)
+        hb_json_null(j);
+    else
+        hb_json_bool(j, answer > 0);
 }
 
 static void write_stats(struct hb_json *j, const struct hb_stats *s)
@@ -241,6 +255,8 @@ static void write_case(struct hb_json *j, const struct hb_case *c)
         if (!c->failed)
             write_real(j, "predicted_step_seconds", c->predicted_seconds);
     }
+    write_answer(j, "fits_measured", c->fits_measured);
+    write_answer(j, "fits_predicted", c->fits_predicted);
     hb_json_key(j, "verdicts_right");
     if (bytes)
         hb_json_int(j, c->verdicts_right);

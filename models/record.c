@@ -39,6 +39,9 @@ static bool read_bytes(struct hb_diag *diag, const struct hb_node *measured, con
 
 static bool read_figures(struct hb_diag *diag, const struct hb_node *m, struct hb_record *out)
 {
+    const struct hb_node *fits = hb_node_find(m, "fits");
+    bool ran;
+    out->fits = fits && hb_node_bool(fits, &ran) ? ran : -1;
     const struct hb_node *seconds = hb_node_find(m, "step_seconds");
     out->step_seconds = 0;
     if (seconds && !hb_node_is_null(seconds) &&

@@ -79,6 +79,8 @@ void hb_validate_case(struct hb_arena *arena, const struct hb_record *r,
                             .group = r->group,
                             .measured_bytes = r->peak_bytes,
                             .measured_seconds = r->step_seconds,
+                            .fits_measured = r->fits,
+                            .fits_predicted = -1,
                             .speed = r->peak_bytes < 0};
     if (r->rematerialised)
         out->group = "compiler rematerialised";
@@ -92,6 +94,8 @@ void hb_validate_case(struct hb_arena *arena, const struct hb_record *r,
         return;
     }
     hb_run_memory(arena, program, memory);
+    if (r->spec.hardware.hbm_bytes > 0)
+        out->fits_predicted = memory->peak_bytes <= r->spec.hardware.hbm_bytes;
     out->predicted_bytes = memory->peak_bytes;
     set_parts(r, memory, out);
     if (out->speed && !device) {
@@ -107,6 +111,13 @@ void hb_validate_case(struct hb_arena *arena, const struct hb_record *r,
         out->usual_error_pct = error_pct((double)out->usual_bytes, (double)r->peak_bytes);
         out->verdicts_right = count_verdicts(r->peak_bytes, memory->peak_bytes);
     }
+}
+
+static bool is_off(const struct hb_case *c, int part)
+{
+    int64_t measured = c->measured_part[part];
+    int64_t difference = llabs(c->predicted_part[part] - measured);
+    return measured >= 0 && difference > HB_PART_SLACK_BYTES && difference > measured / 1000;
 }
 
 static int compare_reals(const void *a, const void *b)
@@ -136,6 +147,8 @@ struct hb_stats hb_validate_stats(struct hb_arena *scratch, const struct hb_case
             continue;
         }
         double e = usual ? cases[i]->usual_error_pct : cases[i]->error_pct;
+        for (int part = 0; part < HB_PART_COUNT && !cases[i]->speed; part++)
+            s.part_off[part] += is_off(cases[i], part);
         s.bias_pct += e;
         errors[s.n++] = fabs(e);
         asked += cases[i]->speed ? 0 : HB_VERDICTS;

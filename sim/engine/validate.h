@@ -24,11 +24,15 @@ struct hb_case {
     double predicted_seconds;
     double error_pct;
     double usual_error_pct;
+    int fits_measured; /* 1, 0; -1: not known */
+    int fits_predicted;
     int verdicts_right; /* of HB_VERDICTS budgets around the measured peak */
     double seconds;     /* that the prediction took */
 };
 
-enum { HB_VERDICTS = 4 };
+/* Arguments, outputs and host bytes are bookkeeping: off means by more than this and by more than
+ * a thousandth. */
+enum { HB_VERDICTS = 4, HB_PART_SLACK_BYTES = 4096 };
 
 struct hb_stats {
     uint32_t n;      /* with a prediction */
@@ -38,6 +42,7 @@ struct hb_stats {
     double p95_abs_pct;
     double max_abs_pct;
     double bias_pct;
+    uint32_t part_off[HB_PART_COUNT]; /* cases whose part is off, see HB_PART_SLACK_BYTES */
     double fit_agreement; /* share of right verdicts at 0.8, 0.9, 1.1, 1.25 x the measured peak */
 };
 
