@@ -5,6 +5,7 @@
 #define HB_CLI_COMMANDS_H
 
 #define HB_COMMANDS(X)                                                                             \
+    X(simulate)                                                                                    \
     X(validate)                                                                                    \
     X(plot)                                                                                        \
     X(devices)                                                                                     \

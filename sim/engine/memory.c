@@ -211,6 +211,8 @@ void hb_run_memory_with(struct hb_arena *arena, const struct hb_program *p, enum
     out->offset_of = hb_arena_alloc(arena, p->buf_count, sizeof *out->offset_of);
     struct measure m = {.p = p, .habit = habits[p->compiler], .out = out, .arena = arena};
     m.habit.heap = heap;
+    out->heap_align_bytes = m.habit.heap_align_bytes;
+    out->leaf_align_bytes = m.habit.leaf_align_bytes;
     mark_roots(&m);
     count_leaves(&m);
     pack_heap(&m);

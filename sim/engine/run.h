@@ -28,7 +28,9 @@ struct hb_memory {
     int64_t category_bytes[HB_CATEGORY_COUNT]; /* sums to peak_bytes */
     struct hb_at_peak *at_peak; /* arguments, outputs of their own and temporaries; largest first */
     uint32_t at_peak_count;
-    int64_t *offset_of; /* by buffer: place in the heap; -1: not in it */
+    int64_t *offset_of;       /* by buffer: place in the heap; -1: not in it */
+    int64_t heap_align_bytes; /* what temporaries were rounded to ... */
+    int64_t leaf_align_bytes; /* ... and arguments and outputs */
     struct hb_live *live;
     uint32_t live_count;
 };
@@ -40,6 +42,13 @@ struct hb_span {
     int64_t trip; /* of its loop: first, second or last; 0 outside */
 };
 
+/* Trips of a loop that are in no span, since they are like the second. */
+struct hb_skip {
+    uint32_t loop;
+    int64_t start_ns; /* after the second trip ... */
+    int64_t end_ns;   /* ... until the last */
+};
+
 struct hb_timing {
     int64_t step_ns;
     int64_t busy_ns[HB_STREAM_COUNT];
@@ -47,6 +56,8 @@ struct hb_timing {
     double flops;                        /* of the model's arithmetic: matmul and attention ops */
     struct hb_span *spans;               /* first, steady and last trips; in order of start */
     uint32_t span_count;
+    struct hb_skip *skips;
+    uint32_t skip_count;
     int64_t *op_start_ns; /* by op, first trip */
     int64_t *op_end_ns;   /* by op, last trip */
 };

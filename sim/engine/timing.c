@@ -26,6 +26,7 @@ struct run {
     struct hb_streams s;
     struct hb_timing *out;
     uint32_t span_cap;
+    uint32_t skip_cap;
     int64_t trip;    /* of the innermost loop */
     bool recording;  /* first, second or last trip of every loop around */
     uint32_t *child; /* by loop, [loop_count]: of the program: first loop inside; HB_NONE */
@@ -47,6 +48,7 @@ struct loop_run {
     uint32_t op_count;
     int64_t done;           /* trips run or jumped over */
     int64_t known;          /* trips run in a row, whose snapshots are there */
+    int64_t second_ns;      /* when the second trip was over */
     struct snapshot *shots; /* in a ring, by trips done */
 };
 
@@ -176,27 +178,44 @@ static void set_exposed(struct loop_run *l, int64_t period, int64_t moves)
 
 /* ---- loops ---- */
 
-/* Runs trips done + before, ... of one move; the state is that before them. */
+/* Before the last trip: what lies between the second and it is in no span. */
+static void record_skip(struct loop_run *l)
+{
+    struct run *run = l->run;
+    struct hb_timing *out = run->out;
+    int64_t now_ns = hb_streams_free_ns(&run->s, HB_STREAM_COMPUTE);
+    out->skips =
+        hb_grow(run->arena, out->skips, out->skip_count, &run->skip_cap, sizeof *out->skips);
+    out->skips[out->skip_count++] = (struct hb_skip){l->index, l->second_ns, now_ns};
+}
+
+/* Runs trips from first_trip on; the state is that before them. */
 static void run_trips(struct loop_run *l, int64_t first_trip, int64_t count, bool recording)
 {
     struct run *run = l->run;
     for (int64_t i = 0; i < count; i++) {
         int64_t trip = first_trip + i;
-        run->recording = recording && (trip < 2 || trip == l->loop->trips - 1);
+        bool last = trip == l->loop->trips - 1;
+        run->recording = recording && (trip < 2 || last);
+        if (recording && last && trip > 2)
+            record_skip(l);
         run->trip = trip;
         run_body(run, l->index);
+        if (trip == 1)
+            l->second_ns = hb_streams_free_ns(&run->s, HB_STREAM_COMPUTE);
     }
 }
 
 /* Runs the last of `moves` further moves; whether it ends where the steady state would. */
 static bool try_moves(struct loop_run *l, int64_t period, int64_t moves, bool recording)
 {
-    uint32_t span_count = l->run->out->span_count;
+    uint32_t span_count = l->run->out->span_count, skip_count = l->run->out->skip_count;
     set_state(l, period, moves - 1);
     run_trips(l, l->done + (moves - 1) * period, period, recording);
     if (state_is(l, period, moves))
         return true;
     l->run->out->span_count = span_count;
+    l->run->out->skip_count = skip_count;
     return false;
 }
 
@@ -308,6 +327,8 @@ static int compare_spans(const void *a, const void *b)
     const struct hb_span *left = a, *right = b;
     if (left->start_ns != right->start_ns)
         return left->start_ns < right->start_ns ? -1 : 1;
+    if (left->end_ns != right->end_ns)
+        return left->end_ns < right->end_ns ? -1 : 1;
     if (left->op != right->op)
         return left->op < right->op ? -1 : 1;
     return left->trip < right->trip ? -1 : left->trip > right->trip;

@@ -1,0 +1,153 @@
+/* hbmsim simulate: one configuration, lowered and run. */
+#include <string.h>
+
+#include "base/out.h"
+#include "cli/cmd.h"
+#include "cli/show.h"
+#include "models/schema.h"
+#include "models/support.h"
+
+struct options {
+    struct hb_common common;
+    const char *model;
+    const char *explain;
+    const char *timeline;
+    int dump;
+    bool dot;
+};
+
+enum dump { DUMP_NONE = -1, DUMP_GRAPH, DUMP_BUFFERS, DUMP_HEAP, DUMP_EVENTS };
+
+static bool read_input(struct hb_env *env, const struct options *o, struct hb_spec *out_spec,
+                       struct hb_device *out_device)
+{
+    struct hb_loc at = {.file = o->model};
+    struct hb_schema_source source = {.arena = env->arena,
+                                      .diag = env->diag,
+                                      .path = o->model,
+                                      .sets = o->common.set.items,
+                                      .set_count = (int)o->common.set.count,
+                                      .data_dir = env->data_dir};
+    return hb_schema_read(&source, out_spec) && hb_spec_supported(env->diag, at, out_spec) &&
+           hb_device_load(env->arena, env->diag, env->data_dir, out_spec->hardware.device, at,
+                          out_device);
+}
+
+/* One answer is printed; two that exclude each other are a mistake. */
+static bool check_outputs(struct hb_env *env, const struct options *o)
+{
+    int count = o->common.json + (o->explain != NULL) + (o->dump != DUMP_NONE) + o->dot;
+    return count <= 1 || hb_error(env->diag, (struct hb_loc){0},
+                                  "--json, --explain, --dump and --dot exclude each other");
+}
+
+static void print_json(struct hb_env *env, FILE *out, const struct hb_result *r)
+{
+    struct hb_str text;
+    hb_str_init(&text, env->arena);
+    struct hb_json j = hb_json_begin(&text, out, true);
+    hb_show_json(&j, env->arena, r);
+    hb_json_end(&j);
+}
+
+static void print_dump(struct hb_env *env, FILE *out, enum dump what, const struct hb_result *r)
+{
+    switch (what) {
+    case DUMP_NONE:
+        return;
+    case DUMP_GRAPH:
+        hb_show_graph(out, r);
+        return;
+    case DUMP_BUFFERS:
+        hb_show_buffers(out, r);
+        return;
+    case DUMP_HEAP:
+        hb_show_heap(out, env->arena, r);
+        return;
+    case DUMP_EVENTS:
+        hb_show_events(out, env->arena, r);
+        return;
+    }
+}
+
+static bool print_answer(struct hb_env *env, FILE *out, const struct options *o,
+                         const struct hb_result *r)
+{
+    if (o->explain)
+        return hb_show_explain(env, out, r, o->explain);
+    if (o->common.json)
+        print_json(env, out, r);
+    else if (o->dump != DUMP_NONE)
+        print_dump(env, out, (enum dump)o->dump, r);
+    else if (o->dot)
+        hb_show_dot(out, env->arena, r);
+    else
+        hb_show_text(env, out, r);
+    return true;
+}
+
+/* HBM_TRACE: a line for each placement, for each event. */
+static void print_trace(struct hb_env *env, const struct hb_result *r)
+{
+    if (strstr(env->trace, "alloc"))
+        hb_show_heap(env->err, env->arena, r);
+    if (strstr(env->trace, "event"))
+        hb_show_events(env->err, env->arena, r);
+}
+
+static int run(struct hb_env *env, int argc, char **argv)
+{
+    struct options o = {.dump = DUMP_NONE};
+    struct hb_spec spec;
+    struct hb_device device;
+    struct hb_result result;
+    int status = hb_opt_parse(env, &hb_cmd_simulate, argc, argv, &o);
+    if (status != HB_GO_ON)
+        return status;
+    if (!check_outputs(env, &o) || !read_input(env, &o, &spec, &device))
+        return HB_EXIT_INPUT;
+    struct hb_out *out = hb_out_open(env, o.common.output);
+    struct hb_out *trace = o.timeline ? hb_out_open(env, o.timeline) : NULL;
+    bool good = hb_result_run(env->arena, env->diag, &spec, &device, &result) &&
+                print_answer(env, hb_out_file(out), &o, &result);
+    if (!good) {
+        hb_out_drop(out);
+        if (trace)
+            hb_out_drop(trace);
+        return HB_EXIT_INPUT;
+    }
+    print_trace(env, &result);
+    if (trace) {
+        hb_show_trace(hb_out_file(trace), env->arena, &result);
+        hb_out_close(trace);
+    }
+    hb_out_close(out);
+    return result.fits ? HB_EXIT_YES : HB_EXIT_NO;
+}
+
+static const struct hb_opt options[] = {
+    {"MODEL.yaml", 0, HB_OPT_OPERAND, NULL, "the configuration; - is standard input", NULL,
+     offsetof(struct options, model), 0, 0},
+    {"explain", 0, HB_OPT_STRING, "TENSOR",
+     "why tensors with this text in their names are alive at the peak", NULL,
+     offsetof(struct options, explain), 0, 0},
+    {"timeline", 0, HB_OPT_STRING, "FILE", "write a trace for Perfetto or chrome://tracing", NULL,
+     offsetof(struct options, timeline), 0, 0},
+    {"dump", 0, HB_OPT_CHOICE, "graph|buffers|heap|events",
+     "print the program or its run as a list", NULL, offsetof(struct options, dump), 0, 0},
+    {"dot", 0, HB_OPT_FLAG, NULL, "print the program as a graph for Graphviz", NULL,
+     offsetof(struct options, dot), 0, 0},
+    {0},
+};
+
+const struct hb_cmd hb_cmd_simulate = {
+    .name = "simulate",
+    .run = run,
+    .summary = "one configuration: peak memory, what stands in it, step time",
+    .about = "Lowers the step to ops and buffers, places the buffers as the compiler does and\n"
+             "runs the ops on the device's streams. Prints whether it fits, what peaks, when and\n"
+             "why, and the time by stream. The status is 0 where it fits and 1 where it does not.",
+    .example = "hbmsim simulate examples/quickstart/model.yaml",
+    .options = options,
+    .common = HB_COMMON_JSON | HB_COMMON_OUTPUT | HB_COMMON_SET,
+};

@@ -1,0 +1,111 @@
+/* simulate's JSON, and the words that several outputs share: see show.h. */
+#include "base/str.h"
+#include "cli/show.h"
+
+const char *hb_show_shape(struct hb_arena *arena, const struct hb_buf *buf)
+{
+    struct hb_str s;
+    hb_str_init(&s, arena);
+    int bits = hb_dtype_bits(buf->dtype);
+    if (buf->rank == 0 && buf->plain_bytes > (bits < 8 ? 1 : bits / 8))
+        return "";
+    hb_str_addf(&s, "%s[", hb_dtype_name(buf->dtype));
+    for (int i = 0; i < buf->rank; i++)
+        hb_str_addf(&s, "%s%lld", i ? "," : "", (long long)buf->dim[i]);
+    hb_str_add(&s, "]");
+    return s.text;
+}
+
+const char *hb_show_place(struct hb_arena *arena, const struct hb_program *p, int32_t op)
+{
+    struct hb_str s;
+    hb_str_init(&s, arena);
+    if (op < 0)
+        return "the arguments alone";
+    if (op >= (int32_t)p->op_count)
+        return "the end of the step";
+    const struct hb_op *o = &p->ops[op];
+    hb_str_addf(&s, "%s, op %d of %u: %s", hb_phase_name(o->phase), op + 1, p->op_count, o->name);
+    for (uint32_t loop = o->loop; loop != HB_NONE; loop = p->loops[loop].parent)
+        hb_str_addf(&s, "%s of %s (%lld trips)", loop == o->loop ? ", in each trip" : "",
+                    p->loops[loop].name, (long long)p->loops[loop].trips);
+    return s.text;
+}
+
+static void show_tensors(struct hb_json *j, const struct hb_result *r)
+{
+    hb_json_array(j);
+    for (uint32_t i = 0; i < r->memory.at_peak_count; i++) {
+        const struct hb_buf *buf = &r->program.bufs[r->memory.at_peak[i].buf];
+        hb_json_object(j);
+        hb_json_key(j, "name");
+        hb_json_text(j, buf->name);
+        hb_json_key(j, "category");
+        hb_json_text(j, hb_category_name(buf->category));
+        hb_json_key(j, "bytes");
+        hb_json_int(j, r->memory.at_peak[i].bytes);
+        hb_json_key(j, "why");
+        hb_json_text(j, buf->why ? buf->why : "");
+        hb_json_object_end(j);
+    }
+    hb_json_array_end(j);
+}
+
+static void show_peak(struct hb_json *j, struct hb_arena *arena, const struct hb_result *r)
+{
+    hb_json_object(j);
+    hb_json_key(j, "at");
+    hb_json_text(j, hb_show_place(arena, &r->program, r->memory.peak_op));
+    hb_json_key(j, "categories");
+    hb_json_object(j);
+    for (int c = 0; c < HB_CATEGORY_COUNT; c++) {
+        hb_json_key(j, hb_category_name((enum hb_category)c));
+        hb_json_int(j, r->memory.category_bytes[c]);
+    }
+    hb_json_object_end(j);
+    hb_json_key(j, "tensors");
+    show_tensors(j, r);
+    hb_json_object_end(j);
+}
+
+static void show_sizes(struct hb_json *j, const struct hb_result *r)
+{
+    const struct {
+        const char *key;
+        int64_t bytes;
+    } sizes[] = {
+        {"peak_bytes", r->memory.peak_bytes},         {"budget_bytes", r->budget_bytes},
+        {"argument_bytes", r->memory.argument_bytes}, {"output_bytes", r->memory.output_bytes},
+        {"alias_bytes", r->memory.alias_bytes},       {"temp_bytes", r->memory.temp_bytes},
+        {"host_bytes", r->memory.host_bytes}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        hb_json_key(j, sizes[i].key);
+        hb_json_int(j, sizes[i].bytes);
+    }
+}
+
+void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_result *r)
+{
+    hb_json_object(j);
+    hb_json_key(j, "fits");
+    hb_json_bool(j, r->fits);
+    show_sizes(j, r);
+    hb_json_key(j, "step_seconds");
+    hb_json_real(j, r->step_seconds);
+    hb_json_key(j, "tokens_per_second");
+    hb_json_real(j, r->tokens_per_second);
+    hb_json_key(j, "mfu");
+    hb_json_real(j, r->mfu);
+    hb_json_key(j, "peak");
+    show_peak(j, arena, r);
+    if (r->spec->load.present) {
+        hb_json_key(j, "load");
+        hb_json_object(j);
+        hb_json_key(j, "device_peak_bytes");
+        hb_json_int(j, r->load.device_peak_bytes);
+        hb_json_key(j, "host_peak_bytes");
+        hb_json_int(j, r->load.host_peak_bytes);
+        hb_json_object_end(j);
+    }
+    hb_json_object_end(j);
+}

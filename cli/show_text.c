@@ -1,0 +1,191 @@
+/* simulate's text: see show.h. Verdict first, then what peaks, when, why, and the time. */
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/env.h"
+#include "base/size.h"
+#include "base/str.h"
+#include "cli/show.h"
+
+struct page {
+    const struct hb_env *env;
+    FILE *out;
+    const struct hb_result *r;
+};
+
+enum { LARGEST = 5, BAR_WIDTH = 30 };
+
+static const char *size_text(const struct page *g, int64_t bytes)
+{
+    return hb_size_print(bytes, hb_arena_alloc(g->env->arena, HB_SIZE_TEXT, 1));
+}
+
+static const char *time_text(const struct page *g, int64_t ns)
+{
+    return hb_time_print(ns, hb_arena_alloc(g->env->arena, HB_SIZE_TEXT, 1));
+}
+
+static double percent(int64_t part, int64_t whole)
+{
+    return whole > 0 ? 100 * (double)part / (double)whole : 0;
+}
+
+static void show_verdict(const struct page *g, bool good, const char *text)
+{
+    const char *colour = good ? "\033[1;32m" : "\033[1;31m";
+    fprintf(g->out, "%s%s%s", g->env->colour ? colour : "", text, g->env->colour ? "\033[0m" : "");
+}
+
+static void show_head(const struct page *g)
+{
+    static const char *const axes[] = {"data", "fsdp", "tensor", "sequence", "expert", "pipeline"};
+    static const char *const compilers[] = {"xla-tpu", "xla-gpu", "torch"};
+    const struct hb_spec *s = g->r->spec;
+    fprintf(g->out, "%s on %lld x %s, %s; ", s->model.name, (long long)s->hardware.count,
+            g->r->device->name, compilers[s->compiler]);
+    const char *comma = "";
+    for (int a = 0; a < HB_AX_COUNT; a++) {
+        if (s->mesh[a] <= 1)
+            continue;
+        fprintf(g->out, "%s%s %lld", comma, axes[a], (long long)s->mesh[a]);
+        comma = ", ";
+    }
+    fprintf(g->out, "%s%lld sequences of %lld tokens a step\n\n", *comma ? "; " : "",
+            (long long)s->batch.global, (long long)s->batch.seq);
+}
+
+static void show_fit(const struct page *g)
+{
+    const struct hb_result *r = g->r;
+    int64_t spare = r->budget_bytes - r->memory.peak_bytes;
+    show_verdict(g, r->step_fits, r->step_fits ? "FITS" : "DOES NOT FIT");
+    fprintf(g->out, ": %s of %s on each device, ", size_text(g, r->memory.peak_bytes),
+            size_text(g, r->budget_bytes));
+    if (spare >= 0)
+        fprintf(g->out, "%s free (%.0f %%)\n\n", size_text(g, spare),
+                floor(percent(spare, r->budget_bytes)));
+    else
+        fprintf(g->out, "%s too much\n\n", size_text(g, -spare));
+}
+
+static void show_peak(const struct page *g)
+{
+    const struct hb_memory *m = &g->r->memory;
+    const struct hb_program *p = &g->r->program;
+    int64_t still = m->peak_bytes - m->temp_bytes;
+    fprintf(g->out, "Peak  %s\n", hb_show_place(g->env->arena, p, m->peak_op));
+    fprintf(g->out, "      %s stays all through the step; %s is alive just then",
+            size_text(g, still), size_text(g, m->live_temp_bytes));
+    if (m->temp_bytes > m->live_temp_bytes)
+        fprintf(g->out, "; %s lies idle between", size_text(g, m->temp_bytes - m->live_temp_bytes));
+    fputs("\n", g->out);
+    if (m->host_bytes)
+        fprintf(g->out, "      %s in host memory for each device\n", size_text(g, m->host_bytes));
+}
+
+static void show_categories(const struct page *g)
+{
+    const struct hb_memory *m = &g->r->memory;
+    fputs("\nWhat stands there\n", g->out);
+    for (int c = 0; c < HB_CATEGORY_COUNT; c++) {
+        if (!m->category_bytes[c])
+            continue;
+        double part = percent(m->category_bytes[c], m->peak_bytes);
+        int bar = (int)(part * BAR_WIDTH / 100 + 0.5);
+        fprintf(g->out, "  %-14s %11s %6.1f %%%s", hb_category_name((enum hb_category)c),
+                size_text(g, m->category_bytes[c]), part, bar ? "  " : "");
+        while (bar-- > 0)
+            fputc('#', g->out);
+        fputc('\n', g->out);
+    }
+}
+
+static void show_largest(const struct page *g)
+{
+    const struct hb_memory *m = &g->r->memory;
+    if (m->at_peak_count)
+        fputs("\nThe largest of it\n", g->out);
+    for (uint32_t i = 0; i < m->at_peak_count && i < LARGEST; i++) {
+        const struct hb_buf *b = &g->r->program.bufs[m->at_peak[i].buf];
+        const char *shape = hb_show_shape(g->env->arena, b);
+        fprintf(g->out, "  %11s  %s%s%s\n", size_text(g, m->at_peak[i].bytes), b->name,
+                *shape ? "  " : "", shape);
+        if (b->why && *b->why)
+            fprintf(g->out, "  %11s  %s\n", "", b->why);
+    }
+}
+
+/* The row of MaxText's print_compiled_memory_stats, whose GB are 2^30 bytes. */
+static void show_maxtext(const struct page *g)
+{
+    const struct hb_memory *m = &g->r->memory;
+    fputs("\nAs MaxText prints it (its GB are 2^30 bytes)\n", g->out);
+    fprintf(g->out,
+            "  Total memory size: %.1f GB, Output size: %.1f GB, Temp size: %.1f GB, "
+            "Argument size: %.1f GB, Host temp size: %.1f GB.\n",
+            (double)m->peak_bytes / 0x1p30, (double)m->output_bytes / 0x1p30,
+            (double)m->temp_bytes / 0x1p30, (double)m->argument_bytes / 0x1p30,
+            (double)m->host_bytes / 0x1p30);
+}
+
+static void show_streams(const struct page *g)
+{
+    const struct hb_timing *t = &g->r->timing;
+    fprintf(g->out, "  %-16s %10s %9s %10s\n", "stream", "busy", "of step", "exposed");
+    for (int s = 0; s < HB_STREAM_COUNT; s++) {
+        if (!t->busy_ns[s] && s != HB_STREAM_COMPUTE)
+            continue;
+        fprintf(g->out, "  %-16s %10s %7.1f %%", hb_stream_name((enum hb_stream)s),
+                time_text(g, t->busy_ns[s]), percent(t->busy_ns[s], t->step_ns));
+        if (s != HB_STREAM_COMPUTE)
+            fprintf(g->out, " %10s", time_text(g, t->exposed_ns[s]));
+        fputc('\n', g->out);
+    }
+    fputs("  exposed: compute stands still and waits for it\n", g->out);
+}
+
+static void show_time(const struct page *g)
+{
+    const struct hb_result *r = g->r;
+    fprintf(g->out, "\nStep  %s", time_text(g, r->timing.step_ns));
+    if (r->step_seconds > 0)
+        fprintf(g->out,
+                ", %.0f tokens/s (%.0f on each device), MFU %.1f %%, with recomputation %.1f %%",
+                r->tokens_per_second, r->tokens_per_second / (double)r->spec->hardware.count,
+                100 * r->mfu, 100 * r->hfu);
+    fputc('\n', g->out);
+    show_streams(g);
+}
+
+static void show_load(const struct page *g)
+{
+    static const char *const methods[] = {"sharded", "device_put", "callback"};
+    const struct hb_result *r = g->r;
+    fprintf(g->out,
+            "\nLoading with %s before step 1, %lld processes: ", methods[r->spec->load.method],
+            (long long)r->load.processes);
+    show_verdict(g, r->load.fits, r->load.fits ? "FITS" : "DOES NOT FIT");
+    fprintf(g->out, "\n  %9s %14s %14s\n", "processes", "each device", "each process");
+    for (uint32_t i = 0; i < r->load_row_count; i++) {
+        const struct hb_load_row *row = &r->load_rows[i];
+        fprintf(g->out, "  %9lld %14s %14s  %s%s\n", (long long)row->processes,
+                size_text(g, row->device_peak_bytes), size_text(g, row->host_peak_bytes),
+                row->fits ? "fits" : "does not fit",
+                row->processes == r->load.processes ? "  <- yours" : "");
+    }
+    fputs("  each process: host memory that the transient takes\n", g->out);
+}
+
+void hb_show_text(const struct hb_env *env, FILE *out, const struct hb_result *r)
+{
+    struct page g = {env, out, r};
+    show_head(&g);
+    show_fit(&g);
+    show_peak(&g);
+    show_categories(&g);
+    show_largest(&g);
+    show_maxtext(&g);
+    show_time(&g);
+    if (r->spec->load.present)
+        show_load(&g);
+}

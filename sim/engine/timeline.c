@@ -1,0 +1,136 @@
+/* One sweep over the positions with the sum by category in hand: lives that begin are added, ops
+ * that write hand a root's memory to what they wrote, lives that are over are taken out. */
+#include "sim/engine/timeline.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "sim/engine/live.h"
+
+struct sweep {
+    const struct hb_program *p;
+    const struct hb_memory *memory;
+    int64_t sum[HB_CATEGORY_COUNT];
+    uint32_t *root;              /* by buffer */
+    uint32_t *tenant;            /* by root: the buffer that its memory is counted as */
+    const struct hb_live **live; /* by root; null: none, or not in HBM */
+    bool *counted;               /* by root: in the sum now */
+    bool *argument;              /* by root: stays what it is */
+};
+
+static void count_root(struct sweep *s, uint32_t root, int sign)
+{
+    const struct hb_memory *m = s->memory;
+    const struct hb_buf *buf = &s->p->bufs[s->tenant[root]];
+    int64_t align = m->offset_of[root] >= 0 ? m->heap_align_bytes : m->leaf_align_bytes;
+    int64_t bytes = hb_round_up(s->live[root]->bytes, align);
+    s->sum[buf->category] += sign * buf->plain_bytes;
+    s->sum[HB_CAT_PADDING] += sign * (bytes - buf->plain_bytes);
+    s->counted[root] = sign > 0;
+}
+
+/* Tenants as in memory.c: the largest of those that share the memory, the earliest of equals
+ * until a later one is written. */
+static void find_roots(struct sweep *s)
+{
+    for (uint32_t i = 0; i < s->p->buf_count; i++) {
+        const struct hb_buf *buf = &s->p->bufs[i];
+        uint32_t root = buf->alias_of == HB_NONE ? i : s->root[buf->alias_of];
+        s->root[i] = root;
+        s->argument[root] = s->argument[root] || buf->argument;
+        if (root == i || buf->bytes > s->p->bufs[s->tenant[root]].bytes)
+            s->tenant[root] = i;
+    }
+    for (uint32_t i = 0; i < s->memory->live_count; i++) {
+        const struct hb_live *live = &s->memory->live[i];
+        if (s->p->bufs[live->buf].space == HB_SPACE_HBM)
+            s->live[live->buf] = live;
+    }
+}
+
+static void hand_over(struct sweep *s, uint32_t op)
+{
+    const struct hb_op *o = &s->p->ops[op];
+    const uint32_t *written = s->p->refs + o->refs_at + o->read_count;
+    for (uint32_t w = 0; w < o->write_count; w++) {
+        uint32_t root = s->root[written[w]];
+        bool counted = s->counted[root];
+        if (s->argument[root] || s->p->bufs[written[w]].bytes < s->p->bufs[s->tenant[root]].bytes)
+            continue;
+        if (counted)
+            count_root(s, root, -1);
+        s->tenant[root] = written[w];
+        if (counted)
+            count_root(s, root, 1);
+    }
+}
+
+/* Roots in lists by position: of begin or of end. */
+struct lists {
+    uint32_t *first; /* by position; HB_NONE */
+    uint32_t *next;  /* by root */
+};
+
+static struct lists make_lists(struct hb_arena *arena, const struct hb_program *p)
+{
+    struct lists l = {hb_arena_alloc(arena, p->op_count, sizeof *l.first),
+                      hb_arena_alloc(arena, p->buf_count, sizeof *l.next)};
+    for (uint32_t i = 0; i < p->op_count; i++)
+        l.first[i] = HB_NONE;
+    return l;
+}
+
+static void push_root(struct lists *l, int32_t position, uint32_t root)
+{
+    l->next[root] = l->first[position];
+    l->first[position] = root;
+}
+
+static void count_list(struct sweep *s, const struct lists *l, uint32_t position, int sign)
+{
+    for (uint32_t root = l->first[position]; root != HB_NONE; root = l->next[root])
+        count_root(s, root, sign);
+}
+
+static void run_sweep(struct hb_arena *arena, struct sweep *s, struct hb_timeline *out)
+{
+    struct lists begins = make_lists(arena, s->p), ends = make_lists(arena, s->p);
+    for (uint32_t i = 0; i < s->p->buf_count; i++) {
+        if (!s->live[i])
+            continue;
+        if (s->memory->offset_of[i] < 0) { /* arguments and outputs are there all the time */
+            count_root(s, i, 1);
+            continue;
+        }
+        push_root(&begins, s->live[i]->start, i);
+        push_root(&ends, s->live[i]->end, i);
+    }
+    for (uint32_t at = 0; at < s->p->op_count; at++) {
+        count_list(s, &begins, at, 1);
+        hand_over(s, at);
+        memcpy(out->category_bytes[at], s->sum, sizeof s->sum);
+        for (int c = 0; c < HB_CATEGORY_COUNT; c++)
+            out->total_bytes[at] += s->sum[c];
+        count_list(s, &ends, at, -1);
+    }
+}
+
+void hb_timeline_make(struct hb_arena *arena, const struct hb_program *p,
+                      const struct hb_memory *memory, struct hb_timeline *out)
+{
+    *out = (struct hb_timeline){.count = p->op_count};
+    out->total_bytes = hb_arena_alloc(arena, p->op_count, sizeof *out->total_bytes);
+    out->category_bytes = hb_arena_alloc(arena, p->op_count, sizeof *out->category_bytes);
+    struct hb_arena_mark mark = hb_arena_mark(arena);
+    struct sweep s = {.p = p, .memory = memory};
+    s.root = hb_arena_alloc(arena, p->buf_count, sizeof *s.root);
+    s.tenant = hb_arena_alloc(arena, p->buf_count, sizeof *s.tenant);
+    s.live = hb_arena_alloc(arena, p->buf_count, sizeof(const struct hb_live *));
+    s.counted = hb_arena_alloc(arena, p->buf_count, sizeof *s.counted);
+    s.argument = hb_arena_alloc(arena, p->buf_count, sizeof *s.argument);
+    find_roots(&s);
+    s.sum[HB_CAT_RUNTIME] = p->argument_extra_bytes;
+    run_sweep(arena, &s, out);
+    hb_arena_rewind(arena, mark);
+}

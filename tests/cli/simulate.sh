@@ -1,0 +1,103 @@
+# hbmsim simulate: the verdict as text, JSON and status; that the parts add up; the other outputs.
+. tests/tap.sh
+
+model=examples/quickstart/model.yaml
+
+# A number of the last run's JSON by its key.
+number() {
+    sed -n "s/.*\"$1\": \\([-0-9.e]*\\),*\$/\\1/p" "$work/out" | head -n 1
+}
+
+expect 0 hbmsim simulate $model
+out_has 'llama3-8b on 8 x nvidia-h100, xla-gpu; fsdp 8; 32 sequences of 8192 tokens a step'
+out_has 'FITS: '
+out_has 'The largest of it'
+out_has 'As MaxText prints it'
+out_has 'Total memory size: '
+out_has 'tokens/s ('
+out_has 'exposed: compute stands still and waits for it'
+err_is ''
+
+expect 1 hbmsim simulate $model --set hardware.hbm=10GiB
+out_has 'DOES NOT FIT: '
+out_has ' of 10.00 GiB on each device, '
+out_has ' too much'
+
+expect 0 hbmsim simulate $model --json
+ok 'argument + output - alias + temp is the peak' test "$(number peak_bytes)" = \
+    $(($(number argument_bytes) + $(number output_bytes) - $(number alias_bytes) + $(number temp_bytes)))
+ok 'the categories sum to the peak' test "$(number peak_bytes)" = "$(awk '
+    /"categories"/ { on = 1; next } /}/ { on = 0 } on { gsub(/[",:]/, ""); sum += $2 }
+    END { printf "%.0f", sum }' "$work/out")"
+ok 'the tensors and what is between them sum to the peak' test "$(number peak_bytes)" = \
+    "$(awk '/"bytes":/ { gsub(/,/, ""); sum += $2 } END { printf "%.0f", sum + '"$(number fragmentation)"' + '"$(number runtime)"' }' "$work/out")"
+keys=$(sed -n 's/^  "\([a-z_]*\)":.*/\1/p' "$work/out" | tr '\n' ' ')
+ok 'the keys are the promised ones' test "$keys" = 'fits peak_bytes budget_bytes argument_bytes output_bytes alias_bytes temp_bytes host_bytes step_seconds tokens_per_second mfu peak '
+keys=$(sed -n '/"categories"/,/}/s/^      "\([a-z]*\)":.*/\1/p' "$work/out" | tr '\n' ' ')
+ok 'and those of the categories' test "$keys" = 'params optimizer gradients saved working logits communication padding fragmentation ema inputs runtime '
+peak=$(number peak_bytes)
+lost=$(($(number fragmentation) + $(number runtime)))
+
+expect 0 hbmsim simulate $model --explain ''
+ok 'explaining all tensors sums to the peak' test "$peak" = \
+    $(($(sed -n 's/.*(\([0-9]*\) bytes)\.$/\1/p' "$work/out") + lost))
+expect 0 hbmsim simulate $model --explain 'LAYER INPUT, saved'
+out_has 'dense.layer input, saved for backward'
+out_has '  at peak   yes, at '
+out_has '1 tensor; at the peak 1, with 8.00 GiB (8589934592 bytes).'
+expect 2 hbmsim simulate $model --explain 'dense.w_gaet'
+err_has "no tensor has 'dense.w_gaet' in its name; nearest: 'dense.w_gate'"
+expect 2 hbmsim simulate $model --explain qqqqqqqqqqqqqqqqqqqqqqqq
+err_has 'in its name; the largest at the peak is'
+
+expect 1 hbmsim simulate $model --json --set load.method=device_put --set load.processes=64 \
+    --set load.largest_array=1050673152 --set hardware.hbm=60GiB
+out_has '"load": {'
+out_has '"device_peak_bytes": '
+out_has '"host_peak_bytes": '
+expect 0 hbmsim simulate $model --set load.method=device_put --set load.processes=32 \
+    --set load.largest_array=1050673152 --set hardware.hbm=60GiB
+out_has 'Loading with device_put before step 1, 32 processes: FITS'
+ok 'the row of 64 processes does not fit' grep -Eq '^ +64 .*does not fit' "$work/out"
+
+for what in graph buffers heap events; do
+    expect 0 hbmsim simulate $model --dump $what
+    cp "$work/out" "$work/first"
+    expect 0 hbmsim simulate $model --dump=$what
+    same "$work/first" "$work/out"
+done
+expect 0 hbmsim simulate $model --dump heap
+ok 'the heap is as high as temp' grep -q "height, " "$work/out"
+expect 0 hbmsim simulate $model --dot
+out_has 'digraph step {'
+ok 'the peak is marked' grep -q 'color=red' "$work/out"
+expect 2 hbmsim simulate $model --json --dot
+err_has '--json, --explain, --dump and --dot exclude each other'
+expect 2 hbmsim simulate $model --dump tree
+
+expect 0 hbmsim simulate $model --timeline "$work/trace.json" -o "$work/answer"
+out_is ''
+ok 'the answer went to its file' grep -q FITS "$work/answer"
+for part in '{"displayTimeUnit": "ms", "traceEvents": [' '"ph": "X"' '"ph": "C"' '"thread_name"' \
+    'like the second"'; do
+    ok "the trace has $part" grep -qF -e "$part" "$work/trace.json"
+done
+expect 3 hbmsim simulate $model --timeline "$work/no/such/folder"
+ok 'what cannot be written leaves nothing' test ! -e "$work/no"
+
+expect 2 hbmsim simulate
+expect 2 hbmsim simulate "$work/absent.yaml"
+expect 2 hbmsim simulate $model --set hardware.device=tpu-v9
+err_has 'tpu-v9'
+expect 2 hbmsim simulate $model --set compiler=torch
+sed 's/^batch:.*/batch: {global: 64, seq: 8192}/' $model >"$work/model.yaml"
+run sh -c "'$HBMSIM' simulate - --json <'$work/model.yaml'"
+ok 'standard input is read' grep -q '"peak_bytes"' "$work/out"
+
+# Twice the same, elsewhere the same.
+run hbmsim simulate $model --json
+cp "$work/out" "$work/first"
+mkdir "$work/elsewhere"
+run env LC_ALL=de_DE.UTF-8 sh -c "cd '$work/elsewhere' && '$HBMSIM' simulate '$PWD/$model' --json"
+same "$work/first" "$work/out"
+finish

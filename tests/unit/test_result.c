@@ -1,0 +1,129 @@
+/* sim/engine/result: budgets, verdicts, rates, loading, on the example of the quick start. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+
+#include "models/schema.h"
+#include "sim/engine/result.h"
+
+static struct unit u;
+static struct hb_spec spec;
+static struct hb_device device;
+static struct hb_result result;
+
+static int start(void **state)
+{
+    (void)state;
+    unit_start(&u);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unit_end(&u);
+    return 0;
+}
+
+static void run(const char *const *sets, int count)
+{
+    struct hb_schema_source source = {.arena = u.env.arena,
+                                      .diag = &u.diag,
+                                      .path = HB_SOURCE_DIR "/examples/quickstart/model.yaml",
+                                      .sets = sets,
+                                      .set_count = count,
+                                      .data_dir = HB_SOURCE_DIR};
+    assert_true(hb_schema_read(&source, &spec));
+    assert_true(hb_device_load(u.env.arena, &u.diag, HB_SOURCE_DIR, spec.hardware.device,
+                               (struct hb_loc){0}, &device));
+    assert_true(hb_result_run(u.env.arena, &u.diag, &spec, &device, &result));
+}
+
+static void the_budget_has_three_sources(void **state)
+{
+    (void)state;
+    static const char *const own[] = {"hardware.hbm=0"};
+    run(own, 1);
+    assert_int_equal(result.budget_bytes, hb_device_usable_bytes(&device));
+    assert_true(result.fits && result.step_fits);
+    static const char *const reserve[] = {"hardware.reserve=1GiB"};
+    run(reserve, 1);
+    assert_int_equal(result.budget_bytes, device.hbm_bytes - (INT64_C(1) << 30));
+    static const char *const given[] = {"hardware.hbm=20GiB"};
+    run(given, 1);
+    assert_int_equal(result.budget_bytes, INT64_C(20) << 30);
+    assert_false(result.fits || result.step_fits);
+}
+
+static void the_budget_itself_fits(void **state)
+{
+    (void)state;
+    run(NULL, 0);
+    int64_t peak = result.memory.peak_bytes;
+    const char *exact = hb_arena_printf(u.env.arena, "hardware.hbm=%lld", (long long)peak);
+    const char *less = hb_arena_printf(u.env.arena, "hardware.hbm=%lld", (long long)peak - 1);
+    run(&exact, 1);
+    assert_true(result.fits);
+    run(&less, 1);
+    assert_false(result.fits);
+}
+
+/* 8,030,261,248 parameters less the table of 128256 x 4096; 32 layers of 32 heads x 128. */
+static void model_flops_are_counted_as_in_palm(void **state)
+{
+    (void)state;
+    run(NULL, 0);
+    double parameters = 8030261248.0 - 128256.0 * 4096.0;
+    double per_token = 6 * parameters + 12.0 * 32 * 32 * 128 * 8192;
+    double tokens = 32.0 * 8192.0;
+    double expected = per_token * tokens / 8 / (result.step_seconds * 9.894e14);
+    assert_true(fabs(result.mfu - expected) < 1e-9);
+    assert_true(fabs(result.tokens_per_second - tokens / result.step_seconds) < 1e-3);
+    assert_true(result.hfu > 0 && result.hfu < 1);
+}
+
+static void windows_count_what_they_see(void **state)
+{
+    (void)state;
+    run(NULL, 0);
+    double full = result.mfu * result.step_seconds;
+    static const char *const sets[] = {"model.blocks[0].attention.window=1024"};
+    run(sets, 1);
+    double less = result.mfu * result.step_seconds;
+    double difference = 12.0 * 32 * 32 * 128 * (8192 - 1024) * 32 * 8192 / 8 / 9.894e14;
+    assert_true(fabs(full - less - difference) < 1e-9);
+}
+
+static void loading_can_be_what_does_not_fit(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"load.method=device_put", "load.processes=48",
+                                       "load.largest_array=1050673152"};
+    run(sets, 3);
+    assert_true(result.step_fits && result.fits);
+    assert_int_equal(result.load.processes, 48);
+    static const int64_t rows[] = {1, 2, 4, 8, 16, 32, 48, 96};
+    assert_int_equal(result.load_row_count, 8);
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(result.load_rows[i].processes, rows[i]);
+        assert_int_equal(result.load_rows[i].fits,
+                         result.load_rows[i].device_peak_bytes <= result.budget_bytes);
+    }
+    assert_true(result.load_rows[6].fits && !result.load_rows[7].fits);
+    static const char *const more[] = {"load.method=device_put", "load.processes=128",
+                                       "load.largest_array=1050673152"};
+    run(more, 3);
+    assert_true(result.step_fits && !result.fits);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_budget_has_three_sources, start, end),
+        cmocka_unit_test_setup_teardown(the_budget_itself_fits, start, end),
+        cmocka_unit_test_setup_teardown(model_flops_are_counted_as_in_palm, start, end),
+        cmocka_unit_test_setup_teardown(windows_count_what_they_see, start, end),
+        cmocka_unit_test_setup_teardown(loading_can_be_what_does_not_fit, start, end),
+    };
+    return cmocka_run_group_tests_name("result", tests, NULL, NULL);
+}
