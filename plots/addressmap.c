@@ -8,18 +8,18 @@
 #include "plots/frame.h"
 
 struct edge {
-    double seconds;
+    int64_t op;
     int64_t bytes; /* born: above 0; gone: below */
     uint32_t order;
 };
 
-/* At one moment births come first: a buffer is needed until its end, that included. */
+/* What is gone at an op goes before what is born there. */
 static int compare_edges(const void *a, const void *b)
 {
     const struct edge *x = a;
     const struct edge *y = b;
-    if (x->seconds < y->seconds || x->seconds > y->seconds)
-        return x->seconds < y->seconds ? -1 : 1;
+    if (x->op != y->op)
+        return x->op < y->op ? -1 : 1;
     return (x->order > y->order) - (x->order < y->order);
 }
 
@@ -30,17 +30,15 @@ struct hb_heap_use hb_addressmap_use(struct hb_arena *arena, const struct hb_out
     struct hb_heap_use use = {0};
     for (uint32_t i = 0; i < n; i++) {
         const struct hb_shown_buffer *b = &o->buffers[i];
-        edges[2 * i] = (struct edge){b->start_seconds, b->bytes, n + i};
-        edges[2 * i + 1] = (struct edge){b->end_seconds, -b->bytes, i};
-        if (b->end_seconds <= b->start_seconds) /* of no length: born before it goes */
-            edges[2 * i + 1].order = 2 * n + i;
+        edges[2 * i] = (struct edge){b->start_op, b->bytes, n + i};
+        edges[2 * i + 1] = (struct edge){b->end_op + 1, -b->bytes, i};
     }
     qsort(edges, (size_t)n * 2, sizeof *edges, compare_edges);
     int64_t live = 0;
     for (uint32_t i = 0; i < 2 * n; i++) {
         live += edges[i].bytes;
         if (live > use.live_peak_bytes)
-            use = (struct hb_heap_use){live, edges[i].seconds};
+            use = (struct hb_heap_use){live, edges[i].op};
     }
     return use;
 }
@@ -75,8 +73,8 @@ static int compare_sizes(const void *a, const void *b)
 
 static struct hb_box buffer_box(const struct hb_frame *f, const struct hb_shown_buffer *b)
 {
-    double left = hb_scale_at(&f->x, b->start_seconds);
-    double right = fmax(hb_scale_at(&f->x, b->end_seconds), left + 0.3);
+    double left = hb_scale_at(&f->x, (double)b->start_op);
+    double right = fmax(hb_scale_at(&f->x, (double)b->end_op + 1), left + 0.3);
     double top = hb_scale_at(&f->y, (double)(b->offset_bytes + b->bytes));
     double bottom = hb_scale_at(&f->y, (double)b->offset_bytes);
     return (struct hb_box){left, top, right - left, bottom - top};
@@ -141,17 +139,17 @@ static int make_keys(struct hb_canvas *c, const struct hb_outcome *o, struct hb_
     return count;
 }
 
-static double last_moment(const struct hb_outcome *o)
+static double last_op(const struct hb_outcome *o)
 {
-    double end = o->step_seconds;
+    int64_t last = 0;
     for (uint32_t i = 0; i < o->buffer_count; i++)
-        end = fmax(end, o->buffers[i].end_seconds);
-    return end > 0 ? end : 1e-9;
+        last = o->buffers[i].end_op > last ? o->buffers[i].end_op : last;
+    return (double)last + 1;
 }
 
 static void draw_peak(struct hb_canvas *c, const struct hb_frame *f, struct hb_heap_use use)
 {
-    double px = hb_scale_at(&f->x, use.at_seconds);
+    double px = hb_scale_at(&f->x, (double)use.at_op + 0.5);
     struct hb_style style = hb_canvas_style(c, "peak");
     style.bold = true;
     style.down = HB_ALIGN_END;
@@ -175,8 +173,8 @@ void hb_addressmap_draw(struct hb_canvas *c, const struct hb_outcome *o)
     double legend = hb_legend_height(c, page.w, keys, count);
     bool keyed = page.h > legend + c->em * 14;
     page.h -= keyed ? legend + c->em * 0.6 : 0;
-    struct hb_frame f = {.x_name = "time in the step", .y_name = "address in the heap"};
-    f.x = (struct hb_scale){.low = 0, .high = last_moment(o), .unit = HB_UNIT_SECONDS};
+    struct hb_frame f = {.x_name = "op of the schedule", .y_name = "address in the heap"};
+    f.x = (struct hb_scale){.low = 0, .high = last_op(o)};
     f.y = (struct hb_scale){
         .low = 0, .high = o->heap_bytes > 0 ? (double)o->heap_bytes : 1, .unit = HB_UNIT_BYTES};
     if (!hb_frame_make(c, page, &f))

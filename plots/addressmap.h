@@ -1,4 +1,5 @@
-/* Where buffers lie in the heap over the step: a box each, time across, address upwards. What is
+/* Where buffers lie in the heap over the step: a box each, the schedule across, address
+ * upwards. What is
  * hatched inside the heap's height is reserved and used by nobody. */
 #ifndef HB_PLOTS_ADDRESSMAP_H
 #define HB_PLOTS_ADDRESSMAP_H
@@ -8,7 +9,7 @@
 
 struct hb_heap_use {
     int64_t live_peak_bytes; /* most bytes in use at one time */
-    double at_seconds;       /* when */
+    int64_t at_op;           /* when */
 };
 
 /* o->buffer_count > 0. */

@@ -154,12 +154,12 @@ static void read_heap(struct hb_reading *f, const struct hb_node *map, struct hb
         hb_reading_category(f, node, "category", &b->category);
         hb_reading_bytes(f, node, "offset_bytes", 0, &b->offset_bytes);
         hb_reading_bytes(f, node, "bytes", 0, &b->bytes);
-        hb_reading_real(f, node, "start_seconds", &b->start_seconds);
-        hb_reading_real(f, node, "end_seconds", &b->end_seconds);
+        hb_reading_int(f, node, "start_op", &b->start_op);
+        hb_reading_int(f, node, "end_op", &b->end_op);
         if (b->offset_bytes + b->bytes > o->heap_bytes)
             hb_reading_wrong(f, node, "buffers", "a buffer inside the heap's bytes");
-        if (b->end_seconds < b->start_seconds)
-            hb_reading_wrong(f, node, "buffers", "an end after the start");
+        if (b->start_op < 0 || b->end_op < b->start_op || b->end_op > INT32_MAX)
+            hb_reading_wrong(f, node, "buffers", "an end_op at or after start_op");
     }
 }
 

@@ -6,8 +6,8 @@
  *                "phases": [{"name", "start_seconds", "end_seconds"}, ...],
  *                "streams": [{"name", "busy_seconds", "spans": [[start, end, "name"], ...]}, ...]}
  *   "heap": {"bytes": height,
- *            "buffers": [{"name", "category", "offset_bytes", "bytes", "start_seconds",
- *                         "end_seconds"}, ...]}
+ *            "buffers": [{"name", "category", "offset_bytes", "bytes", "start_op",
+ *                         "end_op"}, ...]}           alive at both; ops of the schedule
  *   "load": {"device_peak_bytes", "host_peak_bytes",
  *            "by_processes": [{"processes", "device_peak_bytes", "host_peak_bytes"}, ...]} */
 #ifndef HB_PLOTS_OUTCOME_H
@@ -43,8 +43,8 @@ struct hb_shown_buffer {
     enum hb_category category;
     int64_t offset_bytes;
     int64_t bytes;
-    double start_seconds;
-    double end_seconds;
+    int64_t start_op; /* positions in the schedule; alive at both */
+    int64_t end_op;
 };
 
 struct hb_shown_load {

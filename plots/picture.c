@@ -5,8 +5,8 @@
 #include "base/node.h"
 #include "base/str.h"
 #include "plots/addressmap.h"
-#include "plots/load.h"
-#include "plots/timeline.h"
+#include "plots/loadview.h"
+#include "plots/stepview.h"
 
 static const char *const kind_names[] = {
 #define HB_ENUM(name, text) text,
@@ -124,13 +124,13 @@ const char *hb_picture_title(struct hb_arena *arena, const struct hb_picture *p)
 {
     switch (p->kind) {
     case HB_PICTURE_TIMELINE:
-        return hb_timeline_title(arena, p->outcomes);
+        return hb_stepview_title(arena, p->outcomes);
     case HB_PICTURE_BREAKDOWN:
         return hb_breakdown_title(arena, p->outcomes, p->outcome_count);
     case HB_PICTURE_ADDRESSMAP:
         return hb_addressmap_title(arena, p->outcomes);
     case HB_PICTURE_LOAD:
-        return hb_load_title(arena, p->outcomes);
+        return hb_loadview_title(arena, p->outcomes);
     case HB_PICTURE_FIT:
         return hb_fit_finding(arena, &p->fit, hb_fit_main_facet(&p->fit));
     case HB_PICTURE_PARETO:
@@ -151,7 +151,7 @@ struct hb_canvas *hb_picture_draw(struct hb_arena *arena, const struct hb_pictur
     struct hb_canvas *c = hb_canvas_new(arena, look, format, hb_picture_title(arena, p));
     switch (p->kind) {
     case HB_PICTURE_TIMELINE:
-        hb_timeline_draw(c, p->outcomes);
+        hb_stepview_draw(c, p->outcomes);
         break;
     case HB_PICTURE_BREAKDOWN:
         hb_breakdown_draw(c, p->outcomes, p->outcome_count);
@@ -160,7 +160,7 @@ struct hb_canvas *hb_picture_draw(struct hb_arena *arena, const struct hb_pictur
         hb_addressmap_draw(c, p->outcomes);
         break;
     case HB_PICTURE_LOAD:
-        hb_load_draw(c, p->outcomes);
+        hb_loadview_draw(c, p->outcomes);
         break;
     case HB_PICTURE_FIT:
         hb_fit_draw(c, &p->fit);

@@ -1,5 +1,5 @@
-/* The load picture: see load.h. */
-#include "plots/load.h"
+/* The load picture: see loadview.h. */
+#include "plots/loadview.h"
 
 #include <math.h>
 
@@ -21,7 +21,7 @@ static const struct hb_shown_load *find_extreme(const struct hb_outcome *o, int 
     return found;
 }
 
-const char *hb_load_title(struct hb_arena *arena, const struct hb_outcome *o)
+const char *hb_loadview_title(struct hb_arena *arena, const struct hb_outcome *o)
 {
     char low[HB_TICK_TEXT];
     char high[HB_TICK_TEXT];
@@ -98,11 +98,11 @@ static void make_scales(const struct hb_outcome *o, struct hb_frame *f)
     f->y_name = "peak while loading";
 }
 
-void hb_load_draw(struct hb_canvas *c, const struct hb_outcome *o)
+void hb_loadview_draw(struct hb_canvas *c, const struct hb_outcome *o)
 {
     char text[HB_TICK_TEXT];
     struct hb_frame f = {0};
-    double top = hb_canvas_title(c, hb_load_title(c->arena, o), *o->name ? o->name : NULL);
+    double top = hb_canvas_title(c, hb_loadview_title(c->arena, o), *o->name ? o->name : NULL);
     make_scales(o, &f);
     if (!hb_frame_make(
             c, (struct hb_box){c->em, top, c->look.width - 2 * c->em, c->look.height - top - c->em},

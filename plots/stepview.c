@@ -1,7 +1,7 @@
-/* The timeline: see timeline.h. Layout, from the page down: title; phases; stacked memory with a
+/* The timeline: see stepview.h. Layout, from the page down: title; phases; stacked memory with a
  * side panel (what stands at the peak) on wide pages, or a legend at the foot on narrow ones;
  * streams. Parts for which a page is too small are left out, the memory itself never. */
-#include "plots/timeline.h"
+#include "plots/stepview.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,7 +26,7 @@ struct view {
     double end_seconds;
 };
 
-const char *hb_timeline_title(struct hb_arena *arena, const struct hb_outcome *o)
+const char *hb_stepview_title(struct hb_arena *arena, const struct hb_outcome *o)
 {
     char at[HB_TICK_TEXT];
     const char *verdict = hb_outcome_verdict(arena, o);
@@ -367,11 +367,11 @@ static void draw_time_axis(struct view *v, double bottom)
     hb_frame_draw_across(v->c, &axis);
 }
 
-void hb_timeline_draw(struct hb_canvas *c, const struct hb_outcome *o)
+void hb_stepview_draw(struct hb_canvas *c, const struct hb_outcome *o)
 {
     char budget[HB_TICK_TEXT];
     struct view v = {.c = c, .o = o};
-    double top = hb_canvas_title(c, hb_timeline_title(c->arena, o), make_subtitle(c, o));
+    double top = hb_canvas_title(c, hb_stepview_title(c->arena, o), make_subtitle(c, o));
     make_scales(&v);
     lay_out(&v, top);
     if (v.memory.area.w <= 4 || v.memory.area.h <= 4)
