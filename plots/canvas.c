@@ -273,6 +273,14 @@ const char *hb_canvas_shorten(struct hb_canvas *c, const char *text, double widt
 
 enum { TITLE_LINES = 3 };
 
+/* Whether a line that ends after a number would part it from its unit: "326" and "ms". */
+static bool unit_follows(const char *text, size_t end)
+{
+    size_t word = strcspn(text + end + strspn(text + end, " "), " ;,");
+    bool number = end > 0 && text[end - 1] >= '0' && text[end - 1] <= '9';
+    return number && word > 0 && word <= 3;
+}
+
 /* Cuts text into lines of at most width; returns their number, or 0 where more are needed or a
  * word is wider than a line. */
 static int wrap_text(struct hb_canvas *c, const char *text, double width,
@@ -287,7 +295,8 @@ static int wrap_text(struct hb_canvas *c, const char *text, double width,
             const char *line = hb_arena_strndup(c->arena, text, end);
             if (hb_canvas_width(c, line, style) > width)
                 break;
-            taken = end;
+            if (!unit_follows(text, end))
+                taken = end;
         }
         if (taken == 0 || count == TITLE_LINES)
             return 0;

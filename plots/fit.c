@@ -207,9 +207,11 @@ static void mark_best(struct view *v, struct hb_box box, bool star)
         hb_draw_star(c->draw, middle, c->em * 0.65, ink, hb_canvas_ink(c, HB_INK_BACK));
         return;
     }
-    hb_draw_frame(c->draw, hb_box_inset(box, 2),
-                  (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), 4, false});
-    hb_draw_frame(c->draw, hb_box_inset(box, 2), (struct hb_pen){ink, 2.4, false});
+    double width = fmin(2.4, fmin(box.w, box.h) / 8);
+    struct hb_box frame = hb_box_inset(box, width);
+    hb_draw_frame(c->draw, frame,
+                  (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), width * 1.6, false});
+    hb_draw_frame(c->draw, frame, (struct hb_pen){ink, width, false});
 }
 
 /* How evenly a value counts: factors of two, and of ten twice. */

@@ -248,6 +248,7 @@ void hb_tornado_draw(struct hb_canvas *c, const struct hb_tornado *t)
     left.w = costs ? v.freed.left + (page.w - v.freed.left) * 0.6 : page.w;
     if (!hb_frame_make(c, left, &v.freed))
         return;
+    v.names = fmin(v.names, v.freed.area.x - page.x - c->em * 0.5);
     v.pitch = fmin(v.freed.area.h / v.shown, c->em * 3.2);
     v.freed.area.h = v.pitch * v.shown;
     if (costs) {
