@@ -7,5 +7,4 @@ cd "$(dirname "$0")/.."
 
 set_up
 build all
-build/fast/hbmsim models llama3-8b
-build/fast/hbmsim help
+build/fast/hbmsim simulate examples/quickstart/model.yaml
