@@ -41,12 +41,19 @@ static struct heads find_heads(const struct hb_lower *lo, const struct hb_block 
 /* --- weights --- */
 
 /* A projection from or to heads; with split_heads the head count is a dimension of its own. */
-static void head_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t outer,
-                      int64_t heads, int64_t dim, int64_t ways)
+struct head_dims {
+    int64_t outer; /* width on the model's side */
+    int64_t heads;
+    int64_t dim;  /* of one head */
+    int64_t ways; /* devices that share the heads */
+};
+
+static void head_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, struct head_dims h)
 {
     bool apart = y->block->attention.split_heads;
-    struct hb_split dims[3] = {{outer, 1}, {apart ? heads : heads * dim, ways}, {dim, 1}};
-    hb_layer_leaf(lo, y, name, true, dims, apart ? 3 : 2, 0);
+    struct hb_split heads = {apart ? h.heads : h.heads * h.dim, h.ways};
+    struct hb_split dims[3] = {{h.outer, 1}, heads, {h.dim, 1}};
+    hb_layer_matrix(lo, y, name, dims, apart ? 3 : 2, 0);
 }
 
 static void out_leaf(struct hb_lower *lo, struct hb_layer *y, int64_t heads, int64_t dim)
@@ -55,21 +62,21 @@ static void out_leaf(struct hb_lower *lo, struct hb_layer *y, int64_t heads, int
     int64_t d = lo->spec->model.d_model;
     struct hb_split tp = {apart ? heads : heads * dim, hb_ways(lo, HB_AX_TENSOR)};
     struct hb_split dims[3] = {tp, {apart ? dim : d, 1}, {d, 1}};
-    hb_layer_leaf(lo, y, "wo", true, dims, apart ? 3 : 2, apart ? 2 : 1);
+    hb_layer_matrix(lo, y, "wo", dims, apart ? 3 : 2, apart ? 2 : 1);
 }
 
 static void vector_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t size,
                         int64_t ways)
 {
     struct hb_split dim = {size, ways};
-    hb_layer_leaf(lo, y, name, false, &dim, 1, -1);
+    hb_layer_vector(lo, y, name, &dim, 1, -1);
 }
 
 static void plain_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t rows,
                        int64_t cols, int64_t col_ways)
 {
     struct hb_split dims[2] = {{rows, 1}, {cols, col_ways}};
-    hb_layer_leaf(lo, y, name, true, dims, 2, 0);
+    hb_layer_matrix(lo, y, name, dims, 2, 0);
 }
 
 static void mla_leaves(struct hb_lower *lo, struct hb_layer *y)
@@ -81,13 +88,15 @@ static void mla_leaves(struct hb_lower *lo, struct hb_layer *y)
     if (a->q_lora_rank) {
         plain_leaf(lo, y, "wq_a", d, a->q_lora_rank, 1);
         vector_leaf(lo, y, "q_norm", a->q_lora_rank, 1);
-        head_leaf(lo, y, "wq_b", a->q_lora_rank, a->heads, qk, tp);
+        head_leaf(lo, y, "wq_b", (struct head_dims){a->q_lora_rank, a->heads, qk, tp});
     } else {
-        head_leaf(lo, y, "wq", d, a->heads, qk, tp);
+        head_leaf(lo, y, "wq", (struct head_dims){d, a->heads, qk, tp});
     }
     plain_leaf(lo, y, "wkv_a", d, a->kv_lora_rank + a->qk_rope_head_dim, 1);
     vector_leaf(lo, y, "kv_norm", a->kv_lora_rank, 1);
-    head_leaf(lo, y, "wkv_b", a->kv_lora_rank, a->heads, a->qk_nope_head_dim + a->v_head_dim, tp);
+    head_leaf(
+        lo, y, "wkv_b",
+        (struct head_dims){a->kv_lora_rank, a->heads, a->qk_nope_head_dim + a->v_head_dim, tp});
     out_leaf(lo, y, a->heads, a->v_head_dim);
 }
 
@@ -98,11 +107,12 @@ static void gqa_leaves(struct hb_lower *lo, struct hb_layer *y)
     int64_t tp = hb_ways(lo, HB_AX_TENSOR);
     int64_t kv_ways = a->kv_heads % tp == 0 ? tp : 1;
     if (a->fused_qkv) {
-        head_leaf(lo, y, "wqkv", d, a->heads + 2 * a->kv_heads, a->head_dim, tp);
+        head_leaf(lo, y, "wqkv",
+                  (struct head_dims){d, a->heads + 2 * a->kv_heads, a->head_dim, tp});
     } else {
-        head_leaf(lo, y, "wq", d, a->heads, a->head_dim, tp);
-        head_leaf(lo, y, "wk", d, a->kv_heads, a->head_dim, kv_ways);
-        head_leaf(lo, y, "wv", d, a->kv_heads, a->head_dim, kv_ways);
+        head_leaf(lo, y, "wq", (struct head_dims){d, a->heads, a->head_dim, tp});
+        head_leaf(lo, y, "wk", (struct head_dims){d, a->kv_heads, a->head_dim, kv_ways});
+        head_leaf(lo, y, "wv", (struct head_dims){d, a->kv_heads, a->head_dim, kv_ways});
     }
     out_leaf(lo, y, a->heads, a->head_dim);
     if (a->bias != HB_BIAS_NONE) {
@@ -175,18 +185,25 @@ static int rotate(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_val
 }
 
 /* One of q, k: product, then norm and rotation where there are; v stops at the product. */
-static int project(struct hb_lower *lo, struct hb_layer *y, int in, const char *name, uint32_t tag,
-                   const struct heads *h, int64_t heads, bool rope)
+struct projection {
+    const char *name;
+    uint32_t tag;
+    int64_t heads;
+    bool rope;
+};
+
+static int project(struct hb_lower *lo, struct hb_layer *y, int in, const struct heads *h,
+                   struct projection p)
 {
-    struct hb_value done = kernel_value(lo, name, 1u << tag, h, heads, h->qk_dim);
-    uint32_t leaf = hb_layer_find_leaf(lo, y, hb_name(lo, "w", name));
-    if (!rope) {
+    struct hb_value done = kernel_value(lo, p.name, 1u << p.tag, h, p.heads, h->qk_dim);
+    uint32_t leaf = hb_layer_find_leaf(lo, y, hb_name(lo, "w", p.name));
+    if (!p.rope) {
         done.dot = true;
         return hb_layer_product(lo, y, in, leaf, done);
     }
     struct hb_value raw = head_value(
-        lo, hb_name(lo, name, " before rope"), 0,
-        hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, heads, h->qk_dim, -1}));
+        lo, hb_name(lo, p.name, " before rope"), 0,
+        hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, p.heads, h->qk_dim, -1}));
     raw.dot = true;
     return rotate(lo, y, hb_layer_product(lo, y, in, leaf, raw), done);
 }
@@ -406,16 +423,24 @@ static int project_out(struct hb_lower *lo, struct hb_layer *y, const struct hea
 }
 
 /* Low-rank q and kv: down, norm, up. */
-static int low_rank(struct hb_lower *lo, struct hb_layer *y, int in, const char *down,
-                    const char *norm, const struct heads *h, int64_t width, uint32_t tag)
+struct rank_part {
+    const char *down; /* names of its leaves */
+    const char *norm;
+    int64_t width;
+    uint32_t tag;
+};
+
+static int low_rank(struct hb_lower *lo, struct hb_layer *y, int in, const struct heads *h,
+                    struct rank_part p)
 {
-    struct hb_value v = head_value(
-        lo, down, 0, hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, width, -1}));
+    struct hb_value v =
+        head_value(lo, p.down, 0,
+                   hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, p.width, -1}));
     v.dot = true;
-    int low = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, down), v);
-    int out = hb_layer_norm(lo, y, low, norm);
+    int low = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, p.down), v);
+    int out = hb_layer_norm(lo, y, low, p.norm);
     y->values[out].fused = false;
-    y->values[out].tags = 1u << tag;
+    y->values[out].tags = 1u << p.tag;
     return out;
 }
 
@@ -443,7 +468,8 @@ static int mla(struct hb_lower *lo, struct hb_layer *y, int in, const struct hea
     const struct hb_attention *a = &y->block->attention;
     int q_in = in;
     if (a->q_lora_rank)
-        q_in = low_rank(lo, y, in, "wq_a", "q_norm", h, a->q_lora_rank, HB_TN_MLA_Q);
+        q_in = low_rank(lo, y, in, h,
+                        (struct rank_part){"wq_a", "q_norm", a->q_lora_rank, HB_TN_MLA_Q});
     struct hb_value raw = head_value(
         lo, "q before rope", 0,
         hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->q, h->qk_dim, -1}));
@@ -451,8 +477,9 @@ static int mla(struct hb_lower *lo, struct hb_layer *y, int in, const struct hea
     const char *wq = a->q_lora_rank ? "wq_b" : "wq";
     int q = hb_layer_product(lo, y, q_in, hb_layer_find_leaf(lo, y, wq), raw);
     q = rotate(lo, y, q, kernel_value(lo, "q", 1u << HB_TN_Q, h, h->q, h->qk_dim));
-    int low = low_rank(lo, y, in, "wkv_a", "kv_norm", h, a->kv_lora_rank + a->qk_rope_head_dim,
-                       HB_TN_MLA_KV);
+    int64_t kv_width = a->kv_lora_rank + a->qk_rope_head_dim;
+    int low =
+        low_rank(lo, y, in, h, (struct rank_part){"wkv_a", "kv_norm", kv_width, HB_TN_MLA_KV});
     struct hb_value up = head_value(
         lo, "kv, up projection", 0,
         hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->kv,
@@ -491,9 +518,9 @@ int hb_layer_attention(struct hb_lower *lo, struct hb_layer *y, int in, int64_t 
     if (a->fused_qkv)
         return fused_qkv(lo, y, in, &h);
     bool rope = a->rope || a->qk_norm != HB_QKN_NONE;
-    int q = project(lo, y, in, "q", HB_TN_Q, &h, h.q, rope);
-    int k = project(lo, y, in, "k", HB_TN_K, &h, h.kv, rope);
-    int v = project(lo, y, in, "v", HB_TN_V, &h, h.kv, false);
+    int q = project(lo, y, in, &h, (struct projection){"q", HB_TN_Q, h.q, rope});
+    int k = project(lo, y, in, &h, (struct projection){"k", HB_TN_K, h.kv, rope});
+    int v = project(lo, y, in, &h, (struct projection){"v", HB_TN_V, h.kv, false});
     if (a->kind == HB_ATTN_NONE)
         return project_out(lo, y, &h, q);
     k = gather_keys(lo, y, k, &h, "k, gathered over sequence");

@@ -349,9 +349,9 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
     for (int i = 0; i < s->out_count; i++)
         hb_emit_read(&e, b->grad[s->out[i]]);
     read_back(b, &e, s);
-    uint32_t made[HB_STEP_IN];
     for (int i = 0; i < s->in_count; i++)
         hb_emit_read(&e, b->grad[s->in[i]]);
+    uint32_t made[HB_STEP_IN] = {0};
     for (int i = 0; i < s->in_count; i++) {
         if (s->grad_follows && i == 0)
             made[i] = hb_temp_in_place(b->lo, value_name(b, s->in[0], ", gradient"), HB_CAT_WORKING,
@@ -421,14 +421,23 @@ static void back_step(struct hb_body *b, const struct hb_step_op *s)
     }
 }
 
+static bool is_output(const struct hb_step_op *s, int v)
+{
+    for (int o = 0; o < s->out_count; o++)
+        if (v == s->out[o])
+            return true;
+    return false;
+}
+
 /* Whether every reader of the step's results has run its backward pass, the last being step i. */
 static bool readers_done(const struct hb_body *b, const struct hb_step_op *s, uint32_t i)
 {
-    for (uint32_t k = 0; k < i; k++)
-        for (int j = 0; j < b->y->steps[k].in_count && !b->y->steps[k].no_grad; j++)
-            for (int o = 0; o < s->out_count; o++)
-                if (b->y->steps[k].in[j] == s->out[o])
-                    return false;
+    for (uint32_t k = 0; k < i; k++) {
+        const struct hb_step_op *reader = &b->y->steps[k];
+        for (int j = 0; j < reader->in_count && !reader->no_grad; j++)
+            if (is_output(s, reader->in[j]))
+                return false;
+    }
     return true;
 }
 

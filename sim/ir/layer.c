@@ -22,17 +22,22 @@ struct hb_step_op *hb_layer_step(struct hb_lower *lo, struct hb_layer *y, struct
     return &y->steps[y->step_count++];
 }
 
-uint32_t hb_layer_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, bool matrix,
-                       const struct hb_split *dims, int rank, int gather_dim)
+static struct hb_leaf make_leaf(struct hb_lower *lo, const struct hb_layer *y, const char *name,
+                                const struct hb_split *dims, int rank)
 {
     struct hb_leaf l = {.name = hb_arena_printf(lo->arena, "%s.%s", y->name, name),
                         .rank = rank,
                         .gather_dim = -1,
                         .fsdp_ways = 1,
-                        .copies = 1,
-                        .matrix = matrix};
+                        .copies = 1};
     for (int i = 0; i < rank; i++)
         l.dim[i] = dims[i];
+    return l;
+}
+
+static uint32_t add_leaf(struct hb_lower *lo, const struct hb_layer *y, struct hb_leaf l,
+                         int gather_dim)
+{
     for (int i = 0; i < 2; i++)
         l.stack[i] = y->stack[i];
     int64_t ways = hb_fsdp_ways(lo, y->expert_leaf);
@@ -42,6 +47,20 @@ uint32_t hb_layer_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name
         l.dim[gather_dim].ways *= ways;
     }
     return hb_leaf_add(lo, l);
+}
+
+uint32_t hb_layer_matrix(struct hb_lower *lo, struct hb_layer *y, const char *name,
+                         const struct hb_split *dims, int rank, int gather_dim)
+{
+    struct hb_leaf l = make_leaf(lo, y, name, dims, rank);
+    l.matrix = true;
+    return add_leaf(lo, y, l, gather_dim);
+}
+
+uint32_t hb_layer_vector(struct hb_lower *lo, struct hb_layer *y, const char *name,
+                         const struct hb_split *dims, int rank, int gather_dim)
+{
+    return add_leaf(lo, y, make_leaf(lo, y, name, dims, rank), gather_dim);
 }
 
 uint32_t hb_layer_find_leaf(const struct hb_lower *lo, const struct hb_layer *y, const char *name)
@@ -62,9 +81,9 @@ static void norm_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name,
                  lo->spec->sharding.residual_split == HB_SPLIT_FEATURES &&
                  lo->spec->sharding.residual_over_tensor;
     struct hb_split d = {width, split ? hb_ways(lo, HB_AX_TENSOR) : 1};
-    hb_layer_leaf(lo, y, name, false, &d, 1, over == HB_NORMS_FSDP ? 0 : -1);
+    hb_layer_vector(lo, y, name, &d, 1, over == HB_NORMS_FSDP ? 0 : -1);
     if (y->block->norm == HB_NORM_LAYER)
-        hb_layer_leaf(lo, y, hb_name(lo, name, "_bias"), false, &d, 1, -1);
+        hb_layer_vector(lo, y, hb_name(lo, name, "_bias"), &d, 1, -1);
 }
 
 /* The name of one of a unit's layers; a unit of one is the layer itself. */

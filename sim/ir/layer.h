@@ -93,15 +93,24 @@ int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *n
 /* Sum of the residual and a branch. */
 int hb_layer_add(struct hb_lower *lo, struct hb_layer *y, int residual, int branch,
                  const char *name);
-uint32_t hb_layer_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, bool matrix,
-                       const struct hb_split *dims, int rank, int gather_dim);
+/* A weight of the layer: a matrix is cast for products, a vector (norm, bias) is not. gather_dim:
+ * the dimension that fsdp splits; -1: none. */
+uint32_t hb_layer_matrix(struct hb_lower *lo, struct hb_layer *y, const char *name,
+                         const struct hb_split *dims, int rank, int gather_dim);
+uint32_t hb_layer_vector(struct hb_lower *lo, struct hb_layer *y, const char *name,
+                         const struct hb_split *dims, int rank, int gather_dim);
 uint32_t hb_layer_find_leaf(const struct hb_lower *lo, const struct hb_layer *y, const char *name);
 int hb_layer_attention(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch);
 int hb_layer_mlp(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch);
 int hb_layer_moe(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch);
-/* An MLP with its own width and name prefix; tags of gate, up, activation and output. */
+/* An MLP with its own width and name prefix. */
+struct hb_mlp_part {
+    const struct hb_mlp *mlp;
+    const char *prefix;
+    const uint32_t *tags; /* of gate, up, activation and output */
+};
 int hb_mlp_build(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch,
-                 const struct hb_mlp *m, const char *prefix, const uint32_t tags[4]);
+                 const struct hb_mlp_part *part);
 void hb_mlp_leaves(struct hb_lower *lo, struct hb_layer *y, const struct hb_mlp *m,
                    const char *prefix);
 /* gate: -1 for an MLP without. */

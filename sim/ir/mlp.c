@@ -10,7 +10,7 @@ static void bias_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name,
                       int64_t ways)
 {
     struct hb_split dim = {size, ways};
-    hb_layer_leaf(lo, y, name, false, &dim, 1, -1);
+    hb_layer_vector(lo, y, name, &dim, 1, -1);
 }
 
 void hb_mlp_leaves(struct hb_lower *lo, struct hb_layer *y, const struct hb_mlp *m,
@@ -22,13 +22,13 @@ void hb_mlp_leaves(struct hb_lower *lo, struct hb_layer *y, const struct hb_mlp 
     struct hb_split both[2] = {{d, 1}, {m->d_ff * 2, tp}};
     struct hb_split down[2] = {{m->d_ff, tp}, {d, 1}};
     if (is_gated(m->kind) && m->fused) {
-        hb_layer_leaf(lo, y, hb_name(lo, prefix, "w_gate_up"), true, both, 2, 0);
+        hb_layer_matrix(lo, y, hb_name(lo, prefix, "w_gate_up"), both, 2, 0);
     } else {
         if (is_gated(m->kind))
-            hb_layer_leaf(lo, y, hb_name(lo, prefix, "w_gate"), true, up, 2, 0);
-        hb_layer_leaf(lo, y, hb_name(lo, prefix, "w_up"), true, up, 2, 0);
+            hb_layer_matrix(lo, y, hb_name(lo, prefix, "w_gate"), up, 2, 0);
+        hb_layer_matrix(lo, y, hb_name(lo, prefix, "w_up"), up, 2, 0);
     }
-    hb_layer_leaf(lo, y, hb_name(lo, prefix, "w_down"), true, down, 2, 1);
+    hb_layer_matrix(lo, y, hb_name(lo, prefix, "w_down"), down, 2, 1);
     if (m->bias) {
         if (is_gated(m->kind))
             bias_leaf(lo, y, hb_name(lo, prefix, "b_gate"), m->d_ff, tp);
@@ -42,15 +42,20 @@ void hb_layer_mlp_leaves(struct hb_lower *lo, struct hb_layer *y)
     hb_mlp_leaves(lo, y, &y->block->mlp, "");
 }
 
-static int wide_product(struct hb_lower *lo, struct hb_layer *y, int in, const char *leaf,
-                        const char *name, uint32_t tag, int64_t batch, int64_t width)
+static struct hb_value wide_value(const struct hb_lower *lo, const char *name, uint32_t tag,
+                                  int64_t batch, int64_t width)
 {
-    struct hb_value v = {
+    return (struct hb_value){
         .name = name,
         .tags = 1u << tag,
         .shape = hb_shape_make(lo->compute, (const int64_t[]){batch, lo->local.seq, width, -1}),
         .tiling = lo->habits->tiling,
         .dot = true};
+}
+
+static int wide_product(struct hb_lower *lo, struct hb_layer *y, int in, const char *leaf,
+                        struct hb_value v)
+{
     int out = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, leaf), v);
     y->steps[y->step_count - 1].grad_sum_parts = hb_ways(lo, HB_AX_TENSOR) > 1;
     y->steps[y->step_count - 1].axis = HB_AX_TENSOR;
@@ -103,22 +108,26 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
 }
 
 int hb_mlp_build(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch,
-                 const struct hb_mlp *m, const char *prefix, const uint32_t tags[4])
+                 const struct hb_mlp_part *part)
 {
+    const struct hb_mlp *m = part->mlp;
+    const char *prefix = part->prefix;
+    const uint32_t *tags = part->tags;
     int64_t tp = hb_ways(lo, HB_AX_TENSOR);
     int64_t width = (m->d_ff + tp - 1) / tp;
     int gate = -1;
     int up;
     if (is_gated(m->kind) && m->fused) {
-        up = wide_product(lo, y, in, hb_name(lo, prefix, "w_gate_up"), "mlp gate and up", tags[1],
-                          batch, 2 * width);
+        up = wide_product(lo, y, in, hb_name(lo, prefix, "w_gate_up"),
+                          wide_value(lo, "mlp gate and up", tags[1], batch, 2 * width));
         y->values[up].tags |= 1u << tags[0];
     } else {
         if (is_gated(m->kind))
-            gate = wide_product(lo, y, in, hb_name(lo, prefix, "w_gate"),
-                                hb_name(lo, prefix, "mlp gate"), tags[0], batch, width);
-        up = wide_product(lo, y, in, hb_name(lo, prefix, "w_up"), hb_name(lo, prefix, "mlp up"),
-                          tags[1], batch, width);
+            gate = wide_product(
+                lo, y, in, hb_name(lo, prefix, "w_gate"),
+                wide_value(lo, hb_name(lo, prefix, "mlp gate"), tags[0], batch, width));
+        up = wide_product(lo, y, in, hb_name(lo, prefix, "w_up"),
+                          wide_value(lo, hb_name(lo, prefix, "mlp up"), tags[1], batch, width));
     }
     int act =
         hb_layer_activation(lo, y, gate, up, hb_name(lo, prefix, "mlp activation"), 1u << tags[2]);
@@ -140,5 +149,6 @@ int hb_mlp_build(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch,
 int hb_layer_mlp(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch)
 {
     static const uint32_t tags[4] = {HB_TN_MLP_GATE, HB_TN_MLP_UP, HB_TN_MLP_ACT, HB_TN_MLP_DOWN};
-    return hb_mlp_build(lo, y, in, batch, &y->block->mlp, "", tags);
+    struct hb_mlp_part part = {.mlp = &y->block->mlp, .prefix = "", .tags = tags};
+    return hb_mlp_build(lo, y, in, batch, &part);
 }

@@ -53,27 +53,27 @@ void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y)
     int64_t ep = hb_ways(lo, HB_AX_EXPERT) * (tp / et);
     struct hb_split router[2] = {{d, 1}, {m->experts, 1}};
     y->expert_leaf = !lo->spec->sharding.router_over_expert;
-    hb_layer_leaf(lo, y, "router", true, router, 2, 0);
+    hb_layer_matrix(lo, y, "router", router, 2, 0);
     y->expert_leaf = true;
     struct hb_split up[3] = {{m->experts, ep}, {d, 1}, {m->d_ff, et}};
     struct hb_split down[3] = {{m->experts, ep}, {m->d_ff, et}, {d, 1}};
     bool gated = m->kind == HB_MLP_SWIGLU || m->kind == HB_MLP_GEGLU;
     if (gated)
-        hb_layer_leaf(lo, y, "e_gate", true, up, 3, 1);
-    hb_layer_leaf(lo, y, "e_up", true, up, 3, 1);
-    hb_layer_leaf(lo, y, "e_down", true, down, 3, 2);
+        hb_layer_matrix(lo, y, "e_gate", up, 3, 1);
+    hb_layer_matrix(lo, y, "e_up", up, 3, 1);
+    hb_layer_matrix(lo, y, "e_down", down, 3, 2);
     if (m->bias) {
         struct hb_split bias[2] = {{m->experts, ep}, {m->d_ff, et}};
         struct hb_split out[2] = {{m->experts, ep}, {d, 1}};
         if (gated)
-            hb_layer_leaf(lo, y, "eb_gate", false, bias, 2, -1);
-        hb_layer_leaf(lo, y, "eb_up", false, bias, 2, -1);
-        hb_layer_leaf(lo, y, "eb_down", false, out, 2, -1);
+            hb_layer_vector(lo, y, "eb_gate", bias, 2, -1);
+        hb_layer_vector(lo, y, "eb_up", bias, 2, -1);
+        hb_layer_vector(lo, y, "eb_down", out, 2, -1);
     }
     y->expert_leaf = false;
     if (m->router_bias) {
         struct hb_split bias = {m->experts, 1};
-        hb_layer_leaf(lo, y, "router_bias", false, &bias, 1, -1);
+        hb_layer_vector(lo, y, "router_bias", &bias, 1, -1);
     }
     if (m->shared_experts > 0) {
         struct hb_mlp shared = {.kind = m->kind, .d_ff = m->shared_d_ff};
@@ -90,20 +90,28 @@ static struct hb_value make_value(const struct hb_lower *lo, const char *name, u
                              .tiling = lo->habits->tiling};
 }
 
-static int mix(struct hb_lower *lo, struct hb_layer *y, enum hb_op_kind op, struct hb_value v,
-               int in0, int in1, double flops, uint32_t back_in)
+/* From what a value is mixed. */
+struct mixing {
+    enum hb_op_kind op;
+    int in[2];
+    int in_count;
+    double flops;
+    uint32_t back_in;
+};
+
+static int mix(struct hb_lower *lo, struct hb_layer *y, struct hb_value v, struct mixing m)
 {
     int out = hb_layer_value(lo, y, v);
     struct hb_step_op s = {.kind = HB_STEP_MIX,
-                           .op = op,
+                           .op = m.op,
                            .name = v.name,
-                           .in = {in0, in1},
-                           .in_count = in1 < 0 ? 1 : 2,
+                           .in = {m.in[0], m.in[1]},
+                           .in_count = m.in_count,
                            .out = {out},
                            .out_count = 1,
                            .leaf = HB_NONE,
-                           .flops = flops,
-                           .back_in = back_in};
+                           .flops = m.flops,
+                           .back_in = m.back_in};
     hb_layer_step(lo, y, s);
     return out;
 }
@@ -184,17 +192,21 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     struct hb_value v =
         make_value(lo, "moe combine weights", 1u << HB_TN_MOE_COMBINE, lo->compute, masks);
     v.batch_dot = true;
-    int comb = mix(lo, y, HB_OP_ELEMENTWISE, v, probs, -1, 0, 1);
+    int comb =
+        mix(lo, y, v,
+            (struct mixing){.op = HB_OP_ELEMENTWISE, .in = {probs}, .in_count = 1, .back_in = 1});
     y->steps[y->step_count - 1].scratch[0] = hb_shape_make(HB_DT_PRED, masks);
     y->steps[y->step_count - 1].scratch_count = 1;
-    int disp =
-        mix(lo, y, HB_OP_ELEMENTWISE,
-            make_value(lo, "moe dispatch mask", 1u << HB_TN_MOE_DISPATCH, lo->compute, masks), comb,
-            -1, 0, 0);
+    int disp = mix(
+        lo, y, make_value(lo, "moe dispatch mask", 1u << HB_TN_MOE_DISPATCH, lo->compute, masks),
+        (struct mixing){.op = HB_OP_ELEMENTWISE, .in = {comb}, .in_count = 1});
     y->steps[y->step_count - 1].no_grad = true;
     v = make_value(lo, "expert inputs", 0, lo->compute, here);
     v.batch_dot = true;
-    int x = mix(lo, y, HB_OP_MATMUL, v, disp, in, flops, 1);
+    int x =
+        mix(lo, y, v,
+            (struct mixing){
+                .op = HB_OP_MATMUL, .in = {disp, in}, .in_count = 2, .flops = flops, .back_in = 1});
     bool apart = hb_ways(lo, HB_AX_EXPERT) > 1;
     for (uint32_t i = y->first_leaf; i < y->end_leaf; i++)
         if (lo->leaves[i].rank == 3 && lo->leaves[i].matrix && lo->leaves[i].held)
@@ -217,7 +229,10 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
                    (const int64_t[]){r->batch, r->seq, d, -1});
     v.fused = true;
     v.batch_dot = true;
-    return mix(lo, y, HB_OP_MATMUL, v, comb, o, flops, 3);
+    return mix(
+        lo, y, v,
+        (struct mixing){
+            .op = HB_OP_MATMUL, .in = {comb, o}, .in_count = 2, .flops = flops, .back_in = 3});
 }
 
 static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
@@ -226,18 +241,21 @@ static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     int64_t d = lo->spec->model.d_model;
     const int64_t rows[] = {r->rows, d, -1};
     const int64_t wide[] = {r->rows, r->width, -1};
-    int x =
-        mix(lo, y, HB_OP_GATHER,
-            make_value(lo, "tokens sorted by expert", 1u << HB_TN_MOE_SORTED, lo->compute, rows),
-            in, -1, 0, 0);
+    int x = mix(
+        lo, y, make_value(lo, "tokens sorted by expert", 1u << HB_TN_MOE_SORTED, lo->compute, rows),
+        (struct mixing){.op = HB_OP_GATHER, .in = {in}, .in_count = 1});
     int o = expert_mlp(lo, y, x, wide, rows);
-    int back =
-        mix(lo, y, HB_OP_GATHER,
-            make_value(lo, "expert outputs in token order", 0, lo->compute, rows), o, -1, 0, 0);
+    int back = mix(lo, y, make_value(lo, "expert outputs in token order", 0, lo->compute, rows),
+                   (struct mixing){.op = HB_OP_GATHER, .in = {o}, .in_count = 1});
     struct hb_value v = make_value(lo, "moe output", 1u << HB_TN_MLP_DOWN, lo->compute,
                                    (const int64_t[]){r->batch, r->seq, d, -1});
     v.fused = true;
-    return mix(lo, y, HB_OP_ELEMENTWISE, v, back, probs, 2.0 * (double)r->rows * (double)d, 3);
+    return mix(lo, y, v,
+               (struct mixing){.op = HB_OP_ELEMENTWISE,
+                               .in = {back, probs},
+                               .in_count = 2,
+                               .flops = 2.0 * (double)r->rows * (double)d,
+                               .back_in = 3});
 }
 
 /* Every expert computes every token; the weights pick afterwards. */
@@ -251,7 +269,12 @@ static int dense(struct hb_lower *lo, struct hb_layer *y, int in, int probs, con
                                    (const int64_t[]){r->batch, r->seq, d, -1});
     v.fused = true;
     double flops = 2.0 * (double)r->tokens * (double)r->experts * (double)d;
-    return mix(lo, y, HB_OP_ELEMENTWISE, v, o, probs, flops, 3);
+    return mix(lo, y, v,
+               (struct mixing){.op = HB_OP_ELEMENTWISE,
+                               .in = {o, probs},
+                               .in_count = 2,
+                               .flops = flops,
+                               .back_in = 3});
 }
 
 int hb_layer_moe(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch)
@@ -264,9 +287,12 @@ int hb_layer_moe(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch)
     struct hb_value v = make_value(lo, "router logits", 0, m->router_dtype, logits);
     v.small = true;
     int router = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "router"), v);
-    int probs =
-        mix(lo, y, HB_OP_ELEMENTWISE, make_value(lo, "router probabilities", 0, HB_DT_F32, logits),
-            router, -1, 8.0 * (double)r.tokens * (double)m->experts, 1);
+    int probs = mix(lo, y, make_value(lo, "router probabilities", 0, HB_DT_F32, logits),
+                    (struct mixing){.op = HB_OP_ELEMENTWISE,
+                                    .in = {router},
+                                    .in_count = 1,
+                                    .flops = 8.0 * (double)r.tokens * (double)m->experts,
+                                    .back_in = 1});
     int out = -1;
     switch (m->dispatch) {
     case HB_DISPATCH_EINSUM:
@@ -283,6 +309,7 @@ int hb_layer_moe(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch)
     if (m->shared_experts == 0)
         return out;
     struct hb_mlp shared = {.kind = m->kind, .d_ff = m->shared_d_ff};
-    int s = hb_mlp_build(lo, y, in, batch, &shared, "shared_", shared_tags);
+    struct hb_mlp_part part = {.mlp = &shared, .prefix = "shared_", .tags = shared_tags};
+    int s = hb_mlp_build(lo, y, in, batch, &part);
     return hb_layer_add(lo, y, out, s, "moe and shared output");
 }
