@@ -1,0 +1,532 @@
+/* The log reader: finds the anchors of all forms in one pass and keeps one message of each kind.
+ * See log.h; what the forms are stands in the tables of the log_*.c beside this file. */
+#include "sim/hlo/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "sim/hlo/logform.h"
+
+/* A line longer than WINDOW is read in pieces that overlap by AHEAD, so that a message is seen
+ * whole if it is not longer than that. AHEAD is also how far a handler may look. */
+enum { WINDOW = 1 << 16, AHEAD = 4096, BEHIND = 256, RANK_PREFIX = 96, TAIL = 32 };
+
+/* Which message of a kind is kept. */
+enum keep { KEEP_FIRST, KEEP_LAST, KEEP_LARGEST };
+
+/* lines: how far from its last word a message still takes what belongs to it. Dumps are long, and
+ * other ranks write in between. least: figures without which it is no message but a word in the
+ * text; 0: the words alone say enough. */
+static const struct policy {
+    enum keep keep;
+    enum hb_log_fact key; /* of KEEP_LARGEST */
+    int lines;
+    int least;
+} policies[HB_LOG_KIND_COUNT] = {
+    [HB_LOG_REMAT] = {KEEP_LARGEST, HB_FACT_REACHED, 4, 1},
+    [HB_LOG_TPU] = {KEEP_LARGEST, HB_FACT_NEEDED, 64, 1},
+    [HB_LOG_TPU_SCOPED] = {KEEP_LARGEST, HB_FACT_NEEDED, 8, 1},
+    [HB_LOG_TPU_ALLOC] = {KEEP_LARGEST, HB_FACT_ASKED, 4, 1},
+    [HB_LOG_TPU_BUFFER] = {KEEP_FIRST, HB_FACT_ASKED, 4, 1},
+    [HB_LOG_TPU_PROGRAM] = {KEEP_FIRST, HB_FACT_ASKED, 4, 1},
+    [HB_LOG_XLA_ALLOC] = {KEEP_LAST, HB_FACT_ASKED, 4, 1},
+    [HB_LOG_BUFFERS] = {KEEP_LARGEST, HB_FACT_TOTAL, 64, 2},
+    [HB_LOG_BFC] = {KEEP_LAST, HB_FACT_ASKED, 4, 1},
+    [HB_LOG_BFC_SOFT] = {KEEP_LARGEST, HB_FACT_ASKED, 4, 1},
+    [HB_LOG_BFC_DUMP] = {KEEP_LAST, HB_FACT_IN_USE, 200, 1},
+    [HB_LOG_STATS] = {KEEP_LARGEST, HB_FACT_PEAK, 24, 2},
+    [HB_LOG_ASYNC] = {KEEP_LAST, HB_FACT_ASKED, 8, 1},
+    [HB_LOG_DRIVER] = {KEEP_LAST, HB_FACT_ASKED, 4, 1},
+    [HB_LOG_PLAIN] = {KEEP_FIRST, HB_FACT_ASKED, 1, 0},
+    [HB_LOG_ANALYSIS] = {KEEP_LARGEST, HB_FACT_TOTAL, 24, 2},
+    [HB_LOG_MAXTEXT] = {KEEP_LARGEST, HB_FACT_TOTAL, 4, 1},
+    [HB_LOG_TORCH] = {KEEP_FIRST, HB_FACT_ASKED, 12, 1},
+    [HB_LOG_TORCH_CORRUPT] = {KEEP_FIRST, HB_FACT_ASKED, 1, 0},
+    [HB_LOG_TORCH_STATS] = {KEEP_LARGEST, HB_FACT_PEAK_RESERVED, 60, 1},
+    [HB_LOG_NCCL] = {KEEP_LARGEST, HB_FACT_ASKED, 8, 0},
+    [HB_LOG_GRAPH] = {KEEP_LAST, HB_FACT_ASKED, 1, 1},
+    [HB_LOG_GATHER] = {KEEP_FIRST, HB_FACT_ASKED, 1, 0},
+    [HB_LOG_RESHARD] = {KEEP_FIRST, HB_FACT_ASKED, 1, 0},
+    [HB_LOG_HOST] = {KEEP_FIRST, HB_FACT_ASKED, 1, 0},
+};
+
+struct slot {
+    struct hb_log_message open;
+    bool is_open;
+    int64_t last_line;
+};
+
+enum { BYTES = 256, PAIRS = BYTES * BYTES };
+
+struct hb_log_reader {
+    struct hb_arena *arena;
+    struct hb_log_source source;
+    struct hb_log *log;
+    char *window;
+    size_t start; /* of what is not read yet */
+    size_t end;
+    int64_t line;
+    struct hb_span segment; /* that is being read */
+    char tail[TAIL];        /* the end of the segment before */
+    size_t tail_len;
+    struct slot slot[HB_LOG_KIND_COUNT];
+    enum hb_log_kind list_kind;
+    bool has_list;
+    uint8_t ranks[HB_LOG_RANKS / 8];
+    uint8_t pairs[PAIRS / 8];  /* a bit for each two bytes that begin an anchor */
+    struct hb_form *forms;     /* by their anchors' first bytes */
+    uint16_t first[BYTES + 1]; /* forms[first[b]] .. forms[first[b + 1] - 1] begin with b */
+};
+
+static void clear_message(struct hb_log_message *m)
+{
+    for (int i = 0; i < HB_FACT_COUNT; i++) {
+        m->fact[i] = -1;
+        m->step[i] = 0;
+    }
+    m->name[0] = '\0';
+    m->item_count = 0;
+    m->items_seen = 0;
+}
+
+static int figures_of(const struct hb_log_message *m)
+{
+    int figures = 0;
+    for (int i = 0; i < HB_FACT_COUNT; i++)
+        figures += m->fact[i] >= 0;
+    return figures;
+}
+
+static int said_of(const struct hb_log_message *m)
+{
+    return figures_of(m) + m->item_count + (m->name[0] != '\0');
+}
+
+/* Whether fresh takes the place of kept. Of two that say the same the one that says more stays. */
+static bool is_better(const struct policy *policy, const struct hb_log_message *fresh,
+                      const struct hb_log_message *kept)
+{
+    int64_t a = fresh->fact[policy->key];
+    int64_t b = kept->fact[policy->key];
+    if (a == b && policy->keep != KEEP_FIRST)
+        return said_of(fresh) >= said_of(kept);
+    return policy->keep == KEEP_LAST || (policy->keep == KEEP_LARGEST && a > b);
+}
+
+/* MaxText and memory_analysis() tell the parts; the total they mean is argument + output - alias
+ * + temp (schema of measured records, kind xla_total). */
+static void complete_total(struct hb_log_message *m)
+{
+    int64_t *f = m->fact;
+    if (f[HB_FACT_TOTAL] >= 0 || f[HB_FACT_ARGUMENT] < 0 || f[HB_FACT_OUTPUT] < 0 ||
+        f[HB_FACT_TEMP] < 0)
+        return;
+    int64_t alias = f[HB_FACT_ALIAS] > 0 ? f[HB_FACT_ALIAS] : 0;
+    int64_t total = f[HB_FACT_ARGUMENT] + f[HB_FACT_OUTPUT] + f[HB_FACT_TEMP] - alias;
+    hb_form_set(m, HB_FACT_TOTAL, (struct hb_amount){total > 0 ? total : 0, 1});
+}
+
+static void put_away(struct hb_log_reader *r, enum hb_log_kind kind)
+{
+    struct slot *slot = &r->slot[kind];
+    struct hb_log_message *kept = &r->log->message[kind];
+    if (!slot->is_open)
+        return;
+    slot->is_open = false;
+    if (figures_of(&slot->open) < policies[kind].least)
+        return;
+    if (kind == HB_LOG_ANALYSIS)
+        complete_total(&slot->open);
+    int64_t times = kept->times + 1;
+    if (!kept->times || is_better(&policies[kind], &slot->open, kept)) {
+        struct hb_log_item *spare = kept->items;
+        *kept = slot->open;
+        slot->open.items = spare;
+    }
+    kept->times = times;
+}
+
+/* "[rank3]:", "[Rank 0]", "[default3]:" near the segment's start. */
+static void note_rank(struct hb_log_reader *r)
+{
+    static const char *const marks[] = {"[rank", "[Rank ", "[default"};
+    struct hb_span head = r->segment;
+    int64_t rank;
+    if (head.end - head.at > RANK_PREFIX)
+        head.end = head.at + RANK_PREFIX;
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        struct hb_span s = head;
+        if (!hb_span_find(&s, marks[i]) || !hb_span_int(&s, &rank) || rank >= HB_LOG_RANKS)
+            continue;
+        uint8_t bit = (uint8_t)(1u << (rank % 8));
+        r->log->rank_count += !(r->ranks[rank / 8] & bit);
+        r->ranks[rank / 8] |= bit;
+        return;
+    }
+}
+
+struct hb_log_message *hb_form_open(struct hb_log_reader *r, enum hb_log_kind kind)
+{
+    struct slot *slot = &r->slot[kind];
+    put_away(r, kind);
+    clear_message(&slot->open);
+    slot->open.line = r->line;
+    slot->is_open = true;
+    slot->last_line = r->line;
+    note_rank(r);
+    return &slot->open;
+}
+
+struct hb_log_message *hb_form_current(struct hb_log_reader *r, enum hb_log_kind kind)
+{
+    struct slot *slot = &r->slot[kind];
+    if (!slot->is_open || r->line - slot->last_line > policies[kind].lines)
+        return NULL;
+    slot->last_line = r->line;
+    return &slot->open;
+}
+
+struct hb_log_message *hb_form_join(struct hb_log_reader *r, enum hb_log_kind kind)
+{
+    struct hb_log_message *m = hb_form_current(r, kind);
+    return m ? m : hb_form_open(r, kind);
+}
+
+void hb_form_set(struct hb_log_message *m, int fact, struct hb_amount amount)
+{
+    if (m->fact[fact] >= 0)
+        return;
+    m->fact[fact] = amount.bytes;
+    m->step[fact] = amount.step_bytes;
+}
+
+void hb_form_add(struct hb_log_message *m, int fact, int64_t bytes)
+{
+    int64_t sum = m->fact[fact] < 0 ? bytes : hb_add_sat(m->fact[fact], bytes);
+    m->fact[fact] = hb_size_ok(sum) ? sum : INT64_MAX / 4 - 1;
+    m->step[fact] = 1;
+}
+
+void hb_form_raise(struct hb_log_message *m, int fact, struct hb_amount amount)
+{
+    if (m->fact[fact] >= amount.bytes)
+        return;
+    m->fact[fact] = amount.bytes;
+    m->step[fact] = amount.step_bytes;
+}
+
+struct hb_log_item *hb_form_item(struct hb_log_reader *r, struct hb_log_message *m)
+{
+    m->items_seen += m->items_seen < INT32_MAX;
+    if (m->item_count == HB_LOG_ITEMS)
+        return NULL;
+    if (!m->items)
+        m->items = hb_arena_alloc(r->arena, HB_LOG_ITEMS, sizeof *m->items);
+    struct hb_log_item *item = &m->items[m->item_count++];
+    memset(item, 0, sizeof *item);
+    return item;
+}
+
+struct hb_log_message *hb_form_list(struct hb_log_reader *r)
+{
+    return r->has_list ? hb_form_current(r, r->list_kind) : NULL;
+}
+
+void hb_form_list_of(struct hb_log_reader *r, enum hb_log_kind kind)
+{
+    r->has_list = true;
+    r->list_kind = kind;
+}
+
+struct hb_log *hb_form_log(struct hb_log_reader *r)
+{
+    return r->log;
+}
+
+/* The message that a form's figure goes to; null if it has none. */
+static struct hb_log_message *target_of(struct hb_log_reader *r, const struct hb_form *form)
+{
+    struct hb_log_message *m;
+    switch (form->act) {
+    case HB_FORM_OPENS:
+        return hb_form_open(r, form->kind);
+    case HB_FORM_ADDS:
+        return hb_form_current(r, form->kind);
+    case HB_FORM_JOINS:
+        m = hb_form_current(r, form->kind);
+        if (m && (form->value == HB_VALUE_NONE || m->fact[form->fact] < 0))
+            return m;
+        return hb_form_open(r, form->kind);
+    }
+    return NULL;
+}
+
+static void take_amount(struct hb_log_reader *r, const struct hb_form *form, bool found,
+                        struct hb_amount amount)
+{
+    struct hb_log_message *m = found ? target_of(r, form) : NULL;
+    if (m)
+        hb_form_set(m, form->fact, amount);
+}
+
+/* "... and 1.00 GiB" <line break> "is reserved by PyTorch ..." */
+static bool amount_before(const struct hb_log_reader *r, struct hb_span before,
+                          struct hb_amount *out)
+{
+    struct hb_span blank = before;
+    hb_span_skip(&blank, " \t");
+    if (blank.at < blank.end)
+        return hb_span_amount_last(before, out);
+    return hb_span_amount_last((struct hb_span){r->tail, r->tail + r->tail_len}, out);
+}
+
+static void take_form(struct hb_log_reader *r, const struct hb_form *form,
+                      struct hb_form_place *place)
+{
+    struct hb_amount amount = {0, 0};
+    struct hb_log_message *m;
+    int64_t unit = form->unit_bytes ? form->unit_bytes : 1;
+    bool found;
+    if (form->handle) {
+        form->handle(r, form, place);
+        return;
+    }
+    switch (form->value) {
+    case HB_VALUE_AFTER:
+        found = hb_span_amount(&place->after, unit, &amount);
+        take_amount(r, form, found, amount);
+        return;
+    case HB_VALUE_BEFORE:
+        found = amount_before(r, place->before, &amount);
+        take_amount(r, form, found, amount);
+        return;
+    case HB_VALUE_NAME:
+        m = target_of(r, form);
+        if (m && !m->name[0])
+            hb_span_copy(&place->after, " \t'\"\\,;()]", m->name, sizeof m->name);
+        return;
+    case HB_VALUE_NONE:
+        target_of(r, form);
+        return;
+    }
+}
+
+static bool is_word_byte(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.';
+}
+
+static bool ends_with(struct hb_span s, const char *word)
+{
+    size_t len = strlen(word);
+    return (size_t)(s.end - s.at) >= len && memcmp(s.end - len, word, len) == 0;
+}
+
+static void try_forms(struct hb_log_reader *r, const char *at)
+{
+    struct hb_span rest = {at, r->segment.end};
+    struct hb_span before = {at - r->segment.at > BEHIND ? at - BEHIND : r->segment.at, at};
+    unsigned byte = (unsigned char)*at;
+    for (unsigned i = r->first[byte]; i < r->first[byte + 1]; i++) {
+        const struct hb_form *form = &r->forms[i];
+        if (!hb_span_starts(rest, form->anchor))
+            continue;
+        if (form->word && before.end > before.at && is_word_byte(before.end[-1]))
+            continue;
+        if (form->unless && ends_with(before, form->unless))
+            continue;
+        struct hb_form_place place = {before, {at + strlen(form->anchor), rest.end}};
+        if (place.after.end - place.after.at > AHEAD)
+            place.after.end = place.after.at + AHEAD;
+        take_form(r, form, &place);
+    }
+}
+
+/* Looks at each byte of the segment that lies before stop. */
+static void read_segment(struct hb_log_reader *r, struct hb_span segment, const char *stop)
+{
+    r->segment = segment;
+    const char *last = segment.end - 1 < stop ? segment.end - 1 : stop;
+    for (const char *at = segment.at; at < last; at++) {
+        unsigned pair = (unsigned)(unsigned char)at[0] << 8 | (unsigned char)at[1];
+        if (r->pairs[pair / 8] & (1u << (pair % 8)))
+            try_forms(r, at);
+    }
+    size_t len = (size_t)(segment.end - segment.at);
+    r->tail_len = len < TAIL ? len : TAIL;
+    memcpy(r->tail, segment.end - r->tail_len, r->tail_len);
+}
+
+/* A line, cut where someone escaped its line breaks: "\n" as two characters. */
+static void read_line(struct hb_log_reader *r, struct hb_span line, const char *stop)
+{
+    while (line.at < line.end && line.at < stop) {
+        struct hb_span rest = line;
+        struct hb_span segment = line;
+        if (hb_span_find(&rest, "\\n"))
+            segment.end = rest.at - 2;
+        else
+            rest.at = line.end;
+        read_segment(r, segment, stop);
+        line.at = rest.at;
+    }
+}
+
+/* Reads all whole lines of the window, and what is left of it if it can hold no more. */
+static void read_window(struct hb_log_reader *r, bool at_end)
+{
+    for (;;) {
+        const char *text = r->window + r->start;
+        const char *end = r->window + r->end;
+        const char *cut = memchr(text, '\n', (size_t)(end - text));
+        if (!cut)
+            break;
+        read_line(r, (struct hb_span){text, cut}, cut);
+        r->line++;
+        r->log->lines++;
+        r->start = (size_t)(cut + 1 - r->window);
+    }
+    struct hb_span rest = {r->window + r->start, r->window + r->end};
+    if (at_end && rest.at < rest.end) {
+        read_line(r, rest, rest.end);
+        r->log->lines++;
+        r->start = r->end;
+    } else if (r->start == 0 && r->end == WINDOW) {
+        r->start = WINDOW - AHEAD;
+        read_line(r, rest, r->window + r->start);
+    }
+}
+
+static bool fill_window(struct hb_log_reader *r)
+{
+    memmove(r->window, r->window + r->start, r->end - r->start);
+    r->end -= r->start;
+    r->start = 0;
+    size_t got = r->source.read(r->source.context, r->window + r->end, WINDOW - r->end);
+    r->end += got;
+    r->log->bytes += (int64_t)got;
+    return got > 0;
+}
+
+static const struct hb_forms *const families[] = {&hb_forms_xla, &hb_forms_bfc, &hb_forms_torch,
+                                                  &hb_forms_run};
+enum { FAMILIES = sizeof families / sizeof families[0] };
+
+/* Counts forms by first byte into first[b + 1], and marks their first two bytes. */
+static size_t count_forms(struct hb_log_reader *r)
+{
+    size_t count = 0;
+    for (int i = 0; i < FAMILIES; i++)
+        for (size_t k = 0; k < families[i]->count; k++) {
+            const char *anchor = families[i]->rows[k].anchor;
+            unsigned byte = (unsigned char)anchor[0];
+            unsigned pair = byte << 8 | (unsigned char)anchor[1];
+            r->pairs[pair / 8] |= (uint8_t)(1u << (pair % 8));
+            r->first[byte + 1]++;
+            count++;
+        }
+    return count;
+}
+
+static void index_forms(struct hb_log_reader *r)
+{
+    uint16_t next[BYTES];
+    r->forms = hb_arena_alloc(r->arena, count_forms(r), sizeof *r->forms);
+    for (int b = 0; b < BYTES; b++) {
+        r->first[b + 1] = (uint16_t)(r->first[b + 1] + r->first[b]);
+        next[b] = r->first[b];
+    }
+    for (int i = 0; i < FAMILIES; i++)
+        for (size_t k = 0; k < families[i]->count; k++) {
+            const struct hb_form *form = &families[i]->rows[k];
+            r->forms[next[(unsigned char)form->anchor[0]]++] = *form;
+        }
+}
+
+void hb_log_read(struct hb_arena *arena, struct hb_log_source source, struct hb_log *out_log)
+{
+    struct hb_log_reader *r = hb_arena_alloc(arena, 1, sizeof *r);
+    memset(out_log, 0, sizeof *out_log);
+    r->arena = arena;
+    r->source = source;
+    r->log = out_log;
+    r->window = hb_arena_alloc(arena, WINDOW, 1);
+    r->line = 1;
+    index_forms(r);
+    while (fill_window(r))
+        read_window(r, false);
+    read_window(r, true);
+    for (int kind = 0; kind < HB_LOG_KIND_COUNT; kind++) {
+        put_away(r, (enum hb_log_kind)kind);
+        out_log->kinds_seen += out_log->message[kind].times > 0;
+    }
+}
+
+static const char *const kind_keys[] = {
+#define HB_ENUM(name, key, title) key,
+    HB_LOG_KINDS(HB_ENUM)
+#undef HB_ENUM
+};
+static const char *const kind_titles[] = {
+#define HB_ENUM(name, key, title) title,
+    HB_LOG_KINDS(HB_ENUM)
+#undef HB_ENUM
+};
+#define HB_ENUM(name, key) key,
+static const char *const fact_keys[] = {HB_LOG_FACTS(HB_ENUM)};
+static const char *const setting_keys[] = {HB_LOG_SETTINGS(HB_ENUM)};
+static const char *const framework_keys[] = {HB_LOG_FRAMEWORKS(HB_ENUM)};
+#undef HB_ENUM
+
+const char *hb_log_kind_key(enum hb_log_kind kind)
+{
+    return kind_keys[kind];
+}
+
+const char *hb_log_kind_title(enum hb_log_kind kind)
+{
+    return kind_titles[kind];
+}
+
+const char *hb_log_fact_key(enum hb_log_fact fact)
+{
+    return fact_keys[fact];
+}
+
+const char *hb_log_setting_key(enum hb_log_setting setting)
+{
+    return setting_keys[setting];
+}
+
+const char *hb_log_framework_key(enum hb_log_framework framework)
+{
+    return framework_keys[framework];
+}
+
+bool hb_log_seen(const struct hb_log *log, enum hb_log_kind kind)
+{
+    return log->message[kind].times > 0;
+}
+
+int64_t hb_log_fact(const struct hb_log *log, enum hb_log_kind kind, enum hb_log_fact fact)
+{
+    return hb_log_seen(log, kind) ? log->message[kind].fact[fact] : -1;
+}
+
+int64_t hb_log_asked(const struct hb_log *log, enum hb_log_kind kind)
+{
+    static const enum hb_log_kind kinds[] = {HB_LOG_XLA_ALLOC, HB_LOG_BFC, HB_LOG_ASYNC,
+                                             HB_LOG_DRIVER};
+    int64_t asked = hb_log_fact(log, kind, HB_FACT_ASKED);
+    int64_t blur = asked < 0 ? 0 : log->message[kind].step[HB_FACT_ASKED];
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && blur > 1; i++) {
+        int64_t other = hb_log_fact(log, kinds[i], HB_FACT_ASKED);
+        bool exact = other >= 0 && log->message[kinds[i]].step[HB_FACT_ASKED] == 1;
+        if (exact && llabs(other - asked) <= blur)
+            return other;
+    }
+    return asked;
+}

@@ -1,0 +1,219 @@
+/* Finds what compilers and allocators say about memory in a log of any size and any bytes:
+ * dates, `W0000 ...`, `[rank3]:`, frames and colour codes around a message do not matter, nor do
+ * messages that were quoted, escaped ("\n" as two characters) or wrapped. Memory is bounded: of
+ * each kind of message one is kept (see the policies in log.c), the others are counted.
+ * What is a message is said by the tables in log_xla.c, log_bfc.c, log_torch.c and log_run.c. */
+#ifndef HB_SIM_HLO_LOG_H
+#define HB_SIM_HLO_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hb_arena;
+
+/* Kinds of message: name in JSON, and what a person calls it. */
+#define HB_LOG_KINDS(X)                                                                            \
+    X(REMAT, "rematerialization", "XLA's rematerialization warning")                               \
+    X(TPU, "tpu_compile", "XLA:TPU: the program does not fit")                                     \
+    X(TPU_SCOPED, "tpu_scoped", "XLA:TPU: an on-chip memory space is full")                        \
+    X(TPU_ALLOC, "tpu_allocation", "XLA:TPU: one allocation above the memory's size")              \
+    X(TPU_BUFFER, "tpu_buffer", "TPU runtime: no room for a buffer")                               \
+    X(TPU_PROGRAM, "tpu_program", "TPU runtime: no room to load a program")                        \
+    X(XLA_ALLOC, "xla_allocation", "XLA runtime: an allocation failed")                            \
+    X(BUFFERS, "buffer_assignment", "XLA's buffer assignment")                                     \
+    X(BFC, "bfc", "BFC allocator: out of memory")                                                  \
+    X(BFC_SOFT, "bfc_warning", "BFC allocator: a request that was given up without harm")          \
+    X(BFC_DUMP, "bfc_dump", "BFC allocator's dump")                                                \
+    X(STATS, "allocator_stats", "allocator statistics")                                            \
+    X(ASYNC, "cuda_async", "cudaMallocAsync allocator: out of memory")                             \
+    X(DRIVER, "driver_allocation", "the driver refused an allocation")                             \
+    X(PLAIN, "driver_error", "out of memory, as the driver says it")                               \
+    X(ANALYSIS, "memory_analysis", "memory_analysis() of a compiled program")                      \
+    X(MAXTEXT, "maxtext", "MaxText's memory line")                                                 \
+    X(TORCH, "torch_oom", "PyTorch: out of memory")                                                \
+    X(TORCH_CORRUPT, "torch_corrupt_size", "PyTorch: an absurd size was asked for")                \
+    X(TORCH_STATS, "torch_stats", "PyTorch's memory statistics")                                   \
+    X(NCCL, "nccl", "NCCL/RCCL: out of memory")                                                    \
+    X(GRAPH, "tf_oom", "TensorFlow: a tensor found no room")                                       \
+    X(GATHER, "host_gather", "an array gathered over all processes")                               \
+    X(RESHARD, "reshard", "XLA: involuntary full rematerialization of a sharded tensor")           \
+    X(HOST, "host_oom", "the host's memory ran out")
+
+enum hb_log_kind {
+#define HB_ENUM(name, key, title) HB_LOG_##name,
+    HB_LOG_KINDS(HB_ENUM)
+#undef HB_ENUM
+        HB_LOG_KIND_COUNT
+};
+
+/* Figures of a message; bytes unless the name ends in _count or _ordinal. */
+#define HB_LOG_FACTS(X)                                                                            \
+    X(ASKED, "asked_bytes")                                                                        \
+    X(NEEDED, "needed_bytes")                                                                      \
+    X(CAPACITY, "capacity_bytes")                                                                  \
+    X(OVER, "over_bytes")                                                                          \
+    X(FREE, "free_bytes")                                                                          \
+    X(RESERVED, "reserved_bytes")                                                                  \
+    X(RESERVABLE, "reservable_bytes")                                                              \
+    X(PROGRAM, "program_bytes")                                                                    \
+    X(ARGUMENT, "argument_bytes")                                                                  \
+    X(OUTPUT, "output_bytes")                                                                      \
+    X(ALIAS, "alias_bytes")                                                                        \
+    X(TEMP, "temp_bytes")                                                                          \
+    X(CONSTANT, "constant_bytes")                                                                  \
+    X(CODE, "code_bytes")                                                                          \
+    X(TOTAL, "total_bytes")                                                                        \
+    X(FRAGMENTATION, "fragmentation_bytes")                                                        \
+    X(TEMP_FRAGMENTATION, "temp_fragmentation_bytes")                                              \
+    X(UNPADDED, "unpadded_bytes")                                                                  \
+    X(PADDED, "padded_bytes")                                                                      \
+    X(HOST_ARGUMENT, "host_argument_bytes")                                                        \
+    X(HOST_OUTPUT, "host_output_bytes")                                                            \
+    X(HOST_ALIAS, "host_alias_bytes")                                                              \
+    X(HOST_TEMP, "host_temp_bytes")                                                                \
+    X(TARGET, "target_bytes")                                                                      \
+    X(REACHED, "reached_bytes")                                                                    \
+    X(ORIGINAL, "original_bytes")                                                                  \
+    X(IN_USE, "in_use_bytes")                                                                      \
+    X(PEAK, "peak_bytes")                                                                          \
+    X(LARGEST, "largest_allocation_bytes")                                                         \
+    X(LARGEST_FREE, "largest_free_bytes")                                                          \
+    X(BIN_FREE, "bin_free_bytes")                                                                  \
+    X(BIN_LARGEST, "bin_largest_free_bytes")                                                       \
+    X(LIMIT, "limit_bytes")                                                                        \
+    X(POOL, "pool_bytes")                                                                          \
+    X(UNALLOCATED, "unallocated_bytes")                                                            \
+    X(ALLOWED, "allowed_bytes")                                                                    \
+    X(PROCESS, "process_bytes")                                                                    \
+    X(OTHERS, "other_processes_bytes")                                                             \
+    X(ALLOCATED, "allocated_bytes")                                                                \
+    X(PEAK_ALLOCATED, "peak_allocated_bytes")                                                      \
+    X(ACTIVE, "active_bytes")                                                                      \
+    X(PEAK_ACTIVE, "peak_active_bytes")                                                            \
+    X(REQUESTED, "requested_bytes")                                                                \
+    X(PEAK_RESERVED, "peak_reserved_bytes")                                                        \
+    X(UNRELEASABLE, "unreleasable_bytes")                                                          \
+    X(POOLS, "private_pools_bytes")                                                                \
+    X(TENSORCORE, "tensorcore_bytes")                                                              \
+    X(SPARSECORE, "sparsecore_bytes")                                                              \
+    X(ALLOCS, "allocation_count")                                                                  \
+    X(FREE_CHUNKS, "free_chunk_count")                                                             \
+    X(OOMS, "oom_count")                                                                           \
+    X(RETRIES, "retry_count")                                                                      \
+    X(DEVICE, "device_ordinal")
+
+enum hb_log_fact {
+#define HB_ENUM(name, key) HB_FACT_##name,
+    HB_LOG_FACTS(HB_ENUM)
+#undef HB_ENUM
+        HB_FACT_COUNT
+};
+
+/* What the log tells of the run itself, as it stood there. */
+#define HB_LOG_SETTINGS(X)                                                                         \
+    X(MODEL, "model")                                                                              \
+    X(DEVICE, "device")                                                                            \
+    X(DEVICES, "devices")                                                                          \
+    X(PROCESSES, "processes")                                                                      \
+    X(SEQ, "seq")                                                                                  \
+    X(GLOBAL_BATCH, "global_batch")                                                                \
+    X(DEVICE_BATCH, "device_batch")                                                                \
+    X(ACCUMULATE, "accumulate")                                                                    \
+    X(REMAT, "remat")                                                                              \
+    X(DATA, "data")                                                                                \
+    X(FSDP, "fsdp")                                                                                \
+    X(TENSOR, "tensor")                                                                            \
+    X(SEQUENCE, "sequence")                                                                        \
+    X(EXPERT, "expert")                                                                            \
+    X(PIPELINE, "pipeline")
+
+enum hb_log_setting {
+#define HB_ENUM(name, key) HB_SET_##name,
+    HB_LOG_SETTINGS(HB_ENUM)
+#undef HB_ENUM
+        HB_SET_COUNT
+};
+
+/* Frameworks that a log can be told to come from, most telling first. */
+#define HB_LOG_FRAMEWORKS(X)                                                                       \
+    X(MAXTEXT, "maxtext")                                                                          \
+    X(LEVANTER, "levanter")                                                                        \
+    X(TORCHTITAN, "torchtitan")                                                                    \
+    X(MEGATRON, "megatron")                                                                        \
+    X(DEEPSPEED, "deepspeed")                                                                      \
+    X(TORCHTUNE, "torchtune")                                                                      \
+    X(JAX, "jax")                                                                                  \
+    X(TORCH, "torch")                                                                              \
+    X(TENSORFLOW, "tensorflow")
+
+enum hb_log_framework {
+#define HB_ENUM(name, key) HB_FW_LOG_##name,
+    HB_LOG_FRAMEWORKS(HB_ENUM)
+#undef HB_ENUM
+        HB_FW_LOG_COUNT
+};
+
+enum {
+    HB_LOG_ITEMS = 48, /* entries of a list of buffers that are kept */
+    HB_LOG_OP_CAP = 200,
+    HB_LOG_SOURCE_CAP = 160,
+    HB_LOG_SHAPE_CAP = 112,
+    HB_LOG_WORD_CAP = 96,
+    HB_LOG_RANKS = 4096 /* ranks beyond are not told apart */
+};
+
+/* An entry of "Largest program allocations" or "Peak buffers". */
+struct hb_log_item {
+    int64_t bytes;         /* as laid out */
+    int64_t padding_bytes; /* of it, added by the layout; 0 where not said */
+    char op[HB_LOG_OP_CAP];
+    char source[HB_LOG_SOURCE_CAP]; /* "file:line"; "" */
+    char shape[HB_LOG_SHAPE_CAP];
+    char label[HB_LOG_WORD_CAP]; /* XLA's own name of the instruction */
+    char type[HB_LOG_WORD_CAP];  /* "HLO temp", "argument" */
+};
+
+struct hb_log_message {
+    int64_t times; /* messages of this kind in the log; 0: none, the rest is undefined */
+    int64_t line;  /* where the one that is kept begins; counts from 1 */
+    int64_t fact[HB_FACT_COUNT]; /* -1: not said */
+    int64_t step[HB_FACT_COUNT]; /* bytes of the last printed digit; 1: exact */
+    char name[HB_LOG_WORD_CAP];  /* allocator, executable, memory space, tensor; "" */
+    struct hb_log_item *items;   /* null where item_count is 0 */
+    int item_count;              /* kept */
+    int items_seen;
+};
+
+struct hb_log {
+    struct hb_log_message message[HB_LOG_KIND_COUNT];
+    char setting[HB_SET_COUNT][HB_LOG_WORD_CAP]; /* "": not said */
+    int64_t framework[HB_FW_LOG_COUNT];          /* times that its mark was seen */
+    int64_t lines;
+    int64_t bytes;
+    int rank_count; /* ranks that wrote lines with messages; 0: none said */
+    int kinds_seen;
+};
+
+/* Where the text comes from: up to cap bytes into text, 0 at the end. */
+struct hb_log_source {
+    size_t (*read)(void *context, char *text, size_t cap);
+    void *context;
+};
+
+/* Reads to the end. Never fails: what is not known is passed over. */
+void hb_log_read(struct hb_arena *arena, struct hb_log_source source, struct hb_log *out_log);
+
+const char *hb_log_kind_key(enum hb_log_kind kind);
+const char *hb_log_kind_title(enum hb_log_kind kind);
+const char *hb_log_fact_key(enum hb_log_fact fact);
+const char *hb_log_setting_key(enum hb_log_setting setting);
+const char *hb_log_framework_key(enum hb_log_framework framework);
+/* The figure, or -1 where the log has no such message or the message does not say. */
+int64_t hb_log_fact(const struct hb_log *log, enum hb_log_kind kind, enum hb_log_fact fact);
+bool hb_log_seen(const struct hb_log *log, enum hb_log_kind kind);
+/* What a message of kind asked for, exact where another message tells the same request exactly
+ * ("262.56GiB" and "281923031072 bytes"); -1 where it does not say. */
+int64_t hb_log_asked(const struct hb_log *log, enum hb_log_kind kind);
+
+#endif

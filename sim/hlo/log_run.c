@@ -1,0 +1,139 @@
+/* What a log tells of the run: framework, device, model, batch, mesh. First word counts.
+ * Source of the forms: MaxText's "Config param name: value", Megatron-LM's dotted list of
+ * arguments, names of devices as jax and torch print them. */
+#include "sim/hlo/logform.h"
+
+static void take_framework(struct hb_log_reader *r, const struct hb_form *form,
+                           const struct hb_form_place *place)
+{
+    hb_form_log(r)->framework[form->fact]++;
+    (void)place;
+}
+
+/* The word behind the anchor, behind dots and signs of assignment. */
+static void take_setting(struct hb_log_reader *r, const struct hb_form *form,
+                         const struct hb_form_place *place)
+{
+    char *text = hb_form_log(r)->setting[form->fact];
+    struct hb_span s = place->after;
+    if (text[0])
+        return;
+    hb_span_skip(&s, " \t.:='\"\\()");
+    hb_span_copy(&s, " \t,;'\"\\()", text, HB_LOG_WORD_CAP);
+}
+
+static void take_number(struct hb_log_reader *r, const struct hb_form *form,
+                        const struct hb_form_place *place)
+{
+    char *text = hb_form_log(r)->setting[form->fact];
+    struct hb_span s = place->after;
+    int64_t number;
+    hb_span_skip(&s, " \t.:='\"\\()");
+    struct hb_span digits = s;
+    if (!text[0] && hb_span_int(&s, &number) && number > 0 && s.at - digits.at < 12) {
+        digits.end = s.at;
+        hb_span_copy(&digits, "", text, HB_LOG_WORD_CAP);
+    }
+}
+
+/* Names of hw's table, by what jax and torch print of the device. */
+#define DEVICES(X)                                                                                 \
+    X("A100-SXM4-80GB", "nvidia-a100-80gb")                                                        \
+    X("A100 80GB", "nvidia-a100-80gb")                                                             \
+    X("A100-SXM-80GB", "nvidia-a100-80gb")                                                         \
+    X("A100-SXM4-40GB", "nvidia-a100-40gb")                                                        \
+    X("A100-PCIE-40GB", "nvidia-a100-40gb")                                                        \
+    X("H100 NVL", "nvidia-h100-nvl")                                                               \
+    X("H100 PCIe", "nvidia-h100-pcie")                                                             \
+    X("NVIDIA H100 80GB", "nvidia-h100")                                                           \
+    X("NVIDIA H200", "nvidia-h200")                                                                \
+    X("NVIDIA B200", "nvidia-b200")                                                                \
+    X("NVIDIA GB200", "nvidia-gb200")                                                              \
+    X("NVIDIA L40S", "nvidia-l40s")                                                                \
+    X("GeForce RTX 4090", "nvidia-rtx4090")                                                        \
+    X("GeForce RTX 5090", "nvidia-rtx5090")                                                        \
+    X("Instinct MI300X", "amd-mi300x")                                                             \
+    X("Instinct MI300A", "amd-mi300a")                                                             \
+    X("Instinct MI325X", "amd-mi325x")                                                             \
+    X("Instinct MI250X", "amd-mi250x")                                                             \
+    X("Instinct MI210", "amd-mi210")                                                               \
+    X("TPU v4", "tpu-v4")                                                                          \
+    X("TPU v5 lite", "tpu-v5e")                                                                    \
+    X("TPU v5e", "tpu-v5e")                                                                        \
+    X("TPU v5p", "tpu-v5p")                                                                        \
+    X("TPU v6 lite", "tpu-v6e")                                                                    \
+    X("TPU v6e", "tpu-v6e")                                                                        \
+    X("TPU7x", "tpu-v7")
+
+static void take_device(struct hb_log_reader *r, const struct hb_form *form,
+                        const struct hb_form_place *place)
+{
+    char *text = hb_form_log(r)->setting[HB_SET_DEVICE];
+    if (text[0])
+        return;
+    struct hb_span name = hb_span_of(form->text);
+    hb_span_copy(&name, "", text, HB_LOG_WORD_CAP);
+    (void)place;
+}
+
+#define ROW(words, what, handler)                                                                  \
+    {                                                                                              \
+        words, HB_LOG_PLAIN, HB_FORM_ADDS, .fact = (what), .handle = (handler)                     \
+    }
+#define MARK(words, name)   ROW(words, HB_FW_LOG_##name, take_framework)
+#define WORD(words, name)   ROW(words, HB_SET_##name, take_setting)
+#define NUMBER(words, name) ROW(words, HB_SET_##name, take_number)
+#define DEVICE(printed, name)                                                                      \
+    {printed, HB_LOG_PLAIN, HB_FORM_ADDS, .text = (name), .handle = take_device},
+
+static const struct hb_form rows[] = {
+    MARK("MaxText", MAXTEXT),
+    MARK("maxtext", MAXTEXT),
+    MARK("Config param ", MAXTEXT),
+    MARK("levanter", LEVANTER),
+    MARK("torchtitan", TORCHTITAN),
+    MARK("[titan]", TORCHTITAN),
+    MARK("megatron", MEGATRON),
+    MARK("memory (MB) | allocated", MEGATRON),
+    MARK("Megatron", MEGATRON),
+    MARK("deepspeed", DEEPSPEED),
+    MARK("see_memory_usage", DEEPSPEED),
+    MARK("DeepSpeed", DEEPSPEED),
+    MARK("torchtune", TORCHTUNE),
+    MARK("jaxlib", JAX),
+    MARK("XlaRuntimeError", JAX),
+    MARK("JaxRuntimeError", JAX),
+    MARK("torch.", TORCH),
+    MARK("PyTorch", TORCH),
+    MARK("tensorflow/core/", TENSORFLOW),
+
+    WORD("Config param model_name: ", MODEL),
+    WORD("model_name_or_path", MODEL),
+    WORD("Config param remat_policy: ", REMAT),
+    WORD("recompute_granularity .", REMAT),
+    WORD("Config param per_device_batch_size: ", DEVICE_BATCH),
+    NUMBER("micro_batch_size .", DEVICE_BATCH),
+    NUMBER("Config param max_target_length: ", SEQ),
+    NUMBER("seq_length .", SEQ),
+    NUMBER("Config param global_batch_size_to_train_on: ", GLOBAL_BATCH),
+    NUMBER("global_batch_size .", GLOBAL_BATCH),
+    NUMBER("Config param gradient_accumulation_steps: ", ACCUMULATE),
+    NUMBER("Config param ici_data_parallelism: ", DATA),
+    NUMBER("Config param ici_fsdp_parallelism: ", FSDP),
+    NUMBER("Config param ici_tensor_parallelism: ", TENSOR),
+    NUMBER("Config param ici_context_parallelism: ", SEQUENCE),
+    NUMBER("Config param ici_expert_parallelism: ", EXPERT),
+    NUMBER("Config param ici_pipeline_parallelism: ", PIPELINE),
+    NUMBER("tensor_model_parallel_size .", TENSOR),
+    NUMBER("pipeline_model_parallel_size .", PIPELINE),
+    NUMBER("context_parallel_size .", SEQUENCE),
+    NUMBER("expert_model_parallel_size .", EXPERT),
+    NUMBER("using world size: ", DEVICES),
+    NUMBER("world_size .", DEVICES),
+    NUMBER("Num_devices: ", DEVICES),
+    NUMBER("process_count", PROCESSES),
+    NUMBER("num_processes", PROCESSES),
+
+    DEVICES(DEVICE)};
+
+const struct hb_forms hb_forms_run = {rows, sizeof rows / sizeof rows[0]};

@@ -1,0 +1,285 @@
+/* What PyTorch and the trainers on top of it say, NCCL and RCCL, the drivers, TensorFlow's graph
+ * executor and the host's kernel.
+ * Source of the forms: c10/cuda/CUDACachingAllocator.cpp (wordings of torch 1.x, 2.1 with its
+ * "capacty", 2.4, 2.9), torch/cuda/memory.py (memory_summary, memory_stats), nccl's
+ * src/include/alloc.h, Megatron-LM's report_memory, torchtitan's step line, DeepSpeed's
+ * see_memory_usage; logs in public issues. */
+#include <string.h>
+
+#include "base/size.h"
+#include "sim/hlo/logform.h"
+
+/* The word that ends the span: "CUDA" of "torch.OutOfMemoryError: CUDA ". */
+static void copy_last_word(struct hb_span s, char *text, size_t cap)
+{
+    while (s.end > s.at && s.end[-1] == ' ')
+        s.end--;
+    struct hb_span word = {s.end, s.end};
+    while (word.at > s.at && word.at[-1] >= 'A' && word.at[-1] <= 'Z')
+        word.at--;
+    hb_span_copy(&word, "", text, cap);
+}
+
+/* A size of an exabyte is a count that was read from where no count was: collectives that went
+ * out of step, or a corrupted message. */
+static void take_torch(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount amount;
+    if (hb_span_starts(s, "more than 1EB")) {
+        hb_form_open(r, HB_LOG_TORCH_CORRUPT);
+        return;
+    }
+    if (!hb_span_amount(&s, 1, &amount))
+        return;
+    struct hb_log_message *m = hb_form_open(r, form->kind);
+    hb_form_set(m, HB_FACT_ASKED, amount);
+    copy_last_word(place->before, m->name, sizeof m->name);
+}
+
+/* "GPU 0 has a total capacity of 79.15 GiB" */
+static void take_capacity(struct hb_log_reader *r, const struct hb_form *form,
+                          const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_log_message *m = hb_form_current(r, form->kind);
+    struct hb_amount amount;
+    if (!m || !hb_span_amount(&s, 1, &amount))
+        return;
+    hb_form_set(m, HB_FACT_CAPACITY, amount);
+    if (hb_span_amount_last(place->before, &amount))
+        hb_form_set(m, HB_FACT_DEVICE, amount);
+}
+
+/* "Process 19239 has 14.26 GiB memory in use." */
+static void take_process(struct hb_log_reader *r, const struct hb_form *form,
+                         const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_log_message *m = hb_form_current(r, form->kind);
+    int64_t number;
+    struct hb_amount amount;
+    if (m && hb_span_int(&s, &number) && hb_span_starts(s, " has ") && hb_span_find(&s, " has ") &&
+        hb_span_amount(&s, 1, &amount) && hb_span_starts(s, " memory in use"))
+        hb_form_add(m, HB_FACT_OTHERS, amount.bytes);
+}
+
+static int peak_of(int fact)
+{
+    return fact == HB_FACT_ALLOCATED  ? HB_FACT_PEAK_ALLOCATED
+           : fact == HB_FACT_ACTIVE   ? HB_FACT_PEAK_ACTIVE
+           : fact == HB_FACT_RESERVED ? HB_FACT_PEAK_RESERVED
+                                      : -1;
+}
+
+/* "| Allocated memory      |    1062 MB |    4877 MB |   89299 MB |   88237 MB |" */
+static void take_summary_row(struct hb_log_reader *r, const struct hb_form *form,
+                             const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_log_message *m = hb_form_current(r, form->kind);
+    struct hb_amount amount;
+    hb_span_skip(&s, " ");
+    if (!m || !hb_span_starts(s, "|"))
+        return;
+    hb_span_skip(&s, "| ");
+    if (hb_span_amount(&s, 1, &amount))
+        hb_form_set(m, form->fact, amount);
+    hb_span_skip(&s, "| ");
+    if (peak_of(form->fact) >= 0 && hb_span_amount(&s, 1, &amount))
+        hb_form_set(m, peak_of(form->fact), amount);
+}
+
+/* torchtitan: "memory: 49.66GiB(52.28%)", the peak of reserved memory and its share of the
+ * device. */
+static void take_titan(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount peak;
+    struct hb_amount percent;
+    if (!hb_span_amount(&s, 1, &peak) || !hb_span_starts(s, "("))
+        return;
+    s.at++;
+    if (!hb_span_amount(&s, 1000, &percent) || !hb_span_starts(s, "%)") || percent.bytes <= 0)
+        return;
+    struct hb_log_message *m = hb_form_open(r, form->kind);
+    hb_form_set(m, HB_FACT_PEAK_RESERVED, peak);
+    double capacity = (double)peak.bytes * 100e3 / (double)percent.bytes;
+    double blur = capacity / (double)percent.bytes * 10;
+    if (capacity < 0x1p60)
+        hb_form_set(m, HB_FACT_CAPACITY,
+                    (struct hb_amount){(int64_t)capacity, 1 + peak.step_bytes + (int64_t)blur});
+}
+
+/* DeepSpeed: "MA 4.96 GB         Max_MA 5.09 GB         CA 6.39 GB         Max_CA 6 GB" */
+static void take_deepspeed(struct hb_log_reader *r, const struct hb_form *form,
+                           const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_span before = place->before;
+    struct hb_amount amount;
+    if (!hb_span_amount(&s, 1, &amount))
+        return;
+    struct hb_log_message *m = hb_form_open(r, form->kind);
+    hb_form_set(m, HB_FACT_PEAK_ALLOCATED, amount);
+    if (hb_span_amount_last(before, &amount))
+        hb_form_set(m, HB_FACT_ALLOCATED, amount);
+    if (hb_span_find(&s, " CA ") && hb_span_amount(&s, 1, &amount))
+        hb_form_set(m, HB_FACT_RESERVED, amount);
+    if (hb_span_find(&s, "Max_CA ") && hb_span_amount(&s, 1, &amount))
+        hb_form_set(m, HB_FACT_PEAK_RESERVED, amount);
+}
+
+/* "Cuda failure 'out of memory'", "Cuda failure 2 'out of memory'" */
+static void take_nccl(struct hb_log_reader *r, const struct hb_form *form,
+                      const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    hb_span_skip(&s, " 0123456789:");
+    if (hb_span_starts(s, "'out of memory'") || hb_span_starts(s, "out of memory"))
+        hb_form_open(r, form->kind);
+}
+
+/* "failed to allocate 154.06GiB (165425291480 bytes) from device: HIP_ERROR_OutOfMemory" */
+static void take_driver(struct hb_log_reader *r, const struct hb_form *form,
+                        const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount amount;
+    if (!hb_span_amount(&s, 1, &amount) || !hb_span_has(s, "from device"))
+        return;
+    struct hb_log_message *m = hb_form_open(r, form->kind);
+    hb_form_set(m, HB_FACT_ASKED, amount);
+    if (hb_span_find(&s, "from device: "))
+        hb_span_copy(&s, " ,'\"\\", m->name, sizeof m->name);
+}
+
+static const struct {
+    const char *name;
+    int bytes;
+} graph_types[] = {{"float", 4}, {"bfloat16", 2},  {"half", 2},       {"double", 8},
+                   {"int32", 4}, {"int64", 8},     {"int8", 1},       {"uint8", 1},
+                   {"bool", 1},  {"complex64", 8}, {"complex128", 16}};
+
+static int bytes_of_type(const char *name)
+{
+    for (size_t i = 0; i < sizeof graph_types / sizeof graph_types[0]; i++)
+        if (strcmp(graph_types[i].name, name) == 0)
+            return graph_types[i].bytes;
+    return 0;
+}
+
+/* "OOM when allocating tensor with shape[4,2048,128,128] and type float on ..." */
+static void take_graph(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    char shape[HB_LOG_WORD_CAP];
+    char type[HB_LOG_WORD_CAP];
+    hb_span_skip(&s, " [");
+    struct hb_span dims = s;
+    hb_span_copy(&s, "]", shape, sizeof shape);
+    if (!hb_span_find(&s, "and type "))
+        return;
+    hb_span_copy(&s, " ,.'\"\\", type, sizeof type);
+    int64_t bytes = bytes_of_type(type);
+    if (!bytes)
+        return;
+    for (int64_t dim; hb_span_int(&dims, &dim); hb_span_skip(&dims, ", "))
+        bytes = hb_mul_sat(bytes, dim);
+    if (!hb_size_ok(bytes))
+        return;
+    struct hb_log_message *m = hb_form_open(r, form->kind);
+    hb_form_set(m, HB_FACT_ASKED, (struct hb_amount){bytes, 1});
+    struct hb_span named = hb_span_of(shape);
+    hb_span_copy(&named, "", m->name, sizeof m->name);
+}
+
+#define K(kind)    HB_LOG_##kind
+#define OPENS      HB_FORM_OPENS
+#define ADDS       HB_FORM_ADDS
+#define JOINS      HB_FORM_JOINS
+#define FACT(name) HB_FACT_##name
+#define BEFORE     HB_VALUE_BEFORE
+#define NONE       HB_VALUE_NONE
+
+enum { MIB = 1 << 20 };
+
+static const struct hb_form rows[] = {
+    {"out of memory. Tried to allocate ", K(TORCH), OPENS, .handle = take_torch},
+    {" has a total capacity of ", K(TORCH), ADDS, .handle = take_capacity},
+    {" has a total capacty of ", K(TORCH), ADDS, .handle = take_capacity},
+    {"is free", K(TORCH), ADDS, .fact = FACT(FREE), .value = BEFORE},
+    {"this process has ", K(TORCH), ADDS, .fact = FACT(PROCESS)},
+    {"Process ", K(TORCH), ADDS, .handle = take_process},
+    {"allowed;", K(TORCH), ADDS, .fact = FACT(ALLOWED), .value = BEFORE},
+    {"is allocated by PyTorch", K(TORCH), ADDS, .fact = FACT(ALLOCATED), .value = BEFORE},
+    {"allocated in private pools", K(TORCH), ADDS, .fact = FACT(POOLS), .value = BEFORE},
+    {"is reserved by PyTorch but unallocated", K(TORCH), ADDS, .fact = FACT(UNALLOCATED),
+     .value = BEFORE},
+    {"(GPU ", K(TORCH), ADDS, .fact = FACT(DEVICE)},
+    {"total capacity;", K(TORCH), ADDS, .fact = FACT(CAPACITY), .value = BEFORE},
+    {"already allocated;", K(TORCH), ADDS, .fact = FACT(ALLOCATED), .value = BEFORE},
+    {"free;", K(TORCH), ADDS, .fact = FACT(FREE), .value = BEFORE},
+    {"cached)", K(TORCH), ADDS, .fact = FACT(RESERVED), .value = BEFORE},
+    {"reserved in total by PyTorch", K(TORCH), ADDS, .fact = FACT(RESERVED), .value = BEFORE},
+
+    {" memory summary, device ID ", K(TORCH_STATS), OPENS, .fact = FACT(DEVICE)},
+    {"OOMs: ", K(TORCH_STATS), ADDS, .fact = FACT(OOMS)},
+    {"Malloc retries: ", K(TORCH_STATS), ADDS, .fact = FACT(RETRIES)},
+    {"Allocated memory ", K(TORCH_STATS), ADDS, .fact = FACT(ALLOCATED),
+     .handle = take_summary_row},
+    {"Active memory ", K(TORCH_STATS), ADDS, .fact = FACT(ACTIVE), .handle = take_summary_row},
+    {"Requested memory ", K(TORCH_STATS), ADDS, .fact = FACT(REQUESTED),
+     .handle = take_summary_row},
+    {"GPU reserved memory ", K(TORCH_STATS), ADDS, .fact = FACT(RESERVED),
+     .handle = take_summary_row},
+    {"Non-releasable memory ", K(TORCH_STATS), ADDS, .fact = FACT(UNRELEASABLE),
+     .handle = take_summary_row},
+    {"allocated_bytes.all.current", K(TORCH_STATS), JOINS, .fact = FACT(ALLOCATED), .word = true},
+    {"allocated_bytes.all.peak", K(TORCH_STATS), JOINS, .fact = FACT(PEAK_ALLOCATED), .word = true},
+    {"active_bytes.all.current", K(TORCH_STATS), JOINS, .fact = FACT(ACTIVE), .word = true},
+    {"active_bytes.all.peak", K(TORCH_STATS), JOINS, .fact = FACT(PEAK_ACTIVE), .word = true},
+    {"reserved_bytes.all.current", K(TORCH_STATS), JOINS, .fact = FACT(RESERVED), .word = true},
+    {"reserved_bytes.all.peak", K(TORCH_STATS), JOINS, .fact = FACT(PEAK_RESERVED), .word = true},
+    {"inactive_split_bytes.all.current", K(TORCH_STATS), ADDS, .fact = FACT(UNRELEASABLE),
+     .word = true},
+    {"num_alloc_retries", K(TORCH_STATS), ADDS, .fact = FACT(RETRIES), .word = true},
+    {"num_ooms", K(TORCH_STATS), ADDS, .fact = FACT(OOMS), .word = true},
+    {"max_memory_allocated", K(TORCH_STATS), JOINS, .fact = FACT(PEAK_ALLOCATED)},
+    {"max_memory_reserved", K(TORCH_STATS), JOINS, .fact = FACT(PEAK_RESERVED)},
+    {"memory (MB) | allocated: ", K(TORCH_STATS), OPENS, .fact = FACT(ALLOCATED),
+     .unit_bytes = MIB},
+    {"| max allocated: ", K(TORCH_STATS), ADDS, .fact = FACT(PEAK_ALLOCATED), .unit_bytes = MIB},
+    {"| reserved: ", K(TORCH_STATS), ADDS, .fact = FACT(RESERVED), .unit_bytes = MIB},
+    {"| max reserved: ", K(TORCH_STATS), ADDS, .fact = FACT(PEAK_RESERVED), .unit_bytes = MIB},
+    {"memory: ", K(TORCH_STATS), OPENS, .handle = take_titan, .word = true},
+    {"Max_MA ", K(TORCH_STATS), OPENS, .handle = take_deepspeed},
+
+    {"Cuda failure ", K(NCCL), OPENS, .handle = take_nccl},
+    {"HIP failure ", K(NCCL), OPENS, .handle = take_nccl},
+    {"Failed to CUDA calloc ", K(NCCL), JOINS, .fact = FACT(ASKED)},
+    {"Failed to CUDA calloc async ", K(NCCL), JOINS, .fact = FACT(ASKED)},
+    {"Failed to CUDA malloc ", K(NCCL), JOINS, .fact = FACT(ASKED)},
+
+    {"failed to allocate ", K(DRIVER), OPENS, .handle = take_driver},
+    {"CUDA_ERROR_OUT_OF_MEMORY", K(PLAIN), OPENS, .value = NONE},
+    {"CUDA error: out of memory", K(PLAIN), OPENS, .value = NONE},
+    {"cudaErrorMemoryAllocation", K(PLAIN), OPENS, .value = NONE},
+    {"hipErrorOutOfMemory", K(PLAIN), OPENS, .value = NONE},
+    {"hipErrorMemoryAllocation", K(PLAIN), OPENS, .value = NONE},
+    {"HIP_ERROR_OutOfMemory", K(PLAIN), OPENS, .value = NONE},
+    {"HIP_ERROR: out of memory", K(PLAIN), OPENS, .value = NONE},
+    {"HIP error: out of memory", K(PLAIN), OPENS, .value = NONE},
+
+    {"OOM when allocating tensor with shape", K(GRAPH), OPENS, .handle = take_graph},
+
+    {"Out of memory: Killed process ", K(HOST), OPENS, .value = NONE},
+    {"oom-kill", K(HOST), OPENS, .value = NONE},
+    {"oom_kill event", K(HOST), OPENS, .value = NONE},
+    {"is killed by signal: Killed", K(HOST), OPENS, .value = NONE},
+};
+
+const struct hb_forms hb_forms_torch = {rows, sizeof rows / sizeof rows[0]};

@@ -1,0 +1,77 @@
+/* Inside the log reader: the forms of messages, one table a family, and the reader's state that
+ * their handlers write to. Only the log_*.c files include this. */
+#ifndef HB_SIM_HLO_LOGFORM_H
+#define HB_SIM_HLO_LOGFORM_H
+
+#include "sim/hlo/log.h"
+#include "sim/hlo/logtext.h"
+
+struct hb_log_reader;
+
+/* How a form bears on the message of its kind. */
+enum hb_form_act {
+    HB_FORM_OPENS, /* a new message begins */
+    HB_FORM_ADDS,  /* counts only within a message that has begun not long ago */
+    HB_FORM_JOINS  /* adds, or begins a message where none has, or where the figure is taken */
+};
+
+/* How the figure is found; a row that does not say means the first. */
+enum hb_form_value {
+    HB_VALUE_AFTER,  /* "InUse: 5" */
+    HB_VALUE_BEFORE, /* "1.04 GiB is free" */
+    HB_VALUE_NAME,   /* the word behind it is the message's name */
+    HB_VALUE_NONE
+};
+
+/* Where a form was met: the segment's text before and behind the anchor. */
+struct hb_form_place {
+    struct hb_span before;
+    struct hb_span after;
+};
+
+/* A fixed text that says "here". A row with a handler leaves all to it. */
+struct hb_form {
+    const char *anchor; /* three bytes or more */
+    enum hb_log_kind kind;
+    enum hb_form_act act;
+    int fact; /* enum hb_log_fact; a handler may read something else in it */
+    enum hb_form_value value;
+    int64_t unit_bytes; /* of a figure without unit; 0: 1 */
+    void (*handle)(struct hb_log_reader *r, const struct hb_form *form,
+                   const struct hb_form_place *place);
+    bool word;          /* no letter, digit, '_' or '.' stands before the anchor */
+    const char *text;   /* for the handler */
+    const char *unless; /* text that must not stand right before it */
+};
+
+struct hb_forms {
+    const struct hb_form *rows;
+    size_t count;
+};
+
+extern const struct hb_forms hb_forms_xla;
+extern const struct hb_forms hb_forms_bfc;
+extern const struct hb_forms hb_forms_torch;
+extern const struct hb_forms hb_forms_run;
+
+/* Begins a message; what was open of that kind is put away first. */
+struct hb_log_message *hb_form_open(struct hb_log_reader *r, enum hb_log_kind kind);
+/* The open message of that kind, or null if none is, or the last word of it is long past. */
+struct hb_log_message *hb_form_current(struct hb_log_reader *r, enum hb_log_kind kind);
+/* The open message, or a new one. */
+struct hb_log_message *hb_form_join(struct hb_log_reader *r, enum hb_log_kind kind);
+/* Sets a figure that is not yet set. */
+void hb_form_set(struct hb_log_message *m, int fact, struct hb_amount amount);
+/* Adds to a figure; unset counts as 0. */
+void hb_form_add(struct hb_log_message *m, int fact, int64_t bytes);
+/* Sets a figure to the larger of the two. */
+void hb_form_raise(struct hb_log_message *m, int fact, struct hb_amount amount);
+/* A new item of the message; null beyond HB_LOG_ITEMS. */
+struct hb_log_item *hb_form_item(struct hb_log_reader *r, struct hb_log_message *m);
+/* The list of buffers that was opened last: TPU or BUFFERS; null if none is open. */
+struct hb_log_message *hb_form_list(struct hb_log_reader *r);
+/* Says that the open message of kind now has a list of buffers. */
+void hb_form_list_of(struct hb_log_reader *r, enum hb_log_kind kind);
+struct hb_log *hb_form_log(struct hb_log_reader *r);
+
+#endif

@@ -1,0 +1,237 @@
+/* Spans of log text: see logtext.h. */
+#include "sim/hlo/logtext.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/size.h"
+
+static size_t span_len(struct hb_span s)
+{
+    return (size_t)(s.end - s.at);
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+struct hb_span hb_span_of(const char *text)
+{
+    return (struct hb_span){text, text + strlen(text)};
+}
+
+bool hb_span_starts(struct hb_span s, const char *word)
+{
+    size_t len = strlen(word);
+    return span_len(s) >= len && memcmp(s.at, word, len) == 0;
+}
+
+bool hb_span_find(struct hb_span *s, const char *word)
+{
+    size_t len = strlen(word);
+    struct hb_span rest = *s;
+    while (span_len(rest) >= len) {
+        const char *hit = memchr(rest.at, word[0], span_len(rest) - len + 1);
+        if (!hit)
+            return false;
+        if (memcmp(hit, word, len) == 0) {
+            s->at = hit + len;
+            return true;
+        }
+        rest.at = hit + 1;
+    }
+    return false;
+}
+
+bool hb_span_has(struct hb_span s, const char *word)
+{
+    return hb_span_find(&s, word);
+}
+
+void hb_span_skip(struct hb_span *s, const char *set)
+{
+    while (s->at < s->end && *s->at && strchr(set, *s->at))
+        s->at++;
+}
+
+/* Three digits follow a comma. */
+static bool is_group(struct hb_span s)
+{
+    return span_len(s) >= 4 && *s.at == ',' && is_digit(s.at[1]) && is_digit(s.at[2]) &&
+           is_digit(s.at[3]) && (span_len(s) == 4 || !is_digit(s.at[4]));
+}
+
+/* A whole number; with grouped, commas between groups of three digits belong to it. */
+static bool take_int(struct hb_span *s, bool grouped, int64_t *out)
+{
+    struct hb_span rest = *s;
+    int64_t value = 0;
+    if (rest.at == rest.end || !is_digit(*rest.at))
+        return false;
+    for (; rest.at < rest.end; rest.at++) {
+        if (grouped && is_group(rest))
+            rest.at++;
+        if (!is_digit(*rest.at))
+            break;
+        if (!hb_mul_i64(value, 10, &value) || !hb_add_i64(value, *rest.at - '0', &value))
+            return false;
+    }
+    s->at = rest.at;
+    *out = value;
+    return true;
+}
+
+bool hb_span_int(struct hb_span *s, int64_t *out)
+{
+    return take_int(s, false, out);
+}
+
+static const struct {
+    const char *name;
+    int64_t bytes;
+} units[] = {
+    {"B", 1},
+    {"bytes", 1},
+    {"byte", 1},
+    {"K", INT64_C(1) << 10},
+    {"KB", 1 << 10},
+    {"kB", 1 << 10},
+    {"KiB", 1 << 10},
+    {"M", INT64_C(1) << 20},
+    {"MB", 1 << 20},
+    {"MiB", 1 << 20},
+    {"G", 1 << 30},
+    {"GB", 1 << 30},
+    {"GiB", 1 << 30},
+    {"T", INT64_C(1) << 40},
+    {"TB", INT64_C(1) << 40},
+    {"TiB", INT64_C(1) << 40},
+};
+
+/* The unit at the span's start, behind blanks; 0 (and s where it was) where there is none. */
+static int64_t take_unit(struct hb_span *s)
+{
+    struct hb_span rest = *s;
+    hb_span_skip(&rest, " ");
+    size_t len = 0;
+    while (rest.at + len < rest.end && is_letter(rest.at[len]))
+        len++;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (strlen(units[i].name) != len || memcmp(units[i].name, rest.at, len) != 0)
+            continue;
+        s->at = rest.at + len;
+        return units[i].bytes;
+    }
+    return 0;
+}
+
+enum { MAX_DECIMALS = 9 };
+
+/* The digits behind a point: value and how many count; further ones are skipped. */
+static int take_decimals(struct hb_span *s, int64_t *out)
+{
+    int count = 0;
+    *out = 0;
+    if (span_len(*s) < 2 || *s->at != '.' || !is_digit(s->at[1]))
+        return 0;
+    for (s->at++; s->at < s->end && is_digit(*s->at); s->at++) {
+        if (count == MAX_DECIMALS)
+            continue;
+        *out = *out * 10 + (*s->at - '0');
+        count++;
+    }
+    return count;
+}
+
+static bool take_printed(struct hb_span *s, int64_t unit_bytes, struct hb_amount *out)
+{
+    struct hb_span rest = *s;
+    int64_t whole;
+    int64_t decimals;
+    int64_t bytes;
+    if (!take_int(&rest, true, &whole))
+        return false;
+    int count = take_decimals(&rest, &decimals);
+    int64_t unit = take_unit(&rest);
+    if (!unit && unit_bytes == 1 && count)
+        return false; /* "12.3" of what? */
+    if (!unit)
+        unit = unit_bytes;
+    double digit = (double)unit / pow(10, count);
+    if (!hb_mul_i64(whole, unit, &bytes) ||
+        !hb_add_i64(bytes, llround(digit * (double)decimals), &bytes) || !hb_size_ok(bytes))
+        return false;
+    *out = (struct hb_amount){bytes, digit >= 2 ? llround(digit) : 1};
+    *s = rest;
+    return true;
+}
+
+/* "(11429599132 bytes)", "(165425291480B)", "(rounded to 51712165888)". */
+static bool take_exact(struct hb_span *s, struct hb_amount *out)
+{
+    struct hb_span rest = *s;
+    int64_t bytes;
+    hb_span_skip(&rest, " ");
+    if (!hb_span_starts(rest, "("))
+        return false;
+    rest.at++;
+    bool rounded = hb_span_starts(rest, "rounded to ") && hb_span_find(&rest, "rounded to ");
+    if (!hb_span_int(&rest, &bytes) || !hb_size_ok(bytes))
+        return false;
+    if (take_unit(&rest) != 1 && !rounded)
+        return false;
+    hb_span_skip(&rest, ")");
+    *out = (struct hb_amount){bytes, 1};
+    *s = rest;
+    return true;
+}
+
+bool hb_span_amount(struct hb_span *s, int64_t unit_bytes, struct hb_amount *out)
+{
+    struct hb_span rest = *s;
+    hb_span_skip(&rest, " \t:='\",.\\()");
+    if (!take_printed(&rest, unit_bytes, out))
+        return false;
+    take_exact(&rest, out);
+    *s = rest;
+    return true;
+}
+
+bool hb_span_amount_last(struct hb_span s, struct hb_amount *out)
+{
+    const char *start = s.at;
+    while (s.end > start && s.end[-1] == ' ')
+        s.end--;
+    struct hb_span word = {s.end, s.end};
+    while (word.at > start && is_letter(word.at[-1]))
+        word.at--;
+    while (word.at > start && word.at[-1] == ' ')
+        word.at--;
+    while (word.at > start && (is_digit(word.at[-1]) || word.at[-1] == '.' || word.at[-1] == ','))
+        word.at--;
+    hb_span_skip(&word, ".,");
+    return take_printed(&word, 1, out) && word.at == word.end;
+}
+
+static char printable(char c)
+{
+    return (unsigned char)c < ' ' || c == 0x7f ? '?' : c;
+}
+
+void hb_span_copy(struct hb_span *s, const char *stops, char *text, size_t cap)
+{
+    size_t len = 0;
+    for (; s->at < s->end; s->at++) {
+        if (*s->at && strchr(stops, *s->at))
+            break;
+        if (len + 1 < cap)
+            text[len++] = printable(*s->at);
+    }
+    text[len] = '\0';
+}
