@@ -1,0 +1,360 @@
+/* Picks the message that the story is told from, and what all stories share: see story.h. */
+#include "sim/hlo/story.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "sim/hlo/teller.h"
+
+enum family { FAMILY_JAX, FAMILY_TORCH, FAMILY_GRAPH, FAMILY_ANY };
+
+/* Kinds that a story can be told from, the weightiest first. */
+static const struct source {
+    enum hb_log_kind kind;
+    enum family family;
+    const char *compiler;
+    void (*tell)(const struct teller *t);
+} sources[] = {
+    {HB_LOG_TORCH_CORRUPT, FAMILY_TORCH, "torch", hb_tell_small},
+    {HB_LOG_TPU, FAMILY_JAX, "xla-tpu", hb_tell_tpu},
+    {HB_LOG_TPU_ALLOC, FAMILY_JAX, "xla-tpu", hb_tell_tpu_runtime},
+    {HB_LOG_TPU_PROGRAM, FAMILY_JAX, "xla-tpu", hb_tell_tpu_runtime},
+    {HB_LOG_TPU_BUFFER, FAMILY_JAX, "xla-tpu", hb_tell_tpu_runtime},
+    {HB_LOG_XLA_ALLOC, FAMILY_JAX, "xla-gpu", hb_tell_xla},
+    {HB_LOG_TORCH, FAMILY_TORCH, "torch", hb_tell_torch},
+    {HB_LOG_GRAPH, FAMILY_GRAPH, NULL, hb_tell_xla},
+    {HB_LOG_BFC, FAMILY_JAX, "xla-gpu", hb_tell_xla},
+    {HB_LOG_ASYNC, FAMILY_JAX, "xla-gpu", hb_tell_xla},
+    {HB_LOG_NCCL, FAMILY_TORCH, "torch", hb_tell_small},
+    {HB_LOG_DRIVER, FAMILY_JAX, "xla-gpu", hb_tell_xla},
+    {HB_LOG_TPU_SCOPED, FAMILY_JAX, "xla-tpu", hb_tell_small},
+    {HB_LOG_PLAIN, FAMILY_ANY, NULL, hb_tell_small},
+    {HB_LOG_HOST, FAMILY_ANY, NULL, hb_tell_small},
+    {HB_LOG_BUFFERS, FAMILY_JAX, "xla-gpu", hb_tell_xla},
+    {HB_LOG_REMAT, FAMILY_JAX, NULL, hb_tell_remat},
+    {HB_LOG_MAXTEXT, FAMILY_JAX, NULL, hb_tell_totals},
+    {HB_LOG_ANALYSIS, FAMILY_JAX, NULL, hb_tell_totals},
+    {HB_LOG_STATS, FAMILY_JAX, NULL, hb_tell_stats},
+    {HB_LOG_TORCH_STATS, FAMILY_TORCH, "torch", hb_tell_torch_stats},
+    {HB_LOG_BFC_DUMP, FAMILY_JAX, "xla-gpu", hb_tell_stats},
+    {HB_LOG_BFC_SOFT, FAMILY_JAX, "xla-gpu", hb_tell_small},
+    {HB_LOG_RESHARD, FAMILY_JAX, NULL, hb_tell_small},
+    {HB_LOG_GATHER, FAMILY_JAX, NULL, hb_tell_small},
+};
+_Static_assert(sizeof sources / sizeof sources[0] == HB_LOG_KIND_COUNT, "each kind tells a story");
+
+const char *hb_teller_size(const struct teller *t, int64_t bytes)
+{
+    char text[HB_SIZE_TEXT];
+    return hb_arena_strdup(t->arena, hb_size_print(bytes, text));
+}
+
+static const char *print_text(struct hb_arena *arena, const char *fmt, va_list ap)
+    __attribute__((format(printf, 2, 0)));
+
+static const char *print_text(struct hb_arena *arena, const char *fmt, va_list ap)
+{
+    char text[1024];
+    vsnprintf(text, sizeof text, fmt, ap);
+    return hb_arena_strdup(arena, text);
+}
+
+const char *hb_teller_text(const struct teller *t, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const char *text = print_text(t->arena, fmt, ap);
+    va_end(ap);
+    return text;
+}
+
+void hb_teller_note(const struct teller *t, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const char *text = print_text(t->arena, fmt, ap);
+    va_end(ap);
+    if (t->story->note_count < HB_STORY_NOTES)
+        t->story->notes[t->story->note_count++] = text;
+}
+
+void hb_teller_part(const struct teller *t, const char *name, int64_t bytes, bool inside)
+{
+    struct hb_story *s = t->story;
+    if (bytes > 0 && s->part_count < HB_STORY_PARTS)
+        s->parts[s->part_count++] = (struct hb_story_part){name, bytes, inside};
+}
+
+void hb_teller_knob(const struct teller *t, enum hb_knob knob, int64_t frees_bytes)
+{
+    struct hb_story *s = t->story;
+    for (int i = 0; i < s->knob_count; i++)
+        if (s->knobs[i].knob == knob)
+            return;
+    if (s->knob_count < HB_STORY_KNOBS)
+        s->knobs[s->knob_count++] = (struct hb_story_knob){knob, frees_bytes};
+}
+
+void hb_teller_figures(const struct teller *t, int64_t wanted, int64_t available, int64_t over)
+{
+    struct hb_story *s = t->story;
+    s->wanted_bytes = wanted;
+    s->available_bytes = available;
+    s->over_bytes = over;
+    if (over < 0 && wanted >= 0 && available >= 0 && wanted > available)
+        s->over_bytes = wanted - available;
+}
+
+void hb_teller_cause(const struct teller *t, enum hb_cause cause, const char *because)
+{
+    t->story->cause = cause;
+    t->story->because = because;
+}
+
+int64_t hb_teller_fact(const struct teller *t, enum hb_log_fact fact)
+{
+    return hb_log_fact(t->log, t->story->kind, fact);
+}
+
+int hb_teller_percent(int64_t part, int64_t whole)
+{
+    if (part < 0 || whole <= 0)
+        return 0;
+    double percent = 100.0 * (double)part / (double)whole;
+    return percent > 9999 ? 9999 : (int)(percent + 0.5);
+}
+
+/* Equal but for the numbers in them: h/0/attention, h/11/attention. */
+static bool is_alike(const char *a, const char *b)
+{
+    static const char digits[] = "0123456789";
+    while (*a && *b) {
+        size_t na = strspn(a, digits);
+        size_t nb = strspn(b, digits);
+        if ((na == 0) != (nb == 0) || (na == 0 && *a != *b))
+            return false;
+        a += na ? na : 1;
+        b += nb ? nb : 1;
+    }
+    return *a == *b;
+}
+
+static void add_to_group(struct hb_story *s, const struct hb_log_item *item)
+{
+    struct hb_story_group *g = NULL;
+    for (int i = 0; i < s->group_count && !g; i++) {
+        struct hb_story_group *at = &s->groups[i];
+        if (at->item->bytes == item->bytes && strcmp(at->item->shape, item->shape) == 0 &&
+            is_alike(at->item->op, item->op) && strcmp(at->item->type, item->type) == 0)
+            g = at;
+    }
+    if (!g && s->group_count == HB_STORY_GROUPS)
+        return;
+    if (!g) {
+        g = &s->groups[s->group_count++];
+        *g = (struct hb_story_group){.what = hb_what_of(item), .item = item};
+    }
+    g->count++;
+    g->bytes = hb_add_sat(g->bytes, item->bytes);
+    g->padding_bytes = hb_add_sat(g->padding_bytes, item->padding_bytes);
+}
+
+/* Larger first; of equals the one that came first in the list. */
+static int compare_groups(const void *a, const void *b)
+{
+    const struct hb_story_group *x = a;
+    const struct hb_story_group *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return x->item < y->item ? -1 : 1;
+}
+
+/* What helps against a kind of buffer, and what share of it at most goes away, in eighths. */
+static const struct remedy {
+    enum hb_knob knob;
+    int eighths; /* 0: not known */
+} remedies[HB_WHAT_COUNT] = {
+    [HB_WHAT_ARGUMENT] = {HB_KNOB_FSDP, 0},      [HB_WHAT_SCORES] = {HB_KNOB_FLASH, 8},
+    [HB_WHAT_LOGITS] = {HB_KNOB_LOSS_CHUNKS, 7}, [HB_WHAT_ONEHOT] = {HB_KNOB_ONEHOT, 8},
+    [HB_WHAT_GATHERED] = {HB_KNOB_GATHER, 8},    [HB_WHAT_MOE] = {HB_KNOB_EXPERTS, 0},
+    [HB_WHAT_OPTIMIZER] = {HB_KNOB_FSDP, 0},     [HB_WHAT_SAVED] = {HB_KNOB_REMAT, 0},
+    [HB_WHAT_HALO] = {HB_KNOB_HALO, 8},          [HB_WHAT_CONVERT] = {HB_KNOB_DUMP, 0},
+    [HB_WHAT_ACTIVATION] = {HB_KNOB_REMAT, 0},   [HB_WHAT_OTHER] = {HB_KNOB_DUMP, 0},
+};
+
+static int64_t bytes_of_what(const struct hb_story *s, enum hb_what what)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < s->group_count; i++)
+        if (s->groups[i].what == what)
+            sum = hb_add_sat(sum, s->groups[i].bytes);
+    return sum;
+}
+
+void hb_teller_groups(const struct teller *t, enum hb_log_kind kind)
+{
+    struct hb_story *s = t->story;
+    const struct hb_log_message *m = &t->log->message[kind];
+    if (!hb_log_seen(t->log, kind))
+        return;
+    for (int i = 0; i < m->item_count; i++)
+        add_to_group(s, &m->items[i]);
+    if (s->group_count)
+        qsort(s->groups, (size_t)s->group_count, sizeof s->groups[0], compare_groups);
+}
+
+enum { GROUPS_TREATED = 4 };
+
+static void add_group_knobs(const struct teller *t)
+{
+    struct hb_story *s = t->story;
+    for (int i = 0; i < s->group_count && i < GROUPS_TREATED; i++) {
+        const struct remedy *r = &remedies[s->groups[i].what];
+        int64_t all = bytes_of_what(s, s->groups[i].what);
+        if (r->knob != HB_KNOB_DUMP)
+            hb_teller_knob(t, r->knob, r->eighths ? all / 8 * r->eighths : -1);
+    }
+}
+
+/* Whether what is held is more than what a step adds, as far as the log tells. */
+static bool is_state_heavy(const struct teller *t)
+{
+    const struct hb_story *s = t->story;
+    enum hb_log_kind kind = hb_log_seen(t->log, HB_LOG_BUFFERS) ? HB_LOG_BUFFERS : s->kind;
+    int64_t argument = hb_log_fact(t->log, kind, HB_FACT_ARGUMENT);
+    int64_t temp = hb_log_fact(t->log, kind, HB_FACT_TEMP);
+    if (s->cause == HB_CAUSE_STATE || (argument >= 0 && temp >= 0))
+        return s->cause == HB_CAUSE_STATE || argument > temp;
+    return s->state_bytes > s->transient_bytes && s->transient_bytes > 0 &&
+           s->wanted_bytes < s->state_bytes;
+}
+
+void hb_teller_knobs(const struct teller *t)
+{
+    static const enum hb_knob step_first[] = {HB_KNOB_REMAT, HB_KNOB_BATCH,    HB_KNOB_LOSS_CHUNKS,
+                                              HB_KNOB_FSDP,  HB_KNOB_SEQUENCE, HB_KNOB_OFFLOAD};
+    static const enum hb_knob state_first[] = {HB_KNOB_FSDP,  HB_KNOB_OFFLOAD, HB_KNOB_MOMENTS,
+                                               HB_KNOB_BATCH, HB_KNOB_REMAT,   HB_KNOB_LOSS_CHUNKS};
+    const enum hb_knob *usual = is_state_heavy(t) ? state_first : step_first;
+    bool has_remat = hb_str_same(t->log->setting[HB_SET_REMAT], "full");
+    add_group_knobs(t);
+    if (t->story->cause != HB_CAUSE_NONE && !t->story->group_count)
+        hb_teller_knob(t, HB_KNOB_DUMP, -1);
+    for (size_t i = 0; i < sizeof step_first / sizeof step_first[0]; i++)
+        if (usual[i] != HB_KNOB_REMAT || !has_remat)
+            hb_teller_knob(t, usual[i], -1);
+}
+
+static enum hb_log_framework framework_of(const struct hb_log *log, enum family family)
+{
+    for (int i = 0; i < HB_FW_LOG_JAX; i++) {
+        bool on_jax = i == HB_FW_LOG_MAXTEXT || i == HB_FW_LOG_LEVANTER;
+        bool fits = family == FAMILY_ANY || (family == FAMILY_JAX) == on_jax;
+        if (log->framework[i] && fits && family != FAMILY_GRAPH)
+            return (enum hb_log_framework)i;
+    }
+    return family == FAMILY_JAX     ? HB_FW_LOG_JAX
+           : family == FAMILY_TORCH ? HB_FW_LOG_TORCH
+           : family == FAMILY_GRAPH ? HB_FW_LOG_TENSORFLOW
+                                    : HB_FW_LOG_COUNT;
+}
+
+/* What programs may use of a device, in MiB, where the figure tells the device. TPU: limits that
+ * XLA prints ("of 15.75G hbm"), from logs; GPUs: totals that torch prints. Those that several
+ * devices share (79.15 GiB) are left out. */
+static const struct {
+    int low_mib;
+    int high_mib;
+    const char *name;
+} capacities[] = {
+    {15800, 16200, "tpu-v5e"},       {31450, 31530, "tpu-v4"},
+    {31900, 32030, "tpu-v6e"},       {96950, 97060, "tpu-v7"},
+    {97980, 98100, "tpu-v5p"},       {40300, 40600, "nvidia-a100-40gb"},
+    {142900, 143600, "nvidia-h200"}, {196500, 196608, "amd-mi300x"},
+    {262000, 262144, "amd-mi325x"},
+};
+
+static const char *device_of(const struct hb_log *log, const struct hb_story *s)
+{
+    if (log->setting[HB_SET_DEVICE][0])
+        return log->setting[HB_SET_DEVICE];
+    int64_t mib = s->capacity_bytes >> 20;
+    for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
+        bool tpu = hb_str_starts(capacities[i].name, "tpu");
+        bool fits = !s->compiler || tpu == hb_str_same(s->compiler, "xla-tpu");
+        if (fits && mib >= capacities[i].low_mib && mib <= capacities[i].high_mib)
+            return capacities[i].name;
+    }
+    return NULL;
+}
+
+static const struct source *find_source(const struct hb_log *log)
+{
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
+        if (hb_log_seen(log, sources[i].kind))
+            return &sources[i];
+    return NULL;
+}
+
+static enum family family_of(const struct hb_log *log, const struct source *source)
+{
+    bool jax = log->framework[HB_FW_LOG_JAX] || log->framework[HB_FW_LOG_MAXTEXT] ||
+               log->framework[HB_FW_LOG_LEVANTER];
+    if (source->kind == HB_LOG_NCCL && jax)
+        return FAMILY_JAX;
+    if (source->kind == HB_LOG_BFC && log->framework[HB_FW_LOG_TENSORFLOW] && !jax)
+        return FAMILY_GRAPH;
+    return source->family;
+}
+
+bool hb_story_tell(struct hb_arena *arena, const struct hb_log *log, struct hb_story *out_story)
+{
+    const struct source *source = find_source(log);
+    if (!source)
+        return false;
+    enum family family = family_of(log, source);
+    *out_story = (struct hb_story){.kind = source->kind,
+                                   .framework = framework_of(log, family),
+                                   .compiler = source->compiler,
+                                   .wanted_bytes = -1,
+                                   .available_bytes = -1,
+                                   .over_bytes = -1,
+                                   .capacity_bytes = -1,
+                                   .state_bytes = -1,
+                                   .transient_bytes = -1};
+    struct teller t = {arena, log, out_story};
+    source->tell(&t);
+    out_story->device = device_of(log, out_story);
+    if (log->rank_count > 1)
+        hb_teller_note(&t, "%d ranks wrote such messages; the figures are of one of them.",
+                       log->rank_count);
+    return true;
+}
+
+const char *hb_story_set(const struct hb_story *story, enum hb_knob knob)
+{
+    bool torch_only = knob == HB_KNOB_SEGMENTS || knob == HB_KNOB_GATHER;
+    bool torch = story->compiler && hb_str_same(story->compiler, "torch");
+    return torch_only && !torch ? NULL : hb_knob_set(knob);
+}
+
+#define HB_ENUM(name, key, title) key,
+static const char *const cause_keys[] = {HB_CAUSES(HB_ENUM)};
+#undef HB_ENUM
+#define HB_ENUM(name, key, title) title,
+static const char *const cause_titles[] = {HB_CAUSES(HB_ENUM)};
+#undef HB_ENUM
+
+const char *hb_cause_key(enum hb_cause cause)
+{
+    return cause_keys[cause];
+}
+
+const char *hb_cause_title(enum hb_cause cause)
+{
+    return cause_titles[cause];
+}

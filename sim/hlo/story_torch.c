@@ -1,0 +1,287 @@
+/* Stories of PyTorch, of NCCL and of messages that come without figures. */
+#include "base/size.h"
+#include "sim/hlo/teller.h"
+
+/* The figures of an out-of-memory message, completed: old wordings tell reserved, new ones what
+ * is reserved but unallocated. */
+struct figures {
+    int64_t asked;
+    int64_t capacity;
+    int64_t free_bytes;
+    int64_t allocated;
+    int64_t unallocated;
+    int64_t reserved;
+    int64_t process; /* of it all on the device */
+    int64_t others;
+    int64_t allowed;
+    int64_t beside; /* context, libraries, communicators: process - reserved */
+};
+
+static struct figures read_figures(const struct teller *t)
+{
+    struct figures f = {.asked = hb_teller_fact(t, HB_FACT_ASKED),
+                        .capacity = hb_teller_fact(t, HB_FACT_CAPACITY),
+                        .free_bytes = hb_teller_fact(t, HB_FACT_FREE),
+                        .allocated = hb_teller_fact(t, HB_FACT_ALLOCATED),
+                        .unallocated = hb_teller_fact(t, HB_FACT_UNALLOCATED),
+                        .reserved = hb_teller_fact(t, HB_FACT_RESERVED),
+                        .process = hb_teller_fact(t, HB_FACT_PROCESS),
+                        .others = hb_teller_fact(t, HB_FACT_OTHERS),
+                        .allowed = hb_teller_fact(t, HB_FACT_ALLOWED),
+                        .beside = -1};
+    if (f.reserved < 0 && f.allocated >= 0 && f.unallocated >= 0)
+        f.reserved = f.allocated + f.unallocated;
+    if (f.unallocated < 0 && f.reserved >= f.allocated && f.allocated >= 0)
+        f.unallocated = f.reserved - f.allocated;
+    /* In a container the driver's process numbers are foreign: the only one listed is our own. */
+    if (f.process < 0 && f.others >= f.reserved && f.reserved >= 0) {
+        f.process = f.others;
+        f.others = -1;
+    }
+    if (f.process >= f.reserved && f.reserved >= 0)
+        f.beside = f.process - f.reserved;
+    return f;
+}
+
+/* The device had room: something else said no. */
+static void tell_refused_with_room(const struct teller *t, const struct figures *f)
+{
+    if (f->allowed >= 0) {
+        hb_teller_cause(t, HB_CAUSE_LIMIT,
+                        hb_teller_text(t,
+                                       "The device had %s free, but the program may use only %s: "
+                                       "set_per_process_memory_fraction, or a scheduler's share.",
+                                       hb_teller_size(t, f->free_bytes),
+                                       hb_teller_size(t, f->allowed)));
+        hb_teller_knob(t, HB_KNOB_LIMIT, -1);
+        return;
+    }
+    hb_teller_cause(
+        t, HB_CAUSE_LIMIT,
+        hb_teller_text(t,
+                       "The device had %s free, more than was asked: the driver refused for "
+                       "another reason (number of mappings, a limit on locked or shared "
+                       "memory, a share of the device), or the memory was taken in between.",
+                       hb_teller_size(t, f->free_bytes)));
+    hb_teller_knob(t, HB_KNOB_LIMIT, -1);
+    hb_teller_knob(t, HB_KNOB_OTHERS, -1);
+}
+
+static void tell_fragmentation(const struct teller *t, const struct figures *f)
+{
+    hb_teller_cause(
+        t, HB_CAUSE_FRAGMENTATION,
+        hb_teller_text(t,
+                       "PyTorch holds %s that no tensor uses, more than the %s that were "
+                       "asked: it lies in pieces too small for the request.",
+                       hb_teller_size(t, f->unallocated), hb_teller_size(t, f->asked)));
+    hb_teller_knob(t, HB_KNOB_SEGMENTS, f->unallocated);
+}
+
+static void tell_plain(const struct teller *t, const struct figures *f)
+{
+    if (f->capacity > 0 && f->asked > f->capacity) {
+        hb_teller_cause(t, HB_CAUSE_GIANT,
+                        "One tensor larger than the whole device: a shape that went "
+                        "wrong, or scores and logits of a long sequence.");
+        hb_teller_knob(t, HB_KNOB_FLASH, -1);
+        hb_teller_knob(t, HB_KNOB_LOSS_CHUNKS, -1);
+    } else if (f->capacity > 0 && f->asked > f->capacity / 4) {
+        hb_teller_cause(
+            t, HB_CAUSE_GIANT,
+            hb_teller_text(t,
+                           "A single tensor of %s, %d %% of the device: logits, attention "
+                           "scores or a flattened state.",
+                           hb_teller_size(t, f->asked), hb_teller_percent(f->asked, f->capacity)));
+        hb_teller_knob(t, HB_KNOB_LOSS_CHUNKS, -1);
+        hb_teller_knob(t, HB_KNOB_FLASH, -1);
+    } else {
+        hb_teller_cause(
+            t, HB_CAUSE_SIZE,
+            f->allocated >= 0
+                ? hb_teller_text(t,
+                                 "Tensors take %s, %d %% of the device; what is reserved "
+                                 "beside them would not have been enough.",
+                                 hb_teller_size(t, f->allocated),
+                                 hb_teller_percent(f->allocated, f->capacity))
+                : "The message does not say what tensors take.");
+    }
+}
+
+/* In this order: what is not about the model comes first. */
+static void find_cause(const struct teller *t, const struct figures *f)
+{
+    bool room = f->free_bytes >= f->asked && f->asked >= 0;
+    bool crowded = f->others > 0 && f->asked >= 0 && f->free_bytes >= 0 &&
+                   f->others >= f->asked - f->free_bytes;
+    bool scattered = f->unallocated >= f->asked && f->asked >= 0;
+    if (room || f->allowed >= 0) {
+        tell_refused_with_room(t, f);
+    } else if (scattered) {
+        tell_fragmentation(t, f);
+    } else if (crowded) {
+        hb_teller_cause(t, HB_CAUSE_OTHERS,
+                        hb_teller_text(t,
+                                       "Other processes hold %s of this device; without them the "
+                                       "request would have been met.",
+                                       hb_teller_size(t, f->others)));
+        hb_teller_knob(t, HB_KNOB_OTHERS, f->others);
+    } else {
+        tell_plain(t, f);
+    }
+}
+
+static void add_parts(const struct teller *t, const struct figures *f)
+{
+    hb_teller_part(t, "tensors", f->allocated, false);
+    hb_teller_part(t, "of private pools (graphs)", hb_teller_fact(t, HB_FACT_POOLS), true);
+    hb_teller_part(t, "reserved by PyTorch, used by no tensor", f->unallocated, false);
+    hb_teller_part(t, "beside PyTorch: context, libraries, communicators", f->beside, false);
+    hb_teller_part(t, "other processes", f->others, false);
+    hb_teller_part(t, "free", f->free_bytes, false);
+}
+
+static void note_stats(const struct teller *t)
+{
+    int64_t peak = hb_log_fact(t->log, HB_LOG_TORCH_STATS, HB_FACT_PEAK_ALLOCATED);
+    int64_t now = hb_log_fact(t->log, HB_LOG_TORCH_STATS, HB_FACT_ALLOCATED);
+    int64_t retries = hb_log_fact(t->log, HB_LOG_TORCH_STATS, HB_FACT_RETRIES);
+    if (now >= 0 && peak >= now) {
+        t->story->state_bytes = now;
+        t->story->transient_bytes = peak - now;
+        hb_teller_note(t, "Statistics in the log: tensors %s when printed, %s at the peak.",
+                       hb_teller_size(t, now), hb_teller_size(t, peak));
+    }
+    if (retries > 0)
+        hb_teller_note(t,
+                       "The allocator had to give back its cache and try again %lld time%s: each "
+                       "costs time.",
+                       (long long)retries, retries == 1 ? "" : "s");
+}
+
+void hb_tell_torch(const struct teller *t)
+{
+    struct hb_story *s = t->story;
+    struct figures f = read_figures(t);
+    const char *api = t->log->message[HB_LOG_TORCH].name;
+    int64_t device = hb_teller_fact(t, HB_FACT_DEVICE);
+    const char *where = device >= 0 ? hb_teller_text(t, " on GPU %lld", (long long)device) : "";
+    s->title = hb_teller_text(t, "PyTorch could not get memory from %s%s.",
+                              api[0] ? api : "the driver", where);
+    s->wanted_of = "one tensor";
+    s->available_of = "what was free on the device";
+    s->capacity_bytes = f.capacity;
+    hb_teller_figures(t, f.asked, f.free_bytes, -1);
+    add_parts(t, &f);
+    find_cause(t, &f);
+    if (s->cause != HB_CAUSE_FRAGMENTATION && f.unallocated > f.allocated / 10)
+        hb_teller_knob(t, HB_KNOB_SEGMENTS, f.unallocated);
+    if (s->cause != HB_CAUSE_LIMIT && s->cause != HB_CAUSE_OTHERS)
+        hb_teller_knobs(t);
+    if (f.beside > (int64_t)4 << 30) {
+        hb_teller_note(t, "%s stand beside PyTorch's own memory: many communicators?",
+                       hb_teller_size(t, f.beside));
+        hb_teller_knob(t, HB_KNOB_SMALLER_POOL, -1);
+    }
+    note_stats(t);
+}
+
+void hb_tell_torch_stats(const struct teller *t)
+{
+    struct hb_story *s = t->story;
+    int64_t peak = hb_teller_fact(t, HB_FACT_PEAK_ALLOCATED);
+    int64_t reserved = hb_teller_fact(t, HB_FACT_PEAK_RESERVED);
+    s->title = "PyTorch's memory statistics; nothing failed in this log.";
+    s->wanted_of = reserved >= 0 ? "the most that was reserved" : "the most that tensors took";
+    s->available_of = "the device";
+    s->capacity_bytes = hb_teller_fact(t, HB_FACT_CAPACITY);
+    hb_teller_figures(t, reserved >= 0 ? reserved : peak, s->capacity_bytes, -1);
+    hb_teller_part(t, "tensors when printed", hb_teller_fact(t, HB_FACT_ALLOCATED), false);
+    hb_teller_part(t, "tensors at the peak", peak, false);
+    hb_teller_part(t, "reserved when printed", hb_teller_fact(t, HB_FACT_RESERVED), false);
+    hb_teller_part(t, "reserved at the most", reserved, false);
+    hb_teller_part(t, "free pieces that cannot be given back",
+                   hb_teller_fact(t, HB_FACT_UNRELEASABLE), true);
+    hb_teller_cause(t, HB_CAUSE_NONE,
+                    reserved >= peak && peak > 0
+                        ? hb_teller_text(t,
+                                         "%d %% of what was reserved at the most was in tensors.",
+                                         hb_teller_percent(peak, reserved))
+                        : "The log does not tell both what was reserved and what tensors took.");
+    if (reserved > 0 && peak > 0 && peak < reserved / 10 * 8)
+        hb_teller_knob(t, HB_KNOB_SEGMENTS, reserved - peak);
+    note_stats(t);
+}
+
+/* Kinds that say little or nothing in figures: a sentence, a reason, what helps. */
+static const struct small {
+    enum hb_log_kind kind;
+    enum hb_cause cause;
+    const char *title;
+    const char *because;
+    enum hb_knob knob;
+} smalls[] = {
+    {HB_LOG_TORCH_CORRUPT, HB_CAUSE_CORRUPT, "PyTorch was asked for more than an exabyte.",
+     "No program means that: a size was read from garbage, mostly because ranks ran different "
+     "collectives (unequal numbers of batches, one rank that left earlier) or a message was "
+     "received as another type.",
+     HB_KNOB_ORDER},
+    {HB_LOG_NCCL, HB_CAUSE_COMMUNICATOR,
+     "The communication library found no memory for its buffers.",
+     "It allocates beside the framework's pool, which had taken the rest of the device.",
+     HB_KNOB_SMALLER_POOL},
+    {HB_LOG_TPU_SCOPED, HB_CAUSE_ONCHIP,
+     "A kernel asks for more of an on-chip memory (vmem, smem, ...) than there is.",
+     "This is not the device's main memory: blocks of a kernel are too large, or a compiler flag "
+     "gives it too little.",
+     HB_KNOB_DUMP},
+    {HB_LOG_PLAIN, HB_CAUSE_UNKNOWN, "The driver says out of memory, without figures.",
+     "The log has nothing that tells how much was wanted, or by what.", HB_KNOB_DUMP},
+    {HB_LOG_HOST, HB_CAUSE_HOST, "The host's memory ran out: the system ended a process.",
+     "This is not the device's memory. Pinned buffers, offloaded states, loader workers and "
+     "checkpoints that are gathered on one host live there.",
+     HB_KNOB_HOST_MEMORY},
+    {HB_LOG_BFC_SOFT, HB_CAUSE_NONE,
+     "The allocator gave up a request that its caller could do without.",
+     "That is no failure: it was scratch space that would have made something faster.",
+     HB_KNOB_FRACTION},
+    {HB_LOG_RESHARD, HB_CAUSE_NONE,
+     "XLA's partitioner gathers a sharded tensor whole to reshard it.",
+     "Its sharding before and after do not follow from each other; the whole tensor stands on "
+     "each device for a moment.",
+     HB_KNOB_UNREPLICATE},
+    {HB_LOG_GATHER, HB_CAUSE_NONE,
+     "Arrays are gathered over all processes (process_allgather or the like).",
+     "That takes the array times the number of processes on each device. The log does not say "
+     "that it failed.",
+     HB_KNOB_CALLBACK},
+};
+
+static void add_small_figures(const struct teller *t)
+{
+    struct hb_story *s = t->story;
+    int64_t asked = hb_teller_fact(t, HB_FACT_ASKED);
+    int64_t needed = hb_teller_fact(t, HB_FACT_NEEDED);
+    const struct hb_log_message *m = &t->log->message[s->kind];
+    hb_teller_figures(t, asked >= 0 ? asked : needed, hb_teller_fact(t, HB_FACT_CAPACITY),
+                      hb_teller_fact(t, HB_FACT_OVER));
+    s->wanted_of = "one request";
+    s->available_of = m->name[0] && s->kind == HB_LOG_TPU_SCOPED ? m->name : "there is";
+    if (m->times > 1)
+        hb_teller_note(t, "The log says so %lld times.", (long long)m->times);
+}
+
+void hb_tell_small(const struct teller *t)
+{
+    for (size_t i = 0; i < sizeof smalls / sizeof smalls[0]; i++) {
+        if (smalls[i].kind != t->story->kind)
+            continue;
+        t->story->title = smalls[i].title;
+        hb_teller_cause(t, smalls[i].cause, smalls[i].because);
+        hb_teller_knob(t, smalls[i].knob, -1);
+    }
+    add_small_figures(t);
+    hb_teller_groups(t, t->story->kind);
+    if (t->story->kind == HB_LOG_PLAIN)
+        hb_teller_knobs(t);
+}

@@ -1,0 +1,45 @@
+/* Inside the story: what its tellers share. Only story*.c include this. */
+#ifndef HB_SIM_HLO_TELLER_H
+#define HB_SIM_HLO_TELLER_H
+
+#include "sim/hlo/story.h"
+
+struct teller {
+    struct hb_arena *arena;
+    const struct hb_log *log;
+    struct hb_story *story;
+};
+
+/* "48.16 GiB" in the arena. */
+const char *hb_teller_size(const struct teller *t, int64_t bytes);
+const char *hb_teller_text(const struct teller *t, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void hb_teller_note(const struct teller *t, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* A part of the breakdown, unless bytes is not known or 0. */
+void hb_teller_part(const struct teller *t, const char *name, int64_t bytes, bool inside);
+/* A knob, unless it is there. */
+void hb_teller_knob(const struct teller *t, enum hb_knob knob, int64_t frees_bytes);
+/* The groups of the message's list, largest first. */
+void hb_teller_groups(const struct teller *t, enum hb_log_kind kind);
+/* What helps against the groups, then what helps any step: remat, batch, sharding. Knobs that are
+ * about the cause are added before. */
+void hb_teller_knobs(const struct teller *t);
+/* wanted, available, over: the last is the difference where it is -1. */
+void hb_teller_figures(const struct teller *t, int64_t wanted, int64_t available, int64_t over);
+void hb_teller_cause(const struct teller *t, enum hb_cause cause, const char *because);
+int64_t hb_teller_fact(const struct teller *t, enum hb_log_fact fact);
+/* part of whole in percent, 0 where either is unknown. */
+int hb_teller_percent(int64_t part, int64_t whole);
+
+void hb_tell_tpu(const struct teller *t);
+void hb_tell_tpu_runtime(const struct teller *t);
+void hb_tell_xla(const struct teller *t);
+void hb_tell_remat(const struct teller *t);
+void hb_tell_totals(const struct teller *t);
+void hb_tell_stats(const struct teller *t);
+void hb_tell_torch(const struct teller *t);
+void hb_tell_torch_stats(const struct teller *t);
+void hb_tell_small(const struct teller *t);
+
+#endif

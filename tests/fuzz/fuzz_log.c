@@ -1,0 +1,108 @@
+/* The log reader on any bytes: what it finds does not depend on the pieces that the text comes
+ * in, no figure is out of range, and a story can be told of whatever it finds. */
+#include "tests/fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "sim/hlo/log.h"
+#include "sim/hlo/measured.h"
+#include "sim/hlo/story.h"
+
+struct feed {
+    const uint8_t *bytes;
+    size_t len;
+    size_t piece;
+};
+
+static size_t give(void *context, char *text, size_t cap)
+{
+    struct feed *f = context;
+    size_t some = f->len < cap ? f->len : cap;
+    if (some > f->piece)
+        some = f->piece;
+    memcpy(text, f->bytes, some);
+    f->bytes += some;
+    f->len -= some;
+    return some;
+}
+
+static struct hb_log *read_bytes(struct hb_arena *arena, const uint8_t *bytes, size_t len,
+                                 size_t piece)
+{
+    struct feed f = {bytes, len, piece};
+    struct hb_log *log = hb_arena_alloc(arena, 1, sizeof *log);
+    hb_log_read(arena, (struct hb_log_source){give, &f}, log);
+    return log;
+}
+
+static void check_message(const struct hb_log_message *m, int64_t lines)
+{
+    if (!m->times)
+        return;
+    if (m->line < 1 || m->line > lines + 1 || m->item_count > HB_LOG_ITEMS ||
+        m->item_count > m->items_seen)
+        abort();
+    for (int i = 0; i < HB_FACT_COUNT; i++)
+        if (m->fact[i] < -1 || (m->fact[i] >= 0 && !hb_size_ok(m->fact[i])))
+            abort();
+    for (int i = 0; i < m->item_count; i++)
+        if (m->items[i].bytes < 0 || m->items[i].padding_bytes > m->items[i].bytes)
+            abort();
+}
+
+static void check_same(const struct hb_log *a, const struct hb_log *b)
+{
+    for (int k = 0; k < HB_LOG_KIND_COUNT; k++)
+        if (a->message[k].times != b->message[k].times)
+            abort();
+    if (a->lines != b->lines || a->bytes != b->bytes)
+        abort();
+}
+
+static void tell(struct hb_arena *arena, const struct hb_log *log)
+{
+    struct hb_story story;
+    struct hb_measured measured;
+    const char *lines[4];
+    const char *reason;
+    static const char *const zoo[] = {"llama3-8b", NULL};
+    hb_measured_read(arena, log, HB_MEASURED_KIND_COUNT, &measured, &reason);
+    if (!hb_story_tell(arena, log, &story)) {
+        if (log->kinds_seen)
+            abort();
+        return;
+    }
+    if (!story.title || !story.because ||
+        hb_story_commands(arena, log, &story, (struct hb_story_model){NULL, zoo}, lines) < 1)
+        abort();
+}
+
+/* One arena for all inputs, with a block that holds what one of them needs: getting memory from
+ * the system is most of the time otherwise. */
+static struct hb_arena *roomy_arena(void)
+{
+    enum { ROOM = 2 << 20 };
+    struct hb_arena *arena = hb_arena_new();
+    hb_arena_alloc(arena, ROOM, 1);
+    hb_arena_alloc(arena, 1, 1); /* in a block of twice that */
+    return arena;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    static struct hb_arena *arena;
+    if (!arena)
+        arena = roomy_arena();
+    struct hb_arena_mark mark = hb_arena_mark(arena);
+    struct hb_log *log = read_bytes(arena, bytes, len, SIZE_MAX);
+    for (int k = 0; k < HB_LOG_KIND_COUNT; k++)
+        check_message(&log->message[k], log->lines);
+    if (len % 4 == 1)
+        check_same(log, read_bytes(arena, bytes, len, 1 + bytes[0]));
+    tell(arena, log);
+    hb_arena_rewind(arena, mark);
+    return 0;
+}
