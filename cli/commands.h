@@ -7,6 +7,8 @@
 #define HB_COMMANDS(X)                                                                             \
     X(simulate)                                                                                    \
     X(validate)                                                                                    \
+    X(record)                                                                                      \
+    X(explain)                                                                                     \
     X(plot)                                                                                        \
     X(devices)                                                                                     \
     X(models)                                                                                      \

@@ -1,0 +1,99 @@
+# hbmsim explain: what it says of the samples, as text and as JSON; inputs of all kinds.
+. tests/tap.sh
+
+logs=tests/golden/logs
+
+expect 0 hbmsim explain $logs/tpu-hbm.log
+out_has 'The compiler refused the program'
+out_has 'too much        33.05 GiB'
+out_has '2 x 2.00 GiB  f32[32,4096,4096]'
+out_has 'attention scores'
+out_has 'easydel/modules/attention_module.py:1059'
+out_has 'Why: plain size.'
+out_has '1. flash attention: the scores are never stored (up to 4.00 GiB)'
+out_has "hbmsim: --set 'model.blocks[0].attention.kernel=flash'"
+out_has 'hbmsim advise model.yaml --set compiler=xla-tpu --set hardware.device=tpu-v4'
+err_is ''
+
+expect 0 hbmsim explain --model my.yaml $logs/torch-fragmented.log
+out_has 'Why: fragmentation.'
+out_has 'PyTorch holds 6.50 GiB that no tensor uses'
+out_has 'torch: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True'
+out_has 'hbmsim simulate my.yaml --set compiler=torch'
+
+expect 0 hbmsim explain $logs/multihost-load.log
+out_has 'Why: replication over processes.'
+out_has 'jax.make_array_from_callback'
+
+expect 0 hbmsim explain $logs/ocean-gpu.log
+out_has 'on top           6.57 GiB  at the peak'
+out_has '6.57 GiB and 256 bytes.'
+
+expect 0 hbmsim explain $logs/maxtext.log
+out_has 'model: {preset: llama3-8b}'
+out_has 'maxtext: num_vocab_tiling: 8'
+
+expect 1 hbmsim explain $logs/nothing.log
+out_is "Nothing that is known about memory in 3 lines of $logs/nothing.log."
+err_is ''
+expect 1 hbmsim explain -
+out_is 'Nothing that is known about memory in 0 lines of -.'
+run sh -c 'printf "\000\377garbage\n\000" | "$HBMSIM" explain -'
+ok 'bytes that are no text are passed over' test "$status" = 1
+
+# The same from standard input, from gzip, from a file with all in one line, into a file.
+hbmsim explain $logs/tpu-padding.log >"$work/want"
+run sh -c '"$HBMSIM" explain - <tests/golden/logs/tpu-padding.log'
+same "$work/out" "$work/want"
+if command -v gzip >/dev/null 2>&1; then
+    gzip -c $logs/tpu-padding.log >"$work/log.gz"
+    expect 0 hbmsim explain "$work/log.gz"
+    same "$work/out" "$work/want"
+    head -c 200 "$work/log.gz" >"$work/cut.gz"
+    expect 1 hbmsim explain "$work/cut.gz"
+    err_has 'cut.gz: warning: the gzip file ends early'
+    printf '\037\213\010\000garbagegarbagegarbage' >"$work/bad.gz"
+    expect 2 hbmsim explain "$work/bad.gz"
+    err_has 'bad.gz: error: cannot be read: '
+else
+    skip 'gzip' 'gzip is not installed'
+fi
+expect 0 hbmsim explain $logs/tpu-padding.log -o "$work/told"
+out_is ''
+same "$work/told" "$work/want"
+
+expect 2 hbmsim explain
+err_has "'explain' wants LOG"
+expect 2 hbmsim explain "$work/no.log"
+err_is "$work/no.log: error: cannot be read: No such file or directory"
+expect 2 hbmsim explain tests
+err_is 'tests: error: cannot be read: Is a directory'
+
+expect 0 hbmsim explain --json $logs/gemma-logits.log
+out_has '"known": true,'
+out_has '"cause": "single_giant",'
+out_has '"wanted_bytes": 2110783616,'
+out_has '"over_bytes": null,'
+out_has '"what": "logits",'
+out_has '"op_name": "jit(dot)/jit(main)/dot_general'
+out_has '"knob": "loss_chunks",'
+out_has '"set": "loss.chunks=8",'
+out_has '"kind": "buffer_assignment",'
+out_has '"total_bytes": 8461085573'
+expect 1 hbmsim explain --json $logs/nothing.log
+out_has '"known": false,'
+out_has '"messages": []'
+if command -v python3 >/dev/null 2>&1; then
+    for log in $logs/*.log; do
+        hbmsim explain --json "$log" >"$work/json" || true
+        ok "valid JSON: $log" python3 -c 'import json,sys; json.load(open(sys.argv[1]))' "$work/json"
+    done
+else
+    skip 'valid JSON' 'python3 is not installed'
+fi
+
+# A narrow and a wide terminal are the library's affair; a pipe gets 80 columns at most, but for
+# what is to be pasted or quoted.
+hbmsim explain $logs/cuda-async.log | sed '/^What helps/,$d' >"$work/head"
+ok 'sentences keep within 80 columns' test -z "$(awk 'length > 80' "$work/head")"
+finish
