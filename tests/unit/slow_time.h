@@ -13,6 +13,7 @@ struct slow_time {
     int64_t *done_ns;  /* by op: when it last ended */
     int64_t clock_ns[HB_STREAM_COUNT];
     int64_t edge_ns;
+    bool endless; /* as many streams as there are ops: only inputs count */
     int64_t busy_ns[HB_STREAM_COUNT];
     int64_t exposed_ns[HB_STREAM_COUNT];
     int64_t *first_ns, *last_ns;
@@ -46,7 +47,7 @@ static inline void slow_op(struct slow_time *t, uint32_t at, int64_t trip, bool 
         }
     }
     bool mark = op->kind == HB_OP_MARK;
-    if (!mark) {
+    if (!mark && !t->endless) {
         from = t->clock_ns[op->stream];
         if (op->stream == HB_STREAM_COMPUTE) {
             if (inputs > from)
@@ -62,7 +63,7 @@ static inline void slow_op(struct slow_time *t, uint32_t at, int64_t trip, bool 
     t->busy_ns[op->stream] += t->cost_ns[at];
     t->done_ns[at] = until;
     if (!mark)
-        t->clock_ns[op->stream] = until;
+        t->clock_ns[op->stream] = until > t->clock_ns[op->stream] ? until : t->clock_ns[op->stream];
     for (uint32_t w = 0; w < op->write_count; w++) {
         uint32_t root = hb_program_root(t->p, ref[op->read_count + w]);
         t->ready_ns[root] = until;
@@ -102,10 +103,10 @@ static inline void slow_range(struct slow_time *t, uint32_t around, int64_t trip
     }
 }
 
-static inline void slow_time_run(struct hb_arena *a, const struct hb_program *p,
-                                 const int64_t *cost_ns, struct slow_time *t)
+static inline void slow_time_run_as(struct hb_arena *a, const struct hb_program *p,
+                                    const int64_t *cost_ns, bool endless, struct slow_time *t)
 {
-    *t = (struct slow_time){.p = p, .cost_ns = cost_ns};
+    *t = (struct slow_time){.p = p, .cost_ns = cost_ns, .endless = endless};
     t->ready_ns = hb_arena_alloc(a, p->buf_count, sizeof *t->ready_ns);
     t->ready_by = hb_arena_alloc(a, p->buf_count, sizeof *t->ready_by);
     t->done_ns = hb_arena_alloc(a, p->op_count, sizeof *t->done_ns);
@@ -119,6 +120,12 @@ static inline void slow_time_run(struct hb_arena *a, const struct hb_program *p,
             late = i;
     t->exposed_ns[late] += t->clock_ns[late] - t->clock_ns[0];
     t->clock_ns[0] = t->clock_ns[late]; /* the end of the step */
+}
+
+static inline void slow_time_run(struct hb_arena *a, const struct hb_program *p,
+                                 const int64_t *cost_ns, struct slow_time *t)
+{
+    slow_time_run_as(a, p, cost_ns, false, t);
 }
 
 #endif
