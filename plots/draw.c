@@ -144,8 +144,9 @@ void hb_draw_finish(struct hb_draw *d, struct hb_str *out)
     check_cairo(d, cairo_surface_status(d->surface));
     cairo_surface_destroy(d->surface);
     free_fonts(d);
+    struct hb_svg_form form = {d->setup.id_prefix, d->setup.title, d->setup.live_text ? 1 : 2};
     if (format == HB_FORMAT_SVG)
-        hb_svg_tidy(d->arena, &d->bytes, &d->texts, d->setup.id_prefix, d->setup.title, out);
+        hb_svg_tidy(d->arena, &d->bytes, &d->texts, &form, out);
     else if (format != HB_FORMAT_NONE)
         hb_str_addn(out, d->bytes.text, d->bytes.len);
 }

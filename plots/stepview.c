@@ -110,6 +110,26 @@ static double until(const struct view *v, uint32_t k)
     return k + 1 < v->shown_count ? v->o->seconds[v->shown[k + 1]] : v->end_seconds;
 }
 
+/* Adds a corner of a staircase; points on one level become the two ends of it. */
+static uint32_t add_corner(struct hb_point *steps, uint32_t count, struct hb_point at)
+{
+    bool level = count >= 2 && fabs(steps[count - 1].y - at.y) < 0.01 &&
+                 fabs(steps[count - 2].y - at.y) < 0.01;
+    steps[level ? count - 1 : count] = at;
+    return level ? count : count + 1;
+}
+
+static uint32_t make_steps(const struct view *v, const double *heights, struct hb_point *steps)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < v->shown_count; k++) {
+        double start = v->o->seconds[v->shown[k]];
+        count = add_corner(steps, count, hb_frame_at(&v->memory, start, heights[k]));
+        count = add_corner(steps, count, hb_frame_at(&v->memory, until(v, k), heights[k]));
+    }
+    return count;
+}
+
 /* One band as steps: forth along its top, back along its base; moves the base to the top. */
 static void draw_band(struct view *v, enum hb_category category, double *base)
 {
@@ -117,20 +137,21 @@ static void draw_band(struct view *v, enum hb_category category, double *base)
     uint32_t n = v->shown_count;
     const int64_t *curve = v->o->category_curve[category];
     struct hb_point *outline = hb_arena_alloc(c->arena, (size_t)n * 4, sizeof *outline);
+    struct hb_point *under = hb_arena_alloc(c->arena, (size_t)n * 2, sizeof *under);
+    uint32_t under_count = make_steps(v, base, under);
     for (uint32_t k = 0; k < n; k++) {
         double start = v->o->seconds[v->shown[k]];
-        double top = base[k] + (double)curve[v->shown[k]];
-        outline[2 * k] = hb_frame_at(&v->memory, start, top);
-        outline[2 * k + 1] = hb_frame_at(&v->memory, until(v, k), top);
-        outline[4 * n - 1 - 2 * k] = hb_frame_at(&v->memory, start, base[k]);
-        outline[4 * n - 2 - 2 * k] = hb_frame_at(&v->memory, until(v, k), base[k]);
-        hb_canvas_add_point(c, (struct hb_record_point){hb_category_name(category), outline[2 * k],
-                                                        start, top, NULL});
-        base[k] = top;
+        base[k] += (double)curve[v->shown[k]];
+        hb_canvas_add_point(c, (struct hb_record_point){hb_category_name(category),
+                                                        hb_frame_at(&v->memory, start, base[k]),
+                                                        start, base[k], NULL});
     }
-    hb_draw_add_area(c->draw, outline, 4 * n);
+    uint32_t top_count = make_steps(v, base, outline);
+    for (uint32_t k = 0; k < under_count; k++)
+        outline[top_count + k] = under[under_count - 1 - k];
+    hb_draw_add_area(c->draw, outline, top_count + under_count);
     hb_draw_fill(c->draw, hb_ink_category(c->look.theme, category), 1);
-    hb_draw_path(c->draw, outline, 2 * n,
+    hb_draw_path(c->draw, outline, top_count,
                  (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), 0.5, false});
 }
 

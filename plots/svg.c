@@ -27,12 +27,12 @@ void hb_svg_escape(struct hb_str *out, const char *text)
 }
 
 /* "12.50" as "12.5", "-0.00" as "0". */
-static void add_number(struct hb_str *out, double value)
+static void add_number(struct hb_str *out, double value, int decimals)
 {
     char digits[64];
-    snprintf(digits, sizeof digits, "%.2f", value);
+    snprintf(digits, sizeof digits, "%.*f", decimals, value);
     char *end = digits + strlen(digits) - 1;
-    while (*end == '0')
+    while (decimals > 0 && *end == '0')
         *end-- = '\0';
     if (*end == '.')
         *end = '\0';
@@ -93,17 +93,17 @@ static bool number_begins(const char *start, const char *text)
 
 /* Copies one id, number or letter; returns what is left of the document. */
 static const char *copy_piece(const char *start, const char *at, struct names *names,
-                              const char *prefix, struct hb_str *out)
+                              const struct hb_svg_form *form, struct hb_str *out)
 {
     size_t len = id_length(start, at);
     if (len) {
-        hb_str_addf(out, "%s%u", prefix, find_name(names, at, len));
+        hb_str_addf(out, "%s%u", form->prefix, find_name(names, at, len));
         return at + len;
     }
     if (number_begins(start, at)) {
         len = strspn(at + 1, "0123456789.") + 1;
         if (memchr(at, '.', len))
-            add_number(out, strtod(at, NULL));
+            add_number(out, strtod(at, NULL), form->decimals);
         else
             hb_str_addn(out, at, len);
         return at + len;
@@ -122,23 +122,23 @@ static void open_root(struct hb_str *out, const char *title, bool texts)
 }
 
 void hb_svg_tidy(struct hb_arena *arena, const struct hb_str *raw, const struct hb_str *texts,
-                 const char *prefix, const char *title, struct hb_str *out)
+                 const struct hb_svg_form *form, struct hb_str *out)
 {
     struct names names = {.arena = arena};
     const char *root = strstr(raw->text, "<svg");
     const char *head_end = strchr(root, '>') + 1;
     hb_str_addn(out, raw->text, (size_t)(root - raw->text));
-    open_root(out, title, texts->len > 0);
+    open_root(out, form->title, texts->len > 0);
     hb_str_addn(out, root + 4, (size_t)(head_end - root) - 4);
     hb_str_add(out, "\n<title>");
-    hb_svg_escape(out, title);
+    hb_svg_escape(out, form->title);
     hb_str_add(out, "</title>");
     const char *end = raw->text + raw->len;
     const char *tail = end;
     while (tail > head_end && memcmp(tail, "</svg>", 6) != 0)
         tail--;
     for (const char *at = head_end; at < tail;)
-        at = copy_piece(raw->text, at, &names, prefix, out);
+        at = copy_piece(raw->text, at, &names, form, out);
     hb_str_addn(out, texts->text, texts->len);
     hb_str_add(out, "</svg>\n");
 }

@@ -5,10 +5,15 @@
 
 #include "plots/draw.h"
 
-/* Appends to out the document in raw with ids renamed to prefix0, prefix1, ... in order of
- * appearance, numbers with at most two decimals, a <title>, and texts before its end. */
+struct hb_svg_form {
+    const char *prefix; /* of ids: prefix0, prefix1, ... in order of appearance */
+    const char *title;  /* for screen readers */
+    int decimals;       /* of numbers, at most */
+};
+
+/* Appends to out the document in raw, mended, with texts before its end. */
 void hb_svg_tidy(struct hb_arena *arena, const struct hb_str *raw, const struct hb_str *texts,
-                 const char *prefix, const char *title, struct hb_str *out);
+                 const struct hb_svg_form *form, struct hb_str *out);
 /* Appends a <text> element; ascent: baseline below the top of a line, in ems. */
 void hb_svg_text(struct hb_str *out, const char *text, struct hb_box box, struct hb_font font,
                  double ascent);

@@ -121,7 +121,8 @@ static void write_row(struct hb_str *out, const struct grid *g, int row)
         last--;
     for (int i = 0; i < last; i++) {
         if (cells[i].ink != ink) {
-            set_ink(out, g->term, INK_PLAIN);
+            if (ink != INK_PLAIN)
+                set_ink(out, g->term, INK_PLAIN);
             if (cells[i].ink != INK_PLAIN)
                 set_ink(out, g->term, cells[i].ink);
             ink = cells[i].ink;
@@ -282,12 +283,22 @@ struct map {
     double unit_bytes;
 };
 
+/* Whether the best cell is this one, or one of those that it stands for. */
+static bool holds_best(const struct map *map, uint32_t y, uint32_t x)
+{
+    const struct hb_fit_map *m = map->m;
+    uint32_t in = m->best - map->facet * m->x.count * m->y.count;
+    return m->best != HB_NONE && in < m->x.count * m->y.count &&
+           in / m->x.count / map->every_y == y / map->every_y &&
+           in % m->x.count / map->every_x == x / map->every_x;
+}
+
 static void put_peak(struct map *map, int row, int column, uint32_t y, uint32_t x)
 {
     const struct hb_fit_cell *cell = hb_fit_cell(map->m, map->facet, y, x);
     const struct hb_term *t = map->g->term;
     bool fits = hb_fit_fits(map->m, cell);
-    bool best = map->m->best != HB_NONE && cell == &map->m->cells[map->m->best];
+    bool best = holds_best(map, y, x);
     enum ink ink = best ? INK_BEST : fits ? INK_FITS : INK_LACKS;
     enum sign sign = cell->peak_bytes < 0 ? SIGN_NONE
                      : best               ? SIGN_BEST

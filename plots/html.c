@@ -1,0 +1,597 @@
+/* Writing the report: see html.h. Hover data are the canvas's own record, so what is told of a
+ * place is what was drawn there. */
+#include "plots/html.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/json_write.h"
+#include "plots/addressmap.h"
+#include "plots/breakdown.h"
+#include "plots/fit.h"
+#include "plots/stepview.h"
+#include "plots/svg.h"
+
+enum { PAGE_WIDTH = 1020, MOST_TENSORS = 400, HOVER_TENSORS = 3, MOST_HOT = 3000 };
+
+struct page {
+    struct hb_arena *arena;
+    const struct hb_report *r;
+    struct hb_str *out;
+};
+
+static void put(struct page *p, const char *html)
+{
+    hb_str_add(p->out, html);
+}
+
+static void put_text(struct page *p, const char *text)
+{
+    hb_svg_escape(p->out, text);
+}
+
+static const char *bytes_text(struct page *p, int64_t bytes)
+{
+    char text[HB_TICK_TEXT];
+    return hb_arena_strdup(p->arena, hb_unit_print(HB_UNIT_BYTES, (double)bytes, text));
+}
+
+static const char *seconds_text(struct page *p, double seconds)
+{
+    char text[HB_TICK_TEXT];
+    return hb_arena_strdup(p->arena, hb_unit_print(HB_UNIT_SECONDS, seconds, text));
+}
+
+static void open_section(struct page *p, const char *id, const char *title)
+{
+    hb_str_addf(p->out, "<section id=\"%s\"><h2>%s</h2>\n", id, title);
+}
+
+static void close_section(struct page *p)
+{
+    put(p, "</section>\n");
+}
+
+/* JSON into a script element: no '<' of it may end the element. */
+static void put_json(struct page *p, const struct hb_str *json)
+{
+    for (size_t i = 0; i < json->len; i++) {
+        if (json->text[i] == '<')
+            hb_str_add(p->out, "\\u003c");
+        else
+            hb_str_addn(p->out, &json->text[i], 1);
+    }
+}
+
+static double round_px(double px)
+{
+    return round(px * 10) / 10;
+}
+
+static void put_number(struct hb_json *j, const char *key, double value)
+{
+    hb_json_key(j, key);
+    hb_json_real(j, value);
+}
+
+static void open_list(struct hb_json *j, const char *key)
+{
+    hb_json_key(j, key);
+    hb_json_array(j);
+}
+
+static void put_cells(struct hb_json *j, const struct hb_canvas *c)
+{
+    open_list(j, "cells");
+    for (uint32_t i = 0; i < c->record.cell_count && i < MOST_HOT; i++) {
+        const struct hb_record_cell *cell = &c->record.cells[i];
+        hb_json_array(j);
+        hb_json_real(j, round_px(cell->box.x));
+        hb_json_real(j, round_px(cell->box.y));
+        hb_json_real(j, round_px(cell->box.w));
+        hb_json_real(j, round_px(cell->box.h));
+        hb_json_text(j, cell->note ? hb_arena_printf(c->arena, "%s\n%s", cell->name, cell->note)
+                                   : cell->name);
+        hb_json_array_end(j);
+    }
+    for (uint32_t i = 0; i < c->record.point_count && i < MOST_HOT; i++) {
+        const struct hb_record_point *q = &c->record.points[i];
+        if (!q->note)
+            continue;
+        hb_json_array(j);
+        hb_json_real(j, round_px(q->at.x - 5));
+        hb_json_real(j, round_px(q->at.y - 5));
+        hb_json_real(j, 10);
+        hb_json_real(j, 10);
+        hb_json_text(j, q->note);
+        hb_json_array_end(j);
+    }
+    hb_json_array_end(j);
+}
+
+/* The largest tensors at the peak of one category: "9.30 GiB blocks.mlp.gate: why". */
+static void put_tensors(struct page *p, struct hb_json *j)
+{
+    const struct hb_outcome *o = p->r->outcome;
+    hb_json_key(j, "tensors");
+    hb_json_object(j);
+    for (int c = 0; c < HB_CATEGORY_COUNT; c++) {
+        int count = 0;
+        open_list(j, hb_category_name((enum hb_category)c));
+        for (uint32_t i = 0; i < o->tensor_count && count < HOVER_TENSORS; i++) {
+            const struct hb_shown_tensor *t = &o->tensors[i];
+            if (t->category != (enum hb_category)c)
+                continue;
+            count++;
+            hb_json_text(j, hb_arena_printf(p->arena, "at the peak: %s, %s%s%s", t->name,
+                                            bytes_text(p, t->bytes), *t->why ? ": " : "", t->why));
+        }
+        hb_json_array_end(j);
+    }
+    hb_json_object_end(j);
+}
+
+static bool is_curve(const struct hb_record_point *q, const char *name)
+{
+    return strcmp(q->curve, name) == 0;
+}
+
+/* One category's stacked tops in MiB, or with name null the samples' places and times. */
+static void put_samples(struct hb_json *j, const struct hb_record *r, const char *name, bool px)
+{
+    hb_json_array(j);
+    for (uint32_t i = 0; i < r->point_count; i++)
+        if (is_curve(&r->points[i], name))
+            hb_json_real(j, px ? round_px(r->points[i].at.x) : round(r->points[i].y / 0x1p20));
+    hb_json_array_end(j);
+}
+
+static void put_times(struct hb_json *j, const struct hb_record *r, const char *name)
+{
+    open_list(j, "seconds");
+    for (uint32_t i = 0; i < r->point_count; i++)
+        if (is_curve(&r->points[i], name))
+            hb_json_real(j, round(r->points[i].x * 1e6) / 1e6);
+    hb_json_array_end(j);
+}
+
+static void put_bands(struct hb_json *j, const struct hb_record *r, const char **out_first)
+{
+    open_list(j, "bands");
+    const char *last = NULL;
+    for (uint32_t i = 0; i < r->point_count; i++) {
+        const char *name = r->points[i].curve;
+        if ((last && strcmp(last, name) == 0) || strcmp(name, "peak") == 0)
+            continue;
+        last = name;
+        *out_first = *out_first ? *out_first : name;
+        hb_json_object(j);
+        hb_json_key(j, "name");
+        hb_json_text(j, name);
+        hb_json_key(j, "tops");
+        put_samples(j, r, name, false);
+        hb_json_object_end(j);
+    }
+    hb_json_array_end(j);
+}
+
+static void put_timeline(struct page *p, struct hb_json *j, const struct hb_canvas *c)
+{
+    const struct hb_record *r = &c->record;
+    const char *first = NULL;
+    hb_json_key(j, "timeline");
+    hb_json_object(j);
+    put_bands(j, r, &first);
+    if (first) {
+        hb_json_key(j, "x");
+        put_samples(j, r, first, true);
+        put_times(j, r, first);
+    }
+    const struct hb_scale *x = &r->axes[0].scale;
+    const struct hb_scale *y = &r->axes[1].scale;
+    put_number(j, "high", y->high / 0x1p20);
+    open_list(j, "y");
+    hb_json_real(j, round_px(y->from_px));
+    hb_json_real(j, round_px(y->to_px));
+    hb_json_array_end(j);
+    open_list(j, "area");
+    hb_json_real(j, round_px(x->from_px));
+    hb_json_real(j, round_px(y->to_px));
+    hb_json_real(j, round_px(x->to_px - x->from_px));
+    hb_json_real(j, round_px(y->from_px - y->to_px));
+    hb_json_array_end(j);
+    put_tensors(p, j);
+    hb_json_object_end(j);
+}
+
+static struct hb_look make_look(const struct page *p, double height, const char *prefix)
+{
+    return (struct hb_look){.theme = p->r->theme == HB_HTML_DARK ? HB_THEME_DARK : HB_THEME_LIGHT,
+                            .width = PAGE_WIDTH,
+                            .height = height,
+                            .id_prefix = prefix,
+                            .live_text = true};
+}
+
+/* The picture with its hover data, as a figure that can take the keyboard's focus. */
+static void put_picture(struct page *p, struct hb_canvas *c, const char *id, bool timeline)
+{
+    struct hb_str svg;
+    struct hb_str json;
+    hb_str_init(&svg, p->arena);
+    hb_str_init(&json, p->arena);
+    hb_canvas_finish(c, &svg);
+    hb_str_addf(p->out,
+                "<figure><div class=\"pic\" id=\"%s-pic\" tabindex=\"0\" role=\"group\" "
+                "aria-label=\"",
+                id);
+    put_text(p, c->title);
+    put(p, "; left and right arrow keys tell its parts\">\n");
+    put(p, hb_svg_inline(svg.text));
+    put(p, "</div><figcaption class=\"hint\">Point at it, or focus it and use the arrow keys, to "
+           "read single values.</figcaption></figure>\n");
+    struct hb_json j = hb_json_begin(&json, NULL, false);
+    hb_json_object(&j);
+    put_cells(&j, c);
+    if (timeline && c->record.axis_count >= 2)
+        put_timeline(p, &j, c);
+    hb_json_object_end(&j);
+    hb_str_addf(p->out, "<script type=\"application/json\" data-for=\"%s-pic\">", id);
+    put_json(p, &json);
+    put(p, "</script>\n");
+}
+
+static void put_figure(struct page *p, const char *name, const char *value)
+{
+    put(p, "<div><dt>");
+    put(p, name);
+    put(p, "</dt><dd>");
+    put_text(p, value);
+    put(p, "</dd></div>\n");
+}
+
+static void put_figures(struct page *p)
+{
+    const struct hb_outcome *o = p->r->outcome;
+    char text[HB_TICK_TEXT];
+    put(p, "<dl class=\"figures\">\n");
+    put_figure(p, "peak of a device", bytes_text(p, o->peak_bytes));
+    if (o->budget_bytes > 0) {
+        int64_t left = o->budget_bytes - o->peak_bytes;
+        put_figure(p, "budget", bytes_text(p, o->budget_bytes));
+        put_figure(p, left < 0 ? "lacking" : "free", bytes_text(p, left < 0 ? -left : left));
+    }
+    if (o->step_seconds > 0)
+        put_figure(p, "step time", seconds_text(p, o->step_seconds));
+    if (o->tokens_per_second > 0)
+        put_figure(p, "tokens a second", hb_arena_printf(p->arena, "%.0f", o->tokens_per_second));
+    if (o->mfu > 0)
+        put_figure(p, "MFU", hb_unit_print(HB_UNIT_PERCENT, o->mfu * 100, text));
+    put_figure(p, "arguments", bytes_text(p, o->argument_bytes));
+    put_figure(p, "temporaries", bytes_text(p, o->temp_bytes));
+    if (o->host_bytes > 0)
+        put_figure(p, "host memory", bytes_text(p, o->host_bytes));
+    put(p, "</dl>\n");
+}
+
+static void put_header(struct page *p)
+{
+    const struct hb_outcome *o = p->r->outcome;
+    const char *verdict = hb_outcome_verdict(p->arena, o);
+    put(p, "<header><p class=\"sub\">");
+    put_text(p, o->name);
+    if (*p->r->device) {
+        put(p, *o->name ? " \xC2\xB7 " : "");
+        put_text(p, p->r->device);
+    }
+    hb_str_addf(p->out, "</p>\n<p><span class=\"badge%s\">%s</span></p><h1>", o->fits ? "" : " no",
+                o->budget_bytes == 0 ? "no budget"
+                : o->fits            ? "fits"
+                                     : "does not fit");
+    put_text(p, verdict);
+    put(p, "</h1>\n");
+    if (*o->peak_at) {
+        put(p, "<p class=\"sub\">Highest in: ");
+        put_text(p, o->peak_at);
+        put(p, "</p>\n");
+    }
+    put_figures(p);
+    put(p, "</header>\n");
+}
+
+static void put_link(struct page *p, const char *id, const char *text, bool there)
+{
+    if (there)
+        hb_str_addf(p->out, "<li><a href=\"#%s\">%s</a></li>", id, text);
+}
+
+static void put_nav(struct page *p)
+{
+    const struct hb_report *r = p->r;
+    put(p, "<nav aria-label=\"sections\"><ul>");
+    put_link(p, "breakdown", "Breakdown", true);
+    put_link(p, "timeline", "Timeline", r->outcome->sample_count > 0);
+    put_link(p, "heap", "Heap", r->outcome->buffer_count > 0);
+    put_link(p, "fitmap", "Fit map", r->sweep != NULL);
+    put_link(p, "plan", "Plan", r->plan != NULL);
+    put_link(p, "levers", "Levers", r->advise != NULL);
+    put_link(p, "all", "Tensors", r->outcome->tensor_count > 0);
+    put_link(p, "yaml", "Configuration", *r->yaml != '\0');
+    put_link(p, "trust", "Trust", true);
+    put(p, "</ul></nav>\n");
+}
+
+static void put_swatch(struct page *p, enum hb_category category)
+{
+    enum hb_theme theme = p->r->theme == HB_HTML_DARK ? HB_THEME_DARK : HB_THEME_LIGHT;
+    hb_str_addf(p->out, "<span class=\"swatch\" style=\"background:#%06x\"></span>",
+                (unsigned)hb_ink_category(theme, category));
+}
+
+static void put_categories(struct page *p)
+{
+    const struct hb_outcome *o = p->r->outcome;
+    put(p, "<div class=\"scroll\"><table><thead><tr><th>category</th><th class=\"n\">at the peak"
+           "</th><th class=\"n\">bytes</th><th class=\"n\">share</th></tr></thead><tbody>\n");
+    for (int i = HB_CATEGORY_COUNT - 1; i >= 0; i--) {
+        enum hb_category category = hb_stack_order[i];
+        int64_t bytes = o->category_bytes[category];
+        if (bytes == 0)
+            continue;
+        put(p, "<tr><td>");
+        put_swatch(p, category);
+        hb_str_addf(p->out,
+                    "%s</td><td class=\"n\">%s</td><td class=\"n\">%lld</td>"
+                    "<td class=\"n\">%.1f %%</td></tr>\n",
+                    hb_category_name(category), bytes_text(p, bytes), (long long)bytes,
+                    o->peak_bytes > 0 ? 100.0 * (double)bytes / (double)o->peak_bytes : 0);
+    }
+    hb_str_addf(p->out,
+                "</tbody><tfoot><tr><th>peak</th><th class=\"n\">%s</th>"
+                "<th class=\"n\">%lld</th><th class=\"n\">100 %%</th></tr></tfoot>"
+                "</table></div>\n",
+                bytes_text(p, o->peak_bytes), (long long)o->peak_bytes);
+}
+
+static void put_breakdown(struct page *p)
+{
+    struct hb_look look = make_look(p, 200, "b");
+    struct hb_outcome one = *p->r->outcome;
+    open_section(p, "breakdown", "What stands at the peak");
+    one.name = ""; /* the page says it */
+    struct hb_canvas *c =
+        hb_canvas_new(p->arena, &look, HB_FORMAT_SVG, hb_breakdown_title(p->arena, &one, 1));
+    hb_breakdown_draw(c, &one, 1);
+    put_picture(p, c, "breakdown", false);
+    put_categories(p);
+    close_section(p);
+}
+
+static void put_timeline_section(struct page *p)
+{
+    struct hb_look look = make_look(p, 600, "t");
+    const struct hb_outcome *o = p->r->outcome;
+    if (o->sample_count == 0)
+        return;
+    open_section(p, "timeline", "Memory over the step");
+    struct hb_canvas *c =
+        hb_canvas_new(p->arena, &look, HB_FORMAT_SVG, hb_stepview_title(p->arena, o));
+    hb_stepview_draw(c, o);
+    put_picture(p, c, "timeline", true);
+    close_section(p);
+}
+
+static void put_heap(struct page *p)
+{
+    struct hb_look look = make_look(p, 520, "h");
+    const struct hb_outcome *o = p->r->outcome;
+    if (o->buffer_count == 0)
+        return;
+    open_section(p, "heap", "Where temporaries lie");
+    struct hb_canvas *c =
+        hb_canvas_new(p->arena, &look, HB_FORMAT_SVG, hb_addressmap_title(p->arena, o));
+    hb_addressmap_draw(c, o);
+    put_picture(p, c, "heap", false);
+    close_section(p);
+}
+
+static void put_sweep(struct page *p)
+{
+    struct hb_look look = make_look(p, 600, "f");
+    const struct hb_fit_map *m = p->r->sweep;
+    if (!m)
+        return;
+    open_section(p, "fitmap", "What else fits");
+    struct hb_canvas *c = hb_canvas_new(p->arena, &look, HB_FORMAT_SVG,
+                                        hb_fit_finding(p->arena, m, hb_fit_main_facet(m)));
+    hb_fit_draw(c, m);
+    put_picture(p, c, "fitmap", false);
+    close_section(p);
+}
+
+static void put_alternatives(struct page *p, const struct hb_pareto *plan)
+{
+    put(p, "<div class=\"scroll\"><table><thead><tr><th></th><th>configuration</th>"
+           "<th class=\"n\">step time</th><th class=\"n\">peak</th></tr></thead><tbody>\n");
+    for (int rank = HB_RANK_PLAN; rank >= HB_RANK_RUNNER_UP; rank--)
+        for (uint32_t i = 0; i < plan->count; i++) {
+            const struct hb_pareto_point *q = &plan->points[i];
+            if ((int)q->rank != rank)
+                continue;
+            put(p, rank == HB_RANK_PLAN ? "<tr><td>plan</td><td>" : "<tr><td></td><td>");
+            put_text(p, q->name);
+            hb_str_addf(p->out, "</td><td class=\"n\">%s</td><td class=\"n\">%s</td></tr>\n",
+                        seconds_text(p, q->step_seconds), bytes_text(p, q->peak_bytes));
+        }
+    put(p, "</tbody></table></div>\n");
+}
+
+static void put_plan(struct page *p)
+{
+    struct hb_look look = make_look(p, 560, "p");
+    const struct hb_pareto *plan = p->r->plan;
+    if (!plan)
+        return;
+    open_section(p, "plan", "The plan and its alternatives");
+    struct hb_canvas *c =
+        hb_canvas_new(p->arena, &look, HB_FORMAT_SVG, hb_pareto_title(p->arena, plan));
+    hb_pareto_draw(c, plan);
+    put_picture(p, c, "plan", false);
+    put_alternatives(p, plan);
+    if (p->r->plan_flags) {
+        put(p, "<h3>Flags to paste</h3><pre tabindex=\"0\">");
+        put_text(p, p->r->plan_flags);
+        put(p, "</pre>\n");
+    }
+    close_section(p);
+}
+
+static void put_levers(struct page *p)
+{
+    const struct hb_tornado *t = p->r->advise;
+    if (!t)
+        return;
+    uint32_t rows = t->count < 40 ? t->count : 40;
+    struct hb_look look = make_look(p, 150 + 26.0 * rows, "l");
+    open_section(p, "levers", "Levers");
+    struct hb_canvas *c =
+        hb_canvas_new(p->arena, &look, HB_FORMAT_SVG, hb_tornado_title(p->arena, t));
+    hb_tornado_draw(c, t);
+    put_picture(p, c, "levers", false);
+    put(p, "<div class=\"scroll\"><table><thead><tr><th>lever</th><th class=\"n\">frees</th>"
+           "<th class=\"n\">costs</th><th>why</th></tr></thead><tbody>\n");
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct hb_lever *lever = &t->levers[i];
+        put(p, "<tr><td class=\"name\">");
+        put_text(p, lever->name);
+        hb_str_addf(p->out, "</td><td class=\"n\">%s</td><td class=\"n\">%s</td><td>",
+                    bytes_text(p, lever->freed_bytes), seconds_text(p, lever->cost_seconds));
+        put_text(p, lever->why);
+        put(p, "</td></tr>\n");
+    }
+    put(p, "</tbody></table></div>\n");
+    close_section(p);
+}
+
+static void put_tensor(struct page *p, const struct hb_shown_tensor *t)
+{
+    int64_t peak = p->r->outcome->peak_bytes;
+    put(p, "<tr><td class=\"name\">");
+    put_text(p, t->name);
+    put(p, "</td><td>");
+    put_swatch(p, t->category);
+    hb_str_addf(p->out, "%s</td><td class=\"n\" data-v=\"%lld\">%s</td>",
+                hb_category_name(t->category), (long long)t->bytes, bytes_text(p, t->bytes));
+    hb_str_addf(p->out, "<td class=\"n\" data-v=\"%lld\">%.1f %%</td><td>", (long long)t->bytes,
+                peak > 0 ? 100.0 * (double)t->bytes / (double)peak : 0);
+    put_text(p, t->why);
+    put(p, "</td></tr>\n");
+}
+
+static void put_all_tensors(struct page *p)
+{
+    const struct hb_outcome *o = p->r->outcome;
+    uint32_t shown = o->tensor_count < MOST_TENSORS ? o->tensor_count : MOST_TENSORS;
+    int64_t rest = 0;
+    if (o->tensor_count == 0)
+        return;
+    for (uint32_t i = shown; i < o->tensor_count; i++)
+        rest += o->tensors[i].bytes;
+    open_section(p, "all", "Tensors at the peak");
+    hb_str_addf(p->out,
+                "<p class=\"filter\"><label for=\"filter\">Only rows with </label>"
+                "<input id=\"filter\" type=\"search\"> <output id=\"shown\" for=\"filter\">"
+                "%u of %u</output></p>\n",
+                shown, shown);
+    put(p, "<div class=\"long\" tabindex=\"0\" role=\"region\" aria-label=\"tensors at the peak\">"
+           "<table class=\"sortable\" id=\"tensors\"><thead><tr>"
+           "<th aria-sort=\"none\"><button type=\"button\">tensor</button></th>"
+           "<th aria-sort=\"none\"><button type=\"button\">category</button></th>"
+           "<th class=\"n\" aria-sort=\"descending\"><button type=\"button\">bytes</button></th>"
+           "<th class=\"n\" aria-sort=\"none\"><button type=\"button\">of the peak</button></th>"
+           "<th aria-sort=\"none\"><button type=\"button\">why</button></th>"
+           "</tr></thead><tbody>\n");
+    for (uint32_t i = 0; i < shown; i++)
+        put_tensor(p, &o->tensors[i]);
+    put(p, "</tbody></table></div>\n");
+    if (o->tensor_count > shown)
+        hb_str_addf(p->out, "<p>and %u smaller ones, together %s</p>\n", o->tensor_count - shown,
+                    bytes_text(p, rest));
+    close_section(p);
+}
+
+/* Paragraphs are parted by empty lines. */
+static void put_paragraphs(struct page *p, const char *text)
+{
+    while (*text) {
+        const char *end = strstr(text, "\n\n");
+        size_t len = end ? (size_t)(end - text) : strlen(text);
+        put(p, "<p>");
+        put_text(p, hb_arena_strndup(p->arena, text, len));
+        put(p, "</p>\n");
+        text += len;
+        text += strspn(text, "\n");
+    }
+}
+
+static void put_foot(struct page *p)
+{
+    if (*p->r->yaml) {
+        open_section(p, "yaml", "The configuration");
+        put(p, "<pre tabindex=\"0\">");
+        put_text(p, p->r->yaml);
+        put(p, "</pre>\n");
+        close_section(p);
+    }
+    open_section(p, "trust", "How far to trust it");
+    put_paragraphs(p, p->r->trust);
+    close_section(p);
+    put(p, "</main>\n<footer>hbmsim ");
+    put_text(p, p->r->version);
+    put(p, "</footer>\n");
+}
+
+static void put_lines(struct page *p, const char *const *lines)
+{
+    for (; *lines; lines++) {
+        put(p, *lines);
+        put(p, "\n");
+    }
+}
+
+static void put_head(struct page *p)
+{
+    static const char *const themes[] = {"auto", "light", "dark"};
+    hb_str_addf(p->out,
+                "<!DOCTYPE html>\n<html lang=\"en\" class=\"%s\">\n<head>"
+                "<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+                "content=\"width=device-width,initial-scale=1\">\n<title>",
+                themes[p->r->theme]);
+    put_text(p, p->r->outcome->name);
+    put(p, *p->r->outcome->name ? ": " : "");
+    put_text(p, hb_outcome_verdict(p->arena, p->r->outcome));
+    put(p, "</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n");
+    put_lines(p, hb_html_style);
+    put(p, "</style></head>\n<body>\n<a class=\"skip\" href=\"#main\">to the content</a>\n");
+}
+
+void hb_html_write(struct hb_arena *arena, const struct hb_report *report, struct hb_str *out)
+{
+    struct page p = {arena, report, out};
+    put_head(&p);
+    put_header(&p);
+    put_nav(&p);
+    put(&p, "<main id=\"main\">\n");
+    put_breakdown(&p);
+    put_timeline_section(&p);
+    put_heap(&p);
+    put_sweep(&p);
+    put_plan(&p);
+    put_levers(&p);
+    put_all_tensors(&p);
+    put_foot(&p);
+    put(&p, "<div id=\"tip\" role=\"status\" aria-live=\"polite\" hidden></div>\n<script>\n");
+    put_lines(&p, hb_html_script);
+    put(&p, "</script>\n</body></html>\n");
+}

@@ -1,0 +1,34 @@
+/* The report: one HTML file with the verdict, pictures and tables of a configuration. It needs no
+ * network and no script; its script adds hover, sorting and filtering, nothing else. Pictures are
+ * inline SVG with real text; each has its figures in a table or a caption as well. */
+#ifndef HB_PLOTS_HTML_H
+#define HB_PLOTS_HTML_H
+
+#include "base/str.h"
+#include "plots/fit.h"
+#include "plots/outcome.h"
+#include "plots/pareto.h"
+#include "plots/tornado.h"
+
+enum hb_html_theme { HB_HTML_AUTO, HB_HTML_LIGHT, HB_HTML_DARK }; /* auto: as the reader's system */
+
+struct hb_report {
+    const struct hb_outcome *outcome;
+    const struct hb_fit_map *sweep; /* null: no such section; as the next three */
+    const struct hb_pareto *plan;
+    const char *plan_flags; /* to paste into the trainer */
+    const struct hb_tornado *advise;
+    const char *device;  /* "nvidia-h100-sxm x 64" */
+    const char *yaml;    /* the configuration, complete */
+    const char *version; /* of hbmsim */
+    const char *trust;   /* how far the figures may be believed; paragraphs parted by empty lines */
+    enum hb_html_theme theme;
+};
+
+void hb_html_write(struct hb_arena *arena, const struct hb_report *report, struct hb_str *out);
+
+/* Style sheet and script, as lines ended by null. */
+extern const char *const hb_html_style[];
+extern const char *const hb_html_script[];
+
+#endif
