@@ -235,6 +235,13 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
             .op = HB_OP_MATMUL, .in = {comb, o}, .in_count = 2, .flops = flops, .back_in = 3});
 }
 
+/* Buffers are as long as the worst case; time is that of an even load. */
+static void count_balanced(struct hb_layer *y, uint32_t first, double rows, int64_t room)
+{
+    for (uint32_t i = first; i < y->step_count && room > 0; i++)
+        y->steps[i].flops *= rows / (double)room;
+}
+
 static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
                   const struct routed *r)
 {
@@ -244,7 +251,9 @@ static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     int x = mix(
         lo, y, make_value(lo, "tokens sorted by expert", 1u << HB_TN_MOE_SORTED, lo->compute, rows),
         (struct mixing){.op = HB_OP_GATHER, .in = {in}, .in_count = 1});
+    uint32_t first = y->step_count;
     int o = expert_mlp(lo, y, x, wide, rows);
+    count_balanced(y, first, (double)r->tokens * (double)y->block->moe.top_k, r->rows);
     int back = mix(lo, y, make_value(lo, "expert outputs in token order", 0, lo->compute, rows),
                    (struct mixing){.op = HB_OP_GATHER, .in = {o}, .in_count = 1});
     struct hb_value v = make_value(lo, "moe output", 1u << HB_TN_MLP_DOWN, lo->compute,
