@@ -396,6 +396,53 @@ static int attend(struct hb_lower *lo, struct hb_layer *y, const struct heads *h
     HB_BUG("attention kernel %d", (int)y->block->attention.kernel);
 }
 
+/* Heads against positions over the sequence axis: from all heads of this device's positions to
+ * its share of the heads at all positions, and back. */
+static int exchange_heads(struct hb_lower *lo, struct hb_layer *y, int in, int64_t heads,
+                          int64_t seq)
+{
+    struct hb_value v = y->values[in];
+    v.name = hb_name(lo, v.name, ", exchanged over sequence");
+    v.tags = 0;
+    v.dot = false;
+    v.shape.dim[1] = heads;
+    v.shape.dim[2] = seq;
+    int out = hb_layer_value(lo, y, v);
+    hb_layer_step(lo, y,
+                  (struct hb_step_op){.kind = HB_STEP_MOVE,
+                                      .op = HB_OP_ALL_TO_ALL,
+                                      .back_op = HB_OP_ALL_TO_ALL,
+                                      .axis = HB_AX_SEQUENCE,
+                                      .name = v.name,
+                                      .in = {in},
+                                      .in_count = 1,
+                                      .out = {out},
+                                      .out_count = 1,
+                                      .leaf = HB_NONE});
+    return out;
+}
+
+/* Attention where the sequence may be split: XLA programs gather keys and values whole (the lab's
+ * constraint on k and v; a ring is not kept as one), or exchange heads for positions. */
+static int attend_sequence(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
+                           const int qkv[3])
+{
+    int64_t ways = hb_ways(lo, HB_AX_SEQUENCE);
+    if (ways == 1 || lo->spec->sharding.sequence_kind != HB_SEQ_ALL_TO_ALL) {
+        int k = gather_keys(lo, y, qkv[1], h, "k, gathered over sequence");
+        int v = gather_keys(lo, y, qkv[2], h, "v, gathered over sequence");
+        return attend(lo, y, h, qkv[0], k, v);
+    }
+    struct heads whole = *h;
+    whole.seq = h->kv_seq;
+    whole.q = split_heads(h->q, ways);
+    whole.kv = split_heads(h->kv, ways);
+    int q = exchange_heads(lo, y, qkv[0], whole.q, whole.seq);
+    int k = exchange_heads(lo, y, qkv[1], whole.kv, whole.seq);
+    int v = exchange_heads(lo, y, qkv[2], whole.kv, whole.seq);
+    return exchange_heads(lo, y, attend(lo, y, &whole, q, k, v), h->q, h->seq);
+}
+
 /* The result back in [batch, seq, heads x dim]; then the output projection and its sum. */
 static int project_out(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int o)
 {
@@ -488,9 +535,7 @@ static int mla(struct hb_lower *lo, struct hb_layer *y, int in, const struct hea
     int kv = hb_layer_product(lo, y, low, hb_layer_find_leaf(lo, y, "wkv_b"), up);
     int k, v;
     split_kv(lo, y, h, kv, &k, &v);
-    k = gather_keys(lo, y, k, h, "k, gathered over sequence");
-    v = gather_keys(lo, y, v, h, "v, gathered over sequence");
-    return project_out(lo, y, h, attend(lo, y, h, q, k, v));
+    return project_out(lo, y, h, attend_sequence(lo, y, h, (const int[]){q, k, v}));
 }
 
 static int fused_qkv(struct hb_lower *lo, struct hb_layer *y, int in, const struct heads *h)
@@ -504,9 +549,7 @@ static int fused_qkv(struct hb_lower *lo, struct hb_layer *y, int in, const stru
     int q = rotate(lo, y, qkv, kernel_value(lo, "q", 1u << HB_TN_Q, h, h->q, h->qk_dim));
     int k = rotate(lo, y, qkv, kernel_value(lo, "k", 1u << HB_TN_K, h, h->kv, h->qk_dim));
     int v = rotate(lo, y, qkv, kernel_value(lo, "v", 1u << HB_TN_V, h, h->kv, h->v_dim));
-    k = gather_keys(lo, y, k, h, "k, gathered over sequence");
-    v = gather_keys(lo, y, v, h, "v, gathered over sequence");
-    return project_out(lo, y, h, attend(lo, y, h, q, k, v));
+    return project_out(lo, y, h, attend_sequence(lo, y, h, (const int[]){q, k, v}));
 }
 
 int hb_layer_attention(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch)
@@ -523,7 +566,5 @@ int hb_layer_attention(struct hb_lower *lo, struct hb_layer *y, int in, int64_t 
     int v = project(lo, y, in, &h, (struct projection){"v", HB_TN_V, h.kv, false});
     if (a->kind == HB_ATTN_NONE)
         return project_out(lo, y, &h, q);
-    k = gather_keys(lo, y, k, &h, "k, gathered over sequence");
-    v = gather_keys(lo, y, v, &h, "v, gathered over sequence");
-    return project_out(lo, y, &h, attend(lo, y, &h, q, k, v));
+    return project_out(lo, y, &h, attend_sequence(lo, y, &h, (const int[]){q, k, v}));
 }

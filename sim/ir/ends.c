@@ -75,6 +75,20 @@ static struct hb_shape residual_shape(const struct hb_lower *lo)
                                                         lo->local.resid_width, -1});
 }
 
+/* A learned position table is added to the embedded tokens. */
+static uint32_t add_positions(struct hb_lower *lo, uint32_t x)
+{
+    if (lo->positions == HB_NONE)
+        return x;
+    uint32_t sum = hb_temp_in_place(lo, "embedded tokens and positions", HB_CAT_WORKING, x);
+    struct hb_emit e = {.name = "add positions", .kind = HB_OP_ELEMENTWISE};
+    hb_emit_read(&e, x);
+    hb_emit_read(&e, lo->leaves[lo->positions].arg);
+    hb_emit_write(&e, sum);
+    hb_emit(lo, &e);
+    return sum;
+}
+
 /* Tokens that the embedding sees: its batch is not split over the stages of a pipeline. */
 static int64_t embed_tokens(const struct hb_lower *lo)
 {
@@ -116,7 +130,7 @@ uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
     hb_emit(lo, &e);
     if (rows != x)
         hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_FSDP, "exchange embedding rows", rows, x);
-    return x;
+    return add_positions(lo, x);
 }
 
 /* --- head and loss --- */
@@ -436,6 +450,12 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
     if (!ends->head_done)
         head_grad(lo, lo->local.seq, ends->pending_x, ends->pending_logits);
     struct hb_leaf *l = &lo->leaves[lo->embed];
+    if (lo->positions != HB_NONE) {
+        struct hb_leaf *table = &lo->leaves[lo->positions];
+        table->grad = hb_temp(lo, "position table, gradient", HB_CAT_GRADIENTS,
+                              hb_leaf_layer_shape(table, lo->compute, false));
+        hb_emit_simple(lo, HB_OP_REDUCE, "sum gradients of positions", grad, table->grad);
+    }
     uint32_t rows = grad;
     if (is_split(lo)) {
         rows = hb_temp(lo, "gradient of embedding rows, exchanged", HB_CAT_COMMUNICATION,
