@@ -43,6 +43,7 @@ struct hb_leaf {
     uint32_t moment[2];
     uint32_t ema;
     uint32_t host[5];       /* weight, master, moments, ema: their homes on the host once fetched */
+    uint32_t whole;         /* stack gathered before a pipeline's loop; HB_NONE */
     uint32_t cast;          /* hoisted copy in the compute dtype; HB_NONE */
     uint32_t transposed;    /* whole copy for gathers over a minor dimension; HB_NONE */
     uint32_t grad;          /* gradient (of the whole stack); HB_NONE before it exists */

@@ -165,8 +165,12 @@ static uint32_t next_state(struct hb_lower *lo, const struct hb_pipeline *pl, ui
 
 static void zero_grads(struct hb_lower *lo, const struct hb_pipeline *pl)
 {
-    for (uint32_t i = 0; i < pl->count; i++)
-        hb_weight_zero_grads(lo, pl->groups[i].layer.first_leaf, pl->groups[i].layer.end_leaf);
+    bool repeat = lo->spec->pipeline.gather == HB_GATHER_REPEAT;
+    for (uint32_t i = 0; i < pl->count; i++) {
+        const struct hb_layer *y = &pl->groups[i].layer;
+        hb_weight_whole_grads(lo, y->first_leaf, y->end_leaf, repeat);
+        hb_weight_zero_grads(lo, y->first_leaf, y->end_leaf);
+    }
 }
 
 static uint32_t take_outputs(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t outputs,
@@ -178,10 +182,27 @@ static uint32_t take_outputs(struct hb_lower *lo, const struct hb_pipeline *pl, 
     return out;
 }
 
+/* pipeline.gather: repeat and once: weights are gathered over fsdp before the iterations, for the
+ * layers of one repeat or for all, and their gradients summed after them. */
+static void gather_weights(struct hb_lower *lo, const struct hb_pipeline *pl)
+{
+    enum hb_pipe_gather gather = lo->spec->pipeline.gather;
+    for (uint32_t i = 0; i < pl->count && gather != HB_GATHER_ITERATION; i++)
+        hb_weight_gather_stacks(lo, pl->groups[i].layer.first_leaf, pl->groups[i].layer.end_leaf,
+                                gather == HB_GATHER_REPEAT);
+}
+
+static void scatter_grads(struct hb_lower *lo, const struct hb_pipeline *pl)
+{
+    for (uint32_t i = 0; i < pl->count; i++)
+        hb_weight_scatter_grads(lo, pl->groups[i].layer.first_leaf, pl->groups[i].layer.end_leaf);
+}
+
 uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t x)
 {
     const struct hb_pipe *p = &lo->spec->pipeline;
     lo->phase = HB_PHASE_FORWARD;
+    gather_weights(lo, pl);
     uint32_t inputs = hb_temp(lo, "inputs of the iterations", HB_CAT_WORKING,
                               stacked_state(lo, pl, input_count(lo, pl)));
     hb_emit_simple(lo, HB_OP_COPY, "microbatches in order", x, inputs);
@@ -308,5 +329,6 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     hb_emit_collective(lo, HB_OP_PERMUTE, HB_AX_PIPELINE, "shift gradients back", g,
                        hb_temp_in_place(lo, "gradient of the state, moved", HB_CAT_WORKING, state));
     hb_program_close_loop(lo->p, loop);
+    scatter_grads(lo, pl);
     return take_outputs(lo, pl, gin, grad);
 }

@@ -56,6 +56,8 @@ static uint32_t cast_slice(struct hb_lower *lo, const struct hb_leaf *l, uint32_
 uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
 {
     struct hb_leaf *l = &lo->leaves[leaf];
+    if (l->whole != HB_NONE)
+        return l->whole;
     if (l->gathered != HB_NONE)
         return l->gathered;
     uint32_t source = l->cast != HB_NONE ? l->cast : l->arg;
@@ -94,7 +96,7 @@ void hb_weight_forget(struct hb_lower *lo, uint32_t first, uint32_t end)
 
 bool hb_weight_grad_partial(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    if (hb_weight_mode(lo, l) == HB_WEIGHT_RING)
+    if (hb_weight_mode(lo, l) == HB_WEIGHT_RING || l->whole != HB_NONE)
         return false;
     int64_t ways = lo->local.batch_ways * hb_ways(lo, HB_AX_SEQUENCE);
     return ways > 1;
@@ -182,5 +184,59 @@ void hb_weight_nan_zeros(struct hb_lower *lo)
         l->nan_zero =
             hb_temp(lo, hb_name(lo, l->name, ", zeros for nan_to_num"), HB_CAT_GRADIENTS, s);
         hb_emit_mark(lo, "zeros for nan_to_num", HB_NONE, l->nan_zero);
+    }
+}
+
+/* The whole of a stack, or of its last dimension of layers, not split over fsdp. */
+static struct hb_shape gathered_stack(const struct hb_lower *lo, const struct hb_leaf *l,
+                                      bool one_repeat)
+{
+    struct hb_leaf whole = *l;
+    whole.dim[whole.gather_dim].ways /= whole.fsdp_ways;
+    if (one_repeat && whole.stack[1]) {
+        whole.stack[0] = whole.stack[1];
+        whole.stack[1] = 0;
+    }
+    return hb_leaf_shape(lo, &whole, lo->compute);
+}
+
+void hb_weight_gather_stacks(struct hb_lower *lo, uint32_t first, uint32_t end, bool one_repeat)
+{
+    for (uint32_t i = first; i < end; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        if (l->gather_dim < 0 || l->whole != HB_NONE)
+            continue;
+        uint32_t from = l->cast != HB_NONE ? l->cast : l->arg;
+        l->whole = hb_temp(lo, hb_name(lo, l->name, ", gathered for all iterations"),
+                           HB_CAT_COMMUNICATION, gathered_stack(lo, l, one_repeat));
+        hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, hb_name(lo, "gather ", l->name), from,
+                           l->whole);
+    }
+}
+
+void hb_weight_whole_grads(struct hb_lower *lo, uint32_t first, uint32_t end, bool one_repeat)
+{
+    for (uint32_t i = first; i < end; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        if (l->whole == HB_NONE || l->grad != HB_NONE)
+            continue;
+        l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient of the gathered stack"),
+                          HB_CAT_GRADIENTS, gathered_stack(lo, l, one_repeat));
+        hb_emit_mark(lo, "zero gradient of the gathered stack", HB_NONE, l->grad);
+    }
+}
+
+void hb_weight_scatter_grads(struct hb_lower *lo, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        if (l->whole == HB_NONE)
+            continue;
+        uint32_t shard = hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
+                                 hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
+        hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP,
+                           hb_name(lo, "sum gradient of ", l->name), l->grad, shard);
+        l->grad = shard;
+        l->whole = HB_NONE;
     }
 }

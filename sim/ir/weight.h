@@ -25,6 +25,11 @@ void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end);
 void hb_weight_nan_zeros(struct hb_lower *lo);
 /* In which dtype the gradient of a leaf is collected. */
 enum hb_dtype hb_weight_grad_dtype(const struct hb_lower *lo);
+/* Weights gathered once for a whole loop, the compute dtype's stack or that of one repeat; their
+ * gradients collected as whole, then summed and split. */
+void hb_weight_gather_stacks(struct hb_lower *lo, uint32_t first, uint32_t end, bool one_repeat);
+void hb_weight_whole_grads(struct hb_lower *lo, uint32_t first, uint32_t end, bool one_repeat);
+void hb_weight_scatter_grads(struct hb_lower *lo, uint32_t first, uint32_t end);
 /* Sums the whole gradient `full` over the devices and adds it to where it is collected. */
 void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full);
 
