@@ -17,12 +17,14 @@ struct hb_env {
     FILE *out;
     FILE *err;
     const char *data_dir;    /* holds models/zoo and hw/db: the source tree, or share/hbmsim */
+    const char *version;     /* of hbmsim */
     const char *trace;       /* HBM_TRACE: comma list of alloc, event, plan; "" for none */
     int64_t (*now_ns)(void); /* monotonic clock */
     int width;               /* columns of the terminal; 80 where out is none */
     bool out_is_terminal;
     bool err_is_terminal;
-    bool colour; /* out is a terminal and NO_COLOR is not set */
+    bool unicode; /* the locale's character set is UTF-8 */
+    bool colour;  /* out is a terminal and NO_COLOR is not set */
 };
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/out.h"
 #include "base/str.h"
 #include "cli/cmd.h"
-#include "plots/picture.h"
+#include "cli/draw.h"
 
 struct options {
     struct hb_common common;
@@ -44,17 +44,9 @@ static bool parse_size(struct hb_diag *diag, const char *text, struct hb_look *l
 
 static enum hb_format find_format(const struct options *o)
 {
-    const char *path = o->common.output ? o->common.output : "-";
     if (o->format >= 0)
         return (enum hb_format)o->format;
-    for (int i = 0; i < HB_FORMAT_NONE; i++) {
-        const char *name = hb_format_name((enum hb_format)i);
-        size_t len = strlen(path);
-        size_t end = strlen(name);
-        if (len > end && path[len - end - 1] == '.' && hb_str_ends(path, name))
-            return (enum hb_format)i;
-    }
-    return HB_FORMAT_NONE;
+    return hb_draw_format(o->common.output ? o->common.output : "-");
 }
 
 static bool load_json(struct hb_env *env, const char *path, const struct hb_node **out)

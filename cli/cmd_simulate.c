@@ -3,35 +3,22 @@
 
 #include "base/out.h"
 #include "cli/cmd.h"
+#include "cli/draw.h"
+#include "cli/input.h"
 #include "cli/show.h"
-#include "models/schema.h"
-#include "models/support.h"
 
 struct options {
     struct hb_common common;
     const char *model;
     const char *explain;
     const char *timeline;
+    const char *plot;
+    bool full;
     int dump;
     bool dot;
 };
 
 enum dump { DUMP_NONE = -1, DUMP_GRAPH, DUMP_BUFFERS, DUMP_HEAP, DUMP_EVENTS };
-
-static bool read_input(struct hb_env *env, const struct options *o, struct hb_spec *out_spec,
-                       struct hb_device *out_device)
-{
-    struct hb_loc at = {.file = o->model};
-    struct hb_schema_source source = {.arena = env->arena,
-                                      .diag = env->diag,
-                                      .path = o->model,
-                                      .sets = o->common.set.items,
-                                      .set_count = (int)o->common.set.count,
-                                      .data_dir = env->data_dir};
-    return hb_schema_read(&source, out_spec) && hb_spec_supported(env->diag, at, out_spec) &&
-           hb_device_load(env->arena, env->diag, env->data_dir, out_spec->hardware.device, at,
-                          out_device);
-}
 
 /* One answer is printed; two that exclude each other are a mistake. */
 static bool check_outputs(struct hb_env *env, const struct options *o)
@@ -41,12 +28,12 @@ static bool check_outputs(struct hb_env *env, const struct options *o)
                                   "--json, --explain, --dump and --dot exclude each other");
 }
 
-static void print_json(struct hb_env *env, FILE *out, const struct hb_result *r)
+static void print_json(struct hb_env *env, FILE *out, const struct hb_result *r, bool full)
 {
     struct hb_str text;
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, out, true);
-    hb_show_json(&j, env->arena, r);
+    hb_show_json(&j, env->arena, r, full);
     hb_json_end(&j);
 }
 
@@ -70,19 +57,44 @@ static void print_dump(struct hb_env *env, FILE *out, enum dump what, const stru
     }
 }
 
+/* In a terminal the picture comes first, so that the figures stay in sight. */
+static void print_text(struct hb_env *env, FILE *out, const struct options *o,
+                       const struct hb_result *r)
+{
+    struct hb_term term;
+    struct hb_outcome outcome;
+    struct hb_str text;
+    hb_str_init(&text, env->arena);
+    if (hb_draw_in_terminal(env, o->common.output, &term)) {
+        hb_outcome_make(env->arena, r, &outcome);
+        hb_term_timeline(&text, &term, &outcome);
+        fprintf(out, "%s\n", text.text);
+    }
+    hb_show_text(env, out, r);
+}
+
+static void draw_picture(struct hb_env *env, const char *path, const struct hb_result *r)
+{
+    struct hb_outcome outcome;
+    struct hb_picture picture = {
+        .kind = HB_PICTURE_TIMELINE, .outcomes = &outcome, .outcome_count = 1};
+    hb_outcome_make(env->arena, r, &outcome);
+    hb_draw_picture(env, &picture, path);
+}
+
 static bool print_answer(struct hb_env *env, FILE *out, const struct options *o,
                          const struct hb_result *r)
 {
     if (o->explain)
         return hb_show_explain(env, out, r, o->explain);
     if (o->common.json)
-        print_json(env, out, r);
+        print_json(env, out, r, o->full);
     else if (o->dump != DUMP_NONE)
         print_dump(env, out, (enum dump)o->dump, r);
     else if (o->dot)
         hb_show_dot(out, env->arena, r);
     else
-        hb_show_text(env, out, r);
+        print_text(env, out, o, r);
     return true;
 }
 
@@ -104,7 +116,8 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_simulate, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
-    if (!check_outputs(env, &o) || !read_input(env, &o, &spec, &device))
+    if (!check_outputs(env, &o) || !hb_draw_check(env, o.plot) ||
+        !hb_input_read(env, o.model, &o.common.set, &spec, &device))
         return HB_EXIT_INPUT;
     struct hb_out *out = hb_out_open(env, o.common.output);
     struct hb_out *trace = o.timeline ? hb_out_open(env, o.timeline) : NULL;
@@ -121,6 +134,8 @@ static int run(struct hb_env *env, int argc, char **argv)
         hb_show_trace(hb_out_file(trace), env->arena, &result);
         hb_out_close(trace);
     }
+    if (o.plot)
+        draw_picture(env, o.plot, &result);
     hb_out_close(out);
     return result.fits ? HB_EXIT_YES : HB_EXIT_NO;
 }
@@ -133,6 +148,9 @@ static const struct hb_opt options[] = {
      offsetof(struct options, explain), 0, 0},
     {"timeline", 0, HB_OPT_STRING, "FILE", "write a trace for Perfetto or chrome://tracing", NULL,
      offsetof(struct options, timeline), 0, 0},
+    HB_DRAW_OPTION(offsetof(struct options, plot)),
+    {"full", 0, HB_OPT_FLAG, NULL, "with --json: also the curve over time and where buffers lie",
+     NULL, offsetof(struct options, full), 0, 0},
     {"dump", 0, HB_OPT_CHOICE, "graph|buffers|heap|events",
      "print the program or its run as a list", NULL, offsetof(struct options, dump), 0, 0},
     {"dot", 0, HB_OPT_FLAG, NULL, "print the program as a graph for Graphviz", NULL,

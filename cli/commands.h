@@ -6,10 +6,11 @@
 
 #define HB_COMMANDS(X)                                                                             \
     X(simulate)                                                                                    \
+    X(plot)                                                                                        \
+    X(report)                                                                                      \
     X(validate)                                                                                    \
     X(record)                                                                                      \
     X(explain)                                                                                     \
-    X(plot)                                                                                        \
     X(devices)                                                                                     \
     X(models)                                                                                      \
     X(help)

@@ -77,17 +77,28 @@ static const char *find_data(struct hb_arena *arena)
     return HB_DATADIR;
 }
 
+/* As the C library takes it: the first of the three that is set. */
+static bool shows_unicode(void)
+{
+    const char *locale =
+        read_variable("LC_ALL", read_variable("LC_CTYPE", read_variable("LANG", "")));
+    return strstr(locale, "UTF-8") || strstr(locale, "utf8") || strstr(locale, "UTF8") ||
+           strstr(locale, "utf-8");
+}
+
 static void fill_env(struct hb_env *env)
 {
     bool dumb = hb_str_same(read_variable("TERM", "dumb"), "dumb");
     env->out = stdout;
     env->err = stderr;
+    env->version = HB_VERSION;
     env->data_dir = find_data(env->arena);
     env->trace = read_variable("HBM_TRACE", "");
     env->now_ns = read_clock_ns;
     env->out_is_terminal = isatty(STDOUT_FILENO);
     env->err_is_terminal = isatty(STDERR_FILENO) && !dumb;
     env->colour = env->out_is_terminal && !dumb && !read_variable("NO_COLOR", NULL);
+    env->unicode = shows_unicode() && !dumb;
     env->width = terminal_width(env->out_is_terminal);
 }
 

@@ -12,8 +12,9 @@ struct hb_env;
 
 /* The whole answer as text: verdict, peak, categories, largest tensors, time by stream, loading. */
 void hb_show_text(const struct hb_env *env, FILE *out, const struct hb_result *r);
-/* As one JSON object, with the keys that `hbmsim simulate --json` promises. */
-void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_result *r);
+/* As one JSON object, with the keys that `hbmsim simulate --json` promises; full: with the curve
+ * over time and the places of buffers (plots/outcome.h). */
+void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_result *r, bool full);
 
 /* Tensors whose name has this text in it: whether and why each is alive at the peak, and which
  * rule made it. False, with an error that names the nearest, where there is none. */

@@ -1,6 +1,7 @@
 /* simulate's JSON, and the words that several outputs share: see show.h. */
 #include "base/str.h"
 #include "cli/show.h"
+#include "plots/outcome.h"
 
 const char *hb_show_shape(struct hb_arena *arena, const struct hb_buf *buf)
 {
@@ -84,8 +85,11 @@ static void show_sizes(struct hb_json *j, const struct hb_result *r)
     }
 }
 
-void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_result *r)
+void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_result *r, bool full)
 {
+    struct hb_outcome outcome = {0};
+    if (full || r->spec->load.present)
+        hb_outcome_make(arena, r, &outcome);
     hb_json_object(j);
     hb_json_key(j, "fits");
     hb_json_bool(j, r->fits);
@@ -105,7 +109,13 @@ void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_res
         hb_json_int(j, r->load.device_peak_bytes);
         hb_json_key(j, "host_peak_bytes");
         hb_json_int(j, r->load.host_peak_bytes);
+        hb_outcome_write_loads(j, &outcome);
         hb_json_object_end(j);
+    }
+    if (full) {
+        hb_json_key(j, "name");
+        hb_json_text(j, outcome.name);
+        hb_outcome_write_curves(j, &outcome);
     }
     hb_json_object_end(j);
 }

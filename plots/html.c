@@ -474,19 +474,23 @@ static void put_levers(struct page *p)
     close_section(p);
 }
 
-static void put_tensor(struct page *p, const struct hb_shown_tensor *t)
+static void put_tensor(struct page *p, const struct hb_shown_tensor *t, bool why)
 {
     int64_t peak = p->r->outcome->peak_bytes;
     put(p, "<tr><td class=\"name\">");
     put_text(p, t->name);
-    put(p, "</td><td>");
+    put(p, "</td><td class=\"kind\">");
     put_swatch(p, t->category);
     hb_str_addf(p->out, "%s</td><td class=\"n\" data-v=\"%lld\">%s</td>",
                 hb_category_name(t->category), (long long)t->bytes, bytes_text(p, t->bytes));
-    hb_str_addf(p->out, "<td class=\"n\" data-v=\"%lld\">%.1f %%</td><td>", (long long)t->bytes,
+    hb_str_addf(p->out, "<td class=\"n\" data-v=\"%lld\">%.1f %%</td>", (long long)t->bytes,
                 peak > 0 ? 100.0 * (double)t->bytes / (double)peak : 0);
-    put_text(p, t->why);
-    put(p, "</td></tr>\n");
+    if (why) {
+        put(p, "<td>");
+        put_text(p, t->why);
+        put(p, "</td>");
+    }
+    put(p, "</tr>\n");
 }
 
 static void put_all_tensors(struct page *p)
@@ -494,10 +498,13 @@ static void put_all_tensors(struct page *p)
     const struct hb_outcome *o = p->r->outcome;
     uint32_t shown = o->tensor_count < MOST_TENSORS ? o->tensor_count : MOST_TENSORS;
     int64_t rest = 0;
+    bool why = false; /* a column that would be empty is left out */
     if (o->tensor_count == 0)
         return;
     for (uint32_t i = shown; i < o->tensor_count; i++)
         rest += o->tensors[i].bytes;
+    for (uint32_t i = 0; i < shown; i++)
+        why = why || *o->tensors[i].why;
     open_section(p, "all", "Tensors at the peak");
     hb_str_addf(p->out,
                 "<p class=\"filter\"><label for=\"filter\">Only rows with </label>"
@@ -509,11 +516,11 @@ static void put_all_tensors(struct page *p)
            "<th aria-sort=\"none\"><button type=\"button\">tensor</button></th>"
            "<th aria-sort=\"none\"><button type=\"button\">category</button></th>"
            "<th class=\"n\" aria-sort=\"descending\"><button type=\"button\">bytes</button></th>"
-           "<th class=\"n\" aria-sort=\"none\"><button type=\"button\">of the peak</button></th>"
-           "<th aria-sort=\"none\"><button type=\"button\">why</button></th>"
-           "</tr></thead><tbody>\n");
+           "<th class=\"n\" aria-sort=\"none\"><button type=\"button\">of the peak</button></th>");
+    put(p, why ? "<th aria-sort=\"none\"><button type=\"button\">why</button></th>" : "");
+    put(p, "</tr></thead><tbody>\n");
     for (uint32_t i = 0; i < shown; i++)
-        put_tensor(p, &o->tensors[i]);
+        put_tensor(p, &o->tensors[i], why);
     put(p, "</tbody></table></div>\n");
     if (o->tensor_count > shown)
         hb_str_addf(p->out, "<p>and %u smaller ones, together %s</p>\n", o->tensor_count - shown,

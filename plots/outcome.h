@@ -14,8 +14,9 @@
 #define HB_PLOTS_OUTCOME_H
 
 #include "base/diag.h"
-#include "sim/ir/program.h"
+#include "sim/engine/result.h"
 
+struct hb_json;
 struct hb_node;
 
 struct hb_shown_tensor {
@@ -90,6 +91,12 @@ struct hb_outcome {
 /* The categories from the bottom of a stack to its top: what stays first, what passes last. */
 extern const enum hb_category hb_stack_order[HB_CATEGORY_COUNT];
 
+/* From the engine's run. o keeps pointers into r. */
+void hb_outcome_make(struct hb_arena *arena, const struct hb_result *r, struct hb_outcome *out);
+/* The keys "timeline" and "heap", into an object that is open. */
+void hb_outcome_write_curves(struct hb_json *j, const struct hb_outcome *o);
+/* The key "by_processes", into the open object "load". */
+void hb_outcome_write_loads(struct hb_json *j, const struct hb_outcome *o);
 /* From the JSON of `simulate`. False, with errors, where a key has the wrong type or the categories
  * do not sum to the peak. */
 bool hb_outcome_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *json,

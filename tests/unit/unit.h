@@ -46,6 +46,7 @@ static inline void unit_start(struct unit *u)
     u->env.err = open_memstream(&u->err_text, &u->err_len);
     u->env.data_dir = ".";
     u->env.trace = "";
+    u->env.version = "0";
     u->env.now_ns = unit_now_ns;
     u->env.width = 80;
     hb_diag_init(&u->diag, u->env.arena);
