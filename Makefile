@@ -94,11 +94,13 @@ install: all              ## into PREFIX (/usr/local), below DESTDIR
 	$(Q)HBMSIM=$(B)/hbmsim VERSION=$(VERSION) sh cli/install.sh install "$(DESTDIR)" "$(PREFIX)"
 uninstall:                ## takes it away again
 	$(Q)sh cli/install.sh uninstall "$(DESTDIR)" "$(PREFIX)"
+accuracy: $(B)/hbmsim    ## the table of trust; RECORDS="a.jsonl": for other records
+	$(Q)HBMSIM=$(CURDIR)/$(B)/hbmsim sh tests/accuracy.sh $(RECORDS)
 clean:                    ## removes what was built
 	$(Q)rm -rf $(BUILD)
 help:                     ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
 FORCE:
-.PHONY: all unit test check lint golden golden-update torture fuzz cov bench install uninstall \
+.PHONY: accuracy all unit test check lint golden golden-update torture fuzz cov bench install uninstall \
         clean help FORCE
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
