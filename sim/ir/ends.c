@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/size.h"
+#include "sim/ir/order.h"
 #include "sim/ir/weight.h"
 
 void hb_ends_leaves(struct hb_lower *lo)
@@ -347,6 +348,8 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     c.w = use_head(lo, false);
     make_logits(lo, &c);
     make_dlogits(lo, &c);
+    if (is_split(lo) && !hb_order_head_early(lo))
+        c.w = use_head(lo, false);
     uint32_t g = grad_through_head(lo, &c);
     if (is_postponed(lo)) {
         ends->pending_logits = waiting_logits(lo, &c);
@@ -445,6 +448,15 @@ uint32_t hb_ends_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     return lo->spec->loss.chunks > 1 ? chunked_loss(lo, ends, x) : whole_loss(lo, ends, x);
 }
 
+void hb_ends_zero_table(struct hb_lower *lo, struct hb_ends *ends)
+{
+    const struct hb_leaf *l = &lo->leaves[lo->embed];
+    ends->table_grad = hb_temp(lo, "embedding, zeros for its gradient", HB_CAT_GRADIENTS,
+                               hb_leaf_layer_shape(l, lo->compute, hb_order_table_whole(lo)));
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "zero gradient of the embedding", HB_NONE,
+                   ends->table_grad);
+}
+
 void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
 {
     if (!ends->head_done)
@@ -463,8 +475,9 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
         hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_FSDP, "exchange embedding gradients", grad,
                            rows);
     }
-    uint32_t into = hb_temp(lo, "embedding, gradient", HB_CAT_GRADIENTS,
-                            hb_leaf_layer_shape(l, lo->compute, false));
+    if (ends->table_grad == HB_NONE)
+        hb_ends_zero_table(lo, ends);
+    uint32_t into = hb_temp_in_place(lo, "embedding, gradient", HB_CAT_GRADIENTS, ends->table_grad);
     struct hb_emit e = {.name = "scatter embedding gradients", .kind = HB_OP_GATHER};
     hb_emit_read(&e, rows);
     hb_emit_read(&e, lo->tokens);

@@ -9,9 +9,12 @@ struct hb_ends {
     uint32_t pending_logits; /* logits (or their gradient) that the postponed head gradient reads */
     uint32_t pending_x;      /* its other operand */
     bool head_done;
+    uint32_t table_grad; /* zeros for the table's gradient, made early; HB_NONE */
 };
 
 void hb_ends_leaves(struct hb_lower *lo);
+/* Zeros into which the gradient of the table will be scattered. */
+void hb_ends_zero_table(struct hb_lower *lo, struct hb_ends *ends);
 /* The first residual. */
 uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends);
 /* The loss of the last residual x, and back: the gradient of x. */

@@ -30,6 +30,9 @@ static const struct hb_habits xla_cuda = {
     /* tinyS/base: 2 x 2.097 GB of f32 logits. */
     .logits_copies = 2,
     .zeros_before_loss = true,
+    .zeros_hoisted = true,
+    .gathers_timed = true,
+    .table_grad_whole = true,
     .layer_grads_together = true,
     .transposed_stacks = true,
     /* opt/donate=False: temp 0.067 against 1.103 GB. */
@@ -48,6 +51,7 @@ static const struct hb_habits xla_rocm = {
     .lse_lanes = 1,
     .logits_copies = 2,
     .zeros_before_loss = true,
+    .table_grad_whole = true,
     .layer_grads_together = true,
     .transposed_stacks = true,
     .donated_reuse = true,

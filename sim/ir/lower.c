@@ -9,6 +9,7 @@
 #include "sim/ir/ends.h"
 #include "sim/ir/lowering.h"
 #include "sim/ir/optim.h"
+#include "sim/ir/order.h"
 #include "sim/ir/pipeline.h"
 #include "sim/ir/stack.h"
 #include "sim/ir/weight.h"
@@ -120,35 +121,30 @@ struct parts {
     bool piped;
 };
 
-/* XLA:GPU makes the zeros of the stacked gradients before the loss where the step is sharded
- * (1B, 8B, 70B base), and on one device where they outweigh the logits (opt/base, not tinyS). */
-static bool zeros_come_early(const struct hb_lower *lo)
+/* A table's gradient needs zeros where it is scattered into (tiny/base: bf16[32000,1024] from the
+ * start to the end); one that comes out of a product does not. */
+static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros_at at)
 {
-    int64_t devices = lo->local.batch_ways * hb_ways(lo, HB_AX_SEQUENCE) *
-                      hb_ways(lo, HB_AX_TENSOR) * hb_ways(lo, HB_AX_PIPELINE);
-    if (devices > 1)
-        return true;
-    int64_t grads = 0;
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], HB_DT_F32);
-        if (lo->leaves[i].stack[0])
-            grads = hb_add_sat(grads, hb_shape_plain_bytes(&s));
-    }
-    return grads > hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    if (hb_order_zeros(lo) != at)
+        return;
+    bool table = at == HB_ZEROS_FIRST || hb_order_table_whole(lo);
+    if (table && lo->spec->lookup == HB_LOOKUP_GATHER)
+        hb_ends_zero_table(lo, ends);
+    hb_weight_zero_grads(lo, 0, lo->leaf_count);
 }
 
 static void forward_backward(struct hb_lower *lo, struct parts *parts)
 {
-    struct hb_ends ends;
+    struct hb_ends ends = {.table_grad = HB_NONE};
     lo->phase = HB_PHASE_FORWARD;
+    early_zeros(lo, &ends, HB_ZEROS_FIRST);
     uint32_t x = hb_ends_embed(lo, &ends);
     x = hb_stack_forward(lo, &parts->stack, x);
     if (parts->piped)
         x = hb_pipeline_forward(lo, &parts->pipeline, x);
     hb_weight_transpose_stacks(lo);
     hb_weight_nan_zeros(lo);
-    if (lo->habits->zeros_before_loss && zeros_come_early(lo))
-        hb_weight_zero_grads(lo, 0, lo->leaf_count);
+    early_zeros(lo, &ends, HB_ZEROS_BEFORE_LOSS);
     uint32_t g = hb_ends_loss(lo, &ends, x);
     lo->phase = HB_PHASE_BACKWARD;
     if (lo->spec->batch.accumulate == 1) {

@@ -1,0 +1,85 @@
+/* Places in the schedule: see order.h. XLA:GPU schedules twice: a first pass takes the order with
+ * the smallest peak, a second moves collectives so that they hide behind compute, and what has no
+ * operands (zeros) to the front. Read in the schedules of the records named below. */
+#include "sim/ir/order.h"
+
+#include "base/size.h"
+
+static int64_t devices(const struct hb_lower *lo)
+{
+    int64_t n = 1;
+    for (int i = 0; i < HB_AX_COUNT; i++)
+        n = hb_mul_sat(n, hb_ways(lo, (enum hb_axis)i));
+    return n;
+}
+
+static int64_t stacked_grad_bytes(const struct hb_lower *lo)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], HB_DT_F32);
+        if (lo->leaves[i].stack[0])
+            sum = hb_add_sat(sum, hb_shape_plain_bytes(&s));
+    }
+    return sum;
+}
+
+static int64_t logit_bytes(const struct hb_lower *lo)
+{
+    int64_t tokens = hb_div_up(lo->local.tokens, lo->spec->loss.chunks);
+    return hb_mul_sat(4, hb_mul_sat(tokens, lo->local.vocab));
+}
+
+/* Scores that a layer's backward pass holds, f32 twice and bf16 once (tiny/base). */
+static int64_t score_bytes(const struct hb_lower *lo)
+{
+    const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
+    if (a->kernel != HB_KERNEL_NAIVE || a->kind == HB_ATTN_NONE)
+        return 0;
+    int64_t heads = hb_div_up(a->heads, hb_ways(lo, HB_AX_TENSOR));
+    return hb_mul_sat(10, hb_mul_sat(hb_mul_sat(heads, lo->local.tokens), lo->spec->batch.seq));
+}
+
+/* On one device zeros come first unless the loss is the peak: tinyS/base and pad (logits 2 x 2000
+ * MiB, gradients 260) late, opt/base and bwd/base first, tiny/base (scores 5120) first. On several
+ * the weights' gradients outweigh the logits, of which one waits for the head's gradient
+ * (8B/tp=8, 1B/dp=8, moeFG/ep=8 early; PP/base, tied/gemma2b,t8 late). CUDA's second pass moves
+ * them before the loss where fsdp splits the batch alone (1B/base: 3 x 128 MiB beside 2 x 4008; on
+ * ROCm none), not beside tensor parallelism (1B/fsdp=4,tp=2, 8B64/fsdp=16,tp=4). */
+enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
+{
+    if (!lo->habits->zeros_before_loss)
+        return HB_ZEROS_LATE;
+    int64_t grads = stacked_grad_bytes(lo);
+    int64_t logits = logit_bytes(lo);
+    if (devices(lo) == 1)
+        return hb_add_sat(grads, score_bytes(lo)) > logits ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
+    bool split = hb_fsdp_ways(lo, false) > 1;
+    if (lo->habits->zeros_hoisted && split && hb_ways(lo, HB_AX_PIPELINE) == 1)
+        return hb_ways(lo, HB_AX_TENSOR) == 1 ? HB_ZEROS_BEFORE_LOSS : HB_ZEROS_LATE;
+    return grads > logits ? HB_ZEROS_BEFORE_LOSS : HB_ZEROS_LATE;
+}
+
+/* The second gather starts just early enough to hide behind the pass over the logits' gradient:
+ * the ratio of the two times is width over tokens, times what the links are slower than memory.
+ * CUDA, one host of 8: 8B/base (1) stands beside both logits, 1B/base (1/4), 1B/seq=2048 (1/2) and
+ * d4k,f8,b4 (1/4) not; across hosts 8B,f16,b4 (1/4) does, 8B,f16,b8 and 70B,pp8f8 (1/8) do not.
+ * ROCm's scheduler takes every collective as long: always. */
+enum { HOST_DEVICES = 8, HIDDEN_IN_HOST = 1, HIDDEN_ACROSS = 6 };
+
+bool hb_order_head_early(const struct hb_lower *lo)
+{
+    if (!lo->habits->gathers_timed)
+        return true;
+    int64_t ratio = devices(lo) > HOST_DEVICES ? HIDDEN_ACROSS : HIDDEN_IN_HOST;
+    return lo->local.tokens <= hb_mul_sat(ratio, lo->spec->model.d_model);
+}
+
+/* fsdp alone: rows are exchanged and each device scatters into its own columns. With another axis
+ * over the batch the whole table is scattered and then summed (8B64/fsdp=8,dp=8: bf16[4096,128256]
+ * from the loss to the end; 8B/fsdp=64: none). */
+bool hb_order_table_whole(const struct hb_lower *lo)
+{
+    return lo->habits->table_grad_whole && lo->local.batch_ways > hb_fsdp_ways(lo, false) &&
+           hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->spec->lookup == HB_LOOKUP_GATHER;
+}

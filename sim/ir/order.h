@@ -1,0 +1,21 @@
+/* Where the compiler's scheduler puts what could stand in several places: zeros of accumulators,
+ * a weight gathered ahead of its product. Answers are derived from sizes, by habit. */
+#ifndef HB_SIM_IR_ORDER_H
+#define HB_SIM_IR_ORDER_H
+
+#include "sim/ir/lowering.h"
+
+enum hb_zeros_at {
+    HB_ZEROS_FIRST,       /* before the forward pass */
+    HB_ZEROS_BEFORE_LOSS, /* between the layers and the loss */
+    HB_ZEROS_LATE         /* where the backward pass first adds to them */
+};
+
+/* Zeros of the stacked gradients. */
+enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo);
+/* Whether the head gathered for the backward product stands already beside both logits. */
+bool hb_order_head_early(const struct hb_lower *lo);
+/* Whether the table's gradient is made whole on each device before it is summed. */
+bool hb_order_table_whole(const struct hb_lower *lo);
+
+#endif
