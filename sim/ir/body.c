@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/size.h"
 #include "sim/ir/weight.h"
 
 static uint32_t *none_list(struct hb_lower *lo, uint32_t count)
@@ -41,8 +42,10 @@ void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
         if (keep == HB_KEEP_NO)
             continue;
         struct hb_shape s = {.dtype = b->y->values[v].shape.dtype};
-        for (int i = 0; i < 3 && lead[i] > 0; i++)
+        for (int i = 0; i < 3 && lead[i] > 0; i++) {
             s.dim[s.rank++] = lead[i];
+            s.slices = hb_mul_sat(s.slices ? s.slices : 1, lead[i]);
+        }
         const struct hb_shape *own = &b->y->values[v].shape;
         for (int i = 0; i < own->rank && s.rank < HB_SHAPE_RANK; i++)
             s.dim[s.rank++] = own->dim[i];

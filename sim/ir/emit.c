@@ -11,6 +11,7 @@ static struct hb_buf make_buf(struct hb_lower *lo, const char *name, enum hb_cat
                        .why = "",
                        .bytes = hb_shape_bytes(&shape, tiling),
                        .plain_bytes = hb_shape_plain_bytes(&shape),
+                       .slices = shape.slices,
                        .rank = shape.rank,
                        .dtype = shape.dtype,
                        .category = category,
@@ -79,14 +80,22 @@ void hb_emit_write(struct hb_emit *e, uint32_t buf)
     e->write[e->write_count++] = buf;
 }
 
+/* Of a stack, an op inside a loop touches one slice. */
+static double touched_bytes(const struct hb_lower *lo, uint32_t buf)
+{
+    const struct hb_buf *b = &lo->p->bufs[buf];
+    bool one_slice = b->slices > 1 && lo->p->open_loop != HB_NONE;
+    return (double)b->bytes / (one_slice ? (double)b->slices : 1);
+}
+
 /* What an op moves through memory if it says nothing better: each operand and result once. */
 static double operand_bytes(const struct hb_lower *lo, const struct hb_emit *e)
 {
     double bytes = 0;
     for (uint32_t i = 0; i < e->read_count; i++)
-        bytes += (double)lo->p->bufs[e->read[i]].bytes;
+        bytes += touched_bytes(lo, e->read[i]);
     for (uint32_t i = 0; i < e->write_count; i++)
-        bytes += (double)lo->p->bufs[e->write[i]].bytes;
+        bytes += touched_bytes(lo, e->write[i]);
     return bytes;
 }
 

@@ -50,8 +50,10 @@ static struct hb_shape state_shape(const struct hb_leaf *l, enum hb_dtype dtype,
 {
     struct hb_shape s = {.dtype = dtype};
     for (int i = 0; i < 2; i++)
-        if (l->stack[i])
+        if (l->stack[i]) {
             s.dim[s.rank++] = l->stack[i];
+            s.slices = hb_mul_sat(s.slices ? s.slices : 1, l->stack[i]);
+        }
     int split_at = -1;
     for (int i = 0; i < l->rank && more_ways > 1; i++)
         if (split_at < 0 && share(l->dim[i], 1) % more_ways == 0)

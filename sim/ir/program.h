@@ -111,7 +111,8 @@ struct hb_buf {
     int64_t bytes;            /* as placed: padded to tiles, before the heap's alignment */
     int64_t plain_bytes;      /* without padding; <= bytes */
     int64_t dim[HB_MAX_RANK]; /* per device, as the compiler sees it */
-    int rank;                 /* 0 with plain_bytes > element: shape not known */
+    int64_t slices; /* of a stack: parts that ops inside its loop touch one by one; 0: none */
+    int rank;       /* 0 with plain_bytes > element: shape not known */
     enum hb_dtype dtype;
     enum hb_category category;
     enum hb_space space;

@@ -17,6 +17,8 @@ struct hb_shape {
     int64_t dim[HB_SHAPE_RANK];
     int rank;
     enum hb_dtype dtype;
+    int64_t
+        slices; /* layers that leading dimensions count: an op in their loop touches one; 0: none */
 };
 
 enum hb_tiling {
