@@ -10,6 +10,7 @@
     X(report)                                                                                      \
     X(validate)                                                                                    \
     X(record)                                                                                      \
+    X(calibrate)                                                                                   \
     X(explain)                                                                                     \
     X(devices)                                                                                     \
     X(models)                                                                                      \

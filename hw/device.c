@@ -627,10 +627,10 @@ bool hb_device_load(struct hb_arena *arena, struct hb_diag *diag, const char *da
 
 /* ---- writing ---- */
 
+/* Seven digits: more than any figure here has. */
 static void write_real(struct hb_str *to, double value)
 {
-    char text[HB_REAL_TEXT];
-    hb_str_add(to, hb_real_print(value, text));
+    hb_str_addf(to, "%.7g", value);
 }
 
 static void write_curve(struct hb_str *to, const struct hb_curve *curve)

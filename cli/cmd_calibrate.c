@@ -1,0 +1,162 @@
+/* hbmsim calibrate: measures the device of this machine and writes its profile. */
+#include <string.h>
+#include <time.h>
+
+#include "base/arena.h"
+#include "base/json_write.h"
+#include "base/out.h"
+#include "base/str.h"
+#include "base/yaml.h"
+#include "cli/cmd.h"
+#include "hw/calib.h"
+#include "hw/measure.h"
+
+enum { QUICK_SECONDS = 20, USUAL_SECONDS = 120, MOST_SECONDS = 3600 };
+
+static const char backend_words[] = "cuda|hip|cpu";
+static const char *const backends[] = {"cuda", "hip", "cpu"};
+
+struct options {
+    struct hb_common common;
+    int backend; /* index in backends; -1: whichever is there */
+    int64_t device;
+    bool quick;
+    int64_t seconds; /* 0: by quick */
+    const char *base;
+    const char *libs;
+    const char *date;
+};
+
+static const char *today(struct hb_arena *arena)
+{
+    struct timespec now;
+    struct tm day;
+    if (clock_gettime(CLOCK_REALTIME, &now) != 0 || !gmtime_r(&now.tv_sec, &day))
+        hb_die("this machine does not tell the date; give it with --date");
+    return hb_arena_printf(arena, "%04d-%02d-%02d", day.tm_year + 1900, day.tm_mon + 1,
+                           day.tm_mday);
+}
+
+static struct hb_measure_wish make_wish(struct hb_env *env, const struct options *o)
+{
+    int64_t seconds = o->seconds ? o->seconds : o->quick ? QUICK_SECONDS : USUAL_SECONDS;
+    return (struct hb_measure_wish){
+        .budget_ns = seconds * 1000000000,
+        .date = o->date ? o->date : today(env->arena),
+    };
+}
+
+/* JSON is the profile itself: as YAML it reads the same. */
+static void write_result(struct hb_env *env, const struct options *o, const struct hb_device *dev,
+                         struct hb_out *out)
+{
+    struct hb_str text;
+    struct hb_str json;
+    hb_str_init(&text, env->arena);
+    hb_str_init(&json, env->arena);
+    hb_device_write(dev, &text);
+    if (o->common.json) {
+        struct hb_node *root;
+        if (!hb_yaml_parse(env->arena, env->diag, "profile", text.text, text.len, &root))
+            HB_BUG("a profile that was written does not read");
+        struct hb_json j = hb_json_begin(&json, hb_out_file(out), true);
+        hb_json_node(&j, root);
+        hb_json_end(&j);
+    } else {
+        fputs(text.text, hb_out_file(out));
+    }
+    hb_out_close(out);
+}
+
+static int finish(struct hb_env *env, const struct options *o, struct hb_out *out,
+                  const struct hb_measure_result *result)
+{
+    fputs(result->remarks.text, env->err);
+    if (!result->complete) {
+        hb_out_drop(out);
+        fprintf(env->err, "hbmsim: %s: nothing is written\n",
+                result->lost          ? "the device failed"
+                : result->interrupted ? "stopped before the essentials were measured"
+                                      : "failed before the essentials were measured");
+        return HB_EXIT_MACHINE;
+    }
+    if (result->interrupted)
+        fputs("stopped early: what was measured until then is written\n", env->err);
+    write_result(env, o, &result->device, out);
+    return HB_EXIT_YES;
+}
+
+static int calibrate(struct hb_env *env, const struct options *o, struct hb_measure_wish *wish)
+{
+    struct hb_probe_wish choice = {
+        .backend = o->backend >= 0 ? backends[o->backend] : NULL,
+        .device = (int)o->device,
+        .libs = o->libs,
+    };
+    const char *reason = "";
+    struct hb_out *out = hb_out_open(env, o->common.output);
+    hb_calib_hold();
+    struct hb_probe *probe = hb_probe_open(env, &choice, &reason);
+    if (!probe) {
+        hb_out_drop(out);
+        fprintf(env->err, "hbmsim: cannot calibrate: %s\n", reason);
+        return HB_EXIT_MACHINE;
+    }
+    struct hb_measure_result *result = hb_arena_alloc(env->arena, 1, sizeof *result);
+    hb_measure_run(env, probe, wish, result);
+    hb_probe_close(probe);
+    return finish(env, o, out, result);
+}
+
+static int run(struct hb_env *env, int argc, char **argv)
+{
+    struct options o = {.backend = -1};
+    struct hb_device base;
+    int status = hb_opt_parse(env, &hb_cmd_calibrate, argc, argv, &o);
+    if (status != HB_GO_ON)
+        return status;
+    struct hb_measure_wish wish = make_wish(env, &o);
+    if (o.base) {
+        if (!hb_device_load(env->arena, env->diag, env->data_dir, o.base, (struct hb_loc){0},
+                            &base))
+            return HB_EXIT_INPUT;
+        wish.base = &base;
+    }
+    return calibrate(env, &o, &wish);
+}
+
+static const struct hb_opt options[] = {
+    {"backend", 0, HB_OPT_CHOICE, backend_words,
+     "which driver to use; without it CUDA, then HIP is tried", NULL,
+     offsetof(struct options, backend), 0, 0},
+    {"device", 0, HB_OPT_INT, "N", "which of the devices that the driver shows, from 0", "0",
+     offsetof(struct options, device), 0, 1023},
+    {"quick", 0, HB_OPT_FLAG, NULL, "20 seconds instead of 2 minutes", NULL,
+     offsetof(struct options, quick), 0, 0},
+    {"seconds", 0, HB_OPT_INT, "N", "time to spend", NULL, offsetof(struct options, seconds), 1,
+     MOST_SECONDS},
+    {"base", 0, HB_OPT_STRING, "NAME",
+     "profile that gives peaks, links, network: what cannot be measured", NULL,
+     offsetof(struct options, base), 0, 0},
+    {"libs", 0, HB_OPT_STRING, "DIR", "folder where the device's libraries are looked for first",
+     NULL, offsetof(struct options, libs), 0, 0},
+    {"date", 0, HB_OPT_STRING, "DATE", "date to write into the profile, instead of today's", NULL,
+     offsetof(struct options, date), 0, 0},
+    {0},
+};
+
+const struct hb_cmd hb_cmd_calibrate = {
+    .name = "calibrate",
+    .run = run,
+    .summary = "measures the device of this machine and writes its profile",
+    .about =
+        "Measures memory, matrix products, kernels and host copies through CUDA or HIP, which\n"
+        "are looked for at run time; --backend cpu measures this machine's processor, on one\n"
+        "thread. Allocations are plain and all given back; nothing is reset or reconfigured.\n"
+        "Ctrl-C ends it early and keeps what was measured. The profile goes to -o FILE and is\n"
+        "named in a model by `hardware: {device: FILE}`. Exit status 3: there is no such\n"
+        "device or library, or it failed.",
+    .example = "hbmsim calibrate --backend cpu --seconds 2",
+    .options = options,
+    .common = HB_COMMON_JSON | HB_COMMON_OUTPUT,
+};

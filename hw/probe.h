@@ -1,0 +1,111 @@
+/* What calibration asks of a device: memory, copies, small kernels and matrix products on a few
+ * lanes of work, and the time between two marks. One record of functions per back end: CUDA, HIP
+ * and this machine's processor. All allocations are plain; whatever was taken is given back by
+ * close. A function that fails leaves a sentence in probe->error. */
+#ifndef HB_HW_PROBE_H
+#define HB_HW_PROBE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hw/device.h"
+
+struct hb_arena;
+struct hb_env;
+
+/* Streams: work on one is in order, lanes run side by side where the device can. */
+enum hb_lane { HB_LANE_COMPUTE, HB_LANE_UP, HB_LANE_DOWN, HB_LANE_COUNT };
+
+enum hb_copy { HB_COPY_UP, HB_COPY_DOWN, HB_COPY_WITHIN };
+
+/* Element-wise kernels over f32 arrays a (written), b and c of n elements. */
+#define HB_KERNELS(X)                                                                              \
+    X(EMPTY, "hb_empty")   /* nothing: the cost of a launch */                                     \
+    X(FILL, "hb_fill")     /* a = noise, numbers near 1 in every element type */                   \
+    X(READ, "hb_read")     /* b is read, a[0] may be written */                                    \
+    X(COPY, "hb_copy")     /* a = b */                                                             \
+    X(TRIAD, "hb_triad")   /* a = b + 1.5 c */                                                     \
+    X(GELU, "hb_gelu")     /* a = gelu(b): transcendental */                                       \
+    X(REDUCE, "hb_reduce") /* sums of 1024 neighbours of b */                                      \
+    X(CHAIN, "hb_chain")   /* 512 dependent multiply-adds per element: arithmetic alone */
+
+enum hb_kernel {
+#define HB_ENUM(name, text) HB_KERNEL_##name,
+    HB_KERNELS(HB_ENUM)
+#undef HB_ENUM
+        HB_KERNEL_COUNT
+};
+enum { HB_CHAIN_FLOPS = 2 * 512 }; /* of one element */
+
+/* c = a b, row by row, batch times; addresses are of device memory. */
+struct hb_product {
+    enum hb_rate rate;
+    int m, n, k, batch;
+    uintptr_t a, b, c;
+};
+
+/* What the driver says of the device. */
+struct hb_probe_info {
+    const char *name;
+    const char *driver; /* with versions of the libraries */
+    enum hb_vendor vendor;
+    enum hb_device_kind kind;
+    int device_count;
+    int64_t total_bytes;
+    int64_t cache_bytes;
+    int64_t cores;
+    double clock_hz;        /* 0: not told */
+    double hbm_bytes_per_s; /* from memory clock and bus width; 0: not told */
+    bool ecc;
+    bool slice; /* a part of a device (MIG) */
+};
+
+struct hb_probe;
+
+struct hb_probe_ops {
+    bool (*memory)(struct hb_probe *p, int64_t *out_free, int64_t *out_total);
+    /* False without an error sentence where the device has no more. */
+    bool (*alloc)(struct hb_probe *p, int64_t bytes, uintptr_t *out_at);
+    void (*release)(struct hb_probe *p, uintptr_t at);
+    bool (*host_alloc)(struct hb_probe *p, int64_t bytes, bool pinned, void **out_at);
+    void (*host_release)(struct hb_probe *p, void *at, bool pinned);
+    /* host is a host address for UP and DOWN, a device address for WITHIN (to `at` from `host`). */
+    bool (*copy)(struct hb_probe *p, enum hb_lane lane, enum hb_copy way, uintptr_t at, void *host,
+                 int64_t bytes);
+    bool (*kernel)(struct hb_probe *p, enum hb_kernel which, uintptr_t a, uintptr_t b, uintptr_t c,
+                   int64_t n);
+    bool (*product)(struct hb_probe *p, const struct hb_product *product);
+    bool (*can)(struct hb_probe *p, enum hb_rate rate);
+    /* Two marks per lane: 0 begins, 1 ends. */
+    bool (*mark)(struct hb_probe *p, enum hb_lane lane, int which);
+    /* Waits for mark 1 of the lane; time from mark 0 of lane `from` to it. */
+    bool (*elapsed)(struct hb_probe *p, enum hb_lane from, enum hb_lane lane, double *out_ns);
+    /* All lanes stand still. */
+    bool (*wait)(struct hb_probe *p);
+    void (*close)(struct hb_probe *p);
+};
+
+struct hb_probe {
+    const struct hb_probe_ops *ops;
+    struct hb_env *env;
+    struct hb_probe_info info;
+    const char *error; /* of the last failure; null: none */
+    void *state;       /* the back end's own */
+};
+
+struct hb_probe_wish {
+    const char *backend; /* cuda, hip, cpu; null: the first of them that is there */
+    int device;          /* index among those that the driver shows */
+    const char *libs;    /* folder where the libraries are looked for first; null */
+};
+
+/* Opens a device. Null: *out_reason is a sentence for the user (no driver, no such device, ...). */
+struct hb_probe *hb_probe_open(struct hb_env *env, const struct hb_probe_wish *wish,
+                               const char **out_reason);
+/* Gives back everything. */
+void hb_probe_close(struct hb_probe *p);
+
+/* Bytes of one element of this rate's operands. */
+int hb_rate_bytes(enum hb_rate rate);
+
+#endif
