@@ -24,3 +24,7 @@ process() {
 
 process 'start and end (hbmsim --version)' --version
 process 'the zoo (hbmsim models)' models
+process 'llama3-8b (hbmsim simulate --json)' simulate examples/quickstart/model.yaml --json
+process 'deepseek-v3 on 2,048 devices' simulate tests/bench/deepseek-v3.yaml --json
+process 'records of lab-tpu (hbmsim validate)' validate tests/golden/lab-tpu.jsonl
+"${HB_BUILD:-build/fast}/tests/bench/bench" . examples/quickstart/model.yaml tests/bench/deepseek-v3.yaml
