@@ -73,9 +73,9 @@ static int bench_file(const char *path, const char *data_dir)
     hb_diag_init(&diag, arena);
     struct hb_schema_source source = {
         .arena = arena, .diag = &diag, .path = path, .data_dir = data_dir};
-    bool ok = hb_schema_read(&source, &spec) &&
-              hb_device_load(arena, &diag, data_dir, spec.hardware.device, (struct hb_loc){0},
-                             &device);
+    bool ok =
+        hb_schema_read(&source, &spec) &&
+        hb_device_load(arena, &diag, data_dir, spec.hardware.device, (struct hb_loc){0}, &device);
     struct best b = {1e12, 1e12, 1e12, 1e12};
     uint32_t ops = 0;
     double sink = 0;
