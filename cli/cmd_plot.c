@@ -1,5 +1,7 @@
 /* hbmsim plot: any result's JSON as a picture. */
+#include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -21,25 +23,32 @@ struct options {
     double scale;
     const char *font;
     const char *layout;
+    bool text;
 };
 
-/* "900x560", both sides within what can be drawn. */
+/* A side within what can be drawn; *text moves past it. */
+static bool parse_side(const char **text, double *out)
+{
+    char *end;
+    long side = strtol(*text, &end, 10);
+    bool good =
+        isdigit((unsigned char)**text) && side >= HB_LOOK_MIN_SIDE && side <= HB_DRAW_MAX_SIDE;
+    *text = end;
+    *out = (double)side;
+    return good;
+}
+
+/* "900x560". */
 static bool parse_size(struct hb_diag *diag, const char *text, struct hb_look *look)
 {
-    int width = 0;
-    int height = 0;
-    char rest;
+    const char *at = text;
     if (!text)
         return true;
-    if (sscanf(text, "%5dx%5d%c", &width, &height, &rest) != 2 || width < HB_LOOK_MIN_SIDE ||
-        height < HB_LOOK_MIN_SIDE || width > HB_DRAW_MAX_SIDE || height > HB_DRAW_MAX_SIDE)
-        return hb_error(diag, (struct hb_loc){0},
-                        "--size: '%s' where WIDTHxHEIGHT is wanted, "
-                        "each from %d to %d",
-                        text, HB_LOOK_MIN_SIDE, HB_DRAW_MAX_SIDE);
-    look->width = width;
-    look->height = height;
-    return true;
+    if (parse_side(&at, &look->width) && *at++ == 'x' && parse_side(&at, &look->height) && !*at)
+        return true;
+    return hb_error(diag, (struct hb_loc){0},
+                    "--size: '%s' where WIDTHxHEIGHT is wanted, each from %d to %d", text,
+                    HB_LOOK_MIN_SIDE, HB_DRAW_MAX_SIDE);
 }
 
 static enum hb_format find_format(const struct options *o)
@@ -73,15 +82,14 @@ static const char *base_name(struct hb_arena *arena, const char *path)
 static bool read_picture(struct hb_env *env, const struct options *o, struct hb_picture *out)
 {
     uint32_t count = o->files.count;
-    const struct hb_node **json = hb_arena_alloc(env->arena, count, sizeof *json);
-    const char **names = hb_arena_alloc(env->arena, count, sizeof *names);
+    struct hb_picture_input *inputs = hb_arena_alloc(env->arena, count, sizeof *inputs);
     for (uint32_t i = 0; i < count; i++) {
-        if (!load_json(env, o->files.items[i], &json[i]))
+        if (!load_json(env, o->files.items[i], &inputs[i].json))
             return false;
-        names[i] = base_name(env->arena, o->files.items[i]);
+        inputs[i].name = base_name(env->arena, o->files.items[i]);
     }
     enum hb_picture_kind kind = o->kind < 0 ? HB_PICTURE_COUNT : (enum hb_picture_kind)o->kind;
-    return hb_picture_read(env->arena, env->diag, json, names, count, kind, out);
+    return hb_picture_read(env->arena, env->diag, inputs, count, kind, out);
 }
 
 static void write_layout(struct hb_env *env, const struct hb_canvas *c, const char *path)
@@ -132,6 +140,8 @@ static const struct hb_opt options[] = {
      offsetof(struct options, scale), 0, 0},
     {"font", 0, HB_OPT_STRING, "FAMILY", "tried first", HB_DRAW_FONT,
      offsetof(struct options, font), 0, 0},
+    {"text", 0, HB_OPT_FLAG, NULL, "SVG: text as text, in the reader's font; smaller", NULL,
+     offsetof(struct options, text), 0, 0},
     {"layout", 0, HB_OPT_STRING, "FILE", "also write where every label, cell and point stands",
      NULL, offsetof(struct options, layout), 0, 0},
     {0},
@@ -144,7 +154,8 @@ const struct hb_cmd hb_cmd_plot = {
     .about =
         "Reads the JSON of simulate, sweep, plan, advise or validate and draws the picture that\n"
         "belongs to it: timeline or breakdown, fit map, Pareto front, levers, scatter.",
-    .example = "hbmsim plot examples/pictures/simulate.json -o timeline.svg",
+    .example =
+        "hbmsim plot examples/pictures/full.json examples/pictures/none.json -o breakdown.svg",
     .options = options,
     .common = HB_COMMON_OUTPUT,
 };
@@ -170,7 +181,8 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_plot, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
-    struct hb_look look = {.theme = (enum hb_theme)o.theme, .scale = o.scale, .font = o.font};
+    struct hb_look look = {
+        .theme = (enum hb_theme)o.theme, .scale = o.scale, .font = o.font, .live_text = o.text};
     if (!parse_size(env->diag, o.size, &look) || !read_picture(env, &o, &picture))
         return HB_EXIT_INPUT;
     hb_picture_size(&picture, &look);

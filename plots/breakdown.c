@@ -109,21 +109,32 @@ static void draw_part(struct view *v, const struct hb_outcome *o, enum hb_catego
 {
     struct hb_canvas *c = v->c;
     char bytes[HB_TICK_TEXT];
-    uint32_t rgb = hb_ink_category(c->look.theme, category);
-    struct hb_style style = hb_canvas_style(c, "part");
-    style.rgb = hb_colour_on(rgb);
-    style.size = fmax(6, c->em * 0.9);
-    hb_draw_box(c->draw, box, rgb);
+    hb_draw_box(c->draw, box, hb_ink_category(c->look.theme, category));
     if (category == HB_CAT_FRAGMENTATION)
         hb_draw_hatch(c->draw, box, 4, (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), 0.8, false});
     hb_draw_line(c->draw, (struct hb_point){box.x + box.w, box.y},
                  (struct hb_point){box.x + box.w, box.y + box.h},
                  (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), 1, false});
     hb_unit_print(HB_UNIT_BYTES, (double)o->category_bytes[category], bytes);
-    hb_canvas_add_cell(
-        c, (struct hb_record_cell){
-               "bar", hb_arena_printf(c->arena, "%s, %s", o->name, hb_category_name(category)),
-               hb_arena_strdup(c->arena, bytes), box, (double)o->category_bytes[category]});
+    const char *name = hb_category_name(category);
+    if (*o->name)
+        name = hb_arena_printf(c->arena, "%s, %s", o->name, name);
+    hb_canvas_add_cell(c, (struct hb_record_cell){"bar", name, hb_arena_strdup(c->arena, bytes),
+                                                  box, (double)o->category_bytes[category]});
+}
+
+/* Name and bytes, or bytes alone, where they fit into the part. */
+static void name_part(struct view *v, const struct hb_outcome *o, enum hb_category category,
+                      struct hb_box box)
+{
+    struct hb_canvas *c = v->c;
+    char bytes[HB_TICK_TEXT];
+    struct hb_style style = hb_canvas_style(c, "part");
+    style.plated = true;
+    style.plate = hb_ink_category(c->look.theme, category);
+    style.rgb = hb_colour_on(style.plate);
+    style.size = fmax(6, c->em * 0.9);
+    hb_unit_print(HB_UNIT_BYTES, (double)o->category_bytes[category], bytes);
     const char *both = hb_arena_printf(c->arena, "%s %s", hb_category_name(category), bytes);
     if (hb_canvas_width(c, both, &style) + 6 <= box.w)
         hb_canvas_label_in(c, both, box, style);
@@ -131,8 +142,21 @@ static void draw_part(struct view *v, const struct hb_outcome *o, enum hb_catego
         hb_canvas_label_in(c, bytes, box, style);
 }
 
-static void draw_bar(struct view *v, const struct hb_outcome *o, struct hb_box bar)
+typedef void part_fn(struct view *v, const struct hb_outcome *o, enum hb_category category,
+                     struct hb_box box);
+
+static struct hb_box bar_box(const struct view *v, uint32_t i)
 {
+    struct hb_box bar = {v->frame.area.x, v->frame.area.y + v->pitch * i + v->c->em * 0.5, 0,
+                         v->bar};
+    bar.w = hb_scale_at(&v->frame.x, (double)v->outcomes[i].peak_bytes) - bar.x;
+    return bar;
+}
+
+static void walk_bar(struct view *v, uint32_t index, part_fn *fn)
+{
+    const struct hb_outcome *o = &v->outcomes[index];
+    struct hb_box bar = bar_box(v, index);
     double from = 0;
     for (int i = 0; i < HB_CATEGORY_COUNT; i++) {
         enum hb_category category = hb_stack_order[i];
@@ -140,7 +164,7 @@ static void draw_bar(struct view *v, const struct hb_outcome *o, struct hb_box b
         double left = hb_scale_at(&v->frame.x, from);
         double right = hb_scale_at(&v->frame.x, to);
         if (to > from)
-            draw_part(v, o, category, (struct hb_box){left, bar.y, right - left, bar.h});
+            fn(v, o, category, (struct hb_box){left, bar.y, right - left, bar.h});
         from = to;
     }
 }
@@ -192,16 +216,14 @@ static void write_total(struct view *v, const struct hb_outcome *o, struct hb_bo
         hb_canvas_label(c, change, at, style);
 }
 
-static void draw_outcome(struct view *v, uint32_t i)
+static void name_outcome(struct view *v, uint32_t i)
 {
     struct hb_canvas *c = v->c;
     const struct hb_outcome *o = &v->outcomes[i];
-    struct hb_box bar = {v->frame.area.x, v->frame.area.y + v->pitch * i + c->em * 0.5, 0, v->bar};
-    bar.w = hb_scale_at(&v->frame.x, (double)o->peak_bytes) - bar.x;
+    struct hb_box bar = bar_box(v, i);
     struct hb_style style = hb_canvas_style(c, "name");
     style.across = HB_ALIGN_END;
     style.down = HB_ALIGN_MIDDLE;
-    draw_bar(v, o, bar);
     hb_canvas_label(c, hb_canvas_shorten(c, o->name, v->names, &style),
                     (struct hb_point){bar.x - c->em * 0.5, bar.y + bar.h / 2}, style);
     write_total(v, o, bar);
@@ -297,9 +319,13 @@ void hb_breakdown_draw(struct hb_canvas *c, const struct hb_outcome *outcomes, u
     hb_draw_box(c->draw, v.frame.area, hb_canvas_ink(c, HB_INK_PANEL));
     hb_frame_draw_across(c, &v.frame);
     hb_canvas_add_axis(c, v.frame.x_name, &v.frame.x, false);
-    draw_budget(&v);
     for (uint32_t i = 0; i < count; i++)
-        draw_outcome(&v, i);
+        walk_bar(&v, i, draw_part);
+    draw_budget(&v);
+    for (uint32_t i = 0; i < count; i++) {
+        walk_bar(&v, i, name_part);
+        name_outcome(&v, i);
+    }
     double y = v.frame.area.y + v.frame.area.h + c->em * 3.6;
     if (legend > 0)
         hb_legend_draw(c, (struct hb_box){page.x, y, page.w, c->look.height - y}, keys, key_count);

@@ -114,6 +114,14 @@ static bool boxes_touch(struct hb_box a, struct hb_box b)
     return a.x < b.x + b.w + gap && b.x < a.x + a.w + gap && a.y < b.y + b.h && b.y < a.y + a.h;
 }
 
+static bool touches_any(const struct hb_label_grid *g, const struct square *s, struct hb_box box)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        if (boxes_touch(box, g->boxes[s->boxes[i]]))
+            return true;
+    return false;
+}
+
 static bool is_free(const struct hb_canvas *c, struct hb_box box)
 {
     const struct hb_label_grid *g = c->grid;
@@ -122,12 +130,9 @@ static bool is_free(const struct hb_canvas *c, struct hb_box box)
     struct hb_box wide = {box.x - gap, box.y, box.w + 2 * gap, box.h};
     struct reach r = find_reach(g, wide);
     for (int row = r.top; row <= r.bottom; row++)
-        for (int column = r.left; column <= r.right; column++) {
-            const struct square *s = &g->squares[row * g->columns + column];
-            for (uint32_t i = 0; i < s->count; i++)
-                if (boxes_touch(box, g->boxes[s->boxes[i]]))
-                    return false;
-        }
+        for (int column = r.left; column <= r.right; column++)
+            if (touches_any(g, &g->squares[row * g->columns + column], box))
+                return false;
     return true;
 }
 

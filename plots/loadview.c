@@ -21,29 +21,50 @@ static const struct hb_shown_load *find_extreme(const struct hb_outcome *o, int 
     return found;
 }
 
+static const char *with_processes(struct hb_arena *arena, const struct hb_shown_load *load)
+{
+    char bytes[HB_TICK_TEXT];
+    char count[HB_TICK_TEXT];
+    hb_unit_print(HB_UNIT_BYTES, (double)load->device_peak_bytes, bytes);
+    return hb_arena_printf(arena, "%s with %s process%s", bytes,
+                           hb_human_print((double)load->processes, count),
+                           load->processes == 1 ? "" : "es");
+}
+
+/* The step from fitting to not fitting, or the other way: i and i + 1; false where there is none
+ * or more than one. */
+static bool find_turn(const struct hb_outcome *o, uint32_t *out)
+{
+    int turns = 0;
+    for (uint32_t i = 0; i + 1 < o->load_count; i++)
+        if ((o->loads[i].device_peak_bytes <= o->budget_bytes) !=
+            (o->loads[i + 1].device_peak_bytes <= o->budget_bytes)) {
+            *out = i;
+            turns++;
+        }
+    return turns == 1;
+}
+
 const char *hb_loadview_title(struct hb_arena *arena, const struct hb_outcome *o)
 {
-    char low[HB_TICK_TEXT];
-    char high[HB_TICK_TEXT];
-    char a[HB_TICK_TEXT];
-    char b[HB_TICK_TEXT];
+    uint32_t turn;
     const struct hb_shown_load *least = find_extreme(o, -1);
     const struct hb_shown_load *most = find_extreme(o, 1);
-    hb_unit_print(HB_UNIT_BYTES, (double)least->device_peak_bytes, low);
-    hb_unit_print(HB_UNIT_BYTES, (double)most->device_peak_bytes, high);
-    const char *verdict = "";
-    if (o->budget_bytes > 0)
-        verdict = most->device_peak_bytes <= o->budget_bytes    ? "; always fits"
-                  : least->device_peak_bytes <= o->budget_bytes ? "; does not always fit"
-                                                                : "; never fits";
-    if (least->device_peak_bytes == most->device_peak_bytes)
-        return hb_arena_printf(arena,
-                               "loading peaks at %s on a device, whatever the number of "
-                               "processes%s",
-                               high, verdict);
-    return hb_arena_printf(arena, "loading peaks at %s on a device with %s processes, %s with %s%s",
-                           low, hb_human_print((double)least->processes, a), high,
-                           hb_human_print((double)most->processes, b), verdict);
+    const char *from = with_processes(arena, least);
+    const char *to = with_processes(arena, most);
+    if (o->budget_bytes <= 0 || least->device_peak_bytes == most->device_peak_bytes)
+        return hb_arena_printf(arena, "a device peaks at %s while loading%s%s", from,
+                               least == most ? "" : ", at ", least == most ? "" : to);
+    if (most->device_peak_bytes <= o->budget_bytes)
+        return hb_arena_printf(arena, "loading always fits: at most %s", to);
+    if (least->device_peak_bytes > o->budget_bytes)
+        return hb_arena_printf(arena, "loading never fits: at least %s", from);
+    if (!find_turn(o, &turn))
+        return hb_arena_printf(arena, "loading does not always fit: up to %s", to);
+    bool first = o->loads[turn].device_peak_bytes <= o->budget_bytes;
+    return hb_arena_printf(arena, "loading fits: %s; not %s",
+                           with_processes(arena, &o->loads[first ? turn : turn + 1]),
+                           with_processes(arena, &o->loads[first ? turn + 1 : turn]));
 }
 
 static void draw_curve(struct hb_canvas *c, const struct hb_frame *f, const struct hb_outcome *o,
@@ -54,7 +75,7 @@ static void draw_curve(struct hb_canvas *c, const struct hb_frame *f, const stru
     uint32_t rgb = hb_ink_group(c->look.theme, host ? 1 : 0);
     for (uint32_t i = 0; i < o->load_count; i++) {
         int64_t bytes = peak_of(&o->loads[i], host);
-        if (bytes < 0)
+        if (bytes < 0 || (f->y.logarithmic && (double)bytes < f->y.low))
             continue;
         path[count] = hb_frame_at(f, (double)o->loads[i].processes, (double)bytes);
         hb_canvas_add_point(c, (struct hb_record_point){host ? "host" : "device", path[count],
@@ -86,6 +107,10 @@ static void draw_curve(struct hb_canvas *c, const struct hb_frame *f, const stru
 static void make_scales(const struct hb_outcome *o, struct hb_frame *f)
 {
     double high = 0;
+    double low = (double)find_extreme(o, -1)->device_peak_bytes;
+    for (uint32_t i = 0; i < o->load_count; i++)
+        if (o->loads[i].host_peak_bytes > 0)
+            low = fmin(low, (double)o->loads[i].host_peak_bytes);
     for (uint32_t i = 0; i < o->load_count; i++)
         high = fmax(
             high, fmax((double)o->loads[i].device_peak_bytes, (double)o->loads[i].host_peak_bytes));
@@ -93,7 +118,8 @@ static void make_scales(const struct hb_outcome *o, struct hb_frame *f)
         high = fmax(high, (double)o->budget_bytes * 1.02);
     f->x = hb_scale_make((double)o->loads[0].processes,
                          (double)o->loads[o->load_count - 1].processes, HB_UNIT_NUMBER, true);
-    f->y = hb_scale_make(0, high, HB_UNIT_BYTES, false);
+    bool wide = low > 0 && high > 12 * low;
+    f->y = hb_scale_make(wide ? low : 0, high, HB_UNIT_BYTES, wide);
     f->x_name = "processes";
     f->y_name = "peak while loading";
 }

@@ -31,13 +31,13 @@ static const struct {
     {"load", "by_processes", HB_PICTURE_LOAD}, {"peak_bytes", NULL, HB_PICTURE_BREAKDOWN},
 };
 
-enum hb_picture_kind hb_picture_guess(const struct hb_node *const *json, uint32_t count)
+enum hb_picture_kind hb_picture_guess(const struct hb_picture_input *inputs, uint32_t count)
 {
     for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++) {
-        const struct hb_node *node = hb_node_find(json[0], signs[i].key);
+        const struct hb_node *node = hb_node_find(inputs[0].json, signs[i].key);
         if (node && (!signs[i].inside || hb_node_find(node, signs[i].inside)))
-            return count > 1 && hb_node_find(json[0], "peak_bytes") ? HB_PICTURE_BREAKDOWN
-                                                                    : signs[i].kind;
+            return count > 1 && hb_node_find(inputs[0].json, "peak_bytes") ? HB_PICTURE_BREAKDOWN
+                                                                           : signs[i].kind;
     }
     return HB_PICTURE_COUNT;
 }
@@ -49,50 +49,50 @@ static bool lacks(struct hb_diag *diag, const struct hb_node *json, const char *
 }
 
 static bool read_outcomes(struct hb_arena *arena, struct hb_diag *diag,
-                          const struct hb_node *const *json, const char *const *names,
-                          struct hb_picture *p)
+                          const struct hb_picture_input *inputs, struct hb_picture *p)
 {
     bool ok = true;
     p->outcomes = hb_arena_alloc(arena, p->outcome_count, sizeof *p->outcomes);
     for (uint32_t i = 0; i < p->outcome_count; i++) {
-        ok = hb_outcome_read(arena, diag, json[i], &p->outcomes[i]) && ok;
-        if (!*p->outcomes[i].name && p->outcome_count > 1)
-            p->outcomes[i].name = names[i];
+        ok = hb_outcome_read(arena, diag, inputs[i].json, &p->outcomes[i]) && ok;
+        if (p->outcome_count > 1) /* one model, several times: the files tell them apart */
+            p->outcomes[i].name = inputs[i].name;
     }
     if (!ok)
         return false;
     const char *kind = hb_picture_name(p->kind);
     if (p->kind == HB_PICTURE_TIMELINE && p->outcomes[0].sample_count == 0)
-        return lacks(diag, json[0], kind, "timeline.seconds");
+        return lacks(diag, inputs[0].json, kind, "timeline.seconds");
     if (p->kind == HB_PICTURE_ADDRESSMAP && p->outcomes[0].buffer_count == 0)
-        return lacks(diag, json[0], kind, "heap.buffers");
+        return lacks(diag, inputs[0].json, kind, "heap.buffers");
     if (p->kind == HB_PICTURE_LOAD && p->outcomes[0].load_count == 0)
-        return lacks(diag, json[0], kind, "load.by_processes");
+        return lacks(diag, inputs[0].json, kind, "load.by_processes");
     return true;
 }
 
 bool hb_picture_read(struct hb_arena *arena, struct hb_diag *diag,
-                     const struct hb_node *const *json, const char *const *names, uint32_t count,
+                     const struct hb_picture_input *inputs, uint32_t count,
                      enum hb_picture_kind kind, struct hb_picture *out)
 {
     *out = (struct hb_picture){.kind = kind, .outcome_count = count};
     if (kind == HB_PICTURE_COUNT)
-        out->kind = hb_picture_guess(json, count);
+        out->kind = hb_picture_guess(inputs, count);
     if (out->kind == HB_PICTURE_COUNT)
-        return hb_error(diag, json[0]->loc,
+        return hb_error(diag, inputs[0].json->loc,
                         "this JSON is no result of simulate, sweep, plan, advise or validate");
     if (count > 1 && out->kind != HB_PICTURE_BREAKDOWN)
-        return hb_error(diag, json[1]->loc, "a picture '%s' is drawn from one result, not %u",
+        return hb_error(diag, inputs[1].json->loc,
+                        "a picture '%s' is drawn from one result, not %u",
                         hb_picture_name(out->kind), count);
     switch (out->kind) {
     case HB_PICTURE_FIT:
-        return hb_fit_read(arena, diag, json[0], &out->fit);
+        return hb_fit_read(arena, diag, inputs[0].json, &out->fit);
     case HB_PICTURE_PARETO:
-        return hb_pareto_read(arena, diag, json[0], &out->pareto);
+        return hb_pareto_read(arena, diag, inputs[0].json, &out->pareto);
     case HB_PICTURE_TORNADO:
-        return hb_tornado_read(arena, diag, json[0], &out->tornado);
+        return hb_tornado_read(arena, diag, inputs[0].json, &out->tornado);
     case HB_PICTURE_SCATTER:
-        return hb_scatter_read(arena, diag, json[0], &out->scatter);
+        return hb_scatter_read(arena, diag, inputs[0].json, &out->scatter);
     case HB_PICTURE_TIMELINE:
     case HB_PICTURE_BREAKDOWN:
     case HB_PICTURE_ADDRESSMAP:
@@ -100,7 +100,7 @@ bool hb_picture_read(struct hb_arena *arena, struct hb_diag *diag,
     case HB_PICTURE_COUNT:
         break;
     }
-    return read_outcomes(arena, diag, json, names, out);
+    return read_outcomes(arena, diag, inputs, out);
 }
 
 enum { USUAL_WIDTH = 960, USUAL_HEIGHT = 560, MOST_ROWS = 40 };

@@ -27,6 +27,11 @@ enum hb_picture_kind {
         HB_PICTURE_COUNT
 };
 
+struct hb_picture_input {
+    const struct hb_node *json;
+    const char *name; /* its file: what it is called beside others */
+};
+
 struct hb_picture {
     enum hb_picture_kind kind;
     struct hb_outcome *outcomes; /* of the first four kinds */
@@ -39,11 +44,11 @@ struct hb_picture {
 
 const char *hb_picture_name(enum hb_picture_kind kind);
 /* The picture that JSON of this form has by itself; HB_PICTURE_COUNT: no result known here. */
-enum hb_picture_kind hb_picture_guess(const struct hb_node *const *json, uint32_t count);
-/* names: what each result is called where it does not say (its file). kind HB_PICTURE_COUNT: the
+enum hb_picture_kind hb_picture_guess(const struct hb_picture_input *inputs, uint32_t count);
+/* kind HB_PICTURE_COUNT: the
  * one it has by itself. */
 bool hb_picture_read(struct hb_arena *arena, struct hb_diag *diag,
-                     const struct hb_node *const *json, const char *const *names, uint32_t count,
+                     const struct hb_picture_input *inputs, uint32_t count,
                      enum hb_picture_kind kind, struct hb_picture *out);
 /* Sets width and height where they are 0. */
 void hb_picture_size(const struct hb_picture *p, struct hb_look *look);

@@ -161,7 +161,7 @@ static struct hb_point case_at(const struct view *v, uint32_t i)
 
 static enum hb_mark mark_of(uint32_t group)
 {
-    return (enum hb_mark)((group + group / HB_GROUP_COLOURS) % HB_MARK_COUNT);
+    return (enum hb_mark)(group % HB_MARK_COUNT); /* 4 marks and 7 colours: 28 pairs */
 }
 
 static void draw_cases(struct view *v)
@@ -258,24 +258,40 @@ static void draw_histogram(struct view *v, struct hb_box box)
     hb_draw_fill(c->draw, hb_ink_group(c->look.theme, 0), 1);
 }
 
-static void draw_keys(struct view *v, struct hb_box box)
+static int make_keys(const struct view *v, struct hb_key *keys)
 {
-    struct hb_key keys[MAX_KEYS + 2];
     struct hb_canvas *c = v->c;
-    uint32_t count = v->s->group_count < MAX_KEYS ? v->s->group_count : MAX_KEYS;
     uint32_t axis = hb_canvas_ink(c, HB_INK_AXIS);
     uint32_t panel = hb_canvas_ink(c, HB_INK_PANEL);
-    if (v->s->group_count == 1 && !*v->s->groups[0])
-        count = 0;
-    for (uint32_t i = 0; i < count; i++)
-        keys[i] = (struct hb_key){.rgb = hb_ink_group(v->c->look.theme, (int)i),
-                                  .text = v->s->groups[i],
-                                  .mark = (int)mark_of(i)};
+    uint32_t groups = v->s->group_count < MAX_KEYS ? v->s->group_count : MAX_KEYS;
+    int count = 0;
     keys[count++] = (struct hb_key){
         .rgb = hb_colour_mix(panel, axis, 0.33), .text = "within 5 %", .mark = HB_KEY_SWATCH};
     keys[count++] = (struct hb_key){
         .rgb = hb_colour_mix(panel, axis, 0.16), .text = "within 10 %", .mark = HB_KEY_SWATCH};
-    hb_legend_draw(c, box, keys, (int)count);
+    if (groups == 1 && !*v->s->groups[0])
+        return count;
+    for (uint32_t i = 0; i < groups; i++)
+        keys[count++] = (struct hb_key){.rgb = hb_ink_group(c->look.theme, (int)i),
+                                        .text = v->s->groups[i],
+                                        .mark = (int)mark_of(i)};
+    return count;
+}
+
+/* Errors by size of the case, how often each error is, and what the marks mean. */
+static void draw_side(struct view *v, struct hb_box side)
+{
+    struct hb_key keys[MAX_KEYS + 2];
+    double em = v->c->em;
+    int count = make_keys(v, keys);
+    double legend = hb_legend_height(v->c, side.w - em, keys, count);
+    legend = fmin(legend, side.h * 0.3);
+    double panel = (side.h - legend - em * 1.6) / 2;
+    draw_errors(v, (struct hb_box){side.x, side.y, side.w, panel});
+    draw_histogram(v, (struct hb_box){side.x, side.y + panel + em * 0.8, side.w, panel});
+    hb_legend_draw(v->c,
+                   (struct hb_box){side.x + em, side.y + side.h - legend, side.w - em, legend},
+                   keys, count);
 }
 
 static void make_scales(struct view *v)
@@ -320,11 +336,6 @@ void hb_scatter_draw(struct hb_canvas *c, const struct hb_scatter *s)
     draw_cases(&v);
     hb_draw_unclip(c->draw);
     name_worst(&v);
-    if (side.w <= 0)
-        return;
-    double panel = (side.h - c->em * 4.6) / 2;
-    draw_errors(&v, (struct hb_box){side.x, side.y, side.w, panel});
-    draw_histogram(&v, (struct hb_box){side.x, side.y + panel + c->em, side.w, panel});
-    draw_keys(&v, (struct hb_box){side.x + c->em, side.y + 2 * panel + c->em * 1.6, side.w - c->em,
-                                  c->em * 3});
+    if (side.w > 0)
+        draw_side(&v, side);
 }
