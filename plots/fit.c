@@ -301,6 +301,7 @@ static void name_columns(struct view *v, const struct panel *p)
     }
     double y = p->area.y + p->area.h + v->c->em * 0.3 + hb_canvas_line(v->c, &style);
     style.size = fmax(6, v->c->em * 0.95);
+    style.role = "axis";
     hb_canvas_label(v->c, hb_canvas_shorten(v->c, axis->key, p->area.w, &style),
                     (struct hb_point){p->area.x + p->area.w / 2, y}, style);
 }
@@ -323,6 +324,7 @@ static void name_rows(struct view *v, const struct panel *p)
     struct hb_style name = style;
     name.size = fmax(6, v->c->em * 0.95);
     name.turned = true;
+    name.role = "axis";
     hb_canvas_label(
         v->c, hb_canvas_shorten(v->c, axis->key, p->area.h, &name),
         (struct hb_point){p->area.x - widest - v->c->em * 0.8, p->area.y + p->area.h / 2}, name);
