@@ -186,11 +186,13 @@ static uint32_t use_head(struct hb_lower *lo, bool in_loop)
 
 /* A product in bf16 followed by a cast keeps the bf16 logits alone where the labels come in as
  * one-hot masks (rnd/064, 8B,f64,b4,onehot: one bf16[4,4096,128256]); gathered labels read the
- * f32 ones, which then stand beside (tinyS/logits_dot=bf16: +968 MiB). */
+ * f32 ones, which then stand beside (tinyS/logits_dot=bf16: +968 MiB). XLA:GPU makes the cast in
+ * the readers: bf16 logits and their f32 gradient (tinyS/logits_dot=bf16 on ROCm: 1000 + 2000),
+ * with one-hot labels one bf16 tensor for both (8B,f64,b4,onehot). */
 static enum hb_dtype logits_dtype(const struct hb_lower *lo)
 {
-    bool narrow =
-        lo->spec->loss.dot != HB_DT_F32 && lo->spec->loss.onehot && lo->habits->logits_copies == 1;
+    bool narrow = lo->spec->loss.dot != HB_DT_F32 &&
+                  (lo->spec->loss.onehot || lo->habits->logits_copies == 2);
     return narrow ? lo->spec->loss.dot : HB_DT_F32;
 }
 
