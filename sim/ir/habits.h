@@ -23,6 +23,7 @@ struct hb_habits {
     bool zeros_hoisted;           /* with fsdp, whatever their size */
     bool gathers_timed;           /* a gather starts as late as hides it */
     bool table_grad_whole;        /* scattered whole where the batch is split by more than fsdp */
+    bool recompute_first;         /* all of a layer is made again before its backward pass */
     bool layer_grads_together;    /* full weight gradients of a layer wait for one reduce-scatter */
     bool transposed_stacks;       /* weights gathered over a minor dimension are copied whole */
     bool donated_reuse;           /* without donation, gradients lie in the output buffers */
