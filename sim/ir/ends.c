@@ -221,7 +221,8 @@ static void make_logits(struct hb_lower *lo, struct loss_pass *c)
  * - whole (opt/base) or split over at least 8 by fsdp alone, when the head is wide against the
  * tokens: 8B over 64 waits at 32k words with 1k and 2k tokens, not with 4k and more; at 128k with
  * 4k and 8k, not 12k;
- * - XLA:GPU in all sharded rows (CUDA 113 of 124, the exceptions mostly without fsdp);
+ * - XLA:GPU in all sharded rows (CUDA 113 of 124, the exceptions mostly without fsdp) and with
+ *   experts (moeT/base: f32[8,2048,32000] in the backward pass);
  * - not with 2 to 7 ways (mix/ring/f2, f4, gate/f5, f7), not with a data axis beside (8B64/fsdp=8,
  *   dp=8; ring/f8dp32), not in mixtures of experts (moeFG, mixtral). */
 enum { POSTPONE_WAYS = 8, POSTPONE_WIDTH = 12, POSTPONE_RING_WIDTH = 7 };
@@ -233,7 +234,8 @@ static bool is_postponed(const struct hb_lower *lo)
         return false;
     if (lo->habits->logits_copies == 2)
         return lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
-               s->model.tied_embeddings || s->batch.accumulate > 1;
+               s->model.tied_embeddings || s->batch.accumulate > 1 ||
+               s->model.blocks[0].moe.experts > 0;
     if (s->model.tied_embeddings || s->batch.accumulate > 1)
         return true;
     if (s->optimizer.offload == HB_PLACE_PINNED_HOST && lo->local.batch_ways == 1)

@@ -210,7 +210,7 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     bool apart = hb_ways(lo, HB_AX_EXPERT) > 1;
     for (uint32_t i = y->first_leaf; i < y->end_leaf; i++)
         if (lo->leaves[i].rank == 3 && lo->leaves[i].matrix && lo->leaves[i].held)
-            lo->leaves[i].einsum_batch = r->batch;
+            lo->leaves[i].einsum_batch = r->expert_batch;
     if (apart && hb_ways(lo, HB_AX_FSDP) >= GLOBAL_GATHER_WAYS) {
         struct hb_step_op *s = &y->steps[y->step_count - 1];
         s->back_scratch[0] = hb_shape_make(

@@ -25,9 +25,11 @@ void hb_weight_transpose_stacks(struct hb_lower *lo)
 {
     for (uint32_t i = 0; i < lo->leaf_count && lo->habits->transposed_stacks; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        /* pr85/pp8: stacks of experts too, three f32[1,2,16,4096,2048], where an einsum has more
-         * than one sequence (microbatch 4; none with 1, none with ragged). */
-        bool wanted = l->gather_dim >= 1 || l->einsum_batch > 1;
+        /* pr85/pp8: stacks of experts too, three f32[1,2,16,4096,2048], where the einsum of a stage
+         * has more than one sequence (microbatch 4, or 1 that comes from 2 devices; none with 1,
+         * none with ragged, none outside of pipelines: moeT/base, moeFG/ep=8). */
+        bool staged = l->einsum_batch > 1 && hb_ways(lo, HB_AX_PIPELINE) > 1;
+        bool wanted = l->gather_dim >= 1 || staged;
         if (l->end || !l->matrix || !l->stack[0] || !wanted)
             continue;
         uint32_t from = l->cast != HB_NONE ? l->cast : l->arg;
