@@ -94,6 +94,11 @@ install: all              ## into PREFIX (/usr/local), below DESTDIR
 	$(Q)HBMSIM=$(B)/hbmsim VERSION=$(VERSION) sh cli/install.sh install "$(DESTDIR)" "$(PREFIX)"
 uninstall:                ## takes it away again
 	$(Q)sh cli/install.sh uninstall "$(DESTDIR)" "$(PREFIX)"
+pictures: $(B)/hbmsim    ## the README's pictures, from runs made now
+	$(Q)$(B)/hbmsim simulate examples/quickstart/model.yaml --plot examples/pictures/timeline.png >/dev/null
+	$(Q)$(B)/hbmsim validate tests/golden/lab-tpu.jsonl tests/golden/lab-cuda.jsonl tests/golden/lab-rocm.jsonl \
+	    tests/golden/maxtext.jsonl --json >$(B)/validate.json
+	$(Q)$(B)/hbmsim plot $(B)/validate.json -o examples/pictures/scatter.png
 accuracy: $(B)/hbmsim    ## the table of trust; RECORDS="a.jsonl": for other records
 	$(Q)HBMSIM=$(CURDIR)/$(B)/hbmsim sh tests/accuracy.sh $(RECORDS)
 clean:                    ## removes what was built
@@ -101,6 +106,6 @@ clean:                    ## removes what was built
 help:                     ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
 FORCE:
-.PHONY: accuracy all unit test check lint golden golden-update torture fuzz cov bench install uninstall \
+.PHONY: accuracy pictures all unit test check lint golden golden-update torture fuzz cov bench install uninstall \
         clean help FORCE
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -62,6 +62,7 @@ for script in tests/cli/*.sh; do
     run_tap "${script%.sh}" sh "$script"
 done
 run_tap tests/golden sh tests/golden/golden.sh
+run_tap tests/readme sh tests/readme.sh check
 run_tap tests/lint sh tests/lint/lint.sh shape
 
 [ "$skipped" = 0 ] || echo "  ($skipped skipped: what they need is not on this machine)"
