@@ -27,6 +27,8 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
     b->now = none_list(lo, y->value_count);
     b->grad = none_list(lo, y->value_count);
     b->full_dw = none_list(lo, y->end_leaf - y->first_leaf);
+    b->late = none_list(lo, y->step_count);
+    b->shared = hb_arena_alloc(lo->arena, y->value_count, sizeof *b->shared);
 }
 
 static const char *value_name(struct hb_body *b, int v, const char *what)
@@ -272,8 +274,9 @@ static uint32_t grad_place(struct hb_body *b, int v, bool in_place_of_value)
 {
     const struct hb_value *value = &b->y->values[v];
     const char *name = value_name(b, v, ", gradient");
-    if (b->grad[v] != HB_NONE)
+    if (b->grad[v] != HB_NONE && !b->shared[v])
         return hb_temp_in_place(b->lo, name, HB_CAT_WORKING, b->grad[v]);
+    b->shared[v] = false;
     if (in_place_of_value && b->now[v] != HB_NONE && b->stack[v] != b->now[v])
         return hb_temp_in_place(b->lo, name, HB_CAT_WORKING, b->now[v]);
     struct hb_shape s = value->shape;
@@ -318,8 +321,27 @@ static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t 
     hb_emit(lo, &e);
 }
 
+enum when { WHEN_FIRST, WHEN_AFTER, WHEN_LATE };
+
+/* When a weight's gradient is made: after that of the input; or, where gathers are padded sums
+ * (8B64/base, accum/70B,f256,a2), the MLP's last one before its weight is gathered, and the others
+ * at the end of the layer, each just before its own sum. */
+static enum when grad_when(const struct hb_body *b, const struct hb_step_op *s)
+{
+    const struct hb_leaf *l = &b->lo->leaves[s->leaf];
+    if (b->lo->gather_form == HB_GATHER_PLAIN || l->rank != 2 || !hb_weight_grad_partial(b->lo, l))
+        return WHEN_AFTER;
+    if (b->lo->gather_form == HB_GATHER_PADDED && b->y->values[s->in[0]].fused && l->held &&
+        l->gather_dim == 1)
+        return WHEN_FIRST;
+    return WHEN_LATE;
+}
+
 static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
+    enum when when = grad_when(b, s);
+    if (when == WHEN_FIRST)
+        back_weight(b, s, g);
     uint32_t w = hb_weight_use(b->lo, s->leaf);
     struct hb_emit e = step_emit(s);
     e.name = hb_name(b->lo, "gradient through ", b->lo->leaves[s->leaf].name);
@@ -334,7 +356,10 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     b->grad[s->in[0]] = out;
     if (s->grad_sum_parts)
         sum_parts(b, s->axis, HB_OP_ALL_REDUCE, out);
-    back_weight(b, s, g);
+    if (when == WHEN_AFTER)
+        back_weight(b, s, g);
+    if (when == WHEN_LATE)
+        b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
 }
 
 static void back_mix(struct hb_body *b, const struct hb_step_op *s)
@@ -391,6 +416,7 @@ static void back_add(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
     for (int i = 0; i < s->in_count; i++) {
         if (b->grad[s->in[i]] == HB_NONE) {
             b->grad[s->in[i]] = g;
+            b->shared[s->in[i]] = b->lo->gather_form != HB_GATHER_PLAIN;
             continue;
         }
         struct hb_emit e = {.name = s->name, .kind = HB_OP_ELEMENTWISE};
@@ -486,10 +512,40 @@ static void recompute(struct hb_body *b)
     }
 }
 
+static void reduce_grad(struct hb_body *b, uint32_t i)
+{
+    if (b->full_dw[i] != HB_NONE)
+        hb_weight_reduce_grad(b->lo, b->y->first_leaf + i, b->full_dw[i]);
+    b->full_dw[i] = HB_NONE;
+}
+
+/* The weight gradients that waited, each followed by its sum; then what they were made from may
+ * go. */
+static void run_late(struct hb_body *b)
+{
+    for (uint32_t i = 0; i < b->late_count; i++) {
+        const struct hb_step_op *s = &b->y->steps[b->late[i]];
+        back_weight(b, s, grad_out(b, s));
+        reduce_grad(b, s->leaf - b->y->first_leaf);
+    }
+    for (uint32_t i = 0; i < b->late_count; i++) {
+        const struct hb_step_op *s = &b->y->steps[b->late[i]];
+        int next = s->out[0];
+        for (uint32_t k = 0; k < b->y->step_count; k++)
+            for (int j = 0; j < b->y->steps[k].in_count; j++)
+                if (b->y->steps[k].in[j] == next && b->y->steps[k].grad_fused)
+                    hb_emit_mark(b->lo, "end of the MLP's weight gradients",
+                                 b->grad[b->y->steps[k].out[0]], HB_NONE);
+    }
+}
+
 uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
 {
-    for (uint32_t v = 0; v < b->y->value_count; v++)
+    for (uint32_t v = 0; v < b->y->value_count; v++) {
         b->now[v] = b->grad[v] = HB_NONE;
+        b->shared[v] = false;
+    }
+    b->late_count = 0;
     b->grad[b->y->output] = grad;
     if (b->lo->habits->recompute_first)
         recompute(b);
@@ -500,11 +556,9 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
         release_fused(b, i);
         run_eager(b, i, done);
     }
-    for (uint32_t i = 0; i < b->y->end_leaf - b->y->first_leaf; i++) {
-        if (b->full_dw[i] != HB_NONE)
-            hb_weight_reduce_grad(b->lo, b->y->first_leaf + i, b->full_dw[i]);
-        b->full_dw[i] = HB_NONE;
-    }
+    run_late(b);
+    for (uint32_t i = 0; i < b->y->end_leaf - b->y->first_leaf; i++)
+        reduce_grad(b, i);
     hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
     return b->grad[b->y->input];
 }

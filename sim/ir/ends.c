@@ -170,6 +170,11 @@ static struct hb_emit head_product(const struct hb_lower *lo, int64_t seq, const
 static uint32_t use_head(struct hb_lower *lo, bool in_loop)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
+    if (l->gathered != HB_NONE) {
+        uint32_t early = l->gathered;
+        l->gathered = HB_NONE;
+        return early;
+    }
     uint32_t w = l->arg;
     bool cast = lo->spec->precision.params != lo->compute;
     if (cast && (is_split(lo) || in_loop || !lo->habits->casts_hoisted)) {
@@ -180,7 +185,7 @@ static uint32_t use_head(struct hb_lower *lo, bool in_loop)
         return w;
     uint32_t whole = hb_temp(lo, "head, gathered", HB_CAT_COMMUNICATION,
                              hb_leaf_layer_shape(l, lo->compute, true));
-    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, "gather head", w, whole);
+    hb_weight_gather(lo, "gather head", w, whole);
     return whole;
 }
 
@@ -242,10 +247,28 @@ static bool is_postponed(const struct hb_lower *lo)
         return true;
     if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
         return false;
+    enum hb_policy policy = s->model.blocks[0].remat.policy;
+    if (lo->gather_form == HB_GATHER_PADDED &&
+        (policy == HB_POLICY_DOTS || policy == HB_POLICY_DOTS_NO_BATCH))
+        return false; /* 8B64/remat=dots_nb: f32[4096,128256] beside the logits, both short */
     int64_t ways = hb_fsdp_ways(lo, false);
     int64_t width = lo->fsdp_mode == HB_WEIGHT_RING ? POSTPONE_RING_WIDTH : POSTPONE_WIDTH;
     return (ways == 1 || ways >= POSTPONE_WAYS) &&
            lo->local.vocab >= hb_mul_sat(width, lo->local.tokens);
+}
+
+/* Padded gathers of the head come before the layers (batch/8B,f64,b4: bf16[4096,128256] through
+ * the forward pass) unless its gradient is postponed (8B64/base) or the loss goes in chunks. */
+static bool is_gathered_first(const struct hb_lower *lo)
+{
+    return lo->gather_form == HB_GATHER_PADDED && is_split(lo) && lo->spec->loss.chunks == 1 &&
+           (!is_postponed(lo) || lo->spec->batch.accumulate > 1);
+}
+
+void hb_ends_prepare(struct hb_lower *lo)
+{
+    if (is_gathered_first(lo))
+        lo->leaves[lo->head].gathered = use_head(lo, false);
 }
 
 /* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base). */
@@ -309,8 +332,9 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
         hb_emit(lo, &e);
         return;
     }
+    /* 8B,f64,b4,onehot: made from bf16 logits it is bf16[4096,128256], not f32. */
     uint32_t full = hb_temp(lo, "head, gradient before its sum", HB_CAT_GRADIENTS,
-                            hb_leaf_layer_shape(l, HB_DT_F32, true));
+                            hb_leaf_layer_shape(l, lo->p->bufs[dlogits].dtype, true));
     hb_emit_write(&e, full);
     hb_emit(lo, &e);
     uint32_t sum = hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
@@ -339,9 +363,11 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     struct hb_shape s =
         hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, c.seq, d, -1});
     /* tinyS/base, 1B/dp=8: the last norm's input stands in f32 beside the logits unless the head
-     * is split. */
+     * is split; with padded gathers there too, and a postponed gradient waits with it (8B64/base:
+     * f32[1,4096,4096] to the end). */
     uint32_t wide = HB_NONE;
-    if (lo->habits->logits_copies == 1 && !is_split(lo)) {
+    bool padded = lo->gather_form == HB_GATHER_PADDED;
+    if (lo->habits->logits_copies == 1 && (!is_split(lo) || padded)) {
         struct hb_shape f32 = s;
         f32.dtype = HB_DT_F32;
         wide = hb_temp(lo, "last norm's input in f32", HB_CAT_WORKING, f32);
@@ -357,7 +383,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     uint32_t g = grad_through_head(lo, &c);
     if (is_postponed(lo)) {
         ends->pending_logits = waiting_logits(lo, &c);
-        ends->pending_x = c.x;
+        ends->pending_x = padded ? wide : c.x;
     } else {
         head_grad(lo, c.seq, c.x, c.dlogits);
         ends->head_done = true;
@@ -394,7 +420,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct loss_pass *c, uint
                        part);
     struct hb_emit add = {.name = "add gradient of the chunk", .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&add, part);
-    hb_emit_read(&add, c->w);
+    hb_emit_read(&add, lo->gather_form == HB_GATHER_PADDED ? HB_NONE : c->w);
     hb_emit_write(&add, sum);
     hb_emit(lo, &add);
 }
@@ -410,8 +436,14 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
         hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, lo->local.seq, d, -1});
     c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, all);
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", x, c.x);
-    c.w = use_head(lo, true);
+    /* A gathered head is gathered in each chunk, for its logits, and done with before its gradient
+     * is made (8B64/loss=chunk); on v5e that comes first (8B,v5e8x8,chunk16). */
+    bool inside = is_split(lo) && lo->habits->logits_copies == 1 && !is_head_ring(lo);
+    if (!inside)
+        c.w = use_head(lo, true);
     uint32_t loop = hb_program_open_loop(lo->p, "loss chunks", chunks);
+    if (inside)
+        c.w = use_head(lo, true);
     make_logits(lo, &c);
     hb_emit_simple(lo, HB_OP_REDUCE, "softmax cross-entropy", c.logits, HB_NONE);
     hb_program_close_loop(lo->p, loop);
@@ -424,6 +456,8 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
     hb_emit_mark(lo, "gradients of the chunks", HB_NONE, gx);
     lo->phase = HB_PHASE_BACKWARD;
     loop = hb_program_open_loop(lo->p, "loss chunks, backward", chunks);
+    if (inside)
+        c.w = use_head(lo, true);
     make_logits(lo, &c);
     make_dlogits(lo, &c);
     uint32_t part = grad_through_head(lo, &c);

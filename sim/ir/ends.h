@@ -17,6 +17,8 @@ void hb_ends_leaves(struct hb_lower *lo);
 void hb_ends_zero_table(struct hb_lower *lo, struct hb_ends *ends);
 /* The first residual. */
 uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends);
+/* What of the head is fetched before the layers. */
+void hb_ends_prepare(struct hb_lower *lo);
 /* The loss of the last residual x, and back: the gradient of x. */
 uint32_t hb_ends_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x);
 /* What is left when the layers' backward pass is done: gradients of the head (where postponed) and

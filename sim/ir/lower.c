@@ -63,6 +63,21 @@ static enum hb_weight_mode find_mode(const struct hb_lower *lo)
     return ring ? HB_WEIGHT_RING : HB_WEIGHT_GATHER;
 }
 
+/* On v5p gathers over 64 devices and more are sums of zero-padded tensors (8B64/base: two whole
+ * bf16[4096,14336] at each gather, whatever the width of a shard; mix/gate/f48,d6k: one). On
+ * v5e they run beside the products, and the whole gradients wait for their sums (70B/base). */
+enum { PADDED_WAYS = 64 };
+
+static enum hb_gather_form find_form(const struct hb_lower *lo)
+{
+    if (!lo->habits->rings || lo->fsdp_mode != HB_WEIGHT_GATHER)
+        return HB_GATHER_PLAIN;
+    if (hb_str_same(lo->spec->hardware.device, "tpu-v5p") &&
+        hb_ways(lo, HB_AX_FSDP) >= PADDED_WAYS)
+        return HB_GATHER_PADDED;
+    return HB_GATHER_PLAIN;
+}
+
 static void add_inputs(struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
@@ -139,6 +154,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     lo->phase = HB_PHASE_FORWARD;
     early_zeros(lo, &ends, HB_ZEROS_FIRST);
     uint32_t x = hb_ends_embed(lo, &ends);
+    hb_ends_prepare(lo);
     x = hb_stack_forward(lo, &parts->stack, x);
     if (parts->piped)
         x = hb_pipeline_forward(lo, &parts->pipeline, x);
@@ -197,6 +213,7 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
     hb_program_init(out, arena, spec->model.name, spec->compiler);
     lo.local = local_sizes(&lo);
     lo.fsdp_mode = find_mode(&lo);
+    lo.gather_form = find_form(&lo);
     lo.phase = HB_PHASE_SETUP;
     build_step(&lo);
     if (lo.too_large)

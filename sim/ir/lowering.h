@@ -19,6 +19,13 @@ enum hb_weight_mode {
     HB_WEIGHT_GATHER /* split over fsdp; gathered for each product */
 };
 
+/* How XLA:TPU gathers and when it sums weight gradients; other compilers: plain. */
+enum hb_gather_form {
+    HB_GATHER_PLAIN,  /* one result; the gradients of a layer wait whole for its end */
+    HB_GATHER_PADDED, /* zeros, the own part put into them, then a sum: two whole tensors */
+    HB_GATHER_LATE    /* one result; weight gradients made one by one at the layer's end */
+};
+
 /* How one dimension of a tensor is split. */
 struct hb_split {
     int64_t size; /* unsharded */
@@ -85,6 +92,7 @@ struct hb_lower {
     uint32_t labels;
     uint32_t tokens;
     enum hb_weight_mode fsdp_mode;
+    enum hb_gather_form gather_form;
     bool scaling_ring;
     enum hb_dtype compute;
     enum hb_dtype grad_dtype; /* in which the backward pass makes weight gradients */

@@ -55,6 +55,17 @@ static uint32_t cast_slice(struct hb_lower *lo, const struct hb_leaf *l, uint32_
     return slice;
 }
 
+void hb_weight_gather(struct hb_lower *lo, const char *name, uint32_t part, uint32_t whole)
+{
+    if (lo->gather_form == HB_GATHER_PADDED) {
+        uint32_t padded = hb_temp(lo, hb_name(lo, name, ", padded with zeros"),
+                                  HB_CAT_COMMUNICATION, hb_buf_shape(lo, whole));
+        hb_emit_simple(lo, HB_OP_COPY, "own part between zeros", part, padded);
+        part = padded;
+    }
+    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, name, part, whole);
+}
+
 uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
 {
     struct hb_leaf *l = &lo->leaves[leaf];
@@ -77,8 +88,7 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
         return source;
     l->gathered = hb_temp(lo, hb_name(lo, l->name, ", gathered"), HB_CAT_COMMUNICATION,
                           hb_leaf_layer_shape(l, lo->compute, true));
-    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, hb_name(lo, "gather ", l->name), source,
-                       l->gathered);
+    hb_weight_gather(lo, hb_name(lo, "gather ", l->name), source, l->gathered);
     struct hb_op *op = &lo->p->ops[lo->p->op_count - 1];
     op->sent_bytes = (double)lo->p->bufs[l->gathered].plain_bytes;
     op->group = l->fsdp_ways;

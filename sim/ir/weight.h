@@ -14,6 +14,8 @@ void hb_weight_transpose_stacks(struct hb_lower *lo);
  * leaf.gathered until hb_weight_forget. */
 uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf);
 void hb_weight_forget(struct hb_lower *lo, uint32_t first, uint32_t end);
+/* A weight (its shard in `part`) gathered into `whole`; padded: by way of a second whole one. */
+void hb_weight_gather(struct hb_lower *lo, const char *name, uint32_t part, uint32_t whole);
 /* How products with the leaf are done. */
 enum hb_weight_mode hb_weight_mode(const struct hb_lower *lo, const struct hb_leaf *l);
 /* Whether each device has only a part of the sum over the batch. */
