@@ -75,12 +75,12 @@ static void visit_touches(struct search *s, visit_fn *visit)
 {
     const struct hb_program *p = s->p;
     for (uint32_t i = 0; i < p->op_count; i++) {
-        const struct hb_op *op = &p->ops[i], *begun = op;
+        const struct hb_op *op = &p->ops[i];
         for (uint32_t r = 0; r < op->read_count + op->write_count; r++)
             visit(s, s->root[p->refs[op->refs_at + r]], i, op->loop);
         if (op->kind != HB_OP_DONE || op->start == HB_NONE)
             continue;
-        begun = &p->ops[op->start];
+        const struct hb_op *begun = &p->ops[op->start];
         for (uint32_t r = 0; r < begun->read_count + begun->write_count; r++)
             visit(s, s->root[p->refs[begun->refs_at + r]], i, op->loop);
     }

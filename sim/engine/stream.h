@@ -29,7 +29,7 @@ struct hb_streams {
 void hb_streams_init(struct hb_streams *s, struct hb_arena *arena, const struct hb_program *p,
                      const int64_t *cost_ns);
 /* Runs one op after all that were run before; sets its start and end. */
-void hb_streams_run(struct hb_streams *s, uint32_t op);
+void hb_streams_run(struct hb_streams *s, uint32_t index);
 /* When a stream has done all that it was given. */
 int64_t hb_streams_free_ns(const struct hb_streams *s, enum hb_stream stream);
 /* An edge of a loop: the start of a trip, or the first op after it. */

@@ -52,7 +52,7 @@ struct loop_run {
     struct snapshot *shots; /* in a ring, by trips done */
 };
 
-static void run_loop(struct run *run, uint32_t loop);
+static void run_loop(struct run *run, uint32_t index);
 
 static void record_span(struct run *run, uint32_t op)
 {

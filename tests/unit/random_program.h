@@ -44,10 +44,10 @@ static inline uint32_t random_alias(struct random_maker *m, uint32_t of)
     b.name = hb_arena_printf(m->p->arena, "in_place%u", m->p->buf_count);
     b.alias_of = of;
     b.argument = b.output = false;
-    if (roll(m, 0, 2) == 0) {
-        b.plain_bytes /= 2;
-        b.bytes = b.plain_bytes;
-    }
+    b.category = (enum hb_category)roll(m, 0, HB_CAT_COMMUNICATION);
+    if (roll(m, 0, 2) == 0)
+        b.bytes = b.bytes / 2 + roll(m, 0, 1) * b.bytes;
+    b.plain_bytes = b.bytes - roll(m, 0, b.bytes / 4);
     return hb_program_add_buf(m->p, b);
 }
 
@@ -69,13 +69,15 @@ static inline uint32_t random_op(struct random_maker *m, enum hb_op_kind kind,
         read[r] = (uint32_t)roll(m, roll(m, 0, 1) ? 0 : exists * 3 / 4, exists - 1);
         hb_program_read(m->p, read[r]);
     }
-    int64_t way = roll(m, 0, 9);
-    if (way < 2 && reads)
-        hb_program_write(m->p, random_alias(m, read[0]));
-    else if (way < 4)
-        hb_program_write(m->p, (uint32_t)roll(m, 0, exists - 1));
-    else
-        hb_program_write(m->p, random_buf(m, false));
+    for (int64_t writes = roll(m, 1, 6) / 5 + 1; writes > 0; writes--) {
+        int64_t way = roll(m, 0, 9);
+        if (way < 2 && reads)
+            hb_program_write(m->p, random_alias(m, read[0]));
+        else if (way < 4)
+            hb_program_write(m->p, (uint32_t)roll(m, 0, exists - 1));
+        else
+            hb_program_write(m->p, random_buf(m, false));
+    }
     return at;
 }
 

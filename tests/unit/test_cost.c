@@ -97,6 +97,11 @@ static void attention_follows_its_own(void **state)
     assert_int_equal(ns(op), 2000000 + 7);
     op.phase = HB_PHASE_BACKWARD;
     assert_int_equal(ns(op), 8000000 + 7);
+    op.rows = 4000; /* the longer side counts */
+    op.cols = 1;
+    assert_int_equal(ns(op), 8000000 + 7);
+    op.rows = op.cols = 0; /* unknown: as 4096 */
+    assert_int_equal(ns(op), 8000000 + 7);
 }
 
 static void types_without_a_unit(void **state)
@@ -122,6 +127,8 @@ static void collectives_by_axis_and_group(void **state)
     struct hb_op op = {.kind = HB_OP_ALL_GATHER, .sent_bytes = 8e9, .axis = HB_AX_FSDP};
     op.group = 1;
     assert_int_equal(ns(op), 0);
+    op.group = 2;
+    assert_int_equal(ns(op), 40000000);
     op.group = 8;
     prog.mesh[HB_AX_FSDP] = 8;
     int64_t near = ns(op);
@@ -161,6 +168,9 @@ static void host_copies_share_the_link(void **state)
     assert_int_equal(ns_of(alone), 100000000);
     assert_int_equal(ns_of(first), 200000000);
     assert_int_equal(ns_of(second), 200000000);
+    dev.host_up_bytes_per_s = 5e9;
+    assert_int_equal(ns_of(first), 200000000);
+    assert_int_equal(ns_of(second), 400000000);
 }
 
 static void marks_and_waits_take_no_time(void **state)

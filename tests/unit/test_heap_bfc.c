@@ -193,6 +193,18 @@ static void whole_lives_run_in_time(void **state)
     assert_int_equal(failed, 3);
 }
 
+/* Of what starts together, the one of lower order asks first, wherever it stands. */
+static void orders_decide_ties(void **state)
+{
+    (void)state;
+    struct hb_heap_item items[] = {{256, 0, 1, 2, 0}, {256, 0, 1, 0, 0}, {256, 0, 1, 1, 0}};
+    struct hb_bfc_stats stats;
+    assert_true(hb_bfc_run(arena, (struct hb_bfc_limits){4096, 0}, items, 3, &stats, NULL));
+    assert_int_equal(items[1].offset, 0);
+    assert_int_equal(items[2].offset, 256);
+    assert_int_equal(items[0].offset, 512);
+}
+
 static void give_twice(const void *arg)
 {
     (void)arg;
@@ -222,6 +234,7 @@ int main(void)
         cmocka_unit_test(regions_double),
         cmocka_unit_test(random_traffic_keeps_the_invariants),
         cmocka_unit_test(whole_lives_run_in_time),
+        cmocka_unit_test(orders_decide_ties),
         cmocka_unit_test(giving_back_twice_is_our_fault),
     };
     return cmocka_run_group_tests_name("heap_bfc", tests, start, end);

@@ -149,6 +149,18 @@ static void arguments_and_outputs(void **state)
     assert_life(donated, -1, 4);
 }
 
+static void an_output_of_a_loop(void **state)
+{
+    (void)state;
+    uint32_t out = buf("out", HB_NONE);
+    prog.bufs[out].output = true;
+    uint32_t loop = hb_program_open_loop(&prog, "loop", 2);
+    op(HB_NONE, HB_NONE);
+    op(HB_NONE, out);
+    hb_program_close_loop(&prog, loop);
+    assert_life(out, 0, 2); /* the next trip finds it written */
+}
+
 static void asynchronous_ops_hold_until_done(void **state)
 {
     (void)state;
@@ -202,6 +214,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(inside_a_body_or_around_it, start, end),
         cmocka_unit_test_setup_teardown(loops_in_loops, start, end),
         cmocka_unit_test_setup_teardown(arguments_and_outputs, start, end),
+        cmocka_unit_test_setup_teardown(an_output_of_a_loop, start, end),
         cmocka_unit_test_setup_teardown(asynchronous_ops_hold_until_done, start, end),
         cmocka_unit_test_setup_teardown(random_programs_as_their_traces, start, end),
     };

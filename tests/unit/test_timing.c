@@ -310,6 +310,38 @@ static void absurd_trips_saturate(void **state)
     assert_int_equal(t.busy_ns[HB_STREAM_COMPUTE], INT64_MAX);
 }
 
+/* Only a jump gets there: a trip at a time would take longer than anyone waits. */
+static void a_trillion_trips(void **state)
+{
+    (void)state;
+    uint32_t x = buf(), y = buf();
+    int64_t trips = INT64_C(1000000000000);
+    uint32_t loop = hb_program_open_loop(&prog, "loop", trips);
+    op(HB_STREAM_COMPUTE, 3, HB_NONE, x);
+    op(HB_STREAM_D2H, 2, x, y);
+    hb_program_close_loop(&prog, loop);
+    assert_int_equal(run().step_ns, 3 * trips + 2);
+}
+
+static void flops_count_products_and_trips(void **state)
+{
+    (void)state;
+    uint32_t x = buf();
+    uint32_t copy = op(HB_STREAM_COMPUTE, 1, HB_NONE, x);
+    uint32_t outer = hb_program_open_loop(&prog, "outer", 3);
+    uint32_t inner = hb_program_open_loop(&prog, "inner", 5);
+    uint32_t product = op(HB_STREAM_COMPUTE, 1, HB_NONE, x);
+    hb_program_close_loop(&prog, inner);
+    uint32_t attention = op(HB_STREAM_COMPUTE, 1, HB_NONE, x);
+    hb_program_close_loop(&prog, outer);
+    prog.ops[copy].flops = 1e9; /* not counted */
+    prog.ops[product].kind = HB_OP_MATMUL;
+    prog.ops[product].flops = 100;
+    prog.ops[attention].kind = HB_OP_ATTENTION;
+    prog.ops[attention].flops = 7;
+    assert_true(run().flops == 1521);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +355,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(races_equal_running_every_trip, start, end),
         cmocka_unit_test_setup_teardown(faster_ops_never_lengthen_the_step, start, end),
         cmocka_unit_test_setup_teardown(absurd_trips_saturate, start, end),
+        cmocka_unit_test_setup_teardown(a_trillion_trips, start, end),
+        cmocka_unit_test_setup_teardown(flops_count_products_and_trips, start, end),
     };
     return cmocka_run_group_tests_name("timing", tests, NULL, NULL);
 }
