@@ -55,7 +55,7 @@ static void rate_step(struct hb_result *r)
 {
     const struct hb_spec *spec = r->spec;
     double tokens = (double)spec->batch.global * (double)spec->batch.seq;
-    r->step_seconds = (double)r->timing.step_ns * 1e-9;
+    r->step_seconds = (double)r->timing.step_ns / 1e9;
     if (!(r->step_seconds > 0))
         return;
     struct hb_cost cost;
