@@ -22,5 +22,6 @@ EQUAL(ours::ALGO_DEFAULT, CUBLAS_GEMM_DEFAULT)
 EQUAL(ours::LT_TRANS_A, CUBLASLT_MATMUL_DESC_TRANSA)
 EQUAL(ours::LT_MAX_WORKSPACE, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES)
 EQUAL(sizeof(lt_choice), sizeof(cublasLtMatmulHeuristicResult_t))
-EQUAL(offsetof(lt_choice, workspace_bytes), offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize))
+EQUAL(offsetof(lt_choice, workspace_bytes),
+      offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize))
 EQUAL(offsetof(lt_choice, state), offsetof(cublasLtMatmulHeuristicResult_t, state))

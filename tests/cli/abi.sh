@@ -9,7 +9,7 @@
 # extract SOURCE: its records of functions and its numbers, as C++ can read them; then a CHECK for
 # each row of its tables.
 extract() {
-    echo '#include "tests/abi/abi.h"'
+    echo '#include "tests/abi/abi.hh"'
     sed -n '/^struct hb_gpu_calls {/,/^};/p; /^struct hb_rtc_calls {/,/^};/p' hw/probe_gpu.h
     sed -n '/^struct lt_choice {/,/^};/p; /^struct lt_calls {/,/^};/p' "$1"
     sed -n '/struct [a-z]*_calls {$/,/} calls;/p' "$1" |
