@@ -66,6 +66,13 @@ struct hb_leaf {
     double params;          /* unsharded count, all copies */
 };
 
+/* How the sequences in a mixture's layer lie over the expert axis. */
+enum hb_expert_batch {
+    HB_EXPERTS_EXCHANGED, /* split; each device hands its tokens to the experts' devices */
+    HB_EXPERTS_LOCAL,     /* on all of its devices, each with the masks of its own experts */
+    HB_EXPERTS_GATHERED   /* on all of its devices, with the masks of all experts */
+};
+
 /* Sizes on one device. */
 struct hb_local {
     int64_t batch; /* sequences of one microbatch of accumulation */
@@ -93,6 +100,7 @@ struct hb_lower {
     uint32_t tokens;
     enum hb_weight_mode fsdp_mode;
     enum hb_gather_form gather_form;
+    enum hb_expert_batch expert_batch;
     bool scaling_ring;
     enum hb_dtype compute;
     enum hb_dtype grad_dtype; /* in which the backward pass makes weight gradients */

@@ -12,6 +12,7 @@ struct routed {
     int64_t seq;
     int64_t tokens;
     int64_t experts; /* whose work this device does */
+    int64_t masked;  /* for which it makes dispatch masks */
     int64_t capacity;
     int64_t rows; /* of all experts here, a token counted top_k times */
     int64_t width;
@@ -31,9 +32,13 @@ static struct routed find_routed(const struct hb_lower *lo, const struct hb_moe 
     r.capacity = hb_round_up((int64_t)ceil(even - 1e-9), 4);
     r.expert_batch = batch;
     r.rows = hb_mul_sat(r.tokens, m->top_k);
+    r.masked = m->experts;
     if (ep > 1 && m->dispatch == HB_DISPATCH_EINSUM) {
         r.experts = hb_div_up(m->experts, ep);
-        r.expert_batch = hb_mul_sat(batch, ep);
+        if (lo->expert_batch == HB_EXPERTS_EXCHANGED)
+            r.expert_batch = hb_mul_sat(batch, ep);
+        if (lo->expert_batch == HB_EXPERTS_LOCAL)
+            r.masked = r.experts;
     }
     if (ep > 1 && m->dispatch == HB_DISPATCH_RAGGED) {
         double factor = m->buffer_factor > 0 ? m->buffer_factor : (double)ep;
@@ -182,7 +187,7 @@ enum { GLOBAL_GATHER_WAYS = 8 };
 static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
                   const struct routed *r)
 {
-    int64_t E = y->block->moe.experts;
+    int64_t E = r->masked;
     int64_t d = lo->spec->model.d_model;
     const int64_t masks[] = {r->batch, r->seq, E, r->capacity, -1};
     const int64_t here[] = {r->batch, E, r->capacity, d, -1};
@@ -207,7 +212,7 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
         mix(lo, y, v,
             (struct mixing){
                 .op = HB_OP_MATMUL, .in = {disp, in}, .in_count = 2, .flops = flops, .back_in = 1});
-    bool apart = hb_ways(lo, HB_AX_EXPERT) > 1;
+    bool apart = r->masked > r->experts;
     for (uint32_t i = y->first_leaf; i < y->end_leaf; i++)
         if (lo->leaves[i].rank == 3 && lo->leaves[i].matrix && lo->leaves[i].held)
             lo->leaves[i].einsum_batch = r->expert_batch;

@@ -4,6 +4,7 @@
 #include "sim/ir/pipeline.h"
 
 #include "base/arena.h"
+#include "base/diag.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "sim/ir/weight.h"
@@ -62,16 +63,42 @@ static struct hb_remat no_remat(void)
     return (struct hb_remat){.policy = HB_POLICY_NONE};
 }
 
+/* Without constraints in the body the partitioner leaves the batch whole over the expert axis, in
+ * the stacks of the iterations too (ep2pp4--good,constraints=none: bf16[7,1,8,4096,4096], masks of
+ * the 8 experts here); forced replication gathers it in the layers alone, masks of all experts
+ * (ep2pp4--good,replicate: bf16[32768,16,640]). Returns the sequences in a layer. */
+static int64_t spread_batch(struct hb_lower *lo, struct hb_pipeline *pl)
+{
+    int64_t ep = hb_ways(lo, HB_AX_EXPERT);
+    int64_t whole = hb_mul_sat(pl->batch, ep);
+    if (ep == 1 || !lo->habits->constraints_needed)
+        return pl->batch;
+    switch (lo->spec->pipeline.constraints) {
+    case HB_CONS_NONE:
+        lo->expert_batch = HB_EXPERTS_LOCAL;
+        pl->batch = whole;
+        return whole;
+    case HB_CONS_REPLICATE:
+        lo->expert_batch = HB_EXPERTS_GATHERED;
+        return whole;
+    case HB_CONS_STATE:
+    case HB_CONS_ALL:
+        return pl->batch;
+    }
+    HB_BUG("constraints %d", (int)lo->spec->pipeline.constraints);
+}
+
 void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
 {
     const struct hb_pipe *p = &lo->spec->pipeline;
     pl->iterations = p->microbatches * p->repeats + hb_ways(lo, HB_AX_PIPELINE) - 1;
     int64_t split = lo->spec->sharding.ends_over_pipeline ? hb_ways(lo, HB_AX_PIPELINE) : 1;
     pl->batch = hb_div_up(hb_mul_sat(lo->local.batch, split), p->microbatches);
+    int64_t layer_batch = spread_batch(lo, pl);
     for (uint32_t i = 0; i < pl->count; i++) {
         struct hb_group *g = &pl->groups[i];
         struct hb_remat remat = p->remat_layer ? g->layer.block->remat : no_remat();
-        hb_layer_build(lo, &g->layer, pl->batch);
+        hb_layer_build(lo, &g->layer, layer_batch);
         hb_saved_find(lo, &g->layer, &remat, true, !g->looped, &g->saved);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
     }
