@@ -502,8 +502,11 @@ static void release_fused(struct hb_body *b, uint32_t i)
 
 /* Where the scheduler runs all of the recomputation before the backward pass: what that will read
  * is made again in the order of the forward pass, needed soon or late (habit recompute_first). */
-static void recompute(struct hb_body *b)
+void hb_body_recompute(struct hb_body *b)
 {
+    for (uint32_t v = 0; v < b->y->value_count; v++)
+        b->now[v] = HB_NONE;
+    b->recomputed = true;
     for (uint32_t i = 0; i < b->y->step_count; i++) {
         const struct hb_step_op *s = &b->y->steps[i];
         int v = s->out[0];
@@ -541,14 +544,18 @@ static void run_late(struct hb_body *b)
 
 uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
 {
+    if (b->lo->habits->recompute_first && !b->recomputed)
+        hb_body_recompute(b);
+    bool keep = b->recomputed;
     for (uint32_t v = 0; v < b->y->value_count; v++) {
-        b->now[v] = b->grad[v] = HB_NONE;
+        b->grad[v] = HB_NONE;
         b->shared[v] = false;
+        if (!keep)
+            b->now[v] = HB_NONE;
     }
+    b->recomputed = false;
     b->late_count = 0;
     b->grad[b->y->output] = grad;
-    if (b->lo->habits->recompute_first)
-        recompute(b);
     bool *done = hb_arena_alloc(b->lo->arena, b->y->step_count, sizeof *done);
     for (uint32_t i = b->y->step_count; i-- > 0;) {
         if (!done[i])

@@ -20,6 +20,7 @@ struct hb_body {
     bool *shared; /* by value: its gradient is another's too; sums go to a place of their own */
     uint32_t mask;     /* hoisted causal mask and its fill value; HB_NONE */
     uint32_t fill;
+    bool recomputed;  /* hb_body_recompute has run: the backward pass starts from now[] */
     bool own_stacks;  /* stack[] are this layer's own buffers, not slices of a loop's */
     bool into_stacks; /* weight gradients are slices of the leaves' stacks */
 };
@@ -31,6 +32,9 @@ void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name);
 /* The forward pass; in is the layer's input; returns its output, in the place of `place` unless
  * that is HB_NONE. keep: write what is kept into its stacks. */
 uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool keep);
+/* Makes again, in the order of the forward pass, all that the backward pass will read; for layers
+ * side by side, whose recomputation runs before the backward pass of any of them. */
+void hb_body_recompute(struct hb_body *b);
 /* The backward pass from the gradient of the output to that of the input, which is returned. */
 uint32_t hb_body_backward(struct hb_body *b, uint32_t grad_out);
 

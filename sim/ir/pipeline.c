@@ -287,8 +287,21 @@ static void add_grads(struct hb_lower *lo, uint32_t *outer)
     }
 }
 
+/* Rematerialised layers side by side, without barriers between them: the scheduler makes them all
+ * again before the backward pass of the last (ep2pp4--good,no_iter_remat,layer_remat: four layers'
+ * dispatch masks and expert inputs, 8 x 320 MiB). */
+static void recompute_stage(struct hb_lower *lo, struct hb_pipeline *pl)
+{
+    if (!lo->habits->recompute_first)
+        return;
+    for (uint32_t i = 0; i < pl->count; i++)
+        if (!pl->groups[i].looped)
+            hb_body_recompute(&pl->groups[i].body);
+}
+
 static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t grad)
 {
+    recompute_stage(lo, pl);
     for (uint32_t i = pl->count; i-- > 0;) {
         struct hb_group *g = &pl->groups[i];
         uint32_t loop = HB_NONE;
