@@ -298,7 +298,9 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     struct hb_value scores = score_value(lo, "attention scores", h, wide);
     scores.batch_dot = true;
     int s = hb_layer_value(lo, y, scores);
-    int p = hb_layer_value(lo, y, score_value(lo, "attention probabilities", h, lo->compute));
+    struct hb_value probs = score_value(lo, "attention probabilities", h, lo->compute);
+    probs.cheap = lo->habits->probabilities_remade;
+    int p = hb_layer_value(lo, y, probs);
     struct hb_value ctx = kernel_value(lo, "attention result", 0, h, h->q, h->v_dim);
     ctx.batch_dot = true;
     int o = hb_layer_value(lo, y, ctx);

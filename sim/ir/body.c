@@ -510,7 +510,8 @@ void hb_body_recompute(struct hb_body *b)
     for (uint32_t i = 0; i < b->y->step_count; i++) {
         const struct hb_step_op *s = &b->y->steps[i];
         int v = s->out[0];
-        if (b->saved->remake[v] && b->now[v] == HB_NONE && !b->y->values[v].fused)
+        bool later = b->y->values[v].fused || b->y->values[v].cheap;
+        if (b->saved->remake[v] && b->now[v] == HB_NONE && !later)
             bring(b, v);
     }
 }

@@ -36,6 +36,8 @@ static const struct hb_habits xla_cuda = {
     /* bwd/remat=names:attn_out: q, k, v and the kernel's result stand at the MLP's peak. */
     .recompute_first = true,
     .constraints_needed = true,
+    /* pr85/ep2pp4/mask,naive: four layers keep f32[2,32,4096,4096] each and no bf16 of it. */
+    .probabilities_remade = true,
     .layer_grads_together = true,
     .transposed_stacks = true,
     /* opt/donate=False: temp 0.067 against 1.103 GB. */
@@ -57,6 +59,7 @@ static const struct hb_habits xla_rocm = {
     .table_grad_whole = true,
     .recompute_first = true,
     .constraints_needed = true,
+    .probabilities_remade = true,
     .layer_grads_together = true,
     .transposed_stacks = true,
     .donated_reuse = true,

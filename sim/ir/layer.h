@@ -25,6 +25,7 @@ struct hb_value {
     bool fused;      /* never a buffer: readers make it again from its producer's inputs */
     bool dot;        /* result of a product without batch dimensions */
     bool batch_dot;  /* result of a product with batch dimensions */
+    bool cheap;      /* an iteration of a pipeline makes it again when its backward reads it */
     bool trace_only; /* a residual that only policy none keeps, under a scan */
     bool small;      /* too small to matter for a policy: always kept with its siblings */
 };

@@ -101,6 +101,8 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
         hb_layer_build(lo, &g->layer, layer_batch);
         hb_saved_find(lo, &g->layer, &remat, true, !g->looped, &g->saved);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
+        /* What a rematerialised iteration keeps for itself is read where it lies. */
+        g->body.own_stacks = p->remat_iteration && !g->looped && lo->habits->recompute_first;
     }
 }
 

@@ -30,7 +30,9 @@ static enum hb_keep wish(const struct find *f, int v)
         return f->remat->offload & 1u << HB_TN_LAYER_IN ? HB_KEEP_HOST : HB_KEEP_DEVICE;
     switch (f->remat->policy) {
     case HB_POLICY_NONE:
-        return !value->fused || !f->pruned ? HB_KEEP_DEVICE : HB_KEEP_NO;
+        if (f->pruned && (value->fused || (value->cheap && f->vmapped)))
+            return HB_KEEP_NO;
+        return HB_KEEP_DEVICE;
     case HB_POLICY_FULL:
         return HB_KEEP_NO;
     case HB_POLICY_DOTS:
