@@ -325,11 +325,15 @@ enum when { WHEN_FIRST, WHEN_AFTER, WHEN_LATE };
 
 /* When a weight's gradient is made: after that of the input; or, where gathers are padded sums
  * (8B64/base, accum/70B,f256,a2), the MLP's last one before its weight is gathered, and the others
- * at the end of the layer, each just before its own sum. */
+ * at the end of the layer, each just before its own sum. On v5e the MLP's all come first
+ * (8B-L16,v5e,f64: three beside both weights and three bf16[4096,14336]). */
 static enum when grad_when(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_leaf *l = &b->lo->leaves[s->leaf];
-    if (b->lo->gather_form == HB_GATHER_PLAIN || l->rank != 2 || !hb_weight_grad_partial(b->lo, l))
+    if (b->lo->gather_form == HB_GATHER_BESIDE && l->held && l->rank == 2)
+        return WHEN_FIRST;
+    bool late = b->lo->gather_form == HB_GATHER_PADDED || b->lo->gather_form == HB_GATHER_LATE;
+    if (!late || l->rank != 2 || !hb_weight_grad_partial(b->lo, l))
         return WHEN_AFTER;
     if (b->lo->gather_form == HB_GATHER_PADDED && b->y->values[s->in[0]].fused && l->held &&
         l->gather_dim == 1)
@@ -337,11 +341,23 @@ static enum when grad_when(const struct hb_body *b, const struct hb_step_op *s)
     return WHEN_LATE;
 }
 
+/* The weight gradients of the step and of its siblings, products of the same input. */
+static void first_weights(struct hb_body *b, const struct hb_step_op *s)
+{
+    for (uint32_t i = b->y->step_count; i-- > 0;) {
+        const struct hb_step_op *k = &b->y->steps[i];
+        if (k->kind != HB_STEP_PRODUCT || k->in[0] != s->in[0] || grad_out(b, k) == HB_NONE ||
+            grad_when(b, k) != WHEN_FIRST || b->full_dw[k->leaf - b->y->first_leaf] != HB_NONE)
+            continue;
+        back_weight(b, k, grad_out(b, k));
+    }
+}
+
 static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     enum when when = grad_when(b, s);
     if (when == WHEN_FIRST)
-        back_weight(b, s, g);
+        first_weights(b, s);
     uint32_t w = hb_weight_use(b->lo, s->leaf);
     struct hb_emit e = step_emit(s);
     e.name = hb_name(b->lo, "gradient through ", b->lo->leaves[s->leaf].name);
@@ -416,7 +432,8 @@ static void back_add(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
     for (int i = 0; i < s->in_count; i++) {
         if (b->grad[s->in[i]] == HB_NONE) {
             b->grad[s->in[i]] = g;
-            b->shared[s->in[i]] = b->lo->gather_form != HB_GATHER_PLAIN;
+            b->shared[s->in[i]] =
+                b->lo->gather_form == HB_GATHER_PADDED || b->lo->gather_form == HB_GATHER_LATE;
             continue;
         }
         struct hb_emit e = {.name = s->name, .kind = HB_OP_ELEMENTWISE};
@@ -523,6 +540,19 @@ static void reduce_grad(struct hb_body *b, uint32_t i)
     b->full_dw[i] = HB_NONE;
 }
 
+/* Ends the gradient of a fused activation that reads value v. */
+static void end_fused(struct hb_body *b, int v)
+{
+    for (uint32_t k = 0; k < b->y->step_count; k++) {
+        const struct hb_step_op *s = &b->y->steps[k];
+        bool reads = false;
+        for (int j = 0; j < s->in_count; j++)
+            reads = reads || s->in[j] == v;
+        if (reads && s->grad_fused)
+            hb_emit_mark(b->lo, "end of the MLP's weight gradients", b->grad[s->out[0]], HB_NONE);
+    }
+}
+
 /* The weight gradients that waited, each followed by its sum; then what they were made from may
  * go. */
 static void run_late(struct hb_body *b)
@@ -532,15 +562,8 @@ static void run_late(struct hb_body *b)
         back_weight(b, s, grad_out(b, s));
         reduce_grad(b, s->leaf - b->y->first_leaf);
     }
-    for (uint32_t i = 0; i < b->late_count; i++) {
-        const struct hb_step_op *s = &b->y->steps[b->late[i]];
-        int next = s->out[0];
-        for (uint32_t k = 0; k < b->y->step_count; k++)
-            for (int j = 0; j < b->y->steps[k].in_count; j++)
-                if (b->y->steps[k].in[j] == next && b->y->steps[k].grad_fused)
-                    hb_emit_mark(b->lo, "end of the MLP's weight gradients",
-                                 b->grad[b->y->steps[k].out[0]], HB_NONE);
-    }
+    for (uint32_t i = 0; i < b->late_count; i++)
+        end_fused(b, b->y->steps[b->late[i]].out[0]);
 }
 
 uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)

@@ -257,6 +257,51 @@ static bool is_postponed(const struct hb_lower *lo)
            lo->local.vocab >= hb_mul_sat(width, lo->local.tokens);
 }
 
+static int64_t bytes_of(struct hb_shape s)
+{
+    return hb_shape_plain_bytes(&s);
+}
+
+/* What stands in the layers' backward pass if the whole gradient and the logits both wait: those
+ * two, the arguments, the stack of layer inputs, gradients and casts, a layer's whole weights. */
+static int64_t waiting_bytes(const struct hb_lower *lo)
+{
+    const struct hb_local *l = &lo->local;
+    int64_t sum = hb_mul_sat(4, hb_mul_sat(l->tokens, l->vocab));
+    sum = hb_add_sat(sum, bytes_of(hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, true)));
+    for (uint32_t i = 0; i < lo->p->buf_count; i++)
+        if (lo->p->bufs[i].argument && lo->p->bufs[i].space == HB_SPACE_HBM)
+            sum = hb_add_sat(sum, lo->p->bufs[i].bytes);
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        const struct hb_leaf *leaf = &lo->leaves[i];
+        if (leaf->end || !leaf->matrix)
+            continue;
+        sum = hb_add_sat(sum, bytes_of(hb_leaf_shape(lo, leaf, HB_DT_F32)));
+        sum = hb_add_sat(sum, bytes_of(hb_leaf_shape(lo, leaf, lo->compute)));
+        sum = hb_add_sat(sum, bytes_of(hb_leaf_layer_shape(leaf, lo->compute, true)));
+    }
+    for (int i = 0; i < lo->spec->model.block_count; i++) {
+        int64_t width = hb_mul_sat(2, hb_mul_sat(l->resid_seq, l->resid_width));
+        sum = hb_add_sat(sum,
+                         hb_mul_sat(lo->spec->model.blocks[i].repeat, hb_mul_sat(l->batch, width)));
+    }
+    return sum;
+}
+
+/* v5e, whose collectives run beside the products, makes the head's gradient at once but sums it
+ * after the layers; logits and the whole gradient wait, both f32 (8B,v5e16x16,f256 and 1B,v5e8x8:
+ * 2004 and 2004, 2004 and 1002 MiB; v5e8x8,f32dp2: 500 and 500). Not with tensor parallelism
+ * (8B,v5e16x16,f64t4), nor beside host copies (70B/remat=offload:layer_in), nor where they do not
+ * fit: 70B/base makes the logits again. */
+static bool is_sum_postponed(const struct hb_lower *lo)
+{
+    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
+    bool offloads = r->policy == HB_POLICY_NAMES && r->offload;
+    return lo->gather_form == HB_GATHER_BESIDE && is_split(lo) && !offloads &&
+           hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
+           !lo->spec->model.tied_embeddings && waiting_bytes(lo) < lo->hbm_bytes;
+}
+
 /* Padded gathers of the head come before the layers (batch/8B,f64,b4: bf16[4096,128256] through
  * the forward pass) unless its gradient is postponed (8B64/base) or the loss goes in chunks. */
 static bool is_gathered_first(const struct hb_lower *lo)
@@ -306,6 +351,23 @@ static void make_dlogits(struct hb_lower *lo, struct loss_pass *c)
     hb_emit(lo, &e);
 }
 
+/* 8B,f64,b4,onehot: made from bf16 logits it is bf16[4096,128256], not f32. */
+static uint32_t whole_grad(struct hb_lower *lo, uint32_t dlogits)
+{
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    return hb_temp(lo, "head, gradient before its sum", HB_CAT_GRADIENTS,
+                   hb_leaf_layer_shape(l, lo->p->bufs[dlogits].dtype, true));
+}
+
+static void sum_whole(struct hb_lower *lo, uint32_t full)
+{
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    uint32_t sum = hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
+                           hb_leaf_layer_shape(l, lo->compute, true));
+    hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full, sum);
+    l->grad = sum;
+}
+
 /* The head's gradient: at once, or its operands wait until the layers are done. */
 static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlogits)
 {
@@ -332,15 +394,9 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
         hb_emit(lo, &e);
         return;
     }
-    /* 8B,f64,b4,onehot: made from bf16 logits it is bf16[4096,128256], not f32. */
-    uint32_t full = hb_temp(lo, "head, gradient before its sum", HB_CAT_GRADIENTS,
-                            hb_leaf_layer_shape(l, lo->p->bufs[dlogits].dtype, true));
-    hb_emit_write(&e, full);
+    hb_emit_write(&e, whole_grad(lo, dlogits));
     hb_emit(lo, &e);
-    uint32_t sum = hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
-                           hb_leaf_layer_shape(l, lo->compute, true));
-    hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full, sum);
-    l->grad = sum;
+    sum_whole(lo, e.write[0]);
 }
 
 static uint32_t grad_through_head(struct hb_lower *lo, const struct loss_pass *c)
@@ -363,7 +419,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     struct hb_shape s =
         hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, c.seq, d, -1});
     /* tinyS/base, 1B/dp=8: the last norm's input stands in f32 beside the logits unless the head
-     * is split; with padded gathers there too, and a postponed gradient waits with it (8B64/base:
+     * is split; with padded gathers there too, alone, for logits and gradient (8B64/base:
      * f32[1,4096,4096] to the end). */
     uint32_t wide = HB_NONE;
     bool padded = lo->gather_form == HB_GATHER_PADDED;
@@ -373,17 +429,28 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         wide = hb_temp(lo, "last norm's input in f32", HB_CAT_WORKING, f32);
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm's input in f32", x, wide);
     }
-    c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, s);
-    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", wide == HB_NONE ? x : wide, c.x);
+    c.x = wide;
+    if (!padded) {
+        c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, s);
+        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", wide == HB_NONE ? x : wide, c.x);
+    }
     c.w = use_head(lo, false);
     make_logits(lo, &c);
     make_dlogits(lo, &c);
     if (is_split(lo) && !hb_order_head_early(lo))
         c.w = use_head(lo, false);
     uint32_t g = grad_through_head(lo, &c);
-    if (is_postponed(lo)) {
+    if (is_sum_postponed(lo)) {
+        struct hb_emit e = head_product(lo, c.seq, "gradient of the head");
+        hb_emit_read(&e, c.x);
+        hb_emit_read(&e, c.dlogits);
+        ends->pending_full = whole_grad(lo, c.dlogits);
+        ends->pending_logits = c.logits;
+        hb_emit_write(&e, ends->pending_full);
+        hb_emit(lo, &e);
+    } else if (is_postponed(lo)) {
         ends->pending_logits = waiting_logits(lo, &c);
-        ends->pending_x = padded ? wide : c.x;
+        ends->pending_x = c.x;
     } else {
         head_grad(lo, c.seq, c.x, c.dlogits);
         ends->head_done = true;
@@ -482,7 +549,7 @@ uint32_t hb_ends_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
 {
     lo->phase = HB_PHASE_LOSS;
     ends->head_done = false;
-    ends->pending_logits = ends->pending_x = HB_NONE;
+    ends->pending_logits = ends->pending_x = ends->pending_full = HB_NONE;
     return lo->spec->loss.chunks > 1 ? chunked_loss(lo, ends, x) : whole_loss(lo, ends, x);
 }
 
@@ -497,8 +564,12 @@ void hb_ends_zero_table(struct hb_lower *lo, struct hb_ends *ends)
 
 void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
 {
-    if (!ends->head_done)
+    if (ends->pending_full != HB_NONE) {
+        hb_emit_mark(lo, "end of the logits", ends->pending_logits, HB_NONE);
+        sum_whole(lo, ends->pending_full);
+    } else if (!ends->head_done) {
         head_grad(lo, lo->local.seq, ends->pending_x, ends->pending_logits);
+    }
     struct hb_leaf *l = &lo->leaves[lo->embed];
     if (lo->positions != HB_NONE) {
         struct hb_leaf *table = &lo->leaves[lo->positions];

@@ -72,10 +72,13 @@ static enum hb_gather_form find_form(const struct hb_lower *lo)
 {
     if (!lo->habits->rings || lo->fsdp_mode != HB_WEIGHT_GATHER)
         return HB_GATHER_PLAIN;
-    if (hb_str_same(lo->spec->hardware.device, "tpu-v5p") &&
-        hb_ways(lo, HB_AX_FSDP) >= PADDED_WAYS)
+    if (hb_str_same(lo->spec->hardware.device, "tpu-v5p") && hb_ways(lo, HB_AX_FSDP) >= PADDED_WAYS)
         return HB_GATHER_PADDED;
-    return HB_GATHER_PLAIN;
+    if (hb_ways(lo, HB_AX_FSDP) < RING_MIN)
+        return HB_GATHER_PLAIN;
+    if (hb_str_same(lo->spec->hardware.device, "tpu-v5e"))
+        return HB_GATHER_BESIDE;
+    return hb_ways(lo, HB_AX_FSDP) > RING_MAX ? HB_GATHER_LATE : HB_GATHER_PLAIN;
 }
 
 static void add_inputs(struct hb_lower *lo)
@@ -214,6 +217,7 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
     lo.local = local_sizes(&lo);
     lo.fsdp_mode = find_mode(&lo);
     lo.gather_form = find_form(&lo);
+    lo.hbm_bytes = spec->hardware.hbm_bytes > 0 ? spec->hardware.hbm_bytes : INT64_MAX;
     lo.phase = HB_PHASE_SETUP;
     build_step(&lo);
     if (lo.too_large)

@@ -23,6 +23,7 @@ enum hb_weight_mode {
 enum hb_gather_form {
     HB_GATHER_PLAIN,  /* one result; the gradients of a layer wait whole for its end */
     HB_GATHER_PADDED, /* zeros, the own part put into them, then a sum: two whole tensors */
+    HB_GATHER_BESIDE, /* beside the products; whole gradients wait for sums that run beside, too */
     HB_GATHER_LATE    /* one result; weight gradients made one by one at the layer's end */
 };
 
@@ -101,6 +102,7 @@ struct hb_lower {
     enum hb_weight_mode fsdp_mode;
     enum hb_gather_form gather_form;
     enum hb_expert_batch expert_batch;
+    int64_t hbm_bytes; /* of the device; INT64_MAX where the input does not say */
     bool scaling_ring;
     enum hb_dtype compute;
     enum hb_dtype grad_dtype; /* in which the backward pass makes weight gradients */
