@@ -27,7 +27,7 @@ static const struct {
     {"launches", hb_step_launch},
     {"clocks at the end", hb_step_last_reference},
 };
-enum { STEPS = sizeof steps / sizeof steps[0] };
+enum { STEPS = sizeof steps / sizeof steps[0], ESSENTIALS = 3 };
 
 /* A third of what is free for three buffers, within limits. */
 static bool take_buffers(struct hb_run *r)
@@ -177,9 +177,11 @@ static bool still_there(struct hb_run *r)
 static void run_steps(struct hb_run *r)
 {
     struct hb_progress progress;
+    int64_t share_ns = r->calib.share_ns;
     hb_progress_start(&progress, r->env, "calibrate", STEPS + 1);
     for (int i = 0; i < STEPS && !hb_calib_stopped(&r->calib) && !r->out->lost; i++) {
         hb_progress_at(&progress, i);
+        r->calib.share_ns = i < ESSENTIALS ? share_ns / 4 : share_ns;
         steps[i].step(r);
         still_there(r);
     }
