@@ -65,6 +65,19 @@ static uint32_t make_value(struct hb_body *b, int v)
     return hb_temp_tiled(b->lo, value_name(b, v, ""), HB_CAT_WORKING, value->shape, value->tiling);
 }
 
+/* The reader of a fused value does the work that makes it. */
+static void take_over(struct hb_emit *e, const struct hb_step_op *s)
+{
+    e->flops += s->flops;
+    if (s->op != HB_OP_MATMUL || e->kind == HB_OP_MATMUL || e->kind == HB_OP_ATTENTION)
+        return;
+    e->kind = s->op;
+    e->rows = s->rows;
+    e->cols = s->cols;
+    e->depth = s->depth;
+    e->batch = s->batch;
+}
+
 /* Reads a value by a forward step: its buffer, or what it is fused from. */
 static void read_value(struct hb_body *b, struct hb_emit *e, int v)
 {
@@ -76,6 +89,7 @@ static void read_value(struct hb_body *b, struct hb_emit *e, int v)
     if (!value->fused || value->producer < 0)
         HB_BUG("'%s' is read by '%s' before it is there", value->name, e->name);
     const struct hb_step_op *s = &b->y->steps[value->producer];
+    take_over(e, s);
     for (int i = 0; i < s->in_count; i++)
         read_value(b, e, s->in[i]);
     if (s->leaf != HB_NONE && s->kind == HB_STEP_PRODUCT)
@@ -126,8 +140,8 @@ static void run_move(struct hb_body *b, const struct hb_step_op *s, uint32_t out
                         .kind = s->op,
                         .axis = s->axis,
                         .stream = HB_STREAM_COLLECTIVE + (unsigned)s->axis,
-                        .group = hb_ways(b->lo, s->axis),
-                        .sent_bytes = (double)b->lo->p->bufs[out].plain_bytes};
+                        .group = hb_ways(b->lo, s->axis)};
+    e.sent_bytes = hb_payload_bytes(s->op, b->lo->p->bufs[out].plain_bytes, e.group);
     read_value(b, &e, s->in[0]);
     hb_emit_write(&e, out);
     hb_emit(b->lo, &e);
@@ -142,6 +156,25 @@ static struct hb_emit step_emit(const struct hb_step_op *s)
                             .cols = s->cols,
                             .depth = s->depth,
                             .batch = s->batch};
+}
+
+/* Parts of a product are summed where it becomes a tensor: here, or in the sum that it is fused
+ * into. */
+static void sum_results(struct hb_body *b, const struct hb_step_op *s, uint32_t made)
+{
+    bool split = b->lo->spec->sharding.residual_over_tensor;
+    if (made == HB_NONE)
+        return;
+    if (s->sum_parts)
+        sum_parts(b, s->axis, HB_OP_ALL_REDUCE, made);
+    for (int i = 0; i < s->in_count; i++) {
+        const struct hb_value *v = &b->y->values[s->in[i]];
+        if (!v->fused || b->now[s->in[i]] != HB_NONE || v->producer < 0)
+            continue;
+        const struct hb_step_op *from = &b->y->steps[v->producer];
+        if (from->sum_parts)
+            sum_parts(b, from->axis, split ? HB_OP_REDUCE_SCATTER : HB_OP_ALL_REDUCE, made);
+    }
 }
 
 /* A forward step; place (or HB_NONE) is where its first output lies. */
@@ -178,8 +211,7 @@ static void run_step(struct hb_body *b, const struct hb_step_op *s, uint32_t pla
     }
     for (int i = 0; i < s->out_count; i++)
         b->now[s->out[i]] = made[i];
-    if (s->sum_parts && made[0] != HB_NONE)
-        sum_parts(b, s->axis, HB_OP_ALL_REDUCE, made[0]);
+    sum_results(b, s, made[0]);
 }
 
 /* Writes a kept value into its stack, on the device or on the host. */
@@ -319,6 +351,7 @@ static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t 
                     hb_leaf_shape(lo, l, l->stack[0] ? hb_weight_grad_dtype(lo) : lo->compute));
     hb_emit_write(&e, l->grad);
     hb_emit(lo, &e);
+    hb_weight_send_grad(lo, s->leaf);
 }
 
 enum when { WHEN_FIRST, WHEN_AFTER, WHEN_LATE };
@@ -416,8 +449,8 @@ static void back_move(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
                         .kind = s->back_op,
                         .axis = s->axis,
                         .stream = HB_STREAM_COLLECTIVE + (unsigned)s->axis,
-                        .group = hb_ways(b->lo, s->axis),
-                        .sent_bytes = (double)b->lo->p->bufs[g].plain_bytes};
+                        .group = hb_ways(b->lo, s->axis)};
+    e.sent_bytes = hb_payload_bytes(s->back_op, b->lo->p->bufs[g].plain_bytes, e.group);
     hb_emit_read(&e, g);
     hb_emit_read(&e, b->grad[s->in[0]]);
     uint32_t out = grad_place(b, s->in[0], false);

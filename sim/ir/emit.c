@@ -138,6 +138,11 @@ uint32_t hb_emit_mark(struct hb_lower *lo, const char *name, uint32_t read, uint
     return hb_emit_simple(lo, HB_OP_MARK, name, read, write);
 }
 
+double hb_payload_bytes(enum hb_op_kind kind, int64_t bytes, int64_t group)
+{
+    return kind == HB_OP_ALL_TO_ALL ? (double)bytes * (double)group : (double)bytes;
+}
+
 uint32_t hb_emit_collective(struct hb_lower *lo, enum hb_op_kind kind, enum hb_axis axis,
                             const char *name, uint32_t read, uint32_t write)
 {
@@ -150,7 +155,7 @@ uint32_t hb_emit_collective(struct hb_lower *lo, enum hb_op_kind kind, enum hb_a
     hb_emit_write(&e, write);
     int64_t in = read == HB_NONE ? 0 : lo->p->bufs[read].plain_bytes;
     int64_t out = write == HB_NONE ? 0 : lo->p->bufs[write].plain_bytes;
-    e.sent_bytes = (double)(in > out ? in : out);
+    e.sent_bytes = hb_payload_bytes(kind, in > out ? in : out, e.group);
     return hb_emit(lo, &e);
 }
 

@@ -214,6 +214,8 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
                           .p = out,
                           .compute = spec->precision.compute};
     hb_program_init(out, arena, spec->model.name, spec->compiler);
+    for (int i = 0; i < HB_AX_COUNT; i++)
+        out->mesh[i] = spec->mesh[i];
     lo.local = local_sizes(&lo);
     lo.fsdp_mode = find_mode(&lo);
     lo.gather_form = find_form(&lo);

@@ -151,6 +151,8 @@ uint32_t hb_emit_mark(struct hb_lower *lo, const char *name, uint32_t read, uint
 /* A collective over an axis; bytes is the full tensor's payload. */
 uint32_t hb_emit_collective(struct hb_lower *lo, enum hb_op_kind kind, enum hb_axis axis,
                             const char *name, uint32_t read, uint32_t write);
+/* What a collective over group devices sends in all, by its largest operand on one device. */
+double hb_payload_bytes(enum hb_op_kind kind, int64_t bytes, int64_t group);
 struct hb_shape hb_buf_shape(const struct hb_lower *lo, uint32_t buf);
 const char *hb_name(struct hb_lower *lo, const char *a, const char *b);
 int64_t hb_ways(const struct hb_lower *lo, enum hb_axis axis);

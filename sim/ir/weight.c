@@ -66,6 +66,27 @@ void hb_weight_gather(struct hb_lower *lo, const char *name, uint32_t part, uint
     hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, name, part, whole);
 }
 
+/* A ring moves as much as the gather or the sum that it replaces, piece by piece under the product,
+ * and holds no buffer of its own. */
+static void send_round(struct hb_lower *lo, const struct hb_leaf *l, enum hb_op_kind kind)
+{
+    struct hb_shape whole = hb_leaf_layer_shape(l, lo->compute, true);
+    struct hb_emit e = {.name = hb_name(lo, "ring of ", l->name),
+                        .kind = kind,
+                        .axis = HB_AX_FSDP,
+                        .stream = HB_STREAM_COLLECTIVE + (unsigned)HB_AX_FSDP,
+                        .group = l->fsdp_ways,
+                        .moved_bytes = (double)hb_shape_plain_bytes(&whole),
+                        .sent_bytes = (double)hb_shape_plain_bytes(&whole)};
+    hb_emit(lo, &e);
+}
+
+void hb_weight_send_grad(struct hb_lower *lo, uint32_t leaf)
+{
+    if (hb_weight_mode(lo, &lo->leaves[leaf]) == HB_WEIGHT_RING)
+        send_round(lo, &lo->leaves[leaf], HB_OP_REDUCE_SCATTER);
+}
+
 uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
 {
     struct hb_leaf *l = &lo->leaves[leaf];
@@ -84,6 +105,8 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
      * (all-gather.30 and .31), and the gathered weights serve their backward products too. */
     if (hb_weight_mode(lo, l) == HB_WEIGHT_RING && l->held && l->rank == 2)
         gather = lo->phase == HB_PHASE_BACKWARD && l->gather_dim == 0;
+    if (!gather && hb_weight_mode(lo, l) == HB_WEIGHT_RING)
+        send_round(lo, l, HB_OP_ALL_GATHER);
     if (!gather)
         return source;
     l->gathered = hb_temp(lo, hb_name(lo, l->name, ", gathered"), HB_CAT_COMMUNICATION,
