@@ -38,6 +38,7 @@ static const struct hb_habits xla_cuda = {
     .constraints_needed = true,
     /* pr85/ep2pp4/mask,naive: four layers keep f32[2,32,4096,4096] each and no bf16 of it. */
     .probabilities_remade = true,
+    .output_grads_gathered = true,
     .layer_grads_together = true,
     .transposed_stacks = true,
     /* opt/donate=False: temp 0.067 against 1.103 GB. */
@@ -60,6 +61,7 @@ static const struct hb_habits xla_rocm = {
     .recompute_first = true,
     .constraints_needed = true,
     .probabilities_remade = true,
+    .output_grads_gathered = true,
     .layer_grads_together = true,
     .transposed_stacks = true,
     .donated_reuse = true,

@@ -306,7 +306,6 @@ static void recompute_stage(struct hb_lower *lo, struct hb_pipeline *pl)
 
 static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t grad)
 {
-    recompute_stage(lo, pl);
     for (uint32_t i = pl->count; i-- > 0;) {
         struct hb_group *g = &pl->groups[i];
         uint32_t loop = HB_NONE;
@@ -324,6 +323,28 @@ static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint
         grad = out;
     }
     return grad;
+}
+
+/* Each iteration takes its part out of the stack of output gradients, for which XLA:GPU gathers
+ * the whole stack over the batch (8B,pp4f4,m8,iter: bf16[11,1,2048,4096] -> bf16[11,4,2048,4096];
+ * ep2pp4: bf16[7,8,4096,4096]). With more devices than microbatches the iterations are what is
+ * split, padded to those (70B,pp4f16t4,m8: bf16[16,16,4096,8192], 16 GiB; 8B,pp2f8,m4 the same). */
+static uint32_t gather_outputs(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t gout)
+{
+    int64_t ways = lo->local.input_ways;
+    if (ways == 1 || !lo->habits->output_grads_gathered)
+        return gout;
+    int64_t count = output_count(lo, pl);
+    if (ways > lo->spec->pipeline.microbatches)
+        count = hb_round_up(count, ways);
+    int64_t batch = hb_div_up(lo->spec->batch.global, lo->spec->pipeline.microbatches);
+    uint32_t whole =
+        hb_temp(lo, "gradients of the iterations' outputs, gathered", HB_CAT_COMMUNICATION,
+                hb_shape_make(lo->compute, (const int64_t[]){count, batch, lo->local.seq,
+                                                             lo->spec->model.d_model, -1}));
+    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, "gather gradients of outputs", gout,
+                       whole);
+    return whole;
 }
 
 /* A rematerialised iteration runs forward again and keeps what its layers need, for itself. */
@@ -360,6 +381,8 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
      * (PPc/pipe_iter_remat: + the stack of inputs; pr85/pp8/iter_save=: + 2.15 GB). */
     if (pl->iter_stack != HB_NONE && !(lo->spec->pipeline.iteration_save & 1u << HB_TN_ITER_IN))
         hb_emit_mark(lo, "select microbatch or state again", pl->inputs, HB_NONE);
+    recompute_stage(lo, pl);
+    gout = gather_outputs(lo, pl, gout);
     uint32_t g = state_temp(lo, pl, "gradient of the iteration's output");
     struct hb_emit e = {.name = "add gradient of the output", .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&e, state);
