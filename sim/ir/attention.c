@@ -258,11 +258,13 @@ static int flash(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
      * (f32[2,32,4096,128] from 1261 to 1533); elsewhere it is narrowed at once (bwd/base, 70B). */
     if (lo->fsdp_mode == HB_WEIGHT_RING && y->block->remat.policy == HB_POLICY_FULL)
         lse = lanes;
-    int o = hb_layer_value(lo, y,
-                           kernel_value(lo, "attention result of the kernel", 1u << HB_TN_ATTN_CTX,
-                                        h, h->q, h->v_dim));
-    int e =
-        hb_layer_value(lo, y, head_value(lo, "attention log-sum-exp", 1u << HB_TN_ATTN_CTX, lse));
+    /* Splash names its residuals as the model names the context; cuDNN's have no name, so that
+     * names:attn_ctx keeps the context alone and the kernel runs again (8B,v6e8x8,f64,b128: one
+     * stack bf16[32,2,4096,32,128]; TPU: two). */
+    uint32_t tags = lo->habits->kernel_names_result ? 1u << HB_TN_ATTN_CTX : 0;
+    int o = hb_layer_value(
+        lo, y, kernel_value(lo, "attention result of the kernel", tags, h, h->q, h->v_dim));
+    int e = hb_layer_value(lo, y, head_value(lo, "attention log-sum-exp", tags, lse));
     struct hb_step_op s = {.kind = HB_STEP_MIX,
                            .op = HB_OP_ATTENTION,
                            .name = "flash attention",

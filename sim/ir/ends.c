@@ -239,7 +239,6 @@ static bool is_postponed(const struct hb_lower *lo)
         return false;
     if (lo->habits->logits_copies == 2)
         return lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
-               s->model.tied_embeddings || s->batch.accumulate > 1 ||
                s->model.blocks[0].moe.experts > 0;
     if (s->model.tied_embeddings || s->batch.accumulate > 1)
         return true;

@@ -11,6 +11,7 @@ static const struct hb_habits xla_tpu = {
     .kernel_tiling = HB_TILE_MINOR,
     /* 1B/base: splash_mha_fwd_residuals f32[2,32,4096,128]. */
     .lse_lanes = 128,
+    .kernel_names_result = true,
     /* opt/base against opt/param_dtype=bf16: 1382 -> 566 MiB. */
     .casts_hoisted = true,
     .rings = true,
