@@ -62,7 +62,10 @@ void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
 static uint32_t make_value(struct hb_body *b, int v)
 {
     const struct hb_value *value = &b->y->values[v];
-    return hb_temp_tiled(b->lo, value_name(b, v, ""), HB_CAT_WORKING, value->shape, value->tiling);
+    struct hb_shape shape = value->shape;
+    if (value->mask && b->saved->keep[v] == HB_KEEP_NO)
+        shape.dtype = HB_DT_PRED;
+    return hb_temp_tiled(b->lo, value_name(b, v, ""), HB_CAT_WORKING, shape, value->tiling);
 }
 
 /* The reader of a fused value does the work that makes it. */
@@ -388,6 +391,11 @@ static void first_weights(struct hb_body *b, const struct hb_step_op *s)
 
 static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
+    if (s->grad_inline) {
+        back_weight(b, s, g);
+        b->grad[s->in[0]] = g;
+        return;
+    }
     enum when when = grad_when(b, s);
     if (when == WHEN_FIRST)
         first_weights(b, s);

@@ -28,6 +28,7 @@ struct hb_value {
     bool cheap;      /* an iteration of a pipeline makes it again when its backward reads it */
     bool trace_only; /* a residual that only policy none keeps, under a scan */
     bool small;      /* too small to matter for a policy: always kept with its siblings */
+    bool mask;       /* a predicate where it is made again, in its own dtype where it is kept */
 };
 
 struct hb_step_op {
@@ -57,6 +58,7 @@ struct hb_step_op {
     bool sum_parts;          /* a product's results are summed over `axis` */
     bool grad_sum_parts;     /* its input's gradient is summed over `axis` */
     bool eager;              /* its backward pass runs as soon as its readers are done */
+    bool grad_inline;        /* of a product: its input's gradient is made inside its reader */
     bool no_grad;            /* indices, masks: nothing flows back */
     enum hb_op_kind back_op; /* of a MOVE: the opposite collective */
 };

@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "sim/ir/layer.h"
+#include "sim/ir/weight.h"
 
 /* Sizes of the routed part on one device. */
 struct routed {
@@ -143,6 +144,15 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
     y->steps[y->step_count - 1].grad_in_place = 0;
     y->steps[y->step_count - 1].grad_follows = true;
     y->steps[y->step_count - 1].grad_fused = false;
+    uint32_t down = hb_layer_find_leaf(lo, y, "e_down");
+    /* moeT/base: with whole weights the gradients of gate and up lie in their places, made from
+     * the outputs' gradient in one pass (multiply_multiply_fusion.20). */
+    bool in_place = lo->habits->masks_narrow && !ragged &&
+                    hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
+    if (in_place) {
+        y->steps[y->step_count - 1].grad_follows = false;
+        y->steps[y->step_count - 1].grad_in_place = 3;
+    }
     if (ragged && lo->habits->ragged_dense) {
         /* CUDA has no ragged product: each operand is spread over all experts, masked. In the
          * backward pass four of the hidden width stand together with two of the model's
@@ -160,7 +170,9 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
     }
     v = make_value(lo, "expert output", 1u << HB_TN_MOE_OUT, lo->compute, narrow);
     v.batch_dot = !ragged;
-    return hb_layer_product(lo, y, act, hb_layer_find_leaf(lo, y, "e_down"), v);
+    int out = hb_layer_product(lo, y, act, down, v);
+    y->steps[y->step_count - 1].grad_inline = in_place;
+    return out;
 }
 
 static int exchange(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_value v)
@@ -201,10 +213,13 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
         mix(lo, y, v,
             (struct mixing){.op = HB_OP_ELEMENTWISE, .in = {probs}, .in_count = 1, .back_in = 1});
     y->steps[y->step_count - 1].scratch[0] = hb_shape_make(HB_DT_PRED, masks);
-    y->steps[y->step_count - 1].scratch_count = 1;
+    y->steps[y->step_count - 1].scratch_count = lo->habits->masks_narrow ? 0 : 1;
+    /* moeT/base: the router's gradient is made of it at once (fusion.608, 160 MiB for a moment). */
+    y->steps[y->step_count - 1].eager = lo->habits->masks_narrow;
     int disp = mix(
         lo, y, make_value(lo, "moe dispatch mask", 1u << HB_TN_MOE_DISPATCH, lo->compute, masks),
         (struct mixing){.op = HB_OP_ELEMENTWISE, .in = {comb}, .in_count = 1});
+    y->values[disp].mask = lo->habits->masks_narrow;
     y->steps[y->step_count - 1].no_grad = true;
     v = make_value(lo, "expert inputs", 0, lo->compute, here);
     v.batch_dot = true;
