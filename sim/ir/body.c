@@ -368,6 +368,9 @@ static enum when grad_when(const struct hb_body *b, const struct hb_step_op *s)
     const struct hb_leaf *l = &b->lo->leaves[s->leaf];
     if (b->lo->gather_form == HB_GATHER_BESIDE && l->held && l->rank == 2)
         return WHEN_FIRST;
+    if (b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK &&
+        hb_weight_grad_partial(b->lo, l) && hb_weight_mode(b->lo, l) == HB_WEIGHT_GATHER)
+        return WHEN_LATE;
     bool late = b->lo->gather_form == HB_GATHER_PADDED || b->lo->gather_form == HB_GATHER_LATE;
     if (!late || l->rank != 2 || !hb_weight_grad_partial(b->lo, l))
         return WHEN_AFTER;
@@ -392,8 +395,11 @@ static void first_weights(struct hb_body *b, const struct hb_step_op *s)
 static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     if (s->grad_inline) {
-        back_weight(b, s, g);
         b->grad[s->in[0]] = g;
+        if (grad_when(b, s) == WHEN_LATE)
+            b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
+        else
+            back_weight(b, s, g);
         return;
     }
     enum when when = grad_when(b, s);

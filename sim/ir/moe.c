@@ -146,12 +146,13 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
     y->steps[y->step_count - 1].grad_fused = false;
     uint32_t down = hb_layer_find_leaf(lo, y, "e_down");
     /* moeT/base: with whole weights the gradients of gate and up lie in their places, made from
-     * the outputs' gradient in one pass (multiply_multiply_fusion.20). */
-    bool in_place = lo->habits->masks_narrow && !ragged &&
-                    hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
-    if (in_place) {
+     * the outputs' gradient in one pass (multiply_multiply_fusion.20); where gathered weights'
+     * gradients are late, gate and up wait beside them (moeFG/base: 4 x 82.5 MiB). */
+    bool inside = lo->habits->masks_narrow && !ragged;
+    bool whole = hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
+    if (inside) {
         y->steps[y->step_count - 1].grad_follows = false;
-        y->steps[y->step_count - 1].grad_in_place = 3;
+        y->steps[y->step_count - 1].grad_in_place = whole ? 3 : 0;
     }
     if (ragged && lo->habits->ragged_dense) {
         /* CUDA has no ragged product: each operand is spread over all experts, masked. In the
@@ -171,7 +172,7 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
     v = make_value(lo, "expert output", 1u << HB_TN_MOE_OUT, lo->compute, narrow);
     v.batch_dot = !ragged;
     int out = hb_layer_product(lo, y, act, down, v);
-    y->steps[y->step_count - 1].grad_inline = in_place;
+    y->steps[y->step_count - 1].grad_inline = inside;
     return out;
 }
 
