@@ -164,7 +164,8 @@ void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end)
         struct hb_leaf *l = &lo->leaves[i];
         if (!l->stack[0] || l->grad != HB_NONE)
             continue;
-        if (lo->habits->donated_reuse && !lo->spec->step.donate)
+        if (lo->habits->donated_reuse && !lo->spec->step.donate &&
+            lo->spec->optimizer.params_offload == HB_PLACE_NONE)
             reserve_result(lo, l);
         else
             l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,

@@ -1,0 +1,766 @@
+/* What must hold of every configuration, from its YAML to its memory and its time, on random valid
+ * ones: 2,000 by default, HB_LAWS=n for n, HB_SEED=n to begin elsewhere. A configuration that
+ * breaks a law is told with its seed and as YAML, after every key that is not needed for it was
+ * left out. HB_SHOW_REJECTED=1 shows which draws were no valid configurations, and why. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+#include <signal.h>
+
+#include "base/str.h"
+#include "base/yaml.h"
+#include "hw/device.h"
+#include "sim/engine/live.h"
+#include "sim/engine/run.h"
+#include "sim/ir/load.h"
+#include "sim/ir/lower.h"
+#include "tests/prop/random_config.h"
+
+/* A configuration that was lowered and run. */
+struct run {
+    struct hb_spec spec;
+    struct hb_program p;
+    struct hb_memory m;
+};
+
+struct subject {
+    struct hb_arena *arena;
+    struct hb_rng rng; /* for what the law changes */
+    struct run r;
+};
+
+/* Null where the law holds, else how it is broken. */
+typedef const char *law_fn(struct subject *s);
+
+enum { DEVICES = 16, LAW_TEXT = 400 };
+
+/* For the moment when the program dies inside a law, and for profiles that are read once. */
+static uint64_t current_seed;
+static bool is_running;
+static uint64_t cases;
+static uint64_t draws;    /* configurations drawn, invalid ones included */
+static uint64_t compared; /* cases in which a law had two programs to compare */
+static struct hb_arena *profiles;
+static struct hb_device devices[DEVICES];
+static int device_count;
+
+static void tell_seed(void)
+{
+    if (is_running)
+        fprintf(stderr, "# died at HB_SEED=%llu\n", (unsigned long long)current_seed);
+}
+
+static void die_with_seed(int number)
+{
+    tell_seed();
+    is_running = false;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static const struct hb_device *find_device(const char *name)
+{
+    for (int i = 0; i < device_count; i++)
+        if (strcmp(devices[i].name, name) == 0)
+            return &devices[i];
+    struct hb_diag diag;
+    hb_diag_init(&diag, profiles);
+    assert_true(device_count < DEVICES);
+    assert_true(hb_device_load(profiles, &diag, HB_SOURCE_DIR, name, (struct hb_loc){0},
+                               &devices[device_count]));
+    return &devices[device_count++];
+}
+
+/* False where it is not valid; what is valid is lowered. */
+static bool run_spec(struct hb_arena *arena, const struct hb_spec *spec, struct run *out)
+{
+    struct hb_diag diag;
+    hb_diag_init(&diag, arena);
+    *out = (struct run){.spec = *spec};
+    if (!hb_schema_check(arena, &diag, NULL, spec) ||
+        !hb_spec_supported(&diag, (struct hb_loc){0}, spec) ||
+        !hb_lower(arena, &diag, &out->spec, &out->p))
+        return false;
+    hb_run_memory(arena, &out->p, &out->m);
+    return true;
+}
+
+static struct hb_block *copy_blocks(struct hb_arena *arena, struct hb_spec *spec)
+{
+    size_t count = (size_t)spec->model.block_count;
+    struct hb_block *blocks = hb_arena_alloc(arena, count, sizeof *blocks);
+    memcpy(blocks, spec->model.blocks, count * sizeof *blocks);
+    spec->model.blocks = blocks;
+    return blocks;
+}
+
+/* Whether both are the same list of ops on the same buffers, sizes apart. */
+static bool same_ops(const struct run *a, const struct run *b)
+{
+    const struct hb_program *p = &a->p, *q = &b->p;
+    if (p->op_count != q->op_count || p->buf_count != q->buf_count ||
+        p->ref_count != q->ref_count || p->loop_count != q->loop_count ||
+        memcmp(p->refs, q->refs, p->ref_count * sizeof *p->refs) != 0)
+        return false;
+    for (uint32_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].kind != q->ops[i].kind || p->ops[i].loop != q->ops[i].loop ||
+            !hb_str_same(p->ops[i].name, q->ops[i].name))
+            return false;
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        if (p->bufs[i].alias_of != q->bufs[i].alias_of || p->bufs[i].space != q->bufs[i].space)
+            return false;
+    return true;
+}
+
+/* Null where both have the same memory and time, buffer by buffer but for their names. */
+static const char *compare_runs(struct hb_arena *arena, const struct run *a, const struct run *b)
+{
+    const struct hb_memory *m = &a->m, *n = &b->m;
+    struct hb_timing t, u;
+    if (a->p.op_count != b->p.op_count || a->p.buf_count != b->p.buf_count)
+        return "another program";
+    if (m->peak_bytes != n->peak_bytes || m->argument_bytes != n->argument_bytes ||
+        m->output_bytes != n->output_bytes || m->alias_bytes != n->alias_bytes ||
+        m->live_temp_bytes != n->live_temp_bytes || m->host_bytes != n->host_bytes ||
+        m->peak_op != n->peak_op ||
+        memcmp(m->category_bytes, n->category_bytes, sizeof m->category_bytes) != 0)
+        return "another memory";
+    if (memcmp(m->offset_of, n->offset_of, a->p.buf_count * sizeof *m->offset_of) != 0)
+        return "other addresses";
+    hb_run_timing(arena, &a->p, find_device(a->spec.hardware.device), &t);
+    hb_run_timing(arena, &b->p, find_device(a->spec.hardware.device), &u);
+    if (t.step_ns != u.step_ns || memcmp(t.busy_ns, u.busy_ns, sizeof t.busy_ns) != 0)
+        return "another time";
+    return NULL;
+}
+
+static int64_t category_total(const struct run *r, enum hb_category category)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < r->p.buf_count; i++)
+        if (r->p.bufs[i].category == category && r->p.bufs[i].alias_of == HB_NONE)
+            sum += r->p.bufs[i].plain_bytes;
+    return sum;
+}
+
+/* --- the laws --- */
+
+/* 1, 7: kinds and tensors sum to the peak; what lives is no more than the heap holds. */
+static const char *parts_sum_to_the_peak(struct subject *s)
+{
+    const struct hb_memory *m = &s->r.m;
+    int64_t kinds = 0;
+    int64_t tensors = s->r.p.argument_extra_bytes + m->temp_bytes - m->live_temp_bytes;
+    for (int c = 0; c < HB_CATEGORY_COUNT; c++) {
+        if (m->category_bytes[c] < 0)
+            return "a category below zero";
+        kinds += m->category_bytes[c];
+    }
+    for (uint32_t i = 0; i < m->at_peak_count; i++)
+        tensors += m->at_peak[i].bytes;
+    if (kinds != m->peak_bytes || tensors != m->peak_bytes)
+        return "kinds or tensors do not sum to the peak";
+    if (m->live_temp_bytes > m->temp_bytes || m->live_temp_bytes <= 0)
+        return "live bytes above the heap, or none";
+    if (m->peak_bytes != m->argument_bytes + m->output_bytes - m->alias_bytes + m->temp_bytes)
+        return "the parts are not the whole";
+    return NULL;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct hb_live *x = *(const struct hb_live *const *)a;
+    const struct hb_live *y = *(const struct hb_live *const *)b;
+    return x->start != y->start ? (x->start > y->start) - (x->start < y->start)
+                                : (x->buf > y->buf) - (x->buf < y->buf);
+}
+
+/* 2: no two buffers that live at one time overlap, none leaves the heap, all are aligned. */
+static const char *buffers_never_overlap(struct subject *s)
+{
+    const struct hb_memory *m = &s->r.m;
+    const struct hb_live **list = hb_arena_alloc(s->arena, m->live_count, sizeof *list);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->live_count; i++)
+        if (m->offset_of[m->live[i].buf] >= 0)
+            list[n++] = &m->live[i];
+    qsort(list, n, sizeof *list, by_start);
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t from = m->offset_of[list[i]->buf], end = from + list[i]->bytes;
+        if (from % m->heap_align_bytes || end > m->temp_bytes)
+            return "a buffer not aligned, or outside the heap";
+        for (uint32_t k = i + 1; k < n && list[k]->start <= list[i]->end; k++) {
+            int64_t other = m->offset_of[list[k]->buf];
+            if (other < end && from < other + list[k]->bytes)
+                return "two live buffers overlap";
+        }
+    }
+    return NULL;
+}
+
+/* The state goes out as it came in: with donation it lies in the arguments, without it is new. */
+static const char *donation_moves_the_state(struct subject *s)
+{
+    struct run other;
+    struct hb_spec spec = s->r.spec;
+    spec.step.donate = !spec.step.donate;
+    if (!run_spec(s->arena, &spec, &other))
+        return "no program with the other donation";
+    const struct run *given = s->r.spec.step.donate ? &s->r : &other;
+    const struct run *kept = s->r.spec.step.donate ? &other : &s->r;
+    int64_t slack = 2 * given->m.leaf_align_bytes + 512; /* the loss; the step counter */
+    if (given->m.argument_bytes != kept->m.argument_bytes)
+        return "donation changes the arguments";
+    if (llabs(given->m.output_bytes - kept->m.output_bytes) > slack)
+        return "donation changes what is handed out";
+    if (given->m.output_bytes - given->m.alias_bytes > slack)
+        return "a donated state has outputs of its own";
+    if (kept->m.alias_bytes > slack)
+        return "outputs lie in arguments that were not donated";
+    return NULL;
+}
+
+static const char *check_growth(const struct run *small, const struct run *large, bool linear)
+{
+    if (!same_ops(small, large))
+        return NULL;
+    compared++;
+    if (large->m.argument_bytes < small->m.argument_bytes)
+        return "grown, and fewer arguments";
+    if (large->m.live_temp_bytes < small->m.live_temp_bytes)
+        return "grown, and a lower live peak";
+    if (linear && large->m.live_temp_bytes > 2 * small->m.live_temp_bytes)
+        return "twice the batch, and more than twice the live peak";
+    return NULL;
+}
+
+/* 3: more sequences never live in less, twice as many at most in twice as much. */
+static const char *batch_grows_the_peak(struct subject *s)
+{
+    struct run large;
+    struct hb_spec spec = s->r.spec;
+    spec.batch.global *= 2;
+    return run_spec(s->arena, &spec, &large) ? check_growth(&s->r, &large, true) : NULL;
+}
+
+static const char *sequence_grows_the_peak(struct subject *s)
+{
+    struct run large;
+    struct hb_spec spec = s->r.spec;
+    spec.batch.seq *= hb_rng_range(&s->rng, 2, 4);
+    return run_spec(s->arena, &spec, &large) ? check_growth(&s->r, &large, false) : NULL;
+}
+
+static bool run_layers(struct hb_arena *arena, const struct hb_spec *base, int64_t steps,
+                       struct run *out)
+{
+    struct hb_spec spec = *base;
+    struct hb_block *blocks = copy_blocks(arena, &spec);
+    for (int i = 0; i < spec.model.block_count; i++)
+        blocks[i].repeat = steps * blocks[i].unit;
+    return run_spec(arena, &spec, out);
+}
+
+/* 5: scanned layers cost arguments in proportion, and neither ops nor spans. Multiples of a
+ * vector's tile, so that padding is proportional too. */
+static const char *layers_cost_no_ops(struct subject *s)
+{
+    enum { TILE = 1024 };
+    struct run runs[4];
+    struct hb_timing times[4];
+    struct hb_spec spec = s->r.spec;
+    if (spec.stack.form == HB_FORM_LOOP || spec.mesh[HB_AX_PIPELINE] > 1)
+        return NULL;
+    spec.stack.outer = spec.stack.form == HB_FORM_NESTED ? 4 : 0;
+    int64_t outer = spec.stack.outer ? spec.stack.outer : 1;
+    for (int i = 0; i < 4; i++) {
+        int64_t steps = i ? i * outer * TILE : 2 * outer;
+        if (!run_layers(s->arena, &spec, steps, &runs[i]))
+            return NULL; /* too large for the schema */
+        hb_run_timing(s->arena, &runs[i].p, find_device(spec.hardware.device), &times[i]);
+        if (runs[i].p.op_count != runs[0].p.op_count || runs[i].p.buf_count != runs[0].p.buf_count)
+            return "more layers, more ops";
+        if (times[i].span_count > times[0].span_count * 2)
+            return "more layers, more spans";
+    }
+    compared++;
+    if (runs[3].m.argument_bytes - runs[2].m.argument_bytes !=
+        runs[2].m.argument_bytes - runs[1].m.argument_bytes)
+        return "arguments are not linear in the layers";
+    if (times[3].step_ns < times[2].step_ns || times[2].step_ns < times[1].step_ns)
+        return "more layers, less time";
+    return NULL;
+}
+
+static bool run_saved(struct subject *s, uint32_t save, struct run *out)
+{
+    struct hb_spec spec = s->r.spec;
+    struct hb_block *blocks = copy_blocks(s->arena, &spec);
+    spec.remat.modules = 0;
+    spec.remat.all = (struct hb_remat){.policy = HB_POLICY_NAMES, .save = save};
+    for (int i = 0; i < spec.model.block_count; i++)
+        blocks[i].remat = spec.remat.all;
+    return run_spec(s->arena, &spec, out);
+}
+
+/* 5: to save more tensors saves no fewer bytes. Unless the further ones are all that was made from
+ * an earlier one: a saved k leaves nobody who reads the saved qkv (HB_SEED=913 had 6.7 GB with qkv,
+ * q, v and 6.1 with k as well), so that q, k and v are not added to what they are made from. */
+static const char *saving_more_saves_more(struct subject *s)
+{
+    struct run few, many;
+    uint32_t all = (1u << HB_TN_ITER_IN) - 1;
+    uint32_t a = hb_rng_next(&s->rng) & hb_rng_next(&s->rng) & all;
+    uint32_t sources = 1u << HB_TN_QKV | 1u << HB_TN_MLA_Q | 1u << HB_TN_MLA_KV;
+    uint32_t made = 1u << HB_TN_Q | 1u << HB_TN_K | 1u << HB_TN_V;
+    uint32_t b = a | (hb_rng_next(&s->rng) & all & ~(a & sources ? made : 0));
+    if (!run_saved(s, a, &few) || !run_saved(s, b, &many))
+        return "no program with that policy";
+    return category_total(&many, HB_CAT_SAVED) < category_total(&few, HB_CAT_SAVED)
+               ? "more names saved, fewer bytes"
+               : NULL;
+}
+
+/* 5: microbatches of the same size keep the same for the backward pass. */
+static const char *accumulation_keeps_the_same(struct subject *s)
+{
+    struct run more;
+    struct hb_spec spec = s->r.spec;
+    spec.batch.global *= 2;
+    spec.batch.accumulate *= 2;
+    if (!run_spec(s->arena, &spec, &more))
+        return NULL; /* in_backward excludes it */
+    compared++;
+    int64_t inputs = category_total(&s->r, HB_CAT_INPUTS);
+    if (more.m.argument_bytes - s->r.m.argument_bytes > 2 * inputs + 8192)
+        return "twice the microbatches, other parameters";
+    return category_total(&more, HB_CAT_SAVED) != category_total(&s->r, HB_CAT_SAVED)
+               ? "twice the microbatches, other saved bytes"
+               : NULL;
+}
+
+/* 4: names are only names. */
+static const char *names_change_nothing(struct subject *s)
+{
+    struct run other;
+    struct hb_spec spec = s->r.spec;
+    struct hb_block *blocks = copy_blocks(s->arena, &spec);
+    spec.model.name = "z";
+    for (int i = 0; i < spec.model.block_count; i++)
+        blocks[i].name = hb_arena_printf(s->arena, "a name that is %d", i);
+    if (!run_spec(s->arena, &spec, &other))
+        return "no program with other names";
+    return compare_runs(s->arena, &s->r, &other);
+}
+
+static bool coin(struct subject *s)
+{
+    return hb_rng_range(&s->rng, 0, 1) != 0;
+}
+
+static void change_pipeline(struct subject *s, struct hb_spec *spec)
+{
+    struct hb_pipe *p = &spec->pipeline;
+    struct hb_block *blocks = copy_blocks(s->arena, spec);
+    spec->sharding.ends_over_pipeline = coin(s);
+    *p = (struct hb_pipe){.microbatches = hb_rng_range(&s->rng, 1, 99),
+                          .repeats = hb_rng_range(&s->rng, 1, 9),
+                          .schedule = (enum hb_schedule)hb_rng_range(&s->rng, 0, 4),
+                          .shift = (enum hb_shift)hb_rng_range(&s->rng, 0, 2),
+                          .constraints = (enum hb_constraints)hb_rng_range(&s->rng, 0, 3),
+                          .outputs = (enum hb_outputs)hb_rng_range(&s->rng, 0, 1),
+                          .gather = (enum hb_pipe_gather)hb_rng_range(&s->rng, 0, 2),
+                          .trivial_constraints = coin(s),
+                          .remat_iteration = coin(s),
+                          .iteration_save = hb_rng_range(&s->rng, 0, 1) ? 1u << HB_TN_ITER_IN : 0,
+                          .remat_layer = coin(s),
+                          .delay = coin(s),
+                          .unroll = coin(s),
+                          .rank = -1};
+    for (int i = 0; i < spec->model.block_count; i++)
+        blocks[i].pipelined = coin(s);
+}
+
+/* 4: a mesh axis of size one, and every key that speaks of it, changes nothing. */
+static const char *axes_of_one_change_nothing(struct subject *s)
+{
+    struct run other;
+    struct hb_spec spec = s->r.spec;
+    struct hb_sharding *sh = &spec.sharding;
+    if (spec.mesh[HB_AX_TENSOR] == 1) {
+        sh->vocab_over_tensor = coin(s);
+        sh->residual_over_tensor = coin(s);
+        sh->residual_split = (enum hb_residual_split)hb_rng_range(&s->rng, 0, 1);
+        if (sh->norms != HB_NORMS_FSDP)
+            sh->norms = coin(s) ? HB_NORMS_TENSOR : HB_NORMS_REPLICATED;
+    }
+    if (spec.mesh[HB_AX_SEQUENCE] == 1) {
+        sh->sequence_kind = (enum hb_sequence_kind)hb_rng_range(&s->rng, 0, 2);
+        sh->states_over_sequence = coin(s);
+        sh->sequence_balance = coin(s);
+    }
+    if (spec.mesh[HB_AX_DATA] == 1)
+        sh->optimizer_over_data = coin(s), sh->grads_over_data = coin(s);
+    if (spec.mesh[HB_AX_EXPERT] == 1)
+        sh->dense_over_expert = coin(s), sh->router_over_expert = coin(s);
+    if (spec.mesh[HB_AX_PIPELINE] == 1)
+        change_pipeline(s, &spec);
+    if (!run_spec(s->arena, &spec, &other))
+        return "not valid with other keys of an axis of one";
+    return compare_runs(s->arena, &s->r, &other);
+}
+
+/* 9: twice the same, also by way of the YAML that the program writes. */
+static const char *runs_repeat(struct subject *s)
+{
+    struct run again;
+    struct hb_str text;
+    struct hb_spec spec;
+    struct hb_diag diag;
+    struct hb_node *root;
+    if (!run_spec(s->arena, &s->r.spec, &again))
+        return "no program the second time";
+    const char *broken = compare_runs(s->arena, &s->r, &again);
+    if (broken)
+        return broken;
+    hb_str_init(&text, s->arena);
+    hb_diag_init(&diag, s->arena);
+    hb_schema_emit_yaml(&text, &s->r.spec, coin(s));
+    if (!hb_yaml_parse(s->arena, &diag, "emitted", text.text, text.len, &root) ||
+        !hb_schema_from_node(s->arena, &diag, root, HB_SOURCE_DIR, &spec) ||
+        !run_spec(s->arena, &spec, &again))
+        return "what was written cannot be read";
+    return compare_runs(s->arena, &s->r, &again);
+}
+
+static void make_faster(struct subject *s, struct hb_device *d)
+{
+    double *rates[] = {&d->hbm_bytes_per_s,          &d->vector_flops,
+                       &d->link_bytes_per_s,         &d->net_bytes_per_s,
+                       &d->host_up_bytes_per_s,      &d->host_down_bytes_per_s,
+                       &d->peak_flops[HB_RATE_BF16], &d->peak_flops[HB_RATE_F32],
+                       &d->peak_flops[HB_RATE_TF32], &d->peak_flops[HB_RATE_F16]};
+    int64_t *delays[] = {&d->op_latency_ns, &d->link_latency_ns, &d->collective_latency_ns,
+                         &d->net_latency_ns, &d->host_latency_ns};
+    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++)
+        *rates[i] *= coin(s) ? 1 : 1 + (double)hb_rng_range(&s->rng, 0, 300) / 100;
+    for (size_t i = 0; i < sizeof delays / sizeof delays[0]; i++)
+        *delays[i] /= coin(s) ? 1 : hb_rng_range(&s->rng, 1, 10);
+}
+
+/* 6: a step lasts as long as each of its streams, and no longer on a faster device. */
+static const char *streams_bound_the_step(struct subject *s)
+{
+    struct hb_timing t, fast;
+    struct hb_device faster = *find_device(s->r.spec.hardware.device);
+    hb_run_timing(s->arena, &s->r.p, &faster, &t);
+    if (t.step_ns <= 0 || t.step_ns > INT64_MAX / 4 || !isfinite(t.flops) || !(t.flops > 0))
+        return "a step without time or work, or without end";
+    for (int i = 0; i < HB_STREAM_COUNT; i++)
+        if (t.busy_ns[i] < 0 || t.busy_ns[i] > t.step_ns)
+            return "a stream busier than the step is long";
+    make_faster(s, &faster);
+    hb_run_timing(s->arena, &s->r.p, &faster, &fast);
+    return fast.step_ns > t.step_ns ? "a faster device, a longer step" : NULL;
+}
+
+/* More processes never load in less memory, and no way of loading in less than the parameters. */
+static const char *loads_grow_with_processes(struct subject *s)
+{
+    struct hb_diag diag;
+    hb_diag_init(&diag, s->arena);
+    struct hb_load_plan plan = hb_load_plan_make(&s->r.spec, &s->r.p);
+    int64_t before = 0, host_before = 0;
+    for (int64_t n = 1; n <= 4; n *= 2) {
+        struct hb_program p;
+        struct hb_memory m;
+        if (!hb_load_program(s->arena, &diag, &plan, s->r.spec.load.method, n, &p))
+            return "no program that loads";
+        hb_run_memory(s->arena, &p, &m);
+        if (m.peak_bytes < before)
+            return "more processes, less memory on a device";
+        if (s->r.spec.load.method == HB_LOAD_DEVICE_PUT && m.host_bytes < host_before)
+            return "more processes to compare, less memory on a host";
+        before = m.peak_bytes;
+        host_before = m.host_bytes;
+    }
+    return before < plan.others_bytes + plan.part_bytes ? "loaded in less than there is" : NULL;
+}
+
+/* --- running them --- */
+
+static const char *try_sets(law_fn *law, uint64_t seed, const char *const *sets, uint32_t count)
+{
+    struct subject s = {.arena = hb_arena_new(), .rng = hb_rng_seed(~seed)};
+    struct hb_spec spec;
+    const char *why;
+    const char *broken = NULL;
+    if (read_sets(s.arena, sets, count, &spec, &why))
+        broken = run_spec(s.arena, &spec, &s.r) ? law(&s) : "it cannot be lowered";
+    hb_arena_free(s.arena);
+    return broken;
+}
+
+/* Leaves out every key without which the law is broken as well. */
+static void shrink(struct config *c, law_fn *law, uint64_t seed)
+{
+    for (bool smaller = true; smaller;) {
+        smaller = false;
+        for (uint32_t i = c->count; i-- > 0;) {
+            const char *out = c->sets[i];
+            memmove(c->sets + i, c->sets + i + 1, (c->count - i - 1) * sizeof *c->sets);
+            c->count--;
+            if (try_sets(law, seed, c->sets, c->count)) {
+                smaller = true;
+                continue;
+            }
+            memmove(c->sets + i + 1, c->sets + i, (c->count - i) * sizeof *c->sets);
+            c->sets[i] = out;
+            c->count++;
+        }
+    }
+}
+
+static void tell(struct config *c, law_fn *law, uint64_t seed)
+{
+    struct hb_spec spec;
+    struct hb_str text;
+    const char *why;
+    shrink(c, law, seed);
+    hb_str_init(&text, c->arena);
+    if (read_sets(c->arena, c->sets, c->count, &spec, &why))
+        hb_schema_emit_yaml(&text, &spec, false);
+    fprintf(stderr, "# HB_SEED=%llu, as little as breaks it: %s\n%s", (unsigned long long)seed,
+            try_sets(law, seed, c->sets, c->count), text.text);
+}
+
+static uint64_t asked_number(const char *name, uint64_t otherwise)
+{
+    const char *asked = getenv(name);
+    return asked && *asked ? strtoull(asked, NULL, 10) : otherwise;
+}
+
+/* Sanitizers cost tenfold. */
+static uint64_t case_count(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return asked_number("HB_LAWS", 200);
+#else
+    return asked_number("HB_LAWS", 2000);
+#endif
+}
+
+/* --- what is drawn --- */
+
+/* A key of the schema, and what of it valid configurations had. */
+struct seen {
+    const char *path;
+    const struct hb_key *key;
+    uint32_t words; /* mask over key->words */
+    bool drawn;
+};
+enum { KEYS = 256 };
+static struct seen seen[KEYS];
+static uint32_t seen_count;
+
+/* Sections of other steps than these, and keys that are refused or belong to files. */
+static bool is_out_of_scope(enum hb_section_id id, const struct hb_key *key)
+{
+    static const char *const names[] = {"include", "preset",     "hbmsim",     "mtp",
+                                        "fp8",     "fp8_gather", "fp8_params", "per_block"};
+    if (id == HB_SEC_RUNTIME || id >= HB_SEC_PLAN || key->kind == HB_KEY_SECTION ||
+        (id == HB_SEC_LOSS && hb_str_same(key->name, "kernel")))
+        return true;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (hb_str_same(names[i], key->name))
+            return true;
+    return false;
+}
+
+static void list_keys(struct hb_arena *arena)
+{
+    for (int id = 0; id < HB_SEC_COUNT; id++) {
+        const struct hb_section *s = hb_section((enum hb_section_id)id);
+        for (int i = 0; i < s->key_count; i++) {
+            if (is_out_of_scope((enum hb_section_id)id, &s->keys[i]))
+                continue;
+            assert_true(seen_count < KEYS);
+            seen[seen_count++] =
+                (struct seen){.path = hb_arena_printf(arena, "%s%s%s", s->path, *s->path ? "." : "",
+                                                      s->keys[i].name),
+                              .key = &s->keys[i]};
+        }
+    }
+}
+
+/* model.blocks[2].unit -> model.blocks[].unit, remat.per_block.own2.save -> ...NAME.save */
+static const char *plain_path(struct hb_arena *arena, const char *set, size_t len)
+{
+    struct hb_str s;
+    hb_str_init(&s, arena);
+    for (size_t i = 0; i < len; i++)
+        if (set[i] < '0' || set[i] > '9')
+            hb_str_addn(&s, set + i, 1);
+    const char *own = strstr(s.text, ".own.");
+    return own ? hb_arena_printf(arena, "remat.per_block.NAME.%s", own + 5) : s.text;
+}
+
+static bool has_word(const char *list, const char *word)
+{
+    size_t len = strlen(word);
+    for (const char *at = strstr(list, word); at; at = strstr(at + 1, word))
+        if ((at == list || strchr("[ =", at[-1])) && (!at[len] || strchr(",]", at[len])))
+            return true;
+    return false;
+}
+
+static void see_set(struct hb_arena *arena, const char *set)
+{
+    const char *value = strchr(set, '=') + 1;
+    const char *path = plain_path(arena, set, (size_t)(value - 1 - set));
+    for (uint32_t i = 0; i < seen_count; i++) {
+        if (!hb_str_same(path, seen[i].path))
+            continue;
+        seen[i].drawn = true;
+        const struct hb_word *words = seen[i].key->words;
+        for (int w = 0; words && words[w].text; w++)
+            if (has_word(value, words[w].text))
+                seen[i].words |= 1u << w;
+    }
+}
+
+/* Every key, and every word of those that have words. */
+static void everything_is_drawn(void **state)
+{
+    (void)state;
+    int missing = 0;
+    if (cases < 200)
+        skip();
+    for (uint32_t i = 0; i < seen_count; i++) {
+        const struct hb_word *words = seen[i].key->words;
+        if (!seen[i].drawn) {
+            fprintf(stderr, "# never drawn: %s\n", seen[i].path);
+            missing++;
+        }
+        for (int w = 0; words && words[w].text; w++)
+            if (!(seen[i].words >> w & 1) && !hb_str_same(words[w].text, "torch")) {
+                fprintf(stderr, "# never drawn: %s=%s\n", seen[i].path, words[w].text);
+                missing++;
+            }
+    }
+    assert_int_equal(missing, 0);
+    assert_true(seen_count > 100);
+}
+
+/* The generator is not blind: most of what it draws is valid. */
+static void most_draws_are_valid(void **state)
+{
+    (void)state;
+    assert_true(draws < 3 * cases);
+}
+
+/* --- all laws on all cases --- */
+
+struct law {
+    const char *name;
+    law_fn *hold;
+    bool compares;      /* not every configuration gives it something to compare */
+    const char *broken; /* by the first case that does */
+    uint64_t compared;  /* cases with something to compare */
+};
+
+#define LAW(fn)                                                                                    \
+    {                                                                                              \
+        .name = #fn, .hold = fn                                                                    \
+    }
+#define COMPARES(fn)                                                                               \
+    {                                                                                              \
+        .name = #fn, .hold = fn, .compares = true                                                  \
+    }
+static struct law laws[] = {LAW(parts_sum_to_the_peak),
+                            LAW(buffers_never_overlap),
+                            LAW(donation_moves_the_state),
+                            COMPARES(batch_grows_the_peak),
+                            COMPARES(sequence_grows_the_peak),
+                            COMPARES(layers_cost_no_ops),
+                            LAW(saving_more_saves_more),
+                            COMPARES(accumulation_keeps_the_same),
+                            LAW(names_change_nothing),
+                            LAW(axes_of_one_change_nothing),
+                            LAW(runs_repeat),
+                            LAW(streams_bound_the_step),
+                            LAW(loads_grow_with_processes)};
+enum { LAW_COUNT = sizeof laws / sizeof laws[0] };
+
+/* All laws on one configuration. */
+static void try_case(uint64_t seed)
+{
+    struct config c;
+    struct run r;
+    struct hb_spec spec;
+    struct hb_arena *arena = hb_arena_new();
+    current_seed = seed;
+    is_running = true;
+    draws += (uint64_t)random_config(arena, seed, &c, &spec);
+    for (uint32_t i = 0; i < c.count; i++)
+        see_set(arena, c.sets[i]);
+    bool lowered = run_spec(arena, &spec, &r);
+    for (int i = 0; i < LAW_COUNT; i++) {
+        struct hb_arena_mark mark = hb_arena_mark(arena);
+        struct subject s = {.arena = arena, .rng = hb_rng_seed(~seed), .r = r};
+        if (laws[i].broken)
+            continue;
+        compared = 0;
+        laws[i].broken = lowered ? laws[i].hold(&s) : "it cannot be lowered";
+        laws[i].compared += compared;
+        hb_arena_rewind(arena, mark);
+        if (laws[i].broken) {
+            fprintf(stderr, "# %s: %s\n", laws[i].name, laws[i].broken);
+            tell(&c, laws[i].hold, seed);
+        }
+    }
+    is_running = false;
+    hb_arena_free(arena);
+}
+
+static int try_all(void **state)
+{
+    (void)state;
+    signal(SIGABRT, die_with_seed);
+    signal(SIGSEGV, die_with_seed);
+    atexit(tell_seed);
+    profiles = hb_arena_new();
+    list_keys(profiles);
+    uint64_t first = asked_number("HB_SEED", 0);
+    cases = case_count();
+    for (uint64_t seed = first; seed < first + cases; seed++)
+        try_case(seed);
+    return 0;
+}
+
+static int free_profiles(void **state)
+{
+    (void)state;
+    hb_arena_free(profiles);
+    return 0;
+}
+
+static void check_law(void **state)
+{
+    const struct law *law = *state;
+    if (law->broken)
+        fail_msg("%s", law->broken);
+    if (law->compares && cases >= 100)
+        assert_true(law->compared >= cases / 5);
+}
+
+int main(void)
+{
+    struct CMUnitTest tests[LAW_COUNT + 2] = {0};
+    for (int i = 0; i < LAW_COUNT; i++)
+        tests[i] = (struct CMUnitTest){
+            .name = laws[i].name, .test_func = check_law, .initial_state = &laws[i]};
+    tests[LAW_COUNT] = (struct CMUnitTest)cmocka_unit_test(everything_is_drawn);
+    tests[LAW_COUNT + 1] = (struct CMUnitTest)cmocka_unit_test(most_draws_are_valid);
+    return cmocka_run_group_tests_name("laws of configurations", tests, try_all, free_profiles);
+}
