@@ -37,28 +37,28 @@ static const uint32_t categories[HB_THEME_COUNT][HB_CATEGORY_COUNT] = {
                         [HB_CAT_LOGITS] = 0x117733,
                         [HB_CAT_COMMUNICATION] = 0xAA4499,
                         [HB_CAT_PADDING] = 0xC4C9CF,
-                        [HB_CAT_FRAGMENTATION] = 0x8A929B,
+                        [HB_CAT_FRAGMENTATION] = 0x515962,
                         [HB_CAT_EMA] = 0x999933,
-                        [HB_CAT_INPUTS] = 0x882255,
-                        [HB_CAT_RUNTIME] = 0x4A5058},
+                        [HB_CAT_INPUTS] = 0x7B203C,
+                        [HB_CAT_RUNTIME] = 0x14181C},
     [HB_THEME_DARK] = {[HB_CAT_PARAMS] = 0x6A5ACD,
                        [HB_CAT_OPTIMIZER] = 0x88CCEE,
-                       [HB_CAT_GRADIENTS] = 0x44AA99,
-                       [HB_CAT_SAVED] = 0xDD7788,
+                       [HB_CAT_GRADIENTS] = 0x45BA8C,
+                       [HB_CAT_SAVED] = 0xEF7274,
                        [HB_CAT_WORKING] = 0xDDCC77,
-                       [HB_CAT_LOGITS] = 0x2E9E55,
+                       [HB_CAT_LOGITS] = 0x339057,
                        [HB_CAT_COMMUNICATION] = 0xC063B0,
-                       [HB_CAT_PADDING] = 0x767E88,
-                       [HB_CAT_FRAGMENTATION] = 0x525A64,
+                       [HB_CAT_PADDING] = 0x757D87,
+                       [HB_CAT_FRAGMENTATION] = 0x4F5761,
                        [HB_CAT_EMA] = 0xA9A93C,
-                       [HB_CAT_INPUTS] = 0xA53A6E,
+                       [HB_CAT_INPUTS] = 0x931137,
                        [HB_CAT_RUNTIME] = 0xB7BEC7},
 };
 
-/* Okabe and Ito without black and yellow, which vanish on dark and on white. */
+/* Okabe and Ito without yellow, which vanishes on white; lightened, black become white, on dark. */
 static const uint32_t groups[HB_THEME_COUNT][HB_GROUP_COLOURS] = {
-    [HB_THEME_LIGHT] = {0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0xE69F00, 0x56B4E9, 0x6B7280},
-    [HB_THEME_DARK] = {0x4AA3DF, 0xE8803A, 0x1FBF92, 0xDD92BC, 0xF0B429, 0x9AD4F5, 0xA3ACB8},
+    [HB_THEME_LIGHT] = {0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0xE69F00, 0x56B4E9, 0x202020},
+    [HB_THEME_DARK] = {0x4AA3DF, 0xE8803A, 0x1FBF92, 0xDD92BC, 0xF0B429, 0x9AD4F5, 0xF4F4F4},
 };
 
 uint32_t hb_ink(enum hb_theme theme, enum hb_ink ink)

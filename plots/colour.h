@@ -1,8 +1,9 @@
 /* Colours by role, in a light and a dark theme, as 0xRRGGBB.
- * Categories: Paul Tol's "muted" scheme (P. Tol, Colour Schemes, SRON/EPS/TN/09-002, 2021), its
- * dark ones lightened in the dark theme. Groups and fits/lacks: Okabe and Ito, Color Universal
- * Design (2008). tests/unit/test_plots_colour.c holds both to a least difference as seen with
- * protanopia, deuteranopia and tritanopia. No picture relies on colour alone. */
+ * Categories: Paul Tol's "muted" scheme (P. Tol, Colour Schemes, SRON/EPS/TN/09-002, 2021) with
+ * three greys beside it, changed where a test found two too near. Groups, fits and lacks: Okabe
+ * and Ito, Color Universal Design (2008). tests/unit/test_plots_colour.c holds them to a least
+ * difference as seen with protanopia, deuteranopia and tritanopia. No picture relies on colour
+ * alone. */
 #ifndef HB_PLOTS_COLOUR_H
 #define HB_PLOTS_COLOUR_H
 

@@ -81,9 +81,9 @@ const char *hb_unit_for(enum hb_unit unit, double high, double *out_size)
 
 const char *hb_human_print(double value, char text[HB_TICK_TEXT])
 {
-    if (value >= 0x1p20 && fmod(value, 0x1p20) == 0)
+    if (value >= 0x1p20 && value < 0x1p40 && fmod(value, 0x1p20) == 0)
         snprintf(text, HB_TICK_TEXT, "%.0fM", value / 0x1p20);
-    else if (value >= 0x1p10 && fmod(value, 0x1p10) == 0)
+    else if (value >= 0x1p10 && value < 0x1p40 && fmod(value, 0x1p10) == 0)
         snprintf(text, HB_TICK_TEXT, "%.0fk", value / 0x1p10);
     else if (fabs(value) < 1e15 && value == floor(value))
         snprintf(text, HB_TICK_TEXT, "%.0f", value);
