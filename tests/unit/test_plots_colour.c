@@ -53,51 +53,65 @@ static double difference(uint32_t a, uint32_t b, int sight)
 /* A difference of 2.3 is just noticeable (Mahy et al. 1994); areas side by side need more. */
 static const double least_apart = 12;
 
+static void check_categories(enum hb_theme theme, int sight)
+{
+    for (int a = 0; a < HB_CATEGORY_COUNT; a++)
+        for (int b = 0; b < a; b++) {
+            double d = difference(hb_ink_category(theme, (enum hb_category)a),
+                                  hb_ink_category(theme, (enum hb_category)b), sight);
+            if (d < least_apart)
+                fail_msg("theme %d, sight %d: %s and %s are %.1f apart", (int)theme, sight,
+                         hb_category_name((enum hb_category)a),
+                         hb_category_name((enum hb_category)b), d);
+        }
+}
+
+static void check_groups(enum hb_theme theme, int sight)
+{
+    for (int a = 0; a < HB_GROUP_COLOURS; a++)
+        for (int b = 0; b < a; b++) {
+            double d = difference(hb_ink_group(theme, a), hb_ink_group(theme, b), sight);
+            if (d < least_apart)
+                fail_msg("theme %d, sight %d: groups %d and %d are %.1f apart", (int)theme, sight,
+                         a, b, d);
+        }
+}
+
+static void check_shares(enum hb_theme theme, int sight)
+{
+    for (double fits = 0; fits <= 1; fits += 0.05)
+        for (double lacks = 1.01; lacks < 4; lacks += 0.1) {
+            uint32_t a = hb_ink_share(theme, fits);
+            uint32_t b = hb_ink_share(theme, lacks);
+            if (difference(a, b, sight) < least_apart)
+                fail_msg("theme %d, sight %d: %.2f and %.2f of the budget are alike", (int)theme,
+                         sight, fits, lacks);
+        }
+}
+
+static void for_every_eye(void (*check)(enum hb_theme, int))
+{
+    for (int theme = 0; theme < HB_THEME_COUNT; theme++)
+        for (int sight = 0; sight < 4; sight++)
+            check((enum hb_theme)theme, sight);
+}
+
 static void categories_stay_apart(void **state)
 {
     (void)state;
-    for (int theme = 0; theme < HB_THEME_COUNT; theme++)
-        for (int sight = 0; sight < 4; sight++)
-            for (int a = 0; a < HB_CATEGORY_COUNT; a++)
-                for (int b = 0; b < a; b++) {
-                    double d = difference(
-                        hb_ink_category((enum hb_theme)theme, (enum hb_category)a),
-                        hb_ink_category((enum hb_theme)theme, (enum hb_category)b), sight);
-                    if (d < least_apart)
-                        fail_msg("theme %d, sight %d: %s and %s are %.1f apart", theme, sight,
-                                 hb_category_name((enum hb_category)a),
-                                 hb_category_name((enum hb_category)b), d);
-                }
+    for_every_eye(check_categories);
 }
 
 static void groups_stay_apart(void **state)
 {
     (void)state;
-    for (int theme = 0; theme < HB_THEME_COUNT; theme++)
-        for (int sight = 0; sight < 4; sight++)
-            for (int a = 0; a < HB_GROUP_COLOURS; a++)
-                for (int b = 0; b < a; b++) {
-                    double d = difference(hb_ink_group((enum hb_theme)theme, a),
-                                          hb_ink_group((enum hb_theme)theme, b), sight);
-                    if (d < least_apart)
-                        fail_msg("theme %d, sight %d: groups %d and %d are %.1f apart", theme,
-                                 sight, a, b, d);
-                }
+    for_every_eye(check_groups);
 }
 
 static void what_fits_differs_from_what_does_not(void **state)
 {
     (void)state;
-    for (int theme = 0; theme < HB_THEME_COUNT; theme++)
-        for (int sight = 0; sight < 4; sight++)
-            for (double fits = 0; fits <= 1; fits += 0.05)
-                for (double lacks = 1.01; lacks < 4; lacks += 0.1) {
-                    uint32_t a = hb_ink_share((enum hb_theme)theme, fits);
-                    uint32_t b = hb_ink_share((enum hb_theme)theme, lacks);
-                    if (difference(a, b, sight) < least_apart)
-                        fail_msg("theme %d, sight %d: %.2f and %.2f of the budget are alike", theme,
-                                 sight, fits, lacks);
-                }
+    for_every_eye(check_shares);
 }
 
 static void text_can_be_read(void **state)
