@@ -450,8 +450,11 @@ static int attend_sequence(struct hb_lower *lo, struct hb_layer *y, const struct
 /* The result back in [batch, seq, heads x dim]; then the output projection and its sum. */
 static int project_out(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int o)
 {
+    /* Where heads are a dimension of the weights, the copy is a change of layout only, and one of
+     * the two is kept (llama3-8b/remat_custom_inputdev_ctxdev; two in bwd/remat=names:attn_ctx). */
+    bool apart = y->block->attention.split_heads || lo->spec->stack.axis == 1;
     struct hb_value ctx = head_value(
-        lo, "attention context", 1u << HB_TN_ATTN_CTX,
+        lo, "attention context", apart && h->fused_kernel ? 0 : 1u << HB_TN_ATTN_CTX,
         hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->q * h->v_dim, -1}));
     int c = hb_layer_value(lo, y, ctx);
     hb_layer_step(lo, y,

@@ -230,7 +230,12 @@ static void make_logits(struct hb_lower *lo, struct loss_pass *c)
  *   experts (moeT/base: f32[8,2048,32000] in the backward pass);
  * - not with 2 to 7 ways (mix/ring/f2, f4, gate/f5, f7), not with a data axis beside (8B64/fsdp=8,
  *   dp=8; ring/f8dp32), not in mixtures of experts (moeFG, mixtral). */
-enum { POSTPONE_WAYS = 8, POSTPONE_WIDTH = 12, POSTPONE_RING_WIDTH = 7 };
+enum {
+    POSTPONE_WAYS = 8,
+    POSTPONE_WIDTH = 12,
+    POSTPONE_RING_WIDTH = 7,
+    POSTPONE_RING_TOKENS = 4096 /* between rings from 8192 tokens on nothing waits: 28 of 30 rows */
+};
 
 static bool is_postponed(const struct hb_lower *lo)
 {
@@ -250,6 +255,10 @@ static bool is_postponed(const struct hb_lower *lo)
     if (lo->gather_form == HB_GATHER_PADDED &&
         (policy == HB_POLICY_DOTS || policy == HB_POLICY_DOTS_NO_BATCH))
         return false; /* 8B64/remat=dots_nb: f32[4096,128256] beside the logits, both short */
+    /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers. */
+    if (lo->fsdp_mode == HB_WEIGHT_RING && lo->local.tokens > POSTPONE_RING_TOKENS &&
+        s->model.block_count == 1)
+        return false;
     int64_t ways = hb_fsdp_ways(lo, false);
     int64_t width = lo->fsdp_mode == HB_WEIGHT_RING ? POSTPONE_RING_WIDTH : POSTPONE_WIDTH;
     return (ways == 1 || ways >= POSTPONE_WAYS) &&
