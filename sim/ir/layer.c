@@ -69,7 +69,8 @@ uint32_t hb_layer_find_leaf(const struct hb_lower *lo, const struct hb_layer *y,
     while (y->name[prefix])
         prefix++;
     for (uint32_t i = y->first_leaf; i < y->end_leaf; i++)
-        if (hb_str_same(lo->leaves[i].name + prefix + 1, name))
+        if (hb_str_starts(lo->leaves[i].name, y->name) &&
+            hb_str_same(lo->leaves[i].name + prefix + 1, name))
             return i;
     return HB_NONE;
 }
