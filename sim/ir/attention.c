@@ -255,8 +255,11 @@ static int flash(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
         HB_DT_F32, (const int64_t[]){h->batch, h->q, h->seq, lo->habits->lse_lanes, -1});
     struct hb_shape lse = hb_shape_make(HB_DT_F32, (const int64_t[]){h->batch, h->q, h->seq, -1});
     /* 1B/base: between rings the kernel's own copy, a lane for each, waits for the backward pass
-     * (f32[2,32,4096,128] from 1261 to 1533); elsewhere it is narrowed at once (bwd/base, 70B). */
-    if (lo->fsdp_mode == HB_WEIGHT_RING && y->block->remat.policy == HB_POLICY_FULL)
+     * (f32[2,32,4096,128] from 1261 to 1533); between padded
+     * gathers too (8B64/base: f32[32,4096,128]); elsewhere it is narrowed at once (bwd/base, 70B).
+     */
+    bool waits = lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_PADDED;
+    if (waits && y->block->remat.policy == HB_POLICY_FULL)
         lse = lanes;
     /* Splash names its residuals as the model names the context; cuDNN's have no name, so that
      * names:attn_ctx keeps the context alone and the kernel runs again (8B,v6e8x8,f64,b128: one

@@ -371,13 +371,11 @@ static enum when grad_when(const struct hb_body *b, const struct hb_step_op *s)
     if (b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK &&
         hb_weight_grad_partial(b->lo, l) && hb_weight_mode(b->lo, l) == HB_WEIGHT_GATHER)
         return WHEN_LATE;
-    bool late = b->lo->gather_form == HB_GATHER_PADDED || b->lo->gather_form == HB_GATHER_LATE;
-    if (!late || l->rank != 2 || !hb_weight_grad_partial(b->lo, l))
-        return WHEN_AFTER;
+    bool two = l->rank == 2 && hb_weight_grad_partial(b->lo, l);
     if (b->lo->gather_form == HB_GATHER_PADDED && b->y->values[s->in[0]].fused && l->held &&
-        l->gather_dim == 1)
+        l->gather_dim == 1 && two)
         return WHEN_FIRST;
-    return WHEN_LATE;
+    return two && b->lo->grads_late ? WHEN_LATE : WHEN_AFTER;
 }
 
 /* The weight gradients of the step and of its siblings, products of the same input. */

@@ -259,6 +259,12 @@ static bool is_postponed(const struct hb_lower *lo)
     if (lo->fsdp_mode == HB_WEIGHT_RING && lo->local.tokens > POSTPONE_RING_TOKENS &&
         s->model.block_count == 1)
         return false;
+    /* MaxText's loss has a backward rule of its own, and its logits wait between padded gathers
+     * unless the layers keep something on the device (llama3-70b/mu_bf16: bf16[2,8192,128256];
+     * not /remat_save_out_proj). Its programs scan over axis 1. */
+    bool own_rule = s->stack.axis == 1 && s->loss.onehot;
+    if (lo->gather_form == HB_GATHER_PADDED && own_rule)
+        return policy == HB_POLICY_FULL || s->model.blocks[0].remat.save == 0;
     int64_t ways = hb_fsdp_ways(lo, false);
     int64_t width = lo->fsdp_mode == HB_WEIGHT_RING ? POSTPONE_RING_WIDTH : POSTPONE_WIDTH;
     return (ways == 1 || ways >= POSTPONE_WAYS) &&
@@ -327,7 +333,10 @@ void hb_ends_prepare(struct hb_lower *lo)
 /* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base). */
 static bool has_narrow_dlogits(const struct hb_lower *lo)
 {
-    return lo->habits->logits_copies == 1 && is_split(lo) && is_head_ring(lo);
+    /* Capped logits are read once more by the cap's gradient (rand012/gemma2-27b, 256 ways: two
+     * bf16[4,1024,256128]). */
+    return lo->habits->logits_copies == 1 && is_split(lo) &&
+           (is_head_ring(lo) || lo->spec->loss.softcap > 0);
 }
 
 /* What waits for a postponed head gradient: that narrow copy, or, where the ring is wide or long,

@@ -219,6 +219,11 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
     lo.local = local_sizes(&lo);
     lo.fsdp_mode = find_mode(&lo);
     lo.gather_form = find_form(&lo);
+    /* 8B64/base, accum/70B,f256: activations wait, whole gradients come late, where a gradient is
+     * no smaller than an activation; 8B,f256,b4 and gate/f64,b2,d2k (more tokens than features) the
+     * other way round. */
+    lo.grads_late = lo.gather_form == HB_GATHER_LATE ||
+                    (lo.gather_form == HB_GATHER_PADDED && lo.local.tokens <= spec->model.d_model);
     lo.hbm_bytes = spec->hardware.hbm_bytes > 0 ? spec->hardware.hbm_bytes : INT64_MAX;
     lo.phase = HB_PHASE_SETUP;
     build_step(&lo);

@@ -91,7 +91,9 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
         step.back_in = 3;
         /* gate/f48,d6k: the last weight gradient is late too, so that gate and up wait for it and
          * one of their gradients has a place of its own: four bf16[4096,16384]. */
-        step.grad_in_place = lo->gather_form == HB_GATHER_LATE ? 1 : 3;
+        bool apart = lo->gather_form == HB_GATHER_LATE ||
+                     (lo->gather_form == HB_GATHER_PADDED && !lo->grads_late);
+        step.grad_in_place = apart ? 1 : 3;
     }
     /* remat none under a scan keeps three parts of silu(gate) x up beside gate, up and the
      * product: tinyS/remat=none stacks six tensors of width d_ff. */
