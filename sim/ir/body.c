@@ -390,6 +390,24 @@ static void first_weights(struct hb_body *b, const struct hb_step_op *s)
     }
 }
 
+/* XLA:GPU makes each product's part of an input's gradient apart and adds them afterwards (bwd,
+ * offload of the layer input: two bf16[16384,1024]); where the sum goes to a collective it is a
+ * tensor of its own (tied/1B,t8: three bf16[65536,2048]). Returns where the sum lies. */
+static uint32_t add_part(struct hb_body *b, const struct hb_step_op *s, uint32_t part)
+{
+    uint32_t sum = s->grad_sum_parts ? HB_NONE : b->grad[s->in[0]];
+    const char *name = value_name(b, s->in[0], ", gradient");
+    const struct hb_value *value = &b->y->values[s->in[0]];
+    struct hb_emit e = {.name = "add parts of the gradient", .kind = HB_OP_ELEMENTWISE};
+    hb_emit_read(&e, part);
+    hb_emit_read(&e, b->grad[s->in[0]]);
+    sum = sum == HB_NONE ? hb_temp_tiled(b->lo, name, HB_CAT_WORKING, value->shape, value->tiling)
+                         : hb_temp_in_place(b->lo, name, HB_CAT_WORKING, sum);
+    hb_emit_write(&e, sum);
+    hb_emit(b->lo, &e);
+    return sum;
+}
+
 static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     if (s->grad_inline) {
@@ -410,10 +428,19 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     e.depth = s->cols;
     hb_emit_read(&e, g);
     hb_emit_read(&e, w);
-    hb_emit_read(&e, b->grad[s->in[0]]);
+    uint32_t before = b->grad[s->in[0]];
+    bool apart = b->lo->habits->parts_apart && before != HB_NONE;
+    if (apart)
+        b->grad[s->in[0]] = HB_NONE;
+    else
+        hb_emit_read(&e, before);
     uint32_t out = grad_place(b, s->in[0], false);
     hb_emit_write(&e, out);
     hb_emit(b->lo, &e);
+    if (apart) {
+        b->grad[s->in[0]] = before;
+        out = add_part(b, s, out);
+    }
     b->grad[s->in[0]] = out;
     if (s->grad_sum_parts)
         sum_parts(b, s->axis, HB_OP_ALL_REDUCE, out);

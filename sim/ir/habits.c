@@ -42,6 +42,7 @@ static const struct hb_habits xla_cuda = {
     /* pr85/ep2pp4/mask,naive: four layers keep f32[2,32,4096,4096] each and no bf16 of it. */
     .probabilities_remade = true,
     .output_grads_gathered = true,
+    .parts_apart = true,
     .layer_grads_together = true,
     .transposed_stacks = true,
     /* opt/donate=False: temp 0.067 against 1.103 GB. */
@@ -65,6 +66,7 @@ static const struct hb_habits xla_rocm = {
     .constraints_needed = true,
     .probabilities_remade = true,
     .output_grads_gathered = true,
+    .parts_apart = true,
     .layer_grads_together = true,
     .transposed_stacks = true,
     .donated_reuse = true,

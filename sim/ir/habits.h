@@ -29,6 +29,7 @@ struct hb_habits {
     bool probabilities_remade;    /* in a pipeline's iteration, from the f32 scores */
     bool output_grads_gathered;   /* of a pipeline, whole, in each iteration */
     bool kernel_names_result;     /* as the context that a policy can name */
+    bool parts_apart;             /* of an input's gradient, one a product, added afterwards */
     bool layer_grads_together;    /* full weight gradients of a layer wait for one reduce-scatter */
     bool transposed_stacks;       /* weights gathered over a minor dimension are copied whole */
     bool donated_reuse;           /* without donation, gradients lie in the output buffers */
