@@ -481,32 +481,64 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     return out;
 }
 
+static bool gathers_in_chunks(const struct hb_lower *lo)
+{
+    return is_split(lo) && !is_head_ring(lo);
+}
+
 /* With a gathered head each chunk's gradient is summed over the devices at once: whole in f32, then
- * whole in the compute dtype (real/70B,f128: f32[8192,128256] and bf16 of it beside the head). */
+ * whole in the compute dtype (real/70B,f128: f32[8192,128256] and bf16 of it beside the head);
+ * XLA:GPU's sum is each device's part in f32. */
 static void chunk_head_grad(struct hb_lower *lo, const struct loss_pass *c, uint32_t sum)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_emit e = head_product(lo, c->seq, "gradient of the head");
     hb_emit_read(&e, c->dlogits);
     hb_emit_read(&e, c->x);
-    if (!is_split(lo) || is_head_ring(lo) || lo->habits->logits_copies != 1) {
+    if (!gathers_in_chunks(lo)) {
         hb_emit_write(&e, sum);
         hb_emit(lo, &e);
         return;
     }
+    bool scattered = lo->habits->logits_copies == 2;
     uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
                             hb_leaf_layer_shape(l, HB_DT_F32, true));
     uint32_t part = hb_temp(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS,
-                            hb_leaf_layer_shape(l, lo->compute, true));
+                            scattered ? hb_leaf_layer_shape(l, HB_DT_F32, false)
+                                      : hb_leaf_layer_shape(l, lo->compute, true));
     hb_emit_write(&e, full);
     hb_emit(lo, &e);
     hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full,
                        part);
     struct hb_emit add = {.name = "add gradient of the chunk", .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&add, part);
-    hb_emit_read(&add, lo->gather_form == HB_GATHER_PADDED ? HB_NONE : c->w);
+    bool done = lo->gather_form == HB_GATHER_PADDED || scattered;
+    hb_emit_read(&add, done ? HB_NONE : c->w);
     hb_emit_write(&add, sum);
     hb_emit(lo, &add);
+}
+
+/* One chunk's backward pass: into sum and the stack gx. XLA:GPU gathers the head a second time for
+ * the gradient through it: CUDA beside the head's own, which comes first (qwen32,f256:
+ * f32[5120,151936] and bf16 of the gathered head); ROCm, that takes every collective as long, at
+ * the beginning (the same record: two bf16[5120,151936] beside the logits). */
+static void chunk_backward(struct hb_lower *lo, struct loss_pass *c, uint32_t sum, uint32_t gx)
+{
+    bool inside = gathers_in_chunks(lo);
+    bool again = inside && lo->habits->logits_copies == 2;
+    bool timed = again && lo->habits->gathers_timed;
+    if (inside)
+        c->w = use_head(lo, true);
+    uint32_t second = again && !timed ? use_head(lo, true) : c->w;
+    make_logits(lo, c);
+    make_dlogits(lo, c);
+    c->w = timed ? use_head(lo, true) : second;
+    if (timed)
+        chunk_head_grad(lo, c, sum);
+    uint32_t part = grad_through_head(lo, c);
+    hb_emit_simple(lo, HB_OP_COPY, "gradient of the chunk into its stack", part, gx);
+    if (!timed)
+        chunk_head_grad(lo, c, sum);
 }
 
 /* Chunks: a loop that only adds up the loss, then one that makes the logits again and their
@@ -522,7 +554,7 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", x, c.x);
     /* A gathered head is gathered in each chunk, for its logits, and done with before its gradient
      * is made (8B64/loss=chunk); on v5e that comes first (8B,v5e8x8,chunk16). */
-    bool inside = is_split(lo) && lo->habits->logits_copies == 1 && !is_head_ring(lo);
+    bool inside = gathers_in_chunks(lo);
     if (!inside)
         c.w = use_head(lo, true);
     uint32_t loop = hb_program_open_loop(lo->p, "loss chunks", chunks);
@@ -532,7 +564,7 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
     hb_emit_simple(lo, HB_OP_REDUCE, "softmax cross-entropy", c.logits, HB_NONE);
     hb_program_close_loop(lo->p, loop);
     struct hb_leaf *l = &lo->leaves[lo->head];
-    bool whole = !is_split(lo) || is_head_ring(lo) || lo->habits->logits_copies != 1;
+    bool whole = !inside;
     uint32_t sum = hb_temp(lo, "head, gradient over the chunks", HB_CAT_GRADIENTS,
                            hb_leaf_layer_shape(l, lo->compute, whole));
     hb_emit_mark(lo, "zero gradient of the head", HB_NONE, sum);
@@ -540,13 +572,7 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
     hb_emit_mark(lo, "gradients of the chunks", HB_NONE, gx);
     lo->phase = HB_PHASE_BACKWARD;
     loop = hb_program_open_loop(lo->p, "loss chunks, backward", chunks);
-    if (inside)
-        c.w = use_head(lo, true);
-    make_logits(lo, &c);
-    make_dlogits(lo, &c);
-    uint32_t part = grad_through_head(lo, &c);
-    hb_emit_simple(lo, HB_OP_COPY, "gradient of the chunk into its stack", part, gx);
-    chunk_head_grad(lo, &c, sum);
+    chunk_backward(lo, &c, sum, gx);
     hb_program_close_loop(lo->p, loop);
     if (whole && (hb_weight_grad_partial(lo, l) || is_split(lo)))
         hb_weight_reduce_grad(lo, lo->head, sum);

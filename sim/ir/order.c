@@ -26,8 +26,7 @@ static int64_t stacked_grad_bytes(const struct hb_lower *lo)
 
 static int64_t logit_bytes(const struct hb_lower *lo)
 {
-    int64_t tokens = hb_div_up(lo->local.tokens, lo->spec->loss.chunks);
-    return hb_mul_sat(4, hb_mul_sat(tokens, lo->local.vocab));
+    return hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
 }
 
 /* Scores that a layer's backward pass holds, f32 twice and bf16 once (tiny/base). */
@@ -45,11 +44,14 @@ static int64_t score_bytes(const struct hb_lower *lo)
  * the weights' gradients outweigh the logits, of which one waits for the head's gradient
  * (8B/tp=8, 1B/dp=8, moeFG/ep=8 early; PP/base, tied/gemma2b,t8 late). CUDA's second pass moves
  * them before the loss where fsdp splits the batch alone (1B/base: 3 x 128 MiB beside 2 x 4008; on
- * ROCm none), not beside tensor parallelism (1B/fsdp=4,tp=2, 8B64/fsdp=16,tp=4). */
+ * ROCm none), not beside tensor parallelism (1B/fsdp=4,tp=2, 8B64/fsdp=16,tp=4). A loss in chunks
+ * is never the peak: first (1B/loss=chunk, v5e2x4,f8,b8 and gemma2b,f8,chunk8 on ROCm). */
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 {
     if (!lo->habits->zeros_before_loss)
         return HB_ZEROS_LATE;
+    if (lo->spec->loss.chunks > 1)
+        return HB_ZEROS_FIRST;
     int64_t grads = stacked_grad_bytes(lo);
     int64_t logits = logit_bytes(lo);
     if (devices(lo) == 1)
