@@ -1,0 +1,67 @@
+# plot, report and the --plot of other commands: files by their ending, whole or not at all, the
+# same each time; what cannot be drawn is told.
+. tests/tap.sh
+
+none=examples/pictures/none.json
+full=examples/pictures/full.json
+model=examples/quickstart/model.yaml
+
+starts() { [ "$(head -c "$2" "$1")" = "$3" ]; }
+for format in svg pdf png; do
+    expect 0 hbmsim plot "$none" "$full" -o "$work/a.$format"
+    run hbmsim plot "$none" "$full" --format $format
+    ok "$format on standard output is the file" cmp -s "$work/out" "$work/a.$format"
+done
+ok 'an svg is one' starts "$work/a.svg" 5 '<?xml'
+ok 'a pdf is one' starts "$work/a.pdf" 5 '%PDF-'
+ok 'a png is one' sh -c "head -c 4 '$work/a.png' | grep -q PNG"
+
+run hbmsim plot - -o "$work/one.svg" --kind breakdown --theme dark --size 500x300 --font Serif
+ok 'standard input must be JSON' test "$status" = 2
+expect 0 sh -c "'$HBMSIM' plot - -o '$work/one.svg' --size 500x300 --text <'$full'"
+ok 'the size is as asked' grep -q 'width="500px" height="300px"' "$work/one.svg"
+ok 'text is text' grep -q '<text .*memory of a device' "$work/one.svg"
+
+expect 0 hbmsim plot "$full" -o "$work/l.svg" --layout "$work/l.json"
+ok 'the layout has labels' grep -q '"role": "title"' "$work/l.json"
+
+# simulate draws itself as plot draws its JSON
+expect 0 hbmsim simulate "$model" --json --full --plot "$work/direct.svg" -o "$work/r.json"
+expect 0 hbmsim plot "$work/r.json" -o "$work/again.svg"
+ok 'the picture is the same from its JSON' cmp -s "$work/direct.svg" "$work/again.svg"
+expect 0 hbmsim plot "$work/r.json" --kind addressmap -o "$work/heap.svg"
+expect 0 hbmsim simulate "$model" --set load.method=device_put --set load.processes=8 --json -o "$work/l.json"
+expect 0 hbmsim plot "$work/l.json" --kind load -o "$work/load.pdf"
+
+expect 2 hbmsim simulate "$model" --plot "$work/x.gif"
+err_has "where a name that ends in .svg, .pdf or .png is wanted"
+expect 2 hbmsim plot "$full"
+err_has 'no format: end the output'
+expect 2 hbmsim plot "$full" -o "$work/x.svg" --size 10x10
+err_has "--size: '10x10' where WIDTHxHEIGHT is wanted, each from 64 to 32767"
+expect 2 hbmsim plot "$full" -o "$work/x.svg" --size 500x300x2
+expect 2 hbmsim plot "$full" -o "$work/x.png" --size 20000x64 --scale 2
+err_has 'at most 32767 pixels'
+expect 2 hbmsim plot "$full" -o "$work/x.svg" --kind timeline
+err_has "no timeline.seconds in this result: a picture 'timeline' needs it"
+expect 2 hbmsim plot "$full" "$none" -o "$work/x.svg" --kind load
+err_has "a picture 'load' is drawn from one result, not 2"
+expect 2 hbmsim plot "$work/none-such.json" -o "$work/x.svg"
+echo '{"a": 1}' >"$work/other.json"
+expect 2 hbmsim plot "$work/other.json" -o "$work/x.svg"
+err_has 'is no result of simulate, sweep, plan, advise or validate'
+ok 'what went wrong left nothing' test ! -e "$work/x.svg" -a ! -e "$work/x.gif"
+
+expect 0 hbmsim report "$model" -o "$work/r.html"
+ok 'the report has its sections' sh -c \
+    "for id in breakdown timeline heap all yaml trust; do grep -q \"id=\\\"\$id\\\"\" '$work/r.html'; done"
+ok 'the report is small' test "$(wc -c <"$work/r.html")" -lt 400000
+run hbmsim report "$model"
+ok 'the report is the same each time' cmp -s "$work/out" "$work/r.html"
+printf '%s' '{"levers": [{"name": "remat.policy=full", "freed_bytes": 5, "cost_seconds": 1}]}' \
+    >"$work/advise.json"
+expect 0 hbmsim report "$model" --advise "$work/advise.json" --theme dark -o "$work/r2.html"
+ok 'levers are shown where given' grep -q 'id="levers"' "$work/r2.html"
+expect 2 hbmsim report "$model" --plan "$work/advise.json" -o "$work/r3.html"
+ok 'a wrong result makes no report' test ! -e "$work/r3.html"
+finish
