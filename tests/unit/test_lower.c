@@ -1,0 +1,750 @@
+/* sim/ir/lower: what each knob does to the program of buffers. The base is the lab's tinyS model
+ * (4 layers, d 1024, d_ff 2816, 8 heads of 128, V 32000, 8 x 2048 tokens, one device); each test
+ * names the measured pair that it mirrors (ids of lab records without their "lab-"), or the rule.
+ */
+#include "tests/unit/unit.h"
+
+#include "base/yaml.h"
+#include "models/schema.h"
+#include "models/support.h"
+#include "sim/engine/run.h"
+#include "sim/ir/lower.h"
+
+enum {
+    D = 1024,
+    FF = 2816,
+    HEADS = 8,
+    HD = 128,
+    LAYERS = 4,
+    VOCAB = 32000,
+    BATCH = 8,
+    SEQ = 2048,
+    TOKENS = BATCH * SEQ
+};
+
+static const char base[] = "model:\n"
+                           "  d_model: 1024\n"
+                           "  vocab: 32000\n"
+                           "  blocks:\n"
+                           "    - name: block\n"
+                           "      repeat: 4\n"
+                           "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
+                           "      mlp: {d_ff: 2816}\n"
+                           "batch: {global: 8, seq: 2048}\n"
+                           "mesh: {data: 1}\n";
+static const char moe_base[] = "model:\n"
+                               "  d_model: 1024\n"
+                               "  vocab: 32000\n"
+                               "  blocks:\n"
+                               "    - name: block\n"
+                               "      repeat: 4\n"
+                               "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
+                               "      moe: {experts: 8, top_k: 2, d_ff: 1408, dispatch: einsum}\n"
+                               "batch: {global: 8, seq: 2048}\n"
+                               "mesh: {data: 1}\n";
+
+static struct unit u;
+
+/* A program and its memory. */
+struct low {
+    struct hb_spec spec;
+    struct hb_program p;
+    struct hb_memory m;
+};
+
+static int start(void **state)
+{
+    (void)state;
+    unit_start(&u);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unit_end(&u);
+    return 0;
+}
+
+/* text with sets, a list that ends with null. */
+static struct low lower_text(const char *text, const char *const *sets)
+{
+    struct low l;
+    struct hb_node *root;
+    assert_true(hb_yaml_parse(u.env.arena, &u.diag, "base", text, strlen(text), &root));
+    for (; *sets; sets++)
+        assert_true(hb_schema_set(u.env.arena, &u.diag, root, *sets));
+    bool ok = hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &l.spec) &&
+              hb_spec_supported(&u.diag, (struct hb_loc){0}, &l.spec);
+    if (!ok)
+        fail_msg("%s", u.diag.entries[0].text);
+    assert_true(hb_lower(u.env.arena, &u.diag, &l.spec, &l.p));
+    hb_run_memory(u.env.arena, &l.p, &l.m);
+    return l;
+}
+
+#define LOWER(...)     lower_text(base, (const char *const[]){__VA_ARGS__, NULL})
+#define LOWER_MOE(...) lower_text(moe_base, (const char *const[]){__VA_ARGS__, NULL})
+#define TPU            "compiler=xla-tpu"
+#define CUDA           "compiler=xla-gpu", "hardware.device=nvidia-h100"
+#define ROCM           "compiler=xla-gpu", "hardware.device=amd-mi300x"
+
+/* The first buffer of its own with this text in its name; null: none. */
+static const struct hb_buf *find(const struct low *l, const char *text)
+{
+    for (uint32_t i = 0; i < l->p.buf_count; i++)
+        if (l->p.bufs[i].alias_of == HB_NONE && strstr(l->p.bufs[i].name, text))
+            return &l->p.bufs[i];
+    return NULL;
+}
+
+static int64_t bytes_of(const struct low *l, const char *text)
+{
+    const struct hb_buf *b = find(l, text);
+    if (!b)
+        fail_msg("no buffer is named '%s'", text);
+    return b->plain_bytes;
+}
+
+/* Bytes of all buffers of their own with this text in their names. */
+static int64_t total_of(const struct low *l, const char *text)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < l->p.buf_count; i++)
+        if (l->p.bufs[i].alias_of == HB_NONE && strstr(l->p.bufs[i].name, text))
+            sum += l->p.bufs[i].plain_bytes;
+    return sum;
+}
+
+static int64_t saved(const struct low *l, enum hb_space space)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < l->p.buf_count; i++)
+        if (l->p.bufs[i].category == HB_CAT_SAVED && l->p.bufs[i].space == space)
+            sum += l->p.bufs[i].plain_bytes;
+    return sum;
+}
+
+/* Bytes that wait for the backward pass, of one token in one layer. */
+static int64_t residual(const struct low *l)
+{
+    return saved(l, HB_SPACE_HBM) / TOKENS / LAYERS;
+}
+
+static int count_ops(const struct low *l, enum hb_op_kind kind, enum hb_axis axis)
+{
+    int count = 0;
+    for (uint32_t i = 0; i < l->p.op_count; i++)
+        count += l->p.ops[i].kind == kind && l->p.ops[i].axis == axis;
+    return count;
+}
+
+static int64_t trips_of(const struct low *l, const char *text)
+{
+    for (uint32_t i = 0; i < l->p.loop_count; i++)
+        if (strstr(l->p.loops[i].name, text))
+            return l->p.loops[i].trips;
+    fail_msg("no loop is named '%s'", text);
+    return 0;
+}
+
+static int64_t params(const struct low *l)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < l->p.buf_count; i++)
+        if (l->p.bufs[i].argument && l->p.bufs[i].category == HB_CAT_PARAMS)
+            sum += l->p.bufs[i].plain_bytes / 4;
+    return sum;
+}
+
+/* --- attention --- */
+
+/* tpu-tinyS--base against tpu-tiny--base: the kernel makes a result and a log-sum-exp, and no
+ * tensor of positions x positions. */
+static void flash_keeps_result_and_log_sum_exp(void **state)
+{
+    (void)state;
+    struct low l = LOWER(TPU, "remat.policy=none");
+    assert_int_equal(bytes_of(&l, "attention result of the kernel, saved"),
+                     INT64_C(2) * TOKENS * HEADS * HD * LAYERS);
+    assert_int_equal(bytes_of(&l, "attention log-sum-exp, saved"),
+                     INT64_C(4) * TOKENS * HEADS * LAYERS);
+    for (uint32_t i = 0; i < l.p.buf_count; i++)
+        for (int k = 1; k < l.p.bufs[i].rank; k++)
+            assert_false(l.p.bufs[i].dim[k] == SEQ && l.p.bufs[i].dim[k - 1] == SEQ);
+}
+
+/* tpu-tiny--base: f32 scores [B,H,S,S] and probabilities in the compute dtype. */
+static void naive_materialises_scores(void **state)
+{
+    (void)state;
+    struct low l = LOWER(TPU, "model.blocks[0].attention.kernel=naive");
+    assert_int_equal(bytes_of(&l, "attention scores"), INT64_C(4) * TOKENS * HEADS * SEQ);
+    assert_int_equal(bytes_of(&l, "attention probabilities"), INT64_C(2) * TOKENS * HEADS * SEQ);
+    assert_null(find(&l, "log-sum-exp"));
+    struct low half = LOWER(TPU, "model.blocks[0].attention.kernel=naive",
+                            "model.blocks[0].attention.softmax=bf16");
+    assert_int_equal(2 * bytes_of(&half, "attention scores"), bytes_of(&l, "attention scores"));
+}
+
+/* cuda-tiny--base: the causal mask and its fill value are made for all heads before the scan;
+ * cuda--pr85--pp8--mask,naive,causal_mat: not where the mask is given. */
+static void a_hoisted_mask_is_materialised(void **state)
+{
+    (void)state;
+    static const char naive[] = "model.blocks[0].attention.kernel=naive";
+    struct low l = LOWER(CUDA, naive);
+    assert_int_equal(bytes_of(&l, "causal mask"), INT64_C(1) * TOKENS * HEADS * SEQ);
+    assert_int_equal(bytes_of(&l, "fill value"), INT64_C(4) * TOKENS * HEADS * SEQ);
+    struct low given = LOWER(CUDA, naive, "model.blocks[0].attention.mask=causal_materialised");
+    assert_null(find(&given, "fill value"));
+    struct low tpu = LOWER(TPU, naive);
+    assert_null(find(&tpu, "fill value"));
+}
+
+/* rocm--attn--naive and the blocked rows: scores of one block of queries at a time. */
+static void blocked_holds_one_block_of_scores(void **state)
+{
+    (void)state;
+    struct low l = LOWER(ROCM, "model.blocks[0].attention.kernel=blocked",
+                         "model.blocks[0].attention.block=256");
+    assert_int_equal(bytes_of(&l, "attention by query blocks, scratch"),
+                     INT64_C(4) * BATCH * HEADS * 256 * SEQ);
+    assert_null(find(&l, "attention scores"));
+}
+
+/* tpu-mix--seq rows: keys and values are gathered over the sequence; all_to_all exchanges heads for
+ * positions instead (rule of the schema's additions; no record has it). */
+static void the_sequence_is_crossed_in_two_ways(void **state)
+{
+    (void)state;
+    struct low gathered = LOWER(TPU, "mesh.sequence=2");
+    assert_true(count_ops(&gathered, HB_OP_ALL_GATHER, HB_AX_SEQUENCE) > 0);
+    assert_int_equal(count_ops(&gathered, HB_OP_ALL_TO_ALL, HB_AX_SEQUENCE), 0);
+    assert_int_equal(bytes_of(&gathered, "k, gathered over sequence"),
+                     INT64_C(2) * TOKENS * HEADS * HD);
+    struct low exchanged = LOWER(TPU, "mesh.sequence=2", "sharding.sequence_kind=all_to_all");
+    assert_int_equal(count_ops(&exchanged, HB_OP_ALL_GATHER, HB_AX_SEQUENCE), 0);
+    /* q, k, v and the result forward; all four again, and their gradients, in the backward pass */
+    assert_true(count_ops(&exchanged, HB_OP_ALL_TO_ALL, HB_AX_SEQUENCE) >= 11);
+    assert_int_equal(bytes_of(&exchanged, "q, exchanged over sequence"),
+                     INT64_C(2) * TOKENS * HEADS * HD / 2);
+}
+
+/* --- what waits for the backward pass --- */
+
+/* tpu-tinyS--base, --remat=names:mlp_act, --remat=names:q,k,v,attn_ctx,mlp_gate,mlp_up,
+ * tpu-bwd--remat=names:..., tpu-bwd--L=8,remat=none: bytes per token and layer, exact. */
+static void policies_keep_their_residuals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *policy;
+        const char *save;
+        int64_t bytes;
+    } rows[] = {
+        {"full", "[]", 2 * D},
+        {"names", "[layer_in]", 2 * D},
+        {"names", "[mlp_down]", 2 * D},
+        {"names", "[q, k, v]", 2 * D + 6 * HEADS * HD},
+        {"names", "[attn_out]", 4 * D},
+        {"names", "[attn_ctx]", 2 * D + 4 * HEADS * HD + 4 * HEADS},
+        {"names", "[mlp_gate, mlp_up]", 2 * D + 4 * FF},
+        {"names", "[mlp_act]", 2 * D + 2 * FF},
+        {"dots", "[]", 4 * D + 6 * HEADS * HD + 4 * FF},
+        {"dots_no_batch", "[]", 4 * D + 6 * HEADS * HD + 4 * FF},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct low l = LOWER(TPU, hb_arena_printf(u.env.arena, "remat.policy=%s", rows[i].policy),
+                             hb_arena_printf(u.env.arena, "remat.save=%s", rows[i].save));
+        if (residual(&l) != rows[i].bytes)
+            fail_msg("%s %s: %lld, not %lld", rows[i].policy, rows[i].save, (long long)residual(&l),
+                     (long long)rows[i].bytes);
+    }
+}
+
+/* tpu-bwd--L=8,remat=none: the compiler keeps 64,560 bytes, all that the trace reads: six tensors
+ * of FF, f32 inputs of the norms. What is kept here may be two tensors of d more, which it drops.
+ */
+static void without_remat_the_trace_is_kept(void **state)
+{
+    (void)state;
+    enum { MEASURED = 64560 };
+    struct low l = LOWER(TPU, "remat.policy=none");
+    assert_in_range(residual(&l), MEASURED - 32, MEASURED + 4 * D);
+    assert_int_equal(total_of(&l, "norm1 in f32, saved"), INT64_C(4) * TOKENS * D * LAYERS);
+    assert_int_equal(total_of(&l, "silu of the gate, saved"), INT64_C(2) * TOKENS * FF * LAYERS);
+}
+
+/* tpu-tiny--remat=dots against dots_nb: f32 scores are the result of a product with a batch. */
+static void dots_keep_scores_where_they_are_products(void **state)
+{
+    (void)state;
+    static const char naive[] = "model.blocks[0].attention.kernel=naive";
+    struct low all = LOWER(TPU, naive, "remat.policy=dots");
+    struct low plain = LOWER(TPU, naive, "remat.policy=dots_no_batch");
+    assert_int_equal(total_of(&all, "attention scores, saved"),
+                     INT64_C(4) * TOKENS * HEADS * SEQ * LAYERS);
+    assert_int_equal(total_of(&plain, "attention scores, saved"), 0);
+}
+
+/* tpu-tiny--layers=loop,remat=none: an unrolled program prunes what no backward step reads. */
+static void a_loop_prunes_residuals(void **state)
+{
+    (void)state;
+    struct low scan = LOWER(TPU, "remat.policy=none");
+    struct low loop = LOWER(TPU, "remat.policy=none", "stack.form=loop");
+    assert_true(residual(&loop) < residual(&scan));
+    assert_int_equal(loop.p.loop_count, 0);
+    assert_non_null(find(&loop, "block[3].wq"));
+    assert_int_equal(params(&loop), params(&scan));
+}
+
+/* tpu-bwd--remat=offload:layer_in: the stack is on the host, a layer at a time comes back. */
+static void offload_moves_the_stack(void **state)
+{
+    (void)state;
+    struct low on = LOWER(TPU);
+    struct low off = LOWER(TPU, "remat.offload=[layer_in]");
+    int64_t stack = INT64_C(2) * TOKENS * D * LAYERS;
+    assert_int_equal(saved(&on, HB_SPACE_HBM), stack);
+    assert_int_equal(saved(&on, HB_SPACE_HOST), 0);
+    assert_int_equal(saved(&off, HB_SPACE_HBM), 0);
+    assert_int_equal(saved(&off, HB_SPACE_HOST), stack);
+    assert_int_equal(off.m.host_bytes - on.m.host_bytes, stack);
+}
+
+/* tpu-tinyS--n_layers=16,layers=nested: as 4 x 4, 512 -> 128 + 128 MiB. */
+static void nested_scans_keep_two_short_stacks(void **state)
+{
+    (void)state;
+    struct low flat = LOWER(TPU, "model.blocks[0].repeat=16");
+    struct low nested = LOWER(TPU, "model.blocks[0].repeat=16", "stack.form=nested");
+    int64_t layer = INT64_C(2) * TOKENS * D;
+    assert_int_equal(saved(&flat, HB_SPACE_HBM), 16 * layer);
+    assert_int_equal(saved(&nested, HB_SPACE_HBM), 8 * layer);
+    assert_int_equal(trips_of(&nested, "inner"), 4);
+    struct low inner_only =
+        LOWER(TPU, "model.blocks[0].repeat=16", "stack.form=nested", "remat.outer=false");
+    assert_int_equal(saved(&inner_only, HB_SPACE_HBM), 16 * layer);
+    struct low two = LOWER(TPU, "model.blocks[0].repeat=16", "stack.form=nested", "stack.outer=2");
+    assert_int_equal(saved(&two, HB_SPACE_HBM), 10 * layer);
+}
+
+/* maxtext-base--gemma2-9b: two layers a scan step, one input kept for both. */
+static void a_unit_keeps_one_input(void **state)
+{
+    (void)state;
+    struct low one = LOWER(TPU);
+    struct low two = LOWER(TPU, "model.blocks[0].unit=2");
+    assert_int_equal(2 * saved(&two, HB_SPACE_HBM), saved(&one, HB_SPACE_HBM));
+    assert_int_equal(trips_of(&two, "block"), LAYERS / 2);
+    assert_non_null(find(&two, "block.1.wq"));
+    assert_int_equal(params(&two), params(&one));
+}
+
+/* --- state and update --- */
+
+/* tpu-tinyS--donate=False, cuda opt/donate=False: the state goes out beside the one that came in;
+ * XLA:GPU collects gradients there. */
+static void without_donation_outputs_are_new(void **state)
+{
+    (void)state;
+    struct low given = LOWER(TPU);
+    struct low kept = LOWER(TPU, "step.donate=false");
+    int64_t all = 12 * params(&given);
+    assert_int_equal(given.m.argument_bytes, kept.m.argument_bytes);
+    assert_true(given.m.alias_bytes >= all);
+    assert_true(kept.m.alias_bytes < 4096);
+    assert_true(given.m.output_bytes - given.m.alias_bytes < 4096);
+    assert_true(kept.m.output_bytes >= all);
+    struct low gpu = LOWER(CUDA), gpu_kept = LOWER(CUDA, "step.donate=false");
+    int64_t stacked = 4 * (params(&gpu) - 2 * (int64_t)VOCAB * D - D);
+    assert_int_equal(total_of(&gpu, ", gradient") - total_of(&gpu_kept, ", gradient"), stacked);
+}
+
+/* cuda-opt--nan_to_num=True: one zero tensor for each shape of a stacked gradient ([4,1024,1024],
+ * [4,1024,2816], [4,2816,1024], the norms' [4,1024]), none on TPU. */
+static void nan_to_num_keeps_a_zero_for_each_shape(void **state)
+{
+    (void)state;
+    struct low off = LOWER(CUDA), on = LOWER(CUDA, "step.nan_to_num=true");
+    int64_t zeros = 0;
+    for (uint32_t i = off.p.buf_count; i-- > 0;)
+        zeros -= off.p.bufs[i].category == HB_CAT_GRADIENTS && off.p.bufs[i].alias_of == HB_NONE
+                     ? off.p.bufs[i].plain_bytes
+                     : 0;
+    for (uint32_t i = on.p.buf_count; i-- > 0;)
+        zeros += on.p.bufs[i].category == HB_CAT_GRADIENTS && on.p.bufs[i].alias_of == HB_NONE
+                     ? on.p.bufs[i].plain_bytes
+                     : 0;
+    int64_t matrices = INT64_C(4) * LAYERS * (D * D + 2 * D * FF);
+    assert_true(zeros >= matrices && zeros <= matrices + 4 * LAYERS * D);
+    struct low tpu_off = LOWER(TPU), tpu_on = LOWER(TPU, "step.nan_to_num=true");
+    assert_int_equal(tpu_off.m.peak_bytes, tpu_on.m.peak_bytes);
+    assert_int_equal(tpu_off.p.buf_count, tpu_on.p.buf_count);
+}
+
+/* cuda-1B--accum=2: f32 accumulators of all parameters, and half the tokens at a time. */
+static void accumulation_adds_accumulators(void **state)
+{
+    (void)state;
+    struct low one = LOWER(TPU), two = LOWER(TPU, "batch.accumulate=2");
+    assert_int_equal(total_of(&one, "gradient accumulated"), 0);
+    assert_int_equal(total_of(&two, "gradient accumulated"), 4 * params(&two));
+    assert_int_equal(2 * saved(&two, HB_SPACE_HBM), saved(&one, HB_SPACE_HBM));
+    assert_int_equal(trips_of(&two, "microbatches"), 2);
+    struct low narrow = LOWER(TPU, "batch.accumulate=2", "precision.params=bf16");
+    assert_int_equal(total_of(&narrow, "gradient accumulated"), 4 * params(&two));
+}
+
+/* tpu-opt--opt=adamw_bf16, tpu-1B--opt=sgd, cuda-1B--opt=lion: states by rule and dtype. */
+static void optimizers_keep_their_states(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        const char *moments;
+        int64_t bytes; /* of each parameter */
+    } rows[] = {{"sgd", "[]", 0},
+                {"momentum", "[f32]", 4},
+                {"adamw", "[f32, f32]", 8},
+                {"adamw", "[bf16, f32]", 6},
+                {"adamw", "[bf16, bf16]", 4},
+                {"adamw", "[q8, q8]", 2},
+                {"lion", "[bf16]", 2},
+                {"muon", "[f32]", 4}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct low l = LOWER(TPU, hb_arena_printf(u.env.arena, "optimizer.name=%s", rows[i].name),
+                             hb_arena_printf(u.env.arena, "optimizer.moments=%s", rows[i].moments));
+        assert_int_equal(total_of(&l, " moment"), rows[i].bytes * params(&l));
+    }
+}
+
+/* rocm-opt--opt=adafactor, tpu-mixtral--opt=adafactor: a row and a column where both sides are at
+ * least 128, else the full second moment. */
+static void adafactor_factors_its_moments(void **state)
+{
+    (void)state;
+    struct low l = LOWER(TPU, "optimizer.name=adafactor", "optimizer.moments=[]");
+    assert_int_equal(bytes_of(&l, "block.w_gate, first moment"), INT64_C(4) * LAYERS * D);
+    assert_int_equal(bytes_of(&l, "block.w_gate, second moment"), INT64_C(4) * LAYERS * FF);
+    assert_int_equal(bytes_of(&l, "block.norm1, first moment"), INT64_C(4) * LAYERS * D);
+    struct low narrow = LOWER(TPU, "optimizer.name=adafactor", "optimizer.moments=[]",
+                              "model.blocks[0].mlp.d_ff=64");
+    assert_int_equal(bytes_of(&narrow, "block.w_gate, first moment"), INT64_C(4) * LAYERS * D * 64);
+}
+
+/* maxtext-llama3-8b-v5p16--dp2_fsdp4_zero1: moments over data too, parameters not. */
+static void zero1_splits_the_moments(void **state)
+{
+    (void)state;
+    struct low off = LOWER(TPU, "mesh.data=4");
+    struct low on = LOWER(TPU, "mesh.data=4", "sharding.optimizer_over_data=true");
+    assert_int_equal(params(&on), params(&off));
+    assert_int_equal(total_of(&off, " moment"), 8 * params(&off));
+    assert_int_equal(total_of(&on, " moment"), 2 * params(&on));
+}
+
+/* tpu-opt--param_dtype=bf16,master=True and tpu-opt--ema=host: copies of 4 bytes a parameter. */
+static void master_and_average_are_copies(void **state)
+{
+    (void)state;
+    struct low plain = LOWER(TPU);
+    int64_t count = params(&plain);
+    struct low l = LOWER(TPU, "precision.params=bf16", "precision.master=f32");
+    assert_int_equal(total_of(&l, ", f32 master"), 4 * count);
+    struct low ema = LOWER(TPU, "optimizer.ema=device");
+    assert_int_equal(total_of(&ema, ", ema"), 4 * count);
+    assert_int_equal(ema.m.argument_bytes - plain.m.argument_bytes, 4 * count);
+    struct low host = LOWER(TPU, "optimizer.ema=pinned_host");
+    assert_int_equal(host.m.argument_bytes, plain.m.argument_bytes);
+    assert_true(host.m.host_bytes >= 4 * count);
+}
+
+/* tpu-tinyS--opt_host=True, tpu-mix--offload--70B,f256,opthost: states leave the arguments and come
+ * back as temporaries for the update. */
+static void offloaded_states_come_back_for_the_update(void **state)
+{
+    (void)state;
+    struct low on = LOWER(TPU), off = LOWER(TPU, "optimizer.offload=pinned_host");
+    int64_t states = 8 * params(&on);
+    assert_int_equal(on.m.argument_bytes - off.m.argument_bytes, states);
+    assert_int_equal(total_of(&off, ", copy on the device"), states);
+    assert_true(off.m.host_bytes >= states);
+    assert_true(count_ops(&off, HB_OP_HOST_COPY, HB_AX_DATA) >= 2 * 12 * 2);
+}
+
+/* tinyS/clip: the unembedding's gradient must wait for the norm (+ 62.5 MiB). */
+static void clipping_sees_all_gradients(void **state)
+{
+    (void)state;
+    struct low off = LOWER(TPU), on = LOWER(TPU, "optimizer.clip=true");
+    assert_null(find(&off, "head, gradient"));
+    assert_int_equal(bytes_of(&on, "head, gradient"), INT64_C(2) * D * VOCAB);
+}
+
+/* opt/base against opt/param_dtype=bf16: the whole stack is cast once on TPU, a layer at a time on
+ * GPU, not at all where the weights have the compute dtype. */
+static void casts_are_hoisted_on_tpu(void **state)
+{
+    (void)state;
+    struct low tpu = LOWER(TPU), gpu = LOWER(CUDA), same = LOWER(TPU, "precision.params=bf16");
+    assert_int_equal(bytes_of(&tpu, "block.w_up, cast"), INT64_C(2) * LAYERS * D * FF);
+    assert_int_equal(bytes_of(&gpu, "block.w_up, cast"), INT64_C(2) * D * FF);
+    assert_null(find(&same, "block.w_up, cast"));
+    struct low upfront = LOWER(CUDA, "step.cast=upfront");
+    assert_int_equal(bytes_of(&upfront, "block.w_up, cast"), INT64_C(2) * LAYERS * D * FF);
+}
+
+/* --- the ends --- */
+
+/* rocm-tinyS--embed=onehot, cuda--pr85--pp8--good,embed=onehot: s32[tokens, V] on GPU. */
+static void onehot_lookup_makes_an_index_tensor(void **state)
+{
+    (void)state;
+    static const char onehot[] = "embedding.lookup=onehot";
+    struct low cuda = LOWER(CUDA, onehot), rocm = LOWER(ROCM, onehot), tpu = LOWER(TPU, onehot);
+    assert_int_equal(bytes_of(&cuda, "index tensor"), INT64_C(4) * TOKENS * VOCAB);
+    assert_int_equal(bytes_of(&rocm, "index tensor"), INT64_C(4) * TOKENS * VOCAB);
+    assert_null(find(&tpu, "index tensor"));
+}
+
+/* tpu-xlaopt--base against tpu-1B--batch=8: an eighth of the logits at a time. */
+static void chunks_divide_the_logits(void **state)
+{
+    (void)state;
+    struct low whole = LOWER(TPU), chunked = LOWER(TPU, "loss.chunks=8");
+    assert_int_equal(bytes_of(&whole, "logits"), INT64_C(4) * TOKENS * VOCAB);
+    assert_int_equal(bytes_of(&chunked, "logits"), INT64_C(4) * TOKENS * VOCAB / 8);
+    assert_int_equal(trips_of(&chunked, "loss chunks"), 8);
+}
+
+/* cuda-tinyS--base: two sets of f32 logits on GPU, one on TPU. */
+static void gpus_hold_logits_twice(void **state)
+{
+    (void)state;
+    struct low tpu = LOWER(TPU), gpu = LOWER(CUDA);
+    int64_t logits = INT64_C(4) * TOKENS * VOCAB;
+    assert_int_equal(tpu.m.category_bytes[HB_CAT_LOGITS], logits);
+    assert_int_equal(gpu.m.category_bytes[HB_CAT_LOGITS], 2 * logits);
+}
+
+/* tpu-opt--tied=True: no leaf for the head, and its logits wait through the backward pass. */
+static void tied_embeddings_are_one_leaf(void **state)
+{
+    (void)state;
+    struct low two = LOWER(TPU), one = LOWER(TPU, "model.tied_embeddings=true");
+    assert_int_equal(params(&two) - params(&one), (int64_t)VOCAB * D);
+    assert_true(one.m.live_temp_bytes > two.m.live_temp_bytes);
+}
+
+/* maxtext-base--gpt3-6b--v5p-16: a table of positions beside the embedding. */
+static void positions_are_a_table(void **state)
+{
+    (void)state;
+    struct low off = LOWER(TPU), on = LOWER(TPU, "model.positions=4096");
+    assert_int_equal(params(&on) - params(&off), 4096 * D);
+    assert_non_null(find(&on, "position table, gradient"));
+}
+
+/* --- experts --- */
+
+static int64_t capacity_of(const struct low *l)
+{
+    const struct hb_buf *b = find(l, "moe dispatch mask");
+    assert_non_null(b);
+    return b->dim[b->rank - 1];
+}
+
+/* tpu-moeT--base against --capacity=1.0: rows of an expert, rounded up to a multiple of 4. */
+static void experts_have_a_capacity(void **state)
+{
+    (void)state;
+    struct low l = LOWER_MOE(TPU);
+    assert_int_equal(capacity_of(&l), 640); /* 2048 x 2 / 8 x 1.25 */
+    struct low even = LOWER_MOE(TPU, "model.blocks[0].moe.capacity_factor=1");
+    assert_int_equal(capacity_of(&even), 512);
+    struct low odd = LOWER_MOE(TPU, "model.blocks[0].moe.capacity_factor=1.001");
+    assert_int_equal(capacity_of(&odd), 516); /* 512.512 -> 513 -> 516 */
+    assert_int_equal(bytes_of(&l, "expert up"), INT64_C(2) * BATCH * 8 * 640 * 1408);
+}
+
+/* rocm-moeT--mlp=moe_ragged,moe_sum=f32: top_k rows a token, no masks; CUDA spreads them over all
+ * experts (cuda--pr85--pp8--good,ragged,f32sum). */
+static void ragged_experts_have_rows(void **state)
+{
+    (void)state;
+    static const char ragged[] = "model.blocks[0].moe.dispatch=ragged";
+    struct low l = LOWER_MOE(ROCM, ragged), cuda = LOWER_MOE(CUDA, ragged);
+    assert_int_equal(bytes_of(&l, "tokens sorted by expert"), INT64_C(2) * 2 * TOKENS * D);
+    assert_int_equal(bytes_of(&l, "expert up"), INT64_C(2) * 2 * TOKENS * 1408);
+    assert_null(find(&l, "moe dispatch mask"));
+    assert_true(cuda.m.live_temp_bytes > l.m.live_temp_bytes + INT64_C(8) * 4 * TOKENS * 1408);
+}
+
+/* mix--moe--dslite: shared experts are an MLP beside; an expert axis splits experts, and tokens
+ * cross it. */
+static void experts_are_shared_or_split(void **state)
+{
+    (void)state;
+    struct low none = LOWER_MOE(TPU);
+    struct low shared = LOWER_MOE(TPU, "model.blocks[0].moe.shared_experts=2");
+    assert_int_equal(params(&shared) - params(&none), INT64_C(3) * LAYERS * D * 2 * 1408);
+    struct low split = LOWER_MOE(TPU, "mesh.expert=4");
+    assert_int_equal(4 * bytes_of(&split, "block.e_up"), bytes_of(&none, "block.e_up"));
+    assert_true(count_ops(&split, HB_OP_ALL_TO_ALL, HB_AX_EXPERT) >= 4);
+    assert_int_equal(count_ops(&none, HB_OP_ALL_TO_ALL, HB_AX_EXPERT), 0);
+}
+
+/* --- mesh and pipeline --- */
+
+/* tpu-8B64--fsdp=16,tp=4,sp_residual=True: the residual's sequence is split, and gathered where a
+ * branch begins. */
+static void the_residual_is_split_over_tensor(void **state)
+{
+    (void)state;
+    struct low off = LOWER(TPU, "mesh.tensor=4");
+    struct low on = LOWER(TPU, "mesh.tensor=4", "sharding.residual_over_tensor=true");
+    assert_int_equal(4 * saved(&on, HB_SPACE_HBM), saved(&off, HB_SPACE_HBM));
+    assert_int_equal(count_ops(&off, HB_OP_ALL_GATHER, HB_AX_TENSOR), 0);
+    assert_true(count_ops(&on, HB_OP_ALL_GATHER, HB_AX_TENSOR) >= 2);
+    assert_int_equal(4 * bytes_of(&off, "block.w_up"), INT64_C(4) * LAYERS * D * FF);
+}
+
+#define PIPE "mesh.pipeline=2", "pipeline.microbatches=4"
+
+/* tpu-PP--base, tpu-PP--pp=2: M + stages - 1 iterations, each with its input, output and what its
+ * layers keep; circular: M x repeats + stages - 1. */
+static void pipelines_stack_their_iterations(void **state)
+{
+    (void)state;
+    struct low l = LOWER(TPU, PIPE);
+    int64_t state_bytes = INT64_C(2) * TOKENS / 4 * D;
+    assert_int_equal(trips_of(&l, "pipeline iterations"), 5);
+    assert_int_equal(trips_of(&l, "layers of a stage"), LAYERS / 2);
+    assert_int_equal(bytes_of(&l, "inputs of the iterations"), 5 * state_bytes);
+    assert_int_equal(bytes_of(&l, "outputs of the iterations"), 5 * state_bytes);
+    assert_int_equal(bytes_of(&l, "layer input, saved"), 5 * (LAYERS / 2) * state_bytes);
+    struct low circular = LOWER(TPU, PIPE, "pipeline.repeats=2");
+    assert_int_equal(trips_of(&circular, "pipeline iterations"), 9);
+    assert_true(count_ops(&circular, HB_OP_PERMUTE, HB_AX_PIPELINE) > 0);
+}
+
+/* tpu-PPc--base against --pipe_iter_remat=True and --pipe_layer_remat=False. */
+static void iterations_are_rematerialised(void **state)
+{
+    (void)state;
+    struct low l = LOWER(TPU, PIPE, "pipeline.remat_iteration=true", "pipeline.iteration_save=[]");
+    int64_t state_bytes = INT64_C(2) * TOKENS / 4 * D;
+    assert_int_equal(bytes_of(&l, "inputs of the iterations, saved"), 5 * state_bytes);
+    struct low more = LOWER(TPU, PIPE, "pipeline.remat_iteration=true");
+    assert_true(saved(&more, HB_SPACE_HBM) > saved(&l, HB_SPACE_HBM));
+    struct low all = LOWER(TPU, PIPE, "pipeline.remat_layer=false");
+    struct low none = LOWER(TPU, PIPE);
+    assert_true(saved(&all, HB_SPACE_HBM) > 8 * saved(&none, HB_SPACE_HBM));
+}
+
+/* pr85/pp8/pipe_out=buf (- 0.94 GB): outputs of the microbatches alone. */
+static void a_buffer_of_outputs_is_shorter(void **state)
+{
+    (void)state;
+    struct low l = LOWER(TPU, PIPE, "pipeline.outputs=buffer");
+    assert_int_equal(bytes_of(&l, "outputs of the iterations"), 4 * (INT64_C(2) * TOKENS / 4 * D));
+}
+
+/* maxtext's pipeline_fsdp_ag_once: weights are gathered before the iterations and not inside. */
+static void weights_are_gathered_once_for_a_pipeline(void **state)
+{
+    (void)state;
+    static const char fsdp[] = "mesh.fsdp=4", gather[] = "pipeline.gather=once";
+    struct low l =
+        LOWER(TPU, "mesh.pipeline=2", fsdp, "batch.global=16", "pipeline.microbatches=4", gather);
+    uint32_t loop = 0;
+    while (!strstr(l.p.loops[loop].name, "pipeline iterations"))
+        loop++;
+    int before = 0;
+    for (uint32_t i = 0; i < l.p.loops[loop].first_op; i++)
+        before += l.p.ops[i].kind == HB_OP_ALL_GATHER;
+    assert_true(before >= 7);
+    for (uint32_t i = l.p.loops[loop].first_op; i < l.p.loops[loop].end_op; i++)
+        assert_false(l.p.ops[i].kind == HB_OP_ALL_GATHER && l.p.ops[i].axis == HB_AX_FSDP);
+    struct low each =
+        LOWER(TPU, "mesh.pipeline=2", fsdp, "batch.global=16", "pipeline.microbatches=4");
+    assert_true(l.m.live_temp_bytes > each.m.live_temp_bytes);
+}
+
+/* tpu-1B--fsdp=2,tp=4 and the like: each axis splits what the schema says it splits. */
+static void axes_split_parameters_and_batch(void **state)
+{
+    (void)state;
+    struct low one = LOWER(TPU);
+    struct low fsdp = LOWER(TPU, "mesh.fsdp=8"), data = LOWER(TPU, "mesh.data=8");
+    struct low tensor = LOWER(TPU, "mesh.tensor=8"), pipe = LOWER(TPU, PIPE);
+    int64_t norms = (2 * LAYERS + 1) * D, matrices = params(&one) - norms;
+    assert_int_equal(params(&fsdp), norms + matrices / 8);
+    assert_int_equal(params(&tensor), norms + matrices / 8);
+    assert_int_equal(params(&data), params(&one));
+    assert_int_equal(params(&pipe),
+                     D + 2 * (int64_t)VOCAB * D + (params(&one) - D - 2 * (int64_t)VOCAB * D) / 2);
+    assert_int_equal(8 * bytes_of(&fsdp, "tokens"), bytes_of(&one, "tokens"));
+    assert_int_equal(8 * bytes_of(&data, "tokens"), bytes_of(&one, "tokens"));
+    assert_int_equal(bytes_of(&tensor, "tokens"), bytes_of(&one, "tokens"));
+}
+
+/* Sizes beyond the range are an error, not a fault. */
+static void sizes_beyond_the_range_are_told(void **state)
+{
+    (void)state;
+    struct low l = LOWER(TPU);
+    struct hb_program p;
+    l.spec.batch.global = INT64_C(1) << 50;
+    assert_false(hb_lower(u.env.arena, &u.diag, &l.spec, &p));
+    assert_non_null(strstr(u.diag.entries[0].text, "exceeds 2^61 bytes"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(flash_keeps_result_and_log_sum_exp),
+        TEST(naive_materialises_scores),
+        TEST(a_hoisted_mask_is_materialised),
+        TEST(blocked_holds_one_block_of_scores),
+        TEST(the_sequence_is_crossed_in_two_ways),
+        TEST(policies_keep_their_residuals),
+        TEST(without_remat_the_trace_is_kept),
+        TEST(dots_keep_scores_where_they_are_products),
+        TEST(a_loop_prunes_residuals),
+        TEST(offload_moves_the_stack),
+        TEST(nested_scans_keep_two_short_stacks),
+        TEST(a_unit_keeps_one_input),
+        TEST(without_donation_outputs_are_new),
+        TEST(nan_to_num_keeps_a_zero_for_each_shape),
+        TEST(accumulation_adds_accumulators),
+        TEST(optimizers_keep_their_states),
+        TEST(adafactor_factors_its_moments),
+        TEST(zero1_splits_the_moments),
+        TEST(master_and_average_are_copies),
+        TEST(offloaded_states_come_back_for_the_update),
+        TEST(clipping_sees_all_gradients),
+        TEST(casts_are_hoisted_on_tpu),
+        TEST(onehot_lookup_makes_an_index_tensor),
+        TEST(chunks_divide_the_logits),
+        TEST(gpus_hold_logits_twice),
+        TEST(tied_embeddings_are_one_leaf),
+        TEST(positions_are_a_table),
+        TEST(experts_have_a_capacity),
+        TEST(ragged_experts_have_rows),
+        TEST(experts_are_shared_or_split),
+        TEST(the_residual_is_split_over_tensor),
+        TEST(pipelines_stack_their_iterations),
+        TEST(iterations_are_rematerialised),
+        TEST(a_buffer_of_outputs_is_shorter),
+        TEST(weights_are_gathered_once_for_a_pipeline),
+        TEST(axes_split_parameters_and_batch),
+        TEST(sizes_beyond_the_range_are_told),
+    };
+    return cmocka_run_group_tests_name("lower", tests, NULL, NULL);
+}
