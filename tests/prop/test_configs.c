@@ -274,7 +274,9 @@ static const char *layers_cost_no_ops(struct subject *s)
     spec.stack.outer = spec.stack.form == HB_FORM_NESTED ? 4 : 0;
     int64_t outer = spec.stack.outer ? spec.stack.outer : 1;
     for (int i = 0; i < 4; i++) {
-        int64_t steps = i ? i * outer * TILE : 2 * outer;
+        /* a scan no longer than its unroll is another program */
+        int64_t steps =
+            i ? i * outer * TILE : 2 * outer * (spec.stack.unroll ? spec.stack.unroll : 1);
         if (!run_layers(s->arena, &spec, steps, &runs[i]))
             return NULL; /* too large for the schema */
         hb_run_timing(s->arena, &runs[i].p, find_device(spec.hardware.device), &times[i]);
