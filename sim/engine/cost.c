@@ -84,6 +84,15 @@ static double matmul_seconds(const struct hb_cost *cost, const struct hb_op *op)
 /* Sequence length where the op does not say: the middle of the measured curves. */
 static const double usual_sequence = 4096;
 
+/* Part of the matrix unit that a head fills: head_dim 128 is half of a unit of 256 x 256. */
+static double head_fill(const struct hb_device *dev, int64_t head_dim)
+{
+    int64_t side = dev->mxu_dim;
+    if (side <= 0 || head_dim <= 0)
+        return 1;
+    return (double)head_dim / (double)(((head_dim - 1) / side + 1) * side);
+}
+
 static double attention_seconds(const struct hb_cost *cost, const struct hb_op *op)
 {
     const struct hb_device *dev = cost->device;
@@ -91,6 +100,7 @@ static double attention_seconds(const struct hb_cost *cost, const struct hb_op *
     const struct hb_curve *curve = op->phase == HB_PHASE_BACKWARD ? &dev->attention_backward_curve
                                                                   : &dev->attention_forward_curve;
     double part = hb_curve_at(curve, sequence > 0 ? sequence : usual_sequence);
+    part *= head_fill(dev, op->depth);
     return divide(op->flops, hb_cost_peak_flops(cost, op->dtype) * part);
 }
 

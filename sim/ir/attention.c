@@ -3,6 +3,7 @@
  * probabilities), or blocked by queries. Layouts are those read in the compilers' schedules: a
  * kernel's operands are [batch, heads, seq, head_dim] with head_dim along the lanes. */
 #include "base/diag.h"
+#include "base/size.h"
 #include "sim/ir/layer.h"
 
 struct heads {
@@ -234,18 +235,37 @@ static int gather_keys(struct hb_lower *lo, struct hb_layer *y, int in, const st
     return out;
 }
 
-static double score_flops(const struct hb_lower *lo, const struct hb_block *b,
-                          const struct heads *h)
+/* Scores of one query over `keys` keys, and their product with the values. */
+static double score_flops(const struct heads *h, double keys)
 {
-    double keys = (double)h->kv_seq;
-    int64_t window = b->attention.windows[0];
-    if (window > 0 && window < h->kv_seq)
-        keys = (double)window;
-    else if (b->attention.mask != HB_MASK_NONE && b->attention.kernel != HB_KERNEL_NAIVE)
-        keys /= 2; /* a kernel skips blocks above the diagonal */
-    (void)lo;
     return 2.0 * (double)h->batch * (double)h->q * (double)h->seq * keys *
            (double)(h->qk_dim + h->v_dim);
+}
+
+/* Keys that a query of a flash kernel meets on average: the kernel skips blocks that the mask hides
+ * whole and computes the others whole. */
+static double keys_met(const struct hb_lower *lo, const struct hb_layer *y, const struct heads *h)
+{
+    const struct hb_attention *a = &y->block->attention;
+    int64_t window = a->windows[a->window_count > 1 ? y->at : 0];
+    int64_t block =
+        lo->habits->attention_block < h->kv_seq ? lo->habits->attention_block : h->kv_seq;
+    double blocks = (double)hb_div_up(h->kv_seq, block), reach = blocks;
+    if (a->mask == HB_MASK_NONE && window == 0)
+        return (double)h->kv_seq;
+    if (window > 0 && window < h->kv_seq)
+        reach = (double)hb_div_up(window - 1, block) + 1;
+    if (reach > blocks)
+        reach = blocks;
+    /* row i of blocks reaches min(i + 1, reach) of them */
+    return (double)block * (reach - reach * (reach - 1) / (2 * blocks));
+}
+
+/* Products of the backward pass per two of the forward pass: scores again, dv, dp, dq, dk; two
+ * kernels make scores and dp each for themselves. */
+static double backward_share(const struct hb_lower *lo, const struct hb_block *block)
+{
+    return lo->habits->attention_split && !block->attention.fused_backward ? 3.5 : 2.5;
 }
 
 static int flash(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,
@@ -268,6 +288,7 @@ static int flash(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     int o = hb_layer_value(
         lo, y, kernel_value(lo, "attention result of the kernel", tags, h, h->q, h->v_dim));
     int e = hb_layer_value(lo, y, head_value(lo, "attention log-sum-exp", tags, lse));
+    double flops = score_flops(h, keys_met(lo, y, h));
     struct hb_step_op s = {.kind = HB_STEP_MIX,
                            .op = HB_OP_ATTENTION,
                            .name = "flash attention",
@@ -276,7 +297,11 @@ static int flash(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
                            .out = {o, e},
                            .out_count = 2,
                            .leaf = HB_NONE,
-                           .flops = score_flops(lo, y->block, h),
+                           .flops = flops,
+                           .back_flops = flops * backward_share(lo, y->block),
+                           .rows = h->seq,
+                           .cols = h->kv_seq,
+                           .depth = h->qk_dim,
                            .back_in = 7,
                            .back_out = 3,
                            .scratch = {lanes},
@@ -309,7 +334,7 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     struct hb_value ctx = kernel_value(lo, "attention result", 0, h, h->q, h->v_dim);
     ctx.batch_dot = true;
     int o = hb_layer_value(lo, y, ctx);
-    double half = score_flops(lo, y->block, h) / 2;
+    double half = score_flops(h, (double)h->kv_seq) / 2;
     struct hb_step_op product = {.kind = HB_STEP_MIX,
                                  .op = HB_OP_MATMUL,
                                  .leaf = HB_NONE,
@@ -375,7 +400,7 @@ static int blocked(struct hb_lower *lo, struct hb_layer *y, const struct heads *
                            .out = {o},
                            .out_count = 1,
                            .leaf = HB_NONE,
-                           .flops = score_flops(lo, y->block, h),
+                           .flops = score_flops(h, (double)h->kv_seq),
                            .rows = block.seq,
                            .cols = h->kv_seq,
                            .depth = h->qk_dim,

@@ -461,7 +461,7 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
             bring(b, s->out[i]);
     struct hb_emit e = step_emit(s);
     e.name = hb_name(b->lo, "backward of ", s->name);
-    e.flops = s->op == HB_OP_ATTENTION ? 2.5 * s->flops : 2 * s->flops;
+    e.flops = s->back_flops > 0 ? s->back_flops : 2 * s->flops;
     for (int i = 0; i < s->out_count; i++)
         hb_emit_read(&e, b->grad[s->out[i]]);
     read_back(b, &e, s);

@@ -11,6 +11,9 @@ static const struct hb_habits xla_tpu = {
     .kernel_tiling = HB_TILE_MINOR,
     /* 1B/base: splash_mha_fwd_residuals f32[2,32,4096,128]. */
     .lse_lanes = 128,
+    /* MaxText's defaults: sa_block_q, sa_block_kv 512 and sa_use_fused_bwd_kernel false. */
+    .attention_block = 512,
+    .attention_split = true,
     .kernel_names_result = true,
     /* opt/base against opt/param_dtype=bf16: 1382 -> 566 MiB. */
     .casts_hoisted = true,
@@ -30,6 +33,7 @@ static const struct hb_habits xla_cuda = {
     .tiling = HB_TILE_NONE,
     .kernel_tiling = HB_TILE_NONE,
     .lse_lanes = 1,
+    .attention_block = 128, /* FlashAttention-2, cuDNN: tiles of 128 queries */
     /* tinyS/base: 2 x 2.097 GB of f32 logits. */
     .logits_copies = 2,
     .zeros_before_loss = true,
@@ -59,6 +63,7 @@ static const struct hb_habits xla_rocm = {
     .tiling = HB_TILE_NONE,
     .kernel_tiling = HB_TILE_NONE,
     .lse_lanes = 1,
+    .attention_block = 128, /* FlashAttention-2, cuDNN: tiles of 128 queries */
     .logits_copies = 2,
     .zeros_before_loss = true,
     .table_grad_whole = true,

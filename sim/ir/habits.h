@@ -29,6 +29,8 @@ struct hb_habits {
     bool probabilities_remade;    /* in a pipeline's iteration, from the f32 scores */
     bool output_grads_gathered;   /* of a pipeline, whole, in each iteration */
     bool kernel_names_result;     /* as the context that a policy can name */
+    int64_t attention_block;      /* queries and keys of one step of the flash kernel */
+    bool attention_split;         /* its backward pass is two kernels, dq and dk with dv */
     bool parts_apart;             /* of an input's gradient, one a product, added afterwards */
     bool layer_grads_together;    /* full weight gradients of a layer wait for one reduce-scatter */
     bool transposed_stacks;       /* weights gathered over a minor dimension are copied whole */

@@ -274,6 +274,7 @@ void hb_layer_build(struct hb_lower *lo, struct hb_layer *y, int64_t batch)
     const char *name = y->name;
     y->input = y->output = hb_layer_value(lo, y, in);
     for (int64_t u = 0; u < y->block->unit; u++) {
+        y->at = u;
         y->name = unit_name(lo, name, y->block, u);
         y->values[y->output].tags = 1u << HB_TN_LAYER_IN;
         y->output = build_unit(lo, y, y->output, batch);

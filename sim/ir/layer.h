@@ -41,6 +41,7 @@ struct hb_step_op {
     int out_count;
     uint32_t leaf; /* weight, or HB_NONE */
     double flops;
+    double back_flops; /* of its backward pass, where not twice those */
     int64_t rows, cols, depth;
     double batch;
     uint32_t back_in;  /* bits of in[] that the backward pass reads */
@@ -66,6 +67,7 @@ struct hb_step_op {
 struct hb_layer {
     const struct hb_block *block;
     const char *name;
+    int64_t at; /* layer of the unit that is being made */
     struct hb_value *values;
     uint32_t value_count, value_cap;
     struct hb_step_op *steps;

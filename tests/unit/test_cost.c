@@ -104,6 +104,19 @@ static void attention_follows_its_own(void **state)
     assert_int_equal(ns(op), 8000000 + 7);
 }
 
+static void heads_fill_the_unit_or_not(void **state)
+{
+    (void)state;
+    struct hb_op op = {.kind = HB_OP_ATTENTION, .dtype = HB_DT_BF16, .flops = 1e11, .depth = 128};
+    int64_t whole = ns(op) - 7;
+    dev.mxu_dim = 256;
+    assert_int_equal(ns(op), 2 * whole + 7);
+    op.depth = 192;
+    assert_int_equal(ns(op), llround((double)whole * 256 / 192) + 7);
+    op.depth = 256;
+    assert_int_equal(ns(op), whole + 7);
+}
+
 static void types_without_a_unit(void **state)
 {
     (void)state;
@@ -208,6 +221,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_longer_of_arithmetic_and_memory, start, end),
         cmocka_unit_test_setup_teardown(products_follow_the_curve, start, end),
         cmocka_unit_test_setup_teardown(attention_follows_its_own, start, end),
+        cmocka_unit_test_setup_teardown(heads_fill_the_unit_or_not, start, end),
         cmocka_unit_test_setup_teardown(types_without_a_unit, start, end),
         cmocka_unit_test_setup_teardown(collectives_by_axis_and_group, start, end),
         cmocka_unit_test_setup_teardown(groups_tell_the_mesh, start, end),

@@ -175,6 +175,38 @@ static void flash_keeps_result_and_log_sum_exp(void **state)
 }
 
 /* tpu-tiny--base: f32 scores [B,H,S,S] and probabilities in the compute dtype. */
+/* Arithmetic of the attention kernels of one pass through the layers' ops. */
+static double attention_work(const struct low *l, enum hb_phase phase)
+{
+    double flops = 0;
+    for (uint32_t i = 0; i < l->p.op_count; i++)
+        if (l->p.ops[i].kind == HB_OP_ATTENTION && l->p.ops[i].phase == phase)
+            flops += l->p.ops[i].flops;
+    return flops;
+}
+
+/* A kernel computes whole blocks (512 x 512 on TPU, splash): those that the mask does not hide. Of
+ * 2048 keys in 4 blocks, rows meet 1, 2, 3 and 4; a window of 512 reaches back into one block.
+ * The backward pass makes the forward pass again and then seven products (five where they are one
+ * kernel) for its two. */
+static void flash_computes_whole_blocks(void **state)
+{
+    (void)state;
+    const double score = 4.0 * BATCH * HEADS * SEQ * HD; /* of one key */
+    struct low full = LOWER(TPU, "model.blocks[0].attention.mask=none");
+    struct low causal = LOWER(TPU);
+    struct low window = LOWER(TPU, "model.blocks[0].attention.window=512");
+    struct low pattern =
+        LOWER(TPU, "model.blocks[0].attention.window=[512, 0]", "model.blocks[0].unit=2");
+    struct low fused = LOWER(TPU, "model.blocks[0].attention.fused_backward=true");
+    assert_true(attention_work(&full, HB_PHASE_FORWARD) == score * 2048);
+    assert_true(attention_work(&causal, HB_PHASE_FORWARD) == score * 1280);
+    assert_true(attention_work(&window, HB_PHASE_FORWARD) == score * 512 * 7 / 4);
+    assert_true(attention_work(&pattern, HB_PHASE_FORWARD) == score * (1280 + 512.0 * 7 / 4));
+    assert_true(attention_work(&causal, HB_PHASE_BACKWARD) == (1 + 3.5) * score * 1280);
+    assert_true(attention_work(&fused, HB_PHASE_BACKWARD) == (1 + 2.5) * score * 1280);
+}
+
 static void naive_materialises_scores(void **state)
 {
     (void)state;
@@ -710,6 +742,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(flash_keeps_result_and_log_sum_exp),
         TEST(naive_materialises_scores),
+        TEST(flash_computes_whole_blocks),
         TEST(a_hoisted_mask_is_materialised),
         TEST(blocked_holds_one_block_of_scores),
         TEST(the_sequence_is_crossed_in_two_ways),
