@@ -237,6 +237,22 @@ enum {
     POSTPONE_RING_TOKENS = 4096 /* between rings from 8192 tokens on nothing waits: 28 of 30 rows */
 };
 
+/* MaxText's loss has a backward rule of its own: its logits wait for the head's gradient, except
+ * between rings, unless the layers keep something on the device (llama3-70b/mu_bf16, llama3-8b/
+ * fsdp4_tp2, /fsdp16_tp4, /dp8_zero1, /ctx4_fsdp2: the bf16 logits to the end; not llama3-8b/base,
+ * llama3-70b/remat_save_out_proj, nor over two devices, llama3-8b/fsdp2_tp4). Its programs scan
+ * over axis 1. */
+static bool has_own_rule(const struct hb_lower *lo)
+{
+    return lo->spec->stack.axis == 1 && lo->spec->loss.onehot && lo->habits->logits_copies == 1;
+}
+
+static bool keeps_nothing(const struct hb_lower *lo)
+{
+    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
+    return r->policy == HB_POLICY_FULL || (r->policy == HB_POLICY_NAMES && r->save == 0);
+}
+
 static bool is_postponed(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
@@ -249,6 +265,9 @@ static bool is_postponed(const struct hb_lower *lo)
         return true;
     if (s->optimizer.offload == HB_PLACE_PINNED_HOST && lo->local.batch_ways == 1)
         return true;
+    if (has_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 &&
+        (lo->fsdp_mode != HB_WEIGHT_RING || hb_ways(lo, HB_AX_TENSOR) > 1))
+        return keeps_nothing(lo);
     if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
         return false;
     enum hb_policy policy = s->model.blocks[0].remat.policy;
@@ -259,12 +278,6 @@ static bool is_postponed(const struct hb_lower *lo)
     if (lo->fsdp_mode == HB_WEIGHT_RING && lo->local.tokens > POSTPONE_RING_TOKENS &&
         s->model.block_count == 1)
         return false;
-    /* MaxText's loss has a backward rule of its own, and its logits wait between padded gathers
-     * unless the layers keep something on the device (llama3-70b/mu_bf16: bf16[2,8192,128256];
-     * not /remat_save_out_proj). Its programs scan over axis 1. */
-    bool own_rule = s->stack.axis == 1 && s->loss.onehot;
-    if (lo->gather_form == HB_GATHER_PADDED && own_rule)
-        return policy == HB_POLICY_FULL || s->model.blocks[0].remat.save == 0;
     int64_t ways = hb_fsdp_ways(lo, false);
     int64_t width = lo->fsdp_mode == HB_WEIGHT_RING ? POSTPONE_RING_WIDTH : POSTPONE_WIDTH;
     return (ways == 1 || ways >= POSTPONE_WAYS) &&
@@ -379,8 +392,11 @@ static uint32_t whole_grad(struct hb_lower *lo, uint32_t dlogits)
 static void sum_whole(struct hb_lower *lo, uint32_t full)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
-    uint32_t sum = hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
-                           hb_leaf_layer_shape(l, lo->compute, true));
+    /* Summed over data alone it stays in f32, in the same place (llama3-8b/dp8_zero1). */
+    bool same = !is_split(lo) && lo->habits->logits_copies == 1;
+    uint32_t sum = same ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
+                        : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
+                                  hb_leaf_layer_shape(l, lo->compute, true));
     hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full, sum);
     l->grad = sum;
 }
