@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/size.h"
+#include "base/str.h"
 #include "sim/ir/order.h"
 #include "sim/ir/weight.h"
 
@@ -54,13 +55,15 @@ void hb_ends_leaves(struct hb_lower *lo)
 }
 
 /* The head's products go round in rings from this many tokens of all devices of the axis on
- * (measured at 8 ways: 4096 a device yes, 1024 no; 16: 1024 yes; 32: 512 yes). */
+ * (measured at 8 ways: 4096 a device yes, 1024 no; 16: 1024 yes; 32: 512 yes); of a chunk's tokens
+ * where the loss goes in chunks (1B/loss=chunk, 1024 a chunk: f32[2048,128256] in each). */
 enum { HEAD_RING_TOKENS = 16384 };
 
 static bool is_head_ring(const struct hb_lower *lo)
 {
     return lo->fsdp_mode == HB_WEIGHT_RING &&
-           hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens) >= HEAD_RING_TOKENS;
+           hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens) / lo->spec->loss.chunks >=
+               HEAD_RING_TOKENS;
 }
 
 static bool is_split(const struct hb_lower *lo)
@@ -528,8 +531,8 @@ static void chunk_head_grad(struct hb_lower *lo, const struct loss_pass *c, uint
                        part);
     struct hb_emit add = {.name = "add gradient of the chunk", .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&add, part);
-    bool done = lo->gather_form == HB_GATHER_PADDED || scattered;
-    hb_emit_read(&add, done ? HB_NONE : c->w);
+    bool first = hb_str_same(lo->spec->hardware.device, "tpu-v5e");
+    hb_emit_read(&add, first && !scattered ? c->w : HB_NONE);
     hb_emit_write(&add, sum);
     hb_emit(lo, &add);
 }
