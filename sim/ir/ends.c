@@ -287,6 +287,8 @@ static bool is_postponed(const struct hb_lower *lo)
            lo->local.vocab >= hb_mul_sat(width, lo->local.tokens);
 }
 
+enum { SHORT_RING = 5 };
+
 static int64_t bytes_of(struct hb_shape s)
 {
     return hb_shape_plain_bytes(&s);
@@ -346,13 +348,20 @@ void hb_ends_prepare(struct hb_lower *lo)
         lo->leaves[lo->head].gathered = use_head(lo, false);
 }
 
+/* Four ways: no copy of the logits' gradient, and the head's gradient is collected in four parts,
+ * f32 (ring/f4t4: f32[2,1024,8000] and two more of half that). */
+static bool is_short_ring(const struct hb_lower *lo)
+{
+    return hb_fsdp_ways(lo, false) < SHORT_RING;
+}
+
 /* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base). */
 static bool has_narrow_dlogits(const struct hb_lower *lo)
 {
     /* Capped logits are read once more by the cap's gradient (rand012/gemma2-27b, 256 ways: two
      * bf16[4,1024,256128]). */
     return lo->habits->logits_copies == 1 && is_split(lo) &&
-           (is_head_ring(lo) || lo->spec->loss.softcap > 0);
+           ((is_head_ring(lo) && !is_short_ring(lo)) || lo->spec->loss.softcap > 0);
 }
 
 /* What waits for a postponed head gradient: that narrow copy, or, where the ring is wide or long,
@@ -404,6 +413,14 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     l->grad = sum;
 }
 
+static struct hb_shape half_shape(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    struct hb_shape s = hb_leaf_layer_shape(l, HB_DT_F32, false);
+    if (is_short_ring(lo))
+        s.dim[0] *= 3;
+    return s;
+}
+
 /* The head's gradient: at once, or its operands wait until the layers are done. */
 static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlogits)
 {
@@ -425,7 +442,7 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
         /* 1B/base: a ring runs both ways and collects in two halves, f32[256,128256] each. */
         if (is_split(lo) && is_head_ring(lo) && l->grad_half == HB_NONE)
             l->grad_half = hb_temp(lo, "head, gradient of the ring's other direction",
-                                   HB_CAT_GRADIENTS, hb_leaf_layer_shape(l, HB_DT_F32, false));
+                                   HB_CAT_GRADIENTS, half_shape(lo, l));
         hb_emit_write(&e, l->grad_half);
         hb_emit(lo, &e);
         return;
