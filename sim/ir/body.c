@@ -605,6 +605,27 @@ void hb_body_recompute(struct hb_body *b)
     }
 }
 
+/* XLA:TPU makes a layer's attention again before the MLP's backward pass, even where that needs
+ * nothing of it (bwd/remat=names:attn_out, bwd/remat=dots: q, k, v, the kernel's result and
+ * log-sum-exp stand beside four bf16[8,2048,2816]). */
+static void remake_attention(struct hb_body *b)
+{
+    for (uint32_t i = 0; i < b->y->step_count; i++) {
+        const struct hb_step_op *s = &b->y->steps[i];
+        if (s->op != HB_OP_ATTENTION)
+            continue;
+        for (int k = 0; k < s->in_count; k++)
+            if (b->saved->remake[s->in[k]])
+                bring(b, s->in[k]);
+        for (int k = 0; k < s->out_count; k++)
+            if (b->saved->remake[s->out[k]])
+                bring(b, s->out[k]);
+        if (i + 1 < b->y->step_count && b->y->steps[i + 1].op == HB_OP_COPY &&
+            b->saved->remake[b->y->steps[i + 1].out[0]])
+            bring(b, b->y->steps[i + 1].out[0]); /* the result in its other layout */
+    }
+}
+
 static void reduce_grad(struct hb_body *b, uint32_t i)
 {
     if (b->full_dw[i] != HB_NONE)
@@ -652,6 +673,8 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
     b->recomputed = false;
     b->late_count = 0;
     b->grad[b->y->output] = grad;
+    if (b->lo->habits->remakes_first)
+        remake_attention(b);
     bool *done = hb_arena_alloc(b->lo->arena, b->y->step_count, sizeof *done);
     for (uint32_t i = b->y->step_count; i-- > 0;) {
         if (!done[i])

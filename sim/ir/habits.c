@@ -20,6 +20,8 @@ static const struct hb_habits xla_tpu = {
     .rings = true,
     /* moeT/base: pred[8,2048,8,640] from the masks to the end of the experts' backward. */
     .masks_narrow = true,
+    /* bwd/remat=names:attn_out, bwd/remat=dots. */
+    .remakes_first = true,
     .norms_fused = true,
     /* bwd/base: four bf16[8,2048,2816] together; 70B/base (gathered): three. */
     .act_stored_for_dw = true,

@@ -17,6 +17,7 @@ struct hb_habits {
     bool casts_hoisted;           /* the compute-dtype copy of a whole stack is made once */
     bool rings;                   /* FSDP products become rings of permutes where they pay */
     bool masks_narrow;            /* one-hot masks of a dispatch are predicates */
+    bool remakes_first;           /* attention is made again before the MLP's backward pass */
     bool norms_fused;             /* normalised inputs are made inside the products */
     bool act_stored_for_dw;       /* the MLP's activation is a buffer for its weight gradient */
     int logits_copies;            /* f32 logits alive together in the loss */
