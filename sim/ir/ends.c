@@ -641,9 +641,25 @@ void hb_ends_zero_table(struct hb_lower *lo, struct hb_ends *ends)
                    ends->table_grad);
 }
 
+/* 8B64/param_dtype=bf16: where gradients need no more room than the weights, the layers are updated
+ * first and the head's whole gradient takes the place of theirs; 8B64/base (f32) before them. */
+static bool is_head_last(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    return lo->gather_form == HB_GATHER_PADDED && s->precision.params == lo->compute &&
+           !s->optimizer.clip && s->batch.accumulate == 1 && !s->model.tied_embeddings;
+}
+
+void hb_ends_finish_head(struct hb_lower *lo, struct hb_ends *ends)
+{
+    head_grad(lo, lo->local.seq, ends->pending_x, ends->pending_logits);
+}
+
 void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
 {
-    if (ends->pending_full != HB_NONE) {
+    if (!ends->head_done && is_head_last(lo)) {
+        lo->head_last = true;
+    } else if (ends->pending_full != HB_NONE) {
         hb_emit_mark(lo, "end of the logits", ends->pending_logits, HB_NONE);
         sum_whole(lo, ends->pending_full);
     } else if (!ends->head_done) {

@@ -25,5 +25,7 @@ uint32_t hb_ends_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x);
 /* What is left when the layers' backward pass is done: gradients of the head (where postponed) and
  * of the embedding, from the gradient of the first residual. */
 void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad);
+/* The head's gradient where it comes last of all. */
+void hb_ends_finish_head(struct hb_lower *lo, struct hb_ends *ends);
 
 #endif

@@ -139,6 +139,7 @@ static void accumulate(struct hb_lower *lo)
 struct parts {
     struct hb_stack_plan stack;
     struct hb_pipeline pipeline;
+    struct hb_ends ends;
     bool piped;
 };
 
@@ -177,6 +178,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
         g = hb_pipeline_backward(lo, &parts->pipeline, g);
     g = hb_stack_backward(lo, &parts->stack, g);
     hb_ends_finish(lo, &ends, g);
+    parts->ends = ends;
 }
 
 static void build_step(struct hb_lower *lo)
@@ -205,6 +207,10 @@ static void build_step(struct hb_lower *lo)
         hb_optim_fetch(lo);
     }
     hb_optim_update(lo);
+    if (lo->head_last) {
+        hb_ends_finish_head(lo, &parts.ends);
+        hb_optim_update_head(lo);
+    }
 }
 
 bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,

@@ -166,5 +166,11 @@ void hb_optim_update(struct hb_lower *lo)
     if (lo->spec->optimizer.clip)
         clip_gradients(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++)
-        update_leaf(lo, &lo->leaves[i]);
+        if (!lo->head_last || i != lo->head)
+            update_leaf(lo, &lo->leaves[i]);
+}
+
+void hb_optim_update_head(struct hb_lower *lo)
+{
+    update_leaf(lo, &lo->leaves[lo->head]);
 }

@@ -9,5 +9,7 @@ void hb_optim_fetch(struct hb_lower *lo);
 /* What the update wants ready before the backward pass. */
 void hb_optim_prepare(struct hb_lower *lo);
 void hb_optim_update(struct hb_lower *lo);
+/* The head alone, where it comes last. */
+void hb_optim_update_head(struct hb_lower *lo);
 
 #endif
