@@ -642,12 +642,18 @@ void hb_ends_zero_table(struct hb_lower *lo, struct hb_ends *ends)
 }
 
 /* 8B64/param_dtype=bf16: where gradients need no more room than the weights, the layers are updated
- * first and the head's whole gradient takes the place of theirs; 8B64/base (f32) before them. */
+ * first and the head's whole gradient takes the place of theirs; 8B64/base (f32) before them. So
+ * they are with too few tokens for rings (gate/v6e,f16,s512: f32[4096,32000] when they are done).
+ */
+enum { FEW_WAYS = 33 };
+
 static bool is_head_last(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    return lo->gather_form == HB_GATHER_PADDED && s->precision.params == lo->compute &&
-           !s->optimizer.clip && s->batch.accumulate == 1 && !s->model.tied_embeddings;
+    bool few = lo->gather_form == HB_GATHER_LATE && hb_ways(lo, HB_AX_FSDP) < FEW_WAYS;
+    bool narrow = lo->gather_form == HB_GATHER_PADDED && s->precision.params == lo->compute;
+    return (narrow || few) && !s->optimizer.clip && s->batch.accumulate == 1 &&
+           !s->model.tied_embeddings;
 }
 
 void hb_ends_finish_head(struct hb_lower *lo, struct hb_ends *ends)

@@ -81,7 +81,10 @@ static enum hb_gather_form find_form(const struct hb_lower *lo)
         return HB_GATHER_PLAIN;
     if (hb_str_same(lo->spec->hardware.device, "tpu-v5e"))
         return HB_GATHER_BESIDE;
-    return hb_ways(lo, HB_AX_FSDP) > RING_MAX ? HB_GATHER_LATE : HB_GATHER_PLAIN;
+    /* Between 5 and 32 ways: where there are too few tokens for rings (gate/v6e,f16,s512). */
+    bool alone = lo->local.batch_ways == hb_ways(lo, HB_AX_FSDP) &&
+                 hb_ways(lo, HB_AX_SEQUENCE) == 1 && lo->spec->model.blocks[0].moe.experts == 0;
+    return hb_ways(lo, HB_AX_FSDP) > RING_MAX || alone ? HB_GATHER_LATE : HB_GATHER_PLAIN;
 }
 
 static void add_inputs(struct hb_lower *lo)
