@@ -435,8 +435,8 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
     }
     /* Between rings a head with too few tokens is gathered, and its gradient whole, all the same
      * (opt/8B,f4,bf16all,s1k: f32[4096,128256] at the end). */
-    bool whole = hb_weight_grad_partial(lo, l) ||
-                 (is_split(lo) && !is_head_ring(lo) && lo->habits->rings);
+    bool whole =
+        hb_weight_grad_partial(lo, l) || (is_split(lo) && !is_head_ring(lo) && lo->habits->rings);
     if (!whole) {
         if (l->grad == HB_NONE)
             l->grad =

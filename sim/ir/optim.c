@@ -115,7 +115,10 @@ void hb_optim_prepare(struct hb_lower *lo)
 {
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        bool wide = l->rank >= 2 && (l->end || l->dim[l->rank - 1].size > l->dim[l->rank - 2].size);
+        bool wide =
+            l->rank >= 2 && (l->end || l->dim[l->rank - 1].size != l->dim[l->rank - 2].size);
+        if (lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST)
+            continue; /* rnd/070: what comes from the host lies as it is wanted */
         if (!is_muon_matrix(lo, l) || hb_weight_mode(lo, l) != HB_WEIGHT_RING || !wide)
             continue;
         l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", momentum in another layout"),
@@ -160,11 +163,33 @@ static void clip_gradients(struct hb_lower *lo)
     }
 }
 
+/* Where the iterates are gathered, all momenta are renewed first, each with its share of the
+ * iterate in bf16, and the gradients are gone (70B,f256,muon: five bf16[80,32,28672] beside the two
+ * whole ones). */
+static void muon_prepare(struct hb_lower *lo)
+{
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        if (!is_muon_matrix(lo, l) || hb_weight_mode(lo, l) != HB_WEIGHT_GATHER ||
+            !lo->habits->rings || l->grad == HB_NONE)
+            continue;
+        struct hb_emit e = {.name = hb_name(lo, "momentum of ", l->name),
+                            .kind = HB_OP_ELEMENTWISE};
+        hb_emit_read(&e, l->grad);
+        hb_emit_read(&e, l->moment[0]);
+        l->grad = hb_temp(lo, hb_name(lo, l->name, ", share of the muon iterate"), HB_CAT_OPTIMIZER,
+                          hb_leaf_shape(lo, l, HB_DT_BF16));
+        hb_emit_write(&e, l->grad);
+        hb_emit(lo, &e);
+    }
+}
+
 void hb_optim_update(struct hb_lower *lo)
 {
     lo->phase = HB_PHASE_OPTIMIZER;
     if (lo->spec->optimizer.clip)
         clip_gradients(lo);
+    muon_prepare(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         if (!lo->head_last || i != lo->head)
             update_leaf(lo, &lo->leaves[i]);
