@@ -371,7 +371,11 @@ static enum when grad_when(const struct hb_body *b, const struct hb_step_op *s)
     if (b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK &&
         hb_weight_grad_partial(b->lo, l) && hb_weight_mode(b->lo, l) == HB_WEIGHT_GATHER)
         return WHEN_LATE;
-    bool two = l->rank == 2 && hb_weight_grad_partial(b->lo, l);
+    bool local = hb_weight_mode(b->lo, l) == HB_WEIGHT_LOCAL && b->lo->grads_late;
+    bool two = l->rank == 2 && (local || hb_weight_grad_partial(b->lo, l));
+    int maker = b->y->values[s->in[0]].producer;
+    if (local && two && maker >= 0 && b->y->steps[maker].grad_fused)
+        return WHEN_FIRST;
     if (b->lo->gather_form == HB_GATHER_PADDED && b->y->values[s->in[0]].fused && l->held &&
         l->gather_dim == 1 && two)
         return WHEN_FIRST;
@@ -504,8 +508,7 @@ static void back_add(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
     for (int i = 0; i < s->in_count; i++) {
         if (b->grad[s->in[i]] == HB_NONE) {
             b->grad[s->in[i]] = g;
-            b->shared[s->in[i]] =
-                b->lo->gather_form == HB_GATHER_PADDED || b->lo->gather_form == HB_GATHER_LATE;
+            b->shared[s->in[i]] = b->lo->gather_form == HB_GATHER_PADDED || b->lo->grads_late;
             continue;
         }
         struct hb_emit e = {.name = s->name, .kind = HB_OP_ELEMENTWISE};

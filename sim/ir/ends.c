@@ -597,6 +597,10 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
     bool inside = gathers_in_chunks(lo);
     if (!inside)
         c.w = use_head(lo, true);
+    /* Sharded, nothing waits for the loss itself: its loop comes last, and reads this again
+     * (70B,f128: bf16[2,4096,8192] to the end; bwd/base, one device: at once). */
+    bool sharded = lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
+    ends->loss_x = sharded && lo->habits->logits_copies == 1 ? c.x : HB_NONE;
     uint32_t loop = hb_program_open_loop(lo->p, "loss chunks", chunks);
     if (inside)
         c.w = use_head(lo, true);
@@ -632,7 +636,7 @@ uint32_t hb_ends_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
 {
     lo->phase = HB_PHASE_LOSS;
     ends->head_done = false;
-    ends->pending_logits = ends->pending_x = ends->pending_full = HB_NONE;
+    ends->pending_logits = ends->pending_x = ends->pending_full = ends->loss_x = HB_NONE;
     return lo->spec->loss.chunks > 1 ? chunked_loss(lo, ends, x) : whole_loss(lo, ends, x);
 }
 
@@ -700,4 +704,5 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
     hb_emit_write(&e, into);
     hb_emit(lo, &e);
     l->grad = into;
+    hb_emit_mark(lo, "loss of the chunks", ends->loss_x, HB_NONE);
 }

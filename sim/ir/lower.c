@@ -216,6 +216,16 @@ static void build_step(struct hb_lower *lo)
     }
 }
 
+/* Tensor parallelism alone: the MLP's weight gradients (but the last's) come at the end of the
+ * layer and its activations wait through the attention's backward pass (1B/fsdp=1,tp=8,
+ * tied/1B,t8,tied,chunk8). */
+static bool is_tensor_alone(const struct hb_lower *lo)
+{
+    return lo->habits->rings && hb_ways(lo, HB_AX_TENSOR) > 1 && lo->fsdp_mode == HB_WEIGHT_LOCAL &&
+           hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
+           !lo->spec->sharding.residual_over_tensor && lo->spec->stack.form != HB_FORM_LOOP;
+}
+
 bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
               struct hb_program *out)
 {
@@ -234,7 +244,7 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
     /* 8B64/base, accum/70B,f256: activations wait, whole gradients come late, where a gradient is
      * no smaller than an activation; 8B,f256,b4 and gate/f64,b2,d2k (more tokens than features) the
      * other way round. */
-    lo.grads_late = lo.gather_form == HB_GATHER_LATE ||
+    lo.grads_late = lo.gather_form == HB_GATHER_LATE || is_tensor_alone(&lo) ||
                     (lo.gather_form == HB_GATHER_PADDED && lo.local.tokens <= spec->model.d_model);
     lo.hbm_bytes = spec->hardware.hbm_bytes > 0 ? spec->hardware.hbm_bytes : INT64_MAX;
     lo.phase = HB_PHASE_SETUP;

@@ -72,7 +72,8 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
                                                .shape = s,
                                                .tiling = lo->habits->tiling,
                                                .fused = !lo->habits->act_stored_for_dw ||
-                                                        lo->fsdp_mode == HB_WEIGHT_GATHER});
+                                                        lo->fsdp_mode == HB_WEIGHT_GATHER ||
+                                                        lo->grads_late});
     struct hb_step_op step = {.kind = HB_STEP_MIX,
                               .op = HB_OP_ELEMENTWISE,
                               .name = name,
@@ -85,7 +86,8 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
                               .back_in = 1,
                               .grad_in_place = 1};
     /* 70B/base: gate, up and the activation's gradient live to the end of the MLP's backward. */
-    step.grad_fused = lo->habits->act_stored_for_dw && lo->fsdp_mode == HB_WEIGHT_GATHER;
+    step.grad_fused =
+        lo->habits->act_stored_for_dw && (lo->fsdp_mode == HB_WEIGHT_GATHER || lo->grads_late);
     if (gate >= 0) {
         step.in[step.in_count++] = gate;
         step.back_in = 3;
