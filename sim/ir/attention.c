@@ -408,8 +408,16 @@ static int blocked(struct hb_lower *lo, struct hb_layer *y, const struct heads *
                            .back_in = 7,
                            .scratch = {wide, narrow},
                            .scratch_count = 2,
-                           .back_scratch = {wide, wide, narrow},
-                           .back_scratch_count = 3};
+                           .back_scratch = {wide, wide, narrow, narrow},
+                           .back_scratch_count = 4};
+    /* Policy dots keeps the scores of all blocks, which the loop's trips share out, once as the
+     * forward loop makes them and once as the backward loop reads them (rnd/031: two
+     * f32[16,4,32,2,512,1,2048]). */
+    struct hb_value scores =
+        score_value(lo, "attention scores of all blocks", h, y->block->attention.softmax);
+    scores.batch_dot = scores.fused = scores.dots_only = true;
+    for (int i = 0; i < 2; i++)
+        s.out[s.out_count++] = hb_layer_value(lo, y, scores);
     hb_layer_step(lo, y, s);
     return o;
 }

@@ -229,8 +229,7 @@ static void make_logits(struct hb_lower *lo, struct loss_pass *c)
  * - whole (opt/base) or split over at least 8 by fsdp alone, when the head is wide against the
  * tokens: 8B over 64 waits at 32k words with 1k and 2k tokens, not with 4k and more; at 128k with
  * 4k and 8k, not 12k;
- * - XLA:GPU in all sharded rows (CUDA 113 of 124, the exceptions mostly without fsdp) and with
- *   experts (moeT/base: f32[8,2048,32000] in the backward pass);
+ * - XLA:GPU: see order.c;
  * - not with 2 to 7 ways (mix/ring/f2, f4, gate/f5, f7), not with a data axis beside (8B64/fsdp=8,
  *   dp=8; ring/f8dp32), not in mixtures of experts (moeFG, mixtral). */
 enum {
@@ -262,8 +261,7 @@ static bool is_postponed(const struct hb_lower *lo)
     if (s->loss.chunks > 1)
         return false;
     if (lo->habits->logits_copies == 2)
-        return lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
-               s->model.blocks[0].moe.experts > 0;
+        return hb_order_head_waits(lo);
     if (s->model.tied_embeddings || s->batch.accumulate > 1)
         return true;
     if (s->optimizer.offload == HB_PLACE_PINNED_HOST && lo->local.batch_ways == 1)
@@ -404,11 +402,15 @@ static uint32_t whole_grad(struct hb_lower *lo, uint32_t dlogits)
 static void sum_whole(struct hb_lower *lo, uint32_t full)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
-    /* Summed over data alone it stays in f32, in the same place (llama3-8b/dp8_zero1). */
-    bool same = !is_split(lo) && lo->habits->logits_copies == 1;
+    bool gpu = lo->habits->logits_copies == 2;
+    /* XLA:TPU: summed over data alone it stays in f32, in the same place (llama3-8b/dp8_zero1).
+     * XLA:GPU: pr85/ep2pp4, f32[4096,32000] from the loss to the update; with fsdp each device's
+     * part. */
+    bool same = !gpu && !is_split(lo);
     uint32_t sum = same ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
                         : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
-                                  hb_leaf_layer_shape(l, lo->compute, true));
+                                  gpu ? hb_leaf_layer_shape(l, HB_DT_F32, false)
+                                      : hb_leaf_layer_shape(l, lo->compute, true));
     hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full, sum);
     l->grad = sum;
 }

@@ -26,6 +26,7 @@ struct hb_value {
     bool dot;        /* result of a product without batch dimensions */
     bool batch_dot;  /* result of a product with batch dimensions */
     bool cheap;      /* an iteration of a pipeline makes it again when its backward reads it */
+    bool dots_only;  /* a product inside its step, which policy dots keeps and no other */
     bool trace_only; /* a residual that only policy none keeps, under a scan */
     bool small;      /* too small to matter for a policy: always kept with its siblings */
     bool mask;       /* a predicate where it is made again, in its own dtype where it is kept */

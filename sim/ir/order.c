@@ -59,7 +59,9 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     bool split = hb_fsdp_ways(lo, false) > 1;
     if (lo->habits->zeros_hoisted && split && hb_ways(lo, HB_AX_PIPELINE) == 1)
         return hb_ways(lo, HB_AX_TENSOR) == 1 ? HB_ZEROS_BEFORE_LOSS : HB_ZEROS_LATE;
-    return grads > logits ? HB_ZEROS_BEFORE_LOSS : HB_ZEROS_LATE;
+    if (hb_add_sat(grads, score_bytes(lo)) <= logits)
+        return HB_ZEROS_LATE;
+    return lo->habits->zeros_hoisted ? HB_ZEROS_BEFORE_LOSS : HB_ZEROS_FIRST;
 }
 
 /* The second gather starts just early enough to hide behind the pass over the logits' gradient:
@@ -75,6 +77,24 @@ bool hb_order_head_early(const struct hb_lower *lo)
         return true;
     int64_t ratio = devices(lo) > HOST_DEVICES ? HIDDEN_ACROSS : HIDDEN_IN_HOST;
     return lo->local.tokens <= hb_mul_sat(ratio, lo->spec->model.d_model);
+}
+
+/* CUDA: in sharded rows (113 of 124; not where a pipeline alone splits the loss: pr85/pp8) and with
+ * experts (moeT/base: f32[8,2048,32000] in the backward pass). ROCm: where the gradient, whole in
+ * f32, is large: from 778 MB on (qwen32,f16t4; dslite,f16e4; all with 128k words), not up to 525
+ * (8B,f16,b4,v32k; mixtral; sp2t2f2,spres,tied), not in pipelines, not with 8 experts' devices
+ * (moe160,f32e8; qwen30a3,f32e8), not with one-hot labels (8B,f64,b4,onehot). */
+enum { WAITING_HEAD_BYTES = 640000000, MANY_EXPERT_WAYS = 8 };
+
+bool hb_order_head_waits(const struct hb_lower *lo)
+{
+    bool sharded = lo->local.input_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
+                   hb_ways(lo, HB_AX_SEQUENCE) > 1;
+    if (lo->habits->gathers_timed || !sharded)
+        return sharded || lo->spec->model.blocks[0].moe.experts > 0;
+    int64_t bytes = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));
+    return bytes >= WAITING_HEAD_BYTES && !lo->spec->loss.onehot &&
+           hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_ways(lo, HB_AX_EXPERT) < MANY_EXPERT_WAYS;
 }
 
 /* fsdp alone: rows are exchanged and each device scatters into its own columns. With another axis

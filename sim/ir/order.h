@@ -15,6 +15,8 @@ enum hb_zeros_at {
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo);
 /* Whether the head gathered for the backward product stands already beside both logits. */
 bool hb_order_head_early(const struct hb_lower *lo);
+/* Whether the head's gradient is made after the layers' backward pass. */
+bool hb_order_head_waits(const struct hb_lower *lo);
 /* Whether the table's gradient is made whole on each device before it is summed. */
 bool hb_order_table_whole(const struct hb_lower *lo);
 

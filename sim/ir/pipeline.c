@@ -325,6 +325,19 @@ static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint
     return grad;
 }
 
+/* Iterations split over more devices than there are microbatches: two of them whole on each before
+ * the gather (70B,pp4f16t4: bf16[2,2,8,4096,8192]; 8B,pp2f8,m4: bf16[2,8,2048,4096]). */
+static uint32_t exchange_iterations(struct hb_lower *lo, uint32_t gout, int64_t batch)
+{
+    uint32_t pair =
+        hb_temp(lo, "gradients of two iterations' outputs", HB_CAT_COMMUNICATION,
+                hb_shape_make(lo->compute, (const int64_t[]){2, batch, lo->local.seq,
+                                                             lo->spec->model.d_model, -1}));
+    hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_FSDP, "exchange gradients of outputs", gout,
+                       pair);
+    return pair;
+}
+
 /* Each iteration takes its part out of the stack of output gradients, for which XLA:GPU gathers
  * the whole stack over the batch (8B,pp4f4,m8,iter: bf16[11,1,2048,4096] -> bf16[11,4,2048,4096];
  * ep2pp4: bf16[7,8,4096,4096]). With more devices than microbatches the iterations are what is
@@ -335,9 +348,11 @@ static uint32_t gather_outputs(struct hb_lower *lo, const struct hb_pipeline *pl
     if (ways == 1 || !lo->habits->output_grads_gathered)
         return gout;
     int64_t count = output_count(lo, pl);
-    if (ways > lo->spec->pipeline.microbatches)
-        count = hb_round_up(count, ways);
     int64_t batch = hb_div_up(lo->spec->batch.global, lo->spec->pipeline.microbatches);
+    if (ways > lo->spec->pipeline.microbatches) {
+        count = hb_round_up(count, ways);
+        gout = exchange_iterations(lo, gout, batch);
+    }
     uint32_t whole =
         hb_temp(lo, "gradients of the iterations' outputs, gathered", HB_CAT_COMMUNICATION,
                 hb_shape_make(lo->compute, (const int64_t[]){count, batch, lo->local.seq,

@@ -30,6 +30,8 @@ static enum hb_keep wish(const struct find *f, int v)
         return f->remat->offload & 1u << HB_TN_LAYER_IN ? HB_KEEP_HOST : HB_KEEP_DEVICE;
     switch (f->remat->policy) {
     case HB_POLICY_NONE:
+        if (value->dots_only)
+            return HB_KEEP_NO;
         if (f->pruned && (value->fused || (value->cheap && f->vmapped)))
             return HB_KEEP_NO;
         return HB_KEEP_DEVICE;
@@ -72,7 +74,8 @@ static void need_of_step(struct find *f, const struct hb_step_op *s)
     for (int i = 0; i < s->out_count; i++) {
         bool traced =
             f->y->values[s->out[i]].trace_only && f->remat->policy == HB_POLICY_NONE && !f->pruned;
-        if (traced || s->back_out & 1u << i)
+        bool product = f->y->values[s->out[i]].dots_only && f->remat->policy == HB_POLICY_DOTS;
+        if (traced || product || s->back_out & 1u << i)
             need(f, s->out[i]);
     }
 }
