@@ -33,6 +33,7 @@ struct hb_habits {
     int64_t attention_block;      /* queries and keys of one step of the flash kernel */
     bool attention_split;         /* its backward pass is two kernels, dq and dk with dv */
     bool parts_apart;             /* of an input's gradient, one a product, added afterwards */
+    bool ragged_stays;            /* ragged experts work on the device's own tokens */
     bool layer_grads_together;    /* full weight gradients of a layer wait for one reduce-scatter */
     bool transposed_stacks;       /* weights gathered over a minor dimension are copied whole */
     bool donated_reuse;           /* without donation, gradients lie in the output buffers */

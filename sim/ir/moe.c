@@ -41,7 +41,9 @@ static struct routed find_routed(const struct hb_lower *lo, const struct hb_moe 
         if (lo->expert_batch == HB_EXPERTS_LOCAL)
             r.masked = r.experts;
     }
-    if (ep > 1 && m->dispatch == HB_DISPATCH_RAGGED) {
+    /* XLA:GPU has no grouped product with exchange: tokens stay and the experts' weights come
+     * (pr85/ep2pp4/good,ragged: bf16[16,32768,4096], the rows of one device's tokens). */
+    if (ep > 1 && m->dispatch == HB_DISPATCH_RAGGED && !lo->habits->ragged_stays) {
         double factor = m->buffer_factor > 0 ? m->buffer_factor : (double)ep;
         r.rows = (int64_t)ceil((double)r.rows * factor);
     }
@@ -122,6 +124,34 @@ static int mix(struct hb_lower *lo, struct hb_layer *y, struct hb_value v, struc
     return out;
 }
 
+/* Layers whose recomputation stands together: those of a stage, side by side. */
+static int64_t layers_together(const struct hb_lower *lo, const struct hb_block *b)
+{
+    int64_t stages = hb_ways(lo, HB_AX_PIPELINE);
+    if (stages == 1 || lo->spec->stack.form != HB_FORM_LOOP)
+        return 1;
+    return hb_div_up(hb_div_up(b->repeat, stages), lo->spec->pipeline.repeats);
+}
+
+/* CUDA has no ragged product: each operand is spread over all experts, masked. In the backward pass
+ * four of the hidden width stand together with two of the model's (mixtral/mlp=moe_ragged:
+ * bf16[8,8192,14336]), for each layer that is made again with it (pr85/pp8/good,ragged,f32sum:
+ * eight bf16[16,32768,2048] and four of 4096). Of the last step, the activation. */
+static void expand_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *wide,
+                          const int64_t *narrow)
+{
+    struct hb_step_op *step = &y->steps[y->step_count - 1];
+    int64_t experts = y->block->moe.experts;
+    int64_t all = hb_mul_sat(experts, layers_together(lo, y->block));
+    step->back_scratch[0] =
+        hb_shape_make(lo->compute, (const int64_t[]){4, all, wide[0], wide[1], -1});
+    step->back_scratch[1] =
+        hb_shape_make(lo->compute, (const int64_t[]){2, all, narrow[0], narrow[1], -1});
+    step->back_scratch_count = 2;
+    step->scratch[0] = hb_shape_make(lo->compute, (const int64_t[]){experts, wide[0], wide[1], -1});
+    step->scratch_count = 1;
+}
+
 /* Products of all experts with their rows. */
 static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int64_t *wide,
                       const int64_t *narrow)
@@ -154,21 +184,8 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
         y->steps[y->step_count - 1].grad_follows = false;
         y->steps[y->step_count - 1].grad_in_place = whole ? 3 : 0;
     }
-    if (ragged && lo->habits->ragged_dense) {
-        /* CUDA has no ragged product: each operand is spread over all experts, masked. In the
-         * backward pass four of the hidden width stand together with two of the model's
-         * (mixtral/mlp=moe_ragged: bf16[8,8192,14336]; pr85/pp8/ragged: the same of both). */
-        struct hb_step_op *act_step = &y->steps[y->step_count - 1];
-        int64_t experts = m->experts;
-        act_step->back_scratch[0] =
-            hb_shape_make(lo->compute, (const int64_t[]){4, experts, wide[0], wide[1], -1});
-        act_step->back_scratch[1] =
-            hb_shape_make(lo->compute, (const int64_t[]){2, experts, narrow[0], narrow[1], -1});
-        act_step->back_scratch_count = 2;
-        act_step->scratch[0] =
-            hb_shape_make(lo->compute, (const int64_t[]){experts, wide[0], wide[1], -1});
-        act_step->scratch_count = 1;
-    }
+    if (ragged && lo->habits->ragged_dense)
+        expand_ragged(lo, y, wide, narrow);
     v = make_value(lo, "expert output", 1u << HB_TN_MOE_OUT, lo->compute, narrow);
     v.batch_dot = !ragged;
     int out = hb_layer_product(lo, y, act, down, v);
