@@ -50,6 +50,9 @@ static const struct hb_habits xla_cuda = {
     .output_grads_gathered = true,
     .parts_apart = true,
     .ragged_stays = true,
+    /* PP/base: two bf16[11,2,2048,2048] beside the logits, outputs and zeros for the gradients of
+     * the inputs; none where the loss is split over the stages. */
+    .outputs_in_place = true,
     .layer_grads_together = true,
     .transposed_stacks = true,
     /* opt/donate=False: temp 0.067 against 1.103 GB. */
@@ -76,6 +79,7 @@ static const struct hb_habits xla_rocm = {
     .output_grads_gathered = true,
     .parts_apart = true,
     .ragged_stays = true,
+    .outputs_in_place = true,
     .layer_grads_together = true,
     .transposed_stacks = true,
     .donated_reuse = true,

@@ -34,6 +34,7 @@ struct hb_habits {
     bool attention_split;         /* its backward pass is two kernels, dq and dk with dv */
     bool parts_apart;             /* of an input's gradient, one a product, added afterwards */
     bool ragged_stays;            /* ragged experts work on the device's own tokens */
+    bool outputs_in_place;        /* of a pipeline: the loss reads them in the iterations' stack */
     bool layer_grads_together;    /* full weight gradients of a layer wait for one reduce-scatter */
     bool transposed_stacks;       /* weights gathered over a minor dimension are copied whole */
     bool donated_reuse;           /* without donation, gradients lie in the output buffers */

@@ -214,6 +214,13 @@ static uint32_t take_outputs(struct hb_lower *lo, const struct hb_pipeline *pl, 
     return out;
 }
 
+static void zero_input_grads(struct hb_lower *lo, struct hb_pipeline *pl)
+{
+    pl->input_grads = hb_temp(lo, "gradients of the iterations' inputs", HB_CAT_WORKING,
+                              stacked_state(lo, pl, input_count(lo, pl)));
+    hb_emit_mark(lo, "stack of input gradients", HB_NONE, pl->input_grads);
+}
+
 /* pipeline.gather: repeat and once: weights are gathered over fsdp before the iterations, for the
  * layers of one repeat or for all, and their gradients summed after them. */
 static void gather_weights(struct hb_lower *lo, const struct hb_pipeline *pl)
@@ -239,6 +246,7 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
                               stacked_state(lo, pl, input_count(lo, pl)));
     hb_emit_simple(lo, HB_OP_COPY, "microbatches in order", x, inputs);
     pl->inputs = inputs;
+    pl->input_grads = HB_NONE;
     uint32_t outputs = hb_temp(lo, "outputs of the iterations", HB_CAT_WORKING,
                                stacked_state(lo, pl, output_count(lo, pl)));
     hb_emit_mark(lo, "stack of outputs", HB_NONE, outputs);
@@ -261,7 +269,10 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
     hb_emit_mark(lo, "carry state", out,
                  hb_temp_in_place(lo, "state carried", HB_CAT_WORKING, pl->state));
     hb_program_close_loop(lo->p, loop);
-    return take_outputs(lo, pl, outputs, x);
+    if (!lo->habits->outputs_in_place || lo->spec->sharding.ends_over_pipeline)
+        return take_outputs(lo, pl, outputs, x);
+    zero_input_grads(lo, pl);
+    return hb_temp_in_place(lo, "outputs of the pipeline, in their stack", HB_CAT_WORKING, outputs);
 }
 
 /* --- backward --- */
@@ -382,9 +393,9 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     uint32_t gout = hb_temp(lo, "gradients of the iterations' outputs", HB_CAT_WORKING,
                             stacked_state(lo, pl, output_count(lo, pl)));
     hb_emit_simple(lo, HB_OP_COPY, "gradients of outputs, padded", grad, gout);
-    uint32_t gin = hb_temp(lo, "gradients of the iterations' inputs", HB_CAT_WORKING,
-                           stacked_state(lo, pl, input_count(lo, pl)));
-    hb_emit_mark(lo, "stack of input gradients", HB_NONE, gin);
+    if (pl->input_grads == HB_NONE)
+        zero_input_grads(lo, pl);
+    uint32_t gin = pl->input_grads;
     uint32_t state = state_temp(lo, pl, "gradient of the state");
     hb_emit_mark(lo, "empty gradient", HB_NONE, state);
     uint32_t loop = hb_program_open_loop(lo->p, "pipeline iterations, backward", pl->iterations);

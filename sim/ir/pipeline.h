@@ -16,6 +16,7 @@ struct hb_pipeline {
     uint32_t iter_stack;  /* inputs of the iterations, where those are rematerialised; HB_NONE */
     uint32_t layer_stack; /* inputs of the layers, where an iteration saves them; HB_NONE */
     uint32_t inputs;      /* microbatches in order */
+    uint32_t input_grads; /* gradients of the iterations' inputs; HB_NONE before they exist */
     uint32_t state;
 };
 
