@@ -240,10 +240,13 @@ static uint32_t nested_backward(struct hb_lower *lo, struct hb_group *g, uint32_
     hb_emit_simple(lo, HB_OP_COPY, "outer input out of its stack", g->outer_stack, x);
     const int64_t lead[3] = {g->inner, 0, 0};
     hb_body_stacks(&g->body, lead, "stack of an outer block");
+    /* tiny/layers=nested: the loop that makes an outer block again has the mask for itself. */
+    hoist_mask(lo, g);
     uint32_t inner =
         hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner again"), g->inner);
     hb_body_forward(&g->body, x, x, true);
     hb_program_close_loop(lo->p, inner);
+    g->body.mask = g->body.fill = HB_NONE;
     inner = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner backward"), g->inner);
     uint32_t out = carried(lo, hb_body_backward(&g->body, grad), grad);
     hb_program_close_loop(lo->p, inner);
