@@ -51,6 +51,32 @@ static void looped_leaves(struct hb_lower *lo, struct hb_stack_plan *plan, const
     hb_layer_leaves(lo, b, b->name, stack, &g->layer);
 }
 
+/* A scan with as many layers a trip as there are has no loop left: its layers stand side by side
+ * over the same stacks of weights, and with no barrier around what should be made again, common
+ * subexpressions take the rematerialisation away (tiny/unroll=4: 4067 -> 17451 MiB on TPU, 6.0 ->
+ * 18.4 GiB on ROCm, as layers=loop,remat=none). */
+static void merged_leaves(struct hb_lower *lo, struct hb_stack_plan *plan, const struct hb_block *b)
+{
+    uint32_t first = plan->count;
+    looped_leaves(lo, plan, b);
+    int64_t trips = plan->groups[first].trips;
+    for (int64_t k = 1; k < trips; k++) {
+        struct hb_group *more = add_group(lo, plan);
+        *more = plan->groups[first];
+    }
+    for (uint32_t i = first; i < plan->count; i++) {
+        plan->groups[i].looped = false;
+        plan->groups[i].merged = true;
+        plan->groups[i].trips = 1;
+    }
+}
+
+static bool is_merged(const struct hb_lower *lo, const struct hb_block *b)
+{
+    int64_t trips = b->repeat / b->unit;
+    return lo->spec->stack.form == HB_FORM_SCAN && trips > 1 && lo->spec->stack.unroll >= trips;
+}
+
 void hb_stack_leaves(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
     *plan = (struct hb_stack_plan){0};
@@ -60,17 +86,17 @@ void hb_stack_leaves(struct hb_lower *lo, struct hb_stack_plan *plan)
             continue;
         if (lo->spec->stack.form == HB_FORM_LOOP)
             unrolled_leaves(lo, plan, b);
+        else if (is_merged(lo, b))
+            merged_leaves(lo, plan, b);
         else
             looped_leaves(lo, plan, b);
     }
 }
 
-/* A scan that is unrolled whole shows recomputation and first computation side by side, and the
- * compiler makes one of them: the rematerialisation is lost (tiny/unroll=4: 17451 against 4067
- * MiB, as with policy none). */
-static bool loses_remat(const struct hb_lower *lo, const struct hb_group *g)
+/* As above, and a scan of one step is no loop either (tinyS/n_layers=1). */
+static bool loses_remat(const struct hb_group *g)
 {
-    return g->looped && g->inner == 0 && lo->spec->stack.unroll >= g->trips;
+    return g->merged || (g->looped && g->inner == 0 && g->trips == 1);
 }
 
 void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
@@ -78,10 +104,10 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
     for (uint32_t i = 0; i < plan->count; i++) {
         struct hb_group *g = &plan->groups[i];
         struct hb_remat remat = g->layer.block->remat;
-        if (loses_remat(lo, g))
+        if (loses_remat(g))
             remat = (struct hb_remat){.policy = HB_POLICY_NONE};
         if (g->trips == 1)
-            g->looped = false; /* one step: no loop, no stack (tinyS/n_layers=1) */
+            g->looped = false;
         hb_layer_build(lo, &g->layer, lo->local.batch);
         hb_saved_find(lo, &g->layer, &remat, false, !g->looped, &g->saved);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
@@ -176,9 +202,33 @@ static uint32_t carried(struct hb_lower *lo, uint32_t out, uint32_t carry)
     return back;
 }
 
+/* Several layers a trip: XLA:GPU makes them all again before the backward pass of the last
+ * (tiny/unroll=2: two f32[128,2048,2048] of scores and a bf16 one more). */
+static uint32_t unrolled_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
+{
+    int64_t count = lo->spec->stack.unroll;
+    struct hb_body *bodies = hb_arena_alloc(lo->arena, (size_t)count, sizeof *bodies);
+    for (int64_t i = 0; i < count; i++) {
+        hb_body_init(&bodies[i], lo, &g->layer, &g->saved);
+        bodies[i].stack = g->body.stack;
+        hb_body_recompute(&bodies[i]);
+    }
+    for (int64_t i = count; i-- > 0;)
+        grad = hb_body_backward(&bodies[i], grad);
+    return grad;
+}
+
 static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
 {
     hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
+    if (lo->habits->recompute_first && lo->spec->stack.unroll > 1 && !g->inner &&
+        g->trips % lo->spec->stack.unroll == 0) {
+        uint32_t trips = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"),
+                                              g->trips / lo->spec->stack.unroll);
+        uint32_t first = carried(lo, unrolled_backward(lo, g, grad), grad);
+        hb_program_close_loop(lo->p, trips);
+        return first;
+    }
     uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
     uint32_t inner = HB_NONE;
     if (g->inner)
@@ -257,6 +307,8 @@ static uint32_t nested_backward(struct hb_lower *lo, struct hb_group *g, uint32_
 
 static uint32_t group_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
 {
+    if (g->merged)
+        hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
     if (!g->looped)
         return hb_body_backward(&g->body, grad);
     if (g->outer_stack != HB_NONE)

@@ -15,6 +15,7 @@ struct hb_group {
     bool looped;
     uint32_t outer_stack; /* nested, rematerialised: inputs of the outer blocks */
     bool pipelined;
+    bool merged; /* a scan unrolled whole: one program, in which nothing is made again */
 };
 
 struct hb_stack_plan {
