@@ -53,6 +53,7 @@ static const struct hb_habits xla_cuda = {
     /* PP/base: two bf16[11,2,2048,2048] beside the logits, outputs and zeros for the gradients of
      * the inputs; none where the loss is split over the stages. */
     .outputs_in_place = true,
+    .muon_gathers_once = true,
     .layer_grads_together = true,
     .transposed_stacks = true,
     /* opt/donate=False: temp 0.067 against 1.103 GB. */
@@ -80,6 +81,7 @@ static const struct hb_habits xla_rocm = {
     .parts_apart = true,
     .ragged_stays = true,
     .outputs_in_place = true,
+    .muon_gathers_once = true,
     .layer_grads_together = true,
     .transposed_stacks = true,
     .donated_reuse = true,

@@ -35,6 +35,7 @@ struct hb_habits {
     bool parts_apart;             /* of an input's gradient, one a product, added afterwards */
     bool ragged_stays;            /* ragged experts work on the device's own tokens */
     bool outputs_in_place;        /* of a pipeline: the loss reads them in the iterations' stack */
+    bool muon_gathers_once;       /* the gathered momentum or its transpose, not both */
     bool layer_grads_together;    /* full weight gradients of a layer wait for one reduce-scatter */
     bool transposed_stacks;       /* weights gathered over a minor dimension are copied whole */
     bool donated_reuse;           /* without donation, gradients lie in the output buffers */

@@ -15,6 +15,7 @@ uint32_t hb_leaf_add(struct hb_lower *lo, struct hb_leaf leaf)
         leaf.host[i] = HB_NONE;
     leaf.arg = leaf.master = leaf.ema = HB_NONE;
     leaf.moment[0] = leaf.moment[1] = HB_NONE;
+    leaf.iterate[0] = leaf.iterate[1] = HB_NONE;
     leaf.whole = leaf.result = leaf.nan_zero = leaf.momentum_copy = leaf.cast = leaf.grad =
         leaf.grad_half = leaf.accum = leaf.gathered = leaf.transposed = HB_NONE;
     leaf.params = (double)leaf.copies;

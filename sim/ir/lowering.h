@@ -59,6 +59,7 @@ struct hb_leaf {
     uint32_t nan_zero;      /* zeros that nan_to_num compares and replaces with; HB_NONE */
     uint32_t grad_half;     /* a ring's second accumulator, summed by the update; HB_NONE */
     uint32_t momentum_copy; /* muon over rings; HB_NONE */
+    uint32_t iterate[2];    /* muon: the gathered momentum and its transpose; HB_NONE */
     uint32_t accum;         /* f32 accumulator over microbatches; HB_NONE */
     uint32_t gathered;      /* full weight now on the device; HB_NONE */
     int64_t einsum_batch;   /* sequences in the einsum that an expert's weight meets; 0: none */

@@ -3,6 +3,7 @@
  * clipping needs every gradient at once, muon works on whole matrices, states on the host come to
  * the device for the update and go back. */
 #include "base/arena.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "sim/ir/optim.h"
 #include "sim/ir/weight.h"
@@ -85,29 +86,73 @@ static bool is_muon_matrix(const struct hb_lower *lo, const struct hb_leaf *l)
     return l->dim[l->rank - 1].size >= MUON_MIN && l->dim[l->rank - 2].size >= MUON_MIN;
 }
 
+static struct hb_shape gathered_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    struct hb_leaf whole = *l;
+    if (whole.gather_dim >= 0 && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER)
+        whole.dim[whole.gather_dim].ways /= whole.fsdp_ways;
+    return hb_leaf_shape(lo, &whole, HB_DT_BF16);
+}
+
+static void muon_temp(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e,
+                      const char *what, struct hb_shape shape)
+{
+    hb_emit_write(e, hb_temp(lo, hb_name(lo, l->name, what), HB_CAT_OPTIMIZER, shape));
+}
+
 /* Newton-Schulz on the momentum. Where weights are gathered, so is the whole stack, twice in bf16,
  * and its layers follow one by one (70B,f256,muon: 2 x 35840 MiB and nothing else of that kind);
- * rings work on the shards, from copies of the momentum in another layout (8B/opt=muon: three
- * f32[32,512,14336]); on one device the stack, its next iterate and the square stand together. */
+ * XLA:GPU's products take one of the two at a time (70B,f64,muon,s2k on ROCm: 35840), CUDA's with
+ * the square beside (35840 + 10240); rings work on the shards, from copies of the momentum in
+ * another layout (8B/opt=muon: three f32[32,512,14336]); on one device the stack, its next iterate
+ * and the square stand together. */
 static void muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e)
 {
     enum hb_weight_mode mode = hb_weight_mode(lo, l);
-    struct hb_leaf whole = *l;
-    if (whole.gather_dim >= 0 && mode == HB_WEIGHT_GATHER)
-        whole.dim[whole.gather_dim].ways /= whole.fsdp_ways;
-    struct hb_shape x = hb_leaf_shape(lo, &whole, HB_DT_BF16);
+    struct hb_shape x = gathered_momentum(lo, l);
     struct hb_shape square = x;
     int a = x.rank - 2;
     int b = x.rank - 1;
     int small = x.dim[a] < x.dim[b] ? a : b;
     square.dim[a] = square.dim[b] = x.dim[small];
-    hb_emit_write(e, hb_temp(lo, hb_name(lo, l->name, ", muon iterate"), HB_CAT_OPTIMIZER, x));
-    hb_emit_write(e, hb_temp(lo, hb_name(lo, l->name, ", muon next iterate"), HB_CAT_OPTIMIZER, x));
-    if (mode == HB_WEIGHT_LOCAL)
-        hb_emit_write(e,
-                      hb_temp(lo, hb_name(lo, l->name, ", muon square"), HB_CAT_OPTIMIZER, square));
+    bool one = mode == HB_WEIGHT_GATHER && lo->habits->muon_gathers_once;
+    if (l->iterate[0] == HB_NONE)
+        muon_temp(lo, l, e, ", muon iterate", x);
+    if (!one)
+        muon_temp(lo, l, e, ", muon next iterate", x);
+    if (mode == HB_WEIGHT_LOCAL || (one && lo->habits->gathers_timed))
+        muon_temp(lo, l, e, ", muon square", square);
     e->kind = HB_OP_MATMUL;
     e->flops = 5.0 * 6.0 * (double)hb_shape_elements(&x) * (double)x.dim[small];
+}
+
+static bool gathers_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    return is_muon_matrix(lo, l) && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
+}
+
+/* CUDA's scheduler starts the gathers of all leaves together, of the momentum and of its transpose,
+ * while they fit the device (8B,f16,muon,clip: 6 x 3584 MiB and the smaller ones; 70B,f64: one by
+ * one). */
+static void gather_momenta(struct hb_lower *lo)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        struct hb_shape x = gathered_momentum(lo, &lo->leaves[i]);
+        if (gathers_momentum(lo, &lo->leaves[i]))
+            bytes = hb_add_sat(bytes, hb_mul_sat(2, hb_shape_plain_bytes(&x)));
+    }
+    if (!lo->habits->muon_gathers_once || !lo->habits->gathers_timed || bytes > lo->hbm_bytes)
+        return;
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        for (int k = 0; k < 2 && gathers_momentum(lo, l); k++) {
+            l->iterate[k] = hb_temp(lo, hb_name(lo, l->name, ", momentum gathered"),
+                                    HB_CAT_OPTIMIZER, gathered_momentum(lo, l));
+            hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, "gather momentum", l->moment[0],
+                               l->iterate[k]);
+        }
+    }
 }
 
 /* The copies of the momentum that rings work from, made before the backward pass. */
@@ -135,6 +180,8 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
     hb_emit_read(&e, l->grad_half);
     hb_emit_read(&e, l->accum);
     hb_emit_read(&e, l->momentum_copy);
+    hb_emit_read(&e, l->iterate[0]);
+    hb_emit_read(&e, l->iterate[1]);
     hb_emit_read(&e, l->nan_zero);
     uint32_t old[] = {l->arg, l->master, l->moment[0], l->moment[1], l->ema};
     uint32_t new[5];
@@ -190,6 +237,7 @@ void hb_optim_update(struct hb_lower *lo)
     if (lo->spec->optimizer.clip)
         clip_gradients(lo);
     muon_prepare(lo);
+    gather_momenta(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         if (!lo->head_last || i != lo->head)
             update_leaf(lo, &lo->leaves[i]);
