@@ -100,10 +100,10 @@ static void draw_buffers(struct hb_canvas *c, const struct hb_frame *f, const st
 static void name_buffers(struct hb_canvas *c, const struct hb_frame *f, const struct hb_outcome *o)
 {
     const struct hb_shown_buffer **sorted =
-        hb_arena_alloc(c->arena, o->buffer_count, sizeof *sorted);
+        hb_arena_alloc(c->arena, o->buffer_count, sizeof(const struct hb_shown_buffer *));
     for (uint32_t i = 0; i < o->buffer_count; i++)
         sorted[i] = &o->buffers[i];
-    qsort(sorted, o->buffer_count, sizeof *sorted, compare_sizes);
+    qsort(sorted, o->buffer_count, sizeof(const struct hb_shown_buffer *), compare_sizes);
     for (uint32_t i = 0; i < o->buffer_count && i < 200; i++) {
         struct hb_box box = buffer_box(f, sorted[i]);
         struct hb_style style = hb_canvas_style(c, "buffer");

@@ -34,7 +34,7 @@ static struct hb_label_grid *make_grid(struct hb_arena *arena, const struct hb_l
     g->side = fmax(24, fmax(look->width, look->height) / SQUARES_A_SIDE);
     g->columns = (int)ceil(look->width / g->side);
     g->rows = (int)ceil(look->height / g->side);
-    g->squares = hb_arena_alloc(arena, (size_t)(g->columns * g->rows), sizeof *g->squares);
+    g->squares = hb_arena_alloc(arena, (size_t)g->columns * (size_t)g->rows, sizeof *g->squares);
     return g;
 }
 
@@ -161,7 +161,8 @@ static struct hb_box place_box(struct hb_canvas *c, const char *text, struct hb_
         w = h;
         h = swap;
     }
-    return (struct hb_box){at.x - w * style->across / 2, at.y - h * style->down / 2, w, h};
+    return (struct hb_box){at.x - w * (int)style->across / 2, at.y - h * (int)style->down / 2, w,
+                           h};
 }
 
 static void put_label(struct hb_canvas *c, const char *text, struct hb_box box,

@@ -134,8 +134,7 @@ static void draw_contour(struct view *v, const struct panel *p)
             }
         }
     for (uint32_t i = 0; i < count; i++)
-        hb_canvas_add_point(v->c,
-                            (struct hb_record_point){"contour", lines[i], p->facet, i / 2, NULL});
+        hb_canvas_add_point(v->c, (struct hb_record_point){"contour", lines[i], p->facet, i, NULL});
     hb_draw_segments(v->c->draw, lines, count,
                      (struct hb_pen){hb_canvas_ink(v->c, HB_INK_BACK), 4, false});
     hb_draw_segments(v->c->draw, lines, count,
@@ -220,9 +219,10 @@ static int roundness(double value)
     int score = 0;
     if (isnan(value) || value == 0 || value != floor(value) || fabs(value) > 1e15)
         return 0;
-    for (double v = value; fmod(v, 2) == 0 && score < 40; v /= 2)
+    int64_t whole = (int64_t)value;
+    for (int64_t v = whole; v % 2 == 0; v /= 2)
         score++;
-    for (double v = value; fmod(v, 10) == 0; v /= 10)
+    for (int64_t v = whole; v % 10 == 0; v /= 10)
         score += 2;
     return score;
 }

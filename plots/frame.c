@@ -234,7 +234,8 @@ static struct columns find_columns(struct hb_canvas *c, double width, const stru
 double hb_legend_height(struct hb_canvas *c, double width, const struct hb_key *keys, int count)
 {
     struct columns columns = find_columns(c, width, keys, count);
-    return columns.row * ((count + columns.count - 1) / columns.count);
+    int rows = (count + columns.count - 1) / columns.count;
+    return columns.row * rows;
 }
 
 static void draw_swatch(struct hb_canvas *c, struct hb_box box, const struct hb_key *key)
@@ -281,8 +282,9 @@ double hb_legend_draw(struct hb_canvas *c, struct hb_box box, const struct hb_ke
     if (rows * columns.row > box.h + 0.5)
         rows = (int)floor((box.h + 0.5) / columns.row);
     for (int i = 0; i < count && i < rows * columns.count; i++) {
+        int row = i / columns.count;
         struct hb_point at = {box.x + (i % columns.count) * columns.width,
-                              box.y + (i / columns.count) * columns.row};
+                              box.y + row * columns.row};
         draw_key(c, at, &columns, &keys[i]);
     }
     return rows > 0 ? rows * columns.row : 0;

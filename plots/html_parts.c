@@ -16,8 +16,8 @@ const char *const hb_html_style[] = {
     "body{margin:0;background:var(--back);color:var(--text);",
     "font:16px/1.5 system-ui,'DejaVu Sans',Verdana,sans-serif}",
     "main,header,footer,nav{max-width:1060px;margin:0 auto;padding:0 20px}",
-    "h1{font-size:1.7rem;line-height:1.25;margin:.4em 0 .2em}h2{font-size:1.2rem;margin:2em 0 "
-    ".5em}",
+    "h1{font-size:1.7rem;line-height:1.25;margin:.4em 0 .2em}h2{font-size:1.2rem;",
+    "margin:2em 0 .5em}",
     "a{color:var(--link)}.skip{position:absolute;left:-9999px}.skip:focus{left:8px;top:8px;",
     "background:var(--back);padding:4px 8px;z-index:3}",
     ".sub,figcaption,footer,.hint{color:var(--faint)}figcaption,.hint{font-size:.9rem}",
@@ -35,12 +35,12 @@ const char *const hb_html_style[] = {
     ".scroll{overflow-x:auto}.long{max-height:36em;overflow:auto;border:1px solid var(--line)}",
     "table{border-collapse:collapse;width:100%;font-size:.92rem}",
     "th,td{text-align:left;padding:4px 10px;border-bottom:1px solid var(--line);",
-    "vertical-align:top;overflow-wrap:anywhere}thead "
+    "vertical-align:top;overflow-wrap:anywhere}thead ",
     "th{white-space:nowrap;background:var(--panel);",
     "position:sticky;top:0}td.n,th.n{text-align:right;white-space:nowrap;",
     "font-variant-numeric:tabular-nums;overflow-wrap:normal}",
-    "td.name{font-family:ui-monospace,'DejaVu Sans "
-    "Mono',monospace;font-size:.86rem;min-width:14em}",
+    "td.name{font-family:ui-monospace,'DejaVu Sans Mono',monospace;",
+    "font-size:.86rem;min-width:14em}",
     "th button{all:unset;cursor:pointer;font-weight:600}th button:focus-visible{outline:3px solid ",
     "var(--link)}th[aria-sort=ascending] button::after{content:' \\2191'}",
     "th[aria-sort=descending] button::after{content:' \\2193'}",
@@ -51,7 +51,7 @@ const char *const hb_html_style[] = {
     "color:var(--text);border:1px solid var(--faint);border-radius:4px;max-width:100%}",
     "pre{background:var(--panel);border:1px solid var(--line);border-radius:6px;padding:12px;",
     "overflow:auto;max-height:36em;font:.85rem/1.45 ui-monospace,'DejaVu Sans Mono',monospace}",
-    "#tip{position:fixed;z-index:2;pointer-events:none;white-space:pre-line;max-width:min(30em,"
+    "#tip{position:fixed;z-index:2;pointer-events:none;white-space:pre-line;max-width:min(30em,",
     "90vw);",
     "background:var(--back);color:var(--text);border:1px solid var(--faint);border-radius:6px;",
     "padding:6px 10px;font-size:.85rem;box-shadow:0 2px 10px #0004;overflow-wrap:anywhere}",

@@ -75,8 +75,8 @@ static void fill_skip(struct maker *m, const struct hb_skip *skip)
     int64_t room = count ? (MOST_EVENTS - (int64_t)known) / count : 0;
     int64_t drawn = trips < room ? trips : room;
     for (int64_t k = 0; k < drawn; k++) {
-        double shift = (double)(skip->end_ns - skip->start_ns) * (double)(k * trips / drawn + 1) /
-                       (double)trips;
+        int64_t trip = k * trips / drawn + 1;
+        double shift = (double)(skip->end_ns - skip->start_ns) * (double)trip / (double)trips;
         for (uint32_t i = 0; i < count; i++) {
             struct event e = m->events[body[i]];
             e.start_ns += (int64_t)shift;

@@ -133,9 +133,10 @@ static void make_linear(const struct hb_scale *scale, int want, struct hb_ticks 
     double high = scale->high / size;
     double step = nice_step((high - low) / want);
     double first = ceil(low / step - 1e-9);
-    double last = floor(high / step + 1e-9);
+    int count = (int)fmin(want, floor(high / step + 1e-9) - first + 1);
     int digits = step >= 0.9999 ? 0 : (int)ceil(-log10(step) - 1e-9);
-    for (double k = first; k <= last && out->count < want; k++) {
+    for (int i = 0; i < count; i++) {
+        double k = first + i;
         add_tick(scale, out, k * step * size);
         struct hb_tick *tick = &out->tick[out->count - 1];
         snprintf(tick->text, sizeof tick->text, "%s%.*f", k < 0 ? "\xE2\x88\x92" : "",
@@ -175,7 +176,10 @@ static void make_log(const struct hb_scale *scale, int want, struct hb_ticks *ou
     }
     double stride = ceil((last - first + 1) / want);
     out->unit = "";
-    for (double k = ceil(first / stride) * stride; k <= last && out->count < want; k += stride) {
+    double from = ceil(first / stride) * stride;
+    int count = (int)fmin(want, floor((last - from) / stride) + 1);
+    for (int i = 0; i < count; i++) {
+        double k = from + i * stride;
         add_tick(scale, out, pow(base, k));
         print_power(scale->unit, pow(base, k), out->tick[out->count - 1].text);
     }

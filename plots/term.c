@@ -60,7 +60,7 @@ struct grid {
 static struct grid make_grid(struct hb_arena *arena, const struct hb_term *t, int columns, int rows)
 {
     struct grid g = {arena, t, columns, rows, NULL};
-    g.cells = hb_arena_alloc(arena, (size_t)(columns * rows), sizeof *g.cells);
+    g.cells = hb_arena_alloc(arena, (size_t)columns * (size_t)rows, sizeof *g.cells);
     return g;
 }
 
@@ -189,8 +189,9 @@ static void find_heights(const struct hb_outcome *o, double *heights, int column
         double from = floor(o->seconds[i] / end * columns);
         double to = ceil(until / end * columns);
         double total = (double)hb_outcome_total(o, i);
-        for (double c = fmax(0, from); c < fmax(from + 1, to) && c < columns; c++)
-            heights[(int)c] = fmax(heights[(int)c], total);
+        int end_column = (int)fmin(columns, fmax(from + 1, to));
+        for (int c = (int)fmax(0, from); c < end_column; c++)
+            heights[c] = fmax(heights[c], total);
     }
 }
 

@@ -12,8 +12,7 @@ static const char *const picture_words[] = {"llama3-8b",
                                             "blocks.mlp.gate, saved for backward",
                                             "x",
                                             "remat.policy=full",
-                                            "\xC3\x9C"
-                                            "ber \xE2\x89\xA4 4",
+                                            "\xC3\x9Clauf \xE2\x89\xA4 4",
                                             "a name that is a good deal longer than there is room",
                                             ""};
 
