@@ -39,7 +39,7 @@ static bool load_json(struct hb_env *env, const char *path, const struct hb_node
     return true;
 }
 
-static bool read_others(struct hb_env *env, const struct options *o, struct hb_report *report)
+static bool read_others(struct hb_env *env, const struct options *o, struct hb_html *report)
 {
     const struct hb_node *sweep, *plan, *advise;
     if (!load_json(env, o->sweep, &sweep) || !load_json(env, o->plan, &plan) ||
@@ -56,7 +56,7 @@ static bool read_others(struct hb_env *env, const struct options *o, struct hb_r
            (!advise || hb_tornado_read(env->arena, env->diag, advise, levers));
 }
 
-static bool read_flags(struct hb_env *env, const struct options *o, struct hb_report *report)
+static bool read_flags(struct hb_env *env, const struct options *o, struct hb_html *report)
 {
     struct hb_text text;
     const char *reason;
@@ -81,7 +81,7 @@ static const char *trust_text(struct hb_arena *arena, const struct hb_spec *spec
         spec->hardware.device, spec->hardware.device);
 }
 
-static void describe(struct hb_env *env, const struct hb_result *r, struct hb_report *report)
+static void describe(struct hb_env *env, const struct hb_result *r, struct hb_html *report)
 {
     struct hb_str yaml;
     struct hb_outcome *outcome = hb_arena_alloc(env->arena, 1, sizeof *outcome);
@@ -102,7 +102,7 @@ static int run(struct hb_env *env, int argc, char **argv)
     struct hb_spec spec;
     struct hb_device device;
     struct hb_result result;
-    struct hb_report report = {0};
+    struct hb_html report = {0};
     struct hb_str html;
     int status = hb_opt_parse(env, &hb_cmd_report, argc, argv, &o);
     if (status != HB_GO_ON)

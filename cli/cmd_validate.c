@@ -10,6 +10,7 @@
 #include "base/out.h"
 #include "base/str.h"
 #include "cli/cmd.h"
+#include "cli/draw.h"
 #include "cli/validate.h"
 #include "hw/device.h"
 
@@ -24,6 +25,7 @@ struct options {
     const char *peaks;
     int part;
     int64_t worst;
+    const char *plot;
 };
 
 /* Profiles by name, each read once. */
@@ -163,12 +165,31 @@ static int gate(struct hb_env *env, const struct options *o, const struct hb_rep
     return HB_EXIT_YES;
 }
 
+/* False: no case has an answer to draw. */
+static bool draw_cases(struct hb_env *env, const char *path, const struct hb_report *report)
+{
+    struct hb_picture picture = {.kind = HB_PICTURE_SCATTER};
+    for (uint32_t i = 0; i < report->count; i++) {
+        const struct hb_case *c = &report->cases[i];
+        struct hb_scatter_case one = {.id = c->id, .measured_bytes = c->measured_bytes};
+        one.predicted_bytes = c->failed ? -1 : c->predicted_bytes;
+        if (!c->speed)
+            hb_scatter_add(env->arena, &picture.scatter, one, c->group);
+    }
+    if (picture.scatter.count == 0)
+        return hb_error(env->diag, (struct hb_loc){0}, "--plot: no case has an answer to draw");
+    hb_draw_picture(env, &picture, path);
+    return true;
+}
+
 static int run(struct hb_env *env, int argc, char **argv)
 {
     struct options o = {.max_median = INFINITY, .max_p95 = INFINITY};
     int status = hb_opt_parse(env, &hb_cmd_validate, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
+    if (!hb_draw_check(env, o.plot))
+        return HB_EXIT_INPUT;
     struct devices devices = {0};
     struct hb_report report = {.arena = env->arena, .worst = (uint32_t)o.worst};
     if (o.explain)
@@ -188,6 +209,8 @@ static int run(struct hb_env *env, int argc, char **argv)
     else
         hb_report_text(&report, hb_out_file(out));
     hb_out_close(out);
+    if (o.plot && !draw_cases(env, o.plot, &report))
+        return HB_EXIT_INPUT;
     return gate(env, &o, &report);
 }
 
@@ -206,6 +229,7 @@ static const struct hb_opt options[] = {
      offsetof(struct options, part), 0, 0},
     {"worst", 0, HB_OPT_INT, "N", "how many of the worst cases to list", "10",
      offsetof(struct options, worst), 0, 1000000},
+    HB_DRAW_OPTION(offsetof(struct options, plot)),
     {0}};
 
 const struct hb_cmd hb_cmd_validate = {

@@ -91,7 +91,7 @@ static void draw_buffers(struct hb_canvas *c, const struct hb_frame *f, const st
         if (box.h > 3 && box.w > 3)
             hb_draw_frame(c->draw, box, (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), 0.6, false});
         hb_canvas_add_cell(
-            c, (struct hb_record_cell){"buffer", b->name, bytes, box, (double)b->bytes});
+            c, (struct hb_layout_cell){"buffer", b->name, bytes, box, (double)b->bytes});
     }
 }
 

@@ -119,7 +119,7 @@ static void draw_part(struct view *v, const struct hb_outcome *o, enum hb_catego
     const char *name = hb_category_name(category);
     if (*o->name)
         name = hb_arena_printf(c->arena, "%s, %s", o->name, name);
-    hb_canvas_add_cell(c, (struct hb_record_cell){"bar", name, hb_arena_strdup(c->arena, bytes),
+    hb_canvas_add_cell(c, (struct hb_layout_cell){"bar", name, hb_arena_strdup(c->arena, bytes),
                                                   box, (double)o->category_bytes[category]});
 }
 

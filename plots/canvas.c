@@ -168,7 +168,7 @@ static struct hb_box place_box(struct hb_canvas *c, const char *text, struct hb_
 static void put_label(struct hb_canvas *c, const char *text, struct hb_box box,
                       const struct hb_style *style)
 {
-    struct hb_record *r = &c->record;
+    struct hb_layout *r = &c->layout;
     if (style->plated) {
         hb_draw_add_box(c->draw, box);
         hb_draw_fill(c->draw, style->plate, 0.85);
@@ -177,7 +177,7 @@ static void put_label(struct hb_canvas *c, const char *text, struct hb_box box,
     hb_canvas_keep_free(c, box);
     r->labels = hb_grow(c->arena, r->labels, r->label_count, &r->label_cap, sizeof r->labels[0]);
     r->labels[r->label_count++] =
-        (struct hb_record_label){hb_arena_strdup(c->arena, text), style->role, box};
+        (struct hb_layout_label){hb_arena_strdup(c->arena, text), style->role, box};
 }
 
 static bool put_if_free(struct hb_canvas *c, const char *text, struct hb_box box,
@@ -193,7 +193,7 @@ bool hb_canvas_label(struct hb_canvas *c, const char *text, struct hb_point at,
                      struct hb_style style)
 {
     bool put = put_if_free(c, text, place_box(c, text, at, &style), &style);
-    c->record.dropped_count += !put && *text;
+    c->layout.dropped_count += !put && *text;
     return put;
 }
 
@@ -249,7 +249,7 @@ bool hb_canvas_label_near(struct hb_canvas *c, const char *text, struct hb_point
                 hb_draw_line(c->draw, at, to, (struct hb_pen){style.rgb, 0.6, false});
             return true;
         }
-    c->record.dropped_count++;
+    c->layout.dropped_count++;
     return false;
 }
 
@@ -357,16 +357,16 @@ double hb_canvas_title(struct hb_canvas *c, const char *title, const char *below
     return y + c->em * 0.5;
 }
 
-void hb_canvas_add_cell(struct hb_canvas *c, struct hb_record_cell cell)
+void hb_canvas_add_cell(struct hb_canvas *c, struct hb_layout_cell cell)
 {
-    struct hb_record *r = &c->record;
+    struct hb_layout *r = &c->layout;
     r->cells = hb_grow(c->arena, r->cells, r->cell_count, &r->cell_cap, sizeof r->cells[0]);
     r->cells[r->cell_count++] = cell;
 }
 
-void hb_canvas_add_point(struct hb_canvas *c, struct hb_record_point point)
+void hb_canvas_add_point(struct hb_canvas *c, struct hb_layout_point point)
 {
-    struct hb_record *r = &c->record;
+    struct hb_layout *r = &c->layout;
     r->points = hb_grow(c->arena, r->points, r->point_count, &r->point_cap, sizeof r->points[0]);
     r->points[r->point_count++] = point;
 }
@@ -374,9 +374,9 @@ void hb_canvas_add_point(struct hb_canvas *c, struct hb_record_point point)
 void hb_canvas_add_axis(struct hb_canvas *c, const char *name, const struct hb_scale *scale,
                         bool upright)
 {
-    struct hb_record *r = &c->record;
+    struct hb_layout *r = &c->layout;
     r->axes = hb_grow(c->arena, r->axes, r->axis_count, &r->axis_cap, sizeof r->axes[0]);
-    r->axes[r->axis_count++] = (struct hb_record_axis){name, *scale, upright};
+    r->axes[r->axis_count++] = (struct hb_layout_axis){name, *scale, upright};
 }
 
 /* Two decimals are a hundredth of a pixel. */
@@ -411,7 +411,7 @@ static void write_text(struct hb_json *j, const char *key, const char *text)
     hb_json_text(j, text);
 }
 
-static void write_axes(const struct hb_record *r, struct hb_json *j)
+static void write_axes(const struct hb_layout *r, struct hb_json *j)
 {
     hb_json_key(j, "axes");
     hb_json_array(j);
@@ -429,7 +429,7 @@ static void write_axes(const struct hb_record *r, struct hb_json *j)
     hb_json_array_end(j);
 }
 
-static void write_labels(const struct hb_record *r, struct hb_json *j)
+static void write_labels(const struct hb_layout *r, struct hb_json *j)
 {
     hb_json_key(j, "labels");
     hb_json_array(j);
@@ -443,12 +443,12 @@ static void write_labels(const struct hb_record *r, struct hb_json *j)
     hb_json_array_end(j);
 }
 
-static void write_cells(const struct hb_record *r, struct hb_json *j)
+static void write_cells(const struct hb_layout *r, struct hb_json *j)
 {
     hb_json_key(j, "cells");
     hb_json_array(j);
     for (uint32_t i = 0; i < r->cell_count; i++) {
-        const struct hb_record_cell *cell = &r->cells[i];
+        const struct hb_layout_cell *cell = &r->cells[i];
         hb_json_object(j);
         write_text(j, "group", cell->group);
         write_text(j, "name", cell->name);
@@ -462,12 +462,12 @@ static void write_cells(const struct hb_record *r, struct hb_json *j)
     hb_json_array_end(j);
 }
 
-static void write_points(const struct hb_record *r, struct hb_json *j)
+static void write_points(const struct hb_layout *r, struct hb_json *j)
 {
     hb_json_key(j, "points");
     hb_json_array(j);
     for (uint32_t i = 0; i < r->point_count; i++) {
-        const struct hb_record_point *p = &r->points[i];
+        const struct hb_layout_point *p = &r->points[i];
         hb_json_object(j);
         write_text(j, "curve", p->curve);
         write_pair(j, "at", round_px(p->at.x), round_px(p->at.y));
@@ -488,10 +488,10 @@ void hb_canvas_write_layout(const struct hb_canvas *c, struct hb_json *j)
     hb_json_real(j, c->look.height);
     write_text(j, "title", c->title);
     hb_json_key(j, "dropped");
-    hb_json_int(j, c->record.dropped_count);
-    write_axes(&c->record, j);
-    write_labels(&c->record, j);
-    write_cells(&c->record, j);
-    write_points(&c->record, j);
+    hb_json_int(j, c->layout.dropped_count);
+    write_axes(&c->layout, j);
+    write_labels(&c->layout, j);
+    write_cells(&c->layout, j);
+    write_points(&c->layout, j);
     hb_json_object_end(j);
 }

@@ -22,14 +22,14 @@ struct hb_look {
 
 enum { HB_LOOK_MIN_SIDE = 64 };
 
-struct hb_record_label {
+struct hb_layout_label {
     const char *text;
     const char *role; /* "title", "tick", "cell" ... */
     struct hb_box box;
 };
 
 /* A filled part that stands for one datum. */
-struct hb_record_cell {
+struct hb_layout_cell {
     const char *group; /* "cell", "bar", "buffer", "span" */
     const char *name;  /* what it is, for a reader: "16 x 8k" */
     const char *note;  /* what is told of it when pointed at; null: name alone */
@@ -37,7 +37,7 @@ struct hb_record_cell {
     double value;
 };
 
-struct hb_record_point {
+struct hb_layout_point {
     const char *curve;
     struct hb_point at;
     double x; /* the datum */
@@ -45,20 +45,20 @@ struct hb_record_point {
     const char *note; /* null: none */
 };
 
-struct hb_record_axis {
+struct hb_layout_axis {
     const char *name;
     struct hb_scale scale;
     bool upright;
 };
 
-struct hb_record {
-    struct hb_record_label *labels;
+struct hb_layout {
+    struct hb_layout_label *labels;
     uint32_t label_count, label_cap;
-    struct hb_record_cell *cells;
+    struct hb_layout_cell *cells;
     uint32_t cell_count, cell_cap;
-    struct hb_record_point *points;
+    struct hb_layout_point *points;
     uint32_t point_count, point_cap;
-    struct hb_record_axis *axes;
+    struct hb_layout_axis *axes;
     uint32_t axis_count, axis_cap;
     uint32_t dropped_count; /* labels for which there was no room */
 };
@@ -69,7 +69,7 @@ struct hb_canvas {
     struct hb_look look;
     double em;         /* size of plain text: grows with the page, 6.5 to 13 units */
     const char *title; /* what the picture finds; set by hb_canvas_title */
-    struct hb_record record;
+    struct hb_layout layout;
     struct hb_label_grid *grid; /* labels by place */
 };
 
@@ -117,8 +117,8 @@ const char *hb_canvas_shorten(struct hb_canvas *c, const char *text, double widt
 double hb_canvas_title(struct hb_canvas *c, const char *title, const char *below);
 
 /* The record. Texts are kept, not copied. */
-void hb_canvas_add_cell(struct hb_canvas *c, struct hb_record_cell cell);
-void hb_canvas_add_point(struct hb_canvas *c, struct hb_record_point point);
+void hb_canvas_add_cell(struct hb_canvas *c, struct hb_layout_cell cell);
+void hb_canvas_add_point(struct hb_canvas *c, struct hb_layout_point point);
 void hb_canvas_add_axis(struct hb_canvas *c, const char *name, const struct hb_scale *scale,
                         bool upright);
 /* The record as JSON: width, height, title, dropped, axes, labels, cells, points. */

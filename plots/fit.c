@@ -134,7 +134,7 @@ static void draw_contour(struct view *v, const struct panel *p)
             }
         }
     for (uint32_t i = 0; i < count; i++)
-        hb_canvas_add_point(v->c, (struct hb_record_point){"contour", lines[i], p->facet, i, NULL});
+        hb_canvas_add_point(v->c, (struct hb_layout_point){"contour", lines[i], p->facet, i, NULL});
     hb_draw_segments(v->c->draw, lines, count,
                      (struct hb_pen){hb_canvas_ink(v->c, HB_INK_BACK), 4, false});
     hb_draw_segments(v->c->draw, lines, count,
@@ -184,7 +184,7 @@ static void draw_texts(struct view *v, const struct panel *p)
         for (uint32_t x = 0; x < v->m->x.count; x++) {
             const struct hb_fit_cell *cell = hb_fit_cell(v->m, p->facet, y, x);
             struct hb_box box = cell_box(v, p, y, x);
-            hb_canvas_add_cell(v->c, (struct hb_record_cell){"cell", name_cell(v, p, y, x),
+            hb_canvas_add_cell(v->c, (struct hb_layout_cell){"cell", name_cell(v, p, y, x),
                                                              describe_cell(v, cell), box,
                                                              (double)cell->peak_bytes});
             if (v->text_size <= 0)

@@ -17,7 +17,7 @@ enum { PAGE_WIDTH = 1020, MOST_TENSORS = 400, HOVER_TENSORS = 3, MOST_HOT = 3000
 
 struct page {
     struct hb_arena *arena;
-    const struct hb_report *r;
+    const struct hb_html *r;
     struct hb_str *out;
 };
 
@@ -84,8 +84,8 @@ static void open_list(struct hb_json *j, const char *key)
 static void put_cells(struct hb_json *j, const struct hb_canvas *c)
 {
     open_list(j, "cells");
-    for (uint32_t i = 0; i < c->record.cell_count && i < MOST_HOT; i++) {
-        const struct hb_record_cell *cell = &c->record.cells[i];
+    for (uint32_t i = 0; i < c->layout.cell_count && i < MOST_HOT; i++) {
+        const struct hb_layout_cell *cell = &c->layout.cells[i];
         hb_json_array(j);
         hb_json_real(j, round_px(cell->box.x));
         hb_json_real(j, round_px(cell->box.y));
@@ -95,8 +95,8 @@ static void put_cells(struct hb_json *j, const struct hb_canvas *c)
                                    : cell->name);
         hb_json_array_end(j);
     }
-    for (uint32_t i = 0; i < c->record.point_count && i < MOST_HOT; i++) {
-        const struct hb_record_point *q = &c->record.points[i];
+    for (uint32_t i = 0; i < c->layout.point_count && i < MOST_HOT; i++) {
+        const struct hb_layout_point *q = &c->layout.points[i];
         if (!q->note)
             continue;
         hb_json_array(j);
@@ -132,13 +132,13 @@ static void put_tensors(struct page *p, struct hb_json *j)
     hb_json_object_end(j);
 }
 
-static bool is_curve(const struct hb_record_point *q, const char *name)
+static bool is_curve(const struct hb_layout_point *q, const char *name)
 {
     return strcmp(q->curve, name) == 0;
 }
 
 /* One category's stacked tops in MiB, or with name null the samples' places and times. */
-static void put_samples(struct hb_json *j, const struct hb_record *r, const char *name, bool px)
+static void put_samples(struct hb_json *j, const struct hb_layout *r, const char *name, bool px)
 {
     hb_json_array(j);
     for (uint32_t i = 0; i < r->point_count; i++)
@@ -147,7 +147,7 @@ static void put_samples(struct hb_json *j, const struct hb_record *r, const char
     hb_json_array_end(j);
 }
 
-static void put_times(struct hb_json *j, const struct hb_record *r, const char *name)
+static void put_times(struct hb_json *j, const struct hb_layout *r, const char *name)
 {
     open_list(j, "seconds");
     for (uint32_t i = 0; i < r->point_count; i++)
@@ -156,7 +156,7 @@ static void put_times(struct hb_json *j, const struct hb_record *r, const char *
     hb_json_array_end(j);
 }
 
-static void put_bands(struct hb_json *j, const struct hb_record *r, const char **out_first)
+static void put_bands(struct hb_json *j, const struct hb_layout *r, const char **out_first)
 {
     open_list(j, "bands");
     const char *last = NULL;
@@ -178,7 +178,7 @@ static void put_bands(struct hb_json *j, const struct hb_record *r, const char *
 
 static void put_timeline(struct page *p, struct hb_json *j, const struct hb_canvas *c)
 {
-    const struct hb_record *r = &c->record;
+    const struct hb_layout *r = &c->layout;
     const char *first = NULL;
     hb_json_key(j, "timeline");
     hb_json_object(j);
@@ -234,7 +234,7 @@ static void put_picture(struct page *p, struct hb_canvas *c, const char *id, boo
     struct hb_json j = hb_json_begin(&json, NULL, false);
     hb_json_object(&j);
     put_cells(&j, c);
-    if (timeline && c->record.axis_count >= 2)
+    if (timeline && c->layout.axis_count >= 2)
         put_timeline(p, &j, c);
     hb_json_object_end(&j);
     hb_str_addf(p->out, "<script type=\"application/json\" data-for=\"%s-pic\">", id);
@@ -308,7 +308,7 @@ static void put_link(struct page *p, const char *id, const char *text, bool ther
 
 static void put_nav(struct page *p)
 {
-    const struct hb_report *r = p->r;
+    const struct hb_html *r = p->r;
     put(p, "<nav aria-label=\"sections\"><ul>");
     put_link(p, "breakdown", "Breakdown", true);
     put_link(p, "timeline", "Timeline", r->outcome->sample_count > 0);
@@ -583,7 +583,7 @@ static void put_head(struct page *p)
     put(p, "</style></head>\n<body>\n<a class=\"skip\" href=\"#main\">to the content</a>\n");
 }
 
-void hb_html_write(struct hb_arena *arena, const struct hb_report *report, struct hb_str *out)
+void hb_html_write(struct hb_arena *arena, const struct hb_html *report, struct hb_str *out)
 {
     struct page p = {arena, report, out};
     put_head(&p);

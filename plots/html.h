@@ -12,7 +12,7 @@
 
 enum hb_html_theme { HB_HTML_AUTO, HB_HTML_LIGHT, HB_HTML_DARK }; /* auto: as the reader's system */
 
-struct hb_report {
+struct hb_html {
     const struct hb_outcome *outcome;
     const struct hb_fit_map *sweep; /* null: no such section; as the next three */
     const struct hb_pareto *plan;
@@ -25,7 +25,7 @@ struct hb_report {
     enum hb_html_theme theme;
 };
 
-void hb_html_write(struct hb_arena *arena, const struct hb_report *report, struct hb_str *out);
+void hb_html_write(struct hb_arena *arena, const struct hb_html *report, struct hb_str *out);
 
 /* Style sheet and script, as lines ended by null. */
 extern const char *const hb_html_style[];

@@ -78,7 +78,7 @@ static void draw_curve(struct hb_canvas *c, const struct hb_frame *f, const stru
         if (bytes < 0 || (f->y.logarithmic && (double)bytes < f->y.low))
             continue;
         path[count] = hb_frame_at(f, (double)o->loads[i].processes, (double)bytes);
-        hb_canvas_add_point(c, (struct hb_record_point){host ? "host" : "device", path[count],
+        hb_canvas_add_point(c, (struct hb_layout_point){host ? "host" : "device", path[count],
                                                         (double)o->loads[i].processes,
                                                         (double)bytes, NULL});
         count++;

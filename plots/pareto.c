@@ -165,7 +165,7 @@ static void draw_front(struct view *v)
         }
         path[n++] = at;
         hb_canvas_add_point(
-            v->c, (struct hb_record_point){"front", at, v->p->points[front[i]].step_seconds,
+            v->c, (struct hb_layout_point){"front", at, v->p->points[front[i]].step_seconds,
                                            (double)v->p->points[front[i]].peak_bytes,
                                            v->p->points[front[i]].name});
     }
@@ -201,7 +201,7 @@ static void draw_points(struct view *v, enum hb_pareto_rank rank)
             hb_draw_mark(c->draw, at, over ? HB_MARK_TRIANGLE : HB_MARK_DISC, c->em * 0.22,
                          hb_colour_mix(rgb, back, 0.35), back);
         static const char *const names[] = {"points", "runners-up", "plan"};
-        hb_canvas_add_point(c, (struct hb_record_point){names[rank], at, q->step_seconds,
+        hb_canvas_add_point(c, (struct hb_layout_point){names[rank], at, q->step_seconds,
                                                         (double)q->peak_bytes, note_of(v, q)});
     }
 }

@@ -12,15 +12,27 @@
 
 enum { WORST_NAMED = 5, MAX_KEYS = 14, BINS = 24 };
 
-static uint32_t find_group(struct hb_arena *arena, struct hb_scatter *s, const char *name,
-                           uint32_t *cap)
+static uint32_t find_group(struct hb_arena *arena, struct hb_scatter *s, const char *name)
 {
     for (uint32_t i = 0; i < s->group_count; i++)
         if (hb_str_same(s->groups[i], name))
             return i;
-    s->groups = hb_grow(arena, s->groups, s->group_count, cap, sizeof s->groups[0]);
+    s->groups = hb_grow(arena, s->groups, s->group_count, &s->group_cap, sizeof(const char *));
     s->groups[s->group_count] = name;
     return s->group_count++;
+}
+
+void hb_scatter_add(struct hb_arena *arena, struct hb_scatter *s, struct hb_scatter_case one,
+                    const char *group)
+{
+    if (one.measured_bytes <= 0 || one.predicted_bytes <= 0) {
+        s->failed++;
+        return;
+    }
+    one.group = find_group(arena, s, group);
+    one.error_pct = 100 * ((double)one.predicted_bytes / (double)one.measured_bytes - 1);
+    s->cases = hb_grow(arena, s->cases, s->count, &s->cap, sizeof *s->cases);
+    s->cases[s->count++] = one;
 }
 
 bool hb_scatter_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *json,
@@ -28,28 +40,21 @@ bool hb_scatter_read(struct hb_arena *arena, struct hb_diag *diag, const struct 
 {
     struct hb_reading f = {arena, diag, true};
     const struct hb_node *list = hb_reading_list(&f, json, "cases");
-    uint32_t cap = 0;
     *out = (struct hb_scatter){0};
     if (!list || list->count == 0) {
         hb_reading_wrong(&f, json, "cases", "at least one case");
         return false;
     }
-    out->cases = hb_arena_alloc(arena, list->count, sizeof *out->cases);
     for (const struct hb_node *node = list->first; node; node = node->next) {
-        struct hb_scatter_case *one = &out->cases[out->count];
+        struct hb_scatter_case one = {.id = ""};
         const char *group = "";
-        *one = (struct hb_scatter_case){.id = ""};
-        hb_reading_text(&f, node, "id", &one->id);
+        if (hb_node_find(node, "measured_step_seconds"))
+            continue; /* a case of speed: it has no bytes */
+        hb_reading_text(&f, node, "id", &one.id);
         hb_reading_text(&f, node, "group", &group);
-        hb_reading_bytes(&f, node, "measured_bytes", 0, &one->measured_bytes);
-        hb_reading_bytes(&f, node, "predicted_bytes", 0, &one->predicted_bytes);
-        if (one->measured_bytes <= 0 || one->predicted_bytes <= 0) {
-            out->failed++;
-            continue;
-        }
-        one->group = find_group(arena, out, group, &cap);
-        one->error_pct = 100 * ((double)one->predicted_bytes / (double)one->measured_bytes - 1);
-        out->count++;
+        hb_reading_bytes(&f, node, "measured_bytes", 0, &one.measured_bytes);
+        hb_reading_bytes(&f, node, "predicted_bytes", 0, &one.predicted_bytes);
+        hb_scatter_add(arena, out, one, group);
     }
     if (out->count == 0 && f.ok)
         hb_reading_wrong(&f, json, "cases", "a case with measured_bytes and predicted_bytes");
@@ -174,7 +179,7 @@ static void draw_cases(struct view *v)
                      hb_ink_group(c->look.theme, (int)one->group), hb_canvas_ink(c, HB_INK_BACK));
         const char *note =
             hb_arena_printf(c->arena, "%s: %s", one->id, print_pct(c->arena, one->error_pct, true));
-        hb_canvas_add_point(c, (struct hb_record_point){"case", at, (double)one->measured_bytes,
+        hb_canvas_add_point(c, (struct hb_layout_point){"case", at, (double)one->measured_bytes,
                                                         (double)one->predicted_bytes, note});
     }
 }
@@ -221,7 +226,7 @@ static void draw_errors(struct view *v, struct hb_box box)
         hb_draw_mark(c->draw, at, mark_of(one->group), c->em * (v->s->count > 400 ? 0.18 : 0.24),
                      hb_ink_group(c->look.theme, (int)one->group), hb_canvas_ink(c, HB_INK_BACK));
         hb_canvas_add_point(
-            c, (struct hb_record_point){"error", at, (double)one->measured_bytes, shown, one->id});
+            c, (struct hb_layout_point){"error", at, (double)one->measured_bytes, shown, one->id});
     }
 }
 
@@ -253,7 +258,7 @@ static void draw_histogram(struct view *v, struct hb_box box)
         hb_draw_add_box(c->draw, bar);
         const char *name =
             hb_arena_printf(c->arena, "%.3g to %.3g %%", low, low + 2 * reach / BINS);
-        hb_canvas_add_cell(c, (struct hb_record_cell){"histogram", name, NULL, bar, counts[i]});
+        hb_canvas_add_cell(c, (struct hb_layout_cell){"histogram", name, NULL, bar, counts[i]});
     }
     hb_draw_fill(c->draw, hb_ink_group(c->look.theme, 0), 1);
 }

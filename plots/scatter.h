@@ -10,7 +10,7 @@ struct hb_diag;
 
 struct hb_scatter_case {
     const char *id;
-    uint32_t group; /* index into groups */
+    uint32_t group; /* index into groups; set by hb_scatter_add, as error_pct */
     int64_t measured_bytes;
     int64_t predicted_bytes;
     double error_pct; /* 100 * (predicted / measured - 1) */
@@ -18,12 +18,15 @@ struct hb_scatter_case {
 
 struct hb_scatter {
     struct hb_scatter_case *cases;
-    uint32_t count;
+    uint32_t count, cap;
     const char **groups;
-    uint32_t group_count;
+    uint32_t group_count, group_cap;
     uint32_t failed; /* cases without a prediction: not drawn, but told */
 };
 
+/* Adds a case of that group; without an answer (either size not above 0) it counts as failed. */
+void hb_scatter_add(struct hb_arena *arena, struct hb_scatter *s, struct hb_scatter_case one,
+                    const char *group);
 bool hb_scatter_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *json,
                      struct hb_scatter *out);
 /* The q-quantile (0 to 1) of the errors' magnitudes: the smallest that is not below q of them. */

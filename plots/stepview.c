@@ -142,7 +142,7 @@ static void draw_band(struct view *v, enum hb_category category, double *base)
     for (uint32_t k = 0; k < n; k++) {
         double start = v->o->seconds[v->shown[k]];
         base[k] += (double)curve[v->shown[k]];
-        hb_canvas_add_point(c, (struct hb_record_point){hb_category_name(category),
+        hb_canvas_add_point(c, (struct hb_layout_point){hb_category_name(category),
                                                         hb_frame_at(&v->memory, start, base[k]),
                                                         start, base[k], NULL});
     }
@@ -181,7 +181,7 @@ static void draw_phases(struct view *v)
         hb_draw_line(c->draw, (struct hb_point){from, v->phases.y},
                      (struct hb_point){from, area->y + area->h},
                      (struct hb_pen){hb_canvas_ink(c, HB_INK_AXIS), 0.7, false});
-        hb_canvas_add_cell(c, (struct hb_record_cell){"phase", phase->name, NULL, box,
+        hb_canvas_add_cell(c, (struct hb_layout_cell){"phase", phase->name, NULL, box,
                                                       phase->end_seconds - phase->start_seconds});
         hb_canvas_label_in(c, phase->name, box, style);
     }
@@ -201,7 +201,7 @@ static void draw_peak(struct view *v)
     style.plate = hb_canvas_ink(c, HB_INK_PANEL);
     hb_draw_mark(c->draw, at, HB_MARK_DISC, c->em * 0.32, hb_canvas_ink(c, HB_INK_TEXT),
                  hb_canvas_ink(c, HB_INK_BACK));
-    hb_canvas_add_point(c, (struct hb_record_point){"peak", at, seconds, total, NULL});
+    hb_canvas_add_point(c, (struct hb_layout_point){"peak", at, seconds, total, NULL});
     const char *text =
         hb_arena_printf(c->arena, "peak %s", hb_unit_print(HB_UNIT_BYTES, total, bytes));
     double width = hb_canvas_width(c, text, &style);
@@ -228,7 +228,7 @@ static void draw_spans(struct view *v, const struct hb_shown_stream *stream, str
         const struct hb_shown_span *span = &stream->spans[i];
         double from = hb_scale_at(x, span->start_seconds);
         double to = fmax(hb_scale_at(x, span->end_seconds), from + 0.2);
-        hb_canvas_add_cell(v->c, (struct hb_record_cell){"span",
+        hb_canvas_add_cell(v->c, (struct hb_layout_cell){"span",
                                                          span->name,
                                                          stream->name,
                                                          {from, row.y, to - from, row.h},

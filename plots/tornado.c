@@ -149,7 +149,7 @@ static void draw_lever(struct view *v, uint32_t row)
         hb_draw_hatch(c->draw, bar, 6, (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), 0.8, false});
     hb_unit_print(HB_UNIT_BYTES, fabs((double)lever->freed_bytes), text);
     const char *amount = hb_arena_printf(c->arena, "%s%s", worse ? "\xE2\x88\x92" : "", text);
-    hb_canvas_add_cell(c, (struct hb_record_cell){"freed", lever->name, lever->why, bar,
+    hb_canvas_add_cell(c, (struct hb_layout_cell){"freed", lever->name, lever->why, bar,
                                                   (double)lever->freed_bytes});
     write_value(v, &v->freed, bar, worse, amount);
     if (v->cost.area.w <= 4)
@@ -158,7 +158,7 @@ static void draw_lever(struct view *v, uint32_t row)
     bool faster = lever->cost_seconds < 0;
     hb_draw_box(c->draw, cost, hb_ink_group(c->look.theme, faster ? 2 : 4));
     hb_canvas_add_cell(
-        c, (struct hb_record_cell){"cost", lever->name, lever->why, cost, lever->cost_seconds});
+        c, (struct hb_layout_cell){"cost", lever->name, lever->why, cost, lever->cost_seconds});
     write_value(v, &v->cost, cost, faster, cost_text(c->arena, v->t, lever));
 }
 

@@ -33,6 +33,10 @@ expect 0 hbmsim plot "$work/r.json" --kind addressmap -o "$work/heap.svg"
 expect 0 hbmsim simulate "$model" --set load.method=device_put --set load.processes=8 --json -o "$work/l.json"
 expect 0 hbmsim plot "$work/l.json" --kind load -o "$work/load.pdf"
 
+expect 0 hbmsim validate tests/golden/lab-tpu.jsonl --json --plot "$work/direct.pdf" -o "$work/v.json"
+expect 0 hbmsim plot "$work/v.json" -o "$work/again.pdf"
+ok 'so is the picture of a validation' cmp -s "$work/direct.pdf" "$work/again.pdf"
+
 expect 2 hbmsim simulate "$model" --plot "$work/x.gif"
 err_has "where a name that ends in .svg, .pdf or .png is wanted"
 expect 2 hbmsim plot "$full"

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "plots/html.h"
 
-static const char *write_report(struct hb_arena *a, uint64_t seed, struct hb_report *report)
+static const char *write_report(struct hb_arena *a, uint64_t seed, struct hb_html *report)
 {
     struct hb_rng rng = hb_rng_seed(seed);
     struct hb_outcome *o = hb_arena_alloc(a, 1, sizeof *o);
@@ -18,16 +18,16 @@ static const char *write_report(struct hb_arena *a, uint64_t seed, struct hb_rep
     *m = picture_map(a, &rng);
     *p = picture_pareto(a, &rng);
     *t = picture_tornado(a, &rng);
-    *report = (struct hb_report){.outcome = o,
-                                 .sweep = seed % 4 == 1 ? NULL : m,
-                                 .plan = seed % 4 == 2 ? NULL : p,
-                                 .plan_flags = "--x=<1> & \"y\"",
-                                 .advise = seed % 4 == 3 ? NULL : t,
-                                 .device = "nvidia-h100 \xC3\x97 8",
-                                 .yaml = "model: {name: </pre><script>alert(1)</script>}",
-                                 .version = "9.9",
-                                 .trust = "first\n\nsecond",
-                                 .theme = (enum hb_html_theme)(seed % 3)};
+    *report = (struct hb_html){.outcome = o,
+                               .sweep = seed % 4 == 1 ? NULL : m,
+                               .plan = seed % 4 == 2 ? NULL : p,
+                               .plan_flags = "--x=<1> & \"y\"",
+                               .advise = seed % 4 == 3 ? NULL : t,
+                               .device = "nvidia-h100 \xC3\x97 8",
+                               .yaml = "model: {name: </pre><script>alert(1)</script>}",
+                               .version = "9.9",
+                               .trust = "first\n\nsecond",
+                               .theme = (enum hb_html_theme)(seed % 3)};
     hb_html_write(a, report, &html);
     return html.text;
 }
@@ -125,7 +125,7 @@ static void reports_are_whole(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 24; seed++) {
         struct unit u;
-        struct hb_report report;
+        struct hb_html report;
         unit_start(&u);
         const char *html = write_report(u.env.arena, seed, &report);
         check_nesting(html);
@@ -147,7 +147,7 @@ static void the_table_has_every_byte(void **state)
 {
     (void)state;
     struct unit u;
-    struct hb_report report;
+    struct hb_html report;
     unit_start(&u);
     const char *html = write_report(u.env.arena, 8, &report);
     for (int c = 0; c < HB_CATEGORY_COUNT; c++) {
@@ -166,7 +166,7 @@ static void same_report_each_time(void **state)
 {
     (void)state;
     struct unit u;
-    struct hb_report report;
+    struct hb_html report;
     unit_start(&u);
     assert_string_equal(write_report(u.env.arena, 3, &report),
                         write_report(u.env.arena, 3, &report));

@@ -16,7 +16,7 @@ static const double near_px = 0.011; /* the record has hundredths */
 
 static void check_labels(const struct hb_canvas *c)
 {
-    const struct hb_record *r = &c->record;
+    const struct hb_layout *r = &c->layout;
     for (uint32_t i = 0; i < r->label_count; i++) {
         const struct hb_box *a = &r->labels[i].box;
         if (a->x < -near_px || a->y < -near_px || a->x + a->w > c->look.width + near_px ||
@@ -38,8 +38,8 @@ static void check_labels(const struct hb_canvas *c)
 
 static void check_cells_on_page(const struct hb_canvas *c)
 {
-    for (uint32_t i = 0; i < c->record.cell_count; i++) {
-        const struct hb_record_cell *cell = &c->record.cells[i];
+    for (uint32_t i = 0; i < c->layout.cell_count; i++) {
+        const struct hb_layout_cell *cell = &c->layout.cells[i];
         const struct hb_box *b = &cell->box;
         if (!(b->x >= -0.31 && b->y >= -0.31 && b->x + b->w <= c->look.width + 0.31 &&
               b->y + b->h <= c->look.height + 0.31 && b->w >= 0 && b->h >= 0))
@@ -59,9 +59,9 @@ static double expected_px(const struct hb_scale *s, double value)
 /* Points of these curves lie on the first two axes of the picture. */
 static void check_points(const struct hb_canvas *c)
 {
-    const struct hb_record *r = &c->record;
+    const struct hb_layout *r = &c->layout;
     for (uint32_t i = 0; i < r->point_count; i++) {
-        const struct hb_record_point *q = &r->points[i];
+        const struct hb_layout_point *q = &r->points[i];
         if (strcmp(q->curve, "contour") == 0)
             continue;
         int axis = strcmp(q->curve, "error") == 0 ? 2 : 0;
@@ -73,7 +73,7 @@ static void check_points(const struct hb_canvas *c)
     }
 }
 
-static const struct hb_record_cell *find_cell(const struct hb_record *r, const char *group,
+static const struct hb_layout_cell *find_cell(const struct hb_layout *r, const char *group,
                                               uint32_t index)
 {
     for (uint32_t i = 0; i < r->cell_count; i++)
@@ -85,13 +85,13 @@ static const struct hb_record_cell *find_cell(const struct hb_record *r, const c
 /* Rows and columns of a panel in order, each cell with its own peak in it where one is written. */
 static void check_panel(const struct hb_canvas *c, const struct hb_fit_map *m, uint32_t facet)
 {
-    const struct hb_record *r = &c->record;
+    const struct hb_layout *r = &c->layout;
     uint32_t nx = m->x.count;
     uint32_t base = facet * nx * m->y.count;
     for (uint32_t i = 0; i < nx * m->y.count; i++) {
-        const struct hb_record_cell *cell = find_cell(r, "cell", base + i);
-        const struct hb_record_cell *right = find_cell(r, "cell", base + i + 1);
-        const struct hb_record_cell *above = find_cell(r, "cell", base + i + nx);
+        const struct hb_layout_cell *cell = find_cell(r, "cell", base + i);
+        const struct hb_layout_cell *right = find_cell(r, "cell", base + i + 1);
+        const struct hb_layout_cell *above = find_cell(r, "cell", base + i + nx);
         assert_true(cell->value == (double)m->cells[base + i].peak_bytes);
         if (i % nx + 1 < nx) {
             assert_true(fabs(cell->box.x + cell->box.w - right->box.x) < near_px);
@@ -124,7 +124,7 @@ static uint32_t count_edges(const struct hb_fit_map *m)
 
 static void check_map(const struct hb_canvas *c, const struct hb_fit_map *m)
 {
-    const struct hb_record *r = &c->record;
+    const struct hb_layout *r = &c->layout;
     uint32_t cells = m->x.count * m->y.count * m->facet_count;
     uint32_t contour = 0;
     if (r->cell_count == 0)
@@ -143,9 +143,9 @@ static void check_map(const struct hb_canvas *c, const struct hb_fit_map *m)
 /* The text in a cell is the cell's own peak. */
 static void check_cell_texts(const struct hb_canvas *c)
 {
-    const struct hb_record *r = &c->record;
+    const struct hb_layout *r = &c->layout;
     for (uint32_t i = 0; i < r->label_count; i++) {
-        const struct hb_record_label *label = &r->labels[i];
+        const struct hb_layout_label *label = &r->labels[i];
         if (strcmp(label->role, "cell") != 0 || (unsigned char)label->text[0] > 0x7F)
             continue;
         uint32_t k = 0;
@@ -166,7 +166,7 @@ static void check_cell_texts(const struct hb_canvas *c)
 
 static void check_bars(const struct hb_canvas *c, const struct hb_picture *p)
 {
-    const struct hb_record *r = &c->record;
+    const struct hb_layout *r = &c->layout;
     if (r->cell_count == 0)
         return;
     const struct hb_scale *x = &r->axes[0].scale;
@@ -177,7 +177,7 @@ static void check_bars(const struct hb_canvas *c, const struct hb_picture *p)
             int64_t bytes = p->outcomes[i].category_bytes[hb_stack_order[k]];
             if (bytes == 0)
                 continue;
-            const struct hb_record_cell *bar = find_cell(r, "bar", at++);
+            const struct hb_layout_cell *bar = find_cell(r, "bar", at++);
             assert_true(bar->value == (double)bytes);
             assert_true(fabs(bar->box.x - expected_px(x, sum)) < 0.01);
             sum += (double)bytes;
@@ -188,7 +188,7 @@ static void check_bars(const struct hb_canvas *c, const struct hb_picture *p)
 }
 
 /* Whether the topmost band has a point of that height (and of that time, if not negative). */
-static bool top_has(const struct hb_record *r, const char *curve, double seconds, double bytes)
+static bool top_has(const struct hb_layout *r, const char *curve, double seconds, double bytes)
 {
     for (uint32_t i = 0; i < r->point_count; i++)
         if (strcmp(r->points[i].curve, curve) == 0 && r->points[i].y == bytes &&
@@ -208,7 +208,7 @@ static bool is_a_total(const struct hb_outcome *o, double seconds, double bytes)
 /* The topmost band's points are totals of samples, the highest of all among them and marked. */
 static void check_timeline(const struct hb_canvas *c, const struct hb_outcome *o)
 {
-    const struct hb_record *r = &c->record;
+    const struct hb_layout *r = &c->layout;
     const char *top = NULL;
     double highest = 0;
     for (uint32_t i = 0; i < o->sample_count; i++)
@@ -227,7 +227,7 @@ static void check_timeline(const struct hb_canvas *c, const struct hb_outcome *o
 
 static void check_buffers(const struct hb_canvas *c, const struct hb_outcome *o)
 {
-    const struct hb_record *r = &c->record;
+    const struct hb_layout *r = &c->layout;
     for (uint32_t i = 0; i < r->cell_count; i++) {
         const struct hb_shown_buffer *b = &o->buffers[i];
         const struct hb_scale *x = &r->axes[0].scale, *y = &r->axes[1].scale;
@@ -264,9 +264,9 @@ static void check_front(struct hb_arena *a, const struct hb_pareto *p)
 
 static void check_levers(const struct hb_canvas *c, const struct hb_tornado *t)
 {
-    const struct hb_record *r = &c->record;
+    const struct hb_layout *r = &c->layout;
     for (uint32_t i = 0; i < r->cell_count; i++) {
-        const struct hb_record_cell *cell = &r->cells[i];
+        const struct hb_layout_cell *cell = &r->cells[i];
         bool freed = strcmp(cell->group, "freed") == 0;
         uint32_t axis = 0;
         while (axis < r->axis_count &&
@@ -285,8 +285,8 @@ static void check_histogram(const struct hb_canvas *c, const struct hb_scatter *
 {
     double sum = 0;
     bool there = false;
-    for (uint32_t i = 0; i < c->record.cell_count; i++) {
-        sum += c->record.cells[i].value;
+    for (uint32_t i = 0; i < c->layout.cell_count; i++) {
+        sum += c->layout.cells[i].value;
         there = true;
     }
     assert_true(!there || (uint32_t)sum == s->count);
@@ -352,8 +352,8 @@ static void random_pictures_keep_the_rules(void **state)
 
 static bool has_role(const struct hb_canvas *c, const char *role)
 {
-    for (uint32_t i = 0; i < c->record.label_count; i++)
-        if (strcmp(c->record.labels[i].role, role) == 0)
+    for (uint32_t i = 0; i < c->layout.label_count; i++)
+        if (strcmp(c->layout.labels[i].role, role) == 0)
             return true;
     return false;
 }

@@ -39,15 +39,15 @@ static size_t write_page(const char *path)
     struct hb_tornado levers = picture_tornado(unit.env.arena, &rng);
     struct hb_str html;
     simulate(&outcome);
-    struct hb_report report = {.outcome = &outcome,
-                               .sweep = &map,
-                               .plan = &plan,
-                               .plan_flags = "--fsdp=8",
-                               .advise = &levers,
-                               .device = "nvidia-h100 \xC3\x97 8",
-                               .yaml = "batch: {global: 8}",
-                               .version = "1",
-                               .trust = "As far as it goes."};
+    struct hb_html report = {.outcome = &outcome,
+                             .sweep = &map,
+                             .plan = &plan,
+                             .plan_flags = "--fsdp=8",
+                             .advise = &levers,
+                             .device = "nvidia-h100 \xC3\x97 8",
+                             .yaml = "batch: {global: 8}",
+                             .version = "1",
+                             .trust = "As far as it goes."};
     hb_str_init(&html, unit.env.arena);
     hb_html_write(unit.env.arena, &report, &html);
     FILE *file = fopen(path, "w");
