@@ -267,17 +267,16 @@ static void make_scales(struct view *v)
     v->frame.y_name = "peak memory of a device";
 }
 
-static void draw_legend(struct view *v, struct hb_box box)
+enum { KEYS = 4 };
+
+static void make_keys(const struct hb_canvas *c, struct hb_key *keys)
 {
-    struct hb_canvas *c = v->c;
-    struct hb_key keys[] = {
-        {hb_ink_group(c->look.theme, 0), "fits", NULL, false, HB_MARK_DISC},
-        {hb_ink_group(c->look.theme, 1), "does not fit", NULL, false, HB_MARK_TRIANGLE},
-        {hb_ink_group(c->look.theme, 0), "runner-up", NULL, false, HB_MARK_DIAMOND},
-        {hb_ink_group(c->look.theme, 0), "front: none is faster and smaller", NULL, false,
-         HB_KEY_LINE},
-    };
-    hb_legend_draw(c, box, keys, sizeof keys / sizeof keys[0]);
+    uint32_t fits = hb_ink_group(c->look.theme, 0);
+    keys[0] = (struct hb_key){fits, "fits", NULL, false, HB_MARK_DISC};
+    keys[1] = (struct hb_key){hb_ink_group(c->look.theme, 1), "does not fit", NULL, false,
+                              HB_MARK_TRIANGLE};
+    keys[2] = (struct hb_key){fits, "runner-up", NULL, false, HB_MARK_DIAMOND};
+    keys[3] = (struct hb_key){fits, "front: none is faster and smaller", NULL, false, HB_KEY_LINE};
 }
 
 void hb_pareto_draw(struct hb_canvas *c, const struct hb_pareto *p)
@@ -291,8 +290,11 @@ void hb_pareto_draw(struct hb_canvas *c, const struct hb_pareto *p)
                             : p->name;
     double top = hb_canvas_title(c, hb_pareto_title(c->arena, p), *below ? below : NULL);
     struct hb_box page = {c->em, top, c->look.width - 2 * c->em, c->look.height - top - c->em};
-    double legend = page.h > c->em * 16 && page.w > c->em * 50 ? c->em * 1.8 : 0;
-    page.h -= legend;
+    struct hb_key keys[KEYS];
+    make_keys(c, keys);
+    double legend = hb_legend_height(c, page.w, keys, KEYS);
+    legend = page.h > legend + c->em * 14 ? legend : 0;
+    page.h -= legend > 0 ? legend + c->em * 0.5 : 0;
     make_scales(&v);
     if (!hb_frame_make(c, page, &v.frame))
         return;
@@ -309,7 +311,7 @@ void hb_pareto_draw(struct hb_canvas *c, const struct hb_pareto *p)
                        hb_arena_printf(c->arena, "budget %s", text), "budget");
     keep_marks_free(&v);
     name_points(&v);
+    struct hb_box foot = {page.x, page.y + page.h + c->em * 0.5, page.w, legend};
     if (legend > 0)
-        draw_legend(&v, (struct hb_box){v.frame.area.x, page.y + page.h + c->em * 0.4,
-                                        v.frame.area.w, legend});
+        hb_legend_draw(c, foot, keys, KEYS);
 }

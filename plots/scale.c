@@ -117,6 +117,21 @@ static double nice_step(double rough)
     return power * (lead <= 1.0000001 ? 1 : lead <= 2.0000001 ? 2 : lead <= 5.0000001 ? 5 : 10);
 }
 
+/* Multiples of step in low..high. */
+static double count_steps(double low, double high, double step)
+{
+    return floor(high / step + 1e-9) - ceil(low / step - 1e-9) + 1;
+}
+
+/* The finest of 1, 2 and 5 times a power of ten that gives at most want ticks. */
+static double find_step(double low, double high, int want)
+{
+    double step = nice_step((high - low) / (want + 1));
+    while (count_steps(low, high, step) > want)
+        step = nice_step(step * 1.5);
+    return step;
+}
+
 static void add_tick(const struct hb_scale *scale, struct hb_ticks *out, double value)
 {
     struct hb_tick *tick = &out->tick[out->count++];
@@ -131,9 +146,9 @@ static void make_linear(const struct hb_scale *scale, int want, struct hb_ticks 
     out->unit = hb_unit_for(scale->unit, reach, &size);
     double low = scale->low / size;
     double high = scale->high / size;
-    double step = nice_step((high - low) / want);
+    double step = find_step(low, high, want);
     double first = ceil(low / step - 1e-9);
-    int count = (int)fmin(want, floor(high / step + 1e-9) - first + 1);
+    int count = (int)count_steps(low, high, step);
     int digits = step >= 0.9999 ? 0 : (int)ceil(-log10(step) - 1e-9);
     for (int i = 0; i < count; i++) {
         double k = first + i;
