@@ -23,9 +23,16 @@ struct options {
     double max_p95;
     const char *explain;
     const char *peaks;
+    const char *plot;
+    bool pairs;
     int part;
     int64_t worst;
-    const char *plot;
+};
+
+/* Where records go when they have been run. */
+struct sink {
+    struct hb_report *report;
+    struct hb_pairs *pairs; /* null: not asked for */
 };
 
 /* Profiles by name, each read once. */
@@ -69,7 +76,7 @@ static void keep_case(struct hb_arena *arena, struct hb_case *c)
 }
 
 static void run_record(struct hb_env *env, const struct options *o, struct devices *devices,
-                       const struct hb_node *node, struct hb_report *report)
+                       const struct hb_node *node, const struct sink *sink)
 {
     struct hb_arena *own = hb_arena_new();
     struct hb_diag diag;
@@ -98,15 +105,17 @@ static void run_record(struct hb_env *env, const struct options *o, struct devic
                                  .failed = diag.entries[0].text};
         c.seconds = (double)(env->now_ns() - start) * 1e-9;
         if (o->explain && !c.failed)
-            hb_report_explain(report, &c, &program, &memory);
+            hb_report_explain(sink->report, &c, &program, &memory);
         keep_case(env->arena, &c);
-        hb_report_add(report, &c);
+        hb_report_add(sink->report, &c);
+        if (sink->pairs)
+            hb_pairs_add(sink->pairs, own, &record, &c);
     }
     hb_arena_free(own);
 }
 
 static bool run_file(struct hb_env *env, const struct options *o, struct devices *devices,
-                     const char *path, struct hb_report *report)
+                     const char *path, const struct sink *sink)
 {
     struct hb_jsonl file;
     struct hb_arena *line = hb_arena_new();
@@ -117,7 +126,7 @@ static bool run_file(struct hb_env *env, const struct options *o, struct devices
         ok = hb_jsonl_next(&file, line, env->diag, &node);
         if (!ok || !node)
             break;
-        run_record(env, o, devices, node, report);
+        run_record(env, o, devices, node, sink);
         hb_arena_rewind(line, mark);
     }
     hb_arena_free(line);
@@ -165,21 +174,36 @@ static int gate(struct hb_env *env, const struct options *o, const struct hb_rep
     return HB_EXIT_YES;
 }
 
-/* False: no case has an answer to draw. */
-static bool draw_cases(struct hb_env *env, const char *path, const struct hb_report *report)
+static void draw_scatter(struct hb_env *env, const char *path, const struct hb_report *r)
 {
     struct hb_picture picture = {.kind = HB_PICTURE_SCATTER};
-    for (uint32_t i = 0; i < report->count; i++) {
-        const struct hb_case *c = &report->cases[i];
-        struct hb_scatter_case one = {.id = c->id, .measured_bytes = c->measured_bytes};
-        one.predicted_bytes = c->failed ? -1 : c->predicted_bytes;
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct hb_case *c = &r->cases[i];
+        struct hb_scatter_case one = {.id = c->id,
+                                      .measured_bytes = c->measured_bytes,
+                                      .predicted_bytes = c->failed ? 0 : c->predicted_bytes};
         if (!c->speed)
             hb_scatter_add(env->arena, &picture.scatter, one, c->group);
     }
-    if (picture.scatter.count == 0)
-        return hb_error(env->diag, (struct hb_loc){0}, "--plot: no case has an answer to draw");
     hb_draw_picture(env, &picture, path);
-    return true;
+}
+
+static bool has_bytes(const struct hb_report *r)
+{
+    for (uint32_t i = 0; i < r->count; i++)
+        if (!r->cases[i].failed && !r->cases[i].speed && r->cases[i].measured_bytes > 0)
+            return true;
+    return false;
+}
+
+static void print_report(const struct options *o, const struct hb_report *r, FILE *to)
+{
+    if (o->common.json)
+        hb_report_json(r, to);
+    else if (o->explain)
+        fputs(r->explanation ? r->explanation : r->cases[0].failed, to);
+    else
+        hb_report_text(r, to);
 }
 
 static int run(struct hb_env *env, int argc, char **argv)
@@ -191,26 +215,30 @@ static int run(struct hb_env *env, int argc, char **argv)
     if (!hb_draw_check(env, o.plot))
         return HB_EXIT_INPUT;
     struct devices devices = {0};
+    struct hb_pairs pairs;
     struct hb_report report = {.arena = env->arena, .worst = (uint32_t)o.worst};
+    hb_pairs_init(&pairs, env->arena);
+    if (o.pairs)
+        report.pairs = &pairs;
+    struct sink sink = {&report, o.pairs ? &pairs : NULL};
     if (o.explain)
         read_peaks(env, &o, &report);
     for (uint32_t i = 0; i < o.files.count; i++)
-        if (!run_file(env, &o, &devices, o.files.items[i], &report))
+        if (!run_file(env, &o, &devices, o.files.items[i], &sink))
             return HB_EXIT_INPUT;
     if (o.explain && !report.count) {
         hb_error(env->diag, (struct hb_loc){0}, "no record has the id '%s'", o.explain);
         return HB_EXIT_INPUT;
     }
-    struct hb_out *out = hb_out_open(env, o.common.output);
-    if (o.common.json)
-        hb_report_json(&report, hb_out_file(out));
-    else if (o.explain)
-        fputs(report.explanation ? report.explanation : report.cases[0].failed, hb_out_file(out));
-    else
-        hb_report_text(&report, hb_out_file(out));
-    hb_out_close(out);
-    if (o.plot && !draw_cases(env, o.plot, &report))
+    if (o.plot && !has_bytes(&report)) {
+        hb_error(env->diag, (struct hb_loc){0}, "--plot: no record has both figures");
         return HB_EXIT_INPUT;
+    }
+    struct hb_out *out = hb_out_open(env, o.common.output);
+    print_report(&o, &report, hb_out_file(out));
+    hb_out_close(out);
+    if (o.plot)
+        draw_scatter(env, o.plot, &report);
     return gate(env, &o, &report);
 }
 
@@ -227,6 +255,9 @@ static const struct hb_opt options[] = {
      offsetof(struct options, peaks), 0, 0},
     {"part", 0, HB_OPT_CHOICE, "all|learn|hold-out", "which records, by a hash of the id", "all",
      offsetof(struct options, part), 0, 0},
+    {"pairs", 0, HB_OPT_FLAG, NULL, "also records that differ in one key, by what it costs", NULL,
+     offsetof(struct options, pairs), 0, 0},
+    HB_DRAW_OPTION(offsetof(struct options, plot)),
     {"worst", 0, HB_OPT_INT, "N", "how many of the worst cases to list", "10",
      offsetof(struct options, worst), 0, 1000000},
     HB_DRAW_OPTION(offsetof(struct options, plot)),

@@ -9,6 +9,7 @@
 #include "base/json_write.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "cli/validate_pairs.h"
 
 enum { MIB = 1 << 20, LIST_LIMIT = 40, NAME_WIDTH = 56 };
 
@@ -175,6 +176,8 @@ void hb_report_text(const struct hb_report *r, FILE *to)
     for (uint32_t i = 0; i < r->count; i++)
         if (r->cases[i].failed)
             fprintf(to, "  %s: %s\n", r->cases[i].id, r->cases[i].failed);
+    if (r->pairs)
+        hb_report_pairs_text(r->pairs, to);
 }
 
 /* --- JSON --- */
@@ -296,6 +299,8 @@ void hb_report_json(const struct hb_report *r, FILE *to)
         write_stats(&j, &s);
     }
     hb_json_object_end(&j);
+    if (r->pairs)
+        hb_report_pairs_json(&j, r->pairs);
     hb_json_object_end(&j);
     hb_json_end(&j);
 }

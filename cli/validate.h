@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/node.h"
+#include "sim/engine/pairs.h"
 #include "sim/engine/validate.h"
 
 struct hb_report {
@@ -14,6 +15,7 @@ struct hb_report {
     uint32_t worst;                      /* how many of the worst to list */
     const struct hb_node *compiler_list; /* [[bytes, shape, name], ...]; null: not there */
     const char *explanation;             /* of one case; null until hb_report_explain */
+    const struct hb_pairs *pairs;        /* null: not asked for */
 };
 
 void hb_report_add(struct hb_report *r, const struct hb_case *c);

@@ -5,10 +5,32 @@
 tab=$(printf '\t')
 grep -v '^#' tests/golden/bounds.tsv >"$work/bounds"
 while IFS=$tab read -r name median p95 <&3; do
+    case $name in
+    pairs:*) continue ;;
+    esac
     expect 0 hbmsim validate "tests/golden/$name.jsonl" --max-median "$median" --max-p95 "$p95"
     case $name in
     lab-*) out_has 'argument 0, output 0, host 0 of' ;;
     esac
+done 3<"$work/bounds"
+
+# The last line: N pairs; above 500 MB: sign right in A of B, within 15 % in C; others: ...
+pairs_hold() {
+    awk -v sign="$1" -v close_to="$2" '
+        /^[0-9]+ pairs; / {
+            split($0, n, /[^0-9]+/)
+            found = n[1] > 0 && n[4] > 0 && 100 * n[3] >= sign * n[4] &&
+                100 * n[6] >= close_to * n[4]
+        }
+        END { exit !found }' "$work/out"
+}
+while IFS=$tab read -r name sign close_to <&3; do
+    case $name in
+    pairs:*) ;;
+    *) continue ;;
+    esac
+    expect 0 hbmsim validate "tests/golden/${name#pairs:}.jsonl" --pairs --worst 0
+    ok "$name: sign right in $sign %, close in $close_to %" pairs_hold "$sign" "$close_to"
 done 3<"$work/bounds"
 
 first=tests/golden/lab-tpu.jsonl
@@ -39,6 +61,52 @@ else
     skip 'the summary follows from the cases' 'no python3'
 fi
 
+expect 0 hbmsim validate "$first" --pairs --json
+if command -v python3 >/dev/null 2>&1; then
+    ok 'pairs follow from the cases' python3 -c 'import json, sys
+d = json.load(open(sys.argv[1]))
+by_id = {c["id"]: c for c in d["cases"]}
+p = d["pairs"]
+assert p["n"] == len(p["list"]) > 20
+large = right = close = within = 0
+for q in p["list"]:
+    a, b = by_id[q["first"]], by_id[q["second"]]
+    m, s = q["measured_bytes"], q["predicted_bytes"]
+    assert m == b["measured_bytes"] - a["measured_bytes"]
+    assert s == b["predicted_bytes"] - a["predicted_bytes"]
+    if abs(m) > 5e8:
+        large += 1
+        right += m * s > 0
+        close += abs(s - m) <= 0.15 * abs(m)
+    else:
+        within += abs(s - m) <= 5e8
+assert large == p["large"]
+assert abs(p["sign_right"] - right / large) < 1e-12
+assert abs(p["within_15_pct"] - close / large) < 1e-12
+assert abs(p["small_within"] - within / (p["n"] - large)) < 1e-12' "$work/out"
+else
+    skip 'pairs follow from the cases' 'no python3'
+fi
+sed -n 1p "$first" >"$work/one.jsonl"
+expect 0 hbmsim validate "$work/one.jsonl" --pairs
+out_has '0 pairs; above 500 MB: sign right in 0 of 0'
+expect 0 hbmsim validate "$work/one.jsonl" --pairs --json
+out_has '"sign_right": null'
+
+for ending in svg pdf png; do
+    expect 0 hbmsim validate "$first" --plot "$work/scatter.$ending" --worst 0
+    out_has 'the usual formula on these'
+    ok "a picture as $ending" test -s "$work/scatter.$ending"
+done
+ok 'the svg is one' grep -q '^<svg\|<?xml' "$work/scatter.svg"
+ok 'the pdf is one' grep -aq '^%PDF' "$work/scatter.pdf"
+ok 'the png is one' grep -aq 'PNG' "$work/scatter.png"
+hbmsim validate "$first" --json >"$work/cases.json"
+expect 0 hbmsim plot "$work/cases.json" -o "$work/plotted.svg"
+same "$work/plotted.svg" "$work/scatter.svg"
+expect 2 hbmsim validate "$first" --plot "$work/scatter.gif"
+err_has "--plot: '$work/scatter.gif' where a name that ends in .svg, .pdf or .png is wanted"
+
 id=$(sed -n '1s/^{"id":"\([^"]*\)".*/\1/p' "$first")
 expect 0 hbmsim validate "$first" --explain "$id"
 out_has "$id: measured"
@@ -50,6 +118,8 @@ sed -n 1p "$first" | sed 's/"compiler":"xla-tpu"/"compiler":"torch"/' >"$work/to
 expect 0 hbmsim validate "$work/torch.jsonl"
 out_has 'compiler: torch is not simulated yet'
 expect 1 hbmsim validate "$work/torch.jsonl" --max-median 5
+expect 2 hbmsim validate "$work/torch.jsonl" --plot "$work/none.svg"
+err_has '--plot: no record has both figures'
 echo '{"id": "x"' >"$work/broken.jsonl"
 expect 2 hbmsim validate "$work/broken.jsonl"
 err_has "$work/broken.jsonl:1:"

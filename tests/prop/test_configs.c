@@ -262,10 +262,11 @@ static bool run_layers(struct hb_arena *arena, const struct hb_spec *base, int64
 }
 
 /* 5: scanned layers cost arguments in proportion, and neither ops nor spans. Multiples of a
- * vector's tile, so that padding is proportional too. */
+ * vector's tile, so that padding is proportional too. What a compiler does only where it fits
+ * (v5e: sums that wait beside the logits) may come or go with the size: a few ops. */
 static const char *layers_cost_no_ops(struct subject *s)
 {
-    enum { TILE = 1024 };
+    enum { TILE = 1024, CHOICES = 8 };
     struct run runs[4];
     struct hb_timing times[4];
     struct hb_spec spec = s->r.spec;
@@ -280,7 +281,7 @@ static const char *layers_cost_no_ops(struct subject *s)
         if (!run_layers(s->arena, &spec, steps, &runs[i]))
             return NULL; /* too large for the schema */
         hb_run_timing(s->arena, &runs[i].p, find_device(spec.hardware.device), &times[i]);
-        if (runs[i].p.op_count != runs[0].p.op_count || runs[i].p.buf_count != runs[0].p.buf_count)
+        if (runs[i].p.op_count > runs[0].p.op_count + CHOICES)
             return "more layers, more ops";
         if (times[i].span_count > times[0].span_count * 2)
             return "more layers, more spans";
@@ -306,13 +307,14 @@ static bool run_saved(struct subject *s, uint32_t save, struct run *out)
 }
 
 /* 5: to save more tensors saves no fewer bytes. Unless the further ones are all that was made from
- * an earlier one: a saved k leaves nobody who reads the saved qkv (HB_SEED=913 had 6.7 GB with qkv,
- * q, v and 6.1 with k as well), so that q, k and v are not added to what they are made from. */
+ * an earlier one: a saved k leaves nobody who reads the saved qkv (6.7 GB with qkv, q, v and 6.1
+ * with k as well), a saved input of the next layer of a unit nobody who reads this one's output. So
+ * q, k and v are not added to what they are made from, and the layers' inputs are in both. */
 static const char *saving_more_saves_more(struct subject *s)
 {
     struct run few, many;
     uint32_t all = (1u << HB_TN_ITER_IN) - 1;
-    uint32_t a = hb_rng_next(&s->rng) & hb_rng_next(&s->rng) & all;
+    uint32_t a = (hb_rng_next(&s->rng) & hb_rng_next(&s->rng) & all) | 1u << HB_TN_LAYER_IN;
     uint32_t sources = 1u << HB_TN_QKV | 1u << HB_TN_MLA_Q | 1u << HB_TN_MLA_KV;
     uint32_t made = 1u << HB_TN_Q | 1u << HB_TN_K | 1u << HB_TN_V;
     uint32_t b = a | (hb_rng_next(&s->rng) & all & ~(a & sources ? made : 0));
