@@ -146,7 +146,8 @@ void hb_pairs_add(struct hb_pairs *pairs, struct hb_arena *scratch, const struct
                                  .predicted_bytes = c->predicted_bytes};
     add_tree(pairs, scratch, &side, hb_schema_emit(scratch, &record->spec, true), "");
     hb_arena_rewind(scratch, mark);
-    qsort(side.leaves, side.count, sizeof *side.leaves, compare_leaves);
+    if (side.count)
+        qsort(side.leaves, side.count, sizeof *side.leaves, compare_leaves);
     pairs->sides = hb_grow(pairs->arena, pairs->sides, pairs->side_count, &pairs->side_cap,
                            sizeof *pairs->sides);
     pairs->sides[pairs->side_count++] = side;

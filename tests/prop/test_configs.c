@@ -314,7 +314,8 @@ static const char *saving_more_saves_more(struct subject *s)
 {
     struct run few, many;
     uint32_t all = (1u << HB_TN_ITER_IN) - 1;
-    uint32_t a = (hb_rng_next(&s->rng) & hb_rng_next(&s->rng) & all) | 1u << HB_TN_LAYER_IN;
+    uint32_t some = hb_rng_next(&s->rng);
+    uint32_t a = (some & hb_rng_next(&s->rng) & all) | 1u << HB_TN_LAYER_IN;
     uint32_t sources = 1u << HB_TN_QKV | 1u << HB_TN_MLA_Q | 1u << HB_TN_MLA_KV;
     uint32_t made = 1u << HB_TN_Q | 1u << HB_TN_K | 1u << HB_TN_V;
     uint32_t b = a | (hb_rng_next(&s->rng) & all & ~(a & sources ? made : 0));

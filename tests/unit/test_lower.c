@@ -363,6 +363,20 @@ static void nested_scans_keep_two_short_stacks(void **state)
     assert_int_equal(saved(&two, HB_SPACE_HBM), 10 * layer);
 }
 
+/* tpu-tinyS--n_layers=1 and tiny/unroll=4 (17451 against 4067 MiB): a scan that is unrolled whole,
+ * or of one step, keeps what policy none keeps; tpu-tiny--unroll=2 does not. */
+static void a_scan_unrolled_whole_loses_its_remat(void **state)
+{
+    (void)state;
+    struct low scan = LOWER(TPU), none = LOWER(TPU, "remat.policy=none");
+    struct low half = LOWER(TPU, "stack.unroll=2"), whole = LOWER(TPU, "stack.unroll=4");
+    assert_int_equal(saved(&half, HB_SPACE_HBM), saved(&scan, HB_SPACE_HBM));
+    assert_int_equal(saved(&whole, HB_SPACE_HBM), saved(&none, HB_SPACE_HBM));
+    struct low one = LOWER(TPU, "model.blocks[0].repeat=1");
+    assert_int_equal(one.p.loop_count, 0);
+    assert_true(saved(&one, HB_SPACE_HBM) > INT64_C(8) * TOKENS * FF);
+}
+
 /* maxtext-base--gemma2-9b: two layers a scan step, one input kept for both. */
 static void a_unit_keeps_one_input(void **state)
 {
@@ -752,6 +766,7 @@ int main(void)
         TEST(a_loop_prunes_residuals),
         TEST(offload_moves_the_stack),
         TEST(nested_scans_keep_two_short_stacks),
+        TEST(a_scan_unrolled_whole_loses_its_remat),
         TEST(a_unit_keeps_one_input),
         TEST(without_donation_outputs_are_new),
         TEST(nan_to_num_keeps_a_zero_for_each_shape),
