@@ -260,7 +260,6 @@ static const struct hb_opt options[] = {
     HB_DRAW_OPTION(offsetof(struct options, plot)),
     {"worst", 0, HB_OPT_INT, "N", "how many of the worst cases to list", "10",
      offsetof(struct options, worst), 0, 1000000},
-    HB_DRAW_OPTION(offsetof(struct options, plot)),
     {0}};
 
 const struct hb_cmd hb_cmd_validate = {
