@@ -366,6 +366,8 @@ enum when { WHEN_FIRST, WHEN_AFTER, WHEN_LATE };
 static enum when grad_when(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_leaf *l = &b->lo->leaves[s->leaf];
+    if (b->defer)
+        return WHEN_LATE;
     if (b->lo->gather_form == HB_GATHER_BESIDE && l->held && l->rank == 2)
         return WHEN_FIRST;
     if (b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK &&
@@ -685,9 +687,15 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
         release_fused(b, i);
         run_eager(b, i, done);
     }
-    run_late(b);
+    if (!b->defer)
+        run_late(b);
     for (uint32_t i = 0; i < b->y->end_leaf - b->y->first_leaf; i++)
         reduce_grad(b, i);
     hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
     return b->grad[b->y->input];
+}
+
+void hb_body_late(struct hb_body *b)
+{
+    run_late(b);
 }

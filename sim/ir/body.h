@@ -21,6 +21,7 @@ struct hb_body {
     uint32_t mask; /* hoisted causal mask and its fill value; HB_NONE */
     uint32_t fill;
     bool recomputed;  /* hb_body_recompute has run: the backward pass starts from now[] */
+    bool defer;       /* weight gradients wait for hb_body_late */
     bool own_stacks;  /* stack[] are this layer's own buffers, not slices of a loop's */
     bool into_stacks; /* weight gradients are slices of the leaves' stacks */
 };
@@ -37,5 +38,7 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
 void hb_body_recompute(struct hb_body *b);
 /* The backward pass from the gradient of the output to that of the input, which is returned. */
 uint32_t hb_body_backward(struct hb_body *b, uint32_t grad_out);
+/* The weight gradients that a body with `defer` left out. */
+void hb_body_late(struct hb_body *b);
 
 #endif

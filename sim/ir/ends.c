@@ -277,7 +277,7 @@ static bool is_postponed(const struct hb_lower *lo)
         return false; /* 8B64/remat=dots_nb: f32[4096,128256] beside the logits, both short */
     /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers. */
     if (lo->fsdp_mode == HB_WEIGHT_RING && lo->local.tokens > POSTPONE_RING_TOKENS &&
-        s->model.block_count == 1)
+        s->model.block_count == 1 && s->stack.form != HB_FORM_LOOP)
         return false;
     int64_t ways = hb_fsdp_ways(lo, false);
     int64_t width = lo->fsdp_mode == HB_WEIGHT_RING ? POSTPONE_RING_WIDTH : POSTPONE_WIDTH;

@@ -99,6 +99,16 @@ static bool loses_remat(const struct hb_group *g)
     return g->merged || (g->looped && g->inner == 0 && g->trips == 1);
 }
 
+/* In an unrolled program with rings the weight gradients' rings come after the whole backward pass,
+ * and three tensors of width d_ff a layer wait for them (ring/f16,loop,none; llama3-8b/L4_noscan:
+ * 12 of them); not on v5e, where memory is scarce (llama3-8b/L8_noscan). */
+static bool defers(const struct hb_lower *lo)
+{
+    return lo->habits->rings && lo->fsdp_mode == HB_WEIGHT_RING &&
+           lo->spec->stack.form == HB_FORM_LOOP &&
+           !hb_str_same(lo->spec->hardware.device, "tpu-v5e");
+}
+
 void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++) {
@@ -112,6 +122,7 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
         hb_saved_find(lo, &g->layer, &remat, false, !g->looped, &g->saved);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
         g->body.own_stacks = !g->looped;
+        g->body.defer = !g->looped && defers(lo);
     }
 }
 
@@ -321,5 +332,8 @@ uint32_t hb_stack_backward(struct hb_lower *lo, struct hb_stack_plan *plan, uint
     lo->phase = HB_PHASE_BACKWARD;
     for (uint32_t i = plan->count; i-- > 0;)
         grad = group_backward(lo, &plan->groups[i], grad);
+    for (uint32_t i = plan->count; i-- > 0;)
+        if (plan->groups[i].body.defer)
+            hb_body_late(&plan->groups[i].body);
     return grad;
 }
