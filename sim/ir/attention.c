@@ -220,7 +220,12 @@ static int gather_keys(struct hb_lower *lo, struct hb_layer *y, int in, const st
     v.dot = false;
     v.shape.dim[2] = h->kv_seq;
     int out = hb_layer_value(lo, y, v);
-    y->values[in].tags = 0;
+    /* The lab's program names what is gathered; with all_gather the program names its own part and
+     * gathers inside the attention (rand007/gemma2-9b). */
+    if (lo->spec->sharding.sequence_kind == HB_SEQ_ALL_GATHER)
+        y->values[out].tags = 0;
+    else
+        y->values[in].tags = 0;
     hb_layer_step(lo, y,
                   (struct hb_step_op){.kind = HB_STEP_MOVE,
                                       .op = HB_OP_ALL_GATHER,

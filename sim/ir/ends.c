@@ -544,7 +544,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct loss_pass *c, uint
     }
     bool scattered = lo->habits->logits_copies == 2;
     uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
-                            hb_leaf_layer_shape(l, HB_DT_F32, true));
+                            hb_leaf_layer_shape(l, lo->p->bufs[c->dlogits].dtype, true));
     uint32_t part = hb_temp(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS,
                             scattered ? hb_leaf_layer_shape(l, HB_DT_F32, false)
                                       : hb_leaf_layer_shape(l, lo->compute, true));
