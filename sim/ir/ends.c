@@ -255,6 +255,14 @@ static bool keeps_nothing(const struct hb_lower *lo)
     return r->policy == HB_POLICY_FULL || (r->policy == HB_POLICY_NAMES && r->save == 0);
 }
 
+/* A tied head's logits wait, too, but not on v5p between rings with many tokens (gemma2-27b/base,
+ * gemma3-27b/base, 16384 each; gemma3-4b/base on v6e with as many does). */
+static bool is_ring_long(const struct hb_lower *lo)
+{
+    return lo->fsdp_mode == HB_WEIGHT_RING && lo->local.tokens > POSTPONE_RING_TOKENS &&
+           hb_str_same(lo->spec->hardware.device, "tpu-v5p");
+}
+
 static bool is_postponed(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
@@ -262,7 +270,7 @@ static bool is_postponed(const struct hb_lower *lo)
         return false;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
-    if (s->model.tied_embeddings || s->batch.accumulate > 1)
+    if (s->batch.accumulate > 1 || (s->model.tied_embeddings && !is_ring_long(lo)))
         return true;
     if (s->optimizer.offload == HB_PLACE_PINNED_HOST && lo->local.batch_ways == 1)
         return true;

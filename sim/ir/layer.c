@@ -111,6 +111,8 @@ static void unit_leaves(struct hb_lower *lo, struct hb_layer *y)
         hb_layer_mlp_leaves(lo, y);
     for (uint32_t i = first; i < lo->leaf_count; i++)
         lo->leaves[i].held = true;
+    for (uint32_t i = first; i < lo->leaf_count; i++)
+        lo->leaves[i].in_unit = y->block->unit > 1;
 }
 
 void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const char *name,

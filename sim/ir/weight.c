@@ -105,9 +105,10 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     l->gathered = source;
     bool gather = hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
     /* 1B/base: in the backward pass of rings gate and up are gathered for their recomputation
-     * (all-gather.30 and .31), and the gathered weights serve their backward products too. */
+     * (all-gather.30 and .31), and the gathered weights serve their backward products too; in a
+     * unit of several layers the last weight as well (gemma3-27b/base: 6 x bf16[21504,5376]). */
     if (hb_weight_mode(lo, l) == HB_WEIGHT_RING && l->held && l->rank == 2)
-        gather = lo->phase == HB_PHASE_BACKWARD && l->gather_dim == 0;
+        gather = lo->phase == HB_PHASE_BACKWARD && (l->gather_dim == 0 || l->in_unit);
     if (!gather && hb_weight_mode(lo, l) == HB_WEIGHT_RING)
         send_round(lo, l, HB_OP_ALL_GATHER);
     if (!gather)
