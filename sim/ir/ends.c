@@ -270,8 +270,10 @@ static bool is_postponed(const struct hb_lower *lo)
         return false;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
-    if (s->batch.accumulate > 1 || (s->model.tied_embeddings && !is_ring_long(lo)))
+    if (s->batch.accumulate > 1)
         return true;
+    if (s->model.tied_embeddings)
+        return !is_ring_long(lo);
     if (s->optimizer.offload == HB_PLACE_PINNED_HOST && lo->local.batch_ways == 1)
         return true;
     if (has_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 &&
