@@ -27,6 +27,7 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
     b->now = none_list(lo, y->value_count);
     b->grad = none_list(lo, y->value_count);
     b->full_dw = none_list(lo, y->end_leaf - y->first_leaf);
+    b->weights = none_list(lo, y->end_leaf - y->first_leaf);
     b->late = none_list(lo, y->step_count);
     b->shared = hb_arena_alloc(lo->arena, y->value_count, sizeof *b->shared);
 }
@@ -232,6 +233,22 @@ static void keep_value(struct hb_body *b, int v)
     hb_emit(b->lo, &e);
 }
 
+/* Layers side by side share the record of a leaf: what each has cast or gathered is put by. */
+static void stow_weights(struct hb_body *b)
+{
+    for (uint32_t i = b->y->first_leaf; i < b->y->end_leaf; i++)
+        b->weights[i - b->y->first_leaf] = b->lo->leaves[i].gathered;
+    hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
+}
+
+static void unstow_weights(struct hb_body *b)
+{
+    for (uint32_t i = b->y->first_leaf; i < b->y->end_leaf; i++) {
+        b->lo->leaves[i].gathered = b->weights[i - b->y->first_leaf];
+        b->weights[i - b->y->first_leaf] = HB_NONE;
+    }
+}
+
 uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool keep)
 {
     for (uint32_t v = 0; v < b->y->value_count; v++)
@@ -246,6 +263,8 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
         for (int o = 0; keep && o < s->out_count; o++)
             keep_value(b, s->out[o]);
     }
+    if (keep && b->own_weights)
+        stow_weights(b);
     hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
     return b->now[b->y->output];
 }
@@ -601,6 +620,7 @@ void hb_body_recompute(struct hb_body *b)
     for (uint32_t v = 0; v < b->y->value_count; v++)
         b->now[v] = HB_NONE;
     b->recomputed = true;
+    unstow_weights(b);
     for (uint32_t i = 0; i < b->y->step_count; i++) {
         const struct hb_step_op *s = &b->y->steps[i];
         int v = s->out[0];
@@ -608,6 +628,7 @@ void hb_body_recompute(struct hb_body *b)
         if (b->saved->remake[v] && b->now[v] == HB_NONE && !later)
             bring(b, v);
     }
+    stow_weights(b);
 }
 
 /* XLA:TPU makes a layer's attention again before the MLP's backward pass, even where that needs
@@ -669,6 +690,8 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
     if (b->lo->habits->recompute_first && !b->recomputed)
         hb_body_recompute(b);
     bool keep = b->recomputed;
+    if (keep)
+        unstow_weights(b);
     for (uint32_t v = 0; v < b->y->value_count; v++) {
         b->grad[v] = HB_NONE;
         b->shared[v] = false;

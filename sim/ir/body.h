@@ -17,11 +17,13 @@ struct hb_body {
     uint32_t *full_dw; /* by leaf of the layer: whole gradients that wait for their sum */
     uint32_t *late;    /* steps whose weight gradients are made at the layer's end, in order */
     uint32_t late_count;
-    bool *shared;  /* by value: its gradient is another's too; sums go to a place of their own */
-    uint32_t mask; /* hoisted causal mask and its fill value; HB_NONE */
+    bool *shared; /* by value: its gradient is another's too; sums go to a place of their own */
+    uint32_t *weights; /* by leaf: cast or gathered, between the passes of this layer; HB_NONE */
+    uint32_t mask;     /* hoisted causal mask and its fill value; HB_NONE */
     uint32_t fill;
     bool recomputed;  /* hb_body_recompute has run: the backward pass starts from now[] */
     bool defer;       /* weight gradients wait for hb_body_late */
+    bool own_weights; /* casts of the forward pass serve the backward pass too */
     bool own_stacks;  /* stack[] are this layer's own buffers, not slices of a loop's */
     bool into_stacks; /* weight gradients are slices of the leaves' stacks */
 };

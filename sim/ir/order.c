@@ -91,7 +91,7 @@ bool hb_order_head_waits(const struct hb_lower *lo)
     bool sharded = lo->local.input_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
                    hb_ways(lo, HB_AX_SEQUENCE) > 1;
     if (lo->habits->gathers_timed || !sharded)
-        return sharded || lo->spec->model.blocks[0].moe.experts > 0;
+        return sharded || (devices(lo) == 1 && lo->spec->model.blocks[0].moe.experts > 0);
     int64_t bytes = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));
     return bytes >= WAITING_HEAD_BYTES && !lo->spec->loss.onehot &&
            hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_ways(lo, HB_AX_EXPERT) < MANY_EXPERT_WAYS;

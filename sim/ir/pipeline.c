@@ -106,6 +106,9 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
         /* What a rematerialised iteration keeps for itself is read where it lies. */
         g->body.own_stacks = p->remat_iteration && !g->looped && lo->habits->recompute_first;
+        /* pr85/pp8: bf16 of both layers' experts, 6 x 256 MiB, from the iteration's second forward
+         * pass to the end of each layer's backward pass. */
+        g->body.own_weights = g->body.own_stacks && lo->fsdp_mode != HB_WEIGHT_GATHER;
     }
 }
 
