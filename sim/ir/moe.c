@@ -170,7 +170,7 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
     int act = hb_layer_activation(lo, y, gate, up, "expert activation", 1u << HB_TN_MLP_ACT);
     /* moeFG/base: the activation is made inside its readers; gate and up stay beside their
      * gradients, the first of which lies where the activation's was. */
-    y->values[act].fused = true;
+    y->values[act].fused = !(lo->habits->probabilities_remade && layers_together(lo, y->block) > 1);
     y->steps[y->step_count - 1].grad_in_place = 0;
     y->steps[y->step_count - 1].grad_follows = true;
     y->steps[y->step_count - 1].grad_fused = false;
@@ -237,6 +237,9 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     int disp = mix(
         lo, y, make_value(lo, "moe dispatch mask", 1u << HB_TN_MOE_DISPATCH, lo->compute, masks),
         (struct mixing){.op = HB_OP_ELEMENTWISE, .in = {comb}, .in_count = 1});
+    /* An iteration of a pipeline makes the mask again from the weights, and keeps the activation
+     * for its product (pr85/pp8: bf16[16384,16,640] once a layer, bf16[1,16,2048,4,640]). */
+    y->values[disp].cheap = lo->habits->probabilities_remade;
     y->values[disp].mask = lo->habits->masks_narrow;
     y->steps[y->step_count - 1].no_grad = true;
     v = make_value(lo, "expert inputs", 0, lo->compute, here);
