@@ -385,7 +385,8 @@ enum when { WHEN_FIRST, WHEN_AFTER, WHEN_LATE };
 static enum when grad_when(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_leaf *l = &b->lo->leaves[s->leaf];
-    if (b->defer)
+    bool stage = b->lo->habits->stage_grads_late && b->own_weights && l->rank == HB_LEAF_RANK;
+    if (b->defer || stage)
         return WHEN_LATE;
     if (b->lo->gather_form == HB_GATHER_BESIDE && l->held && l->rank == 2)
         return WHEN_FIRST;

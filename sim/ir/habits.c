@@ -82,6 +82,9 @@ static const struct hb_habits xla_rocm = {
     .ragged_stays = true,
     .outputs_in_place = true,
     .muon_gathers_once = true,
+    /* pr85/ep2pp4/good: inputs and output gradients of the experts, 2 x 320 MiB, stay while the
+     * attention runs backwards. */
+    .stage_grads_late = true,
     .layer_grads_together = true,
     .transposed_stacks = true,
     .donated_reuse = true,
