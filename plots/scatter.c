@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/node.h"
@@ -314,8 +315,25 @@ static void make_scales(struct view *v)
     v->frame.y_name = "predicted peak";
 }
 
-void hb_scatter_draw(struct hb_canvas *c, const struct hb_scatter *s)
+/* Groups by what stands before their first '/', where they are more than the legend has room for.
+ */
+static struct hb_scatter fold_groups(struct hb_arena *arena, const struct hb_scatter *s)
 {
+    struct hb_scatter folded = {.failed = s->failed};
+    if (s->group_count <= MAX_KEYS)
+        return *s;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const char *name = s->groups[s->cases[i].group];
+        hb_scatter_add(arena, &folded, s->cases[i],
+                       hb_arena_strndup(arena, name, strcspn(name, "/")));
+    }
+    return folded;
+}
+
+void hb_scatter_draw(struct hb_canvas *c, const struct hb_scatter *all)
+{
+    struct hb_scatter folded = fold_groups(c->arena, all);
+    const struct hb_scatter *s = &folded;
     struct view v = {.c = c, .s = s};
     const char *below = hb_arena_printf(c->arena, "%u cases%s", s->count + s->failed,
                                         s->failed ? hb_arena_printf(c->arena,
