@@ -40,12 +40,13 @@ static int64_t score_bytes(const struct hb_lower *lo)
 }
 
 /* On one device zeros come first unless the loss is the peak: tinyS/base and pad (logits 2 x 2000
- * MiB, gradients 260) late, opt/base and bwd/base first, tiny/base (scores 5120) first. On several
- * the weights' gradients outweigh the logits, of which one waits for the head's gradient
- * (8B/tp=8, 1B/dp=8, moeFG/ep=8 early; PP/base, tied/gemma2b,t8 late). CUDA's second pass moves
- * them before the loss where fsdp splits the batch alone (1B/base: 3 x 128 MiB beside 2 x 4008; on
- * ROCm none), not beside tensor parallelism (1B/fsdp=4,tp=2, 8B64/fsdp=16,tp=4). A loss in chunks
- * is never the peak: first (1B/loss=chunk, v5e2x4,f8,b8 and gemma2b,f8,chunk8 on ROCm). */
+ * MiB, gradients 260) late (with adafactor always: opt/opt=adafactor, whose update is the peak),
+ * opt/base and bwd/base first, tiny/base (scores 5120) first. On several the weights' gradients
+ * outweigh the logits, of which one waits for the head's gradient (8B/tp=8, 1B/dp=8, moeFG/ep=8
+ * early; PP/base, tied/gemma2b,t8 late). CUDA's second pass moves them before the loss where fsdp
+ * splits the batch alone (1B/base: 3 x 128 MiB beside 2 x 4008; on ROCm none), not beside tensor
+ * parallelism (1B/fsdp=4,tp=2, 8B64/fsdp=16,tp=4). A loss in chunks is never the peak: first
+ * (1B/loss=chunk, v5e2x4,f8,b8 and gemma2b,f8,chunk8 on ROCm). */
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 {
     if (!lo->habits->zeros_before_loss)
@@ -54,6 +55,8 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
         return HB_ZEROS_FIRST;
     int64_t grads = stacked_grad_bytes(lo);
     int64_t logits = logit_bytes(lo);
+    if (devices(lo) == 1 && lo->spec->optimizer.name == HB_OPT_ADAFACTOR)
+        return HB_ZEROS_LATE;
     if (devices(lo) == 1)
         return hb_add_sat(grads, score_bytes(lo)) > logits ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
     bool split = hb_fsdp_ways(lo, false) > 1;
