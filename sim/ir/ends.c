@@ -672,8 +672,8 @@ static bool is_head_last(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     bool few = lo->gather_form == HB_GATHER_LATE && hb_ways(lo, HB_AX_FSDP) < FEW_WAYS;
     bool narrow = lo->gather_form == HB_GATHER_PADDED && s->precision.params == lo->compute;
-    return (narrow || few) && !s->optimizer.clip && s->batch.accumulate == 1 &&
-           !s->model.tied_embeddings;
+    return (narrow || few || lo->habits->head_last) && !s->optimizer.clip &&
+           s->batch.accumulate == 1 && !s->model.tied_embeddings;
 }
 
 void hb_ends_finish_head(struct hb_lower *lo, struct hb_ends *ends)

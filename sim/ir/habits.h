@@ -37,6 +37,7 @@ struct hb_habits {
     bool outputs_in_place;        /* of a pipeline: the loss reads them in the iterations' stack */
     bool muon_gathers_once;       /* the gathered momentum or its transpose, not both */
     bool stage_grads_late;        /* experts' gradients come after a stage's backward products */
+    bool head_last;               /* a head's gradient that waits comes after the updates */
     bool layer_grads_together;    /* full weight gradients of a layer wait for one reduce-scatter */
     bool transposed_stacks;       /* weights gathered over a minor dimension are copied whole */
     bool donated_reuse;           /* without donation, gradients lie in the output buffers */
