@@ -104,6 +104,7 @@ struct hb_lower {
     enum hb_weight_mode fsdp_mode;
     enum hb_gather_form gather_form;
     enum hb_expert_batch expert_batch;
+    bool stage_slices; /* layers of a stage stand side by side and keep their own weights */
     bool head_last;    /* the head's gradient and update come after the other updates */
     bool grads_late;   /* padded gathers: weight gradients wait for the layer's end */
     int64_t hbm_bytes; /* of the device; INT64_MAX where the input does not say */

@@ -109,6 +109,7 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
         /* pr85/pp8: bf16 of both layers' experts, 6 x 256 MiB, from the iteration's second forward
          * pass to the end of each layer's backward pass. */
         g->body.own_weights = g->body.own_stacks && lo->fsdp_mode != HB_WEIGHT_GATHER;
+        lo->stage_slices = lo->stage_slices || g->body.own_weights;
     }
 }
 

@@ -100,7 +100,10 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     uint32_t source = l->cast != HB_NONE ? l->cast : l->arg;
     if (l->transposed != HB_NONE && lo->phase == HB_PHASE_BACKWARD)
         source = l->transposed;
-    if (l->cast == HB_NONE && needs_cast(lo, l))
+    /* Layers side by side over one stack take their slices out of it, cast or not
+     * (pr85/ep2pp4/good,bf16params). */
+    bool sliced = lo->stage_slices && l->matrix && l->stack[0] > 1;
+    if (sliced || (l->cast == HB_NONE && needs_cast(lo, l)))
         source = cast_slice(lo, l, source);
     l->gathered = source;
     bool gather = hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
