@@ -255,12 +255,28 @@ static bool keeps_nothing(const struct hb_lower *lo)
     return r->policy == HB_POLICY_FULL || (r->policy == HB_POLICY_NAMES && r->save == 0);
 }
 
+enum { SHORT_RING = 5 };
+
+/* Four ways: no copy of the logits' gradient, and the head's gradient is collected in four parts,
+ * f32 (ring/f4t4: f32[2,1024,8000] and two more of half that). */
+static bool is_short_ring(const struct hb_lower *lo)
+{
+    return hb_fsdp_ways(lo, false) < SHORT_RING;
+}
+
+/* On v6e between rings too (base/llama2-7b, v6e-16). */
+static bool is_own_rule_late(const struct hb_lower *lo)
+{
+    return lo->fsdp_mode != HB_WEIGHT_RING || hb_ways(lo, HB_AX_TENSOR) > 1 ||
+           hb_str_same(lo->spec->hardware.device, "tpu-v6e");
+}
+
 /* A tied head's logits wait, too, but not on v5p between rings with many tokens (gemma2-27b/base,
  * gemma3-27b/base, 16384 each; gemma3-4b/base on v6e with as many does). */
 static bool is_ring_long(const struct hb_lower *lo)
 {
     return lo->fsdp_mode == HB_WEIGHT_RING && lo->local.tokens > POSTPONE_RING_TOKENS &&
-           hb_str_same(lo->spec->hardware.device, "tpu-v5p");
+           !is_short_ring(lo) && hb_str_same(lo->spec->hardware.device, "tpu-v5p");
 }
 
 static bool is_postponed(const struct hb_lower *lo)
@@ -270,14 +286,12 @@ static bool is_postponed(const struct hb_lower *lo)
         return false;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
-    if (s->batch.accumulate > 1)
-        return true;
-    if (s->model.tied_embeddings)
+    if (s->batch.accumulate > 1 || s->model.tied_embeddings)
         return !is_ring_long(lo);
     if (s->optimizer.offload == HB_PLACE_PINNED_HOST && lo->local.batch_ways == 1)
         return true;
-    if (has_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 &&
-        (lo->fsdp_mode != HB_WEIGHT_RING || hb_ways(lo, HB_AX_TENSOR) > 1))
+    if (has_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 && is_own_rule_late(lo) &&
+        (keeps_nothing(lo) || lo->fsdp_mode != HB_WEIGHT_RING))
         return keeps_nothing(lo);
     if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
         return false;
@@ -294,8 +308,6 @@ static bool is_postponed(const struct hb_lower *lo)
     return (ways == 1 || ways >= POSTPONE_WAYS) &&
            lo->local.vocab >= hb_mul_sat(width, lo->local.tokens);
 }
-
-enum { SHORT_RING = 5 };
 
 static int64_t bytes_of(struct hb_shape s)
 {
@@ -354,13 +366,6 @@ void hb_ends_prepare(struct hb_lower *lo)
 {
     if (is_gathered_first(lo))
         lo->leaves[lo->head].gathered = use_head(lo, false);
-}
-
-/* Four ways: no copy of the logits' gradient, and the head's gradient is collected in four parts,
- * f32 (ring/f4t4: f32[2,1024,8000] and two more of half that). */
-static bool is_short_ring(const struct hb_lower *lo)
-{
-    return hb_fsdp_ways(lo, false) < SHORT_RING;
 }
 
 /* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base). */
