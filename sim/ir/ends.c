@@ -356,10 +356,18 @@ static bool is_sum_postponed(const struct hb_lower *lo)
 
 /* Padded gathers of the head come before the layers (batch/8B,f64,b4: bf16[4096,128256] through
  * the forward pass) unless its gradient is postponed (8B64/base) or the loss goes in chunks. */
+/* Where the layers keep more than their inputs: gathered after them, and the head's gradient made
+ * while the gathered head is there (8B64/remat=dots_nb; with a backward rule of its own after). */
+static bool is_gathered_between(const struct hb_lower *lo)
+{
+    return lo->gather_form == HB_GATHER_PADDED && !keeps_nothing(lo) &&
+           lo->spec->batch.accumulate == 1 && !lo->spec->model.tied_embeddings;
+}
+
 static bool is_gathered_first(const struct hb_lower *lo)
 {
     return lo->gather_form == HB_GATHER_PADDED && is_split(lo) && lo->spec->loss.chunks == 1 &&
-           (!is_postponed(lo) || lo->spec->batch.accumulate > 1);
+           !is_gathered_between(lo) && (!is_postponed(lo) || lo->spec->batch.accumulate > 1);
 }
 
 void hb_ends_prepare(struct hb_lower *lo)
@@ -513,8 +521,13 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     make_dlogits(lo, &c);
     if (is_split(lo) && !hb_order_head_early(lo))
         c.w = use_head(lo, false);
+    bool before = is_gathered_between(lo) && !is_postponed(lo) && !has_own_rule(lo);
+    if (before)
+        head_grad(lo, c.seq, c.x, c.dlogits);
     uint32_t g = grad_through_head(lo, &c);
-    if (is_sum_postponed(lo)) {
+    if (before) {
+        ends->head_done = true;
+    } else if (is_sum_postponed(lo)) {
         struct hb_emit e = head_product(lo, c.seq, "gradient of the head");
         hb_emit_read(&e, c.x);
         hb_emit_read(&e, c.dlogits);
