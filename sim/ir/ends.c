@@ -620,6 +620,10 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
     struct loss_pass c = {.seq = (lo->local.seq + chunks - 1) / chunks};
     struct hb_shape all =
         hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, lo->local.seq, d, -1});
+    /* Chunks of batch and sequence together cross the batch's sharding: every device holds the
+     * chunks of all (rand020/deepseek2-16b: two bf16[4,131072,2048]). */
+    if (lo->spec->loss.chunk_over == HB_CHUNK_TOKENS)
+        all.dim[0] = hb_mul_sat(all.dim[0], lo->local.batch_ways);
     c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, all);
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", x, c.x);
     /* A gathered head is gathered in each chunk, for its logits, and done with before its gradient
