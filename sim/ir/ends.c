@@ -286,7 +286,9 @@ static bool is_postponed(const struct hb_lower *lo)
         return false;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
-    if (s->batch.accumulate > 1 || s->model.tied_embeddings)
+    /* One device: not in an accumulation loop (tinyS/accum=2), there it is in 8B/f16,a4. */
+    bool several = lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
+    if ((s->batch.accumulate > 1 && several) || s->model.tied_embeddings)
         return !is_ring_long(lo);
     if (s->optimizer.offload == HB_PLACE_PINNED_HOST && lo->local.batch_ways == 1)
         return true;
@@ -333,6 +335,8 @@ static int64_t waiting_bytes(const struct hb_lower *lo)
         sum = hb_add_sat(sum, bytes_of(hb_leaf_layer_shape(leaf, lo->compute, true)));
     }
     for (int i = 0; i < lo->spec->model.block_count; i++) {
+        if (lo->spec->model.blocks[i].remat.offload & 1u << HB_TN_LAYER_IN)
+            continue;
         int64_t width = hb_mul_sat(2, hb_mul_sat(l->resid_seq, l->resid_width));
         sum = hb_add_sat(sum,
                          hb_mul_sat(lo->spec->model.blocks[i].repeat, hb_mul_sat(l->batch, width)));
@@ -352,6 +356,15 @@ static bool is_sum_postponed(const struct hb_lower *lo)
     return lo->gather_form == HB_GATHER_BESIDE && is_split(lo) && !offloads &&
            hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
            !lo->spec->model.tied_embeddings && waiting_bytes(lo) < lo->hbm_bytes;
+}
+
+/* 70B/base on v5e: where they do not fit beside the layers' backward pass the logits are made again
+ * after it, from the head gathered once more. */
+static bool makes_logits_again(const struct hb_lower *lo)
+{
+    return lo->gather_form == HB_GATHER_BESIDE && is_split(lo) && is_postponed(lo) &&
+           !lo->spec->model.tied_embeddings && lo->spec->batch.accumulate == 1 &&
+           lo->spec->stack.form == HB_FORM_SCAN && waiting_bytes(lo) >= lo->hbm_bytes;
 }
 
 /* Padded gathers of the head come before the layers (batch/8B,f64,b4: bf16[4096,128256] through
@@ -535,6 +548,8 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         ends->pending_logits = c.logits;
         hb_emit_write(&e, ends->pending_full);
         hb_emit(lo, &e);
+    } else if (makes_logits_again(lo)) {
+        ends->pending_x = c.x;
     } else if (is_postponed(lo)) {
         ends->pending_logits = waiting_logits(lo, &c);
         ends->pending_x = c.x;
@@ -570,7 +585,8 @@ static void chunk_head_grad(struct hb_lower *lo, const struct loss_pass *c, uint
         hb_emit(lo, &e);
         return;
     }
-    bool scattered = lo->habits->logits_copies == 2;
+    /* XLA:TPU scatters the sum beside tensor parallelism (8B,v6e4x4,f4t4: f32[1024,32064]). */
+    bool scattered = lo->habits->logits_copies == 2 || hb_ways(lo, HB_AX_TENSOR) > 1;
     uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
                             hb_leaf_layer_shape(l, lo->p->bufs[c->dlogits].dtype, true));
     uint32_t part = hb_temp(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS,
@@ -711,7 +727,13 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
         hb_emit_mark(lo, "end of the logits", ends->pending_logits, HB_NONE);
         sum_whole(lo, ends->pending_full);
     } else if (!ends->head_done) {
-        head_grad(lo, lo->local.seq, ends->pending_x, ends->pending_logits);
+        struct loss_pass c = {.seq = lo->local.seq, .x = ends->pending_x};
+        c.logits = ends->pending_logits;
+        if (c.logits == HB_NONE) {
+            c.w = use_head(lo, false);
+            make_logits(lo, &c);
+        }
+        head_grad(lo, c.seq, c.x, c.logits);
     }
     struct hb_leaf *l = &lo->leaves[lo->embed];
     if (lo->positions != HB_NONE) {
