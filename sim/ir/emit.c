@@ -14,6 +14,7 @@ static struct hb_buf make_buf(struct hb_lower *lo, const char *name, enum hb_cat
                        .slices = shape.slices,
                        .rank = shape.rank,
                        .dtype = shape.dtype,
+                       .tiling = tiling,
                        .category = category,
                        .alias_of = HB_NONE};
     for (int i = 0; i < shape.rank; i++)

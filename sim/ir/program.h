@@ -21,6 +21,7 @@
 
 #include "models/dtype.h"
 #include "models/spec.h"
+#include "sim/ir/shape.h"
 
 struct hb_arena;
 
@@ -114,6 +115,7 @@ struct hb_buf {
     int64_t slices; /* of a stack: parts that ops inside its loop touch one by one; 0: none */
     int rank;       /* 0 with plain_bytes > element: shape not known */
     enum hb_dtype dtype;
+    enum hb_tiling tiling; /* bytes = hb_shape_bytes of dim, dtype and tiling */
     enum hb_category category;
     enum hb_space space;
     uint32_t alias_of; /* lies in this buffer's memory (an earlier index); HB_NONE: its own */

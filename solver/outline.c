@@ -1,0 +1,317 @@
+/* Owners, loops and slots: see outline.h. */
+#include "solver/outline.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "sim/engine/live.h"
+
+struct find {
+    struct hb_arena *arena;
+    struct hb_outline *o;
+    const struct hb_program *p;
+    uint32_t *grows; /* by root: the group with whose layers it grows; HB_NONE */
+    const char *why;
+};
+
+static bool fail(struct find *f, const char *why)
+{
+    f->why = why;
+    return false;
+}
+
+/* --- the pair --- */
+
+static bool same_refs(const struct hb_program *a, const struct hb_program *b)
+{
+    return a->ref_count == b->ref_count &&
+           (a->ref_count == 0 || memcmp(a->refs, b->refs, a->ref_count * sizeof *a->refs) == 0);
+}
+
+static bool same_ops(const struct hb_program *a, const struct hb_program *b)
+{
+    for (uint32_t i = 0; i < a->op_count; i++) {
+        const struct hb_op *x = &a->ops[i], *y = &b->ops[i];
+        if (x->kind != y->kind || x->stream != y->stream || x->refs_at != y->refs_at ||
+            x->read_count != y->read_count || x->loop != y->loop)
+            return false;
+    }
+    return true;
+}
+
+static bool same_bufs(const struct hb_program *a, const struct hb_program *b)
+{
+    for (uint32_t i = 0; i < a->buf_count; i++) {
+        const struct hb_buf *x = &a->bufs[i], *y = &b->bufs[i];
+        if (x->alias_of != y->alias_of || x->rank != y->rank || x->dtype != y->dtype ||
+            x->tiling != y->tiling || x->space != y->space || x->argument != y->argument ||
+            x->output != y->output)
+            return false;
+    }
+    return true;
+}
+
+static bool same_form(const struct hb_program *a, const struct hb_program *b)
+{
+    return a->op_count == b->op_count && a->buf_count == b->buf_count &&
+           a->loop_count == b->loop_count && same_refs(a, b) && same_ops(a, b) && same_bufs(a, b);
+}
+
+/* What a number follows that is `a` in one program and `b` in the other. False: nothing known. */
+static bool find_follow(const struct hb_outline_pair *pair, int64_t a, int64_t b,
+                        enum hb_follow *out_follow, uint32_t *out_group)
+{
+    *out_group = HB_NONE;
+    *out_follow = HB_FOLLOW_NOTHING;
+    if (a == b)
+        return true;
+    *out_follow = HB_FOLLOW_OUTER;
+    if (pair->outer_a && a == pair->outer_a && b == pair->outer_b)
+        return true;
+    *out_follow = HB_FOLLOW_INNER;
+    for (uint32_t g = 0; g < pair->group_count && a == pair->inner_a; g++)
+        if (b == pair->inner_b[g]) {
+            *out_group = g;
+            return true;
+        }
+    return false;
+}
+
+static bool has_shape_bytes(const struct hb_buf *b)
+{
+    struct hb_shape s = {.rank = b->rank, .dtype = b->dtype};
+    for (int i = 0; i < b->rank; i++)
+        s.dim[i] = b->dim[i];
+    return hb_shape_bytes(&s, b->tiling) == b->bytes;
+}
+
+static bool follow_buf(struct find *f, uint32_t i)
+{
+    const struct hb_buf *a = &f->o->pair.a->bufs[i], *b = &f->o->pair.b->bufs[i];
+    uint32_t *grows = &f->grows[f->o->root_of[i]];
+    bool moves = false;
+    for (int d = 0; d < a->rank; d++) {
+        uint32_t group;
+        if (!find_follow(&f->o->pair, a->dim[d], b->dim[d], &f->o->dim_follow[i][d], &group))
+            return fail(f, "a dimension that follows no group");
+        moves = moves || f->o->dim_follow[i][d] != HB_FOLLOW_NOTHING;
+        if (group == HB_NONE)
+            continue;
+        if (*grows != HB_NONE && *grows != group)
+            return fail(f, "a buffer that grows with two groups");
+        *grows = group;
+    }
+    if (!moves)
+        return a->bytes == b->bytes || fail(f, "bytes that do not follow the shape");
+    return (has_shape_bytes(a) && has_shape_bytes(b)) ||
+           fail(f, "bytes that do not follow the shape");
+}
+
+static bool follow_bufs(struct find *f)
+{
+    struct hb_outline *o = f->o;
+    for (uint32_t i = 0; i < f->p->buf_count; i++) {
+        o->root_of[i] =
+            f->p->bufs[i].alias_of == HB_NONE ? i : o->root_of[f->p->bufs[i].alias_of];
+        f->grows[i] = HB_NONE;
+    }
+    for (uint32_t i = 0; i < f->p->buf_count; i++)
+        if (!follow_buf(f, i))
+            return false;
+    for (uint32_t i = 0; i < f->p->loop_count; i++) {
+        uint32_t group;
+        if (!find_follow(&o->pair, o->pair.a->loops[i].trips, o->pair.b->loops[i].trips,
+                         &o->loop_follow[i], &group))
+            return fail(f, "trips that follow no group");
+    }
+    return true;
+}
+
+/* --- owners --- */
+
+#define NOBODY (UINT32_MAX - 2) /* of a loop or op, while none of its buffers grows */
+
+static uint32_t join_owner(uint32_t a, uint32_t b)
+{
+    if (a == NOBODY || a == b)
+        return b;
+    return b == NOBODY ? a : HB_NONE;
+}
+
+/* The group whose growing buffers the op touches; NOBODY; HB_NONE for several. */
+static uint32_t touched_group(const struct find *f, uint32_t op)
+{
+    const struct hb_op *x = &f->p->ops[op];
+    uint32_t owner = NOBODY;
+    for (uint32_t r = 0; r < x->read_count + x->write_count; r++) {
+        uint32_t group = f->grows[f->o->root_of[f->p->refs[x->refs_at + r]]];
+        if (group != HB_NONE)
+            owner = join_owner(owner, group);
+    }
+    return owner;
+}
+
+static void own_loops(struct find *f)
+{
+    for (uint32_t i = 0; i < f->p->loop_count; i++) {
+        const struct hb_loop *loop = &f->p->loops[i];
+        uint32_t owner = NOBODY, parent = loop->parent;
+        for (uint32_t op = loop->first_op; op < loop->end_op; op++)
+            owner = join_owner(owner, touched_group(f, op));
+        if (parent != HB_NONE && f->o->loop_owner[parent] != HB_NONE)
+            owner = f->o->loop_owner[parent];
+        f->o->loop_owner[i] = owner == NOBODY ? HB_ENDS : owner;
+    }
+}
+
+static void own_ops(struct find *f)
+{
+    for (uint32_t i = 0; i < f->p->op_count; i++) {
+        uint32_t loop = f->p->ops[i].loop;
+        uint32_t owner = loop == HB_NONE ? HB_NONE : f->o->loop_owner[loop];
+        if (owner == HB_NONE)
+            owner = touched_group(f, i);
+        f->o->op_owner[i] = owner < f->o->pair.group_count ? owner : HB_ENDS;
+    }
+}
+
+/* --- slots --- */
+
+static bool *find_edges(const struct find *f)
+{
+    bool *edge = hb_arena_alloc(f->arena, (size_t)f->p->op_count + 1, sizeof *edge);
+    for (uint32_t i = 0; i < f->p->loop_count; i++)
+        if (f->o->loop_owner[i] == HB_NONE)
+            edge[f->p->loops[i].first_op] = edge[f->p->loops[i].end_op] = true;
+    return edge;
+}
+
+struct turn {
+    uint32_t last;  /* group that had its turn last */
+    bool directed;  /* two groups had theirs */
+    bool rising;
+    bool *had;      /* by group */
+};
+
+/* Whether group can follow in the slot that is open. */
+static bool continues(struct turn *t, uint32_t group)
+{
+    if (group == t->last)
+        return true;
+    bool rising = group > t->last;
+    if (t->had[group] || (t->directed && rising != t->rising))
+        return false;
+    t->directed = true;
+    t->rising = rising;
+    return true;
+}
+
+static void find_slots(struct find *f)
+{
+    struct hb_outline *o = f->o;
+    struct hb_arena_mark mark;
+    o->slots = hb_arena_alloc(f->arena, (size_t)f->p->op_count + 1, sizeof *o->slots);
+    mark = hb_arena_mark(f->arena);
+    bool *edge = find_edges(f);
+    struct turn t = {.had = hb_arena_alloc(f->arena, o->pair.group_count, sizeof *t.had)};
+    struct hb_slot *slot = NULL;
+    for (uint32_t i = 0; i < f->p->op_count; i++) {
+        uint32_t owner = o->op_owner[i];
+        bool turns = owner != HB_ENDS;
+        if (!slot || edge[i] || turns != slot->turns || (turns && !continues(&t, owner))) {
+            slot = &o->slots[o->slot_count++];
+            *slot = (struct hb_slot){.first_op = i, .turns = turns, .rising = true};
+            memset(t.had, 0, o->pair.group_count * sizeof *t.had);
+            t.directed = false;
+            t.last = owner;
+        }
+        slot->end_op = i + 1;
+        if (!turns)
+            continue;
+        slot->rising = !t.directed || t.rising;
+        t.had[owner] = true;
+        t.last = owner;
+    }
+    hb_arena_rewind(f->arena, mark);
+}
+
+/* Each group's ops in each slot; where it has none, the place where its turn would be. */
+static void find_turns(struct find *f)
+{
+    struct hb_outline *o = f->o;
+    uint32_t groups = o->pair.group_count;
+    o->turn_first = hb_arena_alloc(f->arena, (size_t)o->slot_count * groups, sizeof(uint32_t));
+    o->turn_end = hb_arena_alloc(f->arena, (size_t)o->slot_count * groups, sizeof(uint32_t));
+    for (uint32_t q = 0; q < o->slot_count; q++) {
+        const struct hb_slot *slot = &o->slots[q];
+        uint32_t *first = o->turn_first + (size_t)q * groups;
+        uint32_t *end = o->turn_end + (size_t)q * groups;
+        uint32_t at = slot->first_op;
+        for (uint32_t k = 0; slot->turns && k < groups; k++) {
+            uint32_t g = slot->rising ? k : groups - 1 - k;
+            first[g] = at;
+            while (at < slot->end_op && o->op_owner[at] == g)
+                at++;
+            end[g] = at;
+        }
+    }
+}
+
+/* --- lives --- */
+
+/* A root that does not grow is its group's if only that group's ops touch it. */
+static void own_roots(struct find *f, uint32_t *owner)
+{
+    for (uint32_t i = 0; i < f->p->buf_count; i++)
+        owner[i] = NOBODY;
+    for (uint32_t i = 0; i < f->p->op_count; i++) {
+        const struct hb_op *x = &f->p->ops[i];
+        for (uint32_t r = 0; r < x->read_count + x->write_count; r++) {
+            uint32_t root = f->o->root_of[f->p->refs[x->refs_at + r]];
+            owner[root] = join_owner(owner[root], f->o->op_owner[i]);
+        }
+    }
+    for (uint32_t i = 0; i < f->p->buf_count; i++) {
+        if (f->grows[i] != HB_NONE)
+            owner[i] = f->grows[i];
+        else if (owner[i] == NOBODY || owner[i] == HB_NONE)
+            owner[i] = HB_ENDS;
+    }
+}
+
+static void find_lives(struct find *f)
+{
+    struct hb_outline *o = f->o;
+    uint32_t *owner = hb_arena_alloc(f->arena, f->p->buf_count, sizeof *owner);
+    struct hb_live *live;
+    own_roots(f, owner);
+    o->root_count = hb_live_find(f->arena, f->p, &live);
+    o->roots = hb_arena_alloc(f->arena, o->root_count, sizeof *o->roots);
+    for (uint32_t i = 0; i < o->root_count; i++)
+        o->roots[i] = (struct hb_outline_root){live[i].buf, owner[live[i].buf], live[i].start,
+                                               live[i].end};
+}
+
+bool hb_outline_find(struct hb_arena *arena, const struct hb_outline_pair *pair,
+                     struct hb_outline *out, const char **out_why)
+{
+    *out = (struct hb_outline){.pair = *pair};
+    struct find f = {.arena = arena, .o = out, .p = pair->a, .why = ""};
+    const struct hb_program *p = pair->a;
+    out->op_owner = hb_arena_alloc(arena, p->op_count, sizeof *out->op_owner);
+    out->loop_owner = hb_arena_alloc(arena, p->loop_count, sizeof *out->loop_owner);
+    out->loop_follow = hb_arena_alloc(arena, p->loop_count, sizeof *out->loop_follow);
+    out->dim_follow = hb_arena_alloc(arena, p->buf_count, sizeof *out->dim_follow);
+    out->root_of = hb_arena_alloc(arena, p->buf_count, sizeof *out->root_of);
+    f.grows = hb_arena_alloc(arena, p->buf_count, sizeof *f.grows);
+    bool ok = same_form(pair->a, pair->b) ? follow_bufs(&f) : fail(&f, "programs of two forms");
+    if (ok) {
+        own_loops(&f);
+        own_ops(&f);
+        find_slots(&f);
+        find_turns(&f);
+        find_lives(&f);
+    }
+    *out_why = f.why;
+    return ok;
+}

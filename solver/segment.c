@@ -1,0 +1,673 @@
+/* Tables of bytes and times by number of layers: see segment.h. */
+#include "solver/segment.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/size.h"
+#include "base/str.h"
+#include "sim/engine/run.h"
+#include "sim/ir/lower.h"
+#include "solver/step_bound.h"
+
+/* Trip counts of the two programs; the second program's inner counts start at FIRST_INNER_B. */
+enum { INNER_A = 3, FIRST_INNER_B = 4, OUTER_A = 2, OUTER_B = 5 };
+
+struct build {
+    struct hb_arena *arena;
+    const struct hb_spec *spec;
+    const struct hb_menu *menus;
+    struct hb_segment *s;
+    const char *why;
+    struct hb_program a;
+    struct hb_program b;
+    struct hb_outline o;
+    int64_t *outer; /* by steps */
+    int64_t *inner;
+    int64_t heap_align[HB_BYTES_KINDS];
+    int64_t leaf_align;
+    struct hb_sized *shapes;
+    uint32_t shape_count, shape_cap;
+    bool *is_fixed; /* by root: argument or output */
+    uint32_t *next_alias; /* by buffer: the next of the same root; HB_NONE */
+    uint32_t *roots_of;   /* roots sorted by owner, groups first, ends last */
+    uint32_t *first_root; /* by group (ends: group_count) */
+    struct hb_item *items;
+};
+
+/* Bytes of a shape for every number of steps, aligned. */
+struct hb_sized {
+    struct hb_shape shape;
+    enum hb_tiling tiling;
+    enum hb_follow follow[HB_SHAPE_RANK];
+    int64_t align;
+    int64_t *bytes; /* by steps */
+};
+
+/* --- the pair of programs --- */
+
+static uint32_t count_items(struct build *w)
+{
+    uint32_t count = 0;
+    for (int i = 0; i < w->spec->model.block_count; i++)
+        count += w->menus[i].count;
+    return count;
+}
+
+static struct hb_block *make_blocks(struct build *w, uint32_t count, bool second, int64_t outer)
+{
+    struct hb_block *blocks = hb_arena_alloc(w->arena, count, sizeof *blocks);
+    uint32_t at = 0;
+    for (int i = 0; i < w->spec->model.block_count; i++)
+        for (uint32_t k = 0; k < w->menus[i].count; k++, at++) {
+            blocks[at] = w->spec->model.blocks[i];
+            blocks[at].remat = w->menus[i].policies[k];
+            int64_t inner = second ? FIRST_INNER_B + at : INNER_A;
+            blocks[at].repeat = inner * outer * blocks[at].unit;
+        }
+    for (; at < count; at++) { /* outlines want two groups */
+        blocks[at] = blocks[at - 1];
+        blocks[at].repeat = (second ? FIRST_INNER_B + at : INNER_A) * outer * blocks[at].unit;
+    }
+    return blocks;
+}
+
+static bool lower_one(struct build *w, uint32_t count, bool second, struct hb_program *out)
+{
+    struct hb_spec spec = *w->spec;
+    bool nested = spec.stack.form == HB_FORM_NESTED;
+    int64_t outer = !nested ? 1 : second ? OUTER_B : OUTER_A;
+    struct hb_diag diag;
+    hb_diag_init(&diag, w->arena);
+    spec.model.blocks = make_blocks(w, count, second, outer);
+    spec.model.block_count = (int)count;
+    spec.stack.outer = nested ? outer : 0;
+    return hb_lower(w->arena, &diag, &spec, out);
+}
+
+static bool make_outline(struct build *w)
+{
+    uint32_t count = count_items(w), groups = count < 2 ? 2 : count;
+    bool nested = w->spec->stack.form == HB_FORM_NESTED;
+    int64_t *inner_b = hb_arena_alloc(w->arena, groups, sizeof *inner_b);
+    for (uint32_t i = 0; i < groups; i++)
+        inner_b[i] = FIRST_INNER_B + i;
+    if (!lower_one(w, groups, false, &w->a) || !lower_one(w, groups, true, &w->b)) {
+        w->why = "sizes beyond the range";
+        return false;
+    }
+    struct hb_outline_pair pair = {.a = &w->a,
+                                   .b = &w->b,
+                                   .group_count = groups,
+                                   .inner_a = INNER_A,
+                                   .inner_b = inner_b,
+                                   .outer_a = nested ? OUTER_A : 0,
+                                   .outer_b = nested ? OUTER_B : 0};
+    if (w->a.argument_extra_bytes != w->b.argument_extra_bytes) {
+        w->why = "index tables that follow the layers";
+        return false;
+    }
+    w->s->item_count = count;
+    return hb_outline_find(w->arena, &pair, &w->o, &w->why);
+}
+
+/* --- steps as outer and inner trips --- */
+
+static int64_t auto_outer(int64_t steps)
+{
+    int64_t best = 1;
+    for (int64_t o = 1; o * o <= steps; o++)
+        if (steps % o == 0)
+            best = o;
+    return best;
+}
+
+static void cut_steps(struct build *w)
+{
+    struct hb_segment *s = w->s;
+    bool nested = w->spec->stack.form == HB_FORM_NESTED;
+    for (int i = 0; i < w->spec->model.block_count; i++) {
+        int64_t steps = w->spec->model.blocks[i].repeat / w->spec->model.blocks[i].unit;
+        s->max_steps = steps > s->max_steps ? steps : s->max_steps;
+    }
+    size_t room = (size_t)s->max_steps + 1;
+    w->outer = hb_arena_alloc(w->arena, room, sizeof *w->outer);
+    w->inner = hb_arena_alloc(w->arena, room, sizeof *w->inner);
+    s->divides = hb_arena_alloc(w->arena, room, sizeof *s->divides);
+    for (int64_t n = 1; n <= s->max_steps; n++) {
+        int64_t outer = w->spec->stack.outer > 0 ? w->spec->stack.outer : auto_outer(n);
+        outer = nested ? outer : 1;
+        s->divides[n] = n % outer == 0;
+        w->outer[n] = outer;
+        w->inner[n] = s->divides[n] ? n / outer : 1;
+    }
+}
+
+/* --- bytes by steps --- */
+
+static int64_t probe_bytes(struct build *w, bool argument, enum hb_space space)
+{
+    struct hb_program p;
+    struct hb_memory m;
+    hb_program_init(&p, w->arena, "alignment", w->spec->compiler);
+    struct hb_buf one = {.name = "one byte",
+                         .why = "",
+                         .bytes = 1,
+                         .plain_bytes = 1,
+                         .alias_of = HB_NONE,
+                         .space = space,
+                         .argument = argument};
+    uint32_t buf = hb_program_add_buf(&p, one);
+    hb_program_add_op(&p, (struct hb_op){.name = "write", .start = HB_NONE});
+    hb_program_write(&p, buf);
+    hb_run_memory(w->arena, &p, &m);
+    return space == HB_SPACE_HOST ? m.host_bytes : argument ? m.argument_bytes : m.live_temp_bytes;
+}
+
+static struct hb_sized sized_of(const struct build *w, uint32_t buf, int64_t align)
+{
+    const struct hb_buf *b = &w->a.bufs[buf];
+    struct hb_sized z = {.shape = {.rank = b->rank, .dtype = b->dtype},
+                         .tiling = b->tiling,
+                         .align = align};
+    for (int i = 0; i < b->rank; i++) {
+        z.follow[i] = w->o.dim_follow[buf][i];
+        z.shape.dim[i] = z.follow[i] == HB_FOLLOW_NOTHING ? b->dim[i] : 0;
+    }
+    return z;
+}
+
+static bool same_sized(const struct hb_sized *x, const struct hb_sized *y)
+{
+    return memcmp(x->shape.dim, y->shape.dim, sizeof x->shape.dim) == 0 &&
+           x->shape.rank == y->shape.rank && x->shape.dtype == y->shape.dtype &&
+           x->tiling == y->tiling && x->align == y->align &&
+           memcmp(x->follow, y->follow, sizeof x->follow) == 0;
+}
+
+static void fill_sized(const struct build *w, struct hb_sized *z)
+{
+    z->bytes = hb_arena_alloc(w->arena, (size_t)w->s->max_steps + 1, sizeof *z->bytes);
+    for (int64_t n = 1; n <= w->s->max_steps; n++) {
+        struct hb_shape s = z->shape;
+        for (int i = 0; i < s.rank; i++)
+            if (z->follow[i] != HB_FOLLOW_NOTHING)
+                s.dim[i] = z->follow[i] == HB_FOLLOW_OUTER ? w->outer[n] : w->inner[n];
+        z->bytes[n] = hb_round_up(hb_shape_bytes(&s, z->tiling), z->align);
+    }
+}
+
+static const int64_t *bytes_of_buf(struct build *w, uint32_t buf, int64_t align)
+{
+    struct hb_sized z = sized_of(w, buf, align);
+    for (uint32_t i = 0; i < w->shape_count; i++)
+        if (same_sized(&w->shapes[i], &z))
+            return w->shapes[i].bytes;
+    fill_sized(w, &z);
+    w->shapes = hb_grow(w->arena, w->shapes, w->shape_count, &w->shape_cap, sizeof z);
+    w->shapes[w->shape_count++] = z;
+    return z.bytes;
+}
+
+static bool moves(const struct build *w, uint32_t buf)
+{
+    for (int i = 0; i < w->a.bufs[buf].rank; i++)
+        if (w->o.dim_follow[buf][i] != HB_FOLLOW_NOTHING)
+            return true;
+    return false;
+}
+
+static int64_t align_of(const struct build *w, uint32_t root)
+{
+    bool host = w->a.bufs[root].space == HB_SPACE_HOST;
+    if (host)
+        return w->heap_align[HB_BYTES_HOST];
+    return w->is_fixed[root] ? w->leaf_align : w->heap_align[HB_BYTES_DEVICE];
+}
+
+static bool root_moves(const struct build *w, uint32_t root)
+{
+    for (uint32_t i = root; i != HB_NONE; i = w->next_alias[i])
+        if (moves(w, i))
+            return true;
+    return false;
+}
+
+/* Of a root that stays as it is. */
+static int64_t still_bytes(const struct build *w, uint32_t root)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = root; i != HB_NONE; i = w->next_alias[i])
+        bytes = w->a.bufs[i].bytes > bytes ? w->a.bufs[i].bytes : bytes;
+    return hb_round_up(bytes, align_of(w, root));
+}
+
+/* Of a root that moves, by steps: the largest of its aliases. */
+static const int64_t *moving_bytes(struct build *w, uint32_t root)
+{
+    int64_t align = align_of(w, root);
+    const int64_t *first = bytes_of_buf(w, root, align);
+    int64_t *own = NULL;
+    for (uint32_t i = w->next_alias[root]; i != HB_NONE; i = w->next_alias[i]) {
+        const int64_t *more = bytes_of_buf(w, i, align);
+        if (more == first)
+            continue;
+        if (!own) {
+            own = hb_arena_alloc(w->arena, (size_t)w->s->max_steps + 1, sizeof *own);
+            memcpy(own, first, ((size_t)w->s->max_steps + 1) * sizeof *own);
+            first = own;
+        }
+        for (int64_t n = 1; n <= w->s->max_steps; n++)
+            own[n] = more[n] > own[n] ? more[n] : own[n];
+    }
+    return first;
+}
+
+/* --- roots by owner --- */
+
+static void link_aliases(struct build *w)
+{
+    const struct hb_program *p = &w->a;
+    w->next_alias = hb_arena_alloc(w->arena, p->buf_count, sizeof *w->next_alias);
+    w->is_fixed = hb_arena_alloc(w->arena, p->buf_count, sizeof *w->is_fixed);
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        w->next_alias[i] = HB_NONE;
+    for (uint32_t i = p->buf_count; i-- > 0;) {
+        uint32_t root = w->o.root_of[i];
+        w->is_fixed[root] = w->is_fixed[root] || p->bufs[i].argument || p->bufs[i].output;
+        if (root == i)
+            continue;
+        w->next_alias[i] = w->next_alias[root];
+        w->next_alias[root] = i;
+    }
+}
+
+static void sort_roots(struct build *w)
+{
+    uint32_t groups = w->o.pair.group_count;
+    w->first_root = hb_arena_alloc(w->arena, (size_t)groups + 2, sizeof *w->first_root);
+    w->roots_of = hb_arena_alloc(w->arena, w->o.root_count, sizeof *w->roots_of);
+    uint32_t *at = w->first_root;
+    for (uint32_t i = 0; i < w->o.root_count; i++) {
+        uint32_t owner = w->o.roots[i].owner == HB_ENDS ? groups : w->o.roots[i].owner;
+        at[owner + 1]++;
+    }
+    for (uint32_t g = 0; g <= groups; g++)
+        at[g + 1] += at[g];
+    uint32_t *fill = hb_arena_alloc(w->arena, (size_t)groups + 1, sizeof *fill);
+    for (uint32_t i = 0; i < w->o.root_count; i++) {
+        uint32_t owner = w->o.roots[i].owner == HB_ENDS ? groups : w->o.roots[i].owner;
+        w->roots_of[at[owner] + fill[owner]++] = i;
+    }
+}
+
+static int kind_of(const struct build *w, uint32_t root)
+{
+    return w->a.bufs[root].space == HB_SPACE_HOST ? HB_BYTES_HOST : HB_BYTES_DEVICE;
+}
+
+/* Whether it is counted at all, and whether for the whole step. */
+static bool counts(const struct build *w, uint32_t root)
+{
+    return w->a.bufs[root].space != HB_SPACE_CHIP;
+}
+
+static bool is_static(const struct build *w, uint32_t root)
+{
+    return w->is_fixed[root] && kind_of(w, root) == HB_BYTES_DEVICE;
+}
+
+/* --- the ends --- */
+
+static bool sum_ends(struct build *w)
+{
+    uint32_t groups = w->o.pair.group_count, ops = w->a.op_count;
+    struct hb_segment *s = w->s;
+    int64_t *at[HB_BYTES_KINDS];
+    for (int k = 0; k < HB_BYTES_KINDS; k++) {
+        at[k] = hb_arena_alloc(w->arena, (size_t)ops + 2, sizeof *at[k]);
+        s->live[k] = hb_arena_alloc(w->arena, s->slot_count, sizeof *s->live[k]);
+    }
+    s->fixed[HB_BYTES_DEVICE] = w->a.argument_extra_bytes;
+    for (uint32_t i = w->first_root[groups]; i < w->first_root[groups + 1]; i++) {
+        const struct hb_outline_root *r = &w->o.roots[w->roots_of[i]];
+        int kind = kind_of(w, r->buf);
+        if (!counts(w, r->buf))
+            continue;
+        if (root_moves(w, r->buf)) {
+            w->why = "a buffer of the ends that follows the layers";
+            return false;
+        }
+        int64_t bytes = still_bytes(w, r->buf);
+        if (is_static(w, r->buf)) {
+            s->fixed[kind] += bytes;
+            continue;
+        }
+        at[kind][r->start < 0 ? 0 : r->start] += bytes;
+        at[kind][(r->end >= (int32_t)ops ? (int32_t)ops - 1 : r->end) + 1] -= bytes;
+    }
+    for (int k = 0; k < HB_BYTES_KINDS; k++)
+        for (uint32_t t = 1; t < ops; t++)
+            at[k][t] += at[k][t - 1];
+    for (int k = 0; k < HB_BYTES_KINDS; k++)
+        for (uint32_t q = 0; q < s->slot_count; q++)
+            for (uint32_t t = s->slots[q].first_op; t < s->slots[q].end_op; t++) {
+                int64_t live = at[k][t];
+                if (s->slots[q].turns && live != at[k][s->slots[q].first_op]) {
+                    w->why = "a buffer of the ends that comes or goes in a turn of the layers";
+                    return false;
+                }
+                s->live[k][q] = live > s->live[k][q] ? live : s->live[k][q];
+            }
+    return true;
+}
+
+/* --- the groups --- */
+
+/* Where a root is alive in a slot, seen from its owner's turn. */
+struct stay {
+    bool state[HB_PART_STATES]; /* OWN: throughout the turn */
+    bool partial;               /* a part of the turn, from .. to (ops of it) */
+    uint32_t from;
+    uint32_t to;
+    bool broken; /* comes or goes in another's turn */
+};
+
+static struct stay find_stay(const struct build *w, const struct hb_outline_root *r, uint32_t slot,
+                             uint32_t group)
+{
+    const struct hb_slot *q = &w->o.slots[slot];
+    struct stay stay = {{false}, false, 0, 0, false};
+    int64_t first = q->first_op, last = (int64_t)q->end_op - 1, start = r->start, end = r->end;
+    if (start > last || end < first)
+        return stay;
+    bool whole = start <= first && end >= last;
+    if (!q->turns) {
+        stay.state[HB_PART_OWN] = whole;
+        stay.broken = !whole;
+        return stay;
+    }
+    size_t at = (size_t)slot * w->o.pair.group_count + group;
+    int64_t own = w->o.turn_first[at], own_end = w->o.turn_end[at];
+    if (own == own_end) { /* no turn here: alive throughout, or not at all */
+        stay.state[HB_PART_BEFORE] = stay.state[HB_PART_AFTER] = whole;
+        stay.broken = !whole;
+        return stay;
+    }
+    stay.state[HB_PART_BEFORE] = start < first || (start < own && start == first);
+    stay.state[HB_PART_AFTER] = end > last || (end >= own_end && end == last);
+    stay.broken = (start > first && start < own) || start >= own_end || end < own ||
+                  (end >= own_end && end < last);
+    stay.state[HB_PART_OWN] = start <= own && end >= own_end - 1;
+    stay.partial = !stay.state[HB_PART_OWN];
+    stay.from = (uint32_t)((start > own ? start : own) - own);
+    stay.to = (uint32_t)((end < own_end - 1 ? end : own_end - 1) - own);
+    return stay;
+}
+
+/* The highest point of one group's turn, by steps. Roots that are alive throughout are added by
+ * the caller. */
+struct profile {
+    struct build *w;
+    uint32_t op_count;
+    int64_t *still;      /* [op]: what begins there, less what ended before */
+    uint32_t *begin;     /* [op]: list of moving roots that begin there */
+    uint32_t *finish;    /* [op]: list of those that end there */
+    uint32_t *next_begin; /* by place in the list of moving roots */
+    uint32_t *next_finish;
+    const int64_t **moving;
+    uint32_t moving_count;
+    bool any;
+};
+
+static struct profile open_profile(struct build *w, uint32_t ops, uint32_t roots)
+{
+    struct profile f = {.w = w, .op_count = ops};
+    f.still = hb_arena_alloc(w->arena, (size_t)ops + 1, sizeof *f.still);
+    f.begin = hb_arena_alloc(w->arena, ops, sizeof *f.begin);
+    f.finish = hb_arena_alloc(w->arena, ops, sizeof *f.finish);
+    f.next_begin = hb_arena_alloc(w->arena, roots, sizeof *f.next_begin);
+    f.next_finish = hb_arena_alloc(w->arena, roots, sizeof *f.next_finish);
+    f.moving = hb_arena_alloc(w->arena, roots, sizeof *f.moving);
+    for (uint32_t i = 0; i < ops; i++)
+        f.begin[i] = f.finish[i] = HB_NONE;
+    return f;
+}
+
+static void add_partial(struct profile *f, uint32_t root, const struct stay *stay)
+{
+    f->any = true;
+    if (!root_moves(f->w, root)) {
+        int64_t bytes = still_bytes(f->w, root);
+        f->still[stay->from] += bytes;
+        f->still[stay->to + 1] -= bytes;
+        return;
+    }
+    uint32_t at = f->moving_count++;
+    f->moving[at] = moving_bytes(f->w, root);
+    f->next_begin[at] = f->begin[stay->from];
+    f->begin[stay->from] = at;
+    f->next_finish[at] = f->finish[stay->to];
+    f->finish[stay->to] = at;
+}
+
+static void raise_to(int64_t *high, const int64_t *now, int64_t still, int64_t steps)
+{
+    for (int64_t n = 1; n <= steps; n++) {
+        int64_t live = now[n] + still;
+        high[n] = live > high[n] ? live : high[n];
+    }
+}
+
+static void add_table(int64_t *to, const int64_t *table, int64_t times, int64_t steps)
+{
+    for (int64_t n = 1; n <= steps; n++)
+        to[n] += times * table[n];
+}
+
+/* Walks the turn: between two changes of what moves, only the highest sum of the rest counts. */
+static void close_profile(struct profile *f, int64_t *own)
+{
+    int64_t steps = f->w->s->max_steps, still = 0, high_still = 0;
+    size_t room = (size_t)steps + 1;
+    int64_t *now = hb_arena_alloc(f->w->arena, room, sizeof *now);
+    int64_t *high = hb_arena_alloc(f->w->arena, room, sizeof *high);
+    for (uint32_t t = 0; t < f->op_count; t++) {
+        if (f->begin[t] != HB_NONE) {
+            raise_to(high, now, high_still, steps);
+            for (uint32_t i = f->begin[t]; i != HB_NONE; i = f->next_begin[i])
+                add_table(now, f->moving[i], 1, steps);
+            high_still = 0;
+        }
+        still += f->still[t];
+        high_still = still > high_still ? still : high_still;
+        if (f->finish[t] == HB_NONE)
+            continue;
+        raise_to(high, now, high_still, steps);
+        for (uint32_t i = f->finish[t]; i != HB_NONE; i = f->next_finish[i])
+            add_table(now, f->moving[i], -1, steps);
+        high_still = still + f->still[t + 1];
+    }
+    raise_to(high, now, high_still, steps);
+    add_table(own, high, 1, steps);
+}
+
+static int64_t *state_table(const struct build *w, struct hb_item *item, int kind, uint32_t slot,
+                            int state)
+{
+    return item->live[kind] +
+           ((size_t)slot * HB_PART_STATES + (size_t)state) * ((size_t)w->s->max_steps + 1);
+}
+
+static void add_root(struct build *w, int64_t *to, uint32_t root)
+{
+    if (root_moves(w, root)) {
+        add_table(to, moving_bytes(w, root), 1, w->s->max_steps);
+        return;
+    }
+    int64_t bytes = still_bytes(w, root);
+    for (int64_t n = 1; n <= w->s->max_steps; n++)
+        to[n] += bytes;
+}
+
+/* One group in one slot. */
+static bool sum_stay(struct build *w, uint32_t group, uint32_t slot)
+{
+    struct hb_item *item = &w->items[group];
+    size_t at = (size_t)slot * w->o.pair.group_count + group;
+    uint32_t ops = w->o.turn_end[at] - w->o.turn_first[at];
+    uint32_t first = w->first_root[group], end = w->first_root[group + 1];
+    struct profile profiles[HB_BYTES_KINDS];
+    for (int k = 0; k < HB_BYTES_KINDS; k++)
+        profiles[k] = open_profile(w, ops, end - first);
+    for (uint32_t i = first; i < end; i++) {
+        const struct hb_outline_root *r = &w->o.roots[w->roots_of[i]];
+        if (!counts(w, r->buf) || is_static(w, r->buf))
+            continue;
+        int kind = kind_of(w, r->buf);
+        struct stay stay = find_stay(w, r, slot, group);
+        if (stay.broken) {
+            w->why = "a buffer of a group that comes or goes in another's turn";
+            return false;
+        }
+        for (int k = 0; k < HB_PART_STATES; k++)
+            if (stay.state[k])
+                add_root(w, state_table(w, item, kind, slot, k), r->buf);
+        if (stay.partial)
+            add_partial(&profiles[kind], r->buf, &stay);
+    }
+    for (int k = 0; k < HB_BYTES_KINDS; k++)
+        if (profiles[k].any)
+            close_profile(&profiles[k], state_table(w, item, k, slot, HB_PART_OWN));
+    return true;
+}
+
+static void sum_fixed(struct build *w, uint32_t group)
+{
+    for (int k = 0; k < HB_BYTES_KINDS; k++)
+        w->items[group].fixed[k] =
+            hb_arena_alloc(w->arena, (size_t)w->s->max_steps + 1, sizeof(int64_t));
+    for (uint32_t i = w->first_root[group]; i < w->first_root[group + 1]; i++) {
+        uint32_t root = w->o.roots[w->roots_of[i]].buf;
+        if (counts(w, root) && is_static(w, root))
+            add_root(w, w->items[group].fixed[kind_of(w, root)], root);
+    }
+}
+
+static bool sum_items(struct build *w)
+{
+    struct hb_segment *s = w->s;
+    size_t tables = (size_t)s->slot_count * HB_PART_STATES * ((size_t)s->max_steps + 1);
+    for (uint32_t g = 0; g < s->item_count; g++) {
+        for (int k = 0; k < HB_BYTES_KINDS; k++)
+            w->items[g].live[k] = hb_arena_alloc(w->arena, tables, sizeof(int64_t));
+        sum_fixed(w, g);
+        for (uint32_t q = 0; q < s->slot_count; q++)
+            if (!sum_stay(w, g, q))
+                return false;
+    }
+    return true;
+}
+
+static void name_items(struct build *w)
+{
+    uint32_t at = 0;
+    w->s->first_item = hb_arena_alloc(w->arena, (size_t)w->spec->model.block_count + 1,
+                                      sizeof *w->s->first_item);
+    w->items = w->s->items = hb_arena_alloc(w->arena, w->s->item_count, sizeof *w->items);
+    for (int i = 0; i < w->spec->model.block_count; i++) {
+        w->s->first_item[i] = at;
+        for (uint32_t k = 0; k < w->menus[i].count; k++, at++)
+            w->items[at] = (struct hb_item){.block = (uint32_t)i, .policy = k};
+    }
+    w->s->first_item[w->spec->model.block_count] = at;
+}
+
+bool hb_segment_build(struct hb_arena *arena, const struct hb_spec *spec,
+                      const struct hb_menu *menus, const struct hb_device *device,
+                      struct hb_segment *out, const char **out_why)
+{
+    *out = (struct hb_segment){0};
+    struct build w = {.arena = arena, .spec = spec, .menus = menus, .s = out, .why = ""};
+    bool ok = spec->mesh[HB_AX_PIPELINE] == 1 && spec->stack.form != HB_FORM_LOOP;
+    if (!ok)
+        w.why = "a pipeline, or a stack that is not scanned";
+    ok = ok && make_outline(&w);
+    if (ok) {
+        out->slots = w.o.slots;
+        out->slot_count = w.o.slot_count;
+        w.leaf_align = probe_bytes(&w, true, HB_SPACE_HBM);
+        w.heap_align[HB_BYTES_DEVICE] = probe_bytes(&w, false, HB_SPACE_HBM);
+        w.heap_align[HB_BYTES_HOST] = probe_bytes(&w, false, HB_SPACE_HOST);
+        cut_steps(&w);
+        name_items(&w);
+        link_aliases(&w);
+        sort_roots(&w);
+        ok = sum_ends(&w) && sum_items(&w);
+    }
+    if (ok) {
+        struct hb_step_ask ask = {&w.o, device, w.outer, w.inner};
+        hb_step_bounds(arena, &ask, out);
+    }
+    *out_why = w.why;
+    return ok;
+}
+
+/* --- pricing --- */
+
+static const int64_t *states_of(const struct hb_segment *s, const struct hb_part *part, int kind,
+                                uint32_t slot)
+{
+    return s->items[part->item].live[kind] +
+           (size_t)slot * HB_PART_STATES * ((size_t)s->max_steps + 1) + part->steps;
+}
+
+static int64_t live_in_slot(const struct hb_segment *s, const struct hb_part *parts,
+                            uint32_t count, int kind, uint32_t slot)
+{
+    size_t state = (size_t)s->max_steps + 1;
+    int64_t base = s->live[kind][slot], high = base;
+    if (!s->slots[slot].turns) {
+        for (uint32_t i = 0; i < count; i++)
+            base += states_of(s, &parts[i], kind, slot)[HB_PART_OWN * state];
+        return base;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        base += states_of(s, &parts[i], kind, slot)[HB_PART_BEFORE * state];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hb_part *part = &parts[s->slots[slot].rising ? i : count - 1 - i];
+        const int64_t *t = states_of(s, part, kind, slot);
+        base -= t[HB_PART_BEFORE * state];
+        high = base + t[HB_PART_OWN * state] > high ? base + t[HB_PART_OWN * state] : high;
+        base += t[HB_PART_AFTER * state];
+    }
+    return high;
+}
+
+static int64_t bytes_of_parts(const struct hb_segment *s, const struct hb_part *parts,
+                              uint32_t count, int kind)
+{
+    int64_t high = 0, fixed = s->fixed[kind];
+    for (uint32_t i = 0; i < count; i++)
+        fixed += s->items[parts[i].item].fixed[kind][parts[i].steps];
+    for (uint32_t q = 0; q < s->slot_count; q++) {
+        int64_t live = live_in_slot(s, parts, count, kind, q);
+        high = live > high ? live : high;
+    }
+    return fixed + high;
+}
+
+void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
+                      struct hb_price *out)
+{
+    out->live_bytes = bytes_of_parts(s, parts, count, HB_BYTES_DEVICE);
+    out->host_bytes = bytes_of_parts(s, parts, count, HB_BYTES_HOST);
+    out->bound_ns = 0;
+    for (int v = 0; v < HB_BOUNDS; v++) {
+        int64_t sum = s->bound_ns[v];
+        for (uint32_t i = 0; i < count && s->items[parts[i].item].bound_ns[v]; i++)
+            sum += s->items[parts[i].item].bound_ns[v][parts[i].steps];
+        out->bound_ns = sum > out->bound_ns ? sum : out->bound_ns;
+    }
+}

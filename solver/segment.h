@@ -1,0 +1,77 @@
+/* What each choice adds to a step, summed up so that a configuration is priced by a few additions:
+ * one record for the ends of the model and one for each (block, policy), read off a pair of
+ * programs in which every such choice stands once (outline.h). Layers in a row compose:
+ *
+ *   slot of the ends:  live(t) = ends(t) + sum of rest[g](n_g)
+ *   slot of turns:     live(g) = ends + own[g](n_g) + sum over groups whose turn is over of after
+ *                                                   + sum over those whose turn comes of before
+ *
+ * and the peak is the largest of them. Every term is a table over the number of layers, made from
+ * the shapes of the program's buffers, so that tiles and alignment are exact: the sum equals the
+ * engine's live bytes to the byte (tests/prop/test_segment.c). */
+#ifndef HB_SOLVER_SEGMENT_H
+#define HB_SOLVER_SEGMENT_H
+
+#include "models/spec.h"
+#include "solver/outline.h"
+
+struct hb_diag;
+struct hb_device;
+
+/* The policies that a block may take. */
+struct hb_menu {
+    const struct hb_remat *policies;
+    uint32_t count;
+};
+
+/* Layers of one block under one policy: a run of them in a configuration, in the model's order. */
+struct hb_part {
+    uint32_t item;
+    int32_t steps; /* scan steps: layers / unit */
+};
+
+enum { HB_PART_BEFORE, HB_PART_OWN, HB_PART_AFTER, HB_PART_STATES };
+enum { HB_BYTES_DEVICE, HB_BYTES_HOST, HB_BYTES_KINDS };
+
+/* Lower bounds of the step's time: the longest of these sums (step_bound.h). */
+enum { HB_BOUNDS = 1 + 2 * HB_STREAM_COUNT };
+
+struct hb_item {
+    uint32_t block;
+    uint32_t policy;
+    int64_t *fixed[HB_BYTES_KINDS]; /* by steps: arguments and outputs */
+    int64_t *live[HB_BYTES_KINDS];  /* [(slot x HB_PART_STATES + state) x (max_steps + 1) + steps] */
+    int64_t *bound_ns[HB_BOUNDS];   /* by steps; null where it is 0 for all items */
+};
+
+struct hb_segment {
+    struct hb_slot *slots;
+    uint32_t slot_count;
+    struct hb_item *items;
+    uint32_t item_count;
+    uint32_t *first_item; /* by block: its items lie together, in the order of its menu */
+    int64_t max_steps;
+    bool *divides;        /* by steps: can be cut into the outer blocks that the spec asks for */
+    int64_t fixed[HB_BYTES_KINDS];      /* of the ends */
+    int64_t *live[HB_BYTES_KINDS];      /* of the ends, by slot */
+    int64_t bound_ns[HB_BOUNDS];
+};
+
+struct hb_price {
+    int64_t live_bytes; /* argument + output - alias + live temporaries at the peak */
+    int64_t host_bytes;
+    int64_t bound_ns; /* the step takes no less */
+};
+
+/* For the spec's mesh, batch, chunks and stack form, and every policy of each block's menu. False
+ * (with *out_why) where the program has no such form: a pipeline, an unrolled stack. */
+bool hb_segment_build(struct hb_arena *arena, const struct hb_spec *spec,
+                      const struct hb_menu *menus, const struct hb_device *device,
+                      struct hb_segment *out, const char **out_why);
+
+enum { HB_PARTS_MAX = 16 };
+/* parts in the model's order, at most HB_PARTS_MAX. */
+void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
+                      struct hb_price *out);
+
+#endif
