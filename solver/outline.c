@@ -164,12 +164,36 @@ static void own_loops(struct find *f)
     }
 }
 
+static bool moves(const struct find *f, uint32_t buf)
+{
+    for (int d = 0; d < f->p->bufs[buf].rank; d++)
+        if (f->o->dim_follow[buf][d] != HB_FOLLOW_NOTHING)
+            return true;
+    return false;
+}
+
+/* What grows with the outer trips alone is the group's in whose loop it is used. */
+static void own_outer_bufs(struct find *f)
+{
+    for (uint32_t i = 0; i < f->p->op_count; i++) {
+        const struct hb_op *x = &f->p->ops[i];
+        uint32_t owner = x->loop == HB_NONE ? HB_NONE : f->o->loop_owner[x->loop];
+        for (uint32_t r = 0; owner < HB_ENDS && r < x->read_count + x->write_count; r++) {
+            uint32_t buf = f->p->refs[x->refs_at + r], *grows = &f->grows[f->o->root_of[buf]];
+            if (*grows == HB_NONE && moves(f, buf))
+                *grows = owner;
+        }
+    }
+}
+
+/* An op outside of the groups' loops that writes nothing (the global norm of the gradients, told a
+ * number of leaves at a time) is nobody's turn. */
 static void own_ops(struct find *f)
 {
     for (uint32_t i = 0; i < f->p->op_count; i++) {
         uint32_t loop = f->p->ops[i].loop;
         uint32_t owner = loop == HB_NONE ? HB_NONE : f->o->loop_owner[loop];
-        if (owner == HB_NONE)
+        if (owner == HB_NONE && f->p->ops[i].write_count > 0)
             owner = touched_group(f, i);
         f->o->op_owner[i] = owner < f->o->pair.group_count ? owner : HB_ENDS;
     }
@@ -233,6 +257,67 @@ static void find_slots(struct find *f)
         t.last = owner;
     }
     hb_arena_rewind(f->arena, mark);
+}
+
+/* Where two slots meet at one group (1 2 3 3 2 1), its two turns look like one. They are told apart
+ * by the turns of the group that comes next: the second begins with an op of the kind that its
+ * second turn begins with, which its first turn does not have.
+ *
+ *   rising 1 2 3 | falling (3) 2 1         ops of 3:  h h h h | e e e [...]
+ *                                          ops of 2:  h h h     e e e [...]   */
+static bool in_own_loop(const struct find *f, uint32_t op)
+{
+    uint32_t loop = f->p->ops[op].loop;
+    return loop != HB_NONE && f->o->loop_owner[loop] < HB_ENDS;
+}
+
+/* Which op a loop begins with is a matter of policy; that it is a loop is not. */
+static bool same_kind(const struct find *f, uint32_t x, uint32_t y)
+{
+    const struct hb_op *a = &f->p->ops[x], *b = &f->p->ops[y];
+    if (in_own_loop(f, x) || in_own_loop(f, y))
+        return in_own_loop(f, x) && in_own_loop(f, y);
+    return a->kind == b->kind && a->stream == b->stream;
+}
+
+static bool has_kind(const struct find *f, const struct hb_slot *slot, uint32_t owner, uint32_t like)
+{
+    for (uint32_t i = slot->first_op; i < slot->end_op; i++)
+        if (f->o->op_owner[i] == owner && same_kind(f, i, like))
+            return true;
+    return false;
+}
+
+static bool part_turns(struct find *f, struct hb_slot *before, struct hb_slot *after)
+{
+    uint32_t next = f->o->op_owner[after->first_op], like = after->first_op;
+    uint32_t pivot = f->o->op_owner[before->end_op - 1], cut = before->end_op;
+    while (cut > before->first_op && f->o->op_owner[cut - 1] == pivot)
+        cut--;
+    if (has_kind(f, before, next, like))
+        return fail(f, "two turns of a group that cannot be told apart");
+    while (cut < before->end_op && !same_kind(f, cut, like))
+        cut++;
+    if (cut == before->end_op)
+        return fail(f, "two turns of a group that cannot be told apart");
+    before->end_op = after->first_op = cut;
+    after->rising = !before->rising;
+    return true;
+}
+
+static bool part_slots(struct find *f)
+{
+    for (uint32_t q = 0; q + 1 < f->o->slot_count; q++) {
+        struct hb_slot *a = &f->o->slots[q], *b = &f->o->slots[q + 1];
+        bool meet = a->turns && b->turns && f->o->pair.group_count > 1;
+        uint32_t last = f->o->op_owner[a->end_op - 1], first = f->o->op_owner[b->first_op];
+        uint32_t end = f->o->op_owner[b->end_op - 1];
+        bool onward = a->rising ? end > first : end < first;
+        bool turned = first == (a->rising ? last - 1 : last + 1) && !onward;
+        if (meet && turned && !part_turns(f, a, b))
+            return false;
+    }
+    return true;
 }
 
 /* Each group's ops in each slot; where it has none, the place where its turn would be. */
@@ -307,8 +392,12 @@ bool hb_outline_find(struct hb_arena *arena, const struct hb_outline_pair *pair,
     bool ok = same_form(pair->a, pair->b) ? follow_bufs(&f) : fail(&f, "programs of two forms");
     if (ok) {
         own_loops(&f);
+        own_outer_bufs(&f);
         own_ops(&f);
         find_slots(&f);
+        ok = part_slots(&f);
+    }
+    if (ok) {
         find_turns(&f);
         find_lives(&f);
     }

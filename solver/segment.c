@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "sim/engine/run.h"
 #include "sim/ir/lower.h"
+#include "solver/sized.h"
 #include "solver/step_bound.h"
 
 /* Trip counts of the two programs; the second program's inner counts start at FIRST_INNER_B. */
@@ -23,26 +24,14 @@ struct build {
     struct hb_program a;
     struct hb_program b;
     struct hb_outline o;
-    int64_t *outer; /* by steps */
-    int64_t *inner;
+    struct hb_sized sized;
     int64_t heap_align[HB_BYTES_KINDS];
     int64_t leaf_align;
-    struct hb_sized *shapes;
-    uint32_t shape_count, shape_cap;
     bool *is_fixed; /* by root: argument or output */
     uint32_t *next_alias; /* by buffer: the next of the same root; HB_NONE */
     uint32_t *roots_of;   /* roots sorted by owner, groups first, ends last */
     uint32_t *first_root; /* by group (ends: group_count) */
     struct hb_item *items;
-};
-
-/* Bytes of a shape for every number of steps, aligned. */
-struct hb_sized {
-    struct hb_shape shape;
-    enum hb_tiling tiling;
-    enum hb_follow follow[HB_SHAPE_RANK];
-    int64_t align;
-    int64_t *bytes; /* by steps */
 };
 
 /* --- the pair of programs --- */
@@ -112,38 +101,6 @@ static bool make_outline(struct build *w)
     return hb_outline_find(w->arena, &pair, &w->o, &w->why);
 }
 
-/* --- steps as outer and inner trips --- */
-
-static int64_t auto_outer(int64_t steps)
-{
-    int64_t best = 1;
-    for (int64_t o = 1; o * o <= steps; o++)
-        if (steps % o == 0)
-            best = o;
-    return best;
-}
-
-static void cut_steps(struct build *w)
-{
-    struct hb_segment *s = w->s;
-    bool nested = w->spec->stack.form == HB_FORM_NESTED;
-    for (int i = 0; i < w->spec->model.block_count; i++) {
-        int64_t steps = w->spec->model.blocks[i].repeat / w->spec->model.blocks[i].unit;
-        s->max_steps = steps > s->max_steps ? steps : s->max_steps;
-    }
-    size_t room = (size_t)s->max_steps + 1;
-    w->outer = hb_arena_alloc(w->arena, room, sizeof *w->outer);
-    w->inner = hb_arena_alloc(w->arena, room, sizeof *w->inner);
-    s->divides = hb_arena_alloc(w->arena, room, sizeof *s->divides);
-    for (int64_t n = 1; n <= s->max_steps; n++) {
-        int64_t outer = w->spec->stack.outer > 0 ? w->spec->stack.outer : auto_outer(n);
-        outer = nested ? outer : 1;
-        s->divides[n] = n % outer == 0;
-        w->outer[n] = outer;
-        w->inner[n] = s->divides[n] ? n / outer : 1;
-    }
-}
-
 /* --- bytes by steps --- */
 
 static int64_t probe_bytes(struct build *w, bool argument, enum hb_space space)
@@ -165,59 +122,6 @@ static int64_t probe_bytes(struct build *w, bool argument, enum hb_space space)
     return space == HB_SPACE_HOST ? m.host_bytes : argument ? m.argument_bytes : m.live_temp_bytes;
 }
 
-static struct hb_sized sized_of(const struct build *w, uint32_t buf, int64_t align)
-{
-    const struct hb_buf *b = &w->a.bufs[buf];
-    struct hb_sized z = {.shape = {.rank = b->rank, .dtype = b->dtype},
-                         .tiling = b->tiling,
-                         .align = align};
-    for (int i = 0; i < b->rank; i++) {
-        z.follow[i] = w->o.dim_follow[buf][i];
-        z.shape.dim[i] = z.follow[i] == HB_FOLLOW_NOTHING ? b->dim[i] : 0;
-    }
-    return z;
-}
-
-static bool same_sized(const struct hb_sized *x, const struct hb_sized *y)
-{
-    return memcmp(x->shape.dim, y->shape.dim, sizeof x->shape.dim) == 0 &&
-           x->shape.rank == y->shape.rank && x->shape.dtype == y->shape.dtype &&
-           x->tiling == y->tiling && x->align == y->align &&
-           memcmp(x->follow, y->follow, sizeof x->follow) == 0;
-}
-
-static void fill_sized(const struct build *w, struct hb_sized *z)
-{
-    z->bytes = hb_arena_alloc(w->arena, (size_t)w->s->max_steps + 1, sizeof *z->bytes);
-    for (int64_t n = 1; n <= w->s->max_steps; n++) {
-        struct hb_shape s = z->shape;
-        for (int i = 0; i < s.rank; i++)
-            if (z->follow[i] != HB_FOLLOW_NOTHING)
-                s.dim[i] = z->follow[i] == HB_FOLLOW_OUTER ? w->outer[n] : w->inner[n];
-        z->bytes[n] = hb_round_up(hb_shape_bytes(&s, z->tiling), z->align);
-    }
-}
-
-static const int64_t *bytes_of_buf(struct build *w, uint32_t buf, int64_t align)
-{
-    struct hb_sized z = sized_of(w, buf, align);
-    for (uint32_t i = 0; i < w->shape_count; i++)
-        if (same_sized(&w->shapes[i], &z))
-            return w->shapes[i].bytes;
-    fill_sized(w, &z);
-    w->shapes = hb_grow(w->arena, w->shapes, w->shape_count, &w->shape_cap, sizeof z);
-    w->shapes[w->shape_count++] = z;
-    return z.bytes;
-}
-
-static bool moves(const struct build *w, uint32_t buf)
-{
-    for (int i = 0; i < w->a.bufs[buf].rank; i++)
-        if (w->o.dim_follow[buf][i] != HB_FOLLOW_NOTHING)
-            return true;
-    return false;
-}
-
 static int64_t align_of(const struct build *w, uint32_t root)
 {
     bool host = w->a.bufs[root].space == HB_SPACE_HOST;
@@ -229,7 +133,7 @@ static int64_t align_of(const struct build *w, uint32_t root)
 static bool root_moves(const struct build *w, uint32_t root)
 {
     for (uint32_t i = root; i != HB_NONE; i = w->next_alias[i])
-        if (moves(w, i))
+        if (hb_sized_moves(&w->sized, i))
             return true;
     return false;
 }
@@ -247,10 +151,10 @@ static int64_t still_bytes(const struct build *w, uint32_t root)
 static const int64_t *moving_bytes(struct build *w, uint32_t root)
 {
     int64_t align = align_of(w, root);
-    const int64_t *first = bytes_of_buf(w, root, align);
+    const int64_t *first = hb_sized_bytes(&w->sized, root, align);
     int64_t *own = NULL;
     for (uint32_t i = w->next_alias[root]; i != HB_NONE; i = w->next_alias[i]) {
-        const int64_t *more = bytes_of_buf(w, i, align);
+        const int64_t *more = hb_sized_bytes(&w->sized, i, align);
         if (more == first)
             continue;
         if (!own) {
@@ -600,15 +504,16 @@ bool hb_segment_build(struct hb_arena *arena, const struct hb_spec *spec,
         w.leaf_align = probe_bytes(&w, true, HB_SPACE_HBM);
         w.heap_align[HB_BYTES_DEVICE] = probe_bytes(&w, false, HB_SPACE_HBM);
         w.heap_align[HB_BYTES_HOST] = probe_bytes(&w, false, HB_SPACE_HOST);
-        cut_steps(&w);
+        hb_sized_init(&w.sized, arena, spec, &w.o);
+        out->max_steps = w.sized.max_steps;
+        out->divides = w.sized.divides;
         name_items(&w);
         link_aliases(&w);
         sort_roots(&w);
         ok = sum_ends(&w) && sum_items(&w);
     }
     if (ok) {
-        struct hb_step_ask ask = {&w.o, device, w.outer, w.inner};
-        hb_step_bounds(arena, &ask, out);
+        hb_step_bounds(arena, &w.sized, device, out);
     }
     *out_why = w.why;
     return ok;

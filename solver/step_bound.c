@@ -1,8 +1,10 @@
 #include "solver/step_bound.h"
 
-void hb_step_bounds(struct hb_arena *arena, const struct hb_step_ask *ask, struct hb_segment *s)
+void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized, const struct hb_device *device,
+                    struct hb_segment *s)
 {
     (void)arena;
-    (void)ask;
+    (void)sized;
+    (void)device;
     (void)s;
 }

@@ -1,17 +1,31 @@
-/* How long a step takes at least, as sums of terms of the ends and of each group. */
+/* How long a step takes at least: sums of terms of the ends and of each group, so that they add up
+ * for any configuration. Three kinds of sums, of which the longest is the bound:
+ *
+ *   [0]                         a path that begins and ends on the compute stream
+ *   [1 + stream]                all that one stream has to do
+ *   [1 + HB_STREAM_COUNT + s]   [0] up to the last loop, then all that stream s does after it
+ *
+ * Proof. The engine starts an op at the latest of what it depends on: the op before it on its
+ * stream, the writers of what it reads, and for ops beside the compute stream the edge, which is
+ * when compute came to the start of this trip or to the end of the last loop (stream.h). So the end
+ * of an op is the longest path to it, and every path is a lower bound. Between two edges take any
+ * path from compute at the first edge to compute at the second: nothing there starts before the
+ * first edge except by following compute's earlier work, so such paths may be put end to end, over
+ * all the pieces of the step and all trips of its loops. That is [0]. Which path is taken is found
+ * on the pair's first program; it stays a path when other groups' ops are put in between, since
+ * those lengthen streams and cut no dependence. In a loop the path of four trips is found; where
+ * it meets the same op in two trips running, what lies between can be repeated, once for each
+ * further trip. [1 + s] holds since a stream runs one op at a time, the last kind since all of
+ * them start after the edge that [0] reaches. Ops whose cost is not known for every number of
+ * layers count as 0. */
 #ifndef HB_SOLVER_STEP_BOUND_H
 #define HB_SOLVER_STEP_BOUND_H
 
 #include "solver/segment.h"
+#include "solver/sized.h"
 
-struct hb_step_ask {
-    const struct hb_outline *outline;
-    const struct hb_device *device;
-    const int64_t *outer; /* by steps: trips of outer and inner loops */
-    const int64_t *inner;
-};
-
-/* Fills bound_ns of the segment and its items, whose count is set. */
-void hb_step_bounds(struct hb_arena *arena, const struct hb_step_ask *ask, struct hb_segment *s);
+/* Fills bound_ns of the segment and its items, which are there already. */
+void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized, const struct hb_device *device,
+                    struct hb_segment *s);
 
 #endif

@@ -1,0 +1,99 @@
+/* Tables of bytes by steps: see sized.h. */
+#include "solver/sized.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "base/str.h"
+
+struct hb_sized_entry {
+    struct hb_shape shape; /* 0 where a dimension follows the layers */
+    enum hb_tiling tiling;
+    enum hb_follow follow[HB_SHAPE_RANK];
+    int64_t align;
+    int64_t *bytes;
+};
+
+/* As schema.md says of stack.outer: 0. */
+static int64_t auto_outer(int64_t steps)
+{
+    int64_t best = 1;
+    for (int64_t o = 1; o * o <= steps; o++)
+        if (steps % o == 0)
+            best = o;
+    return best;
+}
+
+void hb_sized_init(struct hb_sized *z, struct hb_arena *arena, const struct hb_spec *spec,
+                   const struct hb_outline *outline)
+{
+    *z = (struct hb_sized){.arena = arena, .outline = outline};
+    for (int i = 0; i < spec->model.block_count; i++) {
+        int64_t steps = spec->model.blocks[i].repeat / spec->model.blocks[i].unit;
+        z->max_steps = steps > z->max_steps ? steps : z->max_steps;
+    }
+    size_t room = (size_t)z->max_steps + 1;
+    z->outer = hb_arena_alloc(arena, room, sizeof *z->outer);
+    z->inner = hb_arena_alloc(arena, room, sizeof *z->inner);
+    z->divides = hb_arena_alloc(arena, room, sizeof *z->divides);
+    bool nested = spec->stack.form == HB_FORM_NESTED;
+    for (int64_t n = 1; n <= z->max_steps; n++) {
+        int64_t outer = spec->stack.outer > 0 ? spec->stack.outer : auto_outer(n);
+        z->outer[n] = nested ? outer : 1;
+        z->divides[n] = n % z->outer[n] == 0;
+        z->inner[n] = z->divides[n] ? n / z->outer[n] : 1;
+    }
+}
+
+bool hb_sized_moves(const struct hb_sized *z, uint32_t buf)
+{
+    for (int i = 0; i < z->outline->pair.a->bufs[buf].rank; i++)
+        if (z->outline->dim_follow[buf][i] != HB_FOLLOW_NOTHING)
+            return true;
+    return false;
+}
+
+static struct hb_sized_entry entry_of(const struct hb_sized *z, uint32_t buf, int64_t align)
+{
+    const struct hb_buf *b = &z->outline->pair.a->bufs[buf];
+    struct hb_sized_entry e = {
+        .shape = {.rank = b->rank, .dtype = b->dtype}, .tiling = b->tiling, .align = align};
+    for (int i = 0; i < b->rank; i++) {
+        e.follow[i] = z->outline->dim_follow[buf][i];
+        e.shape.dim[i] = e.follow[i] == HB_FOLLOW_NOTHING ? b->dim[i] : 0;
+    }
+    return e;
+}
+
+static bool same_entry(const struct hb_sized_entry *x, const struct hb_sized_entry *y)
+{
+    return memcmp(x->shape.dim, y->shape.dim, sizeof x->shape.dim) == 0 &&
+           x->shape.rank == y->shape.rank && x->shape.dtype == y->shape.dtype &&
+           x->tiling == y->tiling && x->align == y->align &&
+           memcmp(x->follow, y->follow, sizeof x->follow) == 0;
+}
+
+static void fill_entry(const struct hb_sized *z, struct hb_sized_entry *e)
+{
+    e->bytes = hb_arena_alloc(z->arena, (size_t)z->max_steps + 1, sizeof *e->bytes);
+    for (int64_t n = 1; n <= z->max_steps; n++) {
+        struct hb_shape s = e->shape;
+        for (int i = 0; i < s.rank; i++)
+            if (e->follow[i] != HB_FOLLOW_NOTHING)
+                s.dim[i] = e->follow[i] == HB_FOLLOW_OUTER ? z->outer[n] : z->inner[n];
+        e->bytes[n] = hb_round_up(hb_shape_bytes(&s, e->tiling), e->align);
+    }
+}
+
+const int64_t *hb_sized_bytes(struct hb_sized *z, uint32_t buf, int64_t align)
+{
+    struct hb_sized_entry e = entry_of(z, buf, align);
+    for (uint32_t i = 0; i < z->count; i++)
+        if (same_entry(&z->entries[i], &e))
+            return z->entries[i].bytes;
+    fill_entry(z, &e);
+    z->entries = hb_grow(z->arena, z->entries, z->count, &z->cap, sizeof e);
+    z->entries[z->count++] = e;
+    return e.bytes;
+}

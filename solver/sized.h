@@ -1,0 +1,29 @@
+/* Bytes of a program's buffers for every number of steps (layers / unit) of their group: tables,
+ * one for each different shape, from the same hb_shape_bytes that the lowering uses. */
+#ifndef HB_SOLVER_SIZED_H
+#define HB_SOLVER_SIZED_H
+
+#include "solver/outline.h"
+
+struct hb_sized_entry;
+
+struct hb_sized {
+    struct hb_arena *arena;
+    const struct hb_outline *outline;
+    int64_t max_steps;
+    int64_t *outer; /* by steps: trips of the outer loop (1 without) ... */
+    int64_t *inner; /* ... and of the inner one */
+    bool *divides;  /* by steps: outer x inner = steps */
+    struct hb_sized_entry *entries;
+    uint32_t count, cap;
+};
+
+/* The spec says how steps are cut into loops. */
+void hb_sized_init(struct hb_sized *z, struct hb_arena *arena, const struct hb_spec *spec,
+                   const struct hb_outline *outline);
+/* By steps (1 .. max_steps), rounded up to align. Equal tables are the same table. */
+const int64_t *hb_sized_bytes(struct hb_sized *z, uint32_t buf, int64_t align);
+/* Whether the buffer's own shape follows its group's layers. */
+bool hb_sized_moves(const struct hb_sized *z, uint32_t buf);
+
+#endif

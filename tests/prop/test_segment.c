@@ -1,0 +1,139 @@
+/* The planner's fast path against the engine, over random configurations of the zoo: live bytes at
+ * the peak are equal to the byte, the bound on the step's time is never above the engine's. */
+#include "tests/prop/zoo_specs.h"
+
+#include "hw/device.h"
+#include "sim/engine/run.h"
+#include "sim/ir/lower.h"
+#include "solver/segment.h"
+#include "solver/space.h"
+
+enum { BUILDS = 400, PARTS_A_BUILD = 28, MOST_POLICIES = 4 };
+
+struct tally {
+    int compared;
+    int refused;
+    double *slack;
+};
+
+static struct hb_menu *random_menus(struct hb_arena *arena, struct hb_rng *rng,
+                                    const struct hb_spec *spec)
+{
+    struct hb_menu *menus = hb_arena_alloc(arena, (size_t)spec->model.block_count, sizeof *menus);
+    for (int i = 0; i < spec->model.block_count; i++) {
+        uint32_t count = (uint32_t)hb_rng_range(rng, 1, MOST_POLICIES);
+        struct hb_remat *r = hb_arena_alloc(arena, count, sizeof *r);
+        for (uint32_t k = 0; k < count; k++)
+            r[k] = zoo_remat(rng);
+        menus[i] = (struct hb_menu){r, count};
+    }
+    return menus;
+}
+
+static uint32_t random_parts(struct hb_rng *rng, const struct hb_spec *spec,
+                             const struct hb_segment *s, struct hb_part *parts)
+{
+    uint32_t count = 0;
+    for (int i = 0; i < spec->model.block_count; i++) {
+        int32_t steps = (int32_t)(spec->model.blocks[i].repeat / spec->model.blocks[i].unit);
+        uint32_t first = s->first_item[i], end = s->first_item[i + 1];
+        for (int run = 0; run < 3 && steps > 0; run++) {
+            int32_t n = run == 2 || chance(rng, 40) ? steps
+                                                    : (int32_t)hb_rng_range(rng, 1, steps);
+            parts[count++] =
+                (struct hb_part){(uint32_t)hb_rng_range(rng, first, (int64_t)end - 1), n};
+            steps -= n;
+        }
+    }
+    return count;
+}
+
+static void compare(struct hb_arena *arena, const struct hb_spec *spec,
+                    const struct hb_device *device, const struct hb_price *price,
+                    struct tally *tally, const char *text)
+{
+    struct hb_diag diag;
+    struct hb_program p;
+    struct hb_memory m;
+    struct hb_timing t;
+    hb_diag_init(&diag, arena);
+    assert_true(hb_lower(arena, &diag, spec, &p));
+    hb_run_memory(arena, &p, &m);
+    hb_run_timing(arena, &p, device, &t);
+    int64_t live = m.argument_bytes + m.output_bytes - m.alias_bytes + m.live_temp_bytes;
+    if (price->live_bytes != live || price->host_bytes != m.host_bytes ||
+        price->bound_ns > t.step_ns)
+        print_error("%s\nlive %lld, engine %lld; host %lld, engine %lld; ns %lld, engine %lld\n",
+                    text, (long long)price->live_bytes, (long long)live,
+                    (long long)price->host_bytes, (long long)m.host_bytes,
+                    (long long)price->bound_ns, (long long)t.step_ns);
+    assert_true(price->live_bytes == live);
+    assert_true(price->host_bytes == m.host_bytes);
+    assert_true(price->bound_ns <= t.step_ns);
+    tally->slack[tally->compared++] =
+        t.step_ns ? 1 - (double)price->bound_ns / (double)t.step_ns : 0;
+}
+
+static void try_build(struct hb_arena *arena, struct hb_rng *rng, struct tally *tally)
+{
+    struct hb_spec spec;
+    struct hb_device device;
+    struct hb_diag diag;
+    struct hb_segment s;
+    const char *why;
+    const char *text = zoo_spec(arena, rng, &spec);
+    hb_diag_init(&diag, arena);
+    assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec.hardware.device,
+                               (struct hb_loc){0}, &device));
+    struct hb_menu *menus = random_menus(arena, rng, &spec);
+    if (!hb_segment_build(arena, &spec, menus, &device, &s, &why)) {
+        print_error("%s\nrefused: %s\n", text, why);
+        tally->refused++;
+        return;
+    }
+    for (int i = 0; i < PARTS_A_BUILD; i++) {
+        struct hb_part parts[HB_PARTS_MAX];
+        struct hb_price price;
+        struct hb_spec whole;
+        struct hb_arena_mark mark = hb_arena_mark(arena);
+        uint32_t count = random_parts(rng, &spec, &s, parts);
+        hb_segment_price(&s, parts, count, &price);
+        hb_space_parts_spec(arena, &spec, &s, menus, parts, count, &whole);
+        compare(arena, &whole, &device, &price, tally, text);
+        hb_arena_rewind(arena, mark);
+    }
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void test_equals_engine(void **state)
+{
+    (void)state;
+    struct hb_arena *arena = hb_arena_new();
+    struct hb_rng rng = hb_rng_seed(6);
+    struct tally tally = {0};
+    tally.slack = hb_arena_alloc(arena, BUILDS * PARTS_A_BUILD, sizeof *tally.slack);
+    for (int i = 0; i < BUILDS; i++) {
+        struct hb_arena_mark mark = hb_arena_mark(arena);
+        try_build(arena, &rng, &tally);
+        hb_arena_rewind(arena, mark);
+    }
+    assert_int_equal(tally.refused, 0);
+    assert_true(tally.compared >= 10000);
+    qsort(tally.slack, (size_t)tally.compared, sizeof *tally.slack, compare_doubles);
+    print_message("# %d configurations; slack of the time bound: median %.3f %%, p95 %.3f %%\n",
+                  tally.compared, 100 * tally.slack[tally.compared / 2],
+                  100 * tally.slack[tally.compared * 95 / 100]);
+    assert_true(tally.slack[tally.compared / 2] <= 0.01);
+    hb_arena_free(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_equals_engine)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,92 @@
+/* Random configurations over the model zoo, for the planner's property tests: a card, a device,
+ * a mesh that it admits, and random settings. Seeded. */
+#ifndef HB_TESTS_ZOO_SPECS_H
+#define HB_TESTS_ZOO_SPECS_H
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "base/yaml.h"
+#include "models/schema.h"
+#include "models/support.h"
+#include "tests/unit/unit.h"
+
+static inline int64_t pick(struct hb_rng *rng, const int64_t *from, int count)
+{
+    return from[hb_rng_range(rng, 0, count - 1)];
+}
+
+static inline bool chance(struct hb_rng *rng, int percent)
+{
+    return hb_rng_range(rng, 1, 100) <= percent;
+}
+
+/* One try: the text of a configuration, as YAML. */
+static inline const char *zoo_text(struct hb_arena *arena, struct hb_rng *rng,
+                                   const char *const *names, int count)
+{
+    static const int64_t small[] = {1, 1, 1, 2, 4, 8}, wide[] = {1, 2, 4, 8, 16, 64, 128};
+    static const char *const devices[] = {"tpu-v5p", "tpu-v6e", "nvidia-h100", "amd-mi300x"};
+    int device = (int)hb_rng_range(rng, 0, 3);
+    int64_t data = pick(rng, small, 6), fsdp = pick(rng, wide, 7), tensor = pick(rng, small, 6);
+    int64_t sequence = pick(rng, small, 5), expert = pick(rng, small, 6);
+    int64_t ranks = data * fsdp * expert, accumulate = pick(rng, small, 5);
+    bool nested = chance(rng, 25), narrow = chance(rng, 20);
+    struct hb_str s;
+    hb_str_init(&s, arena);
+    hb_str_addf(&s, "model: {preset: %s}\n", names[hb_rng_range(rng, 0, count - 1)]);
+    hb_str_addf(&s, "batch: {global: %lld, seq: %lld, accumulate: %lld}\n",
+                (long long)(ranks * accumulate * hb_rng_range(rng, 1, 4)),
+                (long long)(1024 << hb_rng_range(rng, 0, 3)), (long long)accumulate);
+    hb_str_addf(&s, "mesh: {data: %lld, fsdp: %lld, tensor: %lld, sequence: %lld, expert: %lld}\n",
+                (long long)data, (long long)fsdp, (long long)tensor, (long long)sequence,
+                (long long)expert);
+    hb_str_addf(&s, "hardware: {device: %s, count: %lld}\ncompiler: %s\n", devices[device],
+                (long long)(data * fsdp * tensor * sequence * expert),
+                device < 2 ? "xla-tpu" : "xla-gpu");
+    hb_str_addf(&s, "stack: {form: %s}\n", nested ? "nested" : "scan");
+    hb_str_addf(&s, "loss: {chunks: %d}\n", 1 << hb_rng_range(rng, 0, 3));
+    hb_str_addf(&s, "optimizer: {offload: %s, clip: %s}\n", chance(rng, 25) ? "pinned_host" : "none",
+                chance(rng, 25) ? "true" : "false");
+    hb_str_addf(&s, "sharding: {residual_over_tensor: %s, optimizer_over_data: %s}\n",
+                chance(rng, 30) ? "true" : "false", chance(rng, 20) ? "true" : "false");
+    hb_str_addf(&s, "step: {cast: %s}\nprecision: {params: %s}\n",
+                chance(rng, 20) ? "upfront" : "in_layer", narrow ? "bf16" : "f32");
+    return s.text;
+}
+
+/* A configuration that reads and can be simulated; the text too, for messages. */
+static inline const char *zoo_spec(struct hb_arena *arena, struct hb_rng *rng, struct hb_spec *out)
+{
+    static const char data_dir[] = HB_SOURCE_DIR;
+    int count = 0;
+    const char *const *names =
+        hb_file_list(arena, HB_SOURCE_DIR "/models/zoo", ".yaml");
+    while (names[count])
+        count++;
+    for (;;) {
+        struct hb_diag diag;
+        struct hb_node *root;
+        hb_diag_init(&diag, arena);
+        const char *text = zoo_text(arena, rng, names, count);
+        if (hb_yaml_parse(arena, &diag, "random", text, strlen(text), &root) &&
+            hb_schema_from_node(arena, &diag, root, data_dir, out) &&
+            hb_spec_supported(&diag, (struct hb_loc){0}, out))
+            return text;
+    }
+}
+
+/* A random policy for a block. */
+static inline struct hb_remat zoo_remat(struct hb_rng *rng)
+{
+    struct hb_remat r = {.policy = (enum hb_policy)hb_rng_range(rng, 0, 4)};
+    uint32_t any = (1u << HB_TN_ITER_IN) - 1;
+    if (r.policy != HB_POLICY_NAMES)
+        return r;
+    r.save = (hb_rng_next(rng) | hb_rng_next(rng)) & any;
+    if (chance(rng, 50))
+        r.offload = hb_rng_next(rng) & hb_rng_next(rng) & any;
+    r.save &= ~r.offload;
+    return r;
+}
+
+#endif
