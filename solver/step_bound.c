@@ -1,10 +1,350 @@
+/* Terms of the lower bounds: see step_bound.h for what they are and why they hold. */
 #include "solver/step_bound.h"
+
+#include "base/arena.h"
+#include "solver/critical.h"
+#include "solver/op_cost.h"
+
+enum { PATH = 0, BUSY = 1, TAIL = 1 + HB_STREAM_COUNT };
+
+struct bound {
+    struct hb_arena *arena;
+    const struct hb_sized *sized;
+    const struct hb_outline *o;
+    const struct hb_program *p;
+    struct hb_segment *s;
+    struct hb_op_costs costs;
+    struct hb_streams streams;
+    bool *through;       /* by slot: the path crosses its turns on the compute stream */
+    uint32_t final_op;   /* ops from here on follow the last loop */
+};
+
+/* --- times an op is run --- */
+
+static int64_t trips_at(const struct bound *b, uint32_t loop, int64_t n)
+{
+    switch (b->o->loop_follow[loop]) {
+    case HB_FOLLOW_NOTHING:
+        return b->p->loops[loop].trips;
+    case HB_FOLLOW_OUTER:
+        return b->sized->outer[n];
+    case HB_FOLLOW_INNER:
+        return b->sized->inner[n];
+    }
+    return 1;
+}
+
+/* Of the loops around `loop`, itself not. */
+static int64_t times_around(const struct bound *b, uint32_t loop, int64_t n)
+{
+    int64_t times = 1;
+    while (loop != HB_NONE && b->p->loops[loop].parent != HB_NONE) {
+        loop = b->p->loops[loop].parent;
+        times *= trips_at(b, loop, n);
+    }
+    return times;
+}
+
+static int64_t times_of(const struct bound *b, uint32_t loop, int64_t n)
+{
+    return loop == HB_NONE ? 1 : times_around(b, loop, n) * trips_at(b, loop, n);
+}
+
+/* --- adding to the sums --- */
+
+static int64_t *table_of(struct bound *b, struct hb_item *item, int variant)
+{
+    if (!item->bound_ns[variant])
+        item->bound_ns[variant] =
+            hb_arena_alloc(b->arena, (size_t)b->s->max_steps + 1, sizeof(int64_t));
+    return item->bound_ns[variant];
+}
+
+/* The item of an op's group, or null: the ends, or a group that only makes up the number. */
+static struct hb_item *item_of(const struct bound *b, uint32_t op)
+{
+    uint32_t owner = b->o->op_owner[op];
+    return owner < b->s->item_count ? &b->s->items[owner] : NULL;
+}
+
+static bool is_filler(const struct bound *b, uint32_t op)
+{
+    uint32_t owner = b->o->op_owner[op];
+    return owner != HB_ENDS && owner >= b->s->item_count;
+}
+
+/* An op that stands outside of the groups' loops, or anywhere for BUSY: cost x times. */
+static void add_op(struct bound *b, uint32_t op, int variant)
+{
+    struct hb_item *item = item_of(b, op);
+    uint32_t loop = b->p->ops[op].loop;
+    if (is_filler(b, op) || (!b->costs.usual_ns[op] && !b->costs.by_steps[op]))
+        return;
+    if (!item) {
+        b->s->bound_ns[variant] += b->costs.usual_ns[op] * times_of(b, loop, 1);
+        return;
+    }
+    int64_t *table = table_of(b, item, variant);
+    for (int64_t n = 1; n <= b->s->max_steps; n++)
+        table[n] += hb_op_cost_at(&b->costs, op, n) * times_of(b, loop, n);
+}
+
+static void add_path_op(struct bound *b, uint32_t op)
+{
+    add_op(b, op, PATH);
+    if (op < b->final_op)
+        for (int s = 0; s < HB_STREAM_COUNT; s++)
+            if (s != HB_STREAM_COMPUTE)
+                add_op(b, op, TAIL + s);
+}
+
+/* --- loops --- */
+
+static int64_t path_sum(const struct bound *b, const struct hb_critical *c, const uint8_t *passes,
+                        int64_t n)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < c->op_count; i++)
+        if (passes[i])
+            sum += passes[i] * hb_op_cost_at(&b->costs, c->first_op + i, n);
+    return sum;
+}
+
+static bool follows_steps(const struct bound *b, const struct hb_critical *c)
+{
+    for (uint32_t i = 0; i < c->op_count; i++)
+        if (b->costs.by_steps[c->first_op + i])
+            return true;
+    return false;
+}
+
+/* Sums of the paths of 1 .. HB_CRITICAL_TRIPS trips and of the cycle. */
+struct loop_sums {
+    int64_t trips[HB_CRITICAL_TRIPS];
+    int64_t cycle;
+};
+
+static struct loop_sums sum_loop(const struct bound *b, const struct hb_critical *c, int64_t n)
+{
+    struct loop_sums sums;
+    for (int i = 0; i < HB_CRITICAL_TRIPS; i++)
+        sums.trips[i] = path_sum(b, c, c->passes[i], n);
+    sums.cycle = path_sum(b, c, c->cycle, n);
+    return sums;
+}
+
+static int64_t loop_ns(const struct loop_sums *sums, int64_t trips)
+{
+    if (trips <= HB_CRITICAL_TRIPS)
+        return trips > 0 ? sums->trips[trips - 1] : 0;
+    return sums->trips[HB_CRITICAL_TRIPS - 1] + (trips - HB_CRITICAL_TRIPS) * sums->cycle;
+}
+
+/* The sums that begin with the path. */
+static bool is_path(int variant)
+{
+    return variant == PATH || variant > TAIL + HB_STREAM_COMPUTE;
+}
+
+static void add_loop_ns(struct bound *b, struct hb_item *item, const int64_t *by_steps)
+{
+    for (int variant = PATH; variant < HB_BOUNDS; variant++) {
+        if (!is_path(variant))
+            continue;
+        if (!item) {
+            b->s->bound_ns[variant] += by_steps[1];
+            continue;
+        }
+        int64_t *table = table_of(b, item, variant);
+        for (int64_t n = 1; n <= b->s->max_steps; n++)
+            table[n] += by_steps[n];
+    }
+}
+
+/* A loop without loops inside. */
+static void add_flat_loop(struct bound *b, uint32_t loop)
+{
+    const struct hb_loop *l = &b->p->loops[loop];
+    struct hb_item *item = item_of(b, l->first_op);
+    if (is_filler(b, l->first_op))
+        return;
+    for (int variant = PATH; item && variant < HB_BOUNDS; variant++)
+        if (is_path(variant))
+            table_of(b, item, variant); /* stays when the rest is given back */
+    struct hb_arena_mark mark = hb_arena_mark(b->arena);
+    struct hb_critical c;
+    struct hb_critical_ask ask = {&b->streams, b->arena, l->first_op, l->end_op,
+                                  HB_CRITICAL_TRIPS};
+    hb_critical_find(&ask, &c);
+    int64_t most = item ? b->s->max_steps : 1;
+    int64_t *ns = hb_arena_alloc(b->arena, (size_t)most + 1, sizeof *ns);
+    bool follows = follows_steps(b, &c);
+    struct loop_sums sums = sum_loop(b, &c, 1);
+    for (int64_t n = 1; n <= most; n++) {
+        if (follows && n > 1)
+            sums = sum_loop(b, &c, n);
+        ns[n] = loop_ns(&sums, trips_at(b, loop, n)) * times_around(b, loop, n);
+    }
+    add_loop_ns(b, item, ns);
+    hb_arena_rewind(b->arena, mark);
+}
+
+static bool has_child(const struct bound *b, uint32_t loop)
+{
+    for (uint32_t i = loop + 1; i < b->p->loop_count; i++)
+        if (b->p->loops[i].parent == loop)
+            return true;
+    return false;
+}
+
+/* --- pieces between loops --- */
+
+static bool on_compute(const struct bound *b, uint32_t op)
+{
+    return b->p->ops[op].stream == HB_STREAM_COMPUTE && b->p->ops[op].kind != HB_OP_MARK;
+}
+
+static bool costs_something(const struct bound *b, uint32_t op)
+{
+    return b->costs.usual_ns[op] > 0 || b->costs.by_steps[op];
+}
+
+/* Whether the path's steps into and out of ops [from, to) both lie on the compute stream. */
+static bool crosses_on_compute(const struct bound *b, const struct hb_critical *c, uint32_t from,
+                               uint32_t to)
+{
+    uint32_t before = from, after = to, end = c->first_op + c->op_count;
+    while (before > c->first_op && !c->passes[0][before - 1 - c->first_op])
+        before--;
+    while (after < end && !c->passes[0][after - c->first_op])
+        after++;
+    if ((before > c->first_op && !on_compute(b, before - 1)) || (after < end && !on_compute(b, after)))
+        return false;
+    for (uint32_t i = from; i < to; i++)
+        if (c->passes[0][i - c->first_op] ? !on_compute(b, i) && costs_something(b, i)
+                                          : on_compute(b, i) && costs_something(b, i))
+            return false;
+    return true;
+}
+
+static void check_turns(struct bound *b, const struct hb_critical *c)
+{
+    uint32_t first = c->first_op, end = c->first_op + c->op_count;
+    for (uint32_t q = 0; q < b->s->slot_count; q++) {
+        const struct hb_slot *slot = &b->s->slots[q];
+        uint32_t from = slot->first_op > first ? slot->first_op : first;
+        uint32_t to = slot->end_op < end ? slot->end_op : end;
+        if (slot->turns && from < to && !crosses_on_compute(b, c, from, to))
+            b->through[q] = false;
+    }
+}
+
+/* Ops [first, end) in no loop of an owner. Groups' own ops are added when all pieces are known. */
+static void add_piece(struct bound *b, uint32_t first, uint32_t end)
+{
+    bool ends = false;
+    for (uint32_t i = first; i < end; i++)
+        ends = ends || (b->o->op_owner[i] == HB_ENDS && costs_something(b, i));
+    if (!ends)
+        return;
+    struct hb_arena_mark mark = hb_arena_mark(b->arena);
+    struct hb_critical c;
+    struct hb_critical_ask ask = {&b->streams, b->arena, first, end, 1};
+    hb_critical_find(&ask, &c);
+    check_turns(b, &c);
+    for (uint32_t i = first; i < end; i++)
+        if (b->o->op_owner[i] == HB_ENDS && c.passes[0][i - first])
+            add_path_op(b, i);
+    hb_arena_rewind(b->arena, mark);
+}
+
+/* --- the walk --- */
+
+/* The outermost loop around op that has one owner; HB_NONE. */
+static uint32_t owned_loop(const struct bound *b, uint32_t op)
+{
+    uint32_t found = HB_NONE;
+    for (uint32_t l = b->p->ops[op].loop; l != HB_NONE; l = b->p->loops[l].parent)
+        if (b->o->loop_owner[l] != HB_NONE)
+            found = l;
+    return found;
+}
+
+static uint32_t piece_end(const struct bound *b, uint32_t first)
+{
+    uint32_t end = first + 1;
+    while (end < b->p->op_count && b->p->ops[end].loop == b->p->ops[first].loop)
+        end++;
+    return end;
+}
+
+/* Inside a loop of one owner whose body has loops: its pieces in between count with what the
+ * compute stream does. */
+static void add_nested_loop(struct bound *b, uint32_t loop)
+{
+    const struct hb_loop *l = &b->p->loops[loop];
+    for (uint32_t i = loop; i < b->p->loop_count; i++)
+        if (b->p->loops[i].first_op >= l->first_op && b->p->loops[i].end_op <= l->end_op &&
+            !has_child(b, i) && i != loop)
+            add_flat_loop(b, i);
+    for (uint32_t i = l->first_op; i < l->end_op; i++)
+        if (b->p->ops[i].loop != HB_NONE && has_child(b, b->p->ops[i].loop) && on_compute(b, i))
+            add_path_op(b, i);
+}
+
+static void walk_program(struct bound *b)
+{
+    for (uint32_t op = 0; op < b->p->op_count;) {
+        uint32_t loop = owned_loop(b, op);
+        if (loop == HB_NONE) {
+            uint32_t end = piece_end(b, op);
+            add_piece(b, op, end);
+            op = end;
+            continue;
+        }
+        if (has_child(b, loop))
+            add_nested_loop(b, loop);
+        else
+            add_flat_loop(b, loop);
+        op = b->p->loops[loop].end_op;
+    }
+}
+
+/* The groups' ops between loops, where the path crosses them on the compute stream. */
+static void add_turns(struct bound *b)
+{
+    for (uint32_t q = 0; q < b->s->slot_count; q++)
+        for (uint32_t i = b->s->slots[q].first_op;
+             b->s->slots[q].turns && b->through[q] && i < b->s->slots[q].end_op; i++)
+            if (owned_loop(b, i) == HB_NONE && on_compute(b, i))
+                add_path_op(b, i);
+}
+
+static void add_busy(struct bound *b)
+{
+    for (uint32_t i = 0; i < b->p->op_count; i++) {
+        add_op(b, i, BUSY + (int)b->p->ops[i].stream);
+        if (i >= b->final_op && b->p->ops[i].stream != HB_STREAM_COMPUTE)
+            add_op(b, i, TAIL + (int)b->p->ops[i].stream);
+    }
+}
 
 void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized, const struct hb_device *device,
                     struct hb_segment *s)
 {
-    (void)arena;
-    (void)sized;
-    (void)device;
-    (void)s;
+    struct bound b = {.arena = arena,
+                      .sized = sized,
+                      .o = sized->outline,
+                      .p = sized->outline->pair.a,
+                      .s = s};
+    hb_op_costs_find(arena, sized, device, &b.costs);
+    hb_streams_init(&b.streams, arena, b.p, b.costs.usual_ns);
+    b.through = hb_arena_alloc(arena, s->slot_count, sizeof *b.through);
+    for (uint32_t q = 0; q < s->slot_count; q++)
+        b.through[q] = true;
+    for (uint32_t i = 0; i < b.p->loop_count; i++)
+        b.final_op = b.p->loops[i].end_op > b.final_op ? b.p->loops[i].end_op : b.final_op;
+    walk_program(&b);
+    add_turns(&b);
+    add_busy(&b);
 }

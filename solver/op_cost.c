@@ -1,0 +1,172 @@
+/* An op's cost follows the layers through the bytes it moves (its operands' bytes, times a constant
+ * that both programs agree on) and its FLOPs, which are linear in the layers. What follows in any
+ * other way is not known and counts as nothing: costs only go into lower bounds. */
+#include "solver/op_cost.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+
+enum { MOST_TABLES = 48 };
+
+/* How an op's cost follows the layers; equal rules share a table. */
+struct rule {
+    struct hb_op op;      /* without what differs between layers and places */
+    double moved_part;    /* moved bytes / bytes of all operands */
+    double flops_a;
+    double flops_step;    /* per step */
+    int64_t still_bytes;
+    const int64_t *tables[MOST_TABLES];
+    uint32_t table_count;
+    int64_t *ns;
+};
+
+struct find {
+    struct hb_arena *arena;
+    struct hb_sized *sized;
+    struct hb_program p; /* the first program, with ops that may be changed */
+    struct hb_cost cost;
+    struct rule *rules;
+    uint32_t rule_count, rule_cap;
+};
+
+static double operand_bytes(const struct hb_program *p, const struct hb_op *op)
+{
+    double bytes = 0;
+    for (uint32_t i = 0; i < op->read_count + op->write_count; i++)
+        bytes += (double)p->bufs[p->refs[op->refs_at + i]].bytes;
+    return bytes;
+}
+
+static bool same_but_size(const struct hb_op *a, const struct hb_op *b)
+{
+    return a->rows == b->rows && a->cols == b->cols && a->depth == b->depth &&
+           a->group == b->group && !(a->batch < b->batch) && !(a->batch > b->batch) &&
+           !(a->sent_bytes < b->sent_bytes) && !(a->sent_bytes > b->sent_bytes);
+}
+
+static int64_t total_steps(int64_t outer, int64_t inner)
+{
+    return outer ? outer * inner : inner;
+}
+
+/* False: the cost is not known. */
+static bool make_rule(struct find *f, uint32_t index, struct rule *r)
+{
+    const struct hb_outline *o = f->sized->outline;
+    const struct hb_op *a = &o->pair.a->ops[index], *b = &o->pair.b->ops[index];
+    uint32_t owner = o->op_owner[index];
+    double all_a = operand_bytes(o->pair.a, a), all_b = operand_bytes(o->pair.b, b);
+    *r = (struct rule){.op = *a, .flops_a = a->flops};
+    if (owner >= HB_ENDS || !same_but_size(a, b) || !(all_a > 0) || !(all_b > 0))
+        return false;
+    r->moved_part = a->moved_bytes / all_a;
+    double part_b = b->moved_bytes / all_b;
+    if (r->moved_part < part_b || r->moved_part > part_b)
+        return false;
+    int64_t steps_a = total_steps(o->pair.outer_a, o->pair.inner_a);
+    int64_t steps_b = total_steps(o->pair.outer_b, o->pair.inner_b[owner]);
+    r->flops_step = (b->flops - a->flops) / (double)(steps_b - steps_a);
+    for (uint32_t i = 0; i < a->read_count + a->write_count; i++) {
+        uint32_t buf = o->pair.a->refs[a->refs_at + i];
+        if (!hb_sized_moves(f->sized, buf))
+            r->still_bytes += o->pair.a->bufs[buf].bytes;
+        else if (r->table_count == MOST_TABLES)
+            return false;
+        else
+            r->tables[r->table_count++] = hb_sized_bytes(f->sized, buf, 1);
+    }
+    r->op.refs_at = r->op.read_count = r->op.write_count = 0;
+    r->op.name = NULL;
+    r->op.flops = r->op.moved_bytes = 0;
+    r->op.loop = a->loop == HB_NONE ? HB_NONE : 0;
+    return true;
+}
+
+static bool same_op(const struct hb_op *a, const struct hb_op *b)
+{
+    return a->kind == b->kind && a->stream == b->stream && a->phase == b->phase &&
+           a->loop == b->loop && a->dtype == b->dtype && a->axis == b->axis && same_but_size(a, b);
+}
+
+static bool same_real(double a, double b)
+{
+    return !(a < b) && !(a > b);
+}
+
+static bool same_rule(const struct rule *x, const struct rule *y)
+{
+    return x->table_count == y->table_count && x->still_bytes == y->still_bytes &&
+           same_real(x->flops_a, y->flops_a) && same_real(x->flops_step, y->flops_step) &&
+           same_real(x->moved_part, y->moved_part) && same_op(&x->op, &y->op) &&
+           memcmp(x->tables, y->tables, x->table_count * sizeof x->tables[0]) == 0;
+}
+
+/* FLOPs that follow the layers come out of a division: a nanosecond less than they give. */
+static void fill_rule(struct find *f, uint32_t index, struct rule *r)
+{
+    const struct hb_outline *o = f->sized->outline;
+    int64_t steps_a = total_steps(o->pair.outer_a, o->pair.inner_a);
+    bool straight = same_real(r->flops_step, 0);
+    struct hb_op *op = &f->p.ops[index], saved = *op;
+    r->ns = hb_arena_alloc(f->arena, (size_t)f->sized->max_steps + 1, sizeof *r->ns);
+    for (int64_t n = 1; n <= f->sized->max_steps; n++) {
+        int64_t bytes = r->still_bytes;
+        for (uint32_t i = 0; i < r->table_count; i++)
+            bytes += r->tables[i][n];
+        op->moved_bytes = (double)bytes * r->moved_part;
+        op->flops = r->flops_a + r->flops_step * (double)(n - steps_a);
+        int64_t ns = hb_cost_op_ns(&f->cost, index);
+        r->ns[n] = straight || ns == 0 ? ns : ns - 1;
+    }
+    *op = saved;
+}
+
+static const int64_t *find_table(struct find *f, uint32_t index)
+{
+    struct rule rule;
+    if (!make_rule(f, index, &rule))
+        return NULL;
+    for (uint32_t i = 0; i < f->rule_count; i++)
+        if (same_rule(&f->rules[i], &rule))
+            return f->rules[i].ns;
+    fill_rule(f, index, &rule);
+    f->rules = hb_grow(f->arena, f->rules, f->rule_count, &f->rule_cap, sizeof rule);
+    f->rules[f->rule_count++] = rule;
+    return rule.ns;
+}
+
+static bool stays(const struct hb_outline *o, uint32_t index)
+{
+    const struct hb_op *a = &o->pair.a->ops[index], *b = &o->pair.b->ops[index];
+    return same_but_size(a, b) && same_real(a->moved_bytes, b->moved_bytes) &&
+           same_real(a->flops, b->flops);
+}
+
+void hb_op_costs_find(struct hb_arena *arena, struct hb_sized *sized,
+                      const struct hb_device *device, struct hb_op_costs *out)
+{
+    const struct hb_outline *o = sized->outline;
+    uint32_t count = o->pair.a->op_count;
+    struct find f = {.arena = arena, .sized = sized, .p = *o->pair.a};
+    f.p.ops = hb_arena_alloc(arena, count, sizeof *f.p.ops);
+    if (count)
+        memcpy(f.p.ops, o->pair.a->ops, count * sizeof *f.p.ops);
+    hb_cost_init(&f.cost, &f.p, device);
+    out->usual_ns = hb_arena_alloc(arena, count, sizeof *out->usual_ns);
+    out->by_steps = hb_arena_alloc(arena, count, sizeof *out->by_steps);
+    for (uint32_t i = 0; i < count; i++) {
+        if (stays(o, i)) {
+            out->usual_ns[i] = hb_cost_op_ns(&f.cost, i);
+            continue;
+        }
+        out->by_steps[i] = find_table(&f, i);
+        out->usual_ns[i] = out->by_steps[i] ? out->by_steps[i][(sized->max_steps + 1) / 2] : 0;
+    }
+}
+
+int64_t hb_op_cost_at(const struct hb_op_costs *costs, uint32_t op, int64_t n)
+{
+    return costs->by_steps[op] ? costs->by_steps[op][n] : costs->usual_ns[op];
+}
