@@ -123,6 +123,15 @@ static void fill_rule(struct find *f, uint32_t index, struct rule *r)
     *op = saved;
 }
 
+/* A collective's time does not follow what its operands are slices of. */
+static bool is_flat(const struct find *f, const int64_t *ns)
+{
+    for (int64_t n = 2; n <= f->sized->max_steps; n++)
+        if (ns[n] != ns[1])
+            return false;
+    return true;
+}
+
 static const int64_t *find_table(struct find *f, uint32_t index)
 {
     struct rule rule;
@@ -161,8 +170,9 @@ void hb_op_costs_find(struct hb_arena *arena, struct hb_sized *sized,
             out->usual_ns[i] = hb_cost_op_ns(&f.cost, i);
             continue;
         }
-        out->by_steps[i] = find_table(&f, i);
-        out->usual_ns[i] = out->by_steps[i] ? out->by_steps[i][(sized->max_steps + 1) / 2] : 0;
+        const int64_t *ns = find_table(&f, i);
+        out->usual_ns[i] = ns ? ns[(sized->max_steps + 1) / 2] : 0;
+        out->by_steps[i] = ns && !is_flat(&f, ns) ? ns : NULL;
     }
 }
 

@@ -33,6 +33,7 @@ struct build {
     uint32_t *roots_of;   /* roots sorted by owner, groups first, ends last */
     uint32_t *first_root; /* by group (ends: group_count) */
     struct hb_item *items;
+    bool floor;
 };
 
 /* --- the pair of programs --- */
@@ -215,7 +216,8 @@ static int kind_of(const struct build *w, uint32_t root)
 /* Whether it is counted at all, and whether for the whole step. */
 static bool counts(const struct build *w, uint32_t root)
 {
-    return w->a.bufs[root].space != HB_SPACE_CHIP;
+    const struct hb_buf *b = &w->a.bufs[root];
+    return b->space != HB_SPACE_CHIP && !(w->floor && b->category == HB_CAT_SAVED);
 }
 
 static bool is_static(const struct build *w, uint32_t root)
@@ -460,13 +462,23 @@ static void sum_fixed(struct build *w, uint32_t group)
     }
 }
 
+static bool has_host(const struct build *w)
+{
+    for (uint32_t i = 0; i < w->o.root_count; i++)
+        if (w->a.bufs[w->o.roots[i].buf].space == HB_SPACE_HOST)
+            return true;
+    return false;
+}
+
 static bool sum_items(struct build *w)
 {
+    w->s->has_host = has_host(w);
     struct hb_segment *s = w->s;
     size_t tables = (size_t)s->slot_count * HB_PART_STATES * ((size_t)s->max_steps + 1);
     for (uint32_t g = 0; g < s->item_count; g++) {
         for (int k = 0; k < HB_BYTES_KINDS; k++)
-            w->items[g].live[k] = hb_arena_alloc(w->arena, tables, sizeof(int64_t));
+            if (k == HB_BYTES_DEVICE || s->has_host)
+                w->items[g].live[k] = hb_arena_alloc(w->arena, tables, sizeof(int64_t));
         sum_fixed(w, g);
         for (uint32_t q = 0; q < s->slot_count; q++)
             if (!sum_stay(w, g, q))
@@ -489,12 +501,24 @@ static void name_items(struct build *w)
     w->s->first_item[w->spec->model.block_count] = at;
 }
 
-bool hb_segment_build(struct hb_arena *arena, const struct hb_spec *spec,
-                      const struct hb_menu *menus, const struct hb_device *device,
+static const struct hb_menu *floor_menus(struct hb_arena *arena, const struct hb_spec *spec)
+{
+    size_t blocks = (size_t)spec->model.block_count;
+    struct hb_menu *menus = hb_arena_alloc(arena, blocks, sizeof *menus);
+    struct hb_remat *all = hb_arena_alloc(arena, 1, sizeof *all);
+    *all = hb_segment_floor_policy();
+    for (size_t i = 0; i < blocks; i++)
+        menus[i] = (struct hb_menu){all, 1};
+    return menus;
+}
+
+bool hb_segment_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
                       struct hb_segment *out, const char **out_why)
 {
+    const struct hb_spec *spec = ask->spec;
     *out = (struct hb_segment){0};
-    struct build w = {.arena = arena, .spec = spec, .menus = menus, .s = out, .why = ""};
+    struct build w = {.arena = arena, .spec = spec, .s = out, .why = "", .floor = ask->floor};
+    w.menus = ask->floor ? floor_menus(arena, spec) : ask->menus;
     bool ok = spec->mesh[HB_AX_PIPELINE] == 1 && spec->stack.form != HB_FORM_LOOP;
     if (!ok)
         w.why = "a pipeline, or a stack that is not scanned";
@@ -514,10 +538,51 @@ bool hb_segment_build(struct hb_arena *arena, const struct hb_spec *spec,
         ok = sum_ends(&w) && sum_items(&w);
     }
     if (ok) {
-        hb_step_bounds(arena, &w.sized, device, out);
+        hb_step_bounds(arena, &w.sized, ask, out);
     }
     *out_why = w.why;
     return ok;
+}
+
+/* --- the floor --- */
+
+struct hb_remat hb_segment_floor_policy(void)
+{
+    uint32_t layer_tensors = (1u << HB_TN_ITER_IN) - 1;
+    return (struct hb_remat){HB_POLICY_NAMES, layer_tensors & ~(1u << HB_TN_LAYER_IN), 0};
+}
+
+static bool runs_forward(const struct hb_program *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].phase == HB_PHASE_FORWARD && hb_str_same(p->ops[i].name, name))
+            return true;
+    return false;
+}
+
+/* A weight is gathered once in the backward pass whatever is recomputed: its product with the
+ * gradient needs it. */
+static bool is_first_weight_gather(const struct hb_program *p, uint32_t op)
+{
+    const struct hb_op *x = &p->ops[op];
+    if (x->kind != HB_OP_ALL_GATHER || x->write_count != 1 || x->loop == HB_NONE ||
+        p->bufs[p->refs[x->refs_at + x->read_count]].category != HB_CAT_COMMUNICATION)
+        return false;
+    for (uint32_t i = p->loops[x->loop].first_op; i < op; i++)
+        if (p->ops[i].kind == HB_OP_ALL_GATHER && hb_str_same(p->ops[i].name, x->name))
+            return false;
+    return true;
+}
+
+/* What a policy may save or add: copies to and from stacks and the host, and in the backward pass
+ * the ops of the forward pass. */
+bool hb_segment_always_runs(const struct hb_program *p, uint32_t op)
+{
+    const struct hb_op *x = &p->ops[op];
+    if (x->loop != HB_NONE && (x->kind == HB_OP_COPY || x->kind == HB_OP_HOST_COPY))
+        return false;
+    return x->phase != HB_PHASE_BACKWARD || !runs_forward(p, x->name) ||
+           is_first_weight_gather(p, op);
 }
 
 /* --- pricing --- */
@@ -568,7 +633,7 @@ void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, u
                       struct hb_price *out)
 {
     out->live_bytes = bytes_of_parts(s, parts, count, HB_BYTES_DEVICE);
-    out->host_bytes = bytes_of_parts(s, parts, count, HB_BYTES_HOST);
+    out->host_bytes = s->has_host ? bytes_of_parts(s, parts, count, HB_BYTES_HOST) : 0;
     out->bound_ns = 0;
     for (int v = 0; v < HB_BOUNDS; v++) {
         int64_t sum = s->bound_ns[v];
@@ -576,4 +641,25 @@ void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, u
             sum += s->items[parts[i].item].bound_ns[v][parts[i].steps];
         out->bound_ns = sum > out->bound_ns ? sum : out->bound_ns;
     }
+}
+
+/* In the turns themselves a policy may need less than the floor's own: only the slots of the ends
+ * count. */
+void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec, struct hb_price *out)
+{
+    struct hb_part parts[HB_PARTS_MAX];
+    uint32_t count = (uint32_t)spec->model.block_count;
+    int64_t high = 0, fixed = s->fixed[HB_BYTES_DEVICE];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hb_block *b = &spec->model.blocks[i];
+        parts[i] = (struct hb_part){i, (int32_t)(b->repeat / b->unit)};
+        fixed += s->items[i].fixed[HB_BYTES_DEVICE][parts[i].steps];
+    }
+    hb_segment_price(s, parts, count, out);
+    for (uint32_t q = 0; q < s->slot_count; q++) {
+        int64_t live = s->slots[q].turns ? 0 : live_in_slot(s, parts, count, HB_BYTES_DEVICE, q);
+        high = live > high ? live : high;
+    }
+    out->live_bytes = fixed + high;
+    out->host_bytes = 0;
 }

@@ -51,6 +51,7 @@ struct hb_segment {
     uint32_t item_count;
     uint32_t *first_item; /* by block: its items lie together, in the order of its menu */
     int64_t max_steps;
+    bool has_host;        /* some buffer lies there; else the items' tables of it are null */
     bool *divides;        /* by steps: can be cut into the outer blocks that the spec asks for */
     int64_t fixed[HB_BYTES_KINDS];      /* of the ends */
     int64_t *live[HB_BYTES_KINDS];      /* of the ends, by slot */
@@ -63,15 +64,29 @@ struct hb_price {
     int64_t bound_ns; /* the step takes no less */
 };
 
-/* For the spec's mesh, batch, chunks and stack form, and every policy of each block's menu. False
- * (with *out_why) where the program has no such form: a pipeline, an unrolled stack. */
-bool hb_segment_build(struct hb_arena *arena, const struct hb_spec *spec,
-                      const struct hb_menu *menus, const struct hb_device *device,
+struct hb_segment_ask {
+    const struct hb_spec *spec; /* a cell's: mesh, batch, chunks and stack form are its */
+    const struct hb_menu *menus; /* by block; where floor is set, null */
+    const struct hb_device *device;
+    /* One item a block, below every policy: nothing that a policy keeps, no op that copies to or
+     * from where it is kept or makes a value again. */
+    bool floor;
+};
+
+/* False (with *out_why) where the program has no such form: a pipeline, an unrolled stack. */
+bool hb_segment_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
                       struct hb_segment *out, const char **out_why);
 
-enum { HB_PARTS_MAX = 16 };
+enum { HB_PARTS_MAX = 64 };
 /* parts in the model's order, at most HB_PARTS_MAX. */
 void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
                       struct hb_price *out);
+/* Of a floor's segment: what each configuration of the cell needs at least. */
+void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec,
+                      struct hb_price *out);
+/* All layers that a policy may keep, for the floor. */
+struct hb_remat hb_segment_floor_policy(void);
+/* Whether an op of a program with that policy is there whatever the policy. */
+bool hb_segment_always_runs(const struct hb_program *p, uint32_t op);
 
 #endif

@@ -1,8 +1,16 @@
-/* Cells and menus: see space.h. */
+/* Cells: see space.h. What a mesh must admit is asked of hb_schema_check, which is what a user's
+ * own file would have to pass. */
 #include "solver/space.h"
 
 #include "base/arena.h"
+#include "base/diag.h"
+#include "base/size.h"
 #include "base/str.h"
+#include "hw/device.h"
+#include "models/schema.h"
+#include "models/support.h"
+
+/* --- a cell's spec, and a configuration's --- */
 
 void hb_space_cell_spec(const struct hb_spec *base, const struct hb_cell *cell, struct hb_spec *out)
 {
@@ -19,7 +27,7 @@ void hb_space_cell_spec(const struct hb_spec *base, const struct hb_cell *cell, 
     out->batch.accumulate = cell->accumulate;
     out->loss.chunks = cell->loss_chunks;
     out->stack.form = cell->form;
-    out->stack.outer = cell->form == HB_FORM_NESTED ? cell->outer : base->stack.outer;
+    out->stack.outer = cell->form == HB_FORM_NESTED ? cell->outer : 0;
     out->optimizer.offload = cell->optimizer_offload;
     out->pipeline.microbatches = cell->microbatches;
 }
@@ -40,21 +48,300 @@ static const char *run_name(struct hb_arena *arena, const struct hb_spec *spec, 
 }
 
 void hb_space_parts_spec(struct hb_arena *arena, const struct hb_spec *cell_spec,
-                         const struct hb_segment *s, const struct hb_menu *menus,
-                         const struct hb_part *parts, uint32_t count, struct hb_spec *out)
+                         const struct hb_menu *menus, const struct hb_run *runs, uint32_t count,
+                         struct hb_spec *out)
 {
     *out = *cell_spec;
     struct hb_block *blocks = hb_arena_alloc(arena, count, sizeof *blocks);
     int run = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct hb_item *item = &s->items[parts[i].item];
-        const struct hb_block *own = &cell_spec->model.blocks[item->block];
-        run = i && s->items[parts[i - 1].item].block == item->block ? run + 1 : 0;
+        const struct hb_block *own = &cell_spec->model.blocks[runs[i].block];
+        run = i && runs[i - 1].block == runs[i].block ? run + 1 : 0;
         blocks[i] = *own;
-        blocks[i].name = run_name(arena, cell_spec, item->block, run);
-        blocks[i].repeat = parts[i].steps * own->unit;
-        blocks[i].remat = menus[item->block].policies[item->policy];
+        blocks[i].name = run_name(arena, cell_spec, runs[i].block, run);
+        blocks[i].repeat = runs[i].steps * own->unit;
+        blocks[i].remat = menus[runs[i].block].policies[runs[i].policy];
     }
     out->model.blocks = blocks;
     out->model.block_count = (int)count;
+}
+
+/* --- values of a key --- */
+
+enum { MOST_VALUES = 64 };
+
+struct values {
+    int64_t list[MOST_VALUES];
+    int count;
+};
+
+static void add_value(struct values *v, int64_t value)
+{
+    for (int i = 0; i < v->count; i++)
+        if (v->list[i] == value)
+            return;
+    if (v->count < MOST_VALUES)
+        v->list[v->count++] = value;
+}
+
+static struct values listed(const int64_t *list, int count, int64_t own)
+{
+    struct values v = {.count = 0};
+    for (int i = 0; i < count; i++)
+        add_value(&v, list[i]);
+    if (!count)
+        add_value(&v, own);
+    return v;
+}
+
+/* What is tried without `plan.search`: powers of two, the user's own value first. */
+static struct values powers(int64_t own, int64_t most)
+{
+    struct values v = {.count = 0};
+    add_value(&v, own);
+    for (int64_t n = 1; n <= most; n *= 2)
+        add_value(&v, n);
+    return v;
+}
+
+enum { MOST_ACCUMULATE = 64, MOST_CHUNKS = 16 };
+
+struct axes {
+    struct values batch;
+    struct values accumulate;
+    struct values chunks;
+    struct values outers;
+    struct values microbatches;
+    uint32_t forms;
+    uint32_t offloads;
+};
+
+static uint32_t bit(int n)
+{
+    return 1u << n;
+}
+
+/* 0, and the divisors of the deepest block. */
+static struct values outer_values(const struct hb_spec *s)
+{
+    struct values v = {.count = 0};
+    int64_t steps = 0;
+    for (int i = 0; i < s->model.block_count; i++) {
+        int64_t own = s->model.blocks[i].repeat / s->model.blocks[i].unit;
+        steps = own > steps ? own : steps;
+    }
+    add_value(&v, 0);
+    if (s->stack.outer > 0)
+        add_value(&v, s->stack.outer);
+    for (int64_t d = 2; d < steps; d++)
+        if (steps % d == 0)
+            add_value(&v, d);
+    return v;
+}
+
+static struct axes find_axes(const struct hb_spec *s)
+{
+    const struct hb_plan_axes *p = &s->plan;
+    struct axes a = {.batch = listed(p->batch_global, p->batch_global_count, s->batch.global),
+                     .accumulate = listed(p->accumulate, p->accumulate_count, s->batch.accumulate),
+                     .chunks = listed(p->loss_chunks, p->loss_chunks_count, s->loss.chunks),
+                     .microbatches =
+                         listed(p->microbatches, p->microbatches_count, s->pipeline.microbatches),
+                     .outers = outer_values(s),
+                     .forms = p->stack_forms ? p->stack_forms : bit(s->stack.form),
+                     .offloads = p->optimizer_offload ? p->optimizer_offload
+                                                      : bit(s->optimizer.offload)};
+    if (p->present)
+        return a;
+    a.accumulate = powers(s->batch.accumulate, MOST_ACCUMULATE);
+    a.chunks = powers(s->loss.chunks, MOST_CHUNKS);
+    if (s->stack.form != HB_FORM_LOOP)
+        a.forms = bit(HB_FORM_SCAN) | bit(HB_FORM_NESTED);
+    a.offloads |= bit(HB_PLACE_NONE) | bit(HB_PLACE_PINNED_HOST);
+    return a;
+}
+
+/* --- meshes --- */
+
+struct make {
+    struct hb_arena *arena;
+    struct hb_arena *scratch; /* for messages of what is refused */
+    const struct hb_device *device;
+    struct hb_plan_space *space;
+    struct axes axes;
+    uint32_t free_axes;
+    int64_t devices;
+};
+
+static bool admits(const struct make *m, const struct hb_cell *cell)
+{
+    struct hb_spec spec;
+    struct hb_diag diag;
+    struct hb_arena_mark mark = hb_arena_mark(m->scratch);
+    hb_diag_init(&diag, m->scratch);
+    hb_space_cell_spec(m->space->base, cell, &spec);
+    bool ok = hb_schema_check(m->scratch, &diag, NULL, &spec) &&
+              hb_spec_supported(&diag, (struct hb_loc){0}, &spec);
+    hb_arena_rewind(m->scratch, mark);
+    return ok;
+}
+
+static void add_cell(struct make *m, struct hb_cell cell)
+{
+    struct hb_plan_space *s = m->space;
+    s->cells = hb_grow(m->arena, s->cells, s->cell_count, &s->cell_cap, sizeof cell);
+    s->cells[s->cell_count++] = cell;
+}
+
+/* Forms and outer counts, places of the optimizer, chunks. */
+static void add_variants(struct make *m, struct hb_cell cell)
+{
+    for (int form = 0; form <= HB_FORM_NESTED; form++)
+        for (int place = 0; place <= HB_PLACE_PINNED_HOST; place++)
+            for (int c = 0; c < m->axes.chunks.count; c++) {
+                if (!(m->axes.forms & bit(form)) || !(m->axes.offloads & bit(place)))
+                    continue;
+                cell.form = (enum hb_form)form;
+                cell.optimizer_offload = (enum hb_place)place;
+                cell.loss_chunks = m->axes.chunks.list[c];
+                int outers = form == HB_FORM_NESTED ? m->axes.outers.count : 1;
+                for (int o = 0; o < outers; o++) {
+                    cell.outer = form == HB_FORM_NESTED ? m->axes.outers.list[o] : 0;
+                    if (admits(m, &cell))
+                        add_cell(m, cell);
+                }
+            }
+}
+
+static bool keeps_tokens(const struct make *m, const struct hb_cell *c)
+{
+    int64_t ways = hb_mul_sat(c->mesh[HB_AX_DATA], c->mesh[HB_AX_FSDP]);
+    ways = hb_mul_sat(hb_mul_sat(ways, c->mesh[HB_AX_EXPERT]), c->mesh[HB_AX_SEQUENCE]);
+    ways = hb_mul_sat(ways, c->accumulate);
+    return hb_mul_sat(c->batch_global, m->space->base->batch.seq) / ways >=
+           m->space->base->plan.min_tokens_per_device;
+}
+
+static struct values pipeline_values(const struct make *m, const struct hb_cell *cell)
+{
+    struct values v = m->axes.microbatches;
+    int64_t stages = cell->mesh[HB_AX_PIPELINE];
+    if (stages == 1)
+        return listed(NULL, 0, m->space->base->pipeline.microbatches);
+    for (int64_t k = 1; k <= 4 && !m->space->base->plan.present; k *= 2)
+        add_value(&v, k * stages);
+    return v;
+}
+
+/* Whatever is refused for one of the values below is refused for all of them: asked once. */
+static void add_mesh(struct make *m, struct hb_cell cell)
+{
+    const struct hb_spec *base = m->space->base;
+    for (int a = 0; a < HB_AX_COUNT; a++)
+        if (base->plan.axis_max[a] && cell.mesh[a] > base->plan.axis_max[a])
+            return;
+    struct values microbatches = pipeline_values(m, &cell);
+    for (int b = 0; b < m->axes.batch.count; b++)
+        for (int k = 0; k < m->axes.accumulate.count; k++)
+            for (int i = 0; i < microbatches.count; i++) {
+                cell.batch_global = m->axes.batch.list[b];
+                cell.accumulate = m->axes.accumulate.list[k];
+                cell.microbatches = microbatches.list[i];
+                cell.loss_chunks = 1;
+                cell.form = base->stack.form == HB_FORM_LOOP ? HB_FORM_LOOP : HB_FORM_SCAN;
+                cell.optimizer_offload = HB_PLACE_NONE;
+                if (keeps_tokens(m, &cell) && admits(m, &cell))
+                    add_variants(m, cell);
+            }
+}
+
+static bool has_experts(const struct hb_spec *s)
+{
+    for (int i = 0; i < s->model.block_count; i++)
+        if (s->model.blocks[i].moe.experts)
+            return true;
+    return false;
+}
+
+/* Axes from `axis` on share `left` devices. The tensor axis stays within a domain of fast links;
+ * experts are split where there are some. */
+static void add_meshes(struct make *m, struct hb_cell *cell, int axis, int64_t left)
+{
+    if (axis == HB_AX_COUNT) {
+        if (left == 1)
+            add_mesh(m, *cell);
+        return;
+    }
+    bool one = axis == HB_AX_EXPERT && !has_experts(m->space->base);
+    int64_t most = one ? 1 : left;
+    if (axis == HB_AX_TENSOR && m->device->link_domain > 1 && most > m->device->link_domain)
+        most = m->device->link_domain;
+    if (!(m->free_axes & bit(axis))) {
+        cell->mesh[axis] = m->space->base->mesh[axis];
+        if (left % cell->mesh[axis] == 0)
+            add_meshes(m, cell, axis + 1, left / cell->mesh[axis]);
+        return;
+    }
+    for (int64_t n = 1; n <= most; n++)
+        if (left % n == 0) {
+            cell->mesh[axis] = n;
+            add_meshes(m, cell, axis + 1, left / n);
+        }
+}
+
+static void add_listed_meshes(struct make *m)
+{
+    const struct hb_plan_axes *p = &m->space->base->plan;
+    for (int i = 0; i < p->mesh_count; i++) {
+        struct hb_cell cell = {.outer = 0};
+        for (int a = 0; a < HB_AX_COUNT; a++)
+            cell.mesh[a] = p->meshes[i][a];
+        add_mesh(m, cell);
+    }
+}
+
+bool hb_space_make(struct hb_arena *arena, const struct hb_spec *base,
+                   const struct hb_device *device, int64_t devices, struct hb_plan_space *out)
+{
+    *out = (struct hb_plan_space){.base = base, .written = base->plan.present};
+    struct make m = {.arena = arena,
+                     .scratch = hb_arena_new(),
+                     .device = device,
+                     .space = out,
+                     .axes = find_axes(base),
+                     .devices = devices};
+    out->remat = !base->plan.present || base->plan.remat;
+    m.free_axes = base->plan.present ? base->plan.mesh_axes : bit(HB_AX_COUNT) - 1;
+    struct hb_cell cell = {.outer = 0};
+    if (base->plan.present && base->plan.mesh_count)
+        add_listed_meshes(&m);
+    else
+        add_meshes(&m, &cell, 0, devices);
+    hb_arena_free(m.scratch);
+    return out->cell_count > 0;
+}
+
+const char *hb_space_words(struct hb_arena *arena, const struct hb_plan_space *space)
+{
+    const struct hb_plan_axes *p = &space->base->plan;
+    struct hb_str s;
+    hb_str_init(&s, arena);
+    if (!space->written)
+        return "mesh, remat and offload, nesting, loss chunks, accumulation and the optimizer's "
+               "place (no plan.search in the file); batch and sequence stay";
+    const struct {
+        bool free;
+        const char *word;
+    } rows[] = {{p->mesh_axes != 0 || p->mesh_count > 0, "mesh"},
+                {p->remat, "remat and offload"},
+                {p->stack_forms != 0, "nesting"},
+                {p->optimizer_offload != 0, "the optimizer's place"},
+                {p->batch_global_count > 0, "batch"},
+                {p->accumulate_count > 0, "accumulation"},
+                {p->loss_chunks_count > 0, "loss chunks"},
+                {p->microbatches_count > 0, "microbatches"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].free)
+            hb_str_addf(&s, "%s%s", s.len ? ", " : "", rows[i].word);
+    return s.len ? s.text : "nothing";
 }

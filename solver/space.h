@@ -8,7 +8,6 @@
 
 #include "solver/segment.h"
 
-struct hb_diag;
 struct hb_device;
 
 /* Everything but the policies. */
@@ -25,25 +24,31 @@ struct hb_cell {
 
 struct hb_plan_space {
     const struct hb_spec *base;
-    struct hb_cell *cells;
+    struct hb_cell *cells; /* those of one mesh, batch and accumulation stand together */
     uint32_t cell_count, cell_cap;
-    struct hb_menu *menus; /* by block; the first policy is the spec's own */
-    bool splits;           /* a block's layers may be split into two runs */
-    bool written;          /* `plan.search` was there */
-    double raw_count;      /* configurations: cells times policies times splits */
+    bool remat;   /* policies are free */
+    bool written; /* `plan.search` was there */
 };
 
-/* Cells that pass hb_schema_check and hb_spec_supported. False: there is none, or bad input. */
-bool hb_space_make(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *base,
-                   const struct hb_device *device, struct hb_plan_space *out);
+/* All cells that hb_schema_check admits, for so many devices. False: there is none. */
+bool hb_space_make(struct hb_arena *arena, const struct hb_spec *base,
+                   const struct hb_device *device, int64_t devices, struct hb_plan_space *out);
 /* base with the cell's values. */
 void hb_space_cell_spec(const struct hb_spec *base, const struct hb_cell *cell,
                         struct hb_spec *out);
-/* A cell's spec with its blocks as parts say (items of a segment with these menus): runs of one
- * block are named `name`, `name_2`. */
+
+/* Layers of one block in a row under one policy of its menu. */
+struct hb_run {
+    uint32_t block;
+    uint32_t policy;
+    int32_t steps; /* layers / unit */
+};
+
+/* A cell's spec with its blocks as the runs say, in the model's order: further runs of a block are
+ * named `name_2`, ... */
 void hb_space_parts_spec(struct hb_arena *arena, const struct hb_spec *cell_spec,
-                         const struct hb_segment *s, const struct hb_menu *menus,
-                         const struct hb_part *parts, uint32_t count, struct hb_spec *out);
+                         const struct hb_menu *menus, const struct hb_run *runs, uint32_t count,
+                         struct hb_spec *out);
 /* What the search frees, in words: "mesh, remat and offload, ...". */
 const char *hb_space_words(struct hb_arena *arena, const struct hb_plan_space *space);
 

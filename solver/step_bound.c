@@ -17,6 +17,7 @@ struct bound {
     struct hb_streams streams;
     bool *through;       /* by slot: the path crosses its turns on the compute stream */
     uint32_t final_op;   /* ops from here on follow the last loop */
+    bool has_tail[HB_STREAM_COUNT]; /* the stream works then; never compute */
 };
 
 /* --- times an op is run --- */
@@ -94,28 +95,20 @@ static void add_path_op(struct bound *b, uint32_t op)
     add_op(b, op, PATH);
     if (op < b->final_op)
         for (int s = 0; s < HB_STREAM_COUNT; s++)
-            if (s != HB_STREAM_COMPUTE)
+            if (b->has_tail[s])
                 add_op(b, op, TAIL + s);
 }
 
 /* --- loops --- */
 
-static int64_t path_sum(const struct bound *b, const struct hb_critical *c, const uint8_t *passes,
-                        int64_t n)
+/* The part of a path's sum that is the same for every number of steps. */
+static int64_t still_sum(const struct bound *b, const struct hb_critical *c, const uint8_t *passes)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < c->op_count; i++)
-        if (passes[i])
-            sum += passes[i] * hb_op_cost_at(&b->costs, c->first_op + i, n);
+        if (passes[i] && !b->costs.by_steps[c->first_op + i])
+            sum += passes[i] * b->costs.usual_ns[c->first_op + i];
     return sum;
-}
-
-static bool follows_steps(const struct bound *b, const struct hb_critical *c)
-{
-    for (uint32_t i = 0; i < c->op_count; i++)
-        if (b->costs.by_steps[c->first_op + i])
-            return true;
-    return false;
 }
 
 /* Sums of the paths of 1 .. HB_CRITICAL_TRIPS trips and of the cycle. */
@@ -124,13 +117,32 @@ struct loop_sums {
     int64_t cycle;
 };
 
-static struct loop_sums sum_loop(const struct bound *b, const struct hb_critical *c, int64_t n)
+static struct loop_sums sum_still(const struct bound *b, const struct hb_critical *c)
 {
     struct loop_sums sums;
     for (int i = 0; i < HB_CRITICAL_TRIPS; i++)
-        sums.trips[i] = path_sum(b, c, c->passes[i], n);
-    sums.cycle = path_sum(b, c, c->cycle, n);
+        sums.trips[i] = still_sum(b, c, c->passes[i]);
+    sums.cycle = still_sum(b, c, c->cycle);
     return sums;
+}
+
+/* The ops whose cost follows the steps; returns how many. */
+static uint32_t list_moving(const struct bound *b, const struct hb_critical *c, uint32_t *list)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < c->op_count; i++)
+        if (b->costs.by_steps[c->first_op + i])
+            list[count++] = i;
+    return count;
+}
+
+static void add_moving(const struct bound *b, const struct hb_critical *c, uint32_t op, int64_t n,
+                       struct loop_sums *sums)
+{
+    int64_t ns = b->costs.by_steps[c->first_op + op][n];
+    for (int i = 0; i < HB_CRITICAL_TRIPS; i++)
+        sums->trips[i] += c->passes[i][op] * ns;
+    sums->cycle += c->cycle[op] * ns;
 }
 
 static int64_t loop_ns(const struct loop_sums *sums, int64_t trips)
@@ -141,15 +153,15 @@ static int64_t loop_ns(const struct loop_sums *sums, int64_t trips)
 }
 
 /* The sums that begin with the path. */
-static bool is_path(int variant)
+static bool is_path(const struct bound *b, int variant)
 {
-    return variant == PATH || variant > TAIL + HB_STREAM_COMPUTE;
+    return variant == PATH || (variant >= TAIL && b->has_tail[variant - TAIL]);
 }
 
 static void add_loop_ns(struct bound *b, struct hb_item *item, const int64_t *by_steps)
 {
     for (int variant = PATH; variant < HB_BOUNDS; variant++) {
-        if (!is_path(variant))
+        if (!is_path(b, variant))
             continue;
         if (!item) {
             b->s->bound_ns[variant] += by_steps[1];
@@ -169,7 +181,7 @@ static void add_flat_loop(struct bound *b, uint32_t loop)
     if (is_filler(b, l->first_op))
         return;
     for (int variant = PATH; item && variant < HB_BOUNDS; variant++)
-        if (is_path(variant))
+        if (is_path(b, variant))
             table_of(b, item, variant); /* stays when the rest is given back */
     struct hb_arena_mark mark = hb_arena_mark(b->arena);
     struct hb_critical c;
@@ -178,11 +190,13 @@ static void add_flat_loop(struct bound *b, uint32_t loop)
     hb_critical_find(&ask, &c);
     int64_t most = item ? b->s->max_steps : 1;
     int64_t *ns = hb_arena_alloc(b->arena, (size_t)most + 1, sizeof *ns);
-    bool follows = follows_steps(b, &c);
-    struct loop_sums sums = sum_loop(b, &c, 1);
+    uint32_t *moving = hb_arena_alloc(b->arena, c.op_count, sizeof *moving);
+    uint32_t moving_count = list_moving(b, &c, moving);
+    struct loop_sums still = sum_still(b, &c);
     for (int64_t n = 1; n <= most; n++) {
-        if (follows && n > 1)
-            sums = sum_loop(b, &c, n);
+        struct loop_sums sums = still;
+        for (uint32_t i = 0; i < moving_count; i++)
+            add_moving(b, &c, moving[i], n, &sums);
         ns[n] = loop_ns(&sums, trips_at(b, loop, n)) * times_around(b, loop, n);
     }
     add_loop_ns(b, item, ns);
@@ -324,26 +338,40 @@ static void add_busy(struct bound *b)
 {
     for (uint32_t i = 0; i < b->p->op_count; i++) {
         add_op(b, i, BUSY + (int)b->p->ops[i].stream);
-        if (i >= b->final_op && b->p->ops[i].stream != HB_STREAM_COMPUTE)
+        if (i >= b->final_op && b->has_tail[b->p->ops[i].stream])
             add_op(b, i, TAIL + (int)b->p->ops[i].stream);
     }
 }
 
-void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized, const struct hb_device *device,
-                    struct hb_segment *s)
+/* Ops that a policy can do without take no time. */
+static void drop_optional_ops(struct bound *b)
+{
+    for (uint32_t i = 0; i < b->p->op_count; i++)
+        if (!hb_segment_always_runs(b->p, i)) {
+            b->costs.usual_ns[i] = 0;
+            b->costs.by_steps[i] = NULL;
+        }
+}
+
+void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
+                    const struct hb_segment_ask *ask, struct hb_segment *s)
 {
     struct bound b = {.arena = arena,
                       .sized = sized,
                       .o = sized->outline,
                       .p = sized->outline->pair.a,
                       .s = s};
-    hb_op_costs_find(arena, sized, device, &b.costs);
+    hb_op_costs_find(arena, sized, ask->device, &b.costs);
+    if (ask->floor)
+        drop_optional_ops(&b);
     hb_streams_init(&b.streams, arena, b.p, b.costs.usual_ns);
     b.through = hb_arena_alloc(arena, s->slot_count, sizeof *b.through);
     for (uint32_t q = 0; q < s->slot_count; q++)
         b.through[q] = true;
     for (uint32_t i = 0; i < b.p->loop_count; i++)
         b.final_op = b.p->loops[i].end_op > b.final_op ? b.p->loops[i].end_op : b.final_op;
+    for (uint32_t i = b.final_op; i < b.p->op_count; i++)
+        b.has_tail[b.p->ops[i].stream] = b.p->ops[i].stream != HB_STREAM_COMPUTE;
     walk_program(&b);
     add_turns(&b);
     add_busy(&b);

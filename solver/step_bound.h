@@ -25,7 +25,7 @@
 #include "solver/sized.h"
 
 /* Fills bound_ns of the segment and its items, which are there already. */
-void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized, const struct hb_device *device,
-                    struct hb_segment *s);
+void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
+                    const struct hb_segment_ask *ask, struct hb_segment *s);
 
 #endif

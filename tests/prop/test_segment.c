@@ -86,7 +86,8 @@ static void try_build(struct hb_arena *arena, struct hb_rng *rng, struct tally *
     assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec.hardware.device,
                                (struct hb_loc){0}, &device));
     struct hb_menu *menus = random_menus(arena, rng, &spec);
-    if (!hb_segment_build(arena, &spec, menus, &device, &s, &why)) {
+    struct hb_segment_ask ask = {&spec, menus, &device, false};
+    if (!hb_segment_build(arena, &ask, &s, &why)) {
         print_error("%s\nrefused: %s\n", text, why);
         tally->refused++;
         return;
@@ -98,7 +99,11 @@ static void try_build(struct hb_arena *arena, struct hb_rng *rng, struct tally *
         struct hb_arena_mark mark = hb_arena_mark(arena);
         uint32_t count = random_parts(rng, &spec, &s, parts);
         hb_segment_price(&s, parts, count, &price);
-        hb_space_parts_spec(arena, &spec, &s, menus, parts, count, &whole);
+        struct hb_run runs[HB_PARTS_MAX];
+        for (uint32_t k = 0; k < count; k++)
+            runs[k] = (struct hb_run){s.items[parts[k].item].block, s.items[parts[k].item].policy,
+                                      parts[k].steps};
+        hb_space_parts_spec(arena, &spec, menus, runs, count, &whole);
         compare(arena, &whole, &device, &price, tally, text);
         hb_arena_rewind(arena, mark);
     }

@@ -1,0 +1,23 @@
+/* What all configurations of a cell, or of all cells of one mesh, batch and accumulation, need at
+ * least: what prunes the search before any policy is looked at. */
+#ifndef HB_SOLVER_BOUND_H
+#define HB_SOLVER_BOUND_H
+
+#include "solver/space.h"
+
+struct hb_floor {
+    int64_t bound_ns;
+    int64_t live_bytes; /* arguments and outputs, and what lives beside them whatever the policy */
+    bool exact_form;    /* the cell has segments: hb_segment_build succeeds */
+};
+
+/* For cells that differ in chunks, stack form and the optimizer's place only: what the layers'
+ * loops do on the busiest stream. cell_spec has one loss chunk, and the optimizer on the host where
+ * one of the cells has. False: sizes beyond the range. */
+bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
+                   const struct hb_device *device, struct hb_floor *out);
+/* For one cell; no less than its node's. */
+bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
+                   const struct hb_device *device, struct hb_floor *out);
+
+#endif

@@ -1,0 +1,142 @@
+/* The walk over a cell's configurations, and the best of it: see brute.h. */
+#include "solver/brute.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+
+struct walk {
+    const struct hb_segment *s;
+    const struct hb_spec *spec;
+    hb_brute_visit *visit;
+    void *context;
+    struct hb_part parts[HB_PARTS_MAX];
+    bool ended;
+};
+
+static int32_t steps_of(const struct hb_spec *spec, int block)
+{
+    return (int32_t)(spec->model.blocks[block].repeat / spec->model.blocks[block].unit);
+}
+
+static void walk_block(struct walk *w, int block, uint32_t count, bool may_split);
+
+static void walk_pair(struct walk *w, int block, uint32_t count, uint32_t one, uint32_t other)
+{
+    int32_t steps = steps_of(w->spec, block);
+    for (int32_t n = 1; n < steps && !w->ended; n++) {
+        if (!w->s->divides[n] || !w->s->divides[steps - n])
+            continue;
+        w->parts[count] = (struct hb_part){one, n};
+        w->parts[count + 1] = (struct hb_part){other, steps - n};
+        walk_block(w, block + 1, count + 2, false);
+    }
+}
+
+static void walk_block(struct walk *w, int block, uint32_t count, bool may_split)
+{
+    if (w->ended)
+        return;
+    if (block == w->spec->model.block_count) {
+        w->ended = !w->visit(w->context, w->parts, count);
+        return;
+    }
+    uint32_t first = w->s->first_item[block], end = w->s->first_item[block + 1];
+    int32_t steps = steps_of(w->spec, block);
+    for (uint32_t i = first; i < end && w->s->divides[steps]; i++) {
+        w->parts[count] = (struct hb_part){i, steps};
+        walk_block(w, block + 1, count + 1, may_split);
+    }
+    for (uint32_t i = first; i < end && may_split; i++)
+        for (uint32_t k = i + 1; k < end; k++)
+            walk_pair(w, block, count, i, k);
+}
+
+void hb_brute_each(const struct hb_segment *s, const struct hb_spec *spec, hb_brute_visit *visit,
+                   void *context)
+{
+    struct walk w = {.s = s, .spec = spec, .visit = visit, .context = context};
+    walk_block(&w, 0, 0, true);
+}
+
+double hb_brute_count(const struct hb_spec *spec, const struct hb_menu *menus, bool splits)
+{
+    double whole = 1, split = 0;
+    for (int i = 0; i < spec->model.block_count; i++)
+        whole *= (double)menus[i].count;
+    for (int i = 0; i < spec->model.block_count && splits; i++)
+        split += whole * ((double)menus[i].count - 1) / 2 * (double)(steps_of(spec, i) - 1);
+    return whole + split;
+}
+
+/* --- the best --- */
+
+struct best {
+    struct hb_arena *arena;
+    const struct hb_segment *s;
+    const struct hb_brute_limits *limits;
+    struct hb_brute_choice *list;
+    uint32_t count;
+    uint32_t most;
+    uint64_t place;
+};
+
+static bool before(int64_t value, uint64_t place, int64_t other_value, uint64_t other_place)
+{
+    return value < other_value || (value == other_value && place < other_place);
+}
+
+/* Of the path alone: no more than the bound, and cheap. */
+static int64_t path_ns(const struct hb_segment *s, const struct hb_part *parts, uint32_t count)
+{
+    int64_t sum = s->bound_ns[0];
+    for (uint32_t i = 0; i < count && s->items[parts[i].item].bound_ns[0]; i++)
+        sum += s->items[parts[i].item].bound_ns[0][parts[i].steps];
+    return sum;
+}
+
+static void insert_choice(struct best *b, const struct hb_brute_choice *choice,
+                          const struct hb_part *parts)
+{
+    uint32_t at = b->count < b->most ? b->count++ : b->most - 1;
+    struct hb_part *room = b->list[at].parts;
+    for (; at > 0 && before(choice->value, choice->place, b->list[at - 1].value,
+                            b->list[at - 1].place);
+         at--)
+        b->list[at] = b->list[at - 1];
+    b->list[at] = *choice;
+    b->list[at].parts = room;
+    memcpy(room, parts, choice->count * sizeof *parts);
+}
+
+static bool visit_best(void *context, const struct hb_part *parts, uint32_t count)
+{
+    struct best *b = context;
+    uint64_t place = b->place++;
+    const struct hb_brute_limits *l = b->limits;
+    bool full = b->count == b->most, by_time = l->goal == HB_GOAL_TIME;
+    const struct hb_brute_choice *worst = full ? &b->list[b->most - 1] : NULL;
+    if (full && by_time && path_ns(b->s, parts, count) > worst->value)
+        return true;
+    struct hb_brute_choice c = {.place = place, .count = count};
+    hb_segment_price(b->s, parts, count, &c.price);
+    c.value = by_time ? c.price.bound_ns : c.price.live_bytes;
+    if (c.price.live_bytes > l->budget_bytes || c.price.host_bytes > l->host_bytes ||
+        !before(l->after_value, l->after_place, c.value, c.place) ||
+        (full && !before(c.value, c.place, worst->value, worst->place)))
+        return true;
+    insert_choice(b, &c, parts);
+    return true;
+}
+
+uint32_t hb_brute_best(struct hb_arena *arena, const struct hb_segment *s,
+                       const struct hb_spec *spec, const struct hb_brute_limits *limits,
+                       uint32_t most, struct hb_brute_choice *out)
+{
+    struct best b = {.arena = arena, .s = s, .limits = limits, .list = out, .most = most};
+    for (uint32_t i = 0; i < most; i++)
+        out[i].parts = hb_arena_alloc(arena, (size_t)spec->model.block_count + 1,
+                                      sizeof *out[i].parts);
+    hb_brute_each(s, spec, visit_best, &b);
+    return b.count;
+}

@@ -1,0 +1,43 @@
+/* Every configuration of a cell, one after another: each block under one policy, or one of the
+ * blocks split into two runs under two. The same walk serves the exhaustive check and the planner,
+ * which takes the best few at a time. */
+#ifndef HB_SOLVER_BRUTE_H
+#define HB_SOLVER_BRUTE_H
+
+#include "solver/space.h"
+
+/* parts in the model's order; false ends the walk. */
+typedef bool hb_brute_visit(void *context, const struct hb_part *parts, uint32_t count);
+
+/* Runs of one block stand in the order of its menu. */
+void hb_brute_each(const struct hb_segment *s, const struct hb_spec *spec, hb_brute_visit *visit,
+                   void *context);
+/* How many they are. */
+double hb_brute_count(const struct hb_spec *spec, const struct hb_menu *menus, bool splits);
+
+enum hb_brute_goal { HB_GOAL_TIME, HB_GOAL_MEMORY };
+
+struct hb_brute_limits {
+    enum hb_brute_goal goal;
+    int64_t budget_bytes;
+    int64_t host_bytes; /* INT64_MAX: no limit */
+    /* Only those beyond this one, in the order of (value, place in the walk). */
+    int64_t after_value; /* -1: all */
+    uint64_t after_place;
+};
+
+struct hb_brute_choice {
+    int64_t value;  /* the bound in ns, or the live bytes */
+    uint64_t place; /* in the walk */
+    struct hb_price price;
+    struct hb_part *parts;
+    uint32_t count;
+};
+
+/* The best `most` of the configurations within the limits by their price, best first; returns how
+ * many there are. */
+uint32_t hb_brute_best(struct hb_arena *arena, const struct hb_segment *s,
+                       const struct hb_spec *spec, const struct hb_brute_limits *limits,
+                       uint32_t most, struct hb_brute_choice *out);
+
+#endif

@@ -1,0 +1,336 @@
+/* The integer program of ilp.h, row by row. GLPK ends the process on a wrong call unless hooked:
+ * the hook jumps back here, and its environment is thrown away. */
+#include "solver/ilp.h"
+
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+
+#include <glpk.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+
+static const double mib = 1048576.0;
+static const double kib_of_mib = 1024.0;
+static const double ms = 1e6;
+/* Of the optimum: GLPK drops branches that are within 1e-7 of the best. */
+static const double tolerance = 1e-6;
+enum { LIMIT_MS = 20000 };
+
+struct line {
+    double slope;
+    double base;
+};
+
+struct ilp {
+    struct hb_arena *scratch;
+    const struct hb_ilp_ask *ask;
+    const struct hb_segment *s;
+    glp_prob *lp;
+    uint32_t *item; /* by place: the items that take part */
+    uint32_t count;
+    int goal; /* column of T or P */
+    double *value; /* of the row that is being made, by column */
+    int columns;
+    int *index;     /* for GLPK: from 1 */
+    double *packed;
+};
+
+/* --- lines below tables --- */
+
+static struct line line_below(const struct hb_segment *s, const int64_t *table, int64_t most)
+{
+    int64_t low = 1, high = most;
+    while (low < most && !s->divides[low])
+        low++;
+    while (high > low && !s->divides[high])
+        high--;
+    struct line l = {0, 0};
+    if (!table)
+        return l;
+    if (high > low)
+        l.slope = floor((double)(table[high] - table[low]) / (double)(high - low));
+    l.base = DBL_MAX;
+    for (int64_t n = low; n <= high; n++)
+        if (s->divides[n])
+            l.base = fmin(l.base, (double)table[n] - l.slope * (double)n);
+    return l;
+}
+
+static double down_to_kib(double bytes)
+{
+    return floor(bytes / 1024.0) / kib_of_mib;
+}
+
+static int64_t steps_of(const struct ilp *p, uint32_t item)
+{
+    const struct hb_block *b = &p->ask->spec->model.blocks[p->s->items[item].block];
+    return b->repeat / b->unit;
+}
+
+static const int64_t *state_of(const struct ilp *p, uint32_t item, int kind, uint32_t slot,
+                               int state)
+{
+    size_t row = (size_t)p->s->max_steps + 1;
+    const int64_t *live = p->s->items[item].live[kind];
+    return live ? live + ((size_t)slot * HB_PART_STATES + (size_t)state) * row : NULL;
+}
+
+/* --- rows --- */
+
+static int column_x(const struct ilp *p, uint32_t place)
+{
+    (void)p;
+    return 1 + (int)place;
+}
+
+static int column_y(const struct ilp *p, uint32_t place)
+{
+    return 1 + (int)(p->count + place);
+}
+
+static void add_line(struct ilp *p, uint32_t place, struct line l, double (*scale)(double))
+{
+    p->value[column_x(p, place)] += scale(l.slope);
+    p->value[column_y(p, place)] += scale(l.base);
+}
+
+static void add_bytes(struct ilp *p, uint32_t place, const int64_t *table)
+{
+    if (table)
+        add_line(p, place, line_below(p->s, table, steps_of(p, p->item[place])), down_to_kib);
+}
+
+/* Makes a row of p->value and clears it. */
+static void close_row(struct ilp *p, const char *name, int kind, double low, double high)
+{
+    int row = glp_add_rows(p->lp, 1), used = 0;
+    glp_set_row_name(p->lp, row, name);
+    glp_set_row_bnds(p->lp, row, kind, low, high);
+    for (int c = 1; c <= p->columns; c++) {
+        if (p->value[c] < 0 || p->value[c] > 0) {
+            p->index[++used] = c;
+            p->packed[used] = p->value[c];
+        }
+        p->value[c] = 0;
+    }
+    glp_set_mat_row(p->lp, row, used, p->index, p->packed);
+}
+
+static void add_layer_rows(struct ilp *p)
+{
+    const struct hb_spec *spec = p->ask->spec;
+    for (int k = 0; k < spec->model.block_count; k++) {
+        double steps = (double)(spec->model.blocks[k].repeat / spec->model.blocks[k].unit);
+        for (uint32_t i = 0; i < p->count; i++)
+            if (p->s->items[p->item[i]].block == (uint32_t)k)
+                p->value[column_x(p, i)] = 1;
+        close_row(p, hb_arena_printf(p->scratch, "layers_%d", k), GLP_FX, steps, steps);
+    }
+    for (uint32_t i = 0; i < p->count; i++) {
+        p->value[column_x(p, i)] = 1;
+        p->value[column_y(p, i)] = -(double)steps_of(p, p->item[i]);
+        close_row(p, hb_arena_printf(p->scratch, "used_%u", i), GLP_UP, 0, 0);
+        p->value[column_x(p, i)] = 1;
+        p->value[column_y(p, i)] = -1;
+        close_row(p, hb_arena_printf(p->scratch, "some_%u", i), GLP_LO, 0, 0);
+        p->value[column_y(p, i)] = 0;
+    }
+    for (uint32_t i = 0; i < p->count; i++)
+        p->value[column_y(p, i)] = 1;
+    close_row(p, "one_split", GLP_UP, 0, (double)spec->model.block_count + 1);
+}
+
+static double to_ms(double ns)
+{
+    return ns / ms;
+}
+
+static void add_time_rows(struct ilp *p)
+{
+    for (int v = 0; v < HB_BOUNDS; v++) {
+        bool any = p->s->bound_ns[v] > 0;
+        for (uint32_t i = 0; i < p->count; i++) {
+            const int64_t *table = p->s->items[p->item[i]].bound_ns[v];
+            any = any || table;
+            if (table)
+                add_line(p, i, line_below(p->s, table, steps_of(p, p->item[i])), to_ms);
+        }
+        p->value[p->goal] = -1;
+        if (any)
+            close_row(p, hb_arena_printf(p->scratch, "time_%d", v), GLP_UP, 0,
+                      -to_ms((double)p->s->bound_ns[v]));
+        p->value[p->goal] = 0;
+    }
+}
+
+/* The side of a memory row that does not depend on the choice. */
+static double room_for(struct ilp *p, int kind, uint32_t slot)
+{
+    double fixed = down_to_kib((double)p->s->fixed[kind] + (double)p->s->live[kind][slot]);
+    bool memory = p->ask->limits.goal == HB_GOAL_MEMORY && kind == HB_BYTES_DEVICE;
+    int64_t limit = kind == HB_BYTES_DEVICE ? p->ask->limits.budget_bytes
+                                            : p->ask->limits.host_bytes;
+    if (memory)
+        p->value[p->goal] = -1;
+    return memory ? -fixed : ceil((double)limit / mib) + 1 - fixed;
+}
+
+/* Sum of what all items add while item `own` (HB_NONE: none) has its turn; returns the most that it
+ * can be. */
+static double add_slot(struct ilp *p, int kind, uint32_t slot, uint32_t own)
+{
+    const struct hb_slot *q = &p->s->slots[slot];
+    double most = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        int state = HB_PART_OWN;
+        if (own != HB_NONE && i != own)
+            state = (i < own) == q->rising ? HB_PART_AFTER : HB_PART_BEFORE;
+        const int64_t *live = state_of(p, p->item[i], kind, slot, state);
+        const int64_t *fixed = p->s->items[p->item[i]].fixed[kind];
+        int64_t steps = steps_of(p, p->item[i]);
+        add_bytes(p, i, live);
+        add_bytes(p, i, fixed);
+        most += ((live ? (double)live[steps] : 0) + (double)fixed[steps]) / mib + 1;
+    }
+    return most;
+}
+
+static void close_memory_row(struct ilp *p, int kind, uint32_t slot, uint32_t own, double most)
+{
+    double room = room_for(p, kind, slot);
+    bool memory = p->ask->limits.goal == HB_GOAL_MEMORY && kind == HB_BYTES_DEVICE;
+    /* Each block takes its items' bytes at most once over; the sum of all is well above. */
+    double big = memory ? most - room : most - room;
+    if (big <= 0 && !memory) { /* can never bind */
+        for (int c = 1; c <= p->columns; c++)
+            p->value[c] = 0;
+        return;
+    }
+    if (own != HB_NONE) {
+        p->value[column_y(p, own)] += big > 0 ? big : 0;
+        room += big > 0 ? big : 0;
+    }
+    const char *name = own == HB_NONE
+                           ? hb_arena_printf(p->scratch, "slot_%d_%u", kind, slot)
+                           : hb_arena_printf(p->scratch, "turn_%d_%u_%u", kind, slot, own);
+    close_row(p, name, GLP_UP, 0, room);
+}
+
+static void add_memory_rows(struct ilp *p, int kind)
+{
+    for (uint32_t q = 0; q < p->s->slot_count; q++) {
+        if (!p->s->slots[q].turns) {
+            double most = add_slot(p, kind, q, HB_NONE);
+            close_memory_row(p, kind, q, HB_NONE, most);
+            continue;
+        }
+        for (uint32_t i = 0; i < p->count; i++) {
+            double most = add_slot(p, kind, q, i);
+            close_memory_row(p, kind, q, i, most);
+        }
+    }
+}
+
+static void add_columns(struct ilp *p)
+{
+    p->columns = (int)(2 * p->count + 1);
+    p->goal = p->columns;
+    glp_add_cols(p->lp, p->columns);
+    for (uint32_t i = 0; i < p->count; i++) {
+        const struct hb_item *item = &p->s->items[p->item[i]];
+        glp_set_col_name(p->lp, column_x(p, i),
+                         hb_arena_printf(p->scratch, "x_%u_%u", item->block, item->policy));
+        glp_set_col_kind(p->lp, column_x(p, i), GLP_IV);
+        glp_set_col_bnds(p->lp, column_x(p, i), GLP_DB, 0, (double)steps_of(p, p->item[i]));
+        glp_set_col_name(p->lp, column_y(p, i),
+                         hb_arena_printf(p->scratch, "y_%u_%u", item->block, item->policy));
+        glp_set_col_kind(p->lp, column_y(p, i), GLP_BV);
+    }
+    bool memory = p->ask->limits.goal == HB_GOAL_MEMORY;
+    glp_set_col_name(p->lp, p->goal, memory ? "peak_mib" : "step_ms");
+    glp_set_col_bnds(p->lp, p->goal, GLP_LO, 0, 0);
+    glp_set_obj_coef(p->lp, p->goal, 1);
+    glp_set_obj_dir(p->lp, GLP_MIN);
+    p->value = hb_arena_alloc(p->scratch, (size_t)p->columns + 1, sizeof *p->value);
+    p->index = hb_arena_alloc(p->scratch, (size_t)p->columns + 1, sizeof *p->index);
+    p->packed = hb_arena_alloc(p->scratch, (size_t)p->columns + 1, sizeof *p->packed);
+}
+
+static void make_problem(struct ilp *p)
+{
+    glp_set_prob_name(p->lp, "hbmsim");
+    add_columns(p);
+    add_layer_rows(p);
+    if (p->ask->limits.goal == HB_GOAL_TIME)
+        add_time_rows(p);
+    add_memory_rows(p, HB_BYTES_DEVICE);
+    if (p->s->has_host && p->ask->limits.host_bytes < INT64_MAX)
+        add_memory_rows(p, HB_BYTES_HOST);
+}
+
+/* --- solving --- */
+
+static void read_answer(const struct ilp *p, int failed, struct hb_ilp_answer *out)
+{
+    int status = glp_mip_status(p->lp);
+    out->rows = (uint32_t)glp_get_num_rows(p->lp);
+    out->columns = (uint32_t)glp_get_num_cols(p->lp);
+    if (failed == GLP_ENOPFS || failed == GLP_ENODFS || (!failed && status == GLP_NOFEAS)) {
+        out->status = HB_ILP_INFEASIBLE;
+        return;
+    }
+    if (failed || status != GLP_OPT)
+        return;
+    out->status = HB_ILP_OPTIMAL;
+    out->objective = glp_mip_obj_val(p->lp);
+    double unit = p->ask->limits.goal == HB_GOAL_MEMORY ? mib : ms;
+    double value = out->objective * unit * (1 - tolerance);
+    out->bound = value > 0 ? (int64_t)floor(value) : 0;
+}
+
+static void solve_problem(struct ilp *p, struct hb_ilp_answer *out)
+{
+    glp_iocp parm;
+    make_problem(p);
+    if (p->ask->lp_file && glp_write_lp(p->lp, NULL, p->ask->lp_file) != 0)
+        hb_die("cannot write '%s'", p->ask->lp_file);
+    glp_init_iocp(&parm);
+    parm.msg_lev = GLP_MSG_OFF;
+    parm.presolve = GLP_ON;
+    parm.tol_int = 1e-9;
+    parm.tm_lim = LIMIT_MS;
+    int failed = glp_intopt(p->lp, &parm);
+    read_answer(p, failed, out);
+}
+
+static void jump_back(void *info)
+{
+    longjmp(*(jmp_buf *)info, 1);
+}
+
+void hb_ilp_solve(struct hb_arena *scratch, const struct hb_ilp_ask *ask,
+                  struct hb_ilp_answer *out)
+{
+    jmp_buf back;
+    struct ilp *p = hb_arena_alloc(scratch, 1, sizeof *p);
+    *out = (struct hb_ilp_answer){.status = HB_ILP_LIMIT};
+    *p = (struct ilp){.scratch = scratch, .ask = ask, .s = ask->segment};
+    p->item = hb_arena_alloc(scratch, p->s->item_count, sizeof *p->item);
+    for (uint32_t i = 0; i < p->s->item_count; i++)
+        if (!ask->leave_out || !ask->leave_out[i])
+            p->item[p->count++] = i;
+    glp_term_out(GLP_OFF);
+    if (setjmp(back)) {
+        glp_error_hook(NULL, NULL);
+        glp_free_env();
+        return;
+    }
+    glp_error_hook(jump_back, &back);
+    p->lp = glp_create_prob();
+    solve_problem(p, out);
+    glp_delete_prob(p->lp);
+    glp_error_hook(NULL, NULL);
+    glp_free_env();
+}

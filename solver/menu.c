@@ -1,0 +1,310 @@
+/* Menus: see menu.h. Sets of saved tensors are all tried where they are few, else grown one tensor
+ * at a time from the sets that were worth it; then each that is left is tried with parts of it on
+ * the host. */
+#include "solver/menu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+
+enum { ALL_SUBSETS = 8, GROWN_ROUNDS = 6, GROWN_WIDTH = 12, LARGEST_BATCH = 96 };
+
+#define BIT(name) (1u << HB_TN_##name)
+
+struct make {
+    struct hb_arena *arena;
+    const struct hb_spec *spec;
+    const struct hb_device *device;
+    int block;
+    struct hb_remat *list; /* worth it so far */
+    uint32_t count;
+    uint32_t tried;
+};
+
+static bool same_remat(const struct hb_remat *a, const struct hb_remat *b)
+{
+    return a->policy == b->policy && a->save == b->save && a->offload == b->offload;
+}
+
+/* --- what beats what --- */
+
+static int64_t bound_at(const struct hb_item *item, int variant, int64_t n)
+{
+    return item->bound_ns[variant] ? item->bound_ns[variant][n] : 0;
+}
+
+static bool is_no_slower(const struct hb_segment *s, const struct hb_item *a,
+                         const struct hb_item *b)
+{
+    for (int v = 0; v < HB_BOUNDS; v++)
+        for (int64_t n = 1; n <= s->max_steps; n++)
+            if (s->divides[n] && bound_at(a, v, n) > bound_at(b, v, n))
+                return false;
+    return true;
+}
+
+static bool is_no_larger(const struct hb_segment *s, const struct hb_item *a,
+                         const struct hb_item *b)
+{
+    size_t row = (size_t)s->max_steps + 1;
+    for (int k = 0; k < HB_BYTES_KINDS; k++)
+        for (size_t t = 0; a->live[k] && t < (size_t)s->slot_count * HB_PART_STATES; t++)
+            for (int64_t n = s->max_steps; n >= 1; n--)
+                if (s->divides[n] &&
+                    a->live[k][t * row + (size_t)n] > b->live[k][t * row + (size_t)n])
+                    return false;
+    return true;
+}
+
+bool *hb_menu_find_beaten(struct hb_arena *arena, const struct hb_segment *s)
+{
+    bool *beaten = hb_arena_alloc(arena, s->item_count, sizeof *beaten);
+    for (uint32_t i = 0; i < s->item_count; i++)
+        for (uint32_t k = 0; k < s->item_count && !beaten[i]; k++) {
+            const struct hb_item *a = &s->items[k], *b = &s->items[i];
+            if (k == i || beaten[k] || a->block != b->block)
+                continue;
+            beaten[i] = is_no_larger(s, a, b) && is_no_slower(s, a, b);
+        }
+    return beaten;
+}
+
+/* --- trying --- */
+
+/* Keeps those of the list, and of the count tried, that nothing beats. False: the sample cell has
+ * no segments. */
+static bool keep_best(struct make *m, const struct hb_remat *tried, uint32_t count)
+{
+    uint32_t all = 0;
+    struct hb_remat *both = hb_arena_alloc(m->arena, m->count + count, sizeof *both);
+    for (uint32_t i = 0; i < m->count; i++)
+        both[all++] = m->list[i];
+    for (uint32_t i = 0; i < count; i++) {
+        bool known = false;
+        for (uint32_t k = 0; k < all && !known; k++)
+            known = same_remat(&both[k], &tried[i]);
+        if (!known)
+            both[all++] = tried[i];
+    }
+    struct hb_arena *scratch = hb_arena_new();
+    struct hb_spec spec = *m->spec;
+    struct hb_menu menu = {both, all};
+    struct hb_segment s;
+    const char *why;
+    spec.model.blocks = &m->spec->model.blocks[m->block];
+    spec.model.block_count = 1;
+    struct hb_segment_ask ask = {&spec, &menu, m->device, false};
+    bool ok = hb_segment_build(scratch, &ask, &s, &why);
+    uint32_t left = 0;
+    const bool *beaten = ok ? hb_menu_find_beaten(scratch, &s) : NULL;
+    for (uint32_t i = 0; i < all && ok; i++)
+        if (!beaten[i])
+            both[left++] = both[i];
+    hb_arena_free(scratch);
+    m->tried += count;
+    if (ok) {
+        m->list = both;
+        m->count = left;
+    }
+    return ok;
+}
+
+/* --- tensors of a block --- */
+
+static uint32_t tensors_of(const struct hb_block *b)
+{
+    const struct hb_attention *a = &b->attention;
+    uint32_t mask = BIT(ATTN_CTX) | BIT(ATTN_OUT) | BIT(MLP_GATE) | BIT(MLP_UP) | BIT(MLP_ACT);
+    if (a->kind == HB_ATTN_NONE)
+        mask &= ~BIT(ATTN_CTX);
+    mask |= a->fused_qkv ? BIT(QKV) : BIT(Q) | BIT(K) | BIT(V);
+    if (a->kind == HB_ATTN_MLA)
+        mask |= BIT(MLA_Q) | BIT(MLA_KV);
+    if (b->post_norm)
+        mask |= BIT(MLP_DOWN);
+    if (!b->moe.experts)
+        return mask;
+    mask |= BIT(MOE_OUT) | BIT(MOE_COMBINE);
+    mask |= b->moe.dispatch == HB_DISPATCH_EINSUM ? BIT(MOE_DISPATCH) : BIT(MOE_SORTED);
+    if (b->moe.shared_experts)
+        mask |= BIT(SHARED_GATE) | BIT(SHARED_UP);
+    return mask;
+}
+
+/* Tensors that are kept or not together: k and v, the shared experts' two. */
+static uint32_t make_units(uint32_t tensors, uint32_t *units)
+{
+    static const uint32_t pairs[] = {BIT(K) | BIT(V), BIT(SHARED_GATE) | BIT(SHARED_UP),
+                                     BIT(MOE_DISPATCH) | BIT(MOE_COMBINE)};
+    uint32_t count = 0;
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        if (tensors & pairs[i])
+            units[count++] = tensors & pairs[i];
+        tensors &= ~pairs[i];
+    }
+    for (int t = 0; t < HB_TN_COUNT; t++)
+        if (tensors >> t & 1)
+            units[count++] = 1u << t;
+    return count;
+}
+
+static bool try_subsets(struct make *m, const uint32_t *units, uint32_t count)
+{
+    uint32_t subsets = 1u << count;
+    struct hb_remat *r = hb_arena_alloc(m->arena, subsets, sizeof *r);
+    for (uint32_t set = 1; set < subsets; set++) {
+        r[set - 1].policy = HB_POLICY_NAMES;
+        for (uint32_t u = 0; u < count; u++)
+            r[set - 1].save |= set >> u & 1 ? units[u] : 0;
+    }
+    return keep_best(m, r, subsets - 1);
+}
+
+/* One tensor more than each set of the list. */
+static bool grow_sets(struct make *m, const uint32_t *units, uint32_t count)
+{
+    uint32_t room = (m->count + 1) * count, made = 0;
+    struct hb_remat *r = hb_arena_alloc(m->arena, room, sizeof *r);
+    for (uint32_t i = 0; i < m->count && made + count <= LARGEST_BATCH; i++)
+        for (uint32_t u = 0; u < count; u++)
+            if (m->list[i].policy == HB_POLICY_NAMES || m->list[i].policy == HB_POLICY_FULL)
+                r[made++] = (struct hb_remat){HB_POLICY_NAMES, m->list[i].save | units[u], 0};
+    return keep_best(m, r, made);
+}
+
+/* Each set with its layer input, all of it, or one tensor of it on the host. */
+static bool try_offload(struct make *m)
+{
+    struct hb_remat *r = hb_arena_alloc(m->arena, (size_t)m->count * (HB_TN_COUNT + 3), sizeof *r);
+    uint32_t made = 0;
+    for (uint32_t i = 0; i < m->count; i++) {
+        const struct hb_remat *own = &m->list[i];
+        if (own->policy != HB_POLICY_NAMES && own->policy != HB_POLICY_FULL)
+            continue;
+        r[made++] = (struct hb_remat){HB_POLICY_NAMES, own->save, BIT(LAYER_IN)};
+        if (own->save) {
+            r[made++] = (struct hb_remat){HB_POLICY_NAMES, 0, own->save};
+            r[made++] = (struct hb_remat){HB_POLICY_NAMES, 0, own->save | BIT(LAYER_IN)};
+        }
+        for (int t = 0; t < HB_TN_COUNT; t++)
+            if ((own->save >> t & 1) && own->save != 1u << t)
+                r[made++] = (struct hb_remat){HB_POLICY_NAMES, own->save & ~(1u << t), 1u << t};
+    }
+    return keep_best(m, r, made);
+}
+
+/* --- the menu --- */
+
+/* Where no segments can be made: what always makes sense. */
+static void plain_menu(struct make *m, uint32_t tensors)
+{
+    struct hb_remat *r = hb_arena_alloc(m->arena, HB_TN_COUNT + 8, sizeof *r);
+    uint32_t made = 0;
+    r[made++] = m->spec->model.blocks[m->block].remat;
+    for (int p = HB_POLICY_NONE; p <= HB_POLICY_DOTS_NO_BATCH; p++)
+        r[made++] = (struct hb_remat){(enum hb_policy)p, 0, 0};
+    r[made++] = (struct hb_remat){HB_POLICY_NAMES, tensors, 0};
+    r[made++] = (struct hb_remat){HB_POLICY_NAMES, 0, BIT(LAYER_IN)};
+    for (int t = 0; t < HB_TN_COUNT; t++)
+        if (tensors >> t & 1)
+            r[made++] = (struct hb_remat){HB_POLICY_NAMES, 1u << t, 0};
+    m->list = r;
+    m->count = 0;
+    for (uint32_t i = 0; i < made; i++) {
+        bool known = false;
+        for (uint32_t k = 0; k < m->count; k++)
+            known = known || same_remat(&r[k], &r[i]);
+        if (!known)
+            r[m->count++] = r[i];
+    }
+}
+
+static int64_t bytes_of(const struct hb_segment *s, uint32_t item)
+{
+    struct hb_part part = {item, (int32_t)s->max_steps};
+    struct hb_price price;
+    hb_segment_price(s, &part, 1, &price);
+    return price.live_bytes;
+}
+
+/* By live bytes, rising; of too many, those that stand evenly apart. */
+static void sort_menu(struct make *m)
+{
+    struct hb_arena *scratch = hb_arena_new();
+    struct hb_spec spec = *m->spec;
+    struct hb_menu menu = {m->list, m->count};
+    struct hb_segment s;
+    const char *why;
+    spec.model.blocks = &m->spec->model.blocks[m->block];
+    spec.model.block_count = 1;
+    struct hb_segment_ask ask = {&spec, &menu, m->device, false};
+    if (hb_segment_build(scratch, &ask, &s, &why)) {
+        int64_t *bytes = hb_arena_alloc(scratch, m->count, sizeof *bytes);
+        for (uint32_t i = 0; i < m->count; i++) {
+            struct hb_remat r = m->list[i];
+            int64_t own = bytes_of(&s, i);
+            uint32_t at = i;
+            for (; at > 0 && bytes[at - 1] > own; at--) {
+                bytes[at] = bytes[at - 1];
+                m->list[at] = m->list[at - 1];
+            }
+            bytes[at] = own;
+            m->list[at] = r;
+        }
+    }
+    hb_arena_free(scratch);
+    if (m->count <= HB_MENU_MOST)
+        return;
+    for (uint32_t i = 0; i < HB_MENU_MOST; i++)
+        m->list[i] = m->list[(size_t)i * (m->count - 1) / (HB_MENU_MOST - 1)];
+    m->count = HB_MENU_MOST;
+}
+
+static void make_menu(struct make *m)
+{
+    uint32_t units[HB_TN_COUNT];
+    uint32_t tensors = tensors_of(&m->spec->model.blocks[m->block]);
+    uint32_t count = make_units(tensors, units);
+    plain_menu(m, tensors);
+    uint32_t plain_count = m->count;
+    const struct hb_remat *plain = m->list;
+    bool ok = count <= ALL_SUBSETS ? try_subsets(m, units, count) : keep_best(m, NULL, 0);
+    for (int round = 0; ok && count > ALL_SUBSETS && round < GROWN_ROUNDS; round++) {
+        ok = grow_sets(m, units, count);
+        if (m->count > GROWN_WIDTH)
+            sort_menu(m);
+    }
+    ok = ok && try_offload(m);
+    if (!ok)
+        return;
+    struct hb_remat *all = hb_arena_alloc(m->arena, m->count + plain_count, sizeof *all);
+    memcpy(all, m->list, m->count * sizeof *all);
+    m->list = all;
+    sort_menu(m);
+    bool own = false;
+    for (uint32_t i = 0; i < m->count; i++)
+        own = own || same_remat(&m->list[i], &plain[0]);
+    if (!own) /* the file's own policy is always there */
+        m->list[m->count++] = plain[0];
+}
+
+const struct hb_menu *hb_menu_make(struct hb_arena *arena, const struct hb_spec *cell_spec,
+                                   const struct hb_device *device, bool free,
+                                   uint32_t *out_tried)
+{
+    int blocks = cell_spec->model.block_count;
+    struct hb_menu *menus = hb_arena_alloc(arena, (size_t)blocks, sizeof *menus);
+    struct make m = {.arena = arena, .spec = cell_spec, .device = device};
+    for (m.block = 0; m.block < blocks; m.block++) {
+        if (free) {
+            make_menu(&m);
+            menus[m.block] = (struct hb_menu){m.list, m.count};
+        } else {
+            menus[m.block] = (struct hb_menu){&cell_spec->model.blocks[m.block].remat, 1};
+        }
+        m.count = 0;
+    }
+    *out_tried = m.tried;
+    return menus;
+}

@@ -1,0 +1,19 @@
+/* The policies that the planner offers to each block: the file's own, none, full, dots,
+ * dots_no_batch, and those sets of named tensors, saved or offloaded, that are worth it on a sample
+ * cell: no other set takes at most as many bytes at every point of the step and at most as long. */
+#ifndef HB_SOLVER_MENU_H
+#define HB_SOLVER_MENU_H
+
+#include "solver/space.h"
+
+enum { HB_MENU_MOST = 40 };
+
+/* cell_spec: the sample. With free: policies may change; else each menu is the block's own policy.
+ * *out_tried is how many were compared. */
+const struct hb_menu *hb_menu_make(struct hb_arena *arena, const struct hb_spec *cell_spec,
+                                   const struct hb_device *device, bool free,
+                                   uint32_t *out_tried);
+/* By item: some other of its block is at most as large everywhere and at most as slow. */
+bool *hb_menu_find_beaten(struct hb_arena *arena, const struct hb_segment *s);
+
+#endif

@@ -1,0 +1,618 @@
+/* Best-first search: see plan.h. */
+#include "solver/plan.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/env.h"
+#include "base/str.h"
+#include "sim/engine/run.h"
+#include "sim/ir/lower.h"
+#include "solver/bound.h"
+#include "solver/ilp.h"
+#include "solver/menu.h"
+#include "solver/queue.h"
+
+enum entry_kind { NODE, CELL, SEGMENT, CHOICE, RUN };
+enum { FIRST_BATCH = 16, MOST_BATCH = 1024 };
+
+/* Cells that stand together: they differ in chunks, form and place only. */
+struct node {
+    uint32_t first;
+    uint32_t end;
+};
+
+/* A cell whose policies are being looked at. */
+struct open_cell {
+    uint32_t cell;
+    double bound;
+    uint32_t batch;
+    int64_t after_value; /* of the last configuration that was taken out */
+    uint64_t after_place;
+};
+
+struct choice {
+    uint32_t cell;
+    struct hb_run *runs;
+    uint32_t run_count;
+    int64_t live_bytes;
+    int64_t bound_ns;
+    int64_t step_ns; /* once it was run */
+    int64_t peak_bytes;
+};
+
+struct search {
+    struct hb_arena *arena;
+    struct hb_arena *scratch;
+    const struct hb_plan_ask *ask;
+    struct hb_plan *plan;
+    struct hb_queue queue;
+    struct node *nodes;
+    uint32_t node_count, node_cap;
+    struct open_cell *open;
+    uint32_t open_count, open_cap;
+    struct choice *choices;
+    uint32_t choice_count, choice_cap;
+    uint32_t lp_count;
+    bool done;
+};
+
+static bool by_memory(const struct search *s)
+{
+    return s->ask->objective == HB_OBJ_MEMORY;
+}
+
+/* --- values of the objective --- */
+
+static double tokens_of(const struct search *s, uint32_t cell)
+{
+    return (double)s->plan->space.cells[cell].batch_global * (double)s->ask->spec->batch.seq;
+}
+
+static double value_of(const struct search *s, uint32_t cell, int64_t ns, int64_t bytes)
+{
+    switch (s->ask->objective) {
+    case HB_OBJ_MEMORY:
+        return (double)bytes;
+    case HB_OBJ_STEP_TIME:
+        return (double)ns;
+    case HB_OBJ_TOKENS:
+    case HB_OBJ_DEVICES:
+        return (double)ns / tokens_of(s, cell);
+    }
+    return 0;
+}
+
+static void cell_spec(const struct search *s, uint32_t cell, struct hb_spec *out)
+{
+    hb_space_cell_spec(s->ask->spec, &s->plan->space.cells[cell], out);
+}
+
+static void settle(struct search *s, uint32_t cell, enum hb_cell_fate fate, double value)
+{
+    s->plan->rows[cell].fate = fate;
+    s->plan->rows[cell].value = value;
+}
+
+/* --- nodes --- */
+
+static bool same_node(const struct hb_cell *a, const struct hb_cell *b)
+{
+    return memcmp(a->mesh, b->mesh, sizeof a->mesh) == 0 && a->batch_global == b->batch_global &&
+           a->accumulate == b->accumulate && a->microbatches == b->microbatches;
+}
+
+static void find_nodes(struct search *s)
+{
+    const struct hb_plan_space *space = &s->plan->space;
+    for (uint32_t i = 0; i < space->cell_count; i++) {
+        if (i == 0 || !same_node(&space->cells[i], &space->cells[i - 1])) {
+            s->nodes = hb_grow(s->arena, s->nodes, s->node_count, &s->node_cap, sizeof *s->nodes);
+            s->nodes[s->node_count++] = (struct node){i, i};
+        }
+        s->nodes[s->node_count - 1].end = i + 1;
+    }
+}
+
+/* What all cells of the node have in common at least. */
+static void floor_spec(const struct search *s, const struct node *node, struct hb_spec *out)
+{
+    const struct hb_plan_space *space = &s->plan->space;
+    struct hb_cell least = space->cells[node->first];
+    least.loss_chunks = 1;
+    least.form = least.form == HB_FORM_NESTED ? HB_FORM_SCAN : least.form;
+    for (uint32_t i = node->first; i < node->end; i++)
+        if (space->cells[i].optimizer_offload == HB_PLACE_PINNED_HOST)
+            least.optimizer_offload = HB_PLACE_PINNED_HOST;
+    hb_space_cell_spec(s->ask->spec, &least, out);
+}
+
+static void settle_node(struct search *s, const struct node *node, enum hb_cell_fate fate,
+                        double value)
+{
+    for (uint32_t i = node->first; i < node->end; i++)
+        settle(s, i, fate, value);
+}
+
+static void put_node(struct search *s, uint32_t index)
+{
+    const struct node *node = &s->nodes[index];
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_spec spec;
+    struct hb_floor floor;
+    floor_spec(s, node, &spec);
+    bool ok = hb_bound_node(s->scratch, &spec, s->ask->device, &floor);
+    hb_arena_rewind(s->scratch, mark);
+    s->plan->counts.node_floors++;
+    if (!ok) {
+        settle_node(s, node, HB_FATE_REFUSED, INFINITY);
+    } else if (floor.live_bytes > s->ask->budget_bytes) {
+        settle_node(s, node, HB_FATE_MEMORY, (double)floor.live_bytes);
+    } else {
+        double value = value_of(s, node->first, floor.bound_ns, floor.live_bytes);
+        settle_node(s, node, HB_FATE_NODE_BOUND, value);
+        hb_queue_put(&s->queue, value, NODE, index);
+    }
+}
+
+/* --- cells --- */
+
+static void put_open(struct search *s, uint32_t cell, double bound)
+{
+    s->open = hb_grow(s->arena, s->open, s->open_count, &s->open_cap, sizeof *s->open);
+    s->open[s->open_count] = (struct open_cell){cell, bound, FIRST_BATCH, -1, 0};
+    hb_queue_put(&s->queue, bound, CELL, s->open_count++);
+}
+
+/* The floor is worked out once for the cells that differ in nothing but the nesting of the scan,
+ * which can only take longer; their bytes are their own. */
+static void open_node(struct search *s, const struct node *node)
+{
+    for (uint32_t i = node->first; i < node->end; i++) {
+        struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+        struct hb_spec spec;
+        struct hb_floor floor;
+        cell_spec(s, i, &spec);
+        bool ok = hb_bound_cell(s->scratch, &spec, s->ask->device, &floor);
+        hb_arena_rewind(s->scratch, mark);
+        s->plan->counts.cell_floors++;
+        double value = value_of(s, i, floor.bound_ns, floor.live_bytes);
+        value = value > s->plan->rows[i].value ? value : s->plan->rows[i].value;
+        if (!ok) {
+            settle(s, i, HB_FATE_REFUSED, INFINITY);
+        } else if (floor.live_bytes > s->ask->budget_bytes) {
+            settle(s, i, HB_FATE_MEMORY, (double)floor.live_bytes);
+        } else {
+            settle(s, i, HB_FATE_CELL_BOUND, value);
+            put_open(s, i, value);
+        }
+    }
+}
+
+static struct hb_brute_limits limits_of(const struct search *s)
+{
+    return (struct hb_brute_limits){.goal = by_memory(s) ? HB_GOAL_MEMORY : HB_GOAL_TIME,
+                                    .budget_bytes = s->ask->budget_bytes,
+                                    .host_bytes = s->ask->host_bytes,
+                                    .after_value = -1};
+}
+
+static uint32_t put_choice(struct search *s, struct choice c, double value)
+{
+    s->choices = hb_grow(s->arena, s->choices, s->choice_count, &s->choice_cap, sizeof c);
+    s->choices[s->choice_count] = c;
+    hb_queue_put(&s->queue, value, CHOICE, s->choice_count);
+    return s->choice_count++;
+}
+
+/* --- cells without segments: every combination of policies is run --- */
+
+static void put_combinations(struct search *s, uint32_t cell, double bound, struct hb_run *runs,
+                             uint32_t block)
+{
+    const struct hb_spec *spec = s->ask->spec;
+    if (block == (uint32_t)spec->model.block_count) {
+        struct choice c = {.cell = cell, .run_count = block};
+        c.runs = hb_arena_alloc(s->arena, block, sizeof *c.runs);
+        memcpy(c.runs, runs, block * sizeof *runs);
+        put_choice(s, c, bound);
+        return;
+    }
+    const struct hb_block *b = &spec->model.blocks[block];
+    for (uint32_t k = 0; k < s->plan->menus[block].count; k++) {
+        runs[block] = (struct hb_run){block, k, (int32_t)(b->repeat / b->unit)};
+        put_combinations(s, cell, bound, runs, block + 1);
+    }
+}
+
+/* --- cells with segments --- */
+
+static const char *lp_path(struct search *s)
+{
+    if (!s->ask->lp_stem)
+        return NULL;
+    return hb_arena_printf(s->scratch, "%s-%u.lp", s->ask->lp_stem, ++s->lp_count);
+}
+
+static void open_cell(struct search *s, uint32_t index)
+{
+    struct open_cell *o = &s->open[index];
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_spec spec;
+    struct hb_segment segment;
+    struct hb_ilp_answer answer;
+    const char *why;
+    cell_spec(s, o->cell, &spec);
+    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false};
+    if (!hb_segment_build(s->scratch, &ask, &segment, &why)) {
+        struct hb_run runs[HB_PARTS_MAX];
+        settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
+        put_combinations(s, o->cell, o->bound, runs, 0);
+        hb_arena_rewind(s->scratch, mark);
+        return;
+    }
+    struct hb_ilp_ask ilp = {.segment = &segment,
+                             .spec = &spec,
+                             .leave_out = hb_menu_find_beaten(s->scratch, &segment),
+                             .limits = limits_of(s),
+                             .lp_file = lp_path(s)};
+    hb_ilp_solve(s->scratch, &ilp, &answer);
+    hb_arena_rewind(s->scratch, mark);
+    s->plan->counts.segments++;
+    s->plan->counts.ilps++;
+    if (answer.status == HB_ILP_INFEASIBLE) {
+        settle(s, o->cell, HB_FATE_ILP_EMPTY, INFINITY);
+        return;
+    }
+    if (answer.status == HB_ILP_OPTIMAL) {
+        double value = value_of(s, o->cell, answer.bound, answer.bound);
+        o->bound = value > o->bound ? value : o->bound;
+        settle(s, o->cell, HB_FATE_ILP_BOUND, o->bound);
+    }
+    hb_queue_put(&s->queue, o->bound, SEGMENT, index);
+}
+
+static void put_brute_choice(struct search *s, uint32_t cell, const struct hb_segment *segment,
+                             const struct hb_brute_choice *b)
+{
+    struct choice c = {.cell = cell,
+                       .run_count = b->count,
+                       .live_bytes = b->price.live_bytes,
+                       .bound_ns = b->price.bound_ns};
+    c.runs = hb_arena_alloc(s->arena, b->count, sizeof *c.runs);
+    for (uint32_t i = 0; i < b->count; i++) {
+        const struct hb_item *item = &segment->items[b->parts[i].item];
+        c.runs[i] = (struct hb_run){item->block, item->policy, b->parts[i].steps};
+    }
+    put_choice(s, c, value_of(s, cell, b->price.bound_ns, b->price.live_bytes));
+}
+
+/* The next best configurations of a cell; the cell waits for its turn with the worst of them. */
+static void take_batch(struct search *s, uint32_t index)
+{
+    struct open_cell *o = &s->open[index];
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_spec spec;
+    struct hb_segment segment;
+    const char *why;
+    cell_spec(s, o->cell, &spec);
+    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false};
+    if (!hb_segment_build(s->scratch, &ask, &segment, &why))
+        HB_BUG("segments of a cell that had them: %s", why);
+    struct hb_brute_limits limits = limits_of(s);
+    limits.after_value = o->after_value;
+    limits.after_place = o->after_place;
+    struct hb_brute_choice *best = hb_arena_alloc(s->scratch, o->batch, sizeof *best);
+    uint32_t count = hb_brute_best(s->scratch, &segment, &spec, &limits, o->batch, best);
+    s->plan->counts.segments++;
+    s->plan->counts.priced += (uint64_t)hb_brute_count(&spec, s->plan->menus, true);
+    for (uint32_t i = 0; i < count; i++)
+        put_brute_choice(s, o->cell, &segment, &best[i]);
+    settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
+    if (count == o->batch) {
+        o->after_value = best[count - 1].value;
+        o->after_place = best[count - 1].place;
+        o->batch = o->batch < MOST_BATCH ? 4 * o->batch : MOST_BATCH;
+        double value = value_of(s, o->cell, o->after_value, o->after_value);
+        hb_queue_put(&s->queue, value, SEGMENT, index);
+    }
+    hb_arena_rewind(s->scratch, mark);
+}
+
+/* --- configurations --- */
+
+static bool run_choice(struct search *s, const struct choice *c, struct hb_memory *memory,
+                       struct hb_timing *timing)
+{
+    struct hb_spec cell, spec;
+    struct hb_program p;
+    struct hb_diag diag;
+    cell_spec(s, c->cell, &cell);
+    hb_space_parts_spec(s->scratch, &cell, s->plan->menus, c->runs, c->run_count, &spec);
+    hb_diag_init(&diag, s->scratch);
+    if (!hb_lower(s->scratch, &diag, &spec, &p))
+        return false;
+    hb_run_memory(s->scratch, &p, memory);
+    bool fits =
+        memory->peak_bytes <= s->ask->budget_bytes && memory->host_bytes <= s->ask->host_bytes;
+    if (fits)
+        hb_run_timing(s->scratch, &p, s->ask->device, timing);
+    return fits;
+}
+
+static void run_entry(struct search *s, uint32_t index)
+{
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_memory memory = {0};
+    struct hb_timing timing;
+    struct choice *c = &s->choices[index];
+    bool fits = run_choice(s, c, &memory, &timing);
+    s->plan->counts.runs++;
+    s->plan->rows[c->cell].runs++;
+    if (fits) {
+        c->step_ns = timing.step_ns;
+        c->peak_bytes = memory.peak_bytes;
+        hb_queue_put(&s->queue, value_of(s, c->cell, c->step_ns, c->peak_bytes), RUN, index);
+    } else {
+        s->plan->counts.cuts++;
+    }
+    hb_arena_rewind(s->scratch, mark);
+}
+
+static struct hb_candidate candidate_of(const struct search *s, const struct choice *c,
+                                        double value)
+{
+    (void)s;
+    return (struct hb_candidate){c->cell,       c->runs,       c->run_count, c->step_ns,
+                                 c->peak_bytes, c->live_bytes, c->bound_ns,  value};
+}
+
+/* Of another kind: another mesh, accumulation, stack form, place, or other policies. */
+static bool same_kind(const struct search *s, const struct hb_candidate *a,
+                      const struct choice *b)
+{
+    const struct hb_cell *x = &s->plan->space.cells[a->cell];
+    const struct hb_cell *y = &s->plan->space.cells[b->cell];
+    if (!same_node(x, y) || x->form != y->form || x->optimizer_offload != y->optimizer_offload ||
+        a->run_count != b->run_count)
+        return false;
+    for (uint32_t i = 0; i < a->run_count; i++)
+        if (a->runs[i].policy != b->runs[i].policy)
+            return false;
+    return true;
+}
+
+static void accept(struct search *s, uint32_t index, double value)
+{
+    const struct choice *c = &s->choices[index];
+    struct hb_plan *p = s->plan;
+    if (!p->found) {
+        p->found = true;
+        p->status = HB_PLAN_OPTIMAL;
+        p->best = candidate_of(s, c, value);
+        s->done = s->ask->most_alternatives == 0;
+        return;
+    }
+    if (same_kind(s, &p->best, c))
+        return;
+    for (uint32_t i = 0; i < p->alternative_count; i++)
+        if (same_kind(s, &p->alternatives[i], c))
+            return;
+    p->alternatives[p->alternative_count++] = candidate_of(s, c, value);
+    s->done = p->alternative_count == s->ask->most_alternatives;
+}
+
+/* --- the search --- */
+
+static void take_entry(struct search *s, const struct hb_queue_entry *e)
+{
+    switch ((enum entry_kind)e->kind) {
+    case NODE:
+        open_node(s, &s->nodes[e->index]);
+        return;
+    case CELL:
+        open_cell(s, e->index);
+        return;
+    case SEGMENT:
+        take_batch(s, e->index);
+        return;
+    case CHOICE:
+        run_entry(s, e->index);
+        return;
+    case RUN:
+        accept(s, e->index, e->value);
+        return;
+    }
+}
+
+/* Once the plan is there, alternatives are worth so many runs more, and a fraction of the value. */
+enum { RUNS_FOR_ALTERNATIVES = 200 };
+static const double worst_alternative = 1.5;
+
+static void search_all(struct search *s)
+{
+    struct hb_queue_entry e;
+    uint32_t runs_at_plan = 0;
+    while (!s->done && hb_queue_take(&s->queue, &e)) {
+        bool found = s->plan->found;
+        take_entry(s, &e);
+        if (!found && s->plan->found)
+            runs_at_plan = s->plan->counts.runs;
+        if (!s->plan->found && s->ask->most_runs && s->plan->counts.runs >= s->ask->most_runs) {
+            s->plan->status = HB_PLAN_LIMIT;
+            s->plan->gap = INFINITY;
+            return;
+        }
+        if (s->plan->found && (s->plan->counts.runs > runs_at_plan + RUNS_FOR_ALTERNATIVES ||
+                               e.value > s->plan->best.value * worst_alternative))
+            return;
+    }
+}
+
+static void make_menus(struct search *s)
+{
+    struct hb_queue_entry e;
+    struct hb_spec spec;
+    if (!hb_queue_take(&s->queue, &e)) { /* nothing can fit: any cell will do */
+        cell_spec(s, 0, &spec);
+    } else {
+        cell_spec(s, s->nodes[e.index].first, &spec);
+        hb_queue_put(&s->queue, e.value, e.kind, e.index);
+    }
+    s->plan->menus = hb_menu_make(s->arena, &spec, s->ask->device, s->plan->space.remat,
+                                  &s->plan->counts.policies_tried);
+}
+
+static double raw_count(const struct search *s)
+{
+    double raw = 0;
+    for (uint32_t i = 0; i < s->plan->space.cell_count; i++) {
+        const struct hb_cell *c = &s->plan->space.cells[i];
+        bool splits = c->mesh[HB_AX_PIPELINE] == 1 && c->form != HB_FORM_LOOP;
+        raw += hb_brute_count(s->ask->spec, s->plan->menus, splits);
+    }
+    return raw;
+}
+
+bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct hb_plan *out)
+{
+    int64_t start_ns = ask->env->now_ns();
+    *out = (struct hb_plan){.status = HB_PLAN_INFEASIBLE};
+    if (!hb_space_make(arena, ask->spec, ask->device, ask->devices, &out->space))
+        return hb_error(ask->env->diag, (struct hb_loc){0},
+                        "plan: no mesh of %lld devices that the model and the limits of plan.keep "
+                        "admit",
+                        (long long)ask->devices);
+    struct search s = {.arena = arena, .scratch = hb_arena_new(), .ask = ask, .plan = out};
+    s.queue.arena = arena;
+    out->rows = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->rows);
+    out->alternatives = hb_arena_alloc(arena, (size_t)ask->most_alternatives + 1,
+                                       sizeof *out->alternatives);
+    find_nodes(&s);
+    for (uint32_t i = 0; i < s.node_count; i++)
+        put_node(&s, i);
+    make_menus(&s);
+    out->counts.raw = raw_count(&s);
+    out->counts.cells = out->space.cell_count;
+    out->counts.nodes = s.node_count;
+    search_all(&s);
+    hb_arena_free(s.scratch);
+    out->seconds = (double)(ask->env->now_ns() - start_ns) * 1e-9;
+    return true;
+}
+
+void hb_plan_spec(struct hb_arena *arena, const struct hb_plan *plan,
+                  const struct hb_candidate *candidate, struct hb_spec *out)
+{
+    struct hb_spec cell;
+    hb_space_cell_spec(plan->space.base, &plan->space.cells[candidate->cell], &cell);
+    hb_space_parts_spec(arena, &cell, plan->menus, candidate->runs, candidate->run_count, out);
+}
+
+/* --- by brute force --- */
+
+struct exhaust {
+    struct search *s;
+    const struct hb_segment *segment;
+    uint32_t cell;
+    struct hb_candidate *best;
+    bool found;
+};
+
+static void try_exhaust(struct exhaust *x, const struct hb_run *runs, uint32_t count)
+{
+    struct hb_arena_mark mark = hb_arena_mark(x->s->scratch);
+    struct hb_memory memory = {0};
+    struct hb_timing timing;
+    struct choice c = {.cell = x->cell, .runs = (struct hb_run *)(uintptr_t)runs, .run_count = count};
+    bool fits = run_choice(x->s, &c, &memory, &timing);
+    double value = fits ? value_of(x->s, c.cell, timing.step_ns, memory.peak_bytes) : INFINITY;
+    if (fits && (!x->found || value < x->best->value)) {
+        c.step_ns = timing.step_ns;
+        c.peak_bytes = memory.peak_bytes;
+        *x->best = candidate_of(x->s, &c, value);
+        x->best->runs = hb_arena_alloc(x->s->arena, count, sizeof *runs);
+        memcpy(x->best->runs, runs, count * sizeof *runs);
+        x->found = true;
+    }
+    hb_arena_rewind(x->s->scratch, mark);
+}
+
+static bool visit_exhaust(void *context, const struct hb_part *parts, uint32_t count)
+{
+    struct exhaust *x = context;
+    struct hb_run runs[HB_PARTS_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hb_item *item = &x->segment->items[parts[i].item];
+        runs[i] = (struct hb_run){item->block, item->policy, parts[i].steps};
+    }
+    try_exhaust(x, runs, count);
+    return true;
+}
+
+static void exhaust_combinations(struct exhaust *x, struct hb_run *runs, uint32_t block)
+{
+    const struct hb_spec *spec = x->s->ask->spec;
+    if (block == (uint32_t)spec->model.block_count) {
+        try_exhaust(x, runs, block);
+        return;
+    }
+    const struct hb_block *b = &spec->model.blocks[block];
+    for (uint32_t k = 0; k < x->s->plan->menus[block].count; k++) {
+        runs[block] = (struct hb_run){block, k, (int32_t)(b->repeat / b->unit)};
+        exhaust_combinations(x, runs, block + 1);
+    }
+}
+
+bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
+                     const struct hb_plan *plan, double most, struct hb_candidate *out_best,
+                     bool *out_found)
+{
+    struct hb_plan copy = *plan;
+    struct search s = {.arena = arena, .scratch = hb_arena_new(), .ask = ask, .plan = &copy};
+    struct exhaust x = {.s = &s, .best = out_best};
+    bool ok = plan->counts.raw <= most;
+    copy.rows = hb_arena_alloc(arena, plan->space.cell_count, sizeof *copy.rows);
+    for (uint32_t i = 0; i < plan->space.cell_count && ok; i++) {
+        struct hb_spec spec;
+        struct hb_segment segment;
+        struct hb_run runs[HB_PARTS_MAX];
+        const char *why;
+        struct hb_arena_mark mark = hb_arena_mark(s.scratch);
+        x.cell = i;
+        cell_spec(&s, i, &spec);
+        struct hb_segment_ask segments = {&spec, plan->menus, ask->device, false};
+        if (hb_segment_build(s.scratch, &segments, &segment, &why)) {
+            x.segment = &segment;
+            hb_brute_each(&segment, &spec, visit_exhaust, &x);
+        } else {
+            exhaust_combinations(&x, runs, 0);
+        }
+        hb_arena_rewind(s.scratch, mark);
+    }
+    hb_arena_free(s.scratch);
+    *out_found = x.found;
+    return ok;
+}
+
+/* --- names --- */
+
+const char *hb_plan_status_name(enum hb_plan_status status)
+{
+    static const char *const names[] = {"optimal", "infeasible", "limit"};
+    return names[status];
+}
+
+const char *hb_cell_fate_name(enum hb_cell_fate fate)
+{
+    static const char *const names[] = {"floor of the layers' loops",
+                                        "floor of the step",
+                                        "optimum of the integer program",
+                                        "the integer program has no solution",
+                                        "arguments and gradients alone exceed the budget",
+                                        "searched",
+                                        "sizes beyond the range"};
+    return names[fate];
+}

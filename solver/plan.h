@@ -1,0 +1,109 @@
+/* The search for the best configuration that fits, with its proof. Everything waits in one queue in
+ * the order of what it can be at best; whatever comes out is looked at more closely and put back
+ * with a better bound, or is given up:
+ *
+ *   node (mesh, batch, accumulation)   floor of its layers' loops           bound.h
+ *     cell (chunks, stack, place)      floor of the whole step
+ *       cell, with its policies        optimum of its integer program       ilp.h
+ *         configuration                its own bound                        segment.h
+ *           configuration              run by the engine: exact
+ *
+ * Bounds never exceed what they bound, so the first run configuration that comes out is the best:
+ * nothing that is left can be better. Configurations whose packed peak exceeds the budget are cut
+ * by the engine, and the search goes on. */
+#ifndef HB_SOLVER_PLAN_H
+#define HB_SOLVER_PLAN_H
+
+#include "solver/brute.h"
+
+struct hb_arena;
+struct hb_env;
+struct hb_device;
+
+struct hb_plan_ask {
+    struct hb_env *env;
+    const struct hb_spec *spec;
+    const struct hb_device *device;
+    int64_t devices;
+    enum hb_objective objective; /* DEVICES counts as TOKENS here: see hb_plan_find */
+    int64_t budget_bytes;        /* INT64_MAX: whatever it takes */
+    int64_t host_bytes;          /* of host memory for one device; INT64_MAX: no limit */
+    const char *lp_stem;         /* "plan": plan-1.lp, plan-2.lp, ...; null: none are written */
+    uint32_t most_alternatives;
+    uint32_t most_runs; /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: no limit */
+};
+
+enum hb_plan_status { HB_PLAN_OPTIMAL, HB_PLAN_INFEASIBLE, HB_PLAN_LIMIT };
+
+/* A configuration that the engine has run. */
+struct hb_candidate {
+    uint32_t cell;
+    struct hb_run *runs;
+    uint32_t run_count;
+    int64_t step_ns;
+    int64_t peak_bytes; /* packed */
+    int64_t live_bytes; /* by the fast path; 0 where there is none */
+    int64_t bound_ns;
+    double value; /* of the objective: less is better */
+};
+
+/* How a cell was disposed of: the certificate has a row for each. */
+enum hb_cell_fate {
+    HB_FATE_NODE_BOUND, /* the floor of its node is above the plan */
+    HB_FATE_CELL_BOUND, /* its own floor is */
+    HB_FATE_ILP_BOUND,  /* the optimum of its integer program is */
+    HB_FATE_ILP_EMPTY,  /* its integer program has no solution */
+    HB_FATE_MEMORY,     /* what is there whatever the policy exceeds the budget */
+    HB_FATE_SEARCHED,   /* all its configurations below the plan were run, none is better */
+    HB_FATE_REFUSED     /* sizes beyond the range */
+};
+
+struct hb_cell_row {
+    enum hb_cell_fate fate;
+    double value;   /* no configuration of the cell is below */
+    uint32_t runs;  /* configurations that the engine ran */
+};
+
+struct hb_plan_counts {
+    double raw;        /* configurations of the space */
+    uint32_t cells;
+    uint32_t nodes;
+    uint32_t node_floors;
+    uint32_t cell_floors;
+    uint32_t segments; /* cells whose policies were summed up */
+    uint32_t ilps;
+    uint64_t priced;   /* configurations priced one by one */
+    uint32_t runs;     /* by the engine */
+    uint32_t cuts;     /* of these, above the budget once packed */
+    uint32_t policies_tried;
+};
+
+struct hb_plan {
+    enum hb_plan_status status;
+    double gap; /* 0 where optimal */
+    struct hb_plan_space space;
+    const struct hb_menu *menus;
+    struct hb_candidate best; /* where a plan was found */
+    bool found;
+    struct hb_candidate *alternatives;
+    uint32_t alternative_count;
+    struct hb_cell_row *rows; /* by cell */
+    struct hb_plan_counts counts;
+    double seconds;
+};
+
+/* Searches. False: the space has no cell at all (an error says so). */
+bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct hb_plan *out);
+/* The plan again by pricing and running every configuration: for spaces of at most `most`. False:
+ * the space is larger. */
+bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
+                     const struct hb_plan *plan, double most, struct hb_candidate *out_best,
+                     bool *out_found);
+/* A candidate as a whole configuration. */
+void hb_plan_spec(struct hb_arena *arena, const struct hb_plan *plan,
+                  const struct hb_candidate *candidate, struct hb_spec *out);
+
+const char *hb_plan_status_name(enum hb_plan_status status);
+const char *hb_cell_fate_name(enum hb_cell_fate fate);
+
+#endif

@@ -1,0 +1,44 @@
+#include "solver/queue.h"
+
+#include "base/str.h"
+
+static bool before(const struct hb_queue_entry *a, const struct hb_queue_entry *b)
+{
+    if (a->value < b->value || a->value > b->value)
+        return a->value < b->value;
+    return a->order < b->order;
+}
+
+static void swap(struct hb_queue_entry *a, struct hb_queue_entry *b)
+{
+    struct hb_queue_entry kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+void hb_queue_put(struct hb_queue *q, double value, int kind, uint32_t index)
+{
+    q->heap = hb_grow(q->arena, q->heap, q->count, &q->cap, sizeof *q->heap);
+    uint32_t at = q->count++;
+    q->heap[at] = (struct hb_queue_entry){value, q->puts++, kind, index};
+    for (; at > 0 && before(&q->heap[at], &q->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        swap(&q->heap[at], &q->heap[(at - 1) / 2]);
+}
+
+bool hb_queue_take(struct hb_queue *q, struct hb_queue_entry *out)
+{
+    if (q->count == 0)
+        return false;
+    *out = q->heap[0];
+    q->heap[0] = q->heap[--q->count];
+    for (uint32_t at = 0;;) {
+        uint32_t least = at;
+        for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < q->count; child++)
+            if (before(&q->heap[child], &q->heap[least]))
+                least = child;
+        if (least == at)
+            return true;
+        swap(&q->heap[at], &q->heap[least]);
+        at = least;
+    }
+}
