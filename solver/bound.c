@@ -43,20 +43,22 @@ static bool is_of_layers(const struct hb_spec *spec, const struct hb_program *p,
     return spec->batch.accumulate == 1 || p->loops[loop].parent != HB_NONE;
 }
 
-static int64_t busiest_ns(const struct hb_spec *spec, const struct hb_program *p,
-                          const struct hb_device *device)
+static void sum_streams(const struct hb_spec *spec, const struct hb_program *p,
+                        const struct hb_device *device, struct hb_floor *out)
 {
-    int64_t busy[HB_STREAM_COUNT] = {0}, most = 0;
+    int64_t busy[HB_STREAM_COUNT] = {0};
     struct hb_cost cost;
     hb_cost_init(&cost, p, device);
     for (uint32_t i = 0; i < p->op_count; i++)
         if (is_of_layers(spec, p, i) && hb_segment_always_runs(p, i)) {
-            int64_t *sum = &busy[p->ops[i].stream];
-            *sum = hb_add_sat(*sum, hb_mul_sat(hb_cost_op_ns(&cost, i), times_of(p, &p->ops[i])));
+            const struct hb_op *op = &p->ops[i];
+            int64_t ns = hb_mul_sat(hb_cost_op_ns(&cost, i), times_of(p, op));
+            busy[op->stream] = hb_add_sat(busy[op->stream], ns);
+            if (op->stream == HB_STREAM_COMPUTE && op->phase == HB_PHASE_FORWARD)
+                out->forward_ns = hb_add_sat(out->forward_ns, ns);
         }
     for (int s = 0; s < HB_STREAM_COUNT; s++)
-        most = busy[s] > most ? busy[s] : most;
-    return most;
+        out->bound_ns = busy[s] > out->bound_ns ? busy[s] : out->bound_ns;
 }
 
 /* Arguments and outputs lie there for the whole step; without alignment, to be below any. */
@@ -79,10 +81,10 @@ bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, struct hb_floor *out)
 {
     struct hb_program p;
-    *out = (struct hb_floor){0, 0, false};
+    *out = (struct hb_floor){0};
     if (!lower_floor(scratch, cell_spec, &p))
         return false;
-    out->bound_ns = busiest_ns(cell_spec, &p, device);
+    sum_streams(cell_spec, &p, device, out);
     out->live_bytes = fixed_bytes(scratch, &p);
     return true;
 }
@@ -93,10 +95,10 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
     struct hb_segment s;
     struct hb_price price;
     const char *why;
-    struct hb_segment_ask ask = {cell_spec, NULL, device, true};
+    struct hb_segment_ask ask = {cell_spec, NULL, device, true, false};
     if (!hb_segment_build(scratch, &ask, &s, &why))
         return hb_bound_node(scratch, cell_spec, device, out);
     hb_segment_floor(&s, cell_spec, &price);
-    *out = (struct hb_floor){price.bound_ns, price.live_bytes, true};
+    *out = (struct hb_floor){price.bound_ns, price.live_bytes, 0};
     return true;
 }

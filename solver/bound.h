@@ -8,7 +8,7 @@
 struct hb_floor {
     int64_t bound_ns;
     int64_t live_bytes; /* arguments and outputs, and what lives beside them whatever the policy */
-    bool exact_form;    /* the cell has segments: hb_segment_build succeeds */
+    int64_t forward_ns; /* of bound_ns of a node: the layers' forward pass on the compute stream */
 };
 
 /* For cells that differ in chunks, stack form and the optimizer's place only: what the layers'

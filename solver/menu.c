@@ -20,6 +20,7 @@ struct make {
     struct hb_remat *list; /* worth it so far */
     uint32_t count;
     uint32_t tried;
+    uint32_t most;
 };
 
 static bool same_remat(const struct hb_remat *a, const struct hb_remat *b)
@@ -94,7 +95,7 @@ static bool keep_best(struct make *m, const struct hb_remat *tried, uint32_t cou
     const char *why;
     spec.model.blocks = &m->spec->model.blocks[m->block];
     spec.model.block_count = 1;
-    struct hb_segment_ask ask = {&spec, &menu, m->device, false};
+    struct hb_segment_ask ask = {&spec, &menu, m->device, false, true};
     bool ok = hb_segment_build(scratch, &ask, &s, &why);
     uint32_t left = 0;
     const bool *beaten = ok ? hb_menu_find_beaten(scratch, &s) : NULL;
@@ -229,7 +230,7 @@ static int64_t bytes_of(const struct hb_segment *s, uint32_t item)
 }
 
 /* By live bytes, rising; of too many, those that stand evenly apart. */
-static void sort_menu(struct make *m)
+static void sort_menu(struct make *m, uint32_t most)
 {
     struct hb_arena *scratch = hb_arena_new();
     struct hb_spec spec = *m->spec;
@@ -238,7 +239,7 @@ static void sort_menu(struct make *m)
     const char *why;
     spec.model.blocks = &m->spec->model.blocks[m->block];
     spec.model.block_count = 1;
-    struct hb_segment_ask ask = {&spec, &menu, m->device, false};
+    struct hb_segment_ask ask = {&spec, &menu, m->device, false, true};
     if (hb_segment_build(scratch, &ask, &s, &why)) {
         int64_t *bytes = hb_arena_alloc(scratch, m->count, sizeof *bytes);
         for (uint32_t i = 0; i < m->count; i++) {
@@ -254,11 +255,11 @@ static void sort_menu(struct make *m)
         }
     }
     hb_arena_free(scratch);
-    if (m->count <= HB_MENU_MOST)
+    if (m->count <= most)
         return;
-    for (uint32_t i = 0; i < HB_MENU_MOST; i++)
-        m->list[i] = m->list[(size_t)i * (m->count - 1) / (HB_MENU_MOST - 1)];
-    m->count = HB_MENU_MOST;
+    for (uint32_t i = 0; i < most; i++)
+        m->list[i] = m->list[most > 1 ? (size_t)i * (m->count - 1) / (most - 1) : 0];
+    m->count = most;
 }
 
 static void make_menu(struct make *m)
@@ -272,16 +273,17 @@ static void make_menu(struct make *m)
     bool ok = count <= ALL_SUBSETS ? try_subsets(m, units, count) : keep_best(m, NULL, 0);
     for (int round = 0; ok && count > ALL_SUBSETS && round < GROWN_ROUNDS; round++) {
         ok = grow_sets(m, units, count);
-        if (m->count > GROWN_WIDTH)
-            sort_menu(m);
+        sort_menu(m, GROWN_WIDTH);
     }
     ok = ok && try_offload(m);
-    if (!ok)
+    if (!ok) {
+        m->count = m->count < m->most ? m->count : m->most; /* the block's own comes first */
         return;
+    }
     struct hb_remat *all = hb_arena_alloc(m->arena, m->count + plain_count, sizeof *all);
     memcpy(all, m->list, m->count * sizeof *all);
     m->list = all;
-    sort_menu(m);
+    sort_menu(m, m->most - 1);
     bool own = false;
     for (uint32_t i = 0; i < m->count; i++)
         own = own || same_remat(&m->list[i], &plain[0]);
@@ -290,14 +292,14 @@ static void make_menu(struct make *m)
 }
 
 const struct hb_menu *hb_menu_make(struct hb_arena *arena, const struct hb_spec *cell_spec,
-                                   const struct hb_device *device, bool free,
+                                   const struct hb_device *device, uint32_t most,
                                    uint32_t *out_tried)
 {
     int blocks = cell_spec->model.block_count;
     struct hb_menu *menus = hb_arena_alloc(arena, (size_t)blocks, sizeof *menus);
-    struct make m = {.arena = arena, .spec = cell_spec, .device = device};
+    struct make m = {.arena = arena, .spec = cell_spec, .device = device, .most = most};
     for (m.block = 0; m.block < blocks; m.block++) {
-        if (free) {
+        if (most > 1) {
             make_menu(&m);
             menus[m.block] = (struct hb_menu){m.list, m.count};
         } else {

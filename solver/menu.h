@@ -8,10 +8,10 @@
 
 enum { HB_MENU_MOST = 40 };
 
-/* cell_spec: the sample. With free: policies may change; else each menu is the block's own policy.
- * *out_tried is how many were compared. */
+/* cell_spec: the sample. At most `most` policies a block, its own always among them; with most 1,
+ * its own alone. *out_tried is how many were compared. */
 const struct hb_menu *hb_menu_make(struct hb_arena *arena, const struct hb_spec *cell_spec,
-                                   const struct hb_device *device, bool free,
+                                   const struct hb_device *device, uint32_t most,
                                    uint32_t *out_tried);
 /* By item: some other of its block is at most as large everywhere and at most as slow. */
 bool *hb_menu_find_beaten(struct hb_arena *arena, const struct hb_segment *s);

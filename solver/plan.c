@@ -22,6 +22,7 @@ enum { FIRST_BATCH = 16, MOST_BATCH = 1024 };
 struct node {
     uint32_t first;
     uint32_t end;
+    int64_t forward_ns;
 };
 
 /* A cell whose policies are being looked at. */
@@ -110,7 +111,7 @@ static void find_nodes(struct search *s)
     for (uint32_t i = 0; i < space->cell_count; i++) {
         if (i == 0 || !same_node(&space->cells[i], &space->cells[i - 1])) {
             s->nodes = hb_grow(s->arena, s->nodes, s->node_count, &s->node_cap, sizeof *s->nodes);
-            s->nodes[s->node_count++] = (struct node){i, i};
+            s->nodes[s->node_count++] = (struct node){i, i, 0};
         }
         s->nodes[s->node_count - 1].end = i + 1;
     }
@@ -138,7 +139,7 @@ static void settle_node(struct search *s, const struct node *node, enum hb_cell_
 
 static void put_node(struct search *s, uint32_t index)
 {
-    const struct node *node = &s->nodes[index];
+    struct node *node = &s->nodes[index];
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
     struct hb_floor floor;
@@ -146,6 +147,7 @@ static void put_node(struct search *s, uint32_t index)
     bool ok = hb_bound_node(s->scratch, &spec, s->ask->device, &floor);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.node_floors++;
+    node->forward_ns = floor.forward_ns;
     if (!ok) {
         settle_node(s, node, HB_FATE_REFUSED, INFINITY);
     } else if (floor.live_bytes > s->ask->budget_bytes) {
@@ -166,24 +168,53 @@ static void put_open(struct search *s, uint32_t cell, double bound)
     hb_queue_put(&s->queue, bound, CELL, s->open_count++);
 }
 
-/* The floor is worked out once for the cells that differ in nothing but the nesting of the scan,
- * which can only take longer; their bytes are their own. */
+/* Floors of a node's cells, by what they differ in: chunks and place. */
+struct floors {
+    struct hb_cell cell;
+    struct hb_floor floor;
+    bool ok;
+};
+
+enum { MOST_FLOORS = 256 };
+
+/* The floor of a cell's scan. Nested scans hold no less beside what they keep and take longer: by
+ * the whole forward pass, where the outer blocks are made again. */
+static const struct floors *find_floor(struct search *s, const struct hb_cell *cell,
+                                       struct floors *list, uint32_t *count)
+{
+    struct hb_cell scan = *cell;
+    scan.form = cell->form == HB_FORM_NESTED ? HB_FORM_SCAN : cell->form;
+    scan.outer = 0;
+    for (uint32_t i = 0; i < *count; i++)
+        if (list[i].cell.loss_chunks == scan.loss_chunks && list[i].cell.form == scan.form &&
+            list[i].cell.optimizer_offload == scan.optimizer_offload)
+            return &list[i];
+    struct floors *f = &list[*count < MOST_FLOORS ? (*count)++ : MOST_FLOORS - 1];
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_spec spec;
+    f->cell = scan;
+    hb_space_cell_spec(s->ask->spec, &scan, &spec);
+    f->ok = hb_bound_cell(s->scratch, &spec, s->ask->device, &f->floor);
+    hb_arena_rewind(s->scratch, mark);
+    s->plan->counts.cell_floors++;
+    return f;
+}
+
 static void open_node(struct search *s, const struct node *node)
 {
+    struct floors *list = hb_arena_alloc(s->arena, MOST_FLOORS, sizeof *list);
+    uint32_t count = 0;
     for (uint32_t i = node->first; i < node->end; i++) {
-        struct hb_arena_mark mark = hb_arena_mark(s->scratch);
-        struct hb_spec spec;
-        struct hb_floor floor;
-        cell_spec(s, i, &spec);
-        bool ok = hb_bound_cell(s->scratch, &spec, s->ask->device, &floor);
-        hb_arena_rewind(s->scratch, mark);
-        s->plan->counts.cell_floors++;
-        double value = value_of(s, i, floor.bound_ns, floor.live_bytes);
+        const struct hb_cell *cell = &s->plan->space.cells[i];
+        const struct floors *f = find_floor(s, cell, list, &count);
+        bool again = cell->form == HB_FORM_NESTED && s->ask->spec->remat.outer;
+        int64_t ns = f->floor.bound_ns + (again ? node->forward_ns : 0);
+        double value = value_of(s, i, ns, f->floor.live_bytes);
         value = value > s->plan->rows[i].value ? value : s->plan->rows[i].value;
-        if (!ok) {
+        if (!f->ok) {
             settle(s, i, HB_FATE_REFUSED, INFINITY);
-        } else if (floor.live_bytes > s->ask->budget_bytes) {
-            settle(s, i, HB_FATE_MEMORY, (double)floor.live_bytes);
+        } else if (f->floor.live_bytes > s->ask->budget_bytes) {
+            settle(s, i, HB_FATE_MEMORY, (double)f->floor.live_bytes);
         } else {
             settle(s, i, HB_FATE_CELL_BOUND, value);
             put_open(s, i, value);
@@ -245,7 +276,7 @@ static void open_cell(struct search *s, uint32_t index)
     struct hb_ilp_answer answer;
     const char *why;
     cell_spec(s, o->cell, &spec);
-    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false};
+    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, false};
     if (!hb_segment_build(s->scratch, &ask, &segment, &why)) {
         struct hb_run runs[HB_PARTS_MAX];
         settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
@@ -298,7 +329,7 @@ static void take_batch(struct search *s, uint32_t index)
     struct hb_segment segment;
     const char *why;
     cell_spec(s, o->cell, &spec);
-    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false};
+    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, false};
     if (!hb_segment_build(s->scratch, &ask, &segment, &why))
         HB_BUG("segments of a cell that had them: %s", why);
     struct hb_brute_limits limits = limits_of(s);
@@ -461,7 +492,8 @@ static void make_menus(struct search *s)
         cell_spec(s, s->nodes[e.index].first, &spec);
         hb_queue_put(&s->queue, e.value, e.kind, e.index);
     }
-    s->plan->menus = hb_menu_make(s->arena, &spec, s->ask->device, s->plan->space.remat,
+    uint32_t most = s->ask->most_policies ? s->ask->most_policies : HB_MENU_MOST;
+    s->plan->menus = hb_menu_make(s->arena, &spec, s->ask->device, s->plan->space.remat ? most : 1,
                                   &s->plan->counts.policies_tried);
 }
 
@@ -583,7 +615,7 @@ bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
         struct hb_arena_mark mark = hb_arena_mark(s.scratch);
         x.cell = i;
         cell_spec(&s, i, &spec);
-        struct hb_segment_ask segments = {&spec, plan->menus, ask->device, false};
+        struct hb_segment_ask segments = {&spec, plan->menus, ask->device, false, false};
         if (hb_segment_build(s.scratch, &segments, &segment, &why)) {
             x.segment = &segment;
             hb_brute_each(&segment, &spec, visit_exhaust, &x);

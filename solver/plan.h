@@ -30,6 +30,7 @@ struct hb_plan_ask {
     int64_t host_bytes;          /* of host memory for one device; INT64_MAX: no limit */
     const char *lp_stem;         /* "plan": plan-1.lp, plan-2.lp, ...; null: none are written */
     uint32_t most_alternatives;
+    uint32_t most_policies; /* of each block's menu; 0: HB_MENU_MOST */
     uint32_t most_runs; /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: no limit */
 };
 

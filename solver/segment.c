@@ -501,6 +501,83 @@ static void name_items(struct build *w)
     w->s->first_item[w->spec->model.block_count] = at;
 }
 
+/* --- does it hold --- */
+
+/* The cell's own model with one policy a block: of the first items, or of the last. */
+static bool lower_whole(struct build *w, bool last, struct hb_program *out)
+{
+    struct hb_spec spec = *w->spec;
+    struct hb_diag diag;
+    size_t count = (size_t)spec.model.block_count;
+    struct hb_block *blocks = hb_arena_alloc(w->arena, count, sizeof *blocks);
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = w->spec->model.blocks[i];
+        blocks[i].remat = w->menus[i].policies[last ? w->menus[i].count - 1 : 0];
+    }
+    spec.model.blocks = blocks;
+    hb_diag_init(&diag, w->arena);
+    return hb_lower(w->arena, &diag, &spec, out);
+}
+
+static bool is_divisible(const struct build *w)
+{
+    for (int i = 0; i < w->spec->model.block_count; i++)
+        if (!w->s->divides[w->spec->model.blocks[i].repeat / w->spec->model.blocks[i].unit])
+            return false;
+    return true;
+}
+
+/* A program may take a form for the sake of the whole model's size (XLA:GPU's early zeros). Then
+ * what was read off the pair is not what the configurations are. */
+static bool check_price(struct build *w, bool last)
+{
+    struct hb_part parts[HB_PARTS_MAX];
+    struct hb_program p;
+    struct hb_memory m;
+    struct hb_price price;
+    uint32_t count = (uint32_t)w->spec->model.block_count;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hb_block *b = &w->spec->model.blocks[i];
+        uint32_t item = last ? w->s->first_item[i + 1] - 1 : w->s->first_item[i];
+        parts[i] = (struct hb_part){item, (int32_t)(b->repeat / b->unit)};
+    }
+    if (!lower_whole(w, last, &p))
+        return false;
+    hb_run_memory(w->arena, &p, &m);
+    hb_segment_price(w->s, parts, count, &price);
+    return price.host_bytes == m.host_bytes &&
+           price.live_bytes ==
+               m.argument_bytes + m.output_bytes - m.alias_bytes + m.live_temp_bytes;
+}
+
+/* The same ops in the same order, groups that only make up the number left out. */
+static bool check_form(struct build *w)
+{
+    struct hb_program p;
+    uint32_t at = 0;
+    if (!lower_whole(w, false, &p))
+        return false;
+    for (uint32_t i = 0; i < w->a.op_count; i++) {
+        uint32_t owner = w->o.op_owner[i];
+        if (owner < HB_ENDS && owner >= w->s->item_count)
+            continue;
+        if (at == p.op_count || p.ops[at].kind != w->a.ops[i].kind ||
+            p.ops[at].stream != w->a.ops[i].stream)
+            return false;
+        at++;
+    }
+    return at == p.op_count;
+}
+
+static bool check_holds(struct build *w)
+{
+    bool ok = !is_divisible(w) ||
+              (w->floor ? check_form(w) : check_price(w, false) && check_price(w, true));
+    if (!ok)
+        w->why = "a program whose form depends on the whole model";
+    return ok;
+}
+
 static const struct hb_menu *floor_menus(struct hb_arena *arena, const struct hb_spec *spec)
 {
     size_t blocks = (size_t)spec->model.block_count;
@@ -539,6 +616,7 @@ bool hb_segment_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
     }
     if (ok) {
         hb_step_bounds(arena, &w.sized, ask, out);
+        ok = ask->unchecked || check_holds(&w);
     }
     *out_why = w.why;
     return ok;

@@ -71,9 +71,11 @@ struct hb_segment_ask {
     /* One item a block, below every policy: nothing that a policy keeps, no op that copies to or
      * from where it is kept or makes a value again. */
     bool floor;
+    bool unchecked; /* the caller only compares policies: what the sums say is not tried */
 };
 
-/* False (with *out_why) where the program has no such form: a pipeline, an unrolled stack. */
+/* False (with *out_why) where the program has no such form: a pipeline, an unrolled stack, or a
+ * program whose form depends on the whole model, which is tried on a configuration. */
 bool hb_segment_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
                       struct hb_segment *out, const char **out_why);
 

@@ -1,0 +1,148 @@
+/* The planner against brute force on random small instances: both must agree on whether there is a
+ * plan and on its value, and the plan, run again, fits. HB_LONG=1 in the environment tries 2,000
+ * instances instead of 120. */
+#include "tests/prop/zoo_specs.h"
+
+#include "hw/device.h"
+#include "sim/engine/result.h"
+#include "solver/plan.h"
+
+static const char *random_text(struct hb_arena *arena, struct hb_rng *rng)
+{
+    static const char *const devices[] = {"tpu-v5p", "tpu-v6e", "nvidia-h100", "amd-mi300x"};
+    static const char *const objectives[] = {"tokens_per_second", "step_time", "memory"};
+    int64_t device = hb_rng_range(rng, 0, 3), count = 1 << hb_rng_range(rng, 0, 3);
+    int64_t heads = 1 << hb_rng_range(rng, 1, 3), width = heads * 64 * hb_rng_range(rng, 1, 4);
+    bool moe = chance(rng, 25), two = chance(rng, 30);
+    struct hb_str s;
+    hb_str_init(&s, arena);
+    const char *mlp = moe ? "moe: {experts: 4, top_k: 2, d_ff: 512}" : "mlp: {d_ff: 2048}";
+    hb_str_addf(&s, "model:\n  d_model: %lld\n  vocab: %lld\n  blocks:\n", (long long)width,
+                (long long)(1024 * hb_rng_range(rng, 1, 16)));
+    hb_str_addf(&s, "    - {name: a, repeat: %lld, attention: {heads: %lld, kv_heads: %lld}, %s}\n",
+                (long long)hb_rng_range(rng, 1, 6), (long long)heads, (long long)(heads / 2), mlp);
+    if (two)
+        hb_str_addf(&s, "    - {name: b, repeat: %lld, attention: {heads: %lld}, mlp: {d_ff: 1024}}\n",
+                    (long long)hb_rng_range(rng, 1, 4), (long long)heads);
+    hb_str_addf(&s, "batch: {global: %lld, seq: %lld}\n", (long long)(count * 8),
+                (long long)(256 << hb_rng_range(rng, 0, 2)));
+    hb_str_addf(&s, "mesh: {fsdp: %lld}\nhardware: {device: %s, count: %lld}\n", (long long)count,
+                devices[device], (long long)count);
+    hb_str_addf(&s, "compiler: %s\nplan:\n  objective: %s\n  search: {remat: %s",
+                device < 2 ? "xla-tpu" : "xla-gpu", objectives[hb_rng_range(rng, 0, 2)],
+                chance(rng, 85) ? "true" : "false");
+    if (chance(rng, 60))
+        hb_str_add(&s, ", mesh: [fsdp, tensor, pipeline]");
+    if (chance(rng, 40))
+        hb_str_add(&s, ", stack: [scan, nested]");
+    if (chance(rng, 40))
+        hb_str_add(&s, ", optimizer_offload: [none, pinned_host]");
+    if (chance(rng, 40))
+        hb_str_add(&s, ", loss_chunks: [1, 4]");
+    if (chance(rng, 40))
+        hb_str_add(&s, ", batch: {accumulate: [1, 2]}");
+    hb_str_add(&s, "}\n");
+    return s.text;
+}
+
+static bool read_instance(struct hb_arena *arena, const char *text, struct hb_spec *spec)
+{
+    struct hb_diag diag;
+    struct hb_node *root;
+    hb_diag_init(&diag, arena);
+    return hb_yaml_parse(arena, &diag, "random", text, strlen(text), &root) &&
+           hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, spec) &&
+           hb_spec_supported(&diag, (struct hb_loc){0}, spec);
+}
+
+struct counts {
+    int agreed;
+    int infeasible;
+    int cut;
+    double configurations;
+};
+
+/* A budget between what the leanest and what the fastest configuration take. */
+static int64_t random_budget(struct hb_arena *arena, struct hb_rng *rng, struct hb_plan_ask ask)
+{
+    struct hb_plan least, fastest;
+    ask.budget_bytes = INT64_MAX;
+    ask.objective = HB_OBJ_MEMORY;
+    assert_true(hb_plan_find(arena, &ask, &least));
+    ask.objective = HB_OBJ_STEP_TIME;
+    assert_true(hb_plan_find(arena, &ask, &fastest));
+    int64_t low = least.best.peak_bytes - least.best.peak_bytes / 50;
+    int64_t high = fastest.best.peak_bytes > low ? fastest.best.peak_bytes : low;
+    return hb_rng_range(rng, low, high);
+}
+
+static void try_instance(struct hb_arena *arena, struct hb_rng *rng, struct unit *u,
+                         struct counts *counts)
+{
+    struct hb_spec spec;
+    struct hb_device device;
+    struct hb_plan plan;
+    struct hb_candidate best = {0};
+    bool found = false;
+    const char *text = random_text(arena, rng);
+    if (!read_instance(arena, text, &spec))
+        return;
+    assert_true(hb_device_load(arena, &u->diag, HB_SOURCE_DIR, spec.hardware.device,
+                               (struct hb_loc){0}, &device));
+    struct hb_plan_ask ask = {.env = &u->env,
+                              .spec = &spec,
+                              .device = &device,
+                              .devices = spec.hardware.count,
+                              .objective = spec.plan.objective,
+                              .host_bytes = INT64_MAX,
+                              .most_policies = (uint32_t)hb_rng_range(rng, 2, 5)};
+    ask.budget_bytes = random_budget(arena, rng, ask);
+    assert_true(hb_plan_find(arena, &ask, &plan));
+    assert_true(hb_plan_exhaust(arena, &ask, &plan, 1e5, &best, &found));
+    if (found != plan.found || (found && (best.value < plan.best.value || best.value > plan.best.value)))
+        print_error("%s\nplan %d value %.17g, brute force %d value %.17g\n", text, plan.found,
+                    plan.best.value, found, best.value);
+    assert_true(found == plan.found);
+    assert_true(plan.status == (found ? HB_PLAN_OPTIMAL : HB_PLAN_INFEASIBLE));
+    assert_true(!found || (best.value <= plan.best.value && best.value >= plan.best.value));
+    counts->agreed++;
+    counts->infeasible += !found;
+    counts->cut += plan.counts.cuts > 0;
+    counts->configurations += plan.counts.raw;
+    if (!found)
+        return;
+    struct hb_spec chosen;
+    struct hb_result result;
+    hb_plan_spec(arena, &plan, &plan.best, &chosen);
+    assert_true(hb_schema_check(arena, &u->diag, NULL, &chosen));
+    assert_true(hb_result_run(arena, &u->diag, &chosen, &device, &result));
+    assert_true(result.memory.peak_bytes == plan.best.peak_bytes);
+    assert_true(result.memory.peak_bytes <= ask.budget_bytes);
+    assert_true(result.timing.step_ns == plan.best.step_ns);
+}
+
+static void test_equals_brute_force(void **state)
+{
+    (void)state;
+    struct unit u;
+    struct counts counts = {0};
+    struct hb_rng rng = hb_rng_seed(2026);
+    int wanted = getenv("HB_LONG") ? 2000 : 120;
+    unit_start(&u);
+    for (int tries = 0; counts.agreed < wanted && tries < 10 * wanted; tries++) {
+        struct hb_arena_mark mark = hb_arena_mark(u.env.arena);
+        try_instance(u.env.arena, &rng, &u, &counts);
+        hb_arena_rewind(u.env.arena, mark);
+    }
+    print_message("# %d instances agree (%d without a plan, %d with configurations that the engine "
+                  "cut), %.0f configurations\n",
+                  counts.agreed, counts.infeasible, counts.cut, counts.configurations);
+    assert_int_equal(counts.agreed, wanted);
+    unit_end(&u);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_equals_brute_force)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
