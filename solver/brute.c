@@ -25,7 +25,7 @@ static void walk_pair(struct walk *w, int block, uint32_t count, uint32_t one, u
 {
     int32_t steps = steps_of(w->spec, block);
     for (int32_t n = 1; n < steps && !w->ended; n++) {
-        if (!w->s->divides[n] || !w->s->divides[steps - n])
+        if (!w->s->admits[n] || !w->s->admits[steps - n])
             continue;
         w->parts[count] = (struct hb_part){one, n};
         w->parts[count + 1] = (struct hb_part){other, steps - n};
@@ -43,7 +43,9 @@ static void walk_block(struct walk *w, int block, uint32_t count, bool may_split
     }
     uint32_t first = w->s->first_item[block], end = w->s->first_item[block + 1];
     int32_t steps = steps_of(w->spec, block);
-    for (uint32_t i = first; i < end && w->s->divides[steps]; i++) {
+    if (first == end)
+        walk_block(w, block + 1, count, may_split);
+    for (uint32_t i = first; i < end; i++) {
         w->parts[count] = (struct hb_part){i, steps};
         walk_block(w, block + 1, count + 1, may_split);
     }
@@ -57,6 +59,20 @@ void hb_brute_each(const struct hb_segment *s, const struct hb_spec *spec, hb_br
 {
     struct walk w = {.s = s, .spec = spec, .visit = visit, .context = context};
     walk_block(&w, 0, 0, true);
+}
+
+uint32_t hb_brute_runs(const struct hb_segment *s, const struct hb_spec *spec,
+                       const struct hb_part *parts, uint32_t count, struct hb_run *out)
+{
+    uint32_t made = 0, at = 0;
+    for (int i = 0; i < spec->model.block_count; i++) {
+        if (s->first_item[i] == s->first_item[i + 1])
+            out[made++] = (struct hb_run){(uint32_t)i, 0, steps_of(spec, i)};
+        for (; at < count && s->items[parts[at].item].block == (uint32_t)i; at++)
+            out[made++] = (struct hb_run){(uint32_t)i, s->items[parts[at].item].policy,
+                                          parts[at].steps};
+    }
+    return made;
 }
 
 double hb_brute_count(const struct hb_spec *spec, const struct hb_menu *menus, bool splits)

@@ -12,7 +12,10 @@ typedef bool hb_brute_visit(void *context, const struct hb_part *parts, uint32_t
 /* Runs of one block stand in the order of its menu. */
 void hb_brute_each(const struct hb_segment *s, const struct hb_spec *spec, hb_brute_visit *visit,
                    void *context);
-/* How many they are. */
+/* Parts as runs, with the blocks that have no items; out has room for HB_PARTS_MAX. */
+uint32_t hb_brute_runs(const struct hb_segment *s, const struct hb_spec *spec,
+                       const struct hb_part *parts, uint32_t count, struct hb_run *out);
+/* How many configurations there are, at most. */
 double hb_brute_count(const struct hb_spec *spec, const struct hb_menu *menus, bool splits);
 
 enum hb_brute_goal { HB_GOAL_TIME, HB_GOAL_MEMORY };

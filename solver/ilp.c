@@ -42,9 +42,9 @@ struct ilp {
 static struct line line_below(const struct hb_segment *s, const int64_t *table, int64_t most)
 {
     int64_t low = 1, high = most;
-    while (low < most && !s->divides[low])
+    while (low < most && !s->admits[low])
         low++;
-    while (high > low && !s->divides[high])
+    while (high > low && !s->admits[high])
         high--;
     struct line l = {0, 0};
     if (!table)
@@ -53,7 +53,7 @@ static struct line line_below(const struct hb_segment *s, const int64_t *table, 
         l.slope = floor((double)(table[high] - table[low]) / (double)(high - low));
     l.base = DBL_MAX;
     for (int64_t n = low; n <= high; n++)
-        if (s->divides[n])
+        if (s->admits[n])
             l.base = fmin(l.base, (double)table[n] - l.slope * (double)n);
     return l;
 }
@@ -123,6 +123,8 @@ static void add_layer_rows(struct ilp *p)
     const struct hb_spec *spec = p->ask->spec;
     for (int k = 0; k < spec->model.block_count; k++) {
         double steps = (double)(spec->model.blocks[k].repeat / spec->model.blocks[k].unit);
+        if (p->s->first_item[k] == p->s->first_item[k + 1])
+            continue;
         for (uint32_t i = 0; i < p->count; i++)
             if (p->s->items[p->item[i]].block == (uint32_t)k)
                 p->value[column_x(p, i)] = 1;
@@ -139,7 +141,10 @@ static void add_layer_rows(struct ilp *p)
     }
     for (uint32_t i = 0; i < p->count; i++)
         p->value[column_y(p, i)] = 1;
-    close_row(p, "one_split", GLP_UP, 0, (double)spec->model.block_count + 1);
+    double looped = 0;
+    for (int k = 0; k < spec->model.block_count; k++)
+        looped += p->s->first_item[k] < p->s->first_item[k + 1];
+    close_row(p, "one_split", GLP_UP, 0, looped + 1);
 }
 
 static double to_ms(double ns)

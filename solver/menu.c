@@ -40,7 +40,7 @@ static bool is_no_slower(const struct hb_segment *s, const struct hb_item *a,
 {
     for (int v = 0; v < HB_BOUNDS; v++)
         for (int64_t n = 1; n <= s->max_steps; n++)
-            if (s->divides[n] && bound_at(a, v, n) > bound_at(b, v, n))
+            if (s->admits[n] && bound_at(a, v, n) > bound_at(b, v, n))
                 return false;
     return true;
 }
@@ -52,7 +52,7 @@ static bool is_no_larger(const struct hb_segment *s, const struct hb_item *a,
     for (int k = 0; k < HB_BYTES_KINDS; k++)
         for (size_t t = 0; a->live[k] && t < (size_t)s->slot_count * HB_PART_STATES; t++)
             for (int64_t n = s->max_steps; n >= 1; n--)
-                if (s->divides[n] &&
+                if (s->admits[n] &&
                     a->live[k][t * row + (size_t)n] > b->live[k][t * row + (size_t)n])
                     return false;
     return true;
@@ -299,7 +299,8 @@ const struct hb_menu *hb_menu_make(struct hb_arena *arena, const struct hb_spec 
     struct hb_menu *menus = hb_arena_alloc(arena, (size_t)blocks, sizeof *menus);
     struct make m = {.arena = arena, .spec = cell_spec, .device = device, .most = most};
     for (m.block = 0; m.block < blocks; m.block++) {
-        if (most > 1) {
+        const struct hb_block *b = &cell_spec->model.blocks[m.block];
+        if (most > 1 && b->repeat > b->unit) { /* one step is not rematerialised */
             make_menu(&m);
             menus[m.block] = (struct hb_menu){m.list, m.count};
         } else {

@@ -308,15 +308,12 @@ static void open_cell(struct search *s, uint32_t index)
 static void put_brute_choice(struct search *s, uint32_t cell, const struct hb_segment *segment,
                              const struct hb_brute_choice *b)
 {
-    struct choice c = {.cell = cell,
-                       .run_count = b->count,
-                       .live_bytes = b->price.live_bytes,
-                       .bound_ns = b->price.bound_ns};
-    c.runs = hb_arena_alloc(s->arena, b->count, sizeof *c.runs);
-    for (uint32_t i = 0; i < b->count; i++) {
-        const struct hb_item *item = &segment->items[b->parts[i].item];
-        c.runs[i] = (struct hb_run){item->block, item->policy, b->parts[i].steps};
-    }
+    struct hb_run runs[HB_PARTS_MAX];
+    struct choice c = {
+        .cell = cell, .live_bytes = b->price.live_bytes, .bound_ns = b->price.bound_ns};
+    c.run_count = hb_brute_runs(segment, s->ask->spec, b->parts, b->count, runs);
+    c.runs = hb_arena_alloc(s->arena, c.run_count, sizeof *c.runs);
+    memcpy(c.runs, runs, c.run_count * sizeof *runs);
     put_choice(s, c, value_of(s, cell, b->price.bound_ns, b->price.live_bytes));
 }
 
@@ -576,11 +573,7 @@ static bool visit_exhaust(void *context, const struct hb_part *parts, uint32_t c
 {
     struct exhaust *x = context;
     struct hb_run runs[HB_PARTS_MAX];
-    for (uint32_t i = 0; i < count; i++) {
-        const struct hb_item *item = &x->segment->items[parts[i].item];
-        runs[i] = (struct hb_run){item->block, item->policy, parts[i].steps};
-    }
-    try_exhaust(x, runs, count);
+    try_exhaust(x, runs, hb_brute_runs(x->segment, x->s->ask->spec, parts, count, runs));
     return true;
 }
 

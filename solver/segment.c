@@ -12,9 +12,10 @@
 #include "solver/sized.h"
 #include "solver/step_bound.h"
 
-/* Trip counts of the two programs; the second program's inner counts start at FIRST_INNER_B, beyond a
- * tile, so that no padding makes the two look alike. */
-enum { INNER_A = 3, FIRST_INNER_B = 129, OUTER_A = 2, OUTER_B = 257 };
+/* Trip counts of the two programs: those of the second are beyond a tile, so that no padding makes
+ * the two look alike. Nested scans cut steps at the largest divisor up to the root: primes, the
+ * outer one below the inner ones, are cut as wanted. */
+enum { LEAST_INNER_A = 3, FIRST_INNER_B = 129, OUTER_A = 2, OUTER_B = 131 };
 
 struct build {
     struct hb_arena *arena;
@@ -24,6 +25,7 @@ struct build {
     const char *why;
     struct hb_program a;
     struct hb_program b;
+    struct hb_outline_pair pair;
     struct hb_outline o;
     struct hb_sized sized;
     int64_t heap_align[HB_BYTES_KINDS];
@@ -38,69 +40,109 @@ struct build {
 
 /* --- the pair of programs --- */
 
+static int64_t steps_of(const struct hb_block *b)
+{
+    return b->repeat / b->unit;
+}
+
+/* Whether a block's layers make a loop: else it is part of the ends. */
+static bool is_looped(const struct build *w, int block)
+{
+    return w->sized.admits[steps_of(&w->spec->model.blocks[block])];
+}
+
 static uint32_t count_items(struct build *w)
 {
     uint32_t count = 0;
     for (int i = 0; i < w->spec->model.block_count; i++)
-        count += w->menus[i].count;
+        count += is_looped(w, i) ? w->menus[i].count : 0;
     return count;
 }
 
-static struct hb_block *make_blocks(struct build *w, uint32_t count, bool second, int64_t outer)
+static bool is_prime(int64_t n)
 {
-    struct hb_block *blocks = hb_arena_alloc(w->arena, count, sizeof *blocks);
-    uint32_t at = 0;
-    for (int i = 0; i < w->spec->model.block_count; i++)
-        for (uint32_t k = 0; k < w->menus[i].count; k++, at++) {
-            blocks[at] = w->spec->model.blocks[i];
-            blocks[at].remat = w->menus[i].policies[k];
-            int64_t inner = second ? FIRST_INNER_B + at : INNER_A;
-            blocks[at].repeat = inner * outer * blocks[at].unit;
-        }
-    for (; at < count; at++) { /* outlines want two groups */
-        blocks[at] = blocks[at - 1];
-        blocks[at].repeat = (second ? FIRST_INNER_B + at : INNER_A) * outer * blocks[at].unit;
-    }
-    return blocks;
+    for (int64_t d = 2; d * d <= n; d++)
+        if (n % d == 0)
+            return false;
+    return true;
 }
 
-static bool lower_one(struct build *w, uint32_t count, bool second, struct hb_program *out)
+static void choose_trips(struct build *w, uint32_t groups)
+{
+    bool nested = w->spec->stack.form == HB_FORM_NESTED;
+    int64_t next = nested ? OUTER_B + 1 : FIRST_INNER_B;
+    int64_t *inner = hb_arena_alloc(w->arena, groups, sizeof *inner);
+    for (uint32_t i = 0; i < groups; i++, next++) {
+        while (nested && !is_prime(next))
+            next++;
+        inner[i] = next;
+    }
+    w->pair = (struct hb_outline_pair){.a = &w->a,
+                                       .b = &w->b,
+                                       .group_count = groups,
+                                       .inner_a = LEAST_INNER_A,
+                                       .inner_b = inner,
+                                       .outer_a = nested ? OUTER_A : 0,
+                                       .outer_b = nested ? OUTER_B : 0};
+    if (!nested && w->spec->stack.unroll >= LEAST_INNER_A)
+        w->pair.inner_a = w->spec->stack.unroll + 1;
+}
+
+static struct hb_block make_block(const struct build *w, int block, uint32_t policy,
+                                  uint32_t group, bool second)
+{
+    struct hb_block b = w->spec->model.blocks[block];
+    int64_t inner = second ? w->pair.inner_b[group] : w->pair.inner_a;
+    int64_t outer = second ? w->pair.outer_b : w->pair.outer_a;
+    b.remat = w->menus[block].policies[policy];
+    b.repeat = inner * (outer ? outer : 1) * b.unit;
+    return b;
+}
+
+/* Each item once, blocks without items as they are; where there is but one item, once more, since
+ * outlines want two groups. */
+static bool lower_one(struct build *w, bool second, struct hb_program *out)
 {
     struct hb_spec spec = *w->spec;
-    bool nested = spec.stack.form == HB_FORM_NESTED;
-    int64_t outer = !nested ? 1 : second ? OUTER_B : OUTER_A;
     struct hb_diag diag;
+    uint32_t group = 0, at = 0, groups = w->pair.group_count;
+    size_t room = groups + (size_t)spec.model.block_count;
+    struct hb_block *blocks = hb_arena_alloc(w->arena, room, sizeof *blocks);
+    for (int i = 0; i < spec.model.block_count; i++) {
+        if (!is_looped(w, i)) {
+            blocks[at] = w->spec->model.blocks[i];
+            blocks[at++].remat = w->menus[i].policies[0];
+            continue;
+        }
+        for (uint32_t k = 0; k < w->menus[i].count; k++)
+            blocks[at++] = make_block(w, i, k, group++, second);
+        if (w->s->item_count == 1)
+            blocks[at++] = make_block(w, i, 0, group++, second);
+    }
+    spec.model.blocks = blocks;
+    spec.model.block_count = (int)at;
+    spec.stack.outer = 0;
     hb_diag_init(&diag, w->arena);
-    spec.model.blocks = make_blocks(w, count, second, outer);
-    spec.model.block_count = (int)count;
-    spec.stack.outer = nested ? outer : 0;
     return hb_lower(w->arena, &diag, &spec, out);
 }
 
 static bool make_outline(struct build *w)
 {
-    uint32_t count = count_items(w), groups = count < 2 ? 2 : count;
-    bool nested = w->spec->stack.form == HB_FORM_NESTED;
-    int64_t *inner_b = hb_arena_alloc(w->arena, groups, sizeof *inner_b);
-    for (uint32_t i = 0; i < groups; i++)
-        inner_b[i] = FIRST_INNER_B + i;
-    if (!lower_one(w, groups, false, &w->a) || !lower_one(w, groups, true, &w->b)) {
+    w->s->item_count = count_items(w);
+    if (w->s->item_count == 0) {
+        w->why = "no layers that make a loop";
+        return false;
+    }
+    choose_trips(w, w->s->item_count < 2 ? 2 : w->s->item_count);
+    if (!lower_one(w, false, &w->a) || !lower_one(w, true, &w->b)) {
         w->why = "sizes beyond the range";
         return false;
     }
-    struct hb_outline_pair pair = {.a = &w->a,
-                                   .b = &w->b,
-                                   .group_count = groups,
-                                   .inner_a = INNER_A,
-                                   .inner_b = inner_b,
-                                   .outer_a = nested ? OUTER_A : 0,
-                                   .outer_b = nested ? OUTER_B : 0};
     if (w->a.argument_extra_bytes != w->b.argument_extra_bytes) {
         w->why = "index tables that follow the layers";
         return false;
     }
-    w->s->item_count = count;
-    return hb_outline_find(w->arena, &pair, &w->o, &w->why);
+    return hb_outline_find(w->arena, &w->pair, &w->o, &w->why);
 }
 
 /* --- bytes by steps --- */
@@ -495,7 +537,7 @@ static void name_items(struct build *w)
     w->items = w->s->items = hb_arena_alloc(w->arena, w->s->item_count, sizeof *w->items);
     for (int i = 0; i < w->spec->model.block_count; i++) {
         w->s->first_item[i] = at;
-        for (uint32_t k = 0; k < w->menus[i].count; k++, at++)
+        for (uint32_t k = 0; is_looped(w, i) && k < w->menus[i].count; k++, at++)
             w->items[at] = (struct hb_item){.block = (uint32_t)i, .policy = k};
     }
     w->s->first_item[w->spec->model.block_count] = at;
@@ -512,19 +554,12 @@ static bool lower_whole(struct build *w, bool last, struct hb_program *out)
     struct hb_block *blocks = hb_arena_alloc(w->arena, count, sizeof *blocks);
     for (size_t i = 0; i < count; i++) {
         blocks[i] = w->spec->model.blocks[i];
-        blocks[i].remat = w->menus[i].policies[last ? w->menus[i].count - 1 : 0];
+        bool own_last = last && is_looped(w, (int)i);
+        blocks[i].remat = w->menus[i].policies[own_last ? w->menus[i].count - 1 : 0];
     }
     spec.model.blocks = blocks;
     hb_diag_init(&diag, w->arena);
     return hb_lower(w->arena, &diag, &spec, out);
-}
-
-static bool is_divisible(const struct build *w)
-{
-    for (int i = 0; i < w->spec->model.block_count; i++)
-        if (!w->s->divides[w->spec->model.blocks[i].repeat / w->spec->model.blocks[i].unit])
-            return false;
-    return true;
 }
 
 /* A program may take a form for the sake of the whole model's size (XLA:GPU's early zeros). Then
@@ -535,11 +570,12 @@ static bool check_price(struct build *w, bool last)
     struct hb_program p;
     struct hb_memory m;
     struct hb_price price;
-    uint32_t count = (uint32_t)w->spec->model.block_count;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct hb_block *b = &w->spec->model.blocks[i];
+    uint32_t count = 0;
+    for (int i = 0; i < w->spec->model.block_count; i++) {
         uint32_t item = last ? w->s->first_item[i + 1] - 1 : w->s->first_item[i];
-        parts[i] = (struct hb_part){item, (int32_t)(b->repeat / b->unit)};
+        if (is_looped(w, i))
+            parts[count++] =
+                (struct hb_part){item, (int32_t)steps_of(&w->spec->model.blocks[i])};
     }
     if (!lower_whole(w, last, &p))
         return false;
@@ -571,8 +607,7 @@ static bool check_form(struct build *w)
 
 static bool check_holds(struct build *w)
 {
-    bool ok = !is_divisible(w) ||
-              (w->floor ? check_form(w) : check_price(w, false) && check_price(w, true));
+    bool ok = w->floor ? check_form(w) : check_price(w, false) && check_price(w, true);
     if (!ok)
         w->why = "a program whose form depends on the whole model";
     return ok;
@@ -599,6 +634,7 @@ bool hb_segment_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
     bool ok = spec->mesh[HB_AX_PIPELINE] == 1 && spec->stack.form != HB_FORM_LOOP;
     if (!ok)
         w.why = "a pipeline, or a stack that is not scanned";
+    hb_sized_init(&w.sized, arena, spec, &w.o);
     ok = ok && make_outline(&w);
     if (ok) {
         out->slots = w.o.slots;
@@ -606,9 +642,8 @@ bool hb_segment_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
         w.leaf_align = probe_bytes(&w, true, HB_SPACE_HBM);
         w.heap_align[HB_BYTES_DEVICE] = probe_bytes(&w, false, HB_SPACE_HBM);
         w.heap_align[HB_BYTES_HOST] = probe_bytes(&w, false, HB_SPACE_HOST);
-        hb_sized_init(&w.sized, arena, spec, &w.o);
         out->max_steps = w.sized.max_steps;
-        out->divides = w.sized.divides;
+        out->admits = w.sized.admits;
         name_items(&w);
         link_aliases(&w);
         sort_roots(&w);
@@ -726,11 +761,10 @@ void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, u
 void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec, struct hb_price *out)
 {
     struct hb_part parts[HB_PARTS_MAX];
-    uint32_t count = (uint32_t)spec->model.block_count;
+    uint32_t count = s->item_count;
     int64_t high = 0, fixed = s->fixed[HB_BYTES_DEVICE];
     for (uint32_t i = 0; i < count; i++) {
-        const struct hb_block *b = &spec->model.blocks[i];
-        parts[i] = (struct hb_part){i, (int32_t)(b->repeat / b->unit)};
+        parts[i] = (struct hb_part){i, (int32_t)steps_of(&spec->model.blocks[s->items[i].block])};
         fixed += s->items[i].fixed[HB_BYTES_DEVICE][parts[i].steps];
     }
     hb_segment_price(s, parts, count, out);

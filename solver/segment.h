@@ -49,10 +49,12 @@ struct hb_segment {
     uint32_t slot_count;
     struct hb_item *items;
     uint32_t item_count;
-    uint32_t *first_item; /* by block: its items lie together, in the order of its menu */
+    /* By block: its items lie together, in the order of its menu. A block whose steps make no loop
+     * has none: it counts among the ends, with the first policy of its menu. */
+    uint32_t *first_item;
     int64_t max_steps;
     bool has_host;        /* some buffer lies there; else the items' tables of it are null */
-    bool *divides;        /* by steps: can be cut into the outer blocks that the spec asks for */
+    bool *admits; /* by steps: so many make a loop, cut as the spec asks for; by no means 1 */
     int64_t fixed[HB_BYTES_KINDS];      /* of the ends */
     int64_t *live[HB_BYTES_KINDS];      /* of the ends, by slot */
     int64_t bound_ns[HB_BOUNDS];
@@ -80,7 +82,7 @@ bool hb_segment_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
                       struct hb_segment *out, const char **out_why);
 
 enum { HB_PARTS_MAX = 64 };
-/* parts in the model's order, at most HB_PARTS_MAX. */
+/* parts in the model's order, at most HB_PARTS_MAX; blocks without items are left out. */
 void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
                       struct hb_price *out);
 /* Of a floor's segment: what each configuration of the cell needs at least. */

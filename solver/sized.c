@@ -36,13 +36,14 @@ void hb_sized_init(struct hb_sized *z, struct hb_arena *arena, const struct hb_s
     size_t room = (size_t)z->max_steps + 1;
     z->outer = hb_arena_alloc(arena, room, sizeof *z->outer);
     z->inner = hb_arena_alloc(arena, room, sizeof *z->inner);
-    z->divides = hb_arena_alloc(arena, room, sizeof *z->divides);
+    z->admits = hb_arena_alloc(arena, room, sizeof *z->admits);
     bool nested = spec->stack.form == HB_FORM_NESTED;
     for (int64_t n = 1; n <= z->max_steps; n++) {
         int64_t outer = spec->stack.outer > 0 ? spec->stack.outer : auto_outer(n);
         z->outer[n] = nested ? outer : 1;
-        z->divides[n] = n % z->outer[n] == 0;
-        z->inner[n] = z->divides[n] ? n / z->outer[n] : 1;
+        z->admits[n] = nested ? z->outer[n] > 1 && n % z->outer[n] == 0
+                              : n > 1 && n > spec->stack.unroll;
+        z->inner[n] = z->admits[n] ? n / z->outer[n] : 1;
     }
 }
 

@@ -13,7 +13,7 @@ struct hb_sized {
     int64_t max_steps;
     int64_t *outer; /* by steps: trips of the outer loop (1 without) ... */
     int64_t *inner; /* ... and of the inner one */
-    bool *divides;  /* by steps: outer x inner = steps */
+    bool *admits;   /* by steps: they make a loop, outer x inner = steps */
     struct hb_sized_entry *entries;
     uint32_t count, cap;
 };

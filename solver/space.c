@@ -193,6 +193,20 @@ static void add_cell(struct make *m, struct hb_cell cell)
     s->cells[s->cell_count++] = cell;
 }
 
+/* A nested scan with one outer block is none. */
+static bool is_cut(const struct hb_spec *base, const struct hb_cell *cell)
+{
+    for (int i = 0; i < base->model.block_count && cell->form == HB_FORM_NESTED; i++) {
+        int64_t steps = base->model.blocks[i].repeat / base->model.blocks[i].unit;
+        bool cut = cell->outer > 1;
+        for (int64_t d = 2; cell->outer == 0 && d * d <= steps; d++)
+            cut = cut || steps % d == 0;
+        if (!cut && steps > 1)
+            return false;
+    }
+    return true;
+}
+
 /* Forms and outer counts, places of the optimizer, chunks. */
 static void add_variants(struct make *m, struct hb_cell cell)
 {
@@ -207,7 +221,7 @@ static void add_variants(struct make *m, struct hb_cell cell)
                 int outers = form == HB_FORM_NESTED ? m->axes.outers.count : 1;
                 for (int o = 0; o < outers; o++) {
                     cell.outer = form == HB_FORM_NESTED ? m->axes.outers.list[o] : 0;
-                    if (admits(m, &cell))
+                    if (is_cut(m->space->base, &cell) && admits(m, &cell))
                         add_cell(m, cell);
                 }
             }

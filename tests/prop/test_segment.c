@@ -5,8 +5,7 @@
 #include "hw/device.h"
 #include "sim/engine/run.h"
 #include "sim/ir/lower.h"
-#include "solver/segment.h"
-#include "solver/space.h"
+#include "solver/brute.h"
 
 enum { BUILDS = 400, PARTS_A_BUILD = 28, MOST_POLICIES = 4 };
 
@@ -30,6 +29,7 @@ static struct hb_menu *random_menus(struct hb_arena *arena, struct hb_rng *rng,
     return menus;
 }
 
+/* Up to three runs of a block, each of so many steps as make a loop. */
 static uint32_t random_parts(struct hb_rng *rng, const struct hb_spec *spec,
                              const struct hb_segment *s, struct hb_part *parts)
 {
@@ -37,9 +37,10 @@ static uint32_t random_parts(struct hb_rng *rng, const struct hb_spec *spec,
     for (int i = 0; i < spec->model.block_count; i++) {
         int32_t steps = (int32_t)(spec->model.blocks[i].repeat / spec->model.blocks[i].unit);
         uint32_t first = s->first_item[i], end = s->first_item[i + 1];
-        for (int run = 0; run < 3 && steps > 0; run++) {
-            int32_t n = run == 2 || chance(rng, 40) ? steps
-                                                    : (int32_t)hb_rng_range(rng, 1, steps);
+        for (int run = 0; first < end && run < 3 && steps > 0; run++) {
+            int32_t n = run == 2 || chance(rng, 40) ? steps : (int32_t)hb_rng_range(rng, 1, steps);
+            if (!s->admits[n] || (n < steps && !s->admits[steps - n]))
+                n = steps;
             parts[count++] =
                 (struct hb_part){(uint32_t)hb_rng_range(rng, first, (int64_t)end - 1), n};
             steps -= n;
@@ -74,6 +75,19 @@ static void compare(struct hb_arena *arena, const struct hb_spec *spec,
         t.step_ns ? 1 - (double)price->bound_ns / (double)t.step_ns : 0;
 }
 
+static bool has_loop(const struct hb_spec *spec)
+{
+    for (int i = 0; i < spec->model.block_count && spec->stack.form == HB_FORM_NESTED; i++) {
+        int64_t steps = spec->model.blocks[i].repeat / spec->model.blocks[i].unit;
+        bool prime = steps > 1;
+        for (int64_t d = 2; d * d <= steps; d++)
+            prime = prime && steps % d;
+        if (prime)
+            return false;
+    }
+    return true;
+}
+
 static void try_build(struct hb_arena *arena, struct hb_rng *rng, struct tally *tally)
 {
     struct hb_spec spec;
@@ -82,6 +96,8 @@ static void try_build(struct hb_arena *arena, struct hb_rng *rng, struct tally *
     struct hb_segment s;
     const char *why;
     const char *text = zoo_spec(arena, rng, &spec);
+    while (!has_loop(&spec)) /* nested scans of a prime depth */
+        text = zoo_spec(arena, rng, &spec);
     hb_diag_init(&diag, arena);
     assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec.hardware.device,
                                (struct hb_loc){0}, &device));
@@ -100,9 +116,7 @@ static void try_build(struct hb_arena *arena, struct hb_rng *rng, struct tally *
         uint32_t count = random_parts(rng, &spec, &s, parts);
         hb_segment_price(&s, parts, count, &price);
         struct hb_run runs[HB_PARTS_MAX];
-        for (uint32_t k = 0; k < count; k++)
-            runs[k] = (struct hb_run){s.items[parts[k].item].block, s.items[parts[k].item].policy,
-                                      parts[k].steps};
+        count = hb_brute_runs(&s, &spec, parts, count, runs);
         hb_space_parts_spec(arena, &spec, menus, runs, count, &whole);
         compare(arena, &whole, &device, &price, tally, text);
         hb_arena_rewind(arena, mark);
