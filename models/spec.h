@@ -371,6 +371,9 @@ struct hb_spec {
     enum hb_compiler compiler;
     struct hb_runtime runtime;
     struct hb_plan_axes plan;
+    /* Null; or of which configuration this one is a sample: it has other numbers of layers, but the
+     * order of its schedule is to be that one's. Not a key. */
+    const struct hb_spec *sample_of;
 };
 
 #endif

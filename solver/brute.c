@@ -12,6 +12,8 @@ struct walk {
     void *context;
     struct hb_part parts[HB_PARTS_MAX];
     bool ended;
+    bool split;
+    bool wanted; /* whole configurations that are odd, or those that are not */
 };
 
 static int32_t steps_of(const struct hb_spec *spec, int block)
@@ -21,6 +23,14 @@ static int32_t steps_of(const struct hb_spec *spec, int block)
 
 static void walk_block(struct walk *w, int block, uint32_t count, bool may_split);
 
+static bool any_odd(const struct walk *w, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (w->s->odd_whole[w->parts[i].item])
+            return true;
+    return false;
+}
+
 static void walk_pair(struct walk *w, int block, uint32_t count, uint32_t one, uint32_t other)
 {
     int32_t steps = steps_of(w->spec, block);
@@ -29,7 +39,9 @@ static void walk_pair(struct walk *w, int block, uint32_t count, uint32_t one, u
             continue;
         w->parts[count] = (struct hb_part){one, n};
         w->parts[count + 1] = (struct hb_part){other, steps - n};
+        w->split = true;
         walk_block(w, block + 1, count + 2, false);
+        w->split = false;
     }
 }
 
@@ -38,6 +50,8 @@ static void walk_block(struct walk *w, int block, uint32_t count, bool may_split
     if (w->ended)
         return;
     if (block == w->spec->model.block_count) {
+        if (!w->split && w->wanted != any_odd(w, count))
+            return;
         w->ended = !w->visit(w->context, w->parts, count);
         return;
     }
@@ -50,7 +64,7 @@ static void walk_block(struct walk *w, int block, uint32_t count, bool may_split
         walk_block(w, block + 1, count + 1, may_split);
     }
     for (uint32_t i = first; i < end && may_split; i++)
-        for (uint32_t k = i + 1; k < end; k++)
+        for (uint32_t k = i + 1; k < end && !w->s->odd_split[i]; k++)
             walk_pair(w, block, count, i, k);
 }
 
@@ -59,6 +73,13 @@ void hb_brute_each(const struct hb_segment *s, const struct hb_spec *spec, hb_br
 {
     struct walk w = {.s = s, .spec = spec, .visit = visit, .context = context};
     walk_block(&w, 0, 0, true);
+}
+
+void hb_brute_each_odd(const struct hb_segment *s, const struct hb_spec *spec,
+                       hb_brute_visit *visit, void *context)
+{
+    struct walk w = {.s = s, .spec = spec, .visit = visit, .context = context, .wanted = true};
+    walk_block(&w, 0, 0, false);
 }
 
 uint32_t hb_brute_runs(const struct hb_segment *s, const struct hb_spec *spec,

@@ -9,9 +9,12 @@
 /* parts in the model's order; false ends the walk. */
 typedef bool hb_brute_visit(void *context, const struct hb_part *parts, uint32_t count);
 
-/* Runs of one block stand in the order of its menu. */
+/* Runs of one block stand in the order of its menu. Those that the segment's sums hold for. */
 void hb_brute_each(const struct hb_segment *s, const struct hb_spec *spec, hb_brute_visit *visit,
                    void *context);
+/* The others: whole blocks under policies that make the program another one. They have no price. */
+void hb_brute_each_odd(const struct hb_segment *s, const struct hb_spec *spec,
+                       hb_brute_visit *visit, void *context);
 /* Parts as runs, with the blocks that have no items; out has room for HB_PARTS_MAX. */
 uint32_t hb_brute_runs(const struct hb_segment *s, const struct hb_spec *spec,
                        const struct hb_part *parts, uint32_t count, struct hb_run *out);

@@ -260,6 +260,25 @@ static void put_combinations(struct search *s, uint32_t cell, double bound, stru
 
 /* --- cells with segments --- */
 
+struct put_odd {
+    struct search *s;
+    const struct hb_segment *segment;
+    uint32_t cell;
+    double bound;
+};
+
+static bool visit_odd(void *context, const struct hb_part *parts, uint32_t count)
+{
+    struct put_odd *o = context;
+    struct hb_run runs[HB_PARTS_MAX];
+    struct choice c = {.cell = o->cell};
+    c.run_count = hb_brute_runs(o->segment, o->s->ask->spec, parts, count, runs);
+    c.runs = hb_arena_alloc(o->s->arena, c.run_count, sizeof *c.runs);
+    memcpy(c.runs, runs, c.run_count * sizeof *runs);
+    put_choice(o->s, c, o->bound);
+    return true;
+}
+
 static const char *lp_path(struct search *s)
 {
     if (!s->ask->lp_stem)
@@ -284,6 +303,8 @@ static void open_cell(struct search *s, uint32_t index)
         hb_arena_rewind(s->scratch, mark);
         return;
     }
+    struct put_odd odd = {s, &segment, o->cell, o->bound};
+    hb_brute_each_odd(&segment, &spec, visit_odd, &odd);
     struct hb_ilp_ask ilp = {.segment = &segment,
                              .spec = &spec,
                              .leave_out = hb_menu_find_beaten(s->scratch, &segment),
@@ -612,6 +633,7 @@ bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
         if (hb_segment_build(s.scratch, &segments, &segment, &why)) {
             x.segment = &segment;
             hb_brute_each(&segment, &spec, visit_exhaust, &x);
+            hb_brute_each_odd(&segment, &spec, visit_exhaust, &x);
         } else {
             exhaust_combinations(&x, runs, 0);
         }

@@ -122,6 +122,7 @@ static bool lower_one(struct build *w, bool second, struct hb_program *out)
     spec.model.blocks = blocks;
     spec.model.block_count = (int)at;
     spec.stack.outer = 0;
+    spec.sample_of = w->spec;
     hb_diag_init(&diag, w->arena);
     return hb_lower(w->arena, &diag, &spec, out);
 }
@@ -545,8 +546,89 @@ static void name_items(struct build *w)
 
 /* --- does it hold --- */
 
-/* The cell's own model with one policy a block: of the first items, or of the last. */
-static bool lower_whole(struct build *w, bool last, struct hb_program *out)
+/* Whether the engine finds for these parts what the sums say. Blocks without items stay. */
+static bool check_parts(struct build *w, const struct hb_part *parts, uint32_t count)
+{
+    struct hb_spec spec = *w->spec;
+    struct hb_arena_mark mark = hb_arena_mark(w->arena);
+    struct hb_diag diag;
+    struct hb_program p;
+    struct hb_memory m;
+    struct hb_price price;
+    uint32_t at = 0, made = 0;
+    struct hb_block *blocks =
+        hb_arena_alloc(w->arena, count + (size_t)spec.model.block_count, sizeof *blocks);
+    for (int i = 0; i < spec.model.block_count; i++) {
+        if (!is_looped(w, i)) {
+            blocks[made] = w->spec->model.blocks[i];
+            blocks[made++].remat = w->menus[i].policies[0];
+        }
+        for (; at < count && w->s->items[parts[at].item].block == (uint32_t)i; at++, made++) {
+            blocks[made] = w->spec->model.blocks[i];
+            blocks[made].remat = w->menus[i].policies[w->s->items[parts[at].item].policy];
+            blocks[made].repeat = parts[at].steps * blocks[made].unit;
+        }
+    }
+    spec.model.blocks = blocks;
+    spec.model.block_count = (int)made;
+    hb_diag_init(&diag, w->arena);
+    bool ok = hb_lower(w->arena, &diag, &spec, &p);
+    if (ok) {
+        hb_run_memory(w->arena, &p, &m);
+        hb_segment_price(w->s, parts, count, &price);
+        ok = price.host_bytes == m.host_bytes &&
+             price.live_bytes ==
+                 m.argument_bytes + m.output_bytes - m.alias_bytes + m.live_temp_bytes;
+    }
+    hb_arena_rewind(w->arena, mark);
+    return ok;
+}
+
+/* Parts of which `item` is one; the other blocks are under their first items. With split: half of
+ * its block's steps, the rest under the item after it. Returns their number; 0 where the block
+ * cannot be split so. */
+static uint32_t parts_with(const struct build *w, uint32_t item, bool split,
+                           struct hb_part *parts)
+{
+    const struct hb_segment *s = w->s;
+    uint32_t count = 0;
+    for (int i = 0; i < w->spec->model.block_count; i++) {
+        int32_t steps = (int32_t)steps_of(&w->spec->model.blocks[i]), some = steps / 2;
+        if (s->first_item[i] == s->first_item[i + 1])
+            continue;
+        bool own = s->items[item].block == (uint32_t)i;
+        if (!own || !split) {
+            parts[count++] = (struct hb_part){own ? item : s->first_item[i], steps};
+            continue;
+        }
+        while (some > 0 && !(s->admits[some] && s->admits[steps - some]))
+            some--;
+        if (some == 0 || item + 1 == s->first_item[i + 1])
+            return 0;
+        parts[count++] = (struct hb_part){item, some};
+        parts[count++] = (struct hb_part){item + 1, steps - some};
+    }
+    return count;
+}
+
+static bool check_items(struct build *w)
+{
+    struct hb_segment *s = w->s;
+    struct hb_part parts[HB_PARTS_MAX];
+    bool any = false;
+    s->odd_whole = hb_arena_alloc(w->arena, s->item_count, sizeof *s->odd_whole);
+    s->odd_split = hb_arena_alloc(w->arena, s->item_count, sizeof *s->odd_split);
+    for (uint32_t i = 0; i < s->item_count; i++) {
+        s->odd_whole[i] = !check_parts(w, parts, parts_with(w, i, false, parts));
+        uint32_t count = parts_with(w, i, true, parts);
+        s->odd_split[i] = count > 0 && !check_parts(w, parts, count);
+        any = any || !s->odd_whole[i] || (count > 0 && !s->odd_split[i]);
+    }
+    return any;
+}
+
+/* The floor's own configuration. */
+static bool lower_whole(struct build *w, struct hb_program *out)
 {
     struct hb_spec spec = *w->spec;
     struct hb_diag diag;
@@ -554,36 +636,11 @@ static bool lower_whole(struct build *w, bool last, struct hb_program *out)
     struct hb_block *blocks = hb_arena_alloc(w->arena, count, sizeof *blocks);
     for (size_t i = 0; i < count; i++) {
         blocks[i] = w->spec->model.blocks[i];
-        bool own_last = last && is_looped(w, (int)i);
-        blocks[i].remat = w->menus[i].policies[own_last ? w->menus[i].count - 1 : 0];
+        blocks[i].remat = w->menus[i].policies[0];
     }
     spec.model.blocks = blocks;
     hb_diag_init(&diag, w->arena);
     return hb_lower(w->arena, &diag, &spec, out);
-}
-
-/* A program may take a form for the sake of the whole model's size (XLA:GPU's early zeros). Then
- * what was read off the pair is not what the configurations are. */
-static bool check_price(struct build *w, bool last)
-{
-    struct hb_part parts[HB_PARTS_MAX];
-    struct hb_program p;
-    struct hb_memory m;
-    struct hb_price price;
-    uint32_t count = 0;
-    for (int i = 0; i < w->spec->model.block_count; i++) {
-        uint32_t item = last ? w->s->first_item[i + 1] - 1 : w->s->first_item[i];
-        if (is_looped(w, i))
-            parts[count++] =
-                (struct hb_part){item, (int32_t)steps_of(&w->spec->model.blocks[i])};
-    }
-    if (!lower_whole(w, last, &p))
-        return false;
-    hb_run_memory(w->arena, &p, &m);
-    hb_segment_price(w->s, parts, count, &price);
-    return price.host_bytes == m.host_bytes &&
-           price.live_bytes ==
-               m.argument_bytes + m.output_bytes - m.alias_bytes + m.live_temp_bytes;
 }
 
 /* The same ops in the same order, groups that only make up the number left out. */
@@ -591,7 +648,7 @@ static bool check_form(struct build *w)
 {
     struct hb_program p;
     uint32_t at = 0;
-    if (!lower_whole(w, false, &p))
+    if (!lower_whole(w, &p))
         return false;
     for (uint32_t i = 0; i < w->a.op_count; i++) {
         uint32_t owner = w->o.op_owner[i];
@@ -607,9 +664,9 @@ static bool check_form(struct build *w)
 
 static bool check_holds(struct build *w)
 {
-    bool ok = w->floor ? check_form(w) : check_price(w, false) && check_price(w, true);
+    bool ok = w->floor ? check_form(w) : check_items(w);
     if (!ok)
-        w->why = "a program whose form depends on the whole model";
+        w->why = "a program whose form follows from the whole model";
     return ok;
 }
 
@@ -756,8 +813,8 @@ void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, u
     }
 }
 
-/* In the turns themselves a policy may need less than the floor's own: only the slots of the ends
- * count. */
+/* In the turns themselves a policy may need less than the floor's own, and when the ends' buffers
+ * live may follow from the policy: only what the groups hold in the slots of the ends counts. */
 void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec, struct hb_price *out)
 {
     struct hb_part parts[HB_PARTS_MAX];
@@ -769,7 +826,9 @@ void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec, st
     }
     hb_segment_price(s, parts, count, out);
     for (uint32_t q = 0; q < s->slot_count; q++) {
-        int64_t live = s->slots[q].turns ? 0 : live_in_slot(s, parts, count, HB_BYTES_DEVICE, q);
+        int64_t live = s->slots[q].turns ? 0
+                                         : live_in_slot(s, parts, count, HB_BYTES_DEVICE, q) -
+                                               s->live[HB_BYTES_DEVICE][q];
         high = live > high ? live : high;
     }
     out->live_bytes = fixed + high;

@@ -52,6 +52,11 @@ struct hb_segment {
     /* By block: its items lie together, in the order of its menu. A block whose steps make no loop
      * has none: it counts among the ends, with the first policy of its menu. */
     uint32_t *first_item;
+    /* By item: configurations in which all of the block is under it, or in which it comes first of
+     * two runs, are not what the sums say (the head's gradient is scheduled by the first block's
+     * policy, for one): the walk passes them over. */
+    bool *odd_whole;
+    bool *odd_split;
     int64_t max_steps;
     bool has_host;        /* some buffer lies there; else the items' tables of it are null */
     bool *admits; /* by steps: so many make a loop, cut as the spec asks for; by no means 1 */
@@ -77,7 +82,8 @@ struct hb_segment_ask {
 };
 
 /* False (with *out_why) where the program has no such form: a pipeline, an unrolled stack, or a
- * program whose form depends on the whole model, which is tried on a configuration. */
+ * program whose form follows from the whole model otherwise than the sums say, which is tried:
+ * every item in one whole and one split configuration. */
 bool hb_segment_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
                       struct hb_segment *out, const char **out_why);
 

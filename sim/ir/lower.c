@@ -184,13 +184,34 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     parts->ends = ends;
 }
 
+static void add_leaves(struct hb_lower *lo, struct parts *parts)
+{
+    hb_ends_leaves(lo);
+    hb_stack_leaves(lo, &parts->stack);
+    if (parts->piped)
+        hb_pipeline_leaves(lo, &parts->pipeline);
+    lo->stacked_grad_bytes = hb_order_grad_bytes(lo);
+}
+
+/* A sample takes its order from the configuration that it stands for. */
+static void weigh_whole(struct hb_lower *lo)
+{
+    if (!lo->spec->sample_of)
+        return;
+    struct hb_lower whole = *lo;
+    struct parts parts = {.piped = hb_pipeline_wanted(lo)};
+    whole.spec = lo->spec->sample_of;
+    whole.leaves = NULL;
+    whole.leaf_count = whole.leaf_cap = 0;
+    add_leaves(&whole, &parts);
+    lo->stacked_grad_bytes = whole.stacked_grad_bytes;
+}
+
 static void build_step(struct hb_lower *lo)
 {
     struct parts parts = {.piped = hb_pipeline_wanted(lo)};
-    hb_ends_leaves(lo);
-    hb_stack_leaves(lo, &parts.stack);
-    if (parts.piped)
-        hb_pipeline_leaves(lo, &parts.pipeline);
+    add_leaves(lo, &parts);
+    weigh_whole(lo);
     hb_leaf_arguments(lo);
     add_inputs(lo);
     fuse_updates(lo);

@@ -112,6 +112,7 @@ struct hb_lower {
     enum hb_dtype compute;
     enum hb_dtype grad_dtype; /* in which the backward pass makes weight gradients */
     bool too_large;           /* a size left the range: reported once */
+    int64_t stacked_grad_bytes; /* gradients of all stacked weights in f32: decides orders */
 };
 
 /* --- emit.c: verbs --- */

@@ -13,7 +13,7 @@ static int64_t devices(const struct hb_lower *lo)
     return n;
 }
 
-static int64_t stacked_grad_bytes(const struct hb_lower *lo)
+int64_t hb_order_grad_bytes(const struct hb_lower *lo)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
@@ -53,7 +53,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
         return HB_ZEROS_LATE;
     if (lo->spec->loss.chunks > 1)
         return HB_ZEROS_FIRST;
-    int64_t grads = stacked_grad_bytes(lo);
+    int64_t grads = lo->stacked_grad_bytes;
     int64_t logits = logit_bytes(lo);
     if (devices(lo) == 1 && lo->spec->optimizer.name == HB_OPT_ADAFACTOR)
         return HB_ZEROS_LATE;

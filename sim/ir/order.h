@@ -14,6 +14,8 @@ enum hb_zeros_at {
 /* Zeros of the stacked gradients. */
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo);
 /* Whether the head gathered for the backward product stands already beside both logits. */
+/* Gradients of the stacked weights in f32, together: what zeros are weighed by. */
+int64_t hb_order_grad_bytes(const struct hb_lower *lo);
 bool hb_order_head_early(const struct hb_lower *lo);
 /* Whether the head's gradient is made after the layers' backward pass. */
 bool hb_order_head_waits(const struct hb_lower *lo);
