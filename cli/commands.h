@@ -5,7 +5,9 @@
 #define HB_CLI_COMMANDS_H
 
 #define HB_COMMANDS(X)                                                                             \
+    X(plan)                                                                                        \
     X(simulate)                                                                                    \
+    X(advise)                                                                                      \
     X(plot)                                                                                        \
     X(report)                                                                                      \
     X(validate)                                                                                    \

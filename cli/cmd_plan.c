@@ -1,0 +1,262 @@
+/* hbmsim plan: the best configuration that fits, proven. */
+#include "base/arena.h"
+#include "base/out.h"
+#include "base/size.h"
+#include "cli/cmd.h"
+#include "cli/input.h"
+#include "cli/show_plan.h"
+#include "models/emit.h"
+#include "models/schema.h"
+#include "solver/advise.h"
+
+enum emit { EMIT_NONE = -1, EMIT_MAXTEXT, EMIT_LEVANTER, EMIT_YAML };
+
+/* Brute force is for checks: beyond this it would take hours. */
+static const double most_exhaustive = 1e6;
+/* Runs of the engine before a search gives up; about a minute. */
+enum { MOST_RUNS = 100000, MOST_ALTERNATIVES = 5, MOST_DEVICES_FACTOR = 64 };
+/* A search that took longer is not repeated for the price list. */
+static const double quick_seconds = 3;
+
+struct options {
+    struct hb_common common;
+    const char *model;
+    const char *certificate;
+    const char *write_lp;
+    int objective;
+    int emit;
+    int64_t budget_bytes;
+    bool exhaustive;
+};
+
+static void fill_ask(struct hb_env *env, const struct options *o, const struct hb_spec *spec,
+                     const struct hb_device *device, struct hb_plan_ask *ask)
+{
+    *ask = (struct hb_plan_ask){.env = env,
+                                .spec = spec,
+                                .device = device,
+                                .devices = spec->hardware.count,
+                                .objective = spec->plan.objective,
+                                .budget_bytes = hb_result_budget_bytes(spec, device),
+                                .host_bytes = INT64_MAX,
+                                .lp_stem = o->write_lp,
+                                .most_alternatives = MOST_ALTERNATIVES,
+                                .most_runs = MOST_RUNS};
+    if (device->host_memory_bytes > 0)
+        ask->host_bytes = device->host_memory_bytes;
+    if (o->objective >= 0)
+        ask->objective = (enum hb_objective)o->objective;
+    if (o->budget_bytes > 0)
+        ask->budget_bytes = o->budget_bytes;
+}
+
+/* Fewest devices: the first of the divisors of the count for which there is a plan. */
+static bool find_plan(struct hb_plan_ask *ask, struct hb_plan *plan)
+{
+    int64_t count = ask->spec->hardware.count;
+    for (int64_t n = 1; ask->objective == HB_OBJ_DEVICES && n < count; n++) {
+        if (count % n)
+            continue;
+        struct hb_diag quiet;
+        struct hb_env env = *ask->env;
+        struct hb_plan_ask some = *ask;
+        hb_diag_init(&quiet, env.arena);
+        env.diag = &quiet;
+        some.env = &env;
+        some.devices = n;
+        if (hb_plan_find(env.arena, &some, plan) && plan->found) {
+            ask->devices = n;
+            return true;
+        }
+    }
+    return hb_plan_find(ask->env->arena, ask, plan);
+}
+
+static bool run_spec(struct hb_env *env, const struct hb_plan *plan, const struct hb_candidate *c,
+                     struct hb_plan_answer *a)
+{
+    struct hb_spec *spec = hb_arena_alloc(env->arena, 1, sizeof *spec);
+    struct hb_result *result = hb_arena_alloc(env->arena, 1, sizeof *result);
+    hb_plan_spec(env->arena, plan, c, spec);
+    spec->plan.present = false;
+    if (!hb_result_run(env->arena, env->diag, spec, a->ask->device, result))
+        return false;
+    a->spec = spec;
+    a->result = result;
+    return true;
+}
+
+static void price_budgets(const struct hb_plan_ask *ask, struct hb_plan_answer *a)
+{
+    if (a->plan->seconds > quick_seconds || ask->objective == HB_OBJ_MEMORY)
+        return;
+    for (int64_t more = INT64_C(1) << 30; a->price_count < 3; more *= 4) {
+        struct hb_plan_ask again = *ask;
+        struct hb_plan plan;
+        again.budget_bytes = hb_add_sat(ask->budget_bytes, more);
+        again.most_alternatives = 0;
+        again.lp_stem = NULL;
+        if (!hb_plan_find(ask->env->arena, &again, &plan) || !plan.found)
+            return;
+        a->prices[a->price_count++] = (struct hb_price_row){more, plan.best.step_ns};
+    }
+}
+
+/* The smallest peak, and the fewest devices on which one fits. */
+static bool explain_none(const struct hb_plan_ask *ask, struct hb_plan_answer *a)
+{
+    struct hb_plan *smallest = hb_arena_alloc(ask->env->arena, 1, sizeof *smallest);
+    struct hb_plan_ask least = *ask;
+    least.objective = HB_OBJ_MEMORY;
+    least.budget_bytes = INT64_MAX;
+    least.most_alternatives = 0;
+    least.lp_stem = NULL;
+    if (!hb_plan_find(ask->env->arena, &least, smallest) || !smallest->found ||
+        !run_spec(ask->env, smallest, &smallest->best, a))
+        return false;
+    a->smallest = smallest;
+    a->advice = hb_advise_best_freer(ask->env, a->spec, ask->device);
+    for (int64_t f = 2; f <= MOST_DEVICES_FACTOR && !a->least_devices; f *= 2) {
+        struct hb_diag quiet;
+        struct hb_env env = *ask->env;
+        struct hb_plan plan;
+        hb_diag_init(&quiet, env.arena);
+        env.diag = &quiet;
+        least.env = &env;
+        least.devices = hb_mul_sat(ask->devices, f);
+        if (hb_plan_find(env.arena, &least, &plan) && plan.found &&
+            plan.best.peak_bytes <= ask->budget_bytes)
+            a->least_devices = least.devices;
+    }
+    return true;
+}
+
+static void print_emit(struct hb_env *env, FILE *out, enum emit what, const struct hb_spec *spec)
+{
+    struct hb_str text;
+    hb_str_init(&text, env->arena);
+    switch (what) {
+    case EMIT_NONE:
+        return;
+    case EMIT_MAXTEXT:
+        hb_emit_maxtext(&text, spec);
+        break;
+    case EMIT_LEVANTER:
+        hb_emit_levanter(&text, spec);
+        break;
+    case EMIT_YAML:
+        hb_schema_emit_yaml(&text, spec, false);
+        break;
+    }
+    fputs(text.text, out);
+}
+
+static void print_answer(struct hb_env *env, const struct options *o,
+                         const struct hb_plan_answer *a)
+{
+    struct hb_out *out = hb_out_open(env, o->common.output);
+    if (o->common.json)
+        hb_show_plan_json(env, hb_out_file(out), a);
+    else if (o->emit != EMIT_NONE && a->plan->found)
+        print_emit(env, hb_out_file(out), (enum emit)o->emit, a->spec);
+    else
+        hb_show_plan_text(env, hb_out_file(out), a);
+    hb_out_close(out);
+    if (!o->certificate)
+        return;
+    out = hb_out_open(env, o->certificate);
+    hb_show_certificate(env, hb_out_file(out), a);
+    hb_out_close(out);
+}
+
+/* False: the check cannot be made (an error says so). */
+static bool check_exhaustive(const struct options *o, const struct hb_plan_ask *ask,
+                             struct hb_plan_answer *a)
+{
+    if (!o->exhaustive)
+        return true;
+    struct hb_candidate *best = hb_arena_alloc(ask->env->arena, 1, sizeof *best);
+    if (!hb_plan_exhaust(ask->env->arena, ask, a->plan, most_exhaustive, best, &a->exhaust_found))
+        return hb_error(ask->env->diag, (struct hb_loc){0},
+                        "--exhaustive: %.3g configurations; allowed: spaces of at most %.0e "
+                        "(narrow plan.search)",
+                        a->plan->counts.raw, most_exhaustive);
+    a->exhaust_ran = true;
+    a->exhausted = best;
+    return true;
+}
+
+static bool exhaust_agrees(const struct hb_plan_answer *a)
+{
+    if (!a->exhaust_ran)
+        return true;
+    return a->exhaust_found == a->plan->found &&
+           (!a->exhaust_found || !(a->exhausted->value < a->plan->best.value ||
+                                   a->exhausted->value > a->plan->best.value));
+}
+
+static int run(struct hb_env *env, int argc, char **argv)
+{
+    struct options o = {.emit = EMIT_NONE, .objective = -1};
+    struct hb_spec spec;
+    struct hb_device device;
+    struct hb_plan_ask ask;
+    struct hb_plan plan;
+    int status = hb_opt_parse(env, &hb_cmd_plan, argc, argv, &o);
+    if (status != HB_GO_ON)
+        return status;
+    if (!hb_input_read(env, o.model, &o.common.set, &spec, &device))
+        return HB_EXIT_INPUT;
+    fill_ask(env, &o, &spec, &device, &ask);
+    struct hb_plan_answer answer = {.ask = &ask, .plan = &plan};
+    if (!find_plan(&ask, &plan) || !check_exhaustive(&o, &ask, &answer))
+        return HB_EXIT_INPUT;
+    if (plan.found) {
+        if (!run_spec(env, &plan, &plan.best, &answer))
+            return HB_EXIT_INPUT;
+        price_budgets(&ask, &answer);
+    } else if (!explain_none(&ask, &answer) && env->diag->errors) {
+        return HB_EXIT_INPUT;
+    }
+    print_answer(env, &o, &answer);
+    if (!exhaust_agrees(&answer))
+        HB_BUG("brute force finds another optimum");
+    return plan.found ? HB_EXIT_YES : HB_EXIT_NO;
+}
+
+static const struct hb_opt options[] = {
+    {"MODEL.yaml", 0, HB_OPT_OPERAND, NULL, "the configuration; - is standard input", NULL,
+     offsetof(struct options, model), 0, 0},
+    {"objective", 0, HB_OPT_CHOICE, "tokens_per_second|step_time|memory|devices",
+     "what is best; default: plan.objective of the file", NULL,
+     offsetof(struct options, objective), 0, 0},
+    {"budget", 0, HB_OPT_SIZE, "BYTES", "memory that a program may use, in place of the device's",
+     NULL, offsetof(struct options, budget_bytes), 0, 0},
+    {"emit", 0, HB_OPT_CHOICE, "maxtext|levanter|yaml",
+     "print the plan as settings of that program, or as a file for hbmsim", NULL,
+     offsetof(struct options, emit), 0, 0},
+    {"certificate", 0, HB_OPT_STRING, "FILE",
+     "write each cell of the space with its optimum or the bound that excluded it", NULL,
+     offsetof(struct options, certificate), 0, 0},
+    {"exhaustive", 0, HB_OPT_FLAG, NULL,
+     "check by running every configuration (at most a million)", NULL,
+     offsetof(struct options, exhaustive), 0, 0},
+    {"write-lp", 0, HB_OPT_STRING, "STEM",
+     "write each integer program to STEM-1.lp, STEM-2.lp, ... in CPLEX LP form", NULL,
+     offsetof(struct options, write_lp), 0, 0},
+    {0},
+};
+
+const struct hb_cmd hb_cmd_plan = {
+    .name = "plan",
+    .run = run,
+    .summary = "the fastest configuration that fits, proven",
+    .about = "Searches mesh, rematerialisation and offload by tensor, nesting, loss chunks,\n"
+             "accumulation and the optimizer's place (or what plan.search of the file names) for\n"
+             "the best configuration within the budget, and proves it: everything else is excluded\n"
+             "by a bound or was run. The status is 0 where there is a plan and 1 where nothing\n"
+             "fits; then the smallest peak is shown, with what would do.",
+    .example = "hbmsim plan examples/quickstart/model.yaml",
+    .options = options,
+    .common = HB_COMMON_JSON | HB_COMMON_OUTPUT | HB_COMMON_SET,
+};

@@ -1,0 +1,304 @@
+/* Plans as text: see show_plan.h. */
+#include "cli/show_plan.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/env.h"
+#include "base/size.h"
+#include "base/str.h"
+#include "hw/device.h"
+#include "sim/engine/cost.h"
+
+static const char *const axis_names[] = {"data",     "fsdp",   "tensor",
+                                         "sequence", "expert", "pipeline"};
+static const char *const form_names[] = {"scan", "loop", "nested"};
+static const char *const tensor_names[] = {
+#define HB_ENUM(name, text) text,
+    HB_TENSOR_NAMES(HB_ENUM)
+#undef HB_ENUM
+};
+
+struct page {
+    const struct hb_env *env;
+    FILE *out;
+    const struct hb_plan_answer *a;
+};
+
+static const char *size_text(const struct page *g, int64_t bytes)
+{
+    return hb_size_print(bytes, hb_arena_alloc(g->env->arena, HB_SIZE_TEXT, 1));
+}
+
+static const char *time_text(const struct page *g, int64_t ns)
+{
+    return hb_time_print(ns, hb_arena_alloc(g->env->arena, HB_SIZE_TEXT, 1));
+}
+
+static const char *mesh_text(const struct page *g, const int64_t *mesh)
+{
+    struct hb_str s;
+    hb_str_init(&s, g->env->arena);
+    for (int i = 0; i < HB_AX_COUNT; i++)
+        if (mesh[i] > 1)
+            hb_str_addf(&s, "%s%s %" PRId64, s.len ? " x " : "", axis_names[i], mesh[i]);
+    return s.len ? s.text : "one device";
+}
+
+static const char *names_text(const struct page *g, uint32_t mask)
+{
+    struct hb_str s;
+    hb_str_init(&s, g->env->arena);
+    for (int t = 0; t < HB_TN_COUNT; t++)
+        if (mask >> t & 1)
+            hb_str_addf(&s, "%s%s", s.len ? ", " : "", tensor_names[t]);
+    return s.len ? s.text : "-";
+}
+
+static const char *policy_text(const struct page *g, const struct hb_remat *r)
+{
+    static const char *const words[] = {"keeps everything", "recomputes everything",
+                                        "keeps all products", "keeps products without batch", ""};
+    if (r->policy != HB_POLICY_NAMES && !r->offload)
+        return words[r->policy];
+    struct hb_str s;
+    hb_str_init(&s, g->env->arena);
+    if (r->save)
+        hb_str_addf(&s, "keeps %s", names_text(g, r->save));
+    if (r->offload)
+        hb_str_addf(&s, "%soffloads %s", s.len ? "; " : "", names_text(g, r->offload));
+    return s.len ? s.text : "recomputes everything";
+}
+
+/* --- the plan --- */
+
+static void show_shape(const struct page *g)
+{
+    const struct hb_spec *s = g->a->spec;
+    fprintf(g->out, "  mesh        %s\n", mesh_text(g, s->mesh));
+    fprintf(g->out, "  batch       %" PRId64 " sequences of %" PRId64 " tokens", s->batch.global,
+            s->batch.seq);
+    if (s->batch.accumulate > 1)
+        fprintf(g->out, ", accumulated over %" PRId64 " microbatches", s->batch.accumulate);
+    fprintf(g->out, "\n  stack       %s", form_names[s->stack.form]);
+    if (s->stack.form == HB_FORM_NESTED && s->stack.outer)
+        fprintf(g->out, ", %" PRId64 " outer blocks", s->stack.outer);
+    fprintf(g->out, "; loss in %" PRId64 " chunk%s; optimizer states on the %s\n", s->loss.chunks,
+            s->loss.chunks == 1 ? "" : "s",
+            s->optimizer.offload == HB_PLACE_PINNED_HOST ? "host" : "device");
+    if (s->mesh[HB_AX_PIPELINE] > 1)
+        fprintf(g->out, "  pipeline    %" PRId64 " microbatches\n", s->pipeline.microbatches);
+}
+
+/* Bytes kept for the backward pass whose name begins with the block's. */
+static void show_kept(const struct page *g, const struct hb_block *b)
+{
+    const struct hb_program *p = &g->a->result->program;
+    const char *prefix = hb_arena_printf(g->env->arena, "%s.", b->name);
+    const char *ending = ", saved for backward";
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        const struct hb_buf *buf = &p->bufs[i];
+        if (buf->category != HB_CAT_SAVED || buf->alias_of != HB_NONE ||
+            !hb_str_starts(buf->name, prefix) || !hb_str_ends(buf->name, ending))
+            continue;
+        size_t skip = 0;
+        while (prefix[skip])
+            skip++;
+        int len = 0;
+        while (buf->name[skip + (size_t)len] && buf->name[skip + (size_t)len] != ',')
+            len++;
+        fprintf(g->out, "      %-30.*s %-9s %s\n", len, buf->name + skip,
+                buf->space == HB_SPACE_HOST ? "offloaded" : "saved", size_text(g, buf->bytes));
+    }
+}
+
+/* Time of the ops of the backward pass that repeat the forward pass, and of host copies. */
+static void show_remade(const struct page *g)
+{
+    const struct hb_program *p = &g->a->result->program;
+    struct hb_cost cost;
+    int64_t remade = 0, copied = 0;
+    hb_cost_init(&cost, p, g->a->ask->device);
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        const struct hb_op *op = &p->ops[i];
+        int64_t times = 1;
+        for (uint32_t l = op->loop; l != HB_NONE; l = p->loops[l].parent)
+            times = hb_mul_sat(times, p->loops[l].trips);
+        int64_t ns = hb_mul_sat(hb_cost_op_ns(&cost, i), times);
+        if (op->kind == HB_OP_HOST_COPY)
+            copied = hb_add_sat(copied, ns);
+        else if (op->stream == HB_STREAM_COMPUTE && op->loop != HB_NONE &&
+                 !hb_segment_always_runs(p, i) && op->kind != HB_OP_COPY)
+            remade = hb_add_sat(remade, ns);
+    }
+    fprintf(g->out, "  recomputed  %s a step; copied to and from the host %s\n",
+            time_text(g, remade), time_text(g, copied));
+}
+
+static void show_policies(const struct page *g)
+{
+    const struct hb_model *m = &g->a->spec->model;
+    for (int i = 0; i < m->block_count; i++) {
+        const struct hb_block *b = &m->blocks[i];
+        fprintf(g->out, "  %-11s %" PRId64 " layer%s: %s\n", b->name, b->repeat,
+                b->repeat == 1 ? "" : "s", policy_text(g, &b->remat));
+        show_kept(g, b);
+    }
+    show_remade(g);
+}
+
+static const char *what_binds(const struct page *g)
+{
+    const struct hb_timing *t = &g->a->result->timing;
+    int64_t budget = g->a->ask->budget_bytes;
+    int most = HB_STREAM_COMPUTE;
+    int64_t exposed = 0;
+    for (int s = 0; s < HB_STREAM_COUNT; s++)
+        if (t->exposed_ns[s] > exposed) {
+            exposed = t->exposed_ns[s];
+            most = s;
+        }
+    const char *stream =
+        most == HB_STREAM_COMPUTE || exposed * 10 < t->step_ns
+            ? "compute"
+            : (most == HB_STREAM_D2H || most == HB_STREAM_H2D ? "the host link" : "the links");
+    bool memory = g->a->result->memory.peak_bytes > budget - budget / 33;
+    return hb_arena_printf(g->env->arena, "%s%s", memory ? "memory, then " : "", stream);
+}
+
+static void show_time(const struct page *g)
+{
+    const struct hb_timing *t = &g->a->result->timing;
+    fprintf(g->out, "  time        ");
+    const char *comma = "";
+    for (int s = 0; s < HB_STREAM_COUNT; s++) {
+        if (!t->busy_ns[s])
+            continue;
+        fprintf(g->out, "%s%s %s busy", comma, hb_stream_name((enum hb_stream)s),
+                time_text(g, t->busy_ns[s]));
+        if (t->exposed_ns[s])
+            fprintf(g->out, " (%s not hidden)", time_text(g, t->exposed_ns[s]));
+        comma = "; ";
+    }
+    fprintf(g->out, "\n  binds       %s\n", what_binds(g));
+}
+
+static void show_verdict(const struct page *g)
+{
+    const struct hb_result *r = g->a->result;
+    char count[HB_SIZE_TEXT];
+    int64_t spare = g->a->ask->budget_bytes - r->memory.peak_bytes;
+    fprintf(g->out, "%s%s a step%s, %s tokens/s, MFU %.1f %%, peak %s of %s (%s spare)\n\n",
+            g->env->colour ? "\033[1;32m" : "", time_text(g, r->timing.step_ns),
+            g->env->colour ? "\033[0m" : "", hb_count_print(r->tokens_per_second, count),
+            100 * r->mfu, size_text(g, r->memory.peak_bytes),
+            size_text(g, g->a->ask->budget_bytes), size_text(g, spare));
+}
+
+static void show_alternatives(const struct page *g)
+{
+    const struct hb_plan *p = g->a->plan;
+    if (!p->alternative_count)
+        return;
+    fprintf(g->out, "\nNext of other kinds:\n");
+    for (uint32_t i = 0; i < p->alternative_count; i++) {
+        const struct hb_candidate *c = &p->alternatives[i];
+        const struct hb_cell *cell = &p->space.cells[c->cell];
+        fprintf(g->out, "  %+6.2f %%  %s; accumulate %" PRId64 ", %s%s, %" PRId64 " chunks%s: %s\n",
+                100 * (c->value / p->best.value - 1), mesh_text(g, cell->mesh), cell->accumulate,
+                form_names[cell->form],
+                cell->optimizer_offload == HB_PLACE_PINNED_HOST ? ", optimizer on the host" : "",
+                cell->loss_chunks, c->run_count > 1 ? "" : "", size_text(g, c->peak_bytes));
+        for (uint32_t k = 0; k < c->run_count; k++)
+            fprintf(g->out, "             %d steps of %s: %s\n", c->runs[k].steps,
+                    p->space.base->model.blocks[c->runs[k].block].name,
+                    policy_text(g, &p->menus[c->runs[k].block].policies[c->runs[k].policy]));
+    }
+}
+
+static void show_prices(const struct page *g)
+{
+    for (uint32_t i = 0; i < g->a->price_count; i++) {
+        int64_t gain = g->a->result->timing.step_ns - g->a->prices[i].step_ns;
+        fprintf(g->out, "%s%s more: %s\n", i ? "              " : "\nA budget of ",
+                size_text(g, g->a->prices[i].more_bytes),
+                gain > 0 ? hb_arena_printf(g->env->arena, "%s less a step (%.2f %%)",
+                                           time_text(g, gain),
+                                           100 * (double)gain /
+                                               (double)g->a->result->timing.step_ns)
+                         : "nothing gained");
+    }
+}
+
+static void show_search(const struct page *g)
+{
+    const struct hb_plan_counts *k = &g->a->plan->counts;
+    fprintf(g->out, "\nSearched %s: %.3g configurations in %u cells;\n",
+            hb_space_words(g->env->arena, &g->a->plan->space), k->raw, k->cells);
+    fprintf(g->out,
+            "%u integer programs, %" PRIu64 " configurations priced, %u run (%u cut for their "
+            "packed peak), %.2f s.\n",
+            k->ilps, k->priced, k->runs, k->cuts, g->a->plan->seconds);
+    if (g->a->plan->status == HB_PLAN_OPTIMAL)
+        fprintf(g->out, "Optimal: every other cell is excluded by a bound or searched (gap 0).\n");
+    if (g->a->exhaust_ran)
+        fprintf(g->out, "Brute force over all of them %s.\n",
+                g->a->exhaust_found == g->a->plan->found &&
+                        (!g->a->exhaust_found ||
+                         !(g->a->exhausted->value < g->a->plan->best.value ||
+                           g->a->exhausted->value > g->a->plan->best.value))
+                    ? "agrees"
+                    : "DISAGREES");
+}
+
+/* --- nothing fits --- */
+
+static void show_largest(const struct page *g)
+{
+    const struct hb_memory *m = &g->a->result->memory;
+    for (uint32_t i = 0; i < m->at_peak_count && i < 6; i++)
+        fprintf(g->out, "      %-56s %s\n", g->a->result->program.bufs[m->at_peak[i].buf].name,
+                size_text(g, m->at_peak[i].bytes));
+}
+
+static void show_infeasible(const struct page *g)
+{
+    fprintf(g->out, "%sno plan fits%s in %s\n", g->env->colour ? "\033[1;31m" : "",
+            g->env->colour ? "\033[0m" : "", size_text(g, g->a->ask->budget_bytes));
+    if (!g->a->result)
+        return;
+    fprintf(g->out, "\nSmallest peak: %s, %s too much, with\n",
+            size_text(g, g->a->result->memory.peak_bytes),
+            size_text(g, g->a->result->memory.peak_bytes - g->a->ask->budget_bytes));
+    show_shape(g);
+    show_policies(g);
+    fprintf(g->out, "  largest at the peak:\n");
+    show_largest(g);
+    fprintf(g->out, "\nWhat would do: a budget of %s",
+            size_text(g, hb_round_up(g->a->result->memory.peak_bytes, 1 << 20)));
+    if (g->a->least_devices)
+        fprintf(g->out, ", or %" PRId64 " devices", g->a->least_devices);
+    fprintf(g->out, ".\n");
+    if (g->a->advice)
+        fprintf(g->out, "Outside of what was searched, most is freed by %s.\n", g->a->advice);
+}
+
+void hb_show_plan_text(const struct hb_env *env, FILE *out, const struct hb_plan_answer *a)
+{
+    struct page g = {env, out, a};
+    fprintf(out, "%s on %" PRId64 " x %s: ", a->ask->spec->model.name, a->ask->devices,
+            a->ask->device->name);
+    if (!a->plan->found) {
+        show_infeasible(&g);
+        show_search(&g);
+        return;
+    }
+    show_verdict(&g);
+    show_shape(&g);
+    show_policies(&g);
+    show_time(&g);
+    show_alternatives(&g);
+    show_prices(&g);
+    show_search(&g);
+}

@@ -1,0 +1,38 @@
+/* Plans for people and programs. */
+#ifndef HB_CLI_SHOW_PLAN_H
+#define HB_CLI_SHOW_PLAN_H
+
+#include <stdio.h>
+
+#include "base/json_write.h"
+#include "sim/engine/result.h"
+#include "solver/plan.h"
+
+struct hb_env;
+
+/* What was asked and found; pointers that do not apply are null. */
+struct hb_plan_answer {
+    const struct hb_plan_ask *ask;
+    const struct hb_plan *plan;
+    const struct hb_spec *spec;       /* of the plan, or of the smallest configuration */
+    const struct hb_result *result;   /* the engine's, of spec */
+    const struct hb_plan *smallest;   /* where nothing fits: the search for the least memory */
+    int64_t least_devices;            /* where nothing fits: how many would do; 0: not found */
+    const struct hb_candidate *exhausted; /* --exhaustive: what brute force found */
+    bool exhaust_ran;
+    bool exhaust_found;
+    const char *advice; /* the change outside the space that frees most; null */
+    /* What 1, 2, 4 ... GiB more would buy: values of the objective; 0: not asked. */
+    struct hb_price_row {
+        int64_t more_bytes;
+        int64_t step_ns;
+    } prices[3];
+    uint32_t price_count;
+};
+
+void hb_show_plan_text(const struct hb_env *env, FILE *out, const struct hb_plan_answer *a);
+void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answer *a);
+/* Each cell with what disposed of it. */
+void hb_show_certificate(struct hb_env *env, FILE *out, const struct hb_plan_answer *a);
+
+#endif

@@ -1,0 +1,182 @@
+/* Plans as JSON, and their certificate: see show_plan.h. */
+#include "base/arena.h"
+#include "base/env.h"
+#include "base/size.h"
+#include "cli/show.h"
+#include "cli/show_plan.h"
+#include "models/schema.h"
+
+static void put_int(struct hb_json *j, const char *key, int64_t value)
+{
+    hb_json_key(j, key);
+    hb_json_int(j, value);
+}
+
+static void put_real(struct hb_json *j, const char *key, double value)
+{
+    hb_json_key(j, key);
+    hb_json_real(j, value);
+}
+
+static void put_text(struct hb_json *j, const char *key, const char *value)
+{
+    hb_json_key(j, key);
+    hb_json_text(j, value);
+}
+
+static const char *objective_name(enum hb_objective objective)
+{
+    static const char *const names[] = {"tokens_per_second", "step_time", "memory", "devices"};
+    return names[objective];
+}
+
+static void put_candidate(struct hb_json *j, struct hb_env *env, const struct hb_plan *p,
+                          const struct hb_candidate *c)
+{
+    struct hb_spec spec;
+    hb_plan_spec(env->arena, p, c, &spec);
+    hb_json_object(j);
+    put_real(j, "step_seconds", (double)c->step_ns * 1e-9);
+    put_int(j, "peak_bytes", c->peak_bytes);
+    put_real(j, "worse_by", c->value / p->best.value - 1);
+    hb_json_key(j, "plan");
+    hb_json_node(j, hb_schema_emit(env->arena, &spec, false));
+    hb_json_object_end(j);
+}
+
+static void put_counts(struct hb_json *j, const struct hb_plan *p)
+{
+    const struct hb_plan_counts *k = &p->counts;
+    double priced = (double)k->priced + (double)k->runs;
+    put_real(j, "considered", k->raw);
+    put_real(j, "pruned", k->raw > priced ? k->raw - priced : 0);
+    put_real(j, "seconds", p->seconds);
+    hb_json_key(j, "counts");
+    hb_json_object(j);
+    put_int(j, "cells", k->cells);
+    put_int(j, "nodes", k->nodes);
+    put_int(j, "cell_floors", k->cell_floors);
+    put_int(j, "integer_programs", k->ilps);
+    put_int(j, "priced", (int64_t)k->priced);
+    put_int(j, "run", k->runs);
+    put_int(j, "cut_by_the_engine", k->cuts);
+    hb_json_object_end(j);
+}
+
+static void put_infeasible(struct hb_json *j, struct hb_env *env, const struct hb_plan_answer *a)
+{
+    if (!a->result)
+        return;
+    put_int(j, "smallest_peak_bytes", a->result->memory.peak_bytes);
+    hb_json_key(j, "smallest_plan");
+    hb_json_node(j, hb_schema_emit(env->arena, a->spec, true));
+    hb_json_key(j, "smallest_prediction");
+    hb_show_json(j, env->arena, a->result, false);
+    put_int(j, "least_budget_bytes", hb_round_up(a->result->memory.peak_bytes, 1 << 20));
+    hb_json_key(j, "least_devices");
+    if (a->least_devices)
+        hb_json_int(j, a->least_devices);
+    else
+        hb_json_null(j);
+    put_text(j, "advice", a->advice);
+}
+
+static void put_found(struct hb_json *j, struct hb_env *env, const struct hb_plan_answer *a)
+{
+    hb_json_key(j, "plan");
+    hb_json_node(j, hb_schema_emit(env->arena, a->spec, true));
+    hb_json_key(j, "prediction");
+    hb_show_json(j, env->arena, a->result, false);
+    hb_json_key(j, "alternatives");
+    hb_json_array(j);
+    for (uint32_t i = 0; i < a->plan->alternative_count; i++)
+        put_candidate(j, env, a->plan, &a->plan->alternatives[i]);
+    hb_json_array_end(j);
+    hb_json_key(j, "prices");
+    hb_json_array(j);
+    for (uint32_t i = 0; i < a->price_count; i++) {
+        hb_json_object(j);
+        put_int(j, "more_bytes", a->prices[i].more_bytes);
+        put_real(j, "step_seconds", (double)a->prices[i].step_ns * 1e-9);
+        hb_json_object_end(j);
+    }
+    hb_json_array_end(j);
+}
+
+void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answer *a)
+{
+    struct hb_str text;
+    hb_str_init(&text, env->arena);
+    struct hb_json j = hb_json_begin(&text, out, true);
+    hb_json_object(&j);
+    put_text(&j, "status", hb_plan_status_name(a->plan->status));
+    if (a->plan->status == HB_PLAN_LIMIT)
+        hb_json_key(&j, "gap"), hb_json_null(&j);
+    else
+        put_real(&j, "gap", a->plan->gap);
+    put_text(&j, "objective", objective_name(a->ask->objective));
+    put_int(&j, "budget_bytes", a->ask->budget_bytes);
+    put_counts(&j, a->plan);
+    if (a->exhaust_ran) {
+        bool agrees = a->exhaust_found == a->plan->found &&
+                      (!a->exhaust_found || !(a->exhausted->value < a->plan->best.value ||
+                                              a->exhausted->value > a->plan->best.value));
+        hb_json_key(&j, "exhaustive_agrees");
+        hb_json_bool(&j, agrees);
+    }
+    if (a->plan->found)
+        put_found(&j, env, a);
+    else
+        put_infeasible(&j, env, a);
+    hb_json_object_end(&j);
+    hb_json_end(&j);
+}
+
+/* --- the certificate --- */
+
+static void put_cell(struct hb_json *j, const struct hb_plan *p, uint32_t index)
+{
+    static const char *const axes[] = {"data", "fsdp", "tensor", "sequence", "expert", "pipeline"};
+    static const char *const forms[] = {"scan", "loop", "nested"};
+    const struct hb_cell *c = &p->space.cells[index];
+    const struct hb_cell_row *row = &p->rows[index];
+    hb_json_object(j);
+    hb_json_key(j, "mesh");
+    hb_json_object(j);
+    for (int a = 0; a < HB_AX_COUNT; a++)
+        if (c->mesh[a] > 1)
+            put_int(j, axes[a], c->mesh[a]);
+    hb_json_object_end(j);
+    put_int(j, "batch", c->batch_global);
+    put_int(j, "accumulate", c->accumulate);
+    put_int(j, "chunks", c->loss_chunks);
+    put_text(j, "stack", forms[c->form]);
+    put_int(j, "outer", c->outer);
+    put_text(j, "optimizer", c->optimizer_offload == HB_PLACE_PINNED_HOST ? "host" : "device");
+    put_text(j, "by", hb_cell_fate_name(row->fate));
+    if (row->value < 1e300)
+        put_real(j, "not_below", row->value);
+    put_int(j, "run", row->runs);
+    hb_json_object_end(j);
+}
+
+void hb_show_certificate(struct hb_env *env, FILE *out, const struct hb_plan_answer *a)
+{
+    struct hb_str text;
+    hb_str_init(&text, env->arena);
+    struct hb_json j = hb_json_begin(&text, out, false);
+    hb_json_object(&j);
+    put_text(&j, "status", hb_plan_status_name(a->plan->status));
+    put_text(&j, "unit", a->ask->objective == HB_OBJ_MEMORY      ? "bytes"
+                         : a->ask->objective == HB_OBJ_STEP_TIME ? "ns"
+                                                                 : "ns per token");
+    if (a->plan->found)
+        put_real(&j, "optimum", a->plan->best.value);
+    hb_json_key(&j, "cells");
+    hb_json_array(&j);
+    for (uint32_t i = 0; i < a->plan->space.cell_count; i++)
+        put_cell(&j, a->plan, i);
+    hb_json_array_end(&j);
+    hb_json_object_end(&j);
+    hb_json_end(&j);
+}

@@ -1,0 +1,14 @@
+/* A configuration in another program's words: settings to paste, and a line for each decision that
+ * they cannot express. Only settings that exist where each file says it read them. */
+#ifndef HB_MODELS_EMIT_H
+#define HB_MODELS_EMIT_H
+
+#include "base/str.h"
+#include "models/spec.h"
+
+/* key=value, one a line, for MaxText's command line. */
+void hb_emit_maxtext(struct hb_str *out, const struct hb_spec *spec);
+/* A part of a YAML file for Levanter. */
+void hb_emit_levanter(struct hb_str *out, const struct hb_spec *spec);
+
+#endif
