@@ -9,6 +9,7 @@
 #include "sim/engine/cost.h"
 #include "sim/engine/live.h"
 #include "sim/ir/lower.h"
+#include "solver/brute.h"
 
 static bool lower_floor(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                         struct hb_program *out)
@@ -85,8 +86,47 @@ bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
     if (!lower_floor(scratch, cell_spec, &p))
         return false;
     sum_streams(cell_spec, &p, device, out);
-    out->live_bytes = fixed_bytes(scratch, &p);
+    out->live_bytes = out->fixed_bytes = fixed_bytes(scratch, &p);
     return true;
+}
+
+/* The ends and all that is fixed are taken out of the sums. */
+static void keep_layers(struct hb_arena *scratch, struct hb_segment *s, int64_t fixed)
+{
+    int64_t *none = hb_arena_alloc(scratch, (size_t)s->max_steps + 1, sizeof *none);
+    for (int k = 0; k < HB_BYTES_KINDS; k++) {
+        s->fixed[k] = 0;
+        for (uint32_t q = 0; q < s->slot_count; q++)
+            s->live[k][q] = 0;
+        for (uint32_t i = 0; i < s->item_count; i++)
+            s->items[i].fixed[k] = none;
+    }
+    for (int v = 0; v < HB_BOUNDS; v++) {
+        s->bound_ns[v] = 0;
+        for (uint32_t i = 0; i < s->item_count && v > 0; i++)
+            s->items[i].bound_ns[v] = NULL;
+    }
+    s->fixed[HB_BYTES_DEVICE] = fixed;
+    s->odd_whole = hb_arena_alloc(scratch, s->item_count, sizeof *s->odd_whole);
+    s->odd_split = hb_arena_alloc(scratch, s->item_count, sizeof *s->odd_split);
+}
+
+int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_spec *cell_spec,
+                        const struct hb_menu *menus, const struct hb_device *device,
+                        int64_t fixed_bytes, int64_t budget_bytes)
+{
+    struct hb_segment s;
+    const char *why;
+    struct hb_segment_ask ask = {cell_spec, menus, device, false, true};
+    if (!hb_segment_build(scratch, &ask, &s, &why))
+        return 0;
+    keep_layers(scratch, &s, fixed_bytes);
+    struct hb_brute_limits limits = {.goal = HB_GOAL_TIME,
+                                     .budget_bytes = budget_bytes,
+                                     .host_bytes = INT64_MAX,
+                                     .after_value = -1};
+    struct hb_brute_choice best;
+    return hb_brute_best(scratch, &s, cell_spec, &limits, 1, &best) ? best.value : INT64_MAX;
 }
 
 bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
@@ -99,6 +139,13 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
     if (!hb_segment_build(scratch, &ask, &s, &why))
         return hb_bound_node(scratch, cell_spec, device, out);
     hb_segment_floor(&s, cell_spec, &price);
-    *out = (struct hb_floor){price.bound_ns, price.live_bytes, 0};
+    *out = (struct hb_floor){.bound_ns = price.bound_ns,
+                             .live_bytes = price.live_bytes,
+                             .ends_ns = s.bound_ns[0],
+                             .fixed_bytes = s.fixed[HB_BYTES_DEVICE]};
+    for (uint32_t i = 0; i < s.item_count; i++) {
+        const struct hb_block *b = &cell_spec->model.blocks[s.items[i].block];
+        out->fixed_bytes += s.items[i].fixed[HB_BYTES_DEVICE][b->repeat / b->unit];
+    }
     return true;
 }

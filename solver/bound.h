@@ -8,6 +8,8 @@
 struct hb_floor {
     int64_t bound_ns;
     int64_t live_bytes; /* arguments and outputs, and what lives beside them whatever the policy */
+    int64_t ends_ns;    /* of bound_ns of a cell with segments: the path through the ends */
+    int64_t fixed_bytes; /* of live_bytes: arguments and outputs */
     int64_t forward_ns; /* of bound_ns of a node: the layers' forward pass on the compute stream */
 };
 
@@ -16,6 +18,12 @@ struct hb_floor {
  * one of the cells has. False: sizes beyond the range. */
 bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, struct hb_floor *out);
+/* The layers' part of the fastest configuration that could fit: their path under the policies of
+ * the menus, split as anywhere, with nothing beside them but fixed_bytes. INT64_MAX: none could.
+ * For scans of whatever chunks and place. */
+int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_spec *cell_spec,
+                        const struct hb_menu *menus, const struct hb_device *device,
+                        int64_t fixed_bytes, int64_t budget_bytes);
 /* For one cell; no less than its node's. */
 bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, struct hb_floor *out);

@@ -6,7 +6,7 @@
 
 #include "solver/space.h"
 
-enum { HB_MENU_MOST = 40 };
+enum { HB_MENU_MOST = 24 };
 
 /* cell_spec: the sample. At most `most` policies a block, its own always among them; with most 1,
  * its own alone. *out_tried is how many were compared. */

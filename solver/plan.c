@@ -200,26 +200,68 @@ static const struct floors *find_floor(struct search *s, const struct hb_cell *c
     return f;
 }
 
+/* What the layers take at least where the node's cells scan them; 0: not known. */
+static int64_t bound_layers(struct search *s, const struct node *node, const struct floors *list,
+                            uint32_t count)
+{
+    struct hb_cell scan = s->plan->space.cells[node->first];
+    int64_t fixed = INT64_MAX;
+    scan.form = HB_FORM_SCAN;
+    scan.outer = 0;
+    scan.loss_chunks = 1;
+    scan.optimizer_offload = HB_PLACE_NONE;
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i].ok && list[i].floor.fixed_bytes < fixed)
+            fixed = list[i].floor.fixed_bytes;
+    if (by_memory(s) || s->ask->budget_bytes == INT64_MAX || scan.mesh[HB_AX_PIPELINE] > 1)
+        return 0;
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_spec spec;
+    hb_space_cell_spec(s->ask->spec, &scan, &spec);
+    int64_t ns = hb_bound_layers(s->scratch, &spec, s->plan->menus, s->ask->device, fixed,
+                                 s->ask->budget_bytes);
+    hb_arena_rewind(s->scratch, mark);
+    s->plan->counts.layer_bounds++;
+    return ns;
+}
+
+static void open_cell_of(struct search *s, const struct node *node, uint32_t i,
+                         const struct floors *f, int64_t layers_ns)
+{
+    const struct hb_cell *cell = &s->plan->space.cells[i];
+    bool nested = cell->form == HB_FORM_NESTED;
+    int64_t ns = f->floor.bound_ns + (nested && s->ask->spec->remat.outer ? node->forward_ns : 0);
+    enum hb_cell_fate fate = HB_FATE_CELL_BOUND;
+    if (cell->form == HB_FORM_SCAN && layers_ns == INT64_MAX) {
+        settle(s, i, HB_FATE_LAYER_BOUND, INFINITY);
+        return;
+    }
+    if (cell->form == HB_FORM_SCAN && layers_ns + f->floor.ends_ns > ns) {
+        ns = layers_ns + f->floor.ends_ns;
+        fate = HB_FATE_LAYER_BOUND;
+    }
+    double value = value_of(s, i, ns, f->floor.live_bytes);
+    value = value > s->plan->rows[i].value ? value : s->plan->rows[i].value;
+    if (!f->ok) {
+        settle(s, i, HB_FATE_REFUSED, INFINITY);
+    } else if (f->floor.live_bytes > s->ask->budget_bytes) {
+        settle(s, i, HB_FATE_MEMORY, (double)f->floor.live_bytes);
+    } else {
+        settle(s, i, fate, value);
+        put_open(s, i, value);
+    }
+}
+
 static void open_node(struct search *s, const struct node *node)
 {
     struct floors *list = hb_arena_alloc(s->arena, MOST_FLOORS, sizeof *list);
+    const struct floors **of = hb_arena_alloc(s->arena, node->end - node->first, sizeof *of);
     uint32_t count = 0;
-    for (uint32_t i = node->first; i < node->end; i++) {
-        const struct hb_cell *cell = &s->plan->space.cells[i];
-        const struct floors *f = find_floor(s, cell, list, &count);
-        bool again = cell->form == HB_FORM_NESTED && s->ask->spec->remat.outer;
-        int64_t ns = f->floor.bound_ns + (again ? node->forward_ns : 0);
-        double value = value_of(s, i, ns, f->floor.live_bytes);
-        value = value > s->plan->rows[i].value ? value : s->plan->rows[i].value;
-        if (!f->ok) {
-            settle(s, i, HB_FATE_REFUSED, INFINITY);
-        } else if (f->floor.live_bytes > s->ask->budget_bytes) {
-            settle(s, i, HB_FATE_MEMORY, (double)f->floor.live_bytes);
-        } else {
-            settle(s, i, HB_FATE_CELL_BOUND, value);
-            put_open(s, i, value);
-        }
-    }
+    for (uint32_t i = node->first; i < node->end; i++)
+        of[i - node->first] = find_floor(s, &s->plan->space.cells[i], list, &count);
+    int64_t layers_ns = bound_layers(s, node, list, count);
+    for (uint32_t i = node->first; i < node->end; i++)
+        open_cell_of(s, node, i, of[i - node->first], layers_ns);
 }
 
 static struct hb_brute_limits limits_of(const struct search *s)
@@ -286,6 +328,12 @@ static const char *lp_path(struct search *s)
     return hb_arena_printf(s->scratch, "%s-%u.lp", s->ask->lp_stem, ++s->lp_count);
 }
 
+/* Cells with more configurations than this get an integer program before they are walked. */
+static const double walked_at_once = 60000;
+
+static void walk_cell(struct search *s, uint32_t index, const struct hb_spec *spec,
+                      const struct hb_segment *segment);
+
 static void open_cell(struct search *s, uint32_t index)
 {
     struct open_cell *o = &s->open[index];
@@ -305,6 +353,12 @@ static void open_cell(struct search *s, uint32_t index)
     }
     struct put_odd odd = {s, &segment, o->cell, o->bound};
     hb_brute_each_odd(&segment, &spec, visit_odd, &odd);
+    s->plan->counts.segments++;
+    if (!s->ask->lp_stem && hb_brute_count(&spec, s->plan->menus, true) <= walked_at_once) {
+        walk_cell(s, index, &spec, &segment);
+        hb_arena_rewind(s->scratch, mark);
+        return;
+    }
     struct hb_ilp_ask ilp = {.segment = &segment,
                              .spec = &spec,
                              .leave_out = hb_menu_find_beaten(s->scratch, &segment),
@@ -312,7 +366,6 @@ static void open_cell(struct search *s, uint32_t index)
                              .lp_file = lp_path(s)};
     hb_ilp_solve(s->scratch, &ilp, &answer);
     hb_arena_rewind(s->scratch, mark);
-    s->plan->counts.segments++;
     s->plan->counts.ilps++;
     if (answer.status == HB_ILP_INFEASIBLE) {
         settle(s, o->cell, HB_FATE_ILP_EMPTY, INFINITY);
@@ -339,34 +392,39 @@ static void put_brute_choice(struct search *s, uint32_t cell, const struct hb_se
 }
 
 /* The next best configurations of a cell; the cell waits for its turn with the worst of them. */
-static void take_batch(struct search *s, uint32_t index)
+static void walk_cell(struct search *s, uint32_t index, const struct hb_spec *spec,
+                      const struct hb_segment *segment)
 {
     struct open_cell *o = &s->open[index];
-    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
-    struct hb_spec spec;
-    struct hb_segment segment;
-    const char *why;
-    cell_spec(s, o->cell, &spec);
-    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, false};
-    if (!hb_segment_build(s->scratch, &ask, &segment, &why))
-        HB_BUG("segments of a cell that had them: %s", why);
     struct hb_brute_limits limits = limits_of(s);
     limits.after_value = o->after_value;
     limits.after_place = o->after_place;
     struct hb_brute_choice *best = hb_arena_alloc(s->scratch, o->batch, sizeof *best);
-    uint32_t count = hb_brute_best(s->scratch, &segment, &spec, &limits, o->batch, best);
-    s->plan->counts.segments++;
-    s->plan->counts.priced += (uint64_t)hb_brute_count(&spec, s->plan->menus, true);
+    uint32_t count = hb_brute_best(s->scratch, segment, spec, &limits, o->batch, best);
+    s->plan->counts.priced += (uint64_t)hb_brute_count(spec, s->plan->menus, true);
     for (uint32_t i = 0; i < count; i++)
-        put_brute_choice(s, o->cell, &segment, &best[i]);
+        put_brute_choice(s, o->cell, segment, &best[i]);
     settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
-    if (count == o->batch) {
-        o->after_value = best[count - 1].value;
-        o->after_place = best[count - 1].place;
-        o->batch = o->batch < MOST_BATCH ? 4 * o->batch : MOST_BATCH;
-        double value = value_of(s, o->cell, o->after_value, o->after_value);
-        hb_queue_put(&s->queue, value, SEGMENT, index);
-    }
+    if (count < o->batch)
+        return;
+    o->after_value = best[count - 1].value;
+    o->after_place = best[count - 1].place;
+    o->batch = o->batch < MOST_BATCH ? 4 * o->batch : MOST_BATCH;
+    hb_queue_put(&s->queue, value_of(s, o->cell, o->after_value, o->after_value), SEGMENT, index);
+}
+
+static void take_batch(struct search *s, uint32_t index)
+{
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_spec spec;
+    struct hb_segment segment;
+    const char *why;
+    cell_spec(s, s->open[index].cell, &spec);
+    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, false};
+    if (!hb_segment_build(s->scratch, &ask, &segment, &why))
+        HB_BUG("segments of a cell that had them: %s", why);
+    s->plan->counts.segments++;
+    walk_cell(s, index, &spec, &segment);
     hb_arena_rewind(s->scratch, mark);
 }
 
@@ -418,17 +476,30 @@ static struct hb_candidate candidate_of(const struct search *s, const struct cho
                                  c->peak_bytes, c->live_bytes, c->bound_ns,  value};
 }
 
-/* Of another kind: another mesh, accumulation, stack form, place, or other policies. */
+/* The policy under which most steps of a block run. */
+static uint32_t main_policy(const struct hb_run *runs, uint32_t count, uint32_t block)
+{
+    uint32_t policy = 0;
+    int32_t most = -1;
+    for (uint32_t i = 0; i < count; i++)
+        if (runs[i].block == block && runs[i].steps > most) {
+            most = runs[i].steps;
+            policy = runs[i].policy;
+        }
+    return policy;
+}
+
+/* Of another kind: another mesh, accumulation, stack form, place, or main policy. */
 static bool same_kind(const struct search *s, const struct hb_candidate *a,
                       const struct choice *b)
 {
     const struct hb_cell *x = &s->plan->space.cells[a->cell];
     const struct hb_cell *y = &s->plan->space.cells[b->cell];
     if (!same_node(x, y) || x->form != y->form || x->optimizer_offload != y->optimizer_offload ||
-        a->run_count != b->run_count)
+        (x->loss_chunks > 1) != (y->loss_chunks > 1))
         return false;
-    for (uint32_t i = 0; i < a->run_count; i++)
-        if (a->runs[i].policy != b->runs[i].policy)
+    for (uint32_t k = 0; k < (uint32_t)s->ask->spec->model.block_count; k++)
+        if (main_policy(a->runs, a->run_count, k) != main_policy(b->runs, b->run_count, k))
             return false;
     return true;
 }
@@ -656,6 +727,7 @@ const char *hb_cell_fate_name(enum hb_cell_fate fate)
 {
     static const char *const names[] = {"floor of the layers' loops",
                                         "floor of the step",
+                                        "the layers' part of what could fit",
                                         "optimum of the integer program",
                                         "the integer program has no solution",
                                         "arguments and gradients alone exceed the budget",

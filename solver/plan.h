@@ -52,6 +52,7 @@ struct hb_candidate {
 enum hb_cell_fate {
     HB_FATE_NODE_BOUND, /* the floor of its node is above the plan */
     HB_FATE_CELL_BOUND, /* its own floor is */
+    HB_FATE_LAYER_BOUND, /* the layers' part of what could fit is */
     HB_FATE_ILP_BOUND,  /* the optimum of its integer program is */
     HB_FATE_ILP_EMPTY,  /* its integer program has no solution */
     HB_FATE_MEMORY,     /* what is there whatever the policy exceeds the budget */
@@ -71,6 +72,7 @@ struct hb_plan_counts {
     uint32_t nodes;
     uint32_t node_floors;
     uint32_t cell_floors;
+    uint32_t layer_bounds;
     uint32_t segments; /* cells whose policies were summed up */
     uint32_t ilps;
     uint64_t priced;   /* configurations priced one by one */

@@ -1,4 +1,6 @@
 /* The verbs of the lowering: buffers and ops added to the program. See lowering.h. */
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
@@ -171,7 +173,11 @@ struct hb_shape hb_buf_shape(const struct hb_lower *lo, uint32_t buf)
 
 const char *hb_name(struct hb_lower *lo, const char *a, const char *b)
 {
-    return hb_arena_printf(lo->arena, "%s%s", a, b);
+    size_t first = strlen(a), second = strlen(b);
+    char *text = hb_arena_alloc(lo->arena, first + second + 1, 1);
+    memcpy(text, a, first);
+    memcpy(text + first, b, second);
+    return text;
 }
 
 int64_t hb_ways(const struct hb_lower *lo, enum hb_axis axis)
