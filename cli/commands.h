@@ -7,6 +7,7 @@
 #define HB_COMMANDS(X)                                                                             \
     X(plan)                                                                                        \
     X(simulate)                                                                                    \
+    X(sweep)                                                                                       \
     X(advise)                                                                                      \
     X(plot)                                                                                        \
     X(report)                                                                                      \

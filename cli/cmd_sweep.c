@@ -1,0 +1,419 @@
+/* hbmsim sweep: a grid of configurations, what fits and with which peak. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/json_write.h"
+#include "base/out.h"
+#include "base/size.h"
+#include "cli/cmd.h"
+#include "cli/draw.h"
+#include "models/schema.h"
+#include "solver/sweep.h"
+
+struct options {
+    struct hb_common common;
+    const char *model;
+    const char *x;
+    const char *y;
+    struct hb_words facets;
+    struct hb_words merge;
+    const char *journal;
+    const char *shard;
+    const char *plot;
+    int64_t jobs;
+    bool csv;
+};
+
+struct answer {
+    struct hb_env *env;
+    const struct hb_sweep *sweep;
+    const struct hb_sweep_cell *cells;
+    const char *name;
+    int64_t budget_bytes; /* of the first cell that was run */
+    uint32_t best;        /* most tokens a second of what fits; UINT32_MAX: none fits */
+};
+
+static bool fits(const struct hb_sweep_cell *c)
+{
+    return c->done && !c->error && c->peak_bytes <= c->budget_bytes;
+}
+
+static void find_best(struct answer *a)
+{
+    a->best = UINT32_MAX;
+    for (uint32_t i = 0; i < a->sweep->cell_count; i++) {
+        const struct hb_sweep_cell *c = &a->cells[i];
+        if (!a->budget_bytes && c->done && !c->error)
+            a->budget_bytes = c->budget_bytes;
+        if (fits(c) && (a->best == UINT32_MAX ||
+                        c->tokens_per_second > a->cells[a->best].tokens_per_second))
+            a->best = i;
+    }
+}
+
+/* --- JSON --- */
+
+/* A value as it would be in JSON: a number where it is one. */
+static void put_value(struct hb_json *j, const char *text)
+{
+    struct hb_node node = {.kind = HB_NODE_SCALAR, .text = text};
+    hb_json_node(j, &node);
+}
+
+static void put_axis(struct hb_json *j, const char *name, const struct hb_sweep_axis *axis)
+{
+    hb_json_key(j, name);
+    hb_json_object(j);
+    hb_json_key(j, "key");
+    hb_json_text(j, axis ? axis->key : "");
+    hb_json_key(j, "values");
+    hb_json_array(j);
+    for (uint32_t i = 0; axis && i < axis->count; i++)
+        put_value(j, axis->values[i]);
+    if (!axis)
+        hb_json_text(j, "");
+    hb_json_array_end(j);
+    hb_json_object_end(j);
+}
+
+static uint32_t facet_count(const struct hb_sweep *s)
+{
+    uint32_t count = 1;
+    for (uint32_t i = 2; i < s->axis_count; i++)
+        count *= s->axes[i].count;
+    return count;
+}
+
+static uint32_t cells_of_facet(const struct hb_sweep *s)
+{
+    return s->axes[0].count * (s->axis_count > 1 ? s->axes[1].count : 1);
+}
+
+static const char *facet_name(struct hb_arena *arena, const struct hb_sweep *s, uint32_t facet)
+{
+    struct hb_str text;
+    hb_str_init(&text, arena);
+    for (uint32_t i = 2; i < s->axis_count; i++)
+        hb_str_addf(&text, "%s%s=%s", text.len ? ", " : "", s->axes[i].key,
+                    hb_sweep_value(s, facet * cells_of_facet(s), i));
+    return text.text;
+}
+
+static void put_place(struct hb_json *j, const struct hb_sweep *s, uint32_t cell)
+{
+    hb_json_key(j, "x");
+    put_value(j, hb_sweep_value(s, cell, 0));
+    hb_json_key(j, "y");
+    if (s->axis_count > 1)
+        put_value(j, hb_sweep_value(s, cell, 1));
+    else
+        hb_json_text(j, "");
+    hb_json_key(j, "facet");
+    hb_json_int(j, cell / cells_of_facet(s));
+}
+
+static void put_cell(struct hb_json *j, const struct answer *a, uint32_t index)
+{
+    const struct hb_sweep_cell *c = &a->cells[index];
+    if (!c->done)
+        return;
+    hb_json_object(j);
+    put_place(j, a->sweep, index);
+    if (c->error) {
+        hb_json_key(j, "error");
+        hb_json_text(j, c->error);
+    } else {
+        hb_json_key(j, "peak_bytes");
+        hb_json_int(j, c->peak_bytes);
+        hb_json_key(j, "budget_bytes");
+        hb_json_int(j, c->budget_bytes);
+        hb_json_key(j, "fits");
+        hb_json_bool(j, fits(c));
+        hb_json_key(j, "step_seconds");
+        hb_json_real(j, (double)c->step_ns * 1e-9);
+        hb_json_key(j, "tokens_per_second");
+        hb_json_real(j, c->tokens_per_second);
+    }
+    hb_json_object_end(j);
+}
+
+static void put_json(struct hb_json *j, const struct answer *a)
+{
+    const struct hb_sweep *s = a->sweep;
+    hb_json_object(j);
+    hb_json_key(j, "name");
+    hb_json_text(j, a->name);
+    hb_json_key(j, "budget_bytes");
+    hb_json_int(j, a->budget_bytes > 0 ? a->budget_bytes : 1);
+    put_axis(j, "x", &s->axes[0]);
+    put_axis(j, "y", s->axis_count > 1 ? &s->axes[1] : NULL);
+    if (s->axis_count > 2) {
+        hb_json_key(j, "facets");
+        hb_json_array(j);
+        for (uint32_t i = 0; i < facet_count(s); i++)
+            hb_json_text(j, facet_name(a->env->arena, s, i));
+        hb_json_array_end(j);
+    }
+    hb_json_key(j, "cells");
+    hb_json_array(j);
+    for (uint32_t i = 0; i < s->cell_count; i++)
+        put_cell(j, a, i);
+    hb_json_array_end(j);
+    hb_json_key(j, "best");
+    if (a->best == UINT32_MAX) {
+        hb_json_null(j);
+    } else {
+        hb_json_object(j);
+        put_place(j, s, a->best);
+        hb_json_object_end(j);
+    }
+    hb_json_object_end(j);
+}
+
+static void print_json(const struct answer *a, FILE *out)
+{
+    struct hb_str text;
+    hb_str_init(&text, a->env->arena);
+    struct hb_json j = hb_json_begin(&text, out, true);
+    put_json(&j, a);
+    hb_json_end(&j);
+}
+
+/* --- CSV --- */
+
+static void print_csv_text(FILE *out, const char *text)
+{
+    if (!strpbrk(text, ",\"\n")) {
+        fputs(text, out);
+        return;
+    }
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+static void print_csv(const struct answer *a, FILE *out)
+{
+    for (uint32_t i = 0; i < a->sweep->axis_count; i++) {
+        print_csv_text(out, a->sweep->axes[i].key);
+        fputc(',', out);
+    }
+    fputs("fits,peak_bytes,budget_bytes,step_seconds,tokens_per_second,error\n", out);
+    for (uint32_t k = 0; k < a->sweep->cell_count; k++) {
+        const struct hb_sweep_cell *c = &a->cells[k];
+        char real[HB_REAL_TEXT], rate[HB_REAL_TEXT];
+        if (!c->done)
+            continue;
+        for (uint32_t i = 0; i < a->sweep->axis_count; i++) {
+            print_csv_text(out, hb_sweep_value(a->sweep, k, i));
+            fputc(',', out);
+        }
+        if (c->error) {
+            fputs(",,,,,", out);
+            print_csv_text(out, c->error);
+        } else {
+            fprintf(out, "%s,%" PRId64 ",%" PRId64 ",%s,%s,", fits(c) ? "true" : "false",
+                    c->peak_bytes, c->budget_bytes,
+                    hb_real_print((double)c->step_ns * 1e-9, real),
+                    hb_real_print(c->tokens_per_second, rate));
+        }
+        fputc('\n', out);
+    }
+}
+
+/* --- text and pictures --- */
+
+/* What the drawing modules read: the JSON itself. */
+static bool make_map(const struct answer *a, struct hb_fit_map *out)
+{
+    struct hb_str text;
+    struct hb_node *node;
+    hb_str_init(&text, a->env->arena);
+    struct hb_json j = hb_json_begin(&text, NULL, false);
+    put_json(&j, a);
+    hb_json_end(&j);
+    struct hb_loc start = {.file = "sweep", .line = 1, .column = 1};
+    return hb_json_parse(a->env->arena, a->env->diag, start, text.text, text.len, &node) &&
+           hb_fit_read(a->env->arena, a->env->diag, node, out);
+}
+
+static bool print_text(const struct answer *a, FILE *out)
+{
+    struct hb_fit_map map;
+    struct hb_str text;
+    struct hb_term term = {.width = a->env->width, .colour = a->env->colour};
+    struct hb_term own;
+    if (!make_map(a, &map))
+        return false;
+    if (hb_draw_in_terminal(a->env, NULL, &own))
+        term = own;
+    hb_str_init(&text, a->env->arena);
+    hb_term_fit(&text, &term, &map);
+    fputs(text.text, out);
+    return true;
+}
+
+static bool draw_map(const struct answer *a, const char *path)
+{
+    struct hb_picture picture = {.kind = HB_PICTURE_FIT};
+    if (!make_map(a, &picture.fit))
+        return false;
+    hb_draw_picture(a->env, &picture, path);
+    return true;
+}
+
+/* --- options --- */
+
+static bool read_axis(struct hb_env *env, struct hb_sweep *s, const char *text)
+{
+    if (!text)
+        return true;
+    if (s->axis_count == HB_SWEEP_AXES)
+        return hb_error(env->diag, (struct hb_loc){0}, "more than %d axes", HB_SWEEP_AXES);
+    return hb_sweep_parse_axis(env->arena, env->diag, text, &s->axes[s->axis_count++]);
+}
+
+static bool read_shard(struct hb_env *env, const char *text, struct hb_sweep_ask *ask)
+{
+    char *end = NULL;
+    ask->shard = ask->shards = 1;
+    if (!text)
+        return true;
+    ask->shard = strtoll(text, &end, 10);
+    bool ok = end != text && *end == '/';
+    const char *rest = ok ? end + 1 : text;
+    ask->shards = ok ? strtoll(rest, &end, 10) : 0;
+    ok = ok && end != rest && !*end && ask->shard >= 1 && ask->shard <= ask->shards;
+    return ok || hb_error(env->diag, (struct hb_loc){0},
+                          "--shard: '%s' is no part; allowed: I/N with I from 1 to N", text);
+}
+
+static bool read_sweep(struct hb_env *env, const struct options *o, struct hb_sweep *s,
+                       struct hb_spec *spec)
+{
+    struct hb_schema_source source = {.arena = env->arena,
+                                      .diag = env->diag,
+                                      .path = o->model,
+                                      .sets = o->common.set.items,
+                                      .set_count = (int)o->common.set.count,
+                                      .data_dir = env->data_dir};
+    struct hb_node *root;
+    *s = (struct hb_sweep){0};
+    if (!o->x)
+        return hb_error(env->diag, (struct hb_loc){0}, "--x is missing; allowed: KEY=RANGE");
+    if (o->facets.count && !o->y)
+        return hb_error(env->diag, (struct hb_loc){0}, "--facet needs --y");
+    if (!hb_schema_load(&source, &root) ||
+        !hb_schema_from_node(env->arena, env->diag, root, env->data_dir, spec) ||
+        !read_axis(env, s, o->x) || !read_axis(env, s, o->y))
+        return false;
+    for (uint32_t i = 0; i < o->facets.count; i++)
+        if (!read_axis(env, s, o->facets.items[i]))
+            return false;
+    s->root = root;
+    return hb_sweep_count(env->diag, s);
+}
+
+/* A merge needs every cell. */
+static bool check_whole(const struct answer *a, const struct hb_sweep_ask *ask)
+{
+    uint32_t missing = 0;
+    for (uint32_t i = 0; i < a->sweep->cell_count; i++)
+        missing += !a->cells[i].done;
+    if (missing && ask->merge_count)
+        return hb_error(a->env->diag, (struct hb_loc){0},
+                        "--merge: %u of %u cells are in none of the journals", missing,
+                        a->sweep->cell_count);
+    return true;
+}
+
+static bool print_answer(const struct answer *a, const struct options *o)
+{
+    struct hb_out *out = hb_out_open(a->env, o->common.output);
+    bool ok = true;
+    if (o->common.json)
+        print_json(a, hb_out_file(out));
+    else if (o->csv)
+        print_csv(a, hb_out_file(out));
+    else
+        ok = print_text(a, hb_out_file(out));
+    if (!ok) {
+        hb_out_drop(out);
+        return false;
+    }
+    hb_out_close(out);
+    return !o->plot || draw_map(a, o->plot);
+}
+
+static int run(struct hb_env *env, int argc, char **argv)
+{
+    struct options o = {0};
+    struct hb_sweep sweep;
+    struct hb_spec spec;
+    struct hb_sweep_cell *cells;
+    int status = hb_opt_parse(env, &hb_cmd_sweep, argc, argv, &o);
+    if (status != HB_GO_ON)
+        return status;
+    struct hb_sweep_ask ask = {.env = env,
+                               .sweep = &sweep,
+                               .journal = o.journal,
+                               .merge = o.merge.items,
+                               .merge_count = o.merge.count,
+                               .jobs = o.merge.count ? 1 : o.jobs};
+    if (!hb_draw_check(env, o.plot) || !read_sweep(env, &o, &sweep, &spec) ||
+        !read_shard(env, o.shard, &ask))
+        return HB_EXIT_INPUT;
+    if (o.merge.count) /* nothing is run */
+        ask.shard = ask.shards = INT64_MAX;
+    if (!hb_sweep_run(&ask, &cells))
+        return HB_EXIT_INPUT;
+    struct answer a = {.env = env, .sweep = &sweep, .cells = cells, .name = spec.model.name};
+    find_best(&a);
+    if (!check_whole(&a, &ask) || !print_answer(&a, &o))
+        return HB_EXIT_INPUT;
+    return HB_EXIT_YES;
+}
+
+static const struct hb_opt options[] = {
+    {"MODEL.yaml", 0, HB_OPT_OPERAND, NULL, "the configuration; - is standard input", NULL,
+     offsetof(struct options, model), 0, 0},
+    {"x", 0, HB_OPT_STRING, "KEY=RANGE", "what varies along x: 8..512*2, 2048..8192+1024, a,b,c",
+     NULL, offsetof(struct options, x), 0, 0},
+    {"y", 0, HB_OPT_STRING, "KEY=RANGE", "what varies along y", NULL,
+     offsetof(struct options, y), 0, 0},
+    {"facet", 0, HB_OPT_WORDS, "KEY=RANGE", "one map for each value; may be given several times",
+     NULL, offsetof(struct options, facets), 0, 0},
+    {"csv", 0, HB_OPT_FLAG, NULL, "print a line a cell", NULL, offsetof(struct options, csv), 0,
+     0},
+    {"journal", 0, HB_OPT_STRING, "FILE",
+     "keep each cell here as it is done, and go on from it after an interrupt", NULL,
+     offsetof(struct options, journal), 0, 0},
+    {"jobs", 0, HB_OPT_INT, "N", "processes", "1", offsetof(struct options, jobs), 1, 256},
+    {"shard", 0, HB_OPT_STRING, "I/N", "only this part of the cells, for a cluster's array jobs",
+     NULL, offsetof(struct options, shard), 0, 0},
+    {"merge", 0, HB_OPT_WORDS, "FILE",
+     "run nothing: take the cells from the shards' journals; may be given several times", NULL,
+     offsetof(struct options, merge), 0, 0},
+    HB_DRAW_OPTION(offsetof(struct options, plot)),
+    {0},
+};
+
+const struct hb_cmd hb_cmd_sweep = {
+    .name = "sweep",
+    .run = run,
+    .summary = "a grid of configurations: what fits, with which peak",
+    .about = "Runs the configuration for every combination of the values and prints a map of what\n"
+             "fits. With --journal, a sweep that was interrupted goes on where it stopped; with\n"
+             "--shard, several machines share it, and --merge puts their journals together.",
+    .example = "hbmsim sweep examples/quickstart/model.yaml --x batch.global=8..64*2 --y "
+               "batch.seq=2048..16384*2",
+    .options = options,
+    .common = HB_COMMON_JSON | HB_COMMON_OUTPUT | HB_COMMON_SET,
+};

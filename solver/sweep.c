@@ -1,0 +1,445 @@
+/* Ranges, cells and their results: see sweep.h. */
+#include "solver/sweep.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/env.h"
+#include "base/json.h"
+#include "base/json_write.h"
+#include "base/progress.h"
+#include "base/size.h"
+#include "base/str.h"
+#include "hw/device.h"
+#include "models/schema.h"
+#include "models/support.h"
+#include "sim/engine/result.h"
+#include "sim/ir/lower.h"
+#include "solver/journal.h"
+
+/* --- ranges --- */
+
+enum { MOST_VALUES = 10000 };
+
+static bool fail_range(struct hb_diag *diag, const char *text)
+{
+    return hb_error(diag, (struct hb_loc){0},
+                    "'%s' is no range; allowed: KEY=A..B*FACTOR, KEY=A..B+STEP, KEY=A,B,C", text);
+}
+
+static bool add_value(struct hb_arena *arena, struct hb_sweep_axis *axis, const char *value,
+                      uint32_t *cap)
+{
+    axis->values = hb_grow(arena, axis->values, axis->count, cap, sizeof *axis->values);
+    axis->values[axis->count++] = value;
+    return axis->count <= MOST_VALUES;
+}
+
+static bool read_number(const char *text, const char *end, int64_t *out)
+{
+    char *stop = NULL;
+    errno = 0;
+    long long value = strtoll(text, &stop, 10);
+    *out = value;
+    return errno == 0 && stop == end && stop != text;
+}
+
+/* low..high with a factor or a step; the high end is taken in where it is met. */
+static bool add_steps(struct hb_arena *arena, struct hb_sweep_axis *axis, const char *range)
+{
+    const char *dots = strstr(range, ".."), *sign = dots + 2;
+    uint32_t cap = 0;
+    int64_t low, high, by;
+    sign += strcspn(sign, "*+");
+    if (!*sign || !read_number(range, dots, &low) || !read_number(dots + 2, sign, &high) ||
+        !read_number(sign + 1, sign + strlen(sign), &by))
+        return false;
+    bool factor = *sign == '*';
+    if (low > high || (factor ? by < 2 || low < 1 : by < 1))
+        return false;
+    for (int64_t n = low; n <= high;) {
+        if (!add_value(arena, axis, hb_arena_printf(arena, "%" PRId64, n), &cap))
+            return false;
+        if (!(factor ? hb_mul_i64(n, by, &n) : hb_add_i64(n, by, &n)))
+            break;
+    }
+    return true;
+}
+
+static bool add_list(struct hb_arena *arena, struct hb_sweep_axis *axis, const char *list)
+{
+    uint32_t cap = 0;
+    int depth = 0;
+    for (const char *at = list, *start = list;; at++) {
+        depth += (*at == '[' || *at == '{') - (*at == ']' || *at == '}');
+        if ((*at != ',' || depth > 0) && *at)
+            continue;
+        if (at == start ||
+            !add_value(arena, axis, hb_arena_strndup(arena, start, (size_t)(at - start)), &cap))
+            return false;
+        if (!*at)
+            return true;
+        start = at + 1;
+    }
+}
+
+bool hb_sweep_parse_axis(struct hb_arena *arena, struct hb_diag *diag, const char *text,
+                         struct hb_sweep_axis *out)
+{
+    const char *equals = strchr(text, '=');
+    *out = (struct hb_sweep_axis){0};
+    if (!equals || equals == text || !equals[1])
+        return fail_range(diag, text);
+    out->key = hb_arena_strndup(arena, text, (size_t)(equals - text));
+    bool steps = strstr(equals + 1, "..") != NULL;
+    bool ok = steps ? add_steps(arena, out, equals + 1) : add_list(arena, out, equals + 1);
+    return ok || fail_range(diag, text);
+}
+
+bool hb_sweep_count(struct hb_diag *diag, struct hb_sweep *sweep)
+{
+    int64_t cells = 1;
+    for (uint32_t i = 0; i < sweep->axis_count; i++)
+        cells = hb_mul_sat(cells, sweep->axes[i].count);
+    if (cells > HB_SWEEP_MOST_CELLS)
+        return hb_error(diag, (struct hb_loc){0},
+                        "%" PRId64 " cells; allowed: at most %d (take fewer values, or sweep twice)",
+                        cells, HB_SWEEP_MOST_CELLS);
+    sweep->cell_count = (uint32_t)cells;
+    return true;
+}
+
+const char *hb_sweep_value(const struct hb_sweep *sweep, uint32_t cell, uint32_t axis)
+{
+    for (uint32_t i = 0; i < axis; i++)
+        cell /= sweep->axes[i].count;
+    return sweep->axes[axis].values[cell % sweep->axes[axis].count];
+}
+
+/* --- one cell --- */
+
+struct work {
+    const struct hb_sweep_ask *ask;
+    const struct hb_sweep *sweep;
+    struct hb_arena *scratch;
+    struct hb_arena *kept; /* devices */
+    struct hb_device device;
+    const char *device_name;
+};
+
+static bool load_device(struct work *w, struct hb_diag *diag, const char *name)
+{
+    if (w->device_name && hb_str_same(w->device_name, name))
+        return true;
+    w->device_name = NULL;
+    if (!hb_device_load(w->kept, diag, w->ask->env->data_dir, name, (struct hb_loc){0}, &w->device))
+        return false;
+    w->device_name = hb_arena_strdup(w->kept, name);
+    return true;
+}
+
+static bool run_spec(struct work *w, struct hb_diag *diag, const struct hb_spec *spec,
+                     struct hb_sweep_cell *out)
+{
+    struct hb_program p;
+    struct hb_memory m;
+    struct hb_timing t;
+    if (!hb_spec_supported(diag, (struct hb_loc){0}, spec) ||
+        !load_device(w, diag, spec->hardware.device) || !hb_lower(w->scratch, diag, spec, &p))
+        return false;
+    hb_run_memory(w->scratch, &p, &m);
+    hb_run_timing(w->scratch, &p, &w->device, &t);
+    double tokens = (double)spec->batch.global * (double)spec->batch.seq;
+    *out = (struct hb_sweep_cell){.done = true,
+                                  .peak_bytes = m.peak_bytes,
+                                  .budget_bytes = hb_result_budget_bytes(spec, &w->device),
+                                  .step_ns = t.step_ns};
+    if (t.step_ns > 0)
+        out->tokens_per_second = tokens / ((double)t.step_ns * 1e-9);
+    return true;
+}
+
+static void run_cell(struct work *w, uint32_t index, struct hb_sweep_cell *out)
+{
+    struct hb_diag diag;
+    struct hb_spec spec;
+    hb_diag_init(&diag, w->scratch);
+    struct hb_node *root = hb_node_copy(w->scratch, w->sweep->root);
+    bool ok = true;
+    for (uint32_t i = 0; i < w->sweep->axis_count && ok; i++) {
+        const char *set = hb_arena_printf(w->scratch, "%s=%s", w->sweep->axes[i].key,
+                                          hb_sweep_value(w->sweep, index, i));
+        ok = hb_schema_set(w->scratch, &diag, root, set);
+    }
+    ok = ok && hb_schema_from_node(w->scratch, &diag, root, w->ask->env->data_dir, &spec) &&
+         run_spec(w, &diag, &spec, out);
+    if (!ok)
+        *out = (struct hb_sweep_cell){.done = true, .error = diag.entries[0].text};
+}
+
+/* --- lines --- */
+
+static const char *cell_line(struct hb_arena *arena, uint32_t index, const struct hb_sweep_cell *c)
+{
+    struct hb_str text;
+    hb_str_init(&text, arena);
+    struct hb_json j = hb_json_begin(&text, NULL, false);
+    hb_json_object(&j);
+    hb_json_key(&j, "cell");
+    hb_json_int(&j, index);
+    if (c->error) {
+        hb_json_key(&j, "error");
+        hb_json_text(&j, c->error);
+    } else {
+        hb_json_key(&j, "peak_bytes");
+        hb_json_int(&j, c->peak_bytes);
+        hb_json_key(&j, "budget_bytes");
+        hb_json_int(&j, c->budget_bytes);
+        hb_json_key(&j, "step_ns");
+        hb_json_int(&j, c->step_ns);
+        hb_json_key(&j, "tokens_per_second");
+        hb_json_real(&j, c->tokens_per_second);
+    }
+    hb_json_object_end(&j);
+    hb_json_end(&j);
+    return text.text;
+}
+
+static bool read_cell(struct hb_arena *arena, const struct hb_node *line, uint32_t cell_count,
+                      struct hb_sweep_cell *cells)
+{
+    int64_t index;
+    struct hb_sweep_cell c = {.done = true};
+    const struct hb_node *error = hb_node_find(line, "error");
+    if (!hb_node_int(hb_node_find(line, "cell"), &index) || index < 0 || index >= cell_count)
+        return false;
+    if (error)
+        c.error = hb_arena_strdup(arena, error->text);
+    else if (!hb_node_int(hb_node_find(line, "peak_bytes"), &c.peak_bytes) ||
+             !hb_node_int(hb_node_find(line, "budget_bytes"), &c.budget_bytes) ||
+             !hb_node_int(hb_node_find(line, "step_ns"), &c.step_ns) ||
+             !hb_node_real(hb_node_find(line, "tokens_per_second"), &c.tokens_per_second))
+        return false;
+    cells[index] = c;
+    return true;
+}
+
+/* The grid in words: a journal belongs to it and to no other. */
+static const char *grid_line(struct hb_arena *arena, const struct hb_sweep *sweep)
+{
+    struct hb_str text;
+    hb_str_init(&text, arena);
+    struct hb_json j = hb_json_begin(&text, NULL, false);
+    hb_json_object(&j);
+    hb_json_key(&j, "sweep");
+    hb_json_array(&j);
+    for (uint32_t i = 0; i < sweep->axis_count; i++) {
+        hb_json_array(&j);
+        hb_json_text(&j, sweep->axes[i].key);
+        for (uint32_t k = 0; k < sweep->axes[i].count; k++)
+            hb_json_text(&j, sweep->axes[i].values[k]);
+        hb_json_array_end(&j);
+    }
+    hb_json_array_end(&j);
+    hb_json_key(&j, "input");
+    hb_json_node(&j, sweep->root);
+    hb_json_object_end(&j);
+    hb_json_end(&j);
+    return text.text;
+}
+
+/* --- all cells --- */
+
+static bool is_wanted(const struct hb_sweep_ask *ask, const struct hb_sweep_cell *cells,
+                      uint32_t index)
+{
+    return !cells[index].done && (int64_t)index % ask->shards == ask->shard - 1;
+}
+
+/* A child process: every jobs-th of the wanted cells, as lines into the pipe. */
+static void run_child(struct work *w, const struct hb_sweep_cell *cells, int64_t job, int out)
+{
+    int64_t turn = 0;
+    for (uint32_t i = 0; i < w->sweep->cell_count; i++) {
+        if (!is_wanted(w->ask, cells, i) || turn++ % w->ask->jobs != job)
+            continue;
+        struct hb_sweep_cell cell;
+        struct hb_arena_mark mark = hb_arena_mark(w->scratch);
+        run_cell(w, i, &cell);
+        const char *line = cell_line(w->scratch, i, &cell);
+        for (size_t left = strlen(line); left > 0;) {
+            ssize_t wrote = write(out, line, left);
+            if (wrote < 0 && errno != EINTR)
+                _exit(1);
+            line += wrote > 0 ? wrote : 0;
+            left -= wrote > 0 ? (size_t)wrote : 0;
+        }
+        hb_arena_rewind(w->scratch, mark);
+    }
+    _exit(0);
+}
+
+/* Lines are written whole (they are shorter than a pipe takes in at once, or nobody else writes). */
+enum { MOST_JOBS = 256 };
+
+struct children {
+    pid_t pid[MOST_JOBS];
+    FILE *from[MOST_JOBS];
+    int64_t count;
+};
+
+static void start_children(struct work *w, const struct hb_sweep_cell *cells, struct children *c)
+{
+    fflush(NULL);
+    for (c->count = 0; c->count < w->ask->jobs; c->count++) {
+        int ends[2];
+        if (pipe(ends) != 0)
+            hb_die("no pipe for a process: %s", strerror(errno));
+        pid_t pid = fork();
+        if (pid < 0)
+            hb_die("no process: %s", strerror(errno));
+        if (pid == 0) {
+            close(ends[0]);
+            run_child(w, cells, c->count, ends[1]);
+        }
+        close(ends[1]);
+        c->pid[c->count] = pid;
+        c->from[c->count] = fdopen(ends[0], "r");
+        if (!c->from[c->count])
+            hb_die("no stream for a process: %s", strerror(errno));
+    }
+}
+
+struct gather {
+    struct work *w;
+    struct hb_journal *journal;
+    struct hb_sweep_cell *cells;
+    struct hb_progress progress;
+    int64_t done;
+};
+
+static void keep_line(struct gather *g, const char *line, size_t len)
+{
+    struct hb_arena *arena = g->w->ask->env->arena;
+    struct hb_arena_mark mark = hb_arena_mark(g->w->scratch);
+    struct hb_diag diag;
+    struct hb_node *node;
+    hb_diag_init(&diag, g->w->scratch);
+    struct hb_loc start = {.file = "a process", .line = 1, .column = 1};
+    if (!hb_json_parse(g->w->scratch, &diag, start, line, len, &node) ||
+        !read_cell(arena, node, g->w->sweep->cell_count, g->cells))
+        hb_die("a process of the sweep answers '%.60s'", line);
+    if (g->journal)
+        hb_journal_add(g->journal, line, len);
+    hb_progress_at(&g->progress, ++g->done);
+    hb_arena_rewind(g->w->scratch, mark);
+}
+
+/* Round and round, a line from each that has one: each process has the same number of cells. */
+static void gather_children(struct gather *g, struct children *c)
+{
+    char *line = NULL;
+    size_t room = 0;
+    for (int64_t open = c->count; open > 0;)
+        for (int64_t i = 0; i < c->count; i++) {
+            if (!c->from[i])
+                continue;
+            ssize_t len = getline(&line, &room, c->from[i]);
+            if (len > 0) {
+                keep_line(g, line, (size_t)len);
+                continue;
+            }
+            fclose(c->from[i]);
+            c->from[i] = NULL;
+            open--;
+        }
+    free(line);
+    for (int64_t i = 0; i < c->count; i++) {
+        int status = 0;
+        if (waitpid(c->pid[i], &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+            hb_die("a process of the sweep ended early");
+    }
+}
+
+static void run_alone(struct gather *g)
+{
+    for (uint32_t i = 0; i < g->w->sweep->cell_count; i++) {
+        struct hb_sweep_cell cell;
+        if (!is_wanted(g->w->ask, g->cells, i))
+            continue;
+        struct hb_arena_mark mark = hb_arena_mark(g->w->scratch);
+        run_cell(g->w, i, &cell);
+        const char *line = cell_line(g->w->scratch, i, &cell);
+        if (g->journal)
+            hb_journal_add(g->journal, line, strlen(line));
+        if (cell.error)
+            cell.error = hb_arena_strdup(g->w->ask->env->arena, cell.error);
+        g->cells[i] = cell;
+        hb_progress_at(&g->progress, ++g->done);
+        hb_arena_rewind(g->w->scratch, mark);
+    }
+}
+
+static bool read_kept(const struct hb_sweep_ask *ask, const char *path, const char *grid,
+                      struct hb_sweep_cell *cells)
+{
+    struct hb_arena *arena = ask->env->arena;
+    struct hb_jsonl lines;
+    struct hb_node *node;
+    const char *text;
+    if (!hb_journal_read(arena, ask->env->diag, path, &text, &lines))
+        return false;
+    if (!text)
+        return true;
+    if (!hb_str_starts(text, grid))
+        return hb_error(ask->env->diag, (struct hb_loc){.file = path, .line = 1},
+                        "the journal is of another sweep (other input, keys or values); remove it, "
+                        "or name another");
+    while (hb_jsonl_next(&lines, arena, ask->env->diag, &node) && node)
+        if (!hb_node_find(node, "sweep") &&
+            !read_cell(arena, node, ask->sweep->cell_count, cells))
+            return hb_error(ask->env->diag, node->loc, "a line that is no cell of this sweep");
+    return ask->env->diag->errors == 0;
+}
+
+bool hb_sweep_run(const struct hb_sweep_ask *ask, struct hb_sweep_cell **out_cells)
+{
+    struct hb_arena *arena = ask->env->arena;
+    struct hb_sweep_cell *cells = hb_arena_alloc(arena, ask->sweep->cell_count, sizeof *cells);
+    const char *grid = grid_line(arena, ask->sweep);
+    for (uint32_t i = 0; i < ask->merge_count; i++)
+        if (!read_kept(ask, ask->merge[i], grid, cells))
+            return false;
+    if (ask->journal && !read_kept(ask, ask->journal, grid, cells))
+        return false;
+    struct work w = {.ask = ask,
+                     .sweep = ask->sweep,
+                     .scratch = hb_arena_new(),
+                     .kept = hb_arena_new()};
+    struct gather g = {.w = &w, .cells = cells};
+    int64_t wanted = 0;
+    for (uint32_t i = 0; i < ask->sweep->cell_count; i++)
+        wanted += is_wanted(ask, cells, i);
+    g.journal = ask->journal ? hb_journal_open(arena, ask->journal, grid) : NULL;
+    hb_progress_start(&g.progress, ask->env, "sweep", wanted);
+    if (ask->jobs > 1 && wanted > 1) {
+        struct children *children = hb_arena_alloc(arena, 1, sizeof *children);
+        start_children(&w, cells, children);
+        gather_children(&g, children);
+    } else {
+        run_alone(&g);
+    }
+    hb_progress_end(&g.progress);
+    if (g.journal)
+        hb_journal_close(g.journal);
+    hb_arena_free(w.scratch);
+    hb_arena_free(w.kept);
+    *out_cells = cells;
+    return true;
+}

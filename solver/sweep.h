@@ -1,0 +1,66 @@
+/* A grid of configurations: each cell sets some keys of the input and is run by the engine. Results
+ * are numbers of cells in a fixed order, whatever computed them: one process, several, shards of a
+ * cluster, or an earlier run whose journal was kept.
+ *
+ * The journal is append-only: a first line that names the grid, then a line a cell. A last line
+ * without its end is one that a killed run did not finish: it is cut off, the cell is run again. */
+#ifndef HB_SOLVER_SWEEP_H
+#define HB_SOLVER_SWEEP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+
+struct hb_arena;
+struct hb_env;
+struct hb_node;
+
+enum { HB_SWEEP_AXES = 8, HB_SWEEP_MOST_CELLS = 1000000 };
+
+/* "batch.global=8..512*2", "batch.seq=2048..8192+1024", "remat.policy=full,dots". */
+struct hb_sweep_axis {
+    const char *key;
+    const char **values; /* as they are set */
+    uint32_t count;
+};
+
+/* x varies fastest, then y, then the facets, the last slowest. */
+struct hb_sweep {
+    const struct hb_node *root; /* the input as a tree (hb_schema_load) */
+    struct hb_sweep_axis axes[HB_SWEEP_AXES];
+    uint32_t axis_count; /* x, y, facets; at least 1 */
+    uint32_t cell_count;
+};
+
+struct hb_sweep_cell {
+    bool done;
+    const char *error; /* null: it was run */
+    int64_t peak_bytes;
+    int64_t budget_bytes;
+    int64_t step_ns;
+    double tokens_per_second;
+};
+
+bool hb_sweep_parse_axis(struct hb_arena *arena, struct hb_diag *diag, const char *text,
+                         struct hb_sweep_axis *out);
+/* Counts the cells; false with an error where they are too many. */
+bool hb_sweep_count(struct hb_diag *diag, struct hb_sweep *sweep);
+/* The value of an axis in a cell. */
+const char *hb_sweep_value(const struct hb_sweep *sweep, uint32_t cell, uint32_t axis);
+
+struct hb_sweep_ask {
+    struct hb_env *env;
+    const struct hb_sweep *sweep;
+    const char *journal;  /* null: none is kept */
+    const char **merge;   /* journals that are read, not written */
+    uint32_t merge_count;
+    int64_t jobs;  /* processes, >= 1 */
+    int64_t shard; /* of the cells, those with index % shards == shard - 1 */
+    int64_t shards;
+};
+
+/* Fills cells (by index; those of other shards stay undone). False: an error says why. */
+bool hb_sweep_run(const struct hb_sweep_ask *ask, struct hb_sweep_cell **out_cells);
+
+#endif
