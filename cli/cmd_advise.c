@@ -117,9 +117,10 @@ const struct hb_cmd hb_cmd_advise = {
     .name = "advise",
     .run = run,
     .summary = "each lever pulled alone: bytes at the peak, cost in time",
-    .about = "Turns each of the knobs that people turn when memory runs out, alone and in pairs, on\n"
-             "this configuration, and ranks them by the bytes that they free at the peak. What does\n"
-             "nothing here says why.",
+    .about =
+        "Turns each of the knobs that people turn when memory runs out, alone and in pairs, on\n"
+        "this configuration, and ranks them by the bytes that they free at the peak. What does\n"
+        "nothing here says why.",
     .example = "hbmsim advise examples/quickstart/model.yaml",
     .options = options,
     .common = HB_COMMON_JSON | HB_COMMON_OUTPUT | HB_COMMON_SET,

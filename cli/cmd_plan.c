@@ -228,8 +228,8 @@ static const struct hb_opt options[] = {
     {"MODEL.yaml", 0, HB_OPT_OPERAND, NULL, "the configuration; - is standard input", NULL,
      offsetof(struct options, model), 0, 0},
     {"objective", 0, HB_OPT_CHOICE, "tokens_per_second|step_time|memory|devices",
-     "what is best; default: plan.objective of the file", NULL,
-     offsetof(struct options, objective), 0, 0},
+     "what is best; default: plan.objective of the file", NULL, offsetof(struct options, objective),
+     0, 0},
     {"budget", 0, HB_OPT_SIZE, "BYTES", "memory that a program may use, in place of the device's",
      NULL, offsetof(struct options, budget_bytes), 0, 0},
     {"emit", 0, HB_OPT_CHOICE, "maxtext|levanter|yaml",
@@ -238,9 +238,8 @@ static const struct hb_opt options[] = {
     {"certificate", 0, HB_OPT_STRING, "FILE",
      "write each cell of the space with its optimum or the bound that excluded it", NULL,
      offsetof(struct options, certificate), 0, 0},
-    {"exhaustive", 0, HB_OPT_FLAG, NULL,
-     "check by running every configuration (at most a million)", NULL,
-     offsetof(struct options, exhaustive), 0, 0},
+    {"exhaustive", 0, HB_OPT_FLAG, NULL, "check by running every configuration (at most a million)",
+     NULL, offsetof(struct options, exhaustive), 0, 0},
     {"write-lp", 0, HB_OPT_STRING, "STEM",
      "write each integer program to STEM-1.lp, STEM-2.lp, ... in CPLEX LP form", NULL,
      offsetof(struct options, write_lp), 0, 0},
@@ -251,11 +250,12 @@ const struct hb_cmd hb_cmd_plan = {
     .name = "plan",
     .run = run,
     .summary = "the fastest configuration that fits, proven",
-    .about = "Searches mesh, rematerialisation and offload by tensor, nesting, loss chunks,\n"
-             "accumulation and the optimizer's place (or what plan.search of the file names) for\n"
-             "the best configuration within the budget, and proves it: everything else is excluded\n"
-             "by a bound or was run. The status is 0 where there is a plan and 1 where nothing\n"
-             "fits; then the smallest peak is shown, with what would do.",
+    .about =
+        "Searches mesh, rematerialisation and offload by tensor, nesting, loss chunks,\n"
+        "accumulation and the optimizer's place (or what plan.search of the file names) for\n"
+        "the best configuration within the budget, and proves it: everything else is excluded\n"
+        "by a bound or was run. The status is 0 where there is a plan and 1 where nothing\n"
+        "fits; then the smallest peak is shown, with what would do.",
     .example = "hbmsim plan examples/quickstart/model.yaml",
     .options = options,
     .common = HB_COMMON_JSON | HB_COMMON_OUTPUT | HB_COMMON_SET,

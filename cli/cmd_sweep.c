@@ -48,8 +48,8 @@ static void find_best(struct answer *a)
         const struct hb_sweep_cell *c = &a->cells[i];
         if (!a->budget_bytes && c->done && !c->error)
             a->budget_bytes = c->budget_bytes;
-        if (fits(c) && (a->best == UINT32_MAX ||
-                        c->tokens_per_second > a->cells[a->best].tokens_per_second))
+        if (fits(c) &&
+            (a->best == UINT32_MAX || c->tokens_per_second > a->cells[a->best].tokens_per_second))
             a->best = i;
     }
 }
@@ -220,8 +220,7 @@ static void print_csv(const struct answer *a, FILE *out)
             print_csv_text(out, c->error);
         } else {
             fprintf(out, "%s,%" PRId64 ",%" PRId64 ",%s,%s,", fits(c) ? "true" : "false",
-                    c->peak_bytes, c->budget_bytes,
-                    hb_real_print((double)c->step_ns * 1e-9, real),
+                    c->peak_bytes, c->budget_bytes, hb_real_print((double)c->step_ns * 1e-9, real),
                     hb_real_print(c->tokens_per_second, rate));
         }
         fputc('\n', out);
@@ -386,12 +385,11 @@ static const struct hb_opt options[] = {
      offsetof(struct options, model), 0, 0},
     {"x", 0, HB_OPT_STRING, "KEY=RANGE", "what varies along x: 8..512*2, 2048..8192+1024, a,b,c",
      NULL, offsetof(struct options, x), 0, 0},
-    {"y", 0, HB_OPT_STRING, "KEY=RANGE", "what varies along y", NULL,
-     offsetof(struct options, y), 0, 0},
+    {"y", 0, HB_OPT_STRING, "KEY=RANGE", "what varies along y", NULL, offsetof(struct options, y),
+     0, 0},
     {"facet", 0, HB_OPT_WORDS, "KEY=RANGE", "one map for each value; may be given several times",
      NULL, offsetof(struct options, facets), 0, 0},
-    {"csv", 0, HB_OPT_FLAG, NULL, "print a line a cell", NULL, offsetof(struct options, csv), 0,
-     0},
+    {"csv", 0, HB_OPT_FLAG, NULL, "print a line a cell", NULL, offsetof(struct options, csv), 0, 0},
     {"journal", 0, HB_OPT_STRING, "FILE",
      "keep each cell here as it is done, and go on from it after an interrupt", NULL,
      offsetof(struct options, journal), 0, 0},

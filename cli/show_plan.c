@@ -192,8 +192,8 @@ static void show_verdict(const struct page *g)
     fprintf(g->out, "%s%s a step%s, %s tokens/s, MFU %.1f %%, peak %s of %s (%s spare)\n\n",
             g->env->colour ? "\033[1;32m" : "", time_text(g, r->timing.step_ns),
             g->env->colour ? "\033[0m" : "", hb_count_print(r->tokens_per_second, count),
-            100 * r->mfu, size_text(g, r->memory.peak_bytes),
-            size_text(g, g->a->ask->budget_bytes), size_text(g, spare));
+            100 * r->mfu, size_text(g, r->memory.peak_bytes), size_text(g, g->a->ask->budget_bytes),
+            size_text(g, spare));
 }
 
 static void show_alternatives(const struct page *g)
@@ -223,11 +223,10 @@ static void show_prices(const struct page *g)
         int64_t gain = g->a->result->timing.step_ns - g->a->prices[i].step_ns;
         fprintf(g->out, "%s%s more: %s\n", i ? "              " : "\nA budget of ",
                 size_text(g, g->a->prices[i].more_bytes),
-                gain > 0 ? hb_arena_printf(g->env->arena, "%s less a step (%.2f %%)",
-                                           time_text(g, gain),
-                                           100 * (double)gain /
-                                               (double)g->a->result->timing.step_ns)
-                         : "nothing gained");
+                gain > 0
+                    ? hb_arena_printf(g->env->arena, "%s less a step (%.2f %%)", time_text(g, gain),
+                                      100 * (double)gain / (double)g->a->result->timing.step_ns)
+                    : "nothing gained");
     }
 }
 
@@ -243,13 +242,13 @@ static void show_search(const struct page *g)
     if (g->a->plan->status == HB_PLAN_OPTIMAL)
         fprintf(g->out, "Optimal: every other cell is excluded by a bound or searched (gap 0).\n");
     if (g->a->exhaust_ran)
-        fprintf(g->out, "Brute force over all of them %s.\n",
-                g->a->exhaust_found == g->a->plan->found &&
-                        (!g->a->exhaust_found ||
-                         !(g->a->exhausted->value < g->a->plan->best.value ||
-                           g->a->exhausted->value > g->a->plan->best.value))
-                    ? "agrees"
-                    : "DISAGREES");
+        fprintf(
+            g->out, "Brute force over all of them %s.\n",
+            g->a->exhaust_found == g->a->plan->found &&
+                    (!g->a->exhaust_found || !(g->a->exhausted->value < g->a->plan->best.value ||
+                                               g->a->exhausted->value > g->a->plan->best.value))
+                ? "agrees"
+                : "DISAGREES");
 }
 
 /* --- nothing fits --- */

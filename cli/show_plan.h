@@ -14,10 +14,10 @@ struct hb_env;
 struct hb_plan_answer {
     const struct hb_plan_ask *ask;
     const struct hb_plan *plan;
-    const struct hb_spec *spec;       /* of the plan, or of the smallest configuration */
-    const struct hb_result *result;   /* the engine's, of spec */
-    const struct hb_plan *smallest;   /* where nothing fits: the search for the least memory */
-    int64_t least_devices;            /* where nothing fits: how many would do; 0: not found */
+    const struct hb_spec *spec;           /* of the plan, or of the smallest configuration */
+    const struct hb_result *result;       /* the engine's, of spec */
+    const struct hb_plan *smallest;       /* where nothing fits: the search for the least memory */
+    int64_t least_devices;                /* where nothing fits: how many would do; 0: not found */
     const struct hb_candidate *exhausted; /* --exhaustive: what brute force found */
     bool exhaust_ran;
     bool exhaust_found;

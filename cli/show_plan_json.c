@@ -167,9 +167,10 @@ void hb_show_certificate(struct hb_env *env, FILE *out, const struct hb_plan_ans
     struct hb_json j = hb_json_begin(&text, out, false);
     hb_json_object(&j);
     put_text(&j, "status", hb_plan_status_name(a->plan->status));
-    put_text(&j, "unit", a->ask->objective == HB_OBJ_MEMORY      ? "bytes"
-                         : a->ask->objective == HB_OBJ_STEP_TIME ? "ns"
-                                                                 : "ns per token");
+    put_text(&j, "unit",
+             a->ask->objective == HB_OBJ_MEMORY      ? "bytes"
+             : a->ask->objective == HB_OBJ_STEP_TIME ? "ns"
+                                                     : "ns per token");
     if (a->plan->found)
         put_real(&j, "optimum", a->plan->best.value);
     hb_json_key(&j, "cells");

@@ -31,8 +31,9 @@ static void emit_trainer(struct hb_str *out, const struct hb_spec *s)
     if (s->optimizer.offload == HB_PLACE_PINNED_HOST)
         hb_str_add(out, "  # cannot be said: optimizer states on the host\n");
     if (s->loss.chunks > 1)
-        hb_str_addf(out, "  # cannot be said: %" PRId64 " loss chunks (its fused loss has blocks "
-                         "over the vocabulary)\n",
+        hb_str_addf(out,
+                    "  # cannot be said: %" PRId64 " loss chunks (its fused loss has blocks "
+                    "over the vocabulary)\n",
                     s->loss.chunks);
 }
 

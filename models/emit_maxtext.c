@@ -36,9 +36,9 @@ static const char *const names[] = {
 
 static void emit_mesh(struct hb_str *out, const struct hb_spec *s)
 {
-    static const char *const axes[] = {"ici_data_parallelism",     "ici_fsdp_parallelism",
-                                       "ici_tensor_parallelism",   "ici_context_parallelism",
-                                       "ici_expert_parallelism",   "ici_pipeline_parallelism"};
+    static const char *const axes[] = {"ici_data_parallelism",   "ici_fsdp_parallelism",
+                                       "ici_tensor_parallelism", "ici_context_parallelism",
+                                       "ici_expert_parallelism", "ici_pipeline_parallelism"};
     for (int a = 0; a < HB_AX_COUNT; a++)
         hb_str_addf(out, "%s=%" PRId64 "\n", axes[a], s->mesh[a]);
     hb_str_add(out, "dcn_data_parallelism=1\n");
@@ -51,8 +51,8 @@ static void emit_mesh(struct hb_str *out, const struct hb_spec *s)
 
 static void emit_batch(struct hb_str *out, const struct hb_spec *s)
 {
-    double each = (double)s->batch.global /
-                  ((double)s->hardware.count * (double)s->batch.accumulate);
+    double each =
+        (double)s->batch.global / ((double)s->hardware.count * (double)s->batch.accumulate);
     hb_str_addf(out, "per_device_batch_size=%.10g\nmax_target_length=%" PRId64 "\n", each,
                 s->batch.seq);
     hb_str_addf(out, "gradient_accumulation_steps=%" PRId64 "\n", s->batch.accumulate);
@@ -81,7 +81,8 @@ static void emit_tensors(struct hb_str *out, const struct hb_block *b)
     }
     for (int t = 0; t < HB_TN_ITER_IN; t++)
         if ((r->save | r->offload) & ~known & 1u << t)
-            hb_str_addf(out, "# cannot be said: %s is kept; MaxText has no name for it\n", names[t]);
+            hb_str_addf(out, "# cannot be said: %s is kept; MaxText has no name for it\n",
+                        names[t]);
 }
 
 static void emit_remat(struct hb_str *out, const struct hb_block *b)

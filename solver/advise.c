@@ -298,8 +298,8 @@ static const struct {
     {5, true, "model parallel instead of more FSDP", "the residual is split over tensor",
      split_sequence},
     {6, false, "scanned stack", "one layer's buffers serve all layers", scan_layers},
-    {7, false, "nested checkpointing", "inputs of outer blocks are kept, of the inner one at a time",
-     nest_scans},
+    {7, false, "nested checkpointing",
+     "inputs of outer blocks are kept, of the inner one at a time", nest_scans},
     {8, false, "smaller batch with accumulation", "half the tokens are in flight", accumulate},
     {9, true, "donation", "the new state lies in the place of the old", donate},
     {10, true, "leaner optimizer", "factored second moments, no first", lean_optimizer},
@@ -394,9 +394,9 @@ static struct hb_advice pull(struct advise *a, int knob)
 
 static struct hb_advice pull_both(struct advise *a, int first, int second)
 {
-    struct hb_advice advice = {.lever = levers[first].lever,
-                               .why = hb_arena_printf(a->env->arena, "%s; %s", levers[first].does,
-                                                      levers[second].does)};
+    struct hb_advice advice = {
+        .lever = levers[first].lever,
+        .why = hb_arena_printf(a->env->arena, "%s; %s", levers[first].does, levers[second].does)};
     struct hb_arena_mark mark = hb_arena_mark(a->scratch);
     struct turn t = open_turn(a->scratch, a->spec);
     struct measure m;

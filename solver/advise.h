@@ -13,12 +13,12 @@ struct hb_device;
 
 /* One turn of one knob (or of two). */
 struct hb_advice {
-    int lever;          /* 1 .. HB_LEVER_COUNT */
-    const char *name;   /* "loss.chunks = 8" */
-    const char *title;  /* of the lever: "logits in chunks, attention kernels" */
-    const char *why;    /* what it does; where it has no effect, why not */
+    int lever;         /* 1 .. HB_LEVER_COUNT */
+    const char *name;  /* "loss.chunks = 8" */
+    const char *title; /* of the lever: "logits in chunks, attention kernels" */
+    const char *why;   /* what it does; where it has no effect, why not */
     bool applies;
-    bool outside;       /* of what plan searches by default */
+    bool outside;        /* of what plan searches by default */
     int64_t freed_bytes; /* of the peak; below 0: takes more */
     int64_t cost_ns;     /* of the step; below 0: faster */
 };

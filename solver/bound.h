@@ -7,10 +7,10 @@
 
 struct hb_floor {
     int64_t bound_ns;
-    int64_t live_bytes; /* arguments and outputs, and what lives beside them whatever the policy */
-    int64_t ends_ns;    /* of bound_ns of a cell with segments: the path through the ends */
+    int64_t live_bytes;  /* arguments and outputs, and what lives beside them whatever the policy */
+    int64_t ends_ns;     /* of bound_ns of a cell with segments: the path through the ends */
     int64_t fixed_bytes; /* of live_bytes: arguments and outputs */
-    int64_t forward_ns; /* of bound_ns of a node: the layers' forward pass on the compute stream */
+    int64_t forward_ns;  /* of bound_ns of a node: the layers' forward pass on the compute stream */
 };
 
 /* For cells that differ in chunks, stack form and the optimizer's place only: what the layers'

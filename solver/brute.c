@@ -90,8 +90,8 @@ uint32_t hb_brute_runs(const struct hb_segment *s, const struct hb_spec *spec,
         if (s->first_item[i] == s->first_item[i + 1])
             out[made++] = (struct hb_run){(uint32_t)i, 0, steps_of(spec, i)};
         for (; at < count && s->items[parts[at].item].block == (uint32_t)i; at++)
-            out[made++] = (struct hb_run){(uint32_t)i, s->items[parts[at].item].policy,
-                                          parts[at].steps};
+            out[made++] =
+                (struct hb_run){(uint32_t)i, s->items[parts[at].item].policy, parts[at].steps};
     }
     return made;
 }
@@ -137,8 +137,8 @@ static void insert_choice(struct best *b, const struct hb_brute_choice *choice,
 {
     uint32_t at = b->count < b->most ? b->count++ : b->most - 1;
     struct hb_part *room = b->list[at].parts;
-    for (; at > 0 && before(choice->value, choice->place, b->list[at - 1].value,
-                            b->list[at - 1].place);
+    for (; at > 0 &&
+           before(choice->value, choice->place, b->list[at - 1].value, b->list[at - 1].place);
          at--)
         b->list[at] = b->list[at - 1];
     b->list[at] = *choice;
@@ -172,8 +172,8 @@ uint32_t hb_brute_best(struct hb_arena *arena, const struct hb_segment *s,
 {
     struct best b = {.arena = arena, .s = s, .limits = limits, .list = out, .most = most};
     for (uint32_t i = 0; i < most; i++)
-        out[i].parts = hb_arena_alloc(arena, (size_t)spec->model.block_count + 1,
-                                      sizeof *out[i].parts);
+        out[i].parts =
+            hb_arena_alloc(arena, (size_t)spec->model.block_count + 1, sizeof *out[i].parts);
     hb_brute_each(s, spec, visit_best, &b);
     return b.count;
 }

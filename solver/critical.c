@@ -52,8 +52,8 @@ static void list_causes(const struct walk *w, uint32_t index, struct causes *c)
     if (op->kind != HB_OP_MARK)
         add_cause(c, latest_run(w, w->s->last[op->stream]));
     if (op->kind != HB_OP_MARK && op->stream != HB_STREAM_COMPUTE)
-        add_cause(c, w->s->scheduled[index] ? latest_run(w, w->s->last[HB_STREAM_COMPUTE])
-                                            : w->edge);
+        add_cause(c,
+                  w->s->scheduled[index] ? latest_run(w, w->s->last[HB_STREAM_COMPUTE]) : w->edge);
     if (op->kind == HB_OP_DONE)
         add_cause(c, latest_run(w, op->start));
     for (uint32_t r = 0; r < op->read_count; r++)
@@ -63,7 +63,7 @@ static void list_causes(const struct walk *w, uint32_t index, struct causes *c)
 static void run_op(struct walk *w, uint32_t op)
 {
     struct causes causes;
-    int64_t ends[MOST_CAUSES];
+    int64_t ends[MOST_CAUSES] = {0};
     list_causes(w, op, &causes);
     for (uint32_t i = 0; i < causes.count; i++) /* the op itself may be among them */
         ends[i] = w->s->end_ns[causes.list[i].op];
@@ -107,7 +107,8 @@ static void mark_path(const struct walk *w, struct node at, uint8_t *passes)
 static bool mark_cycle(const struct walk *w, struct node at, uint8_t *cycle)
 {
     uint32_t ops = w->end - w->first;
-    for (struct node x = at; x.op != HB_NONE; x = w->cause[(size_t)x.trip * ops + (x.op - w->first)])
+    for (struct node x = at; x.op != HB_NONE;
+         x = w->cause[(size_t)x.trip * ops + (x.op - w->first)])
         for (struct node y = x; y.op != HB_NONE;
              y = w->cause[(size_t)y.trip * ops + (y.op - w->first)]) {
             if (y.op != x.op || y.trip != x.trip - 1)

@@ -30,10 +30,10 @@ struct ilp {
     glp_prob *lp;
     uint32_t *item; /* by place: the items that take part */
     uint32_t count;
-    int goal; /* column of T or P */
+    int goal;      /* column of T or P */
     double *value; /* of the row that is being made, by column */
     int columns;
-    int *index;     /* for GLPK: from 1 */
+    int *index; /* for GLPK: from 1 */
     double *packed;
 };
 
@@ -175,8 +175,8 @@ static double room_for(struct ilp *p, int kind, uint32_t slot)
 {
     double fixed = down_to_kib((double)p->s->fixed[kind] + (double)p->s->live[kind][slot]);
     bool memory = p->ask->limits.goal == HB_GOAL_MEMORY && kind == HB_BYTES_DEVICE;
-    int64_t limit = kind == HB_BYTES_DEVICE ? p->ask->limits.budget_bytes
-                                            : p->ask->limits.host_bytes;
+    int64_t limit =
+        kind == HB_BYTES_DEVICE ? p->ask->limits.budget_bytes : p->ask->limits.host_bytes;
     if (memory)
         p->value[p->goal] = -1;
     return memory ? -fixed : ceil((double)limit / mib) + 1 - fixed;
@@ -315,8 +315,7 @@ static void jump_back(void *info)
     longjmp(*(jmp_buf *)info, 1);
 }
 
-void hb_ilp_solve(struct hb_arena *scratch, const struct hb_ilp_ask *ask,
-                  struct hb_ilp_answer *out)
+void hb_ilp_solve(struct hb_arena *scratch, const struct hb_ilp_ask *ask, struct hb_ilp_answer *out)
 {
     jmp_buf back;
     struct ilp *p = hb_arena_alloc(scratch, 1, sizeof *p);

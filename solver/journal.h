@@ -11,7 +11,8 @@ struct hb_journal;
  * such file. False: it cannot be read (an error says so). */
 bool hb_journal_read(struct hb_arena *arena, struct hb_diag *diag, const char *path,
                      const char **out_text, struct hb_jsonl *out_lines);
-/* For appending, made with its first line where it is not there. Dies where it cannot be written. */
+/* For appending, made with its first line where it is not there. Dies where it cannot be written.
+ */
 struct hb_journal *hb_journal_open(struct hb_arena *arena, const char *path, const char *first);
 /* A line with its end. */
 void hb_journal_add(struct hb_journal *journal, const char *line, size_t len);

@@ -45,16 +45,23 @@ static bool is_no_slower(const struct hb_segment *s, const struct hb_item *a,
     return true;
 }
 
+/* By steps: no entry of a above that of b. */
+static bool is_below(const struct hb_segment *s, const int64_t *a, const int64_t *b)
+{
+    for (int64_t n = s->max_steps; n >= 1; n--)
+        if (s->admits[n] && a[n] > b[n])
+            return false;
+    return true;
+}
+
 static bool is_no_larger(const struct hb_segment *s, const struct hb_item *a,
                          const struct hb_item *b)
 {
     size_t row = (size_t)s->max_steps + 1;
     for (int k = 0; k < HB_BYTES_KINDS; k++)
         for (size_t t = 0; a->live[k] && t < (size_t)s->slot_count * HB_PART_STATES; t++)
-            for (int64_t n = s->max_steps; n >= 1; n--)
-                if (s->admits[n] &&
-                    a->live[k][t * row + (size_t)n] > b->live[k][t * row + (size_t)n])
-                    return false;
+            if (!is_below(s, a->live[k] + t * row, b->live[k] + t * row))
+                return false;
     return true;
 }
 

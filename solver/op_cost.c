@@ -12,10 +12,10 @@ enum { MOST_TABLES = 48 };
 
 /* How an op's cost follows the layers; equal rules share a table. */
 struct rule {
-    struct hb_op op;      /* without what differs between layers and places */
-    double moved_part;    /* moved bytes / bytes of all operands */
+    struct hb_op op;   /* without what differs between layers and places */
+    double moved_part; /* moved bytes / bytes of all operands */
     double flops_a;
-    double flops_step;    /* per step */
+    double flops_step; /* per step */
     int64_t still_bytes;
     const int64_t *tables[MOST_TABLES];
     uint32_t table_count;

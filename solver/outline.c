@@ -111,8 +111,7 @@ static bool follow_bufs(struct find *f)
 {
     struct hb_outline *o = f->o;
     for (uint32_t i = 0; i < f->p->buf_count; i++) {
-        o->root_of[i] =
-            f->p->bufs[i].alias_of == HB_NONE ? i : o->root_of[f->p->bufs[i].alias_of];
+        o->root_of[i] = f->p->bufs[i].alias_of == HB_NONE ? i : o->root_of[f->p->bufs[i].alias_of];
         f->grows[i] = HB_NONE;
     }
     for (uint32_t i = 0; i < f->p->buf_count; i++)
@@ -211,10 +210,10 @@ static bool *find_edges(const struct find *f)
 }
 
 struct turn {
-    uint32_t last;  /* group that had its turn last */
-    bool directed;  /* two groups had theirs */
+    uint32_t last; /* group that had its turn last */
+    bool directed; /* two groups had theirs */
     bool rising;
-    bool *had;      /* by group */
+    bool *had; /* by group */
 };
 
 /* Whether group can follow in the slot that is open. */
@@ -280,7 +279,8 @@ static bool same_kind(const struct find *f, uint32_t x, uint32_t y)
     return a->kind == b->kind && a->stream == b->stream;
 }
 
-static bool has_kind(const struct find *f, const struct hb_slot *slot, uint32_t owner, uint32_t like)
+static bool has_kind(const struct find *f, const struct hb_slot *slot, uint32_t owner,
+                     uint32_t like)
 {
     for (uint32_t i = slot->first_op; i < slot->end_op; i++)
         if (f->o->op_owner[i] == owner && same_kind(f, i, like))
@@ -373,8 +373,8 @@ static void find_lives(struct find *f)
     o->root_count = hb_live_find(f->arena, f->p, &live);
     o->roots = hb_arena_alloc(f->arena, o->root_count, sizeof *o->roots);
     for (uint32_t i = 0; i < o->root_count; i++)
-        o->roots[i] = (struct hb_outline_root){live[i].buf, owner[live[i].buf], live[i].start,
-                                               live[i].end};
+        o->roots[i] =
+            (struct hb_outline_root){live[i].buf, owner[live[i].buf], live[i].start, live[i].end};
 }
 
 bool hb_outline_find(struct hb_arena *arena, const struct hb_outline_pair *pair,

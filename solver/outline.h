@@ -19,10 +19,10 @@ struct hb_arena;
 struct hb_outline_pair {
     const struct hb_program *a;
     const struct hb_program *b;
-    uint32_t group_count;    /* >= 2 */
-    int64_t inner_a;         /* of each group's (inner) loop */
-    const int64_t *inner_b;  /* by group; all different, none equal to inner_a */
-    int64_t outer_a;         /* of the outer loops of nested scans; 0: none */
+    uint32_t group_count;   /* >= 2 */
+    int64_t inner_a;        /* of each group's (inner) loop */
+    const int64_t *inner_b; /* by group; all different, none equal to inner_a */
+    int64_t outer_a;        /* of the outer loops of nested scans; 0: none */
     int64_t outer_b;
 };
 
@@ -57,7 +57,7 @@ struct hb_outline {
     uint32_t *turn_end;   /* empty where equal */
     struct hb_outline_root *roots;
     uint32_t root_count;
-    uint32_t *root_of;    /* by buffer */
+    uint32_t *root_of; /* by buffer */
 };
 
 /* False where the pair cannot be told apart into groups that take turns; *out_why says why. */

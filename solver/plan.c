@@ -490,8 +490,7 @@ static uint32_t main_policy(const struct hb_run *runs, uint32_t count, uint32_t 
 }
 
 /* Of another kind: another mesh, accumulation, stack form, place, or main policy. */
-static bool same_kind(const struct search *s, const struct hb_candidate *a,
-                      const struct choice *b)
+static bool same_kind(const struct search *s, const struct hb_candidate *a, const struct choice *b)
 {
     const struct hb_cell *x = &s->plan->space.cells[a->cell];
     const struct hb_cell *y = &s->plan->space.cells[b->cell];
@@ -609,8 +608,8 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
     struct search s = {.arena = arena, .scratch = hb_arena_new(), .ask = ask, .plan = out};
     s.queue.arena = arena;
     out->rows = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->rows);
-    out->alternatives = hb_arena_alloc(arena, (size_t)ask->most_alternatives + 1,
-                                       sizeof *out->alternatives);
+    out->alternatives =
+        hb_arena_alloc(arena, (size_t)ask->most_alternatives + 1, sizeof *out->alternatives);
     find_nodes(&s);
     for (uint32_t i = 0; i < s.node_count; i++)
         put_node(&s, i);
@@ -647,7 +646,8 @@ static void try_exhaust(struct exhaust *x, const struct hb_run *runs, uint32_t c
     struct hb_arena_mark mark = hb_arena_mark(x->s->scratch);
     struct hb_memory memory = {0};
     struct hb_timing timing;
-    struct choice c = {.cell = x->cell, .runs = (struct hb_run *)(uintptr_t)runs, .run_count = count};
+    struct choice c = {
+        .cell = x->cell, .runs = (struct hb_run *)(uintptr_t)runs, .run_count = count};
     bool fits = run_choice(x->s, &c, &memory, &timing);
     double value = fits ? value_of(x->s, c.cell, timing.step_ns, memory.peak_bytes) : INFINITY;
     if (fits && (!x->found || value < x->best->value)) {

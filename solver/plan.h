@@ -31,7 +31,8 @@ struct hb_plan_ask {
     const char *lp_stem;         /* "plan": plan-1.lp, plan-2.lp, ...; null: none are written */
     uint32_t most_alternatives;
     uint32_t most_policies; /* of each block's menu; 0: HB_MENU_MOST */
-    uint32_t most_runs; /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: no limit */
+    uint32_t
+        most_runs; /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: no limit */
 };
 
 enum hb_plan_status { HB_PLAN_OPTIMAL, HB_PLAN_INFEASIBLE, HB_PLAN_LIMIT };
@@ -50,24 +51,24 @@ struct hb_candidate {
 
 /* How a cell was disposed of: the certificate has a row for each. */
 enum hb_cell_fate {
-    HB_FATE_NODE_BOUND, /* the floor of its node is above the plan */
-    HB_FATE_CELL_BOUND, /* its own floor is */
+    HB_FATE_NODE_BOUND,  /* the floor of its node is above the plan */
+    HB_FATE_CELL_BOUND,  /* its own floor is */
     HB_FATE_LAYER_BOUND, /* the layers' part of what could fit is */
-    HB_FATE_ILP_BOUND,  /* the optimum of its integer program is */
-    HB_FATE_ILP_EMPTY,  /* its integer program has no solution */
-    HB_FATE_MEMORY,     /* what is there whatever the policy exceeds the budget */
-    HB_FATE_SEARCHED,   /* all its configurations below the plan were run, none is better */
-    HB_FATE_REFUSED     /* sizes beyond the range */
+    HB_FATE_ILP_BOUND,   /* the optimum of its integer program is */
+    HB_FATE_ILP_EMPTY,   /* its integer program has no solution */
+    HB_FATE_MEMORY,      /* what is there whatever the policy exceeds the budget */
+    HB_FATE_SEARCHED,    /* all its configurations below the plan were run, none is better */
+    HB_FATE_REFUSED      /* sizes beyond the range */
 };
 
 struct hb_cell_row {
     enum hb_cell_fate fate;
-    double value;   /* no configuration of the cell is below */
-    uint32_t runs;  /* configurations that the engine ran */
+    double value;  /* no configuration of the cell is below */
+    uint32_t runs; /* configurations that the engine ran */
 };
 
 struct hb_plan_counts {
-    double raw;        /* configurations of the space */
+    double raw; /* configurations of the space */
     uint32_t cells;
     uint32_t nodes;
     uint32_t node_floors;
@@ -75,9 +76,9 @@ struct hb_plan_counts {
     uint32_t layer_bounds;
     uint32_t segments; /* cells whose policies were summed up */
     uint32_t ilps;
-    uint64_t priced;   /* configurations priced one by one */
-    uint32_t runs;     /* by the engine */
-    uint32_t cuts;     /* of these, above the budget once packed */
+    uint64_t priced; /* configurations priced one by one */
+    uint32_t runs;   /* by the engine */
+    uint32_t cuts;   /* of these, above the budget once packed */
     uint32_t policies_tried;
 };
 

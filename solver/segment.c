@@ -30,7 +30,7 @@ struct build {
     struct hb_sized sized;
     int64_t heap_align[HB_BYTES_KINDS];
     int64_t leaf_align;
-    bool *is_fixed; /* by root: argument or output */
+    bool *is_fixed;       /* by root: argument or output */
     uint32_t *next_alias; /* by buffer: the next of the same root; HB_NONE */
     uint32_t *roots_of;   /* roots sorted by owner, groups first, ends last */
     uint32_t *first_root; /* by group (ends: group_count) */
@@ -88,8 +88,8 @@ static void choose_trips(struct build *w, uint32_t groups)
         w->pair.inner_a = w->spec->stack.unroll + 1;
 }
 
-static struct hb_block make_block(const struct build *w, int block, uint32_t policy,
-                                  uint32_t group, bool second)
+static struct hb_block make_block(const struct build *w, int block, uint32_t policy, uint32_t group,
+                                  bool second)
 {
     struct hb_block b = w->spec->model.blocks[block];
     int64_t inner = second ? w->pair.inner_b[group] : w->pair.inner_a;
@@ -270,6 +270,42 @@ static bool is_static(const struct build *w, uint32_t root)
 
 /* --- the ends --- */
 
+/* Adds a root of the ends to what lives at each op. */
+static bool add_end(struct build *w, const struct hb_outline_root *r, int64_t *const *at)
+{
+    int32_t last = (int32_t)w->a.op_count - 1;
+    int kind = kind_of(w, r->buf);
+    if (!counts(w, r->buf))
+        return true;
+    if (root_moves(w, r->buf)) {
+        w->why = "a buffer of the ends that follows the layers";
+        return false;
+    }
+    int64_t bytes = still_bytes(w, r->buf);
+    if (is_static(w, r->buf)) {
+        w->s->fixed[kind] += bytes;
+        return true;
+    }
+    at[kind][r->start < 0 ? 0 : r->start] += bytes;
+    at[kind][(r->end > last ? last : r->end) + 1] -= bytes;
+    return true;
+}
+
+/* The most of the ends in a slot; in turns of the groups it must not change. */
+static bool sum_slot(struct build *w, uint32_t slot, int kind, const int64_t *at)
+{
+    const struct hb_slot *q = &w->s->slots[slot];
+    int64_t *most = &w->s->live[kind][slot];
+    for (uint32_t t = q->first_op; t < q->end_op; t++) {
+        if (q->turns && at[t] != at[q->first_op]) {
+            w->why = "a buffer of the ends that comes or goes in a turn of the layers";
+            return false;
+        }
+        *most = at[t] > *most ? at[t] : *most;
+    }
+    return true;
+}
+
 static bool sum_ends(struct build *w)
 {
     uint32_t groups = w->o.pair.group_count, ops = w->a.op_count;
@@ -280,36 +316,16 @@ static bool sum_ends(struct build *w)
         s->live[k] = hb_arena_alloc(w->arena, s->slot_count, sizeof *s->live[k]);
     }
     s->fixed[HB_BYTES_DEVICE] = w->a.argument_extra_bytes;
-    for (uint32_t i = w->first_root[groups]; i < w->first_root[groups + 1]; i++) {
-        const struct hb_outline_root *r = &w->o.roots[w->roots_of[i]];
-        int kind = kind_of(w, r->buf);
-        if (!counts(w, r->buf))
-            continue;
-        if (root_moves(w, r->buf)) {
-            w->why = "a buffer of the ends that follows the layers";
+    for (uint32_t i = w->first_root[groups]; i < w->first_root[groups + 1]; i++)
+        if (!add_end(w, &w->o.roots[w->roots_of[i]], at))
             return false;
-        }
-        int64_t bytes = still_bytes(w, r->buf);
-        if (is_static(w, r->buf)) {
-            s->fixed[kind] += bytes;
-            continue;
-        }
-        at[kind][r->start < 0 ? 0 : r->start] += bytes;
-        at[kind][(r->end >= (int32_t)ops ? (int32_t)ops - 1 : r->end) + 1] -= bytes;
-    }
-    for (int k = 0; k < HB_BYTES_KINDS; k++)
+    for (int k = 0; k < HB_BYTES_KINDS; k++) {
         for (uint32_t t = 1; t < ops; t++)
             at[k][t] += at[k][t - 1];
-    for (int k = 0; k < HB_BYTES_KINDS; k++)
         for (uint32_t q = 0; q < s->slot_count; q++)
-            for (uint32_t t = s->slots[q].first_op; t < s->slots[q].end_op; t++) {
-                int64_t live = at[k][t];
-                if (s->slots[q].turns && live != at[k][s->slots[q].first_op]) {
-                    w->why = "a buffer of the ends that comes or goes in a turn of the layers";
-                    return false;
-                }
-                s->live[k][q] = live > s->live[k][q] ? live : s->live[k][q];
-            }
+            if (!sum_slot(w, q, k, at[k]))
+                return false;
+    }
     return true;
 }
 
@@ -361,9 +377,9 @@ static struct stay find_stay(const struct build *w, const struct hb_outline_root
 struct profile {
     struct build *w;
     uint32_t op_count;
-    int64_t *still;      /* [op]: what begins there, less what ended before */
-    uint32_t *begin;     /* [op]: list of moving roots that begin there */
-    uint32_t *finish;    /* [op]: list of those that end there */
+    int64_t *still;       /* [op]: what begins there, less what ended before */
+    uint32_t *begin;      /* [op]: list of moving roots that begin there */
+    uint32_t *finish;     /* [op]: list of those that end there */
     uint32_t *next_begin; /* by place in the list of moving roots */
     uint32_t *next_finish;
     const int64_t **moving;
@@ -533,8 +549,8 @@ static bool sum_items(struct build *w)
 static void name_items(struct build *w)
 {
     uint32_t at = 0;
-    w->s->first_item = hb_arena_alloc(w->arena, (size_t)w->spec->model.block_count + 1,
-                                      sizeof *w->s->first_item);
+    w->s->first_item =
+        hb_arena_alloc(w->arena, (size_t)w->spec->model.block_count + 1, sizeof *w->s->first_item);
     w->items = w->s->items = hb_arena_alloc(w->arena, w->s->item_count, sizeof *w->items);
     for (int i = 0; i < w->spec->model.block_count; i++) {
         w->s->first_item[i] = at;
@@ -587,8 +603,7 @@ static bool check_parts(struct build *w, const struct hb_part *parts, uint32_t c
 /* Parts of which `item` is one; the other blocks are under their first items. With split: half of
  * its block's steps, the rest under the item after it. Returns their number; 0 where the block
  * cannot be split so. */
-static uint32_t parts_with(const struct build *w, uint32_t item, bool split,
-                           struct hb_part *parts)
+static uint32_t parts_with(const struct build *w, uint32_t item, bool split, struct hb_part *parts)
 {
     const struct hb_segment *s = w->s;
     uint32_t count = 0;
@@ -712,125 +727,4 @@ bool hb_segment_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
     }
     *out_why = w.why;
     return ok;
-}
-
-/* --- the floor --- */
-
-struct hb_remat hb_segment_floor_policy(void)
-{
-    uint32_t layer_tensors = (1u << HB_TN_ITER_IN) - 1;
-    return (struct hb_remat){HB_POLICY_NAMES, layer_tensors & ~(1u << HB_TN_LAYER_IN), 0};
-}
-
-static bool runs_forward(const struct hb_program *p, const char *name)
-{
-    for (uint32_t i = 0; i < p->op_count; i++)
-        if (p->ops[i].phase == HB_PHASE_FORWARD && hb_str_same(p->ops[i].name, name))
-            return true;
-    return false;
-}
-
-/* A weight is gathered once in the backward pass whatever is recomputed: its product with the
- * gradient needs it. */
-static bool is_first_weight_gather(const struct hb_program *p, uint32_t op)
-{
-    const struct hb_op *x = &p->ops[op];
-    if (x->kind != HB_OP_ALL_GATHER || x->write_count != 1 || x->loop == HB_NONE ||
-        p->bufs[p->refs[x->refs_at + x->read_count]].category != HB_CAT_COMMUNICATION)
-        return false;
-    for (uint32_t i = p->loops[x->loop].first_op; i < op; i++)
-        if (p->ops[i].kind == HB_OP_ALL_GATHER && hb_str_same(p->ops[i].name, x->name))
-            return false;
-    return true;
-}
-
-/* What a policy may save or add: copies to and from stacks and the host, and in the backward pass
- * the ops of the forward pass. */
-bool hb_segment_always_runs(const struct hb_program *p, uint32_t op)
-{
-    const struct hb_op *x = &p->ops[op];
-    if (x->loop != HB_NONE && (x->kind == HB_OP_COPY || x->kind == HB_OP_HOST_COPY))
-        return false;
-    return x->phase != HB_PHASE_BACKWARD || !runs_forward(p, x->name) ||
-           is_first_weight_gather(p, op);
-}
-
-/* --- pricing --- */
-
-static const int64_t *states_of(const struct hb_segment *s, const struct hb_part *part, int kind,
-                                uint32_t slot)
-{
-    return s->items[part->item].live[kind] +
-           (size_t)slot * HB_PART_STATES * ((size_t)s->max_steps + 1) + part->steps;
-}
-
-static int64_t live_in_slot(const struct hb_segment *s, const struct hb_part *parts,
-                            uint32_t count, int kind, uint32_t slot)
-{
-    size_t state = (size_t)s->max_steps + 1;
-    int64_t base = s->live[kind][slot], high = base;
-    if (!s->slots[slot].turns) {
-        for (uint32_t i = 0; i < count; i++)
-            base += states_of(s, &parts[i], kind, slot)[HB_PART_OWN * state];
-        return base;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        base += states_of(s, &parts[i], kind, slot)[HB_PART_BEFORE * state];
-    for (uint32_t i = 0; i < count; i++) {
-        const struct hb_part *part = &parts[s->slots[slot].rising ? i : count - 1 - i];
-        const int64_t *t = states_of(s, part, kind, slot);
-        base -= t[HB_PART_BEFORE * state];
-        high = base + t[HB_PART_OWN * state] > high ? base + t[HB_PART_OWN * state] : high;
-        base += t[HB_PART_AFTER * state];
-    }
-    return high;
-}
-
-static int64_t bytes_of_parts(const struct hb_segment *s, const struct hb_part *parts,
-                              uint32_t count, int kind)
-{
-    int64_t high = 0, fixed = s->fixed[kind];
-    for (uint32_t i = 0; i < count; i++)
-        fixed += s->items[parts[i].item].fixed[kind][parts[i].steps];
-    for (uint32_t q = 0; q < s->slot_count; q++) {
-        int64_t live = live_in_slot(s, parts, count, kind, q);
-        high = live > high ? live : high;
-    }
-    return fixed + high;
-}
-
-void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
-                      struct hb_price *out)
-{
-    out->live_bytes = bytes_of_parts(s, parts, count, HB_BYTES_DEVICE);
-    out->host_bytes = s->has_host ? bytes_of_parts(s, parts, count, HB_BYTES_HOST) : 0;
-    out->bound_ns = 0;
-    for (int v = 0; v < HB_BOUNDS; v++) {
-        int64_t sum = s->bound_ns[v];
-        for (uint32_t i = 0; i < count && s->items[parts[i].item].bound_ns[v]; i++)
-            sum += s->items[parts[i].item].bound_ns[v][parts[i].steps];
-        out->bound_ns = sum > out->bound_ns ? sum : out->bound_ns;
-    }
-}
-
-/* In the turns themselves a policy may need less than the floor's own, and when the ends' buffers
- * live may follow from the policy: only what the groups hold in the slots of the ends counts. */
-void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec, struct hb_price *out)
-{
-    struct hb_part parts[HB_PARTS_MAX];
-    uint32_t count = s->item_count;
-    int64_t high = 0, fixed = s->fixed[HB_BYTES_DEVICE];
-    for (uint32_t i = 0; i < count; i++) {
-        parts[i] = (struct hb_part){i, (int32_t)steps_of(&spec->model.blocks[s->items[i].block])};
-        fixed += s->items[i].fixed[HB_BYTES_DEVICE][parts[i].steps];
-    }
-    hb_segment_price(s, parts, count, out);
-    for (uint32_t q = 0; q < s->slot_count; q++) {
-        int64_t live = s->slots[q].turns ? 0
-                                         : live_in_slot(s, parts, count, HB_BYTES_DEVICE, q) -
-                                               s->live[HB_BYTES_DEVICE][q];
-        high = live > high ? live : high;
-    }
-    out->live_bytes = fixed + high;
-    out->host_bytes = 0;
 }

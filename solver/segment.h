@@ -40,8 +40,8 @@ struct hb_item {
     uint32_t block;
     uint32_t policy;
     int64_t *fixed[HB_BYTES_KINDS]; /* by steps: arguments and outputs */
-    int64_t *live[HB_BYTES_KINDS];  /* [(slot x HB_PART_STATES + state) x (max_steps + 1) + steps] */
-    int64_t *bound_ns[HB_BOUNDS];   /* by steps; null where it is 0 for all items */
+    int64_t *live[HB_BYTES_KINDS]; /* [(slot x HB_PART_STATES + state) x (max_steps + 1) + steps] */
+    int64_t *bound_ns[HB_BOUNDS];  /* by steps; null where it is 0 for all items */
 };
 
 struct hb_segment {
@@ -58,10 +58,10 @@ struct hb_segment {
     bool *odd_whole;
     bool *odd_split;
     int64_t max_steps;
-    bool has_host;        /* some buffer lies there; else the items' tables of it are null */
-    bool *admits; /* by steps: so many make a loop, cut as the spec asks for; by no means 1 */
-    int64_t fixed[HB_BYTES_KINDS];      /* of the ends */
-    int64_t *live[HB_BYTES_KINDS];      /* of the ends, by slot */
+    bool has_host; /* some buffer lies there; else the items' tables of it are null */
+    bool *admits;  /* by steps: so many make a loop, cut as the spec asks for; by no means 1 */
+    int64_t fixed[HB_BYTES_KINDS]; /* of the ends */
+    int64_t *live[HB_BYTES_KINDS]; /* of the ends, by slot */
     int64_t bound_ns[HB_BOUNDS];
 };
 
@@ -72,7 +72,7 @@ struct hb_price {
 };
 
 struct hb_segment_ask {
-    const struct hb_spec *spec; /* a cell's: mesh, batch, chunks and stack form are its */
+    const struct hb_spec *spec;  /* a cell's: mesh, batch, chunks and stack form are its */
     const struct hb_menu *menus; /* by block; where floor is set, null */
     const struct hb_device *device;
     /* One item a block, below every policy: nothing that a policy keeps, no op that copies to or
@@ -92,8 +92,7 @@ enum { HB_PARTS_MAX = 64 };
 void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
                       struct hb_price *out);
 /* Of a floor's segment: what each configuration of the cell needs at least. */
-void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec,
-                      struct hb_price *out);
+void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec, struct hb_price *out);
 /* All layers that a policy may keep, for the floor. */
 struct hb_remat hb_segment_floor_policy(void);
 /* Whether an op of a program with that policy is there whatever the policy. */

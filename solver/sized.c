@@ -41,8 +41,8 @@ void hb_sized_init(struct hb_sized *z, struct hb_arena *arena, const struct hb_s
     for (int64_t n = 1; n <= z->max_steps; n++) {
         int64_t outer = spec->stack.outer > 0 ? spec->stack.outer : auto_outer(n);
         z->outer[n] = nested ? outer : 1;
-        z->admits[n] = nested ? z->outer[n] > 1 && n % z->outer[n] == 0
-                              : n > 1 && n > spec->stack.unroll;
+        z->admits[n] =
+            nested ? z->outer[n] > 1 && n % z->outer[n] == 0 : n > 1 && n > spec->stack.unroll;
         z->inner[n] = z->admits[n] ? n / z->outer[n] : 1;
     }
 }

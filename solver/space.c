@@ -142,15 +142,14 @@ static struct values outer_values(const struct hb_spec *s)
 static struct axes find_axes(const struct hb_spec *s)
 {
     const struct hb_plan_axes *p = &s->plan;
-    struct axes a = {.batch = listed(p->batch_global, p->batch_global_count, s->batch.global),
-                     .accumulate = listed(p->accumulate, p->accumulate_count, s->batch.accumulate),
-                     .chunks = listed(p->loss_chunks, p->loss_chunks_count, s->loss.chunks),
-                     .microbatches =
-                         listed(p->microbatches, p->microbatches_count, s->pipeline.microbatches),
-                     .outers = outer_values(s),
-                     .forms = p->stack_forms ? p->stack_forms : bit(s->stack.form),
-                     .offloads = p->optimizer_offload ? p->optimizer_offload
-                                                      : bit(s->optimizer.offload)};
+    struct axes a = {
+        .batch = listed(p->batch_global, p->batch_global_count, s->batch.global),
+        .accumulate = listed(p->accumulate, p->accumulate_count, s->batch.accumulate),
+        .chunks = listed(p->loss_chunks, p->loss_chunks_count, s->loss.chunks),
+        .microbatches = listed(p->microbatches, p->microbatches_count, s->pipeline.microbatches),
+        .outers = outer_values(s),
+        .forms = p->stack_forms ? p->stack_forms : bit(s->stack.form),
+        .offloads = p->optimizer_offload ? p->optimizer_offload : bit(s->optimizer.offload)};
     if (p->present)
         return a;
     a.accumulate = powers(s->batch.accumulate, MOST_ACCUMULATE);
@@ -207,24 +206,39 @@ static bool is_cut(const struct hb_spec *base, const struct hb_cell *cell)
     return true;
 }
 
-/* Forms and outer counts, places of the optimizer, chunks. */
+/* Chunks, in a cell that is else complete. */
+static void add_chunked(struct make *m, struct hb_cell cell)
+{
+    for (int c = 0; c < m->axes.chunks.count; c++) {
+        cell.loss_chunks = m->axes.chunks.list[c];
+        if (admits(m, &cell))
+            add_cell(m, cell);
+    }
+}
+
+static void add_forms(struct make *m, struct hb_cell cell)
+{
+    for (int form = 0; form <= HB_FORM_NESTED; form++) {
+        bool nested = form == HB_FORM_NESTED;
+        if (!(m->axes.forms & bit(form)))
+            continue;
+        cell.form = (enum hb_form)form;
+        for (int o = 0; o < (nested ? m->axes.outers.count : 1); o++) {
+            cell.outer = nested ? m->axes.outers.list[o] : 0;
+            if (is_cut(m->space->base, &cell))
+                add_chunked(m, cell);
+        }
+    }
+}
+
+/* Places of the optimizer, forms and outer counts, chunks. */
 static void add_variants(struct make *m, struct hb_cell cell)
 {
-    for (int form = 0; form <= HB_FORM_NESTED; form++)
-        for (int place = 0; place <= HB_PLACE_PINNED_HOST; place++)
-            for (int c = 0; c < m->axes.chunks.count; c++) {
-                if (!(m->axes.forms & bit(form)) || !(m->axes.offloads & bit(place)))
-                    continue;
-                cell.form = (enum hb_form)form;
-                cell.optimizer_offload = (enum hb_place)place;
-                cell.loss_chunks = m->axes.chunks.list[c];
-                int outers = form == HB_FORM_NESTED ? m->axes.outers.count : 1;
-                for (int o = 0; o < outers; o++) {
-                    cell.outer = form == HB_FORM_NESTED ? m->axes.outers.list[o] : 0;
-                    if (is_cut(m->space->base, &cell) && admits(m, &cell))
-                        add_cell(m, cell);
-                }
-            }
+    for (int place = 0; place <= HB_PLACE_PINNED_HOST; place++) {
+        cell.optimizer_offload = (enum hb_place)place;
+        if (m->axes.offloads & bit(place))
+            add_forms(m, cell);
+    }
 }
 
 static bool keeps_tokens(const struct make *m, const struct hb_cell *c)
@@ -247,7 +261,16 @@ static struct values pipeline_values(const struct make *m, const struct hb_cell 
     return v;
 }
 
-/* Whatever is refused for one of the values below is refused for all of them: asked once. */
+/* Whatever is refused for one variant of the values below is refused for all: asked once. */
+static void add_batch(struct make *m, struct hb_cell cell)
+{
+    cell.loss_chunks = 1;
+    cell.form = m->space->base->stack.form == HB_FORM_LOOP ? HB_FORM_LOOP : HB_FORM_SCAN;
+    cell.optimizer_offload = HB_PLACE_NONE;
+    if (keeps_tokens(m, &cell) && admits(m, &cell))
+        add_variants(m, cell);
+}
+
 static void add_mesh(struct make *m, struct hb_cell cell)
 {
     const struct hb_spec *base = m->space->base;
@@ -255,18 +278,14 @@ static void add_mesh(struct make *m, struct hb_cell cell)
         if (base->plan.axis_max[a] && cell.mesh[a] > base->plan.axis_max[a])
             return;
     struct values microbatches = pipeline_values(m, &cell);
-    for (int b = 0; b < m->axes.batch.count; b++)
-        for (int k = 0; k < m->axes.accumulate.count; k++)
-            for (int i = 0; i < microbatches.count; i++) {
-                cell.batch_global = m->axes.batch.list[b];
-                cell.accumulate = m->axes.accumulate.list[k];
-                cell.microbatches = microbatches.list[i];
-                cell.loss_chunks = 1;
-                cell.form = base->stack.form == HB_FORM_LOOP ? HB_FORM_LOOP : HB_FORM_SCAN;
-                cell.optimizer_offload = HB_PLACE_NONE;
-                if (keeps_tokens(m, &cell) && admits(m, &cell))
-                    add_variants(m, cell);
-            }
+    int rounds = m->axes.batch.count * m->axes.accumulate.count * microbatches.count;
+    for (int i = 0; i < rounds; i++) {
+        int k = i / microbatches.count;
+        cell.microbatches = microbatches.list[i % microbatches.count];
+        cell.accumulate = m->axes.accumulate.list[k % m->axes.accumulate.count];
+        cell.batch_global = m->axes.batch.list[k / m->axes.accumulate.count];
+        add_batch(m, cell);
+    }
 }
 
 static bool has_experts(const struct hb_spec *s)

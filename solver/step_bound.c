@@ -15,8 +15,8 @@ struct bound {
     struct hb_segment *s;
     struct hb_op_costs costs;
     struct hb_streams streams;
-    bool *through;       /* by slot: the path crosses its turns on the compute stream */
-    uint32_t final_op;   /* ops from here on follow the last loop */
+    bool *through;                  /* by slot: the path crosses its turns on the compute stream */
+    uint32_t final_op;              /* ops from here on follow the last loop */
     bool has_tail[HB_STREAM_COUNT]; /* the stream works then; never compute */
 };
 
@@ -185,8 +185,7 @@ static void add_flat_loop(struct bound *b, uint32_t loop)
             table_of(b, item, variant); /* stays when the rest is given back */
     struct hb_arena_mark mark = hb_arena_mark(b->arena);
     struct hb_critical c;
-    struct hb_critical_ask ask = {&b->streams, b->arena, l->first_op, l->end_op,
-                                  HB_CRITICAL_TRIPS};
+    struct hb_critical_ask ask = {&b->streams, b->arena, l->first_op, l->end_op, HB_CRITICAL_TRIPS};
     hb_critical_find(&ask, &c);
     int64_t most = item ? b->s->max_steps : 1;
     int64_t *ns = hb_arena_alloc(b->arena, (size_t)most + 1, sizeof *ns);
@@ -232,7 +231,8 @@ static bool crosses_on_compute(const struct bound *b, const struct hb_critical *
         before--;
     while (after < end && !c->passes[0][after - c->first_op])
         after++;
-    if ((before > c->first_op && !on_compute(b, before - 1)) || (after < end && !on_compute(b, after)))
+    if ((before > c->first_op && !on_compute(b, before - 1)) ||
+        (after < end && !on_compute(b, after)))
         return false;
     for (uint32_t i = from; i < to; i++)
         if (c->passes[0][i - c->first_op] ? !on_compute(b, i) && costs_something(b, i)
@@ -356,11 +356,8 @@ static void drop_optional_ops(struct bound *b)
 void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
                     const struct hb_segment_ask *ask, struct hb_segment *s)
 {
-    struct bound b = {.arena = arena,
-                      .sized = sized,
-                      .o = sized->outline,
-                      .p = sized->outline->pair.a,
-                      .s = s};
+    struct bound b = {
+        .arena = arena, .sized = sized, .o = sized->outline, .p = sized->outline->pair.a, .s = s};
     hb_op_costs_find(arena, sized, ask->device, &b.costs);
     if (ask->floor)
         drop_optional_ops(&b);

@@ -109,7 +109,8 @@ bool hb_sweep_count(struct hb_diag *diag, struct hb_sweep *sweep)
         cells = hb_mul_sat(cells, sweep->axes[i].count);
     if (cells > HB_SWEEP_MOST_CELLS)
         return hb_error(diag, (struct hb_loc){0},
-                        "%" PRId64 " cells; allowed: at most %d (take fewer values, or sweep twice)",
+                        "%" PRId64
+                        " cells; allowed: at most %d (take fewer values, or sweep twice)",
                         cells, HB_SWEEP_MOST_CELLS);
     sweep->cell_count = (uint32_t)cells;
     return true;
@@ -285,8 +286,8 @@ static void run_child(struct work *w, const struct hb_sweep_cell *cells, int64_t
     _exit(0);
 }
 
-/* Lines are written whole (they are shorter than a pipe takes in at once, or nobody else writes). */
-enum { MOST_JOBS = 256 };
+/* Processes, and bytes of a cell's line: a message of the schema is at most 512 long. */
+enum { MOST_JOBS = 256, MOST_LINE = 65536 };
 
 struct children {
     pid_t pid[MOST_JOBS];
@@ -344,22 +345,19 @@ static void keep_line(struct gather *g, const char *line, size_t len)
 /* Round and round, a line from each that has one: each process has the same number of cells. */
 static void gather_children(struct gather *g, struct children *c)
 {
-    char *line = NULL;
-    size_t room = 0;
+    char *line = hb_arena_alloc(g->w->scratch, MOST_LINE, 1);
     for (int64_t open = c->count; open > 0;)
         for (int64_t i = 0; i < c->count; i++) {
             if (!c->from[i])
                 continue;
-            ssize_t len = getline(&line, &room, c->from[i]);
-            if (len > 0) {
-                keep_line(g, line, (size_t)len);
+            if (fgets(line, MOST_LINE, c->from[i])) {
+                keep_line(g, line, strlen(line));
                 continue;
             }
             fclose(c->from[i]);
             c->from[i] = NULL;
             open--;
         }
-    free(line);
     for (int64_t i = 0; i < c->count; i++) {
         int status = 0;
         if (waitpid(c->pid[i], &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
@@ -402,8 +400,7 @@ static bool read_kept(const struct hb_sweep_ask *ask, const char *path, const ch
                         "the journal is of another sweep (other input, keys or values); remove it, "
                         "or name another");
     while (hb_jsonl_next(&lines, arena, ask->env->diag, &node) && node)
-        if (!hb_node_find(node, "sweep") &&
-            !read_cell(arena, node, ask->sweep->cell_count, cells))
+        if (!hb_node_find(node, "sweep") && !read_cell(arena, node, ask->sweep->cell_count, cells))
             return hb_error(ask->env->diag, node->loc, "a line that is no cell of this sweep");
     return ask->env->diag->errors == 0;
 }
@@ -418,10 +415,8 @@ bool hb_sweep_run(const struct hb_sweep_ask *ask, struct hb_sweep_cell **out_cel
             return false;
     if (ask->journal && !read_kept(ask, ask->journal, grid, cells))
         return false;
-    struct work w = {.ask = ask,
-                     .sweep = ask->sweep,
-                     .scratch = hb_arena_new(),
-                     .kept = hb_arena_new()};
+    struct work w = {
+        .ask = ask, .sweep = ask->sweep, .scratch = hb_arena_new(), .kept = hb_arena_new()};
     struct gather g = {.w = &w, .cells = cells};
     int64_t wanted = 0;
     for (uint32_t i = 0; i < ask->sweep->cell_count; i++)

@@ -52,8 +52,8 @@ const char *hb_sweep_value(const struct hb_sweep *sweep, uint32_t cell, uint32_t
 struct hb_sweep_ask {
     struct hb_env *env;
     const struct hb_sweep *sweep;
-    const char *journal;  /* null: none is kept */
-    const char **merge;   /* journals that are read, not written */
+    const char *journal; /* null: none is kept */
+    const char **merge;  /* journals that are read, not written */
     uint32_t merge_count;
     int64_t jobs;  /* processes, >= 1 */
     int64_t shard; /* of the cells, those with index % shards == shard - 1 */

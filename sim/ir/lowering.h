@@ -110,8 +110,8 @@ struct hb_lower {
     int64_t hbm_bytes; /* of the device; INT64_MAX where the input does not say */
     bool scaling_ring;
     enum hb_dtype compute;
-    enum hb_dtype grad_dtype; /* in which the backward pass makes weight gradients */
-    bool too_large;           /* a size left the range: reported once */
+    enum hb_dtype grad_dtype;   /* in which the backward pass makes weight gradients */
+    bool too_large;             /* a size left the range: reported once */
     int64_t stacked_grad_bytes; /* gradients of all stacked weights in f32: decides orders */
 };
 

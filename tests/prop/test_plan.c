@@ -22,7 +22,8 @@ static const char *random_text(struct hb_arena *arena, struct hb_rng *rng)
     hb_str_addf(&s, "    - {name: a, repeat: %lld, attention: {heads: %lld, kv_heads: %lld}, %s}\n",
                 (long long)hb_rng_range(rng, 1, 6), (long long)heads, (long long)(heads / 2), mlp);
     if (two)
-        hb_str_addf(&s, "    - {name: b, repeat: %lld, attention: {heads: %lld}, mlp: {d_ff: 1024}}\n",
+        hb_str_addf(&s,
+                    "    - {name: b, repeat: %lld, attention: {heads: %lld}, mlp: {d_ff: 1024}}\n",
                     (long long)hb_rng_range(rng, 1, 4), (long long)heads);
     hb_str_addf(&s, "batch: {global: %lld, seq: %lld}\n", (long long)(count * 8),
                 (long long)(256 << hb_rng_range(rng, 0, 2)));
@@ -99,7 +100,8 @@ static void try_instance(struct hb_arena *arena, struct hb_rng *rng, struct unit
     ask.budget_bytes = random_budget(arena, rng, ask);
     assert_true(hb_plan_find(arena, &ask, &plan));
     assert_true(hb_plan_exhaust(arena, &ask, &plan, 1e5, &best, &found));
-    if (found != plan.found || (found && (best.value < plan.best.value || best.value > plan.best.value)))
+    if (found != plan.found ||
+        (found && (best.value < plan.best.value || best.value > plan.best.value)))
         print_error("%s\nplan %d value %.17g, brute force %d value %.17g\n", text, plan.found,
                     plan.best.value, found, best.value);
     assert_true(found == plan.found);

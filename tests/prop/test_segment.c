@@ -178,9 +178,10 @@ static void test_equals_engine(void **state)
     assert_int_equal(tally.refused, 0);
     assert_true(tally.compared >= 10000);
     qsort(tally.slack, (size_t)tally.compared, sizeof *tally.slack, compare_doubles);
-    print_message("# %d configurations (%d odd); slack of the time bound: median %.3f %%, p95 %.3f %%\n",
-                  tally.compared, tally.odd, 100 * tally.slack[tally.compared / 2],
-                  100 * tally.slack[tally.compared * 95 / 100]);
+    print_message(
+        "# %d configurations (%d odd); slack of the time bound: median %.3f %%, p95 %.3f %%\n",
+        tally.compared, tally.odd, 100 * tally.slack[tally.compared / 2],
+        100 * tally.slack[tally.compared * 95 / 100]);
     assert_true(tally.slack[tally.compared / 2] <= 0.01);
     hb_arena_free(arena);
 }

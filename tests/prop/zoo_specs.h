@@ -45,8 +45,8 @@ static inline const char *zoo_text(struct hb_arena *arena, struct hb_rng *rng,
                 device < 2 ? "xla-tpu" : "xla-gpu");
     hb_str_addf(&s, "stack: {form: %s}\n", nested ? "nested" : "scan");
     hb_str_addf(&s, "loss: {chunks: %d}\n", 1 << hb_rng_range(rng, 0, 3));
-    hb_str_addf(&s, "optimizer: {offload: %s, clip: %s}\n", chance(rng, 25) ? "pinned_host" : "none",
-                chance(rng, 25) ? "true" : "false");
+    hb_str_addf(&s, "optimizer: {offload: %s, clip: %s}\n",
+                chance(rng, 25) ? "pinned_host" : "none", chance(rng, 25) ? "true" : "false");
     hb_str_addf(&s, "sharding: {residual_over_tensor: %s, optimizer_over_data: %s}\n",
                 chance(rng, 30) ? "true" : "false", chance(rng, 20) ? "true" : "false");
     hb_str_addf(&s, "step: {cast: %s}\nprecision: {params: %s}\n",
@@ -59,8 +59,7 @@ static inline const char *zoo_spec(struct hb_arena *arena, struct hb_rng *rng, s
 {
     static const char data_dir[] = HB_SOURCE_DIR;
     int count = 0;
-    const char *const *names =
-        hb_file_list(arena, HB_SOURCE_DIR "/models/zoo", ".yaml");
+    const char *const *names = hb_file_list(arena, HB_SOURCE_DIR "/models/zoo", ".yaml");
     while (names[count])
         count++;
     for (;;) {

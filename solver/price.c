@@ -1,0 +1,126 @@
+/* What a configuration costs by the sums of a segment, and the floor that is below all policies:
+ * see segment.h. */
+#include "base/str.h"
+#include "solver/segment.h"
+
+/* --- the floor --- */
+
+struct hb_remat hb_segment_floor_policy(void)
+{
+    uint32_t layer_tensors = (1u << HB_TN_ITER_IN) - 1;
+    return (struct hb_remat){HB_POLICY_NAMES, layer_tensors & ~(1u << HB_TN_LAYER_IN), 0};
+}
+
+static bool runs_forward(const struct hb_program *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].phase == HB_PHASE_FORWARD && hb_str_same(p->ops[i].name, name))
+            return true;
+    return false;
+}
+
+/* A weight is gathered once in the backward pass whatever is recomputed: its product with the
+ * gradient needs it. */
+static bool is_first_weight_gather(const struct hb_program *p, uint32_t op)
+{
+    const struct hb_op *x = &p->ops[op];
+    if (x->kind != HB_OP_ALL_GATHER || x->write_count != 1 || x->loop == HB_NONE ||
+        p->bufs[p->refs[x->refs_at + x->read_count]].category != HB_CAT_COMMUNICATION)
+        return false;
+    for (uint32_t i = p->loops[x->loop].first_op; i < op; i++)
+        if (p->ops[i].kind == HB_OP_ALL_GATHER && hb_str_same(p->ops[i].name, x->name))
+            return false;
+    return true;
+}
+
+/* What a policy may save or add: copies to and from stacks and the host, and in the backward pass
+ * the ops of the forward pass. */
+bool hb_segment_always_runs(const struct hb_program *p, uint32_t op)
+{
+    const struct hb_op *x = &p->ops[op];
+    if (x->loop != HB_NONE && (x->kind == HB_OP_COPY || x->kind == HB_OP_HOST_COPY))
+        return false;
+    return x->phase != HB_PHASE_BACKWARD || !runs_forward(p, x->name) ||
+           is_first_weight_gather(p, op);
+}
+
+/* --- pricing --- */
+
+static const int64_t *states_of(const struct hb_segment *s, const struct hb_part *part, int kind,
+                                uint32_t slot)
+{
+    return s->items[part->item].live[kind] +
+           (size_t)slot * HB_PART_STATES * ((size_t)s->max_steps + 1) + part->steps;
+}
+
+static int64_t live_in_slot(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
+                            int kind, uint32_t slot)
+{
+    size_t state = (size_t)s->max_steps + 1;
+    int64_t base = s->live[kind][slot], high = base;
+    if (!s->slots[slot].turns) {
+        for (uint32_t i = 0; i < count; i++)
+            base += states_of(s, &parts[i], kind, slot)[HB_PART_OWN * state];
+        return base;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        base += states_of(s, &parts[i], kind, slot)[HB_PART_BEFORE * state];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hb_part *part = &parts[s->slots[slot].rising ? i : count - 1 - i];
+        const int64_t *t = states_of(s, part, kind, slot);
+        base -= t[HB_PART_BEFORE * state];
+        high = base + t[HB_PART_OWN * state] > high ? base + t[HB_PART_OWN * state] : high;
+        base += t[HB_PART_AFTER * state];
+    }
+    return high;
+}
+
+static int64_t bytes_of_parts(const struct hb_segment *s, const struct hb_part *parts,
+                              uint32_t count, int kind)
+{
+    int64_t high = 0, fixed = s->fixed[kind];
+    for (uint32_t i = 0; i < count; i++)
+        fixed += s->items[parts[i].item].fixed[kind][parts[i].steps];
+    for (uint32_t q = 0; q < s->slot_count; q++) {
+        int64_t live = live_in_slot(s, parts, count, kind, q);
+        high = live > high ? live : high;
+    }
+    return fixed + high;
+}
+
+void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
+                      struct hb_price *out)
+{
+    out->live_bytes = bytes_of_parts(s, parts, count, HB_BYTES_DEVICE);
+    out->host_bytes = s->has_host ? bytes_of_parts(s, parts, count, HB_BYTES_HOST) : 0;
+    out->bound_ns = 0;
+    for (int v = 0; v < HB_BOUNDS; v++) {
+        int64_t sum = s->bound_ns[v];
+        for (uint32_t i = 0; i < count && s->items[parts[i].item].bound_ns[v]; i++)
+            sum += s->items[parts[i].item].bound_ns[v][parts[i].steps];
+        out->bound_ns = sum > out->bound_ns ? sum : out->bound_ns;
+    }
+}
+
+/* In the turns themselves a policy may need less than the floor's own, and when the ends' buffers
+ * live may follow from the policy: only what the groups hold in the slots of the ends counts. */
+void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec, struct hb_price *out)
+{
+    struct hb_part parts[HB_PARTS_MAX];
+    uint32_t count = s->item_count;
+    int64_t high = 0, fixed = s->fixed[HB_BYTES_DEVICE];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hb_block *b = &spec->model.blocks[s->items[i].block];
+        parts[i] = (struct hb_part){i, (int32_t)(b->repeat / b->unit)};
+        fixed += s->items[i].fixed[HB_BYTES_DEVICE][parts[i].steps];
+    }
+    hb_segment_price(s, parts, count, out);
+    for (uint32_t q = 0; q < s->slot_count; q++) {
+        int64_t live = s->slots[q].turns ? 0
+                                         : live_in_slot(s, parts, count, HB_BYTES_DEVICE, q) -
+                                               s->live[HB_BYTES_DEVICE][q];
+        high = live > high ? live : high;
+    }
+    out->live_bytes = fixed + high;
+    out->host_bytes = 0;
+}

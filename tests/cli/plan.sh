@@ -1,0 +1,85 @@
+# hbmsim plan: a plan as text, JSON, YAML and other programs' settings; the certificate; brute force
+# agrees; when nothing fits; integer programs that another solver reads.
+. tests/tap.sh
+
+model=examples/quickstart/model.yaml
+
+# A space small enough to be run whole: eight devices, three axes, a few layers.
+cat >"$work/small.yaml" <<'END'
+model:
+  d_model: 512
+  vocab: 8192
+  blocks:
+    - {name: a, repeat: 4, attention: {heads: 8, kv_heads: 4}, mlp: {d_ff: 2048}}
+batch: {global: 16, seq: 1024}
+mesh: {fsdp: 4}
+hardware: {device: tpu-v5p, count: 4}
+plan:
+  search: {mesh: [fsdp, tensor], remat: true, batch: {accumulate: [1, 2]}}
+END
+
+number() {
+    sed -n "s/.*\"$1\": \\([-0-9.e+]*\\),*\$/\\1/p" "$work/out" | head -n 1
+}
+
+expect 0 hbmsim plan "$work/small.yaml" --exhaustive
+out_has 'Optimal: every other cell is excluded by a bound or searched (gap 0).'
+out_has 'Brute force over all of them agrees.'
+out_has 'tokens/s, MFU'
+err_is ''
+
+expect 0 hbmsim plan "$work/small.yaml" --json --certificate "$work/proof.json"
+out_has '"status": "optimal"'
+ok 'the gap is 0' test "$(number gap)" = 0
+keys=$(sed -n 's/^  "\([a-z_]*\)":.*/\1/p' "$work/out" | tr '\n' ' ')
+ok 'the keys are the promised ones' test "$keys" = 'status gap objective budget_bytes considered pruned seconds counts plan prediction alternatives prices '
+ok 'each cell has its line in the certificate' test \
+    "$(grep -o '"by":' "$work/proof.json" | wc -l)" = "$(number cells)"
+step=$(number step_seconds)
+peak=$(number peak_bytes)
+
+# The plan is a configuration like any other.
+expect 0 hbmsim plan "$work/small.yaml" --emit yaml -o "$work/plan.yaml"
+expect 0 hbmsim simulate "$work/plan.yaml" --json
+ok 'run again it has the same peak' test "$(number peak_bytes)" = "$peak"
+ok 'and the same step' test "$(number step_seconds)" = "$step"
+
+expect 0 hbmsim plan "$work/small.yaml" --emit maxtext
+out_has 'ici_fsdp_parallelism='
+out_has 'remat_policy='
+expect 0 hbmsim plan "$work/small.yaml" --emit levanter
+out_has 'model_axis_size: '
+out_has 'gradient_checkpointing:'
+
+# More budget is never worse; least memory is no more than the fastest plan's.
+expect 0 hbmsim plan "$work/small.yaml" --json --objective memory
+least=$(number peak_bytes)
+ok 'the least memory is the least' test "$least" -le "$peak"
+expect 0 hbmsim plan "$work/small.yaml" --budget "$least" --json
+ok 'it fits in a budget of its size' test "$(number peak_bytes)" -le "$least"
+expect 1 hbmsim plan "$work/small.yaml" --budget $((least - 1))
+out_has 'no plan fits'
+out_has 'Smallest peak: '
+out_has 'What would do: a budget of '
+expect 1 hbmsim plan "$work/small.yaml" --budget $((least - 1)) --json
+out_has '"status": "infeasible"'
+ok 'the smallest peak is the least' test "$(number smallest_peak_bytes)" = "$least"
+
+expect 0 hbmsim plan "$work/small.yaml" --objective devices --json
+out_has '"status": "optimal"'
+
+# What is not to be searched stays.
+expect 0 hbmsim plan "$work/small.yaml" --set 'plan.search={mesh: [fsdp]}' --emit yaml
+out_has 'fsdp: 4'
+
+# The integer programs, for another solver (tests/unit/test_ilp.c compares with CBC).
+expect 0 hbmsim plan "$work/small.yaml" --write-lp "$work/plan"
+ok 'integer programs are written' grep -q '^End$' "$work/plan-1.lp"
+
+expect 2 hbmsim plan $model --exhaustive --set 'plan.search={mesh: [fsdp, tensor, data], remat: true, loss_chunks: [1, 2, 4, 8], batch: {accumulate: [1, 2, 4]}, stack: [scan, nested]}' --set plan.keep.tensor_max=2
+err_has '--exhaustive:'
+expect 2 hbmsim plan "$work/small.yaml" --set 'plan.search={mesh: [[3, 1, 1, 1, 1, 1]]}'
+expect 2 hbmsim plan
+expect 2 hbmsim plan "$work/small.yaml" --objective speed
+
+finish

@@ -1,0 +1,157 @@
+/* The integer programs against another solver, CBC: each is written in CPLEX LP form, solved by
+ * both, and the optima agree to 1e-6. And against the walk over all configurations: the optimum is
+ * below the best of them, and infeasible ones have none. */
+#include "tests/prop/zoo_specs.h"
+
+#include <math.h>
+
+#include "hw/device.h"
+#include "solver/brute.h"
+#include "solver/ilp.h"
+#include "solver/menu.h"
+
+enum { PROGRAMS = 40, POLICIES = 6 };
+
+struct sample {
+    struct hb_arena *arena;
+    struct hb_spec spec;
+    struct hb_device device;
+    struct hb_menu *menus;
+    struct hb_segment segment;
+    struct hb_ilp_ask ask;
+};
+
+static bool draw_sample(struct sample *s, struct hb_rng *rng)
+{
+    struct hb_diag diag;
+    const char *why;
+    hb_diag_init(&diag, s->arena);
+    zoo_spec(s->arena, rng, &s->spec);
+    assert_true(hb_device_load(s->arena, &diag, HB_SOURCE_DIR, s->spec.hardware.device,
+                               (struct hb_loc){0}, &s->device));
+    s->menus = hb_arena_alloc(s->arena, (size_t)s->spec.model.block_count, sizeof *s->menus);
+    for (int i = 0; i < s->spec.model.block_count; i++) {
+        struct hb_remat *r = hb_arena_alloc(s->arena, POLICIES, sizeof *r);
+        for (int k = 0; k < POLICIES; k++)
+            r[k] = zoo_remat(rng);
+        s->menus[i] = (struct hb_menu){r, POLICIES};
+    }
+    struct hb_segment_ask ask = {&s->spec, s->menus, &s->device, false, false};
+    return hb_segment_build(s->arena, &ask, &s->segment, &why);
+}
+
+static uint32_t best_of(struct sample *s, const struct hb_brute_limits *limits,
+                        struct hb_brute_choice *out)
+{
+    return hb_brute_best(s->arena, &s->segment, &s->spec, limits, 1, out);
+}
+
+/* A budget that some configurations meet and some do not; sometimes one that none meets. */
+static void draw_limits(struct sample *s, struct hb_rng *rng)
+{
+    struct hb_brute_choice least, fastest;
+    struct hb_brute_limits l = {HB_GOAL_MEMORY, INT64_MAX, INT64_MAX, -1, 0};
+    assert_int_equal(best_of(s, &l, &least), 1);
+    l.goal = HB_GOAL_TIME;
+    assert_int_equal(best_of(s, &l, &fastest), 1);
+    int64_t low = least.price.live_bytes - (INT64_C(1) << 30), high = fastest.price.live_bytes;
+    s->ask.segment = &s->segment;
+    s->ask.spec = &s->spec;
+    s->ask.limits = l;
+    s->ask.limits.goal = chance(rng, 25) ? HB_GOAL_MEMORY : HB_GOAL_TIME;
+    s->ask.limits.budget_bytes = hb_rng_range(rng, low > 0 ? low : 1, high > low ? high : low + 1);
+}
+
+static bool has_cbc(void)
+{
+    return system("command -v cbc >/dev/null 2>&1") == 0;
+}
+
+/* CBC's optimum; NAN where it finds the program infeasible. */
+static double ask_cbc(struct hb_arena *arena, const char *path)
+{
+    char line[512];
+    double value = NAN;
+    FILE *f = popen(
+        hb_arena_printf(arena, "cbc %s ratio 0 allow 0 sec 120 solve 2>/dev/null", path), "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        const char *at = strstr(line, "Objective value:");
+        if (at)
+            value = strtod(at + strlen("Objective value:"), NULL);
+    }
+    pclose(f);
+    return value;
+}
+
+static void check_walk(struct sample *s, const struct hb_ilp_answer *a)
+{
+    struct hb_brute_choice best;
+    uint32_t found = best_of(s, &s->ask.limits, &best);
+    if (found)
+        assert_true(a->status == HB_ILP_OPTIMAL && a->bound <= best.value);
+    if (a->status == HB_ILP_INFEASIBLE)
+        assert_int_equal(found, 0);
+}
+
+static void test_agrees(void **state)
+{
+    (void)state;
+    struct hb_rng rng = hb_rng_seed(31);
+    char folder[] = "/tmp/hbmsim-ilp-XXXXXX", lp[64];
+    bool cbc = has_cbc();
+    int compared = 0, infeasible = 0;
+    assert_non_null(mkdtemp(folder));
+    snprintf(lp, sizeof lp, "%s/program.lp", folder);
+    for (int tries = 0; compared + infeasible < PROGRAMS && tries < 10 * PROGRAMS; tries++) {
+        struct sample s = {.arena = hb_arena_new()};
+        struct hb_ilp_answer answer;
+        if (draw_sample(&s, &rng)) {
+            draw_limits(&s, &rng);
+            s.ask.lp_file = lp;
+            hb_ilp_solve(s.arena, &s.ask, &answer);
+            assert_true(answer.status != HB_ILP_LIMIT);
+            check_walk(&s, &answer);
+            double theirs = cbc ? ask_cbc(s.arena, lp) : NAN;
+            infeasible += answer.status == HB_ILP_INFEASIBLE;
+            compared += answer.status == HB_ILP_OPTIMAL;
+            if (cbc && answer.status == HB_ILP_OPTIMAL)
+                assert_true(fabs(theirs - answer.objective) <= 1e-6 * fabs(theirs) + 1e-9);
+        }
+        hb_arena_free(s.arena);
+    }
+    unlink(lp);
+    rmdir(folder);
+    print_message("# %d integer programs agree with the walk%s; %d without a solution\n", compared,
+                  cbc ? " and with CBC" : " (CBC is not installed: not compared with it)",
+                  infeasible);
+    assert_true(compared >= PROGRAMS / 2);
+}
+
+/* Malformed input to GLPK must not end the process: the hook gives a LIMIT. Budgets at the ends of
+ * the range are the nearest that a caller can come to it. */
+static void test_survives_extremes(void **state)
+{
+    (void)state;
+    struct hb_rng rng = hb_rng_seed(7);
+    struct sample s = {.arena = hb_arena_new()};
+    struct hb_ilp_answer answer;
+    while (!draw_sample(&s, &rng))
+        ;
+    draw_limits(&s, &rng);
+    s.ask.limits.budget_bytes = 0;
+    hb_ilp_solve(s.arena, &s.ask, &answer);
+    assert_true(answer.status == HB_ILP_INFEASIBLE || s.ask.limits.goal == HB_GOAL_MEMORY);
+    s.ask.limits.goal = HB_GOAL_TIME;
+    s.ask.limits.budget_bytes = INT64_MAX;
+    hb_ilp_solve(s.arena, &s.ask, &answer);
+    assert_int_equal(answer.status, HB_ILP_OPTIMAL);
+    hb_arena_free(s.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_agrees),
+                                       cmocka_unit_test(test_survives_extremes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
