@@ -1,0 +1,302 @@
+/* sim/ir/lower for XLA:GPU: habits of the two GPU compilers, each by the measured pair that shows
+ * it (ids of lab records without their "lab-"). A buffer's life is read off the positions of the
+ * ops that write and read it. */
+#include "tests/unit/unit.h"
+
+#include "base/yaml.h"
+#include "models/schema.h"
+#include "models/support.h"
+#include "sim/engine/run.h"
+#include "sim/ir/lower.h"
+
+static const char dense[] = "model:\n"
+                            "  d_model: 1024\n"
+                            "  vocab: 32000\n"
+                            "  blocks:\n"
+                            "    - name: block\n"
+                            "      repeat: 4\n"
+                            "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
+                            "      mlp: {d_ff: 2816}\n"
+                            "batch: {global: 8, seq: 2048}\n"
+                            "mesh: {data: 1}\n";
+static const char stages[] = "model:\n"
+                             "  d_model: 1024\n"
+                             "  vocab: 32000\n"
+                             "  blocks:\n"
+                             "    - name: block\n"
+                             "      repeat: 8\n"
+                             "      pipelined: true\n"
+                             "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
+                             "      moe: {experts: 8, top_k: 2, d_ff: 1408, dispatch: einsum}\n"
+                             "batch: {global: 32, seq: 2048}\n"
+                             "mesh: {pipeline: 4}\n"
+                             "stack: {form: loop}\n"
+                             "pipeline: {microbatches: 4, remat_iteration: true,\n"
+                             "           remat_layer: false, iteration_save: [iter_in]}\n";
+
+static struct unit u;
+
+struct low {
+    struct hb_spec spec;
+    struct hb_program p;
+};
+
+static int start(void **state)
+{
+    (void)state;
+    unit_start(&u);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unit_end(&u);
+    return 0;
+}
+
+static struct low lower_text(const char *text, const char *const *sets)
+{
+    struct low l;
+    struct hb_node *root;
+    assert_true(hb_yaml_parse(u.env.arena, &u.diag, "base", text, strlen(text), &root));
+    for (; *sets; sets++)
+        assert_true(hb_schema_set(u.env.arena, &u.diag, root, *sets));
+    bool ok = hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &l.spec) &&
+              hb_spec_supported(&u.diag, (struct hb_loc){0}, &l.spec);
+    if (!ok)
+        fail_msg("%s", u.diag.entries[0].text);
+    assert_true(hb_lower(u.env.arena, &u.diag, &l.spec, &l.p));
+    return l;
+}
+
+#define DENSE(...)  lower_text(dense, (const char *const[]){__VA_ARGS__, NULL})
+#define STAGES(...) lower_text(stages, (const char *const[]){__VA_ARGS__, NULL})
+#define TPU         "compiler=xla-tpu"
+#define CUDA        "compiler=xla-gpu", "hardware.device=nvidia-h100"
+#define ROCM        "compiler=xla-gpu", "hardware.device=amd-mi300x"
+
+static uint32_t find(const struct low *l, const char *text)
+{
+    for (uint32_t i = 0; i < l->p.buf_count; i++)
+        if (l->p.bufs[i].alias_of == HB_NONE && strstr(l->p.bufs[i].name, text))
+            return i;
+    return HB_NONE;
+}
+
+static int count(const struct low *l, const char *text)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < l->p.buf_count; i++)
+        n += l->p.bufs[i].alias_of == HB_NONE && strstr(l->p.bufs[i].name, text);
+    return n;
+}
+
+static int64_t bytes_of(const struct low *l, const char *text)
+{
+    uint32_t b = find(l, text);
+    if (b == HB_NONE)
+        fail_msg("no buffer is named '%s'", text);
+    return l->p.bufs[b].plain_bytes;
+}
+
+static uint32_t find_op(const struct low *l, const char *text)
+{
+    for (uint32_t i = 0; i < l->p.op_count; i++)
+        if (strstr(l->p.ops[i].name, text))
+            return i;
+    fail_msg("no op is named '%s'", text);
+    return HB_NONE;
+}
+
+/* The first and the last op that name the buffer or what lies in its place. */
+static void life(const struct low *l, uint32_t buf, uint32_t *out_first, uint32_t *out_last)
+{
+    *out_first = HB_NONE;
+    *out_last = 0;
+    for (uint32_t i = 0; i < l->p.op_count; i++) {
+        const struct hb_op *op = &l->p.ops[i];
+        for (uint32_t k = 0; k < op->read_count + op->write_count; k++) {
+            if (hb_program_root(&l->p, l->p.refs[op->refs_at + k]) != buf)
+                continue;
+            *out_first = *out_first == HB_NONE ? i : *out_first;
+            *out_last = i;
+        }
+    }
+}
+
+static bool lives_at(const struct low *l, const char *buffer, const char *op)
+{
+    uint32_t first;
+    uint32_t last;
+    uint32_t at = find_op(l, op);
+    assert_int_not_equal(find(l, buffer), HB_NONE);
+    life(l, find(l, buffer), &first, &last);
+    return first <= at && at <= last;
+}
+
+/* cuda-opt--base against cuda-tinyS--base: zeros first where the loss is not the peak;
+ * cuda-1B--base against rocm-1B--base: before the loss with fsdp; cuda-PP--base: late. */
+static void zeros_come_where_they_cost_nothing(void **state)
+{
+    (void)state;
+    struct low few = DENSE(CUDA, "batch.global=1", "batch.seq=512"), many = DENSE(CUDA);
+    assert_true(lives_at(&few, "w_up, gradient", "look up embedding"));
+    assert_true(lives_at(&few, "embedding, zeros", "softmax cross-entropy"));
+    assert_false(lives_at(&many, "w_up, gradient", "softmax cross-entropy"));
+    struct low cuda = DENSE(CUDA, "mesh.fsdp=8", "batch.global=64");
+    struct low rocm = DENSE(ROCM, "mesh.fsdp=8", "batch.global=64");
+    assert_true(lives_at(&cuda, "w_up, gradient", "softmax cross-entropy"));
+    assert_false(lives_at(&rocm, "w_up, gradient", "softmax cross-entropy"));
+}
+
+/* cuda-8B--base against cuda-1B--base: the head's second gather hides behind the pass over the
+ * logits where there are more tokens than features; rocm-1B--base: it never waits. */
+static void the_head_is_gathered_early_or_in_time(void **state)
+{
+    (void)state;
+    struct low many = DENSE(CUDA, "mesh.fsdp=8", "batch.global=64");
+    struct low few = DENSE(CUDA, "mesh.fsdp=8", "batch.seq=512");
+    struct low rocm = DENSE(ROCM, "mesh.fsdp=8", "batch.global=64");
+    assert_int_equal(count(&many, "head, gathered"), 2);
+    assert_int_equal(count(&few, "head, gathered"), 1);
+    assert_int_equal(count(&rocm, "head, gathered"), 1);
+}
+
+/* rocm-tinyS--logits_dot=bf16, 8B,f64,b4,onehot. */
+static void narrow_logits_stay_narrow(void **state)
+{
+    (void)state;
+    struct low gather = DENSE(ROCM, "loss.dot=bf16");
+    struct low onehot = DENSE(ROCM, "loss.dot=bf16", "loss.onehot=true");
+    int64_t logits = INT64_C(8) * 2048 * 32000;
+    assert_int_equal(bytes_of(&gather, "logits"), 2 * logits);
+    assert_int_equal(bytes_of(&gather, "gradient of the logits"), 4 * logits);
+    assert_int_equal(find(&onehot, "gradient of the logits"), HB_NONE);
+}
+
+/* cuda-bwd--remat=names:attn_out: q is made again before the MLP runs backwards. */
+static void a_layer_is_made_again_whole(void **state)
+{
+    (void)state;
+    struct low gpu = DENSE(CUDA, "remat.policy=names", "remat.save=[attn_out]");
+    uint32_t mlp = find_op(&gpu, "gradient through block.w_down");
+    uint32_t attention = HB_NONE;
+    for (uint32_t i = 0; i < mlp; i++)
+        if (strstr(gpu.p.ops[i].name, "flash attention"))
+            attention = i;
+    assert_int_not_equal(attention, HB_NONE);
+    assert_true(gpu.p.ops[attention].phase == HB_PHASE_BACKWARD);
+}
+
+/* 8B,v6e8x8,f64,b128 on CUDA: one stack of contexts; two on TPU, whose kernel names its own. */
+static void the_kernel_has_no_name_for_its_result(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"remat.policy=names", "remat.save=[attn_ctx]"};
+    struct low gpu = DENSE(CUDA, names[0], names[1]), tpu = DENSE(TPU, names[0], names[1]);
+    assert_int_equal(find(&gpu, "result of the kernel, saved"), HB_NONE);
+    assert_int_not_equal(find(&tpu, "result of the kernel, saved"), HB_NONE);
+}
+
+/* cuda-tiny--unroll=2: two layers are made again before the first of them runs backwards. */
+static void layers_of_a_trip_are_made_again_together(void **state)
+{
+    (void)state;
+    struct low one = DENSE(CUDA), two = DENSE(CUDA, "stack.unroll=2");
+    uint32_t ops[2] = {0, 0};
+    const struct low *l[2] = {&one, &two};
+    for (int k = 0; k < 2; k++)
+        for (uint32_t i = 0; i < find_op(l[k], "gradient through block.w_down"); i++)
+            ops[k] += strstr(l[k]->p.ops[i].name, "flash attention") != NULL;
+    assert_int_equal(ops[0], 2);
+    assert_int_equal(ops[1], 3);
+}
+
+/* cuda-pr85--pp8: stacks of experts are transposed for a stage's einsum, none in moeT/base; bf16 of
+ * each layer's experts waits for its backward pass; the mask is made again. */
+static void a_stage_keeps_its_weights(void **state)
+{
+    (void)state;
+    struct low l = STAGES(CUDA);
+    assert_int_not_equal(find(&l, "e_up, transposed"), HB_NONE);
+    assert_int_equal(find(&l, "dispatch mask, saved"), HB_NONE);
+    assert_int_not_equal(find(&l, "expert activation, saved"), HB_NONE);
+    struct low tpu = STAGES(TPU);
+    assert_int_equal(find(&tpu, "e_up, transposed"), HB_NONE);
+}
+
+/* 8B,pp4f4,m8,iter: the gradients of all outputs are gathered over fsdp in each iteration; with
+ * more devices than microbatches they are padded (70B,pp4f16t4,m8). */
+static void gradients_of_outputs_are_gathered(void **state)
+{
+    (void)state;
+    static const char *const many[] = {"mesh.fsdp=4", "batch.global=128"};
+    struct low split = STAGES(CUDA, many[0], many[1]), whole = STAGES(CUDA);
+    int64_t state_bytes = INT64_C(2) * 2048 * 1024;
+    assert_int_equal(bytes_of(&split, "outputs, gathered"), 7 * 32 * state_bytes);
+    assert_int_equal(find(&whole, "outputs, gathered"), HB_NONE);
+    struct low padded = STAGES(CUDA, "mesh.fsdp=8", "batch.global=256");
+    assert_int_equal(bytes_of(&padded, "outputs, gathered"), 8 * 64 * state_bytes);
+}
+
+/* cuda-PP--base: the loss reads the outputs in their stack; not where it is split over stages. The
+ * gradients of the inputs are taken out of theirs in both. */
+static void outputs_are_read_in_place(void **state)
+{
+    (void)state;
+    struct low whole = STAGES(CUDA), split = STAGES(CUDA, "sharding.ends_over_pipeline=true");
+    assert_int_equal(count(&whole, "outputs of the pipeline"), 1);
+    assert_int_equal(count(&split, "outputs of the pipeline"), 2);
+    assert_true(lives_at(&whole, "outputs of the iterations", "softmax cross-entropy"));
+}
+
+/* cuda-pr85--ep2pp4--good,constraints=none and ,replicate. */
+static void constraints_split_the_batch(void **state)
+{
+    (void)state;
+    static const char *const ep[] = {"mesh.expert=2", "batch.global=64"};
+    struct low with = STAGES(CUDA, ep[0], ep[1], "pipeline.constraints=state");
+    struct low none = STAGES(CUDA, ep[0], ep[1], "pipeline.constraints=none");
+    struct low all = STAGES(CUDA, ep[0], ep[1], "pipeline.constraints=replicate");
+    int64_t mask = bytes_of(&with, "moe combine weights");
+    assert_int_equal(bytes_of(&none, "moe combine weights"), mask);
+    assert_int_equal(bytes_of(&all, "moe combine weights"), 2 * mask);
+    int64_t stack = bytes_of(&with, "inputs of the iterations, saved");
+    assert_int_equal(bytes_of(&none, "inputs of the iterations, saved"), 2 * stack);
+    assert_int_equal(bytes_of(&all, "inputs of the iterations, saved"), stack);
+}
+
+/* 8B,f16,muon,clip: CUDA gathers the momenta and their transposes of all leaves together while they
+ * fit; ROCm one at a time. */
+static void momenta_are_gathered_together(void **state)
+{
+    (void)state;
+    static const char *const muon[] = {"mesh.fsdp=8", "batch.global=64", "optimizer.name=muon"};
+    struct low cuda = DENSE(CUDA, muon[0], muon[1], muon[2], "hardware.hbm=80GiB");
+    struct low full = DENSE(CUDA, muon[0], muon[1], muon[2], "hardware.hbm=1MiB");
+    assert_true(count(&cuda, ", momentum gathered") >= 14);
+    assert_int_equal(count(&full, ", momentum gathered"), 0);
+    struct low rocm = DENSE(ROCM, muon[0], muon[1], muon[2], "hardware.hbm=80GiB");
+    assert_int_equal(count(&rocm, ", momentum gathered"), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(zeros_come_where_they_cost_nothing),
+        TEST(the_head_is_gathered_early_or_in_time),
+        TEST(narrow_logits_stay_narrow),
+        TEST(a_layer_is_made_again_whole),
+        TEST(the_kernel_has_no_name_for_its_result),
+        TEST(layers_of_a_trip_are_made_again_together),
+        TEST(a_stage_keeps_its_weights),
+        TEST(gradients_of_outputs_are_gathered),
+        TEST(outputs_are_read_in_place),
+        TEST(constraints_split_the_batch),
+        TEST(momenta_are_gathered_together),
+    };
+    return cmocka_run_group_tests_name("lower_gpu", tests, NULL, NULL);
+}
