@@ -627,6 +627,19 @@ static void chunk_backward(struct hb_lower *lo, struct loss_pass *c, uint32_t su
         chunk_head_grad(lo, c, sum);
 }
 
+/* Over another axis beside fsdp the sum of the chunks is added up in f32, at the end of the step on
+ * XLA:GPU (1B,sp2f4,chunk8: f32[512,128256] from the loss on; 8B,f16,b4,chunk8: none). */
+static uint32_t widen_sum(struct hb_lower *lo, uint32_t sum)
+{
+    bool more = hb_ways(lo, HB_AX_SEQUENCE) > 1 || hb_ways(lo, HB_AX_DATA) > 1;
+    if (lo->habits->logits_copies == 1 || !more || !is_split(lo))
+        return sum;
+    uint32_t wide = hb_temp(lo, "head, gradient over the chunks, in f32", HB_CAT_GRADIENTS,
+                            hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, false));
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "widen gradient of the head", sum, wide);
+    return wide;
+}
+
 /* Chunks: a loop that only adds up the loss, then one that makes the logits again and their
  * gradients; the head's gradient is carried by the second in the compute dtype (bwd/base). */
 static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
@@ -671,7 +684,7 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
     if (whole && (hb_weight_grad_partial(lo, l) || is_split(lo)))
         hb_weight_reduce_grad(lo, lo->head, sum);
     else
-        l->grad = sum;
+        l->grad = widen_sum(lo, sum);
     ends->head_done = true;
     uint32_t out = hb_temp(lo, "gradient of the last residual", HB_CAT_WORKING, residual_shape(lo));
     struct hb_emit back = {.name = "backward of the last norm", .kind = HB_OP_ELEMENTWISE};
