@@ -312,10 +312,17 @@ static void bring(struct hb_body *b, int v)
         hb_weight_use(b->lo, s->leaf);
 }
 
+/* Whether the backward pass of s reads in[i]. */
+static bool reads_input(const struct hb_body *b, const struct hb_step_op *s, int i)
+{
+    bool traced = s->trace_serves && s->out_count > 1 && b->saved->keep[s->out[1]] != HB_KEEP_NO;
+    return (s->back_in & 1u << i) != 0 && !traced;
+}
+
 static void read_back(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
 {
     for (int i = 0; i < s->in_count; i++)
-        if (s->back_in & 1u << i)
+        if (reads_input(b, s, i))
             read_value(b, e, s->in[i]);
     for (int i = 0; i < s->out_count; i++)
         if ((s->back_out & 1u << i) || b->y->values[s->out[i]].trace_only)
@@ -479,7 +486,7 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
 static void back_mix(struct hb_body *b, const struct hb_step_op *s)
 {
     for (int i = 0; i < s->in_count; i++)
-        if (s->back_in & 1u << i)
+        if (reads_input(b, s, i))
             bring(b, s->in[i]);
     for (int i = 0; i < s->out_count; i++)
         if ((s->back_out & 1u << i) ||

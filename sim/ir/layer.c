@@ -152,9 +152,11 @@ int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *n
                            .out_count = 1,
                            .leaf = hb_layer_find_leaf(lo, y, name),
                            .flops = 4.0 * (double)hb_shape_elements(&shape),
-                           .back_in = 1};
+                           .back_in = 1,
+                           .trace_serves = f32};
     /* remat none under a scan keeps the f32 input and the f32 normalised value of each norm
-     * (tinyS/remat=none: four stacks f32[4,8,2048,1024]), and the norm's result itself. */
+     * (tinyS/remat=none: four stacks f32[4,8,2048,1024]), and the norm's result itself, but no
+     * bf16 of what was normalised: three d wide in bf16 are the norms' results and the context. */
     static const char *const kept[] = {" in f32", " normalised in f32"};
     for (int i = 0; i < 2 && f32; i++)
         s.out[s.out_count++] = hb_layer_value(lo, y,

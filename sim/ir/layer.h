@@ -46,6 +46,7 @@ struct hb_step_op {
     int64_t rows, cols, depth;
     double batch;
     uint32_t back_in;  /* bits of in[] that the backward pass reads */
+    bool trace_serves; /* what only policy none keeps of it serves the backward pass, not in[] */
     uint32_t back_out; /* bits of out[] that it reads */
     bool mask_read;    /* reads the mask that is materialised before the loop */
     bool grad_follows; /* the gradient of in[0] takes the place of that of out[0] */

@@ -68,8 +68,9 @@ static void need(struct find *f, int v)
 
 static void need_of_step(struct find *f, const struct hb_step_op *s)
 {
+    bool traces = f->remat->policy == HB_POLICY_NONE && !f->pruned;
     for (int i = 0; i < s->in_count; i++)
-        if (s->back_in & 1u << i)
+        if ((s->back_in & 1u << i) && !(s->trace_serves && traces))
             need(f, s->in[i]);
     for (int i = 0; i < s->out_count; i++) {
         bool traced =
@@ -89,6 +90,6 @@ void hb_saved_find(struct hb_lower *lo, const struct hb_layer *y, const struct h
     f.seen = hb_arena_alloc(lo->arena, y->value_count, sizeof *f.seen);
     for (uint32_t i = 0; i < y->step_count; i++)
         need_of_step(&f, &y->steps[i]);
-    if (!pruned || remat->policy != HB_POLICY_NONE)
+    if (remat->policy != HB_POLICY_NONE)
         need(&f, y->input);
 }

@@ -281,6 +281,21 @@ static void momenta_are_gathered_together(void **state)
     assert_int_equal(count(&rocm, ", momentum gathered"), 0);
 }
 
+/* cuda-bwd--remat=none: six stacks of the MLP's width, four of the norms in f32, three more of the
+ * model's (two norms' results and the context), q, k, v, the kernel's result and its log-sum-exp.
+ */
+static void no_policy_keeps_what_the_trace_reads(void **state)
+{
+    (void)state;
+    struct low l = DENSE(CUDA, "remat.policy=none");
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < l.p.buf_count; i++)
+        if (l.p.bufs[i].category == HB_CAT_SAVED)
+            sum += l.p.bufs[i].plain_bytes;
+    int64_t token = 12 * 2816 + 4 * 4 * 1024 + 3 * 2 * 1024 + 4 * 2 * 8 * 128 + 4 * 8;
+    assert_int_equal(sum, 4 * 8 * 2048 * token);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
@@ -297,6 +312,7 @@ int main(void)
         TEST(outputs_are_read_in_place),
         TEST(constraints_split_the_batch),
         TEST(momenta_are_gathered_together),
+        TEST(no_policy_keeps_what_the_trace_reads),
     };
     return cmocka_run_group_tests_name("lower_gpu", tests, NULL, NULL);
 }
