@@ -98,6 +98,12 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
     for (uint32_t i = 0; i < pl->count; i++) {
         struct hb_group *g = &pl->groups[i];
         struct hb_remat remat = p->remat_layer ? g->layer.block->remat : no_remat();
+        /* XLA:TPU: where each layer's input is there, each is made again just before its own
+         * backward pass (llama3-8b/pp8_lps2, pp8_lps4); beside fsdp, whose gathers serve both
+         * passes, the layers of a stage together (pp4_lps2, pp4_lps8). */
+        bool inputs = (p->iteration_save & 1u << HB_TN_LAYER_IN) && hb_fsdp_ways(lo, false) == 1;
+        if (p->remat_iteration && inputs && !g->looped && lo->habits->remakes_first)
+            remat = (struct hb_remat){.policy = HB_POLICY_FULL};
         hb_layer_build(lo, &g->layer, layer_batch);
         /* The scan over iterations stacks what its trace reads, f32 copies and all
          * (pr85/pp8/good,remat=none: eight f32[15,4,4096,4096]). */
