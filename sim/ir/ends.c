@@ -361,7 +361,7 @@ static bool is_sum_postponed(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
     bool offloads = r->policy == HB_POLICY_NAMES && r->offload;
-    return lo->gather_form == HB_GATHER_BESIDE && is_split(lo) && !offloads &&
+    return lo->gather_form == HB_GATHER_BESIDE && is_split(lo) && !offloads && !has_own_rule(lo) &&
            hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
            !lo->spec->model.tied_embeddings && waiting_bytes(lo) < lo->hbm_bytes;
 }
