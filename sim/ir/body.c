@@ -494,8 +494,10 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
         sum_parts(b, s->axis, HB_OP_ALL_REDUCE, out);
     if (when == WHEN_AFTER)
         back_weight(b, s, g);
-    if (when == WHEN_LATE)
+    if (when == WHEN_LATE) {
+        bring(b, s->in[0]); /* it waits as it is now */
         b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
+    }
 }
 
 static void back_mix(struct hb_body *b, const struct hb_step_op *s)
