@@ -290,6 +290,10 @@ static bool is_postponed(const struct hb_lower *lo)
     if (s->model.tied_embeddings && s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE &&
         s->batch.accumulate == 1 && s->model.blocks[0].moe.experts == 0)
         return false;
+    /* Nor does it in mixtures between padded gathers (dslite,f64,ragged). */
+    if (s->model.tied_embeddings && lo->gather_form == HB_GATHER_PADDED &&
+        s->model.blocks[0].moe.experts > 0 && s->batch.accumulate == 1)
+        return false;
     /* Between rings of four logits wait from 16384 tokens on (v5e4x4,f4t4, rnd/044; not ring/f4t4,
      * 8192). */
     if (lo->fsdp_mode == HB_WEIGHT_RING && is_short_ring(lo))

@@ -63,6 +63,7 @@ struct hb_leaf {
     uint32_t accum;         /* f32 accumulator over microbatches; HB_NONE */
     uint32_t gathered;      /* full weight now on the device; HB_NONE */
     int64_t einsum_batch;   /* sequences in the einsum that an expert's weight meets; 0: none */
+    bool row_major;         /* its stacks lie with the last dimension along the lanes */
     bool in_unit;           /* of one of several layers that run as one */
     bool held;              /* its gathered copy serves recomputation and backward alike */
     bool grad_fused;        /* the update follows at once: no gradient buffer */

@@ -63,6 +63,7 @@ void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y)
     y->expert_leaf = !lo->spec->sharding.router_over_expert;
     hb_layer_matrix(lo, y, "router", router, 2, 0);
     y->expert_leaf = true;
+    uint32_t first = lo->leaf_count;
     struct hb_split up[3] = {{m->experts, ep}, {d, 1}, {m->d_ff, et}};
     struct hb_split down[3] = {{m->experts, ep}, {m->d_ff, et}, {d, 1}};
     bool gated = m->kind == HB_MLP_SWIGLU || m->kind == HB_MLP_GEGLU;
@@ -78,6 +79,11 @@ void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y)
         hb_layer_vector(lo, y, "eb_up", bias, 2, -1);
         hb_layer_vector(lo, y, "eb_down", out, 2, -1);
     }
+    /* A grouped product reads weights row by row: copies of their stacks are not laid out for
+     * least padding (qwen30a3,f64,ragged: f32[48,128,768,32] takes 2304 MiB, not 576);
+     * a scan over another dimension transposes them anyway (deepseek3-671b/mu_bf16). */
+    for (uint32_t i = first; i < lo->leaf_count; i++)
+        lo->leaves[i].row_major = m->dispatch == HB_DISPATCH_RAGGED && lo->spec->stack.axis == 0;
     y->expert_leaf = false;
     if (m->router_bias) {
         struct hb_split bias = {m->experts, 1};

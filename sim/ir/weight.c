@@ -8,6 +8,13 @@ static bool needs_cast(const struct hb_lower *lo, const struct hb_leaf *l)
     return l->matrix && lo->spec->precision.params != lo->compute;
 }
 
+/* How copies of a leaf's stack lie. */
+static enum hb_tiling stack_tiling(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    bool rows = l->row_major && lo->habits->tiling == HB_TILE_COMPACT;
+    return rows ? HB_TILE_MINOR : lo->habits->tiling;
+}
+
 void hb_weight_hoist_casts(struct hb_lower *lo)
 {
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
@@ -15,8 +22,9 @@ void hb_weight_hoist_casts(struct hb_lower *lo)
         bool hoisted = l->stack[0] > 0 && lo->habits->casts_hoisted;
         if (l->end || !needs_cast(lo, l) || !(hoisted || lo->spec->step.cast_upfront))
             continue;
-        l->cast = hb_temp(lo, hb_name(lo, l->name, ", cast once for all layers"), HB_CAT_PARAMS,
-                          hb_leaf_shape(lo, l, lo->compute));
+        l->cast =
+            hb_temp_tiled(lo, hb_name(lo, l->name, ", cast once for all layers"), HB_CAT_PARAMS,
+                          hb_leaf_shape(lo, l, lo->compute), stack_tiling(lo, l));
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "cast ", l->name), l->arg, l->cast);
     }
 }
@@ -172,8 +180,9 @@ void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end)
             lo->spec->optimizer.params_offload == HB_PLACE_NONE)
             reserve_result(lo, l);
         else
-            l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
-                              hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
+            l->grad =
+                hb_temp_tiled(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
+                              hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)), stack_tiling(lo, l));
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "zero gradient of ", l->name), HB_NONE,
                        l->grad);
     }
