@@ -220,6 +220,23 @@ static int exchange(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_v
  * the experts' inputs are made (mixtral,f32e8: bf16[256,4096,4096]; moe160,f32e8: 10240 MiB). */
 enum { GLOBAL_GATHER_WAYS = 8 };
 
+static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, const struct routed *r)
+{
+    int64_t d = lo->spec->model.d_model;
+    int64_t ways = hb_mul_sat(hb_ways(lo, HB_AX_FSDP), hb_ways(lo, HB_AX_EXPERT));
+    int64_t batch = hb_mul_sat(r->batch, ways);
+    s->back_scratch[s->back_scratch_count++] =
+        hb_shape_make(lo->compute, (const int64_t[]){batch, r->seq, d, -1});
+    if (hb_ways(lo, HB_AX_TENSOR) == 1)
+        return;
+    /* With tensor parallelism the products are of the whole batch, too (ds3,f32e8t2:
+     * bf16[256,32,160,7168] and pred[256,4096,32,160]). */
+    s->back_scratch[s->back_scratch_count++] =
+        hb_shape_make(lo->compute, (const int64_t[]){batch, r->experts, r->capacity, d, -1});
+    s->back_scratch[s->back_scratch_count++] =
+        hb_shape_make(HB_DT_PRED, (const int64_t[]){batch, r->seq, r->experts, r->capacity, -1});
+}
+
 static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
                   const struct routed *r)
 {
@@ -258,15 +275,8 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     for (uint32_t i = y->first_leaf; i < y->end_leaf; i++)
         if (lo->leaves[i].rank == 3 && lo->leaves[i].matrix && lo->leaves[i].held)
             lo->leaves[i].einsum_batch = r->expert_batch;
-    if (apart && hb_ways(lo, HB_AX_FSDP) >= GLOBAL_GATHER_WAYS) {
-        struct hb_step_op *s = &y->steps[y->step_count - 1];
-        s->back_scratch[0] = hb_shape_make(
-            lo->compute,
-            (const int64_t[]){hb_mul_sat(r->batch, hb_mul_sat(hb_ways(lo, HB_AX_FSDP),
-                                                              hb_ways(lo, HB_AX_EXPERT))),
-                              r->seq, d, -1});
-        s->back_scratch_count = 1;
-    }
+    if (apart && hb_ways(lo, HB_AX_FSDP) >= GLOBAL_GATHER_WAYS)
+        gather_globally(lo, &y->steps[y->step_count - 1], r);
     if (apart)
         x = exchange(lo, y, x, make_value(lo, "expert inputs, exchanged", 0, lo->compute, there));
     int o = expert_mlp(lo, y, x, wide, there);
