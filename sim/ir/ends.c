@@ -295,9 +295,9 @@ static bool is_postponed(const struct hb_lower *lo)
         s->model.blocks[0].moe.experts > 0 && s->batch.accumulate == 1)
         return false;
     /* Between rings of four logits wait from 16384 tokens on (v5e4x4,f4t4, rnd/044; not ring/f4t4,
-     * 8192). */
+     * 8192, nor gate/f4,b4,P8 without tensor parallelism). */
     if (lo->fsdp_mode == HB_WEIGHT_RING && is_short_ring(lo))
-        return lo->local.tokens > 2 * POSTPONE_RING_TOKENS;
+        return hb_ways(lo, HB_AX_TENSOR) > 1 && lo->local.tokens > 2 * POSTPONE_RING_TOKENS;
     /* One device: not in an accumulation loop (tinyS/accum=2), there it is in 8B/f16,a4. */
     bool several = lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
     if ((s->batch.accumulate > 1 && several) || s->model.tied_embeddings)

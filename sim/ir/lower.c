@@ -41,7 +41,9 @@ static struct hb_local local_sizes(const struct hb_lower *lo)
  * 1024 tokens a device; none with data or sequence axes (9 of 9, 20 of 20), none at 2, 4, >= 33.
  * The least tokens a device: v5p 640 at 8 ways, 512 at 16 and 32; v5e 1024; v6e 2048. Four ways go
  * round where they are a side of the torus: beside tensor parallelism on 16 devices (ring/f4t4,
- * v5e4x4,f4t4; not ring/f4 on 2x2, nor f4t2 on 8: two by two). */
+ * v5e4x4,f4t4; not f4t2 on 8: two by two), and alone where they are a part of a larger slice
+ * (gate/f4,b4,P8, gate/v5e,f4, gate/v6e,f4); ring/f4, a slice of its own, gathers, but the input
+ * does not tell one from the other. */
 enum { RING_MIN = 5, RING_MAX = 32, RING_FEW = 8, RING_SIDE = 4 };
 
 static int64_t ring_tokens(const struct hb_spec *s, int64_t ways)
@@ -60,7 +62,8 @@ static enum hb_weight_mode find_mode(const struct hb_lower *lo)
         return HB_WEIGHT_LOCAL;
     bool alone = hb_ways(lo, HB_AX_DATA) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
                  hb_ways(lo, HB_AX_EXPERT) == 1;
-    bool side = f == RING_SIDE && hb_ways(lo, HB_AX_TENSOR) >= RING_SIDE;
+    int64_t tp = hb_ways(lo, HB_AX_TENSOR);
+    bool side = f == RING_SIDE && hb_ways(lo, HB_AX_PIPELINE) == 1 && (tp == 1 || tp >= RING_SIDE);
     bool ring = lo->habits->rings && (side || f >= RING_MIN) && f <= RING_MAX && alone &&
                 lo->local.tokens >= ring_tokens(lo->spec, f);
     return ring ? HB_WEIGHT_RING : HB_WEIGHT_GATHER;
