@@ -733,7 +733,8 @@ enum { FEW_WAYS = 33 };
 static bool is_head_last(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    bool few = lo->gather_form == HB_GATHER_LATE && hb_ways(lo, HB_AX_FSDP) < FEW_WAYS;
+    bool few = (lo->gather_form == HB_GATHER_LATE && hb_ways(lo, HB_AX_FSDP) < FEW_WAYS) ||
+               (lo->fsdp_mode == HB_WEIGHT_RING && is_split(lo) && !is_head_ring(lo));
     bool narrow = lo->gather_form == HB_GATHER_PADDED && s->precision.params == lo->compute;
     return (narrow || few || lo->habits->head_last) && !s->optimizer.clip &&
            s->batch.accumulate == 1 && !s->model.tied_embeddings;
