@@ -8,3 +8,6 @@ cd "$(dirname "$0")/.."
 set_up
 build all
 build/fast/hbmsim simulate examples/quickstart/model.yaml
+echo
+echo "The fastest configuration that fits (a few seconds):"
+build/fast/hbmsim plan examples/quickstart/model.yaml
