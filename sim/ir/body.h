@@ -25,7 +25,6 @@ struct hb_body {
     bool defer;       /* weight gradients wait for hb_body_late */
     bool own_weights; /* casts of the forward pass serve the backward pass too */
     bool own_stacks;  /* stack[] are this layer's own buffers, not slices of a loop's */
-    bool into_stacks; /* weight gradients are slices of the leaves' stacks */
 };
 
 void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer *y,

@@ -43,7 +43,7 @@ void hb_ends_leaves(struct hb_lower *lo)
     if (lo->spec->sharding.norms == HB_NORMS_FSDP)
         norm.dim[0].ways = fsdp;
     lo->embed = hb_leaf_add(lo, embed);
-    lo->final_norm = hb_leaf_add(lo, norm);
+    hb_leaf_add(lo, norm);
     lo->head = m->tied_embeddings ? lo->embed : hb_leaf_add(lo, head);
     lo->positions = HB_NONE;
     if (m->positions > 0) {

@@ -27,7 +27,6 @@ static const struct hb_habits xla_tpu = {
     .act_stored_for_dw = true,
     .logits_copies = 1,
     .naive_score_copies = 1,
-    .host_arguments = true,
 };
 
 static const struct hb_habits xla_cuda = {
@@ -54,7 +53,6 @@ static const struct hb_habits xla_cuda = {
      * the inputs; none where the loss is split over the stages. */
     .outputs_in_place = true,
     .muon_gathers_once = true,
-    .layer_grads_together = true,
     .transposed_stacks = true,
     /* opt/donate=False: temp 0.067 against 1.103 GB. */
     .donated_reuse = true,
@@ -88,7 +86,6 @@ static const struct hb_habits xla_rocm = {
     /* 8B,v5e4x8,f32,b32: f32[4096,128256] at 571 of 581, when the layers are updated; CUDA makes it
      * before (8B,v6e8x8,f64,b128: at 343 of 465). */
     .head_last = true,
-    .layer_grads_together = true,
     .transposed_stacks = true,
     .donated_reuse = true,
     .mask_hoisted = true,

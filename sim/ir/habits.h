@@ -38,7 +38,6 @@ struct hb_habits {
     bool muon_gathers_once;       /* the gathered momentum or its transpose, not both */
     bool stage_grads_late;        /* experts' gradients come after a stage's backward products */
     bool head_last;               /* a head's gradient that waits comes after the updates */
-    bool layer_grads_together;    /* full weight gradients of a layer wait for one reduce-scatter */
     bool transposed_stacks;       /* weights gathered over a minor dimension are copied whole */
     bool donated_reuse;           /* without donation, gradients lie in the output buffers */
     bool mask_hoisted;            /* a causal mask is materialised before the layer loop */
@@ -46,7 +45,6 @@ struct hb_habits {
     bool nan_zero_per_shape;      /* nan_to_num keeps a zero tensor per gradient shape */
     bool ragged_dense;            /* ragged products are expanded over the experts */
     bool onehot_iota;             /* a one-hot lookup materialises s32[tokens, vocab] */
-    bool host_arguments;          /* pinned-host arguments leave the device */
 };
 
 const struct hb_habits *hb_habits_find(const struct hb_spec *spec);

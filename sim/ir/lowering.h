@@ -99,7 +99,7 @@ struct hb_lower {
     enum hb_phase phase;
     struct hb_leaf *leaves; /* embedding, head, final norm, then each block's */
     uint32_t leaf_count, leaf_cap;
-    uint32_t embed, head, final_norm, positions; /* indices of leaves; HB_NONE */
+    uint32_t embed, head, positions; /* indices of leaves; HB_NONE */
     uint32_t labels;
     uint32_t tokens;
     enum hb_weight_mode fsdp_mode;
@@ -109,9 +109,7 @@ struct hb_lower {
     bool head_last;    /* the head's gradient and update come after the other updates */
     bool grads_late;   /* padded gathers: weight gradients wait for the layer's end */
     int64_t hbm_bytes; /* of the device; INT64_MAX where the input does not say */
-    bool scaling_ring;
     enum hb_dtype compute;
-    enum hb_dtype grad_dtype;   /* in which the backward pass makes weight gradients */
     bool too_large;             /* a size left the range: reported once */
     int64_t stacked_grad_bytes; /* gradients of all stacked weights in f32: decides orders */
 };
