@@ -36,11 +36,6 @@ struct answer {
     uint32_t best;        /* most tokens a second of what fits; UINT32_MAX: none fits */
 };
 
-static bool fits(const struct hb_sweep_cell *c)
-{
-    return c->done && !c->error && c->peak_bytes <= c->budget_bytes;
-}
-
 static void find_best(struct answer *a)
 {
     a->best = UINT32_MAX;
@@ -48,7 +43,7 @@ static void find_best(struct answer *a)
         const struct hb_sweep_cell *c = &a->cells[i];
         if (!a->budget_bytes && c->done && !c->error)
             a->budget_bytes = c->budget_bytes;
-        if (fits(c) &&
+        if (c->fits &&
             (a->best == UINT32_MAX || c->tokens_per_second > a->cells[a->best].tokens_per_second))
             a->best = i;
     }
@@ -131,19 +126,19 @@ static void put_cell(struct hb_json *j, const struct answer *a, uint32_t index)
         hb_json_key(j, "budget_bytes");
         hb_json_int(j, c->budget_bytes);
         hb_json_key(j, "fits");
-        hb_json_bool(j, fits(c));
+        hb_json_bool(j, c->fits);
         hb_json_key(j, "step_seconds");
-        hb_json_real(j, (double)c->step_ns * 1e-9);
+        hb_json_real(j, (double)c->step_ns / 1e9);
         hb_json_key(j, "tokens_per_second");
         hb_json_real(j, c->tokens_per_second);
     }
     hb_json_object_end(j);
 }
 
-static void put_json(struct hb_json *j, const struct answer *a)
+/* All but the cells. */
+static void put_head(struct hb_json *j, const struct answer *a)
 {
     const struct hb_sweep *s = a->sweep;
-    hb_json_object(j);
     hb_json_key(j, "name");
     hb_json_text(j, a->name);
     hb_json_key(j, "budget_bytes");
@@ -157,6 +152,13 @@ static void put_json(struct hb_json *j, const struct answer *a)
             hb_json_text(j, facet_name(a->env->arena, s, i));
         hb_json_array_end(j);
     }
+}
+
+static void put_json(struct hb_json *j, const struct answer *a)
+{
+    const struct hb_sweep *s = a->sweep;
+    hb_json_object(j);
+    put_head(j, a);
     hb_json_key(j, "cells");
     hb_json_array(j);
     for (uint32_t i = 0; i < s->cell_count; i++)
@@ -219,8 +221,8 @@ static void print_csv(const struct answer *a, FILE *out)
             fputs(",,,,,", out);
             print_csv_text(out, c->error);
         } else {
-            fprintf(out, "%s,%" PRId64 ",%" PRId64 ",%s,%s,", fits(c) ? "true" : "false",
-                    c->peak_bytes, c->budget_bytes, hb_real_print((double)c->step_ns * 1e-9, real),
+            fprintf(out, "%s,%" PRId64 ",%" PRId64 ",%s,%s,", c->fits ? "true" : "false",
+                    c->peak_bytes, c->budget_bytes, hb_real_print((double)c->step_ns / 1e9, real),
                     hb_real_print(c->tokens_per_second, rate));
         }
         fputc('\n', out);
@@ -229,18 +231,63 @@ static void print_csv(const struct answer *a, FILE *out)
 
 /* --- text and pictures --- */
 
-/* What the drawing modules read: the JSON itself. */
+/* The map as it would be read from the JSON. Its head is read, so that no value of an axis is
+ * understood in two ways; cells are put in, as a tree of all would be beyond a reader's limits. */
 static bool make_map(const struct answer *a, struct hb_fit_map *out)
 {
     struct hb_str text;
     struct hb_node *node;
     hb_str_init(&text, a->env->arena);
     struct hb_json j = hb_json_begin(&text, NULL, false);
-    put_json(&j, a);
+    hb_json_object(&j);
+    put_head(&j, a);
+    hb_json_object_end(&j);
     hb_json_end(&j);
     struct hb_loc start = {.file = "sweep", .line = 1, .column = 1};
-    return hb_json_parse(a->env->arena, a->env->diag, start, text.text, text.len, &node) &&
-           hb_fit_read(a->env->arena, a->env->diag, node, out);
+    if (!hb_json_parse(a->env->arena, a->env->diag, start, text.text, text.len, &node) ||
+        !hb_fit_read(a->env->arena, a->env->diag, node, out))
+        return false;
+    for (uint32_t i = 0; i < a->sweep->cell_count; i++) {
+        const struct hb_sweep_cell *c = &a->cells[i];
+        bool run = c->done && !c->error;
+        out->cells[i] =
+            (struct hb_fit_cell){.peak_bytes = run ? c->peak_bytes : -1,
+                                 .budget_bytes = c->budget_bytes,
+                                 .refused = run && !c->fits && c->peak_bytes <= c->budget_bytes,
+                                 .step_seconds = (double)c->step_ns / 1e9,
+                                 .tokens_per_second = c->tokens_per_second,
+                                 .error = c->error};
+    }
+    out->best = a->best == UINT32_MAX ? HB_NONE : a->best;
+    return true;
+}
+
+/* What the map does not say: the best cell in full, how many fit, what could not be. */
+static void print_summary(const struct answer *a, FILE *out)
+{
+    char peak[HB_SIZE_TEXT], budget[HB_SIZE_TEXT], step[HB_SIZE_TEXT], rate[HB_SIZE_TEXT];
+    const struct hb_sweep *s = a->sweep;
+    uint32_t fit = 0, wrong = 0;
+    const char *first = NULL;
+    for (uint32_t i = 0; i < s->cell_count; i++) {
+        fit += a->cells[i].fits;
+        wrong += a->cells[i].error != NULL;
+        first = first ? first : a->cells[i].error;
+    }
+    fputc('\n', out);
+    if (a->best != UINT32_MAX) {
+        const struct hb_sweep_cell *c = &a->cells[a->best];
+        fputs("best:", out);
+        for (uint32_t i = 0; i < s->axis_count; i++)
+            fprintf(out, " %s=%s", s->axes[i].key, hb_sweep_value(s, a->best, i));
+        fprintf(out, ": %s of %s, %s a step, %s tokens/s\n", hb_size_print(c->peak_bytes, peak),
+                hb_size_print(c->budget_bytes, budget), hb_time_print(c->step_ns, step),
+                hb_count_print(c->tokens_per_second, rate));
+    }
+    fprintf(out, "%u of %u cells fit", fit, s->cell_count);
+    if (wrong)
+        fprintf(out, "; %u cannot be, the first because: %s", wrong, first);
+    fputc('\n', out);
 }
 
 static bool print_text(const struct answer *a, FILE *out)
@@ -256,6 +303,7 @@ static bool print_text(const struct answer *a, FILE *out)
     hb_str_init(&text, a->env->arena);
     hb_term_fit(&text, &term, &map);
     fputs(text.text, out);
+    print_summary(a, out);
     return true;
 }
 
@@ -294,8 +342,7 @@ static bool read_shard(struct hb_env *env, const char *text, struct hb_sweep_ask
                           "--shard: '%s' is no part; allowed: I/N with I from 1 to N", text);
 }
 
-static bool read_sweep(struct hb_env *env, const struct options *o, struct hb_sweep *s,
-                       struct hb_spec *spec)
+static bool read_sweep(struct hb_env *env, const struct options *o, struct hb_sweep *s)
 {
     struct hb_schema_source source = {.arena = env->arena,
                                       .diag = env->diag,
@@ -303,21 +350,30 @@ static bool read_sweep(struct hb_env *env, const struct options *o, struct hb_sw
                                       .sets = o->common.set.items,
                                       .set_count = (int)o->common.set.count,
                                       .data_dir = env->data_dir};
-    struct hb_node *root;
     *s = (struct hb_sweep){0};
+    if (o->common.json && o->csv)
+        return hb_error(env->diag, (struct hb_loc){0}, "--json and --csv exclude each other");
     if (!o->x)
         return hb_error(env->diag, (struct hb_loc){0}, "--x is missing; allowed: KEY=RANGE");
     if (o->facets.count && !o->y)
         return hb_error(env->diag, (struct hb_loc){0}, "--facet needs --y");
-    if (!hb_schema_load(&source, &root) ||
-        !hb_schema_from_node(env->arena, env->diag, root, env->data_dir, spec) ||
-        !read_axis(env, s, o->x) || !read_axis(env, s, o->y))
+    if (!read_axis(env, s, o->x) || !read_axis(env, s, o->y))
         return false;
     for (uint32_t i = 0; i < o->facets.count; i++)
         if (!read_axis(env, s, o->facets.items[i]))
             return false;
-    s->root = root;
-    return hb_sweep_count(env->diag, s);
+    return hb_sweep_count(env->diag, s) && hb_sweep_load(&source, s);
+}
+
+/* A whole sweep without any answer is a mistake in the input; a shard may be unlucky. */
+static bool check_answered(const struct answer *a, const struct options *o)
+{
+    for (uint32_t i = 0; i < a->sweep->cell_count; i++)
+        if (o->shard || (a->cells[i].done && !a->cells[i].error))
+            return true;
+    return hb_error(a->env->diag, (struct hb_loc){.file = o->model},
+                    "none of %u cells can be; of the first: %s", a->sweep->cell_count,
+                    a->cells[0].error);
 }
 
 /* A merge needs every cell. */
@@ -333,9 +389,8 @@ static bool check_whole(const struct answer *a, const struct hb_sweep_ask *ask)
     return true;
 }
 
-static bool print_answer(const struct answer *a, const struct options *o)
+static bool print_answer(const struct answer *a, const struct options *o, struct hb_out *out)
 {
-    struct hb_out *out = hb_out_open(a->env, o->common.output);
     bool ok = true;
     if (o->common.json)
         print_json(a, hb_out_file(out));
@@ -343,20 +398,14 @@ static bool print_answer(const struct answer *a, const struct options *o)
         print_csv(a, hb_out_file(out));
     else
         ok = print_text(a, hb_out_file(out));
-    if (!ok) {
-        hb_out_drop(out);
-        return false;
-    }
-    hb_out_close(out);
-    return !o->plot || draw_map(a, o->plot);
+    return ok && (!o->plot || draw_map(a, o->plot));
 }
 
 static int run(struct hb_env *env, int argc, char **argv)
 {
     struct options o = {0};
     struct hb_sweep sweep;
-    struct hb_spec spec;
-    struct hb_sweep_cell *cells;
+    struct hb_sweep_cell *cells = NULL;
     int status = hb_opt_parse(env, &hb_cmd_sweep, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
@@ -366,18 +415,22 @@ static int run(struct hb_env *env, int argc, char **argv)
                                .merge = o.merge.items,
                                .merge_count = o.merge.count,
                                .jobs = o.merge.count ? 1 : o.jobs};
-    if (!hb_draw_check(env, o.plot) || !read_sweep(env, &o, &sweep, &spec) ||
+    if (!hb_draw_check(env, o.plot) || !read_sweep(env, &o, &sweep) ||
         !read_shard(env, o.shard, &ask))
         return HB_EXIT_INPUT;
     if (o.merge.count) /* nothing is run */
         ask.shard = ask.shards = INT64_MAX;
-    if (!hb_sweep_run(&ask, &cells))
+    struct hb_out *out = hb_out_open(env, o.common.output);
+    bool ok = hb_sweep_run(&ask, &cells);
+    struct answer a = {.env = env, .sweep = &sweep, .cells = cells, .name = hb_sweep_name(&sweep)};
+    if (ok)
+        find_best(&a);
+    if (!ok || !check_whole(&a, &ask) || !check_answered(&a, &o) || !print_answer(&a, &o, out)) {
+        hb_out_drop(out);
         return HB_EXIT_INPUT;
-    struct answer a = {.env = env, .sweep = &sweep, .cells = cells, .name = spec.model.name};
-    find_best(&a);
-    if (!check_whole(&a, &ask) || !print_answer(&a, &o))
-        return HB_EXIT_INPUT;
-    return HB_EXIT_YES;
+    }
+    hb_out_close(out);
+    return a.best == UINT32_MAX ? HB_EXIT_NO : HB_EXIT_YES;
 }
 
 static const struct hb_opt options[] = {
@@ -407,9 +460,11 @@ const struct hb_cmd hb_cmd_sweep = {
     .name = "sweep",
     .run = run,
     .summary = "a grid of configurations: what fits, with which peak",
-    .about = "Runs the configuration for every combination of the values and prints a map of what\n"
-             "fits. With --journal, a sweep that was interrupted goes on where it stopped; with\n"
-             "--shard, several machines share it, and --merge puts their journals together.",
+    .about =
+        "Runs the configuration for every combination of the values and prints a map of what\n"
+        "fits. A combination that cannot be is a cell with its reason. With --journal, a sweep\n"
+        "that was interrupted goes on where it stopped; with --shard, several machines share it,\n"
+        "and --merge puts their journals together. The status is 0 where a cell fits, else 1.",
     .example = "hbmsim sweep examples/quickstart/model.yaml --x batch.global=8..64*2 --y "
                "batch.seq=2048..16384*2",
     .options = options,

@@ -41,7 +41,7 @@ static struct hb_box cell_box(const struct view *v, const struct panel *p, uint3
 
 static double share_of(const struct view *v, const struct hb_fit_cell *cell)
 {
-    return cell->peak_bytes < 0 ? -1 : (double)cell->peak_bytes / (double)v->m->budget_bytes;
+    return cell->peak_bytes < 0 ? -1 : (double)cell->peak_bytes / (double)hb_fit_budget(v->m, cell);
 }
 
 static uint32_t colour_of(const struct view *v, const struct panel *p, uint32_t y, uint32_t x)
@@ -157,7 +157,7 @@ static const char *describe_cell(const struct view *v, const struct hb_fit_cell 
     char other[HB_TICK_TEXT];
     if (cell->peak_bytes < 0)
         return cell->error ? cell->error : "no answer";
-    int64_t left = v->m->budget_bytes - cell->peak_bytes;
+    int64_t left = hb_fit_budget(v->m, cell) - cell->peak_bytes;
     hb_unit_print(HB_UNIT_BYTES, (double)cell->peak_bytes, peak);
     hb_unit_print(HB_UNIT_BYTES, (double)(left < 0 ? -left : left), other);
     const char *text =

@@ -5,6 +5,7 @@
  *    "x": {"key": "batch.global", "values": [8, 16, ...]}, "y": {...},   numbers or texts
  *    "facets": ["remat.policy=full", ...],                               optional
  *    "cells": [{"x": 8, "y": 2048, "facet": 0, "peak_bytes": bytes, "fits": bool,
+ *               "budget_bytes": bytes where it is not that of the map,
  *               "step_seconds": s, "tokens_per_second": r, "error": text}, ...],  in any order;
  *               x and y are values of the axes; a cell may be missing, or have an error instead
  *    "best": {"x": 16, "y": 8192, "facet": 0}}                           null: nothing fits */
@@ -26,6 +27,8 @@ struct hb_fit_axis {
 
 struct hb_fit_cell {
     int64_t peak_bytes;       /* -1: no answer */
+    int64_t budget_bytes;     /* 0: that of the map */
+    bool refused;             /* does not fit for another reason than its peak: loading */
     double step_seconds;      /* 0: not told */
     double tokens_per_second; /* 0: not told */
     const char *error;        /* null: none */
@@ -46,6 +49,7 @@ bool hb_fit_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_n
                  struct hb_fit_map *out);
 const struct hb_fit_cell *hb_fit_cell(const struct hb_fit_map *m, uint32_t facet, uint32_t y,
                                       uint32_t x);
+int64_t hb_fit_budget(const struct hb_fit_map *m, const struct hb_fit_cell *cell);
 bool hb_fit_fits(const struct hb_fit_map *m, const struct hb_fit_cell *cell);
 /* "fits up to 16 x 8k; 32 x 8k lacks 11.3 GiB", for one facet. */
 const char *hb_fit_finding(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t facet);

@@ -88,6 +88,10 @@ static void read_cells(struct hb_reading *f, const struct hb_node *list, struct 
         if (!find_cell(f, m, node, &i))
             return;
         hb_reading_bytes(f, node, "peak_bytes", -1, &m->cells[i].peak_bytes);
+        hb_reading_bytes(f, node, "budget_bytes", 1, &m->cells[i].budget_bytes);
+        bool fits = true;
+        hb_reading_bool(f, node, "fits", &fits);
+        m->cells[i].refused = !fits && m->cells[i].peak_bytes <= hb_fit_budget(m, &m->cells[i]);
         hb_reading_real(f, node, "step_seconds", &m->cells[i].step_seconds);
         hb_reading_real(f, node, "tokens_per_second", &m->cells[i].tokens_per_second);
         hb_reading_text(f, node, "error", &m->cells[i].error);
@@ -143,9 +147,14 @@ const struct hb_fit_cell *hb_fit_cell(const struct hb_fit_map *m, uint32_t facet
     return &m->cells[(facet * m->y.count + y) * m->x.count + x];
 }
 
+int64_t hb_fit_budget(const struct hb_fit_map *m, const struct hb_fit_cell *cell)
+{
+    return cell->budget_bytes > 0 ? cell->budget_bytes : m->budget_bytes;
+}
+
 bool hb_fit_fits(const struct hb_fit_map *m, const struct hb_fit_cell *cell)
 {
-    return cell->peak_bytes >= 0 && cell->peak_bytes <= m->budget_bytes;
+    return cell->peak_bytes >= 0 && cell->peak_bytes <= hb_fit_budget(m, cell) && !cell->refused;
 }
 
 uint32_t hb_fit_main_facet(const struct hb_fit_map *m)
@@ -200,7 +209,7 @@ static struct spot find_nearest_lack(const struct hb_fit_map *m, uint32_t facet,
         for (uint32_t x = 0; x < m->x.count; x++) {
             const struct hb_fit_cell *cell = hb_fit_cell(m, facet, y, x);
             bool beside = !at.found || (abs((int)x - (int)at.x) + abs((int)y - (int)at.y) == 1);
-            if (cell->peak_bytes <= m->budget_bytes || !beside)
+            if (cell->peak_bytes <= hb_fit_budget(m, cell) || !beside)
                 continue;
             if (!best.found || cell->peak_bytes < hb_fit_cell(m, facet, best.y, best.x)->peak_bytes)
                 best = (struct spot){x, y, true};
@@ -217,7 +226,8 @@ static const char *lack_text(struct hb_arena *arena, const struct hb_fit_map *m,
                              struct spot at)
 {
     char bytes[HB_TICK_TEXT];
-    int64_t lack = hb_fit_cell(m, facet, at.y, at.x)->peak_bytes - m->budget_bytes;
+    const struct hb_fit_cell *cell = hb_fit_cell(m, facet, at.y, at.x);
+    int64_t lack = cell->peak_bytes - hb_fit_budget(m, cell);
     hb_unit_print(HB_UNIT_BYTES, (double)lack, bytes);
     return hb_arena_printf(arena, "%s lacks %s", spot_name(arena, m, at), bytes);
 }

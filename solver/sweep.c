@@ -20,7 +20,6 @@
 #include "models/schema.h"
 #include "models/support.h"
 #include "sim/engine/result.h"
-#include "sim/ir/lower.h"
 #include "solver/journal.h"
 
 /* --- ranges --- */
@@ -89,6 +88,27 @@ static bool add_list(struct hb_arena *arena, struct hb_sweep_axis *axis, const c
     }
 }
 
+/* As the fit map tells them apart: numbers by value. */
+static bool are_same(const char *a, const char *b)
+{
+    struct hb_node first = {.kind = HB_NODE_SCALAR, .text = a};
+    struct hb_node second = {.kind = HB_NODE_SCALAR, .text = b};
+    double one, other;
+    if (hb_node_real(&first, &one) && hb_node_real(&second, &other))
+        return one >= other && one <= other;
+    return hb_str_same(a, b);
+}
+
+static bool check_values(struct hb_diag *diag, const struct hb_sweep_axis *axis, const char *text)
+{
+    for (uint32_t i = 0; i < axis->count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (are_same(axis->values[i], axis->values[k]))
+                return hb_error(diag, (struct hb_loc){0}, "'%s': the value %s is there twice", text,
+                                axis->values[i]);
+    return true;
+}
+
 bool hb_sweep_parse_axis(struct hb_arena *arena, struct hb_diag *diag, const char *text,
                          struct hb_sweep_axis *out)
 {
@@ -99,14 +119,18 @@ bool hb_sweep_parse_axis(struct hb_arena *arena, struct hb_diag *diag, const cha
     out->key = hb_arena_strndup(arena, text, (size_t)(equals - text));
     bool steps = strstr(equals + 1, "..") != NULL;
     bool ok = steps ? add_steps(arena, out, equals + 1) : add_list(arena, out, equals + 1);
-    return ok || fail_range(diag, text);
+    return ok ? steps || check_values(diag, out, text) : fail_range(diag, text);
 }
 
 bool hb_sweep_count(struct hb_diag *diag, struct hb_sweep *sweep)
 {
     int64_t cells = 1;
-    for (uint32_t i = 0; i < sweep->axis_count; i++)
+    for (uint32_t i = 0; i < sweep->axis_count; i++) {
         cells = hb_mul_sat(cells, sweep->axes[i].count);
+        for (uint32_t k = 0; k < i; k++)
+            if (hb_str_same(sweep->axes[i].key, sweep->axes[k].key))
+                return hb_error(diag, (struct hb_loc){0}, "%s varies twice", sweep->axes[i].key);
+    }
     if (cells > HB_SWEEP_MOST_CELLS)
         return hb_error(diag, (struct hb_loc){0},
                         "%" PRId64
@@ -121,6 +145,43 @@ const char *hb_sweep_value(const struct hb_sweep *sweep, uint32_t cell, uint32_t
     for (uint32_t i = 0; i < axis; i++)
         cell /= sweep->axes[i].count;
     return sweep->axes[axis].values[cell % sweep->axes[axis].count];
+}
+
+/* --- input --- */
+
+bool hb_sweep_load(const struct hb_schema_source *source, struct hb_sweep *sweep)
+{
+    struct hb_schema_source each = *source;
+    uint32_t axis = 0;
+    while (axis < sweep->axis_count && !hb_str_same(sweep->axes[axis].key, "model.preset"))
+        axis++;
+    bool varies = axis < sweep->axis_count;
+    if (varies && hb_str_same(source->path, "-"))
+        return hb_error(source->diag, (struct hb_loc){0},
+                        "model.preset varies: the model is read for each value, so it has to be a "
+                        "file, not standard input");
+    sweep->preset_axis = varies ? axis : HB_SWEEP_AXES;
+    sweep->root_count = varies ? sweep->axes[axis].count : 1;
+    sweep->roots = hb_arena_alloc(source->arena, sweep->root_count, sizeof *sweep->roots);
+    const char **sets = hb_arena_alloc(source->arena, (size_t)source->set_count + 1, sizeof *sets);
+    for (int i = 0; i < source->set_count; i++)
+        sets[i] = source->sets[i];
+    each.sets = sets;
+    each.set_count += varies;
+    for (uint32_t i = 0; i < sweep->root_count; i++) {
+        if (varies)
+            sets[source->set_count] =
+                hb_arena_printf(source->arena, "model.preset=%s", sweep->axes[axis].values[i]);
+        if (!hb_schema_load(&each, &sweep->roots[i]))
+            return false;
+    }
+    return true;
+}
+
+const char *hb_sweep_name(const struct hb_sweep *sweep)
+{
+    const struct hb_node *name = hb_node_find(hb_node_find(sweep->roots[0], "model"), "name");
+    return sweep->root_count == 1 && name && name->kind == HB_NODE_SCALAR ? name->text : "";
 }
 
 /* --- one cell --- */
@@ -148,22 +209,25 @@ static bool load_device(struct work *w, struct hb_diag *diag, const char *name)
 static bool run_spec(struct work *w, struct hb_diag *diag, const struct hb_spec *spec,
                      struct hb_sweep_cell *out)
 {
-    struct hb_program p;
-    struct hb_memory m;
-    struct hb_timing t;
+    struct hb_result result;
     if (!hb_spec_supported(diag, (struct hb_loc){0}, spec) ||
-        !load_device(w, diag, spec->hardware.device) || !hb_lower(w->scratch, diag, spec, &p))
+        !load_device(w, diag, spec->hardware.device) ||
+        !hb_result_run(w->scratch, diag, spec, &w->device, &result))
         return false;
-    hb_run_memory(w->scratch, &p, &m);
-    hb_run_timing(w->scratch, &p, &w->device, &t);
-    double tokens = (double)spec->batch.global * (double)spec->batch.seq;
     *out = (struct hb_sweep_cell){.done = true,
-                                  .peak_bytes = m.peak_bytes,
-                                  .budget_bytes = hb_result_budget_bytes(spec, &w->device),
-                                  .step_ns = t.step_ns};
-    if (t.step_ns > 0)
-        out->tokens_per_second = tokens / ((double)t.step_ns * 1e-9);
+                                  .fits = result.fits,
+                                  .peak_bytes = result.memory.peak_bytes,
+                                  .budget_bytes = result.budget_bytes,
+                                  .step_ns = result.timing.step_ns,
+                                  .tokens_per_second = result.tokens_per_second};
     return true;
+}
+
+static const struct hb_node *root_of(const struct hb_sweep *s, uint32_t index)
+{
+    for (uint32_t i = 0; i < s->preset_axis && i < s->axis_count; i++)
+        index /= s->axes[i].count;
+    return s->roots[index % s->root_count];
 }
 
 static void run_cell(struct work *w, uint32_t index, struct hb_sweep_cell *out)
@@ -171,9 +235,11 @@ static void run_cell(struct work *w, uint32_t index, struct hb_sweep_cell *out)
     struct hb_diag diag;
     struct hb_spec spec;
     hb_diag_init(&diag, w->scratch);
-    struct hb_node *root = hb_node_copy(w->scratch, w->sweep->root);
+    struct hb_node *root = hb_node_copy(w->scratch, root_of(w->sweep, index));
     bool ok = true;
     for (uint32_t i = 0; i < w->sweep->axis_count && ok; i++) {
+        if (i == w->sweep->preset_axis)
+            continue;
         const char *set = hb_arena_printf(w->scratch, "%s=%s", w->sweep->axes[i].key,
                                           hb_sweep_value(w->sweep, index, i));
         ok = hb_schema_set(w->scratch, &diag, root, set);
@@ -198,6 +264,8 @@ static const char *cell_line(struct hb_arena *arena, uint32_t index, const struc
         hb_json_key(&j, "error");
         hb_json_text(&j, c->error);
     } else {
+        hb_json_key(&j, "fits");
+        hb_json_bool(&j, c->fits);
         hb_json_key(&j, "peak_bytes");
         hb_json_int(&j, c->peak_bytes);
         hb_json_key(&j, "budget_bytes");
@@ -222,7 +290,8 @@ static bool read_cell(struct hb_arena *arena, const struct hb_node *line, uint32
         return false;
     if (error)
         c.error = hb_arena_strdup(arena, error->text);
-    else if (!hb_node_int(hb_node_find(line, "peak_bytes"), &c.peak_bytes) ||
+    else if (!hb_node_bool(hb_node_find(line, "fits"), &c.fits) ||
+             !hb_node_int(hb_node_find(line, "peak_bytes"), &c.peak_bytes) ||
              !hb_node_int(hb_node_find(line, "budget_bytes"), &c.budget_bytes) ||
              !hb_node_int(hb_node_find(line, "step_ns"), &c.step_ns) ||
              !hb_node_real(hb_node_find(line, "tokens_per_second"), &c.tokens_per_second))
@@ -249,7 +318,10 @@ static const char *grid_line(struct hb_arena *arena, const struct hb_sweep *swee
     }
     hb_json_array_end(&j);
     hb_json_key(&j, "input");
-    hb_json_node(&j, sweep->root);
+    hb_json_array(&j);
+    for (uint32_t i = 0; i < sweep->root_count; i++)
+        hb_json_node(&j, sweep->roots[i]);
+    hb_json_array_end(&j);
     hb_json_object_end(&j);
     hb_json_end(&j);
     return text.text;

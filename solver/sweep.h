@@ -15,6 +15,7 @@
 struct hb_arena;
 struct hb_env;
 struct hb_node;
+struct hb_schema_source;
 
 enum { HB_SWEEP_AXES = 8, HB_SWEEP_MOST_CELLS = 1000000 };
 
@@ -27,7 +28,11 @@ struct hb_sweep_axis {
 
 /* x varies fastest, then y, then the facets, the last slowest. */
 struct hb_sweep {
-    const struct hb_node *root; /* the input as a tree (hb_schema_load) */
+    /* The input as a tree (hb_schema_load): one for each value of model.preset where that varies,
+     * as other keys are laid over a card when it is read; else one. */
+    struct hb_node **roots;
+    uint32_t root_count;
+    uint32_t preset_axis; /* HB_SWEEP_AXES: the preset does not vary */
     struct hb_sweep_axis axes[HB_SWEEP_AXES];
     uint32_t axis_count; /* x, y, facets; at least 1 */
     uint32_t cell_count;
@@ -35,6 +40,7 @@ struct hb_sweep {
 
 struct hb_sweep_cell {
     bool done;
+    bool fits;         /* the step and, where it is described, the loading */
     const char *error; /* null: it was run */
     int64_t peak_bytes;
     int64_t budget_bytes;
@@ -44,8 +50,12 @@ struct hb_sweep_cell {
 
 bool hb_sweep_parse_axis(struct hb_arena *arena, struct hb_diag *diag, const char *text,
                          struct hb_sweep_axis *out);
-/* Counts the cells; false with an error where they are too many. */
+/* Counts the cells; false with an error where they are too many or a key is there twice. */
 bool hb_sweep_count(struct hb_diag *diag, struct hb_sweep *sweep);
+/* Reads the input, after the axes. It need not be complete without their values. */
+bool hb_sweep_load(const struct hb_schema_source *source, struct hb_sweep *sweep);
+/* The model's name, or "" where it is not told or varies. */
+const char *hb_sweep_name(const struct hb_sweep *sweep);
 /* The value of an axis in a cell. */
 const char *hb_sweep_value(const struct hb_sweep *sweep, uint32_t cell, uint32_t axis);
 

@@ -66,4 +66,95 @@ err_has 'cells; allowed: at most'
 expect 2 hbmsim sweep $model $grid --shard 4/3
 err_has '--shard:'
 
+refuse() {
+    expect 2 hbmsim sweep "$model" $1
+    err_has "$2"
+    out_is ''
+}
+refuse '--x batch.global=8,16,8 --y batch.seq=2048' 'the value 8 is there twice'
+refuse '--x batch.global=8,8.0 --y batch.seq=2048' 'the value 8.0 is there twice'
+refuse '--x batch.global=8 --y batch.global=16' 'batch.global varies twice'
+refuse '--x batch.globl=8,16 --y batch.seq=2048' "did you mean 'global'"
+refuse '--x batch.global=12 --y batch.seq=2048' 'none of 1 cells can be; of the first: '
+refuse '--x batch.global=8 --y batch.seq=2048 --json --csv' 'exclude each other'
+refuse '--x batch.global=8 --y batch.seq=2048 --plot x.gif' '.svg, .pdf or .png'
+expect 3 hbmsim sweep $model $grid -o "$work/no/such/file"
+ok 'what cannot be written leaves nothing' test ! -e "$work/no"
+
+# Nothing fits.
+expect 1 hbmsim sweep $model $grid --set hardware.hbm=1GiB
+out_has '0 of 16 cells fit'
+expect 1 hbmsim sweep $model $grid --set hardware.hbm=1GiB --json
+out_has '"best": null'
+
+# A number of a file's JSON by its key.
+number() {
+    sed -n "s/.*\"$1\": \\([-0-9.e+]*\\),*\$/\\1/p" "$2" | head -n 1
+}
+
+# Each cell is what simulate says, in every column; 12 sequences are not divided by 8 devices.
+facets="$model --x batch.global=8,12,32 --y batch.seq=2048..32768*4 --facet remat.policy=full,none --facet loss.chunks=1,8"
+expect 0 hbmsim sweep $facets --csv -o "$work/cells.csv"
+out_is ''
+lines=0
+bad=0
+while IFS=, read -r x y policy chunks fits peak budget step rate error; do
+    lines=$((lines + 1))
+    [ "$lines" -gt 1 ] || continue
+    run hbmsim simulate "$model" --set batch.global="$x" --set batch.seq="$y" \
+        --set remat.policy="$policy" --set loss.chunks="$chunks" --json
+    if [ "$status" = 2 ]; then
+        [ "$x,$fits,$peak,$step" = 12,,, ] && [ -n "$error" ] || bad=$((bad + 1))
+        continue
+    fi
+    fit=false
+    [ "$status" != 0 ] || fit=true
+    cp "$work/out" "$work/one"
+    [ "$fits,$peak,$budget,$step,$rate,$error" = "$fit,$(number peak_bytes "$work/one"),$(number budget_bytes "$work/one"),$(number step_seconds "$work/one"),$(number tokens_per_second "$work/one")," ] ||
+        bad=$((bad + 1))
+done <"$work/cells.csv"
+ok 'each cell is what simulate says' test "$lines $bad" = '37 0'
+expect 0 hbmsim sweep $facets
+out_has 'remat.policy=none, loss.chunks=8: '
+out_has '; 12 cannot be, the first because: '
+cp "$work/out" "$work/first"
+expect 0 hbmsim sweep $facets --jobs 3
+same "$work/first" "$work/out"
+
+# The picture is the same from the JSON: with facets and cells that cannot be, with words and a
+# budget that varies, with loading that refuses what the step's peak alone would let pass.
+same_picture() {
+    expect 0 hbmsim sweep $2 --json --plot "$work/direct.$1" -o "$work/s.json"
+    expect 0 hbmsim plot "$work/s.json" -o "$work/again.$1"
+    same "$work/direct.$1" "$work/again.$1"
+}
+same_picture svg "$facets"
+keys=$(sed -n 's/^  "\([a-z_]*\)":.*/\1/p' "$work/s.json" | tr '\n' ' ')
+ok 'the keys are the promised ones' test "$keys" = 'name budget_bytes x y facets cells best '
+expect 0 hbmsim report $model --sweep "$work/s.json" -o "$work/r.html"
+ok 'the report has the map' grep -q 'Fit map' "$work/r.html"
+words="$model --x remat.policy=full,none --y hardware.hbm=40GiB,80GiB,1TiB"
+same_picture pdf "$words"
+expect 0 hbmsim sweep $words
+out_has '3 of 6 cells fit'
+ok 'the map has as many' test "$(sed '/^across/,$d' "$work/out" | tr -cd '#*' | wc -c)" = 3
+load="$model --x batch.global=32,64 --y load.processes=32,64 --set load.method=device_put --set load.largest_array=1050673152 --set hardware.hbm=60GiB"
+same_picture svg "$load"
+expect 0 hbmsim sweep $load
+out_has '1 of 4 cells fit'
+ok 'the map has one too' test "$(sed '/^across/,$d' "$work/out" | tr -cd '#*' | wc -c)" = 1
+
+# The preset can vary: its card is read for each. The input need not be complete by itself.
+expect 0 hbmsim sweep $model --x model.preset=llama3-8b,llama3-70b --y batch.seq=2048,4096 --csv
+cp "$work/out" "$work/presets"
+run hbmsim simulate $model --set model.preset=llama3-70b --set batch.seq=4096 --json
+ok 'a preset is that of simulate' grep -q "^llama3-70b,4096,[a-z]*,$(number peak_bytes "$work/out")," "$work/presets"
+expect 2 hbmsim sweep $model --x model.preset=llama3-8b,none-such --y batch.seq=2048
+err_has "no card 'none-such'"
+sed 's/^batch:.*/batch: {seq: 2048}/' $model >"$work/part.yaml"
+expect 0 hbmsim sweep "$work/part.yaml" --x batch.global=8,16
+expect 0 sh -c "'$HBMSIM' sweep - --x batch.global=8,16 <'$model'"
+expect 2 sh -c "'$HBMSIM' sweep - --x model.preset=llama3-8b <'$model'"
+err_has 'not standard input'
+
 finish

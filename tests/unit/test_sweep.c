@@ -1,0 +1,133 @@
+/* solver/sweep: what the words of a range mean, which are refused, and the order of cells. */
+#include "tests/unit/unit.h"
+
+#include "base/str.h"
+#include "solver/sweep.h"
+
+static bool read_axis(struct unit *u, const char *text, struct hb_sweep_axis *out)
+{
+    return hb_sweep_parse_axis(u->env.arena, u->env.diag, text, out);
+}
+
+/* The values with bars between, or "refused". */
+static const char *values_of(struct unit *u, const char *text)
+{
+    struct hb_sweep_axis axis;
+    struct hb_str s;
+    if (!read_axis(u, text, &axis))
+        return "refused";
+    hb_str_init(&s, u->env.arena);
+    for (uint32_t i = 0; i < axis.count; i++)
+        hb_str_addf(&s, "%s%s", i ? "|" : "", axis.values[i]);
+    return s.text;
+}
+
+static void ranges_and_lists_are_read(void **state)
+{
+    (void)state;
+    struct unit u;
+    struct hb_sweep_axis axis;
+    unit_start(&u);
+    assert_string_equal(values_of(&u, "batch.global=8..512*2"), "8|16|32|64|128|256|512");
+    assert_string_equal(values_of(&u, "a=8..100*3"), "8|24|72");
+    assert_string_equal(values_of(&u, "a=8..31+8"), "8|16|24");
+    assert_string_equal(values_of(&u, "a=8..32+8"), "8|16|24|32");
+    assert_string_equal(values_of(&u, "a=-2..2+2"), "-2|0|2");
+    assert_string_equal(values_of(&u, "a=0..0+1"), "0");
+    assert_string_equal(values_of(&u, "a=7"), "7");
+    assert_string_equal(values_of(&u, "remat.policy=full,none"), "full|none");
+    assert_string_equal(values_of(&u, "a=[x, y],[z],{k: 1, l: 2}"), "[x, y]|[z]|{k: 1, l: 2}");
+    assert_string_equal(values_of(&u, "hardware.hbm=40GiB,80GiB"), "40GiB|80GiB");
+    assert_true(read_axis(&u, "blocks[0].repeat=1,2", &axis));
+    assert_string_equal(axis.key, "blocks[0].repeat");
+    assert_int_equal(u.diag.errors, 0);
+    unit_end(&u);
+}
+
+static void ranges_stop_at_the_top(void **state)
+{
+    (void)state;
+    struct unit u;
+    unit_start(&u);
+    assert_string_equal(values_of(&u, "a=4611686018427387904..9223372036854775807*2"),
+                        "4611686018427387904");
+    assert_string_equal(values_of(&u, "a=9223372036854775806..9223372036854775807+5"),
+                        "9223372036854775806");
+    assert_int_equal(u.diag.errors, 0);
+    unit_end(&u);
+}
+
+static void what_is_no_range_is_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"batch.global",
+                                      "=8",
+                                      "a=",
+                                      "a=8..4*2",
+                                      "a=8..64*1",
+                                      "a=0..64*2",
+                                      "a=-8..64*2",
+                                      "a=8..64+0",
+                                      "a=8..64+-8",
+                                      "a=8..64",
+                                      "a=8..64*",
+                                      "a=..64*2",
+                                      "a=8..*2",
+                                      "a=1.5..3+1",
+                                      "a=1..3+0.5",
+                                      "a=8,,16",
+                                      "a=8,16,",
+                                      "a=,8",
+                                      "a=8,16,8",
+                                      "a=8,8.0",
+                                      "a=full,full",
+                                      "a=x..y*2",
+                                      "a=8..64*2,128",
+                                      "a=1..65537+1",
+                                      "a=1..99999999999999999999+1"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct unit u;
+        unit_start(&u);
+        if (strcmp(values_of(&u, bad[i]), "refused") != 0)
+            fail_msg("'%s' was read", bad[i]);
+        assert_int_equal(u.diag.errors, 1);
+        unit_end(&u);
+    }
+}
+
+static void cells_are_counted_and_found(void **state)
+{
+    (void)state;
+    struct unit u;
+    struct hb_sweep s = {.axis_count = 3};
+    unit_start(&u);
+    assert_true(read_axis(&u, "a=0..2+1", &s.axes[0]));
+    assert_true(read_axis(&u, "b=0..1+1", &s.axes[1]));
+    assert_true(read_axis(&u, "c=0..4+1", &s.axes[2]));
+    assert_true(hb_sweep_count(&u.diag, &s));
+    assert_int_equal(s.cell_count, 30);
+    for (uint32_t cell = 0; cell < 30; cell++) {
+        assert_int_equal(hb_sweep_value(&s, cell, 0)[0] - '0', cell % 3);
+        assert_int_equal(hb_sweep_value(&s, cell, 1)[0] - '0', cell / 3 % 2);
+        assert_int_equal(hb_sweep_value(&s, cell, 2)[0] - '0', cell / 6);
+    }
+    assert_true(read_axis(&u, "b=1..1000+1", &s.axes[1]));
+    assert_true(read_axis(&u, "c=1..1000+1", &s.axes[2]));
+    assert_false(hb_sweep_count(&u.diag, &s)); /* 3 million */
+    assert_true(read_axis(&u, "a=1", &s.axes[2]));
+    assert_false(hb_sweep_count(&u.diag, &s)); /* a is there twice */
+    assert_int_equal(u.diag.errors, 2);
+    assert_int_equal(s.cell_count, 30); /* untouched */
+    unit_end(&u);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranges_and_lists_are_read),
+        cmocka_unit_test(ranges_stop_at_the_top),
+        cmocka_unit_test(what_is_no_range_is_refused),
+        cmocka_unit_test(cells_are_counted_and_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
