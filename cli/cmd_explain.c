@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "cli/cmd.h"
+#include "cli/wrap.h"
 #include "sim/hlo/logfile.h"
 #include "sim/hlo/story.h"
 
@@ -25,29 +26,6 @@ struct printer {
     const char *const *commands;
     int command_count;
 };
-
-/* Breaks text at blanks so that lines stay within the terminal, each behind indent spaces. */
-static void print_wrapped(const struct printer *p, const char *text, int indent)
-{
-    int width = p->env->width > 100 ? 100 : p->env->width;
-    int column = 0;
-    while (*text) {
-        int len = (int)strcspn(text, " ");
-        if (column && column + 1 + len > width) {
-            fputc('\n', p->out);
-            column = 0;
-        }
-        if (column)
-            fputc(' ', p->out);
-        else
-            fprintf(p->out, "%*s", indent, "");
-        column += column ? len + 1 : indent + len;
-        fprintf(p->out, "%.*s", len, text);
-        text += len;
-        text += strspn(text, " ");
-    }
-    fputc('\n', p->out);
-}
 
 static void print_figure(const struct printer *p, const char *name, int64_t bytes, const char *note)
 {
@@ -133,9 +111,9 @@ static void print_why(const struct printer *p)
         fputc('\n', p->out);
     else
         fprintf(p->out, "\nWhy: %s.\n", title);
-    print_wrapped(p, p->story->because, 2);
+    hb_wrap_print(p->env, p->out, p->story->because, 2);
     for (int i = 0; i < p->story->note_count; i++)
-        print_wrapped(p, p->story->notes[i], 2);
+        hb_wrap_print(p->env, p->out, p->story->notes[i], 2);
 }
 
 static void print_knobs(const struct printer *p)
@@ -163,7 +141,7 @@ static void print_knobs(const struct printer *p)
 
 static void print_text(const struct printer *p)
 {
-    print_wrapped(p, p->story->title, 0);
+    hb_wrap_print(p->env, p->out, p->story->title, 0);
     print_figures(p);
     print_parts(p);
     print_groups(p);

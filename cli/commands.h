@@ -14,6 +14,7 @@
     X(validate)                                                                                    \
     X(record)                                                                                      \
     X(calibrate)                                                                                   \
+    X(hlo)                                                                                         \
     X(explain)                                                                                     \
     X(devices)                                                                                     \
     X(models)                                                                                      \

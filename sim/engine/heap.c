@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "sim/engine/heap_bfc.h"
+#include "sim/engine/heap_index.h"
 
 /* Sort key of an item: major, then minor, then the place in the array (the sort is stable). */
 struct key {
@@ -66,6 +67,13 @@ static uint32_t duration(const struct hb_heap_item *item)
     return (uint32_t)((int64_t)item->end - item->start);
 }
 
+/* Of an item in several spans, as XLA sorts by size: of what was placed first. */
+static uint32_t first_duration(const struct hb_heap_item *item)
+{
+    return item->spans ? (uint32_t)((int64_t)item->spans[0].end - item->spans[0].start)
+                       : duration(item);
+}
+
 enum item_order { BY_ORDER, BY_START, BY_END, BY_SIZE, BY_DURATION };
 
 static struct key make_key(const struct hb_heap_item *item, enum item_order order)
@@ -79,7 +87,7 @@ static struct key make_key(const struct hb_heap_item *item, enum item_order orde
     case BY_END:
         return (struct key){biased(item->end), item->order, 0};
     case BY_SIZE:
-        return (struct key){size_down, duration_down, 0};
+        return (struct key){size_down, ~(uint64_t)first_duration(item), 0};
     case BY_DURATION:
         return (struct key){duration_down, size_down, 0};
     }
@@ -106,44 +114,51 @@ static struct key *make_keys(struct hb_arena *scratch, uint32_t count)
     return keys;
 }
 
-/* ---- in order of start: the gaps of the moment, by address; the last has no end ---- */
+/* ---- in order of start: the gaps of the moment, by address; the last has no end ----
+ * A gap begins at a multiple of the alignment and ends where its last tenant's bytes did, not at
+ * the next multiple: what an item of 512 bytes left alone holds no item of 4096 (so it is in the
+ * offsets of libtpu's own assignments, 2,600 of 2,600). Gaps that touch but for the alignment
+ * become one; what is free at the top is no gap. */
 
 struct gap {
     int64_t offset;
-    int64_t bytes;
+    int64_t end;
 };
 
 struct gaps {
     struct gap *at;
     uint32_t count;
+    int64_t align_bytes;
 };
 
-static int64_t take_gap(struct gaps *g, int64_t bytes)
+/* Returns the offset, and where the place ends that is taken: behind the bytes, or with the gap
+ * if less than the alignment would remain of it. */
+static int64_t take_gap(struct gaps *g, int64_t bytes, int64_t *out_end)
 {
     uint32_t best = g->count - 1;
     int64_t best_bytes = INT64_MAX;
     for (uint32_t i = 0; i + 1 < g->count; i++) {
-        if (g->at[i].bytes < bytes || g->at[i].bytes >= best_bytes)
+        int64_t gap_bytes = g->at[i].end - g->at[i].offset;
+        if (gap_bytes < bytes || gap_bytes >= best_bytes)
             continue;
         best = i;
-        best_bytes = g->at[i].bytes;
+        best_bytes = gap_bytes;
         if (best_bytes == bytes)
             break;
     }
     struct gap *gap = &g->at[best];
-    int64_t offset = gap->offset;
-    gap->offset = hb_add_sat(gap->offset, bytes);
-    if (best + 1 == g->count)
-        return offset;
-    gap->bytes -= bytes;
-    if (gap->bytes == 0) {
+    int64_t offset = gap->offset, end = hb_add_sat(offset, bytes);
+    gap->offset = hb_round_up(end, g->align_bytes);
+    *out_end = end;
+    if (best + 1 < g->count && gap->offset >= gap->end) {
+        *out_end = gap->end;
         memmove(gap, gap + 1, (g->count - best - 1) * sizeof *gap);
         g->count--;
     }
     return offset;
 }
 
-static void give_gap(struct gaps *g, int64_t offset, int64_t bytes)
+static void give_gap(struct gaps *g, int64_t offset, int64_t end)
 {
     uint32_t low = 0, high = g->count - 1; /* the first gap above offset; the last always is */
     while (low < high) {
@@ -154,46 +169,47 @@ static void give_gap(struct gaps *g, int64_t offset, int64_t bytes)
             low = middle + 1;
     }
     struct gap *above = &g->at[low];
-    bool joins_above = offset + bytes == above->offset;
-    bool joins_below = low > 0 && above[-1].offset + above[-1].bytes == offset;
-    if (joins_above) {
+    bool joins_above = hb_round_up(end, g->align_bytes) == above->offset;
+    bool joins_below = low > 0 && hb_round_up(above[-1].end, g->align_bytes) == offset;
+    if (joins_above)
         above->offset = offset;
-        above->bytes = low + 1 == g->count ? INT64_MAX : above->bytes + bytes;
-    }
     if (joins_above && joins_below) {
-        above[-1].bytes = low + 1 == g->count ? INT64_MAX : above[-1].bytes + above->bytes;
+        above[-1].end = above->end;
         memmove(above, above + 1, (g->count - low - 1) * sizeof *above);
         g->count--;
     } else if (joins_below) {
-        above[-1].bytes += bytes;
+        above[-1].end = end;
     } else if (!joins_above) {
         memmove(above + 1, above, (g->count - low) * sizeof *above);
-        *above = (struct gap){offset, bytes};
+        *above = (struct gap){offset, end};
         g->count++;
     }
 }
 
-static int64_t pack_in_order(struct hb_arena *scratch, struct hb_heap_item *items, uint32_t count)
+static int64_t pack_in_order(struct hb_arena *scratch, struct hb_heap_item *items, uint32_t count,
+                             int64_t align_bytes)
 {
     struct key *spare = hb_arena_alloc(scratch, count, sizeof *spare);
     struct key *starts = make_keys(scratch, count), *ends = make_keys(scratch, count);
+    int64_t *place_end = hb_arena_alloc(scratch, count, sizeof *place_end);
     order_items(items, count, BY_START, starts, spare);
     order_items(items, count, BY_END, ends, spare);
-    struct gaps gaps = {hb_arena_alloc(scratch, (size_t)count + 2, sizeof *gaps.at), 1};
-    gaps.at[0].bytes = INT64_MAX;
+    struct gaps gaps = {hb_arena_alloc(scratch, (size_t)count + 2, sizeof *gaps.at), 1,
+                        align_bytes};
+    gaps.at[0].end = INT64_MAX;
     int64_t height = 0;
     for (uint32_t i = 0, freed = 0; i < count; i++) {
         struct hb_heap_item *item = &items[starts[i].item];
         for (; items[ends[freed].item].end < item->start; freed++) {
             const struct hb_heap_item *dead = &items[ends[freed].item];
             if (dead->bytes)
-                give_gap(&gaps, dead->offset, dead->bytes);
+                give_gap(&gaps, dead->offset, place_end[ends[freed].item]);
         }
-        item->offset = item->bytes ? take_gap(&gaps, item->bytes) : 0;
+        item->offset = item->bytes ? take_gap(&gaps, item->bytes, &place_end[starts[i].item]) : 0;
         int64_t top = hb_add_sat(item->offset, item->bytes);
         height = top > height ? top : height;
     }
-    return height;
+    return hb_round_up(height, align_bytes);
 }
 
 /* ---- sorted: what was placed, by address, in leaves of a two-level list ---- */
@@ -213,6 +229,10 @@ struct placed {
     struct hb_arena *scratch;
     struct leaf **leaves; /* in order of address; the first is never empty but at the start */
     uint32_t count;
+    struct hb_heap_index *index; /* of many items; else null */
+    uint32_t *near;              /* room for what it finds */
+    uint32_t near_room;
+    struct key *order, *spare; /* room to sort it */
 };
 
 static const unsigned char own_bit[LEAF_ITEMS] = {1,  2,   4,  8,  16,  32, 64, 128, 1,  2,  4,
@@ -222,10 +242,10 @@ static const unsigned char own_bit[LEAF_ITEMS] = {1,  2,   4,  8,  16,  32, 64, 
 /* The entries of a leaf that share an event with the item, as bits. Written so that compilers
  * make vector code of it: each entry leaves its own bit in a byte, then a product sums eight
  * bytes into the highest, whatever their order in memory. */
-static uint32_t find_shared(const struct leaf *leaf, const struct hb_heap_item *item)
+static uint32_t find_shared_span(const struct leaf *leaf, struct hb_heap_span span)
 {
     unsigned char bits[LEAF_ITEMS];
-    int32_t start = item->start, end = item->end;
+    int32_t start = span.start, end = span.end;
     for (int i = 0; i < LEAF_ITEMS; i++)
         bits[i] = (leaf->start[i] <= end) & (leaf->end[i] >= start);
     for (int i = 0; i < LEAF_ITEMS; i++)
@@ -237,6 +257,21 @@ static uint32_t find_shared(const struct leaf *leaf, const struct hb_heap_item *
         mask |= (uint32_t)(eight * 0x0101010101010101u >> 56) << i;
     }
     return leaf->count == LEAF_ITEMS ? mask : mask & ((1u << leaf->count) - 1);
+}
+
+static struct hb_heap_span whole_life(const struct hb_heap_item *item)
+{
+    return (struct hb_heap_span){item->start, item->end};
+}
+
+static uint32_t find_shared(const struct leaf *leaf, const struct hb_heap_item *item)
+{
+    if (!item->spans)
+        return find_shared_span(leaf, whole_life(item));
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < item->span_count; i++)
+        mask |= find_shared_span(leaf, item->spans[i]);
+    return mask;
 }
 
 /* A walk upwards over what shares an event with the item. */
@@ -259,9 +294,50 @@ static void climb_leaf(struct climb *c, const struct leaf *leaf, const struct hb
     }
 }
 
-static int64_t find_offset(const struct placed *placed, const struct hb_heap_item *item)
+/* Where few share an event with the item, they are looked up and put in order of address, which
+ * is quicker than to walk over all. False: they are not few. */
+static bool find_near(const struct placed *placed, const struct hb_heap_item *items,
+                      const struct hb_heap_item *item, uint32_t *out_count)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < (item->spans ? item->span_count : 1); i++) {
+        struct hb_heap_span span = item->spans ? item->spans[i] : whole_life(item);
+        count += hb_heap_index_find(placed->index, span, placed->near_room - count,
+                                    placed->near + count);
+        if (count > placed->near_room)
+            return false;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        placed->order[i] =
+            (struct key){(uint64_t)items[placed->near[i]].offset, 0, placed->near[i]};
+    sort_keys(placed->order, placed->spare, count);
+    *out_count = count;
+    return true;
+}
+
+static void climb_near(struct climb *c, const struct placed *placed, uint32_t count,
+                       const struct hb_heap_item *items, const struct hb_heap_item *item)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hb_heap_item *near = &items[placed->order[i].item];
+        int64_t gap = near->offset - c->top, top = hb_add_sat(near->offset, near->bytes);
+        if (gap >= item->bytes && gap < c->best_bytes) {
+            c->best = c->top;
+            c->best_bytes = gap;
+        }
+        c->top = top > c->top ? top : c->top;
+    }
+}
+
+static int64_t find_offset(const struct placed *placed, const struct hb_heap_item *items,
+                           const struct hb_heap_item *item)
 {
     struct climb c = {0, -1, INT64_MAX};
+    uint32_t count;
+    if (placed->index && find_near(placed, items, item, &count)) {
+        climb_near(&c, placed, count, items, item);
+        return c.best < 0 ? c.top : c.best;
+    }
     for (uint32_t l = 0; l < placed->count && c.best_bytes > item->bytes; l++)
         if (placed->leaves[l]->max_top > c.top)
             climb_leaf(&c, placed->leaves[l], item);
@@ -317,8 +393,11 @@ static uint32_t find_leaf(const struct placed *placed, int64_t offset)
     return low;
 }
 
-static void place_item(struct placed *placed, const struct hb_heap_item *item)
+static void place_span(struct placed *placed, const struct hb_heap_item *item, uint32_t index,
+                       struct hb_heap_span span)
 {
+    if (placed->index)
+        hb_heap_index_add(placed->index, span, index);
     uint32_t l = find_leaf(placed, item->offset);
     if (placed->leaves[l]->count == LEAF_ITEMS) {
         split_leaf(placed, l);
@@ -329,32 +408,74 @@ static void place_item(struct placed *placed, const struct hb_heap_item *item)
     while (at > 0 && leaf->offset[at - 1] > item->offset)
         at--;
     shift_entries(leaf, at);
-    leaf->start[at] = item->start;
-    leaf->end[at] = item->end;
+    leaf->start[at] = span.start;
+    leaf->end[at] = span.end;
     leaf->offset[at] = item->offset;
     leaf->top[at] = hb_add_sat(item->offset, item->bytes);
     leaf->max_top = leaf->top[at] > leaf->max_top ? leaf->top[at] : leaf->max_top;
+}
+
+static void place_item(struct placed *placed, const struct hb_heap_item *item, uint32_t index)
+{
+    if (!item->spans)
+        place_span(placed, item, index, whole_life(item));
+    for (uint32_t i = 0; i < item->span_count; i++)
+        place_span(placed, item, index, item->spans[i]);
+}
+
+static uint32_t count_spans(const struct hb_heap_item *items, uint32_t count)
+{
+    uint32_t spans = 0;
+    for (uint32_t i = 0; i < count; i++)
+        spans += items[i].spans ? items[i].span_count : 1;
+    return spans;
+}
+
+/* An index, where there are many items and their events are not spread too thin. */
+static void index_placed(struct placed *placed, const struct hb_heap_item *items, uint32_t count,
+                         uint32_t spans)
+{
+    enum { FEW_ITEMS = 4096, EVENTS_PER_SPAN = 8, SHARE = 64 };
+    struct hb_heap_span life = {INT32_MAX, INT32_MIN};
+    if (count < FEW_ITEMS)
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        life.start = items[i].start < life.start ? items[i].start : life.start;
+        life.end = items[i].end > life.end ? items[i].end : life.end;
+    }
+    if ((int64_t)life.end - life.start > (int64_t)spans * EVENTS_PER_SPAN)
+        return;
+    placed->index = hb_heap_index_new(placed->scratch, life);
+    placed->near_room = spans / SHARE;
+    placed->near = hb_arena_alloc(placed->scratch, placed->near_room + 1, sizeof *placed->near);
+    placed->order = hb_arena_alloc(placed->scratch, placed->near_room + 1, sizeof(struct key));
+    placed->spare = hb_arena_alloc(placed->scratch, placed->near_room + 1, sizeof(struct key));
 }
 
 /* Places the items in the order of keys; gives up, returning limit, once that is reached. */
 static int64_t pack_keys(struct hb_arena *scratch, struct hb_heap_item *items,
                          const struct key *keys, uint32_t count, int64_t limit)
 {
-    uint32_t room = count / (LEAF_ITEMS / 2) + 2;
-    struct placed placed = {scratch, hb_arena_alloc(scratch, room, sizeof(struct leaf *)), 1};
+    uint32_t spans = count_spans(items, count), room = spans / (LEAF_ITEMS / 2) + 2;
+    struct placed placed = {
+        .scratch = scratch,
+        .leaves = hb_arena_alloc(scratch, room, sizeof(struct leaf *)),
+        .count = 1,
+    };
     placed.leaves[0] = hb_arena_alloc(scratch, 1, sizeof(struct leaf));
+    index_placed(&placed, items, count, spans);
     int64_t height = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct hb_heap_item *item = &items[keys[i].item];
         item->offset = 0;
         if (item->bytes == 0)
             continue;
-        item->offset = find_offset(&placed, item);
+        item->offset = find_offset(&placed, items, item);
         int64_t top = hb_add_sat(item->offset, item->bytes);
         height = top > height ? top : height;
         if (height >= limit)
             return limit;
-        place_item(&placed, item);
+        place_item(&placed, item, keys[i].item);
     }
     return height;
 }
@@ -394,12 +515,12 @@ int64_t hb_heap_pack(struct hb_arena *scratch, struct hb_heap_item *items, uint3
                      enum hb_heap_kind kind, int64_t align_bytes)
 {
     struct hb_arena_mark mark = hb_arena_mark(scratch);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count && kind != HB_HEAP_IN_ORDER; i++)
         items[i].bytes = hb_round_up(items[i].bytes, align_bytes);
     int64_t height = 0;
     switch (kind) {
     case HB_HEAP_IN_ORDER:
-        height = pack_in_order(scratch, items, count);
+        height = pack_in_order(scratch, items, count, align_bytes);
         break;
     case HB_HEAP_SORTED:
         height = pack_sorted(scratch, items, count);
@@ -408,24 +529,51 @@ int64_t hb_heap_pack(struct hb_arena *scratch, struct hb_heap_item *items, uint3
         height = pack_caching(scratch, items, count);
         break;
     }
+    for (uint32_t i = 0; i < count && kind == HB_HEAP_IN_ORDER; i++) /* what lay in between */
+        items[i].bytes = hb_round_up(items[i].bytes, align_bytes);
     hb_arena_rewind(scratch, mark);
     return height;
+}
+
+/* Spans of all items as items of their own; those of one item that meet become one. */
+static uint32_t part_items(const struct hb_heap_item *items, uint32_t count,
+                           struct hb_heap_item *out)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t first = n;
+        if (!items[i].spans)
+            out[n++] = items[i];
+        for (uint32_t k = 0; k < items[i].span_count; k++) {
+            struct hb_heap_span span = items[i].spans[k];
+            if (n > first && span.start <= out[n - 1].end) {
+                out[n - 1].end = span.end > out[n - 1].end ? span.end : out[n - 1].end;
+                continue;
+            }
+            out[n] = items[i];
+            out[n].start = span.start;
+            out[n++].end = span.end;
+        }
+    }
+    return n;
 }
 
 int64_t hb_heap_live_peak(struct hb_arena *scratch, const struct hb_heap_item *items,
                           uint32_t count, int64_t align_bytes, int32_t *out_at)
 {
     struct hb_arena_mark mark = hb_arena_mark(scratch);
+    struct hb_heap_item *parts = hb_arena_alloc(scratch, count_spans(items, count), sizeof *parts);
+    count = part_items(items, count, parts);
     struct key *spare = hb_arena_alloc(scratch, count, sizeof *spare);
     struct key *starts = make_keys(scratch, count), *ends = make_keys(scratch, count);
-    order_items(items, count, BY_START, starts, spare);
-    order_items(items, count, BY_END, ends, spare);
+    order_items(parts, count, BY_START, starts, spare);
+    order_items(parts, count, BY_END, ends, spare);
     int64_t live = 0, peak = 0;
-    int32_t peak_at = count ? items[starts[0].item].start : 0;
+    int32_t peak_at = count ? parts[starts[0].item].start : 0;
     for (uint32_t i = 0, freed = 0; i < count; i++) {
-        const struct hb_heap_item *item = &items[starts[i].item];
-        for (; items[ends[freed].item].end < item->start; freed++)
-            live -= hb_round_up(items[ends[freed].item].bytes, align_bytes);
+        const struct hb_heap_item *item = &parts[starts[i].item];
+        for (; parts[ends[freed].item].end < item->start; freed++)
+            live -= hb_round_up(parts[ends[freed].item].bytes, align_bytes);
         live = hb_add_sat(live, hb_round_up(item->bytes, align_bytes));
         if (live > peak) {
             peak = live;
@@ -436,4 +584,25 @@ int64_t hb_heap_live_peak(struct hb_arena *scratch, const struct hb_heap_item *i
         *out_at = peak_at;
     hb_arena_rewind(scratch, mark);
     return peak;
+}
+
+void hb_heap_count_events(struct hb_arena *scratch, struct hb_heap_span *spans, uint32_t count)
+{
+    struct hb_arena_mark mark = hb_arena_mark(scratch);
+    struct key *starts = make_keys(scratch, count), *ends = make_keys(scratch, count);
+    struct key *spare = hb_arena_alloc(scratch, count, sizeof *spare);
+    for (uint32_t i = 0; i < count; i++) {
+        starts[i].major = biased(spans[i].start);
+        ends[i].major = biased(spans[i].end);
+    }
+    sort_keys(starts, spare, count);
+    sort_keys(ends, spare, count);
+    int32_t event = 0;
+    for (uint32_t s = 0, e = 0; e < count;) {
+        if (s < count && starts[s].major <= ends[e].major)
+            spans[starts[s++].item].start = event++;
+        else
+            spans[ends[e++].item].end = event++;
+    }
+    hb_arena_rewind(scratch, mark);
 }

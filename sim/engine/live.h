@@ -5,6 +5,7 @@
 #ifndef HB_SIM_ENGINE_LIVE_H
 #define HB_SIM_ENGINE_LIVE_H
 
+#include "sim/engine/heap.h"
 #include "sim/ir/program.h"
 
 struct hb_live {
@@ -16,5 +17,9 @@ struct hb_live {
 
 /* One entry for each root buffer that is used (HBM and host alike), in order of buf. */
 uint32_t hb_live_find(struct hb_arena *arena, const struct hb_program *p, struct hb_live **out);
+
+/* By buffer, the first and last position at which it is touched itself, its aliases left out, of a
+ * program without loops. end < start: never. */
+struct hb_heap_span *hb_live_spans(struct hb_arena *arena, const struct hb_program *p);
 
 #endif

@@ -18,25 +18,20 @@
 #include "sim/engine/live.h"
 #include "sim/engine/run.h"
 
-struct habit {
-    enum hb_heap_kind heap;
-    int64_t heap_align_bytes; /* of a temporary */
-    int64_t leaf_align_bytes; /* of an argument or an output, on device and host */
-};
-
-static const struct habit habits[] = {
-    [HB_XLA_TPU] = {HB_HEAP_IN_ORDER, 16384, 512},
-    [HB_XLA_GPU] = {HB_HEAP_SORTED, 256, 1},
-    [HB_TORCH] = {HB_HEAP_CACHING, 512, 512},
+static const struct hb_placing habits[] = {
+    [HB_XLA_TPU] = {HB_HEAP_IN_ORDER, 16384, 512, false},
+    [HB_XLA_GPU] = {HB_HEAP_SORTED, 256, 1, false},
+    [HB_TORCH] = {HB_HEAP_CACHING, 512, 512, false},
 };
 
 struct measure {
     const struct hb_program *p;
-    struct habit habit;
+    struct hb_placing habit;
     struct hb_memory *out;
     struct hb_arena *arena;
     bool *is_argument; /* by root */
     bool *is_output;
+    struct hb_heap_span *spans; /* by buffer, where each alias lives in its own time; else null */
 };
 
 static void mark_roots(struct measure *m)
@@ -81,9 +76,60 @@ static uint32_t list_items(const struct measure *m, struct hb_heap_item *items)
     for (uint32_t i = 0; i < m->out->live_count; i++) {
         const struct hb_live *live = &m->out->live[i];
         if (is_temporary(m, live))
-            items[count++] = (struct hb_heap_item){live->bytes, live->start, live->end, i, 0};
+            items[count++] = (struct hb_heap_item){
+                .bytes = live->bytes, .start = live->start, .end = live->end, .order = i};
     }
     return count;
+}
+
+/* Spans of temporaries, in the order of buffers, and the item that each belongs to. */
+struct parts {
+    struct hb_heap_span *spans;
+    uint32_t *item;
+    uint32_t count;
+};
+
+static struct parts list_parts(const struct measure *m, const struct hb_heap_item *items,
+                               uint32_t count)
+{
+    const struct hb_program *p = m->p;
+    uint32_t *item_of = hb_arena_alloc(m->arena, p->buf_count, sizeof *item_of);
+    struct parts parts = {hb_arena_alloc(m->arena, p->buf_count, sizeof *parts.spans),
+                          hb_arena_alloc(m->arena, p->buf_count, sizeof *parts.item), 0};
+    for (uint32_t i = 0; i < count; i++)
+        item_of[m->out->live[items[i].order].buf] = i + 1;
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        uint32_t item = item_of[hb_program_root(p, i)];
+        if (!item || m->spans[i].end < m->spans[i].start)
+            continue;
+        parts.spans[parts.count] = m->spans[i];
+        parts.item[parts.count++] = item - 1;
+    }
+    return parts;
+}
+
+/* Gives each item its spans, next to each other, and their hull as its life. */
+static void attach_parts(const struct measure *m, const struct parts *parts,
+                         struct hb_heap_item *items, uint32_t count)
+{
+    uint32_t *next = hb_arena_alloc(m->arena, (size_t)count + 1, sizeof *next);
+    struct hb_heap_span *spans = hb_arena_alloc(m->arena, parts->count, sizeof *spans);
+    for (uint32_t i = 0; i < parts->count; i++)
+        next[parts->item[i] + 1]++;
+    for (uint32_t i = 0; i < count; i++) {
+        items[i].span_count = next[i + 1];
+        next[i + 1] += next[i];
+        items[i].spans = spans + next[i];
+        items[i].end = -1;
+    }
+    for (uint32_t i = 0; i < parts->count; i++) {
+        struct hb_heap_item *item = &items[parts->item[i]];
+        struct hb_heap_span *span = &spans[next[parts->item[i]]++];
+        *span = parts->spans[i];
+        if (span == item->spans)
+            item->start = span->start;
+        item->end = span->end > item->end ? span->end : item->end;
+    }
 }
 
 static void pack_heap(struct measure *m)
@@ -95,8 +141,17 @@ static void pack_heap(struct measure *m)
     struct hb_heap_item *items = hb_arena_alloc(m->arena, out->live_count, sizeof *items);
     uint32_t count = list_items(m, items);
     int64_t align = m->habit.heap_align_bytes;
-    out->temp_bytes = hb_heap_pack(m->arena, items, count, m->habit.heap, align);
+    struct parts parts = {.count = 0};
+    if (m->spans) {
+        parts = list_parts(m, items, count);
+        attach_parts(m, &parts, items, count);
+    }
     out->live_temp_bytes = hb_heap_live_peak(m->arena, items, count, align, &out->peak_op);
+    if (m->spans) { /* the heap counts in events, not in places */
+        hb_heap_count_events(m->arena, parts.spans, parts.count);
+        attach_parts(m, &parts, items, count);
+    }
+    out->temp_bytes = hb_heap_pack(m->arena, items, count, m->habit.heap, align);
     if (!count)
         out->peak_op = -1;
     for (uint32_t i = 0; i < count; i++)
@@ -118,7 +173,8 @@ static void count_host(struct measure *m)
         const struct hb_buf *b = &m->p->bufs[live.buf];
         if (b->space != HB_SPACE_HOST)
             continue;
-        items[count] = (struct hb_heap_item){live.bytes, live.start, live.end, i, 0};
+        items[count] = (struct hb_heap_item){
+            .bytes = live.bytes, .start = live.start, .end = live.end, .order = i};
         if (m->is_argument[live.buf] || m->is_output[live.buf]) { /* the caller's throughout */
             items[count].start = -1;
             items[count].end = (int32_t)m->p->op_count;
@@ -160,17 +216,30 @@ static int compare_at_peak(const void *a, const void *b)
     return left->buf < right->buf ? -1 : left->buf > right->buf;
 }
 
+/* By root: alive at the peak. */
+static bool *find_alive(const struct measure *m)
+{
+    bool *alive = hb_arena_alloc(m->arena, m->p->buf_count, sizeof *alive);
+    int32_t peak = m->out->peak_op;
+    for (uint32_t i = 0; i < m->out->live_count && !m->spans; i++)
+        alive[m->out->live[i].buf] = m->out->live[i].start <= peak && m->out->live[i].end >= peak;
+    for (uint32_t i = 0; i < m->p->buf_count && m->spans; i++)
+        if (m->spans[i].start <= peak && m->spans[i].end >= peak)
+            alive[hb_program_root(m->p, i)] = true;
+    return alive;
+}
+
 static void list_at_peak(struct measure *m)
 {
     struct hb_memory *out = m->out;
     out->at_peak = hb_arena_alloc(m->arena, out->live_count, sizeof *out->at_peak);
     struct hb_arena_mark mark = hb_arena_mark(m->arena);
     const uint32_t *tenant = find_tenants(m);
+    const bool *alive = find_alive(m);
     for (uint32_t i = 0; i < out->live_count; i++) {
         const struct hb_live *live = &out->live[i];
         bool temporary = is_temporary(m, live);
-        if (m->p->bufs[live->buf].space != HB_SPACE_HBM ||
-            (temporary && (live->start > out->peak_op || live->end < out->peak_op)))
+        if (m->p->bufs[live->buf].space != HB_SPACE_HBM || (temporary && !alive[live->buf]))
             continue;
         int64_t align = temporary ? m->habit.heap_align_bytes : m->habit.leaf_align_bytes;
         out->at_peak[out->at_peak_count++] =
@@ -206,13 +275,22 @@ void hb_run_memory(struct hb_arena *arena, const struct hb_program *p, struct hb
 void hb_run_memory_with(struct hb_arena *arena, const struct hb_program *p, enum hb_heap_kind heap,
                         struct hb_memory *out)
 {
+    struct hb_placing placing = habits[p->compiler];
+    placing.heap = heap;
+    hb_run_memory_placed(arena, p, &placing, out);
+}
+
+void hb_run_memory_placed(struct hb_arena *arena, const struct hb_program *p,
+                          const struct hb_placing *placing, struct hb_memory *out)
+{
     *out = (struct hb_memory){0};
     out->live_count = hb_live_find(arena, p, &out->live);
     out->offset_of = hb_arena_alloc(arena, p->buf_count, sizeof *out->offset_of);
-    struct measure m = {.p = p, .habit = habits[p->compiler], .out = out, .arena = arena};
-    m.habit.heap = heap;
+    struct measure m = {.p = p, .habit = *placing, .out = out, .arena = arena};
     out->heap_align_bytes = m.habit.heap_align_bytes;
     out->leaf_align_bytes = m.habit.leaf_align_bytes;
+    if (placing->apart)
+        m.spans = hb_live_spans(arena, p);
     mark_roots(&m);
     count_leaves(&m);
     pack_heap(&m);

@@ -62,11 +62,23 @@ struct hb_timing {
     int64_t *op_end_ns;   /* by op, last trip */
 };
 
+/* Where and how a program is placed, if not by the habits of its compiler. */
+struct hb_placing {
+    enum hb_heap_kind heap;
+    int64_t heap_align_bytes; /* of a temporary */
+    int64_t leaf_align_bytes; /* of an argument or an output, on device and host */
+    /* Each alias lives in its own time, and between such times its memory is free: the values of
+     * a compiler's dump (a program without loops, its buffers in the order of their first use). */
+    bool apart;
+};
+
 /* Memory alone: what validate and the planner ask thousands of times. */
 void hb_run_memory(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out);
 /* The same with an allocator that is not the compiler's own. */
 void hb_run_memory_with(struct hb_arena *arena, const struct hb_program *p, enum hb_heap_kind heap,
                         struct hb_memory *out);
+void hb_run_memory_placed(struct hb_arena *arena, const struct hb_program *p,
+                          const struct hb_placing *placing, struct hb_memory *out);
 /* Time alone, on this device. */
 void hb_run_timing(struct hb_arena *arena, const struct hb_program *p,
                    const struct hb_device *device, struct hb_timing *out);

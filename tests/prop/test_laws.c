@@ -26,8 +26,10 @@ static uint32_t list_temps(struct subject *s, struct hb_heap_item **out)
     uint32_t count = 0;
     for (uint32_t i = 0; i < m->live_count; i++)
         if (m->offset_of[m->live[i].buf] >= 0)
-            items[count++] =
-                (struct hb_heap_item){m->live[i].bytes, m->live[i].start, m->live[i].end, i, 0};
+            items[count++] = (struct hb_heap_item){.bytes = m->live[i].bytes,
+                                                   .start = m->live[i].start,
+                                                   .end = m->live[i].end,
+                                                   .order = i};
     *out = items;
     return count;
 }

@@ -5,7 +5,12 @@
 #include "base/rng.h"
 #include "sim/engine/heap.h"
 
-enum { MAX_ITEMS = 400 };
+enum { MAX_ITEMS = 6000, MOST = 400, MOST_SPANS = 4 };
+
+#define ITEM(size, from, to, place)                                                                \
+    {                                                                                              \
+        .bytes = (size), .start = (from), .end = (to), .order = (place)                            \
+    }
 
 static struct hb_arena *arena;
 
@@ -42,9 +47,43 @@ static uint32_t random_items(struct hb_rng *rng, uint32_t most, struct hb_heap_i
     return count;
 }
 
+/* Gives some items spans: pieces of their life with holes between. */
+static void split_lives(struct hb_rng *rng, struct hb_heap_item *items, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct hb_heap_span *spans = hb_arena_alloc(arena, MOST_SPANS, sizeof *spans);
+        int32_t at = items[i].start, most = (int32_t)hb_rng_range(rng, 1, MOST_SPANS);
+        uint32_t n = 0;
+        for (; (int32_t)n < most && at <= items[i].end; n++) {
+            int32_t to = at + (int32_t)hb_rng_range(rng, 0, 6);
+            spans[n] = (struct hb_heap_span){at, to < items[i].end ? to : items[i].end};
+            at = to + (int32_t)hb_rng_range(rng, 0, 8);
+        }
+        items[i].end = spans[n - 1].end;
+        items[i].spans = hb_rng_range(rng, 0, 3) ? spans : NULL;
+        items[i].span_count = items[i].spans ? n : 0;
+    }
+}
+
+static bool meet(const struct hb_heap_item *a, const struct hb_heap_span *span)
+{
+    if (!a->spans)
+        return a->start <= span->end && span->start <= a->end;
+    for (uint32_t i = 0; i < a->span_count; i++)
+        if (a->spans[i].start <= span->end && span->start <= a->spans[i].end)
+            return true;
+    return false;
+}
+
 static bool share_event(const struct hb_heap_item *a, const struct hb_heap_item *b)
 {
-    return a->start <= b->end && b->start <= a->end;
+    struct hb_heap_span life = {b->start, b->end};
+    if (!b->spans)
+        return meet(a, &life);
+    for (uint32_t i = 0; i < b->span_count; i++)
+        if (meet(a, &b->spans[i]))
+            return true;
+    return false;
 }
 
 /* ---- the rules again, slowly: each item looks at all placed ones, in order of address ---- */
@@ -59,7 +98,7 @@ static int compare_offsets(const void *a, const void *b)
 static int64_t slow_offset(struct hb_heap_item *const *placed, uint32_t count,
                            const struct hb_heap_item *item)
 {
-    struct hb_heap_item *near[MAX_ITEMS];
+    static struct hb_heap_item *near[MAX_ITEMS];
     uint32_t n = 0;
     for (uint32_t i = 0; i < count; i++)
         if (placed[i]->bytes && share_event(placed[i], item))
@@ -79,12 +118,14 @@ static int64_t slow_offset(struct hb_heap_item *const *placed, uint32_t count,
     return best >= 0 ? best : top;
 }
 
-enum slow_order { BY_START, BY_SIZE, BY_DURATION };
+enum slow_order { BY_SIZE, BY_DURATION };
 
 static int64_t sort_value(const struct hb_heap_item *item, enum slow_order order, int field)
 {
-    int64_t duration = (int64_t)item->end - item->start;
-    int64_t values[3][2] = {{item->start, 0}, {-item->bytes, -duration}, {-duration, -item->bytes}};
+    int64_t duration = (int64_t)item->end - item->start, first = duration;
+    if (item->spans)
+        first = (int64_t)item->spans[0].end - item->spans[0].start;
+    int64_t values[2][2] = {{-item->bytes, -first}, {-duration, -item->bytes}};
     return values[order][field];
 }
 
@@ -99,7 +140,7 @@ static bool slow_before(const struct hb_heap_item *a, const struct hb_heap_item 
 
 static int64_t slow_pack(struct hb_heap_item *items, uint32_t count, enum slow_order order)
 {
-    struct hb_heap_item *by[MAX_ITEMS];
+    static struct hb_heap_item *by[MAX_ITEMS];
     int64_t height = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = i;
@@ -128,42 +169,202 @@ static void assert_same_offsets(const struct hb_heap_item *a, const struct hb_he
         assert_int_equal(a[i].offset, b[i].offset);
 }
 
+/* ---- in order of start, byte by byte ----
+ * A byte below the top is free, taken, or lies between the end of what is taken or free and the
+ * next multiple of the alignment, where nothing begins. */
+
+enum { FREE, BETWEEN, TAKEN };
+
+struct bytes {
+    unsigned char *is;
+    int64_t top;
+    int64_t align;
+};
+
+static int64_t next_multiple(const struct bytes *b, int64_t at)
+{
+    return (at + b->align - 1) / b->align * b->align;
+}
+
+/* Free bytes with nothing but a rest between them are one place; what is free at the top is none.
+ */
+static void join_free(struct bytes *b)
+{
+    for (int64_t at = 1; at < b->top; at++) {
+        int64_t to = next_multiple(b, at);
+        if (b->is[at] != BETWEEN || b->is[at - 1] != FREE || to >= b->top || b->is[to] != FREE)
+            continue;
+        while (at < to)
+            b->is[at++] = FREE;
+    }
+    int64_t end = b->top;
+    while (end > 0 && b->is[end - 1] == BETWEEN)
+        end--;
+    if (end == 0 || b->is[end - 1] != FREE)
+        return;
+    while (end > 0 && b->is[end - 1] == FREE)
+        end--;
+    b->top = end;
+}
+
+static int64_t take_bytes(struct bytes *b, int64_t bytes, int64_t *out_end)
+{
+    int64_t best = -1, best_size = INT64_MAX;
+    for (int64_t at = 0, end; at < b->top; at = end + 1) {
+        for (end = at; end < b->top && b->is[end] == FREE; end++) {
+        }
+        if (end - at >= bytes && end - at < best_size) {
+            best = at;
+            best_size = end - at;
+        }
+    }
+    int64_t at = best < 0 ? b->top : best, end = at + bytes, rest = next_multiple(b, end);
+    *out_end = best >= 0 && rest >= at + best_size ? at + best_size : end;
+    memset(b->is + at, TAKEN, (size_t)(*out_end - at));
+    if (best < 0 || *out_end == end)
+        memset(b->is + end, BETWEEN, (size_t)(rest - end));
+    b->top = best < 0 ? rest : b->top;
+    return at;
+}
+
+static int64_t slow_in_order(struct hb_heap_item *items, uint32_t count, int64_t align)
+{
+    static unsigned char room[1 << 16];
+    static int64_t ends[MAX_ITEMS];
+    struct bytes b = {room, 0, align};
+    uint32_t placed = 0;
+    int64_t height = 0;
+    for (int32_t event = -1; placed < count; event++) {
+        for (uint32_t i = 0; i < count; i++)
+            if (items[i].end + 1 == event && items[i].bytes) {
+                memset(b.is + items[i].offset, FREE, (size_t)(ends[i] - items[i].offset));
+                join_free(&b);
+            }
+        for (uint32_t i = 0; i < count; i++) {
+            if (items[i].start != event)
+                continue;
+            placed++;
+            items[i].offset = items[i].bytes ? take_bytes(&b, items[i].bytes, &ends[i]) : 0;
+            height = items[i].offset + items[i].bytes > height ? items[i].offset + items[i].bytes
+                                                               : height;
+        }
+    }
+    return next_multiple(&b, height);
+}
+
 static void in_order_follows_the_rule(void **state)
 {
     (void)state;
     static struct hb_heap_item fast[MAX_ITEMS], slow[MAX_ITEMS];
     struct hb_rng rng = hb_rng_seed(11);
-    for (int round = 0; round < 400; round++) {
-        uint32_t count = random_items(&rng, round % 5 ? 40 : MAX_ITEMS, fast);
+    for (int round = 0; round < 600; round++) {
+        uint32_t count = random_items(&rng, 60, fast);
+        for (uint32_t i = 0; i < count; i++)
+            fast[i].bytes %= 300;
         memcpy(slow, fast, sizeof slow);
-        round_items(slow, count, 16);
         int64_t height = hb_heap_pack(arena, fast, count, HB_HEAP_IN_ORDER, 16);
-        assert_int_equal(height, slow_pack(slow, count, BY_START));
+        assert_int_equal(height, slow_in_order(slow, count, 16));
         assert_same_offsets(fast, slow, count);
     }
+}
+
+/* Worked by hand: B leaves 512 bytes free, too few for D though D would fit up to C. */
+static void in_order_keeps_the_ends_of_places(void **state)
+{
+    (void)state;
+    struct hb_heap_item items[] = {ITEM(4096, 0, 9, 0), ITEM(512, 0, 1, 1), ITEM(4096, 0, 9, 2),
+                                   ITEM(4096, 2, 9, 3), ITEM(100, 2, 9, 4)};
+    assert_int_equal(hb_heap_pack(arena, items, 5, HB_HEAP_IN_ORDER, 4096), 16384);
+    assert_int_equal(items[3].offset, 12288);
+    assert_int_equal(items[4].offset, 4096);
+    assert_int_equal(items[4].bytes, 4096);
+}
+
+struct wins {
+    int size, duration;
+};
+
+static void assert_sorted(struct hb_heap_item *fast, uint32_t count, struct wins *wins)
+{
+    static struct hb_heap_item by_size[MAX_ITEMS], by_duration[MAX_ITEMS];
+    round_items(fast, count, 4);
+    memcpy(by_size, fast, sizeof by_size);
+    memcpy(by_duration, fast, sizeof by_duration);
+    int64_t height = hb_heap_pack(arena, fast, count, HB_HEAP_SORTED, 4);
+    int64_t size_height = slow_pack(by_size, count, BY_SIZE);
+    int64_t duration_height = slow_pack(by_duration, count, BY_DURATION);
+    bool duration_kept = duration_height < size_height;
+    assert_int_equal(height, duration_kept ? duration_height : size_height);
+    assert_same_offsets(fast, duration_kept ? by_duration : by_size, count);
+    wins->duration += duration_kept;
+    wins->size += size_height < duration_height;
 }
 
 static void sorted_keeps_the_lower_of_two(void **state)
 {
     (void)state;
-    static struct hb_heap_item fast[MAX_ITEMS], by_size[MAX_ITEMS], by_duration[MAX_ITEMS];
+    static struct hb_heap_item items[MAX_ITEMS];
     struct hb_rng rng = hb_rng_seed(12);
-    int size_wins = 0, duration_wins = 0;
+    struct wins wins = {0, 0}, of_spans = {0, 0};
+    for (int round = 0; round < 400; round++)
+        assert_sorted(items, random_items(&rng, round % 5 ? 40 : MOST, items), &wins);
+    assert_true(wins.size > 5 && wins.duration > 5);
     for (int round = 0; round < 400; round++) {
-        uint32_t count = random_items(&rng, round % 5 ? 40 : MAX_ITEMS, fast);
-        round_items(fast, count, 4);
-        memcpy(by_size, fast, sizeof fast);
-        memcpy(by_duration, fast, sizeof fast);
-        int64_t height = hb_heap_pack(arena, fast, count, HB_HEAP_SORTED, 4);
-        int64_t size_height = slow_pack(by_size, count, BY_SIZE);
-        int64_t duration_height = slow_pack(by_duration, count, BY_DURATION);
-        bool duration_kept = duration_height < size_height;
-        assert_int_equal(height, duration_kept ? duration_height : size_height);
-        assert_same_offsets(fast, duration_kept ? by_duration : by_size, count);
-        duration_wins += duration_kept;
-        size_wins += size_height < duration_height;
+        struct hb_arena_mark mark = hb_arena_mark(arena);
+        uint32_t count = random_items(&rng, round % 5 ? 40 : MOST, items);
+        split_lives(&rng, items, count);
+        assert_sorted(items, count, &of_spans);
+        hb_arena_rewind(arena, mark);
     }
-    assert_true(size_wins > 5 && duration_wins > 5);
+    assert_true(of_spans.size > 5 && of_spans.duration > 5);
+}
+
+/* So many that the heap looks up what shares an event instead of walking over all. */
+static void many_items_follow_the_same_rule(void **state)
+{
+    (void)state;
+    static struct hb_heap_item items[MAX_ITEMS];
+    struct hb_rng rng = hb_rng_seed(16);
+    struct wins wins = {0, 0};
+    for (int round = 0; round < 3; round++) {
+        uint32_t count = 0;
+        while (count < 4096)
+            count = random_items(&rng, MAX_ITEMS, items);
+        if (round)
+            split_lives(&rng, items, count);
+        assert_sorted(items, count, &wins);
+    }
+}
+
+/* ---- events ---- */
+
+/* At each place all that starts there, in the order of the array, then all that ends there. */
+static void events_are_starts_then_ends(void **state)
+{
+    (void)state;
+    struct hb_heap_span spans[] = {{0, 2}, {2, 2}, {0, 1}, {2, 3}};
+    static const struct hb_heap_span want[] = {{0, 5}, {3, 6}, {1, 2}, {4, 7}};
+    hb_heap_count_events(arena, spans, 4);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(spans[i].start, want[i].start);
+        assert_int_equal(spans[i].end, want[i].end);
+    }
+    hb_heap_count_events(arena, NULL, 0);
+}
+
+/* Between its spans a place is free: the two halves of A's life leave room for B. */
+static void spans_leave_room(void **state)
+{
+    (void)state;
+    static const struct hb_heap_span halves[] = {{0, 1}, {8, 9}};
+    struct hb_heap_item items[] = {ITEM(64, 0, 9, 0), ITEM(64, 2, 7, 1), ITEM(32, 1, 2, 2)};
+    items[0].spans = halves;
+    items[0].span_count = 2;
+    int32_t at;
+    assert_int_equal(hb_heap_live_peak(arena, items, 3, 1, &at), 96);
+    assert_int_equal(at, 1);
+    assert_int_equal(hb_heap_pack(arena, items, 3, HB_HEAP_SORTED, 1), 96);
+    assert_int_equal(items[0].offset, items[1].offset);
 }
 
 /* ---- exact packing ---- */
@@ -255,7 +456,7 @@ static void layouts_hold(void **state)
     static struct hb_heap_item items[MAX_ITEMS];
     struct hb_rng rng = hb_rng_seed(14);
     for (int round = 0; round < 240; round++) {
-        uint32_t count = random_items(&rng, round % 8 ? 50 : MAX_ITEMS, items);
+        uint32_t count = random_items(&rng, round % 8 ? 50 : MOST, items);
         enum hb_heap_kind kind = (enum hb_heap_kind)(round % 3);
         int64_t align = kind == HB_HEAP_CACHING ? 256 : aligns[round % 4];
         int64_t height = hb_heap_pack(arena, items, count, kind, align);
@@ -289,9 +490,9 @@ static void doubling_all_doubles_the_heap(void **state)
 static void smallest_gap_before_lowest(void **state)
 {
     (void)state;
-    struct hb_heap_item items[] = {{4, 0, 1, 0, 0}, {1, 0, 9, 1, 0}, {3, 0, 1, 2, 0},
-                                   {1, 0, 9, 3, 0}, {3, 2, 9, 4, 0}, {4, 3, 9, 5, 0},
-                                   {1, 4, 9, 6, 0}};
+    struct hb_heap_item items[] = {ITEM(4, 0, 1, 0), ITEM(1, 0, 9, 1), ITEM(3, 0, 1, 2),
+                                   ITEM(1, 0, 9, 3), ITEM(3, 2, 9, 4), ITEM(4, 3, 9, 5),
+                                   ITEM(1, 4, 9, 6)};
     assert_int_equal(hb_heap_pack(arena, items, 7, HB_HEAP_IN_ORDER, 1), 10);
     assert_int_equal(items[4].offset, 5);
     assert_int_equal(items[5].offset, 0);
@@ -303,8 +504,8 @@ static void definitions_come_before_frees(void **state)
 {
     (void)state;
     for (int kind = 0; kind <= HB_HEAP_CACHING; kind++) {
-        struct hb_heap_item meet[] = {{256, 0, 5, 0, 0}, {256, 5, 9, 1, 0}};
-        struct hb_heap_item pass[] = {{256, 0, 5, 0, 0}, {256, 6, 9, 1, 0}};
+        struct hb_heap_item meet[] = {ITEM(256, 0, 5, 0), ITEM(256, 5, 9, 1)};
+        struct hb_heap_item pass[] = {ITEM(256, 0, 5, 0), ITEM(256, 6, 9, 1)};
         assert_int_equal(hb_heap_pack(arena, meet, 2, (enum hb_heap_kind)kind, 256), 512);
         assert_int_equal(hb_heap_pack(arena, pass, 2, (enum hb_heap_kind)kind, 256), 256);
     }
@@ -314,10 +515,8 @@ static void nothing_and_huge_sizes(void **state)
 {
     (void)state;
     for (int kind = 0; kind <= HB_HEAP_CACHING; kind++) {
-        struct hb_heap_item huge[] = {{INT64_MAX / 3, 0, 5, 0, 0},
-                                      {INT64_MAX / 3, 1, 3, 1, 0},
-                                      {INT64_MAX / 3, 2, 4, 2, 0},
-                                      {INT64_MAX / 3, 2, 4, 3, 0}};
+        struct hb_heap_item huge[] = {ITEM(INT64_MAX / 3, 0, 5, 0), ITEM(INT64_MAX / 3, 1, 3, 1),
+                                      ITEM(INT64_MAX / 3, 2, 4, 2), ITEM(INT64_MAX / 3, 2, 4, 3)};
         assert_int_equal(hb_heap_pack(arena, NULL, 0, (enum hb_heap_kind)kind, 64), 0);
         assert_int_equal(hb_heap_pack(arena, huge, 4, (enum hb_heap_kind)kind, 64), INT64_MAX);
     }
@@ -330,7 +529,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_order_follows_the_rule),
+        cmocka_unit_test(in_order_keeps_the_ends_of_places),
         cmocka_unit_test(sorted_keeps_the_lower_of_two),
+        cmocka_unit_test(many_items_follow_the_same_rule),
+        cmocka_unit_test(events_are_starts_then_ends),
+        cmocka_unit_test(spans_leave_room),
         cmocka_unit_test(no_heap_is_lower_than_exact),
         cmocka_unit_test(layouts_hold),
         cmocka_unit_test(doubling_all_doubles_the_heap),

@@ -6,6 +6,11 @@
 
 static const int64_t mib = 1 << 20;
 
+#define ITEM(size, from, to, place)                                                                \
+    {                                                                                              \
+        .bytes = (size), .start = (from), .end = (to), .order = (place)                            \
+    }
+
 static struct hb_arena *arena;
 
 static int start(void **state)
@@ -175,11 +180,8 @@ static void random_traffic_keeps_the_invariants(void **state)
 static void whole_lives_run_in_time(void **state)
 {
     (void)state;
-    struct hb_heap_item items[] = {{512, 0, 2, 0, 0},
-                                   {256, 0, 9, 1, 0},
-                                   {512, 3, 9, 2, 0},
-                                   {1024, 4, 9, 3, 0},
-                                   {0, 4, 9, 4, 7}};
+    struct hb_heap_item items[] = {ITEM(512, 0, 2, 0), ITEM(256, 0, 9, 1), ITEM(512, 3, 9, 2),
+                                   ITEM(1024, 4, 9, 3), ITEM(0, 4, 9, 4)};
     struct hb_bfc_stats stats;
     uint32_t failed = 99;
     assert_true(hb_bfc_run(arena, (struct hb_bfc_limits){1 << 20, 0}, items, 5, &stats, &failed));
@@ -197,7 +199,7 @@ static void whole_lives_run_in_time(void **state)
 static void orders_decide_ties(void **state)
 {
     (void)state;
-    struct hb_heap_item items[] = {{256, 0, 1, 2, 0}, {256, 0, 1, 0, 0}, {256, 0, 1, 1, 0}};
+    struct hb_heap_item items[] = {ITEM(256, 0, 1, 2), ITEM(256, 0, 1, 0), ITEM(256, 0, 1, 1)};
     struct hb_bfc_stats stats;
     assert_true(hb_bfc_run(arena, (struct hb_bfc_limits){4096, 0}, items, 3, &stats, NULL));
     assert_int_equal(items[1].offset, 0);

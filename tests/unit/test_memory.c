@@ -106,6 +106,37 @@ static void gpu_leaves_arguments_as_they_are(void **state)
     assert_int_equal(m.host_bytes, 20000);
 }
 
+/* a, then b in its place, with a hole in which other has it; together, other must lie beside. */
+static void aliases_apart_leave_room_between(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_memory together, apart;
+    hb_program_init(&p, arena, "apart", HB_XLA_GPU);
+    uint32_t a = add_buf(&p, "a", 512, HB_CAT_WORKING), b = add_buf(&p, "b", 512, HB_CAT_WORKING);
+    uint32_t other = add_buf(&p, "other", 512, HB_CAT_WORKING);
+    p.bufs[b].alias_of = a;
+    const uint32_t bufs[] = {a, a, other, other, b, b};
+    for (int i = 0; i < 6; i++) {
+        hb_program_add_op(&p, (struct hb_op){.name = "op", .start = HB_NONE});
+        if (i % 2)
+            hb_program_read(&p, bufs[i]);
+        else
+            hb_program_write(&p, bufs[i]);
+    }
+    hb_program_check(&p);
+    struct hb_placing placing = {HB_HEAP_SORTED, 256, 1, false};
+    hb_run_memory_placed(arena, &p, &placing, &together);
+    assert_int_equal(together.temp_bytes, 1024);
+    placing.apart = true;
+    hb_run_memory_placed(arena, &p, &placing, &apart);
+    assert_int_equal(apart.temp_bytes, 512);
+    assert_int_equal(apart.live_temp_bytes, 512);
+    assert_int_equal(apart.peak_op, 0);
+    assert_int_equal(apart.at_peak_count, 1);
+    assert_int_equal(apart.offset_of[other], apart.offset_of[a]);
+}
+
 /* Where two buffers share memory, the one that was written last before the peak is named. */
 static void the_tenant_at_the_peak_is_named(void **state)
 {
@@ -283,6 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tpu_rounds_leaves_and_slots),
         cmocka_unit_test(gpu_leaves_arguments_as_they_are),
+        cmocka_unit_test(aliases_apart_leave_room_between),
         cmocka_unit_test(the_tenant_at_the_peak_is_named),
         cmocka_unit_test(a_program_without_temporaries),
         cmocka_unit_test(random_programs_sum_up),

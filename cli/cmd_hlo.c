@@ -1,0 +1,81 @@
+/* hbmsim hlo: a compiler's dump replayed: its total again, what stands at the peak, what costs
+ * memory and need not. */
+#include "base/out.h"
+#include "base/str.h"
+#include "cli/cmd.h"
+#include "cli/show_hlo.h"
+
+struct options {
+    struct hb_common common;
+    const char *module;
+    int backend;
+    int64_t top;
+};
+
+static void print_json(struct hb_env *env, FILE *out, const struct hb_hlo_shown *shown,
+                       const struct hb_hlo_report *report)
+{
+    struct hb_str text;
+    hb_str_init(&text, env->arena);
+    struct hb_json j = hb_json_begin(&text, out, true);
+    hb_show_hlo_json(&j, shown, report);
+    hb_json_end(&j);
+}
+
+static bool read_report(struct hb_env *env, const struct options *o, struct hb_hlo_module *module,
+                        struct hb_hlo_report *report)
+{
+    struct hb_hlo_text text;
+    if (!hb_hlo_text_load(env->arena, env->diag, o->module, &text) ||
+        !hb_hlo_module_read(env->arena, env->diag, &text, module))
+        return false;
+    if (o->backend >= 0)
+        module->dialect = hb_hlo_dialect_find(hb_hlo_dialect_names()[o->backend]);
+    return hb_hlo_report_make(env->arena, env->diag, module, report);
+}
+
+static int run(struct hb_env *env, int argc, char **argv)
+{
+    struct options o = {0};
+    struct hb_hlo_module module;
+    struct hb_hlo_report report;
+    int status = hb_opt_parse(env, &hb_cmd_hlo, argc, argv, &o);
+    if (status != HB_GO_ON)
+        return status;
+    struct hb_out *out = hb_out_open(env, o.common.output);
+    if (!read_report(env, &o, &module, &report)) {
+        hb_out_drop(out);
+        return HB_EXIT_INPUT;
+    }
+    struct hb_hlo_shown shown = {module.text.file, o.backend >= 0, o.top};
+    if (o.common.json)
+        print_json(env, hb_out_file(out), &shown, &report);
+    else
+        hb_show_hlo_text(env, hb_out_file(out), &shown, &report);
+    hb_out_close(out);
+    return HB_EXIT_YES;
+}
+
+static const struct hb_opt options[] = {
+    {"MODULE", 0, HB_OPT_OPERAND, NULL, "an HLO text dump, plain or .gz; - for stdin", NULL,
+     offsetof(struct options, module), 0, 0},
+    {"backend", 0, HB_OPT_CHOICE, "cpu|gpu|tpu-v5e|tpu-v5p|tpu-v6e",
+     "whose rules to use, where the text does not give them away", NULL,
+     offsetof(struct options, backend), 0, 0},
+    {"top", 0, HB_OPT_INT, "N", "rows of the table of temporaries", "20",
+     offsetof(struct options, top), 1, 1000000},
+    {0},
+};
+
+const struct hb_cmd hb_cmd_hlo = {
+    .name = "hlo",
+    .run = run,
+    .summary = "an HLO dump replayed: the compiler's total, what stands at the peak, pathologies",
+    .about = "Reads what XLA writes with --xla_dump_to (*after_optimizations.txt; other stages as\n"
+             "well), finds liveness and aliasing, packs as the compiler's heap does, and tells\n"
+             "the largest temporaries by operation and what costs memory and need not: each\n"
+             "finding is taken out of the program, which is then run again.",
+    .example = "hbmsim hlo tests/golden/hlo/cpu_4x4_all_pad.hlo.gz",
+    .options = options,
+    .common = HB_COMMON_JSON | HB_COMMON_OUTPUT,
+};

@@ -1,0 +1,122 @@
+/* One reader for plain and packed dumps: zlib hands plain bytes through. A packed file tells its
+ * length in its last four bytes; they are taken as a hint only, within what deflate can reach. */
+#include "sim/hlo/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "base/str.h"
+
+enum {
+    CHUNK_BYTES = 1 << 26,       /* asked of zlib at once */
+    FIRST_BYTES = 1 << 20,       /* room for an input of unknown length */
+    MOST_PACKED = 1032,          /* deflate's best ratio (zlib technical notes) */
+    ZLIB_BUFFER_BYTES = 1 << 18, /* its own default of 8 KiB costs a system call each */
+};
+
+struct loading {
+    struct hb_arena *arena;
+    struct hb_diag *diag;
+    const char *path;
+    gzFile gz;
+    char *bytes;
+    size_t len;
+    size_t room; /* without the closing zero */
+};
+
+static bool fail(const struct loading *l, const char *what, const char *detail)
+{
+    return hb_error(l->diag, (struct hb_loc){l->path, 0, 0}, "%s%s%s", what, *detail ? ": " : "",
+                    detail);
+}
+
+/* The length to expect: of the file if plain, from its last bytes if packed, else a first room. */
+static size_t guess_length(int fd)
+{
+    struct stat st;
+    unsigned char head[2] = {0}, tail[4];
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < 18)
+        return FIRST_BYTES;
+    int64_t size_bytes = st.st_size;
+    if (pread(fd, head, sizeof head, 0) != sizeof head)
+        return FIRST_BYTES;
+    if (head[0] != 0x1f || head[1] != 0x8b)
+        return size_bytes < HB_HLO_MAX_BYTES ? (size_t)size_bytes : (size_t)HB_HLO_MAX_BYTES;
+    if (pread(fd, tail, sizeof tail, st.st_size - (off_t)sizeof tail) != sizeof tail)
+        return FIRST_BYTES;
+    int64_t claim =
+        (int64_t)tail[0] | (int64_t)tail[1] << 8 | (int64_t)tail[2] << 16 | (int64_t)tail[3] << 24;
+    int64_t most = hb_mul_sat(size_bytes, MOST_PACKED);
+    most = most < HB_HLO_MAX_BYTES ? most : HB_HLO_MAX_BYTES;
+    return (size_t)(claim < most ? claim : most) + 1;
+}
+
+static void grow_room(struct loading *l)
+{
+    size_t room = l->room * 2;
+    char *bytes = hb_arena_alloc(l->arena, room + 1, 1);
+    memcpy(bytes, l->bytes, l->len);
+    l->bytes = bytes;
+    l->room = room;
+}
+
+static bool read_all(struct loading *l)
+{
+    for (;;) {
+        if (l->len == l->room)
+            grow_room(l);
+        size_t want = l->room - l->len < CHUNK_BYTES ? l->room - l->len : CHUNK_BYTES;
+        int got = gzread(l->gz, l->bytes + l->len, (unsigned)want);
+        int code = Z_OK;
+        const char *why = gzerror(l->gz, &code);
+        if (got < 0)
+            return fail(l, "cannot be read", code == Z_ERRNO ? strerror(errno) : why);
+        l->len += (size_t)got;
+        if ((int64_t)l->len > HB_HLO_MAX_BYTES)
+            return fail(l, "is larger than 2 GiB; a smaller dump is wanted", "");
+        if (got == 0)
+            return code == Z_BUF_ERROR ? fail(l, "ends in the middle of its packed data", "")
+                                       : true;
+    }
+}
+
+bool hb_hlo_text_load(struct hb_arena *arena, struct hb_diag *diag, const char *path,
+                      struct hb_hlo_text *out_text)
+{
+    struct loading l = {.arena = arena, .diag = diag, .path = path};
+    bool is_stdin = hb_str_same(path, "-");
+    int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fail(&l, "cannot be opened", strerror(errno));
+    l.room = guess_length(fd) + 1;
+    l.gz = gzdopen(fd, "rb");
+    if (!l.gz) {
+        close(fd);
+        hb_die("out of memory: zlib refused to start");
+    }
+    gzbuffer(l.gz, ZLIB_BUFFER_BYTES);
+    l.bytes = hb_arena_alloc(arena, l.room + 1, 1);
+    bool ok = read_all(&l);
+    gzclose_r(l.gz);
+    if (!ok)
+        return false;
+    l.bytes[l.len] = '\0';
+    *out_text = (struct hb_hlo_text){is_stdin ? "<stdin>" : path, l.bytes, l.len};
+    return true;
+}
+
+struct hb_loc hb_hlo_text_loc(const struct hb_hlo_text *text, const char *at)
+{
+    struct hb_loc loc = {text->file, 1, 1};
+    const char *line = text->bytes;
+    for (const char *c; (c = memchr(line, '\n', (size_t)(at - line))); line = c + 1)
+        loc.line++;
+    loc.column = (int)(at - line) + 1;
+    return loc;
+}
