@@ -146,6 +146,8 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
     for (uint32_t i = 0; i < s.item_count; i++) {
         const struct hb_block *b = &cell_spec->model.blocks[s.items[i].block];
         out->fixed_bytes += s.items[i].fixed[HB_BYTES_DEVICE][b->repeat / b->unit];
+        if (s.items[i].bound_ns[0])
+            out->layers_ns += s.items[i].bound_ns[0][b->repeat / b->unit];
     }
     return true;
 }

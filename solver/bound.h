@@ -8,7 +8,8 @@
 struct hb_floor {
     int64_t bound_ns;
     int64_t live_bytes;  /* arguments and outputs, and what lives beside them whatever the policy */
-    int64_t ends_ns;     /* of bound_ns of a cell with segments: the path through the ends */
+    int64_t ends_ns;     /* of bound_ns of a cell with segments: the path through the ends ... */
+    int64_t layers_ns;   /* ... and through the layers; 0 without segments */
     int64_t fixed_bytes; /* of live_bytes: arguments and outputs */
     int64_t forward_ns;  /* of bound_ns of a node: the layers' forward pass on the compute stream */
 };

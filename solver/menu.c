@@ -228,15 +228,58 @@ static void plain_menu(struct make *m, uint32_t tensors)
     }
 }
 
-static int64_t bytes_of(const struct hb_segment *s, uint32_t item)
+static struct hb_price price_of(const struct hb_segment *s, uint32_t item)
 {
     struct hb_part part = {item, (int32_t)s->max_steps};
     struct hb_price price;
     hb_segment_price(s, &part, 1, &price);
-    return price.live_bytes;
+    return price;
 }
 
-/* By live bytes, rising; of too many, those that stand evenly apart. */
+/* A policy with what all of the block costs under it. */
+struct priced {
+    struct hb_remat remat;
+    struct hb_price price;
+    bool front; /* nothing that takes fewer bytes is as fast */
+    bool taken;
+};
+
+/* By live bytes, rising, and those that were first before those that came after. */
+static void sort_priced(struct priced *list, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        struct priced own = list[i];
+        uint32_t at = i;
+        for (; at > 0 && list[at - 1].price.live_bytes > own.price.live_bytes; at--)
+            list[at] = list[at - 1];
+        list[at] = own;
+    }
+    int64_t fastest = INT64_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        list[i].front = list[i].price.bound_ns < fastest;
+        fastest = list[i].front ? list[i].price.bound_ns : fastest;
+    }
+}
+
+/* So many of those on the front, or not on it, evenly apart. */
+static uint32_t take_evenly(struct priced *list, uint32_t count, bool front, uint32_t most)
+{
+    uint32_t all = 0, taken = 0, seen = 0;
+    for (uint32_t i = 0; i < count; i++)
+        all += list[i].front == front;
+    for (uint32_t i = 0; i < count && all > 0; i++) {
+        if (list[i].front != front)
+            continue;
+        /* the k-th of all is taken where k x most / all steps on */
+        uint32_t now = (uint32_t)((uint64_t)(seen + 1) * most / all);
+        list[i].taken = all <= most || now > taken || (seen == 0 && most > 0);
+        taken += list[i].taken;
+        seen++;
+    }
+    return taken;
+}
+
+/* At most so many, by live bytes, rising: the front of bytes against time first. */
 static void sort_menu(struct make *m, uint32_t most)
 {
     struct hb_arena *scratch = hb_arena_new();
@@ -247,26 +290,21 @@ static void sort_menu(struct make *m, uint32_t most)
     spec.model.blocks = &m->spec->model.blocks[m->block];
     spec.model.block_count = 1;
     struct hb_segment_ask ask = {&spec, &menu, m->device, false, true};
-    if (hb_segment_build(scratch, &ask, &s, &why)) {
-        int64_t *bytes = hb_arena_alloc(scratch, m->count, sizeof *bytes);
-        for (uint32_t i = 0; i < m->count; i++) {
-            struct hb_remat r = m->list[i];
-            int64_t own = bytes_of(&s, i);
-            uint32_t at = i;
-            for (; at > 0 && bytes[at - 1] > own; at--) {
-                bytes[at] = bytes[at - 1];
-                m->list[at] = m->list[at - 1];
-            }
-            bytes[at] = own;
-            m->list[at] = r;
-        }
+    if (m->count > 0 && hb_segment_build(scratch, &ask, &s, &why)) {
+        struct priced *list = hb_arena_alloc(scratch, m->count, sizeof *list);
+        for (uint32_t i = 0; i < m->count; i++)
+            list[i] = (struct priced){.remat = m->list[i], .price = price_of(&s, i)};
+        sort_priced(list, m->count);
+        uint32_t taken = take_evenly(list, m->count, true, most), left = 0;
+        if (taken < most)
+            take_evenly(list, m->count, false, most - taken);
+        for (uint32_t i = 0; i < m->count; i++)
+            if (list[i].taken)
+                m->list[left++] = list[i].remat;
+        m->count = left;
     }
     hb_arena_free(scratch);
-    if (m->count <= most)
-        return;
-    for (uint32_t i = 0; i < most; i++)
-        m->list[i] = m->list[most > 1 ? (size_t)i * (m->count - 1) / (most - 1) : 0];
-    m->count = most;
+    m->count = m->count < most ? m->count : most;
 }
 
 static void make_menu(struct make *m)
@@ -316,5 +354,25 @@ const struct hb_menu *hb_menu_make(struct hb_arena *arena, const struct hb_spec 
         m.count = 0;
     }
     *out_tried = m.tried;
+    return menus;
+}
+
+const struct hb_menu *hb_menu_join(struct hb_arena *arena, int block_count,
+                                   const struct hb_menu *first, const struct hb_menu *second)
+{
+    struct hb_menu *menus = hb_arena_alloc(arena, (size_t)block_count, sizeof *menus);
+    for (int i = 0; i < block_count; i++) {
+        uint32_t count = first[i].count;
+        struct hb_remat *all = hb_arena_alloc(arena, count + second[i].count, sizeof *all);
+        memcpy(all, first[i].policies, count * sizeof *all);
+        for (uint32_t k = 0; k < second[i].count; k++) {
+            bool known = false;
+            for (uint32_t n = 0; n < first[i].count && !known; n++)
+                known = same_remat(&all[n], &second[i].policies[k]);
+            if (!known)
+                all[count++] = second[i].policies[k];
+        }
+        menus[i] = (struct hb_menu){all, count};
+    }
     return menus;
 }

@@ -6,13 +6,17 @@
 
 #include "solver/space.h"
 
-enum { HB_MENU_MOST = 24 };
+enum { HB_MENU_MOST = 32 };
 
 /* cell_spec: the sample. At most `most` policies a block, its own always among them; with most 1,
  * its own alone. *out_tried is how many were compared. */
 const struct hb_menu *hb_menu_make(struct hb_arena *arena, const struct hb_spec *cell_spec,
                                    const struct hb_device *device, uint32_t most,
                                    uint32_t *out_tried);
+/* The policies of both, by block; in the order of the first, what only the second has after them.
+ */
+const struct hb_menu *hb_menu_join(struct hb_arena *arena, int block_count,
+                                   const struct hb_menu *first, const struct hb_menu *second);
 /* By item: some other of its block is at most as large everywhere and at most as slow. */
 bool *hb_menu_find_beaten(struct hb_arena *arena, const struct hb_segment *s);
 

@@ -112,6 +112,8 @@ static void fill_rule(struct find *f, uint32_t index, struct rule *r)
     struct hb_op *op = &f->p.ops[index], saved = *op;
     r->ns = hb_arena_alloc(f->arena, (size_t)f->sized->max_steps + 1, sizeof *r->ns);
     for (int64_t n = 1; n <= f->sized->max_steps; n++) {
+        if (!f->sized->wanted[n])
+            continue;
         int64_t bytes = r->still_bytes;
         for (uint32_t i = 0; i < r->table_count; i++)
             bytes += r->tables[i][n];
@@ -126,9 +128,14 @@ static void fill_rule(struct find *f, uint32_t index, struct rule *r)
 /* A collective's time does not follow what its operands are slices of. */
 static bool is_flat(const struct find *f, const int64_t *ns)
 {
-    for (int64_t n = 2; n <= f->sized->max_steps; n++)
-        if (ns[n] != ns[1])
+    int64_t first = -1;
+    for (int64_t n = 1; n <= f->sized->max_steps; n++) {
+        if (!f->sized->wanted[n])
+            continue;
+        if (first >= 0 && ns[n] != first)
             return false;
+        first = ns[n];
+    }
     return true;
 }
 
@@ -171,7 +178,8 @@ void hb_op_costs_find(struct hb_arena *arena, struct hb_sized *sized,
             continue;
         }
         const int64_t *ns = find_table(&f, i);
-        out->usual_ns[i] = ns ? ns[(sized->max_steps + 1) / 2] : 0;
+        int64_t usual = (sized->max_steps + 1) / 2;
+        out->usual_ns[i] = ns ? ns[sized->wanted[usual] ? usual : sized->max_steps] : 0;
         out->by_steps[i] = ns && !is_flat(&f, ns) ? ns : NULL;
     }
 }

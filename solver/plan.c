@@ -23,6 +23,11 @@ struct node {
     uint32_t first;
     uint32_t end;
     int64_t forward_ns;
+    int64_t floor_ns;  /* the layers' path at least */
+    int64_t layers_ns; /* the same of what could fit, where they are scanned */
+    int stage;         /* how closely it was looked at */
+    double value;
+    double floor_value; /* of the floor alone */
 };
 
 /* A cell whose policies are being looked at. */
@@ -56,8 +61,11 @@ struct search {
     uint32_t open_count, open_cap;
     struct choice *choices;
     uint32_t choice_count, choice_cap;
+    const char *lp_stem;
     uint32_t lp_count;
     bool done;
+    bool probing;    /* only looks for the cell of the first configuration that may fit */
+    uint32_t probed; /* that cell */
 };
 
 static bool by_memory(const struct search *s)
@@ -111,7 +119,7 @@ static void find_nodes(struct search *s)
     for (uint32_t i = 0; i < space->cell_count; i++) {
         if (i == 0 || !same_node(&space->cells[i], &space->cells[i - 1])) {
             s->nodes = hb_grow(s->arena, s->nodes, s->node_count, &s->node_cap, sizeof *s->nodes);
-            s->nodes[s->node_count++] = (struct node){i, i, 0};
+            s->nodes[s->node_count++] = (struct node){.first = i, .end = i};
         }
         s->nodes[s->node_count - 1].end = i + 1;
     }
@@ -155,6 +163,7 @@ static void put_node(struct search *s, uint32_t index)
     } else {
         double value = value_of(s, node->first, floor.bound_ns, floor.live_bytes);
         settle_node(s, node, HB_FATE_NODE_BOUND, value);
+        node->value = node->floor_value = value;
         hb_queue_put(&s->queue, value, NODE, index);
     }
 }
@@ -200,34 +209,84 @@ static const struct floors *find_floor(struct search *s, const struct hb_cell *c
     return f;
 }
 
-/* What the layers take at least where the node's cells scan them; 0: not known. */
-static int64_t bound_layers(struct search *s, const struct node *node, const struct floors *list,
-                            uint32_t count)
+static struct hb_cell plain_cell(const struct search *s, const struct node *node)
 {
-    struct hb_cell scan = s->plan->space.cells[node->first];
-    int64_t fixed = INT64_MAX;
-    scan.form = HB_FORM_SCAN;
-    scan.outer = 0;
-    scan.loss_chunks = 1;
-    scan.optimizer_offload = HB_PLACE_NONE;
-    for (uint32_t i = 0; i < count; i++)
-        if (list[i].ok && list[i].floor.fixed_bytes < fixed)
-            fixed = list[i].floor.fixed_bytes;
-    if (by_memory(s) || s->ask->budget_bytes == INT64_MAX || scan.mesh[HB_AX_PIPELINE] > 1)
-        return 0;
+    struct hb_cell cell = s->plan->space.cells[node->first];
+    cell.form = cell.form == HB_FORM_NESTED ? HB_FORM_SCAN : cell.form;
+    cell.outer = 0;
+    cell.loss_chunks = 1;
+    cell.optimizer_offload = HB_PLACE_NONE;
+    return cell;
+}
+
+/* Puts the node back with what is known of its cells now. */
+static void raise_node(struct search *s, uint32_t index, enum hb_cell_fate fate)
+{
+    struct node *node = &s->nodes[index];
+    int64_t least = INT64_MAX;
+    for (uint32_t i = node->first; i < node->end; i++) {
+        bool nested = s->plan->space.cells[i].form == HB_FORM_NESTED;
+        int64_t again = nested && s->ask->spec->remat.outer ? node->forward_ns : 0;
+        int64_t scanned = node->layers_ns > node->floor_ns ? node->layers_ns : node->floor_ns;
+        int64_t ns = nested ? node->floor_ns + again : scanned;
+        least = ns < least ? ns : least;
+    }
+    if (least == INT64_MAX) {
+        settle_node(s, node, HB_FATE_LAYER_BOUND, INFINITY);
+        return;
+    }
+    double value = by_memory(s) ? node->value : value_of(s, node->first, least, 0);
+    if (value > node->value) {
+        node->value = value;
+        settle_node(s, node, fate, value);
+    }
+    hb_queue_put(&s->queue, node->value, NODE, index);
+}
+
+static void floor_node(struct search *s, uint32_t index)
+{
+    struct node *node = &s->nodes[index];
+    struct hb_cell cell = plain_cell(s, node);
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
-    hb_space_cell_spec(s->ask->spec, &scan, &spec);
-    int64_t ns = hb_bound_layers(s->scratch, &spec, s->plan->menus, s->ask->device, fixed,
-                                 s->ask->budget_bytes);
+    struct hb_floor floor;
+    hb_space_cell_spec(s->ask->spec, &cell, &spec);
+    if (hb_bound_cell(s->scratch, &spec, s->ask->device, &floor))
+        node->floor_ns = floor.layers_ns;
+    hb_arena_rewind(s->scratch, mark);
+    s->plan->counts.cell_floors++;
+    raise_node(s, index, HB_FATE_NODE_BOUND);
+    node->floor_value = node->value;
+}
+
+/* With the bytes that are fixed in the node's leanest cells. */
+static void fit_node(struct search *s, uint32_t index)
+{
+    struct node *node = &s->nodes[index];
+    struct hb_cell cell = plain_cell(s, node);
+    if (by_memory(s) || s->ask->budget_bytes == INT64_MAX || cell.mesh[HB_AX_PIPELINE] > 1) {
+        raise_node(s, index, HB_FATE_NODE_BOUND);
+        return;
+    }
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_spec spec;
+    struct hb_floor floor;
+    int64_t fixed = 0;
+    floor_spec(s, node, &spec);
+    if (hb_bound_node(s->scratch, &spec, s->ask->device, &floor))
+        fixed = floor.fixed_bytes;
+    hb_space_cell_spec(s->ask->spec, &cell, &spec);
+    node->layers_ns = hb_bound_layers(s->scratch, &spec, s->plan->menus, s->ask->device, fixed,
+                                      s->ask->budget_bytes);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.layer_bounds++;
-    return ns;
+    raise_node(s, index, HB_FATE_LAYER_BOUND);
 }
 
 static void open_cell_of(struct search *s, const struct node *node, uint32_t i,
-                         const struct floors *f, int64_t layers_ns)
+                         const struct floors *f)
 {
+    int64_t layers_ns = node->layers_ns;
     const struct hb_cell *cell = &s->plan->space.cells[i];
     bool nested = cell->form == HB_FORM_NESTED;
     int64_t ns = f->floor.bound_ns + (nested && s->ask->spec->remat.outer ? node->forward_ns : 0);
@@ -259,9 +318,21 @@ static void open_node(struct search *s, const struct node *node)
     uint32_t count = 0;
     for (uint32_t i = node->first; i < node->end; i++)
         of[i - node->first] = find_floor(s, &s->plan->space.cells[i], list, &count);
-    int64_t layers_ns = bound_layers(s, node, list, count);
     for (uint32_t i = node->first; i < node->end; i++)
-        open_cell_of(s, node, i, of[i - node->first], layers_ns);
+        open_cell_of(s, node, i, of[i - node->first]);
+}
+
+static void take_node(struct search *s, uint32_t index)
+{
+    switch (s->nodes[index].stage++) {
+    case 0:
+        floor_node(s, index);
+        return;
+    case 1:
+        fit_node(s, index);
+        return;
+    }
+    open_node(s, &s->nodes[index]);
 }
 
 static struct hb_brute_limits limits_of(const struct search *s)
@@ -323,9 +394,9 @@ static bool visit_odd(void *context, const struct hb_part *parts, uint32_t count
 
 static const char *lp_path(struct search *s)
 {
-    if (!s->ask->lp_stem)
+    if (!s->lp_stem)
         return NULL;
-    return hb_arena_printf(s->scratch, "%s-%u.lp", s->ask->lp_stem, ++s->lp_count);
+    return hb_arena_printf(s->scratch, "%s-%u.lp", s->lp_stem, ++s->lp_count);
 }
 
 /* Cells with more configurations than this get an integer program before they are walked. */
@@ -354,7 +425,7 @@ static void open_cell(struct search *s, uint32_t index)
     struct put_odd odd = {s, &segment, o->cell, o->bound};
     hb_brute_each_odd(&segment, &spec, visit_odd, &odd);
     s->plan->counts.segments++;
-    if (!s->ask->lp_stem && hb_brute_count(&spec, s->plan->menus, true) <= walked_at_once) {
+    if (!s->lp_stem && hb_brute_count(&spec, s->plan->menus, true) <= walked_at_once) {
         walk_cell(s, index, &spec, &segment);
         hb_arena_rewind(s->scratch, mark);
         return;
@@ -529,7 +600,7 @@ static void take_entry(struct search *s, const struct hb_queue_entry *e)
 {
     switch ((enum entry_kind)e->kind) {
     case NODE:
-        open_node(s, &s->nodes[e->index]);
+        take_node(s, e->index);
         return;
     case CELL:
         open_cell(s, e->index);
@@ -538,6 +609,11 @@ static void take_entry(struct search *s, const struct hb_queue_entry *e)
         take_batch(s, e->index);
         return;
     case CHOICE:
+        if (s->probing) { /* cells without segments have no price, and tell nothing */
+            s->done = s->choices[e->index].bound_ns > 0;
+            s->probed = s->done ? s->choices[e->index].cell : s->probed;
+            return;
+        }
         run_entry(s, e->index);
         return;
     case RUN:
@@ -570,19 +646,76 @@ static void search_all(struct search *s)
     }
 }
 
-static void make_menus(struct search *s)
+static void make_menus(struct search *s, uint32_t cell, uint32_t most)
 {
-    struct hb_queue_entry e;
     struct hb_spec spec;
-    if (!hb_queue_take(&s->queue, &e)) { /* nothing can fit: any cell will do */
-        cell_spec(s, 0, &spec);
-    } else {
-        cell_spec(s, s->nodes[e.index].first, &spec);
-        hb_queue_put(&s->queue, e.value, e.kind, e.index);
+    cell_spec(s, cell, &spec);
+    uint32_t tried = 0;
+    s->plan->menus =
+        hb_menu_make(s->arena, &spec, s->ask->device, s->plan->space.remat ? most : 1, &tried);
+    s->plan->counts.policies_tried += tried;
+}
+
+/* What a search with other policies found out about a node, but for its floor. */
+static void forget_node(struct search *s, uint32_t index)
+{
+    struct node *node = &s->nodes[index];
+    enum hb_cell_fate fate = s->plan->rows[node->first].fate;
+    bool out = node->stage == 0 && (fate == HB_FATE_REFUSED || fate == HB_FATE_MEMORY);
+    if (out)
+        return;
+    node->stage = node->stage > 0 ? 1 : 0;
+    node->layers_ns = 0;
+    node->value = node->floor_value;
+    settle_node(s, node, HB_FATE_NODE_BOUND, node->value);
+    for (uint32_t i = node->first; i < node->end; i++)
+        s->plan->rows[i].runs = 0;
+}
+
+/* All nodes again, as their floors have them. */
+static void put_nodes(struct search *s)
+{
+    s->queue.count = 0;
+    s->open_count = s->choice_count = 0;
+    s->done = false;
+    for (uint32_t i = 0; i < s->node_count; i++) {
+        struct node *node = &s->nodes[i];
+        if (s->plan->rows[node->first].fate == HB_FATE_REFUSED ||
+            s->plan->rows[node->first].fate == HB_FATE_MEMORY)
+            continue;
+        hb_queue_put(&s->queue, node->value, NODE, i);
     }
+}
+
+/* Which policies are worth it is seen on two cells: that with the least floor, and that of the
+ * first configuration that may fit with those policies, which is near where the plan will be. */
+static void choose_menus(struct search *s)
+{
     uint32_t most = s->ask->most_policies ? s->ask->most_policies : HB_MENU_MOST;
-    s->plan->menus = hb_menu_make(s->arena, &spec, s->ask->device, s->plan->space.remat ? most : 1,
-                                  &s->plan->counts.policies_tried);
+    struct hb_queue_entry e;
+    if (!hb_queue_take(&s->queue, &e)) { /* nothing can fit: any cell will do */
+        make_menus(s, 0, most);
+        return;
+    }
+    hb_queue_put(&s->queue, e.value, e.kind, e.index);
+    bool small = !s->plan->space.remat || s->ask->most_policies > 0;
+    make_menus(s, s->nodes[e.index].first, small ? most : most / 2);
+    if (small)
+        return;
+    const char *lp_stem = s->lp_stem;
+    s->lp_stem = NULL;
+    s->probing = true;
+    s->probed = s->nodes[e.index].first;
+    while (!s->done && hb_queue_take(&s->queue, &e))
+        take_entry(s, &e);
+    s->probing = false;
+    s->lp_stem = lp_stem;
+    const struct hb_menu *first = s->plan->menus;
+    make_menus(s, s->probed, most / 2);
+    s->plan->menus = hb_menu_join(s->arena, s->ask->spec->model.block_count, s->plan->menus, first);
+    for (uint32_t i = 0; i < s->node_count; i++)
+        forget_node(s, i);
+    put_nodes(s);
 }
 
 static double raw_count(const struct search *s)
@@ -605,7 +738,11 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
                         "plan: no mesh of %lld devices that the model and the limits of plan.keep "
                         "admit",
                         (long long)ask->devices);
-    struct search s = {.arena = arena, .scratch = hb_arena_new(), .ask = ask, .plan = out};
+    struct search s = {.arena = arena,
+                       .scratch = hb_arena_new(),
+                       .ask = ask,
+                       .plan = out,
+                       .lp_stem = ask->lp_stem};
     s.queue.arena = arena;
     out->rows = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->rows);
     out->alternatives =
@@ -613,7 +750,7 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
     find_nodes(&s);
     for (uint32_t i = 0; i < s.node_count; i++)
         put_node(&s, i);
-    make_menus(&s);
+    choose_menus(&s);
     out->counts.raw = raw_count(&s);
     out->counts.cells = out->space.cell_count;
     out->counts.nodes = s.node_count;

@@ -706,7 +706,7 @@ bool hb_segment_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
     bool ok = spec->mesh[HB_AX_PIPELINE] == 1 && spec->stack.form != HB_FORM_LOOP;
     if (!ok)
         w.why = "a pipeline, or a stack that is not scanned";
-    hb_sized_init(&w.sized, arena, spec, &w.o);
+    hb_sized_init(&w.sized, arena, spec, &w.o, ask->floor);
     ok = ok && make_outline(&w);
     if (ok) {
         out->slots = w.o.slots;

@@ -26,7 +26,7 @@ static int64_t auto_outer(int64_t steps)
 }
 
 void hb_sized_init(struct hb_sized *z, struct hb_arena *arena, const struct hb_spec *spec,
-                   const struct hb_outline *outline)
+                   const struct hb_outline *outline, bool whole)
 {
     *z = (struct hb_sized){.arena = arena, .outline = outline};
     for (int i = 0; i < spec->model.block_count; i++) {
@@ -37,8 +37,12 @@ void hb_sized_init(struct hb_sized *z, struct hb_arena *arena, const struct hb_s
     z->outer = hb_arena_alloc(arena, room, sizeof *z->outer);
     z->inner = hb_arena_alloc(arena, room, sizeof *z->inner);
     z->admits = hb_arena_alloc(arena, room, sizeof *z->admits);
+    z->wanted = hb_arena_alloc(arena, room, sizeof *z->wanted);
+    for (int i = 0; i < spec->model.block_count && whole; i++)
+        z->wanted[spec->model.blocks[i].repeat / spec->model.blocks[i].unit] = true;
     bool nested = spec->stack.form == HB_FORM_NESTED;
     for (int64_t n = 1; n <= z->max_steps; n++) {
+        z->wanted[n] = z->wanted[n] || !whole;
         int64_t outer = spec->stack.outer > 0 ? spec->stack.outer : auto_outer(n);
         z->outer[n] = nested ? outer : 1;
         z->admits[n] =
@@ -80,6 +84,8 @@ static void fill_entry(const struct hb_sized *z, struct hb_sized_entry *e)
     e->bytes = hb_arena_alloc(z->arena, (size_t)z->max_steps + 1, sizeof *e->bytes);
     for (int64_t n = 1; n <= z->max_steps; n++) {
         struct hb_shape s = e->shape;
+        if (!z->wanted[n])
+            continue;
         for (int i = 0; i < s.rank; i++)
             if (e->follow[i] != HB_FOLLOW_NOTHING)
                 s.dim[i] = e->follow[i] == HB_FOLLOW_OUTER ? z->outer[n] : z->inner[n];

@@ -14,13 +14,15 @@ struct hb_sized {
     int64_t *outer; /* by steps: trips of the outer loop (1 without) ... */
     int64_t *inner; /* ... and of the inner one */
     bool *admits;   /* by steps: they make a loop, outer x inner = steps */
+    bool *wanted;   /* by steps: tables are filled here; elsewhere they are 0 */
     struct hb_sized_entry *entries;
     uint32_t count, cap;
 };
 
-/* The spec says how steps are cut into loops. */
+/* The spec says how steps are cut into loops. whole: blocks are not split, so that tables are
+ * wanted at their own steps alone. */
 void hb_sized_init(struct hb_sized *z, struct hb_arena *arena, const struct hb_spec *spec,
-                   const struct hb_outline *outline);
+                   const struct hb_outline *outline, bool whole);
 /* By steps (1 .. max_steps), rounded up to align. Equal tables are the same table. */
 const int64_t *hb_sized_bytes(struct hb_sized *z, uint32_t buf, int64_t align);
 /* Whether the buffer's own shape follows its group's layers. */
