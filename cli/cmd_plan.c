@@ -8,6 +8,7 @@
 #include "models/emit.h"
 #include "models/schema.h"
 #include "solver/advise.h"
+#include "solver/remedy.h"
 
 enum emit { EMIT_NONE = -1, EMIT_MAXTEXT, EMIT_LEVANTER, EMIT_YAML };
 
@@ -15,6 +16,8 @@ enum emit { EMIT_NONE = -1, EMIT_MAXTEXT, EMIT_LEVANTER, EMIT_YAML };
 static const double most_exhaustive = 1e6;
 /* Runs of the engine before a search gives up; about a minute. */
 enum { MOST_RUNS = 100000, MOST_ALTERNATIVES = 5, MOST_DEVICES_FACTOR = 64 };
+/* Policies of a block, the leanest among them, that the search for the smallest peak looks at. */
+enum { LEAN_POLICIES = 3 };
 /* A search that took longer is not repeated for the price list. */
 static const double quick_seconds = 3;
 
@@ -110,24 +113,15 @@ static bool explain_none(const struct hb_plan_ask *ask, struct hb_plan_answer *a
     least.objective = HB_OBJ_MEMORY;
     least.budget_bytes = INT64_MAX;
     least.most_alternatives = 0;
+    least.most_policies = LEAN_POLICIES;
     least.lp_stem = NULL;
     if (!hb_plan_find(ask->env->arena, &least, smallest) || !smallest->found ||
         !run_spec(ask->env, smallest, &smallest->best, a))
         return false;
     a->smallest = smallest;
     a->advice = hb_advise_best_freer(ask->env, a->spec, ask->device);
-    for (int64_t f = 2; f <= MOST_DEVICES_FACTOR && !a->least_devices; f *= 2) {
-        struct hb_diag quiet;
-        struct hb_env env = *ask->env;
-        struct hb_plan plan;
-        hb_diag_init(&quiet, env.arena);
-        env.diag = &quiet;
-        least.env = &env;
-        least.devices = hb_mul_sat(ask->devices, f);
-        if (hb_plan_find(env.arena, &least, &plan) && plan.found &&
-            plan.best.peak_bytes <= ask->budget_bytes)
-            a->least_devices = least.devices;
-    }
+    a->least_devices = hb_remedy_devices(ask->env->arena, a->spec, ask->device, ask->budget_bytes,
+                                         MOST_DEVICES_FACTOR);
     return true;
 }
 

@@ -8,79 +8,28 @@
 #include "base/diag.h"
 #include "base/env.h"
 #include "base/str.h"
-#include "sim/engine/run.h"
 #include "sim/ir/lower.h"
 #include "solver/bound.h"
 #include "solver/ilp.h"
 #include "solver/menu.h"
-#include "solver/queue.h"
+#include "solver/search.h"
 
 enum entry_kind { NODE, CELL, SEGMENT, CHOICE, RUN };
 enum { FIRST_BATCH = 16, MOST_BATCH = 1024 };
 
-/* Cells that stand together: they differ in chunks, form and place only. */
-struct node {
-    uint32_t first;
-    uint32_t end;
-    int64_t forward_ns;
-    int64_t floor_ns;  /* the layers' path at least */
-    int64_t layers_ns; /* the same of what could fit, where they are scanned */
-    int stage;         /* how closely it was looked at */
-    double value;
-    double floor_value; /* of the floor alone */
-};
-
-/* A cell whose policies are being looked at. */
-struct open_cell {
-    uint32_t cell;
-    double bound;
-    uint32_t batch;
-    int64_t after_value; /* of the last configuration that was taken out */
-    uint64_t after_place;
-};
-
-struct choice {
-    uint32_t cell;
-    struct hb_run *runs;
-    uint32_t run_count;
-    int64_t live_bytes;
-    int64_t bound_ns;
-    int64_t step_ns; /* once it was run */
-    int64_t peak_bytes;
-};
-
-struct search {
-    struct hb_arena *arena;
-    struct hb_arena *scratch;
-    const struct hb_plan_ask *ask;
-    struct hb_plan *plan;
-    struct hb_queue queue;
-    struct node *nodes;
-    uint32_t node_count, node_cap;
-    struct open_cell *open;
-    uint32_t open_count, open_cap;
-    struct choice *choices;
-    uint32_t choice_count, choice_cap;
-    const char *lp_stem;
-    uint32_t lp_count;
-    bool done;
-    bool probing;    /* only looks for the cell of the first configuration that may fit */
-    uint32_t probed; /* that cell */
-};
-
-static bool by_memory(const struct search *s)
+static bool by_memory(const struct hb_search *s)
 {
     return s->ask->objective == HB_OBJ_MEMORY;
 }
 
 /* --- values of the objective --- */
 
-static double tokens_of(const struct search *s, uint32_t cell)
+static double tokens_of(const struct hb_search *s, uint32_t cell)
 {
     return (double)s->plan->space.cells[cell].batch_global * (double)s->ask->spec->batch.seq;
 }
 
-static double value_of(const struct search *s, uint32_t cell, int64_t ns, int64_t bytes)
+double hb_search_value(const struct hb_search *s, uint32_t cell, int64_t ns, int64_t bytes)
 {
     switch (s->ask->objective) {
     case HB_OBJ_MEMORY:
@@ -94,12 +43,12 @@ static double value_of(const struct search *s, uint32_t cell, int64_t ns, int64_
     return 0;
 }
 
-static void cell_spec(const struct search *s, uint32_t cell, struct hb_spec *out)
+void hb_search_cell_spec(const struct hb_search *s, uint32_t cell, struct hb_spec *out)
 {
     hb_space_cell_spec(s->ask->spec, &s->plan->space.cells[cell], out);
 }
 
-static void settle(struct search *s, uint32_t cell, enum hb_cell_fate fate, double value)
+static void settle(struct hb_search *s, uint32_t cell, enum hb_cell_fate fate, double value)
 {
     s->plan->rows[cell].fate = fate;
     s->plan->rows[cell].value = value;
@@ -113,20 +62,21 @@ static bool same_node(const struct hb_cell *a, const struct hb_cell *b)
            a->accumulate == b->accumulate && a->microbatches == b->microbatches;
 }
 
-static void find_nodes(struct search *s)
+static void find_nodes(struct hb_search *s)
 {
     const struct hb_plan_space *space = &s->plan->space;
     for (uint32_t i = 0; i < space->cell_count; i++) {
         if (i == 0 || !same_node(&space->cells[i], &space->cells[i - 1])) {
             s->nodes = hb_grow(s->arena, s->nodes, s->node_count, &s->node_cap, sizeof *s->nodes);
-            s->nodes[s->node_count++] = (struct node){.first = i, .end = i};
+            s->nodes[s->node_count++] = (struct hb_search_node){.first = i, .end = i};
         }
         s->nodes[s->node_count - 1].end = i + 1;
     }
 }
 
 /* What all cells of the node have in common at least. */
-static void floor_spec(const struct search *s, const struct node *node, struct hb_spec *out)
+static void floor_spec(const struct hb_search *s, const struct hb_search_node *node,
+                       struct hb_spec *out)
 {
     const struct hb_plan_space *space = &s->plan->space;
     struct hb_cell least = space->cells[node->first];
@@ -138,16 +88,16 @@ static void floor_spec(const struct search *s, const struct node *node, struct h
     hb_space_cell_spec(s->ask->spec, &least, out);
 }
 
-static void settle_node(struct search *s, const struct node *node, enum hb_cell_fate fate,
-                        double value)
+static void settle_node(struct hb_search *s, const struct hb_search_node *node,
+                        enum hb_cell_fate fate, double value)
 {
     for (uint32_t i = node->first; i < node->end; i++)
         settle(s, i, fate, value);
 }
 
-static void put_node(struct search *s, uint32_t index)
+static void put_node(struct hb_search *s, uint32_t index)
 {
-    struct node *node = &s->nodes[index];
+    struct hb_search_node *node = &s->nodes[index];
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
     struct hb_floor floor;
@@ -161,7 +111,7 @@ static void put_node(struct search *s, uint32_t index)
     } else if (floor.live_bytes > s->ask->budget_bytes) {
         settle_node(s, node, HB_FATE_MEMORY, (double)floor.live_bytes);
     } else {
-        double value = value_of(s, node->first, floor.bound_ns, floor.live_bytes);
+        double value = hb_search_value(s, node->first, floor.bound_ns, floor.live_bytes);
         settle_node(s, node, HB_FATE_NODE_BOUND, value);
         node->value = node->floor_value = value;
         hb_queue_put(&s->queue, value, NODE, index);
@@ -170,10 +120,10 @@ static void put_node(struct search *s, uint32_t index)
 
 /* --- cells --- */
 
-static void put_open(struct search *s, uint32_t cell, double bound)
+static void put_open(struct hb_search *s, uint32_t cell, double bound)
 {
     s->open = hb_grow(s->arena, s->open, s->open_count, &s->open_cap, sizeof *s->open);
-    s->open[s->open_count] = (struct open_cell){cell, bound, FIRST_BATCH, -1, 0};
+    s->open[s->open_count] = (struct hb_open_cell){cell, bound, FIRST_BATCH, -1, 0};
     hb_queue_put(&s->queue, bound, CELL, s->open_count++);
 }
 
@@ -188,7 +138,7 @@ enum { MOST_FLOORS = 256 };
 
 /* The floor of a cell's scan. Nested scans hold no less beside what they keep and take longer: by
  * the whole forward pass, where the outer blocks are made again. */
-static const struct floors *find_floor(struct search *s, const struct hb_cell *cell,
+static const struct floors *find_floor(struct hb_search *s, const struct hb_cell *cell,
                                        struct floors *list, uint32_t *count)
 {
     struct hb_cell scan = *cell;
@@ -209,7 +159,7 @@ static const struct floors *find_floor(struct search *s, const struct hb_cell *c
     return f;
 }
 
-static struct hb_cell plain_cell(const struct search *s, const struct node *node)
+static struct hb_cell plain_cell(const struct hb_search *s, const struct hb_search_node *node)
 {
     struct hb_cell cell = s->plan->space.cells[node->first];
     cell.form = cell.form == HB_FORM_NESTED ? HB_FORM_SCAN : cell.form;
@@ -220,9 +170,9 @@ static struct hb_cell plain_cell(const struct search *s, const struct node *node
 }
 
 /* Puts the node back with what is known of its cells now. */
-static void raise_node(struct search *s, uint32_t index, enum hb_cell_fate fate)
+static void raise_node(struct hb_search *s, uint32_t index, enum hb_cell_fate fate)
 {
-    struct node *node = &s->nodes[index];
+    struct hb_search_node *node = &s->nodes[index];
     int64_t least = INT64_MAX;
     for (uint32_t i = node->first; i < node->end; i++) {
         bool nested = s->plan->space.cells[i].form == HB_FORM_NESTED;
@@ -235,7 +185,7 @@ static void raise_node(struct search *s, uint32_t index, enum hb_cell_fate fate)
         settle_node(s, node, HB_FATE_LAYER_BOUND, INFINITY);
         return;
     }
-    double value = by_memory(s) ? node->value : value_of(s, node->first, least, 0);
+    double value = by_memory(s) ? node->value : hb_search_value(s, node->first, least, 0);
     if (value > node->value) {
         node->value = value;
         settle_node(s, node, fate, value);
@@ -243,9 +193,9 @@ static void raise_node(struct search *s, uint32_t index, enum hb_cell_fate fate)
     hb_queue_put(&s->queue, node->value, NODE, index);
 }
 
-static void floor_node(struct search *s, uint32_t index)
+static void floor_node(struct hb_search *s, uint32_t index)
 {
-    struct node *node = &s->nodes[index];
+    struct hb_search_node *node = &s->nodes[index];
     struct hb_cell cell = plain_cell(s, node);
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
@@ -260,9 +210,9 @@ static void floor_node(struct search *s, uint32_t index)
 }
 
 /* With the bytes that are fixed in the node's leanest cells. */
-static void fit_node(struct search *s, uint32_t index)
+static void fit_node(struct hb_search *s, uint32_t index)
 {
-    struct node *node = &s->nodes[index];
+    struct hb_search_node *node = &s->nodes[index];
     struct hb_cell cell = plain_cell(s, node);
     if (by_memory(s) || s->ask->budget_bytes == INT64_MAX || cell.mesh[HB_AX_PIPELINE] > 1) {
         raise_node(s, index, HB_FATE_NODE_BOUND);
@@ -283,7 +233,7 @@ static void fit_node(struct search *s, uint32_t index)
     raise_node(s, index, HB_FATE_LAYER_BOUND);
 }
 
-static void open_cell_of(struct search *s, const struct node *node, uint32_t i,
+static void open_cell_of(struct hb_search *s, const struct hb_search_node *node, uint32_t i,
                          const struct floors *f)
 {
     int64_t layers_ns = node->layers_ns;
@@ -299,7 +249,7 @@ static void open_cell_of(struct search *s, const struct node *node, uint32_t i,
         ns = layers_ns + f->floor.ends_ns;
         fate = HB_FATE_LAYER_BOUND;
     }
-    double value = value_of(s, i, ns, f->floor.live_bytes);
+    double value = hb_search_value(s, i, ns, f->floor.live_bytes);
     value = value > s->plan->rows[i].value ? value : s->plan->rows[i].value;
     if (!f->ok) {
         settle(s, i, HB_FATE_REFUSED, INFINITY);
@@ -311,7 +261,7 @@ static void open_cell_of(struct search *s, const struct node *node, uint32_t i,
     }
 }
 
-static void open_node(struct search *s, const struct node *node)
+static void open_node(struct hb_search *s, const struct hb_search_node *node)
 {
     struct floors *list = hb_arena_alloc(s->arena, MOST_FLOORS, sizeof *list);
     const struct floors **of = hb_arena_alloc(s->arena, node->end - node->first, sizeof *of);
@@ -322,7 +272,7 @@ static void open_node(struct search *s, const struct node *node)
         open_cell_of(s, node, i, of[i - node->first]);
 }
 
-static void take_node(struct search *s, uint32_t index)
+static void take_node(struct hb_search *s, uint32_t index)
 {
     switch (s->nodes[index].stage++) {
     case 0:
@@ -335,7 +285,7 @@ static void take_node(struct search *s, uint32_t index)
     open_node(s, &s->nodes[index]);
 }
 
-static struct hb_brute_limits limits_of(const struct search *s)
+static struct hb_brute_limits limits_of(const struct hb_search *s)
 {
     return (struct hb_brute_limits){.goal = by_memory(s) ? HB_GOAL_MEMORY : HB_GOAL_TIME,
                                     .budget_bytes = s->ask->budget_bytes,
@@ -343,7 +293,7 @@ static struct hb_brute_limits limits_of(const struct search *s)
                                     .after_value = -1};
 }
 
-static uint32_t put_choice(struct search *s, struct choice c, double value)
+static uint32_t put_choice(struct hb_search *s, struct hb_choice c, double value)
 {
     s->choices = hb_grow(s->arena, s->choices, s->choice_count, &s->choice_cap, sizeof c);
     s->choices[s->choice_count] = c;
@@ -353,12 +303,29 @@ static uint32_t put_choice(struct search *s, struct choice c, double value)
 
 /* --- cells without segments: every combination of policies is run --- */
 
-static void put_combinations(struct search *s, uint32_t cell, double bound, struct hb_run *runs,
+/* Of such a cell's menus, which are tried: so many at most, evenly apart, the leanest and the last
+ * (the file's own, where it is not worth it) among them. */
+enum { RUN_POLICIES = 6 };
+
+bool hb_search_is_run(const struct hb_menu *menu, uint32_t policy)
+{
+    if (menu->count <= RUN_POLICIES)
+        return true;
+    uint32_t at = policy * (RUN_POLICIES - 1) / (menu->count - 1);
+    return policy == (at * (menu->count - 1) + RUN_POLICIES - 2) / (RUN_POLICIES - 1);
+}
+
+static uint32_t count_run(const struct hb_menu *menu)
+{
+    return menu->count < RUN_POLICIES ? menu->count : RUN_POLICIES;
+}
+
+static void put_combinations(struct hb_search *s, uint32_t cell, double bound, struct hb_run *runs,
                              uint32_t block)
 {
     const struct hb_spec *spec = s->ask->spec;
     if (block == (uint32_t)spec->model.block_count) {
-        struct choice c = {.cell = cell, .run_count = block};
+        struct hb_choice c = {.cell = cell, .run_count = block};
         c.runs = hb_arena_alloc(s->arena, block, sizeof *c.runs);
         memcpy(c.runs, runs, block * sizeof *runs);
         put_choice(s, c, bound);
@@ -366,6 +333,8 @@ static void put_combinations(struct search *s, uint32_t cell, double bound, stru
     }
     const struct hb_block *b = &spec->model.blocks[block];
     for (uint32_t k = 0; k < s->plan->menus[block].count; k++) {
+        if (!hb_search_is_run(&s->plan->menus[block], k))
+            continue;
         runs[block] = (struct hb_run){block, k, (int32_t)(b->repeat / b->unit)};
         put_combinations(s, cell, bound, runs, block + 1);
     }
@@ -374,7 +343,7 @@ static void put_combinations(struct search *s, uint32_t cell, double bound, stru
 /* --- cells with segments --- */
 
 struct put_odd {
-    struct search *s;
+    struct hb_search *s;
     const struct hb_segment *segment;
     uint32_t cell;
     double bound;
@@ -384,7 +353,7 @@ static bool visit_odd(void *context, const struct hb_part *parts, uint32_t count
 {
     struct put_odd *o = context;
     struct hb_run runs[HB_PARTS_MAX];
-    struct choice c = {.cell = o->cell};
+    struct hb_choice c = {.cell = o->cell};
     c.run_count = hb_brute_runs(o->segment, o->s->ask->spec, parts, count, runs);
     c.runs = hb_arena_alloc(o->s->arena, c.run_count, sizeof *c.runs);
     memcpy(c.runs, runs, c.run_count * sizeof *runs);
@@ -392,7 +361,7 @@ static bool visit_odd(void *context, const struct hb_part *parts, uint32_t count
     return true;
 }
 
-static const char *lp_path(struct search *s)
+static const char *lp_path(struct hb_search *s)
 {
     if (!s->lp_stem)
         return NULL;
@@ -402,18 +371,18 @@ static const char *lp_path(struct search *s)
 /* Cells with more configurations than this get an integer program before they are walked. */
 static const double walked_at_once = 60000;
 
-static void walk_cell(struct search *s, uint32_t index, const struct hb_spec *spec,
+static void walk_cell(struct hb_search *s, uint32_t index, const struct hb_spec *spec,
                       const struct hb_segment *segment);
 
-static void open_cell(struct search *s, uint32_t index)
+static void open_cell(struct hb_search *s, uint32_t index)
 {
-    struct open_cell *o = &s->open[index];
+    struct hb_open_cell *o = &s->open[index];
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
     struct hb_segment segment;
     struct hb_ilp_answer answer;
     const char *why;
-    cell_spec(s, o->cell, &spec);
+    hb_search_cell_spec(s, o->cell, &spec);
     struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, false};
     if (!hb_segment_build(s->scratch, &ask, &segment, &why)) {
         struct hb_run runs[HB_PARTS_MAX];
@@ -443,30 +412,30 @@ static void open_cell(struct search *s, uint32_t index)
         return;
     }
     if (answer.status == HB_ILP_OPTIMAL) {
-        double value = value_of(s, o->cell, answer.bound, answer.bound);
+        double value = hb_search_value(s, o->cell, answer.bound, answer.bound);
         o->bound = value > o->bound ? value : o->bound;
         settle(s, o->cell, HB_FATE_ILP_BOUND, o->bound);
     }
     hb_queue_put(&s->queue, o->bound, SEGMENT, index);
 }
 
-static void put_brute_choice(struct search *s, uint32_t cell, const struct hb_segment *segment,
+static void put_brute_choice(struct hb_search *s, uint32_t cell, const struct hb_segment *segment,
                              const struct hb_brute_choice *b)
 {
     struct hb_run runs[HB_PARTS_MAX];
-    struct choice c = {
+    struct hb_choice c = {
         .cell = cell, .live_bytes = b->price.live_bytes, .bound_ns = b->price.bound_ns};
     c.run_count = hb_brute_runs(segment, s->ask->spec, b->parts, b->count, runs);
     c.runs = hb_arena_alloc(s->arena, c.run_count, sizeof *c.runs);
     memcpy(c.runs, runs, c.run_count * sizeof *runs);
-    put_choice(s, c, value_of(s, cell, b->price.bound_ns, b->price.live_bytes));
+    put_choice(s, c, hb_search_value(s, cell, b->price.bound_ns, b->price.live_bytes));
 }
 
 /* The next best configurations of a cell; the cell waits for its turn with the worst of them. */
-static void walk_cell(struct search *s, uint32_t index, const struct hb_spec *spec,
+static void walk_cell(struct hb_search *s, uint32_t index, const struct hb_spec *spec,
                       const struct hb_segment *segment)
 {
-    struct open_cell *o = &s->open[index];
+    struct hb_open_cell *o = &s->open[index];
     struct hb_brute_limits limits = limits_of(s);
     limits.after_value = o->after_value;
     limits.after_place = o->after_place;
@@ -481,16 +450,17 @@ static void walk_cell(struct search *s, uint32_t index, const struct hb_spec *sp
     o->after_value = best[count - 1].value;
     o->after_place = best[count - 1].place;
     o->batch = o->batch < MOST_BATCH ? 4 * o->batch : MOST_BATCH;
-    hb_queue_put(&s->queue, value_of(s, o->cell, o->after_value, o->after_value), SEGMENT, index);
+    hb_queue_put(&s->queue, hb_search_value(s, o->cell, o->after_value, o->after_value), SEGMENT,
+                 index);
 }
 
-static void take_batch(struct search *s, uint32_t index)
+static void take_batch(struct hb_search *s, uint32_t index)
 {
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
     struct hb_segment segment;
     const char *why;
-    cell_spec(s, s->open[index].cell, &spec);
+    hb_search_cell_spec(s, s->open[index].cell, &spec);
     struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, false};
     if (!hb_segment_build(s->scratch, &ask, &segment, &why))
         HB_BUG("segments of a cell that had them: %s", why);
@@ -501,13 +471,13 @@ static void take_batch(struct search *s, uint32_t index)
 
 /* --- configurations --- */
 
-static bool run_choice(struct search *s, const struct choice *c, struct hb_memory *memory,
-                       struct hb_timing *timing)
+bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_memory *memory,
+                   struct hb_timing *timing)
 {
     struct hb_spec cell, spec;
     struct hb_program p;
     struct hb_diag diag;
-    cell_spec(s, c->cell, &cell);
+    hb_search_cell_spec(s, c->cell, &cell);
     hb_space_parts_spec(s->scratch, &cell, s->plan->menus, c->runs, c->run_count, &spec);
     hb_diag_init(&diag, s->scratch);
     if (!hb_lower(s->scratch, &diag, &spec, &p))
@@ -520,29 +490,27 @@ static bool run_choice(struct search *s, const struct choice *c, struct hb_memor
     return fits;
 }
 
-static void run_entry(struct search *s, uint32_t index)
+static void run_entry(struct hb_search *s, uint32_t index)
 {
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_memory memory = {0};
     struct hb_timing timing;
-    struct choice *c = &s->choices[index];
-    bool fits = run_choice(s, c, &memory, &timing);
+    struct hb_choice *c = &s->choices[index];
+    bool fits = hb_search_run(s, c, &memory, &timing);
     s->plan->counts.runs++;
     s->plan->rows[c->cell].runs++;
     if (fits) {
         c->step_ns = timing.step_ns;
         c->peak_bytes = memory.peak_bytes;
-        hb_queue_put(&s->queue, value_of(s, c->cell, c->step_ns, c->peak_bytes), RUN, index);
+        hb_queue_put(&s->queue, hb_search_value(s, c->cell, c->step_ns, c->peak_bytes), RUN, index);
     } else {
         s->plan->counts.cuts++;
     }
     hb_arena_rewind(s->scratch, mark);
 }
 
-static struct hb_candidate candidate_of(const struct search *s, const struct choice *c,
-                                        double value)
+struct hb_candidate hb_search_candidate(const struct hb_choice *c, double value)
 {
-    (void)s;
     return (struct hb_candidate){c->cell,       c->runs,       c->run_count, c->step_ns,
                                  c->peak_bytes, c->live_bytes, c->bound_ns,  value};
 }
@@ -561,7 +529,8 @@ static uint32_t main_policy(const struct hb_run *runs, uint32_t count, uint32_t 
 }
 
 /* Of another kind: another mesh, accumulation, stack form, place, or main policy. */
-static bool same_kind(const struct search *s, const struct hb_candidate *a, const struct choice *b)
+static bool same_kind(const struct hb_search *s, const struct hb_candidate *a,
+                      const struct hb_choice *b)
 {
     const struct hb_cell *x = &s->plan->space.cells[a->cell];
     const struct hb_cell *y = &s->plan->space.cells[b->cell];
@@ -574,14 +543,14 @@ static bool same_kind(const struct search *s, const struct hb_candidate *a, cons
     return true;
 }
 
-static void accept(struct search *s, uint32_t index, double value)
+static void accept(struct hb_search *s, uint32_t index, double value)
 {
-    const struct choice *c = &s->choices[index];
+    const struct hb_choice *c = &s->choices[index];
     struct hb_plan *p = s->plan;
     if (!p->found) {
         p->found = true;
         p->status = HB_PLAN_OPTIMAL;
-        p->best = candidate_of(s, c, value);
+        p->best = hb_search_candidate(c, value);
         s->done = s->ask->most_alternatives == 0;
         return;
     }
@@ -590,13 +559,13 @@ static void accept(struct search *s, uint32_t index, double value)
     for (uint32_t i = 0; i < p->alternative_count; i++)
         if (same_kind(s, &p->alternatives[i], c))
             return;
-    p->alternatives[p->alternative_count++] = candidate_of(s, c, value);
+    p->alternatives[p->alternative_count++] = hb_search_candidate(c, value);
     s->done = p->alternative_count == s->ask->most_alternatives;
 }
 
 /* --- the search --- */
 
-static void take_entry(struct search *s, const struct hb_queue_entry *e)
+static void take_entry(struct hb_search *s, const struct hb_queue_entry *e)
 {
     switch ((enum entry_kind)e->kind) {
     case NODE:
@@ -626,7 +595,7 @@ static void take_entry(struct search *s, const struct hb_queue_entry *e)
 enum { RUNS_FOR_ALTERNATIVES = 200 };
 static const double worst_alternative = 1.5;
 
-static void search_all(struct search *s)
+static void search_all(struct hb_search *s)
 {
     struct hb_queue_entry e;
     uint32_t runs_at_plan = 0;
@@ -646,10 +615,10 @@ static void search_all(struct search *s)
     }
 }
 
-static void make_menus(struct search *s, uint32_t cell, uint32_t most)
+static void make_menus(struct hb_search *s, uint32_t cell, uint32_t most)
 {
     struct hb_spec spec;
-    cell_spec(s, cell, &spec);
+    hb_search_cell_spec(s, cell, &spec);
     uint32_t tried = 0;
     s->plan->menus =
         hb_menu_make(s->arena, &spec, s->ask->device, s->plan->space.remat ? most : 1, &tried);
@@ -657,9 +626,9 @@ static void make_menus(struct search *s, uint32_t cell, uint32_t most)
 }
 
 /* What a search with other policies found out about a node, but for its floor. */
-static void forget_node(struct search *s, uint32_t index)
+static void forget_node(struct hb_search *s, uint32_t index)
 {
-    struct node *node = &s->nodes[index];
+    struct hb_search_node *node = &s->nodes[index];
     enum hb_cell_fate fate = s->plan->rows[node->first].fate;
     bool out = node->stage == 0 && (fate == HB_FATE_REFUSED || fate == HB_FATE_MEMORY);
     if (out)
@@ -673,13 +642,13 @@ static void forget_node(struct search *s, uint32_t index)
 }
 
 /* All nodes again, as their floors have them. */
-static void put_nodes(struct search *s)
+static void put_nodes(struct hb_search *s)
 {
     s->queue.count = 0;
     s->open_count = s->choice_count = 0;
     s->done = false;
     for (uint32_t i = 0; i < s->node_count; i++) {
-        struct node *node = &s->nodes[i];
+        struct hb_search_node *node = &s->nodes[i];
         if (s->plan->rows[node->first].fate == HB_FATE_REFUSED ||
             s->plan->rows[node->first].fate == HB_FATE_MEMORY)
             continue;
@@ -689,7 +658,7 @@ static void put_nodes(struct search *s)
 
 /* Which policies are worth it is seen on two cells: that with the least floor, and that of the
  * first configuration that may fit with those policies, which is near where the plan will be. */
-static void choose_menus(struct search *s)
+static void choose_menus(struct hb_search *s)
 {
     uint32_t most = s->ask->most_policies ? s->ask->most_policies : HB_MENU_MOST;
     struct hb_queue_entry e;
@@ -718,13 +687,19 @@ static void choose_menus(struct search *s)
     put_nodes(s);
 }
 
-static double raw_count(const struct search *s)
+static double raw_count(const struct hb_search *s)
 {
     double raw = 0;
     for (uint32_t i = 0; i < s->plan->space.cell_count; i++) {
         const struct hb_cell *c = &s->plan->space.cells[i];
-        bool splits = c->mesh[HB_AX_PIPELINE] == 1 && c->form != HB_FORM_LOOP;
-        raw += hb_brute_count(s->ask->spec, s->plan->menus, splits);
+        if (c->mesh[HB_AX_PIPELINE] == 1 && c->form != HB_FORM_LOOP) {
+            raw += hb_brute_count(s->ask->spec, s->plan->menus, true);
+            continue;
+        }
+        double whole = 1;
+        for (int k = 0; k < s->ask->spec->model.block_count; k++)
+            whole *= (double)count_run(&s->plan->menus[k]);
+        raw += whole;
     }
     return raw;
 }
@@ -738,11 +713,11 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
                         "plan: no mesh of %lld devices that the model and the limits of plan.keep "
                         "admit",
                         (long long)ask->devices);
-    struct search s = {.arena = arena,
-                       .scratch = hb_arena_new(),
-                       .ask = ask,
-                       .plan = out,
-                       .lp_stem = ask->lp_stem};
+    struct hb_search s = {.arena = arena,
+                          .scratch = hb_arena_new(),
+                          .ask = ask,
+                          .plan = out,
+                          .lp_stem = ask->lp_stem};
     s.queue.arena = arena;
     out->rows = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->rows);
     out->alternatives =
@@ -766,90 +741,6 @@ void hb_plan_spec(struct hb_arena *arena, const struct hb_plan *plan,
     struct hb_spec cell;
     hb_space_cell_spec(plan->space.base, &plan->space.cells[candidate->cell], &cell);
     hb_space_parts_spec(arena, &cell, plan->menus, candidate->runs, candidate->run_count, out);
-}
-
-/* --- by brute force --- */
-
-struct exhaust {
-    struct search *s;
-    const struct hb_segment *segment;
-    uint32_t cell;
-    struct hb_candidate *best;
-    bool found;
-};
-
-static void try_exhaust(struct exhaust *x, const struct hb_run *runs, uint32_t count)
-{
-    struct hb_arena_mark mark = hb_arena_mark(x->s->scratch);
-    struct hb_memory memory = {0};
-    struct hb_timing timing;
-    struct choice c = {
-        .cell = x->cell, .runs = (struct hb_run *)(uintptr_t)runs, .run_count = count};
-    bool fits = run_choice(x->s, &c, &memory, &timing);
-    double value = fits ? value_of(x->s, c.cell, timing.step_ns, memory.peak_bytes) : INFINITY;
-    if (fits && (!x->found || value < x->best->value)) {
-        c.step_ns = timing.step_ns;
-        c.peak_bytes = memory.peak_bytes;
-        *x->best = candidate_of(x->s, &c, value);
-        x->best->runs = hb_arena_alloc(x->s->arena, count, sizeof *runs);
-        memcpy(x->best->runs, runs, count * sizeof *runs);
-        x->found = true;
-    }
-    hb_arena_rewind(x->s->scratch, mark);
-}
-
-static bool visit_exhaust(void *context, const struct hb_part *parts, uint32_t count)
-{
-    struct exhaust *x = context;
-    struct hb_run runs[HB_PARTS_MAX];
-    try_exhaust(x, runs, hb_brute_runs(x->segment, x->s->ask->spec, parts, count, runs));
-    return true;
-}
-
-static void exhaust_combinations(struct exhaust *x, struct hb_run *runs, uint32_t block)
-{
-    const struct hb_spec *spec = x->s->ask->spec;
-    if (block == (uint32_t)spec->model.block_count) {
-        try_exhaust(x, runs, block);
-        return;
-    }
-    const struct hb_block *b = &spec->model.blocks[block];
-    for (uint32_t k = 0; k < x->s->plan->menus[block].count; k++) {
-        runs[block] = (struct hb_run){block, k, (int32_t)(b->repeat / b->unit)};
-        exhaust_combinations(x, runs, block + 1);
-    }
-}
-
-bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
-                     const struct hb_plan *plan, double most, struct hb_candidate *out_best,
-                     bool *out_found)
-{
-    struct hb_plan copy = *plan;
-    struct search s = {.arena = arena, .scratch = hb_arena_new(), .ask = ask, .plan = &copy};
-    struct exhaust x = {.s = &s, .best = out_best};
-    bool ok = plan->counts.raw <= most;
-    copy.rows = hb_arena_alloc(arena, plan->space.cell_count, sizeof *copy.rows);
-    for (uint32_t i = 0; i < plan->space.cell_count && ok; i++) {
-        struct hb_spec spec;
-        struct hb_segment segment;
-        struct hb_run runs[HB_PARTS_MAX];
-        const char *why;
-        struct hb_arena_mark mark = hb_arena_mark(s.scratch);
-        x.cell = i;
-        cell_spec(&s, i, &spec);
-        struct hb_segment_ask segments = {&spec, plan->menus, ask->device, false, false};
-        if (hb_segment_build(s.scratch, &segments, &segment, &why)) {
-            x.segment = &segment;
-            hb_brute_each(&segment, &spec, visit_exhaust, &x);
-            hb_brute_each_odd(&segment, &spec, visit_exhaust, &x);
-        } else {
-            exhaust_combinations(&x, runs, 0);
-        }
-        hb_arena_rewind(s.scratch, mark);
-    }
-    hb_arena_free(s.scratch);
-    *out_found = x.found;
-    return ok;
 }
 
 /* --- names --- */

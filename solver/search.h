@@ -1,0 +1,69 @@
+/* What the parts of the search share: private to plan.c and exhaust.c; the way in is plan.h. */
+#ifndef HB_SOLVER_SEARCH_H
+#define HB_SOLVER_SEARCH_H
+
+#include "sim/engine/run.h"
+#include "solver/plan.h"
+#include "solver/queue.h"
+
+/* Cells that stand together: they differ in chunks, form and place only. */
+struct hb_search_node {
+    uint32_t first;
+    uint32_t end;
+    int64_t forward_ns;
+    int64_t floor_ns;  /* the layers' path at least */
+    int64_t layers_ns; /* the same of what could fit, where they are scanned */
+    int stage;         /* how closely it was looked at */
+    double value;
+    double floor_value; /* of the floor alone */
+};
+
+/* A cell whose policies are being looked at. */
+struct hb_open_cell {
+    uint32_t cell;
+    double bound;
+    uint32_t batch;
+    int64_t after_value; /* of the last configuration that was taken out */
+    uint64_t after_place;
+};
+
+struct hb_choice {
+    uint32_t cell;
+    struct hb_run *runs;
+    uint32_t run_count;
+    int64_t live_bytes;
+    int64_t bound_ns;
+    int64_t step_ns; /* once it was run */
+    int64_t peak_bytes;
+};
+
+struct hb_search {
+    struct hb_arena *arena;
+    struct hb_arena *scratch;
+    const struct hb_plan_ask *ask;
+    struct hb_plan *plan;
+    struct hb_queue queue;
+    struct hb_search_node *nodes;
+    uint32_t node_count, node_cap;
+    struct hb_open_cell *open;
+    uint32_t open_count, open_cap;
+    struct hb_choice *choices;
+    uint32_t choice_count, choice_cap;
+    const char *lp_stem;
+    uint32_t lp_count;
+    bool done;
+    bool probing;    /* only looks for the cell of the first configuration that may fit */
+    uint32_t probed; /* that cell */
+};
+
+/* The objective of a configuration of the cell: less is better. */
+double hb_search_value(const struct hb_search *s, uint32_t cell, int64_t ns, int64_t bytes);
+void hb_search_cell_spec(const struct hb_search *s, uint32_t cell, struct hb_spec *out);
+/* Lowers and runs it; false: it does not fit (timing is not set then). */
+bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_memory *memory,
+                   struct hb_timing *timing);
+/* In a cell without segments: whether this policy of the menu is run. */
+bool hb_search_is_run(const struct hb_menu *menu, uint32_t policy);
+struct hb_candidate hb_search_candidate(const struct hb_choice *c, double value);
+
+#endif
