@@ -139,9 +139,9 @@ struct hb_heap_span *hb_live_spans(struct hb_arena *arena, const struct hb_progr
     for (uint32_t i = 0; i < p->buf_count; i++)
         spans[i] = (struct hb_heap_span){INT32_MAX, -1};
     for (uint32_t op = 0; op < p->op_count; op++) {
-        const uint32_t *refs = p->refs + p->ops[op].refs_at;
-        for (uint32_t r = 0; r < p->ops[op].read_count + p->ops[op].write_count; r++) {
-            struct hb_heap_span *span = &spans[refs[r]];
+        uint32_t at = p->ops[op].refs_at, count = p->ops[op].read_count + p->ops[op].write_count;
+        for (uint32_t r = at; r < at + count; r++) {
+            struct hb_heap_span *span = &spans[p->refs[r]];
             span->start = (int32_t)op < span->start ? (int32_t)op : span->start;
             span->end = (int32_t)op;
         }

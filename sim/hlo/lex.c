@@ -161,5 +161,6 @@ const char *hb_hlo_span_find(struct hb_hlo_span span, const char *word)
 
 struct hb_hlo_lex hb_hlo_lex_span(struct hb_hlo_span span)
 {
-    return (struct hb_hlo_lex){span.at, span.at + span.len};
+    const char *at = span.at ? span.at : "";
+    return (struct hb_hlo_lex){at, at + span.len};
 }
