@@ -39,11 +39,25 @@ static void merge_runs(const struct key *from, struct key *to, uint32_t middle, 
     }
 }
 
-/* Bottom-up merge sort; spare has room for count keys as well. */
+static void sort_run(struct key *keys, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        struct key key = keys[i];
+        uint32_t at = i;
+        for (; at && key_before(&key, &keys[at - 1]); at--)
+            keys[at] = keys[at - 1];
+        keys[at] = key;
+    }
+}
+
+/* Short runs by insertion, then merged from the bottom up; spare has room for count keys too. */
 static void sort_keys(struct key *keys, struct key *spare, uint32_t count)
 {
+    enum { RUN = 8 };
     struct key *from = keys, *to = spare;
-    for (uint32_t width = 1; width < count; width *= 2) {
+    for (uint32_t at = 0; at < count; at += RUN)
+        sort_run(keys + at, count - at < RUN ? count - at : RUN);
+    for (uint32_t width = RUN; width < count; width *= 2) {
         for (uint32_t at = 0; at < count; at += 2 * width) {
             uint32_t rest = count - at;
             merge_runs(from + at, to + at, rest < width ? rest : width,

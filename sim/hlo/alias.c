@@ -135,8 +135,7 @@ static uint32_t pair_plain(const struct hb_hlo_alias *a, uint32_t inst, struct h
         return pair_operands(a, inst, 1, out, max);
     if (op == HB_HLO_OP_SCATTER)
         return pair_operands(a, inst, (operands - 1) / 2, out, max);
-    if (op == HB_HLO_OP_ALL_REDUCE_START ||
-        (op == HB_HLO_OP_SORT && a->m->dialect->backend != HB_HLO_TPU))
+    if (op == HB_HLO_OP_ALL_REDUCE_START)
         return pair_operands(a, inst, operands, out, max);
     if (op == HB_HLO_OP_COLLECTIVE_PERMUTE && operands == 4)
         return add_pair(out, 0, max, (struct hb_hlo_in_place){1, 0, 0});
@@ -243,8 +242,8 @@ static void meet(struct hb_hlo_alias *a, uint32_t inst, uint32_t *count)
     a->queue[(*count)++] = inst;
 }
 
-/* CPU: all that the parameter leads to is elementwise, or a tuple. */
-static bool is_elementwise_below(struct hb_hlo_alias *a, uint32_t param)
+/* All that a fusion's parameter leads to is elementwise, or a tuple where that is allowed. */
+static bool is_elementwise_below(struct hb_hlo_alias *a, uint32_t param, bool tuples)
 {
     uint32_t count;
     start_search(a, param, &count);
@@ -252,7 +251,8 @@ static bool is_elementwise_below(struct hb_hlo_alias *a, uint32_t param)
         uint32_t inst = a->queue[at];
         for (uint32_t u = a->users.first[inst]; u < a->users.first[inst + 1]; u++) {
             uint32_t user = a->users.list[u];
-            if (hb_hlo_op_of(a->m, user) != HB_HLO_OP_TUPLE && !is_elementwise_on(a, user, inst))
+            bool tuple = hb_hlo_op_of(a->m, user) == HB_HLO_OP_TUPLE;
+            if (tuple ? !tuples : !is_elementwise_on(a, user, inst))
                 return false;
             meet(a, user, &count);
         }
@@ -526,11 +526,10 @@ static bool may_share_fusion(struct hb_hlo_alias *a, uint32_t user, uint32_t nth
     const struct hb_hlo_comp *comp = &m->comps[hb_hlo_called(m, user, 0)];
     if (nth >= comp->param_count)
         return false;
-    if (m->insts[user].fusion == HB_HLO_LOOP || m->insts[user].fusion == HB_HLO_INPUT)
-        return is_elementwise_below(a, m->params[comp->params_at + nth]);
     if (m->insts[user].fusion == HB_HLO_OUTPUT && hb_hlo_op_of(m, comp->root) == HB_HLO_OP_ADD)
         return is_added_operand(a, user, nth);
-    return is_elementwise(a, user);
+    bool tuples = m->insts[user].fusion == HB_HLO_LOOP || m->insts[user].fusion == HB_HLO_INPUT;
+    return is_elementwise_below(a, m->params[comp->params_at + nth], tuples);
 }
 
 /* The result of a call lies in an operand that only the call and its elementwise root use. */

@@ -196,16 +196,14 @@ static bool try_orders(struct hb_arena *arena, struct hb_diag *diag, const struc
     for (int how = 0; how < HB_HLO_SCHEDULINGS && m->inst_count < LARGE_MODULE; how++) {
         struct hb_arena_mark mark = hb_arena_mark(arena);
         const uint32_t *order = hb_hlo_schedule(arena, m, (enum hb_hlo_scheduling)how);
-        bool made = hb_hlo_program_make(arena, diag, m, order, &r->hp);
-        if (made)
-            run(arena, r);
-        if (made && r->figures.total_bytes < least) {
+        if (!hb_hlo_program_make(arena, diag, m, order, &r->hp))
+            return false; /* the message lies in the arena, too */
+        run(arena, r);
+        if (r->figures.total_bytes < least) {
             least = r->figures.total_bytes;
             best = (enum hb_hlo_scheduling)how;
         }
         hb_arena_rewind(arena, mark);
-        if (!made)
-            return false;
     }
     r->scheduling = best;
     return hb_hlo_program_make(arena, diag, m, hb_hlo_schedule(arena, m, best), &r->hp);

@@ -201,6 +201,33 @@ static void small_modules_take_what_the_rules_say(void **state)
                  "tpu-v5e", (const int64_t[]){16384, 512, 0, 16384});
 }
 
+/* A sort may take its operand's place, but not an argument's that is kept; a fusion of any kind
+ * may take that of an operand that is only met element by element. */
+static void places_are_taken_where_it_is_allowed(void **state)
+{
+    (void)state;
+    static const char sort[] =
+        "HloModule m, is_scheduled=true\nless {\n  p = f32[] parameter(0)\n  q = f32[] "
+        "parameter(1)\n"
+        "  ROOT l = pred[] compare(p, q), direction=LT\n}\nENTRY e {\n  a = f32[1000]{0} "
+        "parameter(0)\n"
+        "  ROOT s = f32[1000]{0} sort(a), dimensions={0}, to_apply=less\n}\n";
+    static const char custom[] =
+        "HloModule m, is_scheduled=true\nfused {\n  p = f32[1000]{0} parameter(0)\n"
+        "  q = f32[1000]{0} parameter(1)\n  r = f32[1000]{0} reverse(q), dimensions={0}\n"
+        "  ROOT s = f32[1000]{0} add(p, r)\n}\nENTRY e {\n  a = f32[1000]{0} parameter(0)\n"
+        "  b = f32[1000]{0} reverse(a), dimensions={0}\n"
+        "  c = f32[1000]{0} fusion(%s), kind=kCustom, calls=fused\n"
+        "  ROOT d = f32[10]{0} slice(c), slice={[0:10]}\n}\n";
+    char taken[1024], kept[1024];
+    snprintf(taken, sizeof taken, custom, "b, a");
+    snprintf(kept, sizeof kept, custom, "a, b");
+    assert_takes(sort, "cpu", (const int64_t[]){4000, 4000, 0, 0});
+    assert_takes(sort, "gpu", (const int64_t[]){4000, 4000, 0, 0});
+    assert_takes(taken, "cpu", (const int64_t[]){4000, 40, 0, 4000});
+    assert_takes(kept, "cpu", (const int64_t[]){4000, 40, 0, 8032});
+}
+
 /* Printed so that both large values are alive at once; one after the other does. */
 static void what_has_no_schedule_gets_a_frugal_one(void **state)
 {
@@ -424,6 +451,7 @@ int main(void)
         cmocka_unit_test(equal_shapes_are_one),
         cmocka_unit_test(errors_have_line_and_column),
         cmocka_unit_test(small_modules_take_what_the_rules_say),
+        cmocka_unit_test(places_are_taken_where_it_is_allowed),
         cmocka_unit_test(what_has_no_schedule_gets_a_frugal_one),
         cmocka_unit_test(an_edit_that_changes_nothing_takes_the_same),
         cmocka_unit_test(halos_cost_what_was_measured),
