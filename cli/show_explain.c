@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "cli/show.h"
 #include "sim/engine/live.h"
+#include "sim/ir/why.h"
 
 enum { MOST_SHOWN = 20 };
 
@@ -150,8 +151,7 @@ static void show_tensor(const struct page *g, uint32_t i)
     if (b->bytes != b->plain_bytes)
         fprintf(g->out, " (%s without padding)", hb_size_print(b->plain_bytes, plain));
     fprintf(g->out, ", counted as %s\n", hb_category_name(b->category));
-    if (b->why && *b->why)
-        fprintf(g->out, "  rule      %s\n", b->why);
+    fprintf(g->out, "  why       %s\n", hb_why(b));
     if (f.root != i)
         fprintf(g->out, "  lies in   the memory of '%s'\n", p->bufs[f.root].name);
     if (f.first_write != HB_NONE)

@@ -2,6 +2,7 @@
 #include "base/str.h"
 #include "cli/show.h"
 #include "plots/outcome.h"
+#include "sim/ir/why.h"
 
 const char *hb_show_shape(struct hb_arena *arena, const struct hb_buf *buf)
 {
@@ -46,7 +47,7 @@ static void show_tensors(struct hb_json *j, const struct hb_result *r)
         hb_json_key(j, "bytes");
         hb_json_int(j, r->memory.at_peak[i].bytes);
         hb_json_key(j, "why");
-        hb_json_text(j, buf->why ? buf->why : "");
+        hb_json_text(j, hb_why(buf));
         hb_json_object_end(j);
     }
     hb_json_array_end(j);

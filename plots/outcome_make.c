@@ -12,6 +12,7 @@
 #include "plots/outcome.h"
 #include "sim/engine/live.h"
 #include "sim/engine/timeline.h"
+#include "sim/ir/why.h"
 
 enum { BINS = 480, SPAN_BINS = 1200, MOST_EVENTS = 400000, MOST_PHASES = 400 };
 
@@ -260,8 +261,8 @@ static void list_tensors(struct maker *m)
     o->tensor_count = mem->at_peak_count;
     for (uint32_t i = 0; i < mem->at_peak_count; i++) {
         const struct hb_buf *buf = &m->r->program.bufs[mem->at_peak[i].buf];
-        o->tensors[i] = (struct hb_shown_tensor){buf->name, buf->why ? buf->why : "", buf->category,
-                                                 mem->at_peak[i].bytes};
+        o->tensors[i] =
+            (struct hb_shown_tensor){buf->name, hb_why(buf), buf->category, mem->at_peak[i].bytes};
     }
 }
 

@@ -50,6 +50,18 @@ err_has "no tensor has 'dense.w_gaet' in its name; nearest: 'dense.w_gate'"
 expect 2 hbmsim simulate $model --explain qqqqqqqqqqqqqqqqqqqqqqqq
 err_has 'in its name; the largest at the peak is'
 
+# every tensor has a reason, and the keys that reasons name are keys
+for more in remat.policy=none loss.chunks=4 batch.accumulate=2 stack.form=nested optimizer.name=muon; do
+    run hbmsim simulate $model --json --set $more
+    cat "$work/out" >>"$work/reasons"
+done
+ok 'no tensor at the peak lacks its reason' sh -c "! grep -q '\"why\": \"\"' '$work/reasons'"
+sed -n 's/.*"why": //p' "$work/reasons" | grep -oE '[a-z]+\.[a-z_]+' | sort -u >"$work/keys"
+ok 'reasons name keys' test "$(wc -l <"$work/keys")" -ge 5
+hbmsim help model >"$work/help"
+ok 'they are keys of the input' sh -c \
+    "while read -r key; do grep -q \"^  \${key##*.} \" '$work/help' || exit 1; done <'$work/keys'"
+
 expect 1 hbmsim simulate $model --json --set load.method=device_put --set load.processes=64 \
     --set load.largest_array=1050673152 --set hardware.hbm=60GiB
 out_has '"load": {'
