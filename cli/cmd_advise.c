@@ -4,12 +4,14 @@
 #include "base/out.h"
 #include "base/size.h"
 #include "cli/cmd.h"
+#include "cli/draw.h"
 #include "cli/input.h"
 #include "solver/advise.h"
 
 struct options {
     struct hb_common common;
     const char *model;
+    const char *plot;
 };
 
 static void put_advice(struct hb_json *j, const struct hb_advice *a)
@@ -95,7 +97,7 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_advise, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
-    if (!hb_input_read(env, o.model, &o.common.set, &spec, &device) ||
+    if (!hb_draw_check(env, o.plot) || !hb_input_read(env, o.model, &o.common.set, &spec, &device) ||
         !hb_advise_find(env, &spec, &device, &list))
         return HB_EXIT_INPUT;
     struct hb_out *out = hb_out_open(env, o.common.output);
@@ -104,12 +106,18 @@ static int run(struct hb_env *env, int argc, char **argv)
     else
         print_text(hb_out_file(out), &spec, &list);
     hb_out_close(out);
+    if (o.plot) {
+        struct hb_picture picture = {.kind = HB_PICTURE_TORNADO};
+        hb_tornado_make(env->arena, spec.model.name, &list, &picture.tornado);
+        hb_draw_picture(env, &picture, o.plot);
+    }
     return HB_EXIT_YES;
 }
 
 static const struct hb_opt options[] = {
     {"MODEL.yaml", 0, HB_OPT_OPERAND, NULL, "the configuration; - is standard input", NULL,
      offsetof(struct options, model), 0, 0},
+    HB_DRAW_OPTION(offsetof(struct options, plot)),
     {0},
 };
 

@@ -3,6 +3,8 @@
 #include "base/out.h"
 #include "base/size.h"
 #include "cli/cmd.h"
+#include "cli/draw.h"
+#include "cli/draw_plan.h"
 #include "cli/input.h"
 #include "cli/show_plan.h"
 #include "models/emit.h"
@@ -18,6 +20,8 @@ static const double most_exhaustive = 1e6;
 enum { MOST_RUNS = 100000, MOST_ALTERNATIVES = 5, MOST_DEVICES_FACTOR = 64 };
 /* Policies of a block, the leanest among them, that the search for the smallest peak looks at. */
 enum { LEAN_POLICIES = 3 };
+/* Configurations that a picture shows; a terminal's is small. */
+enum { POINTS_DRAWN = 160, POINTS_IN_TERMINAL = 40 };
 /* A search that took longer is not repeated for the price list. */
 static const double quick_seconds = 3;
 
@@ -26,10 +30,12 @@ struct options {
     const char *model;
     const char *certificate;
     const char *write_lp;
+    const char *plot;
     int objective;
     int emit;
     int64_t budget_bytes;
     bool exhaustive;
+    bool full;
 };
 
 static void fill_ask(struct hb_env *env, const struct options *o, const struct hb_spec *spec,
@@ -145,17 +151,40 @@ static void print_emit(struct hb_env *env, FILE *out, enum emit what, const stru
     fputs(text.text, out);
 }
 
+/* In a terminal the picture comes first, so that the figures stay in sight. */
+static void print_text(struct hb_env *env, FILE *out, const struct options *o,
+                       const struct hb_plan_answer *a)
+{
+    struct hb_term term;
+    struct hb_pareto pareto;
+    struct hb_str text;
+    hb_str_init(&text, env->arena);
+    if (hb_draw_in_terminal(env, o->common.output, &term)) {
+        hb_draw_plan(env, a, POINTS_IN_TERMINAL, &pareto);
+        if (pareto.count) {
+            hb_term_pareto(&text, &term, &pareto);
+            fprintf(out, "%s\n", text.text);
+        }
+    }
+    hb_show_plan_text(env, out, a);
+}
+
 static void print_answer(struct hb_env *env, const struct options *o,
                          const struct hb_plan_answer *a)
 {
+    struct hb_picture picture = {.kind = HB_PICTURE_PARETO};
     struct hb_out *out = hb_out_open(env, o->common.output);
+    if (o->plot || o->full)
+        hb_draw_plan(env, a, POINTS_DRAWN, &picture.pareto);
     if (o->common.json)
-        hb_show_plan_json(env, hb_out_file(out), a);
+        hb_show_plan_json(env, hb_out_file(out), a, o->full ? &picture.pareto : NULL);
     else if (o->emit != EMIT_NONE && a->plan->found)
         print_emit(env, hb_out_file(out), (enum emit)o->emit, a->spec);
     else
-        hb_show_plan_text(env, hb_out_file(out), a);
+        print_text(env, hb_out_file(out), o, a);
     hb_out_close(out);
+    if (o->plot)
+        hb_draw_picture(env, &picture, o->plot);
     if (!o->certificate)
         return;
     out = hb_out_open(env, o->certificate);
@@ -199,7 +228,8 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_plan, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
-    if (!hb_input_read(env, o.model, &o.common.set, &spec, &device))
+    if (!hb_draw_check(env, o.plot) ||
+        !hb_input_read(env, o.model, &o.common.set, &spec, &device))
         return HB_EXIT_INPUT;
     fill_ask(env, &o, &spec, &device, &ask);
     struct hb_plan_answer answer = {.ask = &ask, .plan = &plan};
@@ -229,6 +259,9 @@ static const struct hb_opt options[] = {
     {"emit", 0, HB_OPT_CHOICE, "maxtext|levanter|yaml",
      "print the plan as settings of that program, or as a file for hbmsim", NULL,
      offsetof(struct options, emit), 0, 0},
+    HB_DRAW_OPTION(offsetof(struct options, plot)),
+    {"full", 0, HB_OPT_FLAG, NULL, "with --json: also a sample of all that was searched, for plot",
+     NULL, offsetof(struct options, full), 0, 0},
     {"certificate", 0, HB_OPT_STRING, "FILE",
      "write each cell of the space with its optimum or the bound that excluded it", NULL,
      offsetof(struct options, certificate), 0, 0},

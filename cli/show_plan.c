@@ -71,6 +71,35 @@ static const char *policy_text(const struct page *g, const struct hb_remat *r)
     return s.len ? s.text : "recomputes everything";
 }
 
+const char *hb_show_plan_name(const struct hb_env *env, const struct hb_plan *plan,
+                              const struct hb_candidate *candidate)
+{
+    struct page g = {env, NULL, NULL};
+    struct hb_str s;
+    const struct hb_cell *cell = &plan->space.cells[candidate->cell];
+    hb_str_init(&s, env->arena);
+    hb_str_add(&s, mesh_text(&g, cell->mesh));
+    if (cell->batch_global != plan->space.base->batch.global)
+        hb_str_addf(&s, ", batch %" PRId64, cell->batch_global);
+    if (cell->accumulate > 1)
+        hb_str_addf(&s, ", %" PRId64 " microbatches", cell->accumulate);
+    if (cell->form != HB_FORM_SCAN)
+        hb_str_addf(&s, ", %s", form_names[cell->form]);
+    if (cell->loss_chunks > 1)
+        hb_str_addf(&s, ", %" PRId64 " chunks", cell->loss_chunks);
+    if (cell->optimizer_offload == HB_PLACE_PINNED_HOST)
+        hb_str_add(&s, ", optimizer on the host");
+    for (uint32_t k = 0; k < candidate->run_count; k++) {
+        const struct hb_run *r = &candidate->runs[k];
+        const char *policy = policy_text(&g, &plan->menus[r->block].policies[r->policy]);
+        bool block = plan->space.base->model.block_count > 1 || candidate->run_count > 1;
+        hb_str_addf(&s, "%s%s%s%s", k ? "; " : ": ",
+                    block ? plan->space.base->model.blocks[r->block].name : "", block ? " " : "",
+                    policy);
+    }
+    return s.text;
+}
+
 /* --- the plan --- */
 
 static void show_shape(const struct page *g)

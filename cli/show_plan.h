@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/json_write.h"
+#include "plots/pareto.h"
 #include "sim/engine/result.h"
 #include "solver/plan.h"
 
@@ -30,8 +31,13 @@ struct hb_plan_answer {
     uint32_t price_count;
 };
 
+/* "fsdp 8, 2 microbatches, nested, 8 chunks: keeps q, k, v". */
+const char *hb_show_plan_name(const struct hb_env *env, const struct hb_plan *plan,
+                              const struct hb_candidate *candidate);
 void hb_show_plan_text(const struct hb_env *env, FILE *out, const struct hb_plan_answer *a);
-void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answer *a);
+/* points: null, or what hb_pareto has beside the plan and its alternatives. */
+void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answer *a,
+                       const struct hb_pareto *points);
 /* Each cell with what disposed of it. */
 void hb_show_certificate(struct hb_env *env, FILE *out, const struct hb_plan_answer *a);
 

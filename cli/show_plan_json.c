@@ -36,6 +36,7 @@ static void put_candidate(struct hb_json *j, struct hb_env *env, const struct hb
     struct hb_spec spec;
     hb_plan_spec(env->arena, p, c, &spec);
     hb_json_object(j);
+    put_text(j, "name", hb_show_plan_name(env, p, c));
     put_real(j, "step_seconds", (double)c->step_ns * 1e-9);
     put_int(j, "peak_bytes", c->peak_bytes);
     put_real(j, "worse_by", c->value / p->best.value - 1);
@@ -83,6 +84,7 @@ static void put_infeasible(struct hb_json *j, struct hb_env *env, const struct h
 
 static void put_found(struct hb_json *j, struct hb_env *env, const struct hb_plan_answer *a)
 {
+    put_text(j, "plan_name", hb_show_plan_name(env, a->plan, &a->plan->best));
     hb_json_key(j, "plan");
     hb_json_node(j, hb_schema_emit(env->arena, a->spec, true));
     hb_json_key(j, "prediction");
@@ -103,12 +105,31 @@ static void put_found(struct hb_json *j, struct hb_env *env, const struct hb_pla
     hb_json_array_end(j);
 }
 
-void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answer *a)
+static void put_points(struct hb_json *j, const struct hb_pareto *p)
+{
+    hb_json_key(j, "points");
+    hb_json_array(j);
+    for (uint32_t i = 0; i < p->count; i++) {
+        const struct hb_pareto_point *q = &p->points[i];
+        if (q->rank != HB_RANK_OTHER)
+            continue;
+        hb_json_object(j);
+        put_text(j, "name", q->name);
+        put_real(j, "step_seconds", q->step_seconds);
+        put_int(j, "peak_bytes", q->peak_bytes);
+        hb_json_object_end(j);
+    }
+    hb_json_array_end(j);
+}
+
+void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answer *a,
+                       const struct hb_pareto *points)
 {
     struct hb_str text;
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, out, true);
     hb_json_object(&j);
+    put_text(&j, "name", a->ask->spec->model.name);
     put_text(&j, "status", hb_plan_status_name(a->plan->status));
     if (a->plan->status == HB_PLAN_LIMIT)
         hb_json_key(&j, "gap"), hb_json_null(&j);
@@ -128,6 +149,8 @@ void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answe
         put_found(&j, env, a);
     else
         put_infeasible(&j, env, a);
+    if (points)
+        put_points(&j, points);
     hb_json_object_end(&j);
     hb_json_end(&j);
 }

@@ -9,19 +9,36 @@
 #include "base/arena.h"
 #include "base/node.h"
 #include "base/size.h"
-#include "plots/reading.h"
 #include "plots/frame.h"
+#include "plots/reading.h"
+#include "solver/advise.h"
+
+/* Levers that do nothing are put in from the end of the room backwards. */
+struct filling {
+    struct hb_tornado *t;
+    uint32_t room;
+};
+
+static void add_lever(struct filling *f, struct hb_lever lever, bool applies)
+{
+    if (applies)
+        f->t->levers[f->t->count++] = lever;
+    else
+        f->t->levers[f->room - ++f->t->idle_count] = lever;
+}
 
 static void read_levers(struct hb_reading *f, const struct hb_node *list, bool pair,
-                        struct hb_tornado *out)
+                        struct filling *into)
 {
     for (const struct hb_node *node = list ? list->first : NULL; node; node = node->next) {
-        struct hb_lever *lever = &out->levers[out->count++];
-        *lever = (struct hb_lever){.name = "", .why = "", .pair = pair};
-        hb_reading_text(f, node, "name", &lever->name);
-        hb_reading_text(f, node, "why", &lever->why);
-        hb_reading_bytes(f, node, "freed_bytes", -(INT64_MAX / 4), &lever->freed_bytes);
-        hb_reading_real(f, node, "cost_seconds", &lever->cost_seconds);
+        struct hb_lever lever = {.name = "", .why = "", .pair = pair};
+        bool applies = true;
+        hb_reading_text(f, node, "name", &lever.name);
+        hb_reading_text(f, node, "why", &lever.why);
+        hb_reading_bytes(f, node, "freed_bytes", -(INT64_MAX / 4), &lever.freed_bytes);
+        hb_reading_real(f, node, "cost_seconds", &lever.cost_seconds);
+        hb_reading_bool(f, node, "applies", &applies);
+        add_lever(into, lever, applies);
     }
 }
 
@@ -36,6 +53,35 @@ static int compare_levers(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+static void sort_levers(struct hb_tornado *t)
+{
+    qsort(t->levers, t->count, sizeof *t->levers, compare_levers);
+    qsort(t->levers + t->count, t->idle_count, sizeof *t->levers, compare_levers);
+}
+
+static void add_advice(struct filling *f, const struct hb_advice *list, uint32_t count, bool pair)
+{
+    for (uint32_t i = 0; i < count; i++)
+        add_lever(f,
+                  (struct hb_lever){list[i].name, list[i].why, list[i].freed_bytes,
+                                    (double)list[i].cost_ns * 1e-9, pair},
+                  list[i].applies);
+}
+
+void hb_tornado_make(struct hb_arena *arena, const char *name, const struct hb_advice_list *list,
+                     struct hb_tornado *out)
+{
+    struct filling f = {out, list->knob_count + list->pair_count};
+    *out = (struct hb_tornado){.name = name,
+                               .peak_bytes = list->peak_bytes,
+                               .budget_bytes = list->budget_bytes,
+                               .step_seconds = (double)list->step_ns * 1e-9,
+                               .levers = hb_arena_alloc(arena, f.room, sizeof *out->levers)};
+    add_advice(&f, list->knobs, list->knob_count, false);
+    add_advice(&f, list->pairs, list->pair_count, true);
+    sort_levers(out);
+}
+
 bool hb_tornado_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *json,
                      struct hb_tornado *out)
 {
@@ -47,15 +93,15 @@ bool hb_tornado_read(struct hb_arena *arena, struct hb_diag *diag, const struct 
         hb_reading_wrong(&f, json, "levers", "at least one lever");
         return false;
     }
-    size_t room = levers->count + (pairs ? pairs->count : 0);
-    out->levers = hb_arena_alloc(arena, room, sizeof *out->levers);
+    struct filling filling = {out, (uint32_t)levers->count + (uint32_t)(pairs ? pairs->count : 0)};
+    out->levers = hb_arena_alloc(arena, filling.room, sizeof *out->levers);
     hb_reading_text(&f, json, "name", &out->name);
     hb_reading_bytes(&f, json, "peak_bytes", 0, &out->peak_bytes);
     hb_reading_bytes(&f, json, "budget_bytes", 0, &out->budget_bytes);
     hb_reading_real(&f, json, "step_seconds", &out->step_seconds);
-    read_levers(&f, levers, false, out);
-    read_levers(&f, pairs, true, out);
-    qsort(out->levers, out->count, sizeof *out->levers, compare_levers);
+    read_levers(&f, levers, false, &filling);
+    read_levers(&f, pairs, true, &filling);
+    sort_levers(out);
     return f.ok;
 }
 
@@ -79,7 +125,7 @@ const char *hb_tornado_title(struct hb_arena *arena, const struct hb_tornado *t)
 {
     char freed[HB_TICK_TEXT];
     const struct hb_lever *best = &t->levers[0];
-    if (best->freed_bytes <= 0)
+    if (t->count == 0 || best->freed_bytes <= 0)
         return "no lever frees memory at the peak";
     hb_unit_print(HB_UNIT_BYTES, (double)best->freed_bytes, freed);
     const char *title = hb_arena_printf(arena, "%s frees most: %s (step time %s)", best->name,

@@ -2,13 +2,15 @@
  * JSON, as `advise --json` writes it:
  *   {"name": text, "peak_bytes": bytes, "budget_bytes": bytes, "step_seconds": s,
  *    "levers": [{"name": "remat.policy=full", "freed_bytes": bytes (below 0: takes more),
- *                "cost_seconds": s (below 0: faster), "why": text}, ...],
+ *                "cost_seconds": s (below 0: faster), "why": text,
+ *                "applies": false where it does nothing here}, ...],
  *    "pairs": [same, ...]}                                               optional */
 #ifndef HB_PLOTS_TORNADO_H
 #define HB_PLOTS_TORNADO_H
 
 #include "plots/canvas.h"
 
+struct hb_advice_list;
 struct hb_node;
 struct hb_diag;
 
@@ -25,10 +27,13 @@ struct hb_tornado {
     int64_t peak_bytes;
     int64_t budget_bytes;    /* 0: none */
     double step_seconds;     /* 0: not told */
-    struct hb_lever *levers; /* most freed first */
-    uint32_t count;
+    struct hb_lever *levers; /* most freed first; after them those that do nothing here */
+    uint32_t count;          /* of the first */
+    uint32_t idle_count;     /* of the others: not drawn */
 };
 
+void hb_tornado_make(struct hb_arena *arena, const char *name, const struct hb_advice_list *list,
+                     struct hb_tornado *out);
 bool hb_tornado_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *json,
                      struct hb_tornado *out);
 const char *hb_tornado_title(struct hb_arena *arena, const struct hb_tornado *t);

@@ -601,10 +601,14 @@ static void search_all(struct hb_search *s)
     uint32_t runs_at_plan = 0;
     while (!s->done && hb_queue_take(&s->queue, &e)) {
         bool found = s->plan->found;
+        bool late = s->until_ns && s->ask->env->now_ns() > s->until_ns;
         take_entry(s, &e);
         if (!found && s->plan->found)
             runs_at_plan = s->plan->counts.runs;
-        if (!s->plan->found && s->ask->most_runs && s->plan->counts.runs >= s->ask->most_runs) {
+        if (late && s->plan->found)
+            return;
+        bool many = s->ask->most_runs && s->plan->counts.runs >= s->ask->most_runs;
+        if (!s->plan->found && (late || many)) {
             s->plan->status = HB_PLAN_LIMIT;
             s->plan->gap = INFINITY;
             return;
@@ -717,7 +721,8 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
                           .scratch = hb_arena_new(),
                           .ask = ask,
                           .plan = out,
-                          .lp_stem = ask->lp_stem};
+                          .lp_stem = ask->lp_stem,
+                          .until_ns = ask->most_ns ? start_ns + ask->most_ns : 0};
     s.queue.arena = arena;
     out->rows = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->rows);
     out->alternatives =

@@ -31,8 +31,8 @@ struct hb_plan_ask {
     const char *lp_stem;         /* "plan": plan-1.lp, plan-2.lp, ...; null: none are written */
     uint32_t most_alternatives;
     uint32_t most_policies; /* of each block's menu; 0: HB_MENU_MOST */
-    uint32_t
-        most_runs; /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: no limit */
+    uint32_t most_runs; /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: none */
+    int64_t most_ns;    /* of time, likewise; what was found by then stays proven; 0: none */
 };
 
 enum hb_plan_status { HB_PLAN_OPTIMAL, HB_PLAN_INFEASIBLE, HB_PLAN_LIMIT };

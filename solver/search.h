@@ -52,8 +52,9 @@ struct hb_search {
     const char *lp_stem;
     uint32_t lp_count;
     bool done;
-    bool probing;    /* only looks for the cell of the first configuration that may fit */
-    uint32_t probed; /* that cell */
+    bool probing;     /* only looks for the cell of the first configuration that may fit */
+    uint32_t probed;  /* that cell */
+    int64_t until_ns; /* when to give up; 0: never */
 };
 
 /* The objective of a configuration of the cell: less is better. */
