@@ -696,35 +696,48 @@ static const struct hb_menu *floor_menus(struct hb_arena *arena, const struct hb
     return menus;
 }
 
+/* What the rest of the search asks of the build stays in the arena with it. */
+static struct build *open_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
+                                struct hb_segment *out)
+{
+    struct build *w = hb_arena_alloc(arena, 1, sizeof *w);
+    const struct hb_spec *spec = ask->spec;
+    *out = (struct hb_segment){0};
+    *w = (struct build){.arena = arena, .spec = spec, .s = out, .why = "", .floor = ask->floor};
+    w->menus = ask->floor ? floor_menus(arena, spec) : ask->menus;
+    hb_sized_init(&w->sized, arena, spec, &w->o, ask->floor);
+    return w;
+}
+
+/* The tables of bytes. */
+static bool sum_bytes(struct build *w)
+{
+    struct hb_segment *out = w->s;
+    out->slots = w->o.slots;
+    out->slot_count = w->o.slot_count;
+    w->leaf_align = probe_bytes(w, true, HB_SPACE_HBM);
+    w->heap_align[HB_BYTES_DEVICE] = probe_bytes(w, false, HB_SPACE_HBM);
+    w->heap_align[HB_BYTES_HOST] = probe_bytes(w, false, HB_SPACE_HOST);
+    out->max_steps = w->sized.max_steps;
+    out->admits = w->sized.admits;
+    name_items(w);
+    link_aliases(w);
+    sort_roots(w);
+    return sum_ends(w) && sum_items(w);
+}
+
 bool hb_segment_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
                       struct hb_segment *out, const char **out_why)
 {
-    const struct hb_spec *spec = ask->spec;
-    *out = (struct hb_segment){0};
-    struct build w = {.arena = arena, .spec = spec, .s = out, .why = "", .floor = ask->floor};
-    w.menus = ask->floor ? floor_menus(arena, spec) : ask->menus;
-    bool ok = spec->mesh[HB_AX_PIPELINE] == 1 && spec->stack.form != HB_FORM_LOOP;
+    struct build *w = open_build(arena, ask, out);
+    bool ok = ask->spec->mesh[HB_AX_PIPELINE] == 1 && ask->spec->stack.form != HB_FORM_LOOP;
     if (!ok)
-        w.why = "a pipeline, or a stack that is not scanned";
-    hb_sized_init(&w.sized, arena, spec, &w.o, ask->floor);
-    ok = ok && make_outline(&w);
+        w->why = "a pipeline, or a stack that is not scanned";
+    ok = ok && make_outline(w) && sum_bytes(w);
     if (ok) {
-        out->slots = w.o.slots;
-        out->slot_count = w.o.slot_count;
-        w.leaf_align = probe_bytes(&w, true, HB_SPACE_HBM);
-        w.heap_align[HB_BYTES_DEVICE] = probe_bytes(&w, false, HB_SPACE_HBM);
-        w.heap_align[HB_BYTES_HOST] = probe_bytes(&w, false, HB_SPACE_HOST);
-        out->max_steps = w.sized.max_steps;
-        out->admits = w.sized.admits;
-        name_items(&w);
-        link_aliases(&w);
-        sort_roots(&w);
-        ok = sum_ends(&w) && sum_items(&w);
+        hb_step_bounds(arena, &w->sized, ask, out);
+        ok = ask->unchecked || check_holds(w);
     }
-    if (ok) {
-        hb_step_bounds(arena, &w.sized, ask, out);
-        ok = ask->unchecked || check_holds(&w);
-    }
-    *out_why = w.why;
+    *out_why = w->why;
     return ok;
 }

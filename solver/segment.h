@@ -17,6 +17,7 @@
 
 struct hb_diag;
 struct hb_device;
+struct hb_timed;
 
 /* The policies that a block may take. */
 struct hb_menu {
@@ -63,6 +64,7 @@ struct hb_segment {
     int64_t fixed[HB_BYTES_KINDS]; /* of the ends */
     int64_t *live[HB_BYTES_KINDS]; /* of the ends, by slot */
     int64_t bound_ns[HB_BOUNDS];
+    const struct hb_timed *timed; /* for replay.h */
 };
 
 struct hb_price {

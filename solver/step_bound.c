@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "solver/critical.h"
-#include "solver/op_cost.h"
+#include "solver/replay.h"
 
 enum { PATH = 0, BUSY = 1, TAIL = 1 + HB_STREAM_COUNT };
 
@@ -361,6 +361,9 @@ void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
     hb_op_costs_find(arena, sized, ask->device, &b.costs);
     if (ask->floor)
         drop_optional_ops(&b);
+    struct hb_timed *timed = hb_arena_alloc(arena, 1, sizeof *timed);
+    *timed = (struct hb_timed){b.p, b.o, sized, b.costs};
+    s->timed = timed;
     hb_streams_init(&b.streams, arena, b.p, b.costs.usual_ns);
     b.through = hb_arena_alloc(arena, s->slot_count, sizeof *b.through);
     for (uint32_t q = 0; q < s->slot_count; q++)

@@ -6,6 +6,7 @@
 #include "sim/engine/run.h"
 #include "sim/ir/lower.h"
 #include "solver/brute.h"
+#include "solver/replay.h"
 
 enum { BUILDS = 400, PARTS_A_BUILD = 28, MOST_POLICIES = 4 };
 
@@ -138,10 +139,11 @@ static void try_build(struct hb_arena *arena, struct hb_rng *rng, struct tally *
         return;
     }
     for (int i = 0; i < PARTS_A_BUILD; i++) {
+        struct hb_arena_mark mark = hb_arena_mark(arena);
+        struct hb_replay *replay = hb_replay_open(arena, &s);
         struct hb_part parts[HB_PARTS_MAX];
         struct hb_price price;
         struct hb_spec whole;
-        struct hb_arena_mark mark = hb_arena_mark(arena);
         uint32_t count = random_parts(rng, &spec, &s, parts);
         if (is_odd(&s, parts, count)) {
             tally->odd++;
@@ -149,6 +151,8 @@ static void try_build(struct hb_arena *arena, struct hb_rng *rng, struct tally *
             continue;
         }
         hb_segment_price(&s, parts, count, &price);
+        int64_t replayed_ns = hb_replay_bound_ns(replay, parts, count);
+        price.bound_ns = replayed_ns > price.bound_ns ? replayed_ns : price.bound_ns;
         struct hb_run runs[HB_PARTS_MAX];
         count = hb_brute_runs(&s, &spec, parts, count, runs);
         hb_space_parts_spec(arena, &spec, menus, runs, count, &whole);
