@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "sim/ir/head.h"
 #include "sim/ir/order.h"
 #include "sim/ir/weight.h"
 
@@ -52,23 +53,6 @@ void hb_ends_leaves(struct hb_lower *lo)
         pos.dim[0] = (struct hb_split){m->positions, 1};
         lo->positions = hb_leaf_add(lo, pos);
     }
-}
-
-/* The head's products go round in rings from this many tokens of all devices of the axis on
- * (measured at 8 ways: 4096 a device yes, 1024 no; 16: 1024 yes; 32: 512 yes); of a chunk's tokens
- * where the loss goes in chunks (1B/loss=chunk, 1024 a chunk: f32[2048,128256] in each). */
-enum { HEAD_RING_TOKENS = 16384 };
-
-static bool is_head_ring(const struct hb_lower *lo)
-{
-    return lo->fsdp_mode == HB_WEIGHT_RING &&
-           hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens) / lo->spec->loss.chunks >=
-               HEAD_RING_TOKENS;
-}
-
-static bool is_split(const struct hb_lower *lo)
-{
-    return lo->leaves[lo->head].gather_dim >= 0;
 }
 
 /* --- embedding --- */
@@ -117,7 +101,7 @@ uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
     }
     uint32_t x = hb_temp(lo, "embedded tokens", HB_CAT_WORKING, residual_shape(lo));
     uint32_t rows = x;
-    if (is_split(lo))
+    if (hb_head_split(lo))
         rows = hb_temp(lo, "embedding rows, own columns of all tokens", HB_CAT_COMMUNICATION,
                        residual_shape(lo));
     struct hb_emit e = {.name = "look up embedding", .kind = HB_OP_GATHER};
@@ -180,11 +164,11 @@ static uint32_t use_head(struct hb_lower *lo, bool in_loop)
     }
     uint32_t w = l->arg;
     bool cast = lo->spec->precision.params != lo->compute;
-    if (cast && (is_split(lo) || in_loop || !lo->habits->casts_hoisted)) {
+    if (cast && (hb_head_split(lo) || in_loop || !lo->habits->casts_hoisted)) {
         w = hb_temp(lo, "head, cast", HB_CAT_WORKING, hb_leaf_layer_shape(l, lo->compute, false));
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast head", l->arg, w);
     }
-    if (!is_split(lo))
+    if (!hb_head_split(lo))
         return w;
     uint32_t whole = hb_temp(lo, "head, gathered", HB_CAT_COMMUNICATION,
                              hb_leaf_layer_shape(l, lo->compute, true));
@@ -208,7 +192,7 @@ static void make_logits(struct hb_lower *lo, struct loss_pass *c)
 {
     uint32_t narrow = HB_NONE;
     enum hb_dtype dtype = logits_dtype(lo);
-    if (lo->spec->loss.dot != HB_DT_F32 && dtype == HB_DT_F32 && !is_split(lo)) {
+    if (lo->spec->loss.dot != HB_DT_F32 && dtype == HB_DT_F32 && !hb_head_split(lo)) {
         narrow = hb_temp(lo, "logits before the cast", HB_CAT_LOGITS,
                          logit_shape(lo, c->seq, lo->spec->loss.dot));
         hb_emit_mark(lo, "logits before the cast", HB_NONE, narrow);
@@ -222,182 +206,9 @@ static void make_logits(struct hb_lower *lo, struct loss_pass *c)
     hb_emit(lo, &e);
 }
 
-/* When the head's gradient is made after the layers' backward pass, so that the logits (or their
- * gradient) wait through it. Read off 130 schedules of the lab (peaks of the mixtures):
- * - a tied head always (tinyS/tied: 2356 -> 3095), inside an accumulation loop (8B/f16,a4), and
- *   where its fused update waits for states from the host (tinyS/opt_host);
- * - whole (opt/base) or split over at least 8 by fsdp alone, when the head is wide against the
- * tokens: 8B over 64 waits at 32k words with 1k and 2k tokens, not with 4k and more; at 128k with
- * 4k and 8k, not 12k;
- * - XLA:GPU: see order.c;
- * - not with 2 to 7 ways (mix/ring/f2, f4, gate/f5, f7), not with a data axis beside (8B64/fsdp=8,
- *   dp=8; ring/f8dp32), not in mixtures of experts (moeFG, mixtral). */
-enum {
-    POSTPONE_WAYS = 8,
-    POSTPONE_WIDTH = 12,
-    POSTPONE_RING_WIDTH = 7,
-    POSTPONE_RING_TOKENS = 4096 /* between rings from 8192 tokens on nothing waits: 28 of 30 rows */
-};
-
-/* MaxText's loss has a backward rule of its own: its logits wait for the head's gradient, except
- * between rings, unless the layers keep something on the device (llama3-70b/mu_bf16, llama3-8b/
- * fsdp4_tp2, /fsdp16_tp4, /dp8_zero1, /ctx4_fsdp2: the bf16 logits to the end; not llama3-8b/base,
- * llama3-70b/remat_save_out_proj, nor over two devices, llama3-8b/fsdp2_tp4). Its programs scan
- * over axis 1. */
-static bool has_own_rule(const struct hb_lower *lo)
-{
-    return lo->spec->stack.axis == 1 && lo->spec->loss.onehot && lo->habits->logits_copies == 1;
-}
-
-static bool keeps_nothing(const struct hb_lower *lo)
-{
-    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
-    return r->policy == HB_POLICY_FULL || (r->policy == HB_POLICY_NAMES && r->save == 0);
-}
-
-enum { SHORT_RING = 5 };
-
-/* Four ways: no copy of the logits' gradient, and the head's gradient is collected in four parts,
- * f32 (ring/f4t4: f32[2,1024,8000] and two more of half that). */
-static bool is_short_ring(const struct hb_lower *lo)
-{
-    return hb_fsdp_ways(lo, false) < SHORT_RING;
-}
-
-/* On v6e between rings too (base/llama2-7b, v6e-16). */
-static bool is_own_rule_late(const struct hb_lower *lo)
-{
-    return lo->fsdp_mode != HB_WEIGHT_RING || hb_ways(lo, HB_AX_TENSOR) > 1 ||
-           hb_str_same(lo->spec->hardware.device, "tpu-v6e");
-}
-
-/* A tied head's logits wait, too, but not on v5p between rings with many tokens (gemma2-27b/base,
- * gemma3-27b/base, 16384 each; gemma3-4b/base on v6e with as many does). */
-static bool is_ring_long(const struct hb_lower *lo)
-{
-    return lo->fsdp_mode == HB_WEIGHT_RING && lo->local.tokens > POSTPONE_RING_TOKENS &&
-           !is_short_ring(lo) && hb_str_same(lo->spec->hardware.device, "tpu-v5p");
-}
-
-static bool is_postponed(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    if (s->loss.chunks > 1)
-        return false;
-    if (lo->habits->logits_copies == 2)
-        return hb_order_head_waits(lo);
-    /* A tied head does not wait beside naive scores (seq/1B,sp2t2f2,spres,tied, rnd/013). */
-    if (s->model.tied_embeddings && s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE &&
-        s->batch.accumulate == 1 && s->model.blocks[0].moe.experts == 0)
-        return false;
-    /* Nor does it in mixtures between padded gathers (dslite,f64,ragged). */
-    if (s->model.tied_embeddings && lo->gather_form == HB_GATHER_PADDED &&
-        s->model.blocks[0].moe.experts > 0 && s->batch.accumulate == 1)
-        return false;
-    /* Between rings of four logits wait from 16384 tokens on (v5e4x4,f4t4, rnd/044; not ring/f4t4,
-     * 8192, nor gate/f4,b4,P8 without tensor parallelism). */
-    if (lo->fsdp_mode == HB_WEIGHT_RING && is_short_ring(lo))
-        return hb_ways(lo, HB_AX_TENSOR) > 1 && lo->local.tokens > 2 * POSTPONE_RING_TOKENS;
-    /* One device: not in an accumulation loop (tinyS/accum=2), there it is in 8B/f16,a4. */
-    bool several = lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
-    if ((s->batch.accumulate > 1 && several) || s->model.tied_embeddings)
-        return !is_ring_long(lo);
-    if (s->optimizer.offload == HB_PLACE_PINNED_HOST && lo->local.batch_ways == 1)
-        return true;
-    if (has_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 && is_own_rule_late(lo) &&
-        (keeps_nothing(lo) || lo->fsdp_mode != HB_WEIGHT_RING))
-        return keeps_nothing(lo);
-    if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
-        return false;
-    enum hb_policy policy = s->model.blocks[0].remat.policy;
-    if (lo->gather_form == HB_GATHER_PADDED &&
-        (policy == HB_POLICY_DOTS || policy == HB_POLICY_DOTS_NO_BATCH))
-        return false; /* 8B64/remat=dots_nb: f32[4096,128256] beside the logits, both short */
-    /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers. */
-    if (lo->fsdp_mode == HB_WEIGHT_RING && lo->local.tokens > POSTPONE_RING_TOKENS &&
-        s->model.block_count == 1 && s->stack.form != HB_FORM_LOOP)
-        return false;
-    int64_t ways = hb_fsdp_ways(lo, false);
-    int64_t width = lo->fsdp_mode == HB_WEIGHT_RING ? POSTPONE_RING_WIDTH : POSTPONE_WIDTH;
-    return (ways == 1 || ways >= POSTPONE_WAYS) &&
-           lo->local.vocab >= hb_mul_sat(width, lo->local.tokens);
-}
-
-static int64_t bytes_of(struct hb_shape s)
-{
-    return hb_shape_plain_bytes(&s);
-}
-
-/* What stands in the layers' backward pass if the whole gradient and the logits both wait: those
- * two, the arguments, the stack of layer inputs, gradients and casts, a layer's whole weights. */
-static int64_t waiting_bytes(const struct hb_lower *lo)
-{
-    const struct hb_local *l = &lo->local;
-    int64_t sum = hb_mul_sat(4, hb_mul_sat(l->tokens, l->vocab));
-    sum = hb_add_sat(sum, bytes_of(hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, true)));
-    for (uint32_t i = 0; i < lo->p->buf_count; i++)
-        if (lo->p->bufs[i].argument && lo->p->bufs[i].space == HB_SPACE_HBM)
-            sum = hb_add_sat(sum, lo->p->bufs[i].bytes);
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        const struct hb_leaf *leaf = &lo->leaves[i];
-        if (leaf->end || !leaf->matrix)
-            continue;
-        sum = hb_add_sat(sum, bytes_of(hb_leaf_shape(lo, leaf, HB_DT_F32)));
-        sum = hb_add_sat(sum, bytes_of(hb_leaf_shape(lo, leaf, lo->compute)));
-        sum = hb_add_sat(sum, bytes_of(hb_leaf_layer_shape(leaf, lo->compute, true)));
-    }
-    for (int i = 0; i < lo->spec->model.block_count; i++) {
-        if (lo->spec->model.blocks[i].remat.offload & 1u << HB_TN_LAYER_IN)
-            continue;
-        int64_t width = hb_mul_sat(2, hb_mul_sat(l->resid_seq, l->resid_width));
-        sum = hb_add_sat(sum,
-                         hb_mul_sat(lo->spec->model.blocks[i].repeat, hb_mul_sat(l->batch, width)));
-    }
-    return sum;
-}
-
-/* v5e, whose collectives run beside the products, makes the head's gradient at once but sums it
- * after the layers; logits and the whole gradient wait, both f32 (8B,v5e16x16,f256 and 1B,v5e8x8:
- * 2004 and 2004, 2004 and 1002 MiB; v5e8x8,f32dp2: 500 and 500). Not with tensor parallelism
- * (8B,v5e16x16,f64t4), nor beside host copies (70B/remat=offload:layer_in), nor where they do not
- * fit: 70B/base makes the logits again. */
-static bool is_sum_postponed(const struct hb_lower *lo)
-{
-    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
-    bool offloads = r->policy == HB_POLICY_NAMES && r->offload;
-    return lo->gather_form == HB_GATHER_BESIDE && is_split(lo) && !offloads && !has_own_rule(lo) &&
-           hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
-           !lo->spec->model.tied_embeddings && waiting_bytes(lo) < lo->hbm_bytes;
-}
-
-/* 70B/base on v5e: where they do not fit beside the layers' backward pass the logits are made again
- * after it, from the head gathered once more. */
-static bool makes_logits_again(const struct hb_lower *lo)
-{
-    return lo->gather_form == HB_GATHER_BESIDE && is_split(lo) && is_postponed(lo) &&
-           !lo->spec->model.tied_embeddings && lo->spec->batch.accumulate == 1 &&
-           lo->spec->stack.form == HB_FORM_SCAN && waiting_bytes(lo) >= lo->hbm_bytes;
-}
-
-/* Padded gathers of the head come before the layers (batch/8B,f64,b4: bf16[4096,128256] through
- * the forward pass) unless its gradient is postponed (8B64/base) or the loss goes in chunks. */
-/* Where the layers keep more than their inputs: gathered after them, and the head's gradient made
- * while the gathered head is there (8B64/remat=dots_nb; with a backward rule of its own after). */
-static bool is_gathered_between(const struct hb_lower *lo)
-{
-    return lo->gather_form == HB_GATHER_PADDED && !keeps_nothing(lo) &&
-           lo->spec->batch.accumulate == 1 && !lo->spec->model.tied_embeddings;
-}
-
-static bool is_gathered_first(const struct hb_lower *lo)
-{
-    return lo->gather_form == HB_GATHER_PADDED && is_split(lo) && lo->spec->loss.chunks == 1 &&
-           !is_gathered_between(lo) && (!is_postponed(lo) || lo->spec->batch.accumulate > 1);
-}
-
 void hb_ends_prepare(struct hb_lower *lo)
 {
-    if (is_gathered_first(lo))
+    if (hb_head_gathered_first(lo))
         lo->leaves[lo->head].gathered = use_head(lo, false);
 }
 
@@ -406,8 +217,8 @@ static bool has_narrow_dlogits(const struct hb_lower *lo)
 {
     /* Capped logits are read once more by the cap's gradient (rand012/gemma2-27b, 256 ways: two
      * bf16[4,1024,256128]). */
-    return lo->habits->logits_copies == 1 && is_split(lo) &&
-           ((is_head_ring(lo) && !is_short_ring(lo)) || lo->spec->loss.softcap > 0);
+    return lo->habits->logits_copies == 1 && hb_head_split(lo) &&
+           ((hb_head_ring(lo) && !hb_head_short_ring(lo)) || lo->spec->loss.softcap > 0);
 }
 
 /* What waits for a postponed head gradient: that narrow copy, or, where the ring is wide or long,
@@ -454,7 +265,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     /* XLA:TPU: summed over data alone it stays in f32, in the same place (llama3-8b/dp8_zero1).
      * XLA:GPU: pr85/ep2pp4, f32[4096,32000] from the loss to the update; with fsdp each device's
      * part. */
-    bool same = !gpu && !is_split(lo);
+    bool same = !gpu && !hb_head_split(lo);
     uint32_t sum = same ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
                         : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
                                   gpu ? hb_leaf_layer_shape(l, HB_DT_F32, false)
@@ -466,7 +277,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
 static struct hb_shape half_shape(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     struct hb_shape s = hb_leaf_layer_shape(l, HB_DT_F32, false);
-    if (is_short_ring(lo))
+    if (hb_head_short_ring(lo))
         s.dim[0] *= 3;
     return s;
 }
@@ -485,16 +296,16 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
     }
     /* Between rings a head with too few tokens is gathered, and its gradient whole, all the same
      * (opt/8B,f4,bf16all,s1k: f32[4096,128256] at the end). */
-    bool whole =
-        hb_weight_grad_partial(lo, l) || (is_split(lo) && !is_head_ring(lo) && lo->habits->rings);
+    bool whole = hb_weight_grad_partial(lo, l) ||
+                 (hb_head_split(lo) && !hb_head_ring(lo) && lo->habits->rings);
     if (!whole) {
         if (l->grad == HB_NONE)
             l->grad =
                 hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS,
-                        hb_leaf_layer_shape(l, is_split(lo) ? HB_DT_F32 : lo->compute, false));
+                        hb_leaf_layer_shape(l, hb_head_split(lo) ? HB_DT_F32 : lo->compute, false));
         hb_emit_write(&e, l->grad);
         /* 1B/base: a ring runs both ways and collects in two halves, f32[256,128256] each. */
-        if (is_split(lo) && is_head_ring(lo) && l->grad_half == HB_NONE)
+        if (hb_head_split(lo) && hb_head_ring(lo) && l->grad_half == HB_NONE)
             l->grad_half = hb_temp(lo, "head, gradient of the ring's other direction",
                                    HB_CAT_GRADIENTS, half_shape(lo, l));
         hb_emit_write(&e, l->grad_half);
@@ -530,7 +341,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
      * f32[1,4096,4096] to the end). */
     uint32_t wide = HB_NONE;
     bool padded = lo->gather_form == HB_GATHER_PADDED;
-    if (lo->habits->logits_copies == 1 && (!is_split(lo) || padded)) {
+    if (lo->habits->logits_copies == 1 && (!hb_head_split(lo) || padded)) {
         struct hb_shape f32 = s;
         f32.dtype = HB_DT_F32;
         wide = hb_temp(lo, "last norm's input in f32", HB_CAT_WORKING, f32);
@@ -544,15 +355,15 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     c.w = use_head(lo, false);
     make_logits(lo, &c);
     make_dlogits(lo, &c);
-    if (is_split(lo) && !hb_order_head_early(lo))
+    if (hb_head_split(lo) && !hb_order_head_early(lo))
         c.w = use_head(lo, false);
-    bool before = is_gathered_between(lo) && !is_postponed(lo) && !has_own_rule(lo);
+    bool before = hb_head_gathered_between(lo) && !hb_head_waits(lo) && !hb_head_own_rule(lo);
     if (before)
         head_grad(lo, c.seq, c.x, c.dlogits);
     uint32_t g = grad_through_head(lo, &c);
     if (before) {
         ends->head_done = true;
-    } else if (is_sum_postponed(lo)) {
+    } else if (hb_head_sum_waits(lo)) {
         struct hb_emit e = head_product(lo, c.seq, "gradient of the head");
         hb_emit_read(&e, c.x);
         hb_emit_read(&e, c.dlogits);
@@ -560,9 +371,9 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         ends->pending_logits = c.logits;
         hb_emit_write(&e, ends->pending_full);
         hb_emit(lo, &e);
-    } else if (makes_logits_again(lo)) {
+    } else if (hb_head_logits_again(lo)) {
         ends->pending_x = c.x;
-    } else if (is_postponed(lo)) {
+    } else if (hb_head_waits(lo)) {
         ends->pending_logits = waiting_logits(lo, &c);
         ends->pending_x = c.x;
     } else {
@@ -580,7 +391,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
 
 static bool gathers_in_chunks(const struct hb_lower *lo)
 {
-    return is_split(lo) && !is_head_ring(lo);
+    return hb_head_split(lo) && !hb_head_ring(lo);
 }
 
 /* With a gathered head each chunk's gradient is summed over the devices at once: whole in f32, then
@@ -644,7 +455,7 @@ static void chunk_backward(struct hb_lower *lo, struct loss_pass *c, uint32_t su
 static uint32_t widen_sum(struct hb_lower *lo, uint32_t sum)
 {
     bool more = hb_ways(lo, HB_AX_SEQUENCE) > 1 || hb_ways(lo, HB_AX_DATA) > 1;
-    if (lo->habits->logits_copies == 1 || !more || !is_split(lo))
+    if (lo->habits->logits_copies == 1 || !more || !hb_head_split(lo))
         return sum;
     uint32_t wide = hb_temp(lo, "head, gradient over the chunks, in f32", HB_CAT_GRADIENTS,
                             hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, false));
@@ -693,7 +504,7 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
     loop = hb_program_open_loop(lo->p, "loss chunks, backward", chunks);
     chunk_backward(lo, &c, sum, gx);
     hb_program_close_loop(lo->p, loop);
-    if (whole && (hb_weight_grad_partial(lo, l) || is_split(lo)))
+    if (whole && (hb_weight_grad_partial(lo, l) || hb_head_split(lo)))
         hb_weight_reduce_grad(lo, lo->head, sum);
     else
         l->grad = widen_sum(lo, sum);
@@ -724,22 +535,6 @@ void hb_ends_zero_table(struct hb_lower *lo, struct hb_ends *ends)
                    ends->table_grad);
 }
 
-/* 8B64/param_dtype=bf16: where gradients need no more room than the weights, the layers are updated
- * first and the head's whole gradient takes the place of theirs; 8B64/base (f32) before them. So
- * they are with too few tokens for rings (gate/v6e,f16,s512: f32[4096,32000] when they are done).
- */
-enum { FEW_WAYS = 33 };
-
-static bool is_head_last(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    bool few = (lo->gather_form == HB_GATHER_LATE && hb_ways(lo, HB_AX_FSDP) < FEW_WAYS) ||
-               (lo->fsdp_mode == HB_WEIGHT_RING && is_split(lo) && !is_head_ring(lo));
-    bool narrow = lo->gather_form == HB_GATHER_PADDED && s->precision.params == lo->compute;
-    return (narrow || few || lo->habits->head_last) && !s->optimizer.clip &&
-           s->batch.accumulate == 1 && !s->model.tied_embeddings;
-}
-
 void hb_ends_finish_head(struct hb_lower *lo, struct hb_ends *ends)
 {
     head_grad(lo, lo->local.seq, ends->pending_x, ends->pending_logits);
@@ -747,7 +542,7 @@ void hb_ends_finish_head(struct hb_lower *lo, struct hb_ends *ends)
 
 void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
 {
-    if (!ends->head_done && is_head_last(lo)) {
+    if (!ends->head_done && hb_head_last(lo)) {
         lo->head_last = true;
     } else if (ends->pending_full != HB_NONE) {
         hb_emit_mark(lo, "end of the logits", ends->pending_logits, HB_NONE);
@@ -769,7 +564,7 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
         hb_emit_simple(lo, HB_OP_REDUCE, "sum gradients of positions", grad, table->grad);
     }
     uint32_t rows = grad;
-    if (is_split(lo)) {
+    if (hb_head_split(lo)) {
         rows = hb_temp(lo, "gradient of embedding rows, exchanged", HB_CAT_COMMUNICATION,
                        residual_shape(lo));
         hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_FSDP, "exchange embedding gradients", grad,

@@ -1,0 +1,213 @@
+/* Places of the head's gradient: see head.h. */
+#include "sim/ir/head.h"
+
+#include "base/size.h"
+#include "base/str.h"
+#include "sim/ir/order.h"
+
+/* The head's products go round in rings from this many tokens of all devices of the axis on
+ * (measured at 8 ways: 4096 a device yes, 1024 no; 16: 1024 yes; 32: 512 yes); of a chunk's tokens
+ * where the loss goes in chunks (1B/loss=chunk, 1024 a chunk: f32[2048,128256] in each). */
+enum { HEAD_RING_TOKENS = 16384 };
+
+bool hb_head_ring(const struct hb_lower *lo)
+{
+    return lo->fsdp_mode == HB_WEIGHT_RING &&
+           hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens) / lo->spec->loss.chunks >=
+               HEAD_RING_TOKENS;
+}
+
+bool hb_head_split(const struct hb_lower *lo)
+{
+    return lo->leaves[lo->head].gather_dim >= 0;
+}
+
+/* When the head's gradient is made after the layers' backward pass, so that the logits (or their
+ * gradient) wait through it. Read off 130 schedules of the lab (peaks of the mixtures):
+ * - a tied head always (tinyS/tied: 2356 -> 3095), inside an accumulation loop (8B/f16,a4), and
+ *   where its fused update waits for states from the host (tinyS/opt_host);
+ * - whole (opt/base) or split over at least 8 by fsdp alone, when the head is wide against the
+ * tokens: 8B over 64 waits at 32k words with 1k and 2k tokens, not with 4k and more; at 128k with
+ * 4k and 8k, not 12k;
+ * - XLA:GPU: see order.c;
+ * - not with 2 to 7 ways (mix/ring/f2, f4, gate/f5, f7), not with a data axis beside (8B64/fsdp=8,
+ *   dp=8; ring/f8dp32), not in mixtures of experts (moeFG, mixtral). */
+enum {
+    POSTPONE_WAYS = 8,
+    POSTPONE_WIDTH = 12,
+    POSTPONE_RING_WIDTH = 7,
+    POSTPONE_RING_TOKENS = 4096 /* between rings from 8192 tokens on nothing waits: 28 of 30 rows */
+};
+
+/* MaxText's loss has a backward rule of its own: its logits wait for the head's gradient, except
+ * between rings, unless the layers keep something on the device (llama3-70b/mu_bf16, llama3-8b/
+ * fsdp4_tp2, /fsdp16_tp4, /dp8_zero1, /ctx4_fsdp2: the bf16 logits to the end; not llama3-8b/base,
+ * llama3-70b/remat_save_out_proj, nor over two devices, llama3-8b/fsdp2_tp4). Its programs scan
+ * over axis 1. */
+bool hb_head_own_rule(const struct hb_lower *lo)
+{
+    return lo->spec->stack.axis == 1 && lo->spec->loss.onehot && lo->habits->logits_copies == 1;
+}
+
+static bool keeps_nothing(const struct hb_lower *lo)
+{
+    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
+    return r->policy == HB_POLICY_FULL || (r->policy == HB_POLICY_NAMES && r->save == 0);
+}
+
+enum { SHORT_RING = 5 };
+
+/* Four ways: no copy of the logits' gradient, and the head's gradient is collected in four parts,
+ * f32 (ring/f4t4: f32[2,1024,8000] and two more of half that). */
+bool hb_head_short_ring(const struct hb_lower *lo)
+{
+    return hb_fsdp_ways(lo, false) < SHORT_RING;
+}
+
+/* On v6e between rings too (base/llama2-7b, v6e-16). */
+static bool is_own_rule_late(const struct hb_lower *lo)
+{
+    return lo->fsdp_mode != HB_WEIGHT_RING || hb_ways(lo, HB_AX_TENSOR) > 1 ||
+           hb_str_same(lo->spec->hardware.device, "tpu-v6e");
+}
+
+/* A tied head's logits wait, too, but not on v5p between rings with many tokens (gemma2-27b/base,
+ * gemma3-27b/base, 16384 each; gemma3-4b/base on v6e with as many does). */
+static bool is_ring_long(const struct hb_lower *lo)
+{
+    return lo->fsdp_mode == HB_WEIGHT_RING && lo->local.tokens > POSTPONE_RING_TOKENS &&
+           !hb_head_short_ring(lo) && hb_str_same(lo->spec->hardware.device, "tpu-v5p");
+}
+
+bool hb_head_waits(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    if (s->loss.chunks > 1)
+        return false;
+    if (lo->habits->logits_copies == 2)
+        return hb_order_head_waits(lo);
+    /* A tied head does not wait beside naive scores (seq/1B,sp2t2f2,spres,tied, rnd/013). */
+    if (s->model.tied_embeddings && s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE &&
+        s->batch.accumulate == 1 && s->model.blocks[0].moe.experts == 0)
+        return false;
+    /* Nor does it in mixtures between padded gathers (dslite,f64,ragged). */
+    if (s->model.tied_embeddings && lo->gather_form == HB_GATHER_PADDED &&
+        s->model.blocks[0].moe.experts > 0 && s->batch.accumulate == 1)
+        return false;
+    /* Between rings of four logits wait from 16384 tokens on (v5e4x4,f4t4, rnd/044; not ring/f4t4,
+     * 8192, nor gate/f4,b4,P8 without tensor parallelism). */
+    if (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_short_ring(lo))
+        return hb_ways(lo, HB_AX_TENSOR) > 1 && lo->local.tokens > 2 * POSTPONE_RING_TOKENS;
+    /* One device: not in an accumulation loop (tinyS/accum=2), there it is in 8B/f16,a4. */
+    bool several = lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
+    if ((s->batch.accumulate > 1 && several) || s->model.tied_embeddings)
+        return !is_ring_long(lo);
+    if (s->optimizer.offload == HB_PLACE_PINNED_HOST && lo->local.batch_ways == 1)
+        return true;
+    if (hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 && is_own_rule_late(lo) &&
+        (keeps_nothing(lo) || lo->fsdp_mode != HB_WEIGHT_RING))
+        return keeps_nothing(lo);
+    if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
+        return false;
+    enum hb_policy policy = s->model.blocks[0].remat.policy;
+    if (lo->gather_form == HB_GATHER_PADDED &&
+        (policy == HB_POLICY_DOTS || policy == HB_POLICY_DOTS_NO_BATCH))
+        return false; /* 8B64/remat=dots_nb: f32[4096,128256] beside the logits, both short */
+    /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers. */
+    if (lo->fsdp_mode == HB_WEIGHT_RING && lo->local.tokens > POSTPONE_RING_TOKENS &&
+        s->model.block_count == 1 && s->stack.form != HB_FORM_LOOP)
+        return false;
+    int64_t ways = hb_fsdp_ways(lo, false);
+    int64_t width = lo->fsdp_mode == HB_WEIGHT_RING ? POSTPONE_RING_WIDTH : POSTPONE_WIDTH;
+    return (ways == 1 || ways >= POSTPONE_WAYS) &&
+           lo->local.vocab >= hb_mul_sat(width, lo->local.tokens);
+}
+
+static int64_t bytes_of(struct hb_shape s)
+{
+    return hb_shape_plain_bytes(&s);
+}
+
+/* What stands in the layers' backward pass if the whole gradient and the logits both wait: those
+ * two, the arguments, the stack of layer inputs, gradients and casts, a layer's whole weights. */
+static int64_t waiting_bytes(const struct hb_lower *lo)
+{
+    const struct hb_local *l = &lo->local;
+    int64_t sum = hb_mul_sat(4, hb_mul_sat(l->tokens, l->vocab));
+    sum = hb_add_sat(sum, bytes_of(hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, true)));
+    for (uint32_t i = 0; i < lo->p->buf_count; i++)
+        if (lo->p->bufs[i].argument && lo->p->bufs[i].space == HB_SPACE_HBM)
+            sum = hb_add_sat(sum, lo->p->bufs[i].bytes);
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        const struct hb_leaf *leaf = &lo->leaves[i];
+        if (leaf->end || !leaf->matrix)
+            continue;
+        sum = hb_add_sat(sum, bytes_of(hb_leaf_shape(lo, leaf, HB_DT_F32)));
+        sum = hb_add_sat(sum, bytes_of(hb_leaf_shape(lo, leaf, lo->compute)));
+        sum = hb_add_sat(sum, bytes_of(hb_leaf_layer_shape(leaf, lo->compute, true)));
+    }
+    for (int i = 0; i < lo->spec->model.block_count; i++) {
+        if (lo->spec->model.blocks[i].remat.offload & 1u << HB_TN_LAYER_IN)
+            continue;
+        int64_t width = hb_mul_sat(2, hb_mul_sat(l->resid_seq, l->resid_width));
+        sum = hb_add_sat(sum,
+                         hb_mul_sat(lo->spec->model.blocks[i].repeat, hb_mul_sat(l->batch, width)));
+    }
+    return sum;
+}
+
+/* v5e, whose collectives run beside the products, makes the head's gradient at once but sums it
+ * after the layers; logits and the whole gradient wait, both f32 (8B,v5e16x16,f256 and 1B,v5e8x8:
+ * 2004 and 2004, 2004 and 1002 MiB; v5e8x8,f32dp2: 500 and 500). Not with tensor parallelism
+ * (8B,v5e16x16,f64t4), nor beside host copies (70B/remat=offload:layer_in), nor where they do not
+ * fit: 70B/base makes the logits again. */
+bool hb_head_sum_waits(const struct hb_lower *lo)
+{
+    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
+    bool offloads = r->policy == HB_POLICY_NAMES && r->offload;
+    return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !offloads &&
+           !hb_head_own_rule(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+           hb_ways(lo, HB_AX_SEQUENCE) == 1 && !lo->spec->model.tied_embeddings &&
+           waiting_bytes(lo) < lo->hbm_bytes;
+}
+
+/* 70B/base on v5e: where they do not fit beside the layers' backward pass the logits are made again
+ * after it, from the head gathered once more. */
+bool hb_head_logits_again(const struct hb_lower *lo)
+{
+    return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && hb_head_waits(lo) &&
+           !lo->spec->model.tied_embeddings && lo->spec->batch.accumulate == 1 &&
+           lo->spec->stack.form == HB_FORM_SCAN && waiting_bytes(lo) >= lo->hbm_bytes;
+}
+
+/* Padded gathers of the head come before the layers (batch/8B,f64,b4: bf16[4096,128256] through
+ * the forward pass) unless its gradient is postponed (8B64/base) or the loss goes in chunks. */
+/* Where the layers keep more than their inputs: gathered after them, and the head's gradient made
+ * while the gathered head is there (8B64/remat=dots_nb; with a backward rule of its own after). */
+bool hb_head_gathered_between(const struct hb_lower *lo)
+{
+    return lo->gather_form == HB_GATHER_PADDED && !keeps_nothing(lo) &&
+           lo->spec->batch.accumulate == 1 && !lo->spec->model.tied_embeddings;
+}
+
+bool hb_head_gathered_first(const struct hb_lower *lo)
+{
+    return lo->gather_form == HB_GATHER_PADDED && hb_head_split(lo) && lo->spec->loss.chunks == 1 &&
+           !hb_head_gathered_between(lo) && (!hb_head_waits(lo) || lo->spec->batch.accumulate > 1);
+}
+
+/* 8B64/param_dtype=bf16: where gradients need no more room than the weights, the layers are updated
+ * first and the head's whole gradient takes the place of theirs; 8B64/base (f32) before them. So
+ * they are with too few tokens for rings (gate/v6e,f16,s512: f32[4096,32000] when they are done).
+ */
+enum { FEW_WAYS = 33 };
+
+bool hb_head_last(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    bool few = (lo->gather_form == HB_GATHER_LATE && hb_ways(lo, HB_AX_FSDP) < FEW_WAYS) ||
+               (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_split(lo) && !hb_head_ring(lo));
+    bool narrow = lo->gather_form == HB_GATHER_PADDED && s->precision.params == lo->compute;
+    return (narrow || few || lo->habits->head_last) && !s->optimizer.clip &&
+           s->batch.accumulate == 1 && !s->model.tied_embeddings;
+}

@@ -1,0 +1,27 @@
+/* How the head's weight is read and when its gradient is made: at once beside the logits, or after
+ * the layers' backward pass, so that logits (or their gradient) wait through it. Answers follow
+ * from sizes and habits; ends.c acts on them. */
+#ifndef HB_SIM_IR_HEAD_H
+#define HB_SIM_IR_HEAD_H
+
+#include "sim/ir/lowering.h"
+
+/* Whether fsdp splits it; whether its products then go round in rings, and in short ones. */
+bool hb_head_split(const struct hb_lower *lo);
+bool hb_head_ring(const struct hb_lower *lo);
+bool hb_head_short_ring(const struct hb_lower *lo);
+/* MaxText's loss: a backward rule of its own. */
+bool hb_head_own_rule(const struct hb_lower *lo);
+/* The gradient is made after the layers' backward pass. */
+bool hb_head_waits(const struct hb_lower *lo);
+/* It is made at once, but summed over the devices after them. */
+bool hb_head_sum_waits(const struct hb_lower *lo);
+/* It is made after them from logits that are made once more. */
+bool hb_head_logits_again(const struct hb_lower *lo);
+/* It comes after the updates of the other leaves. */
+bool hb_head_last(const struct hb_lower *lo);
+/* Where a whole copy of it is fetched: between layers and loss, or before the layers. */
+bool hb_head_gathered_between(const struct hb_lower *lo);
+bool hb_head_gathered_first(const struct hb_lower *lo);
+
+#endif
