@@ -212,13 +212,16 @@ void hb_ends_prepare(struct hb_lower *lo)
         lo->leaves[lo->head].gathered = use_head(lo, false);
 }
 
-/* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base). */
+/* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base), and so do
+ * those of a product in bf16 (rnd/016, rnd/077: f32[2,2048,64128] and bf16 of it). */
 static bool has_narrow_dlogits(const struct hb_lower *lo)
 {
     /* Capped logits are read once more by the cap's gradient (rand012/gemma2-27b, 256 ways: two
      * bf16[4,1024,256128]). */
+    bool narrow_dot = lo->spec->loss.dot != HB_DT_F32 && !lo->spec->loss.onehot;
+    bool ring = hb_head_ring(lo) && !hb_head_short_ring(lo);
     return lo->habits->logits_copies == 1 && hb_head_split(lo) &&
-           ((hb_head_ring(lo) && !hb_head_short_ring(lo)) || lo->spec->loss.softcap > 0);
+           (ring || narrow_dot || lo->spec->loss.softcap > 0);
 }
 
 /* What waits for a postponed head gradient: that narrow copy, or, where the ring is wide or long,
@@ -250,12 +253,16 @@ static void make_dlogits(struct hb_lower *lo, struct loss_pass *c)
     hb_emit(lo, &e);
 }
 
-/* 8B,f64,b4,onehot: made from bf16 logits it is bf16[4096,128256], not f32. */
+/* A product in bf16 has gradients in bf16: 70B/base at 2048 tokens, logits_dot=bf16:
+ * bf16[8192,128256], not f32; 8B,f64,b4,onehot: bf16[4096,128256]. */
 static uint32_t whole_grad(struct hb_lower *lo, uint32_t dlogits)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
+    enum hb_dtype dtype = lo->p->bufs[dlogits].dtype;
+    if (lo->spec->loss.dot != HB_DT_F32 && lo->habits->logits_copies == 1)
+        dtype = lo->spec->loss.dot;
     return hb_temp(lo, "head, gradient before its sum", HB_CAT_GRADIENTS,
-                   hb_leaf_layer_shape(l, lo->p->bufs[dlogits].dtype, true));
+                   hb_leaf_layer_shape(l, dtype, true));
 }
 
 static void sum_whole(struct hb_lower *lo, uint32_t full)
