@@ -220,8 +220,8 @@ static bool has_narrow_dlogits(const struct hb_lower *lo)
      * bf16[4,1024,256128]). */
     bool narrow_dot = lo->spec->loss.dot != HB_DT_F32 && !lo->spec->loss.onehot;
     bool ring = hb_head_ring(lo) && !hb_head_short_ring(lo);
-    return lo->habits->logits_copies == 1 && hb_head_split(lo) &&
-           (ring || narrow_dot || lo->spec->loss.softcap > 0);
+    bool split = hb_head_split(lo) && (ring || lo->spec->loss.softcap > 0);
+    return lo->habits->logits_copies == 1 && (split || narrow_dot);
 }
 
 /* What waits for a postponed head gradient: that narrow copy, or, where the ring is wide or long,
@@ -234,11 +234,25 @@ static uint32_t waiting_logits(const struct hb_lower *lo, const struct loss_pass
     return has_narrow_dlogits(lo) && !narrow ? c->logits : c->dlogits;
 }
 
+/* One sequence on one device: the gradient of the labels' gather stays a scatter, into a tensor of
+ * its own (opt/base: two f32[512,32000]; rnd/079: f32[1,4096,32000] and f32[131072000]; tinyS, with
+ * 8: one). */
+static bool is_scattered(const struct hb_lower *lo)
+{
+    bool sharded = lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
+                   hb_ways(lo, HB_AX_SEQUENCE) > 1 || hb_ways(lo, HB_AX_PIPELINE) > 1;
+    return lo->habits->logits_copies == 1 && !sharded && lo->local.batch == 1 &&
+           !lo->spec->loss.onehot;
+}
+
 static void make_dlogits(struct hb_lower *lo, struct loss_pass *c)
 {
     c->dlogits = c->logits;
     bool two = lo->habits->logits_copies == 2 && !lo->spec->loss.onehot;
     if (two)
+        c->dlogits = hb_temp(lo, "gradient of the logits", HB_CAT_LOGITS,
+                             logit_shape(lo, c->seq, HB_DT_F32));
+    else if (is_scattered(lo))
         c->dlogits = hb_temp(lo, "gradient of the logits", HB_CAT_LOGITS,
                              logit_shape(lo, c->seq, HB_DT_F32));
     else if (has_narrow_dlogits(lo))
