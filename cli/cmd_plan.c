@@ -105,6 +105,7 @@ static void price_budgets(const struct hb_plan_ask *ask, struct hb_plan_answer *
         again.budget_bytes = hb_add_sat(ask->budget_bytes, more);
         again.most_alternatives = 0;
         again.lp_stem = NULL;
+        again.like = a->plan;
         if (!hb_plan_find(ask->env->arena, &again, &plan) || !plan.found)
             return;
         a->prices[a->price_count++] = (struct hb_price_row){more, plan.best.step_ns};

@@ -107,26 +107,26 @@ static void keep_layers(struct hb_arena *scratch, struct hb_segment *s, int64_t 
             s->items[i].bound_ns[v] = NULL;
     }
     s->fixed[HB_BYTES_DEVICE] = fixed;
-    s->odd_whole = hb_arena_alloc(scratch, s->item_count, sizeof *s->odd_whole);
-    s->odd_split = hb_arena_alloc(scratch, s->item_count, sizeof *s->odd_split);
 }
 
-int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_spec *cell_spec,
-                        const struct hb_menu *menus, const struct hb_device *device,
-                        int64_t fixed_bytes, int64_t budget_bytes)
+int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_layers_ask *ask)
 {
     struct hb_segment s;
     const char *why;
-    struct hb_segment_ask ask = {cell_spec, menus, device, false, true};
-    if (!hb_segment_build(scratch, &ask, &s, &why))
+    struct hb_segment_ask segment = {ask->cell_spec, ask->menus, ask->device, false, true};
+    if (!hb_segment_build(scratch, &segment, &s, &why))
         return 0;
-    keep_layers(scratch, &s, fixed_bytes);
+    keep_layers(scratch, &s, ask->fixed_bytes);
     struct hb_brute_limits limits = {.goal = HB_GOAL_TIME,
-                                     .budget_bytes = budget_bytes,
+                                     .rough = true,
+                                     .budget_bytes = ask->budget_bytes,
                                      .host_bytes = INT64_MAX,
+                                     .most_value = ask->most_ns,
                                      .after_value = -1};
     struct hb_brute_choice best;
-    return hb_brute_best(scratch, &s, cell_spec, &limits, 1, &best) ? best.value : INT64_MAX;
+    if (hb_brute_best(scratch, &s, ask->cell_spec, &limits, 1, &best))
+        return best.value;
+    return ask->most_ns < INT64_MAX ? ask->most_ns + 1 : INT64_MAX;
 }
 
 bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,

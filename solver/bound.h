@@ -19,12 +19,19 @@ struct hb_floor {
  * one of the cells has. False: sizes beyond the range. */
 bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, struct hb_floor *out);
+struct hb_layers_ask {
+    const struct hb_spec *cell_spec;
+    const struct hb_menu *menus;
+    const struct hb_device *device;
+    int64_t fixed_bytes;
+    int64_t budget_bytes;
+    int64_t most_ns; /* above this it need not be known; INT64_MAX: it must */
+};
+
 /* The layers' part of the fastest configuration that could fit: their path under the policies of
- * the menus, split as anywhere, with nothing beside them but fixed_bytes. INT64_MAX: none could.
- * For scans of whatever chunks and place. */
-int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_spec *cell_spec,
-                        const struct hb_menu *menus, const struct hb_device *device,
-                        int64_t fixed_bytes, int64_t budget_bytes);
+ * the menus, split as anywhere, with nothing beside them but fixed_bytes. For scans of whatever
+ * chunks and place. Above most_ns: most_ns + 1; with no such limit INT64_MAX where none could. */
+int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_layers_ask *ask);
 /* For one cell; no less than its node's. */
 bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, struct hb_floor *out);

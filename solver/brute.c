@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "solver/replay.h"
 
 struct walk {
     const struct hb_segment *s;
@@ -109,9 +110,10 @@ double hb_brute_count(const struct hb_spec *spec, const struct hb_menu *menus, b
 /* --- the best --- */
 
 struct best {
-    struct hb_arena *arena;
     const struct hb_segment *s;
     const struct hb_brute_limits *limits;
+    struct hb_replay *replay; /* null: times by the sums */
+    int64_t ceiling;          /* what is above is not wanted */
     struct hb_brute_choice *list;
     uint32_t count;
     uint32_t most;
@@ -146,34 +148,75 @@ static void insert_choice(struct best *b, const struct hb_brute_choice *choice,
     memcpy(room, parts, choice->count * sizeof *parts);
 }
 
+/* What is wanted at most: no more than the worst of a full list. */
+static int64_t ceiling_of(const struct best *b)
+{
+    int64_t worst = b->count == b->most ? b->list[b->most - 1].value : INT64_MAX;
+    return worst < b->ceiling ? worst : b->ceiling;
+}
+
 static bool visit_best(void *context, const struct hb_part *parts, uint32_t count)
 {
     struct best *b = context;
-    uint64_t place = b->place++;
     const struct hb_brute_limits *l = b->limits;
-    bool full = b->count == b->most, by_time = l->goal == HB_GOAL_TIME;
-    const struct hb_brute_choice *worst = full ? &b->list[b->most - 1] : NULL;
-    if (full && by_time && path_ns(b->s, parts, count) > worst->value)
+    struct hb_brute_choice c = {.place = b->place++, .count = count};
+    bool by_time = l->goal == HB_GOAL_TIME;
+    int64_t ceiling = ceiling_of(b);
+    if (by_time && path_ns(b->s, parts, count) > ceiling)
         return true;
-    struct hb_brute_choice c = {.place = place, .count = count};
     hb_segment_price(b->s, parts, count, &c.price);
-    c.value = by_time ? c.price.bound_ns : c.price.live_bytes;
     if (c.price.live_bytes > l->budget_bytes || c.price.host_bytes > l->host_bytes ||
-        !before(l->after_value, l->after_place, c.value, c.place) ||
-        (full && !before(c.value, c.place, worst->value, worst->place)))
+        (by_time ? c.price.bound_ns : c.price.live_bytes) > ceiling)
+        return true;
+    if (by_time && b->replay) {
+        int64_t ns = hb_replay_bound_ns(b->replay, parts, count);
+        c.price.bound_ns = ns > c.price.bound_ns ? ns : c.price.bound_ns;
+    }
+    c.value = by_time ? c.price.bound_ns : c.price.live_bytes;
+    const struct hb_brute_choice *worst = b->count == b->most ? &b->list[b->most - 1] : NULL;
+    if (c.value > ceiling || !before(l->after_value, l->after_place, c.value, c.place) ||
+        (worst && !before(c.value, c.place, worst->value, worst->place)))
         return true;
     insert_choice(b, &c, parts);
     return true;
+}
+
+/* Where no ceiling is known: the worst of the best by their sums, replayed. It spares the replay of
+ * most of the others. */
+static void find_ceiling(struct best *b, const struct hb_spec *spec)
+{
+    struct hb_replay *replay = b->replay;
+    int64_t worst = -1;
+    b->replay = NULL;
+    hb_brute_each(b->s, spec, visit_best, b);
+    for (uint32_t i = 0; i < b->count; i++) {
+        int64_t ns = hb_replay_bound_ns(replay, b->list[i].parts, b->list[i].count);
+        ns = ns > b->list[i].value ? ns : b->list[i].value;
+        worst = ns > worst ? ns : worst;
+    }
+    b->ceiling = b->count == b->most && worst < b->ceiling ? worst : b->ceiling;
+    b->replay = replay;
+    b->count = 0;
+    b->place = 0;
 }
 
 uint32_t hb_brute_best(struct hb_arena *arena, const struct hb_segment *s,
                        const struct hb_spec *spec, const struct hb_brute_limits *limits,
                        uint32_t most, struct hb_brute_choice *out)
 {
-    struct best b = {.arena = arena, .s = s, .limits = limits, .list = out, .most = most};
+    struct best b = {.s = s,
+                     .limits = limits,
+                     .list = out,
+                     .most = most,
+                     .ceiling = limits->most_value};
     for (uint32_t i = 0; i < most; i++)
         out[i].parts =
             hb_arena_alloc(arena, (size_t)spec->model.block_count + 1, sizeof *out[i].parts);
+    if (limits->goal == HB_GOAL_TIME && !limits->rough) {
+        b.replay = hb_replay_open(arena, s);
+        if (limits->after_value < 0)
+            find_ceiling(&b, spec);
+    }
     hb_brute_each(s, spec, visit_best, &b);
     return b.count;
 }

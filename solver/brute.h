@@ -25,8 +25,10 @@ enum hb_brute_goal { HB_GOAL_TIME, HB_GOAL_MEMORY };
 
 struct hb_brute_limits {
     enum hb_brute_goal goal;
+    bool rough; /* times by the sums alone, not replayed */
     int64_t budget_bytes;
     int64_t host_bytes; /* INT64_MAX: no limit */
+    int64_t most_value; /* only those up to this one; INT64_MAX: all */
     /* Only those beyond this one, in the order of (value, place in the walk). */
     int64_t after_value; /* -1: all */
     uint64_t after_place;

@@ -19,6 +19,7 @@
 struct hb_arena;
 struct hb_env;
 struct hb_device;
+struct hb_search_node;
 
 struct hb_plan_ask {
     struct hb_env *env;
@@ -33,6 +34,8 @@ struct hb_plan_ask {
     uint32_t most_policies; /* of each block's menu; 0: HB_MENU_MOST */
     uint32_t most_runs; /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: none */
     int64_t most_ns;    /* of time, likewise; what was found by then stays proven; 0: none */
+    const struct hb_plan *like; /* the same question with at most this budget, answered: its space,
+                                 * policies and plan are taken over; or null */
 };
 
 enum hb_plan_status { HB_PLAN_OPTIMAL, HB_PLAN_INFEASIBLE, HB_PLAN_LIMIT };
@@ -91,7 +94,9 @@ struct hb_plan {
     bool found;
     struct hb_candidate *alternatives;
     uint32_t alternative_count;
-    struct hb_cell_row *rows; /* by cell */
+    struct hb_cell_row *rows;           /* by cell */
+    const struct hb_search_node *nodes; /* for ask.like */
+    uint32_t node_count;
     struct hb_plan_counts counts;
     double seconds;
 };

@@ -1,4 +1,5 @@
-/* What the parts of the search share: private to plan.c and exhaust.c; the way in is plan.h. */
+/* What the parts of the search share: private to plan.c, nodes.c, cells.c and exhaust.c; the way in
+ * is plan.h. */
 #ifndef HB_SOLVER_SEARCH_H
 #define HB_SOLVER_SEARCH_H
 
@@ -11,9 +12,11 @@ struct hb_search_node {
     uint32_t first;
     uint32_t end;
     int64_t forward_ns;
-    int64_t floor_ns;  /* the layers' path at least */
-    int64_t layers_ns; /* the same of what could fit, where they are scanned */
-    int stage;         /* how closely it was looked at */
+    int64_t live_bytes; /* of its leanest cell, at least */
+    bool refused;       /* sizes beyond the range */
+    int64_t floor_ns;   /* the layers' path at least */
+    int64_t layers_ns;  /* the same of what could fit, where they are scanned */
+    int stage;          /* how closely it was looked at */
     double value;
     double floor_value; /* of the floor alone */
 };
@@ -37,6 +40,14 @@ struct hb_choice {
     int64_t peak_bytes;
 };
 
+enum hb_entry_kind {
+    HB_ENTRY_NODE,
+    HB_ENTRY_CELL,
+    HB_ENTRY_SEGMENT,
+    HB_ENTRY_CHOICE,
+    HB_ENTRY_RUN
+};
+
 struct hb_search {
     struct hb_arena *arena;
     struct hb_arena *scratch;
@@ -51,7 +62,9 @@ struct hb_search {
     uint32_t choice_count, choice_cap;
     const char *lp_stem;
     uint32_t lp_count;
+    double incumbent; /* the best value that was run and fits: what is above is not looked for */
     bool done;
+    bool filling;     /* the plan is there: alternatives are looked for */
     bool probing;     /* only looks for the cell of the first configuration that may fit */
     uint32_t probed;  /* that cell */
     int64_t until_ns; /* when to give up; 0: never */
@@ -59,12 +72,18 @@ struct hb_search {
 
 /* The objective of a configuration of the cell: less is better. */
 double hb_search_value(const struct hb_search *s, uint32_t cell, int64_t ns, int64_t bytes);
+/* In the units of the walk (ns, or bytes): what a configuration of the cell must not exceed to be
+ * as good as the incumbent. */
+int64_t hb_search_ceiling(const struct hb_search *s, uint32_t cell);
+bool hb_search_by_memory(const struct hb_search *s);
+void hb_search_settle(struct hb_search *s, uint32_t cell, enum hb_cell_fate fate, double value);
 void hb_search_cell_spec(const struct hb_search *s, uint32_t cell, struct hb_spec *out);
 /* Lowers and runs it; false: it does not fit (timing is not set then). */
 bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_memory *memory,
                    struct hb_timing *timing);
 /* In a cell without segments: whether this policy of the menu is run. */
 bool hb_search_is_run(const struct hb_menu *menu, uint32_t policy);
+uint32_t hb_search_count_run(const struct hb_menu *menu);
 struct hb_candidate hb_search_candidate(const struct hb_choice *c, double value);
 
 #endif

@@ -631,8 +631,6 @@ static bool check_items(struct build *w)
     struct hb_segment *s = w->s;
     struct hb_part parts[HB_PARTS_MAX];
     bool any = false;
-    s->odd_whole = hb_arena_alloc(w->arena, s->item_count, sizeof *s->odd_whole);
-    s->odd_split = hb_arena_alloc(w->arena, s->item_count, sizeof *s->odd_split);
     for (uint32_t i = 0; i < s->item_count; i++) {
         s->odd_whole[i] = !check_parts(w, parts, parts_with(w, i, false, parts));
         uint32_t count = parts_with(w, i, true, parts);
@@ -721,6 +719,8 @@ static bool sum_bytes(struct build *w)
     out->max_steps = w->sized.max_steps;
     out->admits = w->sized.admits;
     name_items(w);
+    out->odd_whole = hb_arena_alloc(w->arena, out->item_count, sizeof *out->odd_whole);
+    out->odd_split = hb_arena_alloc(w->arena, out->item_count, sizeof *out->odd_split);
     link_aliases(w);
     sort_roots(w);
     return sum_ends(w) && sum_items(w);

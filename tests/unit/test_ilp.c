@@ -50,7 +50,12 @@ static uint32_t best_of(struct sample *s, const struct hb_brute_limits *limits,
 static void draw_limits(struct sample *s, struct hb_rng *rng)
 {
     struct hb_brute_choice least, fastest;
-    struct hb_brute_limits l = {HB_GOAL_MEMORY, INT64_MAX, INT64_MAX, -1, 0};
+    struct hb_brute_limits l = {.goal = HB_GOAL_MEMORY,
+                                .rough = true,
+                                .budget_bytes = INT64_MAX,
+                                .host_bytes = INT64_MAX,
+                                .most_value = INT64_MAX,
+                                .after_value = -1};
     assert_int_equal(best_of(s, &l, &least), 1);
     l.goal = HB_GOAL_TIME;
     assert_int_equal(best_of(s, &l, &fastest), 1);

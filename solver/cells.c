@@ -1,0 +1,280 @@
+/* Cells: see cells.h. */
+#include "solver/cells.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/str.h"
+#include "sim/ir/lower.h"
+#include "solver/ilp.h"
+#include "solver/menu.h"
+
+enum { FIRST_BATCH = 16, MOST_BATCH = 1024 };
+
+void hb_cells_put(struct hb_search *s, uint32_t cell, double bound)
+{
+    s->open = hb_grow(s->arena, s->open, s->open_count, &s->open_cap, sizeof *s->open);
+    s->open[s->open_count] = (struct hb_open_cell){cell, bound, FIRST_BATCH, -1, 0};
+    hb_queue_put(&s->queue, bound, HB_ENTRY_CELL, s->open_count++);
+}
+
+static struct hb_brute_limits limits_of(const struct hb_search *s, uint32_t cell)
+{
+    bool memory = hb_search_by_memory(s);
+    return (struct hb_brute_limits){.goal = memory ? HB_GOAL_MEMORY : HB_GOAL_TIME,
+                                    .budget_bytes = s->ask->budget_bytes,
+                                    .host_bytes = s->ask->host_bytes,
+                                    .most_value = hb_search_ceiling(s, cell),
+                                    .after_value = -1};
+}
+
+static uint32_t put_choice(struct hb_search *s, struct hb_choice c, double value)
+{
+    s->choices = hb_grow(s->arena, s->choices, s->choice_count, &s->choice_cap, sizeof c);
+    s->choices[s->choice_count] = c;
+    hb_queue_put(&s->queue, value, HB_ENTRY_CHOICE, s->choice_count);
+    return s->choice_count++;
+}
+
+/* --- cells without segments: every combination of policies is run --- */
+
+/* Of such a cell's menus, which are tried: so many at most, evenly apart, the leanest and the last
+ * (the file's own, where it is not worth it) among them. */
+enum { RUN_POLICIES = 6 };
+
+bool hb_search_is_run(const struct hb_menu *menu, uint32_t policy)
+{
+    if (menu->count <= RUN_POLICIES)
+        return true;
+    uint32_t at = policy * (RUN_POLICIES - 1) / (menu->count - 1);
+    return policy == (at * (menu->count - 1) + RUN_POLICIES - 2) / (RUN_POLICIES - 1);
+}
+
+uint32_t hb_search_count_run(const struct hb_menu *menu)
+{
+    return menu->count < RUN_POLICIES ? menu->count : RUN_POLICIES;
+}
+
+static void put_combinations(struct hb_search *s, uint32_t cell, double bound, struct hb_run *runs,
+                             uint32_t block)
+{
+    const struct hb_spec *spec = s->ask->spec;
+    if (block == (uint32_t)spec->model.block_count) {
+        struct hb_choice c = {.cell = cell, .run_count = block};
+        c.runs = hb_arena_alloc(s->arena, block, sizeof *c.runs);
+        memcpy(c.runs, runs, block * sizeof *runs);
+        put_choice(s, c, bound);
+        return;
+    }
+    const struct hb_block *b = &spec->model.blocks[block];
+    for (uint32_t k = 0; k < s->plan->menus[block].count; k++) {
+        if (!hb_search_is_run(&s->plan->menus[block], k))
+            continue;
+        runs[block] = (struct hb_run){block, k, (int32_t)(b->repeat / b->unit)};
+        put_combinations(s, cell, bound, runs, block + 1);
+    }
+}
+
+/* --- cells with segments --- */
+
+struct put_odd {
+    struct hb_search *s;
+    const struct hb_segment *segment;
+    uint32_t cell;
+    double bound;
+};
+
+static bool visit_odd(void *context, const struct hb_part *parts, uint32_t count)
+{
+    struct put_odd *o = context;
+    struct hb_run runs[HB_PARTS_MAX];
+    struct hb_choice c = {.cell = o->cell};
+    c.run_count = hb_brute_runs(o->segment, o->s->ask->spec, parts, count, runs);
+    c.runs = hb_arena_alloc(o->s->arena, c.run_count, sizeof *c.runs);
+    memcpy(c.runs, runs, c.run_count * sizeof *runs);
+    put_choice(o->s, c, o->bound);
+    return true;
+}
+
+static const char *lp_path(struct hb_search *s)
+{
+    if (!s->lp_stem)
+        return NULL;
+    return hb_arena_printf(s->scratch, "%s-%u.lp", s->lp_stem, ++s->lp_count);
+}
+
+/* Cells with more configurations than this get an integer program before they are walked. */
+static const double walked_at_once = 2e6;
+
+static void walk_cell(struct hb_search *s, uint32_t index, const struct hb_spec *spec,
+                      const struct hb_segment *segment);
+
+void hb_cells_open(struct hb_search *s, uint32_t index)
+{
+    struct hb_open_cell *o = &s->open[index];
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_spec spec;
+    struct hb_segment segment;
+    struct hb_ilp_answer answer;
+    const char *why;
+    hb_search_cell_spec(s, o->cell, &spec);
+    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, false};
+    if (!hb_segment_build(s->scratch, &ask, &segment, &why)) {
+        struct hb_run runs[HB_PARTS_MAX];
+        hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
+        put_combinations(s, o->cell, o->bound, runs, 0);
+        hb_arena_rewind(s->scratch, mark);
+        return;
+    }
+    struct put_odd odd = {s, &segment, o->cell, o->bound};
+    hb_brute_each_odd(&segment, &spec, visit_odd, &odd);
+    s->plan->counts.segments++;
+    if (!s->lp_stem && hb_brute_count(&spec, s->plan->menus, true) <= walked_at_once) {
+        walk_cell(s, index, &spec, &segment);
+        hb_arena_rewind(s->scratch, mark);
+        return;
+    }
+    struct hb_ilp_ask ilp = {.segment = &segment,
+                             .spec = &spec,
+                             .leave_out = hb_menu_find_beaten(s->scratch, &segment),
+                             .limits = limits_of(s, o->cell),
+                             .lp_file = lp_path(s)};
+    hb_ilp_solve(s->scratch, &ilp, &answer);
+    hb_arena_rewind(s->scratch, mark);
+    s->plan->counts.ilps++;
+    if (answer.status == HB_ILP_INFEASIBLE) {
+        hb_search_settle(s, o->cell, HB_FATE_ILP_EMPTY, INFINITY);
+        return;
+    }
+    if (answer.status == HB_ILP_OPTIMAL) {
+        double value = hb_search_value(s, o->cell, answer.bound, answer.bound);
+        o->bound = value > o->bound ? value : o->bound;
+        hb_search_settle(s, o->cell, HB_FATE_ILP_BOUND, o->bound);
+    }
+    hb_queue_put(&s->queue, o->bound, HB_ENTRY_SEGMENT, index);
+}
+
+static void put_brute_choice(struct hb_search *s, uint32_t cell, const struct hb_segment *segment,
+                             const struct hb_brute_choice *b)
+{
+    struct hb_run runs[HB_PARTS_MAX];
+    struct hb_choice c = {
+        .cell = cell, .live_bytes = b->price.live_bytes, .bound_ns = b->price.bound_ns};
+    c.run_count = hb_brute_runs(segment, s->ask->spec, b->parts, b->count, runs);
+    c.runs = hb_arena_alloc(s->arena, c.run_count, sizeof *c.runs);
+    memcpy(c.runs, runs, c.run_count * sizeof *runs);
+    put_choice(s, c, hb_search_value(s, cell, b->price.bound_ns, b->price.live_bytes));
+}
+
+/* The next best configurations of a cell; the cell waits for its turn with the worst of them. */
+static void walk_cell(struct hb_search *s, uint32_t index, const struct hb_spec *spec,
+                      const struct hb_segment *segment)
+{
+    struct hb_open_cell *o = &s->open[index];
+    struct hb_brute_limits limits = limits_of(s, o->cell);
+    limits.after_value = o->after_value;
+    limits.after_place = o->after_place;
+    struct hb_brute_choice *best = hb_arena_alloc(s->scratch, o->batch, sizeof *best);
+    uint32_t count = hb_brute_best(s->scratch, segment, spec, &limits, o->batch, best);
+    s->plan->counts.priced += (uint64_t)hb_brute_count(spec, s->plan->menus, true);
+    for (uint32_t i = 0; i < count; i++)
+        put_brute_choice(s, o->cell, segment, &best[i]);
+    hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
+    if (count < o->batch)
+        return;
+    o->after_value = best[count - 1].value;
+    o->after_place = best[count - 1].place;
+    o->batch = o->batch < MOST_BATCH ? 4 * o->batch : MOST_BATCH;
+    hb_queue_put(&s->queue, hb_search_value(s, o->cell, o->after_value, o->after_value),
+                 HB_ENTRY_SEGMENT, index);
+}
+
+void hb_cells_walk(struct hb_search *s, uint32_t index)
+{
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_spec spec;
+    struct hb_segment segment;
+    const char *why;
+    hb_search_cell_spec(s, s->open[index].cell, &spec);
+    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, false};
+    if (!hb_segment_build(s->scratch, &ask, &segment, &why))
+        HB_BUG("segments of a cell that had them: %s", why);
+    s->plan->counts.segments++;
+    walk_cell(s, index, &spec, &segment);
+    hb_arena_rewind(s->scratch, mark);
+}
+
+/* --- configurations --- */
+
+bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_memory *memory,
+                   struct hb_timing *timing)
+{
+    struct hb_spec cell, spec;
+    struct hb_program p;
+    struct hb_diag diag;
+    hb_search_cell_spec(s, c->cell, &cell);
+    hb_space_parts_spec(s->scratch, &cell, s->plan->menus, c->runs, c->run_count, &spec);
+    hb_diag_init(&diag, s->scratch);
+    if (!hb_lower(s->scratch, &diag, &spec, &p))
+        return false;
+    hb_run_memory(s->scratch, &p, memory);
+    bool fits =
+        memory->peak_bytes <= s->ask->budget_bytes && memory->host_bytes <= s->ask->host_bytes;
+    if (fits)
+        hb_run_timing(s->scratch, &p, s->ask->device, timing);
+    return fits;
+}
+
+/* Sets what it takes; false: it does not fit. */
+static bool try_choice(struct hb_search *s, struct hb_choice *c)
+{
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_memory memory = {0};
+    struct hb_timing timing;
+    bool fits = hb_search_run(s, c, &memory, &timing);
+    if (fits) {
+        c->step_ns = timing.step_ns;
+        c->peak_bytes = memory.peak_bytes;
+        double value = hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
+        s->incumbent = value < s->incumbent && !s->filling ? value : s->incumbent;
+    }
+    hb_arena_rewind(s->scratch, mark);
+    s->plan->counts.runs++;
+    s->plan->counts.cuts += !fits;
+    return fits;
+}
+
+void hb_cells_run(struct hb_search *s, uint32_t index)
+{
+    struct hb_choice *c = &s->choices[index];
+    s->plan->rows[c->cell].runs++;
+    if (try_choice(s, c))
+        hb_queue_put(&s->queue, hb_search_value(s, c->cell, c->step_ns, c->peak_bytes),
+                     HB_ENTRY_RUN, index);
+}
+
+void hb_cells_dive(struct hb_search *s, uint32_t cell)
+{
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_spec spec;
+    struct hb_segment segment;
+    const char *why;
+    hb_search_cell_spec(s, cell, &spec);
+    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, true};
+    if (hb_segment_build(s->scratch, &ask, &segment, &why)) {
+        struct hb_brute_limits limits = limits_of(s, cell);
+        struct hb_brute_choice best[FIRST_BATCH];
+        uint32_t count = hb_brute_best(s->scratch, &segment, &spec, &limits, FIRST_BATCH, best);
+        bool fits = false;
+        for (uint32_t i = 0; i < count && !fits; i++) {
+            struct hb_run runs[HB_PARTS_MAX];
+            struct hb_choice c = {.cell = cell, .runs = runs};
+            c.run_count =
+                hb_brute_runs(&segment, s->ask->spec, best[i].parts, best[i].count, runs);
+            fits = try_choice(s, &c);
+        }
+    }
+    hb_arena_rewind(s->scratch, mark);
+}

@@ -1,0 +1,18 @@
+/* Cells of the search, and the configurations that are taken out of them by the walk (brute.h). */
+#ifndef HB_SOLVER_CELLS_H
+#define HB_SOLVER_CELLS_H
+
+#include "solver/search.h"
+
+/* Into the queue. */
+void hb_cells_put(struct hb_search *s, uint32_t cell, double bound);
+/* Its policies are summed up; an integer program raises its bound, or the walk begins. */
+void hb_cells_open(struct hb_search *s, uint32_t index);
+/* The next best configurations of an open cell. */
+void hb_cells_walk(struct hb_search *s, uint32_t index);
+/* Runs the best configurations of the cell until one fits: sets the incumbent. */
+void hb_cells_dive(struct hb_search *s, uint32_t cell);
+/* Runs a choice, and puts it back if it fits. */
+void hb_cells_run(struct hb_search *s, uint32_t choice);
+
+#endif

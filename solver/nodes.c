@@ -1,0 +1,257 @@
+/* Nodes: see nodes.h. */
+#include "solver/nodes.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "solver/bound.h"
+#include "solver/cells.h"
+
+bool hb_nodes_same(const struct hb_cell *a, const struct hb_cell *b)
+{
+    return memcmp(a->mesh, b->mesh, sizeof a->mesh) == 0 && a->batch_global == b->batch_global &&
+           a->accumulate == b->accumulate && a->microbatches == b->microbatches;
+}
+
+void hb_nodes_find(struct hb_search *s)
+{
+    const struct hb_plan_space *space = &s->plan->space;
+    for (uint32_t i = 0; i < space->cell_count; i++) {
+        if (i == 0 || !hb_nodes_same(&space->cells[i], &space->cells[i - 1])) {
+            s->nodes = hb_grow(s->arena, s->nodes, s->node_count, &s->node_cap, sizeof *s->nodes);
+            s->nodes[s->node_count++] = (struct hb_search_node){.first = i, .end = i};
+        }
+        s->nodes[s->node_count - 1].end = i + 1;
+    }
+}
+
+/* What all cells of the node have in common at least. */
+static void floor_spec(const struct hb_search *s, const struct hb_search_node *node,
+                       struct hb_spec *out)
+{
+    const struct hb_plan_space *space = &s->plan->space;
+    struct hb_cell least = space->cells[node->first];
+    least.loss_chunks = 1;
+    least.form = least.form == HB_FORM_NESTED ? HB_FORM_SCAN : least.form;
+    for (uint32_t i = node->first; i < node->end; i++)
+        if (space->cells[i].optimizer_offload == HB_PLACE_PINNED_HOST)
+            least.optimizer_offload = HB_PLACE_PINNED_HOST;
+    hb_space_cell_spec(s->ask->spec, &least, out);
+}
+
+static void settle_node(struct hb_search *s, const struct hb_search_node *node,
+                        enum hb_cell_fate fate, double value)
+{
+    for (uint32_t i = node->first; i < node->end; i++)
+        hb_search_settle(s, i, fate, value);
+}
+
+/* Into the queue, or out of the search where its floor exceeds the budget. */
+static void queue_node(struct hb_search *s, uint32_t index)
+{
+    const struct hb_search_node *node = &s->nodes[index];
+    if (node->refused) {
+        settle_node(s, node, HB_FATE_REFUSED, INFINITY);
+    } else if (node->live_bytes > s->ask->budget_bytes) {
+        settle_node(s, node, HB_FATE_MEMORY, (double)node->live_bytes);
+    } else {
+        settle_node(s, node, HB_FATE_NODE_BOUND, node->value);
+        hb_queue_put(&s->queue, node->value, HB_ENTRY_NODE, index);
+    }
+}
+
+void hb_nodes_put(struct hb_search *s, uint32_t index)
+{
+    struct hb_search_node *node = &s->nodes[index];
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_spec spec;
+    struct hb_floor floor;
+    floor_spec(s, node, &spec);
+    node->refused = !hb_bound_node(s->scratch, &spec, s->ask->device, &floor);
+    hb_arena_rewind(s->scratch, mark);
+    s->plan->counts.node_floors++;
+    node->forward_ns = floor.forward_ns;
+    node->live_bytes = floor.live_bytes;
+    node->value = hb_search_value(s, node->first, floor.bound_ns, floor.live_bytes);
+    node->floor_value = node->value;
+    queue_node(s, index);
+}
+
+void hb_nodes_restart(struct hb_search *s)
+{
+    s->queue.count = 0;
+    s->open_count = s->choice_count = 0;
+    s->done = false;
+    for (uint32_t i = 0; i < s->node_count; i++) {
+        struct hb_search_node *node = &s->nodes[i];
+        node->stage = node->stage > 0 ? 1 : 0;
+        node->layers_ns = 0;
+        node->value = node->floor_value;
+        for (uint32_t k = node->first; k < node->end; k++)
+            s->plan->rows[k].runs = 0;
+        queue_node(s, i);
+    }
+}
+
+/* --- floors of cells --- */
+
+/* Floors of a node's cells, by what they differ in: chunks and place. */
+struct floors {
+    struct hb_cell cell;
+    struct hb_floor floor;
+    bool ok;
+};
+
+enum { MOST_FLOORS = 256 };
+
+/* The floor of a cell's scan. Nested scans hold no less beside what they keep and take longer: by
+ * the whole forward pass, where the outer blocks are made again. */
+static const struct floors *find_floor(struct hb_search *s, const struct hb_cell *cell,
+                                       struct floors *list, uint32_t *count)
+{
+    struct hb_cell scan = *cell;
+    scan.form = cell->form == HB_FORM_NESTED ? HB_FORM_SCAN : cell->form;
+    scan.outer = 0;
+    for (uint32_t i = 0; i < *count; i++)
+        if (list[i].cell.loss_chunks == scan.loss_chunks && list[i].cell.form == scan.form &&
+            list[i].cell.optimizer_offload == scan.optimizer_offload)
+            return &list[i];
+    struct floors *f = &list[*count < MOST_FLOORS ? (*count)++ : MOST_FLOORS - 1];
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_spec spec;
+    f->cell = scan;
+    hb_space_cell_spec(s->ask->spec, &scan, &spec);
+    f->ok = hb_bound_cell(s->scratch, &spec, s->ask->device, &f->floor);
+    hb_arena_rewind(s->scratch, mark);
+    s->plan->counts.cell_floors++;
+    return f;
+}
+
+static struct hb_cell plain_cell(const struct hb_search *s, const struct hb_search_node *node)
+{
+    struct hb_cell cell = s->plan->space.cells[node->first];
+    cell.form = cell.form == HB_FORM_NESTED ? HB_FORM_SCAN : cell.form;
+    cell.outer = 0;
+    cell.loss_chunks = 1;
+    cell.optimizer_offload = HB_PLACE_NONE;
+    return cell;
+}
+
+/* Puts the node back with what is known of its cells now. */
+static void raise_node(struct hb_search *s, uint32_t index, enum hb_cell_fate fate)
+{
+    struct hb_search_node *node = &s->nodes[index];
+    int64_t least = INT64_MAX;
+    for (uint32_t i = node->first; i < node->end; i++) {
+        bool nested = s->plan->space.cells[i].form == HB_FORM_NESTED;
+        int64_t again = nested && s->ask->spec->remat.outer ? node->forward_ns : 0;
+        int64_t scanned = node->layers_ns > node->floor_ns ? node->layers_ns : node->floor_ns;
+        int64_t ns = nested ? node->floor_ns + again : scanned;
+        least = ns < least ? ns : least;
+    }
+    if (least == INT64_MAX) {
+        settle_node(s, node, HB_FATE_LAYER_BOUND, INFINITY);
+        return;
+    }
+    double value = hb_search_by_memory(s) ? node->value : hb_search_value(s, node->first, least, 0);
+    if (value > node->value) {
+        node->value = value;
+        settle_node(s, node, fate, value);
+    }
+    hb_queue_put(&s->queue, node->value, HB_ENTRY_NODE, index);
+}
+
+static void floor_node(struct hb_search *s, uint32_t index)
+{
+    struct hb_search_node *node = &s->nodes[index];
+    struct hb_cell cell = plain_cell(s, node);
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_spec spec;
+    struct hb_floor floor;
+    hb_space_cell_spec(s->ask->spec, &cell, &spec);
+    if (hb_bound_cell(s->scratch, &spec, s->ask->device, &floor))
+        node->floor_ns = floor.layers_ns;
+    hb_arena_rewind(s->scratch, mark);
+    s->plan->counts.cell_floors++;
+    raise_node(s, index, HB_FATE_NODE_BOUND);
+    node->floor_value = node->value;
+}
+
+/* With the bytes that are fixed in the node's leanest cells. */
+static void fit_node(struct hb_search *s, uint32_t index)
+{
+    struct hb_search_node *node = &s->nodes[index];
+    struct hb_cell cell = plain_cell(s, node);
+    if (hb_search_by_memory(s) || s->ask->budget_bytes == INT64_MAX || cell.mesh[HB_AX_PIPELINE] > 1) {
+        raise_node(s, index, HB_FATE_NODE_BOUND);
+        return;
+    }
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_spec spec;
+    struct hb_floor floor;
+    int64_t fixed = 0;
+    floor_spec(s, node, &spec);
+    if (hb_bound_node(s->scratch, &spec, s->ask->device, &floor))
+        fixed = floor.fixed_bytes;
+    hb_space_cell_spec(s->ask->spec, &cell, &spec);
+    struct hb_layers_ask ask = {&spec, s->plan->menus, s->ask->device, fixed, s->ask->budget_bytes,
+                                hb_search_ceiling(s, node->first)};
+    node->layers_ns = hb_bound_layers(s->scratch, &ask);
+    hb_arena_rewind(s->scratch, mark);
+    s->plan->counts.layer_bounds++;
+    raise_node(s, index, HB_FATE_LAYER_BOUND);
+}
+
+static void open_cell_of(struct hb_search *s, const struct hb_search_node *node, uint32_t i,
+                         const struct floors *f)
+{
+    int64_t layers_ns = node->layers_ns;
+    const struct hb_cell *cell = &s->plan->space.cells[i];
+    bool nested = cell->form == HB_FORM_NESTED;
+    int64_t ns = f->floor.bound_ns + (nested && s->ask->spec->remat.outer ? node->forward_ns : 0);
+    enum hb_cell_fate fate = HB_FATE_CELL_BOUND;
+    if (cell->form == HB_FORM_SCAN && layers_ns == INT64_MAX) {
+        hb_search_settle(s, i, HB_FATE_LAYER_BOUND, INFINITY);
+        return;
+    }
+    if (cell->form == HB_FORM_SCAN && layers_ns + f->floor.ends_ns > ns) {
+        ns = layers_ns + f->floor.ends_ns;
+        fate = HB_FATE_LAYER_BOUND;
+    }
+    double value = hb_search_value(s, i, ns, f->floor.live_bytes);
+    value = value > s->plan->rows[i].value ? value : s->plan->rows[i].value;
+    if (!f->ok) {
+        hb_search_settle(s, i, HB_FATE_REFUSED, INFINITY);
+    } else if (f->floor.live_bytes > s->ask->budget_bytes) {
+        hb_search_settle(s, i, HB_FATE_MEMORY, (double)f->floor.live_bytes);
+    } else {
+        hb_search_settle(s, i, fate, value);
+        hb_cells_put(s, i, value);
+    }
+}
+
+static void open_node(struct hb_search *s, const struct hb_search_node *node)
+{
+    struct floors *list = hb_arena_alloc(s->arena, MOST_FLOORS, sizeof *list);
+    const struct floors **of = hb_arena_alloc(s->arena, node->end - node->first, sizeof *of);
+    uint32_t count = 0;
+    for (uint32_t i = node->first; i < node->end; i++)
+        of[i - node->first] = find_floor(s, &s->plan->space.cells[i], list, &count);
+    for (uint32_t i = node->first; i < node->end; i++)
+        open_cell_of(s, node, i, of[i - node->first]);
+}
+
+void hb_nodes_take(struct hb_search *s, uint32_t index)
+{
+    switch (s->nodes[index].stage++) {
+    case 0:
+        floor_node(s, index);
+        return;
+    case 1:
+        fit_node(s, index);
+        return;
+    }
+    open_node(s, &s->nodes[index]);
+}

@@ -1,0 +1,19 @@
+/* Nodes of the search: cells of one mesh, batch and accumulation. Each is looked at in stages, of
+ * which every one raises its value: the busiest stream of its layers' loops; the path through its
+ * layers; that path with the policies of what could fit; then its cells are put into the queue. */
+#ifndef HB_SOLVER_NODES_H
+#define HB_SOLVER_NODES_H
+
+#include "solver/search.h"
+
+bool hb_nodes_same(const struct hb_cell *a, const struct hb_cell *b);
+/* Fills s->nodes. */
+void hb_nodes_find(struct hb_search *s);
+/* Into the queue with its first floor, or out of the search. */
+void hb_nodes_put(struct hb_search *s, uint32_t index);
+/* All of them again with the floors that they have: other policies, or another budget. */
+void hb_nodes_restart(struct hb_search *s);
+/* Its next stage. */
+void hb_nodes_take(struct hb_search *s, uint32_t index);
+
+#endif
