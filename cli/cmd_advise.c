@@ -97,7 +97,8 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_advise, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
-    if (!hb_draw_check(env, o.plot) || !hb_input_read(env, o.model, &o.common.set, &spec, &device) ||
+    if (!hb_draw_check(env, o.plot) ||
+        !hb_input_read(env, o.model, &o.common.set, &spec, &device) ||
         !hb_advise_find(env, &spec, &device, &list))
         return HB_EXIT_INPUT;
     struct hb_out *out = hb_out_open(env, o.common.output);

@@ -16,8 +16,7 @@ enum emit { EMIT_NONE = -1, EMIT_MAXTEXT, EMIT_LEVANTER, EMIT_YAML };
 
 /* Brute force is for checks: beyond this it would take hours. */
 static const double most_exhaustive = 1e6;
-/* Runs of the engine before a search gives up; about a minute. */
-enum { MOST_RUNS = 100000, MOST_ALTERNATIVES = 5, MOST_DEVICES_FACTOR = 64 };
+enum { MOST_DEVICES_FACTOR = 64 };
 /* Policies of a block, the leanest among them, that the search for the smallest peak looks at. */
 enum { LEAN_POLICIES = 3 };
 /* Configurations that a picture shows; a terminal's is small. */
@@ -41,18 +40,8 @@ struct options {
 static void fill_ask(struct hb_env *env, const struct options *o, const struct hb_spec *spec,
                      const struct hb_device *device, struct hb_plan_ask *ask)
 {
-    *ask = (struct hb_plan_ask){.env = env,
-                                .spec = spec,
-                                .device = device,
-                                .devices = spec->hardware.count,
-                                .objective = spec->plan.objective,
-                                .budget_bytes = hb_result_budget_bytes(spec, device),
-                                .host_bytes = INT64_MAX,
-                                .lp_stem = o->write_lp,
-                                .most_alternatives = MOST_ALTERNATIVES,
-                                .most_runs = MOST_RUNS};
-    if (device->host_memory_bytes > 0)
-        ask->host_bytes = device->host_memory_bytes;
+    hb_plan_ask_make(env, spec, device, ask);
+    ask->lp_stem = o->write_lp;
     if (o->objective >= 0)
         ask->objective = (enum hb_objective)o->objective;
     if (o->budget_bytes > 0)
@@ -229,8 +218,7 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_plan, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
-    if (!hb_draw_check(env, o.plot) ||
-        !hb_input_read(env, o.model, &o.common.set, &spec, &device))
+    if (!hb_draw_check(env, o.plot) || !hb_input_read(env, o.model, &o.common.set, &spec, &device))
         return HB_EXIT_INPUT;
     fill_ask(env, &o, &spec, &device, &ask);
     struct hb_plan_answer answer = {.ask = &ask, .plan = &plan};

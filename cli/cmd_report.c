@@ -8,6 +8,7 @@
 #include "base/out.h"
 #include "cli/cmd.h"
 #include "cli/input.h"
+#include "cli/report_runs.h"
 #include "models/schema.h"
 #include "plots/html.h"
 
@@ -19,7 +20,23 @@ struct options {
     const char *flags;
     const char *advise;
     int theme;
+    double seconds;
+    bool quick;
 };
+
+/* What no file shows is run here. */
+static void run_others(struct hb_env *env, const struct options *o, const struct hb_result *r,
+                       const struct hb_device *device, struct hb_html *report)
+{
+    if (o->quick)
+        return;
+    if (!o->sweep)
+        hb_report_sweep(env, r->spec, report);
+    if (!o->plan && o->seconds > 0)
+        hb_report_plan(env, r->spec, device, o->seconds, report);
+    if (!o->advise)
+        hb_report_levers(env, r->spec, device, report);
+}
 
 /* A result of another command; null where there is none. False: it cannot be read. */
 static bool load_json(struct hb_env *env, const char *path, const struct hb_node **out)
@@ -64,7 +81,7 @@ static bool read_flags(struct hb_env *env, const struct options *o, struct hb_ht
         return true;
     if (!hb_file_load(env->arena, o->flags, HB_FILE_MAX_BYTES, &text, &reason))
         return hb_error(env->diag, (struct hb_loc){0}, "%s %s", o->flags, reason);
-    report->plan_flags = text.text;
+    report->flags[report->flag_count++] = (struct hb_html_flags){"flags", text.text};
     return true;
 }
 
@@ -118,6 +135,7 @@ static int run(struct hb_env *env, int argc, char **argv)
     }
     hb_str_init(&html, env->arena);
     describe(env, &result, &report);
+    run_others(env, &o, &result, &device, &report);
     hb_html_write(env->arena, &report, &html);
     fwrite(html.text, 1, html.len, hb_out_file(out));
     hb_out_close(out);
@@ -127,13 +145,17 @@ static int run(struct hb_env *env, int argc, char **argv)
 static const struct hb_opt options[] = {
     {"MODEL.yaml", 0, HB_OPT_OPERAND, NULL, "the configuration; - is standard input", NULL,
      offsetof(struct options, model), 0, 0},
-    {"sweep", 0, HB_OPT_STRING, "FILE", "show this JSON of sweep as well", NULL,
+    {"quick", 0, HB_OPT_FLAG, NULL, "this configuration alone: no other sizes, plan or levers",
+     NULL, offsetof(struct options, quick), 0, 0},
+    {"seconds", 0, HB_OPT_DOUBLE, "S", "the search for a plan is cut off after so long; 0: none",
+     "10", offsetof(struct options, seconds), 0, 0},
+    {"sweep", 0, HB_OPT_STRING, "FILE", "show this JSON of sweep instead of sizes around it", NULL,
      offsetof(struct options, sweep), 0, 0},
-    {"plan", 0, HB_OPT_STRING, "FILE", "show this JSON of plan as well", NULL,
+    {"plan", 0, HB_OPT_STRING, "FILE", "show this JSON of plan instead of a search", NULL,
      offsetof(struct options, plan), 0, 0},
     {"flags", 0, HB_OPT_STRING, "FILE", "text to paste into the trainer, shown with the plan", NULL,
      offsetof(struct options, flags), 0, 0},
-    {"advise", 0, HB_OPT_STRING, "FILE", "show this JSON of advise as well", NULL,
+    {"advise", 0, HB_OPT_STRING, "FILE", "show this JSON of advise instead of the levers", NULL,
      offsetof(struct options, advise), 0, 0},
     {"theme", 0, HB_OPT_CHOICE, "auto|light|dark", "auto: as the reader's system", "auto",
      offsetof(struct options, theme), 0, 0},
@@ -144,10 +166,12 @@ const struct hb_cmd hb_cmd_report = {
     .name = "report",
     .run = run,
     .summary = "one configuration as a self-contained HTML page",
-    .about = "Runs the step as simulate does and writes one HTML file: verdict, breakdown,\n"
-             "timeline, heap, tensors, configuration; with the results of sweep, plan and advise\n"
-             "where they are given. It needs no network, and no script but for hover, sorting\n"
-             "and filtering.",
+    .about =
+        "Runs the step as simulate does, the sizes around it as sweep, the search as plan and\n"
+        "the levers as advise, and writes one HTML file: verdict, breakdown, timeline, heap,\n"
+        "what else fits, plan with settings to paste, levers, tensors, configuration. It\n"
+        "needs no network, and no script but for hover, sorting and filtering. A search that\n"
+        "is cut off says so.",
     .example = "hbmsim report examples/quickstart/model.yaml -o report.html",
     .options = options,
     .common = HB_COMMON_OUTPUT | HB_COMMON_SET,

@@ -31,23 +31,8 @@ struct answer {
     struct hb_env *env;
     const struct hb_sweep *sweep;
     const struct hb_sweep_cell *cells;
-    const char *name;
-    int64_t budget_bytes; /* of the first cell that was run */
-    uint32_t best;        /* most tokens a second of what fits; UINT32_MAX: none fits */
+    struct hb_fit_map map; /* of them */
 };
-
-static void find_best(struct answer *a)
-{
-    a->best = UINT32_MAX;
-    for (uint32_t i = 0; i < a->sweep->cell_count; i++) {
-        const struct hb_sweep_cell *c = &a->cells[i];
-        if (!a->budget_bytes && c->done && !c->error)
-            a->budget_bytes = c->budget_bytes;
-        if (c->fits &&
-            (a->best == UINT32_MAX || c->tokens_per_second > a->cells[a->best].tokens_per_second))
-            a->best = i;
-    }
-}
 
 /* --- JSON --- */
 
@@ -74,27 +59,9 @@ static void put_axis(struct hb_json *j, const char *name, const struct hb_sweep_
     hb_json_object_end(j);
 }
 
-static uint32_t facet_count(const struct hb_sweep *s)
-{
-    uint32_t count = 1;
-    for (uint32_t i = 2; i < s->axis_count; i++)
-        count *= s->axes[i].count;
-    return count;
-}
-
 static uint32_t cells_of_facet(const struct hb_sweep *s)
 {
     return s->axes[0].count * (s->axis_count > 1 ? s->axes[1].count : 1);
-}
-
-static const char *facet_name(struct hb_arena *arena, const struct hb_sweep *s, uint32_t facet)
-{
-    struct hb_str text;
-    hb_str_init(&text, arena);
-    for (uint32_t i = 2; i < s->axis_count; i++)
-        hb_str_addf(&text, "%s%s=%s", text.len ? ", " : "", s->axes[i].key,
-                    hb_sweep_value(s, facet * cells_of_facet(s), i));
-    return text.text;
 }
 
 static void put_place(struct hb_json *j, const struct hb_sweep *s, uint32_t cell)
@@ -140,16 +107,16 @@ static void put_head(struct hb_json *j, const struct answer *a)
 {
     const struct hb_sweep *s = a->sweep;
     hb_json_key(j, "name");
-    hb_json_text(j, a->name);
+    hb_json_text(j, a->map.name);
     hb_json_key(j, "budget_bytes");
-    hb_json_int(j, a->budget_bytes > 0 ? a->budget_bytes : 1);
+    hb_json_int(j, a->map.budget_bytes);
     put_axis(j, "x", &s->axes[0]);
     put_axis(j, "y", s->axis_count > 1 ? &s->axes[1] : NULL);
     if (s->axis_count > 2) {
         hb_json_key(j, "facets");
         hb_json_array(j);
-        for (uint32_t i = 0; i < facet_count(s); i++)
-            hb_json_text(j, facet_name(a->env->arena, s, i));
+        for (uint32_t i = 0; i < a->map.facet_count; i++)
+            hb_json_text(j, a->map.facets[i]);
         hb_json_array_end(j);
     }
 }
@@ -165,11 +132,11 @@ static void put_json(struct hb_json *j, const struct answer *a)
         put_cell(j, a, i);
     hb_json_array_end(j);
     hb_json_key(j, "best");
-    if (a->best == UINT32_MAX) {
+    if (a->map.best == HB_NONE) {
         hb_json_null(j);
     } else {
         hb_json_object(j);
-        put_place(j, s, a->best);
+        put_place(j, s, a->map.best);
         hb_json_object_end(j);
     }
     hb_json_object_end(j);
@@ -231,37 +198,6 @@ static void print_csv(const struct answer *a, FILE *out)
 
 /* --- text and pictures --- */
 
-/* The map as it would be read from the JSON. Its head is read, so that no value of an axis is
- * understood in two ways; cells are put in, as a tree of all would be beyond a reader's limits. */
-static bool make_map(const struct answer *a, struct hb_fit_map *out)
-{
-    struct hb_str text;
-    struct hb_node *node;
-    hb_str_init(&text, a->env->arena);
-    struct hb_json j = hb_json_begin(&text, NULL, false);
-    hb_json_object(&j);
-    put_head(&j, a);
-    hb_json_object_end(&j);
-    hb_json_end(&j);
-    struct hb_loc start = {.file = "sweep", .line = 1, .column = 1};
-    if (!hb_json_parse(a->env->arena, a->env->diag, start, text.text, text.len, &node) ||
-        !hb_fit_read(a->env->arena, a->env->diag, node, out))
-        return false;
-    for (uint32_t i = 0; i < a->sweep->cell_count; i++) {
-        const struct hb_sweep_cell *c = &a->cells[i];
-        bool run = c->done && !c->error;
-        out->cells[i] =
-            (struct hb_fit_cell){.peak_bytes = run ? c->peak_bytes : -1,
-                                 .budget_bytes = c->budget_bytes,
-                                 .refused = run && !c->fits && c->peak_bytes <= c->budget_bytes,
-                                 .step_seconds = (double)c->step_ns / 1e9,
-                                 .tokens_per_second = c->tokens_per_second,
-                                 .error = c->error};
-    }
-    out->best = a->best == UINT32_MAX ? HB_NONE : a->best;
-    return true;
-}
-
 /* What the map does not say: the best cell in full, how many fit, what could not be. */
 static void print_summary(const struct answer *a, FILE *out)
 {
@@ -275,11 +211,11 @@ static void print_summary(const struct answer *a, FILE *out)
         first = first ? first : a->cells[i].error;
     }
     fputc('\n', out);
-    if (a->best != UINT32_MAX) {
-        const struct hb_sweep_cell *c = &a->cells[a->best];
+    if (a->map.best != HB_NONE) {
+        const struct hb_sweep_cell *c = &a->cells[a->map.best];
         fputs("best:", out);
         for (uint32_t i = 0; i < s->axis_count; i++)
-            fprintf(out, " %s=%s", s->axes[i].key, hb_sweep_value(s, a->best, i));
+            fprintf(out, " %s=%s", s->axes[i].key, hb_sweep_value(s, a->map.best, i));
         fprintf(out, ": %s of %s, %s a step, %s tokens/s\n", hb_size_print(c->peak_bytes, peak),
                 hb_size_print(c->budget_bytes, budget), hb_time_print(c->step_ns, step),
                 hb_count_print(c->tokens_per_second, rate));
@@ -290,30 +226,17 @@ static void print_summary(const struct answer *a, FILE *out)
     fputc('\n', out);
 }
 
-static bool print_text(const struct answer *a, FILE *out)
+static void print_text(const struct answer *a, FILE *out)
 {
-    struct hb_fit_map map;
     struct hb_str text;
     struct hb_term term = {.width = a->env->width, .colour = a->env->colour};
     struct hb_term own;
-    if (!make_map(a, &map))
-        return false;
     if (hb_draw_in_terminal(a->env, NULL, &own))
         term = own;
     hb_str_init(&text, a->env->arena);
-    hb_term_fit(&text, &term, &map);
+    hb_term_fit(&text, &term, &a->map);
     fputs(text.text, out);
     print_summary(a, out);
-    return true;
-}
-
-static bool draw_map(const struct answer *a, const char *path)
-{
-    struct hb_picture picture = {.kind = HB_PICTURE_FIT};
-    if (!make_map(a, &picture.fit))
-        return false;
-    hb_draw_picture(a->env, &picture, path);
-    return true;
 }
 
 /* --- options --- */
@@ -389,16 +312,17 @@ static bool check_whole(const struct answer *a, const struct hb_sweep_ask *ask)
     return true;
 }
 
-static bool print_answer(const struct answer *a, const struct options *o, struct hb_out *out)
+static void print_answer(const struct answer *a, const struct options *o, struct hb_out *out)
 {
-    bool ok = true;
+    struct hb_picture picture = {.kind = HB_PICTURE_FIT, .fit = a->map};
     if (o->common.json)
         print_json(a, hb_out_file(out));
     else if (o->csv)
         print_csv(a, hb_out_file(out));
     else
-        ok = print_text(a, hb_out_file(out));
-    return ok && (!o->plot || draw_map(a, o->plot));
+        print_text(a, hb_out_file(out));
+    if (o->plot)
+        hb_draw_picture(a->env, &picture, o->plot);
 }
 
 static int run(struct hb_env *env, int argc, char **argv)
@@ -422,15 +346,16 @@ static int run(struct hb_env *env, int argc, char **argv)
         ask.shard = ask.shards = INT64_MAX;
     struct hb_out *out = hb_out_open(env, o.common.output);
     bool ok = hb_sweep_run(&ask, &cells);
-    struct answer a = {.env = env, .sweep = &sweep, .cells = cells, .name = hb_sweep_name(&sweep)};
+    struct answer a = {.env = env, .sweep = &sweep, .cells = cells};
     if (ok)
-        find_best(&a);
-    if (!ok || !check_whole(&a, &ask) || !check_answered(&a, &o) || !print_answer(&a, &o, out)) {
+        hb_fit_make(env->arena, &sweep, cells, &a.map);
+    if (!ok || !check_whole(&a, &ask) || !check_answered(&a, &o)) {
         hb_out_drop(out);
         return HB_EXIT_INPUT;
     }
+    print_answer(&a, &o, out);
     hb_out_close(out);
-    return a.best == UINT32_MAX ? HB_EXIT_NO : HB_EXIT_YES;
+    return a.map.best == HB_NONE ? HB_EXIT_NO : HB_EXIT_YES;
 }
 
 static const struct hb_opt options[] = {

@@ -15,6 +15,15 @@ static void add_point(struct hb_env *env, const struct hb_plan *plan, const stru
                                                          .rank = rank};
 }
 
+/* Beyond what anyone would choose from: it would press the rest into a corner. */
+static bool is_far(const struct hb_plan_answer *a, const struct hb_candidate *c)
+{
+    enum { TIMES = 3 };
+    bool found = a->plan->found;
+    return found && (c->peak_bytes / TIMES > a->ask->budget_bytes ||
+                     c->step_ns / TIMES > a->plan->best.step_ns);
+}
+
 void hb_draw_plan(struct hb_env *env, const struct hb_plan_answer *a, uint32_t most,
                   struct hb_pareto *out)
 {
@@ -28,7 +37,8 @@ void hb_draw_plan(struct hb_env *env, const struct hb_plan_answer *a, uint32_t m
     out->points = hb_arena_alloc(env->arena, (size_t)count + plan->alternative_count + 1,
                                  sizeof *out->points);
     for (uint32_t i = 0; i < count; i++)
-        add_point(env, plan, &sample[i], HB_RANK_OTHER, out);
+        if (!is_far(a, &sample[i]))
+            add_point(env, plan, &sample[i], HB_RANK_OTHER, out);
     for (uint32_t i = 0; i < plan->alternative_count; i++)
         add_point(env, plan, &plan->alternatives[i], HB_RANK_RUNNER_UP, out);
     if (plan->found) {

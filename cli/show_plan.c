@@ -92,10 +92,10 @@ const char *hb_show_plan_name(const struct hb_env *env, const struct hb_plan *pl
     for (uint32_t k = 0; k < candidate->run_count; k++) {
         const struct hb_run *r = &candidate->runs[k];
         const char *policy = policy_text(&g, &plan->menus[r->block].policies[r->policy]);
-        bool block = plan->space.base->model.block_count > 1 || candidate->run_count > 1;
-        hb_str_addf(&s, "%s%s%s%s", k ? "; " : ": ",
-                    block ? plan->space.base->model.blocks[r->block].name : "", block ? " " : "",
-                    policy);
+        hb_str_add(&s, k ? "; " : ": ");
+        if (candidate->run_count > 1)
+            hb_str_addf(&s, "%d %s: ", r->steps, plan->space.base->model.blocks[r->block].name);
+        hb_str_add(&s, policy);
     }
     return s.text;
 }

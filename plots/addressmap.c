@@ -85,13 +85,16 @@ static void draw_buffers(struct hb_canvas *c, const struct hb_frame *f, const st
     for (uint32_t i = 0; i < o->buffer_count; i++) {
         const struct hb_shown_buffer *b = &o->buffers[i];
         struct hb_box box = buffer_box(f, b);
-        char *bytes = hb_arena_alloc(c->arena, HB_TICK_TEXT, 1);
-        hb_unit_print(HB_UNIT_BYTES, (double)b->bytes, bytes);
+        char bytes[HB_TICK_TEXT];
+        const char *note = hb_arena_printf(c->arena, "%s, op %lld to %lld%s%s",
+                                           hb_unit_print(HB_UNIT_BYTES, (double)b->bytes, bytes),
+                                           (long long)b->start_op + 1, (long long)b->end_op + 1,
+                                           *b->why ? "\n" : "", b->why);
         hb_draw_box(c->draw, box, hb_ink_category(c->look.theme, b->category));
         if (box.h > 3 && box.w > 3)
             hb_draw_frame(c->draw, box, (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), 0.6, false});
-        hb_canvas_add_cell(
-            c, (struct hb_layout_cell){"buffer", b->name, bytes, box, (double)b->bytes});
+        hb_canvas_add_cell(c,
+                           (struct hb_layout_cell){"buffer", b->name, note, box, (double)b->bytes});
     }
 }
 

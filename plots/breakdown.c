@@ -228,6 +228,8 @@ static void name_outcome(struct view *v, uint32_t i)
                     (struct hb_point){bar.x - c->em * 0.5, bar.y + bar.h / 2}, style);
     write_total(v, o, bar);
     struct hb_style faint = hb_canvas_style(c, "changes");
+    faint.plated = true;
+    faint.plate = hb_canvas_ink(c, HB_INK_PANEL);
     faint.rgb = hb_canvas_ink(c, HB_INK_FAINT);
     faint.size = fmax(6, c->em * 0.88);
     const char *changes = i > 0 && v->details ? describe_changes(v, o) : "";

@@ -171,7 +171,7 @@ static const char *describe_cell(const struct view *v, const struct hb_fit_cell 
 static const char *name_cell(const struct view *v, const struct panel *p, uint32_t y, uint32_t x)
 {
     const char *facet = v->m->facets ? v->m->facets[p->facet] : "";
-    return hb_arena_printf(v->c->arena, "%s \xC3\x97 %s%s%s", v->m->x.text[x], v->m->y.text[y],
+    return hb_arena_printf(v->c->arena, "%s%s%s", hb_fit_place(v->c->arena, v->m, y, x),
                            *facet ? ", " : "", facet);
 }
 
@@ -388,8 +388,9 @@ static void draw_legend(struct view *v, struct hb_box box)
     uint32_t in = v->m->best % (v->m->x.count * v->m->y.count);
     const struct hb_fit_cell *cell = &v->m->cells[v->m->best];
     const char *text =
-        hb_arena_printf(c->arena, "best: %s \xC3\x97 %s, %s", v->m->x.text[in % v->m->x.count],
-                        v->m->y.text[in / v->m->x.count], describe_cell(v, cell));
+        hb_arena_printf(c->arena, "best: %s, %s",
+                        hb_fit_place(c->arena, v->m, in / v->m->x.count, in % v->m->x.count),
+                        describe_cell(v, cell));
     struct hb_box sign = {box.x + bar + c->em * 2.5, box.y, c->em * 1.4, c->em * 1.1};
     double room = box.x + box.w - sign.x - sign.w - c->em * 0.6;
     text = hb_canvas_shorten(c, text, room, &best);
@@ -486,8 +487,9 @@ static double draw_head(struct view *v)
         title = hb_arena_printf(arena, "%s: %s", m->facets[facet], title);
     hb_unit_print(HB_UNIT_BYTES, (double)m->budget_bytes, budget);
     const char *below =
-        hb_arena_printf(arena, "%s%s%s \xC3\x97 %s  \xC2\xB7  budget %s  \xC2\xB7  peak in %s",
-                        m->name, *m->name ? "  \xC2\xB7  " : "", m->x.key, m->y.key, budget, unit);
+        hb_arena_printf(arena, "%s%s%s%s%s  \xC2\xB7  budget %s  \xC2\xB7  peak in %s", m->name,
+                        *m->name ? "  \xC2\xB7  " : "", m->x.key, *m->y.key ? " \xC3\x97 " : "",
+                        m->y.key, budget, unit);
     return hb_canvas_title(v->c, title, below);
 }
 

@@ -16,9 +16,11 @@
 
 struct hb_node;
 struct hb_diag;
+struct hb_sweep;
+struct hb_sweep_cell;
 
 struct hb_fit_axis {
-    const char *key;
+    const char *key; /* "": a map of one axis; then one value, "" */
     uint32_t count;
     const char **raw;  /* values as written */
     const char **text; /* for people: 8k, 128k */
@@ -47,11 +49,20 @@ struct hb_fit_map {
 
 bool hb_fit_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *json,
                  struct hb_fit_map *out);
+/* From what was swept; the best cell has most tokens a second of those that fit. */
+void hb_fit_make(struct hb_arena *arena, const struct hb_sweep *sweep,
+                 const struct hb_sweep_cell *cells, struct hb_fit_map *out);
+/* A value as it is written in the input. */
+void hb_fit_set_value(struct hb_arena *arena, struct hb_fit_axis *axis, uint32_t i,
+                      const char *text);
 const struct hb_fit_cell *hb_fit_cell(const struct hb_fit_map *m, uint32_t facet, uint32_t y,
                                       uint32_t x);
 int64_t hb_fit_budget(const struct hb_fit_map *m, const struct hb_fit_cell *cell);
 bool hb_fit_fits(const struct hb_fit_map *m, const struct hb_fit_cell *cell);
-/* "fits up to 16 x 8k; 32 x 8k lacks 11.3 GiB", for one facet. */
+/* "16 x 8k", "16" where there is one axis. */
+const char *hb_fit_place(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t y,
+                         uint32_t x);
+/* "fits up to 16 x 8k; 32 x 8k lacks 11.3 GiB", for one facet; of axes of words "3 of 12 fit". */
 const char *hb_fit_finding(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t facet);
 /* "fits up to 16 x 8k" alone. */
 const char *hb_fit_reach(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t facet);

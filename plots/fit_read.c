@@ -14,19 +14,10 @@ enum { MAX_CELLS = 1 << 20 };
 static void read_value(struct hb_reading *f, const struct hb_node *node, struct hb_fit_axis *axis,
                        uint32_t i)
 {
-    char text[HB_TICK_TEXT];
-    if (node->kind != HB_NODE_SCALAR) {
+    if (node->kind == HB_NODE_SCALAR)
+        hb_fit_set_value(f->arena, axis, i, node->text);
+    else
         hb_reading_wrong(f, node, "values", "a number or text");
-        return;
-    }
-    axis->raw[i] = node->text;
-    axis->text[i] = node->text;
-    axis->value[i] = (double)NAN;
-    double value;
-    if (hb_node_real(node, &value)) {
-        axis->value[i] = value;
-        axis->text[i] = hb_arena_strdup(f->arena, hb_human_print(value, text));
-    }
 }
 
 static bool read_axis(struct hb_reading *f, const struct hb_node *json, const char *key,
@@ -217,11 +208,6 @@ static struct spot find_nearest_lack(const struct hb_fit_map *m, uint32_t facet,
     return best;
 }
 
-static const char *spot_name(struct hb_arena *arena, const struct hb_fit_map *m, struct spot at)
-{
-    return hb_arena_printf(arena, "%s \xC3\x97 %s", m->x.text[at.x], m->y.text[at.y]);
-}
-
 static const char *lack_text(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t facet,
                              struct spot at)
 {
@@ -229,15 +215,49 @@ static const char *lack_text(struct hb_arena *arena, const struct hb_fit_map *m,
     const struct hb_fit_cell *cell = hb_fit_cell(m, facet, at.y, at.x);
     int64_t lack = cell->peak_bytes - hb_fit_budget(m, cell);
     hb_unit_print(HB_UNIT_BYTES, (double)lack, bytes);
-    return hb_arena_printf(arena, "%s lacks %s", spot_name(arena, m, at), bytes);
+    return hb_arena_printf(arena, "%s lacks %s", hb_fit_place(arena, m, at.y, at.x), bytes);
+}
+
+const char *hb_fit_place(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t y, uint32_t x)
+{
+    if (!*m->y.key)
+        return m->x.text[x];
+    return hb_arena_printf(arena, "%s \xC3\x97 %s", m->x.text[x], m->y.text[y]);
+}
+
+/* Values without an order, so that "up to" says nothing. */
+static bool is_words(const struct hb_fit_axis *axis)
+{
+    for (uint32_t i = 0; i < axis->count; i++)
+        if (isnan(axis->value[i]) && *axis->key)
+            return true;
+    return false;
+}
+
+static uint32_t count_fitting(const struct hb_fit_map *m, uint32_t facet)
+{
+    uint32_t count = 0;
+    for (uint32_t y = 0; y < m->y.count; y++)
+        for (uint32_t x = 0; x < m->x.count; x++)
+            count += hb_fit_fits(m, hb_fit_cell(m, facet, y, x));
+    return count;
 }
 
 const char *hb_fit_reach(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t facet)
 {
     struct spot largest = find_largest(m, facet);
+    uint32_t all = m->x.count * m->y.count;
+    uint32_t fit = count_fitting(m, facet);
     if (!largest.found)
         return find_nearest_lack(m, facet, largest).found ? "nothing fits" : "no answer";
-    return hb_arena_printf(arena, "fits up to %s", spot_name(arena, m, largest));
+    const char *place = hb_fit_place(arena, m, largest.y, largest.x);
+    if (all == 1)
+        return hb_arena_printf(arena, "%s fits", place);
+    if (is_words(&m->x) || is_words(&m->y))
+        return hb_arena_printf(arena, "%u of %u fit", fit, all);
+    if (fit == all)
+        return hb_arena_printf(arena, "all %u fit, up to %s", all, place);
+    return hb_arena_printf(arena, "fits up to %s", place);
 }
 
 const char *hb_fit_finding(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t facet)

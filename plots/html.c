@@ -1,24 +1,24 @@
-/* Writing the report: see html.h. Hover data are the canvas's own record, so what is told of a
- * place is what was drawn there. */
+/* Writing the report: see html.h. */
 #include "plots/html.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/json_write.h"
 #include "plots/addressmap.h"
 #include "plots/breakdown.h"
 #include "plots/fit.h"
+#include "plots/html_hover.h"
 #include "plots/stepview.h"
 #include "plots/svg.h"
 
-enum { PAGE_WIDTH = 1020, MOST_TENSORS = 400, HOVER_TENSORS = 3, MOST_HOT = 3000 };
+enum { PAGE_WIDTH = 1020, MOST_TENSORS = 400 };
 
 struct page {
     struct hb_arena *arena;
     const struct hb_html *r;
     struct hb_str *out;
+    bool hinted; /* how to read single values is said once */
 };
 
 static void put(struct page *p, const char *html)
@@ -64,147 +64,6 @@ static void put_json(struct page *p, const struct hb_str *json)
     }
 }
 
-static double round_px(double px)
-{
-    return round(px * 10) / 10;
-}
-
-static void put_number(struct hb_json *j, const char *key, double value)
-{
-    hb_json_key(j, key);
-    hb_json_real(j, value);
-}
-
-static void open_list(struct hb_json *j, const char *key)
-{
-    hb_json_key(j, key);
-    hb_json_array(j);
-}
-
-static void put_cells(struct hb_json *j, const struct hb_canvas *c)
-{
-    open_list(j, "cells");
-    for (uint32_t i = 0; i < c->layout.cell_count && i < MOST_HOT; i++) {
-        const struct hb_layout_cell *cell = &c->layout.cells[i];
-        hb_json_array(j);
-        hb_json_real(j, round_px(cell->box.x));
-        hb_json_real(j, round_px(cell->box.y));
-        hb_json_real(j, round_px(cell->box.w));
-        hb_json_real(j, round_px(cell->box.h));
-        hb_json_text(j, cell->note ? hb_arena_printf(c->arena, "%s\n%s", cell->name, cell->note)
-                                   : cell->name);
-        hb_json_array_end(j);
-    }
-    for (uint32_t i = 0; i < c->layout.point_count && i < MOST_HOT; i++) {
-        const struct hb_layout_point *q = &c->layout.points[i];
-        if (!q->note)
-            continue;
-        hb_json_array(j);
-        hb_json_real(j, round_px(q->at.x - 5));
-        hb_json_real(j, round_px(q->at.y - 5));
-        hb_json_real(j, 10);
-        hb_json_real(j, 10);
-        hb_json_text(j, q->note);
-        hb_json_array_end(j);
-    }
-    hb_json_array_end(j);
-}
-
-/* The largest tensors at the peak of one category: "9.30 GiB blocks.mlp.gate: why". */
-static void put_tensors(struct page *p, struct hb_json *j)
-{
-    const struct hb_outcome *o = p->r->outcome;
-    hb_json_key(j, "tensors");
-    hb_json_object(j);
-    for (int c = 0; c < HB_CATEGORY_COUNT; c++) {
-        int count = 0;
-        open_list(j, hb_category_name((enum hb_category)c));
-        for (uint32_t i = 0; i < o->tensor_count && count < HOVER_TENSORS; i++) {
-            const struct hb_shown_tensor *t = &o->tensors[i];
-            if (t->category != (enum hb_category)c)
-                continue;
-            count++;
-            hb_json_text(j, hb_arena_printf(p->arena, "at the peak: %s, %s%s%s", t->name,
-                                            bytes_text(p, t->bytes), *t->why ? ": " : "", t->why));
-        }
-        hb_json_array_end(j);
-    }
-    hb_json_object_end(j);
-}
-
-static bool is_curve(const struct hb_layout_point *q, const char *name)
-{
-    return strcmp(q->curve, name) == 0;
-}
-
-/* One category's stacked tops in MiB, or with name null the samples' places and times. */
-static void put_samples(struct hb_json *j, const struct hb_layout *r, const char *name, bool px)
-{
-    hb_json_array(j);
-    for (uint32_t i = 0; i < r->point_count; i++)
-        if (is_curve(&r->points[i], name))
-            hb_json_real(j, px ? round_px(r->points[i].at.x) : round(r->points[i].y / 0x1p20));
-    hb_json_array_end(j);
-}
-
-static void put_times(struct hb_json *j, const struct hb_layout *r, const char *name)
-{
-    open_list(j, "seconds");
-    for (uint32_t i = 0; i < r->point_count; i++)
-        if (is_curve(&r->points[i], name))
-            hb_json_real(j, round(r->points[i].x * 1e6) / 1e6);
-    hb_json_array_end(j);
-}
-
-static void put_bands(struct hb_json *j, const struct hb_layout *r, const char **out_first)
-{
-    open_list(j, "bands");
-    const char *last = NULL;
-    for (uint32_t i = 0; i < r->point_count; i++) {
-        const char *name = r->points[i].curve;
-        if ((last && strcmp(last, name) == 0) || strcmp(name, "peak") == 0)
-            continue;
-        last = name;
-        *out_first = *out_first ? *out_first : name;
-        hb_json_object(j);
-        hb_json_key(j, "name");
-        hb_json_text(j, name);
-        hb_json_key(j, "tops");
-        put_samples(j, r, name, false);
-        hb_json_object_end(j);
-    }
-    hb_json_array_end(j);
-}
-
-static void put_timeline(struct page *p, struct hb_json *j, const struct hb_canvas *c)
-{
-    const struct hb_layout *r = &c->layout;
-    const char *first = NULL;
-    hb_json_key(j, "timeline");
-    hb_json_object(j);
-    put_bands(j, r, &first);
-    if (first) {
-        hb_json_key(j, "x");
-        put_samples(j, r, first, true);
-        put_times(j, r, first);
-    }
-    const struct hb_scale *x = &r->axes[0].scale;
-    const struct hb_scale *y = &r->axes[1].scale;
-    put_number(j, "high", y->high / 0x1p20);
-    open_list(j, "y");
-    hb_json_real(j, round_px(y->from_px));
-    hb_json_real(j, round_px(y->to_px));
-    hb_json_array_end(j);
-    open_list(j, "area");
-    hb_json_real(j, round_px(x->from_px));
-    hb_json_real(j, round_px(y->to_px));
-    hb_json_real(j, round_px(x->to_px - x->from_px));
-    hb_json_real(j, round_px(y->from_px - y->to_px));
-    hb_json_array_end(j);
-    put_tensors(p, j);
-    hb_json_object_end(j);
-}
-
 static struct hb_look make_look(const struct page *p, double height, const char *prefix)
 {
     return (struct hb_look){.theme = p->r->theme == HB_HTML_DARK ? HB_THEME_DARK : HB_THEME_LIGHT,
@@ -229,14 +88,13 @@ static void put_picture(struct page *p, struct hb_canvas *c, const char *id, boo
     put_text(p, c->title);
     put(p, "; left and right arrow keys tell its parts\">\n");
     put(p, hb_svg_inline(svg.text));
-    put(p, "</div><figcaption class=\"hint\">Point at it, or focus it and use the arrow keys, to "
-           "read single values.</figcaption></figure>\n");
-    struct hb_json j = hb_json_begin(&json, NULL, false);
-    hb_json_object(&j);
-    put_cells(&j, c);
-    if (timeline && c->layout.axis_count >= 2)
-        put_timeline(p, &j, c);
-    hb_json_object_end(&j);
+    put(p, "</div>");
+    if (!p->hinted)
+        put(p, "<figcaption class=\"hint\">Point at a picture, or focus it and use the arrow keys, "
+               "to read single values.</figcaption>");
+    p->hinted = true;
+    put(p, "</figure>\n");
+    hb_html_hover(c, timeline ? p->r->outcome : NULL, &json);
     hb_str_addf(p->out, "<script type=\"application/json\" data-for=\"%s-pic\">", id);
     put_json(p, &json);
     put(p, "</script>\n");
@@ -275,6 +133,22 @@ static void put_figures(struct page *p)
     put(p, "</dl>\n");
 }
 
+/* What a plan would make of it, in a sentence. */
+static void put_faster(struct page *p)
+{
+    const struct hb_pareto *plan = p->r->plan;
+    const struct hb_outcome *o = p->r->outcome;
+    if (!plan || plan->plan == HB_NONE || o->step_seconds <= 0)
+        return;
+    double change = 100 * (plan->points[plan->plan].step_seconds / o->step_seconds - 1);
+    hb_str_addf(p->out, "<p>The <a href=\"#plan\">plan</a> fits and takes %s a step, ",
+                seconds_text(p, plan->points[plan->plan].step_seconds));
+    if (fabs(change) < 0.05)
+        put(p, "as long as this.</p>\n");
+    else
+        hb_str_addf(p->out, "%.1f %% %s.</p>\n", fabs(change), change < 0 ? "less" : "more");
+}
+
 static void put_header(struct page *p)
 {
     const struct hb_outcome *o = p->r->outcome;
@@ -296,6 +170,7 @@ static void put_header(struct page *p)
         put_text(p, o->peak_at);
         put(p, "</p>\n");
     }
+    put_faster(p);
     put_figures(p);
     put(p, "</header>\n");
 }
@@ -313,9 +188,9 @@ static void put_nav(struct page *p)
     put_link(p, "breakdown", "Breakdown", true);
     put_link(p, "timeline", "Timeline", r->outcome->sample_count > 0);
     put_link(p, "heap", "Heap", r->outcome->buffer_count > 0);
-    put_link(p, "fitmap", "Fit map", r->sweep != NULL);
-    put_link(p, "plan", "Plan", r->plan != NULL);
-    put_link(p, "levers", "Levers", r->advise != NULL);
+    put_link(p, "fitmap", "Fit map", r->sweep || r->sweep_note);
+    put_link(p, "plan", "Plan", r->plan || r->plan_note);
+    put_link(p, "levers", "Levers", r->advise || r->levers_note);
     put_link(p, "all", "Tensors", r->outcome->tensor_count > 0);
     put_link(p, "yaml", "Configuration", *r->yaml != '\0');
     put_link(p, "trust", "Trust", true);
@@ -396,13 +271,27 @@ static void put_heap(struct page *p)
     close_section(p);
 }
 
+static void put_note(struct page *p, const char *text)
+{
+    if (!text)
+        return;
+    put(p, "<p class=\"note\">");
+    put_text(p, text);
+    put(p, "</p>\n");
+}
+
 static void put_sweep(struct page *p)
 {
     struct hb_look look = make_look(p, 600, "f");
     const struct hb_fit_map *m = p->r->sweep;
-    if (!m)
+    if (!m && !p->r->sweep_note)
         return;
     open_section(p, "fitmap", "What else fits");
+    put_note(p, p->r->sweep_note);
+    if (!m) {
+        close_section(p);
+        return;
+    }
     struct hb_canvas *c = hb_canvas_new(p->arena, &look, HB_FORMAT_SVG,
                                         hb_fit_finding(p->arena, m, hb_fit_main_facet(m)));
     hb_fit_draw(c, m);
@@ -414,12 +303,16 @@ static void put_alternatives(struct page *p, const struct hb_pareto *plan)
 {
     put(p, "<div class=\"scroll\"><table><thead><tr><th></th><th>configuration</th>"
            "<th class=\"n\">step time</th><th class=\"n\">peak</th></tr></thead><tbody>\n");
+    uint32_t number = 0; /* as in the picture */
     for (int rank = HB_RANK_PLAN; rank >= HB_RANK_RUNNER_UP; rank--)
         for (uint32_t i = 0; i < plan->count; i++) {
             const struct hb_pareto_point *q = &plan->points[i];
             if ((int)q->rank != rank)
                 continue;
-            put(p, rank == HB_RANK_PLAN ? "<tr><td>plan</td><td>" : "<tr><td></td><td>");
+            if (rank == HB_RANK_PLAN)
+                put(p, "<tr><td class=\"kind\">plan</td><td>");
+            else
+                hb_str_addf(p->out, "<tr><td class=\"kind\">%u</td><td>", ++number);
             put_text(p, q->name);
             hb_str_addf(p->out, "</td><td class=\"n\">%s</td><td class=\"n\">%s</td></tr>\n",
                         seconds_text(p, q->step_seconds), bytes_text(p, q->peak_bytes));
@@ -427,53 +320,78 @@ static void put_alternatives(struct page *p, const struct hb_pareto *plan)
     put(p, "</tbody></table></div>\n");
 }
 
+static void put_flags(struct page *p)
+{
+    if (p->r->flag_count)
+        put(p, "<h3>To paste</h3>\n");
+    for (uint32_t i = 0; i < p->r->flag_count; i++) {
+        put(p, i ? "<details><summary>" : "<details open><summary>");
+        put_text(p, p->r->flags[i].title);
+        put(p, "</summary><pre tabindex=\"0\">");
+        put_text(p, p->r->flags[i].text);
+        put(p, "</pre></details>\n");
+    }
+}
+
 static void put_plan(struct page *p)
 {
     struct hb_look look = make_look(p, 560, "p");
     const struct hb_pareto *plan = p->r->plan;
-    if (!plan)
+    if (!plan && !p->r->plan_note)
         return;
     open_section(p, "plan", "The plan and its alternatives");
-    struct hb_canvas *c =
-        hb_canvas_new(p->arena, &look, HB_FORMAT_SVG, hb_pareto_title(p->arena, plan));
-    hb_pareto_draw(c, plan);
-    put_picture(p, c, "plan", false);
-    put_alternatives(p, plan);
-    if (p->r->plan_flags) {
-        put(p, "<h3>Flags to paste</h3><pre tabindex=\"0\">");
-        put_text(p, p->r->plan_flags);
-        put(p, "</pre>\n");
+    put_note(p, p->r->plan_note);
+    if (plan) {
+        struct hb_canvas *c =
+            hb_canvas_new(p->arena, &look, HB_FORMAT_SVG, hb_pareto_title(p->arena, plan));
+        hb_pareto_draw(c, plan);
+        put_picture(p, c, "plan", false);
+        put_alternatives(p, plan);
     }
+    put_flags(p);
     close_section(p);
 }
 
-static void put_levers(struct page *p)
+static void put_lever(struct page *p, const struct hb_lever *lever, bool idle)
 {
-    const struct hb_tornado *t = p->r->advise;
-    if (!t)
-        return;
+    put(p, "<tr><td class=\"name\">");
+    put_text(p, lever->name);
+    if (idle)
+        put(p, "</td><td class=\"n\">\xE2\x80\x93</td><td class=\"n\">\xE2\x80\x93</td><td>"
+               "nothing here: ");
+    else
+        hb_str_addf(p->out, "</td><td class=\"n\">%s</td><td class=\"n\">%s</td><td>",
+                    bytes_text(p, lever->freed_bytes), seconds_text(p, lever->cost_seconds));
+    put_text(p, lever->why);
+    put(p, "</td></tr>\n");
+}
+
+static void put_lever_table(struct page *p, const struct hb_tornado *t)
+{
     uint32_t rows = t->count < 40 ? t->count : 40;
     struct hb_look look = make_look(p, 150 + 26.0 * rows, "l");
-    open_section(p, "levers", "Levers");
     struct hb_canvas *c =
         hb_canvas_new(p->arena, &look, HB_FORMAT_SVG, hb_tornado_title(p->arena, t));
     hb_tornado_draw(c, t);
     put_picture(p, c, "levers", false);
     put(p, "<div class=\"scroll\"><table><thead><tr><th>lever</th><th class=\"n\">frees</th>"
            "<th class=\"n\">costs</th><th>why</th></tr></thead><tbody>\n");
-    for (uint32_t i = 0; i < t->count; i++) {
-        const struct hb_lever *lever = &t->levers[i];
-        put(p, "<tr><td class=\"name\">");
-        put_text(p, lever->name);
-        hb_str_addf(p->out, "</td><td class=\"n\">%s</td><td class=\"n\">%s</td><td>",
-                    bytes_text(p, lever->freed_bytes), seconds_text(p, lever->cost_seconds));
-        put_text(p, lever->why);
-        put(p, "</td></tr>\n");
-    }
+    for (uint32_t i = 0; i < t->count + t->idle_count; i++)
+        put_lever(p, &t->levers[i], i >= t->count);
     put(p, "</tbody></table></div>\n");
-    close_section(p);
 }
 
+static void put_levers(struct page *p)
+{
+    const struct hb_tornado *t = p->r->advise;
+    if (!t && !p->r->levers_note)
+        return;
+    open_section(p, "levers", "Levers");
+    put_note(p, p->r->levers_note);
+    if (t)
+        put_lever_table(p, t);
+    close_section(p);
+}
 static void put_tensor(struct page *p, const struct hb_shown_tensor *t, bool why)
 {
     int64_t peak = p->r->outcome->peak_bytes;
@@ -585,7 +503,7 @@ static void put_head(struct page *p)
 
 void hb_html_write(struct hb_arena *arena, const struct hb_html *report, struct hb_str *out)
 {
-    struct page p = {arena, report, out};
+    struct page p = {arena, report, out, false};
     put_head(&p);
     put_header(&p);
     put_nav(&p);

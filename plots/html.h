@@ -12,12 +12,24 @@
 
 enum hb_html_theme { HB_HTML_AUTO, HB_HTML_LIGHT, HB_HTML_DARK }; /* auto: as the reader's system */
 
+enum { HB_HTML_FLAGS = 4 };
+
+/* Settings of a trainer, to paste. */
+struct hb_html_flags {
+    const char *title; /* "MaxText" */
+    const char *text;
+};
+
 struct hb_html {
     const struct hb_outcome *outcome;
-    const struct hb_fit_map *sweep; /* null: no such section; as the next three */
+    const struct hb_fit_map *sweep; /* null: no such picture; as the next two */
     const struct hb_pareto *plan;
-    const char *plan_flags; /* to paste into the trainer */
     const struct hb_tornado *advise;
+    const char *sweep_note; /* what else is to be said of them, also where there is none; null */
+    const char *plan_note;
+    const char *levers_note;
+    struct hb_html_flags flags[HB_HTML_FLAGS]; /* of the plan; the first is shown open */
+    uint32_t flag_count;
     const char *device;  /* "nvidia-h100-sxm x 64" */
     const char *yaml;    /* the configuration, complete */
     const char *version; /* of hbmsim */

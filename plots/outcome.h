@@ -41,6 +41,7 @@ struct hb_shown_stream {
 
 struct hb_shown_buffer {
     const char *name;
+    const char *why; /* "" where it was read from JSON */
     enum hb_category category;
     int64_t offset_bytes;
     int64_t bytes;

@@ -245,6 +245,7 @@ static void list_buffers(struct maker *m)
             continue;
         o->buffers[o->buffer_count++] =
             (struct hb_shown_buffer){.name = p->bufs[live->buf].name,
+                                     .why = hb_why(&p->bufs[live->buf]),
                                      .category = p->bufs[live->buf].category,
                                      .offset_bytes = mem->offset_of[live->buf],
                                      .bytes = live->bytes,

@@ -11,7 +11,7 @@
 #include "plots/reading.h"
 #include "plots/frame.h"
 
-enum { LABELLED = 8 };
+enum { LISTED = 8 };
 
 /* A point from an object that has both numbers, or has them in its "prediction". */
 static bool read_point(struct hb_reading *f, const struct hb_node *node, enum hb_pareto_rank rank,
@@ -144,6 +144,7 @@ struct view {
     struct hb_canvas *c;
     const struct hb_pareto *p;
     struct hb_frame frame;
+    uint32_t rows; /* of the list below */
 };
 
 static struct hb_point point_at(const struct view *v, uint32_t i)
@@ -198,37 +199,93 @@ static void draw_points(struct view *v, enum hb_pareto_rank rank)
         else if (rank == HB_RANK_RUNNER_UP)
             hb_draw_mark(c->draw, at, HB_MARK_DIAMOND, c->em * 0.42, rgb, back);
         else
-            hb_draw_mark(c->draw, at, over ? HB_MARK_TRIANGLE : HB_MARK_DISC, c->em * 0.22,
-                         hb_colour_mix(rgb, back, 0.35), back);
+            hb_draw_mark(c->draw, at, over ? HB_MARK_TRIANGLE : HB_MARK_DISC, fmax(2, c->em * 0.25),
+                         hb_colour_mix(rgb, back, 0.2), back);
         static const char *const names[] = {"points", "runners-up", "plan"};
         hb_canvas_add_point(c, (struct hb_layout_point){names[rank], at, q->step_seconds,
                                                         (double)q->peak_bytes, note_of(v, q)});
     }
 }
 
+/* The index of the n-th runner-up, from 0, or HB_NONE. */
+static uint32_t find_ranked(const struct hb_pareto *p, uint32_t n)
+{
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->points[i].rank == HB_RANK_RUNNER_UP && n-- == 0)
+            return i;
+    return HB_NONE;
+}
+
+/* Numbers, which the list below the picture explains. */
 static void name_points(struct view *v)
 {
     struct hb_canvas *c = v->c;
     struct hb_style style = hb_canvas_style(c, "point");
     style.plated = true;
     style.plate = hb_canvas_ink(c, HB_INK_PANEL);
-    int named = 0;
-    if (v->p->plan != HB_NONE) {
-        style.bold = true;
-        const char *name = v->p->points[v->p->plan].name;
-        hb_canvas_label_near(c, hb_canvas_shorten(c, name, v->frame.area.w * 0.45, &style),
-                             point_at(v, v->p->plan), v->frame.area, style);
-        style.bold = false;
-    }
+    style.bold = true;
+    if (v->p->plan != HB_NONE)
+        hb_canvas_label_near(c, "plan", point_at(v, v->p->plan), v->frame.area, style);
     style.size = fmax(6, c->em * 0.9);
-    for (uint32_t i = 0; i < v->p->count && named < LABELLED; i++) {
-        const struct hb_pareto_point *q = &v->p->points[i];
-        if (q->rank != HB_RANK_RUNNER_UP || !*q->name)
-            continue;
-        named++;
-        hb_canvas_label_near(c, hb_canvas_shorten(c, q->name, v->frame.area.w * 0.35, &style),
-                             point_at(v, i), v->frame.area, style);
+    for (uint32_t n = 0; n + 1 < v->rows; n++) {
+        uint32_t i = find_ranked(v->p, n);
+        if (i != HB_NONE)
+            hb_canvas_label_near(c, hb_arena_printf(c->arena, "%u", n + 1), point_at(v, i),
+                                 v->frame.area, style);
     }
+}
+
+static double list_line(const struct hb_canvas *c)
+{
+    struct hb_style style = hb_canvas_style(c, "list");
+    return hb_canvas_line(c, &style) * 1.05;
+}
+
+static void list_row(struct view *v, struct hb_point at, double width, const char *mark, uint32_t i)
+{
+    struct hb_canvas *c = v->c;
+    const struct hb_pareto_point *q = &v->p->points[i];
+    struct hb_style style = hb_canvas_style(c, "list");
+    char step[HB_TICK_TEXT], peak[HB_TICK_TEXT];
+    style.bold = true;
+    double left = c->em * 3.4;
+    hb_canvas_label(c, mark, at, style);
+    style.bold = false;
+    const char *figures =
+        hb_arena_printf(c->arena, "%s, %s", hb_unit_print(HB_UNIT_SECONDS, q->step_seconds, step),
+                        hb_unit_print(HB_UNIT_BYTES, (double)q->peak_bytes, peak));
+    double right = hb_canvas_width(c, figures, &style) + c->em;
+    const char *name = hb_canvas_shorten(c, q->name, width - left - right, &style);
+    hb_canvas_label(c, name, (struct hb_point){at.x + left, at.y}, style);
+    style.across = HB_ALIGN_END;
+    hb_canvas_label(c, figures, (struct hb_point){at.x + width, at.y}, style);
+}
+
+/* The plan and its runners-up in full, as many as there is room for. */
+static void draw_list(struct view *v, struct hb_box box)
+{
+    uint32_t rows = 0;
+    double line = list_line(v->c);
+    if (v->rows && v->p->plan != HB_NONE)
+        list_row(v, (struct hb_point){box.x, box.y + line * rows++}, box.w, "plan", v->p->plan);
+    for (uint32_t n = 0; rows < v->rows; n++) {
+        uint32_t i = find_ranked(v->p, n);
+        if (i == HB_NONE)
+            return;
+        list_row(v, (struct hb_point){box.x, box.y + line * rows++}, box.w,
+                 hb_arena_printf(v->c->arena, "%u", n + 1), i);
+    }
+}
+
+/* Rows of the list: no more than leave the plot most of the page. */
+static uint32_t count_rows(const struct hb_canvas *c, const struct hb_pareto *p, double height)
+{
+    uint32_t wanted = 0;
+    for (uint32_t i = 0; i < p->count; i++)
+        wanted += p->points[i].rank != HB_RANK_OTHER;
+    double room = floor((height - c->em * 22) / list_line(c));
+    wanted = wanted < LISTED ? wanted : LISTED;
+    return room < 1 ? 0 : room < wanted ? (uint32_t)room : wanted;
 }
 
 /* Marks keep their own place free of the names of others. */
@@ -259,10 +316,8 @@ static void make_scales(struct view *v)
     }
     bool wide_s = high_s > 8 * low_s;
     bool wide_b = low_b > 0 && high_b > 8 * low_b;
-    v->frame.x =
-        hb_scale_make(wide_s || low_s > high_s * 0.5 ? low_s : 0, high_s, HB_UNIT_SECONDS, wide_s);
-    v->frame.y =
-        hb_scale_make(wide_b || low_b > high_b * 0.5 ? low_b : 0, high_b, HB_UNIT_BYTES, wide_b);
+    v->frame.x = hb_scale_make(low_s, high_s, HB_UNIT_SECONDS, wide_s);
+    v->frame.y = hb_scale_make(low_b, high_b, HB_UNIT_BYTES, wide_b);
     v->frame.x_name = "step time";
     v->frame.y_name = "peak memory of a device";
 }
@@ -276,7 +331,7 @@ static void make_keys(const struct hb_canvas *c, struct hb_key *keys)
     keys[1] = (struct hb_key){hb_ink_group(c->look.theme, 1), "does not fit", NULL, false,
                               HB_MARK_TRIANGLE};
     keys[2] = (struct hb_key){fits, "runner-up", NULL, false, HB_MARK_DIAMOND};
-    keys[3] = (struct hb_key){fits, "front: none is faster and smaller", NULL, false, HB_KEY_LINE};
+    keys[3] = (struct hb_key){fits, "front of those drawn", NULL, false, HB_KEY_LINE};
 }
 
 void hb_pareto_draw(struct hb_canvas *c, const struct hb_pareto *p)
@@ -295,6 +350,9 @@ void hb_pareto_draw(struct hb_canvas *c, const struct hb_pareto *p)
     double legend = hb_legend_height(c, page.w, keys, KEYS);
     legend = page.h > legend + c->em * 14 ? legend : 0;
     page.h -= legend > 0 ? legend + c->em * 0.5 : 0;
+    v.rows = count_rows(c, p, page.h);
+    double list = v.rows * list_line(c);
+    page.h -= v.rows ? list + c->em * 0.4 : 0;
     make_scales(&v);
     if (!hb_frame_make(c, page, &v.frame))
         return;
@@ -314,4 +372,5 @@ void hb_pareto_draw(struct hb_canvas *c, const struct hb_pareto *p)
     struct hb_box foot = {page.x, page.y + page.h + c->em * 0.5, page.w, legend};
     if (legend > 0)
         hb_legend_draw(c, foot, keys, KEYS);
+    draw_list(&v, (struct hb_box){page.x, c->look.height - list - c->em * 0.5, page.w, list});
 }

@@ -1,6 +1,8 @@
 /* Kinds of pictures and the JSON that they are made from: see picture.h. */
 #include "plots/picture.h"
 
+#include <math.h>
+
 #include "base/arena.h"
 #include "base/node.h"
 #include "base/str.h"
@@ -114,6 +116,8 @@ void hb_picture_size(const struct hb_picture *p, struct hb_look *look)
         height = 145 + 72.0 * rows;
     if (p->kind == HB_PICTURE_TORNADO)
         height = 150 + 26.0 * rows;
+    if (p->kind == HB_PICTURE_FIT && p->fit.facet_count == 1)
+        height = fmin(height, 240 + 52.0 * p->fit.y.count);
     if (look->width <= 0)
         look->width = USUAL_WIDTH;
     if (look->height <= 0)

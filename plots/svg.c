@@ -27,16 +27,23 @@ void hb_svg_escape(struct hb_str *out, const char *text)
 }
 
 /* "12.50" as "12.5", "-0.00" as "0". */
-static void add_number(struct hb_str *out, double value, int decimals)
+static void print_number(char text[64], double value, int decimals)
 {
-    char digits[64];
-    snprintf(digits, sizeof digits, "%.*f", decimals, value);
-    char *end = digits + strlen(digits) - 1;
+    snprintf(text, 64, "%.*f", decimals, value);
+    char *end = text + strlen(text) - 1;
     while (decimals > 0 && *end == '0')
         *end-- = '\0';
     if (*end == '.')
         *end = '\0';
-    hb_str_add(out, strcmp(digits, "-0") == 0 ? "0" : digits);
+    if (strcmp(text, "-0") == 0)
+        memcpy(text, "0", 2);
+}
+
+static void add_number(struct hb_str *out, double value, int decimals)
+{
+    char text[64];
+    print_number(text, value, decimals);
+    hb_str_add(out, text);
 }
 
 void hb_svg_text(struct hb_str *out, const char *text, struct hb_box box, struct hb_font font,
@@ -91,7 +98,89 @@ static bool number_begins(const char *start, const char *text)
            text[-1] != '-' && text[-1] != '#';
 }
 
-/* Copies one id, number or letter; returns what is left of the document. */
+/* --- paths --- */
+
+struct path {
+    struct hb_str *out;
+    int decimals;
+    char x[64]; /* where the pen is, as written */
+    char y[64];
+    bool closed;
+};
+
+static const char *read_number(const char *at, int decimals, char text[64])
+{
+    char *end;
+    double value = strtod(at, &end);
+    print_number(text, value, decimals);
+    return end;
+}
+
+/* A line along an axis names one coordinate. */
+static void add_line(struct path *p, const char *x, const char *y)
+{
+    if (strcmp(y, p->y) == 0)
+        hb_str_addf(p->out, "H%s", x);
+    else if (strcmp(x, p->x) == 0)
+        hb_str_addf(p->out, "V%s", y);
+    else
+        hb_str_addf(p->out, "L%s %s", x, y);
+}
+
+static const char *copy_curve(struct path *p, const char *at)
+{
+    char text[64];
+    hb_str_add(p->out, "C");
+    for (int i = 0; i < 6; i++) {
+        at = read_number(at, p->decimals, text);
+        hb_str_addf(p->out, "%s%s", i ? " " : "", text);
+        memcpy(i % 2 ? p->y : p->x, text, sizeof text);
+    }
+    return at;
+}
+
+static const char *copy_segment(struct path *p, char command, const char *at)
+{
+    char x[64], y[64];
+    at = read_number(at, p->decimals, x);
+    at = read_number(at, p->decimals, y);
+    bool last = *(at + strspn(at, " ")) == '"';
+    if (command == 'L')
+        add_line(p, x, y);
+    else if (!last || !p->closed) /* cairo moves once more after it has closed a path */
+        hb_str_addf(p->out, "M%s %s", x, y);
+    memcpy(p->x, x, sizeof x);
+    memcpy(p->y, y, sizeof y);
+    p->closed = false;
+    return at;
+}
+
+/* The value of a d attribute, shortened: that is most of a picture's bytes. */
+static const char *copy_path(const char *at, const struct hb_svg_form *form, struct hb_str *out)
+{
+    struct path p = {.out = out, .decimals = form->decimals};
+    while (*at && *at != '"') {
+        char command = *at++;
+        if (command == 'M' || command == 'L') {
+            at = copy_segment(&p, command, at);
+        } else if (command == 'C') {
+            at = copy_curve(&p, at);
+        } else if (command == 'Z') {
+            hb_str_add(out, "Z");
+            p.closed = true;
+        }
+    }
+    return at;
+}
+
+static bool path_begins(const char *start, const char *at)
+{
+    return at - start >= 4 && memcmp(at - 4, " d=\"", 4) == 0 && *at == 'M';
+}
+
+/* --- the document --- */
+
+/* Copies one id, number, path or letter; returns what is left of the document. */
 static const char *copy_piece(const char *start, const char *at, struct names *names,
                               const struct hb_svg_form *form, struct hb_str *out)
 {
@@ -100,6 +189,8 @@ static const char *copy_piece(const char *start, const char *at, struct names *n
         hb_str_addf(out, "%s%u", form->prefix, find_name(names, at, len));
         return at + len;
     }
+    if (path_begins(start, at))
+        return copy_path(at, form, out);
     if (number_begins(start, at)) {
         len = strspn(at + 1, "0123456789.") + 1;
         if (memchr(at, '.', len))

@@ -389,7 +389,9 @@ void hb_term_fit(struct hb_str *out, const struct hb_term *t, const struct hb_fi
         put_map(&map);
         write_grid(out, &g);
     }
-    write_line(out, t, hb_arena_printf(out->arena, "across: %s, up: %s", m->x.key, m->y.key),
+    write_line(out, t,
+               hb_arena_printf(out->arena, "across: %s%s%s", m->x.key, *m->y.key ? ", up: " : "",
+                               m->y.key),
                INK_FAINT);
     write_legend(out, t, &map);
 }

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/node.h"
 #include "base/size.h"
+#include "base/str.h"
 #include "plots/frame.h"
 #include "plots/reading.h"
 #include "solver/advise.h"
@@ -128,8 +129,8 @@ const char *hb_tornado_title(struct hb_arena *arena, const struct hb_tornado *t)
     if (t->count == 0 || best->freed_bytes <= 0)
         return "no lever frees memory at the peak";
     hb_unit_print(HB_UNIT_BYTES, (double)best->freed_bytes, freed);
-    const char *title = hb_arena_printf(arena, "%s frees most: %s (step time %s)", best->name,
-                                        freed, cost_text(arena, t, best));
+    const char *title = hb_arena_printf(arena, "%s free%s most: %s (step time %s)", best->name,
+                                        best->pair ? "" : "s", freed, cost_text(arena, t, best));
     int64_t lack = t->peak_bytes - t->budget_bytes;
     if (t->budget_bytes <= 0 || lack <= 0)
         return title;
@@ -143,7 +144,8 @@ struct view {
     struct hb_frame freed;
     struct hb_frame cost;
     double pitch;
-    double names;
+    double names;  /* room for them */
+    double widest; /* of them */
     uint32_t shown;
 };
 
@@ -185,6 +187,7 @@ static void draw_lever(struct view *v, uint32_t row)
     style.across = HB_ALIGN_END;
     style.down = HB_ALIGN_MIDDLE;
     style.size = fmax(6, c->em * 0.95);
+    style.size = fmax(6, style.size * fmax(0.85, fmin(1, v->names / v->widest)));
     struct hb_box bar = bar_box(&v->freed, v->pitch, row, (double)lever->freed_bytes);
     const char *name = hb_canvas_shorten(c, lever->name, v->names, &style);
     hb_canvas_label(c, name, (struct hb_point){v->freed.area.x - c->em * 0.5, bar.y + bar.h / 2},
@@ -208,17 +211,25 @@ static void draw_lever(struct view *v, uint32_t row)
     write_value(v, &v->cost, cost, faster, cost_text(c->arena, v->t, lever));
 }
 
-static struct hb_scale make_scale(double low, double high, enum hb_unit unit)
+/* With room for the values that stand beside the longest bars of a panel that is width wide. */
+static struct hb_scale make_scale(struct hb_canvas *c, double low, double high, enum hb_unit unit,
+                                  double width)
 {
+    struct hb_style style = hb_canvas_style(c, "value");
+    double text = hb_canvas_width(c,
+                                  unit == HB_UNIT_BYTES ? "\xE2\x88\x92"
+                                                          "88.88 GiB"
+                                                        : "+88.8 %",
+                                  &style);
     low = fmin(low, 0);
     high = fmax(high, 0);
     double span = high > low ? high - low : 1;
-    /* room for the value that stands beside the longest bar */
-    return (struct hb_scale){
-        .low = low < 0 ? low - span * 0.22 : 0, .high = high + span * 0.24, .unit = unit};
+    double bars = fmax(width * 0.3, width - (low < 0 ? 2 : 1) * text);
+    double room = span / bars * text;
+    return (struct hb_scale){.low = low < 0 ? low - room : 0, .high = high + room, .unit = unit};
 }
 
-static void make_scales(struct view *v)
+static void make_scales(struct view *v, double freed_px, double cost_px)
 {
     double low_b = 0, high_b = 0, low_s = 0, high_s = 0;
     for (uint32_t i = 0; i < v->shown; i++) {
@@ -231,8 +242,8 @@ static void make_scales(struct view *v)
     int64_t lack = v->t->peak_bytes - v->t->budget_bytes;
     if (v->t->budget_bytes > 0 && (double)lack < 2 * high_b)
         high_b = fmax(high_b, (double)lack);
-    v->freed.x = make_scale(low_b, high_b, HB_UNIT_BYTES);
-    v->cost.x = make_scale(low_s, high_s, HB_UNIT_SECONDS);
+    v->freed.x = make_scale(v->c, low_b, high_b, HB_UNIT_BYTES, freed_px);
+    v->cost.x = make_scale(v->c, low_s, high_s, HB_UNIT_SECONDS, cost_px);
     v->freed.x_name = "freed at the peak";
     v->cost.x_name = "added to the step";
     v->freed.y_name = v->cost.y_name = "";
@@ -278,20 +289,39 @@ static double widest_name(struct view *v)
     return widest;
 }
 
+/* What the bars do not say. */
+static const char *describe(struct hb_arena *arena, const struct hb_tornado *t)
+{
+    struct hb_str text;
+    bool pair = false;
+    for (uint32_t i = 0; i < t->count; i++)
+        pair = pair || t->levers[i].pair;
+    hb_str_init(&text, arena);
+    hb_str_add(&text, t->name);
+    if (pair)
+        hb_str_addf(&text, "%shatched: two levers together", text.len ? "  \xC2\xB7  " : "");
+    if (t->idle_count)
+        hb_str_addf(&text, "%s%u more do nothing here", text.len ? "  \xC2\xB7  " : "",
+                    t->idle_count);
+    return text.text;
+}
+
 void hb_tornado_draw(struct hb_canvas *c, const struct hb_tornado *t)
 {
     struct view v = {.c = c, .t = t};
-    double top = hb_canvas_title(c, hb_tornado_title(c->arena, t), *t->name ? t->name : NULL);
+    const char *below = describe(c->arena, t);
+    double top = hb_canvas_title(c, hb_tornado_title(c->arena, t), *below ? below : NULL);
     struct hb_box page = {c->em, top + c->em * 1.2, c->look.width - 2 * c->em,
                           c->look.height - top - c->em * 2.2};
     double rows = (page.h - c->em * 3) / (c->em * 1.25);
     v.shown = rows < 1 ? 1 : rows < t->count ? (uint32_t)rows : t->count;
-    make_scales(&v);
-    v.names = fmin(widest_name(&v), page.w * 0.38);
+    v.widest = widest_name(&v);
+    v.names = fmin(v.widest, page.w * 0.38);
     v.freed.left = v.names + c->em * 0.6;
     bool costs = page.w - v.names > c->em * 26;
     struct hb_box left = page;
     left.w = costs ? v.freed.left + (page.w - v.freed.left) * 0.6 : page.w;
+    make_scales(&v, left.w - v.freed.left, page.w - left.w - c->em);
     if (!hb_frame_make(c, left, &v.freed))
         return;
     v.names = fmin(v.names, v.freed.area.x - page.x - c->em * 0.5);

@@ -9,6 +9,8 @@
 #include "base/env.h"
 #include "base/str.h"
 #include "base/size.h"
+#include "hw/device.h"
+#include "sim/engine/result.h"
 #include "solver/cells.h"
 #include "solver/menu.h"
 #include "solver/nodes.h"
@@ -276,6 +278,25 @@ static double raw_count(const struct hb_search *s)
         raw += whole;
     }
     return raw;
+}
+
+/* Runs of the engine before a search gives up; about a minute. */
+enum { MOST_RUNS = 100000, MOST_ALTERNATIVES = 5 };
+
+void hb_plan_ask_make(struct hb_env *env, const struct hb_spec *spec,
+                      const struct hb_device *device, struct hb_plan_ask *out)
+{
+    *out = (struct hb_plan_ask){.env = env,
+                                .spec = spec,
+                                .device = device,
+                                .devices = spec->hardware.count,
+                                .objective = spec->plan.objective,
+                                .budget_bytes = hb_result_budget_bytes(spec, device),
+                                .host_bytes = INT64_MAX,
+                                .most_alternatives = MOST_ALTERNATIVES,
+                                .most_runs = MOST_RUNS};
+    if (device->host_memory_bytes > 0)
+        out->host_bytes = device->host_memory_bytes;
 }
 
 /* --- the whole --- */

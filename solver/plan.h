@@ -101,6 +101,9 @@ struct hb_plan {
     double seconds;
 };
 
+/* What a file asks for: its own devices, objective and budget, a few alternatives. */
+void hb_plan_ask_make(struct hb_env *env, const struct hb_spec *spec,
+                      const struct hb_device *device, struct hb_plan_ask *out);
 /* Searches. False: the space has no cell at all (an error says so). */
 bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct hb_plan *out);
 /* The plan again by pricing and running every configuration: for spaces of at most `most`. False:

@@ -56,16 +56,47 @@ expect 2 hbmsim plot "$work/other.json" -o "$work/x.svg"
 err_has 'is no result of simulate, sweep, plan, advise or validate'
 ok 'what went wrong left nothing' test ! -e "$work/x.svg" -a ! -e "$work/x.gif"
 
-expect 0 hbmsim report "$model" -o "$work/r.html"
-ok 'the report has its sections' sh -c \
-    "for id in breakdown timeline heap all yaml trust; do grep -q \"id=\\\"\$id\\\"\" '$work/r.html'; done"
+# plan and advise draw themselves, too
+small='plan={search: {loss_chunks: [1, 2, 4, 8]}}'
+expect 0 hbmsim plan "$model" --set "$small" --json --full --plot "$work/direct.svg" -o "$work/p.json"
+expect 0 hbmsim plot "$work/p.json" -o "$work/again.svg"
+ok 'so is that of a plan' cmp -s "$work/direct.svg" "$work/again.svg"
+expect 0 hbmsim plot "$work/p.json" -o "$work/l.svg" --layout "$work/l.json"
+ok 'it names the plan' grep -q '"text": "plan"' "$work/l.json"
+ok 'it names the runners-up' grep -q '"text": "1"' "$work/l.json"
+ok 'it draws what was searched' test "$(grep -c '"curve": "points"' "$work/l.json")" -ge 4
+expect 1 hbmsim plan "$model" --set "$small" --budget 10GiB --plot "$work/none.svg"
+ok 'a plan that does not exist is drawn' grep -q 'aria-label="nothing fits into 10 GiB: the smallest' "$work/none.svg"
+expect 0 hbmsim advise "$model" --json --plot "$work/direct.svg" -o "$work/a.json"
+expect 0 hbmsim plot "$work/a.json" -o "$work/again.svg"
+ok 'so is that of levers' cmp -s "$work/direct.svg" "$work/again.svg"
+expect 0 hbmsim sweep "$model" --x batch.global=8,16 --json --plot "$work/direct.svg" -o "$work/s.json"
+expect 0 hbmsim plot "$work/s.json" -o "$work/again.svg"
+ok 'so is that of a sweep' cmp -s "$work/direct.svg" "$work/again.svg"
+ok 'one axis is told as one' grep -q 'aria-label="all 2 fit, up to 16"' "$work/again.svg"
+
+# the report makes its own runs
+has_sections() {
+    file=$1
+    shift
+    for id; do grep -q "<section id=\"$id\"" "$file" || return 1; done
+}
+expect 0 hbmsim report "$model" --set "$small" --seconds 1000 -o "$work/r.html"
+ok 'the report has its sections' has_sections "$work/r.html" breakdown timeline heap fitmap plan \
+    levers all yaml trust
 ok 'the report is small' test "$(wc -c <"$work/r.html")" -lt 400000
-run hbmsim report "$model"
+ok 'it has settings to paste' grep -q '<summary>MaxText</summary>' "$work/r.html"
+ok 'it says that the plan is proven' grep -q '<p class="note">Proven: ' "$work/r.html"
+run hbmsim report "$model" --set "$small" --seconds 1000
 ok 'the report is the same each time' cmp -s "$work/out" "$work/r.html"
+expect 0 hbmsim report "$model" --seconds 0.001 -o "$work/r.html"
+ok 'a search that was cut off is told' grep -q 'The search was cut off after 0.001 s' "$work/r.html"
+expect 0 hbmsim report "$model" --quick -o "$work/r.html"
+ok 'the quick one has what it ran' sh -c "! grep -q 'id=\"plan\"' '$work/r.html'"
 printf '%s' '{"levers": [{"name": "remat.policy=full", "freed_bytes": 5, "cost_seconds": 1}]}' \
     >"$work/advise.json"
-expect 0 hbmsim report "$model" --advise "$work/advise.json" --theme dark -o "$work/r2.html"
+expect 0 hbmsim report "$model" --quick --advise "$work/advise.json" --theme dark -o "$work/r2.html"
 ok 'levers are shown where given' grep -q 'id="levers"' "$work/r2.html"
-expect 2 hbmsim report "$model" --plan "$work/advise.json" -o "$work/r3.html"
+expect 2 hbmsim report "$model" --quick --plan "$work/advise.json" -o "$work/r3.html"
 ok 'a wrong result makes no report' test ! -e "$work/r3.html"
 finish

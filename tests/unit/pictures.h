@@ -82,6 +82,7 @@ static inline void picture_heap(struct hb_arena *a, struct hb_rng *rng, struct h
     for (uint32_t i = 0; i < o->buffer_count; i++) { /* one above the other: never overlapping */
         struct hb_shown_buffer *b = &o->buffers[i];
         b->name = picture_word(rng);
+        b->why = picture_word(rng);
         b->category = (enum hb_category)hb_rng_range(rng, 0, HB_CATEGORY_COUNT - 1);
         b->offset_bytes = o->heap_bytes;
         b->bytes = picture_bytes(rng) / 64;

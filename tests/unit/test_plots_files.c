@@ -132,12 +132,13 @@ static void svg_numbers_are_short(void **state)
     hb_str_init(&texts, a);
     hb_str_init(&out, a);
     hb_str_add(&raw, "<?xml version=\"1.0\"?>\n<svg width=\"10px\" version=\"1.1\">"
-                     "<g id=\"surface7\"><path d=\"M 1.234567 -0.000001 L 12.500000 3\" "
+                     "<g id=\"surface7\"><path d=\"M 1.234567 -0.000001 L 12.500000 3 L 12.5 7 "
+                     "L 4.25 7 C 1 2 3 4 5.125 6 Z M 1.234567 -0.000001 \" "
                      "fill=\"rgb(33.333333%,0%,100%)\"/><use xlink:href=\"#glyph0-1\"/></g></svg>");
     hb_svg_text(&texts, "a<b", (struct hb_box){1, 2, 30, 10}, (struct hb_font){.size = 10}, 0.9);
     struct hb_svg_form form = {"p", "t & u", 2};
     hb_svg_tidy(a, &raw, &texts, &form, &out);
-    assert_non_null(strstr(out.text, "M 1.23 0 L 12.5 3"));
+    assert_non_null(strstr(out.text, " d=\"M1.23 0L12.5 3V7H4.25C1 2 3 4 5.12 6Z\""));
     assert_non_null(strstr(out.text, "rgb(33.33%,0%,100%)"));
     assert_non_null(strstr(out.text, "<g id=\"p0\">"));
     assert_non_null(strstr(out.text, "#p1\""));

@@ -21,7 +21,9 @@ static const char *write_report(struct hb_arena *a, uint64_t seed, struct hb_htm
     *report = (struct hb_html){.outcome = o,
                                .sweep = seed % 4 == 1 ? NULL : m,
                                .plan = seed % 4 == 2 ? NULL : p,
-                               .plan_flags = "--x=<1> & \"y\"",
+                               .plan_note = "cut <off>",
+                               .flags = {{"MaxText", "--x=<1> & \"y\""}},
+                               .flag_count = 1,
                                .advise = seed % 4 == 3 ? NULL : t,
                                .device = "nvidia-h100 \xC3\x97 8",
                                .yaml = "model: {name: </pre><script>alert(1)</script>}",
@@ -137,7 +139,9 @@ static void reports_are_whole(void **state)
         assert_non_null(strstr(html, "<p>first</p>\n<p>second</p>"));
         assert_true((strstr(html, "id=\"fitmap\"") != NULL) == (report.sweep != NULL));
         assert_true((strstr(html, "id=\"levers\"") != NULL) == (report.advise != NULL));
-        assert_true((strstr(html, "id=\"plan\"") != NULL) == (report.plan != NULL));
+        assert_non_null(strstr(html, "id=\"plan\""));
+        assert_non_null(strstr(html, "<p class=\"note\">cut &lt;off&gt;</p>"));
+        assert_true((strstr(html, "id=\"plan-pic\"") != NULL) == (report.plan != NULL));
         assert_true(strlen(html) < 1500000); /* maps of noise: no two neighbours alike */
         unit_end(&u);
     }
