@@ -3,8 +3,8 @@
  * the dark and on paper. Skipped where there is no Chromium. */
 #include "tests/unit/unit.h"
 #include "tests/unit/browser.h"
-#include "tests/unit/pictures.h"
 
+#include "cli/report_runs.h"
 #include "hw/device.h"
 #include "models/schema.h"
 #include "plots/html.h"
@@ -14,41 +14,44 @@ static struct unit unit;
 static char folder[] = "/tmp/hbmsim-report-XXXXXX";
 static const char *url;
 
-static void simulate(struct hb_outcome *out)
+static const char *const sets[] = {"plan={search: {loss_chunks: [1, 2, 4, 8]}}"};
+
+/* The report of a real run, as the command makes it. */
+static void make_report(struct hb_html *report)
 {
-    struct hb_schema_source source = {.arena = unit.env.arena,
+    struct hb_arena *a = unit.env.arena;
+    struct hb_schema_source source = {.arena = a,
                                       .diag = &unit.diag,
                                       .path = HB_SOURCE_DIR "/examples/quickstart/model.yaml",
+                                      .sets = sets,
+                                      .set_count = 1,
                                       .data_dir = HB_SOURCE_DIR};
-    struct hb_spec *spec = hb_arena_alloc(unit.env.arena, 1, sizeof *spec);
-    struct hb_device *device = hb_arena_alloc(unit.env.arena, 1, sizeof *device);
-    struct hb_result *result = hb_arena_alloc(unit.env.arena, 1, sizeof *result);
+    struct hb_spec *spec = hb_arena_alloc(a, 1, sizeof *spec);
+    struct hb_device *device = hb_arena_alloc(a, 1, sizeof *device);
+    struct hb_result *result = hb_arena_alloc(a, 1, sizeof *result);
+    struct hb_outcome *outcome = hb_arena_alloc(a, 1, sizeof *outcome);
+    unit.env.data_dir = HB_SOURCE_DIR;
     assert_true(hb_schema_read(&source, spec) &&
-                hb_device_load(unit.env.arena, &unit.diag, HB_SOURCE_DIR, spec->hardware.device,
+                hb_device_load(a, &unit.diag, HB_SOURCE_DIR, spec->hardware.device,
                                (struct hb_loc){0}, device) &&
-                hb_result_run(unit.env.arena, &unit.diag, spec, device, result));
-    hb_outcome_make(unit.env.arena, result, out);
+                hb_result_run(a, &unit.diag, spec, device, result));
+    hb_outcome_make(a, result, outcome);
+    *report = (struct hb_html){.outcome = outcome,
+                               .device = "nvidia-h100 \xC3\x97 8",
+                               .yaml = "batch: {global: 8}",
+                               .version = "1",
+                               .trust = "As far as it goes."};
+    hb_report_sweep(&unit.env, spec, report);
+    hb_report_plan(&unit.env, spec, device, 1000, report);
+    hb_report_levers(&unit.env, spec, device, report);
+    assert_true(report->sweep && report->plan && report->advise && report->flag_count == 3);
 }
 
 static size_t write_page(const char *path)
 {
-    struct hb_rng rng = hb_rng_seed(6);
-    struct hb_outcome outcome;
-    struct hb_fit_map map = picture_map(unit.env.arena, &rng);
-    struct hb_pareto plan = picture_pareto(unit.env.arena, &rng);
-    struct hb_tornado levers = picture_tornado(unit.env.arena, &rng);
+    struct hb_html report;
     struct hb_str html;
-    simulate(&outcome);
-    struct hb_html report = {.outcome = &outcome,
-                             .sweep = &map,
-                             .plan = &plan,
-                             .flags = {{"MaxText", "--fsdp=8"}, {"Levanter", "x: 1"}},
-                             .flag_count = 2,
-                             .advise = &levers,
-                             .device = "nvidia-h100 \xC3\x97 8",
-                             .yaml = "batch: {global: 8}",
-                             .version = "1",
-                             .trust = "As far as it goes."};
+    make_report(&report);
     hb_str_init(&html, unit.env.arena);
     hb_html_write(unit.env.arena, &report, &html);
     FILE *file = fopen(path, "w");
@@ -192,6 +195,7 @@ static void hovering_tells_what_is_there(void **state)
     assert_non_null(strstr(step, "into the step: "));
     assert_non_null(strstr(step, "GiB"));
     assert_non_null(strstr(step, "at the peak: ")); /* tensors of the band that is pointed at */
+    assert_non_null(strstr(step, "loss.chunks"));   /* and why they are there */
     const char *largest =
         "JSON.parse(document.querySelector('[data-for=heap-pic]').textContent).cells.reduce((a,b)=>"
         "a[2]*a[3]>b[2]*b[3]?a:b)";
@@ -200,7 +204,9 @@ static void hovering_tells_what_is_there(void **state)
     double down = eval_number(hb_arena_printf(a, "(c=>c[1]+c[3]/2)(%s)/520", largest));
     assert_string_equal(hover("#heap-pic svg", across, down),
                         eval(hb_arena_printf(a, "%s[4]", largest)));
+    assert_non_null(strstr(hover("#heap-pic svg", across, down), ", op "));
     assert_non_null(strstr(hover("#breakdown-pic svg", 0.3, 0.4), "iB"));
+    assert_non_null(strstr(hover("#fitmap-pic svg", 0.2, 0.5), "leaves "));
     assert_string_equal(hover("#timeline-pic svg", 0.002, 0.002), "");
     double outside = eval_number("(()=>{const r=document.getElementById('tip')."
                                  "getBoundingClientRect();return r.right>innerWidth||r.left<0})()");
