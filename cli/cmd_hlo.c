@@ -1,8 +1,10 @@
 /* hbmsim hlo: a compiler's dump replayed: its total again, what stands at the peak, what costs
  * memory and need not. */
+#include "base/arena.h"
 #include "base/out.h"
 #include "base/str.h"
 #include "cli/cmd.h"
+#include "cli/draw.h"
 #include "cli/show_hlo.h"
 
 struct options {
@@ -10,15 +12,17 @@ struct options {
     const char *module;
     int backend;
     int64_t top;
+    const char *plot;
+    bool full;
 };
 
 static void print_json(struct hb_env *env, FILE *out, const struct hb_hlo_shown *shown,
-                       const struct hb_hlo_report *report)
+                       const struct hb_hlo_report *report, const struct hb_outcome *heap)
 {
     struct hb_str text;
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, out, true);
-    hb_show_hlo_json(&j, shown, report);
+    hb_show_hlo_json(&j, shown, report, heap);
     hb_json_end(&j);
 }
 
@@ -34,6 +38,23 @@ static bool read_report(struct hb_env *env, const struct options *o, struct hb_h
     return hb_hlo_report_make(env->arena, env->diag, module, report);
 }
 
+static struct hb_outcome make_heap(struct hb_env *env, const struct hb_hlo_report *report)
+{
+    struct hb_outcome heap;
+    struct hb_hlo_span name = report->hp.m->name;
+    hb_outcome_make_heap(env->arena, &report->hp.program, &report->memory, &heap);
+    heap.name = hb_arena_strndup(env->arena, name.at, name.len);
+    return heap;
+}
+
+/* A module without temporaries has no heap to draw. */
+static bool check_heap(struct hb_env *env, const struct options *o, const struct hb_outcome *heap)
+{
+    return !o->plot || heap->buffer_count ||
+           hb_error(env->diag, (struct hb_loc){.file = o->module},
+                    "--plot: the module has no temporaries");
+}
+
 static int run(struct hb_env *env, int argc, char **argv)
 {
     struct options o = {0};
@@ -42,17 +63,28 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_hlo, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
+    struct hb_outcome heap = {0};
+    if (!hb_draw_check(env, o.plot))
+        return HB_EXIT_INPUT;
     struct hb_out *out = hb_out_open(env, o.common.output);
-    if (!read_report(env, &o, &module, &report)) {
+    bool ok = read_report(env, &o, &module, &report);
+    if (ok && (o.plot || o.full))
+        heap = make_heap(env, &report);
+    if (!ok || !check_heap(env, &o, &heap)) {
         hb_out_drop(out);
         return HB_EXIT_INPUT;
     }
     struct hb_hlo_shown shown = {module.text.file, o.backend >= 0, o.top};
     if (o.common.json)
-        print_json(env, hb_out_file(out), &shown, &report);
+        print_json(env, hb_out_file(out), &shown, &report, o.full ? &heap : NULL);
     else
         hb_show_hlo_text(env, hb_out_file(out), &shown, &report);
     hb_out_close(out);
+    if (o.plot) {
+        struct hb_picture picture = {
+            .kind = HB_PICTURE_ADDRESSMAP, .outcomes = &heap, .outcome_count = 1};
+        hb_draw_picture(env, &picture, o.plot);
+    }
     return HB_EXIT_YES;
 }
 
@@ -62,6 +94,9 @@ static const struct hb_opt options[] = {
     {"backend", 0, HB_OPT_CHOICE, "cpu|gpu|tpu-v5e|tpu-v5p|tpu-v6e",
      "whose rules to use, where the text does not give them away", NULL,
      offsetof(struct options, backend), 0, 0},
+    HB_DRAW_OPTION(offsetof(struct options, plot)),
+    {"full", 0, HB_OPT_FLAG, NULL, "with --json: also where buffers lie, for plot", NULL,
+     offsetof(struct options, full), 0, 0},
     {"top", 0, HB_OPT_INT, "N", "rows of the table of temporaries", "20",
      offsetof(struct options, top), 1, 1000000},
     {0},

@@ -152,8 +152,9 @@ const struct hb_cmd hb_cmd_plot = {
     .run = run,
     .summary = "draws any result's JSON as svg, pdf or png",
     .about =
-        "Reads the JSON of simulate, sweep, plan, advise or validate and draws the picture that\n"
-        "belongs to it: timeline or breakdown, fit map, Pareto front, levers, scatter.",
+        "Reads the JSON of simulate, sweep, plan, advise, validate or hlo and draws the picture\n"
+        "that belongs to it: timeline or breakdown, fit map, Pareto front, levers, scatter,\n"
+        "address map.",
     .example =
         "hbmsim plot examples/pictures/full.json examples/pictures/none.json -o breakdown.svg",
     .options = options,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/json_write.h"
+#include "plots/outcome.h"
 #include "sim/hlo/report.h"
 
 struct hb_env;
@@ -19,7 +20,8 @@ struct hb_hlo_shown {
 void hb_show_hlo_text(const struct hb_env *env, FILE *out, const struct hb_hlo_shown *shown,
                       const struct hb_hlo_report *r);
 /* One JSON object. */
+/* heap: null, or what plot draws (plots/outcome.h). */
 void hb_show_hlo_json(struct hb_json *j, const struct hb_hlo_shown *shown,
-                      const struct hb_hlo_report *r);
+                      const struct hb_hlo_report *r, const struct hb_outcome *heap);
 
 #endif

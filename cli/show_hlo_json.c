@@ -136,7 +136,7 @@ static void write_curve(struct hb_json *j, const struct hb_hlo_report *r)
 }
 
 void hb_show_hlo_json(struct hb_json *j, const struct hb_hlo_shown *shown,
-                      const struct hb_hlo_report *r)
+                      const struct hb_hlo_report *r, const struct hb_outcome *heap)
 {
     const struct hb_hlo_module *m = r->hp.m;
     hb_json_object(j);
@@ -161,5 +161,10 @@ void hb_show_hlo_json(struct hb_json *j, const struct hb_hlo_shown *shown,
     hb_json_array_end(j);
     write_bool(j, "findings_packed", !r->findings.by_liveness);
     write_curve(j, r);
+    if (heap) {
+        write_text(j, "name", heap->name);
+        write_int(j, "peak_bytes", heap->peak_bytes);
+        hb_outcome_write_heap(j, heap);
+    }
     hb_json_object_end(j);
 }

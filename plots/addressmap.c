@@ -40,6 +40,9 @@ struct hb_heap_use hb_addressmap_use(struct hb_arena *arena, const struct hb_out
         if (live > use.live_peak_bytes)
             use = (struct hb_heap_use){live, edges[i].op};
     }
+    /* at an op that takes its operand's place both are alive, in the same bytes */
+    if (use.live_peak_bytes > o->heap_bytes)
+        use.live_peak_bytes = o->heap_bytes;
     return use;
 }
 

@@ -94,8 +94,12 @@ extern const enum hb_category hb_stack_order[HB_CATEGORY_COUNT];
 
 /* From the engine's run. o keeps pointers into r. */
 void hb_outcome_make(struct hb_arena *arena, const struct hb_result *r, struct hb_outcome *out);
-/* The keys "timeline" and "heap", into an object that is open. */
+/* Of a program's run the heap and the totals alone: of a compiler's dump. */
+void hb_outcome_make_heap(struct hb_arena *arena, const struct hb_program *p,
+                          const struct hb_memory *memory, struct hb_outcome *out);
+/* The keys "timeline" and "heap", into an object that is open; the second alone. */
 void hb_outcome_write_curves(struct hb_json *j, const struct hb_outcome *o);
+void hb_outcome_write_heap(struct hb_json *j, const struct hb_outcome *o);
 /* The key "by_processes", into the open object "load". */
 void hb_outcome_write_loads(struct hb_json *j, const struct hb_outcome *o);
 /* From the JSON of `simulate`. False, with errors, where a key has the wrong type or the categories

@@ -231,13 +231,11 @@ static void list_streams(struct maker *m)
     }
 }
 
-static void list_buffers(struct maker *m)
+static void list_buffers(struct hb_arena *arena, const struct hb_program *p,
+                         const struct hb_memory *mem, struct hb_outcome *o)
 {
-    const struct hb_memory *mem = &m->r->memory;
-    const struct hb_program *p = &m->r->program;
-    struct hb_outcome *o = m->o;
     o->heap_bytes = mem->temp_bytes;
-    o->buffers = hb_arena_alloc(m->arena, mem->live_count, sizeof *o->buffers);
+    o->buffers = hb_arena_alloc(arena, mem->live_count, sizeof *o->buffers);
     for (uint32_t i = 0; i < mem->live_count; i++) {
         const struct hb_live *live = &mem->live[i];
         int64_t last = (int64_t)p->op_count - 1;
@@ -252,6 +250,17 @@ static void list_buffers(struct maker *m)
                                      .start_op = live->start < 0 ? 0 : live->start,
                                      .end_op = live->end > last ? last : live->end};
     }
+}
+
+void hb_outcome_make_heap(struct hb_arena *arena, const struct hb_program *p,
+                          const struct hb_memory *memory, struct hb_outcome *out)
+{
+    *out = (struct hb_outcome){.name = p->name ? p->name : "",
+                               .fits = true,
+                               .peak_bytes = memory->peak_bytes,
+                               .peak_at = "",
+                               .temp_bytes = memory->temp_bytes};
+    list_buffers(arena, p, memory, out);
 }
 
 static void list_tensors(struct maker *m)
@@ -313,7 +322,7 @@ void hb_outcome_make(struct hb_arena *arena, const struct hb_result *r, struct h
     struct maker m = {.arena = arena, .r = r, .o = out};
     take_totals(&m);
     list_tensors(&m);
-    list_buffers(&m);
+    list_buffers(arena, &r->program, &r->memory, out);
     list_loads(&m);
     if (r->program.op_count == 0)
         return;

@@ -83,7 +83,7 @@ static void put_stream(struct hb_json *j, const struct hb_shown_stream *stream)
     hb_json_object_end(j);
 }
 
-static void put_heap(struct hb_json *j, const struct hb_outcome *o)
+void hb_outcome_write_heap(struct hb_json *j, const struct hb_outcome *o)
 {
     hb_json_key(j, "heap");
     hb_json_object(j);
@@ -115,7 +115,7 @@ void hb_outcome_write_curves(struct hb_json *j, const struct hb_outcome *o)
         put_stream(j, &o->streams[i]);
     hb_json_array_end(j);
     hb_json_object_end(j);
-    put_heap(j, o);
+    hb_outcome_write_heap(j, o);
 }
 
 void hb_outcome_write_loads(struct hb_json *j, const struct hb_outcome *o)

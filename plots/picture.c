@@ -27,10 +27,15 @@ static const struct {
     const char *inside; /* within that key's object; null: the key alone */
     enum hb_picture_kind kind;
 } signs[] = {
-    {"cells", NULL, HB_PICTURE_FIT},           {"cases", NULL, HB_PICTURE_SCATTER},
-    {"levers", NULL, HB_PICTURE_TORNADO},      {"alternatives", NULL, HB_PICTURE_PARETO},
-    {"points", NULL, HB_PICTURE_PARETO},       {"timeline", "seconds", HB_PICTURE_TIMELINE},
-    {"load", "by_processes", HB_PICTURE_LOAD}, {"peak_bytes", NULL, HB_PICTURE_BREAKDOWN},
+    {"cells", NULL, HB_PICTURE_FIT},
+    {"cases", NULL, HB_PICTURE_SCATTER},
+    {"levers", NULL, HB_PICTURE_TORNADO},
+    {"alternatives", NULL, HB_PICTURE_PARETO},
+    {"points", NULL, HB_PICTURE_PARETO},
+    {"timeline", "seconds", HB_PICTURE_TIMELINE},
+    {"load", "by_processes", HB_PICTURE_LOAD},
+    {"heap", "buffers", HB_PICTURE_ADDRESSMAP},
+    {"peak_bytes", NULL, HB_PICTURE_BREAKDOWN},
 };
 
 enum hb_picture_kind hb_picture_guess(const struct hb_picture_input *inputs, uint32_t count)
@@ -81,7 +86,7 @@ bool hb_picture_read(struct hb_arena *arena, struct hb_diag *diag,
         out->kind = hb_picture_guess(inputs, count);
     if (out->kind == HB_PICTURE_COUNT)
         return hb_error(diag, inputs[0].json->loc,
-                        "this JSON is no result of simulate, sweep, plan, advise or validate");
+                        "this JSON is no result of simulate, sweep, plan, advise, validate or hlo");
     if (count > 1 && out->kind != HB_PICTURE_BREAKDOWN)
         return hb_error(diag, inputs[1].json->loc,
                         "a picture '%s' is drawn from one result, not %u",

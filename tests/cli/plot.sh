@@ -53,7 +53,7 @@ err_has "a picture 'load' is drawn from one result, not 2"
 expect 2 hbmsim plot "$work/none-such.json" -o "$work/x.svg"
 echo '{"a": 1}' >"$work/other.json"
 expect 2 hbmsim plot "$work/other.json" -o "$work/x.svg"
-err_has 'is no result of simulate, sweep, plan, advise or validate'
+err_has 'is no result of simulate, sweep, plan, advise, validate or hlo'
 ok 'what went wrong left nothing' test ! -e "$work/x.svg" -a ! -e "$work/x.gif"
 
 # plan and advise draw themselves, too
@@ -74,6 +74,13 @@ expect 0 hbmsim sweep "$model" --x batch.global=8,16 --json --plot "$work/direct
 expect 0 hbmsim plot "$work/s.json" -o "$work/again.svg"
 ok 'so is that of a sweep' cmp -s "$work/direct.svg" "$work/again.svg"
 ok 'one axis is told as one' grep -q 'aria-label="all 2 fit, up to 16"' "$work/again.svg"
+
+dump=tests/golden/hlo/cpu_4x4_all_pad.hlo.gz
+expect 0 hbmsim hlo "$dump" --json --full --plot "$work/direct.svg" -o "$work/h.json"
+expect 0 hbmsim plot "$work/h.json" -o "$work/again.svg"
+ok 'so is the heap of a dump' cmp -s "$work/direct.svg" "$work/again.svg"
+expect 2 hbmsim hlo tests/golden/hlo/cpu_donate.hlo.gz --plot "$work/none-such.svg"
+err_has '--plot: the module has no temporaries'
 
 # the report makes its own runs
 has_sections() {
