@@ -95,10 +95,7 @@ install: all              ## into PREFIX (/usr/local), below DESTDIR
 uninstall:                ## takes it away again
 	$(Q)sh cli/install.sh uninstall "$(DESTDIR)" "$(PREFIX)"
 pictures: $(B)/hbmsim    ## the README's pictures, from runs made now
-	$(Q)$(B)/hbmsim simulate examples/quickstart/model.yaml --plot examples/pictures/timeline.png >/dev/null
-	$(Q)$(B)/hbmsim validate tests/golden/lab-tpu.jsonl tests/golden/lab-cuda.jsonl tests/golden/lab-rocm.jsonl \
-	    tests/golden/maxtext.jsonl --json >$(B)/validate.json
-	$(Q)$(B)/hbmsim plot $(B)/validate.json -o examples/pictures/scatter.png
+	$(Q)sh examples/pictures/make.sh $(B)/hbmsim
 accuracy: $(B)/hbmsim    ## the table of trust; RECORDS="a.jsonl": for other records
 	$(Q)HBMSIM=$(CURDIR)/$(B)/hbmsim sh tests/accuracy.sh $(RECORDS)
 clean:                    ## removes what was built

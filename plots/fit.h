@@ -66,7 +66,7 @@ const char *hb_fit_place(struct hb_arena *arena, const struct hb_fit_map *m, uin
 const char *hb_fit_finding(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t facet);
 /* "fits up to 16 x 8k" alone. */
 const char *hb_fit_reach(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t facet);
-/* The facet of the best cell, else 0: the one that titles speak of. */
+/* The facet in which most fits (of equals that of the best cell): the one that titles speak of. */
 uint32_t hb_fit_main_facet(const struct hb_fit_map *m);
 void hb_fit_draw(struct hb_canvas *c, const struct hb_fit_map *m);
 

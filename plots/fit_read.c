@@ -148,11 +148,6 @@ bool hb_fit_fits(const struct hb_fit_map *m, const struct hb_fit_cell *cell)
     return cell->peak_bytes >= 0 && cell->peak_bytes <= hb_fit_budget(m, cell) && !cell->refused;
 }
 
-uint32_t hb_fit_main_facet(const struct hb_fit_map *m)
-{
-    return m->best == HB_NONE ? 0 : m->best / (m->x.count * m->y.count);
-}
-
 /* What a cell asks for: the product of its numbers; its place where they are texts. */
 static double load_of(const struct hb_fit_map *m, uint32_t y, uint32_t x)
 {
@@ -190,6 +185,20 @@ static struct spot find_largest(const struct hb_fit_map *m, uint32_t facet)
                 best = (struct spot){x, y, true};
         }
     return best;
+}
+
+uint32_t hb_fit_main_facet(const struct hb_fit_map *m)
+{
+    uint32_t main = m->best == HB_NONE ? 0 : m->best / (m->x.count * m->y.count);
+    struct spot held = find_largest(m, main);
+    for (uint32_t facet = 0; facet < m->facet_count; facet++) {
+        struct spot at = find_largest(m, facet);
+        if (at.found && (!held.found || load_of(m, at.y, at.x) > load_of(m, held.y, held.x))) {
+            main = facet;
+            held = at;
+        }
+    }
+    return main;
 }
 
 /* The cell that lacks least among those next to `at`, or of the whole facet. */
