@@ -188,11 +188,23 @@ static enum hb_dtype logits_dtype(const struct hb_lower *lo)
     return narrow ? lo->spec->loss.dot : HB_DT_F32;
 }
 
+/* One sequence on one device: the gradient of the labels' gather stays a scatter, into a tensor of
+ * its own (opt/base: two f32[512,32000]; rnd/079: f32[1,4096,32000] and f32[131072000]; tinyS, with
+ * 8: one). */
+static bool is_scattered(const struct hb_lower *lo)
+{
+    bool sharded = lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
+                   hb_ways(lo, HB_AX_SEQUENCE) > 1 || hb_ways(lo, HB_AX_PIPELINE) > 1;
+    return lo->habits->logits_copies == 1 && !sharded && lo->local.batch == 1 &&
+           !lo->spec->loss.onehot;
+}
+
 static void make_logits(struct hb_lower *lo, struct loss_pass *c)
 {
     uint32_t narrow = HB_NONE;
     enum hb_dtype dtype = logits_dtype(lo);
-    if (lo->spec->loss.dot != HB_DT_F32 && dtype == HB_DT_F32 && !hb_head_split(lo)) {
+    if (lo->spec->loss.dot != HB_DT_F32 && dtype == HB_DT_F32 && !hb_head_split(lo) &&
+        !is_scattered(lo)) {
         narrow = hb_temp(lo, "logits before the cast", HB_CAT_LOGITS,
                          logit_shape(lo, c->seq, lo->spec->loss.dot));
         hb_emit_mark(lo, "logits before the cast", HB_NONE, narrow);
@@ -232,17 +244,6 @@ static uint32_t waiting_logits(const struct hb_lower *lo, const struct loss_pass
 {
     bool narrow = hb_fsdp_ways(lo, false) <= RING_COPY_WAYS && lo->local.tokens <= RING_COPY_TOKENS;
     return has_narrow_dlogits(lo) && !narrow ? c->logits : c->dlogits;
-}
-
-/* One sequence on one device: the gradient of the labels' gather stays a scatter, into a tensor of
- * its own (opt/base: two f32[512,32000]; rnd/079: f32[1,4096,32000] and f32[131072000]; tinyS, with
- * 8: one). */
-static bool is_scattered(const struct hb_lower *lo)
-{
-    bool sharded = lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
-                   hb_ways(lo, HB_AX_SEQUENCE) > 1 || hb_ways(lo, HB_AX_PIPELINE) > 1;
-    return lo->habits->logits_copies == 1 && !sharded && lo->local.batch == 1 &&
-           !lo->spec->loss.onehot;
 }
 
 static void make_dlogits(struct hb_lower *lo, struct loss_pass *c)

@@ -229,42 +229,25 @@ static uint32_t unrolled_backward(struct hb_lower *lo, struct hb_group *g, uint3
     return grad;
 }
 
-static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
-{
-    hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
-    if (lo->habits->recompute_first && lo->spec->stack.unroll > 1 && !g->inner &&
-        g->trips % lo->spec->stack.unroll == 0) {
-        uint32_t trips = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"),
-                                              g->trips / lo->spec->stack.unroll);
-        uint32_t first = carried(lo, unrolled_backward(lo, g, grad), grad);
-        hb_program_close_loop(lo->p, trips);
-        return first;
-    }
-    uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
-    uint32_t inner = HB_NONE;
-    if (g->inner)
-        inner =
-            hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner backward"), g->inner);
-    uint32_t out = carried(lo, hb_body_backward(&g->body, grad), grad);
-    if (g->inner)
-        hb_program_close_loop(lo->p, inner);
-    hb_program_close_loop(lo->p, loop);
-    return out;
-}
-
 /* One outer block's part of the weights in the compute dtype and of their gradients: the inner
- * loop works on slices (8B/layers=nested: +6 bytes for each parameter of an outer block). */
-static void slice_weights(struct hb_lower *lo, struct hb_group *g, uint32_t *grads)
+ * loop works on slices (8B/layers=nested: +6 bytes for each parameter of an outer block), of the
+ * weights themselves where they need no cast (rnd/006), and where the outer blocks are not made
+ * again either (rnd/006,remat_outer=False: three bf16[3,2048,6144] of each kind). */
+static void slice_weights(struct hb_lower *lo, struct hb_group *g, uint32_t *grads, uint32_t *casts)
 {
     for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         struct hb_leaf part = *l;
         part.stack[0] = part.stack[1];
         part.stack[1] = 0;
-        if (l->cast != HB_NONE) {
+        uint32_t from = l->cast;
+        casts[i - g->layer.first_leaf] = from;
+        if (from == HB_NONE && lo->habits->casts_hoisted && l->matrix)
+            from = l->arg;
+        if (from != HB_NONE) {
             uint32_t slice = hb_temp(lo, hb_name(lo, l->name, ", slice of an outer block"),
                                      HB_CAT_PARAMS, hb_leaf_shape(lo, &part, lo->compute));
-            hb_emit_simple(lo, HB_OP_COPY, "slice weights", l->cast, slice);
+            hb_emit_simple(lo, HB_OP_COPY, "slice weights", from, slice);
             l->cast = slice;
         }
         grads[i - g->layer.first_leaf] = l->grad;
@@ -286,16 +269,49 @@ static void unslice_weights(struct hb_lower *lo, struct hb_group *g, const uint3
     }
 }
 
+/* One outer block backwards; XLA:TPU works on slices of weights and gradients. */
+static uint32_t inner_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
+{
+    uint32_t leaves = g->layer.end_leaf - g->layer.first_leaf;
+    uint32_t *grads = hb_arena_alloc(lo->arena, leaves, sizeof *grads);
+    uint32_t *casts = hb_arena_alloc(lo->arena, leaves, sizeof *casts);
+    if (lo->habits->casts_hoisted)
+        slice_weights(lo, g, grads, casts);
+    uint32_t loop =
+        hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner backward"), g->inner);
+    uint32_t out = carried(lo, hb_body_backward(&g->body, grad), grad);
+    hb_program_close_loop(lo->p, loop);
+    if (lo->habits->casts_hoisted)
+        unslice_weights(lo, g, grads, casts);
+    return out;
+}
+
+static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
+{
+    hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
+    if (lo->habits->recompute_first && lo->spec->stack.unroll > 1 && !g->inner &&
+        g->trips % lo->spec->stack.unroll == 0) {
+        uint32_t trips = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"),
+                                              g->trips / lo->spec->stack.unroll);
+        uint32_t first = carried(lo, unrolled_backward(lo, g, grad), grad);
+        hb_program_close_loop(lo->p, trips);
+        return first;
+    }
+    uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
+    uint32_t out = g->inner ? inner_backward(lo, g, grad)
+                            : carried(lo, hb_body_backward(&g->body, grad), grad);
+    hb_program_close_loop(lo->p, loop);
+    return out;
+}
+
 static uint32_t nested_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
 {
     uint32_t leaves = g->layer.end_leaf - g->layer.first_leaf;
     uint32_t *grads = hb_arena_alloc(lo->arena, leaves, sizeof *grads);
     uint32_t *casts = hb_arena_alloc(lo->arena, leaves, sizeof *casts);
-    for (uint32_t i = 0; i < leaves; i++)
-        casts[i] = lo->leaves[g->layer.first_leaf + i].cast;
     hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
     uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
-    slice_weights(lo, g, grads);
+    slice_weights(lo, g, grads, casts);
     uint32_t x = hb_temp(lo, hb_name(lo, g->layer.name, " outer input"), HB_CAT_WORKING,
                          hb_buf_shape(lo, grad));
     hb_emit_simple(lo, HB_OP_COPY, "outer input out of its stack", g->outer_stack, x);
