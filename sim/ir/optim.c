@@ -34,14 +34,25 @@ static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l)
     }
 }
 
+static bool is_alone(const struct hb_lower *lo)
+{
+    return lo->local.batch_ways == 1 && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+           hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
+}
+
 /* 8B/opt_host: all copies start before the backward pass and stay to the update (argument -7660,
- * temp +7572 MiB). Where the update waits for the global norm they come one by one after it
- * (rnd/003: one of 24 at the peak). */
+ * temp +7572 MiB). Where the update waits for the global norm of several devices they come one by
+ * one after it (rnd/003: one of 24 at the peak; tinyS/batch=16,clip,opt_host, one device: all but
+ * the last before). On one device the embedding's come after the layers, beside the scatter of its
+ * gradient (tinyS/opt_host: at 541 of 709, the others at 194 to 261). */
 void hb_optim_fetch(struct hb_lower *lo)
 {
-    bool late = lo->spec->optimizer.clip || lo->spec->batch.accumulate > 1;
+    bool tpu = lo->habits->rings;
+    bool alone = tpu && is_alone(lo);
+    bool table_late = alone && lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST;
+    bool late = (lo->spec->optimizer.clip && !alone) || lo->spec->batch.accumulate > 1;
     for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if (!late)
+        if (!late && !(table_late && i == lo->embed))
             fetch_leaf(lo, &lo->leaves[i]);
 }
 
