@@ -325,6 +325,17 @@ static struct hb_value score_value(const struct hb_lower *lo, const char *name,
         hb_shape_make(dtype, (const int64_t[]){h->batch, h->q, h->seq, h->kv_seq, -1}));
 }
 
+/* Scores of grouped heads leave their product with the group inside; where a row is too long to be
+ * normalised in that product XLA:TPU's forward pass has them twice in f32 (tinyS/attn=naive with
+ * two of eight key heads, two sequences of 3072 or 4096 tokens; once with one sequence, with a key
+ * head for each, or with 2048). Beside the bf16 probabilities here that is as much again. */
+enum { FUSED_ROW = 2048 };
+
+static bool has_double_scores(const struct hb_lower *lo, const struct heads *h)
+{
+    return lo->habits->rings && h->batch > 1 && h->kv > 1 && h->q > h->kv && h->kv_seq > FUSED_ROW;
+}
+
 static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,
                  int v)
 {
@@ -364,7 +375,9 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
                                       .back_scratch = {scores.shape},
                                       .back_scratch_count = lo->habits->naive_score_copies - 1,
                                       .mask_read = lo->habits->mask_hoisted,
-
+                                      .scratch = {probs.shape},
+                                      .scratch_count = has_double_scores(lo, h),
+                                      .scratch_forward = true,
                                       .name = "softmax",
                                       .in = {s},
                                       .in_count = 1,

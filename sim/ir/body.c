@@ -210,7 +210,8 @@ static void run_step(struct hb_body *b, const struct hb_step_op *s, uint32_t pla
         hb_emit_read(&e, s->mask_read ? b->fill : HB_NONE);
         for (int i = 0; i < s->out_count; i++)
             hb_emit_write(&e, made[i]);
-        add_scratch(b, &e, s->scratch, s->scratch_count);
+        if (!s->scratch_forward || b->lo->phase == HB_PHASE_FORWARD)
+            add_scratch(b, &e, s->scratch, s->scratch_count);
         hb_emit(b->lo, &e);
     }
     for (int i = 0; i < s->out_count; i++)

@@ -55,6 +55,7 @@ struct hb_step_op {
     uint32_t grad_in_place; /* bits of in[]: its gradient takes the value's own place */
     struct hb_shape scratch[HB_SCRATCH]; /* working tensors during the step */
     int scratch_count;
+    bool scratch_forward; /* in the forward pass only, not where the step is made again */
     struct hb_shape back_scratch[HB_SCRATCH];
     int back_scratch_count;
     enum hb_axis axis;       /* of a MOVE, and of the sum of a product's parts */
