@@ -79,6 +79,18 @@ static bool is_ring_long(const struct hb_lower *lo)
            !hb_head_short_ring(lo) && hb_str_same(lo->spec->hardware.device, "tpu-v5p");
 }
 
+/* Logits do not wait beside larger naive scores, f32 and bf16 of them: a tied head's in rnd/013
+ * (512 against 256 MiB), not tinyS/tied,attn=naive,s512 (192 against 500); between padded gathers
+ * any (8B,f64,b2,attn=naive: 6144 against 4008). */
+static bool scores_exceed_logits(const struct hb_lower *lo)
+{
+    const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
+    if (a->kernel != HB_KERNEL_NAIVE || a->kind == HB_ATTN_NONE)
+        return false;
+    int64_t heads = hb_div_up(a->heads, hb_ways(lo, HB_AX_TENSOR));
+    return hb_mul_sat(6, hb_mul_sat(heads, lo->spec->batch.seq)) > hb_mul_sat(4, lo->local.vocab);
+}
+
 bool hb_head_waits(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
@@ -86,11 +98,19 @@ bool hb_head_waits(const struct hb_lower *lo)
         return false;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
-    /* A tied head does not wait beside naive scores (seq/1B,sp2t2f2,spres,tied, rnd/013). */
-    if (s->model.tied_embeddings && s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE &&
-        s->batch.accumulate == 1 && s->model.blocks[0].moe.experts == 0)
+    bool several = lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
+    bool naive = s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE;
+    /* A tied head's do not beside naive scores on several devices (seq/1B,sp2t2f2,spres,tied), nor
+     * between gathers in a pipeline (pp4f2,m16,dots,tied; PP/tied, without fsdp, does). */
+    bool apart = s->model.blocks[0].moe.experts == 0 && s->batch.accumulate == 1;
+    if (s->model.tied_embeddings && apart && several &&
+        (naive || (hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->fsdp_mode == HB_WEIGHT_GATHER)))
         return false;
-    /* Nor does it in mixtures between padded gathers (dslite,f64,ragged). */
+    bool alone = s->model.tied_embeddings && !several && hb_ways(lo, HB_AX_SEQUENCE) == 1;
+    if (s->batch.accumulate == 1 && scores_exceed_logits(lo) &&
+        (alone || lo->gather_form == HB_GATHER_PADDED))
+        return false;
+    /* A tied head does not wait in mixtures between padded gathers (dslite,f64,ragged). */
     if (s->model.tied_embeddings && lo->gather_form == HB_GATHER_PADDED &&
         s->model.blocks[0].moe.experts > 0 && s->batch.accumulate == 1)
         return false;
@@ -99,7 +119,6 @@ bool hb_head_waits(const struct hb_lower *lo)
     if (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_short_ring(lo))
         return hb_ways(lo, HB_AX_TENSOR) > 1 && lo->local.tokens > 2 * POSTPONE_RING_TOKENS;
     /* One device: not in an accumulation loop (tinyS/accum=2), there it is in 8B/f16,a4. */
-    bool several = lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
     if ((s->batch.accumulate > 1 && several) || s->model.tied_embeddings)
         return !is_ring_long(lo);
     if (s->optimizer.offload == HB_PLACE_PINNED_HOST && lo->local.batch_ways == 1)
@@ -181,7 +200,8 @@ bool hb_head_logits_again(const struct hb_lower *lo)
 }
 
 /* Padded gathers of the head come before the layers (batch/8B,f64,b4: bf16[4096,128256] through
- * the forward pass) unless its gradient is postponed (8B64/base) or the loss goes in chunks. */
+ * the forward pass) unless its gradient is postponed (8B64/base), the loss goes in chunks, or naive
+ * scores make the layers the peak. */
 /* Where the layers keep more than their inputs: gathered after them, and the head's gradient made
  * while the gathered head is there (8B64/remat=dots_nb; with a backward rule of its own after). */
 bool hb_head_gathered_between(const struct hb_lower *lo)
@@ -193,7 +213,8 @@ bool hb_head_gathered_between(const struct hb_lower *lo)
 bool hb_head_gathered_first(const struct hb_lower *lo)
 {
     return lo->gather_form == HB_GATHER_PADDED && hb_head_split(lo) && lo->spec->loss.chunks == 1 &&
-           !hb_head_gathered_between(lo) && (!hb_head_waits(lo) || lo->spec->batch.accumulate > 1);
+           !hb_head_gathered_between(lo) && !scores_exceed_logits(lo) &&
+           (!hb_head_waits(lo) || lo->spec->batch.accumulate > 1);
 }
 
 /* 8B64/param_dtype=bf16: where gradients need no more room than the weights, the layers are updated
