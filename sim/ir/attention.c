@@ -343,9 +343,14 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     y->mask_shape = score_value(lo, "", h, wide).shape;
     struct hb_value scores = score_value(lo, "attention scores", h, wide);
     scores.batch_dot = true;
+    /* XLA:GPU's backward products want them by keys: stacks of scores and probabilities are copied,
+     * one after the other, before the backward loop (tiny/remat=none: f32[4,8,16,1,2048,2048] twice
+     * beside the bf16 one; tiny/base with remat=dots: twice). */
+    scores.restacked = lo->habits->mask_hoisted;
     int s = hb_layer_value(lo, y, scores);
     struct hb_value probs = score_value(lo, "attention probabilities", h, lo->compute);
     probs.cheap = lo->habits->probabilities_remade;
+    probs.restacked = scores.restacked;
     int p = hb_layer_value(lo, y, probs);
     struct hb_value ctx = kernel_value(lo, "attention result", 0, h, h->q, h->v_dim);
     ctx.batch_dot = true;
@@ -385,6 +390,7 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
                                       .out_count = 1,
                                       .leaf = HB_NONE,
                                       .back_in = 1,
+                                      .back_out = lo->habits->naive_score_copies > 1,
                                       .flops = 5.0 * (double)hb_shape_elements(&scores.shape)});
     step = product;
     step.name = "attention result";
@@ -394,6 +400,10 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     step.cols = h->v_dim;
     step.depth = h->kv_seq;
     step.grad_in_place = 1; /* tiny/base: f32 scores and one set of bf16 probabilities */
+    /* Where XLA:GPU need not make the result again, one fusion makes the probabilities late,
+     * with the scores' gradient: they stand beside their own gradient
+     * (tiny/remat=names:attn_ctx); with grouped queries that fusion works in place (rnd/038). */
+    step.late_apart = lo->habits->mask_hoisted && h->q == h->kv;
     hb_layer_step(lo, y, step);
     return o;
 }

@@ -22,7 +22,7 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
                   const struct hb_saved *saved)
 {
     *b = (struct hb_body){.lo = lo, .y = y, .saved = saved};
-    b->mask = b->fill = HB_NONE;
+    b->mask = b->fill = b->remade = HB_NONE;
     b->stack = none_list(lo, y->value_count);
     b->now = none_list(lo, y->value_count);
     b->grad = none_list(lo, y->value_count);
@@ -501,6 +501,42 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     }
 }
 
+static bool lies_in_place(const struct hb_body *b, const struct hb_step_op *s, int i)
+{
+    return (s->grad_in_place & 1u << i) != 0 && !(s->late_apart && !b->saved->remake[s->out[0]]);
+}
+
+/* XLA:ROCm's last fusion of a layer makes the gradient of the sum after attention again, from what
+ * came in, what comes back through the norm, and what that read: those three stay while attention
+ * runs backwards, beside the sum itself only up to the products that read it (bwd/base: three
+ * bf16[16384,1024] from 294 and 370 to 445; tied/1B,t8; moeT/base). */
+static bool is_remade(const struct hb_body *b, const struct hb_step_op *s)
+{
+    int from = b->y->values[s->in[0]].producer;
+    return b->lo->habits->sums_remade && s->in_count == 1 && from >= 0 &&
+           b->y->steps[from].kind == HB_STEP_ADD && b->grad[s->in[0]] != HB_NONE;
+}
+
+static void read_gradient(struct hb_body *b, struct hb_emit *e, int v)
+{
+    if (b->grad[v] == HB_NONE || b->grad[v] != b->remade) {
+        hb_emit_read(e, b->grad[v]);
+        return;
+    }
+    for (int i = 0; i < 3; i++)
+        hb_emit_read(e, b->remade_from[i]);
+    b->remade = HB_NONE;
+    b->shared[v] = true;
+}
+
+static void keep_parts(struct hb_body *b, const struct hb_step_op *s)
+{
+    b->remade_from[0] = b->grad[s->in[0]];
+    b->remade_from[1] = b->grad[s->out[0]];
+    b->remade_from[2] = b->now[s->in[0]];
+    b->shared[s->in[0]] = true;
+}
+
 static void back_mix(struct hb_body *b, const struct hb_step_op *s)
 {
     for (int i = 0; i < s->in_count; i++)
@@ -516,21 +552,26 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
     for (int i = 0; i < s->out_count; i++)
         hb_emit_read(&e, b->grad[s->out[i]]);
     read_back(b, &e, s);
+    bool remade = is_remade(b, s);
     for (int i = 0; i < s->in_count; i++)
-        hb_emit_read(&e, b->grad[s->in[i]]);
+        read_gradient(b, &e, s->in[i]);
+    if (remade)
+        keep_parts(b, s);
     uint32_t made[HB_STEP_IN] = {0};
     for (int i = 0; i < s->in_count; i++) {
         if (s->grad_follows && i == 0)
             made[i] = hb_temp_in_place(b->lo, value_name(b, s->in[0], ", gradient"), HB_CAT_WORKING,
                                        b->grad[s->out[0]]);
         else
-            made[i] = grad_place(b, s->in[i], (s->grad_in_place & 1u << i) != 0);
+            made[i] = grad_place(b, s->in[i], lies_in_place(b, s, i));
         hb_emit_write(&e, made[i]);
     }
     add_scratch(b, &e, s->back_scratch, s->back_scratch_count);
     hb_emit(b->lo, &e);
     for (int i = 0; i < s->in_count; i++)
         b->grad[s->in[i]] = made[i];
+    if (remade)
+        b->remade = made[0];
 }
 
 static void back_move(struct hb_body *b, const struct hb_step_op *s, uint32_t g)

@@ -508,7 +508,7 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
     /* Sharded, nothing waits for the loss itself: its loop comes last, and reads this again
      * (70B,f128: bf16[2,4096,8192] to the end; bwd/base, one device: at once). */
     bool sharded = lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
-    ends->loss_x = sharded && lo->habits->logits_copies == 1 ? c.x : HB_NONE;
+    ends->loss_x = sharded ? c.x : HB_NONE;
     uint32_t loop = hb_program_open_loop(lo->p, "loss chunks", chunks);
     if (inside)
         c.w = use_head(lo, true);

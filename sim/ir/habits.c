@@ -77,6 +77,7 @@ static const struct hb_habits xla_rocm = {
     .probabilities_remade = true,
     .output_grads_gathered = true,
     .parts_apart = true,
+    .sums_remade = true,
     .ragged_stays = true,
     .outputs_in_place = true,
     .muon_gathers_once = true,

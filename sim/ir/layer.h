@@ -29,6 +29,7 @@ struct hb_value {
     bool dots_only;  /* a product inside its step, which policy dots keeps and no other */
     bool trace_only; /* a residual that only policy none keeps, under a scan */
     bool small;      /* too small to matter for a policy: always kept with its siblings */
+    bool restacked;  /* its stack is copied whole into another layout between the passes */
     bool mask;       /* a predicate where it is made again, in its own dtype where it is kept */
 };
 
@@ -53,6 +54,7 @@ struct hb_step_op {
     bool grad_fused;   /* of an activation: its inputs' gradients are made inside their readers, so
                           that the gradient of out[0] stays until those are done */
     uint32_t grad_in_place; /* bits of in[]: its gradient takes the value's own place */
+    bool late_apart;        /* not where out[0] is kept, so that in[] is made again late */
     struct hb_shape scratch[HB_SCRATCH]; /* working tensors during the step */
     int scratch_count;
     bool scratch_forward; /* in the forward pass only, not where the step is made again */

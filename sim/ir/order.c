@@ -49,7 +49,9 @@ static int64_t score_bytes(const struct hb_lower *lo)
  * (1B/loss=chunk, v5e2x4,f8,b8 and gemma2b,f8,chunk8 on ROCm). */
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 {
-    if (!lo->habits->zeros_before_loss)
+    /* tiny/remat=none, 1B,sp4f2,none on ROCm: the copy of the scores' stack is the peak. */
+    bool copies = score_bytes(lo) > 0 && lo->spec->model.blocks[0].remat.policy == HB_POLICY_NONE;
+    if (!lo->habits->zeros_before_loss || (copies && !lo->habits->zeros_hoisted))
         return HB_ZEROS_LATE;
     if (lo->spec->loss.chunks > 1)
         return HB_ZEROS_FIRST;

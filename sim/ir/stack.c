@@ -290,8 +290,23 @@ static uint32_t inner_backward(struct hb_lower *lo, struct hb_group *g, uint32_t
     return out;
 }
 
+/* Between the passes: stacks that the backward loop reads in another layout are copied. */
+static void restack(struct hb_lower *lo, struct hb_body *b)
+{
+    for (uint32_t v = 0; v < b->y->value_count; v++) {
+        if (!b->y->values[v].restacked || b->saved->keep[v] != HB_KEEP_DEVICE)
+            continue;
+        struct hb_buf copy = lo->p->bufs[b->stack[v]];
+        copy.name = hb_name(lo, copy.name, ", transposed");
+        uint32_t to = hb_program_add_buf(lo->p, copy);
+        hb_emit_simple(lo, HB_OP_COPY, "transpose stack", b->stack[v], to);
+        b->stack[v] = to;
+    }
+}
+
 static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
 {
+    restack(lo, &g->body);
     hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
     if (lo->habits->recompute_first && lo->spec->stack.unroll > 1 && !g->inner &&
         g->trips % lo->spec->stack.unroll == 0) {

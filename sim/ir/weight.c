@@ -15,11 +15,20 @@ static enum hb_tiling stack_tiling(const struct hb_lower *lo, const struct hb_le
     return rows ? HB_TILE_MINOR : lo->habits->tiling;
 }
 
+/* With remat none a scan keeps what its program computed, the cast weights of each layer too
+ * (bwd/remat=none: bf16[4,1024,2816] twice, [4,2816,1024], [4,1024,1024] four times through both
+ * loops). */
+static bool keeps_casts(const struct hb_lower *lo)
+{
+    return lo->spec->model.blocks[0].remat.policy == HB_POLICY_NONE &&
+           lo->spec->stack.form == HB_FORM_SCAN && hb_ways(lo, HB_AX_PIPELINE) == 1;
+}
+
 void hb_weight_hoist_casts(struct hb_lower *lo)
 {
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        bool hoisted = l->stack[0] > 0 && lo->habits->casts_hoisted;
+        bool hoisted = l->stack[0] > 0 && (lo->habits->casts_hoisted || keeps_casts(lo));
         if (l->end || !needs_cast(lo, l) || !(hoisted || lo->spec->step.cast_upfront))
             continue;
         l->cast =
@@ -31,7 +40,10 @@ void hb_weight_hoist_casts(struct hb_lower *lo)
 
 void hb_weight_transpose_stacks(struct hb_lower *lo)
 {
-    for (uint32_t i = 0; i < lo->leaf_count && lo->habits->transposed_stacks; i++) {
+    /* Kept casts are stacked as the backward loop wants them (1B,sp4f2,none: bf16[16,8192,1024]
+     * in layout {1,0,2} beside no other). */
+    bool wants = lo->habits->transposed_stacks && !keeps_casts(lo);
+    for (uint32_t i = 0; i < lo->leaf_count && wants; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         /* pr85/pp8: stacks of experts too, three f32[1,2,16,4096,2048], where the einsum of a stage
          * has more than one sequence (microbatch 4, or 1 that comes from 2 devices; none with 1,

@@ -135,6 +135,22 @@ static bool lives_at(const struct low *l, const char *buffer, const char *op)
     return first <= at && at <= last;
 }
 
+/* Buffers of that name alive at the op. */
+static int count_at(const struct low *l, const char *buffer, const char *op)
+{
+    int n = 0;
+    uint32_t at = find_op(l, op);
+    for (uint32_t i = 0; i < l->p.buf_count; i++) {
+        uint32_t first;
+        uint32_t last;
+        if (l->p.bufs[i].alias_of != HB_NONE || !strstr(l->p.bufs[i].name, buffer))
+            continue;
+        life(l, i, &first, &last);
+        n += first <= at && at <= last;
+    }
+    return n;
+}
+
 /* cuda-opt--base against cuda-tinyS--base: zeros first where the loss is not the peak;
  * cuda-1B--base against rocm-1B--base: before the loss with fsdp; cuda-PP--base: late. */
 static void zeros_come_where_they_cost_nothing(void **state)
@@ -296,6 +312,55 @@ static void no_policy_keeps_what_the_trace_reads(void **state)
     assert_int_equal(sum, 4 * 8 * 2048 * token);
 }
 
+/* rocm-bwd--base against cuda-bwd--base: what came in stays while attention runs backwards. */
+static void parts_of_a_sum_stay(void **state)
+{
+    (void)state;
+    static const char at[] = "backward of flash attention";
+    struct low rocm = DENSE(ROCM), cuda = DENSE(CUDA);
+    assert_int_equal(count_at(&rocm, "block.norm2, gradient", at),
+                     count_at(&cuda, "block.norm2, gradient", at) + 1);
+    assert_int_equal(count_at(&cuda, "block.after attention", at), 0);
+    assert_int_equal(count_at(&rocm, "block.after attention", at), 1);
+}
+
+/* tiny--remat=none, tiny with remat=dots: the copies; tiny--remat=names:attn_ctx against
+ * tiny--base: probabilities beside their gradient. */
+static void scores_are_copied_and_made_late(void **state)
+{
+    (void)state;
+    static const char naive[] = "model.blocks[0].attention.kernel=naive";
+    struct low none = DENSE(CUDA, naive, "remat.policy=none");
+    struct low dots = DENSE(ROCM, naive, "remat.policy=dots");
+    struct low tpu = DENSE(TPU, naive, "remat.policy=none");
+    assert_int_equal(count(&none, "saved for backward, transposed"), 2);
+    assert_int_equal(count(&dots, "saved for backward, transposed"), 1);
+    assert_int_equal(count(&tpu, "saved for backward, transposed"), 0);
+    struct low full = DENSE(CUDA, naive), kept;
+    kept = DENSE(CUDA, naive, "remat.policy=names", "remat.save=[attn_ctx]");
+    assert_int_equal(find(&full, "probabilities, gradient"), HB_NONE);
+    assert_int_not_equal(find(&kept, "probabilities, gradient"), HB_NONE);
+}
+
+/* cuda-bwd--remat=none: bf16[4,1024,2816] through both loops. */
+static void no_policy_keeps_cast_weights(void **state)
+{
+    (void)state;
+    struct low none = DENSE(CUDA, "remat.policy=none"), full = DENSE(CUDA);
+    assert_int_equal(bytes_of(&none, "w_up, cast once"), 2 * 4 * 1024 * 2816);
+    assert_int_equal(find(&full, "w_up, cast once"), HB_NONE);
+}
+
+/* tied/1B,t8,tied,chunk8: bf16[8,16,512,2048] to the end. */
+static void the_loss_of_the_chunks_comes_last(void **state)
+{
+    (void)state;
+    struct low many = DENSE(ROCM, "loss.chunks=8", "mesh.tensor=8");
+    struct low one = DENSE(ROCM, "loss.chunks=8");
+    assert_true(lives_at(&many, "last norm's result", "scatter embedding gradients"));
+    assert_false(lives_at(&one, "last norm's result", "scatter embedding gradients"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
@@ -313,6 +378,10 @@ int main(void)
         TEST(constraints_split_the_batch),
         TEST(momenta_are_gathered_together),
         TEST(no_policy_keeps_what_the_trace_reads),
+        TEST(parts_of_a_sum_stay),
+        TEST(scores_are_copied_and_made_late),
+        TEST(no_policy_keeps_cast_weights),
+        TEST(the_loss_of_the_chunks_comes_last),
     };
     return cmocka_run_group_tests_name("lower_gpu", tests, NULL, NULL);
 }
