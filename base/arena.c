@@ -2,8 +2,9 @@
  *
  *   [block 3: ####......] -> [block 2: ########] -> [block 1: ####] -> null
  *
- * Rewinding keeps emptied blocks out of the system allocator's way by freeing them; a
- * piece larger than a block gets a block of its own. Under AddressSanitizer what is not
+ * What rewinding empties is kept aside for the next block, up to a limit, and freed beyond it: a
+ * search that marks and rewinds for each candidate touches the same pages again. A piece larger
+ * than a block gets a block of its own. Under AddressSanitizer what is not
  * handed out is poisoned and a gap is left after each piece. */
 #include "base/arena.h"
 
@@ -28,6 +29,7 @@
 enum {
     FIRST_BLOCK_BYTES = 16 << 10,
     MAX_BLOCK_BYTES = 4 << 20,
+    MAX_SPARE_BYTES = 64 << 20,
     ALIGN_BYTES = 16,
 #ifdef HB_ASAN
     REDZONE_BYTES = 16
@@ -46,7 +48,9 @@ struct block {
 
 struct hb_arena {
     struct block *newest; /* never null */
-    size_t held_bytes;
+    struct block *spare;  /* emptied, newest first */
+    size_t spare_bytes;
+    size_t held_bytes; /* without what is spare */
 };
 
 static void poison(void *at, size_t bytes)
@@ -93,19 +97,52 @@ struct hb_arena *hb_arena_new(void)
     if (!arena)
         hb_die("out of memory: no room for an arena");
     arena->newest = make_block(FIRST_BLOCK_BYTES, NULL);
+    arena->spare = NULL;
+    arena->spare_bytes = 0;
     arena->held_bytes = FIRST_BLOCK_BYTES;
     return arena;
+}
+
+static void drop_blocks(struct block *b)
+{
+    for (struct block *older; b; b = older) {
+        older = b->older;
+        drop_block(b);
+    }
 }
 
 void hb_arena_free(struct hb_arena *arena)
 {
     if (!arena)
         return;
-    for (struct block *b = arena->newest, *older; b; b = older) {
-        older = b->older;
-        drop_block(b);
-    }
+    drop_blocks(arena->newest);
+    drop_blocks(arena->spare);
     free(arena);
+}
+
+/* Takes the spare block that was emptied last, if it has the room; else null. */
+static struct block *take_spare(struct hb_arena *arena, size_t room_bytes)
+{
+    struct block *b = arena->spare;
+    if (!b || b->room_bytes < room_bytes)
+        return NULL;
+    arena->spare = b->older;
+    arena->spare_bytes -= b->room_bytes;
+    b->older = arena->newest;
+    b->used_bytes = 0;
+    return b;
+}
+
+static void put_spare(struct hb_arena *arena, struct block *b)
+{
+    if (b->room_bytes > MAX_SPARE_BYTES - arena->spare_bytes) {
+        drop_block(b);
+        return;
+    }
+    poison(b->data, b->room_bytes);
+    b->older = arena->spare;
+    arena->spare = b;
+    arena->spare_bytes += b->room_bytes;
 }
 
 static void add_block(struct hb_arena *arena, size_t need_bytes)
@@ -115,8 +152,9 @@ static void add_block(struct hb_arena *arena, size_t need_bytes)
         room = MAX_BLOCK_BYTES;
     if (room < need_bytes)
         room = need_bytes;
-    arena->newest = make_block(room, arena->newest);
-    arena->held_bytes += room;
+    struct block *spare = take_spare(arena, room);
+    arena->newest = spare ? spare : make_block(room, arena->newest);
+    arena->held_bytes += arena->newest->room_bytes;
 }
 
 void *hb_arena_alloc(struct hb_arena *arena, size_t count, size_t item_bytes)
@@ -176,7 +214,7 @@ void hb_arena_rewind(struct hb_arena *arena, struct hb_arena_mark mark)
             HB_BUG("rewind to a mark of another arena");
         arena->newest = b->older;
         arena->held_bytes -= b->room_bytes;
-        drop_block(b);
+        put_spare(arena, b);
     }
     struct block *b = arena->newest;
     poison(b->data + mark.used_bytes, b->used_bytes - mark.used_bytes);

@@ -113,7 +113,7 @@ int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_layers_ask *as
 {
     struct hb_segment s;
     const char *why;
-    struct hb_segment_ask segment = {ask->cell_spec, ask->menus, ask->device, false, true};
+    struct hb_segment_ask segment = {ask->cell_spec, ask->menus, ask->device, false, true, false};
     if (!hb_segment_build(scratch, &segment, &s, &why))
         return 0;
     keep_layers(scratch, &s, ask->fixed_bytes);
@@ -135,7 +135,7 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
     struct hb_segment s;
     struct hb_price price;
     const char *why;
-    struct hb_segment_ask ask = {cell_spec, NULL, device, true, false};
+    struct hb_segment_ask ask = {cell_spec, NULL, device, true, false, false};
     if (!hb_segment_build(scratch, &ask, &s, &why))
         return hb_bound_node(scratch, cell_spec, device, out);
     hb_segment_floor(&s, cell_spec, &price);

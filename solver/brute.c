@@ -114,6 +114,7 @@ struct best {
     const struct hb_brute_limits *limits;
     struct hb_replay *replay; /* null: times by the sums */
     int64_t ceiling;          /* what is above is not wanted */
+    uint32_t tight_slot;      /* where the last that did not fit had its peak */
     struct hb_brute_choice *list;
     uint32_t count;
     uint32_t most;
@@ -164,7 +165,11 @@ static bool visit_best(void *context, const struct hb_part *parts, uint32_t coun
     int64_t ceiling = ceiling_of(b);
     if (by_time && path_ns(b->s, parts, count) > ceiling)
         return true;
+    if (hb_segment_slot_bytes(b->s, parts, count, b->tight_slot) > l->budget_bytes)
+        return true;
     hb_segment_price(b->s, parts, count, &c.price);
+    if (c.price.live_bytes > l->budget_bytes)
+        b->tight_slot = c.price.peak_slot;
     if (c.price.live_bytes > l->budget_bytes || c.price.host_bytes > l->host_bytes ||
         (by_time ? c.price.bound_ns : c.price.live_bytes) > ceiling)
         return true;

@@ -14,6 +14,7 @@ enum { ALL_SUBSETS = 8, GROWN_ROUNDS = 6, GROWN_WIDTH = 12, LARGEST_BATCH = 96 }
 
 struct make {
     struct hb_arena *arena;
+    struct hb_arena *scratch;
     const struct hb_spec *spec;
     const struct hb_device *device;
     int block;
@@ -36,46 +37,52 @@ static int64_t bound_at(const struct hb_item *item, int variant, int64_t n)
 }
 
 static bool is_no_slower(const struct hb_segment *s, const struct hb_item *a,
-                         const struct hb_item *b)
+                         const struct hb_item *b, int64_t least)
 {
     for (int v = 0; v < HB_BOUNDS; v++)
-        for (int64_t n = 1; n <= s->max_steps; n++)
+        for (int64_t n = s->max_steps; n >= least; n--)
             if (s->admits[n] && bound_at(a, v, n) > bound_at(b, v, n))
                 return false;
     return true;
 }
 
-/* By steps: no entry of a above that of b. */
-static bool is_below(const struct hb_segment *s, const int64_t *a, const int64_t *b)
+/* By steps, from the least on: no entry of a above that of b. */
+static bool is_below(const struct hb_segment *s, const int64_t *a, const int64_t *b, int64_t least)
 {
-    for (int64_t n = s->max_steps; n >= 1; n--)
+    for (int64_t n = s->max_steps; n >= least; n--)
         if (s->admits[n] && a[n] > b[n])
             return false;
     return true;
 }
 
 static bool is_no_larger(const struct hb_segment *s, const struct hb_item *a,
-                         const struct hb_item *b)
+                         const struct hb_item *b, int64_t least)
 {
     size_t row = (size_t)s->max_steps + 1;
     for (int k = 0; k < HB_BYTES_KINDS; k++)
         for (size_t t = 0; a->live[k] && t < (size_t)s->slot_count * HB_PART_STATES; t++)
-            if (!is_below(s, a->live[k] + t * row, b->live[k] + t * row))
+            if (!is_below(s, a->live[k] + t * row, b->live[k] + t * row, least))
                 return false;
     return true;
 }
 
-bool *hb_menu_find_beaten(struct hb_arena *arena, const struct hb_segment *s)
+static bool *find_beaten(struct hb_arena *arena, const struct hb_segment *s, bool whole)
 {
     bool *beaten = hb_arena_alloc(arena, s->item_count, sizeof *beaten);
+    int64_t least = whole ? s->max_steps : 1;
     for (uint32_t i = 0; i < s->item_count; i++)
         for (uint32_t k = 0; k < s->item_count && !beaten[i]; k++) {
             const struct hb_item *a = &s->items[k], *b = &s->items[i];
             if (k == i || beaten[k] || a->block != b->block)
                 continue;
-            beaten[i] = is_no_larger(s, a, b) && is_no_slower(s, a, b);
+            beaten[i] = is_no_slower(s, a, b, least) && is_no_larger(s, a, b, least);
         }
     return beaten;
+}
+
+bool *hb_menu_find_beaten(struct hb_arena *arena, const struct hb_segment *s)
+{
+    return find_beaten(arena, s, false);
 }
 
 /* --- trying --- */
@@ -95,21 +102,21 @@ static bool keep_best(struct make *m, const struct hb_remat *tried, uint32_t cou
         if (!known)
             both[all++] = tried[i];
     }
-    struct hb_arena *scratch = hb_arena_new();
+    struct hb_arena_mark mark = hb_arena_mark(m->scratch);
     struct hb_spec spec = *m->spec;
     struct hb_menu menu = {both, all};
     struct hb_segment s;
     const char *why;
     spec.model.blocks = &m->spec->model.blocks[m->block];
     spec.model.block_count = 1;
-    struct hb_segment_ask ask = {&spec, &menu, m->device, false, true};
-    bool ok = hb_segment_build(scratch, &ask, &s, &why);
+    struct hb_segment_ask ask = {&spec, &menu, m->device, false, true, true};
+    bool ok = hb_segment_build(m->scratch, &ask, &s, &why);
     uint32_t left = 0;
-    const bool *beaten = ok ? hb_menu_find_beaten(scratch, &s) : NULL;
+    const bool *beaten = ok ? find_beaten(m->scratch, &s, true) : NULL;
     for (uint32_t i = 0; i < all && ok; i++)
         if (!beaten[i])
             both[left++] = both[i];
-    hb_arena_free(scratch);
+    hb_arena_rewind(m->scratch, mark);
     m->tried += count;
     if (ok) {
         m->list = both;
@@ -282,16 +289,16 @@ static uint32_t take_evenly(struct priced *list, uint32_t count, bool front, uin
 /* At most so many, by live bytes, rising: the front of bytes against time first. */
 static void sort_menu(struct make *m, uint32_t most)
 {
-    struct hb_arena *scratch = hb_arena_new();
+    struct hb_arena_mark mark = hb_arena_mark(m->scratch);
     struct hb_spec spec = *m->spec;
     struct hb_menu menu = {m->list, m->count};
     struct hb_segment s;
     const char *why;
     spec.model.blocks = &m->spec->model.blocks[m->block];
     spec.model.block_count = 1;
-    struct hb_segment_ask ask = {&spec, &menu, m->device, false, true};
-    if (m->count > 0 && hb_segment_build(scratch, &ask, &s, &why)) {
-        struct priced *list = hb_arena_alloc(scratch, m->count, sizeof *list);
+    struct hb_segment_ask ask = {&spec, &menu, m->device, false, true, true};
+    if (m->count > 0 && hb_segment_build(m->scratch, &ask, &s, &why)) {
+        struct priced *list = hb_arena_alloc(m->scratch, m->count, sizeof *list);
         for (uint32_t i = 0; i < m->count; i++)
             list[i] = (struct priced){.remat = m->list[i], .price = price_of(&s, i)};
         sort_priced(list, m->count);
@@ -303,7 +310,7 @@ static void sort_menu(struct make *m, uint32_t most)
                 m->list[left++] = list[i].remat;
         m->count = left;
     }
-    hb_arena_free(scratch);
+    hb_arena_rewind(m->scratch, mark);
     m->count = m->count < most ? m->count : most;
 }
 
@@ -342,7 +349,11 @@ const struct hb_menu *hb_menu_make(struct hb_arena *arena, const struct hb_spec 
 {
     int blocks = cell_spec->model.block_count;
     struct hb_menu *menus = hb_arena_alloc(arena, (size_t)blocks, sizeof *menus);
-    struct make m = {.arena = arena, .spec = cell_spec, .device = device, .most = most};
+    struct make m = {.arena = arena,
+                     .scratch = hb_arena_new(),
+                     .spec = cell_spec,
+                     .device = device,
+                     .most = most};
     for (m.block = 0; m.block < blocks; m.block++) {
         const struct hb_block *b = &cell_spec->model.blocks[m.block];
         if (most > 1 && b->repeat > b->unit) { /* one step is not rematerialised */
@@ -353,6 +364,7 @@ const struct hb_menu *hb_menu_make(struct hb_arena *arena, const struct hb_spec 
         }
         m.count = 0;
     }
+    hb_arena_free(m.scratch);
     *out_tried = m.tried;
     return menus;
 }

@@ -75,24 +75,42 @@ static int64_t live_in_slot(const struct hb_segment *s, const struct hb_part *pa
     return high;
 }
 
-static int64_t bytes_of_parts(const struct hb_segment *s, const struct hb_part *parts,
+static int64_t fixed_of_parts(const struct hb_segment *s, const struct hb_part *parts,
                               uint32_t count, int kind)
 {
-    int64_t high = 0, fixed = s->fixed[kind];
+    int64_t fixed = s->fixed[kind];
     for (uint32_t i = 0; i < count; i++)
         fixed += s->items[parts[i].item].fixed[kind][parts[i].steps];
+    return fixed;
+}
+
+static int64_t bytes_of_parts(const struct hb_segment *s, const struct hb_part *parts,
+                              uint32_t count, int kind, uint32_t *out_slot)
+{
+    int64_t high = 0;
+    *out_slot = 0;
     for (uint32_t q = 0; q < s->slot_count; q++) {
         int64_t live = live_in_slot(s, parts, count, kind, q);
+        *out_slot = live > high ? q : *out_slot;
         high = live > high ? live : high;
     }
-    return fixed + high;
+    return fixed_of_parts(s, parts, count, kind) + high;
+}
+
+int64_t hb_segment_slot_bytes(const struct hb_segment *s, const struct hb_part *parts,
+                              uint32_t count, uint32_t slot)
+{
+    return fixed_of_parts(s, parts, count, HB_BYTES_DEVICE) +
+           live_in_slot(s, parts, count, HB_BYTES_DEVICE, slot);
 }
 
 void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
                       struct hb_price *out)
 {
-    out->live_bytes = bytes_of_parts(s, parts, count, HB_BYTES_DEVICE);
-    out->host_bytes = s->has_host ? bytes_of_parts(s, parts, count, HB_BYTES_HOST) : 0;
+    uint32_t host_slot;
+    out->live_bytes = bytes_of_parts(s, parts, count, HB_BYTES_DEVICE, &out->peak_slot);
+    out->host_bytes =
+        s->has_host ? bytes_of_parts(s, parts, count, HB_BYTES_HOST, &host_slot) : 0;
     out->bound_ns = 0;
     for (int v = 0; v < HB_BOUNDS; v++) {
         int64_t sum = s->bound_ns[v];

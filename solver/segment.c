@@ -703,7 +703,7 @@ static struct build *open_build(struct hb_arena *arena, const struct hb_segment_
     *out = (struct hb_segment){0};
     *w = (struct build){.arena = arena, .spec = spec, .s = out, .why = "", .floor = ask->floor};
     w->menus = ask->floor ? floor_menus(arena, spec) : ask->menus;
-    hb_sized_init(&w->sized, arena, spec, &w->o, ask->floor);
+    hb_sized_init(&w->sized, arena, spec, &w->o, ask->floor || ask->whole);
     return w;
 }
 

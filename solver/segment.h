@@ -70,7 +70,8 @@ struct hb_segment {
 struct hb_price {
     int64_t live_bytes; /* argument + output - alias + live temporaries at the peak */
     int64_t host_bytes;
-    int64_t bound_ns; /* the step takes no less */
+    int64_t bound_ns;   /* the step takes no less */
+    uint32_t peak_slot; /* where the live bytes are */
 };
 
 struct hb_segment_ask {
@@ -81,6 +82,7 @@ struct hb_segment_ask {
      * from where it is kept or makes a value again. */
     bool floor;
     bool unchecked; /* the caller only compares policies: what the sums say is not tried */
+    bool whole;     /* tables at the blocks' own numbers of steps alone; as for a floor */
 };
 
 /* False (with *out_why) where the program has no such form: a pipeline, an unrolled stack, or a
@@ -93,6 +95,9 @@ enum { HB_PARTS_MAX = 64 };
 /* parts in the model's order, at most HB_PARTS_MAX; blocks without items are left out. */
 void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
                       struct hb_price *out);
+/* Device bytes in one slot: no more than the peak. */
+int64_t hb_segment_slot_bytes(const struct hb_segment *s, const struct hb_part *parts,
+                              uint32_t count, uint32_t slot);
 /* Of a floor's segment: what each configuration of the cell needs at least. */
 void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec, struct hb_price *out);
 /* All layers that a policy may keep, for the floor. */

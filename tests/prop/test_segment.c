@@ -132,7 +132,7 @@ static void try_build(struct hb_arena *arena, struct hb_rng *rng, struct tally *
     assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec.hardware.device,
                                (struct hb_loc){0}, &device));
     struct hb_menu *menus = random_menus(arena, rng, &spec);
-    struct hb_segment_ask ask = {&spec, menus, &device, false, false};
+    struct hb_segment_ask ask = {&spec, menus, &device, false, false, false};
     if (!hb_segment_build(arena, &ask, &s, &why)) {
         print_error("%s\nrefused: %s\n", text, why);
         tally->refused++;
