@@ -187,8 +187,12 @@ void hb_frame_level(struct hb_canvas *c, const struct hb_frame *f, double y, con
     struct hb_style style = hb_canvas_style(c, role);
     style.rgb = hb_canvas_ink(c, HB_INK_BUDGET);
     style.bold = true;
-    hb_draw_line(c->draw, (struct hb_point){f->area.x, px}, (struct hb_point){right, px},
-                 (struct hb_pen){style.rgb, 1.4, true});
+    style.plated = true;
+    style.plate = hb_canvas_ink(c, HB_INK_PANEL);
+    const struct hb_pen pens[] = {{style.plate, 3.4, true}, {style.rgb, 1.4, true}};
+    for (int i = 0; i < 2; i++) /* with a rim, to be seen on dark bands, too */
+        hb_draw_line(c->draw, (struct hb_point){f->area.x, px}, (struct hb_point){right, px},
+                     pens[i]);
     bool above = px - f->area.y > hb_canvas_line(c, &style) + 2;
     style.across = HB_ALIGN_END;
     style.down = above ? HB_ALIGN_END : HB_ALIGN_START;

@@ -11,7 +11,7 @@
 #include "plots/reading.h"
 #include "plots/frame.h"
 
-enum { LISTED = 8 };
+enum { LISTED = 6 };
 
 /* A point from an object that has both numbers, or has them in its "prediction". */
 static bool read_point(struct hb_reading *f, const struct hb_node *node, enum hb_pareto_rank rank,
@@ -283,7 +283,7 @@ static uint32_t count_rows(const struct hb_canvas *c, const struct hb_pareto *p,
     uint32_t wanted = 0;
     for (uint32_t i = 0; i < p->count; i++)
         wanted += p->points[i].rank != HB_RANK_OTHER;
-    double room = floor((height - c->em * 22) / list_line(c));
+    double room = floor((height - c->em * 25) / list_line(c));
     wanted = wanted < LISTED ? wanted : LISTED;
     return room < 1 ? 0 : room < wanted ? (uint32_t)room : wanted;
 }

@@ -301,8 +301,8 @@ static const char *describe(struct hb_arena *arena, const struct hb_tornado *t)
     if (pair)
         hb_str_addf(&text, "%shatched: two levers together", text.len ? "  \xC2\xB7  " : "");
     if (t->idle_count)
-        hb_str_addf(&text, "%s%u more do nothing here", text.len ? "  \xC2\xB7  " : "",
-                    t->idle_count);
+        hb_str_addf(&text, "%s%u %sdo nothing here", text.len ? "  \xC2\xB7  " : "", t->idle_count,
+                    t->count ? "more " : "");
     return text.text;
 }
 
@@ -315,6 +315,8 @@ void hb_tornado_draw(struct hb_canvas *c, const struct hb_tornado *t)
                           c->look.height - top - c->em * 2.2};
     double rows = (page.h - c->em * 3) / (c->em * 1.25);
     v.shown = rows < 1 ? 1 : rows < t->count ? (uint32_t)rows : t->count;
+    if (t->count == 0)
+        return;
     v.widest = widest_name(&v);
     v.names = fmin(v.widest, page.w * 0.38);
     v.freed.left = v.names + c->em * 0.6;
