@@ -142,7 +142,8 @@ void hb_report_plan(struct hb_env *env, const struct hb_spec *spec, const struct
     }
     struct hb_plan_answer answer = {.ask = &ask, .plan = &plan};
     report->plan_note = plan_note(env, &plan, seconds);
-    show_plan(env, &answer, report);
+    if (plan.status != HB_PLAN_LIMIT)
+        show_plan(env, &answer, report);
 }
 
 /* --- levers --- */

@@ -83,22 +83,51 @@ static struct hb_box buffer_box(const struct hb_frame *f, const struct hb_shown_
     return (struct hb_box){left, top, right - left, bottom - top};
 }
 
+static bool is_small(struct hb_box box)
+{
+    return box.h <= 3 || box.w <= 3;
+}
+
+static void record_buffer(struct hb_canvas *c, const struct hb_shown_buffer *b, struct hb_box box)
+{
+    char bytes[HB_TICK_TEXT];
+    const char *note = hb_arena_printf(
+        c->arena, "%s, op %lld to %lld%s%s", hb_unit_print(HB_UNIT_BYTES, (double)b->bytes, bytes),
+        (long long)b->start_op + 1, (long long)b->end_op + 1, *b->why ? "\n" : "", b->why);
+    hb_canvas_add_cell(c, (struct hb_layout_cell){"buffer", b->name, note, box, (double)b->bytes});
+}
+
+/* Of one category: the small ones together, the others each with a rim. */
+static void draw_category(struct hb_canvas *c, const struct hb_frame *f, const struct hb_outcome *o,
+                          enum hb_category category)
+{
+    uint32_t rgb = hb_ink_category(c->look.theme, category);
+    struct hb_pen rim = {hb_canvas_ink(c, HB_INK_BACK), 0.6, false};
+    bool small = false;
+    for (uint32_t i = 0; i < o->buffer_count; i++) {
+        struct hb_box box = buffer_box(f, &o->buffers[i]);
+        if (o->buffers[i].category != category || !is_small(box))
+            continue;
+        hb_draw_add_box(c->draw, box);
+        small = true;
+    }
+    if (small)
+        hb_draw_fill(c->draw, rgb, 1);
+    for (uint32_t i = 0; i < o->buffer_count; i++) {
+        struct hb_box box = buffer_box(f, &o->buffers[i]);
+        if (o->buffers[i].category != category || is_small(box))
+            continue;
+        hb_draw_box(c->draw, box, rgb);
+        hb_draw_frame(c->draw, box, rim);
+    }
+}
+
 static void draw_buffers(struct hb_canvas *c, const struct hb_frame *f, const struct hb_outcome *o)
 {
-    for (uint32_t i = 0; i < o->buffer_count; i++) {
-        const struct hb_shown_buffer *b = &o->buffers[i];
-        struct hb_box box = buffer_box(f, b);
-        char bytes[HB_TICK_TEXT];
-        const char *note = hb_arena_printf(c->arena, "%s, op %lld to %lld%s%s",
-                                           hb_unit_print(HB_UNIT_BYTES, (double)b->bytes, bytes),
-                                           (long long)b->start_op + 1, (long long)b->end_op + 1,
-                                           *b->why ? "\n" : "", b->why);
-        hb_draw_box(c->draw, box, hb_ink_category(c->look.theme, b->category));
-        if (box.h > 3 && box.w > 3)
-            hb_draw_frame(c->draw, box, (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), 0.6, false});
-        hb_canvas_add_cell(c,
-                           (struct hb_layout_cell){"buffer", b->name, note, box, (double)b->bytes});
-    }
+    for (int i = 0; i < HB_CATEGORY_COUNT; i++)
+        draw_category(c, f, o, (enum hb_category)i);
+    for (uint32_t i = 0; i < o->buffer_count; i++)
+        record_buffer(c, &o->buffers[i], buffer_box(f, &o->buffers[i]));
 }
 
 /* Names in the boxes that hold them, the largest buffers first; the end of a name tells more than

@@ -12,7 +12,7 @@
 #include "plots/stepview.h"
 #include "plots/svg.h"
 
-enum { PAGE_WIDTH = 1020, MOST_TENSORS = 400 };
+enum { PAGE_WIDTH = 1020, MOST_TENSORS = 250 };
 
 struct page {
     struct hb_arena *arena;

@@ -9,6 +9,8 @@
 #include "base/json_write.h"
 
 enum { HOVER_TENSORS = 3, MOST_HOT = 3000 };
+/* Of many cells those below so many square units are left out: nobody can point at them. */
+enum { MANY = 100, LEAST_AREA = 8 };
 
 static double round_px(double px)
 {
@@ -32,6 +34,8 @@ static void put_cells(struct hb_json *j, const struct hb_canvas *c)
     open_list(j, "cells");
     for (uint32_t i = 0; i < c->layout.cell_count && i < MOST_HOT; i++) {
         const struct hb_layout_cell *cell = &c->layout.cells[i];
+        if (cell->box.w * cell->box.h < LEAST_AREA && c->layout.cell_count > MANY)
+            continue;
         hb_json_array(j);
         hb_json_real(j, round_px(cell->box.x));
         hb_json_real(j, round_px(cell->box.y));

@@ -167,8 +167,7 @@ static void draw_front(struct view *v)
         path[n++] = at;
         hb_canvas_add_point(
             v->c, (struct hb_layout_point){"front", at, v->p->points[front[i]].step_seconds,
-                                           (double)v->p->points[front[i]].peak_bytes,
-                                           v->p->points[front[i]].name});
+                                           (double)v->p->points[front[i]].peak_bytes, NULL});
     }
     hb_draw_path(v->c->draw, path, n,
                  (struct hb_pen){hb_ink_group(v->c->look.theme, 0), 1.6, false});

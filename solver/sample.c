@@ -7,7 +7,8 @@
 #include "sim/engine/run.h"
 #include "sim/ir/lower.h"
 
-enum { POLICIES_OF_A_CELL = 3 };
+/* Ops of all programs that are run: bounds the time, whatever the machine. */
+enum { POLICIES_OF_A_CELL = 3, MOST_OPS = 40000 };
 
 struct sample {
     struct hb_arena *arena;
@@ -18,6 +19,7 @@ struct sample {
     uint32_t count;
     uint32_t most;
     uint32_t policies; /* of the longest menu */
+    uint32_t ops;      /* run so far */
 };
 
 static uint32_t longest_menu(const struct hb_plan_ask *ask, const struct hb_plan *plan)
@@ -28,7 +30,7 @@ static uint32_t longest_menu(const struct hb_plan_ask *ask, const struct hb_plan
     return most;
 }
 
-static bool run_candidate(const struct sample *s, struct hb_candidate *c)
+static bool run_candidate(struct sample *s, struct hb_candidate *c)
 {
     struct hb_spec spec;
     struct hb_program p;
@@ -44,6 +46,7 @@ static bool run_candidate(const struct sample *s, struct hb_candidate *c)
         hb_run_timing(s->scratch, &p, s->ask->device, &timing);
         c->peak_bytes = memory.peak_bytes;
         c->step_ns = timing.step_ns;
+        s->ops += p.op_count;
     }
     hb_arena_rewind(s->scratch, mark);
     return ok;
@@ -65,6 +68,17 @@ static void add_candidate(struct sample *s, uint32_t cell, uint32_t policy)
         s->items[s->count++] = c;
 }
 
+/* How many more are run, by the size of those that were. */
+static uint32_t room_left(struct sample *s)
+{
+    if (s->count == 0)
+        add_candidate(s, 0, 0);
+    uint32_t each = s->count && s->ops > s->count ? s->ops / s->count : 1;
+    uint32_t room = MOST_OPS / each;
+    room = room < s->most ? room : s->most;
+    return room > s->count ? room - s->count : 0;
+}
+
 uint32_t hb_plan_sample(struct hb_arena *arena, const struct hb_plan_ask *ask,
                         const struct hb_plan *plan, uint32_t most, struct hb_candidate **out)
 {
@@ -78,7 +92,7 @@ uint32_t hb_plan_sample(struct hb_arena *arena, const struct hb_plan_ask *ask,
     for (uint32_t k = 0; plan->found && k < s.policies && k < most / 2; k++)
         add_candidate(&s, plan->best.cell, k);
     uint32_t each = s.policies < POLICIES_OF_A_CELL ? s.policies : POLICIES_OF_A_CELL;
-    uint32_t room = (most - s.count) / each;
+    uint32_t room = room_left(&s) / each;
     uint32_t cells = plan->space.cell_count < room ? plan->space.cell_count : room;
     for (uint32_t i = 0; i < cells; i++)
         for (uint32_t k = 0; k < each; k++)
