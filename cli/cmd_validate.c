@@ -71,6 +71,8 @@ static void keep_case(struct hb_arena *arena, struct hb_case *c)
 {
     c->id = hb_arena_strdup(arena, c->id);
     c->group = hb_arena_strdup(arena, c->group);
+    if (c->device)
+        c->device = hb_arena_strdup(arena, c->device);
     if (c->failed)
         c->failed = hb_arena_strdup(arena, c->failed);
 }

@@ -49,6 +49,64 @@ static const char **list_groups(const struct hb_report *r, uint32_t *out_count)
     return groups;
 }
 
+/* --- speeds by device --- */
+
+struct device_speeds {
+    const char *name;
+    const struct hb_case **cases;
+    uint32_t count;
+    struct hb_stats stats;
+    bool ranked;
+    double rank;
+};
+
+/* Records of speed by the device they ran on, in order of appearance. */
+static struct device_speeds *list_speeds(const struct hb_report *r, uint32_t *out_count)
+{
+    struct device_speeds *list = hb_arena_alloc(r->arena, r->count + 1, sizeof *list);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct hb_case *c = &r->cases[i];
+        uint32_t k = 0;
+        if (!c->speed || !c->device)
+            continue;
+        while (k < n && !hb_str_same(list[k].name, c->device))
+            k++;
+        if (k == n)
+            list[n++] = (struct device_speeds){
+                .name = c->device,
+                .cases = hb_arena_alloc(r->arena, r->count, sizeof *list[k].cases)};
+        list[k].cases[list[k].count++] = c;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        struct device_speeds *d = &list[k];
+        d->stats = hb_validate_stats(r->arena, d->cases, d->count, false);
+        d->ranked = hb_validate_rank(r->arena, d->cases, d->count, &d->rank);
+    }
+    *out_count = n;
+    return list;
+}
+
+static void print_speeds(const struct hb_report *r, FILE *to)
+{
+    uint32_t n;
+    const struct device_speeds *list = list_speeds(r, &n);
+    if (n)
+        fprintf(to, "\n%-34s %5s %6s %8s %8s %8s %8s %8s\n", "speed on", "n", "failed", "median %",
+                "p95 %", "max %", "bias %", "rank");
+    for (uint32_t i = 0; i < n; i++) {
+        const struct hb_stats *s = &list[i].stats;
+        fprintf(to, "%-34.34s %5u %6u %8.2f %8.2f %8.2f %+8.2f", list[i].name, s->n, s->failed,
+                s->median_abs_pct, s->p95_abs_pct, s->max_abs_pct, s->bias_pct);
+        if (list[i].ranked)
+            fprintf(to, " %8.3f\n", list[i].rank);
+        else
+            fputs("        -\n", to);
+    }
+    if (n)
+        fputs("rank: Spearman's correlation of measured and predicted seconds\n", to);
+}
+
 /* --- explain --- */
 
 static const char *shape_text(struct hb_arena *arena, const struct hb_buf *b)
@@ -170,6 +228,7 @@ void hb_report_text(const struct hb_report *r, FILE *to)
             "off by more than 4 KiB and 0.1 %%: argument %u, output %u, host %u of %u records\n",
             all.part_off[HB_PART_ARGUMENT], all.part_off[HB_PART_OUTPUT],
             all.part_off[HB_PART_HOST], all.n);
+    print_speeds(r, to);
     print_worst(r, to);
     if (all.failed)
         fputs("\nfailed\n", to);
@@ -207,9 +266,8 @@ static void write_answer(struct hb_json *j, const char *key, int answer)
         hb_json_bool(j, answer > 0);
 }
 
-static void write_stats(struct hb_json *j, const struct hb_stats *s)
+static void write_stats_keys(struct hb_json *j, const struct hb_stats *s)
 {
-    hb_json_object(j);
     hb_json_key(j, "n");
     hb_json_int(j, s->n);
     hb_json_key(j, "failed");
@@ -219,7 +277,33 @@ static void write_stats(struct hb_json *j, const struct hb_stats *s)
     write_real(j, "p95_abs_pct", s->p95_abs_pct);
     write_real(j, "max_abs_pct", s->max_abs_pct);
     write_real(j, "bias_pct", s->bias_pct);
+}
+
+static void write_stats(struct hb_json *j, const struct hb_stats *s)
+{
+    hb_json_object(j);
+    write_stats_keys(j, s);
     write_real(j, "fit_agreement", s->fit_agreement);
+    hb_json_object_end(j);
+}
+
+static void write_speeds(struct hb_json *j, const struct hb_report *r)
+{
+    uint32_t n;
+    const struct device_speeds *list = list_speeds(r, &n);
+    hb_json_key(j, "speeds");
+    hb_json_object(j);
+    for (uint32_t i = 0; i < n; i++) {
+        hb_json_key(j, list[i].name);
+        hb_json_object(j);
+        write_stats_keys(j, &list[i].stats);
+        hb_json_key(j, "rank_correlation");
+        if (list[i].ranked)
+            hb_json_real(j, list[i].rank);
+        else
+            hb_json_null(j);
+        hb_json_object_end(j);
+    }
     hb_json_object_end(j);
 }
 
@@ -299,6 +383,7 @@ void hb_report_json(const struct hb_report *r, FILE *to)
         write_stats(&j, &s);
     }
     hb_json_object_end(&j);
+    write_speeds(&j, r);
     if (r->pairs)
         hb_report_pairs_json(&j, r->pairs);
     hb_json_object_end(&j);

@@ -83,10 +83,13 @@ struct hb_device {
     double link_bytes_per_s;       /* of one link in one direction */
     int64_t link_latency_ns;       /* each step of a collective */
     int64_t collective_latency_ns; /* once per collective */
+    double overlap_slowdown;       /* part by which computing slows while a collective runs */
     double reduce_gain;            /* all-reduce is so much faster with reduction in the switch */
     int64_t reduce_gain_min;       /* from so many devices on */
     int64_t torus_dims;            /* 0: no torus */
     int64_t torus_wrap;            /* axes of a multiple of this close to a ring; 0: none */
+    int64_t chip_devices;    /* devices of a chip, which share its links; 1: a device is one */
+    double chip_bytes_per_s; /* between them, one direction */
 
     int64_t host_devices;   /* devices of one host */
     double net_bytes_per_s; /* between domains, per device and direction */
@@ -107,6 +110,9 @@ struct hb_device {
     struct hb_curve matmul_curve[HB_RATE_COUNT]; /* by cube root of m n k */
     struct hb_curve attention_forward_curve;     /* of the bf16 peak, by sequence length */
     struct hb_curve attention_backward_curve;
+    struct hb_curve
+        sdpa_forward_curve; /* of the kernel that torch picks; no points: as attention */
+    struct hb_curve sdpa_backward_curve;
     struct hb_curve hbm_curve;  /* of hbm_bytes_per_s, by bytes that an operation moves */
     struct hb_curve link_curve; /* of the link rate, by bytes of the whole collective */
 

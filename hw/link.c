@@ -3,17 +3,21 @@
 
 #include <math.h>
 
-/* A group cut at the borders of the scale-up domain. */
+/* A group cut at the borders of the scale-up domain. Members on one chip take a tensor in once,
+ * over the links of all of them, and hand on to each other what they took. */
 struct cut {
     double inside;  /* members in one domain */
     double domains; /* domains that it spans */
+    double on_chip; /* members on one chip */
 };
 
 static struct cut cut_group(const struct hb_device *dev, struct hb_link_group group)
 {
     int64_t room = dev->link_domain / group.stride;
     int64_t inside = room < 1 ? 1 : room > group.size ? group.size : room;
-    return (struct cut){(double)inside, ceil((double)group.size / (double)inside)};
+    double near = (double)(dev->chip_devices / group.stride);
+    double on_chip = near < 1 ? 1 : fmin(near, (double)inside);
+    return (struct cut){(double)inside, ceil((double)group.size / (double)inside), on_chip};
 }
 
 static int64_t to_ns(double seconds)
@@ -124,6 +128,14 @@ static bool reduces_in_switch(const struct hb_device *dev, enum hb_collective wh
     return what == HB_COLL_ALL_REDUCE && c.domains == 1 && c.inside >= (double)dev->reduce_gain_min;
 }
 
+static double chip_seconds(const struct hb_device *dev, enum hb_collective what, double payload,
+                           struct cut c)
+{
+    if (what == HB_COLL_PERMUTE || c.on_chip <= 1 || !(dev->chip_bytes_per_s > 0))
+        return 0;
+    return payload * (c.on_chip - 1) / c.on_chip / dev->chip_bytes_per_s;
+}
+
 static double domain_seconds(const struct hb_device *dev, enum hb_collective what, double payload,
                              struct cut c, double total)
 {
@@ -131,11 +143,13 @@ static double domain_seconds(const struct hb_device *dev, enum hb_collective wha
         return 0;
     struct traffic t = plan_traffic(dev, what, payload, c);
     bool permute = what == HB_COLL_PERMUTE;
-    double rate = permute ? permute_rate(dev) : domain_rate(dev, c.inside, total);
+    double chips = permute ? c.inside : c.inside / c.on_chip;
+    double rate = permute ? permute_rate(dev) : domain_rate(dev, chips, total) * c.on_chip;
     double gain = reduces_in_switch(dev, what, c) ? dev->reduce_gain : 1;
-    double steps = permute ? 1 : domain_steps(dev, c.inside, total);
+    double steps = permute ? 1 : domain_steps(dev, chips, total);
     double whole = permute ? payload * c.inside : payload;
-    return t.passes * (t.domain_bytes / (rate * gain * hb_curve_at(&dev->link_curve, whole)) +
+    double far = chips > 1 ? t.domain_bytes / (rate * hb_curve_at(&dev->link_curve, whole)) : 0;
+    return t.passes * (fmax(far / gain, chip_seconds(dev, what, payload, c)) +
                        steps * (double)dev->link_latency_ns * 1e-9);
 }
 

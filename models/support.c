@@ -3,25 +3,37 @@
 
 struct refusal {
     bool refused;
+    bool timed; /* only its memory is unknown */
     const char *text;
 };
 
-bool hb_spec_supported(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *spec)
+static bool check(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *spec, bool time)
 {
+    bool torch = spec->compiler == HB_TORCH;
     const struct refusal refusals[] = {
-        {spec->compiler == HB_TORCH,
-         "compiler: torch is not simulated yet; use xla-tpu or xla-gpu"},
-        {spec->mesh[HB_AX_PIPELINE] > 1 && spec->pipeline.schedule != HB_SCHED_SPMD,
+        {torch, true, "compiler: torch is not simulated yet; use xla-tpu or xla-gpu"},
+        {spec->mesh[HB_AX_PIPELINE] > 1 && spec->pipeline.schedule != HB_SCHED_SPMD, torch,
          "pipeline.schedule: only spmd is simulated yet, no gpipe, 1f1b, interleaved or "
          "zero_bubble; use spmd, or mesh.pipeline 1"},
-        {spec->precision.fp8 != HB_FP8_NONE, "precision.fp8 is not simulated yet; use fp8: none"},
-        {spec->model.mtp > 0, "model.mtp is not simulated yet; use mtp: 0"},
-        {spec->loss.kernel != HB_LOSS_EAGER,
+        {spec->precision.fp8 != HB_FP8_NONE, true,
+         "precision.fp8 is not simulated yet; use fp8: none"},
+        {spec->model.mtp > 0, !torch, "model.mtp is not simulated yet; use mtp: 0"},
+        {spec->loss.kernel != HB_LOSS_EAGER, torch,
          "loss.kernel: only eager is simulated yet; use kernel: eager"},
     };
     bool ok = true;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
-        if (refusals[i].refused)
+        if (refusals[i].refused && !(time && refusals[i].timed))
             ok = hb_error(diag, loc, "%s", refusals[i].text);
     return ok;
+}
+
+bool hb_spec_supported(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *spec)
+{
+    return check(diag, loc, spec, false);
+}
+
+bool hb_spec_timed(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *spec)
+{
+    return check(diag, loc, spec, true);
 }

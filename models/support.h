@@ -9,5 +9,7 @@
 
 /* True if the whole step can be simulated; else one error for each key that cannot, at loc. */
 bool hb_spec_supported(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *spec);
+/* The same for its time alone, of which more is known. */
+bool hb_spec_timed(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *spec);
 
 #endif

@@ -97,8 +97,12 @@ static double attention_seconds(const struct hb_cost *cost, const struct hb_op *
 {
     const struct hb_device *dev = cost->device;
     double sequence = (double)(op->cols > op->rows ? op->cols : op->rows);
-    const struct hb_curve *curve = op->phase == HB_PHASE_BACKWARD ? &dev->attention_backward_curve
-                                                                  : &dev->attention_forward_curve;
+    bool back = op->phase == HB_PHASE_BACKWARD;
+    const struct hb_curve *own = back ? &dev->sdpa_backward_curve : &dev->sdpa_forward_curve;
+    const struct hb_curve *curve =
+        back ? &dev->attention_backward_curve : &dev->attention_forward_curve;
+    if (cost->p->sdpa && own->count)
+        curve = own;
     double part = hb_curve_at(curve, sequence > 0 ? sequence : usual_sequence);
     part *= head_fill(dev, op->depth);
     return divide(op->flops, hb_cost_peak_flops(cost, op->dtype) * part);

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "models/support.h"
 #include "sim/ir/lower.h"
+#include "sim/ir/timed.h"
 
 static const double verdict_budgets[HB_VERDICTS] = {0.8, 0.9, 1.1, 1.25};
 
@@ -69,14 +70,40 @@ static const char *first_error(struct hb_arena *arena, const struct hb_diag *dia
     return diag->count ? hb_arena_strdup(arena, diag->entries[0].text) : "it cannot be simulated";
 }
 
+static void predict_bytes(struct hb_arena *arena, const struct hb_record *r, struct hb_case *out,
+                          struct hb_program *program, struct hb_memory *memory)
+{
+    hb_run_memory(arena, program, memory);
+    if (r->spec.hardware.hbm_bytes > 0)
+        out->fits_predicted = memory->peak_bytes <= r->spec.hardware.hbm_bytes;
+    out->predicted_bytes = memory->peak_bytes;
+    set_parts(r, memory, out);
+    out->error_pct = error_pct((double)memory->peak_bytes, (double)r->peak_bytes);
+    out->usual_bytes = usual_formula(program, memory);
+    out->usual_error_pct = error_pct((double)out->usual_bytes, (double)r->peak_bytes);
+    out->verdicts_right = count_verdicts(r->peak_bytes, memory->peak_bytes);
+}
+
+static void predict_seconds(struct hb_arena *arena, const struct hb_device *device,
+                            struct hb_case *out, const struct hb_program *program)
+{
+    struct hb_timing timing;
+    hb_run_timing(arena, program, device, &timing);
+    out->predicted_seconds = (double)timing.step_ns * 1e-9;
+    out->error_pct = error_pct(out->predicted_seconds, out->measured_seconds);
+}
+
 void hb_validate_case(struct hb_arena *arena, const struct hb_record *r,
                       const struct hb_device *device, struct hb_case *out,
                       struct hb_program *program, struct hb_memory *memory)
 {
     struct hb_diag diag;
+    struct hb_loc loc = {0};
     hb_diag_init(&diag, arena);
+    *memory = (struct hb_memory){0};
     *out = (struct hb_case){.id = r->id,
                             .group = r->group,
+                            .device = r->spec.hardware.device,
                             .measured_bytes = r->peak_bytes,
                             .measured_seconds = r->step_seconds,
                             .fits_measured = r->fits,
@@ -84,33 +111,20 @@ void hb_validate_case(struct hb_arena *arena, const struct hb_record *r,
                             .speed = r->peak_bytes < 0};
     if (r->rematerialised)
         out->group = "compiler rematerialised";
-    if (!hb_spec_supported(&diag, (struct hb_loc){0}, &r->spec) ||
-        !hb_lower(arena, &diag, &r->spec, program)) {
+    bool ok =
+        out->speed
+            ? hb_spec_timed(&diag, loc, &r->spec) && hb_timed_lower(arena, &diag, &r->spec, program)
+            : hb_spec_supported(&diag, loc, &r->spec) && hb_lower(arena, &diag, &r->spec, program);
+    if (!ok)
         out->failed = first_error(arena, &diag);
-        return;
-    }
-    if (!out->speed && !is_total(r)) {
+    else if (!out->speed && !is_total(r))
         out->failed = hb_arena_printf(arena, "measured.kind '%s' is not predicted yet", r->kind);
-        return;
-    }
-    hb_run_memory(arena, program, memory);
-    if (r->spec.hardware.hbm_bytes > 0)
-        out->fits_predicted = memory->peak_bytes <= r->spec.hardware.hbm_bytes;
-    out->predicted_bytes = memory->peak_bytes;
-    set_parts(r, memory, out);
-    if (out->speed && !device) {
+    else if (!out->speed)
+        predict_bytes(arena, r, out, program, memory);
+    else if (!device)
         out->failed = "its device has no profile";
-    } else if (out->speed) {
-        struct hb_timing timing;
-        hb_run_timing(arena, program, device, &timing);
-        out->predicted_seconds = (double)timing.step_ns * 1e-9;
-        out->error_pct = error_pct(out->predicted_seconds, out->measured_seconds);
-    } else {
-        out->error_pct = error_pct((double)memory->peak_bytes, (double)r->peak_bytes);
-        out->usual_bytes = usual_formula(program, memory);
-        out->usual_error_pct = error_pct((double)out->usual_bytes, (double)r->peak_bytes);
-        out->verdicts_right = count_verdicts(r->peak_bytes, memory->peak_bytes);
-    }
+    else
+        predict_seconds(arena, device, out, program);
 }
 
 static bool is_off(const struct hb_case *c, int part)
@@ -125,6 +139,52 @@ static int compare_reals(const void *a, const void *b)
     double x = *(const double *)a;
     double y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+/* Ranks from 1, equal values sharing their mean. */
+static void find_ranks(const double *values, uint32_t n, double *ranks)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t below = 0, equal = 0;
+        for (uint32_t k = 0; k < n; k++) {
+            below += values[k] < values[i];
+            equal += !(values[k] < values[i]) && !(values[k] > values[i]);
+        }
+        ranks[i] = (double)below + ((double)equal + 1) / 2;
+    }
+}
+
+static double sum_products(const double *a, const double *b, uint32_t n)
+{
+    double mean = ((double)n + 1) / 2, sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += (a[i] - mean) * (b[i] - mean);
+    return sum;
+}
+
+bool hb_validate_rank(struct hb_arena *scratch, const struct hb_case *const *cases, uint32_t count,
+                      double *out)
+{
+    enum { FEWEST = 3 };
+    struct hb_arena_mark mark = hb_arena_mark(scratch);
+    double *values = hb_arena_alloc(scratch, (size_t)count * 4 + 1, sizeof *values);
+    double *measured = values, *predicted = values + count;
+    double *first = predicted + count, *second = first + count;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (cases[i]->failed || !cases[i]->speed)
+            continue;
+        measured[n] = cases[i]->measured_seconds;
+        predicted[n++] = cases[i]->predicted_seconds;
+    }
+    find_ranks(measured, n, first);
+    find_ranks(predicted, n, second);
+    double spread = sum_products(first, first, n) * sum_products(second, second, n);
+    bool ok = n >= FEWEST && spread > 0;
+    if (ok)
+        *out = sum_products(first, second, n) / sqrt(spread);
+    hb_arena_rewind(scratch, mark);
+    return ok;
 }
 
 static double quantile(const double *sorted, uint32_t n, double share)

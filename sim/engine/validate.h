@@ -13,6 +13,7 @@ enum hb_part { HB_PART_ARGUMENT, HB_PART_OUTPUT, HB_PART_TEMP, HB_PART_HOST, HB_
 struct hb_case {
     const char *id;
     const char *group;
+    const char *device; /* name of its profile */
     const char *failed; /* why there is no prediction; null: there is one */
     bool speed;         /* seconds are compared, not bytes */
     int64_t measured_bytes;
@@ -54,5 +55,9 @@ void hb_validate_case(struct hb_arena *arena, const struct hb_record *record,
 /* usual: of the usual formula's errors instead of ours. */
 struct hb_stats hb_validate_stats(struct hb_arena *scratch, const struct hb_case *const *cases,
                                   uint32_t count, bool usual);
+/* Spearman's rank correlation of measured and predicted seconds, equal ones sharing their mean
+ * rank. False where there is none: fewer than three predictions, or one side all equal. */
+bool hb_validate_rank(struct hb_arena *scratch, const struct hb_case *const *cases, uint32_t count,
+                      double *out);
 
 #endif

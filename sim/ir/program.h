@@ -157,6 +157,7 @@ struct hb_program {
     struct hb_arena *arena;
     const char *name;
     enum hb_compiler compiler;
+    bool sdpa;                 /* attention is torch's own kernel, not a library's */
     int64_t mesh[HB_AX_COUNT]; /* devices along each axis; 0: not known, the groups of ops tell */
     struct hb_buf *bufs;
     uint32_t buf_count, buf_cap;

@@ -156,6 +156,28 @@ static void laws_hold_on_every_device(void **state)
     unit_end(&u);
 }
 
+/* TPU7x: 256 devices on 128 chips take a tensor in once a chip, over the links of both; what goes
+ * along an axis with one device a chip has its own half of them. */
+static void devices_of_a_chip_share_what_they_take_in(void **state)
+{
+    (void)state;
+    struct unit u;
+    unit_start(&u);
+    struct hb_device d = load(&u, "tpu-v7"), apart = d;
+    assert_int_equal(d.chip_devices, 2);
+    apart.chip_devices = 1;
+    struct hb_link_group both = {256, 1, 256}, one = {128, 2, 256}, pair = {2, 1, 256};
+    double near = (double)hb_link_collective_ns(&d, HB_COLL_ALL_GATHER, 1e10, both);
+    double far = (double)hb_link_collective_ns(&apart, HB_COLL_ALL_GATHER, 1e10, both);
+    assert_true(fabs(far / near - 2) < 0.02);
+    assert_int_equal(hb_link_collective_ns(&d, HB_COLL_ALL_GATHER, 1e10, one),
+                     hb_link_collective_ns(&apart, HB_COLL_ALL_GATHER, 1e10, one));
+    /* Two on one chip: half of it crosses between the dies. */
+    double ms = (double)hb_link_collective_ns(&d, HB_COLL_ALL_GATHER, 5.4e9, pair) * 1e-6;
+    assert_true(fabs(ms - 5) < 0.01);
+    unit_end(&u);
+}
+
 static void faster_links_are_never_slower(void **state)
 {
     (void)state;
@@ -183,6 +205,7 @@ int main(void)
         cmocka_unit_test(torus_rings_follow_the_book),
         cmocka_unit_test(strides_decide_what_crosses_the_network),
         cmocka_unit_test(laws_hold_on_every_device),
+        cmocka_unit_test(devices_of_a_chip_share_what_they_take_in),
         cmocka_unit_test(faster_links_are_never_slower),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,8 @@
  * between records, each on figures worked out by hand. */
 #include "tests/unit/unit.h"
 
+#include <math.h>
+
 #include "base/yaml.h"
 #include "models/schema.h"
 #include "sim/engine/pairs.h"
@@ -221,6 +223,40 @@ static void failed_cases_are_counted_apart(void **state)
     assert_near(hb_validate_stats(u.env.arena, list, 2, true).max_abs_pct, 30);
 }
 
+static bool rank_of(const double (*pairs)[2], uint32_t count, double *out)
+{
+    struct hb_case cases[8] = {{0}};
+    const struct hb_case *list[8];
+    for (uint32_t i = 0; i < count; i++) {
+        cases[i] = (struct hb_case){
+            .speed = true, .measured_seconds = pairs[i][0], .predicted_seconds = pairs[i][1]};
+        list[i] = &cases[i];
+    }
+    return hb_validate_rank(u.env.arena, list, count, out);
+}
+
+/* Known values: no ties, d = {0, 1, -1, 0}: 1 - 6 x 2 / (4 x 15); ties share their mean rank. */
+static void ranks_are_spearman(void **state)
+{
+    (void)state;
+    double rank = -9;
+    assert_true(rank_of((const double[][2]){{1, 10}, {2, 30}, {3, 20}, {4, 99}}, 4, &rank));
+    assert_near(rank, 0.8);
+    assert_true(rank_of((const double[][2]){{1, 5}, {2, 6}, {3, 7e9}}, 3, &rank));
+    assert_near(rank, 1);
+    assert_true(rank_of((const double[][2]){{3, 5}, {2, 6}, {1, 7}}, 3, &rank));
+    assert_near(rank, -1);
+    assert_true(rank_of((const double[][2]){{1, 1}, {1, 1}, {2, 3}, {2, 2}}, 4, &rank));
+    assert_near(rank, 4 / sqrt(4 * 4.5));
+    rank = 7;
+    assert_false(rank_of((const double[][2]){{1, 5}, {2, 6}}, 2, &rank));
+    assert_false(rank_of((const double[][2]){{1, 5}, {2, 5}, {3, 5}}, 3, &rank));
+    assert_near(rank, 7);
+    struct hb_case bytes = {0}, failed = {.speed = true, .failed = "why"};
+    const struct hb_case *others[] = {&bytes, &failed, &bytes, &failed};
+    assert_false(hb_validate_rank(u.env.arena, others, 4, &rank));
+}
+
 /* Off: by more than 4 KiB and by more than a thousandth. */
 static void parts_off_are_counted(void **state)
 {
@@ -361,6 +397,7 @@ int main(void)
         TEST(the_usual_formula_is_that_of_people),
         TEST(quantiles_are_nearest_rank),
         TEST(failed_cases_are_counted_apart),
+        TEST(ranks_are_spearman),
         TEST(parts_off_are_counted),
         TEST(one_key_makes_a_pair),
         TEST(what_follows_a_key_is_part_of_it),

@@ -1,0 +1,600 @@
+/* The driver of an eager framework's step: see eager.h.
+ *
+ * Weights over fsdp are gathered one layer ahead on their own stream, and again on the way back
+ * unless they stay (torch FSDP: backward and forward prefetch of one); gradients of a layer are
+ * summed while the next layer runs. Gradients over data go the same way in the last microbatch;
+ * ZeRO-1 gathers the new parameters after the update.
+ *
+ * A pipeline's step lasts as long as its slowest stage: m microbatches of its own, and P - 1 chunks
+ * of the others before its first and after its last (1F1B: Narayanan et al. 2021, section 2.2: a
+ * bubble of P - 1 of m microbatches, divided by the chunks a stage when interleaved; zero bubble:
+ * Qi et al. 2023, ZB-H1: a third of it). */
+#include "sim/ir/eager.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "models/params.h"
+#include "sim/ir/eager_layer.h"
+
+/* Layers of one kind on the stage, by whether `remat` applies to them. */
+struct part {
+    const struct hb_block *block;
+    struct hb_eager_layer *layers; /* of a unit, with remat and then without */
+    int64_t trips[2];              /* units with, without */
+    double weights;                /* of a unit on this device, gathered */
+    double experts;                /* of them in experts */
+};
+
+struct stage {
+    struct part *parts;
+    int part_count;
+    bool head;
+    int64_t fill; /* layers that others run while this stage waits */
+};
+
+static double axis_ways(const struct hb_eager *e, enum hb_axis axis)
+{
+    return (double)hb_eager_ways(e, axis);
+}
+
+/* --- sizes --- */
+
+static int64_t microbatches(const struct hb_spec *s)
+{
+    int64_t m = s->batch.accumulate;
+    return s->mesh[HB_AX_PIPELINE] > 1 ? hb_mul_sat(m, s->pipeline.microbatches) : m;
+}
+
+static void init_sizes(struct hb_eager *e)
+{
+    const struct hb_spec *s = e->spec;
+    double ways = axis_ways(e, HB_AX_DATA) * axis_ways(e, HB_AX_FSDP) * axis_ways(e, HB_AX_EXPERT);
+    e->batch = (double)s->batch.global / ways / (double)microbatches(s);
+    e->seq = (double)s->batch.seq / axis_ways(e, HB_AX_SEQUENCE);
+    e->tokens = e->batch * e->seq;
+    e->resid_tokens = e->tokens;
+    if (s->sharding.residual_over_tensor)
+        e->resid_tokens /= axis_ways(e, HB_AX_TENSOR);
+    e->fused = s->runtime.compile || s->runtime.framework == HB_FW_MEGATRON;
+}
+
+static double dense_weights(const struct hb_eager *e, const struct hb_block *b)
+{
+    const struct hb_model *m = &e->spec->model;
+    int64_t split = hb_add_sat(hb_params_attention(m, b), hb_params_mlp(m, b));
+    int64_t whole = hb_add_sat(hb_params_router(m, b), hb_params_norms(m, b));
+    return (double)split / axis_ways(e, HB_AX_TENSOR) + (double)whole;
+}
+
+static double expert_weights(const struct hb_eager *e, const struct hb_block *b)
+{
+    double all = (double)b->moe.experts * (double)hb_params_expert(&e->spec->model, b);
+    return all / (axis_ways(e, HB_AX_EXPERT) * axis_ways(e, HB_AX_TENSOR));
+}
+
+static double table_weights(const struct hb_eager *e)
+{
+    double ways = e->spec->sharding.vocab_over_tensor ? axis_ways(e, HB_AX_TENSOR) : 1;
+    return (double)e->spec->model.vocab * (double)e->spec->model.d_model / ways;
+}
+
+/* --- the stage --- */
+
+/* First layer of a chunk, in model order; chunk = number of chunks: one past the last layer. */
+static int64_t chunk_start(const struct hb_spec *s, int64_t layers, int64_t chunk)
+{
+    int64_t chunks = s->mesh[HB_AX_PIPELINE] * s->pipeline.repeats, start = 0;
+    if (!s->pipeline.layers)
+        return layers * chunk / chunks;
+    for (int64_t i = 0; i < chunk && i < s->pipeline.layer_count; i++)
+        start = hb_add_sat(start, s->pipeline.layers[i]);
+    return start < layers ? start : layers;
+}
+
+static int64_t count_layers(const struct hb_spec *s)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < s->model.block_count; i++)
+        sum = hb_add_sat(sum, s->model.blocks[i].repeat);
+    return sum;
+}
+
+static int64_t overlap(int64_t a, int64_t a_end, int64_t b, int64_t b_end)
+{
+    int64_t low = a > b ? a : b, high = a_end < b_end ? a_end : b_end;
+    return high > low ? high - low : 0;
+}
+
+/* Layers of a block, which is that of the layers from first on, that a rank holds. */
+static int64_t rank_layers(const struct hb_spec *s, int64_t rank, int64_t first,
+                           const struct hb_block *b)
+{
+    int64_t ranks = s->mesh[HB_AX_PIPELINE], layers = count_layers(s), sum = 0;
+    if (ranks <= 1)
+        return b->repeat;
+    for (int64_t k = 0; k < s->pipeline.repeats; k++) {
+        int64_t chunk = k * ranks + rank;
+        sum += overlap(chunk_start(s, layers, chunk), chunk_start(s, layers, chunk + 1), first,
+                       hb_add_sat(first, b->repeat));
+    }
+    return sum;
+}
+
+static struct hb_piece head_piece(const struct hb_eager *e)
+{
+    double vocab = (double)e->spec->model.vocab, d = (double)e->spec->model.d_model;
+    if (e->spec->sharding.vocab_over_tensor)
+        vocab /= axis_ways(e, HB_AX_TENSOR);
+    return (struct hb_piece){.name = "logits",
+                             .kind = HB_OP_MATMUL,
+                             .flops = 2 * e->tokens * vocab * d,
+                             .rows = e->tokens,
+                             .cols = vocab,
+                             .depth = d,
+                             .batch = 1,
+                             .bytes = 2 * (e->tokens * d + vocab * d + e->tokens * vocab),
+                             .back_bytes = 2 * (e->tokens * d + vocab * d + e->tokens * vocab),
+                             .dtype = e->spec->precision.compute};
+}
+
+static void build_part(struct hb_eager *e, struct part *part, const struct hb_block *b,
+                       int64_t layers)
+{
+    int64_t units = hb_div_up(layers, b->unit), every = e->spec->remat.every;
+    bool remat = b->remat.policy != HB_POLICY_NONE;
+    *part = (struct part){.block = b};
+    part->trips[0] = remat ? units / every : 0;
+    part->trips[1] = units - part->trips[0];
+    part->layers = hb_arena_alloc(e->arena, (size_t)b->unit * 2, sizeof *part->layers);
+    for (int64_t i = 0; i < b->unit; i++) {
+        hb_eager_layer_build(e, b, i, true, &part->layers[i]);
+        hb_eager_layer_build(e, b, i, false, &part->layers[b->unit + i]);
+    }
+    part->experts = (double)b->unit * expert_weights(e, b);
+    part->weights = (double)b->unit * dense_weights(e, b) + part->experts;
+}
+
+static double rank_flops(struct hb_eager *e, int64_t rank)
+{
+    const struct hb_spec *s = e->spec;
+    double sum = rank == s->mesh[HB_AX_PIPELINE] - 1 ? head_piece(e).flops : 0;
+    int64_t first = 0;
+    for (int i = 0; i < s->model.block_count; i++) {
+        struct hb_eager_layer layer;
+        const struct hb_block *b = &s->model.blocks[i];
+        hb_eager_layer_build(e, b, 0, false, &layer);
+        sum += hb_eager_layer_flops(&layer) * (double)rank_layers(s, rank, first, b);
+        first = hb_add_sat(first, b->repeat);
+    }
+    return sum;
+}
+
+static int64_t slowest_rank(struct hb_eager *e)
+{
+    int64_t slowest = 0;
+    double most = 0;
+    for (int64_t r = 0; r < hb_eager_ways(e, HB_AX_PIPELINE); r++) {
+        double flops = rank_flops(e, r);
+        if (flops >= most) {
+            most = flops;
+            slowest = r;
+        }
+    }
+    return slowest;
+}
+
+static void build_stage(struct hb_eager *e, struct stage *stage)
+{
+    const struct hb_spec *s = e->spec;
+    int64_t rank = slowest_rank(e), ranks = s->mesh[HB_AX_PIPELINE], first = 0;
+    *stage = (struct stage){.head = rank == ranks - 1, .part_count = s->model.block_count};
+    stage->parts = hb_arena_alloc(e->arena, (size_t)stage->part_count, sizeof *stage->parts);
+    for (int i = 0; i < stage->part_count; i++) {
+        const struct hb_block *b = &s->model.blocks[i];
+        build_part(e, &stage->parts[i], b, rank_layers(s, rank, first, b));
+        first = hb_add_sat(first, b->repeat);
+    }
+    double chunk = (double)first / (double)(ranks * s->pipeline.repeats);
+    stage->fill = (int64_t)llround((double)(ranks - 1) * chunk);
+}
+
+/* --- weights and gradients on their way --- */
+
+/* Devices that share or sum something, and the innermost axis among theirs: where they lie. */
+struct group {
+    double ways;
+    enum hb_axis axis;
+};
+
+static struct group over_axes(const struct hb_eager *e, bool fsdp, bool data, bool expert,
+                              bool sequence)
+{
+    const struct {
+        bool wanted;
+        enum hb_axis axis;
+    } axes[] = {
+        {data, HB_AX_DATA}, {fsdp, HB_AX_FSDP}, {expert, HB_AX_EXPERT}, {sequence, HB_AX_SEQUENCE}};
+    struct group g = {1, HB_AX_FSDP};
+    for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {
+        if (!axes[i].wanted || axis_ways(e, axes[i].axis) <= 1)
+            continue;
+        g.ways *= axis_ways(e, axes[i].axis);
+        g.axis = axes[i].axis;
+    }
+    return g;
+}
+
+static bool has_fsdp(const struct hb_eager *e)
+{
+    return axis_ways(e, HB_AX_FSDP) > 1 || e->spec->sharding.dense_over_expert;
+}
+
+/* Over which weights are split, and over which copies of them are summed. */
+static struct group split_group(const struct hb_eager *e, bool expert)
+{
+    const struct hb_sharding *s = &e->spec->sharding;
+    bool on = has_fsdp(e);
+    return over_axes(e, on, false, on && s->dense_over_expert && !expert,
+                     on && s->states_over_sequence);
+}
+
+static struct group copies_group(const struct hb_eager *e, bool expert)
+{
+    const struct hb_sharding *s = &e->spec->sharding;
+    bool on = has_fsdp(e);
+    return over_axes(e, false, true, !expert && !s->dense_over_expert,
+                     !(on && s->states_over_sequence));
+}
+
+/* A collective beside the main chain: on the stream of fsdp or data, whatever axes the group has.
+ */
+struct transfer {
+    const char *name;
+    enum hb_op_kind kind;
+    struct group group;
+    enum hb_axis stream;
+    double bytes;
+};
+
+static void add_beside(struct hb_eager *e, struct transfer t, uint32_t read, uint32_t write)
+{
+    if (t.group.ways <= 1 || !(t.bytes > 0))
+        return;
+    hb_program_add_op(e->p, (struct hb_op){.name = t.name,
+                                           .kind = t.kind,
+                                           .phase = e->phase,
+                                           .start = HB_NONE,
+                                           .stream = HB_STREAM_COLLECTIVE + (unsigned)t.stream,
+                                           .axis = t.group.axis,
+                                           .group = (int64_t)t.group.ways,
+                                           .sent_bytes = t.bytes});
+    if (read != HB_NONE)
+        hb_program_read(e->p, read);
+    hb_program_write(e->p, write);
+}
+
+static double gather_width(const struct hb_eager *e)
+{
+    return e->spec->precision.fp8_gather ? 1
+                                         : (double)hb_dtype_bits(e->spec->precision.compute) / 8;
+}
+
+static double grad_width(const struct hb_eager *e)
+{
+    switch (e->spec->precision.grads) {
+    case HB_GRADS_PARAMS:
+        return (double)hb_dtype_bits(e->spec->precision.params) / 8;
+    case HB_GRADS_F32:
+        return 4;
+    case HB_GRADS_BF16:
+        return 2;
+    }
+    return 4;
+}
+
+static void gather_weights(struct hb_eager *e, const struct part *p)
+{
+    double width = gather_width(e);
+    add_beside(e,
+               (struct transfer){"gather the next layer's weights", HB_OP_ALL_GATHER,
+                                 split_group(e, false), HB_AX_FSDP,
+                                 (p->weights - p->experts) * width},
+               HB_NONE, e->weights);
+    add_beside(e,
+               (struct transfer){"gather the next layer's experts", HB_OP_ALL_GATHER,
+                                 split_group(e, true), HB_AX_FSDP, p->experts * width},
+               HB_NONE, e->weights);
+}
+
+/* FSDP casts its parts before they go and copies whole weights out of the gathered buffer
+ * (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py): 4 + 2 bytes of a part, 2 + 2 of a
+ * whole one. */
+static void take_weights(struct hb_eager *e, const struct part *p)
+{
+    double ways = split_group(e, false).ways, width = gather_width(e);
+    if (ways <= 1)
+        return;
+    hb_eager_emit(e,
+                  (struct hb_op){.name = "unpack gathered weights",
+                                 .kind = HB_OP_COPY,
+                                 .moved_bytes = p->weights * (2 * width + (4 + width) / ways)},
+                  e->weights, HB_NONE);
+}
+
+/* Over the copies only in the last microbatch. */
+static void sum_gradients(struct hb_eager *e, const struct part *p, bool last)
+{
+    double width = grad_width(e), compute = (double)hb_dtype_bits(e->spec->precision.compute) / 8;
+    double dense = (p->weights - p->experts) * width, experts = p->experts * width;
+    struct group split = split_group(e, false), expert_split = split_group(e, true);
+    enum hb_op_kind kind =
+        e->spec->sharding.optimizer_over_data ? HB_OP_REDUCE_SCATTER : HB_OP_ALL_REDUCE;
+    if (split.ways > 1)
+        hb_eager_emit(e,
+                      (struct hb_op){.name = "pack gradients",
+                                     .kind = HB_OP_COPY,
+                                     .moved_bytes = p->weights * (compute + width)},
+                      HB_NONE, e->grads);
+    add_beside(e,
+               (struct transfer){"sum gradients of a layer", HB_OP_REDUCE_SCATTER, split,
+                                 HB_AX_FSDP, dense},
+               e->grads, e->sums);
+    add_beside(e,
+               (struct transfer){"sum gradients of its experts", HB_OP_REDUCE_SCATTER, expert_split,
+                                 HB_AX_FSDP, experts},
+               e->grads, e->sums);
+    if (!last)
+        return;
+    add_beside(e,
+               (struct transfer){"sum gradients over copies", kind, copies_group(e, false),
+                                 HB_AX_DATA, dense / split.ways},
+               e->grads, e->sums);
+    add_beside(e,
+               (struct transfer){"sum gradients of experts over copies", kind,
+                                 copies_group(e, true), HB_AX_DATA, experts / expert_split.ways},
+               e->grads, e->sums);
+}
+
+/* --- a microbatch --- */
+
+static void run_part(struct hb_eager *e, const struct part *p, int kind, bool backward, bool last)
+{
+    int64_t unit = p->block->unit;
+    const struct hb_eager_layer *layers = p->layers + kind * unit;
+    if (!p->trips[kind])
+        return;
+    bool gathers = !backward || e->spec->sharding.reshard_after_forward;
+    if (gathers)
+        gather_weights(e, p);
+    uint32_t loop = hb_program_open_loop(e->p, p->block->name, p->trips[kind]);
+    if (gathers)
+        take_weights(e, p);
+    if (gathers)
+        gather_weights(e, p);
+    for (int64_t i = 0; i < unit; i++) {
+        if (backward)
+            hb_eager_layer_backward(e, &layers[unit - 1 - i]);
+        else
+            hb_eager_layer_forward(e, &layers[i]);
+    }
+    if (backward)
+        sum_gradients(e, p, last);
+    hb_program_close_loop(e->p, loop);
+}
+
+static void run_parts(struct hb_eager *e, const struct stage *stage, bool backward, bool last)
+{
+    e->phase = backward ? HB_PHASE_BACKWARD : HB_PHASE_FORWARD;
+    for (int i = 0; i < stage->part_count; i++) {
+        const struct part *p = &stage->parts[backward ? stage->part_count - 1 - i : i];
+        run_part(e, p, backward, backward, last);
+        run_part(e, p, !backward, backward, last);
+    }
+}
+
+/* Bytes an element of the logits, both ways together: converted to f32 (2+4), log-softmax (4+4),
+ * its gradient (8+4), back (4+2) and zeros for the labels' gradient (4) in torch's own loss. */
+static double loss_traffic(enum hb_loss_kernel kernel)
+{
+    switch (kernel) {
+    case HB_LOSS_EAGER:
+        return 36;
+    case HB_LOSS_JIT:
+        return 22; /* a converted copy stays: 2+4, maximum 4, sum 4, gradient 4+4 */
+    case HB_LOSS_COMPILED:
+        return 8; /* 2 for maximum and sum, 2 + 2 for the gradient, 2 for the labels' pass */
+    case HB_LOSS_FUSED:
+    case HB_LOSS_LINEAR:
+        return 6; /* 2, then 2 + 2 in place */
+    }
+    return 36;
+}
+
+static void run_head(struct hb_eager *e)
+{
+    struct hb_piece head = head_piece(e);
+    e->phase = HB_PHASE_LOSS;
+    hb_eager_piece(e, &head, false);
+    hb_eager_emit(
+        e,
+        (struct hb_op){.name = "loss and its gradient",
+                       .kind = HB_OP_ELEMENTWISE,
+                       .moved_bytes = head.rows * head.cols * loss_traffic(e->spec->loss.kernel)},
+        HB_NONE, HB_NONE);
+    hb_eager_piece(e, &head, true);
+}
+
+/* Activations go to the next stage, and gradients back, after each chunk: 1F1B waits for them,
+ * interleaved schedules send them while another chunk runs. */
+static void pass_on(struct hb_eager *e)
+{
+    struct group g = {axis_ways(e, HB_AX_PIPELINE), HB_AX_PIPELINE};
+    double bytes = 2 * e->resid_tokens * (double)e->spec->model.d_model;
+    bool waits = e->spec->pipeline.schedule != HB_SCHED_INTERLEAVED;
+    if (g.ways <= 1)
+        return;
+    for (int64_t i = 0; i < e->spec->pipeline.repeats; i++)
+        add_beside(e,
+                   (struct transfer){"to the next stage", HB_OP_PERMUTE, g, HB_AX_PIPELINE, bytes},
+                   e->x, waits ? e->x : e->keys);
+}
+
+static void run_microbatch(struct hb_eager *e, const struct stage *stage, bool last)
+{
+    e->phase = HB_PHASE_FORWARD;
+    hb_eager_emit(e,
+                  (struct hb_op){.name = "look up embedding",
+                                 .kind = HB_OP_GATHER,
+                                 .moved_bytes = 4 * e->tokens * (double)e->spec->model.d_model},
+                  HB_NONE, HB_NONE);
+    run_parts(e, stage, false, last);
+    pass_on(e);
+    if (stage->head)
+        run_head(e);
+    run_parts(e, stage, true, last);
+    pass_on(e);
+}
+
+/* --- the step --- */
+
+static const struct part *largest_part(const struct stage *stage)
+{
+    const struct part *best = &stage->parts[0];
+    for (int i = 1; i < stage->part_count; i++)
+        if (stage->parts[i].trips[0] + stage->parts[i].trips[1] > best->trips[0] + best->trips[1])
+            best = &stage->parts[i];
+    return best;
+}
+
+/* Waits for chunks of the other stages. ZB-H1 fills all but the input's gradient of each layer's
+ * three thirds with weight gradients. */
+static void run_fill(struct hb_eager *e, const struct stage *stage)
+{
+    const struct part *p = largest_part(stage);
+    int64_t units = hb_div_up(stage->fill, p->block->unit);
+    if (!units)
+        return;
+    uint32_t loop = hb_program_open_loop(e->p, "pipeline fills and drains", units);
+    e->phase = HB_PHASE_SETUP;
+    const struct hb_eager_layer *layers = p->trips[0] ? p->layers : p->layers + p->block->unit;
+    for (int64_t i = 0; i < p->block->unit; i++) {
+        hb_eager_layer_forward(e, &layers[i]);
+        if (e->spec->pipeline.schedule != HB_SCHED_ZERO_BUBBLE)
+            hb_eager_layer_backward(e, &layers[i]);
+    }
+    hb_program_close_loop(e->p, loop);
+}
+
+static double moment_bytes(const struct hb_spec *s)
+{
+    double bytes = 0;
+    for (int i = 0; i < s->optimizer.moment_count && i < 2; i++)
+        bytes += (double)hb_dtype_bits(s->optimizer.moments[i]) / 8;
+    return 2 * bytes; /* read and written */
+}
+
+/* One fused kernel reads gradient, moments and parameter and writes the last two; clipping reads
+ * the gradient for its norm and, in torch, writes it back scaled. */
+static double update_bytes(const struct hb_eager *e)
+{
+    const struct hb_spec *s = e->spec;
+    double param = (double)hb_dtype_bits(s->precision.params) / 8, grad = grad_width(e);
+    double bytes = grad + moment_bytes(s) + 2 * param;
+    if (s->precision.master)
+        bytes += 8 - param;
+    if (s->optimizer.clip)
+        bytes += grad + (s->runtime.framework == HB_FW_MEGATRON ? 0 : 2 * grad);
+    return bytes;
+}
+
+struct held {
+    double dense; /* weights on this device when gathered */
+    double experts;
+};
+
+static struct held held_weights(const struct hb_eager *e, const struct stage *stage)
+{
+    struct held h = {stage->head ? table_weights(e) : 0, 0};
+    if (!e->spec->model.tied_embeddings && axis_ways(e, HB_AX_PIPELINE) <= 1)
+        h.dense += table_weights(e);
+    for (int i = 0; i < stage->part_count; i++) {
+        const struct part *p = &stage->parts[i];
+        double units = (double)(p->trips[0] + p->trips[1]);
+        h.dense += units * (p->weights - p->experts);
+        h.experts += units * p->experts;
+    }
+    return h;
+}
+
+static void update(struct hb_eager *e, const struct stage *stage)
+{
+    const struct hb_sharding *s = &e->spec->sharding;
+    struct held h = held_weights(e, stage);
+    struct group copies = copies_group(e, false), expert_copies = copies_group(e, true);
+    double dense = h.dense / split_group(e, false).ways;
+    double experts = h.experts / split_group(e, true).ways;
+    double own = dense + experts, width = (double)hb_dtype_bits(e->spec->precision.params) / 8;
+    if (s->optimizer_over_data)
+        own = dense / copies.ways + experts / expert_copies.ways;
+    e->phase = HB_PHASE_OPTIMIZER;
+    hb_eager_emit(e,
+                  (struct hb_op){.name = "update",
+                                 .kind = HB_OP_ELEMENTWISE,
+                                 .moved_bytes = own * update_bytes(e)},
+                  e->sums, HB_NONE);
+    if (!s->optimizer_over_data)
+        return;
+    add_beside(e,
+               (struct transfer){"gather updated parameters", HB_OP_ALL_GATHER, copies, HB_AX_DATA,
+                                 dense * width},
+               e->x, e->x);
+    add_beside(e,
+               (struct transfer){"gather updated experts", HB_OP_ALL_GATHER, expert_copies,
+                                 HB_AX_DATA, experts * width},
+               e->x, e->x);
+}
+
+static uint32_t add_buf(struct hb_eager *e, const char *name)
+{
+    struct hb_buf buf = {.name = name, .why = "", .alias_of = HB_NONE, .dtype = HB_DT_BF16};
+    uint32_t b = hb_program_add_buf(e->p, buf);
+    hb_program_add_op(e->p, (struct hb_op){.name = "start", .kind = HB_OP_MARK, .start = HB_NONE});
+    hb_program_write(e->p, b);
+    return b;
+}
+
+static void run_step(struct hb_eager *e, const struct stage *stage)
+{
+    int64_t count = microbatches(e->spec);
+    bool copies = copies_group(e, false).ways > 1;
+    run_fill(e, stage);
+    if (count - copies > 0) {
+        uint32_t loop = hb_program_open_loop(e->p, "microbatches", count - copies);
+        run_microbatch(e, stage, false);
+        hb_program_close_loop(e->p, loop);
+    }
+    if (copies)
+        run_microbatch(e, stage, true);
+    update(e, stage);
+}
+
+void hb_eager_lower(struct hb_arena *arena, const struct hb_spec *spec, struct hb_program *out)
+{
+    struct hb_eager e = {.arena = arena, .spec = spec, .p = out};
+    struct stage stage;
+    hb_program_init(out, arena, spec->model.name, spec->compiler);
+    for (int i = 0; i < HB_AX_COUNT; i++)
+        out->mesh[i] = spec->mesh[i];
+    out->sdpa = spec->runtime.framework != HB_FW_MEGATRON;
+    e.x = add_buf(&e, "activations");
+    e.weights = add_buf(&e, "gathered weights");
+    e.grads = add_buf(&e, "gradients of a layer");
+    e.sums = add_buf(&e, "summed gradients");
+    e.keys = add_buf(&e, "what goes beside the kernels");
+    init_sizes(&e);
+    build_stage(&e, &stage);
+    run_step(&e, &stage);
+    hb_program_check(out);
+}

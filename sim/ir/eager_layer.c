@@ -1,0 +1,665 @@
+/* The pieces of a layer: see eager_layer.h. Bytes of a kernel are counted by what it reads and
+ * writes per element, as its source does; which kernels there are:
+ *   fused    one kernel for a chain of element-wise ops (torch.compile; Megatron with Transformer
+ *            Engine: fused norms, rope, SwiGLU; bias, dropout and residual sum in one)
+ *   eager    one kernel an op. RMSNorm and rope convert to f32 and back (torchtitan
+ *            models/llama/model.py): x.float() 2+4, square 4+4, mean 4, scale 4+4, back 4+2, times
+ *            weight 2+2 bytes an element; LayerNorm is one kernel forwards (torch.nn.LayerNorm).
+ * Megatron's column-parallel linear hides the collective of the input's gradient behind the weight
+ * gradient, and gathers a split input again beside the input's gradient (core/tensor_parallel/
+ * layers.py, LinearWithGradAccumulationAndAsyncCommunication). */
+#include "sim/ir/eager_layer.h"
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "base/str.h"
+
+/* Bytes an element, forwards and backwards. */
+struct traffic {
+    double forward;
+    double backward;
+};
+
+static const struct traffic norm_fused = {4, 6};
+static const struct traffic norm_eager_rms = {36, 60};
+static const struct traffic norm_eager_layer = {4, 10};
+static const struct traffic rope_fused = {4, 4};
+static const struct traffic rope_eager = {20, 20};
+static const struct traffic gated_fused = {6, 10};  /* of each of the two halves' elements */
+static const struct traffic gated_eager = {10, 18}; /* silu 2+2, product 4+2; back 4+2, 4+2, 4+2 */
+static const struct traffic plain_act = {4, 6};
+static const struct traffic residual_sum = {6, 6};
+static const struct traffic dropout = {5, 5};        /* 2 + 2 and a mask of 1 */
+static const struct traffic scores_softmax = {4, 6}; /* scale, mask and softmax in one kernel */
+static const struct traffic row_copy = {4, 4};
+
+/* Quantising: a tensor-wise scale needs a pass of its own; 8-bit products on Hopper read both
+ * operands along the contraction, hence transposed copies for the backward pass (cuBLASLt). */
+enum { SCALED_PASS = 5, LOCAL_PASS = 4, TRANSPOSE = 2 };
+
+int64_t hb_eager_ways(const struct hb_eager *e, enum hb_axis axis)
+{
+    return e->spec->mesh[axis];
+}
+
+static double tensor_ways(const struct hb_eager *e)
+{
+    return (double)hb_eager_ways(e, HB_AX_TENSOR);
+}
+
+static double width_of(const struct hb_eager *e)
+{
+    return (double)e->spec->model.d_model;
+}
+
+static struct hb_piece *add(struct hb_eager *e, struct hb_eager_layer *l, struct hb_piece piece)
+{
+    l->pieces = hb_grow(e->arena, l->pieces, l->count, &l->cap, sizeof *l->pieces);
+    l->pieces[l->count] = piece;
+    return &l->pieces[l->count++];
+}
+
+static void add_kernel(struct hb_eager *e, struct hb_eager_layer *l, const char *name,
+                       double elements, struct traffic t)
+{
+    add(e, l,
+        (struct hb_piece){.name = name,
+                          .kind = HB_OP_ELEMENTWISE,
+                          .bytes = elements * t.forward,
+                          .back_bytes = elements * t.backward});
+}
+
+/* --- products --- */
+
+static enum hb_dtype linear_dtype(const struct hb_eager *e)
+{
+    switch (e->spec->precision.fp8) {
+    case HB_FP8_NONE:
+        return e->spec->precision.compute;
+    case HB_FP8_TENSORWISE:
+    case HB_FP8_ROWWISE:
+    case HB_FP8_BLOCKWISE:
+    case HB_FP8_MXFP8:
+        return HB_DT_F8;
+    case HB_FP8_NVFP4:
+        return HB_DT_F4;
+    }
+    return e->spec->precision.compute;
+}
+
+/* Transformer Engine keeps quantised weights over the microbatches. */
+static bool quantises_weights(const struct hb_eager *e)
+{
+    const struct hb_precision *p = &e->spec->precision;
+    return !p->fp8_params && !p->fp8_gather && e->spec->runtime.framework != HB_FW_MEGATRON;
+}
+
+static void set_quantising(const struct hb_eager *e, struct hb_piece *m)
+{
+    bool scaled = e->spec->precision.fp8 == HB_FP8_TENSORWISE;
+    double pass = scaled ? SCALED_PASS : LOCAL_PASS, copy = scaled ? TRANSPOSE : 0;
+    double in = m->rows * m->depth * m->batch, out = m->rows * m->cols * m->batch;
+    double weight = m->cols * m->depth * m->batch;
+    m->quantise_bytes = in * pass + (quantises_weights(e) ? weight * pass : 0);
+    m->quantise_back_bytes = out * (pass + copy) + (in + weight) * copy;
+}
+
+/* A linear layer: rows x depth by depth x cols, so many side by side. Experts' products fill the
+ * device one by one (SimuMax, configs/system: grouped products on B200 by the size of one). */
+struct product {
+    double rows, cols, depth, batch;
+};
+
+static struct hb_piece *add_linear(struct hb_eager *e, struct hb_eager_layer *l, const char *name,
+                                   struct product s)
+{
+    bool fusion = e->spec->runtime.framework == HB_FW_MEGATRON && e->spec->runtime.grad_fusion;
+    bool wide = e->spec->precision.grads == HB_GRADS_F32;
+    enum hb_dtype dtype = linear_dtype(e);
+    struct hb_piece m = {.name = name,
+                         .kind = HB_OP_MATMUL,
+                         .flops = 2 * s.rows * s.cols * s.depth * s.batch,
+                         .rows = s.rows,
+                         .cols = s.cols,
+                         .depth = s.depth,
+                         .batch = s.batch,
+                         .grouped = s.batch > 1,
+                         .dtype = dtype};
+    double operand = (double)hb_dtype_bits(dtype) / 8;
+    m.bytes = s.batch * (operand * (s.rows + s.cols) * s.depth + 2 * s.rows * s.cols);
+    m.back_bytes = m.bytes + (fusion && wide ? 4 * s.batch * s.depth * s.cols : 0);
+    if (dtype != e->spec->precision.compute)
+        set_quantising(e, &m);
+    return add(e, l, m);
+}
+
+/* --- collectives over tensor --- */
+
+static void add_collective(struct hb_eager *e, struct hb_eager_layer *l, struct hb_piece c)
+{
+    c.group = hb_eager_ways(e, c.axis);
+    if (c.group > 1)
+        add(e, l, c);
+}
+
+static bool is_split(const struct hb_eager *e)
+{
+    return e->spec->sharding.residual_over_tensor;
+}
+
+static double residual_bytes(const struct hb_eager *e)
+{
+    return 2 * e->tokens * width_of(e);
+}
+
+/* Before a column-parallel product: gathers a split residual; else sums the input's gradient. */
+static void enter_tensor(struct hb_eager *e, struct hb_eager_layer *l)
+{
+    add_collective(
+        e, l,
+        (struct hb_piece){.name = "gather the residual",
+                          .kind = is_split(e) ? HB_OP_ALL_GATHER : HB_OP_MARK,
+                          .back_kind = is_split(e) ? HB_OP_REDUCE_SCATTER : HB_OP_ALL_REDUCE,
+                          .axis = HB_AX_TENSOR,
+                          .sent_bytes = residual_bytes(e)});
+}
+
+static void leave_tensor(struct hb_eager *e, struct hb_eager_layer *l)
+{
+    add_collective(e, l,
+                   (struct hb_piece){.name = "sum over tensor",
+                                     .kind = is_split(e) ? HB_OP_REDUCE_SCATTER : HB_OP_ALL_REDUCE,
+                                     .back_kind = is_split(e) ? HB_OP_ALL_GATHER : HB_OP_MARK,
+                                     .axis = HB_AX_TENSOR,
+                                     .sent_bytes = residual_bytes(e)});
+}
+
+/* --- parts of a layer --- */
+
+static void add_norm(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_block *b)
+{
+    struct traffic eager = b->norm == HB_NORM_RMS ? norm_eager_rms : norm_eager_layer;
+    add_kernel(e, l, "norm", e->resid_tokens * width_of(e), e->fused ? norm_fused : eager);
+}
+
+static void add_residual(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_block *b)
+{
+    if (b->dropout > 0 && !e->fused)
+        add_kernel(e, l, "dropout", e->resid_tokens * width_of(e), dropout);
+    add_kernel(e, l, "residual sum", e->resid_tokens * width_of(e), residual_sum);
+}
+
+/* Keys that a query meets on average: a flash kernel skips blocks that the mask hides whole. */
+static double keys_met(const struct hb_attention *a, int64_t at, double keys)
+{
+    static const double block = 128; /* FlashAttention-2 and -3, cuDNN: tiles of 128 keys */
+    int64_t window = a->windows[a->window_count > 1 ? at : 0];
+    if (a->mask == HB_MASK_NONE && window == 0)
+        return keys;
+    double reach = window > 0 && (double)window < keys ? (double)window : keys;
+    double met = reach - reach * reach / (2 * keys) + block / 2;
+    return met < keys ? met : keys;
+}
+
+/* Scores in memory: two batched products and the kernels between them. */
+static void add_naive(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_attention *a,
+                      double heads)
+{
+    double keys = (double)e->spec->batch.seq, scores = e->batch * heads * e->seq * keys;
+    struct hb_piece m = {.name = "scores",
+                         .kind = HB_OP_MATMUL,
+                         .flops = 2 * scores * (double)a->head_dim,
+                         .rows = e->seq,
+                         .cols = keys,
+                         .depth = (double)a->head_dim,
+                         .batch = e->batch * heads,
+                         .bytes = 2 * scores,
+                         .back_bytes = 2 * scores,
+                         .dtype = e->spec->precision.compute};
+    add(e, l, m);
+    add_kernel(e, l, "softmax of the scores", scores, scores_softmax);
+    if (a->dropout > 0)
+        add_kernel(e, l, "dropout of the scores", scores, dropout);
+    m.name = "scores times values";
+    add(e, l, m);
+}
+
+static void add_flash(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_attention *a,
+                      int64_t at, double heads)
+{
+    bool mla = a->kind == HB_ATTN_MLA;
+    double keys = (double)e->spec->batch.seq;
+    double width = mla ? (double)(a->qk_nope_head_dim + a->qk_rope_head_dim) : (double)a->head_dim;
+    double values = mla ? (double)a->v_head_dim : width;
+    double flops = 2 * e->batch * heads * e->seq * keys_met(a, at, keys) * (width + values);
+    add(e, l,
+        (struct hb_piece){.name = "flash attention",
+                          .kind = HB_OP_ATTENTION,
+                          .flops = flops,
+                          .rows = e->seq,
+                          .cols = keys,
+                          .depth = width,
+                          .batch = 1,
+                          .bytes = 4 * e->tokens * heads * (width + values),
+                          .back_bytes = 8 * e->tokens * heads * (width + values),
+                          .dtype = e->spec->precision.compute});
+}
+
+/* What crosses the sequence axis: a ring passes keys and values on beside the kernel; the others
+ * stand before and after it. */
+static void add_context(struct hb_eager *e, struct hb_eager_layer *l, double bytes, bool before)
+{
+    bool ring = e->spec->sharding.sequence_kind == HB_SEQ_RING;
+    bool all = e->spec->sharding.sequence_kind == HB_SEQ_ALL_TO_ALL;
+    if (!before && !all)
+        return;
+    double ways = (double)hb_eager_ways(e, HB_AX_SEQUENCE);
+    struct hb_piece c = {.name = all ? "exchange heads for positions" : "gather keys and values",
+                         .kind = all ? HB_OP_ALL_TO_ALL : HB_OP_ALL_GATHER,
+                         .back_kind = all ? HB_OP_ALL_TO_ALL : HB_OP_REDUCE_SCATTER,
+                         .axis = HB_AX_SEQUENCE,
+                         .sent_bytes = bytes * ways,
+                         .beside = ring};
+    add_collective(e, l, c);
+}
+
+static void add_attention_core(struct hb_eager *e, struct hb_eager_layer *l,
+                               const struct hb_block *b, int64_t at)
+{
+    const struct hb_attention *a = &b->attention;
+    if (a->kind == HB_ATTN_NONE)
+        return;
+    double heads = (double)a->heads / tensor_ways(e), kv = (double)a->kv_heads / tensor_ways(e);
+    if (kv < 1)
+        kv = 1;
+    double width = (double)a->head_dim, out = e->tokens * heads * width * 2;
+    double in = e->tokens * 2 * kv * width * 2;
+    if (a->kind == HB_ATTN_MLA)
+        in = e->tokens * heads * 2 * (double)(a->qk_nope_head_dim + a->v_head_dim);
+    bool all = e->spec->sharding.sequence_kind == HB_SEQ_ALL_TO_ALL;
+    uint32_t first = l->count;
+    add_context(e, l, all ? in + out : in, true);
+    if (a->kernel == HB_KERNEL_FLASH)
+        add_flash(e, l, a, at, heads);
+    else
+        add_naive(e, l, a, heads);
+    add_context(e, l, out, false);
+    bool remade = e->spec->remat.modules & 1u << HB_RM_CORE_ATTN;
+    for (uint32_t i = first; i < l->count; i++)
+        l->pieces[i].remade = remade;
+}
+
+static void add_mla_projections(struct hb_eager *e, struct hb_eager_layer *l,
+                                const struct hb_attention *a)
+{
+    double heads = (double)a->heads / tensor_ways(e), d = width_of(e), t = e->tokens;
+    double q = heads * (double)(a->qk_nope_head_dim + a->qk_rope_head_dim);
+    double kv = heads * (double)(a->qk_nope_head_dim + a->v_head_dim);
+    double rank = (double)a->kv_lora_rank;
+    bool remade = e->spec->remat.modules & 1u << HB_RM_MLA_UP_PROJ;
+    if (a->q_lora_rank > 0) {
+        add_linear(e, l, "q down", (struct product){t, (double)a->q_lora_rank, d, 1});
+        add_linear(e, l, "q up", (struct product){t, q, (double)a->q_lora_rank, 1})->remade =
+            remade;
+    } else {
+        add_linear(e, l, "q", (struct product){t, q, d, 1});
+    }
+    add_linear(e, l, "kv down", (struct product){t, rank + (double)a->qk_rope_head_dim, d, 1});
+    add_linear(e, l, "kv up", (struct product){t, kv, rank, 1})->remade = remade;
+}
+
+static void add_projections(struct hb_eager *e, struct hb_eager_layer *l,
+                            const struct hb_attention *a)
+{
+    double d = width_of(e), t = e->tokens, tp = tensor_ways(e);
+    double q = (double)a->heads * (double)a->head_dim / tp;
+    double kv = (double)a->kv_heads * (double)a->head_dim / tp;
+    if (a->kind == HB_ATTN_MLA) {
+        add_mla_projections(e, l, a);
+        return;
+    }
+    if (a->fused_qkv || e->spec->runtime.framework == HB_FW_MEGATRON) {
+        add_linear(e, l, "qkv", (struct product){t, q + 2 * kv, d, 1});
+    } else {
+        add_linear(e, l, "q", (struct product){t, q, d, 1});
+        add_linear(e, l, "k", (struct product){t, kv, d, 1});
+        add_linear(e, l, "v", (struct product){t, kv, d, 1});
+    }
+    if (a->qk_norm != HB_QKN_NONE)
+        add_kernel(e, l, "norm of q and k", t * (q + kv), e->fused ? norm_fused : norm_eager_rms);
+}
+
+static void add_attention(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_block *b,
+                          int64_t at)
+{
+    const struct hb_attention *a = &b->attention;
+    double heads = (double)a->heads / tensor_ways(e), kv = (double)a->kv_heads / tensor_ways(e);
+    double turned = a->kind == HB_ATTN_MLA ? heads * (double)a->qk_rope_head_dim
+                                           : (heads + kv) * (double)a->head_dim;
+    double out =
+        a->kind == HB_ATTN_MLA ? heads * (double)a->v_head_dim : heads * (double)a->head_dim;
+    add_norm(e, l, b);
+    enter_tensor(e, l);
+    add_projections(e, l, a);
+    if (a->rope)
+        add_kernel(e, l, "rope", e->tokens * turned, e->fused ? rope_fused : rope_eager);
+    add_attention_core(e, l, b, at);
+    add_linear(e, l, "attention output", (struct product){e->tokens, width_of(e), out, 1});
+    leave_tensor(e, l);
+    add_residual(e, l, b);
+}
+
+static bool is_gated(enum hb_mlp_kind kind)
+{
+    return kind == HB_MLP_SWIGLU || kind == HB_MLP_GEGLU;
+}
+
+static struct traffic act_traffic(const struct hb_eager *e, enum hb_mlp_kind kind)
+{
+    if (!is_gated(kind))
+        return plain_act;
+    return e->fused ? gated_fused : gated_eager;
+}
+
+/* rows of each of `batch` MLPs side by side. */
+static void add_mlp(struct hb_eager *e, struct hb_eager_layer *l, enum hb_mlp_kind kind,
+                    double rows, double d_ff, double batch)
+{
+    double d = width_of(e);
+    bool moe_act = e->spec->remat.modules & 1u << HB_RM_MOE_ACT;
+    if (is_gated(kind) && e->spec->runtime.framework == HB_FW_MEGATRON) {
+        add_linear(e, l, "mlp gate and up", (struct product){rows, 2 * d_ff, d, batch});
+    } else {
+        if (is_gated(kind))
+            add_linear(e, l, "mlp gate", (struct product){rows, d_ff, d, batch});
+        add_linear(e, l, "mlp up", (struct product){rows, d_ff, d, batch});
+    }
+    add_kernel(e, l, "activation", rows * d_ff * batch, act_traffic(e, kind));
+    l->pieces[l->count - 1].remade = moe_act && batch > 1;
+    add_linear(e, l, "mlp down", (struct product){rows, d, d_ff, batch});
+}
+
+/* Tokens go to the experts' devices and come back; every expert gets as many. */
+static void add_experts(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_moe *m)
+{
+    double tp = tensor_ways(e), et = (double)e->spec->sharding.expert_tensor;
+    double ways = (double)hb_eager_ways(e, HB_AX_EXPERT) * tp / et, d = width_of(e);
+    double rows = e->tokens * (double)m->top_k * et / tp, here = (double)m->experts / ways;
+    add(e, l,
+        (struct hb_piece){.name = "router",
+                          .kind = HB_OP_MATMUL,
+                          .flops = 2 * e->resid_tokens * (double)m->experts * d,
+                          .rows = e->resid_tokens,
+                          .cols = (double)m->experts,
+                          .depth = d,
+                          .batch = 1,
+                          .bytes = 2 * e->resid_tokens * d,
+                          .back_bytes = 2 * e->resid_tokens * d,
+                          .dtype = m->router_dtype});
+    struct hb_piece exchange = {.name = "tokens to the experts",
+                                .kind = HB_OP_ALL_TO_ALL,
+                                .back_kind = HB_OP_ALL_TO_ALL,
+                                .axis = HB_AX_EXPERT,
+                                .sent_bytes =
+                                    2 * rows * d * (double)hb_eager_ways(e, HB_AX_EXPERT)};
+    add_kernel(e, l, "sort tokens by expert", rows * d, row_copy);
+    add_collective(e, l, exchange);
+    add_mlp(e, l, m->kind, rows / here, (double)m->d_ff / et, here);
+    exchange.name = "tokens back from the experts";
+    add_collective(e, l, exchange);
+    add_kernel(e, l, "weigh and add the experts' rows", rows * d, row_copy);
+}
+
+static void add_feed_forward(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_block *b)
+{
+    double tp = tensor_ways(e);
+    add_norm(e, l, b);
+    if (b->moe.experts > 0) {
+        add_experts(e, l, &b->moe);
+        if (b->moe.shared_d_ff > 0)
+            add_mlp(e, l, b->moe.kind, e->tokens, (double)b->moe.shared_d_ff / tp, 1);
+    } else {
+        enter_tensor(e, l);
+        add_mlp(e, l, b->mlp.kind, e->tokens, (double)b->mlp.d_ff / tp, 1);
+        leave_tensor(e, l);
+    }
+    add_residual(e, l, b);
+}
+
+/* --- rematerialisation --- */
+
+static const struct {
+    const char *name;
+    uint32_t tensors; /* of its result */
+} products[] = {
+    {"q", 1u << HB_TN_Q},
+    {"k", 1u << HB_TN_K},
+    {"v", 1u << HB_TN_V},
+    {"qkv", 1u << HB_TN_QKV | 1u << HB_TN_Q | 1u << HB_TN_K | 1u << HB_TN_V},
+    {"q down", 1u << HB_TN_MLA_Q},
+    {"kv down", 1u << HB_TN_MLA_KV},
+    {"flash attention", 1u << HB_TN_ATTN_CTX},
+    {"scores times values", 1u << HB_TN_ATTN_CTX},
+    {"attention output", 1u << HB_TN_ATTN_OUT},
+    {"mlp gate and up", 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP},
+    {"mlp gate", 1u << HB_TN_MLP_GATE},
+    {"mlp up", 1u << HB_TN_MLP_UP},
+    {"mlp down", 1u << HB_TN_MLP_DOWN},
+};
+
+static bool is_saved(const struct hb_piece *piece, uint32_t kept)
+{
+    for (size_t i = 0; i < sizeof products / sizeof products[0]; i++)
+        if (hb_str_same(products[i].name, piece->name))
+            return (products[i].tensors & ~kept) == 0;
+    return false;
+}
+
+/* Of a whole layer that is made again, whether this piece is. What nothing later reads (from the
+ * last product on) is left out by torch's checkpoint, not by Megatron's. */
+static bool is_remade(const struct hb_eager *e, const struct hb_remat *r, const struct hb_piece *p,
+                      bool last)
+{
+    if (last && e->spec->runtime.framework != HB_FW_MEGATRON)
+        return false;
+    switch (r->policy) {
+    case HB_POLICY_NONE:
+        return false;
+    case HB_POLICY_FULL:
+        return true;
+    case HB_POLICY_DOTS:
+    case HB_POLICY_DOTS_NO_BATCH:
+        return p->kind != HB_OP_MATMUL;
+    case HB_POLICY_NAMES:
+        return !is_saved(p, r->save | r->offload);
+    }
+    return false;
+}
+
+static void mark_remade(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_remat *r)
+{
+    if (r->policy == HB_POLICY_NONE)
+        return;
+    bool last = true;
+    for (uint32_t i = l->count; i-- > 0;) {
+        l->pieces[i].remade = is_remade(e, r, &l->pieces[i], last);
+        last = last && l->pieces[i].kind != HB_OP_MATMUL;
+    }
+}
+
+void hb_eager_layer_build(struct hb_eager *e, const struct hb_block *block, int64_t at, bool remat,
+                          struct hb_eager_layer *out)
+{
+    *out = (struct hb_eager_layer){0};
+    add_attention(e, out, block, at);
+    add_feed_forward(e, out, block);
+    bool norms = e->spec->remat.modules & 1u << HB_RM_LAYERNORM;
+    for (uint32_t i = 0; i < out->count && norms; i++)
+        if (hb_str_same(out->pieces[i].name, "norm"))
+            out->pieces[i].remade = true;
+    if (remat)
+        mark_remade(e, out, &block->remat);
+}
+
+double hb_eager_layer_flops(const struct hb_eager_layer *layer)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < layer->count; i++)
+        sum += layer->pieces[i].flops;
+    return sum;
+}
+
+/* --- emitting --- */
+
+void hb_eager_emit(struct hb_eager *e, struct hb_op op, uint32_t read, uint32_t write)
+{
+    op.phase = e->phase;
+    op.start = HB_NONE;
+    hb_program_add_op(e->p, op);
+    hb_program_read(e->p, e->x);
+    if (read != HB_NONE && read != e->x)
+        hb_program_read(e->p, read);
+    hb_program_write(e->p, write == HB_NONE ? e->x : write);
+}
+
+static struct hb_op product_op(const struct hb_piece *m, double rows, double cols, double depth,
+                               double bytes)
+{
+    return (struct hb_op){.name = m->name,
+                          .kind = HB_OP_MATMUL,
+                          .dtype = m->dtype,
+                          .flops = m->flops,
+                          .moved_bytes = bytes,
+                          .rows = (int64_t)rows,
+                          .cols = (int64_t)cols,
+                          .depth = (int64_t)depth,
+                          .batch = m->grouped ? 1 : m->batch};
+}
+
+static void emit_collective(struct hb_eager *e, const struct hb_piece *c, enum hb_op_kind kind,
+                            bool beside)
+{
+    struct hb_op op = {.name = c->name,
+                       .kind = kind,
+                       .stream = HB_STREAM_COLLECTIVE + (unsigned)c->axis,
+                       .sent_bytes = c->sent_bytes,
+                       .axis = c->axis,
+                       .group = c->group};
+    if (kind != HB_OP_MARK)
+        hb_eager_emit(e, op, HB_NONE, beside ? e->keys : HB_NONE);
+}
+
+static void wait_beside(struct hb_eager *e)
+{
+    hb_eager_emit(e, (struct hb_op){.name = "wait", .kind = HB_OP_MARK}, e->keys, HB_NONE);
+}
+
+static void emit_kernel(struct hb_eager *e, const struct hb_piece *k, bool backward)
+{
+    /* dv, dp, dq, dk and the scores again: five products for two. */
+    static const double backward_share = 2.5;
+    struct hb_op op = {.name = k->name,
+                       .kind = k->kind,
+                       .dtype = k->dtype,
+                       .flops = k->flops * (backward ? backward_share : 1),
+                       .moved_bytes = backward ? k->back_bytes : k->bytes,
+                       .rows = (int64_t)k->rows,
+                       .cols = (int64_t)k->cols,
+                       .depth = (int64_t)k->depth,
+                       .batch = 1};
+    hb_eager_emit(e, op, HB_NONE, HB_NONE);
+}
+
+static void emit_quantise(struct hb_eager *e, double bytes)
+{
+    if (bytes > 0)
+        hb_eager_emit(
+            e, (struct hb_op){.name = "quantise", .kind = HB_OP_ELEMENTWISE, .moved_bytes = bytes},
+            HB_NONE, HB_NONE);
+}
+
+/* enter: the collective whose way back hides behind the weight gradient; null: none. */
+static void emit_product_backward(struct hb_eager *e, const struct hb_piece *m,
+                                  const struct hb_piece *enter)
+{
+    bool again = enter && enter->kind == HB_OP_ALL_GATHER;
+    emit_quantise(e, m->quantise_back_bytes);
+    if (again)
+        emit_collective(e, enter, HB_OP_ALL_GATHER, true);
+    hb_eager_emit(e, product_op(m, m->rows, m->depth, m->cols, m->bytes), HB_NONE, HB_NONE);
+    if (again)
+        wait_beside(e);
+    if (enter)
+        emit_collective(e, enter, enter->back_kind, true);
+    hb_eager_emit(e, product_op(m, m->cols, m->depth, m->rows, m->back_bytes), HB_NONE, e->grads);
+    hb_eager_emit(e, (struct hb_op){.name = "gradient of the weight", .kind = HB_OP_MARK}, e->grads,
+                  HB_NONE);
+    if (enter)
+        wait_beside(e);
+}
+
+static void emit_product(struct hb_eager *e, const struct hb_piece *m)
+{
+    emit_quantise(e, m->quantise_bytes);
+    hb_eager_emit(e, product_op(m, m->rows, m->cols, m->depth, m->bytes), HB_NONE, HB_NONE);
+}
+
+void hb_eager_piece(struct hb_eager *e, const struct hb_piece *piece, bool backward)
+{
+    if (piece->kind == HB_OP_MATMUL && backward)
+        emit_product_backward(e, piece, NULL);
+    else if (piece->kind == HB_OP_MATMUL)
+        emit_product(e, piece);
+    else if (piece->group > 0)
+        emit_collective(e, piece, backward ? piece->back_kind : piece->kind, piece->beside);
+    else
+        emit_kernel(e, piece, backward);
+}
+
+/* What goes beside a kernel is waited for after it. */
+static void emit_run(struct hb_eager *e, const struct hb_eager_layer *l, bool again)
+{
+    bool waiting = false;
+    for (uint32_t i = 0; i < l->count; i++) {
+        if (again && !l->pieces[i].remade)
+            continue;
+        hb_eager_piece(e, &l->pieces[i], false);
+        if (waiting)
+            wait_beside(e);
+        waiting = l->pieces[i].beside;
+    }
+}
+
+void hb_eager_layer_forward(struct hb_eager *e, const struct hb_eager_layer *layer)
+{
+    emit_run(e, layer, false);
+}
+
+/* Keys and values go round once more, and their gradients. */
+static void emit_beside_backward(struct hb_eager *e, const struct hb_piece *kernel,
+                                 const struct hb_piece *ring)
+{
+    emit_collective(e, ring, ring->kind, true);
+    emit_collective(e, ring, ring->back_kind, true);
+    hb_eager_piece(e, kernel, true);
+    wait_beside(e);
+}
+
+void hb_eager_layer_backward(struct hb_eager *e, const struct hb_eager_layer *layer)
+{
+    emit_run(e, layer, true);
+    bool hides = e->spec->runtime.framework == HB_FW_MEGATRON;
+    for (uint32_t i = layer->count; i-- > 0;) {
+        const struct hb_piece *p = &layer->pieces[i], *before = i > 0 ? p - 1 : p;
+        bool enters = before->axis == HB_AX_TENSOR && before->group > 0;
+        if (before->beside) {
+            emit_beside_backward(e, p, before);
+            i--;
+        } else if (hides && p->kind == HB_OP_MATMUL && enters) {
+            emit_product_backward(e, p, before);
+            i--;
+        } else {
+            hb_eager_piece(e, p, true);
+        }
+    }
+}

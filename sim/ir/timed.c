@@ -1,0 +1,82 @@
+/* See timed.h. Of XLA programs: 8-bit products run at the 8-bit rate (the quantising is fused into
+ * what makes the operand), quantised gathers send half the bytes; each depth of multi-token
+ * prediction is a further layer and a further pass through the head (DeepSeek-V3, arXiv:2412.19437,
+ * section 2.2). Head, router and attention stay as they are, as in MaxText's and Transformer
+ * Engine's recipes. */
+#include "sim/ir/timed.h"
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "sim/ir/eager.h"
+#include "sim/ir/lower.h"
+
+static bool is_head(const struct hb_spec *s, const struct hb_op *op)
+{
+    int64_t ways = s->sharding.vocab_over_tensor ? s->mesh[HB_AX_TENSOR] : 1;
+    int64_t vocab = hb_div_up(s->model.vocab, ways);
+    return op->rows == vocab || op->cols == vocab || op->depth == vocab ||
+           op->phase == HB_PHASE_LOSS;
+}
+
+/* Attention without a kernel multiplies many small matrices side by side; linear layers do not. */
+static bool is_linear(const struct hb_spec *s, const struct hb_op *op)
+{
+    bool layer = op->phase == HB_PHASE_FORWARD || op->phase == HB_PHASE_BACKWARD;
+    return op->kind == HB_OP_MATMUL && layer && op->rows > 0 && !is_head(s, op);
+}
+
+static void set_quantised(const struct hb_spec *s, struct hb_program *p)
+{
+    static const double narrow = 0.5; /* 8 bits of 16 */
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        struct hb_op *op = &p->ops[i];
+        if (is_linear(s, op))
+            op->dtype = s->precision.fp8 == HB_FP8_NVFP4 ? HB_DT_F4 : HB_DT_F8;
+        if (s->precision.fp8_gather && op->kind == HB_OP_ALL_GATHER && op->axis == HB_AX_FSDP)
+            op->sent_bytes *= narrow;
+    }
+}
+
+static void repeat_head(const struct hb_spec *s, struct hb_program *p)
+{
+    double passes = 1 + (double)s->model.mtp;
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        struct hb_op *op = &p->ops[i];
+        if (!is_head(s, op))
+            continue;
+        op->flops *= passes;
+        op->moved_bytes *= passes;
+        op->sent_bytes *= passes;
+    }
+}
+
+/* The further layers, beside those of the last block. */
+static struct hb_spec with_depths(struct hb_arena *arena, const struct hb_spec *s)
+{
+    struct hb_spec more = *s;
+    size_t count = (size_t)s->model.block_count;
+    struct hb_block *blocks = hb_arena_alloc(arena, count, sizeof *blocks);
+    for (size_t i = 0; i < count; i++)
+        blocks[i] = s->model.blocks[i];
+    struct hb_block *last = &blocks[count - 1];
+    last->repeat = hb_add_sat(last->repeat, hb_mul_sat(s->model.mtp, last->unit));
+    more.model.blocks = blocks;
+    return more;
+}
+
+bool hb_timed_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                    struct hb_program *out)
+{
+    if (spec->compiler == HB_TORCH) {
+        hb_eager_lower(arena, spec, out);
+        return true;
+    }
+    struct hb_spec plain = spec->model.mtp ? with_depths(arena, spec) : *spec;
+    if (!hb_lower(arena, diag, &plain, out))
+        return false;
+    if (spec->model.mtp)
+        repeat_head(spec, out);
+    if (spec->precision.fp8 != HB_FP8_NONE)
+        set_quantised(spec, out);
+    return true;
+}

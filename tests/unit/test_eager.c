@@ -1,0 +1,272 @@
+/* sim/ir/eager, sim/ir/timed: what the program of an eager framework's step counts, against
+ * arithmetic by hand, and what each key costs. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+
+#include "base/str.h"
+#include "base/yaml.h"
+#include "hw/device.h"
+#include "models/schema.h"
+#include "models/support.h"
+#include "sim/engine/run.h"
+#include "sim/ir/timed.h"
+
+static struct unit u;
+static struct hb_device dev;
+
+static int start(void **state)
+{
+    (void)state;
+    unit_start(&u);
+    assert_true(hb_device_load(u.env.arena, &u.diag, HB_SOURCE_DIR, "nvidia-h100",
+                               (struct hb_loc){0}, &dev));
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unit_end(&u);
+    return 0;
+}
+
+/* A dense model of 8 layers on 8 devices; more: further keys, one a line. */
+static struct hb_spec read_spec(const char *mesh, const char *more)
+{
+    struct hb_spec spec;
+    struct hb_node *root;
+    const char *text = hb_arena_printf(
+        u.env.arena,
+        "model:\n"
+        "  d_model: 4096\n"
+        "  vocab: 32000\n"
+        "  blocks:\n"
+        "    - {name: dense, repeat: 8, attention: {heads: 32, kv_heads: 8, kernel: flash},\n"
+        "       mlp: {kind: swiglu, d_ff: 14336}}\n"
+        "batch: {global: 64, seq: 4096%s}\n"
+        "hardware: {device: nvidia-h100, count: 8}\n"
+        "compiler: torch\n"
+        "mesh: {%s}\n%s",
+        more, mesh, strstr(more, "remat") ? "" : "remat: {policy: none}\n");
+    bool ok = hb_yaml_parse(u.env.arena, &u.diag, "test", text, strlen(text), &root) &&
+              hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &spec);
+    if (!ok)
+        print_error("%s\n%s\n", text, u.diag.entries[0].text);
+    assert_true(ok);
+    return spec;
+}
+
+static struct hb_timing run_spec(const struct hb_spec *spec, struct hb_program *p)
+{
+    struct hb_timing t;
+    assert_true(hb_spec_timed(&u.diag, (struct hb_loc){0}, spec));
+    assert_true(hb_timed_lower(u.env.arena, &u.diag, spec, p));
+    hb_run_timing(u.env.arena, p, &dev, &t);
+    return t;
+}
+
+static double seconds(const char *mesh, const char *more)
+{
+    struct hb_program p;
+    struct hb_spec spec = read_spec(mesh, more);
+    return (double)run_spec(&spec, &p).step_ns * 1e-9;
+}
+
+static double flops(const char *mesh, const char *more)
+{
+    struct hb_program p;
+    struct hb_spec spec = read_spec(mesh, more);
+    return run_spec(&spec, &p).flops;
+}
+
+static double sum_sent(const struct hb_program *p, enum hb_op_kind kind, enum hb_axis axis)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        double times = 1;
+        for (uint32_t loop = p->ops[i].loop; loop != HB_NONE; loop = p->loops[loop].parent)
+            times *= (double)p->loops[loop].trips;
+        if (p->ops[i].kind == kind && p->ops[i].axis == axis)
+            sum += times * p->ops[i].sent_bytes;
+    }
+    return sum;
+}
+
+/* 6 operations a weight and token in products, 7 x (s + 128) / 2 x 2 x width in attention. */
+static const double layer_weights = 4096.0 * (4096 + 2 * 1024 + 4096) + 3.0 * 4096 * 14336;
+static const double tokens = 8.0 * 4096;
+enum { LAYERS = 8 };
+
+static double expected_flops(double remat)
+{
+    double products = tokens * ((6 + 2 * remat) * LAYERS * layer_weights + 6 * 4096.0 * 32000);
+    double scores = LAYERS * tokens * 2 * (4096 / 2 + 64) * 2 * 4096.0;
+    return products + scores * (3.5 + remat);
+}
+
+static void products_count_six_operations_a_weight(void **state)
+{
+    (void)state;
+    assert_true(fabs(flops("fsdp: 8", "") / expected_flops(0) - 1) < 1e-9);
+    assert_true(fabs(flops("data: 8", ", accumulate: 4") / expected_flops(0) - 1) < 1e-9);
+    assert_true(fabs(flops("data: 2, tensor: 4", "") / expected_flops(0) - 1) < 1e-9);
+    assert_true(fabs(flops("data: 2, sequence: 4", "") / expected_flops(0) - 1) < 1e-9);
+}
+
+/* Torch's checkpoint leaves out what nothing reads, from the last product on; Megatron's does not.
+ */
+static void remat_runs_the_forward_pass_again(void **state)
+{
+    (void)state;
+    double last = 2 * tokens * LAYERS * 4096.0 * 14336;
+    double titan = flops("fsdp: 8", "}\nremat: {policy: full");
+    double megatron = flops("fsdp: 8", "}\nruntime: {framework: megatron}\nremat: {policy: full");
+    double half = flops("fsdp: 8", "}\nruntime: {framework: megatron}\n"
+                                   "remat: {policy: full, every: 2");
+    assert_true(fabs(titan / (expected_flops(1) - last) - 1) < 1e-9);
+    assert_true(fabs(megatron / expected_flops(1) - 1) < 1e-9);
+    assert_true(fabs(half / ((expected_flops(0) + expected_flops(1)) / 2) - 1) < 1e-9);
+    double names =
+        flops("fsdp: 8", "}\nremat: {policy: names, save: [q, k, v, attn_ctx, attn_out, mlp_up]");
+    double gate = 2 * tokens * LAYERS * 4096.0 * 14336;
+    assert_true(fabs(names / (expected_flops(0) + gate) - 1) < 1e-9);
+}
+
+/* Every layer's weights once more than there are layers (one ahead), each way. */
+static void fsdp_gathers_each_way(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    double layer = 2 * (layer_weights + 2 * 4096);
+    struct hb_spec spec = read_spec("fsdp: 8", "");
+    run_spec(&spec, &p);
+    double both = 2 * (LAYERS + 1) * layer;
+    assert_true(fabs(sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_FSDP) / both - 1) < 1e-9);
+    double sums = sum_sent(&p, HB_OP_REDUCE_SCATTER, HB_AX_FSDP);
+    assert_true(fabs(sums / (LAYERS * 2 * layer) - 1) < 1e-9);
+    spec = read_spec("fsdp: 8", "}\nsharding: {reshard_after_forward: false");
+    run_spec(&spec, &p);
+    assert_true(fabs(sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_FSDP) / (both / 2) - 1) < 1e-9);
+}
+
+/* Gradients are summed over data once a step, however many microbatches there are. */
+static void data_is_summed_in_the_last_microbatch(void **state)
+{
+    (void)state;
+    struct hb_program one, four;
+    struct hb_spec spec = read_spec("data: 8", "");
+    run_spec(&spec, &one);
+    spec = read_spec("data: 8", ", accumulate: 4");
+    run_spec(&spec, &four);
+    double sent = sum_sent(&one, HB_OP_ALL_REDUCE, HB_AX_DATA);
+    assert_true(fabs(sent / (LAYERS * 4 * (layer_weights + 2 * 4096)) - 1) < 1e-9);
+    assert_true(sum_sent(&four, HB_OP_ALL_REDUCE, HB_AX_DATA) == sent);
+    spec = read_spec("data: 8", "}\nsharding: {optimizer_over_data: true");
+    run_spec(&spec, &one);
+    assert_true(sum_sent(&one, HB_OP_ALL_REDUCE, HB_AX_DATA) == 0);
+    assert_true(sum_sent(&one, HB_OP_REDUCE_SCATTER, HB_AX_DATA) == sent);
+    assert_true(sum_sent(&one, HB_OP_ALL_GATHER, HB_AX_DATA) > sent);
+}
+
+/* Work as a multiple of the microbatches': (m + (P - 1) / v) / m. */
+static void a_pipeline_fills_and_drains(void **state)
+{
+    (void)state;
+    static const char form[] = "}\npipeline: {schedule: %s, microbatches: 16, repeats: %d";
+    const char *plain = hb_arena_printf(u.env.arena, form, "1f1b", 1);
+    const char *inter = hb_arena_printf(u.env.arena, form, "interleaved", 2);
+    const char *zero = hb_arena_printf(u.env.arena, form, "zero_bubble", 1);
+    double head = 6 * tokens * 4 * 4096.0 * 32000; /* the last stage's alone, all microbatches */
+    double layers = (expected_flops(0) - head / 4);
+    assert_true(fabs(flops("data: 2, pipeline: 4", plain) / (layers * 19 / 16 + head) - 1) < 1e-9);
+    assert_true(fabs(flops("data: 2, pipeline: 4", inter) / (layers * 17.5 / 16 + head) - 1) <
+                1e-9);
+    assert_true(seconds("data: 2, pipeline: 4", inter) < seconds("data: 2, pipeline: 4", plain));
+    assert_true(seconds("data: 2, pipeline: 4", zero) < seconds("data: 2, pipeline: 4", plain));
+}
+
+static void what_keys_cost(void **state)
+{
+    (void)state;
+    double plain = seconds("fsdp: 8", "");
+    assert_true(seconds("fsdp: 8", "}\nprecision: {fp8: tensorwise") < 0.9 * plain);
+    assert_true(seconds("fsdp: 8", "}\nruntime: {compile: true") < plain);
+    assert_true(seconds("fsdp: 8", "}\nloss: {kernel: fused") < plain);
+    assert_true(seconds("fsdp: 8", "}\nremat: {policy: full") > 1.2 * plain);
+    /* Tensor parallelism waits for its collectives, Megatron hides half of the way back. */
+    static const char split[] = "}\nsharding: {residual_over_tensor: true";
+    static const char megatron[] = "}\nruntime: {framework: megatron, compile: true}\n"
+                                   "sharding: {residual_over_tensor: true";
+    static const char titan[] = "}\nruntime: {compile: true}\n"
+                                "sharding: {residual_over_tensor: true";
+    assert_true(seconds("tensor: 8", split) > plain);
+    assert_true(seconds("tensor: 8", megatron) < seconds("tensor: 8", titan));
+}
+
+/* Beside collectives computing is slower; without them the key does nothing. */
+static void overlap_slows_computing(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_spec alone = read_spec("data: 8", "");
+    alone.mesh[HB_AX_DATA] = alone.hardware.count = 1;
+    double fsdp = seconds("fsdp: 8", "");
+    int64_t before_ns = run_spec(&alone, &p).step_ns;
+    dev.overlap_slowdown = 0;
+
+    assert_true(seconds("fsdp: 8", "") < 0.999 * fsdp);
+    assert_int_equal(run_spec(&alone, &p).step_ns, before_ns);
+}
+
+static void its_memory_stays_refused(void **state)
+{
+    (void)state;
+    struct hb_spec spec = read_spec("fsdp: 8", "");
+    assert_true(hb_spec_timed(&u.diag, (struct hb_loc){0}, &spec));
+    assert_false(hb_spec_supported(&u.diag, (struct hb_loc){0}, &spec));
+    assert_non_null(strstr(u.diag.entries[0].text, "compiler: torch is not simulated yet"));
+}
+
+/* Of XLA programs: 8 bits speed up the layers' products alone, a depth of multi-token prediction is
+ * a layer and a pass of the head more. */
+static void xla_steps_beyond_memory(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_spec spec = read_spec("fsdp: 8", "");
+    spec.compiler = HB_XLA_GPU;
+    spec.stack.form = HB_FORM_SCAN;
+    struct hb_timing plain = run_spec(&spec, &p);
+    spec.precision.fp8 = HB_FP8_TENSORWISE;
+    struct hb_timing narrow = run_spec(&spec, &p);
+    assert_true(narrow.flops == plain.flops);
+    assert_true((double)narrow.step_ns < 0.9 * (double)plain.step_ns);
+    double gathered = sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_FSDP);
+    spec.precision.fp8_gather = true;
+    run_spec(&spec, &p);
+    assert_true(fabs(sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_FSDP) * 2 / gathered - 1) < 1e-9);
+    spec.precision.fp8 = HB_FP8_NONE;
+    spec.precision.fp8_gather = false;
+    spec.model.mtp = 1;
+    struct hb_timing more = run_spec(&spec, &p);
+    double layer = tokens * 6 * layer_weights, head = tokens * 6 * 4096.0 * 32000;
+    double scores = tokens * 2 * (4096 / 2 + 64) * 2 * 4096.0 * 3.5;
+    assert_true(fabs((more.flops - plain.flops) / (layer + head + scores) - 1) < 1e-3);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, start, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(products_count_six_operations_a_weight),
+                                       TEST(remat_runs_the_forward_pass_again),
+                                       TEST(fsdp_gathers_each_way),
+                                       TEST(data_is_summed_in_the_last_microbatch),
+                                       TEST(a_pipeline_fills_and_drains),
+                                       TEST(what_keys_cost),
+                                       TEST(overlap_slows_computing),
+                                       TEST(its_memory_stays_refused),
+                                       TEST(xla_steps_beyond_memory)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
