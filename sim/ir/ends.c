@@ -143,9 +143,18 @@ static double head_flops(const struct hb_lower *lo, int64_t seq)
            (double)lo->spec->model.d_model;
 }
 
+/* A chunk's products read and write its own part of what is there whole. */
+static double chunk_bytes(const struct hb_lower *lo, int64_t seq)
+{
+    double m = (double)lo->local.batch * (double)seq, n = (double)lo->local.vocab;
+    double k = (double)lo->spec->model.d_model;
+    return lo->spec->loss.chunks > 1 ? 2 * (m * k + k * n + m * n) : 0;
+}
+
 static struct hb_emit head_product(const struct hb_lower *lo, int64_t seq, const char *name)
 {
     return (struct hb_emit){.name = name,
+                            .moved_bytes = chunk_bytes(lo, seq),
                             .kind = HB_OP_MATMUL,
                             .flops = head_flops(lo, seq),
                             .rows = lo->local.batch * seq,
@@ -467,7 +476,8 @@ static void chunk_backward(struct hb_lower *lo, struct loss_pass *c, uint32_t su
     if (timed)
         chunk_head_grad(lo, c, sum);
     uint32_t part = grad_through_head(lo, c);
-    hb_emit_simple(lo, HB_OP_COPY, "gradient of the chunk into its stack", part, gx);
+    uint32_t op = hb_emit_simple(lo, HB_OP_COPY, "gradient of the chunk into its stack", part, gx);
+    lo->p->ops[op].moved_bytes = 2.0 * (double)lo->p->bufs[part].bytes;
     if (!timed)
         chunk_head_grad(lo, c, sum);
 }
@@ -499,7 +509,9 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
     if (lo->spec->loss.chunk_over == HB_CHUNK_TOKENS)
         all.dim[0] = hb_mul_sat(all.dim[0], lo->local.batch_ways);
     c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, all);
-    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", x, c.x);
+    double own_bytes = 2.0 * (double)lo->p->bufs[x].bytes; /* of them all, a device's own tokens */
+    uint32_t norm = hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", x, c.x);
+    lo->p->ops[norm].moved_bytes = own_bytes;
     /* A gathered head is gathered in each chunk, for its logits, and done with before its gradient
      * is made (8B64/loss=chunk); on v5e that comes first (8B,v5e8x8,chunk16). */
     bool inside = gathers_in_chunks(lo);
@@ -532,7 +544,9 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
         l->grad = widen_sum(lo, sum);
     ends->head_done = true;
     uint32_t out = hb_temp(lo, "gradient of the last residual", HB_CAT_WORKING, residual_shape(lo));
-    struct hb_emit back = {.name = "backward of the last norm", .kind = HB_OP_ELEMENTWISE};
+    struct hb_emit back = {.name = "backward of the last norm",
+                           .kind = HB_OP_ELEMENTWISE,
+                           .moved_bytes = own_bytes + (double)lo->p->bufs[x].bytes};
     hb_emit_read(&back, gx);
     hb_emit_read(&back, x);
     hb_emit_write(&back, out);
