@@ -368,11 +368,13 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     struct hb_shape s =
         hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, c.seq, d, -1});
     /* tinyS/base, 1B/dp=8: the last norm's input stands in f32 beside the logits unless the head
-     * is split; with padded gathers there too, alone, for logits and gradient (8B64/base:
-     * f32[1,4096,4096] to the end). */
+     * is split, or the layers are a pipeline (PP/base: three bf16[16,2048,2048], no f32); with
+     * padded gathers there too, alone, for logits and gradient (8B64/base: f32[1,4096,4096] to the
+     * end). */
     uint32_t wide = HB_NONE;
     bool padded = lo->gather_form == HB_GATHER_PADDED;
-    if (lo->habits->logits_copies == 1 && (!hb_head_split(lo) || padded)) {
+    bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1;
+    if (lo->habits->logits_copies == 1 && !piped && (!hb_head_split(lo) || padded)) {
         struct hb_shape f32 = s;
         f32.dtype = HB_DT_F32;
         wide = hb_temp(lo, "last norm's input in f32", HB_CAT_WORKING, f32);
