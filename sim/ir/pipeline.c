@@ -397,25 +397,35 @@ static uint32_t exchange_iterations(struct hb_lower *lo, uint32_t gout, int64_t 
 /* Each iteration takes its part out of the stack of output gradients, for which XLA:GPU gathers
  * the whole stack over the batch (8B,pp4f4,m8,iter: bf16[11,1,2048,4096] -> bf16[11,4,2048,4096];
  * ep2pp4: bf16[7,8,4096,4096]). With more devices than microbatches the iterations are what is
- * split, padded to those (70B,pp4f16t4,m8: bf16[16,16,4096,8192], 16 GiB; 8B,pp2f8,m4 the same). */
+ * split, padded to those (70B,pp4f16t4,m8: bf16[16,16,4096,8192], 16 GiB; 8B,pp2f8,m4 the same):
+ * only then does XLA:TPU gather, twice, as it comes and in order (70B,pp4f16t4,m8, with 8 layers as
+ * with 80: 2 x 16 GiB; 8B,pp2f8,m4: 2 x 2 GiB; pp4f4,m8: none). */
 static uint32_t gather_outputs(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t gout)
 {
     int64_t ways = lo->local.input_ways;
-    if (ways == 1 || !lo->habits->output_grads_gathered)
+    int64_t microbatches = lo->spec->pipeline.microbatches;
+    bool always = lo->habits->output_grads_gathered;
+    bool stacked = lo->spec->pipeline.outputs == HB_OUT_STACKED;
+    if (ways == 1 || !(always || (stacked && ways > microbatches)))
         return gout;
     int64_t count = output_count(lo, pl);
-    int64_t batch = hb_div_up(lo->spec->batch.global, lo->spec->pipeline.microbatches);
-    if (ways > lo->spec->pipeline.microbatches) {
-        count = hb_round_up(count, ways);
-        gout = exchange_iterations(lo, gout, batch);
+    int64_t batch = hb_div_up(lo->spec->batch.global, microbatches);
+    if (ways > microbatches) {
+        count = hb_round_up(count, always ? ways : microbatches);
+        gout = always ? exchange_iterations(lo, gout, batch) : gout;
     }
+    struct hb_shape shape = hb_shape_make(
+        lo->compute, (const int64_t[]){count, batch, lo->local.seq, lo->spec->model.d_model, -1});
     uint32_t whole =
-        hb_temp(lo, "gradients of the iterations' outputs, gathered", HB_CAT_COMMUNICATION,
-                hb_shape_make(lo->compute, (const int64_t[]){count, batch, lo->local.seq,
-                                                             lo->spec->model.d_model, -1}));
+        hb_temp(lo, "gradients of the iterations' outputs, gathered", HB_CAT_COMMUNICATION, shape);
     hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, "gather gradients of outputs", gout,
                        whole);
-    return whole;
+    if (always)
+        return whole;
+    uint32_t ordered =
+        hb_temp(lo, "gradients of the iterations' outputs, in order", HB_CAT_COMMUNICATION, shape);
+    hb_emit_simple(lo, HB_OP_COPY, "iterations in order", whole, ordered);
+    return ordered;
 }
 
 /* A rematerialised iteration runs forward again and keeps what its layers need, for itself. */
