@@ -7,12 +7,13 @@
 
 /* The head's products go round in rings from this many tokens of all devices of the axis on
  * (measured at 8 ways: 4096 a device yes, 1024 no; 16: 1024 yes; 32: 512 yes); of a chunk's tokens
- * where the loss goes in chunks (1B/loss=chunk, 1024 a chunk: f32[2048,128256] in each). */
+ * where the loss goes in chunks (1B/loss=chunk, 1024 a chunk: f32[2048,128256] in each); not beside
+ * a pipeline (8B,pp2f8,m4,names: f32[4096,128256] beside the f32 logits alone). */
 enum { HEAD_RING_TOKENS = 16384 };
 
 bool hb_head_ring(const struct hb_lower *lo)
 {
-    return lo->fsdp_mode == HB_WEIGHT_RING &&
+    return lo->fsdp_mode == HB_WEIGHT_RING && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
            hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens) / lo->spec->loss.chunks >=
                HEAD_RING_TOKENS;
 }

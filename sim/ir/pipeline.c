@@ -215,6 +215,15 @@ static void zero_grads(struct hb_lower *lo, const struct hb_pipeline *pl)
     }
 }
 
+/* XLA:TPU makes the accumulators before the loss where iterations are rematerialised without fsdp
+ * (PP/iter,m16: 832 MiB of f32 zeros beside the logits; PP/base after it) and beside rings
+ * (8B,pp2f8,m4,names: three f32[1,16,512,14336]). */
+static bool is_zeroed_early(const struct hb_lower *lo)
+{
+    bool whole = hb_fsdp_ways(lo, false) == 1 && lo->spec->pipeline.remat_iteration;
+    return lo->habits->rings && (whole || lo->fsdp_mode == HB_WEIGHT_RING);
+}
+
 static uint32_t take_outputs(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t outputs,
                              uint32_t like)
 {
@@ -314,6 +323,8 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
                  hb_temp_in_place(lo, "state carried", HB_CAT_WORKING, pl->state));
     hb_program_close_loop(lo->p, loop);
     end_copies(lo, copies);
+    if (is_zeroed_early(lo))
+        zero_grads(lo, pl);
     if (!lo->habits->outputs_in_place || lo->spec->sharding.ends_over_pipeline)
         return take_outputs(lo, pl, outputs, x);
     zero_input_grads(lo, pl);
