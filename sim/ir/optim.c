@@ -40,20 +40,39 @@ static bool is_alone(const struct hb_lower *lo)
            hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
 }
 
+/* Which states come from the host before the layers' backward pass. */
+enum fetch { FETCH_ALL, FETCH_MOST, FETCH_NONE };
+
 /* 8B/opt_host: all copies start before the backward pass and stay to the update (argument -7660,
- * temp +7572 MiB). Where the update waits for the global norm of several devices they come one by
- * one after it (rnd/003: one of 24 at the peak; tinyS/batch=16,clip,opt_host, one device: all but
- * the last before). On one device the embedding's come after the layers, beside the scatter of its
- * gradient (tinyS/opt_host: at 541 of 709, the others at 194 to 261). */
+ * temp +7572 MiB). With clipping the update waits for the global norm of several devices: they come
+ * one by one after it between padded gathers and with tensor parallelism alone (rnd/003: one of 24
+ * at the peak), else those of the layers' last products and of the ends do (rnd/019: w_gate's and
+ * w_up's before, not w_down's; mixtral/f16t4,clip,opt_host the same). One device clips as it goes
+ * (tinyS/batch=16,clip,opt_host: all before). */
+static enum fetch find_fetch(const struct hb_lower *lo)
+{
+    if (lo->spec->batch.accumulate > 1)
+        return FETCH_NONE;
+    if (!lo->spec->optimizer.clip || (lo->habits->rings && is_alone(lo)))
+        return FETCH_ALL;
+    bool most = lo->habits->rings && hb_fsdp_ways(lo, false) > 1 &&
+                lo->gather_form != HB_GATHER_PADDED && hb_ways(lo, HB_AX_TENSOR) > 1;
+    return most ? FETCH_MOST : FETCH_NONE;
+}
+
+/* On one device the embedding's moments come after the layers, beside the scatter of its gradient
+ * (tinyS/opt_host: at 541 of 709, the others at 194 to 261). */
 void hb_optim_fetch(struct hb_lower *lo)
 {
-    bool tpu = lo->habits->rings;
-    bool alone = tpu && is_alone(lo);
-    bool table_late = alone && lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST;
-    bool late = (lo->spec->optimizer.clip && !alone) || lo->spec->batch.accumulate > 1;
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if (!late && !(table_late && i == lo->embed))
+    enum fetch fetch = find_fetch(lo);
+    bool table_late =
+        lo->habits->rings && is_alone(lo) && lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST;
+    for (uint32_t i = 0; i < lo->leaf_count && fetch != FETCH_NONE; i++) {
+        const struct hb_leaf *l = &lo->leaves[i];
+        bool last = l->end || (l->held && l->gather_dim > l->rank - 2);
+        if (fetch == FETCH_MOST ? !last : !(table_late && i == lo->embed))
             fetch_leaf(lo, &lo->leaves[i]);
+    }
 }
 
 /* The new state: in place of the donated one, or an output of its own. */
