@@ -15,6 +15,7 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "sim/engine/heap.h"
+#include "sim/engine/lend.h"
 #include "sim/engine/live.h"
 #include "sim/engine/run.h"
 
@@ -82,6 +83,35 @@ static uint32_t list_items(const struct measure *m, struct hb_heap_item *items)
     return count;
 }
 
+/* Outputs of their own. */
+static uint32_t list_slots(const struct measure *m, struct hb_heap_item *slots)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->out->live_count; i++) {
+        const struct hb_live *live = &m->out->live[i];
+        if (m->p->bufs[live->buf].space == HB_SPACE_HBM && m->is_output[live->buf] &&
+            !m->is_argument[live->buf])
+            slots[count++] = (struct hb_heap_item){
+                .bytes = live->bytes, .start = live->start, .end = live->end, .order = i};
+    }
+    return count;
+}
+
+/* Leaves in items what outputs do not lend room to. */
+static uint32_t lend_outputs(struct measure *m, struct hb_heap_item *items, uint32_t count)
+{
+    if (!m->p->outputs_lend)
+        return count;
+    struct hb_heap_item *slots = hb_arena_alloc(m->arena, m->out->live_count, sizeof *slots);
+    uint32_t slot_count = list_slots(m, slots);
+    for (uint32_t i = 0; i < count; i++)
+        m->out->lent[m->out->live[items[i].order].buf] = true;
+    count = hb_lend(m->arena, items, count, slots, slot_count);
+    for (uint32_t i = 0; i < count; i++)
+        m->out->lent[m->out->live[items[i].order].buf] = false;
+    return count;
+}
+
 /* Spans of temporaries, in the order of buffers, and the item that each belongs to. */
 struct parts {
     struct hb_heap_span *spans;
@@ -139,7 +169,7 @@ static void pack_heap(struct measure *m)
         out->offset_of[i] = -1;
     struct hb_arena_mark mark = hb_arena_mark(m->arena);
     struct hb_heap_item *items = hb_arena_alloc(m->arena, out->live_count, sizeof *items);
-    uint32_t count = list_items(m, items);
+    uint32_t count = lend_outputs(m, items, list_items(m, items));
     int64_t align = m->habit.heap_align_bytes;
     struct parts parts = {.count = 0};
     if (m->spans) {
@@ -239,7 +269,8 @@ static void list_at_peak(struct measure *m)
     for (uint32_t i = 0; i < out->live_count; i++) {
         const struct hb_live *live = &out->live[i];
         bool temporary = is_temporary(m, live);
-        if (m->p->bufs[live->buf].space != HB_SPACE_HBM || (temporary && !alive[live->buf]))
+        if (m->p->bufs[live->buf].space != HB_SPACE_HBM || (temporary && !alive[live->buf]) ||
+            out->lent[live->buf])
             continue;
         int64_t align = temporary ? m->habit.heap_align_bytes : m->habit.leaf_align_bytes;
         out->at_peak[out->at_peak_count++] =
@@ -286,6 +317,7 @@ void hb_run_memory_placed(struct hb_arena *arena, const struct hb_program *p,
     *out = (struct hb_memory){0};
     out->live_count = hb_live_find(arena, p, &out->live);
     out->offset_of = hb_arena_alloc(arena, p->buf_count, sizeof *out->offset_of);
+    out->lent = hb_arena_alloc(arena, p->buf_count, sizeof *out->lent);
     struct measure m = {.p = p, .habit = *placing, .out = out, .arena = arena};
     out->heap_align_bytes = m.habit.heap_align_bytes;
     out->leaf_align_bytes = m.habit.leaf_align_bytes;

@@ -29,6 +29,7 @@ struct hb_memory {
     struct hb_at_peak *at_peak; /* arguments, outputs of their own and temporaries; largest first */
     uint32_t at_peak_count;
     int64_t *offset_of;       /* by buffer: place in the heap; -1: not in it */
+    bool *lent;               /* by root: a temporary that lies in an output's memory */
     int64_t heap_align_bytes; /* what temporaries were rounded to ... */
     int64_t leaf_align_bytes; /* ... and arguments and outputs */
     struct hb_live *live;

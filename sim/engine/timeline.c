@@ -97,7 +97,7 @@ static void run_sweep(struct hb_arena *arena, struct sweep *s, struct hb_timelin
 {
     struct lists begins = make_lists(arena, s->p), ends = make_lists(arena, s->p);
     for (uint32_t i = 0; i < s->p->buf_count; i++) {
-        if (!s->live[i])
+        if (!s->live[i] || s->memory->lent[i])
             continue;
         if (s->memory->offset_of[i] < 0) { /* arguments and outputs are there all the time */
             count_root(s, i, 1);

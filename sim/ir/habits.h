@@ -40,7 +40,7 @@ struct hb_habits {
     bool stage_grads_late;        /* experts' gradients come after a stage's backward products */
     bool head_last;               /* a head's gradient that waits comes after the updates */
     bool transposed_stacks;       /* weights gathered over a minor dimension are copied whole */
-    bool donated_reuse;           /* without donation, gradients lie in the output buffers */
+    bool donated_reuse;           /* without donation, temporaries lie in the output buffers */
     bool mask_hoisted;            /* a causal mask is materialised before the layer loop */
     int naive_score_copies;       /* f32 scores alive in naive attention's backward */
     bool nan_zero_per_shape;      /* nan_to_num keeps a zero tensor per gradient shape */

@@ -262,6 +262,7 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
     hb_program_init(out, arena, spec->model.name, spec->compiler);
     for (int i = 0; i < HB_AX_COUNT; i++)
         out->mesh[i] = spec->mesh[i];
+    out->outputs_lend = lo.habits->donated_reuse;
     lo.local = local_sizes(&lo);
     lo.fsdp_mode = find_mode(&lo);
     lo.gather_form = find_form(&lo);

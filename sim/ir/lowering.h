@@ -55,7 +55,6 @@ struct hb_leaf {
     uint32_t cast;          /* hoisted copy in the compute dtype; HB_NONE */
     uint32_t transposed;    /* whole copy for gathers over a minor dimension; HB_NONE */
     uint32_t grad;          /* gradient (of the whole stack); HB_NONE before it exists */
-    uint32_t result;        /* where the new weight will lie, reserved early; HB_NONE */
     uint32_t nan_zero;      /* zeros that nan_to_num compares and replaces with; HB_NONE */
     uint32_t grad_half;     /* a ring's second accumulator, summed by the update; HB_NONE */
     uint32_t momentum_copy; /* muon over rings; HB_NONE */

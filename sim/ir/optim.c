@@ -218,7 +218,7 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
     for (int i = 0; i < 5; i++)
         hb_emit_read(&e, old[i]);
     for (int i = 0; i < 5; i++) {
-        new[i] = i == 0 && l->result != HB_NONE ? l->result : new_state(lo, old[i]);
+        new[i] = new_state(lo, old[i]);
         hb_emit_write(&e, new[i]);
     }
     if (is_muon_matrix(lo, l))

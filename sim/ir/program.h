@@ -168,6 +168,7 @@ struct hb_program {
     uint32_t *refs;
     uint32_t ref_count, ref_cap;
     uint32_t open_loop;           /* while building: innermost loop that is open */
+    bool outputs_lend;            /* temporaries may lie in outputs that are not there yet */
     int64_t argument_extra_bytes; /* index tables and the like, in no buffer */
 };
 

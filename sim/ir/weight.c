@@ -170,31 +170,15 @@ enum hb_dtype hb_weight_grad_dtype(const struct hb_lower *lo)
     return lo->spec->step.cast_upfront ? lo->compute : lo->spec->precision.params;
 }
 
-/* XLA:GPU without donation collects gradients where the new weights will lie (opt/donate=False:
- * temp 0.067 against 1.103 GB). */
-static void reserve_result(struct hb_lower *lo, struct hb_leaf *l)
-{
-    struct hb_buf b = lo->p->bufs[l->arg];
-    b.name = hb_name(lo, l->name, ", new");
-    b.argument = false;
-    b.output = true;
-    l->result = hb_program_add_buf(lo->p, b);
-    l->grad = hb_temp_in_place(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS, l->result);
-}
-
 void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         if (!l->stack[0] || l->grad != HB_NONE)
             continue;
-        if (lo->habits->donated_reuse && !lo->spec->step.donate &&
-            lo->spec->optimizer.params_offload == HB_PLACE_NONE)
-            reserve_result(lo, l);
-        else
-            l->grad =
-                hb_temp_tiled(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
-                              hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)), stack_tiling(lo, l));
+        l->grad =
+            hb_temp_tiled(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
+                          hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)), stack_tiling(lo, l));
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "zero gradient of ", l->name), HB_NONE,
                        l->grad);
     }

@@ -229,6 +229,8 @@ static const char *check_growth(const struct run *small, const struct run *large
         return "grown, and fewer arguments";
     if (large->m.live_temp_bytes < small->m.live_temp_bytes)
         return "grown, and a lower live peak";
+    /* Outputs that lend their room do so to what is small enough: no law of proportion holds. */
+    linear = linear && (large->spec.step.donate || !large->p.outputs_lend);
     if (linear && large->m.live_temp_bytes > 2 * small->m.live_temp_bytes)
         return "twice the batch, and more than twice the live peak";
     return NULL;

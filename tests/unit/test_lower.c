@@ -393,7 +393,7 @@ static void a_unit_keeps_one_input(void **state)
 /* --- state and update --- */
 
 /* tpu-tinyS--donate=False, cuda opt/donate=False: the state goes out beside the one that came in;
- * XLA:GPU collects gradients there. */
+ * XLA:GPU puts gradients there, and what else finds room. */
 static void without_donation_outputs_are_new(void **state)
 {
     (void)state;
@@ -406,8 +406,8 @@ static void without_donation_outputs_are_new(void **state)
     assert_true(given.m.output_bytes - given.m.alias_bytes < 4096);
     assert_true(kept.m.output_bytes >= all);
     struct low gpu = LOWER(CUDA), gpu_kept = LOWER(CUDA, "step.donate=false");
-    int64_t stacked = 4 * (params(&gpu) - 2 * (int64_t)VOCAB * D - D);
-    assert_int_equal(total_of(&gpu, ", gradient") - total_of(&gpu_kept, ", gradient"), stacked);
+    assert_true(gpu.m.temp_bytes > gpu_kept.m.temp_bytes);
+    assert_int_equal(total_of(&gpu, ", gradient"), total_of(&gpu_kept, ", gradient"));
 }
 
 /* cuda-opt--nan_to_num=True: one zero tensor for each shape of a stacked gradient ([4,1024,1024],

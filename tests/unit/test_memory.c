@@ -106,6 +106,38 @@ static void gpu_leaves_arguments_as_they_are(void **state)
     assert_int_equal(m.host_bytes, 20000);
 }
 
+/* The new state is made last: until then its 20000 bytes hold h, and no other beside it; the
+ * larger x and what lives with h are left to the heap. cuda-opt--donate=False. */
+static void outputs_lend_their_room(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_memory m;
+    hb_program_init(&p, arena, "step", HB_XLA_GPU);
+    p.outputs_lend = true;
+    uint32_t in = add_buf(&p, "state", 20000, HB_CAT_PARAMS);
+    uint32_t h = add_buf(&p, "h", 20000, HB_CAT_SAVED), g = add_buf(&p, "g", 900, HB_CAT_SAVED);
+    uint32_t x = add_buf(&p, "x", 20001, HB_CAT_SAVED);
+    uint32_t late = add_buf(&p, "late", 600, HB_CAT_WORKING);
+    uint32_t out = add_buf(&p, "new state", 20000, HB_CAT_PARAMS);
+    p.bufs[in].argument = p.bufs[out].output = true;
+    const uint32_t refs[][3] = {{in, in, h}, {h, h, g}, {g, h, x}, {x, x, late}, {late, in, out}};
+    for (int i = 0; i < 5; i++) {
+        hb_program_add_op(&p, (struct hb_op){.name = "op", .start = HB_NONE});
+        hb_program_read(&p, refs[i][0]);
+        hb_program_read(&p, refs[i][1]);
+        hb_program_write(&p, refs[i][2]);
+    }
+    hb_run_memory(arena, &p, &m);
+    assert_true(m.lent[h] && !m.lent[g] && !m.lent[x] && !m.lent[late]);
+    assert_int_equal(m.temp_bytes, 1024 + 20224);
+    assert_int_equal(m.output_bytes, 20000);
+    p.outputs_lend = false;
+    hb_run_memory(arena, &p, &m);
+    assert_false(m.lent[h]);
+    assert_int_equal(m.temp_bytes, 20224 + 1024 + 20224);
+}
+
 /* a, then b in its place, with a hole in which other has it; together, other must lie beside. */
 static void aliases_apart_leave_room_between(void **state)
 {
@@ -314,6 +346,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tpu_rounds_leaves_and_slots),
         cmocka_unit_test(gpu_leaves_arguments_as_they_are),
+        cmocka_unit_test(outputs_lend_their_room),
         cmocka_unit_test(aliases_apart_leave_room_between),
         cmocka_unit_test(the_tenant_at_the_peak_is_named),
         cmocka_unit_test(a_program_without_temporaries),
