@@ -275,6 +275,12 @@ static void make_dlogits(struct hb_lower *lo, struct loss_pass *c)
         c->dlogits = hb_temp_in_place(lo, "gradient of the logits", HB_CAT_LOGITS, c->logits);
     hb_emit_write(&e, c->dlogits);
     hb_emit(lo, &e);
+    if (!two || !hb_order_dot_narrow(lo))
+        return;
+    uint32_t wide = c->dlogits;
+    c->dlogits = hb_temp(lo, "gradient of the logits, cast", HB_CAT_LOGITS,
+                         logit_shape(lo, c->seq, lo->spec->loss.dot));
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast gradient of the logits", wide, c->dlogits);
 }
 
 /* A product in bf16 has gradients in bf16: 70B/base at 2048 tokens, logits_dot=bf16:
@@ -297,9 +303,10 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
      * XLA:GPU: pr85/ep2pp4, f32[4096,32000] from the loss to the update; with fsdp each device's
      * part. */
     bool same = !gpu && !hb_head_split(lo);
+    enum hb_dtype dtype = hb_order_dot_narrow(lo) ? lo->spec->loss.dot : HB_DT_F32;
     uint32_t sum = same ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
                         : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
-                                  gpu ? hb_leaf_layer_shape(l, HB_DT_F32, false)
+                                  gpu ? hb_leaf_layer_shape(l, dtype, false)
                                       : hb_leaf_layer_shape(l, lo->compute, true));
     hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full, sum);
     l->grad = sum;

@@ -78,10 +78,20 @@ enum { HOST_DEVICES = 8, HIDDEN_IN_HOST = 1, HIDDEN_ACROSS = 6 };
 
 bool hb_order_head_early(const struct hb_lower *lo)
 {
-    if (!lo->habits->gathers_timed)
+    if (!lo->habits->gathers_timed || hb_order_dot_narrow(lo))
         return true;
     int64_t ratio = devices(lo) > HOST_DEVICES ? HIDDEN_ACROSS : HIDDEN_IN_HOST;
     return lo->local.tokens <= hb_mul_sat(ratio, lo->spec->model.d_model);
+}
+
+/* A product in bf16 whose labels are gathered: the f32 gradient is cast to bf16 for both products,
+ * the cast waits for the head's (on one device, too), and the head is gathered once for logits and
+ * gradient (1B/base and 8B/base with logits_dot=bf16 on both, tinyS/base: bf16[8,2048,32000] from
+ * the loss to the end; not f32; not in pipelines: pr85/pp8 on ROCm). */
+bool hb_order_dot_narrow(const struct hb_lower *lo)
+{
+    return lo->habits->logits_copies == 2 && lo->spec->loss.dot != HB_DT_F32 &&
+           !lo->spec->loss.onehot;
 }
 
 /* CUDA: in sharded rows (113 of 124; not where a pipeline alone splits the loss: pr85/pp8) and with
@@ -93,6 +103,8 @@ enum { WAITING_HEAD_BYTES = 640000000, MANY_EXPERT_WAYS = 8 };
 
 bool hb_order_head_waits(const struct hb_lower *lo)
 {
+    if (hb_order_dot_narrow(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1)
+        return true;
     bool sharded = lo->local.input_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
                    hb_ways(lo, HB_AX_SEQUENCE) > 1;
     if (lo->habits->gathers_timed || !sharded)

@@ -17,6 +17,8 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo);
 /* Gradients of the stacked weights in f32, together: what zeros are weighed by. */
 int64_t hb_order_grad_bytes(const struct hb_lower *lo);
 bool hb_order_head_early(const struct hb_lower *lo);
+/* Whether the head's product is in the compute dtype, and its gradients with it. */
+bool hb_order_dot_narrow(const struct hb_lower *lo);
 /* Whether the head's gradient is made after the layers' backward pass. */
 bool hb_order_head_waits(const struct hb_lower *lo);
 /* Whether the table's gradient is made whole on each device before it is summed. */

@@ -165,6 +165,41 @@ static uint32_t scan_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x
     return out;
 }
 
+/* XLA:GPU hands the loop over the inner layers copies of an outer block's weights, as they are or
+ * transposed (8B/layers=nested at 8192 tokens with logits in bf16: f32[1,16,512,14336] twice and
+ * f32[512,1,16,14336] beside the stacks). parts: room for a buffer of each leaf. */
+static void copy_parts(struct hb_lower *lo, const struct hb_group *g, uint32_t *parts)
+{
+    for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++) {
+        const struct hb_leaf *l = &lo->leaves[i];
+        uint32_t from = l->cast != HB_NONE ? l->cast : l->arg;
+        if (l->transposed != HB_NONE && lo->phase == HB_PHASE_BACKWARD)
+            from = l->transposed;
+        parts[i - g->layer.first_leaf] = HB_NONE;
+        if (!lo->habits->recompute_first || !l->stack[1])
+            continue;
+        struct hb_leaf part = *l;
+        part.stack[0] = part.stack[1];
+        part.stack[1] = 0;
+        uint32_t copy = hb_temp(lo, hb_name(lo, l->name, ", part of an outer block"),
+                                HB_CAT_WORKING, hb_leaf_shape(lo, &part, lo->p->bufs[from].dtype));
+        hb_emit_simple(lo, HB_OP_COPY, "part of an outer block", from, copy);
+        parts[i - g->layer.first_leaf] = copy;
+    }
+}
+
+static void end_parts(struct hb_lower *lo, const struct hb_group *g, const uint32_t *parts)
+{
+    for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++)
+        if (parts[i - g->layer.first_leaf] != HB_NONE)
+            hb_emit_mark(lo, "end of an outer block", parts[i - g->layer.first_leaf], HB_NONE);
+}
+
+static uint32_t *part_list(struct hb_lower *lo, const struct hb_group *g)
+{
+    return hb_arena_alloc(lo->arena, g->layer.end_leaf - g->layer.first_leaf, sizeof(uint32_t));
+}
+
 static uint32_t nested_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
 {
     struct hb_shape s = hb_buf_shape(lo, x);
@@ -177,9 +212,12 @@ static uint32_t nested_forward(struct hb_lower *lo, struct hb_group *g, uint32_t
     hoist_mask(lo, g);
     uint32_t loop = hb_program_open_loop(lo->p, g->layer.name, g->trips);
     hb_emit_simple(lo, HB_OP_COPY, "outer input into its stack", x, g->outer_stack);
+    uint32_t *parts = part_list(lo, g);
+    copy_parts(lo, g, parts);
     uint32_t inner = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner"), g->inner);
     uint32_t out = hb_body_forward(&g->body, x, x, false);
     hb_program_close_loop(lo->p, inner);
+    end_parts(lo, g, parts);
     hb_program_close_loop(lo->p, loop);
     g->body.mask = g->body.fill = HB_NONE;
     return out;
@@ -330,6 +368,8 @@ static uint32_t nested_backward(struct hb_lower *lo, struct hb_group *g, uint32_
     uint32_t *casts = hb_arena_alloc(lo->arena, leaves, sizeof *casts);
     hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
     uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
+    uint32_t *parts = part_list(lo, g);
+    copy_parts(lo, g, parts);
     slice_weights(lo, g, grads, casts);
     uint32_t x = hb_temp(lo, hb_name(lo, g->layer.name, " outer input"), HB_CAT_WORKING,
                          hb_buf_shape(lo, grad));
@@ -346,6 +386,7 @@ static uint32_t nested_backward(struct hb_lower *lo, struct hb_group *g, uint32_
     inner = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner backward"), g->inner);
     uint32_t out = carried(lo, hb_body_backward(&g->body, grad), grad);
     hb_program_close_loop(lo->p, inner);
+    end_parts(lo, g, parts);
     unslice_weights(lo, g, grads, casts);
     hb_program_close_loop(lo->p, loop);
     return out;

@@ -361,6 +361,29 @@ static void the_loss_of_the_chunks_comes_last(void **state)
     assert_false(lives_at(&one, "last norm's result", "scatter embedding gradients"));
 }
 
+/* 1B/base with logits_dot=bf16: the cast waits, on one device too, and one gathered head serves. */
+static void a_narrow_product_has_narrow_gradients(void **state)
+{
+    (void)state;
+    static const char at[] = "backward of flash attention";
+    struct low one = DENSE(CUDA, "loss.dot=bf16"), wide = DENSE(CUDA);
+    assert_true(lives_at(&one, "gradient of the logits, cast", at));
+    assert_int_equal(find(&wide, "gradient of the logits, cast"), HB_NONE);
+    struct low split = DENSE(CUDA, "loss.dot=bf16", "mesh.fsdp=8", "batch.global=64");
+    assert_int_equal(count(&split, "head, gathered"), 1);
+    assert_int_equal(bytes_of(&split, "head, gradient before its sum"), 2 * 1024 * 32000);
+}
+
+/* 8B/layers=nested: f32[1,16,512,14336] beside the stacks; TPU's are cast slices. */
+static void an_outer_block_has_its_weights_copied(void **state)
+{
+    (void)state;
+    struct low cuda = DENSE(CUDA, "stack.form=nested"), tpu = DENSE(TPU, "stack.form=nested");
+    assert_int_equal(count(&cuda, "w_up, part of an outer block"), 2);
+    assert_int_equal(bytes_of(&cuda, "w_up, part of an outer block"), 4 * 2 * 1024 * 2816);
+    assert_int_equal(find(&tpu, "part of an outer block"), HB_NONE);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
@@ -382,6 +405,8 @@ int main(void)
         TEST(scores_are_copied_and_made_late),
         TEST(no_policy_keeps_cast_weights),
         TEST(the_loss_of_the_chunks_comes_last),
+        TEST(a_narrow_product_has_narrow_gradients),
+        TEST(an_outer_block_has_its_weights_copied),
     };
     return cmocka_run_group_tests_name("lower_gpu", tests, NULL, NULL);
 }
