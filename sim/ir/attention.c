@@ -49,12 +49,25 @@ struct head_dims {
     int64_t ways; /* devices that share the heads */
 };
 
+/* MaxText's stacks keep heads apart from what is within one, which is what they are padded by
+ * (deepseek3-671b/mu_bf16: f32[6,58,128,192] without padding, as [58,6,24576] 10 % more;
+ * rand020/deepseek2-16b: f32[8,26,16,192] with a third more). */
+static void keep_heads(struct hb_lower *lo, uint32_t leaf, int at, int64_t dim)
+{
+    if (!lo->maxtext)
+        return;
+    lo->leaves[leaf].head_at = at;
+    lo->leaves[leaf].head_dim = dim;
+}
+
 static void head_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, struct head_dims h)
 {
     bool apart = y->block->attention.split_heads;
     struct hb_split heads = {apart ? h.heads : h.heads * h.dim, h.ways};
     struct hb_split dims[3] = {{h.outer, 1}, heads, {h.dim, 1}};
-    hb_layer_matrix(lo, y, name, dims, apart ? 3 : 2, 0);
+    uint32_t leaf = hb_layer_matrix(lo, y, name, dims, apart ? 3 : 2, 0);
+    if (!apart)
+        keep_heads(lo, leaf, 1, h.dim);
 }
 
 static void out_leaf(struct hb_lower *lo, struct hb_layer *y, int64_t heads, int64_t dim)
@@ -63,7 +76,9 @@ static void out_leaf(struct hb_lower *lo, struct hb_layer *y, int64_t heads, int
     int64_t d = lo->spec->model.d_model;
     struct hb_split tp = {apart ? heads : heads * dim, hb_ways(lo, HB_AX_TENSOR)};
     struct hb_split dims[3] = {tp, {apart ? dim : d, 1}, {d, 1}};
-    hb_layer_matrix(lo, y, "wo", dims, apart ? 3 : 2, apart ? 2 : 1);
+    uint32_t leaf = hb_layer_matrix(lo, y, "wo", dims, apart ? 3 : 2, apart ? 2 : 1);
+    if (!apart)
+        keep_heads(lo, leaf, 0, dim);
 }
 
 static void vector_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t size,
@@ -122,7 +137,7 @@ static void gqa_leaves(struct hb_lower *lo, struct hb_layer *y)
         vector_leaf(lo, y, "bv", a->kv_heads * a->head_dim, kv_ways);
     }
     if (a->bias == HB_BIAS_ALL)
-        vector_leaf(lo, y, "bo", d, 1);
+        hb_layer_output_bias(lo, y, "bo");
     if (a->qk_norm == HB_QKN_LEARNED) {
         vector_leaf(lo, y, "q_norm", a->head_dim, 1);
         vector_leaf(lo, y, "k_norm", a->head_dim, 1);
@@ -516,7 +531,7 @@ static int project_out(struct hb_lower *lo, struct hb_layer *y, const struct hea
 {
     /* Where heads are a dimension of the weights, the copy is a change of layout only, and one of
      * the two is kept (llama3-8b/remat_custom_inputdev_ctxdev; two in bwd/remat=names:attn_ctx). */
-    bool apart = y->block->attention.split_heads || lo->spec->stack.axis == 1;
+    bool apart = y->block->attention.split_heads || lo->maxtext;
     struct hb_value ctx = head_value(
         lo, "attention context", apart && h->fused_kernel ? 0 : 1u << HB_TN_ATTN_CTX,
         hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->q * h->v_dim, -1}));

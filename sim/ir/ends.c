@@ -45,6 +45,9 @@ void hb_ends_leaves(struct hb_lower *lo)
         norm.dim[0].ways = fsdp;
     lo->embed = hb_leaf_add(lo, embed);
     hb_leaf_add(lo, norm);
+    norm.name = "final norm's bias";
+    if (m->blocks[m->block_count - 1].norm == HB_NORM_LAYER)
+        hb_leaf_add(lo, norm);
     lo->head = m->tied_embeddings ? lo->embed : hb_leaf_add(lo, head);
     lo->positions = HB_NONE;
     if (m->positions > 0) {

@@ -43,17 +43,23 @@ enum {
 /* MaxText's loss has a backward rule of its own: its logits wait for the head's gradient, except
  * between rings, unless the layers keep something on the device (llama3-70b/mu_bf16, llama3-8b/
  * fsdp4_tp2, /fsdp16_tp4, /dp8_zero1, /ctx4_fsdp2: the bf16 logits to the end; not llama3-8b/base,
- * llama3-70b/remat_save_out_proj, nor over two devices, llama3-8b/fsdp2_tp4). Its programs scan
- * over axis 1. */
+ * llama3-70b/remat_save_out_proj, nor over two devices, llama3-8b/fsdp2_tp4). Not in pipelines. */
 bool hb_head_own_rule(const struct hb_lower *lo)
 {
-    return lo->spec->stack.axis == 1 && lo->spec->loss.onehot && lo->habits->logits_copies == 1;
+    return lo->maxtext && lo->spec->loss.onehot && lo->habits->logits_copies == 1 &&
+           hb_ways(lo, HB_AX_PIPELINE) == 1;
 }
 
 static bool keeps_nothing(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
     return r->policy == HB_POLICY_FULL || (r->policy == HB_POLICY_NAMES && r->save == 0);
+}
+
+static bool offloads(const struct hb_lower *lo)
+{
+    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
+    return r->policy == HB_POLICY_NAMES && r->offload != 0;
 }
 
 enum { SHORT_RING = 5 };
@@ -65,11 +71,18 @@ bool hb_head_short_ring(const struct hb_lower *lo)
     return hb_fsdp_ways(lo, false) < SHORT_RING;
 }
 
-/* On v6e between rings too (base/llama2-7b, v6e-16). */
+/* On v6e between rings too (base/llama2-7b, v6e-16), and wherever values go to the host
+ * (qkv_proj_offloaded, llama3-8b over 8 devices: the bf16 logits through the whole loop). Elsewhere
+ * what the layers keep makes no difference where the sequence or the features are split, too
+ * (save_out_proj, fsdp64 and context 2: rand027/qwen3-8b; rand036/llama3-8b, fsdp64 and tensor 4).
+ */
 static bool is_own_rule_late(const struct hb_lower *lo)
 {
-    return lo->fsdp_mode != HB_WEIGHT_RING || hb_ways(lo, HB_AX_TENSOR) > 1 ||
-           hb_str_same(lo->spec->hardware.device, "tpu-v6e");
+    bool split = hb_ways(lo, HB_AX_TENSOR) > 1 || hb_ways(lo, HB_AX_SEQUENCE) > 1;
+    if (lo->fsdp_mode != HB_WEIGHT_RING)
+        return keeps_nothing(lo) || split;
+    bool v6e = hb_str_same(lo->spec->hardware.device, "tpu-v6e");
+    return offloads(lo) || (keeps_nothing(lo) && (split || v6e));
 }
 
 /* A tied head's logits wait, too, but not on v5p between rings with many tokens (gemma2-27b/base,
@@ -124,9 +137,9 @@ bool hb_head_waits(const struct hb_lower *lo)
         return !is_ring_long(lo);
     if (s->optimizer.offload == HB_PLACE_PINNED_HOST && lo->local.batch_ways == 1)
         return true;
-    if (hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 && is_own_rule_late(lo) &&
-        (keeps_nothing(lo) || lo->fsdp_mode != HB_WEIGHT_RING))
-        return keeps_nothing(lo);
+    if (hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 &&
+        (is_own_rule_late(lo) || lo->fsdp_mode != HB_WEIGHT_RING))
+        return is_own_rule_late(lo);
     if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
         return false;
     enum hb_policy policy = s->model.blocks[0].remat.policy;
@@ -183,9 +196,7 @@ static int64_t waiting_bytes(const struct hb_lower *lo)
  * fit: 70B/base makes the logits again. */
 bool hb_head_sum_waits(const struct hb_lower *lo)
 {
-    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
-    bool offloads = r->policy == HB_POLICY_NAMES && r->offload;
-    return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !offloads &&
+    return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !offloads(lo) &&
            !hb_head_own_rule(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
            hb_ways(lo, HB_AX_SEQUENCE) == 1 && !lo->spec->model.tied_embeddings &&
            waiting_bytes(lo) < lo->hbm_bytes;

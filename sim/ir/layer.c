@@ -63,6 +63,13 @@ uint32_t hb_layer_vector(struct hb_lower *lo, struct hb_layer *y, const char *na
     return add_leaf(lo, y, make_leaf(lo, y, name, dims, rank), gather_dim);
 }
 
+/* MaxText splits it over fsdp as it does the weights (base/gpt3-6b: f32[384,48] of 3072). */
+void hb_layer_output_bias(struct hb_lower *lo, struct hb_layer *y, const char *name)
+{
+    struct hb_split dim = {lo->spec->model.d_model, 1};
+    hb_layer_vector(lo, y, name, &dim, 1, lo->maxtext ? 0 : -1);
+}
+
 uint32_t hb_layer_find_leaf(const struct hb_lower *lo, const struct hb_layer *y, const char *name)
 {
     size_t prefix = 0;

@@ -109,6 +109,8 @@ uint32_t hb_layer_matrix(struct hb_lower *lo, struct hb_layer *y, const char *na
                          const struct hb_split *dims, int rank, int gather_dim);
 uint32_t hb_layer_vector(struct hb_lower *lo, struct hb_layer *y, const char *name,
                          const struct hb_split *dims, int rank, int gather_dim);
+/* The bias of what is added to the residual. */
+void hb_layer_output_bias(struct hb_lower *lo, struct hb_layer *y, const char *name);
 uint32_t hb_layer_find_leaf(const struct hb_lower *lo, const struct hb_layer *y, const char *name);
 int hb_layer_attention(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch);
 int hb_layer_mlp(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch);

@@ -59,8 +59,13 @@ static struct hb_shape state_shape(const struct hb_leaf *l, enum hb_dtype dtype,
     for (int i = 0; i < l->rank && more_ways > 1; i++)
         if (split_at < 0 && share(l->dim[i], 1) % more_ways == 0)
             split_at = i;
-    for (int i = 0; i < l->rank; i++)
-        s.dim[s.rank++] = share(l->dim[i], i == split_at ? more_ways : 1);
+    for (int i = 0; i < l->rank; i++) {
+        int64_t part = share(l->dim[i], i == split_at ? more_ways : 1);
+        bool heads = l->head_dim > 0 && i == l->head_at && part % l->head_dim == 0;
+        if (heads)
+            s.dim[s.rank++] = part / l->head_dim;
+        s.dim[s.rank++] = heads ? l->head_dim : part;
+    }
     return s;
 }
 

@@ -97,6 +97,10 @@ static void add_inputs(struct hb_lower *lo)
     struct hb_shape ids = hb_shape_make(HB_DT_S32, (const int64_t[]){batch, lo->local.seq, -1});
     lo->tokens = hb_argument(lo, "tokens", HB_CAT_INPUTS, ids, HB_SPACE_HBM);
     lo->labels = hb_argument(lo, "labels", HB_CAT_INPUTS, ids, HB_SPACE_HBM);
+    /* base/llama3-8b, v5p-512: five s32[4,8192]. */
+    static const char *const more[] = {"positions", "segments", "segments of the labels"};
+    for (int i = 0; i < 3 && lo->maxtext; i++)
+        hb_argument(lo, more[i], HB_CAT_INPUTS, ids, HB_SPACE_HBM);
     struct hb_shape scalar = {.dtype = HB_DT_S32};
     uint32_t step = hb_argument(lo, "step counter", HB_CAT_INPUTS, scalar, HB_SPACE_HBM);
     uint32_t next = hb_temp_in_place(lo, "step counter, next", HB_CAT_INPUTS, step);
@@ -250,6 +254,14 @@ static bool is_tensor_alone(const struct hb_lower *lo)
            !lo->spec->sharding.residual_over_tensor && lo->spec->stack.form != HB_FORM_LOOP;
 }
 
+/* MaxText's step differs from the lab's in what no key names: its loss has a backward rule of its
+ * own, stacks keep heads apart, a batch is five arrays, biases of outputs are split. Its inputs say
+ * where norms are split; the lab's have no such choice. */
+static bool is_maxtext(const struct hb_spec *s)
+{
+    return s->sharding.norms != HB_NORMS_REPLICATED;
+}
+
 bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
               struct hb_program *out)
 {
@@ -258,6 +270,7 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
                           .spec = spec,
                           .habits = hb_habits_find(spec),
                           .p = out,
+                          .maxtext = is_maxtext(spec),
                           .compute = spec->precision.compute};
     hb_program_init(out, arena, spec->model.name, spec->compiler);
     for (int i = 0; i < HB_AX_COUNT; i++)

@@ -62,6 +62,8 @@ struct hb_leaf {
     uint32_t accum;         /* f32 accumulator over microbatches; HB_NONE */
     uint32_t gathered;      /* full weight now on the device; HB_NONE */
     int64_t einsum_batch;   /* sequences in the einsum that an expert's weight meets; 0: none */
+    int64_t head_dim;       /* stored as [heads, head_dim] in place of head_at; 0: as it is */
+    int head_at;            /* dimension that counts heads x head_dim */
     bool row_major;         /* its stacks lie with the last dimension along the lanes */
     bool in_unit;           /* of one of several layers that run as one */
     bool held;              /* its gathered copy serves recomputation and backward alike */
@@ -105,6 +107,7 @@ struct hb_lower {
     enum hb_gather_form gather_form;
     enum hb_expert_batch expert_batch;
     bool stage_slices; /* layers of a stage stand side by side and keep their own weights */
+    bool maxtext;      /* MaxText's own step, not the lab's: see lower.c */
     bool head_last;    /* the head's gradient and update come after the other updates */
     bool grads_late;   /* padded gathers: weight gradients wait for the layer's end */
     int64_t hbm_bytes; /* of the device; INT64_MAX where the input does not say */

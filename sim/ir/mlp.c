@@ -33,7 +33,7 @@ void hb_mlp_leaves(struct hb_lower *lo, struct hb_layer *y, const struct hb_mlp 
         if (is_gated(m->kind))
             bias_leaf(lo, y, hb_name(lo, prefix, "b_gate"), m->d_ff, tp);
         bias_leaf(lo, y, hb_name(lo, prefix, "b_up"), m->d_ff, tp);
-        bias_leaf(lo, y, hb_name(lo, prefix, "b_down"), d, 1);
+        hb_layer_output_bias(lo, y, hb_name(lo, prefix, "b_down"));
     }
 }
 

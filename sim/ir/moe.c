@@ -44,7 +44,11 @@ static struct routed find_routed(const struct hb_lower *lo, const struct hb_moe 
     /* XLA:GPU has no grouped product with exchange: tokens stay and the experts' weights come
      * (pr85/ep2pp4/good,ragged: bf16[16,32768,4096], the rows of one device's tokens). */
     if (ep > 1 && m->dispatch == HB_DISPATCH_RAGGED && !lo->habits->ragged_stays) {
-        double factor = m->buffer_factor > 0 ? m->buffer_factor : (double)ep;
+        /* A token cannot have more of its top_k choices here than there are experts here: mixtral
+         * with 8 experts over 8 devices has 65536 rows, as over 4 (MaxText's
+         * get_ragged_buffer_size). */
+        double worst = fmin((double)ep, (double)m->experts / (double)m->top_k);
+        double factor = m->buffer_factor > 0 ? m->buffer_factor : worst;
         r.rows = (int64_t)ceil((double)r.rows * factor);
     }
     return r;
@@ -83,7 +87,7 @@ void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y)
      * least padding (qwen30a3,f64,ragged: f32[48,128,768,32] takes 2304 MiB, not 576);
      * a scan over another dimension transposes them anyway (deepseek3-671b/mu_bf16). */
     for (uint32_t i = first; i < lo->leaf_count; i++)
-        lo->leaves[i].row_major = m->dispatch == HB_DISPATCH_RAGGED && lo->spec->stack.axis == 0;
+        lo->leaves[i].row_major = m->dispatch == HB_DISPATCH_RAGGED && !lo->maxtext;
     y->expert_leaf = false;
     if (m->router_bias) {
         struct hb_split bias = {m->experts, 1};

@@ -119,6 +119,7 @@ static bool is_muon_matrix(const struct hb_lower *lo, const struct hb_leaf *l)
 static struct hb_shape gathered_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     struct hb_leaf whole = *l;
+    whole.head_dim = 0;
     if (whole.gather_dim >= 0 && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER)
         whole.dim[whole.gather_dim].ways /= whole.fsdp_ways;
     return hb_leaf_shape(lo, &whole, HB_DT_BF16);

@@ -1,0 +1,209 @@
+/* sim/ir/lower on MaxText's own step: what sets it apart from the lab's, each by the measured
+ * record that shows it (ids without their "maxtext-"). A buffer's life is read off the positions of
+ * the ops that write and read it. */
+#include "tests/unit/unit.h"
+
+#include "base/yaml.h"
+#include "models/schema.h"
+#include "models/support.h"
+#include "sim/engine/run.h"
+#include "sim/ir/lower.h"
+
+static const char dense[] = "model:\n"
+                            "  d_model: 1024\n"
+                            "  vocab: 32000\n"
+                            "  blocks:\n"
+                            "    - name: block\n"
+                            "      repeat: 4\n"
+                            "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
+                            "      mlp: {d_ff: 2816}\n"
+                            "precision: {params: f32, compute: bf16}\n"
+                            "optimizer: {clip: true}\n"
+                            "batch: {global: 64, seq: 2048}\n"
+                            "mesh: {fsdp: 8}\n"
+                            "sharding: {norms: tensor}\n"
+                            "stack: {axis: 1}\n"
+                            "loss: {dot: bf16, onehot: true}\n"
+                            "hardware: {device: tpu-v5p}\n";
+static const char experts[] = "model:\n"
+                              "  d_model: 1024\n"
+                              "  vocab: 32000\n"
+                              "  blocks:\n"
+                              "    - name: block\n"
+                              "      repeat: 4\n"
+                              "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
+                              "      moe: {experts: 8, top_k: 2, d_ff: 1408, dispatch: ragged}\n"
+                              "batch: {global: 64, seq: 2048}\n"
+                              "sharding: {norms: tensor, dense_over_expert: true}\n"
+                              "mesh: {fsdp: 2, expert: 4}\n";
+
+static struct unit u;
+
+struct low {
+    struct hb_spec spec;
+    struct hb_program p;
+};
+
+static int start(void **state)
+{
+    (void)state;
+    unit_start(&u);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unit_end(&u);
+    return 0;
+}
+
+static struct low lower_text(const char *text, const char *const *sets)
+{
+    struct low l;
+    struct hb_node *root;
+    assert_true(hb_yaml_parse(u.env.arena, &u.diag, "base", text, strlen(text), &root));
+    for (; *sets; sets++)
+        assert_true(hb_schema_set(u.env.arena, &u.diag, root, *sets));
+    bool ok = hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &l.spec) &&
+              hb_spec_supported(&u.diag, (struct hb_loc){0}, &l.spec);
+    if (!ok)
+        fail_msg("%s", u.diag.entries[0].text);
+    assert_true(hb_lower(u.env.arena, &u.diag, &l.spec, &l.p));
+    return l;
+}
+
+#define DENSE(...)   lower_text(dense, (const char *const[]){__VA_ARGS__, NULL})
+#define EXPERTS(...) lower_text(experts, (const char *const[]){__VA_ARGS__, NULL})
+
+static uint32_t find(const struct low *l, const char *text)
+{
+    for (uint32_t i = 0; i < l->p.buf_count; i++)
+        if (l->p.bufs[i].alias_of == HB_NONE && strstr(l->p.bufs[i].name, text))
+            return i;
+    return HB_NONE;
+}
+
+static int64_t bytes_of(const struct low *l, const char *text)
+{
+    uint32_t b = find(l, text);
+    if (b == HB_NONE)
+        fail_msg("no buffer is named '%s'", text);
+    return l->p.bufs[b].plain_bytes;
+}
+
+static uint32_t find_op(const struct low *l, const char *text)
+{
+    for (uint32_t i = 0; i < l->p.op_count; i++)
+        if (strstr(l->p.ops[i].name, text))
+            return i;
+    fail_msg("no op is named '%s'", text);
+    return HB_NONE;
+}
+
+/* The first and the last op that name the buffer or what lies in its place. */
+static void life(const struct low *l, uint32_t buf, uint32_t *out_first, uint32_t *out_last)
+{
+    *out_first = HB_NONE;
+    *out_last = 0;
+    for (uint32_t i = 0; i < l->p.op_count; i++) {
+        const struct hb_op *op = &l->p.ops[i];
+        for (uint32_t k = 0; k < op->read_count + op->write_count; k++) {
+            if (hb_program_root(&l->p, l->p.refs[op->refs_at + k]) != buf)
+                continue;
+            *out_first = *out_first == HB_NONE ? i : *out_first;
+            *out_last = i;
+        }
+    }
+}
+
+static bool lives_at(const struct low *l, const char *buffer, const char *op)
+{
+    uint32_t first;
+    uint32_t last;
+    uint32_t at = find_op(l, op);
+    assert_int_not_equal(find(l, buffer), HB_NONE);
+    life(l, find(l, buffer), &first, &last);
+    return first <= at && at <= last;
+}
+
+/* base--llama3-8b--v5p-512: five s32[4,8192]. */
+static void a_batch_is_five_arrays(void **state)
+{
+    (void)state;
+    struct low l = DENSE("sharding.norms=tensor"), lab = DENSE("sharding.norms=replicated");
+    int five = 0, two = 0;
+    for (uint32_t i = 0; i < l.p.buf_count; i++)
+        five += l.p.bufs[i].argument && l.p.bufs[i].bytes == 8 * 2048 * 4;
+    for (uint32_t i = 0; i < lab.p.buf_count; i++)
+        two += lab.p.bufs[i].argument && lab.p.bufs[i].bytes == 8 * 2048 * 4;
+    assert_int_equal(five, 5);
+    assert_int_equal(two, 2);
+}
+
+/* deepseek3-671b-v5p512--mu_bf16: f32[6,58,128,192] lies without padding. */
+static void stacks_keep_heads_apart(void **state)
+{
+    (void)state;
+    struct low l = DENSE("mesh.fsdp=8");
+    const struct hb_buf *q = &l.p.bufs[find(&l, "block.wq")];
+    const struct hb_buf *o = &l.p.bufs[find(&l, "block.wo")];
+    assert_int_equal(q->rank, 4);
+    assert_int_equal(q->dim[2], 8);
+    assert_int_equal(q->dim[3], 128);
+    assert_int_equal(o->rank, 4);
+    assert_int_equal(o->dim[1], 8);
+    assert_int_equal(o->dim[3], 1024 / 8);
+}
+
+/* base--gpt3-6b--v5p-16: f32[384,48] of d 3072, and a final norm with a bias. */
+static void biases_of_outputs_are_split(void **state)
+{
+    (void)state;
+    struct low l = DENSE("model.blocks.0.norm=layernorm", "model.blocks.0.attention.bias=true",
+                         "model.blocks.0.mlp.bias=true");
+    assert_int_equal(bytes_of(&l, "block.bo"), 4 * 4 * 1024 / 8);
+    assert_int_equal(bytes_of(&l, "block.b_down"), 4 * 4 * 1024 / 8);
+    assert_int_equal(bytes_of(&l, "final norm's bias"), 4 * 1024);
+}
+
+/* mixtral-8x7b-v5p-64--ep4: 65536 rows of 8192 tokens, top 2; over 8 devices, one expert each, as
+ * many: no token goes to one expert twice. */
+static void rows_are_those_that_can_come(void **state)
+{
+    (void)state;
+    struct low four = EXPERTS("mesh.expert=4"), eight = EXPERTS("mesh.fsdp=1", "mesh.expert=8");
+    const struct hb_buf *a = &four.p.bufs[find(&four, "tokens sorted by expert")];
+    const struct hb_buf *b = &eight.p.bufs[find(&eight, "tokens sorted by expert")];
+    assert_int_equal(a->dim[0], 8 * 2048 * 2 * 4);
+    assert_int_equal(b->dim[0], 8 * 2048 * 2 * 4);
+}
+
+/* llama3-8b-v5p16--base against qkv_proj_offloaded: the logits wait for the head's gradient where
+ * values go to the host; rand027--qwen3-8b: and where the sequence is split, whatever is kept. */
+static void logits_wait_for_what_comes_late(void **state)
+{
+    (void)state;
+    struct low full = DENSE("remat.policy=full");
+    struct low host = DENSE("remat.policy=names", "remat.offload=[q,k,v]");
+    assert_false(lives_at(&full, "logits", "backward of flash attention"));
+    assert_true(lives_at(&host, "logits", "backward of flash attention"));
+    struct low kept =
+        DENSE("mesh.fsdp=64", "batch.global=256", "remat.policy=names", "remat.save=[attn_out]");
+    struct low split = DENSE("mesh.fsdp=64", "mesh.sequence=2", "batch.global=256",
+                             "remat.policy=names", "remat.save=[attn_out]");
+    assert_false(lives_at(&kept, "logits", "backward of flash attention"));
+    assert_true(lives_at(&split, "logits", "backward of flash attention"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_batch_is_five_arrays),          TEST(stacks_keep_heads_apart),
+        TEST(biases_of_outputs_are_split),     TEST(rows_are_those_that_can_come),
+        TEST(logits_wait_for_what_comes_late),
+    };
+    return cmocka_run_group_tests_name("lower_maxtext", tests, NULL, NULL);
+}
