@@ -209,11 +209,8 @@ uint32_t hb_brute_best(struct hb_arena *arena, const struct hb_segment *s,
                        const struct hb_spec *spec, const struct hb_brute_limits *limits,
                        uint32_t most, struct hb_brute_choice *out)
 {
-    struct best b = {.s = s,
-                     .limits = limits,
-                     .list = out,
-                     .most = most,
-                     .ceiling = limits->most_value};
+    struct best b = {
+        .s = s, .limits = limits, .list = out, .most = most, .ceiling = limits->most_value};
     for (uint32_t i = 0; i < most; i++)
         out[i].parts =
             hb_arena_alloc(arena, (size_t)spec->model.block_count + 1, sizeof *out[i].parts);

@@ -271,8 +271,7 @@ void hb_cells_dive(struct hb_search *s, uint32_t cell)
         for (uint32_t i = 0; i < count && !fits; i++) {
             struct hb_run runs[HB_PARTS_MAX];
             struct hb_choice c = {.cell = cell, .runs = runs};
-            c.run_count =
-                hb_brute_runs(&segment, s->ask->spec, best[i].parts, best[i].count, runs);
+            c.run_count = hb_brute_runs(&segment, s->ask->spec, best[i].parts, best[i].count, runs);
             fits = try_choice(s, &c);
         }
     }

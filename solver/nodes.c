@@ -184,7 +184,8 @@ static void fit_node(struct hb_search *s, uint32_t index)
 {
     struct hb_search_node *node = &s->nodes[index];
     struct hb_cell cell = plain_cell(s, node);
-    if (hb_search_by_memory(s) || s->ask->budget_bytes == INT64_MAX || cell.mesh[HB_AX_PIPELINE] > 1) {
+    if (hb_search_by_memory(s) || s->ask->budget_bytes == INT64_MAX ||
+        cell.mesh[HB_AX_PIPELINE] > 1) {
         raise_node(s, index, HB_FATE_NODE_BOUND);
         return;
     }
@@ -196,8 +197,8 @@ static void fit_node(struct hb_search *s, uint32_t index)
     if (hb_bound_node(s->scratch, &spec, s->ask->device, &floor))
         fixed = floor.fixed_bytes;
     hb_space_cell_spec(s->ask->spec, &cell, &spec);
-    struct hb_layers_ask ask = {&spec, s->plan->menus, s->ask->device, fixed, s->ask->budget_bytes,
-                                hb_search_ceiling(s, node->first)};
+    struct hb_layers_ask ask = {&spec, s->plan->menus,       s->ask->device,
+                                fixed, s->ask->budget_bytes, hb_search_ceiling(s, node->first)};
     node->layers_ns = hb_bound_layers(s->scratch, &ask);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.layer_bounds++;

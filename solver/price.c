@@ -109,8 +109,7 @@ void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, u
 {
     uint32_t host_slot;
     out->live_bytes = bytes_of_parts(s, parts, count, HB_BYTES_DEVICE, &out->peak_slot);
-    out->host_bytes =
-        s->has_host ? bytes_of_parts(s, parts, count, HB_BYTES_HOST, &host_slot) : 0;
+    out->host_bytes = s->has_host ? bytes_of_parts(s, parts, count, HB_BYTES_HOST, &host_slot) : 0;
     out->bound_ns = 0;
     for (int v = 0; v < HB_BOUNDS; v++) {
         int64_t sum = s->bound_ns[v];

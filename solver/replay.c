@@ -191,8 +191,8 @@ static void find_moved(const struct hb_replay *r, uint32_t first, uint32_t end, 
     const struct hb_program *p = r->t->p;
     for (uint32_t i = first; i < end; i++) {
         m->moved[p->ops[i].stream] |= p->ops[i].kind != HB_OP_MARK;
-        m->moved[EDGE] |= p->ops[i].loop != HB_NONE &&
-                          r->t->outline->loop_owner[p->ops[i].loop] != HB_NONE;
+        m->moved[EDGE] |=
+            p->ops[i].loop != HB_NONE && r->t->outline->loop_owner[p->ops[i].loop] != HB_NONE;
     }
 }
 
@@ -245,8 +245,8 @@ static void pass_turn(struct hb_replay *r, uint32_t slot, const struct hb_part *
     struct matrix **m = &r->turns[place * ((size_t)r->s->max_steps + 1) + (size_t)part->steps];
     size_t at = (size_t)slot * r->t->outline->pair.group_count + part->item;
     if (!*m)
-        *m = make_matrix(r, r->t->outline->turn_first[at], r->t->outline->turn_end[at],
-                         part->steps);
+        *m =
+            make_matrix(r, r->t->outline->turn_first[at], r->t->outline->turn_end[at], part->steps);
     multiply(*m, x);
 }
 

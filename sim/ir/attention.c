@@ -351,6 +351,31 @@ static bool has_double_scores(const struct hb_lower *lo, const struct heads *h)
     return lo->habits->rings && h->batch > 1 && h->kv > 1 && h->q > h->kv && h->kv_seq > FUSED_ROW;
 }
 
+static void softmax(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int scores,
+                    int probabilities)
+{
+    const struct hb_shape wide = y->values[scores].shape;
+    hb_layer_step(lo, y,
+                  (struct hb_step_op){.kind = HB_STEP_MIX,
+                                      .op = HB_OP_ELEMENTWISE,
+                                      .grad_follows = true,
+                                      .back_scratch = {wide},
+                                      .back_scratch_count = lo->habits->naive_score_copies - 1,
+                                      .mask_read = lo->habits->mask_hoisted,
+                                      .scratch = {y->values[probabilities].shape},
+                                      .scratch_count = has_double_scores(lo, h),
+                                      .scratch_forward = true,
+                                      .name = "softmax",
+                                      .in = {scores},
+                                      .in_count = 1,
+                                      .out = {probabilities},
+                                      .out_count = 1,
+                                      .leaf = HB_NONE,
+                                      .back_in = 1,
+                                      .back_out = lo->habits->naive_score_copies > 1,
+                                      .flops = 5.0 * (double)hb_shape_elements(&wide)});
+}
+
 static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,
                  int v)
 {
@@ -388,25 +413,7 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     step.in[1] = k;
     step.out[0] = s;
     hb_layer_step(lo, y, step);
-    hb_layer_step(lo, y,
-                  (struct hb_step_op){.kind = HB_STEP_MIX,
-                                      .op = HB_OP_ELEMENTWISE,
-                                      .grad_follows = true,
-                                      .back_scratch = {scores.shape},
-                                      .back_scratch_count = lo->habits->naive_score_copies - 1,
-                                      .mask_read = lo->habits->mask_hoisted,
-                                      .scratch = {probs.shape},
-                                      .scratch_count = has_double_scores(lo, h),
-                                      .scratch_forward = true,
-                                      .name = "softmax",
-                                      .in = {s},
-                                      .in_count = 1,
-                                      .out = {p},
-                                      .out_count = 1,
-                                      .leaf = HB_NONE,
-                                      .back_in = 1,
-                                      .back_out = lo->habits->naive_score_copies > 1,
-                                      .flops = 5.0 * (double)hb_shape_elements(&scores.shape)});
+    softmax(lo, y, h, s, p);
     step = product;
     step.name = "attention result";
     step.in[0] = p;

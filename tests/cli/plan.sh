@@ -32,7 +32,7 @@ expect 0 hbmsim plan "$work/small.yaml" --json --certificate "$work/proof.json"
 out_has '"status": "optimal"'
 ok 'the gap is 0' test "$(number gap)" = 0
 keys=$(sed -n 's/^  "\([a-z_]*\)":.*/\1/p' "$work/out" | tr '\n' ' ')
-ok 'the keys are the promised ones' test "$keys" = 'status gap objective budget_bytes considered pruned seconds counts plan prediction alternatives prices '
+ok 'the keys are the promised ones' test "$keys" = 'name status gap objective budget_bytes considered pruned seconds counts plan_name plan prediction alternatives prices '
 ok 'each cell has its line in the certificate' test \
     "$(grep -o '"by":' "$work/proof.json" | wc -l)" = "$(number cells)"
 step=$(number step_seconds)
