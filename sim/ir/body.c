@@ -272,6 +272,30 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
 
 /* --- backward --- */
 
+/* Between gathers an attention output or a part of the MLP that goes to the host has the features
+ * next to the lanes, the residual after it, and the stack of layer inputs with it; the backward
+ * pass wants it the other way round and copies the whole of it (llama3-70b/remat_minimal_offloaded,
+ * out_proj=offload and mlpwi_0=offload: a second bf16[80,2,8192,8192]; neither qkv_proj_offloaded
+ * nor, between rings, llama3-8b/out_proj=offload). */
+static uint32_t lay_out_inputs(struct hb_body *b)
+{
+    struct hb_lower *lo = b->lo;
+    uint32_t stack = b->stack[b->y->input];
+    static const uint32_t wide =
+        1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
+    bool turned = (b->y->block->remat.offload & wide) && lo->habits->rings &&
+                  lo->fsdp_mode == HB_WEIGHT_GATHER && !b->own_stacks;
+    if (!turned)
+        return stack;
+    uint32_t copy = hb_temp_in_place(lo, "", HB_CAT_SAVED, stack);
+    lo->p->bufs[copy].alias_of = HB_NONE;
+    lo->p->bufs[copy].name = hb_name(lo, b->y->name, ".layer inputs in another layout");
+    hb_emit_simple(lo, HB_OP_COPY, "turn the stack of layer inputs", stack, copy);
+    uint32_t now = make_value(b, b->y->input);
+    hb_emit_simple(lo, HB_OP_COPY, "layer input out of its stack", copy, now);
+    return now;
+}
+
 /* A kept value comes out of its stack when it is first read. */
 static void load_value(struct hb_body *b, int v)
 {
@@ -279,7 +303,7 @@ static void load_value(struct hb_body *b, int v)
     /* bwd/base: the layer's input is read out of its stack by the fusions that need it; at the
      * peak there is no copy of it. */
     if ((b->own_stacks || v == b->y->input) && !host) {
-        b->now[v] = b->stack[v];
+        b->now[v] = v == b->y->input ? lay_out_inputs(b) : b->stack[v];
         return;
     }
     b->now[v] = make_value(b, v);
@@ -413,8 +437,10 @@ static enum when grad_when(const struct hb_body *b, const struct hb_step_op *s)
         return WHEN_LATE;
     if (b->lo->gather_form == HB_GATHER_BESIDE && l->held && l->rank == 2)
         return WHEN_FIRST;
+    bool gathered =
+        hb_weight_grad_partial(b->lo, l) && hb_weight_mode(b->lo, l) == HB_WEIGHT_GATHER;
     if (b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK &&
-        hb_weight_grad_partial(b->lo, l) && hb_weight_mode(b->lo, l) == HB_WEIGHT_GATHER)
+        (gathered || hb_layer_exchanges_rows(b->lo, &b->y->block->moe)))
         return WHEN_LATE;
     local = local && b->lo->grads_late;
     bool two = l->rank == 2 && (local || hb_weight_grad_partial(b->lo, l));

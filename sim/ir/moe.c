@@ -20,6 +20,12 @@ struct routed {
     int64_t expert_batch; /* sequences that reach this device's experts */
 };
 
+bool hb_layer_exchanges_rows(const struct hb_lower *lo, const struct hb_moe *m)
+{
+    return hb_ways(lo, HB_AX_EXPERT) > 1 && m->dispatch == HB_DISPATCH_RAGGED &&
+           !lo->habits->ragged_stays;
+}
+
 static struct routed find_routed(const struct hb_lower *lo, const struct hb_moe *m, int64_t batch)
 {
     int64_t ep = hb_ways(lo, HB_AX_EXPERT);
@@ -43,7 +49,7 @@ static struct routed find_routed(const struct hb_lower *lo, const struct hb_moe 
     }
     /* XLA:GPU has no grouped product with exchange: tokens stay and the experts' weights come
      * (pr85/ep2pp4/good,ragged: bf16[16,32768,4096], the rows of one device's tokens). */
-    if (ep > 1 && m->dispatch == HB_DISPATCH_RAGGED && !lo->habits->ragged_stays) {
+    if (hb_layer_exchanges_rows(lo, m)) {
         /* A token cannot have more of its top_k choices here than there are experts here: mixtral
          * with 8 experts over 8 devices has 65536 rows, as over 4 (MaxText's
          * get_ragged_buffer_size). */
@@ -196,6 +202,11 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
     }
     if (ragged && lo->habits->ragged_dense)
         expand_ragged(lo, y, wide, narrow);
+    if (ragged && hb_layer_exchanges_rows(lo, m)) {
+        y->values[act].fused = false;
+        y->steps[y->step_count - 1].grad_follows = false;
+        y->steps[y->step_count - 1].grad_in_place = 3;
+    }
     v = make_value(lo, "expert output", 1u << HB_TN_MOE_OUT, lo->compute, narrow);
     v.batch_dot = !ragged;
     int out = hb_layer_product(lo, y, act, down, v);
@@ -312,6 +323,16 @@ static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     int x = mix(
         lo, y, make_value(lo, "tokens sorted by expert", 1u << HB_TN_MOE_SORTED, lo->compute, rows),
         (struct mixing){.op = HB_OP_GATHER, .in = {in}, .in_count = 1});
+    /* Rows that come from other devices: at the end of the experts' backward pass the sorted rows
+     * and the outputs' gradient wait for the late weight gradients, with the activation and both
+     * gradients of the hidden width, while the outputs are made again and sent back for the
+     * router's gradient beside the rows' own (deepseek3-671b/ep16: five bf16[524288,7168] and three
+     * of 2048; deepseek2-16b over 16: five of 2048, three of 1408). */
+    if (hb_layer_exchanges_rows(lo, &y->block->moe)) {
+        struct hb_step_op *sort = &y->steps[y->step_count - 1];
+        sort->back_scratch[0] = hb_shape_make(lo->compute, (const int64_t[]){2, r->rows, d, -1});
+        sort->back_scratch_count = 1;
+    }
     uint32_t first = y->step_count;
     int o = expert_mlp(lo, y, x, wide, rows);
     count_balanced(y, first, (double)r->tokens * (double)y->block->moe.top_k, r->rows);

@@ -75,12 +75,28 @@ void hb_optim_fetch(struct hb_lower *lo)
     }
 }
 
+/* Where the update waits for the global norm, states from the host come two leaves ahead of their
+ * update, and the new ones have places of their own until they are back (llama3-8b/
+ * opt_host_offload: both of w_gate's, w_up's and w_down's beside w_down's two new ones, eight
+ * f32[32,512,14336]). */
+enum { FETCHED_AHEAD = 2 };
+
+static bool states_apart(const struct hb_lower *lo)
+{
+    return lo->maxtext && (lo->spec->optimizer.clip || lo->spec->batch.accumulate > 1);
+}
+
 /* The new state: in place of the donated one, or an output of its own. */
 static uint32_t new_state(struct hb_lower *lo, uint32_t old)
 {
     if (old == HB_NONE)
         return HB_NONE;
     struct hb_buf b = lo->p->bufs[old];
+    bool fetched = !b.argument && b.space == HB_SPACE_HBM && b.alias_of == HB_NONE;
+    if (fetched && states_apart(lo)) {
+        b.name = hb_name(lo, b.name, ", new");
+        return hb_program_add_buf(lo->p, b);
+    }
     if (lo->spec->step.donate || !b.argument) {
         uint32_t n = hb_temp_in_place(lo, b.name, b.category, old);
         lo->p->bufs[n].output = b.argument;
@@ -269,9 +285,13 @@ void hb_optim_update(struct hb_lower *lo)
         clip_gradients(lo);
     muon_prepare(lo);
     gather_momenta(lo);
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        for (uint32_t k = i + 1; states_apart(lo) && k <= i + FETCHED_AHEAD; k++)
+            if (k < lo->leaf_count)
+                fetch_leaf(lo, &lo->leaves[k]);
         if (!lo->head_last || i != lo->head)
             update_leaf(lo, &lo->leaves[i]);
+    }
 }
 
 void hb_optim_update_head(struct hb_lower *lo)

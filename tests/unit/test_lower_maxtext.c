@@ -117,14 +117,21 @@ static void life(const struct low *l, uint32_t buf, uint32_t *out_first, uint32_
     }
 }
 
+/* Whether one of the buffers of that name is alive at the op. */
 static bool lives_at(const struct low *l, const char *buffer, const char *op)
 {
-    uint32_t first;
-    uint32_t last;
     uint32_t at = find_op(l, op);
+    bool lives = false;
     assert_int_not_equal(find(l, buffer), HB_NONE);
-    life(l, find(l, buffer), &first, &last);
-    return first <= at && at <= last;
+    for (uint32_t i = 0; i < l->p.buf_count; i++) {
+        uint32_t first;
+        uint32_t last;
+        if (l->p.bufs[i].alias_of != HB_NONE || !strstr(l->p.bufs[i].name, buffer))
+            continue;
+        life(l, i, &first, &last);
+        lives = lives || (first <= at && at <= last);
+    }
+    return lives;
 }
 
 /* base--llama3-8b--v5p-512: five s32[4,8192]. */
@@ -196,6 +203,45 @@ static void logits_wait_for_what_comes_late(void **state)
     assert_true(lives_at(&split, "logits", "backward of flash attention"));
 }
 
+/* llama3-70b-v5p128--remat_minimal_offloaded against --remat_qkv_proj_offloaded; llama3-8b over 8
+ * devices, between rings: no copy. */
+static void inputs_are_turned_whole(void **state)
+{
+    (void)state;
+    struct low out = DENSE("mesh.fsdp=64", "remat.policy=names", "remat.offload=[attn_out]");
+    struct low qkv = DENSE("mesh.fsdp=64", "remat.policy=names", "remat.offload=[q,k,v]");
+    struct low ring = DENSE("remat.policy=names", "remat.offload=[attn_out]");
+    assert_int_equal(bytes_of(&out, "layer inputs in another layout"), 4LL * 2048 * 1024 * 2);
+    assert_int_equal(find(&qkv, "layer inputs in another layout"), HB_NONE);
+    assert_int_equal(find(&ring, "layer inputs in another layout"), HB_NONE);
+}
+
+/* deepseek3-671b-v5p512--ep16: three tensors of the hidden width stand with five of the model's. */
+static void travelling_rows_stand_together(void **state)
+{
+    (void)state;
+    struct low l = EXPERTS("mesh.expert=4");
+    int64_t rows = 8 * 2048 * 2 * 4;
+    const struct hb_buf *scratch = &l.p.bufs[find(&l, "backward of tokens sorted by expert")];
+    assert_int_equal(scratch->dim[0] * scratch->dim[1], 2 * rows);
+    assert_true(lives_at(&l, "block.expert activation", "backward of tokens sorted by expert"));
+    assert_true(lives_at(&l, "expert output, gradient", "backward of tokens sorted by expert"));
+}
+
+/* llama3-8b-v5p16--opt_host_offload: moments of three weights beside the new ones of the first. */
+static void states_come_two_leaves_ahead(void **state)
+{
+    (void)state;
+    struct low l = DENSE("optimizer.offload=pinned_host");
+    static const char *const ahead[] = {"block.w_gate, first moment, copy",
+                                        "block.w_up, second moment, copy",
+                                        "block.w_down, second moment, copy",
+                                        "block.w_gate, second moment, copy on the device, new"};
+    for (int i = 0; i < 4; i++)
+        assert_true(lives_at(&l, ahead[i], "update block.w_gate"));
+    assert_false(lives_at(&l, ahead[1], "update block.wq"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
@@ -203,7 +249,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_batch_is_five_arrays),          TEST(stacks_keep_heads_apart),
         TEST(biases_of_outputs_are_split),     TEST(rows_are_those_that_can_come),
-        TEST(logits_wait_for_what_comes_late),
+        TEST(logits_wait_for_what_comes_late), TEST(inputs_are_turned_whole),
+        TEST(travelling_rows_stand_together),  TEST(states_come_two_leaves_ahead),
     };
     return cmocka_run_group_tests_name("lower_maxtext", tests, NULL, NULL);
 }
