@@ -195,7 +195,10 @@ static const struct hb_word load_methods[] = {{"sharded", HB_LOAD_SHARDED},
                                               {0}};
 static const struct hb_word compilers[] = {
     {"xla-tpu", HB_XLA_TPU}, {"xla-gpu", HB_XLA_GPU}, {"torch", HB_TORCH}, {0}};
-static const struct hb_word frameworks[] = {{"torchtitan", HB_FW_TORCHTITAN},
+static const struct hb_word frameworks[] = {{"auto", HB_FW_AUTO},
+                                            {"jax", HB_FW_JAX},
+                                            {"maxtext", HB_FW_MAXTEXT},
+                                            {"torchtitan", HB_FW_TORCHTITAN},
                                             {"megatron", HB_FW_MEGATRON},
                                             {"torchtune", HB_FW_TORCHTUNE},
                                             {0}};
@@ -513,8 +516,8 @@ static const struct hb_key hardware_keys[] = {
 };
 
 static const struct hb_key runtime_keys[] = {
-    ENUM("framework", SPEC(runtime.framework), frameworks, "torchtitan",
-         "whose order of allocations"),
+    ENUM("framework", SPEC(runtime.framework), frameworks, "auto",
+         "whose step it is; auto: maxtext with stack.axis 1 or split norms, torchtitan with torch"),
     BOOL("compile", SPEC(runtime.compile), "false", "torch.compile on each layer"),
     ENUM("allocator", SPEC(runtime.allocator), allocators, "max_allocated",
          "which of the allocator's figures is predicted"),

@@ -113,7 +113,16 @@ enum hb_loss_kernel { HB_LOSS_EAGER, HB_LOSS_JIT, HB_LOSS_COMPILED, HB_LOSS_FUSE
 enum hb_chunk_over { HB_CHUNK_SEQUENCE, HB_CHUNK_TOKENS };
 enum hb_load_method { HB_LOAD_SHARDED, HB_LOAD_DEVICE_PUT, HB_LOAD_CALLBACK };
 enum hb_compiler { HB_XLA_TPU, HB_XLA_GPU, HB_TORCH };
-enum hb_framework { HB_FW_TORCHTITAN, HB_FW_MEGATRON, HB_FW_TORCHTUNE };
+/* HB_FW_AUTO: MaxText where a key stands that only its configurations have, else plain JAX; with
+ * compiler torch torchtitan. */
+enum hb_framework {
+    HB_FW_AUTO,
+    HB_FW_JAX,
+    HB_FW_MAXTEXT,
+    HB_FW_TORCHTITAN,
+    HB_FW_MEGATRON,
+    HB_FW_TORCHTUNE
+};
 enum hb_allocator { HB_MAX_ALLOCATED, HB_MAX_RESERVED };
 enum hb_objective { HB_OBJ_TOKENS, HB_OBJ_STEP_TIME, HB_OBJ_MEMORY, HB_OBJ_DEVICES };
 

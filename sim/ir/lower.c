@@ -254,12 +254,15 @@ static bool is_tensor_alone(const struct hb_lower *lo)
            !lo->spec->sharding.residual_over_tensor && lo->spec->stack.form != HB_FORM_LOOP;
 }
 
-/* MaxText's step differs from the lab's in what no key names: its loss has a backward rule of its
- * own, stacks keep heads apart, a batch is five arrays, biases of outputs are split. Its inputs say
- * where norms are split; the lab's have no such choice. */
+/* MaxText's step differs from another JAX step in what no key names: its loss has a backward rule
+ * of its own, stacks keep heads apart, a batch is five arrays, biases of outputs are split
+ * (tests/unit/test_lower_maxtext.c). Where nobody says, split norms or layers stacked along
+ * dimension 1 tell it: those two are its habits. */
 static bool is_maxtext(const struct hb_spec *s)
 {
-    return s->sharding.norms != HB_NORMS_REPLICATED;
+    if (s->runtime.framework != HB_FW_AUTO)
+        return s->runtime.framework == HB_FW_MAXTEXT;
+    return s->sharding.norms != HB_NORMS_REPLICATED || s->stack.axis == 1;
 }
 
 bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,

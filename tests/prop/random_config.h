@@ -383,6 +383,8 @@ static inline void put_stack(struct config *c)
         put(c, "stack.unroll", PICK(c, 2, 4));
     if (chance(c, 10))
         put(c, "stack.axis", PICK(c, 1, 2));
+    if (chance(c, 40))
+        put_text(c, chance(c, 50) ? "runtime.framework=jax" : "runtime.framework=maxtext");
 }
 
 static inline void put_load(struct config *c)

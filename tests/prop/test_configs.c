@@ -398,7 +398,7 @@ static const char *axes_of_one_change_nothing(struct subject *s)
         sh->vocab_over_tensor = coin(s);
         sh->residual_over_tensor = coin(s);
         sh->residual_split = (enum hb_residual_split)hb_rng_range(&s->rng, 0, 1);
-        if (sh->norms != HB_NORMS_FSDP)
+        if (sh->norms != HB_NORMS_FSDP && spec.runtime.framework != HB_FW_AUTO)
             sh->norms = coin(s) ? HB_NORMS_TENSOR : HB_NORMS_REPLICATED;
     }
     if (spec.mesh[HB_AX_SEQUENCE] == 1) {
