@@ -86,15 +86,28 @@ static int64_t embed_tokens(const struct hb_lower *lo)
     return hb_mul_sat(lo->local.tokens, lo->local.batch_ways / lo->local.input_ways);
 }
 
+/* XLA:GPU keeps the indices that it compares with; of one sequence, or where the residual is split
+ * over tensor and the words are not, the result (8B/base with embed=onehot: pred[1,4096,128256];
+ * 1B/base: s32[2,4096,128256]; dslite,f2e4t2: pred[2,2048,102400]). */
+static struct hb_shape onehot_shape(const struct hb_lower *lo)
+{
+    bool over = lo->local.resid_seq < lo->local.seq;
+    int64_t tokens = embed_tokens(lo);
+    if (over)
+        tokens = hb_mul_sat(tokens / lo->local.seq, lo->local.resid_seq);
+    enum hb_dtype dtype = over || tokens <= lo->local.seq ? HB_DT_PRED : HB_DT_S32;
+    int64_t words = over ? lo->spec->model.vocab : lo->local.vocab;
+    return hb_shape_make(dtype, (const int64_t[]){tokens, words, -1});
+}
+
 uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
 {
     struct hb_leaf *l = &lo->leaves[lo->embed];
     uint32_t table = l->arg;
     ends->iota = HB_NONE;
     if (lo->spec->lookup == HB_LOOKUP_ONEHOT && lo->habits->onehot_iota) {
-        ends->iota = hb_temp(
-            lo, "index tensor of the one-hot embedding", HB_CAT_WORKING,
-            hb_shape_make(HB_DT_S32, (const int64_t[]){embed_tokens(lo), lo->local.vocab, -1}));
+        ends->iota =
+            hb_temp(lo, "index tensor of the one-hot embedding", HB_CAT_WORKING, onehot_shape(lo));
         hb_emit_mark(lo, "one-hot indices", lo->tokens, ends->iota);
     }
     if (lo->spec->precision.params != lo->compute) {
@@ -406,12 +419,12 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     uint32_t g = grad_through_head(lo, &c);
     if (before) {
         ends->head_done = true;
-    } else if (hb_head_sum_waits(lo)) {
+    } else if (hb_head_sum_waits(lo) || hb_order_sum_waits(lo)) {
         struct hb_emit e = head_product(lo, c.seq, "gradient of the head");
         hb_emit_read(&e, c.x);
         hb_emit_read(&e, c.dlogits);
         ends->pending_full = whole_grad(lo, c.dlogits);
-        ends->pending_logits = c.logits;
+        ends->pending_logits = hb_order_sum_waits(lo) ? HB_NONE : c.logits;
         hb_emit_write(&e, ends->pending_full);
         hb_emit(lo, &e);
     } else if (hb_head_logits_again(lo)) {

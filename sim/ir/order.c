@@ -101,12 +101,38 @@ bool hb_order_dot_narrow(const struct hb_lower *lo)
  * (moe160,f32e8; qwen30a3,f32e8), not with one-hot labels (8B,f64,b4,onehot). */
 enum { WAITING_HEAD_BYTES = 640000000, MANY_EXPERT_WAYS = 8 };
 
+/* The head's gradient beside a one-hot lookup in mixtures over fsdp: CUDA makes it at once and sums
+ * it after the layers (mixtral,f64,b2,master with embed=onehot: f32[4096,32000] to the end where a
+ * gathered lookup leaves f32[4,4096,32000]; moeFG/embed=onehot). */
+bool hb_order_sum_waits(const struct hb_lower *lo)
+{
+    return lo->habits->gathers_timed && lo->spec->lookup == HB_LOOKUP_ONEHOT &&
+           hb_fsdp_ways(lo, false) > 1 && lo->spec->model.blocks[0].moe.experts > 0 &&
+           lo->spec->loss.chunks == 1;
+}
+
+/* A pipeline that splits the loss over its stages, and the batch over experts alone, on CUDA: only
+ * where the update waits for the norm of all gradients, and up to as many tokens (pr85/ep2pp4/good,
+ * not noclip, sgd, batch=64). */
+enum { STAGE_HEAD_TOKENS = 4 };
+
+static bool stage_head_waits(const struct hb_lower *lo)
+{
+    bool experts = lo->local.batch_ways > lo->local.input_ways &&
+                   lo->local.input_ways == hb_ways(lo, HB_AX_EXPERT) &&
+                   hb_ways(lo, HB_AX_EXPERT) > 1;
+    bool few = lo->local.tokens <= hb_mul_sat(STAGE_HEAD_TOKENS, lo->spec->model.d_model);
+    return !experts || !lo->habits->gathers_timed || (lo->spec->optimizer.clip && few);
+}
+
 bool hb_order_head_waits(const struct hb_lower *lo)
 {
     if (hb_order_dot_narrow(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1)
         return true;
     bool sharded = lo->local.input_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
                    hb_ways(lo, HB_AX_SEQUENCE) > 1;
+    if (hb_order_sum_waits(lo) || !stage_head_waits(lo))
+        return false;
     if (lo->habits->gathers_timed || !sharded)
         return sharded || (devices(lo) == 1 && lo->spec->model.blocks[0].moe.experts > 0);
     int64_t bytes = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));

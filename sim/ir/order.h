@@ -21,6 +21,8 @@ bool hb_order_head_early(const struct hb_lower *lo);
 bool hb_order_dot_narrow(const struct hb_lower *lo);
 /* Whether the head's gradient is made after the layers' backward pass. */
 bool hb_order_head_waits(const struct hb_lower *lo);
+/* Whether it is made at once, but summed over the devices after the layers. */
+bool hb_order_sum_waits(const struct hb_lower *lo);
 /* Whether the table's gradient is made whole on each device before it is summed. */
 bool hb_order_table_whole(const struct hb_lower *lo);
 

@@ -384,6 +384,29 @@ static void an_outer_block_has_its_weights_copied(void **state)
     assert_int_equal(find(&tpu, "part of an outer block"), HB_NONE);
 }
 
+/* 8B/base, 1B/base with embed=onehot: predicates for one sequence a device, else indices. */
+static void one_hot_rows_of_one_sequence_are_predicates(void **state)
+{
+    (void)state;
+    struct low one = DENSE(CUDA, "embedding.lookup=onehot", "batch.global=1");
+    struct low two = DENSE(CUDA, "embedding.lookup=onehot", "batch.global=2");
+    assert_int_equal(bytes_of(&one, "index tensor"), 2048 * 32000);
+    assert_int_equal(bytes_of(&two, "index tensor"), INT64_C(4) * 2 * 2048 * 32000);
+}
+
+/* cuda-pr85/ep2pp4: good waits, noclip and batch=64 do not. */
+static void a_head_waits_for_the_norm(void **state)
+{
+    (void)state;
+    static const char *const ep[] = {"mesh.expert=2", "sharding.ends_over_pipeline=true"};
+    struct low clip = STAGES(CUDA, ep[0], ep[1], "optimizer.clip=true", "batch.seq=1024");
+    struct low free = STAGES(CUDA, ep[0], ep[1], "optimizer.clip=false", "batch.seq=1024");
+    struct low many = STAGES(CUDA, ep[0], ep[1], "optimizer.clip=true");
+    assert_true(lives_at(&clip, "gradient of the logits", "backward of flash attention"));
+    assert_false(lives_at(&free, "gradient of the logits", "backward of flash attention"));
+    assert_false(lives_at(&many, "gradient of the logits", "backward of flash attention"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
@@ -407,6 +430,8 @@ int main(void)
         TEST(the_loss_of_the_chunks_comes_last),
         TEST(a_narrow_product_has_narrow_gradients),
         TEST(an_outer_block_has_its_weights_copied),
+        TEST(one_hot_rows_of_one_sequence_are_predicates),
+        TEST(a_head_waits_for_the_norm),
     };
     return cmocka_run_group_tests_name("lower_gpu", tests, NULL, NULL);
 }
