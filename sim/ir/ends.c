@@ -262,12 +262,14 @@ static bool has_narrow_dlogits(const struct hb_lower *lo)
 }
 
 /* What waits for a postponed head gradient: that narrow copy, or, where the ring is wide or long,
- * the f32 logits (8B/base against 8B/seq=8192 and batch/8B,f16,b1). */
+ * the f32 logits (8B/base against 8B/seq=8192 and batch/8B,f16,b1), not beside tensor parallelism
+ * (ring/f32t4,tied,opt_host: bf16[2,4096,8000]). */
 enum { RING_COPY_WAYS = 8, RING_COPY_TOKENS = 4096 };
 
 static uint32_t waiting_logits(const struct hb_lower *lo, const struct loss_pass *c)
 {
-    bool narrow = hb_fsdp_ways(lo, false) <= RING_COPY_WAYS && lo->local.tokens <= RING_COPY_TOKENS;
+    bool few = hb_fsdp_ways(lo, false) <= RING_COPY_WAYS && lo->local.tokens <= RING_COPY_TOKENS;
+    bool narrow = few || hb_ways(lo, HB_AX_TENSOR) > 1;
     return has_narrow_dlogits(lo) && !narrow ? c->logits : c->dlogits;
 }
 

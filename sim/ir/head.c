@@ -105,6 +105,19 @@ static bool scores_exceed_logits(const struct hb_lower *lo)
     return hb_mul_sat(6, hb_mul_sat(heads, lo->spec->batch.seq)) > hb_mul_sat(4, lo->local.vocab);
 }
 
+/* Beside tensor parallelism a ring's gradient of the head comes last where no fused update takes it
+ * at once: adafactor's needs its rows' and columns' means (ring/f8t2,opt=adafactor: bf16 logits to
+ * the end; not ring/f8t2), a tied head's the embedding's part, and states from the host beside
+ * (ring/f8t4,b8,tied,opt_host and ring/f32t4 alike; not with one of the two). */
+static bool is_update_slow(const struct hb_lower *lo)
+{
+    const struct hb_optim *o = &lo->spec->optimizer;
+    bool tied = lo->spec->model.tied_embeddings && o->offload == HB_PLACE_PINNED_HOST;
+    return lo->fsdp_mode == HB_WEIGHT_RING && !hb_head_short_ring(lo) && lo->habits->rings &&
+           hb_ways(lo, HB_AX_TENSOR) > 1 && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
+           (tied || o->name == HB_OPT_ADAFACTOR);
+}
+
 bool hb_head_waits(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
@@ -128,6 +141,8 @@ bool hb_head_waits(const struct hb_lower *lo)
     if (s->model.tied_embeddings && lo->gather_form == HB_GATHER_PADDED &&
         s->model.blocks[0].moe.experts > 0 && s->batch.accumulate == 1)
         return false;
+    if (is_update_slow(lo))
+        return true;
     /* Between rings of four logits wait from 16384 tokens on (v5e4x4,f4t4, rnd/044; not ring/f4t4,
      * 8192, nor gate/f4,b4,P8 without tensor parallelism). */
     if (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_short_ring(lo))
@@ -168,8 +183,8 @@ static int64_t waiting_bytes(const struct hb_lower *lo)
     const struct hb_local *l = &lo->local;
     int64_t sum = hb_mul_sat(4, hb_mul_sat(l->tokens, l->vocab));
     sum = hb_add_sat(sum, bytes_of(hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, true)));
-    for (uint32_t i = 0; i < lo->p->buf_count; i++)
-        if (lo->p->bufs[i].argument && lo->p->bufs[i].space == HB_SPACE_HBM)
+    for (uint32_t i = 0; i < lo->p->buf_count; i++) /* states on the host come over as well */
+        if (lo->p->bufs[i].argument)
             sum = hb_add_sat(sum, lo->p->bufs[i].bytes);
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         const struct hb_leaf *leaf = &lo->leaves[i];
