@@ -137,6 +137,10 @@ bool hb_head_waits(const struct hb_lower *lo)
     if (s->batch.accumulate == 1 && scores_exceed_logits(lo) &&
         (alone || lo->gather_form == HB_GATHER_PADDED))
         return false;
+    /* Gathered with too few tokens for rings a tied head's do not (gate/v6e,f8,s1024,tied; untied
+     * they do). */
+    if (s->model.tied_embeddings && lo->gather_form == HB_GATHER_LATE && s->batch.accumulate == 1)
+        return false;
     /* A tied head does not wait in mixtures between padded gathers (dslite,f64,ragged). */
     if (s->model.tied_embeddings && lo->gather_form == HB_GATHER_PADDED &&
         s->model.blocks[0].moe.experts > 0 && s->batch.accumulate == 1)
