@@ -329,7 +329,8 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full, sum);
     l->grad = sum;
     /* gate/f64,b4,v32k,L16: the sum is there from 302 to 306 of 821, then each device's part. */
-    if (gpu || same || lo->gather_form != HB_GATHER_PADDED || lo->phase == HB_PHASE_OPTIMIZER)
+    if (gpu || same || lo->gather_form != HB_GATHER_PADDED || hb_head_own_rule(lo) ||
+        lo->phase == HB_PHASE_OPTIMIZER)
         return;
     l->grad = hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS,
                       hb_leaf_layer_shape(l, lo->compute, false));

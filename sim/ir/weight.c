@@ -24,16 +24,46 @@ static bool keeps_casts(const struct hb_lower *lo)
            lo->spec->stack.form == HB_FORM_SCAN && hb_ways(lo, HB_AX_PIPELINE) == 1;
 }
 
+/* Padded gathers put a shard between zeros along the gathered dimension; copies of these stacks lie
+ * with it along the lanes, padded where it is narrower than those: w_down's with more than one
+ * sequence (8B,f64,b2: bf16[32,14336,64] in 112 MiB, not 56; 8B64/base, with one, in 56), wq's,
+ * wk's and wv's ([32,64,4096] in 32; not gate's and up's), experts' gate and up (mixtral/base:
+ * bf16[32,8,64,14336] in 896, not 448). */
+static bool is_shard_minor(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    bool stacked = l->stack[0] > 0 && lo->spec->stack.axis == 0; /* MaxText's lie otherwise */
+    if (lo->gather_form != HB_GATHER_PADDED || l->gather_dim < 0 || !stacked || l->row_major)
+        return false;
+    if (l->rank == HB_LEAF_RANK)
+        return l->held && l->gather_dim == 1;
+    return l->gather_dim == 0 ? !l->held : l->held && lo->local.batch > 1;
+}
+
+/* A copy of the leaf's stack in the compute dtype. */
+static uint32_t copy_stack(struct hb_lower *lo, const struct hb_leaf *l, const char *name)
+{
+    struct hb_shape s = hb_leaf_shape(lo, l, lo->compute);
+    if (!is_shard_minor(lo, l))
+        return hb_temp_tiled(lo, name, HB_CAT_PARAMS, s, stack_tiling(lo, l));
+    int at = s.rank - l->rank + l->gather_dim;
+    int64_t shard = s.dim[at];
+    s.dim[at] = s.dim[s.rank - 1];
+    s.dim[s.rank - 1] = shard;
+    return hb_temp_tiled(lo, name, HB_CAT_PARAMS, s, HB_TILE_MINOR);
+}
+
 void hb_weight_hoist_casts(struct hb_lower *lo)
 {
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         bool hoisted = l->stack[0] > 0 && (lo->habits->casts_hoisted || keeps_casts(lo));
-        if (l->end || !needs_cast(lo, l) || !(hoisted || lo->spec->step.cast_upfront))
+        bool wanted = needs_cast(lo, l) && (hoisted || lo->spec->step.cast_upfront);
+        /* 8B,f64,b8,bf16params: w_down's copy all the same. */
+        bool moved =
+            hoisted && l->matrix && l->gather_dim == 1 && l->rank == 2 && is_shard_minor(lo, l);
+        if (l->end || !(wanted || moved))
             continue;
-        l->cast =
-            hb_temp_tiled(lo, hb_name(lo, l->name, ", cast once for all layers"), HB_CAT_PARAMS,
-                          hb_leaf_shape(lo, l, lo->compute), stack_tiling(lo, l));
+        l->cast = copy_stack(lo, l, hb_name(lo, l->name, ", cast once for all layers"));
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "cast ", l->name), l->arg, l->cast);
     }
 }
