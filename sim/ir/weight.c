@@ -31,7 +31,7 @@ static bool keeps_casts(const struct hb_lower *lo)
  * bf16[32,8,64,14336] in 896, not 448). */
 static bool is_shard_minor(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    bool stacked = l->stack[0] > 0 && lo->spec->stack.axis == 0; /* MaxText's lie otherwise */
+    bool stacked = l->stack[0] > 0 && !lo->maxtext; /* whose lie otherwise */
     if (lo->gather_form != HB_GATHER_PADDED || l->gather_dim < 0 || !stacked || l->row_major)
         return false;
     if (l->rank == HB_LEAF_RANK)

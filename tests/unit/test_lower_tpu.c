@@ -1,0 +1,314 @@
+/* sim/ir/lower for XLA:TPU: habits each by the measured pair that shows it (ids of lab records
+ * without their "lab-tpu-"). A buffer's life is read off the positions of the ops that write and
+ * read it. */
+#include "tests/unit/unit.h"
+
+#include "base/yaml.h"
+#include "models/schema.h"
+#include "models/support.h"
+#include "sim/ir/lower.h"
+
+static const char dense[] = "model:\n"
+                            "  d_model: 1024\n"
+                            "  vocab: 32000\n"
+                            "  blocks:\n"
+                            "    - name: block\n"
+                            "      repeat: 4\n"
+                            "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
+                            "      mlp: {d_ff: 2816}\n"
+                            "batch: {global: 8, seq: 2048}\n"
+                            "mesh: {data: 1}\n"
+                            "hardware: {device: tpu-v5p}\n"
+                            "compiler: xla-tpu\n";
+static const char stages[] = "model:\n"
+                             "  d_model: 1024\n"
+                             "  vocab: 32000\n"
+                             "  blocks:\n"
+                             "    - name: block\n"
+                             "      repeat: 8\n"
+                             "      pipelined: true\n"
+                             "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
+                             "      mlp: {d_ff: 2816}\n"
+                             "batch: {global: 32, seq: 2048}\n"
+                             "mesh: {pipeline: 4}\n"
+                             "hardware: {device: tpu-v5p}\n"
+                             "compiler: xla-tpu\n"
+                             "pipeline: {microbatches: 8}\n";
+static const char experts[] = "model:\n"
+                              "  d_model: 4096\n"
+                              "  vocab: 32000\n"
+                              "  blocks:\n"
+                              "    - name: block\n"
+                              "      repeat: 4\n"
+                              "      attention: {heads: 32, kv_heads: 8, head_dim: 128}\n"
+                              "      moe: {experts: 8, top_k: 2, d_ff: 1408, dispatch: einsum}\n"
+                              "batch: {global: 64, seq: 4096}\n"
+                              "mesh: {fsdp: 64}\n"
+                              "hardware: {device: tpu-v5p}\n"
+                              "compiler: xla-tpu\n";
+
+static struct unit u;
+
+struct low {
+    struct hb_spec spec;
+    struct hb_program p;
+};
+
+static int start(void **state)
+{
+    (void)state;
+    unit_start(&u);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unit_end(&u);
+    return 0;
+}
+
+static struct low lower_text(const char *text, const char *const *sets)
+{
+    struct low l;
+    struct hb_node *root;
+    assert_true(hb_yaml_parse(u.env.arena, &u.diag, "base", text, strlen(text), &root));
+    for (; *sets; sets++)
+        assert_true(hb_schema_set(u.env.arena, &u.diag, root, *sets));
+    bool ok = hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &l.spec) &&
+              hb_spec_supported(&u.diag, (struct hb_loc){0}, &l.spec);
+    if (!ok)
+        fail_msg("%s", u.diag.entries[0].text);
+    assert_true(hb_lower(u.env.arena, &u.diag, &l.spec, &l.p));
+    return l;
+}
+
+#define DENSE(...)   lower_text(dense, (const char *const[]){__VA_ARGS__, NULL})
+#define STAGES(...)  lower_text(stages, (const char *const[]){__VA_ARGS__, NULL})
+#define EXPERTS(...) lower_text(experts, (const char *const[]){__VA_ARGS__, NULL})
+#define SAME         "batch.accumulate=1" /* where nothing is changed */
+#define ATTENTION    "model.blocks[0].attention."
+
+static uint32_t find(const struct low *l, const char *text)
+{
+    for (uint32_t i = 0; i < l->p.buf_count; i++)
+        if (l->p.bufs[i].alias_of == HB_NONE && strstr(l->p.bufs[i].name, text))
+            return i;
+    return HB_NONE;
+}
+
+static const struct hb_buf *buf_of(const struct low *l, const char *text)
+{
+    uint32_t b = find(l, text);
+    if (b == HB_NONE)
+        fail_msg("no buffer is named '%s'", text);
+    return &l->p.bufs[b];
+}
+
+static uint32_t op_of(const struct low *l, const char *text)
+{
+    for (uint32_t i = 0; i < l->p.op_count; i++)
+        if (strstr(l->p.ops[i].name, text))
+            return i;
+    fail_msg("no op is named '%s'", text);
+    return HB_NONE;
+}
+
+static bool lives_at(const struct low *l, const char *buffer, const char *op)
+{
+    uint32_t at = op_of(l, op), buf = (uint32_t)(buf_of(l, buffer) - l->p.bufs);
+    uint32_t first = HB_NONE, last = 0;
+    for (uint32_t i = 0; i < l->p.op_count; i++) {
+        const struct hb_op *o = &l->p.ops[i];
+        for (uint32_t k = 0; k < o->read_count + o->write_count; k++) {
+            if (hb_program_root(&l->p, l->p.refs[o->refs_at + k]) != buf)
+                continue;
+            first = first == HB_NONE ? i : first;
+            last = i;
+        }
+    }
+    return first <= at && at <= last;
+}
+
+/* 70B/base,s2k,logits_dot=bf16: the head's whole gradient is bf16; rnd/016: f32 logits and a bf16
+ * gradient of theirs. */
+static void a_narrow_product_has_narrow_gradients(void **state)
+{
+    (void)state;
+    struct low wide = DENSE("mesh.fsdp=2", SAME);
+    struct low narrow = DENSE("mesh.fsdp=2", "loss.dot=bf16");
+    const char *whole = "head, gradient before its sum";
+    assert_int_equal(buf_of(&wide, whole)->dtype, HB_DT_F32);
+    assert_int_equal(buf_of(&narrow, whole)->dtype, HB_DT_BF16);
+    assert_int_equal(find(&wide, "gradient of the logits"), HB_NONE); /* in the logits' place */
+    assert_int_equal(buf_of(&narrow, "gradient of the logits")->dtype, HB_DT_BF16);
+}
+
+/* opt/base and rnd/079 against tinyS/base. */
+static void one_sequence_scatters(void **state)
+{
+    (void)state;
+    struct low one = DENSE("batch.global=1"), many = DENSE(SAME);
+    assert_int_equal(buf_of(&one, "gradient of the logits")->bytes, 4LL * 2048 * 32000);
+    assert_int_equal(find(&many, "gradient of the logits"), HB_NONE);
+    struct low onehot = DENSE("batch.global=1", "loss.onehot=true");
+    assert_int_equal(find(&onehot, "gradient of the logits"), HB_NONE);
+}
+
+/* rnd/006: bf16 parameters; and with remat_outer=False. */
+static void an_outer_block_has_slices(void **state)
+{
+    (void)state;
+    const char *slice = "w_up, slice of an outer block";
+    struct low cast = DENSE("stack.form=nested");
+    struct low plain = DENSE("stack.form=nested", "precision.params=bf16");
+    struct low inner = DENSE("stack.form=nested", "precision.params=bf16", "remat.outer=false");
+    struct low scan = DENSE("precision.params=bf16");
+    assert_int_equal(buf_of(&cast, slice)->bytes, 2LL * 2 * 1024 * 2816);
+    assert_int_equal(buf_of(&plain, slice)->bytes, 2LL * 2 * 1024 * 2816);
+    assert_int_equal(buf_of(&inner, slice)->bytes, 2LL * 2 * 1024 * 2816);
+    assert_int_equal(find(&scan, "slice of an outer block"), HB_NONE);
+}
+
+/* tinyS/opt_host; tinyS/batch=16,clip,opt_host; rnd/019 and rnd/003. */
+static void states_come_from_the_host(void **state)
+{
+    (void)state;
+    const char *backward = "gradient through block.w_down";
+    const char *host = "optimizer.offload=pinned_host", *clip = "optimizer.clip=true";
+    struct low one = DENSE(host);
+    assert_true(lives_at(&one, "w_up, first moment, copy", backward));
+    assert_true(lives_at(&one, "head, first moment, copy", backward));
+    assert_false(lives_at(&one, "embedding, first moment, copy", backward));
+    struct low clipped = DENSE(host, clip);
+    assert_true(lives_at(&clipped, "w_up, first moment, copy", backward));
+    struct low some = DENSE(host, clip, "mesh.fsdp=2", "mesh.tensor=4");
+    assert_true(lives_at(&some, "w_up, first moment, copy", backward));
+    assert_false(lives_at(&some, "w_down, first moment, copy", backward));
+    struct low tensor = DENSE(host, clip, "mesh.tensor=8");
+    assert_false(lives_at(&tensor, "w_up, first moment, copy", backward));
+}
+
+/* tiny/layers=loop,opt_host against tiny/layers=loop. */
+static void unrolled_layers_wait_for_states(void **state)
+{
+    (void)state;
+    const char *last = "gradient through block[0].w_down";
+    struct low plain = DENSE("stack.form=loop");
+    struct low host = DENSE("stack.form=loop", "optimizer.offload=pinned_host");
+    assert_false(lives_at(&plain, "block[3].v, gradient", last));
+    assert_true(lives_at(&host, "block[3].v, gradient", last));
+}
+
+/* tinyS/attn=naive,n_kv=2: two f32[2,2,4,4096,4096], one with 2048, with one sequence, or with a
+ * key head for each. */
+static void long_grouped_scores_stand_twice(void **state)
+{
+    (void)state;
+    const char *naive = ATTENTION "kernel=naive", *grouped = ATTENTION "kv_heads=2";
+    const char *twice = "softmax, scratch", *two = "batch.global=2", *rows = "batch.seq=4096";
+    struct low l = DENSE(naive, grouped, two, rows);
+    assert_int_equal(buf_of(&l, twice)->bytes, 2LL * 2 * 8 * 4096 * 4096);
+    assert_int_equal(l.p.ops[op_of(&l, "softmax")].phase, HB_PHASE_FORWARD);
+    l = DENSE(naive, grouped, two);
+    assert_int_equal(find(&l, twice), HB_NONE);
+    l = DENSE(naive, grouped, "batch.global=1", rows);
+    assert_int_equal(find(&l, twice), HB_NONE);
+    l = DENSE(naive, two, rows);
+    assert_int_equal(find(&l, twice), HB_NONE);
+}
+
+/* tinyS/tied,attn=naive,s512 against rnd/013; gate/v6e,f8,s1024 tied and not. */
+static void tied_logits_wait_beside_small_scores(void **state)
+{
+    (void)state;
+    const char *naive = ATTENTION "kernel=naive", *tied = "model.tied_embeddings=true";
+    const char *backward = "gradient through block.w_down";
+    struct low small = DENSE(naive, tied, "batch.seq=512");
+    struct low large = DENSE(naive, tied, "model.vocab=8192");
+    assert_true(lives_at(&small, "logits", backward));
+    assert_false(lives_at(&large, "logits", backward));
+    const char *v6e = "hardware.device=tpu-v6e";
+    struct low few = DENSE(v6e, "mesh.fsdp=8", "batch.seq=1024");
+    assert_true(lives_at(&few, "logits", backward));
+    few = DENSE(v6e, "mesh.fsdp=8", "batch.seq=1024", tied);
+    assert_false(lives_at(&few, "logits", backward));
+}
+
+/* ring/f8t2,opt=adafactor against ring/f8t2. */
+static void slow_updates_keep_logits(void **state)
+{
+    (void)state;
+    const char *mesh = "mesh.fsdp=8", *tensor = "mesh.tensor=2", *batch = "batch.global=64";
+    const char *backward = "gradient through block.w_down", *adafactor = "optimizer.name=adafactor";
+    struct low plain = DENSE(mesh, tensor, batch);
+    struct low slow = DENSE(mesh, tensor, batch, adafactor, "optimizer.moments=[]");
+    assert_false(lives_at(&plain, "gradient of the logits", backward));
+    assert_true(lives_at(&slow, "gradient of the logits", backward));
+    assert_int_equal(buf_of(&slow, "gradient of the logits")->dtype, HB_DT_BF16);
+}
+
+/* PP/base: a second bf16 copy of each stack through the forward iterations, none where the cast is
+ * made upfront; zeros before the loss with rematerialised iterations (PP/iter,m16). */
+static void a_stage_hands_out_its_casts(void **state)
+{
+    (void)state;
+    struct low base = STAGES(SAME), upfront = STAGES("step.cast=upfront");
+    const char *copy = "w_up, cast handed out", *loss = "softmax cross-entropy";
+    assert_true(lives_at(&base, copy, "shift stages"));
+    assert_false(lives_at(&base, copy, loss));
+    assert_int_equal(find(&upfront, copy), HB_NONE);
+    assert_false(lives_at(&base, "w_up, gradient", loss));
+    struct low again = STAGES("pipeline.remat_iteration=true");
+    assert_true(lives_at(&again, "w_up, gradient", loss));
+    assert_int_equal(find(&base, "last norm's input in f32"), HB_NONE);
+}
+
+/* 70B,pp4f16t4,m8 and 8B,pp2f8,m4: twice whole; pp4f4,m8 not. */
+static void more_devices_than_microbatches_gather(void **state)
+{
+    (void)state;
+    struct low few = STAGES("mesh.fsdp=4");
+    struct low many = STAGES("mesh.fsdp=16", "batch.global=128");
+    const char *whole = "gradients of the iterations' outputs, gathered";
+    assert_int_equal(find(&few, whole), HB_NONE);
+    assert_int_equal(buf_of(&many, whole)->bytes, 2LL * 16 * 16 * 2048 * 1024);
+    assert_true(lives_at(&many, whole, "iterations in order"));
+}
+
+/* mixtral/base: casts of gate and up, [.., 64, ..] with the 64 along the lanes, take twice their
+ * bytes, w_down's not; 8B,f64,b2: a dense layer's w_down with two sequences. */
+static void shards_along_the_lanes_are_padded(void **state)
+{
+    (void)state;
+    struct low moe = EXPERTS(SAME);
+    const struct hb_buf *gate = buf_of(&moe, "e_gate, cast once");
+    const struct hb_buf *down = buf_of(&moe, "e_down, cast once");
+    assert_int_equal(gate->bytes, 2 * gate->plain_bytes);
+    assert_int_equal(down->bytes, down->plain_bytes);
+    struct low one = DENSE("mesh.fsdp=64", "batch.global=64", "batch.seq=512");
+    struct low two = DENSE("mesh.fsdp=64", "batch.global=128", "batch.seq=512");
+    const char *cast = "w_down, cast once";
+    assert_int_equal(buf_of(&one, cast)->bytes, buf_of(&one, cast)->plain_bytes);
+    assert_int_equal(buf_of(&two, cast)->bytes, 8 * buf_of(&two, cast)->plain_bytes);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_narrow_product_has_narrow_gradients),
+        TEST(one_sequence_scatters),
+        TEST(an_outer_block_has_slices),
+        TEST(states_come_from_the_host),
+        TEST(unrolled_layers_wait_for_states),
+        TEST(long_grouped_scores_stand_twice),
+        TEST(tied_logits_wait_beside_small_scores),
+        TEST(slow_updates_keep_logits),
+        TEST(a_stage_hands_out_its_casts),
+        TEST(more_devices_than_microbatches_gather),
+        TEST(shards_along_the_lanes_are_padded),
+    };
+    return cmocka_run_group_tests_name("lower_tpu", tests, NULL, NULL);
+}
