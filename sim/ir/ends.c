@@ -328,6 +328,14 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
                                       : hb_leaf_layer_shape(l, lo->compute, true));
     hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full, sum);
     l->grad = sum;
+    /* 1B,sp8: nothing as wide as the vocabulary in the layers' backward pass; the update takes the
+     * gradient at once. */
+    bool taken = same && hb_ways(lo, HB_AX_SEQUENCE) > 1 && lo->spec->batch.accumulate == 1 &&
+                 !lo->spec->optimizer.clip && !lo->spec->model.tied_embeddings;
+    if (taken) {
+        hb_emit_mark(lo, "update takes the head's gradient", sum, HB_NONE);
+        l->grad = HB_NONE;
+    }
     /* gate/f64,b4,v32k,L16: the sum is there from 302 to 306 of 821, then each device's part. */
     if (gpu || same || lo->gather_form != HB_GATHER_PADDED || hb_head_own_rule(lo) ||
         lo->phase == HB_PHASE_OPTIMIZER)

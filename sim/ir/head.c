@@ -28,8 +28,10 @@ bool hb_head_split(const struct hb_lower *lo)
  * - a tied head always (tinyS/tied: 2356 -> 3095), inside an accumulation loop (8B/f16,a4), and
  *   where its fused update waits for states from the host (tinyS/opt_host);
  * - whole (opt/base) or split over at least 8 by fsdp alone, when the head is wide against the
- * tokens: 8B over 64 waits at 32k words with 1k and 2k tokens, not with 4k and more; at 128k with
- * 4k and 8k, not 12k;
+ *   tokens: 8B over 64 waits at 32k words with 1k and 2k tokens, not with 4k and more; at 128k with
+ *   4k and 8k, not 12k; or, gathered without tensor parallelism, where its whole gradient is larger
+ *   than the logits (gate/f48,d6k with 4k tokens; not gate/f33,d4.2k); not over a sequence axis
+ *   alone (1B,sp8);
  * - XLA:GPU: see order.c;
  * - not with 2 to 7 ways (mix/ring/f2, f4, gate/f5, f7), not with a data axis beside (8B64/fsdp=8,
  *   dp=8; ring/f8dp32), not in mixtures of experts (moeFG, mixtral). */
@@ -171,8 +173,12 @@ bool hb_head_waits(const struct hb_lower *lo)
         return false;
     int64_t ways = hb_fsdp_ways(lo, false);
     int64_t width = lo->fsdp_mode == HB_WEIGHT_RING ? POSTPONE_RING_WIDTH : POSTPONE_WIDTH;
-    return (ways == 1 || ways >= POSTPONE_WAYS) &&
-           lo->local.vocab >= hb_mul_sat(width, lo->local.tokens);
+    bool few = lo->local.vocab >= hb_mul_sat(width, lo->local.tokens);
+    bool gathered = lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_PADDED;
+    if (gathered && hb_ways(lo, HB_AX_TENSOR) == 1)
+        few = few || hb_mul_sat(3, lo->local.tokens) <= hb_mul_sat(2, s->model.d_model);
+    bool whole = ways == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
+    return (whole || ways >= POSTPONE_WAYS) && few;
 }
 
 static int64_t bytes_of(struct hb_shape s)
