@@ -249,6 +249,15 @@ void hb_ends_prepare(struct hb_lower *lo)
         lo->leaves[lo->head].gathered = use_head(lo, false);
 }
 
+/* MaxText's backward rule makes the gradient of the logits a tensor that both products read (v5p
+ * over 8, 64, 128 and 256 devices: base/llama3-8b, v5p-512: two bf16[4,8192,128256]), except where
+ * gathers are late or beside the products (v6e-64, v5e-256: one). */
+static bool has_own_gradient(const struct hb_lower *lo)
+{
+    return hb_head_own_rule(lo) && lo->spec->loss.chunks == 1 &&
+           lo->gather_form != HB_GATHER_LATE && lo->gather_form != HB_GATHER_BESIDE;
+}
+
 /* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base), and so do
  * those of a product in bf16 (rnd/016, rnd/077: f32[2,2048,64128] and bf16 of it). */
 static bool has_narrow_dlogits(const struct hb_lower *lo)
@@ -258,7 +267,7 @@ static bool has_narrow_dlogits(const struct hb_lower *lo)
     bool narrow_dot = lo->spec->loss.dot != HB_DT_F32 && !lo->spec->loss.onehot;
     bool ring = hb_head_ring(lo) && !hb_head_short_ring(lo);
     bool split = hb_head_split(lo) && (ring || lo->spec->loss.softcap > 0);
-    return lo->habits->logits_copies == 1 && (split || narrow_dot);
+    return lo->habits->logits_copies == 1 && (split || narrow_dot || has_own_gradient(lo));
 }
 
 /* What waits for a postponed head gradient: that narrow copy, or, where the ring is wide or long,
@@ -537,6 +546,24 @@ static uint32_t widen_sum(struct hb_lower *lo, uint32_t sum)
     return wide;
 }
 
+/* Chunks of batch and sequence together cross the batch's sharding. Tokens are exchanged for them
+ * (llama3-8b/num_vocab_tiling=4), and back; but inside an accumulation loop their gradient is
+ * gathered from all devices and turned, before each takes its own (with 2 microbatches
+ * bf16[4,16384,4096] twice; rand020/deepseek2-16b: two bf16[4,131072,2048]). */
+static uint32_t unchunk(struct hb_lower *lo, uint32_t gx)
+{
+    if (lo->spec->loss.chunk_over != HB_CHUNK_TOKENS || lo->spec->batch.accumulate == 1)
+        return gx;
+    struct hb_shape all = hb_buf_shape(lo, gx);
+    all.dim[0] = hb_mul_sat(all.dim[0], lo->local.batch_ways);
+    uint32_t whole = hb_temp(lo, "gradient of the chunks, gathered", HB_CAT_COMMUNICATION, all);
+    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, "gather gradient of the chunks", gx,
+                       whole);
+    uint32_t turned = hb_temp(lo, "gradient of the chunks, turned", HB_CAT_COMMUNICATION, all);
+    hb_emit_simple(lo, HB_OP_COPY, "turn gradient of the chunks", whole, turned);
+    return turned;
+}
+
 /* Chunks: a loop that only adds up the loss, then one that makes the logits again and their
  * gradients; the head's gradient is carried by the second in the compute dtype (bwd/base). */
 static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
@@ -546,10 +573,6 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
     struct loss_pass c = {.seq = (lo->local.seq + chunks - 1) / chunks};
     struct hb_shape all =
         hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, lo->local.seq, d, -1});
-    /* Chunks of batch and sequence together cross the batch's sharding: every device holds the
-     * chunks of all (rand020/deepseek2-16b: two bf16[4,131072,2048]). */
-    if (lo->spec->loss.chunk_over == HB_CHUNK_TOKENS)
-        all.dim[0] = hb_mul_sat(all.dim[0], lo->local.batch_ways);
     c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, all);
     double own_bytes = 2.0 * (double)lo->p->bufs[x].bytes; /* of them all, a device's own tokens */
     uint32_t norm = hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", x, c.x);
@@ -585,6 +608,7 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
     else
         l->grad = widen_sum(lo, sum);
     ends->head_done = true;
+    gx = unchunk(lo, gx);
     uint32_t out = hb_temp(lo, "gradient of the last residual", HB_CAT_WORKING, residual_shape(lo));
     struct hb_emit back = {.name = "backward of the last norm",
                            .kind = HB_OP_ELEMENTWISE,

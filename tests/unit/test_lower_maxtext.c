@@ -242,15 +242,47 @@ static void states_come_two_leaves_ahead(void **state)
     assert_false(lives_at(&l, ahead[1], "update block.wq"));
 }
 
+/* llama3-8b, num_vocab_tiling=4: tokens are exchanged between the chunks' sharding and the batch's;
+ * with 2 microbatches their gradient is gathered: bf16[4,16384,4096], twice. */
+static void chunks_are_gathered_in_a_loop_only(void **state)
+{
+    (void)state;
+    struct low one = DENSE("loss.chunks=4", "loss.chunk_over=tokens");
+    struct low two = DENSE("loss.chunks=4", "loss.chunk_over=tokens", "batch.accumulate=2");
+    int64_t all = 32LL * 2048 * 1024 * 2;
+    assert_int_equal(bytes_of(&one, "last norm's result"), 8LL * 2048 * 1024 * 2);
+    assert_int_equal(find(&one, "chunks, gathered"), HB_NONE);
+    assert_int_equal(bytes_of(&two, "chunks, gathered"), all);
+    assert_int_equal(bytes_of(&two, "chunks, turned"), all);
+}
+
+/* base--llama3-8b--v5p-512: two bf16[4,8192,128256] at the loss; base--llama3-8b--v6e-64: one. */
+static void the_own_rule_makes_a_gradient(void **state)
+{
+    (void)state;
+    struct low v5p = DENSE("mesh.fsdp=256", "batch.global=256");
+    struct low v6e = DENSE("mesh.fsdp=256", "batch.global=256", "hardware.device=tpu-v6e");
+    assert_int_equal(bytes_of(&v5p, "gradient of the logits"), 2048LL * 32000 * 2);
+    for (uint32_t i = 0; i < v6e.p.buf_count; i++)
+        if (!strcmp(v6e.p.bufs[i].name, "gradient of the logits"))
+            assert_int_not_equal(v6e.p.bufs[i].alias_of, HB_NONE);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_batch_is_five_arrays),          TEST(stacks_keep_heads_apart),
-        TEST(biases_of_outputs_are_split),     TEST(rows_are_those_that_can_come),
-        TEST(logits_wait_for_what_comes_late), TEST(inputs_are_turned_whole),
-        TEST(travelling_rows_stand_together),  TEST(states_come_two_leaves_ahead),
+        TEST(a_batch_is_five_arrays),
+        TEST(stacks_keep_heads_apart),
+        TEST(biases_of_outputs_are_split),
+        TEST(rows_are_those_that_can_come),
+        TEST(logits_wait_for_what_comes_late),
+        TEST(inputs_are_turned_whole),
+        TEST(travelling_rows_stand_together),
+        TEST(states_come_two_leaves_ahead),
+        TEST(chunks_are_gathered_in_a_loop_only),
+        TEST(the_own_rule_makes_a_gradient),
     };
     return cmocka_run_group_tests_name("lower_maxtext", tests, NULL, NULL);
 }
