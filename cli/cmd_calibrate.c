@@ -7,6 +7,7 @@
 #include "base/out.h"
 #include "base/str.h"
 #include "base/yaml.h"
+#include "cli/calibrate_fit.h"
 #include "cli/cmd.h"
 #include "hw/calib.h"
 #include "hw/measure.h"
@@ -25,6 +26,7 @@ struct options {
     const char *base;
     const char *libs;
     const char *date;
+    const char *fit;
 };
 
 static const char *today(struct hb_arena *arena)
@@ -66,6 +68,17 @@ static void write_result(struct hb_env *env, const struct options *o, const stru
         fputs(text.text, hb_out_file(out));
     }
     hb_out_close(out);
+}
+
+/* No device is opened: what was measured is in the records. */
+static int fit(struct hb_env *env, const struct options *o)
+{
+    struct hb_device dev;
+    struct hb_fit_ask ask = {o->fit, o->base, o->date ? o->date : today(env->arena)};
+    if (!hb_calibrate_fit(env, &ask, &dev))
+        return HB_EXIT_INPUT;
+    write_result(env, o, &dev, hb_out_open(env, o->common.output));
+    return HB_EXIT_YES;
 }
 
 static int finish(struct hb_env *env, const struct options *o, struct hb_out *out,
@@ -115,6 +128,8 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_calibrate, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
+    if (o.fit)
+        return fit(env, &o);
     struct hb_measure_wish wish = make_wish(env, &o);
     if (o.base) {
         if (!hb_device_load(env->arena, env->diag, env->data_dir, o.base, (struct hb_loc){0},
@@ -142,6 +157,9 @@ static const struct hb_opt options[] = {
      NULL, offsetof(struct options, libs), 0, 0},
     {"date", 0, HB_OPT_STRING, "DATE", "date to write into the profile, instead of today's", NULL,
      offsetof(struct options, date), 0, 0},
+    {"fit", 0, HB_OPT_STRING, "RECORDS.jsonl",
+     "measured peaks of this machine: writes what they say of its runtime into the base", NULL,
+     offsetof(struct options, fit), 0, 0},
     {0},
 };
 
@@ -155,7 +173,9 @@ const struct hb_cmd hb_cmd_calibrate = {
         "thread. Allocations are plain and all given back; nothing is reset or reconfigured.\n"
         "Ctrl-C ends it early and keeps what was measured. The profile goes to -o FILE and is\n"
         "named in a model by `hardware: {device: FILE}`. Exit status 3: there is no such\n"
-        "device or library, or it failed.",
+        "device or library, or it failed.\n"
+        "--fit takes measured records (hbmsim record) of one machine instead and finds what no\n"
+        "kernel shows: what the runtime takes beside a program, and the allocator's slack.",
     .example = "hbmsim calibrate --backend cpu --seconds 2",
     .options = options,
     .common = HB_COMMON_JSON | HB_COMMON_OUTPUT,

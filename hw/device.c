@@ -27,6 +27,8 @@ static const struct hb_field fields[] = {
     {"hbm_bytes", HB_FIELD_BYTES, AT(hbm_bytes), 1, MOST_BYTES, true, true, "device memory"},
     {"reserve_bytes", HB_FIELD_BYTES, AT(reserve_bytes), 0, MOST_BYTES, true, false,
      "of it no program can have"},
+    {"allocator_slack", HB_FIELD_PART, AT(allocator_slack), 0, 1, false, false,
+     "taken on top of what a program holds"},
     {"hbm_bytes_per_s", HB_FIELD_RATE, AT(hbm_bytes_per_s), 1, MOST_RATE, true, false,
      "peak rate of device memory"},
     {"cache_bytes", HB_FIELD_BYTES, AT(cache_bytes), 0, MOST_BYTES, false, false,
@@ -218,7 +220,10 @@ void hb_device_init(struct hb_arena *arena, struct hb_device *dev)
 
 int64_t hb_device_usable_bytes(const struct hb_device *dev)
 {
-    return dev->hbm_bytes - dev->reserve_bytes;
+    int64_t rest = dev->hbm_bytes - dev->reserve_bytes;
+    if (!(dev->allocator_slack > 0))
+        return rest;
+    return (int64_t)floor((double)rest / (1 + dev->allocator_slack));
 }
 
 double hb_curve_at(const struct hb_curve *curve, double x)

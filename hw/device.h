@@ -58,8 +58,9 @@ struct hb_device {
     enum hb_vendor vendor;
     enum hb_device_kind kind;
 
-    int64_t hbm_bytes;     /* memory of the device */
-    int64_t reserve_bytes; /* of it no program can have */
+    int64_t hbm_bytes;      /* memory of the device */
+    int64_t reserve_bytes;  /* of it no program can have */
+    double allocator_slack; /* part of what a program holds that the allocator takes on top */
     double hbm_bytes_per_s;
     int64_t cache_bytes;   /* last cache level; 0: none */
     int64_t onchip_bytes;  /* scratch memory that programs place themselves */
@@ -166,7 +167,8 @@ const char *const *hb_device_list(struct hb_arena *arena, const char *data_dir, 
 /* A profile as a file of the same format (facts give sources and notes). */
 void hb_device_write(const struct hb_device *dev, struct hb_str *to);
 
-/* What a program may use where the input does not say: hbm_bytes - reserve_bytes. */
+/* What a program may use where the input does not say: hbm_bytes - reserve_bytes, less the
+ * allocator's slack. */
 int64_t hb_device_usable_bytes(const struct hb_device *dev);
 /* y at x. */
 double hb_curve_at(const struct hb_curve *curve, double x);

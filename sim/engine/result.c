@@ -13,6 +13,15 @@
 #include "sim/ir/load.h"
 #include "sim/ir/lower.h"
 
+/* Torch's figures are its allocator's: what stands beside it on the device is not in them. */
+static int64_t outside_allocator(const struct hb_spec *spec, const struct hb_device *device)
+{
+    if (spec->compiler != HB_TORCH)
+        return 0;
+    int64_t bytes = hb_add_sat(device->context_bytes, device->library_bytes);
+    return spec->hardware.count > 1 ? hb_add_sat(bytes, device->collective_bytes) : bytes;
+}
+
 int64_t hb_result_budget_bytes(const struct hb_spec *spec, const struct hb_device *device)
 {
     if (spec->hardware.hbm_bytes > 0)
@@ -21,7 +30,8 @@ int64_t hb_result_budget_bytes(const struct hb_spec *spec, const struct hb_devic
         int64_t rest = device->hbm_bytes - spec->hardware.reserve_bytes;
         return rest > 0 ? rest : 0;
     }
-    return hb_device_usable_bytes(device);
+    int64_t rest = hb_device_usable_bytes(device) - outside_allocator(spec, device);
+    return rest > 0 ? rest : 0;
 }
 
 /* Scores of one token over all layers of a block, times their width for q k and for p v. */

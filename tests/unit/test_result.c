@@ -55,6 +55,29 @@ static void the_budget_has_three_sources(void **state)
     assert_false(result.fits || result.step_fits);
 }
 
+/* Torch's own figures leave out context, libraries and, with several devices, communicators; an
+ * allocator's slack is taken off for all. */
+static void the_budget_is_without_what_stands_beside(void **state)
+{
+    (void)state;
+    static const char *const own[] = {"hardware.hbm=0"};
+    run(own, 1);
+    int64_t usable = hb_device_usable_bytes(&device);
+    int64_t beside = device.context_bytes + device.library_bytes;
+    struct hb_spec torch = spec;
+    assert_true(device.collective_bytes > 0 && beside > 0);
+    assert_int_equal(hb_result_budget_bytes(&torch, &device), usable);
+    torch.compiler = HB_TORCH;
+    assert_int_equal(hb_result_budget_bytes(&torch, &device),
+                     usable - beside - device.collective_bytes);
+    torch.hardware.count = 1;
+    assert_int_equal(hb_result_budget_bytes(&torch, &device), usable - beside);
+    device.context_bytes = device.hbm_bytes;
+    assert_int_equal(hb_result_budget_bytes(&torch, &device), 0);
+    device.allocator_slack = 0.25;
+    assert_int_equal(hb_result_budget_bytes(&spec, &device), usable * 4 / 5);
+}
+
 static void the_budget_itself_fits(void **state)
 {
     (void)state;
@@ -120,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_budget_has_three_sources, start, end),
+        cmocka_unit_test_setup_teardown(the_budget_is_without_what_stands_beside, start, end),
         cmocka_unit_test_setup_teardown(the_budget_itself_fits, start, end),
         cmocka_unit_test_setup_teardown(model_flops_are_counted_as_in_palm, start, end),
         cmocka_unit_test_setup_teardown(windows_count_what_they_see, start, end),
