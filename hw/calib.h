@@ -21,7 +21,8 @@ struct hb_sample {
 
 struct hb_calib {
     struct hb_env *env;
-    int64_t deadline_ns; /* on env's clock: nothing starts after it */
+    int64_t deadline_ns; /* on env's clock: nothing starts after it, unless ... */
+    bool essential;      /* ... it is what a profile must have: one sample of that is taken */
     int64_t share_ns;    /* longest that one quantity takes */
     double tight;        /* spread that is tight enough, 0.005 */
     int least;           /* samples at least, unless time is up */

@@ -179,12 +179,16 @@ static void run_steps(struct hb_run *r)
     struct hb_progress progress;
     int64_t share_ns = r->calib.share_ns;
     hb_progress_start(&progress, r->env, "calibrate", STEPS + 1);
-    for (int i = 0; i < STEPS && !hb_calib_stopped(&r->calib) && !r->out->lost; i++) {
+    for (int i = 0; i < STEPS && !r->out->lost; i++) {
+        r->calib.essential = i < ESSENTIALS;
+        if (hb_calib_stopped(&r->calib))
+            break;
         hb_progress_at(&progress, i);
         r->calib.share_ns = i < ESSENTIALS ? share_ns / 4 : share_ns;
         steps[i].step(r);
         still_there(r);
     }
+    r->calib.essential = false;
     drop_buffers(r);
     hb_progress_at(&progress, STEPS);
     if (!r->calib.interrupted && !r->out->lost)

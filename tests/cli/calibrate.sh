@@ -152,17 +152,25 @@ else
     err_has '--backend cpu measures'
 fi
 
-# The processor of this machine, really.
+# The processor of this machine, really. However loaded it is, and however slow the program made by
+# sanitizers: what a profile must have is measured once even when time is up.
 rm -f "$file"
-expect 0 hbmsim calibrate --backend cpu --seconds 3 -o "$file"
+expect 0 hbmsim calibrate --backend cpu --seconds 1 -o "$file"
 expect 0 hbmsim devices "$file"
 ok 'it measured memory and products' grep -q '^peak_f32_flops: ' "$file"
 if command -v timeout >/dev/null 2>&1; then
+    # Ctrl-C comes before or after that: both have one outcome each.
     rm -f "$file"
-    expect 0 timeout --preserve-status -s INT 3 "$HBMSIM" calibrate --backend cpu --seconds 60 \
-        -o "$file"
-    err_has 'stopped early: what was measured until then is written'
-    expect 0 hbmsim devices "$file"
+    run timeout --preserve-status -s INT 3 "$HBMSIM" calibrate --backend cpu --seconds 60 -o "$file"
+    last='calibrate --backend cpu, Ctrl-C after 3 seconds'
+    if [ "$status" = 3 ]; then
+        err_has 'stopped before the essentials were measured: nothing is written'
+        ok 'nothing is written' nothing_written
+    else
+        ok "status 0: $last" [ "$status" = 0 ]
+        err_has 'stopped early: what was measured until then is written'
+        expect 0 hbmsim devices "$file"
+    fi
 else
     skip 'Ctrl-C' 'no timeout(1)'
 fi

@@ -149,6 +149,30 @@ static void time_that_is_up_ends_it(void **state)
     assert_int_equal(w.calls, 0);
 }
 
+/* What a profile must have is measured once when time was up before it began; Ctrl-C still counts.
+ */
+static void the_essential_is_measured_late(void **state)
+{
+    (void)state;
+    struct unit u;
+    struct hb_sample s;
+    struct hb_calib c;
+    struct work w = {.ns = 1e9}, stopped = {.ns = 1e9, .interrupt_at = 1};
+    unit_start(&u);
+    hb_calib_start(&c, &u.env, 1000);
+    unit_clock_ns = 5000;
+    assert_false(hb_calib_measure(&c, do_work, &w, &s));
+    assert_int_equal(w.calls, 0);
+    c.essential = true;
+    assert_true(hb_calib_measure(&c, do_work, &w, &s));
+    assert_int_equal(s.count, 1);
+    near(s.median, 1e9);
+    assert_true(hb_calib_measure(&c, do_work, &stopped, &s));
+    assert_false(hb_calib_measure(&c, do_work, &w, &s));
+    hb_calib_end(&c);
+    unit_end(&u);
+}
+
 static void work_that_fails_is_told(void **state)
 {
     (void)state;
@@ -204,6 +228,7 @@ int main(void)
         cmocka_unit_test(short_work_is_repeated),
         cmocka_unit_test(scattered_work_is_measured_until_its_share_is_up),
         cmocka_unit_test(time_that_is_up_ends_it),
+        cmocka_unit_test(the_essential_is_measured_late),
         cmocka_unit_test(work_that_fails_is_told),
         cmocka_unit_test(ctrl_c_stops_and_keeps_the_samples),
         cmocka_unit_test(afterwards_ctrl_c_ends_the_program),
