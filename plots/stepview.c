@@ -83,16 +83,17 @@ static int make_keys(struct view *v, struct hb_key *keys)
     return count;
 }
 
-/* The samples that a page of this width can show: of those that fall on half a unit, the one with
- * the largest total, so that no peak is lost. */
+/* The samples that a page of this width can show: of those that fall on half a unit (on a web page,
+ * whose bytes count, on one), the one with the largest total, so that no peak is lost. */
 static void choose_samples(struct view *v)
 {
     const struct hb_outcome *o = v->o;
+    double per_unit = v->c->look.live_text ? 1 : 2;
     int64_t best = -1;
     double last = -1;
     v->shown = hb_arena_alloc(v->c->arena, o->sample_count, sizeof *v->shown);
     for (uint32_t i = 0; i < o->sample_count; i++) {
-        double bin = floor(hb_scale_at(&v->memory.x, o->seconds[i]) * 2);
+        double bin = floor(hb_scale_at(&v->memory.x, o->seconds[i]) * per_unit);
         int64_t total = hb_outcome_total(o, i);
         if (bin != last)
             best = -1;
@@ -113,8 +114,8 @@ static double until(const struct view *v, uint32_t k)
 /* Adds a corner of a staircase; points on one level become the two ends of it. */
 static uint32_t add_corner(struct hb_point *steps, uint32_t count, struct hb_point at)
 {
-    bool level = count >= 2 && fabs(steps[count - 1].y - at.y) < 0.01 &&
-                 fabs(steps[count - 2].y - at.y) < 0.01;
+    bool level = count >= 2 && fabs(steps[count - 1].y - at.y) < 0.05 &&
+                 fabs(steps[count - 2].y - at.y) < 0.05;
     steps[level ? count - 1 : count] = at;
     return level ? count : count + 1;
 }
