@@ -214,7 +214,7 @@ static void put_categories(struct page *p)
         int64_t bytes = o->category_bytes[category];
         if (bytes == 0)
             continue;
-        put(p, "<tr><td>");
+        put(p, "<tr><td class=\"kind\">");
         put_swatch(p, category);
         hb_str_addf(p->out,
                     "%s</td><td class=\"n\">%s</td><td class=\"n\">%lld</td>"
@@ -310,9 +310,9 @@ static void put_alternatives(struct page *p, const struct hb_pareto *plan)
             if ((int)q->rank != rank)
                 continue;
             if (rank == HB_RANK_PLAN)
-                put(p, "<tr><td class=\"kind\">plan</td><td>");
+                put(p, "<tr><td class=\"kind\">plan</td><td class=\"text\">");
             else
-                hb_str_addf(p->out, "<tr><td class=\"kind\">%u</td><td>", ++number);
+                hb_str_addf(p->out, "<tr><td class=\"kind\">%u</td><td class=\"text\">", ++number);
             put_text(p, q->name);
             hb_str_addf(p->out, "</td><td class=\"n\">%s</td><td class=\"n\">%s</td></tr>\n",
                         seconds_text(p, q->step_seconds), bytes_text(p, q->peak_bytes));
@@ -357,10 +357,11 @@ static void put_lever(struct page *p, const struct hb_lever *lever, bool idle)
     put(p, "<tr><td class=\"name\">");
     put_text(p, lever->name);
     if (idle)
-        put(p, "</td><td class=\"n\">\xE2\x80\x93</td><td class=\"n\">\xE2\x80\x93</td><td>"
-               "nothing here: ");
+        put(p, "</td><td class=\"n\">\xE2\x80\x93</td><td class=\"n\">\xE2\x80\x93</td>"
+               "<td class=\"text\">nothing here: ");
     else
-        hb_str_addf(p->out, "</td><td class=\"n\">%s</td><td class=\"n\">%s</td><td>",
+        hb_str_addf(p->out,
+                    "</td><td class=\"n\">%s</td><td class=\"n\">%s</td><td class=\"text\">",
                     bytes_text(p, lever->freed_bytes), seconds_text(p, lever->cost_seconds));
     put_text(p, lever->why);
     put(p, "</td></tr>\n");
@@ -404,7 +405,7 @@ static void put_tensor(struct page *p, const struct hb_shown_tensor *t, bool why
     hb_str_addf(p->out, "<td class=\"n\" data-v=\"%lld\">%.1f %%</td>", (long long)t->bytes,
                 peak > 0 ? 100.0 * (double)t->bytes / (double)peak : 0);
     if (why) {
-        put(p, "<td>");
+        put(p, "<td class=\"text\">");
         put_text(p, t->why);
         put(p, "</td>");
     }

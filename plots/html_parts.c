@@ -44,7 +44,7 @@ const char *const hb_html_style[] = {
     "th button{all:unset;cursor:pointer;font-weight:600}th button:focus-visible{outline:3px solid ",
     "var(--link)}th[aria-sort=ascending] button::after{content:' \\2191'}",
     "th[aria-sort=descending] button::after{content:' \\2193'}",
-    "td.kind{white-space:nowrap}",
+    "td.kind{white-space:nowrap}td.text{min-width:14em}",
     ".swatch{display:inline-block;width:.8em;height:.8em;margin-right:.5em;border-radius:2px}",
     ".filter{display:none;margin:.4em 0}.js .filter{display:block}.hint{display:none}",
     ".js .hint{display:block}input{font:inherit;padding:3px 8px;background:var(--back);",
