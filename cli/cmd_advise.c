@@ -6,6 +6,7 @@
 #include "cli/cmd.h"
 #include "cli/draw.h"
 #include "cli/input.h"
+#include "plots/picture.h"
 #include "solver/advise.h"
 
 struct options {

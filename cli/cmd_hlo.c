@@ -6,6 +6,7 @@
 #include "cli/cmd.h"
 #include "cli/draw.h"
 #include "cli/show_hlo.h"
+#include "plots/picture.h"
 
 struct options {
     struct hb_common common;

@@ -9,6 +9,8 @@
 #include "cli/show_plan.h"
 #include "models/emit.h"
 #include "models/schema.h"
+#include "plots/picture.h"
+#include "plots/term.h"
 #include "solver/advise.h"
 #include "solver/remedy.h"
 

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "cli/cmd.h"
 #include "cli/draw.h"
+#include "plots/picture.h"
 
 struct options {
     struct hb_common common;

@@ -6,6 +6,8 @@
 #include "cli/draw.h"
 #include "cli/input.h"
 #include "cli/show.h"
+#include "plots/picture.h"
+#include "plots/term.h"
 
 struct options {
     struct hb_common common;

@@ -11,6 +11,8 @@
 #include "cli/cmd.h"
 #include "cli/draw.h"
 #include "models/schema.h"
+#include "plots/picture.h"
+#include "plots/term.h"
 #include "solver/sweep.h"
 
 struct options {

@@ -13,6 +13,7 @@
 #include "cli/draw.h"
 #include "cli/validate.h"
 #include "hw/device.h"
+#include "plots/picture.h"
 
 enum { PART_ALL, PART_LEARN, PART_HOLD_OUT };
 

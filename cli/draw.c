@@ -7,6 +7,8 @@
 #include "base/out.h"
 #include "base/str.h"
 #include "cli/cmd.h"
+#include "plots/picture.h"
+#include "plots/term.h"
 
 enum { PNG_SCALE = 2 };
 
@@ -39,6 +41,12 @@ void hb_draw_picture(struct hb_env *env, const struct hb_picture *p, const char 
     hb_canvas_finish(hb_picture_draw(env->arena, p, &look, hb_draw_format(path)), &bytes);
     fwrite(bytes.text, 1, bytes.len, hb_out_file(out));
     hb_out_close(out);
+}
+
+void hb_draw_rates(struct hb_env *env, const struct hb_device *device, const char *path)
+{
+    struct hb_picture picture = {.kind = HB_PICTURE_RATES, .device = device};
+    hb_draw_picture(env, &picture, path);
 }
 
 bool hb_draw_in_terminal(const struct hb_env *env, const char *path, struct hb_term *out)

@@ -2,10 +2,14 @@
 #ifndef HB_CLI_DRAW_H
 #define HB_CLI_DRAW_H
 
-#include "plots/picture.h"
-#include "plots/term.h"
+#include <stdbool.h>
 
+#include "plots/draw.h"
+
+struct hb_device;
 struct hb_env;
+struct hb_picture;
+struct hb_term;
 
 /* The row that a command's table takes: HB_DRAW_OPTION(offsetof(struct options, plot)). */
 #define HB_DRAW_OPTION(at)                                                                         \
@@ -20,6 +24,8 @@ enum hb_format hb_draw_format(const char *path);
 bool hb_draw_check(struct hb_env *env, const char *path);
 /* Draws to path as a command's --plot; hb_draw_check has passed. */
 void hb_draw_picture(struct hb_env *env, const struct hb_picture *p, const char *path);
+/* The curves of a device's profile; hb_rates_any holds. */
+void hb_draw_rates(struct hb_env *env, const struct hb_device *device, const char *path);
 /* Whether text printed to path (null or "-": standard output) may have a picture, and of which
  * kind. */
 bool hb_draw_in_terminal(const struct hb_env *env, const char *path, struct hb_term *out);

@@ -472,6 +472,10 @@ static void write_points(const struct hb_layout *r, struct hb_json *j)
         write_text(j, "curve", p->curve);
         write_pair(j, "at", round_px(p->at.x), round_px(p->at.y));
         write_pair(j, "data", p->x, p->y);
+        if (p->axis > 0) {
+            hb_json_key(j, "axis");
+            hb_json_int(j, p->axis);
+        }
         if (p->note)
             write_text(j, "note", p->note);
         hb_json_object_end(j);

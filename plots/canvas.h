@@ -43,6 +43,7 @@ struct hb_layout_point {
     double x; /* the datum */
     double y;
     const char *note; /* null: none */
+    uint32_t axis;    /* of the record: that across; the next is upright */
 };
 
 struct hb_layout_axis {

@@ -134,7 +134,8 @@ static void draw_contour(struct view *v, const struct panel *p)
             }
         }
     for (uint32_t i = 0; i < count; i++)
-        hb_canvas_add_point(v->c, (struct hb_layout_point){"contour", lines[i], p->facet, i, NULL});
+        hb_canvas_add_point(v->c,
+                            (struct hb_layout_point){"contour", lines[i], p->facet, i, NULL, 0});
     hb_draw_segments(v->c->draw, lines, count,
                      (struct hb_pen){hb_canvas_ink(v->c, HB_INK_BACK), 4, false});
     hb_draw_segments(v->c->draw, lines, count,

@@ -80,7 +80,7 @@ static void draw_curve(struct hb_canvas *c, const struct hb_frame *f, const stru
         path[count] = hb_frame_at(f, (double)o->loads[i].processes, (double)bytes);
         hb_canvas_add_point(c, (struct hb_layout_point){host ? "host" : "device", path[count],
                                                         (double)o->loads[i].processes,
-                                                        (double)bytes, NULL});
+                                                        (double)bytes, NULL, 0});
         count++;
     }
     if (count == 0)

@@ -167,7 +167,7 @@ static void draw_front(struct view *v)
         path[n++] = at;
         hb_canvas_add_point(
             v->c, (struct hb_layout_point){"front", at, v->p->points[front[i]].step_seconds,
-                                           (double)v->p->points[front[i]].peak_bytes, NULL});
+                                           (double)v->p->points[front[i]].peak_bytes, NULL, 0});
     }
     hb_draw_path(v->c->draw, path, n,
                  (struct hb_pen){hb_ink_group(v->c->look.theme, 0), 1.6, false});
@@ -202,7 +202,7 @@ static void draw_points(struct view *v, enum hb_pareto_rank rank)
                          hb_colour_mix(rgb, back, 0.2), back);
         static const char *const names[] = {"points", "runners-up", "plan"};
         hb_canvas_add_point(c, (struct hb_layout_point){names[rank], at, q->step_seconds,
-                                                        (double)q->peak_bytes, note_of(v, q)});
+                                                        (double)q->peak_bytes, note_of(v, q), 0});
     }
 }
 

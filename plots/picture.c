@@ -27,15 +27,11 @@ static const struct {
     const char *inside; /* within that key's object; null: the key alone */
     enum hb_picture_kind kind;
 } signs[] = {
-    {"cells", NULL, HB_PICTURE_FIT},
-    {"cases", NULL, HB_PICTURE_SCATTER},
-    {"levers", NULL, HB_PICTURE_TORNADO},
-    {"alternatives", NULL, HB_PICTURE_PARETO},
-    {"points", NULL, HB_PICTURE_PARETO},
-    {"timeline", "seconds", HB_PICTURE_TIMELINE},
-    {"load", "by_processes", HB_PICTURE_LOAD},
-    {"heap", "buffers", HB_PICTURE_ADDRESSMAP},
-    {"peak_bytes", NULL, HB_PICTURE_BREAKDOWN},
+    {"hbmsim_device", NULL, HB_PICTURE_RATES},    {"cells", NULL, HB_PICTURE_FIT},
+    {"cases", NULL, HB_PICTURE_SCATTER},          {"levers", NULL, HB_PICTURE_TORNADO},
+    {"alternatives", NULL, HB_PICTURE_PARETO},    {"points", NULL, HB_PICTURE_PARETO},
+    {"timeline", "seconds", HB_PICTURE_TIMELINE}, {"load", "by_processes", HB_PICTURE_LOAD},
+    {"heap", "buffers", HB_PICTURE_ADDRESSMAP},   {"peak_bytes", NULL, HB_PICTURE_BREAKDOWN},
 };
 
 enum hb_picture_kind hb_picture_guess(const struct hb_picture_input *inputs, uint32_t count)
@@ -85,8 +81,9 @@ bool hb_picture_read(struct hb_arena *arena, struct hb_diag *diag,
     if (kind == HB_PICTURE_COUNT)
         out->kind = hb_picture_guess(inputs, count);
     if (out->kind == HB_PICTURE_COUNT)
-        return hb_error(diag, inputs[0].json->loc,
-                        "this JSON is no result of simulate, sweep, plan, advise, validate or hlo");
+        return hb_error(
+            diag, inputs[0].json->loc,
+            "this JSON is no result of simulate, sweep, plan, advise, validate, hlo or calibrate");
     if (count > 1 && out->kind != HB_PICTURE_BREAKDOWN)
         return hb_error(diag, inputs[1].json->loc,
                         "a picture '%s' is drawn from one result, not %u",
@@ -100,6 +97,11 @@ bool hb_picture_read(struct hb_arena *arena, struct hb_diag *diag,
         return hb_tornado_read(arena, diag, inputs[0].json, &out->tornado);
     case HB_PICTURE_SCATTER:
         return hb_scatter_read(arena, diag, inputs[0].json, &out->scatter);
+    case HB_PICTURE_RATES: {
+        struct hb_device *device = hb_arena_alloc(arena, 1, sizeof *device);
+        out->device = device;
+        return hb_rates_read(arena, diag, inputs[0].json, device);
+    }
     case HB_PICTURE_TIMELINE:
     case HB_PICTURE_BREAKDOWN:
     case HB_PICTURE_ADDRESSMAP:
@@ -148,6 +150,8 @@ const char *hb_picture_title(struct hb_arena *arena, const struct hb_picture *p)
         return hb_tornado_title(arena, &p->tornado);
     case HB_PICTURE_SCATTER:
         return hb_scatter_title(arena, &p->scatter);
+    case HB_PICTURE_RATES:
+        return hb_rates_title(arena, p->device);
     case HB_PICTURE_COUNT:
         break;
     }
@@ -182,6 +186,9 @@ struct hb_canvas *hb_picture_draw(struct hb_arena *arena, const struct hb_pictur
         break;
     case HB_PICTURE_SCATTER:
         hb_scatter_draw(c, &p->scatter);
+        break;
+    case HB_PICTURE_RATES:
+        hb_rates_draw(c, p->device);
         break;
     case HB_PICTURE_COUNT:
         break;

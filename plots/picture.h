@@ -5,6 +5,7 @@
 #include "plots/breakdown.h"
 #include "plots/fit.h"
 #include "plots/pareto.h"
+#include "plots/rates.h"
 #include "plots/scatter.h"
 #include "plots/tornado.h"
 
@@ -18,7 +19,8 @@ struct hb_node;
     X(FIT, "fit")               /* sweep */                                                        \
     X(PARETO, "pareto")         /* plan */                                                         \
     X(TORNADO, "tornado")       /* advise */                                                       \
-    X(SCATTER, "scatter")       /* validate */
+    X(SCATTER, "scatter")       /* validate */                                                     \
+    X(RATES, "rates")           /* calibrate: a device's profile */
 
 enum hb_picture_kind {
 #define HB_ENUM(name, text) HB_PICTURE_##name,
@@ -40,6 +42,7 @@ struct hb_picture {
     struct hb_pareto pareto;
     struct hb_tornado tornado;
     struct hb_scatter scatter;
+    const struct hb_device *device;
 };
 
 const char *hb_picture_name(enum hb_picture_kind kind);

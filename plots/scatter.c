@@ -181,7 +181,7 @@ static void draw_cases(struct view *v)
         const char *note =
             hb_arena_printf(c->arena, "%s: %s", one->id, print_pct(c->arena, one->error_pct, true));
         hb_canvas_add_point(c, (struct hb_layout_point){"case", at, (double)one->measured_bytes,
-                                                        (double)one->predicted_bytes, note});
+                                                        (double)one->predicted_bytes, note, 0});
     }
 }
 
@@ -226,8 +226,8 @@ static void draw_errors(struct view *v, struct hb_box box)
         struct hb_point at = hb_frame_at(&f, (double)one->measured_bytes, shown);
         hb_draw_mark(c->draw, at, mark_of(one->group), c->em * (v->s->count > 400 ? 0.18 : 0.24),
                      hb_ink_group(c->look.theme, (int)one->group), hb_canvas_ink(c, HB_INK_BACK));
-        hb_canvas_add_point(
-            c, (struct hb_layout_point){"error", at, (double)one->measured_bytes, shown, one->id});
+        hb_canvas_add_point(c, (struct hb_layout_point){"error", at, (double)one->measured_bytes,
+                                                        shown, one->id, 2});
     }
 }
 

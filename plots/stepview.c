@@ -145,7 +145,7 @@ static void draw_band(struct view *v, enum hb_category category, double *base)
         base[k] += (double)curve[v->shown[k]];
         hb_canvas_add_point(c, (struct hb_layout_point){hb_category_name(category),
                                                         hb_frame_at(&v->memory, start, base[k]),
-                                                        start, base[k], NULL});
+                                                        start, base[k], NULL, 0});
     }
     uint32_t top_count = make_steps(v, base, outline);
     for (uint32_t k = 0; k < under_count; k++)
@@ -202,7 +202,7 @@ static void draw_peak(struct view *v)
     style.plate = hb_canvas_ink(c, HB_INK_PANEL);
     hb_draw_mark(c->draw, at, HB_MARK_DISC, c->em * 0.32, hb_canvas_ink(c, HB_INK_TEXT),
                  hb_canvas_ink(c, HB_INK_BACK));
-    hb_canvas_add_point(c, (struct hb_layout_point){"peak", at, seconds, total, NULL});
+    hb_canvas_add_point(c, (struct hb_layout_point){"peak", at, seconds, total, NULL, 0});
     const char *text =
         hb_arena_printf(c->arena, "peak %s", hb_unit_print(HB_UNIT_BYTES, total, bytes));
     double width = hb_canvas_width(c, text, &style);

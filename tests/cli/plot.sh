@@ -53,7 +53,7 @@ err_has "a picture 'load' is drawn from one result, not 2"
 expect 2 hbmsim plot "$work/none-such.json" -o "$work/x.svg"
 echo '{"a": 1}' >"$work/other.json"
 expect 2 hbmsim plot "$work/other.json" -o "$work/x.svg"
-err_has 'is no result of simulate, sweep, plan, advise, validate or hlo'
+err_has 'is no result of simulate, sweep, plan, advise, validate, hlo or calibrate'
 ok 'what went wrong left nothing' test ! -e "$work/x.svg" -a ! -e "$work/x.gif"
 
 # plan and advise draw themselves, too
@@ -81,6 +81,11 @@ expect 0 hbmsim plot "$work/h.json" -o "$work/again.svg"
 ok 'so is the heap of a dump' cmp -s "$work/direct.svg" "$work/again.svg"
 expect 2 hbmsim hlo tests/golden/hlo/cpu_donate.hlo.gz --plot "$work/none-such.svg"
 err_has '--plot: the module has no temporaries'
+
+expect 0 hbmsim devices nvidia-h100 --plot "$work/rates.svg"
+ok 'a device says what it reaches' grep -q 'aria-label="products of 4096 reach' "$work/rates.svg"
+expect 2 hbmsim devices nvidia-h100 tpu-v5p --plot "$work/none-such.svg"
+err_has '--plot: of one device'
 
 # the report makes its own runs
 has_sections() {

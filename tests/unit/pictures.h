@@ -211,6 +211,33 @@ static inline struct hb_tornado picture_tornado(struct hb_arena *a, struct hb_rn
     return t;
 }
 
+static inline struct hb_curve picture_curve(struct hb_rng *rng)
+{
+    struct hb_curve c = {.count = (int)hb_rng_range(rng, 0, HB_CURVE_POINTS)};
+    double x = picture_real(rng, 1, 1e6);
+    for (int i = 0; i < c.count; i++) {
+        c.x[i] = x;
+        c.y[i] = picture_real(rng, 0.01, 1.2);
+        x *= picture_real(rng, 1.1, 8);
+    }
+    return c;
+}
+
+static inline const struct hb_device *picture_device(struct hb_arena *a, struct hb_rng *rng)
+{
+    struct hb_device *d = hb_arena_alloc(a, 1, sizeof *d);
+    hb_device_init(a, d);
+    d->name = d->title = picture_word(rng);
+    for (int i = 0; i < HB_RATE_COUNT; i++) {
+        d->peak_flops[i] = hb_rng_range(rng, 0, 1) ? picture_real(rng, 1e9, 1e16) : 0;
+        d->matmul_curve[i] = picture_curve(rng);
+    }
+    d->attention_forward_curve = picture_curve(rng);
+    d->hbm_curve = picture_curve(rng);
+    d->link_curve = picture_curve(rng);
+    return d;
+}
+
 static inline struct hb_picture picture_random(struct hb_arena *a, struct hb_rng *rng,
                                                enum hb_picture_kind kind)
 {
@@ -224,6 +251,7 @@ static inline struct hb_picture picture_random(struct hb_arena *a, struct hb_rng
     p.pareto = picture_pareto(a, rng);
     p.scatter = picture_scatter(a, rng);
     p.tornado = picture_tornado(a, rng);
+    p.device = picture_device(a, rng);
     return p;
 }
 

@@ -56,7 +56,7 @@ static double expected_px(const struct hb_scale *s, double value)
     return s->from_px * (1 - share) + s->to_px * share;
 }
 
-/* Points of these curves lie on the first two axes of the picture. */
+/* Each point stands where its axes say. */
 static void check_points(const struct hb_canvas *c)
 {
     const struct hb_layout *r = &c->layout;
@@ -64,9 +64,8 @@ static void check_points(const struct hb_canvas *c)
         const struct hb_layout_point *q = &r->points[i];
         if (strcmp(q->curve, "contour") == 0)
             continue;
-        int axis = strcmp(q->curve, "error") == 0 ? 2 : 0;
-        double x = expected_px(&r->axes[axis].scale, q->x);
-        double y = expected_px(&r->axes[axis + 1].scale, q->y);
+        double x = expected_px(&r->axes[q->axis].scale, q->x);
+        double y = expected_px(&r->axes[q->axis + 1].scale, q->y);
         if (fabs(x - q->at.x) > 0.01 || fabs(y - q->at.y) > 0.01)
             fail_msg("%s (%g, %g) stands at %g %g, not at %g %g", q->curve, q->x, q->y, q->at.x,
                      q->at.y, x, y);
@@ -321,6 +320,7 @@ static void check_picture(struct hb_arena *a, const struct hb_canvas *c, const s
         check_histogram(c, &p->scatter);
         break;
     case HB_PICTURE_LOAD:
+    case HB_PICTURE_RATES:
     case HB_PICTURE_COUNT:
         break;
     }
@@ -367,6 +367,7 @@ static const char *const roles[HB_PICTURE_COUNT][5] = {
     [HB_PICTURE_PARETO] = {"title", "tick", "axis", "legend", "title"},
     [HB_PICTURE_TORNADO] = {"title", "tick", "value", "axis", "title"},
     [HB_PICTURE_SCATTER] = {"title", "subtitle", "tick", "axis", "legend"},
+    [HB_PICTURE_RATES] = {"title", "facet", "tick", "axis", "title"},
 };
 
 static void check_roles(struct hb_arena *a, enum hb_picture_kind kind, uint64_t seed)
