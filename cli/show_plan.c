@@ -148,6 +148,7 @@ static void show_remade(const struct page *g)
     const struct hb_program *p = &g->a->result->program;
     struct hb_cost cost;
     int64_t remade = 0, copied = 0;
+    const bool *optional = hb_segment_optional_ops(g->env->arena, p);
     hb_cost_init(&cost, p, g->a->ask->device);
     for (uint32_t i = 0; i < p->op_count; i++) {
         const struct hb_op *op = &p->ops[i];
@@ -157,8 +158,8 @@ static void show_remade(const struct page *g)
         int64_t ns = hb_mul_sat(hb_cost_op_ns(&cost, i), times);
         if (op->kind == HB_OP_HOST_COPY)
             copied = hb_add_sat(copied, ns);
-        else if (op->stream == HB_STREAM_COMPUTE && op->loop != HB_NONE &&
-                 !hb_segment_always_runs(p, i) && op->kind != HB_OP_COPY)
+        else if (op->stream == HB_STREAM_COMPUTE && op->loop != HB_NONE && optional[i] &&
+                 op->kind != HB_OP_COPY)
             remade = hb_add_sat(remade, ns);
     }
     fprintf(g->out, "  recomputed  %s a step; copied to and from the host %s\n",

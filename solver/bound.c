@@ -1,6 +1,6 @@
 /* Floors: see bound.h. The step is lowered with a policy that keeps all that has a name; its ops
  * are those of every policy, but for copies and recomputation, which count as nothing
- * (hb_segment_always_runs). Tests compare floors with every policy of the menus. */
+ * (hb_segment_optional_ops). Tests compare floors with every policy of the menus. */
 #include "solver/bound.h"
 
 #include "base/arena.h"
@@ -44,14 +44,16 @@ static bool is_of_layers(const struct hb_spec *spec, const struct hb_program *p,
     return spec->batch.accumulate == 1 || p->loops[loop].parent != HB_NONE;
 }
 
-static void sum_streams(const struct hb_spec *spec, const struct hb_program *p,
-                        const struct hb_device *device, struct hb_floor *out)
+static void sum_streams(struct hb_arena *scratch, const struct hb_spec *spec,
+                        const struct hb_program *p, const struct hb_device *device,
+                        struct hb_floor *out)
 {
+    const bool *optional = hb_segment_optional_ops(scratch, p);
     int64_t busy[HB_STREAM_COUNT] = {0};
     struct hb_cost cost;
     hb_cost_init(&cost, p, device);
     for (uint32_t i = 0; i < p->op_count; i++)
-        if (is_of_layers(spec, p, i) && hb_segment_always_runs(p, i)) {
+        if (!optional[i] && is_of_layers(spec, p, i)) {
             const struct hb_op *op = &p->ops[i];
             int64_t ns = hb_mul_sat(hb_cost_op_ns(&cost, i), times_of(p, op));
             busy[op->stream] = hb_add_sat(busy[op->stream], ns);
@@ -62,32 +64,126 @@ static void sum_streams(const struct hb_spec *spec, const struct hb_program *p,
         out->bound_ns = busy[s] > out->bound_ns ? busy[s] : out->bound_ns;
 }
 
-/* Arguments and outputs lie there for the whole step; without alignment, to be below any. */
-static int64_t fixed_bytes(struct hb_arena *scratch, const struct hb_program *p)
+/* By root: argument or output. */
+static bool *find_fixed(struct hb_arena *scratch, const struct hb_program *p)
 {
-    struct hb_live *live;
-    uint32_t count = hb_live_find(scratch, p, &live);
     bool *fixed = hb_arena_alloc(scratch, p->buf_count, sizeof *fixed);
-    int64_t sum = p->argument_extra_bytes;
     for (uint32_t i = 0; i < p->buf_count; i++)
         if (p->bufs[i].argument || p->bufs[i].output)
             fixed[hb_program_root(p, i)] = true;
+    return fixed;
+}
+
+/* When the first optimizer op runs; op_count: there is none. */
+static uint32_t first_update(const struct hb_program *p)
+{
+    uint32_t op = 0;
+    while (op < p->op_count && p->ops[op].phase != HB_PHASE_OPTIMIZER)
+        op++;
+    return op;
+}
+
+/* Gradients that are there when the optimizer begins, whatever a policy does: those of the layers,
+ * which their loops have written, or all where they were added up over microbatches. The ends' own
+ * may come before or after. */
+static int64_t gradient_bytes(struct hb_arena *scratch, const struct hb_program *p,
+                              const struct hb_live *live, uint32_t count)
+{
+    int32_t update = (int32_t)first_update(p);
+    bool *looped = hb_arena_alloc(scratch, p->buf_count, sizeof *looped);
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        const struct hb_op *op = &p->ops[i];
+        for (uint32_t w = 0; w < op->write_count && op->loop != HB_NONE; w++)
+            looped[hb_program_root(p, p->refs[op->refs_at + op->read_count + w])] = true;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hb_buf *b = &p->bufs[live[i].buf];
+        if (b->category == HB_CAT_GRADIENTS && b->space == HB_SPACE_HBM && !b->argument &&
+            !b->output && looped[live[i].buf] && live[i].start < update && live[i].end >= update)
+            sum = hb_add_sat(sum, live[i].bytes);
+    }
+    return sum;
+}
+
+/* The most that lives at once, of one category or of all (HB_CATEGORY_COUNT), beside what is fixed;
+ * without alignment. */
+static int64_t most_at_once(struct hb_arena *scratch, const struct hb_program *p,
+                            const struct hb_live *live, uint32_t count, int category)
+{
+    const bool *fixed = find_fixed(scratch, p);
+    int64_t *change = hb_arena_alloc(scratch, (size_t)p->op_count + 2, sizeof *change);
+    int64_t now = 0, most = 0;
+    int32_t last = (int32_t)p->op_count - 1;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hb_buf *b = &p->bufs[live[i].buf];
+        bool wanted = category == HB_CATEGORY_COUNT || (int)b->category == category;
+        if (!wanted || b->space != HB_SPACE_HBM || fixed[live[i].buf])
+            continue;
+        change[live[i].start < 0 ? 0 : live[i].start] += live[i].bytes;
+        change[(live[i].end > last ? last : live[i].end) + 1] -= live[i].bytes;
+    }
+    for (uint32_t t = 0; t < p->op_count; t++) {
+        now += change[t];
+        most = now > most ? now : most;
+    }
+    return most;
+}
+
+/* Arguments and outputs lie there for the whole step; without alignment, to be below any. */
+static int64_t fixed_bytes(struct hb_arena *scratch, const struct hb_program *p,
+                           const struct hb_live *live, uint32_t count)
+{
+    const bool *fixed = find_fixed(scratch, p);
+    int64_t sum = p->argument_extra_bytes;
     for (uint32_t i = 0; i < count; i++)
         if (fixed[live[i].buf] && p->bufs[live[i].buf].space == HB_SPACE_HBM)
             sum = hb_add_sat(sum, live[i].bytes);
     return sum;
 }
 
-bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
-                   const struct hb_device *device, struct hb_floor *out)
+static bool bound_program(struct hb_arena *scratch, const struct hb_spec *cell_spec,
+                          const struct hb_device *device, struct hb_floor *out, int64_t *out_logits)
 {
     struct hb_program p;
+    struct hb_live *live;
     *out = (struct hb_floor){0};
     if (!lower_floor(scratch, cell_spec, &p))
         return false;
-    sum_streams(cell_spec, &p, device, out);
-    out->live_bytes = out->fixed_bytes = fixed_bytes(scratch, &p);
+    sum_streams(scratch, cell_spec, &p, device, out);
+    uint32_t count = hb_live_find(scratch, &p, &live);
+    int64_t gradients = gradient_bytes(scratch, &p, live, count);
+    out->fixed_bytes = fixed_bytes(scratch, &p, live, count);
+    out->live_bytes = hb_add_sat(out->fixed_bytes, gradients);
+    *out_logits = most_at_once(scratch, &p, live, count, HB_CAT_LOGITS);
     return true;
+}
+
+bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
+                   const struct hb_device *device, struct hb_floor *out)
+{
+    int64_t logits; /* in one chunk: not what all of the node's cells have */
+    return bound_program(scratch, cell_spec, device, out, &logits);
+}
+
+/* A cell without segments. */
+static bool bound_whole_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
+                             const struct hb_device *device, struct hb_floor *out)
+{
+    int64_t logits;
+    if (!bound_program(scratch, cell_spec, device, out, &logits))
+        return false;
+    int64_t at_loss = hb_add_sat(out->fixed_bytes, logits);
+    out->live_bytes = at_loss > out->live_bytes ? at_loss : out->live_bytes;
+    return true;
+}
+
+int64_t hb_bound_live(struct hb_arena *scratch, const struct hb_program *p)
+{
+    struct hb_live *live;
+    uint32_t count = hb_live_find(scratch, p, &live);
+    return hb_add_sat(fixed_bytes(scratch, p, live, count),
+                      most_at_once(scratch, p, live, count, HB_CATEGORY_COUNT));
 }
 
 /* The ends and all that is fixed are taken out of the sums. */
@@ -113,7 +209,11 @@ int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_layers_ask *as
 {
     struct hb_segment s;
     const char *why;
-    struct hb_segment_ask segment = {ask->cell_spec, ask->menus, ask->device, false, true, false};
+    struct hb_segment_ask segment = {.spec = ask->cell_spec,
+                                     .menus = ask->menus,
+                                     .device = ask->device,
+                                     .unchecked = true,
+                                     .path_only = true};
     if (!hb_segment_build(scratch, &segment, &s, &why))
         return 0;
     keep_layers(scratch, &s, ask->fixed_bytes);
@@ -135,9 +235,9 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
     struct hb_segment s;
     struct hb_price price;
     const char *why;
-    struct hb_segment_ask ask = {cell_spec, NULL, device, true, false, false};
+    struct hb_segment_ask ask = {cell_spec, NULL, device, true, false, false, false};
     if (!hb_segment_build(scratch, &ask, &s, &why))
-        return hb_bound_node(scratch, cell_spec, device, out);
+        return bound_whole_cell(scratch, cell_spec, device, out);
     hb_segment_floor(&s, cell_spec, &price);
     *out = (struct hb_floor){.bound_ns = price.bound_ns,
                              .live_bytes = price.live_bytes,

@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "sim/ir/lower.h"
+#include "solver/bound.h"
 #include "solver/ilp.h"
 #include "solver/menu.h"
 
@@ -120,7 +121,7 @@ void hb_cells_open(struct hb_search *s, uint32_t index)
     struct hb_ilp_answer answer;
     const char *why;
     hb_search_cell_spec(s, o->cell, &spec);
-    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, false, false};
+    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, false, false, false};
     if (!hb_segment_build(s->scratch, &ask, &segment, &why)) {
         struct hb_run runs[HB_PARTS_MAX];
         hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
@@ -198,7 +199,7 @@ void hb_cells_walk(struct hb_search *s, uint32_t index)
     struct hb_segment segment;
     const char *why;
     hb_search_cell_spec(s, s->open[index].cell, &spec);
-    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, false, false};
+    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, false, false, false};
     if (!hb_segment_build(s->scratch, &ask, &segment, &why))
         HB_BUG("segments of a cell that had them: %s", why);
     s->plan->counts.segments++;
@@ -218,6 +219,8 @@ bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_mem
     hb_space_parts_spec(s->scratch, &cell, s->plan->menus, c->runs, c->run_count, &spec);
     hb_diag_init(&diag, s->scratch);
     if (!hb_lower(s->scratch, &diag, &spec, &p))
+        return false;
+    if (hb_bound_live(s->scratch, &p) > s->ask->budget_bytes)
         return false;
     hb_run_memory(s->scratch, &p, memory);
     bool fits =
@@ -262,7 +265,7 @@ void hb_cells_dive(struct hb_search *s, uint32_t cell)
     struct hb_segment segment;
     const char *why;
     hb_search_cell_spec(s, cell, &spec);
-    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, true, false};
+    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, true, false, false};
     if (hb_segment_build(s->scratch, &ask, &segment, &why)) {
         struct hb_brute_limits limits = limits_of(s, cell);
         struct hb_brute_choice best[FIRST_BATCH];

@@ -1,5 +1,6 @@
 /* What a configuration costs by the sums of a segment, and the floor that is below all policies:
  * see segment.h. */
+#include "base/arena.h"
 #include "base/str.h"
 #include "solver/segment.h"
 
@@ -9,14 +10,6 @@ struct hb_remat hb_segment_floor_policy(void)
 {
     uint32_t layer_tensors = (1u << HB_TN_ITER_IN) - 1;
     return (struct hb_remat){HB_POLICY_NAMES, layer_tensors & ~(1u << HB_TN_LAYER_IN), 0};
-}
-
-static bool runs_forward(const struct hb_program *p, const char *name)
-{
-    for (uint32_t i = 0; i < p->op_count; i++)
-        if (p->ops[i].phase == HB_PHASE_FORWARD && hb_str_same(p->ops[i].name, name))
-            return true;
-    return false;
 }
 
 /* A weight is gathered once in the backward pass whatever is recomputed: its product with the
@@ -33,15 +26,54 @@ static bool is_first_weight_gather(const struct hb_program *p, uint32_t op)
     return true;
 }
 
+/* Names of the ops of the forward pass: a set by hash, of a power of two of places. */
+struct names {
+    const char **places;
+    size_t mask;
+};
+
+static size_t hash_name(const char *name)
+{
+    size_t hash = 5381;
+    for (; *name; name++)
+        hash = hash * 33 + (unsigned char)*name;
+    return hash;
+}
+
+/* Its place, or the free one where it would be. */
+static const char **find_name(const struct names *n, const char *name)
+{
+    size_t at = hash_name(name) & n->mask;
+    while (n->places[at] && !hb_str_same(n->places[at], name))
+        at = (at + 1) & n->mask;
+    return &n->places[at];
+}
+
+static struct names forward_names(struct hb_arena *arena, const struct hb_program *p)
+{
+    size_t room = 16;
+    while (room < 2 * (size_t)p->op_count)
+        room *= 2;
+    struct names n = {hb_arena_alloc(arena, room, sizeof *n.places), room - 1};
+    for (uint32_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].phase == HB_PHASE_FORWARD)
+            *find_name(&n, p->ops[i].name) = p->ops[i].name;
+    return n;
+}
+
 /* What a policy may save or add: copies to and from stacks and the host, and in the backward pass
  * the ops of the forward pass. */
-bool hb_segment_always_runs(const struct hb_program *p, uint32_t op)
+bool *hb_segment_optional_ops(struct hb_arena *arena, const struct hb_program *p)
 {
-    const struct hb_op *x = &p->ops[op];
-    if (x->loop != HB_NONE && (x->kind == HB_OP_COPY || x->kind == HB_OP_HOST_COPY))
-        return false;
-    return x->phase != HB_PHASE_BACKWARD || !runs_forward(p, x->name) ||
-           is_first_weight_gather(p, op);
+    bool *optional = hb_arena_alloc(arena, p->op_count, sizeof *optional);
+    struct names names = forward_names(arena, p);
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        const struct hb_op *op = &p->ops[i];
+        bool copy = op->kind == HB_OP_COPY || op->kind == HB_OP_HOST_COPY;
+        bool again = op->phase == HB_PHASE_BACKWARD && *find_name(&names, op->name);
+        optional[i] = (op->loop != HB_NONE && copy) || (again && !is_first_weight_gather(p, i));
+    }
+    return optional;
 }
 
 /* --- pricing --- */

@@ -82,6 +82,7 @@ struct hb_segment_ask {
      * from where it is kept or makes a value again. */
     bool floor;
     bool unchecked; /* the caller only compares policies: what the sums say is not tried */
+    bool path_only; /* of the bounds of the time only the first is wanted */
     bool whole;     /* tables at the blocks' own numbers of steps alone; as for a floor */
 };
 
@@ -102,7 +103,7 @@ int64_t hb_segment_slot_bytes(const struct hb_segment *s, const struct hb_part *
 void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec, struct hb_price *out);
 /* All layers that a policy may keep, for the floor. */
 struct hb_remat hb_segment_floor_policy(void);
-/* Whether an op of a program with that policy is there whatever the policy. */
-bool hb_segment_always_runs(const struct hb_program *p, uint32_t op);
+/* By op of a program with that policy: others may do without it. */
+bool *hb_segment_optional_ops(struct hb_arena *arena, const struct hb_program *p);
 
 #endif

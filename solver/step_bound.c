@@ -346,8 +346,9 @@ static void add_busy(struct bound *b)
 /* Ops that a policy can do without take no time. */
 static void drop_optional_ops(struct bound *b)
 {
+    const bool *optional = hb_segment_optional_ops(b->arena, b->p);
     for (uint32_t i = 0; i < b->p->op_count; i++)
-        if (!hb_segment_always_runs(b->p, i)) {
+        if (optional[i]) {
             b->costs.usual_ns[i] = 0;
             b->costs.by_steps[i] = NULL;
         }
@@ -370,9 +371,10 @@ void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
         b.through[q] = true;
     for (uint32_t i = 0; i < b.p->loop_count; i++)
         b.final_op = b.p->loops[i].end_op > b.final_op ? b.p->loops[i].end_op : b.final_op;
-    for (uint32_t i = b.final_op; i < b.p->op_count; i++)
+    for (uint32_t i = b.final_op; i < b.p->op_count && !ask->path_only; i++)
         b.has_tail[b.p->ops[i].stream] = b.p->ops[i].stream != HB_STREAM_COMPUTE;
     walk_program(&b);
     add_turns(&b);
-    add_busy(&b);
+    if (!ask->path_only)
+        add_busy(&b);
 }

@@ -5,10 +5,11 @@
 #include "hw/device.h"
 #include "sim/engine/run.h"
 #include "sim/ir/lower.h"
+#include "solver/bound.h"
 #include "solver/brute.h"
 #include "solver/replay.h"
 
-enum { BUILDS = 400, PARTS_A_BUILD = 28, MOST_POLICIES = 4 };
+enum { BUILDS = 400, PARTS_A_BUILD = 28, FLOORS_A_BUILD = 3, MOST_POLICIES = 4 };
 
 struct tally {
     int compared;
@@ -66,9 +67,23 @@ static uint32_t random_parts(struct hb_rng *rng, const struct hb_spec *spec,
     return count;
 }
 
-static void compare(struct hb_arena *arena, const struct hb_spec *spec,
-                    const struct hb_device *device, const struct hb_price *price,
-                    struct tally *tally, const char *text)
+/* The floors of the search are below every configuration that they exclude. */
+static void check_floors(struct hb_arena *arena, const struct hb_spec *spec,
+                         const struct hb_device *device, int64_t live_bytes, int64_t step_ns)
+{
+    struct hb_floor floor;
+    assert_true(hb_bound_node(arena, spec, device, &floor));
+    assert_true(floor.live_bytes <= live_bytes);
+    assert_true(floor.bound_ns <= step_ns);
+    assert_true(hb_bound_cell(arena, spec, device, &floor));
+    assert_true(floor.live_bytes <= live_bytes);
+    assert_true(floor.bound_ns <= step_ns);
+}
+
+/* Returns the engine's step. */
+static int64_t compare(struct hb_arena *arena, const struct hb_spec *spec,
+                       const struct hb_device *device, const struct hb_price *price,
+                       struct tally *tally, const char *text)
 {
     struct hb_diag diag;
     struct hb_program p;
@@ -78,6 +93,7 @@ static void compare(struct hb_arena *arena, const struct hb_spec *spec,
     assert_true(hb_lower(arena, &diag, spec, &p));
     hb_run_memory(arena, &p, &m);
     hb_run_timing(arena, &p, device, &t);
+    assert_true(hb_bound_live(arena, &p) <= m.peak_bytes);
     int64_t live = m.argument_bytes + m.output_bytes - m.alias_bytes + m.live_temp_bytes;
     if (price->live_bytes != live || price->host_bytes != m.host_bytes ||
         price->bound_ns > t.step_ns)
@@ -90,6 +106,7 @@ static void compare(struct hb_arena *arena, const struct hb_spec *spec,
     assert_true(price->bound_ns <= t.step_ns);
     tally->slack[tally->compared++] =
         t.step_ns ? 1 - (double)price->bound_ns / (double)t.step_ns : 0;
+    return t.step_ns;
 }
 
 /* Configurations that the walk passes over. */
@@ -132,7 +149,7 @@ static void try_build(struct hb_arena *arena, struct hb_rng *rng, struct tally *
     assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec.hardware.device,
                                (struct hb_loc){0}, &device));
     struct hb_menu *menus = random_menus(arena, rng, &spec);
-    struct hb_segment_ask ask = {&spec, menus, &device, false, false, false};
+    struct hb_segment_ask ask = {&spec, menus, &device, false, false, false, false};
     if (!hb_segment_build(arena, &ask, &s, &why)) {
         print_error("%s\nrefused: %s\n", text, why);
         tally->refused++;
@@ -156,7 +173,9 @@ static void try_build(struct hb_arena *arena, struct hb_rng *rng, struct tally *
         struct hb_run runs[HB_PARTS_MAX];
         count = hb_brute_runs(&s, &spec, parts, count, runs);
         hb_space_parts_spec(arena, &spec, menus, runs, count, &whole);
-        compare(arena, &whole, &device, &price, tally, text);
+        int64_t step_ns = compare(arena, &whole, &device, &price, tally, text);
+        if (i < FLOORS_A_BUILD)
+            check_floors(arena, &spec, &device, price.live_bytes, step_ns);
         hb_arena_rewind(arena, mark);
     }
 }
