@@ -159,31 +159,56 @@ static void take_entry(struct hb_search *s, const struct hb_queue_entry *e)
     }
 }
 
-/* Once the plan is there, alternatives are worth so many looks at nodes, cells and runs, and a
- * fraction of the value. */
-enum { LOOKS_FOR_ALTERNATIVES = 60 };
+/* Once the plan is there, alternatives are worth so many runs and so many looks at nodes and cells,
+ * and a fraction of the value. */
+enum { RUNS_FOR_ALTERNATIVES = 200, LOOKS_FOR_ALTERNATIVES = 40 };
 static const double worst_alternative = 1.5;
+
+struct effort {
+    uint32_t runs;
+    uint32_t looks;
+};
+
+static bool is_late(const struct hb_search *s)
+{
+    return s->until_ns && s->ask->env->now_ns() > s->until_ns;
+}
+
+static bool is_enough(const struct hb_search *s, const struct effort *e, double value)
+{
+    return is_late(s) || e->runs > RUNS_FOR_ALTERNATIVES || e->looks > LOOKS_FOR_ALTERNATIVES ||
+           value > s->plan->best.value * worst_alternative;
+}
+
+static void find_alternatives(struct hb_search *s)
+{
+    struct hb_queue_entry e;
+    struct effort effort = {0};
+    bool enough = false;
+    while (!s->done && hb_queue_take(&s->queue, &e)) {
+        enough = enough || is_enough(s, &effort, e.value);
+        bool run = e.kind == HB_ENTRY_RUN;
+        effort.runs += e.kind == HB_ENTRY_CHOICE && !enough;
+        effort.looks += !run && e.kind != HB_ENTRY_CHOICE && !enough;
+        if (run || !enough) /* in the end, the best of what was run on the way */
+            take_entry(s, &e);
+    }
+}
 
 static void search_all(struct hb_search *s)
 {
     struct hb_queue_entry e;
-    uint32_t looks = 0;
-    while (!s->done && hb_queue_take(&s->queue, &e)) {
-        bool late = s->until_ns && s->ask->env->now_ns() > s->until_ns;
+    while (!s->plan->found && hb_queue_take(&s->queue, &e)) {
         take_entry(s, &e);
-        if (late && s->plan->found)
-            return;
         bool many = s->ask->most_runs && s->plan->counts.runs >= s->ask->most_runs;
-        if (!s->plan->found && (late || many)) {
+        if (!s->plan->found && (many || is_late(s))) {
             s->plan->status = HB_PLAN_LIMIT;
             s->plan->gap = INFINITY;
             return;
         }
-        looks += s->plan->found;
-        if (looks > LOOKS_FOR_ALTERNATIVES ||
-            (s->plan->found && e.value > s->plan->best.value * worst_alternative))
-            return;
     }
+    if (s->plan->found)
+        find_alternatives(s);
 }
 
 /* --- policies --- */
