@@ -40,11 +40,20 @@ OBJECTS  := $(SOURCES:%.c=$(B)/%.o)
 TESTS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/test_*.c tests/prop/test_*.c))
 REPLAYS  := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-all: $(B)/hbmsim          ## the program (default)
+# MPI=1: one more program, that differs from the other in solver/ranks.o alone.
+PROGRAM  := $(B)/$(if $(filter 1,$(MPI)),mpi/)hbmsim
+
+all: $(PROGRAM)           ## the program (default); MPI=1: one for mpirun, in mpi/
 $(B)/libhbmsim.a: $(OBJECTS)
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(B)/hbmsim: $(B)/cli/main.o $(B)/libhbmsim.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(B)/mpi/ranks.o: solver/ranks.c solver/ranks.h Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DHB_MPI $(patsubst -I%,-isystem %,$(shell pkg-config --cflags ompi-c)) \
+	    -c -o $@ $<
+$(B)/mpi/hbmsim: $(B)/cli/main.o $(B)/mpi/ranks.o $(B)/libhbmsim.a
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) $(shell pkg-config --libs ompi-c)
 $(B)/cli/main.o: CPPFLAGS += $(PLACES)
 $(B)/cli/main.o: $(B)/places
 $(B)/places: FORCE
@@ -91,7 +100,7 @@ cov:                      ## lines and branches that the tests reach, file by fi
 bench: all $(B)/tests/bench/bench                ## how long things take here
 	$(Q)HB_BUILD="$(CURDIR)/$(B)" HBMSIM="$(CURDIR)/$(B)/hbmsim" sh tests/bench/bench.sh
 install: all              ## into PREFIX (/usr/local), below DESTDIR
-	$(Q)HBMSIM=$(B)/hbmsim VERSION=$(VERSION) sh cli/install.sh install "$(DESTDIR)" "$(PREFIX)"
+	$(Q)HBMSIM=$(PROGRAM) VERSION=$(VERSION) sh cli/install.sh install "$(DESTDIR)" "$(PREFIX)"
 uninstall:                ## takes it away again
 	$(Q)sh cli/install.sh uninstall "$(DESTDIR)" "$(PREFIX)"
 pictures: $(B)/hbmsim    ## the README's pictures, from runs made now

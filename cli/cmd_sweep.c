@@ -327,37 +327,75 @@ static void print_answer(const struct answer *a, const struct options *o, struct
         hb_draw_picture(a->env, &picture, o->plot);
 }
 
-static int run(struct hb_env *env, int argc, char **argv)
+static bool read_ask(struct hb_env *env, const struct options *o, struct hb_sweep *sweep,
+                     struct hb_sweep_ask *ask)
 {
-    struct options o = {0};
-    struct hb_sweep sweep;
+    if (ask->ranks.count > 1 && o->jobs > 1)
+        return hb_error(env->diag, (struct hb_loc){0},
+                        "--jobs: %d processes of MPI are there already", ask->ranks.count);
+    if (!hb_draw_check(env, o->plot) || !read_sweep(env, o, sweep) ||
+        !read_shard(env, o->shard, ask))
+        return false;
+    if (o->merge.count) /* nothing is run */
+        ask->shard = ask->shards = INT64_MAX;
+    return true;
+}
+
+/* Rank 0, or the only process: runs, prints. */
+static int lead(struct hb_env *env, const struct options *o, const struct hb_sweep_ask *ask)
+{
     struct hb_sweep_cell *cells = NULL;
-    int status = hb_opt_parse(env, &hb_cmd_sweep, argc, argv, &o);
-    if (status != HB_GO_ON)
-        return status;
-    struct hb_sweep_ask ask = {.env = env,
-                               .sweep = &sweep,
-                               .journal = o.journal,
-                               .merge = o.merge.items,
-                               .merge_count = o.merge.count,
-                               .jobs = o.merge.count ? 1 : o.jobs};
-    if (!hb_draw_check(env, o.plot) || !read_sweep(env, &o, &sweep) ||
-        !read_shard(env, o.shard, &ask))
-        return HB_EXIT_INPUT;
-    if (o.merge.count) /* nothing is run */
-        ask.shard = ask.shards = INT64_MAX;
-    struct hb_out *out = hb_out_open(env, o.common.output);
-    bool ok = hb_sweep_run(&ask, &cells);
-    struct answer a = {.env = env, .sweep = &sweep, .cells = cells};
+    struct hb_out *out = hb_out_open(env, o->common.output);
+    bool ok = hb_sweep_run(ask, &cells);
+    struct answer a = {.env = env, .sweep = ask->sweep, .cells = cells};
     if (ok)
-        hb_fit_make(env->arena, &sweep, cells, &a.map);
-    if (!ok || !check_whole(&a, &ask) || !check_answered(&a, &o)) {
+        hb_fit_make(env->arena, ask->sweep, cells, &a.map);
+    if (!ok || !check_whole(&a, ask) || !check_answered(&a, o)) {
         hb_out_drop(out);
         return HB_EXIT_INPUT;
     }
-    print_answer(&a, &o, out);
+    print_answer(&a, o, out);
     hb_out_close(out);
     return a.map.best == HB_NONE ? HB_EXIT_NO : HB_EXIT_YES;
+}
+
+/* Of several ranks all read the input; rank 0 alone says what is wrong with it, and ends with the
+ * status: mpirun stops the others where one of them ends with another than 0. */
+static int run_ranks(struct hb_env *env, const struct options *o, struct hb_ranks ranks)
+{
+    struct hb_sweep sweep;
+    struct hb_diag quiet;
+    struct hb_env own = *env;
+    struct hb_sweep_ask ask = {.env = ranks.rank ? &own : env,
+                               .sweep = &sweep,
+                               .journal = o->journal,
+                               .merge = o->merge.items,
+                               .merge_count = o->merge.count,
+                               .jobs = o->merge.count ? 1 : o->jobs,
+                               .ranks = ranks};
+    hb_diag_init(&quiet, env->arena);
+    own.diag = &quiet;
+    bool ok = read_ask(ask.env, o, &sweep, &ask);
+    bool agreed = hb_ranks_agree(ok);
+    if (agreed && ranks.rank == 0)
+        return lead(env, o, &ask);
+    if (agreed)
+        hb_sweep_follow(&ask);
+    else if (ok && ranks.rank == 0)
+        hb_error(env->diag, (struct hb_loc){.file = o->model},
+                 "not all of %d processes could read it", ranks.count);
+    return agreed || ranks.rank ? HB_EXIT_YES : HB_EXIT_INPUT;
+}
+
+static int run(struct hb_env *env, int argc, char **argv)
+{
+    struct options o = {0};
+    int status = hb_opt_parse(env, &hb_cmd_sweep, argc, argv, &o);
+    if (status != HB_GO_ON)
+        return status;
+    status = run_ranks(env, &o, hb_ranks_open());
+    hb_ranks_close();
+    return status;
 }
 
 static const struct hb_opt options[] = {

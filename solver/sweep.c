@@ -1,4 +1,4 @@
-/* Ranges, cells and their results: see sweep.h. */
+/* Cells, their results, and who runs them: see sweep.h. */
 #include "solver/sweep.h"
 
 #include <errno.h>
@@ -21,131 +21,6 @@
 #include "models/support.h"
 #include "sim/engine/result.h"
 #include "solver/journal.h"
-
-/* --- ranges --- */
-
-enum { MOST_VALUES = 10000 };
-
-static bool fail_range(struct hb_diag *diag, const char *text)
-{
-    return hb_error(diag, (struct hb_loc){0},
-                    "'%s' is no range; allowed: KEY=A..B*FACTOR, KEY=A..B+STEP, KEY=A,B,C", text);
-}
-
-static bool add_value(struct hb_arena *arena, struct hb_sweep_axis *axis, const char *value,
-                      uint32_t *cap)
-{
-    axis->values = hb_grow(arena, axis->values, axis->count, cap, sizeof *axis->values);
-    axis->values[axis->count++] = value;
-    return axis->count <= MOST_VALUES;
-}
-
-static bool read_number(const char *text, const char *end, int64_t *out)
-{
-    char *stop = NULL;
-    errno = 0;
-    long long value = strtoll(text, &stop, 10);
-    *out = value;
-    return errno == 0 && stop == end && stop != text;
-}
-
-/* low..high with a factor or a step; the high end is taken in where it is met. */
-static bool add_steps(struct hb_arena *arena, struct hb_sweep_axis *axis, const char *range)
-{
-    const char *dots = strstr(range, ".."), *sign = dots + 2;
-    uint32_t cap = 0;
-    int64_t low, high, by;
-    sign += strcspn(sign, "*+");
-    if (!*sign || !read_number(range, dots, &low) || !read_number(dots + 2, sign, &high) ||
-        !read_number(sign + 1, sign + strlen(sign), &by))
-        return false;
-    bool factor = *sign == '*';
-    if (low > high || (factor ? by < 2 || low < 1 : by < 1))
-        return false;
-    for (int64_t n = low; n <= high;) {
-        if (!add_value(arena, axis, hb_arena_printf(arena, "%" PRId64, n), &cap))
-            return false;
-        if (!(factor ? hb_mul_i64(n, by, &n) : hb_add_i64(n, by, &n)))
-            break;
-    }
-    return true;
-}
-
-static bool add_list(struct hb_arena *arena, struct hb_sweep_axis *axis, const char *list)
-{
-    uint32_t cap = 0;
-    int depth = 0;
-    for (const char *at = list, *start = list;; at++) {
-        depth += (*at == '[' || *at == '{') - (*at == ']' || *at == '}');
-        if ((*at != ',' || depth > 0) && *at)
-            continue;
-        if (at == start ||
-            !add_value(arena, axis, hb_arena_strndup(arena, start, (size_t)(at - start)), &cap))
-            return false;
-        if (!*at)
-            return true;
-        start = at + 1;
-    }
-}
-
-/* As the fit map tells them apart: numbers by value. */
-static bool are_same(const char *a, const char *b)
-{
-    struct hb_node first = {.kind = HB_NODE_SCALAR, .text = a};
-    struct hb_node second = {.kind = HB_NODE_SCALAR, .text = b};
-    double one, other;
-    if (hb_node_real(&first, &one) && hb_node_real(&second, &other))
-        return one >= other && one <= other;
-    return hb_str_same(a, b);
-}
-
-static bool check_values(struct hb_diag *diag, const struct hb_sweep_axis *axis, const char *text)
-{
-    for (uint32_t i = 0; i < axis->count; i++)
-        for (uint32_t k = 0; k < i; k++)
-            if (are_same(axis->values[i], axis->values[k]))
-                return hb_error(diag, (struct hb_loc){0}, "'%s': the value %s is there twice", text,
-                                axis->values[i]);
-    return true;
-}
-
-bool hb_sweep_parse_axis(struct hb_arena *arena, struct hb_diag *diag, const char *text,
-                         struct hb_sweep_axis *out)
-{
-    const char *equals = strchr(text, '=');
-    *out = (struct hb_sweep_axis){0};
-    if (!equals || equals == text || !equals[1])
-        return fail_range(diag, text);
-    out->key = hb_arena_strndup(arena, text, (size_t)(equals - text));
-    bool steps = strstr(equals + 1, "..") != NULL;
-    bool ok = steps ? add_steps(arena, out, equals + 1) : add_list(arena, out, equals + 1);
-    return ok ? steps || check_values(diag, out, text) : fail_range(diag, text);
-}
-
-bool hb_sweep_count(struct hb_diag *diag, struct hb_sweep *sweep)
-{
-    int64_t cells = 1;
-    for (uint32_t i = 0; i < sweep->axis_count; i++) {
-        cells = hb_mul_sat(cells, sweep->axes[i].count);
-        for (uint32_t k = 0; k < i; k++)
-            if (hb_str_same(sweep->axes[i].key, sweep->axes[k].key))
-                return hb_error(diag, (struct hb_loc){0}, "%s varies twice", sweep->axes[i].key);
-    }
-    if (cells > HB_SWEEP_MOST_CELLS)
-        return hb_error(diag, (struct hb_loc){0},
-                        "%" PRId64
-                        " cells; allowed: at most %d (take fewer values, or sweep twice)",
-                        cells, HB_SWEEP_MOST_CELLS);
-    sweep->cell_count = (uint32_t)cells;
-    return true;
-}
-
-const char *hb_sweep_value(const struct hb_sweep *sweep, uint32_t cell, uint32_t axis)
-{
-    for (uint32_t i = 0; i < axis; i++)
-        cell /= sweep->axes[i].count;
-    return sweep->axes[axis].values[cell % sweep->axes[axis].count];
-}
 
 /* --- input --- */
 
@@ -335,6 +210,13 @@ static bool is_wanted(const struct hb_sweep_ask *ask, const struct hb_sweep_cell
     return !cells[index].done && (int64_t)index % ask->shards == ask->shard - 1;
 }
 
+/* Of one cell; it stays until the scratch is rewound. */
+static const char *answer_cell(struct work *w, uint32_t index, struct hb_sweep_cell *cell)
+{
+    run_cell(w, index, cell);
+    return cell_line(w->scratch, index, cell);
+}
+
 /* A child process: every jobs-th of the wanted cells, as lines into the pipe. */
 static void run_child(struct work *w, const struct hb_sweep_cell *cells, int64_t job, int out)
 {
@@ -344,8 +226,7 @@ static void run_child(struct work *w, const struct hb_sweep_cell *cells, int64_t
             continue;
         struct hb_sweep_cell cell;
         struct hb_arena_mark mark = hb_arena_mark(w->scratch);
-        run_cell(w, i, &cell);
-        const char *line = cell_line(w->scratch, i, &cell);
+        const char *line = answer_cell(w, i, &cell);
         for (size_t left = strlen(line); left > 0;) {
             ssize_t wrote = write(out, line, left);
             if (wrote < 0 && errno != EINTR)
@@ -359,7 +240,7 @@ static void run_child(struct work *w, const struct hb_sweep_cell *cells, int64_t
 }
 
 /* Processes, and bytes of a cell's line: a message of the schema is at most 512 long. */
-enum { MOST_JOBS = 256, MOST_LINE = 65536 };
+enum { MOST_JOBS = 256, MOST_LINE = HB_RANKS_LINE };
 
 struct children {
     pid_t pid[MOST_JOBS];
@@ -395,6 +276,7 @@ struct gather {
     struct hb_sweep_cell *cells;
     struct hb_progress progress;
     int64_t done;
+    uint32_t next; /* cell that is given out next */
 };
 
 static void keep_line(struct gather *g, const char *line, size_t len)
@@ -437,6 +319,42 @@ static void gather_children(struct gather *g, struct children *c)
     }
 }
 
+/* --- ranks of an MPI run --- */
+
+static int64_t next_cell(void *context)
+{
+    struct gather *g = context;
+    while (g->next < g->w->sweep->cell_count && !is_wanted(g->w->ask, g->cells, g->next))
+        g->next++;
+    return g->next < g->w->sweep->cell_count ? (int64_t)g->next++ : -1;
+}
+
+static void keep_answer(void *context, const char *line, size_t len)
+{
+    keep_line(context, line, len);
+}
+
+struct follower {
+    struct work *w;
+    struct hb_arena_mark mark;
+};
+
+static const char *work_cell(void *context, int64_t index)
+{
+    struct follower *f = context;
+    struct hb_sweep_cell cell;
+    hb_arena_rewind(f->w->scratch, f->mark);
+    return answer_cell(f->w, (uint32_t)index, &cell);
+}
+
+static void follow(struct work *w)
+{
+    struct follower f = {w, hb_arena_mark(w->scratch)};
+    hb_ranks_follow(work_cell, &f);
+}
+
+/* --- one process --- */
+
 static void run_alone(struct gather *g)
 {
     for (uint32_t i = 0; i < g->w->sweep->cell_count; i++) {
@@ -444,8 +362,7 @@ static void run_alone(struct gather *g)
         if (!is_wanted(g->w->ask, g->cells, i))
             continue;
         struct hb_arena_mark mark = hb_arena_mark(g->w->scratch);
-        run_cell(g->w, i, &cell);
-        const char *line = cell_line(g->w->scratch, i, &cell);
+        const char *line = answer_cell(g->w, i, &cell);
         if (g->journal)
             hb_journal_add(g->journal, line, strlen(line));
         if (cell.error)
@@ -477,36 +394,62 @@ static bool read_kept(const struct hb_sweep_ask *ask, const char *path, const ch
     return ask->env->diag->errors == 0;
 }
 
+static void run_all(struct gather *g, int64_t wanted)
+{
+    const struct hb_sweep_ask *ask = g->w->ask;
+    hb_progress_start(&g->progress, ask->env, "sweep", wanted);
+    if (ask->ranks.count > 1) {
+        char *line = hb_arena_alloc(ask->env->arena, MOST_LINE, 1);
+        hb_ranks_lead(&ask->ranks, next_cell, keep_answer, g, line);
+    } else if (ask->jobs > 1 && wanted > 1) {
+        struct children *children = hb_arena_alloc(ask->env->arena, 1, sizeof *children);
+        start_children(g->w, g->cells, children);
+        gather_children(g, children);
+    } else {
+        run_alone(g);
+    }
+    hb_progress_end(&g->progress);
+}
+
+static bool read_journals(const struct hb_sweep_ask *ask, const char *grid,
+                          struct hb_sweep_cell *cells)
+{
+    for (uint32_t i = 0; i < ask->merge_count; i++)
+        if (!read_kept(ask, ask->merge[i], grid, cells))
+            return false;
+    return !ask->journal || read_kept(ask, ask->journal, grid, cells);
+}
+
 bool hb_sweep_run(const struct hb_sweep_ask *ask, struct hb_sweep_cell **out_cells)
 {
     struct hb_arena *arena = ask->env->arena;
     struct hb_sweep_cell *cells = hb_arena_alloc(arena, ask->sweep->cell_count, sizeof *cells);
     const char *grid = grid_line(arena, ask->sweep);
-    for (uint32_t i = 0; i < ask->merge_count; i++)
-        if (!read_kept(ask, ask->merge[i], grid, cells))
-            return false;
-    if (ask->journal && !read_kept(ask, ask->journal, grid, cells))
-        return false;
+    bool ok = read_journals(ask, grid, cells);
     struct work w = {
         .ask = ask, .sweep = ask->sweep, .scratch = hb_arena_new(), .kept = hb_arena_new()};
     struct gather g = {.w = &w, .cells = cells};
     int64_t wanted = 0;
     for (uint32_t i = 0; i < ask->sweep->cell_count; i++)
         wanted += is_wanted(ask, cells, i);
-    g.journal = ask->journal ? hb_journal_open(arena, ask->journal, grid) : NULL;
-    hb_progress_start(&g.progress, ask->env, "sweep", wanted);
-    if (ask->jobs > 1 && wanted > 1) {
-        struct children *children = hb_arena_alloc(arena, 1, sizeof *children);
-        start_children(&w, cells, children);
-        gather_children(&g, children);
-    } else {
-        run_alone(&g);
-    }
-    hb_progress_end(&g.progress);
+    if (!ok) /* the others wait for tasks: there are none */
+        g.next = ask->sweep->cell_count;
+    g.journal = ok && ask->journal ? hb_journal_open(arena, ask->journal, grid) : NULL;
+    if (ok || ask->ranks.count > 1)
+        run_all(&g, ok ? wanted : 0);
     if (g.journal)
         hb_journal_close(g.journal);
     hb_arena_free(w.scratch);
     hb_arena_free(w.kept);
     *out_cells = cells;
-    return true;
+    return ok;
+}
+
+void hb_sweep_follow(const struct hb_sweep_ask *ask)
+{
+    struct work w = {
+        .ask = ask, .sweep = ask->sweep, .scratch = hb_arena_new(), .kept = hb_arena_new()};
+    follow(&w);
+    hb_arena_free(w.scratch);
+    hb_arena_free(w.kept);
 }

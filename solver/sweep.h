@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "solver/ranks.h"
 
 struct hb_arena;
 struct hb_env;
@@ -68,9 +69,12 @@ struct hb_sweep_ask {
     int64_t jobs;  /* processes, >= 1 */
     int64_t shard; /* of the cells, those with index % shards == shard - 1 */
     int64_t shards;
+    struct hb_ranks ranks; /* of an MPI run: rank 0 asks, the others follow */
 };
 
 /* Fills cells (by index; those of other shards stay undone). False: an error says why. */
 bool hb_sweep_run(const struct hb_sweep_ask *ask, struct hb_sweep_cell **out_cells);
+/* Runs cells for rank 0 until there are no more. */
+void hb_sweep_follow(const struct hb_sweep_ask *ask);
 
 #endif
