@@ -97,7 +97,7 @@ cov:                      ## lines and branches that the tests reach, file by fi
 	$(Q)find $(BUILD)/cov -name '*.gcda' -exec rm {} +
 	$(Q)HB_BUILD=$(BUILD)/cov sh tests/all.sh || true
 	$(Q)sh tests/cov.sh $(BUILD)/cov
-bench: all $(B)/tests/bench/bench                ## how long things take here
+bench: all $(B)/tests/bench/bench $(B)/tests/bench/hlo ## how long things take here
 	$(Q)HB_BUILD="$(CURDIR)/$(B)" HBMSIM="$(CURDIR)/$(B)/hbmsim" sh tests/bench/bench.sh
 install: all              ## into PREFIX (/usr/local), below DESTDIR
 	$(Q)HBMSIM=$(PROGRAM) VERSION=$(VERSION) sh cli/install.sh install "$(DESTDIR)" "$(PREFIX)"

@@ -14,8 +14,8 @@
 
 #include "base/arena.h"
 #include "base/size.h"
+#include "base/str.h"
 #include "sim/engine/heap_bfc.h"
-#include "sim/engine/heap_index.h"
 
 /* Sort key of an item: major, then minor, then the place in the array (the sort is stable). */
 struct key {
@@ -239,14 +239,30 @@ struct leaf {
     int64_t top[LEAF_ITEMS];
 };
 
+struct list {
+    struct leaf **leaves; /* in order of address; the first is never empty but at the start */
+    uint32_t count, cap;
+};
+
+/* What was placed, all of it, and of many items also by time: a level cuts the events into windows
+ * that begin `step` apart and are twice as long, so that what is no longer than a step lies in one.
+ *
+ *   events   |--------|--------|--------|
+ *   windows  [0               ][2  ...
+ *                     [1               ]      */
+enum { LEVELS = 3, LEVEL_FACTOR = 8 };
+
+struct level {
+    struct list *windows;
+    uint32_t count; /* 0: there is no such level */
+    int64_t step;   /* events; grows from level to level */
+};
+
 struct placed {
     struct hb_arena *scratch;
-    struct leaf **leaves; /* in order of address; the first is never empty but at the start */
-    uint32_t count;
-    struct hb_heap_index *index; /* of many items; else null */
-    uint32_t *near;              /* room for what it finds */
-    uint32_t near_room;
-    struct key *order, *spare; /* room to sort it */
+    struct list all;
+    struct level levels[LEVELS];
+    int64_t first; /* event */
 };
 
 static const unsigned char own_bit[LEAF_ITEMS] = {1,  2,   4,  8,  16,  32, 64, 128, 1,  2,  4,
@@ -308,53 +324,22 @@ static void climb_leaf(struct climb *c, const struct leaf *leaf, const struct hb
     }
 }
 
-/* Where few share an event with the item, they are looked up and put in order of address, which
- * is quicker than to walk over all. False: they are not few. */
-static bool find_near(const struct placed *placed, const struct hb_heap_item *items,
-                      const struct hb_heap_item *item, uint32_t *out_count)
+/* The list to walk for an item: of the shortest windows one of which holds its life. */
+static const struct list *pick_list(const struct placed *placed, const struct hb_heap_item *item)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < (item->spans ? item->span_count : 1); i++) {
-        struct hb_heap_span span = item->spans ? item->spans[i] : whole_life(item);
-        count += hb_heap_index_find(placed->index, span, placed->near_room - count,
-                                    placed->near + count);
-        if (count > placed->near_room)
-            return false;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        placed->order[i] =
-            (struct key){(uint64_t)items[placed->near[i]].offset, 0, placed->near[i]};
-    sort_keys(placed->order, placed->spare, count);
-    *out_count = count;
-    return true;
+    for (const struct level *level = placed->levels; level < placed->levels + LEVELS; level++)
+        if (level->count && (int64_t)item->end - item->start <= level->step)
+            return &level->windows[(item->start - placed->first) / level->step];
+    return &placed->all;
 }
 
-static void climb_near(struct climb *c, const struct placed *placed, uint32_t count,
-                       const struct hb_heap_item *items, const struct hb_heap_item *item)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const struct hb_heap_item *near = &items[placed->order[i].item];
-        int64_t gap = near->offset - c->top, top = hb_add_sat(near->offset, near->bytes);
-        if (gap >= item->bytes && gap < c->best_bytes) {
-            c->best = c->top;
-            c->best_bytes = gap;
-        }
-        c->top = top > c->top ? top : c->top;
-    }
-}
-
-static int64_t find_offset(const struct placed *placed, const struct hb_heap_item *items,
-                           const struct hb_heap_item *item)
+static int64_t find_offset(const struct placed *placed, const struct hb_heap_item *item)
 {
     struct climb c = {0, -1, INT64_MAX};
-    uint32_t count;
-    if (placed->index && find_near(placed, items, item, &count)) {
-        climb_near(&c, placed, count, items, item);
-        return c.best < 0 ? c.top : c.best;
-    }
-    for (uint32_t l = 0; l < placed->count && c.best_bytes > item->bytes; l++)
-        if (placed->leaves[l]->max_top > c.top)
-            climb_leaf(&c, placed->leaves[l], item);
+    const struct list *list = pick_list(placed, item);
+    for (uint32_t l = 0; l < list->count && c.best_bytes > item->bytes; l++)
+        if (list->leaves[l]->max_top > c.top)
+            climb_leaf(&c, list->leaves[l], item);
     return c.best < 0 ? c.top : c.best;
 }
 
@@ -375,11 +360,20 @@ static void find_max_top(struct leaf *leaf)
         leaf->max_top = leaf->top[i] > leaf->max_top ? leaf->top[i] : leaf->max_top;
 }
 
-static void split_leaf(struct placed *placed, uint32_t l)
+static void add_leaf(struct placed *placed, struct list *list, uint32_t at)
+{
+    list->leaves =
+        hb_grow(placed->scratch, list->leaves, list->count, &list->cap, sizeof *list->leaves);
+    memmove(list->leaves + at + 1, list->leaves + at, (list->count - at) * sizeof *list->leaves);
+    list->leaves[at] = hb_arena_alloc(placed->scratch, 1, sizeof(struct leaf));
+    list->count++;
+}
+
+static void split_leaf(struct placed *placed, struct list *list, uint32_t l)
 {
     enum { HALF = LEAF_ITEMS / 2 };
-    struct leaf *low = placed->leaves[l];
-    struct leaf *high = hb_arena_alloc(placed->scratch, 1, sizeof *high);
+    add_leaf(placed, list, l + 1);
+    struct leaf *low = list->leaves[l], *high = list->leaves[l + 1];
     memcpy(high->start, low->start + HALF, HALF * sizeof *low->start);
     memcpy(high->end, low->end + HALF, HALF * sizeof *low->end);
     memcpy(high->offset, low->offset + HALF, HALF * sizeof *low->offset);
@@ -387,19 +381,15 @@ static void split_leaf(struct placed *placed, uint32_t l)
     low->count = high->count = HALF;
     find_max_top(low);
     find_max_top(high);
-    memmove(placed->leaves + l + 2, placed->leaves + l + 1,
-            (placed->count - l - 1) * sizeof(struct leaf *));
-    placed->leaves[l + 1] = high;
-    placed->count++;
 }
 
 /* The last leaf that begins at or below the address. */
-static uint32_t find_leaf(const struct placed *placed, int64_t offset)
+static uint32_t find_leaf(const struct list *list, int64_t offset)
 {
-    uint32_t low = 0, high = placed->count - 1;
+    uint32_t low = 0, high = list->count - 1;
     while (low < high) {
         uint32_t middle = (low + high + 1) / 2;
-        if (placed->leaves[middle]->offset[0] <= offset)
+        if (list->leaves[middle]->offset[0] <= offset)
             low = middle;
         else
             high = middle - 1;
@@ -407,17 +397,21 @@ static uint32_t find_leaf(const struct placed *placed, int64_t offset)
     return low;
 }
 
-static void place_span(struct placed *placed, const struct hb_heap_item *item, uint32_t index,
-                       struct hb_heap_span span)
+static void list_span(struct placed *placed, struct list *list, const struct hb_heap_item *item,
+                      struct hb_heap_span span)
 {
-    if (placed->index)
-        hb_heap_index_add(placed->index, span, index);
-    uint32_t l = find_leaf(placed, item->offset);
-    if (placed->leaves[l]->count == LEAF_ITEMS) {
-        split_leaf(placed, l);
-        l += placed->leaves[l + 1]->offset[0] <= item->offset;
+    if (!list->count)
+        add_leaf(placed, list, 0);
+    uint32_t l = find_leaf(list, item->offset);
+    const struct leaf *full = list->leaves[l];
+    if (full->count == LEAF_ITEMS) {
+        if (l + 1 == list->count && full->offset[LEAF_ITEMS - 1] <= item->offset)
+            add_leaf(placed, list, l + 1);
+        else
+            split_leaf(placed, list, l);
+        l += list->leaves[l + 1]->offset[0] <= item->offset;
     }
-    struct leaf *leaf = placed->leaves[l];
+    struct leaf *leaf = list->leaves[l];
     uint32_t at = leaf->count;
     while (at > 0 && leaf->offset[at - 1] > item->offset)
         at--;
@@ -429,12 +423,33 @@ static void place_span(struct placed *placed, const struct hb_heap_item *item, u
     leaf->max_top = leaf->top[at] > leaf->max_top ? leaf->top[at] : leaf->max_top;
 }
 
-static void place_item(struct placed *placed, const struct hb_heap_item *item, uint32_t index)
+/* The windows of a level that a span lies in: from out_first to before the end returned. */
+static uint32_t find_windows(const struct level *level, int64_t first, struct hb_heap_span span,
+                             uint32_t *out_first)
+{
+    int64_t low = (span.start - first) / level->step, high = (span.end - first) / level->step;
+    *out_first = (uint32_t)(low > 0 ? low - 1 : 0);
+    return (uint32_t)high + 1;
+}
+
+static void place_span(struct placed *placed, const struct hb_heap_item *item,
+                       struct hb_heap_span span)
+{
+    list_span(placed, &placed->all, item, span);
+    for (struct level *level = placed->levels; level < placed->levels + LEVELS; level++) {
+        uint32_t first = 0;
+        uint32_t end = level->count ? find_windows(level, placed->first, span, &first) : 0;
+        for (uint32_t w = first; w < end; w++)
+            list_span(placed, &level->windows[w], item, span);
+    }
+}
+
+static void place_item(struct placed *placed, const struct hb_heap_item *item)
 {
     if (!item->spans)
-        place_span(placed, item, index, whole_life(item));
+        place_span(placed, item, whole_life(item));
     for (uint32_t i = 0; i < item->span_count; i++)
-        place_span(placed, item, index, item->spans[i]);
+        place_span(placed, item, item->spans[i]);
 }
 
 static uint32_t count_spans(const struct hb_heap_item *items, uint32_t count)
@@ -445,11 +460,22 @@ static uint32_t count_spans(const struct hb_heap_item *items, uint32_t count)
     return spans;
 }
 
-/* An index, where there are many items and their events are not spread too thin. */
-static void index_placed(struct placed *placed, const struct hb_heap_item *items, uint32_t count,
-                         uint32_t spans)
+/* How many windows of a level all lives lie in, all in all. */
+static int64_t count_entries(const struct level *level, int64_t first,
+                             const struct hb_heap_item *items, uint32_t count)
 {
-    enum { FEW_ITEMS = 4096, EVENTS_PER_SPAN = 8, SHARE = 64 };
+    int64_t entries = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t low, end = find_windows(level, first, whole_life(&items[i]), &low);
+        entries += end - low;
+    }
+    return entries;
+}
+
+/* Levels, of many items: the finest that takes no more than some windows an item, and coarser. */
+static void make_levels(struct placed *placed, const struct hb_heap_item *items, uint32_t count)
+{
+    enum { FEW_ITEMS = 2048, MOST_WINDOWS = 512, ENTRIES_AN_ITEM = 12 };
     struct hb_heap_span life = {INT32_MAX, INT32_MIN};
     if (count < FEW_ITEMS)
         return;
@@ -457,63 +483,93 @@ static void index_placed(struct placed *placed, const struct hb_heap_item *items
         life.start = items[i].start < life.start ? items[i].start : life.start;
         life.end = items[i].end > life.end ? items[i].end : life.end;
     }
-    if ((int64_t)life.end - life.start > (int64_t)spans * EVENTS_PER_SPAN)
-        return;
-    placed->index = hb_heap_index_new(placed->scratch, life);
-    placed->near_room = spans / SHARE;
-    placed->near = hb_arena_alloc(placed->scratch, placed->near_room + 1, sizeof *placed->near);
-    placed->order = hb_arena_alloc(placed->scratch, placed->near_room + 1, sizeof(struct key));
-    placed->spare = hb_arena_alloc(placed->scratch, placed->near_room + 1, sizeof(struct key));
+    placed->first = life.start;
+    int64_t events = (int64_t)life.end - life.start + 1, windows = MOST_WINDOWS;
+    struct level *level = placed->levels;
+    while (windows > 1 && level < placed->levels + LEVELS) {
+        level->step = events / windows + 1;
+        level->count = 0;
+        if (count_entries(level, life.start, items, count) > (int64_t)count * ENTRIES_AN_ITEM) {
+            windows /= 2;
+            continue;
+        }
+        level->count = (uint32_t)(events / level->step) + 1;
+        level->windows = hb_arena_alloc(placed->scratch, level->count, sizeof *level->windows);
+        level++;
+        windows /= LEVEL_FACTOR;
+    }
 }
 
 /* Places the items in the order of keys; gives up, returning limit, once that is reached. */
 static int64_t pack_keys(struct hb_arena *scratch, struct hb_heap_item *items,
                          const struct key *keys, uint32_t count, int64_t limit)
 {
-    uint32_t spans = count_spans(items, count), room = spans / (LEAF_ITEMS / 2) + 2;
-    struct placed placed = {
-        .scratch = scratch,
-        .leaves = hb_arena_alloc(scratch, room, sizeof(struct leaf *)),
-        .count = 1,
-    };
-    placed.leaves[0] = hb_arena_alloc(scratch, 1, sizeof(struct leaf));
-    index_placed(&placed, items, count, spans);
+    struct hb_arena_mark mark = hb_arena_mark(scratch);
+    struct placed placed = {.scratch = scratch};
+    make_levels(&placed, items, count);
     int64_t height = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && height < limit; i++) {
         struct hb_heap_item *item = &items[keys[i].item];
         item->offset = 0;
         if (item->bytes == 0)
             continue;
-        item->offset = find_offset(&placed, items, item);
+        item->offset = find_offset(&placed, item);
         int64_t top = hb_add_sat(item->offset, item->bytes);
         height = top > height ? top : height;
-        if (height >= limit)
-            return limit;
-        place_item(&placed, item, keys[i].item);
+        place_item(&placed, item);
     }
-    return height;
+    hb_arena_rewind(scratch, mark);
+    return height < limit ? height : limit;
+}
+
+/* The items, with spans of one that leave no event between them made one. */
+static struct hb_heap_item *merge_spans(struct hb_arena *scratch, const struct hb_heap_item *items,
+                                        uint32_t count)
+{
+    struct hb_heap_item *merged = hb_arena_alloc(scratch, count, sizeof *merged);
+    struct hb_heap_span *spans = hb_arena_alloc(scratch, count_spans(items, count), sizeof *spans);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t n = 0;
+        merged[i] = items[i];
+        for (uint32_t k = 0; items[i].spans && k < items[i].span_count; k++) {
+            struct hb_heap_span span = items[i].spans[k];
+            if (n && span.start <= (int64_t)spans[n - 1].end + 1)
+                spans[n - 1].end = span.end > spans[n - 1].end ? span.end : spans[n - 1].end;
+            else
+                spans[n++] = span;
+        }
+        merged[i].spans = items[i].spans ? spans : NULL;
+        merged[i].span_count = n;
+        spans += n;
+    }
+    return merged;
+}
+
+static void take_offsets(struct hb_heap_item *items, const struct hb_heap_item *from,
+                         uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        items[i].offset = from[i].offset;
 }
 
 static int64_t pack_sorted(struct hb_arena *scratch, struct hb_heap_item *items, uint32_t count)
 {
     struct key *keys = make_keys(scratch, count);
     struct key *spare = hb_arena_alloc(scratch, count, sizeof *spare);
+    struct hb_heap_item *merged = merge_spans(scratch, items, count);
     order_items(items, count, BY_ORDER, keys, spare);
     order_items(items, count, BY_SIZE, keys, spare);
-    int64_t by_size = pack_keys(scratch, items, keys, count, INT64_MAX);
+    int64_t by_size = pack_keys(scratch, merged, keys, count, INT64_MAX);
+    take_offsets(items, merged, count);
     if (by_size == hb_heap_live_peak(scratch, items, count, 1, NULL))
         return by_size; /* no order does better */
-    int64_t *kept = hb_arena_alloc(scratch, count, sizeof *kept);
-    for (uint32_t i = 0; i < count; i++)
-        kept[i] = items[i].offset;
     order_items(items, count, BY_ORDER, keys, spare);
     order_items(items, count, BY_DURATION, keys, spare);
-    int64_t by_duration = pack_keys(scratch, items, keys, count, by_size);
-    if (by_duration < by_size)
-        return by_duration;
-    for (uint32_t i = 0; i < count; i++)
-        items[i].offset = kept[i];
-    return by_size;
+    int64_t by_duration = pack_keys(scratch, merged, keys, count, by_size);
+    if (by_duration == by_size)
+        return by_size;
+    take_offsets(items, merged, count);
+    return by_duration;
 }
 
 static int64_t pack_caching(struct hb_arena *scratch, struct hb_heap_item *items, uint32_t count)

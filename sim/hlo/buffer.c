@@ -3,6 +3,7 @@
 #include "sim/hlo/buffer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/size.h"
@@ -239,7 +240,38 @@ struct assign {
     bool *donated;    /* by value */
     uint32_t *shared; /* allocations that others may be put in, in the order of making */
     uint32_t shared_count;
+    uint32_t *open; /* of these, those that are not taken at all times */
+    uint32_t open_count;
+    int32_t last; /* the last end of all values */
 };
+
+/* Moves on what is covered without a hole as far as one walk over the tenants can. */
+static bool extend_cover(const struct hb_hlo_buffers *b, struct hb_hlo_alloc *in)
+{
+    int32_t before = in->covered;
+    for (uint32_t at = in->first_buffer; at != HB_NONE; at = b->next[at])
+        for (uint32_t k = 0; k < b->items[at].count; k++) {
+            const struct hb_hlo_range *range = &b->ranges[b->list[b->items[at].first + k]];
+            if (range->start <= in->covered && range->end > in->covered)
+                in->covered = range->end;
+        }
+    return in->covered > before;
+}
+
+/* A place that is taken at all times is not offered again: a walk over all of them for each buffer
+ * is what a step of many donated parameters would spend its time on. */
+static void close_if_full(struct assign *a, uint32_t alloc)
+{
+    struct hb_hlo_alloc *in = &a->b->allocs[alloc];
+    while (in->covered < a->last && extend_cover(a->b, in))
+        continue;
+    for (uint32_t i = a->open_count; in->covered >= a->last && i-- > 0;)
+        if (a->open[i] == alloc) {
+            memmove(a->open + i, a->open + i + 1, (a->open_count - i - 1) * sizeof *a->open);
+            a->open_count--;
+            return;
+        }
+}
 
 static void put(struct assign *a, uint32_t buffer, uint32_t alloc)
 {
@@ -264,8 +296,8 @@ static void make_alloc(struct assign *a, uint32_t buffer, enum hb_hlo_alloc_kind
     };
     put(a, buffer, b->alloc_count);
     if (kind == HB_HLO_RESULT || kind == HB_HLO_CONTEXT || (kind == HB_HLO_ARGUMENT && !kept))
-        a->shared[a->shared_count++] = b->alloc_count;
-    b->alloc_count++;
+        a->open[a->open_count++] = a->shared[a->shared_count++] = b->alloc_count;
+    close_if_full(a, b->alloc_count++);
 }
 
 /* Whether user's value, which starts as operand's ends, may not take its place. */
@@ -334,6 +366,18 @@ static bool fits(struct assign *a, uint32_t buffer, uint32_t alloc)
     return true;
 }
 
+/* Whether all its values start and end at one place. */
+static bool is_brief(const struct assign *a, uint32_t buffer)
+{
+    const struct hb_hlo_buffer *of = &a->b->items[buffer];
+    for (uint32_t k = 0; k < of->count; k++) {
+        const struct hb_hlo_range *range = &a->b->ranges[a->b->list[of->first + k]];
+        if (range->start != range->end)
+            return false;
+    }
+    return true;
+}
+
 /* First where an operand lies, then the other allocations from the one made last. */
 static bool reuse_alloc(struct assign *a, uint32_t buffer)
 {
@@ -348,13 +392,18 @@ static bool reuse_alloc(struct assign *a, uint32_t buffer)
             uint32_t alloc = b->items[b->buffer_of[f->value_at[f->first_slot[from]]]].alloc;
             if (alloc != HB_NONE && fits(a, buffer, alloc)) {
                 put(a, buffer, alloc);
+                close_if_full(a, alloc);
                 return true;
             }
         }
     }
-    for (uint32_t i = a->shared_count; i-- > 0;)
-        if (fits(a, buffer, a->shared[i])) {
-            put(a, buffer, a->shared[i]);
+    bool brief = is_brief(a, buffer); /* fits between two that meet */
+    const uint32_t *list = brief ? a->shared : a->open;
+    for (uint32_t i = brief ? a->shared_count : a->open_count; i-- > 0;)
+        if (fits(a, buffer, list[i])) {
+            uint32_t alloc = list[i];
+            put(a, buffer, alloc);
+            close_if_full(a, alloc);
             return true;
         }
     return false;
@@ -461,6 +510,9 @@ void hb_hlo_buffers_find(struct hb_arena *arena, const struct hb_hlo_flow *f,
                        .alias = alias,
                        .arena = arena,
                        .donated = hb_hlo_donated(arena, f),
-                       .shared = hb_arena_alloc(arena, out->count, sizeof *a.shared)};
+                       .shared = hb_arena_alloc(arena, out->count, sizeof *a.shared),
+                       .open = hb_arena_alloc(arena, out->count, sizeof *a.open)};
+    for (uint32_t v = 0; v < f->value_count; v++)
+        a.last = out->ranges[v].end > a.last ? out->ranges[v].end : a.last;
     assign_all(&a);
 }

@@ -37,6 +37,7 @@ struct hb_hlo_alloc {
     bool read_only;
     bool live_out;
     int32_t end;           /* when the last that was put in it dies */
+    int32_t covered;       /* up to here it is taken at all times; at most */
     uint32_t first_buffer; /* chain of what lies in it */
 };
 

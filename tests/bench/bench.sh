@@ -28,3 +28,4 @@ process 'llama3-8b (hbmsim simulate --json)' simulate examples/quickstart/model.
 process 'deepseek-v3 on 2,048 devices' simulate tests/bench/deepseek-v3.yaml --json
 process 'records of lab-tpu (hbmsim validate)' validate tests/golden/lab-tpu.jsonl
 "${HB_BUILD:-build/fast}/tests/bench/bench" . examples/quickstart/model.yaml tests/bench/deepseek-v3.yaml
+"${HB_BUILD:-build/fast}/tests/bench/hlo" 200
