@@ -54,7 +54,7 @@ static void show_head(const struct page *g)
                 m->partitioned ? "the part of one of" : "to be divided over",
                 (long long)m->partitions);
     fprintf(g->out, "; rules of %s%s\n\n", m->dialect->name,
-            g->shown->backend_given ? "" : " (by the text; --backend sets it)");
+            g->shown->backend_given ? "" : " (guessed; --backend sets it)");
 }
 
 static void show_figure(const struct page *g, const char *name, int64_t bytes, const char *note)

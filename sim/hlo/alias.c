@@ -146,15 +146,18 @@ static uint32_t pair_plain(const struct hb_hlo_alias *a, uint32_t inst, struct h
     return 0;
 }
 
+static uint32_t pair_any(const struct hb_hlo_alias *a, uint32_t inst, int depth,
+                         struct hb_hlo_in_place *out, uint32_t max);
+
 /* The pair of one output of a fusion, if its source is an operation in place. */
-static bool pair_output(const struct hb_hlo_alias *a, uint32_t inst, uint32_t slot,
+static bool pair_output(const struct hb_hlo_alias *a, struct at fusion, int depth,
                         struct hb_hlo_in_place *out)
 {
     struct hb_hlo_in_place pairs[HB_HLO_MAX_IN_PLACE];
     const struct hb_hlo_module *m = a->m;
-    struct at source = {m->comps[hb_hlo_called(m, inst, 0)].root, slot};
+    struct at source = {m->comps[hb_hlo_called(m, fusion.inst, 0)].root, fusion.slot};
     source = follow_back(a, source);
-    uint32_t count = pair_plain(a, source.inst, pairs, HB_HLO_MAX_IN_PLACE);
+    uint32_t count = pair_any(a, source.inst, depth + 1, pairs, HB_HLO_MAX_IN_PLACE);
     for (uint32_t i = 0; i < count && i < HB_HLO_MAX_IN_PLACE; i++) {
         if (pairs[i].output_slot != source.slot)
             continue;
@@ -162,30 +165,39 @@ static bool pair_output(const struct hb_hlo_alias *a, uint32_t inst, uint32_t sl
         input = follow_back(a, input);
         uint32_t param = m->insts[input.inst].number;
         if (hb_hlo_op_of(m, input.inst) != HB_HLO_OP_PARAMETER ||
-            param >= m->insts[inst].operand_count)
+            param >= m->insts[fusion.inst].operand_count)
             return false;
-        *out = (struct hb_hlo_in_place){param, input.slot, slot};
+        *out = (struct hb_hlo_in_place){param, input.slot, fusion.slot};
         return true;
     }
     return false;
 }
 
-uint32_t hb_hlo_in_place(const struct hb_hlo_alias *a, uint32_t inst, struct hb_hlo_in_place *out,
-                         uint32_t max)
+static uint32_t pair_any(const struct hb_hlo_alias *a, uint32_t inst, int depth,
+                         struct hb_hlo_in_place *out, uint32_t max)
 {
+    enum { MAX_DEPTH = 3 }; /* of fusions in fusions */
     if (hb_hlo_op_of(a->m, inst) != HB_HLO_OP_FUSION)
         return pair_plain(a, inst, out, max);
     uint32_t count = read_aliasing(a, inst, out, max), shape = a->m->insts[inst].shape;
     uint32_t slots = shape_of(a, inst)->slots;
-    if (shape_of(a, a->m->comps[hb_hlo_called(a->m, inst, 0)].root)->slots != slots)
+    if (depth > MAX_DEPTH ||
+        shape_of(a, a->m->comps[hb_hlo_called(a->m, inst, 0)].root)->slots != slots)
         return count;
     for (uint32_t slot = 0; slot < slots; slot++) {
         struct hb_hlo_in_place pair;
         uint32_t part = hb_hlo_shape_at_slot(&a->m->shapes, shape, slot);
-        if (a->m->shapes.items[part].type != HB_HLO_TUPLE && pair_output(a, inst, slot, &pair))
+        if (a->m->shapes.items[part].type != HB_HLO_TUPLE &&
+            pair_output(a, (struct at){inst, slot}, depth, &pair))
             count = add_pair(out, count, max, pair);
     }
     return count;
+}
+
+uint32_t hb_hlo_in_place(const struct hb_hlo_alias *a, uint32_t inst, struct hb_hlo_in_place *out,
+                         uint32_t max)
+{
+    return pair_any(a, inst, 0, out, max);
 }
 
 /* ---- may: what an elementwise walk from a fusion's parameter meets ---- */

@@ -122,14 +122,56 @@ static int count_sparse_cores(const struct hb_hlo_module *m)
     return most;
 }
 
+/* ---- by the file's name ---- */
+
+static bool is_letter_or_digit(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool has_word(const char *name, const char *word)
+{
+    size_t len = strlen(word);
+    for (const char *at = name; (at = strstr(at, word)); at++)
+        if ((at == name || !is_letter_or_digit(at[-1])) && !is_letter_or_digit(at[len]))
+            return true;
+    return false;
+}
+
+/* XLA writes module_0001.jit_step.cpu_after_optimizations.txt, and people the device's name. */
+static int find_named(const char *file, bool tpu)
+{
+    static const struct {
+        const char *word;
+        int dialect;
+        bool tpu;
+    } words[] = {{"v5e", V5E, true},    {"v5litepod", V5E, true}, {"v5p", V5P, true},
+                 {"v6e", V6E, true},    {"cpu", CPU, false},      {"gpu", GPU, false},
+                 {"cuda", GPU, false},  {"rocm", GPU, false},     {"a100", GPU, false},
+                 {"h100", GPU, false},  {"h200", GPU, false},     {"b200", GPU, false},
+                 {"mi250", GPU, false}, {"mi300x", GPU, false},   {"mi325x", GPU, false}};
+    const char *slash = strrchr(file, '/');
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i].tpu == tpu && has_word(slash ? slash + 1 : file, words[i].word))
+            return words[i].dialect;
+    return -1;
+}
+
+/* ---- by both ---- */
+
 const struct hb_hlo_dialect *hb_hlo_dialect_guess(const struct hb_hlo_module *m)
 {
     enum { V6E_CORES = 2 };
-    for (uint32_t i = 0; i < m->shapes.count; i++)
-        if (m->shapes.items[i].tiled) {
-            int cores = count_sparse_cores(m);
-            return &dialects[cores == 0 ? V5E : cores == V6E_CORES ? V6E : V5P];
-        }
+    bool tiled = false;
+    for (uint32_t i = 0; i < m->shapes.count && !tiled; i++)
+        tiled = m->shapes.items[i].tiled;
+    int cores = tiled ? count_sparse_cores(m) : 0, named = find_named(m->text.file, tiled);
+    if (cores)
+        return &dialects[cores == V6E_CORES ? V6E : V5P];
+    if (named >= 0)
+        return &dialects[named];
+    if (tiled)
+        return &dialects[V5E];
     int64_t weight = 0;
     for (uint32_t i = 0; i < m->inst_count; i++)
         weight += weigh_inst(m, i);

@@ -1,5 +1,5 @@
 /* Whose text a module is: what its compiler rounds to and how it packs, one row each. The text does
- * not say it; tiles, names and operations give it away. */
+ * not say it; tiles, names, operations and the file's name give it away. */
 #ifndef HB_SIM_HLO_DIALECT_H
 #define HB_SIM_HLO_DIALECT_H
 
@@ -27,7 +27,7 @@ struct hb_hlo_dialect {
 /* Null: no such name. */
 const struct hb_hlo_dialect *hb_hlo_dialect_find(const char *name);
 const char *const *hb_hlo_dialect_names(void);
-/* By the signs in the text; where there are none, GPU. */
+/* By the signs in the text and the name of its file; where there are none, GPU. */
 const struct hb_hlo_dialect *hb_hlo_dialect_guess(const struct hb_hlo_module *m);
 
 #endif

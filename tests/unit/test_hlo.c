@@ -219,6 +219,17 @@ static void places_are_taken_where_it_is_allowed(void **state)
         "  b = f32[1000]{0} reverse(a), dimensions={0}\n"
         "  c = f32[1000]{0} fusion(%s), kind=kCustom, calls=fused\n"
         "  ROOT d = f32[10]{0} slice(c), slice={[0:10]}\n}\n";
+    /* An update in a fusion in a fusion is in place. */
+    static const char nested[] =
+        "HloModule m, is_scheduled=true\ninner {\n  p = f32[1000]{0:T(1024)} parameter(0)\n"
+        "  q = f32[10]{0:T(128)} parameter(1)\n  i = s32[]{:T(128)} constant(0)\n"
+        "  ROOT d = f32[1000]{0:T(1024)} dynamic-update-slice(p, q, i)\n}\n"
+        "outer {\n  p = f32[1000]{0:T(1024)} parameter(0)\n  q = f32[10]{0:T(128)} parameter(1)\n"
+        "  ROOT d = f32[1000]{0:T(1024)} fusion(p, q), kind=kCustom, calls=inner\n}\n"
+        "ENTRY e {\n  a = f32[1000]{0:T(1024)} parameter(0)\n"
+        "  b = f32[10]{0:T(128)} parameter(1)\n  c = f32[1000]{0:T(1024)} copy(a)\n"
+        "  ROOT d = f32[1000]{0:T(1024)} fusion(c, b), kind=kCustom, calls=outer\n}\n";
+    assert_takes(nested, "tpu-v5e", (const int64_t[]){4096 + 512, 4096, 0, 0});
     char taken[1024], kept[1024];
     snprintf(taken, sizeof taken, custom, "b, a");
     snprintf(kept, sizeof kept, custom, "a, b");
@@ -444,6 +455,35 @@ static void the_command_offers_every_backend(void **state)
     hb_arena_free(arena);
 }
 
+/* Two small modules that say nothing themselves, one tiled. */
+static void names_of_files_tell_the_backend(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *tiled, *plain;
+    } rows[] = {
+        {"m/module_0001.jit_f.cpu_after_optimizations.txt", "tpu-v5e", "cpu"},
+        {"module_0001.jit_f.sm_9.0_gpu_after_optimizations.txt", "tpu-v5e", "gpu"},
+        {"cpu/v5p_moe.hlo", "tpu-v5p", "gpu"},
+        {"v6e-step.hlo.gz", "tpu-v6e", "gpu"},
+        {"step-h100.hlo", "tpu-v5e", "gpu"},
+        {"v5p/tcpu.hlo", "tpu-v5e", "gpu"},
+    };
+    static const char form[] = "HloModule m, is_scheduled=true\nENTRY e {\n"
+                               "  ROOT a = f32[9,129]{1,0%s} parameter(0)\n}\n";
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int tiled = 0; tiled < 2; tiled++) {
+            struct fixture f;
+            char text[256];
+            unit_start(&f.u);
+            snprintf(text, sizeof text, form, tiled ? ":T(8,128)" : "");
+            f.text = (struct hb_hlo_text){rows[i].file, text, strlen(text)};
+            assert_true(hb_hlo_module_read(f.u.env.arena, &f.u.diag, &f.text, &f.m));
+            assert_string_equal(f.m.dialect->name, tiled ? rows[i].tiled : rows[i].plain);
+            unit_end(&f.u);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -459,6 +499,7 @@ int main(void)
         cmocka_unit_test(samples_cut_off_at_every_byte),
         cmocka_unit_test(samples_with_a_byte_changed),
         cmocka_unit_test(nesting_is_bounded),
+        cmocka_unit_test(names_of_files_tell_the_backend),
         cmocka_unit_test(the_command_offers_every_backend),
     };
     return cmocka_run_group_tests_name("hlo", tests, NULL, NULL);
