@@ -11,7 +11,8 @@
 #include "base/str.h"
 #include "sim/hlo/finder.h"
 
-enum { SMALL = 16, LEAST_TENSORS = 3 };
+/* Partial sums travel in small arrays: collectives are combined. */
+enum { SMALL = 16, SMALL_ARRAY = 65536, LEAST_TENSORS = 3 };
 
 struct search {
     struct hb_hlo_finder *x;
@@ -19,10 +20,10 @@ struct search {
     uint32_t *queue;
 };
 
-static bool is_small(const struct hb_hlo_finder *x, uint32_t v)
+static bool is_small(const struct hb_hlo_finder *x, uint32_t v, int64_t most)
 {
     const struct hb_hlo_shape *s = &x->m->shapes.items[x->f->values[v].shape];
-    return s->type != HB_HLO_TUPLE && s->elements <= SMALL;
+    return s->type != HB_HLO_TUPLE && s->elements <= most;
 }
 
 /* Small values that a node makes are met. */
@@ -34,11 +35,54 @@ static void meet_small(struct search *s, uint32_t node, uint32_t tensor, uint32_
         return;
     for (uint32_t i = f->first_slot[node]; i < f->first_slot[node + 1]; i++) {
         uint32_t v = f->value_at[i];
-        if (f->values[v].node != node || !is_small(s->x, v) || s->mark[v] == tensor + 1)
+        if (f->values[v].node != node || !is_small(s->x, v, SMALL_ARRAY) ||
+            s->mark[v] == tensor + 1)
             continue;
         s->mark[v] = tensor + 1;
         s->queue[(*count)++] = v;
     }
+}
+
+static bool is_copy(const struct hb_hlo_finder *x, uint32_t node)
+{
+    enum hb_hlo_op op = hb_hlo_op_of(x->m, hb_hlo_node_inst(x->f, node));
+    return op == HB_HLO_OP_COPY || op == HB_HLO_OP_COPY_START;
+}
+
+/* The tensor, and copies of it that are read in its stead: on TPU through memory on the chip. */
+struct faces {
+    uint32_t value[8];
+    uint32_t count;
+};
+
+static struct faces find_faces(const struct hb_hlo_finder *x, uint32_t tensor)
+{
+    enum { MOST = sizeof(struct faces) / sizeof(uint32_t) - 1 };
+    struct faces faces = {{tensor}, 1};
+    for (uint32_t u = x->first_use[tensor]; u < x->first_use[tensor + 1]; u++) {
+        uint32_t node = x->uses[u];
+        if (!is_copy(x, node))
+            continue;
+        for (uint32_t i = x->f->first_slot[node]; i < x->f->first_slot[node + 1]; i++) {
+            uint32_t v = x->f->value_at[i];
+            if (x->f->values[v].node == node && faces.count < MOST && !is_small(x, v, SMALL) &&
+                x->m->shapes.items[x->f->values[v].shape].type != HB_HLO_TUPLE)
+                faces.value[faces.count++] = v;
+        }
+    }
+    return faces;
+}
+
+static bool takes_number(const struct search *s, uint32_t node, uint32_t tensor)
+{
+    const struct hb_hlo_finder *x = s->x;
+    uint32_t inst = hb_hlo_node_inst(x->f, node);
+    for (uint32_t i = 0; i < x->m->insts[inst].operand_count; i++) {
+        uint32_t v = x->f->value_at[x->f->first_slot[hb_hlo_node_operand(x->f, node, i)]];
+        if (is_small(x, v, SMALL) && s->mark[v] == tensor + 1)
+            return true;
+    }
+    return false;
 }
 
 /* A user of the tensor that also takes a number made from it, and the time of the last use that
@@ -47,27 +91,37 @@ static bool is_kept_for_number(struct search *s, uint32_t tensor, int32_t *out_l
 {
     const struct hb_hlo_finder *x = s->x;
     const struct hb_hlo_flow *f = x->f;
+    struct faces faces = find_faces(x, tensor);
     uint32_t count = 0;
     bool kept = false;
-    for (uint32_t u = x->first_use[tensor]; u < x->first_use[tensor + 1]; u++)
-        meet_small(s, x->uses[u], tensor, &count);
+    meet_small(s, f->values[tensor].node, tensor, &count); /* reduced where it is made */
+    for (uint32_t i = 0; i < faces.count; i++)
+        for (uint32_t u = x->first_use[faces.value[i]]; u < x->first_use[faces.value[i] + 1]; u++)
+            meet_small(s, x->uses[u], tensor, &count);
     for (uint32_t at = 0; at < count; at++)
         for (uint32_t u = x->first_use[s->queue[at]]; u < x->first_use[s->queue[at] + 1]; u++)
             meet_small(s, x->uses[u], tensor, &count);
     *out_last = f->time[f->values[tensor].node];
-    for (uint32_t u = x->first_use[tensor]; u < x->first_use[tensor + 1]; u++) {
-        uint32_t node = x->uses[u], inst = hb_hlo_node_inst(f, node);
-        bool with_number = false;
-        for (uint32_t i = 0; i < x->m->insts[inst].operand_count; i++) {
-            uint32_t from = hb_hlo_node_operand(f, node, i);
-            uint32_t v = f->value_at[f->first_slot[from]];
-            with_number = with_number || (is_small(x, v) && s->mark[v] == tensor + 1);
+    for (uint32_t i = 0; i < faces.count; i++)
+        for (uint32_t u = x->first_use[faces.value[i]]; u < x->first_use[faces.value[i] + 1]; u++) {
+            bool with_number = takes_number(s, x->uses[u], tensor);
+            kept = kept || with_number;
+            if (!with_number && !is_copy(x, x->uses[u]) && f->time[x->uses[u]] > *out_last)
+                *out_last = f->time[x->uses[u]];
         }
-        kept = kept || with_number;
-        if (!with_number && f->time[node] > *out_last)
-            *out_last = f->time[node];
-    }
     return kept;
+}
+
+/* Whether a value is made in a loop or a branch, and not in an asynchronous call or a plain one. */
+static bool is_in_loop(const struct hb_hlo_finder *x, uint32_t v)
+{
+    uint32_t scope = x->f->scope_of[x->f->values[v].node];
+    for (; scope; scope = x->f->scope_of[x->f->scopes[scope].caller]) {
+        enum hb_hlo_op op = hb_hlo_op_of(x->m, hb_hlo_node_inst(x->f, x->f->scopes[scope].caller));
+        if (op == HB_HLO_OP_WHILE || op == HB_HLO_OP_CONDITIONAL)
+            return true;
+    }
+    return false;
 }
 
 static void find_numbers(struct hb_hlo_finder *x)
@@ -81,7 +135,7 @@ static void find_numbers(struct hb_hlo_finder *x)
         int32_t last;
         uint32_t v = x->hp->value_of[i];
         if (p->bufs[i].space != HB_SPACE_HBM || p->bufs[i].argument || p->bufs[i].output ||
-            p->bufs[i].bytes < x->least_bytes / 16 || x->f->scope_of[x->f->values[v].node] != 0 ||
+            p->bufs[i].bytes < x->least_bytes / 16 || is_in_loop(x, v) ||
             !is_kept_for_number(&s, v, &last) || last >= c.edit->end[i])
             continue;
         c.edit->end[i] = last > c.edit->start[i] ? last : c.edit->start[i];
