@@ -349,8 +349,8 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     if (gpu || same || lo->gather_form != HB_GATHER_PADDED || hb_head_own_rule(lo) ||
         lo->phase == HB_PHASE_OPTIMIZER)
         return;
-    l->grad = hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS,
-                      hb_leaf_layer_shape(l, lo->compute, false));
+    l->grad =
+        hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS, hb_leaf_layer_shape(l, lo->compute, false));
     hb_emit_simple(lo, HB_OP_COPY, "own part of the head's gradient", sum, l->grad);
 }
 

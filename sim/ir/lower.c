@@ -231,11 +231,11 @@ static void build_step(struct hb_lower *lo)
         forward_backward(lo, &parts);
     } else {
         add_accumulators(lo);
+        hb_optim_fetch(lo);
         uint32_t loop = hb_program_open_loop(lo->p, "microbatches", accumulate_trips);
         forward_backward(lo, &parts);
         accumulate(lo);
         hb_program_close_loop(lo->p, loop);
-        hb_optim_fetch(lo);
     }
     hb_optim_update(lo);
     if (lo->head_last) {

@@ -51,10 +51,11 @@ enum fetch { FETCH_ALL, FETCH_MOST, FETCH_NONE };
  * (tinyS/batch=16,clip,opt_host: all before). */
 static enum fetch find_fetch(const struct hb_lower *lo)
 {
-    if (lo->spec->batch.accumulate > 1)
-        return FETCH_NONE;
-    if (!lo->spec->optimizer.clip || (lo->habits->rings && is_alone(lo)))
+    bool accumulates = lo->spec->batch.accumulate > 1;
+    if (!lo->spec->optimizer.clip || (lo->habits->rings && is_alone(lo) && !accumulates))
         return FETCH_ALL;
+    if (accumulates)
+        return FETCH_NONE;
     bool most = lo->habits->rings && hb_fsdp_ways(lo, false) > 1 &&
                 lo->gather_form != HB_GATHER_PADDED && hb_ways(lo, HB_AX_TENSOR) > 1;
     return most ? FETCH_MOST : FETCH_NONE;
