@@ -138,7 +138,7 @@ static bool lives_at(const struct low *l, const char *buffer, const char *op)
 static void a_batch_is_five_arrays(void **state)
 {
     (void)state;
-    struct low l = DENSE("sharding.norms=tensor"), lab = DENSE("sharding.norms=replicated");
+    struct low l = DENSE("sharding.norms=tensor"), lab = DENSE("runtime.framework=jax");
     int five = 0, two = 0;
     for (uint32_t i = 0; i < l.p.buf_count; i++)
         five += l.p.bufs[i].argument && l.p.bufs[i].bytes == 8 * 2048 * 4;
