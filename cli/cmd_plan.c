@@ -23,8 +23,8 @@ enum { MOST_DEVICES_FACTOR = 64 };
 enum { LEAN_POLICIES = 3 };
 /* Configurations that a picture shows; a terminal's is small. */
 enum { POINTS_DRAWN = 160, POINTS_IN_TERMINAL = 40 };
-/* A search that took longer is not repeated for the price list. */
-static const double quick_seconds = 3;
+/* Rows of the price list: each is a search of its own, in a large space one alone. */
+enum { MOST_PRICES = 3, LARGE_SPACE_NODES = 1000 };
 
 struct options {
     struct hb_common common;
@@ -88,9 +88,10 @@ static bool run_spec(struct hb_env *env, const struct hb_plan *plan, const struc
 
 static void price_budgets(const struct hb_plan_ask *ask, struct hb_plan_answer *a)
 {
-    if (a->plan->seconds > quick_seconds || ask->objective == HB_OBJ_MEMORY)
+    if (ask->objective == HB_OBJ_MEMORY)
         return;
-    for (int64_t more = INT64_C(1) << 30; a->price_count < 3; more *= 4) {
+    uint32_t rows = a->plan->node_count > LARGE_SPACE_NODES ? 1 : MOST_PRICES;
+    for (int64_t more = INT64_C(1) << 30; a->price_count < rows; more *= 4) {
         struct hb_plan_ask again = *ask;
         struct hb_plan plan;
         again.budget_bytes = hb_add_sat(ask->budget_bytes, more);

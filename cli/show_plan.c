@@ -9,6 +9,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "hw/device.h"
+#include "cli/show_tensors.h"
 #include "sim/engine/cost.h"
 
 static const char *const axis_names[] = {"data",     "fsdp",   "tensor",
@@ -120,28 +121,6 @@ static void show_shape(const struct page *g)
         fprintf(g->out, "  pipeline    %" PRId64 " microbatches\n", s->pipeline.microbatches);
 }
 
-/* Bytes kept for the backward pass whose name begins with the block's. */
-static void show_kept(const struct page *g, const struct hb_block *b)
-{
-    const struct hb_program *p = &g->a->result->program;
-    const char *prefix = hb_arena_printf(g->env->arena, "%s.", b->name);
-    const char *ending = ", saved for backward";
-    for (uint32_t i = 0; i < p->buf_count; i++) {
-        const struct hb_buf *buf = &p->bufs[i];
-        if (buf->category != HB_CAT_SAVED || buf->alias_of != HB_NONE ||
-            !hb_str_starts(buf->name, prefix) || !hb_str_ends(buf->name, ending))
-            continue;
-        size_t skip = 0;
-        while (prefix[skip])
-            skip++;
-        int len = 0;
-        while (buf->name[skip + (size_t)len] && buf->name[skip + (size_t)len] != ',')
-            len++;
-        fprintf(g->out, "      %-30.*s %-9s %s\n", len, buf->name + skip,
-                buf->space == HB_SPACE_HOST ? "offloaded" : "saved", size_text(g, buf->bytes));
-    }
-}
-
 /* Time of the ops of the backward pass that repeat the forward pass, and of host copies. */
 static void show_remade(const struct page *g)
 {
@@ -173,7 +152,7 @@ static void show_policies(const struct page *g)
         const struct hb_block *b = &m->blocks[i];
         fprintf(g->out, "  %-11s %" PRId64 " layer%s: %s\n", b->name, b->repeat,
                 b->repeat == 1 ? "" : "s", policy_text(g, &b->remat));
-        show_kept(g, b);
+        hb_show_tensors(g->env, g->out, g->a->result, g->a->ask->device, b->name);
     }
     show_remade(g);
 }
