@@ -188,6 +188,23 @@ static bool grow_sets(struct make *m, const uint32_t *units, uint32_t count)
     return keep_best(m, r, made);
 }
 
+/* XLA:TPU fails on the kernel's log-sum-exp (f32[1, heads, tokens]) on its way from the host where
+ * a device has one sequence: "bitcast cannot have different shape sizes" (jax 0.10.2, libtpu
+ * 0.0.51, v5p and v5e; two sequences compile). It travels with the attention's context. */
+static bool compiles(const struct make *m, const struct hb_remat *r)
+{
+    return m->spec->compiler != HB_XLA_TPU || !(r->offload & BIT(ATTN_CTX));
+}
+
+static uint32_t keep_compiling(const struct make *m, struct hb_remat *r, uint32_t count)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (compiles(m, &r[i]))
+            r[left++] = r[i];
+    return left;
+}
+
 /* Each set with its layer input, all of it, or one tensor of it on the host. */
 static bool try_offload(struct make *m)
 {
@@ -206,7 +223,7 @@ static bool try_offload(struct make *m)
             if ((own->save >> t & 1) && own->save != 1u << t)
                 r[made++] = (struct hb_remat){HB_POLICY_NAMES, own->save & ~(1u << t), 1u << t};
     }
-    return keep_best(m, r, made);
+    return keep_best(m, r, keep_compiling(m, r, made));
 }
 
 /* --- the menu --- */
