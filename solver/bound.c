@@ -235,7 +235,7 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
     struct hb_segment s;
     struct hb_price price;
     const char *why;
-    struct hb_segment_ask ask = {cell_spec, NULL, device, true, false, false, false};
+    struct hb_segment_ask ask = {.spec = cell_spec, .device = device, .floor = true};
     if (!hb_segment_build(scratch, &ask, &s, &why))
         return bound_whole_cell(scratch, cell_spec, device, out);
     hb_segment_floor(&s, cell_spec, &price);

@@ -121,7 +121,7 @@ void hb_cells_open(struct hb_search *s, uint32_t index)
     struct hb_ilp_answer answer;
     const char *why;
     hb_search_cell_spec(s, o->cell, &spec);
-    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, false, false, false};
+    struct hb_segment_ask ask = {.spec = &spec, .menus = s->plan->menus, .device = s->ask->device};
     if (!hb_segment_build(s->scratch, &ask, &segment, &why)) {
         struct hb_run runs[HB_PARTS_MAX];
         hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
@@ -199,7 +199,7 @@ void hb_cells_walk(struct hb_search *s, uint32_t index)
     struct hb_segment segment;
     const char *why;
     hb_search_cell_spec(s, s->open[index].cell, &spec);
-    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, false, false, false};
+    struct hb_segment_ask ask = {.spec = &spec, .menus = s->plan->menus, .device = s->ask->device};
     if (!hb_segment_build(s->scratch, &ask, &segment, &why))
         HB_BUG("segments of a cell that had them: %s", why);
     s->plan->counts.segments++;
@@ -265,7 +265,8 @@ void hb_cells_dive(struct hb_search *s, uint32_t cell)
     struct hb_segment segment;
     const char *why;
     hb_search_cell_spec(s, cell, &spec);
-    struct hb_segment_ask ask = {&spec, s->plan->menus, s->ask->device, false, true, false, false};
+    struct hb_segment_ask ask = {
+        .spec = &spec, .menus = s->plan->menus, .device = s->ask->device, .unchecked = true};
     if (hb_segment_build(s->scratch, &ask, &segment, &why)) {
         struct hb_brute_limits limits = limits_of(s, cell);
         struct hb_brute_choice best[FIRST_BATCH];

@@ -75,8 +75,8 @@ bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
         struct hb_arena_mark mark = hb_arena_mark(s.scratch);
         x.cell = i;
         hb_search_cell_spec(&s, i, &spec);
-        struct hb_segment_ask segments = {&spec, plan->menus, ask->device, false,
-                                          false, false,       false};
+        struct hb_segment_ask segments = {
+            .spec = &spec, .menus = plan->menus, .device = ask->device};
         if (hb_segment_build(s.scratch, &segments, &segment, &why)) {
             x.segment = &segment;
             hb_brute_each(&segment, &spec, visit_exhaust, &x);

@@ -109,7 +109,8 @@ static bool keep_best(struct make *m, const struct hb_remat *tried, uint32_t cou
     const char *why;
     spec.model.blocks = &m->spec->model.blocks[m->block];
     spec.model.block_count = 1;
-    struct hb_segment_ask ask = {&spec, &menu, m->device, false, true, false, true};
+    struct hb_segment_ask ask = {
+        .spec = &spec, .menus = &menu, .device = m->device, .unchecked = true, .whole = true};
     bool ok = hb_segment_build(m->scratch, &ask, &s, &why);
     uint32_t left = 0;
     const bool *beaten = ok ? find_beaten(m->scratch, &s, true) : NULL;
@@ -313,7 +314,8 @@ static void sort_menu(struct make *m, uint32_t most)
     const char *why;
     spec.model.blocks = &m->spec->model.blocks[m->block];
     spec.model.block_count = 1;
-    struct hb_segment_ask ask = {&spec, &menu, m->device, false, true, false, true};
+    struct hb_segment_ask ask = {
+        .spec = &spec, .menus = &menu, .device = m->device, .unchecked = true, .whole = true};
     if (m->count > 0 && hb_segment_build(m->scratch, &ask, &s, &why)) {
         struct priced *list = hb_arena_alloc(m->scratch, m->count, sizeof *list);
         for (uint32_t i = 0; i < m->count; i++)

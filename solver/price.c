@@ -12,8 +12,8 @@ struct hb_remat hb_segment_floor_policy(void)
     return (struct hb_remat){HB_POLICY_NAMES, layer_tensors & ~(1u << HB_TN_LAYER_IN), 0};
 }
 
-/* A weight is gathered once in the backward pass whatever is recomputed: its product with the
- * gradient needs it. */
+/* A weight is gathered once in the backward pass whatever is recomputed: its
+ * product with the gradient needs it. */
 static bool is_first_weight_gather(const struct hb_program *p, uint32_t op)
 {
     const struct hb_op *x = &p->ops[op];
@@ -26,7 +26,8 @@ static bool is_first_weight_gather(const struct hb_program *p, uint32_t op)
     return true;
 }
 
-/* Names of the ops of the forward pass: a set by hash, of a power of two of places. */
+/* Names of the ops of the forward pass: a set by hash, of a power of two of places.
+ */
 struct names {
     const char **places;
     size_t mask;
@@ -61,8 +62,8 @@ static struct names forward_names(struct hb_arena *arena, const struct hb_progra
     return n;
 }
 
-/* What a policy may save or add: copies to and from stacks and the host, and in the backward pass
- * the ops of the forward pass. */
+/* What a policy may save or add: copies to and from stacks and the host, and in the
+ * backward pass the ops of the forward pass. */
 bool *hb_segment_optional_ops(struct hb_arena *arena, const struct hb_program *p)
 {
     bool *optional = hb_arena_alloc(arena, p->op_count, sizeof *optional);
@@ -151,8 +152,9 @@ void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, u
     }
 }
 
-/* In the turns themselves a policy may need less than the floor's own, and when the ends' buffers
- * live may follow from the policy: only what the groups hold in the slots of the ends counts. */
+/* In the turns themselves a policy may need less than the floor's own, and when the
+ * ends' buffers live may follow from the policy: only what the groups hold in the
+ * slots of the ends counts. */
 void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec, struct hb_price *out)
 {
     struct hb_part parts[HB_PARTS_MAX];

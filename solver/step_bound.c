@@ -324,6 +324,14 @@ static void walk_program(struct bound *b)
     }
 }
 
+/* Of a floor, the compute stream alone: what it waits for, and where, follows from the policy. */
+static void walk_compute(struct bound *b)
+{
+    for (uint32_t i = 0; i < b->p->op_count; i++)
+        if (on_compute(b, i))
+            add_path_op(b, i);
+}
+
 /* The groups' ops between loops, where the path crosses them on the compute stream. */
 static void add_turns(struct bound *b)
 {
@@ -373,8 +381,12 @@ void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
         b.final_op = b.p->loops[i].end_op > b.final_op ? b.p->loops[i].end_op : b.final_op;
     for (uint32_t i = b.final_op; i < b.p->op_count && !ask->path_only; i++)
         b.has_tail[b.p->ops[i].stream] = b.p->ops[i].stream != HB_STREAM_COMPUTE;
-    walk_program(&b);
-    add_turns(&b);
+    if (ask->floor) {
+        walk_compute(&b);
+    } else {
+        walk_program(&b);
+        add_turns(&b);
+    }
     if (!ask->path_only)
         add_busy(&b);
 }

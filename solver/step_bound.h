@@ -17,7 +17,8 @@
  * it meets the same op in two trips running, what lies between can be repeated, once for each
  * further trip. [1 + s] holds since a stream runs one op at a time, the last kind since all of
  * them start after the edge that [0] reaches. Ops whose cost is not known for every number of
- * layers count as 0. */
+ * layers count as 0. In a floor (segment.h) [0] stays on the compute stream: for what it waits, and
+ * where, follows from the policy (a gather that is exposed under one is hidden under another). */
 #ifndef HB_SOLVER_STEP_BOUND_H
 #define HB_SOLVER_STEP_BOUND_H
 

@@ -69,13 +69,19 @@ static uint32_t random_parts(struct hb_rng *rng, const struct hb_spec *spec,
 
 /* The floors of the search are below every configuration that they exclude. */
 static void check_floors(struct hb_arena *arena, const struct hb_spec *spec,
-                         const struct hb_device *device, int64_t live_bytes, int64_t step_ns)
+                         const struct hb_device *device, int64_t live_bytes, int64_t step_ns,
+                         const char *text)
 {
-    struct hb_floor floor;
-    assert_true(hb_bound_node(arena, spec, device, &floor));
-    assert_true(floor.live_bytes <= live_bytes);
-    assert_true(floor.bound_ns <= step_ns);
+    struct hb_floor node, floor;
+    assert_true(hb_bound_node(arena, spec, device, &node));
     assert_true(hb_bound_cell(arena, spec, device, &floor));
+    if (node.live_bytes > live_bytes || floor.live_bytes > live_bytes || node.bound_ns > step_ns ||
+        floor.bound_ns > step_ns)
+        print_error("%s\nlive %lld, floors %lld, %lld; ns %lld, floors %lld, %lld\n", text,
+                    (long long)live_bytes, (long long)node.live_bytes, (long long)floor.live_bytes,
+                    (long long)step_ns, (long long)node.bound_ns, (long long)floor.bound_ns);
+    assert_true(node.live_bytes <= live_bytes);
+    assert_true(node.bound_ns <= step_ns);
     assert_true(floor.live_bytes <= live_bytes);
     assert_true(floor.bound_ns <= step_ns);
 }
@@ -149,7 +155,7 @@ static void try_build(struct hb_arena *arena, struct hb_rng *rng, struct tally *
     assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec.hardware.device,
                                (struct hb_loc){0}, &device));
     struct hb_menu *menus = random_menus(arena, rng, &spec);
-    struct hb_segment_ask ask = {&spec, menus, &device, false, false, false, false};
+    struct hb_segment_ask ask = {.spec = &spec, .menus = menus, .device = &device};
     if (!hb_segment_build(arena, &ask, &s, &why)) {
         print_error("%s\nrefused: %s\n", text, why);
         tally->refused++;
@@ -175,7 +181,7 @@ static void try_build(struct hb_arena *arena, struct hb_rng *rng, struct tally *
         hb_space_parts_spec(arena, &spec, menus, runs, count, &whole);
         int64_t step_ns = compare(arena, &whole, &device, &price, tally, text);
         if (i < FLOORS_A_BUILD)
-            check_floors(arena, &spec, &device, price.live_bytes, step_ns);
+            check_floors(arena, &spec, &device, price.live_bytes, step_ns, text);
         hb_arena_rewind(arena, mark);
     }
 }

@@ -36,7 +36,7 @@ static bool draw_sample(struct sample *s, struct hb_rng *rng)
             r[k] = zoo_remat(rng);
         s->menus[i] = (struct hb_menu){r, POLICIES};
     }
-    struct hb_segment_ask ask = {&s->spec, s->menus, &s->device, false, false, false, false};
+    struct hb_segment_ask ask = {.spec = &s->spec, .menus = s->menus, .device = &s->device};
     return hb_segment_build(s->arena, &ask, &s->segment, &why);
 }
 
