@@ -439,7 +439,8 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     make_dlogits(lo, &c);
     if (hb_head_split(lo) && !hb_order_head_early(lo))
         c.w = use_head(lo, false);
-    bool before = hb_head_gathered_between(lo) && !hb_head_waits(lo) && !hb_head_own_rule(lo);
+    bool before = hb_order_head_first(lo) ||
+                  (hb_head_gathered_between(lo) && !hb_head_waits(lo) && !hb_head_own_rule(lo));
     if (before)
         head_grad(lo, c.seq, c.x, c.dlogits);
     uint32_t g = grad_through_head(lo, &c);
@@ -512,24 +513,26 @@ static void chunk_head_grad(struct hb_lower *lo, const struct loss_pass *c, uint
 /* One chunk's backward pass: into sum and the stack gx. XLA:GPU gathers the head a second time for
  * the gradient through it: CUDA beside the head's own, which comes first (qwen32,f256:
  * f32[5120,151936] and bf16 of the gathered head); ROCm, that takes every collective as long, at
- * the beginning (the same record: two bf16[5120,151936] beside the logits). */
+ * the beginning (the same record: two bf16[5120,151936] beside the logits), and as CUDA does where
+ * the head is split beside fsdp as well (gemma2b,f4t2,chunk8). */
 static void chunk_backward(struct hb_lower *lo, struct loss_pass *c, uint32_t sum, uint32_t gx)
 {
     bool inside = gathers_in_chunks(lo);
     bool again = inside && lo->habits->logits_copies == 2;
     bool timed = again && lo->habits->gathers_timed;
+    bool first = timed || (again && hb_order_head_beside(lo));
     if (inside)
         c->w = use_head(lo, true);
-    uint32_t second = again && !timed ? use_head(lo, true) : c->w;
+    uint32_t second = again && !first ? use_head(lo, true) : c->w;
     make_logits(lo, c);
     make_dlogits(lo, c);
-    c->w = timed ? use_head(lo, true) : second;
-    if (timed)
+    c->w = first ? use_head(lo, true) : second;
+    if (first)
         chunk_head_grad(lo, c, sum);
     uint32_t part = grad_through_head(lo, c);
     uint32_t op = hb_emit_simple(lo, HB_OP_COPY, "gradient of the chunk into its stack", part, gx);
     lo->p->ops[op].moved_bytes = 2.0 * (double)lo->p->bufs[part].bytes;
-    if (!timed)
+    if (!first)
         chunk_head_grad(lo, c, sum);
 }
 

@@ -4,6 +4,7 @@
 #include "sim/ir/order.h"
 
 #include "base/size.h"
+#include "sim/ir/weight.h"
 
 static int64_t devices(const struct hb_lower *lo)
 {
@@ -17,7 +18,7 @@ int64_t hb_order_grad_bytes(const struct hb_lower *lo)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], HB_DT_F32);
+        struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], hb_weight_grad_dtype(lo));
         if (lo->leaves[i].stack[0])
             sum = hb_add_sat(sum, hb_shape_plain_bytes(&s));
     }
@@ -39,6 +40,21 @@ static int64_t score_bytes(const struct hb_lower *lo)
     return hb_mul_sat(10, hb_mul_sat(hb_mul_sat(heads, lo->local.tokens), lo->spec->batch.seq));
 }
 
+/* What the loss holds that zeros are weighed against: the logits, or the head's whole gradient
+ * where that is made at once (opt/8B,f4,bf16all,s1k: f32[4096,128256] without any zeros). */
+static int64_t loss_bytes(const struct hb_lower *lo)
+{
+    bool whole = hb_fsdp_ways(lo, false) > 1 && !hb_order_head_waits(lo);
+    int64_t grad = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));
+    int64_t logits = logit_bytes(lo) / lo->spec->loss.chunks;
+    return whole ? hb_add_sat(grad, logits) : logits;
+}
+
+bool hb_order_head_beside(const struct hb_lower *lo)
+{
+    return hb_ways(lo, HB_AX_TENSOR) > 1 || hb_ways(lo, HB_AX_DATA) > 1;
+}
+
 /* On one device zeros come first unless the loss is the peak: tinyS/base and pad (logits 2 x 2000
  * MiB, gradients 260) late (with adafactor always: opt/opt=adafactor, whose update is the peak),
  * opt/base and bwd/base first, tiny/base (scores 5120) first. On several the weights' gradients
@@ -53,10 +69,12 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     bool copies = score_bytes(lo) > 0 && lo->spec->model.blocks[0].remat.policy == HB_POLICY_NONE;
     if (!lo->habits->zeros_before_loss || (copies && !lo->habits->zeros_hoisted))
         return HB_ZEROS_LATE;
-    if (lo->spec->loss.chunks > 1)
-        return HB_ZEROS_FIRST;
     int64_t grads = lo->stacked_grad_bytes;
-    int64_t logits = logit_bytes(lo);
+    int64_t logits = loss_bytes(lo);
+    if (lo->spec->loss.chunks > 1)
+        return hb_order_head_beside(lo) && !lo->habits->zeros_hoisted && logits > grads
+                   ? HB_ZEROS_LATE
+                   : HB_ZEROS_FIRST;
     if (devices(lo) == 1 && lo->spec->optimizer.name == HB_OPT_ADAFACTOR)
         return HB_ZEROS_LATE;
     if (devices(lo) == 1)
@@ -97,7 +115,8 @@ bool hb_order_dot_narrow(const struct hb_lower *lo)
 /* CUDA: in sharded rows (113 of 124; not where a pipeline alone splits the loss: pr85/pp8) and with
  * experts (moeT/base: f32[8,2048,32000] in the backward pass). ROCm: where the gradient, whole in
  * f32, is large: from 778 MB on (qwen32,f16t4; dslite,f16e4; all with 128k words), not up to 525
- * (8B,f16,b4,v32k; mixtral; sp2t2f2,spres,tied), not in pipelines, not with 8 experts' devices
+ * (8B,f16,b4,v32k; mixtral; sp2t2f2,spres,tied), not where the norm of all gradients waits for it
+ * (8B,f16,muon,clip; qwen32,f64,b128), not in pipelines, not with 8 experts' devices
  * (moe160,f32e8; qwen30a3,f32e8), not with one-hot labels (8B,f64,b4,onehot). */
 enum { WAITING_HEAD_BYTES = 640000000, MANY_EXPERT_WAYS = 8 };
 
@@ -136,8 +155,22 @@ bool hb_order_head_waits(const struct hb_lower *lo)
     if (lo->habits->gathers_timed || !sharded)
         return sharded || (devices(lo) == 1 && lo->spec->model.blocks[0].moe.experts > 0);
     int64_t bytes = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));
-    return bytes >= WAITING_HEAD_BYTES && !lo->spec->loss.onehot &&
+    return bytes >= WAITING_HEAD_BYTES && !lo->spec->optimizer.clip && !lo->spec->loss.onehot &&
            hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_ways(lo, HB_AX_EXPERT) < MANY_EXPERT_WAYS;
+}
+
+/* ROCm, where the norm of all gradients waits for it: beside the gathered head (opt/8B,f4,bf16all,
+ * s1k: f32[4096,128256], bf16 of the head; qwen32,f16t4 with clip; not 70B,f256,lion, nor without
+ * clip 8B/embed=onehot, dslite). */
+enum { FEW_TOKENS = 4 };
+
+bool hb_order_head_first(const struct hb_lower *lo)
+{
+    bool few = hb_mul_sat(FEW_TOKENS, lo->local.tokens) <= lo->spec->model.d_model;
+    return lo->habits->logits_copies == 2 && !lo->habits->gathers_timed &&
+           lo->spec->optimizer.clip && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
+           hb_fsdp_ways(lo, false) > 1 && !hb_order_head_waits(lo) &&
+           (hb_order_head_beside(lo) || few);
 }
 
 /* fsdp alone: rows are exchanged and each device scatters into its own columns. With another axis

@@ -14,13 +14,17 @@ enum hb_zeros_at {
 /* Zeros of the stacked gradients. */
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo);
 /* Whether the head gathered for the backward product stands already beside both logits. */
-/* Gradients of the stacked weights in f32, together: what zeros are weighed by. */
+/* Gradients of the stacked weights, together: what zeros are weighed by. */
 int64_t hb_order_grad_bytes(const struct hb_lower *lo);
 bool hb_order_head_early(const struct hb_lower *lo);
 /* Whether the head's product is in the compute dtype, and its gradients with it. */
 bool hb_order_dot_narrow(const struct hb_lower *lo);
 /* Whether the head's gradient is made after the layers' backward pass. */
 bool hb_order_head_waits(const struct hb_lower *lo);
+/* Whether tensor parallelism or a data axis stands beside fsdp. */
+bool hb_order_head_beside(const struct hb_lower *lo);
+/* Whether it is made before the gradient through the head. */
+bool hb_order_head_first(const struct hb_lower *lo);
 /* Whether it is made at once, but summed over the devices after the layers. */
 bool hb_order_sum_waits(const struct hb_lower *lo);
 /* Whether the table's gradient is made whole on each device before it is summed. */

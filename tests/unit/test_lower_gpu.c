@@ -407,6 +407,21 @@ static void a_head_waits_for_the_norm(void **state)
     assert_false(lives_at(&many, "gradient of the logits", "backward of flash attention"));
 }
 
+/* opt/8B,f4,bf16all,s1k on ROCm: the norm waits for the head's gradient, which is made at once,
+ * beside the gathered head and without zeros; qwen32,f64,b128. */
+static void a_norm_has_the_head_s_gradient_at_once(void **state)
+{
+    (void)state;
+    static const char *const f8[] = {"mesh.fsdp=8", "batch.seq=128", "model.vocab=262144"};
+    struct low clip = DENSE(ROCM, f8[0], f8[1], f8[2], "optimizer.clip=true");
+    struct low free = DENSE(ROCM, f8[0], f8[1], f8[2], "optimizer.clip=false");
+    static const char at[] = "gradient of the head";
+    assert_true(find_op(&clip, at) < find_op(&clip, "backward of flash attention"));
+    assert_true(find_op(&free, at) > find_op(&free, "backward of flash attention"));
+    assert_true(lives_at(&clip, "head, gathered", at));
+    assert_false(lives_at(&clip, "w_up, gradient", at));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
@@ -432,6 +447,7 @@ int main(void)
         TEST(an_outer_block_has_its_weights_copied),
         TEST(one_hot_rows_of_one_sequence_are_predicates),
         TEST(a_head_waits_for_the_norm),
+        TEST(a_norm_has_the_head_s_gradient_at_once),
     };
     return cmocka_run_group_tests_name("lower_gpu", tests, NULL, NULL);
 }
