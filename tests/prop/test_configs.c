@@ -245,6 +245,8 @@ static const char *check_growth(struct hb_arena *arena, const struct run *small,
     int64_t small_bytes = live_bytes(arena, small), large_bytes = live_bytes(arena, large);
     if (large_bytes < small_bytes)
         return "grown, and a lower live peak";
+    /* One-hot rows of one sequence are predicates on XLA:GPU, of more they are indices. */
+    linear = linear && (large->spec.lookup != HB_LOOKUP_ONEHOT || !large->p.outputs_lend);
     if (linear && large_bytes > 2 * small_bytes)
         return "twice the batch, and more than twice the live peak";
     return NULL;
