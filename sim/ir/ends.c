@@ -243,8 +243,46 @@ static void make_logits(struct hb_lower *lo, struct loss_pass *c)
     hb_emit(lo, &e);
 }
 
+static struct hb_shape half_shape(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    struct hb_shape s = hb_leaf_layer_shape(l, HB_DT_F32, false);
+    if (hb_head_short_ring(lo))
+        s.dim[0] *= 3;
+    return s;
+}
+
+/* Where the head's gradient is collected. A ring runs both ways and collects in two halves
+ * (1B/base: f32[256,128256] each). */
+static void add_accumulators(struct hb_lower *lo, struct hb_leaf *l)
+{
+    bool split = hb_head_split(lo);
+    if (l->grad == HB_NONE)
+        l->grad = hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS,
+                          hb_leaf_layer_shape(l, split ? HB_DT_F32 : lo->compute, false));
+    if (split && hb_head_ring(lo) && l->grad_half == HB_NONE)
+        l->grad_half = hb_temp(lo, "head, gradient of the ring's other direction", HB_CAT_GRADIENTS,
+                               half_shape(lo, l));
+}
+
+/* The accumulators of a ring that waits are there from the start (8B/base: two f32[512,128256] from
+ * 98 to 2583 of 2713; 1B/base, which does not wait, has none at the loss; nor have MaxText's tied
+ * heads). */
+static void prepare_ring(struct hb_lower *lo)
+{
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    if (!hb_head_split(lo) || !hb_head_ring(lo) || !hb_head_waits(lo) ||
+        (lo->maxtext && lo->spec->model.tied_embeddings))
+        return;
+    add_accumulators(lo, l);
+    struct hb_emit e = {.name = "zero gradient of the head", .kind = HB_OP_MARK};
+    hb_emit_write(&e, l->grad);
+    hb_emit_write(&e, l->grad_half);
+    hb_emit(lo, &e);
+}
+
 void hb_ends_prepare(struct hb_lower *lo)
 {
+    prepare_ring(lo);
     if (hb_head_gathered_first(lo))
         lo->leaves[lo->head].gathered = use_head(lo, false);
 }
@@ -273,12 +311,11 @@ static bool has_narrow_dlogits(const struct hb_lower *lo)
 /* What waits for a postponed head gradient: that narrow copy, or, where the ring is wide or long,
  * the f32 logits (8B/base against 8B/seq=8192 and batch/8B,f16,b1), not beside tensor parallelism
  * (ring/f32t4,tied,opt_host: bf16[2,4096,8000]). */
-enum { RING_COPY_WAYS = 8, RING_COPY_TOKENS = 4096 };
+enum { RING_COPY_WAYS = 8 };
 
 static uint32_t waiting_logits(const struct hb_lower *lo, const struct loss_pass *c)
 {
-    bool few = hb_fsdp_ways(lo, false) <= RING_COPY_WAYS && lo->local.tokens <= RING_COPY_TOKENS;
-    bool narrow = few || hb_ways(lo, HB_AX_TENSOR) > 1;
+    bool narrow = hb_fsdp_ways(lo, false) <= RING_COPY_WAYS || hb_ways(lo, HB_AX_TENSOR) > 1;
     return has_narrow_dlogits(lo) && !narrow ? c->logits : c->dlogits;
 }
 
@@ -354,14 +391,6 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     hb_emit_simple(lo, HB_OP_COPY, "own part of the head's gradient", sum, l->grad);
 }
 
-static struct hb_shape half_shape(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    struct hb_shape s = hb_leaf_layer_shape(l, HB_DT_F32, false);
-    if (hb_head_short_ring(lo))
-        s.dim[0] *= 3;
-    return s;
-}
-
 /* The head's gradient: at once, or its operands wait until the layers are done. */
 static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlogits)
 {
@@ -379,15 +408,8 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
     bool whole = hb_weight_grad_partial(lo, l) ||
                  (hb_head_split(lo) && !hb_head_ring(lo) && lo->habits->rings);
     if (!whole) {
-        if (l->grad == HB_NONE)
-            l->grad =
-                hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS,
-                        hb_leaf_layer_shape(l, hb_head_split(lo) ? HB_DT_F32 : lo->compute, false));
+        add_accumulators(lo, l);
         hb_emit_write(&e, l->grad);
-        /* 1B/base: a ring runs both ways and collects in two halves, f32[256,128256] each. */
-        if (hb_head_split(lo) && hb_head_ring(lo) && l->grad_half == HB_NONE)
-            l->grad_half = hb_temp(lo, "head, gradient of the ring's other direction",
-                                   HB_CAT_GRADIENTS, half_shape(lo, l));
         hb_emit_write(&e, l->grad_half);
         hb_emit(lo, &e);
         return;

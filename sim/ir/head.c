@@ -87,12 +87,17 @@ static bool is_own_rule_late(const struct hb_lower *lo)
     return offloads(lo) || (keeps_nothing(lo) && (split || v6e));
 }
 
-/* A tied head's logits wait, too, but not on v5p between rings with many tokens (gemma2-27b/base,
- * gemma3-27b/base, 16384 each; gemma3-4b/base on v6e with as many does). */
-static bool is_ring_long(const struct hb_lower *lo)
+/* Between rings logits wait where a device has one sequence, whose logits lie as a matrix (ring/f8,
+ * with 4096, 8192 and 16384 tokens, and with 8192 words: to the end; not with two sequences of 2048
+ * tokens, nor beside tensor parallelism, f8t2,b1). MaxText's wait up to so many tokens: a tied
+ * head's on v5p not with 16384 (gemma2-27b/base, gemma3-27b/base; gemma3-4b/base on v6e does). */
+static bool is_ring_early(const struct hb_lower *lo)
 {
-    return lo->fsdp_mode == HB_WEIGHT_RING && lo->local.tokens > POSTPONE_RING_TOKENS &&
-           !hb_head_short_ring(lo) && hb_str_same(lo->spec->hardware.device, "tpu-v5p");
+    bool ring = lo->fsdp_mode == HB_WEIGHT_RING && !hb_head_short_ring(lo);
+    if (!lo->maxtext)
+        return ring && (lo->local.batch > 1 || hb_ways(lo, HB_AX_TENSOR) > 1);
+    return ring && lo->local.tokens > POSTPONE_RING_TOKENS &&
+           hb_str_same(lo->spec->hardware.device, "tpu-v5p");
 }
 
 /* Logits do not wait beside larger naive scores, f32 and bf16 of them: a tied head's in rnd/013
@@ -155,7 +160,7 @@ bool hb_head_waits(const struct hb_lower *lo)
         return hb_ways(lo, HB_AX_TENSOR) > 1 && lo->local.tokens > 2 * POSTPONE_RING_TOKENS;
     /* One device: not in an accumulation loop (tinyS/accum=2), there it is in 8B/f16,a4. */
     if ((s->batch.accumulate > 1 && several) || s->model.tied_embeddings)
-        return !is_ring_long(lo);
+        return !is_ring_early(lo);
     if (s->optimizer.offload == HB_PLACE_PINNED_HOST && lo->local.batch_ways == 1)
         return true;
     if (hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 &&
@@ -167,6 +172,8 @@ bool hb_head_waits(const struct hb_lower *lo)
     if (lo->gather_form == HB_GATHER_PADDED &&
         (policy == HB_POLICY_DOTS || policy == HB_POLICY_DOTS_NO_BATCH))
         return false; /* 8B64/remat=dots_nb: f32[4096,128256] beside the logits, both short */
+    if (lo->fsdp_mode == HB_WEIGHT_RING && !lo->maxtext)
+        return hb_fsdp_ways(lo, false) >= POSTPONE_WAYS && !is_ring_early(lo);
     /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers. */
     if (lo->fsdp_mode == HB_WEIGHT_RING && lo->local.tokens > POSTPONE_RING_TOKENS &&
         s->model.block_count == 1 && s->stack.form != HB_FORM_LOOP)
