@@ -109,7 +109,10 @@ static bool scores_exceed_logits(const struct hb_lower *lo)
     if (a->kernel != HB_KERNEL_NAIVE || a->kind == HB_ATTN_NONE)
         return false;
     int64_t heads = hb_div_up(a->heads, hb_ways(lo, HB_AX_TENSOR));
-    return hb_mul_sat(6, hb_mul_sat(heads, lo->spec->batch.seq)) > hb_mul_sat(4, lo->local.vocab);
+    bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1; /* scores are those of one microbatch */
+    int64_t passes = piped ? lo->spec->pipeline.microbatches : 1;
+    return hb_mul_sat(6, hb_mul_sat(heads, lo->spec->batch.seq)) >
+           hb_mul_sat(passes, hb_mul_sat(4, lo->local.vocab));
 }
 
 /* Beside tensor parallelism a ring's gradient of the head comes last where no fused update takes it
