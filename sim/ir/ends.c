@@ -319,6 +319,16 @@ static uint32_t waiting_logits(const struct hb_lower *lo, const struct loss_pass
     return has_narrow_dlogits(lo) && !narrow ? c->logits : c->dlogits;
 }
 
+/* The gradient of a tied table has the words for rows: its product reads the narrow gradient in
+ * another layout where it is no ring on v5p (gemma2b,v5e4x4,f16: f32[4096,256128] and two bf16 of
+ * it, untied one; gemma2b,f8: one; dslite,f64,ragged,bf16dot: two bf16[4096,102400]). */
+static bool has_turned_dlogits(const struct hb_lower *lo)
+{
+    bool v5e = hb_str_same(lo->spec->hardware.device, "tpu-v5e");
+    return lo->spec->model.tied_embeddings && has_narrow_dlogits(lo) && hb_head_split(lo) &&
+           !lo->maxtext && (lo->gather_form == HB_GATHER_PADDED || v5e);
+}
+
 static void make_dlogits(struct hb_lower *lo, struct loss_pass *c)
 {
     c->dlogits = c->logits;
@@ -338,6 +348,9 @@ static void make_dlogits(struct hb_lower *lo, struct loss_pass *c)
     if (c->dlogits == c->logits)
         c->dlogits = hb_temp_in_place(lo, "gradient of the logits", HB_CAT_LOGITS, c->logits);
     hb_emit_write(&e, c->dlogits);
+    if (has_turned_dlogits(lo))
+        hb_emit_write(&e, hb_temp(lo, "gradient of the logits, turned", HB_CAT_LOGITS,
+                                  logit_shape(lo, c->seq, lo->compute)));
     hb_emit(lo, &e);
     if (!two || !hb_order_dot_narrow(lo))
         return;
@@ -384,7 +397,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     }
     /* gate/f64,b4,v32k,L16: the sum is there from 302 to 306 of 821, then each device's part. */
     if (gpu || same || lo->gather_form != HB_GATHER_PADDED || hb_head_own_rule(lo) ||
-        lo->phase == HB_PHASE_OPTIMIZER)
+        lo->spec->model.tied_embeddings || lo->phase == HB_PHASE_OPTIMIZER)
         return;
     l->grad =
         hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS, hb_leaf_layer_shape(l, lo->compute, false));

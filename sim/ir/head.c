@@ -147,13 +147,12 @@ bool hb_head_waits(const struct hb_lower *lo)
     if (s->batch.accumulate == 1 && scores_exceed_logits(lo) &&
         (alone || lo->gather_form == HB_GATHER_PADDED))
         return false;
-    /* Gathered with too few tokens for rings a tied head's do not (gate/v6e,f8,s1024,tied; untied
-     * they do). */
-    if (s->model.tied_embeddings && lo->gather_form == HB_GATHER_LATE && s->batch.accumulate == 1)
-        return false;
-    /* A tied head does not wait in mixtures between padded gathers (dslite,f64,ragged). */
-    if (s->model.tied_embeddings && lo->gather_form == HB_GATHER_PADDED &&
-        s->model.blocks[0].moe.experts > 0 && s->batch.accumulate == 1)
+    /* Between gathers a tied head's do as another's, but not of one sequence; its gradient, summed,
+     * waits for the table's rows (gate/f64,b2,v32k,L16,tied: bf16[32000,4096] through the layers;
+     * gate/dl,8B-L16,f64,b1,v128k,tied; gate/f64,b2,v256k,L16,tied waits). */
+    bool gathered = lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_PADDED;
+    bool between = gathered && !lo->maxtext && s->batch.accumulate == 1;
+    if (s->model.tied_embeddings && between && lo->local.batch == 1)
         return false;
     if (is_update_slow(lo))
         return true;
@@ -162,7 +161,7 @@ bool hb_head_waits(const struct hb_lower *lo)
     if (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_short_ring(lo))
         return hb_ways(lo, HB_AX_TENSOR) > 1 && lo->local.tokens > 2 * POSTPONE_RING_TOKENS;
     /* One device: not in an accumulation loop (tinyS/accum=2), there it is in 8B/f16,a4. */
-    if ((s->batch.accumulate > 1 && several) || s->model.tied_embeddings)
+    if ((s->batch.accumulate > 1 && several) || (s->model.tied_embeddings && !between))
         return !is_ring_early(lo);
     if (s->optimizer.offload == HB_PLACE_PINNED_HOST && lo->local.batch_ways == 1)
         return true;
@@ -184,7 +183,6 @@ bool hb_head_waits(const struct hb_lower *lo)
     int64_t ways = hb_fsdp_ways(lo, false);
     int64_t width = lo->fsdp_mode == HB_WEIGHT_RING ? POSTPONE_RING_WIDTH : POSTPONE_WIDTH;
     bool few = lo->local.vocab >= hb_mul_sat(width, lo->local.tokens);
-    bool gathered = lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_PADDED;
     if (gathered && hb_ways(lo, HB_AX_TENSOR) == 1)
         few = few || hb_mul_sat(3, lo->local.tokens) <= hb_mul_sat(2, s->model.d_model);
     bool whole = ways == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
