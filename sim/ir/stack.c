@@ -4,6 +4,7 @@
 #include "sim/ir/stack.h"
 
 #include "base/arena.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "sim/ir/weight.h"
 
@@ -99,6 +100,21 @@ static bool loses_remat(const struct hb_group *g)
     return g->merged || (g->looped && g->inner == 0 && g->trips == 1);
 }
 
+/* On one device an update takes its weight's gradient as it is made. The scheduler counts the new
+ * state as made by it, its operands as freed: with few tokens it puts it off, and activations wait
+ * (opt/layers=loop,chunk, 512 tokens: four bf16[512,2816] a layer to the end; tinyS/layers=loop,
+ * 16384: none). Not what reads gradients whole (adafactor, muon, clipping). */
+static bool is_update_large(const struct hb_lower *lo)
+{
+    const struct hb_optim *o = &lo->spec->optimizer;
+    bool fused = !o->clip && lo->spec->batch.accumulate == 1 && o->name != HB_OPT_MUON &&
+                 o->name != HB_OPT_ADAFACTOR && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+                 hb_ways(lo, HB_AX_SEQUENCE) == 1;
+    int64_t states = hb_add_sat(1, o->moment_count);
+    return fused && hb_mul_sat(2, lo->local.tokens) <
+                        hb_mul_sat(hb_mul_sat(4, lo->spec->model.d_model), states);
+}
+
 /* In an unrolled program with rings the weight gradients' rings come after the whole backward pass,
  * and three tensors of width d_ff a layer wait for them (ring/f16,loop,none; llama3-8b/L4_noscan:
  * 12 of them; the last two layers of gemma3-27b/base, outside its scan: six); not on v5e, where
@@ -110,7 +126,8 @@ static bool defers(const struct hb_lower *lo)
         return false;
     if (lo->fsdp_mode == HB_WEIGHT_RING)
         return !hb_str_same(lo->spec->hardware.device, "tpu-v5e");
-    return lo->local.batch_ways == 1 && lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST;
+    return lo->local.batch_ways == 1 &&
+           (lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST || is_update_large(lo));
 }
 
 void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
