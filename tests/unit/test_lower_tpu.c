@@ -293,6 +293,71 @@ static void shards_along_the_lanes_are_padded(void **state)
     assert_int_equal(buf_of(&two, cast)->bytes, 8 * buf_of(&two, cast)->plain_bytes);
 }
 
+/* ring/f8 with 4096, 8192 and 16384 tokens against two sequences of 2048; 8B/base: two accumulators
+ * from the start, 1B/base: none at the loss. */
+static void rings_of_one_sequence_wait(void **state)
+{
+    (void)state;
+    const char *mesh = "mesh.fsdp=8", *backward = "gradient through block.w_down";
+    const char *loss = "softmax cross-entropy", *other = "gradient of the ring's other direction";
+    struct low one = DENSE(mesh, "batch.seq=8192");
+    assert_true(lives_at(&one, "gradient of the logits", backward));
+    assert_true(lives_at(&one, other, loss));
+    struct low two = DENSE(mesh, "batch.global=16", "batch.seq=4096");
+    assert_false(lives_at(&two, "gradient of the logits", backward));
+    assert_false(lives_at(&two, other, loss));
+    struct low tensor = DENSE(mesh, "batch.seq=8192", "mesh.tensor=2");
+    assert_false(lives_at(&tensor, "gradient of the logits", backward));
+}
+
+/* gate/f64,b2,v32k,tied and gate/dl,8B-L16,f64,b1,v128k,tied; gemma2b,v5e4x4,f16. */
+static void tied_heads_between_gathers(void **state)
+{
+    (void)state;
+    const char *tied = "model.tied_embeddings=true", *backward = "gradient through block.w_down";
+    const char *mesh = "mesh.fsdp=64", *seq = "batch.seq=512";
+    struct low one = DENSE(mesh, seq, "batch.global=64", tied);
+    struct low two = DENSE(mesh, seq, "batch.global=128", tied);
+    struct low own = DENSE(mesh, seq, "batch.global=64");
+    assert_false(lives_at(&one, "logits", backward));
+    assert_true(lives_at(&one, "head, gradient summed", backward));
+    assert_true(lives_at(&two, "logits", backward));
+    assert_true(lives_at(&own, "logits", backward));
+    const char *v5e = "hardware.device=tpu-v5e";
+    struct low turned = DENSE(v5e, "mesh.fsdp=16", "batch.global=16", "batch.seq=4096", tied);
+    assert_int_equal(buf_of(&turned, "gradient of the logits, turned")->dtype, HB_DT_BF16);
+    struct low plain = DENSE(v5e, "mesh.fsdp=16", "batch.global=16", "batch.seq=4096");
+    assert_int_equal(find(&plain, "gradient of the logits, turned"), HB_NONE);
+}
+
+/* opt/layers=loop,chunk with 512 tokens against tinyS/layers=loop with 16384. */
+static void few_tokens_put_updates_off(void **state)
+{
+    (void)state;
+    const char *loop = "stack.form=loop", *last = "gradient through block[0].w_down";
+    struct low few = DENSE(loop, "batch.global=1", "batch.seq=512");
+    struct low many = DENSE(loop),
+               clip = DENSE(loop, "batch.global=1", "batch.seq=512", "optimizer.clip=true");
+    assert_true(lives_at(&few, "block[3].v, gradient", last));
+    assert_false(lives_at(&many, "block[3].v, gradient", last));
+    assert_false(lives_at(&clip, "block[3].v, gradient", last));
+}
+
+/* 1B,sp8: the head is updated before the layers' backward pass; gate/f48,d6k against f33,d4.2k. */
+static void heads_elsewhere(void **state)
+{
+    (void)state;
+    const char *backward = "gradient through block.w_down";
+    struct low seq = DENSE("mesh.sequence=8");
+    assert_false(lives_at(&seq, "head, gradient before its sum", backward));
+    assert_false(lives_at(&seq, "logits", backward));
+    const char *mesh = "mesh.fsdp=48", *batch = "batch.global=48", *vocab = "model.vocab=4608";
+    struct low fewer = DENSE(mesh, batch, "batch.seq=600", vocab);
+    struct low more = DENSE(mesh, batch, "batch.seq=1000", vocab);
+    assert_true(lives_at(&fewer, "logits", backward));
+    assert_false(lives_at(&more, "logits", backward));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
@@ -309,6 +374,10 @@ int main(void)
         TEST(a_stage_hands_out_its_casts),
         TEST(more_devices_than_microbatches_gather),
         TEST(shards_along_the_lanes_are_padded),
+        TEST(rings_of_one_sequence_wait),
+        TEST(tied_heads_between_gathers),
+        TEST(few_tokens_put_updates_off),
+        TEST(heads_elsewhere),
     };
     return cmocka_run_group_tests_name("lower_tpu", tests, NULL, NULL);
 }
