@@ -376,10 +376,11 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
     bool gpu = lo->habits->logits_copies == 2;
-    /* XLA:TPU: summed over data alone it stays in f32, in the same place (llama3-8b/dp8_zero1).
+    /* XLA:TPU: summed over data alone it stays in f32, in the same place (llama3-8b/dp8_zero1), as
+     * MaxText's does in bf16 (v5e-256/base).
      * XLA:GPU: pr85/ep2pp4, f32[4096,32000] from the loss to the update; with fsdp each device's
      * part. */
-    bool same = !gpu && !hb_head_split(lo);
+    bool same = !gpu && (!hb_head_split(lo) || hb_head_own_rule(lo));
     enum hb_dtype dtype = hb_order_dot_narrow(lo) ? lo->spec->loss.dot : HB_DT_F32;
     uint32_t sum = same ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
                         : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
@@ -445,6 +446,16 @@ static uint32_t grad_through_head(struct hb_lower *lo, const struct loss_pass *c
     return g;
 }
 
+/* The head's gradient before that of its input: where the head was gathered between layers and
+ * loss, and, of MaxText's, where gathers are late or beside the products (v5e-256/base, v6e-64:
+ * bf16[4096,128256] beside the gathered head and the logits). */
+static bool is_grad_first(const struct hb_lower *lo)
+{
+    bool late = lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_BESIDE;
+    bool own = hb_head_own_rule(lo);
+    return !hb_head_waits(lo) && (own ? late : hb_head_gathered_between(lo));
+}
+
 static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
 {
     struct loss_pass c = {.seq = lo->local.seq};
@@ -474,8 +485,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     make_dlogits(lo, &c);
     if (hb_head_split(lo) && !hb_order_head_early(lo))
         c.w = use_head(lo, false);
-    bool before = hb_order_head_first(lo) ||
-                  (hb_head_gathered_between(lo) && !hb_head_waits(lo) && !hb_head_own_rule(lo));
+    bool before = hb_order_head_first(lo) || is_grad_first(lo);
     if (before)
         head_grad(lo, c.seq, c.x, c.dlogits);
     uint32_t g = grad_through_head(lo, &c);

@@ -73,6 +73,41 @@ bool hb_head_short_ring(const struct hb_lower *lo)
     return hb_fsdp_ways(lo, false) < SHORT_RING;
 }
 
+static int64_t bytes_of(struct hb_shape s)
+{
+    return hb_shape_plain_bytes(&s);
+}
+
+/* Where weights are gathered one way or the other the logits wait, or the head's whole gradient
+ * does, summed. It is made at once where the loss is the peak, which is over then: two logits and
+ * the head against the logits, the layers' gradients, a layer's whole weights and its activations
+ * (llama3-8b, v5p-128 with 8192, 16384, 32768 tokens, v6e-64 with 4096 to 16384, v5e-64 and
+ * v5e-256, qwen3-14b, v5p-128: bf16[d,V] through the backward pass; llama3-70b and deepseek3-671b,
+ * llama2-7b with 32000 words: the logits; so has llama3-8b, v5p-512, where this says otherwise). */
+enum { WIDE_BYTES = 8, RESID_BYTES = 8 }; /* a token's in a layer's backward pass: 4 in bf16 each */
+
+static bool is_loss_the_peak(const struct hb_lower *lo)
+{
+    const struct hb_local *l = &lo->local;
+    const struct hb_block *b = &lo->spec->model.blocks[0];
+    if (b->moe.experts > 0 ||
+        (lo->gather_form != HB_GATHER_PADDED && lo->gather_form != HB_GATHER_LATE &&
+         lo->gather_form != HB_GATHER_BESIDE))
+        return false;
+    int64_t logits = hb_mul_sat(2, hb_mul_sat(l->tokens, l->vocab));
+    int64_t head = bytes_of(hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true));
+    int64_t layer = hb_mul_sat(l->tokens, hb_add_sat(hb_mul_sat(WIDE_BYTES, b->mlp.d_ff),
+                                                     hb_mul_sat(RESID_BYTES, l->resid_width)));
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        const struct hb_leaf *leaf = &lo->leaves[i];
+        if (leaf->end || !leaf->matrix)
+            continue;
+        layer = hb_add_sat(layer, bytes_of(hb_leaf_shape(lo, leaf, lo->spec->precision.params)));
+        layer = hb_add_sat(layer, bytes_of(hb_leaf_layer_shape(leaf, lo->compute, true)));
+    }
+    return hb_add_sat(logits, head) > layer;
+}
+
 /* On v6e between rings too (base/llama2-7b, v6e-16), and wherever values go to the host
  * (qkv_proj_offloaded, llama3-8b over 8 devices: the bf16 logits through the whole loop). Elsewhere
  * what the layers keep makes no difference where the sequence or the features are split, too
@@ -82,7 +117,7 @@ static bool is_own_rule_late(const struct hb_lower *lo)
 {
     bool split = hb_ways(lo, HB_AX_TENSOR) > 1 || hb_ways(lo, HB_AX_SEQUENCE) > 1;
     if (lo->fsdp_mode != HB_WEIGHT_RING)
-        return keeps_nothing(lo) || split;
+        return split || offloads(lo) || (keeps_nothing(lo) && !is_loss_the_peak(lo));
     bool v6e = hb_str_same(lo->spec->hardware.device, "tpu-v6e");
     return offloads(lo) || (keeps_nothing(lo) && (split || v6e));
 }
@@ -187,11 +222,6 @@ bool hb_head_waits(const struct hb_lower *lo)
         few = few || hb_mul_sat(3, lo->local.tokens) <= hb_mul_sat(2, s->model.d_model);
     bool whole = ways == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
     return (whole || ways >= POSTPONE_WAYS) && few;
-}
-
-static int64_t bytes_of(struct hb_shape s)
-{
-    return hb_shape_plain_bytes(&s);
 }
 
 /* What stands in the layers' backward pass if the whole gradient and the logits both wait: those

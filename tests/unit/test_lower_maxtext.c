@@ -268,6 +268,29 @@ static void the_own_rule_makes_a_gradient(void **state)
             assert_int_not_equal(v6e.p.bufs[i].alias_of, HB_NONE);
 }
 
+/* base--llama3-8b--v5p-128: logits end with the loss, where that is the peak, and the head's whole
+ * gradient waits, summed in its place; base--llama3-70b--v5p-128: the logits wait. */
+static void logits_or_a_gradient_wait(void **state)
+{
+    (void)state;
+    struct low loss = DENSE("mesh.fsdp=64", "batch.global=64", "model.vocab=256000");
+    struct low back = DENSE("mesh.fsdp=64", "batch.global=64", "model.vocab=8000");
+    assert_false(lives_at(&loss, "logits", "backward of flash attention"));
+    assert_true(lives_at(&loss, "head, gradient before its sum", "backward of flash attention"));
+    assert_true(lives_at(&back, "logits", "backward of flash attention"));
+    assert_int_equal(find(&loss, "head, gradient summed"), HB_NONE);
+}
+
+/* base--llama3-8b--v5p-128: all-gather bf16[1,4096,14336]; rand027--qwen3-8b: zeros and a sum. */
+static void narrow_weights_are_padded(void **state)
+{
+    (void)state;
+    struct low wide = DENSE("mesh.fsdp=64", "batch.global=64");
+    struct low narrow = DENSE("mesh.fsdp=64", "batch.global=64", "precision.params=bf16");
+    assert_int_equal(find(&wide, "padded with zeros"), HB_NONE);
+    assert_int_not_equal(find(&narrow, "padded with zeros"), HB_NONE);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
@@ -283,6 +306,8 @@ int main(void)
         TEST(states_come_two_leaves_ahead),
         TEST(chunks_are_gathered_in_a_loop_only),
         TEST(the_own_rule_makes_a_gradient),
+        TEST(logits_or_a_gradient_wait),
+        TEST(narrow_weights_are_padded),
     };
     return cmocka_run_group_tests_name("lower_maxtext", tests, NULL, NULL);
 }
