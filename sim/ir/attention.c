@@ -4,6 +4,7 @@
  * kernel's operands are [batch, heads, seq, head_dim] with head_dim along the lanes. */
 #include "base/diag.h"
 #include "base/size.h"
+#include "base/str.h"
 #include "sim/ir/layer.h"
 
 struct heads {
@@ -282,10 +283,13 @@ static double keys_met(const struct hb_lower *lo, const struct hb_layer *y, cons
 }
 
 /* Products of the backward pass per two of the forward pass: scores again, dv, dp, dq, dk; two
- * kernels make scores and dp each for themselves. */
+ * kernels make scores and dp each for themselves. All published recipes for TPU7x ask for the fused
+ * one (AI-Hypercomputer/tpu-recipes, training/ironwood: sa_use_fused_bwd_kernel=True). */
 static double backward_share(const struct hb_lower *lo, const struct hb_block *block)
 {
-    return lo->habits->attention_split && !block->attention.fused_backward ? 3.5 : 2.5;
+    bool fused =
+        block->attention.fused_backward || hb_str_same(lo->spec->hardware.device, "tpu-v7");
+    return lo->habits->attention_split && !fused ? 3.5 : 2.5;
 }
 
 static int flash(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,

@@ -13,6 +13,8 @@ static const struct hb_habits xla_tpu = {
     .lse_lanes = 128,
     /* MaxText's defaults: sa_block_q, sa_block_kv 512 and sa_use_fused_bwd_kernel false. */
     .attention_block = 512,
+    /* MaxText's default wi_tile_fwd_batch_seq; see ragged in moe.c. */
+    .group_tile = 512,
     .attention_split = true,
     .kernel_names_result = true,
     /* opt/base against opt/param_dtype=bf16: 1382 -> 566 MiB. */

@@ -30,22 +30,23 @@ struct hb_habits {
     bool probabilities_remade;    /* in a pipeline's iteration, from the f32 scores */
     bool output_grads_gathered;   /* of a pipeline, whole, in each iteration */
     bool kernel_names_result;     /* as the context that a policy can name */
-    int64_t attention_block;      /* queries and keys of one step of the flash kernel */
-    bool attention_split;         /* its backward pass is two kernels, dq and dk with dv */
-    bool parts_apart;             /* of an input's gradient, one a product, added afterwards */
-    bool sums_remade;             /* a residual's gradient is made again by a layer's last fusion */
-    bool ragged_stays;            /* ragged experts work on the device's own tokens */
-    bool outputs_in_place;        /* of a pipeline: the loss reads them in the iterations' stack */
-    bool muon_gathers_once;       /* the gathered momentum or its transpose, not both */
-    bool stage_grads_late;        /* experts' gradients come after a stage's backward products */
-    bool head_last;               /* a head's gradient that waits comes after the updates */
-    bool transposed_stacks;       /* weights gathered over a minor dimension are copied whole */
-    bool donated_reuse;           /* without donation, temporaries lie in the output buffers */
-    bool mask_hoisted;            /* a causal mask is materialised before the layer loop */
-    int naive_score_copies;       /* f32 scores alive in naive attention's backward */
-    bool nan_zero_per_shape;      /* nan_to_num keeps a zero tensor per gradient shape */
-    bool ragged_dense;            /* ragged products are expanded over the experts */
-    bool onehot_iota;             /* a one-hot lookup materialises s32[tokens, vocab] */
+    int64_t group_tile;      /* rows of one step of the kernel for grouped products; 0: as one */
+    int64_t attention_block; /* queries and keys of one step of the flash kernel */
+    bool attention_split;    /* its backward pass is two kernels, dq and dk with dv */
+    bool parts_apart;        /* of an input's gradient, one a product, added afterwards */
+    bool sums_remade;        /* a residual's gradient is made again by a layer's last fusion */
+    bool ragged_stays;       /* ragged experts work on the device's own tokens */
+    bool outputs_in_place;   /* of a pipeline: the loss reads them in the iterations' stack */
+    bool muon_gathers_once;  /* the gathered momentum or its transpose, not both */
+    bool stage_grads_late;   /* experts' gradients come after a stage's backward products */
+    bool head_last;          /* a head's gradient that waits comes after the updates */
+    bool transposed_stacks;  /* weights gathered over a minor dimension are copied whole */
+    bool donated_reuse;      /* without donation, temporaries lie in the output buffers */
+    bool mask_hoisted;       /* a causal mask is materialised before the layer loop */
+    int naive_score_copies;  /* f32 scores alive in naive attention's backward */
+    bool nan_zero_per_shape; /* nan_to_num keeps a zero tensor per gradient shape */
+    bool ragged_dense;       /* ragged products are expanded over the experts */
+    bool onehot_iota;        /* a one-hot lookup materialises s32[tokens, vocab] */
 };
 
 const struct hb_habits *hb_habits_find(const struct hb_spec *spec);

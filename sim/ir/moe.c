@@ -308,6 +308,17 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
 }
 
 /* Buffers are as long as the worst case; time is that of an even load. */
+/* Rows that grouped products work on: a tile that two experts share is visited for both (jax,
+ * experimental/pallas/ops/tpu/megablox/gmm.py, make_group_metadata). */
+static double visited_rows(const struct hb_lower *lo, const struct hb_moe *m,
+                           const struct routed *r)
+{
+    double rows = (double)r->tokens * (double)m->top_k;
+    if (m->kernel == HB_MOE_RAGGED_DOT || r->experts < 2)
+        return rows;
+    return rows + (double)(r->experts - 1) * (double)lo->habits->group_tile;
+}
+
 static void count_balanced(struct hb_layer *y, uint32_t first, double rows, int64_t room)
 {
     for (uint32_t i = first; i < y->step_count && room > 0; i++)
@@ -335,7 +346,7 @@ static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     }
     uint32_t first = y->step_count;
     int o = expert_mlp(lo, y, x, wide, rows);
-    count_balanced(y, first, (double)r->tokens * (double)y->block->moe.top_k, r->rows);
+    count_balanced(y, first, visited_rows(lo, &y->block->moe, r), r->rows);
     int back = mix(lo, y, make_value(lo, "expert outputs in token order", 0, lo->compute, rows),
                    (struct mixing){.op = HB_OP_GATHER, .in = {o}, .in_count = 1});
     struct hb_value v = make_value(lo, "moe output", 1u << HB_TN_MLP_DOWN, lo->compute,
