@@ -522,6 +522,12 @@ void hb_eager_emit(struct hb_eager *e, struct hb_op op, uint32_t read, uint32_t 
     hb_program_write(e->p, write == HB_NONE ? e->x : write);
 }
 
+/* Sizes of the curves: what exceeds them is as good as their end. */
+static int64_t whole(double size)
+{
+    return size < 0x1p62 ? (int64_t)size : INT64_C(1) << 62;
+}
+
 static struct hb_op product_op(const struct hb_piece *m, double rows, double cols, double depth,
                                double bytes)
 {
@@ -530,9 +536,9 @@ static struct hb_op product_op(const struct hb_piece *m, double rows, double col
                           .dtype = m->dtype,
                           .flops = m->flops,
                           .moved_bytes = bytes,
-                          .rows = (int64_t)rows,
-                          .cols = (int64_t)cols,
-                          .depth = (int64_t)depth,
+                          .rows = whole(rows),
+                          .cols = whole(cols),
+                          .depth = whole(depth),
                           .batch = m->grouped ? 1 : m->batch};
 }
 
@@ -563,9 +569,9 @@ static void emit_kernel(struct hb_eager *e, const struct hb_piece *k, bool backw
                        .dtype = k->dtype,
                        .flops = k->flops * (backward ? backward_share : 1),
                        .moved_bytes = backward ? k->back_bytes : k->bytes,
-                       .rows = (int64_t)k->rows,
-                       .cols = (int64_t)k->cols,
-                       .depth = (int64_t)k->depth,
+                       .rows = whole(k->rows),
+                       .cols = whole(k->cols),
+                       .depth = whole(k->depth),
                        .batch = 1};
     hb_eager_emit(e, op, HB_NONE, HB_NONE);
 }
