@@ -15,9 +15,9 @@ static struct cut cut_group(const struct hb_device *dev, struct hb_link_group gr
 {
     int64_t room = dev->link_domain / group.stride;
     int64_t inside = room < 1 ? 1 : room > group.size ? group.size : room;
-    double near = (double)(dev->chip_devices / group.stride);
-    double on_chip = near < 1 ? 1 : fmin(near, (double)inside);
-    return (struct cut){(double)inside, ceil((double)group.size / (double)inside), on_chip};
+    int64_t near = dev->chip_devices / group.stride;
+    int64_t on_chip = near < 1 ? 1 : near < inside ? near : inside;
+    return (struct cut){(double)inside, ceil((double)group.size / (double)inside), (double)on_chip};
 }
 
 static int64_t to_ns(double seconds)
