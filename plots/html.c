@@ -299,6 +299,15 @@ static void put_sweep(struct page *p)
     close_section(p);
 }
 
+/* The plan, or others that are named. */
+static bool has_ranked(const struct hb_pareto *plan)
+{
+    for (uint32_t i = 0; i < plan->count; i++)
+        if (plan->points[i].rank != HB_RANK_OTHER)
+            return true;
+    return false;
+}
+
 static void put_alternatives(struct page *p, const struct hb_pareto *plan)
 {
     put(p, "<div class=\"scroll\"><table><thead><tr><th></th><th>configuration</th>"
@@ -346,7 +355,8 @@ static void put_plan(struct page *p)
             hb_canvas_new(p->arena, &look, HB_FORMAT_SVG, hb_pareto_title(p->arena, plan));
         hb_pareto_draw(c, plan);
         put_picture(p, c, "plan", false);
-        put_alternatives(p, plan);
+        if (has_ranked(plan))
+            put_alternatives(p, plan);
     }
     put_flags(p);
     close_section(p);

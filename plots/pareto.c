@@ -115,7 +115,8 @@ static const char *title_without_plan(struct hb_arena *arena, const struct hb_pa
     hb_unit_print(HB_UNIT_BYTES, (double)p->budget_bytes, budget);
     if (p->budget_bytes == 0)
         return hb_arena_printf(arena, "the smallest of %u takes %s", p->count, least);
-    return hb_arena_printf(arena, "nothing fits into %s: the smallest takes %s", budget, least);
+    return hb_arena_printf(arena, "nothing fits into %s: the smallest%s takes %s", budget,
+                           find_runner_up(p) ? "" : " drawn", least);
 }
 
 const char *hb_pareto_title(struct hb_arena *arena, const struct hb_pareto *p)
