@@ -61,6 +61,8 @@ small='plan={search: {loss_chunks: [1, 2, 4, 8]}}'
 expect 0 hbmsim plan "$model" --set "$small" --json --full --plot "$work/direct.svg" -o "$work/p.json"
 expect 0 hbmsim plot "$work/p.json" -o "$work/again.svg"
 ok 'so is that of a plan' cmp -s "$work/direct.svg" "$work/again.svg"
+expect 0 hbmsim plan "$model" --set "$small" --plot "$work/again.svg"
+ok 'and the next time' cmp -s "$work/direct.svg" "$work/again.svg"
 expect 0 hbmsim plot "$work/p.json" -o "$work/l.svg" --layout "$work/l.json"
 ok 'it names the plan' grep -q '"text": "plan"' "$work/l.json"
 ok 'it names the runners-up' grep -q '"text": "1"' "$work/l.json"

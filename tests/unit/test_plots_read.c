@@ -101,6 +101,9 @@ static void each_kind_is_known_by_its_keys(void **state)
         {"{\"status\": \"optimal\", \"prediction\": {\"peak_bytes\": 4, \"step_seconds\": 1}, "
          "\"alternatives\": []}",
          HB_PICTURE_PARETO},
+        {"{\"peak_bytes\": 4, \"heap\": {\"bytes\": 4, \"buffers\": [{\"name\": \"b\", "
+         "\"offset_bytes\": 0, \"bytes\": 4, \"start_op\": 0, \"end_op\": 1}]}}",
+         HB_PICTURE_ADDRESSMAP},
         {"{\"levers\": [{\"name\": \"a\", \"freed_bytes\": -4, \"cost_seconds\": 0.5}]}",
          HB_PICTURE_TORNADO},
         {"{\"cases\": [{\"id\": \"a\", \"measured_bytes\": 4, \"predicted_bytes\": 5}, {\"id\": "
@@ -122,6 +125,62 @@ static void each_kind_is_known_by_its_keys(void **state)
             assert_true(p.scatter.count == 1 && p.scatter.failed == 1);
         unit_end(&u);
     }
+}
+
+/* Titles say what the data say, whatever their form. */
+static void titles_state_the_finding(void **state)
+{
+    (void)state;
+    static const char axes[] = "{\"budget_bytes\": 9, \"x\": {\"key\": \"k\", \"values\": ";
+    static const struct {
+        const char *json;
+        const char *title;
+    } cases[] = {
+        {"[8, 16]}, \"y\": {\"key\": \"\", \"values\": [\"\"]}, \"cells\": [{\"x\": 8, \"y\": "
+         "\"\", \"peak_bytes\": 4}, {\"x\": 16, \"y\": \"\", \"peak_bytes\": 14}]}",
+         "fits up to 8; 16 lacks 5 B"},
+        {"[8, 16]}, \"y\": {\"key\": \"\", \"values\": [\"\"]}, \"cells\": [{\"x\": 8, \"y\": "
+         "\"\", \"peak_bytes\": 4}, {\"x\": 16, \"y\": \"\", \"peak_bytes\": 5}]}",
+         "all 2 fit, up to 16"},
+        {"[\"a\", \"b\"]}, \"y\": {\"key\": \"l\", \"values\": [2048]}, \"cells\": [{\"x\": \"a\", "
+         "\"y\": 2048, \"peak_bytes\": 4}, {\"x\": \"b\", \"y\": 2048, \"peak_bytes\": 11}]}",
+         "1 of 2 fit; b \xC3\x97 2k lacks 2 B"},
+        {"[8]}, \"y\": {\"key\": \"l\", \"values\": [2048]}, \"cells\": [{\"x\": 8, \"y\": 2048, "
+         "\"peak_bytes\": 4}]}",
+         "8 \xC3\x97 2k fits"},
+        {"[8]}, \"y\": {\"key\": \"l\", \"values\": [2048]}, \"cells\": [{\"x\": 8, \"y\": 2048, "
+         "\"peak_bytes\": 12}]}",
+         "nothing fits; 8 \xC3\x97 2k lacks 3 B"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct unit u;
+        struct hb_picture p;
+        unit_start(&u);
+        assert_true(read_text(&u, hb_arena_printf(u.env.arena, "%s%s", axes, cases[i].json), &p));
+        assert_string_equal(hb_picture_title(u.env.arena, &p), cases[i].title);
+        unit_end(&u);
+    }
+}
+
+static void idle_levers_are_told_but_not_drawn(void **state)
+{
+    (void)state;
+    struct unit u;
+    struct hb_picture p;
+    unit_start(&u);
+    assert_true(read_text(&u,
+                          "{\"step_seconds\": 1, \"levers\": [{\"name\": \"idle\", \"applies\": "
+                          "false, \"why\": \"w\"}, "
+                          "{\"name\": \"a\", \"freed_bytes\": 4, \"cost_seconds\": 0}], "
+                          "\"pairs\": [{\"name\": \"a, b\", \"freed_bytes\": 8, "
+                          "\"cost_seconds\": 0}]}",
+                          &p));
+    assert_int_equal(p.tornado.count, 2);
+    assert_int_equal(p.tornado.idle_count, 1);
+    assert_string_equal(p.tornado.levers[0].name, "a, b");
+    assert_string_equal(p.tornado.levers[2].name, "idle");
+    assert_string_equal(hb_picture_title(u.env.arena, &p), "a, b free most: 8 B (step time +0 %)");
+    unit_end(&u);
 }
 
 static const char *write_outcome(struct hb_arena *a, const struct hb_outcome *o)
@@ -259,6 +318,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_results_are_told),
         cmocka_unit_test(each_kind_is_known_by_its_keys),
+        cmocka_unit_test(titles_state_the_finding),
+        cmocka_unit_test(idle_levers_are_told_but_not_drawn),
         cmocka_unit_test(curves_come_back),
         cmocka_unit_test(runs_are_shown_as_they_were),
     };
