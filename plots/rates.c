@@ -117,7 +117,7 @@ const char *hb_rates_title(struct hb_arena *arena, const struct hb_device *dev)
 {
     const char *products = products_text(arena, dev);
     if (dev->hbm_curve.count == 0)
-        return products ? products : "what the device reaches";
+        return products ? products : "by size nothing was measured: what it reaches is not told";
     return hb_arena_printf(arena, "%s%smemory reaches %.0f %% of %s", products ? products : "",
                            products ? ", " : "", 100 * hb_curve_at(&dev->hbm_curve, 0x1p30),
                            rate_text(arena, dev->hbm_bytes_per_s, "B/s"));
@@ -202,6 +202,8 @@ void hb_rates_draw(struct hb_canvas *c, const struct hb_device *dev)
         used += counts[i] > 0;
     }
     double top = hb_canvas_title(c, hb_rates_title(c->arena, dev), dev->title);
+    if (used == 0)
+        return;
     double gap = c->em * 1.2;
     int columns = used > 1 && c->look.width > c->em * 36 ? 2 : 1;
     int rows = (used + columns - 1) / columns;

@@ -156,7 +156,7 @@ fi
 # sanitizers: what a profile must have is measured once even when time is up.
 rm -f "$file"
 expect 0 hbmsim calibrate --backend cpu --seconds 1 -o "$file" --plot "$work/rates.svg"
-ok 'it is drawn' grep -q 'aria-label="products of [0-9]* reach' "$work/rates.svg"
+ok 'it is drawn' grep -q 'aria-label="[^"]* reach' "$work/rates.svg"
 expect 0 hbmsim devices "$file"
 ok 'it measured memory and products' grep -q '^peak_f32_flops: ' "$file"
 if command -v timeout >/dev/null 2>&1; then
