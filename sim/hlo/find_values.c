@@ -321,8 +321,10 @@ static bool multiplies(const struct hb_hlo_module *m, uint32_t inst)
            (target.at && (hb_hlo_span_find(target, "gemm") || hb_hlo_span_find(target, "matmul")));
 }
 
-/* Products that have the vocabulary in their shape, other than gradients of its weights. */
-static void find_products(const struct hb_hlo_module *m, struct logits *out)
+/* Products that have the vocabulary in their shape, other than gradients of its weights: those are
+ * as large as an argument, or as one made whole from the parts of all devices (which logits may
+ * be by chance: `chance` counts them). */
+static void find_products(const struct hb_hlo_module *m, struct logits *out, bool chance)
 {
     for (uint32_t i = 0; i < m->inst_count && out->words; i++) {
         uint32_t shape = m->insts[i].shape;
@@ -331,7 +333,8 @@ static void find_products(const struct hb_hlo_module *m, struct logits *out)
         if (m->shapes.items[shape].type == HB_HLO_TUPLE && m->shapes.items[shape].child_count)
             shape = hb_hlo_shape_child(&m->shapes, shape, 0);
         const struct hb_hlo_shape *s = &m->shapes.items[shape];
-        if (s->rank >= 2 && find_words_of(m, out, s) && !has_shape_of_argument(m, s))
+        if (s->rank >= 2 && find_words_of(m, out, s) && !has_shape_of_argument(m, s) &&
+            (chance || s->rank > 2 || !is_argument_like(m, s)))
             note_number(out->products, &out->product_count, s->elements);
     }
 }
@@ -392,7 +395,7 @@ static const struct {
     {HB_HLO_FIND_MASK, catch_mask, "masks or index grids that depend on no data are stored",
      "make the mask inside of the kernel (causal=True of the attention kernel), or from two iotas "
      "next to its use"},
-    {HB_HLO_FIND_LOGITS, catch_logits, "the logits of all tokens are held in f32",
+    {HB_HLO_FIND_LOGITS, catch_logits, "logits of many tokens are held at once in f32",
      "take the loss in chunks of tokens (8 chunks were tried here), or shard the vocabulary"},
     {HB_HLO_FIND_GATHERED, catch_gathered, "all-gathers outside of loops make whole arrays",
      "keep the result sharded: a sharding constraint on the output, dimensions that their mesh "
@@ -404,10 +407,9 @@ void hb_hlo_find_values(struct hb_hlo_finder *x)
     const struct hb_program *p = &x->hp->program;
     struct logits *logits = hb_arena_alloc(x->arena, 1, sizeof *logits);
     find_words(x->m, logits);
-    find_products(x->m, logits);
-    if (!logits->product_count) {
-        logits->parts = true;
-        find_products(x->m, logits);
+    for (int how = 0; how < 4 && !logits->product_count; how++) {
+        logits->parts = how / 2;
+        find_products(x->m, logits, how % 2);
     }
     for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
         struct hb_hlo_catch c = hb_hlo_catch_begin(x);
