@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "sim/hlo/logform.h"
+#include "sim/hlo/logline.h"
 
 /* A line longer than WINDOW is read in pieces that overlap by AHEAD, so that a message is seen
  * whole if it is not longer than that. AHEAD is also how far a handler may look. */
@@ -68,8 +69,10 @@ struct hb_log_reader {
     size_t start; /* of what is not read yet */
     size_t end;
     int64_t line;
-    struct hb_span segment; /* that is being read */
-    char tail[TAIL];        /* the end of the segment before */
+    struct hb_log_joined joined; /* a message broken over lines, as far as it was met */
+    int64_t joined_line;         /* where it began */
+    struct hb_span segment;      /* that is being read */
+    char tail[TAIL];             /* the end of the segment before */
     size_t tail_len;
     struct slot slot[HB_LOG_KIND_COUNT];
     enum hb_log_kind list_kind;
@@ -375,29 +378,60 @@ static void read_line(struct hb_log_reader *r, struct hb_span line, const char *
     }
 }
 
+static void end_joined(struct hb_log_reader *r)
+{
+    int64_t line = r->line;
+    struct hb_span text = {r->joined.text, r->joined.text + r->joined.len};
+    r->line = r->joined_line;
+    if (r->joined.len)
+        read_line(r, text, text.end);
+    r->joined.len = 0;
+    r->line = line;
+}
+
+/* A line that is whole, in the window, where it may be changed. */
+static void take_line(struct hb_log_reader *r, char *text, size_t len)
+{
+    len = hb_log_line_plain(text, len);
+    struct hb_span line = {text, text + len};
+    if (r->joined.len && hb_log_line_add(&r->joined, line)) {
+        if (hb_log_line_is_done(&r->joined))
+            end_joined(r);
+    } else {
+        end_joined(r);
+        if (hb_log_line_is_cut(line)) {
+            hb_log_line_begin(&r->joined, line);
+            r->joined_line = r->line;
+        } else {
+            read_line(r, line, line.end);
+        }
+    }
+    r->log->lines++;
+}
+
 /* Reads all whole lines of the window, and what is left of it if it can hold no more. */
 static void read_window(struct hb_log_reader *r, bool at_end)
 {
     for (;;) {
-        const char *text = r->window + r->start;
-        const char *end = r->window + r->end;
-        const char *cut = memchr(text, '\n', (size_t)(end - text));
+        char *text = r->window + r->start;
+        char *cut = memchr(text, '\n', r->end - r->start);
         if (!cut)
             break;
-        read_line(r, (struct hb_span){text, cut}, cut);
+        take_line(r, text, (size_t)(cut - text));
         r->line++;
-        r->log->lines++;
         r->start = (size_t)(cut + 1 - r->window);
     }
     struct hb_span rest = {r->window + r->start, r->window + r->end};
     if (at_end && rest.at < rest.end) {
-        read_line(r, rest, rest.end);
-        r->log->lines++;
+        take_line(r, r->window + r->start, r->end - r->start);
         r->start = r->end;
     } else if (r->start == 0 && r->end == WINDOW) {
+        end_joined(r);
         r->start = WINDOW - AHEAD;
         read_line(r, rest, r->window + r->start);
     }
+    if (at_end)
+        end_joined(r);
 }
 
 static bool fill_window(struct hb_log_reader *r)

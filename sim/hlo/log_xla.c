@@ -260,6 +260,8 @@ static void take_reshard(struct hb_log_reader *r, const struct hb_form *form,
 
 static const struct hb_form rows[] = {
     {"Can't reduce memory use below ", K(REMAT), OPENS, .fact = FACT(TARGET)},
+    /* arguments alone are above the limit */
+    {"Can't reduce memory use below -", K(REMAT), OPENS, .value = HB_VALUE_NONE},
     {"only reduced to ", K(REMAT), ADDS, .fact = FACT(REACHED)},
     {", down from ", K(REMAT), ADDS, .fact = FACT(ORIGINAL)},
 

@@ -138,6 +138,12 @@ static const char *describe_remat(const struct teller *t)
     if (reached < 0)
         return hb_teller_text(t, "XLA tried to recompute its way below %s and did not get there.",
                               hb_teller_size(t, target));
+    if (target < 0)
+        return hb_teller_text(t,
+                              "What arguments leave for temporaries and outputs is less than "
+                              "nothing: they alone are above the limit. Recomputing leaves %s of "
+                              "temporaries and outputs beside them.",
+                              hb_teller_size(t, reached));
     const char *from =
         original < 0
             ? ""

@@ -341,6 +341,49 @@ static const char *const *sample_names(void)
     return hb_file_list(arena, "tests/golden/logs", ".log");
 }
 
+/* As terminals, pagers and loggers leave them: coloured, broken in words' places. */
+static void broken_and_coloured_lines_are_read(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "x\n\033[31m[rank3]:\033[0m torch.OutOfMemoryError: \033[1mCUDA out of memory.\033[0m "
+        "Tried "
+        "to allocate 2.00 GiB. GPU 3 has a total capacity of 79.15 GiB of which 1.04 GiB is free. "
+        "Of the allocated memory 70.12 GiB is allocated by PyTorch, and 6.50 GiB is reserved by "
+        "PyTorch but unallocated.\n",
+        "x\n[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate\n[rank3]: 2.00 "
+        "GiB. "
+        "GPU 3 has a total capacity of 79.15 GiB of which 1.04 GiB is\r\n[rank3]: free. Of the "
+        "allocated memory 70.12 GiB is allocated by PyTorch, and 6.50\n[rank3]: GiB is reserved by "
+        "PyTorch but unallocated. \n[rank3]: done\n",
+        "x\nCUDA out of memory. Tried to\n    allocate 2.00 GiB. GPU 3 has a total\n    capacity "
+        "of "
+        "79.15 GiB of which 1.04 GiB is free. Of the\n    allocated memory 70.12 GiB is allocated "
+        "by "
+        "PyTorch,\n    and 6.50 GiB is reserved by PyTorch but unallocated.",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const struct hb_log *log = read_text(texts[i]);
+        const struct hb_log_message *m = &log->message[HB_LOG_TORCH];
+        assert_int_equal(m->times, 1);
+        assert_int_equal(m->line, 2);
+        assert_int_equal(m->fact[HB_FACT_ASKED], GIB(2));
+        assert_int_equal(m->fact[HB_FACT_CAPACITY], GIB(79.15));
+        assert_int_equal(m->fact[HB_FACT_FREE], GIB(1.04));
+        assert_int_equal(m->fact[HB_FACT_ALLOCATED], GIB(70.12));
+    }
+    const struct hb_log *log = read_text(
+        "RESOURCE_EXHAUSTED: Out of memory while trying to\nallocate 51712165888 bytes.\n"
+        "CUDA out of memory. Tried to allocate\nCUDA out of memory. Tried to allocate\n1.00 GiB\n\n"
+        "Can't reduce memory use below -19.53GiB (-20970979328 bytes) by rematerialization; only "
+        "reduced to 52.22GiB (56070242304 bytes)\n");
+    assert_int_equal(hb_log_fact(log, HB_LOG_XLA_ALLOC, HB_FACT_ASKED), 51712165888);
+    assert_int_equal(hb_log_fact(log, HB_LOG_TORCH, HB_FACT_ASKED), GIB(1));
+    assert_int_equal(log->message[HB_LOG_TORCH].line, 4);
+    assert_int_equal(hb_log_fact(log, HB_LOG_REMAT, HB_FACT_TARGET), -1);
+    assert_int_equal(hb_log_fact(log, HB_LOG_REMAT, HB_FACT_REACHED), 56070242304);
+}
+
 static void pieces_do_not_matter(void **state)
 {
     (void)state;
@@ -520,6 +563,7 @@ int main(void)
         cmocka_unit_test(lists_have_their_entries),
         cmocka_unit_test(long_lists_are_counted_and_cut),
         cmocka_unit_test(prefixes_do_not_matter),
+        cmocka_unit_test(broken_and_coloured_lines_are_read),
         cmocka_unit_test(pieces_do_not_matter),
         cmocka_unit_test(text_may_end_anywhere),
         cmocka_unit_test(foreign_bytes_are_passed_over),

@@ -1,0 +1,31 @@
+/* Lines of a log made whole before they are read: colours taken out, and messages that a terminal
+ * or a pager broke over several lines put together again. */
+#ifndef HB_SIM_HLO_LOGLINE_H
+#define HB_SIM_HLO_LOGLINE_H
+
+#include "sim/hlo/logtext.h"
+
+enum {
+    HB_LOG_JOINED_CAP = 2048, /* of a message put together; */
+    HB_LOG_JOINED_LINES = 10  /* lines that follow the first at most */
+};
+
+struct hb_log_joined {
+    char text[HB_LOG_JOINED_CAP];
+    size_t len;       /* 0: none is open */
+    size_t first_len; /* of the first line in it */
+    int lines;        /* that follow it */
+};
+
+/* Takes escape sequences (ESC [ ... letter) out of a line; its length then. */
+size_t hb_log_line_plain(char *line, size_t len);
+/* Whether a message begins in the line that is known to go on, and does not. */
+bool hb_log_line_is_cut(struct hb_span line);
+void hb_log_line_begin(struct hb_log_joined *j, struct hb_span line);
+/* Adds the next line, without the prefix that it shares with the first. False: it does not belong
+ * to the message. */
+bool hb_log_line_add(struct hb_log_joined *j, struct hb_span line);
+/* Whether nothing more is to be added. */
+bool hb_log_line_is_done(const struct hb_log_joined *j);
+
+#endif
