@@ -163,6 +163,82 @@ static bool is_update_slow(const struct hb_lower *lo)
            (tied || o->name == HB_OPT_ADAFACTOR);
 }
 
+static bool is_several(const struct hb_lower *lo)
+{
+    return lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
+}
+
+static bool is_between_gathers(const struct hb_lower *lo)
+{
+    return lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_PADDED;
+}
+
+/* A tied head follows rules of its own but between gathers, where it waits as others. */
+static bool is_tied_apart(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    return s->model.tied_embeddings &&
+           (!is_between_gathers(lo) || lo->maxtext || s->batch.accumulate > 1);
+}
+
+/* Tied heads that do not wait: beside naive scores on several devices (seq/1B,sp2t2f2,spres,tied);
+ * between gathers in a pipeline (pp4f2,m16,dots,tied; PP/tied, without fsdp, does); between gathers
+ * of one sequence, where the summed gradient waits for the table's rows (gate/f64,b2,v32k,L16,tied:
+ * bf16[32000,4096] through the layers; gate/dl,8B-L16,f64,b1,v128k,tied; with two sequences
+ * gate/f64,b2,v256k,L16,tied waits). */
+static bool is_tied_early(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    if (!s->model.tied_embeddings || s->batch.accumulate > 1)
+        return false;
+    bool naive = s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE;
+    bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->fsdp_mode == HB_WEIGHT_GATHER;
+    bool apart = s->model.blocks[0].moe.experts == 0 && is_several(lo);
+    return (apart && (naive || piped)) || (!is_tied_apart(lo) && lo->local.batch == 1);
+}
+
+/* Padded gathers: not where the layers keep what their products made, so that the gathered head
+ * comes between them and the loss (8B64/remat=dots_nb: f32[4096,128256] beside the logits, both
+ * short; 8B64/remat=none; accum/8B,f64,a2,dots_nb,adafactor). */
+static bool is_padded_early(const struct hb_lower *lo)
+{
+    enum hb_policy policy = lo->spec->model.blocks[0].remat.policy;
+    return lo->gather_form == HB_GATHER_PADDED && !lo->maxtext &&
+           (policy == HB_POLICY_DOTS || policy == HB_POLICY_DOTS_NO_BATCH ||
+            policy == HB_POLICY_NONE);
+}
+
+/* A pipeline without constraints in its body splits its outputs otherwise, beside fsdp, and the
+ * logits wait (PP/fsdp=2,pipe_constraints=none with batches of 16 and 32; PP/fsdp=2 not). */
+static bool is_unconstrained(const struct hb_lower *lo)
+{
+    return hb_ways(lo, HB_AX_PIPELINE) > 1 && !lo->maxtext &&
+           lo->spec->pipeline.constraints == HB_CONS_NONE && lo->fsdp_mode == HB_WEIGHT_GATHER;
+}
+
+/* By sizes: see above. */
+static bool is_wide(const struct hb_lower *lo)
+{
+    int64_t ways = hb_fsdp_ways(lo, false);
+    int64_t width = lo->fsdp_mode == HB_WEIGHT_RING ? POSTPONE_RING_WIDTH : POSTPONE_WIDTH;
+    bool few = lo->local.vocab >= hb_mul_sat(width, lo->local.tokens);
+    if (is_between_gathers(lo) && hb_ways(lo, HB_AX_TENSOR) == 1)
+        few = few || hb_mul_sat(3, lo->local.tokens) <= hb_mul_sat(2, lo->spec->model.d_model);
+    bool whole = ways == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
+    return (whole || ways >= POSTPONE_WAYS) && few;
+}
+
+static bool is_ring_late(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    if (!lo->maxtext)
+        return hb_fsdp_ways(lo, false) >= POSTPONE_WAYS && !is_ring_early(lo);
+    /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers. */
+    bool many = lo->local.tokens > POSTPONE_RING_TOKENS && s->model.block_count == 1 &&
+                s->stack.form != HB_FORM_LOOP;
+    return !many && is_wide(lo);
+}
+
 bool hb_head_waits(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
@@ -170,33 +246,20 @@ bool hb_head_waits(const struct hb_lower *lo)
         return false;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
-    bool several = lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
-    bool naive = s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE;
-    /* A tied head's do not beside naive scores on several devices (seq/1B,sp2t2f2,spres,tied), nor
-     * between gathers in a pipeline (pp4f2,m16,dots,tied; PP/tied, without fsdp, does). */
-    bool apart = s->model.blocks[0].moe.experts == 0 && s->batch.accumulate == 1;
-    if (s->model.tied_embeddings && apart && several &&
-        (naive || (hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->fsdp_mode == HB_WEIGHT_GATHER)))
-        return false;
+    bool several = is_several(lo);
     bool alone = s->model.tied_embeddings && !several && hb_ways(lo, HB_AX_SEQUENCE) == 1;
-    if (s->batch.accumulate == 1 && scores_exceed_logits(lo) &&
-        (alone || lo->gather_form == HB_GATHER_PADDED))
+    bool beside = s->batch.accumulate == 1 && scores_exceed_logits(lo) &&
+                  (alone || lo->gather_form == HB_GATHER_PADDED);
+    if (is_tied_early(lo) || is_padded_early(lo) || beside)
         return false;
-    /* Between gathers a tied head's do as another's, but not of one sequence; its gradient, summed,
-     * waits for the table's rows (gate/f64,b2,v32k,L16,tied: bf16[32000,4096] through the layers;
-     * gate/dl,8B-L16,f64,b1,v128k,tied; gate/f64,b2,v256k,L16,tied waits). */
-    bool gathered = lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_PADDED;
-    bool between = gathered && !lo->maxtext && s->batch.accumulate == 1;
-    if (s->model.tied_embeddings && between && lo->local.batch == 1)
-        return false;
-    if (is_update_slow(lo))
+    if (is_update_slow(lo) || is_unconstrained(lo))
         return true;
     /* Between rings of four logits wait from 16384 tokens on (v5e4x4,f4t4, rnd/044; not ring/f4t4,
      * 8192, nor gate/f4,b4,P8 without tensor parallelism). */
     if (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_short_ring(lo))
         return hb_ways(lo, HB_AX_TENSOR) > 1 && lo->local.tokens > 2 * POSTPONE_RING_TOKENS;
     /* One device: not in an accumulation loop (tinyS/accum=2), there it is in 8B/f16,a4. */
-    if ((s->batch.accumulate > 1 && several) || (s->model.tied_embeddings && !between))
+    if ((s->batch.accumulate > 1 && several) || is_tied_apart(lo))
         return !is_ring_early(lo);
     if (s->optimizer.offload == HB_PLACE_PINNED_HOST && lo->local.batch_ways == 1)
         return true;
@@ -205,23 +268,7 @@ bool hb_head_waits(const struct hb_lower *lo)
         return is_own_rule_late(lo);
     if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
         return false;
-    enum hb_policy policy = s->model.blocks[0].remat.policy;
-    if (lo->gather_form == HB_GATHER_PADDED &&
-        (policy == HB_POLICY_DOTS || policy == HB_POLICY_DOTS_NO_BATCH))
-        return false; /* 8B64/remat=dots_nb: f32[4096,128256] beside the logits, both short */
-    if (lo->fsdp_mode == HB_WEIGHT_RING && !lo->maxtext)
-        return hb_fsdp_ways(lo, false) >= POSTPONE_WAYS && !is_ring_early(lo);
-    /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers. */
-    if (lo->fsdp_mode == HB_WEIGHT_RING && lo->local.tokens > POSTPONE_RING_TOKENS &&
-        s->model.block_count == 1 && s->stack.form != HB_FORM_LOOP)
-        return false;
-    int64_t ways = hb_fsdp_ways(lo, false);
-    int64_t width = lo->fsdp_mode == HB_WEIGHT_RING ? POSTPONE_RING_WIDTH : POSTPONE_WIDTH;
-    bool few = lo->local.vocab >= hb_mul_sat(width, lo->local.tokens);
-    if (gathered && hb_ways(lo, HB_AX_TENSOR) == 1)
-        few = few || hb_mul_sat(3, lo->local.tokens) <= hb_mul_sat(2, s->model.d_model);
-    bool whole = ways == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
-    return (whole || ways >= POSTPONE_WAYS) && few;
+    return lo->fsdp_mode == HB_WEIGHT_RING ? is_ring_late(lo) : is_wide(lo);
 }
 
 /* What stands in the layers' backward pass if the whole gradient and the logits both wait: those
