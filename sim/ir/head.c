@@ -135,17 +135,18 @@ static bool is_ring_early(const struct hb_lower *lo)
            hb_str_same(lo->spec->hardware.device, "tpu-v5p");
 }
 
-/* Logits do not wait beside larger naive scores, f32 and bf16 of them: a tied head's in rnd/013
- * (512 against 256 MiB), not tinyS/tied,attn=naive,s512 (192 against 500); between padded gathers
- * any (8B,f64,b2,attn=naive: 6144 against 4008). */
-static bool scores_exceed_logits(const struct hb_lower *lo)
+/* Whether naive scores, f32 and bf16 of them, exceed so many times the logits. Those do not wait
+ * beside larger ones between padded gathers (8B,f64,b2,attn=naive: 6144 against 4008 MiB), a tied
+ * head's on one device beside twice as large (rnd/013: 768 against 256; not tiny/tied,b4, 1536
+ * against 1000, nor tinyS/tied,attn=naive,s512, 192 against 500). */
+static bool scores_exceed_logits(const struct hb_lower *lo, int64_t times)
 {
     const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
     if (a->kernel != HB_KERNEL_NAIVE || a->kind == HB_ATTN_NONE)
         return false;
     int64_t heads = hb_div_up(a->heads, hb_ways(lo, HB_AX_TENSOR));
     bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1; /* scores are those of one microbatch */
-    int64_t passes = piped ? lo->spec->pipeline.microbatches : 1;
+    int64_t passes = hb_mul_sat(times, piped ? lo->spec->pipeline.microbatches : 1);
     return hb_mul_sat(6, hb_mul_sat(heads, lo->spec->batch.seq)) >
            hb_mul_sat(passes, hb_mul_sat(4, lo->local.vocab));
 }
@@ -248,8 +249,9 @@ bool hb_head_waits(const struct hb_lower *lo)
         return hb_order_head_waits(lo);
     bool several = is_several(lo);
     bool alone = s->model.tied_embeddings && !several && hb_ways(lo, HB_AX_SEQUENCE) == 1;
-    bool beside = s->batch.accumulate == 1 && scores_exceed_logits(lo) &&
-                  (alone || lo->gather_form == HB_GATHER_PADDED);
+    bool padded = lo->gather_form == HB_GATHER_PADDED;
+    bool beside =
+        s->batch.accumulate == 1 && (alone || padded) && scores_exceed_logits(lo, padded ? 1 : 2);
     if (is_tied_early(lo) || is_padded_early(lo) || beside)
         return false;
     if (is_update_slow(lo) || is_unconstrained(lo))
@@ -335,13 +337,14 @@ bool hb_head_gathered_between(const struct hb_lower *lo)
 bool hb_head_gathered_first(const struct hb_lower *lo)
 {
     return lo->gather_form == HB_GATHER_PADDED && hb_head_split(lo) && lo->spec->loss.chunks == 1 &&
-           !hb_head_gathered_between(lo) && !scores_exceed_logits(lo) &&
+           !hb_head_gathered_between(lo) && !scores_exceed_logits(lo, 1) &&
            (!hb_head_waits(lo) || lo->spec->batch.accumulate > 1);
 }
 
 /* 8B64/param_dtype=bf16: where gradients need no more room than the weights, the layers are updated
- * first and the head's whole gradient takes the place of theirs; 8B64/base (f32) before them. So
- * they are with too few tokens for rings (gate/v6e,f16,s512: f32[4096,32000] when they are done).
+ * first and the head's whole gradient takes the place of theirs, with a master copy too (8B64/
+ * master); 8B64/base (f32) before them. So they are with too few tokens for rings
+ * (gate/v6e,f16,s512: f32[4096,32000] when they are done).
  */
 enum { FEW_WAYS = 33 };
 
@@ -350,7 +353,8 @@ bool hb_head_last(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     bool few = (lo->gather_form == HB_GATHER_LATE && hb_ways(lo, HB_AX_FSDP) < FEW_WAYS) ||
                (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_split(lo) && !hb_head_ring(lo));
-    bool narrow = lo->gather_form == HB_GATHER_PADDED && s->precision.params == lo->compute;
+    bool narrow = lo->gather_form == HB_GATHER_PADDED &&
+                  (s->precision.params == lo->compute || s->precision.master);
     return (narrow || few || lo->habits->head_last) && !s->optimizer.clip &&
            s->batch.accumulate == 1 && !s->model.tied_embeddings;
 }
