@@ -540,9 +540,13 @@ static void chunk_head_grad(struct hb_lower *lo, const struct loss_pass *c, uint
     bool scattered = lo->habits->logits_copies == 2 || hb_ways(lo, HB_AX_TENSOR) > 1;
     uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
                             hb_leaf_layer_shape(l, lo->p->bufs[c->dlogits].dtype, true));
-    uint32_t part = hb_temp(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS,
-                            scattered ? hb_leaf_layer_shape(l, HB_DT_F32, false)
-                                      : hb_leaf_layer_shape(l, lo->compute, true));
+    /* MaxText's, in the compute dtype, in its place (llama3-8b over 256, num_vocab_tiling=4). */
+    bool same = hb_head_own_rule(lo) && !scattered;
+    uint32_t part =
+        same ? hb_temp_in_place(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS, full)
+             : hb_temp(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS,
+                       scattered ? hb_leaf_layer_shape(l, HB_DT_F32, false)
+                                 : hb_leaf_layer_shape(l, lo->compute, true));
     hb_emit_write(&e, full);
     hb_emit(lo, &e);
     hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full,
@@ -597,17 +601,42 @@ static uint32_t widen_sum(struct hb_lower *lo, uint32_t sum)
 /* Chunks of batch and sequence together cross the batch's sharding. Tokens are exchanged for them
  * (llama3-8b/num_vocab_tiling=4), and back; but inside an accumulation loop their gradient is
  * gathered from all devices and turned, before each takes its own (with 2 microbatches
- * bf16[4,16384,4096] twice; rand020/deepseek2-16b: two bf16[4,131072,2048]). */
+ * bf16[4,16384,4096] twice; rand020/deepseek2-16b: two bf16[4,131072,2048]). Where the sequence is
+ * split they are gathered both ways (fsdp 4 and context 2: bf16[16,4096,4096] before the loss and
+ * after it). */
+static uint32_t gather_chunks(struct hb_lower *lo, uint32_t x, const char *name)
+{
+    struct hb_shape all = hb_buf_shape(lo, x);
+    all.dim[0] = hb_mul_sat(all.dim[0], lo->local.batch_ways);
+    all.dim[1] = hb_mul_sat(all.dim[1], hb_ways(lo, HB_AX_SEQUENCE));
+    uint32_t whole = hb_temp(lo, name, HB_CAT_COMMUNICATION, all);
+    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, hb_name(lo, "make ", name), x, whole);
+    return whole;
+}
+
+static bool crosses_batch(const struct hb_lower *lo)
+{
+    return lo->spec->loss.chunk_over == HB_CHUNK_TOKENS;
+}
+
+/* From the last residual to where the last norm's result lies in chunks. */
+static uint32_t chunk_input(struct hb_lower *lo, uint32_t x, uint32_t chunks)
+{
+    if (crosses_batch(lo) && hb_ways(lo, HB_AX_SEQUENCE) > 1)
+        x = gather_chunks(lo, x, "chunks of all tokens");
+    return hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", x, chunks);
+}
+
 static uint32_t unchunk(struct hb_lower *lo, uint32_t gx)
 {
-    if (lo->spec->loss.chunk_over != HB_CHUNK_TOKENS || lo->spec->batch.accumulate == 1)
+    bool sequence = hb_ways(lo, HB_AX_SEQUENCE) > 1;
+    if (!crosses_batch(lo) || (lo->spec->batch.accumulate == 1 && !sequence))
         return gx;
-    struct hb_shape all = hb_buf_shape(lo, gx);
-    all.dim[0] = hb_mul_sat(all.dim[0], lo->local.batch_ways);
-    uint32_t whole = hb_temp(lo, "gradient of the chunks, gathered", HB_CAT_COMMUNICATION, all);
-    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, "gather gradient of the chunks", gx,
-                       whole);
-    uint32_t turned = hb_temp(lo, "gradient of the chunks, turned", HB_CAT_COMMUNICATION, all);
+    uint32_t whole = gather_chunks(lo, gx, "gradient of the chunks, gathered");
+    if (sequence)
+        return whole;
+    uint32_t turned = hb_temp(lo, "gradient of the chunks, turned", HB_CAT_COMMUNICATION,
+                              hb_buf_shape(lo, whole));
     hb_emit_simple(lo, HB_OP_COPY, "turn gradient of the chunks", whole, turned);
     return turned;
 }
@@ -623,7 +652,7 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
         hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, lo->local.seq, d, -1});
     c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, all);
     double own_bytes = 2.0 * (double)lo->p->bufs[x].bytes; /* of them all, a device's own tokens */
-    uint32_t norm = hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", x, c.x);
+    uint32_t norm = chunk_input(lo, x, c.x);
     lo->p->ops[norm].moved_bytes = own_bytes;
     /* A gathered head is gathered in each chunk, for its logits, and done with before its gradient
      * is made (8B64/loss=chunk); on v5e that comes first (8B,v5e8x8,chunk16). */

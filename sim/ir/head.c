@@ -111,7 +111,8 @@ static bool is_loss_the_peak(const struct hb_lower *lo)
 /* On v6e between rings too (base/llama2-7b, v6e-16), and wherever values go to the host
  * (qkv_proj_offloaded, llama3-8b over 8 devices: the bf16 logits through the whole loop). Elsewhere
  * what the layers keep makes no difference where the sequence or the features are split, too
- * (save_out_proj, fsdp64 and context 2: rand027/qwen3-8b; rand036/llama3-8b, fsdp64 and tensor 4).
+ * (save_out_proj, fsdp64 and context 2: rand027/qwen3-8b; rand036/llama3-8b, fsdp64 and tensor 4);
+ * experts between rings do not wait (mixtral-8x7b, fsdp 8 and tensor 4).
  */
 static bool is_own_rule_late(const struct hb_lower *lo)
 {
@@ -119,7 +120,8 @@ static bool is_own_rule_late(const struct hb_lower *lo)
     if (lo->fsdp_mode != HB_WEIGHT_RING)
         return split || offloads(lo) || (keeps_nothing(lo) && !is_loss_the_peak(lo));
     bool v6e = hb_str_same(lo->spec->hardware.device, "tpu-v6e");
-    return offloads(lo) || (keeps_nothing(lo) && (split || v6e));
+    bool experts = lo->spec->model.blocks[0].moe.experts > 0;
+    return offloads(lo) || (keeps_nothing(lo) && ((split && !experts) || v6e));
 }
 
 /* Between rings logits wait where a device has one sequence, whose logits lie as a matrix (ring/f8,
