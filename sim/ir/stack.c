@@ -118,14 +118,18 @@ static bool is_update_large(const struct hb_lower *lo)
 /* In an unrolled program with rings the weight gradients' rings come after the whole backward pass,
  * and three tensors of width d_ff a layer wait for them (ring/f16,loop,none; llama3-8b/L4_noscan:
  * 12 of them; the last two layers of gemma3-27b/base, outside its scan: six); not on v5e, where
- * memory is scarce (llama3-8b/L8_noscan). On one device they come with the update, which waits for
- * states from the host (tiny/layers=loop,opt_host: 13 bf16[8,2048,2816] at the first layer's). */
+ * memory is scarce (llama3-8b/L8_noscan). MaxText's do beside late gathers, too (rand015/gemma3-4b,
+ * v6e-64: 16 bf16[2048,10240] of the four layers outside its scan to its end). On one device they
+ * come with the update, which waits for states from the host (tiny/layers=loop,opt_host: 13
+ * bf16[8,2048,2816] at the first layer's). */
 static bool defers(const struct hb_lower *lo)
 {
     if (!lo->habits->rings)
         return false;
     if (lo->fsdp_mode == HB_WEIGHT_RING)
         return !hb_str_same(lo->spec->hardware.device, "tpu-v5e");
+    if (lo->maxtext && lo->gather_form == HB_GATHER_LATE)
+        return true;
     return lo->local.batch_ways == 1 &&
            (lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST || is_update_large(lo));
 }
