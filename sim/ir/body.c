@@ -447,8 +447,9 @@ static enum when grad_when(const struct hb_body *b, const struct hb_step_op *s)
     int maker = b->y->values[s->in[0]].producer;
     if (local && two && maker >= 0 && b->y->steps[maker].grad_fused)
         return WHEN_FIRST;
-    if (b->lo->gather_form == HB_GATHER_PADDED && b->y->values[s->in[0]].fused && l->held &&
-        l->gather_dim == 1 && two)
+    bool first = b->lo->gather_form == HB_GATHER_PADDED ||
+                 (b->lo->maxtext && b->lo->gather_form == HB_GATHER_LATE);
+    if (first && b->y->values[s->in[0]].fused && l->held && l->gather_dim == 1 && two)
         return WHEN_FIRST;
     return two && b->lo->grads_late ? WHEN_LATE : WHEN_AFTER;
 }
