@@ -16,8 +16,8 @@ uint32_t hb_leaf_add(struct hb_lower *lo, struct hb_leaf leaf)
     leaf.arg = leaf.master = leaf.ema = HB_NONE;
     leaf.moment[0] = leaf.moment[1] = HB_NONE;
     leaf.iterate[0] = leaf.iterate[1] = HB_NONE;
-    leaf.whole = leaf.nan_zero = leaf.momentum_copy = leaf.cast = leaf.grad = leaf.grad_half =
-        leaf.accum = leaf.gathered = leaf.transposed = HB_NONE;
+    leaf.whole = leaf.nan_zero = leaf.momentum_copy = leaf.param_copy = leaf.cast = leaf.grad =
+        leaf.grad_half = leaf.accum = leaf.gathered = leaf.transposed = HB_NONE;
     leaf.params = (double)leaf.copies;
     for (int i = 0; i < leaf.rank; i++)
         leaf.params *= (double)leaf.dim[i].size;
@@ -74,6 +74,13 @@ struct hb_shape hb_leaf_shape(const struct hb_lower *lo, const struct hb_leaf *l
 {
     (void)lo;
     return state_shape(l, dtype, 1);
+}
+
+struct hb_shape hb_leaf_grad_shape(const struct hb_lower *lo, const struct hb_leaf *l,
+                                   enum hb_dtype dtype)
+{
+    bool split = lo->maxtext && lo->spec->sharding.optimizer_over_data;
+    return state_shape(l, dtype, split ? hb_ways(lo, HB_AX_DATA) : 1);
 }
 
 /* The shape as the program writes it, sizes unsplit: what adafactor looks at. */

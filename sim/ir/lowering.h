@@ -58,6 +58,7 @@ struct hb_leaf {
     uint32_t nan_zero;      /* zeros that nan_to_num compares and replaces with; HB_NONE */
     uint32_t grad_half;     /* a ring's second accumulator, summed by the update; HB_NONE */
     uint32_t momentum_copy; /* muon over rings; HB_NONE */
+    uint32_t param_copy;    /* f32, in the layout of the split gradient; HB_NONE */
     uint32_t iterate[2];    /* muon: the gathered momentum and its transpose; HB_NONE */
     uint32_t accum;         /* f32 accumulator over microbatches; HB_NONE */
     uint32_t gathered;      /* full weight now on the device; HB_NONE */
@@ -172,6 +173,10 @@ void hb_leaf_arguments(struct hb_lower *lo);
 /* Shape on the device of the whole leaf, of one layer's part, and of that part gathered. */
 struct hb_shape hb_leaf_shape(const struct hb_lower *lo, const struct hb_leaf *l,
                               enum hb_dtype dtype);
+/* Of the gradient of the whole leaf: MaxText splits it over data as it does the optimizer's states.
+ */
+struct hb_shape hb_leaf_grad_shape(const struct hb_lower *lo, const struct hb_leaf *l,
+                                   enum hb_dtype dtype);
 struct hb_shape hb_leaf_layer_shape(const struct hb_leaf *l, enum hb_dtype dtype, bool gathered);
 
 #endif

@@ -228,6 +228,7 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
     hb_emit_read(&e, l->grad_half);
     hb_emit_read(&e, l->accum);
     hb_emit_read(&e, l->momentum_copy);
+    hb_emit_read(&e, l->param_copy);
     hb_emit_read(&e, l->iterate[0]);
     hb_emit_read(&e, l->iterate[1]);
     hb_emit_read(&e, l->nan_zero);

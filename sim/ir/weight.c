@@ -52,8 +52,27 @@ static uint32_t copy_stack(struct hb_lower *lo, const struct hb_leaf *l, const c
     return hb_temp_tiled(lo, name, HB_CAT_PARAMS, s, HB_TILE_MINOR);
 }
 
+/* MaxText with the optimizer split over data: gradients are split alike, and parameters that fsdp
+ * does not split in their first dimension are copied into that layout for the update, in f32 and
+ * whole, before anything else (llama3-8b/dp8_zero1: all of them beside f32[32,512,14336];
+ * dp2_fsdp4_zero1: w_down, wo and the embedding). */
+static void copy_params(struct hb_lower *lo)
+{
+    if (!lo->maxtext || !lo->spec->sharding.optimizer_over_data || hb_ways(lo, HB_AX_DATA) == 1)
+        return;
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        if (!l->matrix || l->gather_dim == 0)
+            continue;
+        l->param_copy = hb_temp(lo, hb_name(lo, l->name, ", in the layout of its gradient"),
+                                HB_CAT_PARAMS, hb_leaf_shape(lo, l, lo->spec->precision.params));
+        hb_emit_simple(lo, HB_OP_COPY, hb_name(lo, "turn ", l->name), l->arg, l->param_copy);
+    }
+}
+
 void hb_weight_hoist_casts(struct hb_lower *lo)
 {
+    copy_params(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         bool hoisted = l->stack[0] > 0 && (lo->habits->casts_hoisted || keeps_casts(lo));
@@ -219,7 +238,7 @@ void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end)
             continue;
         l->grad =
             hb_temp_tiled(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
-                          hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)), stack_tiling(lo, l));
+                          hb_leaf_grad_shape(lo, l, hb_weight_grad_dtype(lo)), stack_tiling(lo, l));
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "zero gradient of ", l->name), HB_NONE,
                        l->grad);
     }

@@ -291,6 +291,28 @@ static void narrow_weights_are_padded(void **state)
     assert_int_not_equal(find(&narrow, "padded with zeros"), HB_NONE);
 }
 
+/* llama3-8b-v5p16--dp8_zero1: f32[4096,32,14336] of the parameters, f32[32,512,14336] of their
+ * gradients. */
+static void gradients_follow_split_states(void **state)
+{
+    (void)state;
+    struct low l = DENSE("mesh.fsdp=1", "mesh.data=8", "sharding.optimizer_over_data=true");
+    assert_int_equal(bytes_of(&l, "block.w_up, in the layout"), 4LL * 4 * 1024 * 2816);
+    assert_int_equal(bytes_of(&l, "block.w_up, gradient"), 4LL * 4 * 1024 * 2816 / 8);
+    assert_true(lives_at(&l, "block.w_up, in the layout", "backward of flash attention"));
+}
+
+/* base--llama3.1-405b--v6e-256: the whole gradient of w_down, bf16[53248,16384], through the
+ * layer's backward pass. */
+static void the_last_gradient_comes_first(void **state)
+{
+    (void)state;
+    struct low l = DENSE("mesh.fsdp=64", "batch.global=64", "hardware.device=tpu-v6e");
+    assert_true(find_op(&l, "gradient of block.w_down") <
+                find_op(&l, "gradient through block.w_down"));
+    assert_true(lives_at(&l, "w_down, gradient before its sum", "backward of flash attention"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
@@ -306,6 +328,8 @@ int main(void)
         TEST(states_come_two_leaves_ahead),
         TEST(chunks_are_gathered_in_a_loop_only),
         TEST(the_own_rule_makes_a_gradient),
+        TEST(gradients_follow_split_states),
+        TEST(the_last_gradient_comes_first),
         TEST(logits_or_a_gradient_wait),
         TEST(narrow_weights_are_padded),
     };
