@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "sim/ir/weight.h"
+#include "sim/ir/when.h"
 
 static uint32_t *none_list(struct hb_lower *lo, uint32_t count)
 {
@@ -356,6 +357,14 @@ static void read_back(struct hb_body *b, struct hb_emit *e, const struct hb_step
 }
 
 /* A new buffer for the gradient of v, or the one that exists, to be added to in place. */
+static struct hb_shape grad_shape(const struct hb_body *b, const struct hb_value *value)
+{
+    struct hb_shape s = value->shape;
+    if (s.dtype == HB_DT_F32 && !value->small && (value->batch_dot || value->wide))
+        s.dtype = b->lo->compute;
+    return s;
+}
+
 static uint32_t grad_place(struct hb_body *b, int v, bool in_place_of_value)
 {
     const struct hb_value *value = &b->y->values[v];
@@ -365,10 +374,7 @@ static uint32_t grad_place(struct hb_body *b, int v, bool in_place_of_value)
     b->shared[v] = false;
     if (in_place_of_value && b->now[v] != HB_NONE && b->stack[v] != b->now[v])
         return hb_temp_in_place(b->lo, name, HB_CAT_WORKING, b->now[v]);
-    struct hb_shape s = value->shape;
-    if (s.dtype == HB_DT_F32 && !value->small && value->batch_dot)
-        s.dtype = b->lo->compute;
-    return hb_temp_tiled(b->lo, name, HB_CAT_WORKING, s, value->tiling);
+    return hb_temp_tiled(b->lo, name, HB_CAT_WORKING, grad_shape(b, value), value->tiling);
 }
 
 static uint32_t grad_out(struct hb_body *b, const struct hb_step_op *s)
@@ -408,59 +414,14 @@ static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t 
     hb_weight_send_grad(lo, s->leaf);
 }
 
-enum when { WHEN_FIRST, WHEN_AFTER, WHEN_LATE };
-
-/* Where the kernel's results are kept the attention's backward pass can follow at once, and on one
- * device the gradients of gate's and up's weights come after it, at the layer's end
- * (bwd/remat=offload:q,k,v+save:attn_ctx, bwd/remat=names:q,k,v,attn_ctx,mlp_gate,mlp_up). */
-static bool keeps_attention(const struct hb_body *b)
-{
-    if (!b->lo->habits->rings || b->own_stacks)
-        return false;
-    for (uint32_t i = 0; i < b->y->step_count; i++)
-        if (b->y->steps[i].op == HB_OP_ATTENTION)
-            return b->saved->keep[b->y->steps[i].out[0]] != HB_KEEP_NO;
-    return false;
-}
-
-/* When a weight's gradient is made: after that of the input; or, where gathers are padded sums
- * (8B64/base, accum/70B,f256,a2), the MLP's last one before its weight is gathered, and the others
- * at the end of the layer, each just before its own sum. On v5e the MLP's all come first
- * (8B-L16,v5e,f64: three beside both weights and three bf16[4096,14336]). */
-static enum when grad_when(const struct hb_body *b, const struct hb_step_op *s)
-{
-    const struct hb_leaf *l = &b->lo->leaves[s->leaf];
-    bool stage = b->lo->habits->stage_grads_late && b->own_weights && l->rank == HB_LEAF_RANK;
-    bool local = hb_weight_mode(b->lo, l) == HB_WEIGHT_LOCAL;
-    bool second = l->held && l->rank == 2 && b->y->values[s->in[0]].fused;
-    if (b->defer || stage || (local && second && keeps_attention(b)))
-        return WHEN_LATE;
-    if (b->lo->gather_form == HB_GATHER_BESIDE && l->held && l->rank == 2)
-        return WHEN_FIRST;
-    bool gathered =
-        hb_weight_grad_partial(b->lo, l) && hb_weight_mode(b->lo, l) == HB_WEIGHT_GATHER;
-    if (b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK &&
-        (gathered || hb_layer_exchanges_rows(b->lo, &b->y->block->moe)))
-        return WHEN_LATE;
-    local = local && b->lo->grads_late;
-    bool two = l->rank == 2 && (local || hb_weight_grad_partial(b->lo, l));
-    int maker = b->y->values[s->in[0]].producer;
-    if (local && two && maker >= 0 && b->y->steps[maker].grad_fused)
-        return WHEN_FIRST;
-    bool first = b->lo->gather_form == HB_GATHER_PADDED ||
-                 (b->lo->maxtext && b->lo->gather_form == HB_GATHER_LATE);
-    if (first && b->y->values[s->in[0]].fused && l->held && l->gather_dim == 1 && two)
-        return WHEN_FIRST;
-    return two && b->lo->grads_late ? WHEN_LATE : WHEN_AFTER;
-}
-
 /* The weight gradients of the step and of its siblings, products of the same input. */
 static void first_weights(struct hb_body *b, const struct hb_step_op *s)
 {
     for (uint32_t i = b->y->step_count; i-- > 0;) {
         const struct hb_step_op *k = &b->y->steps[i];
         if (k->kind != HB_STEP_PRODUCT || k->in[0] != s->in[0] || grad_out(b, k) == HB_NONE ||
-            grad_when(b, k) != WHEN_FIRST || b->full_dw[k->leaf - b->y->first_leaf] != HB_NONE)
+            hb_body_when(b, k) != HB_WHEN_FIRST ||
+            b->full_dw[k->leaf - b->y->first_leaf] != HB_NONE)
             continue;
         back_weight(b, k, grad_out(b, k));
     }
@@ -477,25 +438,43 @@ static uint32_t add_part(struct hb_body *b, const struct hb_step_op *s, uint32_t
     struct hb_emit e = {.name = "add parts of the gradient", .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&e, part);
     hb_emit_read(&e, b->grad[s->in[0]]);
-    sum = sum == HB_NONE ? hb_temp_tiled(b->lo, name, HB_CAT_WORKING, value->shape, value->tiling)
-                         : hb_temp_in_place(b->lo, name, HB_CAT_WORKING, sum);
+    sum = sum == HB_NONE
+              ? hb_temp_tiled(b->lo, name, HB_CAT_WORKING, grad_shape(b, value), value->tiling)
+              : hb_temp_in_place(b->lo, name, HB_CAT_WORKING, sum);
     hb_emit_write(&e, sum);
     hb_emit(b->lo, &e);
     return sum;
 }
 
+/* The gradient of a residual that is split over tensor, whole for the product whose parts were
+ * scattered into it (70B,f64t4,lin,spres: bf16[4,4096,8192] from before the activation's gradient
+ * to the weight's). */
+static uint32_t gather_grad(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+{
+    struct hb_lower *lo = b->lo;
+    if (!lo->habits->recompute_first || !s->sum_parts || lo->local.resid_seq == lo->local.seq)
+        return g;
+    struct hb_shape whole = b->y->values[s->out[0]].shape;
+    whole.dim[1] = lo->local.seq;
+    uint32_t all =
+        hb_temp(lo, value_name(b, s->out[0], ", gradient gathered"), HB_CAT_COMMUNICATION, whole);
+    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_TENSOR, "gather gradient", g, all);
+    return all;
+}
+
 static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
+    g = gather_grad(b, s, g);
     if (s->grad_inline) {
         b->grad[s->in[0]] = g;
-        if (grad_when(b, s) == WHEN_LATE)
+        if (hb_body_when(b, s) == HB_WHEN_LATE)
             b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
         else
             back_weight(b, s, g);
         return;
     }
-    enum when when = grad_when(b, s);
-    if (when == WHEN_FIRST)
+    enum hb_when when = hb_body_when(b, s);
+    if (when == HB_WHEN_FIRST)
         first_weights(b, s);
     uint32_t w = hb_weight_use(b->lo, s->leaf);
     struct hb_emit e = step_emit(s);
@@ -520,9 +499,9 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     b->grad[s->in[0]] = out;
     if (s->grad_sum_parts)
         sum_parts(b, s->axis, HB_OP_ALL_REDUCE, out);
-    if (when == WHEN_AFTER)
+    if (when == HB_WHEN_AFTER)
         back_weight(b, s, g);
-    if (when == WHEN_LATE) {
+    if (when == HB_WHEN_LATE) {
         bring(b, s->in[0]); /* it waits as it is now */
         b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
     }

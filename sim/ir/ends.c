@@ -477,6 +477,9 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     }
     c.x = wide;
     if (!padded) {
+        /* As in the layers: f32[2,4096,5120] to the end (qwen32,f16t4). */
+        bool gathered = lo->habits->logits_copies == 2 && lo->local.resid_seq < lo->local.seq;
+        s.dtype = gathered && lo->spec->precision.norm_f32 ? HB_DT_F32 : s.dtype;
         c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, s);
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", wide == HB_NONE ? x : wide, c.x);
     }

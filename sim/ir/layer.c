@@ -237,6 +237,11 @@ static int gather_sequence(struct hb_lower *lo, struct hb_layer *y, int in, int6
         .shape = hb_shape_make(
             lo->compute, (const int64_t[]){batch, lo->local.seq, lo->spec->model.d_model, -1}),
         .tiling = lo->habits->tiling};
+    /* XLA:GPU gathers what the norm computes in (70B,f64t4,lin,spres: f32[4,4096,8192] of each
+     * norm; qwen32,f16t4 on ROCm). */
+    v.wide = lo->habits->recompute_first && lo->spec->precision.norm_f32;
+    if (v.wide)
+        v.shape.dtype = HB_DT_F32;
     int out = hb_layer_value(lo, y, v);
     hb_layer_step(lo, y,
                   (struct hb_step_op){.kind = HB_STEP_MOVE,

@@ -29,6 +29,7 @@ struct hb_value {
     bool dots_only;  /* a product inside its step, which policy dots keeps and no other */
     bool trace_only; /* a residual that only policy none keeps, under a scan */
     bool small;      /* too small to matter for a policy: always kept with its siblings */
+    bool wide;       /* in f32 where its gradient is not */
     bool restacked;  /* its stack is copied whole into another layout between the passes */
     bool mask;       /* a predicate where it is made again, in its own dtype where it is kept */
 };

@@ -16,8 +16,8 @@ uint32_t hb_leaf_add(struct hb_lower *lo, struct hb_leaf leaf)
     leaf.arg = leaf.master = leaf.ema = HB_NONE;
     leaf.moment[0] = leaf.moment[1] = HB_NONE;
     leaf.iterate[0] = leaf.iterate[1] = HB_NONE;
-    leaf.whole = leaf.nan_zero = leaf.momentum_copy = leaf.param_copy = leaf.cast = leaf.grad =
-        leaf.grad_half = leaf.accum = leaf.gathered = leaf.transposed = HB_NONE;
+    leaf.whole = leaf.kept = leaf.nan_zero = leaf.momentum_copy = leaf.param_copy = leaf.cast =
+        leaf.grad = leaf.grad_half = leaf.accum = leaf.gathered = leaf.transposed = HB_NONE;
     leaf.params = (double)leaf.copies;
     for (int i = 0; i < leaf.rank; i++)
         leaf.params *= (double)leaf.dim[i].size;

@@ -53,6 +53,7 @@ struct hb_leaf {
     uint32_t host[5];       /* weight, master, moments, ema: their homes on the host once fetched */
     uint32_t whole;         /* stack gathered before a pipeline's loop; HB_NONE */
     uint32_t cast;          /* hoisted copy in the compute dtype; HB_NONE */
+    uint32_t kept;          /* stack of the casts of the forward pass, kept for backward; HB_NONE */
     uint32_t transposed;    /* whole copy for gathers over a minor dimension; HB_NONE */
     uint32_t grad;          /* gradient (of the whole stack); HB_NONE before it exists */
     uint32_t nan_zero;      /* zeros that nan_to_num compares and replaces with; HB_NONE */

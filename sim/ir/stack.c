@@ -169,8 +169,18 @@ static void hoist_mask(struct hb_lower *lo, struct hb_group *g)
     hb_emit_mark(lo, "causal mask", HB_NONE, g->body.mask);
 }
 
+/* With remat none a scan keeps what its program computed, the cast weights of each layer too
+ * (bwd/remat=none: bf16[4,1024,2816] twice, [4,2816,1024], [4,1024,1024] four times through both
+ * loops). */
+static bool keeps_casts(const struct hb_group *g)
+{
+    return g->layer.block->remat.policy == HB_POLICY_NONE && !g->inner;
+}
+
 static uint32_t scan_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
 {
+    if (keeps_casts(g))
+        hb_weight_keep_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
     hoist_mask(lo, g);
     const int64_t lead[3] = {g->trips, g->inner, 0};
     hb_body_stacks(&g->body, lead, "stack of saved values");
@@ -366,6 +376,7 @@ static void restack(struct hb_lower *lo, struct hb_body *b)
 static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
 {
     restack(lo, &g->body);
+    hb_weight_use_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
     hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
     if (lo->habits->recompute_first && lo->spec->stack.unroll > 1 && !g->inner &&
         g->trips % lo->spec->stack.unroll == 0) {
@@ -373,12 +384,14 @@ static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t 
                                               g->trips / lo->spec->stack.unroll);
         uint32_t first = carried(lo, unrolled_backward(lo, g, grad), grad);
         hb_program_close_loop(lo->p, trips);
+        hb_weight_drop_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
         return first;
     }
     uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
     uint32_t out = g->inner ? inner_backward(lo, g, grad)
                             : carried(lo, hb_body_backward(&g->body, grad), grad);
     hb_program_close_loop(lo->p, loop);
+    hb_weight_drop_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
     return out;
 }
 

@@ -15,15 +15,6 @@ static enum hb_tiling stack_tiling(const struct hb_lower *lo, const struct hb_le
     return rows ? HB_TILE_MINOR : lo->habits->tiling;
 }
 
-/* With remat none a scan keeps what its program computed, the cast weights of each layer too
- * (bwd/remat=none: bf16[4,1024,2816] twice, [4,2816,1024], [4,1024,1024] four times through both
- * loops). */
-static bool keeps_casts(const struct hb_lower *lo)
-{
-    return lo->spec->model.blocks[0].remat.policy == HB_POLICY_NONE &&
-           lo->spec->stack.form == HB_FORM_SCAN && hb_ways(lo, HB_AX_PIPELINE) == 1;
-}
-
 /* Padded gathers put a shard between zeros along the gathered dimension; copies of these stacks lie
  * with it along the lanes, padded where it is narrower than those: w_down's with more than one
  * sequence (8B,f64,b2: bf16[32,14336,64] in 112 MiB, not 56; 8B64/base, with one, in 56), wq's,
@@ -75,7 +66,7 @@ void hb_weight_hoist_casts(struct hb_lower *lo)
     copy_params(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        bool hoisted = l->stack[0] > 0 && (lo->habits->casts_hoisted || keeps_casts(lo));
+        bool hoisted = l->stack[0] > 0 && lo->habits->casts_hoisted;
         bool wanted = needs_cast(lo, l) && (hoisted || lo->spec->step.cast_upfront);
         /* 8B,f64,b8,bf16params: w_down's copy all the same; dslite,f64,ragged,bf16params: e_down's,
          * bf16[27,64,1408,32] in 594 MiB. */
@@ -89,18 +80,41 @@ void hb_weight_hoist_casts(struct hb_lower *lo)
     }
 }
 
+void hb_weight_keep_casts(struct hb_lower *lo, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        if (l->stack[0] && needs_cast(lo, l) && l->cast == HB_NONE)
+            l->kept = hb_temp(lo, hb_name(lo, l->name, ", cast, saved for backward"), HB_CAT_SAVED,
+                              hb_leaf_shape(lo, l, lo->compute));
+    }
+}
+
+void hb_weight_use_casts(struct hb_lower *lo, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++)
+        if (lo->leaves[i].kept != HB_NONE)
+            lo->leaves[i].cast = lo->leaves[i].kept;
+}
+
+void hb_weight_drop_casts(struct hb_lower *lo, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++)
+        if (lo->leaves[i].kept != HB_NONE)
+            lo->leaves[i].cast = lo->leaves[i].kept = HB_NONE;
+}
+
 void hb_weight_transpose_stacks(struct hb_lower *lo)
 {
-    /* Kept casts are stacked as the backward loop wants them (1B,sp4f2,none: bf16[16,8192,1024]
-     * in layout {1,0,2} beside no other). */
-    bool wants = lo->habits->transposed_stacks && !keeps_casts(lo);
-    for (uint32_t i = 0; i < lo->leaf_count && wants; i++) {
+    for (uint32_t i = 0; i < lo->leaf_count && lo->habits->transposed_stacks; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         /* pr85/pp8: stacks of experts too, three f32[1,2,16,4096,2048], where the einsum of a stage
          * has more than one sequence (microbatch 4, or 1 that comes from 2 devices; none with 1,
          * none with ragged, none outside of pipelines: moeT/base, moeFG/ep=8). */
         bool staged = l->einsum_batch > 1 && hb_ways(lo, HB_AX_PIPELINE) > 1;
-        bool wanted = l->gather_dim >= 1 || staged;
+        /* Kept casts are stacked as the backward loop wants them (1B,sp4f2,none:
+         * bf16[16,8192,1024] in layout {1,0,2} beside no other). */
+        bool wanted = (l->gather_dim >= 1 || staged) && l->kept == HB_NONE;
         if (l->end || !l->matrix || !l->stack[0] || !wanted)
             continue;
         uint32_t from = l->cast != HB_NONE ? l->cast : l->arg;
@@ -183,8 +197,11 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     /* Layers side by side over one stack take their slices out of it, cast or not
      * (pr85/ep2pp4/good,bf16params). */
     bool sliced = lo->stage_slices && l->matrix && l->stack[0] > 1;
-    if (sliced || (l->cast == HB_NONE && needs_cast(lo, l)))
+    /* What is sent comes out of the stack of kept casts as well. */
+    if (sliced || l->kept != HB_NONE || (l->cast == HB_NONE && needs_cast(lo, l)))
         source = cast_slice(lo, l, source);
+    if (l->kept != HB_NONE && lo->phase == HB_PHASE_FORWARD)
+        hb_emit_simple(lo, HB_OP_COPY, "cast weight into its stack", source, l->kept);
     l->gathered = source;
     bool gather = hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
     /* 1B/base: in the backward pass of rings gate and up are gathered for their recomputation

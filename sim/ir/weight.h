@@ -7,6 +7,11 @@
 
 /* Copies of whole stacks in the compute dtype, made once before the loops (habit casts_hoisted). */
 void hb_weight_hoist_casts(struct hb_lower *lo);
+/* Stacks of the cast weights of a group's forward pass; from here on its backward pass reads them;
+ * it is done with them. Not where casts are hoisted. */
+void hb_weight_keep_casts(struct hb_lower *lo, uint32_t first, uint32_t end);
+void hb_weight_use_casts(struct hb_lower *lo, uint32_t first, uint32_t end);
+void hb_weight_drop_casts(struct hb_lower *lo, uint32_t first, uint32_t end);
 /* Copies of stacks whose gathered dimension is not the first, for the backward gathers (habit
  * transposed_stacks); made before the loss. */
 void hb_weight_transpose_stacks(struct hb_lower *lo);

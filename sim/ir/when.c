@@ -1,0 +1,49 @@
+/* When a layer's backward pass makes a weight's gradient: see when.h. Read in the schedules of the
+ * records named below. */
+#include "sim/ir/when.h"
+
+#include "sim/ir/weight.h"
+
+/* Where the kernel's results are kept the attention's backward pass can follow at once, and on one
+ * device the gradients of gate's and up's weights come after it, at the layer's end
+ * (bwd/remat=offload:q,k,v+save:attn_ctx, bwd/remat=names:q,k,v,attn_ctx,mlp_gate,mlp_up). */
+static bool keeps_attention(const struct hb_body *b)
+{
+    if (!b->lo->habits->rings || b->own_stacks)
+        return false;
+    for (uint32_t i = 0; i < b->y->step_count; i++)
+        if (b->y->steps[i].op == HB_OP_ATTENTION)
+            return b->saved->keep[b->y->steps[i].out[0]] != HB_KEEP_NO;
+    return false;
+}
+
+/* When a weight's gradient is made: after that of the input; or, where gathers are padded sums
+ * (8B64/base, accum/70B,f256,a2), the MLP's last one before its weight is gathered, and the others
+ * at the end of the layer, each just before its own sum. On v5e the MLP's all come first
+ * (8B-L16,v5e,f64: three beside both weights and three bf16[4096,14336]). */
+enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
+{
+    const struct hb_leaf *l = &b->lo->leaves[s->leaf];
+    bool stage = b->lo->habits->stage_grads_late && b->own_weights && l->rank == HB_LEAF_RANK;
+    bool local = hb_weight_mode(b->lo, l) == HB_WEIGHT_LOCAL;
+    bool second = l->held && l->rank == 2 && b->y->values[s->in[0]].fused;
+    if (b->defer || stage || (local && second && keeps_attention(b)))
+        return HB_WHEN_LATE;
+    if (b->lo->gather_form == HB_GATHER_BESIDE && l->held && l->rank == 2)
+        return HB_WHEN_FIRST;
+    bool gathered =
+        hb_weight_grad_partial(b->lo, l) && hb_weight_mode(b->lo, l) == HB_WEIGHT_GATHER;
+    if (b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK &&
+        (gathered || hb_layer_exchanges_rows(b->lo, &b->y->block->moe)))
+        return HB_WHEN_LATE;
+    local = local && b->lo->grads_late;
+    bool two = l->rank == 2 && (local || hb_weight_grad_partial(b->lo, l));
+    int maker = b->y->values[s->in[0]].producer;
+    if (local && two && maker >= 0 && b->y->steps[maker].grad_fused)
+        return HB_WHEN_FIRST;
+    bool first = b->lo->gather_form == HB_GATHER_PADDED ||
+                 (b->lo->maxtext && b->lo->gather_form == HB_GATHER_LATE);
+    if (first && b->y->values[s->in[0]].fused && l->held && l->gather_dim == 1 && two)
+        return HB_WHEN_FIRST;
+    return two && b->lo->grads_late ? HB_WHEN_LATE : HB_WHEN_AFTER;
+}

@@ -1,0 +1,15 @@
+/* The place of a weight's gradient among a layer's backward products. */
+#ifndef HB_SIM_IR_WHEN_H
+#define HB_SIM_IR_WHEN_H
+
+#include "sim/ir/body.h"
+
+enum hb_when {
+    HB_WHEN_FIRST, /* before the input's gradient, with its siblings */
+    HB_WHEN_AFTER, /* after it */
+    HB_WHEN_LATE   /* at the end of the layer, or of all layers */
+};
+
+enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s);
+
+#endif
