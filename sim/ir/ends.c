@@ -456,6 +456,14 @@ static bool is_grad_first(const struct hb_lower *lo)
     return !hb_head_waits(lo) && (own ? late : hb_head_gathered_between(lo));
 }
 
+/* XLA:GPU gathers a split residual's last norm as those of the layers: f32[2,4096,5120] to the end
+ * (qwen32,f16t4). */
+static enum hb_dtype last_norm_dtype(const struct hb_lower *lo)
+{
+    bool gathered = lo->habits->logits_copies == 2 && lo->local.resid_seq < lo->local.seq;
+    return gathered && lo->spec->precision.norm_f32 ? HB_DT_F32 : lo->compute;
+}
+
 static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
 {
     struct loss_pass c = {.seq = lo->local.seq};
@@ -477,9 +485,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     }
     c.x = wide;
     if (!padded) {
-        /* As in the layers: f32[2,4096,5120] to the end (qwen32,f16t4). */
-        bool gathered = lo->habits->logits_copies == 2 && lo->local.resid_seq < lo->local.seq;
-        s.dtype = gathered && lo->spec->precision.norm_f32 ? HB_DT_F32 : s.dtype;
+        s.dtype = last_norm_dtype(lo);
         c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, s);
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", wide == HB_NONE ? x : wide, c.x);
     }

@@ -44,7 +44,8 @@ static int64_t score_bytes(const struct hb_lower *lo)
  * where that is made at once (opt/8B,f4,bf16all,s1k: f32[4096,128256] without any zeros). */
 static int64_t loss_bytes(const struct hb_lower *lo)
 {
-    bool whole = hb_fsdp_ways(lo, false) > 1 && !hb_order_head_waits(lo);
+    bool whole =
+        hb_fsdp_ways(lo, false) > 1 && (lo->spec->loss.chunks > 1 || !hb_order_head_waits(lo));
     int64_t grad = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));
     int64_t logits = logit_bytes(lo) / lo->spec->loss.chunks;
     return whole ? hb_add_sat(grad, logits) : logits;
