@@ -439,6 +439,18 @@ static void a_split_residual_is_gathered_wide(void **state)
     assert_int_equal(count(&tpu, "gradient gathered"), 0);
 }
 
+/* rocm-moeT--base waits; with attn=naive its scores are larger than the logits. */
+static void logits_do_not_wait_beside_larger_scores(void **state)
+{
+    (void)state;
+    static const char *const moe[] = {"mesh.pipeline=1", "stack.form=scan", "batch.global=8"};
+    struct low flash = STAGES(ROCM, moe[0], moe[1], moe[2]);
+    struct low naive =
+        STAGES(ROCM, moe[0], moe[1], moe[2], "model.blocks[0].attention.kernel=naive");
+    assert_true(lives_at(&flash, "gradient of the logits", "backward of flash attention"));
+    assert_false(lives_at(&naive, "gradient of the logits", "backward of softmax"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
@@ -464,6 +476,7 @@ int main(void)
         TEST(an_outer_block_has_its_weights_copied),
         TEST(one_hot_rows_of_one_sequence_are_predicates),
         TEST(a_head_waits_for_the_norm),
+        TEST(logits_do_not_wait_beside_larger_scores),
         TEST(a_split_residual_is_gathered_wide),
         TEST(a_norm_has_the_head_s_gradient_at_once),
     };
