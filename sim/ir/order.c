@@ -131,11 +131,15 @@ bool hb_order_sum_waits(const struct hb_lower *lo)
            lo->spec->loss.chunks == 1;
 }
 
-/* One device, with experts (moeT/base), but not beside larger naive scores (moeT on ROCm with
- * attn=naive: 6.5 -> 5.3 GiB; ragged: 4.9 -> 3.9). */
+/* One device, with experts (moeT/base), but not beside what is larger: naive scores (moeT on ROCm
+ * with attn=naive: 6.5 -> 5.3 GiB; ragged: 4.9 -> 3.9), CUDA's ragged products
+ * (moeT/mlp=moe_ragged: 10.8 -> 7.9); nor with one-hot labels, whose one tensor is the peak
+ * (moeT/batch=16: 8.6 -> 5.6). */
 static bool alone_head_waits(const struct hb_lower *lo)
 {
-    return devices(lo) == 1 && lo->spec->model.blocks[0].moe.experts > 0 &&
+    const struct hb_moe *m = &lo->spec->model.blocks[0].moe;
+    bool spread = lo->habits->ragged_dense && m->dispatch == HB_DISPATCH_RAGGED;
+    return devices(lo) == 1 && m->experts > 0 && !spread && !lo->spec->loss.onehot &&
            score_bytes(lo) <= logit_bytes(lo);
 }
 

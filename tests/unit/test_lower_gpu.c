@@ -448,7 +448,11 @@ static void logits_do_not_wait_beside_larger_scores(void **state)
     struct low naive =
         STAGES(ROCM, moe[0], moe[1], moe[2], "model.blocks[0].attention.kernel=naive");
     assert_true(lives_at(&flash, "gradient of the logits", "backward of flash attention"));
+    struct low onehot = STAGES(ROCM, moe[0], moe[1], moe[2], "loss.onehot=true");
+    struct low ragged = STAGES(CUDA, moe[0], moe[1], moe[2], "model.blocks[0].moe.dispatch=ragged");
     assert_false(lives_at(&naive, "gradient of the logits", "backward of softmax"));
+    assert_false(lives_at(&onehot, "logits", "backward of flash attention"));
+    assert_false(lives_at(&ragged, "gradient of the logits", "backward of flash attention"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
