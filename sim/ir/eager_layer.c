@@ -34,8 +34,18 @@ static const struct traffic scores_softmax = {4, 6}; /* scale, mask and softmax 
 static const struct traffic row_copy = {4, 4};
 
 /* Quantising: a tensor-wise scale needs a pass of its own; 8-bit products on Hopper read both
- * operands along the contraction, hence transposed copies for the backward pass (cuBLASLt). */
+ * operands along the contraction, hence transposed copies for the backward pass; on Blackwell they
+ * take any layout (cuBLAS documentation, cublasLtMatmul: types and layouts of 8-bit operands). */
 enum { SCALED_PASS = 5, LOCAL_PASS = 4, TRANSPOSE = 2 };
+
+static bool takes_any_layout(const struct hb_eager *e)
+{
+    static const char *const blackwell[] = {"nvidia-b200", "nvidia-gb200", "nvidia-rtx5090"};
+    for (size_t i = 0; i < sizeof blackwell / sizeof blackwell[0]; i++)
+        if (hb_str_same(e->spec->hardware.device, blackwell[i]))
+            return true;
+    return false;
+}
 
 int64_t hb_eager_ways(const struct hb_eager *e, enum hb_axis axis)
 {
@@ -97,7 +107,8 @@ static bool quantises_weights(const struct hb_eager *e)
 static void set_quantising(const struct hb_eager *e, struct hb_piece *m)
 {
     bool scaled = e->spec->precision.fp8 == HB_FP8_TENSORWISE;
-    double pass = scaled ? SCALED_PASS : LOCAL_PASS, copy = scaled ? TRANSPOSE : 0;
+    double pass = scaled ? SCALED_PASS : LOCAL_PASS,
+           copy = scaled && !takes_any_layout(e) ? TRANSPOSE : 0;
     double in = m->rows * m->depth * m->batch, out = m->rows * m->cols * m->batch;
     double weight = m->cols * m->depth * m->batch;
     m->quantise_bytes = in * pass + (quantises_weights(e) ? weight * pass : 0);

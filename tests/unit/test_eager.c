@@ -255,6 +255,34 @@ static void xla_steps_beyond_memory(void **state)
     assert_true(fabs((more.flops - plain.flops) / (layer + head + scores) - 1) < 1e-3);
 }
 
+static double sum_moved(const struct hb_program *p, const char *name)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < p->op_count; i++)
+        if (hb_str_same(p->ops[i].name, name))
+            sum += p->ops[i].moved_bytes;
+    return sum;
+}
+
+/* Bytes an element for one layer's products: forwards 5 of the input and, outside Megatron, 5 of
+ * the weight; backwards 5 of the output's gradient, and 2 of each transposed copy but on Blackwell.
+ */
+static void blackwell_needs_no_transposed_copies(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_spec spec = read_spec("fsdp: 8", "}\nprecision: {fp8: tensorwise");
+    run_spec(&spec, &p);
+    double in = tokens * (4 * 4096.0 + 2 * 4096 + 14336);
+    double out = tokens * (4096.0 + 2 * 1024 + 4096 + 2 * 14336 + 4096);
+    double hopper = 7 * in + 7 * layer_weights + 7 * out;
+    assert_true(fabs(sum_moved(&p, "quantise") / hopper - 1) < 1e-9);
+    spec.hardware.device = "nvidia-b200";
+    run_spec(&spec, &p);
+    double blackwell = 5 * in + 5 * layer_weights + 5 * out;
+    assert_true(fabs(sum_moved(&p, "quantise") / blackwell - 1) < 1e-9);
+}
+
 /* Tiles of 512 rows that two experts share are worked on twice; so many products of a layer: three
  * forwards, six backwards. */
 static void grouped_products_visit_shared_tiles(void **state)
@@ -295,6 +323,7 @@ int main(void)
                                        TEST(overlap_slows_computing),
                                        TEST(its_memory_stays_refused),
                                        TEST(xla_steps_beyond_memory),
-                                       TEST(grouped_products_visit_shared_tiles)};
+                                       TEST(grouped_products_visit_shared_tiles),
+                                       TEST(blackwell_needs_no_transposed_copies)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
