@@ -23,7 +23,7 @@ enum { MOST_DEVICES_FACTOR = 64 };
 enum { LEAN_POLICIES = 3 };
 /* Configurations that a picture shows; a terminal's is small. */
 enum { POINTS_DRAWN = 160, POINTS_IN_TERMINAL = 40 };
-/* Rows of the price list: each is a search of its own, in a large space one alone. */
+/* Rows of the price list: each is a search of its own; of a large space, only where the plan is. */
 enum { MOST_PRICES = 3, LARGE_SPACE_NODES = 1000 };
 
 struct options {
@@ -90,14 +90,15 @@ static void price_budgets(const struct hb_plan_ask *ask, struct hb_plan_answer *
 {
     if (ask->objective == HB_OBJ_MEMORY)
         return;
-    uint32_t rows = a->plan->node_count > LARGE_SPACE_NODES ? 1 : MOST_PRICES;
-    for (int64_t more = INT64_C(1) << 30; a->price_count < rows; more *= 4) {
+    a->prices_near = a->plan->node_count > LARGE_SPACE_NODES;
+    for (int64_t more = INT64_C(1) << 30; a->price_count < MOST_PRICES; more *= 4) {
         struct hb_plan_ask again = *ask;
         struct hb_plan plan;
         again.budget_bytes = hb_add_sat(ask->budget_bytes, more);
         again.most_alternatives = 0;
         again.lp_stem = NULL;
         again.like = a->plan;
+        again.near = a->prices_near;
         if (!hb_plan_find(ask->env->arena, &again, &plan) || !plan.found)
             return;
         a->prices[a->price_count++] = (struct hb_price_row){more, plan.best.step_ns};

@@ -237,6 +237,8 @@ static void show_prices(const struct page *g)
                                       100 * (double)gain / (double)g->a->result->timing.step_ns)
                     : "nothing gained");
     }
+    if (g->a->price_count && g->a->prices_near)
+        fputs("              (with the same mesh, batch and accumulation)\n", g->out);
 }
 
 static void show_search(const struct page *g)

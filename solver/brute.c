@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "solver/least.h"
 #include "solver/replay.h"
 
 struct walk {
@@ -15,6 +16,9 @@ struct walk {
     bool ended;
     bool split;
     bool wanted; /* whole configurations that are odd, or those that are not */
+    /* Where both are there, what cannot come below the ceiling is not gone through. */
+    const struct hb_least *least;
+    const int64_t *ceiling;
 };
 
 static int32_t steps_of(const struct hb_spec *spec, int block)
@@ -30,6 +34,30 @@ static bool any_odd(const struct walk *w, uint32_t count)
         if (w->s->odd_whole[w->parts[i].item])
             return true;
     return false;
+}
+
+/* Of the path alone: no more than the bound, and cheap. */
+static int64_t path_ns(const struct hb_segment *s, const struct hb_part *parts, uint32_t count)
+{
+    int64_t sum = s->bound_ns[0];
+    for (uint32_t i = 0; i < count && s->items[parts[i].item].bound_ns[0]; i++)
+        sum += s->items[parts[i].item].bound_ns[0][parts[i].steps];
+    return sum;
+}
+
+/* Whether parts, and then at least so much, may stay below the ceiling. */
+static bool is_worth(const struct walk *w, uint32_t count, int64_t more_ns)
+{
+    return !w->least || path_ns(w->s, w->parts, count) <= *w->ceiling - more_ns;
+}
+
+static bool is_pair_worth(const struct walk *w, int block, uint32_t count, uint32_t one,
+                          uint32_t other)
+{
+    if (!w->least)
+        return true;
+    int64_t pair = w->least->pair_ns[(size_t)one * w->least->item_count + other];
+    return pair < INT64_MAX && is_worth(w, count, pair + w->least->rest_ns[block + 1]);
 }
 
 static void walk_pair(struct walk *w, int block, uint32_t count, uint32_t one, uint32_t other)
@@ -56,6 +84,8 @@ static void walk_block(struct walk *w, int block, uint32_t count, bool may_split
         w->ended = !w->visit(w->context, w->parts, count);
         return;
     }
+    if (w->least && !is_worth(w, count, w->least->rest_ns[block]))
+        return;
     uint32_t first = w->s->first_item[block], end = w->s->first_item[block + 1];
     int32_t steps = steps_of(w->spec, block);
     if (first == end)
@@ -66,7 +96,8 @@ static void walk_block(struct walk *w, int block, uint32_t count, bool may_split
     }
     for (uint32_t i = first; i < end && may_split; i++)
         for (uint32_t k = i + 1; k < end && !w->s->odd_split[i]; k++)
-            walk_pair(w, block, count, i, k);
+            if (is_pair_worth(w, block, count, i, k))
+                walk_pair(w, block, count, i, k);
 }
 
 void hb_brute_each(const struct hb_segment *s, const struct hb_spec *spec, hb_brute_visit *visit,
@@ -126,15 +157,6 @@ static bool before(int64_t value, uint64_t place, int64_t other_value, uint64_t 
     return value < other_value || (value == other_value && place < other_place);
 }
 
-/* Of the path alone: no more than the bound, and cheap. */
-static int64_t path_ns(const struct hb_segment *s, const struct hb_part *parts, uint32_t count)
-{
-    int64_t sum = s->bound_ns[0];
-    for (uint32_t i = 0; i < count && s->items[parts[i].item].bound_ns[0]; i++)
-        sum += s->items[parts[i].item].bound_ns[0][parts[i].steps];
-    return sum;
-}
-
 static void insert_choice(struct best *b, const struct hb_brute_choice *choice,
                           const struct hb_part *parts)
 {
@@ -183,6 +205,8 @@ static bool visit_best(void *context, const struct hb_part *parts, uint32_t coun
         (worst && !before(c.value, c.place, worst->value, worst->place)))
         return true;
     insert_choice(b, &c, parts);
+    if (b->most == 1 && l->rough)
+        b->ceiling = c.value;
     return true;
 }
 
@@ -205,6 +229,20 @@ static void find_ceiling(struct best *b, const struct hb_spec *spec)
     b->place = 0;
 }
 
+/* The one best, with no place to keep: what is above it, or the ceiling, is left out. */
+static void walk_below(struct hb_arena *arena, struct best *b, const struct hb_spec *spec)
+{
+    struct hb_least least;
+    hb_least_find(arena, b->s, spec, &least);
+    struct walk w = {.s = b->s,
+                     .spec = spec,
+                     .visit = visit_best,
+                     .context = b,
+                     .least = &least,
+                     .ceiling = &b->ceiling};
+    walk_block(&w, 0, 0, true);
+}
+
 uint32_t hb_brute_best(struct hb_arena *arena, const struct hb_segment *s,
                        const struct hb_spec *spec, const struct hb_brute_limits *limits,
                        uint32_t most, struct hb_brute_choice *out)
@@ -219,6 +257,9 @@ uint32_t hb_brute_best(struct hb_arena *arena, const struct hb_segment *s,
         if (limits->after_value < 0)
             find_ceiling(&b, spec);
     }
-    hb_brute_each(s, spec, visit_best, &b);
+    if (limits->goal == HB_GOAL_TIME && limits->rough && most == 1)
+        walk_below(arena, &b, spec);
+    else
+        hb_brute_each(s, spec, visit_best, &b);
     return b.count;
 }

@@ -344,6 +344,10 @@ static void follow_search(struct hb_search *s, const struct hb_plan *like)
     s->plan->menus = like->menus;
     s->incumbent = like->found ? like->best.value : INFINITY;
     hb_nodes_restart(s);
+    s->queue.count = s->ask->near ? 0 : s->queue.count;
+    for (uint32_t i = 0; i < s->node_count && s->ask->near; i++)
+        if (like->best.cell >= s->nodes[i].first && like->best.cell < s->nodes[i].end)
+            hb_queue_put(&s->queue, s->nodes[i].value, HB_ENTRY_NODE, i);
 }
 
 bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct hb_plan *out)

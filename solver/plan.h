@@ -36,6 +36,7 @@ struct hb_plan_ask {
     int64_t most_ns;    /* of time, likewise; what was found by then stays proven; 0: none */
     const struct hb_plan *like; /* the same question with at most this budget, answered: its space,
                                  * policies and plan are taken over; or null */
+    bool near;                  /* with like: only the mesh, batch and accumulation of its plan */
 };
 
 enum hb_plan_status { HB_PLAN_OPTIMAL, HB_PLAN_INFEASIBLE, HB_PLAN_LIMIT };
