@@ -9,6 +9,9 @@
 #include "models/schema.h"
 #include "sim/engine/run.h"
 #include "sim/ir/lower.h"
+#include "solver/brute.h"
+#include "solver/menu.h"
+#include "solver/replay.h"
 
 enum { RUNS = 300 };
 
@@ -64,6 +67,49 @@ static void run_once(const struct hb_spec *spec, const struct hb_device *device,
     hb_arena_free(arena);
 }
 
+struct pricing {
+    const struct hb_segment *s;
+    struct hb_replay *replay; /* null: by the sums */
+    double count, sum;
+};
+
+static bool visit_price(void *context, const struct hb_part *parts, uint32_t count)
+{
+    struct pricing *p = context;
+    struct hb_price price;
+    hb_segment_price(p->s, parts, count, &price);
+    p->sum += (double)price.live_bytes;
+    if (p->replay)
+        p->sum += (double)hb_replay_bound_ns(p->replay, parts, count);
+    p->count++;
+    return true;
+}
+
+/* Live bytes and the bound of the time of every configuration of a cell: each policy of the menus,
+ * each split. */
+static void bench_pricing(struct hb_arena *arena, const struct hb_spec *spec,
+                          const struct hb_device *device)
+{
+    struct hb_segment s;
+    const char *why;
+    uint32_t tried;
+    const struct hb_menu *menus = hb_menu_make(arena, spec, device, HB_MENU_MOST, &tried);
+    struct hb_segment_ask ask = {.spec = spec, .menus = menus, .device = device};
+    double t0 = now_us();
+    if (!hb_segment_build(arena, &ask, &s, &why))
+        return;
+    double t1 = now_us();
+    struct pricing sums = {.s = &s}, both = {.s = &s, .replay = hb_replay_open(arena, &s)};
+    hb_brute_each(&s, spec, visit_price, &sums);
+    double t2 = now_us();
+    hb_brute_each(&s, spec, visit_price, &both);
+    double t3 = now_us();
+    printf("%s: %.0f configurations of a cell, summed up in %.1f ms, %.0f priced a second; with "
+           "the step replayed %.0f\n",
+           spec->model.name, sums.count, (t1 - t0) / 1e3, sums.count / (t2 - t1) * 1e6,
+           both.count / (t3 - t2) * 1e6);
+}
+
 static int bench_file(const char *path, const char *data_dir)
 {
     struct hb_arena *arena = hb_arena_new();
@@ -87,6 +133,8 @@ static int bench_file(const char *path, const char *data_dir)
                "over the program (%.2f us)\n",
                spec.model.name, ops, b.lower_us, b.memory_us, b.timing_us,
                (b.lower_us + b.memory_us + b.timing_us) / b.walk_us, b.walk_us);
+    if (ok)
+        bench_pricing(arena, &spec, &device);
     hb_arena_free(arena);
     return ok && sink > 0 ? 0 : 1;
 }
