@@ -358,28 +358,37 @@ static bool read_tuple(struct hb_hlo_shapes *s, struct hb_hlo_lex *lex, int dept
     return true;
 }
 
-/* The text of the shape at lex, found without reading it: brackets, then a layout's. */
-static struct hb_hlo_span measure_text(struct hb_hlo_lex lex)
+/* The text of the shape at lex, found without reading it: brackets, then a layout's. False: it has
+ * no end. */
+static bool measure_text(struct hb_hlo_lex lex, struct hb_hlo_span *out)
 {
     const char *first = lex.at;
-    if (lex.at < lex.end && *lex.at == '(') {
-        hb_hlo_skip_brackets(&lex);
-        return (struct hb_hlo_span){first, (size_t)(lex.at - first)};
-    }
-    hb_hlo_take_name(&lex);
-    if (lex.at < lex.end && *lex.at == '[')
-        hb_hlo_skip_brackets(&lex);
-    if (lex.at < lex.end && *lex.at == '{')
-        hb_hlo_skip_brackets(&lex);
-    return (struct hb_hlo_span){first, (size_t)(lex.at - first)};
+    bool closed = true, tuple = lex.at < lex.end && *lex.at == '(';
+    if (!tuple)
+        hb_hlo_take_name(&lex);
+    if (lex.at < lex.end && (tuple || *lex.at == '['))
+        closed = hb_hlo_skip_brackets(&lex);
+    if (!tuple && lex.at < lex.end && *lex.at == '{')
+        closed = closed && hb_hlo_skip_brackets(&lex);
+    *out = (struct hb_hlo_span){first, (size_t)(lex.at - first)};
+    return closed;
 }
 
+/* What was read before is found again by its text. Within a tuple only a short one is looked for:
+ * a text in so many brackets is not to be measured once for each of them. */
 static bool read_any(struct hb_hlo_shapes *s, struct hb_hlo_lex *lex, int depth, uint32_t *out)
 {
+    enum { SHORT_TEXT = 1024 };
     if (depth > MAX_DEPTH || lex->at >= lex->end)
         return false;
-    struct hb_hlo_span text = measure_text(*lex);
-    uint32_t known = s->found_cap ? *find_slot(s, text) : 0;
+    struct hb_hlo_span text;
+    struct hb_hlo_lex near = *lex;
+    if (depth > 0 && near.end - near.at > SHORT_TEXT)
+        near.end = near.at + SHORT_TEXT;
+    bool measured = measure_text(near, &text);
+    if (!measured && depth == 0)
+        return false;
+    uint32_t known = measured && s->found_cap ? *find_slot(s, text) : 0;
     if (known) {
         lex->at += text.len;
         *out = known - 1;
