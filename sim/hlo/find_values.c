@@ -90,6 +90,8 @@ struct logits {
     bool parts;                    /* a device has a part of the words */
     int64_t products[MAX_NUMBERS]; /* elements of products with it */
     int product_count;
+    int64_t wholes[MAX_NUMBERS]; /* elements of its weights, made whole from parts */
+    int whole_count;
 };
 
 struct value {
@@ -321,11 +323,38 @@ static bool multiplies(const struct hb_hlo_module *m, uint32_t inst)
            (target.at && (hb_hlo_span_find(target, "gemm") || hb_hlo_span_find(target, "matmul")));
 }
 
+/* Elements of the weights that all-gathers make whole and that have the vocabulary in their shape.
+ */
+static void find_wholes(const struct hb_hlo_module *m, struct logits *l)
+{
+    l->whole_count = 0;
+    for (uint32_t i = 0; i < m->inst_count; i++) {
+        enum hb_hlo_op op = hb_hlo_op_of(m, i);
+        if (op != HB_HLO_OP_ALL_GATHER && op != HB_HLO_OP_ALL_GATHER_START)
+            continue;
+        uint32_t slots = hb_hlo_shape_of(m, i)->slots;
+        for (uint32_t slot = 0; slot < slots; slot++) {
+            const struct hb_hlo_shape *s =
+                &m->shapes.items[hb_hlo_shape_at_slot(&m->shapes, m->insts[i].shape, slot)];
+            if (s->type != HB_HLO_TUPLE && s->rank >= 2 && find_words_of(m, l, s))
+                note_number(l->wholes, &l->whole_count, s->elements);
+        }
+    }
+}
+
+static bool is_whole(const struct logits *l, int64_t elements)
+{
+    for (int i = 0; i < l->whole_count; i++)
+        if (l->wholes[i] == elements)
+            return true;
+    return false;
+}
+
 /* Products that have the vocabulary in their shape, other than gradients of its weights: those are
- * as large as an argument, or as one made whole from the parts of all devices (which logits may
- * be by chance: `chance` counts them). */
+ * as large as an argument, or as one made whole (which logits may be by chance). */
 static void find_products(const struct hb_hlo_module *m, struct logits *out, bool chance)
 {
+    find_wholes(m, out);
     for (uint32_t i = 0; i < m->inst_count && out->words; i++) {
         uint32_t shape = m->insts[i].shape;
         if (!multiplies(m, i))
@@ -334,7 +363,7 @@ static void find_products(const struct hb_hlo_module *m, struct logits *out, boo
             shape = hb_hlo_shape_child(&m->shapes, shape, 0);
         const struct hb_hlo_shape *s = &m->shapes.items[shape];
         if (s->rank >= 2 && find_words_of(m, out, s) && !has_shape_of_argument(m, s) &&
-            (chance || s->rank > 2 || !is_argument_like(m, s)))
+            (chance || !is_whole(out, s->elements)))
             note_number(out->products, &out->product_count, s->elements);
     }
 }
