@@ -25,7 +25,8 @@ struct view {
     double head;      /* room for a facet's name */
     double text_size; /* of a cell's peak; 0: none */
     double unit_bytes;
-    bool star; /* marks the best cell, not a frame */
+    bool star;   /* marks the best cell, not a frame */
+    bool turned; /* names of columns read upwards, so that each has its own */
 };
 
 static struct hb_box cell_box(const struct view *v, const struct panel *p, uint32_t y, uint32_t x)
@@ -292,15 +293,19 @@ static void name_columns(struct view *v, const struct panel *p)
     const struct hb_fit_axis *axis = &v->m->x;
     struct hb_style style = tick_style(v);
     double widest = fmin(widest_name(v, axis), v->c->em * 9);
-    uint32_t stride = find_stride(axis, p->area.w / axis->count, widest + v->c->em * 0.7);
+    double line = hb_canvas_line(v->c, &style);
+    double needed = v->turned ? line : widest + v->c->em * 0.7;
+    uint32_t stride = find_stride(axis, p->area.w / axis->count, needed);
     style.across = HB_ALIGN_MIDDLE;
+    style.turned = v->turned;
     for (uint32_t i = find_first(axis, stride); i < axis->count; i += stride) {
         struct hb_box box = cell_box(v, p, 0, i);
         struct hb_point at = {box.x + box.w / 2, box.y + box.h + v->c->em * 0.3};
         hb_canvas_label(v->c, hb_canvas_shorten(v->c, axis->text[i], widest + 0.01, &style), at,
                         style);
     }
-    double y = p->area.y + p->area.h + v->c->em * 0.3 + hb_canvas_line(v->c, &style);
+    double y = p->area.y + p->area.h + v->c->em * 0.3 + (v->turned ? widest : line);
+    style.turned = false;
     style.size = fmax(6, v->c->em * 0.95);
     style.role = "axis";
     hb_canvas_label(v->c, hb_canvas_shorten(v->c, axis->key, p->area.w, &style),
@@ -331,16 +336,44 @@ static void name_rows(struct view *v, const struct panel *p)
         (struct hb_point){p->area.x - widest - v->c->em * 0.8, p->area.y + p->area.h / 2}, name);
 }
 
+/* Where the value begins in the facets' names, if all are of one key: "loss.chunks=8". */
+static size_t shared_key(const struct hb_fit_map *m)
+{
+    size_t len = strcspn(m->facets[0], "=") + 1;
+    for (uint32_t i = 0; i < m->facet_count; i++)
+        if (!strchr(m->facets[i], '=') || strstr(m->facets[i], ", ") ||
+            strncmp(m->facets[i], m->facets[0], len) != 0)
+            return 0;
+    return m->facet_count > 1 ? len : 0;
+}
+
+static const char *whole_head(struct view *v, uint32_t facet, size_t from)
+{
+    return hb_arena_printf(v->c->arena, "%s: %s", v->m->facets[facet] + from,
+                           hb_fit_reach(v->c->arena, v->m, facet));
+}
+
+/* The facet with what it finds: without the key where one of them has no room for it, and alone
+ * where its own panel has none. */
+static const char *head_text(struct view *v, const struct panel *p, const struct hb_style *style)
+{
+    bool wide = false;
+    for (uint32_t i = 0; i < v->m->facet_count; i++)
+        wide = wide || hb_canvas_width(v->c, whole_head(v, i, 0), style) > p->area.w;
+    size_t from = wide ? shared_key(v->m) : 0;
+    const char *whole = whole_head(v, p->facet, from);
+    if (hb_canvas_width(v->c, whole, style) <= p->area.w)
+        return whole;
+    return hb_canvas_shorten(v->c, v->m->facets[p->facet] + from, p->area.w, style);
+}
+
 static void draw_panel(struct view *v, const struct panel *p, bool first, bool last)
 {
     struct hb_style head = hb_canvas_style(v->c, "facet");
     head.bold = true;
-    if (v->head > 0) {
-        const char *text = hb_arena_printf(v->c->arena, "%s: %s", v->m->facets[p->facet],
-                                           hb_fit_reach(v->c->arena, v->m, p->facet));
-        hb_canvas_label(v->c, hb_canvas_shorten(v->c, text, p->area.w, &head),
+    if (v->head > 0)
+        hb_canvas_label(v->c, head_text(v, p, &head),
                         (struct hb_point){p->area.x, p->area.y - v->head * 0.9}, head);
-    }
     draw_cells(v, p);
     draw_gaps(v, p);
     draw_contour(v, p);
@@ -415,6 +448,17 @@ static void arrange_panels(struct view *v, struct hb_box page)
             v->rows = rows;
         }
     }
+}
+
+/* Numbers may be left out between others; words not. */
+static bool has_crowded_words(struct view *v, struct hb_box page)
+{
+    const struct hb_fit_axis *axis = &v->m->x;
+    double pitch = (page.w - v->left) / v->columns / axis->count;
+    for (uint32_t i = 0; i < axis->count; i++)
+        if (isnan(axis->value[i]))
+            return pitch < fmin(widest_name(v, axis), v->c->em * 9) + v->c->em * 0.7;
+    return false;
 }
 
 static double widest_peak(struct view *v, struct hb_style *style)
@@ -510,6 +554,11 @@ void hb_fit_draw(struct hb_canvas *c, const struct hb_fit_map *m)
                           legend};
     page.h -= legend > 0 ? legend + c->em * 0.4 : 0;
     arrange_panels(&v, page);
+    if (has_crowded_words(&v, page)) {
+        v.turned = true;
+        v.below += fmin(widest_name(&v, &m->x), c->em * 9) - hb_canvas_line(c, &tick);
+        arrange_panels(&v, page);
+    }
     if (page.w > v.left && page.h > v.below)
         draw_panels(&v, page);
     if (legend > 0)
