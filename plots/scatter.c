@@ -185,11 +185,22 @@ static void draw_cases(struct view *v)
     }
 }
 
+/* No name stands over a mark. */
+static void keep_marks_free(struct view *v)
+{
+    double half = v->c->em * 0.18;
+    for (uint32_t i = 0; i < v->s->count; i++) {
+        struct hb_point at = case_at(v, i);
+        hb_canvas_keep_free(v->c, (struct hb_box){at.x - half, at.y - half, 2 * half, 2 * half});
+    }
+}
+
 static void name_worst(struct view *v)
 {
     struct hb_canvas *c = v->c;
     struct ranked *ranked = rank_cases(c->arena, v->s);
     struct hb_style style = hb_canvas_style(c, "worst");
+    keep_marks_free(v);
     style.plated = true;
     style.plate = hb_canvas_ink(c, HB_INK_PANEL);
     style.size = fmax(6, c->em * 0.88);
