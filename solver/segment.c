@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "sim/engine/run.h"
 #include "sim/ir/lower.h"
+#include "solver/replay.h"
 #include "solver/sized.h"
 #include "solver/step_bound.h"
 
@@ -21,6 +22,8 @@ struct build {
     struct hb_arena *arena;
     const struct hb_spec *spec;
     const struct hb_menu *menus;
+    const struct hb_device *device;
+    struct hb_replay *replay; /* while the sums are tried */
     struct hb_segment *s;
     const char *why;
     struct hb_program a;
@@ -566,10 +569,12 @@ static void name_items(struct build *w)
 static bool check_parts(struct build *w, const struct hb_part *parts, uint32_t count)
 {
     struct hb_spec spec = *w->spec;
+    int64_t replayed_ns = hb_replay_bound_ns(w->replay, parts, count);
     struct hb_arena_mark mark = hb_arena_mark(w->arena);
     struct hb_diag diag;
     struct hb_program p;
     struct hb_memory m;
+    struct hb_timing t;
     struct hb_price price;
     uint32_t at = 0, made = 0;
     struct hb_block *blocks =
@@ -592,7 +597,9 @@ static bool check_parts(struct build *w, const struct hb_part *parts, uint32_t c
     if (ok) {
         hb_run_memory(w->arena, &p, &m);
         hb_segment_price(w->s, parts, count, &price);
-        ok = price.host_bytes == m.host_bytes &&
+        hb_run_timing(w->arena, &p, w->device, &t);
+        ok = price.host_bytes == m.host_bytes && price.bound_ns <= t.step_ns &&
+             replayed_ns <= t.step_ns &&
              price.live_bytes ==
                  m.argument_bytes + m.output_bytes - m.alias_bytes + m.live_temp_bytes;
     }
@@ -677,6 +684,7 @@ static bool check_form(struct build *w)
 
 static bool check_holds(struct build *w)
 {
+    w->replay = w->floor ? NULL : hb_replay_open(w->arena, w->s);
     bool ok = w->floor ? check_form(w) : check_items(w);
     if (!ok)
         w->why = "a program whose form follows from the whole model";
@@ -702,6 +710,7 @@ static struct build *open_build(struct hb_arena *arena, const struct hb_segment_
     const struct hb_spec *spec = ask->spec;
     *out = (struct hb_segment){0};
     *w = (struct build){.arena = arena, .spec = spec, .s = out, .why = "", .floor = ask->floor};
+    w->device = ask->device;
     w->menus = ask->floor ? floor_menus(arena, spec) : ask->menus;
     hb_sized_init(&w->sized, arena, spec, &w->o, ask->floor || ask->whole);
     return w;
