@@ -250,7 +250,7 @@ struct list {
  *   events   |--------|--------|--------|
  *   windows  [0               ][2  ...
  *                     [1               ]      */
-enum { LEVELS = 3, LEVEL_FACTOR = 8 };
+enum { LEVELS = 4, LEVEL_FACTOR = 8 };
 
 struct level {
     struct list *windows;
@@ -475,7 +475,7 @@ static int64_t count_entries(const struct level *level, int64_t first,
 /* Levels, of many items: the finest that takes no more than some windows an item, and coarser. */
 static void make_levels(struct placed *placed, const struct hb_heap_item *items, uint32_t count)
 {
-    enum { FEW_ITEMS = 2048, MOST_WINDOWS = 512, ENTRIES_AN_ITEM = 12 };
+    enum { FEW_ITEMS = 2048, ITEMS_A_WINDOW = 256, ENTRIES_AN_ITEM = 12 };
     struct hb_heap_span life = {INT32_MAX, INT32_MIN};
     if (count < FEW_ITEMS)
         return;
@@ -484,7 +484,7 @@ static void make_levels(struct placed *placed, const struct hb_heap_item *items,
         life.end = items[i].end > life.end ? items[i].end : life.end;
     }
     placed->first = life.start;
-    int64_t events = (int64_t)life.end - life.start + 1, windows = MOST_WINDOWS;
+    int64_t events = (int64_t)life.end - life.start + 1, windows = count / ITEMS_A_WINDOW + 64;
     struct level *level = placed->levels;
     while (windows > 1 && level < placed->levels + LEVELS) {
         level->step = events / windows + 1;
