@@ -168,9 +168,12 @@ void hb_report_explain(struct hb_report *r, const struct hb_case *c, const struc
 
 static void print_stats(FILE *to, const char *name, const struct hb_stats *s)
 {
-    fprintf(to, "%-34.34s %5u %6u %8.2f %8.2f %8.2f %8.2f %+8.2f %7.1f\n", name, s->n, s->failed,
-            s->median_abs_pct, s->p90_abs_pct, s->p95_abs_pct, s->max_abs_pct, s->bias_pct,
-            100 * s->fit_agreement);
+    fprintf(to, "%-34.34s %5u %6u %8.2f %8.2f %8.2f %8.2f %+8.2f", name, s->n, s->failed,
+            s->median_abs_pct, s->p90_abs_pct, s->p95_abs_pct, s->max_abs_pct, s->bias_pct);
+    if (s->peaks)
+        fprintf(to, " %7.1f\n", 100 * s->fit_agreement);
+    else
+        fprintf(to, " %7s\n", "-");
 }
 
 static int by_error(const void *a, const void *b)
@@ -220,14 +223,16 @@ void hb_report_text(const struct hb_report *r, FILE *to)
     struct hb_stats all = hb_report_stats(r->arena, r, NULL, false);
     struct hb_stats usual = hb_report_stats(r->arena, r, NULL, true);
     print_stats(to, "all", &all);
-    usual.fit_agreement = 0;
-    fprintf(to, "%-34s %5u %6s %8.2f %8.2f %8.2f %8.2f %+8.2f\n", "the usual formula on these",
-            usual.n, "", usual.median_abs_pct, usual.p90_abs_pct, usual.p95_abs_pct,
-            usual.max_abs_pct, usual.bias_pct);
-    fprintf(to,
+    if (usual.n)
+        fprintf(to, "%-34s %5u %6s %8.2f %8.2f %8.2f %8.2f %+8.2f\n", "the usual formula on these",
+                usual.n, "", usual.median_abs_pct, usual.p90_abs_pct, usual.p95_abs_pct,
+                usual.max_abs_pct, usual.bias_pct);
+    if (all.peaks)
+        fprintf(
+            to,
             "off by more than 4 KiB and 0.1 %%: argument %u, output %u, host %u of %u records\n",
             all.part_off[HB_PART_ARGUMENT], all.part_off[HB_PART_OUTPUT],
-            all.part_off[HB_PART_HOST], all.n);
+            all.part_off[HB_PART_HOST], all.peaks);
     print_speeds(r, to);
     print_worst(r, to);
     if (all.failed)

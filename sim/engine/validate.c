@@ -199,19 +199,20 @@ struct hb_stats hb_validate_stats(struct hb_arena *scratch, const struct hb_case
     struct hb_stats s = {0};
     struct hb_arena_mark mark = hb_arena_mark(scratch);
     double *errors = hb_arena_alloc(scratch, count + 1, sizeof *errors);
-    uint32_t asked = 0;
     int right = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (cases[i]->failed) {
             s.failed++;
             continue;
         }
+        if (usual && cases[i]->speed) /* it has no word on time */
+            continue;
+        s.peaks += !cases[i]->speed;
         double e = usual ? cases[i]->usual_error_pct : cases[i]->error_pct;
         for (int part = 0; part < HB_PART_COUNT && !cases[i]->speed; part++)
             s.part_off[part] += is_off(cases[i], part);
         s.bias_pct += e;
         errors[s.n++] = fabs(e);
-        asked += cases[i]->speed ? 0 : HB_VERDICTS;
         right += cases[i]->verdicts_right;
     }
     if (s.n) {
@@ -222,7 +223,7 @@ struct hb_stats hb_validate_stats(struct hb_arena *scratch, const struct hb_case
         s.p95_abs_pct = quantile(errors, s.n, 0.95);
         s.max_abs_pct = errors[s.n - 1];
     }
-    s.fit_agreement = asked ? (double)right / (double)asked : 0;
+    s.fit_agreement = s.peaks ? (double)right / (double)(s.peaks * HB_VERDICTS) : 0;
     hb_arena_rewind(scratch, mark);
     return s;
 }

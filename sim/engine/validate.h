@@ -37,6 +37,7 @@ enum { HB_VERDICTS = 4, HB_PART_SLACK_BYTES = 4096 };
 
 struct hb_stats {
     uint32_t n;      /* with a prediction */
+    uint32_t peaks;  /* of n: of bytes, not of seconds */
     uint32_t failed; /* without */
     double median_abs_pct;
     double p90_abs_pct;
