@@ -48,10 +48,14 @@ enum fetch { FETCH_ALL, FETCH_MOST, FETCH_NONE };
  * one by one after it between padded gathers and with tensor parallelism alone (rnd/003: one of 24
  * at the peak), else those of the layers' last products and of the ends do (rnd/019: w_gate's and
  * w_up's before, not w_down's; mixtral/f16t4,clip,opt_host the same). One device clips as it goes
- * (tinyS/batch=16,clip,opt_host: all before). */
+ * (tinyS/batch=16,clip,opt_host: all before). With accumulation XLA:TPU starts them before the
+ * loop over microbatches (accum/70B,f256,a2 with opt_host: six f32[80,28672,32] through it; on GPUs
+ * nothing is known). */
 static enum fetch find_fetch(const struct hb_lower *lo)
 {
     bool accumulates = lo->spec->batch.accumulate > 1;
+    if (accumulates && !lo->habits->rings)
+        return FETCH_NONE;
     if (!lo->spec->optimizer.clip || (lo->habits->rings && is_alone(lo) && !accumulates))
         return FETCH_ALL;
     if (accumulates)
