@@ -160,6 +160,39 @@ static bool stays(const struct hb_outline *o, uint32_t index)
            same_real(a->flops, b->flops);
 }
 
+/* An op that moves a layer's part of a stack: how much less that may be for another number of
+ * layers than in the first program. Padding does not follow the layers: gpt3-13b over four devices
+ * has 1285 rows a layer, 1288 in tiles of eight, and 1285 where two layers make tiles of two. */
+static double least_part(const struct find *f, uint32_t index)
+{
+    const struct hb_outline *o = f->sized->outline;
+    const struct hb_program *a = o->pair.a;
+    const struct hb_op *op = &a->ops[index];
+    double steps = (double)total_steps(o->pair.outer_a, o->pair.inner_a), least = 1;
+    for (uint32_t i = 0; i < op->read_count + op->write_count; i++) {
+        uint32_t buf = a->refs[op->refs_at + i];
+        if (!hb_sized_moves(f->sized, buf))
+            continue;
+        const int64_t *bytes = hb_sized_bytes(f->sized, buf, 1);
+        double part = (double)a->bufs[buf].bytes / steps;
+        for (int64_t n = 1; n <= f->sized->max_steps; n++)
+            if (f->sized->wanted[n] && (double)bytes[n] / (double)n < least * part)
+                least = (double)bytes[n] / (double)n / part;
+    }
+    return least;
+}
+
+/* The cost of an op that both programs agree on. */
+static int64_t still_ns(struct find *f, uint32_t index)
+{
+    struct hb_op *op = &f->p.ops[index];
+    double moved = op->moved_bytes;
+    op->moved_bytes *= least_part(f, index);
+    int64_t ns = hb_cost_op_ns(&f->cost, index);
+    op->moved_bytes = moved;
+    return ns;
+}
+
 void hb_op_costs_find(struct hb_arena *arena, struct hb_sized *sized,
                       const struct hb_device *device, struct hb_op_costs *out)
 {
@@ -174,7 +207,7 @@ void hb_op_costs_find(struct hb_arena *arena, struct hb_sized *sized,
     out->by_steps = hb_arena_alloc(arena, count, sizeof *out->by_steps);
     for (uint32_t i = 0; i < count; i++) {
         if (stays(o, i)) {
-            out->usual_ns[i] = hb_cost_op_ns(&f.cost, i);
+            out->usual_ns[i] = still_ns(&f, i);
             continue;
         }
         const int64_t *ns = find_table(&f, i);

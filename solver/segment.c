@@ -259,11 +259,13 @@ static int kind_of(const struct build *w, uint32_t root)
     return w->a.bufs[root].space == HB_SPACE_HOST ? HB_BYTES_HOST : HB_BYTES_DEVICE;
 }
 
-/* Whether it is counted at all, and whether for the whole step. */
+/* Whether it is counted at all, and whether for the whole step. Not in a floor: what policies save,
+ * and stacks made ready for gathers (with remat none XLA:GPU reads those of kept casts instead). */
 static bool counts(const struct build *w, uint32_t root)
 {
     const struct hb_buf *b = &w->a.bufs[root];
-    return b->space != HB_SPACE_CHIP && !(w->floor && b->category == HB_CAT_SAVED);
+    bool varies = b->category == HB_CAT_SAVED || b->category == HB_CAT_COMMUNICATION;
+    return b->space != HB_SPACE_CHIP && !(w->floor && varies);
 }
 
 static bool is_static(const struct build *w, uint32_t root)

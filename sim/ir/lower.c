@@ -175,6 +175,8 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     x = hb_stack_forward(lo, &parts->stack, x);
     if (parts->piped)
         x = hb_pipeline_forward(lo, &parts->pipeline, x);
+    if (lo->habits->transposed_stacks) /* layers' ops on both sides, not of the same layers */
+        hb_emit_mark(lo, "end of the layers", HB_NONE, HB_NONE);
     hb_weight_transpose_stacks(lo);
     hb_weight_nan_zeros(lo);
     early_zeros(lo, &ends, HB_ZEROS_BEFORE_LOSS);
