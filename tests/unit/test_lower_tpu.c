@@ -190,6 +190,19 @@ static void states_come_from_the_host(void **state)
 }
 
 /* tiny/layers=loop,opt_host against tiny/layers=loop. */
+/* v5p, one device, L4, 64 sequences of 2048: ema=host 17.7 -> 22.1 GiB of temporaries, ema=device
+ * 17.7; 16 sequences with ema=host: 5.9, with clipping 4.8. */
+static void an_average_on_the_host_delays_the_head(void **state)
+{
+    (void)state;
+    const char *backward = "gradient through block.w_down", *host = "optimizer.ema=pinned_host";
+    struct low away = DENSE(host), device = DENSE("optimizer.ema=device");
+    struct low clipped = DENSE(host, "optimizer.clip=true");
+    assert_true(lives_at(&away, "logits", backward));
+    assert_false(lives_at(&device, "logits", backward));
+    assert_false(lives_at(&clipped, "logits", backward));
+}
+
 static void unrolled_layers_wait_for_states(void **state)
 {
     (void)state;
@@ -367,6 +380,7 @@ int main(void)
         TEST(one_sequence_scatters),
         TEST(an_outer_block_has_slices),
         TEST(states_come_from_the_host),
+        TEST(an_average_on_the_host_delays_the_head),
         TEST(unrolled_layers_wait_for_states),
         TEST(long_grouped_scores_stand_twice),
         TEST(tied_logits_wait_beside_small_scores),
