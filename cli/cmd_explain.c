@@ -148,7 +148,11 @@ static void print_text(const struct printer *p)
     print_why(p);
     print_knobs(p);
     if (p->command_count)
-        fputs("\nTo try it before the next run:\n", p->out);
+        fputs(hb_story_of_torch(p->story) ? "\nTo try it before the next run (PyTorch's own memory "
+                                            "is not simulated yet: XLA's on\n"
+                                            "the same device):\n"
+                                          : "\nTo try it before the next run:\n",
+              p->out);
     for (int i = 0; i < p->command_count; i++)
         fprintf(p->out, "  %s\n", p->commands[i]);
 }

@@ -34,6 +34,7 @@ struct hb_arena;
     X(TORCH, "torch_oom", "PyTorch: out of memory")                                                \
     X(TORCH_CORRUPT, "torch_corrupt_size", "PyTorch: an absurd size was asked for")                \
     X(TORCH_STATS, "torch_stats", "PyTorch's memory statistics")                                   \
+    X(LIBRARY, "library", "cuBLAS, cuDNN, ...: no room for a workspace")                           \
     X(NCCL, "nccl", "NCCL/RCCL: out of memory")                                                    \
     X(GRAPH, "tf_oom", "TensorFlow: a tensor found no room")                                       \
     X(GATHER, "host_gather", "an array gathered over all processes")                               \

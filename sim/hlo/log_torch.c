@@ -274,6 +274,13 @@ static const struct hb_form rows[] = {
     {"HIP_ERROR: out of memory", K(PLAIN), OPENS, .value = NONE},
     {"HIP error: out of memory", K(PLAIN), OPENS, .value = NONE},
 
+    {"CUBLAS_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
+    {"CUDNN_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
+    {"CUSOLVER_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
+    {"HIPBLAS_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
+    {"rocblas_status_memory_error", K(LIBRARY), OPENS, .value = NONE},
+    {"miopenStatusAllocFailed", K(LIBRARY), OPENS, .value = NONE},
+
     {"OOM when allocating tensor with shape", K(GRAPH), OPENS, .handle = take_graph},
 
     {"Out of memory: Killed process ", K(HOST), OPENS, .value = NONE},

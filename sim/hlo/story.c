@@ -29,6 +29,7 @@ static const struct source {
     {HB_LOG_GRAPH, FAMILY_GRAPH, NULL, hb_tell_xla},
     {HB_LOG_BFC, FAMILY_JAX, "xla-gpu", hb_tell_xla},
     {HB_LOG_ASYNC, FAMILY_JAX, "xla-gpu", hb_tell_xla},
+    {HB_LOG_LIBRARY, FAMILY_TORCH, "torch", hb_tell_small},
     {HB_LOG_NCCL, FAMILY_TORCH, "torch", hb_tell_small},
     {HB_LOG_DRIVER, FAMILY_JAX, "xla-gpu", hb_tell_xla},
     {HB_LOG_TPU_SCOPED, FAMILY_JAX, "xla-tpu", hb_tell_small},
@@ -304,7 +305,7 @@ static enum family family_of(const struct hb_log *log, const struct source *sour
 {
     bool jax = log->framework[HB_FW_LOG_JAX] || log->framework[HB_FW_LOG_MAXTEXT] ||
                log->framework[HB_FW_LOG_LEVANTER];
-    if (source->kind == HB_LOG_NCCL && jax)
+    if ((source->kind == HB_LOG_NCCL || source->kind == HB_LOG_LIBRARY) && jax)
         return FAMILY_JAX;
     if (source->kind == HB_LOG_BFC && log->framework[HB_FW_LOG_TENSORFLOW] && !jax)
         return FAMILY_GRAPH;

@@ -85,6 +85,11 @@ static void add_set(struct hb_str *s, const char *key, int64_t value)
         hb_str_addf(s, " --set %s=%lld", key, (long long)value);
 }
 
+bool hb_story_of_torch(const struct hb_story *story)
+{
+    return story->compiler && hb_str_same(story->compiler, "torch");
+}
+
 static const struct axis {
     enum hb_log_setting setting;
     const char *key;
@@ -100,8 +105,7 @@ static void add_mesh(struct hb_str *s, const struct hb_log *log, const struct hb
 {
     int64_t devices = number_of(log, HB_SET_DEVICES);
     int64_t product = 1;
-    bool torch = story->compiler && strcmp(story->compiler, "torch") == 0;
-    enum hb_log_setting rest = torch ? HB_SET_DATA : HB_SET_FSDP;
+    enum hb_log_setting rest = hb_story_of_torch(story) ? HB_SET_DATA : HB_SET_FSDP;
     for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {
         int64_t width = number_of(log, axes[i].setting);
         product = hb_mul_sat(product, width > 1 ? width : 1);
@@ -130,10 +134,12 @@ static void add_batch(struct hb_str *s, const struct hb_log *log)
         hb_str_add(s, " --set remat.policy=full");
 }
 
+/* PyTorch's own memory is not simulated: XLA's answer on the same device is what there is. */
 static void add_hardware(struct hb_str *s, const struct hb_story *story)
 {
     if (story->compiler)
-        hb_str_addf(s, " --set compiler=%s", story->compiler);
+        hb_str_addf(s, " --set compiler=%s",
+                    hb_story_of_torch(story) ? "xla-gpu" : story->compiler);
     if (story->device)
         hb_str_addf(s, " --set hardware.device=%s", story->device);
     else if (story->capacity_bytes > 0)
@@ -159,7 +165,8 @@ static const char *first_set(const struct hb_story *story)
 {
     for (int i = 0; i < story->knob_count; i++) {
         const char *set = hb_story_set(story, story->knobs[i].knob);
-        if (set && strncmp(set, "mesh.", strlen("mesh.")) != 0)
+        bool other = set && strncmp(set, "runtime.", strlen("runtime.")) == 0; /* torch's alone */
+        if (set && !other && strncmp(set, "mesh.", strlen("mesh.")) != 0)
             return set;
     }
     return NULL;

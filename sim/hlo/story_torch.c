@@ -226,6 +226,12 @@ static const struct small {
      "collectives (unequal numbers of batches, one rank that left earlier) or a message was "
      "received as another type.",
      HB_KNOB_ORDER},
+    {HB_LOG_LIBRARY, HB_CAUSE_COMMUNICATOR,
+     "A library of kernels (cuBLAS, cuDNN, ...) found no memory for its handle or workspace.",
+     "It allocates beside the framework's pool, which had taken the rest of the device. Where much "
+     "is free, look for an index out of range first (CUDA_LAUNCH_BLOCKING=1): the failure that it "
+     "leaves behind is reported by the next call, which is often this one.",
+     HB_KNOB_SMALLER_POOL},
     {HB_LOG_NCCL, HB_CAUSE_COMMUNICATOR,
      "The communication library found no memory for its buffers.",
      "It allocates beside the framework's pool, which had taken the rest of the device.",

@@ -19,7 +19,7 @@ expect 0 hbmsim explain --model my.yaml $logs/torch-fragmented.log
 out_has 'Why: fragmentation.'
 out_has 'PyTorch holds 6.50 GiB that no tensor uses'
 out_has 'torch: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True'
-out_has 'hbmsim simulate my.yaml --set compiler=torch'
+out_has 'hbmsim simulate my.yaml --set compiler=xla-gpu'
 
 expect 0 hbmsim explain $logs/multihost-load.log
 out_has 'Why: replication over processes.'
