@@ -214,11 +214,11 @@ static void show_alternatives(const struct page *g)
     for (uint32_t i = 0; i < p->alternative_count; i++) {
         const struct hb_candidate *c = &p->alternatives[i];
         const struct hb_cell *cell = &p->space.cells[c->cell];
-        fprintf(g->out, "  %+6.2f %%  %s; accumulate %" PRId64 ", %s%s, %" PRId64 " chunks%s: %s\n",
+        fprintf(g->out, "  %+6.2f %%  %s; accumulate %" PRId64 ", %s%s, %" PRId64 " chunks: %s\n",
                 100 * (c->value / p->best.value - 1), mesh_text(g, cell->mesh), cell->accumulate,
                 form_names[cell->form],
                 cell->optimizer_offload == HB_PLACE_PINNED_HOST ? ", optimizer on the host" : "",
-                cell->loss_chunks, c->run_count > 1 ? "" : "", size_text(g, c->peak_bytes));
+                cell->loss_chunks, size_text(g, c->peak_bytes));
         for (uint32_t k = 0; k < c->run_count; k++)
             fprintf(g->out, "             %d steps of %s: %s\n", c->runs[k].steps,
                     p->space.base->model.blocks[c->runs[k].block].name,

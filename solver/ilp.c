@@ -207,7 +207,7 @@ static void close_memory_row(struct ilp *p, int kind, uint32_t slot, uint32_t ow
     double room = room_for(p, kind, slot);
     bool memory = p->ask->limits.goal == HB_GOAL_MEMORY && kind == HB_BYTES_DEVICE;
     /* Each block takes its items' bytes at most once over; the sum of all is well above. */
-    double big = memory ? most - room : most - room;
+    double big = most - room;
     if (big <= 0 && !memory) { /* can never bind */
         for (int c = 1; c <= p->columns; c++)
             p->value[c] = 0;

@@ -333,10 +333,7 @@ static void make_dlogits(struct hb_lower *lo, struct loss_pass *c)
 {
     c->dlogits = c->logits;
     bool two = lo->habits->logits_copies == 2 && !lo->spec->loss.onehot;
-    if (two)
-        c->dlogits = hb_temp(lo, "gradient of the logits", HB_CAT_LOGITS,
-                             logit_shape(lo, c->seq, HB_DT_F32));
-    else if (is_scattered(lo))
+    if (two || is_scattered(lo))
         c->dlogits = hb_temp(lo, "gradient of the logits", HB_CAT_LOGITS,
                              logit_shape(lo, c->seq, HB_DT_F32));
     else if (has_narrow_dlogits(lo))
