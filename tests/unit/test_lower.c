@@ -2,13 +2,7 @@
  * (4 layers, d 1024, d_ff 2816, 8 heads of 128, V 32000, 8 x 2048 tokens, one device); each test
  * names the measured pair that it mirrors (ids of lab records without their "lab-"), or the rule.
  */
-#include "tests/unit/unit.h"
-
-#include "base/yaml.h"
-#include "models/schema.h"
-#include "models/support.h"
-#include "sim/engine/run.h"
-#include "sim/ir/lower.h"
+#include "tests/unit/lowered.h"
 
 enum {
     D = 1024,
@@ -43,67 +37,16 @@ static const char moe_base[] = "model:\n"
                                "batch: {global: 8, seq: 2048}\n"
                                "mesh: {data: 1}\n";
 
-static struct unit u;
-
-/* A program and its memory. */
-struct low {
-    struct hb_spec spec;
-    struct hb_program p;
-    struct hb_memory m;
-};
-
-static int start(void **state)
-{
-    (void)state;
-    unit_start(&u);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    unit_end(&u);
-    return 0;
-}
-
-/* text with sets, a list that ends with null. */
-static struct low lower_text(const char *text, const char *const *sets)
-{
-    struct low l;
-    struct hb_node *root;
-    assert_true(hb_yaml_parse(u.env.arena, &u.diag, "base", text, strlen(text), &root));
-    for (; *sets; sets++)
-        assert_true(hb_schema_set(u.env.arena, &u.diag, root, *sets));
-    bool ok = hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &l.spec) &&
-              hb_spec_supported(&u.diag, (struct hb_loc){0}, &l.spec);
-    if (!ok)
-        fail_msg("%s", u.diag.entries[0].text);
-    assert_true(hb_lower(u.env.arena, &u.diag, &l.spec, &l.p));
-    hb_run_memory(u.env.arena, &l.p, &l.m);
-    return l;
-}
-
 #define LOWER(...)     lower_text(base, (const char *const[]){__VA_ARGS__, NULL})
 #define LOWER_MOE(...) lower_text(moe_base, (const char *const[]){__VA_ARGS__, NULL})
-#define TPU            "compiler=xla-tpu"
-#define CUDA           "compiler=xla-gpu", "hardware.device=nvidia-h100"
-#define ROCM           "compiler=xla-gpu", "hardware.device=amd-mi300x"
 
 /* The first buffer of its own with this text in its name; null: none. */
-static const struct hb_buf *find(const struct low *l, const char *text)
+static const struct hb_buf *find_buf(const struct low *l, const char *text)
 {
     for (uint32_t i = 0; i < l->p.buf_count; i++)
         if (l->p.bufs[i].alias_of == HB_NONE && strstr(l->p.bufs[i].name, text))
             return &l->p.bufs[i];
     return NULL;
-}
-
-static int64_t bytes_of(const struct low *l, const char *text)
-{
-    const struct hb_buf *b = find(l, text);
-    if (!b)
-        fail_msg("no buffer is named '%s'", text);
-    return b->plain_bytes;
 }
 
 /* Bytes of all buffers of their own with this text in their names. */
@@ -213,7 +156,7 @@ static void naive_materialises_scores(void **state)
     struct low l = LOWER(TPU, "model.blocks[0].attention.kernel=naive");
     assert_int_equal(bytes_of(&l, "attention scores"), INT64_C(4) * TOKENS * HEADS * SEQ);
     assert_int_equal(bytes_of(&l, "attention probabilities"), INT64_C(2) * TOKENS * HEADS * SEQ);
-    assert_null(find(&l, "log-sum-exp"));
+    assert_null(find_buf(&l, "log-sum-exp"));
     struct low half = LOWER(TPU, "model.blocks[0].attention.kernel=naive",
                             "model.blocks[0].attention.softmax=bf16");
     assert_int_equal(2 * bytes_of(&half, "attention scores"), bytes_of(&l, "attention scores"));
@@ -229,9 +172,9 @@ static void a_hoisted_mask_is_materialised(void **state)
     assert_int_equal(bytes_of(&l, "causal mask"), INT64_C(1) * TOKENS * HEADS * SEQ);
     assert_int_equal(bytes_of(&l, "fill value"), INT64_C(4) * TOKENS * HEADS * SEQ);
     struct low given = LOWER(CUDA, naive, "model.blocks[0].attention.mask=causal_materialised");
-    assert_null(find(&given, "fill value"));
+    assert_null(find_buf(&given, "fill value"));
     struct low tpu = LOWER(TPU, naive);
-    assert_null(find(&tpu, "fill value"));
+    assert_null(find_buf(&tpu, "fill value"));
 }
 
 /* rocm--attn--naive and the blocked rows: scores of one block of queries at a time. */
@@ -242,7 +185,7 @@ static void blocked_holds_one_block_of_scores(void **state)
                          "model.blocks[0].attention.block=256");
     assert_int_equal(bytes_of(&l, "attention by query blocks, scratch"),
                      INT64_C(4) * BATCH * HEADS * 256 * SEQ);
-    assert_null(find(&l, "attention scores"));
+    assert_null(find_buf(&l, "attention scores"));
 }
 
 /* tpu-mix--seq rows: keys and values are gathered over the sequence; all_to_all exchanges heads for
@@ -328,7 +271,7 @@ static void a_loop_prunes_residuals(void **state)
     struct low loop = LOWER(TPU, "remat.policy=none", "stack.form=loop");
     assert_true(residual(&loop) < residual(&scan));
     assert_int_equal(loop.p.loop_count, 0);
-    assert_non_null(find(&loop, "block[3].wq"));
+    assert_non_null(find_buf(&loop, "block[3].wq"));
     assert_int_equal(params(&loop), params(&scan));
 }
 
@@ -386,7 +329,7 @@ static void a_unit_keeps_one_input(void **state)
     struct low two = LOWER(TPU, "model.blocks[0].unit=2");
     assert_int_equal(2 * saved(&two, HB_SPACE_HBM), saved(&one, HB_SPACE_HBM));
     assert_int_equal(trips_of(&two, "block"), LAYERS / 2);
-    assert_non_null(find(&two, "block.1.wq"));
+    assert_non_null(find_buf(&two, "block.1.wq"));
     assert_int_equal(params(&two), params(&one));
 }
 
@@ -527,7 +470,7 @@ static void clipping_sees_all_gradients(void **state)
 {
     (void)state;
     struct low off = LOWER(TPU), on = LOWER(TPU, "optimizer.clip=true");
-    assert_null(find(&off, "head, gradient"));
+    assert_null(find_buf(&off, "head, gradient"));
     assert_int_equal(bytes_of(&on, "head, gradient"), INT64_C(2) * D * VOCAB);
 }
 
@@ -539,7 +482,7 @@ static void casts_are_hoisted_on_tpu(void **state)
     struct low tpu = LOWER(TPU), gpu = LOWER(CUDA), same = LOWER(TPU, "precision.params=bf16");
     assert_int_equal(bytes_of(&tpu, "block.w_up, cast"), INT64_C(2) * LAYERS * D * FF);
     assert_int_equal(bytes_of(&gpu, "block.w_up, cast"), INT64_C(2) * D * FF);
-    assert_null(find(&same, "block.w_up, cast"));
+    assert_null(find_buf(&same, "block.w_up, cast"));
     struct low upfront = LOWER(CUDA, "step.cast=upfront");
     assert_int_equal(bytes_of(&upfront, "block.w_up, cast"), INT64_C(2) * LAYERS * D * FF);
 }
@@ -554,7 +497,7 @@ static void onehot_lookup_makes_an_index_tensor(void **state)
     struct low cuda = LOWER(CUDA, onehot), rocm = LOWER(ROCM, onehot), tpu = LOWER(TPU, onehot);
     assert_int_equal(bytes_of(&cuda, "index tensor"), INT64_C(4) * TOKENS * VOCAB);
     assert_int_equal(bytes_of(&rocm, "index tensor"), INT64_C(4) * TOKENS * VOCAB);
-    assert_null(find(&tpu, "index tensor"));
+    assert_null(find_buf(&tpu, "index tensor"));
 }
 
 /* tpu-xlaopt--base against tpu-1B--batch=8: an eighth of the logits at a time. */
@@ -592,14 +535,14 @@ static void positions_are_a_table(void **state)
     (void)state;
     struct low off = LOWER(TPU), on = LOWER(TPU, "model.positions=4096");
     assert_int_equal(params(&on) - params(&off), 4096 * D);
-    assert_non_null(find(&on, "position table, gradient"));
+    assert_non_null(find_buf(&on, "position table, gradient"));
 }
 
 /* --- experts --- */
 
 static int64_t capacity_of(const struct low *l)
 {
-    const struct hb_buf *b = find(l, "moe dispatch mask");
+    const struct hb_buf *b = find_buf(l, "moe dispatch mask");
     assert_non_null(b);
     return b->dim[b->rank - 1];
 }
@@ -626,7 +569,7 @@ static void ragged_experts_have_rows(void **state)
     struct low l = LOWER_MOE(ROCM, ragged), cuda = LOWER_MOE(CUDA, ragged);
     assert_int_equal(bytes_of(&l, "tokens sorted by expert"), INT64_C(2) * 2 * TOKENS * D);
     assert_int_equal(bytes_of(&l, "expert up"), INT64_C(2) * 2 * TOKENS * 1408);
-    assert_null(find(&l, "moe dispatch mask"));
+    assert_null(find_buf(&l, "moe dispatch mask"));
     assert_true(cuda.m.live_temp_bytes > l.m.live_temp_bytes + INT64_C(8) * 4 * TOKENS * 1408);
 }
 

@@ -1,13 +1,7 @@
 /* sim/ir/lower for XLA:GPU: habits of the two GPU compilers, each by the measured pair that shows
  * it (ids of lab records without their "lab-"). A buffer's life is read off the positions of the
  * ops that write and read it. */
-#include "tests/unit/unit.h"
-
-#include "base/yaml.h"
-#include "models/schema.h"
-#include "models/support.h"
-#include "sim/engine/run.h"
-#include "sim/ir/lower.h"
+#include "tests/unit/lowered.h"
 
 static const char dense[] = "model:\n"
                             "  d_model: 1024\n"
@@ -34,55 +28,8 @@ static const char stages[] = "model:\n"
                              "pipeline: {microbatches: 4, remat_iteration: true,\n"
                              "           remat_layer: false, iteration_save: [iter_in]}\n";
 
-static struct unit u;
-
-struct low {
-    struct hb_spec spec;
-    struct hb_program p;
-};
-
-static int start(void **state)
-{
-    (void)state;
-    unit_start(&u);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    unit_end(&u);
-    return 0;
-}
-
-static struct low lower_text(const char *text, const char *const *sets)
-{
-    struct low l;
-    struct hb_node *root;
-    assert_true(hb_yaml_parse(u.env.arena, &u.diag, "base", text, strlen(text), &root));
-    for (; *sets; sets++)
-        assert_true(hb_schema_set(u.env.arena, &u.diag, root, *sets));
-    bool ok = hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &l.spec) &&
-              hb_spec_supported(&u.diag, (struct hb_loc){0}, &l.spec);
-    if (!ok)
-        fail_msg("%s", u.diag.entries[0].text);
-    assert_true(hb_lower(u.env.arena, &u.diag, &l.spec, &l.p));
-    return l;
-}
-
 #define DENSE(...)  lower_text(dense, (const char *const[]){__VA_ARGS__, NULL})
 #define STAGES(...) lower_text(stages, (const char *const[]){__VA_ARGS__, NULL})
-#define TPU         "compiler=xla-tpu"
-#define CUDA        "compiler=xla-gpu", "hardware.device=nvidia-h100"
-#define ROCM        "compiler=xla-gpu", "hardware.device=amd-mi300x"
-
-static uint32_t find(const struct low *l, const char *text)
-{
-    for (uint32_t i = 0; i < l->p.buf_count; i++)
-        if (l->p.bufs[i].alias_of == HB_NONE && strstr(l->p.bufs[i].name, text))
-            return i;
-    return HB_NONE;
-}
 
 static int count(const struct low *l, const char *text)
 {
@@ -90,49 +37,6 @@ static int count(const struct low *l, const char *text)
     for (uint32_t i = 0; i < l->p.buf_count; i++)
         n += l->p.bufs[i].alias_of == HB_NONE && strstr(l->p.bufs[i].name, text);
     return n;
-}
-
-static int64_t bytes_of(const struct low *l, const char *text)
-{
-    uint32_t b = find(l, text);
-    if (b == HB_NONE)
-        fail_msg("no buffer is named '%s'", text);
-    return l->p.bufs[b].plain_bytes;
-}
-
-static uint32_t find_op(const struct low *l, const char *text)
-{
-    for (uint32_t i = 0; i < l->p.op_count; i++)
-        if (strstr(l->p.ops[i].name, text))
-            return i;
-    fail_msg("no op is named '%s'", text);
-    return HB_NONE;
-}
-
-/* The first and the last op that name the buffer or what lies in its place. */
-static void life(const struct low *l, uint32_t buf, uint32_t *out_first, uint32_t *out_last)
-{
-    *out_first = HB_NONE;
-    *out_last = 0;
-    for (uint32_t i = 0; i < l->p.op_count; i++) {
-        const struct hb_op *op = &l->p.ops[i];
-        for (uint32_t k = 0; k < op->read_count + op->write_count; k++) {
-            if (hb_program_root(&l->p, l->p.refs[op->refs_at + k]) != buf)
-                continue;
-            *out_first = *out_first == HB_NONE ? i : *out_first;
-            *out_last = i;
-        }
-    }
-}
-
-static bool lives_at(const struct low *l, const char *buffer, const char *op)
-{
-    uint32_t first;
-    uint32_t last;
-    uint32_t at = find_op(l, op);
-    assert_int_not_equal(find(l, buffer), HB_NONE);
-    life(l, find(l, buffer), &first, &last);
-    return first <= at && at <= last;
 }
 
 /* Buffers of that name alive at the op. */

@@ -1,13 +1,7 @@
 /* sim/ir/lower on MaxText's own step: what sets it apart from the lab's, each by the measured
  * record that shows it (ids without their "maxtext-"). A buffer's life is read off the positions of
  * the ops that write and read it. */
-#include "tests/unit/unit.h"
-
-#include "base/yaml.h"
-#include "models/schema.h"
-#include "models/support.h"
-#include "sim/engine/run.h"
-#include "sim/ir/lower.h"
+#include "tests/unit/lowered.h"
 
 static const char dense[] = "model:\n"
                             "  d_model: 1024\n"
@@ -37,88 +31,11 @@ static const char experts[] = "model:\n"
                               "sharding: {norms: tensor, dense_over_expert: true}\n"
                               "mesh: {fsdp: 2, expert: 4}\n";
 
-static struct unit u;
-
-struct low {
-    struct hb_spec spec;
-    struct hb_program p;
-};
-
-static int start(void **state)
-{
-    (void)state;
-    unit_start(&u);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    unit_end(&u);
-    return 0;
-}
-
-static struct low lower_text(const char *text, const char *const *sets)
-{
-    struct low l;
-    struct hb_node *root;
-    assert_true(hb_yaml_parse(u.env.arena, &u.diag, "base", text, strlen(text), &root));
-    for (; *sets; sets++)
-        assert_true(hb_schema_set(u.env.arena, &u.diag, root, *sets));
-    bool ok = hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &l.spec) &&
-              hb_spec_supported(&u.diag, (struct hb_loc){0}, &l.spec);
-    if (!ok)
-        fail_msg("%s", u.diag.entries[0].text);
-    assert_true(hb_lower(u.env.arena, &u.diag, &l.spec, &l.p));
-    return l;
-}
-
 #define DENSE(...)   lower_text(dense, (const char *const[]){__VA_ARGS__, NULL})
 #define EXPERTS(...) lower_text(experts, (const char *const[]){__VA_ARGS__, NULL})
 
-static uint32_t find(const struct low *l, const char *text)
-{
-    for (uint32_t i = 0; i < l->p.buf_count; i++)
-        if (l->p.bufs[i].alias_of == HB_NONE && strstr(l->p.bufs[i].name, text))
-            return i;
-    return HB_NONE;
-}
-
-static int64_t bytes_of(const struct low *l, const char *text)
-{
-    uint32_t b = find(l, text);
-    if (b == HB_NONE)
-        fail_msg("no buffer is named '%s'", text);
-    return l->p.bufs[b].plain_bytes;
-}
-
-static uint32_t find_op(const struct low *l, const char *text)
-{
-    for (uint32_t i = 0; i < l->p.op_count; i++)
-        if (strstr(l->p.ops[i].name, text))
-            return i;
-    fail_msg("no op is named '%s'", text);
-    return HB_NONE;
-}
-
-/* The first and the last op that name the buffer or what lies in its place. */
-static void life(const struct low *l, uint32_t buf, uint32_t *out_first, uint32_t *out_last)
-{
-    *out_first = HB_NONE;
-    *out_last = 0;
-    for (uint32_t i = 0; i < l->p.op_count; i++) {
-        const struct hb_op *op = &l->p.ops[i];
-        for (uint32_t k = 0; k < op->read_count + op->write_count; k++) {
-            if (hb_program_root(&l->p, l->p.refs[op->refs_at + k]) != buf)
-                continue;
-            *out_first = *out_first == HB_NONE ? i : *out_first;
-            *out_last = i;
-        }
-    }
-}
-
 /* Whether one of the buffers of that name is alive at the op. */
-static bool lives_at(const struct low *l, const char *buffer, const char *op)
+static bool any_lives_at(const struct low *l, const char *buffer, const char *op)
 {
     uint32_t at = find_op(l, op);
     bool lives = false;
@@ -193,14 +110,14 @@ static void logits_wait_for_what_comes_late(void **state)
     (void)state;
     struct low full = DENSE("remat.policy=full");
     struct low host = DENSE("remat.policy=names", "remat.offload=[q,k,v]");
-    assert_false(lives_at(&full, "logits", "backward of flash attention"));
-    assert_true(lives_at(&host, "logits", "backward of flash attention"));
+    assert_false(any_lives_at(&full, "logits", "backward of flash attention"));
+    assert_true(any_lives_at(&host, "logits", "backward of flash attention"));
     struct low kept =
         DENSE("mesh.fsdp=64", "batch.global=256", "remat.policy=names", "remat.save=[attn_out]");
     struct low split = DENSE("mesh.fsdp=64", "mesh.sequence=2", "batch.global=256",
                              "remat.policy=names", "remat.save=[attn_out]");
-    assert_false(lives_at(&kept, "logits", "backward of flash attention"));
-    assert_true(lives_at(&split, "logits", "backward of flash attention"));
+    assert_false(any_lives_at(&kept, "logits", "backward of flash attention"));
+    assert_true(any_lives_at(&split, "logits", "backward of flash attention"));
 }
 
 /* llama3-70b-v5p128--remat_minimal_offloaded against --remat_qkv_proj_offloaded; llama3-8b over 8
@@ -224,8 +141,8 @@ static void travelling_rows_stand_together(void **state)
     int64_t rows = 8 * 2048 * 2 * 4;
     const struct hb_buf *scratch = &l.p.bufs[find(&l, "backward of tokens sorted by expert")];
     assert_int_equal(scratch->dim[0] * scratch->dim[1], 2 * rows);
-    assert_true(lives_at(&l, "block.expert activation", "backward of tokens sorted by expert"));
-    assert_true(lives_at(&l, "expert output, gradient", "backward of tokens sorted by expert"));
+    assert_true(any_lives_at(&l, "block.expert activation", "backward of tokens sorted by expert"));
+    assert_true(any_lives_at(&l, "expert output, gradient", "backward of tokens sorted by expert"));
 }
 
 /* llama3-8b-v5p16--opt_host_offload: moments of three weights beside the new ones of the first. */
@@ -238,8 +155,8 @@ static void states_come_two_leaves_ahead(void **state)
                                         "block.w_down, second moment, copy",
                                         "block.w_gate, second moment, copy on the device, new"};
     for (int i = 0; i < 4; i++)
-        assert_true(lives_at(&l, ahead[i], "update block.w_gate"));
-    assert_false(lives_at(&l, ahead[1], "update block.wq"));
+        assert_true(any_lives_at(&l, ahead[i], "update block.w_gate"));
+    assert_false(any_lives_at(&l, ahead[1], "update block.wq"));
 }
 
 /* llama3-8b, num_vocab_tiling=4: tokens are exchanged between the chunks' sharding and the batch's;
@@ -275,9 +192,10 @@ static void logits_or_a_gradient_wait(void **state)
     (void)state;
     struct low loss = DENSE("mesh.fsdp=64", "batch.global=64", "model.vocab=256000");
     struct low back = DENSE("mesh.fsdp=64", "batch.global=64", "model.vocab=8000");
-    assert_false(lives_at(&loss, "logits", "backward of flash attention"));
-    assert_true(lives_at(&loss, "head, gradient before its sum", "backward of flash attention"));
-    assert_true(lives_at(&back, "logits", "backward of flash attention"));
+    assert_false(any_lives_at(&loss, "logits", "backward of flash attention"));
+    assert_true(
+        any_lives_at(&loss, "head, gradient before its sum", "backward of flash attention"));
+    assert_true(any_lives_at(&back, "logits", "backward of flash attention"));
     assert_int_equal(find(&loss, "head, gradient summed"), HB_NONE);
 }
 
@@ -299,7 +217,7 @@ static void gradients_follow_split_states(void **state)
     struct low l = DENSE("mesh.fsdp=1", "mesh.data=8", "sharding.optimizer_over_data=true");
     assert_int_equal(bytes_of(&l, "block.w_up, in the layout"), 4LL * 4 * 1024 * 2816);
     assert_int_equal(bytes_of(&l, "block.w_up, gradient"), 4LL * 4 * 1024 * 2816 / 8);
-    assert_true(lives_at(&l, "block.w_up, in the layout", "backward of flash attention"));
+    assert_true(any_lives_at(&l, "block.w_up, in the layout", "backward of flash attention"));
 }
 
 /* base--llama3.1-405b--v6e-256: the whole gradient of w_down, bf16[53248,16384], through the
@@ -310,7 +228,7 @@ static void the_last_gradient_comes_first(void **state)
     struct low l = DENSE("mesh.fsdp=64", "batch.global=64", "hardware.device=tpu-v6e");
     assert_true(find_op(&l, "gradient of block.w_down") <
                 find_op(&l, "gradient through block.w_down"));
-    assert_true(lives_at(&l, "w_down, gradient before its sum", "backward of flash attention"));
+    assert_true(any_lives_at(&l, "w_down, gradient before its sum", "backward of flash attention"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)

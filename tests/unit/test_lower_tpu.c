@@ -1,12 +1,7 @@
 /* sim/ir/lower for XLA:TPU: habits each by the measured pair that shows it (ids of lab records
  * without their "lab-tpu-"). A buffer's life is read off the positions of the ops that write and
  * read it. */
-#include "tests/unit/unit.h"
-
-#include "base/yaml.h"
-#include "models/schema.h"
-#include "models/support.h"
-#include "sim/ir/lower.h"
+#include "tests/unit/lowered.h"
 
 static const char dense[] = "model:\n"
                             "  d_model: 1024\n"
@@ -47,88 +42,11 @@ static const char experts[] = "model:\n"
                               "hardware: {device: tpu-v5p}\n"
                               "compiler: xla-tpu\n";
 
-static struct unit u;
-
-struct low {
-    struct hb_spec spec;
-    struct hb_program p;
-};
-
-static int start(void **state)
-{
-    (void)state;
-    unit_start(&u);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    unit_end(&u);
-    return 0;
-}
-
-static struct low lower_text(const char *text, const char *const *sets)
-{
-    struct low l;
-    struct hb_node *root;
-    assert_true(hb_yaml_parse(u.env.arena, &u.diag, "base", text, strlen(text), &root));
-    for (; *sets; sets++)
-        assert_true(hb_schema_set(u.env.arena, &u.diag, root, *sets));
-    bool ok = hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &l.spec) &&
-              hb_spec_supported(&u.diag, (struct hb_loc){0}, &l.spec);
-    if (!ok)
-        fail_msg("%s", u.diag.entries[0].text);
-    assert_true(hb_lower(u.env.arena, &u.diag, &l.spec, &l.p));
-    return l;
-}
-
 #define DENSE(...)   lower_text(dense, (const char *const[]){__VA_ARGS__, NULL})
 #define STAGES(...)  lower_text(stages, (const char *const[]){__VA_ARGS__, NULL})
 #define EXPERTS(...) lower_text(experts, (const char *const[]){__VA_ARGS__, NULL})
 #define SAME         "batch.accumulate=1" /* where nothing is changed */
 #define ATTENTION    "model.blocks[0].attention."
-
-static uint32_t find(const struct low *l, const char *text)
-{
-    for (uint32_t i = 0; i < l->p.buf_count; i++)
-        if (l->p.bufs[i].alias_of == HB_NONE && strstr(l->p.bufs[i].name, text))
-            return i;
-    return HB_NONE;
-}
-
-static const struct hb_buf *buf_of(const struct low *l, const char *text)
-{
-    uint32_t b = find(l, text);
-    if (b == HB_NONE)
-        fail_msg("no buffer is named '%s'", text);
-    return &l->p.bufs[b];
-}
-
-static uint32_t op_of(const struct low *l, const char *text)
-{
-    for (uint32_t i = 0; i < l->p.op_count; i++)
-        if (strstr(l->p.ops[i].name, text))
-            return i;
-    fail_msg("no op is named '%s'", text);
-    return HB_NONE;
-}
-
-static bool lives_at(const struct low *l, const char *buffer, const char *op)
-{
-    uint32_t at = op_of(l, op), buf = (uint32_t)(buf_of(l, buffer) - l->p.bufs);
-    uint32_t first = HB_NONE, last = 0;
-    for (uint32_t i = 0; i < l->p.op_count; i++) {
-        const struct hb_op *o = &l->p.ops[i];
-        for (uint32_t k = 0; k < o->read_count + o->write_count; k++) {
-            if (hb_program_root(&l->p, l->p.refs[o->refs_at + k]) != buf)
-                continue;
-            first = first == HB_NONE ? i : first;
-            last = i;
-        }
-    }
-    return first <= at && at <= last;
-}
 
 /* 70B/base,s2k,logits_dot=bf16: the head's whole gradient is bf16; rnd/016: f32 logits and a bf16
  * gradient of theirs. */
@@ -222,7 +140,7 @@ static void long_grouped_scores_stand_twice(void **state)
     const char *twice = "softmax, scratch", *two = "batch.global=2", *rows = "batch.seq=4096";
     struct low l = DENSE(naive, grouped, two, rows);
     assert_int_equal(buf_of(&l, twice)->bytes, 2LL * 2 * 8 * 4096 * 4096);
-    assert_int_equal(l.p.ops[op_of(&l, "softmax")].phase, HB_PHASE_FORWARD);
+    assert_int_equal(l.p.ops[find_op(&l, "softmax")].phase, HB_PHASE_FORWARD);
     l = DENSE(naive, grouped, two);
     assert_int_equal(find(&l, twice), HB_NONE);
     l = DENSE(naive, grouped, "batch.global=1", rows);

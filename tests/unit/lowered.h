@@ -1,0 +1,115 @@
+/* For the tests of sim/ir/lower: a text with some keys set, as a program and its memory, and where
+ * its buffers and ops are found by their names. A buffer's life is read off the positions of the
+ * ops that write and read it. */
+#ifndef HB_TESTS_UNIT_LOWERED_H
+#define HB_TESTS_UNIT_LOWERED_H
+
+#include "tests/unit/unit.h"
+
+#include "base/yaml.h"
+#include "models/schema.h"
+#include "models/support.h"
+#include "sim/engine/run.h"
+#include "sim/ir/lower.h"
+
+#define TPU  "compiler=xla-tpu"
+#define CUDA "compiler=xla-gpu", "hardware.device=nvidia-h100"
+#define ROCM "compiler=xla-gpu", "hardware.device=amd-mi300x"
+
+static struct unit u;
+
+struct low {
+    struct hb_spec spec;
+    struct hb_program p;
+    struct hb_memory m;
+};
+
+static inline int start(void **state)
+{
+    (void)state;
+    unit_start(&u);
+    return 0;
+}
+
+static inline int end(void **state)
+{
+    (void)state;
+    unit_end(&u);
+    return 0;
+}
+
+/* text with sets, a list that ends with null. */
+static inline struct low lower_text(const char *text, const char *const *sets)
+{
+    struct low l;
+    struct hb_node *root;
+    assert_true(hb_yaml_parse(u.env.arena, &u.diag, "base", text, strlen(text), &root));
+    for (; *sets; sets++)
+        assert_true(hb_schema_set(u.env.arena, &u.diag, root, *sets));
+    bool ok = hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &l.spec) &&
+              hb_spec_supported(&u.diag, (struct hb_loc){0}, &l.spec);
+    if (!ok)
+        fail_msg("%s", u.diag.entries[0].text);
+    assert_true(hb_lower(u.env.arena, &u.diag, &l.spec, &l.p));
+    hb_run_memory(u.env.arena, &l.p, &l.m);
+    return l;
+}
+
+/* The first buffer of its own with this text in its name; HB_NONE: none. */
+static inline uint32_t find(const struct low *l, const char *text)
+{
+    for (uint32_t i = 0; i < l->p.buf_count; i++)
+        if (l->p.bufs[i].alias_of == HB_NONE && strstr(l->p.bufs[i].name, text))
+            return i;
+    return HB_NONE;
+}
+
+/* The same; fails where there is none. */
+static inline const struct hb_buf *buf_of(const struct low *l, const char *text)
+{
+    uint32_t b = find(l, text);
+    if (b == HB_NONE)
+        fail_msg("no buffer is named '%s'", text);
+    return &l->p.bufs[b];
+}
+
+static inline int64_t bytes_of(const struct low *l, const char *text)
+{
+    return buf_of(l, text)->plain_bytes;
+}
+
+/* The first op with this text in its name; fails where there is none. */
+static inline uint32_t find_op(const struct low *l, const char *text)
+{
+    for (uint32_t i = 0; i < l->p.op_count; i++)
+        if (strstr(l->p.ops[i].name, text))
+            return i;
+    fail_msg("no op is named '%s'", text);
+    return HB_NONE;
+}
+
+/* The first and the last op that name the buffer or what lies in its place. */
+static inline void life(const struct low *l, uint32_t buf, uint32_t *out_first, uint32_t *out_last)
+{
+    *out_first = HB_NONE;
+    *out_last = 0;
+    for (uint32_t i = 0; i < l->p.op_count; i++) {
+        const struct hb_op *op = &l->p.ops[i];
+        for (uint32_t k = 0; k < op->read_count + op->write_count; k++) {
+            if (hb_program_root(&l->p, l->p.refs[op->refs_at + k]) != buf)
+                continue;
+            *out_first = *out_first == HB_NONE ? i : *out_first;
+            *out_last = i;
+        }
+    }
+}
+
+/* Whether the first buffer of that name is alive at the op. */
+static inline bool lives_at(const struct low *l, const char *buffer, const char *op)
+{
+    uint32_t at = find_op(l, op), first, last;
+    life(l, (uint32_t)(buf_of(l, buffer) - l->p.bufs), &first, &last);
+    return first <= at && at <= last;
+}
+
+#endif
