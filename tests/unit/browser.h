@@ -42,6 +42,7 @@ static inline void browser_exec(const char *program, const char *profile, int in
 {
     char folder[512];
     int quiet = open("/dev/null", O_RDWR);
+    setpgid(0, 0); /* with all that it starts, to be ended together */
     snprintf(folder, sizeof folder, "--user-data-dir=%s", profile);
     dup2(quiet, 0);
     dup2(quiet, 1);
@@ -84,7 +85,9 @@ static inline void browser_stop(struct browser *b)
     kill(b->pid, SIGTERM);
     for (int i = 0; i < 50 && waitpid(b->pid, &status, WNOHANG) == 0; i++)
         poll(NULL, 0, 100);
-    kill(b->pid, SIGKILL);
+    kill(-b->pid, SIGKILL);
+    for (int i = 0; i < 50 && kill(-b->pid, 0) == 0; i++) /* until none writes to the profile */
+        poll(NULL, 0, 100);
     free(b->held);
 }
 
