@@ -235,25 +235,13 @@ static int gather_keys(struct hb_lower *lo, struct hb_layer *y, int in, const st
     v.name = name;
     v.dot = false;
     v.shape.dim[2] = h->kv_seq;
-    int out = hb_layer_value(lo, y, v);
     /* The lab's program names what is gathered; with all_gather the program names its own part and
      * gathers inside the attention (rand007/gemma2-9b). */
     if (lo->spec->sharding.sequence_kind == HB_SEQ_ALL_GATHER)
-        y->values[out].tags = 0;
+        v.tags = 0;
     else
         y->values[in].tags = 0;
-    hb_layer_step(lo, y,
-                  (struct hb_step_op){.kind = HB_STEP_MOVE,
-                                      .op = HB_OP_ALL_GATHER,
-                                      .back_op = HB_OP_REDUCE_SCATTER,
-                                      .axis = HB_AX_SEQUENCE,
-                                      .name = name,
-                                      .in = {in},
-                                      .in_count = 1,
-                                      .out = {out},
-                                      .out_count = 1,
-                                      .leaf = HB_NONE});
-    return out;
+    return hb_layer_move(lo, y, HB_OP_ALL_GATHER, HB_AX_SEQUENCE, in, v);
 }
 
 /* Scores of one query over `keys` keys, and their product with the values. */
@@ -501,19 +489,7 @@ static int exchange_heads(struct hb_lower *lo, struct hb_layer *y, int in, int64
     v.dot = false;
     v.shape.dim[1] = heads;
     v.shape.dim[2] = seq;
-    int out = hb_layer_value(lo, y, v);
-    hb_layer_step(lo, y,
-                  (struct hb_step_op){.kind = HB_STEP_MOVE,
-                                      .op = HB_OP_ALL_TO_ALL,
-                                      .back_op = HB_OP_ALL_TO_ALL,
-                                      .axis = HB_AX_SEQUENCE,
-                                      .name = v.name,
-                                      .in = {in},
-                                      .in_count = 1,
-                                      .out = {out},
-                                      .out_count = 1,
-                                      .leaf = HB_NONE});
-    return out;
+    return hb_layer_move(lo, y, HB_OP_ALL_TO_ALL, HB_AX_SEQUENCE, in, v);
 }
 
 /* Attention where the sequence may be split: XLA programs gather keys and values whole (the lab's

@@ -22,6 +22,25 @@ struct hb_step_op *hb_layer_step(struct hb_lower *lo, struct hb_layer *y, struct
     return &y->steps[y->step_count++];
 }
 
+int hb_layer_move(struct hb_lower *lo, struct hb_layer *y, enum hb_op_kind op, enum hb_axis axis,
+                  int in, struct hb_value v)
+{
+    bool exchange = op == HB_OP_ALL_TO_ALL;
+    int out = hb_layer_value(lo, y, v);
+    hb_layer_step(lo, y,
+                  (struct hb_step_op){.kind = HB_STEP_MOVE,
+                                      .op = op,
+                                      .back_op = exchange ? op : HB_OP_REDUCE_SCATTER,
+                                      .axis = axis,
+                                      .name = v.name,
+                                      .in = {in},
+                                      .in_count = 1,
+                                      .out = {out},
+                                      .out_count = 1,
+                                      .leaf = HB_NONE});
+    return out;
+}
+
 static struct hb_leaf make_leaf(struct hb_lower *lo, const struct hb_layer *y, const char *name,
                                 const struct hb_split *dims, int rank)
 {
@@ -242,19 +261,7 @@ static int gather_sequence(struct hb_lower *lo, struct hb_layer *y, int in, int6
     v.wide = lo->habits->recompute_first && lo->spec->precision.norm_f32;
     if (v.wide)
         v.shape.dtype = HB_DT_F32;
-    int out = hb_layer_value(lo, y, v);
-    hb_layer_step(lo, y,
-                  (struct hb_step_op){.kind = HB_STEP_MOVE,
-                                      .op = HB_OP_ALL_GATHER,
-                                      .back_op = HB_OP_REDUCE_SCATTER,
-                                      .axis = HB_AX_TENSOR,
-                                      .name = name,
-                                      .in = {in},
-                                      .in_count = 1,
-                                      .out = {out},
-                                      .out_count = 1,
-                                      .leaf = HB_NONE});
-    return out;
+    return hb_layer_move(lo, y, HB_OP_ALL_GATHER, HB_AX_TENSOR, in, v);
 }
 
 static int add_branch(struct hb_lower *lo, struct hb_layer *y, int x, int branch, const char *norm,

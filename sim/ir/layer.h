@@ -96,6 +96,9 @@ void hb_layer_build(struct hb_lower *lo, struct hb_layer *layer, int64_t batch);
 /* For the parts of a layer (attention.c, mlp.c, moe.c). */
 int hb_layer_value(struct hb_lower *lo, struct hb_layer *y, struct hb_value v);
 struct hb_step_op *hb_layer_step(struct hb_lower *lo, struct hb_layer *y, struct hb_step_op s);
+/* value in; value v made of it by an all-gather or an all-to-all over axis. */
+int hb_layer_move(struct hb_lower *lo, struct hb_layer *y, enum hb_op_kind op, enum hb_axis axis,
+                  int in, struct hb_value v);
 /* value in; value out, made by a product with weight leaf. */
 int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, uint32_t leaf,
                      struct hb_value out);

@@ -216,19 +216,7 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
 
 static int exchange(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_value v)
 {
-    int out = hb_layer_value(lo, y, v);
-    hb_layer_step(lo, y,
-                  (struct hb_step_op){.kind = HB_STEP_MOVE,
-                                      .op = HB_OP_ALL_TO_ALL,
-                                      .back_op = HB_OP_ALL_TO_ALL,
-                                      .axis = HB_AX_EXPERT,
-                                      .name = v.name,
-                                      .in = {in},
-                                      .in_count = 1,
-                                      .out = {out},
-                                      .out_count = 1,
-                                      .leaf = HB_NONE});
-    return out;
+    return hb_layer_move(lo, y, HB_OP_ALL_TO_ALL, HB_AX_EXPERT, in, v);
 }
 
 /* An expert axis beside fsdp of at least 8: the partitioner gathers the batch of all devices where
