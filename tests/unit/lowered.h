@@ -4,7 +4,7 @@
 #ifndef HB_TESTS_UNIT_LOWERED_H
 #define HB_TESTS_UNIT_LOWERED_H
 
-#include "tests/unit/unit.h"
+#include "tests/unit/each.h"
 
 #include "base/yaml.h"
 #include "models/schema.h"
@@ -16,27 +16,11 @@
 #define CUDA "compiler=xla-gpu", "hardware.device=nvidia-h100"
 #define ROCM "compiler=xla-gpu", "hardware.device=amd-mi300x"
 
-static struct unit u;
-
 struct low {
     struct hb_spec spec;
     struct hb_program p;
     struct hb_memory m;
 };
-
-static inline int start(void **state)
-{
-    (void)state;
-    unit_start(&u);
-    return 0;
-}
-
-static inline int end(void **state)
-{
-    (void)state;
-    unit_end(&u);
-    return 0;
-}
 
 /* text with sets, a list that ends with null. */
 static inline struct low lower_text(const char *text, const char *const *sets)

@@ -1,26 +1,10 @@
 /* sim/ir/load: what each way of loading takes, worked by hand, and the report that it explains. */
-#include "tests/unit/unit.h"
+#include "tests/unit/each.h"
 
 #include "sim/engine/run.h"
 #include "sim/ir/load.h"
 
 static const int64_t gib = INT64_C(1) << 30;
-
-static struct unit u;
-
-static int start(void **state)
-{
-    (void)state;
-    unit_start(&u);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    unit_end(&u);
-    return 0;
-}
 
 static struct hb_memory run(const struct hb_load_plan *plan, enum hb_load_method method,
                             int64_t processes)
@@ -146,12 +130,9 @@ static void the_plan_comes_from_the_step(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(device_put_gathers_every_process, start, end),
-        cmocka_unit_test_setup_teardown(one_process_compares_nothing, start, end),
-        cmocka_unit_test_setup_teardown(callback_and_sharded_put_parts, start, end),
-        cmocka_unit_test_setup_teardown(the_reported_request, start, end),
-        cmocka_unit_test_setup_teardown(absurd_sizes_are_refused, start, end),
-        cmocka_unit_test_setup_teardown(the_plan_comes_from_the_step, start, end),
+        TEST(device_put_gathers_every_process), TEST(one_process_compares_nothing),
+        TEST(callback_and_sharded_put_parts),   TEST(the_reported_request),
+        TEST(absurd_sizes_are_refused),         TEST(the_plan_comes_from_the_step),
     };
     return cmocka_run_group_tests_name("load", tests, NULL, NULL);
 }

@@ -693,7 +693,6 @@ static void sizes_beyond_the_range_are_told(void **state)
     assert_non_null(strstr(u.diag.entries[0].text, "exceeds 2^61 bytes"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
 {

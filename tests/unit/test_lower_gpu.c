@@ -359,7 +359,6 @@ static void logits_do_not_wait_beside_larger_scores(void **state)
     assert_false(lives_at(&ragged, "gradient of the logits", "backward of flash attention"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
 {

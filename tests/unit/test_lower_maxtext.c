@@ -231,7 +231,6 @@ static void the_last_gradient_comes_first(void **state)
     assert_true(any_lives_at(&l, "w_down, gradient before its sum", "backward of flash attention"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
 {

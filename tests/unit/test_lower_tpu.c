@@ -289,7 +289,6 @@ static void heads_elsewhere(void **state)
     assert_false(lives_at(&more, "logits", backward));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
 {

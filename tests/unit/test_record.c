@@ -1,5 +1,5 @@
 /* models/record: lines of measured records as they are read, and what is wrong with others. */
-#include "tests/unit/unit.h"
+#include "tests/unit/each.h"
 
 #include "base/json.h"
 #include "models/record.h"
@@ -7,22 +7,6 @@
 #define CONFIG                                                                                     \
     "\"config\":{\"model\":{\"d_model\":64,\"vocab\":100,\"blocks\":[{\"repeat\":2,"               \
     "\"attention\":{\"heads\":2},\"mlp\":{\"d_ff\":128}}]}}"
-
-static struct unit u;
-
-static int start(void **state)
-{
-    (void)state;
-    unit_start(&u);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    unit_end(&u);
-    return 0;
-}
 
 static bool read_text(const char *text, struct hb_record *out)
 {
@@ -149,8 +133,6 @@ static void a_third_is_held_out(void **state)
     assert_false(hb_record_held_out("lab-cuda--opt--base"));
     assert_true(hb_record_held_out("lab-cuda--PP--base"));
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
 {

@@ -1,29 +1,14 @@
 /* sim/engine/result: budgets, verdicts, rates, loading, on the example of the quick start. */
-#include "tests/unit/unit.h"
+#include "tests/unit/each.h"
 
 #include <math.h>
 
 #include "models/schema.h"
 #include "sim/engine/result.h"
 
-static struct unit u;
 static struct hb_spec spec;
 static struct hb_device device;
 static struct hb_result result;
-
-static int start(void **state)
-{
-    (void)state;
-    unit_start(&u);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    unit_end(&u);
-    return 0;
-}
 
 static void run(const char *const *sets, int count)
 {
@@ -142,12 +127,9 @@ static void loading_can_be_what_does_not_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_budget_has_three_sources, start, end),
-        cmocka_unit_test_setup_teardown(the_budget_is_without_what_stands_beside, start, end),
-        cmocka_unit_test_setup_teardown(the_budget_itself_fits, start, end),
-        cmocka_unit_test_setup_teardown(model_flops_are_counted_as_in_palm, start, end),
-        cmocka_unit_test_setup_teardown(windows_count_what_they_see, start, end),
-        cmocka_unit_test_setup_teardown(loading_can_be_what_does_not_fit, start, end),
+        TEST(the_budget_has_three_sources), TEST(the_budget_is_without_what_stands_beside),
+        TEST(the_budget_itself_fits),       TEST(model_flops_are_counted_as_in_palm),
+        TEST(windows_count_what_they_see),  TEST(loading_can_be_what_does_not_fit),
     };
     return cmocka_run_group_tests_name("result", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* The input's reader: defaults, includes, presets, sets, what is computed, and that writing a
  * spec and reading it back changes nothing. What is refused is in test_bad_inputs.c. */
-#include "tests/unit/unit.h"
+#include "tests/unit/each.h"
 
 #include <ctype.h>
 #include <sys/stat.h>
@@ -13,22 +13,6 @@
 #include "models/schema.h"
 #include "models/schema_key.h"
 #include "models/support.h"
-
-static struct unit u;
-
-static int start(void **state)
-{
-    (void)state;
-    unit_start(&u);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    unit_end(&u);
-    return 0;
-}
 
 static bool read_text(const char *text, struct hb_spec *out_spec)
 {
@@ -489,21 +473,14 @@ static void survives_mutation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(fills_defaults, start, end),
-        cmocka_unit_test_setup_teardown(computes_from_other_keys, start, end),
-        cmocka_unit_test_setup_teardown(reads_each_kind_of_value, start, end),
-        cmocka_unit_test_setup_teardown(reads_per_block_remat, start, end),
-        cmocka_unit_test_setup_teardown(reads_the_plan, start, end),
-        cmocka_unit_test_setup_teardown(overrides_a_preset, start, end),
-        cmocka_unit_test_setup_teardown(includes_and_sets, start, end),
-        cmocka_unit_test_setup_teardown(varies_a_tree, start, end),
-        cmocka_unit_test_setup_teardown(writes_what_it_reads, start, end),
-        cmocka_unit_test_setup_teardown(writes_own_remat_of_blocks, start, end),
-        cmocka_unit_test_setup_teardown(writes_short_files, start, end),
-        cmocka_unit_test_setup_teardown(describes_every_key, start, end),
-        cmocka_unit_test_setup_teardown(has_a_sound_table, start, end),
-        cmocka_unit_test_setup_teardown(refuses_what_is_not_simulated, start, end),
-        cmocka_unit_test_setup_teardown(survives_mutation, start, end),
+        TEST(fills_defaults),           TEST(computes_from_other_keys),
+        TEST(reads_each_kind_of_value), TEST(reads_per_block_remat),
+        TEST(reads_the_plan),           TEST(overrides_a_preset),
+        TEST(includes_and_sets),        TEST(varies_a_tree),
+        TEST(writes_what_it_reads),     TEST(writes_own_remat_of_blocks),
+        TEST(writes_short_files),       TEST(describes_every_key),
+        TEST(has_a_sound_table),        TEST(refuses_what_is_not_simulated),
+        TEST(survives_mutation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
