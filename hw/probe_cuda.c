@@ -140,26 +140,22 @@ static const struct hb_dl_bind lt_table[] = {
 };
 
 struct cublas {
-    struct hb_dl *lib, *lt_lib;
-    void *handle, *lt_handle;
+    struct hb_blas blas;
+    struct hb_dl *lt_lib;
+    void *lt_handle;
     uintptr_t workspace; /* for cublasLt */
     struct lt_calls lt;
-    struct cublas_calls {
-        int (*create)(void **out_handle);
-        int (*destroy)(void *handle);
-        int (*set_stream)(void *handle, void *stream);
-        int (*product)(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
-                       const void *a, int a_type, int a_ld, long long a_step, const void *b,
-                       int b_type, int b_ld, long long b_step, const void *beta, void *c,
-                       int c_type, int c_ld, long long c_step, int batch, int compute, int algo);
-    } calls;
+    int (*product)(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
+                   const void *a, int a_type, int a_ld, long long a_step, const void *b, int b_type,
+                   int b_ld, long long b_step, const void *beta, void *c, int c_type, int c_ld,
+                   long long c_step, int batch, int compute, int algo);
 };
 
-#define BLAS(member) offsetof(struct cublas_calls, member)
+#define BLAS(member) offsetof(struct cublas, member)
 static const struct hb_dl_bind blas_table[] = {
-    {"cublasCreate_v2", BLAS(create), false},
-    {"cublasDestroy_v2", BLAS(destroy), false},
-    {"cublasSetStream_v2", BLAS(set_stream), false},
+    {"cublasCreate_v2", BLAS(blas.create), false},
+    {"cublasDestroy_v2", BLAS(blas.destroy), false},
+    {"cublasSetStream_v2", BLAS(blas.set_stream), false},
     {"cublasGemmStridedBatchedEx", BLAS(product), false},
     {0},
 };
@@ -209,25 +205,9 @@ static void open_lt(struct hb_gpu *gpu, struct cublas *blas)
 
 static bool blas_open(struct hb_gpu *gpu)
 {
-    struct hb_arena *arena = gpu->probe.env->arena;
-    struct cublas *blas = hb_arena_alloc(arena, 1, sizeof *blas);
-    const char *reason = "";
-    blas->lib = hb_dl_open(arena, gpu->libs, blas_names, &reason);
-    if (!blas->lib || !hb_dl_bind(blas->lib, arena, blas_table, &blas->calls, &reason)) {
-        hb_dl_close(blas->lib);
-        gpu->probe.error = reason;
+    struct cublas *blas = hb_arena_alloc(gpu->probe.env->arena, 1, sizeof *blas);
+    if (!hb_blas_open(gpu, "cuBLAS", blas_names, blas_table, &blas->blas))
         return false;
-    }
-    int code = blas->calls.create(&blas->handle);
-    if (code == 0)
-        code = blas->calls.set_stream(blas->handle, gpu->stream[HB_LANE_COMPUTE]);
-    if (code != 0) {
-        gpu->probe.error = hb_arena_printf(arena, "cuBLAS cannot start (status %d)", code);
-        if (blas->handle)
-            blas->calls.destroy(blas->handle);
-        hb_dl_close(blas->lib);
-        return false;
-    }
     open_lt(gpu, blas);
     gpu->blas = blas;
     return true;
@@ -240,9 +220,8 @@ static void blas_close(struct hb_gpu *gpu)
         gpu->calls.mem_free(blas->workspace);
     if (blas->lt_handle)
         blas->lt.destroy(blas->lt_handle);
-    blas->calls.destroy(blas->handle);
     hb_dl_close(blas->lt_lib);
-    hb_dl_close(blas->lib);
+    hb_blas_close(&blas->blas);
     gpu->blas = NULL;
 }
 
@@ -308,10 +287,7 @@ static bool product_lt(struct hb_gpu *gpu, const struct hb_product *p)
                             (void *)p->c, plan.c, plan.choice.algo, (void *)blas->workspace,
                             LT_WORKSPACE_BYTES, gpu->stream[HB_LANE_COMPUTE]);
     drop_lt(blas, &plan);
-    if (code != 0)
-        gpu->probe.error =
-            hb_arena_printf(gpu->probe.env->arena, "an eight bit product failed (status %d)", code);
-    return code == 0;
+    return hb_blas_done(gpu, "an eight bit product", code);
 }
 
 /* Row-major c = a b is column-major c^T = b^T a^T. */
@@ -320,23 +296,15 @@ static bool product(struct hb_gpu *gpu, const struct hb_product *p)
     struct cublas *blas = gpu->blas;
     if (p->rate == HB_RATE_FP8)
         return product_lt(gpu, p);
-    bool wide = p->rate == HB_RATE_F64;
-    const float one = 1;
-    const float zero = 0;
-    const double one_wide = 1;
-    const double zero_wide = 0;
-    const void *alpha = wide ? (const void *)&one_wide : (const void *)&one;
-    const void *beta = wide ? (const void *)&zero_wide : (const void *)&zero;
+    const void *alpha = hb_blas_factor(p->rate, 1);
+    const void *beta = hb_blas_factor(p->rate, 0);
     int type = rates[p->rate].type;
     int code =
-        blas->calls.product(blas->handle, OP_N, OP_N, p->n, p->m, p->k, alpha, (const void *)p->b,
-                            type, p->n, (long long)p->k * p->n, (const void *)p->a, type, p->k,
-                            (long long)p->m * p->k, beta, (void *)p->c, type, p->n,
-                            (long long)p->m * p->n, p->batch, rates[p->rate].compute, ALGO_DEFAULT);
-    if (code != 0)
-        gpu->probe.error =
-            hb_arena_printf(gpu->probe.env->arena, "a product of cuBLAS failed (status %d)", code);
-    return code == 0;
+        blas->product(blas->blas.handle, OP_N, OP_N, p->n, p->m, p->k, alpha, (const void *)p->b,
+                      type, p->n, (long long)p->k * p->n, (const void *)p->a, type, p->k,
+                      (long long)p->m * p->k, beta, (void *)p->c, type, p->n,
+                      (long long)p->m * p->n, p->batch, rates[p->rate].compute, ALGO_DEFAULT);
+    return hb_blas_done(gpu, "a product of cuBLAS", code);
 }
 
 /* Attribute numbers: CUdevice_attribute. cuEventElapsedTime and primary contexts are there since

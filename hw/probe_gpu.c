@@ -182,6 +182,49 @@ static bool gpu_kernel(struct hb_probe *p, enum hb_kernel which, uintptr_t a, ui
               "launching a kernel");
 }
 
+bool hb_blas_done(struct hb_gpu *gpu, const char *what, int status)
+{
+    if (status != 0)
+        gpu->probe.error =
+            hb_arena_printf(gpu->probe.env->arena, "%s failed (status %d)", what, status);
+    return status == 0;
+}
+
+bool hb_blas_open(struct hb_gpu *gpu, const char *title, const char *const *names,
+                  const struct hb_dl_bind *table, struct hb_blas *blas)
+{
+    struct hb_arena *arena = gpu->probe.env->arena;
+    const char *reason = "";
+    blas->lib = hb_dl_open(arena, gpu->libs, names, &reason);
+    if (!blas->lib || !hb_dl_bind(blas->lib, arena, table, blas, &reason)) {
+        hb_dl_close(blas->lib);
+        gpu->probe.error = reason;
+        return false;
+    }
+    int code = blas->create(&blas->handle);
+    if (code == 0)
+        code = blas->set_stream(blas->handle, gpu->stream[HB_LANE_COMPUTE]);
+    if (code == 0)
+        return true;
+    gpu->probe.error = hb_arena_printf(arena, "%s cannot start (status %d)", title, code);
+    hb_blas_close(blas);
+    return false;
+}
+
+void hb_blas_close(struct hb_blas *blas)
+{
+    if (blas->handle)
+        blas->destroy(blas->handle);
+    hb_dl_close(blas->lib);
+}
+
+const void *hb_blas_factor(enum hb_rate rate, int value)
+{
+    static const float narrow[] = {0, 1};
+    static const double wide[] = {0, 1};
+    return rate == HB_RATE_F64 ? (const void *)&wide[value] : (const void *)&narrow[value];
+}
+
 static bool gpu_product(struct hb_probe *p, const struct hb_product *product)
 {
     struct hb_gpu *gpu = of(p);

@@ -61,6 +61,15 @@ struct hb_rtc_calls {
     int (*destroy)(void **program);
 };
 
+/* What each product library has; the struct that a kind binds its own to begins with it. */
+struct hb_blas {
+    struct hb_dl *lib;
+    void *handle;
+    int (*create)(void **out_handle);
+    int (*destroy)(void *handle);
+    int (*set_stream)(void *handle, void *stream);
+};
+
 struct hb_gpu;
 
 struct hb_gpu_kind {
@@ -111,6 +120,15 @@ struct hb_probe *hb_gpu_open(struct hb_env *env, const struct hb_gpu_kind *kind,
                              const struct hb_probe_wish *wish, const char **out_reason);
 /* Leaves "what: text (code)" in the probe; returns false. */
 bool hb_gpu_fail(struct hb_gpu *gpu, const char *what, int code);
+
+/* Binds table, whose places count from blas, to the library of these names and starts it. */
+bool hb_blas_open(struct hb_gpu *gpu, const char *title, const char *const *names,
+                  const struct hb_dl_bind *table, struct hb_blas *blas);
+void hb_blas_close(struct hb_blas *blas);
+/* 0 or 1 as a factor of a product at this rate. */
+const void *hb_blas_factor(enum hb_rate rate, int value);
+/* Of a product's status: true for 0, or what failed left in the probe. */
+bool hb_blas_done(struct hb_gpu *gpu, const char *what, int status);
 
 /* The kernels as text, as the run-time compiler gets them. */
 const char *hb_gpu_kernels(void);

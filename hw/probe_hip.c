@@ -86,27 +86,20 @@ static const struct {
 };
 
 struct rocblas {
-    struct hb_dl *lib;
-    void *handle;
-    struct rocblas_calls {
-        int (*create)(void **out_handle);
-        int (*destroy)(void *handle);
-        int (*set_stream)(void *handle, void *stream);
-        int (*set_math)(void *handle, int mode);
-        int (*product)(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
-                       const void *a, int a_type, int a_ld, int64_t a_step, const void *b,
-                       int b_type, int b_ld, int64_t b_step, const void *beta, const void *c,
-                       int c_type, int c_ld, int64_t c_step, void *d, int d_type, int d_ld,
-                       int64_t d_step, int batch, int compute, int algo, int32_t solution,
-                       uint32_t flags);
-    } calls;
+    struct hb_blas blas;
+    int (*set_math)(void *handle, int mode);
+    int (*product)(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
+                   const void *a, int a_type, int a_ld, int64_t a_step, const void *b, int b_type,
+                   int b_ld, int64_t b_step, const void *beta, const void *c, int c_type, int c_ld,
+                   int64_t c_step, void *d, int d_type, int d_ld, int64_t d_step, int batch,
+                   int compute, int algo, int32_t solution, uint32_t flags);
 };
 
-#define BLAS(member) offsetof(struct rocblas_calls, member)
+#define BLAS(member) offsetof(struct rocblas, member)
 static const struct hb_dl_bind blas_table[] = {
-    {"rocblas_create_handle", BLAS(create), false},
-    {"rocblas_destroy_handle", BLAS(destroy), false},
-    {"rocblas_set_stream", BLAS(set_stream), false},
+    {"rocblas_create_handle", BLAS(blas.create), false},
+    {"rocblas_destroy_handle", BLAS(blas.destroy), false},
+    {"rocblas_set_stream", BLAS(blas.set_stream), false},
     {"rocblas_set_math_mode", BLAS(set_math), true},
     {"rocblas_gemm_strided_batched_ex", BLAS(product), false},
     {0},
@@ -132,25 +125,9 @@ static const char *error_text(struct hb_gpu *gpu, int code)
 
 static bool blas_open(struct hb_gpu *gpu)
 {
-    struct hb_arena *arena = gpu->probe.env->arena;
-    struct rocblas *blas = hb_arena_alloc(arena, 1, sizeof *blas);
-    const char *reason = "";
-    blas->lib = hb_dl_open(arena, gpu->libs, blas_names, &reason);
-    if (!blas->lib || !hb_dl_bind(blas->lib, arena, blas_table, &blas->calls, &reason)) {
-        hb_dl_close(blas->lib);
-        gpu->probe.error = reason;
+    struct rocblas *blas = hb_arena_alloc(gpu->probe.env->arena, 1, sizeof *blas);
+    if (!hb_blas_open(gpu, "rocBLAS", blas_names, blas_table, &blas->blas))
         return false;
-    }
-    int code = blas->calls.create(&blas->handle);
-    if (code == 0)
-        code = blas->calls.set_stream(blas->handle, gpu->stream[HB_LANE_COMPUTE]);
-    if (code != 0) {
-        gpu->probe.error = hb_arena_printf(arena, "rocBLAS cannot start (status %d)", code);
-        if (blas->handle)
-            blas->calls.destroy(blas->handle);
-        hb_dl_close(blas->lib);
-        return false;
-    }
     gpu->blas = blas;
     return true;
 }
@@ -158,8 +135,7 @@ static bool blas_open(struct hb_gpu *gpu)
 static void blas_close(struct hb_gpu *gpu)
 {
     struct rocblas *blas = gpu->blas;
-    blas->calls.destroy(blas->handle);
-    hb_dl_close(blas->lib);
+    hb_blas_close(&blas->blas);
     gpu->blas = NULL;
 }
 
@@ -175,30 +151,22 @@ static bool can(struct hb_gpu *gpu, enum hb_rate rate)
 static bool product(struct hb_gpu *gpu, const struct hb_product *p)
 {
     struct rocblas *blas = gpu->blas;
-    bool wide = p->rate == HB_RATE_F64;
-    const float one = 1;
-    const float zero = 0;
-    const double one_wide = 1;
-    const double zero_wide = 0;
-    const void *alpha = wide ? (const void *)&one_wide : (const void *)&one;
-    const void *beta = wide ? (const void *)&zero_wide : (const void *)&zero;
+    const void *alpha = hb_blas_factor(p->rate, 1);
+    const void *beta = hb_blas_factor(p->rate, 0);
     int type = rates[p->rate].type;
     int64_t step = (int64_t)p->m * p->n;
-    if (p->rate == HB_RATE_TF32 && !blas->calls.set_math) {
+    if (p->rate == HB_RATE_TF32 && !blas->set_math) {
         gpu->probe.error = "this rocBLAS cannot be asked for xf32";
         return false;
     }
-    if (blas->calls.set_math)
-        blas->calls.set_math(blas->handle, p->rate == HB_RATE_TF32 ? MATH_XF32 : MATH_DEFAULT);
-    int code = blas->calls.product(blas->handle, OP_NONE, OP_NONE, p->n, p->m, p->k, alpha,
-                                   (const void *)p->b, type, p->n, (int64_t)p->k * p->n,
-                                   (const void *)p->a, type, p->k, (int64_t)p->m * p->k, beta,
-                                   (const void *)p->c, type, p->n, step, (void *)p->c, type, p->n,
-                                   step, p->batch, rates[p->rate].compute, ALGO_STANDARD, 0, 0);
-    if (code != 0)
-        gpu->probe.error =
-            hb_arena_printf(gpu->probe.env->arena, "a product of rocBLAS failed (status %d)", code);
-    return code == 0;
+    if (blas->set_math)
+        blas->set_math(blas->blas.handle, p->rate == HB_RATE_TF32 ? MATH_XF32 : MATH_DEFAULT);
+    int code = blas->product(blas->blas.handle, OP_NONE, OP_NONE, p->n, p->m, p->k, alpha,
+                             (const void *)p->b, type, p->n, (int64_t)p->k * p->n,
+                             (const void *)p->a, type, p->k, (int64_t)p->m * p->k, beta,
+                             (const void *)p->c, type, p->n, step, (void *)p->c, type, p->n, step,
+                             p->batch, rates[p->rate].compute, ALGO_STANDARD, 0, 0);
+    return hb_blas_done(gpu, "a product of rocBLAS", code);
 }
 
 /* Attribute numbers: hipDeviceAttribute_t, whose places have stayed since ROCm 5.0. */

@@ -12,8 +12,8 @@ extract() {
     echo '#include "tests/abi/abi.hh"'
     sed -n '/^struct hb_gpu_calls {/,/^};/p; /^struct hb_rtc_calls {/,/^};/p' hw/probe_gpu.h
     sed -n '/^struct lt_choice {/,/^};/p; /^struct lt_calls {/,/^};/p' "$1"
-    sed -n '/struct [a-z]*_calls {$/,/} calls;/p' "$1" |
-        awk '/^    struct/ { on = 1 } on { sub(/} calls;/, "};"); print } /^    };/ { on = 0 }'
+    sed -n '/^struct hb_blas {/,/^};/p' hw/probe_gpu.h
+    sed -n '/^struct [a-z]*blas {/,/^};/p' "$1"
     echo 'namespace ours {'
     sed -n '/^enum {/,/};/p' "$1"
     echo '}'
