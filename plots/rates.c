@@ -212,7 +212,8 @@ void hb_rates_draw(struct hb_canvas *c, const struct hb_device *dev)
     if (h < c->em * 9) /* too low for all: the first, which matters most */
         h = c->look.height - top - c->em;
     for (int i = 0; i < PANELS; i++) {
-        double y = top + (drawn / columns) * (h + gap);
+        int row = drawn / columns;
+        double y = top + row * (h + gap);
         if (counts[i] == 0 || y + h > c->look.height)
             continue;
         draw_panel(c, (struct hb_box){c->em + (drawn % columns) * (w + gap), y, w, h}, i, curves[i],

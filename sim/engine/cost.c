@@ -90,7 +90,8 @@ static double head_fill(const struct hb_device *dev, int64_t head_dim)
     int64_t side = dev->mxu_dim;
     if (side <= 0 || head_dim <= 0)
         return 1;
-    return (double)head_dim / (double)(((head_dim - 1) / side + 1) * side);
+    int64_t filled = ((head_dim - 1) / side + 1) * side;
+    return (double)head_dim / (double)filled;
 }
 
 static double attention_seconds(const struct hb_cost *cost, const struct hb_op *op)

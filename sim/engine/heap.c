@@ -362,9 +362,9 @@ static void find_max_top(struct leaf *leaf)
 
 static void add_leaf(struct placed *placed, struct list *list, uint32_t at)
 {
-    list->leaves =
-        hb_grow(placed->scratch, list->leaves, list->count, &list->cap, sizeof *list->leaves);
-    memmove(list->leaves + at + 1, list->leaves + at, (list->count - at) * sizeof *list->leaves);
+    size_t each = sizeof(struct leaf *);
+    list->leaves = hb_grow(placed->scratch, list->leaves, list->count, &list->cap, each);
+    memmove(list->leaves + at + 1, list->leaves + at, (list->count - at) * each);
     list->leaves[at] = hb_arena_alloc(placed->scratch, 1, sizeof(struct leaf));
     list->count++;
 }

@@ -70,7 +70,7 @@ uint32_t hb_lend(struct hb_arena *scratch, struct hb_heap_item *items, uint32_t 
         l.first[i] = UINT32_MAX;
     for (uint32_t i = 0; i < count; i++)
         sorted[i] = &items[i];
-    qsort(sorted, count, sizeof *sorted, compare_size);
+    qsort(sorted, count, sizeof(const struct hb_heap_item *), compare_size);
     for (uint32_t i = 0; i < count; i++)
         placed[sorted[i] - items] = place_item(&l, sorted[i]);
     uint32_t left = 0;

@@ -175,8 +175,8 @@ const char *hb_name(struct hb_lower *lo, const char *a, const char *b)
 {
     size_t first = strlen(a), second = strlen(b);
     char *text = hb_arena_alloc(lo->arena, first + second + 1, 1);
-    memcpy(text, a, first);
-    memcpy(text + first, b, second);
+    memcpy(text, a, first + 1);
+    memcpy(text + first, b, second + 1);
     return text;
 }
 

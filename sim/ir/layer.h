@@ -88,10 +88,10 @@ struct hb_layer {
 
 /* Adds the leaves of one block's layers; stack[] are its leading dimensions (0: none). */
 void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const char *name,
-                     const int64_t stack[2], struct hb_layer *layer);
+                     const int64_t stack[2], struct hb_layer *y);
 /* Fills values and steps; the leaves must be there. batch: sequences in the layer on this device.
  */
-void hb_layer_build(struct hb_lower *lo, struct hb_layer *layer, int64_t batch);
+void hb_layer_build(struct hb_lower *lo, struct hb_layer *y, int64_t batch);
 
 /* For the parts of a layer (attention.c, mlp.c, moe.c). */
 int hb_layer_value(struct hb_lower *lo, struct hb_layer *y, struct hb_value v);
@@ -101,7 +101,7 @@ int hb_layer_move(struct hb_lower *lo, struct hb_layer *y, enum hb_op_kind op, e
                   int in, struct hb_value v);
 /* value in; value out, made by a product with weight leaf. */
 int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, uint32_t leaf,
-                     struct hb_value out);
+                     struct hb_value value);
 /* Normalises by the leaf of the same name. */
 int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *name);
 /* Sum of the residual and a branch. */
