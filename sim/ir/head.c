@@ -8,14 +8,17 @@
 /* The head's products go round in rings from this many tokens of all devices of the axis on
  * (measured at 8 ways: 4096 a device yes, 1024 no; 16: 1024 yes; 32: 512 yes); of a chunk's tokens
  * where the loss goes in chunks (1B/loss=chunk, 1024 a chunk: f32[2048,128256] in each); not beside
- * a pipeline (8B,pp2f8,m4,names: f32[4096,128256] beside the f32 logits alone). */
+ * a pipeline (8B,pp2f8,m4,names: f32[4096,128256] beside the f32 logits alone). v6e's layers take
+ * twice v5e's tokens for rings, its head as well (gate/v6e,f4, 16384 in all: neither f32[1024,32000]
+ * nor logits wait; gate/v5e,f4: both). */
 enum { HEAD_RING_TOKENS = 16384 };
 
 bool hb_head_ring(const struct hb_lower *lo)
 {
+    int64_t times = hb_str_same(lo->spec->hardware.device, "tpu-v6e") ? 2 : 1;
     return lo->fsdp_mode == HB_WEIGHT_RING && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
            hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens) / lo->spec->loss.chunks >=
-               HEAD_RING_TOKENS;
+               times * HEAD_RING_TOKENS;
 }
 
 bool hb_head_split(const struct hb_lower *lo)
@@ -252,6 +255,16 @@ static bool is_ring_late(const struct hb_lower *lo)
     return !many && is_wide(lo);
 }
 
+/* Between rings of four logits wait beside tensor parallelism from 16384 tokens on (v5e4x4,f4t4,
+ * rnd/044; not ring/f4t4, 8192), without it where a device has one sequence, as in longer rings
+ * (gate/v5e,f4: f32[4096,32000] through the layers; gate/f4,d8k,s16k; not gate/f4,b4,P8). */
+static bool is_short_ring_late(const struct hb_lower *lo)
+{
+    if (hb_ways(lo, HB_AX_TENSOR) > 1)
+        return lo->local.tokens > 2 * POSTPONE_RING_TOKENS;
+    return lo->local.batch == 1 && hb_head_ring(lo);
+}
+
 bool hb_head_waits(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
@@ -268,10 +281,8 @@ bool hb_head_waits(const struct hb_lower *lo)
         return false;
     if (is_update_slow(lo) || is_unconstrained(lo))
         return true;
-    /* Between rings of four logits wait from 16384 tokens on (v5e4x4,f4t4, rnd/044; not ring/f4t4,
-     * 8192, nor gate/f4,b4,P8 without tensor parallelism). */
     if (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_short_ring(lo))
-        return hb_ways(lo, HB_AX_TENSOR) > 1 && lo->local.tokens > 2 * POSTPONE_RING_TOKENS;
+        return is_short_ring_late(lo);
     /* One device: not in an accumulation loop (tinyS/accum=2), there it is in 8B/f16,a4. */
     if ((s->batch.accumulate > 1 && several) || is_tied_apart(lo))
         return !is_ring_early(lo);
