@@ -148,3 +148,28 @@ struct hb_heap_span *hb_live_spans(struct hb_arena *arena, const struct hb_progr
     }
     return spans;
 }
+
+struct hb_heap_span *hb_live_gaps(struct hb_arena *arena, const struct hb_program *p)
+{
+    struct hb_heap_span *gaps = hb_arena_alloc(arena, p->buf_count, sizeof *gaps);
+    struct hb_arena_mark mark = hb_arena_mark(arena);
+    struct search s = {.p = p,
+                       .root = hb_arena_alloc(arena, p->buf_count, sizeof *s.root),
+                       .common = hb_arena_alloc(arena, p->buf_count, sizeof *s.common),
+                       .by = hb_arena_alloc(arena, p->buf_count, sizeof *s.by)};
+    for (uint32_t i = 0; i < p->buf_count; i++) { /* each by itself, outside of every loop */
+        s.root[i] = i;
+        s.common[i] = HB_NONE;
+        s.by[i] = (struct hb_live){.buf = i, .start = INT32_MAX, .end = -1};
+    }
+    visit_touches(&s, widen_life);
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        gaps[i] = (struct hb_heap_span){s.by[i].end, -1};
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        struct hb_heap_span *gap = &gaps[hb_program_root(p, i)];
+        if (p->bufs[i].alias_of != HB_NONE && (gap->end < 0 || s.by[i].start < gap->end))
+            gap->end = s.by[i].start;
+    }
+    hb_arena_rewind(arena, mark);
+    return gaps;
+}

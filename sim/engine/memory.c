@@ -83,16 +83,19 @@ static uint32_t list_items(const struct measure *m, struct hb_heap_item *items)
     return count;
 }
 
-/* Outputs of their own. */
-static uint32_t list_slots(const struct measure *m, struct hb_heap_item *slots)
+/* Outputs of their own, and arguments that become outputs. */
+static uint32_t list_slots(const struct measure *m, struct hb_slot *slots)
 {
+    const struct hb_heap_span *gaps = hb_live_gaps(m->arena, m->p);
     uint32_t count = 0;
     for (uint32_t i = 0; i < m->out->live_count; i++) {
         const struct hb_live *live = &m->out->live[i];
-        if (m->p->bufs[live->buf].space == HB_SPACE_HBM && m->is_output[live->buf] &&
-            !m->is_argument[live->buf])
-            slots[count++] = (struct hb_heap_item){
-                .bytes = live->bytes, .start = live->start, .end = live->end, .order = i};
+        if (m->p->bufs[live->buf].space != HB_SPACE_HBM || !m->is_output[live->buf])
+            continue;
+        struct hb_slot slot = {live->bytes, -1, live->start};
+        if (m->is_argument[live->buf])
+            slot = (struct hb_slot){live->bytes, gaps[live->buf].start, gaps[live->buf].end};
+        slots[count++] = slot;
     }
     return count;
 }
@@ -102,7 +105,7 @@ static uint32_t lend_outputs(struct measure *m, struct hb_heap_item *items, uint
 {
     if (!m->p->outputs_lend)
         return count;
-    struct hb_heap_item *slots = hb_arena_alloc(m->arena, m->out->live_count, sizeof *slots);
+    struct hb_slot *slots = hb_arena_alloc(m->arena, m->out->live_count, sizeof *slots);
     uint32_t slot_count = list_slots(m, slots);
     for (uint32_t i = 0; i < count; i++)
         m->out->lent[m->out->live[items[i].order].buf] = true;

@@ -265,7 +265,7 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
         for (int o = 0; keep && o < s->out_count; o++)
             keep_value(b, s->out[o]);
     }
-    if (keep && b->own_weights)
+    if (keep && b->own_weights && !b->casts_late)
         stow_weights(b);
     hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
     return b->now[b->y->output];

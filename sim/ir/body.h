@@ -25,7 +25,8 @@ struct hb_body {
     uint32_t fill;
     bool recomputed;  /* hb_body_recompute has run: the backward pass starts from now[] */
     bool defer;       /* weight gradients wait for hb_body_late */
-    bool own_weights; /* casts of the forward pass serve the backward pass too */
+    bool own_weights; /* casts of the forward pass serve the backward pass too ... */
+    bool casts_late;  /* ... but are not made before it */
     bool own_stacks;  /* stack[] are this layer's own buffers, not slices of a loop's */
 };
 

@@ -86,16 +86,18 @@ static int64_t embed_tokens(const struct hb_lower *lo)
     return hb_mul_sat(lo->local.tokens, lo->local.batch_ways / lo->local.input_ways);
 }
 
-/* XLA:GPU keeps the indices that it compares with; of one sequence, or where the residual is split
- * over tensor and the words are not, the result (8B/base with embed=onehot: pred[1,4096,128256];
- * 1B/base: s32[2,4096,128256]; dslite,f2e4t2: pred[2,2048,102400]). */
+/* XLA:GPU keeps the indices that it compares with; of one sequence, in an accumulation loop, or
+ * where the residual is split over tensor and the words are not, the result (8B/base with
+ * embed=onehot: pred[1,4096,128256]; tinyS/embed=onehot: s32[8,2048,32000], with accum=2
+ * pred[4,2048,32000]; dslite,f2e4t2: pred[2,2048,102400]). */
 static struct hb_shape onehot_shape(const struct hb_lower *lo)
 {
     bool over = lo->local.resid_seq < lo->local.seq;
     int64_t tokens = embed_tokens(lo);
     if (over)
         tokens = hb_mul_sat(tokens / lo->local.seq, lo->local.resid_seq);
-    enum hb_dtype dtype = over || tokens <= lo->local.seq ? HB_DT_PRED : HB_DT_S32;
+    bool compared = over || tokens <= lo->local.seq || lo->spec->batch.accumulate > 1;
+    enum hb_dtype dtype = compared ? HB_DT_PRED : HB_DT_S32;
     int64_t words = over ? lo->spec->model.vocab : lo->local.vocab;
     return hb_shape_make(dtype, (const int64_t[]){tokens, words, -1});
 }

@@ -239,7 +239,8 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
     uint32_t old[] = {l->arg, l->master, l->moment[0], l->moment[1], l->ema};
     uint32_t new[5];
     for (int i = 0; i < 5; i++)
-        hb_emit_read(&e, old[i]);
+        if (i > 0 || l->master == HB_NONE) /* a master copy stands for the parameter */
+            hb_emit_read(&e, old[i]);
     for (int i = 0; i < 5; i++) {
         new[i] = new_state(lo, old[i]);
         hb_emit_write(&e, new[i]);

@@ -88,6 +88,36 @@ static int64_t spread_batch(struct hb_lower *lo, struct hb_pipeline *pl)
     HB_BUG("constraints %d", (int)lo->spec->pipeline.constraints);
 }
 
+static bool saves_layer_inputs(const struct hb_lower *lo)
+{
+    return (lo->spec->pipeline.iteration_save & 1u << HB_TN_LAYER_IN) != 0;
+}
+
+/* XLA:GPU: whether the layers of a rematerialised iteration are made again one by one, from inputs
+ * of their own, saved or behind the barrier of a rematerialisation of their own. */
+static bool is_apart(const struct hb_lower *lo, const struct hb_group *g)
+{
+    const struct hb_pipe *p = &lo->spec->pipeline;
+    return lo->habits->recompute_first && p->remat_iteration && !g->looped &&
+           (p->remat_layer || saves_layer_inputs(lo));
+}
+
+/* Then gate, up and activation come just before their own backward pass (pr85/pp8/good,layer_remat:
+ * two products bf16[16,2048,2560] more in the backward body than without, and 3 x 160 MiB less at
+ * its peak; pp8/bad against bad-layerin the same), and where the attention without a kernel is the
+ * peak all that products with a batch make, its scores too (pp8/bad-trivial with attn=naive: one
+ * layer's f32[1,4,8,4096,4096,4], none of the experts' inputs and masks of the other; on ROCm
+ * pp8/good+layerin against good). */
+static void make_late(struct hb_layer *y)
+{
+    uint32_t hidden = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
+    bool flash = y->block->attention.kernel == HB_KERNEL_FLASH;
+    for (uint32_t i = 0; i < y->value_count; i++) {
+        struct hb_value *v = &y->values[i];
+        v->cheap = v->cheap || (v->tags & hidden) || (v->batch_dot && !flash);
+    }
+}
+
 void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
 {
     const struct hb_pipe *p = &lo->spec->pipeline;
@@ -101,10 +131,14 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
         /* XLA:TPU: where each layer's input is there, each is made again just before its own
          * backward pass (llama3-8b/pp8_lps2, pp8_lps4); beside fsdp, whose gathers serve both
          * passes, the layers of a stage together (pp4_lps2, pp4_lps8). */
-        bool inputs = (p->iteration_save & 1u << HB_TN_LAYER_IN) && hb_fsdp_ways(lo, false) == 1;
+        bool inputs = saves_layer_inputs(lo) && hb_fsdp_ways(lo, false) == 1;
         if (p->remat_iteration && inputs && !g->looped && lo->habits->remakes_first)
             remat = (struct hb_remat){.policy = HB_POLICY_FULL};
+        if (is_apart(lo, g))
+            remat = no_remat();
         hb_layer_build(lo, &g->layer, layer_batch);
+        if (is_apart(lo, g))
+            make_late(&g->layer);
         /* The scan over iterations stacks what its trace reads, f32 copies and all
          * (pr85/pp8/good,remat=none: eight f32[15,4,4096,4096]). */
         bool pruned = !g->looped && (p->remat_iteration || !lo->habits->recompute_first);
@@ -115,6 +149,8 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
         /* pr85/pp8: bf16 of both layers' experts, 6 x 256 MiB, from the iteration's second forward
          * pass to the end of each layer's backward pass. */
         g->body.own_weights = g->body.own_stacks && lo->fsdp_mode != HB_WEIGHT_GATHER;
+        g->body.casts_late = saves_layer_inputs(lo) &&
+                             g->layer.block->attention.kernel != HB_KERNEL_FLASH;
         lo->stage_slices = lo->stage_slices || g->body.own_weights;
     }
 }
@@ -141,7 +177,7 @@ static void save_layer_inputs(struct hb_lower *lo, struct hb_pipeline *pl)
     int64_t layers = 0;
     for (uint32_t i = 0; i < pl->count; i++)
         layers += pl->groups[i].trips;
-    if (!(lo->spec->pipeline.iteration_save & 1u << HB_TN_LAYER_IN) || layers < 2)
+    if (!saves_layer_inputs(lo) || layers < 2)
         return;
     pl->layer_stack = hb_temp(lo, "inputs of the layers, saved for backward", HB_CAT_SAVED,
                               stacked_state(lo, pl, hb_mul_sat(pl->iterations, layers - 1)));

@@ -359,6 +359,17 @@ static void logits_do_not_wait_beside_larger_scores(void **state)
     assert_false(lives_at(&ragged, "gradient of the logits", "backward of flash attention"));
 }
 
+/* cuda-opt--8B,f16,lion,master: the update takes the master copy, so that the parameter's memory is
+ * free from the layers on; opt/base reads it last of all. */
+static void a_master_copy_frees_the_parameter(void **state)
+{
+    (void)state;
+    struct low base = DENSE(CUDA), master = DENSE(CUDA, "precision.master=f32");
+    uint32_t gradient = (uint32_t)(buf_of(&base, "w_gate, gradient") - base.p.bufs);
+    assert_false(base.m.lent[gradient]);
+    gradient = (uint32_t)(buf_of(&master, "w_gate, gradient") - master.p.bufs);
+    assert_true(master.m.temp_bytes < base.m.temp_bytes || master.m.lent[gradient]);
+}
 
 int main(void)
 {
@@ -386,6 +397,7 @@ int main(void)
         TEST(logits_do_not_wait_beside_larger_scores),
         TEST(a_split_residual_is_gathered_wide),
         TEST(a_norm_has_the_head_s_gradient_at_once),
+        TEST(a_master_copy_frees_the_parameter),
     };
     return cmocka_run_group_tests_name("lower_gpu", tests, NULL, NULL);
 }

@@ -138,6 +138,39 @@ static void outputs_lend_their_room(void **state)
     assert_int_equal(m.temp_bytes, 20224 + 1024 + 20224);
 }
 
+/* A donated state that the update does not read is empty from its last reader on, which may be
+ * anywhere in a loop: h has its room, x, which is there with it, not. pr85/pp8/good,noclip with a
+ * master copy of the parameters. */
+static void arguments_lend_their_room_once_read(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_memory m;
+    hb_program_init(&p, arena, "step", HB_XLA_GPU);
+    p.outputs_lend = true;
+    uint32_t in = add_buf(&p, "state", 20000, HB_CAT_PARAMS);
+    uint32_t x = add_buf(&p, "x", 20000, HB_CAT_SAVED), y = add_buf(&p, "y", 500, HB_CAT_SAVED);
+    uint32_t h = add_buf(&p, "h", 20000, HB_CAT_SAVED);
+    uint32_t out = add_buf(&p, "new state", 20000, HB_CAT_PARAMS);
+    p.bufs[in].argument = p.bufs[out].output = true;
+    p.bufs[out].alias_of = in;
+    const uint32_t refs[][3] = {{in, in, x}, {x, x, y}, {x, y, h}, {h, y, out}};
+    uint32_t loop = hb_program_open_loop(&p, "loop", 2);
+    for (int i = 0; i < 4; i++) {
+        hb_program_add_op(&p, (struct hb_op){.name = "op", .start = HB_NONE});
+        hb_program_read(&p, refs[i][0]);
+        hb_program_read(&p, refs[i][1]);
+        hb_program_write(&p, refs[i][2]);
+        if (i == 1)
+            hb_program_close_loop(&p, loop);
+    }
+    hb_run_memory(arena, &p, &m);
+    assert_true(m.lent[h] && !m.lent[x] && !m.lent[y]);
+    p.refs[p.ops[3].refs_at + 1] = in; /* the update reads the old state */
+    hb_run_memory(arena, &p, &m);
+    assert_false(m.lent[h]);
+}
+
 /* a, then b in its place, with a hole in which other has it; together, other must lie beside. */
 static void aliases_apart_leave_room_between(void **state)
 {
@@ -347,6 +380,7 @@ int main(void)
         cmocka_unit_test(tpu_rounds_leaves_and_slots),
         cmocka_unit_test(gpu_leaves_arguments_as_they_are),
         cmocka_unit_test(outputs_lend_their_room),
+        cmocka_unit_test(arguments_lend_their_room_once_read),
         cmocka_unit_test(aliases_apart_leave_room_between),
         cmocka_unit_test(the_tenant_at_the_peak_is_named),
         cmocka_unit_test(a_program_without_temporaries),
