@@ -245,11 +245,18 @@ static void make_logits(struct hb_lower *lo, struct loss_pass *c)
     hb_emit(lo, &e);
 }
 
+/* A split head's gradient is collected in f32 (1B/base), MaxText's in the dtype of its product
+ * (llama3-8b/base: two bf16[512,128256]; f32 with logits_dot_in_fp32). */
+static enum hb_dtype split_grad_dtype(const struct hb_lower *lo)
+{
+    return hb_head_own_rule(lo) ? lo->spec->loss.dot : HB_DT_F32;
+}
+
 /* A short ring that waits has one part in each direction (gate/v5e,f4: two f32[1024,32000] beside
  * the logits). */
 static struct hb_shape half_shape(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    struct hb_shape s = hb_leaf_layer_shape(l, HB_DT_F32, false);
+    struct hb_shape s = hb_leaf_layer_shape(l, split_grad_dtype(lo), false);
     if (hb_head_short_ring(lo) && !(hb_ways(lo, HB_AX_TENSOR) == 1 && hb_head_waits(lo)))
         s.dim[0] *= 3;
     return s;
@@ -262,7 +269,7 @@ static void add_accumulators(struct hb_lower *lo, struct hb_leaf *l)
     bool split = hb_head_split(lo);
     if (l->grad == HB_NONE)
         l->grad = hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS,
-                          hb_leaf_layer_shape(l, split ? HB_DT_F32 : lo->compute, false));
+                          hb_leaf_layer_shape(l, split ? split_grad_dtype(lo) : lo->compute, false));
     if (split && hb_head_ring(lo) && l->grad_half == HB_NONE)
         l->grad_half = hb_temp(lo, "head, gradient of the ring's other direction", HB_CAT_GRADIENTS,
                                half_shape(lo, l));
