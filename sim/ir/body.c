@@ -297,13 +297,21 @@ static uint32_t lay_out_inputs(struct hb_body *b)
     return now;
 }
 
+/* MaxText's products between rings read rows along the lanes, its stacks hold features there: the
+ * layer's input comes out as a copy, and the gradient that the MLP's ring sends round is turned
+ * back (llama3-8b/b1: bf16[1,1,4096,4096]{2,3,1,0} and bf16[1,4096,4096]{2,1,0} beside the MLP). */
+static bool turns_rows(const struct hb_body *b)
+{
+    return b->lo->maxtext && b->lo->fsdp_mode == HB_WEIGHT_RING && !b->own_stacks;
+}
+
 /* A kept value comes out of its stack when it is first read. */
 static void load_value(struct hb_body *b, int v)
 {
     bool host = b->saved->keep[v] == HB_KEEP_HOST;
     /* bwd/base: the layer's input is read out of its stack by the fusions that need it; at the
      * peak there is no copy of it. */
-    if ((b->own_stacks || v == b->y->input) && !host) {
+    if ((b->own_stacks || (v == b->y->input && !turns_rows(b))) && !host) {
         b->now[v] = v == b->y->input ? lay_out_inputs(b) : b->stack[v];
         return;
     }
@@ -462,6 +470,17 @@ static uint32_t gather_grad(struct hb_body *b, const struct hb_step_op *s, uint3
     return all;
 }
 
+static uint32_t turn_for_ring(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+{
+    struct hb_lower *lo = b->lo;
+    if (!turns_rows(b) || !hb_weight_in_ring(lo, s->leaf))
+        return g;
+    uint32_t rows = hb_temp(lo, value_name(b, s->out[0], ", gradient turned for its ring"),
+                            HB_CAT_WORKING, hb_buf_shape(lo, g));
+    hb_emit_simple(lo, HB_OP_COPY, "turn gradient", g, rows);
+    return rows;
+}
+
 static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     g = gather_grad(b, s, g);
@@ -477,6 +496,7 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     if (when == HB_WHEN_FIRST)
         first_weights(b, s);
     uint32_t w = hb_weight_use(b->lo, s->leaf);
+    g = turn_for_ring(b, s, g);
     struct hb_emit e = step_emit(s);
     e.name = hb_name(b->lo, "gradient through ", b->lo->leaves[s->leaf].name);
     e.cols = s->depth;

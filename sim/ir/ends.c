@@ -484,11 +484,14 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     /* tinyS/base, 1B/dp=8: the last norm's input stands in f32 beside the logits unless the head
      * is split, or the layers are a pipeline (PP/base: three bf16[16,2048,2048], no f32); with
      * padded gathers there too, alone, for logits and gradient (8B64/base: f32[1,4096,4096] to the
-     * end). */
+     * end); MaxText's wherever it is split (llama3-8b, v6e-64, weight_dtype=bfloat16 over 8:
+     * f32[2,4096,4096] beside one bf16 of it) but on v5e (v5e-256: none). */
     uint32_t wide = HB_NONE;
     bool padded = lo->gather_form == HB_GATHER_PADDED;
     bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1;
-    if (lo->habits->logits_copies == 1 && !piped && (!hb_head_split(lo) || padded)) {
+    if (lo->habits->logits_copies == 1 && !piped &&
+        (!hb_head_split(lo) || padded ||
+         (hb_head_own_rule(lo) && lo->gather_form != HB_GATHER_BESIDE))) {
         struct hb_shape f32 = s;
         f32.dtype = HB_DT_F32;
         wide = hb_temp(lo, "last norm's input in f32", HB_CAT_WORKING, f32);

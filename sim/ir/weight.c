@@ -184,6 +184,31 @@ void hb_weight_send_grad(struct hb_lower *lo, uint32_t leaf)
         send_round(lo, &lo->leaves[leaf], HB_OP_REDUCE_SCATTER);
 }
 
+/* MaxText's backward pass between rings gathers the attention's weights, too, once (llama2-7b,
+ * v5p-16: bf16[1,4096,32,128] three times and bf16[1,32,128,4096] beside the MLP's). */
+static bool is_attention_held(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    return lo->maxtext && hb_weight_mode(lo, l) == HB_WEIGHT_RING && !l->held;
+}
+
+static bool is_gathered(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    enum hb_weight_mode mode = hb_weight_mode(lo, l);
+    if (mode != HB_WEIGHT_RING || lo->phase != HB_PHASE_BACKWARD)
+        return mode == HB_WEIGHT_GATHER;
+    /* 1B/base: in the backward pass of rings gate and up are gathered for their recomputation
+     * (all-gather.30 and .31), and the gathered weights serve their backward products too; in a
+     * unit of several layers the last weight as well (gemma3-27b/base: 6 x bf16[21504,5376]). */
+    bool mlp = l->held && l->rank == 2 && (l->gather_dim == 0 || l->in_unit);
+    return mlp || is_attention_held(lo, l);
+}
+
+bool hb_weight_in_ring(const struct hb_lower *lo, uint32_t leaf)
+{
+    const struct hb_leaf *l = &lo->leaves[leaf];
+    return hb_weight_mode(lo, l) == HB_WEIGHT_RING && !is_gathered(lo, l);
+}
+
 uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
 {
     struct hb_leaf *l = &lo->leaves[leaf];
@@ -203,12 +228,7 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     if (l->kept != HB_NONE && lo->phase == HB_PHASE_FORWARD)
         hb_emit_simple(lo, HB_OP_COPY, "cast weight into its stack", source, l->kept);
     l->gathered = source;
-    bool gather = hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
-    /* 1B/base: in the backward pass of rings gate and up are gathered for their recomputation
-     * (all-gather.30 and .31), and the gathered weights serve their backward products too; in a
-     * unit of several layers the last weight as well (gemma3-27b/base: 6 x bf16[21504,5376]). */
-    if (hb_weight_mode(lo, l) == HB_WEIGHT_RING && l->held && l->rank == 2)
-        gather = lo->phase == HB_PHASE_BACKWARD && (l->gather_dim == 0 || l->in_unit);
+    bool gather = is_gathered(lo, l);
     if (!gather && hb_weight_mode(lo, l) == HB_WEIGHT_RING)
         send_round(lo, l, HB_OP_ALL_GATHER);
     if (!gather)
@@ -222,7 +242,7 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     uint32_t whole = l->gathered;
     /* 70B/base: the attention's weights are gathered once for the recomputation and once more,
      * in another layout, for the backward pass; the MLP's only once. */
-    if (!l->held)
+    if (!l->held && !is_attention_held(lo, l))
         l->gathered = HB_NONE;
     return whole;
 }
