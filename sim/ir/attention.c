@@ -276,8 +276,24 @@ static double keys_met(const struct hb_lower *lo, const struct hb_layer *y, cons
 static double backward_share(const struct hb_lower *lo, const struct hb_block *block)
 {
     bool fused =
-        block->attention.fused_backward || hb_str_same(lo->spec->hardware.device, "tpu-v7");
+        block->attention.fused_backward || block->attention.flash == HB_FLASH_TOKAMAX ||
+        hb_str_same(lo->spec->hardware.device, "tpu-v7");
     return lo->habits->attention_split && !fused ? 3.5 : 2.5;
+}
+
+/* A fused backward kernel leaves a part of dq for each block of keys, in q's dtype (splash: jax's
+ * splash_attention_kernel.py, dq_shape; llama3-8b with sa_use_fused_bwd_kernel:
+ * bf16[2,8,32,4096,128]) or in f32 (tokamax, which has no other: f32[2,8,32,4096,128]). */
+static struct hb_shape dq_parts(const struct hb_lower *lo, const struct hb_attention *a,
+                                const struct heads *h)
+{
+    bool tokamax = a->flash == HB_FLASH_TOKAMAX;
+    if ((!tokamax && !a->fused_backward) || !lo->habits->attention_split)
+        return (struct hb_shape){.rank = 0};
+    int64_t block = lo->habits->attention_block;
+    int64_t parts = hb_div_up(h->kv_seq, block);
+    return hb_shape_make(tokamax ? HB_DT_F32 : lo->compute,
+                         (const int64_t[]){h->batch, parts, h->q, h->seq, h->qk_dim, -1});
 }
 
 static int flash(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,
@@ -320,6 +336,9 @@ static int flash(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
                            .scratch_count = lo->habits->lse_lanes > 1,
                            .back_scratch = {lanes},
                            .back_scratch_count = lo->habits->lse_lanes > 1};
+    struct hb_shape parts = dq_parts(lo, &y->block->attention, h);
+    if (parts.rank)
+        s.back_scratch[s.back_scratch_count++] = parts;
     hb_layer_step(lo, y, s);
     return o;
 }

@@ -17,6 +17,8 @@ static bool keeps_attention(const struct hb_body *b)
     return false;
 }
 
+enum { EARLY_TOKENS = 4096 };
+
 /* When a weight's gradient is made: after that of the input; or, where gathers are padded sums
  * (8B64/base, accum/70B,f256,a2), the MLP's last one before its weight is gathered, and the others
  * at the end of the layer, each just before its own sum. On v5e the MLP's all come first
@@ -28,6 +30,12 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
     bool local = hb_weight_mode(b->lo, l) == HB_WEIGHT_LOCAL;
     bool second = l->held && l->rank == 2 && b->y->values[s->in[0]].fused;
     if (b->defer || stage || (local && second && keeps_attention(b)))
+        return HB_WHEN_LATE;
+    /* MaxText's rings: the MLP's come last of all, its activations wait through the attention's
+     * backward pass (llama3-8b, qwen3-8b, llama2-13b: dkv, dq, then the rings of wq, wk, wv, wo,
+     * w_down, gate and up, from 8192 tokens on; some earlier with 4096 and 2048). */
+    bool ring = hb_weight_mode(b->lo, l) == HB_WEIGHT_RING && b->lo->maxtext;
+    if (ring && l->held && l->rank == 2 && b->lo->local.tokens > EARLY_TOKENS)
         return HB_WHEN_LATE;
     if (b->lo->gather_form == HB_GATHER_BESIDE && l->held && l->rank == 2)
         return HB_WHEN_FIRST;
