@@ -470,15 +470,43 @@ static uint32_t gather_grad(struct hb_body *b, const struct hb_step_op *s, uint3
     return all;
 }
 
-static uint32_t turn_for_ring(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+/* What a ring multiplies has its rows turned, for the weight's gradient too; the values that the
+ * next steps read are made again before it. */
+static uint32_t ready_ring(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     struct hb_lower *lo = b->lo;
+    int maker = b->y->values[s->in[0]].producer;
     if (!turns_rows(b) || !hb_weight_in_ring(lo, s->leaf))
         return g;
+    for (int i = 0; maker >= 0 && i < b->y->steps[maker].in_count; i++)
+        bring(b, b->y->steps[maker].in[i]);
     uint32_t rows = hb_temp(lo, value_name(b, s->out[0], ", gradient turned for its ring"),
                             HB_CAT_WORKING, hb_buf_shape(lo, g));
     hb_emit_simple(lo, HB_OP_COPY, "turn gradient", g, rows);
+    b->grad[s->out[0]] = rows;
     return rows;
+}
+
+/* A ring's loop holds the shard that it multiplies by and the one that comes next, both ways round,
+ * and what a step adds to the result (llama3-8b/base: four bf16[14336,1,512] and a second
+ * bf16[2,4096,14336] beside the gradient through w_down). */
+enum { RING_SHARDS = 4 };
+
+static void hold_ring(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s,
+                      uint32_t out)
+{
+    struct hb_lower *lo = b->lo;
+    const struct hb_leaf *l = &lo->leaves[s->leaf];
+    if (!hb_weight_in_ring(lo, s->leaf))
+        return;
+    struct hb_shape one = hb_leaf_layer_shape(l, lo->compute, false);
+    struct hb_shape four = {.rank = one.rank + 1, .dtype = one.dtype, .dim = {RING_SHARDS}};
+    for (int i = 0; i < one.rank; i++)
+        four.dim[i + 1] = one.dim[i];
+    hb_emit_write(
+        e, hb_temp(lo, hb_name(lo, l->name, ", shards in a ring"), HB_CAT_COMMUNICATION, four));
+    hb_emit_write(e, hb_temp(lo, hb_name(lo, e->name, ", of one step of the ring"), HB_CAT_WORKING,
+                             hb_buf_shape(lo, out)));
 }
 
 static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
@@ -496,7 +524,7 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     if (when == HB_WHEN_FIRST)
         first_weights(b, s);
     uint32_t w = hb_weight_use(b->lo, s->leaf);
-    g = turn_for_ring(b, s, g);
+    g = ready_ring(b, s, g);
     struct hb_emit e = step_emit(s);
     e.name = hb_name(b->lo, "gradient through ", b->lo->leaves[s->leaf].name);
     e.cols = s->depth;
@@ -511,6 +539,7 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
         hb_emit_read(&e, before);
     uint32_t out = grad_place(b, s->in[0], false);
     hb_emit_write(&e, out);
+    hold_ring(b, &e, s, out);
     hb_emit(b->lo, &e);
     if (apart) {
         b->grad[s->in[0]] = before;
