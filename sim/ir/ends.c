@@ -498,7 +498,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm's input in f32", x, wide);
     }
     c.x = wide;
-    if (!padded) {
+    if (!padded || hb_head_own_rule(lo)) {
         s.dtype = last_norm_dtype(lo);
         c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, s);
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", wide == HB_NONE ? x : wide, c.x);

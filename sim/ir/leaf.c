@@ -12,7 +12,7 @@ enum { FACTORED_MIN = 128 };
 uint32_t hb_leaf_add(struct hb_lower *lo, struct hb_leaf leaf)
 {
     for (int i = 0; i < 5; i++)
-        leaf.host[i] = HB_NONE;
+        leaf.host[i] = leaf.renewed[i] = HB_NONE;
     leaf.arg = leaf.master = leaf.ema = HB_NONE;
     leaf.moment[0] = leaf.moment[1] = HB_NONE;
     leaf.iterate[0] = leaf.iterate[1] = HB_NONE;

@@ -33,7 +33,7 @@ struct hb_split {
     int64_t ways; /* devices that share it; >= 1 */
 };
 
-enum { HB_LEAF_RANK = 3 };
+enum { HB_LEAF_RANK = 3, HB_LEAF_STATES = 5 };
 
 /* A weight of the step: one leaf of the parameter tree, with everything that follows it. */
 struct hb_leaf {
@@ -50,7 +50,8 @@ struct hb_leaf {
     uint32_t master;
     uint32_t moment[2];
     uint32_t ema;
-    uint32_t host[5];       /* weight, master, moments, ema: their homes on the host once fetched */
+    uint32_t host[HB_LEAF_STATES];    /* weight, master, moments, ema: homes of those fetched */
+    uint32_t renewed[HB_LEAF_STATES]; /* the same after the update; HB_NONE */
     uint32_t whole;         /* stack gathered before a pipeline's loop; HB_NONE */
     uint32_t cast;          /* hoisted copy in the compute dtype; HB_NONE */
     uint32_t kept;          /* stack of the casts of the forward pass, kept for backward; HB_NONE */

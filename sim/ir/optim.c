@@ -13,7 +13,7 @@ enum { MUON_MIN = 128 };
 static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l)
 {
     uint32_t *states[] = {&l->arg, &l->master, &l->moment[0], &l->moment[1], &l->ema};
-    for (int k = 0; k < 5; k++) {
+    for (int k = 0; k < HB_LEAF_STATES; k++) {
         uint32_t host = *states[k];
         if (host == HB_NONE || lo->p->bufs[host].space != HB_SPACE_HOST)
             continue;
@@ -81,10 +81,10 @@ void hb_optim_fetch(struct hb_lower *lo)
 }
 
 /* Where the update waits for the global norm, states from the host come two leaves ahead of their
- * update, and the new ones have places of their own until they are back (llama3-8b/
+ * update, and the new ones have places of their own until they are back, two leaves later (llama3-8b/
  * opt_host_offload: both of w_gate's, w_up's and w_down's beside w_down's two new ones, eight
- * f32[32,512,14336]). */
-enum { FETCHED_AHEAD = 2 };
+ * f32[32,512,14336], and wo's new ones, two f32[32,32,128,512]). */
+enum { FETCHED_AHEAD = 2, SENT_BEHIND = 2 };
 
 static bool states_apart(const struct hb_lower *lo)
 {
@@ -224,6 +224,12 @@ void hb_optim_prepare(struct hb_lower *lo)
     }
 }
 
+static void send_states(struct hb_lower *lo, struct hb_leaf *l)
+{
+    for (int i = 0; i < HB_LEAF_STATES; i++)
+        send_back(lo, l->renewed[i], l->host[i]);
+}
+
 static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
 {
     fetch_leaf(lo, l);
@@ -237,19 +243,18 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
     hb_emit_read(&e, l->iterate[1]);
     hb_emit_read(&e, l->nan_zero);
     uint32_t old[] = {l->arg, l->master, l->moment[0], l->moment[1], l->ema};
-    uint32_t new[5];
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < HB_LEAF_STATES; i++)
         if (i > 0 || l->master == HB_NONE) /* a master copy stands for the parameter */
             hb_emit_read(&e, old[i]);
-    for (int i = 0; i < 5; i++) {
-        new[i] = new_state(lo, old[i]);
-        hb_emit_write(&e, new[i]);
+    for (int i = 0; i < HB_LEAF_STATES; i++) {
+        l->renewed[i] = new_state(lo, old[i]);
+        hb_emit_write(&e, l->renewed[i]);
     }
     if (is_muon_matrix(lo, l))
         muon_orthogonalise(lo, l, &e);
     hb_emit(lo, &e);
-    for (int i = 0; i < 5; i++)
-        send_back(lo, new[i], l->host[i]);
+    if (!states_apart(lo))
+        send_states(lo, l);
 }
 
 static void clip_gradients(struct hb_lower *lo)
@@ -298,7 +303,12 @@ void hb_optim_update(struct hb_lower *lo)
                 fetch_leaf(lo, &lo->leaves[k]);
         if (!lo->head_last || i != lo->head)
             update_leaf(lo, &lo->leaves[i]);
+        if (states_apart(lo) && i >= SENT_BEHIND)
+            send_states(lo, &lo->leaves[i - SENT_BEHIND]);
     }
+    for (uint32_t i = 0; states_apart(lo) && i < lo->leaf_count; i++)
+        if (i + SENT_BEHIND >= lo->leaf_count)
+            send_states(lo, &lo->leaves[i]);
 }
 
 void hb_optim_update_head(struct hb_lower *lo)
