@@ -11,11 +11,12 @@ struct hb_body {
     struct hb_lower *lo;
     const struct hb_layer *y;
     const struct hb_saved *saved;
-    uint32_t *stack;   /* by value: where kept values lie between the passes; HB_NONE */
-    uint32_t *now;     /* by value: its buffer in this body; HB_NONE */
-    uint32_t *grad;    /* by value: its gradient; HB_NONE */
-    uint32_t *full_dw; /* by leaf of the layer: whole gradients that wait for their sum */
-    uint32_t *late;    /* steps whose weight gradients are made at the layer's end, in order */
+    uint32_t *stack;            /* by value: where kept values lie between the passes; HB_NONE */
+    uint32_t *now;              /* by value: its buffer in this body; HB_NONE */
+    uint32_t made[HB_STEP_OUT]; /* by output of the forward step that runs; HB_NONE */
+    uint32_t *grad;             /* by value: its gradient; HB_NONE */
+    uint32_t *full_dw;          /* by leaf of the layer: whole gradients that wait for their sum */
+    uint32_t *late; /* steps whose weight gradients are made at the layer's end, in order */
     uint32_t late_count;
     bool *shared;    /* by value: its gradient is another's too; sums go to a place of their own */
     uint32_t remade; /* gradient of a sum that its last reader makes again; HB_NONE */

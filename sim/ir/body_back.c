@@ -1,0 +1,474 @@
+/* The backward pass of one layer: see body.h. The order of steps is what decides which tensors are
+ * alive together. It was read in the compilers' schedules (bwd/base, 1B/base, 70B/base): the
+ * gradient of the MLP's activation first, then what it needs is made again, so that a layer's
+ * attention is recomputed before its MLP's backward and its results wait for their own. */
+#include "sim/ir/body_step.h"
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/size.h"
+#include "sim/ir/weight.h"
+#include "sim/ir/when.h"
+
+static struct hb_shape grad_shape(const struct hb_body *b, const struct hb_value *value)
+{
+    struct hb_shape s = value->shape;
+    if (s.dtype == HB_DT_F32 && !value->small && (value->batch_dot || value->wide))
+        s.dtype = b->lo->compute;
+    return s;
+}
+
+/* A new buffer for the gradient of v, or the one that exists, to be added to in place. */
+static uint32_t grad_place(struct hb_body *b, int v, bool in_place_of_value)
+{
+    const struct hb_value *value = &b->y->values[v];
+    const char *name = hb_body_name(b, v, ", gradient");
+    if (b->grad[v] != HB_NONE && !b->shared[v])
+        return hb_temp_in_place(b->lo, name, HB_CAT_WORKING, b->grad[v]);
+    b->shared[v] = false;
+    if (in_place_of_value && b->now[v] != HB_NONE && b->stack[v] != b->now[v])
+        return hb_temp_in_place(b->lo, name, HB_CAT_WORKING, b->now[v]);
+    return hb_temp_tiled(b->lo, name, HB_CAT_WORKING, grad_shape(b, value), value->tiling);
+}
+
+static uint32_t grad_out(struct hb_body *b, const struct hb_step_op *s)
+{
+    for (int i = 0; i < s->out_count; i++)
+        if (b->grad[s->out[i]] != HB_NONE)
+            return b->grad[s->out[i]];
+    return HB_NONE;
+}
+
+static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+{
+    struct hb_lower *lo = b->lo;
+    hb_body_bring(b, s->in[0]);
+    struct hb_leaf *l = &lo->leaves[s->leaf];
+    struct hb_emit e = hb_body_emit(s);
+    e.name = hb_name(lo, "gradient of ", l->name);
+    hb_emit_read(&e, g);
+    hb_body_prepare(b, s->in[0]);
+    hb_body_read(b, &e, s->in[0]);
+    e.rows = s->depth;
+    e.depth = s->rows;
+    if (hb_weight_grad_partial(lo, l)) {
+        uint32_t full = hb_temp(lo, hb_name(lo, l->name, ", gradient before its sum"),
+                                HB_CAT_GRADIENTS, hb_leaf_layer_shape(l, lo->compute, true));
+        hb_emit_write(&e, full);
+        hb_emit(lo, &e);
+        b->full_dw[s->leaf - b->y->first_leaf] = full;
+        return;
+    }
+    if (l->grad == HB_NONE && !l->grad_fused)
+        l->grad =
+            hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
+                    hb_leaf_shape(lo, l, l->stack[0] ? hb_weight_grad_dtype(lo) : lo->compute));
+    hb_emit_write(&e, l->grad);
+    hb_emit(lo, &e);
+    hb_weight_send_grad(lo, s->leaf);
+}
+
+/* The weight gradients of the step and of its siblings, products of the same input. */
+static void first_weights(struct hb_body *b, const struct hb_step_op *s)
+{
+    for (uint32_t i = b->y->step_count; i-- > 0;) {
+        const struct hb_step_op *k = &b->y->steps[i];
+        if (k->kind != HB_STEP_PRODUCT || k->in[0] != s->in[0] || grad_out(b, k) == HB_NONE ||
+            hb_body_when(b, k) != HB_WHEN_FIRST ||
+            b->full_dw[k->leaf - b->y->first_leaf] != HB_NONE)
+            continue;
+        back_weight(b, k, grad_out(b, k));
+    }
+}
+
+/* XLA:GPU makes each product's part of an input's gradient apart and adds them afterwards (bwd,
+ * offload of the layer input: two bf16[16384,1024]); where the sum goes to a collective it is a
+ * tensor of its own (tied/1B,t8: three bf16[65536,2048]). Returns where the sum lies. */
+static uint32_t add_part(struct hb_body *b, const struct hb_step_op *s, uint32_t part)
+{
+    uint32_t sum = s->grad_sum_parts ? HB_NONE : b->grad[s->in[0]];
+    const char *name = hb_body_name(b, s->in[0], ", gradient");
+    const struct hb_value *value = &b->y->values[s->in[0]];
+    struct hb_emit e = {.name = "add parts of the gradient", .kind = HB_OP_ELEMENTWISE};
+    hb_emit_read(&e, part);
+    hb_emit_read(&e, b->grad[s->in[0]]);
+    sum = sum == HB_NONE
+              ? hb_temp_tiled(b->lo, name, HB_CAT_WORKING, grad_shape(b, value), value->tiling)
+              : hb_temp_in_place(b->lo, name, HB_CAT_WORKING, sum);
+    hb_emit_write(&e, sum);
+    hb_emit(b->lo, &e);
+    return sum;
+}
+
+/* The gradient of a residual that is split over tensor, whole for the product whose parts were
+ * scattered into it (70B,f64t4,lin,spres: bf16[4,4096,8192] from before the activation's gradient
+ * to the weight's). */
+static uint32_t gather_grad(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+{
+    struct hb_lower *lo = b->lo;
+    if (!lo->habits->recompute_first || !s->sum_parts || lo->local.resid_seq == lo->local.seq)
+        return g;
+    struct hb_shape whole = b->y->values[s->out[0]].shape;
+    whole.dim[1] = lo->local.seq;
+    uint32_t all =
+        hb_temp(lo, hb_body_name(b, s->out[0], ", gradient gathered"), HB_CAT_COMMUNICATION, whole);
+    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_TENSOR, "gather gradient", g, all);
+    return all;
+}
+
+/* What a ring multiplies has its rows turned, for the weight's gradient too; the values that the
+ * next steps read are made again before it. */
+static uint32_t ready_ring(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+{
+    struct hb_lower *lo = b->lo;
+    int maker = b->y->values[s->in[0]].producer;
+    if (!hb_body_turns_rows(b) || !hb_weight_in_ring(lo, s->leaf))
+        return g;
+    for (int i = 0; maker >= 0 && i < b->y->steps[maker].in_count; i++)
+        hb_body_bring(b, b->y->steps[maker].in[i]);
+    uint32_t rows = hb_temp(lo, hb_body_name(b, s->out[0], ", gradient turned for its ring"),
+                            HB_CAT_WORKING, hb_buf_shape(lo, g));
+    hb_emit_simple(lo, HB_OP_COPY, "turn gradient", g, rows);
+    b->grad[s->out[0]] = rows;
+    return rows;
+}
+
+/* A ring's loop holds the shard that it multiplies by and the one that comes next, both ways round,
+ * and what a step adds to the result (llama3-8b/base: four bf16[14336,1,512] and a second
+ * bf16[2,4096,14336] beside the gradient through w_down). */
+enum { RING_SHARDS = 4 };
+
+static void hold_ring(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s,
+                      uint32_t out)
+{
+    struct hb_lower *lo = b->lo;
+    const struct hb_leaf *l = &lo->leaves[s->leaf];
+    if (!hb_weight_in_ring(lo, s->leaf))
+        return;
+    struct hb_shape one = hb_leaf_layer_shape(l, lo->compute, false);
+    struct hb_shape four = {.rank = one.rank + 1, .dtype = one.dtype, .dim = {RING_SHARDS}};
+    for (int i = 0; i < one.rank; i++)
+        four.dim[i + 1] = one.dim[i];
+    hb_emit_write(
+        e, hb_temp(lo, hb_name(lo, l->name, ", shards in a ring"), HB_CAT_COMMUNICATION, four));
+    hb_emit_write(e, hb_temp(lo, hb_name(lo, e->name, ", of one step of the ring"), HB_CAT_WORKING,
+                             hb_buf_shape(lo, out)));
+}
+
+static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+{
+    g = gather_grad(b, s, g);
+    if (s->grad_inline) {
+        b->grad[s->in[0]] = g;
+        if (hb_body_when(b, s) == HB_WHEN_LATE)
+            b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
+        else
+            back_weight(b, s, g);
+        return;
+    }
+    enum hb_when when = hb_body_when(b, s);
+    if (when == HB_WHEN_FIRST)
+        first_weights(b, s);
+    uint32_t w = hb_weight_use(b->lo, s->leaf);
+    g = ready_ring(b, s, g);
+    struct hb_emit e = hb_body_emit(s);
+    e.name = hb_name(b->lo, "gradient through ", b->lo->leaves[s->leaf].name);
+    e.cols = s->depth;
+    e.depth = s->cols;
+    hb_emit_read(&e, g);
+    hb_emit_read(&e, w);
+    uint32_t before = b->grad[s->in[0]];
+    bool apart = b->lo->habits->parts_apart && before != HB_NONE;
+    if (apart)
+        b->grad[s->in[0]] = HB_NONE;
+    else
+        hb_emit_read(&e, before);
+    uint32_t out = grad_place(b, s->in[0], false);
+    hb_emit_write(&e, out);
+    hold_ring(b, &e, s, out);
+    hb_emit(b->lo, &e);
+    if (apart) {
+        b->grad[s->in[0]] = before;
+        out = add_part(b, s, out);
+    }
+    b->grad[s->in[0]] = out;
+    if (s->grad_sum_parts)
+        hb_body_sum(b, s->axis, HB_OP_ALL_REDUCE, out);
+    if (when == HB_WHEN_AFTER)
+        back_weight(b, s, g);
+    if (when == HB_WHEN_LATE) {
+        hb_body_bring(b, s->in[0]); /* it waits as it is now */
+        b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
+    }
+}
+
+static bool lies_in_place(const struct hb_body *b, const struct hb_step_op *s, int i)
+{
+    return (s->grad_in_place & 1u << i) != 0 && !(s->late_apart && !b->saved->remake[s->out[0]]);
+}
+
+/* XLA:ROCm's last fusion of a layer makes the gradient of the sum after attention again, from what
+ * came in, what comes back through the norm, and what that read: those three stay while attention
+ * runs backwards, beside the sum itself only up to the products that read it (bwd/base: three
+ * bf16[16384,1024] from 294 and 370 to 445; tied/1B,t8; moeT/base). */
+static bool is_remade(const struct hb_body *b, const struct hb_step_op *s)
+{
+    int from = b->y->values[s->in[0]].producer;
+    return b->lo->habits->sums_remade && s->in_count == 1 && from >= 0 &&
+           b->y->steps[from].kind == HB_STEP_ADD && b->grad[s->in[0]] != HB_NONE;
+}
+
+static void read_gradient(struct hb_body *b, struct hb_emit *e, int v)
+{
+    if (b->grad[v] == HB_NONE || b->grad[v] != b->remade) {
+        hb_emit_read(e, b->grad[v]);
+        return;
+    }
+    for (int i = 0; i < 3; i++)
+        hb_emit_read(e, b->remade_from[i]);
+    b->remade = HB_NONE;
+    b->shared[v] = true;
+}
+
+static void keep_parts(struct hb_body *b, const struct hb_step_op *s)
+{
+    b->remade_from[0] = b->grad[s->in[0]];
+    b->remade_from[1] = b->grad[s->out[0]];
+    b->remade_from[2] = b->now[s->in[0]];
+    b->shared[s->in[0]] = true;
+}
+
+static void back_mix(struct hb_body *b, const struct hb_step_op *s)
+{
+    for (int i = 0; i < s->in_count; i++)
+        if (hb_body_reads_input(b, s, i))
+            hb_body_bring(b, s->in[i]);
+    for (int i = 0; i < s->out_count; i++)
+        if ((s->back_out & 1u << i) ||
+            (b->y->values[s->out[i]].trace_only && b->saved->keep[s->out[i]] != HB_KEEP_NO))
+            hb_body_bring(b, s->out[i]);
+    struct hb_emit e = hb_body_emit(s);
+    e.name = hb_name(b->lo, "backward of ", s->name);
+    e.flops = s->back_flops > 0 ? s->back_flops : 2 * s->flops;
+    for (int i = 0; i < s->out_count; i++)
+        hb_emit_read(&e, b->grad[s->out[i]]);
+    hb_body_read_back(b, &e, s);
+    bool remade = is_remade(b, s);
+    for (int i = 0; i < s->in_count; i++)
+        read_gradient(b, &e, s->in[i]);
+    if (remade)
+        keep_parts(b, s);
+    uint32_t made[HB_STEP_IN] = {0};
+    for (int i = 0; i < s->in_count; i++) {
+        if (s->grad_follows && i == 0)
+            made[i] = hb_temp_in_place(b->lo, hb_body_name(b, s->in[0], ", gradient"),
+                                       HB_CAT_WORKING, b->grad[s->out[0]]);
+        else
+            made[i] = grad_place(b, s->in[i], lies_in_place(b, s, i));
+        hb_emit_write(&e, made[i]);
+    }
+    hb_body_scratch(b, &e, s->back_scratch, s->back_scratch_count);
+    hb_emit(b->lo, &e);
+    for (int i = 0; i < s->in_count; i++)
+        b->grad[s->in[i]] = made[i];
+    if (remade)
+        b->remade = made[0];
+}
+
+static void back_move(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+{
+    struct hb_emit e = {.name = hb_name(b->lo, "backward of ", s->name),
+                        .kind = s->back_op,
+                        .axis = s->axis,
+                        .stream = HB_STREAM_COLLECTIVE + (unsigned)s->axis,
+                        .group = hb_ways(b->lo, s->axis)};
+    e.sent_bytes = hb_payload_bytes(s->back_op, b->lo->p->bufs[g].plain_bytes, e.group);
+    hb_emit_read(&e, g);
+    hb_emit_read(&e, b->grad[s->in[0]]);
+    uint32_t out = grad_place(b, s->in[0], false);
+    hb_emit_write(&e, out);
+    hb_emit(b->lo, &e);
+    b->grad[s->in[0]] = out;
+}
+
+/* The sum's gradient is that of both parts: the same buffer under two names. */
+static void back_add(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+{
+    for (int i = 0; i < s->in_count; i++) {
+        if (b->grad[s->in[i]] == HB_NONE) {
+            b->grad[s->in[i]] = g;
+            b->shared[s->in[i]] = b->lo->gather_form == HB_GATHER_PADDED || b->lo->grads_late;
+            continue;
+        }
+        struct hb_emit e = {.name = s->name, .kind = HB_OP_ELEMENTWISE};
+        hb_emit_read(&e, g);
+        hb_emit_read(&e, b->grad[s->in[i]]);
+        uint32_t sum = grad_place(b, s->in[i], false);
+        hb_emit_write(&e, sum);
+        hb_emit(b->lo, &e);
+        b->grad[s->in[i]] = sum;
+    }
+}
+
+static void back_step(struct hb_body *b, const struct hb_step_op *s)
+{
+    uint32_t g = grad_out(b, s);
+    if (g == HB_NONE || s->no_grad)
+        return;
+    switch (s->kind) {
+    case HB_STEP_PRODUCT:
+        back_product(b, s, g);
+        return;
+    case HB_STEP_MIX:
+        back_mix(b, s);
+        return;
+    case HB_STEP_MOVE:
+        back_move(b, s, g);
+        return;
+    case HB_STEP_ADD:
+        back_add(b, s, g);
+        return;
+    }
+}
+
+static bool is_output(const struct hb_step_op *s, int v)
+{
+    for (int o = 0; o < s->out_count; o++)
+        if (v == s->out[o])
+            return true;
+    return false;
+}
+
+/* Whether every reader of the step's results has run its backward pass, the last being step i. */
+static bool readers_done(const struct hb_body *b, const struct hb_step_op *s, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; k++) {
+        const struct hb_step_op *reader = &b->y->steps[k];
+        for (int j = 0; j < reader->in_count && !reader->no_grad; j++)
+            if (is_output(s, reader->in[j]))
+                return false;
+    }
+    return true;
+}
+
+/* Steps that need not wait for their turn: done[] remembers them. */
+static void run_eager(struct hb_body *b, uint32_t i, bool *done)
+{
+    for (uint32_t k = 0; k < i; k++) {
+        const struct hb_step_op *s = &b->y->steps[k];
+        if (!s->eager || done[k] || grad_out(b, s) == HB_NONE || !readers_done(b, s, i))
+            continue;
+        back_step(b, s);
+        done[k] = true;
+    }
+}
+
+/* After the backward pass of step i: a fused activation whose inputs are all done lets go of the
+ * gradient that its readers made theirs from. */
+static void release_fused(struct hb_body *b, uint32_t i)
+{
+    for (uint32_t k = i; k < b->y->step_count; k++) {
+        const struct hb_step_op *s = &b->y->steps[k];
+        if (!s->grad_fused)
+            continue;
+        int first = b->y->values[s->in[0]].producer;
+        for (int j = 1; j < s->in_count; j++)
+            if (b->y->values[s->in[j]].producer < first)
+                first = b->y->values[s->in[j]].producer;
+        uint32_t g = b->grad[s->out[0]];
+        if (first == (int)i && g != HB_NONE)
+            hb_emit_mark(b->lo, "end of the MLP's backward", g, HB_NONE);
+    }
+}
+
+/* XLA:TPU makes a layer's attention again before the MLP's backward pass, even where that needs
+ * nothing of it (bwd/remat=names:attn_out, bwd/remat=dots: q, k, v, the kernel's result and
+ * log-sum-exp stand beside four bf16[8,2048,2816]). */
+static void remake_attention(struct hb_body *b)
+{
+    for (uint32_t i = 0; i < b->y->step_count; i++) {
+        const struct hb_step_op *s = &b->y->steps[i];
+        if (s->op != HB_OP_ATTENTION)
+            continue;
+        for (int k = 0; k < s->in_count; k++)
+            if (b->saved->remake[s->in[k]])
+                hb_body_bring(b, s->in[k]);
+        for (int k = 0; k < s->out_count; k++)
+            if (b->saved->remake[s->out[k]])
+                hb_body_bring(b, s->out[k]);
+        if (i + 1 < b->y->step_count && b->y->steps[i + 1].op == HB_OP_COPY &&
+            b->saved->remake[b->y->steps[i + 1].out[0]])
+            hb_body_bring(b, b->y->steps[i + 1].out[0]); /* the result in its other layout */
+    }
+}
+
+static void reduce_grad(struct hb_body *b, uint32_t i)
+{
+    if (b->full_dw[i] != HB_NONE)
+        hb_weight_reduce_grad(b->lo, b->y->first_leaf + i, b->full_dw[i]);
+    b->full_dw[i] = HB_NONE;
+}
+
+/* Ends the gradient of a fused activation that reads value v. */
+static void end_fused(struct hb_body *b, int v)
+{
+    for (uint32_t k = 0; k < b->y->step_count; k++) {
+        const struct hb_step_op *s = &b->y->steps[k];
+        bool reads = false;
+        for (int j = 0; j < s->in_count; j++)
+            reads = reads || s->in[j] == v;
+        if (reads && s->grad_fused)
+            hb_emit_mark(b->lo, "end of the MLP's weight gradients", b->grad[s->out[0]], HB_NONE);
+    }
+}
+
+/* The weight gradients that waited, each followed by its sum; then what they were made from may
+ * go. */
+static void run_late(struct hb_body *b)
+{
+    for (uint32_t i = 0; i < b->late_count; i++) {
+        const struct hb_step_op *s = &b->y->steps[b->late[i]];
+        back_weight(b, s, grad_out(b, s));
+        reduce_grad(b, s->leaf - b->y->first_leaf);
+    }
+    for (uint32_t i = 0; i < b->late_count; i++)
+        end_fused(b, b->y->steps[b->late[i]].out[0]);
+}
+
+uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
+{
+    if (b->lo->habits->recompute_first && !b->recomputed)
+        hb_body_recompute(b);
+    bool keep = b->recomputed;
+    if (keep)
+        hb_body_unstow(b);
+    for (uint32_t v = 0; v < b->y->value_count; v++) {
+        b->grad[v] = HB_NONE;
+        b->shared[v] = false;
+        if (!keep)
+            b->now[v] = HB_NONE;
+    }
+    b->recomputed = false;
+    b->late_count = 0;
+    b->grad[b->y->output] = grad;
+    if (b->lo->habits->remakes_first)
+        remake_attention(b);
+    bool *done = hb_arena_alloc(b->lo->arena, b->y->step_count, sizeof *done);
+    for (uint32_t i = b->y->step_count; i-- > 0;) {
+        if (!done[i])
+            back_step(b, &b->y->steps[i]);
+        release_fused(b, i);
+        run_eager(b, i, done);
+    }
+    if (!b->defer)
+        run_late(b);
+    for (uint32_t i = 0; i < b->y->end_leaf - b->y->first_leaf; i++)
+        reduce_grad(b, i);
+    hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
+    return b->grad[b->y->input];
+}
+
+void hb_body_late(struct hb_body *b)
+{
+    run_late(b);
+}

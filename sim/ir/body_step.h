@@ -1,0 +1,36 @@
+/* What the forward pass of a layer (body.c) and its backward pass (body_back.c) share: values and
+ * how ops read them. For those two only. */
+#ifndef HB_SIM_IR_BODY_STEP_H
+#define HB_SIM_IR_BODY_STEP_H
+
+#include "sim/ir/body.h"
+
+/* "layer.value" and what. */
+const char *hb_body_name(struct hb_body *b, int v, const char *what);
+/* A step's op without what it reads and writes. */
+struct hb_emit hb_body_emit(const struct hb_step_op *s);
+/* Working tensors of the op. */
+void hb_body_scratch(struct hb_body *b, struct hb_emit *e, const struct hb_shape *scratch,
+                     int count);
+/* Sums buf over the axis, in its place. */
+void hb_body_sum(struct hb_body *b, enum hb_axis axis, enum hb_op_kind kind, uint32_t buf);
+
+/* Makes sure that v can be read: loaded, made again, or fused from what can be read. */
+void hb_body_bring(struct hb_body *b, int v);
+/* A fused value's reads must be listed before the weight ops that they may add: prepare them. */
+void hb_body_prepare(struct hb_body *b, int v);
+/* Reads a value by a forward step: its buffer, or what it is fused from. */
+void hb_body_read(struct hb_body *b, struct hb_emit *e, int v);
+
+/* Whether the backward pass of s reads in[i]; reads all that it does. */
+bool hb_body_reads_input(const struct hb_body *b, const struct hb_step_op *s, int i);
+void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s);
+/* Whether rows are turned between a layer's stacks and its rings. */
+bool hb_body_turns_rows(const struct hb_body *b);
+
+/* Layers side by side share the record of a leaf: what each has cast or gathered is put by, and
+ * taken up again. */
+void hb_body_stow(struct hb_body *b);
+void hb_body_unstow(struct hb_body *b);
+
+#endif
