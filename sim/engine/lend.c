@@ -1,9 +1,9 @@
 /* As BufferAssigner::AssignSingleHloBuffer in xla/service/buffer_assignment.cc does it: buffers by
  * falling size, each into the first allocation that is no smaller and free throughout its life.
  * 70B,f128,b256 without donation: of its temporaries only what is larger than any output is left,
- * 10240 + 4008 + 2004 MiB (17.5 -> 15.9 GiB). A donated parameter that has a master copy is read last
- * in the backward pass: pr85/pp8/good,noclip with master, 20.1 -> 16.6 GiB, whose transposed copy
- * and gradient of the experts, 1024 MiB each, and gradient of the head lie in parameters. */
+ * 10240 + 4008 + 2004 MiB (17.5 -> 15.9 GiB). A donated parameter that has a master copy is read
+ * last in the backward pass: pr85/pp8/good,noclip with master, 20.1 -> 16.6 GiB, whose transposed
+ * copy and gradient of the experts, 1024 MiB each, and gradient of the head lie in parameters. */
 #include "sim/engine/lend.h"
 
 #include <stdlib.h>

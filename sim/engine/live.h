@@ -23,8 +23,8 @@ uint32_t hb_live_find(struct hb_arena *arena, const struct hb_program *p, struct
 struct hb_heap_span *hb_live_spans(struct hb_arena *arena, const struct hb_program *p);
 
 /* By buffer, of an argument that is handed back: empty after start, the last position at which it
- * is touched itself, until end, the first at which its new value is. end <= start: never, or no such
- * argument. */
+ * is touched itself, until end, the first at which its new value is. end <= start: never, or no
+ * such argument. */
 struct hb_heap_span *hb_live_gaps(struct hb_arena *arena, const struct hb_program *p);
 
 #endif

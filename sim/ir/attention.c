@@ -275,9 +275,8 @@ static double keys_met(const struct hb_lower *lo, const struct hb_layer *y, cons
  * one (AI-Hypercomputer/tpu-recipes, training/ironwood: sa_use_fused_bwd_kernel=True). */
 static double backward_share(const struct hb_lower *lo, const struct hb_block *block)
 {
-    bool fused =
-        block->attention.fused_backward || block->attention.flash == HB_FLASH_TOKAMAX ||
-        hb_str_same(lo->spec->hardware.device, "tpu-v7");
+    bool fused = block->attention.fused_backward || block->attention.flash == HB_FLASH_TOKAMAX ||
+                 hb_str_same(lo->spec->hardware.device, "tpu-v7");
     return lo->habits->attention_split && !fused ? 3.5 : 2.5;
 }
 

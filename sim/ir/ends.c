@@ -268,8 +268,9 @@ static void add_accumulators(struct hb_lower *lo, struct hb_leaf *l)
 {
     bool split = hb_head_split(lo);
     if (l->grad == HB_NONE)
-        l->grad = hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS,
-                          hb_leaf_layer_shape(l, split ? split_grad_dtype(lo) : lo->compute, false));
+        l->grad =
+            hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS,
+                    hb_leaf_layer_shape(l, split ? split_grad_dtype(lo) : lo->compute, false));
     if (split && hb_head_ring(lo) && l->grad_half == HB_NONE)
         l->grad_half = hb_temp(lo, "head, gradient of the ring's other direction", HB_CAT_GRADIENTS,
                                half_shape(lo, l));
@@ -475,30 +476,33 @@ static enum hb_dtype last_norm_dtype(const struct hb_lower *lo)
     return gathered && lo->spec->precision.norm_f32 ? HB_DT_F32 : lo->compute;
 }
 
+/* tinyS/base, 1B/dp=8: the last norm's input stands in f32 beside the logits unless the head is
+ * split, or the layers are a pipeline (PP/base: three bf16[16,2048,2048], no f32); with padded
+ * gathers there too, alone, for logits and gradient (8B64/base: f32[1,4096,4096] to the end);
+ * MaxText's wherever it is split (llama3-8b, v6e-64, weight_dtype=bfloat16 over 8:
+ * f32[2,4096,4096] beside one bf16 of it) but on v5e (v5e-256: none). */
+static uint32_t wide_input(struct hb_lower *lo, uint32_t x, struct hb_shape s)
+{
+    bool padded = lo->gather_form == HB_GATHER_PADDED;
+    bool own = hb_head_own_rule(lo) && lo->gather_form != HB_GATHER_BESIDE;
+    if (lo->habits->logits_copies != 1 || hb_ways(lo, HB_AX_PIPELINE) > 1 ||
+        (hb_head_split(lo) && !padded && !own))
+        return HB_NONE;
+    s.dtype = HB_DT_F32;
+    uint32_t wide = hb_temp(lo, "last norm's input in f32", HB_CAT_WORKING, s);
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm's input in f32", x, wide);
+    return wide;
+}
+
 static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
 {
     struct loss_pass c = {.seq = lo->local.seq};
     int64_t d = lo->spec->model.d_model;
     struct hb_shape s =
         hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, c.seq, d, -1});
-    /* tinyS/base, 1B/dp=8: the last norm's input stands in f32 beside the logits unless the head
-     * is split, or the layers are a pipeline (PP/base: three bf16[16,2048,2048], no f32); with
-     * padded gathers there too, alone, for logits and gradient (8B64/base: f32[1,4096,4096] to the
-     * end); MaxText's wherever it is split (llama3-8b, v6e-64, weight_dtype=bfloat16 over 8:
-     * f32[2,4096,4096] beside one bf16 of it) but on v5e (v5e-256: none). */
-    uint32_t wide = HB_NONE;
-    bool padded = lo->gather_form == HB_GATHER_PADDED;
-    bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1;
-    if (lo->habits->logits_copies == 1 && !piped &&
-        (!hb_head_split(lo) || padded ||
-         (hb_head_own_rule(lo) && lo->gather_form != HB_GATHER_BESIDE))) {
-        struct hb_shape f32 = s;
-        f32.dtype = HB_DT_F32;
-        wide = hb_temp(lo, "last norm's input in f32", HB_CAT_WORKING, f32);
-        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm's input in f32", x, wide);
-    }
+    uint32_t wide = wide_input(lo, x, s);
     c.x = wide;
-    if (!padded || hb_head_own_rule(lo)) {
+    if (lo->gather_form != HB_GATHER_PADDED || hb_head_own_rule(lo)) {
         s.dtype = last_norm_dtype(lo);
         c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, s);
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", wide == HB_NONE ? x : wide, c.x);

@@ -9,8 +9,8 @@
  * (measured at 8 ways: 4096 a device yes, 1024 no; 16: 1024 yes; 32: 512 yes); of a chunk's tokens
  * where the loss goes in chunks (1B/loss=chunk, 1024 a chunk: f32[2048,128256] in each); not beside
  * a pipeline (8B,pp2f8,m4,names: f32[4096,128256] beside the f32 logits alone). v6e's layers take
- * twice v5e's tokens for rings, its head as well (gate/v6e,f4, 16384 in all: neither f32[1024,32000]
- * nor logits wait; gate/v5e,f4: both). */
+ * twice v5e's tokens for rings, its head as well (gate/v6e,f4, 16384 in all: neither
+ * f32[1024,32000] nor logits wait; gate/v5e,f4: both). */
 enum { HEAD_RING_TOKENS = 16384 };
 
 bool hb_head_ring(const struct hb_lower *lo)

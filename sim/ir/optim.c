@@ -81,9 +81,9 @@ void hb_optim_fetch(struct hb_lower *lo)
 }
 
 /* Where the update waits for the global norm, states from the host come two leaves ahead of their
- * update, and the new ones have places of their own until they are back, two leaves later (llama3-8b/
- * opt_host_offload: both of w_gate's, w_up's and w_down's beside w_down's two new ones, eight
- * f32[32,512,14336], and wo's new ones, two f32[32,32,128,512]). */
+ * update, and the new ones have places of their own until they are back, two leaves later
+ * (llama3-8b/opt_host_offload: both of w_gate's, w_up's and w_down's beside w_down's two new ones,
+ * eight f32[32,512,14336], and wo's new ones, two f32[32,32,128,512]). */
 enum { FETCHED_AHEAD = 2, SENT_BEHIND = 2 };
 
 static bool states_apart(const struct hb_lower *lo)

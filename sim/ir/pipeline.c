@@ -149,8 +149,8 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
         /* pr85/pp8: bf16 of both layers' experts, 6 x 256 MiB, from the iteration's second forward
          * pass to the end of each layer's backward pass. */
         g->body.own_weights = g->body.own_stacks && lo->fsdp_mode != HB_WEIGHT_GATHER;
-        g->body.casts_late = saves_layer_inputs(lo) &&
-                             g->layer.block->attention.kernel != HB_KERNEL_FLASH;
+        g->body.casts_late =
+            saves_layer_inputs(lo) && g->layer.block->attention.kernel != HB_KERNEL_FLASH;
         lo->stage_slices = lo->stage_slices || g->body.own_weights;
     }
 }
