@@ -112,7 +112,9 @@ uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
             hb_temp(lo, "index tensor of the one-hot embedding", HB_CAT_WORKING, onehot_shape(lo));
         hb_emit_mark(lo, "one-hot indices", lo->tokens, ends->iota);
     }
-    if (lo->spec->precision.params != lo->compute) {
+    if (l->cast != HB_NONE) {
+        table = l->cast;
+    } else if (lo->spec->precision.params != lo->compute) {
         table = hb_temp(lo, "embedding, cast", HB_CAT_WORKING,
                         hb_leaf_layer_shape(l, lo->compute, false));
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast embedding", l->arg, table);
@@ -189,8 +191,8 @@ static uint32_t use_head(struct hb_lower *lo, bool in_loop)
         l->gathered = HB_NONE;
         return early;
     }
-    uint32_t w = l->arg;
-    bool cast = lo->spec->precision.params != lo->compute;
+    uint32_t w = l->cast != HB_NONE ? l->cast : l->arg;
+    bool cast = l->cast == HB_NONE && lo->spec->precision.params != lo->compute;
     if (cast && (hb_head_split(lo) || in_loop || !lo->habits->casts_hoisted)) {
         w = hb_temp(lo, "head, cast", HB_CAT_WORKING, hb_leaf_layer_shape(l, lo->compute, false));
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast head", l->arg, w);

@@ -267,6 +267,17 @@ static bool is_short_ring_late(const struct hb_lower *lo)
     return lo->local.batch == 1 && hb_head_ring(lo);
 }
 
+/* An untied head in an accumulation loop: not on one device (tinyS/accum=2), not over data alone
+ * (accum/1B,dp8,a4: added to f32[2048,128256] before the layers), not between rings (8B,f16,a4 and
+ * f16,a2: one bf16[1,4096,128256], gone with the head's ring; f8t2 with accum=2 and opt_host: to the
+ * end). */
+static bool is_microbatch_early(const struct hb_lower *lo)
+{
+    bool alone = hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
+    return !lo->maxtext && !lo->spec->model.tied_embeddings && lo->spec->batch.accumulate > 1 &&
+           alone && (lo->fsdp_mode == HB_WEIGHT_RING || hb_fsdp_ways(lo, false) == 1);
+}
+
 bool hb_head_waits(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
@@ -285,9 +296,8 @@ bool hb_head_waits(const struct hb_lower *lo)
         return true;
     if (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_short_ring(lo))
         return is_short_ring_late(lo);
-    /* One device: not in an accumulation loop (tinyS/accum=2), there it is in 8B/f16,a4. */
     if ((s->batch.accumulate > 1 && several) || is_tied_apart(lo))
-        return !is_ring_early(lo);
+        return !is_ring_early(lo) && !is_microbatch_early(lo);
     if (updates_on_host(lo) && lo->local.batch_ways == 1)
         return true;
     if (hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 &&
