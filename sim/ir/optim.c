@@ -51,10 +51,10 @@ enum fetch { FETCH_ALL, FETCH_LARGEST, FETCH_MOST, FETCH_NONE };
  * w_up's before, not w_down's; mixtral/f16t4,clip,opt_host the same). One device clips as it goes
  * (tinyS/batch=16,clip,opt_host: all before). With accumulation XLA:TPU starts those that are
  * updated first, the largest, before the loop over microbatches, the others hide behind these
- * updates (accum/70B,f256,a2 with opt_host: six f32[80,28672,32] through it; 8B,f16t4,opthost,master
- * with accum=2: nine f32[32,256,3584] and no f32[256,32064]; vocab=128256 with accum=2 and opt_host:
- * four f32[128256,1024] and no f32[4,1024,2816]), with clipping, too (rnd/025: the same to the byte
- * with clip=false; on GPUs nothing is known). */
+ * updates (accum/70B,f256,a2 with opt_host: six f32[80,28672,32] through it;
+ * 8B,f16t4,opthost,master with accum=2: nine f32[32,256,3584] and no f32[256,32064]; vocab=128256
+ * with accum=2 and opt_host: four f32[128256,1024] and no f32[4,1024,2816]), with clipping, too
+ * (rnd/025: the same to the byte with clip=false; on GPUs nothing is known). */
 static enum fetch find_fetch(const struct hb_lower *lo)
 {
     if (lo->spec->batch.accumulate > 1)
@@ -166,6 +166,11 @@ static bool is_muon_matrix(const struct hb_lower *lo, const struct hb_leaf *l)
     return l->dim[l->rank - 1].size >= MUON_MIN && l->dim[l->rank - 2].size >= MUON_MIN;
 }
 
+static bool is_whole_muon(const struct hb_lower *lo)
+{
+    return lo->habits->rings && is_alone(lo) && lo->spec->optimizer.name == HB_OPT_MUON;
+}
+
 static struct hb_shape gathered_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     struct hb_leaf whole = *l;
@@ -179,6 +184,25 @@ static void muon_temp(struct hb_lower *lo, const struct hb_leaf *l, struct hb_em
                       const char *what, struct hb_shape shape)
 {
     hb_emit_write(e, hb_temp(lo, hb_name(lo, l->name, what), HB_CAT_OPTIMIZER, shape));
+}
+
+/* A whole matrix with more rows than columns is iterated on its transpose: what the last pass reads
+ * stands together, six in bf16, beside the weight in that layout and, where it is no stack, the new
+ * momentum (opt/opt=muon with 4 layers: six bf16[1024,32000] and two f32[32000,1024] for the
+ * embedding, two bf16[1024,32000] at a time for the head; six bf16[4,1024,2816] and
+ * f32[4,2816,1024] for w_down). */
+enum { TURNED_MORE = 4 };
+
+static void muon_turned(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e,
+                        struct hb_shape x)
+{
+    for (int i = 0; i < TURNED_MORE; i++)
+        muon_temp(lo, l, e, ", muon iterate, turned", x);
+    x.dtype = lo->spec->precision.params;
+    muon_temp(lo, l, e, ", turned", x);
+    x.dtype = HB_DT_F32;
+    if (!l->stack[0])
+        muon_temp(lo, l, e, ", new momentum, turned", x);
 }
 
 /* Newton-Schulz on the momentum. Where weights are gathered, so is the whole stack, twice in bf16,
@@ -203,6 +227,8 @@ static void muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, str
         muon_temp(lo, l, e, ", muon next iterate", x);
     if (mode == HB_WEIGHT_LOCAL || (one && lo->habits->gathers_timed))
         muon_temp(lo, l, e, ", muon square", square);
+    if (mode == HB_WEIGHT_LOCAL && lo->habits->rings && x.dim[a] > x.dim[b])
+        muon_turned(lo, l, e, x);
     e->kind = HB_OP_MATMUL;
     e->flops = 5.0 * 6.0 * (double)hb_shape_elements(&x) * (double)x.dim[small];
 }
@@ -286,6 +312,19 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
         send_states(lo, l);
 }
 
+/* Layers side by side on one device: the new momenta of weights with more columns than rows come in
+ * the layout of their gradients and are turned at the end of the step (opt/layers=loop,opt=muon: 32
+ * f32[1024,2816] to it). */
+static void keep_momentum(struct hb_lower *lo, struct hb_leaf *l)
+{
+    bool wide = l->rank == 2 && l->dim[0].size < l->dim[1].size;
+    if (!is_muon_matrix(lo, l) || !is_whole_muon(lo) || l->stack[0] || l->end || !wide)
+        return;
+    l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", new momentum, turned"), HB_CAT_OPTIMIZER,
+                               hb_leaf_shape(lo, l, HB_DT_F32));
+    hb_emit_mark(lo, "new momentum", HB_NONE, l->momentum_copy);
+}
+
 static void clip_gradients(struct hb_lower *lo)
 {
     struct hb_emit e = {.name = "global norm of the gradients", .kind = HB_OP_REDUCE};
@@ -319,6 +358,18 @@ static void muon_prepare(struct hb_lower *lo)
     }
 }
 
+/* On one device the embedding's gradient is there last and its update comes after the layers'
+ * (opt/opt=muon: at 683 of 762, the layers' from 438 to 672). */
+static void update_ends(struct hb_lower *lo)
+{
+    for (uint32_t i = lo->leaf_count; i-- > 0;)
+        if (lo->leaves[i].end && !(lo->head_last && i == lo->head))
+            update_leaf(lo, &lo->leaves[i]);
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        if (!lo->leaves[i].end && lo->leaves[i].momentum_copy != HB_NONE)
+            hb_emit_mark(lo, "turn the new momentum", lo->leaves[i].momentum_copy, HB_NONE);
+}
+
 void hb_optim_update(struct hb_lower *lo)
 {
     lo->phase = HB_PHASE_OPTIMIZER;
@@ -330,14 +381,17 @@ void hb_optim_update(struct hb_lower *lo)
         for (uint32_t k = i + 1; states_apart(lo) && k <= i + FETCHED_AHEAD; k++)
             if (k < lo->leaf_count)
                 fetch_leaf(lo, &lo->leaves[k]);
-        if (!lo->head_last || i != lo->head)
+        if ((!lo->head_last || i != lo->head) && !(is_whole_muon(lo) && lo->leaves[i].end))
             update_leaf(lo, &lo->leaves[i]);
         if (states_apart(lo) && i >= SENT_BEHIND)
             send_states(lo, &lo->leaves[i - SENT_BEHIND]);
+        keep_momentum(lo, &lo->leaves[i]);
     }
     for (uint32_t i = 0; states_apart(lo) && i < lo->leaf_count; i++)
         if (i + SENT_BEHIND >= lo->leaf_count)
             send_states(lo, &lo->leaves[i]);
+    if (is_whole_muon(lo))
+        update_ends(lo);
 }
 
 void hb_optim_update_head(struct hb_lower *lo)
