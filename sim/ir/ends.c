@@ -302,11 +302,12 @@ void hb_ends_prepare(struct hb_lower *lo)
 }
 
 /* MaxText's backward rule makes the gradient of the logits a tensor that both products read (v5p
- * over 8, 64, 128 and 256 devices: base/llama3-8b, v5p-512: two bf16[4,8192,128256]), except where
+ * over 8, 64, 128 and 256 devices: base/llama3-8b, v5p-512: two bf16[4,8192,128256]; in pipelines,
+ * too: pp8_lps4, pp4_lps2 with 8 microbatches: two bf16[4,4096,128256]), except where
  * gathers are late or beside the products (v6e-64, v5e-256: one). */
 static bool has_own_gradient(const struct hb_lower *lo)
 {
-    return hb_head_own_rule(lo) && lo->spec->loss.chunks == 1 &&
+    return hb_head_own_loss(lo) && lo->spec->loss.chunks == 1 &&
            lo->gather_form != HB_GATHER_LATE && lo->gather_form != HB_GATHER_BESIDE;
 }
 
@@ -395,11 +396,14 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
      * XLA:GPU: pr85/ep2pp4, f32[4096,32000] from the loss to the update; with fsdp each device's
      * part. */
     bool same = !gpu && (!hb_head_split(lo) || hb_head_own_rule(lo));
+    /* MaxText's in a pipeline is scattered over fsdp, then summed over the stages (llama3-8b/
+     * pp4_lps2: bf16[2048,128256]). */
+    bool scattered = lo->maxtext && hb_ways(lo, HB_AX_PIPELINE) > 1;
     enum hb_dtype dtype = hb_order_dot_narrow(lo) ? lo->spec->loss.dot : HB_DT_F32;
     uint32_t sum = same ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
                         : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
                                   gpu ? hb_leaf_layer_shape(l, dtype, false)
-                                      : hb_leaf_layer_shape(l, lo->compute, true));
+                                      : hb_leaf_layer_shape(l, lo->compute, !scattered));
     hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full, sum);
     l->grad = sum;
     /* 1B,sp8: nothing as wide as the vocabulary in the layers' backward pass; the update takes the

@@ -49,10 +49,14 @@ enum {
  * between rings, unless the layers keep something on the device (llama3-70b/mu_bf16, llama3-8b/
  * fsdp4_tp2, /fsdp16_tp4, /dp8_zero1, /ctx4_fsdp2: the bf16 logits to the end; not llama3-8b/base,
  * llama3-70b/remat_save_out_proj, nor over two devices, llama3-8b/fsdp2_tp4). Not in pipelines. */
+bool hb_head_own_loss(const struct hb_lower *lo)
+{
+    return lo->maxtext && lo->spec->loss.onehot && lo->habits->logits_copies == 1;
+}
+
 bool hb_head_own_rule(const struct hb_lower *lo)
 {
-    return lo->maxtext && lo->spec->loss.onehot && lo->habits->logits_copies == 1 &&
-           hb_ways(lo, HB_AX_PIPELINE) == 1;
+    return hb_head_own_loss(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1;
 }
 
 static bool keeps_nothing(const struct hb_lower *lo)

@@ -184,11 +184,19 @@ static void save_layer_inputs(struct hb_lower *lo, struct hb_pipeline *pl)
     hb_emit_mark(lo, "stack of layer inputs", HB_NONE, pl->layer_stack);
 }
 
+/* Microbatches in a buffer: MaxText's has a place for each stage's share (state_io, [stages,
+ * microbatches / stages, ...] over the stages: llama3-8b/pp8_lps1 has no bf16[8,4,4096,4096]). */
+static int64_t buffer_count(const struct hb_lower *lo)
+{
+    int64_t stages = lo->maxtext ? hb_ways(lo, HB_AX_PIPELINE) : 1;
+    return hb_div_up(lo->spec->pipeline.microbatches, stages);
+}
+
 /* States in the stack of outputs: one an iteration, or one a microbatch in a buffer. */
 static int64_t output_count(const struct hb_lower *lo, const struct hb_pipeline *pl)
 {
-    const struct hb_pipe *p = &lo->spec->pipeline;
-    return p->outputs == HB_OUT_STACKED ? pl->iterations : p->microbatches;
+    bool stacked = lo->spec->pipeline.outputs == HB_OUT_STACKED;
+    return stacked ? pl->iterations : buffer_count(lo);
 }
 
 /* A circular pipeline, and MaxText's, take their inputs from a buffer of microbatches. */
@@ -196,7 +204,7 @@ static int64_t input_count(const struct hb_lower *lo, const struct hb_pipeline *
 {
     const struct hb_pipe *p = &lo->spec->pipeline;
     bool buffer = p->outputs == HB_OUT_BUFFER && (p->repeats > 1 || p->shift == HB_SHIFT_SHARD_MAP);
-    return buffer ? p->microbatches : pl->iterations;
+    return buffer ? buffer_count(lo) : pl->iterations;
 }
 
 /* --- forward --- */
@@ -251,11 +259,34 @@ static void zero_grads(struct hb_lower *lo, const struct hb_pipeline *pl)
     }
 }
 
+/* MaxText's iterations with several repeats take each its own out of the stacks: the two loops have
+ * casts and accumulators of their own, none at the loss (llama3-8b/pp8_lps1, pp4_lps2; with one
+ * repeat, pp8_lps4, both stand beside the logits). */
+static bool is_circular(const struct hb_lower *lo)
+{
+    return lo->maxtext && lo->spec->pipeline.repeats > 1;
+}
+
+static void cast_again(struct hb_lower *lo, const struct hb_pipeline *pl)
+{
+    if (!is_circular(lo))
+        return;
+    uint32_t first = lo->leaf_count, end = 0;
+    for (uint32_t i = 0; i < pl->count; i++) {
+        const struct hb_layer *y = &pl->groups[i].layer;
+        first = y->first_leaf < first ? y->first_leaf : first;
+        end = y->end_leaf > end ? y->end_leaf : end;
+    }
+    hb_weight_cast_again(lo, first, end);
+}
+
 /* XLA:TPU makes the accumulators before the loss where iterations are rematerialised without fsdp
  * (PP/iter,m16: 832 MiB of f32 zeros beside the logits; PP/base after it) and beside rings
  * (8B,pp2f8,m4,names: three f32[1,16,512,14336]). */
 static bool is_zeroed_early(const struct hb_lower *lo)
 {
+    if (is_circular(lo))
+        return false;
     bool whole = hb_fsdp_ways(lo, false) == 1 && lo->spec->pipeline.remat_iteration;
     return lo->habits->rings && (whole || lo->fsdp_mode == HB_WEIGHT_RING);
 }
@@ -487,6 +518,7 @@ static void run_again(struct hb_lower *lo, struct hb_pipeline *pl)
 uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t grad)
 {
     lo->phase = HB_PHASE_BACKWARD;
+    cast_again(lo, pl);
     /* PP/base has no accumulators at its peak in the loss; XLA:GPU has made them before. */
     zero_grads(lo, pl);
     uint32_t *outer = hb_arena_alloc(lo->arena, lo->leaf_count + 1, sizeof *outer);

@@ -82,24 +82,34 @@ static bool is_cast_once(const struct hb_lower *lo, const struct hb_leaf *l)
     return lo->spec->batch.accumulate > 1 && lo->habits->casts_hoisted && needs_cast(lo, l);
 }
 
+static void hoist_cast(struct hb_lower *lo, struct hb_leaf *l)
+{
+    bool hoisted = l->stack[0] > 0 && lo->habits->casts_hoisted;
+    bool wanted = needs_cast(lo, l) && !is_one_lane_row(lo, l) &&
+                  (hoisted || lo->spec->step.cast_upfront);
+    /* 8B,f64,b8,bf16params: w_down's copy all the same; dslite,f64,ragged,bf16params: e_down's,
+     * bf16[27,64,1408,32] in 594 MiB. */
+    bool rows = l->row_major && lo->gather_form == HB_GATHER_PADDED && !lo->maxtext;
+    bool moved = hoisted && l->matrix && l->gather_dim == l->rank - 1 &&
+                 (rows || (l->rank == 2 && is_shard_minor(lo, l)));
+    if (l->end ? !is_cast_once(lo, l) : !(wanted || moved))
+        return;
+    l->cast = copy_stack(lo, l, hb_name(lo, l->name, ", cast once for all layers"));
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "cast ", l->name), l->arg, l->cast);
+}
+
 void hb_weight_hoist_casts(struct hb_lower *lo)
 {
     copy_params(lo);
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        struct hb_leaf *l = &lo->leaves[i];
-        bool hoisted = l->stack[0] > 0 && lo->habits->casts_hoisted;
-        bool wanted = needs_cast(lo, l) && !is_one_lane_row(lo, l) &&
-                      (hoisted || lo->spec->step.cast_upfront);
-        /* 8B,f64,b8,bf16params: w_down's copy all the same; dslite,f64,ragged,bf16params: e_down's,
-         * bf16[27,64,1408,32] in 594 MiB. */
-        bool rows = l->row_major && lo->gather_form == HB_GATHER_PADDED && !lo->maxtext;
-        bool moved = hoisted && l->matrix && l->gather_dim == l->rank - 1 &&
-                     (rows || (l->rank == 2 && is_shard_minor(lo, l)));
-        if (l->end ? !is_cast_once(lo, l) : !(wanted || moved))
-            continue;
-        l->cast = copy_stack(lo, l, hb_name(lo, l->name, ", cast once for all layers"));
-        hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "cast ", l->name), l->arg, l->cast);
-    }
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        hoist_cast(lo, &lo->leaves[i]);
+}
+
+void hb_weight_cast_again(struct hb_lower *lo, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++)
+        if (lo->leaves[i].cast != HB_NONE)
+            hoist_cast(lo, &lo->leaves[i]);
 }
 
 void hb_weight_keep_casts(struct hb_lower *lo, uint32_t first, uint32_t end)
