@@ -118,6 +118,14 @@ static void make_late(struct hb_layer *y)
     }
 }
 
+/* Two layers side by side: the weight gradients of both come after the first one's backward pass
+ * (llama3-8b/pp4_lps2: four bf16[4,4096,14336] of the second layer through it; not with four, eight
+ * or sixteen layers, pp4_lps4, pp4_lps8, pp2_lps16). */
+static bool defers(const struct hb_lower *lo, const struct hb_pipeline *pl)
+{
+    return lo->maxtext && pl->count == 2 && !pl->groups[0].looped;
+}
+
 void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
 {
     const struct hb_pipe *p = &lo->spec->pipeline;
@@ -152,6 +160,7 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
         g->body.casts_late =
             saves_layer_inputs(lo) && g->layer.block->attention.kernel != HB_KERNEL_FLASH;
         lo->stage_slices = lo->stage_slices || g->body.own_weights;
+        g->body.defer = defers(lo, pl);
     }
 }
 
@@ -456,6 +465,9 @@ static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint
         }
         grad = out;
     }
+    for (uint32_t i = pl->count; i-- > 0;)
+        if (pl->groups[i].body.defer)
+            hb_body_late(&pl->groups[i].body);
     return grad;
 }
 
