@@ -381,6 +381,17 @@ static void release_fused(struct hb_body *b, uint32_t i)
     }
 }
 
+/* MaxText keeps its output projection: attention is made again where its own backward pass begins
+ * (llama3-8b/remat_custom_outdev: no f32[2,32,4096,128] beside the MLP); not in units of several
+ * layers, which are made again as one (rand015/gemma3-4b, rand037). */
+static bool keeps_output(const struct hb_body *b)
+{
+    const struct hb_remat *r = &b->y->block->remat;
+    bool one = !b->own_stacks && b->y->block->unit == 1;
+    return b->lo->maxtext && one && r->policy == HB_POLICY_NAMES &&
+           ((r->save | r->offload) & 1u << HB_TN_ATTN_OUT) != 0;
+}
+
 /* XLA:TPU makes a layer's attention again before the MLP's backward pass, even where that needs
  * nothing of it (bwd/remat=names:attn_out, bwd/remat=dots: q, k, v, the kernel's result and
  * log-sum-exp stand beside four bf16[8,2048,2816]). */
@@ -451,7 +462,7 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
     b->recomputed = false;
     b->late_count = 0;
     b->grad[b->y->output] = grad;
-    if (b->lo->habits->remakes_first)
+    if (b->lo->habits->remakes_first && !keeps_output(b))
         remake_attention(b);
     bool *done = hb_arena_alloc(b->lo->arena, b->y->step_count, sizeof *done);
     for (uint32_t i = b->y->step_count; i-- > 0;) {
