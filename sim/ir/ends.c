@@ -182,6 +182,17 @@ static struct hb_emit head_product(const struct hb_lower *lo, int64_t seq, const
                             .depth = lo->spec->model.d_model};
 }
 
+/* Shards whose rows fill no tile are gathered side by side, then joined (MaxText, qwen3-32b over
+ * 256: bf16[256,20,151936] and bf16[5120,151936,1]; gemma2-9b over 256, shards of 14; not llama3-8b
+ * over 256, of 16). */
+enum { TILE_ROWS = 8 };
+
+static bool is_ragged_shard(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    const struct hb_split *split = &l->dim[l->gather_dim];
+    return lo->maxtext && hb_div_up(split->size, split->ways) % TILE_ROWS != 0;
+}
+
 /* The head in the compute dtype: read where it lies, cast, or gathered. */
 static uint32_t use_head(struct hb_lower *lo, bool in_loop)
 {
@@ -201,7 +212,14 @@ static uint32_t use_head(struct hb_lower *lo, bool in_loop)
         return w;
     uint32_t whole = hb_temp(lo, "head, gathered", HB_CAT_COMMUNICATION,
                              hb_leaf_layer_shape(l, lo->compute, true));
-    hb_weight_gather(lo, "gather head", w, whole);
+    if (!is_ragged_shard(lo, l)) {
+        hb_weight_gather(lo, "gather head", w, whole);
+        return whole;
+    }
+    uint32_t parts = hb_temp(lo, "head, gathered shard by shard", HB_CAT_COMMUNICATION,
+                             hb_buf_shape(lo, whole));
+    hb_weight_gather(lo, "gather head", w, parts);
+    hb_emit_simple(lo, HB_OP_COPY, "join the head's shards", parts, whole);
     return whole;
 }
 
