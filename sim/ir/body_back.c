@@ -155,6 +155,19 @@ static void hold_ring(struct hb_body *b, struct hb_emit *e, const struct hb_step
                              hb_buf_shape(lo, out)));
 }
 
+/* MaxText's gathered experts are let go together: the output is made again for the router's
+ * gradient (mixtral/dense_cf1.5: bf16[1,8,14336,4096] beside both bf16[1,8,4096,14336]). */
+static void read_experts(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
+{
+    const struct hb_leaf *leaves = b->lo->leaves;
+    if (!b->lo->maxtext || leaves[s->leaf].rank != HB_LEAF_RANK || !leaves[s->leaf].held)
+        return;
+    for (uint32_t i = b->y->first_leaf; i < b->y->end_leaf; i++)
+        if (i != s->leaf && leaves[i].rank == HB_LEAF_RANK && leaves[i].held &&
+            hb_weight_mode(b->lo, &leaves[i]) == HB_WEIGHT_GATHER)
+            hb_emit_read(e, leaves[i].gathered);
+}
+
 static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     g = gather_grad(b, s, g);
@@ -177,6 +190,7 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     e.depth = s->cols;
     hb_emit_read(&e, g);
     hb_emit_read(&e, w);
+    read_experts(b, &e, s);
     uint32_t before = b->grad[s->in[0]];
     bool apart = b->lo->habits->parts_apart && before != HB_NONE;
     if (apart)
