@@ -41,6 +41,17 @@ static bool is_alone(const struct hb_lower *lo)
            hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
 }
 
+/* Where the update waits for the global norm, states from the host come two leaves ahead of their
+ * update, and the new ones have places of their own until they are back, two leaves later
+ * (llama3-8b/opt_host_offload: both of w_gate's, w_up's and w_down's beside w_down's two new ones,
+ * eight f32[32,512,14336], and wo's new ones, two f32[32,32,128,512]). */
+enum { FETCHED_AHEAD = 2, SENT_BEHIND = 2 };
+
+static bool states_apart(const struct hb_lower *lo)
+{
+    return lo->maxtext && (lo->spec->optimizer.clip || lo->spec->batch.accumulate > 1);
+}
+
 /* Which states come from the host before the layers' backward pass. */
 enum fetch { FETCH_ALL, FETCH_LARGEST, FETCH_MOST, FETCH_NONE };
 
@@ -54,11 +65,12 @@ enum fetch { FETCH_ALL, FETCH_LARGEST, FETCH_MOST, FETCH_NONE };
  * updates (accum/70B,f256,a2 with opt_host: six f32[80,28672,32] through it;
  * 8B,f16t4,opthost,master with accum=2: nine f32[32,256,3584] and no f32[256,32064]; vocab=128256
  * with accum=2 and opt_host: four f32[128256,1024] and no f32[4,1024,2816]), with clipping, too
- * (rnd/025: the same to the byte with clip=false; on GPUs nothing is known). */
+ * (rnd/025: the same to the byte with clip=false; on GPUs nothing is known); MaxText's step asks
+ * for them itself, after the gradients (rand031/gemma2-27b: none through the loop). */
 static enum fetch find_fetch(const struct hb_lower *lo)
 {
     if (lo->spec->batch.accumulate > 1)
-        return lo->habits->rings ? FETCH_LARGEST : FETCH_NONE;
+        return lo->habits->rings && !states_apart(lo) ? FETCH_LARGEST : FETCH_NONE;
     if (!lo->spec->optimizer.clip || (lo->habits->rings && is_alone(lo)))
         return FETCH_ALL;
     bool most = lo->habits->rings && hb_fsdp_ways(lo, false) > 1 &&
@@ -107,17 +119,6 @@ void hb_optim_fetch(struct hb_lower *lo)
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         if (is_fetched(lo, fetch, i))
             fetch_leaf(lo, &lo->leaves[i]);
-}
-
-/* Where the update waits for the global norm, states from the host come two leaves ahead of their
- * update, and the new ones have places of their own until they are back, two leaves later
- * (llama3-8b/opt_host_offload: both of w_gate's, w_up's and w_down's beside w_down's two new ones,
- * eight f32[32,512,14336], and wo's new ones, two f32[32,32,128,512]). */
-enum { FETCHED_AHEAD = 2, SENT_BEHIND = 2 };
-
-static bool states_apart(const struct hb_lower *lo)
-{
-    return lo->maxtext && (lo->spec->optimizer.clip || lo->spec->batch.accumulate > 1);
 }
 
 /* The new state: in place of the donated one, or an output of its own. */
