@@ -101,7 +101,9 @@ static const struct hb_field fields[] = {
     {"net_latency_ns", HB_FIELD_NS, AT(net_latency_ns), 0, MOST_NS, false, false,
      "each step over the network"},
     {"net_efficiency", HB_FIELD_PART, AT(net_efficiency), 0.01, 1, false, false,
-     "part of it that collectives reach"},
+     "part of it that large collectives reach"},
+    {"net_curve", HB_FIELD_CURVE, AT(net_curve), 1e-6, MOST_PART, false, false,
+     "part of that, by bytes of a device's share"},
 
     {"host_up_bytes_per_s", HB_FIELD_RATE, AT(host_up_bytes_per_s), 1, MOST_RATE, false, true,
      "host to device"},
@@ -132,6 +134,8 @@ static const struct hb_field fields[] = {
      "part of the f16 peak"},
     {"matmul_curve_fp8", HB_FIELD_CURVE, MATMUL_AT(FP8), 1e-6, MOST_PART, false, false,
      "part of the fp8 peak"},
+    {"grouped_curve", HB_FIELD_CURVE, AT(grouped_curve), 1e-6, MOST_PART, false, false,
+     "of the bf16 peak, experts' products"},
     {"attention_forward_curve", HB_FIELD_CURVE, AT(attention_forward_curve), 1e-6, MOST_PART, false,
      false, "part of the bf16 peak, by sequence length"},
     {"attention_backward_curve", HB_FIELD_CURVE, AT(attention_backward_curve), 1e-6, MOST_PART,
@@ -140,6 +144,8 @@ static const struct hb_field fields[] = {
      "the same of torch's own kernel"},
     {"sdpa_backward_curve", HB_FIELD_CURVE, AT(sdpa_backward_curve), 1e-6, MOST_PART, false, false,
      "the same of torch's own kernel, backward"},
+    {"attention_width64", HB_FIELD_PART, AT(attention_width64), 0.01, 1, false, false,
+     "part of these at heads 64 wide"},
     {"hbm_curve", HB_FIELD_CURVE, AT(hbm_curve), 1e-6, MOST_PART, false, false,
      "part of the memory rate, by bytes moved"},
     {"link_curve", HB_FIELD_CURVE, AT(link_curve), 1e-6, MOST_PART, false, false,
@@ -208,6 +214,7 @@ void hb_device_init(struct hb_arena *arena, struct hb_device *dev)
         .chip_devices = 1,
         .host_devices = 1,
         .net_efficiency = 1,
+        .attention_width64 = 1,
         .host_up_bytes_per_s = 1e9,
         .host_down_bytes_per_s = 1e9,
         .host_efficiency = 1,
@@ -247,6 +254,15 @@ double hb_device_matmul_flops(const struct hb_device *dev, enum hb_rate rate, do
     if (!curve->count)
         curve = &dev->matmul_curve[HB_RATE_BF16];
     return dev->peak_flops[rate] * hb_curve_at(curve, cbrt(m * n * k));
+}
+
+double hb_device_grouped_part(const struct hb_device *dev, double m, double n, double k)
+{
+    double side = cbrt(m * n * k);
+    if (!dev->grouped_curve.count)
+        return 1;
+    return hb_curve_at(&dev->grouped_curve, side) /
+           hb_curve_at(&dev->matmul_curve[HB_RATE_BF16], side);
 }
 
 double hb_device_hbm_rate(const struct hb_device *dev, double bytes)

@@ -92,10 +92,11 @@ struct hb_device {
     int64_t chip_devices;    /* devices of a chip, which share its links; 1: a device is one */
     double chip_bytes_per_s; /* between them, one direction */
 
-    int64_t host_devices;   /* devices of one host */
-    double net_bytes_per_s; /* between domains, per device and direction */
-    int64_t net_latency_ns; /* each step */
-    double net_efficiency;  /* part of the rate that a collective reaches */
+    int64_t host_devices;      /* devices of one host */
+    double net_bytes_per_s;    /* between domains, per device and direction */
+    int64_t net_latency_ns;    /* each step */
+    double net_efficiency;     /* part of the rate that a large collective reaches */
+    struct hb_curve net_curve; /* of that, by bytes of a device's share; no points: all */
 
     double host_up_bytes_per_s;   /* host to device */
     double host_down_bytes_per_s; /* device to host */
@@ -109,11 +110,13 @@ struct hb_device {
     int64_t collective_bytes; /* ... by communicators; all three outside the allocator */
 
     struct hb_curve matmul_curve[HB_RATE_COUNT]; /* by cube root of m n k */
-    struct hb_curve attention_forward_curve;     /* of the bf16 peak, by sequence length */
+    struct hb_curve grouped_curve; /* of the bf16 peak: products side by side, by the size of one */
+    struct hb_curve attention_forward_curve; /* of the bf16 peak, by sequence length */
     struct hb_curve attention_backward_curve;
     struct hb_curve
         sdpa_forward_curve; /* of the kernel that torch picks; no points: as attention */
     struct hb_curve sdpa_backward_curve;
+    double attention_width64;   /* part of these at heads 64 wide, of which they say 128 */
     struct hb_curve hbm_curve;  /* of hbm_bytes_per_s, by bytes that an operation moves */
     struct hb_curve link_curve; /* of the link rate, by bytes of the whole collective */
 
@@ -176,6 +179,9 @@ double hb_curve_at(const struct hb_curve *curve, double x);
  * A type without a curve reads the bf16 one. */
 double hb_device_matmul_flops(const struct hb_device *dev, enum hb_rate rate, double m, double n,
                               double k);
+/* Part of that rate that one of many such products side by side reaches (experts' products): one
+ * where the device has no curve for them. */
+double hb_device_grouped_part(const struct hb_device *dev, double m, double n, double k);
 /* Bytes a second of device memory reached by an operation that moves so many. */
 double hb_device_hbm_rate(const struct hb_device *dev, double bytes);
 

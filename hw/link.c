@@ -160,7 +160,9 @@ static double net_seconds(const struct hb_device *dev, enum hb_collective what, 
         return 0;
     struct traffic t = plan_traffic(dev, what, payload, c);
     double steps = what == HB_COLL_PERMUTE ? 1 : c.domains - 1;
-    return t.passes * (t.net_bytes / (dev->net_bytes_per_s * dev->net_efficiency) +
+    double share = what == HB_COLL_PERMUTE ? payload : payload / c.inside;
+    double part = dev->net_efficiency * hb_curve_at(&dev->net_curve, share);
+    return t.passes * (t.net_bytes / (dev->net_bytes_per_s * part) +
                        steps * (double)dev->net_latency_ns * 1e-9);
 }
 

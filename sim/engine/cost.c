@@ -78,7 +78,8 @@ static double matmul_seconds(const struct hb_cost *cost, const struct hb_op *op)
         n = (double)op->cols;
         k = (double)op->depth;
     }
-    return divide(op->flops, hb_device_matmul_flops(cost->device, rate, m, n, k));
+    double part = op->grouped ? hb_device_grouped_part(cost->device, m, n, k) : 1;
+    return divide(op->flops, part * hb_device_matmul_flops(cost->device, rate, m, n, k));
 }
 
 /* Sequence length where the op does not say: the middle of the measured curves. */
@@ -94,6 +95,15 @@ static double head_fill(const struct hb_device *dev, int64_t head_dim)
     return (double)head_dim / (double)filled;
 }
 
+/* A narrower head has as many exponentials for fewer products. */
+static double narrow_part(const struct hb_device *dev, int64_t head_dim)
+{
+    static const double curves_width = 128;
+    if (head_dim <= 0 || (double)head_dim >= curves_width)
+        return 1;
+    return pow(dev->attention_width64, log2(curves_width / (double)head_dim));
+}
+
 static double attention_seconds(const struct hb_cost *cost, const struct hb_op *op)
 {
     const struct hb_device *dev = cost->device;
@@ -105,7 +115,7 @@ static double attention_seconds(const struct hb_cost *cost, const struct hb_op *
     if (cost->p->sdpa && own->count)
         curve = own;
     double part = hb_curve_at(curve, sequence > 0 ? sequence : usual_sequence);
-    part *= head_fill(dev, op->depth);
+    part *= head_fill(dev, op->depth) * narrow_part(dev, op->depth);
     return divide(op->flops, hb_cost_peak_flops(cost, op->dtype) * part);
 }
 

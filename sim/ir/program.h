@@ -143,6 +143,7 @@ struct hb_op {
     int64_t cols;
     int64_t depth;
     double batch; /* products side by side, >= 1 */
+    bool grouped; /* rows, cols, depth are those of one of several products in one kernel */
 };
 
 struct hb_loop {

@@ -117,6 +117,33 @@ static void heads_fill_the_unit_or_not(void **state)
     assert_int_equal(ns(op), whole + 7);
 }
 
+static void narrow_heads_are_slower(void **state)
+{
+    (void)state;
+    struct hb_op op = {.kind = HB_OP_ATTENTION, .dtype = HB_DT_BF16, .flops = 1e11, .depth = 64};
+    int64_t whole = ns(op) - 7;
+    dev.attention_width64 = 0.8;
+    assert_int_equal(ns(op), llround((double)whole / 0.8) + 7);
+    op.depth = 32;
+    assert_int_equal(ns(op), llround((double)whole / 0.64) + 7);
+    op.depth = 128;
+    assert_int_equal(ns(op), whole + 7);
+}
+
+static void experts_products_have_a_curve(void **state)
+{
+    (void)state;
+    dev.matmul_curve[HB_RATE_BF16] = (struct hb_curve){2, {1000, 4000}, {0.25, 0.5}};
+    dev.grouped_curve = (struct hb_curve){1, {1000}, {0.125}};
+    struct hb_op op = {.kind = HB_OP_MATMUL, .dtype = HB_DT_BF16, .flops = 1e11, .batch = 1};
+    op.rows = op.cols = op.depth = 1000;
+    assert_int_equal(ns(op), 4000000 + 7);
+    op.grouped = true;
+    assert_int_equal(ns(op), 8000000 + 7);
+    op.rows = op.cols = op.depth = 4000;
+    assert_int_equal(ns(op), 8000000 + 7);
+}
+
 static void types_without_a_unit(void **state)
 {
     (void)state;
@@ -222,6 +249,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(products_follow_the_curve, start, end),
         cmocka_unit_test_setup_teardown(attention_follows_its_own, start, end),
         cmocka_unit_test_setup_teardown(heads_fill_the_unit_or_not, start, end),
+        cmocka_unit_test_setup_teardown(narrow_heads_are_slower, start, end),
+        cmocka_unit_test_setup_teardown(experts_products_have_a_curve, start, end),
         cmocka_unit_test_setup_teardown(types_without_a_unit, start, end),
         cmocka_unit_test_setup_teardown(collectives_by_axis_and_group, start, end),
         cmocka_unit_test_setup_teardown(groups_tell_the_mesh, start, end),

@@ -56,6 +56,25 @@ static void all_reduce_over_nodes_is_near_the_published_time(void **state)
     unit_end(&u);
 }
 
+/* Published beside it, by payload: bus rates of 64.4 to 362.0 GB/s. */
+static void small_payloads_use_little_of_the_network(void **state)
+{
+    (void)state;
+    static const struct {
+        double mib, bus;
+    } published[] = {{16, 64.43},   {32, 91.19},  {64, 156.74},  {128, 197.94},
+                     {256, 229.09}, {512, 326.9}, {1024, 361.99}};
+    struct unit u;
+    unit_start(&u);
+    struct hb_device d = load(&u, "nvidia-h200");
+    for (size_t i = 0; i < sizeof published / sizeof published[0]; i++) {
+        double payload = published[i].mib * 0x1p20;
+        double ns = (double)hb_link_collective_ns(&d, HB_COLL_ALL_REDUCE, payload, whole(32));
+        assert_true(fabs(payload * 2 * 31 / 32 / ns / published[i].bus - 1) < 0.1);
+    }
+    unit_end(&u);
+}
+
 /* Published: 8 x MI300X all-reduce of 4 GiB at 312.9 GB/s, two of them at 47.7 GB/s. */
 static void mesh_uses_a_link_to_each_peer(void **state)
 {
@@ -201,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nvlink_all_reduce_is_near_the_published_rate),
         cmocka_unit_test(all_reduce_over_nodes_is_near_the_published_time),
+        cmocka_unit_test(small_payloads_use_little_of_the_network),
         cmocka_unit_test(mesh_uses_a_link_to_each_peer),
         cmocka_unit_test(torus_rings_follow_the_book),
         cmocka_unit_test(strides_decide_what_crosses_the_network),
