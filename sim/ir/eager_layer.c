@@ -35,8 +35,12 @@ static const struct traffic row_copy = {4, 4};
 
 /* Quantising: a tensor-wise scale needs a pass of its own; 8-bit products on Hopper read both
  * operands along the contraction, hence transposed copies for the backward pass; on Blackwell they
- * take any layout (cuBLAS documentation, cublasLtMatmul: types and layouts of 8-bit operands). */
-enum { SCALED_PASS = 5, LOCAL_PASS = 4, TRANSPOSE = 2 };
+ * take any layout (cuBLAS documentation, cublasLtMatmul: types and layouts of 8-bit operands). A
+ * scale a row is found while the row is read, a scale a column is not. */
+enum { SCALED_PASS = 5, LOCAL_PASS = 4, ROW_PASS = 3, COLUMN_PASS = 5, TRANSPOSE = 2 };
+
+static const struct traffic bias_gradient = {0,
+                                             2}; /* a sum over the rows, in no product's kernel */
 
 static bool takes_any_layout(const struct hb_eager *e)
 {
@@ -104,15 +108,39 @@ static bool quantises_weights(const struct hb_eager *e)
     return !p->fp8_params && !p->fp8_gather && e->spec->runtime.framework != HB_FW_MEGATRON;
 }
 
+/* Bytes an element: forwards, and backwards of operands and of the result's gradient. torchao keeps
+ * operands in high precision and quantises them again, row-wise scales along the other axis
+ * (torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args); Transformer Engine keeps what
+ * it made. */
+struct passes {
+    double forward;
+    double again; /* copies and quantising anew */
+    double copy;  /* copies alone */
+    double gradient;
+};
+
+static struct passes quantise_passes(const struct hb_eager *e)
+{
+    bool keeps = e->spec->runtime.framework == HB_FW_MEGATRON;
+    double copy = takes_any_layout(e) ? 0 : TRANSPOSE;
+    if (e->spec->precision.fp8 == HB_FP8_TENSORWISE)
+        return (struct passes){SCALED_PASS, copy + (keeps ? 0 : SCALED_PASS), copy,
+                               SCALED_PASS + copy};
+    if (e->spec->precision.fp8 == HB_FP8_ROWWISE && !keeps)
+        return (struct passes){ROW_PASS, COLUMN_PASS, 0, ROW_PASS + COLUMN_PASS};
+    return (struct passes){LOCAL_PASS, 0, 0, LOCAL_PASS};
+}
+
 static void set_quantising(const struct hb_eager *e, struct hb_piece *m)
 {
-    bool scaled = e->spec->precision.fp8 == HB_FP8_TENSORWISE;
-    double pass = scaled ? SCALED_PASS : LOCAL_PASS,
-           copy = scaled && !takes_any_layout(e) ? TRANSPOSE : 0;
+    struct passes p = quantise_passes(e);
     double in = m->rows * m->depth * m->batch, out = m->rows * m->cols * m->batch;
     double weight = m->cols * m->depth * m->batch;
-    m->quantise_bytes = in * pass + (quantises_weights(e) ? weight * pass : 0);
-    m->quantise_back_bytes = out * (pass + copy) + (in + weight) * copy;
+    m->quantise_bytes = in * p.forward;
+    m->quantise_back_bytes = in * p.again + out * p.gradient;
+    bool anew = quantises_weights(e);
+    m->quantise_bytes += anew ? weight * p.forward : 0;
+    m->quantise_back_bytes += weight * (anew ? p.again : p.copy);
 }
 
 /* A linear layer: rows x depth by depth x cols, so many side by side. Experts' products fill the
@@ -142,6 +170,13 @@ static struct hb_piece *add_linear(struct hb_eager *e, struct hb_eager_layer *l,
     if (dtype != e->spec->precision.compute)
         set_quantising(e, &m);
     return add(e, l, m);
+}
+
+/* Fused kernels sum it on their way. */
+static void add_bias(struct hb_eager *e, struct hb_eager_layer *l, bool has, double elements)
+{
+    if (has && !e->fused)
+        add_kernel(e, l, "gradient of the bias", elements, bias_gradient);
 }
 
 /* --- collectives over tensor --- */
@@ -207,8 +242,10 @@ static double keys_met(const struct hb_attention *a, int64_t at, double keys)
     int64_t window = a->windows[a->window_count > 1 ? at : 0];
     if (a->mask == HB_MASK_NONE && window == 0)
         return keys;
-    double reach = window > 0 && (double)window < keys ? (double)window : keys;
-    double met = reach - reach * reach / (2 * keys) + block / 2;
+    if (window <= 0 || (double)window >= keys)
+        return keys / 2; /* as the devices' curves count */
+    /* a tile of queries takes whole tiles from its first query's window to its last query */
+    double reach = (double)window, met = reach + block - reach * reach / (2 * keys);
     return met < keys ? met : keys;
 }
 
@@ -336,6 +373,7 @@ static void add_projections(struct hb_eager *e, struct hb_eager_layer *l,
         add_linear(e, l, "k", (struct product){t, kv, d, 1});
         add_linear(e, l, "v", (struct product){t, kv, d, 1});
     }
+    add_bias(e, l, a->bias != HB_BIAS_NONE, t * (q + 2 * kv));
     if (a->qk_norm != HB_QKN_NONE)
         add_kernel(e, l, "norm of q and k", t * (q + kv), e->fused ? norm_fused : norm_eager_rms);
 }
@@ -356,6 +394,7 @@ static void add_attention(struct hb_eager *e, struct hb_eager_layer *l, const st
         add_kernel(e, l, "rope", e->tokens * turned, e->fused ? rope_fused : rope_eager);
     add_attention_core(e, l, b, at);
     add_linear(e, l, "attention output", (struct product){e->tokens, width_of(e), out, 1});
+    add_bias(e, l, a->bias == HB_BIAS_ALL, e->tokens * width_of(e));
     leave_tensor(e, l);
     add_residual(e, l, b);
 }
@@ -432,6 +471,7 @@ static void add_feed_forward(struct hb_eager *e, struct hb_eager_layer *l, const
     } else {
         enter_tensor(e, l);
         add_mlp(e, l, b->mlp.kind, e->tokens, (double)b->mlp.d_ff / tp, 1);
+        add_bias(e, l, b->mlp.bias, e->tokens * ((double)b->mlp.d_ff / tp + width_of(e)));
         leave_tensor(e, l);
     }
     add_residual(e, l, b);
@@ -550,7 +590,8 @@ static struct hb_op product_op(const struct hb_piece *m, double rows, double col
                           .rows = whole(rows),
                           .cols = whole(cols),
                           .depth = whole(depth),
-                          .batch = m->grouped ? 1 : m->batch};
+                          .batch = m->grouped ? 1 : m->batch,
+                          .grouped = m->grouped};
 }
 
 static void emit_collective(struct hb_eager *e, const struct hb_piece *c, enum hb_op_kind kind,
@@ -584,7 +625,8 @@ static void emit_kernel(struct hb_eager *e, const struct hb_piece *k, bool backw
                        .cols = whole(k->cols),
                        .depth = whole(k->depth),
                        .batch = 1};
-    hb_eager_emit(e, op, HB_NONE, HB_NONE);
+    if (op.moved_bytes > 0 || op.flops > 0)
+        hb_eager_emit(e, op, HB_NONE, HB_NONE);
 }
 
 static void emit_quantise(struct hb_eager *e, double bytes)

@@ -61,6 +61,7 @@ struct hb_step_op {
     bool scratch_forward; /* in the forward pass only, not where the step is made again */
     struct hb_shape back_scratch[HB_SCRATCH];
     int back_scratch_count;
+    double back_moved_bytes; /* 0: each operand, result and scratch once */
     enum hb_axis axis;       /* of a MOVE, and of the sum of a product's parts */
     bool sum_parts;          /* a product's results are summed over `axis` */
     bool grad_sum_parts;     /* its input's gradient is summed over `axis` */
