@@ -104,18 +104,32 @@ static double narrow_part(const struct hb_device *dev, int64_t head_dim)
     return pow(dev->attention_width64, log2(curves_width / (double)head_dim));
 }
 
-static double attention_seconds(const struct hb_cost *cost, const struct hb_op *op)
+/* The kernel in Triton against FlashAttention-2, by sequence: A100, causal, width 128, forward and
+ * backward together (Dao-AILab/flash-attention, assets/flash2_a100_fwd_bwd_benchmark.png). At
+ * width 64 it runs as fast, there. */
+static const struct hb_curve triton_part = {
+    6, {512, 1024, 2048, 4096, 8192, 16384}, {0.505, 0.459, 0.439, 0.428, 0.429, 0.423}};
+
+/* Of the peak, at heads 128 wide or as wide as the op's. */
+static double attention_part(const struct hb_cost *cost, bool back, double sequence, int64_t width)
 {
     const struct hb_device *dev = cost->device;
-    double sequence = (double)(op->cols > op->rows ? op->cols : op->rows);
-    bool back = op->phase == HB_PHASE_BACKWARD;
     const struct hb_curve *own = back ? &dev->sdpa_backward_curve : &dev->sdpa_forward_curve;
     const struct hb_curve *curve =
         back ? &dev->attention_backward_curve : &dev->attention_forward_curve;
-    if (cost->p->sdpa && own->count)
+    if (cost->p->flash != HB_FLASH_LIBRARY && own->count)
         curve = own;
-    double part = hb_curve_at(curve, sequence > 0 ? sequence : usual_sequence);
-    part *= head_fill(dev, op->depth) * narrow_part(dev, op->depth);
+    double part = hb_curve_at(curve, sequence);
+    if (cost->p->flash == HB_FLASH_TRITON)
+        return part * hb_curve_at(&triton_part, sequence);
+    return part * head_fill(dev, width) * narrow_part(dev, width);
+}
+
+static double attention_seconds(const struct hb_cost *cost, const struct hb_op *op)
+{
+    double sequence = (double)(op->cols > op->rows ? op->cols : op->rows);
+    double part = attention_part(cost, op->phase == HB_PHASE_BACKWARD,
+                                 sequence > 0 ? sequence : usual_sequence, op->depth);
     return divide(op->flops, hb_cost_peak_flops(cost, op->dtype) * part);
 }
 

@@ -580,6 +580,16 @@ static void run_step(struct hb_eager *e, const struct stage *stage)
     update(e, stage);
 }
 
+/* Eager models with learned positions under FSDP are MosaicML's MPT, whose speeds were taken with
+ * the kernel in Triton (llm-foundry, scripts/train/benchmarking/submit_benchmarks.py: attn_impl).
+ */
+static enum hb_flash_kernel pick_flash(const struct hb_spec *s)
+{
+    if (s->runtime.framework == HB_FW_MEGATRON)
+        return HB_FLASH_LIBRARY;
+    return s->model.positions > 0 && !s->runtime.compile ? HB_FLASH_TRITON : HB_FLASH_TORCH;
+}
+
 void hb_eager_lower(struct hb_arena *arena, const struct hb_spec *spec, struct hb_program *out)
 {
     struct hb_eager e = {.arena = arena, .spec = spec, .p = out};
@@ -587,7 +597,7 @@ void hb_eager_lower(struct hb_arena *arena, const struct hb_spec *spec, struct h
     hb_program_init(out, arena, spec->model.name, spec->compiler);
     for (int i = 0; i < HB_AX_COUNT; i++)
         out->mesh[i] = spec->mesh[i];
-    out->sdpa = spec->runtime.framework != HB_FW_MEGATRON;
+    out->flash = pick_flash(spec);
     e.x = add_buf(&e, "activations");
     e.weights = add_buf(&e, "gathered weights");
     e.grads = add_buf(&e, "gradients of a layer");

@@ -104,6 +104,10 @@ enum hb_stream {
     HB_STREAM_COUNT = HB_STREAM_COLLECTIVE + HB_AX_COUNT
 };
 
+/* Whose flash kernel attention runs: the vendor's library (cuDNN, Transformer Engine, AITER),
+ * torch's own (FlashAttention-2, AOTriton), the first one in Triton. */
+enum hb_flash_kernel { HB_FLASH_LIBRARY, HB_FLASH_TORCH, HB_FLASH_TRITON };
+
 enum { HB_MAX_RANK = 6 };
 
 struct hb_buf {
@@ -158,8 +162,8 @@ struct hb_program {
     struct hb_arena *arena;
     const char *name;
     enum hb_compiler compiler;
-    bool sdpa;                 /* attention is torch's own kernel, not a library's */
-    int64_t mesh[HB_AX_COUNT]; /* devices along each axis; 0: not known, the groups of ops tell */
+    enum hb_flash_kernel flash; /* of attention */
+    int64_t mesh[HB_AX_COUNT];  /* devices along each axis; 0: not known, the groups of ops tell */
     struct hb_buf *bufs;
     uint32_t buf_count, buf_cap;
     struct hb_op *ops;

@@ -130,6 +130,24 @@ static void narrow_heads_are_slower(void **state)
     assert_int_equal(ns(op), whole + 7);
 }
 
+/* The vendor's library, torch's own kernel, the one in Triton: 42.8 % of torch's at 4096. */
+static void kernels_of_attention(void **state)
+{
+    (void)state;
+    dev.attention_forward_curve = (struct hb_curve){1, {1000}, {0.5}};
+    dev.sdpa_forward_curve = (struct hb_curve){1, {1000}, {0.25}};
+    dev.attention_width64 = 0.8;
+    struct hb_op op = {
+        .kind = HB_OP_ATTENTION, .dtype = HB_DT_BF16, .flops = 1e11, .cols = 4096, .depth = 128};
+    assert_int_equal(ns(op), 2000000 + 7);
+    prog.flash = HB_FLASH_TORCH;
+    assert_int_equal(ns(op), 4000000 + 7);
+    prog.flash = HB_FLASH_TRITON;
+    assert_int_equal(ns(op), llround(4000000 / 0.428) + 7);
+    op.depth = 64;
+    assert_int_equal(ns(op), llround(4000000 / 0.428) + 7);
+}
+
 static void experts_products_have_a_curve(void **state)
 {
     (void)state;
@@ -250,6 +268,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(attention_follows_its_own, start, end),
         cmocka_unit_test_setup_teardown(heads_fill_the_unit_or_not, start, end),
         cmocka_unit_test_setup_teardown(narrow_heads_are_slower, start, end),
+        cmocka_unit_test_setup_teardown(kernels_of_attention, start, end),
         cmocka_unit_test_setup_teardown(experts_products_have_a_curve, start, end),
         cmocka_unit_test_setup_teardown(types_without_a_unit, start, end),
         cmocka_unit_test_setup_teardown(collectives_by_axis_and_group, start, end),

@@ -339,6 +339,27 @@ static void windows_meet_whole_tiles(void **state)
 
 /* Tiles of 512 rows that two experts share are worked on twice; so many products of a layer: three
  * forwards, six backwards. */
+static enum hb_flash_kernel flash_of(const char *more)
+{
+    struct hb_program p;
+    struct hb_spec spec = read_spec("fsdp: 8", more);
+    spec.model.positions = 4096;
+    run_spec(&spec, &p);
+    return p.flash;
+}
+
+static void kernels_by_framework(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_spec spec = read_spec("fsdp: 8", "");
+    run_spec(&spec, &p);
+    assert_int_equal(p.flash, HB_FLASH_TORCH);
+    assert_int_equal(flash_of(""), HB_FLASH_TRITON);
+    assert_int_equal(flash_of("}\nruntime: {compile: true"), HB_FLASH_TORCH);
+    assert_int_equal(flash_of("}\nruntime: {framework: megatron"), HB_FLASH_LIBRARY);
+}
+
 static const struct hb_op *find_op(const struct hb_program *p, const char *name)
 {
     for (uint32_t i = 0; i < p->op_count; i++)
@@ -418,6 +439,7 @@ int main(void)
                                        TEST(quantising_passes),
                                        TEST(biases_have_gradients),
                                        TEST(windows_meet_whole_tiles),
+                                       TEST(kernels_by_framework),
                                        TEST(a_gathered_batch_is_not_walked_over)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
