@@ -145,9 +145,10 @@ uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
 
 /* One pass of head and loss over a chunk of the tokens. */
 struct loss_pass {
-    int64_t seq; /* positions of the chunk on this device */
-    uint32_t x;  /* normalised input, compute dtype */
-    uint32_t w;  /* head as the products read it */
+    int64_t seq;     /* positions of the chunk on this device */
+    uint32_t x;      /* normalised input, compute dtype */
+    uint32_t w;      /* head as the products read it */
+    uint32_t before; /* logits before a cast that the gradient reads; HB_NONE */
     uint32_t logits;
     uint32_t dlogits;
 };
@@ -246,16 +247,26 @@ static bool is_scattered(const struct hb_lower *lo)
            !lo->spec->loss.onehot;
 }
 
+/* Logits of one sequence before they are cast lie as a matrix that the gradient reads beside the
+ * f32 ones (ring/f16,d2k with logits_dot=bf16: f32[1,4096,32000] and two bf16; 8B,f64,lin,gate with
+ * it the same; with two sequences one, ring/dl,f8,b2,v128k). */
+static bool reads_before(const struct hb_lower *lo)
+{
+    return hb_head_split(lo) && lo->local.batch == 1 && lo->habits->logits_copies == 1 &&
+           lo->spec->loss.chunks == 1 && !lo->maxtext;
+}
+
 static void make_logits(struct hb_lower *lo, struct loss_pass *c)
 {
     uint32_t narrow = HB_NONE;
     enum hb_dtype dtype = logits_dtype(lo);
-    if (lo->spec->loss.dot != HB_DT_F32 && dtype == HB_DT_F32 && !hb_head_split(lo) &&
-        !is_scattered(lo)) {
+    bool cast = lo->spec->loss.dot != HB_DT_F32 && dtype == HB_DT_F32;
+    if (cast && (!hb_head_split(lo) || reads_before(lo)) && !is_scattered(lo)) {
         narrow = hb_temp(lo, "logits before the cast", HB_CAT_LOGITS,
                          logit_shape(lo, c->seq, lo->spec->loss.dot));
         hb_emit_mark(lo, "logits before the cast", HB_NONE, narrow);
     }
+    c->before = reads_before(lo) ? narrow : HB_NONE;
     c->logits = hb_temp(lo, "logits", HB_CAT_LOGITS, logit_shape(lo, c->seq, dtype));
     struct hb_emit e = head_product(lo, c->seq, "logits");
     hb_emit_read(&e, c->x);
@@ -350,6 +361,8 @@ enum { RING_COPY_WAYS = 8 };
 
 static uint32_t waiting_logits(const struct hb_lower *lo, const struct loss_pass *c)
 {
+    if (hb_head_short_ring(lo) && c->before != HB_NONE && hb_head_ring(lo))
+        return c->logits;
     bool narrow = hb_fsdp_ways(lo, false) <= RING_COPY_WAYS || hb_ways(lo, HB_AX_TENSOR) > 1 ||
                   lo->spec->loss.onehot;
     return has_narrow_dlogits(lo) && !narrow ? c->logits : c->dlogits;
@@ -377,6 +390,7 @@ static void make_dlogits(struct hb_lower *lo, struct loss_pass *c)
                              logit_shape(lo, c->seq, lo->compute));
     struct hb_emit e = {.name = "softmax cross-entropy", .kind = HB_OP_REDUCE};
     hb_emit_read(&e, c->logits);
+    hb_emit_read(&e, c->before);
     hb_emit_read(&e, lo->labels);
     if (c->dlogits == c->logits)
         c->dlogits = hb_temp_in_place(lo, "gradient of the logits", HB_CAT_LOGITS, c->logits);
@@ -554,6 +568,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         ends->pending_x = c.x;
     } else if (hb_head_waits(lo)) {
         ends->pending_logits = waiting_logits(lo, &c);
+        ends->pending_before = ends->pending_logits == c.logits ? c.before : HB_NONE;
         ends->pending_x = c.x;
     } else {
         head_grad(lo, c.seq, c.x, c.dlogits);
@@ -753,6 +768,7 @@ uint32_t hb_ends_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     lo->phase = HB_PHASE_LOSS;
     ends->head_done = false;
     ends->pending_logits = ends->pending_x = ends->pending_full = ends->loss_x = HB_NONE;
+    ends->pending_before = HB_NONE;
     return lo->spec->loss.chunks > 1 ? chunked_loss(lo, ends, x) : whole_loss(lo, ends, x);
 }
 
@@ -772,6 +788,7 @@ void hb_ends_finish_head(struct hb_lower *lo, struct hb_ends *ends)
 
 void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
 {
+    hb_emit_mark(lo, "end of the logits before the cast", ends->pending_before, HB_NONE);
     if (!ends->head_done && hb_head_last(lo)) {
         lo->head_last = true;
     } else if (ends->pending_full != HB_NONE) {

@@ -147,7 +147,9 @@ static bool is_ring_early(const struct hb_lower *lo)
 /* Whether naive scores, f32 and bf16 of them, exceed so many times the logits. Those do not wait
  * beside larger ones between padded gathers (8B,f64,b2,attn=naive: 6144 against 4008 MiB), a tied
  * head's on one device beside twice as large (rnd/013: 768 against 256; not tiny/tied,b4, 1536
- * against 1000, nor tinyS/tied,attn=naive,s512, 192 against 500). */
+ * against 1000, nor tinyS/tied,attn=naive,s512, 192 against 500), nor in an accumulation loop over
+ * several devices (rnd/077: f32[4,2048,16000] to the end, with attn=naive, 768 against 500: not).
+ */
 static bool scores_exceed_logits(const struct hb_lower *lo, int64_t times)
 {
     const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
@@ -176,10 +178,14 @@ static bool is_update_slow(const struct hb_lower *lo)
 /* A head whose new state goes to the host is made last on one device, its logits wait: with the
  * optimizer there (tinyS/opt_host, L4,b64 of 2048: 17.7 -> 22.6 GiB of temporaries), and with the
  * average alone (ema=host on the same: 22.1; b16: 4.5 -> 5.9), but where the update waits for a
- * norm anyway (b16,clip: 4.8). */
+ * norm anyway (b16,clip: 4.8). Muon's update is no part of the gradient's product, which comes at
+ * once (rnd/013 untied with ema=host: f32[2,4096,8192] from 179 to 217 of 900, with adamw to the
+ * end; with splash, and with opt_host, alike). */
 static bool updates_on_host(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
+    if (o->name == HB_OPT_MUON)
+        return false;
     return o->offload == HB_PLACE_PINNED_HOST || (o->ema == HB_PLACE_PINNED_HOST && !o->clip);
 }
 
@@ -273,8 +279,8 @@ static bool is_short_ring_late(const struct hb_lower *lo)
 
 /* An untied head in an accumulation loop: not on one device (tinyS/accum=2), not over data alone
  * (accum/1B,dp8,a4: added to f32[2048,128256] before the layers), not between rings (8B,f16,a4 and
- * f16,a2: one bf16[1,4096,128256], gone with the head's ring; f8t2 with accum=2 and opt_host: to the
- * end). */
+ * f16,a2: one bf16[1,4096,128256], gone with the head's ring; f8t2 with accum=2 and opt_host: to
+ * the end). */
 static bool is_microbatch_early(const struct hb_lower *lo)
 {
     bool alone = hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
@@ -292,8 +298,9 @@ bool hb_head_waits(const struct hb_lower *lo)
     bool several = is_several(lo);
     bool alone = s->model.tied_embeddings && !several && hb_ways(lo, HB_AX_SEQUENCE) == 1;
     bool padded = lo->gather_form == HB_GATHER_PADDED;
+    bool micro = s->batch.accumulate > 1;
     bool beside =
-        s->batch.accumulate == 1 && (alone || padded) && scores_exceed_logits(lo, padded ? 1 : 2);
+        (micro ? several : alone || padded) && scores_exceed_logits(lo, padded || micro ? 1 : 2);
     if (is_tied_early(lo) || is_padded_early(lo) || beside)
         return false;
     if (is_update_slow(lo) || is_unconstrained(lo))
