@@ -405,6 +405,9 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
      * one after the other, before the backward loop (tiny/remat=none: f32[4,8,16,1,2048,2048] twice
      * beside the bf16 one; tiny/base with remat=dots: twice). */
     scores.restacked = lo->habits->mask_hoisted;
+    /* XLA:TPU's softmax reads a layer's out of the stack (bwd/attn=naive,remat=dots: no f32 scores
+     * but f32[4,8,8,2048,2048]). */
+    scores.read_stacked = lo->habits->rings;
     int s = hb_layer_value(lo, y, scores);
     struct hb_value probs = score_value(lo, "attention probabilities", h, lo->compute);
     probs.cheap = lo->habits->probabilities_remade;

@@ -312,7 +312,8 @@ static void load_value(struct hb_body *b, int v)
     bool host = b->saved->keep[v] == HB_KEEP_HOST;
     /* bwd/base: the layer's input is read out of its stack by the fusions that need it; at the
      * peak there is no copy of it. */
-    if ((b->own_stacks || (v == b->y->input && !hb_body_turns_rows(b))) && !host) {
+    bool in_place = v == b->y->input ? !hb_body_turns_rows(b) : b->y->values[v].read_stacked;
+    if ((b->own_stacks || in_place) && !host) {
         b->now[v] = v == b->y->input ? lay_out_inputs(b) : b->stack[v];
         return;
     }
