@@ -232,6 +232,51 @@ static bool is_remade(const struct hb_body *b, const struct hb_step_op *s)
            b->y->steps[from].kind == HB_STEP_ADD && b->grad[s->in[0]] != HB_NONE;
 }
 
+static void reduce_grad(struct hb_body *b, uint32_t i)
+{
+    if (b->full_dw[i] != HB_NONE)
+        hb_weight_reduce_grad(b->lo, b->y->first_leaf + i, b->full_dw[i]);
+    b->full_dw[i] = HB_NONE;
+}
+
+/* Ends the gradient of a fused activation that reads value v. */
+static void end_fused(struct hb_body *b, int v)
+{
+    for (uint32_t k = 0; k < b->y->step_count; k++) {
+        const struct hb_step_op *s = &b->y->steps[k];
+        bool reads = false;
+        for (int j = 0; j < s->in_count; j++)
+            reads = reads || s->in[j] == v;
+        if (reads && s->grad_fused)
+            hb_emit_mark(b->lo, "end of the MLP's weight gradients", b->grad[s->out[0]], HB_NONE);
+    }
+}
+
+/* The weight gradients that waited, each followed by its sum; then what they were made from may
+ * go. */
+static void run_late(struct hb_body *b)
+{
+    for (uint32_t i = 0; i < b->late_count; i++) {
+        const struct hb_step_op *s = &b->y->steps[b->late[i]];
+        back_weight(b, s, grad_out(b, s));
+        reduce_grad(b, s->leaf - b->y->first_leaf);
+    }
+    for (uint32_t i = 0; i < b->late_count; i++)
+        end_fused(b, b->y->steps[b->late[i]].out[0]);
+}
+
+/* Working tensors after the gradient of the last input, when the weight gradients that waited are
+ * made. */
+static void scratch_after(struct hb_body *b, const struct hb_step_op *s)
+{
+    struct hb_emit e = {.name = hb_name(b->lo, s->name, ", gradient gathered"), .kind = HB_OP_MARK};
+    run_late(b);
+    b->late_count = 0;
+    hb_emit_read(&e, b->grad[s->in[s->in_count - 1]]);
+    hb_body_scratch(b, &e, s->back_scratch, s->back_scratch_count);
+    hb_emit(b->lo, &e);
+}
+
 static void read_gradient(struct hb_body *b, struct hb_emit *e, int v)
 {
     if (b->grad[v] == HB_NONE || b->grad[v] != b->remade) {
@@ -282,10 +327,13 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
             made[i] = grad_place(b, s->in[i], lies_in_place(b, s, i));
         hb_emit_write(&e, made[i]);
     }
-    hb_body_scratch(b, &e, s->back_scratch, s->back_scratch_count);
+    if (!s->back_scratch_after)
+        hb_body_scratch(b, &e, s->back_scratch, s->back_scratch_count);
     hb_emit(b->lo, &e);
     for (int i = 0; i < s->in_count; i++)
         b->grad[s->in[i]] = made[i];
+    if (s->back_scratch_after)
+        scratch_after(b, s);
     if (remade)
         b->remade = made[0];
 }
@@ -426,39 +474,6 @@ static void remake_attention(struct hb_body *b)
             b->saved->remake[b->y->steps[i + 1].out[0]])
             hb_body_bring(b, b->y->steps[i + 1].out[0]); /* the result in its other layout */
     }
-}
-
-static void reduce_grad(struct hb_body *b, uint32_t i)
-{
-    if (b->full_dw[i] != HB_NONE)
-        hb_weight_reduce_grad(b->lo, b->y->first_leaf + i, b->full_dw[i]);
-    b->full_dw[i] = HB_NONE;
-}
-
-/* Ends the gradient of a fused activation that reads value v. */
-static void end_fused(struct hb_body *b, int v)
-{
-    for (uint32_t k = 0; k < b->y->step_count; k++) {
-        const struct hb_step_op *s = &b->y->steps[k];
-        bool reads = false;
-        for (int j = 0; j < s->in_count; j++)
-            reads = reads || s->in[j] == v;
-        if (reads && s->grad_fused)
-            hb_emit_mark(b->lo, "end of the MLP's weight gradients", b->grad[s->out[0]], HB_NONE);
-    }
-}
-
-/* The weight gradients that waited, each followed by its sum; then what they were made from may
- * go. */
-static void run_late(struct hb_body *b)
-{
-    for (uint32_t i = 0; i < b->late_count; i++) {
-        const struct hb_step_op *s = &b->y->steps[b->late[i]];
-        back_weight(b, s, grad_out(b, s));
-        reduce_grad(b, s->leaf - b->y->first_leaf);
-    }
-    for (uint32_t i = 0; i < b->late_count; i++)
-        end_fused(b, b->y->steps[b->late[i]].out[0]);
 }
 
 uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)

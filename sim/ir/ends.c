@@ -217,8 +217,8 @@ static uint32_t use_head(struct hb_lower *lo, bool in_loop)
         hb_weight_gather(lo, "gather head", w, whole);
         return whole;
     }
-    uint32_t parts = hb_temp(lo, "head, gathered shard by shard", HB_CAT_COMMUNICATION,
-                             hb_buf_shape(lo, whole));
+    uint32_t parts =
+        hb_temp(lo, "head, gathered shard by shard", HB_CAT_COMMUNICATION, hb_buf_shape(lo, whole));
     hb_weight_gather(lo, "gather head", w, parts);
     hb_emit_simple(lo, HB_OP_COPY, "join the head's shards", parts, whole);
     return whole;

@@ -21,18 +21,18 @@ struct hb_value {
     uint32_t tags; /* names by which a policy can ask for it: mask of 1u << HB_TN_* */
     struct hb_shape shape;
     enum hb_tiling tiling;
-    int producer;    /* index of its step; -1: the layer's input */
-    bool fused;      /* never a buffer: readers make it again from its producer's inputs */
-    bool dot;        /* result of a product without batch dimensions */
-    bool batch_dot;  /* result of a product with batch dimensions */
-    bool cheap;      /* an iteration of a pipeline makes it again when its backward reads it */
-    bool dots_only;  /* a product inside its step, which policy dots keeps and no other */
-    bool trace_only; /* a residual that only policy none keeps, under a scan */
-    bool small;      /* too small to matter for a policy: always kept with its siblings */
-    bool wide;       /* in f32 where its gradient is not */
-    bool restacked;  /* its stack is copied whole into another layout between the passes */
+    int producer;      /* index of its step; -1: the layer's input */
+    bool fused;        /* never a buffer: readers make it again from its producer's inputs */
+    bool dot;          /* result of a product without batch dimensions */
+    bool batch_dot;    /* result of a product with batch dimensions */
+    bool cheap;        /* an iteration of a pipeline makes it again when its backward reads it */
+    bool dots_only;    /* a product inside its step, which policy dots keeps and no other */
+    bool trace_only;   /* a residual that only policy none keeps, under a scan */
+    bool small;        /* too small to matter for a policy: always kept with its siblings */
+    bool wide;         /* in f32 where its gradient is not */
+    bool restacked;    /* its stack is copied whole into another layout between the passes */
     bool read_stacked; /* kept in a loop's stack, its readers take their layer's out of that */
-    bool mask;       /* a predicate where it is made again, in its own dtype where it is kept */
+    bool mask;         /* a predicate where it is made again, in its own dtype where it is kept */
 };
 
 struct hb_step_op {
@@ -63,6 +63,7 @@ struct hb_step_op {
     struct hb_shape back_scratch[HB_SCRATCH];
     int back_scratch_count;
     double back_moved_bytes; /* 0: each operand, result and scratch once */
+    bool back_scratch_after; /* made of the inputs' gradients, when they are there */
     enum hb_axis axis;       /* of a MOVE, and of the sum of a product's parts */
     bool sum_parts;          /* a product's results are summed over `axis` */
     bool grad_sum_parts;     /* its input's gradient is summed over `axis` */

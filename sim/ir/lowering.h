@@ -52,8 +52,8 @@ struct hb_leaf {
     uint32_t ema;
     uint32_t host[HB_LEAF_STATES];    /* weight, master, moments, ema: homes of those fetched */
     uint32_t renewed[HB_LEAF_STATES]; /* the same after the update; HB_NONE */
-    uint32_t whole;         /* stack gathered before a pipeline's loop; HB_NONE */
-    uint32_t cast;          /* hoisted copy in the compute dtype; HB_NONE */
+    uint32_t whole;                   /* stack gathered before a pipeline's loop; HB_NONE */
+    uint32_t cast;                    /* hoisted copy in the compute dtype; HB_NONE */
     uint32_t kept;          /* stack of the casts of the forward pass, kept for backward; HB_NONE */
     uint32_t transposed;    /* whole copy for gathers over a minor dimension; HB_NONE */
     uint32_t grad;          /* gradient (of the whole stack); HB_NONE before it exists */

@@ -236,6 +236,10 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, con
      * v6e (AI-Hypercomputer/tpu-recipes) ran in 32 GiB, where it would be 96. */
     double kept = (double)r->tokens + (double)(r->batch * r->masked) * (double)r->capacity;
     s->back_moved_bytes = 2 * kept * (double)d * (double)hb_dtype_bits(lo->compute) / 8;
+    /* XLA:TPU makes the gradient of a device's own tokens first, and what that was made from is
+     * gone (dslite,f8e8 with 4 layers: bf16[64,4096,2048] at 1423 beside bf16[8,4096,2048] alone).
+     */
+    s->back_scratch_after = lo->habits->rings && hb_ways(lo, HB_AX_TENSOR) == 1;
     if (hb_ways(lo, HB_AX_TENSOR) == 1)
         return;
     /* With tensor parallelism the products are of the whole batch, too (ds3,f32e8t2:
