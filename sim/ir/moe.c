@@ -223,7 +223,7 @@ static int exchange(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_v
 
 /* An expert axis beside fsdp of at least 8: the partitioner gathers the batch of all devices where
  * the experts' inputs are made (mixtral,f32e8: bf16[256,4096,4096]; moe160,f32e8: 10240 MiB). */
-enum { GLOBAL_GATHER_WAYS = 8 };
+enum { GLOBAL_GATHER_WAYS = 8, EARLY_RING_WAYS = 16 };
 
 static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, const struct routed *r)
 {
@@ -237,9 +237,11 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, con
     double kept = (double)r->tokens + (double)(r->batch * r->masked) * (double)r->capacity;
     s->back_moved_bytes = 2 * kept * (double)d * (double)hb_dtype_bits(lo->compute) / 8;
     /* XLA:TPU makes the gradient of a device's own tokens first, and what that was made from is
-     * gone (dslite,f8e8 with 4 layers: bf16[64,4096,2048] at 1423 beside bf16[8,4096,2048] alone).
-     */
-    s->back_scratch_after = lo->habits->rings && hb_ways(lo, HB_AX_TENSOR) == 1;
+     * gone (dslite,f8e8 with 4 layers: bf16[64,4096,2048] at 1423 beside bf16[8,4096,2048] alone),
+     * unless the weights' gradients go round in longer rings, which come later (qwen30a3,v6e,f32e8:
+     * two bf16[8,16,256,2048] beside bf16[256,4096,2048]; dslite,f16e4: none). */
+    s->back_scratch_after = lo->habits->rings && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+                            hb_ways(lo, HB_AX_FSDP) <= EARLY_RING_WAYS;
     if (hb_ways(lo, HB_AX_TENSOR) == 1)
         return;
     /* With tensor parallelism the products are of the whole batch, too (ds3,f32e8t2:
