@@ -30,4 +30,8 @@ bool hb_order_sum_waits(const struct hb_lower *lo);
 /* Whether the table's gradient is made whole on each device before it is summed. */
 bool hb_order_table_whole(const struct hb_lower *lo);
 
+/* Whether the stages of a pipeline are as many as fsdp's shards, so that a change of axis is a
+ * permutation. */
+bool hb_order_permutes(const struct hb_lower *lo);
+
 #endif

@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "sim/ir/order.h"
 #include "sim/ir/weight.h"
 
 bool hb_pipeline_wanted(const struct hb_lower *lo)
@@ -181,6 +182,8 @@ static uint32_t state_temp(struct hb_lower *lo, const struct hb_pipeline *pl, co
 /* Saving each layer's input beside the iteration's adds the stack of all but the first; the layers
  * of an iteration still run again together (pr85: + 1.38 of 2.01 GB with 8 stages of two layers,
  * + 2.2 to 3.0 of 2.82 with 4 of four). */
+/* Forced replication gathers the batch before a layer's input is saved (ep2pp4/bad,replicate: three
+ * bf16[7,1,8,4096,4096] beside the iterations' bf16[7,1,4,4096,4096]). */
 static void save_layer_inputs(struct hb_lower *lo, struct hb_pipeline *pl)
 {
     int64_t layers = 0;
@@ -188,8 +191,9 @@ static void save_layer_inputs(struct hb_lower *lo, struct hb_pipeline *pl)
         layers += pl->groups[i].trips;
     if (!saves_layer_inputs(lo) || layers < 2)
         return;
+    int64_t whole = lo->expert_batch == HB_EXPERTS_GATHERED ? hb_ways(lo, HB_AX_EXPERT) : 1;
     pl->layer_stack = hb_temp(lo, "inputs of the layers, saved for backward", HB_CAT_SAVED,
-                              stacked_state(lo, pl, hb_mul_sat(pl->iterations, layers - 1)));
+                              stacked_state(lo, pl, hb_mul_sat(pl->iterations, (layers - 1) * whole)));
     hb_emit_mark(lo, "stack of layer inputs", HB_NONE, pl->layer_stack);
 }
 
@@ -404,6 +408,10 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
     if (!lo->habits->outputs_in_place || lo->spec->sharding.ends_over_pipeline)
         return take_outputs(lo, pl, outputs, x);
     zero_input_grads(lo, pl);
+    /* Shards that are permuted between stages and fsdp make a copy in the order of the batch
+     * (8B,pp8f8,m16: one bf16[23,1,4096,4096] beside the logits, the gradients'; pp2f4,m4: two). */
+    if (hb_order_permutes(lo))
+        return take_outputs(lo, pl, outputs, x);
     return hb_temp_in_place(lo, "outputs of the pipeline, in their stack", HB_CAT_WORKING, outputs);
 }
 
