@@ -204,7 +204,8 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
         expand_ragged(lo, y, wide, narrow);
     /* MaxText's: the activation waits for the late gradient of down beside gate's and up's, which
      * lie in their places (mixtral/dense_cf1.5: bf16[8,2,1536,14336] three times). */
-    if (lo->maxtext || (ragged && hb_layer_exchanges_rows(lo, m))) {
+    bool own = lo->maxtext && m->dispatch != HB_DISPATCH_DENSE;
+    if (own || (ragged && hb_layer_exchanges_rows(lo, m))) {
         y->values[act].fused = false;
         y->steps[y->step_count - 1].grad_follows = false;
         y->steps[y->step_count - 1].grad_in_place = 3;
@@ -257,7 +258,10 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
 {
     int64_t E = r->masked;
     int64_t d = lo->spec->model.d_model;
-    const int64_t masks[] = {r->batch, r->seq, E, r->capacity, -1};
+    /* MaxText's weights have a place for dropped tokens as well and serve as the mask, and their
+     * gradient lies in their place (deepseek2-16b/dense_cf1.25: one bf16[2,4096,64,481]). */
+    bool one = lo->maxtext && lo->habits->masks_narrow;
+    const int64_t masks[] = {r->batch, r->seq, E, r->capacity + one, -1};
     const int64_t here[] = {r->batch, E, r->capacity, d, -1};
     const int64_t there[] = {r->expert_batch, r->experts, r->capacity, d, -1};
     const int64_t wide[] = {r->expert_batch, r->experts, r->capacity, r->width, -1};
@@ -279,6 +283,7 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
      * for its product (pr85/pp8: bf16[16384,16,640] once a layer, bf16[1,16,2048,4,640]). */
     y->values[disp].cheap = lo->habits->probabilities_remade;
     y->values[disp].mask = lo->habits->masks_narrow;
+    y->values[disp].fused = one;
     y->steps[y->step_count - 1].no_grad = true;
     v = make_value(lo, "expert inputs", 0, lo->compute, here);
     v.batch_dot = true;
@@ -301,10 +306,12 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
                    (const int64_t[]){r->batch, r->seq, d, -1});
     v.fused = true;
     v.batch_dot = true;
-    return mix(
+    int sum = mix(
         lo, y, v,
         (struct mixing){
             .op = HB_OP_MATMUL, .in = {comb, o}, .in_count = 2, .flops = flops, .back_in = 3});
+    y->steps[y->step_count - 1].grad_in_place = one;
+    return sum;
 }
 
 /* Buffers are as long as the worst case; time is that of an even load. */
