@@ -481,7 +481,7 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
     if (b->lo->habits->recompute_first && !b->recomputed)
         hb_body_recompute(b);
     bool keep = b->recomputed;
-    if (keep)
+    if (keep || b->own_weights)
         hb_body_unstow(b);
     for (uint32_t v = 0; v < b->y->value_count; v++) {
         b->grad[v] = HB_NONE;

@@ -119,6 +119,31 @@ static void make_late(struct hb_layer *y)
     }
 }
 
+/* More layers side by side than two, of MaxText's over fsdp: all weights are gathered as the
+ * iteration is made again and stay to each layer's backward pass; of what is made again the
+ * kernel's results, the sums after attention and one tensor of the hidden width wait, a layer's own
+ * input is read in its stack (llama3-8b/pp4_lps8 at the last layer's backward pass: 23 of 24
+ * bf16[1,4096,14336], of the other seven layers seven bf16[4,4096,14336]). */
+static bool is_wide_stage(const struct hb_lower *lo, const struct hb_pipeline *pl)
+{
+    return lo->maxtext && pl->count > 2 && !pl->groups[0].looped &&
+           lo->fsdp_mode == HB_WEIGHT_GATHER && lo->spec->pipeline.remat_iteration;
+}
+
+static void thin_out(const struct hb_layer *y, struct hb_saved *saved)
+{
+    for (uint32_t i = 0; i < y->step_count; i++) {
+        const struct hb_step_op *s = &y->steps[i];
+        int v = s->out[0];
+        bool turned = s->op == HB_OP_COPY && y->values[v].tags & 1u << HB_TN_ATTN_CTX;
+        bool up = (y->values[v].tags & 1u << HB_TN_MLP_UP) != 0;
+        if (saved->keep[v] != HB_KEEP_DEVICE || !(turned || up))
+            continue;
+        saved->keep[v] = HB_KEEP_NO;
+        saved->remake[v] = true;
+    }
+}
+
 /* Two layers side by side: the weight gradients of both come after the first one's backward pass
  * (llama3-8b/pp4_lps2: four bf16[4,4096,14336] of the second layer through it; not with four, eight
  * or sixteen layers, pp4_lps4, pp4_lps8, pp2_lps16). */
@@ -152,15 +177,19 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
          * (pr85/pp8/good,remat=none: eight f32[15,4,4096,4096]). */
         bool pruned = !g->looped && (p->remat_iteration || !lo->habits->recompute_first);
         hb_saved_find(lo, &g->layer, &remat, true, pruned, &g->saved);
+        lo->gathers_stay = is_wide_stage(lo, pl);
+        if (lo->gathers_stay)
+            thin_out(&g->layer, &g->saved);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
         /* What a rematerialised iteration keeps for itself is read where it lies. */
         g->body.own_stacks = p->remat_iteration && !g->looped && lo->habits->recompute_first;
         /* pr85/pp8: bf16 of both layers' experts, 6 x 256 MiB, from the iteration's second forward
          * pass to the end of each layer's backward pass. */
-        g->body.own_weights = g->body.own_stacks && lo->fsdp_mode != HB_WEIGHT_GATHER;
+        g->body.own_weights =
+            (g->body.own_stacks && lo->fsdp_mode != HB_WEIGHT_GATHER) || lo->gathers_stay;
         g->body.casts_late =
             saves_layer_inputs(lo) && g->layer.block->attention.kernel != HB_KERNEL_FLASH;
-        lo->stage_slices = lo->stage_slices || g->body.own_weights;
+        lo->stage_slices = lo->stage_slices || (g->body.own_stacks && g->body.own_weights);
         g->body.defer = defers(lo, pl);
     }
 }
@@ -192,8 +221,9 @@ static void save_layer_inputs(struct hb_lower *lo, struct hb_pipeline *pl)
     if (!saves_layer_inputs(lo) || layers < 2)
         return;
     int64_t whole = lo->expert_batch == HB_EXPERTS_GATHERED ? hb_ways(lo, HB_AX_EXPERT) : 1;
-    pl->layer_stack = hb_temp(lo, "inputs of the layers, saved for backward", HB_CAT_SAVED,
-                              stacked_state(lo, pl, hb_mul_sat(pl->iterations, (layers - 1) * whole)));
+    pl->layer_stack =
+        hb_temp(lo, "inputs of the layers, saved for backward", HB_CAT_SAVED,
+                stacked_state(lo, pl, hb_mul_sat(pl->iterations, (layers - 1) * whole)));
     hb_emit_mark(lo, "stack of layer inputs", HB_NONE, pl->layer_stack);
 }
 
@@ -532,6 +562,10 @@ static void run_again(struct hb_lower *lo, struct hb_pipeline *pl)
     uint32_t in = state_temp(lo, pl, "input of the iteration, again");
     hb_emit_simple(lo, HB_OP_COPY, "iteration input out of its stack", pl->iter_stack, in);
     stage_stacks(pl, 0);
+    for (uint32_t i = 0; i < pl->count && lo->gathers_stay; i++) {
+        struct hb_body *b = &pl->groups[i].body;
+        b->stack[b->y->input] = i > 0 ? pl->layer_stack : pl->iter_stack;
+    }
     stage_forward(lo, pl, in, true);
 }
 

@@ -275,7 +275,7 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     uint32_t whole = l->gathered;
     /* 70B/base: the attention's weights are gathered once for the recomputation and once more,
      * in another layout, for the backward pass; the MLP's only once. */
-    if (!l->held && !is_attention_held(lo, l))
+    if (!l->held && !is_attention_held(lo, l) && !lo->gathers_stay)
         l->gathered = HB_NONE;
     return whole;
 }
