@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "solver/critical.h"
 #include "solver/replay.h"
+#include "solver/trip_floor.h"
 
 enum { PATH = 0, BUSY = 1, TAIL = 1 + HB_STREAM_COUNT };
 
@@ -158,6 +159,14 @@ static bool is_path(const struct bound *b, int variant)
     return variant == PATH || (variant >= TAIL && b->has_tail[variant - TAIL]);
 }
 
+/* They stay when the rest of a loop's arena is given back. */
+static void keep_path_tables(struct bound *b, struct hb_item *item)
+{
+    for (int variant = PATH; item && variant < HB_BOUNDS; variant++)
+        if (is_path(b, variant))
+            table_of(b, item, variant);
+}
+
 static void add_loop_ns(struct bound *b, struct hb_item *item, const int64_t *by_steps)
 {
     for (int variant = PATH; variant < HB_BOUNDS; variant++) {
@@ -180,9 +189,7 @@ static void add_flat_loop(struct bound *b, uint32_t loop)
     struct hb_item *item = item_of(b, l->first_op);
     if (is_filler(b, l->first_op))
         return;
-    for (int variant = PATH; item && variant < HB_BOUNDS; variant++)
-        if (is_path(b, variant))
-            table_of(b, item, variant); /* stays when the rest is given back */
+    keep_path_tables(b, item);
     struct hb_arena_mark mark = hb_arena_mark(b->arena);
     struct hb_critical c;
     struct hb_critical_ask ask = {&b->streams, b->arena, l->first_op, l->end_op, HB_CRITICAL_TRIPS};
@@ -324,12 +331,39 @@ static void walk_program(struct bound *b)
     }
 }
 
-/* Of a floor, the compute stream alone: what it waits for, and where, follows from the policy. */
-static void walk_compute(struct bound *b)
+/* All trips of a loop without loops inside, as short as any policy has them. */
+static void add_floor_loop(struct bound *b, struct hb_trip_floor *floor, uint32_t loop)
 {
-    for (uint32_t i = 0; i < b->p->op_count; i++)
+    struct hb_item *item = item_of(b, b->p->loops[loop].first_op);
+    int64_t most = item ? b->s->max_steps : 1;
+    keep_path_tables(b, item);
+    struct hb_arena_mark mark = hb_arena_mark(b->arena);
+    int64_t *ns = hb_arena_alloc(b->arena, (size_t)most + 1, sizeof *ns);
+    for (int64_t n = 1; n <= most; n++)
+        if (!item || b->sized->wanted[n])
+            ns[n] = hb_trip_floor_ns(floor, loop, n) * times_of(b, loop, n);
+    add_loop_ns(b, item, ns);
+    hb_arena_rewind(b->arena, mark);
+}
+
+/* Of a floor: between the loops the compute stream alone, since what it waits for there, and where,
+ * follows from the policy. */
+static void walk_floor(struct bound *b, const bool *optional)
+{
+    struct hb_trip_floor floor;
+    hb_trip_floor_init(&floor, b->arena, b->o, &b->costs, optional);
+    for (uint32_t i = 0; i < b->p->op_count;) {
+        uint32_t loop = b->p->ops[i].loop;
+        if (loop != HB_NONE && !has_child(b, loop) && b->o->loop_owner[loop] != HB_NONE) {
+            if (!is_filler(b, i))
+                add_floor_loop(b, &floor, loop);
+            i = b->p->loops[loop].end_op;
+            continue;
+        }
         if (on_compute(b, i))
             add_path_op(b, i);
+        i++;
+    }
 }
 
 /* The groups' ops between loops, where the path crosses them on the compute stream. */
@@ -352,7 +386,7 @@ static void add_busy(struct bound *b)
 }
 
 /* Ops that a policy can do without take no time. */
-static void drop_optional_ops(struct bound *b)
+static const bool *drop_optional_ops(struct bound *b)
 {
     const bool *optional = hb_segment_optional_ops(b->arena, b->p);
     for (uint32_t i = 0; i < b->p->op_count; i++)
@@ -360,6 +394,7 @@ static void drop_optional_ops(struct bound *b)
             b->costs.usual_ns[i] = 0;
             b->costs.by_steps[i] = NULL;
         }
+    return optional;
 }
 
 void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
@@ -368,8 +403,7 @@ void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
     struct bound b = {
         .arena = arena, .sized = sized, .o = sized->outline, .p = sized->outline->pair.a, .s = s};
     hb_op_costs_find(arena, sized, ask->device, &b.costs);
-    if (ask->floor)
-        drop_optional_ops(&b);
+    const bool *optional = ask->floor ? drop_optional_ops(&b) : NULL;
     struct hb_timed *timed = hb_arena_alloc(arena, 1, sizeof *timed);
     *timed = (struct hb_timed){b.p, b.o, sized, b.costs};
     s->timed = timed;
@@ -382,7 +416,7 @@ void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
     for (uint32_t i = b.final_op; i < b.p->op_count && !ask->path_only; i++)
         b.has_tail[b.p->ops[i].stream] = b.p->ops[i].stream != HB_STREAM_COMPUTE;
     if (ask->floor) {
-        walk_compute(&b);
+        walk_floor(&b, optional);
     } else {
         walk_program(&b);
         add_turns(&b);

@@ -9,7 +9,7 @@
 #include "solver/brute.h"
 #include "solver/replay.h"
 
-enum { BUILDS = 400, PARTS_A_BUILD = 28, FLOORS_A_BUILD = 3, MOST_POLICIES = 4 };
+enum { BUILDS = 400, PARTS_A_BUILD = 28, FLOORS_A_BUILD = 28, MOST_POLICIES = 4 };
 
 struct tally {
     int compared;

@@ -1,0 +1,39 @@
+/* How long one trip of a loop takes at least, whatever the policy: the compute stream runs what
+ * every policy runs, and waits for the collectives that every policy needs.
+ *
+ * Proof. Before a compute op of the trip runs, the ops before it on the compute stream have run,
+ * and what it reads has been written. A collective that waits for an op of the trip ends no earlier
+ * than that op's end and its own cost. One that waits for none starts no earlier than the trip's
+ * edge (stream.h) on a stream that runs one at a time: all of a stream's whose first readers have
+ * run by now have taken their sum. Which of those came first does not matter, and under which
+ * policy they were wanted early does not either: a gather that recomputation wants sooner, and
+ * hides behind what is made again, still lies after the edge and before the op that reads it here.
+ * Ops that a policy can do without (hb_segment_optional_ops) take no time, and nothing waits for
+ * them. Tests compare it with every policy of the menus. */
+#ifndef HB_SOLVER_TRIP_FLOOR_H
+#define HB_SOLVER_TRIP_FLOOR_H
+
+#include "solver/op_cost.h"
+
+struct hb_arena;
+
+struct hb_trip_floor {
+    const struct hb_program *p;
+    const struct hb_op_costs *costs;
+    const uint32_t *root_of; /* by buffer */
+    const bool *optional;    /* by op */
+    uint32_t *writer;        /* by root: the op of this trip that wrote it last; HB_NONE */
+    int64_t *end_ns;         /* by op, from the trip's edge */
+    bool *is_led;            /* by op: it waits for an op of the compute stream */
+    bool *is_summed;         /* by op: it is in sum_ns */
+    int64_t sum_ns[HB_STREAM_COUNT];
+    uint32_t edge; /* ops before it are of other trips */
+};
+
+void hb_trip_floor_init(struct hb_trip_floor *t, struct hb_arena *arena,
+                        const struct hb_outline *outline, const struct hb_op_costs *costs,
+                        const bool *optional);
+/* Of a loop without loops inside, where its group has n steps. */
+int64_t hb_trip_floor_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n);
+
+#endif
