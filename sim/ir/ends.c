@@ -792,8 +792,9 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
     if (!ends->head_done && hb_head_last(lo)) {
         lo->head_last = true;
     } else if (ends->pending_full != HB_NONE) {
-        hb_emit_mark(lo, "end of the logits", ends->pending_logits, HB_NONE);
+        /* dl,8B-L16,v5e,f64: logits from 464 to 1310, the sum from 1305 on, above both. */
         sum_whole(lo, ends->pending_full);
+        hb_emit_mark(lo, "end of the logits", ends->pending_logits, HB_NONE);
     } else if (!ends->head_done) {
         struct loss_pass c = {.seq = lo->local.seq, .x = ends->pending_x};
         c.logits = ends->pending_logits;
