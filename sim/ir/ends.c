@@ -772,11 +772,22 @@ uint32_t hb_ends_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     return lo->spec->loss.chunks > 1 ? chunked_loss(lo, ends, x) : whole_loss(lo, ends, x);
 }
 
+/* XLA:TPU, where more than fsdp splits the batch: the whole table is scattered into and summed, before
+ * the head's gradient is (8B,v5e16x16,dp4f64: two bf16[128256,4096] beside the logits and
+ * f32[4096,128256]; dslite,f8e8: two bf16[102400,2048]; 8B,v5e16x16,f256: none). */
+static bool is_table_summed(const struct hb_lower *lo)
+{
+    return lo->habits->rings && hb_head_split(lo) && !lo->maxtext &&
+           lo->local.batch_ways > hb_fsdp_ways(lo, false) && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
+           lo->spec->lookup == HB_LOOKUP_GATHER && !lo->spec->model.tied_embeddings;
+}
+
 void hb_ends_zero_table(struct hb_lower *lo, struct hb_ends *ends)
 {
     const struct hb_leaf *l = &lo->leaves[lo->embed];
     ends->table_grad = hb_temp(lo, "embedding, zeros for its gradient", HB_CAT_GRADIENTS,
-                               hb_leaf_layer_shape(l, lo->compute, hb_order_table_whole(lo)));
+                               hb_leaf_layer_shape(l, lo->compute,
+                                                   hb_order_table_whole(lo) || is_table_summed(lo)));
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, "zero gradient of the embedding", HB_NONE,
                    ends->table_grad);
 }
@@ -786,31 +797,9 @@ void hb_ends_finish_head(struct hb_lower *lo, struct hb_ends *ends)
     head_grad(lo, lo->local.seq, ends->pending_x, ends->pending_logits);
 }
 
-void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
+static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
 {
-    hb_emit_mark(lo, "end of the logits before the cast", ends->pending_before, HB_NONE);
-    if (!ends->head_done && hb_head_last(lo)) {
-        lo->head_last = true;
-    } else if (ends->pending_full != HB_NONE) {
-        /* dl,8B-L16,v5e,f64: logits from 464 to 1310, the sum from 1305 on, above both. */
-        sum_whole(lo, ends->pending_full);
-        hb_emit_mark(lo, "end of the logits", ends->pending_logits, HB_NONE);
-    } else if (!ends->head_done) {
-        struct loss_pass c = {.seq = lo->local.seq, .x = ends->pending_x};
-        c.logits = ends->pending_logits;
-        if (c.logits == HB_NONE) {
-            c.w = use_head(lo, false);
-            make_logits(lo, &c);
-        }
-        head_grad(lo, c.seq, c.x, c.logits);
-    }
     struct hb_leaf *l = &lo->leaves[lo->embed];
-    if (lo->positions != HB_NONE) {
-        struct hb_leaf *table = &lo->leaves[lo->positions];
-        table->grad = hb_temp(lo, "position table, gradient", HB_CAT_GRADIENTS,
-                              hb_leaf_layer_shape(table, lo->compute, false));
-        hb_emit_simple(lo, HB_OP_REDUCE, "sum gradients of positions", grad, table->grad);
-    }
     uint32_t rows = grad;
     if (hb_head_split(lo)) {
         rows = hb_temp(lo, "gradient of embedding rows, exchanged", HB_CAT_COMMUNICATION,
@@ -829,5 +818,40 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
     hb_emit_write(&e, into);
     hb_emit(lo, &e);
     l->grad = into;
+    if (!is_table_summed(lo))
+        return;
+    l->grad = hb_temp(lo, "embedding, gradient summed", HB_CAT_GRADIENTS, hb_buf_shape(lo, into));
+    hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the embedding", into,
+                       l->grad);
+}
+
+void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
+{
+    hb_emit_mark(lo, "end of the logits before the cast", ends->pending_before, HB_NONE);
+    if (is_table_summed(lo))
+        scatter_table(lo, ends, grad);
+    if (!ends->head_done && hb_head_last(lo)) {
+        lo->head_last = true;
+    } else if (ends->pending_full != HB_NONE) {
+        /* dl,8B-L16,v5e,f64: logits from 464 to 1310, the sum from 1305 on, above both. */
+        sum_whole(lo, ends->pending_full);
+        hb_emit_mark(lo, "end of the logits", ends->pending_logits, HB_NONE);
+    } else if (!ends->head_done) {
+        struct loss_pass c = {.seq = lo->local.seq, .x = ends->pending_x};
+        c.logits = ends->pending_logits;
+        if (c.logits == HB_NONE) {
+            c.w = use_head(lo, false);
+            make_logits(lo, &c);
+        }
+        head_grad(lo, c.seq, c.x, c.logits);
+    }
+    if (lo->positions != HB_NONE) {
+        struct hb_leaf *table = &lo->leaves[lo->positions];
+        table->grad = hb_temp(lo, "position table, gradient", HB_CAT_GRADIENTS,
+                              hb_leaf_layer_shape(table, lo->compute, false));
+        hb_emit_simple(lo, HB_OP_REDUCE, "sum gradients of positions", grad, table->grad);
+    }
+    if (!is_table_summed(lo))
+        scatter_table(lo, ends, grad);
     hb_emit_mark(lo, "loss of the chunks", ends->loss_x, HB_NONE);
 }
