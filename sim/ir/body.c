@@ -306,14 +306,41 @@ bool hb_body_turns_rows(const struct hb_body *b)
     return b->lo->maxtext && b->lo->fsdp_mode == HB_WEIGHT_RING && !b->own_stacks;
 }
 
+/* XLA:GPU takes the slice of an activation inside the product for a weight's gradient where nothing
+ * else reads it (cuda-bwd/remat=names:mlp_act: three bf16[8,2048,2816] at the peak; not the
+ * attention's context, names:attn_ctx, nor names:mlp_gate,mlp_up, read by the activation). */
+static bool is_sliced_inside(const struct hb_body *b, int v)
+{
+    int products = 0, others = 0, maker = b->y->values[v].producer;
+    if (!b->lo->habits->recompute_first || maker < 0 || b->y->steps[maker].op != HB_OP_ELEMENTWISE)
+        return false;
+    for (uint32_t i = 0; i < b->y->step_count; i++) {
+        const struct hb_step_op *s = &b->y->steps[i];
+        for (int k = 0; k < s->in_count; k++) {
+            bool reads = s->in[k] == v && (s->back_in & 1u << k);
+            products += reads && s->kind == HB_STEP_PRODUCT;
+            others += reads && s->kind != HB_STEP_PRODUCT;
+        }
+        for (int k = 0; k < s->out_count; k++)
+            others += s->out[k] == v && (s->back_out & 1u << k);
+    }
+    return products == 1 && others == 0;
+}
+
+/* Whether what reads a kept value takes it out of its stack itself. bwd/base: the layer's input is
+ * read by the fusions that need it; at the peak there is no copy of it. */
+static bool is_read_stacked(const struct hb_body *b, int v)
+{
+    if (v == b->y->input)
+        return !hb_body_turns_rows(b);
+    return b->y->values[v].read_stacked || is_sliced_inside(b, v);
+}
+
 /* A kept value comes out of its stack when it is first read. */
 static void load_value(struct hb_body *b, int v)
 {
     bool host = b->saved->keep[v] == HB_KEEP_HOST;
-    /* bwd/base: the layer's input is read out of its stack by the fusions that need it; at the
-     * peak there is no copy of it. */
-    bool in_place = v == b->y->input ? !hb_body_turns_rows(b) : b->y->values[v].read_stacked;
-    if ((b->own_stacks || in_place) && !host) {
+    if ((b->own_stacks || is_read_stacked(b, v)) && !host) {
         b->now[v] = v == b->y->input ? lay_out_inputs(b) : b->stack[v];
         return;
     }
