@@ -131,6 +131,19 @@ static bool is_own_rule_late(const struct hb_lower *lo)
     return offloads(lo) || (keeps_nothing(lo) && ((split && !experts) || v6e));
 }
 
+/* Between rings of MaxText's from four tokens of all devices to a word on: the accumulators of the
+ * head's gradient are then the smaller part (llama3-8b, v5p-16, 65536 tokens: 16384 and 16000 words
+ * wait, 17000 to 128256 do not; so do llama2-7b with 131072 and 32000, mixtral-8x7b over 32 with
+ * 262144 and 32000, llama3-8b over 16 and 32 with 524288 and 128256, whatever the layers keep). */
+enum { TOKENS_A_WORD = 4 };
+
+static bool is_ring_long(const struct hb_lower *lo)
+{
+    int64_t tokens = hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens);
+    return lo->fsdp_mode == HB_WEIGHT_RING && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+           !hb_head_short_ring(lo) && tokens >= hb_mul_sat(TOKENS_A_WORD, lo->local.vocab);
+}
+
 /* Between rings logits wait where a device has one sequence, whose logits lie as a matrix (ring/f8,
  * with 4096, 8192 and 16384 tokens, and with 8192 words: to the end; not with two sequences of 2048
  * tokens, nor beside tensor parallelism, f8t2,b1). MaxText's wait up to so many tokens: a tied
@@ -310,6 +323,8 @@ bool hb_head_waits(const struct hb_lower *lo)
     if ((s->batch.accumulate > 1 && several) || is_tied_apart(lo))
         return !is_ring_early(lo) && !is_microbatch_early(lo);
     if (updates_on_host(lo) && lo->local.batch_ways == 1)
+        return true;
+    if (hb_head_own_rule(lo) && is_ring_long(lo))
         return true;
     if (hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 &&
         (is_own_rule_late(lo) || lo->fsdp_mode != HB_WEIGHT_RING))
