@@ -1,4 +1,5 @@
-/* The two ends of the model: embedding, and head with its loss; forward and backward. */
+/* The two ends of the model: their leaves, the embedding, and what waits between them; head and
+ * loss are in loss.h. */
 #ifndef HB_SIM_IR_ENDS_H
 #define HB_SIM_IR_ENDS_H
 
@@ -20,14 +21,10 @@ void hb_ends_leaves(struct hb_lower *lo);
 void hb_ends_zero_table(struct hb_lower *lo, struct hb_ends *ends);
 /* The first residual. */
 uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends);
-/* What of the head is fetched before the layers. */
-void hb_ends_prepare(struct hb_lower *lo);
-/* The loss of the last residual x, and back: the gradient of x. */
-uint32_t hb_ends_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x);
+/* A residual, as it lies between layers. */
+struct hb_shape hb_ends_residual(const struct hb_lower *lo);
 /* What is left when the layers' backward pass is done: gradients of the head (where postponed) and
  * of the embedding, from the gradient of the first residual. */
 void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad);
-/* The head's gradient where it comes last of all. */
-void hb_ends_finish_head(struct hb_lower *lo, struct hb_ends *ends);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "base/str.h"
-#include "sim/ir/ends.h"
+#include "sim/ir/loss.h"
 #include "sim/ir/lowering.h"
 #include "sim/ir/optim.h"
 #include "sim/ir/order.h"
@@ -171,7 +171,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     lo->phase = HB_PHASE_FORWARD;
     early_zeros(lo, &ends, HB_ZEROS_FIRST);
     uint32_t x = hb_ends_embed(lo, &ends);
-    hb_ends_prepare(lo);
+    hb_loss_prepare(lo);
     x = hb_stack_forward(lo, &parts->stack, x);
     if (parts->piped)
         x = hb_pipeline_forward(lo, &parts->pipeline, x);
@@ -180,7 +180,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     hb_weight_transpose_stacks(lo);
     hb_weight_nan_zeros(lo);
     early_zeros(lo, &ends, HB_ZEROS_BEFORE_LOSS);
-    uint32_t g = hb_ends_loss(lo, &ends, x);
+    uint32_t g = hb_loss_pass(lo, &ends, x);
     lo->phase = HB_PHASE_BACKWARD;
     if (lo->spec->batch.accumulate == 1) {
         hb_optim_fetch(lo);
@@ -241,7 +241,7 @@ static void build_step(struct hb_lower *lo)
     }
     hb_optim_update(lo);
     if (lo->head_last) {
-        hb_ends_finish_head(lo, &parts.ends);
+        hb_loss_finish_last(lo, &parts.ends);
         hb_optim_update_head(lo);
     }
 }

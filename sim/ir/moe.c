@@ -306,10 +306,10 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
                    (const int64_t[]){r->batch, r->seq, d, -1});
     v.fused = true;
     v.batch_dot = true;
-    int sum = mix(
-        lo, y, v,
-        (struct mixing){
-            .op = HB_OP_MATMUL, .in = {comb, o}, .in_count = 2, .flops = flops, .back_in = 3});
+    int sum =
+        mix(lo, y, v,
+            (struct mixing){
+                .op = HB_OP_MATMUL, .in = {comb, o}, .in_count = 2, .flops = flops, .back_in = 3});
     y->steps[y->step_count - 1].grad_in_place = one;
     return sum;
 }

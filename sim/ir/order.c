@@ -90,16 +90,18 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 
 bool hb_order_permutes(const struct hb_lower *lo)
 {
-    return hb_ways(lo, HB_AX_PIPELINE) > 1 && hb_ways(lo, HB_AX_PIPELINE) == hb_fsdp_ways(lo, false);
+    int64_t stages = hb_ways(lo, HB_AX_PIPELINE);
+    return stages > 1 && stages == hb_fsdp_ways(lo, false);
 }
 
 /* The second gather starts just early enough to hide behind the pass over the logits' gradient:
  * the ratio of the two times is width over tokens, times what the links are slower than memory.
  * CUDA, one host of 8: 8B/base (1) stands beside both logits, 1B/base (1/4), 1B/seq=2048 (1/2) and
  * d4k,f8,b4 (1/4) not; across hosts 8B,f16,b4 (1/4) does, 8B,f16,b8 and 70B,pp8f8 (1/8) do not.
- * ROCm's scheduler takes every collective as long: always, but after the loss where a pipeline has as
- * many stages as shards, which are permuted between the two axes (8B,pp4f4,m8 with and without iter,
- * 8B,pp8f8,m16: the cast shard twice, no bf16[4096,128256]; gathered beside the logits with pp2f4). */
+ * ROCm's scheduler takes every collective as long: always, but after the loss where a pipeline has
+ * as many stages as shards, which are permuted between the two axes (8B,pp4f4,m8 with and without
+ * iter, 8B,pp8f8,m16: the cast shard twice, no bf16[4096,128256]; gathered beside the logits with
+ * pp2f4). */
 enum { HOST_DEVICES = 8, HIDDEN_IN_HOST = 1, HIDDEN_ACROSS = 6 };
 
 bool hb_order_head_early(const struct hb_lower *lo)

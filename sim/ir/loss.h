@@ -1,0 +1,17 @@
+/* The head and its loss, forward and backward. Where its gradient waits, and what waits with it,
+ * stands in struct hb_ends. */
+#ifndef HB_SIM_IR_LOSS_H
+#define HB_SIM_IR_LOSS_H
+
+#include "sim/ir/ends.h"
+
+/* What of the head is fetched before the layers. */
+void hb_loss_prepare(struct hb_lower *lo);
+/* The loss of the last residual x, and back: the gradient of x. */
+uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x);
+/* The head's gradient where it waited for the layers' backward pass. */
+void hb_loss_finish(struct hb_lower *lo, const struct hb_ends *ends);
+/* Where it comes last of all. */
+void hb_loss_finish_last(struct hb_lower *lo, const struct hb_ends *ends);
+
+#endif
