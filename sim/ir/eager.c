@@ -323,38 +323,56 @@ static void take_weights(struct hb_eager *e, const struct part *p)
                   e->weights, HB_NONE);
 }
 
-/* Over the copies only in the last microbatch. */
-static void sum_gradients(struct hb_eager *e, const struct part *p, bool last)
+/* Weights on this device when gathered. */
+struct held {
+    double dense;
+    double experts;
+};
+
+static void sum_copies(struct hb_eager *e, struct held w)
 {
-    double width = grad_width(e), compute = (double)hb_dtype_bits(e->spec->precision.compute) / 8;
-    double dense = (p->weights - p->experts) * width, experts = p->experts * width;
-    struct group split = split_group(e, false), expert_split = split_group(e, true);
+    double width = grad_width(e);
     enum hb_op_kind kind =
         e->spec->sharding.optimizer_over_data ? HB_OP_REDUCE_SCATTER : HB_OP_ALL_REDUCE;
+    add_beside(e,
+               (struct transfer){"sum gradients over copies", kind, copies_group(e, false),
+                                 HB_AX_DATA, w.dense * width / split_group(e, false).ways},
+               e->grads, e->sums);
+    add_beside(e,
+               (struct transfer){"sum gradients of experts over copies", kind,
+                                 copies_group(e, true), HB_AX_DATA,
+                                 w.experts * width / split_group(e, true).ways},
+               e->grads, e->sums);
+}
+
+/* Without the distributed optimizer Megatron sums all gradients at once after the backward pass
+ * (overlap_grad_reduce is off: core/distributed/distributed_data_parallel_config.py). */
+static bool sums_late(const struct hb_eager *e)
+{
+    return e->spec->runtime.framework == HB_FW_MEGATRON && !e->spec->sharding.optimizer_over_data;
+}
+
+/* Over the copies only in the last microbatch. */
+static void sum_gradients(struct hb_eager *e, struct held w, bool last)
+{
+    double width = grad_width(e), compute = (double)hb_dtype_bits(e->spec->precision.compute) / 8;
+    struct group split = split_group(e, false), expert_split = split_group(e, true);
     if (split.ways > 1)
         hb_eager_emit(e,
                       (struct hb_op){.name = "pack gradients",
                                      .kind = HB_OP_COPY,
-                                     .moved_bytes = p->weights * (compute + width)},
+                                     .moved_bytes = (w.dense + w.experts) * (compute + width)},
                       HB_NONE, e->grads);
     add_beside(e,
                (struct transfer){"sum gradients of a layer", HB_OP_REDUCE_SCATTER, split,
-                                 HB_AX_FSDP, dense},
+                                 HB_AX_FSDP, w.dense * width},
                e->grads, e->sums);
     add_beside(e,
                (struct transfer){"sum gradients of its experts", HB_OP_REDUCE_SCATTER, expert_split,
-                                 HB_AX_FSDP, experts},
+                                 HB_AX_FSDP, w.experts * width},
                e->grads, e->sums);
-    if (!last)
-        return;
-    add_beside(e,
-               (struct transfer){"sum gradients over copies", kind, copies_group(e, false),
-                                 HB_AX_DATA, dense / split.ways},
-               e->grads, e->sums);
-    add_beside(e,
-               (struct transfer){"sum gradients of experts over copies", kind,
-                                 copies_group(e, true), HB_AX_DATA, experts / expert_split.ways},
-               e->grads, e->sums);
+    if (last && !sums_late(e))
+        sum_copies(e, w);
 }
 
 /* --- a microbatch --- */
@@ -380,7 +398,7 @@ static void run_part(struct hb_eager *e, const struct part *p, int kind, bool ba
             hb_eager_layer_forward(e, &layers[i]);
     }
     if (backward)
-        sum_gradients(e, p, last);
+        sum_gradients(e, (struct held){p->weights - p->experts, p->experts}, last);
     hb_program_close_loop(e->p, loop);
 }
 
@@ -441,19 +459,44 @@ static void pass_on(struct hb_eager *e)
                    e->x, waits ? e->x : e->keys);
 }
 
+/* Embedding and head that the stage holds. */
+static double held_tables(const struct hb_eager *e, const struct stage *stage)
+{
+    bool both = !e->spec->model.tied_embeddings && axis_ways(e, HB_AX_PIPELINE) <= 1;
+    return (stage->head + both) * table_weights(e);
+}
+
+/* FSDP's outermost unit, which stays gathered until its gradients are made, the last of all. */
+static void gather_tables(struct hb_eager *e, double tables)
+{
+    add_beside(e,
+               (struct transfer){"gather embedding and head", HB_OP_ALL_GATHER,
+                                 split_group(e, false), HB_AX_FSDP, tables * gather_width(e)},
+               HB_NONE, e->weights);
+}
+
+static void look_up(struct hb_eager *e, const char *name, double table)
+{
+    double rows = 4 * e->tokens * (double)e->spec->model.d_model;
+    hb_eager_emit(e,
+                  (struct hb_op){.name = name, .kind = HB_OP_GATHER, .moved_bytes = rows + table},
+                  e->weights, HB_NONE);
+}
+
 static void run_microbatch(struct hb_eager *e, const struct stage *stage, bool last)
 {
+    double tables = held_tables(e, stage);
     e->phase = HB_PHASE_FORWARD;
-    hb_eager_emit(e,
-                  (struct hb_op){.name = "look up embedding",
-                                 .kind = HB_OP_GATHER,
-                                 .moved_bytes = 4 * e->tokens * (double)e->spec->model.d_model},
-                  HB_NONE, HB_NONE);
+    gather_tables(e, tables);
+    look_up(e, "look up embedding", 0);
     run_parts(e, stage, false, last);
     pass_on(e);
     if (stage->head)
         run_head(e);
     run_parts(e, stage, true, last);
+    if (axis_ways(e, HB_AX_PIPELINE) <= 1)
+        look_up(e, "gradient of the embedding", 2 * table_weights(e));
+    sum_gradients(e, (struct held){tables, 0}, last);
     pass_on(e);
 }
 
@@ -509,16 +552,9 @@ static double update_bytes(const struct hb_eager *e)
     return bytes;
 }
 
-struct held {
-    double dense; /* weights on this device when gathered */
-    double experts;
-};
-
 static struct held held_weights(const struct hb_eager *e, const struct stage *stage)
 {
-    struct held h = {stage->head ? table_weights(e) : 0, 0};
-    if (!e->spec->model.tied_embeddings && axis_ways(e, HB_AX_PIPELINE) <= 1)
-        h.dense += table_weights(e);
+    struct held h = {held_tables(e, stage), 0};
     for (int i = 0; i < stage->part_count; i++) {
         const struct part *p = &stage->parts[i];
         double units = (double)(p->trips[0] + p->trips[1]);
@@ -539,6 +575,8 @@ static void update(struct hb_eager *e, const struct stage *stage)
     if (s->optimizer_over_data)
         own = dense / copies.ways + experts / expert_copies.ways;
     e->phase = HB_PHASE_OPTIMIZER;
+    if (sums_late(e))
+        sum_copies(e, h);
     hb_eager_emit(e,
                   (struct hb_op){.name = "update",
                                  .kind = HB_OP_ELEMENTWISE,

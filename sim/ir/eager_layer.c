@@ -109,9 +109,9 @@ static bool quantises_weights(const struct hb_eager *e)
 }
 
 /* Bytes an element: forwards, and backwards of operands and of the result's gradient. torchao keeps
- * operands in high precision and quantises them again, row-wise scales along the other axis
- * (torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args); Transformer Engine keeps what
- * it made. */
+ * operands in high precision and quantises them again, scales of rows and blocks along the other
+ * axis (torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args;
+ * torchao/prototype/moe_training/mxfp8_linear.py, mx_mm); Transformer Engine keeps what it made. */
 struct passes {
     double forward;
     double again; /* copies and quantising anew */
@@ -126,6 +126,8 @@ static struct passes quantise_passes(const struct hb_eager *e)
     if (e->spec->precision.fp8 == HB_FP8_TENSORWISE)
         return (struct passes){SCALED_PASS, copy + (keeps ? 0 : SCALED_PASS), copy,
                                SCALED_PASS + copy};
+    if (e->spec->precision.fp8 == HB_FP8_MXFP8 && !keeps)
+        return (struct passes){ROW_PASS, ROW_PASS, 0, 2 * ROW_PASS};
     if (e->spec->precision.fp8 == HB_FP8_ROWWISE && !keeps)
         return (struct passes){ROW_PASS, COLUMN_PASS, 0, ROW_PASS + COLUMN_PASS};
     return (struct passes){LOCAL_PASS, 0, 0, LOCAL_PASS};

@@ -95,6 +95,7 @@ static double sum_sent(const struct hb_program *p, enum hb_op_kind kind, enum hb
 
 /* 6 operations a weight and token in products, 7 x s / 2 x 2 x width in attention. */
 static const double layer_weights = 4096.0 * (4096 + 2 * 1024 + 4096) + 3.0 * 4096 * 14336;
+static const double tables = 2 * 32000.0 * 4096; /* embedding and head */
 static const double tokens = 8.0 * 4096;
 enum { LAYERS = 8 };
 
@@ -141,13 +142,18 @@ static void fsdp_gathers_each_way(void **state)
     double layer = 2 * (layer_weights + 2 * 4096);
     struct hb_spec spec = read_spec("fsdp: 8", "");
     run_spec(&spec, &p);
-    double both = 2 * (LAYERS + 1) * layer;
-    assert_true(fabs(sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_FSDP) / both - 1) < 1e-9);
+    double both = 2 * (LAYERS + 1) * layer; /* embedding and head stay from forward to backward */
+    assert_true(fabs(sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_FSDP) / (both + 2 * tables) - 1) < 1e-9);
     double sums = sum_sent(&p, HB_OP_REDUCE_SCATTER, HB_AX_FSDP);
-    assert_true(fabs(sums / (LAYERS * 2 * layer) - 1) < 1e-9);
+    assert_true(fabs(sums / (LAYERS * 2 * layer + 4 * tables) - 1) < 1e-9);
     spec = read_spec("fsdp: 8", "}\nsharding: {reshard_after_forward: false");
     run_spec(&spec, &p);
-    assert_true(fabs(sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_FSDP) / (both / 2) - 1) < 1e-9);
+    assert_true(fabs(sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_FSDP) / (both / 2 + 2 * tables) - 1) <
+                1e-9);
+    spec = read_spec("fsdp: 8", "");
+    spec.model.tied_embeddings = true;
+    run_spec(&spec, &p);
+    assert_true(fabs(sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_FSDP) / (both + tables) - 1) < 1e-9);
 }
 
 /* Gradients are summed over data once a step, however many microbatches there are. */
@@ -160,13 +166,30 @@ static void data_is_summed_in_the_last_microbatch(void **state)
     spec = read_spec("data: 8", ", accumulate: 4");
     run_spec(&spec, &four);
     double sent = sum_sent(&one, HB_OP_ALL_REDUCE, HB_AX_DATA);
-    assert_true(fabs(sent / (LAYERS * 4 * (layer_weights + 2 * 4096)) - 1) < 1e-9);
+    assert_true(fabs(sent / (4 * (LAYERS * (layer_weights + 2 * 4096) + tables)) - 1) < 1e-9);
     assert_true(sum_sent(&four, HB_OP_ALL_REDUCE, HB_AX_DATA) == sent);
     spec = read_spec("data: 8", "}\nsharding: {optimizer_over_data: true");
     run_spec(&spec, &one);
     assert_true(sum_sent(&one, HB_OP_ALL_REDUCE, HB_AX_DATA) == 0);
     assert_true(sum_sent(&one, HB_OP_REDUCE_SCATTER, HB_AX_DATA) == sent);
-    assert_true(sum_sent(&one, HB_OP_ALL_GATHER, HB_AX_DATA) > sent);
+    assert_true(fabs(sum_sent(&one, HB_OP_ALL_GATHER, HB_AX_DATA) / sent - 1) < 1e-9);
+}
+
+/* Megatron overlaps the sum with the backward pass only under its distributed optimizer. */
+static void megatron_sums_after_the_backward_pass(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_spec spec = read_spec("data: 8", "}\nruntime: {framework: megatron");
+    struct hb_timing late = run_spec(&spec, &p);
+    double sent = sum_sent(&p, HB_OP_ALL_REDUCE, HB_AX_DATA);
+    assert_true(fabs(sent / (4 * (LAYERS * (layer_weights + 2 * 4096) + tables)) - 1) < 1e-9);
+    enum hb_stream stream = HB_STREAM_COLLECTIVE + HB_AX_DATA;
+    assert_true((double)late.exposed_ns[stream] > 0.9 * (double)late.busy_ns[stream]);
+    spec.sharding.optimizer_over_data = true;
+    struct hb_timing split = run_spec(&spec, &p);
+    assert_true(split.exposed_ns[stream] < split.busy_ns[stream]);
+    assert_true(split.step_ns < late.step_ns);
 }
 
 /* Work as a multiple of the microbatches': (m + (P - 1) / v) / m. */
@@ -292,6 +315,7 @@ static void quantising_passes(void **state)
         {"tensorwise", "torchtitan", "nvidia-b200", 10 * in + 10 * w + 5 * out},
         {"rowwise", "torchtitan", "nvidia-h100", 8 * in + 8 * w + 8 * out},
         {"tensorwise", "megatron", "nvidia-h100", 7 * fused_in + 2 * w + 7 * out},
+        {"mxfp8", "torchtitan", "nvidia-b200", 6 * in + 6 * w + 6 * out},
         {"mxfp8", "megatron", "nvidia-b200", 4 * fused_in + 4 * out},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -430,6 +454,7 @@ int main(void)
                                        TEST(remat_runs_the_forward_pass_again),
                                        TEST(fsdp_gathers_each_way),
                                        TEST(data_is_summed_in_the_last_microbatch),
+                                       TEST(megatron_sums_after_the_backward_pass),
                                        TEST(a_pipeline_fills_and_drains),
                                        TEST(what_keys_cost),
                                        TEST(overlap_slows_computing),
