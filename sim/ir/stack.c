@@ -342,20 +342,43 @@ static void unslice_weights(struct hb_lower *lo, struct hb_group *g, const uint3
     }
 }
 
+/* So it does on what an outer block keeps that is not made again (1B,o4,inner-only,names:
+ * bf16[4,2,8192,2048] of the layers' inputs, bf16[4,2,8192,16,64] of q beside the stacks). Returns
+ * the stacks. */
+static uint32_t *slice_kept(struct hb_lower *lo, struct hb_group *g)
+{
+    struct hb_body *b = &g->body;
+    uint32_t *stacks = hb_arena_alloc(lo->arena, b->y->value_count, sizeof *stacks);
+    for (uint32_t v = 0; v < b->y->value_count; v++)
+        stacks[v] = b->stack[v];
+    const int64_t lead[3] = {g->inner, 0, 0};
+    hb_body_stacks(b, lead, "slices of an outer block");
+    for (uint32_t v = 0; v < b->y->value_count; v++) {
+        if (b->saved->keep[v] == HB_KEEP_HOST)
+            b->stack[v] = stacks[v];
+        else if (stacks[v] != HB_NONE)
+            hb_emit_simple(lo, HB_OP_COPY, "slice kept values", stacks[v], b->stack[v]);
+    }
+    return stacks;
+}
+
 /* One outer block backwards; XLA:TPU works on slices of weights and gradients. */
 static uint32_t inner_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
 {
     uint32_t leaves = g->layer.end_leaf - g->layer.first_leaf;
     uint32_t *grads = hb_arena_alloc(lo->arena, leaves, sizeof *grads);
     uint32_t *casts = hb_arena_alloc(lo->arena, leaves, sizeof *casts);
-    if (lo->habits->casts_hoisted)
+    bool sliced = lo->habits->casts_hoisted;
+    if (sliced)
         slice_weights(lo, g, grads, casts);
+    uint32_t *stacks = sliced ? slice_kept(lo, g) : g->body.stack;
     uint32_t loop =
         hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner backward"), g->inner);
     uint32_t out = carried(lo, hb_body_backward(&g->body, grad), grad);
     hb_program_close_loop(lo->p, loop);
-    if (lo->habits->casts_hoisted)
+    if (sliced)
         unslice_weights(lo, g, grads, casts);
+    g->body.stack = stacks;
     return out;
 }
 
