@@ -57,8 +57,9 @@ bool hb_order_head_beside(const struct hb_lower *lo)
 }
 
 /* On one device zeros come first unless the loss is the peak: tinyS/base and pad (logits 2 x 2000
- * MiB, gradients 260) late (with adafactor always: opt/opt=adafactor, whose update is the peak),
- * opt/base and bwd/base first, tiny/base (scores 5120) first. On several the weights' gradients
+ * MiB, gradients 260) late (with adafactor always: opt/opt=adafactor, whose update is the peak;
+ * opt/base and bwd/base first, tiny/base (scores 5120) first; with clip on CUDA late, where all
+ * gradients stand beside the head's: opt/clip=True). On several the weights' gradients
  * outweigh the logits, of which one waits for the head's gradient (8B/tp=8, 1B/dp=8, moeFG/ep=8
  * early; PP/base, tied/gemma2b,t8 late). CUDA's second pass moves them before the loss where fsdp
  * splits the batch alone (1B/base: 3 x 128 MiB beside 2 x 4008; on ROCm none), not beside tensor
@@ -76,7 +77,8 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
         return hb_order_head_beside(lo) && !lo->habits->zeros_hoisted && logits > grads
                    ? HB_ZEROS_LATE
                    : HB_ZEROS_FIRST;
-    if (devices(lo) == 1 && lo->spec->optimizer.name == HB_OPT_ADAFACTOR)
+    bool norm = lo->spec->optimizer.clip && lo->habits->zeros_hoisted && score_bytes(lo) == 0;
+    if (devices(lo) == 1 && (lo->spec->optimizer.name == HB_OPT_ADAFACTOR || norm))
         return HB_ZEROS_LATE;
     if (devices(lo) == 1)
         return hb_add_sat(grads, score_bytes(lo)) > logits ? HB_ZEROS_FIRST : HB_ZEROS_LATE;

@@ -18,6 +18,14 @@ static bool keeps_attention(const struct hb_body *b)
 }
 
 enum { EARLY_TOKENS = 4096 };
+/* Where CUDA keeps everything, the gradients of gate and up wait for their weights' until the
+ * layer's end (attn/blocked,remat=none: two bf16[8,2048,2816] in the attention's backward pass,
+ * none of them with remat=full). */
+static bool keeps_all(const struct hb_body *b)
+{
+    return b->lo->habits->gathers_timed && !b->own_stacks &&
+           b->y->block->remat.policy == HB_POLICY_NONE;
+}
 
 /* When a weight's gradient is made: after that of the input; or, where gathers are padded sums
  * (8B64/base, accum/70B,f256,a2), the MLP's last one before its weight is gathered, and the others
@@ -29,6 +37,8 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
     bool stage = b->lo->habits->stage_grads_late && b->own_weights && l->rank == HB_LEAF_RANK;
     bool local = hb_weight_mode(b->lo, l) == HB_WEIGHT_LOCAL;
     bool second = l->held && l->rank == 2 && b->y->values[s->in[0]].fused;
+    if (local && l->held && l->rank == 2 && keeps_all(b))
+        return HB_WHEN_LATE;
     if (b->defer || stage || (local && second && keeps_attention(b)))
         return HB_WHEN_LATE;
     /* MaxText's rings: the MLP's come last of all, its activations wait through the attention's

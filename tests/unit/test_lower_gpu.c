@@ -55,6 +55,15 @@ static int count_at(const struct low *l, const char *buffer, const char *op)
     return n;
 }
 
+/* Whether the op of just that name comes after the first with the other text in its name. */
+static bool is_made_after(const struct low *l, const char *name, const char *text)
+{
+    for (uint32_t i = find_op(l, text); i < l->p.op_count; i++)
+        if (strcmp(l->p.ops[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 /* cuda-opt--base against cuda-tinyS--base: zeros first where the loss is not the peak;
  * cuda-1B--base against rocm-1B--base: before the loss with fsdp; cuda-PP--base: late. */
 static void zeros_come_where_they_cost_nothing(void **state)
@@ -296,6 +305,9 @@ static void one_hot_rows_of_one_sequence_are_predicates(void **state)
     struct low two = DENSE(CUDA, "embedding.lookup=onehot", "batch.global=2");
     assert_int_equal(bytes_of(&one, "index tensor"), 2048 * 32000);
     assert_int_equal(bytes_of(&two, "index tensor"), INT64_C(4) * 2 * 2048 * 32000);
+    /* tinyS/embed=onehot with accum=2: pred[4,2048,32000]. */
+    struct low loop = DENSE(CUDA, "embedding.lookup=onehot", "batch.accumulate=2");
+    assert_int_equal(bytes_of(&loop, "index tensor"), INT64_C(4) * 2048 * 32000);
 }
 
 /* cuda-pr85/ep2pp4: good waits, noclip and batch=64 do not. */
@@ -365,10 +377,106 @@ static void a_master_copy_frees_the_parameter(void **state)
 {
     (void)state;
     struct low base = DENSE(CUDA), master = DENSE(CUDA, "precision.master=f32");
-    uint32_t gradient = (uint32_t)(buf_of(&base, "w_gate, gradient") - base.p.bufs);
-    assert_false(base.m.lent[gradient]);
-    gradient = (uint32_t)(buf_of(&master, "w_gate, gradient") - master.p.bufs);
-    assert_true(master.m.temp_bytes < base.m.temp_bytes || master.m.lent[gradient]);
+    bool lent[2] = {false, false};
+    for (uint32_t i = 0; i < base.p.buf_count; i++)
+        lent[0] = lent[0] || base.m.lent[i];
+    for (uint32_t i = 0; i < master.p.buf_count; i++)
+        lent[1] = lent[1] || master.m.lent[i];
+    assert_true(!lent[0] && lent[1]);
+    assert_true(master.m.temp_bytes < base.m.temp_bytes);
+}
+
+/* cuda-pr85--pp8--good,layer_remat against good, bad against bad-layerin: gate and up of the layer
+ * before the last come when it runs backwards; rocm-pp8--good+layerin: without a kernel the
+ * experts' inputs and the casts of their weights as well. */
+static void layers_with_their_own_input_are_made_again_late(void **state)
+{
+    (void)state;
+    static const char inputs[] = "pipeline.iteration_save=[iter_in, layer_in]";
+    struct low one = STAGES(CUDA), remat = STAGES(CUDA, "pipeline.remat_layer=true");
+    struct low input = STAGES(CUDA, inputs);
+    struct low blocked = STAGES(ROCM, inputs, "model.blocks[0].attention.kernel=blocked");
+    assert_int_equal(count(&one, "expert gate, saved"), 2);
+    assert_int_equal(count(&remat, "expert gate, saved"), 0);
+    assert_int_equal(count(&input, "expert gate, saved"), 0);
+    assert_int_equal(count(&input, "expert inputs, saved"), 2);
+    assert_int_equal(count(&blocked, "expert inputs, saved"), 0);
+    assert_int_equal(count_at(&input, "e_up, cast for one layer", "backward of flash"), 1);
+    assert_int_equal(count_at(&blocked, "e_up, cast for one layer", "backward of attention"), 0);
+}
+
+/* cuda-bwd--remat=names:mlp_act has no copy of the slice, names:attn_ctx has. */
+static void a_kept_activation_is_sliced_inside_its_product(void **state)
+{
+    (void)state;
+    struct low act = DENSE(CUDA, "remat.policy=names", "remat.save=[mlp_act]");
+    struct low context = DENSE(CUDA, "remat.policy=names", "remat.save=[attn_ctx]");
+    bool copied[2] = {false, false};
+    for (uint32_t i = 0; i < act.p.op_count; i++)
+        copied[0] = copied[0] || strstr(act.p.ops[i].name, "mlp activation out of its stack");
+    for (uint32_t i = 0; i < context.p.op_count; i++)
+        copied[1] = copied[1] || strstr(context.p.ops[i].name, "attention context out of its");
+    assert_true(!copied[0] && copied[1]);
+}
+
+/* cuda-opt--clip=True,nan_to_num=True: one fusion makes those of gate and up for norm and update.
+ */
+static void a_norm_reads_gradients_without_nan(void **state)
+{
+    (void)state;
+    struct low clip = DENSE(CUDA, "optimizer.clip=true", "step.nan_to_num=true");
+    struct low plain = DENSE(CUDA, "step.nan_to_num=true");
+    assert_true(lives_at(&clip, "w_up, gradient without nan", "update block.w_up"));
+    assert_false(lives_at(&clip, "w_gate, zeros for nan", "update block.w_up"));
+    assert_int_equal(find(&plain, "gradient without nan"), HB_NONE);
+}
+
+/* cuda-opt--clip=True against opt--base. */
+static void zeros_come_late_before_a_norm(void **state)
+{
+    (void)state;
+    struct low base = DENSE(CUDA, "batch.global=1", "batch.seq=512");
+    struct low clip = DENSE(CUDA, "batch.global=1", "batch.seq=512", "optimizer.clip=true");
+    assert_true(lives_at(&base, "w_up, gradient", "softmax cross-entropy"));
+    assert_false(lives_at(&clip, "w_up, gradient", "softmax cross-entropy"));
+}
+
+/* cuda-attn--blocked,remat=none: gate's and up's gradients stand in the attention's backward. */
+static void gradients_wait_where_all_is_kept(void **state)
+{
+    (void)state;
+    static const char kernel[] = "model.blocks[0].attention.kernel=blocked";
+    struct low none = DENSE(CUDA, kernel, "remat.policy=none"), full = DENSE(CUDA, kernel);
+    assert_true(is_made_after(&none, "gradient of block.w_up", "backward of attention"));
+    assert_false(is_made_after(&full, "gradient of block.w_up", "backward of attention"));
+}
+
+/* rocm-8B,pp8f8,m16: head and outputs are permuted between the axes; pp2f4,m4 has both whole. */
+static void shards_are_permuted_between_equal_axes(void **state)
+{
+    (void)state;
+    struct low equal = STAGES(ROCM, "mesh.fsdp=4", "stack.form=scan", "batch.global=64");
+    struct low other = STAGES(ROCM, "mesh.fsdp=2", "stack.form=scan", "batch.global=64");
+    assert_false(lives_at(&equal, "head, gathered", "softmax cross-entropy") &&
+                 count(&equal, "head, gathered") == 1);
+    assert_false(lives_at(&equal, "outputs of the iterations", "softmax cross-entropy"));
+    assert_true(lives_at(&other, "outputs of the iterations", "softmax cross-entropy"));
+    assert_int_equal(count(&equal, "head, gathered"), 2);
+    assert_int_equal(count(&other, "head, gathered"), 1);
+}
+
+/* rocm-pr85--ep2pp4--bad,replicate: three bf16[7,1,8,4096,4096]. */
+static void replicated_inputs_are_saved_whole(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"mesh.expert=2",
+                                       "pipeline.iteration_save=[iter_in, layer_in]"};
+    struct low split = STAGES(ROCM, sets[0], sets[1]);
+    struct low whole = STAGES(ROCM, sets[0], sets[1], "pipeline.constraints=replicate");
+    assert_int_equal(bytes_of(&whole, "inputs of the layers"),
+                     2 * bytes_of(&split, "inputs of the layers"));
+    assert_int_equal(bytes_of(&whole, "inputs of the iterations, saved"),
+                     bytes_of(&split, "inputs of the iterations, saved"));
 }
 
 int main(void)
@@ -398,6 +506,13 @@ int main(void)
         TEST(a_split_residual_is_gathered_wide),
         TEST(a_norm_has_the_head_s_gradient_at_once),
         TEST(a_master_copy_frees_the_parameter),
+        TEST(layers_with_their_own_input_are_made_again_late),
+        TEST(a_kept_activation_is_sliced_inside_its_product),
+        TEST(a_norm_reads_gradients_without_nan),
+        TEST(zeros_come_late_before_a_norm),
+        TEST(gradients_wait_where_all_is_kept),
+        TEST(shards_are_permuted_between_equal_axes),
+        TEST(replicated_inputs_are_saved_whole),
     };
     return cmocka_run_group_tests_name("lower_gpu", tests, NULL, NULL);
 }
