@@ -536,38 +536,60 @@ static uint32_t widen_sum(struct hb_lower *lo, uint32_t sum)
  * (llama3-8b/num_vocab_tiling=4), and back; but inside an accumulation loop their gradient is
  * gathered from all devices and turned, before each takes its own (with 2 microbatches
  * bf16[4,16384,4096] twice; rand020/deepseek2-16b: two bf16[4,131072,2048]). Where the sequence is
- * split they are gathered both ways (fsdp 4 and context 2: bf16[16,4096,4096] before the loss and
- * after it). */
-static uint32_t gather_chunks(struct hb_lower *lo, uint32_t x, const char *name)
-{
-    struct hb_shape all = hb_buf_shape(lo, x);
-    all.dim[0] = hb_mul_sat(all.dim[0], lo->local.batch_ways);
-    all.dim[1] = hb_mul_sat(all.dim[1], hb_ways(lo, HB_AX_SEQUENCE));
-    uint32_t whole = hb_temp(lo, name, HB_CAT_COMMUNICATION, all);
-    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, hb_name(lo, "make ", name), x, whole);
-    return whole;
-}
-
+ * split, too, they are exchanged as long as a device has a part of one sequence alone (llama3-70b,
+ * 131072 tokens, fsdp 64 and context 8 on v5p and TPU7x; llama3-8b, 8192 tokens, fsdp 4 and context
+ * 4, 8 and 2, 2 and 8) or a chunk is one sequence (two, fsdp 2 and context 8); with more sequences
+ * their gradient is gathered from all devices (two, fsdp 4 and context 4: bf16[4,16384,4096]),
+ * between padded sums in f32 first (qwen3-8b, fsdp 128 and context 2: f32[4,2097152,4096] and bf16
+ * of it). */
 static bool crosses_batch(const struct hb_lower *lo)
 {
     return lo->spec->loss.chunk_over == HB_CHUNK_TOKENS;
 }
 
-/* From the last residual to where the last norm's result lies in chunks. */
+static bool crosses_sequences(const struct hb_lower *lo)
+{
+    int64_t sequences = hb_mul_sat(lo->local.batch, lo->local.batch_ways);
+    return crosses_batch(lo) && hb_ways(lo, HB_AX_SEQUENCE) > 1 && lo->local.batch > 1 &&
+           sequences != lo->spec->loss.chunks;
+}
+
+static uint32_t gather_chunks(struct hb_lower *lo, uint32_t x, const char *name, int64_t ways)
+{
+    struct hb_shape all = hb_buf_shape(lo, x);
+    all.dim[0] = hb_mul_sat(all.dim[0], ways);
+    all.dim[1] = hb_mul_sat(all.dim[1], hb_ways(lo, HB_AX_SEQUENCE));
+    uint32_t whole = hb_temp(lo, name, HB_CAT_COMMUNICATION, all);
+    uint32_t own = x;
+    bool split = hb_ways(lo, HB_AX_SEQUENCE) > 1;
+    if (split && lo->gather_form == HB_GATHER_PADDED && lo->phase == HB_PHASE_BACKWARD) {
+        all.dtype = HB_DT_F32;
+        own = hb_temp(lo, hb_name(lo, name, ", own part between zeros"), HB_CAT_COMMUNICATION, all);
+        hb_emit_simple(lo, HB_OP_COPY, "own part between zeros", x, own);
+    }
+    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, hb_name(lo, "make ", name), own, whole);
+    return whole;
+}
+
+/* From the last residual to where the last norm's result lies in chunks: of several sequences,
+ * whole ones first, those of all devices where fsdp has more of them than there are chunks (fsdp 16
+ * and context 2: bf16[16,8192,4096]; fsdp 4: bf16[4,4096,4096]). */
 static uint32_t chunk_input(struct hb_lower *lo, uint32_t x, uint32_t chunks)
 {
-    if (crosses_batch(lo) && hb_ways(lo, HB_AX_SEQUENCE) > 1)
-        x = gather_chunks(lo, x, "chunks of all tokens");
+    bool all = lo->local.batch_ways > lo->spec->loss.chunks;
+    if (crosses_sequences(lo))
+        x = gather_chunks(lo, x, "chunks of whole sequences", all ? lo->local.batch_ways : 1);
     return hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", x, chunks);
 }
 
 static uint32_t unchunk(struct hb_lower *lo, uint32_t gx)
 {
-    bool sequence = hb_ways(lo, HB_AX_SEQUENCE) > 1;
-    if (!crosses_batch(lo) || (lo->spec->batch.accumulate == 1 && !sequence))
+    bool accumulates = crosses_batch(lo) && lo->spec->batch.accumulate > 1;
+    if (!crosses_sequences(lo) && !accumulates)
         return gx;
-    uint32_t whole = gather_chunks(lo, gx, "gradient of the chunks, gathered");
-    if (sequence)
+    uint32_t whole =
+        gather_chunks(lo, gx, "gradient of the chunks, gathered", lo->local.batch_ways);
+    if (hb_ways(lo, HB_AX_SEQUENCE) > 1)
         return whole;
     uint32_t turned = hb_temp(lo, "gradient of the chunks, turned", HB_CAT_COMMUNICATION,
                               hb_buf_shape(lo, whole));
