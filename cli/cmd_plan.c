@@ -86,23 +86,30 @@ static bool run_spec(struct hb_env *env, const struct hb_plan *plan, const struc
     return true;
 }
 
+/* The largest budget first: what it excludes, the smaller ones exclude. */
 static void price_budgets(const struct hb_plan_ask *ask, struct hb_plan_answer *a)
 {
+    struct hb_plan plans[MOST_PRICES];
+    const struct hb_plan *above = NULL;
     if (ask->objective == HB_OBJ_MEMORY)
         return;
     a->prices_near = a->plan->node_count > LARGE_SPACE_NODES;
-    for (int64_t more = INT64_C(1) << 30; a->price_count < MOST_PRICES; more *= 4) {
+    for (int i = MOST_PRICES - 1; i >= 0; i--) {
         struct hb_plan_ask again = *ask;
-        struct hb_plan plan;
+        int64_t more = INT64_C(1) << (30 + 2 * i);
         again.budget_bytes = hb_add_sat(ask->budget_bytes, more);
         again.most_alternatives = 0;
         again.lp_stem = NULL;
         again.like = a->plan;
+        again.above = above;
         again.near = a->prices_near;
-        if (!hb_plan_find(ask->env->arena, &again, &plan) || !plan.found)
-            return;
-        a->prices[a->price_count++] = (struct hb_price_row){more, plan.best.step_ns};
+        if (!hb_plan_find(ask->env->arena, &again, &plans[i]) || !plans[i].found)
+            continue;
+        above = &plans[i];
+        a->prices[i] = (struct hb_price_row){more, plans[i].best.step_ns};
     }
+    while (a->price_count < MOST_PRICES && a->prices[a->price_count].more_bytes > 0)
+        a->price_count++;
 }
 
 /* The smallest peak, and the fewest devices on which one fits. */

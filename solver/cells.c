@@ -209,16 +209,21 @@ void hb_cells_walk(struct hb_search *s, uint32_t index)
 
 /* --- configurations --- */
 
-bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_memory *memory,
-                   struct hb_timing *timing)
+static bool lower_choice(struct hb_search *s, const struct hb_choice *c, struct hb_program *out)
 {
     struct hb_spec cell, spec;
-    struct hb_program p;
     struct hb_diag diag;
     hb_search_cell_spec(s, c->cell, &cell);
     hb_space_parts_spec(s->scratch, &cell, s->plan->menus, c->runs, c->run_count, &spec);
     hb_diag_init(&diag, s->scratch);
-    if (!hb_lower(s->scratch, &diag, &spec, &p))
+    return hb_lower(s->scratch, &diag, &spec, out);
+}
+
+bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_memory *memory,
+                   struct hb_timing *timing)
+{
+    struct hb_program p;
+    if (!lower_choice(s, c, &p))
         return false;
     if (hb_bound_live(s->scratch, &p) > s->ask->budget_bytes)
         return false;
@@ -249,9 +254,28 @@ static bool try_choice(struct hb_search *s, struct hb_choice *c)
     return fits;
 }
 
+/* Where the least peak is looked for, a choice without a price waits for its turn with its live
+ * bytes, which are found without packing and without times. */
+static bool put_back(struct hb_search *s, uint32_t index)
+{
+    struct hb_choice *c = &s->choices[index];
+    if (!hb_search_by_memory(s) || c->live_bytes > 0 || c->floor_bytes > 0)
+        return false;
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_program p;
+    if (lower_choice(s, c, &p))
+        c->floor_bytes = hb_bound_live(s->scratch, &p);
+    hb_arena_rewind(s->scratch, mark);
+    if (c->floor_bytes > 0)
+        hb_queue_put(&s->queue, (double)c->floor_bytes, HB_ENTRY_CHOICE, index);
+    return c->floor_bytes > 0;
+}
+
 void hb_cells_run(struct hb_search *s, uint32_t index)
 {
     struct hb_choice *c = &s->choices[index];
+    if (put_back(s, index))
+        return;
     s->plan->rows[c->cell].runs++;
     if (try_choice(s, c))
         hb_queue_put(&s->queue, hb_search_value(s, c->cell, c->step_ns, c->peak_bytes),

@@ -56,6 +56,8 @@ static void queue_node(struct hb_search *s, uint32_t index)
         settle_node(s, node, HB_FATE_REFUSED, INFINITY);
     } else if (node->live_bytes > s->ask->budget_bytes) {
         settle_node(s, node, HB_FATE_MEMORY, (double)node->live_bytes);
+    } else if (node->value >= INFINITY) { /* with a larger budget already */
+        settle_node(s, node, HB_FATE_LAYER_BOUND, node->value);
     } else {
         settle_node(s, node, HB_FATE_NODE_BOUND, node->value);
         hb_queue_put(&s->queue, node->value, HB_ENTRY_NODE, index);
@@ -88,7 +90,7 @@ void hb_nodes_restart(struct hb_search *s)
         struct hb_search_node *node = &s->nodes[i];
         node->stage = node->stage > 0 ? 1 : 0;
         node->layers_ns = 0;
-        node->value = node->floor_value;
+        node->value = s->ask->above ? node->value : node->floor_value;
         for (uint32_t k = node->first; k < node->end; k++)
             s->plan->rows[k].runs = 0;
         queue_node(s, i);
@@ -152,6 +154,7 @@ static void raise_node(struct hb_search *s, uint32_t index, enum hb_cell_fate fa
         least = ns < least ? ns : least;
     }
     if (least == INT64_MAX) {
+        node->value = INFINITY;
         settle_node(s, node, HB_FATE_LAYER_BOUND, INFINITY);
         return;
     }
@@ -233,15 +236,28 @@ static void open_cell_of(struct hb_search *s, const struct hb_search_node *node,
     }
 }
 
+/* Whether the search with a larger budget excluded it; then it stays out. (An integer program
+ * without solution has none below what was wanted then.) */
+static bool is_out_above(const struct hb_search *s, uint32_t cell)
+{
+    if (!s->ask->above)
+        return false;
+    const struct hb_cell_row *row = &s->ask->above->rows[cell];
+    return row->fate == HB_FATE_MEMORY || row->fate == HB_FATE_REFUSED ||
+           (row->fate != HB_FATE_ILP_EMPTY && row->value > s->incumbent);
+}
+
 static void open_node(struct hb_search *s, const struct hb_search_node *node)
 {
-    struct floors *list = hb_arena_alloc(s->arena, MOST_FLOORS, sizeof *list);
-    const struct floors **of = hb_arena_alloc(s->arena, node->end - node->first, sizeof *of);
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct floors *list = hb_arena_alloc(s->scratch, MOST_FLOORS, sizeof *list);
     uint32_t count = 0;
     for (uint32_t i = node->first; i < node->end; i++)
-        of[i - node->first] = find_floor(s, &s->plan->space.cells[i], list, &count);
-    for (uint32_t i = node->first; i < node->end; i++)
-        open_cell_of(s, node, i, of[i - node->first]);
+        if (is_out_above(s, i))
+            s->plan->rows[i] = s->ask->above->rows[i];
+        else
+            open_cell_of(s, node, i, find_floor(s, &s->plan->space.cells[i], list, &count));
+    hb_arena_rewind(s->scratch, mark);
 }
 
 void hb_nodes_take(struct hb_search *s, uint32_t index)

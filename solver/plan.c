@@ -339,7 +339,8 @@ static void start_search(struct hb_search *s)
 static void follow_search(struct hb_search *s, const struct hb_plan *like)
 {
     s->nodes = hb_arena_alloc(s->arena, like->node_count, sizeof *s->nodes);
-    memcpy(s->nodes, like->nodes, like->node_count * sizeof *s->nodes);
+    const struct hb_plan *nodes_of = s->ask->above ? s->ask->above : like;
+    memcpy(s->nodes, nodes_of->nodes, nodes_of->node_count * sizeof *s->nodes);
     s->node_count = like->node_count;
     s->plan->menus = like->menus;
     s->incumbent = like->found ? like->best.value : INFINITY;

@@ -37,6 +37,8 @@ struct hb_plan_ask {
     const struct hb_plan *like; /* the same question with at most this budget, answered: its space,
                                  * policies and plan are taken over; or null */
     bool near;                  /* with like: only the mesh, batch and accumulation of its plan */
+    const struct hb_plan *above; /* with like: the same again with at least this budget, answered:
+                                  * what it excluded stays excluded; or null */
 };
 
 enum hb_plan_status { HB_PLAN_OPTIMAL, HB_PLAN_INFEASIBLE, HB_PLAN_LIMIT };
@@ -96,7 +98,7 @@ struct hb_plan {
     struct hb_candidate *alternatives;
     uint32_t alternative_count;
     struct hb_cell_row *rows;           /* by cell */
-    const struct hb_search_node *nodes; /* for ask.like */
+    const struct hb_search_node *nodes; /* for ask.like and ask.above */
     uint32_t node_count;
     struct hb_plan_counts counts;
     double seconds;

@@ -36,7 +36,8 @@ struct hb_choice {
     uint32_t run_count;
     int64_t live_bytes;
     int64_t bound_ns;
-    int64_t step_ns; /* once it was run */
+    int64_t floor_bytes; /* its peak is no lower; 0: not looked at, or live_bytes says it */
+    int64_t step_ns;     /* once it was run */
     int64_t peak_bytes;
 };
 

@@ -206,6 +206,15 @@ static bool is_cut(const struct hb_spec *base, const struct hb_cell *cell)
     return true;
 }
 
+/* Layers of a pipeline's stages stand in one loop whatever the form says. */
+static bool has_layers_outside(const struct hb_spec *base, const struct hb_cell *cell)
+{
+    bool any = cell->mesh[HB_AX_PIPELINE] == 1;
+    for (int i = 0; i < base->model.block_count && !any; i++)
+        any = !base->model.blocks[i].pipelined;
+    return any;
+}
+
 /* Chunks, in a cell that is else complete. */
 static void add_chunked(struct make *m, struct hb_cell cell)
 {
@@ -220,10 +229,11 @@ static void add_forms(struct make *m, struct hb_cell cell)
 {
     for (int form = 0; form <= HB_FORM_NESTED; form++) {
         bool nested = form == HB_FORM_NESTED;
-        if (!(m->axes.forms & bit(form)))
+        bool as_scan = nested && !has_layers_outside(m->space->base, &cell);
+        if (!(m->axes.forms & bit(form)) || (as_scan && (m->axes.forms & bit(HB_FORM_SCAN))))
             continue;
         cell.form = (enum hb_form)form;
-        for (int o = 0; o < (nested ? m->axes.outers.count : 1); o++) {
+        for (int o = 0; o < (nested && !as_scan ? m->axes.outers.count : 1); o++) {
             cell.outer = nested ? m->axes.outers.list[o] : 0;
             if (is_cut(m->space->base, &cell))
                 add_chunked(m, cell);
