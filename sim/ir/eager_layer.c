@@ -431,6 +431,16 @@ static void add_mlp(struct hb_eager *e, struct hb_eager_layer *l, enum hb_mlp_ki
     add_linear(e, l, "mlp down", (struct product){rows, d, d_ff, batch});
 }
 
+/* Rows come sorted by sender, experts want them by expert (Megatron core/transformer/moe/
+ * token_dispatcher.py: sort_chunks_by_idxs, before and after several local experts). */
+static void add_local_sort(struct hb_eager *e, struct hb_eager_layer *l, double experts,
+                           double elements)
+{
+    bool apart = e->spec->runtime.framework == HB_FW_MEGATRON && experts > 1;
+    if (apart && hb_eager_ways(e, HB_AX_EXPERT) > 1)
+        add_kernel(e, l, "sort rows by local expert", elements, row_copy);
+}
+
 /* Tokens go to the experts' devices and come back; every expert gets as many. */
 static void add_experts(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_moe *m)
 {
@@ -456,7 +466,9 @@ static void add_experts(struct hb_eager *e, struct hb_eager_layer *l, const stru
                                     2 * rows * d * (double)hb_eager_ways(e, HB_AX_EXPERT)};
     add_kernel(e, l, "sort tokens by expert", rows * d, row_copy);
     add_collective(e, l, exchange);
+    add_local_sort(e, l, here, rows * d);
     add_mlp(e, l, m->kind, rows / here, (double)m->d_ff / et, here);
+    add_local_sort(e, l, here, rows * d);
     exchange.name = "tokens back from the experts";
     add_collective(e, l, exchange);
     add_kernel(e, l, "weigh and add the experts' rows", rows * d, row_copy);

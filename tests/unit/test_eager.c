@@ -384,6 +384,24 @@ static void kernels_by_framework(void **state)
     assert_int_equal(flash_of("}\nruntime: {framework: megatron"), HB_FLASH_LIBRARY);
 }
 
+/* Before and after the experts, both ways, where a device holds several and they lie apart. */
+static void rows_are_sorted_by_local_expert(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_spec spec = read_spec("expert: 8", "}\nruntime: {framework: megatron");
+    struct hb_block block = spec.model.blocks[0];
+    block.moe = (struct hb_moe){.experts = 16, .top_k = 2, .d_ff = 1024, .kind = block.mlp.kind};
+    spec.model.blocks = &block;
+    spec.sharding.expert_tensor = 1;
+    run_spec(&spec, &p);
+    double pass = 4 * 2 * tokens * 4096;
+    assert_true(fabs(sum_moved(&p, "sort rows by local expert") / (4 * pass) - 1) < 1e-9);
+    block.moe.experts = 8;
+    run_spec(&spec, &p);
+    assert_true(sum_moved(&p, "sort rows by local expert") == 0);
+}
+
 static const struct hb_op *find_op(const struct hb_program *p, const char *name)
 {
     for (uint32_t i = 0; i < p->op_count; i++)
@@ -465,6 +483,7 @@ int main(void)
                                        TEST(biases_have_gradients),
                                        TEST(windows_meet_whole_tiles),
                                        TEST(kernels_by_framework),
+                                       TEST(rows_are_sorted_by_local_expert),
                                        TEST(a_gathered_batch_is_not_walked_over)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
