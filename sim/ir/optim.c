@@ -53,7 +53,7 @@ static bool states_apart(const struct hb_lower *lo)
 }
 
 /* Which states come from the host before the layers' backward pass. */
-enum fetch { FETCH_ALL, FETCH_LARGEST, FETCH_MOST, FETCH_NONE };
+enum fetch { FETCH_ALL, FETCH_LARGEST, FETCH_MOST, FETCH_ENDS, FETCH_NONE };
 
 /* 8B/opt_host: all copies start before the backward pass and stay to the update (argument -7660,
  * temp +7572 MiB). With clipping the update waits for the global norm of several devices: they come
@@ -71,6 +71,8 @@ static enum fetch find_fetch(const struct hb_lower *lo)
 {
     if (lo->spec->batch.accumulate > 1)
         return lo->habits->rings && !states_apart(lo) ? FETCH_LARGEST : FETCH_NONE;
+    if (lo->habits->rings && hb_ways(lo, HB_AX_PIPELINE) > 1 && !lo->spec->optimizer.clip)
+        return FETCH_ENDS;
     if (!lo->spec->optimizer.clip || (lo->habits->rings && is_alone(lo)))
         return FETCH_ALL;
     bool most = lo->habits->rings && hb_fsdp_ways(lo, false) > 1 &&
@@ -107,6 +109,8 @@ static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
         return leaf_bytes(lo, i) == largest_leaf(lo);
     case FETCH_MOST:
         return !l->end && !(l->held && l->gather_dim > l->rank - 2);
+    case FETCH_ENDS:
+        return l->end;
     case FETCH_NONE:
         return false;
     }
