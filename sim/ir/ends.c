@@ -96,6 +96,45 @@ static struct hb_shape onehot_shape(const struct hb_lower *lo)
     return hb_shape_make(dtype, (const int64_t[]){tokens, words, -1});
 }
 
+/* Between a device's columns of all tokens' rows and its own tokens' rows, the same number of
+ * bytes, XLA:TPU has two copies and the exchange (8B-L16,f64,b3: bf16[786432,64], then thrice
+ * bf16[64,3,4096,64]; at the end the other way round). A sparse core looks rows up and scatters
+ * them with their columns along the lanes, padded where they are fewer (192 MiB, the others 96;
+ * 8B,f256,b4: 1024 and 128); v5e has none (8B-L16,v5e,f64: no buffer but the copies;
+ * cloud.google.com/tpu/docs/v5e). */
+static bool is_looked_up(const struct hb_lower *lo)
+{
+    return lo->habits->rings && !lo->maxtext && lo->spec->lookup == HB_LOOKUP_GATHER;
+}
+
+static uint32_t own_columns(struct hb_lower *lo, const char *name)
+{
+    struct hb_shape s = hb_ends_residual(lo);
+    int64_t ways = hb_fsdp_ways(lo, false);
+    if (!is_looked_up(lo) || hb_str_same(lo->spec->hardware.device, "tpu-v5e"))
+        return hb_temp(lo, name, HB_CAT_COMMUNICATION, s);
+    int64_t columns = hb_div_up(s.dim[2], ways);
+    s = hb_shape_make(s.dtype,
+                      (const int64_t[]){hb_mul_sat(s.dim[0], ways), s.dim[1], columns, -1});
+    return hb_temp_tiled(lo, name, HB_CAT_COMMUNICATION, s, HB_TILE_MINOR);
+}
+
+static void exchange_rows(struct hb_lower *lo, uint32_t from, uint32_t to)
+{
+    if (!is_looked_up(lo)) {
+        hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_FSDP, "exchange embedding rows", from, to);
+        return;
+    }
+    uint32_t part[2];
+    for (int i = 0; i < 2; i++)
+        part[i] =
+            hb_temp(lo, "embedding rows by device", HB_CAT_COMMUNICATION, hb_ends_residual(lo));
+    hb_emit_mark(lo, "embedding rows by device", from, part[0]);
+    hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_FSDP, "exchange embedding rows", part[0],
+                       part[1]);
+    hb_emit_mark(lo, "embedding rows by token", part[1], to);
+}
+
 uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
 {
     struct hb_leaf *l = &lo->leaves[lo->embed];
@@ -116,8 +155,7 @@ uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
     uint32_t x = hb_temp(lo, "embedded tokens", HB_CAT_WORKING, hb_ends_residual(lo));
     uint32_t rows = x;
     if (hb_head_split(lo))
-        rows = hb_temp(lo, "embedding rows, own columns of all tokens", HB_CAT_COMMUNICATION,
-                       hb_ends_residual(lo));
+        rows = own_columns(lo, "embedding rows, own columns of all tokens");
     struct hb_emit e = {.name = "look up embedding", .kind = HB_OP_GATHER};
     if (lo->spec->lookup == HB_LOOKUP_ONEHOT) {
         e.kind = HB_OP_MATMUL;
@@ -131,7 +169,7 @@ uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
     hb_emit_write(&e, rows);
     hb_emit(lo, &e);
     if (rows != x)
-        hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_FSDP, "exchange embedding rows", rows, x);
+        exchange_rows(lo, rows, x);
     return add_positions(lo, x);
 }
 
@@ -160,10 +198,8 @@ static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t gr
     struct hb_leaf *l = &lo->leaves[lo->embed];
     uint32_t rows = grad;
     if (hb_head_split(lo)) {
-        rows = hb_temp(lo, "gradient of embedding rows, exchanged", HB_CAT_COMMUNICATION,
-                       hb_ends_residual(lo));
-        hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_FSDP, "exchange embedding gradients", grad,
-                           rows);
+        rows = own_columns(lo, "gradient of embedding rows, exchanged");
+        exchange_rows(lo, grad, rows);
     }
     if (ends->table_grad == HB_NONE)
         hb_ends_zero_table(lo, ends);

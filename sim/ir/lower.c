@@ -165,12 +165,21 @@ static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros
     hb_weight_zero_grads(lo, 0, lo->leaf_count);
 }
 
+/* On XLA:TPU the casts of the stacks come after the lookup (8B-L16,f64,b3: bf16[16,14336,64] from
+ * 114 on, the rows from 75 to 109). */
+static bool casts_follow(const struct hb_lower *lo)
+{
+    return lo->habits->rings && !lo->maxtext && lo->spec->batch.accumulate == 1;
+}
+
 static void forward_backward(struct hb_lower *lo, struct parts *parts)
 {
     struct hb_ends ends = {.table_grad = HB_NONE};
     lo->phase = HB_PHASE_FORWARD;
     early_zeros(lo, &ends, HB_ZEROS_FIRST);
     uint32_t x = hb_ends_embed(lo, &ends);
+    if (casts_follow(lo))
+        hb_weight_hoist_casts(lo);
     hb_loss_prepare(lo);
     x = hb_stack_forward(lo, &parts->stack, x);
     if (parts->piped)
@@ -227,7 +236,8 @@ static void build_step(struct hb_lower *lo)
     hb_stack_build(lo, &parts.stack);
     if (parts.piped)
         hb_pipeline_build(lo, &parts.pipeline);
-    hb_weight_hoist_casts(lo);
+    if (!casts_follow(lo))
+        hb_weight_hoist_casts(lo);
     int64_t accumulate_trips = lo->spec->batch.accumulate;
     if (accumulate_trips == 1) {
         forward_backward(lo, &parts);
