@@ -18,7 +18,7 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
                   const struct hb_saved *saved)
 {
     *b = (struct hb_body){.lo = lo, .y = y, .saved = saved};
-    b->mask = b->fill = b->remade = HB_NONE;
+    b->mask = b->fill = b->remade = b->beside = HB_NONE;
     b->stack = none_list(lo, y->value_count);
     b->now = none_list(lo, y->value_count);
     b->grad = none_list(lo, y->value_count);
@@ -52,7 +52,8 @@ void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
                                     HB_CAT_SAVED, s, b->y->values[v].tiling);
         if (keep == HB_KEEP_HOST)
             b->lo->p->bufs[b->stack[v]].space = HB_SPACE_HOST;
-        hb_emit_mark(b->lo, name, HB_NONE, b->stack[v]);
+        if (name)
+            hb_emit_mark(b->lo, name, HB_NONE, b->stack[v]);
     }
 }
 
@@ -265,6 +266,10 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
         run_step(b, s, last ? place : HB_NONE);
         for (int o = 0; keep && o < s->out_count; o++)
             keep_value(b, s->out[o]);
+        if (b->beside != HB_NONE && s->kind == HB_STEP_ADD) {
+            hb_emit_mark(b->lo, "own part of what was gathered", b->beside, HB_NONE);
+            b->beside = HB_NONE;
+        }
     }
     if (keep && b->own_weights && !b->casts_late)
         hb_body_stow(b);

@@ -22,6 +22,7 @@ struct hb_body {
     uint32_t remade; /* gradient of a sum that its last reader makes again; HB_NONE */
     uint32_t remade_from[3]; /* from these: what came in, the branch's, what the norm read */
     uint32_t *weights; /* by leaf: cast or gathered, between the passes of this layer; HB_NONE */
+    uint32_t beside;   /* alive until the next forward pass has its attention; HB_NONE */
     uint32_t mask;     /* hoisted causal mask and its fill value; HB_NONE */
     uint32_t fill;
     bool recomputed;  /* hb_body_recompute has run: the backward pass starts from now[] */
@@ -33,7 +34,8 @@ struct hb_body {
 
 void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer *y,
                   const struct hb_saved *saved);
-/* Adds the buffers that keep values between the passes; lead[] are leading dimensions (0: none). */
+/* Adds the buffers that keep values between the passes; lead[] are leading dimensions (0: none).
+ * They are there from here on, or, without a name, from when each is written. */
 void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name);
 /* The forward pass; in is the layer's input; returns its output, in the place of `place` unless
  * that is HB_NONE. keep: write what is kept into its stacks. */

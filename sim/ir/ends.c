@@ -2,6 +2,7 @@
 #include "sim/ir/ends.h"
 
 #include "base/size.h"
+#include "base/str.h"
 #include "sim/ir/head.h"
 #include "sim/ir/loss.h"
 #include "sim/ir/order.h"

@@ -103,12 +103,13 @@ static bool is_apart(const struct hb_lower *lo, const struct hb_group *g)
            (p->remat_layer || saves_layer_inputs(lo));
 }
 
-/* Then gate, up and activation come just before their own backward pass (pr85/pp8/good,layer_remat:
- * two products bf16[16,2048,2560] more in the backward body than without, and 3 x 160 MiB less at
- * its peak; pp8/bad against bad-layerin the same), and where the attention without a kernel is the
- * peak all that products with a batch make, its scores too (pp8/bad-trivial with attn=naive: one
+/* Then gate, up and activation of the first come just before its backward pass, the last of all
+ * (pr85/pp8/good,layer_remat: two products bf16[16,2048,2560] more in the backward body than
+ * without, and 3 x 160 MiB less at its peak; with four layers, ep2pp4, as much less; pp8/bad
+ * against bad-layerin the same). Where the attention without a kernel is the peak, so does what
+ * products with a batch make, scores too, of each layer (pp8/bad-trivial with attn=naive: one
  * layer's f32[1,4,8,4096,4096,4], none of the experts' inputs and masks of the other; on ROCm
- * pp8/good+layerin against good). */
+ * pp8/good+layerin against good, ep2pp4/bad). */
 static void make_late(struct hb_layer *y)
 {
     uint32_t hidden = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
@@ -171,7 +172,8 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
         if (is_apart(lo, g))
             remat = no_remat();
         hb_layer_build(lo, &g->layer, layer_batch);
-        if (is_apart(lo, g))
+        bool flash = g->layer.block->attention.kernel == HB_KERNEL_FLASH;
+        if (is_apart(lo, g) && (i == 0 || !flash))
             make_late(&g->layer);
         /* The scan over iterations stacks what its trace reads, f32 copies and all
          * (pr85/pp8/good,remat=none: eight f32[15,4,4096,4096]). */
@@ -252,19 +254,24 @@ static int64_t input_count(const struct hb_lower *lo, const struct hb_pipeline *
 
 /* --- forward --- */
 
-/* All layers of the stage, from the state to the state. keep: into the bodies' stacks. */
+/* keep: into the body's stacks. */
+static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x, bool keep)
+{
+    uint32_t loop = HB_NONE;
+    if (g->looped)
+        loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", layers of a stage"),
+                                    g->trips);
+    x = hb_body_forward(&g->body, x, g->looped ? x : HB_NONE, keep);
+    if (g->looped)
+        hb_program_close_loop(lo->p, loop);
+    return x;
+}
+
+/* All layers of the stage, from the state to the state. */
 static uint32_t stage_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t x, bool keep)
 {
-    for (uint32_t i = 0; i < pl->count; i++) {
-        struct hb_group *g = &pl->groups[i];
-        uint32_t loop = HB_NONE;
-        if (g->looped)
-            loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", layers of a stage"),
-                                        g->trips);
-        x = hb_body_forward(&g->body, x, g->looped ? x : HB_NONE, keep);
-        if (g->looped)
-            hb_program_close_loop(lo->p, loop);
-    }
+    for (uint32_t i = 0; i < pl->count; i++)
+        x = group_forward(lo, &pl->groups[i], x, keep);
     return x;
 }
 
@@ -274,7 +281,8 @@ static void stage_stacks(struct hb_pipeline *pl, int64_t iterations)
         struct hb_group *g = &pl->groups[i];
         int64_t layers = g->looped ? g->trips : 0;
         const int64_t lead[3] = {iterations ? iterations : layers, iterations ? layers : 0, 0};
-        hb_body_stacks(&g->body, lead, "stacks of saved values");
+        bool own = iterations == 0 && g->body.own_stacks;
+        hb_body_stacks(&g->body, lead, own ? NULL : "stacks of saved values");
     }
 }
 
@@ -556,17 +564,29 @@ static uint32_t gather_outputs(struct hb_lower *lo, const struct hb_pipeline *pl
     return ordered;
 }
 
-/* A rematerialised iteration runs forward again and keeps what its layers need, for itself. */
-static void run_again(struct hb_lower *lo, struct hb_pipeline *pl)
+/* A rematerialised iteration runs forward again and keeps what its layers need, for itself. Layers
+ * side by side: all but the last, whose experts run forward when its backward pass begins; so the
+ * outputs' gradients are gathered while its attention is made again on CUDA, and just before it on
+ * ROCm (pr85/ep2pp4/good: bf16[7,8,4096,4096] from 886 to 951 of 1534, the last layer's dispatch
+ * from 957; on ROCm from 1249 to 1251). Returns the gradients, gathered. */
+static uint32_t run_again(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t gout)
 {
-    uint32_t in = state_temp(lo, pl, "input of the iteration, again");
-    hb_emit_simple(lo, HB_OP_COPY, "iteration input out of its stack", pl->iter_stack, in);
+    uint32_t x = state_temp(lo, pl, "input of the iteration, again"), whole = HB_NONE;
+    hb_emit_simple(lo, HB_OP_COPY, "iteration input out of its stack", pl->iter_stack, x);
     stage_stacks(pl, 0);
     for (uint32_t i = 0; i < pl->count && lo->gathers_stay; i++) {
         struct hb_body *b = &pl->groups[i].body;
         b->stack[b->y->input] = i > 0 ? pl->layer_stack : pl->iter_stack;
     }
-    stage_forward(lo, pl, in, true);
+    for (uint32_t i = 0; i < pl->count; i++) {
+        struct hb_group *g = &pl->groups[i];
+        if (i + 1 == pl->count && g->body.own_stacks) {
+            whole = gather_outputs(lo, pl, gout);
+            g->body.beside = lo->habits->gathers_timed ? whole : HB_NONE;
+        }
+        x = group_forward(lo, g, x, true);
+    }
+    return whole != HB_NONE ? whole : gather_outputs(lo, pl, gout);
 }
 
 uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t grad)
@@ -587,8 +607,9 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     uint32_t state = state_temp(lo, pl, "gradient of the state");
     hb_emit_mark(lo, "empty gradient", HB_NONE, state);
     uint32_t loop = hb_program_open_loop(lo->p, "pipeline iterations, backward", pl->iterations);
+    uint32_t padded = gout;
     if (pl->iter_stack != HB_NONE)
-        run_again(lo, pl);
+        gout = run_again(lo, pl, gout);
     if (pl->layer_stack != HB_NONE)
         hb_emit_mark(lo, "layer inputs out of their stack", pl->layer_stack, HB_NONE);
     /* An iteration whose own input is not saved selects it again from state and microbatches
@@ -596,11 +617,12 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     if (pl->iter_stack != HB_NONE && !(lo->spec->pipeline.iteration_save & 1u << HB_TN_ITER_IN))
         hb_emit_mark(lo, "select microbatch or state again", pl->inputs, HB_NONE);
     recompute_stage(lo, pl);
-    gout = gather_outputs(lo, pl, gout);
+    if (pl->iter_stack == HB_NONE)
+        gout = gather_outputs(lo, pl, gout);
     uint32_t g = state_temp(lo, pl, "gradient of the iteration's output");
     struct hb_emit e = {.name = "add gradient of the output", .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&e, state);
-    hb_emit_read(&e, gout);
+    hb_emit_read(&e, pl->groups[pl->count - 1].body.own_stacks ? padded : gout);
     hb_emit_write(&e, g);
     hb_emit(lo, &e);
     if (pl->groups[0].looped)
