@@ -34,6 +34,17 @@ static const char experts[] = "model:\n"
 #define DENSE(...)   lower_text(dense, (const char *const[]){__VA_ARGS__, NULL})
 #define EXPERTS(...) lower_text(experts, (const char *const[]){__VA_ARGS__, NULL})
 
+/* The last op of exactly this name. */
+static uint32_t last_op(const struct low *l, const char *name)
+{
+    uint32_t last = HB_NONE;
+    for (uint32_t i = 0; i < l->p.op_count; i++)
+        if (!strcmp(l->p.ops[i].name, name))
+            last = i;
+    assert_int_not_equal(last, HB_NONE);
+    return last;
+}
+
 /* Whether one of the buffers of that name is alive at the op. */
 static bool any_lives_at(const struct low *l, const char *buffer, const char *op)
 {
@@ -108,8 +119,8 @@ static void rows_are_those_that_can_come(void **state)
 static void logits_wait_for_what_comes_late(void **state)
 {
     (void)state;
-    struct low full = DENSE("remat.policy=full");
-    struct low host = DENSE("remat.policy=names", "remat.offload=[q,k,v]");
+    struct low full = DENSE("model.vocab=64000");
+    struct low host = DENSE("model.vocab=64000", "remat.policy=names", "remat.offload=[q,k,v]");
     assert_false(any_lives_at(&full, "logits", "backward of flash attention"));
     assert_true(any_lives_at(&host, "logits", "backward of flash attention"));
     struct low kept =
@@ -157,6 +168,8 @@ static void states_come_two_leaves_ahead(void **state)
     for (int i = 0; i < 4; i++)
         assert_true(any_lives_at(&l, ahead[i], "update block.w_gate"));
     assert_false(any_lives_at(&l, ahead[1], "update block.wq"));
+    assert_true(
+        any_lives_at(&l, "block.wo, first moment, copy on the device, new", "update block.w_gate"));
 }
 
 /* llama3-8b, num_vocab_tiling=4: tokens are exchanged between the chunks' sharding and the batch's;
@@ -231,6 +244,179 @@ static void the_last_gradient_comes_first(void **state)
     assert_true(any_lives_at(&l, "w_down, gradient before its sum", "backward of flash attention"));
 }
 
+/* llama3-8b-v5p16 with 65536 tokens: 16384 words wait, 17000 do not; --s2048 on v5p: none. */
+static void logits_wait_from_four_tokens_a_word_on(void **state)
+{
+    (void)state;
+    struct low wait = DENSE("model.vocab=32768"), end = DENSE("model.vocab=32896");
+    struct low few = DENSE("batch.global=8"),
+               v6e = DENSE("batch.global=8", "hardware.device=tpu-v6e");
+    assert_true(any_lives_at(&wait, "logits", "backward of flash attention"));
+    assert_false(any_lives_at(&end, "logits", "backward of flash attention"));
+    assert_false(any_lives_at(&few, "logits", "backward of flash attention"));
+    assert_true(any_lives_at(&v6e, "logits", "backward of flash attention"));
+}
+
+/* llama3-8b-v5p16--base: two bf16[512,128256]; --ldot32: f32. */
+static void a_split_head_keeps_its_dtype(void **state)
+{
+    (void)state;
+    struct low narrow = DENSE("mesh.fsdp=8"), wide = DENSE("loss.dot=f32");
+    assert_int_equal(bytes_of(&narrow, "gradient of the ring's other"), 2LL * 128 * 32000);
+    assert_int_equal(bytes_of(&wide, "gradient of the ring's other"), 4LL * 128 * 32000);
+}
+
+/* llama3-8b-v5p16--b1: all-gather bf16[1,4096,32,128] and bf16[1,32,128,4096], copies of the
+ * layer's input and of the gradient, four shards, beside the MLP; the lab's 1B/base: none. */
+static void a_ring_holds_what_it_turns(void **state)
+{
+    (void)state;
+    static const char *const held[] = {"block.wq, gathered", "block.wo, gathered",
+                                       "turned for its ring", "block.w_gate, gathered"};
+    struct low own = DENSE("mesh.fsdp=8"), lab = DENSE("runtime.framework=jax");
+    for (int i = 0; i < 4; i++)
+        assert_true(any_lives_at(&own, held[i], "gradient through block.w_down"));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(find(&lab, held[i]), HB_NONE);
+    assert_int_equal(bytes_of(&own, "w_down, shards in a ring"), 4LL * 2816 * 128 * 2);
+}
+
+/* llama3-8b-v5p16--base: dkv, dq, then the rings of w_down, gate and up; --s2048: some before. */
+static void the_mlp_comes_last_between_rings(void **state)
+{
+    (void)state;
+    struct low many = DENSE("batch.global=64"), few = DENSE("batch.global=8");
+    assert_true(last_op(&many, "gradient of block.w_down") >
+                last_op(&many, "backward of flash attention"));
+    assert_true(last_op(&few, "gradient of block.w_down") <
+                last_op(&few, "backward of flash attention"));
+}
+
+/* llama3-8b-v5p16--tokamax_splash: f32[2,8,32,4096,128]; l8--fusedbwd: bf16 of it. */
+static void fused_kernels_leave_parts(void **state)
+{
+    (void)state;
+    int64_t parts = 8LL * 4 * 8 * 2048 * 128;
+    struct low two = DENSE("mesh.fsdp=8");
+    struct low one = DENSE("model.blocks.0.attention.fused_backward=true");
+    struct low own = DENSE("model.blocks.0.attention.flash=tokamax");
+    const struct low *all[] = {&two, &one, &own};
+    for (int k = 0; k < 3; k++) {
+        bool found = false;
+        for (uint32_t i = 0; i < all[k]->p.buf_count; i++)
+            found = found || all[k]->p.bufs[i].plain_bytes == 2 * k * parts;
+        assert_int_equal(found, k > 0);
+    }
+}
+
+/* llama3-8b--v5p-64 and llama3-70b--v5p-128, 128 features a device: bf16 stacks of gate and up. */
+static void one_lane_row_is_cast_in_place(void **state)
+{
+    (void)state;
+    struct low one = DENSE("mesh.fsdp=8"), two = DENSE("mesh.fsdp=4");
+    assert_int_equal(find(&one, "w_down, cast once"), HB_NONE);
+    assert_int_not_equal(find(&one, "w_up, cast once"), HB_NONE);
+    assert_int_not_equal(find(&two, "w_down, cast once"), HB_NONE);
+}
+
+/* llama3-8b-v5p16--remat_custom_outdev: no kernel's results beside the MLP; --remat_custom_qkvdev:
+ * f32[2,32,4096,128]. */
+static void a_kept_output_postpones_attention(void **state)
+{
+    (void)state;
+    struct low out = DENSE("remat.policy=names", "remat.save=[attn_out]");
+    struct low qkv = DENSE("remat.policy=names", "remat.save=[q,k,v]");
+    assert_int_equal(bytes_of(&qkv, "attention log-sum-exp"), 4LL * 8 * 8 * 2048 * 128);
+    assert_true(any_lives_at(&qkv, "attention log-sum-exp", "gradient through block.w_down"));
+    assert_false(any_lives_at(&out, "attention log-sum-exp", "gradient through block.w_down"));
+}
+
+/* llama3-8b--v6e-64: f32[2,4096,4096] at the loss; v5e-256: none. */
+static void the_last_input_is_widened(void **state)
+{
+    (void)state;
+    struct low v6e = DENSE("mesh.fsdp=64", "batch.global=64", "hardware.device=tpu-v6e");
+    struct low v5e = DENSE("mesh.fsdp=64", "batch.global=64", "hardware.device=tpu-v5e");
+    assert_int_not_equal(find(&v6e, "last norm's input in f32"), HB_NONE);
+    assert_int_equal(find(&v5e, "last norm's input in f32"), HB_NONE);
+}
+
+/* qwen3-32b over 256, shards of 20: bf16[256,20,151936] and bf16[5120,151936]; of 16: one. */
+static void ragged_shards_are_joined(void **state)
+{
+    (void)state;
+    struct low ragged = DENSE("mesh.fsdp=64", "batch.global=64", "model.d_model=1280");
+    struct low even = DENSE("mesh.fsdp=64", "batch.global=64");
+    assert_int_equal(bytes_of(&ragged, "gathered shard by shard"), 2LL * 1280 * 32000);
+    assert_int_equal(find(&even, "gathered shard by shard"), HB_NONE);
+}
+
+/* llama3-70b, 131072 tokens, fsdp 64 and context 8: exchanged; llama3-8b, two sequences, fsdp 4 and
+ * context 4: bf16[4,16384,4096]. */
+static void chunks_of_one_sequence_are_exchanged(void **state)
+{
+    (void)state;
+#define SPLIT "mesh.fsdp=8", "mesh.sequence=4", "loss.chunks=4", "loss.chunk_over=tokens"
+    struct low one = DENSE(SPLIT, "batch.global=8");
+    struct low two = DENSE(SPLIT, "batch.global=16");
+    assert_int_equal(find(&one, "chunks, gathered"), HB_NONE);
+    assert_int_equal(bytes_of(&two, "chunks, gathered"), 16LL * 2048 * 1024 * 2);
+}
+
+#define PIPED                                                                                      \
+    "mesh.pipeline=4", "mesh.fsdp=2", "pipeline.microbatches=4", "pipeline.shift=shard_map",       \
+        "pipeline.outputs=buffer", "pipeline.constraints=all", "pipeline.remat_iteration=true",    \
+        "pipeline.remat_layer=false", "sharding.ends_over_pipeline=true"
+
+/* llama3-8b/pp8_lps1: no bf16[8,4,4096,4096]; two bf16[4,4096,128256]; casts and accumulators end
+ * and begin with the loops; pp8_lps4, one repeat: they stand at the loss. */
+static void a_stage_has_its_share(void **state)
+{
+    (void)state;
+    struct low four = DENSE(PIPED, "model.blocks.0.repeat=16", "pipeline.repeats=4");
+    struct low one = DENSE(PIPED, "model.blocks.0.repeat=4");
+    assert_int_equal(bytes_of(&four, "inputs of the iterations"), 8LL * 2048 * 1024 * 2);
+    assert_int_equal(bytes_of(&four, "gradient of the logits"), 8LL * 2048 * 32000 * 2);
+    assert_false(any_lives_at(&four, "w_up, cast once", "softmax cross-entropy"));
+    assert_true(any_lives_at(&one, "w_up, cast once", "softmax cross-entropy"));
+}
+
+/* llama3-8b/pp4_lps2: gradients of both layers after the backward pass of the first; pp4_lps8: all
+ * gathers stay from the second forward pass on. */
+static void stages_of_two_and_of_more(void **state)
+{
+    (void)state;
+    struct low two = DENSE(PIPED, "model.blocks.0.repeat=8", "stack.form=loop");
+    struct low four = DENSE(PIPED, "model.blocks.0.repeat=16", "stack.form=loop");
+    uint32_t first = 0;
+    while (strcmp(two.p.ops[first].name, "gradient of block.w_down"))
+        first++;
+    assert_true(first > last_op(&two, "backward of flash attention"));
+    int alive = 0;
+    uint32_t at = find_op(&four, "gradient through block.w_down");
+    for (uint32_t i = 0; i < four.p.buf_count; i++) {
+        uint32_t from, to;
+        if (strcmp(four.p.bufs[i].name, "block.w_gate, gathered"))
+            continue;
+        life(&four, i, &from, &to);
+        alive += from <= at && at <= to;
+    }
+    assert_int_equal(alive, 4);
+}
+
+/* deepseek2-16b--dense_cf1.25: one bf16[2,4096,64,481] and no mask beside it; mixtral--dense_cf1.5:
+ * the activation waits with gate's and up's gradients. */
+static void one_tensor_is_weights_and_mask(void **state)
+{
+    (void)state;
+    struct low l = EXPERTS("mesh.expert=1", "mesh.fsdp=8", "model.blocks.0.moe.dispatch=einsum",
+                           "model.blocks.0.moe.capacity_factor=1.0");
+    const struct hb_buf *w = buf_of(&l, "moe combine weights");
+    assert_int_equal(w->dim[3], 2048 * 2 / 8 + 1);
+    assert_int_equal(find(&l, "moe combine weights, gradient"), HB_NONE);
+    assert_true(any_lives_at(&l, "block.expert activation", "gradient through block.e_up"));
+    assert_true(any_lives_at(&l, "block.e_down, gathered", "gradient through block.e_up"));
+}
 
 int main(void)
 {
@@ -249,6 +435,19 @@ int main(void)
         TEST(the_last_gradient_comes_first),
         TEST(logits_or_a_gradient_wait),
         TEST(narrow_weights_are_padded),
+        TEST(logits_wait_from_four_tokens_a_word_on),
+        TEST(a_split_head_keeps_its_dtype),
+        TEST(a_ring_holds_what_it_turns),
+        TEST(the_mlp_comes_last_between_rings),
+        TEST(fused_kernels_leave_parts),
+        TEST(one_lane_row_is_cast_in_place),
+        TEST(a_kept_output_postpones_attention),
+        TEST(the_last_input_is_widened),
+        TEST(ragged_shards_are_joined),
+        TEST(chunks_of_one_sequence_are_exchanged),
+        TEST(a_stage_has_its_share),
+        TEST(stages_of_two_and_of_more),
+        TEST(one_tensor_is_weights_and_mask),
     };
     return cmocka_run_group_tests_name("lower_maxtext", tests, NULL, NULL);
 }
