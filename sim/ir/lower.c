@@ -292,6 +292,20 @@ static const struct hb_spec *leave_residual_whole(struct hb_arena *arena,
     return own;
 }
 
+/* What XLA:TPU takes for a device's memory (its texts on exhausted memory; a TPU7x's device:
+ * its two have 94.75 GiB each, AI-Hypercomputer/tpu-recipes). */
+static int64_t find_repack(const struct hb_spec *s)
+{
+    static const struct {
+        const char *device;
+        int64_t mib;
+    } table[] = {{"tpu-v5e", 16128}, {"tpu-v5p", 98028}, {"tpu-v6e", 31990}, {"tpu-v7", 97020}};
+    for (size_t i = 0; i < sizeof table / sizeof *table && s->compiler == HB_XLA_TPU; i++)
+        if (hb_str_same(s->hardware.device, table[i].device))
+            return table[i].mib << 20;
+    return 0;
+}
+
 bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
               struct hb_program *out)
 {
@@ -304,6 +318,7 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
                           .maxtext = is_maxtext(spec),
                           .compute = spec->precision.compute};
     hb_program_init(out, arena, spec->model.name, spec->compiler);
+    out->repack_bytes = find_repack(spec);
     for (int i = 0; i < HB_AX_COUNT; i++)
         out->mesh[i] = spec->mesh[i];
     out->outputs_lend = lo.habits->donated_reuse;

@@ -175,6 +175,7 @@ struct hb_program {
     uint32_t open_loop;           /* while building: innermost loop that is open */
     bool outputs_lend;            /* temporaries may lie in outputs that are not there yet */
     int64_t argument_extra_bytes; /* index tables and the like, in no buffer */
+    int64_t repack_bytes;         /* above it the heap is packed anew, by size; 0: never */
 };
 
 void hb_program_init(struct hb_program *p, struct hb_arena *arena, const char *name,
