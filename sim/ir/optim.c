@@ -80,21 +80,6 @@ static enum fetch find_fetch(const struct hb_lower *lo)
     return most ? FETCH_MOST : FETCH_NONE;
 }
 
-static int64_t leaf_bytes(const struct hb_lower *lo, uint32_t i)
-{
-    struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], HB_DT_F32);
-    return hb_shape_plain_bytes(&s);
-}
-
-static int64_t largest_leaf(const struct hb_lower *lo)
-{
-    int64_t largest = 0;
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if (leaf_bytes(lo, i) > largest)
-            largest = leaf_bytes(lo, i);
-    return largest;
-}
-
 /* On one device the embedding's moments come after the layers, beside the scatter of its gradient
  * (tinyS/opt_host: at 541 of 709, the others at 194 to 261). */
 static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
@@ -106,7 +91,7 @@ static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
     case FETCH_ALL:
         return !(table_late && i == lo->embed);
     case FETCH_LARGEST:
-        return leaf_bytes(lo, i) == largest_leaf(lo);
+        return l->largest;
     case FETCH_MOST:
         return !l->end && !(l->held && l->gather_dim > l->rank - 2);
     case FETCH_ENDS:
@@ -115,6 +100,22 @@ static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
         return false;
     }
     HB_BUG("no such fetch");
+}
+
+static int64_t leaf_bytes(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    struct hb_shape s = hb_leaf_shape(lo, l, HB_DT_F32);
+    return hb_shape_plain_bytes(&s);
+}
+
+void hb_optim_find_largest(struct hb_lower *lo)
+{
+    int64_t most = 0;
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        if (leaf_bytes(lo, &lo->leaves[i]) > most)
+            most = leaf_bytes(lo, &lo->leaves[i]);
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        lo->leaves[i].largest = leaf_bytes(lo, &lo->leaves[i]) == most;
 }
 
 void hb_optim_fetch(struct hb_lower *lo)

@@ -301,7 +301,8 @@ static void nested_scans_keep_two_short_stacks(void **state)
     assert_int_equal(trips_of(&nested, "inner"), 4);
     struct low inner_only =
         LOWER(TPU, "model.blocks[0].repeat=16", "stack.form=nested", "remat.outer=false");
-    assert_int_equal(saved(&inner_only, HB_SPACE_HBM), 16 * layer);
+    /* tpu-1B/o4,inner-only: an outer block runs backwards on a slice of what it keeps. */
+    assert_int_equal(saved(&inner_only, HB_SPACE_HBM), (16 + 4) * layer);
     struct low two = LOWER(TPU, "model.blocks[0].repeat=16", "stack.form=nested", "stack.outer=2");
     assert_int_equal(saved(&two, HB_SPACE_HBM), 10 * layer);
 }
@@ -407,7 +408,8 @@ static void optimizers_keep_their_states(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct low l = LOWER(TPU, hb_arena_printf(u.env.arena, "optimizer.name=%s", rows[i].name),
                              hb_arena_printf(u.env.arena, "optimizer.moments=%s", rows[i].moments));
-        assert_int_equal(total_of(&l, " moment"), rows[i].bytes * params(&l));
+        assert_int_equal(total_of(&l, "first moment") + total_of(&l, "second moment"),
+                         rows[i].bytes * params(&l));
     }
 }
 
@@ -692,7 +694,6 @@ static void sizes_beyond_the_range_are_told(void **state)
     assert_false(hb_lower(u.env.arena, &u.diag, &l.spec, &p));
     assert_non_null(strstr(u.diag.entries[0].text, "exceeds 2^61 bytes"));
 }
-
 
 int main(void)
 {
