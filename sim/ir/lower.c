@@ -209,14 +209,15 @@ static void add_leaves(struct hb_lower *lo, struct parts *parts)
     if (parts->piped)
         hb_pipeline_leaves(lo, &parts->pipeline);
     lo->stacked_grad_bytes = hb_order_grad_bytes(lo);
-    hb_optim_find_largest(lo);
 }
 
 /* A sample takes its order from the configuration that it stands for. */
 static void weigh_whole(struct hb_lower *lo)
 {
-    if (!lo->spec->sample_of)
+    if (!lo->spec->sample_of) {
+        hb_optim_find_largest(lo, lo);
         return;
+    }
     struct hb_lower whole = *lo;
     struct parts parts = {.piped = hb_pipeline_wanted(lo)};
     whole.spec = lo->spec->sample_of;
@@ -224,8 +225,7 @@ static void weigh_whole(struct hb_lower *lo)
     whole.leaf_count = whole.leaf_cap = 0;
     add_leaves(&whole, &parts);
     lo->stacked_grad_bytes = whole.stacked_grad_bytes;
-    for (uint32_t i = 0; i < lo->leaf_count && i < whole.leaf_count; i++)
-        lo->leaves[i].largest = whole.leaves[i].largest;
+    hb_optim_find_largest(lo, &whole);
 }
 
 static void build_step(struct hb_lower *lo)

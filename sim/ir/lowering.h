@@ -46,7 +46,7 @@ struct hb_leaf {
     int64_t copies;    /* equal leaves side by side (unrolled layers share one record); >= 1 */
     bool matrix;       /* cast to the compute dtype for products */
     bool end;          /* embedding or head, not a layer's */
-    bool largest;      /* of the largest size, its stack counted */
+    bool largest;      /* no other's states are larger, over all layers */
     uint32_t arg;      /* argument buffers; HB_NONE where there is none */
     uint32_t master;
     uint32_t moment[2];

@@ -2,11 +2,14 @@
  * momentum, adamw in any dtype and lion leave the temporaries as they are), with what stands out:
  * clipping needs every gradient at once, muon works on whole matrices, states on the host come to
  * the device for the update and go back. */
+#include "sim/ir/optim.h"
+
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
 #include "base/str.h"
-#include "sim/ir/optim.h"
 #include "sim/ir/weight.h"
 
 enum { MUON_MIN = 128 };
@@ -102,20 +105,44 @@ static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
     HB_BUG("no such fetch");
 }
 
-static int64_t leaf_bytes(const struct hb_lower *lo, const struct hb_leaf *l)
+/* The same weight of another run of layers: "dense_1.w_gate" of "dense_2.w_gate". */
+static bool is_same_weight(const struct hb_leaf *a, const struct hb_leaf *b)
 {
-    struct hb_shape s = hb_leaf_shape(lo, l, HB_DT_F32);
-    return hb_shape_plain_bytes(&s);
+    const char *of_a = strrchr(a->name, '.'), *of_b = strrchr(b->name, '.');
+    bool same = a->rank == b->rank && a->end == b->end &&
+                hb_str_same(of_a ? of_a : a->name, of_b ? of_b : b->name);
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->dim[i].size == b->dim[i].size;
+    return same;
 }
 
-void hb_optim_find_largest(struct hb_lower *lo)
+static int64_t bytes_of_all(const struct hb_lower *lo, const struct hb_leaf *l)
 {
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], HB_DT_F32);
+        if (is_same_weight(&lo->leaves[i], l))
+            bytes = hb_add_sat(bytes, hb_shape_plain_bytes(&s));
+    }
+    return bytes;
+}
+
+/* Runs of a block's layers under several policies count as one: the planner's parts of a step do
+ * not depend on how the layers are shared out. */
+void hb_optim_find_largest(struct hb_lower *lo, const struct hb_lower *whole)
+{
+    const struct hb_optim *o = &lo->spec->optimizer;
+    bool hosted = o->offload == HB_PLACE_PINNED_HOST || o->ema == HB_PLACE_PINNED_HOST ||
+                  o->params_offload == HB_PLACE_PINNED_HOST;
+    if (!hosted || find_fetch(lo) != FETCH_LARGEST)
+        return;
     int64_t most = 0;
+    for (uint32_t i = 0; i < whole->leaf_count; i++) {
+        int64_t bytes = bytes_of_all(whole, &whole->leaves[i]);
+        most = bytes > most ? bytes : most;
+    }
     for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if (leaf_bytes(lo, &lo->leaves[i]) > most)
-            most = leaf_bytes(lo, &lo->leaves[i]);
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        lo->leaves[i].largest = leaf_bytes(lo, &lo->leaves[i]) == most;
+        lo->leaves[i].largest = bytes_of_all(whole, &lo->leaves[i]) == most;
 }
 
 void hb_optim_fetch(struct hb_lower *lo)
