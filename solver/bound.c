@@ -220,13 +220,25 @@ int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_layers_ask *as
     struct hb_brute_limits limits = {.goal = HB_GOAL_TIME,
                                      .rough = true,
                                      .budget_bytes = ask->budget_bytes,
-                                     .host_bytes = INT64_MAX,
+                                     .host_bytes = ask->host_bytes,
                                      .most_value = ask->most_ns,
                                      .after_value = -1};
     struct hb_brute_choice best;
     if (hb_brute_best(scratch, &s, ask->cell_spec, &limits, 1, &best))
         return best.value;
     return ask->most_ns < INT64_MAX ? ask->most_ns + 1 : INT64_MAX;
+}
+
+/* Of one sum, as a configuration of all items has it. */
+static int64_t sum_at(const struct hb_segment *s, const struct hb_spec *spec, int variant)
+{
+    int64_t sum = s->bound_ns[variant];
+    for (uint32_t i = 0; i < s->item_count; i++) {
+        const struct hb_block *b = &spec->model.blocks[s->items[i].block];
+        if (s->items[i].bound_ns[variant])
+            sum += s->items[i].bound_ns[variant][b->repeat / b->unit];
+    }
+    return sum;
 }
 
 bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
@@ -243,11 +255,15 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                              .live_bytes = price.live_bytes,
                              .ends_ns = s.bound_ns[0],
                              .fixed_bytes = s.fixed[HB_BYTES_DEVICE]};
+    int64_t path_ns = sum_at(&s, cell_spec, 0);
+    out->layers_ns = path_ns - s.bound_ns[0];
+    for (int v = HB_BOUND_TAILS; v < HB_BOUNDS; v++) {
+        int64_t tail_ns = sum_at(&s, cell_spec, v) - path_ns;
+        out->tail_ns = tail_ns > out->tail_ns ? tail_ns : out->tail_ns;
+    }
     for (uint32_t i = 0; i < s.item_count; i++) {
         const struct hb_block *b = &cell_spec->model.blocks[s.items[i].block];
         out->fixed_bytes += s.items[i].fixed[HB_BYTES_DEVICE][b->repeat / b->unit];
-        if (s.items[i].bound_ns[0])
-            out->layers_ns += s.items[i].bound_ns[0][b->repeat / b->unit];
     }
     return true;
 }

@@ -11,7 +11,8 @@ struct hb_floor {
     int64_t bound_ns;
     int64_t live_bytes;  /* arguments and outputs, and what lives beside them whatever the policy */
     int64_t ends_ns;     /* of bound_ns of a cell with segments: the path through the ends ... */
-    int64_t layers_ns;   /* ... and through the layers; 0 without segments */
+    int64_t layers_ns;   /* ... through the layers; 0 without segments ... */
+    int64_t tail_ns;     /* ... and what a stream does after the last loop beyond that path */
     int64_t fixed_bytes; /* of live_bytes: arguments and outputs */
     int64_t forward_ns;  /* of bound_ns of a node: the layers' forward pass on the compute stream */
 };
@@ -27,12 +28,14 @@ struct hb_layers_ask {
     const struct hb_device *device;
     int64_t fixed_bytes;
     int64_t budget_bytes;
-    int64_t most_ns; /* above this it need not be known; INT64_MAX: it must */
+    int64_t host_bytes; /* INT64_MAX: no limit */
+    int64_t most_ns;    /* above this it need not be known; INT64_MAX: it must */
 };
 
 /* The layers' part of the fastest configuration that could fit: their path under the policies of
- * the menus, split as anywhere, with nothing beside them but fixed_bytes. For scans of whatever
- * chunks and place. Above most_ns: most_ns + 1; with no such limit INT64_MAX where none could. */
+ * the menus, split as anywhere, with nothing beside them but fixed_bytes, and on the host what
+ * they keep there. For scans of whatever chunks and place. Above most_ns: most_ns + 1; with no such
+ * limit INT64_MAX where none could. */
 int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_layers_ask *ask);
 /* For one cell; no less than its node's. */
 bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,

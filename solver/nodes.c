@@ -200,8 +200,13 @@ static void fit_node(struct hb_search *s, uint32_t index)
     if (hb_bound_node(s->scratch, &spec, s->ask->device, &floor))
         fixed = floor.fixed_bytes;
     hb_space_cell_spec(s->ask->spec, &cell, &spec);
-    struct hb_layers_ask ask = {&spec, s->plan->menus,       s->ask->device,
-                                fixed, s->ask->budget_bytes, hb_search_ceiling(s, node->first)};
+    struct hb_layers_ask ask = {.cell_spec = &spec,
+                                .menus = s->plan->menus,
+                                .device = s->ask->device,
+                                .fixed_bytes = fixed,
+                                .budget_bytes = s->ask->budget_bytes,
+                                .host_bytes = s->ask->host_bytes,
+                                .most_ns = hb_search_ceiling(s, node->first)};
     node->layers_ns = hb_bound_layers(s->scratch, &ask);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.layer_bounds++;
@@ -220,8 +225,11 @@ static void open_cell_of(struct hb_search *s, const struct hb_search_node *node,
         hb_search_settle(s, i, HB_FATE_LAYER_BOUND, INFINITY);
         return;
     }
-    if (cell->form == HB_FORM_SCAN && layers_ns + f->floor.ends_ns > ns) {
-        ns = layers_ns + f->floor.ends_ns;
+    /* The sum of a stream's tail (step_bound.h) has what the path has after the last loop, and
+     * that is the same for every policy. */
+    int64_t fit_ns = layers_ns + f->floor.ends_ns + f->floor.tail_ns;
+    if (cell->form == HB_FORM_SCAN && layers_ns > 0 && fit_ns > ns) {
+        ns = fit_ns;
         fate = HB_FATE_LAYER_BOUND;
     }
     double value = hb_search_value(s, i, ns, f->floor.live_bytes);

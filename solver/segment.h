@@ -35,7 +35,7 @@ enum { HB_PART_BEFORE, HB_PART_OWN, HB_PART_AFTER, HB_PART_STATES };
 enum { HB_BYTES_DEVICE, HB_BYTES_HOST, HB_BYTES_KINDS };
 
 /* Lower bounds of the step's time: the longest of these sums (step_bound.h). */
-enum { HB_BOUNDS = 1 + 2 * HB_STREAM_COUNT };
+enum { HB_BOUND_TAILS = 1 + HB_STREAM_COUNT, HB_BOUNDS = 1 + 2 * HB_STREAM_COUNT };
 
 struct hb_item {
     uint32_t block;

@@ -6,7 +6,7 @@
 #include "solver/replay.h"
 #include "solver/trip_floor.h"
 
-enum { PATH = 0, BUSY = 1, TAIL = 1 + HB_STREAM_COUNT };
+enum { PATH = 0, BUSY = 1, TAIL = HB_BOUND_TAILS };
 
 struct bound {
     struct hb_arena *arena;
