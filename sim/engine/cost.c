@@ -128,8 +128,8 @@ static double attention_part(const struct hb_cost *cost, bool back, double seque
 static double attention_seconds(const struct hb_cost *cost, const struct hb_op *op)
 {
     double sequence = (double)(op->cols > op->rows ? op->cols : op->rows);
-    double part = attention_part(cost, op->phase == HB_PHASE_BACKWARD,
-                                 sequence > 0 ? sequence : usual_sequence, op->depth);
+    double part =
+        attention_part(cost, op->adjoint, sequence > 0 ? sequence : usual_sequence, op->depth);
     return divide(op->flops, hb_cost_peak_flops(cost, op->dtype) * part);
 }
 

@@ -310,6 +310,7 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
     e.name = hb_name(b->lo, "backward of ", s->name);
     e.flops = s->back_flops > 0 ? s->back_flops : 2 * s->flops;
     e.moved_bytes = s->back_moved_bytes;
+    e.adjoint = true;
     for (int i = 0; i < s->out_count; i++)
         hb_emit_read(&e, b->grad[s->out[i]]);
     hb_body_read_back(b, &e, s);

@@ -638,7 +638,8 @@ static void emit_kernel(struct hb_eager *e, const struct hb_piece *k, bool backw
                        .rows = whole(k->rows),
                        .cols = whole(k->cols),
                        .depth = whole(k->depth),
-                       .batch = 1};
+                       .batch = 1,
+                       .adjoint = backward};
     if (op.moved_bytes > 0 || op.flops > 0)
         hb_eager_emit(e, op, HB_NONE, HB_NONE);
 }

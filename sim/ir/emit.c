@@ -118,7 +118,8 @@ uint32_t hb_emit(struct hb_lower *lo, const struct hb_emit *e)
                        .rows = e->rows,
                        .cols = e->cols,
                        .depth = e->depth,
-                       .batch = e->batch > 0 ? e->batch : 1};
+                       .batch = e->batch > 0 ? e->batch : 1,
+                       .adjoint = e->adjoint};
     uint32_t index = hb_program_add_op(lo->p, op);
     for (uint32_t i = 0; i < e->read_count; i++)
         hb_program_read(lo->p, e->read[i]);

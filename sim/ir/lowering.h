@@ -137,6 +137,7 @@ struct hb_emit {
     double moved_bytes;
     int64_t rows, cols, depth;
     double batch;
+    bool adjoint;
     enum hb_axis axis;
     int64_t group;
     double sent_bytes;

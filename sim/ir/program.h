@@ -148,6 +148,7 @@ struct hb_op {
     int64_t depth;
     double batch; /* products side by side, >= 1 */
     bool grouped; /* rows, cols, depth are those of one of several products in one kernel */
+    bool adjoint; /* of attention: the kernel of the backward pass, not the other one run again */
 };
 
 struct hb_loop {

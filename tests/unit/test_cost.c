@@ -95,7 +95,9 @@ static void attention_follows_its_own(void **state)
     dev.attention_backward_curve = (struct hb_curve){2, {1000, 4000}, {0.25, 0.125}};
     struct hb_op op = {.kind = HB_OP_ATTENTION, .dtype = HB_DT_BF16, .flops = 1e11, .cols = 4000};
     assert_int_equal(ns(op), 2000000 + 7);
-    op.phase = HB_PHASE_BACKWARD;
+    op.phase = HB_PHASE_BACKWARD; /* run again */
+    assert_int_equal(ns(op), 2000000 + 7);
+    op.adjoint = true;
     assert_int_equal(ns(op), 8000000 + 7);
     op.rows = 4000; /* the longer side counts */
     op.cols = 1;
