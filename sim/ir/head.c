@@ -191,14 +191,10 @@ static bool is_update_slow(const struct hb_lower *lo)
 /* A head whose new state goes to the host is made last on one device, its logits wait: with the
  * optimizer there (tinyS/opt_host, L4,b64 of 2048: 17.7 -> 22.6 GiB of temporaries), and with the
  * average alone (ema=host on the same: 22.1; b16: 4.5 -> 5.9), but where the update waits for a
- * norm anyway (b16,clip: 4.8). Muon's update is no part of the gradient's product, which comes at
- * once (rnd/013 untied with ema=host: f32[2,4096,8192] from 179 to 217 of 900, with adamw to the
- * end; with splash, and with opt_host, alike). */
+ * norm anyway (b16,clip: 4.8). */
 static bool updates_on_host(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
-    if (o->name == HB_OPT_MUON)
-        return false;
     return o->offload == HB_PLACE_PINNED_HOST || (o->ema == HB_PLACE_PINNED_HOST && !o->clip);
 }
 
@@ -290,15 +286,39 @@ static bool is_short_ring_late(const struct hb_lower *lo)
     return lo->local.batch == 1 && hb_head_ring(lo);
 }
 
-/* An untied head in an accumulation loop: not on one device (tinyS/accum=2), not over data alone
+/* A head in an accumulation loop: not in mixtures (rnd/037: no f32[2,1024,32000]; tied as well). An
+ * untied one not on one device (tinyS/accum=2), not over data alone
  * (accum/1B,dp8,a4: added to f32[2048,128256] before the layers), not between rings (8B,f16,a4 and
  * f16,a2: one bf16[1,4096,128256], gone with the head's ring; f8t2 with accum=2 and opt_host: to
  * the end). */
 static bool is_microbatch_early(const struct hb_lower *lo)
 {
     bool alone = hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
+    if (lo->spec->model.blocks[0].moe.experts > 0 && !lo->maxtext)
+        return lo->spec->batch.accumulate > 1;
     return !lo->maxtext && !lo->spec->model.tied_embeddings && lo->spec->batch.accumulate > 1 &&
            alone && (lo->fsdp_mode == HB_WEIGHT_RING || hb_fsdp_ways(lo, false) == 1);
+}
+
+/* What keeps logits on one device and between rings is the label's own, gathered from them when the
+ * loss is added up, last of all; one-hot labels are met in the softmax's pass, and the head's
+ * gradient follows at once (with ce=onehot, each against the same without: tinyS/opt_host,
+ * opt/base, 8B/base, 8B/seq=8192, 8B/remat=names:q,k,v,attn_ctx, 1B/batch=8, ring/f16,d2k,
+ * ring/f8t2,b1: no logits in the layers' backward pass; between gathers the product itself reads
+ * them: 8B,f64,b1). On one device muon's update is no part of the gradient's product, which comes
+ * at once (rnd/013 with splash; untied with ema=host: f32[2,4096,8192] from 179 to 217 of 900, with
+ * adamw to the end). */
+static bool is_label_early(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    bool alone =
+        !is_several(lo) && hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
+    if (lo->maxtext || !lo->habits->rings)
+        return false;
+    if (alone && s->optimizer.name == HB_OPT_MUON)
+        return true;
+    return s->loss.onehot && !s->model.tied_embeddings &&
+           (alone || lo->fsdp_mode == HB_WEIGHT_RING);
 }
 
 bool hb_head_waits(const struct hb_lower *lo)
@@ -318,6 +338,8 @@ bool hb_head_waits(const struct hb_lower *lo)
         return false;
     if (is_update_slow(lo) || is_unconstrained(lo))
         return true;
+    if (is_label_early(lo))
+        return false;
     if (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_short_ring(lo))
         return is_short_ring_late(lo);
     if ((s->batch.accumulate > 1 && several) || is_tied_apart(lo))

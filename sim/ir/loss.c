@@ -221,17 +221,14 @@ static bool has_narrow_dlogits(const struct hb_lower *lo)
 
 /* What waits for a postponed head gradient: that narrow copy, or, where the ring is wide or long,
  * the f32 logits (8B/base against 8B/seq=8192 and batch/8B,f16,b1), not beside tensor parallelism
- * (ring/f32t4,tied,opt_host: bf16[2,4096,8000]). What keeps those is the label's own logit, taken
- * from them when the loss is added up, last of all; one-hot labels are met in the softmax's pass
- * (batch/d8k,f16,b1 with ce=onehot: 14.5 -> 12.9 GiB). */
+ * (ring/f32t4,tied,opt_host: bf16[2,4096,8000]). */
 enum { RING_COPY_WAYS = 8 };
 
 static uint32_t waiting_logits(const struct hb_lower *lo, const struct loss_pass *c)
 {
     if (hb_head_short_ring(lo) && c->before != HB_NONE && hb_head_ring(lo))
         return c->logits;
-    bool narrow = hb_fsdp_ways(lo, false) <= RING_COPY_WAYS || hb_ways(lo, HB_AX_TENSOR) > 1 ||
-                  lo->spec->loss.onehot;
+    bool narrow = hb_fsdp_ways(lo, false) <= RING_COPY_WAYS || hb_ways(lo, HB_AX_TENSOR) > 1;
     return has_narrow_dlogits(lo) && !narrow ? c->logits : c->dlogits;
 }
 
@@ -453,7 +450,9 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         hb_emit_read(&e, c.x);
         hb_emit_read(&e, c.dlogits);
         ends->pending_full = whole_grad(lo, c.dlogits);
-        ends->pending_logits = hb_order_sum_waits(lo) ? HB_NONE : c.logits;
+        /* 8B,v5e16x16,f256 with ce=onehot: the logits end with the product, not with its sum. */
+        bool read = !hb_order_sum_waits(lo) && !lo->spec->loss.onehot;
+        ends->pending_logits = read ? c.logits : HB_NONE;
         hb_emit_write(&e, ends->pending_full);
         hb_emit(lo, &e);
     } else if (hb_head_logits_again(lo)) {
