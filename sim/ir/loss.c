@@ -443,28 +443,10 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     if (before)
         head_grad(lo, c.seq, c.x, c.dlogits);
     uint32_t g = grad_through_head(lo, &c);
-    if (before) {
+    if (before)
         ends->head_done = true;
-    } else if (hb_head_sum_waits(lo) || hb_order_sum_waits(lo)) {
-        struct hb_emit e = head_product(lo, c.seq, "gradient of the head");
-        hb_emit_read(&e, c.x);
-        hb_emit_read(&e, c.dlogits);
-        ends->pending_full = whole_grad(lo, c.dlogits);
-        /* 8B,v5e16x16,f256 with ce=onehot: the logits end with the product, not with its sum. */
-        bool read = !hb_order_sum_waits(lo) && !lo->spec->loss.onehot;
-        ends->pending_logits = read ? c.logits : HB_NONE;
-        hb_emit_write(&e, ends->pending_full);
-        hb_emit(lo, &e);
-    } else if (hb_head_logits_again(lo)) {
-        ends->pending_x = c.x;
-    } else if (hb_head_waits(lo)) {
-        ends->pending_logits = waiting_logits(lo, &c);
-        ends->pending_before = ends->pending_logits == c.logits ? c.before : HB_NONE;
-        ends->pending_x = c.x;
-    } else {
-        head_grad(lo, c.seq, c.x, c.dlogits);
-        ends->head_done = true;
-    }
+    else
+        finish_loss(lo, ends, &c);
     uint32_t out =
         hb_temp(lo, "gradient of the last residual", HB_CAT_WORKING, hb_ends_residual(lo));
     struct hb_emit e = {.name = "backward of the last norm", .kind = HB_OP_ELEMENTWISE};

@@ -107,6 +107,121 @@ static void states_come_from_the_host(void **state)
     assert_false(lives_at(&tensor, "w_up, first moment, copy", backward));
 }
 
+/* tinyS/accum=2 and 8; vocab=128256 with accum=2 and opt_host; PP/base with opt_host. */
+static void loops_leave_casts_and_large_states(void **state)
+{
+    (void)state;
+    const char *backward = "gradient through block.w_down", *host = "optimizer.offload=pinned_host";
+    const char *micro = "batch.accumulate=2";
+    struct low one = DENSE(SAME), loop = DENSE(micro);
+    assert_int_equal(find(&one, "head, cast once"), HB_NONE);
+    assert_true(find(&loop, "head, cast once") != HB_NONE);
+    assert_true(find(&loop, "embedding, cast once") != HB_NONE);
+    struct low away = DENSE(micro, host, "optimizer.clip=true");
+    assert_true(lives_at(&away, "head, first moment, copy", backward));
+    assert_true(lives_at(&away, "embedding, first moment, copy", backward));
+    assert_false(lives_at(&away, "w_up, first moment, copy", backward));
+    struct low piped = STAGES(host);
+    assert_true(lives_at(&piped, "head, first moment, copy", backward));
+    assert_false(lives_at(&piped, "w_up, first moment, copy", backward));
+}
+
+/* gate/v5e,f4, f4,d8k,s16k against f4,b4,P8 and gate/v6e,f4. */
+static void short_rings_of_one_sequence_wait(void **state)
+{
+    (void)state;
+    const char *mesh = "mesh.fsdp=4", *rows = "batch.seq=4096";
+    const char *backward = "gradient through block.w_down", *other = "the ring's other direction";
+    struct low one = DENSE(mesh, rows, "batch.global=4"),
+               four = DENSE(mesh, rows, "batch.global=16");
+    assert_true(lives_at(&one, "logits", backward));
+    assert_false(lives_at(&four, "logits", backward));
+    assert_int_equal(bytes_of(&one, other), 4LL * 256 * 32000);
+    assert_int_equal(bytes_of(&four, other), 3 * 4LL * 256 * 32000);
+    struct low v6e = DENSE(mesh, rows, "batch.global=4", "hardware.device=tpu-v6e");
+    assert_false(lives_at(&v6e, "logits", backward));
+    assert_int_equal(find(&v6e, other), HB_NONE);
+}
+
+/* batch/d8k,f16,b1 with ce=onehot; ring/f16,d2k with logits_dot=bf16; 8B,f16,a4 and
+ * accum/1B,dp8,a4; rnd/013 untied with ema=host and adamw; rnd/077 with attn=naive. */
+static void what_logits_wait_for(void **state)
+{
+    (void)state;
+    const char *backward = "gradient through block.w_down", *ring = "mesh.fsdp=16";
+    const char *one = "batch.global=16", *rows = "batch.seq=4096",
+               *narrow = "gradient of the logits";
+    struct low gather = DENSE(ring, one, rows), onehot = DENSE(ring, one, rows, "loss.onehot=true");
+    assert_true(lives_at(&gather, "logits", backward));
+    assert_false(lives_at(&onehot, "logits", backward));
+    assert_true(lives_at(&onehot, narrow, backward));
+    struct low cast = DENSE(ring, one, rows, "loss.dot=bf16");
+    assert_true(lives_at(&cast, "logits before the cast", "softmax cross-entropy"));
+    cast = DENSE(ring, "batch.global=32", rows, "loss.dot=bf16");
+    assert_int_equal(find(&cast, "logits before the cast"), HB_NONE);
+    struct low micro = DENSE(ring, "batch.global=32", rows, "batch.accumulate=2");
+    assert_false(lives_at(&micro, narrow, backward));
+    const char *away = "optimizer.ema=pinned_host", *muon = "optimizer.name=muon";
+    struct low adamw = DENSE(away), whole = DENSE(away, muon, "optimizer.moments=[f32]");
+    assert_true(lives_at(&adamw, "logits", backward));
+    assert_false(lives_at(&whole, "logits", backward));
+    const char *naive = ATTENTION "kernel=naive", *tensor = "mesh.tensor=2", *two = "mesh.fsdp=4";
+    micro = DENSE(tensor, two, "batch.accumulate=2", rows);
+    struct low scores = DENSE(tensor, two, "batch.accumulate=2", rows, naive);
+    assert_true(lives_at(&micro, "logits", backward));
+    assert_false(lives_at(&scores, "logits", backward));
+}
+
+/* rnd/075 with activation_constraints=false. */
+static void nobody_splits_the_residual_unasked(void **state)
+{
+    (void)state;
+    const char *tensor = "mesh.tensor=4", *over = "sharding.residual_over_tensor=true";
+    struct low split = DENSE(tensor, over);
+    struct low whole = DENSE(tensor, over, "sharding.activation_constraints=false");
+    const char *stack = "layer input, saved";
+    assert_int_equal(4 * bytes_of(&split, stack), bytes_of(&whole, stack));
+}
+
+/* opt/opt=muon: the embedding and w_down are iterated on their transposes; unrolled, new momenta of
+ * w_gate and w_up stay to the end. */
+static void muon_turns_tall_matrices(void **state)
+{
+    (void)state;
+    const char *muon = "optimizer.name=muon", *momenta = "optimizer.moments=[f32]";
+    struct low scan = DENSE(muon, momenta), loop = DENSE(muon, momenta, "stack.form=loop");
+    assert_int_equal(bytes_of(&scan, "embedding, muon iterate, turned"), 2LL * 32000 * 1024);
+    assert_int_equal(find(&scan, "head, muon iterate, turned"), HB_NONE);
+    assert_int_equal(bytes_of(&scan, "w_down, turned"), 4LL * 4 * 1024 * 2816);
+    assert_int_equal(find(&scan, "w_up, muon's new state, turned"), HB_NONE);
+    assert_true(lives_at(&loop, "block[3].w_up, muon's new state, turned", "update embedding"));
+}
+
+/* bwd/attn=naive,remat=dots. */
+static void kept_scores_are_read_in_their_stack(void **state)
+{
+    (void)state;
+    struct low l = DENSE(ATTENTION "kernel=naive", "remat.policy=dots");
+    assert_true(lives_at(&l, "attention scores, saved", "backward of softmax"));
+    for (uint32_t i = find_op(&l, "gradient through the head"); i < l.p.op_count; i++)
+        assert_null(strstr(l.p.ops[i].name, "attention scores out of its stack"));
+}
+
+/* 8B-L16,f64,b3 (rows of 64 columns in twice their bytes) and 8B-L16,v5e,f64; 8B,v5e16x16,dp4f64.
+ */
+static void rows_are_exchanged_between_copies(void **state)
+{
+    (void)state;
+    const char *mesh = "mesh.fsdp=64", *batch = "batch.global=64", *rows = "own columns of all";
+    struct low v5p = DENSE(mesh, batch), v5e = DENSE(mesh, batch, "hardware.device=tpu-v5e");
+    assert_int_equal(buf_of(&v5p, rows)->bytes, 8 * buf_of(&v5p, rows)->plain_bytes);
+    assert_int_equal(buf_of(&v5e, rows)->bytes, buf_of(&v5e, rows)->plain_bytes);
+    assert_true(find_op(&v5p, "exchange embedding rows") < find_op(&v5p, "cast block.w_up"));
+    assert_int_equal(find(&v5p, "embedding, gradient summed"), HB_NONE);
+    struct low data = DENSE("mesh.fsdp=8", "mesh.data=8", batch);
+    assert_int_equal(bytes_of(&data, "embedding, gradient summed"), 2LL * 32000 * 1024);
+}
+
 /* tiny/layers=loop,opt_host against tiny/layers=loop. */
 /* v5p, one device, L4, 64 sequences of 2048: ema=host 17.7 -> 22.1 GiB of temporaries, ema=device
  * 17.7; 16 sequences with ema=host: 5.9, with clipping 4.8. */
@@ -297,6 +412,13 @@ int main(void)
         TEST(one_sequence_scatters),
         TEST(an_outer_block_has_slices),
         TEST(states_come_from_the_host),
+        TEST(loops_leave_casts_and_large_states),
+        TEST(short_rings_of_one_sequence_wait),
+        TEST(what_logits_wait_for),
+        TEST(nobody_splits_the_residual_unasked),
+        TEST(muon_turns_tall_matrices),
+        TEST(kept_scores_are_read_in_their_stack),
+        TEST(rows_are_exchanged_between_copies),
         TEST(an_average_on_the_host_delays_the_head),
         TEST(unrolled_layers_wait_for_states),
         TEST(long_grouped_scores_stand_twice),
