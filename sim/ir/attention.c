@@ -483,7 +483,8 @@ static int blocked(struct hb_lower *lo, struct hb_layer *y, const struct heads *
                            .back_scratch_count = 4};
     /* Policy dots keeps the scores of all blocks, which the loop's trips share out, once as the
      * forward loop makes them and once as the backward loop reads them (rnd/031: two
-     * f32[16,4,32,2,512,1,2048]). */
+     * f32[16,4,32,2,512,1,2048]); of layers side by side that copy is made in the layer's own
+     * backward pass (rocm-rnd/047: five f32[2,4,1,1024,512,16], one in another order). */
     struct hb_value scores =
         score_value(lo, "attention scores of all blocks", h, y->block->attention.softmax);
     scores.batch_dot = scores.fused = scores.dots_only = true;

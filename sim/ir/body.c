@@ -311,34 +311,14 @@ bool hb_body_turns_rows(const struct hb_body *b)
     return b->lo->maxtext && b->lo->fsdp_mode == HB_WEIGHT_RING && !b->own_stacks;
 }
 
-/* XLA:GPU takes the slice of an activation inside the product for a weight's gradient where nothing
- * else reads it (cuda-bwd/remat=names:mlp_act: three bf16[8,2048,2816] at the peak; not the
- * attention's context, names:attn_ctx, nor names:mlp_gate,mlp_up, read by the activation). */
-static bool is_sliced_inside(const struct hb_body *b, int v)
-{
-    int products = 0, others = 0, maker = b->y->values[v].producer;
-    if (!b->lo->habits->recompute_first || maker < 0 || b->y->steps[maker].op != HB_OP_ELEMENTWISE)
-        return false;
-    for (uint32_t i = 0; i < b->y->step_count; i++) {
-        const struct hb_step_op *s = &b->y->steps[i];
-        for (int k = 0; k < s->in_count; k++) {
-            bool reads = s->in[k] == v && (s->back_in & 1u << k);
-            products += reads && s->kind == HB_STEP_PRODUCT;
-            others += reads && s->kind != HB_STEP_PRODUCT;
-        }
-        for (int k = 0; k < s->out_count; k++)
-            others += s->out[k] == v && (s->back_out & 1u << k);
-    }
-    return products == 1 && others == 0;
-}
-
 /* Whether what reads a kept value takes it out of its stack itself. bwd/base: the layer's input is
  * read by the fusions that need it; at the peak there is no copy of it. */
 static bool is_read_stacked(const struct hb_body *b, int v)
 {
     if (v == b->y->input)
         return !hb_body_turns_rows(b);
-    return b->y->values[v].read_stacked || is_sliced_inside(b, v);
+    return b->y->values[v].read_stacked ||
+           (b->lo->habits->recompute_first && hb_saved_inside(b->y, v));
 }
 
 /* A kept value comes out of its stack when it is first read. */
@@ -385,11 +365,25 @@ bool hb_body_reads_input(const struct hb_body *b, const struct hb_step_op *s, in
     return (s->back_in & 1u << i) != 0 && !traced;
 }
 
+/* The scores that policy dots keeps of the blocks, in the order of the backward loop. */
+static uint32_t turn_scores(struct hb_body *b, int v)
+{
+    if (!b->own_stacks)
+        return b->stack[v];
+    uint32_t turned = make_value(b, v);
+    hb_emit_simple(b->lo, HB_OP_COPY, "scores in the order of the backward loop", b->stack[v],
+                   turned);
+    return turned;
+}
+
 void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
 {
     for (int i = 0; i < s->in_count; i++)
         if (hb_body_reads_input(b, s, i))
             hb_body_read(b, e, s->in[i]);
+    int last = s->out[s->out_count - (b->own_stacks && s->out_count > 1 ? 2 : 1)];
+    if (b->y->values[last].dots_only && b->saved->keep[last] != HB_KEEP_NO)
+        hb_emit_read(e, turn_scores(b, last));
     for (int i = 0; i < s->out_count; i++)
         if ((s->back_out & 1u << i) || b->y->values[s->out[i]].trace_only)
             if (b->now[s->out[i]] != HB_NONE)

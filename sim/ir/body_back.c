@@ -395,32 +395,12 @@ static void back_step(struct hb_body *b, const struct hb_step_op *s)
     }
 }
 
-static bool is_output(const struct hb_step_op *s, int v)
-{
-    for (int o = 0; o < s->out_count; o++)
-        if (v == s->out[o])
-            return true;
-    return false;
-}
-
-/* Whether every reader of the step's results has run its backward pass, the last being step i. */
-static bool readers_done(const struct hb_body *b, const struct hb_step_op *s, uint32_t i)
-{
-    for (uint32_t k = 0; k < i; k++) {
-        const struct hb_step_op *reader = &b->y->steps[k];
-        for (int j = 0; j < reader->in_count && !reader->no_grad; j++)
-            if (is_output(s, reader->in[j]))
-                return false;
-    }
-    return true;
-}
-
 /* Steps that need not wait for their turn: done[] remembers them. */
 static void run_eager(struct hb_body *b, uint32_t i, bool *done)
 {
     for (uint32_t k = 0; k < i; k++) {
         const struct hb_step_op *s = &b->y->steps[k];
-        if (!s->eager || done[k] || grad_out(b, s) == HB_NONE || !readers_done(b, s, i))
+        if (!s->eager || done[k] || grad_out(b, s) == HB_NONE || !hb_body_readers_done(b, s, i))
             continue;
         back_step(b, s);
         done[k] = true;

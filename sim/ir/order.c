@@ -59,10 +59,12 @@ bool hb_order_head_beside(const struct hb_lower *lo)
 /* On one device zeros come first unless the loss is the peak: tinyS/base and pad (logits 2 x 2000
  * MiB, gradients 260) late (with adafactor always: opt/opt=adafactor, whose update is the peak;
  * opt/base and bwd/base first, tiny/base (scores 5120) first; with clip on CUDA late, where all
- * gradients stand beside the head's: opt/clip=True). On several the weights' gradients
+ * gradients stand beside the head's: opt/clip=True; with one-hot labels always first: tinyS/
+ * ce=onehot on both). On several the weights' gradients
  * outweigh the logits, of which one waits for the head's gradient (8B/tp=8, 1B/dp=8, moeFG/ep=8
  * early; PP/base, tied/gemma2b,t8 late). CUDA's second pass moves them before the loss where fsdp
- * splits the batch alone (1B/base: 3 x 128 MiB beside 2 x 4008; on ROCm none), not beside tensor
+ * splits the batch alone (1B/base: 3 x 128 MiB beside 2 x 4008; on ROCm none; in pipelines whose
+ * iterations keep their casts: 8B,pp4f4,m8, not with iter nor 70B,pp8f8,m16), not beside tensor
  * parallelism (1B/fsdp=4,tp=2, 8B64/fsdp=16,tp=4). A loss in chunks is never the peak: first
  * (1B/loss=chunk, v5e2x4,f8,b8 and gemma2b,f8,chunk8 on ROCm). */
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
@@ -80,10 +82,14 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     bool norm = lo->spec->optimizer.clip && lo->habits->zeros_hoisted && score_bytes(lo) == 0;
     if (devices(lo) == 1 && (lo->spec->optimizer.name == HB_OPT_ADAFACTOR || norm))
         return HB_ZEROS_LATE;
+    if (devices(lo) == 1 && lo->spec->loss.onehot)
+        return HB_ZEROS_FIRST;
     if (devices(lo) == 1)
         return hb_add_sat(grads, score_bytes(lo)) > logits ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
     bool split = hb_fsdp_ways(lo, false) > 1;
-    if (lo->habits->zeros_hoisted && split && hb_ways(lo, HB_AX_PIPELINE) == 1)
+    bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1 &&
+                 (lo->spec->pipeline.remat_iteration || lo->spec->precision.params == lo->compute);
+    if (lo->habits->zeros_hoisted && split && !piped)
         return hb_ways(lo, HB_AX_TENSOR) == 1 ? HB_ZEROS_BEFORE_LOSS : HB_ZEROS_LATE;
     if (hb_add_sat(grads, score_bytes(lo)) <= logits)
         return HB_ZEROS_LATE;

@@ -607,6 +607,7 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     uint32_t state = state_temp(lo, pl, "gradient of the state");
     hb_emit_mark(lo, "empty gradient", HB_NONE, state);
     uint32_t loop = hb_program_open_loop(lo->p, "pipeline iterations, backward", pl->iterations);
+    hb_weight_transpose_casts(lo);
     uint32_t padded = gout;
     if (pl->iter_stack != HB_NONE)
         gout = run_again(lo, pl, gout);

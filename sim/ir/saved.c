@@ -75,7 +75,8 @@ static void need_of_step(struct find *f, const struct hb_step_op *s)
     for (int i = 0; i < s->out_count; i++) {
         bool traced =
             f->y->values[s->out[i]].trace_only && f->remat->policy == HB_POLICY_NONE && !f->pruned;
-        bool product = f->y->values[s->out[i]].dots_only && f->remat->policy == HB_POLICY_DOTS;
+        bool product = f->y->values[s->out[i]].dots_only && f->remat->policy == HB_POLICY_DOTS &&
+                       (i < 2 || !f->pruned);
         if (traced || product || s->back_out & 1u << i)
             need(f, s->out[i]);
     }
@@ -92,4 +93,23 @@ void hb_saved_find(struct hb_lower *lo, const struct hb_layer *y, const struct h
         need_of_step(&f, &y->steps[i]);
     if (remat->policy != HB_POLICY_NONE)
         need(&f, y->input);
+}
+
+/* XLA:GPU takes the slice of an activation inside the product for a weight's gradient where nothing
+ * else reads it (cuda-bwd/remat=names:mlp_act: three bf16[8,2048,2816] at the peak; not the
+ * attention's context, names:attn_ctx, nor names:mlp_gate,mlp_up, read by the activation). */
+bool hb_saved_inside(const struct hb_layer *y, int v)
+{
+    int products = 0, others = 0, maker = y->values[v].producer;
+    if (maker < 0 || y->steps[maker].op != HB_OP_ELEMENTWISE)
+        return false;
+    for (uint32_t i = 0; i < y->step_count; i++) {
+        const struct hb_step_op *s = &y->steps[i];
+        for (int k = 0; k < s->in_count; k++)
+            if (s->in[k] == v && (s->back_in & 1u << k))
+                *(s->kind == HB_STEP_PRODUCT ? &products : &others) += 1;
+        for (int k = 0; k < s->out_count; k++)
+            others += s->out[k] == v && (s->back_out & 1u << k);
+    }
+    return products == 1 && others == 0;
 }

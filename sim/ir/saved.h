@@ -18,4 +18,7 @@ struct hb_saved {
 void hb_saved_find(struct hb_lower *lo, const struct hb_layer *y, const struct hb_remat *remat,
                    bool vmapped, bool pruned, struct hb_saved *out);
 
+/* Whether only a product for a weight's gradient reads a value that is made element by element. */
+bool hb_saved_inside(const struct hb_layer *y, int v);
+
 #endif

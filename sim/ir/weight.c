@@ -137,6 +137,29 @@ void hb_weight_drop_casts(struct hb_lower *lo, uint32_t first, uint32_t end)
             lo->leaves[i].cast = lo->leaves[i].kept = HB_NONE;
 }
 
+/* The iterations of a pipeline that are not rematerialised hand the backward pass their casts,
+ * which it transposes in each of its iterations; the parameters' copy is the forward pass's
+ * (8B,pp4f4,m8: bf16[1024,8,1,14336] in the backward body, no f32 beside the logits; with iter
+ * f32[1024,1,8,14336]; bf16 parameters as one stack, 70B,pp8f8,m16). */
+static bool is_cast_transposed(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    const struct hb_pipe *p = &lo->spec->pipeline;
+    return hb_ways(lo, HB_AX_PIPELINE) > 1 && !p->remat_iteration && l->gather_dim >= 1 &&
+           lo->spec->stack.form != HB_FORM_LOOP && needs_cast(lo, l) && l->cast == HB_NONE;
+}
+
+void hb_weight_transpose_casts(struct hb_lower *lo)
+{
+    for (uint32_t i = 0; i < lo->leaf_count && lo->habits->transposed_stacks; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        if (l->end || !l->matrix || !l->stack[0] || !is_cast_transposed(lo, l))
+            continue;
+        l->transposed = hb_temp(lo, hb_name(lo, l->name, ", transposed copy of the casts"),
+                                HB_CAT_COMMUNICATION, hb_leaf_shape(lo, l, lo->compute));
+        hb_emit_simple(lo, HB_OP_COPY, hb_name(lo, "transpose ", l->name), l->arg, l->transposed);
+    }
+}
+
 void hb_weight_transpose_stacks(struct hb_lower *lo)
 {
     for (uint32_t i = 0; i < lo->leaf_count && lo->habits->transposed_stacks; i++) {
@@ -147,7 +170,8 @@ void hb_weight_transpose_stacks(struct hb_lower *lo)
         bool staged = l->einsum_batch > 1 && hb_ways(lo, HB_AX_PIPELINE) > 1;
         /* Kept casts are stacked as the backward loop wants them (1B,sp4f2,none:
          * bf16[16,8192,1024] in layout {1,0,2} beside no other). */
-        bool wanted = (l->gather_dim >= 1 || staged) && l->kept == HB_NONE;
+        bool wanted =
+            (l->gather_dim >= 1 || staged) && l->kept == HB_NONE && !is_cast_transposed(lo, l);
         if (l->end || !l->matrix || !l->stack[0] || !wanted)
             continue;
         uint32_t from = l->cast != HB_NONE ? l->cast : l->arg;

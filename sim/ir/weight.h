@@ -17,6 +17,8 @@ void hb_weight_drop_casts(struct hb_lower *lo, uint32_t first, uint32_t end);
 /* Copies of stacks whose gathered dimension is not the first, for the backward gathers (habit
  * transposed_stacks); made before the loss. */
 void hb_weight_transpose_stacks(struct hb_lower *lo);
+/* Those of a pipeline's iterations that keep their casts; in the backward iterations' body. */
+void hb_weight_transpose_casts(struct hb_lower *lo);
 /* The buffer that a product with the leaf reads; may add a cast or a gather. The result is kept in
  * leaf.gathered until hb_weight_forget. */
 uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf);

@@ -18,13 +18,20 @@ static bool keeps_attention(const struct hb_body *b)
 }
 
 enum { EARLY_TOKENS = 4096 };
-/* Where CUDA keeps everything, the gradients of gate and up wait for their weights' until the
- * layer's end (attn/blocked,remat=none: two bf16[8,2048,2816] in the attention's backward pass,
- * none of them with remat=full). */
-static bool keeps_all(const struct hb_body *b)
+
+/* Where XLA:GPU keeps gate and up, their gradients wait for their weights' until the layer's end
+ * (on CUDA attn/blocked,remat=none: two bf16[8,2048,2816] in the attention's backward pass, none of
+ * them with remat=full; on ROCm bwd/remat=dots_nb, none of them with names:q,k,v). */
+static bool keeps_hidden(const struct hb_body *b)
 {
-    return b->lo->habits->gathers_timed && !b->own_stacks &&
-           b->y->block->remat.policy == HB_POLICY_NONE;
+    bool some = b->lo->habits->gathers_timed && b->y->block->remat.policy != HB_POLICY_NONE;
+    if (!b->lo->habits->recompute_first || b->own_stacks || some)
+        return false;
+    uint32_t hidden = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP;
+    for (uint32_t i = 0; i < b->y->value_count; i++)
+        if ((b->y->values[i].tags & hidden) && b->saved->keep[i] == HB_KEEP_NO)
+            return false;
+    return true;
 }
 
 /* When a weight's gradient is made: after that of the input; or, where gathers are padded sums
@@ -37,7 +44,7 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
     bool stage = b->lo->habits->stage_grads_late && b->own_weights && l->rank == HB_LEAF_RANK;
     bool local = hb_weight_mode(b->lo, l) == HB_WEIGHT_LOCAL;
     bool second = l->held && l->rank == 2 && b->y->values[s->in[0]].fused;
-    if (local && l->held && l->rank == 2 && keeps_all(b))
+    if (local && l->held && l->rank == 2 && keeps_hidden(b))
         return HB_WHEN_LATE;
     if (b->defer || stage || (local && second && keeps_attention(b)))
         return HB_WHEN_LATE;
@@ -64,4 +71,23 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
     if (first && b->y->values[s->in[0]].fused && l->held && l->gather_dim == 1 && two)
         return HB_WHEN_FIRST;
     return two && b->lo->grads_late ? HB_WHEN_LATE : HB_WHEN_AFTER;
+}
+
+static bool is_output(const struct hb_step_op *s, int v)
+{
+    for (int o = 0; o < s->out_count; o++)
+        if (v == s->out[o])
+            return true;
+    return false;
+}
+
+bool hb_body_readers_done(const struct hb_body *b, const struct hb_step_op *s, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; k++) {
+        const struct hb_step_op *reader = &b->y->steps[k];
+        for (int j = 0; j < reader->in_count && !reader->no_grad; j++)
+            if (is_output(s, reader->in[j]))
+                return false;
+    }
+    return true;
 }

@@ -406,6 +406,42 @@ static void layers_with_their_own_input_are_made_again_late(void **state)
     assert_int_equal(count_at(&blocked, "e_up, cast for one layer", "backward of attention"), 0);
 }
 
+/* rocm-rnd--047: scores of the blocks wait for their layer's backward pass, one set in its order.
+ */
+static void scores_of_blocks_wait_for_their_layer(void **state)
+{
+    (void)state;
+    struct low loop = DENSE(ROCM, "stack.form=loop", "remat.policy=dots",
+                            "model.blocks[0].attention.kernel=blocked");
+    assert_int_equal(count_at(&loop, "scores of all blocks, saved", "scores in the order"), 4);
+    assert_int_equal(count(&loop, "scores of all blocks, saved"), 4);
+    assert_true(
+        is_made_after(&loop, "backward of attention by query blocks", "scores in the order"));
+}
+
+/* rocm-tinyS--ce=onehot against base. */
+static void one_hot_labels_have_zeros_first(void **state)
+{
+    (void)state;
+    struct low base = DENSE(ROCM), onehot = DENSE(ROCM, "loss.onehot=true");
+    assert_true(lives_at(&onehot, "w_up, gradient", "look up embedding"));
+    assert_false(lives_at(&base, "w_up, gradient", "softmax cross-entropy"));
+}
+
+/* cuda-8B,pp4f4,m8 against iter: casts are transposed in the backward iterations' body. */
+static void kept_casts_are_transposed_in_the_iterations(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"mesh.fsdp=4", "stack.form=scan", "batch.global=64"};
+    struct low kept = STAGES(CUDA, sets[0], sets[1], sets[2], "pipeline.remat_iteration=false",
+                             "pipeline.remat_layer=true");
+    struct low iter = STAGES(CUDA, sets[0], sets[1], sets[2]);
+    assert_int_equal(find(&kept, "wo, transposed copy of the stack"), HB_NONE);
+    assert_false(lives_at(&kept, "wo, transposed copy of the casts", "softmax cross-entropy"));
+    assert_int_equal(buf_of(&kept, "wo, transposed copy of the casts")->dtype, HB_DT_BF16);
+    assert_true(lives_at(&iter, "wo, transposed copy of the stack", "softmax cross-entropy"));
+}
+
 /* cuda-pr85--ep2pp4--good: the gradients of all iterations' outputs, gathered, are gone before the
  * last layer's experts run again; the blocked one has them beside its scores, ROCm has not. */
 static void output_gradients_are_gathered_before_the_last_experts(void **state)
@@ -475,6 +511,8 @@ static void gradients_wait_where_all_is_kept(void **state)
     struct low none = DENSE(CUDA, kernel, "remat.policy=none"), full = DENSE(CUDA, kernel);
     assert_true(is_made_after(&none, "gradient of block.w_up", "backward of attention"));
     assert_false(is_made_after(&full, "gradient of block.w_up", "backward of attention"));
+    struct low dots = DENSE(ROCM, kernel, "remat.policy=dots_no_batch");
+    assert_true(is_made_after(&dots, "gradient of block.w_up", "backward of attention"));
 }
 
 /* rocm-8B,pp8f8,m16: head and outputs are permuted between the axes; pp2f4,m4 has both whole. */
@@ -533,6 +571,9 @@ int main(void)
         TEST(a_norm_has_the_head_s_gradient_at_once),
         TEST(a_master_copy_frees_the_parameter),
         TEST(layers_with_their_own_input_are_made_again_late),
+        TEST(scores_of_blocks_wait_for_their_layer),
+        TEST(one_hot_labels_have_zeros_first),
+        TEST(kept_casts_are_transposed_in_the_iterations),
         TEST(output_gradients_are_gathered_before_the_last_experts),
         TEST(a_kept_activation_is_sliced_inside_its_product),
         TEST(a_norm_reads_gradients_without_nan),
