@@ -149,20 +149,48 @@ static int64_t layers_together(const struct hb_lower *lo, const struct hb_block 
     return hb_div_up(hb_div_up(b->repeat, stages), lo->spec->pipeline.repeats);
 }
 
+static int64_t plain_bytes(struct hb_shape s)
+{
+    return hb_shape_plain_bytes(&s);
+}
+
+/* Whether a layer's backward pass is more than XLA:GPU lets a program have (GetSchedulerMemoryLimit
+ * in xla/service/gpu/gpu_hlo_schedule.cc: 95 % of what the arguments leave of 80 % of the device):
+ * the spread operands, the inputs of all layers, gradients and transposed copies of the stacks. */
+static bool is_beyond_limit(const struct hb_lower *lo, const struct hb_layer *y, int64_t spread)
+{
+    int64_t limit = lo->hbm_bytes / 5 * 4;
+    int64_t sum = hb_add_sat(spread, lo->stacked_grad_bytes);
+    for (uint32_t i = 0; i < lo->p->buf_count; i++)
+        if (lo->p->bufs[i].argument && lo->p->bufs[i].space == HB_SPACE_HBM)
+            limit -= lo->p->bufs[i].bytes;
+    for (uint32_t i = y->first_leaf; i < y->end_leaf; i++)
+        if (lo->leaves[i].gather_dim > 0)
+            sum = hb_add_sat(
+                sum, plain_bytes(hb_leaf_shape(lo, &lo->leaves[i], lo->spec->precision.params)));
+    int64_t inputs = hb_mul_sat(y->block->repeat, plain_bytes(y->values[y->input].shape));
+    return hb_add_sat(sum, inputs) > limit / 100 * 95;
+}
+
 /* CUDA has no ragged product: each operand is spread over all experts, masked. In the backward pass
  * four of the hidden width stand together with two of the model's (mixtral/mlp=moe_ragged:
  * bf16[8,8192,14336]), for each layer that is made again with it (pr85/pp8/good,ragged,f32sum:
- * eight bf16[16,32768,2048] and four of 4096). Of the last step, the activation. */
+ * eight bf16[16,32768,2048] and four of 4096). Of the last step, the activation. Beyond the limit of
+ * the compiler's memory its rematerialization spreads the two of a layer alone again after the first
+ * hidden product (qwen30a3,f64,ragged: three bf16[128,32768,768] beside loop_select_fusion.remat,
+ * two bf16[128,32768,2048]); what it does to several layers is not modelled. */
 static void expand_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *wide,
                           const int64_t *narrow)
 {
     struct hb_step_op *step = &y->steps[y->step_count - 1];
     int64_t experts = y->block->moe.experts;
     int64_t all = hb_mul_sat(experts, layers_together(lo, y->block));
-    step->back_scratch[0] =
-        hb_shape_make(lo->compute, (const int64_t[]){4, all, wide[0], wide[1], -1});
-    step->back_scratch[1] =
-        hb_shape_make(lo->compute, (const int64_t[]){2, all, narrow[0], narrow[1], -1});
+    struct hb_shape *hidden = &step->back_scratch[0], *model = &step->back_scratch[1];
+    *hidden = hb_shape_make(lo->compute, (const int64_t[]){4, all, wide[0], wide[1], -1});
+    *model = hb_shape_make(lo->compute, (const int64_t[]){2, all, narrow[0], narrow[1], -1});
+    if (all == experts &&
+        is_beyond_limit(lo, y, hb_add_sat(plain_bytes(*hidden), plain_bytes(*model))))
+        hidden->dim[0] = 3;
     step->back_scratch_count = 2;
     step->scratch[0] = hb_shape_make(lo->compute, (const int64_t[]){experts, wide[0], wide[1], -1});
     step->scratch_count = 1;
