@@ -175,10 +175,11 @@ static bool is_beyond_limit(const struct hb_lower *lo, const struct hb_layer *y,
 /* CUDA has no ragged product: each operand is spread over all experts, masked. In the backward pass
  * four of the hidden width stand together with two of the model's (mixtral/mlp=moe_ragged:
  * bf16[8,8192,14336]), for each layer that is made again with it (pr85/pp8/good,ragged,f32sum:
- * eight bf16[16,32768,2048] and four of 4096). Of the last step, the activation. Beyond the limit of
- * the compiler's memory its rematerialization spreads the two of a layer alone again after the first
- * hidden product (qwen30a3,f64,ragged: three bf16[128,32768,768] beside loop_select_fusion.remat,
- * two bf16[128,32768,2048]); what it does to several layers is not modelled. */
+ * eight bf16[16,32768,2048] and four of 4096). Of the last step, the activation. Beyond the limit
+ * of the compiler's memory its rematerialization spreads the two of a layer alone again after the
+ * first hidden product (qwen30a3,f64,ragged: three bf16[128,32768,768] beside
+ * loop_select_fusion.remat, two bf16[128,32768,2048]); what it does to several layers is not
+ * modelled. */
 static void expand_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *wide,
                           const int64_t *narrow)
 {

@@ -400,8 +400,9 @@ static void restack(struct hb_lower *lo, struct hb_body *b)
  * loop. Between rings, whose products read rows along the lanes, it then wants the stack of layer
  * inputs turned: the whole is copied for one slice (8B over 16 with one sequence of 8192, one of
  * mlp_up, mlp_gate, attn_out or q, k, v on the host, on v5e, v5p and v6e: a second
- * bf16[32,1,8192,4096]; not where layer inputs go there themselves). Casts are sliced before it, on
- * v5e after. */
+ * bf16[32,1,8192,4096]; not where layer inputs go there themselves). Stacks of casts end before it,
+ * when that trip's are sliced, on v5e after it. The trip itself takes no more than one in the loop
+ * and stays there. */
 static bool takes_trip_out(const struct hb_lower *lo, const struct hb_group *g)
 {
     const struct hb_remat *r = &g->layer.block->remat;
@@ -410,28 +411,15 @@ static bool takes_trip_out(const struct hb_lower *lo, const struct hb_group *g)
            !(r->offload & 1u << HB_TN_LAYER_IN) && g->trips > 1 && lo->spec->stack.unroll == 1;
 }
 
-static void slice_casts(struct hb_lower *lo, const struct hb_group *g)
+static void turn_inputs(struct hb_lower *lo, const struct hb_group *g)
 {
-    for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++) {
-        struct hb_leaf *l = &lo->leaves[i];
-        if (l->cast == HB_NONE || hb_str_same(lo->spec->hardware.device, "tpu-v5e"))
-            continue;
-        uint32_t slice = hb_temp(lo, hb_name(lo, l->name, ", slice of the last trip"),
-                                 HB_CAT_PARAMS, hb_leaf_layer_shape(l, lo->compute, false));
-        hb_emit_simple(lo, HB_OP_COPY, "slice weights", l->cast, slice);
-        l->cast = slice;
-    }
-}
-
-static uint32_t last_trip(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
-{
-    uint32_t *stack = &g->body.stack[g->layer.input];
-    slice_casts(lo, g);
+    uint32_t stack = g->body.stack[g->layer.input];
     uint32_t turned = hb_temp(lo, hb_name(lo, g->layer.name, ".layer inputs in another layout"),
-                              HB_CAT_SAVED, hb_buf_shape(lo, *stack));
-    hb_emit_simple(lo, HB_OP_COPY, "turn the stack of layer inputs", *stack, turned);
-    *stack = turned;
-    return hb_body_backward(&g->body, grad);
+                              HB_CAT_SAVED, hb_buf_shape(lo, stack));
+    hb_emit_simple(lo, HB_OP_COPY, "turn the stack of layer inputs", stack, turned);
+    bool late = hb_str_same(lo->spec->hardware.device, "tpu-v5e");
+    for (uint32_t i = g->layer.first_leaf; late && i < g->layer.end_leaf; i++)
+        hb_emit_mark(lo, "weights of the last trip", lo->leaves[i].cast, HB_NONE);
 }
 
 static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
@@ -448,14 +436,12 @@ static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t 
         hb_weight_drop_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
         return first;
     }
-    bool last = takes_trip_out(lo, g);
-    uint32_t loop =
-        hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips - last);
+    uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
     uint32_t out = g->inner ? inner_backward(lo, g, grad)
                             : carried(lo, hb_body_backward(&g->body, grad), grad);
     hb_program_close_loop(lo->p, loop);
-    if (last)
-        out = last_trip(lo, g, out);
+    if (takes_trip_out(lo, g))
+        turn_inputs(lo, g);
     hb_weight_drop_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
     return out;
 }

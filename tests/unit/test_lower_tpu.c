@@ -193,8 +193,8 @@ static void muon_turns_tall_matrices(void **state)
     assert_int_equal(bytes_of(&scan, "embedding, muon iterate, turned"), 2LL * 32000 * 1024);
     assert_int_equal(find(&scan, "head, muon iterate, turned"), HB_NONE);
     assert_int_equal(bytes_of(&scan, "w_down, turned"), 4LL * 4 * 1024 * 2816);
-    assert_int_equal(find(&scan, "w_up, muon's new state, turned"), HB_NONE);
-    assert_true(lives_at(&loop, "block[3].w_up, muon's new state, turned", "update embedding"));
+    assert_int_equal(find(&scan, "w_up, new momentum, turned"), HB_NONE);
+    assert_true(lives_at(&loop, "block[3].w_up, new momentum, turned", "update embedding"));
 }
 
 /* bwd/attn=naive,remat=dots. */
@@ -403,7 +403,6 @@ static void heads_elsewhere(void **state)
     assert_true(lives_at(&fewer, "logits", backward));
     assert_false(lives_at(&more, "logits", backward));
 }
-
 
 int main(void)
 {
