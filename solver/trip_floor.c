@@ -15,6 +15,12 @@ void hb_trip_floor_init(struct hb_trip_floor *t, struct hb_arena *arena,
     t->end_ns = hb_arena_alloc(arena, p->op_count, sizeof *t->end_ns);
     t->is_led = hb_arena_alloc(arena, p->op_count, sizeof *t->is_led);
     t->is_summed = hb_arena_alloc(arena, p->op_count, sizeof *t->is_summed);
+    t->is_kept = hb_arena_alloc(arena, p->op_count, sizeof *t->is_kept);
+    t->is_read = hb_arena_alloc(arena, p->buf_count, sizeof *t->is_read);
+    t->is_scheduled = hb_arena_alloc(arena, p->op_count, sizeof *t->is_scheduled);
+    for (uint32_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].kind == HB_OP_DONE && p->ops[i].start != HB_NONE)
+            t->is_scheduled[p->ops[i].start] = true;
 }
 
 static bool is_compute(const struct hb_op *op)
@@ -29,7 +35,7 @@ static uint32_t cause_of(const struct hb_trip_floor *t, const struct hb_op *op, 
     if (r < op->read_count)
         return t->writer[t->root_of[t->p->refs[op->refs_at + r]]];
     bool waits = op->kind == HB_OP_DONE && op->start != HB_NONE && op->start >= t->edge;
-    return waits && !t->optional[op->start] ? op->start : HB_NONE;
+    return waits && t->is_kept[op->start] ? op->start : HB_NONE;
 }
 
 /* A collective that waits for nothing of this trip is read now. */
@@ -60,27 +66,72 @@ static int64_t ready_ns(struct hb_trip_floor *t, uint32_t index, int64_t n)
     return ready;
 }
 
+static void write_all(struct hb_trip_floor *t, const struct hb_op *op, uint32_t writer)
+{
+    for (uint32_t w = 0; w < op->write_count; w++)
+        t->writer[t->root_of[t->p->refs[op->refs_at + op->read_count + w]]] = writer;
+}
+
+static int64_t max_ns(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Which ops of the trip every policy has: in the forward pass also those that a policy could do
+ * without elsewhere, where what they write is read by one that it cannot. */
+static void keep_ops(struct hb_trip_floor *t, const struct hb_loop *l)
+{
+    for (uint32_t i = l->first_op; i < l->end_op; i++)
+        for (uint32_t r = 0; r < t->p->ops[i].read_count + t->p->ops[i].write_count; r++)
+            t->is_read[t->root_of[t->p->refs[t->p->ops[i].refs_at + r]]] = false;
+    for (uint32_t i = l->end_op; i-- > l->first_op;) {
+        const struct hb_op *op = &t->p->ops[i];
+        const uint32_t *refs = &t->p->refs[op->refs_at];
+        t->is_kept[i] = !t->optional[i];
+        for (uint32_t w = 0; w < op->write_count && op->phase == HB_PHASE_FORWARD; w++)
+            t->is_kept[i] |= t->is_read[t->root_of[refs[op->read_count + w]]];
+        for (uint32_t r = 0; r < op->read_count && t->is_kept[i]; r++)
+            t->is_read[t->root_of[refs[r]]] = true;
+    }
+}
+
+/* When the op starts, by what holds under every policy. */
+static int64_t start_ns(struct hb_trip_floor *t, uint32_t index, int64_t n)
+{
+    const struct hb_op *op = &t->p->ops[index];
+    int64_t start = ready_ns(t, index, n);
+    bool forward = op->phase == HB_PHASE_FORWARD;
+    if (is_compute(op))
+        for (int s = 0; s < HB_STREAM_COUNT; s++)
+            start = max_ns(start, t->sum_ns[s]);
+    if (is_compute(op) || (forward && op->kind != HB_OP_MARK))
+        start = max_ns(start, t->free_ns[op->stream]);
+    if (forward && t->is_scheduled[index])
+        start = max_ns(start, t->free_ns[HB_STREAM_COMPUTE]);
+    return start;
+}
+
 int64_t hb_trip_floor_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n)
 {
     const struct hb_loop *l = &t->p->loops[loop];
-    int64_t now = 0;
     t->edge = l->first_op;
     for (int s = 0; s < HB_STREAM_COUNT; s++)
-        t->sum_ns[s] = 0;
-    for (uint32_t i = 0; i < t->p->buf_count; i++)
-        t->writer[i] = HB_NONE;
+        t->sum_ns[s] = t->free_ns[s] = 0;
+    keep_ops(t, l);
+    for (uint32_t i = l->first_op; i < l->end_op; i++)
+        write_all(t, &t->p->ops[i], HB_NONE);
     for (uint32_t i = l->first_op; i < l->end_op; i++) {
         const struct hb_op *op = &t->p->ops[i];
+        bool forward = op->phase == HB_PHASE_FORWARD;
         t->is_led[i] = t->is_summed[i] = false;
-        int64_t ready = t->optional[i] ? 0 : ready_ns(t, i, n);
-        for (int s = 0; s < HB_STREAM_COUNT && is_compute(op); s++)
-            now = t->sum_ns[s] > now ? t->sum_ns[s] : now;
-        int64_t start = is_compute(op) && now > ready ? now : ready;
-        t->end_ns[i] = hb_add_sat(start, t->optional[i] ? 0 : hb_op_cost_at(t->costs, i, n));
-        now = is_compute(op) && !t->optional[i] ? t->end_ns[i] : now;
-        for (uint32_t w = 0; w < op->write_count; w++)
-            t->writer[t->root_of[t->p->refs[op->refs_at + op->read_count + w]]] =
-                t->optional[i] ? HB_NONE : i;
+        if (!t->is_kept[i]) {
+            write_all(t, op, HB_NONE);
+            continue;
+        }
+        t->end_ns[i] = hb_add_sat(start_ns(t, i, n), hb_op_cost_at(t->costs, i, n));
+        if (is_compute(op) || (forward && op->kind != HB_OP_MARK))
+            t->free_ns[op->stream] = t->end_ns[i];
+        write_all(t, op, i);
     }
-    return now;
+    return t->free_ns[HB_STREAM_COMPUTE];
 }

@@ -8,6 +8,7 @@
  * run by now have taken their sum. Which of those came first does not matter, and under which
  * policy they were wanted early does not either: a gather that recomputation wants sooner, and
  * hides behind what is made again, still lies after the edge and before the op that reads it here.
+ * In the forward pass, where policies add copies and nothing else, all streams keep their order.
  * Ops that a policy can do without (hb_segment_optional_ops) take no time, and nothing waits for
  * them. Tests compare it with every policy of the menus. */
 #ifndef HB_SOLVER_TRIP_FLOOR_H
@@ -24,9 +25,13 @@ struct hb_trip_floor {
     const bool *optional;    /* by op */
     uint32_t *writer;        /* by root: the op of this trip that wrote it last; HB_NONE */
     int64_t *end_ns;         /* by op, from the trip's edge */
+    bool *is_kept;           /* by op of the loop: every policy has it */
+    bool *is_read;           /* by root: an op further down the trip reads it */
     bool *is_led;            /* by op: it waits for an op of the compute stream */
     bool *is_summed;         /* by op: it is in sum_ns */
+    bool *is_scheduled;      /* by op: a DONE waits for it */
     int64_t sum_ns[HB_STREAM_COUNT];
+    int64_t free_ns[HB_STREAM_COUNT];
     uint32_t edge; /* ops before it are of other trips */
 };
 
