@@ -76,7 +76,10 @@ static enum fetch find_fetch(const struct hb_lower *lo)
         return lo->habits->rings && !states_apart(lo) ? FETCH_LARGEST : FETCH_NONE;
     if (lo->habits->rings && hb_ways(lo, HB_AX_PIPELINE) > 1 && !lo->spec->optimizer.clip)
         return FETCH_ENDS;
-    if (!lo->spec->optimizer.clip || (lo->habits->rings && is_alone(lo)))
+    /* An average alone comes before, with clipping as well (seq/8B,sp8t8,s8k with ema=host:
+     * f32[32,1792,4096] thrice in the layers' backward pass). */
+    bool average = lo->habits->rings && lo->spec->optimizer.offload != HB_PLACE_PINNED_HOST;
+    if (!lo->spec->optimizer.clip || average || (lo->habits->rings && is_alone(lo)))
         return FETCH_ALL;
     bool most = lo->habits->rings && hb_fsdp_ways(lo, false) > 1 &&
                 lo->gather_form != HB_GATHER_PADDED && hb_ways(lo, HB_AX_TENSOR) > 1;
