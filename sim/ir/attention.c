@@ -361,12 +361,14 @@ static struct hb_value score_value(const struct hb_lower *lo, const char *name,
 /* Scores of grouped heads leave their product with the group inside; where a row is too long to be
  * normalised in that product XLA:TPU's forward pass has them twice in f32 (tinyS/attn=naive with
  * two of eight key heads, two sequences of 3072 or 4096 tokens; once with one sequence, with a key
- * head for each, or with 2048). Beside the bf16 probabilities here that is as much again. */
+ * head for each, or with 2048). Beside the bf16 probabilities here that is as much again. Not of
+ * whole batches (1B/base, naive, without constraints: f32[16,8,4096,4096,4] once). */
 enum { FUSED_ROW = 2048 };
 
 static bool has_double_scores(const struct hb_lower *lo, const struct heads *h)
 {
-    return lo->habits->rings && h->batch > 1 && h->kv > 1 && h->q > h->kv && h->kv_seq > FUSED_ROW;
+    bool long_rows = h->batch > 1 && h->kv_seq > FUSED_ROW;
+    return lo->habits->rings && long_rows && h->kv > 1 && h->q > h->kv && !lo->batch_whole;
 }
 
 static void softmax(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int scores,

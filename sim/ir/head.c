@@ -216,10 +216,10 @@ static bool is_tied_apart(const struct hb_lower *lo)
            (!is_between_gathers(lo) || lo->maxtext || s->batch.accumulate > 1);
 }
 
-/* Tied heads that do not wait: beside naive scores on several devices (seq/1B,sp2t2f2,spres,tied; not
- * between rings: gemma2b,f8 with attn=naive keeps f32[4096,256128] as with splash);
- * between gathers in a pipeline (pp4f2,m16,dots,tied; PP/tied, without fsdp, does); between gathers
- * of one sequence, where the summed gradient waits for the table's rows (gate/f64,b2,v32k,L16,tied:
+/* Tied heads that do not wait: beside naive scores on several devices (seq/1B,sp2t2f2,spres,tied;
+ * not between rings: gemma2b,f8 with attn=naive keeps f32[4096,256128] as with splash); between
+ * gathers in a pipeline (pp4f2,m16,dots,tied; PP/tied, without fsdp, does); between gathers of one
+ * sequence, where the summed gradient waits for the table's rows (gate/f64,b2,v32k,L16,tied:
  * bf16[32000,4096] through the layers; gate/dl,8B-L16,f64,b1,v128k,tied; with two sequences
  * gate/f64,b2,v256k,L16,tied waits). */
 static bool is_tied_early(const struct hb_lower *lo)
@@ -227,8 +227,8 @@ static bool is_tied_early(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     if (!s->model.tied_embeddings || s->batch.accumulate > 1)
         return false;
-    bool naive = s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE &&
-                 lo->fsdp_mode != HB_WEIGHT_RING;
+    bool naive =
+        s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE && lo->fsdp_mode != HB_WEIGHT_RING;
     bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->fsdp_mode == HB_WEIGHT_GATHER;
     bool apart = s->model.blocks[0].moe.experts == 0 && is_several(lo);
     return (apart && (naive || piped)) || (!is_tied_apart(lo) && lo->local.batch == 1);

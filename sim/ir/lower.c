@@ -55,6 +55,25 @@ static int64_t ring_tokens(const struct hb_spec *s, int64_t ways)
     return ways <= RING_FEW ? 640 : 512;
 }
 
+/* Without constraints and without a kernel that asks for a split batch, what is split in a scan's
+ * layers is what their weights are split over: the residual's features, by fsdp. Each product of it
+ * is a sum over devices, whole, for the sequences of all of them (8B,f64,b4,onehot with
+ * activation_constraints=false and attn=naive: f32[256,8,4096,4096,4], bf16[32,256,4096,64]; with a
+ * flash kernel the batch stays split, 8B,f64,b2 and 1B; unrolled layers are not known). */
+static bool is_batch_whole(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    bool scan = s->stack.form != HB_FORM_LOOP && hb_ways(lo, HB_AX_PIPELINE) == 1;
+    bool naive = true;
+    for (int i = 0; i < s->model.block_count; i++) {
+        const struct hb_block *b = &s->model.blocks[i];
+        naive = naive && b->attention.kernel == HB_KERNEL_NAIVE &&
+                b->attention.kind != HB_ATTN_NONE && b->moe.experts == 0;
+    }
+    return lo->habits->rings && !lo->maxtext && !s->sharding.activation_constraints && scan &&
+           naive && hb_ways(lo, HB_AX_FSDP) > 1;
+}
+
 static enum hb_weight_mode find_mode(const struct hb_lower *lo)
 {
     int64_t f = hb_fsdp_ways(lo, false);
@@ -64,8 +83,8 @@ static enum hb_weight_mode find_mode(const struct hb_lower *lo)
                  hb_ways(lo, HB_AX_EXPERT) == 1;
     int64_t tp = hb_ways(lo, HB_AX_TENSOR);
     bool side = f == RING_SIDE && hb_ways(lo, HB_AX_PIPELINE) == 1 && (tp == 1 || tp >= RING_SIDE);
-    bool ring = lo->habits->rings && (side || f >= RING_MIN) && f <= RING_MAX && alone &&
-                lo->local.tokens >= ring_tokens(lo->spec, f);
+    bool ring = lo->habits->rings && !lo->batch_whole && (side || f >= RING_MIN) && f <= RING_MAX &&
+                alone && lo->local.tokens >= ring_tokens(lo->spec, f);
     return ring ? HB_WEIGHT_RING : HB_WEIGHT_GATHER;
 }
 
@@ -326,6 +345,7 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
         out->mesh[i] = spec->mesh[i];
     out->outputs_lend = lo.habits->donated_reuse;
     lo.local = local_sizes(&lo);
+    lo.batch_whole = is_batch_whole(&lo);
     lo.fsdp_mode = find_mode(&lo);
     lo.gather_form = find_form(&lo);
     /* 8B64/base, accum/70B,f256: activations wait, whole gradients come late, where a gradient is

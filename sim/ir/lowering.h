@@ -114,6 +114,7 @@ struct hb_lower {
     bool gathers_stay; /* weights gathered for a stage's layers side by side serve both passes */
     bool maxtext;      /* MaxText's own step, not the lab's: see lower.c */
     bool head_last;    /* the head's gradient and update come after the other updates */
+    bool batch_whole;  /* layers see fsdp's whole batch, each device its own features of it */
     bool grads_late;   /* padded gathers: weight gradients wait for the layer's end */
     int64_t hbm_bytes; /* of the device; INT64_MAX where the input does not say */
     enum hb_dtype compute;

@@ -134,6 +134,17 @@ static bool defers(const struct hb_lower *lo)
            (lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST || is_update_large(lo));
 }
 
+static void build_layer(struct hb_lower *lo, struct hb_layer *y)
+{
+    struct hb_local local = lo->local;
+    if (lo->batch_whole) {
+        lo->local.batch = hb_mul_sat(local.batch, hb_ways(lo, HB_AX_FSDP));
+        lo->local.resid_width = hb_div_up(local.resid_width, hb_ways(lo, HB_AX_FSDP));
+    }
+    hb_layer_build(lo, y, lo->local.batch);
+    lo->local = local;
+}
+
 void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++) {
@@ -143,7 +154,7 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
             remat = (struct hb_remat){.policy = HB_POLICY_NONE};
         if (g->trips == 1)
             g->looped = false;
-        hb_layer_build(lo, &g->layer, lo->local.batch);
+        build_layer(lo, &g->layer);
         hb_saved_find(lo, &g->layer, &remat, false, !g->looped, &g->saved);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
         g->body.own_stacks = !g->looped;

@@ -184,7 +184,7 @@ void hb_weight_transpose_stacks(struct hb_lower *lo)
 
 enum hb_weight_mode hb_weight_mode(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    if (l->gather_dim < 0)
+    if (l->gather_dim < 0 || (lo->batch_whole && !l->end))
         return HB_WEIGHT_LOCAL;
     /* moeFG/base: between rings the experts' weights are gathered, three bf16[64,2048,1408]. */
     if (l->rank == HB_LEAF_RANK && l->held && lo->fsdp_mode == HB_WEIGHT_RING)
@@ -315,6 +315,8 @@ bool hb_weight_grad_partial(const struct hb_lower *lo, const struct hb_leaf *l)
     if (hb_weight_mode(lo, l) == HB_WEIGHT_RING || l->whole != HB_NONE)
         return false;
     int64_t ways = lo->local.batch_ways * hb_ways(lo, HB_AX_SEQUENCE);
+    if (lo->batch_whole && !l->end)
+        ways /= hb_ways(lo, HB_AX_FSDP);
     return ways > 1;
 }
 

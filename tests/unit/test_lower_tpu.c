@@ -154,7 +154,7 @@ static void what_logits_wait_for(void **state)
     struct low gather = DENSE(ring, one, rows), onehot = DENSE(ring, one, rows, "loss.onehot=true");
     assert_true(lives_at(&gather, "logits", backward));
     assert_false(lives_at(&onehot, "logits", backward));
-    assert_true(lives_at(&onehot, narrow, backward));
+    assert_false(lives_at(&onehot, narrow, backward));
     struct low cast = DENSE(ring, one, rows, "loss.dot=bf16");
     assert_true(lives_at(&cast, "logits before the cast", "softmax cross-entropy"));
     cast = DENSE(ring, "batch.global=32", rows, "loss.dot=bf16");
@@ -181,6 +181,22 @@ static void nobody_splits_the_residual_unasked(void **state)
     struct low whole = DENSE(tensor, over, "sharding.activation_constraints=false");
     const char *stack = "layer input, saved";
     assert_int_equal(4 * bytes_of(&split, stack), bytes_of(&whole, stack));
+}
+
+/* 8B,f64,b4,onehot naive without constraints (f32[256,8,4096,4096,4]), 8B,f64,b2 with flash. */
+static void naive_layers_keep_the_batch_whole(void **state)
+{
+    (void)state;
+    const char *none = "sharding.activation_constraints=false", *naive = ATTENTION "kernel=naive";
+    const char *mesh = "mesh.fsdp=8", *stack = "layer input, saved";
+    struct low split = DENSE(mesh, naive), whole = DENSE(mesh, naive, none);
+    struct low flash = DENSE(mesh, none);
+    const char *scores = "attention scores", *product = "mlp up";
+    assert_int_equal(bytes_of(&whole, scores), 8 * bytes_of(&split, scores));
+    assert_int_equal(bytes_of(&whole, product), 8 * bytes_of(&split, product));
+    assert_int_equal(bytes_of(&whole, stack), bytes_of(&split, stack));
+    assert_int_equal(find(&whole, "w_up, gathered"), HB_NONE);
+    assert_int_equal(bytes_of(&flash, product), bytes_of(&split, product));
 }
 
 /* opt/opt=muon: the embedding and w_down are iterated on their transposes; unrolled, new momenta of
@@ -415,6 +431,7 @@ int main(void)
         TEST(short_rings_of_one_sequence_wait),
         TEST(what_logits_wait_for),
         TEST(nobody_splits_the_residual_unasked),
+        TEST(naive_layers_keep_the_batch_whole),
         TEST(muon_turns_tall_matrices),
         TEST(kept_scores_are_read_in_their_stack),
         TEST(rows_are_exchanged_between_copies),
