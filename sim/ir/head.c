@@ -429,17 +429,16 @@ bool hb_head_gathered_first(const struct hb_lower *lo)
 /* 8B64/param_dtype=bf16: where gradients need no more room than the weights, the layers are updated
  * first and the head's whole gradient takes the place of theirs, with a master copy too (8B64/
  * master); 8B64/base (f32) before them. So they are with too few tokens for rings
- * (gate/v6e,f16,s512: f32[4096,32000] when they are done).
+ * (gate/v6e,f16,s512: f32[4096,32000] when they are done) and between late gathers (gate/f48,d6k,
+ * v6e16x16,f256,b512 at 2048 tokens).
  */
-enum { FEW_WAYS = 33 };
-
 bool hb_head_last(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    bool few = (lo->gather_form == HB_GATHER_LATE && hb_ways(lo, HB_AX_FSDP) < FEW_WAYS) ||
-               (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_split(lo) && !hb_head_ring(lo));
+    bool late = lo->gather_form == HB_GATHER_LATE ||
+                (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_split(lo) && !hb_head_ring(lo));
     bool narrow = lo->gather_form == HB_GATHER_PADDED &&
                   (s->precision.params == lo->compute || s->precision.master);
-    return (narrow || few || lo->habits->head_last) && !s->optimizer.clip &&
+    return (narrow || late || lo->habits->head_last) && !s->optimizer.clip &&
            s->batch.accumulate == 1 && !s->model.tied_embeddings;
 }

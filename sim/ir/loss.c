@@ -671,7 +671,14 @@ uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
 
 void hb_loss_finish_last(struct hb_lower *lo, const struct hb_ends *ends)
 {
-    head_grad(lo, lo->local.seq, ends->pending_x, ends->pending_logits);
+    /* v6e16x16,f256,b512 at 2048 tokens: its operand is fetched into the vector memory before
+     * (bf16[2,2048,4096] ends at 1393, f32[4096,128256] begins at 1400, in their place). */
+    uint32_t x = ends->pending_x;
+    if (lo->gather_form == HB_GATHER_LATE) {
+        hb_emit_mark(lo, "fetch the head's operand", x, HB_NONE);
+        x = HB_NONE;
+    }
+    head_grad(lo, lo->local.seq, x, ends->pending_logits);
 }
 
 void hb_loss_finish(struct hb_lower *lo, const struct hb_ends *ends)
