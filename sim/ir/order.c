@@ -59,7 +59,8 @@ bool hb_order_head_beside(const struct hb_lower *lo)
 /* On one device zeros come first unless the loss is the peak: tinyS/base and pad (logits 2 x 2000
  * MiB, gradients 260) late (with adafactor always: opt/opt=adafactor, whose update is the peak;
  * opt/base and bwd/base first, tiny/base (scores 5120) first; with clip on CUDA late, where all
- * gradients stand beside the head's: opt/clip=True; with one-hot labels always first: tinyS/
+ * gradients stand beside the head's: opt/clip=True; with a product in bf16, whose gradient waits
+ * beside them: opt/base with logits_dot=bf16; with one-hot labels always first: tinyS/
  * ce=onehot on both). On several the weights' gradients
  * outweigh the logits, of which one waits for the head's gradient (8B/tp=8, 1B/dp=8, moeFG/ep=8
  * early; PP/base, tied/gemma2b,t8 late). CUDA's second pass moves them before the loss where fsdp
@@ -80,7 +81,8 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
                    ? HB_ZEROS_LATE
                    : HB_ZEROS_FIRST;
     bool norm = lo->spec->optimizer.clip && lo->habits->zeros_hoisted && score_bytes(lo) == 0;
-    if (devices(lo) == 1 && (lo->spec->optimizer.name == HB_OPT_ADAFACTOR || norm))
+    bool late = lo->spec->optimizer.name == HB_OPT_ADAFACTOR || norm || hb_order_dot_narrow(lo);
+    if (devices(lo) == 1 && late)
         return HB_ZEROS_LATE;
     if (devices(lo) == 1 && lo->spec->loss.onehot)
         return HB_ZEROS_FIRST;

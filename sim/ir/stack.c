@@ -165,11 +165,13 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
 /* --- forward --- */
 
 /* XLA:GPU lifts the causal mask out of the forward scan and materialises it, with the fill value,
- * for every head (tiny/base: pred and f32[8,16,2048,2048]); the backward scan makes it again. */
+ * for every head (tiny/base: pred and f32[8,16,2048,2048]); the backward scan makes it again. Inner
+ * loops of one trip are none (tiny/layers=nested: with outer=4 no pred[8,16,2048,2048] at all, with
+ * outer=2 one). */
 static void hoist_mask(struct hb_lower *lo, struct hb_group *g)
 {
     struct hb_shape s = g->layer.mask_shape;
-    if (!lo->habits->mask_hoisted || s.rank == 0 ||
+    if (!lo->habits->mask_hoisted || s.rank == 0 || g->inner == 1 ||
         g->layer.block->attention.mask != HB_MASK_CAUSAL)
         return;
     g->body.fill =

@@ -419,6 +419,28 @@ static void scores_of_blocks_wait_for_their_layer(void **state)
         is_made_after(&loop, "backward of attention by query blocks", "scores in the order"));
 }
 
+/* opt/base against logits_dot=bf16, on both. */
+static void a_narrow_product_has_zeros_late(void **state)
+{
+    (void)state;
+    struct low wide = DENSE(ROCM, "batch.global=1", "batch.seq=512");
+    struct low narrow = DENSE(ROCM, "batch.global=1", "batch.seq=512", "loss.dot=bf16");
+    assert_true(lives_at(&wide, "w_up, gradient", "softmax cross-entropy"));
+    assert_false(lives_at(&narrow, "w_up, gradient", "softmax cross-entropy"));
+}
+
+/* tiny/layers=nested with outer=2 and outer=4 of four layers. */
+static void an_inner_loop_of_one_trip_has_no_mask(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"model.blocks[0].attention.kernel=naive",
+                                       "stack.form=nested"};
+    struct low two = DENSE(CUDA, sets[0], sets[1], "stack.outer=2");
+    struct low one = DENSE(CUDA, sets[0], sets[1], "stack.outer=4");
+    assert_int_not_equal(find(&two, "causal mask"), HB_NONE);
+    assert_int_equal(find(&one, "causal mask"), HB_NONE);
+}
+
 /* rocm-tinyS--ce=onehot against base. */
 static void one_hot_labels_have_zeros_first(void **state)
 {
@@ -572,6 +594,8 @@ int main(void)
         TEST(a_master_copy_frees_the_parameter),
         TEST(layers_with_their_own_input_are_made_again_late),
         TEST(scores_of_blocks_wait_for_their_layer),
+        TEST(a_narrow_product_has_zeros_late),
+        TEST(an_inner_loop_of_one_trip_has_no_mask),
         TEST(one_hot_labels_have_zeros_first),
         TEST(kept_casts_are_transposed_in_the_iterations),
         TEST(output_gradients_are_gathered_before_the_last_experts),
