@@ -152,6 +152,14 @@ bool hb_order_sum_waits(const struct hb_lower *lo)
            lo->spec->loss.chunks == 1;
 }
 
+/* Layers side by side whose attention is a loop over query blocks (tiny/layers=loop with blocked
+ * attention on both: f32[8,2048,32000] beside the last one's scores; naive and flash have none). */
+static bool blocks_head_waits(const struct hb_lower *lo)
+{
+    return devices(lo) == 1 && lo->spec->stack.form == HB_FORM_LOOP && !lo->spec->loss.onehot &&
+           lo->spec->model.blocks[0].attention.kernel == HB_KERNEL_BLOCKED;
+}
+
 /* One device, with experts (moeT/base), but not beside what is larger: naive scores (moeT on ROCm
  * with attn=naive: no f32[8,2048,32000] in the backward pass), CUDA's ragged products (moeT/
  * mlp=moe_ragged); nor with one-hot labels, whose one tensor is the peak (moeT/batch=16). */
@@ -186,7 +194,7 @@ bool hb_order_head_waits(const struct hb_lower *lo)
     if (hb_order_sum_waits(lo) || !stage_head_waits(lo))
         return false;
     if (lo->habits->gathers_timed || !sharded)
-        return sharded || alone_head_waits(lo);
+        return sharded || alone_head_waits(lo) || blocks_head_waits(lo);
     int64_t bytes = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));
     return bytes >= WAITING_HEAD_BYTES && !lo->spec->optimizer.clip && !lo->spec->loss.onehot &&
            hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_ways(lo, HB_AX_EXPERT) < MANY_EXPERT_WAYS;

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "sim/ir/order.h"
 #include "sim/ir/weight.h"
 
 static int64_t outer_count(const struct hb_lower *lo, int64_t trips)
@@ -147,8 +148,11 @@ static void build_layer(struct hb_lower *lo, struct hb_layer *y)
 
 void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
+    plan->block_fill = HB_NONE;
     for (uint32_t i = 0; i < plan->count; i++) {
         struct hb_group *g = &plan->groups[i];
+        for (int k = 0; k < 4; k++)
+            g->block_zeros[k] = HB_NONE;
         struct hb_remat remat = g->layer.block->remat;
         if (loses_remat(g))
             remat = (struct hb_remat){.policy = HB_POLICY_NONE};
@@ -279,9 +283,75 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
     return scan_forward(lo, g, x);
 }
 
+/* The layer's attention by query blocks; null: it has another. */
+static const struct hb_step_op *find_blocks(const struct hb_group *g)
+{
+    for (uint32_t i = 0; i < g->layer.step_count && !g->looped; i++)
+        if (g->layer.block->attention.kernel == HB_KERNEL_BLOCKED &&
+            g->layer.steps[i].in_count == 3)
+            return &g->layer.steps[i];
+    return NULL;
+}
+
+static void zero_block(struct hb_lower *lo, struct hb_group *g, int k, int v)
+{
+    g->block_zeros[k] =
+        hb_temp(lo, hb_name(lo, g->layer.name, ".zeros of a loop over query blocks"),
+                HB_CAT_WORKING, g->layer.values[v].shape);
+    hb_emit_mark(lo, "zeros of the loops over query blocks", HB_NONE, g->block_zeros[k]);
+}
+
+/* Loops over query blocks, side by side in one program: XLA:GPU makes the zeros that they start
+ * from for all layers at once. Those of the forward loops and of their recomputation are one
+ * fusion, before the first layer (rocm-1B/layers=loop: 32 x bf16[8,2,512,8,4,64], sixteen of them
+ * through the loss; the forward loops' are gone by then). */
+static void zero_results(struct hb_lower *lo, struct hb_stack_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->count && plan->count > 1; i++) {
+        struct hb_group *g = &plan->groups[i];
+        const struct hb_step_op *s = find_blocks(g);
+        if (s && lo->habits->mask_hoisted && g->saved.remake[s->out[0]])
+            zero_block(lo, g, 3, s->out[0]);
+    }
+}
+
+/* Those of the backward loops come before the first layer, too, or after the loss where that is the
+ * peak (tiny/layers=loop), and the fill value of the mask once (rocm-bwd/base with layers=loop:
+ * f32[8,8,1,512,2048] from 220 to 1216 of 1361, three bf16[8,2048,8,128] a layer from 205 to its
+ * own backward pass: 1286 -> 1928 MiB). */
+static void zero_gradients(struct hb_lower *lo, struct hb_stack_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->count && plan->count > 1; i++) {
+        struct hb_group *g = &plan->groups[i];
+        const struct hb_step_op *s = find_blocks(g);
+        if (!s || !lo->habits->mask_hoisted)
+            continue;
+        for (int k = 0; k < 3; k++)
+            zero_block(lo, g, k, s->in[k]);
+        if (plan->block_fill != HB_NONE || g->layer.block->attention.mask != HB_MASK_CAUSAL)
+            continue;
+        plan->block_fill =
+            hb_temp(lo, "fill value of the query blocks' mask", HB_CAT_WORKING, s->back_scratch[0]);
+        hb_emit_mark(lo, "fill value", HB_NONE, plan->block_fill);
+    }
+}
+
+/* From here on the layer's own gradients lie there. */
+static void use_blocks(struct hb_lower *lo, const struct hb_group *g)
+{
+    struct hb_emit e = {.name = "loops over query blocks begin", .kind = HB_OP_MARK};
+    for (int k = 0; k < 4; k++)
+        hb_emit_read(&e, g->block_zeros[k]);
+    if (e.read_count)
+        hb_emit(lo, &e);
+}
+
 uint32_t hb_stack_forward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t x)
 {
     lo->phase = HB_PHASE_FORWARD;
+    zero_results(lo, plan);
+    if (hb_order_zeros(lo) == HB_ZEROS_FIRST)
+        zero_gradients(lo, plan);
     for (uint32_t i = 0; i < plan->count; i++)
         x = group_forward(lo, &plan->groups[i], x);
     return x;
@@ -504,8 +574,14 @@ static uint32_t group_backward(struct hb_lower *lo, struct hb_group *g, uint32_t
 uint32_t hb_stack_backward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t grad)
 {
     lo->phase = HB_PHASE_BACKWARD;
-    for (uint32_t i = plan->count; i-- > 0;)
+    if (hb_order_zeros(lo) != HB_ZEROS_FIRST)
+        zero_gradients(lo, plan);
+    for (uint32_t i = plan->count; i-- > 0;) {
+        use_blocks(lo, &plan->groups[i]);
         grad = group_backward(lo, &plan->groups[i], grad);
+    }
+    if (plan->block_fill != HB_NONE)
+        hb_emit_mark(lo, "end of the loops over query blocks", plan->block_fill, HB_NONE);
     for (uint32_t i = plan->count; i-- > 0;)
         if (plan->groups[i].body.defer)
             hb_body_late(&plan->groups[i].body);

@@ -16,11 +16,14 @@ struct hb_group {
     uint32_t outer_stack; /* nested, rematerialised: inputs of the outer blocks */
     bool pipelined;
     bool merged; /* a scan unrolled whole: one program, in which nothing is made again */
+    uint32_t block_zeros[4]; /* zeros that its loops over query blocks start from; HB_NONE */
 };
 
 struct hb_stack_plan {
     struct hb_group *groups;
     uint32_t count, cap;
+    uint32_t
+        block_fill; /* fill value of the query blocks' mask, for layers side by side; HB_NONE */
 };
 
 /* Adds the leaves of all blocks. */

@@ -441,6 +441,25 @@ static void an_inner_loop_of_one_trip_has_no_mask(void **state)
     assert_int_equal(find(&one, "causal mask"), HB_NONE);
 }
 
+/* rocm-bwd--base with layers=loop: zeros of all layers' loops and one fill value before the first,
+ * those of a layer up to its own backward pass; tiny/layers=loop: after the loss, whose gradient
+ * waits, but for those of the recomputation (1B/layers=loop); none in a scan. */
+static void loops_over_query_blocks_start_together(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"stack.form=loop",
+                                       "model.blocks[0].attention.kernel=blocked"};
+    static const char zeros[] = "zeros of a loop over query", last[] = "backward of attention";
+    struct low chunks = DENSE(ROCM, sets[0], sets[1], "loss.chunks=4");
+    struct low whole = DENSE(ROCM, sets[0], sets[1]), scan = DENSE(ROCM, sets[1]);
+    assert_int_equal(count_at(&chunks, zeros, "softmax cross-entropy"), 16);
+    assert_int_equal(count_at(&whole, zeros, "softmax cross-entropy"), 4);
+    assert_int_equal(count_at(&whole, zeros, last), 12);
+    assert_int_equal(count_at(&whole, "fill value of the query", last), 1);
+    assert_true(lives_at(&whole, "gradient of the logits", last));
+    assert_int_equal(find(&scan, zeros), HB_NONE);
+}
+
 /* rocm-tinyS--ce=onehot against base. */
 static void one_hot_labels_have_zeros_first(void **state)
 {
@@ -596,6 +615,7 @@ int main(void)
         TEST(scores_of_blocks_wait_for_their_layer),
         TEST(a_narrow_product_has_zeros_late),
         TEST(an_inner_loop_of_one_trip_has_no_mask),
+        TEST(loops_over_query_blocks_start_together),
         TEST(one_hot_labels_have_zeros_first),
         TEST(kept_casts_are_transposed_in_the_iterations),
         TEST(output_gradients_are_gathered_before_the_last_experts),
