@@ -185,6 +185,16 @@ static bool stage_head_waits(const struct hb_lower *lo)
     return !experts || !lo->habits->gathers_timed || (lo->spec->optimizer.clip && few);
 }
 
+/* Layers that keep more on the device than their inputs: llama2-7b over 8 with logits of 524 MB,
+ * remat dots_nb, names:attn_out, offload:mlp_up+save:q,k,v (f32[4,4096,32000] to the end; not full,
+ * nor offload:mlp_up). */
+static bool keeps_values(const struct hb_lower *lo)
+{
+    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
+    bool named = r->policy == HB_POLICY_NAMES && (r->save & ~(1u << HB_TN_LAYER_IN)) != 0;
+    return named || r->policy == HB_POLICY_DOTS || r->policy == HB_POLICY_DOTS_NO_BATCH;
+}
+
 bool hb_order_head_waits(const struct hb_lower *lo)
 {
     if (hb_order_dot_narrow(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1)
@@ -196,8 +206,9 @@ bool hb_order_head_waits(const struct hb_lower *lo)
     if (lo->habits->gathers_timed || !sharded)
         return sharded || alone_head_waits(lo) || blocks_head_waits(lo);
     int64_t bytes = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));
-    return bytes >= WAITING_HEAD_BYTES && !lo->spec->optimizer.clip && !lo->spec->loss.onehot &&
-           hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_ways(lo, HB_AX_EXPERT) < MANY_EXPERT_WAYS;
+    return (bytes >= WAITING_HEAD_BYTES || keeps_values(lo)) && !lo->spec->optimizer.clip &&
+           !lo->spec->loss.onehot && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
+           hb_ways(lo, HB_AX_EXPERT) < MANY_EXPERT_WAYS;
 }
 
 /* ROCm, where the norm of all gradients waits for it: beside the gathered head (opt/8B,f4,bf16all,

@@ -625,6 +625,7 @@ int main(void)
         TEST(gradients_wait_where_all_is_kept),
         TEST(shards_are_permuted_between_equal_axes),
         TEST(replicated_inputs_are_saved_whole),
+        TEST(rocm_s_logits_wait_for_kept_values),
     };
     return cmocka_run_group_tests_name("lower_gpu", tests, NULL, NULL);
 }

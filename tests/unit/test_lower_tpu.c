@@ -420,6 +420,47 @@ static void heads_elsewhere(void **state)
     assert_false(lives_at(&more, "logits", backward));
 }
 
+/* 8B over 16 v5e, one sequence of 8192: offload:mlp_up against names:attn_ctx: a second stack of
+ * layer inputs, once, after the loop; layer inputs on the host: none. */
+static void a_fetching_loop_turns_its_inputs(void **state)
+{
+    (void)state;
+#define HOST "mesh.fsdp=8", "batch.global=64", "remat.policy=names"
+    struct low up = DENSE(HOST, "remat.offload=[mlp_up]"),
+               kept = DENSE(HOST, "remat.save=[attn_ctx]");
+    struct low in = DENSE(HOST, "remat.offload=[layer_in]");
+    assert_int_equal(bytes_of(&up, "layer inputs in another layout"), 4LL * 8 * 2048 * 1024 * 2);
+    assert_int_equal(find(&kept, "layer inputs in another layout"), HB_NONE);
+    assert_int_equal(find(&in, "layer inputs in another layout"), HB_NONE);
+    assert_true(find_op(&up, "turn the stack") > find_op(&up, "backward of flash attention"));
+}
+
+/* llama3-8b over 16 in chunks of 1024 tokens: v5e's head goes round, v6e's is gathered. */
+static void v6e_rings_from_more_tokens(void **state)
+{
+    (void)state;
+#define FEW "mesh.fsdp=8", "batch.global=8", "model.vocab=64000"
+    struct low v5e = DENSE(FEW, "hardware.device=tpu-v5e");
+    struct low v6e = DENSE(FEW, "hardware.device=tpu-v6e");
+    assert_int_not_equal(find(&v5e, "the ring's other direction"), HB_NONE);
+    assert_int_equal(find(&v6e, "the ring's other direction"), HB_NONE);
+}
+
+/* gemma3-12b, v6e-256 with 32768 tokens: 28.0 GiB of temporaries, 27.7 alive. */
+static void a_full_heap_is_packed_by_size(void **state)
+{
+    (void)state;
+    struct low l = DENSE("mesh.fsdp=8", "batch.global=64");
+    assert_int_equal(l.p.repack_bytes, 98028LL << 20);
+    assert_true(l.m.temp_bytes > l.m.live_temp_bytes);
+    struct hb_memory sorted;
+    hb_run_memory_with(u.env.arena, &l.p, HB_HEAP_SORTED, &sorted);
+    assert_true(sorted.temp_bytes < l.m.temp_bytes);
+    l.p.repack_bytes = l.m.peak_bytes - 1;
+    hb_run_memory(u.env.arena, &l.p, &l.m);
+    assert_int_equal(l.m.peak_bytes, sorted.peak_bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -447,6 +488,9 @@ int main(void)
         TEST(tied_heads_between_gathers),
         TEST(few_tokens_put_updates_off),
         TEST(heads_elsewhere),
+        TEST(a_fetching_loop_turns_its_inputs),
+        TEST(v6e_rings_from_more_tokens),
+        TEST(a_full_heap_is_packed_by_size),
     };
     return cmocka_run_group_tests_name("lower_tpu", tests, NULL, NULL);
 }
