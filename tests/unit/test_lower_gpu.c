@@ -584,6 +584,17 @@ static void replicated_inputs_are_saved_whole(void **state)
                      bytes_of(&split, "inputs of the iterations, saved"));
 }
 
+/* llama2-7b over 8 MI300X, names:attn_out: f32[4,4096,32000] to the end; full: with the loss. */
+static void rocm_s_logits_wait_for_kept_values(void **state)
+{
+    (void)state;
+    static const char *const mesh[] = {"mesh.fsdp=8", "batch.global=64"};
+    struct low full = DENSE(ROCM, mesh[0], mesh[1]);
+    struct low kept = DENSE(ROCM, mesh[0], mesh[1], "remat.policy=names", "remat.save=[attn_out]");
+    assert_false(lives_at(&full, "gradient of the logits", "backward of flash attention"));
+    assert_true(lives_at(&kept, "gradient of the logits", "backward of flash attention"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
