@@ -147,13 +147,15 @@ static bool is_ring_long(const struct hb_lower *lo)
 /* Between rings logits wait where a device has one sequence, whose logits lie as a matrix (ring/f8,
  * with 4096, 8192 and 16384 tokens, and with 8192 words: to the end; not with two sequences of 2048
  * tokens, nor beside tensor parallelism, f8t2,b1). MaxText's wait up to so many tokens: a tied
- * head's on v5p not with 16384 (gemma2-27b/base, gemma3-27b/base; gemma3-4b/base on v6e does). */
+ * head's on v5p not with 16384 (gemma2-27b/base, gemma3-27b/base; gemma3-4b/base on v6e does), nor in an
+ * accumulation loop (rand031/gemma2-27b). */
 static bool is_ring_early(const struct hb_lower *lo)
 {
     bool ring = lo->fsdp_mode == HB_WEIGHT_RING && !hb_head_short_ring(lo);
     if (!lo->maxtext)
         return ring && (lo->local.batch > 1 || hb_ways(lo, HB_AX_TENSOR) > 1);
-    return ring && lo->local.tokens >= POSTPONE_RING_TOKENS &&
+    bool many = lo->local.tokens >= POSTPONE_RING_TOKENS || lo->spec->batch.accumulate > 1;
+    return ring && many &&
            hb_str_same(lo->spec->hardware.device, "tpu-v5p");
 }
 
@@ -270,9 +272,12 @@ static bool is_ring_late(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     if (!lo->maxtext)
         return hb_fsdp_ways(lo, false) >= POSTPONE_WAYS && !is_ring_early(lo);
-    /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers. On v5p
-     * one scan's never do, however few the tokens (llama3-8b/s2048, /b1: none). */
+    /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers, with
+     * 8192 and 16384 tokens, not 4096. On v5p one scan's never do, however few the tokens
+     * (llama3-8b/s2048, /b1: none). */
     bool v5p = hb_str_same(s->hardware.device, "tpu-v5p");
+    if (v5p && s->model.block_count > 1)
+        return lo->local.tokens > POSTPONE_RING_TOKENS;
     bool many = (v5p || lo->local.tokens > POSTPONE_RING_TOKENS) && s->model.block_count == 1 &&
                 s->stack.form != HB_FORM_LOOP;
     return !many && is_wide(lo);
