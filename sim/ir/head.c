@@ -121,13 +121,23 @@ static bool is_loss_the_peak(const struct hb_lower *lo)
  * (save_out_proj, fsdp64 and context 2: rand027/qwen3-8b; rand036/llama3-8b, fsdp64 and tensor 4);
  * experts between rings do not wait (mixtral-8x7b, fsdp 8 and tensor 4).
  */
+/* Weights over two axes (llama3-8b/fsdp4_tp2, ctx4_fsdp2: bf16 logits to the end; not over one,
+ * tensor 8 or context 8). */
+static bool is_split_twice(const struct hb_lower *lo)
+{
+    bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1 && hb_fsdp_ways(lo, false) > 1;
+    return tensor || (hb_ways(lo, HB_AX_SEQUENCE) > 1 && hb_ways(lo, HB_AX_FSDP) > 1);
+}
+
 static bool is_own_rule_late(const struct hb_lower *lo)
 {
-    bool split = hb_ways(lo, HB_AX_TENSOR) > 1 || hb_ways(lo, HB_AX_SEQUENCE) > 1;
+    bool split = is_split_twice(lo);
     if (lo->fsdp_mode != HB_WEIGHT_RING)
         return split || offloads(lo) || (keeps_nothing(lo) && !is_loss_the_peak(lo));
     bool v6e = hb_str_same(lo->spec->hardware.device, "tpu-v6e");
-    bool experts = lo->spec->model.blocks[0].moe.experts > 0;
+    bool experts = false;
+    for (int i = 0; i < lo->spec->model.block_count; i++)
+        experts = experts || lo->spec->model.blocks[i].moe.experts > 0;
     return offloads(lo) || (keeps_nothing(lo) && ((split && !experts) || v6e));
 }
 
@@ -355,7 +365,8 @@ bool hb_head_waits(const struct hb_lower *lo)
         return true;
     if (hb_head_own_rule(lo) && is_ring_long(lo))
         return true;
-    if (hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 &&
+    bool tensor = hb_fsdp_ways(lo, false) == 1 && hb_ways(lo, HB_AX_TENSOR) > 1;
+    if (hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 && !tensor &&
         (is_own_rule_late(lo) || lo->fsdp_mode != HB_WEIGHT_RING))
         return is_own_rule_late(lo);
     if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)

@@ -79,8 +79,11 @@ static enum hb_weight_mode find_mode(const struct hb_lower *lo)
     int64_t f = hb_fsdp_ways(lo, false);
     if (f == 1)
         return HB_WEIGHT_LOCAL;
-    bool alone = hb_ways(lo, HB_AX_DATA) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
-                 hb_ways(lo, HB_AX_EXPERT) == 1;
+    /* MaxText splits weights over both axes as one, which then goes round (llama3-8b, context 8,
+     * fsdp 4 and context 2, fsdp 16 and context 2; gemma3-12b, v5e, 4 and 4; not 64 and 2). */
+    bool whole = lo->maxtext && lo->spec->sharding.states_over_sequence;
+    bool alone = hb_ways(lo, HB_AX_DATA) == 1 && hb_ways(lo, HB_AX_EXPERT) == 1 &&
+                 (hb_ways(lo, HB_AX_SEQUENCE) == 1 || whole);
     int64_t tp = hb_ways(lo, HB_AX_TENSOR);
     bool side = f == RING_SIDE && hb_ways(lo, HB_AX_PIPELINE) == 1 && (tp == 1 || tp >= RING_SIDE);
     bool ring = lo->habits->rings && !lo->batch_whole && (side || f >= RING_MIN) && f <= RING_MAX &&

@@ -346,6 +346,39 @@ static void use_blocks(struct hb_lower *lo, const struct hb_group *g)
         hb_emit(lo, &e);
 }
 
+/* v5e's scheduler makes room for what rings collect as soon as it can: of layers side by side the
+ * room for all backward passes is there before the loss (llama3-8b/L8_noscan: eight
+ * bf16[2,4096,14336] of the activations' gradients and 48 bf16[14336,512], two a weight of the MLP;
+ * v5p makes it when it is needed, L4_noscan). */
+static bool reserves_room(const struct hb_lower *lo, const struct hb_group *g)
+{
+    return lo->habits->rings && lo->fsdp_mode == HB_WEIGHT_RING && !g->looped &&
+           g->layer.block->moe.experts == 0 && lo->spec->stack.form == HB_FORM_LOOP &&
+           hb_str_same(lo->spec->hardware.device, "tpu-v5e");
+}
+
+enum { RING_WAYS_ROUND = 2 };
+
+static void reserve_rooms(struct hb_lower *lo, struct hb_stack_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->count; i++) {
+        struct hb_group *g = &plan->groups[i];
+        g->room = HB_NONE;
+        if (!reserves_room(lo, g))
+            continue;
+        int64_t tensor = hb_ways(lo, HB_AX_TENSOR);
+        int64_t sum = hb_mul_sat(lo->local.tokens, g->layer.block->mlp.d_ff / tensor);
+        for (uint32_t k = g->layer.first_leaf; k < g->layer.end_leaf; k++) {
+            struct hb_shape one = hb_leaf_layer_shape(&lo->leaves[k], lo->compute, false);
+            if (lo->leaves[k].held && lo->leaves[k].rank == 2)
+                sum = hb_add_sat(sum, hb_mul_sat(RING_WAYS_ROUND, hb_shape_elements(&one)));
+        }
+        g->room = hb_temp(lo, hb_name(lo, g->layer.name, ", room for its backward rings"),
+                          HB_CAT_WORKING, hb_shape_make(lo->compute, (const int64_t[]){sum, -1}));
+        hb_emit_mark(lo, "room for backward rings", HB_NONE, g->room);
+    }
+}
+
 uint32_t hb_stack_forward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t x)
 {
     lo->phase = HB_PHASE_FORWARD;
@@ -354,6 +387,7 @@ uint32_t hb_stack_forward(struct hb_lower *lo, struct hb_stack_plan *plan, uint3
         zero_gradients(lo, plan);
     for (uint32_t i = 0; i < plan->count; i++)
         x = group_forward(lo, &plan->groups[i], x);
+    reserve_rooms(lo, plan);
     return x;
 }
 
@@ -564,8 +598,11 @@ static uint32_t group_backward(struct hb_lower *lo, struct hb_group *g, uint32_t
 {
     if (g->merged)
         hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
-    if (!g->looped)
+    if (!g->looped) {
+        if (g->room != HB_NONE)
+            hb_emit_mark(lo, "rings take their room", g->room, HB_NONE);
         return hb_body_backward(&g->body, grad);
+    }
     if (g->outer_stack != HB_NONE)
         return nested_backward(lo, g, grad);
     return scan_backward(lo, g, grad);
