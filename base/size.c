@@ -25,31 +25,9 @@ bool hb_mul_i64(int64_t a, int64_t b, int64_t *out)
     return true;
 }
 
-int64_t hb_mul_sat(int64_t a, int64_t b)
-{
-    int64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
-int64_t hb_add_sat(int64_t a, int64_t b)
-{
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
 bool hb_size_ok(int64_t bytes)
 {
     return bytes >= 0 && bytes < INT64_MAX / 4;
-}
-
-int64_t hb_div_up(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
-int64_t hb_round_up(int64_t a, int64_t step)
-{
-    return hb_mul_sat(hb_div_up(a, step), step);
 }
 
 static const struct {

@@ -12,14 +12,28 @@ bool hb_add_i64(int64_t a, int64_t b, int64_t *out);
 bool hb_mul_i64(int64_t a, int64_t b, int64_t *out);
 /* Products and sums of sizes that saturate at INT64_MAX; for a, b >= 0. A saturated size can
  * not be told from a true one, so the caller checks the total once with hb_size_ok. */
-int64_t hb_mul_sat(int64_t a, int64_t b);
-int64_t hb_add_sat(int64_t a, int64_t b);
+static inline int64_t hb_mul_sat(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+static inline int64_t hb_add_sat(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
 /* Below a quarter of the range: sums of a few such sizes cannot overflow. */
 bool hb_size_ok(int64_t bytes);
 /* a / b upwards, for a >= 0, b > 0. */
-int64_t hb_div_up(int64_t a, int64_t b);
+static inline int64_t hb_div_up(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
 /* The next multiple of step at or above a, saturating; a >= 0, step > 0. */
-int64_t hb_round_up(int64_t a, int64_t step);
+static inline int64_t hb_round_up(int64_t a, int64_t step)
+{
+    return hb_mul_sat(hb_div_up(a, step), step);
+}
 
 /* "12", "12 B", "95GiB", "1.5 GB", "16 MiB": bytes; KiB/MiB/GiB/TiB binary, kB/MB/GB/TB decimal. */
 bool hb_size_parse(const char *text, int64_t *out_bytes);

@@ -37,6 +37,7 @@ struct build {
     uint32_t *next_alias; /* by buffer: the next of the same root; HB_NONE */
     uint32_t *roots_of;   /* roots sorted by owner, groups first, ends last */
     uint32_t *first_root; /* by group (ends: group_count) */
+    const int64_t **moving; /* by root: its table, once it was asked for */
     struct hb_item *items;
     bool floor;
 };
@@ -198,6 +199,8 @@ static int64_t still_bytes(const struct build *w, uint32_t root)
 /* Of a root that moves, by steps: the largest of its aliases. */
 static const int64_t *moving_bytes(struct build *w, uint32_t root)
 {
+    if (w->moving[root])
+        return w->moving[root];
     int64_t align = align_of(w, root);
     const int64_t *first = hb_sized_bytes(&w->sized, root, align);
     int64_t *own = NULL;
@@ -213,6 +216,7 @@ static const int64_t *moving_bytes(struct build *w, uint32_t root)
         for (int64_t n = 1; n <= w->s->max_steps; n++)
             own[n] = more[n] > own[n] ? more[n] : own[n];
     }
+    w->moving[root] = first;
     return first;
 }
 
@@ -223,6 +227,7 @@ static void link_aliases(struct build *w)
     const struct hb_program *p = &w->a;
     w->next_alias = hb_arena_alloc(w->arena, p->buf_count, sizeof *w->next_alias);
     w->is_fixed = hb_arena_alloc(w->arena, p->buf_count, sizeof *w->is_fixed);
+    w->moving = hb_arena_alloc(w->arena, p->buf_count, sizeof *w->moving);
     for (uint32_t i = 0; i < p->buf_count; i++)
         w->next_alias[i] = HB_NONE;
     for (uint32_t i = p->buf_count; i-- > 0;) {

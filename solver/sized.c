@@ -95,10 +95,16 @@ static void fill_entry(const struct hb_sized *z, struct hb_sized_entry *e)
 
 const int64_t *hb_sized_bytes(struct hb_sized *z, uint32_t buf, int64_t align)
 {
+    if (!z->entry_of)
+        z->entry_of =
+            hb_arena_alloc(z->arena, z->outline->pair.a->buf_count, sizeof *z->entry_of);
+    uint32_t *at = &z->entry_of[buf];
+    if (*at && z->entries[*at - 1].align == align)
+        return z->entries[*at - 1].bytes;
     struct hb_sized_entry e = entry_of(z, buf, align);
-    for (uint32_t i = 0; i < z->count; i++)
-        if (same_entry(&z->entries[i], &e))
-            return z->entries[i].bytes;
+    for (*at = 1; *at <= z->count; (*at)++)
+        if (same_entry(&z->entries[*at - 1], &e))
+            return z->entries[*at - 1].bytes;
     fill_entry(z, &e);
     z->entries = hb_grow(z->arena, z->entries, z->count, &z->cap, sizeof e);
     z->entries[z->count++] = e;

@@ -17,6 +17,7 @@ struct hb_sized {
     bool *wanted;   /* by steps: tables are filled here; elsewhere they are 0 */
     struct hb_sized_entry *entries;
     uint32_t count, cap;
+    uint32_t *entry_of; /* by buffer: the last that was asked for it, from 1; 0: none yet */
 };
 
 /* The spec says how steps are cut into loops. whole: blocks are not split, so that tables are

@@ -55,14 +55,20 @@ static int64_t padded_elements(const struct hb_shape *s, int second, int minor)
 
 static int64_t compact_elements(const struct hb_shape *s)
 {
-    int64_t best = INT64_MAX;
+    int64_t best = INT64_MAX, lanes[HB_SHAPE_RANK], sublanes[HB_SHAPE_RANK];
+    for (int i = 0; i < s->rank; i++) {
+        lanes[i] = hb_round_up(s->dim[i], TPU_LANES);
+        sublanes[i] = hb_round_up(s->dim[i], sublanes_of(s->dim[i]));
+    }
     for (int minor = 0; minor < s->rank; minor++)
         for (int second = 0; second < s->rank; second++) {
             if (second == minor)
                 continue;
-            int64_t n = padded_elements(s, second, minor);
-            if (n < best)
-                best = n;
+            int64_t n = hb_mul_sat(lanes[minor], sublanes[second]);
+            for (int i = 0; i < s->rank; i++)
+                if (i != minor && i != second)
+                    n = hb_mul_sat(n, s->dim[i]);
+            best = n < best ? n : best;
         }
     return best;
 }
