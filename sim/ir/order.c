@@ -56,6 +56,35 @@ bool hb_order_head_beside(const struct hb_lower *lo)
     return hb_ways(lo, HB_AX_TENSOR) > 1 || hb_ways(lo, HB_AX_DATA) > 1;
 }
 
+/* What a layer keeps for a token, in elements of two bytes: its input, products (bwd/remat=dots),
+ * or all (tinyS/remat=none: six of d_ff, two norms twice in f32 and their results). */
+static int64_t kept_width(const struct hb_lower *lo, const struct hb_block *b)
+{
+    enum { NONE_HIDDEN = 6, NONE_NORMS = 10 };
+    bool none = b->remat.policy == HB_POLICY_NONE;
+    int64_t heads = hb_add_sat(b->attention.heads, hb_mul_sat(2, b->attention.kv_heads));
+    int64_t width = hb_mul_sat(none ? NONE_HIDDEN : 2, b->mlp.d_ff);
+    width = hb_add_sat(width, hb_mul_sat(heads, b->attention.head_dim));
+    width = width / hb_ways(lo, HB_AX_TENSOR);
+    width = hb_add_sat(width, hb_mul_sat(none ? NONE_NORMS : 1, lo->local.resid_width));
+    bool input = b->remat.policy == HB_POLICY_FULL || b->remat.policy == HB_POLICY_NAMES;
+    return hb_add_sat(input ? 0 : width, lo->local.resid_width);
+}
+
+/* Nested scans whose inner block, made again, keeps more than the logits: the head's gradient is
+ * made first (rocm-nested/8B,f64,o2,dots: f32[4096,128256] from 260 to 282, sixteen layers'
+ * products from 489 to 763; with o4, eight layers, too, and 1B,o4,none; 8B/layers=nested, whose
+ * inner blocks keep their inputs, waits), and zeros of gradients come before it (from 73). */
+static bool inner_exceeds_logits(const struct hb_lower *lo)
+{
+    const struct hb_block *b = &lo->spec->model.blocks[0];
+    const struct hb_stack *s = &lo->spec->stack;
+    if (s->form != HB_FORM_NESTED || !lo->spec->remat.outer || s->outer == 0)
+        return false;
+    int64_t tokens = hb_mul_sat(2 * (b->repeat / s->outer), lo->local.tokens);
+    return hb_mul_sat(tokens, kept_width(lo, b)) > logit_bytes(lo);
+}
+
 /* On one device zeros come first unless the loss is the peak: tinyS/base and pad (logits 2 x 2000
  * MiB, gradients 260) late (with adafactor always: opt/opt=adafactor, whose update is the peak;
  * opt/base and bwd/base first, tiny/base (scores 5120) first; with clip on CUDA late, where all
@@ -93,7 +122,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
                  (lo->spec->pipeline.remat_iteration || lo->spec->precision.params == lo->compute);
     if (lo->habits->zeros_hoisted && split && !piped)
         return hb_ways(lo, HB_AX_TENSOR) == 1 ? HB_ZEROS_BEFORE_LOSS : HB_ZEROS_LATE;
-    if (hb_add_sat(grads, score_bytes(lo)) <= logits)
+    if (hb_add_sat(grads, score_bytes(lo)) <= logits && !inner_exceeds_logits(lo))
         return HB_ZEROS_LATE;
     return lo->habits->zeros_hoisted ? HB_ZEROS_BEFORE_LOSS : HB_ZEROS_FIRST;
 }
@@ -206,9 +235,9 @@ bool hb_order_head_waits(const struct hb_lower *lo)
     if (lo->habits->gathers_timed || !sharded)
         return sharded || alone_head_waits(lo) || blocks_head_waits(lo);
     int64_t bytes = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));
-    return (bytes >= WAITING_HEAD_BYTES || keeps_values(lo)) && !lo->spec->optimizer.clip &&
-           !lo->spec->loss.onehot && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
-           hb_ways(lo, HB_AX_EXPERT) < MANY_EXPERT_WAYS;
+    bool waits = (bytes >= WAITING_HEAD_BYTES && !inner_exceeds_logits(lo)) || keeps_values(lo);
+    return waits && !lo->spec->optimizer.clip && !lo->spec->loss.onehot &&
+           hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_ways(lo, HB_AX_EXPERT) < MANY_EXPERT_WAYS;
 }
 
 /* ROCm, where the norm of all gradients waits for it: beside the gathered head (opt/8B,f4,bf16all,

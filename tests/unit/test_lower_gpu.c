@@ -460,6 +460,22 @@ static void loops_over_query_blocks_start_together(void **state)
     assert_int_equal(find(&scan, zeros), HB_NONE);
 }
 
+/* rocm-nested--8B,f64,o2,dots: the head's gradient does not wait, and zeros come first, where an
+ * inner block keeps more than the logits; where it keeps its inputs it waits. */
+static void inner_blocks_outweigh_the_logits(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"mesh.fsdp=8", "stack.form=nested", "stack.outer=2",
+                                       "model.vocab=200000"};
+    struct low full = DENSE(ROCM, sets[0], sets[1], sets[2], sets[3]);
+    struct low none = DENSE(ROCM, sets[0], sets[1], sets[2], sets[3], "remat.policy=none",
+                            "model.blocks[0].mlp.d_ff=40960");
+    assert_true(lives_at(&full, "gradient of the logits", "backward of flash attention"));
+    assert_false(lives_at(&none, "gradient of the logits", "backward of flash attention"));
+    assert_false(lives_at(&full, "w_up, gradient", "softmax cross-entropy"));
+    assert_true(lives_at(&none, "w_up, gradient", "softmax cross-entropy"));
+}
+
 /* rocm-tinyS--ce=onehot against base. */
 static void one_hot_labels_have_zeros_first(void **state)
 {
@@ -627,6 +643,7 @@ int main(void)
         TEST(a_narrow_product_has_zeros_late),
         TEST(an_inner_loop_of_one_trip_has_no_mask),
         TEST(loops_over_query_blocks_start_together),
+        TEST(inner_blocks_outweigh_the_logits),
         TEST(one_hot_labels_have_zeros_first),
         TEST(kept_casts_are_transposed_in_the_iterations),
         TEST(output_gradients_are_gathered_before_the_last_experts),
