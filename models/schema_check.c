@@ -71,6 +71,8 @@ static int64_t batch_ranks(const struct hb_spec *spec)
                       hb_mul_sat(spec->mesh[HB_AX_FSDP], spec->mesh[HB_AX_EXPERT]));
 }
 
+/* JAX refuses a batch that its ranks do not divide before XLA could pad it (IndivisibleError of the
+ * arguments, with MaxText at per_device_batch_size=1.5 over 8; shard_map's of the flash kernel). */
 static void check_batch(struct checker *c)
 {
     const struct hb_batch *b = &c->spec->batch;

@@ -418,6 +418,47 @@ static void one_tensor_is_weights_and_mask(void **state)
     assert_true(any_lives_at(&l, "block.e_down, gathered", "gradient through block.e_up"));
 }
 
+/* llama3-8b, fsdp 4 and context 2, context 8: rings over both as one; fsdp4_tp2 and ctx4_fsdp2
+ * wait, tensor 8 and context 8 do not. */
+static void two_axes_go_round_as_one(void **state)
+{
+    (void)state;
+#define CONTEXT "sharding.states_over_sequence=true", "sharding.sequence_kind=all_gather"
+    struct low two = DENSE("mesh.fsdp=4", "mesh.sequence=2", "model.vocab=64000", CONTEXT);
+    struct low one = DENSE("mesh.fsdp=1", "mesh.sequence=8", "model.vocab=64000", CONTEXT);
+    struct low tensor = DENSE("mesh.fsdp=1", "mesh.tensor=8", "model.vocab=64000");
+    assert_int_not_equal(find(&two, "shards in a ring"), HB_NONE);
+    assert_int_not_equal(find(&one, "shards in a ring"), HB_NONE);
+    assert_true(any_lives_at(&two, "logits", "backward of flash attention"));
+    assert_false(any_lives_at(&one, "logits", "backward of flash attention"));
+    assert_false(any_lives_at(&tensor, "logits", "backward of flash attention"));
+}
+
+/* llama3-8b-v5e8--L8_noscan: bf16[2,4096,14336] of all layers at the loss; v5p: none. */
+static void unrolled_rings_have_room_on_v5e(void **state)
+{
+    (void)state;
+    struct low v5e = DENSE("stack.form=loop", "hardware.device=tpu-v5e");
+    struct low v5p = DENSE("stack.form=loop");
+    int64_t sum = 8LL * 2048 * 2816 + 2LL * 3 * 2816 * 128;
+    assert_int_equal(bytes_of(&v5e, "room for its backward rings"), sum * 2);
+    assert_true(any_lives_at(&v5e, "room for its backward rings", "softmax cross-entropy"));
+    assert_int_equal(find(&v5p, "room for its backward rings"), HB_NONE);
+}
+
+/* rand031--gemma2-27b, two microbatches of 2048 tokens: no logits in the layers' backward pass. */
+static void accumulated_logits_end_with_the_loss(void **state)
+{
+    (void)state;
+    struct low two = DENSE("batch.global=16", "batch.accumulate=2", "model.vocab=64000",
+                           "model.tied_embeddings=true");
+    struct low one = DENSE("batch.global=8", "model.vocab=64000", "model.tied_embeddings=true");
+    assert_false(any_lives_at(&two, "logits", "backward of flash attention"));
+    assert_true(any_lives_at(&one, "logits", "backward of flash attention"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +489,9 @@ int main(void)
         TEST(a_stage_has_its_share),
         TEST(stages_of_two_and_of_more),
         TEST(one_tensor_is_weights_and_mask),
+        TEST(two_axes_go_round_as_one),
+        TEST(unrolled_rings_have_room_on_v5e),
+        TEST(accumulated_logits_end_with_the_loss),
     };
     return cmocka_run_group_tests_name("lower_maxtext", tests, NULL, NULL);
 }
