@@ -323,7 +323,8 @@ static bool is_microbatch_early(const struct hb_lower *lo)
  * ring/f8t2,b1: no logits in the layers' backward pass; between gathers the product itself reads
  * them: 8B,f64,b1). On one device muon's update is no part of the gradient's product, which comes
  * at once (rnd/013 with splash; untied with ema=host: f32[2,4096,8192] from 179 to 217 of 900, with
- * adamw to the end). */
+ * adamw to the end); nor do an untied head's logits wait for lion's or adafactor's (opt/opt=lion,
+ * opt/opt=adafactor: no f32[512,32000] where momentum, adamw_bf16 and sgd have it to the end). */
 static bool is_label_early(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
@@ -331,8 +332,12 @@ static bool is_label_early(const struct hb_lower *lo)
         !is_several(lo) && hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
     if (lo->maxtext || !lo->habits->rings)
         return false;
-    if (alone && s->optimizer.name == HB_OPT_MUON)
+    enum hb_optimizer name = s->optimizer.name;
+    if (alone && name == HB_OPT_MUON)
         return true;
+    bool scan = s->stack.form != HB_FORM_LOOP && s->batch.accumulate == 1;
+    if (alone && scan && (name == HB_OPT_LION || name == HB_OPT_ADAFACTOR))
+        return !s->model.tied_embeddings;
     return s->loss.onehot && !s->model.tied_embeddings &&
            (alone || lo->fsdp_mode == HB_WEIGHT_RING);
 }

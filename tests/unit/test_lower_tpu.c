@@ -170,6 +170,11 @@ static void what_logits_wait_for(void **state)
     struct low scores = DENSE(tensor, two, "batch.accumulate=2", rows, naive);
     assert_true(lives_at(&micro, "logits", backward));
     assert_false(lives_at(&scores, "logits", backward));
+    const char *few[] = {"batch.global=1", "batch.seq=512"};
+    struct low sgd = DENSE(few[0], few[1], "optimizer.name=sgd", "optimizer.moments=[]");
+    struct low lion = DENSE(few[0], few[1], "optimizer.name=lion", "optimizer.moments=[bf16]");
+    assert_true(lives_at(&sgd, "gradient of the logits", backward));
+    assert_false(lives_at(&lion, "gradient of the logits", backward));
 }
 
 /* rnd/075 with activation_constraints=false. */
