@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
+#include "sim/ir/head.h"
 #include "sim/ir/weight.h"
 #include "sim/ir/when.h"
 
@@ -68,11 +69,16 @@ static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t 
     hb_weight_send_grad(lo, s->leaf);
 }
 
-/* The weight gradients of the step and of its siblings, products of the same input. */
+/* The weight gradients of the step and of its siblings, products of the same input (8B-L16,v5e,f64:
+ * both from 815 and 828 on, the gathered weights to 838 and 856); where memory is so scarce that
+ * the logits are made again, one by one (70B/base: from 840 and 868 on, the weights to 853 and
+ * 882). */
 static void first_weights(struct hb_body *b, const struct hb_step_op *s)
 {
     for (uint32_t i = b->y->step_count; i-- > 0;) {
         const struct hb_step_op *k = &b->y->steps[i];
+        if (k != s && hb_head_logits_again(b->lo))
+            continue;
         if (k->kind != HB_STEP_PRODUCT || k->in[0] != s->in[0] || grad_out(b, k) == HB_NONE ||
             hb_body_when(b, k) != HB_WHEN_FIRST ||
             b->full_dw[k->leaf - b->y->first_leaf] != HB_NONE)

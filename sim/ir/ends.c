@@ -99,10 +99,9 @@ static struct hb_shape onehot_shape(const struct hb_lower *lo)
 
 /* Between a device's columns of all tokens' rows and its own tokens' rows, the same number of
  * bytes, XLA:TPU has two copies and the exchange (8B-L16,f64,b3: bf16[786432,64], then thrice
- * bf16[64,3,4096,64]; at the end the other way round). A sparse core looks rows up and scatters
- * them with their columns along the lanes, padded where they are fewer (192 MiB, the others 96;
- * 8B,f256,b4: 1024 and 128); v5e has none (8B-L16,v5e,f64: no buffer but the copies;
- * cloud.google.com/tpu/docs/v5e). */
+ * bf16[64,3,4096,64]; at the end the other way round). Rows are looked up and scattered with their
+ * columns along the lanes, padded where they are fewer (192 MiB, the others 96; 8B,f256,b4: 1024
+ * and 128; on v5e 70B/base: bf16[1048576,32] in 256 MiB). */
 static bool is_looked_up(const struct hb_lower *lo)
 {
     return lo->habits->rings && !lo->maxtext && lo->spec->lookup == HB_LOOKUP_GATHER;
@@ -112,7 +111,7 @@ static uint32_t own_columns(struct hb_lower *lo, const char *name)
 {
     struct hb_shape s = hb_ends_residual(lo);
     int64_t ways = hb_fsdp_ways(lo, false);
-    if (!is_looked_up(lo) || hb_str_same(lo->spec->hardware.device, "tpu-v5e"))
+    if (!is_looked_up(lo))
         return hb_temp(lo, name, HB_CAT_COMMUNICATION, s);
     int64_t columns = hb_div_up(s.dim[2], ways);
     s = hb_shape_make(s.dtype,
