@@ -339,7 +339,9 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
         mix(lo, y, v,
             (struct mixing){
                 .op = HB_OP_MATMUL, .in = {comb, o}, .in_count = 2, .flops = flops, .back_in = 3});
-    y->steps[y->step_count - 1].grad_in_place = one;
+    /* moeT/base, moeT/capacity=2.0: one bf16[8,2048,8,1024] where the gradient of the weights is.
+     */
+    y->steps[y->step_count - 1].grad_in_place = lo->habits->masks_narrow;
     return sum;
 }
 

@@ -242,7 +242,15 @@ static void rows_are_exchanged_between_copies(void **state)
     assert_int_equal(bytes_of(&data, "embedding, gradient summed"), 2LL * 32000 * 1024);
 }
 
-/* tiny/layers=loop,opt_host against tiny/layers=loop. */
+/* moeT/capacity=2.0: the gradient of the combine weights lies in their place. */
+static void combine_weights_lend_their_place(void **state)
+{
+    (void)state;
+    struct low l = EXPERTS(SAME);
+    assert_true(find(&l, "moe combine weights") != HB_NONE);
+    assert_int_equal(find(&l, "moe combine weights, gradient"), HB_NONE);
+}
+
 /* v5p, one device, L4, 64 sequences of 2048: ema=host 17.7 -> 22.1 GiB of temporaries, ema=device
  * 17.7; 16 sequences with ema=host: 5.9, with clipping 4.8. */
 static void an_average_on_the_host_delays_the_head(void **state)
@@ -256,6 +264,7 @@ static void an_average_on_the_host_delays_the_head(void **state)
     assert_false(lives_at(&clipped, "logits", backward));
 }
 
+/* tiny/layers=loop,opt_host against tiny/layers=loop. */
 static void unrolled_layers_wait_for_states(void **state)
 {
     (void)state;
@@ -481,6 +490,7 @@ int main(void)
         TEST(kept_scores_are_read_in_their_stack),
         TEST(rows_are_exchanged_between_copies),
         TEST(an_average_on_the_host_delays_the_head),
+        TEST(combine_weights_lend_their_place),
         TEST(unrolled_layers_wait_for_states),
         TEST(long_grouped_scores_stand_twice),
         TEST(tied_logits_wait_beside_small_scores),
