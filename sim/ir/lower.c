@@ -213,6 +213,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     early_zeros(lo, &ends, HB_ZEROS_BEFORE_LOSS);
     uint32_t g = hb_loss_pass(lo, &ends, x);
     lo->phase = HB_PHASE_BACKWARD;
+    hb_weight_transpose_stacks(lo);
     if (lo->spec->batch.accumulate == 1) {
         hb_optim_fetch(lo);
         hb_optim_prepare(lo);

@@ -160,19 +160,29 @@ void hb_weight_transpose_casts(struct hb_lower *lo)
     }
 }
 
+/* Whether the leaf's stack is copied in another layout for the backward pass. */
+static bool is_stack_transposed(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    /* pr85/pp8: stacks of experts too, three f32[1,2,16,4096,2048], where the einsum of a stage
+     * has more than one sequence (microbatch 4, or 1 that comes from 2 devices; none with 1,
+     * none with ragged, none outside of pipelines: moeT/base, moeFG/ep=8). */
+    bool staged = l->einsum_batch > 1 && hb_ways(lo, HB_AX_PIPELINE) > 1;
+    /* Kept casts are stacked as the backward loop wants them (1B,sp4f2,none:
+     * bf16[16,8192,1024] in layout {1,0,2} beside no other). */
+    bool wanted =
+        (l->gather_dim >= 1 || staged) && l->kept == HB_NONE && !is_cast_transposed(lo, l);
+    return lo->habits->transposed_stacks && !l->end && l->matrix && l->stack[0] && wanted;
+}
+
 void hb_weight_transpose_stacks(struct hb_lower *lo)
 {
-    for (uint32_t i = 0; i < lo->leaf_count && lo->habits->transposed_stacks; i++) {
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        /* pr85/pp8: stacks of experts too, three f32[1,2,16,4096,2048], where the einsum of a stage
-         * has more than one sequence (microbatch 4, or 1 that comes from 2 devices; none with 1,
-         * none with ragged, none outside of pipelines: moeT/base, moeFG/ep=8). */
-        bool staged = l->einsum_batch > 1 && hb_ways(lo, HB_AX_PIPELINE) > 1;
-        /* Kept casts are stacked as the backward loop wants them (1B,sp4f2,none:
-         * bf16[16,8192,1024] in layout {1,0,2} beside no other). */
-        bool wanted =
-            (l->gather_dim >= 1 || staged) && l->kept == HB_NONE && !is_cast_transposed(lo, l);
-        if (l->end || !l->matrix || !l->stack[0] || !wanted)
+        /* On ROCm, which hides nothing behind them, experts' after the loss (pr85/pp8/good,
+         * no_loss_stage: none beside 2 x f32[32,4096,32000]; on CUDA three). */
+        bool late = l->gather_dim < 1 && !lo->habits->gathers_timed;
+        if (!is_stack_transposed(lo, l) || l->transposed != HB_NONE ||
+            (late && lo->phase == HB_PHASE_FORWARD))
             continue;
         uint32_t from = l->cast != HB_NONE ? l->cast : l->arg;
         l->transposed =
@@ -376,7 +386,7 @@ void hb_weight_nan_zeros(struct hb_lower *lo)
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         struct hb_shape s = hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo));
-        if (!l->stack[0] || l->transposed != HB_NONE)
+        if (!l->stack[0] || is_stack_transposed(lo, l))
             continue;
         for (uint32_t k = 0; k < i; k++) {
             struct hb_shape other = hb_leaf_shape(lo, &lo->leaves[k], hb_weight_grad_dtype(lo));

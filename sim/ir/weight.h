@@ -15,7 +15,7 @@ void hb_weight_keep_casts(struct hb_lower *lo, uint32_t first, uint32_t end);
 void hb_weight_use_casts(struct hb_lower *lo, uint32_t first, uint32_t end);
 void hb_weight_drop_casts(struct hb_lower *lo, uint32_t first, uint32_t end);
 /* Copies of stacks whose gathered dimension is not the first, for the backward gathers (habit
- * transposed_stacks); made before the loss. */
+ * transposed_stacks): those due in this phase, before the loss or after it. */
 void hb_weight_transpose_stacks(struct hb_lower *lo);
 /* Those of a pipeline's iterations that keep their casts; in the backward iterations' body. */
 void hb_weight_transpose_casts(struct hb_lower *lo);

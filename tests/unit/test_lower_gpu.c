@@ -476,6 +476,16 @@ static void inner_blocks_outweigh_the_logits(void **state)
     assert_true(lives_at(&none, "w_up, gradient", "softmax cross-entropy"));
 }
 
+/* rocm-pr85--pp8--good,no_loss_stage against CUDA's. */
+static void experts_are_transposed_after_the_loss(void **state)
+{
+    (void)state;
+    struct low cuda = STAGES(CUDA), rocm = STAGES(ROCM);
+    assert_true(lives_at(&cuda, "e_up, transposed copy", "softmax cross-entropy"));
+    assert_false(lives_at(&rocm, "e_up, transposed copy", "softmax cross-entropy"));
+    assert_true(lives_at(&rocm, "e_up, transposed copy", "shift gradients back"));
+}
+
 /* rocm-tinyS--ce=onehot against base. */
 static void one_hot_labels_have_zeros_first(void **state)
 {
@@ -644,6 +654,7 @@ int main(void)
         TEST(an_inner_loop_of_one_trip_has_no_mask),
         TEST(loops_over_query_blocks_start_together),
         TEST(inner_blocks_outweigh_the_logits),
+        TEST(experts_are_transposed_after_the_loss),
         TEST(one_hot_labels_have_zeros_first),
         TEST(kept_casts_are_transposed_in_the_iterations),
         TEST(output_gradients_are_gathered_before_the_last_experts),
