@@ -673,3 +673,11 @@ int hb_layer_attention(struct hb_lower *lo, struct hb_layer *y, int in, int64_t 
         return project_out(lo, y, &h, q);
     return project_out(lo, y, &h, attend_sequence(lo, y, &h, (const int[]){q, k, v}));
 }
+
+const struct hb_step_op *hb_layer_blocks(const struct hb_layer *y)
+{
+    for (uint32_t i = 0; i < y->step_count; i++)
+        if (y->block->attention.kernel == HB_KERNEL_BLOCKED && y->steps[i].in_count == 3)
+            return &y->steps[i];
+    return NULL;
+}

@@ -138,6 +138,8 @@ void hb_mlp_leaves(struct hb_lower *lo, struct hb_layer *y, const struct hb_mlp 
 int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int up, const char *name,
                         uint32_t tags);
 void hb_layer_attention_leaves(struct hb_lower *lo, struct hb_layer *y);
+/* Its attention by query blocks; null: it has another. */
+const struct hb_step_op *hb_layer_blocks(const struct hb_layer *y);
 void hb_layer_mlp_leaves(struct hb_lower *lo, struct hb_layer *y);
 void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y);
 

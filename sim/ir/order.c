@@ -40,8 +40,8 @@ static int64_t score_bytes(const struct hb_lower *lo)
     return hb_mul_sat(10, hb_mul_sat(hb_mul_sat(heads, lo->local.tokens), lo->spec->batch.seq));
 }
 
-/* The same of a microbatch's query blocks, two in each dtype, in a pipeline alone (rocm-PP with 8192
- * words: zeros beside the logits, 960 and 384 MiB against 1024; not PP/base). */
+/* The same of a microbatch's query blocks, two in each dtype, in a pipeline alone (rocm-PP with
+ * 8192 words: zeros beside the logits, 960 and 384 MiB against 1024; not PP/base). */
 static int64_t stage_score_bytes(const struct hb_lower *lo)
 {
     const struct hb_attention *a = &lo->spec->model.blocks[0].attention;

@@ -564,11 +564,33 @@ static uint32_t gather_outputs(struct hb_lower *lo, const struct hb_pipeline *pl
     return ordered;
 }
 
+/* The fill value of the query blocks' mask, for all layers of an iteration that run again side by
+ * side (pr85/ep2pp4/good,blocked on CUDA, good,noclip on ROCm: f32[1,4,8,4,512,4096] beside the
+ * scores of the last); HB_NONE: none. */
+static uint32_t make_fill(struct hb_lower *lo, const struct hb_pipeline *pl)
+{
+    const struct hb_group *g = &pl->groups[0];
+    const struct hb_step_op *s = hb_layer_blocks(&g->layer);
+    bool causal = g->layer.block->attention.mask == HB_MASK_CAUSAL;
+    if (!s || !g->body.own_stacks || !lo->habits->mask_hoisted || !causal)
+        return HB_NONE;
+    uint32_t fill =
+        hb_temp(lo, "fill value of the query blocks' mask", HB_CAT_WORKING, s->back_scratch[0]);
+    hb_emit_mark(lo, "fill value", HB_NONE, fill);
+    return fill;
+}
+
+static bool gathers_first(const struct hb_lower *lo)
+{
+    return !lo->habits->gathers_timed && !lo->spec->optimizer.clip;
+}
+
 /* A rematerialised iteration runs forward again and keeps what its layers need, for itself. Layers
  * side by side: all but the last, whose experts run forward when its backward pass begins; so the
  * outputs' gradients are gathered while its attention is made again on CUDA, and just before it on
  * ROCm (pr85/ep2pp4/good: bf16[7,8,4096,4096] from 886 to 951 of 1534, the last layer's dispatch
- * from 957; on ROCm from 1249 to 1251). Returns the gradients, gathered. */
+ * from 957; on ROCm from 1249 to 1251), or first of all where no norm waits for the gradients
+ * (noclip: from 784 to 1411). Returns the gradients, gathered. */
 static uint32_t run_again(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t gout)
 {
     uint32_t x = state_temp(lo, pl, "input of the iteration, again"), whole = HB_NONE;
@@ -578,14 +600,18 @@ static uint32_t run_again(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t 
         struct hb_body *b = &pl->groups[i].body;
         b->stack[b->y->input] = i > 0 ? pl->layer_stack : pl->iter_stack;
     }
+    uint32_t fill = make_fill(lo, pl);
+    if (gathers_first(lo))
+        whole = gather_outputs(lo, pl, gout);
     for (uint32_t i = 0; i < pl->count; i++) {
         struct hb_group *g = &pl->groups[i];
-        if (i + 1 == pl->count && g->body.own_stacks) {
+        if (i + 1 == pl->count && g->body.own_stacks && whole == HB_NONE) {
             whole = gather_outputs(lo, pl, gout);
             g->body.beside = lo->habits->gathers_timed ? whole : HB_NONE;
         }
         x = group_forward(lo, g, x, true);
     }
+    hb_emit_mark(lo, "end of the fill value", fill, HB_NONE);
     return whole != HB_NONE ? whole : gather_outputs(lo, pl, gout);
 }
 
@@ -623,7 +649,8 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     uint32_t g = state_temp(lo, pl, "gradient of the iteration's output");
     struct hb_emit e = {.name = "add gradient of the output", .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&e, state);
-    hb_emit_read(&e, pl->groups[pl->count - 1].body.own_stacks ? padded : gout);
+    bool gone = pl->groups[pl->count - 1].body.own_stacks && !gathers_first(lo);
+    hb_emit_read(&e, gone ? padded : gout);
     hb_emit_write(&e, g);
     hb_emit(lo, &e);
     if (pl->groups[0].looped)

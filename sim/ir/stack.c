@@ -283,16 +283,6 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
     return scan_forward(lo, g, x);
 }
 
-/* The layer's attention by query blocks; null: it has another. */
-static const struct hb_step_op *find_blocks(const struct hb_group *g)
-{
-    for (uint32_t i = 0; i < g->layer.step_count && !g->looped; i++)
-        if (g->layer.block->attention.kernel == HB_KERNEL_BLOCKED &&
-            g->layer.steps[i].in_count == 3)
-            return &g->layer.steps[i];
-    return NULL;
-}
-
 static void zero_block(struct hb_lower *lo, struct hb_group *g, int k, int v)
 {
     g->block_zeros[k] =
@@ -309,7 +299,7 @@ static void zero_results(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count && plan->count > 1; i++) {
         struct hb_group *g = &plan->groups[i];
-        const struct hb_step_op *s = find_blocks(g);
+        const struct hb_step_op *s = g->looped ? NULL : hb_layer_blocks(&g->layer);
         if (s && lo->habits->mask_hoisted && g->saved.remake[s->out[0]])
             zero_block(lo, g, 3, s->out[0]);
     }
@@ -323,7 +313,7 @@ static void zero_gradients(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count && plan->count > 1; i++) {
         struct hb_group *g = &plan->groups[i];
-        const struct hb_step_op *s = find_blocks(g);
+        const struct hb_step_op *s = g->looped ? NULL : hb_layer_blocks(&g->layer);
         if (!s || !lo->habits->mask_hoisted)
             continue;
         for (int k = 0; k < 3; k++)
