@@ -396,6 +396,8 @@ static void softmax(struct hb_lower *lo, struct hb_layer *y, const struct heads 
                                       .flops = 5.0 * (double)hb_shape_elements(&wide)});
 }
 
+enum { NARROW_HEAD = 128 };
+
 static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,
                  int v)
 {
@@ -445,10 +447,14 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     step.cols = h->v_dim;
     step.depth = h->kv_seq;
     step.grad_in_place = 1; /* tiny/base: f32 scores and one set of bf16 probabilities */
-    /* Where XLA:GPU need not make the result again, one fusion makes the probabilities late,
-     * with the scores' gradient: they stand beside their own gradient
-     * (tiny/remat=names:attn_ctx); with grouped queries that fusion works in place (rnd/038). */
-    step.late_apart = lo->habits->mask_hoisted && h->q == h->kv;
+    /* Where nothing but its weight's gradient needs the result again, one fusion makes the
+     * probabilities late, with the scores' gradient: they stand beside their own gradient. On CUDA
+     * with heads of 64 (tiny/remat=names:attn_ctx, tiny/remat=dots_nb; not bwd, 128), on ROCm with
+     * heads of 128 (bwd with naive attention and names:attn_ctx; not tiny); with grouped queries it
+     * works in place (rnd/038). */
+    bool narrow = h->qk_dim < NARROW_HEAD;
+    step.late_apart =
+        lo->habits->mask_hoisted && h->q == h->kv && narrow == lo->habits->gathers_timed;
     hb_layer_step(lo, y, step);
     return o;
 }

@@ -224,7 +224,8 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
 
 static bool lies_in_place(const struct hb_body *b, const struct hb_step_op *s, int i)
 {
-    return (s->grad_in_place & 1u << i) != 0 && !(s->late_apart && !b->saved->remake[s->out[0]]);
+    return (s->grad_in_place & 1u << i) != 0 &&
+           !(s->late_apart && hb_saved_late(b->y, b->saved, s));
 }
 
 /* XLA:ROCm's last fusion of a layer makes the gradient of the sum after attention again, from what

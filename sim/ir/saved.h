@@ -21,4 +21,9 @@ void hb_saved_find(struct hb_lower *lo, const struct hb_layer *y, const struct h
 /* Whether only a product for a weight's gradient reads a value that is made element by element. */
 bool hb_saved_inside(const struct hb_layer *y, int v);
 
+/* Whether the backward pass makes the step's result again for its own product at most: that, or
+ * what comes before it, is kept. */
+bool hb_saved_late(const struct hb_layer *y, const struct hb_saved *saved,
+                   const struct hb_step_op *s);
+
 #endif

@@ -237,9 +237,8 @@ static void parts_of_a_sum_stay(void **state)
     assert_int_equal(count_at(&rocm, "block.after attention", at), 1);
 }
 
-/* tiny--remat=none, tiny with remat=dots: the copies; tiny--remat=names:attn_ctx against
- * tiny--base: probabilities beside their gradient. */
-static void scores_are_copied_and_made_late(void **state)
+/* tiny--remat=none, tiny with remat=dots. */
+static void stacks_of_scores_are_copied(void **state)
 {
     (void)state;
     static const char naive[] = "model.blocks[0].attention.kernel=naive";
@@ -249,10 +248,29 @@ static void scores_are_copied_and_made_late(void **state)
     assert_int_equal(count(&none, "saved for backward, transposed"), 2);
     assert_int_equal(count(&dots, "saved for backward, transposed"), 1);
     assert_int_equal(count(&tpu, "saved for backward, transposed"), 0);
-    struct low full = DENSE(CUDA, naive), kept;
-    kept = DENSE(CUDA, naive, "remat.policy=names", "remat.save=[attn_ctx]");
-    assert_int_equal(find(&full, "probabilities, gradient"), HB_NONE);
-    assert_int_not_equal(find(&kept, "probabilities, gradient"), HB_NONE);
+}
+
+/* tiny--remat=names:attn_ctx and tiny--remat=dots_nb against tiny--base: probabilities beside their
+ * gradient, on CUDA with heads of 64; on ROCm (bwd with naive attention) with heads of 128. */
+static void probabilities_are_made_late(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"model.blocks[0].attention.kernel=naive",
+                                       "model.blocks[0].attention.head_dim=64",
+                                       "remat.policy=names", "remat.save=[attn_ctx]"};
+    static const char gradient[] = "probabilities, gradient";
+    struct low full = DENSE(CUDA, sets[0], sets[1]);
+    struct low kept = DENSE(CUDA, sets[0], sets[1], sets[2], sets[3]);
+    struct low dots = DENSE(CUDA, sets[0], sets[1], "remat.policy=dots_no_batch");
+    struct low wide = DENSE(CUDA, sets[0], sets[2], sets[3]);
+    struct low rocm = DENSE(ROCM, sets[0], sets[1], sets[2], sets[3]);
+    struct low rocm_wide = DENSE(ROCM, sets[0], sets[2], sets[3]);
+    assert_int_equal(find(&full, gradient), HB_NONE);
+    assert_int_equal(find(&wide, gradient), HB_NONE);
+    assert_int_equal(find(&rocm, gradient), HB_NONE);
+    assert_int_not_equal(find(&kept, gradient), HB_NONE);
+    assert_int_not_equal(find(&dots, gradient), HB_NONE);
+    assert_int_not_equal(find(&rocm_wide, gradient), HB_NONE);
 }
 
 /* cuda-bwd--remat=none: bf16[4,1024,2816] through both loops. */
@@ -641,7 +659,8 @@ int main(void)
         TEST(momenta_are_gathered_together),
         TEST(no_policy_keeps_what_the_trace_reads),
         TEST(parts_of_a_sum_stay),
-        TEST(scores_are_copied_and_made_late),
+        TEST(stacks_of_scores_are_copied),
+        TEST(probabilities_are_made_late),
         TEST(no_policy_keeps_cast_weights),
         TEST(the_loss_of_the_chunks_comes_last),
         TEST(a_narrow_product_has_narrow_gradients),
