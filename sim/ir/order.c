@@ -231,10 +231,12 @@ static bool stage_head_waits(const struct hb_lower *lo)
 
 /* Layers that keep more on the device than their inputs: llama2-7b over 8 with logits of 524 MB,
  * remat dots_nb, names:attn_out, offload:mlp_up+save:q,k,v (f32[4,4096,32000] to the end; not full,
- * nor offload:mlp_up). */
+ * nor offload:mlp_up, nor in an accumulation loop: two microbatches with dots_nb). */
 static bool keeps_values(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
+    if (lo->spec->batch.accumulate > 1)
+        return false;
     bool named = r->policy == HB_POLICY_NAMES && (r->save & ~(1u << HB_TN_LAYER_IN)) != 0;
     return named || r->policy == HB_POLICY_DOTS || r->policy == HB_POLICY_DOTS_NO_BATCH;
 }
