@@ -66,14 +66,14 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
                         uint32_t tags)
 {
     struct hb_shape s = y->values[up].shape;
-    int out = hb_layer_value(lo, y,
-                             (struct hb_value){.name = name,
-                                               .tags = tags,
-                                               .shape = s,
-                                               .tiling = lo->habits->tiling,
-                                               .fused = !lo->habits->act_stored_for_dw ||
-                                                        lo->fsdp_mode == HB_WEIGHT_GATHER ||
-                                                        lo->grads_late});
+    bool late = lo->fsdp_mode == HB_WEIGHT_GATHER || lo->grads_late;
+    int out = hb_layer_value(
+        lo, y,
+        (struct hb_value){.name = name,
+                          .tags = tags,
+                          .shape = s,
+                          .tiling = lo->habits->tiling,
+                          .fused = !lo->acts_stay && (!lo->habits->act_stored_for_dw || late)});
     struct hb_step_op step = {.kind = HB_STEP_MIX,
                               .op = HB_OP_ELEMENTWISE,
                               .name = name,
@@ -86,8 +86,7 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
                               .back_in = 1,
                               .grad_in_place = 1};
     /* 70B/base: gate, up and the activation's gradient live to the end of the MLP's backward. */
-    step.grad_fused =
-        lo->habits->act_stored_for_dw && (lo->fsdp_mode == HB_WEIGHT_GATHER || lo->grads_late);
+    step.grad_fused = lo->habits->act_stored_for_dw && late && !lo->acts_stay;
     if (gate >= 0) {
         step.in[step.in_count++] = gate;
         step.back_in = 3;

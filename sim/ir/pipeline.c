@@ -136,7 +136,7 @@ static void thin_out(const struct hb_layer *y, struct hb_saved *saved)
     for (uint32_t i = 0; i < y->step_count; i++) {
         const struct hb_step_op *s = &y->steps[i];
         int v = s->out[0];
-        bool turned = s->op == HB_OP_COPY && y->values[v].tags & 1u << HB_TN_ATTN_CTX;
+        bool turned = s->op == HB_OP_COPY;
         bool up = (y->values[v].tags & 1u << HB_TN_MLP_UP) != 0;
         if (saved->keep[v] != HB_KEEP_DEVICE || !(turned || up))
             continue;
@@ -145,9 +145,9 @@ static void thin_out(const struct hb_layer *y, struct hb_saved *saved)
     }
 }
 
-/* Two layers side by side: the weight gradients of both come after the first one's backward pass
- * (llama3-8b/pp4_lps2: four bf16[4,4096,14336] of the second layer through it; not with four, eight
- * or sixteen layers, pp4_lps4, pp4_lps8, pp2_lps16). */
+/* Two layers side by side: the weight gradients of both come after the first one's backward pass,
+ * and are made from the activations (llama3-8b/pp4_lps2: four bf16[4,4096,14336] of each layer; not
+ * with four, eight or sixteen layers, pp4_lps4, pp4_lps8, pp2_lps16). */
 static bool defers(const struct hb_lower *lo, const struct hb_pipeline *pl)
 {
     return lo->maxtext && pl->count == 2 && !pl->groups[0].looped;
@@ -160,6 +160,7 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
     int64_t split = lo->spec->sharding.ends_over_pipeline ? hb_ways(lo, HB_AX_PIPELINE) : 1;
     pl->batch = hb_div_up(hb_mul_sat(lo->local.batch, split), p->microbatches);
     int64_t layer_batch = spread_batch(lo, pl);
+    lo->acts_stay = defers(lo, pl);
     for (uint32_t i = 0; i < pl->count; i++) {
         struct hb_group *g = &pl->groups[i];
         struct hb_remat remat = p->remat_layer ? g->layer.block->remat : no_remat();
