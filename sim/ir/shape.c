@@ -42,34 +42,37 @@ static int64_t sublanes_of(int64_t dim)
     return tile;
 }
 
-/* Elements with dimension `minor` along the lanes and `second` along the sublanes. */
-static int64_t padded_elements(const struct hb_shape *s, int second, int minor)
+static int64_t others(const struct hb_shape *s, int minor, int second, int64_t n)
 {
-    int64_t n = hb_mul_sat(hb_round_up(s->dim[minor], TPU_LANES),
-                           hb_round_up(s->dim[second], sublanes_of(s->dim[second])));
     for (int i = 0; i < s->rank; i++)
         if (i != minor && i != second)
             n = hb_mul_sat(n, s->dim[i]);
     return n;
 }
 
+/* Elements with dimension `minor` along the lanes and `second` along the sublanes. */
+static int64_t padded_elements(const struct hb_shape *s, int minor, int second)
+{
+    return others(s, minor, second,
+                  hb_mul_sat(hb_round_up(s->dim[minor], TPU_LANES),
+                             hb_round_up(s->dim[second], sublanes_of(s->dim[second]))));
+}
+
+/* The least of all pairs. */
 static int64_t compact_elements(const struct hb_shape *s)
 {
-    int64_t best = INT64_MAX, lanes[HB_SHAPE_RANK], sublanes[HB_SHAPE_RANK];
-    for (int i = 0; i < s->rank; i++) {
-        lanes[i] = hb_round_up(s->dim[i], TPU_LANES);
+    int64_t best = INT64_MAX, sublanes[HB_SHAPE_RANK];
+    for (int i = 0; i < s->rank; i++)
         sublanes[i] = hb_round_up(s->dim[i], sublanes_of(s->dim[i]));
-    }
-    for (int minor = 0; minor < s->rank; minor++)
+    for (int minor = 0; minor < s->rank; minor++) {
+        int64_t lanes = hb_round_up(s->dim[minor], TPU_LANES);
         for (int second = 0; second < s->rank; second++) {
-            if (second == minor)
-                continue;
-            int64_t n = hb_mul_sat(lanes[minor], sublanes[second]);
-            for (int i = 0; i < s->rank; i++)
-                if (i != minor && i != second)
-                    n = hb_mul_sat(n, s->dim[i]);
+            int64_t n = second == minor
+                            ? INT64_MAX
+                            : others(s, minor, second, hb_mul_sat(lanes, sublanes[second]));
             best = n < best ? n : best;
         }
+    }
     return best;
 }
 
@@ -92,6 +95,6 @@ int64_t hb_shape_bytes(const struct hb_shape *s, enum hb_tiling tiling)
     if (s->rank == 1)
         return to_bytes(vector_elements(s->dim[0]), s->dtype);
     if (tiling == HB_TILE_MINOR)
-        return to_bytes(padded_elements(s, s->rank - 2, s->rank - 1), s->dtype);
+        return to_bytes(padded_elements(s, s->rank - 1, s->rank - 2), s->dtype);
     return to_bytes(compact_elements(s), s->dtype);
 }
