@@ -106,10 +106,9 @@ static int64_t gradient_bytes(struct hb_arena *scratch, const struct hb_program 
     return sum;
 }
 
-/* The most that lives at once, of one category or of all (HB_CATEGORY_COUNT), beside what is fixed;
- * without alignment. */
-static int64_t most_at_once(struct hb_arena *scratch, const struct hb_program *p,
-                            const struct hb_live *live, uint32_t count, int category)
+/* The logits' bytes that live at once beside what is fixed; without alignment. */
+static int64_t logits_at_once(struct hb_arena *scratch, const struct hb_program *p,
+                              const struct hb_live *live, uint32_t count)
 {
     const bool *fixed = find_fixed(scratch, p);
     int64_t *change = hb_arena_alloc(scratch, (size_t)p->op_count + 2, sizeof *change);
@@ -117,8 +116,7 @@ static int64_t most_at_once(struct hb_arena *scratch, const struct hb_program *p
     int32_t last = (int32_t)p->op_count - 1;
     for (uint32_t i = 0; i < count; i++) {
         const struct hb_buf *b = &p->bufs[live[i].buf];
-        bool wanted = category == HB_CATEGORY_COUNT || (int)b->category == category;
-        if (!wanted || b->space != HB_SPACE_HBM || fixed[live[i].buf])
+        if (b->category != HB_CAT_LOGITS || b->space != HB_SPACE_HBM || fixed[live[i].buf])
             continue;
         change[live[i].start < 0 ? 0 : live[i].start] += live[i].bytes;
         change[(live[i].end > last ? last : live[i].end) + 1] -= live[i].bytes;
@@ -155,7 +153,7 @@ static bool bound_program(struct hb_arena *scratch, const struct hb_spec *cell_s
     int64_t gradients = gradient_bytes(scratch, &p, live, count);
     out->fixed_bytes = fixed_bytes(scratch, &p, live, count);
     out->live_bytes = hb_add_sat(out->fixed_bytes, gradients);
-    *out_logits = most_at_once(scratch, &p, live, count, HB_CAT_LOGITS);
+    *out_logits = logits_at_once(scratch, &p, live, count);
     return true;
 }
 
@@ -176,14 +174,6 @@ static bool bound_whole_cell(struct hb_arena *scratch, const struct hb_spec *cel
     int64_t at_loss = hb_add_sat(out->fixed_bytes, logits);
     out->live_bytes = at_loss > out->live_bytes ? at_loss : out->live_bytes;
     return true;
-}
-
-int64_t hb_bound_live(struct hb_arena *scratch, const struct hb_program *p)
-{
-    struct hb_live *live;
-    uint32_t count = hb_live_find(scratch, p, &live);
-    return hb_add_sat(fixed_bytes(scratch, p, live, count),
-                      most_at_once(scratch, p, live, count, HB_CATEGORY_COUNT));
 }
 
 /* The ends and all that is fixed are taken out of the sums. */

@@ -5,8 +5,6 @@
 
 #include "solver/space.h"
 
-struct hb_program;
-
 struct hb_floor {
     int64_t bound_ns;
     int64_t live_bytes;  /* arguments and outputs, and what lives beside them whatever the policy */
@@ -40,8 +38,5 @@ int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_layers_ask *as
 /* For one cell; no less than its node's. */
 bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, struct hb_floor *out);
-/* A program's live bytes at their peak, without alignment: no more than its packed peak, and found
- * without packing. */
-int64_t hb_bound_live(struct hb_arena *scratch, const struct hb_program *p);
 
 #endif

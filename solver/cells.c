@@ -225,7 +225,8 @@ bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_mem
     struct hb_program p;
     if (!lower_choice(s, c, &p))
         return false;
-    if (hb_bound_live(s->scratch, &p) > s->ask->budget_bytes)
+    hb_run_memory_live(s->scratch, &p, memory);
+    if (memory->peak_bytes > s->ask->budget_bytes)
         return false;
     hb_run_memory(s->scratch, &p, memory);
     bool fits =
@@ -263,8 +264,11 @@ static bool put_back(struct hb_search *s, uint32_t index)
         return false;
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_program p;
-    if (lower_choice(s, c, &p))
-        c->floor_bytes = hb_bound_live(s->scratch, &p);
+    struct hb_memory memory;
+    if (lower_choice(s, c, &p)) {
+        hb_run_memory_live(s->scratch, &p, &memory);
+        c->floor_bytes = memory.peak_bytes;
+    }
     hb_arena_rewind(s->scratch, mark);
     if (c->floor_bytes > 0)
         hb_queue_put(&s->queue, (double)c->floor_bytes, HB_ENTRY_CHOICE, index);

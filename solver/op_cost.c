@@ -29,6 +29,7 @@ struct find {
     struct hb_cost cost;
     struct rule *rules;
     uint32_t rule_count, rule_cap;
+    double *least_part; /* by buffer: see least_part_of; 0: not asked yet */
 };
 
 static double operand_bytes(const struct hb_program *p, const struct hb_op *op)
@@ -160,24 +161,35 @@ static bool stays(const struct hb_outline *o, uint32_t index)
            same_real(a->flops, b->flops);
 }
 
-/* An op that moves a layer's part of a stack: how much less that may be for another number of
- * layers than in the first program. Padding does not follow the layers: gpt3-13b over four devices
- * has 1285 rows a layer, 1288 in tiles of eight, and 1285 where two layers make tiles of two. */
-static double least_part(const struct find *f, uint32_t index)
+/* A layer's part of a stack: how much less that may be for another number of layers than in the
+ * first program. Padding does not follow the layers: gpt3-13b over four devices has 1285 rows a
+ * layer, 1288 in tiles of eight, and 1285 where two layers make tiles of two. */
+static double least_part_of(struct find *f, uint32_t buf)
 {
     const struct hb_outline *o = f->sized->outline;
-    const struct hb_program *a = o->pair.a;
-    const struct hb_op *op = &a->ops[index];
-    double steps = (double)total_steps(o->pair.outer_a, o->pair.inner_a), least = 1;
-    for (uint32_t i = 0; i < op->read_count + op->write_count; i++) {
-        uint32_t buf = a->refs[op->refs_at + i];
-        if (!hb_sized_moves(f->sized, buf))
-            continue;
+    double least = 1;
+    if (f->least_part[buf] > 0)
+        return f->least_part[buf];
+    if (hb_sized_moves(f->sized, buf)) {
         const int64_t *bytes = hb_sized_bytes(f->sized, buf, 1);
-        double part = (double)a->bufs[buf].bytes / steps;
+        double part = (double)o->pair.a->bufs[buf].bytes /
+                      (double)total_steps(o->pair.outer_a, o->pair.inner_a);
         for (int64_t n = 1; n <= f->sized->max_steps; n++)
             if (f->sized->wanted[n] && (double)bytes[n] / (double)n < least * part)
                 least = (double)bytes[n] / (double)n / part;
+    }
+    f->least_part[buf] = least;
+    return least;
+}
+
+static double least_part(struct find *f, uint32_t index)
+{
+    const struct hb_program *a = f->sized->outline->pair.a;
+    const struct hb_op *op = &a->ops[index];
+    double least = 1;
+    for (uint32_t i = 0; i < op->read_count + op->write_count; i++) {
+        double part = least_part_of(f, a->refs[op->refs_at + i]);
+        least = part < least ? part : least;
     }
     return least;
 }
@@ -199,6 +211,7 @@ void hb_op_costs_find(struct hb_arena *arena, struct hb_sized *sized,
     const struct hb_outline *o = sized->outline;
     uint32_t count = o->pair.a->op_count;
     struct find f = {.arena = arena, .sized = sized, .p = *o->pair.a};
+    f.least_part = hb_arena_alloc(arena, o->pair.a->buf_count, sizeof *f.least_part);
     f.p.ops = hb_arena_alloc(arena, count, sizeof *f.p.ops);
     if (count)
         memcpy(f.p.ops, o->pair.a->ops, count * sizeof *f.p.ops);

@@ -167,7 +167,7 @@ static int64_t probe_bytes(struct build *w, bool argument, enum hb_space space)
     uint32_t buf = hb_program_add_buf(&p, one);
     hb_program_add_op(&p, (struct hb_op){.name = "write", .start = HB_NONE});
     hb_program_write(&p, buf);
-    hb_run_memory(w->arena, &p, &m);
+    hb_run_memory_live(w->arena, &p, &m);
     return space == HB_SPACE_HOST ? m.host_bytes : argument ? m.argument_bytes : m.live_temp_bytes;
 }
 
@@ -602,7 +602,7 @@ static bool check_parts(struct build *w, const struct hb_part *parts, uint32_t c
     hb_diag_init(&diag, w->arena);
     bool ok = hb_lower(w->arena, &diag, &spec, &p);
     if (ok) {
-        hb_run_memory(w->arena, &p, &m);
+        hb_run_memory_live(w->arena, &p, &m);
         hb_segment_price(w->s, parts, count, &price);
         hb_run_timing(w->arena, &p, w->device, &t);
         ok = price.host_bytes == m.host_bytes && price.bound_ns <= t.step_ns &&

@@ -15,6 +15,7 @@ struct bound {
     const struct hb_program *p;
     struct hb_segment *s;
     struct hb_op_costs costs;
+    int64_t **times; /* by loop, [loop_count]: none: how often its ops run, by steps */
     struct hb_streams streams;
     bool *through;                  /* by slot: the path crosses its turns on the compute stream */
     uint32_t final_op;              /* ops from here on follow the last loop */
@@ -47,9 +48,21 @@ static int64_t times_around(const struct bound *b, uint32_t loop, int64_t n)
     return times;
 }
 
-static int64_t times_of(const struct bound *b, uint32_t loop, int64_t n)
+static void find_times(struct bound *b)
 {
-    return loop == HB_NONE ? 1 : times_around(b, loop, n) * trips_at(b, loop, n);
+    uint32_t loops = b->p->loop_count;
+    b->times = hb_arena_alloc(b->arena, (size_t)loops + 1, sizeof *b->times);
+    for (uint32_t i = 0; i <= loops; i++) {
+        b->times[i] = hb_arena_alloc(b->arena, (size_t)b->s->max_steps + 1, sizeof **b->times);
+        for (int64_t n = 1; n <= b->s->max_steps; n++)
+            b->times[i][n] = i == loops ? 1 : times_around(b, i, n) * trips_at(b, i, n);
+    }
+}
+
+/* By steps. */
+static const int64_t *times_of(const struct bound *b, uint32_t loop)
+{
+    return b->times[loop == HB_NONE ? b->p->loop_count : loop];
 }
 
 /* --- adding to the sums --- */
@@ -83,12 +96,15 @@ static void add_op(struct bound *b, uint32_t op, int variant)
     if (is_filler(b, op) || (!b->costs.usual_ns[op] && !b->costs.by_steps[op]))
         return;
     if (!item) {
-        b->s->bound_ns[variant] += b->costs.usual_ns[op] * times_of(b, loop, 1);
+        b->s->bound_ns[variant] += b->costs.usual_ns[op] * times_of(b, loop)[1];
         return;
     }
     int64_t *table = table_of(b, item, variant);
-    for (int64_t n = 1; n <= b->s->max_steps; n++)
-        table[n] += hb_op_cost_at(&b->costs, op, n) * times_of(b, loop, n);
+    const int64_t *times = times_of(b, loop), *by_steps = b->costs.by_steps[op];
+    for (int64_t n = 1; n <= b->s->max_steps && by_steps; n++)
+        table[n] += by_steps[n] * times[n];
+    for (int64_t n = 1; n <= b->s->max_steps && !by_steps; n++)
+        table[n] += b->costs.usual_ns[op] * times[n];
 }
 
 static void add_path_op(struct bound *b, uint32_t op)
@@ -337,11 +353,12 @@ static void add_floor_loop(struct bound *b, struct hb_trip_floor *floor, uint32_
     struct hb_item *item = item_of(b, b->p->loops[loop].first_op);
     int64_t most = item ? b->s->max_steps : 1;
     keep_path_tables(b, item);
+    const int64_t *times = times_of(b, loop);
     struct hb_arena_mark mark = hb_arena_mark(b->arena);
     int64_t *ns = hb_arena_alloc(b->arena, (size_t)most + 1, sizeof *ns);
     for (int64_t n = 1; n <= most; n++)
         if (!item || b->sized->wanted[n])
-            ns[n] = hb_trip_floor_ns(floor, loop, n) * times_of(b, loop, n);
+            ns[n] = hb_trip_floor_ns(floor, loop, n) * times[n];
     add_loop_ns(b, item, ns);
     hb_arena_rewind(b->arena, mark);
 }
@@ -402,6 +419,7 @@ void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
 {
     struct bound b = {
         .arena = arena, .sized = sized, .o = sized->outline, .p = sized->outline->pair.a, .s = s};
+    find_times(&b);
     hb_op_costs_find(arena, sized, ask->device, &b.costs);
     const bool *optional = ask->floor ? drop_optional_ops(&b) : NULL;
     struct hb_timed *timed = hb_arena_alloc(arena, 1, sizeof *timed);

@@ -20,9 +20,9 @@
 #include "sim/engine/run.h"
 
 static const struct hb_placing habits[] = {
-    [HB_XLA_TPU] = {HB_HEAP_IN_ORDER, 16384, 512, false},
-    [HB_XLA_GPU] = {HB_HEAP_SORTED, 256, 1, false},
-    [HB_TORCH] = {HB_HEAP_CACHING, 512, 512, false},
+    [HB_XLA_TPU] = {HB_HEAP_IN_ORDER, 16384, 512, false, false},
+    [HB_XLA_GPU] = {HB_HEAP_SORTED, 256, 1, false, false},
+    [HB_TORCH] = {HB_HEAP_CACHING, 512, 512, false, false},
 };
 
 struct measure {
@@ -180,13 +180,18 @@ static void pack_heap(struct measure *m)
         attach_parts(m, &parts, items, count);
     }
     out->live_temp_bytes = hb_heap_live_peak(m->arena, items, count, align, &out->peak_op);
+    if (!count)
+        out->peak_op = -1;
+    if (m->habit.unpacked) {
+        out->temp_bytes = out->live_temp_bytes;
+        hb_arena_rewind(m->arena, mark);
+        return;
+    }
     if (m->spans) { /* the heap counts in events, not in places */
         hb_heap_count_events(m->arena, parts.spans, parts.count);
         attach_parts(m, &parts, items, count);
     }
     out->temp_bytes = hb_heap_pack(m->arena, items, count, m->habit.heap, align);
-    if (!count)
-        out->peak_op = -1;
     for (uint32_t i = 0; i < count; i++)
         out->offset_of[out->live[items[i].order].buf] = items[i].offset;
     hb_arena_rewind(m->arena, mark);
@@ -324,6 +329,13 @@ void hb_run_memory_with(struct hb_arena *arena, const struct hb_program *p, enum
     hb_run_memory_placed(arena, p, &placing, out);
 }
 
+void hb_run_memory_live(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out)
+{
+    struct hb_placing placing = habits[p->compiler];
+    placing.unpacked = true;
+    hb_run_memory_placed(arena, p, &placing, out);
+}
+
 void hb_run_memory_placed(struct hb_arena *arena, const struct hb_program *p,
                           const struct hb_placing *placing, struct hb_memory *out)
 {
@@ -341,6 +353,8 @@ void hb_run_memory_placed(struct hb_arena *arena, const struct hb_program *p,
     pack_heap(&m);
     count_host(&m);
     out->peak_bytes = out->argument_bytes + out->output_bytes - out->alias_bytes + out->temp_bytes;
+    if (placing->unpacked)
+        return;
     list_at_peak(&m);
     sum_categories(&m);
 }

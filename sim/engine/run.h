@@ -71,10 +71,14 @@ struct hb_placing {
     /* Each alias lives in its own time, and between such times its memory is free: the values of
      * a compiler's dump (a program without loops, its buffers in the order of their first use). */
     bool apart;
+    bool unpacked; /* temporaries get no place: they take what lives at once */
 };
 
 /* Memory alone: what validate and the planner ask thousands of times. */
 void hb_run_memory(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out);
+/* The same before anything is placed, which is where most of the time goes: temp_bytes is
+ * live_temp_bytes, so that peak_bytes is the least that any heap takes; nothing is at_peak. */
+void hb_run_memory_live(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out);
 /* The same with an allocator that is not the compiler's own. */
 void hb_run_memory_with(struct hb_arena *arena, const struct hb_program *p, enum hb_heap_kind heap,
                         struct hb_memory *out);

@@ -93,13 +93,16 @@ static int64_t compare(struct hb_arena *arena, const struct hb_spec *spec,
 {
     struct hb_diag diag;
     struct hb_program p;
-    struct hb_memory m;
+    struct hb_memory m, unpacked;
     struct hb_timing t;
     hb_diag_init(&diag, arena);
     assert_true(hb_lower(arena, &diag, spec, &p));
     hb_run_memory(arena, &p, &m);
     hb_run_timing(arena, &p, device, &t);
-    assert_true(hb_bound_live(arena, &p) <= m.peak_bytes);
+    hb_run_memory_live(arena, &p, &unpacked);
+    assert_true(unpacked.live_temp_bytes == m.live_temp_bytes);
+    assert_true(unpacked.host_bytes == m.host_bytes);
+    assert_true(unpacked.peak_bytes == m.peak_bytes - m.temp_bytes + m.live_temp_bytes);
     int64_t live = m.argument_bytes + m.output_bytes - m.alias_bytes + m.live_temp_bytes;
     if (price->live_bytes != live || price->host_bytes != m.host_bytes ||
         price->bound_ns > t.step_ns)

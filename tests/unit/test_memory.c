@@ -190,7 +190,7 @@ static void aliases_apart_leave_room_between(void **state)
             hb_program_write(&p, bufs[i]);
     }
     hb_program_check(&p);
-    struct hb_placing placing = {HB_HEAP_SORTED, 256, 1, false};
+    struct hb_placing placing = {HB_HEAP_SORTED, 256, 1, false, false};
     hb_run_memory_placed(arena, &p, &placing, &together);
     assert_int_equal(together.temp_bytes, 1024);
     placing.apart = true;
