@@ -339,9 +339,12 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
         mix(lo, y, v,
             (struct mixing){
                 .op = HB_OP_MATMUL, .in = {comb, o}, .in_count = 2, .flops = flops, .back_in = 3});
-    /* moeT/base, moeT/capacity=2.0: one bf16[8,2048,8,1024] where the gradient of the weights is.
+    /* moeT/base, moeT/capacity=2.0: one bf16[8,2048,8,1024] where the gradient of the weights is;
+     * with gathered experts both (moeFG/base: bf16[2,2048,64,240] to 1747, its gradient at 1591).
      */
-    y->steps[y->step_count - 1].grad_in_place = lo->habits->masks_narrow;
+    uint32_t down = hb_layer_find_leaf(lo, y, "e_down");
+    bool whole = hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
+    y->steps[y->step_count - 1].grad_in_place = one || (lo->habits->masks_narrow && whole);
     return sum;
 }
 

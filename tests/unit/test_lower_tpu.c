@@ -242,13 +242,14 @@ static void rows_are_exchanged_between_copies(void **state)
     assert_int_equal(bytes_of(&data, "embedding, gradient summed"), 2LL * 32000 * 1024);
 }
 
-/* moeT/capacity=2.0: the gradient of the combine weights lies in their place. */
+/* moeT/capacity=2.0: the gradient of the combine weights lies in their place; not moeFG/base. */
 static void combine_weights_lend_their_place(void **state)
 {
     (void)state;
-    struct low l = EXPERTS(SAME);
-    assert_true(find(&l, "moe combine weights") != HB_NONE);
-    assert_int_equal(find(&l, "moe combine weights, gradient"), HB_NONE);
+    const char *gradient = "moe combine weights, gradient";
+    struct low whole = EXPERTS("mesh.fsdp=1"), split = EXPERTS(SAME);
+    assert_int_equal(find(&whole, gradient), HB_NONE);
+    assert_true(find(&split, gradient) != HB_NONE);
 }
 
 /* v5p, one device, L4, 64 sequences of 2048: ema=host 17.7 -> 22.1 GiB of temporaries, ema=device
