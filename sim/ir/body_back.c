@@ -304,6 +304,18 @@ static void keep_parts(struct hb_body *b, const struct hb_step_op *s)
     b->shared[s->in[0]] = true;
 }
 
+/* In unrolled layers that keep gate and up XLA:TPU, on one device, makes their gradients inside
+ * w_down's product (bwd/layers=loop,remat=dots_nb: two new bf16[8,2048,2816] beside the kept ones,
+ * no third). */
+static bool is_made_inside(const struct hb_body *b, const struct hb_step_op *s)
+{
+    bool kept = b->lo->habits->rings && b->own_stacks && b->lo->local.batch_ways == 1 &&
+                s->op == HB_OP_ELEMENTWISE && s->in_count == 2;
+    for (int i = 0; i < s->in_count; i++)
+        kept = kept && b->saved->keep[s->in[i]] == HB_KEEP_DEVICE;
+    return kept;
+}
+
 static void back_mix(struct hb_body *b, const struct hb_step_op *s)
 {
     for (int i = 0; i < s->in_count; i++)
@@ -328,7 +340,7 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
         keep_parts(b, s);
     uint32_t made[HB_STEP_IN] = {0};
     for (int i = 0; i < s->in_count; i++) {
-        if (s->grad_follows && i == 0)
+        if ((s->grad_follows || is_made_inside(b, s)) && i == 0)
             made[i] = hb_temp_in_place(b->lo, hb_body_name(b, s->in[0], ", gradient"),
                                        HB_CAT_WORKING, b->grad[s->out[0]]);
         else

@@ -252,6 +252,23 @@ static void combine_weights_lend_their_place(void **state)
     assert_true(find(&split, gradient) != HB_NONE);
 }
 
+/* bwd/layers=loop,remat=dots_nb. */
+static void kept_gates_take_their_gradients_from_the_product(void **state)
+{
+    (void)state;
+    const char *dots = "remat.policy=dots_no_batch", *act = "block[3].mlp activation, gradient";
+    struct low kept = DENSE("stack.form=loop", dots), made = DENSE("stack.form=loop");
+    uint32_t both[2];
+    for (int i = 0; i < 2; i++) {
+        const struct low *l = i == 0 ? &kept : &made;
+        uint32_t op = find_op(l, "backward of mlp activation");
+        uint32_t to = l->p.refs[l->p.ops[op].refs_at + l->p.ops[op].read_count];
+        both[i] = hb_program_root(&l->p, to) == find(l, act);
+    }
+    assert_int_equal(both[0], 1);
+    assert_int_equal(both[1], 0);
+}
+
 /* v5p, one device, L4, 64 sequences of 2048: ema=host 17.7 -> 22.1 GiB of temporaries, ema=device
  * 17.7; 16 sequences with ema=host: 5.9, with clipping 4.8. */
 static void an_average_on_the_host_delays_the_head(void **state)
@@ -492,6 +509,7 @@ int main(void)
         TEST(rows_are_exchanged_between_copies),
         TEST(an_average_on_the_host_delays_the_head),
         TEST(combine_weights_lend_their_place),
+        TEST(kept_gates_take_their_gradients_from_the_product),
         TEST(unrolled_layers_wait_for_states),
         TEST(long_grouped_scores_stand_twice),
         TEST(tied_logits_wait_beside_small_scores),
