@@ -176,6 +176,14 @@ static void sum_results(struct hb_body *b, const struct hb_step_op *s, uint32_t 
     }
 }
 
+/* XLA:GPU, layers side by side: what is kept is made where it stays (pr85/ep2pp4/mask,naive,causal:
+ * one f32[1,2,8,4096,4096,4] of the scores of a layer that runs again, no second). */
+static uint32_t place_value(struct hb_body *b, int v)
+{
+    bool stays = b->own_stacks && b->lo->habits->recompute_first && b->stack[v] != HB_NONE;
+    return stays && b->saved->keep[v] == HB_KEEP_DEVICE ? b->stack[v] : make_value(b, v);
+}
+
 /* The buffers of a step's outputs: none for what its readers make again; place (or HB_NONE) is
  * where the first lies. */
 static void make_outputs(struct hb_body *b, const struct hb_step_op *s, uint32_t place)
@@ -184,7 +192,7 @@ static void make_outputs(struct hb_body *b, const struct hb_step_op *s, uint32_t
         const struct hb_value *v = &b->y->values[s->out[i]];
         bool kept = b->saved->keep[s->out[i]] != HB_KEEP_NO;
         bool real = kept || (!v->fused && !v->trace_only);
-        b->made[i] = real ? make_value(b, s->out[i]) : HB_NONE;
+        b->made[i] = real ? place_value(b, s->out[i]) : HB_NONE;
     }
     if (place != HB_NONE)
         b->made[0] = hb_temp_in_place(b->lo, hb_body_name(b, s->out[0], ""), HB_CAT_WORKING, place);
@@ -226,7 +234,7 @@ static void run_step(struct hb_body *b, const struct hb_step_op *s, uint32_t pla
 /* Writes a kept value into its stack, on the device or on the host. */
 static void keep_value(struct hb_body *b, int v)
 {
-    if (b->stack[v] == HB_NONE || b->now[v] == HB_NONE)
+    if (b->stack[v] == HB_NONE || b->now[v] == HB_NONE || b->now[v] == b->stack[v])
         return;
     bool host = b->saved->keep[v] == HB_KEEP_HOST;
     struct hb_emit e = {.name = hb_body_name(b, v, host ? " to the host" : " into its stack"),

@@ -228,17 +228,6 @@ static bool lies_in_place(const struct hb_body *b, const struct hb_step_op *s, i
            !(s->late_apart && hb_saved_late(b->y, b->saved, s));
 }
 
-/* XLA:ROCm's last fusion of a layer makes the gradient of the sum after attention again, from what
- * came in, what comes back through the norm, and what that read: those three stay while attention
- * runs backwards, beside the sum itself only up to the products that read it (bwd/base: three
- * bf16[16384,1024] from 294 and 370 to 445; tied/1B,t8; moeT/base). */
-static bool is_remade(const struct hb_body *b, const struct hb_step_op *s)
-{
-    int from = b->y->values[s->in[0]].producer;
-    return b->lo->habits->sums_remade && s->in_count == 1 && from >= 0 &&
-           b->y->steps[from].kind == HB_STEP_ADD && b->grad[s->in[0]] != HB_NONE;
-}
-
 static void reduce_grad(struct hb_body *b, uint32_t i)
 {
     if (b->full_dw[i] != HB_NONE)
@@ -333,7 +322,7 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
     for (int i = 0; i < s->out_count; i++)
         hb_emit_read(&e, b->grad[s->out[i]]);
     hb_body_read_back(b, &e, s);
-    bool remade = is_remade(b, s);
+    bool remade = hb_body_sum_remade(b, s);
     for (int i = 0; i < s->in_count; i++)
         read_gradient(b, &e, s->in[i]);
     if (remade)

@@ -15,4 +15,7 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s);
 /* Whether every reader of the step's results has run its backward pass, the last being step i. */
 bool hb_body_readers_done(const struct hb_body *b, const struct hb_step_op *s, uint32_t i);
 
+/* Whether the gradient of the sum that the step reads is made again by a layer's last fusion. */
+bool hb_body_sum_remade(const struct hb_body *b, const struct hb_step_op *s);
+
 #endif

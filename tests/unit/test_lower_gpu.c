@@ -556,6 +556,17 @@ static void output_gradients_are_gathered_before_the_last_experts(void **state)
     }
 }
 
+/* cuda-pr85--ep2pp4--mask,naive,causal: scores that stay are there once while they are made. */
+static void what_stays_is_made_in_its_place(void **state)
+{
+    (void)state;
+    struct low l = STAGES(CUDA, "model.blocks[0].attention.kernel=naive");
+    assert_int_equal(count_at(&l, "attention scores, saved", "shift gradients back"), 0);
+    assert_int_equal(count(&l, "attention scores, saved"), 2);
+    for (uint32_t i = 0; i < l.p.op_count; i++)
+        assert_null(strstr(l.p.ops[i].name, "attention scores into its stack"));
+}
+
 /* cuda-bwd--remat=names:mlp_act has no copy of the slice, names:attn_ctx has. */
 static void a_kept_activation_is_sliced_inside_its_product(void **state)
 {
@@ -681,6 +692,7 @@ int main(void)
         TEST(one_hot_labels_have_zeros_first),
         TEST(kept_casts_are_transposed_in_the_iterations),
         TEST(output_gradients_are_gathered_before_the_last_experts),
+        TEST(what_stays_is_made_in_its_place),
         TEST(a_kept_activation_is_sliced_inside_its_product),
         TEST(a_norm_reads_gradients_without_nan),
         TEST(zeros_come_late_before_a_norm),
