@@ -18,7 +18,8 @@ struct make {
     const struct hb_spec *spec;
     const struct hb_device *device;
     int block;
-    struct hb_remat *list; /* worth it so far */
+    struct hb_remat *list;   /* worth it so far */
+    struct hb_price *prices; /* what all of the block costs under each */
     uint32_t count;
     uint32_t tried;
     uint32_t most;
@@ -87,12 +88,21 @@ bool *hb_menu_find_beaten(struct hb_arena *arena, const struct hb_segment *s)
 
 /* --- trying --- */
 
+static struct hb_price price_of(const struct hb_segment *s, uint32_t item)
+{
+    struct hb_part part = {item, (int32_t)s->max_steps};
+    struct hb_price price;
+    hb_segment_price(s, &part, 1, &price);
+    return price;
+}
+
 /* Keeps those of the list, and of the count tried, that nothing beats. False: the sample cell has
  * no segments. */
 static bool keep_best(struct make *m, const struct hb_remat *tried, uint32_t count)
 {
     uint32_t all = 0;
     struct hb_remat *both = hb_arena_alloc(m->arena, m->count + count, sizeof *both);
+    struct hb_price *prices = hb_arena_alloc(m->arena, m->count + count, sizeof *prices);
     for (uint32_t i = 0; i < m->count; i++)
         both[all++] = m->list[i];
     for (uint32_t i = 0; i < count; i++) {
@@ -115,12 +125,15 @@ static bool keep_best(struct make *m, const struct hb_remat *tried, uint32_t cou
     uint32_t left = 0;
     const bool *beaten = ok ? find_beaten(m->scratch, &s, true) : NULL;
     for (uint32_t i = 0; i < all && ok; i++)
-        if (!beaten[i])
-            both[left++] = both[i];
+        if (!beaten[i]) {
+            both[left] = both[i];
+            prices[left++] = price_of(&s, i);
+        }
     hb_arena_rewind(m->scratch, mark);
     m->tried += count;
     if (ok) {
         m->list = both;
+        m->prices = prices;
         m->count = left;
     }
     return ok;
@@ -253,14 +266,6 @@ static void plain_menu(struct make *m, uint32_t tensors)
     }
 }
 
-static struct hb_price price_of(const struct hb_segment *s, uint32_t item)
-{
-    struct hb_part part = {item, (int32_t)s->max_steps};
-    struct hb_price price;
-    hb_segment_price(s, &part, 1, &price);
-    return price;
-}
-
 /* A policy with what all of the block costs under it. */
 struct priced {
     struct hb_remat remat;
@@ -308,29 +313,20 @@ static uint32_t take_evenly(struct priced *list, uint32_t count, bool front, uin
 static void sort_menu(struct make *m, uint32_t most)
 {
     struct hb_arena_mark mark = hb_arena_mark(m->scratch);
-    struct hb_spec spec = *m->spec;
-    struct hb_menu menu = {m->list, m->count};
-    struct hb_segment s;
-    const char *why;
-    spec.model.blocks = &m->spec->model.blocks[m->block];
-    spec.model.block_count = 1;
-    struct hb_segment_ask ask = {
-        .spec = &spec, .menus = &menu, .device = m->device, .unchecked = true, .whole = true};
-    if (m->count > 0 && hb_segment_build(m->scratch, &ask, &s, &why)) {
-        struct priced *list = hb_arena_alloc(m->scratch, m->count, sizeof *list);
-        for (uint32_t i = 0; i < m->count; i++)
-            list[i] = (struct priced){.remat = m->list[i], .price = price_of(&s, i)};
-        sort_priced(list, m->count);
-        uint32_t taken = take_evenly(list, m->count, true, most), left = 0;
-        if (taken < most)
-            take_evenly(list, m->count, false, most - taken);
-        for (uint32_t i = 0; i < m->count; i++)
-            if (list[i].taken)
-                m->list[left++] = list[i].remat;
-        m->count = left;
-    }
+    struct priced *list = hb_arena_alloc(m->scratch, m->count, sizeof *list);
+    for (uint32_t i = 0; i < m->count; i++)
+        list[i] = (struct priced){.remat = m->list[i], .price = m->prices[i]};
+    sort_priced(list, m->count);
+    uint32_t taken = take_evenly(list, m->count, true, most), left = 0;
+    if (taken < most)
+        take_evenly(list, m->count, false, most - taken);
+    for (uint32_t i = 0; i < m->count; i++)
+        if (list[i].taken) {
+            m->list[left] = list[i].remat;
+            m->prices[left++] = list[i].price;
+        }
+    m->count = left < most ? left : most;
     hb_arena_rewind(m->scratch, mark);
-    m->count = m->count < most ? m->count : most;
 }
 
 static void make_menu(struct make *m)
@@ -362,14 +358,14 @@ static void make_menu(struct make *m)
         m->list[m->count++] = plain[0];
 }
 
-const struct hb_menu *hb_menu_make(struct hb_arena *arena, const struct hb_spec *cell_spec,
-                                   const struct hb_device *device, uint32_t most,
-                                   uint32_t *out_tried)
+const struct hb_menu *hb_menu_make(struct hb_arena *arena, struct hb_arena *scratch,
+                                   const struct hb_spec *cell_spec, const struct hb_device *device,
+                                   uint32_t most, uint32_t *out_tried)
 {
     int blocks = cell_spec->model.block_count;
     struct hb_menu *menus = hb_arena_alloc(arena, (size_t)blocks, sizeof *menus);
     struct make m = {.arena = arena,
-                     .scratch = hb_arena_new(),
+                     .scratch = scratch,
                      .spec = cell_spec,
                      .device = device,
                      .most = most};
@@ -383,7 +379,6 @@ const struct hb_menu *hb_menu_make(struct hb_arena *arena, const struct hb_spec 
         }
         m.count = 0;
     }
-    hb_arena_free(m.scratch);
     *out_tried = m.tried;
     return menus;
 }

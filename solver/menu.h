@@ -10,9 +10,9 @@ enum { HB_MENU_MOST = 32 };
 
 /* cell_spec: the sample. At most `most` policies a block, its own always among them; with most 1,
  * its own alone. *out_tried is how many were compared. */
-const struct hb_menu *hb_menu_make(struct hb_arena *arena, const struct hb_spec *cell_spec,
-                                   const struct hb_device *device, uint32_t most,
-                                   uint32_t *out_tried);
+const struct hb_menu *hb_menu_make(struct hb_arena *arena, struct hb_arena *scratch,
+                                   const struct hb_spec *cell_spec, const struct hb_device *device,
+                                   uint32_t most, uint32_t *out_tried);
 /* The policies of both, by block; in the order of the first, what only the second has after them.
  */
 const struct hb_menu *hb_menu_join(struct hb_arena *arena, int block_count,

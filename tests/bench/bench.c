@@ -93,7 +93,7 @@ static void bench_pricing(struct hb_arena *arena, const struct hb_spec *spec,
     struct hb_segment s;
     const char *why;
     uint32_t tried;
-    const struct hb_menu *menus = hb_menu_make(arena, spec, device, HB_MENU_MOST, &tried);
+    const struct hb_menu *menus = hb_menu_make(arena, arena, spec, device, HB_MENU_MOST, &tried);
     struct hb_segment_ask ask = {.spec = spec, .menus = menus, .device = device};
     double t0 = now_us();
     if (!hb_segment_build(arena, &ask, &s, &why))
