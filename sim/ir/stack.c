@@ -194,6 +194,28 @@ static bool keeps_casts(const struct hb_group *g)
     return g->layer.block->remat.policy == HB_POLICY_NONE && !g->inner;
 }
 
+/* On several devices XLA:TPU sends what goes to the host one trip later, out of the loop's carry:
+ * the last layer's values are there through the loss (1B/remat=offload:layer_in: bf16[2,4096,2048]
+ * beside the last residual; 8B,f64,lin,gate with logits_dot=bf16: while.49{15}, {16} and {17};
+ * tinyS/remat=offload:layer_in, one device: none). */
+static void carry_sent(struct hb_lower *lo, struct hb_group *g)
+{
+    struct hb_body *b = &g->body;
+    if (!lo->habits->rings || lo->maxtext || lo->local.batch_ways == 1)
+        return;
+    g->last = hb_arena_alloc(lo->arena, b->y->value_count, sizeof *g->last);
+    for (uint32_t v = 0; v < b->y->value_count; v++) {
+        g->last[v] = HB_NONE;
+        if (b->saved->keep[v] != HB_KEEP_HOST || b->now[v] == HB_NONE)
+            continue;
+        struct hb_buf copy = lo->p->bufs[b->now[v]];
+        copy.name = hb_name(lo, copy.name, ", on its way to the host");
+        copy.alias_of = HB_NONE;
+        g->last[v] = hb_program_add_buf(lo->p, copy);
+        hb_emit_mark(lo, "carry to the next trip", b->now[v], g->last[v]);
+    }
+}
+
 static uint32_t scan_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
 {
     if (keeps_casts(g))
@@ -206,6 +228,7 @@ static uint32_t scan_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x
     if (g->inner)
         inner = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner"), g->inner);
     uint32_t out = hb_body_forward(&g->body, x, x, true);
+    carry_sent(lo, g);
     if (g->inner)
         hb_program_close_loop(lo->p, inner);
     hb_program_close_loop(lo->p, loop);
@@ -532,6 +555,9 @@ static void turn_inputs(struct hb_lower *lo, const struct hb_group *g)
 static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
 {
     restack(lo, &g->body);
+    for (uint32_t v = 0; g->last && v < g->body.y->value_count; v++)
+        if (g->last[v] != HB_NONE)
+            hb_emit_mark(lo, "last layer's values to the host", g->last[v], HB_NONE);
     hb_weight_use_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
     hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
     if (lo->habits->recompute_first && lo->spec->stack.unroll > 1 && !g->inner &&

@@ -269,6 +269,18 @@ static void kept_gates_take_their_gradients_from_the_product(void **state)
     assert_int_equal(both[1], 0);
 }
 
+/* 1B/remat=offload:layer_in against tinyS/remat=offload:layer_in. */
+static void the_last_layer_is_sent_late(void **state)
+{
+    (void)state;
+    const char *names = "remat.policy=names", *host = "remat.offload=[layer_in]";
+    const char *last = "layer input, on its way to the host", *loss = "softmax cross-entropy";
+    struct low several = DENSE("mesh.fsdp=8", names, host), one = DENSE(names, host);
+    assert_true(lives_at(&several, last, loss));
+    assert_int_equal(bytes_of(&several, last), 2LL * 2048 * 1024);
+    assert_int_equal(find(&one, "on its way to the host"), HB_NONE);
+}
+
 /* v5p, one device, L4, 64 sequences of 2048: ema=host 17.7 -> 22.1 GiB of temporaries, ema=device
  * 17.7; 16 sequences with ema=host: 5.9, with clipping 4.8. */
 static void an_average_on_the_host_delays_the_head(void **state)
@@ -509,6 +521,7 @@ int main(void)
         TEST(rows_are_exchanged_between_copies),
         TEST(an_average_on_the_host_delays_the_head),
         TEST(combine_weights_lend_their_place),
+        TEST(the_last_layer_is_sent_late),
         TEST(kept_gates_take_their_gradients_from_the_product),
         TEST(unrolled_layers_wait_for_states),
         TEST(long_grouped_scores_stand_twice),
