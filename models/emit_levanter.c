@@ -1,7 +1,8 @@
-/* Levanter: TrainerConfig of src/levanter/trainer.py at 0c43d52, and haliax's ScanCheckpointPolicy
- * (haliax/_src/scan.py) for model.gradient_checkpointing: true, "offload", "nested", or a map of
- * save_carries, save_block_internals, offload_block_internals and nested. What is neither replica,
- * model nor fsdp axis cannot be said. */
+/* Levanter as it is in marin-community/marin (lib/levanter): TrainerConfig, whose mesh is the
+ * MeshConfig of utils/mesh.py (axes data, replica and model; heads and mlp lie over model, weights'
+ * embed over data), and haliax's ScanCheckpointPolicy (haliax/_src/scan.py) for
+ * model.gradient_checkpointing: true, "offload", "nested", or a map of save_carries,
+ * save_block_internals, offload_block_internals and nested. Other axes cannot be said. */
 #include <inttypes.h>
 
 #include "models/emit.h"
@@ -20,10 +21,9 @@ static void emit_trainer(struct hb_str *out, const struct hb_spec *s)
     int64_t each = s->batch.global / (ranks * s->batch.accumulate);
     hb_str_addf(out, "trainer:\n  train_batch_size: %" PRId64 "\n", s->batch.global);
     hb_str_addf(out, "  per_device_parallelism: %" PRId64 "\n", each);
-    hb_str_addf(out, "  replica_ici_axis_size: %" PRId64 "\n", s->mesh[HB_AX_DATA]);
-    hb_str_addf(out, "  model_axis_size: %" PRId64 "\n", s->mesh[HB_AX_TENSOR]);
-    if (s->mesh[HB_AX_TENSOR] > 1)
-        hb_str_add(out, "  tensor_parallel_axes: [mlp, heads]\n");
+    hb_str_addf(
+        out, "  mesh:\n    axes: {replica: %" PRId64 ", data: %" PRId64 ", model: %" PRId64 "}\n",
+        s->mesh[HB_AX_DATA], s->mesh[HB_AX_FSDP], s->mesh[HB_AX_TENSOR]);
     for (int i = 0; i < 3; i++)
         if (s->mesh[missing[i]] > 1)
             hb_str_addf(out, "  # cannot be said: mesh.%s = %" PRId64 "\n", words[i],

@@ -48,7 +48,7 @@ expect 0 hbmsim plan "$work/small.yaml" --emit maxtext
 out_has 'ici_fsdp_parallelism='
 out_has 'remat_policy='
 expect 0 hbmsim plan "$work/small.yaml" --emit levanter
-out_has 'model_axis_size: '
+out_has 'axes: {replica: '
 out_has 'gradient_checkpointing:'
 
 # More budget is never worse; least memory is no more than the fastest plan's.
