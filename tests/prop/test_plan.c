@@ -5,6 +5,7 @@
 
 #include "hw/device.h"
 #include "sim/engine/result.h"
+#include "sim/ir/lower.h"
 #include "solver/plan.h"
 
 static const char *random_text(struct hb_arena *arena, struct hb_rng *rng)
@@ -60,6 +61,7 @@ struct counts {
     int agreed;
     int infeasible;
     int cut;
+    int nested; /* with a pipeline, whose nested scans were compared */
     double configurations;
 };
 
@@ -75,6 +77,66 @@ static int64_t random_budget(struct hb_arena *arena, struct hb_rng *rng, struct 
     int64_t low = least.best.peak_bytes - least.best.peak_bytes / 50;
     int64_t high = fastest.best.peak_bytes > low ? fastest.best.peak_bytes : low;
     return hb_rng_range(rng, low, high);
+}
+
+static double value_with(struct hb_arena *arena, const struct hb_plan_ask *ask, int64_t budget_bytes,
+                         const struct hb_plan *like, const struct hb_plan *above,
+                         struct hb_plan *out)
+{
+    struct hb_plan_ask again = *ask;
+    again.budget_bytes = budget_bytes;
+    again.like = like;
+    again.above = above;
+    assert_true(hb_plan_find(arena, &again, out));
+    assert_true(out->found);
+    return out->best.value;
+}
+
+/* Larger budgets, each searched by itself and after a larger one: the same value. */
+static void check_above(struct hb_arena *arena, const struct hb_plan_ask *ask,
+                        const struct hb_plan *plan)
+{
+    struct hb_plan above, below, alone;
+    int64_t small = ask->budget_bytes + ask->budget_bytes / 16;
+    int64_t large = ask->budget_bytes + ask->budget_bytes / 4;
+    double most = value_with(arena, ask, large, plan, NULL, &above);
+    double value = value_with(arena, ask, small, plan, &above, &below);
+    double expected = value_with(arena, ask, small, plan, NULL, &alone);
+    assert_true(value >= expected && value <= expected);
+    assert_true(most <= value && value <= plan->best.value);
+}
+
+static void run_cell(struct hb_arena *arena, const struct hb_plan_ask *ask,
+                     const struct hb_cell *cell, struct hb_memory *m, struct hb_timing *t)
+{
+    struct hb_spec spec;
+    struct hb_diag diag;
+    struct hb_program p;
+    hb_diag_init(&diag, arena);
+    hb_space_cell_spec(ask->spec, cell, &spec);
+    assert_true(hb_lower(arena, &diag, &spec, &p));
+    hb_run_memory(arena, &p, m);
+    hb_run_timing(arena, &p, ask->device, t);
+}
+
+/* Nested scans of layers that are all in a pipeline, which the space leaves out, are plain ones. */
+static int check_nested(struct hb_arena *arena, const struct hb_plan_ask *ask,
+                        const struct hb_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->space.cell_count; i++) {
+        struct hb_cell cell = plan->space.cells[i];
+        struct hb_memory scan, nested;
+        struct hb_timing scan_time, nested_time;
+        if (cell.mesh[HB_AX_PIPELINE] == 1 || cell.form != HB_FORM_SCAN)
+            continue;
+        run_cell(arena, ask, &cell, &scan, &scan_time);
+        cell.form = HB_FORM_NESTED;
+        run_cell(arena, ask, &cell, &nested, &nested_time);
+        assert_true(scan.peak_bytes == nested.peak_bytes && scan.host_bytes == nested.host_bytes);
+        assert_true(scan_time.step_ns == nested_time.step_ns);
+        return 1;
+    }
+    return 0;
 }
 
 static void try_instance(struct hb_arena *arena, struct hb_rng *rng, struct unit *u,
@@ -111,8 +173,10 @@ static void try_instance(struct hb_arena *arena, struct hb_rng *rng, struct unit
     counts->infeasible += !found;
     counts->cut += plan.counts.cuts > 0;
     counts->configurations += plan.counts.raw;
+    counts->nested += check_nested(arena, &ask, &plan);
     if (!found)
         return;
+    check_above(arena, &ask, &plan);
     struct hb_spec chosen;
     struct hb_result result;
     hb_plan_spec(arena, &plan, &plan.best, &chosen);
@@ -140,6 +204,7 @@ static void test_equals_brute_force(void **state)
                   "cut), %.0f configurations\n",
                   counts.agreed, counts.infeasible, counts.cut, counts.configurations);
     assert_int_equal(counts.agreed, wanted);
+    assert_true(counts.nested > 0);
     unit_end(&u);
 }
 
