@@ -31,6 +31,14 @@ static struct hb_brute_limits limits_of(const struct hb_search *s, uint32_t cell
                                     .after_value = -1};
 }
 
+static struct hb_segment_ask segment_ask_of(const struct hb_search *s, const struct hb_spec *spec)
+{
+    return (struct hb_segment_ask){.spec = spec,
+                                   .menus = s->plan->menus,
+                                   .device = s->ask->device,
+                                   .bytes_only = hb_search_by_memory(s)};
+}
+
 static uint32_t put_choice(struct hb_search *s, struct hb_choice c, double value)
 {
     s->choices = hb_grow(s->arena, s->choices, s->choice_count, &s->choice_cap, sizeof c);
@@ -121,7 +129,7 @@ void hb_cells_open(struct hb_search *s, uint32_t index)
     struct hb_ilp_answer answer;
     const char *why;
     hb_search_cell_spec(s, o->cell, &spec);
-    struct hb_segment_ask ask = {.spec = &spec, .menus = s->plan->menus, .device = s->ask->device};
+    struct hb_segment_ask ask = segment_ask_of(s, &spec);
     if (!hb_segment_build(s->scratch, &ask, &segment, &why)) {
         struct hb_run runs[HB_PARTS_MAX];
         hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
@@ -199,7 +207,7 @@ void hb_cells_walk(struct hb_search *s, uint32_t index)
     struct hb_segment segment;
     const char *why;
     hb_search_cell_spec(s, s->open[index].cell, &spec);
-    struct hb_segment_ask ask = {.spec = &spec, .menus = s->plan->menus, .device = s->ask->device};
+    struct hb_segment_ask ask = segment_ask_of(s, &spec);
     if (!hb_segment_build(s->scratch, &ask, &segment, &why))
         HB_BUG("segments of a cell that had them: %s", why);
     s->plan->counts.segments++;
@@ -293,8 +301,8 @@ void hb_cells_dive(struct hb_search *s, uint32_t cell)
     struct hb_segment segment;
     const char *why;
     hb_search_cell_spec(s, cell, &spec);
-    struct hb_segment_ask ask = {
-        .spec = &spec, .menus = s->plan->menus, .device = s->ask->device, .unchecked = true};
+    struct hb_segment_ask ask = segment_ask_of(s, &spec);
+    ask.unchecked = true;
     if (hb_segment_build(s->scratch, &ask, &segment, &why)) {
         struct hb_brute_limits limits = limits_of(s, cell);
         struct hb_brute_choice best[FIRST_BATCH];

@@ -128,7 +128,7 @@ static void take_choice(struct hb_search *s, uint32_t index)
 {
     const struct hb_choice *c = &s->choices[index];
     if (s->probing) { /* cells without segments have no price, and tell nothing */
-        s->done = c->bound_ns > 0;
+        s->done = c->live_bytes > 0;
         s->probed = s->done ? c->cell : s->probed;
         return;
     }

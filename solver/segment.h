@@ -64,7 +64,7 @@ struct hb_segment {
     int64_t fixed[HB_BYTES_KINDS]; /* of the ends */
     int64_t *live[HB_BYTES_KINDS]; /* of the ends, by slot */
     int64_t bound_ns[HB_BOUNDS];
-    const struct hb_timed *timed; /* for replay.h */
+    const struct hb_timed *timed; /* for replay.h; null: bytes only */
 };
 
 struct hb_price {
@@ -81,9 +81,10 @@ struct hb_segment_ask {
     /* One item a block, below every policy: nothing that a policy keeps, no op that copies to or
      * from where it is kept or makes a value again. */
     bool floor;
-    bool unchecked; /* the caller only compares policies: what the sums say is not tried */
-    bool path_only; /* of the bounds of the time only the first is wanted */
-    bool whole;     /* tables at the blocks' own numbers of steps alone; as for a floor */
+    bool unchecked;  /* the caller only compares policies: what the sums say is not tried */
+    bool bytes_only; /* no times at all */
+    bool path_only;  /* of the bounds of the time only the first is wanted */
+    bool whole;      /* tables at the blocks' own numbers of steps alone; as for a floor */
 };
 
 /* False (with *out_why) where the program has no such form: a pipeline, an unrolled stack, or a
