@@ -364,11 +364,8 @@ const struct hb_menu *hb_menu_make(struct hb_arena *arena, struct hb_arena *scra
 {
     int blocks = cell_spec->model.block_count;
     struct hb_menu *menus = hb_arena_alloc(arena, (size_t)blocks, sizeof *menus);
-    struct make m = {.arena = arena,
-                     .scratch = scratch,
-                     .spec = cell_spec,
-                     .device = device,
-                     .most = most};
+    struct make m = {
+        .arena = arena, .scratch = scratch, .spec = cell_spec, .device = device, .most = most};
     for (m.block = 0; m.block < blocks; m.block++) {
         const struct hb_block *b = &cell_spec->model.blocks[m.block];
         if (most > 1 && b->repeat > b->unit) { /* one step is not rematerialised */

@@ -218,9 +218,8 @@ static void make_menus(struct hb_search *s, uint32_t cell, uint32_t most)
     struct hb_spec spec;
     hb_search_cell_spec(s, cell, &spec);
     uint32_t tried = 0;
-    s->plan->menus =
-        hb_menu_make(s->arena, s->scratch, &spec, s->ask->device,
-                     s->plan->space.remat ? most : 1, &tried);
+    s->plan->menus = hb_menu_make(s->arena, s->scratch, &spec, s->ask->device,
+                                  s->plan->space.remat ? most : 1, &tried);
     s->plan->counts.policies_tried += tried;
 }
 

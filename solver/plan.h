@@ -34,9 +34,9 @@ struct hb_plan_ask {
     uint32_t most_policies; /* of each block's menu; 0: HB_MENU_MOST */
     uint32_t most_runs; /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: none */
     int64_t most_ns;    /* of time, likewise; what was found by then stays proven; 0: none */
-    const struct hb_plan *like; /* the same question with at most this budget, answered: its space,
-                                 * policies and plan are taken over; or null */
-    bool near;                  /* with like: only the mesh, batch and accumulation of its plan */
+    const struct hb_plan *like;  /* the same question with at most this budget, answered: its space,
+                                  * policies and plan are taken over; or null */
+    bool near;                   /* with like: only the mesh, batch and accumulation of its plan */
     const struct hb_plan *above; /* with like: the same again with at least this budget, answered:
                                   * what it excluded stays excluded; or null */
 };

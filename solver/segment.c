@@ -33,10 +33,10 @@ struct build {
     struct hb_sized sized;
     int64_t heap_align[HB_BYTES_KINDS];
     int64_t leaf_align;
-    bool *is_fixed;       /* by root: argument or output */
-    uint32_t *next_alias; /* by buffer: the next of the same root; HB_NONE */
-    uint32_t *roots_of;   /* roots sorted by owner, groups first, ends last */
-    uint32_t *first_root; /* by group (ends: group_count) */
+    bool *is_fixed;         /* by root: argument or output */
+    uint32_t *next_alias;   /* by buffer: the next of the same root; HB_NONE */
+    uint32_t *roots_of;     /* roots sorted by owner, groups first, ends last */
+    uint32_t *first_root;   /* by group (ends: group_count) */
     const int64_t **moving; /* by root: its table, once it was asked for */
     struct hb_item *items;
     bool floor;

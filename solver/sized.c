@@ -96,8 +96,7 @@ static void fill_entry(const struct hb_sized *z, struct hb_sized_entry *e)
 const int64_t *hb_sized_bytes(struct hb_sized *z, uint32_t buf, int64_t align)
 {
     if (!z->entry_of)
-        z->entry_of =
-            hb_arena_alloc(z->arena, z->outline->pair.a->buf_count, sizeof *z->entry_of);
+        z->entry_of = hb_arena_alloc(z->arena, z->outline->pair.a->buf_count, sizeof *z->entry_of);
     uint32_t *at = &z->entry_of[buf];
     if (*at && z->entries[*at - 1].align == align)
         return z->entries[*at - 1].bytes;

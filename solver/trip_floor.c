@@ -45,8 +45,7 @@ static void sum_up(struct hb_trip_floor *t, uint32_t index, int64_t n)
     if (t->is_summed[index] || t->is_led[index] || is_compute(op))
         return;
     t->is_summed[index] = true;
-    t->sum_ns[op->stream] =
-        hb_add_sat(t->sum_ns[op->stream], hb_op_cost_at(t->costs, index, n));
+    t->sum_ns[op->stream] = hb_add_sat(t->sum_ns[op->stream], hb_op_cost_at(t->costs, index, n));
 }
 
 /* When all that the op waits for has ended. */

@@ -79,9 +79,9 @@ static int64_t random_budget(struct hb_arena *arena, struct hb_rng *rng, struct 
     return hb_rng_range(rng, low, high);
 }
 
-static double value_with(struct hb_arena *arena, const struct hb_plan_ask *ask, int64_t budget_bytes,
-                         const struct hb_plan *like, const struct hb_plan *above,
-                         struct hb_plan *out)
+static double value_with(struct hb_arena *arena, const struct hb_plan_ask *ask,
+                         int64_t budget_bytes, const struct hb_plan *like,
+                         const struct hb_plan *above, struct hb_plan *out)
 {
     struct hb_plan_ask again = *ask;
     again.budget_bytes = budget_bytes;
