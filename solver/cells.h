@@ -13,6 +13,6 @@ void hb_cells_walk(struct hb_search *s, uint32_t index);
 /* Runs the best configurations of the cell until one fits: sets the incumbent. */
 void hb_cells_dive(struct hb_search *s, uint32_t cell);
 /* Runs a choice, and puts it back if it fits. */
-void hb_cells_run(struct hb_search *s, uint32_t choice);
+void hb_cells_run(struct hb_search *s, uint32_t index);
 
 #endif

@@ -122,13 +122,14 @@ static void add_layer_rows(struct ilp *p)
 {
     const struct hb_spec *spec = p->ask->spec;
     for (int k = 0; k < spec->model.block_count; k++) {
-        double steps = (double)(spec->model.blocks[k].repeat / spec->model.blocks[k].unit);
+        int64_t steps = spec->model.blocks[k].repeat / spec->model.blocks[k].unit;
         if (p->s->first_item[k] == p->s->first_item[k + 1])
             continue;
         for (uint32_t i = 0; i < p->count; i++)
             if (p->s->items[p->item[i]].block == (uint32_t)k)
                 p->value[column_x(p, i)] = 1;
-        close_row(p, hb_arena_printf(p->scratch, "layers_%d", k), GLP_FX, steps, steps);
+        close_row(p, hb_arena_printf(p->scratch, "layers_%d", k), GLP_FX, (double)steps,
+                  (double)steps);
     }
     for (uint32_t i = 0; i < p->count; i++) {
         p->value[column_x(p, i)] = 1;

@@ -89,7 +89,7 @@ void hb_ranks_lead(const struct hb_ranks *ranks, hb_ranks_next *next, hb_ranks_k
     (void)next;
     (void)keep;
     (void)context;
-    (void)line;
+    *line = '\0';
 }
 
 void hb_ranks_follow(hb_ranks_work *work, void *context)

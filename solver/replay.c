@@ -17,8 +17,8 @@ struct times {
 
 /* Its entries by column; times that no op moves are not in it. */
 struct entry {
-    int16_t to;
-    int16_t from;
+    int to;
+    int from;
     int64_t ns;
 };
 
@@ -206,7 +206,7 @@ static struct matrix *make_matrix(struct hb_replay *r, uint32_t first, uint32_t 
     uint32_t around = first < end ? r->t->p->ops[first].loop : HB_NONE;
     while (around != HB_NONE && r->t->outline->loop_owner[around] != HB_NONE)
         around = r->t->p->loops[around].parent;
-    for (int16_t from = 0; from < TIMES; from++) {
+    for (int from = 0; from < TIMES; from++) {
         for (int i = 0; i < TIMES; i++)
             r->now.ns[i] = never;
         r->now.ns[from] = 0;
@@ -214,7 +214,7 @@ static struct matrix *make_matrix(struct hb_replay *r, uint32_t first, uint32_t 
         if (!m->moved[from] && from != EDGE && from != HB_STREAM_COMPUTE)
             continue; /* nothing waits for it */
         run_stretch(r, around, first, end);
-        for (int16_t to = 0; to < TIMES; to++)
+        for (int to = 0; to < TIMES; to++)
             if (m->moved[to] && r->now.ns[to] > never / 2)
                 found[m->count++] = (struct entry){to, from, r->now.ns[to]};
     }

@@ -722,11 +722,17 @@ static struct build *open_build(struct hb_arena *arena, const struct hb_segment_
 {
     struct build *w = hb_arena_alloc(arena, 1, sizeof *w);
     const struct hb_spec *spec = ask->spec;
+    struct hb_sized sized;
     *out = (struct hb_segment){0};
-    *w = (struct build){.arena = arena, .spec = spec, .s = out, .why = "", .floor = ask->floor};
-    w->device = ask->device;
-    w->menus = ask->floor ? floor_menus(arena, spec) : ask->menus;
-    hb_sized_init(&w->sized, arena, spec, &w->o, ask->floor || ask->whole);
+    hb_sized_init(&sized, arena, spec, &w->o, ask->floor || ask->whole);
+    *w = (struct build){.arena = arena,
+                        .spec = spec,
+                        .s = out,
+                        .why = "",
+                        .floor = ask->floor,
+                        .sized = sized,
+                        .device = ask->device,
+                        .menus = ask->floor ? floor_menus(arena, spec) : ask->menus};
     return w;
 }
 
