@@ -197,7 +197,9 @@ static bool keeps_casts(const struct hb_group *g)
 /* On several devices XLA:TPU sends what goes to the host one trip later, out of the loop's carry:
  * the last layer's values are there through the loss (1B/remat=offload:layer_in: bf16[2,4096,2048]
  * beside the last residual; 8B,f64,lin,gate with logits_dot=bf16: while.49{15}, {16} and {17};
- * tinyS/remat=offload:layer_in, one device: none). */
+ * tinyS/remat=offload:layer_in, one device: none). The backward loop starts from them and has the
+ * next trip's in their place (ring/f8,upfront with offload:layer_in,mlp_gate,mlp_up:
+ * wide.param.0{23}, {24}, bf16[2,4096,14336], beside this trip's). */
 static void carry_sent(struct hb_lower *lo, struct hb_group *g)
 {
     struct hb_body *b = &g->body;
@@ -552,12 +554,18 @@ static void turn_inputs(struct hb_lower *lo, const struct hb_group *g)
         hb_emit_mark(lo, "weights of the last trip", lo->leaves[i].cast, HB_NONE);
 }
 
+static void end_carried(struct hb_lower *lo, struct hb_group *g)
+{
+    for (uint32_t v = 0; g->last && v < g->body.y->value_count; v++)
+        if (g->last[v] != HB_NONE)
+            hb_emit_mark(lo, "end of what the host carries", g->last[v], HB_NONE);
+}
+
 static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
 {
     restack(lo, &g->body);
-    for (uint32_t v = 0; g->last && v < g->body.y->value_count; v++)
-        if (g->last[v] != HB_NONE)
-            hb_emit_mark(lo, "last layer's values to the host", g->last[v], HB_NONE);
+    if (g->inner)
+        end_carried(lo, g);
     hb_weight_use_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
     hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
     if (lo->habits->recompute_first && lo->spec->stack.unroll > 1 && !g->inner &&
@@ -573,6 +581,8 @@ static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t 
     uint32_t out = g->inner ? inner_backward(lo, g, grad)
                             : carried(lo, hb_body_backward(&g->body, grad), grad);
     hb_program_close_loop(lo->p, loop);
+    if (!g->inner)
+        end_carried(lo, g);
     if (takes_trip_out(lo, g))
         turn_inputs(lo, g);
     hb_weight_drop_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
