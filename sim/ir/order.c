@@ -252,9 +252,10 @@ bool hb_order_head_waits(const struct hb_lower *lo)
     if (lo->habits->gathers_timed || !sharded)
         return sharded || alone_head_waits(lo) || blocks_head_waits(lo);
     int64_t bytes = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));
-    bool waits = (bytes >= WAITING_HEAD_BYTES && !inner_exceeds_logits(lo)) || keeps_values(lo);
-    return waits && !lo->spec->optimizer.clip && !lo->spec->loss.onehot &&
-           hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_ways(lo, HB_AX_EXPERT) < MANY_EXPERT_WAYS;
+    bool waits = bytes >= WAITING_HEAD_BYTES || keeps_values(lo);
+    return waits && !inner_exceeds_logits(lo) && !lo->spec->optimizer.clip &&
+           !lo->spec->loss.onehot && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
+           hb_ways(lo, HB_AX_EXPERT) < MANY_EXPERT_WAYS;
 }
 
 /* ROCm, where the norm of all gradients waits for it: beside the gathered head (opt/8B,f4,bf16all,

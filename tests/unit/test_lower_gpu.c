@@ -492,6 +492,9 @@ static void inner_blocks_outweigh_the_logits(void **state)
     assert_false(lives_at(&none, "gradient of the logits", "backward of flash attention"));
     assert_false(lives_at(&full, "w_up, gradient", "softmax cross-entropy"));
     assert_true(lives_at(&none, "w_up, gradient", "softmax cross-entropy"));
+    struct low dots = DENSE(ROCM, sets[0], sets[1], sets[2], sets[3], "remat.policy=dots_no_batch",
+                            "model.blocks[0].mlp.d_ff=400000");
+    assert_false(lives_at(&dots, "gradient of the logits", "backward of flash attention"));
 }
 
 /* rocm-pr85--pp8--good,no_loss_stage against CUDA's. */
