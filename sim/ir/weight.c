@@ -378,18 +378,22 @@ static bool same_shape(const struct hb_shape *a, const struct hb_shape *b)
 
 /* opt/nan_to_num: + 0.437 GB = f32 [16,2816,1024] + [16,1024,2816] + [16,1024,1024], one for each
  * shape, not for each leaf; leaves that the loop collects in another layout have none (pp8 on
- * ROCm: + 0.168 GB, the attention's alone). They live from before the loss to the update. */
+ * ROCm: + 0.168 GB, the attention's alone). They live from before the loss to the update; of sums
+ * over microbatches, f32 for every leaf, from before those (cuda-rnd/056: f32[12,3072,1024] from 67
+ * to 428 beside bf16 gradients, and the table's and the head's). */
 void hb_weight_nan_zeros(struct hb_lower *lo)
 {
     if (!lo->habits->nan_zero_per_shape || !lo->spec->step.nan_to_num)
         return;
+    bool sums = lo->spec->batch.accumulate > 1;
+    enum hb_dtype dtype = sums ? HB_DT_F32 : hb_weight_grad_dtype(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        struct hb_shape s = hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo));
-        if (!l->stack[0] || is_stack_transposed(lo, l))
+        struct hb_shape s = hb_leaf_shape(lo, l, dtype);
+        if ((!l->stack[0] && !sums) || is_stack_transposed(lo, l))
             continue;
         for (uint32_t k = 0; k < i; k++) {
-            struct hb_shape other = hb_leaf_shape(lo, &lo->leaves[k], hb_weight_grad_dtype(lo));
+            struct hb_shape other = hb_leaf_shape(lo, &lo->leaves[k], dtype);
             if (lo->leaves[k].nan_zero != HB_NONE && same_shape(&s, &other))
                 l->nan_zero = lo->leaves[k].nan_zero;
         }

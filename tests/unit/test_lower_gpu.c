@@ -593,6 +593,12 @@ static void a_norm_reads_gradients_without_nan(void **state)
     assert_true(lives_at(&clip, "w_up, gradient without nan", "update block.w_up"));
     assert_false(lives_at(&clip, "w_gate, zeros for nan", "update block.w_up"));
     assert_int_equal(find(&plain, "gradient without nan"), HB_NONE);
+    /* cuda-rnd--056: zeros of the sums over microbatches, of the ends too. */
+    struct low sums =
+        DENSE(CUDA, "step.nan_to_num=true", "batch.accumulate=2", "precision.params=bf16");
+    assert_int_equal(bytes_of(&sums, "w_gate, zeros for nan"), INT64_C(4) * 4 * 1024 * 2816);
+    assert_int_equal(bytes_of(&sums, "head, zeros for nan"), INT64_C(4) * 1024 * 32000);
+    assert_int_equal(find(&plain, "head, zeros for nan"), HB_NONE);
 }
 
 /* cuda-opt--clip=True against opt--base. */
