@@ -183,7 +183,9 @@ bool hb_order_dot_narrow(const struct hb_lower *lo)
  * f32, is large: from 778 MB on (qwen32,f16t4; dslite,f16e4; all with 128k words), not up to 525
  * (8B,f16,b4,v32k; mixtral; sp2t2f2,spres,tied), not where the norm of all gradients waits for it
  * (8B,f16,muon,clip; qwen32,f64,b128), not in pipelines, not with 8 experts' devices
- * (moe160,f32e8; qwen30a3,f32e8), not with one-hot labels (8B,f64,b4,onehot). */
+ * (moe160,f32e8; qwen30a3,f32e8), not with one-hot labels (8B,f64,b4,onehot), not where the update
+ * needs the means of its rows and columns (70B,f64t4,adafactor; 8B,sp2f32,s4k with adafactor; in
+ * nested scans it does, 70B,f256,o4). */
 enum { WAITING_HEAD_BYTES = 640000000, MANY_EXPERT_WAYS = 8 };
 
 /* The head's gradient beside a one-hot lookup in mixtures over fsdp: CUDA makes it at once and sums
@@ -253,7 +255,9 @@ bool hb_order_head_waits(const struct hb_lower *lo)
         return sharded || alone_head_waits(lo) || blocks_head_waits(lo);
     int64_t bytes = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));
     bool waits = bytes >= WAITING_HEAD_BYTES || keeps_values(lo);
-    return waits && !inner_exceeds_logits(lo) && !lo->spec->optimizer.clip &&
+    bool means =
+        lo->spec->optimizer.name == HB_OPT_ADAFACTOR && lo->spec->stack.form != HB_FORM_NESTED;
+    return waits && !means && !inner_exceeds_logits(lo) && !lo->spec->optimizer.clip &&
            !lo->spec->loss.onehot && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
            hb_ways(lo, HB_AX_EXPERT) < MANY_EXPERT_WAYS;
 }

@@ -160,6 +160,16 @@ void hb_weight_transpose_casts(struct hb_lower *lo)
     }
 }
 
+/* Whether more than one row lies before the gathered dimension on a device (mixtral/fsdp=8,ep=8,
+ * one expert on each: e_down's f32[512,32,1,14336] alone is copied). */
+static bool is_gathered_inside(const struct hb_leaf *l)
+{
+    int64_t before = 1;
+    for (int i = 0; i < l->gather_dim; i++)
+        before = hb_mul_sat(before, hb_div_up(l->dim[i].size, l->dim[i].ways));
+    return l->gather_dim >= 1 && before > 1;
+}
+
 /* Whether the leaf's stack is copied in another layout for the backward pass. */
 static bool is_stack_transposed(const struct hb_lower *lo, const struct hb_leaf *l)
 {
@@ -170,7 +180,7 @@ static bool is_stack_transposed(const struct hb_lower *lo, const struct hb_leaf 
     /* Kept casts are stacked as the backward loop wants them (1B,sp4f2,none:
      * bf16[16,8192,1024] in layout {1,0,2} beside no other). */
     bool wanted =
-        (l->gather_dim >= 1 || staged) && l->kept == HB_NONE && !is_cast_transposed(lo, l);
+        (is_gathered_inside(l) || staged) && l->kept == HB_NONE && !is_cast_transposed(lo, l);
     return lo->habits->transposed_stacks && !l->end && l->matrix && l->stack[0] && wanted;
 }
 

@@ -507,6 +507,33 @@ static void experts_are_transposed_after_the_loss(void **state)
     assert_int_not_equal(find(&rocm, "e_up, transposed copy"), HB_NONE);
 }
 
+/* rocm-opt--70B,f64t4,adafactor against nested--70B,f256,o4, whose adafactor waits. */
+static void an_update_by_means_waits_in_nested_scans_alone(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"mesh.fsdp=8", "model.vocab=200000",
+                                       "optimizer.name=adafactor"};
+    struct low scan = DENSE(ROCM, sets[0], sets[1], sets[2]);
+    struct low nested = DENSE(ROCM, sets[0], sets[1], sets[2], "stack.form=nested");
+    struct low adamw = DENSE(ROCM, sets[0], sets[1]);
+    assert_false(lives_at(&scan, "gradient of the logits", "backward of flash attention"));
+    assert_true(lives_at(&nested, "gradient of the logits", "backward of flash attention"));
+    assert_true(lives_at(&adamw, "gradient of the logits", "backward of flash attention"));
+}
+
+/* cuda-mixtral--fsdp=8,ep=8: one expert a device. */
+static void rows_of_one_expert_lie_as_they_are_gathered(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"mesh.pipeline=1", "stack.form=scan", "mesh.fsdp=2",
+                                       "batch.global=64"};
+    struct low one = STAGES(CUDA, sets[0], sets[1], sets[2], sets[3], "mesh.expert=8");
+    struct low two = STAGES(CUDA, sets[0], sets[1], sets[2], sets[3], "mesh.expert=4");
+    assert_int_equal(find(&one, "e_up, transposed copy"), HB_NONE);
+    assert_int_not_equal(find(&one, "e_down, transposed copy"), HB_NONE);
+    assert_int_not_equal(find(&two, "e_up, transposed copy"), HB_NONE);
+}
+
 /* rocm-tinyS--ce=onehot against base. */
 static void one_hot_labels_have_zeros_first(void **state)
 {
@@ -697,6 +724,8 @@ int main(void)
         TEST(loops_over_query_blocks_start_together),
         TEST(inner_blocks_outweigh_the_logits),
         TEST(experts_are_transposed_after_the_loss),
+        TEST(an_update_by_means_waits_in_nested_scans_alone),
+        TEST(rows_of_one_expert_lie_as_they_are_gathered),
         TEST(one_hot_labels_have_zeros_first),
         TEST(kept_casts_are_transposed_in_the_iterations),
         TEST(output_gradients_are_gathered_before_the_last_experts),
