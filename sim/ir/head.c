@@ -147,11 +147,31 @@ static bool is_own_rule_late(const struct hb_lower *lo)
  * 262144 and 32000, llama3-8b over 16 and 32 with 524288 and 128256, whatever the layers keep). */
 enum { TOKENS_A_WORD = 4 };
 
-static bool is_ring_long(const struct hb_lower *lo)
+static bool has_tokens(const struct hb_lower *lo, int64_t a_word)
 {
     int64_t tokens = hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens);
     return lo->fsdp_mode == HB_WEIGHT_RING && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           !hb_head_short_ring(lo) && tokens >= hb_mul_sat(TOKENS_A_WORD, lo->local.vocab);
+           !hb_head_short_ring(lo) && tokens >= hb_mul_sat(a_word, lo->local.vocab);
+}
+
+static bool is_ring_long(const struct hb_lower *lo)
+{
+    return has_tokens(lo, TOKENS_A_WORD) || hb_head_states_early(lo);
+}
+
+/* With the optimizer on the host: from two on, and up to so many bytes of the head's own moment,
+ * all states come before the layers' backward pass, and the logits wait (llama3-8b/opt_host_offload
+ * with 65536 tokens: 32000 words, not 33000 to 128256; llama2-7b alike; mistral-7b, 32000 words,
+ * with 65536 and 131072, not 32768; not 64000 with 131072). */
+enum { TOKENS_A_WORD_HOST = 2, EARLY_MOMENT_BYTES = 1 << 26 };
+
+bool hb_head_states_early(const struct hb_lower *lo)
+{
+    int64_t moment = bytes_of(hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, false));
+    return moment <= EARLY_MOMENT_BYTES && hb_head_own_rule(lo) &&
+           hb_str_same(lo->spec->hardware.device, "tpu-v5p") &&
+           lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST && lo->spec->optimizer.clip &&
+           lo->spec->batch.accumulate == 1 && has_tokens(lo, TOKENS_A_WORD_HOST);
 }
 
 /* Between rings logits wait where a device has one sequence, whose logits lie as a matrix (ring/f8,

@@ -13,6 +13,8 @@ bool hb_head_short_ring(const struct hb_lower *lo);
 /* MaxText's loss: a backward rule of its own; and, outside of pipelines, its habits of waiting. */
 bool hb_head_own_loss(const struct hb_lower *lo);
 bool hb_head_own_rule(const struct hb_lower *lo);
+/* Its optimizer's states come from the host before the layers' backward pass, clipped or not. */
+bool hb_head_states_early(const struct hb_lower *lo);
 /* The gradient is made after the layers' backward pass. */
 bool hb_head_waits(const struct hb_lower *lo);
 /* It is made at once, but summed over the devices after them. */

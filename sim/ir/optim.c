@@ -2,6 +2,7 @@
  * momentum, adamw in any dtype and lion leave the temporaries as they are), with what stands out:
  * clipping needs every gradient at once, muon works on whole matrices, states on the host come to
  * the device for the update and go back. */
+#include "sim/ir/head.h"
 #include "sim/ir/optim.h"
 
 #include <string.h>
@@ -79,6 +80,8 @@ static enum fetch find_fetch(const struct hb_lower *lo)
     /* An average alone comes before, with clipping as well (seq/8B,sp8t8,s8k with ema=host:
      * f32[32,1792,4096] thrice in the layers' backward pass). */
     bool average = lo->habits->rings && lo->spec->optimizer.offload != HB_PLACE_PINNED_HOST;
+    if (hb_head_states_early(lo))
+        return FETCH_ALL;
     if (!lo->spec->optimizer.clip || average || (lo->habits->rings && is_alone(lo)))
         return FETCH_ALL;
     bool most = lo->habits->rings && hb_fsdp_ways(lo, false) > 1 &&

@@ -160,7 +160,7 @@ static void travelling_rows_stand_together(void **state)
 static void states_come_two_leaves_ahead(void **state)
 {
     (void)state;
-    struct low l = DENSE("optimizer.offload=pinned_host");
+    struct low l = DENSE("optimizer.offload=pinned_host", "model.vocab=128000");
     static const char *const ahead[] = {"block.w_gate, first moment, copy",
                                         "block.w_up, second moment, copy",
                                         "block.w_down, second moment, copy",
@@ -457,6 +457,18 @@ static void accumulated_logits_end_with_the_loss(void **state)
     assert_true(any_lives_at(&one, "logits", "backward of flash attention"));
 }
 
+/* llama3-8b/opt_host_offload with 65536 tokens: 32000 words against 33000. */
+static void few_words_bring_states_early(void **state)
+{
+    (void)state;
+#define HOSTED "optimizer.offload=pinned_host"
+    struct low few = DENSE(HOSTED, "model.vocab=64000"), more = DENSE(HOSTED, "model.vocab=66048");
+    static const char copy[] = "block.w_up, first moment, copy";
+    assert_true(any_lives_at(&few, copy, "backward of flash attention"));
+    assert_true(any_lives_at(&few, "logits", "backward of flash attention"));
+    assert_false(any_lives_at(&more, copy, "backward of flash attention"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
@@ -492,6 +504,7 @@ int main(void)
         TEST(two_axes_go_round_as_one),
         TEST(unrolled_rings_have_room_on_v5e),
         TEST(accumulated_logits_end_with_the_loss),
+        TEST(few_words_bring_states_early),
     };
     return cmocka_run_group_tests_name("lower_maxtext", tests, NULL, NULL);
 }
