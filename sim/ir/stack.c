@@ -211,7 +211,7 @@ static void carry_sent(struct hb_lower *lo, struct hb_group *g)
         if (b->saved->keep[v] != HB_KEEP_HOST || b->now[v] == HB_NONE)
             continue;
         struct hb_buf copy = lo->p->bufs[b->now[v]];
-        copy.name = hb_name(lo, copy.name, ", on its way to the host");
+        copy.name = hb_name(lo, b->y->values[v].name, ", on its way to the host");
         copy.alias_of = HB_NONE;
         g->last[v] = hb_program_add_buf(lo->p, copy);
         hb_emit_mark(lo, "carry to the next trip", b->now[v], g->last[v]);
@@ -564,8 +564,6 @@ static void end_carried(struct hb_lower *lo, struct hb_group *g)
 static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
 {
     restack(lo, &g->body);
-    if (g->inner)
-        end_carried(lo, g);
     hb_weight_use_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
     hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
     if (lo->habits->recompute_first && lo->spec->stack.unroll > 1 && !g->inner &&
@@ -580,9 +578,8 @@ static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t 
     uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
     uint32_t out = g->inner ? inner_backward(lo, g, grad)
                             : carried(lo, hb_body_backward(&g->body, grad), grad);
+    end_carried(lo, g);
     hb_program_close_loop(lo->p, loop);
-    if (!g->inner)
-        end_carried(lo, g);
     if (takes_trip_out(lo, g))
         turn_inputs(lo, g);
     hb_weight_drop_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
