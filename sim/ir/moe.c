@@ -282,23 +282,21 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, con
         hb_shape_make(HB_DT_PRED, (const int64_t[]){batch, r->seq, r->experts, r->capacity, -1});
 }
 
-static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
-                  const struct routed *r)
+/* MaxText's weights have a place for dropped tokens as well and serve as the mask, and their
+ * gradient lies in their place (deepseek2-16b/dense_cf1.25: one bf16[2,4096,64,481]). */
+static bool is_one_mask(const struct hb_lower *lo)
 {
-    int64_t E = r->masked;
-    int64_t d = lo->spec->model.d_model;
-    /* MaxText's weights have a place for dropped tokens as well and serve as the mask, and their
-     * gradient lies in their place (deepseek2-16b/dense_cf1.25: one bf16[2,4096,64,481]). */
-    bool one = lo->maxtext && lo->habits->masks_narrow;
-    const int64_t masks[] = {r->batch, r->seq, E, r->capacity + one, -1};
-    const int64_t here[] = {r->batch, E, r->capacity, d, -1};
-    const int64_t there[] = {r->expert_batch, r->experts, r->capacity, d, -1};
-    const int64_t wide[] = {r->expert_batch, r->experts, r->capacity, r->width, -1};
-    double flops = 2.0 * (double)r->tokens * (double)E * (double)r->capacity * (double)d;
+    return lo->maxtext && lo->habits->masks_narrow;
+}
+
+/* The weights that put the experts' outputs together, and their mask, which is returned. */
+static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs, const int64_t *masks,
+                        int *out_combine)
+{
     struct hb_value v =
         make_value(lo, "moe combine weights", 1u << HB_TN_MOE_COMBINE, lo->compute, masks);
     v.batch_dot = true;
-    int comb =
+    *out_combine =
         mix(lo, y, v,
             (struct mixing){.op = HB_OP_ELEMENTWISE, .in = {probs}, .in_count = 1, .back_in = 1});
     y->steps[y->step_count - 1].scratch[0] = hb_shape_make(HB_DT_PRED, masks);
@@ -307,14 +305,30 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     y->steps[y->step_count - 1].eager = lo->habits->masks_narrow;
     int disp = mix(
         lo, y, make_value(lo, "moe dispatch mask", 1u << HB_TN_MOE_DISPATCH, lo->compute, masks),
-        (struct mixing){.op = HB_OP_ELEMENTWISE, .in = {comb}, .in_count = 1});
+        (struct mixing){.op = HB_OP_ELEMENTWISE, .in = {*out_combine}, .in_count = 1});
     /* An iteration of a pipeline makes the mask again from the weights, and keeps the activation
      * for its product (pr85/pp8: bf16[16384,16,640] once a layer, bf16[1,16,2048,4,640]). */
     y->values[disp].cheap = lo->habits->probabilities_remade;
     y->values[disp].mask = lo->habits->masks_narrow;
-    y->values[disp].fused = one;
+    y->values[disp].fused = is_one_mask(lo);
     y->steps[y->step_count - 1].no_grad = true;
-    v = make_value(lo, "expert inputs", 0, lo->compute, here);
+    return disp;
+}
+
+static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
+                  const struct routed *r)
+{
+    int64_t E = r->masked;
+    int64_t d = lo->spec->model.d_model;
+    bool one = is_one_mask(lo);
+    const int64_t masks[] = {r->batch, r->seq, E, r->capacity + one, -1};
+    const int64_t here[] = {r->batch, E, r->capacity, d, -1};
+    const int64_t there[] = {r->expert_batch, r->experts, r->capacity, d, -1};
+    const int64_t wide[] = {r->expert_batch, r->experts, r->capacity, r->width, -1};
+    double flops = 2.0 * (double)r->tokens * (double)E * (double)r->capacity * (double)d;
+    int comb;
+    int disp = einsum_masks(lo, y, probs, masks, &comb);
+    struct hb_value v = make_value(lo, "expert inputs", 0, lo->compute, here);
     v.batch_dot = true;
     int x =
         mix(lo, y, v,
