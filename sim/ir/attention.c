@@ -4,7 +4,6 @@
  * kernel's operands are [batch, heads, seq, head_dim] with head_dim along the lanes. */
 #include "base/diag.h"
 #include "base/size.h"
-#include "base/str.h"
 #include "sim/ir/layer.h"
 
 struct heads {
@@ -276,7 +275,7 @@ static double keys_met(const struct hb_lower *lo, const struct hb_layer *y, cons
 static double backward_share(const struct hb_lower *lo, const struct hb_block *block)
 {
     bool fused = block->attention.fused_backward || block->attention.flash == HB_FLASH_TOKAMAX ||
-                 hb_str_same(lo->spec->hardware.device, "tpu-v7");
+                 lo->chip->fused_backward;
     return lo->habits->attention_split && !fused ? 3.5 : 2.5;
 }
 

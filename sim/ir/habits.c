@@ -103,3 +103,50 @@ const struct hb_habits *hb_habits_find(const struct hb_spec *spec)
         return &xla_tpu;
     return hb_str_starts(spec->hardware.device, "amd-") ? &xla_rocm : &xla_cuda;
 }
+
+/* memory_mib: texts of the compiler on exhausted memory; v7: AI-Hypercomputer/tpu-recipes, 94.75
+ * GiB for each of a TPU7x's two devices. Chips that nobody compiled for count as v5p where their
+ * row does not say otherwise. */
+static const struct hb_chip chips[] = {
+    {.device = "tpu-v5e",
+     .memory_mib = 16128,
+     .ring_tokens = 1024,
+     .few_ring_tokens = 1024,
+     .head_ring_times = 1,
+     .gathers_beside = true,
+     .ring_grads_at_once = true,
+     .ring_room_early = true,
+     .tied_grad_turned = true,
+     .chunk_grad_by_head = true,
+     .casts_to_the_end = true},
+    {.device = "tpu-v5p",
+     .memory_mib = 98028,
+     .ring_tokens = 512,
+     .few_ring_tokens = 640,
+     .head_ring_times = 1,
+     .gathers_padded = true,
+     .own_loss_at_once = true},
+    {.device = "tpu-v6e",
+     .memory_mib = 31990,
+     .ring_tokens = 2048,
+     .few_ring_tokens = 2048,
+     .head_ring_times = 2,
+     .own_loss_waits = true},
+    {.device = "tpu-v7",
+     .memory_mib = 97020,
+     .ring_tokens = 512,
+     .few_ring_tokens = 640,
+     .head_ring_times = 1,
+     .fused_backward = true},
+    {.device = "another TPU", .ring_tokens = 512, .few_ring_tokens = 640, .head_ring_times = 1},
+};
+
+const struct hb_chip *hb_habits_chip(const struct hb_spec *spec)
+{
+    static const struct hb_chip none = {.device = "no TPU"};
+    size_t last = sizeof chips / sizeof *chips - 1;
+    for (size_t i = 0; i < last && spec->compiler == HB_XLA_TPU; i++)
+        if (hb_str_same(spec->hardware.device, chips[i].device))
+            return &chips[i];
+    return spec->compiler == HB_XLA_TPU ? &chips[last] : &none;
+}

@@ -49,6 +49,27 @@ struct hb_habits {
     bool onehot_iota;        /* a one-hot lookup materialises s32[tokens, vocab] */
 };
 
+/* What of XLA:TPU's habits depends on the generation of the chip; where the evidence stands the
+ * field is used. All false and 0 for what is no TPU. */
+struct hb_chip {
+    const char *device;
+    int64_t memory_mib;      /* beyond which the compiler packs anew; 0: unknown */
+    int64_t ring_tokens;     /* least tokens of a device for rings of more than 8 ... */
+    int64_t few_ring_tokens; /* ... and of up to 8 ways */
+    int64_t head_ring_times; /* the head's, in times of what is usual */
+    bool gathers_padded;     /* of 64 ways and more */
+    bool gathers_beside;     /* each weight's beside the other's product */
+    bool ring_grads_at_once; /* weight gradients in rings do not wait for the layers */
+    bool ring_room_early;    /* room for what rings collect is there before the loss */
+    bool tied_grad_turned;   /* a tied head's narrow gradient is laid out a second time */
+    bool chunk_grad_by_head; /* a chunk's gradient is added beside the gathered head */
+    bool casts_to_the_end;   /* of a loop's last trip, beside the turned inputs */
+    bool own_loss_waits;     /* MaxText's logits, where nothing is kept, between rings */
+    bool own_loss_at_once;   /* MaxText's, between rings, with many tokens */
+    bool fused_backward;     /* flash attention's backward pass is one kernel */
+};
+
 const struct hb_habits *hb_habits_find(const struct hb_spec *spec);
+const struct hb_chip *hb_habits_chip(const struct hb_spec *spec);
 
 #endif

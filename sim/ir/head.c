@@ -2,7 +2,6 @@
 #include "sim/ir/head.h"
 
 #include "base/size.h"
-#include "base/str.h"
 #include "sim/ir/order.h"
 
 /* The head's products go round in rings from this many tokens of all devices of the axis on
@@ -15,10 +14,9 @@ enum { HEAD_RING_TOKENS = 16384 };
 
 bool hb_head_ring(const struct hb_lower *lo)
 {
-    int64_t times = hb_str_same(lo->spec->hardware.device, "tpu-v6e") ? 2 : 1;
     return lo->fsdp_mode == HB_WEIGHT_RING && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
            hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens) / lo->spec->loss.chunks >=
-               times * HEAD_RING_TOKENS;
+               lo->chip->head_ring_times * HEAD_RING_TOKENS;
 }
 
 bool hb_head_split(const struct hb_lower *lo)
@@ -134,11 +132,10 @@ static bool is_own_rule_late(const struct hb_lower *lo)
     bool split = is_split_twice(lo);
     if (lo->fsdp_mode != HB_WEIGHT_RING)
         return split || offloads(lo) || (keeps_nothing(lo) && !is_loss_the_peak(lo));
-    bool v6e = hb_str_same(lo->spec->hardware.device, "tpu-v6e");
     bool experts = false;
     for (int i = 0; i < lo->spec->model.block_count; i++)
         experts = experts || lo->spec->model.blocks[i].moe.experts > 0;
-    return offloads(lo) || (keeps_nothing(lo) && ((split && !experts) || v6e));
+    return offloads(lo) || (keeps_nothing(lo) && ((split && !experts) || lo->chip->own_loss_waits));
 }
 
 /* Between rings of MaxText's from four tokens of all devices to a word on: the accumulators of the
@@ -168,8 +165,7 @@ enum { TOKENS_A_WORD_HOST = 2, EARLY_MOMENT_BYTES = 1 << 26 };
 bool hb_head_states_early(const struct hb_lower *lo)
 {
     int64_t moment = bytes_of(hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, false));
-    return moment <= EARLY_MOMENT_BYTES && hb_head_own_rule(lo) &&
-           hb_str_same(lo->spec->hardware.device, "tpu-v5p") &&
+    return moment <= EARLY_MOMENT_BYTES && hb_head_own_rule(lo) && lo->chip->own_loss_at_once &&
            lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST && lo->spec->optimizer.clip &&
            lo->spec->batch.accumulate == 1 && has_tokens(lo, TOKENS_A_WORD_HOST);
 }
@@ -185,7 +181,7 @@ static bool is_ring_early(const struct hb_lower *lo)
     if (!lo->maxtext)
         return ring && (lo->local.batch > 1 || hb_ways(lo, HB_AX_TENSOR) > 1);
     bool many = lo->local.tokens >= POSTPONE_RING_TOKENS || lo->spec->batch.accumulate > 1;
-    return ring && many && hb_str_same(lo->spec->hardware.device, "tpu-v5p");
+    return ring && many && lo->chip->own_loss_at_once;
 }
 
 /* Whether naive scores, f32 and bf16 of them, exceed so many times the logits. Those do not wait
@@ -304,7 +300,7 @@ static bool is_ring_late(const struct hb_lower *lo)
     /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers, with
      * 8192 and 16384 tokens, not 4096. On v5p one scan's never do, however few the tokens
      * (llama3-8b/s2048, /b1: none). */
-    bool v5p = hb_str_same(s->hardware.device, "tpu-v5p");
+    bool v5p = lo->chip->own_loss_at_once;
     if (v5p && s->model.block_count > 1)
         return lo->local.tokens > POSTPONE_RING_TOKENS;
     bool many = (v5p || lo->local.tokens > POSTPONE_RING_TOKENS) && s->model.block_count == 1 &&

@@ -5,7 +5,6 @@
 #include "sim/ir/loss.h"
 
 #include "base/size.h"
-#include "base/str.h"
 #include "sim/ir/head.h"
 #include "sim/ir/order.h"
 #include "sim/ir/weight.h"
@@ -237,9 +236,8 @@ static uint32_t waiting_logits(const struct hb_lower *lo, const struct loss_pass
  * it, untied one; gemma2b,f8: one; dslite,f64,ragged,bf16dot: two bf16[4096,102400]). */
 static bool has_turned_dlogits(const struct hb_lower *lo)
 {
-    bool v5e = hb_str_same(lo->spec->hardware.device, "tpu-v5e");
     return lo->spec->model.tied_embeddings && has_narrow_dlogits(lo) && hb_head_split(lo) &&
-           !lo->maxtext && (lo->gather_form == HB_GATHER_PADDED || v5e);
+           !lo->maxtext && (lo->gather_form == HB_GATHER_PADDED || lo->chip->tied_grad_turned);
 }
 
 static void make_dlogits(struct hb_lower *lo, struct loss_pass *c)
@@ -493,8 +491,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct loss_pass *c, uint
                        part);
     struct hb_emit add = {.name = "add gradient of the chunk", .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&add, part);
-    bool first = hb_str_same(lo->spec->hardware.device, "tpu-v5e");
-    hb_emit_read(&add, first && !scattered ? c->w : HB_NONE);
+    hb_emit_read(&add, lo->chip->chunk_grad_by_head && !scattered ? c->w : HB_NONE);
     hb_emit_write(&add, sum);
     hb_emit(lo, &add);
 }

@@ -5,7 +5,6 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
-#include "base/str.h"
 #include "sim/ir/loss.h"
 #include "sim/ir/lowering.h"
 #include "sim/ir/optim.h"
@@ -46,13 +45,9 @@ static struct hb_local local_sizes(const struct hb_lower *lo)
  * does not tell one from the other. */
 enum { RING_MIN = 5, RING_MAX = 32, RING_FEW = 8, RING_SIDE = 4 };
 
-static int64_t ring_tokens(const struct hb_spec *s, int64_t ways)
+static int64_t ring_tokens(const struct hb_lower *lo, int64_t ways)
 {
-    if (hb_str_same(s->hardware.device, "tpu-v6e"))
-        return 2048;
-    if (hb_str_same(s->hardware.device, "tpu-v5e"))
-        return 1024;
-    return ways <= RING_FEW ? 640 : 512;
+    return ways <= RING_FEW ? lo->chip->few_ring_tokens : lo->chip->ring_tokens;
 }
 
 /* Without constraints and without a kernel that asks for a split batch, what is split in a scan's
@@ -87,7 +82,7 @@ static enum hb_weight_mode find_mode(const struct hb_lower *lo)
     int64_t tp = hb_ways(lo, HB_AX_TENSOR);
     bool side = f == RING_SIDE && hb_ways(lo, HB_AX_PIPELINE) == 1 && (tp == 1 || tp >= RING_SIDE);
     bool ring = lo->habits->rings && !lo->batch_whole && (side || f >= RING_MIN) && f <= RING_MAX &&
-                alone && lo->local.tokens >= ring_tokens(lo->spec, f);
+                alone && lo->local.tokens >= ring_tokens(lo, f);
     return ring ? HB_WEIGHT_RING : HB_WEIGHT_GATHER;
 }
 
@@ -100,11 +95,11 @@ static enum hb_gather_form find_form(const struct hb_lower *lo)
 {
     if (!lo->habits->rings || lo->fsdp_mode != HB_WEIGHT_GATHER)
         return HB_GATHER_PLAIN;
-    if (hb_str_same(lo->spec->hardware.device, "tpu-v5p") && hb_ways(lo, HB_AX_FSDP) >= PADDED_WAYS)
+    if (lo->chip->gathers_padded && hb_ways(lo, HB_AX_FSDP) >= PADDED_WAYS)
         return HB_GATHER_PADDED;
     if (hb_ways(lo, HB_AX_FSDP) < RING_MIN)
         return HB_GATHER_PLAIN;
-    if (hb_str_same(lo->spec->hardware.device, "tpu-v5e"))
+    if (lo->chip->gathers_beside)
         return HB_GATHER_BESIDE;
     /* Between 5 and 32 ways: where there are too few tokens for rings (gate/v6e,f16,s512). */
     bool alone = lo->local.batch_ways == hb_ways(lo, HB_AX_FSDP) &&
@@ -318,20 +313,6 @@ static const struct hb_spec *leave_residual_whole(struct hb_arena *arena,
     return own;
 }
 
-/* What XLA:TPU takes for a device's memory (its texts on exhausted memory; a TPU7x's device:
- * its two have 94.75 GiB each, AI-Hypercomputer/tpu-recipes). */
-static int64_t find_repack(const struct hb_spec *s)
-{
-    static const struct {
-        const char *device;
-        int64_t mib;
-    } table[] = {{"tpu-v5e", 16128}, {"tpu-v5p", 98028}, {"tpu-v6e", 31990}, {"tpu-v7", 97020}};
-    for (size_t i = 0; i < sizeof table / sizeof *table && s->compiler == HB_XLA_TPU; i++)
-        if (hb_str_same(s->hardware.device, table[i].device))
-            return table[i].mib << 20;
-    return 0;
-}
-
 bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
               struct hb_program *out)
 {
@@ -340,11 +321,12 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
                           .diag = diag,
                           .spec = spec,
                           .habits = hb_habits_find(spec),
+                          .chip = hb_habits_chip(spec),
                           .p = out,
                           .maxtext = is_maxtext(spec),
                           .compute = spec->precision.compute};
     hb_program_init(out, arena, spec->model.name, spec->compiler);
-    out->repack_bytes = find_repack(spec);
+    out->repack_bytes = lo.chip->memory_mib << 20;
     for (int i = 0; i < HB_AX_COUNT; i++)
         out->mesh[i] = spec->mesh[i];
     out->outputs_lend = lo.habits->donated_reuse;

@@ -99,6 +99,7 @@ struct hb_lower {
     struct hb_diag *diag;
     const struct hb_spec *spec;
     const struct hb_habits *habits;
+    const struct hb_chip *chip;
     struct hb_program *p;
     struct hb_local local;
     enum hb_phase phase;

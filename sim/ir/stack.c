@@ -128,7 +128,7 @@ static bool defers(const struct hb_lower *lo)
     if (!lo->habits->rings)
         return false;
     if (lo->fsdp_mode == HB_WEIGHT_RING)
-        return !hb_str_same(lo->spec->hardware.device, "tpu-v5e");
+        return !lo->chip->ring_grads_at_once;
     if (lo->maxtext && lo->gather_form == HB_GATHER_LATE)
         return true;
     return lo->local.batch_ways == 1 &&
@@ -369,7 +369,7 @@ static bool reserves_room(const struct hb_lower *lo, const struct hb_group *g)
 {
     return lo->habits->rings && lo->fsdp_mode == HB_WEIGHT_RING && !g->looped &&
            g->layer.block->moe.experts == 0 && lo->spec->stack.form == HB_FORM_LOOP &&
-           hb_str_same(lo->spec->hardware.device, "tpu-v5e");
+           lo->chip->ring_room_early;
 }
 
 enum { RING_WAYS_ROUND = 2 };
@@ -549,8 +549,7 @@ static void turn_inputs(struct hb_lower *lo, const struct hb_group *g)
     uint32_t turned = hb_temp(lo, hb_name(lo, g->layer.name, ".layer inputs in another layout"),
                               HB_CAT_SAVED, hb_buf_shape(lo, stack));
     hb_emit_simple(lo, HB_OP_COPY, "turn the stack of layer inputs", stack, turned);
-    bool late = hb_str_same(lo->spec->hardware.device, "tpu-v5e");
-    for (uint32_t i = g->layer.first_leaf; late && i < g->layer.end_leaf; i++)
+    for (uint32_t i = g->layer.first_leaf; lo->chip->casts_to_the_end && i < g->layer.end_leaf; i++)
         hb_emit_mark(lo, "weights of the last trip", lo->leaves[i].cast, HB_NONE);
 }
 
