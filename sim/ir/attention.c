@@ -488,15 +488,16 @@ static int blocked(struct hb_lower *lo, struct hb_layer *y, const struct heads *
                            .scratch_count = 2,
                            .back_scratch = {wide, wide, narrow, narrow},
                            .back_scratch_count = 4};
-    /* Policy dots keeps the scores of all blocks, which the loop's trips share out, once as the
-     * forward loop makes them and once as the backward loop reads them (rnd/031: two
-     * f32[16,4,32,2,512,1,2048]); of layers side by side that copy is made in the layer's own
-     * backward pass (rocm-rnd/047: five f32[2,4,1,1024,512,16], one in another order). */
+    /* Policy dots keeps the scores of all blocks, which the loop's trips share out: a stack as the
+     * forward loop makes them, copied for the backward loop, which takes a layer's slice of it
+     * (rnd/031: two f32[16,4,32,2,512,1,2048]; rnd/047 as a scan: f32[6,2,4,1,1024,512,16] to 213,
+     * f32[6,2,4,16,512,1,1024] from there on); of layers side by side that copy is made in the
+     * layer's own backward pass (rocm-rnd/047: five f32[2,4,1,1024,512,16], one in another order).
+     */
     struct hb_value scores =
         score_value(lo, "attention scores of all blocks", h, y->block->attention.softmax);
-    scores.batch_dot = scores.fused = scores.dots_only = true;
-    for (int i = 0; i < 2; i++)
-        s.out[s.out_count++] = hb_layer_value(lo, y, scores);
+    scores.batch_dot = scores.fused = scores.dots_only = scores.restacked = true;
+    s.out[s.out_count++] = hb_layer_value(lo, y, scores);
     hb_layer_step(lo, y, s);
     return o;
 }

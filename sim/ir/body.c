@@ -376,8 +376,6 @@ bool hb_body_reads_input(const struct hb_body *b, const struct hb_step_op *s, in
 /* The scores that policy dots keeps of the blocks, in the order of the backward loop. */
 static uint32_t turn_scores(struct hb_body *b, int v)
 {
-    if (!b->own_stacks)
-        return b->stack[v];
     uint32_t turned = make_value(b, v);
     hb_emit_simple(b->lo, HB_OP_COPY, "scores in the order of the backward loop", b->stack[v],
                    turned);
@@ -389,7 +387,7 @@ void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_ste
     for (int i = 0; i < s->in_count; i++)
         if (hb_body_reads_input(b, s, i))
             hb_body_read(b, e, s->in[i]);
-    int last = s->out[s->out_count - (b->own_stacks && s->out_count > 1 ? 2 : 1)];
+    int last = s->out[s->out_count - 1];
     if (b->y->values[last].dots_only && b->saved->keep[last] != HB_KEEP_NO)
         hb_emit_read(e, turn_scores(b, last));
     for (int i = 0; i < s->out_count; i++)

@@ -113,8 +113,11 @@ static bool inner_exceeds_logits(const struct hb_lower *lo)
  * (1B/loss=chunk, v5e2x4,f8,b8 and gemma2b,f8,chunk8 on ROCm). */
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 {
-    /* tiny/remat=none, 1B,sp4f2,none on ROCm: the copy of the scores' stack is the peak. */
-    bool copies = score_bytes(lo) > 0 && lo->spec->model.blocks[0].remat.policy == HB_POLICY_NONE;
+    /* tiny/remat=none, 1B,sp4f2,none, rnd/047 as a scan, with dots, on ROCm: the copy of the
+     * scores' stack is the peak. */
+    const struct hb_block *b = &lo->spec->model.blocks[0];
+    bool blocks = b->attention.kernel == HB_KERNEL_BLOCKED && b->remat.policy == HB_POLICY_DOTS;
+    bool copies = blocks || (score_bytes(lo) > 0 && b->remat.policy == HB_POLICY_NONE);
     if (!lo->habits->zeros_before_loss || (copies && !lo->habits->zeros_hoisted))
         return HB_ZEROS_LATE;
     int64_t grads = lo->stacked_grad_bytes;

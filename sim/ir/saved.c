@@ -75,8 +75,7 @@ static void need_of_step(struct find *f, const struct hb_step_op *s)
     for (int i = 0; i < s->out_count; i++) {
         bool traced =
             f->y->values[s->out[i]].trace_only && f->remat->policy == HB_POLICY_NONE && !f->pruned;
-        bool product = f->y->values[s->out[i]].dots_only && f->remat->policy == HB_POLICY_DOTS &&
-                       (i < 2 || !f->pruned);
+        bool product = f->y->values[s->out[i]].dots_only && f->remat->policy == HB_POLICY_DOTS;
         if (traced || product || s->back_out & 1u << i)
             need(f, s->out[i]);
     }

@@ -435,6 +435,12 @@ static void scores_of_blocks_wait_for_their_layer(void **state)
     assert_int_equal(count(&loop, "scores of all blocks, saved"), 4);
     assert_true(
         is_made_after(&loop, "backward of attention by query blocks", "scores in the order"));
+    /* The same as a scan: one stack to the transposition between the passes, one from there on. */
+    struct low scan = DENSE(ROCM, "remat.policy=dots", "model.blocks[0].attention.kernel=blocked");
+    assert_int_equal(count(&scan, "scores of all blocks, saved"), 2);
+    assert_int_equal(count_at(&scan, "scores of all blocks, saved", "transpose stack"), 2);
+    assert_int_equal(count_at(&scan, "scores of all blocks, saved", "softmax cross-entropy"), 1);
+    assert_int_equal(count_at(&scan, "scores of all blocks, saved", "backward of attention"), 1);
 }
 
 /* opt/base against logits_dot=bf16, on both. */
