@@ -318,6 +318,16 @@ static bool is_short_ring_late(const struct hb_lower *lo)
     return lo->local.batch == 1 && hb_head_ring(lo);
 }
 
+/* Where layers keep values and fetch others from the host, between rings (8B,v6e,f16 with q on the
+ * host: f32[8192,128256] and its bf16 gradient through the layers with mlp_up, attn_ctx or both and
+ * k kept, with accumulate=2 and 1; not with q alone, nor with these kept and none on the host: the
+ * loss is the peak). */
+bool hb_head_fetch_waits(const struct hb_lower *lo)
+{
+    return lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING && offloads(lo) &&
+           lo->spec->model.blocks[0].remat.save != 0;
+}
+
 /* A head in an accumulation loop: not in mixtures (rnd/037: no f32[2,1024,32000]; tied as well). An
  * untied one not on one device (tinyS/accum=2), not over data alone
  * (accum/1B,dp8,a4: added to f32[2048,128256] before the layers), not between rings (8B,f16,a4 and
@@ -329,7 +339,8 @@ static bool is_microbatch_early(const struct hb_lower *lo)
     if (lo->spec->model.blocks[0].moe.experts > 0 && !lo->maxtext)
         return lo->spec->batch.accumulate > 1;
     return !lo->maxtext && !lo->spec->model.tied_embeddings && lo->spec->batch.accumulate > 1 &&
-           alone && (lo->fsdp_mode == HB_WEIGHT_RING || hb_fsdp_ways(lo, false) == 1);
+           alone && !hb_head_fetch_waits(lo) &&
+           (lo->fsdp_mode == HB_WEIGHT_RING || hb_fsdp_ways(lo, false) == 1);
 }
 
 /* What keeps logits on one device and between rings is the label's own, gathered from them when the
@@ -365,6 +376,8 @@ bool hb_head_waits(const struct hb_lower *lo)
         return false;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
+    if (hb_head_fetch_waits(lo))
+        return true;
     bool several = is_several(lo);
     bool alone = s->model.tied_embeddings && !several && hb_ways(lo, HB_AX_SEQUENCE) == 1;
     bool padded = lo->gather_form == HB_GATHER_PADDED;

@@ -17,6 +17,8 @@ bool hb_head_own_rule(const struct hb_lower *lo);
 bool hb_head_states_early(const struct hb_lower *lo);
 /* The gradient is made after the layers' backward pass. */
 bool hb_head_waits(const struct hb_lower *lo);
+/* Logits and their gradient wait beside what the layers keep and fetch. */
+bool hb_head_fetch_waits(const struct hb_lower *lo);
 /* It is made at once, but summed over the devices after them. */
 bool hb_head_sum_waits(const struct hb_lower *lo);
 /* It is made after them from logits that are made once more. */

@@ -412,6 +412,10 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
     } else if (hb_head_waits(lo)) {
         ends->pending_logits = waiting_logits(lo, c);
         ends->pending_before = ends->pending_logits == c->logits ? c->before : HB_NONE;
+        if (hb_head_fetch_waits(lo)) {
+            ends->pending_logits = c->logits;
+            ends->pending_before = c->dlogits;
+        }
         ends->pending_x = c->x;
     } else {
         head_grad(lo, c->seq, c->x, c->dlogits);

@@ -529,26 +529,37 @@ static void restack(struct hb_lower *lo, struct hb_body *b)
 }
 
 /* Where layers fetch what they made from the host XLA:TPU takes the last trip out of the backward
- * loop. Between rings, whose products read rows along the lanes, it then wants the stack of layer
- * inputs turned: the whole is copied for one slice (8B over 16 with one sequence of 8192, one of
+ * loop. Between rings, whose products read rows along the lanes, it then wants a stack turned: the
+ * whole is copied for one slice, that of layer inputs (8B over 16 with one sequence of 8192, one of
  * mlp_up, mlp_gate, attn_out or q, k, v on the host, on v5e, v5p and v6e: a second
- * bf16[32,1,8192,4096]; not where layer inputs go there themselves). Stacks of casts end before it,
- * when that trip's are sliced, on v5e after it. The trip itself takes no more than one in the loop
- * and stays there. */
-static bool takes_trip_out(const struct hb_lower *lo, const struct hb_group *g)
+ * bf16[32,1,8192,4096]; not where they go to the host themselves) or, where attention contexts are
+ * kept, that of these (8B,f16,qkv+ctx: copy.238, a second bf16[32,2,4096,32,128], with layer inputs
+ * on the host); in an accumulation loop that one alone (8B,v6e,f16,a2 with q on the host: copy.444
+ * with attn_ctx, none without or with mlp_up). Stacks of casts end before it, when that trip's are
+ * sliced, on v5e after it. The trip itself takes no more than one in the loop and stays there. */
+static uint32_t turned_stack(const struct hb_lower *lo, const struct hb_group *g)
 {
     const struct hb_remat *r = &g->layer.block->remat;
-    return lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING && !g->inner &&
-           r->policy == HB_POLICY_NAMES && r->offload & ~(1u << HB_TN_LAYER_IN) &&
-           !(r->offload & 1u << HB_TN_LAYER_IN) && g->trips > 1 && lo->spec->stack.unroll == 1;
+    const uint32_t input = 1u << HB_TN_LAYER_IN, context = 1u << HB_TN_ATTN_CTX;
+    if (!lo->habits->rings || lo->maxtext || lo->fsdp_mode != HB_WEIGHT_RING || g->inner ||
+        r->policy != HB_POLICY_NAMES || !(r->offload & ~input) || g->trips == 1 ||
+        lo->spec->stack.unroll > 1)
+        return HB_NONE;
+    for (uint32_t v = 0; v < g->layer.value_count; v++)
+        if (g->layer.values[v].tags & context && g->body.saved->keep[v] == HB_KEEP_DEVICE)
+            return g->body.stack[v];
+    bool kept = lo->spec->batch.accumulate == 1 && !(r->offload & input);
+    return kept ? g->body.stack[g->layer.input] : HB_NONE;
 }
 
-static void turn_inputs(struct hb_lower *lo, const struct hb_group *g)
+static void turn_last_slice(struct hb_lower *lo, const struct hb_group *g)
 {
-    uint32_t stack = g->body.stack[g->layer.input];
-    uint32_t turned = hb_temp(lo, hb_name(lo, g->layer.name, ".layer inputs in another layout"),
+    uint32_t stack = turned_stack(lo, g);
+    if (stack == HB_NONE)
+        return;
+    uint32_t turned = hb_temp(lo, hb_name(lo, g->layer.name, ".a stack in another layout"),
                               HB_CAT_SAVED, hb_buf_shape(lo, stack));
-    hb_emit_simple(lo, HB_OP_COPY, "turn the stack of layer inputs", stack, turned);
+    hb_emit_simple(lo, HB_OP_COPY, "turn the last layer's slice", stack, turned);
     for (uint32_t i = g->layer.first_leaf; lo->chip->casts_to_the_end && i < g->layer.end_leaf; i++)
         hb_emit_mark(lo, "weights of the last trip", lo->leaves[i].cast, HB_NONE);
 }
@@ -579,8 +590,7 @@ static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t 
                             : carried(lo, hb_body_backward(&g->body, grad), grad);
     end_carried(lo, g);
     hb_program_close_loop(lo->p, loop);
-    if (takes_trip_out(lo, g))
-        turn_inputs(lo, g);
+    turn_last_slice(lo, g);
     hb_weight_drop_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
     return out;
 }

@@ -464,18 +464,38 @@ static void heads_elsewhere(void **state)
 }
 
 /* 8B over 16 v5e, one sequence of 8192: offload:mlp_up against names:attn_ctx: a second stack of
- * layer inputs, once, after the loop; layer inputs on the host: none. */
+ * layer inputs, once, after the loop; layer inputs on the host: none; 8B,f16,qkv+ctx: these on the
+ * host and q as well, a second one of attn_ctx; 8B,v6e,f16,a2: none without attn_ctx. */
 static void a_fetching_loop_turns_its_inputs(void **state)
 {
     (void)state;
+    const char *copy = "a stack in another layout";
 #define HOST "mesh.fsdp=8", "batch.global=64", "remat.policy=names"
     struct low up = DENSE(HOST, "remat.offload=[mlp_up]"),
                kept = DENSE(HOST, "remat.save=[attn_ctx]");
     struct low in = DENSE(HOST, "remat.offload=[layer_in]");
-    assert_int_equal(bytes_of(&up, "layer inputs in another layout"), 4LL * 8 * 2048 * 1024 * 2);
-    assert_int_equal(find(&kept, "layer inputs in another layout"), HB_NONE);
-    assert_int_equal(find(&in, "layer inputs in another layout"), HB_NONE);
-    assert_true(find_op(&up, "turn the stack") > find_op(&up, "backward of flash attention"));
+    struct low both = DENSE(HOST, "remat.offload=[layer_in,q]", "remat.save=[attn_ctx]");
+    struct low sums = DENSE(HOST, "remat.offload=[q]", "batch.accumulate=2");
+    assert_int_equal(bytes_of(&up, copy), 4LL * 8 * 2048 * 1024 * 2);
+    assert_int_equal(find(&kept, copy), HB_NONE);
+    assert_int_equal(find(&in, copy), HB_NONE);
+    assert_int_equal(bytes_of(&both, copy), 4LL * 8 * 2048 * 1024 * 2);
+    assert_int_equal(find(&sums, copy), HB_NONE);
+    assert_true(find_op(&up, "turn the last") > find_op(&up, "backward of flash attention"));
+}
+
+/* 8B,v6e,f16,a2: q on the host and mlp_up kept: f32[8192,128256] and its bf16 gradient through the
+ * layers; q alone, or mlp_up, attn_ctx and k kept and none on the host: neither. */
+static void fetching_layers_keep_the_logits(void **state)
+{
+    (void)state;
+    const char *down = "gradient through block.w_down";
+    const char *off = "remat.offload=[q]", *up = "remat.save=[mlp_up]";
+#define SUMS HOST, "batch.accumulate=2"
+    struct low both = DENSE(SUMS, off, up), sent = DENSE(SUMS, off), kept = DENSE(SUMS, up);
+    assert_true(lives_at(&both, "logits", down));
+    assert_false(lives_at(&sent, "logits", down));
+    assert_false(lives_at(&kept, "logits", down));
 }
 
 /* llama3-8b over 16 in chunks of 1024 tokens: v5e's head goes round, v6e's is gathered. */
@@ -535,6 +555,7 @@ int main(void)
         TEST(few_tokens_put_updates_off),
         TEST(heads_elsewhere),
         TEST(a_fetching_loop_turns_its_inputs),
+        TEST(fetching_layers_keep_the_logits),
         TEST(v6e_rings_from_more_tokens),
         TEST(a_full_heap_is_packed_by_size),
     };
