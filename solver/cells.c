@@ -302,7 +302,6 @@ void hb_cells_dive(struct hb_search *s, uint32_t cell)
     const char *why;
     hb_search_cell_spec(s, cell, &spec);
     struct hb_segment_ask ask = segment_ask_of(s, &spec);
-    ask.unchecked = true;
     if (hb_segment_build(s->scratch, &ask, &segment, &why)) {
         struct hb_brute_limits limits = limits_of(s, cell);
         struct hb_brute_choice best[FIRST_BATCH];

@@ -10,7 +10,9 @@ void hb_cells_put(struct hb_search *s, uint32_t cell, double bound);
 void hb_cells_open(struct hb_search *s, uint32_t index);
 /* The next best configurations of an open cell. */
 void hb_cells_walk(struct hb_search *s, uint32_t index);
-/* Runs the best configurations of the cell until one fits: sets the incumbent. */
+/* Runs the best configurations of the cell until one fits: sets the incumbent. It has to be one of
+ * the space, which those are not that the segment's check finds odd: nothing above it is looked
+ * for. */
 void hb_cells_dive(struct hb_search *s, uint32_t cell);
 /* Runs a choice, and puts it back if it fits. */
 void hb_cells_run(struct hb_search *s, uint32_t index);
