@@ -92,7 +92,7 @@ uint32_t hb_plan_sample(struct hb_arena *arena, const struct hb_plan_ask *ask,
     for (uint32_t k = 0; plan->found && k < s.policies && k < most / 2; k++)
         add_candidate(&s, plan->best.cell, k);
     uint32_t each = s.policies < POLICIES_OF_A_CELL ? s.policies : POLICIES_OF_A_CELL;
-    uint32_t room = room_left(&s) / each;
+    uint32_t room = each ? room_left(&s) / each : 0;
     uint32_t cells = plan->space.cell_count < room ? plan->space.cell_count : room;
     for (uint32_t i = 0; i < cells; i++)
         for (uint32_t k = 0; k < each; k++)

@@ -37,7 +37,7 @@ bool hb_sweep_load(const struct hb_schema_source *source, struct hb_sweep *sweep
                         "file, not standard input");
     sweep->preset_axis = varies ? axis : HB_SWEEP_AXES;
     sweep->root_count = varies ? sweep->axes[axis].count : 1;
-    sweep->roots = hb_arena_alloc(source->arena, sweep->root_count, sizeof *sweep->roots);
+    sweep->roots = hb_arena_alloc(source->arena, sweep->root_count, sizeof(struct hb_node *));
     const char **sets = hb_arena_alloc(source->arena, (size_t)source->set_count + 1, sizeof *sets);
     for (int i = 0; i < source->set_count; i++)
         sets[i] = source->sets[i];

@@ -369,42 +369,55 @@ static bool is_label_early(const struct hb_lower *lo)
            (alone || lo->fsdp_mode == HB_WEIGHT_RING);
 }
 
-bool hb_head_waits(const struct hb_lower *lo)
+/* Scores without a kernel that are larger: their backward pass is the peak. */
+static bool are_scores_larger(const struct hb_lower *lo)
+{
+    bool several = is_several(lo), padded = lo->gather_form == HB_GATHER_PADDED;
+    bool micro = lo->spec->batch.accumulate > 1;
+    bool alone = lo->spec->model.tied_embeddings && !several && hb_ways(lo, HB_AX_SEQUENCE) == 1;
+    return (micro ? several : alone || padded) && scores_exceed_logits(lo, padded || micro ? 1 : 2);
+}
+
+/* MaxText's own rule, over fsdp. */
+static bool asks_own_rule(const struct hb_lower *lo)
+{
+    bool tensor = hb_fsdp_ways(lo, false) == 1 && hb_ways(lo, HB_AX_TENSOR) > 1;
+    return hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 && !tensor &&
+           (is_own_rule_late(lo) || lo->fsdp_mode != HB_WEIGHT_RING);
+}
+
+/* Where neither what is kept nor the update decides. */
+static bool waits_by_weights(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    if (s->loss.chunks > 1)
-        return false;
-    if (lo->habits->logits_copies == 2)
-        return hb_order_head_waits(lo);
-    if (hb_head_fetch_waits(lo))
-        return true;
-    bool several = is_several(lo);
-    bool alone = s->model.tied_embeddings && !several && hb_ways(lo, HB_AX_SEQUENCE) == 1;
-    bool padded = lo->gather_form == HB_GATHER_PADDED;
-    bool micro = s->batch.accumulate > 1;
-    bool beside =
-        (micro ? several : alone || padded) && scores_exceed_logits(lo, padded || micro ? 1 : 2);
-    if (is_tied_early(lo) || is_padded_early(lo) || beside)
-        return false;
-    if (is_update_slow(lo) || is_unconstrained(lo))
-        return true;
-    if (is_label_early(lo))
-        return false;
     if (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_short_ring(lo))
         return is_short_ring_late(lo);
-    if ((s->batch.accumulate > 1 && several) || is_tied_apart(lo))
+    if ((s->batch.accumulate > 1 && is_several(lo)) || is_tied_apart(lo))
         return !is_ring_early(lo) && !is_microbatch_early(lo);
     if (updates_on_host(lo) && lo->local.batch_ways == 1)
         return true;
     if (hb_head_own_rule(lo) && is_ring_long(lo))
         return true;
-    bool tensor = hb_fsdp_ways(lo, false) == 1 && hb_ways(lo, HB_AX_TENSOR) > 1;
-    if (hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 && !tensor &&
-        (is_own_rule_late(lo) || lo->fsdp_mode != HB_WEIGHT_RING))
+    if (asks_own_rule(lo))
         return is_own_rule_late(lo);
     if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
         return false;
     return lo->fsdp_mode == HB_WEIGHT_RING ? is_ring_late(lo) : is_wide(lo);
+}
+
+bool hb_head_waits(const struct hb_lower *lo)
+{
+    if (lo->spec->loss.chunks > 1)
+        return false;
+    if (lo->habits->logits_copies == 2)
+        return hb_order_head_waits(lo);
+    if (hb_head_fetch_waits(lo))
+        return true;
+    if (is_tied_early(lo) || is_padded_early(lo) || are_scores_larger(lo))
+        return false;
+    if (is_update_slow(lo) || is_unconstrained(lo))
+        return true;
+    return !is_label_early(lo) && waits_by_weights(lo);
 }
 
 /* What stands in the layers' backward pass if the whole gradient and the logits both wait: those

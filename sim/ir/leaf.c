@@ -142,10 +142,10 @@ static void leaf_arguments(struct hb_lower *lo, struct hb_leaf *l)
     if (s->precision.master)
         l->master = hb_argument(lo, hb_name(lo, l->name, ", f32 master"), HB_CAT_OPTIMIZER,
                                 state_shape(l, HB_DT_F32, more), states);
-    struct hb_shape shapes[2] = {{.rank = 0}};
+    struct hb_shape shapes[2];
     static const char *const names[] = {", first moment", ", second moment"};
     int count = moment_shapes(lo, l, shapes);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count && i < 2; i++)
         l->moment[i] =
             hb_argument(lo, hb_name(lo, l->name, names[i]), HB_CAT_OPTIMIZER, shapes[i], states);
     if (s->optimizer.ema != HB_PLACE_NONE)

@@ -111,6 +111,17 @@ static bool inner_exceeds_logits(const struct hb_lower *lo)
  * iterations keep their casts: 8B,pp4f4,m8, not with iter nor 70B,pp8f8,m16), not beside tensor
  * parallelism (1B/fsdp=4,tp=2, 8B64/fsdp=16,tp=4). A loss in chunks is never the peak: first
  * (1B/loss=chunk, v5e2x4,f8,b8 and gemma2b,f8,chunk8 on ROCm). */
+/* On one device. */
+static enum hb_zeros_at zeros_alone(const struct hb_lower *lo, int64_t grads, int64_t logits)
+{
+    bool norm = lo->spec->optimizer.clip && lo->habits->zeros_hoisted && score_bytes(lo) == 0;
+    if (lo->spec->optimizer.name == HB_OPT_ADAFACTOR || norm || hb_order_dot_narrow(lo))
+        return HB_ZEROS_LATE;
+    if (lo->spec->loss.onehot)
+        return HB_ZEROS_FIRST;
+    return hb_add_sat(grads, score_bytes(lo)) > logits ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
+}
+
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 {
     /* tiny/remat=none, 1B,sp4f2,none, rnd/047 as a scan, with dots, on ROCm: the copy of the
@@ -126,14 +137,8 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
         return hb_order_head_beside(lo) && !lo->habits->zeros_hoisted && logits > grads
                    ? HB_ZEROS_LATE
                    : HB_ZEROS_FIRST;
-    bool norm = lo->spec->optimizer.clip && lo->habits->zeros_hoisted && score_bytes(lo) == 0;
-    bool late = lo->spec->optimizer.name == HB_OPT_ADAFACTOR || norm || hb_order_dot_narrow(lo);
-    if (devices(lo) == 1 && late)
-        return HB_ZEROS_LATE;
-    if (devices(lo) == 1 && lo->spec->loss.onehot)
-        return HB_ZEROS_FIRST;
     if (devices(lo) == 1)
-        return hb_add_sat(grads, score_bytes(lo)) > logits ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
+        return zeros_alone(lo, grads, logits);
     bool split = hb_fsdp_ways(lo, false) > 1;
     bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1 &&
                  (lo->spec->pipeline.remat_iteration || lo->spec->precision.params == lo->compute);

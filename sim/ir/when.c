@@ -34,43 +34,54 @@ static bool keeps_hidden(const struct hb_body *b)
     return true;
 }
 
+/* Whether it waits for the layer's end whatever follows. */
+static bool is_put_by(const struct hb_body *b, const struct hb_step_op *s, const struct hb_leaf *l)
+{
+    const struct hb_lower *lo = b->lo;
+    enum hb_weight_mode mode = hb_weight_mode(lo, l);
+    bool local = mode == HB_WEIGHT_LOCAL, mlp = l->held && l->rank == 2;
+    bool stage = lo->habits->stage_grads_late && b->own_weights && l->rank == HB_LEAF_RANK;
+    bool second = mlp && b->y->values[s->in[0]].fused;
+    /* MaxText's rings: the MLP's come last of all, its activations wait through the attention's
+     * backward pass (llama3-8b, qwen3-8b, llama2-13b: dkv, dq, then the rings of wq, wk, wv, wo,
+     * w_down, gate and up, from 8192 tokens on; some earlier with 4096 and 2048). */
+    bool ring = mode == HB_WEIGHT_RING && lo->maxtext && mlp && lo->local.tokens > EARLY_TOKENS;
+    return b->defer || stage || ring || (local && mlp && keeps_hidden(b)) ||
+           (local && second && keeps_attention(b));
+}
+
+static bool is_experts_late(const struct hb_body *b, const struct hb_leaf *l)
+{
+    bool gathered =
+        hb_weight_grad_partial(b->lo, l) && hb_weight_mode(b->lo, l) == HB_WEIGHT_GATHER;
+    return b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK &&
+           (gathered || hb_layer_exchanges_rows(b->lo, &b->y->block->moe));
+}
+
 /* When a weight's gradient is made: after that of the input; or, where gathers are padded sums
  * (8B64/base, accum/70B,f256,a2), the MLP's last one before its weight is gathered, and the others
  * at the end of the layer, each just before its own sum. On v5e the MLP's all come first
  * (8B-L16,v5e,f64: three beside both weights and three bf16[4096,14336]). */
 enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
 {
-    const struct hb_leaf *l = &b->lo->leaves[s->leaf];
-    bool stage = b->lo->habits->stage_grads_late && b->own_weights && l->rank == HB_LEAF_RANK;
-    bool local = hb_weight_mode(b->lo, l) == HB_WEIGHT_LOCAL;
-    bool second = l->held && l->rank == 2 && b->y->values[s->in[0]].fused;
-    if (local && l->held && l->rank == 2 && keeps_hidden(b))
+    const struct hb_lower *lo = b->lo;
+    const struct hb_leaf *l = &lo->leaves[s->leaf];
+    if (is_put_by(b, s, l))
         return HB_WHEN_LATE;
-    if (b->defer || stage || (local && second && keeps_attention(b)))
-        return HB_WHEN_LATE;
-    /* MaxText's rings: the MLP's come last of all, its activations wait through the attention's
-     * backward pass (llama3-8b, qwen3-8b, llama2-13b: dkv, dq, then the rings of wq, wk, wv, wo,
-     * w_down, gate and up, from 8192 tokens on; some earlier with 4096 and 2048). */
-    bool ring = hb_weight_mode(b->lo, l) == HB_WEIGHT_RING && b->lo->maxtext;
-    if (ring && l->held && l->rank == 2 && b->lo->local.tokens > EARLY_TOKENS)
-        return HB_WHEN_LATE;
-    if (b->lo->gather_form == HB_GATHER_BESIDE && l->held && l->rank == 2)
+    if (lo->gather_form == HB_GATHER_BESIDE && l->held && l->rank == 2)
         return HB_WHEN_FIRST;
-    bool gathered =
-        hb_weight_grad_partial(b->lo, l) && hb_weight_mode(b->lo, l) == HB_WEIGHT_GATHER;
-    if (b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK &&
-        (gathered || hb_layer_exchanges_rows(b->lo, &b->y->block->moe)))
+    if (is_experts_late(b, l))
         return HB_WHEN_LATE;
-    local = local && b->lo->grads_late;
-    bool two = l->rank == 2 && (local || hb_weight_grad_partial(b->lo, l));
+    bool local = hb_weight_mode(lo, l) == HB_WEIGHT_LOCAL && lo->grads_late;
+    bool two = l->rank == 2 && (local || hb_weight_grad_partial(lo, l));
     int maker = b->y->values[s->in[0]].producer;
     if (local && two && maker >= 0 && b->y->steps[maker].grad_fused)
         return HB_WHEN_FIRST;
-    bool first = b->lo->gather_form == HB_GATHER_PADDED ||
-                 (b->lo->maxtext && b->lo->gather_form == HB_GATHER_LATE);
+    bool first =
+        lo->gather_form == HB_GATHER_PADDED || (lo->maxtext && lo->gather_form == HB_GATHER_LATE);
     if (first && b->y->values[s->in[0]].fused && l->held && l->gather_dim == 1 && two)
         return HB_WHEN_FIRST;
-    return two && b->lo->grads_late ? HB_WHEN_LATE : HB_WHEN_AFTER;
+    return two && lo->grads_late ? HB_WHEN_LATE : HB_WHEN_AFTER;
 }
 
 static bool is_output(const struct hb_step_op *s, int v)
