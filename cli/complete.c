@@ -10,7 +10,7 @@
 /* A choice's "a|b|c" with blanks between. */
 static void print_choices(FILE *to, const char *choices)
 {
-    for (; *choices; choices++)
+    for (; choices && *choices; choices++)
         fputc(*choices == '|' ? ' ' : *choices, to);
 }
 

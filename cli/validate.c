@@ -23,7 +23,8 @@ struct hb_stats hb_report_stats(struct hb_arena *scratch, const struct hb_report
                                 const char *group, bool usual)
 {
     struct hb_arena_mark mark = hb_arena_mark(scratch);
-    const struct hb_case **list = hb_arena_alloc(scratch, r->count + 1, sizeof *list);
+    const struct hb_case **list =
+        hb_arena_alloc(scratch, r->count + 1, sizeof(const struct hb_case *));
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->count; i++)
         if (!group || hb_str_same(r->cases[i].group, group))
@@ -63,7 +64,8 @@ struct device_speeds {
 /* Records of speed by the device they ran on, in order of appearance. */
 static struct device_speeds *list_speeds(const struct hb_report *r, uint32_t *out_count)
 {
-    struct device_speeds *list = hb_arena_alloc(r->arena, r->count + 1, sizeof *list);
+    struct device_speeds *list =
+        hb_arena_alloc(r->arena, r->count + 1, sizeof(const struct hb_case *));
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->count; i++) {
         const struct hb_case *c = &r->cases[i];
@@ -75,7 +77,7 @@ static struct device_speeds *list_speeds(const struct hb_report *r, uint32_t *ou
         if (k == n)
             list[n++] = (struct device_speeds){
                 .name = c->device,
-                .cases = hb_arena_alloc(r->arena, r->count, sizeof *list[k].cases)};
+                .cases = hb_arena_alloc(r->arena, r->count, sizeof(const struct hb_case *))};
         list[k].cases[list[k].count++] = c;
     }
     for (uint32_t k = 0; k < n; k++) {
@@ -198,12 +200,13 @@ static void print_case(FILE *to, const struct hb_case *c)
 
 static void print_worst(const struct hb_report *r, FILE *to)
 {
-    const struct hb_case **list = hb_arena_alloc(r->arena, r->count + 1, sizeof *list);
+    const struct hb_case **list =
+        hb_arena_alloc(r->arena, r->count + 1, sizeof(const struct hb_case *));
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->count; i++)
         if (!r->cases[i].failed)
             list[n++] = &r->cases[i];
-    qsort(list, n, sizeof *list, by_error);
+    qsort(list, n, sizeof(const struct hb_case *), by_error);
     if (n && r->worst)
         fputs("\nworst (error, record, measured, predicted)\n", to);
     for (uint32_t i = 0; i < n && i < r->worst; i++)

@@ -114,6 +114,8 @@ static const char *print_pct(struct hb_arena *arena, double pct, bool sign)
 
 const char *hb_scatter_title(struct hb_arena *arena, const struct hb_scatter *s)
 {
+    if (!s->cases)
+        return "no record that could be predicted";
     const struct hb_scatter_case *worst = &s->cases[rank_cases(arena, s)[0].index];
     const char *title =
         hb_arena_printf(arena, "error: median %s, 95 %% of cases within %s; worst %s",
