@@ -64,8 +64,7 @@ struct device_speeds {
 /* Records of speed by the device they ran on, in order of appearance. */
 static struct device_speeds *list_speeds(const struct hb_report *r, uint32_t *out_count)
 {
-    struct device_speeds *list =
-        hb_arena_alloc(r->arena, r->count + 1, sizeof(const struct hb_case *));
+    struct device_speeds *list = hb_arena_alloc(r->arena, r->count + 1, sizeof *list);
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->count; i++) {
         const struct hb_case *c = &r->cases[i];
