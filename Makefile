@@ -20,7 +20,7 @@ CC       := clang
 MODE     := -O1 -g $(SANITIZE) -fsanitize=fuzzer-no-link
 else
 VARIANT  := fast
-MODE     := -O2 -g -DNDEBUG
+MODE     := -O3 -g -DNDEBUG
 endif
 ifeq ($(WERROR),1)
 WARN     += -Werror
