@@ -20,7 +20,8 @@ CC       := clang
 MODE     := -O1 -g $(SANITIZE) -fsanitize=fuzzer-no-link
 else
 VARIANT  := fast
-MODE     := -O3 -g -DNDEBUG
+MODE     := -O2 -g -DNDEBUG
+OPT      := -O3
 endif
 ifeq ($(WERROR),1)
 WARN     += -Werror
@@ -61,7 +62,7 @@ $(B)/places: FORCE
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 $(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(OPT) -MMD -MP -c -o $@ $<
 $(B)/tests/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(B)/libhbmsim.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBS)

@@ -63,7 +63,7 @@ struct hb_chip {
     bool ring_room_early;    /* room for what rings collect is there before the loss */
     bool tied_grad_turned;   /* a tied head's narrow gradient is laid out a second time */
     bool chunk_grad_by_head; /* a chunk's gradient is added beside the gathered head */
-    bool casts_to_the_end;   /* of a loop's last trip, beside the turned inputs */
+    bool slices_to_the_end;  /* what a loop's last trip slices stays beside turned stacks */
     bool own_loss_waits;     /* MaxText's logits, where nothing is kept, between rings */
     bool own_loss_at_once;   /* MaxText's, between rings, with many tokens */
     bool fused_backward;     /* flash attention's backward pass is one kernel */

@@ -529,39 +529,82 @@ static void restack(struct hb_lower *lo, struct hb_body *b)
 }
 
 /* Where layers fetch what they made from the host XLA:TPU takes the last trip out of the backward
- * loop. Between rings, whose products read rows along the lanes, it then wants a stack turned: the
+ * loop. Between rings, whose products read rows along the lanes, it then wants stacks turned: the
  * whole is copied for one slice, that of layer inputs (8B over 16 with one sequence of 8192, one of
  * mlp_up, mlp_gate, attn_out or q, k, v on the host, on v5e, v5p and v6e: a second
- * bf16[32,1,8192,4096]; not where they go to the host themselves) or, where attention contexts are
- * kept, that of these (8B,f16,qkv+ctx: copy.238, a second bf16[32,2,4096,32,128], with layer inputs
- * on the host); in an accumulation loop that one alone (8B,v6e,f16,a2 with q on the host: copy.444
- * with attn_ctx, none without or with mlp_up). Stacks of casts end before it, when that trip's are
- * sliced, on v5e after it. The trip itself takes no more than one in the loop and stays there. */
-static uint32_t turned_stack(const struct hb_lower *lo, const struct hb_group *g)
+ * bf16[32,1,8192,4096]; not where they go to the host themselves, nor where q, k and v are kept)
+ * and that of kept attn_out (13B over 32 with mlp_up on the host: copy.441 and 442,
+ * bf16[40,1,4096,5120], with attn_out; copy.453 alone without; none with q, k and v); or, where
+ * attention contexts are kept, that of these (8B,f16,qkv+ctx: copy.238, a second
+ * bf16[32,2,4096,32,128], with layer inputs on the host); in an accumulation loop that one alone
+ * (8B,v6e,f16,a2 with q on the host: copy.444 with attn_ctx, none without or with mlp_up). Stacks
+ * of casts end before it, when that trip's are sliced, and each stack with its copy; on v5e they
+ * stay to the end. The trip itself takes no more than one in the loop and stays there. */
+static bool takes_trip_out(const struct hb_lower *lo, const struct hb_group *g)
 {
     const struct hb_remat *r = &g->layer.block->remat;
-    const uint32_t input = 1u << HB_TN_LAYER_IN, context = 1u << HB_TN_ATTN_CTX;
-    if (!lo->habits->rings || lo->maxtext || lo->fsdp_mode != HB_WEIGHT_RING || g->inner ||
-        r->policy != HB_POLICY_NAMES || !(r->offload & ~input) || g->trips == 1 ||
-        lo->spec->stack.unroll > 1)
-        return HB_NONE;
+    return lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING && !g->inner &&
+           r->policy == HB_POLICY_NAMES && (r->offload & ~(1u << HB_TN_LAYER_IN)) && g->trips > 1 &&
+           lo->spec->stack.unroll == 1;
+}
+
+/* The stack of what has this tag and is kept on the device. */
+static uint32_t kept_stack(const struct hb_group *g, enum hb_tensor_name tag)
+{
     for (uint32_t v = 0; v < g->layer.value_count; v++)
-        if (g->layer.values[v].tags & context && g->body.saved->keep[v] == HB_KEEP_DEVICE)
+        if ((g->layer.values[v].tags & 1u << tag) && g->body.saved->keep[v] == HB_KEEP_DEVICE)
             return g->body.stack[v];
-    bool kept = lo->spec->batch.accumulate == 1 && !(r->offload & input);
-    return kept ? g->body.stack[g->layer.input] : HB_NONE;
+    return HB_NONE;
+}
+
+static bool makes_mlp_again(const struct hb_group *g)
+{
+    for (uint32_t v = 0; v < g->layer.value_count; v++)
+        if ((g->layer.values[v].tags & (1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP)) &&
+            g->body.saved->keep[v] == HB_KEEP_NO)
+            return true;
+    return false;
+}
+
+static int turned_stacks(const struct hb_lower *lo, const struct hb_group *g, uint32_t stacks[2])
+{
+    uint32_t context = kept_stack(g, HB_TN_ATTN_CTX), output = kept_stack(g, HB_TN_ATTN_OUT);
+    bool all = kept_stack(g, HB_TN_Q) != HB_NONE && kept_stack(g, HB_TN_K) != HB_NONE &&
+               kept_stack(g, HB_TN_V) != HB_NONE;
+    int count = 0;
+    if (!takes_trip_out(lo, g) || !makes_mlp_again(g))
+        return 0;
+    if (context != HB_NONE)
+        stacks[count++] = context;
+    else if (lo->spec->batch.accumulate == 1 && !all)
+        stacks[count++] = kept_stack(g, HB_TN_LAYER_IN);
+    if (count && stacks[0] == HB_NONE)
+        return 0;
+    if (count && context == HB_NONE && output != HB_NONE)
+        stacks[count++] = output;
+    return count;
 }
 
 static void turn_last_slice(struct hb_lower *lo, const struct hb_group *g)
 {
-    uint32_t stack = turned_stack(lo, g);
-    if (stack == HB_NONE)
-        return;
-    uint32_t turned = hb_temp(lo, hb_name(lo, g->layer.name, ".a stack in another layout"),
-                              HB_CAT_SAVED, hb_buf_shape(lo, stack));
-    hb_emit_simple(lo, HB_OP_COPY, "turn the last layer's slice", stack, turned);
-    for (uint32_t i = g->layer.first_leaf; lo->chip->casts_to_the_end && i < g->layer.end_leaf; i++)
-        hb_emit_mark(lo, "weights of the last trip", lo->leaves[i].cast, HB_NONE);
+    uint32_t stacks[2], turned[2];
+    int count = turned_stacks(lo, g, stacks);
+    for (int i = 0; i < count; i++) {
+        struct hb_emit e = {.name = "turn the last layer's slice", .kind = HB_OP_COPY};
+        turned[i] = hb_temp(lo, hb_name(lo, g->layer.name, ".a stack in another layout"),
+                            HB_CAT_SAVED, hb_buf_shape(lo, stacks[i]));
+        hb_emit_read(&e, stacks[i]);
+        for (int k = 0; k < i; k++)
+            hb_emit_read(&e, turned[k]);
+        for (uint32_t v = 0; lo->chip->slices_to_the_end && v < g->layer.value_count; v++)
+            if (g->body.saved->keep[v] == HB_KEEP_DEVICE && g->body.stack[v] != stacks[i])
+                hb_emit_read(&e, g->body.stack[v]);
+        hb_emit_write(&e, turned[i]);
+        hb_emit(lo, &e);
+    }
+    for (uint32_t i = g->layer.first_leaf; lo->chip->slices_to_the_end && i < g->layer.end_leaf;
+         i++)
+        hb_emit_mark(lo, "weights of the last trip", count ? lo->leaves[i].cast : HB_NONE, HB_NONE);
 }
 
 static void end_carried(struct hb_lower *lo, struct hb_group *g)

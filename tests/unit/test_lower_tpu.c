@@ -484,6 +484,34 @@ static void a_fetching_loop_turns_its_inputs(void **state)
     assert_true(find_op(&up, "turn the last") > find_op(&up, "backward of flash attention"));
 }
 
+/* 13B over 32 v5e and v5p, mlp_up on the host: two copies with attn_out kept, one without or with q
+ * and k, none with q, k and v, nor where gate is kept, too. */
+static void stacks_are_turned_for_what_is_made_again(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *save;
+        int copies;
+    } rows[] = {{"remat.save=[attn_out]", 2},
+                {"remat.save=[attn_out,q,k]", 2},
+                {"remat.save=[q,k]", 1},
+                {"remat.save=[q,k,v]", 0},
+                {"remat.save=[attn_out,mlp_gate]", 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct low l = DENSE(HOST, "remat.offload=[mlp_up]", rows[i].save);
+        int copies = 0;
+        for (uint32_t op = 0; op < l.p.op_count; op++)
+            copies += strstr(l.p.ops[op].name, "turn the last layer's slice") != NULL;
+        assert_int_equal(copies, rows[i].copies);
+    }
+    struct low v5p = DENSE(HOST, "remat.offload=[mlp_up]", "remat.save=[q,k]");
+    struct low v5e =
+        DENSE(HOST, "remat.offload=[mlp_up]", "remat.save=[q,k]", "hardware.device=tpu-v5e");
+    const char *q = "block.q, saved", *turn = "turn the last layer's slice";
+    assert_false(lives_at(&v5p, q, turn));
+    assert_true(lives_at(&v5e, q, turn));
+}
+
 /* 8B,v6e,f16,a2: q on the host and mlp_up kept: f32[8192,128256] and its bf16 gradient through the
  * layers; q alone, or mlp_up, attn_ctx and k kept and none on the host: neither. */
 static void fetching_layers_keep_the_logits(void **state)
@@ -555,6 +583,7 @@ int main(void)
         TEST(few_tokens_put_updates_off),
         TEST(heads_elsewhere),
         TEST(a_fetching_loop_turns_its_inputs),
+        TEST(stacks_are_turned_for_what_is_made_again),
         TEST(fetching_layers_keep_the_logits),
         TEST(v6e_rings_from_more_tokens),
         TEST(a_full_heap_is_packed_by_size),
