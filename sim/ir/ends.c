@@ -175,12 +175,14 @@ uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
 
 /* XLA:TPU, where more than fsdp splits the batch: the whole table is scattered into and summed,
  * before the head's gradient is (8B,v5e16x16,dp4f64: two bf16[128256,4096] beside the logits and
- * f32[4096,128256]; dslite,f8e8: two bf16[102400,2048]; 8B,v5e16x16,f256: none). */
+ * f32[4096,128256]; dslite,f8e8: two bf16[102400,2048]; 8B,v5e16x16,f256: none), not in an
+ * accumulation loop (065 with 151936 words, accum=4: no bf16[151936,2048]). */
 static bool is_table_summed(const struct hb_lower *lo)
 {
-    return lo->habits->rings && hb_head_split(lo) && !lo->maxtext &&
-           lo->local.batch_ways > hb_fsdp_ways(lo, false) && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
-           lo->spec->lookup == HB_LOOKUP_GATHER && !lo->spec->model.tied_embeddings;
+    return lo->spec->batch.accumulate == 1 && lo->habits->rings && hb_head_split(lo) &&
+           !lo->maxtext && lo->local.batch_ways > hb_fsdp_ways(lo, false) &&
+           hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->spec->lookup == HB_LOOKUP_GATHER &&
+           !lo->spec->model.tied_embeddings;
 }
 
 void hb_ends_zero_table(struct hb_lower *lo, struct hb_ends *ends)

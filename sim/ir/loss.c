@@ -482,8 +482,9 @@ static void chunk_head_grad(struct hb_lower *lo, const struct loss_pass *c, uint
     bool scattered = lo->habits->logits_copies == 2 || hb_ways(lo, HB_AX_TENSOR) > 1;
     uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
                             hb_leaf_layer_shape(l, lo->p->bufs[c->dlogits].dtype, true));
-    /* MaxText's, in the compute dtype, in its place (llama3-8b over 256, num_vocab_tiling=4). */
-    bool same = hb_head_own_rule(lo) && !scattered;
+    /* One in the compute dtype in its place (MaxText's llama3-8b over 256, num_vocab_tiling=4;
+     * 1B,v5e2x4,f8,b8 tied with logits_dot=bf16: the gathered head and one more). */
+    bool same = !scattered && lo->p->bufs[c->dlogits].dtype == lo->compute;
     uint32_t part =
         same ? hb_temp_in_place(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS, full)
              : hb_temp(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS,
