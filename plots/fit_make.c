@@ -70,7 +70,7 @@ void hb_fit_make(struct hb_arena *arena, const struct hb_sweep *sweep,
         (struct hb_fit_map){.name = hb_sweep_name(sweep),
                             .x = make_axis(arena, &sweep->axes[0]),
                             .y = make_axis(arena, sweep->axis_count > 1 ? &sweep->axes[1] : NULL),
-                            .facet_count = each ? sweep->cell_count / each : 0,
+                            .facet_count = sweep->cell_count / each,
                             .best = HB_NONE};
     out->cells = hb_arena_alloc(arena, sweep->cell_count, sizeof *out->cells);
     if (sweep->axis_count > 2)

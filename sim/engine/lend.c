@@ -18,7 +18,7 @@ struct stay {
 };
 
 struct lend {
-    const struct hb_slot *slots;
+    const struct hb_lend_slot *slots;
     uint32_t slot_count;
     uint32_t *first; /* by slot */
     struct stay *stays;
@@ -35,7 +35,7 @@ static int compare_size(const void *a, const void *b)
 
 static bool is_free(const struct lend *l, uint32_t slot, const struct hb_heap_item *item)
 {
-    const struct hb_slot *own = &l->slots[slot];
+    const struct hb_lend_slot *own = &l->slots[slot];
     /* What the update reads may become its result in place. */
     if (item->start <= own->after || item->end > own->until ||
         (item->end == own->until && item->bytes != own->bytes))
@@ -59,7 +59,7 @@ static bool place_item(struct lend *l, const struct hb_heap_item *item)
 }
 
 uint32_t hb_lend(struct hb_arena *scratch, struct hb_heap_item *items, uint32_t count,
-                 const struct hb_slot *slots, uint32_t slot_count)
+                 const struct hb_lend_slot *slots, uint32_t slot_count)
 {
     struct hb_arena_mark mark = hb_arena_mark(scratch);
     struct lend l = {.slots = slots,

@@ -6,7 +6,7 @@
 
 #include "sim/engine/heap.h"
 
-struct hb_slot {
+struct hb_lend_slot {
     int64_t bytes;
     int32_t after; /* empty after this position ... */
     int32_t until; /* ... and up to this one, at which its new value is made */
@@ -15,6 +15,6 @@ struct hb_slot {
 /* Takes out of items those that find room in a slot, largest first. Returns how many are left, in
  * their order. */
 uint32_t hb_lend(struct hb_arena *scratch, struct hb_heap_item *items, uint32_t count,
-                 const struct hb_slot *slots, uint32_t slot_count);
+                 const struct hb_lend_slot *slots, uint32_t slot_count);
 
 #endif

@@ -84,7 +84,7 @@ static uint32_t list_items(const struct measure *m, struct hb_heap_item *items)
 }
 
 /* Outputs of their own, and arguments that become outputs. */
-static uint32_t list_slots(const struct measure *m, struct hb_slot *slots)
+static uint32_t list_slots(const struct measure *m, struct hb_lend_slot *slots)
 {
     const struct hb_heap_span *gaps = hb_live_gaps(m->arena, m->p);
     uint32_t count = 0;
@@ -92,9 +92,9 @@ static uint32_t list_slots(const struct measure *m, struct hb_slot *slots)
         const struct hb_live *live = &m->out->live[i];
         if (m->p->bufs[live->buf].space != HB_SPACE_HBM || !m->is_output[live->buf])
             continue;
-        struct hb_slot slot = {live->bytes, -1, live->start};
+        struct hb_lend_slot slot = {live->bytes, -1, live->start};
         if (m->is_argument[live->buf])
-            slot = (struct hb_slot){live->bytes, gaps[live->buf].start, gaps[live->buf].end};
+            slot = (struct hb_lend_slot){live->bytes, gaps[live->buf].start, gaps[live->buf].end};
         slots[count++] = slot;
     }
     return count;
@@ -105,7 +105,7 @@ static uint32_t lend_outputs(struct measure *m, struct hb_heap_item *items, uint
 {
     if (!m->p->outputs_lend)
         return count;
-    struct hb_slot *slots = hb_arena_alloc(m->arena, m->out->live_count, sizeof *slots);
+    struct hb_lend_slot *slots = hb_arena_alloc(m->arena, m->out->live_count, sizeof *slots);
     uint32_t slot_count = list_slots(m, slots);
     for (uint32_t i = 0; i < count; i++)
         m->out->lent[m->out->live[items[i].order].buf] = true;
@@ -308,7 +308,7 @@ static void sum_categories(struct measure *m)
 
 /* Heaps of programs that would not fit are packed once more, by size: 0 to 0.5 % of idle memory in
  * all records above 0.92 of the device's own, up to 19 % below 0.83 (v5e,remat=full,batch=48;
- * llama3- 70b, v6e-256 with 8192 tokens; gemma3-12b, v6e-256 with 32768). */
+ * llama3-70b, v6e-256 with 8192 tokens; gemma3-12b, v6e-256 with 32768). */
 void hb_run_memory(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out)
 {
     enum hb_heap_kind heap = habits[p->compiler].heap;

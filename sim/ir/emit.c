@@ -196,3 +196,9 @@ int64_t hb_fsdp_ways(const struct hb_lower *lo, bool expert)
         ways *= hb_ways(lo, HB_AX_EXPERT);
     return ways;
 }
+
+bool hb_alone(const struct hb_lower *lo)
+{
+    return lo->local.batch_ways == 1 && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+           hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
+}

@@ -355,8 +355,7 @@ static bool is_microbatch_early(const struct hb_lower *lo)
 static bool is_label_early(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    bool alone =
-        !is_several(lo) && hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
+    bool alone = hb_alone(lo);
     if (lo->maxtext || !lo->habits->rings)
         return false;
     enum hb_optimizer name = s->optimizer.name;

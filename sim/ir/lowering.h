@@ -172,6 +172,8 @@ double hb_payload_bytes(enum hb_op_kind kind, int64_t bytes, int64_t group);
 struct hb_shape hb_buf_shape(const struct hb_lower *lo, uint32_t buf);
 const char *hb_name(struct hb_lower *lo, const char *a, const char *b);
 int64_t hb_ways(const struct hb_lower *lo, enum hb_axis axis);
+/* Whether nothing is split: a step of one device. */
+bool hb_alone(const struct hb_lower *lo);
 /* Over how many devices fsdp (and what is split along with it) divides a weight. */
 int64_t hb_fsdp_ways(const struct hb_lower *lo, bool expert);
 

@@ -39,12 +39,6 @@ static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l)
     }
 }
 
-static bool is_alone(const struct hb_lower *lo)
-{
-    return lo->local.batch_ways == 1 && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
-}
-
 /* Where the update waits for the global norm, states from the host come two leaves ahead of their
  * update, and the new ones have places of their own until they are back, two leaves later
  * (llama3-8b/opt_host_offload: both of w_gate's, w_up's and w_down's beside w_down's two new ones,
@@ -82,7 +76,7 @@ static enum fetch find_fetch(const struct hb_lower *lo)
     bool average = lo->habits->rings && lo->spec->optimizer.offload != HB_PLACE_PINNED_HOST;
     if (hb_head_states_early(lo))
         return FETCH_ALL;
-    if (!lo->spec->optimizer.clip || average || (lo->habits->rings && is_alone(lo)))
+    if (!lo->spec->optimizer.clip || average || (lo->habits->rings && hb_alone(lo)))
         return FETCH_ALL;
     bool most = lo->habits->rings && hb_fsdp_ways(lo, false) > 1 &&
                 lo->gather_form != HB_GATHER_PADDED && hb_ways(lo, HB_AX_TENSOR) > 1;
@@ -95,7 +89,7 @@ static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
 {
     const struct hb_leaf *l = &lo->leaves[i];
     bool table_late =
-        lo->habits->rings && is_alone(lo) && lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST;
+        lo->habits->rings && hb_alone(lo) && lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST;
     switch (fetch) {
     case FETCH_ALL:
         return !(table_late && i == lo->embed);
@@ -207,7 +201,7 @@ static bool is_muon_matrix(const struct hb_lower *lo, const struct hb_leaf *l)
 
 static bool is_whole_muon(const struct hb_lower *lo)
 {
-    return lo->habits->rings && is_alone(lo) && lo->spec->optimizer.name == HB_OPT_MUON;
+    return lo->habits->rings && hb_alone(lo) && lo->spec->optimizer.name == HB_OPT_MUON;
 }
 
 static struct hb_shape gathered_momentum(const struct hb_lower *lo, const struct hb_leaf *l)

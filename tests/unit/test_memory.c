@@ -106,6 +106,17 @@ static void gpu_leaves_arguments_as_they_are(void **state)
     assert_int_equal(m.host_bytes, 20000);
 }
 
+/* Ops that read the first two of refs and write the third. */
+static void add_ops(struct hb_program *p, const uint32_t (*refs)[3], int count)
+{
+    for (int i = 0; i < count; i++) {
+        hb_program_add_op(p, (struct hb_op){.name = "op", .start = HB_NONE});
+        hb_program_read(p, refs[i][0]);
+        hb_program_read(p, refs[i][1]);
+        hb_program_write(p, refs[i][2]);
+    }
+}
+
 /* The new state is made last: until then its 20000 bytes hold h, and no other beside it; the
  * larger x and what lives with h are left to the heap. cuda-opt--donate=False. */
 static void outputs_lend_their_room(void **state)
@@ -122,12 +133,7 @@ static void outputs_lend_their_room(void **state)
     uint32_t out = add_buf(&p, "new state", 20000, HB_CAT_PARAMS);
     p.bufs[in].argument = p.bufs[out].output = true;
     const uint32_t refs[][3] = {{in, in, h}, {h, h, g}, {g, h, x}, {x, x, late}, {late, in, out}};
-    for (int i = 0; i < 5; i++) {
-        hb_program_add_op(&p, (struct hb_op){.name = "op", .start = HB_NONE});
-        hb_program_read(&p, refs[i][0]);
-        hb_program_read(&p, refs[i][1]);
-        hb_program_write(&p, refs[i][2]);
-    }
+    add_ops(&p, refs, 5);
     hb_run_memory(arena, &p, &m);
     assert_true(m.lent[h] && !m.lent[g] && !m.lent[x] && !m.lent[late]);
     assert_int_equal(m.temp_bytes, 1024 + 20224);
@@ -156,14 +162,9 @@ static void arguments_lend_their_room_once_read(void **state)
     p.bufs[out].alias_of = in;
     const uint32_t refs[][3] = {{in, in, x}, {x, x, y}, {x, y, h}, {h, y, out}};
     uint32_t loop = hb_program_open_loop(&p, "loop", 2);
-    for (int i = 0; i < 4; i++) {
-        hb_program_add_op(&p, (struct hb_op){.name = "op", .start = HB_NONE});
-        hb_program_read(&p, refs[i][0]);
-        hb_program_read(&p, refs[i][1]);
-        hb_program_write(&p, refs[i][2]);
-        if (i == 1)
-            hb_program_close_loop(&p, loop);
-    }
+    add_ops(&p, refs, 2);
+    hb_program_close_loop(&p, loop);
+    add_ops(&p, refs + 2, 2);
     hb_run_memory(arena, &p, &m);
     assert_true(m.lent[h] && !m.lent[x] && !m.lent[y]);
     p.refs[p.ops[3].refs_at + 1] = in; /* the update reads the old state */
