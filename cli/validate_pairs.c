@@ -14,11 +14,19 @@ static void print_difference(FILE *to, int64_t bytes)
     fprintf(to, " %c%-*s", bytes < 0 ? '-' : '+', SIZE_WIDTH, hb_size_print(llabs(bytes), text));
 }
 
+static void print_stats(FILE *to, const char *which, struct hb_pair_stats s)
+{
+    fprintf(to,
+            "%s%u pairs; above %d MB: sign right in %u of %u, within %.0f %% in %u; others: off by "
+            "less than that in %u of %u\n",
+            which, s.n, (int)(HB_PAIR_LARGE_BYTES / MEGABYTE), s.sign_right, s.large,
+            100 * HB_PAIR_CLOSE, s.within_close, s.small_within, s.n - s.large);
+}
+
 void hb_report_pairs_text(const struct hb_pairs *pairs, FILE *to)
 {
     struct hb_pair *list;
     uint32_t count = hb_pairs_find(pairs, &list);
-    struct hb_pair_stats s = hb_pairs_stats(list, count);
     fprintf(to, "\npairs that differ in one key\n %-*s %-*s %-*s first -> second\n", SIZE_WIDTH + 1,
             "measured", SIZE_WIDTH + 1, "predicted", KEY_WIDTH, "key");
     for (uint32_t i = 0; i < count; i++) {
@@ -26,11 +34,10 @@ void hb_report_pairs_text(const struct hb_pairs *pairs, FILE *to)
         print_difference(to, list[i].predicted_bytes);
         fprintf(to, " %-*s %s -> %s\n", KEY_WIDTH, list[i].key, list[i].first, list[i].second);
     }
-    fprintf(to,
-            "%u pairs; above %d MB: sign right in %u of %u, within %.0f %% in %u; others: off by "
-            "less than that in %u of %u\n",
-            s.n, (int)(HB_PAIR_LARGE_BYTES / MEGABYTE), s.sign_right, s.large, 100 * HB_PAIR_CLOSE,
-            s.within_close, s.small_within, s.n - s.large);
+    print_stats(to, "", hb_pairs_stats(list, count, false));
+    struct hb_pair_stats own = hb_pairs_stats(list, count, true);
+    if (own.n)
+        print_stats(to, "with a record that the compiler rematerialised: ", own);
 }
 
 static void write_share(struct hb_json *j, const char *key, uint32_t part, uint32_t whole)
@@ -54,18 +61,26 @@ static void write_text(struct hb_json *j, const char *key, const char *text)
     hb_json_text(j, text);
 }
 
-void hb_report_pairs_json(struct hb_json *j, const struct hb_pairs *pairs)
+static void write_stats(struct hb_json *j, struct hb_pair_stats s)
 {
-    struct hb_pair *list;
-    uint32_t count = hb_pairs_find(pairs, &list);
-    struct hb_pair_stats s = hb_pairs_stats(list, count);
-    hb_json_key(j, "pairs");
-    hb_json_object(j);
     write_count(j, "n", s.n);
     write_count(j, "large", s.large);
     write_share(j, "sign_right", s.sign_right, s.large);
     write_share(j, "within_15_pct", s.within_close, s.large);
     write_share(j, "small_within", s.small_within, s.n - s.large);
+}
+
+void hb_report_pairs_json(struct hb_json *j, const struct hb_pairs *pairs)
+{
+    struct hb_pair *list;
+    uint32_t count = hb_pairs_find(pairs, &list);
+    hb_json_key(j, "pairs");
+    hb_json_object(j);
+    write_stats(j, hb_pairs_stats(list, count, false));
+    hb_json_key(j, "rematerialised");
+    hb_json_object(j);
+    write_stats(j, hb_pairs_stats(list, count, true));
+    hb_json_object_end(j);
     hb_json_key(j, "list");
     hb_json_array(j);
     for (uint32_t i = 0; i < count; i++) {
@@ -75,6 +90,8 @@ void hb_report_pairs_json(struct hb_json *j, const struct hb_pairs *pairs)
         write_text(j, "second", list[i].second);
         write_count(j, "measured_bytes", list[i].measured_bytes);
         write_count(j, "predicted_bytes", list[i].predicted_bytes);
+        hb_json_key(j, "rematerialised");
+        hb_json_bool(j, list[i].rematerialised);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);

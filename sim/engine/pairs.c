@@ -20,6 +20,7 @@ struct hb_pairs_side {
     const char *kind; /* only figures of one kind are compared */
     int64_t measured_bytes;
     int64_t predicted_bytes;
+    bool rematerialised;
     struct leaf *leaves;
     uint32_t count, cap;
 };
@@ -143,7 +144,8 @@ void hb_pairs_add(struct hb_pairs *pairs, struct hb_arena *scratch, const struct
     struct hb_pairs_side side = {.id = c->id,
                                  .kind = hb_arena_strdup(pairs->arena, record->kind),
                                  .measured_bytes = c->measured_bytes,
-                                 .predicted_bytes = c->predicted_bytes};
+                                 .predicted_bytes = c->predicted_bytes,
+                                 .rematerialised = record->rematerialised};
     add_tree(pairs, scratch, &side, hb_schema_emit(scratch, &record->spec, true), "");
     hb_arena_rewind(scratch, mark);
     if (side.count)
@@ -182,18 +184,24 @@ uint32_t hb_pairs_find(const struct hb_pairs *pairs, struct hb_pair **out)
             if (!hb_str_same(first->kind, second->kind) || !differ_in_one(first, second, &key))
                 continue;
             list = hb_grow(pairs->arena, list, count, &cap, sizeof *list);
-            list[count++] = (struct hb_pair){first->id, second->id, pairs->keys[key],
+            list[count++] = (struct hb_pair){first->id,
+                                             second->id,
+                                             pairs->keys[key],
                                              second->measured_bytes - first->measured_bytes,
-                                             second->predicted_bytes - first->predicted_bytes};
+                                             second->predicted_bytes - first->predicted_bytes,
+                                             first->rematerialised || second->rematerialised};
         }
     *out = list;
     return count;
 }
 
-struct hb_pair_stats hb_pairs_stats(const struct hb_pair *list, uint32_t count)
+struct hb_pair_stats hb_pairs_stats(const struct hb_pair *list, uint32_t count, bool rematerialised)
 {
-    struct hb_pair_stats s = {.n = count};
+    struct hb_pair_stats s = {0};
     for (uint32_t i = 0; i < count; i++) {
+        if (list[i].rematerialised != rematerialised)
+            continue;
+        s.n++;
         int64_t measured = list[i].measured_bytes, predicted = list[i].predicted_bytes;
         int64_t off = llabs(predicted - measured);
         if (llabs(measured) <= HB_PAIR_LARGE_BYTES) {

@@ -27,6 +27,7 @@ struct hb_pair {
     const char *key;
     int64_t measured_bytes;
     int64_t predicted_bytes;
+    bool rematerialised; /* one of the two by the compiler itself: not the key's doing alone */
 };
 
 /* Differences below this are within what unrelated changes of a schedule do; of them only the size
@@ -35,7 +36,7 @@ struct hb_pair {
 #define HB_PAIR_CLOSE       0.15
 
 struct hb_pair_stats {
-    uint32_t n;
+    uint32_t n;            /* of the pairs asked for */
     uint32_t large;        /* of them measured above HB_PAIR_LARGE_BYTES */
     uint32_t sign_right;   /* of the large ones */
     uint32_t within_close; /* of the large ones: off by at most HB_PAIR_CLOSE of the measured */
@@ -49,6 +50,9 @@ void hb_pairs_add(struct hb_pairs *pairs, struct hb_arena *scratch, const struct
                   const struct hb_case *c);
 /* All pairs, in order of the second record, then of the first; returns their number. */
 uint32_t hb_pairs_find(const struct hb_pairs *pairs, struct hb_pair **out);
-struct hb_pair_stats hb_pairs_stats(const struct hb_pair *list, uint32_t count);
+/* Of those pairs that have a record which the compiler rematerialised by itself, or of the others:
+ * such records stand in a group of their own, and so do their differences. */
+struct hb_pair_stats hb_pairs_stats(const struct hb_pair *list, uint32_t count,
+                                    bool rematerialised);
 
 #endif

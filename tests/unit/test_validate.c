@@ -368,21 +368,26 @@ static void differences_are_judged(void **state)
     (void)state;
     const int64_t mb = 1000000;
     const struct hb_pair list[] = {
-        {"", "", "", 1000 * mb, 1150 * mb},  /* right, and close */
-        {"", "", "", 1000 * mb, 1151 * mb},  /* right */
-        {"", "", "", -1000 * mb, -850 * mb}, /* right, and close */
-        {"", "", "", -1000 * mb, 10 * mb},   /* wrong */
-        {"", "", "", 501 * mb, 0},           /* wrong: nothing is no sign */
-        {"", "", "", 500 * mb, 0},           /* small, and within */
-        {"", "", "", -100 * mb, 400 * mb},   /* small, and within */
-        {"", "", "", -100 * mb, 401 * mb},   /* small */
+        {"", "", "", 1000 * mb, 1150 * mb, false},  /* right, and close */
+        {"", "", "", 1000 * mb, 1151 * mb, false},  /* right */
+        {"", "", "", -1000 * mb, -850 * mb, false}, /* right, and close */
+        {"", "", "", -1000 * mb, 10 * mb, false},   /* wrong */
+        {"", "", "", 501 * mb, 0, false},           /* wrong: nothing is no sign */
+        {"", "", "", 500 * mb, 0, false},           /* small, and within */
+        {"", "", "", -100 * mb, 400 * mb, false},   /* small, and within */
+        {"", "", "", -100 * mb, 401 * mb, false},   /* small */
+        {"", "", "", 1000 * mb, 0, true},           /* the compiler rematerialised: stands apart */
     };
-    struct hb_pair_stats s = hb_pairs_stats(list, sizeof list / sizeof list[0]);
+    struct hb_pair_stats s = hb_pairs_stats(list, sizeof list / sizeof list[0], false);
     assert_int_equal(s.n, 8);
     assert_int_equal(s.large, 5);
     assert_int_equal(s.sign_right, 3);
     assert_int_equal(s.within_close, 2);
     assert_int_equal(s.small_within, 2);
+    s = hb_pairs_stats(list, sizeof list / sizeof list[0], true);
+    assert_int_equal(s.n, 1);
+    assert_int_equal(s.large, 1);
+    assert_int_equal(s.sign_right, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
