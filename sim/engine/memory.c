@@ -20,9 +20,9 @@
 #include "sim/engine/run.h"
 
 static const struct hb_placing habits[] = {
-    [HB_XLA_TPU] = {HB_HEAP_IN_ORDER, 16384, 512, false, false},
-    [HB_XLA_GPU] = {HB_HEAP_SORTED, 256, 1, false, false},
-    [HB_TORCH] = {HB_HEAP_CACHING, 512, 512, false, false},
+    [HB_XLA_TPU] = {HB_HEAP_IN_ORDER, 16384, 512, false, false, 0},
+    [HB_XLA_GPU] = {HB_HEAP_SORTED, 256, 1, false, false, 0},
+    [HB_TORCH] = {HB_HEAP_CACHING, 512, 512, false, false, 0},
 };
 
 struct measure {
@@ -34,6 +34,11 @@ struct measure {
     bool *is_output;
     struct hb_heap_span *spans; /* by buffer, where each alias lives in its own time; else null */
 };
+
+static int64_t peak_of(const struct hb_memory *out)
+{
+    return out->argument_bytes + out->output_bytes - out->alias_bytes + out->temp_bytes;
+}
 
 static void mark_roots(struct measure *m)
 {
@@ -165,6 +170,28 @@ static void attach_parts(const struct measure *m, const struct parts *parts,
     }
 }
 
+static void keep_offsets(const struct measure *m, const struct hb_heap_item *items, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        m->out->offset_of[m->out->live[items[i].order].buf] = items[i].offset;
+}
+
+/* Heaps of programs that would not fit are packed once more, by size: 0 to 0.5 % of idle memory in
+ * all records above 0.92 of the device's own, up to 19 % below 0.83 (v5e,remat=full,batch=48;
+ * llama3-70b, v6e-256 with 8192 tokens; gemma3-12b, v6e-256 with 32768). */
+static void repack_heap(const struct measure *m, struct hb_heap_item *items, uint32_t count)
+{
+    if (!m->habit.repack_bytes || m->habit.heap != HB_HEAP_IN_ORDER ||
+        peak_of(m->out) <= m->habit.repack_bytes)
+        return;
+    int64_t height =
+        hb_heap_pack(m->arena, items, count, HB_HEAP_SORTED, m->habit.heap_align_bytes);
+    if (height >= m->out->temp_bytes)
+        return;
+    m->out->temp_bytes = height;
+    keep_offsets(m, items, count);
+}
+
 static void pack_heap(struct measure *m)
 {
     struct hb_memory *out = m->out;
@@ -192,8 +219,8 @@ static void pack_heap(struct measure *m)
         attach_parts(m, &parts, items, count);
     }
     out->temp_bytes = hb_heap_pack(m->arena, items, count, m->habit.heap, align);
-    for (uint32_t i = 0; i < count; i++)
-        out->offset_of[out->live[items[i].order].buf] = items[i].offset;
+    keep_offsets(m, items, count);
+    repack_heap(m, items, count);
     hb_arena_rewind(m->arena, mark);
     for (uint32_t i = 0; i < m->p->buf_count; i++)
         if (m->p->bufs[i].alias_of != HB_NONE)
@@ -306,26 +333,10 @@ static void sum_categories(struct measure *m)
                (long long)out->peak_bytes);
 }
 
-/* Heaps of programs that would not fit are packed once more, by size: 0 to 0.5 % of idle memory in
- * all records above 0.92 of the device's own, up to 19 % below 0.83 (v5e,remat=full,batch=48;
- * llama3-70b, v6e-256 with 8192 tokens; gemma3-12b, v6e-256 with 32768). */
 void hb_run_memory(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out)
 {
-    enum hb_heap_kind heap = habits[p->compiler].heap;
-    hb_run_memory_with(arena, p, heap, out);
-    if (!p->repack_bytes || out->peak_bytes <= p->repack_bytes || heap == HB_HEAP_SORTED)
-        return;
-    struct hb_memory sorted;
-    hb_run_memory_with(arena, p, HB_HEAP_SORTED, &sorted);
-    if (sorted.peak_bytes < out->peak_bytes)
-        *out = sorted;
-}
-
-void hb_run_memory_with(struct hb_arena *arena, const struct hb_program *p, enum hb_heap_kind heap,
-                        struct hb_memory *out)
-{
     struct hb_placing placing = habits[p->compiler];
-    placing.heap = heap;
+    placing.repack_bytes = p->repack_bytes;
     hb_run_memory_placed(arena, p, &placing, out);
 }
 
@@ -352,7 +363,7 @@ void hb_run_memory_placed(struct hb_arena *arena, const struct hb_program *p,
     count_leaves(&m);
     pack_heap(&m);
     count_host(&m);
-    out->peak_bytes = out->argument_bytes + out->output_bytes - out->alias_bytes + out->temp_bytes;
+    out->peak_bytes = peak_of(out);
     if (placing->unpacked)
         return;
     list_at_peak(&m);

@@ -72,6 +72,9 @@ struct hb_placing {
      * a compiler's dump (a program without loops, its buffers in the order of their first use). */
     bool apart;
     bool unpacked; /* temporaries get no place: they take what lives at once */
+    /* Above this peak an HB_HEAP_IN_ORDER is packed again, by size, and the lower heap stays;
+     * 0: never. */
+    int64_t repack_bytes;
 };
 
 /* Memory alone: what validate and the planner ask thousands of times. */
@@ -79,9 +82,7 @@ void hb_run_memory(struct hb_arena *arena, const struct hb_program *p, struct hb
 /* The same before anything is placed, which is where most of the time goes: temp_bytes is
  * live_temp_bytes, so that peak_bytes is the least that any heap takes; nothing is at_peak. */
 void hb_run_memory_live(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out);
-/* The same with an allocator that is not the compiler's own. */
-void hb_run_memory_with(struct hb_arena *arena, const struct hb_program *p, enum hb_heap_kind heap,
-                        struct hb_memory *out);
+/* The same by other habits than those of the program's compiler. */
 void hb_run_memory_placed(struct hb_arena *arena, const struct hb_program *p,
                           const struct hb_placing *placing, struct hb_memory *out);
 /* Time alone, on this device. */

@@ -341,7 +341,7 @@ bool hb_hlo_program_make(struct hb_arena *arena, struct hb_diag *diag,
     struct hb_hlo_program *hp = out_program;
     const struct hb_hlo_dialect *d = m->dialect;
     *hp = (struct hb_hlo_program){.m = m, .arena = arena};
-    hp->placing = (struct hb_placing){d->heap, d->heap_align_bytes, 1, true, false};
+    hp->placing = (struct hb_placing){d->heap, d->heap_align_bytes, 1, true, false, 0};
     if (!hb_hlo_flow_find(arena, diag, m, order, &hp->flow) || !check_sizes(hp, diag))
         return false;
     hb_hlo_alias_init(&hp->alias, arena, m);

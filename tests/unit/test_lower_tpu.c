@@ -544,8 +544,9 @@ static void a_full_heap_is_packed_by_size(void **state)
     struct low l = DENSE("mesh.fsdp=8", "batch.global=64");
     assert_int_equal(l.p.repack_bytes, 98028LL << 20);
     assert_true(l.m.temp_bytes > l.m.live_temp_bytes);
+    const struct hb_placing by_size = {HB_HEAP_SORTED, 16384, 512, false, false, 0};
     struct hb_memory sorted;
-    hb_run_memory_with(u.env.arena, &l.p, HB_HEAP_SORTED, &sorted);
+    hb_run_memory_placed(u.env.arena, &l.p, &by_size, &sorted);
     assert_true(sorted.temp_bytes < l.m.temp_bytes);
     l.p.repack_bytes = l.m.peak_bytes - 1;
     hb_run_memory(u.env.arena, &l.p, &l.m);

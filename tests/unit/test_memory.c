@@ -191,7 +191,7 @@ static void aliases_apart_leave_room_between(void **state)
             hb_program_write(&p, bufs[i]);
     }
     hb_program_check(&p);
-    struct hb_placing placing = {HB_HEAP_SORTED, 256, 1, false, false};
+    struct hb_placing placing = {HB_HEAP_SORTED, 256, 1, false, false, 0};
     hb_run_memory_placed(arena, &p, &placing, &together);
     assert_int_equal(together.temp_bytes, 1024);
     placing.apart = true;
@@ -355,9 +355,11 @@ static void random_programs_sum_up(void **state)
         struct random_shape shape = {12, 2, 4, round % 2 ? 100000 : 300};
         random_program(arena, &rng, shape, &p);
         struct slow_sums slow = sum_slowly(&p);
-        enum hb_heap_kind kind = (enum hb_heap_kind)(round % 3);
-        if (kind == HB_HEAP_CACHING)
-            hb_run_memory_with(arena, &p, kind, &m);
+        bool tpu = p.compiler == HB_XLA_TPU;
+        const struct hb_placing caching = {
+            HB_HEAP_CACHING, tpu ? 16384 : 256, tpu ? 512 : 1, false, false, 0};
+        if (round % 3 == 0)
+            hb_run_memory_placed(arena, &p, &caching, &m);
         else
             hb_run_memory(arena, &p, &m);
         assert_int_equal(m.argument_bytes, slow.argument);
