@@ -75,7 +75,7 @@ enum hb_optimizer {
     HB_OPT_ADAFACTOR,
     HB_OPT_MUON
 };
-enum hb_place { HB_PLACE_NONE, HB_PLACE_PINNED_HOST, HB_PLACE_DEVICE };
+enum hb_place { HB_PLACE_NONE, HB_PLACE_PINNED_HOST, HB_PLACE_DEVICE, HB_PLACE_COUNT };
 enum hb_others { HB_OTHERS_SAME, HB_OTHERS_ADAMW };
 enum hb_axis {
     HB_AX_DATA,

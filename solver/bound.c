@@ -3,6 +3,8 @@
  * (hb_segment_optional_ops). Tests compare floors with every policy of the menus. */
 #include "solver/bound.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
@@ -176,23 +178,42 @@ static bool bound_whole_cell(struct hb_arena *scratch, const struct hb_spec *cel
     return true;
 }
 
-/* The ends and all that is fixed are taken out of the sums. */
-static void keep_layers(struct hb_arena *scratch, struct hb_segment *s, int64_t fixed)
+/* Without the ends and all that is fixed, but for so much; of the times the path alone. */
+static struct hb_segment layers_alone(struct hb_arena *scratch, const struct hb_segment *whole,
+                                      int64_t fixed)
 {
-    int64_t *none = hb_arena_alloc(scratch, (size_t)s->max_steps + 1, sizeof *none);
-    for (int k = 0; k < HB_BYTES_KINDS; k++) {
-        s->fixed[k] = 0;
-        for (uint32_t q = 0; q < s->slot_count; q++)
-            s->live[k][q] = 0;
-        for (uint32_t i = 0; i < s->item_count; i++)
-            s->items[i].fixed[k] = none;
+    struct hb_segment s = *whole;
+    int64_t *none = hb_arena_alloc(scratch, (size_t)s.max_steps + 1, sizeof *none);
+    s.items = hb_arena_alloc(scratch, s.item_count, sizeof *s.items);
+    for (uint32_t i = 0; i < s.item_count; i++) {
+        s.items[i] = whole->items[i];
+        for (int k = 0; k < HB_BYTES_KINDS; k++)
+            s.items[i].fixed[k] = none;
+        for (int v = 1; v < HB_BOUNDS; v++)
+            s.items[i].bound_ns[v] = NULL;
     }
-    for (int v = 0; v < HB_BOUNDS; v++) {
-        s->bound_ns[v] = 0;
-        for (uint32_t i = 0; i < s->item_count && v > 0; i++)
-            s->items[i].bound_ns[v] = NULL;
-    }
-    s->fixed[HB_BYTES_DEVICE] = fixed;
+    for (int k = 0; k < HB_BYTES_KINDS; k++)
+        s.live[k] = hb_arena_alloc(scratch, s.slot_count, sizeof *s.live[k]);
+    memset(s.fixed, 0, sizeof s.fixed);
+    memset(s.bound_ns, 0, sizeof s.bound_ns);
+    s.fixed[HB_BYTES_DEVICE] = fixed;
+    return s;
+}
+
+static int64_t least_time(struct hb_arena *scratch, const struct hb_segment *segment,
+                          const struct hb_layers_ask *ask, enum hb_brute_time time)
+{
+    struct hb_segment layers = layers_alone(scratch, segment, ask->fixed_bytes);
+    struct hb_brute_limits limits = {.goal = HB_GOAL_TIME,
+                                     .time = time,
+                                     .budget_bytes = ask->budget_bytes,
+                                     .host_bytes = ask->host_bytes,
+                                     .most_value = ask->most_ns,
+                                     .after_value = -1};
+    struct hb_brute_choice best;
+    if (hb_brute_best(scratch, &layers, ask->cell_spec, &limits, 1, &best))
+        return best.value;
+    return ask->most_ns < INT64_MAX ? ask->most_ns + 1 : INT64_MAX;
 }
 
 int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_layers_ask *ask)
@@ -206,17 +227,13 @@ int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_layers_ask *as
                                      .path_only = true};
     if (!hb_segment_build(scratch, &segment, &s, &why))
         return 0;
-    keep_layers(scratch, &s, ask->fixed_bytes);
-    struct hb_brute_limits limits = {.goal = HB_GOAL_TIME,
-                                     .rough = true,
-                                     .budget_bytes = ask->budget_bytes,
-                                     .host_bytes = ask->host_bytes,
-                                     .most_value = ask->most_ns,
-                                     .after_value = -1};
-    struct hb_brute_choice best;
-    if (hb_brute_best(scratch, &s, ask->cell_spec, &limits, 1, &best))
-        return best.value;
-    return ask->most_ns < INT64_MAX ? ask->most_ns + 1 : INT64_MAX;
+    return least_time(scratch, &s, ask, HB_TIME_SUMS);
+}
+
+int64_t hb_bound_turns(struct hb_arena *scratch, const struct hb_segment *segment,
+                       const struct hb_layers_ask *ask)
+{
+    return least_time(scratch, segment, ask, HB_TIME_TURNS);
 }
 
 /* Of one sum, as a configuration of all items has it. */

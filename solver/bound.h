@@ -35,6 +35,10 @@ struct hb_layers_ask {
  * they keep there. For scans of whatever chunks and place. Above most_ns: most_ns + 1; with no such
  * limit INT64_MAX where none could. */
 int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_layers_ask *ask);
+/* The same more closely, of such a cell's segment without odd items: what the groups' turns take
+ * on the compute stream, replayed. */
+int64_t hb_bound_turns(struct hb_arena *scratch, const struct hb_segment *segment,
+                       const struct hb_layers_ask *ask);
 /* For one cell; no less than its node's. */
 bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, struct hb_floor *out);

@@ -144,6 +144,7 @@ struct best {
     const struct hb_segment *s;
     const struct hb_brute_limits *limits;
     struct hb_replay *replay; /* null: times by the sums */
+    bool alone;               /* the one best, and no place to keep */
     int64_t ceiling;          /* what is above is not wanted */
     uint32_t tight_slot;      /* where the last that did not fit had its peak */
     struct hb_brute_choice *list;
@@ -196,7 +197,8 @@ static bool visit_best(void *context, const struct hb_part *parts, uint32_t coun
         (by_time ? c.price.bound_ns : c.price.live_bytes) > ceiling)
         return true;
     if (by_time && b->replay) {
-        int64_t ns = hb_replay_bound_ns(b->replay, parts, count);
+        int64_t ns = l->time == HB_TIME_TURNS ? hb_replay_turns_ns(b->replay, parts, count)
+                                              : hb_replay_bound_ns(b->replay, parts, count);
         c.price.bound_ns = ns > c.price.bound_ns ? ns : c.price.bound_ns;
     }
     c.value = by_time ? c.price.bound_ns : c.price.live_bytes;
@@ -205,8 +207,7 @@ static bool visit_best(void *context, const struct hb_part *parts, uint32_t coun
         (worst && !before(c.value, c.place, worst->value, worst->place)))
         return true;
     insert_choice(b, &c, parts);
-    if (b->most == 1 && l->rough)
-        b->ceiling = c.value;
+    b->ceiling = b->alone ? c.value : b->ceiling;
     return true;
 }
 
@@ -252,12 +253,12 @@ uint32_t hb_brute_best(struct hb_arena *arena, const struct hb_segment *s,
     for (uint32_t i = 0; i < most; i++)
         out[i].parts =
             hb_arena_alloc(arena, (size_t)spec->model.block_count + 1, sizeof *out[i].parts);
-    if (limits->goal == HB_GOAL_TIME && !limits->rough) {
+    b.alone = limits->goal == HB_GOAL_TIME && limits->time != HB_TIME_REPLAY && most == 1;
+    if (limits->goal == HB_GOAL_TIME && limits->time != HB_TIME_SUMS)
         b.replay = hb_replay_open(arena, s);
-        if (limits->after_value < 0)
-            find_ceiling(&b, spec);
-    }
-    if (limits->goal == HB_GOAL_TIME && limits->rough && most == 1)
+    if (b.replay && !b.alone && limits->after_value < 0)
+        find_ceiling(&b, spec);
+    if (b.alone)
         walk_below(arena, &b, spec);
     else
         hb_brute_each(s, spec, visit_best, &b);

@@ -23,9 +23,13 @@ double hb_brute_count(const struct hb_spec *spec, const struct hb_menu *menus, b
 
 enum hb_brute_goal { HB_GOAL_TIME, HB_GOAL_MEMORY };
 
+/* Of the time: the whole step replayed; the sums alone; the sums, and the groups' turns replayed
+ * one slot after another (replay.h). */
+enum hb_brute_time { HB_TIME_REPLAY, HB_TIME_SUMS, HB_TIME_TURNS };
+
 struct hb_brute_limits {
     enum hb_brute_goal goal;
-    bool rough; /* times by the sums alone, not replayed */
+    enum hb_brute_time time;
     int64_t budget_bytes;
     int64_t host_bytes; /* INT64_MAX: no limit */
     int64_t most_value; /* only those up to this one; INT64_MAX: all */

@@ -11,14 +11,17 @@
 #include "solver/bound.h"
 #include "solver/ilp.h"
 #include "solver/menu.h"
+#include "solver/nodes.h"
 
 enum { FIRST_BATCH = 16, MOST_BATCH = 1024 };
 
-void hb_cells_put(struct hb_search *s, uint32_t cell, double bound)
+void hb_cells_put(struct hb_search *s, const struct hb_open_cell *cell)
 {
     s->open = hb_grow(s->arena, s->open, s->open_count, &s->open_cap, sizeof *s->open);
-    s->open[s->open_count] = (struct hb_open_cell){cell, bound, FIRST_BATCH, -1, 0};
-    hb_queue_put(&s->queue, bound, HB_ENTRY_CELL, s->open_count++);
+    s->open[s->open_count] = *cell;
+    s->open[s->open_count].batch = FIRST_BATCH;
+    s->open[s->open_count].after_value = -1;
+    hb_queue_put(&s->queue, cell->bound, HB_ENTRY_BARE, s->open_count++);
 }
 
 static struct hb_brute_limits limits_of(const struct hb_search *s, uint32_t cell)
@@ -120,8 +123,49 @@ static const double walked_at_once = 2e6;
 static void walk_cell(struct hb_search *s, uint32_t index, const struct hb_spec *spec,
                       const struct hb_segment *segment);
 
+/* Whether its node's layers were looked at more closely since it was put into the queue: then it
+ * goes back to where it belongs now. */
+static bool raise_cell(struct hb_search *s, uint32_t index)
+{
+    struct hb_open_cell *o = &s->open[index];
+    double value = hb_nodes_cell_bound(s, o);
+    if (value <= o->bound)
+        return false;
+    o->bound = value;
+    hb_search_settle(s, o->cell, HB_FATE_LAYER_BOUND, value);
+    if (value < INFINITY)
+        hb_queue_put(&s->queue, value, HB_ENTRY_CELL, index);
+    return true;
+}
+
+/* What the turns of the layers take in any scan of the node with that place, whatever its chunks.
+ * Not where some item is not what the sums say. */
+static void look_closely(struct hb_search *s, const struct hb_open_cell *o,
+                         const struct hb_segment *segment)
+{
+    struct hb_search_node *node = &s->nodes[o->node];
+    struct hb_cell cell = s->plan->space.cells[o->cell];
+    int64_t *turns_ns = &node->turns_ns[cell.optimizer_offload];
+    bool holds = cell.form == HB_FORM_SCAN && node->layers_ns > 0 && *turns_ns == 0;
+    for (uint32_t i = 0; i < segment->item_count; i++)
+        holds = holds && !segment->odd_whole[i] && !segment->odd_split[i];
+    if (!holds)
+        return;
+    struct hb_spec spec;
+    struct hb_floor floor;
+    cell.loss_chunks = 1;
+    hb_space_cell_spec(s->ask->spec, &cell, &spec);
+    if (!hb_bound_node(s->scratch, &spec, s->ask->device, &floor))
+        return;
+    struct hb_layers_ask ask = hb_search_layers_ask(s, o->cell, &spec);
+    ask.fixed_bytes = floor.fixed_bytes;
+    *turns_ns = hb_bound_turns(s->scratch, segment, &ask);
+}
+
 void hb_cells_open(struct hb_search *s, uint32_t index)
 {
+    if (raise_cell(s, index))
+        return;
     struct hb_open_cell *o = &s->open[index];
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
@@ -137,6 +181,7 @@ void hb_cells_open(struct hb_search *s, uint32_t index)
         hb_arena_rewind(s->scratch, mark);
         return;
     }
+    look_closely(s, o, &segment);
     struct put_odd odd = {s, &segment, o->cell, o->bound};
     hb_brute_each_odd(&segment, &spec, visit_odd, &odd);
     s->plan->counts.segments++;

@@ -4,8 +4,8 @@
 
 #include "solver/search.h"
 
-/* Into the queue. */
-void hb_cells_put(struct hb_search *s, uint32_t cell, double bound);
+/* Into the queue, without a floor of its own yet. */
+void hb_cells_put(struct hb_search *s, const struct hb_open_cell *cell);
 /* Its policies are summed up; an integer program raises its bound, or the walk begins. */
 void hb_cells_open(struct hb_search *s, uint32_t index);
 /* The next best configurations of an open cell. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "solver/bound.h"
 #include "solver/cells.h"
@@ -90,6 +91,7 @@ void hb_nodes_restart(struct hb_search *s)
         struct hb_search_node *node = &s->nodes[i];
         node->stage = node->stage > 0 ? 1 : 0;
         node->layers_ns = 0;
+        memset(node->turns_ns, 0, sizeof node->turns_ns);
         node->value = s->ask->above ? node->value : node->floor_value;
         for (uint32_t k = node->first; k < node->end; k++)
             s->plan->rows[k].runs = 0;
@@ -99,33 +101,33 @@ void hb_nodes_restart(struct hb_search *s)
 
 /* --- floors of cells --- */
 
-/* Floors of a node's cells, by what they differ in: chunks and place. */
-struct floors {
-    struct hb_cell cell;
-    struct hb_floor floor;
-    bool ok;
-};
-
-enum { MOST_FLOORS = 256 };
+static enum hb_form scan_form(const struct hb_cell *cell)
+{
+    return cell->form == HB_FORM_NESTED ? HB_FORM_SCAN : cell->form;
+}
 
 /* The floor of a cell's scan. Nested scans hold no less beside what they keep and take longer: by
  * the whole forward pass, where the outer blocks are made again. */
-static const struct floors *find_floor(struct hb_search *s, const struct hb_cell *cell,
-                                       struct floors *list, uint32_t *count)
+static const struct hb_node_floor *find_floor(struct hb_search *s, struct hb_search_node *node,
+                                              const struct hb_cell *cell)
 {
     struct hb_cell scan = *cell;
-    scan.form = cell->form == HB_FORM_NESTED ? HB_FORM_SCAN : cell->form;
+    scan.form = scan_form(cell);
     scan.outer = 0;
-    for (uint32_t i = 0; i < *count; i++)
-        if (list[i].cell.loss_chunks == scan.loss_chunks && list[i].cell.form == scan.form &&
-            list[i].cell.optimizer_offload == scan.optimizer_offload)
-            return &list[i];
-    struct floors *f = &list[*count < MOST_FLOORS ? (*count)++ : MOST_FLOORS - 1];
+    for (uint32_t i = 0; i < node->floor_count; i++) {
+        const struct hb_node_floor *f = &node->floors[i];
+        if (f->loss_chunks == scan.loss_chunks && f->form == scan.form &&
+            f->place == scan.optimizer_offload)
+            return f;
+    }
+    node->floors =
+        hb_grow(s->arena, node->floors, node->floor_count, &node->floor_cap, sizeof *node->floors);
+    struct hb_node_floor *f = &node->floors[node->floor_count++];
+    *f = (struct hb_node_floor){scan.loss_chunks, scan.form, scan.optimizer_offload, {0}, false};
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
-    f->cell = scan;
     hb_space_cell_spec(s->ask->spec, &scan, &spec);
-    f->ok = hb_bound_cell(s->scratch, &spec, s->ask->device, &f->floor);
+    f->refused = !hb_bound_cell(s->scratch, &spec, s->ask->device, &f->floor);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.cell_floors++;
     return f;
@@ -141,16 +143,24 @@ static struct hb_cell plain_cell(const struct hb_search *s, const struct hb_sear
     return cell;
 }
 
+/* What is known of the time of a cell's layers; INT64_MAX: none could fit. */
+static int64_t layers_of(const struct hb_search *s, const struct hb_search_node *node,
+                         const struct hb_cell *cell)
+{
+    int64_t turns_ns = node->turns_ns[cell->optimizer_offload], most = node->floor_ns;
+    if (cell->form == HB_FORM_NESTED)
+        return most + (s->ask->spec->remat.outer ? node->forward_ns : 0);
+    most = node->layers_ns > most ? node->layers_ns : most;
+    return turns_ns > most ? turns_ns : most;
+}
+
 /* Puts the node back with what is known of its cells now. */
 static void raise_node(struct hb_search *s, uint32_t index, enum hb_cell_fate fate)
 {
     struct hb_search_node *node = &s->nodes[index];
     int64_t least = INT64_MAX;
     for (uint32_t i = node->first; i < node->end; i++) {
-        bool nested = s->plan->space.cells[i].form == HB_FORM_NESTED;
-        int64_t again = nested && s->ask->spec->remat.outer ? node->forward_ns : 0;
-        int64_t scanned = node->layers_ns > node->floor_ns ? node->layers_ns : node->floor_ns;
-        int64_t ns = nested ? node->floor_ns + again : scanned;
+        int64_t ns = layers_of(s, node, &s->plan->space.cells[i]);
         least = ns < least ? ns : least;
     }
     if (least == INT64_MAX) {
@@ -170,14 +180,8 @@ static void floor_node(struct hb_search *s, uint32_t index)
 {
     struct hb_search_node *node = &s->nodes[index];
     struct hb_cell cell = plain_cell(s, node);
-    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
-    struct hb_spec spec;
-    struct hb_floor floor;
-    hb_space_cell_spec(s->ask->spec, &cell, &spec);
-    if (hb_bound_cell(s->scratch, &spec, s->ask->device, &floor))
-        node->floor_ns = floor.layers_ns;
-    hb_arena_rewind(s->scratch, mark);
-    s->plan->counts.cell_floors++;
+    const struct hb_node_floor *f = find_floor(s, node, &cell);
+    node->floor_ns = f->refused ? node->floor_ns : f->floor.layers_ns;
     raise_node(s, index, HB_FATE_NODE_BOUND);
     node->floor_value = node->value;
 }
@@ -200,48 +204,21 @@ static void fit_node(struct hb_search *s, uint32_t index)
     if (hb_bound_node(s->scratch, &spec, s->ask->device, &floor))
         fixed = floor.fixed_bytes;
     hb_space_cell_spec(s->ask->spec, &cell, &spec);
-    struct hb_layers_ask ask = {.cell_spec = &spec,
-                                .menus = s->plan->menus,
-                                .device = s->ask->device,
-                                .fixed_bytes = fixed,
-                                .budget_bytes = s->ask->budget_bytes,
-                                .host_bytes = s->ask->host_bytes,
-                                .most_ns = hb_search_ceiling(s, node->first)};
+    struct hb_layers_ask ask = hb_search_layers_ask(s, node->first, &spec);
+    ask.fixed_bytes = fixed;
     node->layers_ns = hb_bound_layers(s->scratch, &ask);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.layer_bounds++;
     raise_node(s, index, HB_FATE_LAYER_BOUND);
 }
 
-static void open_cell_of(struct hb_search *s, const struct hb_search_node *node, uint32_t i,
-                         const struct floors *f)
+double hb_nodes_cell_bound(const struct hb_search *s, const struct hb_open_cell *o)
 {
-    int64_t layers_ns = node->layers_ns;
-    const struct hb_cell *cell = &s->plan->space.cells[i];
-    bool nested = cell->form == HB_FORM_NESTED;
-    int64_t ns = f->floor.bound_ns + (nested && s->ask->spec->remat.outer ? node->forward_ns : 0);
-    enum hb_cell_fate fate = HB_FATE_CELL_BOUND;
-    if (cell->form == HB_FORM_SCAN && layers_ns == INT64_MAX) {
-        hb_search_settle(s, i, HB_FATE_LAYER_BOUND, INFINITY);
-        return;
-    }
-    /* The sum of a stream's tail (step_bound.h) has what the path has after the last loop, and
-     * that is the same for every policy. */
-    int64_t fit_ns = layers_ns + f->floor.ends_ns + f->floor.tail_ns;
-    if (cell->form == HB_FORM_SCAN && layers_ns > 0 && fit_ns > ns) {
-        ns = fit_ns;
-        fate = HB_FATE_LAYER_BOUND;
-    }
-    double value = hb_search_value(s, i, ns, f->floor.live_bytes);
-    value = value > s->plan->rows[i].value ? value : s->plan->rows[i].value;
-    if (!f->ok) {
-        hb_search_settle(s, i, HB_FATE_REFUSED, INFINITY);
-    } else if (f->floor.live_bytes > s->ask->budget_bytes) {
-        hb_search_settle(s, i, HB_FATE_MEMORY, (double)f->floor.live_bytes);
-    } else {
-        hb_search_settle(s, i, fate, value);
-        hb_cells_put(s, i, value);
-    }
+    const struct hb_cell *cell = &s->plan->space.cells[o->cell];
+    int64_t ns = layers_of(s, &s->nodes[o->node], cell);
+    if (ns == INT64_MAX)
+        return INFINITY;
+    return hb_search_by_memory(s) ? 0 : hb_search_value(s, o->cell, hb_add_sat(ns, o->ends_ns), 0);
 }
 
 /* Whether the search with a larger budget excluded it; then it stays out. (An integer program
@@ -255,17 +232,24 @@ static bool is_out_above(const struct hb_search *s, uint32_t cell)
            (row->fate != HB_FATE_ILP_EMPTY && row->value > s->incumbent);
 }
 
-static void open_node(struct hb_search *s, const struct hb_search_node *node)
+static void open_node(struct hb_search *s, uint32_t index)
 {
-    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
-    struct floors *list = hb_arena_alloc(s->scratch, MOST_FLOORS, sizeof *list);
-    uint32_t count = 0;
-    for (uint32_t i = node->first; i < node->end; i++)
-        if (is_out_above(s, i))
+    const struct hb_search_node *node = &s->nodes[index];
+    for (uint32_t i = node->first; i < node->end; i++) {
+        struct hb_open_cell o = {.cell = i, .node = index, .bound = s->plan->rows[i].value};
+        bool scan = s->plan->space.cells[i].form == HB_FORM_SCAN;
+        double value = hb_nodes_cell_bound(s, &o);
+        if (is_out_above(s, i)) {
             s->plan->rows[i] = s->ask->above->rows[i];
-        else
-            open_cell_of(s, node, i, find_floor(s, &s->plan->space.cells[i], list, &count));
-    hb_arena_rewind(s->scratch, mark);
+            continue;
+        }
+        if (value > o.bound) {
+            o.bound = value;
+            hb_search_settle(s, i, scan ? HB_FATE_LAYER_BOUND : HB_FATE_NODE_BOUND, value);
+        }
+        if (value < INFINITY)
+            hb_cells_put(s, &o);
+    }
 }
 
 void hb_nodes_take(struct hb_search *s, uint32_t index)
@@ -278,5 +262,36 @@ void hb_nodes_take(struct hb_search *s, uint32_t index)
         fit_node(s, index);
         return;
     }
-    open_node(s, &s->nodes[index]);
+    open_node(s, index);
+}
+
+/* --- cells of an open node --- */
+
+void hb_nodes_floor_cell(struct hb_search *s, uint32_t index)
+{
+    struct hb_open_cell *o = &s->open[index];
+    const struct hb_search_node *node = &s->nodes[o->node];
+    const struct hb_cell *cell = &s->plan->space.cells[o->cell];
+    const struct hb_node_floor *f = find_floor(s, &s->nodes[o->node], cell);
+    const struct hb_floor *floor = &f->floor;
+    bool nested = cell->form == HB_FORM_NESTED;
+    int64_t again = nested && s->ask->spec->remat.outer ? node->forward_ns : 0;
+    if (f->refused) {
+        hb_search_settle(s, o->cell, HB_FATE_REFUSED, INFINITY);
+        return;
+    }
+    if (floor->live_bytes > s->ask->budget_bytes) {
+        hb_search_settle(s, o->cell, HB_FATE_MEMORY, (double)floor->live_bytes);
+        return;
+    }
+    double value = hb_search_value(s, o->cell, floor->bound_ns + again, floor->live_bytes);
+    if (value > o->bound) {
+        o->bound = value;
+        hb_search_settle(s, o->cell, HB_FATE_CELL_BOUND, value);
+    }
+    /* The sum of a stream's tail (step_bound.h) has what the path has after the last loop, and
+     * that is the same for every policy. */
+    if (cell->form == HB_FORM_SCAN)
+        o->ends_ns = floor->ends_ns + floor->tail_ns;
+    hb_queue_put(&s->queue, o->bound, HB_ENTRY_CELL, index);
 }

@@ -1,6 +1,8 @@
 /* Nodes of the search: cells of one mesh, batch and accumulation. Each is looked at in stages, of
  * which every one raises its value: the busiest stream of its layers' loops; the path through its
- * layers; that path with the policies of what could fit; then its cells are put into the queue. */
+ * layers; that path with the policies of what could fit; then its cells are put into the queue.
+ * The first that is opened says what the layers take in the others, too, all but exactly: most of
+ * those that differ in their chunks are never opened. */
 #ifndef HB_SOLVER_NODES_H
 #define HB_SOLVER_NODES_H
 
@@ -15,5 +17,9 @@ void hb_nodes_put(struct hb_search *s, uint32_t index);
 void hb_nodes_restart(struct hb_search *s);
 /* Its next stage. */
 void hb_nodes_take(struct hb_search *s, uint32_t index);
+/* An open node's cell gets a floor of its own: back into the queue, or out of the search. */
+void hb_nodes_floor_cell(struct hb_search *s, uint32_t index);
+/* What a cell takes at least by what is known of its node's layers by now; INFINITY: none fits. */
+double hb_nodes_cell_bound(const struct hb_search *s, const struct hb_open_cell *o);
 
 #endif

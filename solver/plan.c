@@ -48,6 +48,17 @@ int64_t hb_search_ceiling(const struct hb_search *s, uint32_t cell)
     return most < 9e18 ? (int64_t)most + 1 : INT64_MAX;
 }
 
+struct hb_layers_ask hb_search_layers_ask(const struct hb_search *s, uint32_t cell,
+                                          const struct hb_spec *cell_spec)
+{
+    return (struct hb_layers_ask){.cell_spec = cell_spec,
+                                  .menus = s->plan->menus,
+                                  .device = s->ask->device,
+                                  .budget_bytes = s->ask->budget_bytes,
+                                  .host_bytes = s->ask->host_bytes,
+                                  .most_ns = hb_search_ceiling(s, cell)};
+}
+
 void hb_search_cell_spec(const struct hb_search *s, uint32_t cell, struct hb_spec *out)
 {
     hb_space_cell_spec(s->ask->spec, &s->plan->space.cells[cell], out);
@@ -143,6 +154,9 @@ static void take_entry(struct hb_search *s, const struct hb_queue_entry *e)
     case HB_ENTRY_NODE:
         hb_nodes_take(s, e->index);
         return;
+    case HB_ENTRY_BARE:
+        hb_nodes_floor_cell(s, e->index);
+        return;
     case HB_ENTRY_CELL:
         hb_cells_open(s, e->index);
         return;
@@ -189,7 +203,8 @@ static void find_alternatives(struct hb_search *s)
         enough = enough || is_enough(s, &effort, e.value);
         bool run = e.kind == HB_ENTRY_RUN;
         effort.runs += e.kind == HB_ENTRY_CHOICE && !enough;
-        effort.looks += !run && e.kind != HB_ENTRY_CHOICE && !enough;
+        bool look = !run && e.kind != HB_ENTRY_CHOICE && e.kind != HB_ENTRY_BARE;
+        effort.looks += look && !enough;
         if (run || !enough) /* in the end, the best of what was run on the way */
             take_entry(s, &e);
     }

@@ -323,6 +323,32 @@ int64_t hb_replay_bound_ns(struct hb_replay *r, const struct hb_part *parts, uin
     return last;
 }
 
+/* How often the loops over several groups around a slot run. */
+static int64_t times_shared(const struct hb_replay *r, uint32_t slot)
+{
+    const struct hb_program *p = r->t->p;
+    int64_t times = 1;
+    for (uint32_t l = p->ops[r->s->slots[slot].first_op].loop; l != HB_NONE; l = p->loops[l].parent)
+        if (r->t->outline->loop_owner[l] == HB_NONE)
+            times = hb_mul_sat(times, p->loops[l].trips);
+    return times;
+}
+
+int64_t hb_replay_turns_ns(struct hb_replay *r, const struct hb_part *parts, uint32_t count)
+{
+    int64_t sum = 0;
+    for (uint32_t q = 0; q < r->s->slot_count; q++) {
+        struct times x;
+        if (!r->s->slots[q].turns)
+            continue;
+        for (int i = 0; i < TIMES; i++)
+            x.ns[i] = i == HB_STREAM_COMPUTE ? 0 : never;
+        pass_slot(r, q, parts, count, &x);
+        sum = hb_add_sat(sum, hb_mul_sat(x.ns[HB_STREAM_COMPUTE], times_shared(r, q)));
+    }
+    return sum;
+}
+
 /* --- opening --- */
 
 static void link_loops(struct hb_replay *r)

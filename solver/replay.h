@@ -32,5 +32,9 @@ struct hb_replay;
 struct hb_replay *hb_replay_open(struct hb_arena *arena, const struct hb_segment *s);
 /* The step of these parts takes no less. */
 int64_t hb_replay_bound_ns(struct hb_replay *r, const struct hb_part *parts, uint32_t count);
+/* Of that, what is left where nothing else holds the turns up: in each slot of turns, from
+ * compute's coming to it to compute's leaving it. Like the paths of step_bound.h these may be put
+ * end to end, and with what the ends have to do on the compute stream. */
+int64_t hb_replay_turns_ns(struct hb_replay *r, const struct hb_part *parts, uint32_t count);
 
 #endif

@@ -4,19 +4,32 @@
 #define HB_SOLVER_SEARCH_H
 
 #include "sim/engine/run.h"
+#include "solver/bound.h"
 #include "solver/plan.h"
 #include "solver/queue.h"
+
+/* Of the scans of a node with so many chunks and the optimizer there. */
+struct hb_node_floor {
+    int64_t loss_chunks;
+    enum hb_form form;
+    enum hb_place place;
+    struct hb_floor floor;
+    bool refused; /* sizes beyond the range */
+};
 
 /* Cells that stand together: they differ in chunks, form and place only. */
 struct hb_search_node {
     uint32_t first;
     uint32_t end;
+    struct hb_node_floor *floors; /* those that were asked for; whatever the policies and budget */
+    uint32_t floor_count, floor_cap;
     int64_t forward_ns;
-    int64_t live_bytes; /* of its leanest cell, at least */
-    bool refused;       /* sizes beyond the range */
-    int64_t floor_ns;   /* the layers' path at least */
-    int64_t layers_ns;  /* the same of what could fit, where they are scanned */
-    int stage;          /* how closely it was looked at */
+    int64_t live_bytes;               /* of its leanest cell, at least */
+    bool refused;                     /* sizes beyond the range */
+    int64_t floor_ns;                 /* the layers' path at least */
+    int64_t layers_ns;                /* the same of what could fit, where they are scanned */
+    int64_t turns_ns[HB_PLACE_COUNT]; /* and more closely, by place; 0: not looked at */
+    int stage;                        /* how closely it was looked at */
     double value;
     double floor_value; /* of the floor alone */
 };
@@ -24,7 +37,9 @@ struct hb_search_node {
 /* A cell whose policies are being looked at. */
 struct hb_open_cell {
     uint32_t cell;
+    uint32_t node;
     double bound;
+    int64_t ends_ns; /* of its floor: what comes to the layers' time */
     uint32_t batch;
     int64_t after_value; /* of the last configuration that was taken out */
     uint64_t after_place;
@@ -43,6 +58,7 @@ struct hb_choice {
 
 enum hb_entry_kind {
     HB_ENTRY_NODE,
+    HB_ENTRY_BARE, /* a cell without a floor of its own */
     HB_ENTRY_CELL,
     HB_ENTRY_SEGMENT,
     HB_ENTRY_CHOICE,
@@ -76,6 +92,9 @@ double hb_search_value(const struct hb_search *s, uint32_t cell, int64_t ns, int
 /* In the units of the walk (ns, or bytes): what a configuration of the cell must not exceed to be
  * as good as the incumbent. */
 int64_t hb_search_ceiling(const struct hb_search *s, uint32_t cell);
+/* For a spec of the cell; without fixed_bytes. */
+struct hb_layers_ask hb_search_layers_ask(const struct hb_search *s, uint32_t cell,
+                                          const struct hb_spec *cell_spec);
 bool hb_search_by_memory(const struct hb_search *s);
 void hb_search_settle(struct hb_search *s, uint32_t cell, enum hb_cell_fate fate, double value);
 void hb_search_cell_spec(const struct hb_search *s, uint32_t cell, struct hb_spec *out);

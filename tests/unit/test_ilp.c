@@ -51,7 +51,7 @@ static void draw_limits(struct sample *s, struct hb_rng *rng)
 {
     struct hb_brute_choice least, fastest;
     struct hb_brute_limits l = {.goal = HB_GOAL_MEMORY,
-                                .rough = true,
+                                .time = HB_TIME_SUMS,
                                 .budget_bytes = INT64_MAX,
                                 .host_bytes = INT64_MAX,
                                 .most_value = INT64_MAX,
