@@ -157,20 +157,43 @@ static void add_block(struct hb_arena *arena, size_t need_bytes)
     arena->held_bytes += arena->newest->room_bytes;
 }
 
-void *hb_arena_alloc(struct hb_arena *arena, size_t count, size_t item_bytes)
+/* What a piece takes. */
+static size_t taken_bytes(size_t bytes)
 {
-    if (item_bytes && count > (SIZE_MAX / 4) / item_bytes)
-        hb_die("out of memory: %zu items of %zu bytes wanted", count, item_bytes);
-    size_t bytes = count * item_bytes;
-    size_t taken = (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES + REDZONE_BYTES;
+    return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES + REDZONE_BYTES;
+}
+
+/* Not zeroed. */
+static void *take_piece(struct hb_arena *arena, size_t bytes)
+{
+    size_t taken = taken_bytes(bytes);
     if (arena->newest->room_bytes - arena->newest->used_bytes < taken)
         add_block(arena, taken);
     struct block *b = arena->newest;
     void *piece = b->data + b->used_bytes;
     b->used_bytes += taken;
     unpoison(piece, bytes);
-    memset(piece, 0, bytes);
     return piece;
+}
+
+void *hb_arena_alloc(struct hb_arena *arena, size_t count, size_t item_bytes)
+{
+    if (item_bytes && count > (SIZE_MAX / 4) / item_bytes)
+        hb_die("out of memory: %zu items of %zu bytes wanted", count, item_bytes);
+    void *piece = take_piece(arena, count * item_bytes);
+    memset(piece, 0, count * item_bytes);
+    return piece;
+}
+
+void *hb_arena_grow(struct hb_arena *arena, void *piece, size_t bytes, size_t wanted_bytes)
+{
+    if (wanted_bytes > SIZE_MAX / 4)
+        hb_die("out of memory: %zu bytes wanted", wanted_bytes);
+    unsigned char *moved = take_piece(arena, wanted_bytes);
+    if (bytes)
+        memcpy(moved, piece, bytes);
+    memset(moved + bytes, 0, wanted_bytes - bytes);
+    return moved;
 }
 
 char *hb_arena_strndup(struct hb_arena *arena, const char *text, size_t len)

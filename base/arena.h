@@ -20,6 +20,9 @@ void hb_arena_free(struct hb_arena *arena);
 
 /* Zeroed memory for count items of item_bytes each, aligned for any type. */
 void *hb_arena_alloc(struct hb_arena *arena, size_t count, size_t item_bytes);
+/* The piece that hb_arena_alloc gave, or null with 0 bytes, made larger: moved if need be; what is
+ * new is zeroed. */
+void *hb_arena_grow(struct hb_arena *arena, void *piece, size_t bytes, size_t wanted_bytes);
 /* A copy of len bytes of text, terminated. */
 char *hb_arena_strndup(struct hb_arena *arena, const char *text, size_t len);
 char *hb_arena_strdup(struct hb_arena *arena, const char *text);

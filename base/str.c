@@ -124,9 +124,6 @@ void *hb_grow(struct hb_arena *arena, void *items, uint32_t count, uint32_t *cap
     if (*cap > UINT32_MAX / 4)
         hb_die("out of memory: more than %u items in one array", *cap);
     uint32_t grown = *cap ? *cap * 2 : 16;
-    void *moved = hb_arena_alloc(arena, grown, item_bytes);
-    if (count)
-        memcpy(moved, items, (size_t)count * item_bytes);
     *cap = grown;
-    return moved;
+    return hb_arena_grow(arena, items, (size_t)count * item_bytes, (size_t)grown * item_bytes);
 }

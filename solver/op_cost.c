@@ -8,10 +8,11 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-enum { MOST_TABLES = 48 };
+enum { MOST_TABLES = 48, CHAINS = 256 };
 
 /* How an op's cost follows the layers; equal rules share a table. */
 struct rule {
+    uint32_t next;     /* of its chain, from 1; 0: the last */
     struct hb_op op;   /* without what differs between layers and places */
     double moved_part; /* moved bytes / bytes of all operands */
     double flops_a;
@@ -29,7 +30,8 @@ struct find {
     struct hb_cost cost;
     struct rule *rules;
     uint32_t rule_count, rule_cap;
-    double *least_part; /* by buffer: see least_part_of; 0: not asked yet */
+    uint32_t chains[CHAINS]; /* by hash: the last rule of it, from 1; 0: none */
+    double *least_part;      /* by buffer: see least_part_of; 0: not asked yet */
 };
 
 static double operand_bytes(const struct hb_program *p, const struct hb_op *op)
@@ -104,6 +106,15 @@ static bool same_rule(const struct rule *x, const struct rule *y)
            memcmp(x->tables, y->tables, x->table_count * sizeof x->tables[0]) == 0;
 }
 
+static uint32_t chain_of(const struct rule *r)
+{
+    uint64_t hash = (uint64_t)r->op.kind * 31 + (uint64_t)r->still_bytes;
+    hash = hash * 31 + (uint64_t)(r->op.rows + r->op.cols + r->op.depth);
+    for (uint32_t i = 0; i < r->table_count; i++)
+        hash = hash * 0x9e3779b97f4a7c15u + (uint64_t)(uintptr_t)r->tables[i];
+    return (uint32_t)(hash * 0x9e3779b97f4a7c15u >> 32) % CHAINS;
+}
+
 /* FLOPs that follow the layers come out of a division: a nanosecond less than they give. */
 static void fill_rule(struct find *f, uint32_t index, struct rule *r)
 {
@@ -145,12 +156,15 @@ static const int64_t *find_table(struct find *f, uint32_t index)
     struct rule rule;
     if (!make_rule(f, index, &rule))
         return NULL;
-    for (uint32_t i = 0; i < f->rule_count; i++)
-        if (same_rule(&f->rules[i], &rule))
-            return f->rules[i].ns;
+    uint32_t *chain = &f->chains[chain_of(&rule)];
+    for (uint32_t i = *chain; i; i = f->rules[i - 1].next)
+        if (same_rule(&f->rules[i - 1], &rule))
+            return f->rules[i - 1].ns;
     fill_rule(f, index, &rule);
+    rule.next = *chain;
     f->rules = hb_grow(f->arena, f->rules, f->rule_count, &f->rule_cap, sizeof rule);
     f->rules[f->rule_count++] = rule;
+    *chain = f->rule_count;
     return rule.ns;
 }
 

@@ -13,6 +13,7 @@ struct hb_sized_entry {
     enum hb_follow follow[HB_SHAPE_RANK];
     int64_t align;
     int64_t *bytes;
+    uint32_t next; /* of its chain, from 1; 0: the last */
 };
 
 /* As schema.md says of stack.outer: 0. */
@@ -79,6 +80,14 @@ static bool same_entry(const struct hb_sized_entry *x, const struct hb_sized_ent
            memcmp(x->follow, y->follow, sizeof x->follow) == 0;
 }
 
+static uint32_t chain_of(const struct hb_sized_entry *e)
+{
+    uint64_t hash = (uint64_t)e->align * 31 + (uint64_t)e->shape.dtype;
+    for (int i = 0; i < e->shape.rank; i++)
+        hash = hash * 0x9e3779b97f4a7c15u + (uint64_t)e->shape.dim[i] + (uint64_t)e->follow[i];
+    return (uint32_t)(hash >> 32) % HB_SIZED_CHAINS;
+}
+
 static void fill_entry(const struct hb_sized *z, struct hb_sized_entry *e)
 {
     e->bytes = hb_arena_alloc(z->arena, (size_t)z->max_steps + 1, sizeof *e->bytes);
@@ -101,11 +110,14 @@ const int64_t *hb_sized_bytes(struct hb_sized *z, uint32_t buf, int64_t align)
     if (*at && z->entries[*at - 1].align == align)
         return z->entries[*at - 1].bytes;
     struct hb_sized_entry e = entry_of(z, buf, align);
-    for (*at = 1; *at <= z->count; (*at)++)
+    uint32_t *chain = &z->chains[chain_of(&e)];
+    for (*at = *chain; *at; *at = z->entries[*at - 1].next)
         if (same_entry(&z->entries[*at - 1], &e))
             return z->entries[*at - 1].bytes;
     fill_entry(z, &e);
+    e.next = *chain;
     z->entries = hb_grow(z->arena, z->entries, z->count, &z->cap, sizeof e);
     z->entries[z->count++] = e;
+    *chain = *at = z->count;
     return e.bytes;
 }

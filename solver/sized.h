@@ -7,6 +7,8 @@
 
 struct hb_sized_entry;
 
+enum { HB_SIZED_CHAINS = 256 };
+
 struct hb_sized {
     struct hb_arena *arena;
     const struct hb_outline *outline;
@@ -17,6 +19,7 @@ struct hb_sized {
     bool *wanted;   /* by steps: tables are filled here; elsewhere they are 0 */
     struct hb_sized_entry *entries;
     uint32_t count, cap;
+    uint32_t chains[HB_SIZED_CHAINS]; /* by hash: the last entry of it, from 1; 0: none */
     uint32_t *entry_of; /* by buffer: the last that was asked for it, from 1; 0: none yet */
 };
 

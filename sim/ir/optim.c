@@ -108,21 +108,23 @@ static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
 /* The same weight of another run of layers: "dense_1.w_gate" of "dense_2.w_gate". */
 static bool is_same_weight(const struct hb_leaf *a, const struct hb_leaf *b)
 {
-    const char *of_a = strrchr(a->name, '.'), *of_b = strrchr(b->name, '.');
-    bool same = a->rank == b->rank && a->end == b->end &&
-                hb_str_same(of_a ? of_a : a->name, of_b ? of_b : b->name);
+    bool same = a->rank == b->rank && a->end == b->end;
     for (int i = 0; same && i < a->rank; i++)
         same = a->dim[i].size == b->dim[i].size;
-    return same;
+    if (!same)
+        return false;
+    const char *of_a = strrchr(a->name, '.'), *of_b = strrchr(b->name, '.');
+    return hb_str_same(of_a ? of_a : a->name, of_b ? of_b : b->name);
 }
 
 static int64_t bytes_of_all(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        if (!is_same_weight(&lo->leaves[i], l))
+            continue;
         struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], HB_DT_F32);
-        if (is_same_weight(&lo->leaves[i], l))
-            bytes = hb_add_sat(bytes, hb_shape_plain_bytes(&s));
+        bytes = hb_add_sat(bytes, hb_shape_plain_bytes(&s));
     }
     return bytes;
 }

@@ -58,15 +58,15 @@ static int64_t padded_elements(const struct hb_shape *s, int minor, int second)
                              hb_round_up(s->dim[second], sublanes_of(s->dim[second]))));
 }
 
-/* The least of all pairs. */
+/* The least of all pairs; none is below what is there without padding. */
 static int64_t compact_elements(const struct hb_shape *s)
 {
-    int64_t best = INT64_MAX, sublanes[HB_SHAPE_RANK];
+    int64_t best = INT64_MAX, plain = hb_shape_elements(s), sublanes[HB_SHAPE_RANK];
     for (int i = 0; i < s->rank; i++)
         sublanes[i] = hb_round_up(s->dim[i], sublanes_of(s->dim[i]));
-    for (int minor = 0; minor < s->rank; minor++) {
+    for (int minor = s->rank - 1; minor >= 0 && best > plain; minor--) {
         int64_t lanes = hb_round_up(s->dim[minor], TPU_LANES);
-        for (int second = 0; second < s->rank; second++) {
+        for (int second = s->rank - 1; second >= 0 && best > plain; second--) {
             int64_t n = second == minor
                             ? INT64_MAX
                             : others(s, minor, second, hb_mul_sat(lanes, sublanes[second]));
