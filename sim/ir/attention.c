@@ -458,6 +458,15 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     return o;
 }
 
+/* Grouped queries in layers of a stage side by side: the f32 gradient of the scores is turned
+ * before it is cast, when the bf16 probabilities are gone (pr85/pp8/good: f32[1,4,8,4,512,4096],
+ * f32[1,4,8,512,4,4096] and one in bf16 at 725 of 1103; bwd/base, not grouped: two of each; 8B over
+ * 16 in a loop: three in f32). */
+static bool is_grouped_stage(const struct hb_lower *lo, const struct heads *h)
+{
+    return h->q != h->kv && hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->spec->stack.form == HB_FORM_LOOP;
+}
+
 /* Queries in blocks, each with all its keys: scores of one block at a time. */
 static int blocked(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,
                    int v)
@@ -487,7 +496,7 @@ static int blocked(struct hb_lower *lo, struct hb_layer *y, const struct heads *
                            .scratch = {wide, narrow},
                            .scratch_count = 2,
                            .back_scratch = {wide, wide, narrow, narrow},
-                           .back_scratch_count = 4};
+                           .back_scratch_count = is_grouped_stage(lo, h) ? 3 : 4};
     /* Policy dots keeps the scores of all blocks, which the loop's trips share out: a stack as the
      * forward loop makes them, copied for the backward loop, which takes a layer's slice of it
      * (rnd/031: two f32[16,4,32,2,512,1,2048]; rnd/047 as a scan: f32[6,2,4,1,1024,512,16] to 213,

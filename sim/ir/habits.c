@@ -83,8 +83,7 @@ static const struct hb_habits xla_rocm = {
     .ragged_stays = true,
     .outputs_in_place = true,
     .muon_gathers_once = true,
-    /* pr85/ep2pp4/good: inputs and output gradients of the experts, 2 x 320 MiB, stay while the
-     * attention runs backwards. */
+    /* pr85/pp8/good+layerin, ep2pp4/good: pipeline.c. */
     .stage_grads_late = true,
     /* 8B,v5e4x8,f32,b32: f32[4096,128256] at 571 of 581, when the layers are updated; CUDA makes it
      * before (8B,v6e8x8,f64,b128: at 343 of 465). */

@@ -38,7 +38,7 @@ struct hb_habits {
     bool ragged_stays;       /* ragged experts work on the device's own tokens */
     bool outputs_in_place;   /* of a pipeline: the loss reads them in the iterations' stack */
     bool muon_gathers_once;  /* the gathered momentum or its transpose, not both */
-    bool stage_grads_late;   /* experts' gradients come after a stage's backward products */
+    bool stage_grads_late;   /* weights' gradients come after a stage's backward products */
     bool head_last;          /* a head's gradient that waits comes after the updates */
     bool transposed_stacks;  /* weights gathered over a minor dimension are copied whole */
     bool donated_reuse;      /* without donation, temporaries lie in the output buffers */

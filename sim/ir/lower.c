@@ -171,12 +171,15 @@ struct parts {
 };
 
 /* A table's gradient needs zeros where it is scattered into (tiny/base: bf16[32000,1024] from the
- * start to the end); one that comes out of a product does not. */
+ * start to the end; in pipelines where the stage is a loop, pp4f2,m8,iter,nolayer, not where its
+ * layers stand side by side, pr85/pp8/good and ep2pp4/good on ROCm: from 1009 of 1103 on); one that
+ * comes out of a product does not. */
 static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros_at at)
 {
     if (hb_order_zeros(lo) != at)
         return;
-    bool table = at == HB_ZEROS_FIRST || hb_order_table_whole(lo);
+    bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->spec->stack.form == HB_FORM_LOOP;
+    bool table = (at == HB_ZEROS_FIRST && !staged) || hb_order_table_whole(lo);
     if (table && lo->spec->lookup == HB_LOOKUP_GATHER)
         hb_ends_zero_table(lo, ends);
     hb_weight_zero_grads(lo, 0, lo->leaf_count);

@@ -40,13 +40,12 @@ static bool is_put_by(const struct hb_body *b, const struct hb_step_op *s, const
     const struct hb_lower *lo = b->lo;
     enum hb_weight_mode mode = hb_weight_mode(lo, l);
     bool local = mode == HB_WEIGHT_LOCAL, mlp = l->held && l->rank == 2;
-    bool stage = lo->habits->stage_grads_late && b->own_weights && l->rank == HB_LEAF_RANK;
     bool second = mlp && b->y->values[s->in[0]].fused;
     /* MaxText's rings: the MLP's come last of all, its activations wait through the attention's
      * backward pass (llama3-8b, qwen3-8b, llama2-13b: dkv, dq, then the rings of wq, wk, wv, wo,
      * w_down, gate and up, from 8192 tokens on; some earlier with 4096 and 2048). */
     bool ring = mode == HB_WEIGHT_RING && lo->maxtext && mlp && lo->local.tokens > EARLY_TOKENS;
-    return b->defer || stage || ring || (local && mlp && keeps_hidden(b)) ||
+    return b->defer || ring || (local && mlp && keeps_hidden(b)) ||
            (local && second && keeps_attention(b));
 }
 
