@@ -458,13 +458,19 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     return o;
 }
 
-/* Grouped queries in layers of a stage side by side: the f32 gradient of the scores is turned
- * before it is cast, when the bf16 probabilities are gone (pr85/pp8/good: f32[1,4,8,4,512,4096],
- * f32[1,4,8,512,4,4096] and one in bf16 at 725 of 1103; bwd/base, not grouped: two of each; 8B over
- * 16 in a loop: three in f32). */
-static bool is_grouped_stage(const struct hb_lower *lo, const struct heads *h)
+/* What a block of queries holds backwards: two of scores in f32 and two in bf16 (bwd/base); with
+ * grouped queries the gradient is turned before it is cast, and three in f32 are there (1B/loss=
+ * chunk: f32[2,8,4,512,4096] thrice, in three orders, at 483 of 616; 8B,f16,b4,v32k), in layers of
+ * a stage side by side two and one in bf16 (pr85/pp8/good: at 725 of 1103). */
+static void hold_block(const struct hb_lower *lo, struct hb_step_op *s, const struct heads *h)
 {
-    return h->q != h->kv && hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->spec->stack.form == HB_FORM_LOOP;
+    struct hb_shape wide = s->scratch[0], narrow = s->scratch[1];
+    bool stage = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->spec->stack.form == HB_FORM_LOOP;
+    bool grouped = h->q != h->kv;
+    s->back_scratch[0] = s->back_scratch[1] = wide;
+    s->back_scratch[2] = grouped && !stage ? wide : narrow;
+    s->back_scratch[3] = narrow;
+    s->back_scratch_count = grouped ? 3 : 4;
 }
 
 /* Queries in blocks, each with all its keys: scores of one block at a time. */
@@ -494,9 +500,8 @@ static int blocked(struct hb_lower *lo, struct hb_layer *y, const struct heads *
                            .batch = (double)h->batch * (double)h->q,
                            .back_in = 7,
                            .scratch = {wide, narrow},
-                           .scratch_count = 2,
-                           .back_scratch = {wide, wide, narrow, narrow},
-                           .back_scratch_count = is_grouped_stage(lo, h) ? 3 : 4};
+                           .scratch_count = 2};
+    hold_block(lo, &s, h);
     /* Policy dots keeps the scores of all blocks, which the loop's trips share out: a stack as the
      * forward loop makes them, copied for the backward loop, which takes a layer's slice of it
      * (rnd/031: two f32[16,4,32,2,512,1,2048]; rnd/047 as a scan: f32[6,2,4,1,1024,512,16] to 213,

@@ -189,8 +189,28 @@ static void prepare_ring(struct hb_lower *lo)
     hb_emit(lo, &e);
 }
 
+static bool gathers_in_chunks(const struct hb_lower *lo)
+{
+    return hb_head_split(lo) && !hb_head_ring(lo);
+}
+
+/* XLA:GPU casts its part of a head that chunks gather once, before the layers (v5e6e/1B,f8,b8 on
+ * ROCm: bf16[256,128256] from 76 to 287 of 635 beside the gathered ones; 1B,sp2f4,chunk8 on both).
+ */
+static bool is_cast_for_chunks(const struct hb_lower *lo)
+{
+    return lo->spec->loss.chunks > 1 && gathers_in_chunks(lo) && lo->habits->logits_copies == 2 &&
+           lo->spec->precision.params != lo->compute;
+}
+
 void hb_loss_prepare(struct hb_lower *lo)
 {
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    if (is_cast_for_chunks(lo)) {
+        l->cast =
+            hb_temp(lo, "head, cast", HB_CAT_WORKING, hb_leaf_layer_shape(l, lo->compute, false));
+        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast head", l->arg, l->cast);
+    }
     prepare_ring(lo);
     if (hb_head_gathered_first(lo))
         lo->leaves[lo->head].gathered = use_head(lo, false);
@@ -459,11 +479,6 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     return out;
 }
 
-static bool gathers_in_chunks(const struct hb_lower *lo)
-{
-    return hb_head_split(lo) && !hb_head_ring(lo);
-}
-
 /* With a gathered head each chunk's gradient is summed over the devices at once: whole in f32, then
  * whole in the compute dtype (real/70B,f128: f32[8192,128256] and bf16 of it beside the head);
  * XLA:GPU's sum is each device's part in f32. */
@@ -644,6 +659,10 @@ static uint32_t chunked_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t
     loop = hb_program_open_loop(lo->p, "loss chunks, backward", chunks);
     chunk_backward(lo, &c, sum, gx);
     hb_program_close_loop(lo->p, loop);
+    if (is_cast_for_chunks(lo)) {
+        hb_emit_mark(lo, "end of the head's cast", l->cast, HB_NONE);
+        l->cast = HB_NONE;
+    }
     if (whole && (hb_weight_grad_partial(lo, l) || hb_head_split(lo)))
         hb_weight_reduce_grad(lo, lo->head, sum);
     else

@@ -231,6 +231,13 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
     }
     if (ragged && lo->habits->ragged_dense)
         expand_ragged(lo, y, wide, narrow);
+    /* XLA:ROCm's ragged products are calls; one fusion makes the activation again and the gradients
+     * of gate and up from theirs (moeT/mlp=moe_ragged: six bf16[32768,2816] at 307 of 539). */
+    if (ragged && !lo->habits->ragged_dense && lo->habits->recompute_first) {
+        y->steps[y->step_count - 1].grad_follows = false;
+        y->steps[y->step_count - 1].back_scratch[0] = hb_shape_make(lo->compute, wide);
+        y->steps[y->step_count - 1].back_scratch_count = 1;
+    }
     /* MaxText's: the activation waits for the late gradient of down beside gate's and up's, which
      * lie in their places (mixtral/dense_cf1.5: bf16[8,2,1536,14336] three times). */
     bool own = lo->maxtext && m->dispatch != HB_DISPATCH_DENSE;

@@ -124,11 +124,12 @@ static enum hb_zeros_at zeros_alone(const struct hb_lower *lo, int64_t grads, in
 
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 {
-    /* tiny/remat=none, 1B,sp4f2,none, rnd/047 as a scan, with dots, on ROCm: the copy of the
-     * scores' stack is the peak. */
+    /* tiny/remat=none and dots_nb, 1B,sp4f2,none, 1B,sp2f4, rnd/047 as a scan, with dots, on ROCm:
+     * the backward pass, copies of stacks beside its scores, is the peak. */
     const struct hb_block *b = &lo->spec->model.blocks[0];
     bool blocks = b->attention.kernel == HB_KERNEL_BLOCKED && b->remat.policy == HB_POLICY_DOTS;
-    bool copies = blocks || (score_bytes(lo) > 0 && b->remat.policy == HB_POLICY_NONE);
+    bool named = b->remat.policy == HB_POLICY_FULL || b->remat.policy == HB_POLICY_NAMES;
+    bool copies = blocks || (score_bytes(lo) > 0 && !named);
     if (!lo->habits->zeros_before_loss || (copies && !lo->habits->zeros_hoisted))
         return HB_ZEROS_LATE;
     int64_t grads = lo->stacked_grad_bytes;
