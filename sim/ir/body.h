@@ -20,7 +20,9 @@ struct hb_body {
     uint32_t late_count;
     bool *shared;    /* by value: its gradient is another's too; sums go to a place of their own */
     uint32_t remade; /* gradient of a sum that its last reader makes again; HB_NONE */
-    uint32_t remade_from[3]; /* from these: what came in, the branch's, what the norm read */
+    uint32_t remade_from[3];    /* from these: what came in, the branch's, what the norm read */
+    uint32_t parts[HB_STEP_IN]; /* of an input's gradient, which are added at once ... */
+    int part_count;             /* ... and how many there are */
     uint32_t *weights; /* by leaf: cast or gathered, between the passes of this layer; HB_NONE */
     uint32_t beside;   /* alive until the next forward pass has its attention; HB_NONE */
     uint32_t mask;     /* hoisted causal mask and its fill value; HB_NONE */

@@ -92,17 +92,26 @@ static void first_weights(struct hb_body *b, const struct hb_step_op *s)
  * tensor of its own (tied/1B,t8: three bf16[65536,2048]). Returns where the sum lies. */
 static uint32_t add_part(struct hb_body *b, const struct hb_step_op *s, uint32_t part)
 {
-    uint32_t sum = s->grad_sum_parts ? HB_NONE : b->grad[s->in[0]];
+    uint32_t before = b->grad[s->in[0]];
+    bool once = hb_body_ends_late(b);
+    bool first = b->part_count == 0;
+    uint32_t sum = (once ? first : s->grad_sum_parts) ? HB_NONE : before;
     const char *name = hb_body_name(b, s->in[0], ", gradient");
     const struct hb_value *value = &b->y->values[s->in[0]];
     struct hb_emit e = {.name = "add parts of the gradient", .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&e, part);
-    hb_emit_read(&e, b->grad[s->in[0]]);
+    hb_emit_read(&e, before);
+    for (int i = 0; i < b->part_count; i++)
+        hb_emit_read(&e, b->parts[i]);
     sum = sum == HB_NONE
               ? hb_temp_tiled(b->lo, name, HB_CAT_WORKING, grad_shape(b, value), value->tiling)
               : hb_temp_in_place(b->lo, name, HB_CAT_WORKING, sum);
     hb_emit_write(&e, sum);
     hb_emit(b->lo, &e);
+    if (once && first)
+        b->parts[b->part_count++] = before;
+    if (once && b->part_count < HB_STEP_IN)
+        b->parts[b->part_count++] = part;
     return sum;
 }
 
@@ -199,10 +208,12 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     read_experts(b, &e, s);
     uint32_t before = b->grad[s->in[0]];
     bool apart = b->lo->habits->parts_apart && before != HB_NONE;
-    if (apart)
+    if (apart) {
         b->grad[s->in[0]] = HB_NONE;
-    else
+    } else {
         hb_emit_read(&e, before);
+        b->part_count = 0;
+    }
     uint32_t out = grad_place(b, s->in[0], false);
     hb_emit_write(&e, out);
     hold_ring(b, &e, s, out);
@@ -218,13 +229,15 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
         back_weight(b, s, g);
     if (when == HB_WHEN_LATE) {
         hb_body_bring(b, s->in[0]); /* it waits as it is now */
+        b->grad[s->out[0]] = g;
         b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
     }
 }
 
 static bool lies_in_place(const struct hb_body *b, const struct hb_step_op *s, int i)
 {
-    return (s->grad_in_place & 1u << i) != 0 &&
+    bool waits = s->op == HB_OP_ELEMENTWISE && s->in_count == 2 && hb_body_ends_late(b);
+    return (s->grad_in_place & 1u << i) != 0 && !waits &&
            !(s->late_apart && hb_saved_late(b->y, b->saved, s));
 }
 

@@ -34,6 +34,13 @@ static bool keeps_hidden(const struct hb_body *b)
     return true;
 }
 
+bool hb_body_ends_late(const struct hb_body *b)
+{
+    const struct hb_lower *lo = b->lo;
+    return lo->habits->gathers_timed && lo->local.resid_seq < lo->local.seq && !b->own_stacks &&
+           lo->fsdp_mode == HB_WEIGHT_GATHER && b->y->block->attention.kernel == HB_KERNEL_FLASH;
+}
+
 /* Whether it waits for the layer's end whatever follows. */
 static bool is_put_by(const struct hb_body *b, const struct hb_step_op *s, const struct hb_leaf *l)
 {
@@ -45,7 +52,8 @@ static bool is_put_by(const struct hb_body *b, const struct hb_step_op *s, const
      * backward pass (llama3-8b, qwen3-8b, llama2-13b: dkv, dq, then the rings of wq, wk, wv, wo,
      * w_down, gate and up, from 8192 tokens on; some earlier with 4096 and 2048). */
     bool ring = mode == HB_WEIGHT_RING && lo->maxtext && mlp && lo->local.tokens > EARLY_TOKENS;
-    return b->defer || ring || (local && mlp && keeps_hidden(b)) ||
+    bool split = hb_body_ends_late(b) && mode == HB_WEIGHT_GATHER;
+    return b->defer || ring || split || (local && mlp && keeps_hidden(b)) ||
            (local && second && keeps_attention(b));
 }
 
