@@ -321,8 +321,10 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full, sum);
     l->grad = sum;
     /* 1B,sp8: nothing as wide as the vocabulary in the layers' backward pass; the update takes the
-     * gradient at once. */
-    bool taken = same && hb_ways(lo, HB_AX_SEQUENCE) > 1 && lo->spec->batch.accumulate == 1 &&
+     * gradient at once, on ROCm too (1B,sp8,bf16,adafactor: the new head from 152 of 531 on). */
+    bool early = same || (gpu && !lo->habits->gathers_timed && hb_fsdp_ways(lo, false) == 1 &&
+                          hb_ways(lo, HB_AX_PIPELINE) == 1);
+    bool taken = early && hb_ways(lo, HB_AX_SEQUENCE) > 1 && lo->spec->batch.accumulate == 1 &&
                  !lo->spec->optimizer.clip && !lo->spec->model.tied_embeddings;
     if (taken) {
         hb_emit_mark(lo, "update takes the head's gradient", sum, HB_NONE);

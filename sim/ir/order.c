@@ -140,6 +140,9 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
                    : HB_ZEROS_FIRST;
     if (devices(lo) == 1)
         return zeros_alone(lo, grads, logits);
+    if (lo->spec->optimizer.name == HB_OPT_ADAFACTOR && hb_fsdp_ways(lo, false) == 1 &&
+        !lo->habits->zeros_hoisted)
+        return HB_ZEROS_LATE;
     bool split = hb_fsdp_ways(lo, false) > 1;
     bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1 &&
                  (lo->spec->pipeline.remat_iteration || lo->spec->precision.params == lo->compute);
@@ -254,10 +257,11 @@ static bool keeps_values(const struct hb_lower *lo)
 
 bool hb_order_head_waits(const struct hb_lower *lo)
 {
-    if (hb_order_dot_narrow(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1)
-        return true;
     bool sharded = lo->local.input_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
                    hb_ways(lo, HB_AX_SEQUENCE) > 1;
+    if (hb_order_dot_narrow(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
+        (lo->habits->gathers_timed || !sharded || lo->spec->batch.accumulate > 1))
+        return true;
     if (hb_order_sum_waits(lo) || !stage_head_waits(lo))
         return false;
     if (lo->habits->gathers_timed || !sharded)
