@@ -156,20 +156,33 @@ static void travelling_rows_stand_together(void **state)
     assert_true(any_lives_at(&l, "expert output, gradient", "backward of tokens sorted by expert"));
 }
 
-/* llama3-8b-v5p16--opt_host_offload: moments of three weights beside the new ones of the first. */
-static void states_come_two_leaves_ahead(void **state)
+/* llama3-8b-v5p16--opt_host_offload: the ends' states before the layers' backward pass, after it
+ * the MLP's from its last weight on, all of these beside the first one's new ones. */
+static void states_come_in_turns(void **state)
 {
     (void)state;
     struct low l = DENSE("optimizer.offload=pinned_host", "model.vocab=128000");
-    static const char *const ahead[] = {"block.w_gate, first moment, copy",
-                                        "block.w_up, second moment, copy",
-                                        "block.w_down, second moment, copy",
-                                        "block.w_gate, second moment, copy on the device, new"};
-    for (int i = 0; i < 4; i++)
-        assert_true(any_lives_at(&l, ahead[i], "update block.w_gate"));
+    static const char *const ahead[] = {
+        "block.w_gate, first moment, copy", "block.w_up, second moment, copy",
+        "block.w_down, second moment, copy", "block.w_down, second moment, copy on the device, new",
+        "block.wo, first moment, copy on the device, new"};
+    for (int i = 0; i < 5; i++)
+        assert_true(any_lives_at(&l, ahead[i], "update block.w_down"));
+    assert_true(any_lives_at(&l, ahead[2], "update block.wv"));
     assert_false(any_lives_at(&l, ahead[1], "update block.wq"));
-    assert_true(
-        any_lives_at(&l, "block.wo, first moment, copy on the device, new", "update block.w_gate"));
+    assert_false(any_lives_at(&l, "block.wk, first moment, copy", "update block.w_down"));
+    assert_true(any_lives_at(&l, "embedding, first moment, copy", "backward of flash attention"));
+    assert_true(find_op(&l, "update block.w_down") < find_op(&l, "update block.w_gate"));
+}
+
+/* llama3-8b/opt_host_offload: zeros of the MLP's gradients from 903 on, of the attention's from
+ * 906. */
+static void the_mlp_is_zeroed_first(void **state)
+{
+    (void)state;
+    struct low l = DENSE("batch.global=64");
+    assert_true(find_op(&l, "zero gradient of block.w_down") <
+                find_op(&l, "zero gradient of block.wq"));
 }
 
 /* llama3-8b, num_vocab_tiling=4: tokens are exchanged between the chunks' sharding and the batch's;
@@ -481,7 +494,8 @@ int main(void)
         TEST(logits_wait_for_what_comes_late),
         TEST(inputs_are_turned_whole),
         TEST(travelling_rows_stand_together),
-        TEST(states_come_two_leaves_ahead),
+        TEST(states_come_in_turns),
+        TEST(the_mlp_is_zeroed_first),
         TEST(chunks_are_gathered_in_a_loop_only),
         TEST(the_own_rule_makes_a_gradient),
         TEST(gradients_follow_split_states),
