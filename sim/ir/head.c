@@ -151,21 +151,23 @@ static bool has_tokens(const struct hb_lower *lo, int64_t a_word)
            !hb_head_short_ring(lo) && tokens >= hb_mul_sat(a_word, lo->local.vocab);
 }
 
+/* Where the embedding is a product with one-hot rows, too (llama3-8b, 8 sequences over 8 devices,
+ * of 2048 and of 4096, with use_iota_embed: bf16[4,2048,128256] to the end; without: none). */
 static bool is_ring_long(const struct hb_lower *lo)
 {
-    return has_tokens(lo, TOKENS_A_WORD) || hb_head_states_early(lo);
+    bool product = lo->fsdp_mode == HB_WEIGHT_RING && lo->spec->lookup == HB_LOOKUP_ONEHOT;
+    return product || has_tokens(lo, TOKENS_A_WORD) || hb_head_states_early(lo);
 }
 
-/* With the optimizer on the host: from two on, and up to so many bytes of the head's own moment,
- * all states come before the layers' backward pass, and the logits wait (llama3-8b/opt_host_offload
- * with 65536 tokens: 32000 words, not 33000 to 128256; llama2-7b alike; mistral-7b, 32000 words,
- * with 65536 and 131072, not 32768; not 64000 with 131072). */
-enum { TOKENS_A_WORD_HOST = 2, EARLY_MOMENT_BYTES = 1 << 26 };
+/* With the optimizer on the host: from two on all states come before the layers' backward pass, and
+ * the logits wait (llama3-8b/opt_host_offload with 65536 tokens: 32000 words, not 33000 to 128256;
+ * with 131072: 64000; llama2-7b alike; mistral-7b, 32000 words, with 65536 and 131072, not 32768).
+ */
+enum { TOKENS_A_WORD_HOST = 2 };
 
 bool hb_head_states_early(const struct hb_lower *lo)
 {
-    int64_t moment = bytes_of(hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, false));
-    return moment <= EARLY_MOMENT_BYTES && hb_head_own_rule(lo) && lo->chip->own_loss_at_once &&
+    return hb_head_own_rule(lo) && lo->chip->own_loss_at_once &&
            lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST && lo->spec->optimizer.clip &&
            lo->spec->batch.accumulate == 1 && has_tokens(lo, TOKENS_A_WORD_HOST);
 }

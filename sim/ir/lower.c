@@ -236,7 +236,7 @@ static void add_leaves(struct hb_lower *lo, struct parts *parts)
 static void weigh_whole(struct hb_lower *lo)
 {
     if (!lo->spec->sample_of) {
-        hb_optim_find_largest(lo, lo);
+        hb_optim_weigh(lo, lo);
         return;
     }
     struct hb_lower whole = *lo;
@@ -246,7 +246,7 @@ static void weigh_whole(struct hb_lower *lo)
     whole.leaf_count = whole.leaf_cap = 0;
     add_leaves(&whole, &parts);
     lo->stacked_grad_bytes = whole.stacked_grad_bytes;
-    hb_optim_find_largest(lo, &whole);
+    hb_optim_weigh(lo, &whole);
 }
 
 static void build_step(struct hb_lower *lo)

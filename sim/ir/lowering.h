@@ -121,6 +121,7 @@ struct hb_lower {
     int64_t hbm_bytes; /* of the device; INT64_MAX where the input does not say */
     enum hb_dtype compute;
     bool too_large;             /* a size left the range: reported once */
+    bool first_states_late;     /* from the host, the MLP's first weights': see optim.c */
     int64_t stacked_grad_bytes; /* gradients of all stacked weights: decides orders */
 };
 

@@ -4,8 +4,9 @@
 
 #include "sim/ir/lowering.h"
 
-/* Marks the leaves that are the largest ones of whole, once all are there. */
-void hb_optim_find_largest(struct hb_lower *lo, const struct hb_lower *whole);
+/* What the sizes of whole's leaves decide, once all are there: which are the largest, which come
+ * late from the host. */
+void hb_optim_weigh(struct hb_lower *lo, const struct hb_lower *whole);
 /* Brings states that lie on the host to the device. */
 void hb_optim_fetch(struct hb_lower *lo);
 /* What the update wants ready before the backward pass. */

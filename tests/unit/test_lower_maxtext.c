@@ -470,16 +470,40 @@ static void accumulated_logits_end_with_the_loss(void **state)
     assert_true(any_lives_at(&one, "logits", "backward of flash attention"));
 }
 
+#define HOSTED "optimizer.offload=pinned_host"
+#define LAYERS "backward of flash attention"
+
 /* llama3-8b/opt_host_offload with 65536 tokens: 32000 words against 33000. */
 static void few_words_bring_states_early(void **state)
 {
     (void)state;
-#define HOSTED "optimizer.offload=pinned_host"
     struct low few = DENSE(HOSTED, "model.vocab=64000"), more = DENSE(HOSTED, "model.vocab=66048");
-    static const char copy[] = "block.w_up, first moment, copy";
-    assert_true(any_lives_at(&few, copy, "backward of flash attention"));
-    assert_true(any_lives_at(&few, "logits", "backward of flash attention"));
-    assert_false(any_lives_at(&more, copy, "backward of flash attention"));
+    static const char copy[] = "block.w_down, first moment, copy";
+    assert_true(any_lives_at(&few, copy, LAYERS));
+    assert_true(any_lives_at(&few, "logits", LAYERS));
+    assert_false(any_lives_at(&more, copy, LAYERS));
+}
+
+/* mistral-7b with its optimizer on the host, over 8 with 131072 tokens against over 16 with 262144:
+ * those of the MLP's first weights hide behind the head's gradient. */
+static void a_long_head_hides_copies(void **state)
+{
+    (void)state;
+    struct low narrow = DENSE(HOSTED, "model.vocab=64000");
+    struct low wide = DENSE(HOSTED, "model.vocab=64000", "model.blocks[0].mlp.d_ff=163840");
+    static const char copy[] = "block.w_gate, first moment, copy";
+    assert_false(any_lives_at(&narrow, copy, LAYERS));
+    assert_true(any_lives_at(&wide, copy, LAYERS));
+}
+
+/* llama3-8b with use_iota_embed, with 16384 and 32768 tokens: the logits' gradient waits. */
+static void a_one_hot_lookup_postpones_the_head(void **state)
+{
+    (void)state;
+    struct low rows = DENSE("model.vocab=64000", "embedding.lookup=gather");
+    struct low product = DENSE("model.vocab=64000", "embedding.lookup=onehot");
+    assert_false(any_lives_at(&rows, "logits", LAYERS));
+    assert_true(any_lives_at(&product, "logits", LAYERS));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
@@ -519,6 +543,8 @@ int main(void)
         TEST(unrolled_rings_have_room_on_v5e),
         TEST(accumulated_logits_end_with_the_loss),
         TEST(few_words_bring_states_early),
+        TEST(a_long_head_hides_copies),
+        TEST(a_one_hot_lookup_postpones_the_head),
     };
     return cmocka_run_group_tests_name("lower_maxtext", tests, NULL, NULL);
 }
