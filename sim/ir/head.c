@@ -294,17 +294,19 @@ static bool is_wide(const struct hb_lower *lo)
     return (whole || ways >= POSTPONE_WAYS) && few;
 }
 
+enum { LANES = 128 };
+
 static bool is_ring_late(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     if (!lo->maxtext)
         return hb_fsdp_ways(lo, false) >= POSTPONE_WAYS && !is_ring_early(lo);
     /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers, with
-     * 8192 and 16384 tokens, not 4096. On v5p one scan's never do, however few the tokens
-     * (llama3-8b/s2048, /b1: none). */
+     * 4096 to 16384 tokens over 8 and 16, not over 32, whose shards are narrower than a row of
+     * lanes. On v5p one scan's never do, however few the tokens (llama3-8b/s2048, /b1: none). */
     bool v5p = lo->chip->own_loss_at_once;
     if (v5p && s->model.block_count > 1)
-        return lo->local.tokens > POSTPONE_RING_TOKENS;
+        return hb_mul_sat(LANES, hb_fsdp_ways(lo, false)) <= s->model.d_model;
     bool many = (v5p || lo->local.tokens > POSTPONE_RING_TOKENS) && s->model.block_count == 1 &&
                 s->stack.form != HB_FORM_LOOP;
     return !many && is_wide(lo);

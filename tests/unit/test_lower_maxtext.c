@@ -31,7 +31,27 @@ static const char experts[] = "model:\n"
                               "sharding: {norms: tensor, dense_over_expert: true}\n"
                               "mesh: {fsdp: 2, expert: 4}\n";
 
+static const char stem[] = "model:\n"
+                           "  d_model: 2048\n"
+                           "  vocab: 160000\n"
+                           "  blocks:\n"
+                           "    - name: first\n"
+                           "      repeat: 1\n"
+                           "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
+                           "      mlp: {d_ff: 2816}\n"
+                           "    - name: block\n"
+                           "      repeat: 4\n"
+                           "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
+                           "      moe: {experts: 8, top_k: 2, d_ff: 1408, dispatch: ragged}\n"
+                           "optimizer: {clip: true}\n"
+                           "batch: {global: 64, seq: 2048}\n"
+                           "sharding: {norms: tensor, dense_over_expert: true}\n"
+                           "mesh: {fsdp: 8}\n"
+                           "loss: {dot: bf16, onehot: true}\n"
+                           "hardware: {device: tpu-v5p}\n";
+
 #define DENSE(...)   lower_text(dense, (const char *const[]){__VA_ARGS__, NULL})
+#define STEM(...)    lower_text(stem, (const char *const[]){__VA_ARGS__, NULL})
 #define EXPERTS(...) lower_text(experts, (const char *const[]){__VA_ARGS__, NULL})
 
 /* The last op of exactly this name. */
@@ -506,6 +526,25 @@ static void a_one_hot_lookup_postpones_the_head(void **state)
     assert_true(any_lives_at(&product, "logits", LAYERS));
 }
 
+/* deepseek2-16b/base against dense_cf1.0, and over 32: the single dense layer's products are made
+ * ahead of the experts' backward loop, or beside their own; the logits wait up to 16 ways. */
+static void a_dense_layer_comes_ahead_of_experts(void **state)
+{
+    (void)state;
+    struct low ragged = STEM("model.blocks.1.moe.dispatch=ragged");
+    struct low einsum =
+        STEM("model.blocks.1.moe.dispatch=einsum", "model.blocks.1.moe.capacity_factor=1.0");
+    struct low narrow = STEM("mesh.fsdp=32", "batch.global=256");
+    static const char back[] = "backward of flash attention"; /* the experts' layers' */
+    assert_true(any_lives_at(&ragged, "first.mlp gate", back));
+    assert_true(any_lives_at(&ragged, "first.w_up, gathered ahead", back));
+    assert_false(any_lives_at(&einsum, "first.mlp gate", back));
+    assert_int_equal(find(&einsum, "gathered ahead"), HB_NONE);
+    assert_false(any_lives_at(&narrow, "first.mlp gate", back));
+    assert_true(any_lives_at(&einsum, "gradient of the logits", back));
+    assert_false(any_lives_at(&narrow, "gradient of the logits", back));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
@@ -544,6 +583,7 @@ int main(void)
         TEST(accumulated_logits_end_with_the_loss),
         TEST(few_words_bring_states_early),
         TEST(a_long_head_hides_copies),
+        TEST(a_dense_layer_comes_ahead_of_experts),
         TEST(a_one_hot_lookup_postpones_the_head),
     };
     return cmocka_run_group_tests_name("lower_maxtext", tests, NULL, NULL);
