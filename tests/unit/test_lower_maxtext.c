@@ -526,6 +526,20 @@ static void a_one_hot_lookup_postpones_the_head(void **state)
     assert_true(any_lives_at(&product, "logits", LAYERS));
 }
 
+/* llama3-70b/base, remat_save_out_proj: between padded gathers gate's and up's gradients come
+ * behind the attention, the last one's with them where that is made again after the MLP. */
+static void padded_gradients_come_behind_attention(void **state)
+{
+    (void)state;
+    struct low full = DENSE("mesh.fsdp=64", "batch.global=256");
+    struct low out =
+        DENSE("mesh.fsdp=64", "batch.global=256", "remat.policy=names", "remat.save=[attn_out]");
+    static const char back[] = "backward of flash attention";
+    assert_true(find_op(&full, back) < last_op(&full, "gradient of block.w_up"));
+    assert_true(last_op(&full, "gradient of block.w_down") < find_op(&full, back));
+    assert_true(find_op(&out, back) < last_op(&out, "gradient of block.w_down"));
+}
+
 /* deepseek2-16b/base against dense_cf1.0, and over 32: the single dense layer's products are made
  * ahead of the experts' backward loop, or beside their own; the logits wait up to 16 ways. */
 static void a_dense_layer_comes_ahead_of_experts(void **state)
@@ -583,6 +597,7 @@ int main(void)
         TEST(accumulated_logits_end_with_the_loss),
         TEST(few_words_bring_states_early),
         TEST(a_long_head_hides_copies),
+        TEST(padded_gradients_come_behind_attention),
         TEST(a_dense_layer_comes_ahead_of_experts),
         TEST(a_one_hot_lookup_postpones_the_head),
     };
