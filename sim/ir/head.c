@@ -176,14 +176,15 @@ bool hb_head_states_early(const struct hb_lower *lo)
  * with 4096, 8192 and 16384 tokens, and with 8192 words: to the end; not with two sequences of 2048
  * tokens, nor beside tensor parallelism, f8t2,b1). MaxText's wait up to so many tokens: a tied
  * head's on v5p not with 16384 (gemma2-27b/base, gemma3-27b/base; gemma3-4b/base on v6e does), nor
- * in an accumulation loop (rand031/gemma2-27b). */
+ * in an accumulation loop (rand031/gemma2-27b), but where values go to the host
+ * (gemma2-9b/inputoff: bf16[4,4096,256128] through the layers, and with two sequences). */
 static bool is_ring_early(const struct hb_lower *lo)
 {
     bool ring = lo->fsdp_mode == HB_WEIGHT_RING && !hb_head_short_ring(lo);
     if (!lo->maxtext)
         return ring && (lo->local.batch > 1 || hb_ways(lo, HB_AX_TENSOR) > 1);
     bool many = lo->local.tokens >= POSTPONE_RING_TOKENS || lo->spec->batch.accumulate > 1;
-    return ring && many && lo->chip->own_loss_at_once;
+    return ring && many && lo->chip->own_loss_at_once && !offloads(lo);
 }
 
 /* Whether naive scores, f32 and bf16 of them, exceed so many times the logits. Those do not wait

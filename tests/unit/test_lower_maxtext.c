@@ -540,6 +540,18 @@ static void padded_gradients_come_behind_attention(void **state)
     assert_true(find_op(&out, back) < last_op(&out, "gradient of block.w_down"));
 }
 
+/* gemma2-9b/inputoff against /base: a tied head's logits wait where layer inputs go to the host. */
+static void a_tied_head_waits_for_the_host(void **state)
+{
+    (void)state;
+    static const char back[] = "backward of flash attention";
+    struct low base = DENSE("model.tied_embeddings=true", "model.vocab=64000");
+    struct low host = DENSE("model.tied_embeddings=true", "model.vocab=64000", "remat.policy=names",
+                            "remat.offload=[layer_in]");
+    assert_false(any_lives_at(&base, "logits", back));
+    assert_true(any_lives_at(&host, "logits", back));
+}
+
 /* deepseek2-16b/base against dense_cf1.0, and over 32: the single dense layer's products are made
  * ahead of the experts' backward loop, or beside their own; the logits wait up to 16 ways. */
 static void a_dense_layer_comes_ahead_of_experts(void **state)
@@ -597,6 +609,7 @@ int main(void)
         TEST(accumulated_logits_end_with_the_loss),
         TEST(few_words_bring_states_early),
         TEST(a_long_head_hides_copies),
+        TEST(a_tied_head_waits_for_the_host),
         TEST(padded_gradients_come_behind_attention),
         TEST(a_dense_layer_comes_ahead_of_experts),
         TEST(a_one_hot_lookup_postpones_the_head),
