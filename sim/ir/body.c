@@ -291,7 +291,8 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
  * next to the lanes, the residual after it, and the stack of layer inputs with it; the backward
  * pass wants it the other way round and copies the whole of it (llama3-70b/remat_minimal_offloaded,
  * out_proj=offload and mlpwi_0=offload: a second bf16[80,2,8192,8192]; neither qkv_proj_offloaded
- * nor, between rings, llama3-8b/out_proj=offload). */
+ * nor, between rings, llama3-8b/out_proj=offload; nor with one sequence, llama2-70b with 4096
+ * tokens: bf16[80,1,4096,8192] lies that way from the start). */
 static uint32_t lay_out_inputs(struct hb_body *b)
 {
     struct hb_lower *lo = b->lo;
@@ -299,7 +300,7 @@ static uint32_t lay_out_inputs(struct hb_body *b)
     static const uint32_t wide =
         1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
     bool turned = (b->y->block->remat.offload & wide) && lo->habits->rings &&
-                  lo->fsdp_mode == HB_WEIGHT_GATHER && !b->own_stacks;
+                  lo->fsdp_mode == HB_WEIGHT_GATHER && !b->own_stacks && lo->local.batch > 1;
     if (!turned)
         return stack;
     uint32_t copy = hb_temp_in_place(lo, "", HB_CAT_SAVED, stack);

@@ -65,11 +65,11 @@ static bool is_experts_late(const struct hb_body *b, const struct hb_leaf *l)
            (gathered || hb_layer_exchanges_rows(b->lo, &b->y->block->moe));
 }
 
-/* MaxText's attention output is kept, what leads to it made again behind the MLP. */
+/* MaxText's attention output is kept or fetched, what leads to it made again behind the MLP. */
 static bool postpones_attention(const struct hb_body *b)
 {
-    uint32_t save = b->y->block->remat.save;
-    return (save & 1u << HB_TN_ATTN_OUT) && !(save & 1u << HB_TN_Q);
+    uint32_t names = b->y->block->remat.save | b->y->block->remat.offload;
+    return (names & 1u << HB_TN_ATTN_OUT) && !(names & 1u << HB_TN_Q);
 }
 
 /* When a weight's gradient is made: after that of the input; or, where gathers are padded sums

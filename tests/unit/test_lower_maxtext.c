@@ -156,8 +156,10 @@ static void logits_wait_for_what_comes_late(void **state)
 static void inputs_are_turned_whole(void **state)
 {
     (void)state;
-    struct low out = DENSE("mesh.fsdp=64", "remat.policy=names", "remat.offload=[attn_out]");
-    struct low qkv = DENSE("mesh.fsdp=64", "remat.policy=names", "remat.offload=[q,k,v]");
+    struct low out =
+        DENSE("mesh.fsdp=64", "batch.global=128", "remat.policy=names", "remat.offload=[attn_out]");
+    struct low qkv =
+        DENSE("mesh.fsdp=64", "batch.global=128", "remat.policy=names", "remat.offload=[q,k,v]");
     struct low ring = DENSE("remat.policy=names", "remat.offload=[attn_out]");
     assert_int_equal(bytes_of(&out, "layer inputs in another layout"), 4LL * 2048 * 1024 * 2);
     assert_int_equal(find(&qkv, "layer inputs in another layout"), HB_NONE);
