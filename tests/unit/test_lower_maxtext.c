@@ -161,7 +161,7 @@ static void inputs_are_turned_whole(void **state)
     struct low qkv =
         DENSE("mesh.fsdp=64", "batch.global=128", "remat.policy=names", "remat.offload=[q,k,v]");
     struct low ring = DENSE("remat.policy=names", "remat.offload=[attn_out]");
-    assert_int_equal(bytes_of(&out, "layer inputs in another layout"), 4LL * 2048 * 1024 * 2);
+    assert_int_equal(bytes_of(&out, "layer inputs in another layout"), 4LL * 2 * 2048 * 1024 * 2);
     assert_int_equal(find(&qkv, "layer inputs in another layout"), HB_NONE);
     assert_int_equal(find(&ring, "layer inputs in another layout"), HB_NONE);
 }
