@@ -105,7 +105,7 @@ void hb_body_prepare(struct hb_body *b, int v)
     for (int i = 0; i < s->in_count; i++)
         hb_body_prepare(b, s->in[i]);
     if (s->leaf != HB_NONE && s->kind == HB_STEP_PRODUCT)
-        hb_weight_use(b->lo, s->leaf);
+        hb_weight_hold(b->lo, s->leaf);
 }
 
 void hb_body_scratch(struct hb_body *b, struct hb_emit *e, const struct hb_shape *scratch,
@@ -228,6 +228,7 @@ static void run_step(struct hb_body *b, const struct hb_step_op *s, uint32_t pla
         run_op(b, s);
     for (int i = 0; i < s->out_count; i++)
         b->now[s->out[i]] = b->made[i];
+    hb_weight_release(b->lo, b->y->first_leaf, b->y->end_leaf);
     sum_results(b, s, b->made[0]);
 }
 

@@ -403,17 +403,18 @@ static void back_step(struct hb_body *b, const struct hb_step_op *s)
     switch (s->kind) {
     case HB_STEP_PRODUCT:
         back_product(b, s, g);
-        return;
+        break;
     case HB_STEP_MIX:
         back_mix(b, s);
-        return;
+        break;
     case HB_STEP_MOVE:
         back_move(b, s, g);
-        return;
+        break;
     case HB_STEP_ADD:
         back_add(b, s, g);
-        return;
+        break;
     }
+    hb_weight_release(b->lo, b->y->first_leaf, b->y->end_leaf);
 }
 
 /* Steps that need not wait for their turn: done[] remembers them. */

@@ -137,8 +137,6 @@ static void unit_leaves(struct hb_lower *lo, struct hb_layer *y)
         hb_layer_mlp_leaves(lo, y);
     for (uint32_t i = first; i < lo->leaf_count; i++)
         lo->leaves[i].held = true;
-    for (uint32_t i = first; i < lo->leaf_count; i++)
-        lo->leaves[i].in_unit = y->block->unit > 1;
 }
 
 void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const char *name,
@@ -148,8 +146,13 @@ void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const ch
     y->stack[0] = stack[0];
     y->stack[1] = stack[1];
     for (int64_t u = 0; u < block->unit; u++) {
+        uint32_t first = lo->leaf_count;
         y->name = unit_name(lo, name, block, u);
         unit_leaves(lo, y);
+        for (uint32_t i = first; i < lo->leaf_count; i++) {
+            lo->leaves[i].in_unit = block->unit > 1;
+            lo->leaves[i].unit_end = u + 1 == block->unit;
+        }
     }
     y->name = name;
     y->end_leaf = lo->leaf_count;

@@ -286,6 +286,31 @@ bool hb_weight_in_ring(const struct hb_lower *lo, uint32_t leaf)
     return hb_weight_mode(lo, l) == HB_WEIGHT_RING && !is_gathered(lo, l);
 }
 
+/* Of a unit of several layers, which are all made again before the first runs backwards, only the
+ * last one's gathered weights serve both passes; the others' are gathered twice (gemma3-12b, v5p-32
+ * and v5p-64: three of bf16[3840,15360] beside the wide tensors of six layers; gemma3-4b, v5p-16,
+ * gemma2-9b and 27b over 8 and 16, gemma3-12b on v5e over 4 and context 4), but with 32 ways where
+ * products take long (gemma3-12b, v6e-32, gemma2-9b, v6e-64, and gemma3-27b, v5p-64, with 16384
+ * tokens: those of all layers start first of all), and beside tensor parallelism (gemma3-12b,
+ * v6e-16, fsdp 4 and tensor 4). */
+enum { LONG_UNIT_WAYS = 32, LONG_UNIT_TOKENS = 8192 };
+
+static bool is_unit_held(const struct hb_lower *lo)
+{
+    bool slow = lo->chip->own_loss_waits || lo->local.tokens > LONG_UNIT_TOKENS;
+    return hb_ways(lo, HB_AX_TENSOR) > 1 || (hb_fsdp_ways(lo, false) == LONG_UNIT_WAYS && slow);
+}
+
+/* Whether a weight gathered to make its layer again serves the layer's backward pass, too. */
+static bool is_gather_kept(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    if (l->in_unit && !l->unit_end && hb_weight_mode(lo, l) == HB_WEIGHT_RING)
+        return is_unit_held(lo);
+    /* 70B/base: the attention's weights are gathered once for the recomputation and once more,
+     * in another layout, for the backward pass; the MLP's only once. */
+    return l->held || is_attention_held(lo, l) || lo->gathers_stay;
+}
+
 uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
 {
     struct hb_leaf *l = &lo->leaves[leaf];
@@ -317,11 +342,23 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     op->sent_bytes = (double)lo->p->bufs[l->gathered].plain_bytes;
     op->group = l->fsdp_ways;
     uint32_t whole = l->gathered;
-    /* 70B/base: the attention's weights are gathered once for the recomputation and once more,
-     * in another layout, for the backward pass; the MLP's only once. */
-    if (!l->held && !is_attention_held(lo, l) && !lo->gathers_stay)
+    if (!is_gather_kept(lo, l))
         l->gathered = HB_NONE;
     return whole;
+}
+
+void hb_weight_hold(struct hb_lower *lo, uint32_t leaf)
+{
+    lo->leaves[leaf].gathered = hb_weight_use(lo, leaf);
+}
+
+void hb_weight_release(struct hb_lower *lo, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        if (l->gathered != HB_NONE && is_gathered(lo, l) && !is_gather_kept(lo, l))
+            l->gathered = HB_NONE;
+    }
 }
 
 void hb_weight_forget(struct hb_lower *lo, uint32_t first, uint32_t end)

@@ -161,7 +161,7 @@ static void inputs_are_turned_whole(void **state)
     struct low qkv =
         DENSE("mesh.fsdp=64", "batch.global=128", "remat.policy=names", "remat.offload=[q,k,v]");
     struct low ring = DENSE("remat.policy=names", "remat.offload=[attn_out]");
-    assert_int_equal(bytes_of(&out, "layer inputs in another layout"), 4LL * 2 * 2048 * 1024 * 2);
+    assert_int_equal(bytes_of(&out, "layer inputs in another layout"), 8LL * 2048 * 1024 * 2);
     assert_int_equal(find(&qkv, "layer inputs in another layout"), HB_NONE);
     assert_int_equal(find(&ring, "layer inputs in another layout"), HB_NONE);
 }
@@ -554,6 +554,20 @@ static void a_tied_head_waits_for_the_host(void **state)
     assert_true(any_lives_at(&host, "logits", back));
 }
 
+/* gemma3-12b, v5p-64 against v6e-32: of a unit's gathered weights the last layer's serve both
+ * passes alone, or all do. */
+static void a_unit_gathers_twice(void **state)
+{
+    (void)state;
+    struct low few = DENSE("model.blocks.0.unit=2");
+    struct low many = DENSE("model.blocks.0.unit=2", "mesh.fsdp=32", "batch.global=512");
+    static const char first[] = "block.0.w_up, gathered", last[] = "block.1.w_up, gathered";
+    static const char back[] = "gradient through block.1.w_up";
+    assert_true(any_lives_at(&few, last, back));
+    assert_false(any_lives_at(&few, first, back));
+    assert_true(any_lives_at(&many, first, back));
+}
+
 /* deepseek2-16b/base against dense_cf1.0, and over 32: the single dense layer's products are made
  * ahead of the experts' backward loop, or beside their own; the logits wait up to 16 ways. */
 static void a_dense_layer_comes_ahead_of_experts(void **state)
@@ -572,8 +586,6 @@ static void a_dense_layer_comes_ahead_of_experts(void **state)
     assert_true(any_lives_at(&einsum, "gradient of the logits", back));
     assert_false(any_lives_at(&narrow, "gradient of the logits", back));
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
 int main(void)
 {
@@ -611,6 +623,7 @@ int main(void)
         TEST(accumulated_logits_end_with_the_loss),
         TEST(few_words_bring_states_early),
         TEST(a_long_head_hides_copies),
+        TEST(a_unit_gathers_twice),
         TEST(a_tied_head_waits_for_the_host),
         TEST(padded_gradients_come_behind_attention),
         TEST(a_dense_layer_comes_ahead_of_experts),
