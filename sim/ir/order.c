@@ -243,6 +243,16 @@ static bool stage_head_waits(const struct hb_lower *lo)
     return !experts || !lo->habits->gathers_timed || (lo->spec->optimizer.clip && few);
 }
 
+/* So it does in a pipeline alone, with half as many (pr85/pp8/mask, with cuDNN and naive:
+ * f32[2,4096,32000] to the end; small_batch, not its noclip; not good, f32[4,4096,32000]). */
+static bool pipe_head_waits(const struct hb_lower *lo)
+{
+    bool staged = lo->local.batch_ways > 1 && lo->local.input_ways == 1;
+    bool few =
+        hb_mul_sat(2, lo->local.tokens) <= hb_mul_sat(STAGE_HEAD_TOKENS, lo->spec->model.d_model);
+    return staged && few && lo->habits->gathers_timed && lo->spec->optimizer.clip;
+}
+
 /* Layers that keep more on the device than their inputs: llama2-7b over 8 with logits of 524 MB,
  * remat dots_nb, names:attn_out, offload:mlp_up+save:q,k,v (f32[4,4096,32000] to the end; not full,
  * nor offload:mlp_up, nor in an accumulation loop: two microbatches with dots_nb). */
@@ -265,7 +275,7 @@ bool hb_order_head_waits(const struct hb_lower *lo)
     if (hb_order_sum_waits(lo) || !stage_head_waits(lo))
         return false;
     if (lo->habits->gathers_timed || !sharded)
-        return sharded || alone_head_waits(lo) || blocks_head_waits(lo);
+        return sharded || alone_head_waits(lo) || blocks_head_waits(lo) || pipe_head_waits(lo);
     int64_t bytes = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));
     bool waits = bytes >= WAITING_HEAD_BYTES || keeps_values(lo);
     bool means =

@@ -371,7 +371,9 @@ bool hb_weight_grad_partial(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     if (hb_weight_mode(lo, l) == HB_WEIGHT_RING || l->whole != HB_NONE)
         return false;
-    int64_t ways = lo->local.batch_ways * hb_ways(lo, HB_AX_SEQUENCE);
+    /* Stages have weights of their own (pr85/pp8/good,blocked: no bf16[16,4096,2048] waits). */
+    int64_t ways =
+        (l->end ? lo->local.batch_ways : lo->local.input_ways) * hb_ways(lo, HB_AX_SEQUENCE);
     if (lo->batch_whole && !l->end)
         ways /= hb_ways(lo, HB_AX_FSDP);
     return ways > 1;

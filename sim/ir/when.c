@@ -53,7 +53,11 @@ static bool is_put_by(const struct hb_body *b, const struct hb_step_op *s, const
      * w_down, gate and up, from 8192 tokens on; some earlier with 4096 and 2048). */
     bool ring = mode == HB_WEIGHT_RING && lo->maxtext && mlp && lo->local.tokens > EARLY_TOKENS;
     bool split = hb_body_ends_late(b) && mode == HB_WEIGHT_GATHER;
-    return b->defer || ring || split || (local && mlp && keeps_hidden(b)) ||
+    /* CUDA's stages: experts' after the attention's (pr85/pp8/good,blocked: from 761 on, attention
+     * from 698 to 740). */
+    bool stage = lo->habits->gathers_timed && b->own_stacks && b->own_weights && !lo->maxtext &&
+                 l->rank == HB_LEAF_RANK;
+    return b->defer || ring || split || stage || (local && mlp && keeps_hidden(b)) ||
            (local && second && keeps_attention(b));
 }
 
