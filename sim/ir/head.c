@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "sim/ir/order.h"
+#include "sim/ir/sequence.h"
 
 /* The head's products go round in rings from this many tokens of all devices of the axis on
  * (measured at 8 ways: 4096 a device yes, 1024 no; 16: 1024 yes; 32: 512 yes); of a chunk's tokens
@@ -327,7 +328,7 @@ static bool is_short_ring_late(const struct hb_lower *lo)
  * host: f32[8192,128256] and its bf16 gradient through the layers with mlp_up, attn_ctx or both and
  * k kept, with accumulate=2 and 1; not with q alone, nor with these kept and none on the host: the
  * loss is the peak). */
-bool hb_head_fetch_waits(const struct hb_lower *lo)
+static bool keeps_and_fetches(const struct hb_lower *lo)
 {
     return lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING && offloads(lo) &&
            lo->spec->model.blocks[0].remat.save != 0;
@@ -344,7 +345,7 @@ static bool is_microbatch_early(const struct hb_lower *lo)
     if (lo->spec->model.blocks[0].moe.experts > 0 && !lo->maxtext)
         return lo->spec->batch.accumulate > 1;
     return !lo->maxtext && !lo->spec->model.tied_embeddings && lo->spec->batch.accumulate > 1 &&
-           alone && !hb_head_fetch_waits(lo) &&
+           alone && !keeps_and_fetches(lo) &&
            (lo->fsdp_mode == HB_WEIGHT_RING || hb_fsdp_ways(lo, false) == 1);
 }
 
@@ -367,7 +368,7 @@ static bool is_label_early(const struct hb_lower *lo)
     if (alone && name == HB_OPT_MUON)
         return true;
     bool scan = s->stack.form != HB_FORM_LOOP && s->batch.accumulate == 1;
-    if (alone && scan && (name == HB_OPT_LION || name == HB_OPT_ADAFACTOR))
+    if (alone && scan && !updates_on_host(lo) && (name == HB_OPT_LION || name == HB_OPT_ADAFACTOR))
         return !s->model.tied_embeddings;
     return s->loss.onehot && !s->model.tied_embeddings &&
            (alone || lo->fsdp_mode == HB_WEIGHT_RING);
@@ -409,18 +410,52 @@ static bool waits_by_weights(const struct hb_lower *lo)
     return lo->fsdp_mode == HB_WEIGHT_RING ? is_ring_late(lo) : is_wide(lo);
 }
 
+static bool is_sequence(const struct hb_lower *lo, enum hb_sequence sequence)
+{
+    return hb_sequence_known(lo) && !keeps_and_fetches(lo) && hb_sequence_find(lo) == sequence;
+}
+
+/* Depth-first, with layer inputs on the host: both wait (8B/seq=8192 with offload:layer_in:
+ * f32[8192,128256] and bf16 of it through the layers; with clip, rnd/036, the label's alone). */
+static bool is_depth_beside_host(const struct hb_lower *lo)
+{
+    return offloads(lo) && !lo->spec->optimizer.clip && is_sequence(lo, HB_SEQUENCE_DEPTH);
+}
+
+bool hb_head_post_order(const struct hb_lower *lo)
+{
+    return is_sequence(lo, HB_SEQUENCE_POST);
+}
+
+bool hb_head_both_wait(const struct hb_lower *lo)
+{
+    return keeps_and_fetches(lo) || hb_head_post_order(lo) || is_depth_beside_host(lo);
+}
+
+bool hb_head_label_waits(const struct hb_lower *lo)
+{
+    return is_sequence(lo, HB_SEQUENCE_DEPTH) && !is_depth_beside_host(lo);
+}
+
+bool hb_head_copy_waits(const struct hb_lower *lo)
+{
+    return is_sequence(lo, HB_SEQUENCE_LIST);
+}
+
 bool hb_head_waits(const struct hb_lower *lo)
 {
     if (lo->spec->loss.chunks > 1)
         return false;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
-    if (hb_head_fetch_waits(lo))
+    if (keeps_and_fetches(lo))
         return true;
     if (is_tied_early(lo) || is_padded_early(lo) || are_scores_larger(lo))
         return false;
-    if (is_update_slow(lo) || is_unconstrained(lo))
+    if (is_update_slow(lo) || is_unconstrained(lo) || hb_sequence_post_alone(lo))
         return true;
+    if (hb_sequence_known(lo))
+        return !hb_head_label_waits(lo);
     return !is_label_early(lo) && waits_by_weights(lo);
 }
 

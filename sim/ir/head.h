@@ -17,8 +17,13 @@ bool hb_head_own_rule(const struct hb_lower *lo);
 bool hb_head_states_early(const struct hb_lower *lo);
 /* The gradient is made after the layers' backward pass. */
 bool hb_head_waits(const struct hb_lower *lo);
-/* Logits and their gradient wait beside what the layers keep and fetch. */
-bool hb_head_fetch_waits(const struct hb_lower *lo);
+/* Post-order: its accumulators come as late as it does. */
+bool hb_head_post_order(const struct hb_lower *lo);
+/* What then waits: the logits and their gradient; its bf16 copy alone. */
+bool hb_head_both_wait(const struct hb_lower *lo);
+bool hb_head_copy_waits(const struct hb_lower *lo);
+/* It is made at once, but the logits wait until the labels' own are taken for the loss. */
+bool hb_head_label_waits(const struct hb_lower *lo);
 /* It is made at once, but summed over the devices after them. */
 bool hb_head_sum_waits(const struct hb_lower *lo);
 /* It is made after them from logits that are made once more. */

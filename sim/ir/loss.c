@@ -176,12 +176,9 @@ static void add_accumulators(struct hb_lower *lo, struct hb_leaf *l)
 /* The accumulators of a ring that waits are there from the start (8B/base: two f32[512,128256] from
  * 98 to 2583 of 2713; 1B/base, which does not wait, has none at the loss; nor have MaxText's tied
  * heads). */
-static void prepare_ring(struct hb_lower *lo)
+static void zero_ring(struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
-    if (!hb_head_split(lo) || !hb_head_ring(lo) || !hb_head_waits(lo) ||
-        (lo->maxtext && lo->spec->model.tied_embeddings))
-        return;
     add_accumulators(lo, l);
     struct hb_emit e = {.name = "zero gradient of the head", .kind = HB_OP_MARK};
     hb_emit_write(&e, l->grad);
@@ -201,6 +198,13 @@ static bool is_cast_for_chunks(const struct hb_lower *lo)
 {
     return lo->spec->loss.chunks > 1 && gathers_in_chunks(lo) && lo->habits->logits_copies == 2 &&
            lo->spec->precision.params != lo->compute;
+}
+
+static void prepare_ring(struct hb_lower *lo)
+{
+    if (hb_head_split(lo) && hb_head_ring(lo) && hb_head_waits(lo) && !hb_head_post_order(lo) &&
+        !(lo->maxtext && lo->spec->model.tied_embeddings))
+        zero_ring(lo);
 }
 
 void hb_loss_prepare(struct hb_lower *lo)
@@ -247,7 +251,8 @@ static uint32_t waiting_logits(const struct hb_lower *lo, const struct loss_pass
 {
     if (hb_head_short_ring(lo) && c->before != HB_NONE && hb_head_ring(lo))
         return c->logits;
-    bool narrow = hb_fsdp_ways(lo, false) <= RING_COPY_WAYS || hb_ways(lo, HB_AX_TENSOR) > 1;
+    bool narrow = hb_fsdp_ways(lo, false) <= RING_COPY_WAYS || hb_ways(lo, HB_AX_TENSOR) > 1 ||
+                  hb_head_copy_waits(lo);
     return has_narrow_dlogits(lo) && !narrow ? c->logits : c->dlogits;
 }
 
@@ -434,7 +439,7 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
     } else if (hb_head_waits(lo)) {
         ends->pending_logits = waiting_logits(lo, c);
         ends->pending_before = ends->pending_logits == c->logits ? c->before : HB_NONE;
-        if (hb_head_fetch_waits(lo)) {
+        if (hb_head_both_wait(lo)) {
             ends->pending_logits = c->logits;
             ends->pending_before = c->dlogits;
         }
@@ -442,6 +447,7 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
     } else {
         head_grad(lo, c->seq, c->x, c->dlogits);
         ends->head_done = true;
+        ends->pending_logits = hb_head_label_waits(lo) ? c->logits : HB_NONE;
     }
 }
 
@@ -466,6 +472,8 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     bool before = hb_order_head_first(lo) || is_grad_first(lo);
     if (before)
         head_grad(lo, c.seq, c.x, c.dlogits);
+    else if (hb_head_label_waits(lo))
+        zero_ring(lo);
     uint32_t g = grad_through_head(lo, &c);
     if (before)
         ends->head_done = true;
@@ -720,5 +728,7 @@ void hb_loss_finish(struct hb_lower *lo, const struct hb_ends *ends)
             make_logits(lo, &c);
         }
         head_grad(lo, c.seq, c.x, c.logits);
+    } else if (ends->pending_logits != HB_NONE) {
+        hb_emit_mark(lo, "the labels' logits", ends->pending_logits, HB_NONE);
     }
 }

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
+#include "sim/ir/head.h"
 #include "sim/ir/loss.h"
 #include "sim/ir/lowering.h"
 #include "sim/ir/optim.h"
@@ -200,6 +201,11 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     uint32_t x = hb_ends_embed(lo, &ends);
     if (casts_follow(lo))
         hb_weight_hoist_casts(lo);
+    /* A list schedule starts with what needs no operand of the step (8B/opt=muon: three
+     * f32[32,512,14336] from 100 on, beside the loss; 8B,f16,muon,clip). */
+    bool first = hb_head_copy_waits(lo);
+    if (first)
+        hb_optim_prepare(lo);
     hb_loss_prepare(lo);
     x = hb_stack_forward(lo, &parts->stack, x);
     if (parts->piped)
@@ -214,7 +220,8 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     hb_weight_transpose_stacks(lo);
     if (lo->spec->batch.accumulate == 1) {
         hb_optim_fetch(lo);
-        hb_optim_prepare(lo);
+        if (!first)
+            hb_optim_prepare(lo);
     }
     if (parts->piped)
         g = hb_pipeline_backward(lo, &parts->pipeline, g);
@@ -258,6 +265,7 @@ static void build_step(struct hb_lower *lo)
     add_inputs(lo);
     fuse_updates(lo);
     hb_stack_build(lo, &parts.stack);
+    lo->kept_bytes = hb_stack_kept_bytes(lo, &parts.stack);
     if (parts.piped)
         hb_pipeline_build(lo, &parts.pipeline);
     if (!casts_follow(lo))

@@ -229,6 +229,30 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
     }
 }
 
+static int64_t kept_of_layer(const struct hb_group *g)
+{
+    int64_t sum = 0;
+    for (uint32_t v = 0; v < g->layer.value_count; v++)
+        if (g->saved.keep[v] == HB_KEEP_DEVICE)
+            sum = hb_add_sat(sum, hb_shape_plain_bytes(&g->layer.values[v].shape));
+    return sum;
+}
+
+int64_t hb_stack_kept_bytes(const struct hb_lower *lo, const struct hb_stack_plan *plan)
+{
+    const struct hb_spec *whole = lo->spec->sample_of;
+    int64_t sum = 0, layers = 0;
+    for (uint32_t i = 0; i < plan->count && !whole; i++) {
+        const struct hb_group *g = &plan->groups[i];
+        bool inner = g->inner && !lo->spec->remat.outer;
+        int64_t trips = hb_mul_sat(g->trips, inner ? g->inner : 1);
+        sum = hb_add_sat(sum, hb_mul_sat(trips, kept_of_layer(g)));
+    }
+    for (int i = 0; whole && i < whole->model.block_count; i++)
+        layers += whole->model.blocks[i].repeat / whole->model.blocks[i].unit;
+    return whole && plan->count ? hb_mul_sat(layers, kept_of_layer(&plan->groups[0])) : sum;
+}
+
 /* --- forward --- */
 
 /* XLA:GPU lifts the causal mask out of the forward scan and materialises it, with the fill value,

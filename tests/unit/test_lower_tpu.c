@@ -152,7 +152,7 @@ static void what_logits_wait_for(void **state)
     const char *one = "batch.global=16", *rows = "batch.seq=4096",
                *narrow = "gradient of the logits";
     struct low gather = DENSE(ring, one, rows), onehot = DENSE(ring, one, rows, "loss.onehot=true");
-    assert_true(lives_at(&gather, "logits", backward));
+    assert_true(lives_at(&gather, narrow, backward));
     assert_false(lives_at(&onehot, "logits", backward));
     assert_false(lives_at(&onehot, narrow, backward));
     struct low cast = DENSE(ring, one, rows, "loss.dot=bf16");
@@ -415,6 +415,46 @@ static void rings_of_one_sequence_wait(void **state)
     assert_false(lives_at(&tensor, "gradient of the logits", backward));
 }
 
+/* The list (8B/base: bf16 gradient), depth-first (8B/seq=8192: f32 logits, their gradient's ring is
+ * done with), post-order (1B/batch=8: both, accumulators after them); with more layers, fewer
+ * tokens. 8B,f16,muon,clip: momenta copied first. */
+static void the_sequence_says_what_waits(void **state)
+{
+    (void)state;
+    const char *backward = "gradient through block.w_down", *narrow = "gradient of the logits";
+    const char *other = "gradient of the ring's other direction", *seq = "batch.seq=8192";
+    struct low list = DENSE("mesh.fsdp=8", seq);
+    struct low depth = DENSE("mesh.fsdp=8", seq, "model.blocks[0].repeat=32");
+    struct low post = DENSE("mesh.fsdp=16", "batch.global=16", "batch.seq=1024");
+    assert_false(lives_at(&list, "logits", backward));
+    assert_true(lives_at(&list, narrow, backward));
+    assert_true(lives_at(&list, other, "mlp activation"));
+    assert_true(lives_at(&depth, "logits", backward));
+    assert_false(lives_at(&depth, narrow, backward));
+    assert_false(lives_at(&depth, other, "mlp activation"));
+    assert_true(lives_at(&post, "logits", backward));
+    assert_true(lives_at(&post, narrow, backward));
+    assert_false(lives_at(&post, other, backward));
+    struct low muon = DENSE("mesh.fsdp=8", seq, "optimizer.name=muon", "optimizer.moments=[f32]");
+    assert_true(lives_at(&muon, "w_up, momentum in another layout", "softmax cross-entropy"));
+}
+
+/* tinyS/batch=4 with heads apart, and with a master copy, against neither; head3d,clip. */
+static void logits_wait_in_post_order(void **state)
+{
+    (void)state;
+    const char *four = "batch.global=4", *backward = "gradient through block.w_down";
+    const char *apart = ATTENTION "split_heads=true", *name = "logits";
+    const char *master[] = {"precision.params=bf16", "precision.master=f32"};
+    struct low plain = DENSE(four), heads = DENSE(four, apart);
+    struct low copy = DENSE(four, master[0], master[1]);
+    struct low clip = DENSE(four, apart, "optimizer.clip=true");
+    assert_false(lives_at(&plain, name, backward));
+    assert_true(lives_at(&heads, name, backward));
+    assert_true(lives_at(&copy, name, backward));
+    assert_false(lives_at(&clip, name, backward));
+}
+
 /* gate/f64,b2,v32k,tied and gate/dl,8B-L16,f64,b1,v128k,tied; gemma2b,v5e4x4,f16. */
 static void tied_heads_between_gathers(void **state)
 {
@@ -580,6 +620,8 @@ int main(void)
         TEST(more_devices_than_microbatches_gather),
         TEST(shards_along_the_lanes_are_padded),
         TEST(rings_of_one_sequence_wait),
+        TEST(the_sequence_says_what_waits),
+        TEST(logits_wait_in_post_order),
         TEST(tied_heads_between_gathers),
         TEST(few_tokens_put_updates_off),
         TEST(heads_elsewhere),

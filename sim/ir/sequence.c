@@ -1,0 +1,141 @@
+/* The choice of a sequence: see sequence.h. DefaultMemoryScheduler (xla/hlo/transforms/
+ * hlo_memory_scheduler.cc) makes a list schedule, a depth-first and a post-order one and keeps the
+ * one with the least heap simulation; of equals the list. The scheduler's own log
+ * (hlo_memory_scheduler=2) has the three figures; what is alive at their peaks (heap_simulator=3):
+ *
+ *   list    zeros of all gradients and the head's accumulators, which have no operands, from the
+ *           start: beside both logits and the gathered head; both stacks at the first loop
+ *   depth   the backward loop's gradients beside the zeros they start from, and the f32 logits; or
+ *           the loss, with the head's ring
+ *   post    the same with both logits
+ *
+ * MiB above the arguments, list, depth, post: 8B/base 10587 11417 12451; seq=6144 12635 12963
+ * 14509; seq=8192 14683 14509 16578; d_ff=7168 8578 8056 9090; L=8 6077 6251 5688;
+ * remat=names:q,k,v,attn_ctx 15810 15011 16045; 8B,f16,b1 7842 7259 8293; 1B/batch=8 4737 4778
+ * 4604; d8k,f8,b1,L4 8840 9219 8574; ring/v6e4x4,f16 1821 2087 2404, v5e 1903 1554 2343. The forms
+ * below give each within 3 %, without the casts and one stack, which are alive in all three. */
+#include "sim/ir/sequence.h"
+
+#include <limits.h>
+
+#include "base/size.h"
+#include "sim/ir/head.h"
+
+enum { LEAST_WAYS = 8 }; /* fewer go round one way (gate/f5, f7) */
+
+bool hb_sequence_known(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    return lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING &&
+           hb_fsdp_ways(lo, false) >= LEAST_WAYS && hb_head_ring(lo) &&
+           hb_ways(lo, HB_AX_TENSOR) == 1 && lo->local.batch == 1 && s->batch.accumulate == 1 &&
+           s->loss.chunks == 1 && !s->model.tied_embeddings && !s->loss.onehot &&
+           s->stack.form != HB_FORM_LOOP && s->model.blocks[0].moe.experts == 0;
+}
+
+/* Widths of a layer's backward pass: eight of d_ff a token in bf16; two whole weights of the MLP
+ * and one of the attention; scores without a kernel in f32 and bf16. */
+enum { BACK_WIDTHS = 8, BACK_WEIGHTS = 2, SCORE_BYTES = 6 };
+
+static int64_t layer_bytes(const struct hb_lower *lo)
+{
+    const struct hb_block *b = &lo->spec->model.blocks[0];
+    const struct hb_attention *a = &b->attention;
+    int64_t d = lo->spec->model.d_model, tokens = lo->local.tokens;
+    int64_t sum = hb_mul_sat(2 * BACK_WIDTHS, hb_mul_sat(tokens, b->mlp.d_ff));
+    sum = hb_add_sat(sum, hb_mul_sat(2 * BACK_WEIGHTS, hb_mul_sat(d, b->mlp.d_ff)));
+    sum = hb_add_sat(sum, hb_mul_sat(2 * d, hb_mul_sat(a->heads, a->head_dim)));
+    if (a->kernel == HB_KERNEL_NAIVE && a->kind != HB_ATTN_NONE)
+        sum = hb_add_sat(
+            sum, hb_mul_sat(SCORE_BYTES * a->heads, hb_mul_sat(tokens, lo->spec->batch.seq)));
+    return sum;
+}
+
+static int64_t largest(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Where no product of a gradient ends in its own update, post-order is all that depth-first finds
+ * (8B/opt=muon 12451 both; 8B,f16,adafactor,master 5883 both; adafactor,clip; opt_host,master), and
+ * with a product in bf16 (8B/base with eight layers and logits_dot=bf16: 5749 both). */
+static bool is_depth_post(const struct hb_lower *lo)
+{
+    enum hb_optimizer name = lo->spec->optimizer.name;
+    return name == HB_OPT_MUON || name == HB_OPT_ADAFACTOR || lo->spec->precision.master ||
+           lo->spec->precision.params == lo->compute || lo->spec->loss.dot != HB_DT_F32;
+}
+
+enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
+{
+    enum { RING_PARTS = 3 }; /* accumulators, and what is on its way, twice as much */
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    struct hb_shape part = hb_leaf_layer_shape(l, HB_DT_F32, false);
+    struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
+    int64_t sums = hb_mul_sat(2, hb_shape_plain_bytes(&part));
+    int64_t head = hb_shape_plain_bytes(&gathered);
+    int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t narrow = logits / 2, both = hb_add_sat(logits, narrow);
+    int64_t grads = lo->stacked_grad_bytes, layer = layer_bytes(lo);
+    int64_t loss = hb_add_sat(both, head);
+    int64_t begun = hb_add_sat(grads, hb_add_sat(head, sums));
+    int64_t list = hb_add_sat(begun, largest(both, lo->kept_bytes));
+    list = largest(list, hb_add_sat(grads, hb_add_sat(narrow, layer)));
+    int64_t twice = hb_mul_sat(2, grads);
+    int64_t post = hb_add_sat(largest(twice, hb_add_sat(grads, layer)), both);
+    post = largest(post, loss);
+    /* v5e runs a layer's rings one after the other. */
+    int64_t own = lo->chip->gathers_beside ? layer / 2 : layer;
+    int64_t depth = hb_add_sat(largest(twice, hb_add_sat(grads, own)), logits);
+    bool fetches = lo->spec->model.blocks[0].remat.offload != 0 && lo->spec->optimizer.clip;
+    depth = largest(depth, hb_add_sat(loss, fetches ? 0 : hb_mul_sat(RING_PARTS, sums)));
+    depth = is_depth_post(lo) ? post : depth;
+    /* 8B/opt=lion: the list is taken, its head's gradient is made at once all the same. */
+    bool lion = lo->spec->optimizer.name == HB_OPT_LION;
+    if (list <= depth && list <= post)
+        return lion ? HB_SEQUENCE_DEPTH : HB_SEQUENCE_LIST;
+    return depth < post ? HB_SEQUENCE_DEPTH : HB_SEQUENCE_POST;
+}
+
+/* What the head's update writes, and the norm's input and result beside it. */
+static int64_t update_bytes(const struct hb_lower *lo)
+{
+    const struct hb_optim *o = &lo->spec->optimizer;
+    int64_t bits = hb_dtype_bits(lo->spec->precision.params);
+    if (lo->spec->precision.master)
+        bits += hb_dtype_bits(HB_DT_F32);
+    for (int i = 0; i < o->moment_count; i++)
+        bits += hb_dtype_bits(o->moments[i]);
+    int64_t d = lo->spec->model.d_model;
+    int64_t state = hb_mul_sat(bits / CHAR_BIT, hb_mul_sat(d, lo->local.vocab));
+    return hb_add_sat(state, hb_mul_sat(6 * d, lo->local.tokens));
+}
+
+/* Heads apart: the walk's ties go by the names of fusions, which other optimizers, casts at the
+ * start, nan_to_num and narrow heads change. */
+enum { LANES = 128 };
+
+static bool are_heads_first(const struct hb_spec *s)
+{
+    const struct hb_attention *a = &s->model.blocks[0].attention;
+    return a->split_heads && a->head_dim % LANES == 0 && s->optimizer.name == HB_OPT_ADAMW &&
+           !s->step.cast_upfront && !s->step.nan_to_num;
+}
+
+/* One device: depth-first takes the head's product as soon as it can, and is least (tinyS: list
+ * 2891, depth 2697, post 3178), unless its walk meets the layers first: with a master copy, and
+ * with heads apart (tinyS of 4 sequences, list, depth, post: 1785 1580 1754; head3d 1785 1754 1754,
+ * with n_kv=4, ema or bf16 softmax alike; bf16 and master 1521 1419 1419; not head3d with clip,
+ * sgd, momentum, nan_to_num, cast=upfront or heads of 64; tinyS/head3d, 8 sequences, 2891 3198
+ * 3178). Against the list's update at the loss stands then the layers' backward pass. */
+bool hb_sequence_post_alone(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    bool late = s->precision.master || are_heads_first(s);
+    bool whole = s->loss.chunks == 1 && s->loss.dot == HB_DT_F32 && !s->loss.onehot;
+    if (!lo->habits->rings || lo->maxtext || !hb_alone(lo) || !late || !whole ||
+        s->optimizer.clip || s->batch.accumulate > 1 || s->model.tied_embeddings ||
+        s->stack.form != HB_FORM_SCAN || s->model.blocks[0].moe.experts > 0)
+        return false;
+    return largest(lo->stacked_grad_bytes, layer_bytes(lo)) < update_bytes(lo);
+}

@@ -1,0 +1,20 @@
+/* Which of XLA's sequences a step over rings runs in. The compiler puts a step in order three ways,
+ * counts what is alive in each, and takes the least. Answers follow from sizes; head.c asks. */
+#ifndef HB_SIM_IR_SEQUENCE_H
+#define HB_SIM_IR_SEQUENCE_H
+
+#include "sim/ir/lowering.h"
+
+enum hb_sequence {
+    HB_SEQUENCE_LIST,  /* next what frees most: the head's gradient last, what it reads in bf16 */
+    HB_SEQUENCE_DEPTH, /* each product's reader next: that gradient at once, labels' logits last */
+    HB_SEQUENCE_POST   /* both last */
+};
+
+/* Whether the compiler was seen to choose: one sequence a device between rings of fsdp alone. */
+bool hb_sequence_known(const struct hb_lower *lo);
+enum hb_sequence hb_sequence_find(const struct hb_lower *lo);
+/* The same on one device: whether post-order is least, so that the logits wait. */
+bool hb_sequence_post_alone(const struct hb_lower *lo);
+
+#endif
