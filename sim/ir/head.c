@@ -114,12 +114,6 @@ static bool is_loss_the_peak(const struct hb_lower *lo)
     return hb_add_sat(logits, head) > layer;
 }
 
-/* On v6e between rings too (base/llama2-7b, v6e-16), and wherever values go to the host
- * (qkv_proj_offloaded, llama3-8b over 8 devices: the bf16 logits through the whole loop). Elsewhere
- * what the layers keep makes no difference where the sequence or the features are split, too
- * (save_out_proj, fsdp64 and context 2: rand027/qwen3-8b; rand036/llama3-8b, fsdp64 and tensor 4);
- * experts between rings do not wait (mixtral-8x7b, fsdp 8 and tensor 4).
- */
 /* Weights over two axes (llama3-8b/fsdp4_tp2, ctx4_fsdp2: bf16 logits to the end; not over one,
  * tensor 8 or context 8). */
 static bool is_split_twice(const struct hb_lower *lo)
@@ -128,6 +122,13 @@ static bool is_split_twice(const struct hb_lower *lo)
     return tensor || (hb_ways(lo, HB_AX_SEQUENCE) > 1 && hb_ways(lo, HB_AX_FSDP) > 1);
 }
 
+/* On v6e between rings too (base/llama2-7b, v6e-16), and wherever values go to the host
+ * (qkv_proj_offloaded, llama3-8b over 8 devices: the bf16 logits through the whole loop). What the
+ * layers keep makes no difference where the sequence or the features are split, too (save_out_proj,
+ * fsdp64 and context 2: rand027/qwen3-8b; rand036/llama3-8b, fsdp64 and tensor 4; qwen3-14b,
+ * v6e-16, fsdp 8 and tensor 2); experts between rings do not wait (mixtral-8x7b, fsdp 8 and tensor
+ * 4).
+ */
 static bool is_own_rule_late(const struct hb_lower *lo)
 {
     bool split = is_split_twice(lo);
@@ -136,7 +137,7 @@ static bool is_own_rule_late(const struct hb_lower *lo)
     bool experts = false;
     for (int i = 0; i < lo->spec->model.block_count; i++)
         experts = experts || lo->spec->model.blocks[i].moe.experts > 0;
-    return offloads(lo) || (keeps_nothing(lo) && ((split && !experts) || lo->chip->own_loss_waits));
+    return offloads(lo) || (split && !experts) || (keeps_nothing(lo) && lo->chip->own_loss_waits);
 }
 
 /* Between rings of MaxText's from four tokens of all devices to a word on: the accumulators of the

@@ -41,6 +41,8 @@ struct hb_shape hb_leaf_layer_shape(const struct hb_leaf *l, enum hb_dtype dtype
         struct hb_split d = l->dim[i];
         if (gathered && i == l->gather_dim)
             d.ways /= l->fsdp_ways;
+        if (gathered && i == 0 && l->expert_ways > 0)
+            d.ways /= l->expert_ways;
         s.dim[s.rank++] = share(d, 1);
     }
     return s;

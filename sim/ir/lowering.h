@@ -65,6 +65,7 @@ struct hb_leaf {
     uint32_t iterate[2];    /* muon: the gathered momentum and its transpose; HB_NONE */
     uint32_t accum;         /* f32 accumulator over microbatches; HB_NONE */
     uint32_t gathered;      /* full weight now on the device; HB_NONE */
+    int64_t expert_ways;    /* gathered over as many in its first dimension, too; 0: not */
     int64_t einsum_batch;   /* sequences in the einsum that an expert's weight meets; 0: none */
     int64_t head_dim;       /* stored as [heads, head_dim] in place of head_at; 0: as it is */
     int head_at;            /* dimension that counts heads x head_dim */

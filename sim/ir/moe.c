@@ -26,6 +26,15 @@ bool hb_layer_exchanges_rows(const struct hb_lower *lo, const struct hb_moe *m)
            !lo->habits->ragged_stays;
 }
 
+/* MaxText's einsum works on a device's own tokens; the weights of all experts come to it
+ * (mixtral-8x7b, expert 4 and fsdp 8, with one and two sequences: bf16[8,4096,14336] three times;
+ * deepseek2-16b, expert 4 and fsdp 4). */
+static bool comes_to_tokens(const struct hb_lower *lo, const struct hb_moe *m)
+{
+    return lo->maxtext && m->dispatch == HB_DISPATCH_EINSUM && hb_ways(lo, HB_AX_EXPERT) > 1 &&
+           hb_fsdp_ways(lo, true) > 1;
+}
+
 static struct routed find_routed(const struct hb_lower *lo, const struct hb_moe *m, int64_t batch)
 {
     int64_t ep = hb_ways(lo, HB_AX_EXPERT);
@@ -40,7 +49,7 @@ static struct routed find_routed(const struct hb_lower *lo, const struct hb_moe 
     r.expert_batch = batch;
     r.rows = hb_mul_sat(r.tokens, m->top_k);
     r.masked = m->experts;
-    if (ep > 1 && m->dispatch == HB_DISPATCH_EINSUM) {
+    if (ep > 1 && m->dispatch == HB_DISPATCH_EINSUM && !comes_to_tokens(lo, m)) {
         r.experts = hb_div_up(m->experts, ep);
         if (lo->expert_batch == HB_EXPERTS_EXCHANGED)
             r.expert_batch = hb_mul_sat(batch, ep);
@@ -92,6 +101,8 @@ void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y)
     /* A grouped product reads weights row by row: copies of their stacks are not laid out for
      * least padding (qwen30a3,f64,ragged: f32[48,128,768,32] takes 2304 MiB, not 576);
      * a scan over another dimension transposes them anyway (deepseek3-671b/mu_bf16). */
+    for (uint32_t i = first; i < lo->leaf_count; i++)
+        lo->leaves[i].expert_ways = comes_to_tokens(lo, m) ? ep : 0;
     for (uint32_t i = first; i < lo->leaf_count; i++)
         lo->leaves[i].row_major = m->dispatch == HB_DISPATCH_RAGGED && !lo->maxtext;
     y->expert_leaf = false;

@@ -311,6 +311,11 @@ static bool is_gather_kept(const struct hb_lower *lo, const struct hb_leaf *l)
     return l->held || is_attention_held(lo, l) || lo->gathers_stay;
 }
 
+static int64_t gathered_ways(const struct hb_leaf *l)
+{
+    return l->fsdp_ways * (l->expert_ways > 0 ? l->expert_ways : 1);
+}
+
 uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
 {
     struct hb_leaf *l = &lo->leaves[leaf];
@@ -340,7 +345,7 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     hb_weight_gather(lo, hb_name(lo, "gather ", l->name), source, l->gathered);
     struct hb_op *op = &lo->p->ops[lo->p->op_count - 1];
     op->sent_bytes = (double)lo->p->bufs[l->gathered].plain_bytes;
-    op->group = l->fsdp_ways;
+    op->group = gathered_ways(l);
     uint32_t whole = l->gathered;
     if (!is_gather_kept(lo, l))
         l->gathered = HB_NONE;
@@ -419,7 +424,7 @@ void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full)
                         .kind = split ? HB_OP_REDUCE_SCATTER : HB_OP_ALL_REDUCE,
                         .axis = split ? HB_AX_FSDP : HB_AX_DATA};
     e.stream = HB_STREAM_COLLECTIVE + (unsigned)e.axis;
-    e.group = split ? l->fsdp_ways : lo->local.batch_ways;
+    e.group = split ? gathered_ways(l) : lo->local.batch_ways;
     e.sent_bytes = (double)lo->p->bufs[full].plain_bytes;
     hb_emit_read(&e, full);
     hb_emit_write(&e, l->grad);

@@ -568,6 +568,29 @@ static void a_unit_gathers_twice(void **state)
     assert_true(any_lives_at(&many, first, back));
 }
 
+/* mixtral-8x7b, expert 4 and fsdp 8, with a capacity: all experts' weights come to the tokens. */
+static void einsum_experts_come_to_tokens(void **state)
+{
+    (void)state;
+    struct low l =
+        EXPERTS("model.blocks.0.moe.dispatch=einsum", "model.blocks.0.moe.capacity_factor=1.0");
+    assert_int_equal(bytes_of(&l, "block.e_up, gathered"), 8LL * 1024 * 1408 * 2);
+    assert_int_equal(find(&l, "expert inputs, exchanged"), HB_NONE);
+    assert_int_equal(buf_of(&l, "block.expert up")->dim[1], 8);
+}
+
+/* qwen3-14b, v6e-16, fsdp 8 and tensor 2 with save_out_proj: logits wait whatever is kept. */
+static void logits_wait_beside_split_features(void **state)
+{
+    (void)state;
+    static const char back[] = "backward of flash attention";
+    struct low one = DENSE("remat.policy=names", "remat.save=[attn_out]", "model.vocab=64000");
+    struct low two =
+        DENSE("remat.policy=names", "remat.save=[attn_out]", "model.vocab=64000", "mesh.tensor=2");
+    assert_false(any_lives_at(&one, "logits", back));
+    assert_true(any_lives_at(&two, "logits", back));
+}
+
 /* deepseek2-16b/base against dense_cf1.0, and over 32: the single dense layer's products are made
  * ahead of the experts' backward loop, or beside their own; the logits wait up to 16 ways. */
 static void a_dense_layer_comes_ahead_of_experts(void **state)
@@ -623,6 +646,8 @@ int main(void)
         TEST(accumulated_logits_end_with_the_loss),
         TEST(few_words_bring_states_early),
         TEST(a_long_head_hides_copies),
+        TEST(einsum_experts_come_to_tokens),
+        TEST(logits_wait_beside_split_features),
         TEST(a_unit_gathers_twice),
         TEST(a_tied_head_waits_for_the_host),
         TEST(padded_gradients_come_behind_attention),
