@@ -288,31 +288,6 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
 
 /* --- backward --- */
 
-/* Between gathers an attention output or a part of the MLP that goes to the host has the features
- * next to the lanes, the residual after it, and the stack of layer inputs with it; the backward
- * pass wants it the other way round and copies the whole of it (llama3-70b/remat_minimal_offloaded,
- * out_proj=offload and mlpwi_0=offload: a second bf16[80,2,8192,8192]; neither qkv_proj_offloaded
- * nor, between rings, llama3-8b/out_proj=offload; nor with one sequence, llama2-70b with 4096
- * tokens: bf16[80,1,4096,8192] lies that way from the start). */
-static uint32_t lay_out_inputs(struct hb_body *b)
-{
-    struct hb_lower *lo = b->lo;
-    uint32_t stack = b->stack[b->y->input];
-    static const uint32_t wide =
-        1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
-    bool turned = (b->y->block->remat.offload & wide) && lo->habits->rings &&
-                  lo->fsdp_mode == HB_WEIGHT_GATHER && !b->own_stacks && lo->local.batch > 1;
-    if (!turned)
-        return stack;
-    uint32_t copy = hb_temp_in_place(lo, "", HB_CAT_SAVED, stack);
-    lo->p->bufs[copy].alias_of = HB_NONE;
-    lo->p->bufs[copy].name = hb_name(lo, b->y->name, ".layer inputs in another layout");
-    hb_emit_simple(lo, HB_OP_COPY, "turn the stack of layer inputs", stack, copy);
-    uint32_t now = make_value(b, b->y->input);
-    hb_emit_simple(lo, HB_OP_COPY, "layer input out of its stack", copy, now);
-    return now;
-}
-
 /* MaxText's products between rings read rows along the lanes, its stacks hold features there: the
  * layer's input comes out as a copy, and the gradient that the MLP's ring sends round is turned
  * back (llama3-8b/b1: bf16[1,1,4096,4096]{2,3,1,0} and bf16[1,4096,4096]{2,1,0} beside the MLP). */
@@ -336,7 +311,7 @@ static void load_value(struct hb_body *b, int v)
 {
     bool host = b->saved->keep[v] == HB_KEEP_HOST;
     if ((b->own_stacks || is_read_stacked(b, v)) && !host) {
-        b->now[v] = v == b->y->input ? lay_out_inputs(b) : b->stack[v];
+        b->now[v] = b->stack[v];
         return;
     }
     b->now[v] = make_value(b, v);

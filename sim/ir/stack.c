@@ -286,11 +286,13 @@ static bool keeps_casts(const struct hb_group *g)
  * beside the last residual; 8B,f64,lin,gate with logits_dot=bf16: while.49{15}, {16} and {17};
  * tinyS/remat=offload:layer_in, one device: none). The backward loop starts from them and has the
  * next trip's in their place (ring/f8,upfront with offload:layer_in,mlp_gate,mlp_up:
- * wide.param.0{23}, {24}, bf16[2,4096,14336], beside this trip's). */
+ * wide.param.0{23}, {24}, bf16[2,4096,14336], beside this trip's). MaxText's alike (qwen3-4b,
+ * v5p-32, minimal_offloaded: two bf16[2,8192,9728] beside the logits; gemma2-27b, v5p-64;
+ * gemma2-9b, v6e-256; qwen3-32b, v5p-64). */
 static void carry_sent(struct hb_lower *lo, struct hb_group *g)
 {
     struct hb_body *b = &g->body;
-    if (!lo->habits->rings || lo->maxtext || lo->local.batch_ways == 1)
+    if (!lo->habits->rings || lo->local.batch_ways == 1)
         return;
     g->last = hb_arena_alloc(lo->arena, b->y->value_count, sizeof *g->last);
     for (uint32_t v = 0; v < b->y->value_count; v++) {
@@ -621,20 +623,21 @@ static void restack(struct hb_lower *lo, struct hb_body *b)
  * loop. Between rings, whose products read rows along the lanes, it then wants stacks turned: the
  * whole is copied for one slice, that of layer inputs (8B over 16 with one sequence of 8192, one of
  * mlp_up, mlp_gate, attn_out or q, k, v on the host, on v5e, v5p and v6e: a second
- * bf16[32,1,8192,4096]; not where they go to the host themselves, nor where q, k and v are kept)
- * and that of kept attn_out (13B over 32 with mlp_up on the host: copy.441 and 442,
- * bf16[40,1,4096,5120], with attn_out; copy.453 alone without; none with q, k and v); or, where
- * attention contexts are kept, that of these (8B,f16,qkv+ctx: copy.238, a second
- * bf16[32,2,4096,32,128], with layer inputs on the host); in an accumulation loop that one alone
- * (8B,v6e,f16,a2 with q on the host: copy.444 with attn_ctx, none without or with mlp_up). Stacks
- * of casts end before it, when that trip's are sliced, and each stack with its copy; on v5e they
- * stay to the end. The trip itself takes no more than one in the loop and stays there. */
+ * bf16[32,1,8192,4096]; not where they go to the host themselves, nor where q, k and v are kept;
+ * MaxText's of one sequence, too, llama3-8b, v6e-32 with q, k, v on the host: copy.272) and that of
+ * kept attn_out (13B over 32 with mlp_up on the host: copy.441 and 442, bf16[40,1,4096,5120], with
+ * attn_out; copy.453 alone without; none with q, k and v); or, where attention contexts are kept,
+ * that of these (8B,f16,qkv+ctx: copy.238, a second bf16[32,2,4096,32,128], with layer inputs on
+ * the host); in an accumulation loop that one alone (8B,v6e,f16,a2 with q on the host: copy.444
+ * with attn_ctx, none without or with mlp_up). Stacks of casts end before it, when that trip's are
+ * sliced, and each stack with its copy; on v5e they stay to the end. The trip itself takes no more
+ * than one in the loop and stays there. */
 static bool takes_trip_out(const struct hb_lower *lo, const struct hb_group *g)
 {
     const struct hb_remat *r = &g->layer.block->remat;
-    return lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING && !g->inner &&
-           r->policy == HB_POLICY_NAMES && (r->offload & ~(1u << HB_TN_LAYER_IN)) && g->trips > 1 &&
-           lo->spec->stack.unroll == 1;
+    return lo->habits->rings && (!lo->maxtext || lo->local.batch == 1) &&
+           lo->fsdp_mode == HB_WEIGHT_RING && !g->inner && r->policy == HB_POLICY_NAMES &&
+           (r->offload & ~(1u << HB_TN_LAYER_IN)) && g->trips > 1 && lo->spec->stack.unroll == 1;
 }
 
 /* The stack of what has this tag and is kept on the device. */
@@ -655,8 +658,28 @@ static bool makes_mlp_again(const struct hb_group *g)
     return false;
 }
 
+/* Between gathers an attention output or a part of MaxText's MLP that goes to the host has the
+ * features next to the lanes, the residual after it, and the stack of layer inputs with it; the
+ * last trip, taken out of the loop as well, wants it the other way round and copies the whole of it
+ * beside what it fetched and two of its MLP's tensors (llama3-70b/remat_minimal_offloaded,
+ * out_proj=offload and mlpwi_0=offload: a second bf16[80,2,8192,8192]; neither qkv_proj_offloaded
+ * nor, between rings, llama3-8b/out_proj=offload; nor with one sequence, llama2-70b with 4096
+ * tokens: bf16[80,1,4096,8192] lies that way from the start). */
+static bool turns_between_gathers(const struct hb_lower *lo, const struct hb_group *g)
+{
+    static const uint32_t wide =
+        1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
+    return lo->maxtext && lo->fsdp_mode == HB_WEIGHT_GATHER && lo->local.batch > 1 &&
+           (g->layer.block->remat.offload & wide);
+}
+
 static int turned_stacks(const struct hb_lower *lo, const struct hb_group *g, uint32_t stacks[2])
 {
+    if (turns_between_gathers(lo, g)) {
+        stacks[0] = kept_stack(g, HB_TN_LAYER_IN);
+        return stacks[0] != HB_NONE;
+    }
+
     uint32_t context = kept_stack(g, HB_TN_ATTN_CTX), output = kept_stack(g, HB_TN_ATTN_OUT);
     bool all = kept_stack(g, HB_TN_Q) != HB_NONE && kept_stack(g, HB_TN_K) != HB_NONE &&
                kept_stack(g, HB_TN_V) != HB_NONE;
@@ -689,6 +712,11 @@ static void turn_last_slice(struct hb_lower *lo, const struct hb_group *g)
             if (g->body.saved->keep[v] == HB_KEEP_DEVICE && g->body.stack[v] != stacks[i])
                 hb_emit_read(&e, g->body.stack[v]);
         hb_emit_write(&e, turned[i]);
+        for (uint32_t v = 0; turns_between_gathers(lo, g) && v < g->layer.value_count; v++)
+            if (g->layer.values[v].tags & (1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP))
+                hb_emit_write(
+                    &e, hb_temp(lo, hb_name(lo, g->layer.values[v].name, " of the last layer"),
+                                HB_CAT_WORKING, g->layer.values[v].shape));
         hb_emit(lo, &e);
     }
     for (uint32_t i = g->layer.first_leaf; lo->chip->slices_to_the_end && i < g->layer.end_leaf;
@@ -720,9 +748,13 @@ static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t 
     uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
     uint32_t out = g->inner ? inner_backward(lo, g, grad)
                             : carried(lo, hb_body_backward(&g->body, grad), grad);
-    end_carried(lo, g);
+    bool fetched = turns_between_gathers(lo, g);
+    if (!fetched)
+        end_carried(lo, g);
     hb_program_close_loop(lo->p, loop);
     turn_last_slice(lo, g);
+    if (fetched)
+        end_carried(lo, g);
     hb_weight_drop_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
     return out;
 }
