@@ -202,6 +202,12 @@ struct hb_block {
     struct hb_remat remat; /* `remat` or its own of remat.per_block */
 };
 
+/* What a scan over its layers goes through. */
+static inline int64_t hb_block_steps(const struct hb_block *b)
+{
+    return b->repeat / b->unit;
+}
+
 struct hb_model {
     const char *name;
     int64_t d_model;

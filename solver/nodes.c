@@ -65,9 +65,8 @@ static void queue_node(struct hb_search *s, uint32_t index)
     }
 }
 
-void hb_nodes_put(struct hb_search *s, uint32_t index)
+static void measure_node(struct hb_search *s, struct hb_search_node *node)
 {
-    struct hb_search_node *node = &s->nodes[index];
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
     struct hb_floor floor;
@@ -75,10 +74,30 @@ void hb_nodes_put(struct hb_search *s, uint32_t index)
     node->refused = !hb_bound_node(s->scratch, &spec, s->ask->device, &floor);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.node_floors++;
+    node->measured = true;
     node->forward_ns = floor.forward_ns;
     node->live_bytes = floor.live_bytes;
+    node->state_bytes = floor.state_bytes;
     node->value = hb_search_value(s, node->first, floor.bound_ns, floor.live_bytes);
     node->floor_value = node->value;
+}
+
+/* What nodes of one mesh, which stand together, keep from step to step is the same. */
+static bool is_too_large(const struct hb_search *s, uint32_t index)
+{
+    const struct hb_cell *cells = s->plan->space.cells;
+    const struct hb_search_node *own = &s->nodes[index], *other = own - 1;
+    return index > 0 && !other->refused && other->state_bytes > s->ask->budget_bytes &&
+           memcmp(cells[own->first].mesh, cells[other->first].mesh, sizeof cells->mesh) == 0;
+}
+
+void hb_nodes_put(struct hb_search *s, uint32_t index)
+{
+    struct hb_search_node *node = &s->nodes[index];
+    if (is_too_large(s, index))
+        node->live_bytes = node->state_bytes = s->nodes[index - 1].state_bytes;
+    else
+        measure_node(s, node);
     queue_node(s, index);
 }
 
@@ -89,6 +108,8 @@ void hb_nodes_restart(struct hb_search *s)
     s->done = false;
     for (uint32_t i = 0; i < s->node_count; i++) {
         struct hb_search_node *node = &s->nodes[i];
+        if (!node->measured && node->state_bytes <= s->ask->budget_bytes)
+            measure_node(s, node);
         node->stage = node->stage > 0 ? 1 : 0;
         node->layers_ns = 0;
         memset(node->turns_ns, 0, sizeof node->turns_ns);

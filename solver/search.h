@@ -24,10 +24,12 @@ struct hb_search_node {
     struct hb_node_floor *floors; /* those that were asked for; whatever the policies and budget */
     uint32_t floor_count, floor_cap;
     int64_t forward_ns;
-    int64_t live_bytes;               /* of its leanest cell, at least */
-    bool refused;                     /* sizes beyond the range */
-    int64_t floor_ns;                 /* the layers' path at least */
-    int64_t layers_ns;                /* the same of what could fit, where they are scanned */
+    bool measured;       /* else only state_bytes is known, from another node of its mesh */
+    int64_t live_bytes;  /* of its leanest cell, at least */
+    int64_t state_bytes; /* of these, what all nodes of its mesh keep from step to step */
+    bool refused;        /* sizes beyond the range */
+    int64_t floor_ns;    /* the layers' path at least */
+    int64_t layers_ns;   /* the same of what could fit, where they are scanned */
     int64_t turns_ns[HB_PLACE_COUNT]; /* and more closely, by place; 0: not looked at */
     int stage;                        /* how closely it was looked at */
     double value;

@@ -81,6 +81,12 @@ static void check_floors(struct hb_arena *arena, const struct hb_spec *spec,
         print_error("%s\nlive %lld, floors %lld, %lld; ns %lld, floors %lld, %lld\n", text,
                     (long long)live_bytes, (long long)node.live_bytes, (long long)floor.live_bytes,
                     (long long)step_ns, (long long)node.bound_ns, (long long)floor.bound_ns);
+    struct hb_spec twice = *spec;
+    struct hb_floor other;
+    twice.batch.global *= 2;
+    twice.batch.accumulate = spec->batch.accumulate == 1 ? 2 : 1;
+    assert_true(hb_bound_node(arena, &twice, device, &other));
+    assert_true(node.state_bytes > 0 && node.state_bytes == other.state_bytes);
     assert_true(node.live_bytes <= live_bytes);
     assert_true(node.bound_ns <= step_ns);
     assert_true(floor.live_bytes <= live_bytes);
@@ -136,6 +142,9 @@ static void check_layers(struct hb_arena *arena, const struct hb_spec *spec,
                                 .host_bytes = e->m.host_bytes,
                                 .most_ns = INT64_MAX};
     int64_t ns = hb_bound_layers(arena, &ask);
+    ask.most_ns = ns > 0 ? ns : INT64_MAX;
+    assert_true(hb_bound_layers(arena, &ask) == ns);
+    ask.most_ns = INT64_MAX;
     if (ns > 0)
         ns += floor.ends_ns + floor.tail_ns;
     assert_true(ns <= e->t.step_ns);
