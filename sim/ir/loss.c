@@ -115,10 +115,12 @@ static bool is_scattered(const struct hb_lower *lo)
 
 /* Logits of one sequence before they are cast lie as a matrix that the gradient reads beside the
  * f32 ones (ring/f16,d2k with logits_dot=bf16: f32[1,4096,32000] and two bf16; 8B,f64,lin,gate with
- * it the same; with two sequences one, ring/dl,f8,b2,v128k). */
+ * it the same; with two sequences one, ring/dl,f8,b2,v128k, and between gathers that send nothing to
+ * the host: dl,8B-L16,f64,b1,v128k; ring/v6e8x8,f64). */
 static bool reads_before(const struct hb_lower *lo)
 {
-    return hb_head_split(lo) && lo->local.batch == 1 && lo->habits->logits_copies == 1 &&
+    bool apart = hb_head_ring(lo) || lo->spec->model.blocks[0].remat.offload != 0;
+    return hb_head_split(lo) && apart && lo->local.batch == 1 && lo->habits->logits_copies == 1 &&
            lo->spec->loss.chunks == 1 && !lo->maxtext;
 }
 
