@@ -158,6 +158,12 @@ void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const ch
     y->end_leaf = lo->leaf_count;
 }
 
+bool hb_layer_keeps_wide(const struct hb_lower *lo, const struct hb_layer *y)
+{
+    return lo->fsdp_mode == HB_WEIGHT_RING && lo->spec->stack.form == HB_FORM_LOOP &&
+           y->block->remat.policy == HB_POLICY_NONE && !lo->maxtext;
+}
+
 int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *name)
 {
     /* A ring sends the normalised input round, so that it is a tensor (1B/base: copy-start.2 and
@@ -187,13 +193,15 @@ int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *n
      * (tinyS/remat=none: four stacks f32[4,8,2048,1024]), and the norm's result itself, but no
      * bf16 of what was normalised: three d wide in bf16 are the norms' results and the context. */
     static const char *const kept[] = {" in f32", " normalised in f32"};
+    bool second = f32 && hb_layer_keeps_wide(lo, y) && hb_str_same(name, "norm2");
+    s.back_out = second ? 1u << 1 : 0;
     for (int i = 0; i < 2 && f32; i++)
         s.out[s.out_count++] = hb_layer_value(lo, y,
                                               (struct hb_value){.name = hb_name(lo, name, kept[i]),
                                                                 .shape = wide,
                                                                 .tiling = lo->habits->tiling,
-                                                                .fused = true,
-                                                                .trace_only = true});
+                                                                .fused = i || !second,
+                                                                .trace_only = i || !second});
     hb_layer_step(lo, y, s);
     return out;
 }

@@ -106,6 +106,10 @@ int hb_layer_move(struct hb_lower *lo, struct hb_layer *y, enum hb_op_kind op, e
 int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, uint32_t leaf,
                      struct hb_value value);
 /* Normalises by the leaf of the same name. */
+/* Side by side between rings, with nothing made again: the kernel's log-sum-exp waits as it left
+ * it, a lane for each, and the second norm's input in f32 (ring/f16,loop,none: f32[32,4096,128]
+ * four times and f32[1,4096,4096] three times at the loss). */
+bool hb_layer_keeps_wide(const struct hb_lower *lo, const struct hb_layer *y);
 int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *name);
 /* Sum of the residual and a branch. */
 int hb_layer_add(struct hb_lower *lo, struct hb_layer *y, int residual, int branch,
