@@ -337,9 +337,7 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
                           .maxtext = is_maxtext(spec),
                           .compute = spec->precision.compute};
     hb_program_init(out, arena, spec->model.name, spec->compiler);
-    /* 70B/base on v5e: packed in order its own intervals take 0.99 of the device, and were packed
-     * anew; as lowered they take 0.87. */
-    out->repack_bytes = (lo.chip->memory_mib << 20) / 100 * 86;
+    out->repack_bytes = lo.chip->memory_mib << 20;
     for (int i = 0; i < HB_AX_COUNT; i++)
         out->mesh[i] = spec->mesh[i];
     out->outputs_lend = lo.habits->donated_reuse;
