@@ -50,23 +50,43 @@ static bool states_apart(const struct hb_lower *lo)
     return lo->maxtext && (lo->spec->optimizer.clip || lo->spec->batch.accumulate > 1);
 }
 
+/* With the average on the host as well, without fsdp: three or four states a leaf, of which those
+ * come that are updated first, the table's and two of the MLP's weights' (tinyS/opt_host of 1024
+ * tokens with ema=host: three f32[32000,1024], five of [4,2816,1024] and none of the head's;
+ * rnd/025: nine, before the loop over microbatches). */
+static bool is_averaged(const struct hb_lower *lo)
+{
+    const struct hb_optim *o = &lo->spec->optimizer;
+    return lo->habits->rings && !lo->maxtext && o->offload == HB_PLACE_PINNED_HOST &&
+           o->ema == HB_PLACE_PINNED_HOST && hb_fsdp_ways(lo, false) == 1 &&
+           hb_ways(lo, HB_AX_PIPELINE) == 1;
+}
+
+static bool is_gate(const struct hb_leaf *l)
+{
+    const char *name = strrchr(l->name, '.');
+    return name && hb_str_same(name, ".w_gate");
+}
+
 /* Which states come from the host before the layers' backward pass. */
-enum fetch { FETCH_ALL, FETCH_LARGEST, FETCH_MOST, FETCH_ENDS, FETCH_NONE };
+enum fetch { FETCH_ALL, FETCH_LARGEST, FETCH_MOST, FETCH_AVERAGED, FETCH_ENDS, FETCH_NONE };
 
 /* 8B/opt_host: all copies start before the backward pass and stay to the update (argument -7660,
  * temp +7572 MiB). With clipping the update waits for the global norm of several devices: they come
  * one by one after it between padded gathers and with tensor parallelism alone (rnd/003: one of 24
- * at the peak), else those of the layers' last products and of the ends do (rnd/019: w_gate's and
- * w_up's before, not w_down's; mixtral/f16t4,clip,opt_host the same). One device clips as it goes
- * (tinyS/batch=16,clip,opt_host: all before). With accumulation XLA:TPU starts those that are
- * updated first, the largest, before the loop over microbatches, the others hide behind these
- * updates (accum/70B,f256,a2 with opt_host: six f32[80,28672,32] through it;
+ * at the peak), else all but those of the MLP's first products do (rnd/019: w_gate's and w_up's
+ * four before, from 256 on, nobody else's; mixtral/f16t4,clip,opt_host the same). One device clips
+ * as it goes (tinyS/batch=16,clip,opt_host: all before). With accumulation XLA:TPU starts those
+ * that are updated first, the largest, before the loop over microbatches, the others hide behind
+ * these updates (accum/70B,f256,a2 with opt_host: six f32[80,28672,32] through it;
  * 8B,f16t4,opthost,master with accum=2: nine f32[32,256,3584] and no f32[256,32064]; vocab=128256
  * with accum=2 and opt_host: four f32[128256,1024] and no f32[4,1024,2816]), with clipping, too
  * (rnd/025: the same to the byte with clip=false; on GPUs nothing is known); MaxText's step asks
  * for them itself, after the gradients (rand031/gemma2-27b: none through the loop). */
 static enum fetch find_fetch(const struct hb_lower *lo)
 {
+    if (is_averaged(lo))
+        return FETCH_AVERAGED;
     if (lo->spec->batch.accumulate > 1)
         return lo->habits->rings && !states_apart(lo) ? FETCH_LARGEST : FETCH_NONE;
     if (lo->habits->rings && hb_ways(lo, HB_AX_PIPELINE) > 1 && !lo->spec->optimizer.clip)
@@ -82,6 +102,9 @@ static enum fetch find_fetch(const struct hb_lower *lo)
         return FETCH_ENDS;
     bool most = lo->habits->rings && hb_fsdp_ways(lo, false) > 1 &&
                 lo->gather_form != HB_GATHER_PADDED && hb_ways(lo, HB_AX_TENSOR) > 1;
+    /* In nested scans, scheduled by list, all do (rnd/019 with outer=2). */
+    if (most && lo->spec->stack.form == HB_FORM_NESTED)
+        return FETCH_ALL;
     return most ? FETCH_MOST : FETCH_NONE;
 }
 
@@ -98,7 +121,9 @@ static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
     case FETCH_LARGEST:
         return l->largest;
     case FETCH_MOST:
-        return !l->end && !(l->held && l->gather_dim > l->rank - 2);
+        return !l->end && l->held && l->gather_dim <= l->rank - 2;
+    case FETCH_AVERAGED:
+        return i == lo->embed || (l->held && l->matrix && !is_gate(l));
     case FETCH_ENDS:
         return l->end;
     case FETCH_NONE:
