@@ -29,6 +29,7 @@ struct hb_body {
     uint32_t fill;
     bool recomputed;  /* hb_body_recompute has run: the backward pass starts from now[] */
     bool defer;       /* weight gradients wait for hb_body_late */
+    bool sums_wait;   /* their sums over devices for hb_body_sums */
     bool own_weights; /* casts of the forward pass serve the backward pass too ... */
     bool casts_late;  /* ... but are not made before it */
     bool own_stacks;  /* stack[] are this layer's own buffers, not slices of a loop's */
@@ -49,5 +50,7 @@ void hb_body_recompute(struct hb_body *b);
 uint32_t hb_body_backward(struct hb_body *b, uint32_t grad_out);
 /* The weight gradients that a body with `defer` left out. */
 void hb_body_late(struct hb_body *b);
+/* The sums over devices that one with `sums_wait` left out. */
+void hb_body_sums(struct hb_body *b);
 
 #endif

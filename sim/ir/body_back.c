@@ -234,9 +234,18 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     }
 }
 
+/* XLA:GPU, where weight gradients wait: what they are made from waits with them, each gradient in a
+ * place of its own. */
+static bool waits_whole(const struct hb_body *b)
+{
+    return b->defer && b->lo->habits->recompute_first;
+}
+
 static bool lies_in_place(const struct hb_body *b, const struct hb_step_op *s, int i)
 {
-    bool waits = s->op == HB_OP_ELEMENTWISE && s->in_count == 2 && hb_body_ends_late(b);
+    /* The activation is made again for a late gradient of w_down's. */
+    bool late = hb_body_ends_late(b) || waits_whole(b);
+    bool waits = late && s->op == HB_OP_ELEMENTWISE && s->in_count == 2;
     return (s->grad_in_place & 1u << i) != 0 && !waits &&
            !(s->late_apart && hb_saved_late(b->y, b->saved, s));
 }
@@ -268,7 +277,8 @@ static void run_late(struct hb_body *b)
     for (uint32_t i = 0; i < b->late_count; i++) {
         const struct hb_step_op *s = &b->y->steps[b->late[i]];
         back_weight(b, s, grad_out(b, s));
-        reduce_grad(b, s->leaf - b->y->first_leaf);
+        if (!b->sums_wait)
+            reduce_grad(b, s->leaf - b->y->first_leaf);
     }
     for (uint32_t i = 0; i < b->late_count; i++)
         end_fused(b, b->y->steps[b->late[i]].out[0]);
@@ -382,7 +392,8 @@ static void back_add(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
     for (int i = 0; i < s->in_count; i++) {
         if (b->grad[s->in[i]] == HB_NONE) {
             b->grad[s->in[i]] = g;
-            b->shared[s->in[i]] = b->lo->gather_form == HB_GATHER_PADDED || b->lo->grads_late;
+            b->shared[s->in[i]] =
+                b->lo->gather_form == HB_GATHER_PADDED || b->lo->grads_late || waits_whole(b);
             continue;
         }
         struct hb_emit e = {.name = s->name, .kind = HB_OP_ELEMENTWISE};
@@ -506,8 +517,8 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
     }
     if (!b->defer)
         run_late(b);
-    for (uint32_t i = 0; i < b->y->end_leaf - b->y->first_leaf; i++)
-        reduce_grad(b, i);
+    if (!b->sums_wait)
+        hb_body_sums(b);
     hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
     return b->grad[b->y->input];
 }
@@ -515,4 +526,10 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
 void hb_body_late(struct hb_body *b)
 {
     run_late(b);
+}
+
+void hb_body_sums(struct hb_body *b)
+{
+    for (uint32_t i = 0; i < b->y->end_leaf - b->y->first_leaf; i++)
+        reduce_grad(b, i);
 }

@@ -164,6 +164,7 @@ bool hb_order_permutes(const struct hb_lower *lo)
  * the ratio of the two times is width over tokens, times what the links are slower than memory.
  * CUDA, one host of 8: 8B/base (1) stands beside both logits, 1B/base (1/4), 1B/seq=2048 (1/2) and
  * d4k,f8,b4 (1/4) not; across hosts 8B,f16,b4 (1/4) does, 8B,f16,b8 and 70B,pp8f8 (1/8) do not.
+ * In an unrolled program it always does (1B with layers=loop: bf16[2048,128256] from 807 of 2950).
  * ROCm's scheduler takes every collective as long: always, but after the loss where a pipeline has
  * as many stages as shards, which are permuted between the two axes (8B,pp4f4,m8 with and without
  * iter, 8B,pp8f8,m16: the cast shard twice, no bf16[4096,128256]; gathered beside the logits with
@@ -176,6 +177,8 @@ bool hb_order_head_early(const struct hb_lower *lo)
         return true;
     if (!lo->habits->gathers_timed)
         return hb_ways(lo, HB_AX_PIPELINE) == 1 || !hb_order_permutes(lo);
+    if (lo->spec->stack.form == HB_FORM_LOOP && hb_ways(lo, HB_AX_PIPELINE) == 1)
+        return true;
     int64_t ratio = devices(lo) > HOST_DEVICES ? HIDDEN_ACROSS : HIDDEN_IN_HOST;
     return lo->local.tokens <= hb_mul_sat(ratio, lo->spec->model.d_model);
 }

@@ -194,6 +194,20 @@ static bool defers(const struct hb_lower *lo)
            (lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST || is_update_large(lo));
 }
 
+/* CUDA hides the collectives of an unrolled program over fsdp behind weight gradients, whose own
+ * sums come two layers later (8B,f8 with 8 layers and 32k words: three bf16[4096,14336] of layer k
+ * beside layer k - 2's), or, where layers exchange over tensor, too, at the end of the backward
+ * pass: there a layer takes the gradients of two to hide its own, and the later half of them waits
+ * for the earlier one (1B,f4t2: four bf16[16384,4096] of each of 16 layers of 32; 1B,f2t4: 8 of 16,
+ * tied; 8B,f4t2; up to three quarters in 8B64/fsdp=16,tp=4,sp_residual=True; 1B,t8: none). */
+enum { SUM_LAG = 2 };
+
+static bool is_interleaved(const struct hb_lower *lo)
+{
+    return lo->habits->gathers_timed && lo->spec->stack.form == HB_FORM_LOOP &&
+           lo->fsdp_mode == HB_WEIGHT_GATHER && hb_fsdp_ways(lo, false) > 1;
+}
+
 static void build_layer(struct hb_lower *lo, struct hb_layer *y)
 {
     struct hb_local local = lo->local;
@@ -225,7 +239,9 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
             remake_mlp(lo, g);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
         g->body.own_stacks = !g->looped;
-        g->body.defer = !g->looped && defers(lo);
+        bool half = is_interleaved(lo) && hb_ways(lo, HB_AX_TENSOR) > 1 && 2 * i >= plan->count;
+        g->body.defer = !g->looped && (defers(lo) || half);
+        g->body.sums_wait = !g->looped && is_interleaved(lo);
     }
 }
 
@@ -807,19 +823,36 @@ static uint32_t group_backward(struct hb_lower *lo, struct hb_group *g, uint32_t
     return scan_backward(lo, g, grad);
 }
 
+/* The weight gradients that wait of the layers below `from` and not below `to`, last first; returns
+ * `to`. */
+static uint32_t run_late(struct hb_stack_plan *plan, uint32_t from, uint32_t to)
+{
+    for (; from > to; from--)
+        if (plan->groups[from - 1].body.defer)
+            hb_body_late(&plan->groups[from - 1].body);
+    return to;
+}
+
 uint32_t hb_stack_backward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t grad)
 {
     lo->phase = HB_PHASE_BACKWARD;
     if (hb_order_zeros(lo) != HB_ZEROS_FIRST)
         zero_gradients(lo, plan);
+    uint32_t late = plan->count;
     for (uint32_t i = plan->count; i-- > 0;) {
         use_blocks(lo, &plan->groups[i]);
         grad = group_backward(lo, &plan->groups[i], grad);
+        if (is_interleaved(lo) && !plan->groups[i].body.defer)
+            late = run_late(plan, late, late - 1);
+        if (hb_ways(lo, HB_AX_TENSOR) == 1 && i + SUM_LAG < plan->count &&
+            plan->groups[i + SUM_LAG].body.sums_wait)
+            hb_body_sums(&plan->groups[i + SUM_LAG].body);
     }
     if (plan->block_fill != HB_NONE)
         hb_emit_mark(lo, "end of the loops over query blocks", plan->block_fill, HB_NONE);
+    run_late(plan, late, 0);
     for (uint32_t i = plan->count; i-- > 0;)
-        if (plan->groups[i].body.defer)
-            hb_body_late(&plan->groups[i].body);
+        if (plan->groups[i].body.sums_wait)
+            hb_body_sums(&plan->groups[i].body);
     return grad;
 }
