@@ -171,6 +171,8 @@ struct parts {
     bool piped;
 };
 
+enum { FAR_WAYS = 16 };
+
 /* A table's gradient needs zeros where it is scattered into (tiny/base: bf16[32000,1024] from the
  * start to the end; in pipelines where the stage is a loop, pp4f2,m8,iter,nolayer, not where its
  * layers stand side by side, pr85/pp8/good and ep2pp4/good on ROCm: from 1009 of 1103 on); one that
@@ -180,7 +182,11 @@ static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros
     if (hb_order_zeros(lo) != at)
         return;
     bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->spec->stack.form == HB_FORM_LOOP;
-    bool table = (at == HB_ZEROS_FIRST && !staged) || hb_order_table_whole(lo);
+    /* CUDA: beside experts over more than 16 ways of fsdp after the layers (qwen30a3,f32e8:
+     * bf16[151936,2048] from 518 of 628, moe160,f32e8; qwen30a3,f8e8 and mixtral,f16e4 before). */
+    bool far = lo->habits->gathers_timed && hb_ways(lo, HB_AX_EXPERT) > 1 &&
+               hb_ways(lo, HB_AX_FSDP) > FAR_WAYS;
+    bool table = (at == HB_ZEROS_FIRST && !staged) || (hb_order_table_whole(lo) && !far);
     if (table && lo->spec->lookup == HB_LOOKUP_GATHER)
         hb_ends_zero_table(lo, ends);
     hb_weight_zero_grads(lo, 0, lo->leaf_count);

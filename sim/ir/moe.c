@@ -287,9 +287,12 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, con
     /* XLA:TPU makes the gradient of a device's own tokens first, and what that was made from is
      * gone (dslite,f8e8 with 4 layers: bf16[64,4096,2048] at 1423 beside bf16[8,4096,2048] alone),
      * unless the weights' gradients go round in longer rings, which come later (qwen30a3,v6e,f32e8:
-     * two bf16[8,16,256,2048] beside bf16[256,4096,2048]; dslite,f16e4: none). */
-    s->back_scratch_after = lo->habits->rings && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-                            hb_ways(lo, HB_AX_FSDP) <= EARLY_RING_WAYS;
+     * two bf16[8,16,256,2048] beside bf16[256,4096,2048]; dslite,f16e4: none). On CUDA it is these
+     * that gather after the masks are gone (qwen30a3,v6e,f32e8: no bf16[1,4096,128,256] at 382;
+     * moe160,f32e8; mixtral,f16e4 beside them). */
+    bool few = hb_ways(lo, HB_AX_FSDP) <= EARLY_RING_WAYS;
+    s->back_scratch_after = hb_ways(lo, HB_AX_TENSOR) == 1 &&
+                            ((lo->habits->rings && few) || (lo->habits->gathers_timed && !few));
     if (hb_ways(lo, HB_AX_TENSOR) == 1)
         return;
     /* With tensor parallelism the products are of the whole batch, too (ds3,f32e8t2:
