@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "sim/ir/ahead.h"
 #include "sim/ir/order.h"
 #include "sim/ir/weight.h"
 
@@ -101,65 +102,6 @@ static bool loses_remat(const struct hb_group *g)
     return g->merged || (g->looped && g->inner == 0 && g->trips == 1);
 }
 
-/* MaxText's single dense layer before layers of experts is no loop either. Its wrapper holds: all
- * of it is made again, the attention ahead of the experts' backward loop, the MLP's two products
- * where they are needed (deepseek2-16b with dense_cf1.0, over 8 and 16, and over 32), unless they
- * find room ahead as well: with experts exchanged or gathered by another chip those of the forward
- * pass serve (ep4, ep4_cf1, ep16, v6e-16), and between rings of whole lanes ragged ones' come from
- * 8192 tokens on (/base, over 8; not 4096), and where values are kept (save_out_proj with capacity
- * 1). */
-enum { LANES = 128, AHEAD_TOKENS = 4096 };
-
-static bool mlp_comes_ahead(const struct hb_lower *lo)
-{
-    const struct hb_model *m = &lo->spec->model;
-    const struct hb_block *last = &m->blocks[m->block_count - 1];
-    if (lo->fsdp_mode != HB_WEIGHT_RING || !lo->chip->own_loss_at_once)
-        return true;
-    bool lanes = hb_mul_sat(LANES, hb_fsdp_ways(lo, false)) <= m->d_model;
-    bool keeps = last->remat.policy == HB_POLICY_NAMES && last->remat.save != 0;
-    bool ragged = last->moe.dispatch == HB_DISPATCH_RAGGED;
-    return lanes && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           (keeps || (ragged && lo->local.tokens > AHEAD_TOKENS));
-}
-
-static bool is_before_experts(const struct hb_lower *lo, const struct hb_group *g)
-{
-    const struct hb_model *m = &lo->spec->model;
-    const struct hb_block *last = &m->blocks[m->block_count - 1];
-    return lo->maxtext && g->layer.block != last && last->moe.experts > 0;
-}
-
-static void remake_mlp(const struct hb_lower *lo, struct hb_group *g)
-{
-    if (!is_before_experts(lo, g) || mlp_comes_ahead(lo))
-        return;
-    uint32_t tags = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
-    for (uint32_t v = 0; v < g->layer.value_count; v++)
-        if ((g->layer.values[v].tags & tags) && g->saved.keep[v] == HB_KEEP_DEVICE) {
-            g->saved.keep[v] = HB_KEEP_NO;
-            g->saved.remake[v] = true;
-        }
-}
-
-/* The two weights gathered for what came ahead wait with it (/base: bf16[2048,10944] twice from
- * 2163 to 4117 of 5642; ep4, over 4 with 8192 tokens of one sequence and experts over 2: from the
- * forward pass on). */
-static void hold_ahead(struct hb_lower *lo, struct hb_group *g)
-{
-    static const char *const names[] = {"w_gate", "w_up"};
-    for (int i = 0; i < 2 && g->ahead; i++) {
-        uint32_t leaf = hb_layer_find_leaf(lo, &g->layer, names[i]);
-        g->held[i] = HB_NONE;
-        if (leaf == HB_NONE)
-            continue;
-        const struct hb_leaf *l = &lo->leaves[leaf];
-        g->held[i] = hb_temp(lo, hb_name(lo, l->name, ", gathered ahead"), HB_CAT_COMMUNICATION,
-                             hb_leaf_layer_shape(l, lo->compute, true));
-        hb_emit_mark(lo, "gathered ahead", HB_NONE, g->held[i]);
-    }
-}
-
 /* On one device an update takes its weight's gradient as it is made. The scheduler counts the new
  * state as made by it, its operands as freed: with few tokens it puts it off, and activations wait
  * (opt/layers=loop,chunk, 512 tokens: four bf16[512,2816] a layer to the end; tinyS/layers=loop,
@@ -234,9 +176,8 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
             g->looped = false;
         build_layer(lo, &g->layer);
         hb_saved_find(lo, &g->layer, &remat, false, !g->looped, &g->saved);
-        g->ahead = lost && is_before_experts(lo, g) && mlp_comes_ahead(lo);
         if (lost)
-            remake_mlp(lo, g);
+            hb_ahead_find(lo, g);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
         g->body.own_stacks = !g->looped;
         bool half = is_interleaved(lo) && hb_ways(lo, HB_AX_TENSOR) > 1 && 2 * i >= plan->count;
@@ -407,7 +348,7 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
         static const int64_t lead[3];
         hb_body_stacks(&g->body, lead, "saved values");
         uint32_t out = hb_body_forward(&g->body, x, HB_NONE, true);
-        hold_ahead(lo, g);
+        hb_ahead_hold(lo, g);
         return out;
     }
     if (g->inner && lo->spec->remat.outer)
@@ -814,8 +755,7 @@ static uint32_t group_backward(struct hb_lower *lo, struct hb_group *g, uint32_t
         if (g->room != HB_NONE)
             hb_emit_mark(lo, "rings take their room", g->room, HB_NONE);
         grad = hb_body_backward(&g->body, grad);
-        for (int i = 0; i < 2 && g->ahead; i++)
-            hb_emit_mark(lo, "end of what was gathered ahead", g->held[i], HB_NONE);
+        hb_ahead_end(lo, g);
         return grad;
     }
     if (g->outer_stack != HB_NONE)
