@@ -70,6 +70,13 @@ static bool offloads(const struct hb_lower *lo)
     return r->policy == HB_POLICY_NAMES && r->offload != 0;
 }
 
+static bool fetches_wide(const struct hb_lower *lo)
+{
+    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
+    uint32_t wide = 1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP;
+    return offloads(lo) && (r->offload & wide);
+}
+
 enum { SHORT_RING = 5 };
 
 /* Four ways: no copy of the logits' gradient, and the head's gradient is collected in four parts,
@@ -122,6 +129,15 @@ static bool is_split_twice(const struct hb_lower *lo)
     return tensor || (hb_ways(lo, HB_AX_SEQUENCE) > 1 && hb_ways(lo, HB_AX_FSDP) > 1);
 }
 
+/* Beside a data axis from 8 ways of fsdp on, whatever is kept (llama2-7b, data 2 and fsdp 16, with
+ * q, k, v and attn_out: the logits to the end; llama3-8b, data 2 and fsdp 8 with q, k, v on the
+ * host; not data 2 and fsdp 4, nor that with q, k, v on the host, but with minimal_offloaded and
+ * with states split over data). */
+static bool is_late_beside_data(const struct hb_lower *lo)
+{
+    return hb_fsdp_ways(lo, false) >= POSTPONE_WAYS || fetches_wide(lo);
+}
+
 /* On v6e between rings too (base/llama2-7b, v6e-16), and wherever values go to the host
  * (qkv_proj_offloaded, llama3-8b over 8 devices: the bf16 logits through the whole loop). What the
  * layers keep makes no difference where the sequence or the features are split, too (save_out_proj,
@@ -132,6 +148,9 @@ static bool is_split_twice(const struct hb_lower *lo)
 static bool is_own_rule_late(const struct hb_lower *lo)
 {
     bool split = is_split_twice(lo);
+    bool beside = hb_ways(lo, HB_AX_DATA) > 1 && hb_fsdp_ways(lo, false) > 1;
+    if (beside && !lo->spec->sharding.optimizer_over_data)
+        return is_late_beside_data(lo);
     if (lo->fsdp_mode != HB_WEIGHT_RING)
         return split || offloads(lo) || (keeps_nothing(lo) && !is_loss_the_peak(lo));
     bool experts = false;

@@ -594,6 +594,18 @@ static void logits_wait_beside_split_features(void **state)
     assert_true(any_lives_at(&two, "logits", back));
 }
 
+/* llama2-7b, data 2 and fsdp 16 with values kept, against llama3-8b, data 2 and fsdp 4. */
+static void logits_wait_beside_data(void **state)
+{
+    (void)state;
+    static const char back[] = "backward of flash attention";
+    struct low many =
+        DENSE("mesh.fsdp=16", "mesh.data=2", "remat.policy=names", "remat.save=[q,k,v,attn_out]");
+    struct low few = DENSE("mesh.fsdp=4", "mesh.data=2");
+    assert_true(any_lives_at(&many, "logits", back));
+    assert_false(any_lives_at(&few, "logits", back));
+}
+
 /* deepseek2-16b/base against dense_cf1.0, and over 32: the single dense layer's products are made
  * ahead of the experts' backward loop, or beside their own; the logits wait up to 16 ways. */
 static void a_dense_layer_comes_ahead_of_experts(void **state)
@@ -649,6 +661,7 @@ int main(void)
         TEST(accumulated_logits_end_with_the_loss),
         TEST(few_words_bring_states_early),
         TEST(a_long_head_hides_copies),
+        TEST(logits_wait_beside_data),
         TEST(einsum_experts_come_to_tokens),
         TEST(logits_wait_beside_split_features),
         TEST(a_unit_gathers_twice),
