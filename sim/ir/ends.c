@@ -135,23 +135,31 @@ static void exchange_rows(struct hb_lower *lo, uint32_t from, uint32_t to)
     hb_emit_mark(lo, "embedding rows by token", part[1], to);
 }
 
-uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
+static uint32_t cast_table(struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->embed];
-    uint32_t table = l->arg;
+    if (l->cast != HB_NONE || lo->spec->precision.params == lo->compute)
+        return l->cast != HB_NONE ? l->cast : l->arg;
+    uint32_t table =
+        hb_temp(lo, "embedding, cast", HB_CAT_WORKING, hb_leaf_layer_shape(l, lo->compute, false));
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast embedding", l->arg, table);
+    return table;
+}
+
+void hb_ends_cast_table(struct hb_lower *lo, struct hb_ends *ends)
+{
+    ends->table = cast_table(lo);
+}
+
+uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
+{
     ends->iota = HB_NONE;
     if (lo->spec->lookup == HB_LOOKUP_ONEHOT && lo->habits->onehot_iota) {
         ends->iota =
             hb_temp(lo, "index tensor of the one-hot embedding", HB_CAT_WORKING, onehot_shape(lo));
         hb_emit_mark(lo, "one-hot indices", lo->tokens, ends->iota);
     }
-    if (l->cast != HB_NONE) {
-        table = l->cast;
-    } else if (lo->spec->precision.params != lo->compute) {
-        table = hb_temp(lo, "embedding, cast", HB_CAT_WORKING,
-                        hb_leaf_layer_shape(l, lo->compute, false));
-        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast embedding", l->arg, table);
-    }
+    uint32_t table = ends->table != HB_NONE ? ends->table : cast_table(lo);
     uint32_t x = hb_temp(lo, "embedded tokens", HB_CAT_WORKING, hb_ends_residual(lo));
     uint32_t rows = x;
     if (hb_head_split(lo))

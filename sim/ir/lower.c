@@ -201,8 +201,13 @@ static bool casts_follow(const struct hb_lower *lo)
 
 static void forward_backward(struct hb_lower *lo, struct parts *parts)
 {
-    struct hb_ends ends = {.table_grad = HB_NONE};
+    struct hb_ends ends = {.table_grad = HB_NONE, .table = HB_NONE};
     lo->phase = HB_PHASE_FORWARD;
+    if (hb_pipeline_even(lo)) {
+        hb_ends_cast_table(lo, &ends);
+        hb_weight_hoist_casts(lo);
+        hb_pipeline_zero(lo, &parts->pipeline);
+    }
     early_zeros(lo, &ends, HB_ZEROS_FIRST);
     uint32_t x = hb_ends_embed(lo, &ends);
     if (casts_follow(lo))
@@ -274,7 +279,7 @@ static void build_step(struct hb_lower *lo)
     lo->kept_bytes = hb_stack_kept_bytes(lo, &parts.stack);
     if (parts.piped)
         hb_pipeline_build(lo, &parts.pipeline);
-    if (!casts_follow(lo))
+    if (!casts_follow(lo) && !hb_pipeline_even(lo))
         hb_weight_hoist_casts(lo);
     int64_t accumulate_trips = lo->spec->batch.accumulate;
     if (accumulate_trips == 1) {

@@ -20,6 +20,13 @@ static bool is_scanned(const struct hb_lower *lo)
     return lo->spec->stack.form != HB_FORM_LOOP;
 }
 
+bool hb_pipeline_even(const struct hb_lower *lo)
+{
+    const struct hb_pipe *p = &lo->spec->pipeline;
+    return lo->maxtext && hb_pipeline_wanted(lo) && !is_scanned(lo) && p->repeats == 1 &&
+           p->microbatches == hb_ways(lo, HB_AX_PIPELINE) && lo->spec->batch.accumulate == 1;
+}
+
 static struct hb_group *add_group(struct hb_lower *lo, struct hb_pipeline *pl)
 {
     pl->groups = hb_grow(lo->arena, pl->groups, pl->count, &pl->cap, sizeof *pl->groups);
@@ -311,7 +318,7 @@ static uint32_t next_state(struct hb_lower *lo, const struct hb_pipeline *pl, ui
     return in;
 }
 
-static void zero_grads(struct hb_lower *lo, const struct hb_pipeline *pl)
+void hb_pipeline_zero(struct hb_lower *lo, const struct hb_pipeline *pl)
 {
     bool repeat = lo->spec->pipeline.gather == HB_GATHER_REPEAT;
     for (uint32_t i = 0; i < pl->count; i++) {
@@ -347,8 +354,8 @@ static void cast_again(struct hb_lower *lo, const struct hb_pipeline *pl)
  * (8B,pp2f8,m4,names: three f32[1,16,512,14336]). */
 static bool is_zeroed_early(const struct hb_lower *lo)
 {
-    if (is_circular(lo))
-        return false;
+    if (lo->maxtext)
+        return false; /* see hb_pipeline_even */
     bool whole = hb_fsdp_ways(lo, false) == 1 && lo->spec->pipeline.remat_iteration;
     return lo->habits->rings && (whole || lo->fsdp_mode == HB_WEIGHT_RING);
 }
@@ -453,7 +460,7 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
     hb_program_close_loop(lo->p, loop);
     end_copies(lo, copies);
     if (is_zeroed_early(lo))
-        zero_grads(lo, pl);
+        hb_pipeline_zero(lo, pl);
     if (!lo->habits->outputs_in_place || lo->spec->sharding.ends_over_pipeline)
         return take_outputs(lo, pl, outputs, x);
     zero_input_grads(lo, pl);
@@ -631,7 +638,7 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     lo->phase = HB_PHASE_BACKWARD;
     cast_again(lo, pl);
     /* PP/base has no accumulators at its peak in the loss; XLA:GPU has made them before. */
-    zero_grads(lo, pl);
+    hb_pipeline_zero(lo, pl);
     uint32_t *outer = hb_arena_alloc(lo->arena, lo->leaf_count + 1, sizeof *outer);
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         outer[i] = HB_NONE;

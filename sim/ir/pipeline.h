@@ -21,6 +21,13 @@ struct hb_pipeline {
 };
 
 bool hb_pipeline_wanted(const struct hb_lower *lo);
+/* MaxText's of one repeat, as many microbatches as stages, and layers side by side: the table's
+ * cast, the layers' casts and the accumulators come before the lookup (llama3-8b/pp8_lps4:
+ * bf16[128256,4096] from 228 to 421, f32[1,4096,14336] from 410 on; pp4_lps8 and pp2_lps16 have
+ * them before the loop, too; not with 16 microbatches, scanned, or with several repeats). */
+bool hb_pipeline_even(const struct hb_lower *lo);
+/* Accumulators of the stage's gradients, where they are not there. */
+void hb_pipeline_zero(struct hb_lower *lo, const struct hb_pipeline *pl);
 void hb_pipeline_leaves(struct hb_lower *lo, struct hb_pipeline *pl);
 void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl);
 uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t x);

@@ -606,6 +606,19 @@ static void logits_wait_beside_data(void **state)
     assert_false(any_lives_at(&few, "logits", back));
 }
 
+/* llama3-8b/pp8_lps4: the table's cast and the accumulators before the lookup. */
+static void an_even_pipeline_zeroes_first(void **state)
+{
+    (void)state;
+#define STAGES "mesh.fsdp=1", "mesh.pipeline=4", "stack.form=loop", "pipeline.repeats=1"
+    struct low even = DENSE(STAGES, "pipeline.microbatches=4");
+    struct low more = DENSE(STAGES, "pipeline.microbatches=8");
+    static const char zero[] = "zero gradient of block.w_up", lookup[] = "look up embedding";
+    assert_true(find_op(&even, zero) < find_op(&even, lookup));
+    assert_true(find_op(&even, "cast embedding") < find_op(&even, "cast block.w_up"));
+    assert_true(find_op(&more, lookup) < find_op(&more, zero));
+}
+
 /* deepseek2-16b/base against dense_cf1.0, and over 32: the single dense layer's products are made
  * ahead of the experts' backward loop, or beside their own; the logits wait up to 16 ways. */
 static void a_dense_layer_comes_ahead_of_experts(void **state)
@@ -661,6 +674,7 @@ int main(void)
         TEST(accumulated_logits_end_with_the_loss),
         TEST(few_words_bring_states_early),
         TEST(a_long_head_hides_copies),
+        TEST(an_even_pipeline_zeroes_first),
         TEST(logits_wait_beside_data),
         TEST(einsum_experts_come_to_tokens),
         TEST(logits_wait_beside_split_features),
