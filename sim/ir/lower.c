@@ -348,6 +348,7 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
                           .maxtext = is_maxtext(spec),
                           .compute = spec->precision.compute};
     hb_program_init(out, arena, spec->model.name, spec->compiler);
+    hb_program_reserve(out, (uint32_t)spec->model.block_count + 1);
     out->repack_bytes = lo.chip->memory_mib << 20;
     for (int i = 0; i < HB_AX_COUNT; i++)
         out->mesh[i] = spec->mesh[i];

@@ -181,6 +181,8 @@ struct hb_program {
 
 void hb_program_init(struct hb_program *p, struct hb_arena *arena, const char *name,
                      enum hb_compiler compiler);
+/* Room for about so many layers, in a program that is still empty. */
+void hb_program_reserve(struct hb_program *p, uint32_t layers);
 /* Adds a buffer or an op; returns its index. The op takes the open loop as its own. */
 uint32_t hb_program_add_buf(struct hb_program *p, struct hb_buf buf);
 uint32_t hb_program_add_op(struct hb_program *p, struct hb_op op);
