@@ -115,8 +115,8 @@ static bool is_scattered(const struct hb_lower *lo)
 
 /* Logits of one sequence before they are cast lie as a matrix that the gradient reads beside the
  * f32 ones (ring/f16,d2k with logits_dot=bf16: f32[1,4096,32000] and two bf16; 8B,f64,lin,gate with
- * it the same; with two sequences one, ring/dl,f8,b2,v128k, and between gathers that send nothing to
- * the host: dl,8B-L16,f64,b1,v128k; ring/v6e8x8,f64). */
+ * it the same; with two sequences one, ring/dl,f8,b2,v128k, and between gathers that send nothing
+ * to the host: dl,8B-L16,f64,b1,v128k; ring/v6e8x8,f64). */
 static bool reads_before(const struct hb_lower *lo)
 {
     bool apart = hb_head_ring(lo) || lo->spec->model.blocks[0].remat.offload != 0;
