@@ -3,6 +3,8 @@
  * (704 MiB), and gradients twice in f32: the iterations' accumulator and the stage scan's own. */
 #include "sim/ir/pipeline.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
@@ -511,11 +513,33 @@ static void recompute_stage(struct hb_lower *lo, struct hb_pipeline *pl)
             hb_body_recompute(&pl->groups[i].body);
 }
 
+/* XLA:TPU takes what an iteration saved out of the stacks of all iterations before the loop over
+ * its layers (PPc/pipe_layer_remat=False: bf16[4,1,2,2048,8192] six times, f32[4,1,2,2048,2048]
+ * four times beside bf16[11,4,1,2,2048,8192] and f32[11,4,1,2,2048,2048]). */
+static void take_iteration(struct hb_lower *lo, struct hb_group *g)
+{
+    for (uint32_t v = 0; v < g->layer.value_count; v++) {
+        uint32_t stack = g->body.stack[v];
+        if (stack == HB_NONE || lo->p->bufs[stack].space != HB_SPACE_HBM)
+            continue;
+        const char *name = hb_name(lo, lo->p->bufs[stack].name, ", of an iteration");
+        struct hb_shape s = hb_buf_shape(lo, stack);
+        memmove(s.dim, s.dim + 1, (size_t)--s.rank * sizeof *s.dim);
+        s.slices = g->trips;
+        uint32_t own = hb_temp_tiled(lo, name, HB_CAT_SAVED, s, g->layer.values[v].tiling);
+        uint32_t op = hb_emit_simple(lo, HB_OP_COPY, "an iteration out of its stack", stack, own);
+        lo->p->ops[op].moved_bytes = 2.0 * (double)lo->p->bufs[own].bytes;
+        g->body.stack[v] = own;
+    }
+}
+
 static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t grad)
 {
     for (uint32_t i = pl->count; i-- > 0;) {
         struct hb_group *g = &pl->groups[i];
         uint32_t loop = HB_NONE;
+        if (g->looped && pl->iter_stack == HB_NONE && lo->habits->rings)
+            take_iteration(lo, g);
         if (g->looped)
             loop = hb_program_open_loop(
                 lo->p, hb_name(lo, g->layer.name, ", layers of a stage, backward"), g->trips);

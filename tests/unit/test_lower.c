@@ -637,6 +637,20 @@ static void iterations_are_rematerialised(void **state)
     assert_true(saved(&all, HB_SPACE_HBM) > 8 * saved(&none, HB_SPACE_HBM));
 }
 
+/* PPc/pipe_layer_remat=False: an iteration's part of each stack is taken out before the loop over
+ * its layers; a rematerialised iteration has its own. */
+static void an_iteration_is_taken_out(void **state)
+{
+    (void)state;
+    struct low l = LOWER(TPU, PIPE), again = LOWER(TPU, PIPE, "pipeline.remat_iteration=true");
+    struct low gpu = LOWER(CUDA, PIPE);
+    static const char part[] = "layer input, saved for backward, of an iteration";
+    assert_int_equal(5 * bytes_of(&l, part), bytes_of(&l, "layer input, saved for backward"));
+    assert_true(lives_at(&l, part, "backward of flash attention"));
+    assert_int_equal(find(&again, part), HB_NONE);
+    assert_int_equal(find(&gpu, part), HB_NONE);
+}
+
 /* pr85/pp8/pipe_out=buf (- 0.94 GB): outputs of the microbatches alone. */
 static void a_buffer_of_outputs_is_shorter(void **state)
 {
@@ -733,6 +747,7 @@ int main(void)
         TEST(the_residual_is_split_over_tensor),
         TEST(pipelines_stack_their_iterations),
         TEST(iterations_are_rematerialised),
+        TEST(an_iteration_is_taken_out),
         TEST(a_buffer_of_outputs_is_shorter),
         TEST(weights_are_gathered_once_for_a_pipeline),
         TEST(axes_split_parameters_and_batch),
