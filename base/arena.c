@@ -163,7 +163,6 @@ static size_t taken_bytes(size_t bytes)
     return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES + REDZONE_BYTES;
 }
 
-/* Not zeroed. */
 static void *take_piece(struct hb_arena *arena, size_t bytes)
 {
     size_t taken = taken_bytes(bytes);
@@ -176,20 +175,23 @@ static void *take_piece(struct hb_arena *arena, size_t bytes)
     return piece;
 }
 
-void *hb_arena_alloc(struct hb_arena *arena, size_t count, size_t item_bytes)
+void *hb_arena_raw(struct hb_arena *arena, size_t count, size_t item_bytes)
 {
     if (item_bytes && count > (SIZE_MAX / 4) / item_bytes)
         hb_die("out of memory: %zu items of %zu bytes wanted", count, item_bytes);
-    void *piece = take_piece(arena, count * item_bytes);
+    return take_piece(arena, count * item_bytes);
+}
+
+void *hb_arena_alloc(struct hb_arena *arena, size_t count, size_t item_bytes)
+{
+    void *piece = hb_arena_raw(arena, count, item_bytes);
     memset(piece, 0, count * item_bytes);
     return piece;
 }
 
 void *hb_arena_grow(struct hb_arena *arena, void *piece, size_t bytes, size_t wanted_bytes)
 {
-    if (wanted_bytes > SIZE_MAX / 4)
-        hb_die("out of memory: %zu bytes wanted", wanted_bytes);
-    unsigned char *moved = take_piece(arena, wanted_bytes);
+    unsigned char *moved = hb_arena_raw(arena, wanted_bytes, 1);
     if (bytes)
         memcpy(moved, piece, bytes);
     memset(moved + bytes, 0, wanted_bytes - bytes);

@@ -20,6 +20,8 @@ void hb_arena_free(struct hb_arena *arena);
 
 /* Zeroed memory for count items of item_bytes each, aligned for any type. */
 void *hb_arena_alloc(struct hb_arena *arena, size_t count, size_t item_bytes);
+/* Not zeroed. */
+void *hb_arena_raw(struct hb_arena *arena, size_t count, size_t item_bytes);
 /* The piece that hb_arena_alloc gave, or null with 0 bytes, made larger: moved if need be; what is
  * new is zeroed. */
 void *hb_arena_grow(struct hb_arena *arena, void *piece, size_t bytes, size_t wanted_bytes);

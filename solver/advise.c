@@ -348,7 +348,6 @@ static bool run_turned(struct advise *a, const struct hb_spec *spec, struct meas
     struct hb_diag diag;
     struct hb_program p;
     struct hb_memory m;
-    struct hb_timing t;
     hb_diag_init(&diag, a->scratch);
     if (!hb_schema_check(a->scratch, &diag, NULL, spec) ||
         !hb_spec_supported(&diag, (struct hb_loc){0}, spec) ||
@@ -357,8 +356,7 @@ static bool run_turned(struct advise *a, const struct hb_spec *spec, struct meas
         return false;
     }
     hb_run_memory(a->scratch, &p, &m);
-    hb_run_timing(a->scratch, &p, a->device, &t);
-    *out = (struct measure){m.peak_bytes, t.step_ns};
+    *out = (struct measure){m.peak_bytes, hb_run_step_ns(a->scratch, &p, a->device)};
     return true;
 }
 

@@ -253,7 +253,7 @@ static int main_block(const struct hb_spec *spec)
 static void make_free(struct hb_arena *scratch, struct hb_segment *s,
                       const struct hb_segment *floor, uint32_t main)
 {
-    size_t tables = (size_t)s->slot_count * HB_PART_STATES * ((size_t)s->max_steps + 1);
+    size_t tables = (size_t)s->slot_count * HB_PART_STATES * hb_segment_row(s);
     int64_t *none = hb_arena_alloc(scratch, tables, sizeof *none);
     for (uint32_t i = 0; i < s->item_count; i++) {
         if (s->items[i].block == main)
@@ -337,7 +337,7 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
     }
     for (uint32_t i = 0; i < s.item_count; i++) {
         const struct hb_block *b = &cell_spec->model.blocks[s.items[i].block];
-        out->fixed_bytes += s.items[i].fixed[HB_BYTES_DEVICE][b->repeat / b->unit];
+        out->fixed_bytes += s.items[i].fixed[HB_BYTES_DEVICE][hb_segment_at(&s, hb_block_steps(b))];
     }
     return true;
 }

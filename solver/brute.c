@@ -255,7 +255,7 @@ uint32_t hb_brute_best(struct hb_arena *arena, const struct hb_segment *s,
             hb_arena_alloc(arena, (size_t)spec->model.block_count + 1, sizeof *out[i].parts);
     b.alone = limits->goal == HB_GOAL_TIME && limits->time != HB_TIME_REPLAY && most == 1;
     if (limits->goal == HB_GOAL_TIME && limits->time != HB_TIME_SUMS)
-        b.replay = hb_replay_open(arena, s);
+        b.replay = s->replay ? s->replay : hb_replay_open(arena, s);
     if (b.replay && !b.alone && limits->after_value < 0)
         find_ceiling(&b, spec);
     if (b.alone)

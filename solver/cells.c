@@ -273,7 +273,7 @@ static bool lower_choice(struct hb_search *s, const struct hb_choice *c, struct 
 }
 
 bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_memory *memory,
-                   struct hb_timing *timing)
+                   int64_t *out_step_ns)
 {
     struct hb_program p;
     if (!lower_choice(s, c, &p))
@@ -285,7 +285,7 @@ bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_mem
     bool fits =
         memory->peak_bytes <= s->ask->budget_bytes && memory->host_bytes <= s->ask->host_bytes;
     if (fits)
-        hb_run_timing(s->scratch, &p, s->ask->device, timing);
+        *out_step_ns = hb_run_step_ns(s->scratch, &p, s->ask->device);
     return fits;
 }
 
@@ -294,10 +294,8 @@ static bool try_choice(struct hb_search *s, struct hb_choice *c)
 {
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_memory memory = {0};
-    struct hb_timing timing;
-    bool fits = hb_search_run(s, c, &memory, &timing);
+    bool fits = hb_search_run(s, c, &memory, &c->step_ns);
     if (fits) {
-        c->step_ns = timing.step_ns;
         c->peak_bytes = memory.peak_bytes;
         double value = hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
         s->incumbent = value < s->incumbent && !s->filling ? value : s->incumbent;

@@ -17,14 +17,11 @@ static void try_exhaust(struct exhaust *x, const struct hb_run *runs, uint32_t c
 {
     struct hb_arena_mark mark = hb_arena_mark(x->s->scratch);
     struct hb_memory memory = {0};
-    struct hb_timing timing;
     struct hb_choice c = {
         .cell = x->cell, .runs = (struct hb_run *)(uintptr_t)runs, .run_count = count};
-    bool fits = hb_search_run(x->s, &c, &memory, &timing);
-    double value =
-        fits ? hb_search_value(x->s, c.cell, timing.step_ns, memory.peak_bytes) : INFINITY;
+    bool fits = hb_search_run(x->s, &c, &memory, &c.step_ns);
+    double value = fits ? hb_search_value(x->s, c.cell, c.step_ns, memory.peak_bytes) : INFINITY;
     if (fits && (!x->found || value < x->best->value)) {
-        c.step_ns = timing.step_ns;
         c.peak_bytes = memory.peak_bytes;
         *x->best = hb_search_candidate(&c, value);
         x->best->runs = hb_arena_alloc(x->s->arena, count, sizeof *runs);

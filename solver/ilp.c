@@ -72,7 +72,7 @@ static int64_t steps_of(const struct ilp *p, uint32_t item)
 static const int64_t *state_of(const struct ilp *p, uint32_t item, int kind, uint32_t slot,
                                int state)
 {
-    size_t row = (size_t)p->s->max_steps + 1;
+    size_t row = hb_segment_row(p->s); /* by steps: blocks are not whole here */
     const int64_t *live = p->s->items[item].live[kind];
     return live ? live + ((size_t)slot * HB_PART_STATES + (size_t)state) * row : NULL;
 }

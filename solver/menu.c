@@ -51,7 +51,7 @@ static bool is_no_slower(const struct hb_segment *s, const struct hb_item *a,
 static bool is_below(const struct hb_segment *s, const int64_t *a, const int64_t *b, int64_t least)
 {
     for (int64_t n = s->max_steps; n >= least; n--)
-        if (s->admits[n] && a[n] > b[n])
+        if (s->admits[n] && a[hb_segment_at(s, n)] > b[hb_segment_at(s, n)])
             return false;
     return true;
 }
@@ -59,7 +59,7 @@ static bool is_below(const struct hb_segment *s, const int64_t *a, const int64_t
 static bool is_no_larger(const struct hb_segment *s, const struct hb_item *a,
                          const struct hb_item *b, int64_t least)
 {
-    size_t row = (size_t)s->max_steps + 1;
+    size_t row = hb_segment_row(s);
     for (int k = 0; k < HB_BYTES_KINDS; k++)
         for (size_t t = 0; a->live[k] && t < (size_t)s->slot_count * HB_PART_STATES; t++)
             if (!is_below(s, a->live[k] + t * row, b->live[k] + t * row, least))

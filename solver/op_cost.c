@@ -123,7 +123,7 @@ static void fill_rule(struct find *f, uint32_t index, struct rule *r)
     bool straight = same_real(r->flops_step, 0);
     struct hb_op *op = &f->p.ops[index], saved = *op;
     r->ns = hb_arena_alloc(f->arena, (size_t)f->sized->max_steps + 1, sizeof *r->ns);
-    for (int64_t n = 1; n <= f->sized->max_steps; n++) {
+    for (int64_t n = f->sized->least_steps; n <= f->sized->max_steps; n++) {
         if (!f->sized->wanted[n])
             continue;
         int64_t bytes = r->still_bytes;
@@ -141,7 +141,7 @@ static void fill_rule(struct find *f, uint32_t index, struct rule *r)
 static bool is_flat(const struct find *f, const int64_t *ns)
 {
     int64_t first = -1;
-    for (int64_t n = 1; n <= f->sized->max_steps; n++) {
+    for (int64_t n = f->sized->least_steps; n <= f->sized->max_steps; n++) {
         if (!f->sized->wanted[n])
             continue;
         if (first >= 0 && ns[n] != first)
@@ -188,7 +188,7 @@ static double least_part_of(struct find *f, uint32_t buf)
         const int64_t *bytes = hb_sized_bytes(f->sized, buf, 1);
         double part = (double)o->pair.a->bufs[buf].bytes /
                       (double)total_steps(o->pair.outer_a, o->pair.inner_a);
-        for (int64_t n = 1; n <= f->sized->max_steps; n++)
+        for (int64_t n = f->sized->least_steps; n <= f->sized->max_steps; n++)
             if (f->sized->wanted[n] && (double)bytes[n] / (double)n < least * part)
                 least = (double)bytes[n] / (double)n / part;
     }

@@ -82,14 +82,14 @@ bool *hb_segment_optional_ops(struct hb_arena *arena, const struct hb_program *p
 static const int64_t *states_of(const struct hb_segment *s, const struct hb_part *part, int kind,
                                 uint32_t slot)
 {
-    return s->items[part->item].live[kind] +
-           (size_t)slot * HB_PART_STATES * ((size_t)s->max_steps + 1) + part->steps;
+    return s->items[part->item].live[kind] + (size_t)slot * HB_PART_STATES * hb_segment_row(s) +
+           hb_segment_at(s, part->steps);
 }
 
 static int64_t live_in_slot(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
                             int kind, uint32_t slot)
 {
-    size_t state = (size_t)s->max_steps + 1;
+    size_t state = hb_segment_row(s);
     int64_t base = s->live[kind][slot], high = base;
     if (!s->slots[slot].turns) {
         for (uint32_t i = 0; i < count; i++)
@@ -113,7 +113,7 @@ static int64_t fixed_of_parts(const struct hb_segment *s, const struct hb_part *
 {
     int64_t fixed = s->fixed[kind];
     for (uint32_t i = 0; i < count; i++)
-        fixed += s->items[parts[i].item].fixed[kind][parts[i].steps];
+        fixed += s->items[parts[i].item].fixed[kind][hb_segment_at(s, parts[i].steps)];
     return fixed;
 }
 
@@ -163,7 +163,7 @@ void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec, st
     for (uint32_t i = 0; i < count; i++) {
         const struct hb_block *b = &spec->model.blocks[s->items[i].block];
         parts[i] = (struct hb_part){i, (int32_t)(b->repeat / b->unit)};
-        fixed += s->items[i].fixed[HB_BYTES_DEVICE][parts[i].steps];
+        fixed += s->items[i].fixed[HB_BYTES_DEVICE][hb_segment_at(s, parts[i].steps)];
     }
     hb_segment_price(s, parts, count, out);
     for (uint32_t q = 0; q < s->slot_count; q++) {

@@ -36,16 +36,14 @@ static bool run_candidate(struct sample *s, struct hb_candidate *c)
     struct hb_program p;
     struct hb_diag diag;
     struct hb_memory memory;
-    struct hb_timing timing;
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     hb_plan_spec(s->scratch, s->plan, c, &spec);
     hb_diag_init(&diag, s->scratch);
     bool ok = hb_lower(s->scratch, &diag, &spec, &p);
     if (ok) {
         hb_run_memory(s->scratch, &p, &memory);
-        hb_run_timing(s->scratch, &p, s->ask->device, &timing);
         c->peak_bytes = memory.peak_bytes;
-        c->step_ns = timing.step_ns;
+        c->step_ns = hb_run_step_ns(s->scratch, &p, s->ask->device);
         s->ops += p.op_count;
     }
     hb_arena_rewind(s->scratch, mark);

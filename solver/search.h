@@ -100,9 +100,9 @@ struct hb_layers_ask hb_search_layers_ask(const struct hb_search *s, uint32_t ce
 bool hb_search_by_memory(const struct hb_search *s);
 void hb_search_settle(struct hb_search *s, uint32_t cell, enum hb_cell_fate fate, double value);
 void hb_search_cell_spec(const struct hb_search *s, uint32_t cell, struct hb_spec *out);
-/* Lowers and runs it; false: it does not fit (timing is not set then). */
+/* Lowers and runs it; false: it does not fit (its time is not set then). */
 bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_memory *memory,
-                   struct hb_timing *timing);
+                   int64_t *out_step_ns);
 /* In a cell without segments: whether this policy of the menu is run. */
 bool hb_search_is_run(const struct hb_menu *menu, uint32_t policy);
 uint32_t hb_search_count_run(const struct hb_menu *menu);

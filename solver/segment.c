@@ -23,7 +23,6 @@ struct build {
     const struct hb_spec *spec;
     const struct hb_menu *menus;
     const struct hb_device *device;
-    struct hb_replay *replay; /* while the sums are tried; null: without times */
     struct hb_segment *s;
     const char *why;
     struct hb_program a;
@@ -213,7 +212,7 @@ static const int64_t *moving_bytes(struct build *w, uint32_t root)
             memcpy(own, first, ((size_t)w->s->max_steps + 1) * sizeof *own);
             first = own;
         }
-        for (int64_t n = 1; n <= w->s->max_steps; n++)
+        for (int64_t n = w->s->least_steps; n <= w->s->max_steps; n++)
             own[n] = more[n] > own[n] ? more[n] : own[n];
     }
     w->moving[root] = first;
@@ -428,63 +427,80 @@ static void add_partial(struct profile *f, uint32_t root, const struct stay *sta
     f->finish[stay->to] = at;
 }
 
-static void raise_to(int64_t *high, const int64_t *now, int64_t still, int64_t steps)
+/* Rows begin where tables by steps are wanted (hb_segment_at). */
+static void raise_to(const struct hb_segment *s, int64_t *high, const int64_t *now, int64_t still)
 {
-    for (int64_t n = 1; n <= steps; n++) {
-        int64_t live = now[n] + still;
-        high[n] = live > high[n] ? live : high[n];
+    for (size_t i = 1; i < hb_segment_row(s); i++) {
+        int64_t live = now[i] + still;
+        high[i] = live > high[i] ? live : high[i];
     }
 }
 
-static void add_table(int64_t *to, const int64_t *table, int64_t times, int64_t steps)
+static void add_row(const struct hb_segment *s, int64_t *to, const int64_t *row)
 {
-    for (int64_t n = 1; n <= steps; n++)
-        to[n] += times * table[n];
+    for (size_t i = 1; i < hb_segment_row(s); i++)
+        to[i] += row[i];
+}
+
+static void add_table(const struct hb_segment *s, int64_t *to, const int64_t *by_steps,
+                      int64_t times)
+{
+    for (size_t i = 1; i < hb_segment_row(s); i++)
+        to[i] += times * by_steps[(size_t)s->least_steps - 1 + i];
 }
 
 /* Walks the turn: between two changes of what moves, only the highest sum of the rest counts. */
 static void close_profile(struct profile *f, int64_t *own)
 {
-    int64_t steps = f->w->s->max_steps, still = 0, high_still = 0;
-    size_t room = (size_t)steps + 1;
-    int64_t *now = hb_arena_alloc(f->w->arena, room, sizeof *now);
-    int64_t *high = hb_arena_alloc(f->w->arena, room, sizeof *high);
+    const struct hb_segment *s = f->w->s;
+    int64_t still = 0, high_still = 0;
+    int64_t *now = hb_arena_alloc(f->w->arena, hb_segment_row(s), sizeof *now);
+    int64_t *high = hb_arena_alloc(f->w->arena, hb_segment_row(s), sizeof *high);
     for (uint32_t t = 0; t < f->op_count; t++) {
         if (f->begin[t] != HB_NONE) {
-            raise_to(high, now, high_still, steps);
+            raise_to(s, high, now, high_still);
             for (uint32_t i = f->begin[t]; i != HB_NONE; i = f->next_begin[i])
-                add_table(now, f->moving[i], 1, steps);
+                add_table(s, now, f->moving[i], 1);
             high_still = 0;
         }
         still += f->still[t];
         high_still = still > high_still ? still : high_still;
         if (f->finish[t] == HB_NONE)
             continue;
-        raise_to(high, now, high_still, steps);
+        raise_to(s, high, now, high_still);
         for (uint32_t i = f->finish[t]; i != HB_NONE; i = f->next_finish[i])
-            add_table(now, f->moving[i], -1, steps);
+            add_table(s, now, f->moving[i], -1);
         high_still = still + f->still[t + 1];
     }
-    raise_to(high, now, high_still, steps);
-    add_table(own, high, 1, steps);
+    raise_to(s, high, now, high_still);
+    add_row(s, own, high);
 }
 
 static int64_t *state_table(const struct build *w, struct hb_item *item, int kind, uint32_t slot,
                             int state)
 {
     return item->live[kind] +
-           ((size_t)slot * HB_PART_STATES + (size_t)state) * ((size_t)w->s->max_steps + 1);
+           ((size_t)slot * HB_PART_STATES + (size_t)state) * hb_segment_row(w->s);
 }
 
-static void add_root(struct build *w, int64_t *to, uint32_t root)
+/* A row that is being summed up: what moves, and apart from it what does not. */
+struct sum {
+    int64_t *row;
+    int64_t still;
+};
+
+static void add_root(struct build *w, struct sum *to, uint32_t root)
 {
-    if (root_moves(w, root)) {
-        add_table(to, moving_bytes(w, root), 1, w->s->max_steps);
-        return;
-    }
-    int64_t bytes = still_bytes(w, root);
-    for (int64_t n = 1; n <= w->s->max_steps; n++)
-        to[n] += bytes;
+    if (root_moves(w, root))
+        add_table(w->s, to->row, moving_bytes(w, root), 1);
+    else
+        to->still += still_bytes(w, root);
+}
+
+static void close_sum(const struct hb_segment *s, const struct sum *sum)
+{
+    for (size_t i = 1; i < hb_segment_row(s) && sum->still; i++)
+        sum->row[i] += sum->still;
 }
 
 /* One group in one slot. */
@@ -495,8 +511,12 @@ static bool sum_stay(struct build *w, uint32_t group, uint32_t slot)
     uint32_t ops = w->o.turn_end[at] - w->o.turn_first[at];
     uint32_t first = w->first_root[group], end = w->first_root[group + 1];
     struct profile profiles[HB_BYTES_KINDS];
-    for (int k = 0; k < HB_BYTES_KINDS; k++)
+    struct sum sums[HB_BYTES_KINDS][HB_PART_STATES];
+    for (int k = 0; k < HB_BYTES_KINDS && item->live[k]; k++) {
         profiles[k] = open_profile(w, ops, end - first);
+        for (int state = 0; state < HB_PART_STATES; state++)
+            sums[k][state] = (struct sum){state_table(w, item, k, slot, state), 0};
+    }
     for (uint32_t i = first; i < end; i++) {
         const struct hb_outline_root *r = &w->o.roots[w->roots_of[i]];
         if (!counts(w, r->buf) || is_static(w, r->buf))
@@ -509,26 +529,32 @@ static bool sum_stay(struct build *w, uint32_t group, uint32_t slot)
         }
         for (int k = 0; k < HB_PART_STATES; k++)
             if (stay.state[k])
-                add_root(w, state_table(w, item, kind, slot, k), r->buf);
+                add_root(w, &sums[kind][k], r->buf);
         if (stay.partial)
             add_partial(&profiles[kind], r->buf, &stay);
     }
-    for (int k = 0; k < HB_BYTES_KINDS; k++)
+    for (int k = 0; k < HB_BYTES_KINDS && item->live[k]; k++) {
+        for (int state = 0; state < HB_PART_STATES; state++)
+            close_sum(w->s, &sums[k][state]);
         if (profiles[k].any)
-            close_profile(&profiles[k], state_table(w, item, k, slot, HB_PART_OWN));
+            close_profile(&profiles[k], sums[k][HB_PART_OWN].row);
+    }
     return true;
 }
 
 static void sum_fixed(struct build *w, uint32_t group)
 {
+    struct sum sums[HB_BYTES_KINDS] = {{NULL, 0}};
     for (int k = 0; k < HB_BYTES_KINDS; k++)
-        w->items[group].fixed[k] =
-            hb_arena_alloc(w->arena, (size_t)w->s->max_steps + 1, sizeof(int64_t));
+        sums[k].row = w->items[group].fixed[k] =
+            hb_arena_alloc(w->arena, hb_segment_row(w->s), sizeof(int64_t));
     for (uint32_t i = w->first_root[group]; i < w->first_root[group + 1]; i++) {
         uint32_t root = w->o.roots[w->roots_of[i]].buf;
         if (counts(w, root) && is_static(w, root))
-            add_root(w, w->items[group].fixed[kind_of(w, root)], root);
+            add_root(w, &sums[kind_of(w, root)], root);
     }
+    for (int k = 0; k < HB_BYTES_KINDS; k++)
+        close_sum(w->s, &sums[k]);
 }
 
 static bool has_host(const struct build *w)
@@ -543,7 +569,7 @@ static bool sum_items(struct build *w)
 {
     w->s->has_host = has_host(w);
     struct hb_segment *s = w->s;
-    size_t tables = (size_t)s->slot_count * HB_PART_STATES * ((size_t)s->max_steps + 1);
+    size_t tables = (size_t)s->slot_count * HB_PART_STATES * hb_segment_row(s);
     for (uint32_t g = 0; g < s->item_count; g++) {
         for (int k = 0; k < HB_BYTES_KINDS; k++)
             if (k == HB_BYTES_DEVICE || s->has_host)
@@ -601,11 +627,10 @@ static bool lower_parts(struct build *w, const struct hb_part *parts, uint32_t c
 /* Whether the engine finds for these parts what the sums say. */
 static bool check_parts(struct build *w, const struct hb_part *parts, uint32_t count)
 {
-    int64_t replayed_ns = w->replay ? hb_replay_bound_ns(w->replay, parts, count) : 0;
+    int64_t replayed_ns = w->s->replay ? hb_replay_bound_ns(w->s->replay, parts, count) : 0;
     struct hb_arena_mark mark = hb_arena_mark(w->arena);
     struct hb_program p;
     struct hb_memory m;
-    struct hb_timing t;
     struct hb_price price;
     bool ok = lower_parts(w, parts, count, &p);
     if (ok) {
@@ -613,9 +638,9 @@ static bool check_parts(struct build *w, const struct hb_part *parts, uint32_t c
         hb_segment_price(w->s, parts, count, &price);
         ok = price.host_bytes == m.host_bytes && price.live_bytes == m.peak_bytes;
     }
-    if (ok && w->replay) {
-        hb_run_timing(w->arena, &p, w->device, &t);
-        ok = price.bound_ns <= t.step_ns && replayed_ns <= t.step_ns;
+    if (ok && w->s->replay) {
+        int64_t step_ns = hb_run_step_ns(w->arena, &p, w->device);
+        ok = price.bound_ns <= step_ns && replayed_ns <= step_ns;
     }
     hb_arena_rewind(w->arena, mark);
     return ok;
@@ -698,7 +723,8 @@ static bool check_form(struct build *w)
 
 static bool check_holds(struct build *w)
 {
-    w->replay = w->s->timed && !w->floor ? hb_replay_open(w->arena, w->s) : NULL;
+    if (w->s->timed && !w->floor)
+        w->s->replay = hb_replay_open(w->arena, w->s);
     bool ok = w->floor ? check_form(w) : check_items(w);
     if (!ok)
         w->why = "a program whose form follows from the whole model";
@@ -745,6 +771,7 @@ static bool sum_bytes(struct build *w)
     w->leaf_align = probe_bytes(w, true, HB_SPACE_HBM);
     w->heap_align[HB_BYTES_DEVICE] = probe_bytes(w, false, HB_SPACE_HBM);
     w->heap_align[HB_BYTES_HOST] = probe_bytes(w, false, HB_SPACE_HOST);
+    out->least_steps = w->sized.least_steps;
     out->max_steps = w->sized.max_steps;
     out->admits = w->sized.admits;
     name_items(w);

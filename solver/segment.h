@@ -12,11 +12,14 @@
 #ifndef HB_SOLVER_SEGMENT_H
 #define HB_SOLVER_SEGMENT_H
 
+#include <stddef.h>
+
 #include "models/spec.h"
 #include "solver/outline.h"
 
 struct hb_diag;
 struct hb_device;
+struct hb_replay;
 struct hb_timed;
 
 /* The policies that a block may take. */
@@ -40,9 +43,10 @@ enum { HB_BOUND_TAILS = 1 + HB_STREAM_COUNT, HB_BOUNDS = 1 + 2 * HB_STREAM_COUNT
 struct hb_item {
     uint32_t block;
     uint32_t policy;
-    int64_t *fixed[HB_BYTES_KINDS]; /* by steps: arguments and outputs */
-    int64_t *live[HB_BYTES_KINDS]; /* [(slot x HB_PART_STATES + state) x (max_steps + 1) + steps] */
-    int64_t *bound_ns[HB_BOUNDS];  /* by steps; null where it is 0 for all items */
+    int64_t *fixed[HB_BYTES_KINDS]; /* [hb_segment_at(steps)]: arguments and outputs */
+    /* [(slot x HB_PART_STATES + state) x hb_segment_row + hb_segment_at(steps)] */
+    int64_t *live[HB_BYTES_KINDS];
+    int64_t *bound_ns[HB_BOUNDS]; /* by steps; null where it is 0 for all items */
 };
 
 struct hb_segment {
@@ -58,6 +62,7 @@ struct hb_segment {
      * policy, for one): the walk passes them over. */
     bool *odd_whole;
     bool *odd_split;
+    int64_t least_steps; /* 1; where the blocks are whole the least of their own */
     int64_t max_steps;
     bool has_host; /* some buffer lies there; else the items' tables of it are null */
     bool *admits;  /* by steps: so many make a loop, cut as the spec asks for; by no means 1 */
@@ -65,7 +70,18 @@ struct hb_segment {
     int64_t *live[HB_BYTES_KINDS]; /* of the ends, by slot */
     int64_t bound_ns[HB_BOUNDS];
     const struct hb_timed *timed; /* for replay.h; null: bytes only */
+    struct hb_replay *replay;     /* where the sums were tried by it; else null */
 };
+
+static inline size_t hb_segment_at(const struct hb_segment *s, int64_t steps)
+{
+    return (size_t)(steps - s->least_steps) + 1;
+}
+
+static inline size_t hb_segment_row(const struct hb_segment *s)
+{
+    return hb_segment_at(s, s->max_steps) + 1;
+}
 
 struct hb_price {
     int64_t live_bytes; /* argument + output - alias + live temporaries at the peak */

@@ -42,8 +42,10 @@ void hb_sized_init(struct hb_sized *z, struct hb_arena *arena, const struct hb_s
     for (int i = 0; i < spec->model.block_count && whole; i++)
         z->wanted[spec->model.blocks[i].repeat / spec->model.blocks[i].unit] = true;
     bool nested = spec->stack.form == HB_FORM_NESTED;
-    for (int64_t n = 1; n <= z->max_steps; n++) {
+    z->least_steps = z->max_steps;
+    for (int64_t n = z->max_steps; n >= 1; n--) {
         z->wanted[n] = z->wanted[n] || !whole;
+        z->least_steps = z->wanted[n] ? n : z->least_steps;
         int64_t outer = spec->stack.outer > 0 ? spec->stack.outer : auto_outer(n);
         z->outer[n] = nested ? outer : 1;
         z->admits[n] =
@@ -91,7 +93,7 @@ static uint32_t chain_of(const struct hb_sized_entry *e)
 static void fill_entry(const struct hb_sized *z, struct hb_sized_entry *e)
 {
     e->bytes = hb_arena_alloc(z->arena, (size_t)z->max_steps + 1, sizeof *e->bytes);
-    for (int64_t n = 1; n <= z->max_steps; n++) {
+    for (int64_t n = z->least_steps; n <= z->max_steps; n++) {
         struct hb_shape s = e->shape;
         if (!z->wanted[n])
             continue;

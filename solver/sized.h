@@ -12,6 +12,7 @@ enum { HB_SIZED_CHAINS = 256 };
 struct hb_sized {
     struct hb_arena *arena;
     const struct hb_outline *outline;
+    int64_t least_steps; /* the least for which tables are wanted */
     int64_t max_steps;
     int64_t *outer; /* by steps: trips of the outer loop (1 without) ... */
     int64_t *inner; /* ... and of the inner one */

@@ -54,8 +54,9 @@ static void find_times(struct bound *b)
     b->times = hb_arena_alloc(b->arena, (size_t)loops + 1, sizeof *b->times);
     for (uint32_t i = 0; i <= loops; i++) {
         b->times[i] = hb_arena_alloc(b->arena, (size_t)b->s->max_steps + 1, sizeof **b->times);
-        for (int64_t n = 1; n <= b->s->max_steps; n++)
+        for (int64_t n = b->s->least_steps; n <= b->s->max_steps; n++)
             b->times[i][n] = i == loops ? 1 : times_around(b, i, n) * trips_at(b, i, n);
+        b->times[i][1] = i == loops ? 1 : times_around(b, i, 1) * trips_at(b, i, 1);
     }
 }
 
@@ -101,9 +102,9 @@ static void add_op(struct bound *b, uint32_t op, int variant)
     }
     int64_t *table = table_of(b, item, variant);
     const int64_t *times = times_of(b, loop), *by_steps = b->costs.by_steps[op];
-    for (int64_t n = 1; n <= b->s->max_steps && by_steps; n++)
+    for (int64_t n = b->s->least_steps; n <= b->s->max_steps && by_steps; n++)
         table[n] += by_steps[n] * times[n];
-    for (int64_t n = 1; n <= b->s->max_steps && !by_steps; n++)
+    for (int64_t n = b->s->least_steps; n <= b->s->max_steps && !by_steps; n++)
         table[n] += b->costs.usual_ns[op] * times[n];
 }
 
@@ -193,7 +194,7 @@ static void add_loop_ns(struct bound *b, struct hb_item *item, const int64_t *by
             continue;
         }
         int64_t *table = table_of(b, item, variant);
-        for (int64_t n = 1; n <= b->s->max_steps; n++)
+        for (int64_t n = b->s->least_steps; n <= b->s->max_steps; n++)
             table[n] += by_steps[n];
     }
 }
@@ -210,12 +211,12 @@ static void add_flat_loop(struct bound *b, uint32_t loop)
     struct hb_critical c;
     struct hb_critical_ask ask = {&b->streams, b->arena, l->first_op, l->end_op, HB_CRITICAL_TRIPS};
     hb_critical_find(&ask, &c);
-    int64_t most = item ? b->s->max_steps : 1;
+    int64_t first = item ? b->s->least_steps : 1, most = item ? b->s->max_steps : 1;
     int64_t *ns = hb_arena_alloc(b->arena, (size_t)most + 1, sizeof *ns);
     uint32_t *moving = hb_arena_alloc(b->arena, c.op_count, sizeof *moving);
     uint32_t moving_count = list_moving(b, &c, moving);
     struct loop_sums still = sum_still(b, &c);
-    for (int64_t n = 1; n <= most; n++) {
+    for (int64_t n = first; n <= most; n++) {
         struct loop_sums sums = still;
         for (uint32_t i = 0; i < moving_count; i++)
             add_moving(b, &c, moving[i], n, &sums);
@@ -351,12 +352,12 @@ static void walk_program(struct bound *b)
 static void add_floor_loop(struct bound *b, struct hb_trip_floor *floor, uint32_t loop)
 {
     struct hb_item *item = item_of(b, b->p->loops[loop].first_op);
-    int64_t most = item ? b->s->max_steps : 1;
+    int64_t first = item ? b->s->least_steps : 1, most = item ? b->s->max_steps : 1;
     keep_path_tables(b, item);
     const int64_t *times = times_of(b, loop);
     struct hb_arena_mark mark = hb_arena_mark(b->arena);
     int64_t *ns = hb_arena_alloc(b->arena, (size_t)most + 1, sizeof *ns);
-    for (int64_t n = 1; n <= most; n++)
+    for (int64_t n = first; n <= most; n++)
         if (!item || b->sized->wanted[n])
             ns[n] = hb_trip_floor_ns(floor, loop, n) * times[n];
     add_loop_ns(b, item, ns);

@@ -88,8 +88,10 @@ void hb_run_memory_placed(struct hb_arena *arena, const struct hb_program *p,
 /* Time alone, on this device. */
 void hb_run_timing(struct hb_arena *arena, const struct hb_program *p,
                    const struct hb_device *device, struct hb_timing *out);
-
-/* The same with the time of each op given, in [0, HB_COST_MAX_NS]. */
+/* Of that the step alone, all that the planner asks. */
+int64_t hb_run_step_ns(struct hb_arena *arena, const struct hb_program *p,
+                       const struct hb_device *device);
+/* All of it with the time of each op given, in [0, HB_COST_MAX_NS]. */
 void hb_run_timing_with(struct hb_arena *arena, const struct hb_program *p, const int64_t *cost_ns,
                         struct hb_timing *out);
 

@@ -334,10 +334,11 @@ static int compare_spans(const void *a, const void *b)
     return left->trip < right->trip ? -1 : left->trip > right->trip;
 }
 
-void hb_run_timing_with(struct hb_arena *arena, const struct hb_program *p, const int64_t *cost_ns,
-                        struct hb_timing *out)
+/* recording: with spans. */
+static void time_program(struct hb_arena *arena, const struct hb_program *p, const int64_t *cost_ns,
+                         bool recording, struct hb_timing *out)
 {
-    struct run run = {.arena = arena, .out = out, .recording = true};
+    struct run run = {.arena = arena, .out = out, .recording = recording};
     *out = (struct hb_timing){0};
     out->op_start_ns = hb_arena_alloc(arena, p->op_count, sizeof *out->op_start_ns);
     out->op_end_ns = hb_arena_alloc(arena, p->op_count, sizeof *out->op_end_ns);
@@ -350,6 +351,12 @@ void hb_run_timing_with(struct hb_arena *arena, const struct hb_program *p, cons
     end_step(&run);
     if (out->span_count)
         qsort(out->spans, out->span_count, sizeof *out->spans, compare_spans);
+}
+
+void hb_run_timing_with(struct hb_arena *arena, const struct hb_program *p, const int64_t *cost_ns,
+                        struct hb_timing *out)
+{
+    time_program(arena, p, cost_ns, true, out);
 }
 
 /* Computing beside collectives is slower: they take cores and memory bandwidth. How long they run
@@ -365,20 +372,34 @@ static double find_slowdown(const struct hb_device *device, const struct hb_timi
     return 1 + device->overlap_slowdown * (beside < busy ? beside / busy : 1);
 }
 
-void hb_run_timing(struct hb_arena *arena, const struct hb_program *p,
-                   const struct hb_device *device, struct hb_timing *out)
+static void time_on(struct hb_arena *arena, const struct hb_program *p,
+                    const struct hb_device *device, bool recording, struct hb_timing *out)
 {
     struct hb_cost cost;
     hb_cost_init(&cost, p, device);
     int64_t *cost_ns = hb_arena_alloc(arena, p->op_count, sizeof *cost_ns);
     for (uint32_t i = 0; i < p->op_count; i++)
         cost_ns[i] = hb_cost_op_ns(&cost, i);
-    hb_run_timing_with(arena, p, cost_ns, out);
+    time_program(arena, p, cost_ns, recording, out);
     double slowdown = p->compiler == HB_TORCH ? find_slowdown(device, out) : 1;
     if (!(slowdown > 1))
         return;
     for (uint32_t i = 0; i < p->op_count; i++)
         if (p->ops[i].stream == HB_STREAM_COMPUTE)
             cost_ns[i] = (int64_t)((double)cost_ns[i] * slowdown);
-    hb_run_timing_with(arena, p, cost_ns, out);
+    time_program(arena, p, cost_ns, recording, out);
+}
+
+void hb_run_timing(struct hb_arena *arena, const struct hb_program *p,
+                   const struct hb_device *device, struct hb_timing *out)
+{
+    time_on(arena, p, device, true, out);
+}
+
+int64_t hb_run_step_ns(struct hb_arena *arena, const struct hb_program *p,
+                       const struct hb_device *device)
+{
+    struct hb_timing t;
+    time_on(arena, p, device, false, &t);
+    return t.step_ns;
 }

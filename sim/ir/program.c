@@ -21,9 +21,9 @@ void hb_program_reserve(struct hb_program *p, uint32_t layers)
     p->op_cap = OPS_OF_LAYER * layers;
     p->buf_cap = BUFS_OF_LAYER * layers;
     p->ref_cap = REFS_OF_LAYER * layers;
-    p->ops = hb_arena_alloc(p->arena, p->op_cap, sizeof *p->ops);
-    p->bufs = hb_arena_alloc(p->arena, p->buf_cap, sizeof *p->bufs);
-    p->refs = hb_arena_alloc(p->arena, p->ref_cap, sizeof *p->refs);
+    p->ops = hb_arena_raw(p->arena, p->op_cap, sizeof *p->ops);
+    p->bufs = hb_arena_raw(p->arena, p->buf_cap, sizeof *p->bufs);
+    p->refs = hb_arena_raw(p->arena, p->ref_cap, sizeof *p->refs);
 }
 
 uint32_t hb_program_add_buf(struct hb_program *p, struct hb_buf buf)
