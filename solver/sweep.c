@@ -87,7 +87,7 @@ static bool run_spec(struct work *w, struct hb_diag *diag, const struct hb_spec 
     struct hb_result result;
     if (!hb_spec_supported(diag, (struct hb_loc){0}, spec) ||
         !load_device(w, diag, spec->hardware.device) ||
-        !hb_result_run(w->scratch, diag, spec, &w->device, &result))
+        !hb_result_brief(w->scratch, diag, spec, &w->device, &result))
         return false;
     *out = (struct hb_sweep_cell){.done = true,
                                   .fits = result.fits,

@@ -122,21 +122,45 @@ static bool run_loads(struct hb_arena *arena, struct hb_diag *diag, struct hb_re
            run_load(arena, diag, r, 2 * asked, &r->load_rows[r->load_row_count++]);
 }
 
-bool hb_result_run(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                   const struct hb_device *device, struct hb_result *out)
+/* The program and its memory. */
+static bool start_result(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                         const struct hb_device *device, struct hb_result *out)
 {
     *out = (struct hb_result){.spec = spec, .device = device};
     if (!hb_lower(arena, diag, spec, &out->program) || !check_total(diag, &out->program))
         return false;
-    hb_program_check(&out->program);
     memcpy(out->program.mesh, spec->mesh, sizeof spec->mesh);
     hb_run_memory(arena, &out->program, &out->memory);
-    hb_run_timing(arena, &out->program, device, &out->timing);
-    out->budget_bytes = hb_result_budget_bytes(spec, device);
+    return true;
+}
+
+static bool end_result(struct hb_arena *arena, struct hb_diag *diag, struct hb_result *out)
+{
+    const struct hb_spec *spec = out->spec;
+    out->budget_bytes = hb_result_budget_bytes(spec, out->device);
     out->step_fits = out->memory.peak_bytes <= out->budget_bytes;
     rate_step(out);
     if (spec->load.present && !run_loads(arena, diag, out))
         return false;
     out->fits = out->step_fits && (!spec->load.present || out->load.fits);
     return true;
+}
+
+bool hb_result_run(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                   const struct hb_device *device, struct hb_result *out)
+{
+    if (!start_result(arena, diag, spec, device, out))
+        return false;
+    hb_program_check(&out->program);
+    hb_run_timing(arena, &out->program, device, &out->timing);
+    return end_result(arena, diag, out);
+}
+
+bool hb_result_brief(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                     const struct hb_device *device, struct hb_result *out)
+{
+    if (!start_result(arena, diag, spec, device, out))
+        return false;
+    out->timing.step_ns = hb_run_step_ns(arena, &out->program, device);
+    return end_result(arena, diag, out);
 }

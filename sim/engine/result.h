@@ -39,5 +39,8 @@ int64_t hb_result_budget_bytes(const struct hb_spec *spec, const struct hb_devic
 /* Lowers and runs the step, which has passed hb_spec_supported. False: errors are in diag. */
 bool hb_result_run(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                    const struct hb_device *device, struct hb_result *out);
+/* The same, of whose timing only the step is there, and no hfu. */
+bool hb_result_brief(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                     const struct hb_device *device, struct hb_result *out);
 
 #endif

@@ -22,6 +22,12 @@ static void run(const char *const *sets, int count)
     assert_true(hb_device_load(u.env.arena, &u.diag, HB_SOURCE_DIR, spec.hardware.device,
                                (struct hb_loc){0}, &device));
     assert_true(hb_result_run(u.env.arena, &u.diag, &spec, &device, &result));
+    struct hb_result brief; /* says the same */
+    assert_true(hb_result_brief(u.env.arena, &u.diag, &spec, &device, &brief));
+    assert_true(brief.fits == result.fits && brief.step_fits == result.step_fits);
+    assert_int_equal(brief.memory.peak_bytes, result.memory.peak_bytes);
+    assert_int_equal(brief.timing.step_ns, result.timing.step_ns);
+    assert_true(brief.timing.span_count == 0 && result.timing.span_count > 0);
 }
 
 static void the_budget_has_three_sources(void **state)
