@@ -257,7 +257,7 @@ static void check_mlp(struct checker *c, int block, const struct hb_mlp *mlp)
 static void check_stack(struct checker *c, int block, const struct hb_block *b)
 {
     const struct hb_stack *s = &c->spec->stack;
-    int64_t steps = b->repeat / b->unit;
+    int64_t steps = hb_block_steps(b);
     if (b->repeat % b->unit)
         fault(c, block_path(c, block, "repeat"),
               "%" PRId64 " layers are no multiple of unit = %" PRId64

@@ -203,9 +203,9 @@ struct hb_block {
 };
 
 /* What a scan over its layers goes through. */
-static inline int64_t hb_block_steps(const struct hb_block *b)
+static inline int32_t hb_block_steps(const struct hb_block *b)
 {
-    return b->repeat / b->unit;
+    return (int32_t)(b->repeat / b->unit);
 }
 
 struct hb_model {

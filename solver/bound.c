@@ -310,7 +310,7 @@ static int64_t sum_at(const struct hb_segment *s, const struct hb_spec *spec, in
     for (uint32_t i = 0; i < s->item_count; i++) {
         const struct hb_block *b = &spec->model.blocks[s->items[i].block];
         if (s->items[i].bound_ns[variant])
-            sum += s->items[i].bound_ns[variant][b->repeat / b->unit];
+            sum += s->items[i].bound_ns[variant][hb_block_steps(b)];
     }
     return sum;
 }

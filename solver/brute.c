@@ -21,11 +21,6 @@ struct walk {
     const int64_t *ceiling;
 };
 
-static int32_t steps_of(const struct hb_spec *spec, int block)
-{
-    return (int32_t)(spec->model.blocks[block].repeat / spec->model.blocks[block].unit);
-}
-
 static void walk_block(struct walk *w, int block, uint32_t count, bool may_split);
 
 static bool any_odd(const struct walk *w, uint32_t count)
@@ -62,7 +57,7 @@ static bool is_pair_worth(const struct walk *w, int block, uint32_t count, uint3
 
 static void walk_pair(struct walk *w, int block, uint32_t count, uint32_t one, uint32_t other)
 {
-    int32_t steps = steps_of(w->spec, block);
+    int32_t steps = hb_block_steps(&w->spec->model.blocks[block]);
     for (int32_t n = 1; n < steps && !w->ended; n++) {
         if (!w->s->admits[n] || !w->s->admits[steps - n])
             continue;
@@ -87,7 +82,7 @@ static void walk_block(struct walk *w, int block, uint32_t count, bool may_split
     if (w->least && !is_worth(w, count, w->least->rest_ns[block]))
         return;
     uint32_t first = w->s->first_item[block], end = w->s->first_item[block + 1];
-    int32_t steps = steps_of(w->spec, block);
+    int32_t steps = hb_block_steps(&w->spec->model.blocks[block]);
     if (first == end)
         walk_block(w, block + 1, count, may_split);
     for (uint32_t i = first; i < end; i++) {
@@ -120,7 +115,7 @@ uint32_t hb_brute_runs(const struct hb_segment *s, const struct hb_spec *spec,
     uint32_t made = 0, at = 0;
     for (int i = 0; i < spec->model.block_count; i++) {
         if (s->first_item[i] == s->first_item[i + 1])
-            out[made++] = (struct hb_run){(uint32_t)i, 0, steps_of(spec, i)};
+            out[made++] = (struct hb_run){(uint32_t)i, 0, hb_block_steps(&spec->model.blocks[i])};
         for (; at < count && s->items[parts[at].item].block == (uint32_t)i; at++)
             out[made++] =
                 (struct hb_run){(uint32_t)i, s->items[parts[at].item].policy, parts[at].steps};
@@ -134,7 +129,8 @@ double hb_brute_count(const struct hb_spec *spec, const struct hb_menu *menus, b
     for (int i = 0; i < spec->model.block_count; i++)
         whole *= (double)menus[i].count;
     for (int i = 0; i < spec->model.block_count && splits; i++)
-        split += whole * ((double)menus[i].count - 1) / 2 * (double)(steps_of(spec, i) - 1);
+        split += whole * ((double)menus[i].count - 1) / 2 *
+                 (double)(hb_block_steps(&spec->model.blocks[i]) - 1);
     return whole + split;
 }
 

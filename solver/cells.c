@@ -84,7 +84,7 @@ static void put_combinations(struct hb_search *s, uint32_t cell, double bound, s
     for (uint32_t k = 0; k < s->plan->menus[block].count; k++) {
         if (!hb_search_is_run(&s->plan->menus[block], k))
             continue;
-        runs[block] = (struct hb_run){block, k, (int32_t)(b->repeat / b->unit)};
+        runs[block] = (struct hb_run){block, k, hb_block_steps(b)};
         put_combinations(s, cell, bound, runs, block + 1);
     }
 }

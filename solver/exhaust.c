@@ -50,7 +50,7 @@ static void exhaust_combinations(struct exhaust *x, struct hb_run *runs, uint32_
     for (uint32_t k = 0; k < x->s->plan->menus[block].count; k++) {
         if (!hb_search_is_run(&x->s->plan->menus[block], k))
             continue;
-        runs[block] = (struct hb_run){block, k, (int32_t)(b->repeat / b->unit)};
+        runs[block] = (struct hb_run){block, k, hb_block_steps(b)};
         exhaust_combinations(x, runs, block + 1);
     }
 }

@@ -65,8 +65,7 @@ static double down_to_kib(double bytes)
 
 static int64_t steps_of(const struct ilp *p, uint32_t item)
 {
-    const struct hb_block *b = &p->ask->spec->model.blocks[p->s->items[item].block];
-    return b->repeat / b->unit;
+    return hb_block_steps(&p->ask->spec->model.blocks[p->s->items[item].block]);
 }
 
 static const int64_t *state_of(const struct ilp *p, uint32_t item, int kind, uint32_t slot,
@@ -122,7 +121,7 @@ static void add_layer_rows(struct ilp *p)
 {
     const struct hb_spec *spec = p->ask->spec;
     for (int k = 0; k < spec->model.block_count; k++) {
-        int64_t steps = spec->model.blocks[k].repeat / spec->model.blocks[k].unit;
+        int32_t steps = hb_block_steps(&spec->model.blocks[k]);
         if (p->s->first_item[k] == p->s->first_item[k + 1])
             continue;
         for (uint32_t i = 0; i < p->count; i++)

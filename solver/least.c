@@ -44,7 +44,7 @@ void hb_least_find(struct hb_arena *arena, const struct hb_segment *s, const str
     out->rest_ns = hb_arena_alloc(arena, (size_t)blocks + 1, sizeof *out->rest_ns);
     for (int i = blocks - 1; i >= 0; i--) {
         const struct hb_block *b = &spec->model.blocks[i];
-        out->rest_ns[i] = out->rest_ns[i + 1] + block_ns(s, b->repeat / b->unit, s->first_item[i],
+        out->rest_ns[i] = out->rest_ns[i + 1] + block_ns(s, hb_block_steps(b), s->first_item[i],
                                                          s->first_item[i + 1], out);
     }
 }

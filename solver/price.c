@@ -162,7 +162,7 @@ void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec, st
     int64_t high = 0, fixed = s->fixed[HB_BYTES_DEVICE];
     for (uint32_t i = 0; i < count; i++) {
         const struct hb_block *b = &spec->model.blocks[s->items[i].block];
-        parts[i] = (struct hb_part){i, (int32_t)(b->repeat / b->unit)};
+        parts[i] = (struct hb_part){i, hb_block_steps(b)};
         fixed += s->items[i].fixed[HB_BYTES_DEVICE][hb_segment_at(s, parts[i].steps)];
     }
     hb_segment_price(s, parts, count, out);

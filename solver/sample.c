@@ -59,8 +59,8 @@ static void add_candidate(struct sample *s, uint32_t cell, uint32_t policy)
     c.runs = hb_arena_alloc(s->arena, c.run_count, sizeof *c.runs);
     for (uint32_t i = 0; i < c.run_count; i++) {
         uint32_t last = s->plan->menus[i].count - 1;
-        c.runs[i] = (struct hb_run){i, policy < last ? policy : last,
-                                    (int32_t)(m->blocks[i].repeat / m->blocks[i].unit)};
+        c.runs[i] =
+            (struct hb_run){i, policy < last ? policy : last, hb_block_steps(&m->blocks[i])};
     }
     if (run_candidate(s, &c))
         s->items[s->count++] = c;

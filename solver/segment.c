@@ -43,15 +43,10 @@ struct build {
 
 /* --- the pair of programs --- */
 
-static int64_t steps_of(const struct hb_block *b)
-{
-    return b->repeat / b->unit;
-}
-
 /* Whether a block's layers make a loop: else it is part of the ends. */
 static bool is_looped(const struct build *w, int block)
 {
-    return w->sized.admits[steps_of(&w->spec->model.blocks[block])];
+    return w->sized.admits[hb_block_steps(&w->spec->model.blocks[block])];
 }
 
 static uint32_t count_items(struct build *w)
@@ -654,7 +649,7 @@ static uint32_t parts_with(const struct build *w, uint32_t item, bool split, str
     const struct hb_segment *s = w->s;
     uint32_t count = 0;
     for (int i = 0; i < w->spec->model.block_count; i++) {
-        int32_t steps = (int32_t)steps_of(&w->spec->model.blocks[i]), some = steps / 2;
+        int32_t steps = hb_block_steps(&w->spec->model.blocks[i]), some = steps / 2;
         if (s->first_item[i] == s->first_item[i + 1])
             continue;
         bool own = s->items[item].block == (uint32_t)i;

@@ -31,7 +31,7 @@ void hb_sized_init(struct hb_sized *z, struct hb_arena *arena, const struct hb_s
 {
     *z = (struct hb_sized){.arena = arena, .outline = outline};
     for (int i = 0; i < spec->model.block_count; i++) {
-        int64_t steps = spec->model.blocks[i].repeat / spec->model.blocks[i].unit;
+        int64_t steps = hb_block_steps(&spec->model.blocks[i]);
         z->max_steps = steps > z->max_steps ? steps : z->max_steps;
     }
     size_t room = (size_t)z->max_steps + 1;
@@ -40,7 +40,7 @@ void hb_sized_init(struct hb_sized *z, struct hb_arena *arena, const struct hb_s
     z->admits = hb_arena_alloc(arena, room, sizeof *z->admits);
     z->wanted = hb_arena_alloc(arena, room, sizeof *z->wanted);
     for (int i = 0; i < spec->model.block_count && whole; i++)
-        z->wanted[spec->model.blocks[i].repeat / spec->model.blocks[i].unit] = true;
+        z->wanted[hb_block_steps(&spec->model.blocks[i])] = true;
     bool nested = spec->stack.form == HB_FORM_NESTED;
     z->least_steps = z->max_steps;
     for (int64_t n = z->max_steps; n >= 1; n--) {

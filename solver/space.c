@@ -127,7 +127,7 @@ static struct values outer_values(const struct hb_spec *s)
     struct values v = {.count = 0};
     int64_t steps = 0;
     for (int i = 0; i < s->model.block_count; i++) {
-        int64_t own = s->model.blocks[i].repeat / s->model.blocks[i].unit;
+        int64_t own = hb_block_steps(&s->model.blocks[i]);
         steps = own > steps ? own : steps;
     }
     add_value(&v, 0);
@@ -196,7 +196,7 @@ static void add_cell(struct make *m, struct hb_cell cell)
 static bool is_cut(const struct hb_spec *base, const struct hb_cell *cell)
 {
     for (int i = 0; i < base->model.block_count && cell->form == HB_FORM_NESTED; i++) {
-        int64_t steps = base->model.blocks[i].repeat / base->model.blocks[i].unit;
+        int64_t steps = hb_block_steps(&base->model.blocks[i]);
         bool cut = cell->outer > 1;
         for (int64_t d = 2; cell->outer == 0 && d * d <= steps; d++)
             cut = cut || steps % d == 0;

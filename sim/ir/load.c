@@ -50,7 +50,7 @@ static int64_t largest_array(const struct hb_spec *spec)
     int64_t most = hb_mul_sat(largest_of(m->vocab, m->positions), m->d_model);
     for (int i = 0; i < m->block_count; i++) {
         const struct hb_block *block = &m->blocks[i];
-        int64_t stacked = spec->stack.form == HB_FORM_LOOP ? 1 : block->repeat / block->unit;
+        int64_t stacked = spec->stack.form == HB_FORM_LOOP ? 1 : hb_block_steps(block);
         most = largest_of(most, hb_mul_sat(stacked, largest_of_layer(m, block)));
     }
     return most;

@@ -40,7 +40,7 @@ static struct hb_group *add_group(struct hb_lower *lo, struct hb_pipeline *pl)
 /* Scan steps of a block that one stage runs in one iteration. */
 static int64_t stage_steps(const struct hb_lower *lo, const struct hb_block *b)
 {
-    return hb_div_up(hb_div_up(b->repeat / b->unit, hb_ways(lo, HB_AX_PIPELINE)),
+    return hb_div_up(hb_div_up(hb_block_steps(b), hb_ways(lo, HB_AX_PIPELINE)),
                      lo->spec->pipeline.repeats);
 }
 

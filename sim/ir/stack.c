@@ -33,7 +33,7 @@ static void unrolled_leaves(struct hb_lower *lo, struct hb_stack_plan *plan,
                             const struct hb_block *b)
 {
     static const int64_t no_stack[2];
-    for (int64_t i = 0; i < b->repeat / b->unit; i++) {
+    for (int64_t i = 0; i < hb_block_steps(b); i++) {
         struct hb_group *g = add_group(lo, plan);
         const char *name = hb_arena_printf(lo->arena, "%s[%lld]", b->name, (long long)i);
         hb_layer_leaves(lo, b, name, no_stack, &g->layer);
@@ -43,7 +43,7 @@ static void unrolled_leaves(struct hb_lower *lo, struct hb_stack_plan *plan,
 static void looped_leaves(struct hb_lower *lo, struct hb_stack_plan *plan, const struct hb_block *b)
 {
     struct hb_group *g = add_group(lo, plan);
-    int64_t trips = b->repeat / b->unit;
+    int64_t trips = hb_block_steps(b);
     int64_t stack[2] = {trips, 0};
     g->looped = true;
     g->trips = trips;
@@ -76,7 +76,7 @@ static void merged_leaves(struct hb_lower *lo, struct hb_stack_plan *plan, const
 
 static bool is_merged(const struct hb_lower *lo, const struct hb_block *b)
 {
-    int64_t trips = b->repeat / b->unit;
+    int64_t trips = hb_block_steps(b);
     return lo->spec->stack.form == HB_FORM_SCAN && trips > 1 && lo->spec->stack.unroll >= trips;
 }
 
@@ -206,7 +206,7 @@ int64_t hb_stack_kept_bytes(const struct hb_lower *lo, const struct hb_stack_pla
         sum = hb_add_sat(sum, hb_mul_sat(trips, kept_of_layer(g)));
     }
     for (int i = 0; whole && i < whole->model.block_count; i++)
-        layers += whole->model.blocks[i].repeat / whole->model.blocks[i].unit;
+        layers += hb_block_steps(&whole->model.blocks[i]);
     return whole && plan->count ? hb_mul_sat(layers, kept_of_layer(&plan->groups[0])) : sum;
 }
 

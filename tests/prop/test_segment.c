@@ -50,7 +50,7 @@ static uint32_t random_parts(struct hb_rng *rng, const struct hb_spec *spec,
     uint32_t count = 0;
     bool strict = has_odd(s), split = false;
     for (int i = 0; i < spec->model.block_count; i++) {
-        int32_t steps = (int32_t)(spec->model.blocks[i].repeat / spec->model.blocks[i].unit);
+        int32_t steps = hb_block_steps(&spec->model.blocks[i]);
         uint32_t first = s->first_item[i], end = s->first_item[i + 1];
         for (int run = 0; first < end && run < 3 && steps > 0; run++) {
             int32_t n = run == 2 || chance(rng, 40) ? steps : (int32_t)hb_rng_range(rng, 1, steps);
@@ -204,7 +204,7 @@ static bool is_odd(const struct hb_segment *s, const struct hb_part *parts, uint
 static bool has_loop(const struct hb_spec *spec)
 {
     for (int i = 0; i < spec->model.block_count && spec->stack.form == HB_FORM_NESTED; i++) {
-        int64_t steps = spec->model.blocks[i].repeat / spec->model.blocks[i].unit;
+        int64_t steps = hb_block_steps(&spec->model.blocks[i]);
         bool prime = steps > 1;
         for (int64_t d = 2; d * d <= steps; d++)
             prime = prime && steps % d;
