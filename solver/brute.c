@@ -123,6 +123,15 @@ uint32_t hb_brute_runs(const struct hb_segment *s, const struct hb_spec *spec,
     return made;
 }
 
+const struct hb_run *hb_brute_copy_runs(struct hb_arena *arena, const struct hb_run *runs,
+                                        uint32_t count)
+{
+    struct hb_run *copy = hb_arena_alloc(arena, count, sizeof *copy);
+    if (count)
+        memcpy(copy, runs, count * sizeof *copy);
+    return copy;
+}
+
 double hb_brute_count(const struct hb_spec *spec, const struct hb_menu *menus, bool splits)
 {
     double whole = 1, split = 0;
@@ -132,6 +141,56 @@ double hb_brute_count(const struct hb_spec *spec, const struct hb_menu *menus, b
         split += whole * ((double)menus[i].count - 1) / 2 *
                  (double)(hb_block_steps(&spec->model.blocks[i]) - 1);
     return whole + split;
+}
+
+/* --- cells without segments --- */
+
+enum { RUN_POLICIES = 6 };
+
+static bool is_run(const struct hb_menu *menu, uint32_t policy)
+{
+    if (menu->count <= RUN_POLICIES)
+        return true;
+    uint32_t at = policy * (RUN_POLICIES - 1) / (menu->count - 1);
+    return policy == (at * (menu->count - 1) + RUN_POLICIES - 2) / (RUN_POLICIES - 1);
+}
+
+struct combine {
+    const struct hb_spec *spec;
+    const struct hb_menu *menus;
+    hb_brute_visit_runs *visit;
+    void *context;
+    struct hb_run runs[HB_PARTS_MAX];
+};
+
+static void combine_from(struct combine *c, uint32_t block)
+{
+    if (block == (uint32_t)c->spec->model.block_count) {
+        c->visit(c->context, c->runs, block);
+        return;
+    }
+    int32_t steps = hb_block_steps(&c->spec->model.blocks[block]);
+    for (uint32_t k = 0; k < c->menus[block].count; k++) {
+        if (!is_run(&c->menus[block], k))
+            continue;
+        c->runs[block] = (struct hb_run){block, k, steps};
+        combine_from(c, block + 1);
+    }
+}
+
+void hb_brute_each_combination(const struct hb_spec *spec, const struct hb_menu *menus,
+                               hb_brute_visit_runs *visit, void *context)
+{
+    struct combine c = {.spec = spec, .menus = menus, .visit = visit, .context = context};
+    combine_from(&c, 0);
+}
+
+double hb_brute_count_combinations(const struct hb_spec *spec, const struct hb_menu *menus)
+{
+    double count = 1;
+    for (int i = 0; i < spec->model.block_count; i++)
+        count *= menus[i].count < RUN_POLICIES ? menus[i].count : RUN_POLICIES;
+    return count;
 }
 
 /* --- the best --- */

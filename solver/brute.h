@@ -18,8 +18,18 @@ void hb_brute_each_odd(const struct hb_segment *s, const struct hb_spec *spec,
 /* Parts as runs, with the blocks that have no items; out has room for HB_PARTS_MAX. */
 uint32_t hb_brute_runs(const struct hb_segment *s, const struct hb_spec *spec,
                        const struct hb_part *parts, uint32_t count, struct hb_run *out);
+const struct hb_run *hb_brute_copy_runs(struct hb_arena *arena, const struct hb_run *runs,
+                                        uint32_t count);
 /* How many configurations there are, at most. */
 double hb_brute_count(const struct hb_spec *spec, const struct hb_menu *menus, bool splits);
+
+typedef void hb_brute_visit_runs(void *context, const struct hb_run *runs, uint32_t count);
+
+/* Of a cell without segments: whole blocks under a few policies of each menu, evenly apart, the
+ * leanest and the last (the file's own, where it is not worth it) among them. */
+void hb_brute_each_combination(const struct hb_spec *spec, const struct hb_menu *menus,
+                               hb_brute_visit_runs *visit, void *context);
+double hb_brute_count_combinations(const struct hb_spec *spec, const struct hb_menu *menus);
 
 enum hb_brute_goal { HB_GOAL_TIME, HB_GOAL_MEMORY };
 

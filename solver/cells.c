@@ -42,73 +42,39 @@ static struct hb_segment_ask segment_ask_of(const struct hb_search *s, const str
                                    .bytes_only = hb_search_by_memory(s)};
 }
 
-static uint32_t put_choice(struct hb_search *s, struct hb_choice c, double value)
+/* Its runs are copied. */
+static void put_choice(struct hb_search *s, struct hb_choice c, double value)
 {
+    c.runs = hb_brute_copy_runs(s->arena, c.runs, c.run_count);
     s->choices = hb_grow(s->arena, s->choices, s->choice_count, &s->choice_cap, sizeof c);
     s->choices[s->choice_count] = c;
-    hb_queue_put(&s->queue, value, HB_ENTRY_CHOICE, s->choice_count);
-    return s->choice_count++;
+    hb_queue_put(&s->queue, value, HB_ENTRY_CHOICE, s->choice_count++);
 }
 
-/* --- cells without segments: every combination of policies is run --- */
-
-/* Of such a cell's menus, which are tried: so many at most, evenly apart, the leanest and the last
- * (the file's own, where it is not worth it) among them. */
-enum { RUN_POLICIES = 6 };
-
-bool hb_search_is_run(const struct hb_menu *menu, uint32_t policy)
-{
-    if (menu->count <= RUN_POLICIES)
-        return true;
-    uint32_t at = policy * (RUN_POLICIES - 1) / (menu->count - 1);
-    return policy == (at * (menu->count - 1) + RUN_POLICIES - 2) / (RUN_POLICIES - 1);
-}
-
-uint32_t hb_search_count_run(const struct hb_menu *menu)
-{
-    return menu->count < RUN_POLICIES ? menu->count : RUN_POLICIES;
-}
-
-static void put_combinations(struct hb_search *s, uint32_t cell, double bound, struct hb_run *runs,
-                             uint32_t block)
-{
-    const struct hb_spec *spec = s->ask->spec;
-    if (block == (uint32_t)spec->model.block_count) {
-        struct hb_choice c = {.cell = cell, .run_count = block};
-        c.runs = hb_arena_alloc(s->arena, block, sizeof *c.runs);
-        memcpy(c.runs, runs, block * sizeof *runs);
-        put_choice(s, c, bound);
-        return;
-    }
-    const struct hb_block *b = &spec->model.blocks[block];
-    for (uint32_t k = 0; k < s->plan->menus[block].count; k++) {
-        if (!hb_search_is_run(&s->plan->menus[block], k))
-            continue;
-        runs[block] = (struct hb_run){block, k, hb_block_steps(b)};
-        put_combinations(s, cell, bound, runs, block + 1);
-    }
-}
-
-/* --- cells with segments --- */
-
-struct put_odd {
+/* Choices without a price. */
+struct put_bare {
     struct hb_search *s;
-    const struct hb_segment *segment;
+    const struct hb_segment *segment; /* null: the cell has none */
     uint32_t cell;
     double bound;
 };
 
-static bool visit_odd(void *context, const struct hb_part *parts, uint32_t count)
+static void put_runs(void *context, const struct hb_run *runs, uint32_t count)
 {
-    struct put_odd *o = context;
+    struct put_bare *p = context;
+    struct hb_choice c = {.cell = p->cell, .runs = runs, .run_count = count};
+    put_choice(p->s, c, p->bound);
+}
+
+static bool put_odd(void *context, const struct hb_part *parts, uint32_t count)
+{
+    struct put_bare *p = context;
     struct hb_run runs[HB_PARTS_MAX];
-    struct hb_choice c = {.cell = o->cell};
-    c.run_count = hb_brute_runs(o->segment, o->s->ask->spec, parts, count, runs);
-    c.runs = hb_arena_alloc(o->s->arena, c.run_count, sizeof *c.runs);
-    memcpy(c.runs, runs, c.run_count * sizeof *runs);
-    put_choice(o->s, c, o->bound);
+    put_runs(p, runs, hb_brute_runs(p->segment, p->s->ask->spec, parts, count, runs));
     return true;
 }
+
+/* --- cells with segments --- */
 
 static const char *lp_path(struct hb_search *s)
 {
@@ -175,15 +141,15 @@ void hb_cells_open(struct hb_search *s, uint32_t index)
     hb_search_cell_spec(s, o->cell, &spec);
     struct hb_segment_ask ask = segment_ask_of(s, &spec);
     if (!hb_segment_build(s->scratch, &ask, &segment, &why)) {
-        struct hb_run runs[HB_PARTS_MAX];
+        struct put_bare bare = {s, NULL, o->cell, o->bound};
         hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
-        put_combinations(s, o->cell, o->bound, runs, 0);
+        hb_brute_each_combination(&spec, s->plan->menus, put_runs, &bare);
         hb_arena_rewind(s->scratch, mark);
         return;
     }
     look_closely(s, o, &segment);
-    struct put_odd odd = {s, &segment, o->cell, o->bound};
-    hb_brute_each_odd(&segment, &spec, visit_odd, &odd);
+    struct put_bare odd = {s, &segment, o->cell, o->bound};
+    hb_brute_each_odd(&segment, &spec, put_odd, &odd);
     s->plan->counts.segments++;
     if (!s->lp_stem && hb_brute_count(&spec, s->plan->menus, true) <= walked_at_once) {
         walk_cell(s, index, &spec, &segment);
@@ -214,11 +180,11 @@ static void put_brute_choice(struct hb_search *s, uint32_t cell, const struct hb
                              const struct hb_brute_choice *b)
 {
     struct hb_run runs[HB_PARTS_MAX];
-    struct hb_choice c = {
-        .cell = cell, .live_bytes = b->price.live_bytes, .bound_ns = b->price.bound_ns};
+    struct hb_choice c = {.cell = cell,
+                          .runs = runs,
+                          .live_bytes = b->price.live_bytes,
+                          .bound_ns = b->price.bound_ns};
     c.run_count = hb_brute_runs(segment, s->ask->spec, b->parts, b->count, runs);
-    c.runs = hb_arena_alloc(s->arena, c.run_count, sizeof *c.runs);
-    memcpy(c.runs, runs, c.run_count * sizeof *runs);
     put_choice(s, c, hb_search_value(s, cell, b->price.bound_ns, b->price.live_bytes));
 }
 

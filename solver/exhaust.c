@@ -1,6 +1,5 @@
 /* The plan by brute force: every configuration of the space is run. See plan.h. */
 #include <math.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "solver/search.h"
@@ -13,19 +12,18 @@ struct exhaust {
     bool found;
 };
 
-static void try_exhaust(struct exhaust *x, const struct hb_run *runs, uint32_t count)
+static void try_exhaust(void *context, const struct hb_run *runs, uint32_t count)
 {
+    struct exhaust *x = context;
     struct hb_arena_mark mark = hb_arena_mark(x->s->scratch);
     struct hb_memory memory = {0};
-    struct hb_choice c = {
-        .cell = x->cell, .runs = (struct hb_run *)(uintptr_t)runs, .run_count = count};
+    struct hb_choice c = {.cell = x->cell, .runs = runs, .run_count = count};
     bool fits = hb_search_run(x->s, &c, &memory, &c.step_ns);
     double value = fits ? hb_search_value(x->s, c.cell, c.step_ns, memory.peak_bytes) : INFINITY;
     if (fits && (!x->found || value < x->best->value)) {
         c.peak_bytes = memory.peak_bytes;
         *x->best = hb_search_candidate(&c, value);
-        x->best->runs = hb_arena_alloc(x->s->arena, count, sizeof *runs);
-        memcpy(x->best->runs, runs, count * sizeof *runs);
+        x->best->runs = hb_brute_copy_runs(x->s->arena, runs, count);
         x->found = true;
     }
     hb_arena_rewind(x->s->scratch, mark);
@@ -37,22 +35,6 @@ static bool visit_exhaust(void *context, const struct hb_part *parts, uint32_t c
     struct hb_run runs[HB_PARTS_MAX];
     try_exhaust(x, runs, hb_brute_runs(x->segment, x->s->ask->spec, parts, count, runs));
     return true;
-}
-
-static void exhaust_combinations(struct exhaust *x, struct hb_run *runs, uint32_t block)
-{
-    const struct hb_spec *spec = x->s->ask->spec;
-    if (block == (uint32_t)spec->model.block_count) {
-        try_exhaust(x, runs, block);
-        return;
-    }
-    const struct hb_block *b = &spec->model.blocks[block];
-    for (uint32_t k = 0; k < x->s->plan->menus[block].count; k++) {
-        if (!hb_search_is_run(&x->s->plan->menus[block], k))
-            continue;
-        runs[block] = (struct hb_run){block, k, hb_block_steps(b)};
-        exhaust_combinations(x, runs, block + 1);
-    }
 }
 
 bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
@@ -67,7 +49,6 @@ bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
     for (uint32_t i = 0; i < plan->space.cell_count && ok; i++) {
         struct hb_spec spec;
         struct hb_segment segment;
-        struct hb_run runs[HB_PARTS_MAX];
         const char *why;
         struct hb_arena_mark mark = hb_arena_mark(s.scratch);
         x.cell = i;
@@ -79,7 +60,7 @@ bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
             hb_brute_each(&segment, &spec, visit_exhaust, &x);
             hb_brute_each_odd(&segment, &spec, visit_exhaust, &x);
         } else {
-            exhaust_combinations(&x, runs, 0);
+            hb_brute_each_combination(&spec, plan->menus, try_exhaust, &x);
         }
         hb_arena_rewind(s.scratch, mark);
     }

@@ -30,6 +30,14 @@ static bool same_remat(const struct hb_remat *a, const struct hb_remat *b)
     return a->policy == b->policy && a->save == b->save && a->offload == b->offload;
 }
 
+static bool is_in(const struct hb_remat *list, uint32_t count, const struct hb_remat *remat)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (same_remat(&list[i], remat))
+            return true;
+    return false;
+}
+
 /* --- what beats what --- */
 
 static int64_t bound_at(const struct hb_item *item, int variant, int64_t n)
@@ -105,13 +113,9 @@ static bool keep_best(struct make *m, const struct hb_remat *tried, uint32_t cou
     struct hb_price *prices = hb_arena_alloc(m->arena, m->count + count, sizeof *prices);
     for (uint32_t i = 0; i < m->count; i++)
         both[all++] = m->list[i];
-    for (uint32_t i = 0; i < count; i++) {
-        bool known = false;
-        for (uint32_t k = 0; k < all && !known; k++)
-            known = same_remat(&both[k], &tried[i]);
-        if (!known)
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_in(both, all, &tried[i]))
             both[all++] = tried[i];
-    }
     struct hb_arena_mark mark = hb_arena_mark(m->scratch);
     struct hb_spec spec = *m->spec;
     struct hb_menu menu = {both, all};
@@ -257,13 +261,9 @@ static void plain_menu(struct make *m, uint32_t tensors)
             r[made++] = (struct hb_remat){HB_POLICY_NAMES, 1u << t, 0};
     m->list = r;
     m->count = 0;
-    for (uint32_t i = 0; i < made; i++) {
-        bool known = false;
-        for (uint32_t k = 0; k < m->count; k++)
-            known = known || same_remat(&r[k], &r[i]);
-        if (!known)
+    for (uint32_t i = 0; i < made; i++)
+        if (!is_in(r, m->count, &r[i]))
             r[m->count++] = r[i];
-    }
 }
 
 /* A policy with what all of the block costs under it. */
@@ -351,10 +351,7 @@ static void make_menu(struct make *m)
     memcpy(all, m->list, m->count * sizeof *all);
     m->list = all;
     sort_menu(m, m->most - 1);
-    bool own = false;
-    for (uint32_t i = 0; i < m->count; i++)
-        own = own || same_remat(&m->list[i], &plain[0]);
-    if (!own) /* the file's own policy is always there */
+    if (!is_in(m->list, m->count, &plain[0])) /* the file's own policy is always there */
         m->list[m->count++] = plain[0];
 }
 
@@ -388,13 +385,9 @@ const struct hb_menu *hb_menu_join(struct hb_arena *arena, int block_count,
         uint32_t count = first[i].count;
         struct hb_remat *all = hb_arena_alloc(arena, count + second[i].count, sizeof *all);
         memcpy(all, first[i].policies, count * sizeof *all);
-        for (uint32_t k = 0; k < second[i].count; k++) {
-            bool known = false;
-            for (uint32_t n = 0; n < first[i].count && !known; n++)
-                known = same_remat(&all[n], &second[i].policies[k]);
-            if (!known)
+        for (uint32_t k = 0; k < second[i].count; k++)
+            if (!is_in(first[i].policies, first[i].count, &second[i].policies[k]))
                 all[count++] = second[i].policies[k];
-        }
         menus[i] = (struct hb_menu){all, count};
     }
     return menus;

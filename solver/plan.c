@@ -305,17 +305,12 @@ static void find_incumbent(struct hb_search *s)
 
 static double raw_count(const struct hb_search *s)
 {
-    double raw = 0;
+    double raw = 0, all = hb_brute_count(s->ask->spec, s->plan->menus, true);
+    double few = hb_brute_count_combinations(s->ask->spec, s->plan->menus);
     for (uint32_t i = 0; i < s->plan->space.cell_count; i++) {
         const struct hb_cell *c = &s->plan->space.cells[i];
-        if (c->mesh[HB_AX_PIPELINE] == 1 && c->form != HB_FORM_LOOP) {
-            raw += hb_brute_count(s->ask->spec, s->plan->menus, true);
-            continue;
-        }
-        double whole = 1;
-        for (int k = 0; k < s->ask->spec->model.block_count; k++)
-            whole *= (double)hb_search_count_run(&s->plan->menus[k]);
-        raw += whole;
+        bool segments = c->mesh[HB_AX_PIPELINE] == 1 && c->form != HB_FORM_LOOP;
+        raw += segments ? all : few;
     }
     return raw;
 }

@@ -46,7 +46,7 @@ enum hb_plan_status { HB_PLAN_OPTIMAL, HB_PLAN_INFEASIBLE, HB_PLAN_LIMIT };
 /* A configuration that the engine has run. */
 struct hb_candidate {
     uint32_t cell;
-    struct hb_run *runs;
+    const struct hb_run *runs;
     uint32_t run_count;
     int64_t step_ns;
     int64_t peak_bytes; /* packed */

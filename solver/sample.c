@@ -56,11 +56,11 @@ static void add_candidate(struct sample *s, uint32_t cell, uint32_t policy)
     if (s->count == s->most || s->plan->rows[cell].fate == HB_FATE_REFUSED)
         return;
     struct hb_candidate c = {.cell = cell, .run_count = (uint32_t)m->block_count};
-    c.runs = hb_arena_alloc(s->arena, c.run_count, sizeof *c.runs);
+    struct hb_run *runs = hb_arena_alloc(s->arena, c.run_count, sizeof *runs);
+    c.runs = runs;
     for (uint32_t i = 0; i < c.run_count; i++) {
         uint32_t last = s->plan->menus[i].count - 1;
-        c.runs[i] =
-            (struct hb_run){i, policy < last ? policy : last, hb_block_steps(&m->blocks[i])};
+        runs[i] = (struct hb_run){i, policy < last ? policy : last, hb_block_steps(&m->blocks[i])};
     }
     if (run_candidate(s, &c))
         s->items[s->count++] = c;

@@ -49,7 +49,7 @@ struct hb_open_cell {
 
 struct hb_choice {
     uint32_t cell;
-    struct hb_run *runs;
+    const struct hb_run *runs;
     uint32_t run_count;
     int64_t live_bytes;
     int64_t bound_ns;
@@ -103,9 +103,6 @@ void hb_search_cell_spec(const struct hb_search *s, uint32_t cell, struct hb_spe
 /* Lowers and runs it; false: it does not fit (its time is not set then). */
 bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_memory *memory,
                    int64_t *out_step_ns);
-/* In a cell without segments: whether this policy of the menu is run. */
-bool hb_search_is_run(const struct hb_menu *menu, uint32_t policy);
-uint32_t hb_search_count_run(const struct hb_menu *menu);
 struct hb_candidate hb_search_candidate(const struct hb_choice *c, double value);
 
 #endif
