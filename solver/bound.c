@@ -6,28 +6,10 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/diag.h"
 #include "base/size.h"
 #include "sim/engine/cost.h"
 #include "sim/engine/live.h"
-#include "sim/ir/lower.h"
 #include "solver/brute.h"
-
-static bool lower_floor(struct hb_arena *scratch, const struct hb_spec *cell_spec,
-                        struct hb_program *out)
-{
-    struct hb_spec spec = *cell_spec;
-    struct hb_diag diag;
-    size_t count = (size_t)spec.model.block_count;
-    struct hb_block *blocks = hb_arena_alloc(scratch, count, sizeof *blocks);
-    for (size_t i = 0; i < count; i++) {
-        blocks[i] = cell_spec->model.blocks[i];
-        blocks[i].remat = hb_segment_floor_policy();
-    }
-    spec.model.blocks = blocks;
-    hb_diag_init(&diag, scratch);
-    return hb_lower(scratch, &diag, &spec, out);
-}
 
 static int64_t times_of(const struct hb_program *p, const struct hb_op *op)
 {
@@ -159,7 +141,7 @@ static bool bound_program(struct hb_arena *scratch, const struct hb_spec *cell_s
     struct hb_program p;
     struct hb_live *live;
     *out = (struct hb_floor){0};
-    if (!lower_floor(scratch, cell_spec, &p))
+    if (!hb_segment_lower_floor(scratch, cell_spec, &p))
         return false;
     sum_streams(scratch, cell_spec, &p, device, out);
     uint32_t count = hb_live_find(scratch, &p, &live);

@@ -120,6 +120,9 @@ int64_t hb_segment_slot_bytes(const struct hb_segment *s, const struct hb_part *
 void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec, struct hb_price *out);
 /* All layers that a policy may keep, for the floor. */
 struct hb_remat hb_segment_floor_policy(void);
+/* The spec with all its layers so. False: sizes beyond the range. */
+bool hb_segment_lower_floor(struct hb_arena *arena, const struct hb_spec *spec,
+                            struct hb_program *out);
 /* By op of a program with that policy: others may do without it. */
 bool *hb_segment_optional_ops(struct hb_arena *arena, const struct hb_program *p);
 

@@ -1,7 +1,9 @@
 /* What a configuration costs by the sums of a segment, and the floor that is below all policies:
  * see segment.h. */
 #include "base/arena.h"
+#include "base/diag.h"
 #include "base/str.h"
+#include "sim/ir/lower.h"
 #include "solver/segment.h"
 
 /* --- the floor --- */
@@ -10,6 +12,22 @@ struct hb_remat hb_segment_floor_policy(void)
 {
     uint32_t layer_tensors = (1u << HB_TN_ITER_IN) - 1;
     return (struct hb_remat){HB_POLICY_NAMES, layer_tensors & ~(1u << HB_TN_LAYER_IN), 0};
+}
+
+bool hb_segment_lower_floor(struct hb_arena *arena, const struct hb_spec *spec,
+                            struct hb_program *out)
+{
+    struct hb_spec floor = *spec;
+    struct hb_diag diag;
+    size_t count = (size_t)spec->model.block_count;
+    struct hb_block *blocks = hb_arena_alloc(arena, count, sizeof *blocks);
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = spec->model.blocks[i];
+        blocks[i].remat = hb_segment_floor_policy();
+    }
+    floor.model.blocks = blocks;
+    hb_diag_init(&diag, arena);
+    return hb_lower(arena, &diag, &floor, out);
 }
 
 /* A weight is gathered once in the backward pass whatever is recomputed: its

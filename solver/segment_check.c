@@ -1,0 +1,126 @@
+/* Whether the sums are what the engine finds: every item is tried whole and split, and of a floor
+ * the form of its program. */
+#include "base/arena.h"
+#include "base/diag.h"
+#include "sim/engine/run.h"
+#include "sim/ir/lower.h"
+#include "solver/replay.h"
+#include "solver/segment_build.h"
+
+/* The configuration of these parts. Blocks without items stay. */
+static bool lower_parts(struct hb_building *w, const struct hb_part *parts, uint32_t count,
+                        struct hb_program *out)
+{
+    struct hb_spec spec = *w->spec;
+    struct hb_diag diag;
+    uint32_t at = 0, made = 0;
+    struct hb_block *blocks =
+        hb_arena_alloc(w->arena, count + (size_t)spec.model.block_count, sizeof *blocks);
+    for (int i = 0; i < spec.model.block_count; i++) {
+        if (!hb_building_is_looped(w, i)) {
+            blocks[made] = w->spec->model.blocks[i];
+            blocks[made++].remat = w->menus[i].policies[0];
+        }
+        for (; at < count && w->s->items[parts[at].item].block == (uint32_t)i; at++, made++) {
+            blocks[made] = w->spec->model.blocks[i];
+            blocks[made].remat = w->menus[i].policies[w->s->items[parts[at].item].policy];
+            blocks[made].repeat = parts[at].steps * blocks[made].unit;
+        }
+    }
+    spec.model.blocks = blocks;
+    spec.model.block_count = (int)made;
+    hb_diag_init(&diag, w->arena);
+    return hb_lower(w->arena, &diag, &spec, out);
+}
+
+/* Whether the engine finds for these parts what the sums say. */
+static bool check_parts(struct hb_building *w, const struct hb_part *parts, uint32_t count)
+{
+    int64_t replayed_ns = w->s->replay ? hb_replay_bound_ns(w->s->replay, parts, count) : 0;
+    struct hb_arena_mark mark = hb_arena_mark(w->arena);
+    struct hb_program p;
+    struct hb_memory m;
+    struct hb_price price;
+    bool ok = lower_parts(w, parts, count, &p);
+    if (ok) {
+        hb_run_memory_live(w->arena, &p, &m);
+        hb_segment_price(w->s, parts, count, &price);
+        ok = price.host_bytes == m.host_bytes && price.live_bytes == m.peak_bytes;
+    }
+    if (ok && w->s->replay) {
+        int64_t step_ns = hb_run_step_ns(w->arena, &p, w->device);
+        ok = price.bound_ns <= step_ns && replayed_ns <= step_ns;
+    }
+    hb_arena_rewind(w->arena, mark);
+    return ok;
+}
+
+/* Parts of which `item` is one; the other blocks are under their first items. With split: half of
+ * its block's steps, the rest under the item after it. Returns their number; 0 where the block
+ * cannot be split so. */
+static uint32_t parts_with(const struct hb_building *w, uint32_t item, bool split,
+                           struct hb_part *parts)
+{
+    const struct hb_segment *s = w->s;
+    uint32_t count = 0;
+    for (int i = 0; i < w->spec->model.block_count; i++) {
+        int32_t steps = hb_block_steps(&w->spec->model.blocks[i]), some = steps / 2;
+        if (s->first_item[i] == s->first_item[i + 1])
+            continue;
+        bool own = s->items[item].block == (uint32_t)i;
+        if (!own || !split) {
+            parts[count++] = (struct hb_part){own ? item : s->first_item[i], steps};
+            continue;
+        }
+        while (some > 0 && !(s->admits[some] && s->admits[steps - some]))
+            some--;
+        if (some == 0 || item + 1 == s->first_item[i + 1])
+            return 0;
+        parts[count++] = (struct hb_part){item, some};
+        parts[count++] = (struct hb_part){item + 1, steps - some};
+    }
+    return count;
+}
+
+static bool check_items(struct hb_building *w)
+{
+    struct hb_segment *s = w->s;
+    struct hb_part parts[HB_PARTS_MAX];
+    bool any = false;
+    for (uint32_t i = 0; i < s->item_count; i++) {
+        s->odd_whole[i] = !check_parts(w, parts, parts_with(w, i, false, parts));
+        uint32_t count = parts_with(w, i, true, parts);
+        s->odd_split[i] = count > 0 && !check_parts(w, parts, count);
+        any = any || !s->odd_whole[i] || (count > 0 && !s->odd_split[i]);
+    }
+    return any;
+}
+
+/* The same ops in the same order, groups that only make up the number left out. */
+static bool check_form(struct hb_building *w)
+{
+    struct hb_program p;
+    uint32_t at = 0;
+    if (!hb_segment_lower_floor(w->arena, w->spec, &p))
+        return false;
+    for (uint32_t i = 0; i < w->a.op_count; i++) {
+        uint32_t owner = w->o.op_owner[i];
+        if (owner < HB_ENDS && owner >= w->s->item_count)
+            continue;
+        if (at == p.op_count || p.ops[at].kind != w->a.ops[i].kind ||
+            p.ops[at].stream != w->a.ops[i].stream)
+            return false;
+        at++;
+    }
+    return at == p.op_count;
+}
+
+bool hb_building_check(struct hb_building *w)
+{
+    if (w->s->timed && !w->floor)
+        w->s->replay = hb_replay_open(w->arena, w->s);
+    bool ok = w->floor ? check_form(w) : check_items(w);
+    if (!ok)
+        w->why = "a program whose form follows from the whole model";
+    return ok;
+}
