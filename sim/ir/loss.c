@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "sim/ir/head.h"
 #include "sim/ir/order.h"
+#include "sim/ir/sequence.h"
 #include "sim/ir/weight.h"
 
 /* One pass of head and loss over a chunk of the tokens. */
@@ -538,13 +539,14 @@ static void chunk_backward(struct hb_lower *lo, struct loss_pass *c, uint32_t su
     bool inside = gathers_in_chunks(lo);
     bool again = inside && lo->habits->logits_copies == 2;
     bool timed = again && lo->habits->gathers_timed;
-    bool first = timed || (again && hb_order_head_beside(lo));
+    bool first =
+        timed || (again && hb_order_head_beside(lo)) || (inside && hb_sequence_post_chunks(lo));
     if (inside)
         c->w = use_head(lo, true);
     uint32_t second = again && !first ? use_head(lo, true) : c->w;
     make_logits(lo, c);
     make_dlogits(lo, c);
-    c->w = first ? use_head(lo, true) : second;
+    c->w = first && again ? use_head(lo, true) : second;
     if (first)
         chunk_head_grad(lo, c, sum);
     uint32_t part = grad_through_head(lo, c);

@@ -186,28 +186,17 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
     }
 }
 
-static int64_t kept_of_layer(const struct hb_group *g)
+int64_t hb_stack_input_bytes(const struct hb_lower *lo)
 {
-    int64_t sum = 0;
-    for (uint32_t v = 0; v < g->layer.value_count; v++)
-        if (g->saved.keep[v] == HB_KEEP_DEVICE)
-            sum = hb_add_sat(sum, hb_shape_plain_bytes(&g->layer.values[v].shape));
-    return sum;
-}
-
-int64_t hb_stack_kept_bytes(const struct hb_lower *lo, const struct hb_stack_plan *plan)
-{
-    const struct hb_spec *whole = lo->spec->sample_of;
-    int64_t sum = 0, layers = 0;
-    for (uint32_t i = 0; i < plan->count && !whole; i++) {
-        const struct hb_group *g = &plan->groups[i];
-        bool inner = g->inner && !lo->spec->remat.outer;
-        int64_t trips = hb_mul_sat(g->trips, inner ? g->inner : 1);
-        sum = hb_add_sat(sum, hb_mul_sat(trips, kept_of_layer(g)));
-    }
-    for (int i = 0; whole && i < whole->model.block_count; i++)
+    const struct hb_spec *whole = lo->spec->sample_of ? lo->spec->sample_of : lo->spec;
+    int64_t one =
+        hb_mul_sat(2 * lo->local.batch, hb_mul_sat(lo->local.resid_seq, lo->local.resid_width));
+    int64_t layers = 0;
+    for (int i = 0; i < whole->model.block_count; i++)
         layers += hb_block_steps(&whole->model.blocks[i]);
-    return whole && plan->count ? hb_mul_sat(layers, kept_of_layer(&plan->groups[0])) : sum;
+    if (whole->stack.form == HB_FORM_NESTED && whole->remat.outer)
+        layers = outer_count(lo, layers);
+    return hb_mul_sat(layers, one);
 }
 
 /* --- forward --- */

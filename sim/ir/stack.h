@@ -34,9 +34,8 @@ struct hb_stack_plan {
 void hb_stack_leaves(struct hb_lower *lo, struct hb_stack_plan *plan);
 /* Fills in what each layer computes and keeps; after the leaves are arguments. */
 void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan);
-/* What all layers keep on the device between the passes; of a sample, what those of the
- * configuration do, by its first layer. */
-int64_t hb_stack_kept_bytes(const struct hb_lower *lo, const struct hb_stack_plan *plan);
+/* Inputs of all layers, whatever else a policy keeps; a sample's are those of the configuration. */
+int64_t hb_stack_input_bytes(const struct hb_lower *lo);
 uint32_t hb_stack_forward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t x);
 uint32_t hb_stack_backward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t grad);
 

@@ -455,6 +455,32 @@ static void logits_wait_in_post_order(void **state)
     assert_false(lives_at(&clip, name, backward));
 }
 
+/* real/70B,f128 against 8B64/loss=chunk. */
+static void chunks_in_post_order_keep_the_head(void **state)
+{
+    (void)state;
+    const char *mesh = "mesh.fsdp=64", *one = "batch.global=64", *rows = "batch.seq=4096";
+    const char *chunks = "loss.chunks=8", *sum = "sum gradient of the head";
+    const char *through = "gradient through the head";
+    const char *many = "model.blocks[0].repeat=64";
+    struct low few = DENSE(mesh, one, rows, chunks), deep = DENSE(mesh, one, rows, chunks, many);
+    assert_true(find_op(&few, sum) > find_op(&few, through));
+    assert_true(find_op(&deep, sum) < find_op(&deep, through));
+}
+
+/* tinyS/opt_host of 1024 tokens with ema=host. */
+static void averages_on_the_host_delay_a_leaf(void **state)
+{
+    (void)state;
+    const char *loss = "softmax cross-entropy", *update = "gradient through block.w_down";
+    struct low l = DENSE("optimizer.offload=pinned_host", "optimizer.ema=pinned_host");
+    assert_true(lives_at(&l, "embedding, first moment, copy", update));
+    assert_true(lives_at(&l, "w_down, ema, copy", update));
+    assert_false(lives_at(&l, "w_gate, ema, copy", update));
+    assert_false(lives_at(&l, "head, first moment, copy", update));
+    assert_false(lives_at(&l, "w_down, ema, copy", loss));
+}
+
 /* gate/f64,b2,v32k,tied and gate/dl,8B-L16,f64,b1,v128k,tied; gemma2b,v5e4x4,f16. */
 static void tied_heads_between_gathers(void **state)
 {
@@ -622,6 +648,8 @@ int main(void)
         TEST(rings_of_one_sequence_wait),
         TEST(the_sequence_says_what_waits),
         TEST(logits_wait_in_post_order),
+        TEST(chunks_in_post_order_keep_the_head),
+        TEST(averages_on_the_host_delay_a_leaf),
         TEST(tied_heads_between_gathers),
         TEST(few_tokens_put_updates_off),
         TEST(heads_elsewhere),
