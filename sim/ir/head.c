@@ -249,6 +249,14 @@ static bool updates_on_host(const struct hb_lower *lo)
     return o->offload == HB_PLACE_PINNED_HOST || (o->ema == HB_PLACE_PINNED_HOST && !o->clip);
 }
 
+/* In a pipeline it is, too (batch=32 of 4096 tokens with opt_host, f32[32,4096,32000] to the end),
+ * but not with one-hot labels, nor in an accumulation loop, which has no update (pp=8 with opt_host
+ * and ce=onehot, batch=32 with accum=4 and opt_host: no logits in the backward pass). */
+static bool is_stage_late(const struct hb_lower *lo)
+{
+    return !lo->spec->loss.onehot && lo->spec->batch.accumulate == 1;
+}
+
 static bool is_several(const struct hb_lower *lo)
 {
     return lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
@@ -420,7 +428,7 @@ static bool waits_by_weights(const struct hb_lower *lo)
     if ((s->batch.accumulate > 1 && is_several(lo)) || is_tied_apart(lo))
         return !is_ring_early(lo) && !is_microbatch_early(lo);
     if (updates_on_host(lo) && lo->local.batch_ways == 1)
-        return true;
+        return hb_ways(lo, HB_AX_PIPELINE) == 1 || is_stage_late(lo);
     if (hb_head_own_rule(lo) && is_ring_long(lo))
         return true;
     if (asks_own_rule(lo))

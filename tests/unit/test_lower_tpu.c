@@ -481,6 +481,18 @@ static void averages_on_the_host_delay_a_leaf(void **state)
     assert_false(lives_at(&l, "w_down, ema, copy", loss));
 }
 
+/* PP/batch=32 with opt_host; with ce=onehot; with accum=4. */
+static void stages_send_the_head_late(void **state)
+{
+    (void)state;
+    const char *host = "optimizer.offload=pinned_host", *backward = "gradient through block.w_down";
+    struct low plain = STAGES(host), onehot = STAGES(host, "loss.onehot=true");
+    struct low micro = STAGES(host, "batch.accumulate=2");
+    assert_true(lives_at(&plain, "logits", backward));
+    assert_false(lives_at(&onehot, "logits", backward));
+    assert_false(lives_at(&micro, "logits", backward));
+}
+
 /* gate/f64,b2,v32k,tied and gate/dl,8B-L16,f64,b1,v128k,tied; gemma2b,v5e4x4,f16. */
 static void tied_heads_between_gathers(void **state)
 {
@@ -649,6 +661,7 @@ int main(void)
         TEST(the_sequence_says_what_waits),
         TEST(logits_wait_in_post_order),
         TEST(chunks_in_post_order_keep_the_head),
+        TEST(stages_send_the_head_late),
         TEST(averages_on_the_host_delay_a_leaf),
         TEST(tied_heads_between_gathers),
         TEST(few_tokens_put_updates_off),
