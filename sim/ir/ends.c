@@ -252,4 +252,10 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
     if (!first)
         scatter_table(lo, ends, grad);
     hb_emit_mark(lo, "loss of the chunks", ends->loss_x, HB_NONE);
+    if (ends->norm_x == HB_NONE)
+        return;
+    struct hb_emit e = {.name = "gradient of the last norm", .kind = HB_OP_REDUCE};
+    hb_emit_read(&e, ends->norm_x);
+    hb_emit_read(&e, ends->norm_grad);
+    hb_emit(lo, &e);
 }

@@ -454,6 +454,18 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
     }
 }
 
+/* XLA:GPU's pipelines that split the batch make the last norm's own gradient at the end of the
+ * step, where the norm of all waits for it: on ROCm (pr85/ep2pp4/good,no_loss_stage: its operands
+ * from 633 and 687 to 2059 of 2157; pp2t2f2,m4,clip), on CUDA beside tensor parallelism (the
+ * latter; not the former). */
+static bool is_norm_late(const struct hb_lower *lo)
+{
+    return lo->habits->logits_copies == 2 && hb_ways(lo, HB_AX_PIPELINE) > 1 &&
+           lo->local.input_ways > 1 && !lo->spec->sharding.ends_over_pipeline &&
+           lo->spec->optimizer.clip &&
+           (!lo->habits->gathers_timed || hb_ways(lo, HB_AX_TENSOR) > 1);
+}
+
 static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
 {
     struct loss_pass c = {.seq = lo->local.seq};
@@ -489,6 +501,10 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     hb_emit_read(&e, wide == HB_NONE ? x : wide);
     hb_emit_write(&e, out);
     hb_emit(lo, &e);
+    if (is_norm_late(lo)) {
+        ends->norm_x = x;
+        ends->norm_grad = g;
+    }
     return out;
 }
 
@@ -700,7 +716,7 @@ uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     lo->phase = HB_PHASE_LOSS;
     ends->head_done = false;
     ends->pending_logits = ends->pending_x = ends->pending_full = ends->loss_x = HB_NONE;
-    ends->pending_before = HB_NONE;
+    ends->pending_before = ends->norm_x = ends->norm_grad = HB_NONE;
     return lo->spec->loss.chunks > 1 ? chunked_loss(lo, ends, x) : whole_loss(lo, ends, x);
 }
 

@@ -371,6 +371,38 @@ static uint32_t take_outputs(struct hb_lower *lo, const struct hb_pipeline *pl, 
     return out;
 }
 
+/* Iterations that a device takes from its neighbours: it holds `held` of them and wants `want`,
+ * which begin `skip` later than those that it holds. */
+static int64_t missing_iterations(int64_t held, int64_t want, int64_t skip, int64_t ways)
+{
+    int64_t right = skip + want - held;
+    int64_t left = (ways - 1) * (held - want) - skip;
+    left = left < held ? left : held;
+    right = right > left ? right : left;
+    return right > 0 ? right : 0;
+}
+
+/* XLA:GPU, where the batch is split: of the outputs' stack, in which each device has its part of
+ * all iterations, it takes its share of iterations whole (pp2f4,m4: bf16[5,2,2048,2048] becomes
+ * bf16[4,2,2,2048,2048], and bf16[2,8,2048,2048] of a neighbour's; pr85/ep2pp4/good,no_loss_stage:
+ * bf16[2,4,4,4096,4096] and bf16[1,8,4096,4096]; pp2t2f2,m4: bf16[2,3,2,2048,2048] alone). Shards
+ * that are permuted between stages and fsdp make a copy in the order of the batch (8B,pp8f8,m16:
+ * one bf16[23,1,4096,4096] beside the logits, the gradients'; 8B,pp4f4). */
+static uint32_t exchange_outputs(struct hb_lower *lo, const struct hb_pipeline *pl,
+                                 uint32_t outputs, uint32_t like)
+{
+    int64_t ways = lo->local.input_ways;
+    int64_t held = hb_div_up(pl->iterations, ways);
+    int64_t want = hb_div_up(lo->spec->pipeline.microbatches, ways);
+    int64_t more = missing_iterations(held, want, hb_ways(lo, HB_AX_PIPELINE) - 1, ways);
+    if (hb_order_permutes(lo) && more > 0)
+        return take_outputs(lo, pl, outputs, like);
+    uint32_t out = hb_temp(lo, "outputs of the pipeline, exchanged", HB_CAT_WORKING,
+                           stacked_state(lo, pl, hb_mul_sat(hb_add_sat(held, more), ways)));
+    hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_FSDP, "exchange outputs", outputs, out);
+    return out;
+}
+
 static void zero_input_grads(struct hb_lower *lo, struct hb_pipeline *pl)
 {
     pl->input_grads = hb_temp(lo, "gradients of the iterations' inputs", HB_CAT_WORKING,
@@ -466,10 +498,8 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
     if (!lo->habits->outputs_in_place || lo->spec->sharding.ends_over_pipeline)
         return take_outputs(lo, pl, outputs, x);
     zero_input_grads(lo, pl);
-    /* Shards that are permuted between stages and fsdp make a copy in the order of the batch
-     * (8B,pp8f8,m16: one bf16[23,1,4096,4096] beside the logits, the gradients'; pp2f4,m4: two). */
-    if (hb_order_permutes(lo))
-        return take_outputs(lo, pl, outputs, x);
+    if (lo->local.input_ways > 1 && p->outputs == HB_OUT_STACKED)
+        return exchange_outputs(lo, pl, outputs, x);
     return hb_temp_in_place(lo, "outputs of the pipeline, in their stack", HB_CAT_WORKING, outputs);
 }
 
@@ -677,6 +707,11 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     uint32_t loop = hb_program_open_loop(lo->p, "pipeline iterations, backward", pl->iterations);
     hb_weight_transpose_casts(lo);
     uint32_t padded = gout;
+    /* ROCm, which times nothing: before all else (70B,pp4f16t4,m8: f32[20,1,512,7168] from 480 on,
+     * the gathered gradients at 621). */
+    bool zeros = pl->groups[0].looped && lo->habits->recompute_first && !lo->habits->gathers_timed;
+    if (zeros)
+        own_grads(lo, pl, outer);
     if (pl->iter_stack != HB_NONE)
         gout = run_again(lo, pl, gout);
     if (pl->layer_stack != HB_NONE)
@@ -695,7 +730,7 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     hb_emit_read(&e, gone ? padded : gout);
     hb_emit_write(&e, g);
     hb_emit(lo, &e);
-    if (pl->groups[0].looped)
+    if (pl->groups[0].looped && !zeros)
         own_grads(lo, pl, outer);
     g = stage_backward(lo, pl, g);
     add_grads(lo, outer);
