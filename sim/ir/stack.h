@@ -26,6 +26,7 @@ struct hb_group {
 struct hb_stack_plan {
     struct hb_group *groups;
     uint32_t count, cap;
+    uint32_t late; /* groups below this one still have gradients that wait: side.h */
     uint32_t
         block_fill; /* fill value of the query blocks' mask, for layers side by side; HB_NONE */
 };

@@ -1,0 +1,92 @@
+/* The order of weight gradients among layers side by side: see side.h. Read in the schedules of the
+ * records named below. */
+#include "sim/ir/side.h"
+
+#include "base/size.h"
+
+/* On one device an update takes its weight's gradient as it is made. The scheduler counts the new
+ * state as made by it, its operands as freed: with few tokens it puts it off, and activations wait
+ * (opt/layers=loop,chunk, 512 tokens: four bf16[512,2816] a layer to the end; tinyS/layers=loop,
+ * 16384: none). Not what reads gradients whole (adafactor, muon, clipping). */
+static bool is_update_large(const struct hb_lower *lo)
+{
+    const struct hb_optim *o = &lo->spec->optimizer;
+    bool fused = !o->clip && lo->spec->batch.accumulate == 1 && o->name != HB_OPT_MUON &&
+                 o->name != HB_OPT_ADAFACTOR && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+                 hb_ways(lo, HB_AX_SEQUENCE) == 1;
+    int64_t states = hb_add_sat(1, o->moment_count);
+    return fused && hb_mul_sat(2, lo->local.tokens) <
+                        hb_mul_sat(hb_mul_sat(4, lo->spec->model.d_model), states);
+}
+
+/* In an unrolled program with rings the weight gradients' rings come after the whole backward pass,
+ * and three tensors of width d_ff a layer wait for them (ring/f16,loop,none; llama3-8b/L4_noscan:
+ * 12 of them; the last two layers of gemma3-27b/base, outside its scan: six); not on v5e, where
+ * memory is scarce (llama3-8b/L8_noscan). MaxText's do beside late gathers, too (rand015/gemma3-4b,
+ * v6e-64: 16 bf16[2048,10240] of the four layers outside its scan to its end). On one device they
+ * come with the update, which waits for states from the host (tiny/layers=loop,opt_host: 13
+ * bf16[8,2048,2816] at the first layer's). */
+static bool defers(const struct hb_lower *lo)
+{
+    if (!lo->habits->rings)
+        return false;
+    if (lo->fsdp_mode == HB_WEIGHT_RING)
+        return !lo->chip->ring_grads_at_once;
+    if (lo->maxtext && lo->gather_form == HB_GATHER_LATE)
+        return true;
+    return lo->local.batch_ways == 1 &&
+           (lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST || is_update_large(lo));
+}
+
+/* CUDA hides the collectives of an unrolled program over fsdp behind weight gradients, whose own
+ * sums come two layers later (8B,f8 with 8 layers and 32k words: three bf16[4096,14336] of layer k
+ * beside layer k - 2's), or, where layers exchange over tensor, too, at the end of the backward
+ * pass: there a layer takes the gradients of two to hide its own, and the later half of them waits
+ * for the earlier one (1B,f4t2: four bf16[16384,4096] of each of 16 layers of 32; 1B,f2t4: 8 of 16,
+ * tied; 8B,f4t2; up to three quarters in 8B64/fsdp=16,tp=4,sp_residual=True; 1B,t8: none). */
+enum { SUM_LAG = 2 };
+
+static bool is_interleaved(const struct hb_lower *lo)
+{
+    return lo->habits->gathers_timed && lo->spec->stack.form == HB_FORM_LOOP &&
+           lo->fsdp_mode == HB_WEIGHT_GATHER && hb_fsdp_ways(lo, false) > 1;
+}
+
+void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
+{
+    bool mixed = is_interleaved(lo);
+    plan->late = plan->count;
+    for (uint32_t i = 0; i < plan->count; i++) {
+        struct hb_group *g = &plan->groups[i];
+        bool half = mixed && hb_ways(lo, HB_AX_TENSOR) > 1 && 2 * i >= plan->count;
+        g->body.defer = !g->looped && (defers(lo) || half);
+        g->body.sums_wait = !g->looped && mixed;
+    }
+}
+
+/* The weight gradients that wait of the groups not below `to`, last first. */
+static void run_late(struct hb_stack_plan *plan, uint32_t to)
+{
+    for (; plan->late > to; plan->late--)
+        if (plan->groups[plan->late - 1].body.defer)
+            hb_body_late(&plan->groups[plan->late - 1].body);
+}
+
+void hb_side_follow(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t i)
+{
+    if (!is_interleaved(lo))
+        return;
+    if (!plan->groups[i].body.defer)
+        run_late(plan, plan->late - 1);
+    uint32_t above = i + SUM_LAG;
+    if (hb_ways(lo, HB_AX_TENSOR) == 1 && above < plan->count && plan->groups[above].body.sums_wait)
+        hb_body_sums(&plan->groups[above].body);
+}
+
+void hb_side_finish(struct hb_stack_plan *plan)
+{
+    run_late(plan, 0);
+    for (uint32_t i = plan->count; i-- > 0;)
+        if (plan->groups[i].body.sums_wait)
+            hb_body_sums(&plan->groups[i].body);
+}
