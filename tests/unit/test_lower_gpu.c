@@ -665,9 +665,58 @@ static void shards_are_permuted_between_equal_axes(void **state)
     assert_false(lives_at(&equal, "head, gathered", "softmax cross-entropy") &&
                  count(&equal, "head, gathered") == 1);
     assert_false(lives_at(&equal, "outputs of the iterations", "softmax cross-entropy"));
-    assert_true(lives_at(&other, "outputs of the iterations", "softmax cross-entropy"));
+    assert_true(lives_at(&other, "outputs of the pipeline, exchanged", "softmax cross-entropy"));
     assert_int_equal(count(&equal, "head, gathered"), 2);
     assert_int_equal(count(&other, "head, gathered"), 1);
+}
+
+/* pp2f4,m4 and pr85/ep2pp4/good,no_loss_stage: each device's share of iterations, padded, and those
+ * that it takes from a neighbour; the last norm's gradient waits for the norm of all on ROCm. */
+static void outputs_are_exchanged(void **state)
+{
+    (void)state;
+    struct low l = STAGES(ROCM, "mesh.fsdp=2", "stack.form=scan", "batch.global=64");
+    int64_t one = INT64_C(2) * 64 / 4 * 2048 * 1024; /* an iteration of all devices */
+    assert_int_equal(bytes_of(&l, "outputs of the pipeline, exchanged"), (4 + 1) * one);
+    struct low clip =
+        STAGES(ROCM, "mesh.fsdp=2", "stack.form=scan", "batch.global=64", "optimizer.clip=true");
+    assert_false(lives_at(&l, "pipeline, exchanged", "scatter embedding gradients"));
+    assert_true(lives_at(&clip, "pipeline, exchanged", "scatter embedding gradients"));
+}
+
+/* 1B,f4t2 with layers=loop on CUDA: the later layers' weight gradients come with the earlier ones';
+ * with fsdp alone their sums lag. */
+static void unrolled_gradients_wait(void **state)
+{
+    (void)state;
+    struct low mixed = DENSE(CUDA, "mesh.fsdp=2", "mesh.tensor=2", "stack.form=loop");
+    struct low alone = DENSE(CUDA, "mesh.fsdp=2", "stack.form=loop");
+    const char *last = "gradient of block[3].w_gate", *first = "gradient through block[1].w_gate";
+    assert_true(is_made_after(&mixed, last, first));
+    assert_false(is_made_after(&alone, last, first));
+    assert_true(is_made_after(&alone, "sum gradient of block[3].w_gate", first));
+}
+
+/* pr85/pp8/good+layerin on ROCm: all gradients of a stage's weights after its last attention. */
+static void a_stage_s_gradients_come_last(void **state)
+{
+    (void)state;
+    struct low l = STAGES(ROCM);
+    uint32_t first = HB_NONE, last = 0;
+    for (uint32_t i = 0; i < l.p.op_count; i++) {
+        first = first == HB_NONE && !strcmp(l.p.ops[i].name, "gradient of block.e_up") ? i : first;
+        last = strstr(l.p.ops[i].name, "backward of flash attention") ? i : last;
+    }
+    assert_true(last > 0 && last < first && first != HB_NONE);
+}
+
+/* v5e6e/1B,f8,b8 on ROCm: the head's part is cast before both loops over chunks. */
+static void chunks_cast_the_head_once(void **state)
+{
+    (void)state;
+    struct low l = DENSE(ROCM, "mesh.fsdp=2", "loss.chunks=4");
+    assert_int_equal(count(&l, "head, cast"), 1);
+    assert_true(lives_at(&l, "head, cast", "softmax cross-entropy"));
 }
 
 /* rocm-pr85--ep2pp4--bad,replicate: three bf16[7,1,8,4096,4096]. */
@@ -741,6 +790,10 @@ int main(void)
         TEST(zeros_come_late_before_a_norm),
         TEST(gradients_wait_where_all_is_kept),
         TEST(shards_are_permuted_between_equal_axes),
+        TEST(outputs_are_exchanged),
+        TEST(unrolled_gradients_wait),
+        TEST(a_stage_s_gradients_come_last),
+        TEST(chunks_cast_the_head_once),
         TEST(replicated_inputs_are_saved_whole),
         TEST(rocm_s_logits_wait_for_kept_values),
     };
