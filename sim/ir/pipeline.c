@@ -272,6 +272,16 @@ static int64_t input_count(const struct hb_lower *lo, const struct hb_pipeline *
     return buffer ? buffer_count(lo) : pl->iterations;
 }
 
+/* Without constraints in the body CUDA splits the gradients of the iterations' inputs and outputs
+ * over the expert axis by iteration (pr85/ep2pp4/good,constraints=none: two bf16[4,8,4096,4096],
+ * and bf16[8,8,4096,4096] gathered in each iteration; on ROCm, too, where sums in f32 that are not
+ * modelled weigh as much). */
+static int64_t grad_count(const struct hb_lower *lo, int64_t count)
+{
+    bool split = lo->habits->gathers_timed && lo->expert_batch == HB_EXPERTS_LOCAL;
+    return split ? hb_div_up(count, hb_ways(lo, HB_AX_EXPERT)) : count;
+}
+
 /* --- forward --- */
 
 /* keep: into the body's stacks. */
@@ -406,7 +416,7 @@ static uint32_t exchange_outputs(struct hb_lower *lo, const struct hb_pipeline *
 static void zero_input_grads(struct hb_lower *lo, struct hb_pipeline *pl)
 {
     pl->input_grads = hb_temp(lo, "gradients of the iterations' inputs", HB_CAT_WORKING,
-                              stacked_state(lo, pl, input_count(lo, pl)));
+                              stacked_state(lo, pl, grad_count(lo, input_count(lo, pl))));
     hb_emit_mark(lo, "stack of input gradients", HB_NONE, pl->input_grads);
 }
 
@@ -617,6 +627,8 @@ static uint32_t gather_outputs(struct hb_lower *lo, const struct hb_pipeline *pl
     if (ways == 1 || !(always || (stacked && ways > microbatches)))
         return gout;
     int64_t count = output_count(lo, pl);
+    if (grad_count(lo, count) != count)
+        count = hb_mul_sat(grad_count(lo, count), ways);
     int64_t batch = hb_div_up(lo->spec->batch.global, microbatches);
     if (ways > microbatches) {
         count = hb_round_up(count, always ? ways : microbatches);
@@ -697,7 +709,7 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         outer[i] = HB_NONE;
     uint32_t gout = hb_temp(lo, "gradients of the iterations' outputs", HB_CAT_WORKING,
-                            stacked_state(lo, pl, output_count(lo, pl)));
+                            stacked_state(lo, pl, grad_count(lo, output_count(lo, pl))));
     hb_emit_simple(lo, HB_OP_COPY, "gradients of outputs, padded", grad, gout);
     if (pl->input_grads == HB_NONE)
         zero_input_grads(lo, pl);
