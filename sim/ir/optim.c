@@ -261,11 +261,20 @@ static bool is_whole_muon(const struct hb_lower *lo)
     return lo->habits->rings && hb_alone(lo) && lo->spec->optimizer.name == HB_OPT_MUON;
 }
 
+/* Where the products sum over the dimension that fsdp splits, the longer one, XLA:GPU sums squares
+ * of its parts and gathers nothing (8B,f16,muon,clip: wk's and wv's all-reduce bf16[32,1024,1024]).
+ */
+static bool sums_squares(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    return lo->habits->muon_gathers_once && l->rank == 2 && l->gather_dim >= 0 &&
+           l->dim[l->gather_dim].size > l->dim[1 - l->gather_dim].size;
+}
+
 static struct hb_shape gathered_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     struct hb_leaf whole = *l;
     whole.head_dim = 0;
-    if (whole.gather_dim >= 0 && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER)
+    if (whole.gather_dim >= 0 && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER && !sums_squares(lo, l))
         whole.dim[whole.gather_dim].ways /= whole.fsdp_ways;
     return hb_leaf_shape(lo, &whole, HB_DT_BF16);
 }
@@ -325,7 +334,8 @@ static void muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, str
 
 static bool gathers_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    return is_muon_matrix(lo, l) && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
+    return is_muon_matrix(lo, l) && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER &&
+           !sums_squares(lo, l);
 }
 
 /* CUDA's scheduler starts the gathers of all leaves together, of the momentum and of its transpose,
