@@ -476,7 +476,7 @@ bool hb_head_waits(const struct hb_lower *lo)
         return false;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
-    if (keeps_and_fetches(lo))
+    if (keeps_and_fetches(lo) || lo->stage_long)
         return true;
     if (is_tied_early(lo) || is_padded_early(lo) || are_scores_larger(lo))
         return false;

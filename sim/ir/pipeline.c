@@ -140,6 +140,34 @@ static bool is_wide_stage(const struct hb_lower *lo, const struct hb_pipeline *p
            lo->fsdp_mode == HB_WEIGHT_GATHER && lo->spec->pipeline.remat_iteration;
 }
 
+/* Layers of a stage in one iteration, of the configuration that a sample stands for. */
+static int64_t stage_layers(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec->sample_of ? lo->spec->sample_of : lo->spec;
+    int64_t layers = 0;
+    for (int i = 0; i < s->model.block_count; i++)
+        if (s->model.blocks[i].pipelined)
+            layers = hb_add_sat(layers, stage_steps(lo, &s->model.blocks[i]));
+    return layers;
+}
+
+/* Where what a wide stage makes again is several times the loss, another sequence is the least:
+ * its weights are gathered once more for each layer's backward pass, and the logits wait for the
+ * head's gradient (llama2-13b, five layers, and mistral-7b, eight, both with 32000 words:
+ * bf16[4,4096,32000] to the end, two or three whole weights at a time; not llama3-8b with four,
+ * eight and sixteen, nor llama2-7b with two). */
+enum { STAGE_TIMES = 7 };
+
+static bool is_stage_long(const struct hb_lower *lo, const struct hb_pipeline *pl)
+{
+    const struct hb_block *b = pl->groups[0].layer.block;
+    int64_t token = hb_add_sat(hb_mul_sat(4, b->mlp.d_ff), hb_mul_sat(10, lo->spec->model.d_model));
+    int64_t tokens = hb_mul_sat(pl->batch, lo->local.seq);
+    int64_t made = hb_mul_sat(stage_layers(lo), hb_mul_sat(tokens, token));
+    int64_t logits = hb_mul_sat(2, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    return made > hb_mul_sat(STAGE_TIMES, logits);
+}
+
 static void thin_out(const struct hb_layer *y, struct hb_saved *saved)
 {
     for (uint32_t i = 0; i < y->step_count; i++) {
@@ -199,8 +227,10 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
          * (pr85/pp8/good,remat=none: eight f32[15,4,4096,4096]). */
         bool pruned = !g->looped && (p->remat_iteration || !lo->habits->recompute_first);
         hb_saved_find(lo, &g->layer, &remat, true, pruned, &g->saved);
-        lo->gathers_stay = is_wide_stage(lo, pl);
-        if (lo->gathers_stay)
+        bool wide = is_wide_stage(lo, pl);
+        lo->stage_long = wide && is_stage_long(lo, pl);
+        lo->gathers_stay = wide && !lo->stage_long;
+        if (wide)
             thin_out(&g->layer, &g->saved);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
         /* What a rematerialised iteration keeps for itself is read where it lies. */
@@ -680,7 +710,7 @@ static uint32_t run_again(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t 
     uint32_t x = state_temp(lo, pl, "input of the iteration, again"), whole = HB_NONE;
     hb_emit_simple(lo, HB_OP_COPY, "iteration input out of its stack", pl->iter_stack, x);
     stage_stacks(pl, 0);
-    for (uint32_t i = 0; i < pl->count && lo->gathers_stay; i++) {
+    for (uint32_t i = 0; i < pl->count && is_wide_stage(lo, pl); i++) {
         struct hb_body *b = &pl->groups[i].body;
         b->stack[b->y->input] = i > 0 ? pl->layer_stack : pl->iter_stack;
     }

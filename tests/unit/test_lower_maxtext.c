@@ -606,6 +606,19 @@ static void logits_wait_beside_data(void **state)
     assert_false(any_lives_at(&few, "logits", back));
 }
 
+/* Stages of llama2-13b and mistral-7b with 32000 words against those of llama3-8b. */
+static void long_stages_gather_twice(void **state)
+{
+    (void)state;
+#define EIGHT PIPED, "model.blocks.0.repeat=32", "pipeline.repeats=1", "stack.form=loop"
+    struct low few = DENSE(EIGHT, "model.vocab=1024"), many = DENSE(EIGHT, "model.vocab=32000");
+    static const char back[] = "backward of flash attention";
+    assert_true(any_lives_at(&few, "logits", back));
+    assert_false(any_lives_at(&many, "logits", back));
+    assert_true(any_lives_at(&many, "block.w_up, gathered", back));
+    assert_false(any_lives_at(&few, "block.w_up, gathered", back));
+}
+
 /* llama3-8b/pp8_lps4: the table's cast and the accumulators before the lookup. */
 static void an_even_pipeline_zeroes_first(void **state)
 {
@@ -674,6 +687,7 @@ int main(void)
         TEST(accumulated_logits_end_with_the_loss),
         TEST(few_words_bring_states_early),
         TEST(a_long_head_hides_copies),
+        TEST(long_stages_gather_twice),
         TEST(an_even_pipeline_zeroes_first),
         TEST(logits_wait_beside_data),
         TEST(einsum_experts_come_to_tokens),
