@@ -386,14 +386,16 @@ static void back_move(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
     b->grad[s->in[0]] = out;
 }
 
-/* The sum's gradient is that of both parts: the same buffer under two names. */
+/* The sum's gradient is that of both parts: the same buffer under two names. Weight gradients that
+ * wait for all layers read what came to theirs (llama3-8b/L4_noscan: two bf16[2,4096,4096] more a
+ * layer at the first one's). */
 static void back_add(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     for (int i = 0; i < s->in_count; i++) {
         if (b->grad[s->in[i]] == HB_NONE) {
             b->grad[s->in[i]] = g;
-            b->shared[s->in[i]] =
-                b->lo->gather_form == HB_GATHER_PADDED || b->lo->grads_late || waits_whole(b);
+            b->shared[s->in[i]] = b->lo->gather_form == HB_GATHER_PADDED || b->lo->grads_late ||
+                                  waits_whole(b) || b->defer;
             continue;
         }
         struct hb_emit e = {.name = s->name, .kind = HB_OP_ELEMENTWISE};
