@@ -566,8 +566,8 @@ static bool turns_between_gathers(const struct hb_lower *lo, const struct hb_gro
 {
     static const uint32_t wide =
         1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
-    return lo->maxtext && lo->fsdp_mode == HB_WEIGHT_GATHER && lo->local.batch > 1 &&
-           (g->layer.block->remat.offload & wide);
+    return lo->maxtext && lo->fsdp_mode == HB_WEIGHT_GATHER &&
+           lo->local.tokens >= lo->spec->model.d_model && (g->layer.block->remat.offload & wide);
 }
 
 static int turned_stacks(const struct hb_lower *lo, const struct hb_group *g, uint32_t stacks[2])
