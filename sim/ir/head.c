@@ -455,9 +455,20 @@ bool hb_head_post_order(const struct hb_lower *lo)
     return is_sequence(lo, HB_SEQUENCE_POST);
 }
 
+/* A tied head with its words over tensor: the label's own is taken from the logits last of all, and
+ * both wait (gemma2-2b, fsdp 4 and tensor 2: bf16[8,4096,128064] twice through the layers;
+ * gemma3-12b, v6e, fsdp 4 and tensor 4; not in an accumulation loop: gemma3-4b, tensor 4; untied
+ * ones, qwen3-14b and mistral-7b, have one). */
+static bool reads_label_late(const struct hb_lower *lo)
+{
+    return hb_head_own_rule(lo) && lo->spec->model.tied_embeddings &&
+           hb_ways(lo, HB_AX_TENSOR) > 1 && lo->spec->batch.accumulate == 1;
+}
+
 bool hb_head_both_wait(const struct hb_lower *lo)
 {
-    return keeps_and_fetches(lo) || hb_head_post_order(lo) || is_depth_beside_host(lo);
+    return reads_label_late(lo) || keeps_and_fetches(lo) || hb_head_post_order(lo) ||
+           is_depth_beside_host(lo);
 }
 
 bool hb_head_label_waits(const struct hb_lower *lo)

@@ -633,6 +633,22 @@ static void an_even_pipeline_zeroes_first(void **state)
     assert_true(find_op(&more, lookup) < find_op(&more, zero));
 }
 
+/* gemma2-2b, fsdp 4 and tensor 2: logits and their gradient wait; untied the one. */
+static void a_tied_label_is_read_last(void **state)
+{
+    (void)state;
+    static const char back[] = "backward of flash attention";
+    struct low tied = DENSE("mesh.fsdp=4", "mesh.tensor=2", "model.tied_embeddings=true");
+    struct low own = DENSE("mesh.fsdp=4", "mesh.tensor=2");
+    uint32_t at = find_op(&tied, back), first, last;
+    life(&tied, find(&tied, "logits"), &first, &last);
+    assert_true(last > at);
+    life(&tied, find(&tied, "gradient of the logits"), &first, &last);
+    assert_true(last > at);
+    life(&own, find(&own, "logits"), &first, &last);
+    assert_true(last < find_op(&own, back));
+}
+
 /* deepseek2-16b/base against dense_cf1.0, and over 32: the single dense layer's products are made
  * ahead of the experts' backward loop, or beside their own; the logits wait up to 16 ways. */
 static void a_dense_layer_comes_ahead_of_experts(void **state)
@@ -688,6 +704,7 @@ int main(void)
         TEST(accumulated_logits_end_with_the_loss),
         TEST(few_words_bring_states_early),
         TEST(a_long_head_hides_copies),
+        TEST(a_tied_label_is_read_last),
         TEST(long_stages_gather_twice),
         TEST(an_even_pipeline_zeroes_first),
         TEST(logits_wait_beside_data),
