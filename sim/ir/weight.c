@@ -288,17 +288,19 @@ bool hb_weight_in_ring(const struct hb_lower *lo, uint32_t leaf)
 
 /* Of a unit of several layers, which are all made again before the first runs backwards, only the
  * last one's gathered weights serve both passes; the others' are gathered twice (gemma3-12b, v5p-32
- * and v5p-64: three of bf16[3840,15360] beside the wide tensors of six layers; gemma3-4b, v5p-16,
- * gemma2-9b and 27b over 8 and 16, gemma3-12b on v5e over 4 and context 4), but with 32 ways where
- * products take long (gemma3-12b, v6e-32, gemma2-9b, v6e-64, and gemma3-27b, v5p-64, with 16384
- * tokens: those of all layers start first of all), and beside tensor parallelism (gemma3-12b,
- * v6e-16, fsdp 4 and tensor 4). */
-enum { LONG_UNIT_WAYS = 32, LONG_UNIT_TOKENS = 8192 };
+ * and v5p-64: three of bf16[3840,15360] beside the wide tensors of six layers; gemma3-4b, v5p-16
+ * and v6e-8, gemma2-9b and 27b over 8 and 16), but where products take long all start first of all
+ * (gemma3-27b, v5p-64, with 16384 tokens, gemma2-27b with 8192; gemma3-12b, v6e-32), and beside
+ * tensor parallelism (gemma3-12b, v6e-16, fsdp 4 and tensor 4). Multiplications of a wide product,
+ * in units of 10^9, on v5p and v6e. */
+enum { LONG_PRODUCT = 900, LONG_PRODUCT_V6E = 450 };
 
 static bool is_unit_held(const struct hb_lower *lo)
 {
-    bool slow = lo->chip->own_loss_waits || lo->local.tokens > LONG_UNIT_TOKENS;
-    return hb_ways(lo, HB_AX_TENSOR) > 1 || (hb_fsdp_ways(lo, false) == LONG_UNIT_WAYS && slow);
+    const struct hb_model *m = &lo->spec->model;
+    double product = (double)lo->local.tokens * (double)m->d_model * (double)m->blocks[0].mlp.d_ff;
+    double most = lo->chip->own_loss_waits ? LONG_PRODUCT_V6E : LONG_PRODUCT;
+    return hb_ways(lo, HB_AX_TENSOR) > 1 || product > most * 1e9;
 }
 
 /* Whether a weight gathered to make its layer again serves the layer's backward pass, too. */

@@ -558,13 +558,13 @@ static void a_tied_head_waits_for_the_host(void **state)
     assert_true(any_lives_at(&host, "logits", back));
 }
 
-/* gemma3-12b, v5p-64 against v6e-32: of a unit's gathered weights the last layer's serve both
+/* gemma3-12b against gemma3-27b, v5p-64: of a unit's gathered weights the last layer's serve both
  * passes alone, or all do. */
 static void a_unit_gathers_twice(void **state)
 {
     (void)state;
     struct low few = DENSE("model.blocks.0.unit=2");
-    struct low many = DENSE("model.blocks.0.unit=2", "mesh.fsdp=32", "batch.global=512");
+    struct low many = DENSE("model.blocks.0.unit=2", "model.blocks.0.mlp.d_ff=65536");
     static const char first[] = "block.0.w_up, gathered", last[] = "block.1.w_up, gathered";
     static const char back[] = "gradient through block.1.w_up";
     assert_true(any_lives_at(&few, last, back));
