@@ -24,8 +24,9 @@ struct hb_body {
     uint32_t parts[HB_STEP_IN]; /* of an input's gradient, which are added at once ... */
     int part_count;             /* ... and how many there are */
     uint32_t *weights; /* by leaf: cast or gathered, between the passes of this layer; HB_NONE */
-    uint32_t beside;   /* alive until the next forward pass has its attention; HB_NONE */
-    uint32_t mask;     /* hoisted causal mask and its fill value; HB_NONE */
+    const struct hb_step_op *inlined; /* product whose input's gradient the next step makes; null */
+    uint32_t beside; /* alive until the next forward pass has its attention; HB_NONE */
+    uint32_t mask;   /* hoisted causal mask and its fill value; HB_NONE */
     uint32_t fill;
     bool recomputed;  /* hb_body_recompute has run: the backward pass starts from now[] */
     bool defer;       /* weight gradients wait for hb_body_late */

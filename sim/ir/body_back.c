@@ -188,6 +188,7 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     g = gather_grad(b, s, g);
     if (s->grad_inline) {
         b->grad[s->in[0]] = g;
+        b->inlined = s;
         if (hb_body_when(b, s) == HB_WHEN_LATE)
             b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
         else
@@ -328,6 +329,23 @@ static bool is_made_inside(const struct hb_body *b, const struct hb_step_op *s)
     return kept;
 }
 
+/* The product that this step's gradients are made inside of, with its weight (moeFG/base: the whole
+ * bf16[64,1408,2048] beside gate, up and their gradients). */
+static void take_inlined(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
+{
+    const struct hb_step_op *product = b->inlined;
+    if (!product || product->in[0] != s->out[0])
+        return;
+    b->inlined = NULL;
+    hb_emit_read(e, hb_weight_use(b->lo, product->leaf));
+    e->kind = HB_OP_MATMUL;
+    e->flops += product->flops;
+    e->rows = product->rows;
+    e->cols = product->depth;
+    e->depth = product->cols;
+    e->batch = product->batch;
+}
+
 static void back_mix(struct hb_body *b, const struct hb_step_op *s)
 {
     for (int i = 0; i < s->in_count; i++)
@@ -342,6 +360,7 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
     e.flops = s->back_flops > 0 ? s->back_flops : 2 * s->flops;
     e.moved_bytes = s->back_moved_bytes;
     e.adjoint = true;
+    take_inlined(b, &e, s);
     for (int i = 0; i < s->out_count; i++)
         hb_emit_read(&e, b->grad[s->out[i]]);
     hb_body_read_back(b, &e, s);

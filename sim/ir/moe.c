@@ -375,11 +375,13 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
             (struct mixing){
                 .op = HB_OP_MATMUL, .in = {comb, o}, .in_count = 2, .flops = flops, .back_in = 3});
     /* moeT/base, moeT/capacity=2.0: one bf16[8,2048,8,1024] where the gradient of the weights is;
-     * with gathered experts both (moeFG/base: bf16[2,2048,64,240] to 1747, its gradient at 1591).
-     */
+     * with gathered experts both (moeFG/base: bf16[2,2048,64,240] to 1747, its gradient at 1591),
+     * but the outputs end before their gradient begins (three of 120 MiB, not four). */
     uint32_t down = hb_layer_find_leaf(lo, y, "e_down");
     bool whole = hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
-    y->steps[y->step_count - 1].grad_in_place = one || (lo->habits->masks_narrow && whole);
+    bool weights_lend = one || (lo->habits->masks_narrow && whole);
+    bool outputs_lend = lo->habits->masks_narrow && !weights_lend;
+    y->steps[y->step_count - 1].grad_in_place = weights_lend ? 1 : outputs_lend ? 2 : 0;
     return sum;
 }
 

@@ -250,6 +250,21 @@ static void combine_weights_lend_their_place(void **state)
     struct low whole = EXPERTS("mesh.fsdp=1"), split = EXPERTS(SAME);
     assert_int_equal(find(&whole, gradient), HB_NONE);
     assert_true(find(&split, gradient) != HB_NONE);
+    assert_int_equal(find(&split, "expert output, gradient"), HB_NONE);
+}
+
+/* moeFG/base: e_down's product is in the pass that makes the gradients of gate and up. */
+static void a_product_is_made_inside_its_reader(void **state)
+{
+    (void)state;
+    struct low l = EXPERTS(SAME);
+    const struct hb_op *op = &l.p.ops[find_op(&l, "backward of expert activation")];
+    bool reads = false;
+    for (uint32_t i = 0; i < op->read_count; i++)
+        reads =
+            reads || !strcmp(l.p.bufs[l.p.refs[op->refs_at + i]].name, "block.e_down, gathered");
+    assert_true(reads);
+    assert_true(op->flops > l.p.ops[find_op(&l, "expert up")].flops);
 }
 
 /* bwd/layers=loop,remat=dots_nb. */
@@ -648,6 +663,7 @@ int main(void)
         TEST(rows_are_exchanged_between_copies),
         TEST(an_average_on_the_host_delays_the_head),
         TEST(combine_weights_lend_their_place),
+        TEST(a_product_is_made_inside_its_reader),
         TEST(the_last_layer_is_sent_late),
         TEST(kept_gates_take_their_gradients_from_the_product),
         TEST(unrolled_layers_wait_for_states),
