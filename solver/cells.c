@@ -86,8 +86,40 @@ static const char *lp_path(struct hb_search *s)
 /* Cells with more configurations than this get an integer program before they are walked. */
 static const double walked_at_once = 2e6;
 
+static void put_brute_choice(struct hb_search *s, uint32_t cell, const struct hb_segment *segment,
+                             const struct hb_brute_choice *b)
+{
+    struct hb_run runs[HB_PARTS_MAX];
+    struct hb_choice c = {.cell = cell,
+                          .runs = runs,
+                          .live_bytes = b->price.live_bytes,
+                          .bound_ns = b->price.bound_ns};
+    c.run_count = hb_brute_runs(segment, s->ask->spec, b->parts, b->count, runs);
+    put_choice(s, c, hb_search_value(s, cell, b->price.bound_ns, b->price.live_bytes));
+}
+
+/* The next best configurations of a cell; the cell waits for its turn with the worst of them. */
 static void walk_cell(struct hb_search *s, uint32_t index, const struct hb_spec *spec,
-                      const struct hb_segment *segment);
+                      const struct hb_segment *segment)
+{
+    struct hb_open_cell *o = &s->open[index];
+    struct hb_brute_limits limits = limits_of(s, o->cell);
+    limits.after_value = o->after_value;
+    limits.after_place = o->after_place;
+    struct hb_brute_choice *best = hb_arena_alloc(s->scratch, o->batch, sizeof *best);
+    uint32_t count = hb_brute_best(s->scratch, segment, spec, &limits, o->batch, best);
+    s->plan->counts.priced += (uint64_t)hb_brute_count(spec, s->plan->menus, true);
+    for (uint32_t i = 0; i < count; i++)
+        put_brute_choice(s, o->cell, segment, &best[i]);
+    hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
+    if (count < o->batch)
+        return;
+    o->after_value = best[count - 1].value;
+    o->after_place = best[count - 1].place;
+    o->batch = o->batch < MOST_BATCH ? 4 * o->batch : MOST_BATCH;
+    hb_queue_put(&s->queue, hb_search_value(s, o->cell, o->after_value, o->after_value),
+                 HB_ENTRY_SEGMENT, index);
+}
 
 /* Whether its node's layers were looked at more closely since it was put into the queue: then it
  * goes back to where it belongs now. */
@@ -128,41 +160,18 @@ static void look_closely(struct hb_search *s, const struct hb_open_cell *o,
     *turns_ns = hb_bound_turns(s->scratch, segment, &ask);
 }
 
-void hb_cells_open(struct hb_search *s, uint32_t index)
+/* The optimum of its integer program raises its bound. */
+static void solve_cell(struct hb_search *s, uint32_t index, const struct hb_spec *spec,
+                       const struct hb_segment *segment)
 {
-    if (raise_cell(s, index))
-        return;
     struct hb_open_cell *o = &s->open[index];
-    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
-    struct hb_spec spec;
-    struct hb_segment segment;
     struct hb_ilp_answer answer;
-    const char *why;
-    hb_search_cell_spec(s, o->cell, &spec);
-    struct hb_segment_ask ask = segment_ask_of(s, &spec);
-    if (!hb_segment_build(s->scratch, &ask, &segment, &why)) {
-        struct put_bare bare = {s, NULL, o->cell, o->bound};
-        hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
-        hb_brute_each_combination(&spec, s->plan->menus, put_runs, &bare);
-        hb_arena_rewind(s->scratch, mark);
-        return;
-    }
-    look_closely(s, o, &segment);
-    struct put_bare odd = {s, &segment, o->cell, o->bound};
-    hb_brute_each_odd(&segment, &spec, put_odd, &odd);
-    s->plan->counts.segments++;
-    if (!s->lp_stem && hb_brute_count(&spec, s->plan->menus, true) <= walked_at_once) {
-        walk_cell(s, index, &spec, &segment);
-        hb_arena_rewind(s->scratch, mark);
-        return;
-    }
-    struct hb_ilp_ask ilp = {.segment = &segment,
-                             .spec = &spec,
-                             .leave_out = hb_menu_find_beaten(s->scratch, &segment),
+    struct hb_ilp_ask ilp = {.segment = segment,
+                             .spec = spec,
+                             .leave_out = hb_menu_find_beaten(s->scratch, segment),
                              .limits = limits_of(s, o->cell),
                              .lp_file = lp_path(s)};
     hb_ilp_solve(s->scratch, &ilp, &answer);
-    hb_arena_rewind(s->scratch, mark);
     s->plan->counts.ilps++;
     if (answer.status == HB_ILP_INFEASIBLE) {
         hb_search_settle(s, o->cell, HB_FATE_ILP_EMPTY, INFINITY);
@@ -176,39 +185,39 @@ void hb_cells_open(struct hb_search *s, uint32_t index)
     hb_queue_put(&s->queue, o->bound, HB_ENTRY_SEGMENT, index);
 }
 
-static void put_brute_choice(struct hb_search *s, uint32_t cell, const struct hb_segment *segment,
-                             const struct hb_brute_choice *b)
+static void open_segment(struct hb_search *s, uint32_t index, const struct hb_spec *spec,
+                         const struct hb_segment *segment)
 {
-    struct hb_run runs[HB_PARTS_MAX];
-    struct hb_choice c = {.cell = cell,
-                          .runs = runs,
-                          .live_bytes = b->price.live_bytes,
-                          .bound_ns = b->price.bound_ns};
-    c.run_count = hb_brute_runs(segment, s->ask->spec, b->parts, b->count, runs);
-    put_choice(s, c, hb_search_value(s, cell, b->price.bound_ns, b->price.live_bytes));
+    const struct hb_open_cell *o = &s->open[index];
+    struct put_bare odd = {s, segment, o->cell, o->bound};
+    s->plan->counts.segments++;
+    look_closely(s, o, segment);
+    hb_brute_each_odd(segment, spec, put_odd, &odd);
+    if (!s->lp_stem && hb_brute_count(spec, s->plan->menus, true) <= walked_at_once)
+        walk_cell(s, index, spec, segment);
+    else
+        solve_cell(s, index, spec, segment);
 }
 
-/* The next best configurations of a cell; the cell waits for its turn with the worst of them. */
-static void walk_cell(struct hb_search *s, uint32_t index, const struct hb_spec *spec,
-                      const struct hb_segment *segment)
+void hb_cells_open(struct hb_search *s, uint32_t index)
 {
-    struct hb_open_cell *o = &s->open[index];
-    struct hb_brute_limits limits = limits_of(s, o->cell);
-    limits.after_value = o->after_value;
-    limits.after_place = o->after_place;
-    struct hb_brute_choice *best = hb_arena_alloc(s->scratch, o->batch, sizeof *best);
-    uint32_t count = hb_brute_best(s->scratch, segment, spec, &limits, o->batch, best);
-    s->plan->counts.priced += (uint64_t)hb_brute_count(spec, s->plan->menus, true);
-    for (uint32_t i = 0; i < count; i++)
-        put_brute_choice(s, o->cell, segment, &best[i]);
-    hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
-    if (count < o->batch)
+    if (raise_cell(s, index))
         return;
-    o->after_value = best[count - 1].value;
-    o->after_place = best[count - 1].place;
-    o->batch = o->batch < MOST_BATCH ? 4 * o->batch : MOST_BATCH;
-    hb_queue_put(&s->queue, hb_search_value(s, o->cell, o->after_value, o->after_value),
-                 HB_ENTRY_SEGMENT, index);
+    const struct hb_open_cell *o = &s->open[index];
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_spec spec;
+    struct hb_segment segment;
+    const char *why;
+    hb_search_cell_spec(s, o->cell, &spec);
+    struct hb_segment_ask ask = segment_ask_of(s, &spec);
+    if (hb_segment_build(s->scratch, &ask, &segment, &why)) {
+        open_segment(s, index, &spec, &segment);
+    } else {
+        struct put_bare bare = {s, NULL, o->cell, o->bound};
+        hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
+        hb_brute_each_combination(&spec, s->plan->menus, put_runs, &bare);
+    }
+    hb_arena_rewind(s->scratch, mark);
 }
 
 void hb_cells_walk(struct hb_search *s, uint32_t index)

@@ -164,11 +164,14 @@ static struct hb_cell plain_cell(const struct hb_search *s, const struct hb_sear
     return cell;
 }
 
-/* What is known of the time of a cell's layers; INT64_MAX: none could fit. */
+/* What is known of the time of a cell's layers; INT64_MAX: none could fit. What is found of scans
+ * says nothing of unrolled layers. */
 static int64_t layers_of(const struct hb_search *s, const struct hb_search_node *node,
                          const struct hb_cell *cell)
 {
     int64_t turns_ns = node->turns_ns[cell->optimizer_offload], most = node->floor_ns;
+    if (cell->form == HB_FORM_LOOP)
+        return 0;
     if (cell->form == HB_FORM_NESTED)
         return most + (s->ask->spec->remat.outer ? node->forward_ns : 0);
     most = node->layers_ns > most ? node->layers_ns : most;
