@@ -108,7 +108,7 @@ void hb_nodes_restart(struct hb_search *s)
     s->done = false;
     for (uint32_t i = 0; i < s->node_count; i++) {
         struct hb_search_node *node = &s->nodes[i];
-        if (!node->measured && node->state_bytes <= s->ask->budget_bytes)
+        if (!s->ask->near && !node->measured && node->state_bytes <= s->ask->budget_bytes)
             measure_node(s, node);
         node->stage = node->stage > 0 ? 1 : 0;
         node->layers_ns = 0;
