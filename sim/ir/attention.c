@@ -5,6 +5,7 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "sim/ir/layer.h"
+#include "sim/ir/sequence.h"
 
 struct heads {
     int64_t batch;
@@ -397,6 +398,19 @@ static void softmax(struct hb_lower *lo, struct hb_layer *y, const struct heads 
 
 enum { NARROW_HEAD = 128 };
 
+/* Where nothing but its weight's gradient needs the result again, one fusion makes the
+ * probabilities late, with the scores' gradient: they stand beside their own gradient. On CUDA
+ * with heads of 64 (tiny/remat=names:attn_ctx, tiny/remat=dots_nb; not bwd, 128), on ROCm with
+ * heads of 128 (bwd with naive attention and names:attn_ctx; not tiny); with grouped queries it
+ * works in place (rnd/038); on TPU on one device (tinyS with naive attention, two layers and
+ * names:attn_out: bf16[8,8,2048,2048] twice; rnd/013 and layers=loop with dots_nb). */
+static bool is_late_apart(const struct hb_lower *lo, const struct heads *h)
+{
+    bool narrow = h->qk_dim < NARROW_HEAD;
+    bool gpu = lo->habits->mask_hoisted && h->q == h->kv && narrow == lo->habits->gathers_timed;
+    return gpu || (lo->habits->rings && hb_alone(lo));
+}
+
 static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,
                  int v)
 {
@@ -445,15 +459,10 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     step.out[0] = o;
     step.cols = h->v_dim;
     step.depth = h->kv_seq;
-    step.grad_in_place = 1; /* tiny/base: f32 scores and one set of bf16 probabilities */
-    /* Where nothing but its weight's gradient needs the result again, one fusion makes the
-     * probabilities late, with the scores' gradient: they stand beside their own gradient. On CUDA
-     * with heads of 64 (tiny/remat=names:attn_ctx, tiny/remat=dots_nb; not bwd, 128), on ROCm with
-     * heads of 128 (bwd with naive attention and names:attn_ctx; not tiny); with grouped queries it
-     * works in place (rnd/038). */
-    bool narrow = h->qk_dim < NARROW_HEAD;
-    step.late_apart =
-        lo->habits->mask_hoisted && h->q == h->kv && narrow == lo->habits->gathers_timed;
+    /* tiny/base: f32 scores and one set of bf16 probabilities; depth-first two of these (tiny/
+     * seq=1024: f32[8,16,1,1024,1024] from 298 to 404, bf16 from 312 to 419 and 388 to 404). */
+    step.grad_in_place = hb_sequence_depth_alone(lo) ? 0 : 1;
+    step.late_apart = is_late_apart(lo, h);
     hb_layer_step(lo, y, step);
     return o;
 }

@@ -124,6 +124,20 @@ static bool are_heads_first(const struct hb_spec *s)
            !s->step.cast_upfront && !s->step.nan_to_num;
 }
 
+static bool is_head_late(const struct hb_spec *s)
+{
+    return s->precision.master || are_heads_first(s);
+}
+
+static bool is_known_alone(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    bool whole = s->loss.chunks == 1 && s->loss.dot == HB_DT_F32 && !s->loss.onehot;
+    return lo->habits->rings && !lo->maxtext && hb_alone(lo) && whole && s->batch.accumulate == 1 &&
+           !s->model.tied_embeddings && s->stack.form == HB_FORM_SCAN &&
+           s->model.blocks[0].moe.experts == 0;
+}
+
 /* One device: depth-first takes the head's product as soon as it can, and is least (tinyS: list
  * 2891, depth 2697, post 3178), unless its walk meets the layers first: with a master copy, and
  * with heads apart (tinyS of 4 sequences, list, depth, post: 1785 1580 1754; head3d 1785 1754 1754,
@@ -132,14 +146,26 @@ static bool are_heads_first(const struct hb_spec *s)
  * 3178). Against the list's update at the loss stands then the layers' backward pass. */
 bool hb_sequence_post_alone(const struct hb_lower *lo)
 {
-    const struct hb_spec *s = lo->spec;
-    bool late = s->precision.master || are_heads_first(s);
-    bool whole = s->loss.chunks == 1 && s->loss.dot == HB_DT_F32 && !s->loss.onehot;
-    if (!lo->habits->rings || lo->maxtext || !hb_alone(lo) || !late || !whole ||
-        s->optimizer.clip || s->batch.accumulate > 1 || s->model.tied_embeddings ||
-        s->stack.form != HB_FORM_SCAN || s->model.blocks[0].moe.experts > 0)
+    bool late = is_head_late(lo->spec);
+    return is_known_alone(lo) && late && !lo->spec->optimizer.clip &&
+           largest(lo->stacked_grad_bytes, layer_bytes(lo)) < update_bytes(lo);
+}
+
+/* Scores without a kernel: in the list's order their probabilities are gone when their gradient is
+ * made, but the zeros of all gradients are beside the loss (list, depth: tiny/base 4089 4960,
+ * batch=4 2215 2625, tinyS/attn=naive 2891 2912; seq=1024 1785 1601, seq=512 1222 1017). */
+bool hb_sequence_depth_alone(const struct hb_lower *lo)
+{
+    const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
+    bool scatters = lo->local.batch == 1; /* tiny/batch=1: the label's gradient is another tensor */
+    if (!is_known_alone(lo) || is_head_late(lo->spec) || a->kernel != HB_KERNEL_NAIVE || scatters)
         return false;
-    return largest(lo->stacked_grad_bytes, layer_bytes(lo)) < update_bytes(lo);
+    int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t loss = hb_add_sat(logits, update_bytes(lo));
+    int64_t back = hb_add_sat(lo->stacked_grad_bytes, layer_bytes(lo));
+    int64_t list = largest(hb_add_sat(lo->stacked_grad_bytes, loss), back);
+    int64_t more = hb_mul_sat(2 * a->heads, hb_mul_sat(lo->local.tokens, lo->spec->batch.seq));
+    return largest(loss, hb_add_sat(back, more)) < list;
 }
 
 /* Between padded gathers the forward loop begins with its stacks twice, and with gathered weights

@@ -508,6 +508,22 @@ static void stages_send_the_head_late(void **state)
     assert_false(lives_at(&micro, "logits", backward));
 }
 
+/* tiny/seq=1024 against tiny/base; tinyS with naive attention and names:attn_out. */
+static void probabilities_stand_beside_their_gradient(void **state)
+{
+    (void)state;
+    const char *naive = ATTENTION "kernel=naive", *back = "backward of attention result";
+    const char *heads[] = {ATTENTION "heads=16", ATTENTION "kv_heads=16"};
+    const char *keeps[] = {"remat.policy=names", "remat.save=[attn_out]"};
+    struct low base = DENSE(naive, heads[0], heads[1]);
+    struct low small = DENSE(naive, heads[0], heads[1], "batch.seq=1024");
+    struct low kept = DENSE(naive, keeps[0], keeps[1]);
+    const char *gradient = "attention probabilities, gradient";
+    assert_int_equal(find(&base, gradient), HB_NONE);
+    assert_true(lives_at(&small, gradient, back));
+    assert_true(lives_at(&kept, gradient, back));
+}
+
 /* gate/f64,b2,v32k,tied and gate/dl,8B-L16,f64,b1,v128k,tied; gemma2b,v5e4x4,f16. */
 static void tied_heads_between_gathers(void **state)
 {
@@ -678,6 +694,7 @@ int main(void)
         TEST(logits_wait_in_post_order),
         TEST(chunks_in_post_order_keep_the_head),
         TEST(stages_send_the_head_late),
+        TEST(probabilities_stand_beside_their_gradient),
         TEST(averages_on_the_host_delay_a_leaf),
         TEST(tied_heads_between_gathers),
         TEST(few_tokens_put_updates_off),
