@@ -375,10 +375,20 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
     sum_whole(lo, e.write[0]);
 }
 
+/* CUDA sums the parts of a head over tensor as its product makes them (rnd/031, tied: the sum of
+ * f32[32,2048,2048] beside f32[32,2048,4000]; pp2t2f2,m4,clip). */
+static bool is_through_wide(const struct hb_lower *lo)
+{
+    return lo->habits->gathers_timed && lo->spec->loss.dot == HB_DT_F32 &&
+           hb_ways(lo, HB_AX_TENSOR) > 1 && lo->local.resid_seq == lo->local.seq;
+}
+
 static uint32_t grad_through_head(struct hb_lower *lo, const struct loss_pass *c)
 {
     struct hb_shape s = hb_shape_make(
         lo->compute, (const int64_t[]){lo->local.batch, c->seq, lo->spec->model.d_model, -1});
+    if (is_through_wide(lo))
+        s.dtype = HB_DT_F32;
     uint32_t g = hb_temp(lo, "gradient of the last norm's result", HB_CAT_WORKING, s);
     struct hb_emit e = head_product(lo, c->seq, "gradient through the head");
     hb_emit_read(&e, c->dlogits);

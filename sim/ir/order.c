@@ -268,6 +268,16 @@ static bool keeps_values(const struct hb_lower *lo)
     return named || r->policy == HB_POLICY_DOTS || r->policy == HB_POLICY_DOTS_NO_BATCH;
 }
 
+/* CUDA's tensor parallelism alone: the head's own gradient hides the sum of its input's (rnd/031
+ * with remat=full, adamw or muon, tied or not, over 8 and 4: f32[32,2048,4000] gone with the sum at
+ * 137 of 847; with the residual split 8B/fsdp=1,tp=8 to the end, so 8B/fsdp=4,tp=2 and seq/
+ * 1B,sp2t2f2). */
+static bool hides_sum(const struct hb_lower *lo)
+{
+    return lo->habits->gathers_timed && hb_ways(lo, HB_AX_TENSOR) > 1 &&
+           devices(lo) == hb_ways(lo, HB_AX_TENSOR) && lo->local.resid_seq == lo->local.seq;
+}
+
 bool hb_order_head_waits(const struct hb_lower *lo)
 {
     bool sharded = lo->local.input_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
@@ -275,7 +285,7 @@ bool hb_order_head_waits(const struct hb_lower *lo)
     if (hb_order_dot_narrow(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
         (lo->habits->gathers_timed || !sharded || lo->spec->batch.accumulate > 1))
         return true;
-    if (hb_order_sum_waits(lo) || !stage_head_waits(lo))
+    if (hb_order_sum_waits(lo) || !stage_head_waits(lo) || hides_sum(lo))
         return false;
     if (lo->habits->gathers_timed || !sharded)
         return sharded || alone_head_waits(lo) || blocks_head_waits(lo) || pipe_head_waits(lo);

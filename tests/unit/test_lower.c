@@ -709,6 +709,22 @@ static void sizes_beyond_the_range_are_told(void **state)
     assert_non_null(strstr(u.diag.entries[0].text, "exceeds 2^61 bytes"));
 }
 
+/* cuda-rnd--031: the head's gradient hides the sum of its input's, f32; with the residual split
+ * (8B/fsdp=1,tp=8,sp_residual=True) and beside fsdp (8B/fsdp=4,tp=2) it waits. */
+static void a_head_over_tensor_hides_its_sum(void **state)
+{
+    (void)state;
+    struct low alone = LOWER(CUDA, "mesh.tensor=4"),
+               mixed = LOWER(CUDA, "mesh.tensor=4", "mesh.fsdp=2");
+    struct low split = LOWER(CUDA, "mesh.tensor=4", "sharding.residual_over_tensor=true");
+    static const char wait[] = "gradient of the logits",
+                      sum[] = "gradient of the last norm's result";
+    assert_false(lives_at(&alone, wait, "backward of flash attention"));
+    assert_true(lives_at(&mixed, wait, "backward of flash attention"));
+    assert_true(lives_at(&split, wait, "backward of flash attention"));
+    assert_int_equal(bytes_of(&alone, sum), 2 * bytes_of(&alone, "last norm's result"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -752,6 +768,7 @@ int main(void)
         TEST(weights_are_gathered_once_for_a_pipeline),
         TEST(axes_split_parameters_and_batch),
         TEST(sizes_beyond_the_range_are_told),
+        TEST(a_head_over_tensor_hides_its_sum),
     };
     return cmocka_run_group_tests_name("lower", tests, NULL, NULL);
 }
