@@ -392,11 +392,11 @@ enum hb_dtype hb_weight_grad_dtype(const struct hb_lower *lo)
     return lo->spec->step.cast_upfront ? lo->compute : lo->spec->precision.params;
 }
 
-static void zero_grads_of(struct hb_lower *lo, uint32_t first, uint32_t end, bool held)
+void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        if (!l->stack[0] || l->grad != HB_NONE || (held && !l->held))
+        if (!l->stack[0] || l->grad != HB_NONE)
             continue;
         l->grad =
             hb_temp_tiled(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
@@ -404,15 +404,6 @@ static void zero_grads_of(struct hb_lower *lo, uint32_t first, uint32_t end, boo
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "zero gradient of ", l->name), HB_NONE,
                        l->grad);
     }
-}
-
-/* MaxText's: the MLP's first (llama3-8b/opt_host_offload, gemma2-9b, v5p-32, llama3-70b, v6e-256).
- */
-void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end)
-{
-    if (lo->maxtext)
-        zero_grads_of(lo, first, end, true);
-    zero_grads_of(lo, first, end, false);
 }
 
 void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full)

@@ -201,16 +201,6 @@ static void states_come_in_turns(void **state)
     assert_true(find_op(&l, "update block.w_down") < find_op(&l, "update block.w_gate"));
 }
 
-/* llama3-8b/opt_host_offload: zeros of the MLP's gradients from 903 on, of the attention's from
- * 906. */
-static void the_mlp_is_zeroed_first(void **state)
-{
-    (void)state;
-    struct low l = DENSE("batch.global=64");
-    assert_true(find_op(&l, "zero gradient of block.w_down") <
-                find_op(&l, "zero gradient of block.wq"));
-}
-
 /* llama3-8b, num_vocab_tiling=4: tokens are exchanged between the chunks' sharding and the batch's;
  * with 2 microbatches their gradient is gathered: bf16[4,16384,4096], twice. */
 static void chunks_are_gathered_in_a_loop_only(void **state)
@@ -679,7 +669,6 @@ int main(void)
         TEST(inputs_are_turned_whole),
         TEST(travelling_rows_stand_together),
         TEST(states_come_in_turns),
-        TEST(the_mlp_is_zeroed_first),
         TEST(chunks_are_gathered_in_a_loop_only),
         TEST(the_own_rule_makes_a_gradient),
         TEST(gradients_follow_split_states),
