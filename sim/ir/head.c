@@ -205,7 +205,8 @@ static bool is_ring_early(const struct hb_lower *lo)
     if (!lo->maxtext)
         return ring && (lo->local.batch > 1 || hb_ways(lo, HB_AX_TENSOR) > 1);
     bool many = lo->local.tokens >= POSTPONE_RING_TOKENS || lo->spec->batch.accumulate > 1;
-    return ring && many && lo->chip->own_loss_at_once && !offloads(lo);
+    return ring && many && lo->chip->own_loss_at_once && !offloads(lo) &&
+           hb_ways(lo, HB_AX_TENSOR) == 1;
 }
 
 /* Whether naive scores, f32 and bf16 of them, exceed so many times the logits. Those do not wait
@@ -457,8 +458,8 @@ bool hb_head_post_order(const struct hb_lower *lo)
 
 /* A tied head with its words over tensor: the label's own is taken from the logits last of all, and
  * both wait (gemma2-2b, fsdp 4 and tensor 2: bf16[8,4096,128064] twice through the layers;
- * gemma3-12b, v6e, fsdp 4 and tensor 4; not in an accumulation loop: gemma3-4b, tensor 4; untied
- * ones, qwen3-14b and mistral-7b, have one). */
+ * gemma3-12b, v6e, fsdp 4 and tensor 4; gemma2-9b, fsdp 8 and tensor 2; not in an accumulation
+ * loop, gemma3-4b, tensor 4; untied ones, qwen3-14b and mistral-7b, have one). */
 static bool reads_label_late(const struct hb_lower *lo)
 {
     return hb_head_own_rule(lo) && lo->spec->model.tied_embeddings &&

@@ -637,6 +637,8 @@ static void a_tied_label_is_read_last(void **state)
     assert_true(last > at);
     life(&own, find(&own, "logits"), &first, &last);
     assert_true(last < find_op(&own, back));
+    struct low ring = DENSE("mesh.tensor=2", "model.tied_embeddings=true");
+    assert_true(any_lives_at(&ring, "logits", back));
 }
 
 /* deepseek2-16b/base against dense_cf1.0, and over 32: the single dense layer's products are made
