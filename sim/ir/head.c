@@ -364,7 +364,7 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
 }
 
 /* A head in an accumulation loop: not in mixtures (rnd/037: no f32[2,1024,32000]; tied as well). An
- * untied one not on one device (tinyS/accum=2), not over data alone
+ * untied one not on one device (tinyS/accum=2 and, with few tokens, accum=8), not over data alone
  * (accum/1B,dp8,a4: added to f32[2048,128256] before the layers), not between rings (8B,f16,a4 and
  * f16,a2: one bf16[1,4096,128256], gone with the head's ring; f8t2 with accum=2 and opt_host: to
  * the end). */
@@ -436,7 +436,9 @@ static bool waits_by_weights(const struct hb_lower *lo)
         return is_own_rule_late(lo);
     if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
         return false;
-    return lo->fsdp_mode == HB_WEIGHT_RING ? is_ring_late(lo) : is_wide(lo);
+    if (lo->fsdp_mode == HB_WEIGHT_RING)
+        return is_ring_late(lo);
+    return is_wide(lo) && !(hb_alone(lo) && is_microbatch_early(lo));
 }
 
 static bool is_sequence(const struct hb_lower *lo, enum hb_sequence sequence)

@@ -161,6 +161,8 @@ static void what_logits_wait_for(void **state)
     assert_int_equal(find(&cast, "logits before the cast"), HB_NONE);
     struct low micro = DENSE(ring, "batch.global=32", rows, "batch.accumulate=2");
     assert_false(lives_at(&micro, narrow, backward));
+    struct low few_tokens = DENSE("batch.accumulate=8");
+    assert_false(lives_at(&few_tokens, "logits", backward));
     const char *away = "optimizer.ema=pinned_host", *muon = "optimizer.name=muon";
     struct low adamw = DENSE(away), whole = DENSE(away, muon, "optimizer.moments=[f32]");
     assert_true(lives_at(&adamw, "logits", backward));
