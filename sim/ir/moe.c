@@ -310,6 +310,22 @@ static bool is_one_mask(const struct hb_lower *lo)
     return lo->maxtext && lo->habits->masks_narrow;
 }
 
+/* remat none under a scan keeps what the weights were put together from, a token's choices by
+ * place and by expert (bwd/mlp=moe_einsum,remat=none: bf16[4,8,2048,2,640] and [4,8,2048,2,8]). */
+static void keep_choices(struct hb_lower *lo, struct hb_layer *y, const int64_t *masks)
+{
+    static const char *const names[] = {"experts of the choices", "places of the choices"};
+    struct hb_step_op *s = &y->steps[y->step_count - 1];
+    for (int i = 0; i < 2; i++) {
+        struct hb_value v = make_value(
+            lo, names[i], 0, lo->compute,
+            (const int64_t[]){masks[0], masks[1], y->block->moe.top_k, masks[2 + i], -1});
+        v.fused = true;
+        v.trace_only = true;
+        s->out[s->out_count++] = hb_layer_value(lo, y, v);
+    }
+}
+
 /* The weights that put the experts' outputs together, and their mask, which is returned. */
 static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs, const int64_t *masks,
                         int *out_combine)
@@ -320,6 +336,7 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs, cons
     *out_combine =
         mix(lo, y, v,
             (struct mixing){.op = HB_OP_ELEMENTWISE, .in = {probs}, .in_count = 1, .back_in = 1});
+    keep_choices(lo, y, masks);
     y->steps[y->step_count - 1].scratch[0] = hb_shape_make(HB_DT_PRED, masks);
     y->steps[y->step_count - 1].scratch_count = lo->habits->masks_narrow ? 0 : 1;
     /* moeT/base: the router's gradient is made of it at once (fusion.608, 160 MiB for a moment). */

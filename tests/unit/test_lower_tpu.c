@@ -269,6 +269,21 @@ static void a_product_is_made_inside_its_reader(void **state)
     assert_true(op->flops > l.p.ops[find_op(&l, "expert up")].flops);
 }
 
+/* bwd/mlp=moe_einsum,remat=none: bf16[4,8,2048,2,640] and bf16[4,8,2048,2,8]. */
+static void choices_are_kept_with_all_else(void **state)
+{
+    (void)state;
+    struct low none = EXPERTS(SAME, "remat.policy=none"), full = EXPERTS(SAME);
+    const struct hb_buf *expert = buf_of(&none, "experts of the choices, saved for backward");
+    const struct hb_buf *place = buf_of(&none, "places of the choices, saved for backward");
+    const struct hb_buf *weights = buf_of(&none, "moe combine weights, saved for backward");
+    assert_int_equal(expert->rank, weights->rank);
+    assert_int_equal(expert->dim[expert->rank - 1], weights->dim[weights->rank - 2]);
+    assert_int_equal(place->dim[place->rank - 1], weights->dim[weights->rank - 1]);
+    assert_int_equal(place->dim[place->rank - 2], 2);
+    assert_int_equal(find(&full, "places of the choices"), HB_NONE);
+}
+
 /* bwd/layers=loop,remat=dots_nb. */
 static void kept_gates_take_their_gradients_from_the_product(void **state)
 {
@@ -682,6 +697,7 @@ int main(void)
         TEST(an_average_on_the_host_delays_the_head),
         TEST(combine_weights_lend_their_place),
         TEST(a_product_is_made_inside_its_reader),
+        TEST(choices_are_kept_with_all_else),
         TEST(the_last_layer_is_sent_late),
         TEST(kept_gates_take_their_gradients_from_the_product),
         TEST(unrolled_layers_wait_for_states),
