@@ -368,6 +368,10 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
     lo.hbm_bytes = spec->hardware.hbm_bytes > 0 ? spec->hardware.hbm_bytes : INT64_MAX;
     lo.phase = HB_PHASE_SETUP;
     build_step(&lo);
+    /* A step that did not fit before its logits were made again is packed by size, too (70B/base:
+     * f32[8192,128256] at 3 MiB, f32[4096,128256], made again before it, at 6015). */
+    if (hb_head_logits_again(&lo))
+        out->repack_bytes = 1;
     if (lo.too_large)
         return false;
 #ifndef NDEBUG

@@ -674,6 +674,9 @@ static void a_full_heap_is_packed_by_size(void **state)
     struct hb_memory sorted;
     hb_run_memory_placed(u.env.arena, &l.p, &by_size, &sorted);
     assert_true(sorted.temp_bytes < l.m.temp_bytes);
+    struct low again = DENSE("mesh.fsdp=64", "batch.global=64", "batch.seq=512",
+                             "hardware.device=tpu-v5e", "hardware.hbm=200MiB");
+    assert_int_equal(again.p.repack_bytes, 1); /* its logits are made again: 70B/base */
     l.p.repack_bytes = l.m.peak_bytes - 1;
     hb_run_memory(u.env.arena, &l.p, &l.m);
     assert_int_equal(l.m.peak_bytes, sorted.peak_bytes);
