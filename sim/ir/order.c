@@ -6,6 +6,8 @@
 #include "base/size.h"
 #include "sim/ir/weight.h"
 
+enum { HOST_DEVICES = 8 };
+
 static int64_t devices(const struct hb_lower *lo)
 {
     int64_t n = 1;
@@ -30,14 +32,18 @@ static int64_t logit_bytes(const struct hb_lower *lo)
     return hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
 }
 
-/* Scores that a layer's backward pass holds, f32 twice and bf16 once (tiny/base). */
+/* Scores that a layer's backward pass holds, f32 twice and bf16 once (tiny/base), in a pipeline of
+ * one microbatch (rocm-PP--pipe_shift=concat with attn=naive, 50304 words, 8 microbatches: zeros
+ * from 233 on, beside 1280 MiB of scores; the logits, 6288, at 223). */
 static int64_t score_bytes(const struct hb_lower *lo)
 {
     const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
     if (a->kernel != HB_KERNEL_NAIVE || a->kind == HB_ATTN_NONE)
         return 0;
     int64_t heads = hb_div_up(a->heads, hb_ways(lo, HB_AX_TENSOR));
-    return hb_mul_sat(10, hb_mul_sat(hb_mul_sat(heads, lo->local.tokens), lo->spec->batch.seq));
+    bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1;
+    int64_t tokens = hb_div_up(lo->local.tokens, piped ? lo->spec->pipeline.microbatches : 1);
+    return hb_mul_sat(10, hb_mul_sat(hb_mul_sat(heads, tokens), lo->spec->batch.seq));
 }
 
 /* The same of a microbatch's query blocks, two in each dtype, in a pipeline alone (rocm-PP with
@@ -110,6 +116,16 @@ static bool inner_exceeds_logits(const struct hb_lower *lo)
     return hb_mul_sat(tokens, kept_width(lo, b)) > logit_bytes(lo);
 }
 
+/* ROCm: late where sequence and fsdp alone split the batch (seq/1B,v6e,sp2f4, sp2f4,nested,names,
+ * 8B,f4,bf16all,s1k over sp2f4: no f32[16,512,8192] beside the logits; sp8, sp2t2f2, over several
+ * hosts 8B,sp2f32,s4k and, in an accumulation loop, 8B,sp2dp2f4,s4k have them). */
+static bool is_sequence_over_shards(const struct hb_lower *lo)
+{
+    return !lo->habits->zeros_hoisted && hb_ways(lo, HB_AX_SEQUENCE) > 1 &&
+           hb_ways(lo, HB_AX_TENSOR) == 1 && hb_fsdp_ways(lo, false) > 1 &&
+           devices(lo) <= HOST_DEVICES && lo->spec->batch.accumulate == 1;
+}
+
 /* On one device zeros come first unless the loss is the peak: tinyS/base and pad (logits 2 x 2000
  * MiB, gradients 260) late (with adafactor always: opt/opt=adafactor, whose update is the peak;
  * opt/base and bwd/base first, tiny/base (scores 5120) first; with clip on CUDA late, where all
@@ -154,7 +170,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     if (lo->spec->optimizer.name == HB_OPT_ADAFACTOR && hb_fsdp_ways(lo, false) == 1 &&
         !lo->habits->zeros_hoisted)
         return HB_ZEROS_LATE;
-    if (hb_order_tied_first(lo))
+    if (hb_order_tied_first(lo) || is_sequence_over_shards(lo))
         return HB_ZEROS_LATE;
     bool split = hb_fsdp_ways(lo, false) > 1;
     bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1 &&
@@ -182,7 +198,7 @@ bool hb_order_permutes(const struct hb_lower *lo)
  * as many stages as shards, which are permuted between the two axes (8B,pp4f4,m8 with and without
  * iter, 8B,pp8f8,m16: the cast shard twice, no bf16[4096,128256]; gathered beside the logits with
  * pp2f4). */
-enum { HOST_DEVICES = 8, HIDDEN_IN_HOST = 1, HIDDEN_ACROSS = 6 };
+enum { HIDDEN_IN_HOST = 1, HIDDEN_ACROSS = 6 };
 
 bool hb_order_head_early(const struct hb_lower *lo)
 {

@@ -743,6 +743,8 @@ static void a_tied_head_over_two_axes_comes_first(void **state)
                one = LOWER(ROCM, mesh[0], mesh[1], mesh[3], small, tie);
     assert_true(lives_at(&few, "w_up, gradient", "softmax cross-entropy"));
     assert_false(lives_at(&one, "w_up, gradient", "softmax cross-entropy"));
+    struct low seq = LOWER(ROCM, "mesh.sequence=2", mesh[1], mesh[3], small); /* 1B,v6e,sp2f4 */
+    assert_false(lives_at(&seq, "w_up, gradient", "softmax cross-entropy"));
 }
 
 int main(void)
