@@ -399,13 +399,18 @@ static uint32_t grad_through_head(struct hb_lower *lo, const struct loss_pass *c
 }
 
 /* The head's gradient before that of its input: where the head was gathered between layers and
- * loss, and, of MaxText's, where gathers are late or beside the products (v5e-256/base, v6e-64:
- * bf16[4096,128256] beside the gathered head and the logits). */
+ * loss, with tensor parallelism between plain gathers (1B/fsdp=4,tp=2,sp_residual: f32[2048,64128]
+ * and bf16 of its sum beside the gathered head; not in nested scans), and, of MaxText's, where
+ * gathers are late or beside the products (v5e-256/base, v6e-64: bf16[4096,128256] beside the
+ * gathered head and the logits). */
 static bool is_grad_first(const struct hb_lower *lo)
 {
     bool late = lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_BESIDE;
-    bool own = hb_head_own_rule(lo);
-    return !hb_head_waits(lo) && (own ? late : hb_head_gathered_between(lo));
+    bool plain = lo->habits->rings && lo->fsdp_mode == HB_WEIGHT_GATHER &&
+                 lo->gather_form == HB_GATHER_PLAIN && hb_ways(lo, HB_AX_TENSOR) > 1 &&
+                 hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->spec->stack.form != HB_FORM_NESTED;
+    bool first = hb_head_gathered_between(lo) || (plain && !lo->maxtext);
+    return !hb_head_waits(lo) && (hb_head_own_rule(lo) ? late : first);
 }
 
 /* XLA:GPU gathers a split residual's last norm as those of the layers: f32[2,4096,5120] to the end

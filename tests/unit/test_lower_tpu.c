@@ -513,6 +513,19 @@ static void averages_on_the_host_delay_a_leaf(void **state)
     assert_false(lives_at(&l, "w_down, ema, copy", loss));
 }
 
+/* 1B/fsdp=4,tp=2; as nested scans. */
+static void plain_gathers_make_the_heads_gradient_first(void **state)
+{
+    (void)state;
+    const char *mesh[] = {"mesh.fsdp=2", "mesh.tensor=2"};
+    const char *sum = "sum gradient of the head", *through = "gradient through the head";
+    struct low scan = DENSE(mesh[0], mesh[1]), one = DENSE(mesh[0], SAME);
+    struct low nested = DENSE(mesh[0], mesh[1], "stack.form=nested");
+    assert_true(find_op(&scan, sum) < find_op(&scan, through));
+    assert_true(find_op(&one, sum) > find_op(&one, through));
+    assert_true(find_op(&nested, sum) > find_op(&nested, through));
+}
+
 /* PP/batch=32 with opt_host; with ce=onehot; with accum=4. */
 static void stages_send_the_head_late(void **state)
 {
@@ -715,6 +728,7 @@ int main(void)
         TEST(logits_wait_in_post_order),
         TEST(chunks_in_post_order_keep_the_head),
         TEST(stages_send_the_head_late),
+        TEST(plain_gathers_make_the_heads_gradient_first),
         TEST(probabilities_stand_beside_their_gradient),
         TEST(averages_on_the_host_delay_a_leaf),
         TEST(tied_heads_between_gathers),
