@@ -116,6 +116,16 @@ static bool inner_exceeds_logits(const struct hb_lower *lo)
     return hb_mul_sat(tokens, kept_width(lo, b)) > logit_bytes(lo);
 }
 
+/* ROCm, one-hot labels on several devices: first, as on one (1B/base with ce=onehot, batches of 16
+ * and 8: f32[16,256,8192] from 77 on, the loss at 201; 8B,f64,b4,onehot and with one sequence a
+ * device, 8B,v5e16x16,f64t4 with ce=onehot, rnd/004, rnd/024, rnd/045; not with fewer tokens than
+ * features, rnd/042, nor in a pipeline, PP with ce=onehot). */
+static bool is_onehot_first(const struct hb_lower *lo)
+{
+    return !lo->habits->zeros_hoisted && lo->spec->loss.onehot &&
+           lo->local.tokens >= lo->spec->model.d_model && hb_ways(lo, HB_AX_PIPELINE) == 1;
+}
+
 /* ROCm: late where sequence and fsdp alone split the batch (seq/1B,v6e,sp2f4, sp2f4,nested,names,
  * 8B,f4,bf16all,s1k over sp2f4: no f32[16,512,8192] beside the logits; sp8, sp2t2f2, over several
  * hosts 8B,sp2f32,s4k and, in an accumulation loop, 8B,sp2dp2f4,s4k have them). */
@@ -170,6 +180,8 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     if (lo->spec->optimizer.name == HB_OPT_ADAFACTOR && hb_fsdp_ways(lo, false) == 1 &&
         !lo->habits->zeros_hoisted)
         return HB_ZEROS_LATE;
+    if (is_onehot_first(lo))
+        return HB_ZEROS_FIRST;
     if (hb_order_tied_first(lo) || is_sequence_over_shards(lo))
         return HB_ZEROS_LATE;
     bool split = hb_fsdp_ways(lo, false) > 1;

@@ -745,6 +745,8 @@ static void a_tied_head_over_two_axes_comes_first(void **state)
     assert_false(lives_at(&one, "w_up, gradient", "softmax cross-entropy"));
     struct low seq = LOWER(ROCM, "mesh.sequence=2", mesh[1], mesh[3], small); /* 1B,v6e,sp2f4 */
     assert_false(lives_at(&seq, "w_up, gradient", "softmax cross-entropy"));
+    struct low hot = LOWER(ROCM, mesh[1], "loss.onehot=true"); /* 1B/base with ce=onehot */
+    assert_true(lives_at(&hot, "w_up, gradient", "softmax cross-entropy"));
 }
 
 int main(void)
