@@ -126,6 +126,17 @@ static bool is_onehot_first(const struct hb_lower *lo)
            lo->local.tokens >= lo->spec->model.d_model && hb_ways(lo, HB_AX_PIPELINE) == 1;
 }
 
+/* ROCm: first beside experts over more than 16 ways of fsdp (moe160,f32e8, qwen30a3,f32e8:
+ * bf16[102400,5120] and bf16[151936,2048] beside the experts' rows; not qwen30a3,f8e8, dslite,f16e4
+ * with dots_nb). */
+enum { FAR_WAYS = 16 };
+
+static bool is_far_first(const struct hb_lower *lo)
+{
+    return !lo->habits->zeros_hoisted && hb_ways(lo, HB_AX_EXPERT) > 1 &&
+           hb_ways(lo, HB_AX_FSDP) > FAR_WAYS;
+}
+
 /* ROCm: late where sequence and fsdp alone split the batch (seq/1B,v6e,sp2f4, sp2f4,nested,names,
  * 8B,f4,bf16all,s1k over sp2f4: no f32[16,512,8192] beside the logits; sp8, sp2t2f2, over several
  * hosts 8B,sp2f32,s4k and, in an accumulation loop, 8B,sp2dp2f4,s4k have them). */
@@ -180,7 +191,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     if (lo->spec->optimizer.name == HB_OPT_ADAFACTOR && hb_fsdp_ways(lo, false) == 1 &&
         !lo->habits->zeros_hoisted)
         return HB_ZEROS_LATE;
-    if (is_onehot_first(lo))
+    if (is_onehot_first(lo) || is_far_first(lo))
         return HB_ZEROS_FIRST;
     if (hb_order_tied_first(lo) || is_sequence_over_shards(lo))
         return HB_ZEROS_LATE;

@@ -709,8 +709,7 @@ static void sizes_beyond_the_range_are_told(void **state)
     assert_non_null(strstr(u.diag.entries[0].text, "exceeds 2^61 bytes"));
 }
 
-/* cuda-rnd--031: the head's gradient hides the sum of its input's, f32; with the residual split
- * (8B/fsdp=1,tp=8,sp_residual=True) and beside fsdp (8B/fsdp=4,tp=2) it waits. */
+/* cuda-rnd--031 against 8B/fsdp=1,tp=8,sp_residual=True and 8B/fsdp=4,tp=2. */
 static void a_head_over_tensor_hides_its_sum(void **state)
 {
     (void)state;
@@ -747,6 +746,8 @@ static void a_tied_head_over_two_axes_comes_first(void **state)
     assert_false(lives_at(&seq, "w_up, gradient", "softmax cross-entropy"));
     struct low hot = LOWER(ROCM, mesh[1], "loss.onehot=true"); /* 1B/base with ce=onehot */
     assert_true(lives_at(&hot, "w_up, gradient", "softmax cross-entropy"));
+    struct low far = LOWER_MOE(ROCM, "mesh.fsdp=32", "mesh.expert=2", "batch.global=256");
+    assert_true(lives_at(&far, "embedding, zeros", "logits")); /* moe160,f32e8 */
 }
 
 int main(void)
