@@ -268,6 +268,18 @@ static bool has_turned_dlogits(const struct hb_lower *lo)
            !lo->maxtext && (lo->gather_form == HB_GATHER_PADDED || lo->chip->tied_grad_turned);
 }
 
+/* XLA:GPU reads a chunk's logits in several passes, so that they live longer than their gradient
+ * and are placed before it (1B/loss=chunk,loss_chunks=8 on ROCm: f32[1024,128256] from 224 to 231,
+ * the gradient to 237; gemma2b,f8,chunk8 with gathered labels: 215 to 222, to 228). */
+enum { LOGIT_PASSES = 4 };
+
+static void read_logits(struct hb_lower *lo, const struct loss_pass *c)
+{
+    bool several = lo->habits->logits_copies == 2 && lo->spec->loss.chunks > 1;
+    for (int i = 0; several && i < LOGIT_PASSES; i++)
+        hb_emit_mark(lo, "pass over the logits", c->logits, HB_NONE);
+}
+
 static void make_dlogits(struct hb_lower *lo, struct loss_pass *c)
 {
     c->dlogits = c->logits;
@@ -278,6 +290,7 @@ static void make_dlogits(struct hb_lower *lo, struct loss_pass *c)
     else if (has_narrow_dlogits(lo))
         c->dlogits = hb_temp(lo, "gradient of the logits", HB_CAT_LOGITS,
                              logit_shape(lo, c->seq, lo->compute));
+    read_logits(lo, c);
     struct hb_emit e = {.name = "softmax cross-entropy", .kind = HB_OP_REDUCE};
     hb_emit_read(&e, c->logits);
     hb_emit_read(&e, c->before);
