@@ -628,8 +628,35 @@ static void end_carried(struct hb_lower *lo, struct hb_group *g)
             hb_emit_mark(lo, "end of what the host carries", g->last[v], HB_NONE);
 }
 
+/* On v6e between rings the backward pass wants layer inputs and attention outputs the other way
+ * round where both go to the host: each stack is fetched whole, turned and sent back before the
+ * loop (qwen3-8b, v6e-8, with q, k, v beside: bf16[36,20,2048,4096] twice beside the logits;
+ * llama3-8b, v6e-8, out_proj and decoder_layer_input: copy.1303 and 1306; not with q in place of
+ * out_proj, nor on v5p over 8 and 64; qwen3-14b, v6e-16, beside the gathered head, too), with one
+ * sequence before the logits, which are larger (qwen3-8b with 8192 tokens: copy.1183 and 1186). */
+static void turn_sent_stacks(struct hb_lower *lo, const struct hb_group *g)
+{
+    uint32_t both = 1u << HB_TN_LAYER_IN | 1u << HB_TN_ATTN_OUT;
+    const struct hb_remat *r = &g->layer.block->remat;
+    if (!lo->maxtext || !lo->chip->own_loss_waits || lo->fsdp_mode != HB_WEIGHT_RING ||
+        lo->local.batch == 1 || r->policy != HB_POLICY_NAMES || (r->offload & both) != both)
+        return;
+    for (uint32_t v = 0; v < g->layer.value_count; v++) {
+        if (!(g->layer.values[v].tags & both) || g->body.saved->keep[v] != HB_KEEP_HOST)
+            continue;
+        struct hb_shape all = hb_buf_shape(lo, g->body.stack[v]);
+        struct hb_emit e = {.name = "turn a stack from the host", .kind = HB_OP_COPY};
+        hb_emit_write(&e, hb_temp(lo, hb_name(lo, g->layer.name, ".a stack from the host"),
+                                  HB_CAT_SAVED, all));
+        hb_emit_write(&e, hb_temp(lo, hb_name(lo, g->layer.name, ".a stack in another layout"),
+                                  HB_CAT_SAVED, all));
+        hb_emit(lo, &e);
+    }
+}
+
 static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
 {
+    turn_sent_stacks(lo, g);
     restack(lo, &g->body);
     hb_weight_use_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
     hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);

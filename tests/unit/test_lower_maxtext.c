@@ -167,6 +167,11 @@ static void inputs_are_turned_whole(void **state)
     struct low few =
         DENSE("mesh.fsdp=64", "batch.seq=512", "remat.policy=names", "remat.offload=[attn_out]");
     assert_int_equal(find(&few, "a stack in another layout"), HB_NONE);
+    struct low v6e =
+        DENSE("hardware.device=tpu-v6e", "remat.policy=names", "remat.offload=[layer_in,attn_out]");
+    struct low v5p = DENSE("remat.policy=names", "remat.offload=[layer_in,attn_out]");
+    assert_int_equal(find(&v5p, "a stack from the host"), HB_NONE);
+    assert_true(any_lives_at(&v6e, "a stack from the host", "turn a stack from the host"));
     assert_true(any_lives_at(&qkv, "q, on its way to the host", "softmax cross-entropy"));
 }
 
