@@ -1,0 +1,228 @@
+/* The loss in chunks: see chunks.h. */
+#include "sim/ir/chunks.h"
+
+#include "base/size.h"
+#include "sim/ir/head.h"
+#include "sim/ir/loss_pass.h"
+#include "sim/ir/order.h"
+#include "sim/ir/sequence.h"
+#include "sim/ir/weight.h"
+
+bool hb_chunks_gather(const struct hb_lower *lo)
+{
+    return hb_head_split(lo) && !hb_head_ring(lo);
+}
+
+/* XLA:GPU casts its part of a head that chunks gather once, before the layers (v5e6e/1B,f8,b8 on
+ * ROCm: bf16[256,128256] from 76 to 287 of 635 beside the gathered ones; 1B,sp2f4,chunk8 on both).
+ */
+bool hb_chunks_cast(const struct hb_lower *lo)
+{
+    return lo->spec->loss.chunks > 1 && hb_chunks_gather(lo) && lo->habits->logits_copies == 2 &&
+           lo->spec->precision.params != lo->compute;
+}
+
+/* With a gathered head each chunk's gradient is summed over the devices at once: whole in f32, then
+ * whole in the compute dtype (real/70B,f128: f32[8192,128256] and bf16 of it beside the head);
+ * XLA:GPU's sum is each device's part in f32. */
+static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, uint32_t sum)
+{
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    struct hb_emit e = hb_loss_head_product(lo, c->seq, "gradient of the head");
+    hb_emit_read(&e, c->dlogits);
+    hb_emit_read(&e, c->x);
+    if (!hb_chunks_gather(lo)) {
+        hb_emit_write(&e, sum);
+        hb_emit(lo, &e);
+        return;
+    }
+    /* XLA:TPU scatters the sum beside tensor parallelism (8B,v6e4x4,f4t4: f32[1024,32064]). */
+    bool scattered = lo->habits->logits_copies == 2 || hb_ways(lo, HB_AX_TENSOR) > 1;
+    uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
+                            hb_leaf_layer_shape(l, lo->p->bufs[c->dlogits].dtype, true));
+    /* One in the compute dtype in its place (MaxText's llama3-8b over 256, num_vocab_tiling=4;
+     * 1B,v5e2x4,f8,b8 tied with logits_dot=bf16: the gathered head and one more). */
+    bool same = !scattered && lo->p->bufs[c->dlogits].dtype == lo->compute;
+    uint32_t part =
+        same ? hb_temp_in_place(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS, full)
+             : hb_temp(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS,
+                       scattered ? hb_leaf_layer_shape(l, HB_DT_F32, false)
+                                 : hb_leaf_layer_shape(l, lo->compute, true));
+    hb_emit_write(&e, full);
+    hb_emit(lo, &e);
+    hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full,
+                       part);
+    struct hb_emit add = {.name = "add gradient of the chunk", .kind = HB_OP_ELEMENTWISE};
+    hb_emit_read(&add, part);
+    hb_emit_read(&add, lo->chip->chunk_grad_by_head && !scattered ? c->w : HB_NONE);
+    hb_emit_write(&add, sum);
+    hb_emit(lo, &add);
+}
+
+/* One chunk's backward pass: into sum and the stack gx. XLA:GPU gathers the head a second time for
+ * the gradient through it: CUDA beside the head's own, which comes first (qwen32,f256:
+ * f32[5120,151936] and bf16 of the gathered head); ROCm, that takes every collective as long, at
+ * the beginning (the same record: two bf16[5120,151936] beside the logits), and as CUDA does where
+ * the head is split beside fsdp as well (gemma2b,f4t2,chunk8). */
+static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t sum, uint32_t gx)
+{
+    bool inside = hb_chunks_gather(lo);
+    bool again = inside && lo->habits->logits_copies == 2;
+    bool timed = again && lo->habits->gathers_timed;
+    bool first =
+        timed || (again && hb_order_head_beside(lo)) || (inside && hb_sequence_post_chunks(lo));
+    if (inside)
+        c->w = hb_loss_use_head(lo, true);
+    uint32_t second = again && !first ? hb_loss_use_head(lo, true) : c->w;
+    hb_loss_make_logits(lo, c);
+    hb_loss_make_dlogits(lo, c);
+    c->w = first && again ? hb_loss_use_head(lo, true) : second;
+    if (first)
+        chunk_head_grad(lo, c, sum);
+    uint32_t part = hb_loss_grad_through(lo, c);
+    uint32_t op = hb_emit_simple(lo, HB_OP_COPY, "gradient of the chunk into its stack", part, gx);
+    lo->p->ops[op].moved_bytes = 2.0 * (double)lo->p->bufs[part].bytes;
+    if (!first)
+        chunk_head_grad(lo, c, sum);
+}
+
+/* Over another axis beside fsdp the sum of the chunks is added up in f32, at the end of the step on
+ * XLA:GPU (1B,sp2f4,chunk8: f32[512,128256] from the loss on; 8B,f16,b4,chunk8: none). */
+static uint32_t widen_sum(struct hb_lower *lo, uint32_t sum)
+{
+    bool more = hb_ways(lo, HB_AX_SEQUENCE) > 1 || hb_ways(lo, HB_AX_DATA) > 1;
+    if (lo->habits->logits_copies == 1 || !more || !hb_head_split(lo))
+        return sum;
+    uint32_t wide = hb_temp(lo, "head, gradient over the chunks, in f32", HB_CAT_GRADIENTS,
+                            hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, false));
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "widen gradient of the head", sum, wide);
+    return wide;
+}
+
+/* Chunks of batch and sequence together cross the batch's sharding. Tokens are exchanged for them
+ * (llama3-8b/num_vocab_tiling=4), and back; but inside an accumulation loop their gradient is
+ * gathered from all devices and turned, before each takes its own (with 2 microbatches
+ * bf16[4,16384,4096] twice; rand020/deepseek2-16b: two bf16[4,131072,2048]). Where the sequence is
+ * split, too, they are exchanged as long as a device has a part of one sequence alone (llama3-70b,
+ * 131072 tokens, fsdp 64 and context 8 on v5p and TPU7x; llama3-8b, 8192 tokens, fsdp 4 and context
+ * 4, 8 and 2, 2 and 8) or a chunk is one sequence (two, fsdp 2 and context 8); with more sequences
+ * their gradient is gathered from all devices (two, fsdp 4 and context 4: bf16[4,16384,4096]),
+ * between padded sums in f32 first (qwen3-8b, fsdp 128 and context 2: f32[4,2097152,4096] and bf16
+ * of it). */
+static bool crosses_batch(const struct hb_lower *lo)
+{
+    return lo->spec->loss.chunk_over == HB_CHUNK_TOKENS;
+}
+
+static bool crosses_sequences(const struct hb_lower *lo)
+{
+    int64_t sequences = hb_mul_sat(lo->local.batch, lo->local.batch_ways);
+    return crosses_batch(lo) && hb_ways(lo, HB_AX_SEQUENCE) > 1 && lo->local.batch > 1 &&
+           sequences != lo->spec->loss.chunks;
+}
+
+static uint32_t gather_chunks(struct hb_lower *lo, uint32_t x, const char *name, int64_t ways)
+{
+    struct hb_shape all = hb_buf_shape(lo, x);
+    all.dim[0] = hb_mul_sat(all.dim[0], ways);
+    all.dim[1] = hb_mul_sat(all.dim[1], hb_ways(lo, HB_AX_SEQUENCE));
+    uint32_t whole = hb_temp(lo, name, HB_CAT_COMMUNICATION, all);
+    uint32_t own = x;
+    bool split = hb_ways(lo, HB_AX_SEQUENCE) > 1;
+    if (split && lo->gather_form == HB_GATHER_PADDED && lo->phase == HB_PHASE_BACKWARD) {
+        all.dtype = HB_DT_F32;
+        own = hb_temp(lo, hb_name(lo, name, ", own part between zeros"), HB_CAT_COMMUNICATION, all);
+        hb_emit_simple(lo, HB_OP_COPY, "own part between zeros", x, own);
+    }
+    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, hb_name(lo, "make ", name), own, whole);
+    return whole;
+}
+
+/* From the last residual to where the last norm's result lies in chunks: of several sequences,
+ * whole ones first, those of all devices where fsdp has more of them than there are chunks (fsdp 16
+ * and context 2: bf16[16,8192,4096]; fsdp 4: bf16[4,4096,4096]). */
+static uint32_t chunk_input(struct hb_lower *lo, uint32_t x, uint32_t chunks)
+{
+    bool all = lo->local.batch_ways > lo->spec->loss.chunks;
+    if (crosses_sequences(lo))
+        x = gather_chunks(lo, x, "chunks of whole sequences", all ? lo->local.batch_ways : 1);
+    return hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", x, chunks);
+}
+
+static uint32_t unchunk(struct hb_lower *lo, uint32_t gx)
+{
+    bool accumulates = crosses_batch(lo) && lo->spec->batch.accumulate > 1;
+    if (!crosses_sequences(lo) && !accumulates)
+        return gx;
+    uint32_t whole =
+        gather_chunks(lo, gx, "gradient of the chunks, gathered", lo->local.batch_ways);
+    if (hb_ways(lo, HB_AX_SEQUENCE) > 1)
+        return whole;
+    uint32_t turned = hb_temp(lo, "gradient of the chunks, turned", HB_CAT_COMMUNICATION,
+                              hb_buf_shape(lo, whole));
+    hb_emit_simple(lo, HB_OP_COPY, "turn gradient of the chunks", whole, turned);
+    return turned;
+}
+
+/* Chunks: a loop that only adds up the loss, then one that makes the logits again and their
+ * gradients; the head's gradient is carried by the second in the compute dtype (bwd/base). */
+uint32_t hb_chunks_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
+{
+    int64_t chunks = lo->spec->loss.chunks;
+    int64_t d = lo->spec->model.d_model;
+    struct hb_loss_pass c = {.seq = (lo->local.seq + chunks - 1) / chunks};
+    struct hb_shape all =
+        hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, lo->local.seq, d, -1});
+    c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, all);
+    double own_bytes = 2.0 * (double)lo->p->bufs[x].bytes; /* of them all, a device's own tokens */
+    uint32_t norm = chunk_input(lo, x, c.x);
+    lo->p->ops[norm].moved_bytes = own_bytes;
+    /* A gathered head is gathered in each chunk, for its logits, and done with before its gradient
+     * is made (8B64/loss=chunk); on v5e that comes first (8B,v5e8x8,chunk16). */
+    bool inside = hb_chunks_gather(lo);
+    if (!inside)
+        c.w = hb_loss_use_head(lo, true);
+    /* Sharded, nothing waits for the loss itself: its loop comes last, and reads this again
+     * (70B,f128: bf16[2,4096,8192] to the end; bwd/base, one device: at once; nor between stages
+     * beside data alone, PPc/dp=2: no bf16[8,2048,2048] in the backward pass; with tp=2 one). */
+    bool stages = hb_ways(lo, HB_AX_PIPELINE) > 1 && hb_fsdp_ways(lo, false) == 1;
+    bool sharded = (lo->local.batch_ways > 1 && !stages) || hb_ways(lo, HB_AX_TENSOR) > 1;
+    ends->loss_x = sharded ? c.x : HB_NONE;
+    uint32_t loop = hb_program_open_loop(lo->p, "loss chunks", chunks);
+    if (inside)
+        c.w = hb_loss_use_head(lo, true);
+    hb_loss_make_logits(lo, &c);
+    hb_emit_simple(lo, HB_OP_REDUCE, "softmax cross-entropy", c.logits, HB_NONE);
+    hb_program_close_loop(lo->p, loop);
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    bool whole = !inside;
+    uint32_t sum = hb_temp(lo, "head, gradient over the chunks", HB_CAT_GRADIENTS,
+                           hb_leaf_layer_shape(l, lo->compute, whole));
+    hb_emit_mark(lo, "zero gradient of the head", HB_NONE, sum);
+    uint32_t gx = hb_temp(lo, "gradient of the last norm's result", HB_CAT_WORKING, all);
+    hb_emit_mark(lo, "gradients of the chunks", HB_NONE, gx);
+    lo->phase = HB_PHASE_BACKWARD;
+    loop = hb_program_open_loop(lo->p, "loss chunks, backward", chunks);
+    chunk_backward(lo, &c, sum, gx);
+    hb_program_close_loop(lo->p, loop);
+    if (hb_chunks_cast(lo)) {
+        hb_emit_mark(lo, "end of the head's cast", l->cast, HB_NONE);
+        l->cast = HB_NONE;
+    }
+    if (whole && (hb_weight_grad_partial(lo, l) || hb_head_split(lo)))
+        hb_weight_reduce_grad(lo, lo->head, sum);
+    else
+        l->grad = widen_sum(lo, sum);
+    ends->head_done = true;
+    gx = unchunk(lo, gx);
+    uint32_t out =
+        hb_temp(lo, "gradient of the last residual", HB_CAT_WORKING, hb_ends_residual(lo));
+    struct hb_emit back = {.name = "backward of the last norm",
+                           .kind = HB_OP_ELEMENTWISE,
+                           .moved_bytes = own_bytes + (double)lo->p->bufs[x].bytes};
+    hb_emit_read(&back, gx);
+    hb_emit_read(&back, x);
+    hb_emit_write(&back, out);
+    hb_emit(lo, &back);
+    return out;
+}

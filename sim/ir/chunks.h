@@ -1,0 +1,13 @@
+/* The loss in chunks of the tokens, one after the other. */
+#ifndef HB_SIM_IR_CHUNKS_H
+#define HB_SIM_IR_CHUNKS_H
+
+#include "sim/ir/ends.h"
+
+/* Whether each chunk gathers the head; and whether its own part is cast once for all of them. */
+bool hb_chunks_gather(const struct hb_lower *lo);
+bool hb_chunks_cast(const struct hb_lower *lo);
+/* The loss of the last residual x, and back: the gradient of x. */
+uint32_t hb_chunks_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x);
+
+#endif

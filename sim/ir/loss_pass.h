@@ -1,0 +1,27 @@
+/* One pass of head and loss, which the whole loss (loss.c) and its chunks (chunks.c) share. For
+ * those two only. */
+#ifndef HB_SIM_IR_LOSS_PASS_H
+#define HB_SIM_IR_LOSS_PASS_H
+
+#include "sim/ir/lowering.h"
+
+/* One pass of head and loss over a chunk of the tokens. */
+struct hb_loss_pass {
+    int64_t seq;     /* positions of the chunk on this device */
+    uint32_t x;      /* normalised input, compute dtype */
+    uint32_t w;      /* head as the products read it */
+    uint32_t before; /* logits before a cast that the gradient reads; HB_NONE */
+    uint32_t logits;
+    uint32_t dlogits;
+};
+
+/* The head in the compute dtype: read where it lies, cast, or gathered. */
+uint32_t hb_loss_use_head(struct hb_lower *lo, bool in_loop);
+/* A product of the head without what it reads and writes. */
+struct hb_emit hb_loss_head_product(const struct hb_lower *lo, int64_t seq, const char *name);
+/* c->logits from c->x and c->w; their gradient, c->dlogits; that of c->x, which is returned. */
+void hb_loss_make_logits(struct hb_lower *lo, struct hb_loss_pass *c);
+void hb_loss_make_dlogits(struct hb_lower *lo, struct hb_loss_pass *c);
+uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c);
+
+#endif
