@@ -182,8 +182,10 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
         return HB_ZEROS_LATE;
     int64_t grads = lo->stacked_grad_bytes;
     int64_t logits = loss_bytes(lo);
+    /* What comes first beside whole logits does so beside their chunks. */
+    bool first = is_onehot_first(lo) || is_far_first(lo);
     if (lo->spec->loss.chunks > 1)
-        return hb_order_head_beside(lo) && !lo->habits->zeros_hoisted && logits > grads
+        return hb_order_head_beside(lo) && !first && !lo->habits->zeros_hoisted && logits > grads
                    ? HB_ZEROS_LATE
                    : HB_ZEROS_FIRST;
     if (devices(lo) == 1)
@@ -191,7 +193,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     if (lo->spec->optimizer.name == HB_OPT_ADAFACTOR && hb_fsdp_ways(lo, false) == 1 &&
         !lo->habits->zeros_hoisted)
         return HB_ZEROS_LATE;
-    if (is_onehot_first(lo) || is_far_first(lo))
+    if (first)
         return HB_ZEROS_FIRST;
     if (hb_order_tied_first(lo) || is_sequence_over_shards(lo))
         return HB_ZEROS_LATE;

@@ -1,9 +1,9 @@
 /* What a pipeline is made of: its stages' groups, their weights, what they keep. See pipeline.h. */
 #include "sim/ir/pipeline.h"
 
-#include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
+#include "base/str.h"
 
 bool hb_pipeline_wanted(const struct hb_lower *lo)
 {
