@@ -487,6 +487,31 @@ static void logits_wait_in_post_order(void **state)
     assert_false(lives_at(&clip, name, backward));
 }
 
+/* Whether logits or their gradient are alive there. */
+static bool any_wait(const struct low *l, const char *op)
+{
+    static const char *const names[] = {"logits", "gradient of the logits"};
+    bool any = false;
+    for (int i = 0; i < 2; i++)
+        any = any || (find(l, names[i]) != HB_NONE && lives_at(l, names[i], op));
+    return any;
+}
+
+/* 8B,v5e4x4 with offload:mlp_gate against v5p and against no offload: the head's gradient comes
+ * before the last layer, which is out of the loop. */
+static void the_last_layer_follows_the_head(void **state)
+{
+    (void)state;
+    const char *mesh = "mesh.fsdp=8", *v5e = "hardware.device=tpu-v5e", *seq = "batch.seq=8192";
+    const char *names = "remat.policy=names", *host = "remat.offload=[mlp_gate]";
+    const char *backward = "gradient through block.w_down";
+    struct low full = DENSE(mesh, v5e, seq), sent = DENSE(mesh, v5e, seq, names, host);
+    struct low v5p = DENSE(mesh, seq, names, host);
+    assert_true(any_wait(&full, backward));
+    assert_false(any_wait(&sent, backward));
+    assert_true(any_wait(&v5p, backward));
+}
+
 /* real/70B,f128 against 8B64/loss=chunk. */
 static void chunks_in_post_order_keep_the_head(void **state)
 {
@@ -726,6 +751,7 @@ int main(void)
         TEST(rings_of_one_sequence_wait),
         TEST(the_sequence_says_what_waits),
         TEST(logits_wait_in_post_order),
+        TEST(the_last_layer_follows_the_head),
         TEST(chunks_in_post_order_keep_the_head),
         TEST(stages_send_the_head_late),
         TEST(plain_gathers_make_the_heads_gradient_first),
