@@ -486,11 +486,12 @@ bool hb_head_copy_waits(const struct hb_lower *lo)
 
 /* v5e runs the last layer, taken out of the loop beside copies to the host, after the head's
  * gradient (8B,v5e4x4 of 8 layers, offload:mlp_gate, 4096 and 8192 tokens: logits from 1487 to 1606
- * and 1514 to 1633 of 5600; on v5p and v6e, and without offload, to the end). */
+ * and 1514 to 1633 of 5600; of 32 with k, v or q kept, too; on v5p and v6e, and without offload, to
+ * the end). */
 static bool is_last_layer_early(const struct hb_lower *lo)
 {
     return lo->chip->slices_to_the_end && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING &&
-           offloads(lo) && lo->spec->model.blocks[0].remat.save == 0;
+           offloads(lo);
 }
 
 bool hb_head_waits(const struct hb_lower *lo)
@@ -499,10 +500,10 @@ bool hb_head_waits(const struct hb_lower *lo)
         return false;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
-    if (keeps_and_fetches(lo) || lo->stage_long)
-        return true;
     if (is_last_layer_early(lo))
         return false;
+    if (keeps_and_fetches(lo) || lo->stage_long)
+        return true;
     if (is_tied_early(lo) || is_padded_early(lo) || are_scores_larger(lo))
         return false;
     if (is_update_slow(lo) || is_unconstrained(lo) || hb_sequence_post_alone(lo))
