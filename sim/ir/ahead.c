@@ -1,7 +1,7 @@
 /* What MaxText makes again ahead of the layers that follow: see ahead.h. */
 #include "sim/ir/ahead.h"
 
-#include "base/size.h"
+#include "sim/ir/head.h"
 
 /* MaxText's single dense layer before layers of experts is no loop either. Its wrapper holds: all
  * of it is made again, the attention ahead of the experts' backward loop, the MLP's two products
@@ -10,7 +10,7 @@
  * pass serve (ep4, ep4_cf1, ep16, v6e-16), and between rings of whole lanes ragged ones' come from
  * 8192 tokens on (/base, over 8; not 4096), and where values are kept (save_out_proj with capacity
  * 1). */
-enum { LANES = 128, AHEAD_TOKENS = 4096 };
+enum { AHEAD_TOKENS = 4096 };
 
 static bool mlp_comes_ahead(const struct hb_lower *lo)
 {
@@ -18,10 +18,9 @@ static bool mlp_comes_ahead(const struct hb_lower *lo)
     const struct hb_block *last = &m->blocks[m->block_count - 1];
     if (lo->fsdp_mode != HB_WEIGHT_RING || !lo->chip->own_loss_at_once)
         return true;
-    bool lanes = hb_mul_sat(LANES, hb_fsdp_ways(lo, false)) <= m->d_model;
     bool keeps = last->remat.policy == HB_POLICY_NAMES && last->remat.save != 0;
     bool ragged = last->moe.dispatch == HB_DISPATCH_RAGGED;
-    return lanes && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+    return hb_head_whole_lanes(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
            (keeps || (ragged && lo->local.tokens > AHEAD_TOKENS));
 }
 

@@ -325,7 +325,10 @@ static bool is_wide(const struct hb_lower *lo)
     return (whole || ways >= POSTPONE_WAYS) && few;
 }
 
-enum { LANES = 128 };
+bool hb_head_whole_lanes(const struct hb_lower *lo)
+{
+    return hb_mul_sat(HB_TPU_LANES, hb_fsdp_ways(lo, false)) <= lo->spec->model.d_model;
+}
 
 static bool is_ring_late(const struct hb_lower *lo)
 {
@@ -337,7 +340,7 @@ static bool is_ring_late(const struct hb_lower *lo)
      * lanes. On v5p one scan's never do, however few the tokens (llama3-8b/s2048, /b1: none). */
     bool v5p = lo->chip->own_loss_at_once;
     if (v5p && s->model.block_count > 1)
-        return hb_mul_sat(LANES, hb_fsdp_ways(lo, false)) <= s->model.d_model;
+        return hb_head_whole_lanes(lo);
     bool many = (v5p || lo->local.tokens > POSTPONE_RING_TOKENS) && s->model.block_count == 1 &&
                 s->stack.form != HB_FORM_LOOP;
     return !many && is_wide(lo);
@@ -490,7 +493,7 @@ bool hb_head_copy_waits(const struct hb_lower *lo)
  * the end). */
 static bool is_last_layer_early(const struct hb_lower *lo)
 {
-    return lo->chip->slices_to_the_end && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING &&
+    return lo->chip->head_before_last && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING &&
            offloads(lo);
 }
 

@@ -117,12 +117,10 @@ static int64_t update_bytes(const struct hb_lower *lo)
 
 /* Heads apart: the walk's ties go by the names of fusions, which other optimizers, casts at the
  * start, nan_to_num and narrow heads change. */
-enum { LANES = 128 };
-
 static bool are_heads_first(const struct hb_spec *s)
 {
     const struct hb_attention *a = &s->model.blocks[0].attention;
-    return a->split_heads && a->head_dim % LANES == 0 && s->optimizer.name == HB_OPT_ADAMW &&
+    return a->split_heads && a->head_dim % HB_TPU_LANES == 0 && s->optimizer.name == HB_OPT_ADAMW &&
            !s->step.cast_upfront && !s->step.nan_to_num;
 }
 

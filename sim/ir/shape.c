@@ -3,7 +3,7 @@
 
 #include "base/size.h"
 
-enum { TPU_LANES = 128, TPU_SUBLANES = 8, TPU_VECTOR_TILE = 1024, TPU_SCALAR_BYTES = 512 };
+enum { TPU_SUBLANES = 8, TPU_VECTOR_TILE = 1024, TPU_SCALAR_BYTES = 512 };
 
 struct hb_shape hb_shape_make(enum hb_dtype dtype, const int64_t *dims)
 {
@@ -54,7 +54,7 @@ static int64_t others(const struct hb_shape *s, int minor, int second, int64_t n
 static int64_t padded_elements(const struct hb_shape *s, int minor, int second)
 {
     return others(s, minor, second,
-                  hb_mul_sat(hb_round_up(s->dim[minor], TPU_LANES),
+                  hb_mul_sat(hb_round_up(s->dim[minor], HB_TPU_LANES),
                              hb_round_up(s->dim[second], sublanes_of(s->dim[second]))));
 }
 
@@ -65,7 +65,7 @@ static int64_t compact_elements(const struct hb_shape *s)
     for (int i = 0; i < s->rank; i++)
         sublanes[i] = hb_round_up(s->dim[i], sublanes_of(s->dim[i]));
     for (int minor = s->rank - 1; minor >= 0 && best > plain; minor--) {
-        int64_t lanes = hb_round_up(s->dim[minor], TPU_LANES);
+        int64_t lanes = hb_round_up(s->dim[minor], HB_TPU_LANES);
         for (int second = s->rank - 1; second >= 0 && best > plain; second--) {
             int64_t n = second == minor
                             ? INT64_MAX
@@ -78,7 +78,7 @@ static int64_t compact_elements(const struct hb_shape *s)
 
 static int64_t vector_elements(int64_t n)
 {
-    int64_t tile = TPU_LANES;
+    int64_t tile = HB_TPU_LANES;
     while (tile < n && tile < TPU_VECTOR_TILE)
         tile *= 2;
     return hb_round_up(n, tile);

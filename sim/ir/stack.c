@@ -638,7 +638,7 @@ static void turn_sent_stacks(struct hb_lower *lo, const struct hb_group *g)
 {
     uint32_t both = 1u << HB_TN_LAYER_IN | 1u << HB_TN_ATTN_OUT;
     const struct hb_remat *r = &g->layer.block->remat;
-    if (!lo->maxtext || !lo->chip->own_loss_waits || lo->fsdp_mode != HB_WEIGHT_RING ||
+    if (!lo->maxtext || !lo->chip->sent_stacks_turned || lo->fsdp_mode != HB_WEIGHT_RING ||
         lo->local.batch == 1 || r->policy != HB_POLICY_NAMES || (r->offload & both) != both)
         return;
     for (uint32_t v = 0; v < g->layer.value_count; v++) {

@@ -67,13 +67,11 @@ static void copy_params(struct hb_lower *lo)
  * cast layer by layer (w_down: llama3-8b over 32, llama3-70b and llama2-70b over 64: gate's and
  * up's bf16[80,128,28672] alone; with 64, 160, 512 features a device all three; base/llama3-8b on
  * v5e-32: -0.1 %, 1.4 with its cast). */
-enum { LANES = 128 };
-
 static bool is_one_lane_row(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     const struct hb_split *last = &l->dim[l->rank - 1];
     return lo->maxtext && l->held && l->rank == 2 && l->gather_dim == 1 &&
-           hb_div_up(last->size, last->ways) == LANES;
+           hb_div_up(last->size, last->ways) == HB_TPU_LANES;
 }
 
 /* Over microbatches the casts of the embedding and of the head leave the loop as well
@@ -292,15 +290,13 @@ bool hb_weight_in_ring(const struct hb_lower *lo, uint32_t leaf)
  * and v6e-8, gemma2-9b and 27b over 8 and 16), but where products take long all start first of all
  * (gemma3-27b, v5p-64, with 16384 tokens, gemma2-27b with 8192; gemma3-12b, v6e-32), and beside
  * tensor parallelism (gemma3-12b, v6e-16, fsdp 4 and tensor 4). Multiplications of a wide product,
- * in units of 10^9, on v5p and v6e. */
-enum { LONG_PRODUCT = 900, LONG_PRODUCT_V6E = 450 };
+ * in units of 10^9. */
 
 static bool is_unit_held(const struct hb_lower *lo)
 {
     const struct hb_model *m = &lo->spec->model;
     double product = (double)lo->local.tokens * (double)m->d_model * (double)m->blocks[0].mlp.d_ff;
-    double most = lo->chip->own_loss_waits ? LONG_PRODUCT_V6E : LONG_PRODUCT;
-    return hb_ways(lo, HB_AX_TENSOR) > 1 || product > most * 1e9;
+    return hb_ways(lo, HB_AX_TENSOR) > 1 || product > (double)lo->chip->long_product * 1e9;
 }
 
 /* Whether a weight gathered to make its layer again serves the layer's backward pass, too. */
