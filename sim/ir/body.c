@@ -180,7 +180,7 @@ static void sum_results(struct hb_body *b, const struct hb_step_op *s, uint32_t 
  * one f32[1,2,8,4096,4096,4] of the scores of a layer that runs again, no second). */
 static uint32_t place_value(struct hb_body *b, int v)
 {
-    bool stays = b->own_stacks && b->lo->habits->recompute_first && b->stack[v] != HB_NONE;
+    bool stays = b->own_stacks && b->stack[v] != HB_NONE;
     return stays && b->saved->keep[v] == HB_KEEP_DEVICE ? b->stack[v] : make_value(b, v);
 }
 

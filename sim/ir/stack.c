@@ -282,12 +282,26 @@ static uint32_t nested_forward(struct hb_lower *lo, struct hb_group *g, uint32_t
     return out;
 }
 
+/* Layers side by side keep their values where they are made, the input of each in the last one's
+ * output (tiny/layers=loop,remat=none: four f32[8,16,1,2048,2048] and bf16[8,16,2048,2048] at the
+ * peak, no fifth bf16; bwd/layers=loop,remat=dots_nb: eight bf16[8,2048,2816] and two gradients).
+ */
+static uint32_t keep_in_place(struct hb_lower *lo, struct hb_group *g, uint32_t x)
+{
+    static const int64_t lead[3];
+    int in = g->layer.input;
+    hb_body_stacks(&g->body, lead, NULL);
+    if (g->saved.keep[in] != HB_KEEP_DEVICE)
+        return x;
+    lo->p->bufs[g->body.stack[in]].alias_of = x;
+    hb_emit_mark(lo, "saved value", x, g->body.stack[in]);
+    return g->body.stack[in];
+}
+
 static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
 {
     if (!g->looped) {
-        static const int64_t lead[3];
-        hb_body_stacks(&g->body, lead, "saved values");
-        uint32_t out = hb_body_forward(&g->body, x, HB_NONE, true);
+        uint32_t out = hb_body_forward(&g->body, keep_in_place(lo, g, x), HB_NONE, true);
         hb_ahead_hold(lo, g);
         return out;
     }

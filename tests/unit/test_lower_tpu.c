@@ -720,6 +720,20 @@ static void a_full_heap_is_packed_by_size(void **state)
     assert_int_equal(l.m.peak_bytes, sorted.peak_bytes);
 }
 
+/* tiny/layers=loop,remat=none: an unrolled program keeps its values where they are made, and a
+ * layer's input where the last layer left it. */
+static void layers_side_by_side_keep_in_place(void **state)
+{
+    (void)state;
+    struct low loop = DENSE("stack.form=loop", "remat.policy=dots_no_batch");
+    for (uint32_t i = 0; i < loop.p.op_count; i++)
+        assert_null(strstr(loop.p.ops[i].name, "into its stack"));
+    uint32_t first, last;
+    life(&loop, find(&loop, "block[2].mlp gate, saved"), &first, &last);
+    assert_int_equal(first, find_op(&loop, "cast block[2].w_gate") + 1);
+    assert_int_equal(find(&loop, "block[1].layer input, saved"), HB_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -738,6 +752,7 @@ int main(void)
         TEST(an_average_on_the_host_delays_the_head),
         TEST(combine_weights_lend_their_place),
         TEST(a_product_is_made_inside_its_reader),
+        TEST(layers_side_by_side_keep_in_place),
         TEST(choices_are_kept_with_all_else),
         TEST(the_last_layer_is_sent_late),
         TEST(kept_gates_take_their_gradients_from_the_product),
