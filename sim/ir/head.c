@@ -25,6 +25,17 @@ bool hb_head_split(const struct hb_lower *lo)
     return lo->leaves[lo->head].gather_dim >= 0;
 }
 
+/* The stages of a pipeline would all make the same gradient: where they divide into as many parts
+ * as fsdp, XLA's partitioner gives each the rows of one (8B,pp4f4,m8,iter: f32[1024,128256] and its
+ * sum in bf16, then permuted; PP/fsdp=2, four stages: f32[1024,32000] of 2048 rows; not two stages
+ * of eight parts: 8B,pp2f8,m4,names, f32[4096,128256]). */
+bool hb_head_grad_staged(const struct hb_lower *lo)
+{
+    int64_t stages = hb_ways(lo, HB_AX_PIPELINE);
+    return hb_head_split(lo) && lo->habits->rings && !lo->maxtext && stages > 1 &&
+           stages % hb_fsdp_ways(lo, false) == 0;
+}
+
 /* When the head's gradient is made after the layers' backward pass, so that the logits (or their
  * gradient) wait through it. Read off 130 schedules of the lab (peaks of the mixtures):
  * - a tied head always (tinyS/tied: 2356 -> 3095), inside an accumulation loop (8B/f16,a4), and

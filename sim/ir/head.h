@@ -6,10 +6,12 @@
 
 #include "sim/ir/lowering.h"
 
-/* Whether fsdp splits it; whether its products then go round in rings, and in short ones. */
+/* Whether fsdp splits it; whether its products then go round in rings, and in short ones; whether
+ * each stage of a pipeline makes the gradient of one of the parts. */
 bool hb_head_split(const struct hb_lower *lo);
 bool hb_head_ring(const struct hb_lower *lo);
 bool hb_head_short_ring(const struct hb_lower *lo);
+bool hb_head_grad_staged(const struct hb_lower *lo);
 /* MaxText's loss: a backward rule of its own; and, outside of pipelines, its habits of waiting. */
 bool hb_head_own_loss(const struct hb_lower *lo);
 bool hb_head_own_rule(const struct hb_lower *lo);

@@ -297,7 +297,7 @@ static uint32_t whole_grad(struct hb_lower *lo, uint32_t dlogits)
     if (lo->spec->loss.dot != HB_DT_F32 && lo->habits->logits_copies == 1)
         dtype = lo->spec->loss.dot;
     return hb_temp(lo, "head, gradient before its sum", HB_CAT_GRADIENTS,
-                   hb_leaf_layer_shape(l, dtype, true));
+                   hb_leaf_layer_shape(l, dtype, !hb_head_grad_staged(lo)));
 }
 
 static void sum_whole(struct hb_lower *lo, uint32_t full)
@@ -311,7 +311,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     bool same = !gpu && (!hb_head_split(lo) || hb_head_own_rule(lo));
     /* MaxText's in a pipeline is scattered over fsdp, then summed over the stages (llama3-8b/
      * pp4_lps2: bf16[2048,128256]). */
-    bool scattered = lo->maxtext && hb_ways(lo, HB_AX_PIPELINE) > 1;
+    bool scattered = (lo->maxtext && hb_ways(lo, HB_AX_PIPELINE) > 1) || hb_head_grad_staged(lo);
     enum hb_dtype dtype = hb_order_dot_narrow(lo) ? lo->spec->loss.dot : HB_DT_F32;
     uint32_t sum = same ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
                         : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
@@ -400,7 +400,7 @@ static bool is_grad_first(const struct hb_lower *lo)
     bool plain = lo->habits->rings && lo->fsdp_mode == HB_WEIGHT_GATHER &&
                  lo->gather_form == HB_GATHER_PLAIN && hb_ways(lo, HB_AX_TENSOR) > 1 &&
                  hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->spec->stack.form != HB_FORM_NESTED;
-    bool first = hb_head_gathered_between(lo) || (plain && !lo->maxtext);
+    bool first = hb_head_gathered_between(lo) || (plain && !lo->maxtext) || hb_head_grad_staged(lo);
     return !hb_head_waits(lo) && (hb_head_own_rule(lo) ? late : first);
 }
 
@@ -421,8 +421,9 @@ static uint32_t wide_input(struct hb_lower *lo, uint32_t x, struct hb_shape s)
 {
     bool padded = lo->gather_form == HB_GATHER_PADDED;
     bool own = hb_head_own_rule(lo) && lo->gather_form != HB_GATHER_BESIDE;
-    if (lo->habits->logits_copies != 1 || hb_ways(lo, HB_AX_PIPELINE) > 1 ||
-        (hb_head_split(lo) && !padded && !own))
+    bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1;
+    if (lo->habits->logits_copies != 1 ||
+        (!hb_head_grad_staged(lo) && (piped || (hb_head_split(lo) && !padded && !own))))
         return HB_NONE;
     s.dtype = HB_DT_F32;
     uint32_t wide = hb_temp(lo, "last norm's input in f32", HB_CAT_WORKING, s);

@@ -142,19 +142,6 @@ static bool is_circular(const struct hb_lower *lo)
     return lo->maxtext && lo->spec->pipeline.repeats > 1;
 }
 
-static void cast_again(struct hb_lower *lo, const struct hb_pipeline *pl)
-{
-    if (!is_circular(lo))
-        return;
-    uint32_t first = lo->leaf_count, end = 0;
-    for (uint32_t i = 0; i < pl->count; i++) {
-        const struct hb_layer *y = &pl->groups[i].layer;
-        first = y->first_leaf < first ? y->first_leaf : first;
-        end = y->end_leaf > end ? y->end_leaf : end;
-    }
-    hb_weight_cast_again(lo, first, end);
-}
-
 /* XLA:TPU makes the accumulators before the loss where iterations are rematerialised without fsdp
  * (PP/iter,m16: 832 MiB of f32 zeros beside the logits; PP/base after it) and beside rings
  * (8B,pp2f8,m4,names: three f32[1,16,512,14336]). */
@@ -164,6 +151,27 @@ static bool is_zeroed_early(const struct hb_lower *lo)
         return false; /* see hb_pipeline_even */
     bool whole = hb_fsdp_ways(lo, false) == 1 && lo->spec->pipeline.remat_iteration;
     return lo->habits->rings && (whole || lo->fsdp_mode == HB_WEIGHT_RING);
+}
+
+/* So have iterations that are rematerialised: their casts come with the accumulators (8B,pp4f4,m8,
+ * iter: no bf16[8,1,1024,14336] beside the logits; PP/fsdp=2, without: bf16[4,1,1024,8192]). */
+static bool has_own_casts(const struct hb_lower *lo)
+{
+    return is_circular(lo) || (lo->habits->rings && !lo->maxtext && !is_zeroed_early(lo) &&
+                               lo->spec->pipeline.remat_iteration);
+}
+
+static void cast_again(struct hb_lower *lo, const struct hb_pipeline *pl)
+{
+    if (!has_own_casts(lo))
+        return;
+    uint32_t first = lo->leaf_count, end = 0;
+    for (uint32_t i = 0; i < pl->count; i++) {
+        const struct hb_layer *y = &pl->groups[i].layer;
+        first = y->first_leaf < first ? y->first_leaf : first;
+        end = y->end_leaf > end ? y->end_leaf : end;
+    }
+    hb_weight_cast_again(lo, first, end);
 }
 
 static uint32_t take_outputs(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t outputs,

@@ -734,6 +734,19 @@ static void layers_side_by_side_keep_in_place(void **state)
     assert_int_equal(find(&loop, "block[1].layer input, saved"), HB_NONE);
 }
 
+/* PP/fsdp=2: each stage makes the rows of one part; 8B,pp2f8,m4,names: two stages of eight do not.
+ * 8B,pp4f4,m8,iter: iterations made again have casts of their own. */
+static void stages_share_the_heads_gradient(void **state)
+{
+    (void)state;
+    const char *part = "head, gradient before its sum";
+    struct low even = STAGES("mesh.fsdp=2", SAME), odd = STAGES("mesh.fsdp=8", "batch.global=64");
+    assert_int_equal(2 * bytes_of(&even, part), bytes_of(&odd, part));
+    struct low again = STAGES("mesh.fsdp=2", "pipeline.remat_iteration=true");
+    assert_false(lives_at(&again, "block.w_up, cast once", "gradient of the head"));
+    assert_true(lives_at(&even, "block.w_up, cast once", "gradient of the head"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -753,6 +766,7 @@ int main(void)
         TEST(combine_weights_lend_their_place),
         TEST(a_product_is_made_inside_its_reader),
         TEST(layers_side_by_side_keep_in_place),
+        TEST(stages_share_the_heads_gradient),
         TEST(choices_are_kept_with_all_else),
         TEST(the_last_layer_is_sent_late),
         TEST(kept_gates_take_their_gradients_from_the_product),
