@@ -300,6 +300,20 @@ static uint32_t whole_grad(struct hb_lower *lo, uint32_t dlogits)
                    hb_leaf_layer_shape(l, dtype, !hb_head_grad_staged(lo)));
 }
 
+/* Over fsdp alone within a host the sum is a reduce-scatter, f32 (ring/f2: f32[2048,32000] from
+ * the head's gradient to the end; ring/f4, gate/v6e,f4, gate/v6e,f8,s1024; over 16, gate/v6e,f16,
+ * s512, and beside tensor parallelism the whole, bf16; of a product in bf16 not looked at). */
+enum { HOST_DEVICES = 8 };
+
+static bool is_sum_scattered(const struct hb_lower *lo)
+{
+    int64_t ways = hb_fsdp_ways(lo, false);
+    return lo->habits->logits_copies == 1 && !lo->maxtext && ways > 1 && ways <= HOST_DEVICES &&
+           lo->local.batch_ways == ways && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+           hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
+           lo->spec->precision.params != lo->compute && lo->spec->loss.dot == HB_DT_F32;
+}
+
 static void sum_whole(struct hb_lower *lo, uint32_t full)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
@@ -315,7 +329,8 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     enum hb_dtype dtype = hb_order_dot_narrow(lo) ? lo->spec->loss.dot : HB_DT_F32;
     uint32_t sum = same ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
                         : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
-                                  gpu ? hb_leaf_layer_shape(l, dtype, false)
+                                  gpu || is_sum_scattered(lo)
+                                      ? hb_leaf_layer_shape(l, dtype, false)
                                       : hb_leaf_layer_shape(l, lo->compute, !scattered));
     hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full, sum);
     l->grad = sum;

@@ -42,9 +42,11 @@ static struct hb_local local_sizes(const struct hb_lower *lo)
  * The least tokens a device: v5p 640 at 8 ways, 512 at 16 and 32; v5e 1024; v6e 2048. Four ways go
  * round where they are a side of the torus: beside tensor parallelism on 16 devices (ring/f4t4,
  * v5e4x4,f4t4; not f4t2 on 8: two by two), and alone where they are a part of a larger slice
- * (gate/f4,b4,P8, gate/v5e,f4, gate/v6e,f4); ring/f4, a slice of its own, gathers, but the input
- * does not tell one from the other. */
-enum { RING_MIN = 5, RING_MAX = 32, RING_FEW = 8, RING_SIDE = 4 };
+ * (gate/f4,b4,P8, gate/v5e,f4, gate/v6e,f4). Four of v5p in a slice of their own, two by two,
+ * gather (ring/f4; with 16384 tokens a device as well; over 2x2x2 it goes round with 4096, too).
+ * The input does not say which slice it is: with few tokens that of its own is meant (MaxText's
+ * llama3-8b on v5p-8 with 8192), with more the larger one, whose steps need more. */
+enum { RING_MIN = 5, RING_MAX = 32, RING_FEW = 8, RING_SIDE = 4, SLICE_TOKENS = 8192 };
 
 static int64_t ring_tokens(const struct hb_lower *lo, int64_t ways)
 {
@@ -81,7 +83,9 @@ static enum hb_weight_mode find_mode(const struct hb_lower *lo)
     bool alone = hb_ways(lo, HB_AX_DATA) == 1 && hb_ways(lo, HB_AX_EXPERT) == 1 &&
                  (hb_ways(lo, HB_AX_SEQUENCE) == 1 || whole);
     int64_t tp = hb_ways(lo, HB_AX_TENSOR);
-    bool side = f == RING_SIDE && hb_ways(lo, HB_AX_PIPELINE) == 1 && (tp == 1 || tp >= RING_SIDE);
+    bool slice = lo->chip->gathers_padded && tp == 1 && lo->local.tokens <= SLICE_TOKENS;
+    bool side = f == RING_SIDE && !slice && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
+                (tp == 1 || tp >= RING_SIDE);
     bool ring = lo->habits->rings && !lo->batch_whole && (side || f >= RING_MIN) && f <= RING_MAX &&
                 alone && lo->local.tokens >= ring_tokens(lo, f);
     return ring ? HB_WEIGHT_RING : HB_WEIGHT_GATHER;

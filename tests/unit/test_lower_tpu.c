@@ -126,13 +126,13 @@ static void loops_leave_casts_and_large_states(void **state)
     assert_false(lives_at(&piped, "w_up, first moment, copy", backward));
 }
 
-/* gate/v5e,f4, f4,d8k,s16k against f4,b4,P8 and gate/v6e,f4. */
+/* gate/v5e,f4, f4,d8k,s16k against f4,b4,P8 and gate/v6e,f4; ring/f4, a slice of its own. */
 static void short_rings_of_one_sequence_wait(void **state)
 {
     (void)state;
     const char *mesh = "mesh.fsdp=4", *rows = "batch.seq=4096";
     const char *backward = "gradient through block.w_down", *other = "the ring's other direction";
-    struct low one = DENSE(mesh, rows, "batch.global=4"),
+    struct low one = DENSE(mesh, "batch.seq=16384", "batch.global=4"),
                four = DENSE(mesh, rows, "batch.global=16");
     assert_true(lives_at(&one, "logits", backward));
     assert_false(lives_at(&four, "logits", backward));
@@ -141,6 +141,9 @@ static void short_rings_of_one_sequence_wait(void **state)
     struct low v6e = DENSE(mesh, rows, "batch.global=4", "hardware.device=tpu-v6e");
     assert_false(lives_at(&v6e, "logits", backward));
     assert_int_equal(find(&v6e, other), HB_NONE);
+    struct low slice = DENSE(mesh, rows, "batch.global=4");
+    assert_int_equal(find(&slice, other), HB_NONE);
+    assert_int_equal(bytes_of(&slice, "head, gradient summed"), 4LL * 256 * 32000);
 }
 
 /* batch/d8k,f16,b1 with ce=onehot; ring/f16,d2k with logits_dot=bf16; 8B,f16,a4 and
