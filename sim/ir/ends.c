@@ -249,7 +249,9 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
                               hb_leaf_layer_shape(table, lo->compute, false));
         hb_emit_simple(lo, HB_OP_REDUCE, "sum gradients of positions", grad, table->grad);
     }
-    if (!first)
+    bool last = lo->head_last && lo->spec->model.tied_embeddings;
+    ends->rows = last ? grad : HB_NONE;
+    if (!first && !last)
         scatter_table(lo, ends, grad);
     hb_emit_mark(lo, "loss of the chunks", ends->loss_x, HB_NONE);
     if (ends->norm_x == HB_NONE)
@@ -258,4 +260,11 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
     hb_emit_read(&e, ends->norm_x);
     hb_emit_read(&e, ends->norm_grad);
     hb_emit(lo, &e);
+}
+
+void hb_ends_finish_last(struct hb_lower *lo, struct hb_ends *ends)
+{
+    hb_loss_finish_last(lo, ends);
+    if (ends->rows != HB_NONE)
+        scatter_table(lo, ends, ends->rows);
 }

@@ -417,6 +417,20 @@ static bool is_label_early(const struct hb_lower *lo)
            (alone || lo->fsdp_mode == HB_WEIGHT_RING);
 }
 
+/* On one device a tied head's gradient that is no wider than the products' operands is the tensor
+ * that the lookup's gradient is scattered into: it is made at once (tinyS/tied with bf16
+ * parameters, with a master copy, 512 and 1024 tokens a sequence, with one sequence:
+ * bf16[32000,1024] from 208 to 504 of 627, f32[8,2048,32000] to 215; in f32, fused with its update,
+ * f32[8,2048,32000] from 193 to 536 of 593; logits before a cast wait, tinyS with logits_dot=bf16).
+ */
+static bool is_scattered_into(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    return lo->habits->rings && !lo->maxtext && s->model.tied_embeddings && hb_alone(lo) &&
+           s->batch.accumulate == 1 && s->precision.params == lo->compute &&
+           s->loss.dot == HB_DT_F32;
+}
+
 /* Scores without a kernel that are larger: their backward pass is the peak. */
 static bool are_scores_larger(const struct hb_lower *lo)
 {
@@ -518,7 +532,7 @@ bool hb_head_waits(const struct hb_lower *lo)
         return false;
     if (keeps_and_fetches(lo) || lo->stage_long)
         return true;
-    if (is_tied_early(lo) || is_padded_early(lo) || are_scores_larger(lo))
+    if (is_tied_early(lo) || is_scattered_into(lo) || is_padded_early(lo) || are_scores_larger(lo))
         return false;
     if (is_update_slow(lo) || is_unconstrained(lo) || hb_sequence_post_alone(lo))
         return true;
@@ -599,7 +613,8 @@ bool hb_head_gathered_first(const struct hb_lower *lo)
  * first and the head's whole gradient takes the place of theirs, with a master copy too (8B64/
  * master); 8B64/base (f32) before them. So they are with too few tokens for rings
  * (gate/v6e,f16,s512: f32[4096,32000] when they are done) and between late gathers (gate/f48,d6k,
- * v6e16x16,f256,b512 at 2048 tokens).
+ * v6e16x16,f256,b512 at 2048 tokens), a tied one too (gate/f16,s512 with tied: f32[32000,4096] from
+ * 2681 of 2712, nothing else by then, with 16 layers from 2609 of 2646).
  */
 bool hb_head_last(const struct hb_lower *lo)
 {
@@ -609,5 +624,5 @@ bool hb_head_last(const struct hb_lower *lo)
     bool narrow = lo->gather_form == HB_GATHER_PADDED &&
                   (s->precision.params == lo->compute || s->precision.master);
     return (narrow || late || lo->habits->head_last) && !s->optimizer.clip &&
-           s->batch.accumulate == 1 && !s->model.tied_embeddings;
+           s->batch.accumulate == 1 && (!s->model.tied_embeddings || (late && !lo->maxtext));
 }

@@ -205,7 +205,7 @@ static bool casts_follow(const struct hb_lower *lo)
 
 static void forward_backward(struct hb_lower *lo, struct parts *parts)
 {
-    struct hb_ends ends = {.table_grad = HB_NONE, .table = HB_NONE};
+    struct hb_ends ends = {.table_grad = HB_NONE, .table = HB_NONE, .rows = HB_NONE};
     lo->phase = HB_PHASE_FORWARD;
     if (hb_pipeline_even(lo)) {
         hb_ends_cast_table(lo, &ends);
@@ -301,7 +301,7 @@ static void build_step(struct hb_lower *lo)
     }
     hb_optim_update(lo);
     if (lo->head_last) {
-        hb_loss_finish_last(lo, &parts.ends);
+        hb_ends_finish_last(lo, &parts.ends);
         hb_optim_update_head(lo);
     }
 }
