@@ -134,6 +134,7 @@ static const struct hb_chip chips[] = {
      .few_ring_tokens = 2048,
      .head_ring_times = 2,
      .long_product = 450,
+     .tied_grad_as_is = true,
      .sent_stacks_turned = true,
      .own_loss_waits = true},
     {.device = "tpu-v7",

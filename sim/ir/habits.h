@@ -62,7 +62,8 @@ struct hb_chip {
     bool gathers_beside;  /* each weight's beside the other's product */
     bool ring_grads_at_once; /* weight gradients in rings do not wait for the layers */
     bool ring_room_early;    /* room for what rings collect is there before the loss */
-    bool tied_grad_turned;   /* a tied head's narrow gradient is laid out a second time */
+    bool tied_grad_turned;   /* a tied head's narrow gradient is laid out a second time at once */
+    bool tied_grad_as_is;    /* it is read as it is made */
     bool chunk_grad_by_head; /* a chunk's gradient is added beside the gathered head */
     bool slices_to_the_end;  /* what a loop's last trip slices stays beside turned stacks */
     bool head_before_last;   /* its gradient, before a last layer taken out beside host copies */

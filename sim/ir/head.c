@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "sim/ir/order.h"
 #include "sim/ir/sequence.h"
+#include "sim/ir/tied.h"
 
 /* The head's products go round in rings from this many tokens of all devices of the axis on
  * (measured at 8 ways: 4096 a device yes, 1024 no; 16: 1024 yes; 32: 512 yes); of a chunk's tokens
@@ -499,12 +500,13 @@ static bool reads_label_late(const struct hb_lower *lo)
 bool hb_head_both_wait(const struct hb_lower *lo)
 {
     return reads_label_late(lo) || keeps_and_fetches(lo) || hb_head_post_order(lo) ||
-           is_depth_beside_host(lo);
+           is_depth_beside_host(lo) || hb_tied_find(lo) == HB_TIED_BOTH;
 }
 
 bool hb_head_label_waits(const struct hb_lower *lo)
 {
-    return is_sequence(lo, HB_SEQUENCE_DEPTH) && !is_depth_beside_host(lo);
+    return hb_tied_find(lo) == HB_TIED_LABEL ||
+           (is_sequence(lo, HB_SEQUENCE_DEPTH) && !is_depth_beside_host(lo));
 }
 
 bool hb_head_copy_waits(const struct hb_lower *lo)
@@ -532,6 +534,9 @@ bool hb_head_waits(const struct hb_lower *lo)
         return false;
     if (keeps_and_fetches(lo) || lo->stage_long)
         return true;
+    enum hb_tied_wait tied = hb_tied_find(lo);
+    if (tied != HB_TIED_APART)
+        return tied == HB_TIED_NARROW || tied == HB_TIED_BOTH;
     if (is_tied_early(lo) || is_scattered_into(lo) || is_padded_early(lo) || are_scores_larger(lo))
         return false;
     if (is_update_slow(lo) || is_unconstrained(lo) || hb_sequence_post_alone(lo))

@@ -10,6 +10,7 @@
 #include "sim/ir/loss_pass.h"
 #include "sim/ir/order.h"
 #include "sim/ir/sequence.h"
+#include "sim/ir/tied.h"
 #include "sim/ir/weight.h"
 
 static struct hb_shape logit_shape(const struct hb_lower *lo, int64_t seq, enum hb_dtype dtype)
@@ -170,7 +171,8 @@ static void add_accumulators(struct hb_lower *lo, struct hb_leaf *l)
 
 /* The accumulators of a ring that waits are there from the start (8B/base: two f32[512,128256] from
  * 98 to 2583 of 2713; 1B/base, which does not wait, has none at the loss; nor have MaxText's tied
- * heads). */
+ * heads), those of a tied head in the list's order alone (gemma2b,f8,bf16 from 77 to 776 of 2461;
+ * gemma2b,f8 from 2255 on, with clip from 758). */
 static void zero_ring(struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
@@ -183,8 +185,10 @@ static void zero_ring(struct hb_lower *lo)
 
 static void prepare_ring(struct hb_lower *lo)
 {
-    if (hb_head_split(lo) && hb_head_ring(lo) && hb_head_waits(lo) && !hb_head_post_order(lo) &&
-        !(lo->maxtext && lo->spec->model.tied_embeddings))
+    enum hb_tied_wait tied = hb_tied_find(lo);
+    bool waits = hb_head_split(lo) && hb_head_ring(lo) && hb_head_waits(lo) &&
+                 !hb_head_post_order(lo) && !(lo->maxtext && lo->spec->model.tied_embeddings);
+    if (tied == HB_TIED_LABEL || tied == HB_TIED_NOTHING || (tied == HB_TIED_APART && waits))
         zero_ring(lo);
 }
 
@@ -233,17 +237,22 @@ static uint32_t waiting_logits(const struct hb_lower *lo, const struct hb_loss_p
     if (hb_head_short_ring(lo) && c->before != HB_NONE && hb_head_ring(lo))
         return c->logits;
     bool narrow = hb_fsdp_ways(lo, false) <= RING_COPY_WAYS || hb_ways(lo, HB_AX_TENSOR) > 1 ||
-                  hb_head_copy_waits(lo);
+                  hb_head_copy_waits(lo) || hb_tied_find(lo) == HB_TIED_NARROW;
     return has_narrow_dlogits(lo) && !narrow ? c->logits : c->dlogits;
 }
 
-/* The gradient of a tied table has the words for rows: its product reads the narrow gradient in
- * another layout where it is no ring on v5p (gemma2b,v5e4x4,f16: f32[4096,256128] and two bf16 of
- * it, untied one; gemma2b,f8: one; dslite,f64,ragged,bf16dot: two bf16[4096,102400]). */
-static bool has_turned_dlogits(const struct hb_lower *lo)
+/* The gradient of a tied table has the words for rows: its product reads the narrow gradient of one
+ * sequence in another layout, which is beside the gathered head where it is no ring on v5p
+ * (gemma2b,v5e4x4,f16: f32[4096,256128] and two bf16 of it, untied one; dslite,f64,ragged,bf16dot:
+ * two bf16[4096,102400]; else see tied.c), in the place of logits before a cast (gemma2b,v5e4x4,f16
+ * with logits_dot=bf16: two; with two sequences one beside the f32 logits, and over fsdp 8 and
+ * tensor 2 one). */
+static bool has_turned_dlogits(const struct hb_lower *lo, const struct hb_loss_pass *c)
 {
     return lo->spec->model.tied_embeddings && has_narrow_dlogits(lo) && hb_head_split(lo) &&
-           !lo->maxtext && (lo->gather_form == HB_GATHER_PADDED || lo->chip->tied_grad_turned);
+           !lo->maxtext && lo->local.batch == 1 && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+           c->before == HB_NONE &&
+           (lo->gather_form == HB_GATHER_PADDED || lo->chip->tied_grad_turned);
 }
 
 /* XLA:GPU reads a chunk's logits in several passes, so that they live longer than their gradient
@@ -276,7 +285,7 @@ void hb_loss_make_dlogits(struct hb_lower *lo, struct hb_loss_pass *c)
     if (c->dlogits == c->logits)
         c->dlogits = hb_temp_in_place(lo, "gradient of the logits", HB_CAT_LOGITS, c->logits);
     hb_emit_write(&e, c->dlogits);
-    if (has_turned_dlogits(lo))
+    if (has_turned_dlogits(lo, c))
         hb_emit_write(&e, hb_temp(lo, "gradient of the logits, turned", HB_CAT_LOGITS,
                                   logit_shape(lo, c->seq, lo->compute)));
     hb_emit(lo, &e);
@@ -353,6 +362,18 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     hb_emit_simple(lo, HB_OP_COPY, "own part of the head's gradient", sum, l->grad);
 }
 
+/* A ring's product of both directions, and what each sends on (gemma2b,v6e,f8 in bf16, tied, at the
+ * end of the layers' backward pass: f32[256128,2,256] and four f32[256128,256]). */
+static uint32_t parts_on_their_way(struct hb_lower *lo, const struct hb_leaf *l)
+{
+    enum { PARTS = 4 };
+    if (l->grad_half == HB_NONE || hb_head_short_ring(lo) || lo->maxtext)
+        return HB_NONE;
+    struct hb_shape s = hb_leaf_layer_shape(l, split_grad_dtype(lo), false);
+    s.dim[0] *= PARTS;
+    return hb_temp(lo, "head, parts of its gradient on their way", HB_CAT_COMMUNICATION, s);
+}
+
 /* The head's gradient: at once, or its operands wait until the layers are done. */
 static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlogits)
 {
@@ -373,6 +394,7 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
         add_accumulators(lo, l);
         hb_emit_write(&e, l->grad);
         hb_emit_write(&e, l->grad_half);
+        hb_emit_write(&e, parts_on_their_way(lo, l));
         hb_emit(lo, &e);
         return;
     }
@@ -402,6 +424,15 @@ uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c)
     hb_emit_write(&e, g);
     hb_emit(lo, &e);
     return g;
+}
+
+/* The gradient of the logits in the layout that a tied table's product reads. */
+static void turn_dlogits(struct hb_lower *lo, struct hb_loss_pass *c)
+{
+    uint32_t turned = hb_temp(lo, "gradient of the logits, turned", HB_CAT_LOGITS,
+                              logit_shape(lo, c->seq, lo->compute));
+    hb_emit_simple(lo, HB_OP_COPY, "turn gradient of the logits", c->dlogits, turned);
+    c->dlogits = turned;
 }
 
 /* The head's gradient before that of its input: where the head was gathered between layers and
@@ -464,7 +495,10 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
     } else if (hb_head_waits(lo)) {
         ends->pending_logits = waiting_logits(lo, c);
         ends->pending_before = ends->pending_logits == c->logits ? c->before : HB_NONE;
-        if (hb_head_both_wait(lo)) {
+        if (hb_tied_find(lo) == HB_TIED_BOTH) {
+            ends->pending_label = c->logits;
+            ends->pending_logits = c->dlogits;
+        } else if (hb_head_both_wait(lo)) {
             ends->pending_logits = c->logits;
             ends->pending_before = c->dlogits;
         }
@@ -509,9 +543,11 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     bool before = hb_order_head_first(lo) || is_grad_first(lo);
     if (before)
         head_grad(lo, c.seq, c.x, c.dlogits);
-    else if (hb_head_label_waits(lo))
+    else if (hb_head_label_waits(lo) && hb_tied_find(lo) == HB_TIED_APART)
         zero_ring(lo);
     uint32_t g = hb_loss_grad_through(lo, &c);
+    if (hb_tied_turns(lo))
+        turn_dlogits(lo, &c);
     if (before)
         ends->head_done = true;
     else
@@ -535,7 +571,7 @@ uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     lo->phase = HB_PHASE_LOSS;
     ends->head_done = false;
     ends->pending_logits = ends->pending_x = ends->pending_full = ends->loss_x = HB_NONE;
-    ends->pending_before = ends->norm_x = ends->norm_grad = HB_NONE;
+    ends->pending_before = ends->pending_label = ends->norm_x = ends->norm_grad = HB_NONE;
     return lo->spec->loss.chunks > 1 ? hb_chunks_pass(lo, ends, x) : whole_loss(lo, ends, x);
 }
 
@@ -561,12 +597,16 @@ void hb_loss_finish(struct hb_lower *lo, const struct hb_ends *ends)
         hb_emit_mark(lo, "end of the logits", ends->pending_logits, HB_NONE);
     } else if (!ends->head_done) {
         struct hb_loss_pass c = {.seq = lo->local.seq, .x = ends->pending_x};
-        c.logits = ends->pending_logits;
+        c.logits = c.dlogits = ends->pending_logits;
+        if (hb_tied_turns_late(lo))
+            turn_dlogits(lo, &c);
         if (c.logits == HB_NONE) {
             c.w = hb_loss_use_head(lo, false);
             hb_loss_make_logits(lo, &c);
+            c.dlogits = c.logits;
         }
-        head_grad(lo, c.seq, c.x, c.logits);
+        head_grad(lo, c.seq, c.x, c.dlogits);
+        hb_emit_mark(lo, "the labels' logits", ends->pending_label, HB_NONE);
     } else if (ends->pending_logits != HB_NONE) {
         hb_emit_mark(lo, "the labels' logits", ends->pending_logits, HB_NONE);
     }

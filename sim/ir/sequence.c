@@ -45,7 +45,7 @@ static int64_t largest(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static int64_t layer_bytes(const struct hb_lower *lo)
+int64_t hb_sequence_layer_bytes(const struct hb_lower *lo)
 {
     const struct hb_block *b = &lo->spec->model.blocks[0];
     const struct hb_attention *a = &b->attention;
@@ -80,7 +80,7 @@ enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
     int64_t head = hb_shape_plain_bytes(&gathered);
     int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
     int64_t narrow = logits / 2, both = hb_add_sat(logits, narrow);
-    int64_t grads = lo->stacked_grad_bytes, layer = layer_bytes(lo);
+    int64_t grads = lo->stacked_grad_bytes, layer = hb_sequence_layer_bytes(lo);
     int64_t loss = hb_add_sat(both, head);
     int64_t begun = hb_add_sat(grads, hb_add_sat(head, sums));
     int64_t list = hb_add_sat(begun, largest(both, lo->input_bytes));
@@ -148,7 +148,7 @@ bool hb_sequence_post_alone(const struct hb_lower *lo)
 {
     bool late = is_head_late(lo->spec);
     return is_known_alone(lo) && late && !lo->spec->optimizer.clip &&
-           largest(lo->stacked_grad_bytes, layer_bytes(lo)) < update_bytes(lo);
+           largest(lo->stacked_grad_bytes, hb_sequence_layer_bytes(lo)) < update_bytes(lo);
 }
 
 /* Scores without a kernel: in the list's order their probabilities are gone when their gradient is
@@ -162,7 +162,7 @@ bool hb_sequence_depth_alone(const struct hb_lower *lo)
         return false;
     int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
     int64_t loss = hb_add_sat(logits, update_bytes(lo));
-    int64_t back = hb_add_sat(lo->stacked_grad_bytes, layer_bytes(lo));
+    int64_t back = hb_add_sat(lo->stacked_grad_bytes, hb_sequence_layer_bytes(lo));
     int64_t list = largest(hb_add_sat(lo->stacked_grad_bytes, loss), back);
     int64_t more = hb_mul_sat(2 * a->heads, hb_mul_sat(lo->local.tokens, lo->spec->batch.seq));
     return largest(loss, hb_add_sat(back, more)) < list;

@@ -14,6 +14,8 @@ enum hb_sequence {
 /* Whether the compiler was seen to choose: one sequence a device between rings of fsdp alone. */
 bool hb_sequence_known(const struct hb_lower *lo);
 enum hb_sequence hb_sequence_find(const struct hb_lower *lo);
+/* What a layer's backward pass holds beside gradients. */
+int64_t hb_sequence_layer_bytes(const struct hb_lower *lo);
 /* The same on one device: whether post-order is least, so that the logits wait. */
 bool hb_sequence_post_alone(const struct hb_lower *lo);
 /* Whether a layer's scores there are taken depth-first. */

@@ -50,11 +50,62 @@ static void few_tokens_leave_the_table_to_the_end(void **state)
     assert_true(find_op(&clip, "gradient of the head") < find_op(&clip, "update block.w_up"));
 }
 
+#define RING    "mesh.fsdp=8", "batch.seq=8192"
+#define LOGITS  "logits"
+#define NARROW  "gradient of the logits"
+#define TURNED  "gradient of the logits, turned"
+#define RINGSUM "head, gradient of the ring's other direction"
+
+/* gemma2b,f8: the bf16 gradient waits, turned when it is read; with lion the f32 logits as well,
+ * turned at once; with clip (a list) the logits alone, accumulators before them; with one-hot
+ * labels and clip none. */
+static void the_sequence_of_a_tied_ring(void **state)
+{
+    (void)state;
+    struct low depth = TIED(RING), lion = TIED(RING, "optimizer.name=lion");
+    struct low list = TIED(RING, "optimizer.clip=true");
+    struct low onehot = TIED(RING, "optimizer.clip=true", "loss.onehot=true");
+    const char *turn = "turn gradient of the logits";
+    assert_false(lives_at(&depth, LOGITS, BACKWARD));
+    assert_true(lives_at(&depth, NARROW, BACKWARD));
+    assert_true(find_op(&depth, turn) > find_op(&depth, BACKWARD));
+    assert_true(lives_at(&lion, LOGITS, BACKWARD));
+    assert_true(lives_at(&lion, TURNED, BACKWARD));
+    assert_false(lives_at(&lion, NARROW, BACKWARD));
+    assert_true(lives_at(&list, LOGITS, BACKWARD));
+    assert_false(lives_at(&list, TURNED, BACKWARD));
+    assert_true(lives_at(&list, RINGSUM, "softmax cross-entropy"));
+    assert_false(lives_at(&depth, RINGSUM, "softmax cross-entropy"));
+    assert_false(lives_at(&onehot, LOGITS, BACKWARD));
+    assert_false(lives_at(&onehot, TURNED, BACKWARD));
+}
+
+/* gemma2b,v6e,f8: nothing is turned, both wait; gemma2b,v5e,f8t2 and, with two sequences, v5e,f8:
+ * no turned gradient beside the gathered head; in bf16 it takes the place of the logits before a
+ * cast. */
+static void chips_turn_as_they_read(void **state)
+{
+    (void)state;
+    struct low v6e = TIED(RING, "hardware.device=tpu-v6e", "model.vocab=256000");
+    assert_int_equal(find(&v6e, TURNED), HB_NONE);
+    assert_true(lives_at(&v6e, LOGITS, BACKWARD));
+    assert_true(lives_at(&v6e, NARROW, BACKWARD));
+    const char *v5e = "hardware.device=tpu-v5e";
+    struct low one = TIED(RING, v5e), tensor = TIED(RING, v5e, "mesh.tensor=2");
+    struct low two = TIED(RING, v5e, "batch.global=16"), dot = TIED(RING, v5e, "loss.dot=bf16");
+    assert_int_not_equal(find(&one, TURNED), HB_NONE);
+    assert_int_equal(find(&tensor, TURNED), HB_NONE);
+    assert_int_equal(find(&two, TURNED), HB_NONE);
+    assert_int_equal(find(&dot, TURNED), HB_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_narrow_gradient_is_made_at_once),
         TEST(few_tokens_leave_the_table_to_the_end),
+        TEST(the_sequence_of_a_tied_ring),
+        TEST(chips_turn_as_they_read),
     };
     return cmocka_run_group_tests_name("lower_tied", tests, NULL, NULL);
 }

@@ -1,0 +1,113 @@
+/* Tied heads between rings: see tied.h. The table's gradient is the sum of the product's and the
+ * lookup's, so its update follows the layers' backward pass; what waits follows from the sequence
+ * (sequence.h). MiB above the arguments, list, depth, post, and what is alive through the layers:
+ *
+ *   gemma2b,f8           9245 7811  9091  the bf16 gradient, turned when it is read
+ *   gemma2b,f8,clip      9245 9091  9091  f32 logits, the gradient turned
+ *   gemma2b,f8,bf16      8296 8512 10826  f32 logits; the head's gradient, accumulators first
+ *   gemma2b,f8,master    8176 7909 10705  as with clip
+ *   gemma2b,f16,clip     8283 8560  8560  as in bf16 (so with bf16 and master)
+ *   8B,f8,tied          10592 10449 12445, 8 layers 6081 4780 5681, 8192 tokens 14688 12568 16572,
+ *   f16 7840 6283 8290, 1B,f8,b1 4745 4038 4601: as gemma2b,f8
+ *   8B,f8,tied,bf16      7262 7456  7600  as gemma2b,f8,bf16
+ *
+ * Depth-first with updates that take their gradients as they are made, the loss is over when the
+ * layers' backward pass begins; where they do not, or in bf16, it is post-order with the gradient
+ * in both layouts beside the logits. v6e does not turn it and keeps both (gemma2b,v6e,f8: f32 from
+ * 833 to 2777, bf16 from 852 to 2660, 9255 8702 8702; f16,clip; f8,bf16; 1B,f8,b1) but in the
+ * list's order (8B,v6e,f8, 10623 12445 12445, and f16). The forms give the figures within 3 %, with
+ * the casts, but the depth-first ones with a master copy (7674 for 7974, fsdp 16); two halves of
+ * nested layers (gemma2b,f8,outer=2) are a list whose logits do not wait. */
+#include "sim/ir/tied.h"
+
+#include "base/size.h"
+#include "sim/ir/head.h"
+#include "sim/ir/sequence.h"
+
+enum { LEAST_WAYS = 8 };
+
+static bool is_known(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    bool whole = s->loss.chunks == 1 && s->loss.dot == HB_DT_F32 && s->batch.accumulate == 1;
+    return s->model.tied_embeddings && lo->habits->rings && !lo->maxtext && hb_head_ring(lo) &&
+           hb_fsdp_ways(lo, false) >= LEAST_WAYS && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+           lo->local.batch == 1 && whole && s->stack.form != HB_FORM_LOOP &&
+           s->model.blocks[0].moe.experts == 0 && !lo->chip->tied_grad_turned;
+}
+
+/* No gradient's product ends in its own update. */
+static bool is_update_apart(const struct hb_spec *s)
+{
+    return s->optimizer.clip || s->precision.master || s->optimizer.name == HB_OPT_MUON ||
+           s->optimizer.name == HB_OPT_ADAFACTOR;
+}
+
+/* The same for the table's alone (gemma2b,f8 with opt=lion, opt_host, cast=upfront: 7812
+ * depth-first, f32 logits and the turned gradient through the layers). */
+static bool is_table_apart(const struct hb_spec *s)
+{
+    return is_update_apart(s) || s->precision.params == s->precision.compute ||
+           s->step.cast_upfront || s->optimizer.name == HB_OPT_LION ||
+           s->optimizer.offload == HB_PLACE_PINNED_HOST;
+}
+
+static bool offloads(const struct hb_spec *s)
+{
+    const struct hb_remat *r = &s->model.blocks[0].remat;
+    return r->policy == HB_POLICY_NAMES && r->offload != 0;
+}
+
+static int64_t largest(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Whether the list is least. */
+static bool is_list(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    struct hb_shape part = hb_leaf_layer_shape(l, HB_DT_F32, false);
+    struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
+    int64_t narrow = hb_mul_sat(2, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t both = hb_mul_sat(3, narrow), grads = lo->stacked_grad_bytes;
+    int64_t loss = hb_add_sat(both, hb_shape_plain_bytes(&gathered));
+    int64_t list = hb_add_sat(loss, hb_mul_sat(2, hb_shape_plain_bytes(&part)));
+    int64_t back = largest(hb_mul_sat(2, grads), hb_add_sat(grads, hb_sequence_layer_bytes(lo)));
+    int64_t depth = largest(loss, hb_add_sat(narrow, back));
+    bool low = s->precision.params == lo->compute && !s->precision.master;
+    if (is_update_apart(s) || low || lo->chip->tied_grad_as_is)
+        depth = largest(loss, hb_add_sat(both, back));
+    if (!s->precision.master && (low || s->optimizer.clip) && !lo->chip->tied_grad_as_is)
+        depth = largest(depth, hb_add_sat(both, narrow));
+    return hb_add_sat(list, grads) <= depth;
+}
+
+enum hb_tied_wait hb_tied_find(const struct hb_lower *lo)
+{
+    if (!is_known(lo))
+        return HB_TIED_APART;
+    /* One-hot labels are met in the softmax's pass (gemma2b,f8,onehot; with clip, turned at once).
+     */
+    bool onehot = lo->spec->loss.onehot, as_is = lo->chip->tied_grad_as_is;
+    if (is_list(lo))
+        return onehot ? HB_TIED_NOTHING : HB_TIED_LABEL;
+    /* With layer inputs on the host: both (gemma2b,f8 with offload:layer_in: f32 from 1296, bf16 as
+     * it is made from 1322, to the end). */
+    bool both = as_is || is_table_apart(lo->spec) || offloads(lo->spec);
+    return both && !onehot ? HB_TIED_BOTH : HB_TIED_NARROW;
+}
+
+bool hb_tied_turns(const struct hb_lower *lo)
+{
+    enum hb_tied_wait wait = hb_tied_find(lo);
+    if (wait == HB_TIED_APART || lo->chip->tied_grad_as_is)
+        return false;
+    return wait == HB_TIED_LABEL || wait == HB_TIED_NOTHING || is_table_apart(lo->spec);
+}
+
+bool hb_tied_turns_late(const struct hb_lower *lo)
+{
+    return hb_tied_find(lo) != HB_TIED_APART && !lo->chip->tied_grad_as_is && !hb_tied_turns(lo);
+}
