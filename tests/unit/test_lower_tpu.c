@@ -388,34 +388,6 @@ static void slow_updates_keep_logits(void **state)
     assert_int_equal(buf_of(&slow, "gradient of the logits")->dtype, HB_DT_BF16);
 }
 
-/* PP/base: a second bf16 copy of each stack through the forward iterations, none where the cast is
- * made upfront; zeros before the loss with rematerialised iterations (PP/iter,m16). */
-static void a_stage_hands_out_its_casts(void **state)
-{
-    (void)state;
-    struct low base = STAGES(SAME), upfront = STAGES("step.cast=upfront");
-    const char *copy = "w_up, cast handed out", *loss = "softmax cross-entropy";
-    assert_true(lives_at(&base, copy, "shift stages"));
-    assert_false(lives_at(&base, copy, loss));
-    assert_int_equal(find(&upfront, copy), HB_NONE);
-    assert_false(lives_at(&base, "w_up, gradient", loss));
-    struct low again = STAGES("pipeline.remat_iteration=true");
-    assert_true(lives_at(&again, "w_up, gradient", loss));
-    assert_int_equal(find(&base, "last norm's input in f32"), HB_NONE);
-}
-
-/* 70B,pp4f16t4,m8 and 8B,pp2f8,m4: twice whole; pp4f4,m8 not. */
-static void more_devices_than_microbatches_gather(void **state)
-{
-    (void)state;
-    struct low few = STAGES("mesh.fsdp=4");
-    struct low many = STAGES("mesh.fsdp=16", "batch.global=128");
-    const char *whole = "gradients of the iterations' outputs, gathered";
-    assert_int_equal(find(&few, whole), HB_NONE);
-    assert_int_equal(buf_of(&many, whole)->bytes, 2LL * 16 * 16 * 2048 * 1024);
-    assert_true(lives_at(&many, whole, "iterations in order"));
-}
-
 /* mixtral/base: casts of gate and up, [.., 64, ..] with the 64 along the lanes, take twice their
  * bytes, w_down's not; 8B,f64,b2: a dense layer's w_down with two sequences. */
 static void shards_along_the_lanes_are_padded(void **state)
@@ -552,18 +524,6 @@ static void plain_gathers_make_the_heads_gradient_first(void **state)
     assert_true(find_op(&scan, sum) < find_op(&scan, through));
     assert_true(find_op(&one, sum) > find_op(&one, through));
     assert_true(find_op(&nested, sum) > find_op(&nested, through));
-}
-
-/* PP/batch=32 with opt_host; with ce=onehot; with accum=4. */
-static void stages_send_the_head_late(void **state)
-{
-    (void)state;
-    const char *host = "optimizer.offload=pinned_host", *backward = "gradient through block.w_down";
-    struct low plain = STAGES(host), onehot = STAGES(host, "loss.onehot=true");
-    struct low micro = STAGES(host, "batch.accumulate=2");
-    assert_true(lives_at(&plain, "logits", backward));
-    assert_false(lives_at(&onehot, "logits", backward));
-    assert_false(lives_at(&micro, "logits", backward));
 }
 
 /* tiny/seq=1024 against tiny/base; tinyS with naive attention and names:attn_out. */
@@ -737,19 +697,6 @@ static void layers_side_by_side_keep_in_place(void **state)
     assert_int_equal(find(&loop, "block[1].layer input, saved"), HB_NONE);
 }
 
-/* PP/fsdp=2: each stage makes the rows of one part; 8B,pp2f8,m4,names: two stages of eight do not.
- * 8B,pp4f4,m8,iter: iterations made again have casts of their own. */
-static void stages_share_the_heads_gradient(void **state)
-{
-    (void)state;
-    const char *part = "head, gradient before its sum";
-    struct low even = STAGES("mesh.fsdp=2", SAME), odd = STAGES("mesh.fsdp=8", "batch.global=64");
-    assert_int_equal(2 * bytes_of(&even, part), bytes_of(&odd, part));
-    struct low again = STAGES("mesh.fsdp=2", "pipeline.remat_iteration=true");
-    assert_false(lives_at(&again, "block.w_up, cast once", "gradient of the head"));
-    assert_true(lives_at(&even, "block.w_up, cast once", "gradient of the head"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -769,7 +716,6 @@ int main(void)
         TEST(combine_weights_lend_their_place),
         TEST(a_product_is_made_inside_its_reader),
         TEST(layers_side_by_side_keep_in_place),
-        TEST(stages_share_the_heads_gradient),
         TEST(choices_are_kept_with_all_else),
         TEST(the_last_layer_is_sent_late),
         TEST(kept_gates_take_their_gradients_from_the_product),
@@ -777,15 +723,12 @@ int main(void)
         TEST(long_grouped_scores_stand_twice),
         TEST(tied_logits_wait_beside_small_scores),
         TEST(slow_updates_keep_logits),
-        TEST(a_stage_hands_out_its_casts),
-        TEST(more_devices_than_microbatches_gather),
         TEST(shards_along_the_lanes_are_padded),
         TEST(rings_of_one_sequence_wait),
         TEST(the_sequence_says_what_waits),
         TEST(logits_wait_in_post_order),
         TEST(the_last_layer_follows_the_head),
         TEST(chunks_in_post_order_keep_the_head),
-        TEST(stages_send_the_head_late),
         TEST(plain_gathers_make_the_heads_gradient_first),
         TEST(probabilities_stand_beside_their_gradient),
         TEST(averages_on_the_host_delay_a_leaf),

@@ -1,0 +1,85 @@
+/* sim/ir/lower for XLA:TPU, a pipeline's stages: casts, what is gathered of the outputs, the head.
+ * Names are lab records without their "lab-tpu-". */
+#include "tests/unit/lowered.h"
+
+static const char text[] = "model:\n"
+                           "  d_model: 1024\n"
+                           "  vocab: 32000\n"
+                           "  blocks:\n"
+                           "    - name: block\n"
+                           "      repeat: 8\n"
+                           "      pipelined: true\n"
+                           "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
+                           "      mlp: {d_ff: 2816}\n"
+                           "batch: {global: 32, seq: 2048}\n"
+                           "mesh: {pipeline: 4}\n"
+                           "hardware: {device: tpu-v5p}\n"
+                           "compiler: xla-tpu\n"
+                           "pipeline: {microbatches: 8}\n";
+
+#define STAGES(...) lower_text(text, (const char *const[]){__VA_ARGS__, NULL})
+#define SAME        "batch.accumulate=1" /* where nothing is changed */
+
+/* PP/base: a second bf16 copy of each stack through the forward iterations, none where the cast is
+ * made upfront; zeros before the loss with rematerialised iterations (PP/iter,m16). */
+static void a_stage_hands_out_its_casts(void **state)
+{
+    (void)state;
+    struct low base = STAGES(SAME), upfront = STAGES("step.cast=upfront");
+    const char *copy = "w_up, cast handed out", *loss = "softmax cross-entropy";
+    assert_true(lives_at(&base, copy, "shift stages"));
+    assert_false(lives_at(&base, copy, loss));
+    assert_int_equal(find(&upfront, copy), HB_NONE);
+    assert_false(lives_at(&base, "w_up, gradient", loss));
+    struct low again = STAGES("pipeline.remat_iteration=true");
+    assert_true(lives_at(&again, "w_up, gradient", loss));
+    assert_int_equal(find(&base, "last norm's input in f32"), HB_NONE);
+}
+
+/* 70B,pp4f16t4,m8 and 8B,pp2f8,m4: twice whole; pp4f4,m8 not. */
+static void more_devices_than_microbatches_gather(void **state)
+{
+    (void)state;
+    struct low few = STAGES("mesh.fsdp=4");
+    struct low many = STAGES("mesh.fsdp=16", "batch.global=128");
+    const char *whole = "gradients of the iterations' outputs, gathered";
+    assert_int_equal(find(&few, whole), HB_NONE);
+    assert_int_equal(buf_of(&many, whole)->bytes, 2LL * 16 * 16 * 2048 * 1024);
+    assert_true(lives_at(&many, whole, "iterations in order"));
+}
+
+/* PP/batch=32 with opt_host; with ce=onehot; with accum=4. */
+static void stages_send_the_head_late(void **state)
+{
+    (void)state;
+    const char *host = "optimizer.offload=pinned_host", *backward = "gradient through block.w_down";
+    struct low plain = STAGES(host), onehot = STAGES(host, "loss.onehot=true");
+    struct low micro = STAGES(host, "batch.accumulate=2");
+    assert_true(lives_at(&plain, "logits", backward));
+    assert_false(lives_at(&onehot, "logits", backward));
+    assert_false(lives_at(&micro, "logits", backward));
+}
+
+/* PP/fsdp=2: each stage makes the rows of one part; 8B,pp2f8,m4,names: two stages of eight do not.
+ * 8B,pp4f4,m8,iter: iterations made again have casts of their own. */
+static void stages_share_the_heads_gradient(void **state)
+{
+    (void)state;
+    const char *part = "head, gradient before its sum";
+    struct low even = STAGES("mesh.fsdp=2", SAME), odd = STAGES("mesh.fsdp=8", "batch.global=64");
+    assert_int_equal(2 * bytes_of(&even, part), bytes_of(&odd, part));
+    struct low again = STAGES("mesh.fsdp=2", "pipeline.remat_iteration=true");
+    assert_false(lives_at(&again, "block.w_up, cast once", "gradient of the head"));
+    assert_true(lives_at(&even, "block.w_up, cast once", "gradient of the head"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_stage_hands_out_its_casts),
+        TEST(more_devices_than_microbatches_gather),
+        TEST(stages_send_the_head_late),
+        TEST(stages_share_the_heads_gradient),
+    };
+    return cmocka_run_group_tests_name("lower_stages", tests, NULL, NULL);
+}
