@@ -57,20 +57,22 @@ struct hb_chip {
     int64_t ring_tokens;     /* least tokens of a device for rings of more than 8 ... */
     int64_t few_ring_tokens; /* ... and of up to 8 ways */
     int64_t head_ring_times; /* the head's, in times of what is usual */
-    int64_t long_product; /* of a unit's MLP, in 10^9 multiplications: gathered once from it on */
-    bool gathers_padded;  /* of 64 ways and more */
-    bool gathers_beside;  /* each weight's beside the other's product */
-    bool ring_grads_at_once; /* weight gradients in rings do not wait for the layers */
-    bool ring_room_early;    /* room for what rings collect is there before the loss */
-    bool tied_grad_turned;   /* a tied head's narrow gradient is laid out a second time at once */
-    bool tied_grad_as_is;    /* it is read as it is made */
-    bool chunk_grad_by_head; /* a chunk's gradient is added beside the gathered head */
-    bool slices_to_the_end;  /* what a loop's last trip slices stays beside turned stacks */
-    bool head_before_last;   /* its gradient, before a last layer taken out beside host copies */
-    bool sent_stacks_turned; /* stacks from the host come whole, between rings */
-    bool own_loss_waits;     /* MaxText's logits, where nothing is kept, between rings */
-    bool own_loss_at_once;   /* MaxText's, between rings, with many tokens */
-    bool fused_backward;     /* flash attention's backward pass is one kernel */
+    int64_t long_product;  /* of a unit's MLP, in 10^9 multiplications: gathered once from it on */
+    int64_t fetched_bytes; /* operands up to so many are fetched into the vector memory */
+    bool gathers_padded;   /* of 64 ways and more */
+    bool gathers_beside;   /* each weight's beside the other's product */
+    bool ring_grads_at_once;  /* weight gradients in rings do not wait for the layers */
+    bool ring_room_early;     /* room for what rings collect is there before the loss */
+    bool tied_grad_turned;    /* a tied head's narrow gradient is laid out a second time at once */
+    bool tied_grad_as_is;     /* it is read as it is made */
+    bool chunk_grad_by_head;  /* a chunk's gradient is added beside the gathered head */
+    bool slices_to_the_end;   /* what a loop's last trip slices stays beside turned stacks */
+    bool head_before_last;    /* its gradient, before a last layer taken out beside host copies */
+    bool sent_stacks_turned;  /* stacks from the host come whole, between rings */
+    bool head_summed_at_once; /* one sequence's head's gradient, depth-first between gathers */
+    bool own_loss_waits;      /* MaxText's logits, where nothing is kept, between rings */
+    bool own_loss_at_once;    /* MaxText's, between rings, with many tokens */
+    bool fused_backward;      /* flash attention's backward pass is one kernel */
 };
 
 const struct hb_habits *hb_habits_find(const struct hb_spec *spec);

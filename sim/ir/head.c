@@ -41,11 +41,8 @@ bool hb_head_grad_staged(const struct hb_lower *lo)
  * gradient) wait through it. Read off 130 schedules of the lab (peaks of the mixtures):
  * - a tied head always (tinyS/tied: 2356 -> 3095), inside an accumulation loop (8B/f16,a4), and
  *   where its fused update waits for states from the host (tinyS/opt_host);
- * - whole (opt/base) or split over at least 8 by fsdp alone, when the head is wide against the
- *   tokens: 8B over 64 waits at 32k words with 1k and 2k tokens, not with 4k and more; at 128k with
- *   4k and 8k, not 12k; or, gathered without tensor parallelism, where its whole gradient is larger
- *   than the logits (gate/f48,d6k with 4k tokens; not gate/f33,d4.2k); not over a sequence axis
- *   alone (1B,sp8);
+ * - whole (opt/base) or split over at least 8, when the head is wide against the tokens; not over a
+ *   sequence axis alone (1B,sp8); between gathers over fsdp alone see sequence.c;
  * - XLA:GPU: see order.c;
  * - not with 2 to 7 ways (mix/ring/f2, f4, gate/f5, f7), not with a data axis beside (8B64/fsdp=8,
  *   dp=8; ring/f8dp32), not in mixtures of experts (moeFG, mixtral). */
@@ -96,6 +93,21 @@ enum { SHORT_RING = 5 };
 bool hb_head_short_ring(const struct hb_lower *lo)
 {
     return hb_fsdp_ways(lo, false) < SHORT_RING;
+}
+
+/* Over fsdp alone within a host the head's gradient is summed by a reduce-scatter, f32 (ring/f2:
+ * f32[2048,32000] from then to the end; ring/f4, gate/v6e,f4, gate/v6e,f8,s1024; over 16,
+ * gate/v6e,f16,s512, and beside tensor parallelism the whole, bf16; of a product in bf16 not looked
+ * at). */
+enum { HOST_DEVICES = 8 };
+
+bool hb_head_sum_scattered(const struct hb_lower *lo)
+{
+    int64_t ways = hb_fsdp_ways(lo, false);
+    return lo->habits->logits_copies == 1 && !lo->maxtext && ways > 1 && ways <= HOST_DEVICES &&
+           lo->local.batch_ways == ways && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+           hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
+           lo->spec->precision.params != lo->compute && lo->spec->loss.dot == HB_DT_F32;
 }
 
 static int64_t bytes_of(struct hb_shape s)
@@ -331,8 +343,6 @@ static bool is_wide(const struct hb_lower *lo)
     int64_t ways = hb_fsdp_ways(lo, false);
     int64_t width = lo->fsdp_mode == HB_WEIGHT_RING ? POSTPONE_RING_WIDTH : POSTPONE_WIDTH;
     bool few = lo->local.vocab >= hb_mul_sat(width, lo->local.tokens);
-    if (is_between_gathers(lo) && hb_ways(lo, HB_AX_TENSOR) == 1)
-        few = few || hb_mul_sat(3, lo->local.tokens) <= hb_mul_sat(2, lo->spec->model.d_model);
     bool whole = ways == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
     return (whole || ways >= POSTPONE_WAYS) && few;
 }
@@ -543,6 +553,8 @@ bool hb_head_waits(const struct hb_lower *lo)
         return true;
     if (hb_sequence_known(lo))
         return !hb_head_label_waits(lo);
+    if (hb_sequence_gathers_known(lo))
+        return hb_sequence_gathers_find(lo).logits_wait;
     return !is_label_early(lo) && waits_by_weights(lo);
 }
 
@@ -581,6 +593,8 @@ static int64_t waiting_bytes(const struct hb_lower *lo)
  * fit: 70B/base makes the logits again. */
 bool hb_head_sum_waits(const struct hb_lower *lo)
 {
+    if (hb_sequence_gathers_known(lo) && hb_sequence_gathers_find(lo).sum_waits)
+        return true;
     return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !offloads(lo) &&
            !hb_head_own_rule(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
            hb_ways(lo, HB_AX_SEQUENCE) == 1 && !lo->spec->model.tied_embeddings &&
@@ -628,6 +642,7 @@ bool hb_head_last(const struct hb_lower *lo)
                 (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_split(lo) && !hb_head_ring(lo));
     bool narrow = lo->gather_form == HB_GATHER_PADDED &&
                   (s->precision.params == lo->compute || s->precision.master);
-    return (narrow || late || lo->habits->head_last) && !s->optimizer.clip &&
+    bool taken_out = lo->habits->rings && offloads(lo); /* see is_label_last */
+    return (narrow || late || lo->habits->head_last) && !taken_out && !s->optimizer.clip &&
            s->batch.accumulate == 1 && (!s->model.tied_embeddings || (late && !lo->maxtext));
 }

@@ -309,18 +309,23 @@ static uint32_t whole_grad(struct hb_lower *lo, uint32_t dlogits)
                    hb_leaf_layer_shape(l, dtype, !hb_head_grad_staged(lo)));
 }
 
-/* Over fsdp alone within a host the sum is a reduce-scatter, f32 (ring/f2: f32[2048,32000] from
- * the head's gradient to the end; ring/f4, gate/v6e,f4, gate/v6e,f8,s1024; over 16, gate/v6e,f16,
- * s512, and beside tensor parallelism the whole, bf16; of a product in bf16 not looked at). */
-enum { HOST_DEVICES = 8 };
-
-static bool is_sum_scattered(const struct hb_lower *lo)
+/* In the list's order the update follows where it frees more than it makes: the whole sum against
+ * each device's new head and moments (gate/f33,d4.2k: bf16[4224,32000] from 299 to 305 of 766; not
+ * ring/f2, ring/f4). v6e's heads without a ring are taken depth-first, as soon as they are there
+ * (gate/v6e,f4, f32[1032,32000] from 520 to 527 of 1978; gate/v6e,f8,s1024). */
+static bool is_update_near(const struct hb_lower *lo, uint32_t sum)
 {
-    int64_t ways = hb_fsdp_ways(lo, false);
-    return lo->habits->logits_copies == 1 && !lo->maxtext && ways > 1 && ways <= HOST_DEVICES &&
-           lo->local.batch_ways == ways && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
-           lo->spec->precision.params != lo->compute && lo->spec->loss.dot == HB_DT_F32;
+    const struct hb_optim *o = &lo->spec->optimizer;
+    bool own = o->name != HB_OPT_MUON && o->name != HB_OPT_ADAFACTOR && !o->clip &&
+               o->offload == HB_PLACE_NONE && lo->spec->batch.accumulate == 1 &&
+               !lo->spec->model.tied_embeddings;
+    if (!own || lo->habits->logits_copies == 2 || lo->maxtext)
+        return false;
+    if (lo->fsdp_mode == HB_WEIGHT_RING)
+        return hb_head_sum_scattered(lo);
+    struct hb_shape part = hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, false);
+    int64_t states = hb_mul_sat(1 + o->moment_count, hb_shape_plain_bytes(&part));
+    return lo->gather_form == HB_GATHER_LATE && lo->p->bufs[sum].bytes > states;
 }
 
 static void sum_whole(struct hb_lower *lo, uint32_t full)
@@ -338,7 +343,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     enum hb_dtype dtype = hb_order_dot_narrow(lo) ? lo->spec->loss.dot : HB_DT_F32;
     uint32_t sum = same ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
                         : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
-                                  gpu || is_sum_scattered(lo)
+                                  gpu || hb_head_sum_scattered(lo)
                                       ? hb_leaf_layer_shape(l, dtype, false)
                                       : hb_leaf_layer_shape(l, lo->compute, !scattered));
     hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full, sum);
@@ -349,7 +354,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
                           hb_ways(lo, HB_AX_PIPELINE) == 1);
     bool taken = early && hb_ways(lo, HB_AX_SEQUENCE) > 1 && lo->spec->batch.accumulate == 1 &&
                  !lo->spec->optimizer.clip && !lo->spec->model.tied_embeddings;
-    if (taken) {
+    if (taken || is_update_near(lo, sum)) {
         hb_emit_mark(lo, "update takes the head's gradient", sum, HB_NONE);
         l->grad = HB_NONE;
     }
@@ -374,12 +379,22 @@ static uint32_t parts_on_their_way(struct hb_lower *lo, const struct hb_leaf *l)
     return hb_temp(lo, "head, parts of its gradient on their way", HB_CAT_COMMUNICATION, s);
 }
 
+/* Logits that fit are fetched into v6e's vector memory before a product that comes last of all
+ * (gate/v6e,f16,s512, f32[512,32000], and with 40960 words, 80 MiB, not 49152). */
+static bool is_fetched(const struct hb_lower *lo, uint32_t logits)
+{
+    return lo->p->bufs[logits].bytes <= lo->chip->fetched_bytes;
+}
+
 /* The head's gradient: at once, or its operands wait until the layers are done. */
 static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlogits)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_emit e = hb_loss_head_product(lo, seq, "gradient of the head");
-    hb_emit_read(&e, dlogits);
+    bool near = lo->head_last && is_fetched(lo, dlogits);
+    if (near)
+        hb_emit_mark(lo, "fetch the logits", dlogits, HB_NONE);
+    hb_emit_read(&e, near ? HB_NONE : dlogits);
     hb_emit_read(&e, x);
     if (l->grad_fused) {
         hb_emit_read(&e, l->arg);
@@ -587,6 +602,16 @@ void hb_loss_finish_last(struct hb_lower *lo, const struct hb_ends *ends)
     head_grad(lo, lo->local.seq, x, ends->pending_logits);
 }
 
+/* Late gathers beside host copies are depth-first: the labels' own logits are taken after the
+ * head's gradient, which comes with the layer that is taken out of the loop, and its sum
+ * (70B,v6e16x16,f256,b256: f32[4096,128256] from 384 to 1743, f32[8192,128256] from 1699 to 1702,
+ * bf16 of it from there on; list 14147, depth 11874, post 14014 MiB). */
+static bool is_label_last(const struct hb_lower *lo)
+{
+    return lo->gather_form == HB_GATHER_LATE && !lo->maxtext &&
+           lo->spec->model.blocks[0].remat.offload != 0;
+}
+
 void hb_loss_finish(struct hb_lower *lo, const struct hb_ends *ends)
 {
     if (!ends->head_done && hb_head_last(lo)) {
@@ -606,7 +631,8 @@ void hb_loss_finish(struct hb_lower *lo, const struct hb_ends *ends)
             c.dlogits = c.logits;
         }
         head_grad(lo, c.seq, c.x, c.dlogits);
-        hb_emit_mark(lo, "the labels' logits", ends->pending_label, HB_NONE);
+        uint32_t label = is_label_last(lo) ? c.logits : ends->pending_label;
+        hb_emit_mark(lo, "the labels' logits", label, HB_NONE);
     } else if (ends->pending_logits != HB_NONE) {
         hb_emit_mark(lo, "the labels' logits", ends->pending_logits, HB_NONE);
     }

@@ -101,6 +101,55 @@ enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
     return depth < post ? HB_SEQUENCE_DEPTH : HB_SEQUENCE_POST;
 }
 
+bool hb_sequence_gathers_known(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    const struct hb_remat *r = &s->model.blocks[0].remat;
+    bool inputs = r->policy == HB_POLICY_FULL ||
+                  (r->policy == HB_POLICY_NAMES && r->save == 0 && r->offload == 0);
+    bool gathers = lo->gather_form == HB_GATHER_PADDED || lo->gather_form == HB_GATHER_LATE;
+    return gathers && inputs && !lo->maxtext && s->stack.form == HB_FORM_SCAN &&
+           s->batch.accumulate == 1 && s->loss.chunks == 1 && !s->model.tied_embeddings &&
+           !s->loss.onehot && s->loss.dot == HB_DT_F32 && s->model.blocks[0].moe.experts == 0 &&
+           lo->local.batch_ways == hb_fsdp_ways(lo, false) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+           hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
+}
+
+/* Gathers. The list makes the head's whole gradient, f32, at once where it frees more: the logits
+ * and the last norm's input (f33,d4.2k; not gate/f48,d6k), beside both stacks; depth-first always,
+ * beside the gathered head and its sum; post-order after the layers. MiB, list, depth, post:
+ * 8B64/batch=128 8956 10471 8648; 8B,f64,b4 15201 16655 16215, b8 27704 29035 31349; 8B-L16,f64
+ * with one sequence 4942 4737 4276, three 10195 11895 10553; f64,b2,v32k,L16 3117 3291 4274, v256k
+ * 13572 17299 12332; v6e16x16,f256,b512 8424 10257 8086; gate/v6e,f8,s1024 1336 1183 1398,
+ * f16,s512 879 1186 920; f33,d4.2k 1388 1839 1951. */
+struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
+{
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    struct hb_shape part = hb_leaf_layer_shape(l, HB_DT_F32, false);
+    struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
+    int64_t head = hb_shape_plain_bytes(&gathered), whole = hb_mul_sat(2, head);
+    int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t resid = hb_mul_sat(2 * lo->spec->model.d_model, lo->local.tokens);
+    int64_t stacks = hb_add_sat(lo->stacked_grad_bytes, lo->input_bytes);
+    int64_t back = hb_add_sat(stacks, hb_sequence_layer_bytes(lo));
+    int64_t held = hb_add_sat(logits, hb_mul_sat(2, resid));
+    bool early = whole <= hb_add_sat(logits, resid);
+    int64_t loss = hb_add_sat(hb_add_sat(stacks, whole), hb_add_sat(held, resid));
+    int64_t list = early ? largest(loss, back) : hb_add_sat(back, held);
+    /* One sequence's waits for its sum to the end (gate/f48,d6k: f32[6144,32256] from 173 to 475
+     * of 490; ring/f64,s1024; not on v6e, ring/v6e8x8,f64: from 167 to 168 of 541). */
+    bool waits = lo->local.batch == 1 && !lo->chip->head_summed_at_once;
+    int64_t sum = hb_head_sum_scattered(lo) ? hb_shape_plain_bytes(&part) : head;
+    int64_t depth = hb_add_sat(hb_add_sat(lo->input_bytes, whole), held);
+    depth = hb_add_sat(depth, waits ? 0 : hb_add_sat(head, sum));
+    depth = largest(depth, waits ? hb_add_sat(back, whole) : back);
+    int64_t post = hb_add_sat(hb_add_sat(lo->stacked_grad_bytes, whole), held);
+    post = largest(post, hb_add_sat(back, held));
+    if (depth < list && depth < post)
+        return (struct hb_sequence_gathers){.depth = true, .sum_waits = waits};
+    return (struct hb_sequence_gathers){.logits_wait = post < list || !early};
+}
+
 /* What the head's update writes, and the norm's input and result beside it. */
 static int64_t update_bytes(const struct hb_lower *lo)
 {

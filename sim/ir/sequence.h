@@ -16,6 +16,15 @@ bool hb_sequence_known(const struct hb_lower *lo);
 enum hb_sequence hb_sequence_find(const struct hb_lower *lo);
 /* What a layer's backward pass holds beside gradients. */
 int64_t hb_sequence_layer_bytes(const struct hb_lower *lo);
+/* The same between gathers over fsdp alone, one kind or the other, of layers that keep nothing. */
+struct hb_sequence_gathers {
+    bool depth;       /* depth-first */
+    bool sum_waits;   /* the head's gradient comes at once, its sum after the layers */
+    bool logits_wait; /* both come after them */
+};
+
+bool hb_sequence_gathers_known(const struct hb_lower *lo);
+struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo);
 /* The same on one device: whether post-order is least, so that the logits wait. */
 bool hb_sequence_post_alone(const struct hb_lower *lo);
 /* Whether a layer's scores there are taken depth-first. */

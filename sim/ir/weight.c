@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/size.h"
+#include "sim/ir/sequence.h"
 #include "base/str.h"
 
 static bool needs_cast(const struct hb_lower *lo, const struct hb_leaf *l)
@@ -299,6 +300,15 @@ static bool is_unit_held(const struct hb_lower *lo)
     return hb_ways(lo, HB_AX_TENSOR) > 1 || product > (double)lo->chip->long_product * 1e9;
 }
 
+/* So do the attention's where gathers are late, but depth-first (gate/f48,d6k: bf16[1,6144,6144]
+ * and bf16[48,128,6144] from the recomputation to their gradients; gate/f33,d4.2k,
+ * v6e16x16,f256,b512; not gate/v6e,f8,s1024). */
+static bool is_list_late(const struct hb_lower *lo)
+{
+    return lo->gather_form == HB_GATHER_LATE && !lo->maxtext &&
+           !(hb_sequence_gathers_known(lo) && hb_sequence_gathers_find(lo).depth);
+}
+
 /* Whether a weight gathered to make its layer again serves the layer's backward pass, too. */
 static bool is_gather_kept(const struct hb_lower *lo, const struct hb_leaf *l)
 {
@@ -306,7 +316,7 @@ static bool is_gather_kept(const struct hb_lower *lo, const struct hb_leaf *l)
         return is_unit_held(lo);
     /* 70B/base: the attention's weights are gathered once for the recomputation and once more,
      * in another layout, for the backward pass; the MLP's only once. */
-    return l->held || is_attention_held(lo, l) || lo->gathers_stay;
+    return l->held || is_attention_held(lo, l) || lo->gathers_stay || is_list_late(lo);
 }
 
 static int64_t gathered_ways(const struct hb_leaf *l)

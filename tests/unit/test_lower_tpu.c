@@ -388,6 +388,17 @@ static void slow_updates_keep_logits(void **state)
     assert_int_equal(buf_of(&slow, "gradient of the logits")->dtype, HB_DT_BF16);
 }
 
+/* 8B,f64,b4, in the order of the list, and gate/v6e,f8,s1024, depth-first. */
+static void between_gathers_the_least_is_taken(void **state)
+{
+    (void)state;
+    const char *mesh = "mesh.fsdp=64", *back = "gradient through block.wo";
+    struct low many = DENSE(mesh, "batch.seq=4096", "batch.global=256");
+    struct low depth = DENSE("mesh.fsdp=8", "batch.seq=1024", "hardware.device=tpu-v6e",
+                             "model.d_model=4096", "model.blocks[0].mlp.d_ff=14336");
+    assert_false(lives_at(&many, "logits", back) || lives_at(&depth, "logits", back));
+}
+
 /* mixtral/base: casts of gate and up, [.., 64, ..] with the 64 along the lanes, take twice their
  * bytes, w_down's not; 8B,f64,b2: a dense layer's w_down with two sequences. */
 static void shards_along_the_lanes_are_padded(void **state)
@@ -492,9 +503,8 @@ static void chunks_in_post_order_keep_the_head(void **state)
 {
     (void)state;
     const char *mesh = "mesh.fsdp=64", *one = "batch.global=64", *rows = "batch.seq=4096";
-    const char *chunks = "loss.chunks=8", *sum = "sum gradient of the head";
-    const char *through = "gradient through the head";
-    const char *many = "model.blocks[0].repeat=64";
+    const char *chunks = "loss.chunks=8", *sum = "sum gradient of the head",
+               *through = "gradient through the head", *many = "model.blocks[0].repeat=64";
     struct low few = DENSE(mesh, one, rows, chunks), deep = DENSE(mesh, one, rows, chunks, many);
     assert_true(find_op(&few, sum) > find_op(&few, through));
     assert_true(find_op(&deep, sum) < find_op(&deep, through));
@@ -723,6 +733,7 @@ int main(void)
         TEST(long_grouped_scores_stand_twice),
         TEST(tied_logits_wait_beside_small_scores),
         TEST(slow_updates_keep_logits),
+        TEST(between_gathers_the_least_is_taken),
         TEST(shards_along_the_lanes_are_padded),
         TEST(rings_of_one_sequence_wait),
         TEST(the_sequence_says_what_waits),
