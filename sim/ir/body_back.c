@@ -116,12 +116,13 @@ static uint32_t add_part(struct hb_body *b, const struct hb_step_op *s, uint32_t
 }
 
 /* The gradient of a residual that is split over tensor, whole for the product whose parts were
- * scattered into it (70B,f64t4,lin,spres: bf16[4,4096,8192] from before the activation's gradient
- * to the weight's). */
+ * scattered into it (70B,f64t4,lin,spres on XLA:GPU: bf16[4,4096,8192] from before the activation's
+ * gradient to the weight's; XLA:TPU, ring/f16t4,spres: bf16[2,4096,4096] of the layer's output, and
+ * of the attention's). */
 static uint32_t gather_grad(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     struct hb_lower *lo = b->lo;
-    if (!lo->habits->recompute_first || !s->sum_parts || lo->local.resid_seq == lo->local.seq)
+    if (!s->sum_parts || lo->local.resid_seq == lo->local.seq)
         return g;
     struct hb_shape whole = b->y->values[s->out[0]].shape;
     whole.dim[1] = lo->local.seq;

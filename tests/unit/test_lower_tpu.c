@@ -182,7 +182,7 @@ static void what_logits_wait_for(void **state)
     assert_false(lives_at(&lion, "gradient of the logits", backward));
 }
 
-/* rnd/075 with activation_constraints=false. */
+/* rnd/075 with activation_constraints=false; ring/f16t4,spres: its gradient is gathered. */
 static void nobody_splits_the_residual_unasked(void **state)
 {
     (void)state;
@@ -191,6 +191,9 @@ static void nobody_splits_the_residual_unasked(void **state)
     struct low whole = DENSE(tensor, over, "sharding.activation_constraints=false");
     const char *stack = "layer input, saved";
     assert_int_equal(4 * bytes_of(&split, stack), bytes_of(&whole, stack));
+    const char *gathered = "mlp output, gradient gathered";
+    assert_true(lives_at(&split, gathered, "gradient through block.w_down"));
+    assert_int_equal(find(&whole, gathered), HB_NONE);
 }
 
 /* 8B,f64,b4,onehot naive without constraints (f32[256,8,4096,4096,4]), 8B,f64,b2 with flash. */
