@@ -8,6 +8,7 @@
 #include "sim/ir/head.h"
 #include "sim/ir/loss.h"
 #include "sim/ir/lowering.h"
+#include "sim/ir/muon.h"
 #include "sim/ir/optim.h"
 #include "sim/ir/order.h"
 #include "sim/ir/pipeline.h"
@@ -220,7 +221,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
      * f32[32,512,14336] from 100 on, beside the loss; 8B,f16,muon,clip). */
     bool first = hb_head_copy_waits(lo);
     if (first)
-        hb_optim_prepare(lo);
+        hb_muon_copy(lo);
     hb_loss_prepare(lo);
     x = hb_stack_forward(lo, &parts->stack, x);
     if (parts->piped)
@@ -239,7 +240,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     if (lo->spec->batch.accumulate == 1) {
         hb_optim_fetch(lo);
         if (!first)
-            hb_optim_prepare(lo);
+            hb_muon_copy(lo);
     }
     if (parts->piped)
         g = hb_pipeline_backward(lo, &parts->pipeline, g);

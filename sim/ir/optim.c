@@ -2,7 +2,6 @@
  * momentum, adamw in any dtype and lion leave the temporaries as they are), with what stands out:
  * clipping needs every gradient at once, muon works on whole matrices, states on the host come to
  * the device for the update and go back. */
-#include "sim/ir/head.h"
 #include "sim/ir/optim.h"
 
 #include <string.h>
@@ -11,10 +10,9 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "base/str.h"
-#include "sim/ir/tied.h"
+#include "sim/ir/head.h"
+#include "sim/ir/muon.h"
 #include "sim/ir/weight.h"
-
-enum { MUON_MIN = 128 };
 
 static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l)
 {
@@ -248,142 +246,6 @@ static void send_back(struct hb_lower *lo, uint32_t state, uint32_t host)
     hb_emit(lo, &e);
 }
 
-static bool is_muon_matrix(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    if (lo->spec->optimizer.name != HB_OPT_MUON || l->rank < 2)
-        return false;
-    if (lo->spec->optimizer.others == HB_OTHERS_ADAMW && l->end)
-        return false;
-    return l->dim[l->rank - 1].size >= MUON_MIN && l->dim[l->rank - 2].size >= MUON_MIN;
-}
-
-static bool is_whole_muon(const struct hb_lower *lo)
-{
-    return lo->habits->rings && hb_alone(lo) && lo->spec->optimizer.name == HB_OPT_MUON;
-}
-
-/* Where the products sum over the dimension that fsdp splits, the longer one, XLA:GPU sums squares
- * of its parts and gathers nothing (8B,f16,muon,clip: wk's and wv's all-reduce bf16[32,1024,1024]).
- */
-static bool sums_squares(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    return lo->habits->muon_gathers_once && l->rank == 2 && l->gather_dim >= 0 &&
-           l->dim[l->gather_dim].size > l->dim[1 - l->gather_dim].size;
-}
-
-static struct hb_shape gathered_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    struct hb_leaf whole = *l;
-    whole.head_dim = 0;
-    if (whole.gather_dim >= 0 && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER && !sums_squares(lo, l))
-        whole.dim[whole.gather_dim].ways /= whole.fsdp_ways;
-    return hb_leaf_shape(lo, &whole, HB_DT_BF16);
-}
-
-static void muon_temp(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e,
-                      const char *what, struct hb_shape shape)
-{
-    hb_emit_write(e, hb_temp(lo, hb_name(lo, l->name, what), HB_CAT_OPTIMIZER, shape));
-}
-
-/* A whole matrix with more rows than columns is iterated on its transpose: what the last pass reads
- * stands together, six in bf16, beside the weight in that layout and, where it is no stack, the new
- * momentum (opt/opt=muon with 4 layers: six bf16[1024,32000] and two f32[32000,1024] for the
- * embedding, two bf16[1024,32000] at a time for the head; six bf16[4,1024,2816] and
- * f32[4,2816,1024] for w_down). */
-enum { TURNED_MORE = 4 };
-
-static void muon_turned(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e,
-                        struct hb_shape x)
-{
-    for (int i = 0; i < TURNED_MORE; i++)
-        muon_temp(lo, l, e, ", muon iterate, turned", x);
-    x.dtype = lo->spec->precision.params;
-    muon_temp(lo, l, e, ", turned", x);
-    x.dtype = HB_DT_F32;
-    if (!l->stack[0])
-        muon_temp(lo, l, e, ", new momentum, turned", x);
-}
-
-/* Newton-Schulz on the momentum. Where weights are gathered, so is the whole stack, twice in bf16,
- * and its layers follow one by one (70B,f256,muon: 2 x 35840 MiB and nothing else of that kind);
- * XLA:GPU's products take one of the two at a time (70B,f64,muon,s2k on ROCm: 35840), CUDA's with
- * the square beside (35840 + 10240); rings work on the shards, from copies of the momentum in
- * another layout (8B/opt=muon: three f32[32,512,14336]); on one device the stack, its next iterate
- * and the square stand together. */
-static void muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e)
-{
-    enum hb_weight_mode mode = hb_weight_mode(lo, l);
-    struct hb_shape x = gathered_momentum(lo, l);
-    struct hb_shape square = x;
-    int a = x.rank - 2;
-    int b = x.rank - 1;
-    int small = x.dim[a] < x.dim[b] ? a : b;
-    square.dim[a] = square.dim[b] = x.dim[small];
-    bool one = mode == HB_WEIGHT_GATHER && lo->habits->muon_gathers_once;
-    if (l->iterate[0] == HB_NONE)
-        muon_temp(lo, l, e, ", muon iterate", x);
-    if (!one)
-        muon_temp(lo, l, e, ", muon next iterate", x);
-    if (mode == HB_WEIGHT_LOCAL || (one && lo->habits->gathers_timed))
-        muon_temp(lo, l, e, ", muon square", square);
-    if (mode == HB_WEIGHT_LOCAL && lo->habits->rings && x.dim[a] > x.dim[b])
-        muon_turned(lo, l, e, x);
-    e->kind = HB_OP_MATMUL;
-    e->flops = 5.0 * 6.0 * (double)hb_shape_elements(&x) * (double)x.dim[small];
-}
-
-static bool gathers_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    return is_muon_matrix(lo, l) && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER &&
-           !sums_squares(lo, l);
-}
-
-/* CUDA's scheduler starts the gathers of all leaves together, of the momentum and of its transpose,
- * while they fit the device (8B,f16,muon,clip: 6 x 3584 MiB and the smaller ones; 70B,f64: one by
- * one). */
-static void gather_momenta(struct hb_lower *lo)
-{
-    int64_t bytes = 0;
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        struct hb_shape x = gathered_momentum(lo, &lo->leaves[i]);
-        if (gathers_momentum(lo, &lo->leaves[i]))
-            bytes = hb_add_sat(bytes, hb_mul_sat(2, hb_shape_plain_bytes(&x)));
-    }
-    if (!lo->habits->muon_gathers_once || !lo->habits->gathers_timed || bytes > lo->hbm_bytes)
-        return;
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        struct hb_leaf *l = &lo->leaves[i];
-        for (int k = 0; k < 2 && gathers_momentum(lo, l); k++) {
-            l->iterate[k] = hb_temp(lo, hb_name(lo, l->name, ", momentum gathered"),
-                                    HB_CAT_OPTIMIZER, gathered_momentum(lo, l));
-            hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, "gather momentum", l->moment[0],
-                               l->iterate[k]);
-        }
-    }
-}
-
-/* The copies of the momentum that rings work from, made before the backward pass; depth-first only
- * when all gradients are there (gemma2b,f8,muon, tied: bf16[18,256,16384] from 2278 of 2773 on). */
-void hb_optim_prepare(struct hb_lower *lo)
-{
-    enum hb_tied_wait tied = hb_tied_find(lo);
-    if (tied != HB_TIED_APART && tied != HB_TIED_LABEL)
-        return;
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        struct hb_leaf *l = &lo->leaves[i];
-        bool wide =
-            l->rank >= 2 && (l->end || l->dim[l->rank - 1].size != l->dim[l->rank - 2].size);
-        if (lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST)
-            continue; /* rnd/070: what comes from the host lies as it is wanted */
-        if (!is_muon_matrix(lo, l) || hb_weight_mode(lo, l) != HB_WEIGHT_RING || !wide)
-            continue;
-        l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", momentum in another layout"),
-                                   HB_CAT_OPTIMIZER, hb_leaf_shape(lo, l, HB_DT_F32));
-        hb_emit_simple(lo, HB_OP_COPY, "copy momentum", l->moment[0], l->momentum_copy);
-    }
-}
-
 static void send_states(struct hb_lower *lo, struct hb_leaf *l)
 {
     for (int i = 0; i < HB_LEAF_STATES; i++)
@@ -410,24 +272,11 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
         l->renewed[i] = new_state(lo, old[i]);
         hb_emit_write(&e, l->renewed[i]);
     }
-    if (is_muon_matrix(lo, l))
-        muon_orthogonalise(lo, l, &e);
+    if (hb_muon_takes(lo, l))
+        hb_muon_orthogonalise(lo, l, &e);
     hb_emit(lo, &e);
     if (!states_apart(lo))
         send_states(lo, l);
-}
-
-/* Layers side by side on one device: the new momenta of weights with more columns than rows come in
- * the layout of their gradients and are turned at the end of the step (opt/layers=loop,opt=muon: 32
- * f32[1024,2816] to it). */
-static void keep_momentum(struct hb_lower *lo, struct hb_leaf *l)
-{
-    bool wide = l->rank == 2 && l->dim[0].size < l->dim[1].size;
-    if (!is_muon_matrix(lo, l) || !is_whole_muon(lo) || l->stack[0] || l->end || !wide)
-        return;
-    l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", new momentum, turned"), HB_CAT_OPTIMIZER,
-                               hb_leaf_shape(lo, l, HB_DT_F32));
-    hb_emit_mark(lo, "new momentum", HB_NONE, l->momentum_copy);
 }
 
 /* XLA:GPU: the norm is that of gradients without nan, which it makes where it adds them up, all of
@@ -467,27 +316,6 @@ static void clip_gradients(struct hb_lower *lo)
             hb_emit(lo, &e);
             e.read_count = 0;
         }
-    }
-}
-
-/* Where the iterates are gathered, all momenta are renewed first, each with its share of the
- * iterate in bf16, and the gradients are gone (70B,f256,muon: five bf16[80,32,28672] beside the two
- * whole ones). */
-static void muon_prepare(struct hb_lower *lo)
-{
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        struct hb_leaf *l = &lo->leaves[i];
-        if (!is_muon_matrix(lo, l) || hb_weight_mode(lo, l) != HB_WEIGHT_GATHER ||
-            !lo->habits->rings || l->grad == HB_NONE)
-            continue;
-        struct hb_emit e = {.name = hb_name(lo, "momentum of ", l->name),
-                            .kind = HB_OP_ELEMENTWISE};
-        hb_emit_read(&e, l->grad);
-        hb_emit_read(&e, l->moment[0]);
-        l->grad = hb_temp(lo, hb_name(lo, l->name, ", share of the muon iterate"), HB_CAT_OPTIMIZER,
-                          hb_leaf_shape(lo, l, HB_DT_BF16));
-        hb_emit_write(&e, l->grad);
-        hb_emit(lo, &e);
     }
 }
 
@@ -600,23 +428,23 @@ void hb_optim_update(struct hb_lower *lo)
     lo->phase = HB_PHASE_OPTIMIZER;
     if (lo->spec->optimizer.clip)
         clip_gradients(lo);
-    muon_prepare(lo);
-    gather_momenta(lo);
+    hb_muon_begin(lo);
+    hb_muon_gather(lo);
     uint32_t *order = update_order(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[order[i]];
         if (states_apart(lo))
             fetch_turn(lo, order, i);
-        if ((!lo->head_last || order[i] != lo->head) && !(is_whole_muon(lo) && l->end))
+        if ((!lo->head_last || order[i] != lo->head) && !(hb_muon_alone(lo) && l->end))
             update_leaf(lo, l);
         if (states_apart(lo) && i >= SENT_BEHIND)
             send_states(lo, &lo->leaves[order[i - SENT_BEHIND]]);
-        keep_momentum(lo, l);
+        hb_muon_keep(lo, l);
     }
     for (uint32_t i = 0; states_apart(lo) && i < lo->leaf_count; i++)
         if (i + SENT_BEHIND >= lo->leaf_count)
             send_states(lo, &lo->leaves[order[i]]);
-    if (is_whole_muon(lo))
+    if (hb_muon_alone(lo))
         update_ends(lo);
 }
 

@@ -9,8 +9,6 @@
 void hb_optim_weigh(struct hb_lower *lo, const struct hb_lower *whole);
 /* Brings states that lie on the host to the device. */
 void hb_optim_fetch(struct hb_lower *lo);
-/* What the update wants ready before the backward pass. */
-void hb_optim_prepare(struct hb_lower *lo);
 void hb_optim_update(struct hb_lower *lo);
 /* The head alone, where it comes last. */
 void hb_optim_update_head(struct hb_lower *lo);

@@ -1,0 +1,20 @@
+/* Muon's part of the update: Newton-Schulz iterations on whole matrices of the momentum, and what
+ * of them is copied, gathered or turned before. optim.c asks; other optimizers have none of it. */
+#ifndef HB_SIM_IR_MUON_H
+#define HB_SIM_IR_MUON_H
+
+#include "sim/ir/lowering.h"
+
+/* Whether it iterates on this leaf; whether it does so on a single device. */
+bool hb_muon_takes(const struct hb_lower *lo, const struct hb_leaf *l);
+bool hb_muon_alone(const struct hb_lower *lo);
+/* Copies of the momentum that rings work from, before the backward pass or in its place. */
+void hb_muon_copy(struct hb_lower *lo);
+/* Before the updates: momenta that all gathers renew first; those that are gathered together. */
+void hb_muon_begin(struct hb_lower *lo);
+void hb_muon_gather(struct hb_lower *lo);
+/* The iterations of one leaf, as a part of its update e; what of the momentum then stays. */
+void hb_muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e);
+void hb_muon_keep(struct hb_lower *lo, struct hb_leaf *l);
+
+#endif
