@@ -634,6 +634,8 @@ bool hb_head_gathered_first(const struct hb_lower *lo)
  * (gate/v6e,f16,s512: f32[4096,32000] when they are done) and between late gathers (gate/f48,d6k,
  * v6e16x16,f256,b512 at 2048 tokens), a tied one too (gate/f16,s512 with tied: f32[32000,4096] from
  * 2681 of 2712, nothing else by then, with 16 layers from 2609 of 2646).
+ * Muon's iterations follow all gradients (8B,v6e8x8,f64,muon: f32[4096,128256] from 1277 to 1281 of
+ * 1922, bf16[32,4096,14336] from 1483 on).
  */
 bool hb_head_last(const struct hb_lower *lo)
 {
@@ -643,6 +645,7 @@ bool hb_head_last(const struct hb_lower *lo)
     bool narrow = lo->gather_form == HB_GATHER_PADDED &&
                   (s->precision.params == lo->compute || s->precision.master);
     bool taken_out = lo->habits->rings && offloads(lo); /* see is_label_last */
-    return (narrow || late || lo->habits->head_last) && !taken_out && !s->optimizer.clip &&
+    bool muon = lo->habits->rings && s->optimizer.name == HB_OPT_MUON;
+    return (narrow || late || lo->habits->head_last) && !taken_out && !muon && !s->optimizer.clip &&
            s->batch.accumulate == 1 && (!s->model.tied_embeddings || (late && !lo->maxtext));
 }

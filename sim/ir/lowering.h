@@ -63,6 +63,7 @@ struct hb_leaf {
     uint32_t momentum_copy; /* muon over rings; HB_NONE */
     uint32_t param_copy;    /* f32, in the layout of the split gradient; HB_NONE */
     uint32_t iterate[2];    /* muon: the gathered momentum and its transpose; HB_NONE */
+    int muon_passes;        /* of its iteration, done */
     uint32_t accum;         /* f32 accumulator over microbatches; HB_NONE */
     uint32_t gathered;      /* full weight now on the device; HB_NONE */
     int64_t expert_ways;    /* gathered over as many in its first dimension, too; 0: not */

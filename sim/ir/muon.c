@@ -64,32 +64,115 @@ static void muon_turned(struct hb_lower *lo, const struct hb_leaf *l, struct hb_
         muon_temp(lo, l, e, ", new momentum, turned", x);
 }
 
-/* Newton-Schulz on the momentum. Where weights are gathered, so is the whole stack, twice in bf16,
- * and its layers follow one by one (70B,f256,muon: 2 x 35840 MiB and nothing else of that kind);
- * XLA:GPU's products take one of the two at a time (70B,f64,muon,s2k on ROCm: 35840), CUDA's with
- * the square beside (35840 + 10240); rings work on the shards, from copies of the momentum in
- * another layout (8B/opt=muon: three f32[32,512,14336]); on one device the stack, its next iterate
- * and the square stand together. */
+/* The product of a matrix with its transpose: square, of the shorter dimension. */
+static struct hb_shape square_of(struct hb_shape x, int64_t *out_small)
+{
+    int a = x.rank - 2, b = x.rank - 1;
+    *out_small = x.dim[a] < x.dim[b] ? x.dim[a] : x.dim[b];
+    x.dim[a] = x.dim[b] = *out_small;
+    return x;
+}
+
+enum { PRODUCTS = 6 };
+
+/* Newton-Schulz on the momentum. XLA:GPU's products take the gathered stack or its transpose, one
+ * of the two at a time (70B,f64,muon,s2k on ROCm: 35840), CUDA's with the square beside (35840 +
+ * 10240); XLA:TPU's gathers are passes of their own (see below); rings work on the shards, from
+ * copies of the momentum in another layout (8B/opt=muon: three f32[32,512,14336]); on one device
+ * the stack, its next iterate and the square stand together. */
 void hb_muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e)
 {
     enum hb_weight_mode mode = hb_weight_mode(lo, l);
     struct hb_shape x = gathered_momentum(lo, l);
-    struct hb_shape square = x;
-    int a = x.rank - 2;
-    int b = x.rank - 1;
-    int small = x.dim[a] < x.dim[b] ? a : b;
-    square.dim[a] = square.dim[b] = x.dim[small];
-    bool one = mode == HB_WEIGHT_GATHER && lo->habits->muon_gathers_once;
+    int64_t small;
+    struct hb_shape square = square_of(x, &small);
+    bool gathers = mode == HB_WEIGHT_GATHER;
+    if (gathers && lo->habits->rings)
+        return;
     if (l->iterate[0] == HB_NONE)
         muon_temp(lo, l, e, ", muon iterate", x);
-    if (!one)
+    if (!gathers)
         muon_temp(lo, l, e, ", muon next iterate", x);
-    if (mode == HB_WEIGHT_LOCAL || (one && lo->habits->gathers_timed))
+    if (mode == HB_WEIGHT_LOCAL || (gathers && lo->habits->gathers_timed))
         muon_temp(lo, l, e, ", muon square", square);
-    if (mode == HB_WEIGHT_LOCAL && lo->habits->rings && x.dim[a] > x.dim[b])
+    if (mode == HB_WEIGHT_LOCAL && lo->habits->rings && x.dim[x.rank - 2] > x.dim[x.rank - 1])
         muon_turned(lo, l, e, x);
     e->kind = HB_OP_MATMUL;
-    e->flops = 5.0 * 6.0 * (double)hb_shape_elements(&x) * (double)x.dim[small];
+    e->flops = (double)HB_MUON_ALL * PRODUCTS * (double)hb_shape_elements(&x) * (double)small;
+}
+
+static uint32_t gather_iterate(struct hb_lower *lo, const struct hb_leaf *l, uint32_t part,
+                               struct hb_shape whole)
+{
+    uint32_t result =
+        hb_temp(lo, hb_name(lo, l->name, ", muon iterate, gathered"), HB_CAT_OPTIMIZER, whole);
+    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, hb_name(lo, "gather iterate of ", l->name),
+                       part, result);
+    lo->p->ops[lo->p->op_count - 1].group = l->fsdp_ways;
+    return result;
+}
+
+/* Zeros that a padded gather's own part goes into, there before it. */
+static uint32_t zero_whole(struct hb_lower *lo, const struct hb_leaf *l, struct hb_shape whole)
+{
+    if (lo->gather_form != HB_GATHER_PADDED)
+        return HB_NONE;
+    uint32_t zeros = hb_temp(lo, hb_name(lo, l->name, ", muon iterate, padded with zeros"),
+                             HB_CAT_OPTIMIZER, whole);
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "zeros for an iterate", HB_NONE, zeros);
+    return zeros;
+}
+
+/* The next share, from the last one or the momentum, its gathered stack and the polynomial of the
+ * square. Returns what is gathered. */
+static uint32_t next_iterate(struct hb_lower *lo, struct hb_leaf *l, struct hb_shape whole)
+{
+    uint32_t zeros = zero_whole(lo, l, whole);
+    struct hb_emit e = {.name = hb_name(lo, "iterate of ", l->name), .kind = HB_OP_ELEMENTWISE};
+    hb_emit_read(&e, l->grad != HB_NONE ? l->grad : l->moment[0]);
+    hb_emit_read(&e, l->iterate[0]);
+    hb_emit_read(&e, l->iterate[1]);
+    hb_emit_read(&e, zeros);
+    l->grad = hb_temp(lo, hb_name(lo, l->name, ", share of the muon iterate"), HB_CAT_OPTIMIZER,
+                      hb_leaf_shape(lo, l, HB_DT_BF16));
+    hb_emit_write(&e, l->grad);
+    hb_emit(lo, &e);
+    return zeros == HB_NONE ? l->grad : zeros;
+}
+
+/* A pass of XLA:TPU between gathers: of the iterate, then of its square, one at a time (8B,v6e8x8,
+ * f64: bf16[32,4096,14336], then bf16[32,4096,4096] beside it). Padded with zeros and summed, both
+ * twice, the next beside the last (8B,f64: bf16[32,4096,14336] from 1005 to 1018 and 1016 to 1020,
+ * 1020 to 1033; bf16[32,4096,4096] from 1007 to 1012 and to 1014, its share from 1008 to 1017). */
+static void iterate_once(struct hb_lower *lo, struct hb_leaf *l)
+{
+    struct hb_shape whole = gathered_momentum(lo, l);
+    int64_t small;
+    struct hb_shape square = square_of(whole, &small), part = square;
+    part.dim[part.rank - 2] = hb_div_up(small, l->fsdp_ways);
+    l->iterate[0] = gather_iterate(lo, l, next_iterate(lo, l, whole), whole);
+    uint32_t zeros = zero_whole(lo, l, square);
+    struct hb_emit e = {.name = hb_name(lo, "square of ", l->name),
+                        .kind = HB_OP_MATMUL,
+                        .flops = PRODUCTS * (double)hb_shape_elements(&whole) * (double)small};
+    hb_emit_read(&e, l->iterate[0]);
+    hb_emit_read(&e, zeros);
+    l->iterate[1] =
+        hb_temp(lo, hb_name(lo, l->name, ", share of the muon square"), HB_CAT_OPTIMIZER, part);
+    hb_emit_write(&e, l->iterate[1]);
+    hb_emit(lo, &e);
+    uint32_t own = zeros == HB_NONE ? l->iterate[1] : zeros;
+    hb_emit_mark(lo, "polynomial of the square", gather_iterate(lo, l, own, square), HB_NONE);
+    l->muon_passes++;
+}
+
+void hb_muon_iterate(struct hb_lower *lo, struct hb_leaf *l, int passes)
+{
+    bool gathers = hb_muon_takes(lo, l) && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
+    if (!gathers || !lo->habits->rings)
+        return;
+    for (int i = 0; i < passes && l->muon_passes < HB_MUON_ALL; i++)
+        iterate_once(lo, l);
 }
 
 static bool gathers_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
@@ -143,9 +226,8 @@ void hb_muon_copy(struct hb_lower *lo)
     }
 }
 
-/* Where the iterates are gathered, all momenta are renewed first, each with its share of the
- * iterate in bf16, and the gradients are gone (70B,f256,muon: five bf16[80,32,28672] beside the two
- * whole ones). */
+/* Where XLA:TPU gathers the iterates, all momenta are renewed first, in place, and the gradients
+ * are gone (8B,f64: f32[32,64,14336] to 676 of 1558, the first stack's share from 1003 on). */
 void hb_muon_begin(struct hb_lower *lo)
 {
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
@@ -157,10 +239,8 @@ void hb_muon_begin(struct hb_lower *lo)
                             .kind = HB_OP_ELEMENTWISE};
         hb_emit_read(&e, l->grad);
         hb_emit_read(&e, l->moment[0]);
-        l->grad = hb_temp(lo, hb_name(lo, l->name, ", share of the muon iterate"), HB_CAT_OPTIMIZER,
-                          hb_leaf_shape(lo, l, HB_DT_BF16));
-        hb_emit_write(&e, l->grad);
         hb_emit(lo, &e);
+        l->grad = HB_NONE;
     }
 }
 

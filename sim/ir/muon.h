@@ -13,7 +13,10 @@ void hb_muon_copy(struct hb_lower *lo);
 /* Before the updates: momenta that all gathers renew first; those that are gathered together. */
 void hb_muon_begin(struct hb_lower *lo);
 void hb_muon_gather(struct hb_lower *lo);
-/* The iterations of one leaf, as a part of its update e; what of the momentum then stays. */
+/* So many more passes over a leaf that XLA:TPU gathers, of five in all; nothing elsewhere. */
+enum { HB_MUON_ALL = 5 };
+void hb_muon_iterate(struct hb_lower *lo, struct hb_leaf *l, int passes);
+/* The iterations of any other leaf, as a part of its update e; what of the momentum then stays. */
 void hb_muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e);
 void hb_muon_keep(struct hb_lower *lo, struct hb_leaf *l);
 

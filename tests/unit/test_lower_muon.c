@@ -1,0 +1,88 @@
+/* sim/ir/lower for XLA:TPU: muon's iterations between gathers (8B,f64,muon on v5p and v6e). */
+#include "tests/unit/lowered.h"
+
+static const char text[] = "model:\n"
+                           "  d_model: 1024\n"
+                           "  vocab: 32000\n"
+                           "  blocks:\n"
+                           "    - name: block\n"
+                           "      repeat: 4\n"
+                           "      attention: {heads: 8, kv_heads: 4, head_dim: 128}\n"
+                           "      mlp: {d_ff: 2816}\n"
+                           "batch: {global: 64, seq: 2048}\n"
+                           "mesh: {fsdp: 64}\n"
+                           "optimizer: {name: muon, moments: [f32]}\n"
+                           "hardware: {device: tpu-v5p}\n"
+                           "compiler: xla-tpu\n";
+
+#define MUON(...) lower_text(text, (const char *const[]){__VA_ARGS__, NULL})
+#define SAME      "batch.accumulate=1"
+#define V6E       "hardware.device=tpu-v6e"
+#define ZEROS     "w_up, muon iterate, padded with zeros"
+#define WHOLE     "w_up, muon iterate, gathered"
+
+static int count_ops(const struct low *l, const char *text_in_name)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < l->p.op_count; i++)
+        n += strstr(l->p.ops[i].name, text_in_name) != NULL;
+    return n;
+}
+
+/* Padded: zeros of the whole stack, then their sum; else one gathered stack. Five passes each. */
+static void iterates_are_gathered(void **state)
+{
+    (void)state;
+    struct low padded = MUON(SAME), plain = MUON(V6E);
+    assert_int_equal(bytes_of(&padded, ZEROS), 2LL * 4 * 1024 * 2816);
+    assert_int_equal(bytes_of(&padded, WHOLE), 2LL * 4 * 1024 * 2816);
+    assert_true(lives_at(&padded, ZEROS, "gather iterate of block.w_up"));
+    assert_int_equal(find(&plain, ZEROS), HB_NONE);
+    assert_int_equal(bytes_of(&plain, WHOLE), 2LL * 4 * 1024 * 2816);
+    assert_int_equal(count_ops(&padded, "square of block.w_up"), 5);
+    assert_int_equal(count_ops(&plain, "square of block.w_up"), 5);
+    assert_int_equal(bytes_of(&padded, "w_up, share of the muon square"), 2LL * 4 * 16 * 1024);
+}
+
+/* The head's come first, the table's wait for the stacks; with as many keys as queries the stacks
+ * come first; vectors last. Where the gathers are plain, as the leaves lie. */
+static void ends_are_iterated_around_the_stacks(void **state)
+{
+    (void)state;
+    struct low few = MUON(SAME);
+    struct low many = MUON("model.blocks[0].attention.kv_heads=8"), plain = MUON(V6E);
+    struct low tied = MUON("model.tied_embeddings=true");
+    const char *stack = "iterate of block.w_gate", *table = "update embedding";
+    assert_true(find_op(&few, "iterate of embedding") < find_op(&few, stack));
+    assert_true(find_op(&few, "update head") < find_op(&few, stack));
+    assert_true(find_op(&few, stack) < find_op(&few, "iterate of block.w_up"));
+    assert_true(find_op(&few, table) > find_op(&few, "update block.w_down"));
+    assert_true(find_op(&few, "update block.norm1") > find_op(&few, table));
+    assert_true(find_op(&many, "iterate of head") > find_op(&many, "update block.w_down"));
+    assert_true(find_op(&plain, table) < find_op(&plain, stack));
+    assert_true(find_op(&tied, "iterate of embedding") > find_op(&tied, "update block.wq"));
+    assert_true(find_op(&tied, table) > find_op(&tied, "update block.w_down"));
+}
+
+/* All momenta are renewed, and the head's gradient made, before any iteration. */
+static void gradients_are_gone_before(void **state)
+{
+    (void)state;
+    struct low v6e = MUON(V6E, "batch.seq=512"),
+               adamw = MUON(V6E, "optimizer.name=adamw", "batch.seq=512",
+                            "optimizer.moments=[f32, f32]");
+    assert_true(find_op(&v6e, "gradient of the head") < find_op(&v6e, "iterate of block.wq"));
+    assert_true(find_op(&adamw, "gradient of the head") > find_op(&adamw, "update block.wq"));
+    assert_false(lives_at(&v6e, "w_up, gradient", "iterate of block.wq"));
+    assert_true(find_op(&v6e, "momentum of block.w_up") < find_op(&v6e, "iterate of block.wq"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(iterates_are_gathered),
+        TEST(ends_are_iterated_around_the_stacks),
+        TEST(gradients_are_gone_before),
+    };
+    return cmocka_run_group_tests_name("lower_muon", tests, NULL, NULL);
+}
