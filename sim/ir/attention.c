@@ -476,10 +476,17 @@ static void hold_block(const struct hb_lower *lo, struct hb_step_op *s, const st
     struct hb_shape wide = s->scratch[0], narrow = s->scratch[1];
     bool stage = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->spec->stack.form == HB_FORM_LOOP;
     bool grouped = h->q != h->kv;
+    /* ep2pp4/good,replicate: three of f32[64,4096,2048] at 1413. */
+    stage = stage && (lo->expert_batch != HB_EXPERTS_GATHERED || lo->habits->gathers_timed);
     s->back_scratch[0] = s->back_scratch[1] = wide;
     s->back_scratch[2] = grouped && !stage ? wide : narrow;
     s->back_scratch[3] = narrow;
     s->back_scratch_count = grouped ? 3 : 4;
+    /* The block of q, of the result's gradient and of q's own (bf16[1,1,4,8,128,512,4] from 704).
+     */
+    if (grouped && lo->habits->recompute_first)
+        s->back_scratch[s->back_scratch_count++] =
+            hb_shape_make(lo->compute, (const int64_t[]){3, h->batch, h->q, s->rows, h->v_dim, -1});
 }
 
 /* Queries in blocks, each with all its keys: scores of one block at a time. */

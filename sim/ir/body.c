@@ -19,6 +19,8 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
 {
     *b = (struct hb_body){.lo = lo, .y = y, .saved = saved};
     b->mask = b->fill = b->remade = b->beside = HB_NONE;
+    for (int i = 0; i < HB_STEP_IN; i++)
+        b->starts[i] = HB_NONE;
     b->stack = none_list(lo, y->value_count);
     b->now = none_list(lo, y->value_count);
     b->grad = none_list(lo, y->value_count);
@@ -46,6 +48,8 @@ void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
             s.slices = hb_mul_sat(s.slices ? s.slices : 1, lead[i]);
         }
         const struct hb_shape *own = &b->y->values[v].shape;
+        if (b->sums_wide && (int)v == b->y->input && !b->first)
+            s.dtype = HB_DT_F32;
         for (int i = 0; i < own->rank && s.rank < HB_SHAPE_RANK; i++)
             s.dim[s.rank++] = own->dim[i];
         b->stack[v] = hb_temp_tiled(b->lo, hb_body_name(b, (int)v, ", saved for backward"),
@@ -64,6 +68,23 @@ static uint32_t make_value(struct hb_body *b, int v)
     if (value->mask && b->saved->keep[v] == HB_KEEP_NO)
         shape.dtype = HB_DT_PRED;
     return hb_temp_tiled(b->lo, hb_body_name(b, v, ""), HB_CAT_WORKING, shape, value->tiling);
+}
+
+/* XLA:GPU: slices of one stack come out of it in one fusion, for all layers of a stage when the
+ * first of them is wanted (pr85/pp8/good: bf16[1,1,16,4096,2048] of both layers from 510 on, to 669
+ * and to 779; ep2pp4/good of all four from 644 on, to 1002 ... 1284). */
+uint32_t hb_body_weight(struct hb_body *b, uint32_t leaf)
+{
+    struct hb_lower *lo = b->lo;
+    bool there = lo->leaves[leaf].gathered != HB_NONE;
+    uint32_t w = hb_weight_use(lo, leaf), at = leaf - b->y->first_leaf;
+    for (struct hb_body *o = there ? NULL : b->sliced_with; o; o = o->sliced_with)
+        if (o->weights[at] == HB_NONE) {
+            lo->leaves[leaf].gathered = HB_NONE;
+            o->weights[at] = hb_weight_use(lo, leaf);
+            lo->leaves[leaf].gathered = w;
+        }
+    return w;
 }
 
 /* The reader of a fused value does the work that makes it. */
@@ -93,7 +114,7 @@ void hb_body_read(struct hb_body *b, struct hb_emit *e, int v)
     for (int i = 0; i < s->in_count; i++)
         hb_body_read(b, e, s->in[i]);
     if (s->leaf != HB_NONE && s->kind == HB_STEP_PRODUCT)
-        hb_emit_read(e, hb_weight_use(b->lo, s->leaf));
+        hb_emit_read(e, hb_body_weight(b, s->leaf));
 }
 
 void hb_body_prepare(struct hb_body *b, int v)
@@ -105,7 +126,7 @@ void hb_body_prepare(struct hb_body *b, int v)
     for (int i = 0; i < s->in_count; i++)
         hb_body_prepare(b, s->in[i]);
     if (s->leaf != HB_NONE && s->kind == HB_STEP_PRODUCT)
-        hb_weight_hold(b->lo, s->leaf);
+        b->lo->leaves[s->leaf].gathered = hb_body_weight(b, s->leaf);
 }
 
 void hb_body_scratch(struct hb_body *b, struct hb_emit *e, const struct hb_shape *scratch,
@@ -201,7 +222,7 @@ static void make_outputs(struct hb_body *b, const struct hb_step_op *s, uint32_t
 static void run_op(struct hb_body *b, const struct hb_step_op *s)
 {
     struct hb_emit e = hb_body_emit(s);
-    uint32_t w = s->kind == HB_STEP_PRODUCT ? hb_weight_use(b->lo, s->leaf) : HB_NONE;
+    uint32_t w = s->kind == HB_STEP_PRODUCT ? hb_body_weight(b, s->leaf) : HB_NONE;
     for (int i = 0; i < s->in_count; i++)
         hb_body_read(b, &e, s->in[i]);
     hb_emit_read(&e, w);
@@ -267,6 +288,8 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
     for (uint32_t v = 0; v < b->y->value_count; v++)
         b->now[v] = HB_NONE;
     b->now[b->y->input] = in;
+    if (keep && b->own_weights)
+        hb_body_unstow(b);
     if (keep)
         keep_value(b, b->y->input);
     for (uint32_t i = 0; i < b->y->step_count; i++) {
@@ -341,7 +364,7 @@ void hb_body_bring(struct hb_body *b, int v)
     if (!value->fused)
         run_step(b, s, HB_NONE);
     else if (s->kind == HB_STEP_PRODUCT)
-        hb_weight_use(b->lo, s->leaf);
+        hb_body_weight(b, s->leaf);
 }
 
 bool hb_body_reads_input(const struct hb_body *b, const struct hb_step_op *s, int i)

@@ -19,7 +19,7 @@ struct hb_body {
     uint32_t *late; /* steps whose weight gradients are made at the layer's end, in order */
     uint32_t late_count;
     bool *shared;    /* by value: its gradient is another's too; sums go to a place of their own */
-    uint32_t remade; /* gradient of a sum that its last reader makes again; HB_NONE */
+    uint32_t remade; /* gradient of a sum that its next reader makes again; HB_NONE */
     uint32_t remade_from[3];    /* from these: what came in, the branch's, what the norm read */
     uint32_t parts[HB_STEP_IN]; /* of an input's gradient, which are added at once ... */
     int part_count;             /* ... and how many there are */
@@ -33,7 +33,12 @@ struct hb_body {
     bool sums_wait;   /* their sums over devices for hb_body_sums */
     bool own_weights; /* casts of the forward pass serve the backward pass too ... */
     bool casts_late;  /* ... but are not made before it */
-    bool own_stacks;  /* stack[] are this layer's own buffers, not slices of a loop's */
+    struct hb_body *sliced_with; /* its weights come out of their stacks with this one's; or null */
+    struct hb_body *behind;      /* the layer of a stage that runs backwards next; null: none */
+    uint32_t starts[HB_STEP_IN]; /* zeros that its loop over query blocks adds to; HB_NONE */
+    bool first;                  /* layer of a stage */
+    bool sums_wide;              /* residuals' gradients are handed on in f32; see hand_on */
+    bool own_stacks;             /* stack[] are this layer's own buffers, not slices of a loop's */
 };
 
 void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer *y,

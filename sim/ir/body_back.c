@@ -199,7 +199,7 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     enum hb_when when = hb_body_when(b, s);
     if (when == HB_WHEN_FIRST)
         first_weights(b, s);
-    uint32_t w = hb_weight_use(b->lo, s->leaf);
+    uint32_t w = hb_body_weight(b, s->leaf);
     g = ready_ring(b, s, g);
     struct hb_emit e = hb_body_emit(s);
     e.name = hb_name(b->lo, "gradient through ", b->lo->leaves[s->leaf].name);
@@ -318,6 +318,59 @@ static void keep_parts(struct hb_body *b, const struct hb_step_op *s)
     b->shared[s->in[0]] = true;
 }
 
+/* ROCm's layers of a stage: where attention begins its residual's gradient is there in f32 beside
+ * the one in bf16 that products read; what the layer hands back is made again from that, from what
+ * comes through the first norm and from the layer's input by the same fusion of the layer before it
+ * (pr85/pp8/good: f32[1,4,4096,4096] from 681 to 791, made again at 791 in f32, to 865). */
+static void hand_on(struct hb_body *b, const struct hb_step_op *s, uint32_t sum)
+{
+    struct hb_shape wide = b->y->values[s->in[0]].shape;
+    b->remade = sum;
+    b->remade_from[1] = b->remade_from[2] = HB_NONE;
+    if (s->in[0] == b->y->input) {
+        b->remade_from[1] = b->grad[s->out[0]];
+        b->remade_from[2] = b->now[s->in[0]];
+        return;
+    }
+    wide.dtype = HB_DT_F32;
+    b->remade_from[0] =
+        hb_temp(b->lo, hb_body_name(b, s->in[0], ", gradient in f32"), HB_CAT_WORKING, wide);
+    hb_emit_mark(b->lo, "residual's gradient in f32", HB_NONE, b->remade_from[0]);
+}
+
+static bool is_norm_of_sum(const struct hb_body *b, const struct hb_step_op *s)
+{
+    int from = b->y->values[s->in[0]].producer;
+    return s->in_count == 1 && b->grad[s->in[0]] != HB_NONE &&
+           (s->in[0] == b->y->input || b->y->steps[from].kind == HB_STEP_ADD);
+}
+
+/* Sums over query blocks begin with zeros, which CUDA makes for all layers of a stage where the
+ * last one's attention runs backwards (ep2pp4/good,blocked: bf16[8,1,4,512,8,4,128] from 1266 ...
+ * 1280 to 1850, 1706, 1569 and 1430), ROCm one time more than for that, which the first layer's
+ * loop ends (pp8/good: from 688 to 848 beside 689 to 745; ep2pp4/good: 1338 to 1757). */
+static void begin_sums(struct hb_body *b, const struct hb_step_op *s)
+{
+    bool one = !b->lo->habits->gathers_timed;
+    if (s != hb_layer_blocks(b->y) || b->starts[0] != HB_NONE)
+        return;
+    for (struct hb_body *o = b->behind; o; o = o->behind)
+        for (int i = 0; i < s->in_count && !(one && o->behind) && o->starts[i] == HB_NONE; i++) {
+            const struct hb_value *value = &o->y->values[s->in[i]];
+            o->starts[i] = hb_temp_tiled(b->lo, hb_body_name(o, s->in[i], ", gradient begun"),
+                                         HB_CAT_WORKING, grad_shape(o, value), value->tiling);
+            hb_emit_mark(b->lo, "zeros for sums over query blocks", HB_NONE, o->starts[i]);
+        }
+}
+
+static uint32_t made_place(struct hb_body *b, const struct hb_step_op *s, int i)
+{
+    if (s == hb_layer_blocks(b->y) && b->starts[i] != HB_NONE)
+        return hb_temp_in_place(b->lo, hb_body_name(b, s->in[i], ", gradient"), HB_CAT_WORKING,
+                                b->starts[i]);
+    return grad_place(b, s->in[i], lies_in_place(b, s, i));
+}
+
 /* In unrolled layers that keep gate and up XLA:TPU, on one device, makes their gradients inside
  * w_down's product (bwd/layers=loop,remat=dots_nb: two new bf16[8,2048,2816] beside the kept ones,
  * no third). */
@@ -338,7 +391,7 @@ static void take_inlined(struct hb_body *b, struct hb_emit *e, const struct hb_s
     if (!product || product->in[0] != s->out[0])
         return;
     b->inlined = NULL;
-    hb_emit_read(e, hb_weight_use(b->lo, product->leaf));
+    hb_emit_read(e, hb_body_weight(b, product->leaf));
     e->kind = HB_OP_MATMUL;
     e->flops += product->flops;
     e->rows = product->rows;
@@ -356,6 +409,7 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
         if ((s->back_out & 1u << i) ||
             (b->y->values[s->out[i]].trace_only && b->saved->keep[s->out[i]] != HB_KEEP_NO))
             hb_body_bring(b, s->out[i]);
+    begin_sums(b, s);
     struct hb_emit e = hb_body_emit(s);
     e.name = hb_name(b->lo, "backward of ", s->name);
     e.flops = s->back_flops > 0 ? s->back_flops : 2 * s->flops;
@@ -366,6 +420,7 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
         hb_emit_read(&e, b->grad[s->out[i]]);
     hb_body_read_back(b, &e, s);
     bool remade = hb_body_sum_remade(b, s);
+    bool handed = b->sums_wide && is_norm_of_sum(b, s);
     for (int i = 0; i < s->in_count; i++)
         read_gradient(b, &e, s->in[i]);
     if (remade)
@@ -376,7 +431,7 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
             made[i] = hb_temp_in_place(b->lo, hb_body_name(b, s->in[0], ", gradient"),
                                        HB_CAT_WORKING, b->grad[s->out[0]]);
         else
-            made[i] = grad_place(b, s->in[i], lies_in_place(b, s, i));
+            made[i] = made_place(b, s, i);
         hb_emit_write(&e, made[i]);
     }
     if (!s->back_scratch_after)
@@ -388,6 +443,8 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
         scratch_after(b, s);
     if (remade)
         b->remade = made[0];
+    if (handed)
+        hand_on(b, s, made[0]);
 }
 
 static void back_move(struct hb_body *b, const struct hb_step_op *s, uint32_t g)

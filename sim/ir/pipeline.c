@@ -66,13 +66,12 @@ static int64_t input_count(const struct hb_lower *lo, const struct hb_pipeline *
     return buffer ? buffer_count(lo) : pl->iterations;
 }
 
-/* Without constraints in the body CUDA splits the gradients of the iterations' inputs and outputs
+/* Without constraints in the body XLA:GPU splits the gradients of the iterations' inputs and outputs
  * over the expert axis by iteration (pr85/ep2pp4/good,constraints=none: two bf16[4,8,4096,4096],
- * and bf16[8,8,4096,4096] gathered in each iteration; on ROCm, too, where sums in f32 that are not
- * modelled weigh as much). */
+ * and bf16[8,8,4096,4096] gathered in each iteration). */
 static int64_t grad_count(const struct hb_lower *lo, int64_t count)
 {
-    bool split = lo->habits->gathers_timed && lo->expert_batch == HB_EXPERTS_LOCAL;
+    bool split = lo->habits->recompute_first && lo->expert_batch == HB_EXPERTS_LOCAL;
     return split ? hb_div_up(count, hb_ways(lo, HB_AX_EXPERT)) : count;
 }
 
@@ -375,8 +374,30 @@ static void take_iteration(struct hb_lower *lo, struct hb_group *g)
     }
 }
 
+/* The weights of each layer are sliced with those of the next that runs. */
+static void link_layers(struct hb_pipeline *pl, bool backward)
+{
+    for (uint32_t i = 0; i < pl->count; i++) {
+        struct hb_body *b = &pl->groups[i].body;
+        struct hb_body *ahead = i + 1 < pl->count ? &pl->groups[i + 1].body : NULL;
+        b->behind = b->own_stacks && i > 0 ? &pl->groups[i - 1].body : NULL;
+        if (b->own_stacks && b->own_weights && b->casts_late == backward)
+            b->sliced_with = backward ? b->behind : ahead;
+    }
+}
+
+/* What the layer before makes again of the gradient that it is handed: see hand_on, body_back.c. */
+static void take_on(struct hb_body *b, const struct hb_body *last)
+{
+    if (!b->sums_wide)
+        return;
+    b->remade = last->remade;
+    memcpy(b->remade_from, last->remade_from, sizeof b->remade_from);
+}
+
 static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t grad)
 {
+    link_layers(pl, true);
     for (uint32_t i = pl->count; i-- > 0;) {
         struct hb_group *g = &pl->groups[i];
         uint32_t loop = HB_NONE;
@@ -385,6 +406,8 @@ static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint
         if (g->looped)
             loop = hb_program_open_loop(
                 lo->p, hb_name(lo, g->layer.name, ", layers of a stage, backward"), g->trips);
+        if (i + 1 < pl->count)
+            take_on(&g->body, &pl->groups[i + 1].body);
         uint32_t out = hb_body_backward(&g->body, grad);
         if (g->looped) {
             uint32_t back =
@@ -471,6 +494,19 @@ static bool gathers_first(const struct hb_lower *lo)
     return !lo->habits->gathers_timed && !lo->spec->optimizer.clip;
 }
 
+/* ROCm reads a saved input where it lies, in the stack of all iterations (pr85/pp8/good,
+ * good+layerin: no bf16[1,4,4096,4096] of them); it copies the iteration's where a
+ * rematerialisation of the layer's own begins with it, and keeps the one that it selects again
+ * (good,layer_remat: bf16[1,1,4,4096,4096] from 398 to 946; iter_save=: from 410 to 873). */
+static uint32_t input_stack(const struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t i)
+{
+    const struct hb_pipe *p = &lo->spec->pipeline;
+    bool own = p->remat_layer || !(p->iteration_save & 1u << HB_TN_ITER_IN);
+    if (!pl->groups[i].body.sums_wide || (own && i == 0))
+        return HB_NONE;
+    return i > 0 ? pl->layer_stack : pl->iter_stack;
+}
+
 /* A rematerialised iteration runs forward again and keeps what its layers need, for itself. Layers
  * side by side: all but the last, whose experts run forward when its backward pass begins; so the
  * outputs' gradients are gathered while its attention is made again on CUDA, and just before it on
@@ -487,6 +523,7 @@ static uint32_t run_again(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t 
         b->stack[b->y->input] = i > 0 ? pl->layer_stack : pl->iter_stack;
     }
     uint32_t fill = make_fill(lo, pl);
+    link_layers(pl, false);
     if (gathers_first(lo))
         whole = gather_outputs(lo, pl, gout);
     for (uint32_t i = 0; i < pl->count; i++) {
@@ -495,7 +532,12 @@ static uint32_t run_again(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t 
             whole = gather_outputs(lo, pl, gout);
             g->body.beside = lo->habits->gathers_timed ? whole : HB_NONE;
         }
+        uint32_t stack = input_stack(lo, pl, i), *kept = &g->body.stack[g->body.y->input];
+        if (stack != HB_NONE)
+            *kept = HB_NONE;
         x = group_forward(lo, g, x, true);
+        if (stack != HB_NONE)
+            *kept = stack;
     }
     hb_emit_mark(lo, "end of the fill value", fill, HB_NONE);
     return whole != HB_NONE ? whole : gather_outputs(lo, pl, gout);

@@ -231,5 +231,7 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
             hb_pipeline_saves_inputs(lo) && g->layer.block->attention.kernel != HB_KERNEL_FLASH;
         lo->stage_slices = lo->stage_slices || (g->body.own_stacks && g->body.own_weights);
         g->body.defer = defers(lo, pl);
+        g->body.first = i == 0;
+        g->body.sums_wide = lo->habits->sums_remade && g->body.own_stacks;
     }
 }

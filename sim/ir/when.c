@@ -133,6 +133,6 @@ bool hb_body_readers_done(const struct hb_body *b, const struct hb_step_op *s, u
 bool hb_body_sum_remade(const struct hb_body *b, const struct hb_step_op *s)
 {
     int from = b->y->values[s->in[0]].producer;
-    return b->lo->habits->sums_remade && s->in_count == 1 && from >= 0 &&
+    return b->lo->habits->sums_remade && !b->sums_wide && s->in_count == 1 && from >= 0 &&
            b->y->steps[from].kind == HB_STEP_ADD && b->grad[s->in[0]] != HB_NONE;
 }

@@ -1,0 +1,91 @@
+/* sim/ir/lower for XLA:GPU: layers of a pipeline's stage side by side, in an iteration that runs
+ * again. Ids of lab records without their "lab-". */
+#include "tests/unit/lowered.h"
+
+static const char stages[] = "model:\n"
+                             "  d_model: 1024\n"
+                             "  vocab: 32000\n"
+                             "  blocks:\n"
+                             "    - name: block\n"
+                             "      repeat: 12\n"
+                             "      pipelined: true\n"
+                             "      attention: {heads: 8, kv_heads: 8, head_dim: 128,\n"
+                             "                  kernel: blocked}\n"
+                             "      moe: {experts: 8, top_k: 2, d_ff: 1408, dispatch: einsum}\n"
+                             "batch: {global: 32, seq: 2048}\n"
+                             "mesh: {pipeline: 4}\n"
+                             "stack: {form: loop}\n"
+                             "pipeline: {microbatches: 4, remat_iteration: true,\n"
+                             "           remat_layer: false, iteration_save: [iter_in]}\n";
+
+#define STAGES(...) lower_text(stages, (const char *const[]){__VA_ARGS__, NULL})
+
+/* Buffers of that name, their bytes, and how many of them the n-th op with the text meets. */
+static int count_at(const struct low *l, const char *name, const char *op, int n, int64_t bytes)
+{
+    int met = 0;
+    uint32_t at = 0;
+    for (; at < l->p.op_count && (!strstr(l->p.ops[at].name, op) || n-- > 0); at++)
+        ;
+    for (uint32_t i = 0; i < l->p.buf_count; i++) {
+        uint32_t first;
+        uint32_t last;
+        if (l->p.bufs[i].alias_of != HB_NONE || !strstr(l->p.bufs[i].name, name))
+            continue;
+        life(l, i, &first, &last);
+        met += first <= at && at <= last && (!bytes || l->p.bufs[i].plain_bytes == bytes);
+    }
+    return met;
+}
+
+/* pr85/ep2pp4/good: bf16[1,1,8,4096,2048] of all layers from the first one's experts on. */
+static void slices_of_a_stack_come_together(void **state)
+{
+    (void)state;
+    struct low l = STAGES(ROCM);
+    const char *cast = "e_down, cast for one layer", *back = "backward of attention by";
+    assert_int_equal(count_at(&l, cast, back, 0, 0), 2);
+    assert_int_equal(count_at(&l, cast, back, 1, 0), 1);
+    assert_int_equal(count_at(&l, cast, back, 2, 0), 0);
+    struct low saved = STAGES(ROCM, "pipeline.iteration_save=[iter_in, layer_in]");
+    assert_int_equal(count_at(&saved, cast, back, 0, 0), 2);
+    assert_int_equal(count_at(&saved, cast, "gradient of the iteration's output", 0, 0), 0);
+}
+
+/* pr85/pp8/good on ROCm: f32[1,4,4096,4096] of an input, one of the gradient handed on; the stage's
+ * own input is read in its stack. On CUDA they are bf16. */
+static void residuals_are_handed_on_in_f32(void **state)
+{
+    (void)state;
+    int64_t wide = INT64_C(4) * 8 * 2048 * 1024;
+    struct low rocm = STAGES(ROCM), cuda = STAGES(CUDA);
+    const char *in = "layer input, saved", *back = "backward of attention by", *handed = "in f32";
+    assert_int_equal(count_at(&rocm, in, back, 0, wide), 2);
+    assert_int_equal(count_at(&rocm, in, back, 0, 0), 2);
+    assert_int_equal(count_at(&cuda, in, back, 0, wide / 2), 3);
+    assert_int_equal(count_at(&rocm, handed, back, 0, wide), 1);
+    assert_int_equal(count_at(&cuda, handed, back, 0, 0), 0);
+    struct low saved = STAGES(ROCM, "pipeline.iteration_save=[iter_in, layer_in]");
+    assert_int_equal(count_at(&saved, in, back, 0, 0), 0);
+}
+
+/* ep2pp4/good,blocked on CUDA: zeros for all other layers' sums; on ROCm for the first one's. */
+static void sums_over_query_blocks_begin_early(void **state)
+{
+    (void)state;
+    struct low rocm = STAGES(ROCM), cuda = STAGES(CUDA);
+    const char *begun = "q, gradient begun", *back = "backward of attention by";
+    assert_int_equal(count_at(&cuda, begun, back, 0, 0), 2);
+    assert_int_equal(count_at(&rocm, begun, back, 0, 0), 1);
+    assert_int_equal(count_at(&rocm, begun, back, 2, 0), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(slices_of_a_stack_come_together),
+        TEST(residuals_are_handed_on_in_f32),
+        TEST(sums_over_query_blocks_begin_early),
+    };
+    return cmocka_run_group_tests_name("lower_stage", tests, NULL, NULL);
+}
