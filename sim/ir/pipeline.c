@@ -66,9 +66,9 @@ static int64_t input_count(const struct hb_lower *lo, const struct hb_pipeline *
     return buffer ? buffer_count(lo) : pl->iterations;
 }
 
-/* Without constraints in the body XLA:GPU splits the gradients of the iterations' inputs and outputs
- * over the expert axis by iteration (pr85/ep2pp4/good,constraints=none: two bf16[4,8,4096,4096],
- * and bf16[8,8,4096,4096] gathered in each iteration). */
+/* Without constraints in the body XLA:GPU splits the gradients of the iterations' inputs and
+ * outputs over the expert axis by iteration (pr85/ep2pp4/good,constraints=none: two
+ * bf16[4,8,4096,4096], and bf16[8,8,4096,4096] gathered in each iteration). */
 static int64_t grad_count(const struct hb_lower *lo, int64_t count)
 {
     bool split = lo->habits->recompute_first && lo->expert_batch == HB_EXPERTS_LOCAL;
