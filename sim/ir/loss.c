@@ -537,6 +537,17 @@ static bool is_norm_late(const struct hb_lower *lo)
            (!lo->habits->gathers_timed || hb_ways(lo, HB_AX_TENSOR) > 1);
 }
 
+/* The head's products make the last norm's result inside where gathers are padded, and where they
+ * are plain beside tensor parallelism (1B/fsdp=4,tp=2: one bf16[4,4096,2048] beside the logits;
+ * with sp_residual two). */
+static bool is_norm_fused(const struct hb_lower *lo)
+{
+    bool plain = lo->habits->rings && hb_head_split(lo) && lo->fsdp_mode == HB_WEIGHT_GATHER &&
+                 lo->gather_form == HB_GATHER_PLAIN && hb_ways(lo, HB_AX_TENSOR) > 1 &&
+                 hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->local.resid_seq == lo->local.seq;
+    return !hb_head_own_rule(lo) && (plain || lo->gather_form == HB_GATHER_PADDED);
+}
+
 static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
 {
     struct hb_loss_pass c = {.seq = lo->local.seq};
@@ -544,8 +555,8 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     struct hb_shape s =
         hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, c.seq, d, -1});
     uint32_t wide = wide_input(lo, x, s);
-    c.x = wide;
-    if (lo->gather_form != HB_GATHER_PADDED || hb_head_own_rule(lo)) {
+    c.x = wide == HB_NONE ? x : wide;
+    if (!is_norm_fused(lo)) {
         s.dtype = last_norm_dtype(lo);
         c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, s);
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", wide == HB_NONE ? x : wide, c.x);
