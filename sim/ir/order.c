@@ -87,10 +87,36 @@ bool hb_order_tied_first(const struct hb_lower *lo)
            hb_ways(lo, HB_AX_TENSOR) > 1 && hb_fsdp_ways(lo, false) > 1;
 }
 
+/* What a policy names, for a token; a kernel's result is kept as it lies, too. */
+static int64_t named_width(const struct hb_lower *lo, const struct hb_block *b)
+{
+    const struct hb_attention *a = &b->attention;
+    const int64_t q = hb_mul_sat(a->heads, a->head_dim), k = hb_mul_sat(a->kv_heads, a->head_dim);
+    const struct {
+        enum hb_tensor_name name;
+        int64_t width;
+    } names[] = {{HB_TN_Q, q},
+                 {HB_TN_K, k},
+                 {HB_TN_V, k},
+                 {HB_TN_QKV, hb_add_sat(q, hb_mul_sat(2, k))},
+                 {HB_TN_ATTN_CTX, a->kernel == HB_KERNEL_FLASH ? hb_mul_sat(2, q) : q},
+                 {HB_TN_MLP_GATE, b->mlp.d_ff},
+                 {HB_TN_MLP_UP, b->mlp.d_ff},
+                 {HB_TN_MLP_ACT, b->mlp.d_ff}};
+    int64_t sum = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (b->remat.save & 1u << names[i].name)
+            sum = hb_add_sat(sum, names[i].width);
+    bool out = (b->remat.save & 1u << HB_TN_ATTN_OUT) != 0;
+    return hb_add_sat(sum / hb_ways(lo, HB_AX_TENSOR), out ? lo->local.resid_width : 0);
+}
+
 /* What a layer keeps for a token, in elements of two bytes: its input, products (bwd/remat=dots),
  * or all (tinyS/remat=none: six of d_ff, two norms twice in f32 and their results). */
-static int64_t kept_width(const struct hb_lower *lo, const struct hb_block *b)
+int64_t hb_order_kept_width(const struct hb_lower *lo, const struct hb_block *b)
 {
+    if (b->remat.policy == HB_POLICY_NAMES)
+        return hb_add_sat(named_width(lo, b), lo->local.resid_width);
     enum { NONE_HIDDEN = 6, NONE_NORMS = 10 };
     bool none = b->remat.policy == HB_POLICY_NONE;
     int64_t heads = hb_add_sat(b->attention.heads, hb_mul_sat(2, b->attention.kv_heads));
@@ -98,8 +124,7 @@ static int64_t kept_width(const struct hb_lower *lo, const struct hb_block *b)
     width = hb_add_sat(width, hb_mul_sat(heads, b->attention.head_dim));
     width = width / hb_ways(lo, HB_AX_TENSOR);
     width = hb_add_sat(width, hb_mul_sat(none ? NONE_NORMS : 1, lo->local.resid_width));
-    bool input = b->remat.policy == HB_POLICY_FULL || b->remat.policy == HB_POLICY_NAMES;
-    return hb_add_sat(input ? 0 : width, lo->local.resid_width);
+    return hb_add_sat(b->remat.policy == HB_POLICY_FULL ? 0 : width, lo->local.resid_width);
 }
 
 /* Nested scans whose inner block, made again, keeps more than the logits: the head's gradient is
@@ -113,7 +138,7 @@ static bool inner_exceeds_logits(const struct hb_lower *lo)
     if (s->form != HB_FORM_NESTED || !lo->spec->remat.outer || s->outer == 0)
         return false;
     int64_t tokens = hb_mul_sat(2 * (b->repeat / s->outer), lo->local.tokens);
-    return hb_mul_sat(tokens, kept_width(lo, b)) > logit_bytes(lo);
+    return hb_mul_sat(tokens, hb_order_kept_width(lo, b)) > logit_bytes(lo);
 }
 
 /* ROCm, one-hot labels on several devices: first, as on one (1B/base with ce=onehot, batches of 16

@@ -13,9 +13,11 @@ enum hb_zeros_at {
 
 /* Zeros of the stacked gradients. */
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo);
-/* Whether the head gathered for the backward product stands already beside both logits. */
 /* Gradients of the stacked weights, together: what zeros are weighed by. */
 int64_t hb_order_grad_bytes(const struct hb_lower *lo);
+/* What a layer keeps of a token, its input too, in elements of two bytes. */
+int64_t hb_order_kept_width(const struct hb_lower *lo, const struct hb_block *b);
+/* Whether the head gathered for the backward product stands already beside both logits. */
 bool hb_order_head_early(const struct hb_lower *lo);
 /* Whether the head's product is in the compute dtype, and its gradients with it. */
 bool hb_order_dot_narrow(const struct hb_lower *lo);

@@ -12,16 +12,16 @@
  * MiB above the arguments, list, depth, post: 8B/base 10587 11417 12451; seq=6144 12635 12963
  * 14509; seq=8192 14683 14509 16578; d_ff=7168 8578 8056 9090; L=8 6077 6251 5688;
  * 8B,f16,b1 7842 7259 8293; 1B/batch=8 4737 4778 4604; d8k,f8,b1,L4 8840 9219 8574;
- * ring/v6e4x4,f16 1821 2087 2404, v5e 1903 1554 2343. The forms
- * below give each within 3 %, without the casts and one stack, which are alive in all three. Stacks
- * are those of layers' inputs: what else a policy keeps would make a plan's parts depend on each
- * other (8B/remat=names:q,k,v,attn_ctx is depth-first, 15810 15011 16045; here a list). */
+ * ring/v6e4x4,f16 1821 2087 2404, v5e 1903 1554 2343; 8B/remat=names:q,k,v,attn_ctx 15810 15011
+ * 16045. The forms below give each within 3 %, without the casts and one stack, which are alive in
+ * all three. */
 #include "sim/ir/sequence.h"
 
 #include <limits.h>
 
 #include "base/size.h"
 #include "sim/ir/head.h"
+#include "sim/ir/order.h"
 
 enum { LEAST_WAYS = 8 }; /* fewer go round one way (gate/f5, f7) */
 
@@ -70,6 +70,13 @@ static bool is_depth_post(const struct hb_lower *lo)
            lo->spec->precision.params == lo->compute || lo->spec->loss.dot != HB_DT_F32;
 }
 
+/* Both stacks of what the layers keep, beside the one that is alive in all three. */
+static int64_t kept_bytes(const struct hb_lower *lo)
+{
+    int64_t width = hb_order_kept_width(lo, &lo->spec->model.blocks[0]);
+    return hb_mul_sat(lo->input_bytes / lo->local.resid_width, width);
+}
+
 enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
 {
     enum { RING_PARTS = 3 }; /* accumulators, and what is on its way, twice as much */
@@ -83,7 +90,7 @@ enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
     int64_t grads = lo->stacked_grad_bytes, layer = hb_sequence_layer_bytes(lo);
     int64_t loss = hb_add_sat(both, head);
     int64_t begun = hb_add_sat(grads, hb_add_sat(head, sums));
-    int64_t list = hb_add_sat(begun, largest(both, lo->input_bytes));
+    int64_t list = hb_add_sat(begun, largest(both, kept_bytes(lo)));
     list = largest(list, hb_add_sat(grads, hb_add_sat(narrow, layer)));
     int64_t twice = hb_mul_sat(2, grads);
     int64_t post = hb_add_sat(largest(twice, hb_add_sat(grads, layer)), both);

@@ -437,8 +437,8 @@ static void rings_of_one_sequence_wait(void **state)
 }
 
 /* The list (8B/base: bf16 gradient), depth-first (8B/seq=8192: f32 logits, their gradient's ring is
- * done with), post-order (1B/batch=8: both, accumulators after them); with more layers, fewer
- * tokens. 8B,f16,muon,clip: momenta copied first. */
+ * done with), post-order (1B/batch=8: both, accumulators after them); with more layers, which keep
+ * more, fewer tokens. 8B,f16,muon,clip: momenta copied first. */
 static void the_sequence_says_what_waits(void **state)
 {
     (void)state;
@@ -456,6 +456,9 @@ static void the_sequence_says_what_waits(void **state)
     assert_true(lives_at(&post, "logits", backward));
     assert_true(lives_at(&post, narrow, backward));
     assert_false(lives_at(&post, other, backward));
+    struct low keeps = DENSE("mesh.fsdp=8", seq, "model.blocks[0].repeat=8", "remat.policy=none");
+    assert_true(lives_at(&keeps, "logits", backward));
+    assert_false(lives_at(&keeps, narrow, backward));
     struct low muon = DENSE("mesh.fsdp=8", seq, "optimizer.name=muon", "optimizer.moments=[f32]");
     assert_true(lives_at(&muon, "w_up, momentum in another layout", "softmax cross-entropy"));
 }
