@@ -220,9 +220,8 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
         hb_weight_hoist_casts(lo);
     /* A list schedule starts with what needs no operand of the step (8B/opt=muon: three
      * f32[32,512,14336] from 100 on, beside the loss; 8B,f16,muon,clip). */
-    bool first = hb_head_copy_waits(lo);
-    if (first)
-        hb_muon_copy(lo);
+    if (lo->spec->batch.accumulate == 1)
+        hb_muon_copy_first(lo);
     hb_loss_prepare(lo);
     x = hb_stack_forward(lo, &parts->stack, x);
     if (parts->piped)
@@ -243,8 +242,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
         hb_optim_update_head(lo);
     if (lo->spec->batch.accumulate == 1) {
         hb_optim_fetch(lo);
-        if (!first)
-            hb_muon_copy(lo);
+        hb_muon_copy(lo);
     }
     if (parts->piped)
         g = hb_pipeline_backward(lo, &parts->pipeline, g);
@@ -299,6 +297,7 @@ static void build_step(struct hb_lower *lo)
     } else {
         add_accumulators(lo);
         hb_optim_fetch(lo);
+        hb_muon_copy_first(lo);
         uint32_t loop = hb_program_open_loop(lo->p, "microbatches", accumulate_trips);
         forward_backward(lo, &parts);
         accumulate(lo);

@@ -2,6 +2,7 @@
 #include "sim/ir/muon.h"
 
 #include "base/size.h"
+#include "sim/ir/head.h"
 #include "sim/ir/tied.h"
 #include "sim/ir/weight.h"
 
@@ -205,25 +206,93 @@ void hb_muon_gather(struct hb_lower *lo)
     }
 }
 
-/* The copies of the momentum that rings work from, made before the backward pass; depth-first only
- * when all gradients are there (gemma2b,f8,muon, tied: bf16[18,256,16384] from 2278 of 2773 on). */
-void hb_muon_copy(struct hb_lower *lo)
+/* Whether the step runs in the list's order (sequence.h). Between plain gathers: where the layers'
+ * gradients beside the zeros that they start from exceed the loss, the logits and the head's whole
+ * gradient (list, depth: rnd/070 over data 2 and fsdp 8, chunked, 14193 14531, with eight layers
+ * 5347 5029; 8B of 16 layers over fsdp 2 and tensor 4 7435 8592; of eight over data 2 and fsdp 8
+ * 5608 4645, over sequence 2 3632 3376, over fsdp 4 and tensor 2 4963 4953). */
+static bool is_list(const struct hb_lower *lo)
 {
-    enum hb_tied_wait tied = hb_tied_find(lo);
-    if (tied != HB_TIED_APART && tied != HB_TIED_LABEL)
-        return;
+    if (lo->fsdp_mode == HB_WEIGHT_RING)
+        return hb_head_copy_waits(lo) || hb_tied_find(lo) == HB_TIED_LABEL;
+    if (!lo->habits->rings || lo->fsdp_mode != HB_WEIGHT_GATHER ||
+        lo->gather_form == HB_GATHER_PADDED)
+        return false;
+    int64_t vocab = hb_mul_sat(4, lo->local.vocab);
+    int64_t loss = hb_mul_sat(vocab, lo->local.tokens) / lo->spec->loss.chunks;
+    loss = hb_add_sat(loss, hb_mul_sat(vocab, lo->spec->model.d_model));
+    return hb_mul_sat(2, lo->stacked_grad_bytes) >= loss;
+}
+
+/* Matrices whose rows fsdp splits, and the table, but square ones and the head. */
+static bool is_turned(const struct hb_lower *lo, uint32_t i)
+{
+    const struct hb_leaf *l = &lo->leaves[i];
+    if (!hb_muon_takes(lo, l) || hb_weight_mode(lo, l) == HB_WEIGHT_LOCAL)
+        return false;
+    bool rows = l->gather_dim == l->rank - 2 && i != lo->head;
+    bool square = l->dim[l->rank - 1].size == l->dim[l->rank - 2].size;
+    return i == lo->embed || (rows && !square);
+}
+
+static bool is_same_shape(const struct hb_leaf *a, const struct hb_leaf *b)
+{
+    bool same = a->rank == b->rank && a->end == b->end;
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->dim[i].size == b->dim[i].size;
+    return same;
+}
+
+static uint32_t copy_state(struct hb_lower *lo, const struct hb_leaf *l, const char *what,
+                           uint32_t state)
+{
+    uint32_t copy =
+        hb_temp(lo, hb_name(lo, l->name, what), HB_CAT_OPTIMIZER, hb_leaf_shape(lo, l, HB_DT_F32));
+    hb_emit_simple(lo, HB_OP_COPY, "copy to another layout", state, copy);
+    return copy;
+}
+
+/* Weights and momenta that the iterations read in another layout; one of several alike has its
+ * momentum from the gradient, where that is updated as it is made (8B,muon: three f32[32,512,14336]
+ * of gate and up; clipped, 8B,f16,muon,clip, four of f32[32,256,14336] and of f32[32,256,1024];
+ * f32[128256,256] twice; rnd/070 over data 2 and fsdp 8: three f32[40,640,11008], five
+ * f32[40,640,4096]; rnd/026, which accumulates: four f32[4,4,512,2816]). Depth-first only when all
+ * gradients are there (gemma2b,f8,muon, tied: bf16[18,256,16384] from 2278 of 2773 on; 8B with two
+ * sequences; rnd/041). */
+static void copy_turned(struct hb_lower *lo)
+{
+    bool fused = !lo->spec->optimizer.clip && lo->spec->batch.accumulate == 1;
+    if (lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST)
+        return; /* rnd/070: what comes from the host lies as it is wanted */
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        bool wide =
-            l->rank >= 2 && (l->end || l->dim[l->rank - 1].size != l->dim[l->rank - 2].size);
-        if (lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST)
-            continue; /* rnd/070: what comes from the host lies as it is wanted */
-        if (!hb_muon_takes(lo, l) || hb_weight_mode(lo, l) != HB_WEIGHT_RING || !wide)
+        if (!is_turned(lo, i))
             continue;
-        l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", momentum in another layout"),
-                                   HB_CAT_OPTIMIZER, hb_leaf_shape(lo, l, HB_DT_F32));
-        hb_emit_simple(lo, HB_OP_COPY, "copy momentum", l->moment[0], l->momentum_copy);
+        bool next =
+            i + 1 < lo->leaf_count && is_turned(lo, i + 1) && is_same_shape(l, &lo->leaves[i + 1]);
+        bool last = i > 0 && is_turned(lo, i - 1) && is_same_shape(l, &lo->leaves[i - 1]) && !next;
+        if (!fused || !last)
+            l->momentum_copy = copy_state(lo, l, ", momentum in another layout", l->moment[0]);
+        if (l->param_copy == HB_NONE)
+            l->param_copy = copy_state(lo, l, ", weight in another layout",
+                                       l->master != HB_NONE ? l->master : l->arg);
     }
+}
+
+void hb_muon_copy_first(struct hb_lower *lo)
+{
+    if (is_list(lo))
+        copy_turned(lo);
+}
+
+/* Between rings with more than a sequence of a device, or beside tensor parallelism, before the
+ * layers' backward pass (8B with two sequences: f32[32,512,14336] from 751 of 2934). */
+void hb_muon_copy(struct hb_lower *lo)
+{
+    bool experts = lo->spec->model.blocks[0].moe.experts > 0;
+    if (lo->fsdp_mode == HB_WEIGHT_RING && !is_list(lo) && hb_tied_find(lo) == HB_TIED_APART &&
+        !experts)
+        copy_turned(lo);
 }
 
 /* Where XLA:TPU gathers the iterates, all momenta are renewed first, in place, and the gradients

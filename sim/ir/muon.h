@@ -8,7 +8,9 @@
 /* Whether it iterates on this leaf; whether it does so on a single device. */
 bool hb_muon_takes(const struct hb_lower *lo, const struct hb_leaf *l);
 bool hb_muon_alone(const struct hb_lower *lo);
-/* Copies of the momentum that rings work from, before the backward pass or in its place. */
+/* Copies of weights and momenta in another layout: at the start, where a list schedule makes them
+ * then, or before the backward pass. */
+void hb_muon_copy_first(struct hb_lower *lo);
 void hb_muon_copy(struct hb_lower *lo);
 /* Before the updates: momenta that all gathers renew first; those that are gathered together. */
 void hb_muon_begin(struct hb_lower *lo);

@@ -77,12 +77,35 @@ static void gradients_are_gone_before(void **state)
     assert_true(find_op(&v6e, "momentum of block.w_up") < find_op(&v6e, "iterate of block.wq"));
 }
 
+/* Those of one sequence in the list's order, and with depth-first gathers none: 8B/opt=muon,
+ * clipped 8B,f16,muon,clip; rnd/070 over data 2 and fsdp 8, with eight layers; rnd/041. */
+static void states_are_copied_at_the_start(void **state)
+{
+    (void)state;
+    const char *mesh = "mesh.fsdp=8", *seq = "batch.seq=8192", *one = "batch.global=8";
+    const char *up = "w_up, momentum in another layout", *loss = "softmax cross-entropy";
+    struct low list = MUON(mesh, one, seq), clip = MUON(mesh, one, seq, "optimizer.clip=true");
+    assert_true(lives_at(&list, "w_gate, momentum in another layout", loss));
+    assert_true(lives_at(&list, "w_up, weight in another layout", loss));
+    assert_int_equal(find(&list, up), HB_NONE);
+    assert_int_equal(find(&list, "head, momentum in another layout"), HB_NONE);
+    assert_int_equal(find(&list, "w_down, weight in another layout"), HB_NONE);
+    assert_true(lives_at(&list, "embedding, weight in another layout", loss));
+    assert_true(lives_at(&clip, up, loss));
+    const char *data = "mesh.data=2", *two = "batch.global=16", *few = "batch.seq=128";
+    struct low deep = MUON(mesh, data, two, few, "model.blocks[0].repeat=64", "model.vocab=2048");
+    struct low flat = MUON(mesh, data, two, few, "model.vocab=32000");
+    assert_true(lives_at(&deep, "w_gate, momentum in another layout", loss));
+    assert_int_equal(find(&flat, "w_gate, momentum in another layout"), HB_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(iterates_are_gathered),
         TEST(ends_are_iterated_around_the_stacks),
         TEST(gradients_are_gone_before),
+        TEST(states_are_copied_at_the_start),
     };
     return cmocka_run_group_tests_name("lower_muon", tests, NULL, NULL);
 }

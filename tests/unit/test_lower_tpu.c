@@ -482,7 +482,7 @@ static void the_sequence_says_what_waits(void **state)
     assert_true(lives_at(&keeps, "logits", backward));
     assert_false(lives_at(&keeps, narrow, backward));
     struct low muon = DENSE("mesh.fsdp=8", seq, "optimizer.name=muon", "optimizer.moments=[f32]");
-    assert_true(lives_at(&muon, "w_up, momentum in another layout", "softmax cross-entropy"));
+    assert_true(lives_at(&muon, "w_gate, momentum in another layout", "softmax cross-entropy"));
 }
 
 /* tinyS/batch=4 with heads apart, and with a master copy, against neither; head3d,clip. */
