@@ -5,6 +5,7 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "sim/ir/layer.h"
+#include "sim/ir/order.h"
 #include "sim/ir/sequence.h"
 
 struct heads {
@@ -470,7 +471,8 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
 /* What a block of queries holds backwards: two of scores in f32 and two in bf16 (bwd/base); with
  * grouped queries the gradient is turned before it is cast, and three in f32 are there (1B/loss=
  * chunk: f32[2,8,4,512,4096] thrice, in three orders, at 483 of 616; 8B,f16,b4,v32k), in layers of
- * a stage side by side two and one in bf16 (pr85/pp8/good: at 725 of 1103). */
+ * a stage side by side two and one in bf16 (pr85/pp8/good: at 725 of 1103), and depth-first
+ * (tied/1B, t8,tied,chunk8: at 348 of 554). */
 static void hold_block(const struct hb_lower *lo, struct hb_step_op *s, const struct heads *h)
 {
     struct hb_shape wide = s->scratch[0], narrow = s->scratch[1];
@@ -479,7 +481,7 @@ static void hold_block(const struct hb_lower *lo, struct hb_step_op *s, const st
     /* ep2pp4/good,replicate: three of f32[64,4096,2048] at 1413. */
     stage = stage && (lo->expert_batch != HB_EXPERTS_GATHERED || lo->habits->gathers_timed);
     s->back_scratch[0] = s->back_scratch[1] = wide;
-    s->back_scratch[2] = grouped && !stage ? wide : narrow;
+    s->back_scratch[2] = grouped && !stage && !hb_order_depth(lo) ? wide : narrow;
     s->back_scratch[3] = narrow;
     s->back_scratch_count = grouped ? 3 : 4;
     /* The block of q, of the result's gradient and of q's own (bf16[1,1,4,8,128,512,4] from 704).

@@ -282,14 +282,23 @@ bool hb_order_dot_narrow(const struct hb_lower *lo)
  * nested scans it does, 70B,f256,o4). */
 enum { WAITING_HEAD_BYTES = 640000000, MANY_EXPERT_WAYS = 8 };
 
+bool hb_order_lags(const struct hb_lower *lo)
+{
+    return lo->habits->gathers_timed && lo->spec->stack.form == HB_FORM_LOOP &&
+           lo->fsdp_mode == HB_WEIGHT_GATHER && hb_fsdp_ways(lo, false) > HOST_DEVICES &&
+           hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
+           lo->spec->model.blocks[0].moe.experts == 0;
+}
+
 /* The head's gradient beside a one-hot lookup in mixtures over fsdp: CUDA makes it at once and sums
  * it after the layers (mixtral,f64,b2,master with embed=onehot: f32[4096,32000] to the end where a
- * gathered lookup leaves f32[4,4096,32000]; moeFG/embed=onehot). */
+ * gathered lookup leaves f32[4,4096,32000]; moeFG/embed=onehot), and across hosts in unrolled
+ * programs (12 layers of 8B over 16 to 64: f32[4096,32000] with no f32[2,4096,32000]). */
 bool hb_order_sum_waits(const struct hb_lower *lo)
 {
-    return lo->habits->gathers_timed && lo->spec->lookup == HB_LOOKUP_ONEHOT &&
-           hb_fsdp_ways(lo, false) > 1 && lo->spec->model.blocks[0].moe.experts > 0 &&
-           lo->spec->loss.chunks == 1;
+    bool experts = lo->habits->gathers_timed && lo->spec->lookup == HB_LOOKUP_ONEHOT &&
+                   hb_fsdp_ways(lo, false) > 1 && lo->spec->model.blocks[0].moe.experts > 0;
+    return (experts || hb_order_lags(lo)) && lo->spec->loss.chunks == 1;
 }
 
 /* Layers side by side whose attention is a loop over query blocks (tiny/layers=loop with blocked
@@ -357,8 +366,20 @@ static bool hides_sum(const struct hb_lower *lo)
            devices(lo) == hb_ways(lo, HB_AX_TENSOR) && lo->local.resid_seq == lo->local.seq;
 }
 
+/* ROCm's tensor parallelism alone: list, depth and post-order take 11.12 10.29 10.35 GiB
+ * (tied/1B,t8, tied,chunk8), 15.78 15.15 15.41 (rnd/009), 9.85 9.28 9.30 (rnd/031 with remat=full);
+ * in nested scans the list is least (rnd/032, 052: 5.42 6.45 7.10). */
+bool hb_order_depth(const struct hb_lower *lo)
+{
+    return lo->habits->recompute_first && !lo->habits->gathers_timed &&
+           hb_ways(lo, HB_AX_TENSOR) > 1 && devices(lo) == hb_ways(lo, HB_AX_TENSOR) &&
+           lo->spec->stack.form == HB_FORM_SCAN;
+}
+
 bool hb_order_head_waits(const struct hb_lower *lo)
 {
+    if (hb_order_depth(lo))
+        return true;
     bool sharded = lo->local.input_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
                    hb_ways(lo, HB_AX_SEQUENCE) > 1;
     if (hb_order_dot_narrow(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1 &&

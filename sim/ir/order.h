@@ -34,6 +34,13 @@ bool hb_order_sum_waits(const struct hb_lower *lo);
 /* Whether the table's gradient is made whole on each device before it is summed. */
 bool hb_order_table_whole(const struct hb_lower *lo);
 
+/* CUDA, unrolled layers over fsdp of several hosts: gradients and their sums lag behind the layers.
+ */
+bool hb_order_lags(const struct hb_lower *lo);
+/* Whether XLA takes the depth-first sequence: what goes back through a layer first, its weights'
+ * gradients at the layer's end, the head's at the end of all. */
+bool hb_order_depth(const struct hb_lower *lo);
+
 /* Whether the stages of a pipeline are as many as fsdp's shards, so that a change of axis is a
  * permutation. */
 bool hb_order_permutes(const struct hb_lower *lo);

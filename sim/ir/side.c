@@ -3,6 +3,7 @@
 #include "sim/ir/side.h"
 
 #include "base/size.h"
+#include "sim/ir/order.h"
 
 /* On one device an update takes its weight's gradient as it is made. The scheduler counts the new
  * state as made by it, its operands as freed: with few tokens it puts it off, and activations wait
@@ -53,9 +54,9 @@ static bool is_interleaved(const struct hb_lower *lo)
 }
 
 /* Across hosts they take longer than a layer's products: weight gradients wait for as many tokens'
- * worth of earlier layers as hide some two layers' and the head's, whose sum is in f32 (12 layers of
- * 8B with 32k words over 16, 1, 2 and 4 sequences: the activations of some 6, 4 and 1 layers; over
- * 32 and 64: 10 and 5; d_model 2048: 4 to 5; 8B,f16,b2 of 32 layers and 128k words: 7, four
+ * worth of earlier layers as hide some two layers' and the head's, whose sum is in f32 (12 layers
+ * of 8B with 32k words over 16, 1, 2 and 4 sequences: the activations of some 6, 4 and 1 layers;
+ * over 32 and 64: 10 and 5; d_model 2048: 4 to 5; 8B,f16,b2 of 32 layers and 128k words: 7, four
  * bf16[8192,14336] of each). HOST_TOKENS hide one layer's sum where all of it leaves the host. */
 enum { HOST_TOKENS = 16384, HIDDEN_TENTHS = 23, HOST_DEVICES = 8 };
 
@@ -74,7 +75,7 @@ static int64_t grad_lag(const struct hb_lower *lo, const struct hb_stack_plan *p
 {
     int64_t hosts = hb_fsdp_ways(lo, false) / HOST_DEVICES;
     const struct hb_layer *y = &plan->groups[0].layer;
-    if (!is_interleaved(lo) || hosts < 2 || hb_ways(lo, HB_AX_TENSOR) > 1 || plan->count == 0)
+    if (!hb_order_lags(lo) || plan->count == 0)
         return 0;
     int64_t layer = layer_params(lo, y);
     int64_t head = hb_mul_sat(2 * lo->spec->model.d_model, lo->local.vocab);
@@ -92,6 +93,7 @@ void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
         struct hb_group *g = &plan->groups[i];
         bool half = mixed && hb_ways(lo, HB_AX_TENSOR) > 1 && 2 * i >= plan->count;
         g->body.defer = !g->looped && (defers(lo) || half || plan->lag > 0);
+        g->body.defer = g->body.defer || (g->looped && hb_order_depth(lo));
         g->body.sums_wait = !g->looped && mixed;
     }
 }
@@ -100,7 +102,7 @@ void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
 static void run_late(struct hb_stack_plan *plan, uint32_t to)
 {
     for (; plan->late > to; plan->late--)
-        if (plan->groups[plan->late - 1].body.defer)
+        if (plan->groups[plan->late - 1].body.defer && !plan->groups[plan->late - 1].looped)
             hb_body_late(&plan->groups[plan->late - 1].body);
 }
 

@@ -686,6 +686,8 @@ static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t 
     uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
     uint32_t out = g->inner ? inner_backward(lo, g, grad)
                             : carried(lo, hb_body_backward(&g->body, grad), grad);
+    if (g->body.defer)
+        hb_body_late(&g->body);
     bool fetched = turns_between_gathers(lo, g);
     if (!fetched)
         end_carried(lo, g);

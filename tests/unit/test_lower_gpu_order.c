@@ -1,5 +1,6 @@
-/* sim/ir/lower for XLA:GPU: layers of a pipeline's stage side by side, in an iteration that runs
- * again. Ids of lab records without their "lab-". */
+/* sim/ir/lower for XLA:GPU: the order of layers side by side, of a pipeline's stage in an iteration
+ * that runs again or of an unrolled program, and of a layer's gradients. Ids of lab records without
+ * their "lab-". */
 #include "tests/unit/lowered.h"
 
 static const char stages[] = "model:\n"
@@ -18,6 +19,19 @@ static const char stages[] = "model:\n"
                              "pipeline: {microbatches: 4, remat_iteration: true,\n"
                              "           remat_layer: false, iteration_save: [iter_in]}\n";
 
+static const char dense[] = "model:\n"
+                            "  d_model: 1024\n"
+                            "  vocab: 8192\n"
+                            "  blocks:\n"
+                            "    - name: block\n"
+                            "      repeat: 12\n"
+                            "      attention: {heads: 16, kv_heads: 8, head_dim: 64,\n"
+                            "                  kernel: blocked}\n"
+                            "      mlp: {d_ff: 4096}\n"
+                            "batch: {global: 16, seq: 4096}\n"
+                            "mesh: {data: 1}\n";
+
+#define DENSE(...)  lower_text(dense, (const char *const[]){__VA_ARGS__, NULL})
 #define STAGES(...) lower_text(stages, (const char *const[]){__VA_ARGS__, NULL})
 
 /* Buffers of that name, their bytes, and how many of them the n-th op with the text meets. */
@@ -80,12 +94,55 @@ static void sums_over_query_blocks_begin_early(void **state)
     assert_int_equal(count_at(&rocm, begun, back, 2, 0), 1);
 }
 
+static bool is_made_after(const struct low *l, const char *name, const char *text)
+{
+    uint32_t at = 0;
+    while (at < l->p.op_count && strcmp(l->p.ops[at].name, name) != 0)
+        at++;
+    return at < l->p.op_count && at > find_op(l, text);
+}
+
+/* rocm-tied/1B,t8,tied,chunk8, rnd/009: depth-first, the weights' gradients end the layer, and a
+ * block's third scores are bf16; rnd/052, nested, takes the list. */
+static void tensor_parallelism_alone_goes_depth_first(void **state)
+{
+    (void)state;
+    const char *grad = "gradient of block.w_gate", *back = "backward of attention by";
+    struct low rocm = DENSE(ROCM, "mesh.tensor=8"),
+               both = DENSE(ROCM, "mesh.tensor=4", "mesh.fsdp=2");
+    struct low cuda = DENSE(CUDA, "mesh.tensor=8");
+    struct low nested = DENSE(ROCM, "mesh.tensor=8", "stack.form=nested", "stack.outer=4");
+    assert_true(is_made_after(&rocm, grad, back) && !is_made_after(&both, grad, back));
+    assert_false(is_made_after(&cuda, grad, back) || is_made_after(&nested, grad, back));
+    assert_true(is_made_after(&rocm, "gradient of the head", back));
+    int64_t narrow = INT64_C(2) * 16 * 2 * 512 * 4096;
+    assert_int_equal(count_at(&rocm, "by query blocks, scratch", back, 0, narrow), 1);
+    assert_int_equal(count_at(&nested, "by query blocks, scratch", back, 0, narrow), 0);
+}
+
+/* cuda-8B,f16,b2 with layers=loop: across hosts a layer's weight gradients wait for earlier layers,
+ * fewer with more tokens. */
+static void gradients_wait_for_links_across_hosts(void **state)
+{
+    (void)state;
+    const char *grad = "gradient of block[11].w_gate";
+    struct low host = DENSE(CUDA, "mesh.fsdp=8", "stack.form=loop", "batch.global=8");
+    struct low two = DENSE(CUDA, "mesh.fsdp=16", "stack.form=loop");
+    struct low more = DENSE(CUDA, "mesh.fsdp=16", "stack.form=loop", "batch.global=64");
+    assert_false(is_made_after(&host, grad, "gradient through block[10].w_gate"));
+    assert_true(is_made_after(&two, grad, "gradient through block[6].w_gate"));
+    assert_true(is_made_after(&more, grad, "gradient through block[10].w_gate"));
+    assert_false(is_made_after(&more, grad, "gradient through block[8].w_gate"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(slices_of_a_stack_come_together),
         TEST(residuals_are_handed_on_in_f32),
         TEST(sums_over_query_blocks_begin_early),
+        TEST(tensor_parallelism_alone_goes_depth_first),
+        TEST(gradients_wait_for_links_across_hosts),
     };
-    return cmocka_run_group_tests_name("lower_stage", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("lower_gpu_order", tests, NULL, NULL);
 }
