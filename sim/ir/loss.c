@@ -418,12 +418,14 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
     sum_whole(lo, e.write[0]);
 }
 
-/* CUDA sums the parts of a head over tensor as its product makes them (rnd/031, tied: the sum of
- * f32[32,2048,2048] beside f32[32,2048,4000]; pp2t2f2,m4,clip). */
+/* CUDA and XLA:TPU's rings sum the parts of a head over tensor as its product makes them (rnd/031,
+ * tied: the sum of f32[32,2048,2048] beside f32[32,2048,4000]; pp2t2f2,m4,clip; ring/f32t2:
+ * f32[2,4096,4096] from 656 to 663 beside both logits, then its sum, bf16). */
 static bool is_through_wide(const struct hb_lower *lo)
 {
-    return lo->habits->gathers_timed && lo->spec->loss.dot == HB_DT_F32 &&
-           hb_ways(lo, HB_AX_TENSOR) > 1 && lo->local.resid_seq == lo->local.seq;
+    return (lo->habits->gathers_timed || (hb_head_split(lo) && hb_head_ring(lo))) &&
+           lo->spec->loss.dot == HB_DT_F32 && hb_ways(lo, HB_AX_TENSOR) > 1 &&
+           lo->local.resid_seq == lo->local.seq;
 }
 
 uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c)
@@ -434,11 +436,17 @@ uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c)
         s.dtype = HB_DT_F32;
     uint32_t g = hb_temp(lo, "gradient of the last norm's result", HB_CAT_WORKING, s);
     struct hb_emit e = hb_loss_head_product(lo, c->seq, "gradient through the head");
-    hb_emit_read(&e, c->dlogits);
+    /* Depth-first it makes the logits' gradient once more inside. */
+    hb_emit_read(&e, hb_sequence_depth_tensor(lo) ? c->logits : c->dlogits);
     hb_emit_read(&e, c->w);
     hb_emit_write(&e, g);
     hb_emit(lo, &e);
-    return g;
+    if (s.dtype == lo->compute || !lo->habits->rings)
+        return g;
+    s.dtype = lo->compute;
+    uint32_t sum = hb_temp(lo, "gradient of the last norm's result, summed", HB_CAT_WORKING, s);
+    hb_emit_mark(lo, "sum the gradient through the head", g, sum);
+    return sum;
 }
 
 /* The gradient of the logits in the layout that a tied table's product reads. */

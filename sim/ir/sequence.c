@@ -108,6 +108,44 @@ enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
     return depth < post ? HB_SEQUENCE_DEPTH : HB_SEQUENCE_POST;
 }
 
+/* A layer's backward pass over tensor: four of d_ff, three and the row sums of the heads, two
+ * weights; with a residual that is not split, four and a half of the features. */
+static int64_t tensor_layer_bytes(const struct hb_lower *lo)
+{
+    const struct hb_block *b = &lo->spec->model.blocks[0];
+    int64_t d = lo->spec->model.d_model, tokens = lo->local.tokens, heads = b->attention.heads;
+    int64_t split = hb_mul_sat(8, hb_mul_sat(tokens, b->mlp.d_ff));
+    split = hb_add_sat(split, hb_mul_sat(4, hb_mul_sat(d, b->mlp.d_ff)));
+    int64_t sums = hb_mul_sat(4 * HB_TPU_LANES, hb_mul_sat(tokens, heads));
+    split = hb_add_sat(split, sums);
+    int64_t three = hb_mul_sat(6, hb_mul_sat(tokens, hb_mul_sat(heads, b->attention.head_dim)));
+    split = hb_add_sat(split, three);
+    return hb_add_sat(split / hb_ways(lo, HB_AX_TENSOR), hb_mul_sat(9, hb_mul_sat(tokens, d)));
+}
+
+/* Rings beside tensor parallelism: the list has zeros of all gradients beside the loss, and is the
+ * least where the layers' backward pass is larger all the same (list, depth, post: ring/f8t2 1821
+ * 1698 2015, f32t2 1476 1446 1763; f8t4 1079 1110 1304, f16t4 985 1026 1210, f32t4 943 984 1179,
+ * f8t4,b8 3536 3751 4509). */
+bool hb_sequence_depth_tensor(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    bool ring = lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING &&
+                hb_fsdp_ways(lo, false) >= LEAST_WAYS && hb_head_ring(lo);
+    if (!ring || hb_ways(lo, HB_AX_TENSOR) == 1 || lo->local.resid_seq < lo->local.seq ||
+        s->loss.chunks > 1 || s->loss.dot != HB_DT_F32 || s->loss.onehot ||
+        s->model.tied_embeddings || s->model.blocks[0].moe.experts > 0)
+        return false;
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    struct hb_shape part = hb_leaf_layer_shape(l, HB_DT_F32, false);
+    struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
+    int64_t loss = hb_mul_sat(6, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    loss = hb_add_sat(loss, hb_mul_sat(2, hb_shape_plain_bytes(&part)));
+    loss = hb_add_sat(loss, hb_shape_plain_bytes(&gathered));
+    loss = hb_add_sat(loss, hb_mul_sat(4, hb_mul_sat(lo->local.tokens, s->model.d_model)));
+    return loss > tensor_layer_bytes(lo);
+}
+
 bool hb_sequence_gathers_known(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;

@@ -16,6 +16,8 @@ bool hb_sequence_known(const struct hb_lower *lo);
 enum hb_sequence hb_sequence_find(const struct hb_lower *lo);
 /* What a layer's backward pass holds beside gradients. */
 int64_t hb_sequence_layer_bytes(const struct hb_lower *lo);
+/* Whether rings beside tensor parallelism are taken depth-first. */
+bool hb_sequence_depth_tensor(const struct hb_lower *lo);
 /* The same between gathers over fsdp alone, one kind or the other, of layers that keep nothing. */
 struct hb_sequence_gathers {
     bool depth;       /* depth-first */

@@ -463,6 +463,23 @@ static void the_sequence_says_what_waits(void **state)
     assert_true(lives_at(&muon, "w_gate, momentum in another layout", "softmax cross-entropy"));
 }
 
+/* ring/f32t2 (and with t4, where the layers' backward pass is the peak): the f32 logits beside
+ * their gradient's product, its sum over tensor f32. */
+static void rings_beside_tensor_read_wide_logits(void **state)
+{
+    (void)state;
+    const char *mesh = "mesh.fsdp=8", *batch = "batch.global=16", *through = "sum the gradient";
+    struct low depth = DENSE(mesh, batch, "mesh.tensor=2", "batch.seq=4096");
+    struct low list =
+        DENSE(mesh, batch, "mesh.tensor=4", "model.blocks[0].mlp.d_ff=28672", "batch.seq=4096");
+    assert_int_equal(buf_of(&depth, "gradient of the last norm's result")->dtype, HB_DT_F32);
+    uint32_t first, last;
+    life(&depth, find(&depth, "logits"), &first, &last);
+    assert_int_equal(last + 1, find_op(&depth, through));
+    life(&list, find(&list, "logits"), &first, &last);
+    assert_true(last + 1 < find_op(&list, through));
+}
+
 /* tinyS/batch=4 with heads apart, and with a master copy, against neither; head3d,clip. */
 static void logits_wait_in_post_order(void **state)
 {
@@ -743,6 +760,7 @@ int main(void)
         TEST(shards_along_the_lanes_are_padded),
         TEST(rings_of_one_sequence_wait),
         TEST(the_sequence_says_what_waits),
+        TEST(rings_beside_tensor_read_wide_logits),
         TEST(logits_wait_in_post_order),
         TEST(the_last_layer_follows_the_head),
         TEST(chunks_in_post_order_keep_the_head),
