@@ -182,12 +182,9 @@ uint32_t hb_chunks_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     bool inside = hb_chunks_gather(lo);
     if (!inside)
         c.w = hb_loss_use_head(lo, true);
-    /* Sharded, nothing waits for the loss itself: its loop comes last, and reads this again
-     * (70B,f128: bf16[2,4096,8192] to the end; bwd/base, one device: at once; nor between stages
-     * beside data alone, PPc/dp=2: no bf16[8,2048,2048] in the backward pass; with tp=2 one). */
-    bool stages = hb_ways(lo, HB_AX_PIPELINE) > 1 && hb_fsdp_ways(lo, false) == 1;
-    bool sharded = (lo->local.batch_ways > 1 && !stages) || hb_ways(lo, HB_AX_TENSOR) > 1;
-    ends->loss_x = sharded ? c.x : HB_NONE;
+    bool last = hb_sequence_loss_last(lo);
+    ends->loss_x = last ? c.x : HB_NONE;
+    ends->loss_w = last && !inside && hb_alone(lo) ? c.w : HB_NONE;
     uint32_t loop = hb_program_open_loop(lo->p, "loss chunks", chunks);
     if (inside)
         c.w = hb_loss_use_head(lo, true);

@@ -253,7 +253,10 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
     ends->rows = last ? grad : HB_NONE;
     if (!first && !last)
         scatter_table(lo, ends, grad);
-    hb_emit_mark(lo, "loss of the chunks", ends->loss_x, HB_NONE);
+    struct hb_emit loss = {.name = "loss of the chunks", .kind = HB_OP_MARK};
+    hb_emit_read(&loss, ends->loss_x);
+    hb_emit_read(&loss, ends->loss_w);
+    hb_emit(lo, &loss);
     if (ends->norm_x == HB_NONE)
         return;
     struct hb_emit e = {.name = "gradient of the last norm", .kind = HB_OP_REDUCE};

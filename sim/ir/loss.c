@@ -604,7 +604,8 @@ uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
 {
     lo->phase = HB_PHASE_LOSS;
     ends->head_done = false;
-    ends->pending_logits = ends->pending_x = ends->pending_full = ends->loss_x = HB_NONE;
+    ends->pending_logits = ends->pending_x = ends->pending_full = HB_NONE;
+    ends->loss_x = ends->loss_w = HB_NONE;
     ends->pending_before = ends->pending_label = ends->norm_x = ends->norm_grad = HB_NONE;
     return lo->spec->loss.chunks > 1 ? hb_chunks_pass(lo, ends, x) : whole_loss(lo, ends, x);
 }

@@ -281,8 +281,8 @@ static void build_step(struct hb_lower *lo)
     hb_leaf_arguments(lo);
     add_inputs(lo);
     fuse_updates(lo);
-    hb_stack_build(lo, &parts.stack);
     lo->input_bytes = hb_stack_input_bytes(lo);
+    hb_stack_build(lo, &parts.stack);
     if (parts.piped)
         hb_pipeline_build(lo, &parts.pipeline);
     if (!casts_follow(lo) && !hb_pipeline_even(lo))

@@ -87,9 +87,11 @@ bool hb_order_tied_first(const struct hb_lower *lo)
            hb_ways(lo, HB_AX_TENSOR) > 1 && hb_fsdp_ways(lo, false) > 1;
 }
 
-/* What a policy names, for a token; a kernel's result is kept as it lies, too. */
+/* What a policy names, for a token, on the host or not, which a schedule is weighed without; a
+ * kernel's result is kept as it lies, too. */
 static int64_t named_width(const struct hb_lower *lo, const struct hb_block *b)
 {
+    uint32_t mask = b->remat.save | b->remat.offload;
     const struct hb_attention *a = &b->attention;
     const int64_t q = hb_mul_sat(a->heads, a->head_dim), k = hb_mul_sat(a->kv_heads, a->head_dim);
     const struct {
@@ -105,9 +107,9 @@ static int64_t named_width(const struct hb_lower *lo, const struct hb_block *b)
                  {HB_TN_MLP_ACT, b->mlp.d_ff}};
     int64_t sum = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (b->remat.save & 1u << names[i].name)
+        if (mask & 1u << names[i].name)
             sum = hb_add_sat(sum, names[i].width);
-    bool out = (b->remat.save & 1u << HB_TN_ATTN_OUT) != 0;
+    bool out = (mask & 1u << HB_TN_ATTN_OUT) != 0;
     return hb_add_sat(sum / hb_ways(lo, HB_AX_TENSOR), out ? lo->local.resid_width : 0);
 }
 

@@ -281,3 +281,27 @@ bool hb_sequence_post_chunks(const struct hb_lower *lo)
     int64_t weights = hb_mul_sat(WEIGHT_BYTES * d, lo->spec->model.blocks[0].mlp.d_ff);
     return hb_add_sat(lo->input_bytes, weights) > loss;
 }
+
+/* As the list has both stacks of what is kept at the layers' loop (list, depth, post: bwd/base 1063
+ * 1176 1176, mlp_act 1381 1442 1432; dots 3111 2845 2845, offload:q,k,v with attn_ctx 1964 1903
+ * 1811). Stages alone have a loop in each iteration (PPc with 16 and 32 sequences of 2048: 4354
+ * 4508 4508, 5942 5604 5809): not known. */
+bool hb_sequence_stacks_exceed(const struct hb_lower *lo)
+{
+    return lo->habits->rings && !lo->maxtext && hb_alone(lo) && lo->spec->batch.accumulate == 1 &&
+           lo->spec->stack.form == HB_FORM_SCAN && lo->spec->model.blocks[0].moe.experts == 0 &&
+           kept_bytes(lo) > hb_sequence_layer_bytes(lo);
+}
+
+/* Sharded, nothing waits for the loss itself: its loop comes last, and reads this again
+ * (70B,f128: bf16[2,4096,8192] to the end; nor between stages beside data alone, PPc/dp=2: no
+ * bf16[8,2048,2048] in the backward pass; with tp=2 one). On one TPU it does depth-first
+ * (bwd/remat=dots: bf16[8,2048,1024] and the head's cast from 214 and 217 to 673 of 700). */
+bool hb_sequence_loss_last(const struct hb_lower *lo)
+{
+    bool stages = hb_ways(lo, HB_AX_PIPELINE) > 1;
+    bool alone = lo->local.batch_ways == 1 && hb_ways(lo, HB_AX_TENSOR) == 1;
+    if (!alone)
+        return !stages || hb_fsdp_ways(lo, false) > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
+    return hb_sequence_stacks_exceed(lo);
+}

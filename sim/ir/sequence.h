@@ -34,4 +34,9 @@ bool hb_sequence_depth_alone(const struct hb_lower *lo);
 /* The same of a loss in chunks between padded gathers, whose head's gradient comes first then. */
 bool hb_sequence_post_chunks(const struct hb_lower *lo);
 
+/* One TPU: whether what the layers keep exceeds their backward pass, so that it is depth-first. */
+bool hb_sequence_stacks_exceed(const struct hb_lower *lo);
+/* Whether the loop over a loss's chunks that adds the loss up comes last of all. */
+bool hb_sequence_loss_last(const struct hb_lower *lo);
+
 #endif

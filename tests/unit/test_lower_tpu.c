@@ -463,6 +463,22 @@ static void the_sequence_says_what_waits(void **state)
     assert_true(lives_at(&muon, "w_gate, momentum in another layout", "softmax cross-entropy"));
 }
 
+/* bwd/remat=dots against bwd/base; offload:q,k,v with attn_ctx: what one weight's gradient of the
+ * MLP is made from waits. */
+static void stacks_beyond_a_layer_are_depth_first(void **state)
+{
+    (void)state;
+    const char *chunks = "loss.chunks=8", *backward = "gradient through block.wq";
+    struct low base = DENSE(chunks), dots = DENSE(chunks, "remat.policy=dots");
+    assert_false(lives_at(&base, "last norm's result", backward));
+    assert_true(lives_at(&dots, "last norm's result", backward));
+    assert_true(lives_at(&dots, "head, cast", backward));
+    struct low sent =
+        DENSE(chunks, "remat.policy=names", "remat.save=[attn_ctx]", "remat.offload=[q, k, v]");
+    assert_true(lives_at(&sent, "mlp activation, gradient", backward));
+    assert_false(lives_at(&dots, "mlp activation, gradient", backward));
+}
+
 /* ring/f32t2 (and with t4, where the layers' backward pass is the peak): the f32 logits beside
  * their gradient's product, its sum over tensor f32. */
 static void rings_beside_tensor_read_wide_logits(void **state)
@@ -760,6 +776,7 @@ int main(void)
         TEST(shards_along_the_lanes_are_padded),
         TEST(rings_of_one_sequence_wait),
         TEST(the_sequence_says_what_waits),
+        TEST(stacks_beyond_a_layer_are_depth_first),
         TEST(rings_beside_tensor_read_wide_logits),
         TEST(logits_wait_in_post_order),
         TEST(the_last_layer_follows_the_head),
