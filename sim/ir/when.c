@@ -2,11 +2,14 @@
  * records named below. */
 #include "sim/ir/when.h"
 
+#include "sim/ir/sequence.h"
 #include "sim/ir/weight.h"
 
 /* Where the kernel's results are kept the attention's backward pass can follow at once, and on one
  * device the gradients of gate's and up's weights come after it, at the layer's end
- * (bwd/remat=offload:q,k,v+save:attn_ctx, bwd/remat=names:q,k,v,attn_ctx,mlp_gate,mlp_up). */
+ * (bwd/remat=offload:q,k,v+save:attn_ctx, bwd/remat=names:q,k,v,attn_ctx,mlp_gate,mlp_up); so they
+ * do depth-first (bwd/remat=dots: two bf16[8,2048,2816] from 365 to 521 and 529, attention at 403).
+ */
 static bool keeps_attention(const struct hb_body *b)
 {
     if (!b->lo->habits->rings || b->own_stacks)
@@ -58,7 +61,7 @@ static bool is_put_by(const struct hb_body *b, const struct hb_step_op *s, const
     bool stage = lo->habits->gathers_timed && b->own_stacks && b->own_weights && !lo->maxtext &&
                  l->rank == HB_LEAF_RANK;
     return b->defer || ring || split || stage || (local && mlp && keeps_hidden(b)) ||
-           (local && second && keeps_attention(b));
+           (local && second && (keeps_attention(b) || hb_sequence_stacks_exceed(lo)));
 }
 
 static bool is_experts_late(const struct hb_body *b, const struct hb_leaf *l)

@@ -72,6 +72,16 @@ static inline uint32_t find_op(const struct low *l, const char *text)
     return HB_NONE;
 }
 
+/* The last one; fails where there is none. */
+static inline uint32_t find_last_op(const struct low *l, const char *text)
+{
+    uint32_t last = find_op(l, text);
+    for (uint32_t i = last; i < l->p.op_count; i++)
+        if (strstr(l->p.ops[i].name, text))
+            last = i;
+    return last;
+}
+
 /* The first and the last op that name the buffer or what lies in its place. */
 static inline void life(const struct low *l, uint32_t buf, uint32_t *out_first, uint32_t *out_last)
 {

@@ -473,6 +473,9 @@ static void stacks_beyond_a_layer_are_depth_first(void **state)
     assert_false(lives_at(&base, "last norm's result", backward));
     assert_true(lives_at(&dots, "last norm's result", backward));
     assert_true(lives_at(&dots, "head, cast", backward));
+    const char *late = "gradient of block.w_up", *attention = "backward of flash attention";
+    assert_true(find_last_op(&dots, late) > find_op(&dots, attention));
+    assert_true(find_last_op(&base, late) < find_op(&base, attention));
     struct low sent =
         DENSE(chunks, "remat.policy=names", "remat.save=[attn_ctx]", "remat.offload=[q, k, v]");
     assert_true(lives_at(&sent, "mlp activation, gradient", backward));
