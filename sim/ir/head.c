@@ -611,8 +611,9 @@ bool hb_head_logits_again(const struct hb_lower *lo)
 }
 
 /* Padded gathers of the head come before the layers (batch/8B,f64,b4: bf16[4096,128256] through
- * the forward pass) unless its gradient is postponed (8B64/base), the loss goes in chunks, or naive
- * scores make the layers the peak. */
+ * the forward pass) unless its gradient is postponed (8B64/base; with muon, depth-first, before
+ * them, too, 8B,f64,muon: from 68 to 242), the loss goes in chunks, or naive scores make the layers
+ * the peak. */
 /* Where the layers keep more than their inputs: gathered after them, and the head's gradient made
  * while the gathered head is there (8B64/remat=dots_nb; with a backward rule of its own after). */
 bool hb_head_gathered_between(const struct hb_lower *lo)
@@ -625,7 +626,8 @@ bool hb_head_gathered_first(const struct hb_lower *lo)
 {
     return lo->gather_form == HB_GATHER_PADDED && hb_head_split(lo) && lo->spec->loss.chunks == 1 &&
            !hb_head_gathered_between(lo) && !scores_exceed_logits(lo, 1) &&
-           (!hb_head_waits(lo) || lo->spec->batch.accumulate > 1);
+           (!hb_head_waits(lo) || lo->spec->batch.accumulate > 1 ||
+            lo->spec->optimizer.name == HB_OPT_MUON);
 }
 
 /* 8B64/param_dtype=bf16: where gradients need no more room than the weights, the layers are updated

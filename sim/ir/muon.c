@@ -296,9 +296,13 @@ void hb_muon_copy(struct hb_lower *lo)
 }
 
 /* Where XLA:TPU gathers the iterates, all momenta are renewed first, in place, and the gradients
- * are gone (8B,f64: f32[32,64,14336] to 676 of 1558, the first stack's share from 1003 on). */
+ * are gone (8B,f64: f32[32,64,14336] to 676 of 1558, the first stack's share from 1003 on). Those
+ * of shards with a row of lanes come in another layout and are turned at the end (70B,f64: two
+ * f32[80,128,28672] from 680 to 1377 of 1408, f32[128256,128] from 713; 34B; not 8B nor 70B,f256).
+ */
 void hb_muon_begin(struct hb_lower *lo)
 {
+    bool turned = lo->gather_form == HB_GATHER_PADDED && hb_head_whole_lanes(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         if (!hb_muon_takes(lo, l) || hb_weight_mode(lo, l) != HB_WEIGHT_GATHER ||
@@ -308,6 +312,11 @@ void hb_muon_begin(struct hb_lower *lo)
                             .kind = HB_OP_ELEMENTWISE};
         hb_emit_read(&e, l->grad);
         hb_emit_read(&e, l->moment[0]);
+        if (turned && is_turned(lo, i)) {
+            l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", new momentum, turned"),
+                                       HB_CAT_OPTIMIZER, hb_leaf_shape(lo, l, HB_DT_F32));
+            hb_emit_write(&e, l->momentum_copy);
+        }
         hb_emit(lo, &e);
         l->grad = HB_NONE;
     }

@@ -320,6 +320,13 @@ static void clip_gradients(struct hb_lower *lo)
     }
 }
 
+static void turn_momenta(struct hb_lower *lo)
+{
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        if (!lo->leaves[i].end && lo->leaves[i].momentum_copy != HB_NONE)
+            hb_emit_mark(lo, "turn the new momentum", lo->leaves[i].momentum_copy, HB_NONE);
+}
+
 /* On one device the embedding's gradient is there last and its update comes after the layers'
  * (opt/opt=muon: at 683 of 762, the layers' from 438 to 672). */
 static void update_ends(struct hb_lower *lo)
@@ -327,9 +334,7 @@ static void update_ends(struct hb_lower *lo)
     for (uint32_t i = lo->leaf_count; i-- > 0;)
         if (lo->leaves[i].end && !(lo->head_last && i == lo->head))
             update_leaf(lo, &lo->leaves[i]);
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if (!lo->leaves[i].end && lo->leaves[i].momentum_copy != HB_NONE)
-            hb_emit_mark(lo, "turn the new momentum", lo->leaves[i].momentum_copy, HB_NONE);
+    turn_momenta(lo);
 }
 
 /* Leaves in the order of their updates, where those wait for states: the ends, of each layer
@@ -468,16 +473,24 @@ static void update_stacks(struct hb_lower *lo, bool first)
         }
 }
 
+/* Where a square of the model's width has 128 MiB, the table follows all stacks (70B over 64 and
+ * 256, with 8, 20 and 80 layers, 34B: bf16[8192,128256] five times before them and after). */
+static bool is_table_last(const struct hb_lower *lo)
+{
+    enum { WIDE = 8192 };
+    return lo->spec->model.d_model >= WIDE;
+}
+
 static void update_padded(struct hb_lower *lo)
 {
     struct hb_leaf *table = &lo->leaves[lo->embed], *head = &lo->leaves[lo->head];
-    bool ends = are_ends_first(lo), tied = head == table;
+    bool ends = are_ends_first(lo), tied = head == table, last = ends && is_table_last(lo);
     if (!ends) {
         update_stacks(lo, true);
         update_stacks(lo, false);
     }
     int before = ends ? 2 : HB_MUON_ALL;
-    for (int i = 0; i < before && !tied; i++) {
+    for (int i = 0; i < before && !tied && !last; i++) {
         hb_muon_iterate(lo, head, 1);
         hb_muon_iterate(lo, table, 1);
     }
@@ -485,13 +498,14 @@ static void update_padded(struct hb_lower *lo)
         update_leaf(lo, head);
     if (ends)
         update_stacks(lo, true);
-    hb_muon_iterate(lo, table, HB_MUON_ALL);
+    hb_muon_iterate(lo, table, last ? 0 : HB_MUON_ALL);
     if (ends)
         update_stacks(lo, false);
     update_leaf(lo, table);
     for (uint32_t i = 0; i < lo->leaf_count; i++) /* last, 8B,f64,muon,head3d: queries as well */
         if (i != lo->embed && i != lo->head && !is_stack(lo, &lo->leaves[i]))
             update_leaf(lo, &lo->leaves[i]);
+    turn_momenta(lo);
 }
 
 void hb_optim_update(struct hb_lower *lo)
