@@ -182,28 +182,72 @@ static bool gathers_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
            !sums_squares(lo, l);
 }
 
+static int64_t gathered_bytes(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    struct hb_shape x = gathered_momentum(lo, l);
+    return gathers_momentum(lo, l) ? hb_shape_plain_bytes(&x) : 0;
+}
+
+/* What the arguments leave of the device beside the largest stack and its square; all of it where
+ * that holds all gathers. */
+static int64_t gather_room(const struct hb_lower *lo)
+{
+    int64_t most = 0, used = 0, all = 0;
+    for (uint32_t i = 0; i < lo->p->buf_count; i++)
+        if (lo->p->bufs[i].argument && lo->p->bufs[i].space == HB_SPACE_HBM)
+            used = hb_add_sat(used, lo->p->bufs[i].bytes);
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        int64_t small;
+        struct hb_shape square = square_of(gathered_momentum(lo, &lo->leaves[i]), &small);
+        int64_t bytes = gathered_bytes(lo, &lo->leaves[i]);
+        all = hb_add_sat(all, hb_mul_sat(2, bytes));
+        bytes = bytes > 0 ? hb_add_sat(bytes, hb_shape_plain_bytes(&square)) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    if (all <= lo->hbm_bytes)
+        return all;
+    used = hb_add_sat(used, most);
+    return lo->hbm_bytes > used ? lo->hbm_bytes - used : 0;
+}
+
+/* The smallest leaf whose k-th gather is not begun; HB_NONE. */
+static uint32_t next_gather(const struct hb_lower *lo, int k)
+{
+    uint32_t next = HB_NONE;
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        int64_t bytes = gathered_bytes(lo, &lo->leaves[i]);
+        if (bytes == 0 || lo->leaves[i].iterate[k] != HB_NONE)
+            continue;
+        if (next == HB_NONE || bytes < gathered_bytes(lo, &lo->leaves[next]))
+            next = i;
+    }
+    return next;
+}
+
 /* CUDA's scheduler starts the gathers of all leaves together, of the momentum and of its transpose,
- * while they fit the device (8B,f16,muon,clip: 6 x 3584 MiB and the smaller ones; 70B,f64: one by
- * one). */
+ * while they fit the device (8B,f16,muon,clip: 6 x 3584 MiB and the smaller ones; 70B,f64: beside
+ * one bf16[80,28672,8192] and its square those of head, table and bf16[80,8192,8192]). */
 void hb_muon_gather(struct hb_lower *lo)
 {
-    int64_t bytes = 0;
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        struct hb_shape x = gathered_momentum(lo, &lo->leaves[i]);
-        if (gathers_momentum(lo, &lo->leaves[i]))
-            bytes = hb_add_sat(bytes, hb_mul_sat(2, hb_shape_plain_bytes(&x)));
-    }
-    if (!lo->habits->muon_gathers_once || !lo->habits->gathers_timed || bytes > lo->hbm_bytes)
+    if (!lo->habits->muon_gathers_once || !lo->habits->gathers_timed)
         return;
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        struct hb_leaf *l = &lo->leaves[i];
-        for (int k = 0; k < 2 && gathers_momentum(lo, l); k++) {
+    int64_t room = gather_room(lo);
+    for (int k = 0; k < 2; k++)
+        for (uint32_t i; (i = next_gather(lo, k)) != HB_NONE;) {
+            struct hb_leaf *l = &lo->leaves[i];
+            room -= gathered_bytes(lo, l);
+            if (room < 0)
+                return;
             l->iterate[k] = hb_temp(lo, hb_name(lo, l->name, ", momentum gathered"),
                                     HB_CAT_OPTIMIZER, gathered_momentum(lo, l));
             hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, "gather momentum", l->moment[0],
                                l->iterate[k]);
         }
-    }
+}
+
+bool hb_muon_goes_first(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    return lo->habits->gathers_timed && gathers_momentum(lo, l) && l->iterate[0] == HB_NONE;
 }
 
 /* Whether the step runs in the list's order (sequence.h). Between plain gathers: where the layers'

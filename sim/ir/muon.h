@@ -15,6 +15,8 @@ void hb_muon_copy(struct hb_lower *lo);
 /* Before the updates: momenta that all gathers renew first; those that are gathered together. */
 void hb_muon_begin(struct hb_lower *lo);
 void hb_muon_gather(struct hb_lower *lo);
+/* What found no room then comes before what did. */
+bool hb_muon_goes_first(const struct hb_lower *lo, const struct hb_leaf *l);
 /* So many more passes over a leaf that XLA:TPU gathers, of five in all; nothing elsewhere. */
 enum { HB_MUON_ALL = 5 };
 void hb_muon_iterate(struct hb_lower *lo, struct hb_leaf *l, int passes);

@@ -383,13 +383,19 @@ static uint32_t list_rank(const struct hb_lower *lo, uint32_t first, uint32_t en
 
 /* As the leaves lie; vectors last where they stay among what muon gathers (8B,f64,muon: two
  * f32[32,4096] at 649 MiB from the layers' backward pass to the end, at 1541 of 1558). */
+static int update_turn(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    if (lo->spec->optimizer.name != HB_OPT_MUON)
+        return 0;
+    return lo->habits->rings ? l->rank == 1 : !hb_muon_goes_first(lo, l);
+}
+
 static void list_plain(const struct hb_lower *lo, uint32_t *order)
 {
-    bool last = lo->habits->rings && lo->spec->optimizer.name == HB_OPT_MUON;
     uint32_t n = 0;
     for (int turn = 0; turn < 2; turn++)
         for (uint32_t i = 0; i < lo->leaf_count; i++)
-            if ((last && lo->leaves[i].rank == 1) == (turn == 1))
+            if (update_turn(lo, &lo->leaves[i]) == turn)
                 order[n++] = i;
 }
 

@@ -104,13 +104,24 @@ static void states_are_copied_at_the_start(void **state)
     assert_int_equal(find(&flat, "w_gate, momentum in another layout"), HB_NONE);
 }
 
+/* 70B,f64,muon,s2k on CUDA: gathers that find no room beside the largest are made one by one,
+ * before the others' updates. */
+static void gathers_fill_the_device(void **state)
+{
+    (void)state;
+    struct low part = MUON(CUDA, "hardware.hbm=200MiB"), all = MUON(CUDA, "hardware.hbm=80GiB");
+    assert_int_equal(count_ops(&part, "gather momentum"), 5);
+    assert_int_equal(count_ops(&all, "gather momentum"), 14);
+    assert_true(find_op(&part, "update head") < find_op(&part, "update final norm"));
+    assert_true(find_op(&all, "update head") > find_op(&all, "update final norm"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(iterates_are_gathered),
-        TEST(ends_are_iterated_around_the_stacks),
-        TEST(gradients_are_gone_before),
-        TEST(states_are_copied_at_the_start),
+        TEST(iterates_are_gathered),     TEST(ends_are_iterated_around_the_stacks),
+        TEST(gradients_are_gone_before), TEST(states_are_copied_at_the_start),
+        TEST(gathers_fill_the_device),
     };
     return cmocka_run_group_tests_name("lower_muon", tests, NULL, NULL);
 }
