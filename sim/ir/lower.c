@@ -140,9 +140,14 @@ static void add_inputs(struct hb_lower *lo)
 static void fuse_updates(struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    bool waits = s->optimizer.clip || s->batch.accumulate > 1 || s->optimizer.name == HB_OPT_MUON ||
-                 lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_SEQUENCE) > 1;
-    for (uint32_t i = 0; i < lo->leaf_count && !waits; i++)
+    bool whole = s->optimizer.clip || s->batch.accumulate > 1 || s->optimizer.name == HB_OPT_MUON;
+    bool waits = whole || lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_SEQUENCE) > 1;
+    /* So are XLA:GPU's sums over fsdp alone (12 layers of 8B over 8 with layers=loop: three
+     * f32[4096,512] at the peak). */
+    bool sums = !whole && lo->habits->recompute_first && s->stack.form == HB_FORM_LOOP &&
+                hb_fsdp_ways(lo, false) > 1 && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+                hb_ways(lo, HB_AX_SEQUENCE) == 1;
+    for (uint32_t i = 0; i < lo->leaf_count && (!waits || sums); i++)
         lo->leaves[i].grad_fused = !lo->leaves[i].end && !lo->leaves[i].stack[0];
     lo->leaves[lo->head].grad_fused =
         !waits && !s->model.tied_embeddings && s->loss.chunks == 1 &&

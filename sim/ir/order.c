@@ -370,12 +370,16 @@ static bool hides_sum(const struct hb_lower *lo)
 
 /* ROCm's tensor parallelism alone: list, depth and post-order take 11.12 10.29 10.35 GiB
  * (tied/1B,t8, tied,chunk8), 15.78 15.15 15.41 (rnd/009), 9.85 9.28 9.30 (rnd/031 with remat=full);
- * in nested scans the list is least (rnd/032, 052: 5.42 6.45 7.10). */
+ * in nested scans the list is least (rnd/032, 052: 5.42 6.45 7.10). Unrolled layers over fsdp, too
+ * (8B,f16,b4,v32k with layers=loop 28.83 25.29 62.60). */
 bool hb_order_depth(const struct hb_lower *lo)
 {
-    return lo->habits->recompute_first && !lo->habits->gathers_timed &&
-           hb_ways(lo, HB_AX_TENSOR) > 1 && devices(lo) == hb_ways(lo, HB_AX_TENSOR) &&
-           lo->spec->stack.form == HB_FORM_SCAN;
+    if (!lo->habits->recompute_first || lo->habits->gathers_timed)
+        return false;
+    if (hb_ways(lo, HB_AX_TENSOR) == 1)
+        return lo->spec->stack.form == HB_FORM_LOOP && hb_fsdp_ways(lo, false) > 1 &&
+               hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->spec->model.blocks[0].moe.experts == 0;
+    return devices(lo) == hb_ways(lo, HB_AX_TENSOR) && lo->spec->stack.form == HB_FORM_SCAN;
 }
 
 bool hb_order_head_waits(const struct hb_lower *lo)

@@ -93,7 +93,7 @@ void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
         struct hb_group *g = &plan->groups[i];
         bool half = mixed && hb_ways(lo, HB_AX_TENSOR) > 1 && 2 * i >= plan->count;
         g->body.defer = !g->looped && (defers(lo) || half || plan->lag > 0);
-        g->body.defer = g->body.defer || (g->looped && hb_order_depth(lo));
+        g->body.defer = g->body.defer || hb_order_depth(lo);
         g->body.sums_wait = !g->looped && mixed;
     }
 }
@@ -108,10 +108,11 @@ static void run_late(struct hb_stack_plan *plan, uint32_t to)
 
 void hb_side_follow(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t i)
 {
-    if (!is_interleaved(lo))
-        return;
     int64_t lag = plan->lag;
-    if (lag > 0 && i + lag < plan->count)
+    bool depth = hb_order_depth(lo);
+    if (!is_interleaved(lo) && !depth)
+        return;
+    if ((lag > 0 || depth) && i + lag < plan->count)
         run_late(plan, i + (uint32_t)lag);
     if (!plan->groups[i].body.defer)
         run_late(plan, plan->late - 1);

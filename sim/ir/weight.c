@@ -427,7 +427,7 @@ void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end)
 void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full)
 {
     struct hb_leaf *l = &lo->leaves[leaf];
-    if (l->grad == HB_NONE)
+    if (l->grad == HB_NONE && !l->grad_fused)
         l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
                           hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
     bool split = l->gather_dim >= 0;
