@@ -592,6 +592,10 @@ static int project_out(struct hb_lower *lo, struct hb_layer *y, const struct hea
     struct hb_value ctx = head_value(
         lo, "attention context", apart && h->fused_kernel ? 0 : 1u << HB_TN_ATTN_CTX,
         hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->q * h->v_dim, -1}));
+    /* In CUDA's unrolled layers cuDNN's result lies as the product wants it (1B,f8 with
+     * layers=loop, remat=none: one bf16[1,32,4096,64]{3,1,2,0} a layer). */
+    ctx.fused = h->fused_kernel && lo->habits->recompute_first &&
+                lo->spec->stack.form == HB_FORM_LOOP && hb_ways(lo, HB_AX_PIPELINE) == 1;
     int c = hb_layer_value(lo, y, ctx);
     hb_layer_step(lo, y,
                   (struct hb_step_op){.kind = HB_STEP_MIX,

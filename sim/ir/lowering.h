@@ -74,6 +74,7 @@ struct hb_leaf {
     bool in_unit;           /* of one of several layers that run as one ... */
     bool unit_end;          /* ... the last of them */
     bool held;              /* its gathered copy serves recomputation and backward alike */
+    bool stays;             /* what the forward pass gathers or casts serves the backward pass */
     bool grad_fused;        /* the update follows at once: no gradient buffer */
     double params;          /* unsharded count, all copies */
 };

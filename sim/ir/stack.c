@@ -114,6 +114,21 @@ static void build_layer(struct hb_lower *lo, struct hb_layer *y)
     lo->local = local;
 }
 
+/* XLA:GPU's unrolled layers with nothing made again: gathers and casts of the forward pass are
+ * those of the backward pass, and the MLP's activation is kept (1B,f8 with layers=loop, remat=none:
+ * 48 bf16[2048,8192] of weights and 48 bf16[4096,8192] beside the logits). */
+static bool keeps_all(const struct hb_lower *lo, const struct hb_group *g)
+{
+    return lo->habits->recompute_first && !g->looped && lo->spec->stack.form == HB_FORM_LOOP &&
+           g->layer.block->remat.policy == HB_POLICY_NONE;
+}
+
+static void keep_weights(struct hb_lower *lo, const struct hb_group *g)
+{
+    for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++)
+        lo->leaves[i].stays = true;
+}
+
 void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
     plan->block_fill = HB_NONE;
@@ -127,12 +142,16 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
             remat = (struct hb_remat){.policy = HB_POLICY_NONE};
         if (g->trips == 1)
             g->looped = false;
+        lo->acts_stay = keeps_all(lo, g);
+        if (lo->acts_stay)
+            keep_weights(lo, g);
         build_layer(lo, &g->layer);
         hb_saved_find(lo, &g->layer, &remat, false, !g->looped, &g->saved);
         if (lost)
             hb_ahead_find(lo, g);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
         g->body.own_stacks = !g->looped;
+        g->body.own_weights = lo->acts_stay;
     }
     hb_side_plan(lo, plan);
 }

@@ -316,7 +316,7 @@ static bool is_gather_kept(const struct hb_lower *lo, const struct hb_leaf *l)
         return is_unit_held(lo);
     /* 70B/base: the attention's weights are gathered once for the recomputation and once more,
      * in another layout, for the backward pass; the MLP's only once. */
-    return l->held || is_attention_held(lo, l) || lo->gathers_stay || is_list_late(lo);
+    return l->held || is_attention_held(lo, l) || lo->gathers_stay || l->stays || is_list_late(lo);
 }
 
 static int64_t gathered_ways(const struct hb_leaf *l)

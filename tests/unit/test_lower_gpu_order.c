@@ -135,6 +135,35 @@ static void gradients_wait_for_links_across_hosts(void **state)
     assert_false(is_made_after(&more, grad, "gradient through block[8].w_gate"));
 }
 
+/* cuda-1B,f8 with layers=loop,remat=none: whole weights and activations of all layers at the loss,
+ * one copy of the kernel's result each. */
+static void layers_that_keep_all_gather_once(void **state)
+{
+    (void)state;
+    static const char flash[] = "model.blocks[0].attention.kernel=flash";
+    struct low none = DENSE(CUDA, flash, "mesh.fsdp=8", "stack.form=loop", "remat.policy=none");
+    struct low full = DENSE(CUDA, flash, "mesh.fsdp=8", "stack.form=loop");
+    const char *loss = "softmax cross-entropy";
+    assert_int_equal(count_at(&none, "w_gate, gathered", loss, 0, 0), 12);
+    assert_int_equal(count_at(&none, "wq, gathered", loss, 0, 0), 12);
+    assert_int_equal(count_at(&none, "mlp activation, saved", loss, 0, 0), 12);
+    assert_int_equal(count_at(&none, "attention context", loss, 0, 0), 0);
+    assert_int_equal(count_at(&none, "attention result", loss, 0, 0), 12);
+    assert_int_equal(count_at(&full, "w_gate, gathered", loss, 0, 0), 0);
+}
+
+/* cuda-8B,f8 with layers=loop: an update takes its gradient as its sum is there, but not where the
+ * norm of all comes first. */
+static void unrolled_updates_take_sums_at_once(void **state)
+{
+    (void)state;
+    struct low l = DENSE(CUDA, "mesh.fsdp=8", "stack.form=loop");
+    struct low clip = DENSE(CUDA, "mesh.fsdp=8", "stack.form=loop", "optimizer.clip=true");
+    const char *first = "update block[0].w_gate";
+    assert_int_equal(count_at(&l, "w_up, gradient", first, 0, INT64_C(4) * 1024 * 4096 / 8), 0);
+    assert_int_equal(count_at(&clip, "w_up, gradient", first, 0, INT64_C(4) * 1024 * 4096 / 8), 12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +172,8 @@ int main(void)
         TEST(sums_over_query_blocks_begin_early),
         TEST(tensor_parallelism_alone_goes_depth_first),
         TEST(gradients_wait_for_links_across_hosts),
+        TEST(layers_that_keep_all_gather_once),
+        TEST(unrolled_updates_take_sums_at_once),
     };
     return cmocka_run_group_tests_name("lower_gpu_order", tests, NULL, NULL);
 }
