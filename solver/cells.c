@@ -137,14 +137,16 @@ static bool raise_cell(struct hb_search *s, uint32_t index)
 }
 
 /* What the turns of the layers take in any scan of the node with that place, whatever its chunks.
- * Not where some item is not what the sums say. */
+ * Not where some item is not what the sums say, nor with states on the host: more of them may come
+ * before the layers beside one chunk than beside several. */
 static void look_closely(struct hb_search *s, const struct hb_open_cell *o,
                          const struct hb_segment *segment)
 {
     struct hb_search_node *node = &s->nodes[o->node];
     struct hb_cell cell = s->plan->space.cells[o->cell];
     int64_t *turns_ns = &node->turns_ns[cell.optimizer_offload];
-    bool holds = cell.form == HB_FORM_SCAN && node->layers_ns > 0 && *turns_ns == 0;
+    bool holds = cell.form == HB_FORM_SCAN && node->layers_ns > 0 && *turns_ns == 0 &&
+                 cell.optimizer_offload == HB_PLACE_NONE;
     for (uint32_t i = 0; i < segment->item_count; i++)
         holds = holds && !segment->odd_whole[i] && !segment->odd_split[i];
     if (!holds)

@@ -1,6 +1,8 @@
 /* The parameter tree on one device: each leaf's share, its master copy, moments and EMA as
  * arguments and results of the step. Pure bookkeeping, exact to the byte but for index tables
  * (measured: all lab records, see tests/golden). */
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/str.h"
@@ -159,4 +161,15 @@ void hb_leaf_arguments(struct hb_lower *lo)
 {
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         leaf_arguments(lo, &lo->leaves[i]);
+}
+
+bool hb_leaf_is_same(const struct hb_leaf *a, const struct hb_leaf *b)
+{
+    bool same = a->rank == b->rank && a->end == b->end;
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->dim[i].size == b->dim[i].size;
+    if (!same)
+        return false;
+    const char *of_a = strrchr(a->name, '.'), *of_b = strrchr(b->name, '.');
+    return hb_str_same(of_a ? of_a : a->name, of_b ? of_b : b->name);
 }

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
+#include "sim/ir/copies.h"
 #include "sim/ir/head.h"
 #include "sim/ir/loss.h"
 #include "sim/ir/lowering.h"
@@ -235,12 +236,15 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     hb_weight_transpose_stacks(lo);
     hb_weight_nan_zeros(lo);
     early_zeros(lo, &ends, HB_ZEROS_BEFORE_LOSS);
+    hb_optim_fetch_before_loss(lo);
     uint32_t g = hb_loss_pass(lo, &ends, x);
     lo->phase = HB_PHASE_BACKWARD;
     if (hb_order_tied_first(lo) && lo->spec->lookup == HB_LOOKUP_GATHER &&
         ends.table_grad == HB_NONE)
         hb_ends_zero_table(lo, &ends);
     hb_weight_transpose_stacks(lo);
+    if (ends.head_done && hb_copies_head_at_once(lo))
+        hb_optim_update_head(lo);
     if (lo->spec->batch.accumulate == 1) {
         hb_optim_fetch(lo);
         hb_muon_copy(lo);

@@ -47,6 +47,7 @@ struct hb_leaf {
     bool matrix;       /* cast to the compute dtype for products */
     bool end;          /* embedding or head, not a layer's */
     bool largest;      /* no other's states are larger, over all layers */
+    int64_t all_bytes; /* of one state on the host, over all layers; 0: there is none */
     uint32_t arg;      /* argument buffers; HB_NONE where there is none */
     uint32_t master;
     uint32_t moment[2];
@@ -195,5 +196,8 @@ struct hb_shape hb_leaf_shape(const struct hb_lower *lo, const struct hb_leaf *l
 struct hb_shape hb_leaf_grad_shape(const struct hb_lower *lo, const struct hb_leaf *l,
                                    enum hb_dtype dtype);
 struct hb_shape hb_leaf_layer_shape(const struct hb_leaf *l, enum hb_dtype dtype, bool gathered);
+/* Whether both are the same weight, of one run of layers or of two: "dense_1.w_gate" and
+ * "dense_2.w_gate". */
+bool hb_leaf_is_same(const struct hb_leaf *a, const struct hb_leaf *b);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "sim/ir/copies.h"
 #include "sim/ir/head.h"
 #include "sim/ir/muon.h"
 #include "sim/ir/weight.h"
@@ -86,6 +87,8 @@ static enum fetch find_fetch(const struct hb_lower *lo)
 {
     if (is_averaged(lo))
         return FETCH_AVERAGED;
+    if (hb_copies_queued(lo) && hb_copies_first(lo))
+        return FETCH_ALL;
     if (lo->spec->batch.accumulate > 1)
         return lo->habits->rings && !states_apart(lo) ? FETCH_LARGEST : FETCH_NONE;
     if (lo->habits->rings && hb_ways(lo, HB_AX_PIPELINE) > 1 && !lo->spec->optimizer.clip)
@@ -131,23 +134,11 @@ static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
     HB_BUG("no such fetch");
 }
 
-/* The same weight of another run of layers: "dense_1.w_gate" of "dense_2.w_gate". */
-static bool is_same_weight(const struct hb_leaf *a, const struct hb_leaf *b)
-{
-    bool same = a->rank == b->rank && a->end == b->end;
-    for (int i = 0; same && i < a->rank; i++)
-        same = a->dim[i].size == b->dim[i].size;
-    if (!same)
-        return false;
-    const char *of_a = strrchr(a->name, '.'), *of_b = strrchr(b->name, '.');
-    return hb_str_same(of_a ? of_a : a->name, of_b ? of_b : b->name);
-}
-
 static int64_t bytes_of_all(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        if (!is_same_weight(&lo->leaves[i], l))
+        if (!hb_leaf_is_same(&lo->leaves[i], l))
             continue;
         struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], HB_DT_F32);
         bytes = hb_add_sat(bytes, hb_shape_plain_bytes(&s));
@@ -189,24 +180,146 @@ void hb_optim_weigh(struct hb_lower *lo, const struct hb_lower *whole)
     lo->first_states_late = hides_behind_head(whole);
     bool hosted = o->offload == HB_PLACE_PINNED_HOST || o->ema == HB_PLACE_PINNED_HOST ||
                   o->params_offload == HB_PLACE_PINNED_HOST;
-    if (!hosted || find_fetch(lo) != FETCH_LARGEST)
-        return;
     int64_t most = 0;
-    for (uint32_t i = 0; i < whole->leaf_count; i++) {
+    for (uint32_t i = 0; hosted && i < whole->leaf_count; i++) {
         int64_t bytes = bytes_of_all(whole, &whole->leaves[i]);
         most = bytes > most ? bytes : most;
     }
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        lo->leaves[i].largest = bytes_of_all(whole, &lo->leaves[i]) == most;
+    for (uint32_t i = 0; hosted && i < lo->leaf_count; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        l->all_bytes = bytes_of_all(whole, l);
+        l->largest = l->all_bytes == most;
+    }
 }
 
-void hb_optim_fetch(struct hb_lower *lo)
+static uint32_t count_states(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    uint32_t n = 0;
+    const uint32_t states[] = {l->arg, l->master, l->moment[0], l->moment[1], l->ema};
+    for (int i = 0; i < HB_LEAF_STATES; i++)
+        n += states[i] != HB_NONE && lo->p->bufs[states[i]].space == HB_SPACE_HOST;
+    return n;
+}
+
+static uint32_t count_fetched(const struct hb_leaf *l)
+{
+    uint32_t n = 0;
+    for (int i = 0; i < HB_LEAF_STATES; i++)
+        n += l->host[i] != HB_NONE;
+    return n;
+}
+
+/* Ops of one weight's leaves, of another's next: each run of layers takes its turn once between. */
+static void part_weights(struct hb_lower *lo)
+{
+    hb_emit_mark(lo, "next weight", HB_NONE, HB_NONE);
+}
+
+/* The states of the i-th leaf's weight; *out_count of one leaf. Returns where the next begins. */
+static uint32_t fetch_weight(struct hb_lower *lo, const uint32_t *order, uint32_t i,
+                             uint32_t *out_count)
+{
+    uint32_t end = hb_copies_end(lo, order, i);
+    if (count_states(lo, &lo->leaves[order[i]]) > 0)
+        part_weights(lo);
+    for (uint32_t k = i; k < end; k++)
+        fetch_leaf(lo, &lo->leaves[order[k]]);
+    *out_count = count_fetched(&lo->leaves[order[i]]);
+    return end;
+}
+
+static void fetch_head(struct hb_lower *lo)
+{
+    if (count_states(lo, &lo->leaves[lo->head]) > 0)
+        part_weights(lo);
+    fetch_leaf(lo, &lo->leaves[lo->head]);
+}
+
+/* Of weights in the order of their updates, from one on, while fewer than `most` wait. */
+static void fetch_ahead(struct hb_lower *lo, const uint32_t *order, uint32_t first, uint32_t most)
+{
+    for (uint32_t i = first, count = 0; i < lo->leaf_count && most > 0;) {
+        i = fetch_weight(lo, order, i, &count);
+        most -= count < most ? count : most;
+    }
+}
+
+/* In a list, all but the last five, which come over the layers' backward pass. */
+static void fetch_list(struct hb_lower *lo, const uint32_t *order)
+{
+    uint32_t behind = 0, end = lo->leaf_count;
+    while (end > 0 && behind < HB_COPIES_AT_ONCE) {
+        uint32_t last = end - 1;
+        while (last > 0 && hb_copies_end(lo, order, last - 1) == end)
+            last--;
+        behind += count_states(lo, &lo->leaves[order[last]]);
+        end = last;
+    }
+    for (uint32_t i = 0, count; i < end;)
+        i = fetch_weight(lo, order, i, &count);
+}
+
+/* Before an accumulation loop the queue's first are the largest on one device, between rings and
+ * between padded gathers. */
+static bool is_queue_ahead(const struct hb_lower *lo)
+{
+    bool largest = lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_PADDED;
+    largest = hb_alone(lo) || (largest && !lo->spec->optimizer.clip);
+    return hb_copies_queued(lo) && !hb_copies_first(lo) && !is_averaged(lo) &&
+           hb_ways(lo, HB_AX_PIPELINE) == 1 && !(largest && lo->spec->batch.accumulate > 1);
+}
+
+/* The head's own where its update follows its gradient; the first over its product. */
+void hb_optim_fetch_before_loss(struct hb_lower *lo)
+{
+    if (!hb_copies_queued(lo) || lo->spec->batch.accumulate > 1 || hb_ways(lo, HB_AX_PIPELINE) > 1)
+        return;
+    part_weights(lo);
+    /* On one device the loss hides them where all wait for the norm (tinyS/opt_host with clip: 14
+     * of 18 large ones beside the logits; opt/opt_host with clip, 512 tokens: no). */
+    bool alone =
+        hb_alone(lo) && (!lo->spec->optimizer.clip || lo->local.tokens < lo->spec->model.d_model);
+    if (hb_copies_first(lo)) {
+        if (!alone)
+            fetch_list(lo, hb_copies_order(lo));
+        return;
+    }
+    if (hb_copies_head_at_once(lo) && !hb_head_waits(lo) &&
+        (lo->fsdp_mode != HB_WEIGHT_RING || hb_head_short_ring(lo)))
+        fetch_head(lo);
+    if (hb_copies_early(lo) > HB_COPIES_AT_ONCE)
+        fetch_ahead(lo, hb_copies_order(lo), 0, HB_COPIES_OVER_LOSS);
+}
+
+static void fetch_leaves(struct hb_lower *lo)
 {
     enum fetch fetch = find_fetch(lo);
     bool hides = hb_head_states_early(lo) && lo->first_states_late;
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         if (is_fetched(lo, fetch, i) && !(hides && is_first_weight(&lo->leaves[i])))
             fetch_leaf(lo, &lo->leaves[i]);
+}
+
+static void fetch_queued(struct hb_lower *lo)
+{
+    uint32_t *order = hb_copies_order(lo);
+    enum fetch fetch = find_fetch(lo);
+    if (is_queue_ahead(lo))
+        fetch_ahead(lo, order, 0, hb_copies_early(lo));
+    for (uint32_t i = 0, end, count; i < lo->leaf_count && !is_queue_ahead(lo); i = end) {
+        end = hb_copies_end(lo, order, i);
+        if (is_fetched(lo, fetch, order[i]))
+            fetch_weight(lo, order, i, &count);
+    }
+    part_weights(lo);
+}
+
+void hb_optim_fetch(struct hb_lower *lo)
+{
+    if (hb_copies_queued(lo))
+        fetch_queued(lo);
+    else
+        fetch_leaves(lo);
 }
 
 /* The new state: in place of the donated one, or an output of its own. */
@@ -216,7 +329,7 @@ static uint32_t new_state(struct hb_lower *lo, uint32_t old)
         return HB_NONE;
     struct hb_buf b = lo->p->bufs[old];
     bool fetched = !b.argument && b.space == HB_SPACE_HBM && b.alias_of == HB_NONE;
-    if (fetched && states_apart(lo)) {
+    if (fetched && (states_apart(lo) || hb_copies_queued(lo))) {
         b.name = hb_name(lo, b.name, ", new");
         return hb_program_add_buf(lo->p, b);
     }
@@ -276,7 +389,7 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
     if (hb_muon_takes(lo, l))
         hb_muon_orthogonalise(lo, l, &e);
     hb_emit(lo, &e);
-    if (!states_apart(lo))
+    if (!states_apart(lo) && !hb_copies_queued(lo))
         send_states(lo, l);
 }
 
@@ -514,11 +627,72 @@ static void update_padded(struct hb_lower *lo)
     turn_momenta(lo);
 }
 
+/* Weights whose new states are on their way back, first in first out. */
+struct queue {
+    const uint32_t *order;
+    uint32_t first[HB_COPIES_AT_ONCE + 1];
+    uint32_t count;  /* of weights */
+    uint32_t copies; /* of one leaf of each */
+};
+
+static void finish_first(struct hb_lower *lo, struct queue *q)
+{
+    uint32_t i = q->first[0];
+    part_weights(lo);
+    q->copies -= count_fetched(&lo->leaves[q->order[i]]);
+    for (uint32_t k = i; k < hb_copies_end(lo, q->order, i); k++)
+        send_states(lo, &lo->leaves[q->order[k]]);
+    q->count--;
+    memmove(q->first, q->first + 1, q->count * sizeof *q->first);
+}
+
+/* The i-th leaf's weight joins; the others have left when five began after them. */
+static void join_queue(struct hb_lower *lo, struct queue *q, uint32_t i)
+{
+    uint32_t more = count_fetched(&lo->leaves[q->order[i]]);
+    if (more == 0)
+        return;
+    q->first[q->count++] = i;
+    q->copies += more;
+    while (q->copies - count_fetched(&lo->leaves[q->order[q->first[0]]]) >= HB_COPIES_AT_ONCE)
+        finish_first(lo, q);
+}
+
+static bool is_updated(const struct hb_leaf *l)
+{
+    return l->renewed[0] != HB_NONE || l->renewed[1] != HB_NONE;
+}
+
+static void update_queued(struct hb_lower *lo)
+{
+    struct queue q = {.order = hb_copies_order(lo)};
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        if (is_updated(&lo->leaves[q.order[i]]))
+            join_queue(lo, &q, i);
+    for (uint32_t i = 0, end; i < lo->leaf_count; i = end) {
+        end = hb_copies_end(lo, q.order, i);
+        part_weights(lo);
+        if (is_updated(&lo->leaves[q.order[i]]) || (lo->head_last && q.order[i] == lo->head))
+            continue;
+        fetch_ahead(lo, q.order, i, HB_COPIES_AT_ONCE);
+        part_weights(lo);
+        for (uint32_t k = i; k < end; k++)
+            update_leaf(lo, &lo->leaves[q.order[k]]);
+        join_queue(lo, &q, i);
+    }
+    while (q.count > 0)
+        finish_first(lo, &q);
+}
+
 void hb_optim_update(struct hb_lower *lo)
 {
     lo->phase = HB_PHASE_OPTIMIZER;
     if (lo->spec->optimizer.clip)
         clip_gradients(lo);
+    if (hb_copies_queued(lo)) {
+        update_queued(lo);
+        return;
+    }
     hb_muon_begin(lo);
     hb_muon_gather(lo);
     if (lo->gather_form == HB_GATHER_PADDED && lo->spec->optimizer.name == HB_OPT_MUON) {
@@ -543,7 +717,21 @@ void hb_optim_update(struct hb_lower *lo)
         update_ends(lo);
 }
 
+static void update_head_queued(struct hb_lower *lo)
+{
+    fetch_head(lo);
+    part_weights(lo);
+    update_leaf(lo, &lo->leaves[lo->head]);
+    if (!lo->head_last)
+        return; /* the queue takes its states */
+    part_weights(lo);
+    send_states(lo, &lo->leaves[lo->head]);
+}
+
 void hb_optim_update_head(struct hb_lower *lo)
 {
-    update_leaf(lo, &lo->leaves[lo->head]);
+    if (hb_copies_queued(lo))
+        update_head_queued(lo);
+    else
+        update_leaf(lo, &lo->leaves[lo->head]);
 }

@@ -98,7 +98,8 @@ struct engine {
     struct hb_timing t;
 };
 
-/* What the cell with one loss chunk says of the layers of those with more; 0: nothing. */
+/* What the cell with one loss chunk says of the layers of those with more; 0: nothing, as with
+ * states on the host. */
 static int64_t turns_of_sibling(struct hb_arena *arena, const struct hb_spec *spec,
                                 const struct hb_layers_ask *ask)
 {
@@ -106,6 +107,8 @@ static int64_t turns_of_sibling(struct hb_arena *arena, const struct hb_spec *sp
     struct hb_segment s;
     const char *why;
     sibling.loss.chunks = 1;
+    if (spec->optimizer.offload != HB_PLACE_NONE)
+        return 0;
     struct hb_segment_ask build = {.spec = &sibling, .menus = ask->menus, .device = ask->device};
     if (!hb_segment_build(arena, &build, &s, &why))
         return 0;

@@ -88,7 +88,8 @@ static void an_outer_block_has_slices(void **state)
     assert_int_equal(find(&scan, "slice of an outer block"), HB_NONE);
 }
 
-/* tinyS/opt_host; tinyS/batch=16,clip,opt_host; rnd/019 and rnd/003. */
+/* tinyS/opt_host; tinyS/batch=16,clip,opt_host; 1B over fsdp 2 and tensor 4 and over tensor 8 with
+ * clip and opt_host: five copies in flight at a time, or all where a list is the least. */
 static void states_come_from_the_host(void **state)
 {
     (void)state;
@@ -101,10 +102,31 @@ static void states_come_from_the_host(void **state)
     struct low clipped = DENSE(host, clip);
     assert_true(lives_at(&clipped, "w_up, first moment, copy", backward));
     struct low some = DENSE(host, clip, "mesh.fsdp=2", "mesh.tensor=4");
-    assert_true(lives_at(&some, "w_up, first moment, copy", backward));
+    assert_true(lives_at(&some, "head, first moment, copy", backward));
+    assert_true(lives_at(&some, "w_gate, first moment, copy", backward));
+    assert_false(lives_at(&some, "w_up, first moment, copy", backward));
     assert_false(lives_at(&some, "w_down, first moment, copy", backward));
     struct low tensor = DENSE(host, clip, "mesh.tensor=8");
-    assert_false(lives_at(&tensor, "w_up, first moment, copy", backward));
+    assert_true(lives_at(&tensor, "w_up, first moment, copy", backward));
+}
+
+/* 1B over fsdp 4 and over sequence 2 and fsdp 4 with opt_host: the head's states meet its gradient
+ * at once and the new ones wait, or eight come; what goes back leaves in turn. */
+static void copies_stand_in_a_queue(void **state)
+{
+    (void)state;
+    const char *backward = "gradient through block.w_down", *host = "optimizer.offload=pinned_host";
+    struct low four = DENSE(host, "mesh.fsdp=4", "mesh.tensor=2", "model.vocab=128256");
+    assert_true(lives_at(&four, "head, first moment, copy on the device, new", backward));
+    assert_true(lives_at(&four, "embedding, first moment, copy", backward));
+    assert_false(lives_at(&four, "w_gate, first moment, copy", backward));
+    struct low split = DENSE(host, "mesh.sequence=2", "mesh.fsdp=4", "model.vocab=128256");
+    assert_true(lives_at(&split, "w_gate, first moment, copy", backward));
+    assert_false(lives_at(&split, "head, first moment, copy", backward));
+    assert_true(
+        lives_at(&split, "w_down, first moment, copy on the device, new", "update block.w_up"));
+    assert_false(
+        lives_at(&split, "w_down, first moment, copy on the device, new", "update block.wk"));
 }
 
 /* tinyS/accum=2 and 8; vocab=128256 with accum=2 and opt_host; PP/base with opt_host. */

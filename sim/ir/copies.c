@@ -1,0 +1,193 @@
+/* Which of the optimizer's states are on the device when: see copies.h. XLA:TPU's latency-hiding
+ * scheduler goes through the step from its end, keeps five copies between host and device on their
+ * way at a time, and puts a long product or loop over each five. What is before that follows from
+ * the sequence that the memory scheduler chose (sequence.h): a list begins with what has no
+ * operands, all copies from the host; depth-first and post-order have each leaf's beside its
+ * update. Read in the schedules of the records named below. */
+#include "sim/ir/copies.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "base/str.h"
+#include "sim/ir/head.h"
+#include "sim/ir/sequence.h"
+
+bool hb_copies_queued(const struct hb_lower *lo)
+{
+    const struct hb_optim *o = &lo->spec->optimizer;
+    return lo->habits->rings && !lo->maxtext && o->offload == HB_PLACE_PINNED_HOST &&
+           o->name != HB_OPT_MUON;
+}
+
+/* Where a step is no ring's: a list makes the zeros of all gradients before the loss, post-order
+ * has them twice beside the logits (MiB above the arguments, list and post; without states on the
+ * host depth-first is less than both, but their copies change its walk. 1B over fsdp 4: 10367 9835,
+ * fsdp 2: 14120 15001, data 8: 23120 25864; sequence 2 and fsdp 4 on v5p, 4096 tokens: 7541 7490,
+ * on v6e, 1024: 5759 both). */
+static bool is_list(const struct hb_lower *lo)
+{
+    const struct hb_leaf *head = &lo->leaves[lo->head];
+    int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    struct hb_shape whole = hb_leaf_layer_shape(head, HB_DT_F32, true);
+    int64_t grad = hb_shape_plain_bytes(&whole);
+    if (logits <= grad / 2 && lo->spec->loss.chunks == 1)
+        return true;
+    return hb_add_sat(lo->stacked_grad_bytes, lo->input_bytes) > hb_add_sat(grad, grad / 2);
+}
+
+bool hb_copies_first(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1;
+    if (hb_sequence_known(lo))
+        return hb_sequence_find(lo) == HB_SEQUENCE_LIST;
+    if (s->batch.accumulate > 1 || hb_ways(lo, HB_AX_PIPELINE) > 1)
+        return false;
+    if (s->model.blocks[0].moe.experts > 0)
+        return !s->optimizer.clip;
+    if (hb_alone(lo) || (tensor && s->model.tied_embeddings))
+        return true;
+    if (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form != HB_GATHER_PLAIN)
+        return false;
+    /* 1B over tensor 8: 11378 12003 and depth-first 10907, with clip 11092 12003 11911. */
+    if (tensor)
+        return s->optimizer.clip && s->loss.chunks == 1 && hb_fsdp_ways(lo, false) == 1;
+    return is_list(lo);
+}
+
+/* Over the layers' backward pass, not where the head's product, a chunk's or a padded gather's
+ * comes after it, which then hides them (1B over 8 with clip and 8 chunks, 8B over 64 with clip:
+ * none); three more over the head's product before it, unless the head's own are there then
+ * (1B over sequence 2 and fsdp 4: eight, with 4 chunks, too; over fsdp 4, tensor 2 and fsdp 4: two
+ * of the table and two of the head), and where a leaf has three (1B over 8 of bf16 with a master
+ * copy: twelve; 8B,f16t4,opthost,master: nine). A tied
+ * table comes after them (gemma2b,v6e,f8,chunk8,onehot: two of w_down). Before an accumulation loop
+ * the table's two or the clipped MLP's four (1B over sequence 2 and fsdp 4, over fsdp 4 and tensor
+ * 2; 8B over 64 with clip). */
+uint32_t hb_copies_early(const struct hb_lower *lo)
+{
+    enum { LEAF = 2, LEAVES = 4, MANY_STATES = 3 };
+    const struct hb_spec *s = lo->spec;
+    bool chunks = s->loss.chunks > 1;
+    if (s->batch.accumulate > 1)
+        return s->optimizer.clip ? LEAVES : LEAF;
+    if (s->optimizer.clip)
+        return chunks || lo->gather_form == HB_GATHER_PADDED ? 0 : LEAVES;
+    if (s->model.tied_embeddings)
+        return LEAF;
+    bool many = s->optimizer.moment_count + s->precision.master >= MANY_STATES;
+    if (chunks || many || (hb_ways(lo, HB_AX_SEQUENCE) > 1 && !hb_head_waits(lo)))
+        return HB_COPIES_AT_ONCE + HB_COPIES_OVER_LOSS;
+    return LEAVES;
+}
+
+bool hb_copies_head_at_once(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    return hb_copies_queued(lo) && !hb_copies_first(lo) && !s->optimizer.clip &&
+           s->batch.accumulate == 1 && s->loss.chunks == 1 && !s->model.tied_embeddings &&
+           hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
+}
+
+/* A leaf's part in the order of updates. */
+enum part { PART_TABLE, PART_HEAD, PART_GATE, PART_MLP, PART_OUT, PART_QUERIES, PART_KEYS, PARTS };
+
+static enum part find_part(const struct hb_lower *lo, uint32_t i)
+{
+    static const struct {
+        const char *name;
+        enum part part;
+    } parts[] = {{"wv", PART_KEYS},     {"wk", PART_KEYS},     {"wq", PART_QUERIES},
+                 {"w_gate", PART_GATE}, {"e_gate", PART_GATE}, {"e_up", PART_MLP},
+                 {"e_down", PART_MLP}};
+    const struct hb_leaf *l = &lo->leaves[i];
+    const char *name = strrchr(l->name, '.');
+    if (i == lo->embed || i == lo->head)
+        return i == lo->embed ? PART_TABLE : PART_HEAD;
+    if (!l->matrix || !name)
+        return PARTS;
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        if (hb_str_same(name + 1, parts[k].name))
+            return parts[k].part;
+    return l->held ? PART_MLP : PART_OUT;
+}
+
+/* In a list small leaves first; else those whose gradients are there first: the table's, unless its
+ * rows are exchanged over tensor (8B,f16t4,opthost,master), the head's where all wait for a norm.
+ */
+static const enum part *find_parts(const struct hb_lower *lo)
+{
+    static const enum part clip[] = {PART_HEAD, PART_GATE, PART_KEYS, PART_QUERIES,
+                                     PART_OUT,  PART_MLP,  PART_TABLE};
+    static const enum part last[] = {PART_MLP,     PART_GATE, PART_HEAD, PART_OUT,
+                                     PART_QUERIES, PART_KEYS, PART_TABLE};
+    static const enum part plain[] = {PART_TABLE, PART_MLP,     PART_GATE, PART_HEAD,
+                                      PART_OUT,   PART_QUERIES, PART_KEYS};
+    if (lo->spec->optimizer.clip)
+        return clip;
+    bool late = (lo->spec->sharding.residual_over_tensor && hb_ways(lo, HB_AX_TENSOR) > 1) ||
+                lo->spec->model.tied_embeddings;
+    return late ? last : plain;
+}
+
+/* An order that grows: a weight's leaves of all runs of layers stand together. */
+struct growing {
+    const struct hb_lower *lo;
+    uint32_t *order;
+    uint32_t count;
+};
+
+static bool is_listed(const struct growing *g, uint32_t leaf)
+{
+    for (uint32_t i = 0; i < g->count; i++)
+        if (g->order[i] == leaf)
+            return true;
+    return false;
+}
+
+static void list_weight(struct growing *g, uint32_t leaf)
+{
+    const struct hb_leaf *leaves = g->lo->leaves;
+    for (uint32_t i = 0; i < g->lo->leaf_count; i++)
+        if (i == leaf || hb_leaf_is_same(&leaves[i], &leaves[leaf]))
+            g->order[g->count++] = i;
+}
+
+static void list_part(struct growing *g, enum part part)
+{
+    for (uint32_t i = g->lo->leaf_count; i-- > 0;)
+        if (find_part(g->lo, i) == part && !is_listed(g, i))
+            list_weight(g, i);
+}
+
+static void list_smallest(struct growing *g)
+{
+    uint32_t least = HB_NONE;
+    for (uint32_t i = 0; i < g->lo->leaf_count; i++)
+        if (!is_listed(g, i) &&
+            (least == HB_NONE || g->lo->leaves[i].all_bytes < g->lo->leaves[least].all_bytes))
+            least = i;
+    list_weight(g, least);
+}
+
+uint32_t *hb_copies_order(struct hb_lower *lo)
+{
+    struct growing g = {.lo = lo,
+                        .order = hb_arena_alloc(lo->arena, lo->leaf_count, sizeof(uint32_t))};
+    const enum part *parts = find_parts(lo);
+    while (hb_copies_first(lo) && g.count < lo->leaf_count)
+        list_smallest(&g);
+    for (int k = 0; k <= PARTS && g.count < lo->leaf_count; k++)
+        list_part(&g, k < PARTS ? parts[k] : PARTS);
+    return g.order;
+}
+
+uint32_t hb_copies_end(const struct hb_lower *lo, const uint32_t *order, uint32_t i)
+{
+    uint32_t end = i + 1;
+    while (end < lo->leaf_count && hb_leaf_is_same(&lo->leaves[order[i]], &lo->leaves[order[end]]))
+        end++;
+    return end;
+}
