@@ -341,11 +341,16 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
      * pp4_lps2: bf16[2048,128256]). */
     bool scattered = (lo->maxtext && hb_ways(lo, HB_AX_PIPELINE) > 1) || hb_head_grad_staged(lo);
     enum hb_dtype dtype = hb_order_dot_narrow(lo) ? lo->spec->loss.dot : HB_DT_F32;
-    uint32_t sum = same ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
-                        : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
-                                  gpu || hb_head_sum_scattered(lo)
-                                      ? hb_leaf_layer_shape(l, dtype, false)
-                                      : hb_leaf_layer_shape(l, lo->compute, !scattered));
+    /* So does that of a product in bf16 (8B,f64,b4,onehot with muon: bf16[4096,128256] from 258 to
+     * 269 of 1546). */
+    bool narrow =
+        !gpu && lo->p->bufs[full].dtype == lo->compute && lo->gather_form == HB_GATHER_PADDED;
+    uint32_t sum = same || narrow
+                       ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
+                       : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
+                                 gpu || hb_head_sum_scattered(lo)
+                                     ? hb_leaf_layer_shape(l, dtype, false)
+                                     : hb_leaf_layer_shape(l, lo->compute, !scattered));
     hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full, sum);
     l->grad = sum;
     /* 1B,sp8: nothing as wide as the vocabulary in the layers' backward pass; the update takes the
@@ -469,7 +474,11 @@ static bool is_grad_first(const struct hb_lower *lo)
     bool plain = lo->habits->rings && lo->fsdp_mode == HB_WEIGHT_GATHER &&
                  lo->gather_form == HB_GATHER_PLAIN && hb_ways(lo, HB_AX_TENSOR) > 1 &&
                  hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->spec->stack.form != HB_FORM_NESTED;
-    bool first = hb_head_gathered_between(lo) || (plain && !lo->maxtext) || hb_head_grad_staged(lo);
+    /* gate/f64,b2,v256k,L16 with muon, which iterates on it: f32[4096,256000] from 283, its sum to
+     * 294, the logits and the gathered head to 301. */
+    bool muon = lo->gather_form == HB_GATHER_PADDED && lo->spec->optimizer.name == HB_OPT_MUON;
+    bool first =
+        hb_head_gathered_between(lo) || (plain && !lo->maxtext) || hb_head_grad_staged(lo) || muon;
     return !hb_head_waits(lo) && (hb_head_own_rule(lo) ? late : first);
 }
 

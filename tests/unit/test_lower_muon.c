@@ -69,6 +69,21 @@ static void ends_are_iterated_around_the_stacks(void **state)
     assert_true(find_op(&tied, table) > find_op(&tied, "update block.w_down"));
 }
 
+/* One sequence's logits wait, those of two do not, whose head's gradient is made while the gathered
+ * head is there, a bf16 product's summed in its place (8B,f64,b4,onehot). */
+static void logits_of_one_sequence_wait(void **state)
+{
+    (void)state;
+    const char *back = "gradient through block.w_down", *two = "batch.global=128";
+    struct low one = MUON(SAME), more = MUON(two), dot = MUON(two, "loss.dot=bf16");
+    assert_true(lives_at(&one, "logits", back));
+    assert_false(lives_at(&more, "logits", back));
+    assert_true(find_op(&more, "gradient of the head") <
+                find_op(&more, "gradient through the head"));
+    assert_int_not_equal(find(&more, "head, gradient summed"), HB_NONE);
+    assert_int_equal(find(&dot, "head, gradient summed"), HB_NONE); /* not a place of its own */
+}
+
 /* All momenta are renewed, and the head's gradient made, before any iteration. */
 static void gradients_are_gone_before(void **state)
 {
@@ -121,7 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(iterates_are_gathered),     TEST(ends_are_iterated_around_the_stacks),
         TEST(gradients_are_gone_before), TEST(states_are_copied_at_the_start),
-        TEST(gathers_fill_the_device),
+        TEST(gathers_fill_the_device),   TEST(logits_of_one_sequence_wait),
     };
     return cmocka_run_group_tests_name("lower_muon", tests, NULL, NULL);
 }
