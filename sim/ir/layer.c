@@ -268,8 +268,10 @@ static int gather_sequence(struct hb_lower *lo, struct hb_layer *y, int in, int6
             lo->compute, (const int64_t[]){batch, lo->local.seq, lo->spec->model.d_model, -1}),
         .tiling = lo->habits->tiling};
     /* XLA:GPU gathers what the norm computes in (70B,f64t4,lin,spres: f32[4,4096,8192] of each
-     * norm; qwen32,f16t4 on ROCm). */
-    v.wide = lo->habits->recompute_first && lo->spec->precision.norm_f32;
+     * norm; qwen32,f16t4 on ROCm), ROCm its result where nothing else is split (rnd/032 with
+     * sp_residual: bf16[32,2048,2048] at 400, 458, 504; rnd/052). */
+    v.wide = lo->habits->recompute_first && lo->spec->precision.norm_f32 &&
+             (hb_fsdp_ways(lo, false) > 1 || lo->habits->gathers_timed);
     if (v.wide)
         v.shape.dtype = HB_DT_F32;
     return hb_layer_move(lo, y, HB_OP_ALL_GATHER, HB_AX_TENSOR, in, v);

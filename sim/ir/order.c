@@ -131,8 +131,9 @@ int64_t hb_order_kept_width(const struct hb_lower *lo, const struct hb_block *b)
 
 /* Nested scans whose inner block, made again, keeps more than the logits: the head's gradient is
  * made first (rocm-nested/8B,f64,o2,dots: f32[4096,128256] from 260 to 282, sixteen layers'
- * products from 489 to 763; with o4, eight layers, too, and 1B,o4,none; 8B/layers=nested, whose
- * inner blocks keep their inputs, waits), and zeros of gradients come before it (from 73). */
+ * products from 489 to 763; with o4, eight layers, too, and 1B,o4,none; where inner blocks keep
+ * their inputs alone, 8B/layers=nested and 70B,f256,o4 with nan_to_num, it waits), and zeros of
+ * gradients come before it (from 73). */
 static bool inner_exceeds_logits(const struct hb_lower *lo)
 {
     const struct hb_block *b = &lo->spec->model.blocks[0];
@@ -399,7 +400,8 @@ bool hb_order_head_waits(const struct hb_lower *lo)
     bool waits = bytes >= WAITING_HEAD_BYTES || keeps_values(lo);
     bool means =
         lo->spec->optimizer.name == HB_OPT_ADAFACTOR && lo->spec->stack.form != HB_FORM_NESTED;
-    return waits && !means && !inner_exceeds_logits(lo) && !lo->spec->optimizer.clip &&
+    bool full = lo->spec->model.blocks[0].remat.policy == HB_POLICY_FULL;
+    return waits && !means && (full || !inner_exceeds_logits(lo)) && !lo->spec->optimizer.clip &&
            !lo->spec->loss.onehot && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
            hb_ways(lo, HB_AX_EXPERT) < MANY_EXPERT_WAYS;
 }

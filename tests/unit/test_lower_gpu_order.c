@@ -164,6 +164,18 @@ static void unrolled_updates_take_sums_at_once(void **state)
     assert_int_equal(count_at(&clip, "w_up, gradient", first, 0, INT64_C(4) * 1024 * 4096 / 8), 12);
 }
 
+/* rocm-rnd/032 with sp_residual, rnd/052: a norm's result is gathered where tensor splits alone,
+ * f32 beside fsdp (70B,f64t4,lin,spres). */
+static void a_norm_is_gathered_as_the_axes_say(void **state)
+{
+    (void)state;
+    static const char split[] = "sharding.residual_over_tensor=true";
+    struct low alone = DENSE(ROCM, split, "mesh.tensor=8");
+    struct low both = DENSE(ROCM, split, "mesh.tensor=4", "mesh.fsdp=2");
+    assert_int_equal(bytes_of(&alone, "norm2, gathered"), INT64_C(2) * 16 * 4096 * 1024);
+    assert_int_equal(bytes_of(&both, "norm2, gathered"), INT64_C(4) * 8 * 4096 * 1024);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +185,7 @@ int main(void)
         TEST(tensor_parallelism_alone_goes_depth_first),
         TEST(gradients_wait_for_links_across_hosts),
         TEST(layers_that_keep_all_gather_once),
+        TEST(a_norm_is_gathered_as_the_axes_say),
         TEST(unrolled_updates_take_sums_at_once),
     };
     return cmocka_run_group_tests_name("lower_gpu_order", tests, NULL, NULL);
