@@ -176,6 +176,20 @@ static void a_norm_is_gathered_as_the_axes_say(void **state)
     assert_int_equal(bytes_of(&both, "norm2, gathered"), INT64_C(4) * 8 * 4096 * 1024);
 }
 
+/* rnd/024 in chunks, on both: with one-hot labels a chunk's head gradient meets no gathered head.
+ */
+static void one_hot_chunks_have_the_head_s_gradient_last(void **state)
+{
+    (void)state;
+    static const char chunks[] = "loss.chunks=8";
+    struct low both = DENSE(CUDA, "mesh.fsdp=8", chunks);
+    struct low cuda = DENSE(CUDA, "mesh.fsdp=8", chunks, "loss.onehot=true");
+    struct low rocm = DENSE(ROCM, "mesh.fsdp=4", "mesh.tensor=2", chunks, "loss.onehot=true");
+    const char *grad = "gradient of the head", *through = "gradient through the head";
+    assert_false(is_made_after(&both, grad, through));
+    assert_true(is_made_after(&cuda, grad, through) && is_made_after(&rocm, grad, through));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +199,7 @@ int main(void)
         TEST(tensor_parallelism_alone_goes_depth_first),
         TEST(gradients_wait_for_links_across_hosts),
         TEST(layers_that_keep_all_gather_once),
+        TEST(one_hot_chunks_have_the_head_s_gradient_last),
         TEST(a_norm_is_gathered_as_the_axes_say),
         TEST(unrolled_updates_take_sums_at_once),
     };
