@@ -39,6 +39,36 @@ static inline struct low lower_text(const char *text, const char *const *sets)
     return l;
 }
 
+/* Steps on TPU v5p: four dense layers on one device; eight in a pipeline of four stages. */
+#define TPU_DENSE                                                                                  \
+    "model:\n"                                                                                     \
+    "  d_model: 1024\n"                                                                            \
+    "  vocab: 32000\n"                                                                             \
+    "  blocks:\n"                                                                                  \
+    "    - name: block\n"                                                                          \
+    "      repeat: 4\n"                                                                            \
+    "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"                                    \
+    "      mlp: {d_ff: 2816}\n"                                                                    \
+    "batch: {global: 8, seq: 2048}\n"                                                              \
+    "mesh: {data: 1}\n"                                                                            \
+    "hardware: {device: tpu-v5p}\n"                                                                \
+    "compiler: xla-tpu\n"
+#define TPU_STAGES                                                                                 \
+    "model:\n"                                                                                     \
+    "  d_model: 1024\n"                                                                            \
+    "  vocab: 32000\n"                                                                             \
+    "  blocks:\n"                                                                                  \
+    "    - name: block\n"                                                                          \
+    "      repeat: 8\n"                                                                            \
+    "      pipelined: true\n"                                                                      \
+    "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"                                    \
+    "      mlp: {d_ff: 2816}\n"                                                                    \
+    "batch: {global: 32, seq: 2048}\n"                                                             \
+    "mesh: {pipeline: 4}\n"                                                                        \
+    "hardware: {device: tpu-v5p}\n"                                                                \
+    "compiler: xla-tpu\n"                                                                          \
+    "pipeline: {microbatches: 8}\n"
+
 /* The first buffer of its own with this text in its name; HB_NONE: none. */
 static inline uint32_t find(const struct low *l, const char *text)
 {

@@ -2,22 +2,7 @@
  * Names are lab records without their "lab-tpu-". */
 #include "tests/unit/lowered.h"
 
-static const char text[] = "model:\n"
-                           "  d_model: 1024\n"
-                           "  vocab: 32000\n"
-                           "  blocks:\n"
-                           "    - name: block\n"
-                           "      repeat: 8\n"
-                           "      pipelined: true\n"
-                           "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
-                           "      mlp: {d_ff: 2816}\n"
-                           "batch: {global: 32, seq: 2048}\n"
-                           "mesh: {pipeline: 4}\n"
-                           "hardware: {device: tpu-v5p}\n"
-                           "compiler: xla-tpu\n"
-                           "pipeline: {microbatches: 8}\n";
-
-#define STAGES(...) lower_text(text, (const char *const[]){__VA_ARGS__, NULL})
+#define STAGES(...) lower_text(TPU_STAGES, (const char *const[]){__VA_ARGS__, NULL})
 #define SAME        "batch.accumulate=1" /* where nothing is changed */
 
 /* PP/base: a second bf16 copy of each stack through the forward iterations, none where the cast is

@@ -1,0 +1,191 @@
+/* sim/ir/lower for XLA:TPU, what lies on the host: optimizer states, averages, what layers send
+ * there. Names are lab records without their "lab-tpu-". */
+#include "tests/unit/lowered.h"
+
+#define HOST        "mesh.fsdp=8", "batch.global=64", "remat.policy=names"
+#define SUMS        HOST, "batch.accumulate=2"
+#define DENSE(...)  lower_text(TPU_DENSE, (const char *const[]){__VA_ARGS__, NULL})
+#define STAGES(...) lower_text(TPU_STAGES, (const char *const[]){__VA_ARGS__, NULL})
+#define SAME        "batch.accumulate=1" /* where nothing is changed */
+
+/* tinyS/opt_host; tinyS/batch=16,clip,opt_host; 1B over fsdp 2 and tensor 4 and over tensor 8 with
+ * clip and opt_host: five copies in flight at a time, or all where a list is the least. */
+static void states_come_from_the_host(void **state)
+{
+    (void)state;
+    const char *backward = "gradient through block.w_down";
+    const char *host = "optimizer.offload=pinned_host", *clip = "optimizer.clip=true";
+    struct low one = DENSE(host);
+    assert_true(lives_at(&one, "w_up, first moment, copy", backward));
+    assert_true(lives_at(&one, "head, first moment, copy", backward));
+    assert_false(lives_at(&one, "embedding, first moment, copy", backward));
+    struct low clipped = DENSE(host, clip);
+    assert_true(lives_at(&clipped, "w_up, first moment, copy", backward));
+    struct low some = DENSE(host, clip, "mesh.fsdp=2", "mesh.tensor=4");
+    assert_true(lives_at(&some, "head, first moment, copy", backward));
+    assert_true(lives_at(&some, "w_gate, first moment, copy", backward));
+    assert_false(lives_at(&some, "w_up, first moment, copy", backward));
+    assert_false(lives_at(&some, "w_down, first moment, copy", backward));
+    struct low tensor = DENSE(host, clip, "mesh.tensor=8");
+    assert_true(lives_at(&tensor, "w_up, first moment, copy", backward));
+}
+
+/* 1B over fsdp 4 and over sequence 2 and fsdp 4 with opt_host: the head's states meet its gradient
+ * at once and the new ones wait, or eight come; what goes back leaves in turn. */
+static void copies_stand_in_a_queue(void **state)
+{
+    (void)state;
+    const char *backward = "gradient through block.w_down", *host = "optimizer.offload=pinned_host";
+    struct low four = DENSE(host, "mesh.fsdp=4", "mesh.tensor=2", "model.vocab=128256");
+    assert_true(lives_at(&four, "head, first moment, copy on the device, new", backward));
+    assert_true(lives_at(&four, "embedding, first moment, copy", backward));
+    assert_false(lives_at(&four, "w_gate, first moment, copy", backward));
+    struct low split = DENSE(host, "mesh.sequence=2", "mesh.fsdp=4", "model.vocab=128256");
+    assert_true(lives_at(&split, "w_gate, first moment, copy", backward));
+    assert_false(lives_at(&split, "head, first moment, copy", backward));
+    assert_true(
+        lives_at(&split, "w_down, first moment, copy on the device, new", "update block.w_up"));
+    assert_false(
+        lives_at(&split, "w_down, first moment, copy on the device, new", "update block.wk"));
+}
+
+/* tinyS/accum=2 and 8; vocab=128256 with accum=2 and opt_host; PP/base with opt_host. */
+static void loops_leave_casts_and_large_states(void **state)
+{
+    (void)state;
+    const char *backward = "gradient through block.w_down", *host = "optimizer.offload=pinned_host";
+    const char *micro = "batch.accumulate=2";
+    struct low one = DENSE(SAME), loop = DENSE(micro);
+    assert_int_equal(find(&one, "head, cast once"), HB_NONE);
+    assert_true(find(&loop, "head, cast once") != HB_NONE);
+    assert_true(find(&loop, "embedding, cast once") != HB_NONE);
+    struct low away = DENSE(micro, host, "optimizer.clip=true");
+    assert_true(lives_at(&away, "head, first moment, copy", backward));
+    assert_true(lives_at(&away, "embedding, first moment, copy", backward));
+    assert_false(lives_at(&away, "w_up, first moment, copy", backward));
+    struct low piped = STAGES(host);
+    assert_true(lives_at(&piped, "head, first moment, copy", backward));
+    assert_false(lives_at(&piped, "w_up, first moment, copy", backward));
+}
+
+/* v5p, one device, L4, 64 sequences of 2048: ema=host 17.7 -> 22.1 GiB of temporaries, ema=device
+ * 17.7; 16 sequences with ema=host: 5.9, with clipping 4.8. */
+static void an_average_on_the_host_delays_the_head(void **state)
+{
+    (void)state;
+    const char *backward = "gradient through block.w_down", *host = "optimizer.ema=pinned_host";
+    struct low away = DENSE(host), device = DENSE("optimizer.ema=device");
+    struct low clipped = DENSE(host, "optimizer.clip=true");
+    assert_true(lives_at(&away, "logits", backward));
+    assert_false(lives_at(&device, "logits", backward));
+    assert_false(lives_at(&clipped, "logits", backward));
+}
+
+/* tiny/layers=loop,opt_host against tiny/layers=loop. */
+static void unrolled_layers_wait_for_states(void **state)
+{
+    (void)state;
+    const char *last = "gradient through block[0].w_down";
+    struct low plain = DENSE("stack.form=loop");
+    struct low host = DENSE("stack.form=loop", "optimizer.offload=pinned_host");
+    assert_false(lives_at(&plain, "block[3].v, gradient", last));
+    assert_true(lives_at(&host, "block[3].v, gradient", last));
+}
+
+/* tinyS/opt_host of 1024 tokens with ema=host. */
+static void averages_on_the_host_delay_a_leaf(void **state)
+{
+    (void)state;
+    const char *loss = "softmax cross-entropy", *update = "gradient through block.w_down";
+    struct low l = DENSE("optimizer.offload=pinned_host", "optimizer.ema=pinned_host");
+    assert_true(lives_at(&l, "embedding, first moment, copy", update));
+    assert_true(lives_at(&l, "w_down, ema, copy", update));
+    assert_false(lives_at(&l, "w_gate, ema, copy", update));
+    assert_false(lives_at(&l, "head, first moment, copy", update));
+    assert_false(lives_at(&l, "w_down, ema, copy", loss));
+}
+
+/* 8B,v6e,f16,a2: q on the host and mlp_up kept: f32[8192,128256] and its bf16 gradient through the
+ * layers; q alone, or mlp_up, attn_ctx and k kept and none on the host: neither. */
+static void fetching_layers_keep_the_logits(void **state)
+{
+    (void)state;
+    const char *down = "gradient through block.w_down";
+    const char *off = "remat.offload=[q]", *up = "remat.save=[mlp_up]";
+    struct low both = DENSE(SUMS, off, up), sent = DENSE(SUMS, off), kept = DENSE(SUMS, up);
+    assert_true(lives_at(&both, "logits", down));
+    assert_false(lives_at(&sent, "logits", down));
+    assert_false(lives_at(&kept, "logits", down));
+}
+
+/* 1B/remat=offload:layer_in against tinyS/remat=offload:layer_in. */
+static void the_last_layer_is_sent_late(void **state)
+{
+    (void)state;
+    const char *names = "remat.policy=names", *host = "remat.offload=[layer_in]";
+    const char *last = "layer input, on its way to the host", *loss = "softmax cross-entropy";
+    struct low several = DENSE("mesh.fsdp=8", names, host), one = DENSE(names, host);
+    assert_true(lives_at(&several, last, loss));
+    assert_int_equal(bytes_of(&several, last), 2LL * 2048 * 1024);
+    assert_int_equal(find(&one, "on its way to the host"), HB_NONE);
+}
+
+/* 8B over 16 v5e, one sequence of 8192: offload:mlp_up against names:attn_ctx: a second stack of
+ * layer inputs, once, after the loop; layer inputs on the host: none; 8B,f16,qkv+ctx: these on the
+ * host and q as well, a second one of attn_ctx; 8B,v6e,f16,a2: none without attn_ctx. */
+static void a_fetching_loop_turns_its_inputs(void **state)
+{
+    (void)state;
+    const char *copy = "a stack in another layout";
+    struct low up = DENSE(HOST, "remat.offload=[mlp_up]"),
+               kept = DENSE(HOST, "remat.save=[attn_ctx]");
+    struct low in = DENSE(HOST, "remat.offload=[layer_in]");
+    struct low both = DENSE(HOST, "remat.offload=[layer_in,q]", "remat.save=[attn_ctx]");
+    struct low sums = DENSE(HOST, "remat.offload=[q]", "batch.accumulate=2");
+    assert_int_equal(bytes_of(&up, copy), 4LL * 8 * 2048 * 1024 * 2);
+    assert_int_equal(find(&kept, copy), HB_NONE);
+    assert_int_equal(find(&in, copy), HB_NONE);
+    assert_int_equal(bytes_of(&both, copy), 4LL * 8 * 2048 * 1024 * 2);
+    assert_int_equal(find(&sums, copy), HB_NONE);
+    assert_true(find_op(&up, "turn the last") > find_op(&up, "backward of flash attention"));
+}
+
+/* 13B over 32 v5e and v5p, mlp_up on the host: two copies with attn_out kept, one without or with q
+ * and k, none with q, k and v, nor where gate is kept, too. */
+static void stacks_are_turned_for_what_is_made_again(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *save;
+        int copies;
+    } rows[] = {{"remat.save=[attn_out]", 2},
+                {"remat.save=[attn_out,q,k]", 2},
+                {"remat.save=[q,k]", 1},
+                {"remat.save=[q,k,v]", 0},
+                {"remat.save=[attn_out,mlp_gate]", 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct low l = DENSE(HOST, "remat.offload=[mlp_up]", rows[i].save);
+        int copies = 0;
+        for (uint32_t op = 0; op < l.p.op_count; op++)
+            copies += strstr(l.p.ops[op].name, "turn the last layer's slice") != NULL;
+        assert_int_equal(copies, rows[i].copies);
+    }
+    struct low v5p = DENSE(HOST, "remat.offload=[mlp_up]", "remat.save=[q,k]");
+    struct low v5e =
+        DENSE(HOST, "remat.offload=[mlp_up]", "remat.save=[q,k]", "hardware.device=tpu-v5e");
+    const char *q = "block.q, saved", *turn = "turn the last layer's slice";
+    assert_false(lives_at(&v5p, q, turn));
+    assert_true(lives_at(&v5e, q, turn));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(states_come_from_the_host),          TEST(copies_stand_in_a_queue),
+        TEST(loops_leave_casts_and_large_states), TEST(an_average_on_the_host_delays_the_head),
+        TEST(unrolled_layers_wait_for_states),    TEST(averages_on_the_host_delay_a_leaf),
+        TEST(fetching_layers_keep_the_logits),    TEST(the_last_layer_is_sent_late),
+        TEST(a_fetching_loop_turns_its_inputs),   TEST(stacks_are_turned_for_what_is_made_again),
+    };
+    return cmocka_run_group_tests_name("lower_host", tests, NULL, NULL);
+}
