@@ -136,29 +136,25 @@ static const enum part *find_parts(const struct hb_lower *lo)
 struct growing {
     const struct hb_lower *lo;
     uint32_t *order;
+    bool *listed;
     uint32_t count;
 };
-
-static bool is_listed(const struct growing *g, uint32_t leaf)
-{
-    for (uint32_t i = 0; i < g->count; i++)
-        if (g->order[i] == leaf)
-            return true;
-    return false;
-}
 
 static void list_weight(struct growing *g, uint32_t leaf)
 {
     const struct hb_leaf *leaves = g->lo->leaves;
-    for (uint32_t i = 0; i < g->lo->leaf_count; i++)
-        if (i == leaf || hb_leaf_is_same(&leaves[i], &leaves[leaf]))
-            g->order[g->count++] = i;
+    for (uint32_t i = 0; i < g->lo->leaf_count; i++) {
+        if (i != leaf && !hb_leaf_is_same(&leaves[i], &leaves[leaf]))
+            continue;
+        g->listed[i] = true;
+        g->order[g->count++] = i;
+    }
 }
 
 static void list_part(struct growing *g, enum part part)
 {
     for (uint32_t i = g->lo->leaf_count; i-- > 0;)
-        if (find_part(g->lo, i) == part && !is_listed(g, i))
+        if (find_part(g->lo, i) == part && !g->listed[i])
             list_weight(g, i);
 }
 
@@ -166,7 +162,7 @@ static void list_smallest(struct growing *g)
 {
     uint32_t least = HB_NONE;
     for (uint32_t i = 0; i < g->lo->leaf_count; i++)
-        if (!is_listed(g, i) &&
+        if (!g->listed[i] &&
             (least == HB_NONE || g->lo->leaves[i].all_bytes < g->lo->leaves[least].all_bytes))
             least = i;
     list_weight(g, least);
@@ -175,7 +171,8 @@ static void list_smallest(struct growing *g)
 uint32_t *hb_copies_order(struct hb_lower *lo)
 {
     struct growing g = {.lo = lo,
-                        .order = hb_arena_alloc(lo->arena, lo->leaf_count, sizeof(uint32_t))};
+                        .order = hb_arena_alloc(lo->arena, lo->leaf_count, sizeof(uint32_t)),
+                        .listed = hb_arena_alloc(lo->arena, lo->leaf_count, sizeof(bool))};
     const enum part *parts = find_parts(lo);
     while (hb_copies_first(lo) && g.count < lo->leaf_count)
         list_smallest(&g);

@@ -134,15 +134,21 @@ static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
     HB_BUG("no such fetch");
 }
 
-static int64_t bytes_of_all(const struct hb_lower *lo, const struct hb_leaf *l)
+/* Gives each of the weight's leaves, of one run of layers each, the bytes of all; returns those. */
+static int64_t weigh_weight(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     int64_t bytes = 0;
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        if (!hb_leaf_is_same(&lo->leaves[i], l))
-            continue;
-        struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], HB_DT_F32);
-        bytes = hb_add_sat(bytes, hb_shape_plain_bytes(&s));
-    }
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < lo->leaf_count; i++) {
+            struct hb_leaf *same = &lo->leaves[i];
+            if (!hb_leaf_is_same(same, l))
+                continue;
+            struct hb_shape s = hb_leaf_shape(lo, same, HB_DT_F32);
+            if (pass == 0)
+                bytes = hb_add_sat(bytes, hb_shape_plain_bytes(&s));
+            else
+                same->all_bytes = bytes;
+        }
     return bytes;
 }
 
@@ -182,12 +188,15 @@ void hb_optim_weigh(struct hb_lower *lo, const struct hb_lower *whole)
                   o->params_offload == HB_PLACE_PINNED_HOST;
     int64_t most = 0;
     for (uint32_t i = 0; hosted && i < whole->leaf_count; i++) {
-        int64_t bytes = bytes_of_all(whole, &whole->leaves[i]);
+        const struct hb_leaf *l = &whole->leaves[i];
+        int64_t bytes = l->all_bytes ? l->all_bytes : weigh_weight(whole, l);
         most = bytes > most ? bytes : most;
     }
     for (uint32_t i = 0; hosted && i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        l->all_bytes = bytes_of_all(whole, l);
+        for (uint32_t k = 0; l->all_bytes == 0 && k < whole->leaf_count; k++)
+            if (hb_leaf_is_same(&whole->leaves[k], l))
+                l->all_bytes = whole->leaves[k].all_bytes;
         l->largest = l->all_bytes == most;
     }
 }
