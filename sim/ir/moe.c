@@ -208,6 +208,17 @@ static void expand_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t
     step->scratch_count = 1;
 }
 
+/* XLA:TPU's ragged products are calls: gate's and up's gradients are made in a pass of their own,
+ * which reads what is kept where it lies (bwd/mlp=moe_ragged,remat=none: two bf16[32768,2816]
+ * beside six stacks of them, from 653 to 870 and 873). */
+static void read_in_stacks(struct hb_layer *y, const struct hb_step_op *act)
+{
+    for (int i = 0; i < act->in_count; i++)
+        y->values[act->in[i]].read_stacked = true;
+    for (int i = 1; i < act->out_count; i++)
+        y->values[act->out[i]].read_stacked = true;
+}
+
 /* Products of all experts with their rows. */
 static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int64_t *wide,
                       const int64_t *narrow)
@@ -242,6 +253,8 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
     }
     if (ragged && lo->habits->ragged_dense)
         expand_ragged(lo, y, wide, narrow);
+    if (ragged && lo->habits->rings)
+        read_in_stacks(y, &y->steps[y->step_count - 1]);
     /* XLA:ROCm's ragged products are calls; one fusion makes the activation again and the gradients
      * of gate and up from theirs (moeT/mlp=moe_ragged: six bf16[32768,2816] at 307 of 539). */
     if (ragged && !lo->habits->ragged_dense && lo->habits->recompute_first) {
