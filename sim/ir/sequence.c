@@ -288,8 +288,7 @@ bool hb_sequence_post_chunks(const struct hb_lower *lo)
 bool hb_sequence_stacks_exceed(const struct hb_lower *lo)
 {
     return lo->habits->rings && !lo->maxtext && hb_alone(lo) && lo->spec->batch.accumulate == 1 &&
-           lo->spec->stack.form == HB_FORM_SCAN && lo->spec->model.blocks[0].moe.experts == 0 &&
-           kept_bytes(lo) > hb_sequence_layer_bytes(lo);
+           lo->spec->stack.form == HB_FORM_SCAN && kept_bytes(lo) > hb_sequence_layer_bytes(lo);
 }
 
 /* Stages alone: the list has both stacks and five of an iteration's inputs and outputs beside the
