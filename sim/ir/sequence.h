@@ -1,5 +1,6 @@
-/* Which of XLA's sequences a step over rings runs in. The compiler puts a step in order three ways,
- * counts what is alive in each, and takes the least. Answers follow from sizes; head.c asks. */
+/* Which of XLA:TPU's sequences a step runs in. The compiler puts a step in order three ways, counts
+ * what is alive in each, and takes the least. Answers follow from sizes, by family: rings, rings
+ * beside tensor parallelism, gathers, one device, stages alone; other families are not known. */
 #ifndef HB_SIM_IR_SEQUENCE_H
 #define HB_SIM_IR_SEQUENCE_H
 
@@ -33,10 +34,10 @@ bool hb_sequence_post_alone(const struct hb_lower *lo);
 bool hb_sequence_depth_alone(const struct hb_lower *lo);
 /* The same of a loss in chunks between padded gathers, whose head's gradient comes first then. */
 bool hb_sequence_post_chunks(const struct hb_lower *lo);
-
 /* One TPU: whether what the layers keep exceeds their backward pass, so that it is depth-first. */
 bool hb_sequence_stacks_exceed(const struct hb_lower *lo);
-/* Whether the loop over a loss's chunks that adds the loss up comes last of all. */
+/* Whether the loop over a loss's chunks that adds the loss up comes last of all: depth-first, on
+ * one TPU or in stages alone, and wherever the batch is split. */
 bool hb_sequence_loss_last(const struct hb_lower *lo);
 
 #endif

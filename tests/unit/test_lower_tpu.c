@@ -572,6 +572,19 @@ static void layers_side_by_side_keep_in_place(void **state)
     assert_int_equal(find(&loop, "block[1].layer input, saved"), HB_NONE);
 }
 
+/* bwd/mlp=moe_ragged,remat=none: two bf16[32768,2816] beside the stacks; einsum takes copies. */
+static void ragged_products_read_the_stacks(void **state)
+{
+    (void)state;
+    const char *mesh = "mesh.fsdp=1", *batch = "batch.global=8", *none = "remat.policy=none";
+    struct low ragged = EXPERTS(mesh, batch, none, "model.blocks[0].moe.dispatch=ragged");
+    struct low einsum = EXPERTS(mesh, batch, none);
+    const char *copy = "expert up out of its stack";
+    assert_true(find_op(&einsum, copy) != HB_NONE);
+    for (uint32_t i = 0; i < ragged.p.op_count; i++)
+        assert_null(strstr(ragged.p.ops[i].name, copy));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -609,6 +622,7 @@ int main(void)
         TEST(heads_elsewhere),
         TEST(v6e_rings_from_more_tokens),
         TEST(a_full_heap_is_packed_by_size),
+        TEST(ragged_products_read_the_stacks),
     };
     return cmocka_run_group_tests_name("lower_tpu", tests, NULL, NULL);
 }
