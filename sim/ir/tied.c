@@ -43,13 +43,15 @@ static bool is_update_apart(const struct hb_spec *s)
            s->optimizer.name == HB_OPT_ADAFACTOR;
 }
 
-/* The same for the table's alone (gemma2b,f8 with opt=lion, opt_host, cast=upfront: 7812
- * depth-first, f32 logits and the turned gradient through the layers). */
+/* The same for the table's alone (gemma2b,f8 with a bf16 moment of lion's or adamw's, opt_host,
+ * cast=upfront: 7812 depth-first, f32 logits and the turned gradient through the layers). */
 static bool is_table_apart(const struct hb_spec *s)
 {
-    return is_update_apart(s) || s->precision.params == s->precision.compute ||
-           s->step.cast_upfront || s->optimizer.name == HB_OPT_LION ||
-           s->optimizer.offload == HB_PLACE_PINNED_HOST;
+    bool narrow = false;
+    for (int i = 0; i < s->optimizer.moment_count; i++)
+        narrow = narrow || s->optimizer.moments[i] != HB_DT_F32;
+    return is_update_apart(s) || narrow || s->precision.params == s->precision.compute ||
+           s->step.cast_upfront || s->optimizer.offload == HB_PLACE_PINNED_HOST;
 }
 
 static bool offloads(const struct hb_spec *s)

@@ -119,6 +119,25 @@ static void states_are_copied_at_the_start(void **state)
     assert_int_equal(find(&flat, "w_gate, momentum in another layout"), HB_NONE);
 }
 
+/* One device: opt/opt=muon, where the layers are the peak; not with its average or in bf16. */
+static void tall_matrices_are_copied(void **state)
+{
+    (void)state;
+    const char *mesh = "mesh.fsdp=1", *one = "batch.global=1", *few = "batch.seq=512";
+    const char *copy = "w_down, weight in another layout", *back = "gradient through block.w_down";
+    struct low list = MUON(mesh, one, few), ema = MUON(mesh, one, few, "optimizer.ema=device");
+    struct low low = MUON(mesh, one, few, "precision.params=bf16");
+    struct low many = MUON(mesh, "batch.global=8", "model.vocab=128256");
+    assert_true(lives_at(&list, copy, back));
+    assert_true(lives_at(&list, "embedding, momentum in another layout", back));
+    assert_int_equal(find(&list, "w_up, weight in another layout"), HB_NONE);
+    assert_int_equal(find(&list, "w_down, turned"), HB_NONE);
+    assert_int_equal(find(&ema, copy), HB_NONE);
+    assert_int_not_equal(find(&ema, "w_down, turned"), HB_NONE);
+    assert_int_equal(find(&low, copy), HB_NONE);
+    assert_int_equal(find(&many, copy), HB_NONE);
+}
+
 /* 70B,f64,muon,s2k on CUDA: gathers that find no room beside the largest are made one by one,
  * before the others' updates. */
 static void gathers_fill_the_device(void **state)
@@ -137,6 +156,7 @@ int main(void)
         TEST(iterates_are_gathered),     TEST(ends_are_iterated_around_the_stacks),
         TEST(gradients_are_gone_before), TEST(states_are_copied_at_the_start),
         TEST(gathers_fill_the_device),   TEST(logits_of_one_sequence_wait),
+        TEST(tall_matrices_are_copied),
     };
     return cmocka_run_group_tests_name("lower_muon", tests, NULL, NULL);
 }

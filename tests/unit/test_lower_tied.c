@@ -56,13 +56,14 @@ static void few_tokens_leave_the_table_to_the_end(void **state)
 #define TURNED  "gradient of the logits, turned"
 #define RINGSUM "head, gradient of the ring's other direction"
 
-/* gemma2b,f8: the bf16 gradient waits, turned when it is read; with lion the f32 logits as well,
- * turned at once; with clip (a list) the logits alone, accumulators before them; with one-hot
+/* gemma2b,f8: the bf16 gradient waits, turned when it is read; with a bf16 moment the f32 logits as
+ * well, turned at once; with clip (a list) the logits alone, accumulators before them; with one-hot
  * labels and clip none. */
 static void the_sequence_of_a_tied_ring(void **state)
 {
     (void)state;
-    struct low depth = TIED(RING), lion = TIED(RING, "optimizer.name=lion");
+    struct low depth = TIED(RING),
+               lion = TIED(RING, "optimizer.name=lion", "optimizer.moments=[bf16]");
     struct low list = TIED(RING, "optimizer.clip=true");
     struct low onehot = TIED(RING, "optimizer.clip=true", "loss.onehot=true");
     const char *turn = "turn gradient of the logits";
