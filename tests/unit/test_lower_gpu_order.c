@@ -190,6 +190,21 @@ static void one_hot_chunks_have_the_head_s_gradient_last(void **state)
     assert_true(is_made_after(&cuda, grad, through) && is_made_after(&rocm, grad, through));
 }
 
+/* PP with 8192 words on both: zeros beside logits that the gradients do not outweigh, as an
+ * iteration has gradients of its own; not PP/base. */
+static void a_pipeline_s_gradients_count_twice(void **state)
+{
+    (void)state;
+    static const char scan[] = "stack.form=scan";
+    struct low few = STAGES(CUDA, scan, "model.vocab=2048");
+    struct low rocm = STAGES(ROCM, scan, "model.vocab=2048"), many = STAGES(CUDA, scan);
+    const char *loss = "softmax cross-entropy";
+    assert_true(bytes_of(&few, "gradient of the logits") > INT64_C(4) * 3 * 8 * 3 * 1024 * 1408);
+    assert_true(lives_at(&few, "e_gate, gradient", loss));
+    assert_true(lives_at(&rocm, "e_gate, gradient", loss));
+    assert_false(lives_at(&many, "e_gate, gradient", loss));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +214,7 @@ int main(void)
         TEST(tensor_parallelism_alone_goes_depth_first),
         TEST(gradients_wait_for_links_across_hosts),
         TEST(layers_that_keep_all_gather_once),
+        TEST(a_pipeline_s_gradients_count_twice),
         TEST(one_hot_chunks_have_the_head_s_gradient_last),
         TEST(a_norm_is_gathered_as_the_axes_say),
         TEST(unrolled_updates_take_sums_at_once),
