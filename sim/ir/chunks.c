@@ -36,8 +36,10 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, u
         hb_emit(lo, &e);
         return;
     }
-    /* XLA:TPU scatters the sum beside tensor parallelism (8B,v6e4x4,f4t4: f32[1024,32064]). */
-    bool scattered = lo->habits->logits_copies == 2 || hb_ways(lo, HB_AX_TENSOR) > 1;
+    /* XLA:TPU scatters the sum beside tensor parallelism (8B,v6e4x4,f4t4: f32[1024,32064]) into
+     * shards of whole rows of lanes (70B,f64t4,chunk8; 8B,f64t4,chunk4: bf16[4096,32064]). */
+    bool scattered = lo->habits->logits_copies == 2 ||
+                     (hb_ways(lo, HB_AX_TENSOR) > 1 && hb_head_whole_lanes(lo));
     uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
                             hb_leaf_layer_shape(l, lo->p->bufs[c->dlogits].dtype, true));
     /* One in the compute dtype in its place (MaxText's llama3-8b over 256, num_vocab_tiling=4;

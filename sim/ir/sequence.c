@@ -262,6 +262,18 @@ bool hb_sequence_depth_alone(const struct hb_lower *lo)
     return largest(loss, hb_add_sat(back, more)) < list;
 }
 
+/* Beside tensor parallelism between late gathers and those beside the products as well
+ * (8B,f64t4,chunk4 on v5e, v6e and v5p: list, depth, post 8874 8629 8506; f64t2 9038 8679 8556; not
+ * with eight layers, 2609 2445 2937). With layer inputs on the host depth-first is no more than
+ * that, unless in an accumulation loop (8B,v5e,f64t4 with offload:layer_in, chunk4: 8762 both). */
+static bool is_post_possible(const struct hb_lower *lo)
+{
+    bool inputs = lo->spec->model.blocks[0].remat.offload & 1u << HB_TN_LAYER_IN;
+    bool apart = lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_BESIDE;
+    return lo->gather_form == HB_GATHER_PADDED ||
+           (apart && hb_ways(lo, HB_AX_TENSOR) > 1 && (!inputs || lo->spec->batch.accumulate > 1));
+}
+
 /* Between padded gathers the forward loop begins with its stacks twice, and with gathered weights
  * that post-order has not yet: where that exceeds the loss, post-order is least (real/70B,f128:
  * 25226 23015 22124, its head's gradient, f32[8192,128256], beside the gathered head and the
@@ -271,14 +283,15 @@ bool hb_sequence_depth_alone(const struct hb_lower *lo)
 bool hb_sequence_post_chunks(const struct hb_lower *lo)
 {
     enum { HEAD_BYTES = 8, WEIGHT_BYTES = 6 };
-    if (lo->gather_form != HB_GATHER_PADDED || lo->maxtext || lo->spec->loss.dot != HB_DT_F32 ||
+    if (!is_post_possible(lo) || lo->maxtext || lo->spec->loss.dot != HB_DT_F32 ||
         lo->spec->loss.chunks == 1)
         return false;
     int64_t d = lo->spec->model.d_model;
     int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
     int64_t loss =
         hb_add_sat(hb_mul_sat(HEAD_BYTES * d, lo->local.vocab), logits / lo->spec->loss.chunks);
-    int64_t weights = hb_mul_sat(WEIGHT_BYTES * d, lo->spec->model.blocks[0].mlp.d_ff);
+    int64_t weights = hb_mul_sat(WEIGHT_BYTES * d, lo->spec->model.blocks[0].mlp.d_ff) /
+                      hb_ways(lo, HB_AX_TENSOR);
     return hb_add_sat(lo->input_bytes, weights) > loss;
 }
 

@@ -439,7 +439,7 @@ static void the_last_layer_follows_the_head(void **state)
     assert_true(any_wait(&v5p, backward));
 }
 
-/* real/70B,f128 against 8B64/loss=chunk. */
+/* real/70B,f128 against 8B64/loss=chunk; 8B,f64t4,chunk4 and 70B,f64t4,chunk8 on v5e. */
 static void chunks_in_post_order_keep_the_head(void **state)
 {
     (void)state;
@@ -449,6 +449,13 @@ static void chunks_in_post_order_keep_the_head(void **state)
     struct low few = DENSE(mesh, one, rows, chunks), deep = DENSE(mesh, one, rows, chunks, many);
     assert_true(find_op(&few, sum) > find_op(&few, through));
     assert_true(find_op(&deep, sum) < find_op(&deep, through));
+    const char *tensor = "mesh.tensor=4", *v5e = "hardware.device=tpu-v5e";
+    struct low beside = DENSE(mesh, tensor, v5e, one, rows, chunks, many);
+    assert_true(find_op(&beside, sum) < find_op(&beside, through));
+    struct low lanes = DENSE(mesh, tensor, v5e, one, rows, chunks, "model.d_model=8192");
+    const char *summed = "head, gradient of a chunk, summed";
+    assert_int_equal(buf_of(&beside, summed)->bytes, 2LL * 1024 * 8000);
+    assert_int_equal(buf_of(&lanes, summed)->bytes, 4LL * 128 * 8000);
 }
 
 /* 1B/fsdp=4,tp=2; as nested scans. */
