@@ -1,6 +1,7 @@
 /* The dense MLP (also a MoE layer's shared experts) as values and steps. */
 #include "sim/ir/layer.h"
 #include "sim/ir/sequence.h"
+#include "sim/ir/when.h"
 
 static bool is_gated(enum hb_mlp_kind kind)
 {
@@ -79,7 +80,7 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
                         uint32_t tags)
 {
     struct hb_shape s = y->values[up].shape;
-    bool late = lo->fsdp_mode == HB_WEIGHT_GATHER || lo->grads_late;
+    bool late = lo->fsdp_mode == HB_WEIGHT_GATHER || hb_when_late(lo, y->block);
     int out = hb_layer_value(
         lo, y,
         (struct hb_value){.name = name,

@@ -2,8 +2,50 @@
  * records named below. */
 #include "sim/ir/when.h"
 
+#include <limits.h>
+
+#include "base/size.h"
 #include "sim/ir/sequence.h"
 #include "sim/ir/weight.h"
+
+static int64_t count_layers(const struct hb_lower *lo)
+{
+    const struct hb_spec *whole = lo->spec->sample_of ? lo->spec->sample_of : lo->spec;
+    int64_t layers = 0;
+    for (int i = 0; i < whole->model.block_count; i++)
+        layers = hb_add_sat(layers, whole->model.blocks[i].repeat);
+    return layers;
+}
+
+/* Where gate and up are kept, the activation is made inside the last weight's product (bwd/
+ * remat=dots: two bf16[8,2048,2816] wait, not three). */
+static bool keeps_both(const struct hb_remat *r)
+{
+    uint32_t kept = r->save | r->offload;
+    bool both = (kept & 1u << HB_TN_MLP_GATE) && (kept & 1u << HB_TN_MLP_UP);
+    return (r->policy != HB_POLICY_FULL && r->policy != HB_POLICY_NAMES) || both;
+}
+
+/* One device. A list takes next what frees most: a weight's gradient is written into a stack, which
+ * counts as new, and frees an activation (bwd: four bf16[8,2048,2816] wait with 32 layers,
+ * f32[32,1024,2816], none with 4, 352 and 44 against 88 MiB; rnd/027, 40 against 36, waits too).
+ * Depth-first and post-order leave them all to the end (bwd/remat=names:q,k,v,attn_ctx, those on
+ * the host or not, full with 32 layers; not offload:q,k,v). */
+static bool is_late_alone(const struct hb_lower *lo, const struct hb_block *block)
+{
+    const struct hb_spec *s = lo->spec;
+    if (!lo->habits->rings || lo->maxtext || !hb_alone(lo) || s->stack.form != HB_FORM_SCAN ||
+        s->batch.accumulate > 1 || block->moe.experts > 0 || keeps_both(&block->remat))
+        return false;
+    int64_t bits = hb_dtype_bits(hb_weight_grad_dtype(lo));
+    int64_t stack = hb_mul_sat(bits / CHAR_BIT * s->model.d_model, count_layers(lo));
+    return stack > 2 * lo->local.tokens || hb_sequence_stacks_exceed(lo);
+}
+
+bool hb_when_late(const struct hb_lower *lo, const struct hb_block *block)
+{
+    return lo->grads_late || is_late_alone(lo, block);
+}
 
 /* Where the kernel's results are kept the attention's backward pass can follow at once, and on one
  * device the gradients of gate's and up's weights come after it, at the layer's end
@@ -98,7 +140,8 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
         return HB_WHEN_FIRST;
     if (is_experts_late(b, l))
         return HB_WHEN_LATE;
-    bool local = hb_weight_mode(lo, l) == HB_WEIGHT_LOCAL && lo->grads_late;
+    bool late = hb_when_late(lo, b->y->block);
+    bool local = hb_weight_mode(lo, l) == HB_WEIGHT_LOCAL && late;
     bool two = l->rank == 2 && (local || hb_weight_grad_partial(lo, l));
     int maker = b->y->values[s->in[0]].producer;
     if (local && two && maker >= 0 && b->y->steps[maker].grad_fused)
@@ -109,7 +152,7 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
     if (first && !(mlp && postpones_attention(b)) && b->y->values[s->in[0]].fused && l->held &&
         l->gather_dim == 1 && two)
         return HB_WHEN_FIRST;
-    return two && (lo->grads_late || mlp) ? HB_WHEN_LATE : HB_WHEN_AFTER;
+    return two && (late || mlp) ? HB_WHEN_LATE : HB_WHEN_AFTER;
 }
 
 static bool is_output(const struct hb_step_op *s, int v)

@@ -10,6 +10,8 @@ enum hb_when {
     HB_WHEN_LATE   /* at the end of the layer, or of all layers */
 };
 
+/* Whether weight gradients wait for the end of the layer, and activations with them. */
+bool hb_when_late(const struct hb_lower *lo, const struct hb_block *block);
 enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s);
 
 /* CUDA hides the exchanges of a residual that is split over tensor behind weight gradients, where

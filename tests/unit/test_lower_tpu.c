@@ -592,6 +592,31 @@ static void ragged_products_read_the_stacks(void **state)
         assert_null(strstr(ragged.p.ops[i].name, copy));
 }
 
+/* bwd with 4 and 32 layers, with remat=offload:q,k,v and names:q,k,v,attn_ctx: a list puts off what
+ * writes into a large stack, another sequence all. */
+static bool waits_behind_attention(const struct low *l)
+{
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < l->p.op_count; i++)
+        if (hb_str_same(l->p.ops[i].name, "gradient of block.w_up"))
+            last = i;
+    return last > find_op(l, "backward of flash attention");
+}
+
+static void gradients_wait_behind_attention(void **state)
+{
+    (void)state;
+    const char *policy = "remat.policy=names";
+    const char *flash = "model.blocks[0].attention.kernel=flash";
+    struct low few = DENSE(flash), many = DENSE(flash, "model.blocks[0].repeat=32");
+    assert_false(waits_behind_attention(&few));
+    assert_true(waits_behind_attention(&many));
+    struct low one = DENSE(flash, policy, "remat.save=[q, k, v]");
+    struct low all = DENSE(flash, policy, "remat.save=[q, k, v, attn_ctx]");
+    assert_false(waits_behind_attention(&one));
+    assert_true(waits_behind_attention(&all));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -630,6 +655,7 @@ int main(void)
         TEST(v6e_rings_from_more_tokens),
         TEST(a_full_heap_is_packed_by_size),
         TEST(ragged_products_read_the_stacks),
+        TEST(gradients_wait_behind_attention),
     };
     return cmocka_run_group_tests_name("lower_tpu", tests, NULL, NULL);
 }
