@@ -375,9 +375,10 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
     lo.gather_form = find_form(&lo);
     /* 8B64/base, accum/70B,f256: activations wait, whole gradients come late, where a gradient is
      * no smaller than an activation; 8B,f256,b4 and gate/f64,b2,d2k (more tokens than features) the
-     * other way round. */
-    lo.grads_late = lo.gather_form == HB_GATHER_LATE || is_tensor_alone(&lo) ||
-                    (lo.gather_form == HB_GATHER_PADDED && lo.local.tokens <= spec->model.d_model);
+     * other way round, and gate/f33,d4.2k with 8192 tokens (not v6e16x16,f256,b512). */
+    bool few = lo.local.tokens <= spec->model.d_model;
+    lo.grads_late = is_tensor_alone(&lo) || (lo.gather_form == HB_GATHER_PADDED && few) ||
+                    (lo.gather_form == HB_GATHER_LATE && (few || !lo.chip->gathers_padded));
     lo.hbm_bytes = spec->hardware.hbm_bytes > 0 ? spec->hardware.hbm_bytes : INT64_MAX;
     lo.phase = HB_PHASE_SETUP;
     build_step(&lo);

@@ -533,6 +533,14 @@ static void heads_elsewhere(void **state)
     struct low more = DENSE(mesh, batch, "batch.seq=1000", vocab);
     assert_true(lives_at(&fewer, "logits", backward));
     assert_false(lives_at(&more, "logits", backward));
+    /* f33,d4.2k with 2048 and 8192 tokens: whole gradients wait for the layer's end, or do not. */
+    const char *whole = "block.w_up, gradient before", *attention = "backward of flash attention";
+    struct low many = DENSE(mesh, batch, "batch.seq=2048", vocab);
+    uint32_t first, last;
+    life(&fewer, find(&fewer, whole), &first, &last);
+    assert_true(first > find_op(&fewer, attention));
+    life(&many, find(&many, whole), &first, &last);
+    assert_true(first < find_op(&many, attention));
 }
 
 /* llama3-8b over 16 in chunks of 1024 tokens: v5e's head goes round, v6e's is gathered. */
