@@ -485,6 +485,10 @@ static void probabilities_stand_beside_their_gradient(void **state)
     assert_int_equal(find(&base, gradient), HB_NONE);
     assert_true(lives_at(&small, gradient, back));
     assert_true(lives_at(&kept, gradient, back));
+    /* The MLP's weight gradients wait for the layer's end as well. */
+    const char *late = "gradient of block.w_up";
+    assert_true(find_last_op(&small, late) > find_op(&small, back));
+    assert_true(find_last_op(&base, late) < find_op(&base, back));
 }
 
 /* gate/f64,b2,v32k,tied and gate/dl,8B-L16,f64,b1,v128k,tied; gemma2b,v5e4x4,f16. */
