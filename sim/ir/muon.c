@@ -1,6 +1,7 @@
 /* Muon: see muon.h. */
 #include "sim/ir/muon.h"
 
+#include "base/arena.h"
 #include "base/size.h"
 #include "sim/ir/head.h"
 #include "sim/ir/sequence.h"
@@ -68,11 +69,19 @@ static void muon_turned(struct hb_lower *lo, const struct hb_leaf *l, struct hb_
         muon_temp(lo, l, e, ", new momentum, turned", x);
 }
 
-/* The product of a matrix with its transpose: square, of the shorter dimension. */
-static struct hb_shape square_of(struct hb_shape x, int64_t *out_small)
+static bool gathers_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    return hb_muon_takes(lo, l) && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER &&
+           !sums_squares(lo, l);
+}
+
+/* The product of a matrix with its transpose: square, of the dimension that is shorter over all
+ * devices (8B,v5e16x16,f64t4: bf16[32,4096,4096] of bf16[32,4096,3584]). */
+static struct hb_shape square_of(const struct hb_leaf *l, struct hb_shape x, int64_t *out_small)
 {
     int a = x.rank - 2, b = x.rank - 1;
-    *out_small = x.dim[a] < x.dim[b] ? x.dim[a] : x.dim[b];
+    bool rows = l->dim[l->rank - 2].size <= l->dim[l->rank - 1].size;
+    *out_small = rows ? x.dim[a] : x.dim[b];
     x.dim[a] = x.dim[b] = *out_small;
     return x;
 }
@@ -89,7 +98,7 @@ void hb_muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct 
     enum hb_weight_mode mode = hb_weight_mode(lo, l);
     struct hb_shape x = gathered_momentum(lo, l);
     int64_t small;
-    struct hb_shape square = square_of(x, &small);
+    struct hb_shape square = square_of(l, x, &small);
     bool gathers = mode == HB_WEIGHT_GATHER;
     if (gathers && lo->habits->rings)
         return;
@@ -148,13 +157,19 @@ static uint32_t next_iterate(struct hb_lower *lo, struct hb_leaf *l, struct hb_s
  * f64: bf16[32,4096,14336], then bf16[32,4096,4096] beside it). Padded with zeros and summed, both
  * twice, the next beside the last (8B,f64: bf16[32,4096,14336] from 1005 to 1018 and 1016 to 1020,
  * 1020 to 1033; bf16[32,4096,4096] from 1007 to 1012 and to 1014, its share from 1008 to 1017). */
-static void iterate_once(struct hb_lower *lo, struct hb_leaf *l)
+static void gather_stack(struct hb_lower *lo, struct hb_leaf *l)
+{
+    struct hb_shape whole = gathered_momentum(lo, l);
+    l->iterate[0] = gather_iterate(lo, l, next_iterate(lo, l, whole), whole);
+}
+
+/* Returns the gathered square. */
+static uint32_t gather_square(struct hb_lower *lo, struct hb_leaf *l)
 {
     struct hb_shape whole = gathered_momentum(lo, l);
     int64_t small;
-    struct hb_shape square = square_of(whole, &small), part = square;
+    struct hb_shape square = square_of(l, whole, &small), part = square;
     part.dim[part.rank - 2] = hb_div_up(small, l->fsdp_ways);
-    l->iterate[0] = gather_iterate(lo, l, next_iterate(lo, l, whole), whole);
     uint32_t zeros = zero_whole(lo, l, square);
     struct hb_emit e = {.name = hb_name(lo, "square of ", l->name),
                         .kind = HB_OP_MATMUL,
@@ -165,9 +180,38 @@ static void iterate_once(struct hb_lower *lo, struct hb_leaf *l)
         hb_temp(lo, hb_name(lo, l->name, ", share of the muon square"), HB_CAT_OPTIMIZER, part);
     hb_emit_write(&e, l->iterate[1]);
     hb_emit(lo, &e);
-    uint32_t own = zeros == HB_NONE ? l->iterate[1] : zeros;
-    hb_emit_mark(lo, "polynomial of the square", gather_iterate(lo, l, own, square), HB_NONE);
+    return gather_iterate(lo, l, zeros == HB_NONE ? l->iterate[1] : zeros, square);
+}
+
+static void finish_pass(struct hb_lower *lo, struct hb_leaf *l, uint32_t square)
+{
+    hb_emit_mark(lo, "polynomial of the square", square, HB_NONE);
     l->muon_passes++;
+}
+
+static void iterate_once(struct hb_lower *lo, struct hb_leaf *l)
+{
+    gather_stack(lo, l);
+    finish_pass(lo, l, gather_square(lo, l));
+}
+
+/* v5e's gathers run beside the products: all leaves go through a pass together, their stacks
+ * gathered, then their squares (8B,v5e16x16,f256 of 16 layers: three bf16[16,4096,14336], two
+ * bf16[4096,128256] and seven bf16[16,4096,4096]; f64t4). */
+static void iterate_together(struct hb_lower *lo)
+{
+    uint32_t *squares = hb_arena_alloc(lo->arena, lo->leaf_count, sizeof *squares);
+    for (int pass = 0; pass < HB_MUON_ALL; pass++) {
+        for (uint32_t i = 0; i < lo->leaf_count; i++)
+            if (gathers_momentum(lo, &lo->leaves[i]))
+                gather_stack(lo, &lo->leaves[i]);
+        for (uint32_t i = 0; i < lo->leaf_count; i++)
+            if (gathers_momentum(lo, &lo->leaves[i]))
+                squares[i] = gather_square(lo, &lo->leaves[i]);
+        for (uint32_t i = 0; i < lo->leaf_count; i++)
+            if (gathers_momentum(lo, &lo->leaves[i]))
+                finish_pass(lo, &lo->leaves[i], squares[i]);
+    }
 }
 
 void hb_muon_iterate(struct hb_lower *lo, struct hb_leaf *l, int passes)
@@ -177,12 +221,6 @@ void hb_muon_iterate(struct hb_lower *lo, struct hb_leaf *l, int passes)
         return;
     for (int i = 0; i < passes && l->muon_passes < HB_MUON_ALL; i++)
         iterate_once(lo, l);
-}
-
-static bool gathers_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    return hb_muon_takes(lo, l) && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER &&
-           !sums_squares(lo, l);
 }
 
 static int64_t gathered_bytes(const struct hb_lower *lo, const struct hb_leaf *l)
@@ -201,7 +239,8 @@ static int64_t gather_room(const struct hb_lower *lo)
             used = hb_add_sat(used, lo->p->bufs[i].bytes);
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         int64_t small;
-        struct hb_shape square = square_of(gathered_momentum(lo, &lo->leaves[i]), &small);
+        struct hb_shape square =
+            square_of(&lo->leaves[i], gathered_momentum(lo, &lo->leaves[i]), &small);
         int64_t bytes = gathered_bytes(lo, &lo->leaves[i]);
         all = hb_add_sat(all, hb_mul_sat(2, bytes));
         bytes = bytes > 0 ? hb_add_sat(bytes, hb_shape_plain_bytes(&square)) : 0;
@@ -232,6 +271,8 @@ static uint32_t next_gather(const struct hb_lower *lo, int k)
  * one bf16[80,28672,8192] and its square those of head, table and bf16[80,8192,8192]). */
 void hb_muon_gather(struct hb_lower *lo)
 {
+    if (lo->gather_form == HB_GATHER_BESIDE && lo->spec->optimizer.offload != HB_PLACE_PINNED_HOST)
+        iterate_together(lo);
     if (!lo->habits->muon_gathers_once || !lo->habits->gathers_timed)
         return;
     int64_t room = gather_room(lo);
@@ -329,7 +370,7 @@ static void copy_turned(struct hb_lower *lo)
 /* On one device, in the list's order, which it takes where all states are in f32 and the loss is
  * not the peak (list, depth: opt/opt=muon 2038 2038, tinyS/kv1-3d in chunks 1048 1140, with 8192
  * words 807 930; not opt/opt=muon with its average, 2100 2038, or in bf16, 948 866, nor tinyS of 16
- * nested layers, 2489 1864). */
+ * nested layers, 2489 1864, nor where the table's copies exceed the layers, rnd/033, 4345 4017). */
 static bool is_list_alone(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
@@ -337,7 +378,9 @@ static bool is_list_alone(const struct hb_lower *lo)
         s->precision.params != HB_DT_F32 || s->optimizer.ema != HB_PLACE_NONE)
         return false;
     int64_t loss = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->local.tokens)) / s->loss.chunks;
-    return hb_add_sat(lo->stacked_grad_bytes, hb_sequence_layer_bytes(lo)) >= loss;
+    int64_t copies = hb_mul_sat(8, hb_mul_sat(lo->local.vocab, s->model.d_model));
+    int64_t layers = hb_add_sat(lo->stacked_grad_bytes, hb_sequence_layer_bytes(lo));
+    return layers >= loss && layers >= copies;
 }
 
 /* Matrices with more rows than columns, the table with its momentum (two f32[32000,1024] from 224

@@ -119,14 +119,30 @@ static void states_are_copied_at_the_start(void **state)
     assert_int_equal(find(&flat, "w_gate, momentum in another layout"), HB_NONE);
 }
 
+/* v5e: all leaves go through a pass together; 8B,v5e16x16,f64t4: squares of what is shorter over
+ * all devices. */
+static void leaves_go_together_beside_gathers(void **state)
+{
+    (void)state;
+    struct low v5e = MUON("hardware.device=tpu-v5e");
+    assert_true(find_op(&v5e, "gather iterate of block.w_down") < find_op(&v5e, "square of"));
+    assert_true(lives_at(&v5e, "w_up, muon iterate, gathered", "square of block.w_down"));
+    assert_true(lives_at(&v5e, "head, muon iterate, gathered", "square of block.w_down"));
+    assert_int_equal(count_ops(&v5e, "square of block.w_up"), 5);
+    struct low tensor = MUON("hardware.device=tpu-v5e", "mesh.tensor=4", "batch.global=256");
+    assert_int_equal(bytes_of(&tensor, "w_up, share of the muon square"), 2LL * 4 * 16 * 1024);
+}
+
 /* One device: opt/opt=muon, where the layers are the peak; not with its average or in bf16. */
 static void tall_matrices_are_copied(void **state)
 {
     (void)state;
-    const char *mesh = "mesh.fsdp=1", *one = "batch.global=1", *few = "batch.seq=512";
+    const char *mesh = "mesh.fsdp=1", *deep = "model.blocks[0].repeat=16", *one = "batch.global=1",
+               *few = "batch.seq=512";
     const char *copy = "w_down, weight in another layout", *back = "gradient through block.w_down";
-    struct low list = MUON(mesh, one, few), ema = MUON(mesh, one, few, "optimizer.ema=device");
-    struct low low = MUON(mesh, one, few, "precision.params=bf16");
+    struct low list = MUON(mesh, one, few, deep),
+               ema = MUON(mesh, one, few, deep, "optimizer.ema=device");
+    struct low low = MUON(mesh, one, few, deep, "precision.params=bf16");
     struct low many = MUON(mesh, "batch.global=8", "model.vocab=128256");
     assert_true(lives_at(&list, copy, back));
     assert_true(lives_at(&list, "embedding, momentum in another layout", back));
@@ -135,6 +151,8 @@ static void tall_matrices_are_copied(void **state)
     assert_int_equal(find(&ema, copy), HB_NONE);
     assert_int_not_equal(find(&ema, "w_down, turned"), HB_NONE);
     assert_int_equal(find(&low, copy), HB_NONE);
+    struct low flat = MUON(mesh, one, few);
+    assert_int_equal(find(&flat, copy), HB_NONE); /* the table is wider than the layers */
     assert_int_equal(find(&many, copy), HB_NONE);
 }
 
@@ -156,7 +174,7 @@ int main(void)
         TEST(iterates_are_gathered),     TEST(ends_are_iterated_around_the_stacks),
         TEST(gradients_are_gone_before), TEST(states_are_copied_at_the_start),
         TEST(gathers_fill_the_device),   TEST(logits_of_one_sequence_wait),
-        TEST(tall_matrices_are_copied),
+        TEST(tall_matrices_are_copied),  TEST(leaves_go_together_beside_gathers),
     };
     return cmocka_run_group_tests_name("lower_muon", tests, NULL, NULL);
 }
