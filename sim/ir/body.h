@@ -28,6 +28,7 @@ struct hb_body {
     uint32_t beside; /* alive until the next forward pass has its attention; HB_NONE */
     uint32_t mask;   /* hoisted causal mask and its fill value; HB_NONE */
     uint32_t fill;
+    uint32_t held;    /* a step's scratch that stays to the end of the backward pass; HB_NONE */
     bool recomputed;  /* hb_body_recompute has run: the backward pass starts from now[] */
     bool defer;       /* weight gradients wait for hb_body_late */
     bool sums_wait;   /* their sums over devices for hb_body_sums */

@@ -434,8 +434,14 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
             made[i] = made_place(b, s, i);
         hb_emit_write(&e, made[i]);
     }
+    int held = s->back_scratch_stays;
+    if (held) {
+        b->held = hb_temp(b->lo, hb_name(b->lo, e.name, ", gathered"), HB_CAT_COMMUNICATION,
+                          s->back_scratch[0]);
+        hb_emit_write(&e, b->held);
+    }
     if (!s->back_scratch_after)
-        hb_body_scratch(b, &e, s->back_scratch, s->back_scratch_count);
+        hb_body_scratch(b, &e, s->back_scratch + held, s->back_scratch_count - held);
     hb_emit(b->lo, &e);
     for (int i = 0; i < s->in_count; i++)
         b->grad[s->in[i]] = made[i];
@@ -598,6 +604,9 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
         run_late(b);
     if (!b->sums_wait)
         hb_body_sums(b);
+    if (b->held != HB_NONE)
+        hb_emit_mark(b->lo, "end of what was gathered", b->held, HB_NONE);
+    b->held = HB_NONE;
     hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
     return b->grad[b->y->input];
 }

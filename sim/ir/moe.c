@@ -306,6 +306,9 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, con
     bool few = hb_ways(lo, HB_AX_FSDP) <= EARLY_RING_WAYS;
     s->back_scratch_after = hb_ways(lo, HB_AX_TENSOR) == 1 &&
                             ((lo->habits->rings && few) || (lo->habits->gathers_timed && !few));
+    /* ROCm reads it last of all (mixtral,v6e8x8,f16e4: bf16[64,4096,4096] from 539 to 680, the
+     * attention's scores at 601). */
+    s->back_scratch_stays = lo->habits->recompute_first && !lo->habits->gathers_timed;
     if (hb_ways(lo, HB_AX_TENSOR) == 1)
         return;
     /* With tensor parallelism the products are of the whole batch, too (ds3,f32e8t2:

@@ -205,6 +205,20 @@ static void a_pipeline_s_gradients_count_twice(void **state)
     assert_false(lives_at(&many, "e_gate, gradient", loss));
 }
 
+/* mixtral,v6e8x8,f16e4: ROCm reads the batch that it gathers for the experts after the attention.
+ */
+static void a_gathered_batch_stays_to_the_layer_s_end(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"mesh.fsdp=8", "mesh.expert=2", "mesh.pipeline=1",
+                                       "stack.form=scan", "batch.global=64"};
+    struct low rocm = STAGES(ROCM, sets[0], sets[1], sets[2], sets[3], sets[4]);
+    struct low cuda = STAGES(CUDA, sets[0], sets[1], sets[2], sets[3], sets[4]);
+    const char *name = "expert inputs, gathered", *back = "backward of attention by";
+    assert_int_equal(count_at(&rocm, name, back, 0, INT64_C(2) * 64 * 2048 * 1024), 1);
+    assert_int_equal(count_at(&cuda, name, back, 0, 0), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +228,7 @@ int main(void)
         TEST(tensor_parallelism_alone_goes_depth_first),
         TEST(gradients_wait_for_links_across_hosts),
         TEST(layers_that_keep_all_gather_once),
+        TEST(a_gathered_batch_stays_to_the_layer_s_end),
         TEST(a_pipeline_s_gradients_count_twice),
         TEST(one_hot_chunks_have_the_head_s_gradient_last),
         TEST(a_norm_is_gathered_as_the_axes_say),
