@@ -214,8 +214,14 @@ static uint32_t exchange_outputs(struct hb_lower *lo, const struct hb_pipeline *
     return out;
 }
 
+/* Where the backward iterations collect the gradients of their inputs. XLA:GPU makes it with the
+ * forward iterations' stack of outputs, two zeros in one fusion (rocm-pr85/pp8/good+layerin:
+ * bf16[15,4,4096,4096] from 7 to 1010 of 1067; on CUDA vocab=128256,embed=onehot: -3.4 -> -1.7 %).
+ */
 static void zero_input_grads(struct hb_lower *lo, struct hb_pipeline *pl)
 {
+    if (pl->input_grads != HB_NONE)
+        return;
     pl->input_grads = hb_temp(lo, "gradients of the iterations' inputs", HB_CAT_WORKING,
                               stacked_state(lo, pl, grad_count(lo, input_count(lo, pl))));
     hb_emit_mark(lo, "stack of input gradients", HB_NONE, pl->input_grads);
@@ -284,6 +290,8 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
     uint32_t outputs = hb_temp(lo, "outputs of the iterations", HB_CAT_WORKING,
                                stacked_state(lo, pl, output_count(lo, pl)));
     hb_emit_mark(lo, "stack of outputs", HB_NONE, outputs);
+    if (lo->habits->recompute_first)
+        zero_input_grads(lo, pl);
     if (p->remat_iteration) {
         pl->iter_stack = hb_temp(lo, "inputs of the iterations, saved for backward", HB_CAT_SAVED,
                                  stacked_state(lo, pl, pl->iterations));
@@ -555,8 +563,7 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     uint32_t gout = hb_temp(lo, "gradients of the iterations' outputs", HB_CAT_WORKING,
                             stacked_state(lo, pl, grad_count(lo, output_count(lo, pl))));
     hb_emit_simple(lo, HB_OP_COPY, "gradients of outputs, padded", grad, gout);
-    if (pl->input_grads == HB_NONE)
-        zero_input_grads(lo, pl);
+    zero_input_grads(lo, pl);
     uint32_t gin = pl->input_grads;
     uint32_t state = state_temp(lo, pl, "gradient of the state");
     hb_emit_mark(lo, "empty gradient", HB_NONE, state);
