@@ -546,14 +546,16 @@ bool hb_head_copy_waits(const struct hb_lower *lo)
     return is_sequence(lo, HB_SEQUENCE_LIST);
 }
 
-/* v5e runs the last layer, taken out of the loop beside copies to the host, after the head's
- * gradient (8B,v5e4x4 of 8 layers, offload:mlp_gate, 4096 and 8192 tokens: logits from 1487 to 1606
- * and 1514 to 1633 of 5600; of 32 with k, v or q kept, too; on v5p and v6e, and without offload, to
- * the end). */
-static bool is_last_layer_early(const struct hb_lower *lo)
+/* v5e hides what the last layer, taken out of the loop, sends to the host behind the head's ring
+ * where it is as wide as the MLP (8B,v5e4x4 of 8 and 32 layers, offload:mlp_gate, mlp_up and
+ * mlp_act: logits from 1487 to 1606 of 5600, the ring from 1503 to 1567, then the gradient through
+ * the head; not layer_in, attn_out, q,k,v nor q, and on v5p and v6e none: to the end). */
+bool hb_head_hides_sent(const struct hb_lower *lo)
 {
+    uint32_t wide = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
     return lo->chip->head_before_last && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING &&
-           offloads(lo);
+           lo->spec->loss.chunks == 1 && offloads(lo) &&
+           (lo->spec->model.blocks[0].remat.offload & wide);
 }
 
 bool hb_head_waits(const struct hb_lower *lo)
@@ -562,7 +564,7 @@ bool hb_head_waits(const struct hb_lower *lo)
         return false;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
-    if (is_last_layer_early(lo))
+    if (hb_head_hides_sent(lo))
         return false;
     if (keeps_and_fetches(lo) || lo->stage_long)
         return true;

@@ -583,7 +583,8 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     hb_loss_make_dlogits(lo, &c);
     if (hb_head_split(lo) && !hb_order_head_early(lo))
         c.w = hb_loss_use_head(lo, false);
-    bool before = hb_order_head_first(lo) || is_grad_first(lo);
+    bool hides = hb_head_hides_sent(lo);
+    bool before = hb_order_head_first(lo) || is_grad_first(lo) || hides;
     if (before)
         head_grad(lo, c.seq, c.x, c.dlogits);
     else if (hb_head_label_waits(lo) && hb_tied_find(lo) == HB_TIED_APART)
@@ -591,6 +592,8 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     uint32_t g = hb_loss_grad_through(lo, &c);
     if (hb_tied_turns(lo))
         turn_dlogits(lo, &c);
+    if (hides)
+        hb_emit_mark(lo, "the labels' logits", c.logits, HB_NONE);
     if (before)
         ends->head_done = true;
     else

@@ -437,6 +437,9 @@ static void the_last_layer_follows_the_head(void **state)
     assert_true(any_wait(&full, backward));
     assert_false(any_wait(&sent, backward));
     assert_true(any_wait(&v5p, backward));
+    struct low narrow = DENSE(mesh, v5e, seq, names, "remat.offload=[layer_in]");
+    assert_true(any_wait(&narrow, backward));
+    assert_true(lives_at(&sent, "head, gradient", "gradient through the head"));
 }
 
 /* real/70B,f128 against 8B64/loss=chunk; 8B,f64t4,chunk4 and 70B,f64t4,chunk8 on v5e. */
