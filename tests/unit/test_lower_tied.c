@@ -50,6 +50,17 @@ static void few_tokens_leave_the_table_to_the_end(void **state)
     assert_true(find_op(&clip, "gradient of the head") < find_op(&clip, "update block.w_up"));
 }
 
+/* tiny/tied of 1024 tokens a sequence and of 4 sequences; not of one. */
+static void probabilities_find_no_place(void **state)
+{
+    (void)state;
+    const char *naive = "model.blocks[0].attention.kernel=naive", *seq = "batch.seq=1024";
+    const char *gradient = "attention probabilities, gradient";
+    struct low tied = TIED(naive, seq), one = TIED(naive, seq, "batch.global=1");
+    assert_int_not_equal(find(&tied, gradient), HB_NONE);
+    assert_int_equal(find(&one, gradient), HB_NONE);
+}
+
 #define RING    "mesh.fsdp=8", "batch.seq=8192"
 #define LOGITS  "logits"
 #define NARROW  "gradient of the logits"
@@ -103,10 +114,9 @@ static void chips_turn_as_they_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_narrow_gradient_is_made_at_once),
-        TEST(few_tokens_leave_the_table_to_the_end),
-        TEST(the_sequence_of_a_tied_ring),
-        TEST(chips_turn_as_they_read),
+        TEST(a_narrow_gradient_is_made_at_once), TEST(few_tokens_leave_the_table_to_the_end),
+        TEST(the_sequence_of_a_tied_ring),       TEST(chips_turn_as_they_read),
+        TEST(probabilities_find_no_place),
     };
     return cmocka_run_group_tests_name("lower_tied", tests, NULL, NULL);
 }
