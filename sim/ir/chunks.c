@@ -65,14 +65,15 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, u
  * the gradient through it: CUDA beside the head's own, which comes first (qwen32,f256:
  * f32[5120,151936] and bf16 of the gathered head); ROCm, that takes every collective as long, at
  * the beginning (the same record: two bf16[5120,151936] beside the logits), and as CUDA does where
- * the head is split beside fsdp as well (gemma2b,f4t2,chunk8). One-hot labels leave the head's own
- * last, and the gathered head is gone by then (rnd/024 in chunks, on both). */
+ * the head is split beside fsdp as well (gemma2b,f4t2,chunk8). There one-hot labels leave the
+ * head's own last, and the gathered head is gone by then (rnd/024 in chunks, on both; not 1B,f8).
+ */
 static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t sum, uint32_t gx)
 {
     bool inside = hb_chunks_gather(lo);
     bool again = inside && lo->habits->logits_copies == 2;
-    bool scattered = again && !lo->spec->loss.onehot;
-    bool first = (scattered && (lo->habits->gathers_timed || hb_order_head_beside(lo))) ||
+    bool beside = hb_order_head_beside(lo);
+    bool first = (again && (beside ? !lo->spec->loss.onehot : lo->habits->gathers_timed)) ||
                  (inside && hb_sequence_post_chunks(lo));
     if (inside)
         c->w = hb_loss_use_head(lo, true);
