@@ -288,6 +288,22 @@ bool hb_order_lags(const struct hb_lower *lo)
            lo->spec->model.blocks[0].moe.experts == 0;
 }
 
+/* The head's gradient in f32 against what a layer sums: from some layers' worth on it is made late
+ * itself (8B's with 32k and 64k words, 1.2 and 2.4 layers', at once; 8B's and 1B's with 128k, 4.8
+ * and 8.6, at 2198 of 2818 and 2613 of 2760). */
+enum { LATE_HEAD_LAYERS = 3 };
+
+static bool is_head_long(const struct hb_lower *lo)
+{
+    double layers = 0, count = 0;
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        layers += lo->leaves[i].end ? 0 : lo->leaves[i].params;
+    for (int i = 0; i < lo->spec->model.block_count; i++)
+        count += (double)hb_block_steps(&lo->spec->model.blocks[i]);
+    double head = 2 * (double)lo->spec->model.d_model * (double)lo->local.vocab;
+    return head * count > LATE_HEAD_LAYERS * layers;
+}
+
 /* The head's gradient beside a one-hot lookup in mixtures over fsdp: CUDA makes it at once and sums
  * it after the layers (mixtral,f64,b2,master with embed=onehot: f32[4096,32000] to the end where a
  * gathered lookup leaves f32[4,4096,32000]; moeFG/embed=onehot), and across hosts in unrolled
@@ -296,7 +312,7 @@ bool hb_order_sum_waits(const struct hb_lower *lo)
 {
     bool experts = lo->habits->gathers_timed && lo->spec->lookup == HB_LOOKUP_ONEHOT &&
                    hb_fsdp_ways(lo, false) > 1 && lo->spec->model.blocks[0].moe.experts > 0;
-    return (experts || hb_order_lags(lo)) && lo->spec->loss.chunks == 1;
+    return (experts || (hb_order_lags(lo) && !is_head_long(lo))) && lo->spec->loss.chunks == 1;
 }
 
 /* Layers side by side whose attention is a loop over query blocks (tiny/layers=loop with blocked

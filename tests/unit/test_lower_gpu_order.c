@@ -133,6 +133,9 @@ static void gradients_wait_for_links_across_hosts(void **state)
     assert_true(is_made_after(&two, grad, "gradient through block[6].w_gate"));
     assert_true(is_made_after(&more, grad, "gradient through block[10].w_gate"));
     assert_false(is_made_after(&more, grad, "gradient through block[8].w_gate"));
+    struct low long_head = DENSE(CUDA, "mesh.fsdp=16", "stack.form=loop", "model.vocab=64000");
+    const char *head = "gradient of the head", *back = "gradient through block[0].wq";
+    assert_true(is_made_after(&long_head, head, back) && !is_made_after(&two, head, back));
 }
 
 /* cuda-1B,f8 with layers=loop,remat=none: whole weights and activations of all layers at the loss,
