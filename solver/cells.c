@@ -136,17 +136,17 @@ static bool raise_cell(struct hb_search *s, uint32_t index)
     return true;
 }
 
-/* What the turns of the layers take in any scan of the node with that place, whatever its chunks.
- * Not where some item is not what the sums say, nor with states on the host: more of them may come
- * before the layers beside one chunk than beside several. */
+/* What the turns of the layers take in any scan of the node with that place, whatever its chunks;
+ * with states on the host more of them may come before the layers beside whole logits than beside
+ * chunks. Not where some item is not what the sums say. */
 static void look_closely(struct hb_search *s, const struct hb_open_cell *o,
                          const struct hb_segment *segment)
 {
     struct hb_search_node *node = &s->nodes[o->node];
     struct hb_cell cell = s->plan->space.cells[o->cell];
-    int64_t *turns_ns = &node->turns_ns[cell.optimizer_offload];
-    bool holds = cell.form == HB_FORM_SCAN && node->layers_ns > 0 && *turns_ns == 0 &&
-                 cell.optimizer_offload == HB_PLACE_NONE;
+    int64_t *turns_ns = node->turns_ns[cell.optimizer_offload];
+    bool chunks = cell.loss_chunks > 1, alike = cell.optimizer_offload == HB_PLACE_NONE;
+    bool holds = cell.form == HB_FORM_SCAN && node->layers_ns > 0 && turns_ns[chunks] == 0;
     for (uint32_t i = 0; i < segment->item_count; i++)
         holds = holds && !segment->odd_whole[i] && !segment->odd_split[i];
     if (!holds)
@@ -159,7 +159,9 @@ static void look_closely(struct hb_search *s, const struct hb_open_cell *o,
         return;
     struct hb_layers_ask ask = hb_search_layers_ask(s, o->cell, &spec);
     ask.fixed_bytes = floor.fixed_bytes;
-    *turns_ns = hb_bound_turns(s->scratch, segment, &ask);
+    turns_ns[chunks] = hb_bound_turns(s->scratch, segment, &ask);
+    if (alike)
+        turns_ns[!chunks] = turns_ns[chunks];
 }
 
 /* The optimum of its integer program raises its bound. */

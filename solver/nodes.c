@@ -169,7 +169,8 @@ static struct hb_cell plain_cell(const struct hb_search *s, const struct hb_sear
 static int64_t layers_of(const struct hb_search *s, const struct hb_search_node *node,
                          const struct hb_cell *cell)
 {
-    int64_t turns_ns = node->turns_ns[cell->optimizer_offload], most = node->floor_ns;
+    int64_t turns_ns = node->turns_ns[cell->optimizer_offload][cell->loss_chunks > 1],
+            most = node->floor_ns;
     if (cell->form == HB_FORM_LOOP)
         return 0;
     if (cell->form == HB_FORM_NESTED)

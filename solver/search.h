@@ -30,8 +30,9 @@ struct hb_search_node {
     bool refused;        /* sizes beyond the range */
     int64_t floor_ns;    /* the layers' path at least */
     int64_t layers_ns;   /* the same of what could fit, where they are scanned */
-    int64_t turns_ns[HB_PLACE_COUNT]; /* and more closely, by place; 0: not looked at */
-    int stage;                        /* how closely it was looked at */
+    int64_t turns_ns[HB_PLACE_COUNT][2]; /* and more closely, by place, of whole logits and of
+                                            chunks; 0: not looked at */
+    int stage;                           /* how closely it was looked at */
     double value;
     double floor_value; /* of the floor alone */
 };
