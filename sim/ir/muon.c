@@ -238,12 +238,14 @@ static int64_t gather_room(const struct hb_lower *lo)
         if (lo->p->bufs[i].argument && lo->p->bufs[i].space == HB_SPACE_HBM)
             used = hb_add_sat(used, lo->p->bufs[i].bytes);
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        const struct hb_leaf *l = &lo->leaves[i];
+        if (!gathers_momentum(lo, l))
+            continue;
         int64_t small;
-        struct hb_shape square =
-            square_of(&lo->leaves[i], gathered_momentum(lo, &lo->leaves[i]), &small);
-        int64_t bytes = gathered_bytes(lo, &lo->leaves[i]);
+        struct hb_shape whole = gathered_momentum(lo, l), square = square_of(l, whole, &small);
+        int64_t bytes = hb_shape_plain_bytes(&whole);
         all = hb_add_sat(all, hb_mul_sat(2, bytes));
-        bytes = bytes > 0 ? hb_add_sat(bytes, hb_shape_plain_bytes(&square)) : 0;
+        bytes = hb_add_sat(bytes, hb_shape_plain_bytes(&square));
         most = bytes > most ? bytes : most;
     }
     if (all <= lo->hbm_bytes)

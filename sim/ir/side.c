@@ -74,10 +74,9 @@ static int64_t layer_params(const struct hb_lower *lo, const struct hb_layer *y)
 static int64_t grad_lag(const struct hb_lower *lo, const struct hb_stack_plan *plan)
 {
     int64_t hosts = hb_fsdp_ways(lo, false) / HOST_DEVICES;
-    const struct hb_layer *y = &plan->groups[0].layer;
     if (!hb_order_lags(lo) || plan->count == 0)
         return 0;
-    int64_t layer = layer_params(lo, y);
+    int64_t layer = layer_params(lo, &plan->groups[0].layer);
     int64_t head = hb_mul_sat(2 * lo->spec->model.d_model, lo->local.vocab);
     int64_t tenths = hb_add_sat(HIDDEN_TENTHS, hb_mul_sat(10, head) / layer);
     int64_t tokens = hb_mul_sat(HOST_TOKENS - HOST_TOKENS / hosts, tenths) / 10;
