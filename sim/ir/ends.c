@@ -238,7 +238,8 @@ static bool is_table_first(const struct hb_lower *lo)
 
 void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
 {
-    hb_emit_mark(lo, "end of the logits before the cast", ends->pending_before, HB_NONE);
+    if (ends->pending_before != HB_NONE)
+        hb_emit_mark(lo, "end of the logits before the cast", ends->pending_before, HB_NONE);
     bool first = is_table_first(lo);
     if (first)
         scatter_table(lo, ends, grad);

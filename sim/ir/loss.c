@@ -664,7 +664,8 @@ void hb_loss_finish(struct hb_lower *lo, const struct hb_ends *ends)
         }
         head_grad(lo, c.seq, c.x, c.dlogits);
         uint32_t label = is_label_last(lo) ? c.logits : ends->pending_label;
-        hb_emit_mark(lo, "the labels' logits", label, HB_NONE);
+        if (label != HB_NONE)
+            hb_emit_mark(lo, "the labels' logits", label, HB_NONE);
     } else if (ends->pending_logits != HB_NONE) {
         hb_emit_mark(lo, "the labels' logits", ends->pending_logits, HB_NONE);
     }
