@@ -174,7 +174,8 @@ uint32_t *hb_copies_order(struct hb_lower *lo)
                         .order = hb_arena_alloc(lo->arena, lo->leaf_count, sizeof(uint32_t)),
                         .listed = hb_arena_alloc(lo->arena, lo->leaf_count, sizeof(bool))};
     const enum part *parts = find_parts(lo);
-    while (hb_copies_first(lo) && g.count < lo->leaf_count)
+    bool first = hb_copies_first(lo);
+    while (first && g.count < lo->leaf_count)
         list_smallest(&g);
     for (int k = 0; k <= PARTS && g.count < lo->leaf_count; k++)
         list_part(&g, k < PARTS ? parts[k] : PARTS);

@@ -197,6 +197,17 @@ int64_t hb_fsdp_ways(const struct hb_lower *lo, bool expert)
     return ways;
 }
 
+const struct hb_spec *hb_whole_spec(const struct hb_lower *lo)
+{
+    return lo->spec->sample_of ? lo->spec->sample_of : lo->spec;
+}
+
+bool hb_offloads(const struct hb_lower *lo)
+{
+    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
+    return r->policy == HB_POLICY_NAMES && r->offload != 0;
+}
+
 bool hb_alone(const struct hb_lower *lo)
 {
     return lo->local.batch_ways == 1 && hb_ways(lo, HB_AX_TENSOR) == 1 &&

@@ -74,17 +74,11 @@ static bool keeps_nothing(const struct hb_lower *lo)
     return r->policy == HB_POLICY_FULL || (r->policy == HB_POLICY_NAMES && r->save == 0);
 }
 
-static bool offloads(const struct hb_lower *lo)
-{
-    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
-    return r->policy == HB_POLICY_NAMES && r->offload != 0;
-}
-
 static bool fetches_wide(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
     uint32_t wide = 1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP;
-    return offloads(lo) && (r->offload & wide);
+    return hb_offloads(lo) && (r->offload & wide);
 }
 
 enum { SHORT_RING = 5 };
@@ -100,12 +94,10 @@ bool hb_head_short_ring(const struct hb_lower *lo)
  * f32[2048,32000] from then to the end; ring/f4, gate/v6e,f4, gate/v6e,f8,s1024; over 16,
  * gate/v6e,f16,s512, and beside tensor parallelism the whole, bf16; of a product in bf16 not looked
  * at). */
-enum { HOST_DEVICES = 8 };
-
 bool hb_head_sum_scattered(const struct hb_lower *lo)
 {
     int64_t ways = hb_fsdp_ways(lo, false);
-    return lo->habits->logits_copies == 1 && !lo->maxtext && ways > 1 && ways <= HOST_DEVICES &&
+    return lo->habits->logits_copies == 1 && !lo->maxtext && ways > 1 && ways <= HB_HOST_DEVICES &&
            lo->local.batch_ways == ways && hb_ways(lo, HB_AX_TENSOR) == 1 &&
            hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
            lo->spec->precision.params != lo->compute && lo->spec->loss.dot == HB_DT_F32;
@@ -177,11 +169,12 @@ static bool is_own_rule_late(const struct hb_lower *lo)
     if (beside && !lo->spec->sharding.optimizer_over_data)
         return is_late_beside_data(lo);
     if (lo->fsdp_mode != HB_WEIGHT_RING)
-        return split || offloads(lo) || (keeps_nothing(lo) && !is_loss_the_peak(lo));
+        return split || hb_offloads(lo) || (keeps_nothing(lo) && !is_loss_the_peak(lo));
     bool experts = false;
     for (int i = 0; i < lo->spec->model.block_count; i++)
         experts = experts || lo->spec->model.blocks[i].moe.experts > 0;
-    return offloads(lo) || (split && !experts) || (keeps_nothing(lo) && lo->chip->own_loss_waits);
+    return hb_offloads(lo) || (split && !experts) ||
+           (keeps_nothing(lo) && lo->chip->own_loss_waits);
 }
 
 /* Between rings of MaxText's from four tokens of all devices to a word on: the accumulators of the
@@ -230,7 +223,7 @@ static bool is_ring_early(const struct hb_lower *lo)
     if (!lo->maxtext)
         return ring && (lo->local.batch > 1 || hb_ways(lo, HB_AX_TENSOR) > 1);
     bool many = lo->local.tokens >= POSTPONE_RING_TOKENS || lo->spec->batch.accumulate > 1;
-    return ring && many && lo->chip->own_loss_at_once && !offloads(lo) &&
+    return ring && many && lo->chip->own_loss_at_once && !hb_offloads(lo) &&
            hb_ways(lo, HB_AX_TENSOR) == 1;
 }
 
@@ -385,8 +378,8 @@ static bool is_short_ring_late(const struct hb_lower *lo)
  * loss is the peak). */
 static bool keeps_and_fetches(const struct hb_lower *lo)
 {
-    return lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING && offloads(lo) &&
-           lo->spec->model.blocks[0].remat.save != 0;
+    return lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING &&
+           hb_offloads(lo) && lo->spec->model.blocks[0].remat.save != 0;
 }
 
 /* A head in an accumulation loop: not in mixtures (rnd/037: no f32[2,1024,32000]; tied as well). An
@@ -511,7 +504,7 @@ static bool is_sequence(const struct hb_lower *lo, enum hb_sequence sequence)
  * f32[8192,128256] and bf16 of it through the layers; with clip, rnd/036, the label's alone). */
 static bool is_depth_beside_host(const struct hb_lower *lo)
 {
-    return offloads(lo) && !lo->spec->optimizer.clip && is_sequence(lo, HB_SEQUENCE_DEPTH);
+    return hb_offloads(lo) && !lo->spec->optimizer.clip && is_sequence(lo, HB_SEQUENCE_DEPTH);
 }
 
 bool hb_head_post_order(const struct hb_lower *lo)
@@ -554,7 +547,7 @@ bool hb_head_hides_sent(const struct hb_lower *lo)
 {
     uint32_t wide = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
     return lo->chip->head_before_last && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING &&
-           lo->spec->loss.chunks == 1 && offloads(lo) &&
+           lo->spec->loss.chunks == 1 && hb_offloads(lo) &&
            (lo->spec->model.blocks[0].remat.offload & wide);
 }
 
@@ -621,7 +614,7 @@ bool hb_head_sum_waits(const struct hb_lower *lo)
 {
     if (hb_sequence_gathers_known(lo) && hb_sequence_gathers_find(lo).sum_waits)
         return true;
-    return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !offloads(lo) &&
+    return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !hb_offloads(lo) &&
            !hb_head_own_rule(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
            hb_ways(lo, HB_AX_SEQUENCE) == 1 && !lo->spec->model.tied_embeddings &&
            waiting_bytes(lo) < lo->hbm_bytes;
@@ -672,7 +665,7 @@ bool hb_head_last(const struct hb_lower *lo)
                 (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_split(lo) && !hb_head_ring(lo));
     bool narrow = lo->gather_form == HB_GATHER_PADDED &&
                   (s->precision.params == lo->compute || s->precision.master);
-    bool taken_out = lo->habits->rings && offloads(lo); /* see is_label_last */
+    bool taken_out = lo->habits->rings && hb_offloads(lo); /* see is_label_last */
     bool muon = lo->habits->rings && s->optimizer.name == HB_OPT_MUON;
     return (narrow || late || lo->habits->head_last) && !taken_out && !muon && !s->optimizer.clip &&
            s->batch.accumulate == 1 && (!s->model.tied_embeddings || (late && !lo->maxtext));

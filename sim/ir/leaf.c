@@ -163,12 +163,17 @@ void hb_leaf_arguments(struct hb_lower *lo)
         leaf_arguments(lo, &lo->leaves[i]);
 }
 
-bool hb_leaf_is_same(const struct hb_leaf *a, const struct hb_leaf *b)
+bool hb_leaf_is_alike(const struct hb_leaf *a, const struct hb_leaf *b)
 {
     bool same = a->rank == b->rank && a->end == b->end;
     for (int i = 0; same && i < a->rank; i++)
         same = a->dim[i].size == b->dim[i].size;
-    if (!same)
+    return same;
+}
+
+bool hb_leaf_is_same(const struct hb_leaf *a, const struct hb_leaf *b)
+{
+    if (!hb_leaf_is_alike(a, b))
         return false;
     const char *of_a = strrchr(a->name, '.'), *of_b = strrchr(b->name, '.');
     return hb_str_same(of_a ? of_a : a->name, of_b ? of_b : b->name);

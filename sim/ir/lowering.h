@@ -180,6 +180,10 @@ double hb_payload_bytes(enum hb_op_kind kind, int64_t bytes, int64_t group);
 struct hb_shape hb_buf_shape(const struct hb_lower *lo, uint32_t buf);
 const char *hb_name(struct hb_lower *lo, const char *a, const char *b);
 int64_t hb_ways(const struct hb_lower *lo, enum hb_axis axis);
+/* The configuration itself, or that which a planner's sample stands for. */
+const struct hb_spec *hb_whole_spec(const struct hb_lower *lo);
+/* Whether layers send some of what they keep to the host. */
+bool hb_offloads(const struct hb_lower *lo);
 /* Whether nothing is split: a step of one device. */
 bool hb_alone(const struct hb_lower *lo);
 /* Over how many devices fsdp (and what is split along with it) divides a weight. */
@@ -196,6 +200,8 @@ struct hb_shape hb_leaf_shape(const struct hb_lower *lo, const struct hb_leaf *l
 struct hb_shape hb_leaf_grad_shape(const struct hb_lower *lo, const struct hb_leaf *l,
                                    enum hb_dtype dtype);
 struct hb_shape hb_leaf_layer_shape(const struct hb_leaf *l, enum hb_dtype dtype, bool gathered);
+/* Whether both have the same shape over all devices, and both are ends or neither. */
+bool hb_leaf_is_alike(const struct hb_leaf *a, const struct hb_leaf *b);
 /* Whether both are the same weight, of one run of layers or of two: "dense_1.w_gate" and
  * "dense_2.w_gate". */
 bool hb_leaf_is_same(const struct hb_leaf *a, const struct hb_leaf *b);

@@ -325,14 +325,6 @@ static bool is_turned(const struct hb_lower *lo, uint32_t i)
     return i == lo->embed || (rows && !square);
 }
 
-static bool is_same_shape(const struct hb_leaf *a, const struct hb_leaf *b)
-{
-    bool same = a->rank == b->rank && a->end == b->end;
-    for (int i = 0; same && i < a->rank; i++)
-        same = a->dim[i].size == b->dim[i].size;
-    return same;
-}
-
 static uint32_t copy_state(struct hb_lower *lo, const struct hb_leaf *l, const char *what,
                            uint32_t state)
 {
@@ -358,9 +350,10 @@ static void copy_turned(struct hb_lower *lo)
         struct hb_leaf *l = &lo->leaves[i];
         if (!is_turned(lo, i))
             continue;
-        bool next =
-            i + 1 < lo->leaf_count && is_turned(lo, i + 1) && is_same_shape(l, &lo->leaves[i + 1]);
-        bool last = i > 0 && is_turned(lo, i - 1) && is_same_shape(l, &lo->leaves[i - 1]) && !next;
+        bool next = i + 1 < lo->leaf_count && is_turned(lo, i + 1) &&
+                    hb_leaf_is_alike(l, &lo->leaves[i + 1]);
+        bool last =
+            i > 0 && is_turned(lo, i - 1) && hb_leaf_is_alike(l, &lo->leaves[i - 1]) && !next;
         if (!fused || !last)
             l->momentum_copy = copy_state(lo, l, ", momentum in another layout", l->moment[0]);
         if (l->param_copy == HB_NONE)

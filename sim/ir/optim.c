@@ -138,17 +138,15 @@ static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
 static int64_t weigh_weight(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     int64_t bytes = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (uint32_t i = 0; i < lo->leaf_count; i++) {
-            struct hb_leaf *same = &lo->leaves[i];
-            if (!hb_leaf_is_same(same, l))
-                continue;
-            struct hb_shape s = hb_leaf_shape(lo, same, HB_DT_F32);
-            if (pass == 0)
-                bytes = hb_add_sat(bytes, hb_shape_plain_bytes(&s));
-            else
-                same->all_bytes = bytes;
-        }
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        if (!hb_leaf_is_same(&lo->leaves[i], l))
+            continue;
+        struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], HB_DT_F32);
+        bytes = hb_add_sat(bytes, hb_shape_plain_bytes(&s));
+    }
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        if (hb_leaf_is_same(&lo->leaves[i], l))
+            lo->leaves[i].all_bytes = bytes;
     return bytes;
 }
 
@@ -313,9 +311,10 @@ static void fetch_queued(struct hb_lower *lo)
 {
     uint32_t *order = hb_copies_order(lo);
     enum fetch fetch = find_fetch(lo);
-    if (is_queue_ahead(lo))
+    bool ahead = is_queue_ahead(lo);
+    if (ahead)
         fetch_ahead(lo, order, 0, hb_copies_early(lo));
-    for (uint32_t i = 0, end, count; i < lo->leaf_count && !is_queue_ahead(lo); i = end) {
+    for (uint32_t i = 0, end, count; i < lo->leaf_count && !ahead; i = end) {
         end = hb_copies_end(lo, order, i);
         if (is_fetched(lo, fetch, order[i]))
             fetch_weight(lo, order, i, &count);
@@ -646,10 +645,10 @@ struct queue {
 
 static void finish_first(struct hb_lower *lo, struct queue *q)
 {
-    uint32_t i = q->first[0];
+    uint32_t i = q->first[0], end = hb_copies_end(lo, q->order, i);
     part_weights(lo);
     q->copies -= count_fetched(&lo->leaves[q->order[i]]);
-    for (uint32_t k = i; k < hb_copies_end(lo, q->order, i); k++)
+    for (uint32_t k = i; k < end; k++)
         send_states(lo, &lo->leaves[q->order[k]]);
     q->count--;
     memmove(q->first, q->first + 1, q->count * sizeof *q->first);

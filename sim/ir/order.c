@@ -6,8 +6,6 @@
 #include "base/size.h"
 #include "sim/ir/weight.h"
 
-enum { HOST_DEVICES = 8 };
-
 static int64_t devices(const struct hb_lower *lo)
 {
     int64_t n = 1;
@@ -167,7 +165,7 @@ static bool is_sequence_over_shards(const struct hb_lower *lo)
 {
     return !lo->habits->zeros_hoisted && hb_ways(lo, HB_AX_SEQUENCE) > 1 &&
            hb_ways(lo, HB_AX_TENSOR) == 1 && hb_fsdp_ways(lo, false) > 1 &&
-           devices(lo) <= HOST_DEVICES && lo->spec->batch.accumulate == 1;
+           devices(lo) <= HB_HOST_DEVICES && lo->spec->batch.accumulate == 1;
 }
 
 /* On one device zeros come first unless the loss is the peak: tinyS/base and pad (logits 2 x 2000
@@ -256,7 +254,7 @@ bool hb_order_head_early(const struct hb_lower *lo)
         return hb_ways(lo, HB_AX_PIPELINE) == 1 || !hb_order_permutes(lo);
     if (lo->spec->stack.form == HB_FORM_LOOP && hb_ways(lo, HB_AX_PIPELINE) == 1)
         return true;
-    int64_t ratio = devices(lo) > HOST_DEVICES ? HIDDEN_ACROSS : HIDDEN_IN_HOST;
+    int64_t ratio = devices(lo) > HB_HOST_DEVICES ? HIDDEN_ACROSS : HIDDEN_IN_HOST;
     return lo->local.tokens <= hb_mul_sat(ratio, lo->spec->model.d_model);
 }
 
@@ -283,7 +281,7 @@ enum { WAITING_HEAD_BYTES = 640000000, MANY_EXPERT_WAYS = 8 };
 bool hb_order_lags(const struct hb_lower *lo)
 {
     return lo->habits->gathers_timed && lo->spec->stack.form == HB_FORM_LOOP &&
-           lo->fsdp_mode == HB_WEIGHT_GATHER && hb_fsdp_ways(lo, false) > HOST_DEVICES &&
+           lo->fsdp_mode == HB_WEIGHT_GATHER && hb_fsdp_ways(lo, false) > HB_HOST_DEVICES &&
            hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
            lo->spec->model.blocks[0].moe.experts == 0;
 }

@@ -5,6 +5,8 @@
 
 #include "sim/ir/lowering.h"
 
+enum { HB_HOST_DEVICES = 8 }; /* of one host */
+
 enum hb_zeros_at {
     HB_ZEROS_FIRST,       /* before the forward pass */
     HB_ZEROS_BEFORE_LOSS, /* between the layers and the loss */

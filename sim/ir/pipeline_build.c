@@ -131,7 +131,7 @@ bool hb_pipeline_wide(const struct hb_lower *lo, const struct hb_pipeline *pl)
 /* Layers of a stage in one iteration, of the configuration that a sample stands for. */
 static int64_t stage_layers(const struct hb_lower *lo)
 {
-    const struct hb_spec *s = lo->spec->sample_of ? lo->spec->sample_of : lo->spec;
+    const struct hb_spec *s = hb_whole_spec(lo);
     int64_t layers = 0;
     for (int i = 0; i < s->model.block_count; i++)
         if (s->model.blocks[i].pipelined)

@@ -23,13 +23,11 @@
 #include "sim/ir/head.h"
 #include "sim/ir/order.h"
 
-enum { LEAST_WAYS = 8 }; /* fewer go round one way (gate/f5, f7) */
-
 bool hb_sequence_known(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     return lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING &&
-           hb_fsdp_ways(lo, false) >= LEAST_WAYS && hb_head_ring(lo) &&
+           hb_fsdp_ways(lo, false) >= HB_SEQUENCE_LEAST_WAYS && hb_head_ring(lo) &&
            hb_ways(lo, HB_AX_TENSOR) == 1 && lo->local.batch == 1 && s->batch.accumulate == 1 &&
            s->loss.chunks == 1 && !s->model.tied_embeddings && !s->loss.onehot &&
            s->stack.form != HB_FORM_LOOP && s->model.blocks[0].moe.experts == 0;
@@ -40,11 +38,6 @@ bool hb_sequence_known(const struct hb_lower *lo)
  * with d_ff=1408 and 8 sequences: 613 MiB); scores without a kernel in f32 and bf16. */
 enum { BACK_WIDTHS = 8, BACK_WEIGHTS = 2, BACK_FEATURES = 19, SCORE_BYTES = 6 };
 
-static int64_t largest(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 int64_t hb_sequence_layer_bytes(const struct hb_lower *lo)
 {
     const struct hb_block *b = &lo->spec->model.blocks[0];
@@ -53,7 +46,7 @@ int64_t hb_sequence_layer_bytes(const struct hb_lower *lo)
     int64_t sum = hb_mul_sat(2 * BACK_WIDTHS, hb_mul_sat(tokens, b->mlp.d_ff));
     sum = hb_add_sat(sum, hb_mul_sat(2 * BACK_WEIGHTS, hb_mul_sat(d, b->mlp.d_ff)));
     sum = hb_add_sat(sum, hb_mul_sat(2 * d, hb_mul_sat(a->heads, a->head_dim)));
-    sum = largest(sum, hb_mul_sat(2 * BACK_FEATURES, hb_mul_sat(tokens, d)));
+    sum = hb_larger(sum, hb_mul_sat(2 * BACK_FEATURES, hb_mul_sat(tokens, d)));
     if (a->kernel == HB_KERNEL_NAIVE && a->kind != HB_ATTN_NONE)
         sum = hb_add_sat(
             sum, hb_mul_sat(SCORE_BYTES * a->heads, hb_mul_sat(tokens, lo->spec->batch.seq)));
@@ -90,16 +83,16 @@ enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
     int64_t grads = lo->stacked_grad_bytes, layer = hb_sequence_layer_bytes(lo);
     int64_t loss = hb_add_sat(both, head);
     int64_t begun = hb_add_sat(grads, hb_add_sat(head, sums));
-    int64_t list = hb_add_sat(begun, largest(both, kept_bytes(lo)));
-    list = largest(list, hb_add_sat(grads, hb_add_sat(narrow, layer)));
+    int64_t list = hb_add_sat(begun, hb_larger(both, kept_bytes(lo)));
+    list = hb_larger(list, hb_add_sat(grads, hb_add_sat(narrow, layer)));
     int64_t twice = hb_mul_sat(2, grads);
-    int64_t post = hb_add_sat(largest(twice, hb_add_sat(grads, layer)), both);
-    post = largest(post, loss);
+    int64_t post = hb_add_sat(hb_larger(twice, hb_add_sat(grads, layer)), both);
+    post = hb_larger(post, loss);
     /* v5e runs a layer's rings one after the other. */
     int64_t own = lo->chip->gathers_beside ? layer / 2 : layer;
-    int64_t depth = hb_add_sat(largest(twice, hb_add_sat(grads, own)), logits);
+    int64_t depth = hb_add_sat(hb_larger(twice, hb_add_sat(grads, own)), logits);
     bool fetches = lo->spec->model.blocks[0].remat.offload != 0 && lo->spec->optimizer.clip;
-    depth = largest(depth, hb_add_sat(loss, fetches ? 0 : hb_mul_sat(RING_PARTS, sums)));
+    depth = hb_larger(depth, hb_add_sat(loss, fetches ? 0 : hb_mul_sat(RING_PARTS, sums)));
     depth = is_depth_post(lo) ? post : depth;
     /* 8B/opt=lion: the list is taken, its head's gradient is made at once all the same. */
     bool lion = lo->spec->optimizer.name == HB_OPT_LION;
@@ -131,7 +124,7 @@ bool hb_sequence_depth_tensor(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     bool ring = lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING &&
-                hb_fsdp_ways(lo, false) >= LEAST_WAYS && hb_head_ring(lo);
+                hb_fsdp_ways(lo, false) >= HB_SEQUENCE_LEAST_WAYS && hb_head_ring(lo);
     if (!ring || hb_ways(lo, HB_AX_TENSOR) == 1 || lo->local.resid_seq < lo->local.seq ||
         s->loss.chunks > 1 || s->loss.dot != HB_DT_F32 || s->loss.onehot ||
         s->model.tied_embeddings || s->model.blocks[0].moe.experts > 0)
@@ -180,16 +173,16 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     int64_t held = hb_add_sat(logits, hb_mul_sat(2, resid));
     bool early = whole <= hb_add_sat(logits, resid);
     int64_t loss = hb_add_sat(hb_add_sat(stacks, whole), hb_add_sat(held, resid));
-    int64_t list = early ? largest(loss, back) : hb_add_sat(back, held);
+    int64_t list = early ? hb_larger(loss, back) : hb_add_sat(back, held);
     /* One sequence's waits for its sum to the end (gate/f48,d6k: f32[6144,32256] from 173 to 475
      * of 490; ring/f64,s1024; not on v6e, ring/v6e8x8,f64: from 167 to 168 of 541). */
     bool waits = lo->local.batch == 1 && !lo->chip->head_summed_at_once;
     int64_t sum = hb_head_sum_scattered(lo) ? hb_shape_plain_bytes(&part) : head;
     int64_t depth = hb_add_sat(hb_add_sat(lo->input_bytes, whole), held);
     depth = hb_add_sat(depth, waits ? 0 : hb_add_sat(head, sum));
-    depth = largest(depth, waits ? hb_add_sat(back, whole) : back);
+    depth = hb_larger(depth, waits ? hb_add_sat(back, whole) : back);
     int64_t post = hb_add_sat(hb_add_sat(lo->stacked_grad_bytes, whole), held);
-    post = largest(post, hb_add_sat(back, held));
+    post = hb_larger(post, hb_add_sat(back, held));
     if (depth < list && depth < post)
         return (struct hb_sequence_gathers){.depth = true, .sum_waits = waits};
     return (struct hb_sequence_gathers){.logits_wait = post < list || !early};
@@ -242,7 +235,7 @@ bool hb_sequence_post_alone(const struct hb_lower *lo)
 {
     bool late = is_head_late(lo->spec);
     return is_known_alone(lo) && late && !lo->spec->optimizer.clip &&
-           largest(lo->stacked_grad_bytes, hb_sequence_layer_bytes(lo)) < update_bytes(lo);
+           hb_larger(lo->stacked_grad_bytes, hb_sequence_layer_bytes(lo)) < update_bytes(lo);
 }
 
 /* With a tied head post-order is taken, in which the probabilities are gone as well, but their
@@ -273,9 +266,9 @@ bool hb_sequence_depth_alone(const struct hb_lower *lo)
     int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
     int64_t loss = hb_add_sat(logits, update_bytes(lo));
     int64_t back = hb_add_sat(lo->stacked_grad_bytes, hb_sequence_layer_bytes(lo));
-    int64_t list = largest(hb_add_sat(lo->stacked_grad_bytes, loss), back);
+    int64_t list = hb_larger(hb_add_sat(lo->stacked_grad_bytes, loss), back);
     int64_t more = hb_mul_sat(2 * a->heads, hb_mul_sat(lo->local.tokens, lo->spec->batch.seq));
-    return largest(loss, hb_add_sat(back, more)) < list;
+    return hb_larger(loss, hb_add_sat(back, more)) < list;
 }
 
 /* Beside tensor parallelism between late gathers and those beside the products as well

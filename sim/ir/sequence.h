@@ -12,6 +12,8 @@ enum hb_sequence {
     HB_SEQUENCE_POST   /* both last */
 };
 
+enum { HB_SEQUENCE_LEAST_WAYS = 8 }; /* of a ring; fewer go round one way (gate/f5, f7) */
+
 /* Whether the compiler was seen to choose: one sequence a device between rings of fsdp alone. */
 bool hb_sequence_known(const struct hb_lower *lo);
 enum hb_sequence hb_sequence_find(const struct hb_lower *lo);

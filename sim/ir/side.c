@@ -58,7 +58,7 @@ static bool is_interleaved(const struct hb_lower *lo)
  * of 8B with 32k words over 16, 1, 2 and 4 sequences: the activations of some 6, 4 and 1 layers;
  * over 32 and 64: 10 and 5; d_model 2048: 4 to 5; 8B,f16,b2 of 32 layers and 128k words: 7, four
  * bf16[8192,14336] of each). HOST_TOKENS hide one layer's sum where all of it leaves the host. */
-enum { HOST_TOKENS = 16384, HIDDEN_TENTHS = 23, HOST_DEVICES = 8 };
+enum { HOST_TOKENS = 16384, HIDDEN_TENTHS = 23 };
 
 static int64_t layer_params(const struct hb_lower *lo, const struct hb_layer *y)
 {
@@ -73,7 +73,7 @@ static int64_t layer_params(const struct hb_lower *lo, const struct hb_layer *y)
 /* In layers; 0: as within a host. */
 static int64_t grad_lag(const struct hb_lower *lo, const struct hb_stack_plan *plan)
 {
-    int64_t hosts = hb_fsdp_ways(lo, false) / HOST_DEVICES;
+    int64_t hosts = hb_fsdp_ways(lo, false) / HB_HOST_DEVICES;
     if (!hb_order_lags(lo) || plan->count == 0)
         return 0;
     int64_t layer = layer_params(lo, &plan->groups[0].layer);

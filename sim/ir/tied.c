@@ -24,14 +24,12 @@
 #include "sim/ir/head.h"
 #include "sim/ir/sequence.h"
 
-enum { LEAST_WAYS = 8 };
-
 static bool is_known(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     bool whole = s->loss.chunks == 1 && s->loss.dot == HB_DT_F32 && s->batch.accumulate == 1;
     return s->model.tied_embeddings && lo->habits->rings && !lo->maxtext && hb_head_ring(lo) &&
-           hb_fsdp_ways(lo, false) >= LEAST_WAYS && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+           hb_fsdp_ways(lo, false) >= HB_SEQUENCE_LEAST_WAYS && hb_ways(lo, HB_AX_TENSOR) == 1 &&
            lo->local.batch == 1 && whole && s->stack.form != HB_FORM_LOOP &&
            s->model.blocks[0].moe.experts == 0 && !lo->chip->tied_grad_turned;
 }
@@ -54,17 +52,6 @@ static bool is_table_apart(const struct hb_spec *s)
            s->step.cast_upfront || s->optimizer.offload == HB_PLACE_PINNED_HOST;
 }
 
-static bool offloads(const struct hb_spec *s)
-{
-    const struct hb_remat *r = &s->model.blocks[0].remat;
-    return r->policy == HB_POLICY_NAMES && r->offload != 0;
-}
-
-static int64_t largest(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Whether the list is least. */
 static bool is_list(const struct hb_lower *lo)
 {
@@ -76,13 +63,13 @@ static bool is_list(const struct hb_lower *lo)
     int64_t both = hb_mul_sat(3, narrow), grads = lo->stacked_grad_bytes;
     int64_t loss = hb_add_sat(both, hb_shape_plain_bytes(&gathered));
     int64_t list = hb_add_sat(loss, hb_mul_sat(2, hb_shape_plain_bytes(&part)));
-    int64_t back = largest(hb_mul_sat(2, grads), hb_add_sat(grads, hb_sequence_layer_bytes(lo)));
-    int64_t depth = largest(loss, hb_add_sat(narrow, back));
+    int64_t back = hb_larger(hb_mul_sat(2, grads), hb_add_sat(grads, hb_sequence_layer_bytes(lo)));
+    int64_t depth = hb_larger(loss, hb_add_sat(narrow, back));
     bool low = s->precision.params == lo->compute && !s->precision.master;
     if (is_update_apart(s) || low || lo->chip->tied_grad_as_is)
-        depth = largest(loss, hb_add_sat(both, back));
+        depth = hb_larger(loss, hb_add_sat(both, back));
     if (!s->precision.master && (low || s->optimizer.clip) && !lo->chip->tied_grad_as_is)
-        depth = largest(depth, hb_add_sat(both, narrow));
+        depth = hb_larger(depth, hb_add_sat(both, narrow));
     return hb_add_sat(list, grads) <= depth;
 }
 
@@ -97,7 +84,7 @@ enum hb_tied_wait hb_tied_find(const struct hb_lower *lo)
         return onehot ? HB_TIED_NOTHING : HB_TIED_LABEL;
     /* With layer inputs on the host: both (gemma2b,f8 with offload:layer_in: f32 from 1296, bf16 as
      * it is made from 1322, to the end). */
-    bool both = as_is || is_table_apart(lo->spec) || offloads(lo->spec);
+    bool both = as_is || is_table_apart(lo->spec) || hb_offloads(lo);
     return both && !onehot ? HB_TIED_BOTH : HB_TIED_NARROW;
 }
 

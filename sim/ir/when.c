@@ -10,7 +10,7 @@
 
 static int64_t count_layers(const struct hb_lower *lo)
 {
-    const struct hb_spec *whole = lo->spec->sample_of ? lo->spec->sample_of : lo->spec;
+    const struct hb_spec *whole = hb_whole_spec(lo);
     int64_t layers = 0;
     for (int i = 0; i < whole->model.block_count; i++)
         layers = hb_add_sat(layers, whole->model.blocks[i].repeat);
