@@ -39,35 +39,37 @@ static inline struct low lower_text(const char *text, const char *const *sets)
     return l;
 }
 
-/* Steps on TPU v5p: four dense layers on one device; eight in a pipeline of four stages. */
-#define TPU_DENSE                                                                                  \
+/* Steps of four layers on one device, and of eight in a pipeline of four stages; mlp: the line of
+ * their MLP or experts. */
+#define LAYERS_OF(repeat, mlp)                                                                     \
     "model:\n"                                                                                     \
     "  d_model: 1024\n"                                                                            \
     "  vocab: 32000\n"                                                                             \
     "  blocks:\n"                                                                                  \
     "    - name: block\n"                                                                          \
-    "      repeat: 4\n"                                                                            \
     "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"                                    \
-    "      mlp: {d_ff: 2816}\n"                                                                    \
+    "      repeat: " repeat "\n"                                                                   \
+    "      " mlp "\n"
+#define FOUR_LAYERS(mlp)                                                                           \
+    LAYERS_OF("4", mlp)                                                                            \
     "batch: {global: 8, seq: 2048}\n"                                                              \
-    "mesh: {data: 1}\n"                                                                            \
-    "hardware: {device: tpu-v5p}\n"                                                                \
-    "compiler: xla-tpu\n"
-#define TPU_STAGES                                                                                 \
-    "model:\n"                                                                                     \
-    "  d_model: 1024\n"                                                                            \
-    "  vocab: 32000\n"                                                                             \
-    "  blocks:\n"                                                                                  \
-    "    - name: block\n"                                                                          \
-    "      repeat: 8\n"                                                                            \
+    "mesh: {data: 1}\n"
+#define FOUR_STAGES(mlp)                                                                           \
+    LAYERS_OF("8", mlp)                                                                            \
     "      pipelined: true\n"                                                                      \
-    "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"                                    \
-    "      mlp: {d_ff: 2816}\n"                                                                    \
     "batch: {global: 32, seq: 2048}\n"                                                             \
-    "mesh: {pipeline: 4}\n"                                                                        \
-    "hardware: {device: tpu-v5p}\n"                                                                \
-    "compiler: xla-tpu\n"                                                                          \
-    "pipeline: {microbatches: 8}\n"
+    "mesh: {pipeline: 4}\n"
+#define DENSE_MLP  "mlp: {d_ff: 2816}"
+#define MOE_EINSUM "moe: {experts: 8, top_k: 2, d_ff: 1408, dispatch: einsum}"
+#define ON_V5P     "hardware: {device: tpu-v5p}\ncompiler: xla-tpu\n"
+#define TPU_DENSE  FOUR_LAYERS(DENSE_MLP) ON_V5P
+#define TPU_STAGES FOUR_STAGES(DENSE_MLP) ON_V5P "pipeline: {microbatches: 8}\n"
+/* Stages of experts, unrolled. */
+#define GPU_STAGES                                                                                 \
+    FOUR_STAGES(MOE_EINSUM)                                                                        \
+    "stack: {form: loop}\n"                                                                        \
+    "pipeline: {microbatches: 4, remat_iteration: true,\n"                                         \
+    "           remat_layer: false, iteration_save: [iter_in]}\n"
 
 /* The first buffer of its own with this text in its name; HB_NONE: none. */
 static inline uint32_t find(const struct low *l, const char *text)

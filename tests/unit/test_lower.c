@@ -16,26 +16,8 @@ enum {
     TOKENS = BATCH * SEQ
 };
 
-static const char base[] = "model:\n"
-                           "  d_model: 1024\n"
-                           "  vocab: 32000\n"
-                           "  blocks:\n"
-                           "    - name: block\n"
-                           "      repeat: 4\n"
-                           "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
-                           "      mlp: {d_ff: 2816}\n"
-                           "batch: {global: 8, seq: 2048}\n"
-                           "mesh: {data: 1}\n";
-static const char moe_base[] = "model:\n"
-                               "  d_model: 1024\n"
-                               "  vocab: 32000\n"
-                               "  blocks:\n"
-                               "    - name: block\n"
-                               "      repeat: 4\n"
-                               "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
-                               "      moe: {experts: 8, top_k: 2, d_ff: 1408, dispatch: einsum}\n"
-                               "batch: {global: 8, seq: 2048}\n"
-                               "mesh: {data: 1}\n";
+static const char base[] = FOUR_LAYERS(DENSE_MLP);
+static const char moe_base[] = FOUR_LAYERS(MOE_EINSUM);
 
 #define LOWER(...)     lower_text(base, (const char *const[]){__VA_ARGS__, NULL})
 #define LOWER_MOE(...) lower_text(moe_base, (const char *const[]){__VA_ARGS__, NULL})

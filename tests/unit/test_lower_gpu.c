@@ -3,30 +3,8 @@
  * ops that write and read it. */
 #include "tests/unit/lowered.h"
 
-static const char dense[] = "model:\n"
-                            "  d_model: 1024\n"
-                            "  vocab: 32000\n"
-                            "  blocks:\n"
-                            "    - name: block\n"
-                            "      repeat: 4\n"
-                            "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
-                            "      mlp: {d_ff: 2816}\n"
-                            "batch: {global: 8, seq: 2048}\n"
-                            "mesh: {data: 1}\n";
-static const char stages[] = "model:\n"
-                             "  d_model: 1024\n"
-                             "  vocab: 32000\n"
-                             "  blocks:\n"
-                             "    - name: block\n"
-                             "      repeat: 8\n"
-                             "      pipelined: true\n"
-                             "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
-                             "      moe: {experts: 8, top_k: 2, d_ff: 1408, dispatch: einsum}\n"
-                             "batch: {global: 32, seq: 2048}\n"
-                             "mesh: {pipeline: 4}\n"
-                             "stack: {form: loop}\n"
-                             "pipeline: {microbatches: 4, remat_iteration: true,\n"
-                             "           remat_layer: false, iteration_save: [iter_in]}\n";
+static const char dense[] = FOUR_LAYERS(DENSE_MLP);
+static const char stages[] = GPU_STAGES;
 
 #define DENSE(...)  lower_text(dense, (const char *const[]){__VA_ARGS__, NULL})
 #define STAGES(...) lower_text(stages, (const char *const[]){__VA_ARGS__, NULL})

@@ -3,22 +3,6 @@
  * their "lab-". */
 #include "tests/unit/lowered.h"
 
-static const char stages[] = "model:\n"
-                             "  d_model: 1024\n"
-                             "  vocab: 32000\n"
-                             "  blocks:\n"
-                             "    - name: block\n"
-                             "      repeat: 12\n"
-                             "      pipelined: true\n"
-                             "      attention: {heads: 8, kv_heads: 8, head_dim: 128,\n"
-                             "                  kernel: blocked}\n"
-                             "      moe: {experts: 8, top_k: 2, d_ff: 1408, dispatch: einsum}\n"
-                             "batch: {global: 32, seq: 2048}\n"
-                             "mesh: {pipeline: 4}\n"
-                             "stack: {form: loop}\n"
-                             "pipeline: {microbatches: 4, remat_iteration: true,\n"
-                             "           remat_layer: false, iteration_save: [iter_in]}\n";
-
 static const char dense[] = "model:\n"
                             "  d_model: 1024\n"
                             "  vocab: 8192\n"
@@ -31,8 +15,11 @@ static const char dense[] = "model:\n"
                             "batch: {global: 16, seq: 4096}\n"
                             "mesh: {data: 1}\n";
 
-#define DENSE(...)  lower_text(dense, (const char *const[]){__VA_ARGS__, NULL})
-#define STAGES(...) lower_text(stages, (const char *const[]){__VA_ARGS__, NULL})
+#define DENSE(...) lower_text(dense, (const char *const[]){__VA_ARGS__, NULL})
+#define STAGES(...)                                                                                \
+    lower_text(GPU_STAGES, (const char *const[]){"model.blocks[0].repeat=12",                      \
+                                                 "model.blocks[0].attention.kernel=blocked",       \
+                                                 __VA_ARGS__, NULL})
 
 /* Buffers of that name, their bytes, and how many of them the n-th op with the text meets. */
 static int count_at(const struct low *l, const char *name, const char *op, int n, int64_t bytes)

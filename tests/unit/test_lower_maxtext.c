@@ -3,33 +3,20 @@
  * the ops that write and read it. */
 #include "tests/unit/lowered.h"
 
-static const char dense[] = "model:\n"
-                            "  d_model: 1024\n"
-                            "  vocab: 32000\n"
-                            "  blocks:\n"
-                            "    - name: block\n"
-                            "      repeat: 4\n"
-                            "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
-                            "      mlp: {d_ff: 2816}\n"
-                            "precision: {params: f32, compute: bf16}\n"
-                            "optimizer: {clip: true}\n"
-                            "batch: {global: 64, seq: 2048}\n"
-                            "mesh: {fsdp: 8}\n"
-                            "sharding: {norms: tensor}\n"
-                            "stack: {axis: 1}\n"
-                            "loss: {dot: bf16, onehot: true}\n"
-                            "hardware: {device: tpu-v5p}\n";
-static const char experts[] = "model:\n"
-                              "  d_model: 1024\n"
-                              "  vocab: 32000\n"
-                              "  blocks:\n"
-                              "    - name: block\n"
-                              "      repeat: 4\n"
-                              "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
-                              "      moe: {experts: 8, top_k: 2, d_ff: 1408, dispatch: ragged}\n"
-                              "batch: {global: 64, seq: 2048}\n"
-                              "sharding: {norms: tensor, dense_over_expert: true}\n"
-                              "mesh: {fsdp: 2, expert: 4}\n";
+#define MOE_RAGGED "moe: {experts: 8, top_k: 2, d_ff: 1408, dispatch: ragged}"
+
+static const char dense[] = LAYERS_OF("4", DENSE_MLP) "precision: {params: f32, compute: bf16}\n"
+                                                      "optimizer: {clip: true}\n"
+                                                      "batch: {global: 64, seq: 2048}\n"
+                                                      "mesh: {fsdp: 8}\n"
+                                                      "sharding: {norms: tensor}\n"
+                                                      "stack: {axis: 1}\n"
+                                                      "loss: {dot: bf16, onehot: true}\n"
+                                                      "hardware: {device: tpu-v5p}\n";
+static const char experts[] =
+    LAYERS_OF("4", MOE_RAGGED) "batch: {global: 64, seq: 2048}\n"
+                               "sharding: {norms: tensor, dense_over_expert: true}\n"
+                               "mesh: {fsdp: 2, expert: 4}\n";
 
 static const char stem[] = "model:\n"
                            "  d_model: 2048\n"

@@ -2,23 +2,10 @@
  * what of the logits waits for it. Names are lab records without their "lab-tpu-". */
 #include "tests/unit/lowered.h"
 
-static const char text[] = "model:\n"
-                           "  d_model: 1024\n"
-                           "  vocab: 32000\n"
-                           "  tied_embeddings: true\n"
-                           "  blocks:\n"
-                           "    - name: block\n"
-                           "      repeat: 4\n"
-                           "      attention: {heads: 8, kv_heads: 8, head_dim: 128}\n"
-                           "      mlp: {d_ff: 2816}\n"
-                           "batch: {global: 8, seq: 2048}\n"
-                           "mesh: {data: 1}\n"
-                           "hardware: {device: tpu-v5p}\n"
-                           "compiler: xla-tpu\n";
-
-#define TIED(...) lower_text(text, (const char *const[]){__VA_ARGS__, NULL})
-#define UNTIED    "model.tied_embeddings=false"
-#define BACKWARD  "gradient through block.w_down"
+#define TIED(...)                                                                                  \
+    lower_text(TPU_DENSE, (const char *const[]){"model.tied_embeddings=true", __VA_ARGS__, NULL})
+#define UNTIED   "model.tied_embeddings=false"
+#define BACKWARD "gradient through block.w_down"
 
 /* tinyS/tied: in f32 the logits wait; in bf16, and with a master copy, the head's gradient does,
  * into which the lookup's is scattered; a bf16 product's logits wait before their cast. */
@@ -41,8 +28,8 @@ static void a_narrow_gradient_is_made_at_once(void **state)
 static void few_tokens_leave_the_table_to_the_end(void **state)
 {
     (void)state;
-    const char *sets[] = {"mesh.fsdp=16", "batch.global=16", "batch.seq=512", NULL};
-    struct low last = lower_text(text, sets);
+    const char *sets[] = {"mesh.fsdp=16", "batch.global=16", "batch.seq=512"};
+    struct low last = TIED(sets[0], sets[1], sets[2]);
     assert_true(find_op(&last, "gradient of the head") > find_op(&last, "update block.w_up"));
     assert_true(find_op(&last, "scatter embedding") > find_op(&last, "gradient of the head"));
     assert_true(find_op(&last, "update embedding") > find_op(&last, "scatter embedding"));
