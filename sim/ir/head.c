@@ -574,6 +574,8 @@ bool hb_head_waits(const struct hb_lower *lo)
         return !hb_head_label_waits(lo);
     if (hb_sequence_gathers_known(lo))
         return hb_sequence_gathers_find(lo).logits_wait;
+    if (hb_sequence_tensor_known(lo))
+        return hb_sequence_tensor_waits(lo);
     return !is_label_early(lo) && waits_by_weights(lo);
 }
 

@@ -263,6 +263,7 @@ static void add_leaves(struct hb_lower *lo, struct parts *parts)
     if (parts->piped)
         hb_pipeline_leaves(lo, &parts->pipeline);
     lo->stacked_grad_bytes = hb_order_grad_bytes(lo);
+    lo->largest_bytes = hb_order_largest_bytes(lo);
 }
 
 /* A sample takes its order from the configuration that it stands for. */
@@ -279,6 +280,7 @@ static void weigh_whole(struct hb_lower *lo)
     whole.leaf_count = whole.leaf_cap = 0;
     add_leaves(&whole, &parts);
     lo->stacked_grad_bytes = whole.stacked_grad_bytes;
+    lo->largest_bytes = whole.largest_bytes;
     hb_optim_weigh(lo, &whole);
 }
 

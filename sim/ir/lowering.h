@@ -129,6 +129,7 @@ struct hb_lower {
     bool too_large;             /* a size left the range: reported once */
     bool first_states_late;     /* from the host, the MLP's first weights': see optim.c */
     int64_t stacked_grad_bytes; /* gradients of all stacked weights: decides orders */
+    int64_t largest_bytes;      /* of those, the largest weight's, f32: decides orders */
     int64_t input_bytes;        /* inputs of all layers: decides orders */
 };
 

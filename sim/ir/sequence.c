@@ -70,6 +70,18 @@ static int64_t kept_bytes(const struct hb_lower *lo)
     return hb_mul_sat(lo->input_bytes / lo->local.resid_width, width);
 }
 
+/* Bytes of a parameter's state as an update writes it. */
+static int64_t state_bytes(const struct hb_lower *lo, int64_t parameters)
+{
+    const struct hb_optim *o = &lo->spec->optimizer;
+    int64_t bits = hb_dtype_bits(lo->spec->precision.params);
+    if (lo->spec->precision.master)
+        bits += hb_dtype_bits(HB_DT_F32);
+    for (int i = 0; i < o->moment_count; i++)
+        bits += hb_dtype_bits(o->moments[i]);
+    return hb_mul_sat(bits / CHAR_BIT, parameters);
+}
+
 enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
 {
     enum { RING_PARTS = 3 }; /* accumulators, and what is on its way, twice as much */
@@ -139,6 +151,64 @@ bool hb_sequence_depth_tensor(const struct hb_lower *lo)
     return loss > tensor_layer_bytes(lo);
 }
 
+bool hb_sequence_tensor_known(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    enum hb_optimizer name = s->optimizer.name;
+    return lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_LOCAL &&
+           hb_ways(lo, HB_AX_TENSOR) > 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
+           hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->local.resid_seq == lo->local.seq &&
+           s->batch.accumulate == 1 && s->loss.chunks == 1 && !s->model.tied_embeddings &&
+           s->stack.form == HB_FORM_SCAN && s->model.blocks[0].moe.experts == 0 &&
+           s->optimizer.offload != HB_PLACE_PINNED_HOST && !hb_offloads(lo) &&
+           name != HB_OPT_MUON && name != HB_OPT_ADAFACTOR;
+}
+
+/* Depth-first visits first what has more bytes above it, by the sum over its operands, theirs
+ * included twice where there are two ways to them, but no more than post-order has counted up to
+ * there. So the head's update, second in that, has all of the embedding's and its own; a layer's
+ * weight has its own on top of the backward loop's: the larger comes first, and where it is a
+ * layer's, the logits wait (8B,t8: states 752 of each end and 125 for the lookup's gradient against
+ * 2688 of w_gate: f32[8,4096,16032] to the end; not with 16 layers, 1344, nor 256128 words, 1500
+ * of each end and 250). Seen in the order that the compiler writes down, all of it. */
+static bool is_depth_late(const struct hb_lower *lo)
+{
+    int64_t head = hb_mul_sat(lo->spec->model.d_model, lo->local.vocab);
+    int64_t ends = hb_add_sat(hb_mul_sat(2, state_bytes(lo, head)), hb_mul_sat(2, head));
+    return state_bytes(lo, lo->largest_bytes / 4) > ends;
+}
+
+/* Tensor parallelism without fsdp. All have one stack and the casts; what is beside them, of r, a
+ * residual: at the forward loop the other stack and three r, in post-order two; at the loss the
+ * logits, three r and what the head's gradient ends in, its update or, beside data, a sum in bf16;
+ * in the backward loop gradients twice and three r, or once and a layer's work, with that or the
+ * logits, where they wait. The list has the zeros of all gradients all along, and takes the head's
+ * gradient late if it writes more than the logits free. MiB, list, depth, post: 8B,t8 22148 19281
+ * 19291, with 32000 words 22150 18812 18556, 16 sequences 39300 35972 35460, 4 13567 13803 13803;
+ * 1B,t8 9949 9478 10574, 32 layers 18551 17619 17363; 1B,t4d2 8082 7027 8758, with 32000 words 5872
+ * 5810 5749. */
+bool hb_sequence_tensor_waits(const struct hb_lower *lo)
+{
+    int64_t bits = hb_dtype_bits(lo->spec->loss.dot), d = lo->spec->model.d_model;
+    int64_t logits = hb_mul_sat(bits / CHAR_BIT, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t two = hb_mul_sat(4 * d, lo->local.tokens), three = hb_add_sat(two, two / 2);
+    int64_t grads = lo->stacked_grad_bytes, stack = kept_bytes(lo);
+    int64_t head = hb_mul_sat(d, lo->local.vocab);
+    int64_t made = hb_ways(lo, HB_AX_DATA) > 1 ? hb_mul_sat(2, head) : state_bytes(lo, head);
+    int64_t back = hb_add_sat(hb_mul_sat(2, grads), three);
+    back = hb_larger(back, hb_add_sat(grads, tensor_layer_bytes(lo)));
+    int64_t loss = hb_add_sat(logits, three), forward = hb_add_sat(stack, three);
+    bool list_late = made > logits, depth_late = is_depth_late(lo);
+    int64_t list = hb_add_sat(grads, hb_larger(forward, hb_add_sat(loss, made)));
+    list = hb_larger(list, hb_add_sat(back, list_late ? logits : 0));
+    int64_t depth = hb_larger(forward, hb_add_sat(loss, depth_late ? 0 : made));
+    depth = hb_larger(depth, hb_add_sat(back, depth_late ? logits : made));
+    int64_t post = hb_larger(hb_add_sat(stack, two), hb_add_sat(back, logits));
+    if (list < depth && list < post)
+        return list_late;
+    return depth <= post ? depth_late : true;
+}
+
 bool hb_sequence_gathers_known(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
@@ -191,14 +261,8 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
 /* What the head's update writes, and the norm's input and result beside it. */
 static int64_t update_bytes(const struct hb_lower *lo)
 {
-    const struct hb_optim *o = &lo->spec->optimizer;
-    int64_t bits = hb_dtype_bits(lo->spec->precision.params);
-    if (lo->spec->precision.master)
-        bits += hb_dtype_bits(HB_DT_F32);
-    for (int i = 0; i < o->moment_count; i++)
-        bits += hb_dtype_bits(o->moments[i]);
     int64_t d = lo->spec->model.d_model;
-    int64_t state = hb_mul_sat(bits / CHAR_BIT, hb_mul_sat(d, lo->local.vocab));
+    int64_t state = state_bytes(lo, hb_mul_sat(d, lo->local.vocab));
     return hb_add_sat(state, hb_mul_sat(6 * d, lo->local.tokens));
 }
 

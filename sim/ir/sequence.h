@@ -1,6 +1,6 @@
 /* Which of XLA:TPU's sequences a step runs in. The compiler puts a step in order three ways, counts
  * what is alive in each, and takes the least. Answers follow from sizes, by family: rings, rings
- * beside tensor parallelism, gathers, one device, stages alone; other families are not known. */
+ * beside tensor parallelism, that alone, gathers, one device, stages; others are not known. */
 #ifndef HB_SIM_IR_SEQUENCE_H
 #define HB_SIM_IR_SEQUENCE_H
 
@@ -30,6 +30,9 @@ struct hb_sequence_gathers {
 
 bool hb_sequence_gathers_known(const struct hb_lower *lo);
 struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo);
+/* The same of tensor parallelism without fsdp: whether the logits wait. */
+bool hb_sequence_tensor_known(const struct hb_lower *lo);
+bool hb_sequence_tensor_waits(const struct hb_lower *lo);
 /* The same on one device: whether post-order is least, so that the logits wait. */
 bool hb_sequence_post_alone(const struct hb_lower *lo);
 /* Whether a layer's scores there are taken depth-first. */

@@ -290,6 +290,29 @@ static void slow_updates_keep_logits(void **state)
     assert_int_equal(buf_of(&slow, "gradient of the logits")->dtype, HB_DT_BF16);
 }
 
+/* 8B,t8 with 32 layers: the layers' states are larger than both ends', so that depth-first meets
+ * them first; not with 16 layers; with four sequences the list is least; 1B,t4d2 with 32000 words:
+ * post-order. */
+static void the_larger_states_are_met_first(void **state)
+{
+    (void)state;
+#define WIDE(...)                                                                                  \
+    DENSE("mesh={tensor: 8}", "model.d_model=4096", "model.vocab=128256",                          \
+          "model.blocks[0].attention={heads: 32, kv_heads: 8, head_dim: 128}",                     \
+          "model.blocks[0].mlp.d_ff=14336", "batch.seq=4096", __VA_ARGS__)
+    const char *op = "gradient through block.w_down";
+    struct low deep = WIDE("model.blocks[0].repeat=32"), half = WIDE("model.blocks[0].repeat=16");
+    struct low few = WIDE("model.blocks[0].repeat=32", "batch.global=4");
+    assert_true(lives_at(&deep, "logits", op));
+    assert_false(lives_at(&half, "logits", op));
+    assert_false(lives_at(&few, "logits", op));
+    struct low beside =
+        WIDE("mesh={tensor: 4, data: 2}", "model.d_model=2048", "model.vocab=32000",
+             "model.blocks[0].repeat=16", "model.blocks[0].mlp.d_ff=8192", "batch.global=16",
+             "model.blocks[0].attention={heads: 16, kv_heads: 8, head_dim: 128}");
+    assert_true(lives_at(&beside, "logits", op));
+}
+
 /* 8B,f64,b4, in the order of the list, and gate/v6e,f8,s1024, depth-first. */
 static void between_gathers_the_least_is_taken(void **state)
 {
@@ -653,6 +676,7 @@ int main(void)
         TEST(long_grouped_scores_stand_twice),
         TEST(tied_logits_wait_beside_small_scores),
         TEST(slow_updates_keep_logits),
+        TEST(the_larger_states_are_met_first),
         TEST(between_gathers_the_least_is_taken),
         TEST(shards_along_the_lanes_are_padded),
         TEST(rings_of_one_sequence_wait),
