@@ -157,7 +157,7 @@ uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
     if (lo->spec->lookup == HB_LOOKUP_ONEHOT && lo->habits->onehot_iota) {
         ends->iota =
             hb_temp(lo, "index tensor of the one-hot embedding", HB_CAT_WORKING, onehot_shape(lo));
-        hb_emit_mark(lo, "one-hot indices", lo->tokens, ends->iota);
+        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "one-hot indices", HB_NONE, ends->iota);
     }
     uint32_t table = ends->table != HB_NONE ? ends->table : cast_table(lo);
     uint32_t x = hb_temp(lo, "embedded tokens", HB_CAT_WORKING, hb_ends_residual(lo));

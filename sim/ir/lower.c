@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
+#include "sim/ir/again.h"
 #include "sim/ir/copies.h"
 #include "sim/ir/head.h"
 #include "sim/ir/loss.h"
@@ -353,6 +354,15 @@ static const struct hb_spec *leave_residual_whole(struct hb_arena *arena,
     return own;
 }
 
+/* Not for scans of one stage: their stacks are read by loops and wait whatever is done, and
+ * configurations are priced by sums over their layers. */
+static void make_again(struct hb_lower *lo)
+{
+    bool sums = lo->spec->stack.form != HB_FORM_LOOP && hb_ways(lo, HB_AX_PIPELINE) == 1;
+    if (lo->spec->compiler == HB_XLA_GPU && lo->hbm_bytes < INT64_MAX && !sums)
+        hb_again_run(lo->p, hb_again_limit(lo->p, lo->hbm_bytes));
+}
+
 bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
               struct hb_program *out)
 {
@@ -390,6 +400,7 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
         out->repack_bytes = 1;
     if (lo.too_large)
         return false;
+    make_again(&lo);
 #ifndef NDEBUG
     hb_program_check(out);
 #endif

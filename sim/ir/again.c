@@ -1,0 +1,579 @@
+/* XLA's HloRematerialization (xla/hlo/transforms/simplifiers/hlo_rematerialization.cc, read in
+ * 2025; XLA:GPU asks for recomputation of single instructions), on the program's ops. It walks
+ * along the schedule of a computation: the step, or a loop's body. Where more is alive than the
+ * limit, one op after another is made again until it is not, or none is left:
+ *
+ *   op:     0     1     2 *   3     4                     * = too much
+ *   value   w     r           .     r                     waits from 1 to 4
+ *           w     r         [ w' ]  r                     an op again: before 4, or before the next
+ *                                                         use of what it reads, whichever is first
+ *
+ * Of the candidates the first that was not read so far (it just moves), else the one that frees
+ * most (pr85/pp8/good,shift with embed=onehot, 32 layers: the indices s32[32,4096,32000] and
+ * wrapped_iota.remat, 72.7 -> 57.6 GiB; tiny/layers=loop,remat=none, seq 4096: the first layer's
+ * scores of four, f32[128,4096,4096], gemm_fusion_dot.181.remat). No candidate is what a loop
+ * touches, what is handed back or lies in another's memory, what the op at hand reads, a kernel's
+ * or a collective's result. A loop at which it is still too much is walked in its turn, with what
+ * is left of the limit. */
+#include "sim/ir/again.h"
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/size.h"
+#include "base/str.h"
+
+/* Of an op in the list that grows; the first are the program's own. */
+struct item {
+    struct hb_op op;
+    uint32_t *refs;
+    uint32_t prev, next;
+    bool moved; /* it took the place of one that is gone */
+    bool tired; /* as often as is good */
+    bool gone;  /* all that read it reads another */
+};
+
+struct value {      /* by root */
+    int64_t bytes;  /* 0: the caller's */
+    uint32_t home;  /* the innermost loop around all that touch it; HB_NONE: the step */
+    uint32_t maker; /* its first item */
+    uint32_t writes;
+    bool plain; /* one op makes it, others of its computation read it, nothing else */
+    /* in the walk over its home */
+    uint32_t left;    /* touches of units that are not over */
+    uint32_t used_at; /* first item of the last unit that began and touches it */
+    bool born, seen;  /* its maker began; a reader did */
+    uint32_t dirty;   /* in any: the last walk in which it was overwritten */
+};
+
+/* A unit of a computation is an op of its own or a loop inside, from its first to its last op. */
+struct unit {
+    uint32_t first, last;
+    uint32_t loop; /* HB_NONE: an op */
+};
+
+struct again {
+    struct hb_program *p;
+    uint32_t *root;
+    uint32_t root_cap, value_cap;
+    struct value *values;
+    struct item *items;
+    uint32_t item_count, item_cap;
+    uint32_t *loop_first, *loop_last; /* items */
+    int64_t *peaks;                   /* by loop, the bytes of its own values */
+    bool *walked;
+    uint32_t walks; /* so far */
+    bool any;
+};
+
+/* One walk over a computation. */
+struct walk {
+    struct again *a;
+    uint32_t loop;
+    uint32_t number; /* from 1 */
+    int64_t limit;
+    int64_t now;         /* bytes alive */
+    int64_t made;        /* of these what the unit at hand makes */
+    struct unit at;      /* at hand */
+    uint32_t first, end; /* items: the computation's first, and the one after its last */
+};
+
+int64_t hb_again_limit(const struct hb_program *p, int64_t hbm_bytes)
+{
+    /* 0.8 of the memory less arguments and results, aliases once, and 0.95 of that (XLA,
+     * gpu_hlo_schedule.cc: GetSchedulerMemoryLimit, xla_gpu_memory_limit_slop_factor). The log of
+     * 23 programs: "Adjusted memory limit accounting for output" to 10 MiB. */
+    int64_t limit = hbm_bytes / 5 * 4;
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        const struct hb_buf *b = &p->bufs[i];
+        bool own = b->output && !p->bufs[hb_program_root(p, i)].argument;
+        if (b->space == HB_SPACE_HBM && (b->argument || own))
+            limit -= b->bytes;
+    }
+    return limit > 0 ? limit / 100 * 95 : 0;
+}
+
+/* --- what is where --- */
+
+static uint32_t parent_of(const struct hb_program *p, uint32_t loop, uint32_t *out_depth)
+{
+    uint32_t depth = 0;
+    for (uint32_t l = loop; l != HB_NONE; l = p->loops[l].parent)
+        depth++;
+    *out_depth = depth;
+    return loop == HB_NONE ? HB_NONE : p->loops[loop].parent;
+}
+
+static uint32_t join_loops(const struct hb_program *p, uint32_t a, uint32_t b)
+{
+    while (a != b) {
+        uint32_t depth_a, depth_b, up_a = parent_of(p, a, &depth_a),
+                                   up_b = parent_of(p, b, &depth_b);
+        a = depth_a >= depth_b ? up_a : a;
+        b = depth_b >= depth_a ? up_b : b;
+    }
+    return a;
+}
+
+static uint32_t ref_count(const struct item *x)
+{
+    return x->op.read_count + x->op.write_count;
+}
+
+static void find_homes(struct again *a)
+{
+    for (uint32_t i = 0; i < a->item_count; i++) {
+        const struct item *x = &a->items[i];
+        for (uint32_t r = 0; r < ref_count(x); r++) {
+            struct value *v = &a->values[a->root[x->refs[r]]];
+            v->home = v->maker == HB_NONE ? x->op.loop : join_loops(a->p, v->home, x->op.loop);
+            v->maker = v->maker == HB_NONE ? i : v->maker;
+            v->writes += r >= x->op.read_count;
+        }
+    }
+}
+
+static bool is_asynchronous(const struct item *x)
+{
+    return x->op.kind == HB_OP_DONE || x->op.stream != HB_STREAM_COMPUTE;
+}
+
+static void find_plain(struct again *a)
+{
+    for (uint32_t i = 0; i < a->p->buf_count; i++) {
+        struct value *v = &a->values[i];
+        v->plain = v->bytes > 0 && a->root[i] == i && v->writes == 1 && v->maker != HB_NONE &&
+                   a->items[v->maker].op.loop == v->home;
+    }
+    for (uint32_t i = 0; i < a->p->buf_count; i++)
+        if (a->root[i] != i)
+            a->values[a->root[i]].plain = false;
+    for (uint32_t i = 0; i < a->item_count; i++) {
+        const struct item *x = &a->items[i];
+        for (uint32_t r = 0; r < ref_count(x); r++) {
+            struct value *v = &a->values[a->root[x->refs[r]]];
+            bool makes = r >= x->op.read_count;
+            if (x->op.loop != v->home || is_asynchronous(x) || makes != (v->maker == i))
+                v->plain = false;
+        }
+    }
+}
+
+static void fill_values(struct again *a)
+{
+    const struct hb_program *p = a->p;
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        const struct hb_buf *b = &p->bufs[i];
+        a->root[i] = b->alias_of == HB_NONE ? i : a->root[b->alias_of];
+        struct value *v = &a->values[a->root[i]];
+        if (a->root[i] == i)
+            *v = (struct value){.maker = HB_NONE, .home = HB_NONE};
+        v->bytes = b->bytes > v->bytes ? b->bytes : v->bytes;
+    }
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        if (p->bufs[i].argument || p->bufs[i].output || p->bufs[i].space != HB_SPACE_HBM)
+            a->values[a->root[i]].bytes = 0;
+}
+
+static void fill_items(struct again *a)
+{
+    const struct hb_program *p = a->p;
+    for (uint32_t l = 0; l < p->loop_count; l++) {
+        a->loop_first[l] = p->loops[l].first_op;
+        a->loop_last[l] = p->loops[l].end_op - 1;
+    }
+    for (uint32_t i = 0; i < p->op_count; i++)
+        a->items[i] = (struct item){.op = p->ops[i],
+                                    .refs = p->refs + p->ops[i].refs_at,
+                                    .prev = i ? i - 1 : HB_NONE,
+                                    .next = i + 1 < p->op_count ? i + 1 : HB_NONE};
+    a->item_count = p->op_count;
+}
+
+static void open_again(struct again *a, struct hb_program *p)
+{
+    *a = (struct again){.p = p};
+    a->root_cap = a->value_cap = p->buf_count;
+    a->item_cap = p->op_count;
+    a->root = hb_arena_alloc(p->arena, p->buf_count, sizeof *a->root);
+    a->values = hb_arena_alloc(p->arena, p->buf_count, sizeof *a->values);
+    a->items = hb_arena_alloc(p->arena, p->op_count, sizeof *a->items);
+    a->loop_first = hb_arena_alloc(p->arena, p->loop_count, sizeof *a->loop_first);
+    a->loop_last = hb_arena_alloc(p->arena, p->loop_count, sizeof *a->loop_last);
+    a->peaks = hb_arena_alloc(p->arena, p->loop_count, sizeof *a->peaks);
+    a->walked = hb_arena_alloc(p->arena, p->loop_count, sizeof *a->walked);
+    fill_values(a);
+    fill_items(a);
+    find_homes(a);
+    find_plain(a);
+}
+
+/* --- units --- */
+
+static struct unit unit_from(const struct walk *w, uint32_t item)
+{
+    const struct again *a = w->a;
+    uint32_t loop = a->items[item].op.loop;
+    if (loop == w->loop)
+        return (struct unit){item, item, HB_NONE};
+    while (a->p->loops[loop].parent != w->loop)
+        loop = a->p->loops[loop].parent;
+    return (struct unit){item, a->loop_last[loop], loop};
+}
+
+static bool next_unit(const struct walk *w, struct unit *u)
+{
+    uint32_t next = w->a->items[u->last].next;
+    if (next == w->end)
+        return false;
+    *u = unit_from(w, next);
+    return true;
+}
+
+/* What an op touches, and a DONE what it waits for. */
+typedef void visit_fn(struct walk *w, uint32_t item, uint32_t root, bool write);
+
+static void visit_item(struct walk *w, uint32_t item, visit_fn *visit)
+{
+    const struct item *x = &w->a->items[item], *begun = x;
+    if (x->op.kind == HB_OP_DONE && x->op.start != HB_NONE)
+        begun = &w->a->items[x->op.start];
+    for (uint32_t r = 0; r < ref_count(x); r++)
+        visit(w, item, w->a->root[x->refs[r]], r >= x->op.read_count);
+    for (uint32_t r = 0; r < ref_count(begun) && begun != x; r++)
+        visit(w, item, w->a->root[begun->refs[r]], false);
+}
+
+static void visit_unit(struct walk *w, struct unit u, visit_fn *visit)
+{
+    for (uint32_t i = u.first;; i = w->a->items[i].next) {
+        if (!w->a->items[i].gone)
+            visit_item(w, i, visit);
+        if (i == u.last)
+            return;
+    }
+}
+
+static void count_touch(struct walk *w, uint32_t item, uint32_t root, bool write)
+{
+    struct value *v = &w->a->values[root];
+    (void)item;
+    (void)write;
+    if (v->home != w->loop)
+        return;
+    v->left++;
+}
+
+static void begin_touch(struct walk *w, uint32_t item, uint32_t root, bool write)
+{
+    struct value *v = &w->a->values[root];
+    v->used_at = w->at.first;
+    if (write && (v->maker != item || v->bytes == 0))
+        v->dirty = w->number;
+    if (v->home != w->loop)
+        return;
+    v->seen = v->seen || !write;
+    if (v->born)
+        return;
+    v->born = true;
+    w->now += v->bytes;
+    w->made += v->bytes;
+}
+
+static void end_touch(struct walk *w, uint32_t item, uint32_t root, bool write)
+{
+    struct value *v = &w->a->values[root];
+    (void)item;
+    (void)write;
+    if (v->home == w->loop && --v->left == 0)
+        w->now -= v->bytes;
+}
+
+/* --- one op again --- */
+
+/* Attention is a library's kernel, marks are nothing that runs. */
+static const bool repeatable[HB_OP_KIND_COUNT] = {
+    [HB_OP_MATMUL] = true, [HB_OP_ELEMENTWISE] = true, [HB_OP_REDUCE] = true,
+    [HB_OP_GATHER] = true, [HB_OP_COPY] = true,
+};
+
+static bool can_repeat(const struct walk *w, const struct item *x)
+{
+    if (x->gone || x->tired || x->op.write_count == 0 || !repeatable[x->op.kind] ||
+        is_asynchronous(x))
+        return false;
+    for (uint32_t r = 0; r < ref_count(x); r++) {
+        const struct value *v = &w->a->values[w->a->root[x->refs[r]]];
+        bool made = r >= x->op.read_count;
+        if (made ? !v->plain || v->used_at == w->at.first : v->dirty >= w->number)
+            return false;
+    }
+    return true;
+}
+
+/* Bytes that are free at the unit at hand if the op is made again after it. */
+static int64_t freed_by(const struct walk *w, const struct item *x, bool *out_moves)
+{
+    int64_t freed = 0;
+    *out_moves = true;
+    for (uint32_t r = 0; r < ref_count(x); r++) {
+        const struct value *v = &w->a->values[w->a->root[x->refs[r]]];
+        bool made = r >= x->op.read_count;
+        if (made && v->left > 0)
+            freed += v->bytes;
+        if (made && v->seen)
+            *out_moves = false;
+        if (!made && v->home == w->loop && v->left == 0)
+            freed -= v->bytes;
+    }
+    return freed;
+}
+
+static uint32_t find_best(const struct walk *w)
+{
+    uint32_t best = HB_NONE;
+    int64_t best_cost = INT64_MAX;
+    for (struct unit u = unit_from(w, w->first); u.first != w->at.first; next_unit(w, &u)) {
+        const struct item *x = &w->a->items[u.first];
+        bool moves;
+        if (u.loop != HB_NONE || !can_repeat(w, x))
+            continue;
+        int64_t freed = freed_by(w, x, &moves);
+        int64_t cost = freed <= 0 ? INT64_MAX : moves ? 0 : w->limit / freed;
+        if (cost >= best_cost)
+            continue;
+        best = u.first;
+        best_cost = cost;
+    }
+    return best;
+}
+
+static uint32_t add_value(struct walk *w, uint32_t old)
+{
+    struct again *a = w->a;
+    struct hb_buf b = a->p->bufs[old];
+    b.name = hb_arena_printf(a->p->arena, "%s, made again", b.name);
+    b.category = b.category == HB_CAT_SAVED ? HB_CAT_WORKING : b.category;
+    b.why = "more than the compiler's share of the memory: what waited is made again";
+    uint32_t made = hb_program_add_buf(a->p, b);
+    a->root = hb_grow(a->p->arena, a->root, made, &a->root_cap, sizeof *a->root);
+    a->values = hb_grow(a->p->arena, a->values, made, &a->value_cap, sizeof *a->values);
+    a->root[made] = made;
+    a->values[made] = (struct value){.bytes = a->values[old].bytes,
+                                     .home = w->loop,
+                                     .maker = a->item_count,
+                                     .writes = 1,
+                                     .plain = true,
+                                     .left = 1,
+                                     .used_at = HB_NONE};
+    return made;
+}
+
+/* Units after the one at hand read the new value. */
+static void pass_readers(struct walk *w, uint32_t old, uint32_t made)
+{
+    struct again *a = w->a;
+    for (struct unit u = w->at; next_unit(w, &u);) {
+        struct item *x = &a->items[u.first];
+        if (u.loop != HB_NONE || x->gone)
+            continue;
+        for (uint32_t r = 0; r < x->op.read_count; r++) {
+            if (x->refs[r] != old)
+                continue;
+            x->refs[r] = made;
+            a->values[made].left++;
+            a->values[old].left--;
+        }
+    }
+}
+
+static bool share_value(const struct again *a, const struct item *x, const struct item *y)
+{
+    for (uint32_t i = 0; i < ref_count(x); i++)
+        for (uint32_t k = 0; k < ref_count(y); k++)
+            if (a->root[x->refs[i]] == a->root[y->refs[k]])
+                return true;
+    return false;
+}
+
+/* First item of the unit to come that touches what this op does first. */
+static uint32_t find_place(const struct walk *w, const struct item *x)
+{
+    const struct again *a = w->a;
+    struct unit u = w->at;
+    while (next_unit(w, &u)) {
+        uint32_t end = a->items[u.last].next;
+        for (uint32_t i = u.first; i != end; i = a->items[i].next)
+            if (!a->items[i].gone && share_value(a, x, &a->items[i]))
+                return u.first;
+    }
+    HB_BUG("op '%s' made again for nobody", x->op.name);
+}
+
+static void insert_item(struct again *a, uint32_t item, uint32_t before)
+{
+    uint32_t prev = a->items[before].prev;
+    a->items[item].prev = prev;
+    a->items[item].next = before;
+    a->items[before].prev = item;
+    a->items[prev].next = item; /* the op at hand, or a later one, is before it */
+}
+
+static void repeat_op(struct walk *w, uint32_t old)
+{
+    struct again *a = w->a;
+    bool moves;
+    freed_by(w, &a->items[old], &moves);
+    a->items = hb_grow(a->p->arena, a->items, a->item_count, &a->item_cap, sizeof *a->items);
+    uint32_t made = a->item_count;
+    struct item *x = &a->items[made], *from = &a->items[old];
+    *x = *from;
+    x->refs = hb_arena_raw(a->p->arena, ref_count(x), sizeof *x->refs);
+    for (uint32_t r = 0; r < x->op.read_count; r++) {
+        struct value *v = &a->values[a->root[from->refs[r]]];
+        x->refs[r] = from->refs[r];
+        if (v->home == w->loop && v->left++ == 0)
+            w->now += v->bytes;
+    }
+    for (uint32_t r = x->op.read_count; r < ref_count(x); r++) {
+        x->refs[r] = add_value(w, from->refs[r]);
+        bool waits = a->values[from->refs[r]].left > 0;
+        pass_readers(w, from->refs[r], x->refs[r]);
+        w->now -= waits ? a->values[from->refs[r]].bytes : 0;
+    }
+    a->item_count++;
+    x->moved = moves;
+    x->tired = moves && from->moved;
+    from->gone = moves;
+    insert_item(a, made, find_place(w, x));
+    a->any = true;
+}
+
+/* --- the walk --- */
+
+static void walk_computation(struct again *a, uint32_t loop, int64_t limit);
+
+static int64_t inside_of(const struct walk *w)
+{
+    return w->at.loop == HB_NONE ? 0 : w->a->peaks[w->at.loop];
+}
+
+static void relieve_unit(struct walk *w)
+{
+    struct again *a = w->a;
+    uint32_t best;
+    while (w->made + inside_of(w) > 0 && w->now + inside_of(w) > w->limit &&
+           (best = find_best(w)) != HB_NONE)
+        repeat_op(w, best);
+    if (w->at.loop != HB_NONE && !a->walked[w->at.loop] && w->now + inside_of(w) > w->limit) {
+        a->walked[w->at.loop] = true;
+        walk_computation(a, w->at.loop, w->limit > w->now ? w->limit - w->now : 0);
+    }
+}
+
+static void open_walk(struct walk *w)
+{
+    struct again *a = w->a;
+    for (uint32_t i = 0; i < a->p->buf_count; i++)
+        if (a->values[i].home == w->loop) {
+            a->values[i].left = 0;
+            a->values[i].born = a->values[i].seen = false;
+            a->values[i].used_at = HB_NONE;
+        }
+    w->number = ++a->walks;
+    w->at = unit_from(w, w->first);
+    do
+        visit_unit(w, w->at, count_touch);
+    while (next_unit(w, &w->at));
+}
+
+/* Leaves the most that is alive of the computation's own values and those inside. */
+static void walk_computation(struct again *a, uint32_t loop, int64_t limit)
+{
+    struct walk w = {.a = a, .loop = loop, .limit = limit, .end = HB_NONE};
+    int64_t peak = 0;
+    if (loop != HB_NONE) {
+        w.first = a->loop_first[loop];
+        w.end = a->items[a->loop_last[loop]].next;
+    }
+    open_walk(&w);
+    w.at = unit_from(&w, w.first);
+    do {
+        w.made = 0;
+        visit_unit(&w, w.at, begin_touch);
+        relieve_unit(&w);
+        peak = hb_larger(peak, hb_add_sat(w.now, inside_of(&w)));
+        visit_unit(&w, w.at, end_touch);
+    } while (next_unit(&w, &w.at));
+    if (loop != HB_NONE)
+        a->peaks[loop] = peak;
+}
+
+/* --- the program anew --- */
+
+static void move_loops(struct again *a, uint32_t loop, uint32_t op)
+{
+    for (; loop != HB_NONE; loop = a->p->loops[loop].parent) {
+        struct hb_loop *l = &a->p->loops[loop];
+        l->first_op = op < l->first_op ? op : l->first_op;
+        l->end_op = op + 1;
+    }
+}
+
+static void write_program(struct again *a)
+{
+    struct hb_program *p = a->p;
+    struct hb_op *ops = hb_arena_raw(p->arena, a->item_count, sizeof *ops);
+    uint32_t *place = hb_arena_alloc(p->arena, a->item_count, sizeof *place);
+    uint32_t *refs = NULL, cap = 0, count = 0, made = 0;
+    for (uint32_t l = 0; l < p->loop_count; l++)
+        p->loops[l].first_op = UINT32_MAX;
+    for (uint32_t i = 0; i != HB_NONE; i = a->items[i].next) {
+        const struct item *x = &a->items[i];
+        if (x->gone)
+            continue;
+        place[i] = made;
+        ops[made] = x->op;
+        ops[made].refs_at = count;
+        if (x->op.start != HB_NONE)
+            ops[made].start = place[x->op.start];
+        for (uint32_t r = 0; r < ref_count(x); r++) {
+            refs = hb_grow(p->arena, refs, count, &cap, sizeof *refs);
+            refs[count++] = x->refs[r];
+        }
+        move_loops(a, x->op.loop, made++);
+    }
+    p->ops = ops;
+    p->op_count = made;
+    p->op_cap = a->item_count;
+    p->refs = refs;
+    p->ref_count = count;
+    p->ref_cap = cap;
+}
+
+/* No schedule needs more. */
+static int64_t sum_values(const struct hb_program *p)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        const struct hb_buf *b = &p->bufs[i];
+        if (b->space == HB_SPACE_HBM && !b->argument && b->alias_of == HB_NONE)
+            sum = hb_add_sat(sum, b->bytes);
+    }
+    return sum;
+}
+
+void hb_again_run(struct hb_program *p, int64_t limit_bytes)
+{
+    struct again a;
+    if (p->op_count == 0 || sum_values(p) <= limit_bytes)
+        return;
+    struct hb_arena_mark mark = hb_arena_mark(p->arena);
+    open_again(&a, p);
+    for (uint32_t l = p->loop_count; l-- > 0;) /* those inside first */
+        walk_computation(&a, l, INT64_MAX);
+    walk_computation(&a, HB_NONE, limit_bytes);
+    if (a.any)
+        write_program(&a);
+    else
+        hb_arena_rewind(p->arena, mark);
+}
