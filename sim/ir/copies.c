@@ -6,6 +6,7 @@
  * update. Read in the schedules of the records named below. */
 #include "sim/ir/copies.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -47,7 +48,9 @@ bool hb_copies_first(const struct hb_lower *lo)
         return false;
     if (s->model.blocks[0].moe.experts > 0)
         return !s->optimizer.clip;
-    if (hb_alone(lo) || (tensor && s->model.tied_embeddings))
+    if (hb_alone(lo))
+        return hb_sequence_hosted_find(lo) == HB_SEQUENCE_LIST;
+    if (tensor && s->model.tied_embeddings)
         return true;
     if (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form != HB_GATHER_PLAIN)
         return false;
@@ -77,16 +80,57 @@ uint32_t hb_copies_early(const struct hb_lower *lo)
         return chunks || lo->gather_form == HB_GATHER_PADDED ? 0 : LEAVES;
     if (s->model.tied_embeddings)
         return LEAF;
+    if (hb_alone(lo))
+        return HB_COPIES_AT_ONCE;
     bool many = s->optimizer.moment_count + s->precision.master >= MANY_STATES;
     if (chunks || many || (hb_ways(lo, HB_AX_SEQUENCE) > 1 && !hb_head_waits(lo)))
         return HB_COPIES_AT_ONCE + HB_COPIES_OVER_LOSS;
     return LEAVES;
 }
 
+/* What follows the layers hides the last copies where the update of an attention weight moves so
+ * much: then the head's product, on one device, goes to the end (tinyS/opt_host with four layers,
+ * and of d_ff=1408, eight of adamw_bf16 and six, sixteen of lion and of momentum; at once with two
+ * and three layers, four of adamw_bf16, adamw_bf16mu, momentum, lion), and with bf16 parameters. */
+enum { HIDING_BYTES = 104000000 };
+
+static bool are_hidden_late(const struct hb_lower *lo)
+{
+    const struct hb_optim *o = &lo->spec->optimizer;
+    const struct hb_precision *p = &lo->spec->precision;
+    int64_t bits = hb_dtype_bits(HB_DT_F32) + 2 * hb_dtype_bits(p->params), most = 0;
+    bits += p->master ? 2 * hb_dtype_bits(HB_DT_F32) : 0;
+    for (int k = 0; k < o->moment_count; k++)
+        bits += 2 * hb_dtype_bits(o->moments[k]);
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        const struct hb_leaf *l = &lo->leaves[i];
+        if (l->matrix && !l->end && !l->held)
+            most = hb_larger(most, l->all_bytes);
+    }
+    int64_t count = most / (hb_dtype_bits(HB_DT_F32) / CHAR_BIT);
+    return p->params == lo->compute || hb_mul_sat(bits / CHAR_BIT, count) >= HIDING_BYTES;
+}
+
+bool hb_copies_head_waits(const struct hb_lower *lo)
+{
+    enum hb_sequence sequence = hb_sequence_hosted_find(lo);
+    if (sequence == HB_SEQUENCE_DEPTH && lo->spec->optimizer.moment_count > 1)
+        return false;
+    return sequence == HB_SEQUENCE_POST || are_hidden_late(lo);
+}
+
+bool hb_copies_head_fused(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    return hb_copies_queued(lo) && hb_alone(lo) && !s->optimizer.clip && s->batch.accumulate == 1 &&
+           s->loss.chunks == 1 && !s->model.tied_embeddings && s->optimizer.moment_count > 0 &&
+           !hb_head_waits(lo);
+}
+
 bool hb_copies_head_at_once(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    return hb_copies_queued(lo) && !hb_copies_first(lo) && !s->optimizer.clip &&
+    return hb_copies_queued(lo) && !hb_alone(lo) && !hb_copies_first(lo) && !s->optimizer.clip &&
            s->batch.accumulate == 1 && s->loss.chunks == 1 && !s->model.tied_embeddings &&
            hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
 }
@@ -114,6 +158,14 @@ static enum part find_part(const struct hb_lower *lo, uint32_t i)
     return l->held ? PART_MLP : PART_OUT;
 }
 
+static bool is_mlp_largest(const struct hb_lower *lo)
+{
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        if (lo->leaves[i].all_bytes > lo->leaves[lo->embed].all_bytes)
+            return true;
+    return false;
+}
+
 /* In a list small leaves first; else those whose gradients are there first: the table's, unless its
  * rows are exchanged over tensor (8B,f16t4,opthost,master), the head's where all wait for a norm.
  */
@@ -125,8 +177,12 @@ static const enum part *find_parts(const struct hb_lower *lo)
                                      PART_QUERIES, PART_KEYS, PART_TABLE};
     static const enum part plain[] = {PART_TABLE, PART_MLP,     PART_GATE, PART_HEAD,
                                       PART_OUT,   PART_QUERIES, PART_KEYS};
+    static const enum part wide[] = {PART_MLP,     PART_GATE, PART_TABLE, PART_OUT,
+                                     PART_QUERIES, PART_KEYS, PART_HEAD};
     if (lo->spec->optimizer.clip)
         return clip;
+    if (hb_alone(lo) && is_mlp_largest(lo))
+        return wide;
     bool late = (lo->spec->sharding.residual_over_tensor && hb_ways(lo, HB_AX_TENSOR) > 1) ||
                 lo->spec->model.tied_embeddings;
     return late ? last : plain;

@@ -482,6 +482,10 @@ static bool waits_by_weights(const struct hb_lower *lo)
      * 4499 and 4632 either way). */
     if (hb_copies_queued(lo) && lo->spec->optimizer.clip && hb_ways(lo, HB_AX_SEQUENCE) > 1)
         return true;
+    if (hb_alone(lo) && is_microbatch_early(lo))
+        return false;
+    if (hb_alone(lo) && hb_copies_queued(lo) && s->optimizer.moment_count > 0 && !s->optimizer.clip)
+        return hb_copies_head_waits(lo);
     if (updates_on_host(lo) && lo->local.batch_ways == 1 && hb_ways(lo, HB_AX_TENSOR) == 1)
         return hb_ways(lo, HB_AX_PIPELINE) == 1 || is_stage_late(lo);
     if (hb_head_own_rule(lo) && is_ring_long(lo))

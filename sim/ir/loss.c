@@ -6,8 +6,10 @@
 
 #include "base/size.h"
 #include "sim/ir/chunks.h"
+#include "sim/ir/copies.h"
 #include "sim/ir/head.h"
 #include "sim/ir/loss_pass.h"
+#include "sim/ir/optim.h"
 #include "sim/ir/order.h"
 #include "sim/ir/sequence.h"
 #include "sim/ir/tied.h"
@@ -584,11 +586,14 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     if (hb_head_split(lo) && !hb_order_head_early(lo))
         c.w = hb_loss_use_head(lo, false);
     bool hides = hb_head_hides_sent(lo);
-    bool before = hb_order_head_first(lo) || is_grad_first(lo) || hides;
+    bool fused = hb_copies_head_fused(lo);
+    bool before = hb_order_head_first(lo) || is_grad_first(lo) || hides || fused;
     if (before)
         head_grad(lo, c.seq, c.x, c.dlogits);
     else if (hb_head_label_waits(lo) && hb_tied_find(lo) == HB_TIED_APART)
         zero_ring(lo);
+    if (fused)
+        hb_optim_update_head(lo);
     uint32_t g = hb_loss_grad_through(lo, &c);
     if (hb_tied_turns(lo))
         turn_dlogits(lo, &c);

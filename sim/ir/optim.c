@@ -111,15 +111,22 @@ static enum fetch find_fetch(const struct hb_lower *lo)
 }
 
 /* On one device the embedding's moments come after the layers, beside the scatter of its gradient
- * (tinyS/opt_host: at 541 of 709, the others at 194 to 261). */
+ * (tinyS/opt_host: at 541 of 709, the others at 194 to 261), but for a tied head's, a loss in
+ * chunks and bf16 parameters (tinyS/opt_host with loss_chunks=8, param_dtype=bf16, master: both
+ * f32[32000,1024] through the layers). */
+static bool is_table_late(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    return lo->habits->rings && hb_alone(lo) && s->optimizer.offload == HB_PLACE_PINNED_HOST &&
+           s->loss.chunks == 1 && s->precision.params != lo->compute && !s->model.tied_embeddings;
+}
+
 static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
 {
     const struct hb_leaf *l = &lo->leaves[i];
-    bool table_late =
-        lo->habits->rings && hb_alone(lo) && lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST;
     switch (fetch) {
     case FETCH_ALL:
-        return !(table_late && i == lo->embed);
+        return !(i == lo->embed && is_table_late(lo));
     case FETCH_LARGEST:
         return l->largest;
     case FETCH_MOST:
@@ -286,6 +293,12 @@ void hb_optim_fetch_before_loss(struct hb_lower *lo)
      * of 18 large ones beside the logits; opt/opt_host with clip, 512 tokens: no). */
     bool alone =
         hb_alone(lo) && (!lo->spec->optimizer.clip || lo->local.tokens < lo->spec->model.d_model);
+    if (hb_copies_head_fused(lo)) {
+        fetch_head(lo);
+        if (!hb_copies_first(lo))
+            fetch_ahead(lo, hb_copies_order(lo), 0, 2);
+        return;
+    }
     if (hb_copies_first(lo)) {
         if (!alone)
             fetch_list(lo, hb_copies_order(lo));

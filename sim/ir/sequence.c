@@ -302,6 +302,42 @@ bool hb_sequence_post_alone(const struct hb_lower *lo)
            hb_larger(lo->stacked_grad_bytes, hb_sequence_layer_bytes(lo)) < update_bytes(lo);
 }
 
+/* With states on the host the walk meets the layers first, whatever heads are: not with one state a
+ * leaf (lion, momentum), one-hot labels, casts at the start, where layers keep much, nor on v6e
+ * (tinyS/opt_host, list, depth, post 3783 4070 4070; with momentum 3210 3015 3619, ce=onehot 3783
+ * 3589 4070, cast=upfront 3691 3589 3957, eight layers with dots 7314 6915 7253, v6e 3783 3589
+ * 4070). */
+static bool is_hosted_late(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    return s->optimizer.name == HB_OPT_ADAMW && !s->step.cast_upfront && !s->step.nan_to_num &&
+           !s->loss.onehot && !lo->chip->hosted_head_first && !hb_sequence_stacks_exceed(lo);
+}
+
+/* Copies come where their arguments go, and count the same, but where these stay (tinyS/opt_host
+ * with sixteen layers 6226 6666 6666, without donation 8295 7486 7486). */
+static int64_t kept_states_bytes(const struct hb_lower *lo)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < lo->p->buf_count && !lo->spec->step.donate; i++)
+        if (lo->p->bufs[i].argument && lo->p->bufs[i].space == HB_SPACE_HOST)
+            bytes = hb_add_sat(bytes, lo->p->bufs[i].bytes);
+    return bytes;
+}
+
+enum hb_sequence hb_sequence_hosted_find(const struct hb_lower *lo)
+{
+    int64_t update = update_bytes(lo);
+    int64_t grads = lo->stacked_grad_bytes, layer = hb_sequence_layer_bytes(lo);
+    if (!is_hosted_late(lo))
+        return update < hb_add_sat(grads, layer) ? HB_SEQUENCE_DEPTH : HB_SEQUENCE_POST;
+    bool more = hb_larger(grads, layer) < hb_add_sat(update, kept_states_bytes(lo));
+    const struct hb_spec *s = lo->spec;
+    /* tinyS/opt_host, tied, 1024 tokens a sequence: 2372 2393 2403. */
+    more = more && !s->optimizer.clip && !s->model.tied_embeddings;
+    return more ? HB_SEQUENCE_POST : HB_SEQUENCE_LIST;
+}
+
 /* With a tied head post-order is taken, in which the probabilities are gone as well, but their
  * gradient finds no place in theirs (tiny/tied of 1024 tokens a sequence, list, depth, post 2478
  * 2631 2478: bf16[8,16,1024,1024] at 1982 MiB to 373 of 618, at 2462 from 387 on; in bf16;

@@ -35,6 +35,8 @@ bool hb_sequence_tensor_known(const struct hb_lower *lo);
 bool hb_sequence_tensor_waits(const struct hb_lower *lo);
 /* The same on one device: whether post-order is least, so that the logits wait. */
 bool hb_sequence_post_alone(const struct hb_lower *lo);
+/* The same with the optimizer's states on the host: what is least there. */
+enum hb_sequence hb_sequence_hosted_find(const struct hb_lower *lo);
 /* Whether a layer's scores there are taken depth-first. */
 bool hb_sequence_depth_alone(const struct hb_lower *lo);
 /* The same of a loss in chunks between padded gathers, whose head's gradient comes first then. */

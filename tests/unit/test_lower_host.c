@@ -178,14 +178,56 @@ static void stacks_are_turned_for_what_is_made_again(void **state)
     assert_true(lives_at(&v5e, q, turn));
 }
 
+/* tinyS/opt_host and its neighbours on one device: where the list is least, of 2048 tokens a
+ * sequence, all states but the table's come before the layers; elsewhere the table's and some of
+ * the MLP's. The head's product waits for them in post-order, and for its turn in a list;
+ * depth-first it is made at once with its update, whose new states wait beside the logits. */
+static void one_device_takes_the_least_sequence(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set, *other;
+        bool logits, query_states, new_head;
+    } rows[] = {
+        {SAME, SAME, true, true, false},                   /* 3783 4070 4070 MiB */
+        {"batch.seq=1024", SAME, true, false, false},      /* 2677 2646 2646 */
+        {"optimizer.name=lion", SAME, false, false, true}, /* 2933 2728 3394 */
+        {"loss.onehot=true", SAME, false, false, true},
+        {"step.cast=upfront", SAME, false, false, true},
+        {"hardware.device=tpu-v6e", SAME, false, false, true},
+        {"remat.policy=dots", SAME, false, false, true},
+        {"model.blocks[0].repeat=2", SAME, false, true, true}, /* a list, little to hide behind */
+        {"model.blocks[0].repeat=16", SAME, true, true, false},
+        {"model.blocks[0].repeat=16", "step.donate=false", true, false, false},
+        {"batch.accumulate=2", "batch.seq=2048", false, false, false},
+    };
+    const char *backward = "gradient through block.w_down";
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct low l = DENSE("optimizer.offload=pinned_host", rows[i].set, rows[i].other);
+        if (lives_at(&l, "logits", backward) != rows[i].logits)
+            fail_msg("%s, %s: logits", rows[i].set, rows[i].other);
+        if (lives_at(&l, "wq, first moment, copy", backward) != rows[i].query_states)
+            fail_msg("%s, %s: states", rows[i].set, rows[i].other);
+        if (rows[i].new_head)
+            assert_true(lives_at(&l, "head, first moment, copy on the device, new",
+                                 "gradient through the head"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(states_come_from_the_host),          TEST(copies_stand_in_a_queue),
-        TEST(loops_leave_casts_and_large_states), TEST(an_average_on_the_host_delays_the_head),
-        TEST(unrolled_layers_wait_for_states),    TEST(averages_on_the_host_delay_a_leaf),
-        TEST(fetching_layers_keep_the_logits),    TEST(the_last_layer_is_sent_late),
-        TEST(a_fetching_loop_turns_its_inputs),   TEST(stacks_are_turned_for_what_is_made_again),
+        TEST(one_device_takes_the_least_sequence),
+        TEST(states_come_from_the_host),
+        TEST(copies_stand_in_a_queue),
+        TEST(loops_leave_casts_and_large_states),
+        TEST(an_average_on_the_host_delays_the_head),
+        TEST(unrolled_layers_wait_for_states),
+        TEST(averages_on_the_host_delay_a_leaf),
+        TEST(fetching_layers_keep_the_logits),
+        TEST(the_last_layer_is_sent_late),
+        TEST(a_fetching_loop_turns_its_inputs),
+        TEST(stacks_are_turned_for_what_is_made_again),
     };
     return cmocka_run_group_tests_name("lower_host", tests, NULL, NULL);
 }
