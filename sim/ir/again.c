@@ -12,9 +12,9 @@
  * most (pr85/pp8/good,shift with embed=onehot, 32 layers: the indices s32[32,4096,32000] and
  * wrapped_iota.remat, 72.7 -> 57.6 GiB; tiny/layers=loop,remat=none, seq 4096: the first layer's
  * scores of four, f32[128,4096,4096], gemm_fusion_dot.181.remat). No candidate is what a loop
- * touches, what is handed back or lies in another's memory, what the op at hand reads, a kernel's
- * or a collective's result. A loop at which it is still too much is walked in its turn, with what
- * is left of the limit. */
+ * touches, what is handed back, fenced or in another's memory, what the op at hand reads, a
+ * kernel's or a collective's result. A loop at which it is still too much is walked in its turn,
+ * with what is left of the limit. */
 #include "sim/ir/again.h"
 
 #include "base/arena.h"
@@ -142,7 +142,7 @@ static void find_plain(struct again *a)
     for (uint32_t i = 0; i < a->p->buf_count; i++) {
         struct value *v = &a->values[i];
         v->plain = v->bytes > 0 && a->root[i] == i && v->writes == 1 && v->maker != HB_NONE &&
-                   a->items[v->maker].op.loop == v->home;
+                   a->items[v->maker].op.loop == v->home && !a->p->bufs[i].fenced;
     }
     for (uint32_t i = 0; i < a->p->buf_count; i++)
         if (a->root[i] != i)

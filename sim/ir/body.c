@@ -38,6 +38,9 @@ const char *hb_body_name(struct hb_body *b, int v, const char *what)
 
 void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
 {
+    /* jax.checkpoint of a layer outside of loops: what it keeps goes through a barrier. */
+    bool fenced = b->own_stacks && hb_ways(b->lo, HB_AX_PIPELINE) == 1 &&
+                  b->y->block->remat.policy != HB_POLICY_NONE;
     for (uint32_t v = 0; v < b->y->value_count; v++) {
         enum hb_keep keep = b->saved->keep[v];
         if (keep == HB_KEEP_NO)
@@ -56,6 +59,7 @@ void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
                                     HB_CAT_SAVED, s, b->y->values[v].tiling);
         if (keep == HB_KEEP_HOST)
             b->lo->p->bufs[b->stack[v]].space = HB_SPACE_HOST;
+        b->lo->p->bufs[b->stack[v]].fenced = fenced;
         if (name)
             hb_emit_mark(b->lo, name, HB_NONE, b->stack[v]);
     }

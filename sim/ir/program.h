@@ -125,6 +125,7 @@ struct hb_buf {
     uint32_t alias_of; /* lies in this buffer's memory (an earlier index); HB_NONE: its own */
     bool argument;     /* given by the caller, alive from the start */
     bool output;       /* handed back, alive to the end */
+    bool fenced;       /* passes a barrier of the step's own: the compiler makes it once */
 };
 
 struct hb_op {

@@ -238,6 +238,25 @@ static void indices_of_a_one_hot_embedding_come_twice(void **state)
     assert_true(tight.m.peak_bytes < wide.m.peak_bytes - (1 << 30));
 }
 
+/* tiny/layers=loop,remat=dots with 32 x 8192 tokens: 107.4 GiB before and after, where remat none
+ * goes from 73.2 to 59.9 GiB with 24 of them. */
+static void what_a_checkpoint_keeps_is_kept(void **state)
+{
+    (void)state;
+    for (int dots = 0; dots < 2; dots++) {
+        struct low l = lower_text(
+            TPU_DENSE, (const char *[]){CUDA, "hardware.hbm=4GiB", "stack.form=loop",
+                                        dots ? "remat.policy=dots" : "remat.policy=none", NULL});
+        int again = 0;
+        for (uint32_t i = 0; i < l.p.buf_count; i++) {
+            bool made_again = strstr(l.p.bufs[i].name, "saved for backward, made again") != NULL;
+            again += made_again;
+            assert_false(made_again && l.p.bufs[i].category == HB_CAT_SAVED);
+        }
+        assert_int_equal(again == 0, dots);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +271,7 @@ int main(void)
         TEST(what_is_waited_for_keeps_its_op),
         TEST(the_limit_leaves_arguments_and_results_out),
         TEST(indices_of_a_one_hot_embedding_come_twice),
+        TEST(what_a_checkpoint_keeps_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
