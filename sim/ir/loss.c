@@ -344,9 +344,9 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     bool scattered = (lo->maxtext && hb_ways(lo, HB_AX_PIPELINE) > 1) || hb_head_grad_staged(lo);
     enum hb_dtype dtype = hb_order_dot_narrow(lo) ? lo->spec->loss.dot : HB_DT_F32;
     /* So does that of a product in bf16 (8B,f64,b4,onehot with muon: bf16[4096,128256] from 258 to
-     * 269 of 1546). */
-    bool narrow =
-        !gpu && lo->p->bufs[full].dtype == lo->compute && lo->gather_form == HB_GATHER_PADDED;
+     * 269 of 1546; 8B,v6e8x8,f64 of 2048 tokens: from 995 to 1215 of 1250). */
+    bool gathers = lo->gather_form == HB_GATHER_PADDED || lo->gather_form == HB_GATHER_LATE;
+    bool narrow = !gpu && lo->p->bufs[full].dtype == lo->compute && gathers;
     uint32_t sum = same || narrow
                        ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
                        : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
@@ -529,7 +529,7 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
     } else if (hb_head_waits(lo)) {
         ends->pending_logits = waiting_logits(lo, c);
         ends->pending_before = ends->pending_logits == c->logits ? c->before : HB_NONE;
-        if (hb_tied_find(lo) == HB_TIED_BOTH) {
+        if (hb_sequence_gathers_post(lo) || hb_tied_find(lo) == HB_TIED_BOTH) {
             ends->pending_label = c->logits;
             ends->pending_logits = c->dlogits;
         } else if (hb_head_both_wait(lo)) {

@@ -218,9 +218,40 @@ bool hb_sequence_gathers_known(const struct hb_lower *lo)
     bool gathers = lo->gather_form == HB_GATHER_PADDED || lo->gather_form == HB_GATHER_LATE;
     return gathers && inputs && !lo->maxtext && s->stack.form == HB_FORM_SCAN &&
            s->batch.accumulate == 1 && s->loss.chunks == 1 && !s->model.tied_embeddings &&
-           !s->loss.onehot && s->loss.dot == HB_DT_F32 && s->model.blocks[0].moe.experts == 0 &&
+           !s->loss.onehot && s->model.blocks[0].moe.experts == 0 &&
            lo->local.batch_ways == hb_fsdp_ways(lo, false) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
            hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
+}
+
+/* One sequence's waits for its sum to the end (gate/f48,d6k: f32[6144,32256] from 173 to 475 of
+ * 490; ring/f64,s1024; 8B,f64,s2k,bf16 dot: bf16[4096,128256] from 308 to 845 of 860; not on v6e,
+ * ring/v6e8x8,f64: from 167 to 168 of 541). */
+static bool is_sum_late(const struct hb_lower *lo)
+{
+    return lo->local.batch == 1 && !lo->chip->head_summed_at_once;
+}
+
+/* A product in bf16 has a gradient in bf16 and reads one of the logits; its own is bf16, too. The
+ * list has the zeros of all gradients at the loss; depth-first what v6e sums at once; in post-order
+ * the logits wait and their gradient (8B,v6e8x8,f64 of 2048 tokens, 8 layers: f32[1,2048,128256]
+ * and bf16[2048,128256] from 301 to 995 of 1250). MiB, list, depth, post: that 2808 3801 2715, 32
+ * layers 3672 4348 3406, 4096 tokens 5730 6406 5761, two sequences 5689 5269 5279, with 32000 words
+ * 2164 1888 2277; v5p, one sequence 3682 3283 3508, two 5761 5341 5351. */
+static struct hb_sequence_gathers find_narrow(const struct hb_lower *lo)
+{
+    struct hb_shape gathered = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true);
+    int64_t head = hb_shape_plain_bytes(&gathered), grads = lo->stacked_grad_bytes;
+    int64_t narrow = hb_mul_sat(2, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t both = hb_mul_sat(3, narrow), loss = hb_add_sat(both, head);
+    int64_t back = hb_add_sat(grads, hb_sequence_layer_bytes(lo));
+    bool late = is_sum_late(lo), one = lo->local.batch == 1;
+    int64_t list = hb_larger(hb_add_sat(grads, loss), hb_add_sat(back, both - narrow));
+    int64_t depth = hb_add_sat(loss, one && !late ? head : 0);
+    depth = hb_larger(depth, hb_add_sat(back, late ? head : 0));
+    int64_t post = hb_larger(loss, hb_add_sat(back, both));
+    if (depth < list && depth <= post)
+        return (struct hb_sequence_gathers){.depth = true, .sum_waits = late};
+    return (struct hb_sequence_gathers){.logits_wait = true, .both_wait = post < list};
 }
 
 /* Gathers. The list makes the head's whole gradient, f32, at once where it frees more: the logits
@@ -232,6 +263,8 @@ bool hb_sequence_gathers_known(const struct hb_lower *lo)
  * f16,s512 879 1186 920; f33,d4.2k 1388 1839 1951. */
 struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
 {
+    if (lo->spec->loss.dot != HB_DT_F32)
+        return find_narrow(lo);
     struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_shape part = hb_leaf_layer_shape(l, HB_DT_F32, false);
     struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
@@ -244,9 +277,7 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     bool early = whole <= hb_add_sat(logits, resid);
     int64_t loss = hb_add_sat(hb_add_sat(stacks, whole), hb_add_sat(held, resid));
     int64_t list = early ? hb_larger(loss, back) : hb_add_sat(back, held);
-    /* One sequence's waits for its sum to the end (gate/f48,d6k: f32[6144,32256] from 173 to 475
-     * of 490; ring/f64,s1024; not on v6e, ring/v6e8x8,f64: from 167 to 168 of 541). */
-    bool waits = lo->local.batch == 1 && !lo->chip->head_summed_at_once;
+    bool waits = is_sum_late(lo);
     int64_t sum = hb_head_sum_scattered(lo) ? hb_shape_plain_bytes(&part) : head;
     int64_t depth = hb_add_sat(hb_add_sat(lo->input_bytes, whole), held);
     depth = hb_add_sat(depth, waits ? 0 : hb_add_sat(head, sum));
@@ -256,6 +287,11 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     if (depth < list && depth < post)
         return (struct hb_sequence_gathers){.depth = true, .sum_waits = waits};
     return (struct hb_sequence_gathers){.logits_wait = post < list || !early};
+}
+
+bool hb_sequence_gathers_post(const struct hb_lower *lo)
+{
+    return hb_sequence_gathers_known(lo) && hb_sequence_gathers_find(lo).both_wait;
 }
 
 /* What the head's update writes, and the norm's input and result beside it. */

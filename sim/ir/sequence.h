@@ -26,10 +26,13 @@ struct hb_sequence_gathers {
     bool depth;       /* depth-first */
     bool sum_waits;   /* the head's gradient comes at once, its sum after the layers */
     bool logits_wait; /* both come after them */
+    bool both_wait;   /* the logits wait beside their gradient */
 };
 
 bool hb_sequence_gathers_known(const struct hb_lower *lo);
 struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo);
+/* Whether it is known and both wait. */
+bool hb_sequence_gathers_post(const struct hb_lower *lo);
 /* The same of tensor parallelism without fsdp: whether the logits wait. */
 bool hb_sequence_tensor_known(const struct hb_lower *lo);
 bool hb_sequence_tensor_waits(const struct hb_lower *lo);

@@ -324,6 +324,24 @@ static void between_gathers_the_least_is_taken(void **state)
     assert_false(lives_at(&many, "logits", back) || lives_at(&depth, "logits", back));
 }
 
+/* 8B,v6e8x8,f64 with a product in bf16, 2048 tokens: in post-order, the product between the layers'
+ * gradients and their updates; v5p with two sequences: depth-first. */
+static void a_narrow_product_chooses_between_gathers(void **state)
+{
+    (void)state;
+#define NARROW(...)                                                                                \
+    DENSE("loss.dot=bf16", "mesh={fsdp: 64}", "model.d_model=4096", "model.vocab=128256",          \
+          "model.blocks[0].attention={heads: 32, kv_heads: 8, head_dim: 128}",                     \
+          "model.blocks[0].mlp.d_ff=14336", __VA_ARGS__)
+    const char *op = "gradient through block.w_down";
+    struct low post = NARROW("batch.global=64", "hardware.device=tpu-v6e");
+    struct low depth = NARROW("batch.global=128");
+    assert_true(lives_at(&post, "logits", op) && lives_at(&post, "gradient of the logits", op));
+    assert_true(find_op(&post, "gradient of the head") > find_last_op(&post, op));
+    assert_true(find_op(&post, "gradient of the head") < find_op(&post, "update block.w_up"));
+    assert_false(lives_at(&depth, "logits", op) || lives_at(&depth, "gradient of the logits", op));
+}
+
 /* mixtral/base: casts of gate and up, [.., 64, ..] with the 64 along the lanes, take twice their
  * bytes, w_down's not; 8B,f64,b2: a dense layer's w_down with two sequences. */
 static void shards_along_the_lanes_are_padded(void **state)
@@ -678,6 +696,7 @@ int main(void)
         TEST(slow_updates_keep_logits),
         TEST(the_larger_states_are_met_first),
         TEST(between_gathers_the_least_is_taken),
+        TEST(a_narrow_product_chooses_between_gathers),
         TEST(shards_along_the_lanes_are_padded),
         TEST(rings_of_one_sequence_wait),
         TEST(the_sequence_says_what_waits),
