@@ -149,6 +149,32 @@ struct hb_heap_span *hb_live_spans(struct hb_arena *arena, const struct hb_progr
     return spans;
 }
 
+uint32_t hb_live_whole(struct hb_arena *arena, const struct hb_live *live, uint32_t count,
+                       struct hb_live_part **out)
+{
+    *out = hb_arena_alloc(arena, count, sizeof **out);
+    for (uint32_t i = 0; i < count; i++)
+        (*out)[i] = (struct hb_live_part){i, {live[i].start, live[i].end}};
+    return count;
+}
+
+uint32_t hb_live_apart(struct hb_arena *arena, const struct hb_program *p,
+                       const struct hb_live *live, uint32_t count, struct hb_live_part **out)
+{
+    struct hb_live_part *parts = hb_arena_alloc(arena, p->buf_count, sizeof *parts);
+    struct hb_arena_mark mark = hb_arena_mark(arena);
+    const struct hb_heap_span *spans = hb_live_spans(arena, p);
+    uint32_t *live_of = hb_arena_alloc(arena, p->buf_count, sizeof *live_of), n = 0;
+    for (uint32_t i = 0; i < count; i++)
+        live_of[live[i].buf] = i;
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        if (spans[i].end >= spans[i].start)
+            parts[n++] = (struct hb_live_part){live_of[hb_program_root(p, i)], spans[i]};
+    hb_arena_rewind(arena, mark);
+    *out = parts;
+    return n;
+}
+
 struct hb_heap_span *hb_live_gaps(struct hb_arena *arena, const struct hb_program *p)
 {
     struct hb_heap_span *gaps = hb_arena_alloc(arena, p->buf_count, sizeof *gaps);
@@ -172,4 +198,113 @@ struct hb_heap_span *hb_live_gaps(struct hb_arena *arena, const struct hb_progra
     }
     hb_arena_rewind(arena, mark);
     return gaps;
+}
+
+/* What loops carry, by root. */
+struct carry {
+    const struct hb_program *p;
+    uint32_t *loop;             /* the first that does; HB_NONE */
+    struct hb_heap_span *empty; /* after start and before end; end 0: never */
+    int32_t *start;
+    int32_t *last; /* the position at which it was touched last; -1 */
+};
+
+/* The outermost loop around `loop`, itself included, that begins when the place is filled. */
+static uint32_t carrying_loop(const struct carry *c, uint32_t root, uint32_t loop)
+{
+    uint32_t found = HB_NONE;
+    for (; loop != HB_NONE; loop = c->p->loops[loop].parent)
+        if (c->start[root] < (int32_t)c->p->loops[loop].first_op)
+            found = loop;
+    return found;
+}
+
+/* The last position up to which a touch holds in this loop: an inner loop's does to its end. -1: it
+ * is not in the loop. */
+static int32_t held_until(const struct hb_program *p, uint32_t loop, int32_t touch)
+{
+    uint32_t own = touch < 0 ? HB_NONE : p->ops[touch].loop;
+    if (own == loop)
+        return touch;
+    while (own != HB_NONE && p->loops[own].parent != loop)
+        own = p->loops[own].parent;
+    return own == HB_NONE ? -1 : (int32_t)p->loops[own].end_op - 1;
+}
+
+static void visit_write(struct carry *c, uint32_t buf, int32_t op, uint32_t loop)
+{
+    uint32_t root = hb_program_root(c->p, buf), by = carrying_loop(c, root, loop);
+    if (by == HB_NONE)
+        return;
+    if (c->loop[root] == HB_NONE)
+        c->loop[root] = by;
+    int32_t from = held_until(c->p, loop, c->last[root]);
+    if (c->p->bufs[buf].renews && from >= 0 && from + 1 < op)
+        c->empty[root] = (struct hb_heap_span){from, op};
+}
+
+static void touch_refs(struct carry *c, const struct hb_op *op, uint32_t from, uint32_t end,
+                       int32_t at)
+{
+    for (uint32_t r = from; r < end; r++)
+        c->last[hb_program_root(c->p, c->p->refs[op->refs_at + r])] = at;
+}
+
+static void visit_op(struct carry *c, uint32_t i)
+{
+    const struct hb_op *op = &c->p->ops[i];
+    uint32_t count = op->read_count + op->write_count;
+    touch_refs(c, op, 0, op->read_count, (int32_t)i);
+    for (uint32_t r = op->read_count; r < count; r++)
+        visit_write(c, c->p->refs[op->refs_at + r], (int32_t)i, op->loop);
+    touch_refs(c, op, op->read_count, count, (int32_t)i);
+    if (op->kind == HB_OP_DONE && op->start != HB_NONE) {
+        const struct hb_op *begun = &c->p->ops[op->start];
+        touch_refs(c, begun, 0, begun->read_count + begun->write_count, (int32_t)i);
+    }
+}
+
+static void find_carried(struct hb_arena *arena, struct carry *c, const struct hb_live *live,
+                         uint32_t count)
+{
+    uint32_t bufs = c->p->buf_count;
+    c->loop = hb_arena_alloc(arena, bufs, sizeof *c->loop);
+    c->empty = hb_arena_alloc(arena, bufs, sizeof *c->empty);
+    c->start = hb_arena_alloc(arena, bufs, sizeof *c->start);
+    c->last = hb_arena_alloc(arena, bufs, sizeof *c->last);
+    for (uint32_t i = 0; i < bufs; i++) {
+        c->loop[i] = HB_NONE;
+        c->last[i] = -1;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        c->start[live[i].buf] = live[i].start;
+    for (uint32_t i = 0; i < c->p->op_count; i++)
+        visit_op(c, i);
+}
+
+uint32_t hb_live_carried(struct hb_arena *arena, const struct hb_program *p,
+                         const struct hb_live *live, uint32_t count, struct hb_live_part **out)
+{
+    struct hb_live_part *parts = hb_arena_alloc(arena, 3 * (size_t)count, sizeof *parts);
+    struct hb_arena_mark mark = hb_arena_mark(arena);
+    struct carry c = {.p = p};
+    find_carried(arena, &c, live, count);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t loop = c.loop[live[i].buf];
+        struct hb_heap_span empty = c.empty[live[i].buf], rest = {live[i].start, live[i].end};
+        if (loop != HB_NONE) {
+            int32_t first = (int32_t)p->loops[loop].first_op;
+            parts[n++] = (struct hb_live_part){i, {rest.start, first - 1}};
+            rest.start = first;
+        }
+        if (empty.end) {
+            parts[n++] = (struct hb_live_part){i, {rest.start, empty.start}};
+            rest.start = empty.end;
+        }
+        parts[n++] = (struct hb_live_part){i, rest};
+    }
+    hb_arena_rewind(arena, mark);
+    *out = parts;
+    return n;
 }

@@ -22,6 +22,26 @@ uint32_t hb_live_find(struct hb_arena *arena, const struct hb_program *p, struct
  * program without loops. end < start: never. */
 struct hb_heap_span *hb_live_spans(struct hb_arena *arena, const struct hb_program *p);
 
+/* A time at which something is in a place; between two of one place others may have it. */
+struct hb_live_part {
+    uint32_t live; /* whose: index of a struct hb_live */
+    struct hb_heap_span span;
+};
+
+/* Each life in one part. Returns how many, as the other two do. */
+uint32_t hb_live_whole(struct hb_arena *arena, const struct hb_live *live, uint32_t count,
+                       struct hb_live_part **out);
+
+/* The parts of all lives of a program without loops, each alias's own. */
+uint32_t hb_live_apart(struct hb_arena *arena, const struct hb_program *p,
+                       const struct hb_live *live, uint32_t count, struct hb_live_part **out);
+
+/* The parts of all lives of a program with loops, those of one life in order of time. What a loop
+ * carries is one thing up to the loop and others inside, even where they touch; where an alias
+ * renews it, the place is empty in the loop from its last reader to that alias's writer. */
+uint32_t hb_live_carried(struct hb_arena *arena, const struct hb_program *p,
+                         const struct hb_live *live, uint32_t count, struct hb_live_part **out);
+
 /* By buffer, of an argument that is handed back: empty after start, the last position at which it
  * is touched itself, until end, the first at which its new value is. end <= start: never, or no
  * such argument. */

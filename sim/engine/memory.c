@@ -32,12 +32,23 @@ struct measure {
     struct hb_arena *arena;
     bool *is_argument; /* by root */
     bool *is_output;
-    struct hb_heap_span *spans; /* by buffer, where each alias lives in its own time; else null */
 };
 
 static int64_t peak_of(const struct hb_memory *out)
 {
     return out->argument_bytes + out->output_bytes - out->alias_bytes + out->temp_bytes;
+}
+
+static void list_lives(struct measure *m)
+{
+    struct hb_memory *out = m->out;
+    out->live_count = hb_live_find(m->arena, m->p, &out->live);
+    if (m->habit.apart)
+        out->part_count = hb_live_apart(m->arena, m->p, out->live, out->live_count, &out->parts);
+    else if (m->habit.heap == HB_HEAP_SORTED)
+        out->part_count = hb_live_carried(m->arena, m->p, out->live, out->live_count, &out->parts);
+    else
+        out->part_count = hb_live_whole(m->arena, out->live, out->live_count, &out->parts);
 }
 
 static void mark_roots(struct measure *m)
@@ -120,7 +131,7 @@ static uint32_t lend_outputs(struct measure *m, struct hb_heap_item *items, uint
     return count;
 }
 
-/* Spans of temporaries, in the order of buffers, and the item that each belongs to. */
+/* Spans of temporaries, in the order of their parts, and the item that each belongs to. */
 struct parts {
     struct hb_heap_span *spans;
     uint32_t *item;
@@ -130,17 +141,17 @@ struct parts {
 static struct parts list_parts(const struct measure *m, const struct hb_heap_item *items,
                                uint32_t count)
 {
-    const struct hb_program *p = m->p;
-    uint32_t *item_of = hb_arena_alloc(m->arena, p->buf_count, sizeof *item_of);
-    struct parts parts = {hb_arena_alloc(m->arena, p->buf_count, sizeof *parts.spans),
-                          hb_arena_alloc(m->arena, p->buf_count, sizeof *parts.item), 0};
+    const struct hb_memory *out = m->out;
+    uint32_t *item_of = hb_arena_alloc(m->arena, out->live_count, sizeof *item_of);
+    struct parts parts = {hb_arena_alloc(m->arena, out->part_count, sizeof *parts.spans),
+                          hb_arena_alloc(m->arena, out->part_count, sizeof *parts.item), 0};
     for (uint32_t i = 0; i < count; i++)
-        item_of[m->out->live[items[i].order].buf] = i + 1;
-    for (uint32_t i = 0; i < p->buf_count; i++) {
-        uint32_t item = item_of[hb_program_root(p, i)];
-        if (!item || m->spans[i].end < m->spans[i].start)
+        item_of[items[i].order] = i + 1;
+    for (uint32_t i = 0; i < out->part_count; i++) {
+        uint32_t item = item_of[out->parts[i].live];
+        if (!item)
             continue;
-        parts.spans[parts.count] = m->spans[i];
+        parts.spans[parts.count] = out->parts[i].span;
         parts.item[parts.count++] = item - 1;
     }
     return parts;
@@ -202,7 +213,7 @@ static void pack_heap(struct measure *m)
     uint32_t count = lend_outputs(m, items, list_items(m, items));
     int64_t align = m->habit.heap_align_bytes;
     struct parts parts = {.count = 0};
-    if (m->spans) {
+    if (m->habit.apart || m->habit.heap == HB_HEAP_SORTED) {
         parts = list_parts(m, items, count);
         attach_parts(m, &parts, items, count);
     }
@@ -214,7 +225,7 @@ static void pack_heap(struct measure *m)
         hb_arena_rewind(m->arena, mark);
         return;
     }
-    if (m->spans) { /* the heap counts in events, not in places */
+    if (m->habit.apart) { /* the heap counts in events, not in places */
         hb_heap_count_events(m->arena, parts.spans, parts.count);
         attach_parts(m, &parts, items, count);
     }
@@ -286,11 +297,11 @@ static bool *find_alive(const struct measure *m)
 {
     bool *alive = hb_arena_alloc(m->arena, m->p->buf_count, sizeof *alive);
     int32_t peak = m->out->peak_op;
-    for (uint32_t i = 0; i < m->out->live_count && !m->spans; i++)
-        alive[m->out->live[i].buf] = m->out->live[i].start <= peak && m->out->live[i].end >= peak;
-    for (uint32_t i = 0; i < m->p->buf_count && m->spans; i++)
-        if (m->spans[i].start <= peak && m->spans[i].end >= peak)
-            alive[hb_program_root(m->p, i)] = true;
+    for (uint32_t i = 0; i < m->out->part_count; i++) {
+        const struct hb_live_part *part = &m->out->parts[i];
+        if (part->span.start <= peak && part->span.end >= peak)
+            alive[m->out->live[part->live].buf] = true;
+    }
     return alive;
 }
 
@@ -351,14 +362,12 @@ void hb_run_memory_placed(struct hb_arena *arena, const struct hb_program *p,
                           const struct hb_placing *placing, struct hb_memory *out)
 {
     *out = (struct hb_memory){0};
-    out->live_count = hb_live_find(arena, p, &out->live);
     out->offset_of = hb_arena_alloc(arena, p->buf_count, sizeof *out->offset_of);
     out->lent = hb_arena_alloc(arena, p->buf_count, sizeof *out->lent);
     struct measure m = {.p = p, .habit = *placing, .out = out, .arena = arena};
     out->heap_align_bytes = m.habit.heap_align_bytes;
     out->leaf_align_bytes = m.habit.leaf_align_bytes;
-    if (placing->apart)
-        m.spans = hb_live_spans(arena, p);
+    list_lives(&m);
     mark_roots(&m);
     count_leaves(&m);
     pack_heap(&m);

@@ -34,6 +34,8 @@ struct hb_memory {
     int64_t leaf_align_bytes; /* ... and arguments and outputs */
     struct hb_live *live;
     uint32_t live_count;
+    struct hb_live_part *parts; /* of live: when something is in its place */
+    uint32_t part_count;
 };
 
 struct hb_span {

@@ -66,46 +66,56 @@ static void hand_over(struct sweep *s, uint32_t op)
     }
 }
 
-/* Roots in lists by position: of begin or of end. */
+/* Parts of lives in lists by position: of begin or of end. */
 struct lists {
     uint32_t *first; /* by position; HB_NONE */
-    uint32_t *next;  /* by root */
+    uint32_t *next;  /* by part */
 };
 
-static struct lists make_lists(struct hb_arena *arena, const struct hb_program *p)
+static struct lists make_lists(struct hb_arena *arena, const struct sweep *s)
 {
-    struct lists l = {hb_arena_alloc(arena, p->op_count, sizeof *l.first),
-                      hb_arena_alloc(arena, p->buf_count, sizeof *l.next)};
-    for (uint32_t i = 0; i < p->op_count; i++)
+    struct lists l = {hb_arena_alloc(arena, s->p->op_count, sizeof *l.first),
+                      hb_arena_alloc(arena, s->memory->part_count, sizeof *l.next)};
+    for (uint32_t i = 0; i < s->p->op_count; i++)
         l.first[i] = HB_NONE;
     return l;
 }
 
-static void push_root(struct lists *l, int32_t position, uint32_t root)
+static void push_part(struct lists *l, int32_t position, uint32_t part)
 {
-    l->next[root] = l->first[position];
-    l->first[position] = root;
+    l->next[part] = l->first[position];
+    l->first[position] = part;
 }
 
 static void count_list(struct sweep *s, const struct lists *l, uint32_t position, int sign)
 {
-    for (uint32_t root = l->first[position]; root != HB_NONE; root = l->next[root])
-        count_root(s, root, sign);
+    for (uint32_t part = l->first[position]; part != HB_NONE; part = l->next[part])
+        count_root(s, s->memory->live[s->memory->parts[part].live].buf, sign);
+}
+
+static bool is_placed(const struct sweep *s, uint32_t root)
+{
+    return s->live[root] && !s->memory->lent[root] && s->memory->offset_of[root] >= 0;
+}
+
+static void list_parts(struct sweep *s, struct lists *begins, struct lists *ends)
+{
+    const struct hb_memory *m = s->memory;
+    for (uint32_t i = 0; i < s->p->buf_count;
+         i++) /* arguments and outputs are there all the time */
+        if (s->live[i] && !m->lent[i] && m->offset_of[i] < 0)
+            count_root(s, i, 1);
+    for (uint32_t i = 0; i < m->part_count; i++)
+        if (is_placed(s, m->live[m->parts[i].live].buf)) {
+            push_part(begins, m->parts[i].span.start, i);
+            push_part(ends, m->parts[i].span.end, i);
+        }
 }
 
 static void run_sweep(struct hb_arena *arena, struct sweep *s, struct hb_timeline *out)
 {
-    struct lists begins = make_lists(arena, s->p), ends = make_lists(arena, s->p);
-    for (uint32_t i = 0; i < s->p->buf_count; i++) {
-        if (!s->live[i] || s->memory->lent[i])
-            continue;
-        if (s->memory->offset_of[i] < 0) { /* arguments and outputs are there all the time */
-            count_root(s, i, 1);
-            continue;
-        }
-        push_root(&begins, s->live[i]->start, i);
-        push_root(&ends, s->live[i]->end, i);
-    }
+    struct lists begins = make_lists(arena, s), ends = make_lists(arena, s);
+    list_parts(s, &begins, &ends);
     for (uint32_t at = 0; at < s->p->op_count; at++) {
         count_list(s, &begins, at, 1);
         hand_over(s, at);

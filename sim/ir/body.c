@@ -287,6 +287,20 @@ void hb_body_unstow(struct hb_body *b)
     }
 }
 
+/* Steps of a forward pass: all, or those up to the last that makes what is kept. */
+static uint32_t forward_steps(const struct hb_body *b, bool keep)
+{
+    uint32_t count = b->y->step_count;
+    while (keep && b->ends_kept && count > 0) {
+        const struct hb_step_op *s = &b->y->steps[count - 1];
+        for (int o = 0; o < s->out_count; o++)
+            if (b->saved->keep[s->out[o]] != HB_KEEP_NO)
+                return count;
+        count--;
+    }
+    return count;
+}
+
 uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool keep)
 {
     for (uint32_t v = 0; v < b->y->value_count; v++)
@@ -296,7 +310,7 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
         hb_body_unstow(b);
     if (keep)
         keep_value(b, b->y->input);
-    for (uint32_t i = 0; i < b->y->step_count; i++) {
+    for (uint32_t i = 0; i < forward_steps(b, keep); i++) {
         const struct hb_step_op *s = &b->y->steps[i];
         bool last = s->out[0] == b->y->output;
         run_step(b, s, last ? place : HB_NONE);
@@ -307,7 +321,7 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
             b->beside = HB_NONE;
         }
     }
-    if (keep && b->own_weights && !b->casts_late)
+    if (keep && b->own_weights)
         hb_body_stow(b);
     hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
     return b->now[b->y->output];

@@ -18,6 +18,7 @@ struct hb_body {
     uint32_t *full_dw;          /* by leaf of the layer: whole gradients that wait for their sum */
     uint32_t *late; /* steps whose weight gradients are made at the layer's end, in order */
     uint32_t late_count;
+    uint32_t late_done; /* of those */
     bool *shared;    /* by value: its gradient is another's too; sums go to a place of their own */
     uint32_t remade; /* gradient of a sum that its next reader makes again; HB_NONE */
     uint32_t remade_from[3];    /* from these: what came in, the branch's, what the norm read */
@@ -33,7 +34,7 @@ struct hb_body {
     bool defer;       /* weight gradients wait for hb_body_late */
     bool sums_wait;   /* their sums over devices for hb_body_sums */
     bool own_weights; /* casts of the forward pass serve the backward pass too ... */
-    bool casts_late;  /* ... but are not made before it */
+    bool ends_kept;   /* a forward pass that keeps values ends with the last of those */
     struct hb_body *sliced_with; /* its weights come out of their stacks with this one's; or null */
     struct hb_body *behind;      /* the layer of a stage that runs backwards next; null: none */
     uint32_t starts[HB_STEP_IN]; /* zeros that its loop over query blocks adds to; HB_NONE */
@@ -55,8 +56,10 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
 void hb_body_recompute(struct hb_body *b);
 /* The backward pass from the gradient of the output to that of the input, which is returned. */
 uint32_t hb_body_backward(struct hb_body *b, uint32_t grad_out);
-/* The weight gradients that a body with `defer` left out. */
+/* The weight gradients that a body with `defer` left out; or of them the leaf's whose name ends so.
+ */
 void hb_body_late(struct hb_body *b);
+void hb_body_late_leaf(struct hb_body *b, const char *name);
 /* The sums over devices that one with `sums_wait` left out. */
 void hb_body_sums(struct hb_body *b);
 

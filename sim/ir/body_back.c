@@ -4,9 +4,12 @@
  * attention is recomputed before its MLP's backward and its results wait for their own. */
 #include "sim/ir/body_step.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
+#include "base/str.h"
 #include "sim/ir/head.h"
 #include "sim/ir/weight.h"
 #include "sim/ir/when.h"
@@ -274,14 +277,18 @@ static void end_fused(struct hb_body *b, int v)
 
 /* The weight gradients that waited, each followed by its sum; then what they were made from may
  * go. */
+static void run_late_step(struct hb_body *b)
+{
+    const struct hb_step_op *s = &b->y->steps[b->late[b->late_done++]];
+    back_weight(b, s, grad_out(b, s));
+    if (!b->sums_wait)
+        reduce_grad(b, s->leaf - b->y->first_leaf);
+}
+
 static void run_late(struct hb_body *b)
 {
-    for (uint32_t i = 0; i < b->late_count; i++) {
-        const struct hb_step_op *s = &b->y->steps[b->late[i]];
-        back_weight(b, s, grad_out(b, s));
-        if (!b->sums_wait)
-            reduce_grad(b, s->leaf - b->y->first_leaf);
-    }
+    while (b->late_done < b->late_count)
+        run_late_step(b);
     for (uint32_t i = 0; i < b->late_count; i++)
         end_fused(b, b->y->steps[b->late[i]].out[0]);
 }
@@ -292,7 +299,7 @@ static void scratch_after(struct hb_body *b, const struct hb_step_op *s)
 {
     struct hb_emit e = {.name = hb_name(b->lo, s->name, ", gradient gathered"), .kind = HB_OP_MARK};
     run_late(b);
-    b->late_count = 0;
+    b->late_count = b->late_done = 0;
     hb_emit_read(&e, b->grad[s->in[s->in_count - 1]]);
     hb_body_scratch(b, &e, s->back_scratch, s->back_scratch_count);
     hb_emit(b->lo, &e);
@@ -589,7 +596,7 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
             b->now[v] = HB_NONE;
     }
     b->recomputed = false;
-    b->late_count = 0;
+    b->late_count = b->late_done = 0;
     b->grad[b->y->output] = grad;
     if (b->lo->habits->remakes_first && !keeps_output(b))
         remake_attention(b);
@@ -609,6 +616,19 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
     b->held = HB_NONE;
     hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
     return b->grad[b->y->input];
+}
+
+void hb_body_late_leaf(struct hb_body *b, const char *name)
+{
+    for (uint32_t i = b->late_done; i < b->late_count; i++) {
+        uint32_t step = b->late[i];
+        if (!hb_str_ends(b->lo->leaves[b->y->steps[step].leaf].name, name))
+            continue;
+        memmove(b->late + b->late_done + 1, b->late + b->late_done,
+                (i - b->late_done) * sizeof *b->late);
+        b->late[b->late_done] = step;
+        run_late_step(b);
+    }
 }
 
 void hb_body_late(struct hb_body *b)

@@ -226,6 +226,11 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
         return HB_ZEROS_LATE;
     int64_t grads = lo->stacked_grad_bytes;
     int64_t logits = loss_bytes(lo);
+    /* Layers of a stage side by side: pr85/pp8/good on both, ROCm's good+layerin, ep2pp4/good, bad-
+     * shift: from 354 of 1103, the logits at 334; not small_batch,nan with 256128 words, whose loss
+     * is the peak. */
+    if (hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->spec->stack.form == HB_FORM_LOOP && grads > logits)
+        return HB_ZEROS_LATE;
     /* What comes first beside whole logits does so beside their chunks. */
     bool first = is_onehot_first(lo) || is_far_first(lo);
     if (lo->spec->loss.chunks > 1)

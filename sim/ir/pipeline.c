@@ -109,6 +109,16 @@ static void stage_stacks(struct hb_pipeline *pl, int64_t iterations)
     }
 }
 
+/* What the next iteration finds in the state's place: on XLA:GPU that is empty once the last state
+ * was read (rocm-pr85/pp8/good: bf16[1,4,4096,4096] to 681 and from 933 of 1103 on, four gradients
+ * of keys and values at the same offset in between). */
+static uint32_t renewed(struct hb_lower *lo, const char *name, uint32_t state)
+{
+    uint32_t next = hb_temp_in_place(lo, name, HB_CAT_WORKING, state);
+    lo->p->bufs[next].renews = lo->habits->recompute_first;
+    return next;
+}
+
 /* The input of an iteration: the previous stage's output, or the next microbatch. */
 static uint32_t next_state(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t inputs)
 {
@@ -214,6 +224,23 @@ static uint32_t exchange_outputs(struct hb_lower *lo, const struct hb_pipeline *
     return out;
 }
 
+/* XLA:GPU, the loss split over the stages: each device takes its part of the outputs where they
+ * lie, again for the last norm's gradient (pr85/pp8/good: bf16[15,4,4096,4096] from 7 to 377 of
+ * 1103, the loss from 333 on); of a batch that is split, too, after an exchange (ep2pp4/good:
+ * bf16[7,4,4096,4096] padded to 8 and bf16[2,4,4,4096,4096] from 633 to 692, the loss from 649). */
+static uint32_t stage_outputs(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t outputs)
+{
+    if (lo->local.input_ways == 1)
+        return hb_temp_in_place(lo, "outputs of the pipeline, in their stack", HB_CAT_WORKING,
+                                outputs);
+    struct hb_shape s = stacked_state(lo, pl, hb_round_up(pl->iterations, lo->local.input_ways));
+    uint32_t padded = hb_temp(lo, "outputs of the pipeline, padded", HB_CAT_WORKING, s);
+    uint32_t out = hb_temp(lo, "outputs of the pipeline, exchanged", HB_CAT_WORKING, s);
+    hb_emit_simple(lo, HB_OP_COPY, "pad outputs", outputs, padded);
+    hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_EXPERT, "exchange outputs", padded, out);
+    return out;
+}
+
 /* Where the backward iterations collect the gradients of their inputs. XLA:GPU makes it with the
  * forward iterations' stack of outputs, two zeros in one fusion (rocm-pr85/pp8/good+layerin:
  * bf16[15,4,4096,4096] from 7 to 1010 of 1067; on CUDA vocab=128256,embed=onehot: -3.4 -> -1.7 %).
@@ -308,14 +335,15 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
         hb_emit_simple(lo, HB_OP_COPY, "iteration input into its stack", in, pl->iter_stack);
     uint32_t out = stage_forward(lo, pl, in, !p->remat_iteration);
     hb_emit_simple(lo, HB_OP_COPY, "output of the iteration", out, outputs);
-    hb_emit_mark(lo, "carry state", out,
-                 hb_temp_in_place(lo, "state carried", HB_CAT_WORKING, pl->state));
+    hb_emit_mark(lo, "carry state", out, renewed(lo, "state carried", pl->state));
     hb_program_close_loop(lo->p, loop);
     end_copies(lo, copies);
     if (is_zeroed_early(lo))
         hb_pipeline_zero(lo, pl);
-    if (!lo->habits->outputs_in_place || lo->spec->sharding.ends_over_pipeline)
+    if (!lo->habits->outputs_in_place)
         return take_outputs(lo, pl, outputs, x);
+    if (lo->spec->sharding.ends_over_pipeline)
+        return stage_outputs(lo, pl, outputs);
     zero_input_grads(lo, pl);
     if (lo->local.input_ways > 1 && p->outputs == HB_OUT_STACKED)
         return exchange_outputs(lo, pl, outputs, x);
@@ -389,7 +417,7 @@ static void link_layers(struct hb_pipeline *pl, bool backward)
         struct hb_body *b = &pl->groups[i].body;
         struct hb_body *ahead = i + 1 < pl->count ? &pl->groups[i + 1].body : NULL;
         b->behind = b->own_stacks && i > 0 ? &pl->groups[i - 1].body : NULL;
-        if (b->own_stacks && b->own_weights && b->casts_late == backward)
+        if (b->own_stacks && b->own_weights)
             b->sliced_with = backward ? b->behind : ahead;
     }
 }
@@ -401,6 +429,23 @@ static void take_on(struct hb_body *b, const struct hb_body *last)
         return;
     b->remade = last->remade;
     memcpy(b->remade_from, last->remade_from, sizeof b->remade_from);
+}
+
+/* Weight gradients of a stage that wait: one fusion adds those of all layers to a leaf's
+ * accumulators, leaf by leaf in the order of the loop's tuple, which is that of the program's names
+ * (rocm-pr85/pp8/good: both layers' wd at 881, wg 890, wk 897, wo 903, wq 908, the router 914, wu
+ * 920, wv 927; so good+layerin and ep2pp4/good). */
+static void late_gradients(const struct hb_lower *lo, struct hb_pipeline *pl)
+{
+    static const char *const tuple[] = {"_down", "_gate",   ".wk", ".wo",
+                                        ".wq",   ".router", "_up", ".wv"};
+    for (size_t t = 0; t < sizeof tuple / sizeof *tuple && lo->habits->stage_grads_late; t++)
+        for (uint32_t i = pl->count; i-- > 0;)
+            if (pl->groups[i].body.defer)
+                hb_body_late_leaf(&pl->groups[i].body, tuple[t]);
+    for (uint32_t i = pl->count; i-- > 0;)
+        if (pl->groups[i].body.defer)
+            hb_body_late(&pl->groups[i].body);
 }
 
 static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t grad)
@@ -426,9 +471,7 @@ static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint
         }
         grad = out;
     }
-    for (uint32_t i = pl->count; i-- > 0;)
-        if (pl->groups[i].body.defer)
-            hb_body_late(&pl->groups[i].body);
+    late_gradients(lo, pl);
     return grad;
 }
 
@@ -497,11 +540,6 @@ static uint32_t make_fill(struct hb_lower *lo, const struct hb_pipeline *pl)
     return fill;
 }
 
-static bool gathers_first(const struct hb_lower *lo)
-{
-    return !lo->habits->gathers_timed && !lo->spec->optimizer.clip;
-}
-
 /* ROCm reads a saved input where it lies, in the stack of all iterations (pr85/pp8/good,
  * good+layerin: no bf16[1,4,4096,4096] of them); it copies the iteration's where a
  * rematerialisation of the layer's own begins with it, and keeps the one that it selects again
@@ -509,10 +547,31 @@ static bool gathers_first(const struct hb_lower *lo)
 static uint32_t input_stack(const struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t i)
 {
     const struct hb_pipe *p = &lo->spec->pipeline;
-    bool own = p->remat_layer || !(p->iteration_save & 1u << HB_TN_ITER_IN);
+    bool again = p->remat_layer && !hb_pipeline_saves_inputs(lo);
+    bool own = again || !(p->iteration_save & 1u << HB_TN_ITER_IN);
     if (!pl->groups[i].body.sums_wide || (own && i == 0))
         return HB_NONE;
     return i > 0 ? pl->layer_stack : pl->iter_stack;
+}
+
+/* What layer i of an iteration that runs again begins with; `x` is what the one before made. */
+static uint32_t input_again(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t i,
+                            uint32_t x)
+{
+    if (i > 0 && (pl->layer_stack == HB_NONE || !lo->habits->recompute_first))
+        return x;
+    uint32_t there = input_stack(lo, pl, i);
+    if (there != HB_NONE)
+        return there;
+    x = state_temp(lo, pl, i > 0 ? "input of the layer, again" : "input of the iteration, again");
+    hb_emit_simple(lo, HB_OP_COPY, "input out of its stack",
+                   i > 0 ? pl->layer_stack : pl->iter_stack, x);
+    return x;
+}
+
+static bool gathers_first(const struct hb_lower *lo)
+{
+    return !lo->habits->gathers_timed && !lo->spec->optimizer.clip;
 }
 
 /* A rematerialised iteration runs forward again and keeps what its layers need, for itself. Layers
@@ -523,8 +582,7 @@ static uint32_t input_stack(const struct hb_lower *lo, const struct hb_pipeline 
  * (noclip: from 784 to 1411). Returns the gradients, gathered. */
 static uint32_t run_again(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t gout)
 {
-    uint32_t x = state_temp(lo, pl, "input of the iteration, again"), whole = HB_NONE;
-    hb_emit_simple(lo, HB_OP_COPY, "iteration input out of its stack", pl->iter_stack, x);
+    uint32_t x = HB_NONE, whole = HB_NONE;
     stage_stacks(pl, 0);
     for (uint32_t i = 0; i < pl->count && hb_pipeline_wide(lo, pl); i++) {
         struct hb_body *b = &pl->groups[i].body;
@@ -543,12 +601,26 @@ static uint32_t run_again(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t 
         uint32_t stack = input_stack(lo, pl, i), *kept = &g->body.stack[g->body.y->input];
         if (stack != HB_NONE)
             *kept = HB_NONE;
-        x = group_forward(lo, g, x, true);
+        x = group_forward(lo, g, input_again(lo, pl, i, x), true);
         if (stack != HB_NONE)
             *kept = stack;
     }
     hb_emit_mark(lo, "end of the fill value", fill, HB_NONE);
     return whole != HB_NONE ? whole : gather_outputs(lo, pl, gout);
+}
+
+/* XLA:GPU, the loss split over the stages: each stage's part of the gradients on all of them,
+ * before they are padded to the iterations (pr85/pp8/good: bf16[32,4096,4096] from 379 to 381 of
+ * 1103; ep2pp4/good: bf16[16,4096,4096]). */
+static uint32_t join_grads(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t grad)
+{
+    if (!lo->habits->outputs_in_place || !lo->spec->sharding.ends_over_pipeline)
+        return grad;
+    uint32_t all = hb_temp(lo, "gradients of outputs of all stages", HB_CAT_COMMUNICATION,
+                           stacked_state(lo, pl, lo->spec->pipeline.microbatches));
+    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_PIPELINE, "join gradients of outputs", grad,
+                       all);
+    return all;
 }
 
 uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t grad)
@@ -562,7 +634,7 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
         outer[i] = HB_NONE;
     uint32_t gout = hb_temp(lo, "gradients of the iterations' outputs", HB_CAT_WORKING,
                             stacked_state(lo, pl, grad_count(lo, output_count(lo, pl))));
-    hb_emit_simple(lo, HB_OP_COPY, "gradients of outputs, padded", grad, gout);
+    hb_emit_simple(lo, HB_OP_COPY, "gradients of outputs, padded", join_grads(lo, pl, grad), gout);
     zero_input_grads(lo, pl);
     uint32_t gin = pl->input_grads;
     uint32_t state = state_temp(lo, pl, "gradient of the state");
@@ -599,7 +671,7 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     add_grads(lo, outer);
     hb_emit_simple(lo, HB_OP_COPY, "gradient of the input into its stack", g, gin);
     hb_emit_collective(lo, HB_OP_PERMUTE, HB_AX_PIPELINE, "shift gradients back", g,
-                       hb_temp_in_place(lo, "gradient of the state, moved", HB_CAT_WORKING, state));
+                       renewed(lo, "gradient of the state, moved", state));
     hb_program_close_loop(lo->p, loop);
     scatter_grads(lo, pl);
     return take_outputs(lo, pl, gin, grad);

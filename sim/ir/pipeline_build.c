@@ -227,9 +227,13 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
          * pass to the end of each layer's backward pass. */
         g->body.own_weights =
             (g->body.own_stacks && lo->fsdp_mode != HB_WEIGHT_GATHER) || lo->gathers_stay;
-        g->body.casts_late =
-            hb_pipeline_saves_inputs(lo) && g->layer.block->attention.kernel != HB_KERNEL_FLASH;
         lo->stage_slices = lo->stage_slices || (g->body.own_stacks && g->body.own_weights);
+        /* Made again, nobody reads the output of a layer where the next one's input is saved, nor
+         * of the last (rocm-pr85/pp8/good+layerin: attention alone of both layers, their experts
+         * from 602 and 742 of 1103 on in the backward pass; what slices attention's weights out of
+         * the stacks serves both passes all the same, from 416 to 728 and 850). */
+        g->body.ends_kept =
+            g->body.own_stacks && (hb_pipeline_saves_inputs(lo) || i + 1 == pl->count);
         g->body.defer = defers(lo, pl);
         g->body.first = i == 0;
         g->body.sums_wide = lo->habits->sums_remade && g->body.own_stacks;

@@ -123,6 +123,7 @@ struct hb_buf {
     enum hb_category category;
     enum hb_space space;
     uint32_t alias_of; /* lies in this buffer's memory (an earlier index); HB_NONE: its own */
+    bool renews;       /* an alias: what a loop's next trip finds there, once the last was read */
     bool argument;     /* given by the caller, alive from the start */
     bool output;       /* handed back, alive to the end */
     bool fenced;       /* passes a barrier of the step's own: the compiler makes it once */

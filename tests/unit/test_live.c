@@ -104,6 +104,46 @@ static void inside_a_body_or_around_it(void **state)
     assert_life(unread, 4, 4);
 }
 
+static void assert_part(const struct hb_live_part *part, int32_t first, int32_t last)
+{
+    assert_int_equal(part->span.start, first);
+    assert_int_equal(part->span.end, last);
+}
+
+/* What a loop writes for its next trip is one thing before it and another inside; the place of what
+ * is renewed is empty from its last reader, an inner loop's too, to its writer. */
+static void carried_in_parts(void **state)
+{
+    (void)state;
+    uint32_t fixed = buf("fixed", HB_NONE), sum = buf("sum", HB_NONE);
+    uint32_t carry = buf("carry", HB_NONE), next = buf("next", carry);
+    prog.bufs[next].renews = true;
+    op(HB_NONE, fixed);
+    op(HB_NONE, sum);
+    op(HB_NONE, carry);
+    uint32_t loop = hb_program_open_loop(&prog, "iterations", 5);
+    uint32_t inner = hb_program_open_loop(&prog, "layers", 2);
+    op(carry, HB_NONE);
+    op(fixed, sum);
+    hb_program_close_loop(&prog, inner);
+    op(HB_NONE, HB_NONE);
+    op(HB_NONE, next);
+    hb_program_close_loop(&prog, loop);
+    op(next, HB_NONE);
+    struct hb_live *live;
+    struct hb_live_part *parts;
+    uint32_t count = hb_live_find(arena, &prog, &live);
+    assert_int_equal(hb_live_carried(arena, &prog, live, count, &parts), 6);
+    assert_part(&parts[0], 0, 6);
+    assert_part(&parts[1], 1, 2);
+    assert_part(&parts[2], 3, 6);
+    assert_part(&parts[3], 2, 2);
+    assert_part(&parts[4], 3, 4);
+    assert_part(&parts[5], 6, 7);
+    assert_int_equal(hb_live_whole(arena, live, count, &parts), 3);
+    assert_part(&parts[2], 2, 7);
+}
+
 static void loops_in_loops(void **state)
 {
     (void)state;
@@ -212,6 +252,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(from_first_writer_to_last_reader, start, end),
         cmocka_unit_test_setup_teardown(an_alias_may_be_larger, start, end),
         cmocka_unit_test_setup_teardown(inside_a_body_or_around_it, start, end),
+        cmocka_unit_test_setup_teardown(carried_in_parts, start, end),
         cmocka_unit_test_setup_teardown(loops_in_loops, start, end),
         cmocka_unit_test_setup_teardown(arguments_and_outputs, start, end),
         cmocka_unit_test_setup_teardown(an_output_of_a_loop, start, end),

@@ -147,14 +147,15 @@ static void gradients_of_outputs_are_gathered(void **state)
     assert_int_equal(bytes_of(&padded, "outputs, gathered"), 8 * 64 * state_bytes);
 }
 
-/* cuda-PP--base: the loss reads the outputs in their stack; not where it is split over stages. The
- * gradients of the inputs are taken out of theirs in both. */
+/* cuda-PP--base, cuda-pr85/pp8/good: the loss reads the outputs in their stack, split over the
+ * stages or not. The gradients of the inputs are taken out of theirs in both. */
 static void outputs_are_read_in_place(void **state)
 {
     (void)state;
     struct low whole = STAGES(CUDA), split = STAGES(CUDA, "sharding.ends_over_pipeline=true");
     assert_int_equal(count(&whole, "outputs of the pipeline"), 1);
-    assert_int_equal(count(&split, "outputs of the pipeline"), 2);
+    assert_int_equal(count(&split, "outputs of the pipeline"), 1);
+    assert_true(lives_at(&split, "outputs of the iterations", "softmax cross-entropy"));
     assert_true(lives_at(&whole, "outputs of the iterations", "softmax cross-entropy"));
 }
 

@@ -1,0 +1,106 @@
+/* sim/ir/lower for XLA:GPU, a pipeline's stages with their layers side by side: what their loops
+ * carry, what iterations that run again make, in which order weight gradients come. Names are lab
+ * records without their "lab-". */
+#include "tests/unit/lowered.h"
+
+#include "sim/engine/live.h"
+
+static const char stages[] = GPU_STAGES;
+
+#define SPLIT  "sharding.ends_over_pipeline=true"
+#define BLOCKS "model.blocks[0].attention.kernel=blocked", "model.blocks[0].attention.block=512"
+
+#define STAGES(...) lower_text(stages, (const char *const[]){__VA_ARGS__, NULL})
+
+/* rocm-pr85--pp8--good: the place of the state's gradient is empty while the layers run backwards.
+ */
+static void a_state_that_was_read_leaves_its_place(void **state)
+{
+    (void)state;
+    struct low l = STAGES(ROCM, BLOCKS);
+    uint32_t place = find(&l, "gradient of the state"),
+             at = find_op(&l, "gradient through block.wq");
+    uint32_t parts = 0, alive = 0;
+    for (uint32_t i = 0; i < l.m.part_count; i++) {
+        const struct hb_live_part *part = &l.m.parts[i];
+        if (l.m.live[part->live].buf != place)
+            continue;
+        parts++;
+        alive += part->span.start <= (int32_t)at && part->span.end >= (int32_t)at;
+    }
+    assert_int_equal(parts, 3);
+    assert_int_equal(alive, 0);
+}
+
+/* pr85--pp8--good: the last norm's gradient reads the stack of outputs again, and what it makes on
+ * each stage is joined; ep2pp4--good: after an exchange. */
+static void a_loss_over_stages_reads_the_stack(void **state)
+{
+    (void)state;
+    struct low l = STAGES(CUDA, SPLIT), whole = STAGES(CUDA);
+    const char *join = "gradients of outputs of all stages";
+    assert_true(lives_at(&l, "outputs of the iterations", "backward of the last norm"));
+    assert_int_equal(bytes_of(&l, join), 2LL * 32 * 2048 * 1024);
+    assert_int_equal(find(&whole, join), HB_NONE);
+    struct low two = STAGES(CUDA, SPLIT, "mesh.expert=2");
+    assert_true(lives_at(&two, "outputs of the pipeline, exchanged", "backward of the last norm"));
+    assert_false(lives_at(&two, "outputs of the iterations", "softmax cross-entropy"));
+}
+
+/* pr85--pp8--good: accumulators after the loss; small_batch,nan with 256128 words: before it. */
+static void accumulators_follow_a_loss_that_is_no_peak(void **state)
+{
+    (void)state;
+    struct low few = STAGES(CUDA, SPLIT, "model.vocab=4000");
+    struct low many = STAGES(CUDA, SPLIT, "model.vocab=6000");
+    assert_false(lives_at(&few, "e_up, gradient", "softmax cross-entropy"));
+    assert_true(lives_at(&many, "e_up, gradient", "softmax cross-entropy"));
+}
+
+static uint32_t count_ops(const struct low *l, const char *name, enum hb_phase phase)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->p.op_count; i++)
+        n += l->p.ops[i].phase == phase && strcmp(l->p.ops[i].name, name) == 0;
+    return n;
+}
+
+/* rocm-pr85--pp8--good+layerin: where layers' inputs are saved, the iteration that runs again makes
+ * attention alone, and its weights come out of their stacks for both passes. */
+static void saved_inputs_spare_the_experts(void **state)
+{
+    (void)state;
+    struct low l = STAGES(ROCM, BLOCKS, "pipeline.iteration_save=[iter_in, layer_in]");
+    assert_int_equal(count_ops(&l, "expert output", HB_PHASE_BACKWARD), 2);
+    assert_int_equal(count_ops(&l, "cast block.wq", HB_PHASE_BACKWARD), 2);
+    assert_true(find_last_op(&l, "cast block.wq") < find_op(&l, "gradient through block.e_down"));
+    struct low again = STAGES(ROCM, BLOCKS, "pipeline.iteration_save=[iter_in, layer_in]",
+                              "pipeline.remat_layer=true");
+    assert_int_equal(again.m.temp_bytes, l.m.temp_bytes);
+}
+
+/* rocm-pr85--pp8--good: leaf by leaf, of both layers, as the program names them: wd, wg, wk, wo,
+ * wq, router, wu, wv. */
+static void gradients_that_wait_come_by_name(void **state)
+{
+    (void)state;
+    static const char *const order[] = {"e_down", "e_gate", "wk",   "wo",
+                                        "wq",     "router", "e_up", "wv"};
+    struct low l = STAGES(ROCM, BLOCKS);
+    uint32_t at = find_last_op(&l, "gradient through block.wq");
+    for (size_t i = 0; i < 2 * (sizeof order / sizeof *order); at++) {
+        if (strncmp(l.p.ops[at].name, "gradient of block.", 18) == 0)
+            assert_string_equal(l.p.ops[at].name + 18, order[i++ / 2]);
+        assert_true(at < l.p.op_count);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_state_that_was_read_leaves_its_place),     TEST(a_loss_over_stages_reads_the_stack),
+        TEST(accumulators_follow_a_loss_that_is_no_peak), TEST(saved_inputs_spare_the_experts),
+        TEST(gradients_that_wait_come_by_name),
+    };
+    return cmocka_run_group_tests_name("lower_gpu_stages", tests, NULL, NULL);
+}
