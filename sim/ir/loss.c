@@ -12,6 +12,7 @@
 #include "sim/ir/optim.h"
 #include "sim/ir/order.h"
 #include "sim/ir/sequence.h"
+#include "sim/ir/sequence_gpu.h"
 #include "sim/ir/tied.h"
 #include "sim/ir/weight.h"
 
@@ -194,7 +195,20 @@ static void prepare_ring(struct hb_lower *lo)
         zero_ring(lo);
 }
 
-void hb_loss_prepare(struct hb_lower *lo)
+/* XLA:GPU's list has what needs no operand of the layers before them: the head gathered for the
+ * logits, and once more for its input's gradient (8B,f16,b4,v32k with one sequence a device:
+ * bf16[4096,32000] from 55 to 208 and from 56 to 223, the layers at 85). */
+static void gather_twice(struct hb_lower *lo, struct hb_ends *ends)
+{
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    if (!hb_head_split(lo) || !hb_sequence_gpu_known(lo) || !hb_sequence_gpu_list(lo))
+        return;
+    if (hb_sequence_gpu_gathers_twice(lo))
+        ends->head_again = hb_loss_use_head(lo, false);
+    l->gathered = hb_loss_use_head(lo, false);
+}
+
+void hb_loss_prepare(struct hb_lower *lo, struct hb_ends *ends)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
     if (hb_chunks_cast(lo)) {
@@ -205,6 +219,7 @@ void hb_loss_prepare(struct hb_lower *lo)
     prepare_ring(lo);
     if (hb_head_gathered_first(lo))
         lo->leaves[lo->head].gathered = hb_loss_use_head(lo, false);
+    gather_twice(lo, ends);
 }
 
 /* MaxText's backward rule makes the gradient of the logits a tensor that both products read (v5p
@@ -583,7 +598,9 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     c.w = hb_loss_use_head(lo, false);
     hb_loss_make_logits(lo, &c);
     hb_loss_make_dlogits(lo, &c);
-    if (hb_head_split(lo) && !hb_order_head_early(lo))
+    if (ends->head_again != HB_NONE)
+        c.w = ends->head_again;
+    else if (hb_head_split(lo) && !hb_order_head_early(lo))
         c.w = hb_loss_use_head(lo, false);
     bool hides = hb_head_hides_sent(lo);
     bool fused = hb_copies_head_fused(lo);

@@ -213,7 +213,8 @@ static bool casts_follow(const struct hb_lower *lo)
 
 static void forward_backward(struct hb_lower *lo, struct parts *parts)
 {
-    struct hb_ends ends = {.table_grad = HB_NONE, .table = HB_NONE, .rows = HB_NONE};
+    struct hb_ends ends = {
+        .table_grad = HB_NONE, .table = HB_NONE, .rows = HB_NONE, .head_again = HB_NONE};
     lo->phase = HB_PHASE_FORWARD;
     if (hb_pipeline_even(lo)) {
         hb_ends_cast_table(lo, &ends);
@@ -228,7 +229,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
      * f32[32,512,14336] from 100 on, beside the loss; 8B,f16,muon,clip). */
     if (lo->spec->batch.accumulate == 1)
         hb_muon_copy_first(lo);
-    hb_loss_prepare(lo);
+    hb_loss_prepare(lo, &ends);
     x = hb_stack_forward(lo, &parts->stack, x);
     if (parts->piped)
         x = hb_pipeline_forward(lo, &parts->pipeline, x);
@@ -292,8 +293,8 @@ static void build_step(struct hb_lower *lo)
     weigh_whole(lo);
     hb_leaf_arguments(lo);
     add_inputs(lo);
-    fuse_updates(lo);
     lo->input_bytes = hb_stack_input_bytes(lo);
+    fuse_updates(lo);
     hb_stack_build(lo, &parts.stack);
     if (parts.piped)
         hb_pipeline_build(lo, &parts.pipeline);

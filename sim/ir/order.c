@@ -4,6 +4,7 @@
 #include "sim/ir/order.h"
 
 #include "base/size.h"
+#include "sim/ir/sequence_gpu.h"
 #include "sim/ir/weight.h"
 
 static int64_t devices(const struct hb_lower *lo)
@@ -224,6 +225,8 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     bool copies = blocks || (score_bytes(lo) > 0 && !named);
     if (!lo->habits->zeros_before_loss || (copies && !lo->habits->zeros_hoisted))
         return HB_ZEROS_LATE;
+    if (hb_sequence_gpu_known(lo))
+        return hb_sequence_gpu_list(lo) ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
     int64_t grads = lo->stacked_grad_bytes;
     int64_t logits = loss_bytes(lo);
     /* Layers of a stage side by side: pr85/pp8/good on both, ROCm's good+layerin, ep2pp4/good, bad-
@@ -424,6 +427,8 @@ bool hb_order_head_waits(const struct hb_lower *lo)
 {
     if (hb_order_depth(lo))
         return true;
+    if (hb_sequence_gpu_known(lo))
+        return hb_sequence_gpu_waits(lo);
     bool sharded = lo->local.input_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
                    hb_ways(lo, HB_AX_SEQUENCE) > 1;
     if (hb_order_dot_narrow(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1 &&

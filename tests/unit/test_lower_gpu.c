@@ -498,7 +498,7 @@ static void an_update_by_means_waits_in_nested_scans_alone(void **state)
     (void)state;
     static const char *const sets[] = {"mesh.fsdp=8", "model.vocab=200000",
                                        "optimizer.name=adafactor"};
-    struct low scan = DENSE(ROCM, sets[0], sets[1], sets[2]);
+    struct low scan = DENSE(ROCM, sets[0], sets[1], sets[2], "mesh.tensor=2");
     struct low nested = DENSE(ROCM, sets[0], sets[1], sets[2], "stack.form=nested");
     struct low adamw = DENSE(ROCM, sets[0], sets[1]);
     assert_false(lives_at(&scan, "gradient of the logits", "backward of flash attention"));
@@ -715,7 +715,7 @@ static void replicated_inputs_are_saved_whole(void **state)
 static void rocm_s_logits_wait_for_kept_values(void **state)
 {
     (void)state;
-    static const char *const mesh[] = {"mesh.fsdp=8", "batch.global=64"};
+    static const char *const mesh[] = {"mesh.fsdp=8", "model.blocks[0].repeat=96"};
     struct low full = DENSE(ROCM, mesh[0], mesh[1]);
     struct low kept = DENSE(ROCM, mesh[0], mesh[1], "remat.policy=names", "remat.save=[attn_out]");
     assert_false(lives_at(&full, "gradient of the logits", "backward of flash attention"));

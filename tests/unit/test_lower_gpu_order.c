@@ -98,13 +98,36 @@ static void tensor_parallelism_alone_goes_depth_first(void **state)
     struct low rocm = DENSE(ROCM, "mesh.tensor=8"),
                both = DENSE(ROCM, "mesh.tensor=4", "mesh.fsdp=2");
     struct low cuda = DENSE(CUDA, "mesh.tensor=8");
-    struct low nested = DENSE(ROCM, "mesh.tensor=8", "stack.form=nested", "stack.outer=4");
+    struct low nested =
+        DENSE(ROCM, "mesh.tensor=8", "stack.form=nested", "stack.outer=4", "batch.global=32");
     assert_true(is_made_after(&rocm, grad, back) && !is_made_after(&both, grad, back));
     assert_false(is_made_after(&cuda, grad, back) || is_made_after(&nested, grad, back));
     assert_true(is_made_after(&rocm, "gradient of the head", back));
     int64_t narrow = INT64_C(2) * 16 * 2 * 512 * 4096;
     assert_int_equal(count_at(&rocm, "by query blocks, scratch", back, 0, narrow), 1);
-    assert_int_equal(count_at(&nested, "by query blocks, scratch", back, 0, narrow), 0);
+    assert_int_equal(count_at(&nested, "by query blocks, scratch", back, 0, 2 * narrow), 0);
+}
+
+/* rocm-8B,v5e16x16,dp4f64 with 50304 words against 64000: the list has all zeros and the head,
+ * gathered twice, before the layers; depth-first the logits' gradient waits for the end. */
+static void the_least_sequence_is_taken(void **state)
+{
+    (void)state;
+    const char *back = "backward of attention by", *head = "gradient of the head";
+    struct low list = DENSE(ROCM, "mesh.fsdp=16");
+    assert_false(is_made_after(&list, head, back));
+    assert_int_equal(count_at(&list, "head, gathered", "attention by", 0, 0), 2);
+    assert_true(lives_at(&list, "embedding, zeros", "softmax cross-entropy"));
+    struct low narrow = DENSE(ROCM, "mesh.fsdp=16", "loss.dot=bf16");
+    assert_int_equal(count_at(&narrow, "head, gathered", "attention by", 0, 0), 1);
+    struct low depth = DENSE(ROCM, "mesh.fsdp=16", "model.vocab=128256");
+    assert_true(is_made_after(&depth, head, back));
+    assert_int_equal(count_at(&depth, "head, gathered", "attention by", 0, 0), 0);
+    assert_false(lives_at(&depth, "embedding, zeros", "softmax cross-entropy"));
+    /* 1B,f8,a4,offload with attn=naive. */
+    struct low naive = DENSE(ROCM, "mesh.fsdp=4", "model.vocab=65536", "batch.accumulate=4",
+                             "model.blocks[0].attention.kernel=naive");
+    assert_false(is_made_after(&naive, head, "backward of softmax"));
 }
 
 /* cuda-8B,f16,b2 with layers=loop: across hosts a layer's weight gradients wait for earlier layers,
@@ -217,6 +240,7 @@ int main(void)
         TEST(residuals_are_handed_on_in_f32),
         TEST(sums_over_query_blocks_begin_early),
         TEST(tensor_parallelism_alone_goes_depth_first),
+        TEST(the_least_sequence_is_taken),
         TEST(gradients_wait_for_links_across_hosts),
         TEST(layers_that_keep_all_gather_once),
         TEST(a_gathered_batch_stays_to_the_layer_s_end),
