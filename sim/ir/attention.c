@@ -468,6 +468,19 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     return o;
 }
 
+/* ROCm fuses the turns of a block's scores into the ops that read them where they are neither
+ * small nor large, and fewer than eight heads share a key: the gradient stands in bf16 beside the
+ * three (8B,f16,b4,v32k with one sequence a device: bf16[8,2048,4096] from 441 to 448, f32 from
+ * 442, 447 and 448 on; f32[8,4096,3072] and two sequences of [4,4096,2048] and of [8,2048,2048]
+ * alike; transposes of their own, three f32 alone, for 128 MiB, [8,4096,1024] and [4,4096,2048],
+ * for 512, [2,8,4,512,4096] and [1,16,4,512,4096], and for eight and sixteen heads a key). */
+static bool is_turn_fused(const struct heads *h, const struct hb_shape *wide)
+{
+    enum { FUSED_ABOVE = 128 << 20, FUSED_BELOW = 512 << 20, FUSED_HEADS = 8 };
+    int64_t bytes = hb_shape_plain_bytes(wide);
+    return h->q < FUSED_HEADS * h->kv && bytes > FUSED_ABOVE && bytes < FUSED_BELOW;
+}
+
 /* What a block of queries holds backwards: two of scores in f32 and two in bf16 (bwd/base); with
  * grouped queries the gradient is turned before it is cast, and three in f32 are there (1B/loss=
  * chunk: f32[2,8,4,512,4096] thrice, in three orders, at 483 of 616; 8B,f16,b4,v32k), in layers of
@@ -483,10 +496,10 @@ static void hold_block(const struct hb_lower *lo, struct hb_step_op *s, const st
     s->back_scratch[0] = s->back_scratch[1] = wide;
     s->back_scratch[2] = grouped && !stage && !hb_order_depth(lo) ? wide : narrow;
     s->back_scratch[3] = narrow;
-    s->back_scratch_count = grouped ? 3 : 4;
+    s->back_scratch_count = grouped && (hb_order_depth(lo) || !is_turn_fused(h, &wide)) ? 3 : 4;
     /* The block of q, of the result's gradient and of q's own (bf16[1,1,4,8,128,512,4] from 704).
      */
-    if (grouped && lo->habits->recompute_first)
+    if (s->back_scratch_count == 3 && lo->habits->recompute_first)
         s->back_scratch[s->back_scratch_count++] =
             hb_shape_make(lo->compute, (const int64_t[]){3, h->batch, h->q, s->rows, h->v_dim, -1});
 }

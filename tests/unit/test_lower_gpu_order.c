@@ -130,6 +130,20 @@ static void the_least_sequence_is_taken(void **state)
     assert_false(is_made_after(&naive, head, "backward of softmax"));
 }
 
+/* rocm-8B,f16,b4,v32k with one sequence a device, of 32 heads (256 MiB) and of 16. */
+static void turns_are_fused_in_between(void **state)
+{
+    (void)state;
+    const char *back = "backward of attention by", *scratch = "by query blocks, scratch";
+    int64_t block = INT64_C(512) * 4096;
+    struct low fused = DENSE(ROCM, "mesh.fsdp=16", "model.blocks[0].attention.heads=32");
+    assert_int_equal(count_at(&fused, scratch, back, 0, 4 * 32 * block), 3);
+    assert_int_equal(count_at(&fused, scratch, back, 0, 2 * 32 * block), 1);
+    struct low small = DENSE(ROCM, "mesh.fsdp=16");
+    assert_int_equal(count_at(&small, scratch, back, 0, 4 * 16 * block), 3);
+    assert_int_equal(count_at(&small, scratch, back, 0, 2 * 16 * block), 0);
+}
+
 /* cuda-8B,f16,b2 with layers=loop: across hosts a layer's weight gradients wait for earlier layers,
  * fewer with more tokens. */
 static void gradients_wait_for_links_across_hosts(void **state)
@@ -241,6 +255,7 @@ int main(void)
         TEST(sums_over_query_blocks_begin_early),
         TEST(tensor_parallelism_alone_goes_depth_first),
         TEST(the_least_sequence_is_taken),
+        TEST(turns_are_fused_in_between),
         TEST(gradients_wait_for_links_across_hosts),
         TEST(layers_that_keep_all_gather_once),
         TEST(a_gathered_batch_stays_to_the_layer_s_end),
