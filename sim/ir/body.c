@@ -272,6 +272,16 @@ static void keep_value(struct hb_body *b, int v)
     hb_emit(b->lo, &e);
 }
 
+/* What is read out of its stack is so in the forward loop, too (tiny/batch=16 with remat=dots, 4096
+ * tokens: f32[16,16,4096,4096] beside f32[4,16,16,4096,4096], no bf16 probabilities). */
+static void keep_output(struct hb_body *b, int v)
+{
+    keep_value(b, v);
+    bool kept = b->stack[v] != HB_NONE && b->saved->keep[v] != HB_KEEP_HOST;
+    if (kept && b->y->values[v].read_stacked)
+        b->now[v] = b->stack[v];
+}
+
 void hb_body_stow(struct hb_body *b)
 {
     for (uint32_t i = b->y->first_leaf; i < b->y->end_leaf; i++)
@@ -315,7 +325,7 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
         bool last = s->out[0] == b->y->output;
         run_step(b, s, last ? place : HB_NONE);
         for (int o = 0; keep && o < s->out_count; o++)
-            keep_value(b, s->out[o]);
+            keep_output(b, s->out[o]);
         if (b->beside != HB_NONE && s->kind == HB_STEP_ADD) {
             hb_emit_mark(b->lo, "own part of what was gathered", b->beside, HB_NONE);
             b->beside = HB_NONE;
