@@ -555,34 +555,6 @@ bool hb_head_hides_sent(const struct hb_lower *lo)
            (lo->spec->model.blocks[0].remat.offload & wide);
 }
 
-bool hb_head_waits(const struct hb_lower *lo)
-{
-    if (lo->spec->loss.chunks > 1)
-        return false;
-    if (lo->habits->logits_copies == 2)
-        return hb_order_head_waits(lo);
-    if (hb_head_hides_sent(lo))
-        return false;
-    if (keeps_and_fetches(lo) || lo->stage_long)
-        return true;
-    enum hb_tied_wait tied = hb_tied_find(lo);
-    if (tied != HB_TIED_APART)
-        return tied == HB_TIED_NARROW || tied == HB_TIED_BOTH;
-    if (is_iterated_on(lo))
-        return lo->local.batch == 1;
-    if (is_tied_early(lo) || is_scattered_into(lo) || is_padded_early(lo) || are_scores_larger(lo))
-        return false;
-    if (is_update_slow(lo) || is_unconstrained(lo) || hb_sequence_post_alone(lo))
-        return true;
-    if (hb_sequence_known(lo))
-        return !hb_head_label_waits(lo);
-    if (hb_sequence_gathers_known(lo))
-        return hb_sequence_gathers_find(lo).logits_wait;
-    if (hb_sequence_tensor_known(lo))
-        return hb_sequence_tensor_waits(lo);
-    return !is_label_early(lo) && waits_by_weights(lo);
-}
-
 /* What stands in the layers' backward pass if the whole gradient and the logits both wait: those
  * two, the arguments, the stack of layer inputs, gradients and casts, a layer's whole weights. */
 static int64_t waiting_bytes(const struct hb_lower *lo)
@@ -611,15 +583,55 @@ static int64_t waiting_bytes(const struct hb_lower *lo)
     return sum;
 }
 
+bool hb_head_beside(const struct hb_lower *lo)
+{
+    return hb_sequence_beside_known(lo) && waiting_bytes(lo) < lo->hbm_bytes;
+}
+
+bool hb_head_waits(const struct hb_lower *lo)
+{
+    if (lo->spec->loss.chunks > 1)
+        return false;
+    if (lo->habits->logits_copies == 2)
+        return hb_order_head_waits(lo);
+    if (hb_head_hides_sent(lo))
+        return false;
+    if (keeps_and_fetches(lo) || lo->stage_long)
+        return true;
+    enum hb_tied_wait tied = hb_tied_find(lo);
+    if (tied != HB_TIED_APART)
+        return tied == HB_TIED_NARROW || tied == HB_TIED_BOTH;
+    if (is_iterated_on(lo))
+        return lo->local.batch == 1;
+    if (is_tied_early(lo) || is_scattered_into(lo) || is_padded_early(lo) || are_scores_larger(lo))
+        return false;
+    if (is_update_slow(lo) || is_unconstrained(lo) || hb_sequence_post_alone(lo))
+        return true;
+    if (hb_sequence_known(lo))
+        return !hb_head_label_waits(lo);
+    if (hb_head_beside(lo))
+        return false;
+    if (hb_sequence_gathers_known(lo))
+        return hb_sequence_gathers_find(lo).logits_wait;
+    if (hb_sequence_tensor_known(lo))
+        return hb_sequence_tensor_waits(lo);
+    return !is_label_early(lo) && waits_by_weights(lo);
+}
+
 /* v5e, whose collectives run beside the products, makes the head's gradient at once but sums it
  * after the layers; logits and the whole gradient wait, both f32 (8B,v5e16x16,f256 and 1B,v5e8x8:
  * 2004 and 2004, 2004 and 1002 MiB; v5e8x8,f32dp2: 500 and 500). Not with tensor parallelism
  * (8B,v5e16x16,f64t4), nor beside host copies (70B/remat=offload:layer_in), nor where they do not
- * fit: 70B/base makes the logits again. */
+ * fit: 70B/base makes the logits again. Of several sequences no logits wait, and depth-first the
+ * sum comes at once (8B,v5e8x8,f64, f32[4096,128256] from 459 to 1168 of 1290, f32[2,2048,128256]
+ * to 461; with 32000 words, depth-first, bf16[4096,32000] from 467 to 1296 of 1338, and so do
+ * products in bf16). */
 bool hb_head_sum_waits(const struct hb_lower *lo)
 {
     if (hb_sequence_gathers_known(lo) && hb_sequence_gathers_find(lo).sum_waits)
         return true;
+    if (hb_head_beside(lo) && hb_sequence_gathers_find(lo).depth)
+        return false;
     return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !hb_offloads(lo) &&
            !hb_head_own_rule(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
            hb_ways(lo, HB_AX_SEQUENCE) == 1 && !lo->spec->model.tied_embeddings &&

@@ -30,6 +30,8 @@ bool hb_head_copy_waits(const struct hb_lower *lo);
 bool hb_head_label_waits(const struct hb_lower *lo);
 /* It is made first of all, to hide what the last layer sends to the host. */
 bool hb_head_hides_sent(const struct hb_lower *lo);
+/* Whether v5e makes the gradient of several sequences at once and nothing of the logits waits. */
+bool hb_head_beside(const struct hb_lower *lo);
 /* It is made at once, but summed over the devices after them. */
 bool hb_head_sum_waits(const struct hb_lower *lo);
 /* Its sum leaves each device its own part. */

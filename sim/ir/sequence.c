@@ -209,18 +209,29 @@ bool hb_sequence_tensor_waits(const struct hb_lower *lo)
     return depth <= post ? depth_late : true;
 }
 
-bool hb_sequence_gathers_known(const struct hb_lower *lo)
+/* Layers over fsdp alone that keep their inputs, a whole loss, a head of its own. */
+static bool is_plain_over_fsdp(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     const struct hb_remat *r = &s->model.blocks[0].remat;
     bool inputs = r->policy == HB_POLICY_FULL ||
                   (r->policy == HB_POLICY_NAMES && r->save == 0 && r->offload == 0);
+    return inputs && !lo->maxtext && s->stack.form == HB_FORM_SCAN && s->batch.accumulate == 1 &&
+           s->loss.chunks == 1 && !s->model.tied_embeddings && !s->loss.onehot &&
+           s->model.blocks[0].moe.experts == 0 && lo->local.batch_ways == hb_fsdp_ways(lo, false) &&
+           hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
+           hb_ways(lo, HB_AX_PIPELINE) == 1;
+}
+
+bool hb_sequence_gathers_known(const struct hb_lower *lo)
+{
     bool gathers = lo->gather_form == HB_GATHER_PADDED || lo->gather_form == HB_GATHER_LATE;
-    return gathers && inputs && !lo->maxtext && s->stack.form == HB_FORM_SCAN &&
-           s->batch.accumulate == 1 && s->loss.chunks == 1 && !s->model.tied_embeddings &&
-           !s->loss.onehot && s->model.blocks[0].moe.experts == 0 &&
-           lo->local.batch_ways == hb_fsdp_ways(lo, false) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
+    return gathers && is_plain_over_fsdp(lo);
+}
+
+bool hb_sequence_beside_known(const struct hb_lower *lo)
+{
+    return lo->gather_form == HB_GATHER_BESIDE && is_plain_over_fsdp(lo) && lo->local.batch > 1;
 }
 
 /* One sequence's waits for its sum to the end (gate/f48,d6k: f32[6144,32256] from 173 to 475 of
@@ -276,7 +287,9 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     int64_t held = hb_add_sat(logits, hb_mul_sat(2, resid));
     bool early = whole <= hb_add_sat(logits, resid);
     int64_t loss = hb_add_sat(hb_add_sat(stacks, whole), hb_add_sat(held, resid));
-    int64_t list = early ? hb_larger(loss, back) : hb_add_sat(back, held);
+    /* Beside products its sum waits (v5e8x8, two sequences, 32000 words 3209 2768 3229). */
+    int64_t begun = hb_add_sat(back, lo->gather_form == HB_GATHER_BESIDE ? whole : 0);
+    int64_t list = early ? hb_larger(loss, begun) : hb_add_sat(back, held);
     bool waits = is_sum_late(lo);
     int64_t sum = hb_head_sum_scattered(lo) ? hb_shape_plain_bytes(&part) : head;
     int64_t depth = hb_add_sat(hb_add_sat(lo->input_bytes, whole), held);

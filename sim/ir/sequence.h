@@ -31,6 +31,8 @@ struct hb_sequence_gathers {
 
 bool hb_sequence_gathers_known(const struct hb_lower *lo);
 struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo);
+/* Between gathers beside the products, of several sequences, the same of the first. */
+bool hb_sequence_beside_known(const struct hb_lower *lo);
 /* Whether it is known and both wait. */
 bool hb_sequence_gathers_post(const struct hb_lower *lo);
 /* The same of tensor parallelism without fsdp: whether the logits wait. */

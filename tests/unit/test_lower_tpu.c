@@ -342,6 +342,27 @@ static void a_narrow_product_chooses_between_gathers(void **state)
     assert_false(lives_at(&depth, "logits", op) || lives_at(&depth, "gradient of the logits", op));
 }
 
+/* 8B,v5e8x8,f64: of two sequences the head's whole gradient waits and no logits; with 32000 words
+ * its sum, made at once; of one the logits, too. */
+static void what_runs_beside_products_waits(void **state)
+{
+    (void)state;
+#define BESIDE(...)                                                                                \
+    DENSE("mesh={fsdp: 64}", "model.d_model=4096", "hardware={device: tpu-v5e, count: 64}",        \
+          "model.blocks[0].attention={heads: 32, kv_heads: 8, head_dim: 128, kernel: flash}",      \
+          "model.blocks[0].mlp.d_ff=14336", "model.blocks[0].repeat=32", __VA_ARGS__)
+    const char *op = "gradient through block.w_down", *whole = "head, gradient before its sum";
+    const char *words = "model.vocab=128256";
+    struct low two = BESIDE(words, "batch.global=128"), one = BESIDE(words, "batch.global=64");
+    struct low few = BESIDE("batch.global=128");
+    assert_true(lives_at(&two, whole, op) && lives_at(&one, whole, op));
+    assert_false(lives_at(&two, "logits", op));
+    assert_true(lives_at(&one, "logits", op));
+    assert_false(lives_at(&few, whole, op));
+    assert_true(lives_at(&few, "head, gradient summed", op));
+    assert_true(find_op(&two, "gradient of the head") < find_op(&two, "gradient through the head"));
+}
+
 /* mixtral/base: casts of gate and up, [.., 64, ..] with the 64 along the lanes, take twice their
  * bytes, w_down's not; 8B,f64,b2: a dense layer's w_down with two sequences. */
 static void shards_along_the_lanes_are_padded(void **state)
@@ -697,6 +718,7 @@ int main(void)
         TEST(the_larger_states_are_met_first),
         TEST(between_gathers_the_least_is_taken),
         TEST(a_narrow_product_chooses_between_gathers),
+        TEST(what_runs_beside_products_waits),
         TEST(shards_along_the_lanes_are_padded),
         TEST(rings_of_one_sequence_wait),
         TEST(the_sequence_says_what_waits),
