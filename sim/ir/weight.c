@@ -454,10 +454,14 @@ static bool same_shape(const struct hb_shape *a, const struct hb_shape *b)
  * shape, not for each leaf; leaves that the loop collects in another layout have none (pp8 on
  * ROCm: + 0.168 GB, the attention's alone). They live from before the loss to the update; of sums
  * over microbatches, f32 for every leaf, from before those (cuda-rnd/056: f32[12,3072,1024] from 67
- * to 428 beside bf16 gradients, and the table's and the head's). */
+ * to 428 beside bf16 gradients, and the table's and the head's). A pipeline's stage in a loop
+ * begins its accumulators with copies of zeros that nobody else reads
+ * (cuda-PPc/pipe_constraints=all with nan_to_num: f32[1,4,8192,2048] three times from 93 to 600, no
+ * fourth; PP/pipe_shift=concat). */
 void hb_weight_nan_zeros(struct hb_lower *lo)
 {
-    if (!lo->habits->nan_zero_per_shape || !lo->spec->step.nan_to_num)
+    bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->spec->stack.form != HB_FORM_LOOP;
+    if (!lo->habits->nan_zero_per_shape || !lo->spec->step.nan_to_num || staged)
         return;
     bool sums = lo->spec->batch.accumulate > 1;
     enum hb_dtype dtype = sums ? HB_DT_F32 : hb_weight_grad_dtype(lo);

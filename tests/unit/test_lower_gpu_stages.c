@@ -8,6 +8,7 @@
 static const char stages[] = GPU_STAGES;
 
 #define SPLIT  "sharding.ends_over_pipeline=true"
+#define NAIVE  "model.blocks[0].attention.kernel=naive"
 #define BLOCKS "model.blocks[0].attention.kernel=blocked", "model.blocks[0].attention.block=512"
 
 #define STAGES(...) lower_text(stages, (const char *const[]){__VA_ARGS__, NULL})
@@ -95,12 +96,39 @@ static void gradients_that_wait_come_by_name(void **state)
     }
 }
 
+/* cuda-pr85--ep2pp4--mask,naive,causal with four key heads of 32: bf16[1,2,4,8,4096,4096] of all
+ * four layers; with eight none. */
+static void large_groups_keep_their_probabilities(void **state)
+{
+    (void)state;
+    struct low eight = STAGES(CUDA, NAIVE, "model.blocks[0].attention.kv_heads=1");
+    struct low four = STAGES(CUDA, NAIVE, "model.blocks[0].attention.kv_heads=2");
+    const char *kept = "attention probabilities, saved";
+    assert_int_not_equal(find(&eight, kept), HB_NONE);
+    assert_int_equal(find(&four, kept), HB_NONE);
+}
+
+/* cuda-PPc--pipe_constraints=all with nan_to_num: a stage in a loop, no fourth f32[1,4,8192,2048].
+ */
+static void scanned_stages_share_no_zeros(void **state)
+{
+    (void)state;
+    const char *nan = "step.nan_to_num=true", *zeros = "zeros for nan_to_num";
+    struct low loop = STAGES(CUDA, nan), scan = STAGES(CUDA, nan, "stack.form=scan");
+    assert_int_not_equal(find(&loop, zeros), HB_NONE);
+    assert_int_equal(find(&scan, zeros), HB_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_state_that_was_read_leaves_its_place),     TEST(a_loss_over_stages_reads_the_stack),
-        TEST(accumulators_follow_a_loss_that_is_no_peak), TEST(saved_inputs_spare_the_experts),
+        TEST(a_state_that_was_read_leaves_its_place),
+        TEST(a_loss_over_stages_reads_the_stack),
+        TEST(accumulators_follow_a_loss_that_is_no_peak),
+        TEST(saved_inputs_spare_the_experts),
         TEST(gradients_that_wait_come_by_name),
+        TEST(large_groups_keep_their_probabilities),
+        TEST(scanned_stages_share_no_zeros),
     };
     return cmocka_run_group_tests_name("lower_gpu_stages", tests, NULL, NULL);
 }
