@@ -77,7 +77,9 @@ struct hb_step_op {
 struct hb_layer {
     const struct hb_block *block;
     const char *name;
-    int64_t at; /* layer of the unit that is being made */
+    int64_t at;       /* layer of the unit that is being made */
+    int64_t together; /* layers of a stage, side by side; 0: not so ... */
+    int64_t behind;   /* ... and those of them that go backwards before it */
     struct hb_value *values;
     uint32_t value_count, value_cap;
     struct hb_step_op *steps;

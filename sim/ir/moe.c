@@ -151,15 +151,6 @@ static int mix(struct hb_lower *lo, struct hb_layer *y, struct hb_value v, struc
     return out;
 }
 
-/* Layers whose recomputation stands together: those of a stage, side by side. */
-static int64_t layers_together(const struct hb_lower *lo, const struct hb_block *b)
-{
-    int64_t stages = hb_ways(lo, HB_AX_PIPELINE);
-    if (stages == 1 || lo->spec->stack.form != HB_FORM_LOOP)
-        return 1;
-    return hb_div_up(hb_div_up(b->repeat, stages), lo->spec->pipeline.repeats);
-}
-
 static int64_t plain_bytes(struct hb_shape s)
 {
     return hb_shape_plain_bytes(&s);
@@ -183,26 +174,33 @@ static bool is_beyond_limit(const struct hb_lower *lo, const struct hb_layer *y,
     return hb_add_sat(sum, inputs) > limit / 100 * 95;
 }
 
-/* CUDA has no ragged product: each operand is spread over all experts, masked. In the backward pass
- * four of the hidden width stand together with two of the model's (mixtral/mlp=moe_ragged:
- * bf16[8,8192,14336]), for each layer that is made again with it (pr85/pp8/good,ragged,f32sum:
- * eight bf16[16,32768,2048] and four of 4096). Of the last step, the activation. Beyond the limit
- * of the compiler's memory its rematerialization spreads the two of a layer alone again after the
- * first hidden product (qwen30a3,f64,ragged: three bf16[128,32768,768] beside
- * loop_select_fusion.remat, two bf16[128,32768,2048]); what it does to several layers is not
- * modelled. */
+/* CUDA has no ragged product: each operand is spread over all experts, masked, once as rows for the
+ * product that reads it and once by expert for its weight's gradient. In the backward pass four of
+ * the hidden width stand together with two of the model's (mixtral/mlp=moe_ragged:
+ * bf16[8,8192,14336]). Of layers of a stage side by side the weights' gradients wait for all of
+ * them: tokens and activation of each from its forward pass on, the gradients of its outputs, gate
+ * and up from its backward pass on, beside gate's and up's rows of the layer at hand
+ * (pr85/pp8/good,ragged,f32sum: eight bf16[16,32768,2048] and four of 4096; ep2pp4/good,ragged,
+ * four layers, without a limit: fourteen and eight). Of the last step, the activation.
+ * Beyond the limit of the compiler's memory its rematerialization spreads the two of a layer alone
+ * again after the first hidden product (qwen30a3,f64,ragged: three bf16[128,32768,768] beside
+ * loop_select_fusion.remat, two bf16[128,32768,2048]). Side by side the scheduler makes gate's and
+ * up's gradients at once, and what waited from the forward pass comes again with each layer's
+ * backward pass (pp8/good,batch=64,ragged: six bf16[16,65536,2048] and three of 4096, 83.6 -> 68.4
+ * GiB; ep2pp4/good,batch=64,ragged: eight and six, 136.6 -> 106.2). */
 static void expand_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *wide,
                           const int64_t *narrow)
 {
     struct hb_step_op *step = &y->steps[y->step_count - 1];
-    int64_t experts = y->block->moe.experts;
-    int64_t all = hb_mul_sat(experts, layers_together(lo, y->block));
-    struct hb_shape *hidden = &step->back_scratch[0], *model = &step->back_scratch[1];
-    *hidden = hb_shape_make(lo->compute, (const int64_t[]){4, all, wide[0], wide[1], -1});
-    *model = hb_shape_make(lo->compute, (const int64_t[]){2, all, narrow[0], narrow[1], -1});
-    if (all == experts &&
-        is_beyond_limit(lo, y, hb_add_sat(plain_bytes(*hidden), plain_bytes(*model))))
-        hidden->dim[0] = 3;
+    int64_t experts = y->block->moe.experts, n = hb_larger(y->together, 1);
+    int64_t hidden = n > 1 ? n + 2 * y->behind + 4 : 4, model = n + (n > 1 ? y->behind + 1 : 1);
+    struct hb_shape *h = &step->back_scratch[0], *m = &step->back_scratch[1];
+    *h = hb_shape_make(lo->compute, (const int64_t[]){hidden, experts, wide[0], wide[1], -1});
+    *m = hb_shape_make(lo->compute, (const int64_t[]){model, experts, narrow[0], narrow[1], -1});
+    if (is_beyond_limit(lo, y, hb_add_sat(plain_bytes(*h), plain_bytes(*m)))) {
+        h->dim[0] = n > 1 ? n + 4 : 3;
+        m->dim[0] = n > 1 ? n + 1 : 2;
+    }
     step->back_scratch_count = 2;
     step->scratch[0] = hb_shape_make(lo->compute, (const int64_t[]){experts, wide[0], wide[1], -1});
     step->scratch_count = 1;
@@ -237,7 +235,7 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
     int act = hb_layer_activation(lo, y, gate, up, "expert activation", 1u << HB_TN_MLP_ACT);
     /* moeFG/base: the activation is made inside its readers; gate and up stay beside their
      * gradients, the first of which lies where the activation's was. */
-    y->values[act].fused = !(lo->habits->probabilities_remade && layers_together(lo, y->block) > 1);
+    y->values[act].fused = !(lo->habits->probabilities_remade && y->together > 1);
     y->steps[y->step_count - 1].grad_in_place = 0;
     y->steps[y->step_count - 1].grad_follows = true;
     y->steps[y->step_count - 1].grad_fused = false;

@@ -207,6 +207,8 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
             remat = (struct hb_remat){.policy = HB_POLICY_FULL};
         if (is_apart(lo, g))
             remat = no_remat();
+        g->layer.together = g->looped ? 0 : pl->count;
+        g->layer.behind = pl->count - 1 - i;
         hb_layer_build(lo, &g->layer, layer_batch);
         bool flash = g->layer.block->attention.kernel == HB_KERNEL_FLASH;
         if (is_apart(lo, g) && (i == 0 || !flash))

@@ -257,6 +257,27 @@ static void what_a_checkpoint_keeps_is_kept(void **state)
     }
 }
 
+/* Two layers of a stage, two rows of 1408 and 1024 a token, spread over 8 experts: eight and four
+ * stand at the first layer's (pr85/pp8/good,ragged,f32sum), six and three beyond the limit. */
+static void spread_operands_wait_for_all_layers(void **state)
+{
+    (void)state;
+    static const char *const hbm[] = {"hardware.hbm=80GiB", "hardware.hbm=8GiB"};
+    for (int i = 0; i < 2; i++) {
+        struct low l =
+            lower_text(GPU_STAGES,
+                       (const char *[]){CUDA, hbm[i], "model.blocks[0].moe.dispatch=ragged", NULL});
+        uint32_t at = find_last_op(&l, "backward of expert activation");
+        const struct hb_op *op = &l.p.ops[at];
+        int64_t sum = 0, rows = INT64_C(2) * 8 * 2048;
+        for (uint32_t r = op->read_count; r < op->read_count + op->write_count; r++) {
+            const struct hb_buf *b = &l.p.bufs[l.p.refs[op->refs_at + r]];
+            sum += strstr(b->name, ", scratch") ? b->plain_bytes : 0;
+        }
+        assert_int_equal(sum, 8 * rows * 2 * (i ? 6 * 1408 + 3 * 1024 : 8 * 1408 + 4 * 1024));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +293,7 @@ int main(void)
         TEST(the_limit_leaves_arguments_and_results_out),
         TEST(indices_of_a_one_hot_embedding_come_twice),
         TEST(what_a_checkpoint_keeps_is_kept),
+        TEST(spread_operands_wait_for_all_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
