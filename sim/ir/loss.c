@@ -195,13 +195,16 @@ static void prepare_ring(struct hb_lower *lo)
         zero_ring(lo);
 }
 
-/* XLA:GPU's list has what needs no operand of the layers before them: the head gathered for the
- * logits, and once more for its input's gradient (8B,f16,b4,v32k with one sequence a device:
- * bf16[4096,32000] from 55 to 208 and from 56 to 223, the layers at 85). */
-static void gather_twice(struct hb_lower *lo, struct hb_ends *ends)
+/* XLA:GPU has the head gathered for the logits, and once more for its input's gradient, before
+ * either product: in the list, which begins with what needs no operand of the layers, before those
+ * (8B,f16,b4,v32k with one sequence a device: bf16[4096,32000] from 55 to 208 and from 56 to 223,
+ * the layers at 85), depth-first after them (8B,v5e4x8,f32,b32 with ce=onehot: bf16[4096,128256]
+ * from 162 to 164 and from 161 to 176, f32[2048,128256] at 164). */
+static void gather_twice(struct hb_lower *lo, struct hb_ends *ends, bool before_layers)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
-    if (!hb_head_split(lo) || !hb_sequence_gpu_known(lo) || !hb_sequence_gpu_list(lo))
+    if (!hb_head_split(lo) || !hb_sequence_gpu_known(lo) ||
+        hb_sequence_gpu_list(lo) != before_layers)
         return;
     if (hb_sequence_gpu_gathers_twice(lo))
         ends->head_again = hb_loss_use_head(lo, false);
@@ -219,7 +222,7 @@ void hb_loss_prepare(struct hb_lower *lo, struct hb_ends *ends)
     prepare_ring(lo);
     if (hb_head_gathered_first(lo))
         lo->leaves[lo->head].gathered = hb_loss_use_head(lo, false);
-    gather_twice(lo, ends);
+    gather_twice(lo, ends, true);
 }
 
 /* MaxText's backward rule makes the gradient of the logits a tensor that both products read (v5p
@@ -610,6 +613,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, s);
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", wide == HB_NONE ? x : wide, c.x);
     }
+    gather_twice(lo, ends, false);
     c.w = hb_loss_use_head(lo, false);
     hb_loss_make_logits(lo, &c);
     hb_loss_make_dlogits(lo, &c);

@@ -120,13 +120,15 @@ bool hb_sequence_gpu_list(const struct hb_lower *lo)
     int64_t logits = logit_bytes(lo), grads = lo->stacked_grad_bytes;
     int64_t head = head_bytes(lo, lo->compute), own = head_bytes(lo, lo->spec->loss.dot);
     int64_t resid = hb_mul_sat(2 * lo->spec->model.d_model, lo->local.tokens);
+    bool twice = hb_sequence_gpu_gathers_twice(lo);
+    int64_t second = lo->spec->loss.onehot ? 0 : logits;
     int64_t loss = hb_add_sat(head, hb_add_sat(logits, 2 * resid));
-    loss = hb_add_sat(loss, lo->spec->loss.onehot ? 0 : logits);
+    loss = hb_add_sat(loss, hb_larger(second, twice ? head : 0));
     int64_t back = hb_larger(hb_mul_sat(2, grads), hb_add_sat(grads, layer_bytes(lo)));
     int64_t waits = hb_add_sat(resid, hb_order_dot_narrow(lo) ? logits / 2 : logits);
     bool frees = is_freeing(lo);
-    int64_t gathers = hb_sequence_gpu_gathers_twice(lo) ? hb_mul_sat(2, head) : head;
-    int64_t first = hb_larger(loss, hb_add_sat(forward_bytes(lo), gathers));
+    int64_t first = hb_add_sat(forward_bytes(lo), twice ? hb_mul_sat(2, head) : head);
+    first = hb_larger(first, loss);
     int64_t made = hb_add_sat(own, (own + head) / hb_fsdp_ways(lo, false));
     made = hb_add_sat(made, hb_add_sat(waits, (NORM_TENSORS - 1) * resid));
     first = hb_larger(first, frees ? made : 0);

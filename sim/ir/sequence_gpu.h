@@ -11,7 +11,7 @@ bool hb_sequence_gpu_known(const struct hb_lower *lo);
  * gradient at once where it frees more than it makes. If not, depth-first: zeros where they are
  * added to, the head's gradient after the layers. */
 bool hb_sequence_gpu_list(const struct hb_lower *lo);
-/* Whether the list gathers the head ahead of the layers for either product of its own; a product in
+/* Whether the head is gathered for either product of its own, both before the logits; a product in
  * bf16 reads the same as the other. */
 bool hb_sequence_gpu_gathers_twice(const struct hb_lower *lo);
 /* Whether the head's gradient is made after the layers' backward pass: in the list only if it takes

@@ -123,6 +123,7 @@ static void the_least_sequence_is_taken(void **state)
     struct low depth = DENSE(ROCM, "mesh.fsdp=16", "model.vocab=128256");
     assert_true(is_made_after(&depth, head, back));
     assert_int_equal(count_at(&depth, "head, gathered", "attention by", 0, 0), 0);
+    assert_int_equal(count_at(&depth, "head, gathered", "logits", 0, 0), 2);
     assert_false(lives_at(&depth, "embedding, zeros", "softmax cross-entropy"));
     /* 1B,f8,a4,offload with attn=naive. */
     struct low naive = DENSE(ROCM, "mesh.fsdp=4", "model.vocab=65536", "batch.accumulate=4",
