@@ -24,7 +24,7 @@ bool hb_sequence_gpu_known(const struct hb_lower *lo)
                  hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
     return lo->habits->logits_copies == 2 && !lo->habits->gathers_timed && batch &&
            s->stack.form == HB_FORM_SCAN && s->loss.chunks == 1 && !s->optimizer.clip &&
-           s->step.donate && !s->model.tied_embeddings && s->model.blocks[0].moe.experts == 0;
+           s->step.donate && !s->model.tied_embeddings;
 }
 
 /* Of a product in bf16 with one-hot labels there are no others (8B,f64,b4,onehot with one sequence
@@ -53,13 +53,39 @@ static int64_t score_bytes(const struct hb_lower *lo, int64_t naive, int64_t blo
     return a->kernel == HB_KERNEL_NAIVE ? hb_mul_sat(naive, words) : 0;
 }
 
+/* Hidden features of a layer's weights on a device, gathered, and of a token. */
+static int64_t weight_width(const struct hb_lower *lo)
+{
+    const struct hb_block *b = &lo->spec->model.blocks[0];
+    int64_t experts = hb_mul_sat(b->moe.experts, b->moe.d_ff) / hb_ways(lo, HB_AX_EXPERT);
+    return hb_add_sat(b->mlp.d_ff, hb_add_sat(experts, b->moe.shared_d_ff));
+}
+
+static int64_t token_width(const struct hb_lower *lo)
+{
+    const struct hb_block *b = &lo->spec->model.blocks[0];
+    int64_t routed = hb_mul_sat(b->moe.top_k, b->moe.d_ff);
+    return hb_add_sat(b->mlp.d_ff, hb_add_sat(routed, b->moe.shared_d_ff));
+}
+
 /* A layer's weights, whole. */
 static int64_t weight_bytes(const struct hb_lower *lo)
 {
-    const struct hb_block *b = &lo->spec->model.blocks[0];
-    const struct hb_attention *a = &b->attention;
+    const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
     int64_t heads = hb_mul_sat(2 * (a->heads + a->kv_heads), a->head_dim);
-    return hb_mul_sat(2 * lo->spec->model.d_model, hb_add_sat(hb_mul_sat(3, b->mlp.d_ff), heads));
+    int64_t width = hb_add_sat(hb_mul_sat(3, weight_width(lo)), heads);
+    return hb_mul_sat(2 * lo->spec->model.d_model, width);
+}
+
+/* The batch of all devices, gathered where the experts' inputs are made (moe.c). */
+static int64_t gathered_bytes(const struct hb_lower *lo)
+{
+    enum { GLOBAL_GATHER_WAYS = 8 };
+    const struct hb_moe *m = &lo->spec->model.blocks[0].moe;
+    int64_t experts = hb_ways(lo, HB_AX_EXPERT), fsdp = hb_ways(lo, HB_AX_FSDP);
+    if (experts == 1 || fsdp < GLOBAL_GATHER_WAYS || m->dispatch == HB_DISPATCH_RAGGED)
+        return 0;
+    return hb_mul_sat(2 * lo->spec->model.d_model, hb_mul_sat(lo->local.tokens, experts * fsdp));
 }
 
 /* A layer's backward pass: whole gradients of its weights beside four of d_ff, or beside the
@@ -68,13 +94,12 @@ static int64_t weight_bytes(const struct hb_lower *lo)
 static int64_t layer_bytes(const struct hb_lower *lo)
 {
     enum { HIDDEN = 8, FEATURES = 18, NAIVE_BYTES = 10, BLOCK_BYTES = 12 };
-    const struct hb_block *b = &lo->spec->model.blocks[0];
     int64_t tokens = lo->local.tokens, d = lo->spec->model.d_model;
-    int64_t hidden = hb_mul_sat(HIDDEN, hb_mul_sat(tokens, b->mlp.d_ff));
+    int64_t hidden = hb_mul_sat(HIDDEN, hb_mul_sat(tokens, token_width(lo)));
     int64_t scores =
         score_bytes(lo, NAIVE_BYTES, lo->local.batch == 1 ? BLOCK_BYTES + 2 : BLOCK_BYTES);
-    return hb_add_sat(hb_add_sat(weight_bytes(lo), hb_larger(hidden, scores)),
-                      hb_mul_sat(FEATURES * d, tokens));
+    int64_t sum = hb_add_sat(weight_bytes(lo), hb_larger(hidden, scores));
+    return hb_add_sat(hb_add_sat(sum, gathered_bytes(lo)), hb_mul_sat(FEATURES * d, tokens));
 }
 
 /* What the forward pass has beside one stack of what the layers keep: another one, or a layer's
