@@ -38,6 +38,19 @@ static bool is_list(const struct hb_lower *lo)
     return hb_add_sat(lo->stacked_grad_bytes, lo->input_bytes) > hb_add_sat(grad, grad / 2);
 }
 
+/* Scores without a kernel, f32 and bf16 of them, that exceed the logits: beside these, which wait,
+ * and the zeros of all gradients a list is least (1B, naive, list, depth, post, MiB above the
+ * arguments: fsdp 4 and tensor 2 10110 12035 14154, with sp_residual 9721 11554 13858, data 2 and
+ * fsdp 4 11842 14658 15754, tensor 8 12996 13734 17922). */
+static bool are_scores_larger(const struct hb_lower *lo)
+{
+    enum { SCORE_BYTES = 6, LOGIT_BYTES = 4 };
+    const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
+    int64_t heads = hb_div_up(a->heads, hb_ways(lo, HB_AX_TENSOR));
+    return a->kernel == HB_KERNEL_NAIVE && a->kind != HB_ATTN_NONE &&
+           hb_mul_sat(SCORE_BYTES * heads, lo->spec->batch.seq) > LOGIT_BYTES * lo->local.vocab;
+}
+
 bool hb_copies_first(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
@@ -54,6 +67,8 @@ bool hb_copies_first(const struct hb_lower *lo)
         return true;
     if (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form != HB_GATHER_PLAIN)
         return false;
+    if (are_scores_larger(lo))
+        return true;
     /* 1B over tensor 8: 11378 12003 and depth-first 10907, with clip 11092 12003 11911. */
     if (tensor)
         return s->optimizer.clip && s->loss.chunks == 1 && hb_fsdp_ways(lo, false) == 1;

@@ -473,8 +473,9 @@ static bool waits_by_weights(const struct hb_lower *lo)
         return !is_ring_early(lo) && !is_microbatch_early(lo);
     /* Where all states come first, the head's product hides those that go back (1B over fsdp 2,
      * data 8, and sequence 2 and fsdp 4 on v6e: f32[2,4096,128256] to the end; not with clip, which
-     * waits for its gradient). */
-    if (hb_copies_queued(lo) && !hb_alone(lo) && hb_copies_first(lo) &&
+     * waits for its gradient, nor over tensor 8 with attn=naive). */
+    bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1 && hb_fsdp_ways(lo, false) == 1;
+    if (hb_copies_queued(lo) && !hb_alone(lo) && !tensor && hb_copies_first(lo) &&
         lo->fsdp_mode != HB_WEIGHT_RING && lo->spec->model.blocks[0].moe.experts == 0)
         return !lo->spec->optimizer.clip;
     /* Clipped, depth-first is as post-order over a sequence axis (1B over sequence 2 and fsdp 4,

@@ -23,20 +23,22 @@ static bool is_update_large(const struct hb_lower *lo)
 /* In an unrolled program with rings the weight gradients' rings come after the whole backward pass,
  * and three tensors of width d_ff a layer wait for them (ring/f16,loop,none; llama3-8b/L4_noscan:
  * 12 of them; the last two layers of gemma3-27b/base, outside its scan: six); not on v5e, where
- * memory is scarce (llama3-8b/L8_noscan). MaxText's do beside late gathers, too (rand015/gemma3-4b,
- * v6e-64: 16 bf16[2048,10240] of the four layers outside its scan to its end). On one device they
- * come with the update, which waits for states from the host (tiny/layers=loop,opt_host: 13
- * bf16[8,2048,2816] at the first layer's). */
+ * memory is scarce (llama3-8b/L8_noscan), nor where they hide states on their way from and to the
+ * host (1B with layers=loop and opt_host: no bf16[2,4096,8192] beside the logits' 4008 and 2004
+ * MiB; list, depth, post 11277 8522 13571). MaxText's do beside late gathers, too
+ * (rand015/gemma3-4b, v6e-64: 16 bf16[2048,10240] of the four layers outside its scan to its end).
+ * On one device they come with the update, which waits for states from the host
+ * (tiny/layers=loop,opt_host: 13 bf16[8,2048,2816] at the first layer's). */
 static bool defers(const struct hb_lower *lo)
 {
     if (!lo->habits->rings)
         return false;
+    bool hosted = lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST;
     if (lo->fsdp_mode == HB_WEIGHT_RING)
-        return !lo->chip->ring_grads_at_once;
+        return !lo->chip->ring_grads_at_once && (lo->maxtext || !hosted);
     if (lo->maxtext && lo->gather_form == HB_GATHER_LATE)
         return true;
-    return lo->local.batch_ways == 1 &&
-           (lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST || is_update_large(lo));
+    return lo->local.batch_ways == 1 && (hosted || is_update_large(lo));
 }
 
 /* CUDA hides the collectives of an unrolled program over fsdp behind weight gradients, whose own

@@ -214,20 +214,39 @@ static void one_device_takes_the_least_sequence(void **state)
     }
 }
 
+/* 1B over fsdp 4 and tensor 2 with attn=naive and opt_host: all states through the layers beside
+ * the logits, not with a kernel; over tensor 8 without the logits. With layers=loop over fsdp 8 the
+ * weights' gradients do not wait for the end. */
+static void scores_and_unrolled_layers_meet_states(void **state)
+{
+    (void)state;
+    const char *host = "optimizer.offload=pinned_host", *tensor = "mesh.tensor=2";
+    const char *naive = "model.blocks[0].attention.kernel=naive", *batch = "batch.global=16";
+    const char *backward = "gradient through block.w_down", *query = "wq, first moment, copy";
+    struct low kernel = DENSE(host, "mesh.fsdp=4", tensor, batch);
+    struct low scores = DENSE(host, "mesh.fsdp=4", tensor, batch, naive, "batch.seq=8192");
+    assert_false(lives_at(&kernel, query, backward));
+    assert_true(lives_at(&scores, query, backward));
+    assert_true(lives_at(&scores, "logits", backward));
+    struct low all = DENSE(host, "mesh.tensor=8", naive, "batch.seq=8192");
+    assert_true(lives_at(&all, query, backward));
+    assert_false(lives_at(&all, "logits", backward));
+    struct low ring = DENSE("mesh.fsdp=8", batch, "stack.form=loop");
+    struct low hosted = DENSE("mesh.fsdp=8", batch, "stack.form=loop", host);
+    const char *grad = "gradient of block[3].w_down", *first = "gradient through block[0].w_down";
+    assert_true(find_op(&ring, grad) > find_op(&ring, first));
+    assert_true(find_op(&hosted, grad) < find_op(&hosted, first));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(one_device_takes_the_least_sequence),
-        TEST(states_come_from_the_host),
-        TEST(copies_stand_in_a_queue),
-        TEST(loops_leave_casts_and_large_states),
-        TEST(an_average_on_the_host_delays_the_head),
-        TEST(unrolled_layers_wait_for_states),
-        TEST(averages_on_the_host_delay_a_leaf),
-        TEST(fetching_layers_keep_the_logits),
-        TEST(the_last_layer_is_sent_late),
-        TEST(a_fetching_loop_turns_its_inputs),
-        TEST(stacks_are_turned_for_what_is_made_again),
+        TEST(one_device_takes_the_least_sequence), TEST(scores_and_unrolled_layers_meet_states),
+        TEST(states_come_from_the_host),           TEST(copies_stand_in_a_queue),
+        TEST(loops_leave_casts_and_large_states),  TEST(an_average_on_the_host_delays_the_head),
+        TEST(unrolled_layers_wait_for_states),     TEST(averages_on_the_host_delay_a_leaf),
+        TEST(fetching_layers_keep_the_logits),     TEST(the_last_layer_is_sent_late),
+        TEST(a_fetching_loop_turns_its_inputs),    TEST(stacks_are_turned_for_what_is_made_again),
     };
     return cmocka_run_group_tests_name("lower_host", tests, NULL, NULL);
 }
