@@ -206,7 +206,8 @@ struct carry {
     uint32_t *loop;             /* the first that does; HB_NONE */
     struct hb_heap_span *empty; /* after start and before end; end 0: never */
     int32_t *start;
-    int32_t *last; /* the position at which it was touched last; -1 */
+    int32_t *last;   /* the position at which it was touched last; -1 */
+    int32_t *shared; /* the position at which an alias takes it over; -1 */
 };
 
 /* The outermost loop around `loop`, itself included, that begins when the place is filled. */
@@ -234,6 +235,8 @@ static int32_t held_until(const struct hb_program *p, uint32_t loop, int32_t tou
 static void visit_write(struct carry *c, uint32_t buf, int32_t op, uint32_t loop)
 {
     uint32_t root = hb_program_root(c->p, buf), by = carrying_loop(c, root, loop);
+    if (buf != root && c->shared[root] < 0)
+        c->shared[root] = op;
     if (by == HB_NONE)
         return;
     if (c->loop[root] == HB_NONE)
@@ -272,14 +275,24 @@ static void find_carried(struct hb_arena *arena, struct carry *c, const struct h
     c->empty = hb_arena_alloc(arena, bufs, sizeof *c->empty);
     c->start = hb_arena_alloc(arena, bufs, sizeof *c->start);
     c->last = hb_arena_alloc(arena, bufs, sizeof *c->last);
+    c->shared = hb_arena_alloc(arena, bufs, sizeof *c->shared);
     for (uint32_t i = 0; i < bufs; i++) {
         c->loop[i] = HB_NONE;
-        c->last[i] = -1;
+        c->last[i] = c->shared[i] = -1;
     }
     for (uint32_t i = 0; i < count; i++)
         c->start[live[i].buf] = live[i].start;
     for (uint32_t i = 0; i < c->p->op_count; i++)
         visit_op(c, i);
+}
+
+/* Where what was placed first ends and another begins: at a loop or an alias; -1: nowhere. */
+static int32_t second_start(const struct carry *c, uint32_t root)
+{
+    uint32_t loop = c->loop[root];
+    int32_t shared = c->shared[root];
+    int32_t first = loop == HB_NONE ? -1 : (int32_t)c->p->loops[loop].first_op;
+    return first < 0 || (shared >= 0 && shared < first) ? shared : first;
 }
 
 uint32_t hb_live_carried(struct hb_arena *arena, const struct hb_program *p,
@@ -291,12 +304,11 @@ uint32_t hb_live_carried(struct hb_arena *arena, const struct hb_program *p,
     find_carried(arena, &c, live, count);
     uint32_t n = 0;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t loop = c.loop[live[i].buf];
         struct hb_heap_span empty = c.empty[live[i].buf], rest = {live[i].start, live[i].end};
-        if (loop != HB_NONE) {
-            int32_t first = (int32_t)p->loops[loop].first_op;
-            parts[n++] = (struct hb_live_part){i, {rest.start, first - 1}};
-            rest.start = first;
+        int32_t second = second_start(&c, live[i].buf);
+        if (second > rest.start) {
+            parts[n++] = (struct hb_live_part){i, {rest.start, second - 1}};
+            rest.start = second;
         }
         if (empty.end) {
             parts[n++] = (struct hb_live_part){i, {rest.start, empty.start}};

@@ -36,9 +36,10 @@ uint32_t hb_live_whole(struct hb_arena *arena, const struct hb_live *live, uint3
 uint32_t hb_live_apart(struct hb_arena *arena, const struct hb_program *p,
                        const struct hb_live *live, uint32_t count, struct hb_live_part **out);
 
-/* The parts of all lives of a program with loops, those of one life in order of time. What a loop
- * carries is one thing up to the loop and others inside, even where they touch; where an alias
- * renews it, the place is empty in the loop from its last reader to that alias's writer. */
+/* The parts of all lives of a program with loops, those of one life in order of time. The first is
+ * what is placed first: up to the loop that carries the place, or to the alias that takes it over,
+ * even where the next one touches it. Where an alias renews what a loop carries, the place is empty
+ * in the loop from its last reader to that alias's writer. */
 uint32_t hb_live_carried(struct hb_arena *arena, const struct hb_program *p,
                          const struct hb_live *live, uint32_t count, struct hb_live_part **out);
 

@@ -412,16 +412,16 @@ static bool is_late_apart(const struct hb_lower *lo, const struct heads *h)
     return gpu || (lo->habits->rings && hb_alone(lo));
 }
 
-/* XLA:GPU turns probabilities of grouped queries, which leave their product with the group inside,
+/* CUDA turns probabilities of grouped queries, which leave their product with the group inside,
  * for the backward products; tile by tile, in one fusion with the probabilities, where a group has
  * so many (kMinDimensionToTransposeTiled2, xla/service/gpu/ir_emission_utils.h): then they wait
  * from there on (cuda-pr85/ep2pp4/mask,naive,causal with 4 of 32 key heads: four layers'
- * bf16[1,2,4,8,4096,4096] at the last one's attention, with 8 none). */
+ * bf16[1,2,4,8,4096,4096] at the last one's attention, with 8 none; ROCm's with 4 none). */
 enum { TILED_GROUP = 8 };
 
-static bool is_turned_at_once(const struct heads *h)
+static bool is_turned_at_once(const struct hb_lower *lo, const struct heads *h)
 {
-    return h->q >= TILED_GROUP * h->kv;
+    return lo->habits->gathers_timed && h->q >= TILED_GROUP * h->kv;
 }
 
 static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,
@@ -440,7 +440,7 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     scores.read_stacked = lo->habits->rings;
     int s = hb_layer_value(lo, y, scores);
     struct hb_value probs = score_value(lo, "attention probabilities", h, lo->compute);
-    probs.cheap = lo->habits->probabilities_remade && !is_turned_at_once(h);
+    probs.cheap = lo->habits->probabilities_remade && !is_turned_at_once(lo, h);
     probs.restacked = scores.restacked;
     int p = hb_layer_value(lo, y, probs);
     struct hb_value ctx = kernel_value(lo, "attention result", 0, h, h->q, h->v_dim);

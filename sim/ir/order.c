@@ -450,15 +450,19 @@ bool hb_order_head_waits(const struct hb_lower *lo)
 
 /* ROCm, where the norm of all gradients waits for it: beside the gathered head (opt/8B,f4,bf16all,
  * s1k: f32[4096,128256], bf16 of the head; qwen32,f16t4 with clip; not 70B,f256,lion, nor without
- * clip 8B/embed=onehot, dslite). */
+ * clip 8B/embed=onehot, dslite). In pipelines, which it takes in post-order, with accumulators
+ * between the two (pr85/pp8/good: 346, 354 and 374 of 1103; ep2pp4/good, pp2t2f2,m4,clip: 255, 268
+ * and 282). */
 enum { FEW_TOKENS = 4 };
 
 bool hb_order_head_first(const struct hb_lower *lo)
 {
     bool few = hb_mul_sat(FEW_TOKENS, lo->local.tokens) <= lo->spec->model.d_model;
-    return lo->habits->logits_copies == 2 && !lo->habits->gathers_timed &&
-           lo->spec->optimizer.clip && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
-           hb_fsdp_ways(lo, false) > 1 && !hb_order_head_waits(lo) &&
+    if (lo->habits->logits_copies != 2 || lo->habits->gathers_timed || !lo->spec->optimizer.clip)
+        return false;
+    if (hb_ways(lo, HB_AX_PIPELINE) > 1)
+        return true;
+    return hb_fsdp_ways(lo, false) > 1 && !hb_order_head_waits(lo) &&
            (hb_order_head_beside(lo) || few);
 }
 

@@ -144,6 +144,23 @@ static void carried_in_parts(void **state)
     assert_part(&parts[2], 2, 7);
 }
 
+/* What an alias takes over is placed with the life that it had before. */
+static void an_alias_ends_what_is_placed(void **state)
+{
+    (void)state;
+    uint32_t a = buf("a", HB_NONE), b = buf("b", a);
+    op(HB_NONE, a);
+    op(a, HB_NONE);
+    op(a, b);
+    op(b, HB_NONE);
+    struct hb_live *live;
+    struct hb_live_part *parts;
+    uint32_t count = hb_live_find(arena, &prog, &live);
+    assert_int_equal(hb_live_carried(arena, &prog, live, count, &parts), 2);
+    assert_part(&parts[0], 0, 1);
+    assert_part(&parts[1], 2, 3);
+}
+
 static void loops_in_loops(void **state)
 {
     (void)state;
@@ -253,6 +270,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_alias_may_be_larger, start, end),
         cmocka_unit_test_setup_teardown(inside_a_body_or_around_it, start, end),
         cmocka_unit_test_setup_teardown(carried_in_parts, start, end),
+        cmocka_unit_test_setup_teardown(an_alias_ends_what_is_placed, start, end),
         cmocka_unit_test_setup_teardown(loops_in_loops, start, end),
         cmocka_unit_test_setup_teardown(arguments_and_outputs, start, end),
         cmocka_unit_test_setup_teardown(an_output_of_a_loop, start, end),

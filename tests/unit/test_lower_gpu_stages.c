@@ -97,13 +97,15 @@ static void gradients_that_wait_come_by_name(void **state)
 }
 
 /* cuda-pr85--ep2pp4--mask,naive,causal with four key heads of 32: bf16[1,2,4,8,4096,4096] of all
- * four layers; with eight none. */
+ * four layers; with eight none, nor on ROCm. */
 static void large_groups_keep_their_probabilities(void **state)
 {
     (void)state;
     struct low eight = STAGES(CUDA, NAIVE, "model.blocks[0].attention.kv_heads=1");
     struct low four = STAGES(CUDA, NAIVE, "model.blocks[0].attention.kv_heads=2");
+    struct low rocm = STAGES(ROCM, NAIVE, "model.blocks[0].attention.kv_heads=1");
     const char *kept = "attention probabilities, saved";
+    assert_int_equal(find(&rocm, kept), HB_NONE);
     assert_int_not_equal(find(&eight, kept), HB_NONE);
     assert_int_equal(find(&four, kept), HB_NONE);
 }
@@ -119,6 +121,20 @@ static void scanned_stages_share_no_zeros(void **state)
     assert_int_equal(find(&scan, zeros), HB_NONE);
 }
 
+/* rocm-pr85--pp8--good: the head's gradient, accumulators, the gradient through the head; so only
+ * where the norm of all gradients waits. CUDA the other way round. */
+static void the_heads_gradient_comes_first(void **state)
+{
+    (void)state;
+    const char *clip = "optimizer.clip=true", *of = "gradient of the head",
+               *zero = "zero gradient of";
+    struct low l = STAGES(ROCM, clip), plain = STAGES(ROCM), cuda = STAGES(CUDA, clip);
+    uint32_t through = find_op(&l, "gradient through the head");
+    assert_true(find_op(&l, of) < find_op(&l, zero) && find_op(&l, zero) < through);
+    assert_true(find_op(&plain, of) > find_op(&plain, "gradient through the head"));
+    assert_true(find_op(&cuda, of) > find_op(&cuda, "gradient through the head"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +145,7 @@ int main(void)
         TEST(gradients_that_wait_come_by_name),
         TEST(large_groups_keep_their_probabilities),
         TEST(scanned_stages_share_no_zeros),
+        TEST(the_heads_gradient_comes_first),
     };
     return cmocka_run_group_tests_name("lower_gpu_stages", tests, NULL, NULL);
 }
