@@ -36,6 +36,17 @@ const char *hb_body_name(struct hb_body *b, int v, const char *what)
     return hb_name(b->lo, hb_name(b->lo, layer, b->y->values[v].name), what);
 }
 
+/* What XLA:ROCm keeps of naive scores is their exponential, made with its sum: from scores, which
+ * would have to wait in its place (tiny/layers=loop,remat=none with attn=naive, 24 x 4096 tokens:
+ * four bf16[24,16,4096,4096] are made again, none of f32; CUDA keeps the scores and makes these
+ * again). */
+static bool is_exponential(const struct hb_body *b, int v)
+{
+    const struct hb_value *value = &b->y->values[v];
+    return b->lo->habits->recompute_first && !b->lo->habits->gathers_timed && value->batch_dot &&
+           value->shape.dtype == HB_DT_F32;
+}
+
 void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
 {
     /* jax.checkpoint of a layer outside of loops: what it keeps goes through a barrier. */
@@ -59,7 +70,7 @@ void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
                                     HB_CAT_SAVED, s, b->y->values[v].tiling);
         if (keep == HB_KEEP_HOST)
             b->lo->p->bufs[b->stack[v]].space = HB_SPACE_HOST;
-        b->lo->p->bufs[b->stack[v]].fenced = fenced;
+        b->lo->p->bufs[b->stack[v]].fenced = fenced || is_exponential(b, (int)v);
         if (name)
             hb_emit_mark(b->lo, name, HB_NONE, b->stack[v]);
     }
@@ -418,8 +429,13 @@ void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_ste
     int last = s->out[s->out_count - 1];
     if (b->y->values[last].dots_only && b->saved->keep[last] != HB_KEEP_NO)
         hb_emit_read(e, turn_scores(b, last));
+    /* Scores and probabilities kept side by side: the latter are made of the former inside (tiny/
+     * layers=loop,remat=none with attn=naive: bf16[6,16,4096,4096] to 427, their gradient from 441
+     * on). */
+    bool inside = s->in_count == 1 && b->y->values[s->in[0]].batch_dot && b->own_stacks &&
+                  b->saved->keep[s->in[0]] != HB_KEEP_NO && b->saved->keep[last] != HB_KEEP_NO;
     for (int i = 0; i < s->out_count; i++)
-        if ((s->back_out & 1u << i) || b->y->values[s->out[i]].trace_only)
+        if (((s->back_out & 1u << i) && !inside) || b->y->values[s->out[i]].trace_only)
             if (b->now[s->out[i]] != HB_NONE)
                 hb_emit_read(e, b->now[s->out[i]]);
 }
