@@ -204,7 +204,7 @@ static void gather_twice(struct hb_lower *lo, struct hb_ends *ends, bool before_
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
     if (!hb_head_split(lo) || !hb_sequence_gpu_known(lo) ||
-        hb_sequence_gpu_list(lo) != before_layers)
+        (hb_sequence_gpu_find(lo) == HB_SEQUENCE_LIST) != before_layers)
         return;
     if (hb_sequence_gpu_gathers_twice(lo))
         ends->head_again = hb_loss_use_head(lo, false);

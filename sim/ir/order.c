@@ -226,7 +226,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     if (!lo->habits->zeros_before_loss || (copies && !lo->habits->zeros_hoisted))
         return HB_ZEROS_LATE;
     if (hb_sequence_gpu_known(lo))
-        return hb_sequence_gpu_list(lo) ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
+        return hb_sequence_gpu_find(lo) == HB_SEQUENCE_LIST ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
     int64_t grads = lo->stacked_grad_bytes;
     int64_t logits = loss_bytes(lo);
     /* Layers of a stage side by side: pr85/pp8/good on both, ROCm's good+layerin, ep2pp4/good, bad-
@@ -457,6 +457,8 @@ enum { FEW_TOKENS = 4 };
 
 bool hb_order_head_first(const struct hb_lower *lo)
 {
+    if (hb_sequence_gpu_known(lo))
+        return hb_sequence_gpu_find(lo) == HB_SEQUENCE_POST;
     bool few = hb_mul_sat(FEW_TOKENS, lo->local.tokens) <= lo->spec->model.d_model;
     if (lo->habits->logits_copies != 2 || lo->habits->gathers_timed || !lo->spec->optimizer.clip)
         return false;

@@ -4,6 +4,9 @@
  *   list   zeros of all gradients, and of the table's, beside both logits and the gathered head;
  *          then the layers' backward pass without logits
  *   depth  both logits; then the backward pass beside the logits' gradient
+ *   post   both logits; with clip the head's gradient, whole, beside the logits' and the gathered
+ *          head, whereupon the backward pass is without; there, of several sequences, the MLP's
+ *          tensors stand beside the attention's
  *
  * The layers' gradients count twice at the end of a layer: what the loop's body writes is not
  * shared with its start there. MiB above the arguments, list and depth: 8B/base 10833 10997;
@@ -14,6 +17,7 @@
 
 #include <limits.h>
 
+#include "base/diag.h"
 #include "base/size.h"
 #include "sim/ir/order.h"
 
@@ -23,8 +27,8 @@ bool hb_sequence_gpu_known(const struct hb_lower *lo)
     bool batch = !hb_alone(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
                  hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
     return lo->habits->logits_copies == 2 && !lo->habits->gathers_timed && batch &&
-           s->stack.form == HB_FORM_SCAN && s->loss.chunks == 1 && !s->optimizer.clip &&
-           s->step.donate && !s->model.tied_embeddings;
+           s->stack.form == HB_FORM_SCAN && s->loss.chunks == 1 && s->step.donate &&
+           !s->model.tied_embeddings;
 }
 
 /* Of a product in bf16 with one-hot labels there are no others (8B,f64,b4,onehot with one sequence
@@ -91,14 +95,15 @@ static int64_t gathered_bytes(const struct hb_lower *lo)
 /* A layer's backward pass: whole gradients of its weights beside four of d_ff, or beside the
  * attention's scores (naive in f32 twice and bf16, a block's three in f32 and, of one sequence,
  * one in bf16), and nine of the features. */
-static int64_t layer_bytes(const struct hb_lower *lo)
+static int64_t layer_bytes(const struct hb_lower *lo, bool together)
 {
     enum { HIDDEN = 8, FEATURES = 18, NAIVE_BYTES = 10, BLOCK_BYTES = 12 };
     int64_t tokens = lo->local.tokens, d = lo->spec->model.d_model;
     int64_t hidden = hb_mul_sat(HIDDEN, hb_mul_sat(tokens, token_width(lo)));
     int64_t scores =
         score_bytes(lo, NAIVE_BYTES, lo->local.batch == 1 ? BLOCK_BYTES + 2 : BLOCK_BYTES);
-    int64_t sum = hb_add_sat(weight_bytes(lo), hb_larger(hidden, scores));
+    int64_t most = together ? hb_add_sat(hidden, scores) : hb_larger(hidden, scores);
+    int64_t sum = hb_add_sat(weight_bytes(lo), most);
     return hb_add_sat(hb_add_sat(sum, gathered_bytes(lo)), hb_mul_sat(FEATURES * d, tokens));
 }
 
@@ -124,7 +129,8 @@ static bool is_head_before(const struct hb_lower *lo)
 
 static bool is_freeing(const struct hb_lower *lo)
 {
-    return head_bytes(lo, lo->spec->loss.dot) <= hb_add_sat(logit_bytes(lo), layer_bytes(lo));
+    return head_bytes(lo, lo->spec->loss.dot) <=
+           hb_add_sat(logit_bytes(lo), layer_bytes(lo, false));
 }
 
 static int64_t table_bytes(const struct hb_lower *lo)
@@ -139,31 +145,97 @@ bool hb_sequence_gpu_gathers_twice(const struct hb_lower *lo)
     return lo->spec->loss.dot == HB_DT_F32;
 }
 
-bool hb_sequence_gpu_list(const struct hb_lower *lo)
+/* Post-order is another where the norm of all gradients comes before the updates, which have states
+ * (8B/base with clip: list 10833, depth 10997, post 9215, its head's gradient from 179 to 183 of
+ * 640, so with momentum, lion and adafactor; with sgd 10833 10997 11120, and 8B,f16 8468 7096 7158,
+ * at 510), and in the same loop (8B/base with clip and two microbatches: 14663 14826 14949). */
+static bool has_post(const struct hb_lower *lo)
 {
-    enum { NORM_TENSORS = 5 }; /* of the features, beside the head's own gradient */
-    int64_t logits = logit_bytes(lo), grads = lo->stacked_grad_bytes;
+    const struct hb_optim *o = &lo->spec->optimizer;
+    return o->clip && o->name != HB_OPT_SGD && lo->spec->batch.accumulate == 1;
+}
+
+/* What the three hold beside the arguments, the inputs of all layers and transposed stacks. */
+struct held {
+    int64_t loss;  /* both logits and the gathered head, or both gathers and the logits */
+    int64_t grads; /* of the layers */
+    int64_t back;  /* the layers' backward pass, with those */
+    int64_t waits; /* for a head's gradient that comes after it */
+    int64_t made;  /* with the head's own gradient, whole */
+    int64_t sum;   /* each device's part of that */
+};
+
+static int64_t backward_bytes(const struct hb_lower *lo, int64_t layer)
+{
+    int64_t grads = lo->stacked_grad_bytes;
+    return hb_larger(hb_mul_sat(2, grads), hb_add_sat(grads, layer));
+}
+
+static struct held find_held(const struct hb_lower *lo)
+{
+    enum { NORM_TENSORS = 4 }; /* of the features, beside the head's own gradient */
+    int64_t logits = logit_bytes(lo), fsdp = hb_fsdp_ways(lo, false);
     int64_t head = head_bytes(lo, lo->compute), own = head_bytes(lo, lo->spec->loss.dot);
     int64_t resid = hb_mul_sat(2 * lo->spec->model.d_model, lo->local.tokens);
-    bool twice = hb_sequence_gpu_gathers_twice(lo);
     int64_t second = lo->spec->loss.onehot ? 0 : logits;
-    int64_t loss = hb_add_sat(head, hb_add_sat(logits, 2 * resid));
-    loss = hb_add_sat(loss, hb_larger(second, twice ? head : 0));
-    int64_t back = hb_larger(hb_mul_sat(2, grads), hb_add_sat(grads, layer_bytes(lo)));
-    int64_t waits = hb_add_sat(resid, hb_order_dot_narrow(lo) ? logits / 2 : logits);
+    struct held h = {.grads = lo->stacked_grad_bytes};
+    h.loss = hb_add_sat(head, hb_add_sat(logits, 2 * resid));
+    h.loss = hb_add_sat(h.loss, hb_larger(second, hb_sequence_gpu_gathers_twice(lo) ? head : 0));
+    h.back = backward_bytes(lo, layer_bytes(lo, false));
+    h.waits = hb_add_sat(resid, hb_order_dot_narrow(lo) ? logits / 2 : logits);
+    h.sum = own / fsdp;
+    h.made =
+        hb_add_sat(hb_add_sat(own, h.sum + head / fsdp), hb_add_sat(h.waits, NORM_TENSORS * resid));
+    return h;
+}
+
+static int64_t list_bytes(const struct hb_lower *lo, const struct held *h)
+{
+    int64_t head = head_bytes(lo, lo->compute);
+    int64_t gathers = hb_sequence_gpu_gathers_twice(lo) ? hb_mul_sat(2, head) : head;
+    int64_t first = hb_larger(h->loss, hb_add_sat(forward_bytes(lo), gathers));
     bool frees = is_freeing(lo);
-    int64_t first = hb_add_sat(forward_bytes(lo), twice ? hb_mul_sat(2, head) : head);
-    first = hb_larger(first, loss);
-    int64_t made = hb_add_sat(own, (own + head) / hb_fsdp_ways(lo, false));
-    made = hb_add_sat(made, hb_add_sat(waits, (NORM_TENSORS - 1) * resid));
-    first = hb_larger(first, frees ? made : 0);
-    int64_t list = hb_larger(hb_add_sat(grads, first), hb_add_sat(frees ? 0 : waits, back));
-    int64_t depth = hb_larger(loss, hb_add_sat(is_head_before(lo) ? 0 : waits, back));
-    depth = hb_larger(depth, forward_bytes(lo));
-    return hb_add_sat(table_bytes(lo), list) <= depth;
+    first = hb_larger(first, frees ? h->made : 0);
+    int64_t list =
+        hb_larger(hb_add_sat(h->grads, first), hb_add_sat(frees ? 0 : h->waits, h->back));
+    return hb_add_sat(table_bytes(lo), list);
+}
+
+static int64_t depth_bytes(const struct hb_lower *lo, const struct held *h)
+{
+    int64_t depth = hb_add_sat(is_head_before(lo) ? 0 : h->waits, h->back);
+    /* Gradients of the layers wait with the head's for the norm of all (opt/8B,f4,bf16all,s1k). */
+    if (lo->spec->optimizer.clip && lo->spec->batch.accumulate == 1)
+        depth = hb_larger(depth, hb_add_sat(h->made, h->grads));
+    return hb_larger(hb_larger(h->loss, depth), forward_bytes(lo));
+}
+
+static int64_t post_bytes(const struct hb_lower *lo, const struct held *h)
+{
+    int64_t made = hb_add_sat(h->made, head_bytes(lo, lo->compute));
+    int64_t back = hb_add_sat(h->sum, backward_bytes(lo, layer_bytes(lo, lo->local.batch > 1)));
+    return hb_larger(hb_larger(h->loss, forward_bytes(lo)), hb_larger(made, back));
+}
+
+enum hb_sequence hb_sequence_gpu_find(const struct hb_lower *lo)
+{
+    struct held h = find_held(lo);
+    int64_t list = list_bytes(lo, &h), depth = depth_bytes(lo, &h);
+    int64_t post = has_post(lo) ? post_bytes(lo, &h) : INT64_MAX;
+    if (list <= depth && list <= post)
+        return HB_SEQUENCE_LIST;
+    return depth <= post ? HB_SEQUENCE_DEPTH : HB_SEQUENCE_POST;
 }
 
 bool hb_sequence_gpu_waits(const struct hb_lower *lo)
 {
-    return hb_sequence_gpu_list(lo) ? !is_freeing(lo) : !is_head_before(lo);
+    switch (hb_sequence_gpu_find(lo)) {
+    case HB_SEQUENCE_LIST:
+        return !is_freeing(lo);
+    case HB_SEQUENCE_DEPTH:
+        return !is_head_before(lo);
+    case HB_SEQUENCE_POST:
+        return false;
+    }
+    HB_BUG("sequence out of range");
 }

@@ -4,13 +4,14 @@
 #define HB_SIM_IR_SEQUENCE_GPU_H
 
 #include "sim/ir/lowering.h"
+#include "sim/ir/sequence.h"
 
 /* Whether the three were read off for such a step (ROCm; on CUDA collectives are moved again). */
 bool hb_sequence_gpu_known(const struct hb_lower *lo);
-/* Whether it is the list: zeros of all gradients and of the table's from the start, the head's
- * gradient at once where it frees more than it makes. If not, depth-first: zeros where they are
- * added to, the head's gradient after the layers. */
-bool hb_sequence_gpu_list(const struct hb_lower *lo);
+/* The list: zeros of all gradients and of the table's from the start, the head's gradient at once
+ * where it frees more than it makes. Depth-first: zeros where they are added to, the head's
+ * gradient after the layers; in post-order before that of its input. */
+enum hb_sequence hb_sequence_gpu_find(const struct hb_lower *lo);
 /* Whether the head is gathered for either product of its own, both before the logits; a product in
  * bf16 reads the same as the other. */
 bool hb_sequence_gpu_gathers_twice(const struct hb_lower *lo);

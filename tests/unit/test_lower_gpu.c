@@ -326,9 +326,10 @@ static void a_head_waits_for_the_norm(void **state)
 static void a_norm_has_the_head_s_gradient_at_once(void **state)
 {
     (void)state;
-    static const char *const f8[] = {"mesh.fsdp=8", "batch.seq=128", "model.vocab=262144"};
-    struct low clip = DENSE(ROCM, f8[0], f8[1], f8[2], "optimizer.clip=true");
-    struct low free = DENSE(ROCM, f8[0], f8[1], f8[2], "optimizer.clip=false");
+    static const char *const f8[] = {"mesh.fsdp=8", "batch.seq=128", "model.vocab=65536",
+                                     "model.blocks[0].repeat=64"};
+    struct low clip = DENSE(ROCM, f8[0], f8[1], f8[2], f8[3], "optimizer.clip=true");
+    struct low free = DENSE(ROCM, f8[0], f8[1], f8[2], f8[3], "optimizer.clip=false");
     static const char at[] = "gradient of the head";
     assert_true(find_op(&clip, at) < find_op(&clip, "backward of flash attention"));
     assert_true(find_op(&free, at) > find_op(&free, "backward of flash attention"));

@@ -131,6 +131,23 @@ static void the_least_sequence_is_taken(void **state)
     assert_false(is_made_after(&naive, head, "backward of softmax"));
 }
 
+/* rocm-8B/base with clip: the head's gradient before that of its input; with sgd, with two
+ * microbatches as without. */
+static void the_norm_of_all_takes_the_head_first(void **state)
+{
+    (void)state;
+    const char *through = "gradient through the head", *head = "gradient of the head";
+    static const char *const sets[] = {"mesh.fsdp=16", "model.vocab=32000", "optimizer.clip=true"};
+    struct low plain = DENSE(ROCM, sets[0], sets[1]);
+    struct low clip = DENSE(ROCM, sets[0], sets[1], sets[2]);
+    struct low sgd = DENSE(ROCM, sets[0], sets[1], sets[2], "optimizer.name=sgd");
+    struct low micro =
+        DENSE(ROCM, sets[0], sets[1], sets[2], "batch.accumulate=2", "batch.global=32");
+    assert_false(is_made_after(&clip, head, through));
+    assert_true(is_made_after(&plain, head, through) && is_made_after(&sgd, head, through));
+    assert_true(is_made_after(&micro, head, through));
+}
+
 /* rocm-8B,f16,b4,v32k with one sequence a device, of 32 heads (256 MiB) and of 16. */
 static void turns_are_fused_in_between(void **state)
 {
@@ -256,6 +273,7 @@ int main(void)
         TEST(sums_over_query_blocks_begin_early),
         TEST(tensor_parallelism_alone_goes_depth_first),
         TEST(the_least_sequence_is_taken),
+        TEST(the_norm_of_all_takes_the_head_first),
         TEST(turns_are_fused_in_between),
         TEST(gradients_wait_for_links_across_hosts),
         TEST(layers_that_keep_all_gather_once),
