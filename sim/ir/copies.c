@@ -22,6 +22,22 @@ bool hb_copies_queued(const struct hb_lower *lo)
            o->name != HB_OPT_MUON;
 }
 
+int64_t hb_copies_bytes(const struct hb_lower *lo)
+{
+    const struct hb_optim *o = &lo->spec->optimizer;
+    int64_t bits = lo->spec->precision.master ? hb_dtype_bits(HB_DT_F32) : 0, sum = 0;
+    for (int k = 0; k < o->moment_count; k++)
+        bits += hb_dtype_bits(o->moments[k]);
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        uint32_t first = 0; /* of the runs of layers that have this weight */
+        while (first < i && !hb_leaf_is_same(&lo->leaves[first], &lo->leaves[i]))
+            first++;
+        if (first == i)
+            sum = hb_add_sat(sum, lo->leaves[i].all_bytes);
+    }
+    return hb_mul_sat(bits, sum / hb_dtype_bits(HB_DT_F32));
+}
+
 /* Where a step is no ring's: a list makes the zeros of all gradients before the loss, post-order
  * has them twice beside the logits (MiB above the arguments, list and post; without states on the
  * host depth-first is less than both, but their copies change its walk. 1B over fsdp 4: 10367 9835,
@@ -63,9 +79,11 @@ bool hb_copies_first(const struct hb_lower *lo)
         return !s->optimizer.clip;
     if (hb_alone(lo))
         return hb_sequence_hosted_find(lo) == HB_SEQUENCE_LIST;
-    if (tensor && s->model.tied_embeddings)
+    /* 1B over fsdp 4 and tensor 2, tied, of 2048 tokens: 5760 5258 6221; rnd/054 in chunks not. */
+    bool ring = lo->fsdp_mode == HB_WEIGHT_RING;
+    if (tensor && s->model.tied_embeddings && (ring || s->loss.chunks > 1))
         return true;
-    if (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form != HB_GATHER_PLAIN)
+    if (ring || lo->gather_form != HB_GATHER_PLAIN)
         return false;
     if (are_scores_larger(lo))
         return true;
@@ -148,6 +166,18 @@ bool hb_copies_head_at_once(const struct hb_lower *lo)
     return hb_copies_queued(lo) && !hb_alone(lo) && !hb_copies_first(lo) && !s->optimizer.clip &&
            s->batch.accumulate == 1 && s->loss.chunks == 1 && !s->model.tied_embeddings &&
            hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
+}
+
+/* Operations of a product for each byte of states from which on it is longer than their way (1B,
+ * naive, over fsdp 4 and tensor 2: f32[4,4096,64128], 2900, to the end, f32[8,4096,64128], 5800,
+ * not). */
+enum { COPY_OPERATIONS = 4000 };
+
+bool hb_copies_outlast_head(const struct hb_lower *lo)
+{
+    double tokens = (double)lo->local.tokens, d = (double)lo->spec->model.d_model;
+    double operations = 2.0 * tokens * d * (double)lo->local.vocab;
+    return operations < COPY_OPERATIONS * (double)hb_copies_bytes(lo);
 }
 
 /* A leaf's part in the order of updates. */

@@ -477,7 +477,7 @@ static bool waits_by_weights(const struct hb_lower *lo)
     bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1 && hb_fsdp_ways(lo, false) == 1;
     if (hb_copies_queued(lo) && !hb_alone(lo) && !tensor && hb_copies_first(lo) &&
         lo->fsdp_mode != HB_WEIGHT_RING && lo->spec->model.blocks[0].moe.experts == 0)
-        return !lo->spec->optimizer.clip;
+        return !lo->spec->optimizer.clip && hb_copies_outlast_head(lo);
     /* Clipped, depth-first is as post-order over a sequence axis (1B over sequence 2 and fsdp 4,
      * MiB above the arguments: 7490 both; without clip 6620 and 7490; without states on the host
      * 4499 and 4632 either way). */

@@ -20,6 +20,7 @@
 #include <limits.h>
 
 #include "base/size.h"
+#include "sim/ir/copies.h"
 #include "sim/ir/head.h"
 #include "sim/ir/order.h"
 
@@ -363,31 +364,23 @@ static bool is_hosted_late(const struct hb_lower *lo)
            !lo->chip->hosted_head_first && !hb_sequence_stacks_exceed(lo);
 }
 
-/* Copies come where their arguments go, and count the same, but where these stay (tinyS/opt_host
- * with sixteen layers 6226 6666 6666, without donation 8295 7486 7486). */
-static int64_t kept_states_bytes(const struct hb_lower *lo)
-{
-    int64_t bytes = 0;
-    for (uint32_t i = 0; i < lo->p->buf_count && !lo->spec->step.donate; i++)
-        if (lo->p->bufs[i].argument && lo->p->bufs[i].space == HB_SPACE_HOST)
-            bytes = hb_add_sat(bytes, lo->p->bufs[i].bytes);
-    return bytes;
-}
-
 /* A list has the zeros of all gradients beside the loss; in the layers' backward pass all have them
- * and what they become (opt/opt=lion with opt_host, 16 layers of 512 tokens: 2560 2622 2683). */
+ * and what they become (opt/opt=lion with opt_host, 16 layers of 512 tokens: 2560 2622 2683).
+ * Copies come where their arguments go, and count the same, but where these stay (tinyS/opt_host
+ * with sixteen layers 6226 6666 6666, without donation 8295 7486 7486). */
 enum hb_sequence hb_sequence_hosted_find(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     int64_t update = update_bytes(lo), grads = lo->stacked_grad_bytes;
     int64_t layer = hb_sequence_layer_bytes(lo), back = hb_add_sat(grads, layer);
     int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t kept = s->step.donate ? 0 : hb_copies_bytes(lo);
     if (!is_hosted_late(lo)) {
         if (hb_add_sat(logits, update) <= back && !hb_sequence_stacks_exceed(lo))
             return HB_SEQUENCE_LIST;
         return update < back ? HB_SEQUENCE_DEPTH : HB_SEQUENCE_POST;
     }
-    bool more = hb_larger(grads, layer) < hb_add_sat(update, kept_states_bytes(lo));
+    bool more = hb_larger(grads, layer) < hb_add_sat(update, kept);
     /* tinyS/opt_host, tied, 1024 tokens a sequence: 2372 2393 2403. */
     more = more && !s->optimizer.clip && !s->model.tied_embeddings;
     return more ? HB_SEQUENCE_POST : HB_SEQUENCE_LIST;

@@ -224,11 +224,15 @@ static void scores_and_unrolled_layers_meet_states(void **state)
     const char *naive = "model.blocks[0].attention.kernel=naive", *batch = "batch.global=16";
     const char *backward = "gradient through block.w_down", *query = "wq, first moment, copy";
     struct low kernel = DENSE(host, "mesh.fsdp=4", tensor, batch);
-    struct low scores = DENSE(host, "mesh.fsdp=4", tensor, batch, naive, "batch.seq=8192");
+    struct low scores = DENSE(host, "mesh.fsdp=4", tensor, batch, naive, "model.vocab=8192");
     assert_false(lives_at(&kernel, query, backward));
     assert_true(lives_at(&scores, query, backward));
     assert_true(lives_at(&scores, "logits", backward));
-    struct low all = DENSE(host, "mesh.tensor=8", naive, "batch.seq=8192");
+    struct low many =
+        DENSE(host, "mesh.fsdp=4", tensor, naive, "model.vocab=8192", "batch.global=128");
+    assert_true(lives_at(&many, query, backward));
+    assert_false(lives_at(&many, "logits", backward)); /* a product longer than the way back */
+    struct low all = DENSE(host, "mesh.tensor=8", naive, "model.vocab=8192");
     assert_true(lives_at(&all, query, backward));
     assert_false(lives_at(&all, "logits", backward));
     struct low ring = DENSE("mesh.fsdp=8", batch, "stack.form=loop");
