@@ -170,29 +170,31 @@ static const char *parts_sum_to_the_peak(struct subject *s)
 
 static int by_start(const void *a, const void *b)
 {
-    const struct hb_live *x = *(const struct hb_live *const *)a;
-    const struct hb_live *y = *(const struct hb_live *const *)b;
-    return x->start != y->start ? (x->start > y->start) - (x->start < y->start)
-                                : (x->buf > y->buf) - (x->buf < y->buf);
+    const struct hb_live_part *x = *(const struct hb_live_part *const *)a;
+    const struct hb_live_part *y = *(const struct hb_live_part *const *)b;
+    return (x->span.start > y->span.start) - (x->span.start < y->span.start);
 }
 
-/* 2: no two buffers that live at one time overlap, none leaves the heap, all are aligned. */
+/* 2: no two buffers that live at one time overlap, none leaves the heap, all are aligned. A place
+ * that is empty between two parts of a life may be another's. */
 static const char *buffers_never_overlap(struct subject *s)
 {
     const struct hb_memory *m = &s->r.m;
-    const struct hb_live **list = hb_arena_alloc(s->arena, m->live_count, sizeof *list);
+    const struct hb_live_part **list = hb_arena_alloc(s->arena, m->part_count, sizeof *list);
     uint32_t n = 0;
-    for (uint32_t i = 0; i < m->live_count; i++)
-        if (m->offset_of[m->live[i].buf] >= 0)
-            list[n++] = &m->live[i];
+    for (uint32_t i = 0; i < m->part_count; i++)
+        if (m->offset_of[m->live[m->parts[i].live].buf] >= 0)
+            list[n++] = &m->parts[i];
     qsort(list, n, sizeof *list, by_start);
     for (uint32_t i = 0; i < n; i++) {
-        int64_t from = m->offset_of[list[i]->buf], end = from + list[i]->bytes;
+        const struct hb_live *life = &m->live[list[i]->live];
+        int64_t from = m->offset_of[life->buf], end = from + life->bytes;
         if (from % m->heap_align_bytes || end > m->temp_bytes)
             return "a buffer not aligned, or outside the heap";
-        for (uint32_t k = i + 1; k < n && list[k]->start <= list[i]->end; k++) {
-            int64_t other = m->offset_of[list[k]->buf];
-            if (other < end && from < other + list[k]->bytes)
+        for (uint32_t k = i + 1; k < n && list[k]->span.start <= list[i]->span.end; k++) {
+            const struct hb_live *next = &m->live[list[k]->live];
+            int64_t other = m->offset_of[next->buf];
+            if (next != life && other < end && from < other + next->bytes)
                 return "two live buffers overlap";
         }
     }
