@@ -322,6 +322,16 @@ static void between_gathers_the_least_is_taken(void **state)
     struct low depth = DENSE("mesh.fsdp=8", "batch.seq=1024", "hardware.device=tpu-v6e",
                              "model.d_model=4096", "model.blocks[0].mlp.d_ff=14336");
     assert_false(lives_at(&many, "logits", back) || lives_at(&depth, "logits", back));
+    /* 70B,f64: both stacks at the forward loop are the most; not with 8 layers. */
+    const char *large[] = {"model.d_model=8192", "model.blocks[0].mlp.d_ff=28672", "batch.seq=4096",
+                           "model.blocks[0].attention={heads: 64, kv_heads: 8, head_dim: 128}",
+                           "batch.global=256"};
+    struct low deep =
+        DENSE(mesh, large[0], large[1], large[2], large[3], large[4], "model.blocks[0].repeat=80");
+    struct low few =
+        DENSE(mesh, large[0], large[1], large[2], large[3], large[4], "model.blocks[0].repeat=8");
+    assert_true(lives_at(&deep, "logits", back));
+    assert_false(lives_at(&few, "logits", back));
 }
 
 /* 8B,v6e8x8,f64 with a product in bf16, 2048 tokens: in post-order, the product between the layers'
