@@ -606,7 +606,8 @@ bool hb_head_waits(const struct hb_lower *lo)
         return lo->local.batch == 1;
     if (is_tied_early(lo) || is_scattered_into(lo) || is_padded_early(lo) || are_scores_larger(lo))
         return false;
-    if (is_update_slow(lo) || is_unconstrained(lo) || hb_sequence_post_alone(lo))
+    if (is_update_slow(lo) || is_unconstrained(lo) || hb_sequence_post_alone(lo) ||
+        hb_sequence_post_tensor(lo))
         return true;
     if (hb_sequence_known(lo))
         return !hb_head_label_waits(lo);

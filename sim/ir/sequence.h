@@ -35,6 +35,8 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo);
 bool hb_sequence_beside_known(const struct hb_lower *lo);
 /* Whether it is known and both wait. */
 bool hb_sequence_gathers_post(const struct hb_lower *lo);
+/* The same beside tensor parallelism: whether post-order is least, so that the logits wait. */
+bool hb_sequence_post_tensor(const struct hb_lower *lo);
 /* The same of tensor parallelism without fsdp: whether the logits wait. */
 bool hb_sequence_tensor_known(const struct hb_lower *lo);
 bool hb_sequence_tensor_waits(const struct hb_lower *lo);
