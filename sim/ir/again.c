@@ -1,7 +1,7 @@
-/* XLA's HloRematerialization (xla/hlo/transforms/simplifiers/hlo_rematerialization.cc, read in
- * 2025; XLA:GPU asks for recomputation of single instructions), on the program's ops. It walks
- * along the schedule of a computation: the step, or a loop's body. Where more is alive than the
- * limit, one op after another is made again until it is not, or none is left:
+/* XLA's HloRematerialization (xla/hlo/transforms/simplifiers/hlo_rematerialization.cc; XLA:GPU asks
+ * for recomputation of single instructions), on the program's ops. It walks along the schedule of a
+ * computation: the step, or a loop's body. Where more is alive than the limit, one op after another
+ * is made again until it is not, or none is left:
  *
  *   op:     0     1     2 *   3     4                     * = too much
  *   value   w     r           .     r                     waits from 1 to 4

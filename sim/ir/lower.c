@@ -356,7 +356,8 @@ static const struct hb_spec *leave_residual_whole(struct hb_arena *arena,
 }
 
 /* Not for scans of one stage: their stacks are read by loops and wait whatever is done, and
- * configurations are priced by sums over their layers. */
+ * configurations are priced by sums over their layers. Of 1004 records two would change
+ * (moe/qwen30a3,f64,ragged with naive attention: 14.9 -> 11.0 % too much). */
 static void make_again(struct hb_lower *lo)
 {
     bool sums = lo->spec->stack.form != HB_FORM_LOOP && hb_ways(lo, HB_AX_PIPELINE) == 1;
