@@ -337,11 +337,30 @@ static bool is_head_long(const struct hb_lower *lo)
  * it after the layers (mixtral,f64,b2,master with embed=onehot: f32[4096,32000] to the end where a
  * gathered lookup leaves f32[4,4096,32000]; moeFG/embed=onehot), and across hosts in unrolled
  * programs (12 layers of 8B over 16 to 64: f32[4096,32000] with no f32[2,4096,32000]). */
+/* In scans across hosts it is made at once, and summed after the layers, where its update does not
+ * follow the sum, so that the first pass has it in the order of what it frees (8B,f64,b4,v32k with
+ * 32000 and 64000 words, sgd and lion, with two sequences, 8 layers, over 16 and 32:
+ * f32[4096,32000] from 146 to 333 of 490; without clip with adafactor alone; not of one sequence,
+ * as wide as what it frees, with 128256 words, over 8 of one host, nor beside data 2: to 333 the
+ * logits' gradient). */
+static bool scan_sum_waits(const struct hb_lower *lo)
+{
+    const struct hb_optim *o = &lo->spec->optimizer;
+    bool across = lo->habits->gathers_timed && lo->fsdp_mode == HB_WEIGHT_GATHER &&
+                  hb_fsdp_ways(lo, false) > HB_HOST_DEVICES &&
+                  devices(lo) == hb_fsdp_ways(lo, false);
+    return across && lo->spec->stack.form == HB_FORM_SCAN && lo->spec->batch.accumulate == 1 &&
+           !lo->spec->model.tied_embeddings && lo->spec->model.blocks[0].moe.experts == 0 &&
+           lo->spec->loss.dot == HB_DT_F32 && (o->clip || o->name == HB_OPT_ADAFACTOR) &&
+           lo->local.tokens > lo->spec->model.d_model && !is_head_long(lo);
+}
+
 bool hb_order_sum_waits(const struct hb_lower *lo)
 {
     bool experts = lo->habits->gathers_timed && lo->spec->lookup == HB_LOOKUP_ONEHOT &&
                    hb_fsdp_ways(lo, false) > 1 && lo->spec->model.blocks[0].moe.experts > 0;
-    return (experts || (hb_order_lags(lo) && !is_head_long(lo))) && lo->spec->loss.chunks == 1;
+    return (experts || (hb_order_lags(lo) && !is_head_long(lo)) || scan_sum_waits(lo)) &&
+           lo->spec->loss.chunks == 1;
 }
 
 /* Layers side by side whose attention is a loop over query blocks (tiny/layers=loop with blocked

@@ -148,6 +148,23 @@ static void the_norm_of_all_takes_the_head_first(void **state)
     assert_true(is_made_after(&micro, head, through));
 }
 
+/* cuda-8B,f64,b4,v32k: the head's gradient is made at once and summed after the layers; without
+ * clip, with 128256 words and over 8 it is made after them. */
+static void a_scan_s_head_is_summed_last(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"mesh.fsdp=16", "model.vocab=8192", "optimizer.clip=true"};
+    const char *made = "gradient of the head", *sum = "sum gradient of the head";
+    const char *back = "backward of attention by";
+    struct low at_once = DENSE(CUDA, sets[0], sets[1], sets[2]);
+    struct low free = DENSE(CUDA, sets[0], sets[1]);
+    struct low wide = DENSE(CUDA, sets[0], "model.vocab=128256", sets[2]);
+    struct low host = DENSE(CUDA, "mesh.fsdp=8", sets[1], sets[2]);
+    assert_true(!is_made_after(&at_once, made, back) && is_made_after(&at_once, sum, back));
+    assert_true(is_made_after(&free, made, back) && is_made_after(&wide, made, back));
+    assert_true(is_made_after(&host, made, back));
+}
+
 /* rocm-8B,f16,b4,v32k with one sequence a device, of 32 heads (256 MiB) and of 16. */
 static void turns_are_fused_in_between(void **state)
 {
@@ -274,6 +291,7 @@ int main(void)
         TEST(tensor_parallelism_alone_goes_depth_first),
         TEST(the_least_sequence_is_taken),
         TEST(the_norm_of_all_takes_the_head_first),
+        TEST(a_scan_s_head_is_summed_last),
         TEST(turns_are_fused_in_between),
         TEST(gradients_wait_for_links_across_hosts),
         TEST(layers_that_keep_all_gather_once),
