@@ -106,8 +106,12 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
         step.in[step.in_count++] = gate;
         step.back_in = 3;
         /* gate/f48,d6k: the last weight gradient is late too, so that gate and up wait for it and
-         * one of their gradients has a place of its own: four bf16[4096,16384]. */
-        bool apart = lo->gather_form == HB_GATHER_LATE ||
+         * one of their gradients has a place of its own: four bf16[4096,16384]. So it is on CUDA
+         * between gathers (8B,f64,b4,v32k without clip: bf16[16384,14336] from 226 and 230 to 249,
+         * their gradients from 234 and 235 on; bwd/base with fsdp=8 and d_ff=11264; on one device
+         * three, bwd/base). */
+        bool cuda = lo->habits->gathers_timed && lo->fsdp_mode == HB_WEIGHT_GATHER;
+        bool apart = cuda || lo->gather_form == HB_GATHER_LATE ||
                      (lo->gather_form == HB_GATHER_PADDED && !lo->grads_late);
         step.grad_in_place = apart ? 1 : 3;
     }

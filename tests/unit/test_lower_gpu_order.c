@@ -165,6 +165,17 @@ static void a_scan_s_head_is_summed_last(void **state)
     assert_true(is_made_after(&host, made, back));
 }
 
+/* cuda-8B,f64,b4,v32k without clip; bwd/base on one device. */
+static void gate_and_up_wait_for_the_last_gradient(void **state)
+{
+    (void)state;
+    struct low sharded = DENSE(CUDA, "mesh.fsdp=16"), alone = DENSE(CUDA, "batch.global=1");
+    int64_t hidden = INT64_C(2) * 4096 * 4096;
+    const char *down = "backward of mlp activation";
+    assert_int_equal(count_at(&sharded, "mlp ", down, 0, hidden),
+                     count_at(&alone, "mlp ", down, 0, hidden) + 1);
+}
+
 /* rocm-8B,f16,b4,v32k with one sequence a device, of 32 heads (256 MiB) and of 16. */
 static void turns_are_fused_in_between(void **state)
 {
@@ -292,6 +303,7 @@ int main(void)
         TEST(the_least_sequence_is_taken),
         TEST(the_norm_of_all_takes_the_head_first),
         TEST(a_scan_s_head_is_summed_last),
+        TEST(gate_and_up_wait_for_the_last_gradient),
         TEST(turns_are_fused_in_between),
         TEST(gradients_wait_for_links_across_hosts),
         TEST(layers_that_keep_all_gather_once),
