@@ -220,14 +220,15 @@ static bool is_plain_over_fsdp(const struct hb_lower *lo)
                   (r->policy == HB_POLICY_NAMES && r->save == 0 && r->offload == 0);
     return inputs && !lo->maxtext && s->stack.form == HB_FORM_SCAN && s->batch.accumulate == 1 &&
            s->loss.chunks == 1 && !s->model.tied_embeddings && !s->loss.onehot &&
-           s->model.blocks[0].moe.experts == 0 && lo->local.batch_ways == hb_fsdp_ways(lo, false) &&
-           hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
+           s->model.blocks[0].moe.experts == 0 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
+           hb_ways(lo, HB_AX_PIPELINE) == 1;
 }
 
 bool hb_sequence_gathers_known(const struct hb_lower *lo)
 {
     bool gathers = lo->gather_form == HB_GATHER_PADDED || lo->gather_form == HB_GATHER_LATE;
-    return gathers && is_plain_over_fsdp(lo) && hb_ways(lo, HB_AX_TENSOR) == 1;
+    return gathers && is_plain_over_fsdp(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+           lo->local.batch_ways == hb_fsdp_ways(lo, false);
 }
 
 bool hb_sequence_beside_known(const struct hb_lower *lo)
@@ -337,7 +338,7 @@ bool hb_sequence_post_tensor(const struct hb_lower *lo)
     bool apart = lo->gather_form == HB_GATHER_PADDED || lo->gather_form == HB_GATHER_LATE;
     bool rings = lo->habits->rings && lo->fsdp_mode == HB_WEIGHT_RING && hb_head_ring(lo);
     if ((!apart && !rings) || !is_plain_over_fsdp(lo) || hb_ways(lo, HB_AX_TENSOR) == 1 ||
-        lo->local.resid_seq < lo->local.seq)
+        lo->local.batch_ways != hb_fsdp_ways(lo, false) || lo->local.resid_seq < lo->local.seq)
         return false;
     int64_t grads = lo->stacked_grad_bytes, d = lo->spec->model.d_model;
     int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
