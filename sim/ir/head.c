@@ -529,8 +529,9 @@ static bool reads_label_late(const struct hb_lower *lo)
 
 bool hb_head_both_wait(const struct hb_lower *lo)
 {
-    return hb_sequence_gathers_post(lo) || reads_label_late(lo) || keeps_and_fetches(lo) ||
-           hb_head_post_order(lo) || is_depth_beside_host(lo) || hb_tied_find(lo) == HB_TIED_BOTH;
+    bool narrow = lo->spec->loss.dot != HB_DT_F32 && hb_sequence_gathers_post(lo);
+    return narrow || reads_label_late(lo) || keeps_and_fetches(lo) || hb_head_post_order(lo) ||
+           is_depth_beside_host(lo) || hb_tied_find(lo) == HB_TIED_BOTH;
 }
 
 bool hb_head_label_waits(const struct hb_lower *lo)
@@ -687,7 +688,6 @@ bool hb_head_last(const struct hb_lower *lo)
                   (s->precision.params == lo->compute || s->precision.master);
     bool taken_out = lo->habits->rings && hb_offloads(lo); /* see is_label_last */
     bool muon = lo->habits->rings && s->optimizer.name == HB_OPT_MUON;
-    return (narrow || late || lo->habits->head_last) && !taken_out && !muon &&
-           !hb_sequence_gathers_post(lo) && !s->optimizer.clip && s->batch.accumulate == 1 &&
-           (!s->model.tied_embeddings || (late && !lo->maxtext));
+    return (narrow || late || lo->habits->head_last) && !taken_out && !muon && !s->optimizer.clip &&
+           s->batch.accumulate == 1 && (!s->model.tied_embeddings || (late && !lo->maxtext));
 }

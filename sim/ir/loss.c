@@ -575,7 +575,8 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
     } else if (hb_head_waits(lo)) {
         ends->pending_logits = waiting_logits(lo, c);
         ends->pending_before = ends->pending_logits == c->logits ? c->before : HB_NONE;
-        if (hb_sequence_gathers_post(lo) || hb_tied_find(lo) == HB_TIED_BOTH) {
+        bool apart = lo->spec->loss.dot != HB_DT_F32 && hb_sequence_gathers_post(lo);
+        if (apart || hb_tied_find(lo) == HB_TIED_BOTH) {
             ends->pending_label = c->logits;
             ends->pending_logits = c->dlogits;
         } else if (hb_head_both_wait(lo)) {
@@ -682,6 +683,10 @@ uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
 
 void hb_loss_finish_last(struct hb_lower *lo, const struct hb_ends *ends)
 {
+    if (ends->pending_full != HB_NONE) {
+        sum_whole(lo, ends->pending_full);
+        return;
+    }
     /* v6e16x16,f256,b512 at 2048 tokens: its operand is fetched into the vector memory before
      * (bf16[2,2048,4096] ends at 1393, f32[4096,128256] begins at 1400, in their place). */
     uint32_t x = ends->pending_x;
@@ -702,10 +707,28 @@ static bool is_label_last(const struct hb_lower *lo)
            lo->spec->model.blocks[0].remat.offload != 0;
 }
 
-void hb_loss_finish(struct hb_lower *lo, const struct hb_ends *ends)
+/* In post-order late gathers make the product before the layers' updates and sum it after them
+ * (8B,v6e8x8,f64, two sequences of 2048 tokens: f32[4096,128256] from 1169 to 1297 of 1326, above
+ * the logits, which end with it, the layers' updates in between; f256 alike; a product in bf16
+ * from 995 to 1208 of 1250). */
+static void product_before_sum(struct hb_lower *lo, struct hb_ends *ends)
+{
+    struct hb_emit e = hb_loss_head_product(lo, lo->local.seq, "gradient of the head");
+    hb_emit_read(&e, ends->pending_x);
+    hb_emit_read(&e, ends->pending_logits);
+    ends->pending_full = whole_grad(lo, ends->pending_logits);
+    hb_emit_write(&e, ends->pending_full);
+    hb_emit(lo, &e);
+    if (ends->pending_label != HB_NONE)
+        hb_emit_mark(lo, "the labels' logits", ends->pending_label, HB_NONE);
+}
+
+void hb_loss_finish(struct hb_lower *lo, struct hb_ends *ends)
 {
     if (!ends->head_done && hb_head_last(lo)) {
         lo->head_last = true;
+        if (lo->gather_form == HB_GATHER_LATE && hb_sequence_gathers_post(lo))
+            product_before_sum(lo, ends);
     } else if (ends->pending_full != HB_NONE) {
         /* dl,8B-L16,v5e,f64: logits from 464 to 1310, the sum from 1305 on, above both. */
         sum_whole(lo, ends->pending_full);

@@ -10,7 +10,7 @@ void hb_loss_prepare(struct hb_lower *lo, struct hb_ends *ends);
 /* The loss of the last residual x, and back: the gradient of x. */
 uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x);
 /* The head's gradient where it waited for the layers' backward pass. */
-void hb_loss_finish(struct hb_lower *lo, const struct hb_ends *ends);
+void hb_loss_finish(struct hb_lower *lo, struct hb_ends *ends);
 /* Where it comes last of all. */
 void hb_loss_finish_last(struct hb_lower *lo, const struct hb_ends *ends);
 

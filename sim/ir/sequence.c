@@ -286,7 +286,7 @@ static struct hb_sequence_gathers find_narrow(const struct hb_lower *lo)
     post = hb_larger(post, f.post);
     if (depth < list && depth <= post)
         return (struct hb_sequence_gathers){.depth = true, .sum_waits = late};
-    return (struct hb_sequence_gathers){.logits_wait = true, .both_wait = post < list};
+    return (struct hb_sequence_gathers){.logits_wait = true, .post = post < list};
 }
 
 /* Gathers. The list makes the head's whole gradient, f32, at once where it frees more: the logits
@@ -327,7 +327,7 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     post = hb_larger(post, hb_add_sat(f.post, lo->input_bytes));
     if (depth < list && depth < post)
         return (struct hb_sequence_gathers){.depth = true, .sum_waits = waits};
-    return (struct hb_sequence_gathers){.logits_wait = post < list || !early};
+    return (struct hb_sequence_gathers){.logits_wait = post < list || !early, .post = post < list};
 }
 
 /* Beside tensor parallelism the forward loop has a residual less in post-order, which is least
@@ -350,7 +350,7 @@ bool hb_sequence_post_tensor(const struct hb_lower *lo)
 
 bool hb_sequence_gathers_post(const struct hb_lower *lo)
 {
-    return hb_sequence_gathers_known(lo) && hb_sequence_gathers_find(lo).both_wait;
+    return hb_sequence_gathers_known(lo) && hb_sequence_gathers_find(lo).post;
 }
 
 /* What the head's update writes, and the norm's input and result beside it. */

@@ -26,14 +26,14 @@ struct hb_sequence_gathers {
     bool depth;       /* depth-first */
     bool sum_waits;   /* the head's gradient comes at once, its sum after the layers */
     bool logits_wait; /* both come after them */
-    bool both_wait;   /* the logits wait beside their gradient */
+    bool post;        /* post-order: of a product in bf16 the logits' gradient waits as well */
 };
 
 bool hb_sequence_gathers_known(const struct hb_lower *lo);
 struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo);
 /* Between gathers beside the products, of several sequences, the same of the first. */
 bool hb_sequence_beside_known(const struct hb_lower *lo);
-/* Whether it is known and both wait. */
+/* Whether it is known and post-order is taken. */
 bool hb_sequence_gathers_post(const struct hb_lower *lo);
 /* The same beside tensor parallelism: whether post-order is least, so that the logits wait. */
 bool hb_sequence_post_tensor(const struct hb_lower *lo);

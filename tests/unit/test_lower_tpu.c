@@ -334,8 +334,17 @@ static void between_gathers_the_least_is_taken(void **state)
     assert_false(lives_at(&few, "logits", back));
 }
 
-/* 8B,v6e8x8,f64 with a product in bf16, 2048 tokens: in post-order, the product between the layers'
- * gradients and their updates; v5p with two sequences: depth-first. */
+/* The head's gradient between the layers' gradients and updates, its sum after these. */
+static bool is_summed_last(const struct low *l)
+{
+    uint32_t product = find_op(l, "gradient of the head");
+    return product > find_last_op(l, "gradient through block.w_down") &&
+           product < find_op(l, "update block.w_up") &&
+           find_op(l, "sum gradient of the head") > find_last_op(l, "update block.w_");
+}
+
+/* 8B,v6e8x8,f64 with a product in bf16, 2048 tokens: in post-order, as in f32 with two sequences;
+ * v5p with two sequences: depth-first. */
 static void a_narrow_product_chooses_between_gathers(void **state)
 {
     (void)state;
@@ -345,10 +354,12 @@ static void a_narrow_product_chooses_between_gathers(void **state)
           "model.blocks[0].mlp.d_ff=14336", __VA_ARGS__)
     const char *op = "gradient through block.w_down";
     struct low post = NARROW("batch.global=64", "hardware.device=tpu-v6e");
+    struct low wide = NARROW("batch.global=128", "hardware.device=tpu-v6e", "loss.dot=f32",
+                             "model.blocks[0].repeat=32");
+    assert_true(is_summed_last(&wide));
     struct low depth = NARROW("batch.global=128");
     assert_true(lives_at(&post, "logits", op) && lives_at(&post, "gradient of the logits", op));
-    assert_true(find_op(&post, "gradient of the head") > find_last_op(&post, op));
-    assert_true(find_op(&post, "gradient of the head") < find_op(&post, "update block.w_up"));
+    assert_true(is_summed_last(&post));
     assert_false(lives_at(&depth, "logits", op) || lives_at(&depth, "gradient of the logits", op));
 }
 
