@@ -135,6 +135,33 @@ static void the_heads_gradient_comes_first(void **state)
     assert_true(find_op(&cuda, of) > find_op(&cuda, "gradient through the head"));
 }
 
+/* cuda-PP--base in four chunks: f32[1,4,2048,8192] from 253 of 601 on, the loss to 251; PPc, whose
+ * chunks are half as large: before. */
+static void accumulators_follow_large_chunks(void **state)
+{
+    (void)state;
+    const char *scan = "stack.form=scan", *loss = "softmax cross-entropy";
+    struct low large = STAGES(CUDA, scan, "loss.chunks=4");
+    struct low small = STAGES(CUDA, scan, "loss.chunks=64");
+    assert_false(lives_at(&large, "e_up, gradient", loss));
+    assert_true(lives_at(&small, "e_up, gradient", loss));
+}
+
+/* rocm-pipe--pp4f2,m8,iter,nolayer: accumulators come first; with clip not, nor beside twice as
+ * many words. */
+static void a_stage_that_keeps_much_is_listed(void **state)
+{
+    (void)state;
+    const char *scan = "stack.form=scan", *fsdp = "mesh.fsdp=2", *few = "model.vocab=4000";
+    struct low list = STAGES(ROCM, scan, fsdp, few);
+    struct low clip = STAGES(ROCM, scan, fsdp, few, "optimizer.clip=true");
+    struct low many = STAGES(ROCM, scan, fsdp);
+    const char *grad = "e_up, gradient", *begin = "look up embedding";
+    assert_true(lives_at(&list, grad, begin));
+    assert_false(lives_at(&clip, grad, begin));
+    assert_false(lives_at(&many, grad, begin));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +173,8 @@ int main(void)
         TEST(large_groups_keep_their_probabilities),
         TEST(scanned_stages_share_no_zeros),
         TEST(the_heads_gradient_comes_first),
+        TEST(accumulators_follow_large_chunks),
+        TEST(a_stage_that_keeps_much_is_listed),
     };
     return cmocka_run_group_tests_name("lower_gpu_stages", tests, NULL, NULL);
 }
