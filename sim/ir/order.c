@@ -200,7 +200,9 @@ static bool is_sequence_over_shards(const struct hb_lower *lo)
  * ce=onehot on both). On several the weights' gradients
  * outweigh the logits, of which one waits for the head's gradient (8B/tp=8, 1B/dp=8, moeFG/ep=8
  * early; PP/base, tied/gemma2b,t8 late). CUDA's second pass moves them before the loss where fsdp
- * splits the batch alone (1B/base: 3 x 128 MiB beside 2 x 4008; on ROCm none; in pipelines whose
+ * splits the batch alone (1B/base: 3 x 128 MiB beside 2 x 4008; on ROCm none; so it does with data
+ * or experts, 1B/dp=8 with four layers: 3 x 256 beside 2 x 4008, and moeFG/ep=8,fsdp=1 with two and
+ * four; in pipelines whose
  * iterations keep their casts: 8B,pp4f4,m8, not with iter nor 70B,pp8f8,m16), not beside tensor
  * parallelism (1B/fsdp=4,tp=2, 8B64/fsdp=16,tp=4). A loss in chunks is never the peak: first
  * (1B/loss=chunk, v5e2x4,f8,b8 and gemma2b,f8,chunk8 on ROCm). */
@@ -280,7 +282,9 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
         return HB_ZEROS_FIRST;
     if (hb_order_tied_first(lo) || is_sequence_over_shards(lo))
         return HB_ZEROS_LATE;
-    bool split = hb_fsdp_ways(lo, false) > 1;
+    bool alike = hb_ways(lo, HB_AX_TENSOR) == 1 &&
+                 hb_mul_sat(hb_ways(lo, HB_AX_DATA), hb_ways(lo, HB_AX_EXPERT)) > 1;
+    bool split = hb_fsdp_ways(lo, false) > 1 || alike;
     bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1 &&
                  (lo->spec->pipeline.remat_iteration || lo->spec->precision.params == lo->compute);
     if (lo->habits->zeros_hoisted && split && !piped)
