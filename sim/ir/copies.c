@@ -113,7 +113,7 @@ uint32_t hb_copies_early(const struct hb_lower *lo)
         return chunks || lo->gather_form == HB_GATHER_PADDED ? 0 : LEAVES;
     if (s->model.tied_embeddings)
         return LEAF;
-    if (hb_alone(lo))
+    if (lo->fsdp_mode == HB_WEIGHT_LOCAL)
         return HB_COPIES_AT_ONCE;
     bool many = s->optimizer.moment_count + s->precision.master >= MANY_STATES;
     if (chunks || many || (hb_ways(lo, HB_AX_SEQUENCE) > 1 && !hb_head_waits(lo)))
@@ -124,10 +124,11 @@ uint32_t hb_copies_early(const struct hb_lower *lo)
 /* What follows the layers hides the last copies where the update of an attention weight moves so
  * much: then the head's product, on one device, goes to the end (tinyS/opt_host with four layers,
  * and of d_ff=1408, eight of adamw_bf16 and six, sixteen of lion and of momentum; at once with two
- * and three layers, four of adamw_bf16, adamw_bf16mu, momentum, lion), and with bf16 parameters. */
+ * and three layers, four of adamw_bf16, adamw_bf16mu, momentum, lion), twice as much depth-first
+ * (eight of lion: at once), and with bf16 parameters. */
 enum { HIDING_BYTES = 104000000 };
 
-static bool are_hidden_late(const struct hb_lower *lo)
+static bool are_hidden_late(const struct hb_lower *lo, int64_t least)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
     const struct hb_precision *p = &lo->spec->precision;
@@ -141,7 +142,7 @@ static bool are_hidden_late(const struct hb_lower *lo)
             most = hb_larger(most, l->all_bytes);
     }
     int64_t count = most / (hb_dtype_bits(HB_DT_F32) / CHAR_BIT);
-    return p->params == lo->compute || hb_mul_sat(bits / CHAR_BIT, count) >= HIDING_BYTES;
+    return p->params == lo->compute || hb_mul_sat(bits / CHAR_BIT, count) >= least;
 }
 
 bool hb_copies_head_waits(const struct hb_lower *lo)
@@ -149,7 +150,8 @@ bool hb_copies_head_waits(const struct hb_lower *lo)
     enum hb_sequence sequence = hb_sequence_hosted_find(lo);
     if (sequence == HB_SEQUENCE_DEPTH && lo->spec->optimizer.moment_count > 1)
         return false;
-    return sequence == HB_SEQUENCE_POST || are_hidden_late(lo);
+    bool depth = sequence == HB_SEQUENCE_DEPTH;
+    return sequence == HB_SEQUENCE_POST || are_hidden_late(lo, (depth ? 2 : 1) * HIDING_BYTES);
 }
 
 bool hb_copies_head_fused(const struct hb_lower *lo)
@@ -226,7 +228,7 @@ static const enum part *find_parts(const struct hb_lower *lo)
                                      PART_QUERIES, PART_KEYS, PART_HEAD};
     if (lo->spec->optimizer.clip)
         return clip;
-    if (hb_alone(lo) && is_mlp_largest(lo))
+    if (lo->fsdp_mode == HB_WEIGHT_LOCAL && is_mlp_largest(lo))
         return wide;
     bool late = (lo->spec->sharding.residual_over_tensor && hb_ways(lo, HB_AX_TENSOR) > 1) ||
                 lo->spec->model.tied_embeddings;

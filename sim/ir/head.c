@@ -265,7 +265,9 @@ static bool is_update_slow(const struct hb_lower *lo)
 static bool updates_on_host(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
-    return !o->clip && (o->offload == HB_PLACE_PINNED_HOST || o->ema == HB_PLACE_PINNED_HOST);
+    bool states = o->name != HB_OPT_SGD || lo->spec->precision.master;
+    return !o->clip &&
+           ((states && o->offload == HB_PLACE_PINNED_HOST) || o->ema == HB_PLACE_PINNED_HOST);
 }
 
 /* In a pipeline it is, too (batch=32 of 4096 tokens with opt_host, f32[32,4096,32000] to the end),

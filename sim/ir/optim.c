@@ -684,9 +684,22 @@ static bool is_updated(const struct hb_leaf *l)
     return l->renewed[0] != HB_NONE || l->renewed[1] != HB_NONE;
 }
 
+/* Five of the next weights are on their way beside those of the update (tinyS/opt_host of 512
+ * tokens: at w_down's, from 512 to 529 of 708, also the head's, w_up's and w_gate's; nested/8B,f64
+ * in bf16: the norm's three weights in f32), but with clipping beside tensor parallelism (rnd/019),
+ * after an accumulation loop and among layers side by side. */
+static bool are_next_apart(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    bool met = s->optimizer.clip && hb_ways(lo, HB_AX_TENSOR) > 1;
+    return !met && !hb_copies_first(lo) && s->batch.accumulate == 1 &&
+           s->stack.form != HB_FORM_LOOP;
+}
+
 static void update_queued(struct hb_lower *lo)
 {
     struct queue q = {.order = hb_copies_order(lo)};
+    bool plain = are_next_apart(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         if (is_updated(&lo->leaves[q.order[i]]))
             join_queue(lo, &q, i);
@@ -695,7 +708,9 @@ static void update_queued(struct hb_lower *lo)
         part_weights(lo);
         if (is_updated(&lo->leaves[q.order[i]]) || (lo->head_last && q.order[i] == lo->head))
             continue;
-        fetch_ahead(lo, q.order, i, HB_COPIES_AT_ONCE);
+        fetch_ahead(lo, q.order, i, plain ? 1 : HB_COPIES_AT_ONCE);
+        if (plain)
+            fetch_ahead(lo, q.order, end, HB_COPIES_AT_ONCE);
         part_weights(lo);
         for (uint32_t k = i; k < end; k++)
             update_leaf(lo, &lo->leaves[q.order[k]]);

@@ -161,8 +161,7 @@ bool hb_sequence_tensor_known(const struct hb_lower *lo)
            hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->local.resid_seq == lo->local.seq &&
            s->batch.accumulate == 1 && s->loss.chunks == 1 && !s->model.tied_embeddings &&
            s->stack.form == HB_FORM_SCAN && s->model.blocks[0].moe.experts == 0 &&
-           s->optimizer.offload != HB_PLACE_PINNED_HOST && !hb_offloads(lo) &&
-           name != HB_OPT_MUON && name != HB_OPT_ADAFACTOR;
+           !hb_offloads(lo) && name != HB_OPT_MUON && name != HB_OPT_ADAFACTOR;
 }
 
 /* Depth-first visits first what has more bytes above it, by the sum over its operands, theirs

@@ -242,15 +242,41 @@ static void scores_and_unrolled_layers_meet_states(void **state)
     assert_true(find_op(&hosted, grad) < find_op(&hosted, first));
 }
 
+/* 8B over tensor 8 with opt_host: the logits wait, w_down's, w_up's and w_gate's states come over
+ * the layers, and five of the next weights are on their way at an update; sgd has none. */
+static void tensor_parallelism_meets_states(void **state)
+{
+    (void)state;
+    const char *host = "optimizer.offload=pinned_host", *tensor = "mesh.tensor=8";
+    const char *backward = "gradient through block.w_down";
+    struct low small = DENSE(host, tensor);
+    struct low large = DENSE(host, tensor, "model.blocks[0].repeat=32");
+    assert_false(lives_at(&small, "logits", backward));
+    assert_true(lives_at(&large, "logits", backward));
+    assert_true(lives_at(&large, "w_gate, first moment, copy", backward));
+    assert_false(lives_at(&large, "embedding, first moment, copy", backward));
+    struct low post = DENSE(host, "batch.seq=1024");
+    assert_true(lives_at(&post, "head, first moment, copy", "update block.w_down"));
+    struct low sgd = DENSE(host, "optimizer.name=sgd");
+    assert_false(lives_at(&sgd, "logits", backward));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(one_device_takes_the_least_sequence), TEST(scores_and_unrolled_layers_meet_states),
-        TEST(states_come_from_the_host),           TEST(copies_stand_in_a_queue),
-        TEST(loops_leave_casts_and_large_states),  TEST(an_average_on_the_host_delays_the_head),
-        TEST(unrolled_layers_wait_for_states),     TEST(averages_on_the_host_delay_a_leaf),
-        TEST(fetching_layers_keep_the_logits),     TEST(the_last_layer_is_sent_late),
-        TEST(a_fetching_loop_turns_its_inputs),    TEST(stacks_are_turned_for_what_is_made_again),
+        TEST(tensor_parallelism_meets_states),
+        TEST(one_device_takes_the_least_sequence),
+        TEST(scores_and_unrolled_layers_meet_states),
+        TEST(states_come_from_the_host),
+        TEST(copies_stand_in_a_queue),
+        TEST(loops_leave_casts_and_large_states),
+        TEST(an_average_on_the_host_delays_the_head),
+        TEST(unrolled_layers_wait_for_states),
+        TEST(averages_on_the_host_delay_a_leaf),
+        TEST(fetching_layers_keep_the_logits),
+        TEST(the_last_layer_is_sent_late),
+        TEST(a_fetching_loop_turns_its_inputs),
+        TEST(stacks_are_turned_for_what_is_made_again),
     };
     return cmocka_run_group_tests_name("lower_host", tests, NULL, NULL);
 }
