@@ -93,9 +93,10 @@ bool hb_copies_first(const struct hb_lower *lo)
     return is_list(lo);
 }
 
-/* Over the layers' backward pass, not where the head's product, a chunk's or a padded gather's
- * comes after it, which then hides them (1B over 8 with clip and 8 chunks, 8B over 64 with clip:
- * none); three more over the head's product before it, unless the head's own are there then
+/* Five on one device, over tensor or data alone, in rings of one sequence a device: see find_parts.
+ * Elsewhere over the layers' backward pass, not where the head's product, a chunk's or a padded
+ * gather's comes after it, which then hides them (1B over 8 with clip and 8 chunks, 8B over 64 with
+ * clip: none); three more over the head's product before it, unless the head's own are there then
  * (1B over sequence 2 and fsdp 4: eight, with 4 chunks, too; over fsdp 4, tensor 2 and fsdp 4: two
  * of the table and two of the head), and where a leaf has three (1B over 8 of bf16 with a master
  * copy: twelve; 8B,f16t4,opthost,master: nine). A tied
@@ -113,7 +114,7 @@ uint32_t hb_copies_early(const struct hb_lower *lo)
         return chunks || lo->gather_form == HB_GATHER_PADDED ? 0 : LEAVES;
     if (s->model.tied_embeddings)
         return LEAF;
-    if (lo->fsdp_mode == HB_WEIGHT_LOCAL)
+    if (lo->fsdp_mode == HB_WEIGHT_LOCAL || hb_sequence_known(lo))
         return HB_COPIES_AT_ONCE;
     bool many = s->optimizer.moment_count + s->precision.master >= MANY_STATES;
     if (chunks || many || (hb_ways(lo, HB_AX_SEQUENCE) > 1 && !hb_head_waits(lo)))
@@ -214,8 +215,10 @@ static bool is_mlp_largest(const struct hb_lower *lo)
 }
 
 /* In a list small leaves first; else those whose gradients are there first: the table's, unless its
- * rows are exchanged over tensor (8B,f16t4,opthost,master), the head's where all wait for a norm.
- */
+ * rows are exchanged over tensor (8B,f16t4,opthost,master), the head's where all wait for a norm;
+ * the MLP's where they are larger than the table's and the sequence follows from sizes
+ * (tinyS/opt_host of sixteen layers without donation, of 8B over tensor 8 and 8B/seq=8192 with
+ * opt_host: w_down's, w_up's and w_gate's through the layers, no table's). */
 static const enum part *find_parts(const struct hb_lower *lo)
 {
     static const enum part clip[] = {PART_HEAD, PART_GATE, PART_KEYS, PART_QUERIES,
@@ -228,7 +231,8 @@ static const enum part *find_parts(const struct hb_lower *lo)
                                      PART_QUERIES, PART_KEYS, PART_HEAD};
     if (lo->spec->optimizer.clip)
         return clip;
-    if (lo->fsdp_mode == HB_WEIGHT_LOCAL && is_mlp_largest(lo))
+    bool known = lo->fsdp_mode == HB_WEIGHT_LOCAL || hb_sequence_known(lo);
+    if (known && is_mlp_largest(lo))
         return wide;
     bool late = (lo->spec->sharding.residual_over_tensor && hb_ways(lo, HB_AX_TENSOR) > 1) ||
                 lo->spec->model.tied_embeddings;

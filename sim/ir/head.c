@@ -507,11 +507,13 @@ static bool is_sequence(const struct hb_lower *lo, enum hb_sequence sequence)
     return hb_sequence_known(lo) && !keeps_and_fetches(lo) && hb_sequence_find(lo) == sequence;
 }
 
-/* Depth-first, with layer inputs on the host: both wait (8B/seq=8192 with offload:layer_in:
- * f32[8192,128256] and bf16 of it through the layers; with clip, rnd/036, the label's alone). */
+/* Depth-first, with layer inputs or the optimizer's states on the host: both wait (8B/seq=8192 with
+ * offload:layer_in, and with opt_host, of 8192 tokens: f32[8192,128256] and bf16 of it through the
+ * layers; with clip, rnd/036, the label's alone). */
 static bool is_depth_beside_host(const struct hb_lower *lo)
 {
-    return hb_offloads(lo) && !lo->spec->optimizer.clip && is_sequence(lo, HB_SEQUENCE_DEPTH);
+    bool host = hb_offloads(lo) || hb_copies_queued(lo);
+    return host && !lo->spec->optimizer.clip && is_sequence(lo, HB_SEQUENCE_DEPTH);
 }
 
 bool hb_head_post_order(const struct hb_lower *lo)

@@ -273,12 +273,14 @@ static void fetch_list(struct hb_lower *lo, const uint32_t *order)
         i = fetch_weight(lo, order, i, &count);
 }
 
-/* Before an accumulation loop the queue's first are the largest on one device, between rings and
- * between padded gathers. */
+/* Before an accumulation loop the queue's first are the largest on one device, with data or tensor
+ * alone (accum/1B,dp8,a4 with opt_host: six of f32[16,8192,2048]), between rings and between padded
+ * gathers. */
 static bool is_queue_ahead(const struct hb_lower *lo)
 {
     bool largest = lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_PADDED;
-    largest = hb_alone(lo) || (largest && !lo->spec->optimizer.clip);
+    bool local = lo->fsdp_mode == HB_WEIGHT_LOCAL;
+    largest = hb_alone(lo) || ((local || largest) && !lo->spec->optimizer.clip);
     return hb_copies_queued(lo) && !hb_copies_first(lo) && !is_averaged(lo) &&
            hb_ways(lo, HB_AX_PIPELINE) == 1 && !(largest && lo->spec->batch.accumulate > 1);
 }

@@ -257,6 +257,12 @@ static void tensor_parallelism_meets_states(void **state)
     assert_false(lives_at(&large, "embedding, first moment, copy", backward));
     struct low post = DENSE(host, "batch.seq=1024");
     assert_true(lives_at(&post, "head, first moment, copy", "update block.w_down"));
+    /* 8B of 8192 tokens over 8 with opt_host: depth-first, both logits and the same states. */
+    struct low ring = DENSE(host, "mesh.fsdp=8", "model.vocab=128256", "model.blocks[0].repeat=64",
+                            "batch.seq=8192");
+    assert_true(lives_at(&ring, "gradient of the logits", backward));
+    assert_true(lives_at(&ring, "w_gate, first moment, copy", backward));
+    assert_false(lives_at(&ring, "head, first moment, copy on the device, new", backward));
     struct low sgd = DENSE(host, "optimizer.name=sgd");
     assert_false(lives_at(&sgd, "logits", backward));
 }
