@@ -67,6 +67,21 @@ static bool are_scores_larger(const struct hb_lower *lo)
            hb_mul_sat(SCORE_BYTES * heads, lo->spec->batch.seq) > LOGIT_BYTES * lo->local.vocab;
 }
 
+/* Between rings, with a head that is gathered: its whole gradient in f32 and the sum, in bf16, come
+ * late in a list, which is least unless the layers' gradients exceed them (8B of 1024 tokens over
+ * 8, list, depth, post: bf16 with bf16 moments 8622 9124 9861, 8 layers 5671 6828 6173, 32 layers
+ * 16763 all, depth-first; 1B 3198 3669 3402). */
+static bool is_gathered_head_largest(const struct hb_lower *lo)
+{
+    enum { GRAD_BYTES = 6 };
+    const struct hb_spec *s = lo->spec;
+    bool plain = s->loss.chunks == 1 && s->stack.form == HB_FORM_SCAN && !s->model.tied_embeddings;
+    if (lo->fsdp_mode != HB_WEIGHT_RING || hb_head_ring(lo) || hb_ways(lo, HB_AX_TENSOR) > 1)
+        return false;
+    int64_t head = hb_mul_sat(s->model.d_model, lo->local.vocab);
+    return plain && lo->stacked_grad_bytes < hb_mul_sat(GRAD_BYTES, head);
+}
+
 bool hb_copies_first(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
@@ -82,6 +97,8 @@ bool hb_copies_first(const struct hb_lower *lo)
     /* 1B over fsdp 4 and tensor 2, tied, of 2048 tokens: 5760 5258 6221; rnd/054 in chunks not. */
     bool ring = lo->fsdp_mode == HB_WEIGHT_RING;
     if (tensor && s->model.tied_embeddings && (ring || s->loss.chunks > 1))
+        return true;
+    if (is_gathered_head_largest(lo))
         return true;
     if (ring || lo->gather_form != HB_GATHER_PLAIN)
         return false;

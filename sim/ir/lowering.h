@@ -47,6 +47,7 @@ struct hb_leaf {
     bool matrix;       /* cast to the compute dtype for products */
     bool end;          /* embedding or head, not a layer's */
     bool largest;      /* no other's states are larger, over all layers */
+    bool sent;         /* its new states are back on the host */
     int64_t all_bytes; /* of one state on the host, over all layers; 0: there is none */
     uint32_t arg;      /* argument buffers; HB_NONE where there is none */
     uint32_t master;

@@ -386,6 +386,7 @@ static void send_states(struct hb_lower *lo, struct hb_leaf *l)
 {
     for (int i = 0; i < HB_LEAF_STATES; i++)
         send_back(lo, l->renewed[i], l->host[i]);
+    l->sent = true;
 }
 
 static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
@@ -718,8 +719,19 @@ static void update_queued(struct hb_lower *lo)
             update_leaf(lo, &lo->leaves[q.order[k]]);
         join_queue(lo, &q, i);
     }
-    while (q.count > 0)
+    while (q.count > 0 && !lo->head_last)
         finish_first(lo, &q);
+}
+
+/* The last five are on their way while a head that waits is made (8B of 1024 tokens over 8 with
+ * opt_host, 8 layers: six f32[8,512,14336] beside f32[4096,128256]). */
+static void send_rest(struct hb_lower *lo)
+{
+    const uint32_t *order = hb_copies_order(lo);
+    part_weights(lo);
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        if (is_updated(&lo->leaves[order[i]]) && !lo->leaves[order[i]].sent)
+            send_states(lo, &lo->leaves[order[i]]);
 }
 
 void hb_optim_update(struct hb_lower *lo)
@@ -762,8 +774,7 @@ static void update_head_queued(struct hb_lower *lo)
     update_leaf(lo, &lo->leaves[lo->head]);
     if (!lo->head_last)
         return; /* the queue takes its states */
-    part_weights(lo);
-    send_states(lo, &lo->leaves[lo->head]);
+    send_rest(lo);
 }
 
 void hb_optim_update_head(struct hb_lower *lo)

@@ -1,5 +1,6 @@
 /* sim/ir/lower for XLA:TPU, what lies on the host: optimizer states, averages, what layers send
  * there. Names are lab records without their "lab-tpu-". */
+#include "sim/ir/copies.h"
 #include "tests/unit/lowered.h"
 
 #define HOST        "mesh.fsdp=8", "batch.global=64", "remat.policy=names"
@@ -263,6 +264,14 @@ static void tensor_parallelism_meets_states(void **state)
     assert_true(lives_at(&ring, "gradient of the logits", backward));
     assert_true(lives_at(&ring, "w_gate, first moment, copy", backward));
     assert_false(lives_at(&ring, "head, first moment, copy on the device, new", backward));
+    /* 1B of 1024 tokens over 8 with opt_host: its head is gathered, the whole gradient comes last.
+     */
+    struct low list = DENSE(host, "mesh.fsdp=8", "model.vocab=128256", "batch.seq=1024");
+    assert_true(lives_at(&list, "wq, first moment, copy", backward));
+    uint32_t head = find_op(&list, "gradient of the head"), sent = 0;
+    for (uint32_t i = head; i < list.p.op_count; i++)
+        sent += strstr(list.p.ops[i].name, "state to the host") != NULL;
+    assert_true(sent > 2 + HB_COPIES_AT_ONCE - 1);
     struct low sgd = DENSE(host, "optimizer.name=sgd");
     assert_false(lives_at(&sgd, "logits", backward));
 }
