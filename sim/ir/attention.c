@@ -440,7 +440,8 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     scores.read_stacked = lo->habits->rings;
     int s = hb_layer_value(lo, y, scores);
     struct hb_value probs = score_value(lo, "attention probabilities", h, lo->compute);
-    probs.cheap = lo->habits->probabilities_remade && !is_turned_at_once(lo, h);
+    probs.turned = is_turned_at_once(lo, h);
+    probs.cheap = lo->habits->probabilities_remade && !probs.turned;
     probs.restacked = scores.restacked;
     int p = hb_layer_value(lo, y, probs);
     struct hb_value ctx = kernel_value(lo, "attention result", 0, h, h->q, h->v_dim);

@@ -431,9 +431,11 @@ void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_ste
         hb_emit_read(e, turn_scores(b, last));
     /* Scores and probabilities kept side by side: the latter are made of the former inside (tiny/
      * layers=loop,remat=none with attn=naive: bf16[6,16,4096,4096] to 427, their gradient from 441
-     * on). */
+     * on); those that were turned at once are read to the end (cuda-pr85/ep2pp4/mask,naive,causal
+     * with four key heads: to 1163 of 1800, the scores' gradient from 1149 on). */
     bool inside = s->in_count == 1 && b->y->values[s->in[0]].batch_dot && b->own_stacks &&
-                  b->saved->keep[s->in[0]] != HB_KEEP_NO && b->saved->keep[last] != HB_KEEP_NO;
+                  b->saved->keep[s->in[0]] != HB_KEEP_NO && b->saved->keep[last] != HB_KEEP_NO &&
+                  !b->y->values[last].turned;
     for (int i = 0; i < s->out_count; i++)
         if (((s->back_out & 1u << i) && !inside) || b->y->values[s->out[i]].trace_only)
             if (b->now[s->out[i]] != HB_NONE)

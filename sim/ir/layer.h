@@ -30,6 +30,7 @@ struct hb_value {
     bool trace_only;   /* a residual that only policy none keeps, under a scan */
     bool small;        /* too small to matter for a policy: always kept with its siblings */
     bool wide;         /* in f32 where its gradient is not */
+    bool turned;       /* with the step that makes it, for backward products; read to their end */
     bool restacked;    /* its stack is copied whole into another layout between the passes */
     bool read_stacked; /* kept in a loop's stack, its readers take their layer's out of that */
     bool mask;         /* a predicate where it is made again, in its own dtype where it is kept */

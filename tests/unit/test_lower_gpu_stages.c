@@ -107,6 +107,7 @@ static void large_groups_keep_their_probabilities(void **state)
     const char *kept = "attention probabilities, saved";
     assert_int_equal(find(&rocm, kept), HB_NONE);
     assert_int_not_equal(find(&eight, kept), HB_NONE);
+    assert_true(lives_at(&eight, kept, "backward of softmax"));
     assert_int_equal(find(&four, kept), HB_NONE);
 }
 
