@@ -31,11 +31,24 @@ static bool is_sequence_near(const struct hb_lower *lo)
                          hb_ways(lo, HB_AX_DATA) == 1 && lo->spec->batch.accumulate == 1);
 }
 
+/* Post-order is another where the norm of all gradients comes before the updates, which have states
+ * (8B/base with clip: list 10833, depth 10997, post 9215, its head's gradient from 179 to 183 of
+ * 640, so with momentum, lion and adafactor; with sgd 10833 10997 11120, and 8B,f16 8468 7096 7158,
+ * at 510), and in the same loop (8B/base with clip and two microbatches: 14663 14826 14949). */
+static bool has_post(const struct hb_lower *lo)
+{
+    const struct hb_optim *o = &lo->spec->optimizer;
+    return o->clip && o->name != HB_OPT_SGD && lo->spec->batch.accumulate == 1;
+}
+
 bool hb_sequence_gpu_known(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    bool batch = !hb_alone(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 && is_sequence_near(lo) &&
-                 hb_ways(lo, HB_AX_PIPELINE) == 1;
+    /* Beside tensor parallelism post-order alone is known to be as without (8B/base with clip over
+     * fsdp 4 and tensor 2: +12.8 -> -2.1 %; opt/8B,f4,bf16all,s1k: +16.6 -> -1.2; not with sgd). */
+    bool tensor = hb_ways(lo, HB_AX_TENSOR) == 1 || (hb_fsdp_ways(lo, false) > 1 && has_post(lo));
+    bool batch =
+        !hb_alone(lo) && tensor && is_sequence_near(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1;
     return lo->habits->logits_copies == 2 && !lo->habits->gathers_timed && batch &&
            s->stack.form == HB_FORM_SCAN && s->loss.chunks == 1 && s->step.donate &&
            !s->model.tied_embeddings;
@@ -113,7 +126,7 @@ static int64_t layer_bytes(const struct hb_lower *lo, bool together)
     int64_t scores =
         score_bytes(lo, NAIVE_BYTES, lo->local.batch == 1 ? BLOCK_BYTES + 2 : BLOCK_BYTES);
     int64_t most = together ? hb_add_sat(hidden, scores) : hb_larger(hidden, scores);
-    int64_t sum = hb_add_sat(weight_bytes(lo), most);
+    int64_t sum = hb_add_sat(weight_bytes(lo), most) / hb_ways(lo, HB_AX_TENSOR);
     return hb_add_sat(hb_add_sat(sum, gathered_bytes(lo)), hb_mul_sat(FEATURES * d, tokens));
 }
 
@@ -125,7 +138,8 @@ static int64_t forward_bytes(const struct hb_lower *lo)
     int64_t width = hb_order_kept_width(lo, &lo->spec->model.blocks[0]);
     int64_t kept = hb_mul_sat(lo->input_bytes / lo->local.resid_width, width);
     int64_t scores = score_bytes(lo, NAIVE_BYTES, 0);
-    return hb_larger(kept, scores > 0 ? hb_add_sat(weight_bytes(lo), scores) : 0);
+    int64_t layer = hb_add_sat(weight_bytes(lo), scores) / hb_ways(lo, HB_AX_TENSOR);
+    return hb_larger(kept, scores > 0 ? layer : 0);
 }
 
 /* In an accumulation loop, depth-first, the head's gradient comes before layers whose scores
@@ -153,16 +167,6 @@ static int64_t table_bytes(const struct hb_lower *lo)
 bool hb_sequence_gpu_gathers_twice(const struct hb_lower *lo)
 {
     return lo->spec->loss.dot == HB_DT_F32;
-}
-
-/* Post-order is another where the norm of all gradients comes before the updates, which have states
- * (8B/base with clip: list 10833, depth 10997, post 9215, its head's gradient from 179 to 183 of
- * 640, so with momentum, lion and adafactor; with sgd 10833 10997 11120, and 8B,f16 8468 7096 7158,
- * at 510), and in the same loop (8B/base with clip and two microbatches: 14663 14826 14949). */
-static bool has_post(const struct hb_lower *lo)
-{
-    const struct hb_optim *o = &lo->spec->optimizer;
-    return o->clip && o->name != HB_OPT_SGD && lo->spec->batch.accumulate == 1;
 }
 
 /* What the three hold beside the arguments, the inputs of all layers and transposed stacks. */

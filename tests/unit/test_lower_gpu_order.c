@@ -146,6 +146,11 @@ static void the_norm_of_all_takes_the_head_first(void **state)
     assert_false(is_made_after(&clip, head, through));
     assert_true(is_made_after(&plain, head, through) && is_made_after(&sgd, head, through));
     assert_true(is_made_after(&micro, head, through));
+    /* 8B/base with clip over fsdp 4 and tensor 2. */
+    struct low both =
+        DENSE(ROCM, "mesh.fsdp=8", "mesh.tensor=2", sets[1], sets[2], "model.d_model=2048");
+    assert_false(is_made_after(&both, head, through));
+    assert_false(lives_at(&both, "w_up, gradient", "softmax cross-entropy"));
 }
 
 /* cuda-8B,f64,b4,v32k: the head's gradient is made at once and summed after the layers; without
