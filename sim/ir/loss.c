@@ -203,8 +203,9 @@ static void prepare_ring(struct hb_lower *lo)
 static void gather_twice(struct hb_lower *lo, struct hb_ends *ends, bool before_layers)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
-    if (!hb_head_split(lo) || !hb_sequence_gpu_known(lo) ||
-        (hb_sequence_gpu_find(lo) == HB_SEQUENCE_LIST) != before_layers)
+    bool known = hb_sequence_gpu_known(lo) || hb_order_gathers_early(lo);
+    bool list = !lo->habits->gathers_timed && hb_sequence_gpu_find(lo) == HB_SEQUENCE_LIST;
+    if (!hb_head_split(lo) || !known || list != before_layers)
         return;
     if (hb_sequence_gpu_gathers_twice(lo))
         ends->head_again = hb_loss_use_head(lo, false);

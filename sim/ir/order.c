@@ -324,6 +324,20 @@ bool hb_order_head_early(const struct hb_lower *lo)
     return lo->local.tokens <= hb_mul_sat(ratio, lo->spec->model.d_model);
 }
 
+/* Early, it is there before the logits, beside the first (8B,f16,adafactor,master with ce=onehot:
+ * bf16[4096,128256] twice with f32[4096,128256]; 8B,f64,b4,v32k with one sequence; rnd/008; not in
+ * an accumulation loop, 8B,f16,a4 with ce=onehot, nor beside data 4 and over 4 from weights in
+ * bf16, opt/8B,f4,bf16all,s1k). */
+bool hb_order_gathers_early(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    bool alone = hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_ways(lo, HB_AX_DATA) == 1;
+    bool wide =
+        s->precision.params != lo->compute || s->precision.master || devices(lo) > HB_HOST_DEVICES;
+    return lo->habits->gathers_timed && s->stack.form != HB_FORM_LOOP && alone && wide &&
+           s->batch.accumulate == 1 && hb_order_head_early(lo);
+}
+
 /* A product in bf16 whose labels are gathered: the f32 gradient is cast to bf16 for both products,
  * the cast waits for the head's (on one device, too), and the head is gathered once for logits and
  * gradient (1B/base and 8B/base with logits_dot=bf16 on both, tinyS/base: bf16[8,2048,32000] from

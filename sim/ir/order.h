@@ -23,6 +23,8 @@ int64_t hb_order_largest_bytes(const struct hb_lower *lo);
 int64_t hb_order_kept_width(const struct hb_lower *lo, const struct hb_block *b);
 /* Whether the head gathered for the backward product stands already beside both logits. */
 bool hb_order_head_early(const struct hb_lower *lo);
+/* CUDA: and before the logits themselves. */
+bool hb_order_gathers_early(const struct hb_lower *lo);
 /* Whether the head's product is in the compute dtype, and its gradients with it. */
 bool hb_order_dot_narrow(const struct hb_lower *lo);
 /* Whether the head's gradient is made after the layers' backward pass. */

@@ -68,9 +68,15 @@ static void the_head_is_gathered_early_or_in_time(void **state)
     struct low few = DENSE(CUDA, "mesh.fsdp=8", "batch.seq=512");
     struct low rocm = DENSE(ROCM, "mesh.fsdp=8", "batch.global=64");
     assert_int_equal(count(&many, "head, gathered"), 2);
-    assert_int_equal(count(&few, "head, gathered"), 1);
+    assert_int_equal(count_at(&many, "head, gathered", "logits"), 1);
+    assert_int_equal(count_at(&few, "head, gathered", "logits"), 2);
     assert_int_equal(count(&rocm, "head, gathered"), 2);
     assert_true(lives_at(&rocm, "head, gathered", "logits"));
+    /* cuda-8B,f16,adafactor,master with ce=onehot. */
+    struct low across = DENSE(CUDA, "mesh.fsdp=16", "batch.global=16");
+    assert_int_equal(count_at(&across, "head, gathered", "logits"), 2);
+    struct low micro = DENSE(CUDA, "mesh.fsdp=16", "batch.global=32", "batch.accumulate=2");
+    assert_int_equal(count_at(&micro, "head, gathered", "logits"), 1);
 }
 
 /* rocm-tinyS--logits_dot=bf16, 8B,f64,b4,onehot. */
