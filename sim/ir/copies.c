@@ -94,9 +94,11 @@ bool hb_copies_first(const struct hb_lower *lo)
         return !s->optimizer.clip;
     if (hb_alone(lo))
         return hb_sequence_hosted_find(lo) == HB_SEQUENCE_LIST;
-    /* 1B over fsdp 4 and tensor 2, tied, of 2048 tokens: 5760 5258 6221; rnd/054 in chunks not. */
+    /* 1B over fsdp 4 and tensor 2, tied, of 2048 tokens: 5760 5258 6221, over tensor 8 in
+     * chunks 10981 10367 10438; rnd/054 in chunks not. */
     bool ring = lo->fsdp_mode == HB_WEIGHT_RING;
-    if (tensor && s->model.tied_embeddings && (ring || s->loss.chunks > 1))
+    bool chunks = s->loss.chunks > 1 && lo->fsdp_mode != HB_WEIGHT_LOCAL;
+    if (tensor && s->model.tied_embeddings && (ring || chunks))
         return true;
     if (is_gathered_head_largest(lo))
         return true;

@@ -302,7 +302,9 @@ void hb_optim_fetch_before_loss(struct hb_lower *lo)
         return;
     }
     if (hb_copies_first(lo)) {
-        if (!alone)
+        if (hb_alone(lo) && lo->spec->loss.chunks > 1)
+            fetch_ahead(lo, hb_copies_order(lo), 0, UINT32_MAX);
+        else if (!alone)
             fetch_list(lo, hb_copies_order(lo));
         return;
     }

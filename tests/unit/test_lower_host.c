@@ -201,6 +201,7 @@ static void one_device_takes_the_least_sequence(void **state)
         {"model.blocks[0].repeat=16", SAME, true, true, false},
         {"model.blocks[0].repeat=16", "step.donate=false", true, false, false},
         {"batch.accumulate=2", "batch.seq=2048", false, false, false},
+        {"loss.chunks=8", "step.cast=upfront", false, true, false}, /* 2001 2155 2155 */
     };
     const char *backward = "gradient through block.w_down";
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -272,6 +273,12 @@ static void tensor_parallelism_meets_states(void **state)
     for (uint32_t i = head; i < list.p.op_count; i++)
         sent += strstr(list.p.ops[i].name, "state to the host") != NULL;
     assert_true(sent > 2 + HB_COPIES_AT_ONCE - 1);
+    /* tied/1B,t8,tied,chunk8 with opt_host is depth-first, rnd/054 over fsdp 2, too, a list. */
+    const char *tied = "model.tied_embeddings=true", *chunks = "loss.chunks=8";
+    struct low deep = DENSE(host, tensor, tied, chunks);
+    struct low both = DENSE(host, "mesh.tensor=4", "mesh.fsdp=2", tied, chunks);
+    assert_false(lives_at(&deep, "wq, first moment, copy", backward));
+    assert_true(lives_at(&both, "wq, first moment, copy", backward));
     struct low sgd = DENSE(host, "optimizer.name=sgd");
     assert_false(lives_at(&sgd, "logits", backward));
 }
