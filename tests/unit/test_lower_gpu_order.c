@@ -151,6 +151,10 @@ static void the_norm_of_all_takes_the_head_first(void **state)
         DENSE(ROCM, "mesh.fsdp=8", "mesh.tensor=2", sets[1], sets[2], "model.d_model=2048");
     assert_false(is_made_after(&both, head, through));
     assert_false(lives_at(&both, "w_up, gradient", "softmax cross-entropy"));
+    /* 8B over data 2, fsdp 4 and tensor 4, bf16[2,8192,32064] beside the layers. */
+    struct low narrow = DENSE(ROCM, "mesh.fsdp=8", "mesh.tensor=2", "loss.dot=bf16",
+                              "model.vocab=128256", "batch.global=32");
+    assert_true(is_made_after(&narrow, head, "backward of attention by"));
 }
 
 /* cuda-8B,f64,b4,v32k: the head's gradient is made at once and summed after the layers; without
