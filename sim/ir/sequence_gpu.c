@@ -115,7 +115,8 @@ static int64_t gathered_bytes(const struct hb_lower *lo)
     int64_t experts = hb_ways(lo, HB_AX_EXPERT), fsdp = hb_ways(lo, HB_AX_FSDP);
     if (experts == 1 || fsdp < GLOBAL_GATHER_WAYS || m->dispatch == HB_DISPATCH_RAGGED)
         return 0;
-    return hb_mul_sat(2 * lo->spec->model.d_model, hb_mul_sat(lo->local.tokens, experts * fsdp));
+    return hb_mul_sat(2 * lo->spec->model.d_model,
+                      hb_mul_sat(lo->local.tokens, hb_mul_sat(experts, fsdp)));
 }
 
 /* A layer's backward pass: whole gradients of its weights beside four of d_ff, or beside the
@@ -196,13 +197,13 @@ static struct held find_held(const struct hb_lower *lo)
     int64_t resid = hb_mul_sat(2 * lo->spec->model.d_model, lo->local.tokens);
     int64_t second = lo->spec->loss.onehot ? 0 : logits;
     struct held h = {.grads = lo->stacked_grad_bytes};
-    h.loss = hb_add_sat(head, hb_add_sat(logits, 2 * resid));
+    h.loss = hb_add_sat(head, hb_add_sat(logits, hb_mul_sat(2, resid)));
     h.loss = hb_add_sat(h.loss, hb_larger(second, hb_sequence_gpu_gathers_twice(lo) ? head : 0));
     h.back = backward_bytes(lo, layer_bytes(lo, false));
     h.waits = hb_add_sat(resid, hb_order_dot_narrow(lo) ? logits / 2 : logits);
     h.sum = own / fsdp;
-    h.made =
-        hb_add_sat(hb_add_sat(own, h.sum + head / fsdp), hb_add_sat(h.waits, NORM_TENSORS * resid));
+    h.made = hb_add_sat(hb_add_sat(own, hb_add_sat(h.sum, head / fsdp)),
+                        hb_add_sat(h.waits, hb_mul_sat(NORM_TENSORS, resid)));
     return h;
 }
 
