@@ -437,15 +437,19 @@ enum hb_sequence hb_sequence_hosted_find(const struct hb_lower *lo)
 /* With a tied head post-order is taken, in which the probabilities are gone as well, but their
  * gradient finds no place in theirs (tiny/tied of 1024 tokens a sequence, list, depth, post 2478
  * 2631 2478: bf16[8,16,1024,1024] at 1982 MiB to 373 of 618, at 2462 from 387 on; in bf16;
- * tiny/tied of 4 sequences 3246 3655 3246; without a mask 4618 4966 4608). */
+ * tiny/tied of 4 sequences 3246 3655 3246; without a mask 4618 4966 4608; not where layers keep q,
+ * k and v, tiny/tied with names:q,k,v: one bf16[8,16,2048,2048]). */
 static bool is_tied_apart(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     const struct hb_attention *a = &s->model.blocks[0].attention;
+    const struct hb_remat *r = &s->model.blocks[0].remat;
+    bool keeps = r->policy == HB_POLICY_NAMES && r->save != 0;
     bool whole = s->loss.chunks == 1 && s->loss.dot == HB_DT_F32 && !s->loss.onehot;
-    return s->model.tied_embeddings && lo->habits->rings && !lo->maxtext && hb_alone(lo) && whole &&
-           lo->local.batch > 1 && s->batch.accumulate == 1 && s->stack.form == HB_FORM_SCAN &&
-           s->optimizer.name != HB_OPT_MUON && a->kernel == HB_KERNEL_NAIVE;
+    return s->model.tied_embeddings && lo->habits->rings && !keeps && !lo->maxtext &&
+           hb_alone(lo) && whole && lo->local.batch > 1 && s->batch.accumulate == 1 &&
+           s->stack.form == HB_FORM_SCAN && s->optimizer.name != HB_OPT_MUON &&
+           a->kernel == HB_KERNEL_NAIVE;
 }
 
 /* Scores without a kernel: in the list's order their probabilities are gone when their gradient is

@@ -37,7 +37,7 @@ static void few_tokens_leave_the_table_to_the_end(void **state)
     assert_true(find_op(&clip, "gradient of the head") < find_op(&clip, "update block.w_up"));
 }
 
-/* tiny/tied of 1024 tokens a sequence and of 4 sequences; not of one. */
+/* tiny/tied of 1024 tokens a sequence and of 4 sequences; not of one, nor with q, k and v kept. */
 static void probabilities_find_no_place(void **state)
 {
     (void)state;
@@ -45,7 +45,9 @@ static void probabilities_find_no_place(void **state)
     const char *gradient = "attention probabilities, gradient";
     struct low tied = TIED(naive, seq), one = TIED(naive, seq, "batch.global=1");
     assert_int_not_equal(find(&tied, gradient), HB_NONE);
+    struct low kept = TIED(naive, "remat.policy=names", "remat.save=[q, k, v]");
     assert_int_equal(find(&one, gradient), HB_NONE);
+    assert_int_equal(find(&kept, gradient), HB_NONE);
 }
 
 #define RING    "mesh.fsdp=8", "batch.seq=8192"
