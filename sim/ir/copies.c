@@ -46,7 +46,7 @@ int64_t hb_copies_bytes(const struct hb_lower *lo)
 static bool is_list(const struct hb_lower *lo)
 {
     const struct hb_leaf *head = &lo->leaves[lo->head];
-    int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t logits = hb_logit_bytes(lo, 4);
     struct hb_shape whole = hb_leaf_layer_shape(head, HB_DT_F32, true);
     int64_t grad = hb_shape_plain_bytes(&whole);
     if (logits <= grad / 2 && lo->spec->loss.chunks == 1)

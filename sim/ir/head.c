@@ -124,7 +124,7 @@ static bool is_loss_the_peak(const struct hb_lower *lo)
         (lo->gather_form != HB_GATHER_PADDED && lo->gather_form != HB_GATHER_LATE &&
          lo->gather_form != HB_GATHER_BESIDE))
         return false;
-    int64_t logits = hb_mul_sat(2, hb_mul_sat(l->tokens, l->vocab));
+    int64_t logits = hb_logit_bytes(lo, 2);
     int64_t head = bytes_of(hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true));
     int64_t layer = hb_mul_sat(l->tokens, hb_add_sat(hb_mul_sat(WIDE_BYTES, b->mlp.d_ff),
                                                      hb_mul_sat(RESID_BYTES, l->resid_width)));
@@ -566,7 +566,7 @@ bool hb_head_hides_sent(const struct hb_lower *lo)
 static int64_t waiting_bytes(const struct hb_lower *lo)
 {
     const struct hb_local *l = &lo->local;
-    int64_t sum = hb_mul_sat(4, hb_mul_sat(l->tokens, l->vocab));
+    int64_t sum = hb_logit_bytes(lo, 4);
     sum = hb_add_sat(sum, bytes_of(hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, true)));
     for (uint32_t i = 0; i < lo->p->buf_count; i++) /* states on the host come over as well */
         if (lo->p->bufs[i].argument)

@@ -184,6 +184,8 @@ const char *hb_name(struct hb_lower *lo, const char *a, const char *b);
 int64_t hb_ways(const struct hb_lower *lo, enum hb_axis axis);
 /* The configuration itself, or that which a planner's sample stands for. */
 const struct hb_spec *hb_whole_spec(const struct hb_lower *lo);
+/* Of a device's logits, of that many bytes each. */
+int64_t hb_logit_bytes(const struct hb_lower *lo, int64_t width);
 /* Whether layers send some of what they keep to the host. */
 bool hb_offloads(const struct hb_lower *lo);
 /* Whether nothing is split: a step of one device. */

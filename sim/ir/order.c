@@ -49,11 +49,6 @@ int64_t hb_order_largest_bytes(const struct hb_lower *lo)
     return largest;
 }
 
-static int64_t logit_bytes(const struct hb_lower *lo)
-{
-    return hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
-}
-
 /* Scores that a layer's backward pass holds, f32 twice and bf16 once (tiny/base), in a pipeline of
  * one microbatch (rocm-PP--pipe_shift=concat with attn=naive, 50304 words, 8 microbatches: zeros
  * from 233 on, beside 1280 MiB of scores; the logits, 6288, at 223). */
@@ -84,7 +79,7 @@ static int64_t loss_bytes(const struct hb_lower *lo)
     bool whole =
         hb_fsdp_ways(lo, false) > 1 && (lo->spec->loss.chunks > 1 || !hb_order_head_waits(lo));
     int64_t grad = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));
-    int64_t logits = logit_bytes(lo) / lo->spec->loss.chunks;
+    int64_t logits = hb_logit_bytes(lo, 4) / lo->spec->loss.chunks;
     return whole ? hb_add_sat(grad, logits) : logits;
 }
 
@@ -158,7 +153,7 @@ static bool inner_exceeds_logits(const struct hb_lower *lo)
     if (s->form != HB_FORM_NESTED || !lo->spec->remat.outer || s->outer == 0)
         return false;
     int64_t tokens = hb_mul_sat(2 * (b->repeat / s->outer), lo->local.tokens);
-    return hb_mul_sat(tokens, hb_order_kept_width(lo, b)) > logit_bytes(lo);
+    return hb_mul_sat(tokens, hb_order_kept_width(lo, b)) > hb_logit_bytes(lo, 4);
 }
 
 /* ROCm, one-hot labels on several devices: first, as on one (1B/base with ce=onehot, batches of 16
@@ -241,7 +236,7 @@ static bool is_stage_listed(const struct hb_lower *lo)
     bool scanned = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->spec->stack.form != HB_FORM_LOOP;
     bool waits = hb_fsdp_ways(lo, false) > 1 && o->moment_count > 1 && !o->clip;
     return !lo->habits->zeros_hoisted && scanned && p->remat_iteration && !p->remat_layer &&
-           waits && logit_bytes(lo) <= hb_mul_sat(2, stage_kept_bytes(lo));
+           waits && hb_logit_bytes(lo, 4) <= hb_mul_sat(2, stage_kept_bytes(lo));
 }
 
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
@@ -428,7 +423,7 @@ static bool alone_head_waits(const struct hb_lower *lo)
     const struct hb_moe *m = &lo->spec->model.blocks[0].moe;
     bool spread = lo->habits->ragged_dense && m->dispatch == HB_DISPATCH_RAGGED;
     return devices(lo) == 1 && m->experts > 0 && !spread && !lo->spec->loss.onehot &&
-           score_bytes(lo) <= logit_bytes(lo);
+           score_bytes(lo) <= hb_logit_bytes(lo, 4);
 }
 
 /* A pipeline that splits the loss over its stages, and the batch over experts alone, on CUDA: only

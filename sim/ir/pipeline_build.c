@@ -152,7 +152,7 @@ static bool is_stage_long(const struct hb_lower *lo, const struct hb_pipeline *p
     int64_t token = hb_add_sat(hb_mul_sat(4, b->mlp.d_ff), hb_mul_sat(10, lo->spec->model.d_model));
     int64_t tokens = hb_mul_sat(pl->batch, lo->local.seq);
     int64_t made = hb_mul_sat(stage_layers(lo), hb_mul_sat(tokens, token));
-    int64_t logits = hb_mul_sat(2, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t logits = hb_logit_bytes(lo, 2);
     return made > hb_mul_sat(STAGE_TIMES, logits);
 }
 

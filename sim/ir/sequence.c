@@ -91,7 +91,7 @@ enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
     struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
     int64_t sums = hb_mul_sat(2, hb_shape_plain_bytes(&part));
     int64_t head = hb_shape_plain_bytes(&gathered);
-    int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t logits = hb_logit_bytes(lo, 4);
     int64_t narrow = logits / 2, both = hb_add_sat(logits, narrow);
     int64_t grads = lo->stacked_grad_bytes, layer = hb_sequence_layer_bytes(lo);
     int64_t loss = hb_add_sat(both, head);
@@ -145,7 +145,7 @@ bool hb_sequence_depth_tensor(const struct hb_lower *lo)
     struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_shape part = hb_leaf_layer_shape(l, HB_DT_F32, false);
     struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
-    int64_t loss = hb_mul_sat(6, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t loss = hb_logit_bytes(lo, 6);
     loss = hb_add_sat(loss, hb_mul_sat(2, hb_shape_plain_bytes(&part)));
     loss = hb_add_sat(loss, hb_shape_plain_bytes(&gathered));
     loss = hb_add_sat(loss, hb_mul_sat(4, hb_mul_sat(lo->local.tokens, s->model.d_model)));
@@ -190,7 +190,7 @@ static bool is_depth_late(const struct hb_lower *lo)
 bool hb_sequence_tensor_waits(const struct hb_lower *lo)
 {
     int64_t bits = hb_dtype_bits(lo->spec->loss.dot), d = lo->spec->model.d_model;
-    int64_t logits = hb_mul_sat(bits / CHAR_BIT, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t logits = hb_logit_bytes(lo, bits / CHAR_BIT);
     int64_t two = hb_mul_sat(4 * d, lo->local.tokens), three = hb_add_sat(two, two / 2);
     int64_t grads = lo->stacked_grad_bytes, stack = kept_bytes(lo);
     int64_t head = hb_mul_sat(d, lo->local.vocab);
@@ -272,7 +272,7 @@ static struct hb_sequence_gathers find_narrow(const struct hb_lower *lo)
 {
     struct hb_shape gathered = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true);
     int64_t head = hb_shape_plain_bytes(&gathered), grads = lo->stacked_grad_bytes;
-    int64_t narrow = hb_mul_sat(2, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t narrow = hb_logit_bytes(lo, 2);
     int64_t both = hb_mul_sat(3, narrow), loss = hb_add_sat(both, head);
     int64_t back = hb_add_sat(grads, hb_sequence_layer_bytes(lo));
     bool late = is_sum_late(lo), one = lo->local.batch == 1;
@@ -303,7 +303,7 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     struct hb_shape part = hb_leaf_layer_shape(l, HB_DT_F32, false);
     struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
     int64_t head = hb_shape_plain_bytes(&gathered), whole = hb_mul_sat(2, head);
-    int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t logits = hb_logit_bytes(lo, 4);
     int64_t resid = hb_mul_sat(2 * lo->spec->model.d_model, lo->local.tokens);
     int64_t stacks = hb_add_sat(lo->stacked_grad_bytes, lo->input_bytes);
     int64_t back = hb_add_sat(stacks, hb_sequence_layer_bytes(lo));
@@ -340,7 +340,7 @@ bool hb_sequence_post_tensor(const struct hb_lower *lo)
         lo->local.batch_ways != hb_fsdp_ways(lo, false) || lo->local.resid_seq < lo->local.seq)
         return false;
     int64_t grads = lo->stacked_grad_bytes, d = lo->spec->model.d_model;
-    int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t logits = hb_logit_bytes(lo, 4);
     int64_t three = hb_mul_sat(6 * d, lo->local.tokens);
     int64_t back = hb_larger(hb_add_sat(hb_mul_sat(2, grads), three),
                              hb_add_sat(grads, tensor_layer_bytes(lo)));
@@ -417,7 +417,7 @@ enum hb_sequence hb_sequence_hosted_find(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     int64_t update = update_bytes(lo), grads = lo->stacked_grad_bytes;
     int64_t layer = hb_sequence_layer_bytes(lo), back = hb_add_sat(grads, layer);
-    int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t logits = hb_logit_bytes(lo, 4);
     int64_t kept = s->step.donate ? 0 : hb_copies_bytes(lo);
     bool much = hb_sequence_stacks_exceed(lo);
     /* In eight chunks tinyS/opt_host 2001 2155 2155, with 16 layers 4670 4762 4762. */
@@ -467,7 +467,7 @@ bool hb_sequence_depth_alone(const struct hb_lower *lo)
     bool scatters = lo->local.batch == 1; /* tiny/batch=1: the label's gradient is another tensor */
     if (!is_known_alone(lo) || is_head_late(lo->spec) || a->kernel != HB_KERNEL_NAIVE || scatters)
         return false;
-    int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t logits = hb_logit_bytes(lo, 4);
     int64_t loss = hb_add_sat(logits, update_bytes(lo));
     int64_t back = hb_add_sat(lo->stacked_grad_bytes, hb_sequence_layer_bytes(lo));
     int64_t list = hb_larger(hb_add_sat(lo->stacked_grad_bytes, loss), back);
@@ -500,7 +500,7 @@ bool hb_sequence_post_chunks(const struct hb_lower *lo)
         lo->spec->loss.chunks == 1)
         return false;
     int64_t d = lo->spec->model.d_model;
-    int64_t logits = hb_mul_sat(4, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t logits = hb_logit_bytes(lo, 4);
     int64_t loss =
         hb_add_sat(hb_mul_sat(HEAD_BYTES * d, lo->local.vocab), logits / lo->spec->loss.chunks);
     int64_t weights = hb_mul_sat(WEIGHT_BYTES * d, lo->spec->model.blocks[0].mlp.d_ff) /

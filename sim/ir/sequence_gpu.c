@@ -62,8 +62,7 @@ bool hb_sequence_gpu_known(const struct hb_lower *lo)
 static int64_t logit_bytes(const struct hb_lower *lo)
 {
     enum hb_dtype dtype = lo->spec->loss.onehot ? lo->spec->loss.dot : HB_DT_F32;
-    return hb_mul_sat(hb_dtype_bits(dtype) / CHAR_BIT,
-                      hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    return hb_logit_bytes(lo, hb_dtype_bits(dtype) / CHAR_BIT);
 }
 
 static int64_t head_bytes(const struct hb_lower *lo, enum hb_dtype dtype)
@@ -72,14 +71,15 @@ static int64_t head_bytes(const struct hb_lower *lo, enum hb_dtype dtype)
     return hb_shape_plain_bytes(&s);
 }
 
-/* Scores of a layer's attention, of `part` bytes a word: all of them, or those of a block. */
+/* Scores of a layer's attention: all of them, of so many bytes each without a kernel, or those of a
+ * block. */
 static int64_t score_bytes(const struct hb_lower *lo, int64_t naive, int64_t block)
 {
     const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
     int64_t rows = a->kernel == HB_KERNEL_BLOCKED ? a->block : lo->local.seq;
     int64_t words = hb_mul_sat(a->heads, hb_mul_sat(lo->local.tokens, lo->spec->batch.seq));
     if (a->kernel == HB_KERNEL_BLOCKED)
-        return hb_mul_sat(block, words / lo->local.seq * rows);
+        return hb_mul_sat(block, hb_mul_sat(words / lo->local.seq, rows));
     return a->kernel == HB_KERNEL_NAIVE ? hb_mul_sat(naive, words) : 0;
 }
 

@@ -59,7 +59,7 @@ static bool is_list(const struct hb_lower *lo)
     struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_shape part = hb_leaf_layer_shape(l, HB_DT_F32, false);
     struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
-    int64_t narrow = hb_mul_sat(2, hb_mul_sat(lo->local.tokens, lo->local.vocab));
+    int64_t narrow = hb_logit_bytes(lo, 2);
     int64_t both = hb_mul_sat(3, narrow), grads = lo->stacked_grad_bytes;
     int64_t loss = hb_add_sat(both, hb_shape_plain_bytes(&gathered));
     int64_t list = hb_add_sat(loss, hb_mul_sat(2, hb_shape_plain_bytes(&part)));
