@@ -247,14 +247,15 @@ double hb_nodes_cell_bound(const struct hb_search *s, const struct hb_open_cell 
 }
 
 /* Whether the search with a larger budget excluded it; then it stays out. (An integer program
- * without solution has none below what was wanted then.) */
+ * without solution has none below what was wanted then; the value of a cell with runs is that of
+ * what is left of it, and what was run may be the best here.) */
 static bool is_out_above(const struct hb_search *s, uint32_t cell)
 {
     if (!s->ask->above)
         return false;
     const struct hb_cell_row *row = &s->ask->above->rows[cell];
     return row->fate == HB_FATE_MEMORY || row->fate == HB_FATE_REFUSED ||
-           (row->fate != HB_FATE_ILP_EMPTY && row->value > s->incumbent);
+           (row->fate != HB_FATE_ILP_EMPTY && row->runs == 0 && row->value > s->incumbent);
 }
 
 static void open_node(struct hb_search *s, uint32_t index)

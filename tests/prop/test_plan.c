@@ -187,6 +187,51 @@ static void try_instance(struct hb_arena *arena, struct hb_rng *rng, struct unit
     assert_true(result.timing.step_ns == plan.best.step_ns);
 }
 
+/* The best of a larger budget, which fits a smaller one too, lies in a cell of which all that is
+ * left is dearer. */
+static void test_the_best_above_is_kept(void **state)
+{
+    (void)state;
+    const char *text =
+        "model:\n"
+        "  d_model: 1536\n"
+        "  vocab: 3072\n"
+        "  blocks:\n"
+        "    - {name: a, repeat: 5, attention: {heads: 8, kv_heads: 4}, moe: {experts: 4, top_k: 2,"
+        " d_ff: 512}}\n"
+        "    - {name: b, repeat: 1, attention: {heads: 8}, mlp: {d_ff: 1024}}\n"
+        "batch: {global: 8, seq: 512}\n"
+        "mesh: {fsdp: 1}\n"
+        "hardware: {device: tpu-v5p, count: 1}\n"
+        "compiler: xla-tpu\n"
+        "plan:\n"
+        "  objective: step_time\n"
+        "  search: {remat: true, stack: [scan, nested], optimizer_offload: [none, pinned_host],"
+        " loss_chunks: [1, 4]}\n";
+    struct unit u;
+    struct hb_spec spec;
+    struct hb_device device;
+    struct hb_plan plan;
+    unit_start(&u);
+    assert_true(read_instance(u.env.arena, text, &spec));
+    assert_true(hb_device_load(u.env.arena, &u.diag, HB_SOURCE_DIR, spec.hardware.device,
+                               (struct hb_loc){0}, &device));
+    for (uint32_t policies = 2; policies <= 5; policies++) {
+        struct hb_plan_ask ask = {.env = &u.env,
+                                  .spec = &spec,
+                                  .device = &device,
+                                  .devices = 1,
+                                  .objective = spec.plan.objective,
+                                  .host_bytes = INT64_MAX,
+                                  .most_policies = policies,
+                                  .budget_bytes = 2503837977};
+        assert_true(hb_plan_find(u.env.arena, &ask, &plan));
+        assert_true(plan.found);
+        check_above(u.env.arena, &ask, &plan);
+    }
+    unit_end(&u);
+}
+
 static void test_equals_brute_force(void **state)
 {
     (void)state;
@@ -210,6 +255,7 @@ static void test_equals_brute_force(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_equals_brute_force)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_best_above_is_kept),
+                                       cmocka_unit_test(test_equals_brute_force)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
