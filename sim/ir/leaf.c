@@ -178,3 +178,15 @@ bool hb_leaf_is_same(const struct hb_leaf *a, const struct hb_leaf *b)
     const char *of_a = strrchr(a->name, '.'), *of_b = strrchr(b->name, '.');
     return hb_str_same(of_a ? of_a : a->name, of_b ? of_b : b->name);
 }
+
+int64_t hb_leaf_all_bytes(const struct hb_lower *lo, const struct hb_leaf *weight)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        if (!hb_leaf_is_same(&lo->leaves[i], weight))
+            continue;
+        struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], HB_DT_F32);
+        sum = hb_add_sat(sum, hb_shape_plain_bytes(&s));
+    }
+    return sum;
+}

@@ -543,18 +543,24 @@ static uint32_t wide_input(struct hb_lower *lo, uint32_t x, struct hb_shape s)
     return wide;
 }
 
-/* The head's whole gradient, summed after the layers. */
+/* The head's whole gradient, whose sum comes later. */
+static void make_whole(struct hb_lower *lo, struct hb_ends *ends, uint32_t x, uint32_t dlogits)
+{
+    struct hb_emit e = hb_loss_head_product(lo, lo->local.seq, "gradient of the head");
+    hb_emit_read(&e, x);
+    hb_emit_read(&e, dlogits);
+    ends->pending_full = whole_grad(lo, dlogits);
+    hb_emit_write(&e, ends->pending_full);
+    hb_emit(lo, &e);
+}
+
+/* Summed after the layers. */
 static void start_grad(struct hb_lower *lo, struct hb_ends *ends, const struct hb_loss_pass *c)
 {
-    struct hb_emit e = hb_loss_head_product(lo, c->seq, "gradient of the head");
-    hb_emit_read(&e, c->x);
-    hb_emit_read(&e, c->dlogits);
-    ends->pending_full = whole_grad(lo, c->dlogits);
     /* 8B,v5e16x16,f256 with ce=onehot: the logits end with the product, not with its sum. */
     bool read = !hb_order_sum_waits(lo) && !lo->spec->loss.onehot && !hb_head_beside(lo);
     ends->pending_logits = read ? c->logits : HB_NONE;
-    hb_emit_write(&e, ends->pending_full);
-    hb_emit(lo, &e);
+    make_whole(lo, ends, c->x, c->dlogits);
 }
 
 /* v5e makes it before that of its input (8B,v5e8x8,f64 of 2048 tokens: 393 and 398 of 1408; with a
@@ -714,12 +720,7 @@ static bool is_label_last(const struct hb_lower *lo)
  * from 995 to 1208 of 1250). */
 static void product_before_sum(struct hb_lower *lo, struct hb_ends *ends)
 {
-    struct hb_emit e = hb_loss_head_product(lo, lo->local.seq, "gradient of the head");
-    hb_emit_read(&e, ends->pending_x);
-    hb_emit_read(&e, ends->pending_logits);
-    ends->pending_full = whole_grad(lo, ends->pending_logits);
-    hb_emit_write(&e, ends->pending_full);
-    hb_emit(lo, &e);
+    make_whole(lo, ends, ends->pending_x, ends->pending_logits);
     if (ends->pending_label != HB_NONE)
         hb_emit_mark(lo, "the labels' logits", ends->pending_label, HB_NONE);
 }

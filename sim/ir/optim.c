@@ -144,13 +144,7 @@ static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
 /* Gives each of the weight's leaves, of one run of layers each, the bytes of all; returns those. */
 static int64_t weigh_weight(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    int64_t bytes = 0;
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        if (!hb_leaf_is_same(&lo->leaves[i], l))
-            continue;
-        struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], HB_DT_F32);
-        bytes = hb_add_sat(bytes, hb_shape_plain_bytes(&s));
-    }
+    int64_t bytes = hb_leaf_all_bytes(lo, l);
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         if (hb_leaf_is_same(&lo->leaves[i], l))
             lo->leaves[i].all_bytes = bytes;

@@ -26,18 +26,6 @@ int64_t hb_order_grad_bytes(const struct hb_lower *lo)
     return sum;
 }
 
-static int64_t count_bytes(const struct hb_lower *lo, const struct hb_leaf *weight)
-{
-    int64_t sum = 0;
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        if (!hb_leaf_is_same(&lo->leaves[i], weight))
-            continue;
-        struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], HB_DT_F32);
-        sum = hb_add_sat(sum, hb_shape_plain_bytes(&s));
-    }
-    return sum;
-}
-
 int64_t hb_order_largest_bytes(const struct hb_lower *lo)
 {
     int64_t largest = 0;
@@ -45,7 +33,7 @@ int64_t hb_order_largest_bytes(const struct hb_lower *lo)
         return 0;
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         if (lo->leaves[i].stack[0])
-            largest = hb_larger(largest, count_bytes(lo, &lo->leaves[i]));
+            largest = hb_larger(largest, hb_leaf_all_bytes(lo, &lo->leaves[i]));
     return largest;
 }
 

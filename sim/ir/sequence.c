@@ -65,7 +65,7 @@ static bool is_depth_post(const struct hb_lower *lo)
 }
 
 /* Both stacks of what the layers keep, beside the one that is alive in all three. */
-static int64_t kept_bytes(const struct hb_lower *lo)
+int64_t hb_sequence_kept_bytes(const struct hb_lower *lo)
 {
     int64_t width = hb_order_kept_width(lo, &lo->spec->model.blocks[0]);
     return hb_mul_sat(lo->input_bytes / lo->local.resid_width, width);
@@ -96,7 +96,7 @@ enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
     int64_t grads = lo->stacked_grad_bytes, layer = hb_sequence_layer_bytes(lo);
     int64_t loss = hb_add_sat(both, head);
     int64_t begun = hb_add_sat(grads, hb_add_sat(head, sums));
-    int64_t list = hb_add_sat(begun, hb_larger(both, kept_bytes(lo)));
+    int64_t list = hb_add_sat(begun, hb_larger(both, hb_sequence_kept_bytes(lo)));
     list = hb_larger(list, hb_add_sat(grads, hb_add_sat(narrow, layer)));
     int64_t twice = hb_mul_sat(2, grads);
     int64_t post = hb_add_sat(hb_larger(twice, hb_add_sat(grads, layer)), both);
@@ -192,7 +192,7 @@ bool hb_sequence_tensor_waits(const struct hb_lower *lo)
     int64_t bits = hb_dtype_bits(lo->spec->loss.dot), d = lo->spec->model.d_model;
     int64_t logits = hb_logit_bytes(lo, bits / CHAR_BIT);
     int64_t two = hb_mul_sat(4 * d, lo->local.tokens), three = hb_add_sat(two, two / 2);
-    int64_t grads = lo->stacked_grad_bytes, stack = kept_bytes(lo);
+    int64_t grads = lo->stacked_grad_bytes, stack = hb_sequence_kept_bytes(lo);
     int64_t head = hb_mul_sat(d, lo->local.vocab);
     int64_t made = hb_ways(lo, HB_AX_DATA) > 1 ? hb_mul_sat(2, head) : state_bytes(lo, head);
     int64_t back = hb_add_sat(hb_mul_sat(2, grads), three);
@@ -514,7 +514,8 @@ bool hb_sequence_post_chunks(const struct hb_lower *lo)
 bool hb_sequence_stacks_exceed(const struct hb_lower *lo)
 {
     return lo->habits->rings && !lo->maxtext && hb_alone(lo) && lo->spec->batch.accumulate == 1 &&
-           lo->spec->stack.form == HB_FORM_SCAN && kept_bytes(lo) > hb_sequence_layer_bytes(lo);
+           lo->spec->stack.form == HB_FORM_SCAN &&
+           hb_sequence_kept_bytes(lo) > hb_sequence_layer_bytes(lo);
 }
 
 /* Stages alone: the list has both stacks and five of an iteration's inputs and outputs beside the

@@ -139,11 +139,9 @@ static int64_t layer_bytes(const struct hb_lower *lo, bool together)
 static int64_t forward_bytes(const struct hb_lower *lo)
 {
     enum { NAIVE_BYTES = 11 };
-    int64_t width = hb_order_kept_width(lo, &lo->spec->model.blocks[0]);
-    int64_t kept = hb_mul_sat(lo->input_bytes / lo->local.resid_width, width);
     int64_t scores = score_bytes(lo, NAIVE_BYTES, 0);
     int64_t layer = hb_add_sat(weight_bytes(lo), scores) / hb_ways(lo, HB_AX_TENSOR);
-    return hb_larger(kept, scores > 0 ? layer : 0);
+    return hb_larger(hb_sequence_kept_bytes(lo), scores > 0 ? layer : 0);
 }
 
 /* In an accumulation loop, depth-first, the head's gradient comes before layers whose scores
