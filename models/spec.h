@@ -336,6 +336,7 @@ struct hb_hardware {
     int64_t count;
     int64_t hbm_bytes;     /* 0: the device's own less reserve */
     int64_t reserve_bytes; /* -1: the device's own */
+    int64_t memory_bytes;  /* what the device's profile leaves a program; 0: it was not asked */
 };
 
 struct hb_runtime {

@@ -81,13 +81,15 @@ static bool load_device(struct work *w, struct hb_diag *diag, const char *name)
     return true;
 }
 
-static bool run_spec(struct work *w, struct hb_diag *diag, const struct hb_spec *spec,
+static bool run_spec(struct work *w, struct hb_diag *diag, struct hb_spec *spec,
                      struct hb_sweep_cell *out)
 {
     struct hb_result result;
     if (!hb_spec_supported(diag, (struct hb_loc){0}, spec) ||
-        !load_device(w, diag, spec->hardware.device) ||
-        !hb_result_brief(w->scratch, diag, spec, &w->device, &result))
+        !load_device(w, diag, spec->hardware.device))
+        return false;
+    spec->hardware.memory_bytes = hb_result_memory_bytes(spec, &w->device);
+    if (!hb_result_brief(w->scratch, diag, spec, &w->device, &result))
         return false;
     *out = (struct hb_sweep_cell){.done = true,
                                   .fits = result.fits,

@@ -22,14 +22,19 @@ static int64_t outside_allocator(const struct hb_spec *spec, const struct hb_dev
     return spec->hardware.count > 1 ? hb_add_sat(bytes, device->collective_bytes) : bytes;
 }
 
+int64_t hb_result_memory_bytes(const struct hb_spec *spec, const struct hb_device *device)
+{
+    int64_t own = spec->hardware.reserve_bytes;
+    int64_t rest = device->hbm_bytes - (own >= 0 ? own : device->reserve_bytes);
+    return rest > 0 ? rest : 0;
+}
+
 int64_t hb_result_budget_bytes(const struct hb_spec *spec, const struct hb_device *device)
 {
     if (spec->hardware.hbm_bytes > 0)
         return spec->hardware.hbm_bytes;
-    if (spec->hardware.reserve_bytes >= 0) {
-        int64_t rest = device->hbm_bytes - spec->hardware.reserve_bytes;
-        return rest > 0 ? rest : 0;
-    }
+    if (spec->hardware.reserve_bytes >= 0)
+        return hb_result_memory_bytes(spec, device);
     int64_t rest = hb_device_usable_bytes(device) - outside_allocator(spec, device);
     return rest > 0 ? rest : 0;
 }

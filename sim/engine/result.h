@@ -34,6 +34,8 @@ struct hb_result {
     uint32_t load_row_count;
 };
 
+/* The device's memory less what is reserved: what a compiler finds (hardware.memory_bytes). */
+int64_t hb_result_memory_bytes(const struct hb_spec *spec, const struct hb_device *device);
 /* What a program may use: hardware.hbm, or the device's memory less what is reserved. */
 int64_t hb_result_budget_bytes(const struct hb_spec *spec, const struct hb_device *device);
 /* Lowers and runs the step, which has passed hb_spec_supported. False: errors are in diag. */

@@ -365,6 +365,12 @@ static void make_again(struct hb_lower *lo)
         hb_again_run(lo->p, hb_again_limit(lo->p, lo->hbm_bytes));
 }
 
+static int64_t memory_bytes(const struct hb_hardware *h)
+{
+    int64_t own = h->memory_bytes > 0 ? h->memory_bytes : INT64_MAX;
+    return h->hbm_bytes > 0 ? h->hbm_bytes : own;
+}
+
 bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
               struct hb_program *out)
 {
@@ -393,7 +399,7 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
     bool few = lo.local.tokens <= spec->model.d_model;
     lo.grads_late = is_tensor_alone(&lo) || (lo.gather_form == HB_GATHER_PADDED && few) ||
                     (lo.gather_form == HB_GATHER_LATE && (few || !lo.chip->gathers_padded));
-    lo.hbm_bytes = spec->hardware.hbm_bytes > 0 ? spec->hardware.hbm_bytes : INT64_MAX;
+    lo.hbm_bytes = memory_bytes(&spec->hardware);
     lo.phase = HB_PHASE_SETUP;
     build_step(&lo);
     /* A step that did not fit before its logits were made again is packed by size, too (70B/base:

@@ -125,7 +125,7 @@ struct hb_lower {
     bool head_last;    /* the head's gradient and update come after the other updates */
     bool batch_whole;  /* layers see fsdp's whole batch, each device its own features of it */
     bool grads_late;   /* padded gathers: weight gradients wait for the layer's end */
-    int64_t hbm_bytes; /* of the device; INT64_MAX where the input does not say */
+    int64_t hbm_bytes; /* of the device; INT64_MAX where nobody says */
     enum hb_dtype compute;
     bool too_large;             /* a size left the range: reported once */
     bool first_states_late;     /* from the host, the MLP's first weights': see optim.c */

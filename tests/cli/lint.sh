@@ -6,7 +6,8 @@ plant() {
     rm -rf "$tree"
     mkdir -p "$tree/tests/lint" "$tree/base" "$tree/hw" "$tree/sim/ir" "$tree/sim/engine" \
         "$tree/sim/hlo" "$tree/plots" "$tree/examples"
-    cp tests/lint/lint.sh tests/lint/shape.awk "$tree/tests/lint"
+    cp tests/lint/lint.sh tests/lint/shape.awk tests/lint/family.sh "$tree/tests/lint"
+    echo 'tests 1' >"$tree/tests/lint/ceilings"
     cp Makefile "$tree"
     cp tests/tap.sh "$tree/tests"
     cp examples/setup.sh "$tree/examples"
@@ -63,6 +64,8 @@ ok 'with no finding' sh -c '! grep -q "^not ok" "$1"' sh "$work/out"
 
 plant_file base/bad.c '#include "hw/device.h"'
 finds 'base/bad.c:1: include hw/device.h: base must not include hw'
+plant_file sim/ir/bad.c '/* tied */' 'int a = tied, b = tied;'
+finds 'sim/ir and sim/graph: 2 tests (ceiling 1)'
 plant_file sim/ir/bad.c '#include "sim/hlo/lex.h"'
 finds 'sim/ir must not include sim/hlo'
 plant_file hw/bad.c '#include "device.h"'

@@ -62,6 +62,18 @@ hbmsim help model >"$work/help"
 ok 'they are keys of the input' sh -c \
     "while read -r key; do grep -q \"^  \${key##*.} \" '$work/help' || exit 1; done <'$work/keys'"
 
+# where nobody says how much a program may use, the device does: XLA:GPU makes values again
+unrolled="--set stack.form=loop --set remat.policy=none --set batch.global=16"
+peak_at() {
+    # shellcheck disable=SC2086
+    run hbmsim simulate $model --json $unrolled "$@"
+    number peak_bytes
+}
+ok 'a device without hbm is as one whose memory is given' test "$(peak_at)" = \
+    "$(peak_at --set hardware.hbm=84942979072)"
+ok 'with much more memory nothing is made again' test "$(peak_at)" -lt \
+    "$(peak_at --set hardware.hbm=1TiB)"
+
 expect 1 hbmsim simulate $model --json --set load.method=device_put --set load.processes=64 \
     --set load.largest_array=1050673152 --set hardware.hbm=60GiB
 out_has '"load": {'

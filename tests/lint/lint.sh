@@ -72,6 +72,11 @@ check_shape() {
     say 'every waiver is needed and has a reason' "$work/unneeded"
 }
 
+check_family() {
+    sh tests/lint/family.sh check >"$work/these" 2>&1 || true
+    say 'tests on family below their ceiling' "$work/these"
+}
+
 check_headers() {
     while read -r header; do
         case $header in
@@ -125,6 +130,7 @@ check_tidy() {
 }
 
 check_shape
+check_family
 check_headers
 check_scripts
 if [ "$mode" = full ]; then
