@@ -1,5 +1,5 @@
 /* The list of commands, in the order of `hbmsim help`: what one does first comes first.
- * Order: plan simulate sweep advise plot report validate record calibrate hlo explain import
+ * Order: plan simulate verify sweep advise plot report validate record calibrate hlo explain import
  * devices models help. */
 #ifndef HB_CLI_COMMANDS_H
 #define HB_CLI_COMMANDS_H
@@ -7,6 +7,7 @@
 #define HB_COMMANDS(X)                                                                             \
     X(plan)                                                                                        \
     X(simulate)                                                                                    \
+    X(verify)                                                                                      \
     X(sweep)                                                                                       \
     X(advise)                                                                                      \
     X(plot)                                                                                        \

@@ -28,7 +28,7 @@ put() {
 }
 
 put_all() {
-    for file in "$1"/*.yaml; do
+    for file in "$1"/*."$2"; do
         [ ! -e "$file" ] || put 644 "$file" "$data/$file"
     done
 }
@@ -36,8 +36,9 @@ put_all() {
 install_all() {
     page=$(mktemp)
     trap 'rm -f "$page"' EXIT
-    put_all models/zoo
-    put_all hw/db
+    put_all models/zoo yaml
+    put_all hw/db yaml
+    put_all examples/verify py
     put 644 COPYING "$to/share/doc/hbmsim/COPYING"
     "$HBMSIM" help --completion bash >"$page"
     put 644 "$page" "$bash/hbmsim"
@@ -57,11 +58,11 @@ install_all() {
 uninstall_all() {
     rm -f "$to/bin/hbmsim" "$bash/hbmsim" "$zsh/_hbmsim" "$man/hbmsim.1" \
         "$to/share/doc/hbmsim/COPYING"
-    for file in models/zoo/*.yaml hw/db/*.yaml; do
+    for file in models/zoo/*.yaml hw/db/*.yaml examples/verify/*.py; do
         rm -f "$data/$file"
     done
-    for folder in "$data/models/zoo" "$data/models" "$data/hw/db" "$data/hw" "$data" \
-        "$to/share/doc/hbmsim"; do
+    for folder in "$data/models/zoo" "$data/models" "$data/hw/db" "$data/hw" \
+        "$data/examples/verify" "$data/examples" "$data" "$to/share/doc/hbmsim"; do
         rmdir "$folder" 2>/dev/null || true
     done
 }

@@ -12,7 +12,7 @@ install_with install
 ok 'installs' test "$status" = 0
 for file in bin/hbmsim share/man/man1/hbmsim.1 share/bash-completion/completions/hbmsim \
     share/zsh/site-functions/_hbmsim share/doc/hbmsim/COPYING \
-    share/hbmsim/models/zoo/llama3-8b.yaml; do
+    share/hbmsim/models/zoo/llama3-8b.yaml share/hbmsim/examples/verify/verify.py; do
     ok "installs $file" test -s "$to/opt/hb/$file"
 done
 ok 'nothing outside PREFIX' test "$(ls "$to")" = opt

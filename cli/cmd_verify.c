@@ -1,0 +1,273 @@
+/* hbmsim verify: a configuration compiled by the real compiler, beside its prediction. */
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/json_write.h"
+#include "base/out.h"
+#include "base/size.h"
+#include "cli/cmd.h"
+#include "cli/compiled.h"
+#include "cli/input.h"
+#include "models/schema.h"
+#include "sim/engine/result.h"
+
+struct options {
+    struct hb_common common;
+    const char *model;
+    const char *python;
+    const char *keep;
+    const char *id;
+    int64_t seconds;
+    bool input;
+};
+
+static const struct hb_loc nowhere;
+
+static void put_bytes(struct hb_json *j, const char *key, int64_t bytes)
+{
+    hb_json_key(j, key);
+    if (bytes < 0)
+        hb_json_null(j);
+    else
+        hb_json_int(j, bytes);
+}
+
+static void put_text(struct hb_json *j, const char *key, const char *text)
+{
+    hb_json_key(j, key);
+    hb_json_text(j, text);
+}
+
+static void put_compiled(struct hb_json *j, const struct hb_compiled *c)
+{
+    put_bytes(j, "argument_bytes", c->argument_bytes);
+    put_bytes(j, "output_bytes", c->output_bytes);
+    put_bytes(j, "alias_bytes", c->alias_bytes);
+    put_bytes(j, "temp_bytes", c->temp_bytes);
+    put_bytes(j, "host_bytes", c->host_bytes);
+}
+
+/* --- the record that is kept --- */
+
+/* A name for the configuration that another one does not have: FNV-1a of its text. */
+static const char *make_id(struct hb_env *env, const struct hb_spec *spec, const char *config)
+{
+    uint32_t hash = 2166136261u;
+    for (const char *c = config; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    return hb_arena_printf(env->arena, "verify-%s-%s-%lld-%08x", spec->model.name,
+                           spec->hardware.device, (long long)spec->hardware.count, (unsigned)hash);
+}
+
+static struct hb_node *config_of(struct hb_arena *arena, const struct hb_spec *spec)
+{
+    struct hb_node *config = hb_schema_emit(arena, spec, false);
+    struct hb_node *full = hb_schema_emit(arena, spec, true);
+    hb_node_put(config, "hardware", nowhere, hb_node_copy(arena, hb_node_find(full, "hardware")));
+    hb_node_put(config, "compiler", nowhere, hb_node_copy(arena, hb_node_find(full, "compiler")));
+    return config;
+}
+
+static void write_record(struct hb_env *env, struct hb_str *line, const char *id,
+                         const struct hb_result *r, const struct hb_compiled *c)
+{
+    struct hb_str config;
+    hb_str_init(&config, env->arena);
+    hb_schema_emit_json(&config, r->spec, true);
+    struct hb_json j = hb_json_begin(line, NULL, false);
+    hb_json_object(&j);
+    put_text(&j, "id", id ? id : make_id(env, r->spec, config.text));
+    put_text(&j, "source",
+             r->spec->compiler == HB_XLA_TPU ? "xla-tpu-aot/verify" : "xla-gpu-aot/verify");
+    put_text(&j, "group", hb_arena_printf(env->arena, "verify/%s", r->spec->model.name));
+    hb_json_key(&j, "versions");
+    hb_json_node(&j, c->versions);
+    hb_json_key(&j, "config");
+    hb_json_node(&j, config_of(env->arena, r->spec));
+    hb_json_key(&j, "measured");
+    hb_json_object(&j);
+    put_text(&j, "kind", "xla_total");
+    put_compiled(&j, c);
+    put_bytes(&j, "peak_bytes", c->total_bytes);
+    hb_json_key(&j, "fits");
+    hb_json_bool(&j, c->total_bytes <= r->budget_bytes);
+    hb_json_key(&j, "step_seconds");
+    hb_json_null(&j);
+    hb_json_object_end(&j);
+    put_text(&j, "note", hb_arena_printf(env->arena, "compiled for %s", c->topology));
+    hb_json_object_end(&j);
+    hb_json_end(&j);
+}
+
+/* The file with the line after all that it has: it appears whole or stays as it was. */
+static bool keep_record(struct hb_env *env, const struct options *o, const struct hb_result *r,
+                        const struct hb_compiled *c)
+{
+    struct hb_text old = {"", 0};
+    struct hb_str line;
+    const char *reason;
+    if (!o->keep)
+        return true;
+    hb_str_init(&line, env->arena);
+    write_record(env, &line, o->id, r, c);
+    if (access(o->keep, F_OK) == 0 &&
+        !hb_file_load(env->arena, o->keep, HB_FILE_MAX_BYTES, &old, &reason))
+        return hb_error(env->diag, nowhere, "--keep: %s: %s", o->keep, reason);
+    struct hb_out *out = hb_out_open(env, o->keep);
+    fwrite(old.text, 1, old.len, hb_out_file(out));
+    if (old.len && old.text[old.len - 1] != '\n')
+        fputc('\n', hb_out_file(out));
+    fputs(line.text, hb_out_file(out));
+    hb_out_close(out);
+    return true;
+}
+
+/* --- what is printed --- */
+
+static void print_json(struct hb_env *env, FILE *out, const struct hb_result *r,
+                       const struct hb_compiled *c)
+{
+    struct hb_str text;
+    hb_str_init(&text, env->arena);
+    struct hb_json j = hb_json_begin(&text, out, true);
+    hb_json_object(&j);
+    hb_json_key(&j, "fits");
+    hb_json_bool(&j, c->total_bytes <= r->budget_bytes);
+    put_text(&j, "by", c->by);
+    put_text(&j, "topology", c->topology);
+    put_bytes(&j, "compiled_bytes", c->total_bytes);
+    put_bytes(&j, "predicted_bytes", r->memory.peak_bytes);
+    put_bytes(&j, "budget_bytes", r->budget_bytes);
+    put_compiled(&j, c);
+    hb_json_key(&j, "error_pct");
+    hb_json_real(&j, 100 * ((double)r->memory.peak_bytes / (double)c->total_bytes - 1));
+    hb_json_key(&j, "versions");
+    hb_json_node(&j, c->versions);
+    hb_json_key(&j, "seconds");
+    hb_json_real(&j, c->seconds);
+    hb_json_object_end(&j);
+    hb_json_end(&j);
+}
+
+static void print_row(FILE *out, const char *name, int64_t compiled, int64_t predicted)
+{
+    char a[HB_SIZE_TEXT], b[HB_SIZE_TEXT];
+    fprintf(out, "  %-10s %12s %12s\n", name,
+            compiled < 0 ? "not told" : hb_size_print(compiled, a), hb_size_print(predicted, b));
+}
+
+static void print_text(struct hb_env *env, FILE *out, const struct hb_result *r,
+                       const struct hb_compiled *c)
+{
+    char text[HB_SIZE_TEXT];
+    const struct hb_memory *m = &r->memory;
+    bool fits = c->total_bytes <= r->budget_bytes;
+    const char *colour = fits ? "\033[1;32m" : "\033[1;31m";
+    fprintf(out, "%s\n\n", hb_compiled_line(env, c, r->budget_bytes, m->peak_bytes));
+    fprintf(out, "  %-10s %12s %12s\n", "", "compiled", "predicted");
+    print_row(out, "argument", c->argument_bytes, m->argument_bytes);
+    print_row(out, "output", c->output_bytes, m->output_bytes);
+    print_row(out, "alias", c->alias_bytes, m->alias_bytes);
+    print_row(out, "temp", c->temp_bytes, m->temp_bytes);
+    print_row(out, "host", c->host_bytes, m->host_bytes);
+    print_row(out, "total", c->total_bytes, m->peak_bytes);
+    fprintf(out, "\n%s%s%s: %s %s; the prediction is %+.1f %% off\n", env->colour ? colour : "",
+            fits ? "FITS" : "DOES NOT FIT", env->colour ? "\033[0m" : "",
+            hb_size_print(
+                fits ? r->budget_bytes - c->total_bytes : c->total_bytes - r->budget_bytes, text),
+            fits ? "free" : "too much", 100 * ((double)m->peak_bytes / (double)c->total_bytes - 1));
+}
+
+static void print_answer(struct hb_env *env, const struct options *o, const struct hb_result *r,
+                         const struct hb_compiled *c)
+{
+    struct hb_out *out = hb_out_open(env, o->common.output);
+    if (o->common.json)
+        print_json(env, hb_out_file(out), r, c);
+    else
+        print_text(env, hb_out_file(out), r, c);
+    hb_out_close(out);
+}
+
+static int print_input(struct hb_env *env, const struct options *o, const struct hb_spec *spec)
+{
+    struct hb_str text;
+    hb_str_init(&text, env->arena);
+    hb_schema_emit_json(&text, spec, true);
+    struct hb_out *out = hb_out_open(env, o->common.output);
+    fprintf(hb_out_file(out), "%s\n", text.text);
+    hb_out_close(out);
+    return HB_EXIT_YES;
+}
+
+static int compile(struct hb_env *env, const struct options *o, const struct hb_result *r)
+{
+    struct hb_compile_ask ask = {o->python, o->seconds, r->spec};
+    struct hb_compiled c;
+    hb_compile(env, &ask, &c);
+    switch (c.end) {
+    case HB_COMPILED:
+        break;
+    case HB_COMPILE_REFUSED:
+        hb_error(env->diag, (struct hb_loc){.file = o->model}, "%s", c.reason);
+        return HB_EXIT_INPUT;
+    case HB_COMPILE_FAILED:
+    case HB_COMPILE_INTERRUPTED:
+        fprintf(env->err, "hbmsim verify: %s\n", c.reason);
+        return HB_EXIT_MACHINE;
+    }
+    if (!keep_record(env, o, r, &c))
+        return HB_EXIT_INPUT;
+    print_answer(env, o, r, &c);
+    return c.total_bytes <= r->budget_bytes ? HB_EXIT_YES : HB_EXIT_NO;
+}
+
+static int run(struct hb_env *env, int argc, char **argv)
+{
+    struct options o = {.python = "python3", .seconds = HB_COMPILE_SECONDS};
+    struct hb_spec spec;
+    struct hb_device device;
+    struct hb_result result;
+    int status = hb_opt_parse(env, &hb_cmd_verify, argc, argv, &o);
+    if (status != HB_GO_ON)
+        return status;
+    if (!hb_input_read(env, o.model, &o.common.set, &spec, &device))
+        return HB_EXIT_INPUT;
+    if (o.input)
+        return print_input(env, &o, &spec);
+    if (!hb_result_brief(env->arena, env->diag, &spec, &device, &result))
+        return HB_EXIT_INPUT;
+    return compile(env, &o, &result);
+}
+
+static const struct hb_opt options[] = {
+    {"CONFIG.yaml", 0, HB_OPT_OPERAND, NULL, "the configuration; - is standard input", NULL,
+     offsetof(struct options, model), 0, 0},
+    {"python", 0, HB_OPT_STRING, "PATH", "the interpreter that has JAX; default: python3", NULL,
+     offsetof(struct options, python), 0, 0},
+    {"compile-seconds", 0, HB_OPT_INT, "S", "of time for a compilation; default: 900", NULL,
+     offsetof(struct options, seconds), 1, 1000000},
+    {"keep", 0, HB_OPT_STRING, "RUNS.jsonl", "append the record, for validate and calibrate --fit",
+     NULL, offsetof(struct options, keep), 0, 0},
+    {"id", 0, HB_OPT_STRING, "ID", "name of that record; default: one made of the configuration",
+     NULL, offsetof(struct options, id), 0, 0},
+    {"input", 0, HB_OPT_FLAG, NULL,
+     "print what the reference program reads, for a machine without hbmsim; compile nothing", NULL,
+     offsetof(struct options, input), 0, 0},
+    {0},
+};
+
+const struct hb_cmd hb_cmd_verify = {
+    .name = "verify",
+    .run = run,
+    .summary = "one configuration compiled by the real compiler, ahead of time",
+    .about = "Compiles a reference train step of this configuration (examples/verify, plain JAX)\n"
+             "with the JAX of --python: libtpu for TPUs, the CUDA or ROCm plugin for GPUs. No\n"
+             "accelerator is needed. Prints the compiler's own total beside the prediction. The\n"
+             "status is 0 where it fits, 1 where it does not, 2 where the reference step does not\n"
+             "have what a key asks for, 3 where Python, JAX or the compiler is missing or fails.",
+    .example = "hbmsim verify examples/quickstart/model.yaml --input",
+    .options = options,
+    .common = HB_COMMON_JSON | HB_COMMON_OUTPUT | HB_COMMON_SET,
+};

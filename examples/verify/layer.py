@@ -1,0 +1,391 @@
+"""One transformer layer of a block: weights with their specs, attention, MLP or experts.
+
+Tensors that a rematerialisation policy can name carry that name (checkpoint_name)."""
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.ad_checkpoint import checkpoint_name
+from jax.sharding import PartitionSpec as P
+
+F32 = jnp.float32
+DTYPES = {'f32': jnp.float32, 'bf16': jnp.bfloat16}
+MASKED = -1e30
+FLASH_BLOCK = 512  # rows of a tile of the TPU's flash kernel
+
+
+class Layer:
+    def __init__(self, config, block, layout):
+        self.config, self.block, self.layout = config, block, layout
+        self.attention_keys = block.attention
+        self.dtype = DTYPES[config.precision.compute]
+        self.mask = None  # of mask: causal_materialised, set by the step
+
+    # ---- weights: name -> (shape, spec)
+    def weights(self):
+        a, at, d = self.attention_keys, self.layout, self.config.model.d_model
+        heads, kv, width = a.heads, a.kv_heads, a.head_dim
+        over = at.heads(kv)
+        if a.split_heads:
+            w = dict(wq=((d, heads, width), P(at.fsdp, at.tensor, None)),
+                     wk=((d, kv, width), P(at.fsdp, over, None)),
+                     wv=((d, kv, width), P(at.fsdp, over, None)),
+                     wo=((heads, width, d), P(at.tensor, None, at.fsdp)))
+        else:
+            w = dict(wq=((d, heads * width), P(at.fsdp, at.tensor)),
+                     wk=((d, kv * width), P(at.fsdp, over)),
+                     wv=((d, kv * width), P(at.fsdp, over)),
+                     wo=((heads * width, d), P(at.tensor, at.fsdp)))
+        if a.bias:
+            w.update(bq=((heads * width,), P(at.tensor)), bk=((kv * width,), P(over)),
+                     bv=((kv * width,), P(over)))
+            if a.bias != 'qkv':
+                w['bo'] = ((d,), P(None))
+        if a.qk_norm is True:
+            w.update(qn=((width,), P(None)), kn=((width,), P(None)))
+        for name in ('ln1', 'ln2') + (('ln1p', 'ln2p') if self.block.post_norm else ()):
+            w.update(self.norm_weights(name))
+        w.update(self.moe_weights() if self.block.get('moe') else
+                 self.mlp_weights('w', self.block.mlp))
+        return w
+
+    def norm_weights(self, name):
+        w = {name: ((self.config.model.d_model,), P(None))}
+        if self.block.norm == 'layernorm':
+            w[name + 'b'] = w[name]
+        return w
+
+    def mlp_weights(self, prefix, keys, width=0):
+        at, d, f = self.layout, self.config.model.d_model, width or keys.d_ff
+        w = {prefix + 'u': ((d, f), P(at.fsdp, at.tensor)),
+             prefix + 'd': ((f, d), P(at.tensor, at.fsdp))}
+        if keys.kind in ('swiglu', 'geglu'):
+            w[prefix + 'g'] = w[prefix + 'u']
+        if keys.bias:
+            w.update({'b' + n: ((f,), P(at.tensor)) for n in 'ug' if prefix + n in w})
+            w['bd'] = ((d,), P(None))
+        return w
+
+    def moe_weights(self):
+        at, d, moe = self.layout, self.config.model.d_model, self.block.moe
+        e, f = moe.experts, moe.d_ff
+        w = dict(wr=((d, e), P(at.fsdp, None)),
+                 wg=((e, d, f), P(at.expert, at.fsdp, at.tensor)),
+                 wu=((e, d, f), P(at.expert, at.fsdp, at.tensor)),
+                 wd=((e, f, d), P(at.expert, at.tensor, at.fsdp)))
+        if moe.shared_experts:
+            w.update(self.mlp_weights('s', moe, moe.shared_d_ff))
+        return w
+
+    # ---- small pieces
+    def cast(self, w):
+        return w.astype(self.dtype)
+
+    def norm(self, x, w, name):
+        if self.block.norm == 'layernorm':
+            return self.layer_norm(x, w[name], w[name + 'b'])
+        return self.rms_norm(x, w[name])
+
+    def rms_norm(self, x, scale):
+        if self.config.precision.norm == 'f32':
+            f = x.astype(F32)
+            f = f * lax.rsqrt(jnp.mean(f * f, -1, keepdims=True) + 1e-5) * scale.astype(F32)
+            return f.astype(self.dtype)
+        return x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-5).astype(x.dtype) \
+            * scale.astype(x.dtype)
+
+    def layer_norm(self, x, scale, shift):
+        f = x.astype(F32 if self.config.precision.norm == 'f32' else self.dtype)
+        f = f - jnp.mean(f, -1, keepdims=True)
+        f = f * lax.rsqrt(jnp.mean(f * f, -1, keepdims=True) + 1e-5)
+        return (f * scale.astype(f.dtype) + shift.astype(f.dtype)).astype(self.dtype)
+
+    def rope(self, x):
+        width, seq = x.shape[-1], x.shape[1]
+        rate = 1.0 / (500000.0 ** (np.arange(0, width, 2) / width))
+        angle = jnp.arange(seq, dtype=F32)[:, None] * jnp.asarray(rate, F32)[None]
+        cos, sin = jnp.cos(angle)[None, :, None, :], jnp.sin(angle)[None, :, None, :]
+        a, b = jnp.split(x.astype(F32), 2, -1)
+        return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], -1).astype(self.dtype)
+
+    def qk_norm(self, q, k, w):
+        if self.attention_keys.qk_norm is True:
+            return self.rms_norm(q, w['qn']), self.rms_norm(k, w['kn'])
+        one = jnp.ones((q.shape[-1],), F32)
+        return self.rms_norm(q, one), self.rms_norm(k, one)
+
+    # ---- attention: q [batch, seq, heads, width], k and v with their own number of heads
+    def attention(self, q, k, v):
+        a = self.attention_keys
+        if a.kind == 'none':
+            return q
+        if a.kernel == 'naive':
+            return self.naive(q, k, v)
+        if a.kernel == 'blocked':
+            return self.blocked(q, k, v)
+        if self.config.compiler == 'xla-tpu':
+            return self.splash(q, k, v)
+        return self.cudnn(q, k, v)
+
+    def softcap(self, scores):
+        cap = self.attention_keys.softcap
+        return cap * jnp.tanh(scores / cap) if cap else scores
+
+    def hidden(self, scores, rows, columns):
+        """Scores of what a row must not see, out."""
+        seen = rows[:, None] >= columns[None]
+        if self.attention_keys.window:
+            seen &= rows[:, None] - columns[None] < self.attention_keys.window
+        return jnp.where(seen, scores, jnp.asarray(MASKED, scores.dtype))
+
+    def naive(self, q, k, v):
+        a = self.attention_keys
+        b, s, heads, width = q.shape
+        kv = k.shape[2]
+        q = q.reshape(b, s, kv, heads // kv, width)
+        dtype = F32 if a.softmax == 'f32' else self.dtype
+        scores = jnp.einsum('bskgh,btkh->bkgst', q, k, preferred_element_type=dtype) \
+            * (width ** -0.5)
+        scores = self.softcap(scores)
+        if a.mask == 'causal':
+            scores = self.hidden(scores, jnp.arange(s), jnp.arange(s))
+        elif a.mask == 'causal_materialised':
+            scores = scores + self.mask.astype(scores.dtype)
+        p = jax.nn.softmax(scores, axis=-1).astype(self.dtype)
+        return jnp.einsum('bkgst,btkh->bskgh', p, v).reshape(b, s, heads, width)
+
+    def blocked(self, q, k, v):
+        """Plain attention of one block of queries after another, made again in the backward pass:
+        what stands in for a flash kernel where there is none."""
+        b, s, heads, width = q.shape
+        kv = k.shape[2]
+        size = min(self.attention_keys.block, s)
+        blocks = q.reshape(b, s // size, size, kv, heads // kv, width).transpose(1, 0, 2, 3, 4, 5)
+
+        def one(args):
+            i, qi = args
+            scores = jnp.einsum('bskgh,btkh->bkgst', qi, k, preferred_element_type=F32) \
+                * (width ** -0.5)
+            scores = self.softcap(scores)
+            rows = i * size + jnp.arange(size)
+            seen = rows[:, None] >= jnp.arange(s)[None]
+            if self.attention_keys.window:
+                seen &= rows[:, None] - jnp.arange(s)[None] < self.attention_keys.window
+            scores = jnp.where(seen, scores, MASKED)
+            return jnp.einsum('bkgst,btkh->bskgh', jax.nn.softmax(scores, -1).astype(self.dtype),
+                              v)
+        o = lax.map(jax.checkpoint(one, prevent_cse=False), (jnp.arange(s // size), blocks))
+        return o.transpose(1, 0, 2, 3, 4, 5).reshape(b, s, heads, width)
+
+    def splash(self, q, k, v):
+        """The TPU's flash kernel, each device on its own heads and sequences."""
+        from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as sk
+        from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as sm
+        a, at = self.attention_keys, self.layout
+        s, width = q.shape[1], q.shape[3]
+        n = min(FLASH_BLOCK, s)
+        sizes = sk.BlockSizes(block_q=n, block_kv=n, block_kv_compute=n, block_q_dkv=n,
+                              block_kv_dkv=n, block_kv_dkv_compute=n, block_q_dq=n, block_kv_dq=n)
+
+        def head_mask():
+            if a.window:
+                return sm.LocalMask((s, s), (a.window - 1, 0), 0)
+            return sm.CausalMask((s, s))
+
+        def run(q, k, v):
+            mask = sm.MultiHeadMask([head_mask() for _ in range(q.shape[1])])
+            kernel = sk.make_splash_mha(
+                mask, block_sizes=sizes, head_shards=1, q_seq_shards=1,
+                residual_checkpoint_name='attn_ctx',
+                **(dict(attn_logits_soft_cap=float(a.softcap)) if a.softcap else {}))
+            return jax.vmap(kernel)(q, k, v)
+        q, k, v = [x.transpose(0, 2, 1, 3) for x in (q * (width ** -0.5), k, v)]
+        q = q.astype(self.dtype)
+        if at.devices == 1:
+            o = run(q, k, v)
+        else:
+            qs = P(at.batch, at.tensor, None, None)
+            ks = P(at.batch, at.heads(a.kv_heads), None, None)
+            o = jax.shard_map(run, mesh=at.mesh, in_specs=(qs, ks, ks), out_specs=qs,
+                              check_vma=False)(q, k, v)
+        return o.transpose(0, 2, 1, 3)
+
+    def cudnn(self, q, k, v):
+        a = self.attention_keys
+        keys = dict(implementation='cudnn')
+        if a.mask == 'causal_materialised':
+            keys['mask'] = self.mask[:, 0] >= 0
+        else:
+            keys['is_causal'] = a.mask == 'causal'
+            if a.window:
+                keys['local_window_size'] = (a.window - 1, 0)
+        return jax.nn.dot_product_attention(q, k, v, **keys).astype(self.dtype)
+
+    def project(self, y, w):
+        """q, k and v of the normed residual."""
+        a = self.attention_keys
+        b, s, _ = y.shape
+        if a.split_heads:
+            out = [jnp.einsum('bsd,dnh->bsnh', y, self.cast(w[n])) for n in ('wq', 'wk', 'wv')]
+            if a.bias:
+                out = [x + self.cast(w[n]).reshape(x.shape[2:])
+                       for x, n in zip(out, ('bq', 'bk', 'bv'))]
+            return out
+        if a.bias:
+            return [(y @ self.cast(w['w' + n]) + self.cast(w['b' + n])).reshape(
+                b, s, -1, a.head_dim) for n in 'qkv']
+        return [(y @ self.cast(w[n])).reshape(b, s, -1, a.head_dim) for n in ('wq', 'wk', 'wv')]
+
+    def attend(self, y, w):
+        """Attention with its projections; without the residual."""
+        a, at = self.attention_keys, self.layout
+        b, s, _ = y.shape
+        q, k, v = self.project(y, w)
+        over = at.heads(a.kv_heads)
+        q = at.constrain(q, at.batch, at.seq, at.tensor, None)
+        k = at.constrain(k, at.batch, None, over, None)
+        v = at.constrain(v, at.batch, None, over, None)
+        if a.qk_norm:
+            q, k = self.qk_norm(q, k, w)
+        if a.rope:
+            q, k = self.rope(q), self.rope(k)
+        q, k, v = [checkpoint_name(x, n) for x, n in ((q, 'q'), (k, 'k'), (v, 'v'))]
+        o = self.attention(q, k, v)
+        o = checkpoint_name(at.constrain(o, at.batch, at.seq, at.tensor, None), 'attn_ctx')
+        if a.split_heads:
+            o = jnp.einsum('bsnh,nhd->bsd', o, self.cast(w['wo']))
+        else:
+            o = o.reshape(b, s, a.heads * a.head_dim) @ self.cast(w['wo'])
+        if 'bo' in w:
+            o = o + self.cast(w['bo'])
+        return checkpoint_name(at.constrain(o, *at.residual()), 'attn_out')
+
+    # ---- MLP
+    def act(self, kind, gate, up):
+        if kind == 'swiglu':
+            return jax.nn.silu(gate) * up
+        if kind == 'geglu':
+            return jax.nn.gelu(gate) * up
+        return jax.nn.gelu(up) if kind == 'gelu' else jnp.square(jax.nn.relu(up))
+
+    def mlp(self, y, w, prefix, kind, names):
+        """names: of the products for the gate and upwards."""
+        at = self.layout
+        spec = (at.batch, at.seq, at.tensor)
+
+        def product(n):
+            x = y @ self.cast(w[prefix + n])
+            return x + self.cast(w['b' + n]) if prefix == 'w' and 'b' + n in w else x
+        gate = None
+        if kind in ('swiglu', 'geglu'):
+            gate = checkpoint_name(at.constrain(product('g'), *spec), names[0])
+        up = checkpoint_name(at.constrain(product('u'), *spec), names[1])
+        act = checkpoint_name(self.act(kind, gate, up), 'mlp_act')
+        out = act @ self.cast(w[prefix + 'd'])
+        return out + self.cast(w['bd']) if prefix == 'w' and 'bd' in w else out
+
+    # ---- experts
+    def route(self, y, w):
+        """Weights and experts of each token's choice."""
+        wanted = F32 if self.block.moe.router_dtype == 'f32' else self.dtype
+        logits = jnp.einsum('bsd,de->bse', y, self.cast(w['wr']), preferred_element_type=wanted)
+        weights, experts = lax.top_k(jax.nn.softmax(logits, -1), self.block.moe.top_k)
+        return weights / jnp.sum(weights, -1, keepdims=True), experts
+
+    def moe(self, y, w):
+        weights, experts = self.route(y, w)
+        if self.block.moe.dispatch == 'einsum':
+            return self.einsum_experts(y, w, weights, experts)
+        return self.ragged_experts(y, w, weights, experts)
+
+    def einsum_experts(self, y, w, weights, chosen):
+        """One-hot dispatch into a capacity per expert and sequence."""
+        at, moe = self.layout, self.block.moe
+        b, s, _ = y.shape
+        e, k = moe.experts, moe.top_k
+        room = int(math.ceil(s * k / e * moe.capacity_factor))
+        room = max(4, (room + 3) // 4 * 4)
+        flat = jax.nn.one_hot(chosen, e, dtype=jnp.int32).transpose(0, 2, 1, 3).reshape(
+            b, k * s, e)
+        place = jnp.cumsum(flat, 1) - 1
+        place = (place * flat).sum(-1).reshape(b, k, s).transpose(0, 2, 1)
+        kept = jnp.where(place < room, weights, 0.).astype(self.dtype)
+        combine = jnp.einsum('bsk,bske,bskc->bsec', kept,
+                             jax.nn.one_hot(chosen, e, dtype=self.dtype),
+                             jax.nn.one_hot(place, room, dtype=self.dtype))
+        dispatch = (combine > 0).astype(self.dtype)
+        outer = tuple(a for a in (at.batch or ()) if a != 'expert') or None
+        combine = checkpoint_name(combine, 'moe_combine')
+        dispatch = checkpoint_name(dispatch, 'moe_dispatch')
+        x = jnp.einsum('bsec,bsd->becd', dispatch, y)
+        if at.expert:
+            x = at.constrain(x, outer, at.expert, None, None)
+            spec = (outer, at.expert, None, at.tensor)
+        else:
+            x = at.constrain(x, at.batch, None, None, None)
+            spec = (at.batch, None, None, at.tensor)
+        gate, up = [checkpoint_name(at.constrain(
+            jnp.einsum('becd,edf->becf', x, self.cast(w[n])), *spec), name)
+            for n, name in (('wg', 'mlp_gate'), ('wu', 'mlp_up'))]
+        o = jnp.einsum('becf,efd->becd', self.act(moe.kind, gate, up), self.cast(w['wd']))
+        o = checkpoint_name(at.constrain(o, *(spec[:3] + (None,))), 'moe_out')
+        if moe.weight_sum == 'f32':
+            return jnp.einsum('bsec,becd->bsd', combine.astype(F32), o.astype(F32)).astype(
+                self.dtype)
+        return jnp.einsum('bsec,becd->bsd', combine, o)
+
+    def ragged_experts(self, y, w, weights, chosen):
+        """Tokens sorted by expert, one grouped product; each device has all experts' weights."""
+        at, moe = self.layout, self.block.moe
+
+        def run(y, weights, chosen, wg, wu, wd):
+            b, s, d = y.shape
+            rows, k = b * s, moe.top_k
+            flat, e = y.reshape(rows, d), chosen.reshape(rows * k)
+            order = jnp.argsort(e)
+            back = jnp.argsort(order)
+            sizes = jnp.bincount(e, length=moe.experts).astype(jnp.int32)
+            x = checkpoint_name(flat[order // k], 'moe_sorted')
+            gate = checkpoint_name(lax.ragged_dot(x, self.cast(wg), sizes), 'mlp_gate')
+            up = checkpoint_name(lax.ragged_dot(x, self.cast(wu), sizes), 'mlp_up')
+            o = checkpoint_name(lax.ragged_dot(self.act(moe.kind, gate, up), self.cast(wd), sizes),
+                                'moe_out')
+            o = o[back].reshape(rows, k, d)
+            share = weights.reshape(rows, k)
+            if moe.weight_sum == 'f32':
+                r = jnp.einsum('tkd,tk->td', o.astype(F32), share.astype(F32)).astype(
+                    self.dtype).reshape(b, s, d)
+            else:
+                r = jnp.einsum('tkd,tk->td', o, share.astype(self.dtype)).reshape(b, s, d)
+            return lax.psum(r, 'tensor') if at.tensor else r
+        if at.devices == 1:
+            return run(y, weights, chosen, w['wg'], w['wu'], w['wd'])
+        rows, inner = P(at.batch, None, None), P(None, None, at.tensor)
+        return jax.shard_map(
+            run, mesh=at.mesh, in_specs=(rows, rows, rows, inner, inner, P(None, at.tensor, None)),
+            out_specs=rows, check_vma=False)(
+                y, weights, chosen, self.cast(w['wg']), self.cast(w['wu']), self.cast(w['wd']))
+
+    def feed_forward(self, y, w):
+        if not self.block.get('moe'):
+            return self.mlp(y, w, 'w', self.block.mlp.kind, ('mlp_gate', 'mlp_up'))
+        o = self.moe(y, w)
+        if self.block.moe.shared_experts:
+            o = o + self.mlp(y, w, 's', self.block.moe.kind, ('shared_gate', 'shared_up'))
+        return o
+
+    def __call__(self, w, x):
+        at = self.layout
+        x = checkpoint_name(x, 'layer_in')
+        y = at.constrain(self.norm(x, w, 'ln1'), at.batch, at.seq, None)
+        o = self.attend(y, w)
+        if self.block.post_norm:
+            o = self.norm(o, w, 'ln1p')
+        x = x + o
+        y = at.constrain(self.norm(x, w, 'ln2'), at.batch, at.seq, None)
+        o = checkpoint_name(at.constrain(self.feed_forward(y, w), *at.residual()), 'mlp_down')
+        if self.block.post_norm:
+            o = self.norm(o, w, 'ln2p')
+        return at.constrain(x + o, *at.residual())
