@@ -48,8 +48,8 @@ void hb_sized_init(struct hb_sized *z, struct hb_arena *arena, const struct hb_s
         z->least_steps = z->wanted[n] ? n : z->least_steps;
         int64_t outer = spec->stack.outer > 0 ? spec->stack.outer : auto_outer(n);
         z->outer[n] = nested ? outer : 1;
-        z->admits[n] =
-            nested ? z->outer[n] > 1 && n % z->outer[n] == 0 : n > 1 && n > spec->stack.unroll;
+        z->admits[n] = nested ? z->outer[n] > 1 && n > z->outer[n] && n % z->outer[n] == 0
+                              : n > 1 && n > spec->stack.unroll;
         z->inner[n] = z->admits[n] ? n / z->outer[n] : 1;
     }
 }

@@ -83,6 +83,47 @@ static void rate_step(struct hb_result *r)
     }
 }
 
+/* Of a layer's parameters; the rest are vectors, of which there are few in a row of a matrix. */
+#define MATRICES 0.98
+
+/* The products that no program can leave out: of matrices alone, half of each square of scores. A
+ * capacity drops tokens, so that experts' may be left out where there is one. */
+static double least_flops(const struct hb_spec *spec)
+{
+    struct hb_params params;
+    hb_params_count(spec, &params);
+    double dropped = 0, scores = 0;
+    for (int i = 0; i < spec->model.block_count; i++) {
+        const struct hb_block *b = &spec->model.blocks[i];
+        if (b->moe.experts > 0 && b->moe.dispatch == HB_DISPATCH_EINSUM)
+            dropped += (double)b->repeat * (double)b->moe.top_k *
+                       (double)hb_params_expert(&spec->model, b);
+        scores += attention_flops(spec, b) / 2;
+    }
+    double tables = (double)(spec->model.tied_embeddings
+                                 ? hb_mul_sat(spec->model.positions, spec->model.d_model)
+                                 : params.embedding);
+    double products = (double)params.active - tables - (double)params.norm - dropped;
+    return (6 * products * MATRICES + scores) * (double)spec->batch.global *
+           (double)spec->batch.seq;
+}
+
+static bool check_time(struct hb_diag *diag, const struct hb_result *r)
+{
+    double fastest = 0;
+    for (int i = 0; i < HB_RATE_COUNT; i++)
+        fastest = r->device->peak_flops[i] > fastest ? r->device->peak_flops[i] : fastest;
+    if (r->timing.step_ns == INT64_MAX)
+        return hb_error(diag, (struct hb_loc){0}, "a step of '%s' takes more than 2^63 ns",
+                        r->program.name);
+    double least = least_flops(r->spec) / (double)r->spec->hardware.count;
+    if (fastest > 0 && least / fastest > r->step_seconds)
+        HB_BUG("a step of '%s' takes %g s, but its products take %g s at the device's peak: "
+               "work of the program has got lost",
+               r->program.name, r->step_seconds, least / fastest);
+    return true;
+}
+
 static bool check_total(struct hb_diag *diag, const struct hb_program *p)
 {
     int64_t total = p->argument_extra_bytes;
@@ -145,6 +186,8 @@ static bool end_result(struct hb_arena *arena, struct hb_diag *diag, struct hb_r
     out->budget_bytes = hb_result_budget_bytes(spec, out->device);
     out->step_fits = out->memory.peak_bytes <= out->budget_bytes;
     rate_step(out);
+    if (!check_time(diag, out))
+        return false;
     if (spec->load.present && !run_loads(arena, diag, out))
         return false;
     out->fits = out->step_fits && (!spec->load.present || out->load.fits);

@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "sim/ir/ahead.h"
+#include "sim/ir/nested.h"
 #include "sim/ir/order.h"
 #include "sim/ir/side.h"
 #include "sim/ir/weight.h"
@@ -140,7 +141,8 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
         bool lost = loses_remat(g);
         if (lost)
             remat = (struct hb_remat){.policy = HB_POLICY_NONE};
-        if (g->trips == 1)
+        /* One outer trip is no loop, but the loop over its layers stays one. */
+        if (g->trips == 1 && g->inner <= 1)
             g->looped = false;
         lo->acts_stay = keeps_all(lo, g);
         if (lo->acts_stay)
@@ -175,7 +177,7 @@ int64_t hb_stack_input_bytes(const struct hb_lower *lo)
  * for every head (tiny/base: pred and f32[8,16,2048,2048]); the backward scan makes it again. Inner
  * loops of one trip are none (tiny/layers=nested: with outer=4 no pred[8,16,2048,2048] at all, with
  * outer=2 one). */
-static void hoist_mask(struct hb_lower *lo, struct hb_group *g)
+void hb_stack_hoist_mask(struct hb_lower *lo, struct hb_group *g)
 {
     struct hb_shape s = g->layer.mask_shape;
     if (!lo->habits->mask_hoisted || s.rank == 0 || g->inner == 1 ||
@@ -227,7 +229,7 @@ static uint32_t scan_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x
 {
     if (keeps_casts(g))
         hb_weight_keep_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
-    hoist_mask(lo, g);
+    hb_stack_hoist_mask(lo, g);
     const int64_t lead[3] = {g->trips, g->inner, 0};
     hb_body_stacks(&g->body, lead, "stack of saved values");
     uint32_t loop = hb_program_open_loop(lo->p, g->layer.name, g->trips);
@@ -238,64 +240,6 @@ static uint32_t scan_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x
     carry_sent(lo, g);
     if (g->inner)
         hb_program_close_loop(lo->p, inner);
-    hb_program_close_loop(lo->p, loop);
-    g->body.mask = g->body.fill = HB_NONE;
-    return out;
-}
-
-/* XLA:GPU hands the loop over the inner layers copies of an outer block's weights, as they are or
- * transposed (8B/layers=nested at 8192 tokens with logits in bf16: f32[1,16,512,14336] twice and
- * f32[512,1,16,14336] beside the stacks). parts: room for a buffer of each leaf. */
-static void copy_parts(struct hb_lower *lo, const struct hb_group *g, uint32_t *parts)
-{
-    for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++) {
-        const struct hb_leaf *l = &lo->leaves[i];
-        uint32_t from = l->cast != HB_NONE ? l->cast : l->arg;
-        if (l->transposed != HB_NONE && lo->phase == HB_PHASE_BACKWARD)
-            from = l->transposed;
-        parts[i - g->layer.first_leaf] = HB_NONE;
-        if (!lo->habits->recompute_first || !l->stack[1])
-            continue;
-        struct hb_leaf part = *l;
-        part.stack[0] = part.stack[1];
-        part.stack[1] = 0;
-        uint32_t copy = hb_temp(lo, hb_name(lo, l->name, ", part of an outer block"),
-                                HB_CAT_WORKING, hb_leaf_shape(lo, &part, lo->p->bufs[from].dtype));
-        hb_emit_simple(lo, HB_OP_COPY, "part of an outer block", from, copy);
-        parts[i - g->layer.first_leaf] = copy;
-    }
-}
-
-static void end_parts(struct hb_lower *lo, const struct hb_group *g, const uint32_t *parts)
-{
-    for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++)
-        if (parts[i - g->layer.first_leaf] != HB_NONE)
-            hb_emit_mark(lo, "end of an outer block", parts[i - g->layer.first_leaf], HB_NONE);
-}
-
-static uint32_t *part_list(struct hb_lower *lo, const struct hb_group *g)
-{
-    return hb_arena_alloc(lo->arena, g->layer.end_leaf - g->layer.first_leaf, sizeof(uint32_t));
-}
-
-static uint32_t nested_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
-{
-    struct hb_shape s = hb_buf_shape(lo, x);
-    struct hb_shape stack = {.rank = s.rank + 1, .dtype = s.dtype, .dim = {g->trips}};
-    for (int i = 0; i < s.rank; i++)
-        stack.dim[i + 1] = s.dim[i];
-    g->outer_stack = hb_temp(lo, hb_name(lo, g->layer.name, " outer inputs, saved for backward"),
-                             HB_CAT_SAVED, stack);
-    hb_emit_mark(lo, "stack of outer inputs", HB_NONE, g->outer_stack);
-    hoist_mask(lo, g);
-    uint32_t loop = hb_program_open_loop(lo->p, g->layer.name, g->trips);
-    hb_emit_simple(lo, HB_OP_COPY, "outer input into its stack", x, g->outer_stack);
-    uint32_t *parts = part_list(lo, g);
-    copy_parts(lo, g, parts);
-    uint32_t inner = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner"), g->inner);
-    uint32_t out = hb_body_forward(&g->body, x, x, false);
-    hb_program_close_loop(lo->p, inner);
-    end_parts(lo, g, parts);
     hb_program_close_loop(lo->p, loop);
     g->body.mask = g->body.fill = HB_NONE;
     return out;
@@ -324,8 +268,8 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
         hb_ahead_hold(lo, g);
         return out;
     }
-    if (g->inner && lo->spec->remat.outer)
-        return nested_forward(lo, g, x);
+    if (hb_nested_is(lo, g))
+        return hb_nested_forward(lo, g, x);
     return scan_forward(lo, g, x);
 }
 
@@ -429,7 +373,7 @@ uint32_t hb_stack_forward(struct hb_lower *lo, struct hb_stack_plan *plan, uint3
 
 /* --- backward --- */
 
-static uint32_t carried(struct hb_lower *lo, uint32_t out, uint32_t carry)
+uint32_t hb_stack_carried(struct hb_lower *lo, uint32_t out, uint32_t carry)
 {
     if (hb_program_root(lo->p, out) == hb_program_root(lo->p, carry))
         return out;
@@ -453,86 +397,6 @@ static uint32_t unrolled_backward(struct hb_lower *lo, struct hb_group *g, uint3
     for (int64_t i = count; i-- > 0;)
         grad = hb_body_backward(&bodies[i], grad);
     return grad;
-}
-
-/* One outer block's part of the weights in the compute dtype and of their gradients: the inner
- * loop works on slices (8B/layers=nested: +6 bytes for each parameter of an outer block), of the
- * weights themselves where they need no cast (rnd/006), and where the outer blocks are not made
- * again either (rnd/006,remat_outer=False: three bf16[3,2048,6144] of each kind). */
-static void slice_weights(struct hb_lower *lo, struct hb_group *g, uint32_t *grads, uint32_t *casts)
-{
-    for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++) {
-        struct hb_leaf *l = &lo->leaves[i];
-        struct hb_leaf part = *l;
-        part.stack[0] = part.stack[1];
-        part.stack[1] = 0;
-        uint32_t from = l->cast;
-        casts[i - g->layer.first_leaf] = from;
-        if (from == HB_NONE && lo->habits->casts_hoisted && l->matrix)
-            from = l->arg;
-        if (from != HB_NONE) {
-            uint32_t slice = hb_temp(lo, hb_name(lo, l->name, ", slice of an outer block"),
-                                     HB_CAT_PARAMS, hb_leaf_shape(lo, &part, lo->compute));
-            hb_emit_simple(lo, HB_OP_COPY, "slice weights", from, slice);
-            l->cast = slice;
-        }
-        grads[i - g->layer.first_leaf] = l->grad;
-        l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient of an outer block"),
-                          HB_CAT_GRADIENTS, hb_leaf_shape(lo, &part, hb_weight_grad_dtype(lo)));
-        hb_emit_mark(lo, "zero gradient of an outer block", HB_NONE, l->grad);
-    }
-}
-
-static void unslice_weights(struct hb_lower *lo, struct hb_group *g, const uint32_t *grads,
-                            const uint32_t *casts)
-{
-    for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++) {
-        struct hb_leaf *l = &lo->leaves[i];
-        hb_emit_simple(lo, HB_OP_COPY, "gradient of an outer block into its stack", l->grad,
-                       grads[i - g->layer.first_leaf]);
-        l->grad = grads[i - g->layer.first_leaf];
-        l->cast = casts[i - g->layer.first_leaf];
-    }
-}
-
-/* So it does on what an outer block keeps that is not made again (1B,o4,inner-only,names:
- * bf16[4,2,8192,2048] of the layers' inputs, bf16[4,2,8192,16,64] of q beside the stacks). Returns
- * the stacks. */
-static uint32_t *slice_kept(struct hb_lower *lo, struct hb_group *g)
-{
-    struct hb_body *b = &g->body;
-    uint32_t *stacks = hb_arena_alloc(lo->arena, b->y->value_count, sizeof *stacks);
-    for (uint32_t v = 0; v < b->y->value_count; v++)
-        stacks[v] = b->stack[v];
-    const int64_t lead[3] = {g->inner, 0, 0};
-    hb_body_stacks(b, lead, "slices of an outer block");
-    for (uint32_t v = 0; v < b->y->value_count; v++) {
-        if (b->saved->keep[v] == HB_KEEP_HOST)
-            b->stack[v] = stacks[v];
-        else if (stacks[v] != HB_NONE)
-            hb_emit_simple(lo, HB_OP_COPY, "slice kept values", stacks[v], b->stack[v]);
-    }
-    return stacks;
-}
-
-/* One outer block backwards; XLA:TPU works on slices of weights and gradients. */
-static uint32_t inner_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
-{
-    uint32_t leaves = g->layer.end_leaf - g->layer.first_leaf;
-    uint32_t *grads = hb_arena_alloc(lo->arena, leaves, sizeof *grads);
-    uint32_t *casts = hb_arena_alloc(lo->arena, leaves, sizeof *casts);
-    bool sliced = lo->habits->casts_hoisted;
-    if (sliced)
-        slice_weights(lo, g, grads, casts);
-    uint32_t *stacks = sliced ? slice_kept(lo, g) : g->body.stack;
-    uint32_t loop =
-        hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner backward"), g->inner);
-    uint32_t out = carried(lo, hb_body_backward(&g->body, grad), grad);
-    hb_program_close_loop(lo->p, loop);
-    if (sliced)
-        unslice_weights(lo, g, grads, casts);
-    g->body.stack = stacks;
-    return out;
 }
 
 /* Between the passes: stacks that the backward loop reads in another layout are copied. */
@@ -697,14 +561,14 @@ static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t 
         g->trips % lo->spec->stack.unroll == 0) {
         uint32_t trips = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"),
                                               g->trips / lo->spec->stack.unroll);
-        uint32_t first = carried(lo, unrolled_backward(lo, g, grad), grad);
+        uint32_t first = hb_stack_carried(lo, unrolled_backward(lo, g, grad), grad);
         hb_program_close_loop(lo->p, trips);
         hb_weight_drop_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
         return first;
     }
     uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
-    uint32_t out = g->inner ? inner_backward(lo, g, grad)
-                            : carried(lo, hb_body_backward(&g->body, grad), grad);
+    uint32_t out = g->inner ? hb_nested_inner_backward(lo, g, grad)
+                            : hb_stack_carried(lo, hb_body_backward(&g->body, grad), grad);
     if (g->body.defer)
         hb_body_late(&g->body);
     bool fetched = turns_between_gathers(lo, g);
@@ -715,37 +579,6 @@ static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t 
     if (fetched)
         end_carried(lo, g);
     hb_weight_drop_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
-    return out;
-}
-
-static uint32_t nested_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
-{
-    uint32_t leaves = g->layer.end_leaf - g->layer.first_leaf;
-    uint32_t *grads = hb_arena_alloc(lo->arena, leaves, sizeof *grads);
-    uint32_t *casts = hb_arena_alloc(lo->arena, leaves, sizeof *casts);
-    hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
-    uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
-    uint32_t *parts = part_list(lo, g);
-    copy_parts(lo, g, parts);
-    slice_weights(lo, g, grads, casts);
-    uint32_t x = hb_temp(lo, hb_name(lo, g->layer.name, " outer input"), HB_CAT_WORKING,
-                         hb_buf_shape(lo, grad));
-    hb_emit_simple(lo, HB_OP_COPY, "outer input out of its stack", g->outer_stack, x);
-    const int64_t lead[3] = {g->inner, 0, 0};
-    hb_body_stacks(&g->body, lead, "stack of an outer block");
-    /* tiny/layers=nested: the loop that makes an outer block again has the mask for itself. */
-    hoist_mask(lo, g);
-    uint32_t inner =
-        hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner again"), g->inner);
-    hb_body_forward(&g->body, x, x, true);
-    hb_program_close_loop(lo->p, inner);
-    g->body.mask = g->body.fill = HB_NONE;
-    inner = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner backward"), g->inner);
-    uint32_t out = carried(lo, hb_body_backward(&g->body, grad), grad);
-    hb_program_close_loop(lo->p, inner);
-    end_parts(lo, g, parts);
-    unslice_weights(lo, g, grads, casts);
-    hb_program_close_loop(lo->p, loop);
     return out;
 }
 
@@ -761,7 +594,7 @@ static uint32_t group_backward(struct hb_lower *lo, struct hb_group *g, uint32_t
         return grad;
     }
     if (g->outer_stack != HB_NONE)
-        return nested_backward(lo, g, grad);
+        return hb_nested_backward(lo, g, grad);
     return scan_backward(lo, g, grad);
 }
 

@@ -41,4 +41,9 @@ int64_t hb_stack_input_bytes(const struct hb_lower *lo);
 uint32_t hb_stack_forward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t x);
 uint32_t hb_stack_backward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t grad);
 
+/* Lifts the causal mask out of the group's next loop where the compiler does. */
+void hb_stack_hoist_mask(struct hb_lower *lo, struct hb_group *g);
+/* The gradient that a trip made, in the place of the one it was handed. */
+uint32_t hb_stack_carried(struct hb_lower *lo, uint32_t out, uint32_t carry);
+
 #endif
