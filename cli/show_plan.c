@@ -250,16 +250,15 @@ static void show_search(const struct page *g)
             "%u integer programs, %" PRIu64 " configurations priced, %u run (%u cut for their "
             "packed peak), %.2f s.\n",
             k->ilps, k->priced, k->runs, k->cuts, g->a->plan->seconds);
+    if (k->polished)
+        fprintf(g->out,
+                "Around the best of %u cell%s one and two tensors were turned: %u more run.\n",
+                k->polished, k->polished == 1 ? "" : "s", k->polish_runs);
     if (g->a->plan->status == HB_PLAN_OPTIMAL)
         fprintf(g->out, "Optimal: every other cell is excluded by a bound or searched (gap 0).\n");
     if (g->a->exhaust_ran)
-        fprintf(
-            g->out, "Brute force over all of them %s.\n",
-            g->a->exhaust_found == g->a->plan->found &&
-                    (!g->a->exhaust_found || !(g->a->exhausted->value < g->a->plan->best.value ||
-                                               g->a->exhausted->value > g->a->plan->best.value))
-                ? "agrees"
-                : "DISAGREES");
+        fprintf(g->out, "Brute force over all of them %s.\n",
+                g->a->exhaust_agrees ? "agrees" : "DISAGREES");
 }
 
 /* --- nothing fits --- */

@@ -19,9 +19,8 @@ struct hb_plan_answer {
     const struct hb_result *result;       /* the engine's, of spec */
     const struct hb_plan *smallest;       /* where nothing fits: the search for the least memory */
     int64_t least_devices;                /* where nothing fits: how many would do; 0: not found */
-    const struct hb_candidate *exhausted; /* --exhaustive: what brute force found */
-    bool exhaust_ran;
-    bool exhaust_found;
+    bool exhaust_ran;                     /* --exhaustive ... */
+    bool exhaust_agrees;                  /* ... finds what the search of the same menus does */
     const char *advice; /* the change outside the space that frees most; null */
     /* What 1, 2, 4 ... GiB more would buy: values of the objective; 0: not asked. */
     struct hb_price_row {

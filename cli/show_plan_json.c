@@ -61,6 +61,8 @@ static void put_counts(struct hb_json *j, const struct hb_plan *p)
     put_int(j, "priced", (int64_t)k->priced);
     put_int(j, "run", k->runs);
     put_int(j, "cut_by_the_engine", k->cuts);
+    put_int(j, "polished", k->polished);
+    put_int(j, "polish_run", k->polish_runs);
     hb_json_object_end(j);
 }
 
@@ -139,11 +141,8 @@ void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answe
     put_int(&j, "budget_bytes", a->ask->budget_bytes);
     put_counts(&j, a->plan);
     if (a->exhaust_ran) {
-        bool agrees = a->exhaust_found == a->plan->found &&
-                      (!a->exhaust_found || !(a->exhausted->value < a->plan->best.value ||
-                                              a->exhausted->value > a->plan->best.value));
         hb_json_key(&j, "exhaustive_agrees");
-        hb_json_bool(&j, agrees);
+        hb_json_bool(&j, a->exhaust_agrees);
     }
     if (a->plan->found)
         put_found(&j, env, a);

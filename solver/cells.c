@@ -37,7 +37,7 @@ static struct hb_brute_limits limits_of(const struct hb_search *s, uint32_t cell
 static struct hb_segment_ask segment_ask_of(const struct hb_search *s, const struct hb_spec *spec)
 {
     return (struct hb_segment_ask){.spec = spec,
-                                   .menus = s->plan->menus,
+                                   .menus = s->plan->searched,
                                    .device = s->ask->device,
                                    .bytes_only = hb_search_by_memory(s)};
 }
@@ -108,7 +108,7 @@ static void walk_cell(struct hb_search *s, uint32_t index, const struct hb_spec 
     limits.after_place = o->after_place;
     struct hb_brute_choice *best = hb_arena_alloc(s->scratch, o->batch, sizeof *best);
     uint32_t count = hb_brute_best(s->scratch, segment, spec, &limits, o->batch, best);
-    s->plan->counts.priced += (uint64_t)hb_brute_count(spec, s->plan->menus, true);
+    s->plan->counts.priced += (uint64_t)hb_brute_count(spec, s->plan->searched, true);
     for (uint32_t i = 0; i < count; i++)
         put_brute_choice(s, o->cell, segment, &best[i]);
     hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
@@ -197,7 +197,7 @@ static void open_segment(struct hb_search *s, uint32_t index, const struct hb_sp
     s->plan->counts.segments++;
     look_closely(s, o, segment);
     hb_brute_each_odd(segment, spec, put_odd, &odd);
-    if (!s->lp_stem && hb_brute_count(spec, s->plan->menus, true) <= walked_at_once)
+    if (!s->lp_stem && hb_brute_count(spec, s->plan->searched, true) <= walked_at_once)
         walk_cell(s, index, spec, segment);
     else
         solve_cell(s, index, spec, segment);
@@ -219,7 +219,7 @@ void hb_cells_open(struct hb_search *s, uint32_t index)
     } else {
         struct put_bare bare = {s, NULL, o->cell, o->bound};
         hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
-        hb_brute_each_combination(&spec, s->plan->menus, put_runs, &bare);
+        hb_brute_each_combination(&spec, s->plan->searched, put_runs, &bare);
     }
     hb_arena_rewind(s->scratch, mark);
 }
@@ -316,6 +316,15 @@ void hb_cells_run(struct hb_search *s, uint32_t index)
                      HB_ENTRY_RUN, index);
 }
 
+void hb_cells_put_run(struct hb_search *s, const struct hb_choice *c)
+{
+    double value = hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
+    s->choices = hb_grow(s->arena, s->choices, s->choice_count, &s->choice_cap, sizeof *c);
+    s->choices[s->choice_count] = *c;
+    s->incumbent = value < s->incumbent ? value : s->incumbent;
+    hb_queue_put(&s->queue, value, HB_ENTRY_RUN, s->choice_count++);
+}
+
 void hb_cells_dive(struct hb_search *s, uint32_t cell)
 {
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
@@ -331,9 +340,15 @@ void hb_cells_dive(struct hb_search *s, uint32_t cell)
         bool fits = false;
         for (uint32_t i = 0; i < count && !fits; i++) {
             struct hb_run runs[HB_PARTS_MAX];
-            struct hb_choice c = {.cell = cell, .runs = runs};
+            struct hb_choice c = {.cell = cell,
+                                  .runs = runs,
+                                  .live_bytes = best[i].price.live_bytes,
+                                  .bound_ns = best[i].price.bound_ns};
             c.run_count = hb_brute_runs(&segment, s->ask->spec, best[i].parts, best[i].count, runs);
             fits = try_choice(s, &c);
+            c.runs = fits ? hb_brute_copy_runs(s->arena, runs, c.run_count) : NULL;
+            if (fits && s->ask->polish)
+                hb_cells_put_run(s, &c);
         }
     }
     hb_arena_rewind(s->scratch, mark);

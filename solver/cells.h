@@ -10,10 +10,13 @@ void hb_cells_put(struct hb_search *s, const struct hb_open_cell *cell);
 void hb_cells_open(struct hb_search *s, uint32_t index);
 /* The next best configurations of an open cell. */
 void hb_cells_walk(struct hb_search *s, uint32_t index);
-/* Runs the best configurations of the cell until one fits: sets the incumbent. It has to be one of
- * the space, which those are not that the segment's check finds odd: nothing above it is looked
- * for. */
+/* Runs the best configurations of the cell until one fits: sets the incumbent and, where plans are
+ * polished, puts it into the queue. It has to be one of the space, which those are not that the
+ * segment's check finds odd: nothing above it is looked for. */
 void hb_cells_dive(struct hb_search *s, uint32_t cell);
+/* A configuration that was run and fits, whose runs stay, into the queue; the incumbent where it is
+ * better. */
+void hb_cells_put_run(struct hb_search *s, const struct hb_choice *c);
 /* Runs a choice, and puts it back if it fits. */
 void hb_cells_run(struct hb_search *s, uint32_t index);
 

@@ -42,6 +42,7 @@ bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
                      bool *out_found)
 {
     struct hb_plan copy = *plan;
+    copy.menus = plan->searched;
     struct hb_search s = {.arena = arena, .scratch = hb_arena_new(), .ask = ask, .plan = &copy};
     struct exhaust x = {.s = &s, .best = out_best};
     bool ok = plan->counts.raw <= most;
@@ -54,13 +55,13 @@ bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
         x.cell = i;
         hb_search_cell_spec(&s, i, &spec);
         struct hb_segment_ask segments = {
-            .spec = &spec, .menus = plan->menus, .device = ask->device};
+            .spec = &spec, .menus = copy.menus, .device = ask->device};
         if (hb_segment_build(s.scratch, &segments, &segment, &why)) {
             x.segment = &segment;
             hb_brute_each(&segment, &spec, visit_exhaust, &x);
             hb_brute_each_odd(&segment, &spec, visit_exhaust, &x);
         } else {
-            hb_brute_each_combination(&spec, plan->menus, try_exhaust, &x);
+            hb_brute_each_combination(&spec, copy.menus, try_exhaust, &x);
         }
         hb_arena_rewind(s.scratch, mark);
     }

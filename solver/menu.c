@@ -25,7 +25,7 @@ struct make {
     uint32_t most;
 };
 
-static bool same_remat(const struct hb_remat *a, const struct hb_remat *b)
+bool hb_menu_same(const struct hb_remat *a, const struct hb_remat *b)
 {
     return a->policy == b->policy && a->save == b->save && a->offload == b->offload;
 }
@@ -33,7 +33,7 @@ static bool same_remat(const struct hb_remat *a, const struct hb_remat *b)
 static bool is_in(const struct hb_remat *list, uint32_t count, const struct hb_remat *remat)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (same_remat(&list[i], remat))
+        if (hb_menu_same(&list[i], remat))
             return true;
     return false;
 }
@@ -145,7 +145,7 @@ static bool keep_best(struct make *m, const struct hb_remat *tried, uint32_t cou
 
 /* --- tensors of a block --- */
 
-static uint32_t tensors_of(const struct hb_block *b)
+uint32_t hb_menu_tensors(const struct hb_block *b)
 {
     const struct hb_attention *a = &b->attention;
     uint32_t mask = BIT(ATTN_CTX) | BIT(ATTN_OUT) | BIT(MLP_GATE) | BIT(MLP_UP) | BIT(MLP_ACT);
@@ -209,16 +209,16 @@ static bool grow_sets(struct make *m, const uint32_t *units, uint32_t count)
 /* XLA:TPU fails on the kernel's log-sum-exp (f32[1, heads, tokens]) on its way from the host where
  * a device has one sequence: "bitcast cannot have different shape sizes" (jax 0.10.2, libtpu
  * 0.0.51, v5p and v5e; two sequences compile). It travels with the attention's context. */
-static bool compiles(const struct make *m, const struct hb_remat *r)
+bool hb_menu_compiles(const struct hb_spec *spec, const struct hb_remat *remat)
 {
-    return m->spec->compiler != HB_XLA_TPU || !(r->offload & BIT(ATTN_CTX));
+    return spec->compiler != HB_XLA_TPU || !(remat->offload & BIT(ATTN_CTX));
 }
 
 static uint32_t keep_compiling(const struct make *m, struct hb_remat *r, uint32_t count)
 {
     uint32_t left = 0;
     for (uint32_t i = 0; i < count; i++)
-        if (compiles(m, &r[i]))
+        if (hb_menu_compiles(m->spec, &r[i]))
             r[left++] = r[i];
     return left;
 }
@@ -332,7 +332,7 @@ static void sort_menu(struct make *m, uint32_t most)
 static void make_menu(struct make *m)
 {
     uint32_t units[HB_TN_COUNT];
-    uint32_t tensors = tensors_of(&m->spec->model.blocks[m->block]);
+    uint32_t tensors = hb_menu_tensors(&m->spec->model.blocks[m->block]);
     uint32_t count = make_units(tensors, units);
     plain_menu(m, tensors);
     uint32_t plain_count = m->count;

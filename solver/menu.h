@@ -17,6 +17,11 @@ const struct hb_menu *hb_menu_make(struct hb_arena *arena, struct hb_arena *scra
  */
 const struct hb_menu *hb_menu_join(struct hb_arena *arena, int block_count,
                                    const struct hb_menu *first, const struct hb_menu *second);
+/* The tensors of a block that a policy may name, but for the layer's input: a mask. */
+uint32_t hb_menu_tensors(const struct hb_block *b);
+/* Whether the compiler takes it. */
+bool hb_menu_compiles(const struct hb_spec *spec, const struct hb_remat *remat);
+bool hb_menu_same(const struct hb_remat *a, const struct hb_remat *b);
 /* By item: some other of its block is at most as large everywhere and at most as slow. */
 bool *hb_menu_find_beaten(struct hb_arena *arena, const struct hb_segment *s);
 

@@ -14,6 +14,7 @@
 #include "solver/cells.h"
 #include "solver/menu.h"
 #include "solver/nodes.h"
+#include "solver/polish.h"
 
 bool hb_search_by_memory(const struct hb_search *s)
 {
@@ -52,7 +53,7 @@ struct hb_layers_ask hb_search_layers_ask(const struct hb_search *s, uint32_t ce
                                           const struct hb_spec *cell_spec)
 {
     return (struct hb_layers_ask){.cell_spec = cell_spec,
-                                  .menus = s->plan->menus,
+                                  .menus = s->plan->searched,
                                   .device = s->ask->device,
                                   .budget_bytes = s->ask->budget_bytes,
                                   .host_bytes = s->ask->host_bytes,
@@ -168,7 +169,10 @@ static void take_entry(struct hb_search *s, const struct hb_queue_entry *e)
         take_choice(s, e->index);
         return;
     case HB_ENTRY_RUN:
-        accept(s, e->index, e->value);
+        if (!s->filling && hb_polish(s, e->index)) /* what is better comes first */
+            hb_queue_put(&s->queue, e->value, HB_ENTRY_RUN, e->index);
+        else
+            accept(s, e->index, e->value);
         return;
     }
 }
@@ -233,8 +237,8 @@ static void make_menus(struct hb_search *s, uint32_t cell, uint32_t most)
     struct hb_spec spec;
     hb_search_cell_spec(s, cell, &spec);
     uint32_t tried = 0;
-    s->plan->menus = hb_menu_make(s->arena, s->scratch, &spec, s->ask->device,
-                                  s->plan->space.remat ? most : 1, &tried);
+    s->plan->menus = s->plan->searched = hb_menu_make(s->arena, s->scratch, &spec, s->ask->device,
+                                                      s->plan->space.remat ? most : 1, &tried);
     s->plan->counts.policies_tried += tried;
 }
 
@@ -284,7 +288,8 @@ static void choose_menus(struct hb_search *s)
     probe(s);
     const struct hb_menu *first = s->plan->menus;
     make_menus(s, s->probed, most / 2);
-    s->plan->menus = hb_menu_join(s->arena, s->ask->spec->model.block_count, s->plan->menus, first);
+    s->plan->menus = s->plan->searched =
+        hb_menu_join(s->arena, s->ask->spec->model.block_count, s->plan->menus, first);
     hb_nodes_restart(s);
 }
 
@@ -295,18 +300,21 @@ static void find_incumbent(struct hb_search *s)
         const struct hb_search_node *node = &s->nodes[i];
         if (s->probed < node->first || s->probed >= node->end)
             continue;
+        uint32_t before = s->choice_count;
         hb_cells_dive(s, s->probed);
         for (uint32_t k = node->first; k < node->end && s->incumbent >= INFINITY; k++)
             if (s->plan->space.cells[k].form == HB_FORM_SCAN && k != s->probed)
                 hb_cells_dive(s, k);
+        if (s->choice_count > before)
+            hb_polish(s, before);
         return;
     }
 }
 
 static double raw_count(const struct hb_search *s)
 {
-    double raw = 0, all = hb_brute_count(s->ask->spec, s->plan->menus, true);
-    double few = hb_brute_count_combinations(s->ask->spec, s->plan->menus);
+    double raw = 0, all = hb_brute_count(s->ask->spec, s->plan->searched, true);
+    double few = hb_brute_count_combinations(s->ask->spec, s->plan->searched);
     for (uint32_t i = 0; i < s->plan->space.cell_count; i++) {
         const struct hb_cell *c = &s->plan->space.cells[i];
         bool segments = c->mesh[HB_AX_PIPELINE] == 1 && c->form != HB_FORM_LOOP;
@@ -329,6 +337,7 @@ void hb_plan_ask_make(struct hb_env *env, const struct hb_spec *spec,
                                 .budget_bytes = hb_result_budget_bytes(spec, device),
                                 .host_bytes = INT64_MAX,
                                 .most_alternatives = MOST_ALTERNATIVES,
+                                .polish = true,
                                 .most_runs = MOST_RUNS};
     if (device->host_memory_bytes > 0)
         out->host_bytes = device->host_memory_bytes;
@@ -352,10 +361,20 @@ static void follow_search(struct hb_search *s, const struct hb_plan *like)
     const struct hb_plan *nodes_of = s->ask->above ? s->ask->above : like;
     memcpy(s->nodes, nodes_of->nodes, nodes_of->node_count * sizeof *s->nodes);
     s->node_count = like->node_count;
-    s->plan->menus = like->menus;
+    s->plan->menus = s->plan->searched = like->menus;
     s->incumbent = like->found ? like->best.value : INFINITY;
     hb_nodes_restart(s);
     s->queue.count = s->ask->near ? 0 : s->queue.count;
+    if (like->found && like->counts.polished) { /* it may not be one of the walk's */
+        struct hb_choice c = {.cell = like->best.cell,
+                              .runs = like->best.runs,
+                              .run_count = like->best.run_count,
+                              .live_bytes = like->best.live_bytes,
+                              .bound_ns = like->best.bound_ns,
+                              .step_ns = like->best.step_ns,
+                              .peak_bytes = like->best.peak_bytes};
+        hb_cells_put_run(s, &c);
+    }
     for (uint32_t i = 0; i < s->node_count && s->ask->near; i++)
         if (like->best.cell >= s->nodes[i].first && like->best.cell < s->nodes[i].end)
             hb_queue_put(&s->queue, s->nodes[i].value, HB_ENTRY_NODE, i);
@@ -381,6 +400,7 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
                           .until_ns = ask->most_ns ? start_ns + ask->most_ns : 0};
     s.queue.arena = arena;
     out->rows = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->rows);
+    s.polished = hb_arena_alloc(arena, out->space.cell_count, sizeof *s.polished);
     out->alternatives =
         hb_arena_alloc(arena, (size_t)ask->most_alternatives + 1, sizeof *out->alternatives);
     if (ask->like)

@@ -32,6 +32,7 @@ struct hb_plan_ask {
     const char *lp_stem;         /* "plan": plan-1.lp, plan-2.lp, ...; null: none are written */
     uint32_t most_alternatives;
     uint32_t most_policies; /* of each block's menu; 0: HB_MENU_MOST */
+    bool polish;            /* what the menus have not is looked for around the best (polish.h) */
     uint32_t most_runs; /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: none */
     int64_t most_ns;    /* of time, likewise; what was found by then stays proven; 0: none */
     const struct hb_plan *like;  /* the same question with at most this budget, answered: its space,
@@ -86,14 +87,17 @@ struct hb_plan_counts {
     uint32_t runs;   /* by the engine */
     uint32_t cuts;   /* of these, above the budget once packed */
     uint32_t policies_tried;
+    uint32_t polished;    /* cells whose best was searched around */
+    uint32_t polish_runs; /* by the engine, for that */
 };
 
 struct hb_plan {
     enum hb_plan_status status;
     double gap; /* 0 where optimal */
     struct hb_plan_space space;
-    const struct hb_menu *menus;
-    struct hb_candidate best; /* where a plan was found */
+    const struct hb_menu *menus;    /* those that were searched, and then what polish.h found */
+    const struct hb_menu *searched; /* those that were searched */
+    struct hb_candidate best;       /* where a plan was found */
     bool found;
     struct hb_candidate *alternatives;
     uint32_t alternative_count;

@@ -83,6 +83,7 @@ struct hb_search {
     const char *lp_stem;
     uint32_t lp_count;
     double incumbent; /* the best value that was run and fits: what is above is not looked for */
+    bool *polished;   /* by cell */
     bool done;
     bool filling;     /* the plan is there: alternatives are looked for */
     bool probing;     /* only looks for the cell of the first configuration that may fit */

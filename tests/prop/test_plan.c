@@ -1,11 +1,15 @@
 /* The planner against brute force on random small instances: both must agree on whether there is a
  * plan and on its value, and the plan, run again, fits. HB_LONG=1 in the environment tries 2,000
  * instances instead of 40. */
+#include <math.h>
+
 #include "tests/prop/zoo_specs.h"
 
 #include "hw/device.h"
 #include "sim/engine/result.h"
+#include "sim/engine/run.h"
 #include "sim/ir/lower.h"
+#include "solver/menu.h"
 #include "solver/plan.h"
 
 static const char *random_text(struct hb_arena *arena, struct hb_rng *rng)
@@ -61,6 +65,8 @@ struct counts {
     int agreed;
     int infeasible;
     int cut;
+    int better; /* where a policy outside of the menus was */
+    int turned; /* neighbours of plans that were run */
     int nested; /* with a pipeline, whose nested scans were compared */
     double configurations;
 };
@@ -139,6 +145,64 @@ static int check_nested(struct hb_arena *arena, const struct hb_plan_ask *ask,
     return 0;
 }
 
+/* Value of the plan with one policy of one run turned in one tensor; INFINITY: it does not fit. */
+static double turned_value(struct hb_arena *arena, const struct hb_plan_ask *ask,
+                           const struct hb_plan *plan, uint32_t run, int tensor, int state)
+{
+    struct hb_spec cell, spec;
+    struct hb_diag diag;
+    struct hb_program p;
+    struct hb_memory m;
+    const struct hb_candidate *c = &plan->best;
+    hb_diag_init(&diag, arena);
+    hb_plan_spec(arena, plan, c, &spec);
+    hb_space_cell_spec(ask->spec, &plan->space.cells[c->cell], &cell);
+    struct hb_block *blocks = hb_arena_alloc(arena, c->run_count, sizeof *blocks);
+    memcpy(blocks, spec.model.blocks, c->run_count * sizeof *blocks);
+    struct hb_remat *r = &blocks[run].remat;
+    if (r->policy != HB_POLICY_NAMES && r->policy != HB_POLICY_FULL)
+        return INFINITY;
+    r->save = (r->save & ~(1u << tensor)) | (state == 1 ? 1u << tensor : 0);
+    r->offload = (r->offload & ~(1u << tensor)) | (state == 2 ? 1u << tensor : 0);
+    r->policy = r->save | r->offload ? HB_POLICY_NAMES : HB_POLICY_FULL;
+    spec.model.blocks = blocks;
+    if (!hb_menu_compiles(&cell, r) || !hb_lower(arena, &diag, &spec, &p))
+        return INFINITY;
+    hb_run_memory(arena, &p, &m);
+    if (m.peak_bytes > ask->budget_bytes || m.host_bytes > ask->host_bytes)
+        return INFINITY;
+    int64_t ns = hb_run_step_ns(arena, &p, ask->device);
+    double tokens = (double)cell.batch.global * (double)cell.batch.seq;
+    return ask->objective == HB_OBJ_MEMORY      ? (double)m.peak_bytes
+           : ask->objective == HB_OBJ_STEP_TIME ? (double)ns
+                                                : (double)ns / tokens;
+}
+
+/* What lies around the menus' best: never worse, and no tensor that is turned makes it better. */
+static void check_polish(struct hb_arena *arena, const struct hb_plan_ask *ask,
+                         const struct hb_plan *plan, struct counts *counts)
+{
+    struct hb_plan polished;
+    struct hb_plan_ask again = *ask;
+    again.polish = true;
+    assert_true(hb_plan_find(arena, &again, &polished));
+    assert_true(polished.found && polished.best.value <= plan->best.value);
+    counts->better += polished.best.value < plan->best.value;
+    for (uint32_t run = 0; run < polished.best.run_count && plan->space.remat; run++) {
+        const struct hb_block *b = &ask->spec->model.blocks[polished.best.runs[run].block];
+        uint32_t tensors = hb_menu_tensors(b) | 1u << HB_TN_LAYER_IN;
+        for (int k = 0; k < 3 * HB_TN_COUNT && b->repeat > b->unit; k++) {
+            struct hb_arena_mark mark = hb_arena_mark(arena);
+            if (!(tensors >> (k / 3) & 1))
+                continue;
+            assert_true(turned_value(arena, ask, &polished, run, k / 3, k % 3) >=
+                        polished.best.value);
+            counts->turned++;
+            hb_arena_rewind(arena, mark);
+        }
+    }
+}
+
 static void try_instance(struct hb_arena *arena, struct hb_rng *rng, struct unit *u,
                          struct counts *counts)
 {
@@ -177,6 +241,7 @@ static void try_instance(struct hb_arena *arena, struct hb_rng *rng, struct unit
     if (!found)
         return;
     check_above(arena, &ask, &plan);
+    check_polish(arena, &ask, &plan, counts);
     struct hb_spec chosen;
     struct hb_result result;
     hb_plan_spec(arena, &plan, &plan.best, &chosen);
@@ -248,6 +313,9 @@ static void test_equals_brute_force(void **state)
     print_message("# %d instances agree (%d without a plan, %d with configurations that the engine "
                   "cut), %.0f configurations\n",
                   counts.agreed, counts.infeasible, counts.cut, counts.configurations);
+    print_message("# %d plans are better for what lies around them; none of %d neighbours is\n",
+                  counts.better, counts.turned);
+    assert_true(counts.better > 0);
     assert_int_equal(counts.agreed, wanted);
     assert_true(counts.nested > 0);
     unit_end(&u);

@@ -1,0 +1,340 @@
+/* Neighbours of a configuration: see polish.h. */
+#include "solver/polish.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "solver/cells.h"
+#include "solver/menu.h"
+
+enum {
+    MOST_ROUNDS = 16,
+    MOST_NEIGHBOURS = 64, /* of a block, in one round */
+    MOST_TRIED = 12,      /* runs of the engine in one round */
+    MOST_RAN = 512,       /* in all */
+    MOST_MOVES = 3 * HB_TN_COUNT
+};
+
+/* The policies that are tried for a block; those of the plan's menu come first, in its order. */
+struct tries {
+    struct hb_remat list[MOST_NEIGHBOURS];
+    uint32_t known[MOST_NEIGHBOURS]; /* the place in the plan's menu; HB_NONE */
+    uint32_t count;
+};
+
+struct polish {
+    struct hb_search *s;
+    struct hb_spec spec; /* the cell's */
+    struct hb_choice now;
+    double value;
+    struct hb_menu *menus; /* of this round */
+    struct tries *tries;   /* by block */
+    uint32_t ran;
+};
+
+/* A tensor in another state: 0 made again, 1 saved, 2 offloaded. */
+struct move {
+    int tensor;
+    int state;
+};
+
+static int state_of(const struct hb_remat *r, int tensor)
+{
+    return r->offload >> tensor & 1 ? 2 : (int)(r->save >> tensor & 1);
+}
+
+static struct hb_remat moved(struct hb_remat r, struct move m)
+{
+    uint32_t bit = 1u << m.tensor;
+    r.save = (r.save & ~bit) | (m.state == 1 ? bit : 0);
+    r.offload = (r.offload & ~bit) | (m.state == 2 ? bit : 0);
+    r.policy = r.save | r.offload ? HB_POLICY_NAMES : HB_POLICY_FULL;
+    return r;
+}
+
+/* A policy without names as the set of tensors that it comes near to. */
+static struct hb_remat as_names(const struct hb_remat *r, uint32_t tensors)
+{
+    if (r->policy == HB_POLICY_NAMES || r->policy == HB_POLICY_FULL)
+        return *r;
+    return (struct hb_remat){HB_POLICY_NAMES, tensors & ~r->offload, r->offload};
+}
+
+static bool is_free(const struct polish *p, uint32_t block)
+{
+    const struct hb_block *b = &p->spec.model.blocks[block];
+    return b->repeat > b->unit; /* one step is not rematerialised */
+}
+
+static uint32_t list_moves(const struct polish *p, uint32_t block, const struct hb_remat *own,
+                           struct move *out)
+{
+    const struct hb_block *b = &p->spec.model.blocks[block];
+    uint32_t tensors = hb_menu_tensors(b) | 1u << HB_TN_LAYER_IN, count = 0;
+    for (int t = 0; t < HB_TN_COUNT; t++)
+        for (int state = 0; state < 3; state++) {
+            bool same = state == state_of(own, t);
+            if ((tensors >> t & 1) && !same)
+                out[count++] = (struct move){t, state};
+        }
+    return count;
+}
+
+static uint32_t find_known(const struct hb_menu *menu, const struct hb_remat *r)
+{
+    for (uint32_t i = 0; i < menu->count; i++)
+        if (hb_menu_same(&menu->policies[i], r))
+            return i;
+    return HB_NONE;
+}
+
+static void add_try(const struct polish *p, uint32_t block, struct hb_remat r)
+{
+    struct tries *t = &p->tries[block];
+    uint32_t known = find_known(&p->s->plan->menus[block], &r), at = t->count;
+    for (uint32_t i = 0; i < t->count; i++)
+        if (hb_menu_same(&t->list[i], &r))
+            return;
+    if (t->count == MOST_NEIGHBOURS || !hb_menu_compiles(&p->spec, &r))
+        return;
+    for (; at > 0 && known < t->known[at - 1]; at--) {
+        t->list[at] = t->list[at - 1];
+        t->known[at] = t->known[at - 1];
+    }
+    t->list[at] = r;
+    t->known[at] = known;
+    t->count++;
+}
+
+/* What differs from a policy of the block in so many tensors; of two, one is made again and the
+ * other is not. */
+static void add_moved(const struct polish *p, uint32_t block, const struct hb_remat *base,
+                      int depth)
+{
+    struct move moves[MOST_MOVES];
+    uint32_t made = list_moves(p, block, base, moves);
+    for (uint32_t k = 0; k < made; k++) {
+        struct hb_remat one = moved(*base, moves[k]);
+        if (depth == 1)
+            add_try(p, block, one);
+        for (uint32_t l = 0; l < k && depth == 2; l++)
+            if (moves[k].tensor != moves[l].tensor &&
+                (moves[k].state == 0) != (moves[l].state == 0))
+                add_try(p, block, moved(one, moves[l]));
+    }
+}
+
+/* The block's own policies and, where it is its turn, what lies around them. */
+static void make_tries(struct polish *p, uint32_t block, bool turn, int depth)
+{
+    struct hb_remat own[HB_PARTS_MAX];
+    uint32_t count = 0;
+    p->tries[block].count = 0;
+    for (uint32_t i = 0; i < p->now.run_count; i++)
+        if (p->now.runs[i].block == block) {
+            own[count] = p->s->plan->menus[block].policies[p->now.runs[i].policy];
+            add_try(p, block, own[count++]);
+        }
+    uint32_t tensors = hb_menu_tensors(&p->spec.model.blocks[block]);
+    for (uint32_t i = 0; i < count && turn; i++) {
+        struct hb_remat base = as_names(&own[i], tensors);
+        add_moved(p, block, &base, depth);
+    }
+    p->menus[block] = (struct hb_menu){p->tries[block].list, p->tries[block].count};
+}
+
+/* --- what is better --- */
+
+/* The policy's place in the plan's menu of the block; at its end where it was not there. */
+static uint32_t append_policy(struct hb_search *s, uint32_t block, const struct hb_remat *remat)
+{
+    uint32_t blocks = (uint32_t)s->ask->spec->model.block_count;
+    const struct hb_menu *old = &s->plan->menus[block];
+    uint32_t known = find_known(old, remat), count = old->count;
+    if (known != HB_NONE)
+        return known;
+    struct hb_menu *menus = hb_arena_alloc(s->arena, blocks, sizeof *menus);
+    struct hb_remat *list = hb_arena_alloc(s->arena, count + 1, sizeof *list);
+    memcpy(menus, s->plan->menus, blocks * sizeof *menus);
+    memcpy(list, old->policies, count * sizeof *list);
+    list[count] = *remat;
+    menus[block] = (struct hb_menu){list, count + 1};
+    s->plan->menus = menus;
+    return count;
+}
+
+/* The runs, of this round's menus, as runs of the plan's: with what is new appended to those. */
+static struct hb_choice adopt(struct polish *p, const struct hb_run *runs, uint32_t count)
+{
+    struct hb_search *s = p->s;
+    struct hb_choice c = {.cell = p->now.cell, .run_count = count};
+    struct hb_run *own = hb_arena_alloc(s->arena, count, sizeof *own);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t block = runs[i].block;
+        own[i] = runs[i];
+        own[i].policy = append_policy(s, block, &p->menus[block].policies[runs[i].policy]);
+    }
+    c.runs = own;
+    return c;
+}
+
+/* Whether the engine finds the configuration of this round's menus to fit and to be better. */
+static bool is_better(struct polish *p, const struct hb_run *runs, uint32_t count,
+                      struct hb_choice *out)
+{
+    struct hb_search *s = p->s;
+    const struct hb_menu *plans = s->plan->menus;
+    struct hb_choice c = {.cell = p->now.cell, .runs = runs, .run_count = count};
+    struct hb_memory memory = {0};
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    s->plan->menus = p->menus;
+    bool fits = hb_search_run(s, &c, &memory, &c.step_ns);
+    s->plan->menus = plans;
+    c.peak_bytes = fits ? memory.peak_bytes : 0;
+    hb_arena_rewind(s->scratch, mark);
+    p->ran++;
+    s->plan->counts.polish_runs++;
+    if (!fits || hb_search_value(s, c.cell, c.step_ns, c.peak_bytes) >= p->value)
+        return false;
+    *out = c;
+    return true;
+}
+
+static void take_up(struct polish *p, const struct hb_choice *better)
+{
+    struct hb_choice c = adopt(p, better->runs, better->run_count);
+    c.live_bytes = better->live_bytes;
+    c.bound_ns = better->bound_ns;
+    c.step_ns = better->step_ns;
+    c.peak_bytes = better->peak_bytes;
+    p->now = c;
+    p->value = hb_search_value(p->s, c.cell, c.step_ns, c.peak_bytes);
+}
+
+/* The best of this round's configurations by their price are run. */
+static bool try_segment(struct polish *p, const struct hb_segment *segment)
+{
+    struct hb_search *s = p->s;
+    bool memory = hb_search_by_memory(s);
+    struct hb_brute_limits limits = {.goal = memory ? HB_GOAL_MEMORY : HB_GOAL_TIME,
+                                     .budget_bytes = s->ask->budget_bytes,
+                                     .host_bytes = s->ask->host_bytes,
+                                     .most_value = memory ? p->now.peak_bytes : p->now.step_ns,
+                                     .after_value = -1};
+    struct hb_brute_choice best[MOST_TRIED];
+    uint32_t count = hb_brute_best(s->scratch, segment, &p->spec, &limits, MOST_TRIED, best);
+    for (uint32_t i = 0; i < count; i++) {
+        struct hb_run runs[HB_PARTS_MAX];
+        struct hb_choice better;
+        uint32_t made = hb_brute_runs(segment, &p->spec, best[i].parts, best[i].count, runs);
+        double bound = hb_search_value(s, p->now.cell, best[i].value, best[i].value);
+        if (bound >= p->value)
+            return false;
+        if (!is_better(p, runs, made, &better))
+            continue;
+        better.live_bytes = best[i].price.live_bytes;
+        better.bound_ns = best[i].price.bound_ns;
+        take_up(p, &better);
+        return true;
+    }
+    return false;
+}
+
+/* One run of the configuration with one tensor turned, without a price. */
+static bool try_turned(struct polish *p, uint32_t run, const struct hb_remat *remat)
+{
+    struct hb_run runs[HB_PARTS_MAX];
+    struct hb_choice better;
+    uint32_t blocks = (uint32_t)p->spec.model.block_count;
+    for (uint32_t i = 0; i < blocks; i++)
+        make_tries(p, i, false, 0);
+    add_try(p, p->now.runs[run].block, *remat);
+    for (uint32_t i = 0; i < blocks; i++)
+        p->menus[i].count = p->tries[i].count;
+    for (uint32_t i = 0; i < p->now.run_count; i++) {
+        const struct hb_run *own = &p->now.runs[i];
+        const struct hb_remat *r = &p->s->plan->menus[own->block].policies[own->policy];
+        runs[i] = *own;
+        runs[i].policy = find_known(&p->menus[own->block], i == run ? remat : r);
+        if (runs[i].policy == HB_NONE)
+            return false;
+    }
+    if (!is_better(p, runs, p->now.run_count, &better))
+        return false;
+    take_up(p, &better);
+    return true;
+}
+
+/* What the prices did not show, or where there are none: each tensor of each run by itself. */
+static bool try_bare(struct polish *p)
+{
+    for (uint32_t run = 0; run < p->now.run_count; run++) {
+        struct move moves[MOST_MOVES];
+        uint32_t block = p->now.runs[run].block;
+        struct hb_remat own = p->s->plan->menus[block].policies[p->now.runs[run].policy];
+        own = as_names(&own, hb_menu_tensors(&p->spec.model.blocks[block]));
+        uint32_t made = is_free(p, block) ? list_moves(p, block, &own, moves) : 0;
+        for (uint32_t k = 0; k < made && p->ran < MOST_RAN; k++) {
+            struct hb_remat r = moved(own, moves[k]);
+            if (hb_menu_compiles(&p->spec, &r) && try_turned(p, run, &r))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* One block's neighbours at one distance. */
+static bool try_block(struct polish *p, uint32_t block, int depth)
+{
+    struct hb_search *s = p->s;
+    uint32_t blocks = (uint32_t)p->spec.model.block_count;
+    struct hb_segment segment;
+    const char *why;
+    for (uint32_t i = 0; i < blocks; i++)
+        make_tries(p, i, i == block, depth);
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_segment_ask ask = {.spec = &p->spec,
+                                 .menus = p->menus,
+                                 .device = s->ask->device,
+                                 .unchecked = true,
+                                 .bytes_only = hb_search_by_memory(s)};
+    bool better = hb_segment_build(s->scratch, &ask, &segment, &why) && try_segment(p, &segment);
+    hb_arena_rewind(s->scratch, mark);
+    return better;
+}
+
+/* One tensor of each block in turn, then two; then one by one. */
+static bool try_round(struct polish *p)
+{
+    for (int depth = 1; depth <= 2; depth++)
+        for (uint32_t i = 0; i < (uint32_t)p->spec.model.block_count; i++)
+            if (is_free(p, i) && try_block(p, i, depth))
+                return true;
+    return try_bare(p);
+}
+
+bool hb_polish(struct hb_search *s, uint32_t index)
+{
+    const struct hb_choice *from = &s->choices[index];
+    if (!s->ask->polish || !s->plan->space.remat || s->polished[from->cell])
+        return false;
+    s->polished[from->cell] = true;
+    size_t blocks = (size_t)s->ask->spec->model.block_count;
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct polish p = {.s = s, .now = *from};
+    p.value = hb_search_value(s, from->cell, from->step_ns, from->peak_bytes);
+    p.menus = hb_arena_alloc(s->scratch, blocks, sizeof *p.menus);
+    p.tries = hb_arena_alloc(s->scratch, blocks, sizeof *p.tries);
+    hb_search_cell_spec(s, from->cell, &p.spec);
+    double before = p.value;
+    for (int round = 0; round < MOST_ROUNDS && try_round(&p); round++)
+        ;
+    hb_arena_rewind(s->scratch, mark);
+    s->plan->counts.polished++;
+    if (p.value >= before)
+        return false;
+    hb_cells_put_run(s, &p.now);
+    return true;
+}

@@ -1,0 +1,15 @@
+/* A local search around a configuration of a cell that was run and fits: of each of its blocks the
+ * policies that differ from one of its own in one tensor (saved, offloaded, made again), then in
+ * two, with the block whole or split anywhere between any two of them. The fast path prices them,
+ * the engine runs the best; what is better takes the place of the first, until nothing is. Policies
+ * that are not in the plan's menus are appended to them, so that indices stay. */
+#ifndef HB_SOLVER_POLISH_H
+#define HB_SOLVER_POLISH_H
+
+#include "solver/search.h"
+
+/* From choice `index`, which was run. What is better goes into the queue as a configuration that
+ * was run; true: there is one. Once a cell: later calls do nothing. */
+bool hb_polish(struct hb_search *s, uint32_t index);
+
+#endif
