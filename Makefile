@@ -108,11 +108,14 @@ pictures: $(B)/hbmsim    ## the README's pictures, from runs made now
 	$(Q)sh examples/pictures/make.sh $(B)/hbmsim
 accuracy: $(B)/hbmsim    ## the table of trust; RECORDS="a.jsonl": for other records
 	$(Q)HBMSIM=$(CURDIR)/$(B)/hbmsim sh tests/accuracy.sh $(RECORDS)
+calibration: $(B)/hbmsim  ## the table that intervals come from, then the program with it (seconds)
+	$(Q)$(B)/hbmsim validate --calibration --part learn tests/calibration/*.jsonl -o sim/engine/interval_table.c
+	$(Q)$(MAKE) --no-print-directory all
 clean:                    ## removes what was built
 	$(Q)rm -rf $(BUILD)
 help:                     ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
 FORCE:
-.PHONY: accuracy pictures all unit test check lint golden golden-update torture fuzz cov bench install uninstall \
+.PHONY: accuracy calibration pictures all unit test check lint golden golden-update torture fuzz cov bench install uninstall \
         clean help FORCE
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

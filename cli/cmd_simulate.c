@@ -15,7 +15,9 @@ struct options {
     const char *explain;
     const char *timeline;
     const char *plot;
+    double confidence;
     bool full;
+    bool strict;
     int dump;
     bool dot;
 };
@@ -119,6 +121,7 @@ static int run(struct hb_env *env, int argc, char **argv)
     if (status != HB_GO_ON)
         return status;
     if (!check_outputs(env, &o) || !hb_draw_check(env, o.plot) ||
+        !hb_input_confidence(env, o.confidence, &o.common.set) ||
         !hb_input_read(env, o.model, &o.common.set, &spec, &device))
         return HB_EXIT_INPUT;
     struct hb_out *out = hb_out_open(env, o.common.output);
@@ -139,7 +142,9 @@ static int run(struct hb_env *env, int argc, char **argv)
     if (o.plot)
         draw_picture(env, o.plot, &result);
     hb_out_close(out);
-    return result.fits ? HB_EXIT_YES : HB_EXIT_NO;
+    return result.verdict == HB_VERDICT_FITS || (result.verdict == HB_VERDICT_TIGHT && !o.strict)
+               ? HB_EXIT_YES
+               : HB_EXIT_NO;
 }
 
 static const struct hb_opt options[] = {
@@ -151,6 +156,9 @@ static const struct hb_opt options[] = {
     {"timeline", 0, HB_OPT_STRING, "FILE", "write a trace for Perfetto or chrome://tracing", NULL,
      offsetof(struct options, timeline), 0, 0},
     HB_DRAW_OPTION(offsetof(struct options, plot)),
+    HB_CONFIDENCE_OPTION(offsetof(struct options, confidence)),
+    {"strict", 0, HB_OPT_FLAG, NULL, "what may not fit counts as what does not: status 1", NULL,
+     offsetof(struct options, strict), 0, 0},
     {"full", 0, HB_OPT_FLAG, NULL, "with --json: also the curve over time and where buffers lie",
      NULL, offsetof(struct options, full), 0, 0},
     {"dump", 0, HB_OPT_CHOICE, "graph|buffers|heap|events",
@@ -164,9 +172,12 @@ const struct hb_cmd hb_cmd_simulate = {
     .name = "simulate",
     .run = run,
     .summary = "one configuration: peak memory, what stands in it, step time",
-    .about = "Lowers the step to ops and buffers, places the buffers as the compiler does and\n"
-             "runs the ops on the device's streams. Prints whether it fits, what peaks, when and\n"
-             "why, and the time by stream. The status is 0 where it fits and 1 where it does not.",
+    .about =
+        "Lowers the step to ops and buffers, places the buffers as the compiler does and\n"
+        "runs the ops on the device's streams. Prints whether it fits, what peaks, when and\n"
+        "why, and the time by stream. The peak has an interval, from compiled steps like this\n"
+        "one: FITS says that its upper end is within the budget, TIGHT that only its lower one\n"
+        "is. The status is 0 where it fits or is tight, and 1 where it does not fit.",
     .example = "hbmsim simulate examples/quickstart/model.yaml",
     .options = options,
     .common = HB_COMMON_JSON | HB_COMMON_OUTPUT | HB_COMMON_SET,

@@ -92,6 +92,10 @@ static void put_cell(struct hb_json *j, const struct answer *a, uint32_t index)
     } else {
         hb_json_key(j, "peak_bytes");
         hb_json_int(j, c->peak_bytes);
+        hb_json_key(j, "low_bytes");
+        hb_json_int(j, c->low_bytes);
+        hb_json_key(j, "high_bytes");
+        hb_json_int(j, c->high_bytes);
         hb_json_key(j, "budget_bytes");
         hb_json_int(j, c->budget_bytes);
         hb_json_key(j, "fits");
@@ -176,7 +180,9 @@ static void print_csv(const struct answer *a, FILE *out)
         print_csv_text(out, a->sweep->axes[i].key);
         fputc(',', out);
     }
-    fputs("fits,peak_bytes,budget_bytes,step_seconds,tokens_per_second,error\n", out);
+    fputs(
+        "fits,peak_bytes,low_bytes,high_bytes,budget_bytes,step_seconds,tokens_per_second,error\n",
+        out);
     for (uint32_t k = 0; k < a->sweep->cell_count; k++) {
         const struct hb_sweep_cell *c = &a->cells[k];
         char real[HB_REAL_TEXT], rate[HB_REAL_TEXT];
@@ -187,11 +193,12 @@ static void print_csv(const struct answer *a, FILE *out)
             fputc(',', out);
         }
         if (c->error) {
-            fputs(",,,,,", out);
+            fputs(",,,,,,,", out);
             print_csv_text(out, c->error);
         } else {
-            fprintf(out, "%s,%" PRId64 ",%" PRId64 ",%s,%s,", c->fits ? "true" : "false",
-                    c->peak_bytes, c->budget_bytes, hb_real_print((double)c->step_ns / 1e9, real),
+            fprintf(out, "%s,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%s,%s,",
+                    c->fits ? "true" : "false", c->peak_bytes, c->low_bytes, c->high_bytes,
+                    c->budget_bytes, hb_real_print((double)c->step_ns / 1e9, real),
                     hb_real_print(c->tokens_per_second, rate));
         }
         fputc('\n', out);

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "cli/cmd.h"
 #include "cli/draw.h"
+#include "cli/input.h"
 #include "cli/validate.h"
 #include "hw/device.h"
 #include "plots/picture.h"
@@ -25,6 +26,8 @@ struct options {
     const char *explain;
     const char *peaks;
     const char *plot;
+    double confidence;
+    bool calibration;
     bool pairs;
     int part;
     int64_t worst;
@@ -91,6 +94,8 @@ static void run_record(struct hb_env *env, const struct options *o, struct devic
     if (!*record.id) {
         hb_error(env->diag, node->loc, "a measured record needs an 'id'");
     } else if (is_wanted(o, record.id)) {
+        if (o->confidence > 0)
+            record.spec.plan.confidence = o->confidence;
         struct hb_program program;
         struct hb_memory memory;
         if (read)
@@ -110,6 +115,7 @@ static void run_record(struct hb_env *env, const struct options *o, struct devic
         if (o->explain && !c.failed)
             hb_report_explain(sink->report, &c, &program, &memory);
         keep_case(env->arena, &c);
+        hb_report_date(sink->report, node);
         hb_report_add(sink->report, &c);
         if (sink->pairs)
             hb_pairs_add(sink->pairs, own, &record, &c);
@@ -201,7 +207,9 @@ static bool has_bytes(const struct hb_report *r)
 
 static void print_report(const struct options *o, const struct hb_report *r, FILE *to)
 {
-    if (o->common.json)
+    if (o->calibration)
+        hb_report_calibration(r, to);
+    else if (o->common.json)
         hb_report_json(r, to);
     else if (o->explain)
         fputs(r->explanation ? r->explanation : r->cases[0].failed, to);
@@ -215,7 +223,8 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_validate, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
-    if (!hb_draw_check(env, o.plot))
+    if (!hb_draw_check(env, o.plot) ||
+        (o.confidence > 0 && !hb_input_part(env, o.confidence, &o.confidence)))
         return HB_EXIT_INPUT;
     struct devices devices = {0};
     struct hb_pairs pairs;
@@ -258,6 +267,10 @@ static const struct hb_opt options[] = {
      offsetof(struct options, peaks), 0, 0},
     {"part", 0, HB_OPT_CHOICE, "all|learn|hold-out", "which records, by a hash of the id", "all",
      offsetof(struct options, part), 0, 0},
+    HB_CONFIDENCE_OPTION(offsetof(struct options, confidence)),
+    {"calibration", 0, HB_OPT_FLAG, NULL,
+     "print the table that intervals are made from, as C: see tests/calibration/README.md", NULL,
+     offsetof(struct options, calibration), 0, 0},
     {"pairs", 0, HB_OPT_FLAG, NULL, "also records that differ in one key, by what it costs", NULL,
      offsetof(struct options, pairs), 0, 0},
     HB_DRAW_OPTION(offsetof(struct options, plot)),

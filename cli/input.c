@@ -1,6 +1,7 @@
 /* Reading a command's model: see input.h. */
 #include "cli/input.h"
 
+#include "base/arena.h"
 #include "base/env.h"
 #include "models/schema.h"
 #include "models/support.h"
@@ -21,5 +22,28 @@ bool hb_input_read(struct hb_env *env, const char *path, const struct hb_words *
                         out_device))
         return false;
     out_spec->hardware.memory_bytes = hb_result_memory_bytes(out_spec, out_device);
+    return true;
+}
+
+static const double least_part = 0.5, most_part = 0.999;
+
+bool hb_input_part(struct hb_env *env, double value, double *out)
+{
+    double part = value > 1 ? value / 100 : value;
+    if (part < least_part || part > most_part)
+        return hb_error(env->diag, (struct hb_loc){0},
+                        "--confidence: '%g'; allowed: per cent from 50 to 99.9", value);
+    *out = part;
+    return true;
+}
+
+bool hb_input_confidence(struct hb_env *env, double value, struct hb_words *sets)
+{
+    double part = 0;
+    if (!(value < 0 || value > 0))
+        return true;
+    if (!hb_input_part(env, value, &part))
+        return false;
+    hb_words_add(sets, env->arena, hb_arena_printf(env->arena, "plan.confidence=%.10g", part));
     return true;
 }

@@ -10,4 +10,15 @@
 bool hb_input_read(struct hb_env *env, const char *path, const struct hb_words *sets,
                    struct hb_spec *out_spec, struct hb_device *out_device);
 
+/* The row that a command's table takes, of a double that is 0 where it is absent. */
+#define HB_CONFIDENCE_OPTION(at)                                                                   \
+    {                                                                                              \
+        "confidence", 0, HB_OPT_DOUBLE, "PERCENT", "of the interval of a peak (default 95)", NULL, \
+            at, 0, 0                                                                               \
+    }
+/* 95 and 0.95 are the same. False, with an error: out of range. */
+bool hb_input_part(struct hb_env *env, double value, double *out);
+/* --confidence, where it was given (not 0), as one more --set. */
+bool hb_input_confidence(struct hb_env *env, double value, struct hb_words *sets);
+
 #endif

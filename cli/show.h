@@ -11,6 +11,8 @@
 struct hb_env;
 
 /* The whole answer as text: verdict, peak, categories, largest tensors, time by stream, loading. */
+/* " (53.9 GiB to 56.8 GiB; 95 % of 61 records like this)"; "" where nothing is known. */
+const char *hb_show_interval(struct hb_arena *arena, const struct hb_interval *interval);
 void hb_show_text(const struct hb_env *env, FILE *out, const struct hb_result *r);
 /* As one JSON object, with the keys that `hbmsim simulate --json` promises; full: with the curve
  * over time and the places of buffers (plots/outcome.h). */

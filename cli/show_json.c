@@ -86,6 +86,28 @@ static void show_sizes(struct hb_json *j, const struct hb_result *r)
     }
 }
 
+/* Null where nothing is known. */
+static void show_interval(struct hb_json *j, const struct hb_interval *i)
+{
+    hb_json_key(j, "interval");
+    if (!i->records) {
+        hb_json_null(j);
+        return;
+    }
+    hb_json_object(j);
+    hb_json_key(j, "low_bytes");
+    hb_json_int(j, i->low_bytes);
+    hb_json_key(j, "high_bytes");
+    hb_json_int(j, i->high_bytes);
+    hb_json_key(j, "confidence");
+    hb_json_real(j, i->confidence);
+    hb_json_key(j, "records");
+    hb_json_int(j, i->records);
+    hb_json_key(j, "like");
+    hb_json_text(j, i->like);
+    hb_json_object_end(j);
+}
+
 void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_result *r, bool full)
 {
     struct hb_outcome outcome = {0};
@@ -94,7 +116,10 @@ void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_res
     hb_json_object(j);
     hb_json_key(j, "fits");
     hb_json_bool(j, r->fits);
+    hb_json_key(j, "verdict");
+    hb_json_text(j, hb_verdict_name(r->verdict));
     show_sizes(j, r);
+    show_interval(j, &r->interval);
     hb_json_key(j, "step_seconds");
     hb_json_real(j, r->step_seconds);
     hb_json_key(j, "tokens_per_second");

@@ -30,9 +30,10 @@ static double percent(int64_t part, int64_t whole)
     return whole > 0 ? 100 * (double)part / (double)whole : 0;
 }
 
-static void show_verdict(const struct page *g, bool good, const char *text)
+static void show_verdict(const struct page *g, enum hb_verdict verdict, const char *text)
 {
-    const char *colour = good ? "\033[1;32m" : "\033[1;31m";
+    static const char *const colours[] = {"\033[1;32m", "\033[1;33m", "\033[1;31m"};
+    const char *colour = colours[verdict];
     fprintf(g->out, "%s%s%s", g->env->colour ? colour : "", text, g->env->colour ? "\033[0m" : "");
 }
 
@@ -54,12 +55,25 @@ static void show_head(const struct page *g)
             (long long)s->batch.global, (long long)s->batch.seq);
 }
 
+const char *hb_show_interval(struct hb_arena *arena, const struct hb_interval *i)
+{
+    char low[HB_SIZE_TEXT];
+    char high[HB_SIZE_TEXT];
+    if (!i->records)
+        return "";
+    return hb_arena_printf(arena, " (%s to %s; %.3g %% of %u records like this)",
+                           hb_size_print(i->low_bytes, low), hb_size_print(i->high_bytes, high),
+                           100 * i->confidence, i->records);
+}
+
 static void show_fit(const struct page *g)
 {
+    static const char *const words[] = {"FITS", "TIGHT: MAY NOT FIT", "DOES NOT FIT"};
     const struct hb_result *r = g->r;
     int64_t spare = r->budget_bytes - r->memory.peak_bytes;
-    show_verdict(g, r->step_fits, r->step_fits ? "FITS" : "DOES NOT FIT");
-    fprintf(g->out, ": %s of %s on each device, ", size_text(g, r->memory.peak_bytes),
+    show_verdict(g, r->step_verdict, words[r->step_verdict]);
+    fprintf(g->out, ": %s%s%sof %s on each device, ", size_text(g, r->memory.peak_bytes),
+            hb_show_interval(g->env->arena, &r->interval), r->interval.records ? "\n      " : " ",
             size_text(g, r->budget_bytes));
     if (spare >= 0)
         fprintf(g->out, "%s free (%.0f %%)\n\n", size_text(g, spare),
@@ -164,7 +178,8 @@ static void show_load(const struct page *g)
     fprintf(g->out,
             "\nLoading with %s before step 1, %lld processes: ", methods[r->spec->load.method],
             (long long)r->load.processes);
-    show_verdict(g, r->load.fits, r->load.fits ? "FITS" : "DOES NOT FIT");
+    show_verdict(g, r->load.fits ? HB_VERDICT_FITS : HB_VERDICT_NOT,
+                 r->load.fits ? "FITS" : "DOES NOT FIT");
     fprintf(g->out, "\n  %9s %14s %14s\n", "processes", "each device", "each process");
     for (uint32_t i = 0; i < r->load_row_count; i++) {
         const struct hb_load_row *row = &r->load_rows[i];

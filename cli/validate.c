@@ -235,6 +235,9 @@ void hb_report_text(const struct hb_report *r, FILE *to)
             "off by more than 4 KiB and 0.1 %%: argument %u, output %u, host %u of %u records\n",
             all.part_off[HB_PART_ARGUMENT], all.part_off[HB_PART_OUTPUT],
             all.part_off[HB_PART_HOST], all.peaks);
+    if (all.median_width_pct > 0)
+        fprintf(to, "within their intervals: %.1f %% of %u; the median interval is %.1f %% wide\n",
+                100 * all.coverage, all.peaks, all.median_width_pct);
     print_speeds(r, to);
     print_worst(r, to);
     if (all.failed)
@@ -291,6 +294,8 @@ static void write_stats(struct hb_json *j, const struct hb_stats *s)
     hb_json_object(j);
     write_stats_keys(j, s);
     write_real(j, "fit_agreement", s->fit_agreement);
+    write_real(j, "coverage", s->coverage);
+    write_real(j, "median_width_pct", s->median_width_pct);
     hb_json_object_end(j);
 }
 
@@ -339,6 +344,8 @@ static void write_case(struct hb_json *j, const struct hb_case *c)
     hb_json_text(j, c->group);
     write_bytes(j, "measured_bytes", c->measured_bytes, true);
     write_bytes(j, "predicted_bytes", c->predicted_bytes, !c->failed);
+    write_bytes(j, "low_bytes", c->low_bytes, bytes);
+    write_bytes(j, "high_bytes", c->high_bytes, bytes);
     hb_json_key(j, "error_pct");
     if (c->failed)
         hb_json_null(j);

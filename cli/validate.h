@@ -16,6 +16,8 @@ struct hb_report {
     const struct hb_node *compiler_list; /* [[bytes, shape, name], ...]; null: not there */
     const char *explanation;             /* of one case; null until hb_report_explain */
     const struct hb_pairs *pairs;        /* null: not asked for */
+    const char *first_date;              /* of the records that have one; null: none has */
+    const char *last_date;
 };
 
 void hb_report_add(struct hb_report *r, const struct hb_case *c);
@@ -25,6 +27,10 @@ struct hb_stats hb_report_stats(struct hb_arena *scratch, const struct hb_report
 /* Both sides' tensors at the peak, largest first, side by side. */
 void hb_report_explain(struct hb_report *r, const struct hb_case *c,
                        const struct hb_program *program, const struct hb_memory *memory);
+/* Takes the record's "date" into account. */
+void hb_report_date(struct hb_report *r, const struct hb_node *record);
+/* The calibration table of the cases: sim/engine/interval_table.c. */
+void hb_report_calibration(const struct hb_report *r, FILE *to);
 void hb_report_text(const struct hb_report *r, FILE *to);
 void hb_report_json(const struct hb_report *r, FILE *to);
 

@@ -530,6 +530,8 @@ static const struct hb_key plan_keys[] = {
     MAYBE("search", SPEC(plan.present), HB_SEC_SEARCH, "what may change; the rest stays"),
     MAP("keep", HB_SEC_KEEP, "limits"),
     ENUM("objective", SPEC(plan.objective), objectives, "tokens_per_second", "what is best"),
+    REAL("confidence", SPEC(plan.confidence), 0.5, 0.999, "0.95",
+         "of the interval that a peak is told with"),
 };
 
 static const struct hb_key search_keys[] = {

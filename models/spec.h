@@ -367,6 +367,7 @@ struct hb_plan_axes {
     int64_t axis_max[HB_AX_COUNT]; /* keep: <axis>_max; 0: no limit */
     int64_t min_tokens_per_device; /* 0: no limit */
     enum hb_objective objective;
+    double confidence; /* of the interval of a peak: above 0, below 1 */
 };
 
 struct hb_spec {

@@ -107,16 +107,43 @@ static void draw_gaps(struct view *v, const struct panel *p)
     hb_draw_segments(v->c->draw, lines, count, pen);
 }
 
+/* Paler where the budget lies within a cell's interval: the band between surely and not at all. */
+static void draw_band(struct view *v, const struct panel *p)
+{
+    static const double wash = 0.4;
+    bool any = false;
+    for (uint32_t y = 0; y < v->m->y.count; y++)
+        for (uint32_t x = 0; x < v->m->x.count; x++) {
+            if (!hb_fit_tight(v->m, hb_fit_cell(v->m, p->facet, y, x)))
+                continue;
+            hb_draw_add_box(v->c->draw, cell_box(v, p, y, x));
+            any = true;
+        }
+    if (any)
+        hb_draw_fill(v->c->draw, hb_canvas_ink(v->c, HB_INK_BACK), wash);
+}
+
+enum contour { BY_PEAK, BY_LOW, BY_HIGH };
+
+/* Whether the peak or an end of its interval is within the budget. */
+static bool is_within(const struct view *v, const struct hb_fit_cell *cell, enum contour by)
+{
+    if (by == BY_PEAK || cell->high_bytes <= 0 || cell->refused)
+        return hb_fit_fits(v->m, cell);
+    return (by == BY_LOW ? cell->low_bytes : cell->high_bytes) <= hb_fit_budget(v->m, cell);
+}
+
 /* Of two cells with an answer one fits and one does not. */
 static bool are_parted(const struct view *v, const struct hb_fit_cell *a,
-                       const struct hb_fit_cell *b)
+                       const struct hb_fit_cell *b, enum contour by)
 {
-    return a->peak_bytes >= 0 && b->peak_bytes >= 0 && hb_fit_fits(v->m, a) != hb_fit_fits(v->m, b);
+    return a->peak_bytes >= 0 && b->peak_bytes >= 0 && is_within(v, a, by) != is_within(v, b, by);
 }
 
 /* The line between cells that fit and cells that do not; cells without an answer have none. */
-static void draw_contour(struct view *v, const struct panel *p)
+static void draw_contour(struct view *v, const struct panel *p, enum contour by)
 {
+    bool plain = by == BY_PEAK;
     uint32_t nx = v->m->x.count;
     uint32_t ny = v->m->y.count;
     struct hb_point *lines = hb_arena_alloc(v->c->arena, (size_t)4 * nx * ny, sizeof *lines);
@@ -125,22 +152,22 @@ static void draw_contour(struct view *v, const struct panel *p)
         for (uint32_t x = 0; x < nx; x++) {
             struct hb_box box = cell_box(v, p, y, x);
             const struct hb_fit_cell *cell = hb_fit_cell(v->m, p->facet, y, x);
-            if (x + 1 < nx && are_parted(v, cell, hb_fit_cell(v->m, p->facet, y, x + 1))) {
+            if (x + 1 < nx && are_parted(v, cell, hb_fit_cell(v->m, p->facet, y, x + 1), by)) {
                 lines[count++] = (struct hb_point){box.x + box.w, box.y};
                 lines[count++] = (struct hb_point){box.x + box.w, box.y + box.h};
             }
-            if (y + 1 < ny && are_parted(v, cell, hb_fit_cell(v->m, p->facet, y + 1, x))) {
+            if (y + 1 < ny && are_parted(v, cell, hb_fit_cell(v->m, p->facet, y + 1, x), by)) {
                 lines[count++] = (struct hb_point){box.x, box.y};
                 lines[count++] = (struct hb_point){box.x + box.w, box.y};
             }
         }
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count && plain; i++)
         hb_canvas_add_point(v->c,
                             (struct hb_layout_point){"contour", lines[i], p->facet, i, NULL, 0});
     hb_draw_segments(v->c->draw, lines, count,
-                     (struct hb_pen){hb_canvas_ink(v->c, HB_INK_BACK), 4, false});
+                     (struct hb_pen){hb_canvas_ink(v->c, HB_INK_BACK), plain ? 4 : 2.5, false});
     hb_draw_segments(v->c->draw, lines, count,
-                     (struct hb_pen){hb_canvas_ink(v->c, HB_INK_TEXT), 2, false});
+                     (struct hb_pen){hb_canvas_ink(v->c, HB_INK_TEXT), plain ? 2 : 1, !plain});
 }
 
 /* The peak in the unit that all cells share; text has HB_TICK_TEXT bytes. */
@@ -164,6 +191,9 @@ static const char *describe_cell(const struct view *v, const struct hb_fit_cell 
     hb_unit_print(HB_UNIT_BYTES, (double)(left < 0 ? -left : left), other);
     const char *text =
         hb_arena_printf(v->c->arena, "%s, %s %s", peak, left < 0 ? "lacks" : "leaves", other);
+    if (hb_fit_tight(v->m, cell))
+        text = hb_arena_printf(v->c->arena, "%s, tight: up to %s", text,
+                               hb_unit_print(HB_UNIT_BYTES, (double)cell->high_bytes, other));
     if (cell->step_seconds > 0)
         text = hb_arena_printf(v->c->arena, "%s, step %s", text,
                                hb_unit_print(HB_UNIT_SECONDS, cell->step_seconds, other));
@@ -375,8 +405,11 @@ static void draw_panel(struct view *v, const struct panel *p, bool first, bool l
         hb_canvas_label(v->c, head_text(v, p, &head),
                         (struct hb_point){p->area.x, p->area.y - v->head * 0.9}, head);
     draw_cells(v, p);
+    draw_band(v, p);
     draw_gaps(v, p);
-    draw_contour(v, p);
+    draw_contour(v, p, BY_LOW);
+    draw_contour(v, p, BY_HIGH);
+    draw_contour(v, p, BY_PEAK);
     uint32_t base = p->facet * v->m->x.count * v->m->y.count;
     if (v->m->best != HB_NONE && v->m->best >= base &&
         v->m->best < base + v->m->x.count * v->m->y.count) {

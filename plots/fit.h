@@ -5,6 +5,7 @@
  *    "x": {"key": "batch.global", "values": [8, 16, ...]}, "y": {...},   numbers or texts
  *    "facets": ["remat.policy=full", ...],                               optional
  *    "cells": [{"x": 8, "y": 2048, "facet": 0, "peak_bytes": bytes, "fits": bool,
+ *               "low_bytes": bytes, "high_bytes": bytes of its interval, optional,
  *               "budget_bytes": bytes where it is not that of the map,
  *               "step_seconds": s, "tokens_per_second": r, "error": text}, ...],  in any order;
  *               x and y are values of the axes; a cell may be missing, or have an error instead
@@ -28,7 +29,9 @@ struct hb_fit_axis {
 };
 
 struct hb_fit_cell {
-    int64_t peak_bytes;       /* -1: no answer */
+    int64_t peak_bytes; /* -1: no answer */
+    int64_t low_bytes;  /* of its interval; 0, as high_bytes: not told */
+    int64_t high_bytes;
     int64_t budget_bytes;     /* 0: that of the map */
     bool refused;             /* does not fit for another reason than its peak: loading */
     double step_seconds;      /* 0: not told */
@@ -59,6 +62,8 @@ const struct hb_fit_cell *hb_fit_cell(const struct hb_fit_map *m, uint32_t facet
                                       uint32_t x);
 int64_t hb_fit_budget(const struct hb_fit_map *m, const struct hb_fit_cell *cell);
 bool hb_fit_fits(const struct hb_fit_map *m, const struct hb_fit_cell *cell);
+/* The budget lies within its interval. */
+bool hb_fit_tight(const struct hb_fit_map *m, const struct hb_fit_cell *cell);
 /* "16 x 8k", "16" where there is one axis. */
 const char *hb_fit_place(struct hb_arena *arena, const struct hb_fit_map *m, uint32_t y,
                          uint32_t x);

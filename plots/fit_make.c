@@ -48,6 +48,8 @@ static void fill_cells(const struct hb_sweep_cell *cells, uint32_t count, struct
         bool run = c->done && !c->error;
         m->cells[i] =
             (struct hb_fit_cell){.peak_bytes = run ? c->peak_bytes : -1,
+                                 .low_bytes = run ? c->low_bytes : 0,
+                                 .high_bytes = run ? c->high_bytes : 0,
                                  .budget_bytes = c->budget_bytes,
                                  .refused = run && !c->fits && c->peak_bytes <= c->budget_bytes,
                                  .step_seconds = (double)c->step_ns / 1e9,

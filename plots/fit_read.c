@@ -79,6 +79,8 @@ static void read_cells(struct hb_reading *f, const struct hb_node *list, struct 
         if (!find_cell(f, m, node, &i))
             return;
         hb_reading_bytes(f, node, "peak_bytes", -1, &m->cells[i].peak_bytes);
+        hb_reading_bytes(f, node, "low_bytes", 0, &m->cells[i].low_bytes);
+        hb_reading_bytes(f, node, "high_bytes", 0, &m->cells[i].high_bytes);
         hb_reading_bytes(f, node, "budget_bytes", 1, &m->cells[i].budget_bytes);
         bool fits = true;
         hb_reading_bool(f, node, "fits", &fits);
@@ -146,6 +148,13 @@ int64_t hb_fit_budget(const struct hb_fit_map *m, const struct hb_fit_cell *cell
 bool hb_fit_fits(const struct hb_fit_map *m, const struct hb_fit_cell *cell)
 {
     return cell->peak_bytes >= 0 && cell->peak_bytes <= hb_fit_budget(m, cell) && !cell->refused;
+}
+
+bool hb_fit_tight(const struct hb_fit_map *m, const struct hb_fit_cell *cell)
+{
+    int64_t budget = hb_fit_budget(m, cell);
+    return cell->peak_bytes >= 0 && cell->high_bytes > 0 && cell->low_bytes <= budget &&
+           budget < cell->high_bytes && !cell->refused;
 }
 
 /* What a cell asks for: the product of its numbers; its place where they are texts. */

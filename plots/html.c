@@ -115,6 +115,12 @@ static void put_figures(struct page *p)
     char text[HB_TICK_TEXT];
     put(p, "<dl class=\"figures\">\n");
     put_figure(p, "peak of a device", bytes_text(p, o->peak_bytes));
+    if (o->high_bytes > 0)
+        put_figure(p,
+                   hb_arena_printf(p->arena, "%.3g %% of %lld records like this",
+                                   100 * o->confidence, (long long)o->records),
+                   hb_arena_printf(p->arena, "%s to %s", bytes_text(p, o->low_bytes),
+                                   bytes_text(p, o->high_bytes)));
     if (o->budget_bytes > 0) {
         int64_t left = o->budget_bytes - o->peak_bytes;
         put_figure(p, "budget", bytes_text(p, o->budget_bytes));
@@ -159,10 +165,11 @@ static void put_header(struct page *p)
         put(p, *o->name ? " \xC2\xB7 " : "");
         put_text(p, p->r->device);
     }
-    hb_str_addf(p->out, "</p>\n<p><span class=\"badge%s\">%s</span></p><h1>", o->fits ? "" : " no",
-                o->budget_bytes == 0 ? "no budget"
-                : o->fits            ? "fits"
-                                     : "does not fit");
+    static const char *const classes[] = {"", " tight", " no"};
+    static const char *const words[] = {"fits", "may not fit", "does not fit"};
+    enum hb_verdict word = hb_outcome_word(o);
+    hb_str_addf(p->out, "</p>\n<p><span class=\"badge%s\">%s</span></p><h1>", classes[word],
+                o->budget_bytes == 0 ? "no budget" : words[word]);
     put_text(p, verdict);
     put(p, "</h1>\n");
     if (*o->peak_at) {

@@ -194,6 +194,13 @@ static void read_totals(struct hb_reading *f, const struct hb_node *json, struct
     hb_reading_bool(f, json, "fits", &o->fits);
     hb_reading_bytes(f, json, "peak_bytes", 0, &o->peak_bytes);
     hb_reading_bytes(f, json, "budget_bytes", 0, &o->budget_bytes);
+    const struct hb_node *interval = hb_reading_map(f, json, "interval");
+    if (interval) {
+        hb_reading_bytes(f, interval, "low_bytes", 0, &o->low_bytes);
+        hb_reading_bytes(f, interval, "high_bytes", 0, &o->high_bytes);
+        hb_reading_real(f, interval, "confidence", &o->confidence);
+        hb_reading_int(f, interval, "records", &o->records);
+    }
     hb_reading_bytes(f, json, "argument_bytes", 0, &o->argument_bytes);
     hb_reading_bytes(f, json, "output_bytes", 0, &o->output_bytes);
     hb_reading_bytes(f, json, "alias_bytes", 0, &o->alias_bytes);
@@ -254,6 +261,28 @@ const char *hb_outcome_phase_at(const struct hb_outcome *o, double seconds)
     return name;
 }
 
+enum hb_verdict hb_outcome_word(const struct hb_outcome *o)
+{
+    struct hb_interval i = {.low_bytes = o->low_bytes, .high_bytes = o->high_bytes};
+    if (!o->fits && o->peak_bytes <= o->budget_bytes) /* its loading does not */
+        return HB_VERDICT_NOT;
+    if (o->high_bytes <= 0)
+        return o->fits ? HB_VERDICT_FITS : HB_VERDICT_NOT;
+    return hb_interval_verdict(&i, o->budget_bytes);
+}
+
+/* " (53.9 GiB to 56.8 GiB)", or "". */
+static const char *ends_text(struct hb_arena *arena, const struct hb_outcome *o)
+{
+    char low[HB_TICK_TEXT];
+    char high[HB_TICK_TEXT];
+    if (o->high_bytes <= 0)
+        return "";
+    hb_unit_print(HB_UNIT_BYTES, (double)o->low_bytes, low);
+    hb_unit_print(HB_UNIT_BYTES, (double)o->high_bytes, high);
+    return hb_arena_printf(arena, " (%s to %s)", low, high);
+}
+
 const char *hb_outcome_verdict(struct hb_arena *arena, const struct hb_outcome *o)
 {
     char peak[HB_TICK_TEXT];
@@ -265,8 +294,12 @@ const char *hb_outcome_verdict(struct hb_arena *arena, const struct hb_outcome *
     hb_unit_print(HB_UNIT_BYTES, (double)(left < 0 ? -left : left), rest);
     if (o->budget_bytes == 0)
         return hb_arena_printf(arena, "peak %s", peak);
-    if (o->fits)
-        return hb_arena_printf(arena, "fits: peak %s of %s, %s free", peak, budget, rest);
-    return hb_arena_printf(arena, "does not fit: peak %s, %s above the budget of %s", peak, rest,
-                           budget);
+    enum hb_verdict word = hb_outcome_word(o);
+    const char *ends = ends_text(arena, o);
+    const char *name = word == HB_VERDICT_TIGHT ? "may not fit" : hb_verdict_name(word);
+    if (word != HB_VERDICT_NOT && left >= 0)
+        return hb_arena_printf(arena, "%s: peak %s%s of %s, %s free", name, peak, ends, budget,
+                               rest);
+    return hb_arena_printf(arena, "%s: peak %s%s, %s above the budget of %s", name, peak, ends,
+                           rest, budget);
 }

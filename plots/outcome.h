@@ -59,6 +59,10 @@ struct hb_outcome {
     const char *name; /* of the configuration; "" */
     bool fits;
     int64_t peak_bytes;
+    int64_t low_bytes; /* of the peak's interval; 0, as high_bytes: not told */
+    int64_t high_bytes;
+    double confidence;
+    int64_t records;      /* that the interval is from */
     int64_t budget_bytes; /* 0: none given */
     int64_t argument_bytes;
     int64_t output_bytes;
@@ -113,6 +117,7 @@ uint32_t hb_outcome_peak_sample(const struct hb_outcome *o);
 /* "backward": the phase that holds the moment, or "". */
 const char *hb_outcome_phase_at(const struct hb_outcome *o, double seconds);
 /* "fits: peak 71.2 GiB of 80 GiB, 8.8 GiB free", "does not fit: ...": the first words of titles. */
+enum hb_verdict hb_outcome_word(const struct hb_outcome *o);
 const char *hb_outcome_verdict(struct hb_arena *arena, const struct hb_outcome *o);
 
 #endif

@@ -188,6 +188,20 @@ static void draw_phases(struct view *v)
     }
 }
 
+/* Where the peak may really be: a band at its height, across the whole step. */
+static void draw_interval(struct view *v)
+{
+    static const double wash = 0.18;
+    struct hb_box area = v->memory.area;
+    double top = hb_scale_at(&v->memory.y, (double)v->o->high_bytes);
+    double bottom = hb_scale_at(&v->memory.y, (double)v->o->low_bytes);
+    top = fmax(top, area.y);
+    if (v->o->high_bytes <= 0 || bottom - top < 0.5 || bottom > area.y + area.h)
+        return;
+    hb_draw_add_box(v->c->draw, (struct hb_box){area.x, top, area.w, bottom - top});
+    hb_draw_fill(v->c->draw, hb_canvas_ink(v->c, HB_INK_TEXT), wash);
+}
+
 static void draw_peak(struct view *v)
 {
     struct hb_canvas *c = v->c;
@@ -340,7 +354,7 @@ static void make_scales(struct view *v)
 {
     const struct hb_outcome *o = v->o;
     double peak = (double)hb_outcome_total(o, hb_outcome_peak_sample(o));
-    double reach = peak;
+    double reach = fmax(peak, (double)o->high_bytes);
     if (o->budget_bytes > 0 && (double)o->budget_bytes < 3 * peak)
         reach = fmax(reach, (double)o->budget_bytes);
     v->end_seconds = fmax(o->step_seconds, o->seconds[o->sample_count - 1]);
@@ -408,6 +422,7 @@ void hb_stepview_draw(struct hb_canvas *c, const struct hb_outcome *o)
     if (o->budget_bytes > 0)
         hb_frame_level(c, &v.memory, (double)o->budget_bytes,
                        hb_arena_printf(c->arena, "budget %s", budget), "budget");
+    draw_interval(&v);
     draw_peak(&v);
     double bottom = v.memory.area.y + v.memory.area.h;
     if (v.row > 0)

@@ -25,6 +25,7 @@ enum sign {
     SIGN_BUDGET,
     SIGN_BEST,
     SIGN_LACKS,
+    SIGN_TIGHT,
     SIGN_NONE,
     SIGN_POINT,
     SIGN_OVER,
@@ -33,15 +34,11 @@ enum sign {
 };
 
 static const char *const signs[][2] = {
-    [SIGN_BLOCK] = {"\xE2\x96\x88", "#"},
-    [SIGN_BUDGET] = {"\xE2\x94\x80", "-"},
-    [SIGN_BEST] = {"\xE2\x98\x85", "*"},
-    [SIGN_LACKS] = {"\xE2\x96\x91", "x"},
-    [SIGN_NONE] = {"?", "?"},
-    [SIGN_POINT] = {"\xC2\xB7", "."},
-    [SIGN_OVER] = {"\xE2\x96\xB4", "^"},
-    [SIGN_BAR] = {"\xE2\x94\x82", "|"},
-    [SIGN_EDGE] = {"\xE2\x94\x94", "+"},
+    [SIGN_BLOCK] = {"\xE2\x96\x88", "#"}, [SIGN_BUDGET] = {"\xE2\x94\x80", "-"},
+    [SIGN_BEST] = {"\xE2\x98\x85", "*"},  [SIGN_LACKS] = {"\xE2\x96\x91", "x"},
+    [SIGN_TIGHT] = {"\xE2\x96\x93", "~"}, [SIGN_NONE] = {"?", "?"},
+    [SIGN_POINT] = {"\xC2\xB7", "."},     [SIGN_OVER] = {"\xE2\x96\xB4", "^"},
+    [SIGN_BAR] = {"\xE2\x94\x82", "|"},   [SIGN_EDGE] = {"\xE2\x94\x94", "+"},
 };
 
 struct cell {
@@ -301,10 +298,11 @@ static void put_peak(struct map *map, int row, int column, uint32_t y, uint32_t 
     bool fits = hb_fit_fits(map->m, cell);
     bool best = holds_best(map, y, x);
     enum ink ink = best ? INK_BEST : fits ? INK_FITS : INK_LACKS;
-    enum sign sign = cell->peak_bytes < 0 ? SIGN_NONE
-                     : best               ? SIGN_BEST
-                     : fits               ? SIGN_BLOCK
-                                          : SIGN_LACKS;
+    enum sign sign = cell->peak_bytes < 0         ? SIGN_NONE
+                     : best                       ? SIGN_BEST
+                     : hb_fit_tight(map->m, cell) ? SIGN_TIGHT
+                     : fits                       ? SIGN_BLOCK
+                                                  : SIGN_LACKS;
     put_cell(map->g, row, column + map->cell - 1, sign_text(t, sign), ink);
     if (map->cell < 6 || cell->peak_bytes < 0)
         return;
@@ -360,13 +358,23 @@ static void lay_map(struct map *map, int width)
     map->cell = map->cell >= 8 ? 8 : map->cell >= 6 ? map->cell : map->cell >= 2 ? 2 : 1;
 }
 
+static bool any_tight(const struct hb_fit_map *m)
+{
+    uint32_t count = m->x.count * m->y.count * m->facet_count;
+    for (uint32_t i = 0; i < count; i++)
+        if (hb_fit_tight(m, &m->cells[i]))
+            return true;
+    return false;
+}
+
 static void write_legend(struct hb_str *out, const struct hb_term *t, const struct map *map)
 {
     const char *unit = hb_unit_for(HB_UNIT_BYTES, (double)map->m->budget_bytes, &(double){0});
-    const char *text =
-        hb_arena_printf(out->arena, "%s fits  %s does not  %s best%s%s", sign_text(t, SIGN_BLOCK),
-                        sign_text(t, SIGN_LACKS), sign_text(t, SIGN_BEST),
-                        map->cell >= 6 ? "; peak in " : "", map->cell >= 6 ? unit : "");
+    bool tight = any_tight(map->m);
+    const char *text = hb_arena_printf(
+        out->arena, "%s fits  %s%s%s does not  %s best%s%s", sign_text(t, SIGN_BLOCK),
+        tight ? sign_text(t, SIGN_TIGHT) : "", tight ? " may not  " : "", sign_text(t, SIGN_LACKS),
+        sign_text(t, SIGN_BEST), map->cell >= 6 ? "; peak in " : "", map->cell >= 6 ? unit : "");
     if (map->every_x > 1 || map->every_y > 1)
         text = hb_arena_printf(out->arena, "%s; 1 of %u columns and of %u rows", text, map->every_x,
                                map->every_y);

@@ -94,6 +94,8 @@ static bool run_spec(struct work *w, struct hb_diag *diag, struct hb_spec *spec,
     *out = (struct hb_sweep_cell){.done = true,
                                   .fits = result.fits,
                                   .peak_bytes = result.memory.peak_bytes,
+                                  .low_bytes = result.interval.low_bytes,
+                                  .high_bytes = result.interval.high_bytes,
                                   .budget_bytes = result.budget_bytes,
                                   .step_ns = result.timing.step_ns,
                                   .tokens_per_second = result.tokens_per_second};
@@ -145,6 +147,10 @@ static const char *cell_line(struct hb_arena *arena, uint32_t index, const struc
         hb_json_bool(&j, c->fits);
         hb_json_key(&j, "peak_bytes");
         hb_json_int(&j, c->peak_bytes);
+        hb_json_key(&j, "low_bytes");
+        hb_json_int(&j, c->low_bytes);
+        hb_json_key(&j, "high_bytes");
+        hb_json_int(&j, c->high_bytes);
         hb_json_key(&j, "budget_bytes");
         hb_json_int(&j, c->budget_bytes);
         hb_json_key(&j, "step_ns");
@@ -169,6 +175,8 @@ static bool read_cell(struct hb_arena *arena, const struct hb_node *line, uint32
         c.error = hb_arena_strdup(arena, error->text);
     else if (!hb_node_bool(hb_node_find(line, "fits"), &c.fits) ||
              !hb_node_int(hb_node_find(line, "peak_bytes"), &c.peak_bytes) ||
+             !hb_node_int(hb_node_find(line, "low_bytes"), &c.low_bytes) ||
+             !hb_node_int(hb_node_find(line, "high_bytes"), &c.high_bytes) ||
              !hb_node_int(hb_node_find(line, "budget_bytes"), &c.budget_bytes) ||
              !hb_node_int(hb_node_find(line, "step_ns"), &c.step_ns) ||
              !hb_node_real(hb_node_find(line, "tokens_per_second"), &c.tokens_per_second))

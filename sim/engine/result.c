@@ -185,12 +185,16 @@ static bool end_result(struct hb_arena *arena, struct hb_diag *diag, struct hb_r
     const struct hb_spec *spec = out->spec;
     out->budget_bytes = hb_result_budget_bytes(spec, out->device);
     out->step_fits = out->memory.peak_bytes <= out->budget_bytes;
+    hb_interval_make(arena, spec, spec->plan.confidence, out->memory.peak_bytes, &out->interval);
+    out->step_verdict = hb_interval_verdict(&out->interval, out->budget_bytes);
     rate_step(out);
     if (!check_time(diag, out))
         return false;
     if (spec->load.present && !run_loads(arena, diag, out))
         return false;
-    out->fits = out->step_fits && (!spec->load.present || out->load.fits);
+    bool loads = !spec->load.present || out->load.fits;
+    out->fits = out->step_fits && loads;
+    out->verdict = loads ? out->step_verdict : HB_VERDICT_NOT;
     return true;
 }
 

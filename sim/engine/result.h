@@ -4,6 +4,7 @@
 
 #include "hw/device.h"
 #include "models/spec.h"
+#include "sim/engine/interval.h"
 #include "sim/engine/run.h"
 
 struct hb_diag;
@@ -23,8 +24,11 @@ struct hb_result {
     struct hb_memory memory;
     struct hb_timing timing;
     int64_t budget_bytes;
-    bool step_fits; /* peak within the budget */
-    bool fits;      /* the step and, where it is described, the loading */
+    struct hb_interval interval; /* of the peak, at plan.confidence */
+    bool step_fits;              /* peak within the budget */
+    bool fits;                   /* the step and, where it is described, the loading */
+    enum hb_verdict step_verdict;
+    enum hb_verdict verdict; /* loading that does not fit included */
     double step_seconds;
     double tokens_per_second; /* of all devices */
     double mfu;               /* model FLOPs utilisation: what the model needs, of the peak rate */

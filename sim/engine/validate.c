@@ -10,6 +10,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "models/support.h"
+#include "sim/engine/interval.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/timed.h"
 
@@ -78,6 +79,11 @@ static void predict_bytes(struct hb_arena *arena, const struct hb_record *r, str
         out->fits_predicted = memory->peak_bytes <= r->spec.hardware.hbm_bytes;
     out->predicted_bytes = memory->peak_bytes;
     set_parts(r, memory, out);
+    struct hb_interval interval;
+    hb_interval_make(arena, &r->spec, r->spec.plan.confidence, memory->peak_bytes, &interval);
+    out->low_bytes = interval.low_bytes;
+    out->high_bytes = interval.high_bytes;
+    out->kind = hb_interval_kind(&r->spec);
     out->error_pct = error_pct((double)memory->peak_bytes, (double)r->peak_bytes);
     out->usual_bytes = usual_formula(program, memory);
     out->usual_error_pct = error_pct((double)out->usual_bytes, (double)r->peak_bytes);
@@ -193,6 +199,25 @@ static double quantile(const double *sorted, uint32_t n, double share)
     return sorted[rank > 0 ? rank - 1 : 0];
 }
 
+/* How often the truth is within, and how wide that is. */
+static void count_intervals(const struct hb_case *const *cases, uint32_t count, double *room,
+                            struct hb_stats *s)
+{
+    uint32_t n = 0, within = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hb_case *c = cases[i];
+        if (c->failed || c->speed || c->predicted_bytes <= 0)
+            continue;
+        within += c->low_bytes <= c->measured_bytes && c->measured_bytes <= c->high_bytes;
+        room[n++] = 100 * (double)(c->high_bytes - c->low_bytes) / (double)c->predicted_bytes;
+    }
+    if (!n)
+        return;
+    qsort(room, n, sizeof *room, compare_reals);
+    s->coverage = (double)within / (double)n;
+    s->median_width_pct = quantile(room, n, 0.5);
+}
+
 struct hb_stats hb_validate_stats(struct hb_arena *scratch, const struct hb_case *const *cases,
                                   uint32_t count, bool usual)
 {
@@ -223,6 +248,8 @@ struct hb_stats hb_validate_stats(struct hb_arena *scratch, const struct hb_case
         s.p95_abs_pct = quantile(errors, s.n, 0.95);
         s.max_abs_pct = errors[s.n - 1];
     }
+    if (!usual)
+        count_intervals(cases, count, errors, &s);
     s.fit_agreement = s.peaks ? (double)right / (double)(s.peaks * HB_VERDICTS) : 0;
     hb_arena_rewind(scratch, mark);
     return s;

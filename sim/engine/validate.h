@@ -18,6 +18,9 @@ struct hb_case {
     bool speed;         /* seconds are compared, not bytes */
     int64_t measured_bytes;
     int64_t predicted_bytes;
+    int64_t low_bytes; /* of the prediction's interval */
+    int64_t high_bytes;
+    uint32_t kind;       /* hb_interval_kind */
     int64_t usual_bytes; /* the usual formula: state, gradients, saved activations, logits */
     int64_t measured_part[HB_PART_COUNT]; /* -1: not measured */
     int64_t predicted_part[HB_PART_COUNT];
@@ -45,6 +48,8 @@ struct hb_stats {
     double max_abs_pct;
     double bias_pct;
     uint32_t part_off[HB_PART_COUNT]; /* cases whose part is off, see HB_PART_SLACK_BYTES */
+    double coverage;                  /* share of peaks within their interval */
+    double median_width_pct;          /* of the interval, in parts of the prediction */
     double fit_agreement; /* share of right verdicts at 0.8, 0.9, 1.1, 1.25 x the measured peak */
 };
 

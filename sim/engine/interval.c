@@ -1,0 +1,216 @@
+/* Groupings of calibration records, and their order statistics: see interval.h. */
+#include "sim/engine/interval.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+
+/* --- kinds --- */
+
+/* Four bits each. */
+enum trait { FAMILY, MESH, HOST, FORM, LOSS, HARD, TRAIT_COUNT };
+enum { LONG = 16384 }; /* tokens of a sequence */
+enum { TRAIT_BITS = 4, TRAIT_MASK = 15, UNKNOWN = 15, PPM = 1000000 };
+
+static const char *const words[TRAIT_COUNT][5] = {
+    [FAMILY] = {"xla-tpu", "xla-gpu on NVIDIA", "xla-gpu on AMD"},
+    [MESH] = {"mesh of data and fsdp", "mesh with tensor", "mesh with sequence", "mesh with expert",
+              "pipeline"},
+    [HOST] = {"all on the device", "tensors or states on the host"},
+    [FORM] = {"scan", "nested scans", "loop"},
+    [LOSS] = {"whole logits", "logits in chunks"},
+    [HARD] = {"plain steps", "steps with host copies, experts, long or split sequences"}};
+
+#define TRAIT(t) ((uint32_t)TRAIT_MASK << TRAIT_BITS * (t))
+/* Narrowest first. Which of them are worth it was seen on the calibration records themselves, not
+ * on those that coverage is counted on. */
+static const uint32_t groupings[] = {TRAIT(FAMILY) | TRAIT(HARD) | TRAIT(MESH),
+                                     TRAIT(FAMILY) | TRAIT(HARD), TRAIT(HARD), 0};
+enum { GROUPINGS = sizeof groupings / sizeof groupings[0] };
+
+static uint32_t with_trait(uint32_t kind, enum trait t, uint32_t value)
+{
+    return (kind & ~TRAIT(t)) | value << TRAIT_BITS * t;
+}
+
+static uint32_t trait_of(uint32_t kind, enum trait t)
+{
+    return kind >> TRAIT_BITS * t & TRAIT_MASK;
+}
+
+static uint32_t family_of(const struct hb_spec *s)
+{
+    if (s->compiler == HB_TORCH)
+        return UNKNOWN;
+    if (s->compiler == HB_XLA_TPU)
+        return 0;
+    return hb_str_starts(s->hardware.device, "amd-") ? 2 : 1;
+}
+
+static uint32_t mesh_of(const struct hb_spec *s)
+{
+    if (s->mesh[HB_AX_PIPELINE] > 1)
+        return 4;
+    if (s->mesh[HB_AX_EXPERT] > 1)
+        return 3;
+    if (s->mesh[HB_AX_SEQUENCE] > 1)
+        return 2;
+    return s->mesh[HB_AX_TENSOR] > 1;
+}
+
+static bool has_host(const struct hb_spec *s)
+{
+    bool host = s->optimizer.offload == HB_PLACE_PINNED_HOST ||
+                s->optimizer.ema == HB_PLACE_PINNED_HOST ||
+                s->optimizer.params_offload == HB_PLACE_PINNED_HOST;
+    for (int i = 0; i < s->model.block_count; i++) {
+        const struct hb_remat *r = &s->model.blocks[i].remat;
+        host = host || (r->policy == HB_POLICY_NAMES && r->offload);
+    }
+    return host;
+}
+
+static bool has_experts(const struct hb_spec *s)
+{
+    bool experts = false;
+    for (int i = 0; i < s->model.block_count; i++)
+        experts = experts || s->model.blocks[i].moe.experts > 0;
+    return experts;
+}
+
+/* Whether its errors spread several times as wide as those of the others. What a search settles
+ * last is given apart. */
+static uint32_t with_host(uint32_t kind, const struct hb_spec *s, bool host)
+{
+    bool hard = host || s->batch.seq >= LONG || s->mesh[HB_AX_SEQUENCE] > 1 || has_experts(s) ||
+                !s->sharding.activation_constraints;
+    return with_trait(with_trait(kind, HOST, host), HARD, hard);
+}
+
+uint32_t hb_interval_kind(const struct hb_spec *s)
+{
+    static const uint32_t forms[] = {[HB_FORM_SCAN] = 0, [HB_FORM_NESTED] = 1, [HB_FORM_LOOP] = 2};
+    uint32_t kind = with_trait(0, FAMILY, family_of(s));
+    kind = with_trait(kind, MESH, mesh_of(s));
+    kind = with_trait(kind, FORM, forms[s->stack.form]);
+    kind = with_trait(kind, LOSS, s->loss.chunks > 1);
+    return with_host(kind, s, has_host(s));
+}
+
+/* --- order statistics --- */
+
+struct group {
+    uint32_t mask; /* of the traits that its records share */
+    uint32_t records;
+    double confidence;
+    int32_t low_ppm;
+    int32_t high_ppm;
+};
+
+static uint32_t count_like(uint32_t kind, uint32_t mask)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < hb_interval_table.count; i++)
+        n += !((hb_interval_table.rows[i].kind ^ kind) & mask);
+    return n;
+}
+
+/* The ratio of a rank from 1, by rising ratio. */
+static int32_t ratio_of_rank(uint32_t kind, uint32_t mask, uint32_t rank)
+{
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < hb_interval_table.count; i++) {
+        seen += !((hb_interval_table.rows[i].kind ^ kind) & mask);
+        if (seen == rank)
+            return hb_interval_table.rows[i].ratio_ppm;
+    }
+    return PPM;
+}
+
+/* The prediction itself is always within: that only widens. */
+static struct group make_group(uint32_t kind, uint32_t mask, uint32_t n, double confidence)
+{
+    double share = (1 - confidence) / 2 * ((double)n + 1);
+    uint32_t rank = share >= 1 ? (uint32_t)(share + 1e-9) : 1;
+    double reached = 1 - 2 * (double)rank / ((double)n + 1);
+    struct group g = {mask, n, share >= 1 ? confidence : reached, ratio_of_rank(kind, mask, rank),
+                      ratio_of_rank(kind, mask, n + 1 - rank)};
+    g.low_ppm = g.low_ppm < PPM ? g.low_ppm : PPM;
+    g.high_ppm = g.high_ppm > PPM ? g.high_ppm : PPM;
+    return g;
+}
+
+static struct group find_group(uint32_t kind, double confidence)
+{
+    uint32_t n = 0;
+    for (int i = 0; i < GROUPINGS && trait_of(kind, FAMILY) != UNKNOWN; i++) {
+        n = count_like(kind, groupings[i]);
+        /* a little less than was asked, from records that are alike, tells more than all of it
+         * from records that are not: what is reached is said */
+        bool enough = (1 - confidence) * ((double)n + 1) >= 1 - 1e-9;
+        if (enough || (i == GROUPINGS - 1 && n > 2))
+            return make_group(kind, groupings[i], n, confidence);
+    }
+    return (struct group){.low_ppm = PPM, .high_ppm = PPM};
+}
+
+static int64_t scale_up(int64_t bytes, int32_t ppm)
+{
+    double scaled = ceil((double)bytes * (double)ppm / PPM);
+    return ppm == PPM ? bytes : scaled < 0x1p62 ? (int64_t)scaled : INT64_MAX;
+}
+
+static const char *group_words(struct hb_arena *arena, uint32_t kind, uint32_t mask)
+{
+    struct hb_str s;
+    hb_str_init(&s, arena);
+    for (int t = 0; t < TRAIT_COUNT; t++)
+        if ((mask & TRAIT(t)) && trait_of(kind, (enum trait)t) != UNKNOWN)
+            hb_str_addf(&s, "%s%s", s.len ? ", " : "", words[t][trait_of(kind, (enum trait)t)]);
+    return s.len ? s.text : "all records";
+}
+
+void hb_interval_make(struct hb_arena *arena, const struct hb_spec *spec, double confidence,
+                      int64_t peak_bytes, struct hb_interval *out)
+{
+    uint32_t kind = hb_interval_kind(spec);
+    struct group g = find_group(kind, confidence);
+    *out = (struct hb_interval){
+        .low_bytes = g.low_ppm == PPM
+                         ? peak_bytes
+                         : (int64_t)floor((double)peak_bytes * (double)g.low_ppm / PPM),
+        .high_bytes = scale_up(peak_bytes, g.high_ppm),
+        .confidence = g.confidence,
+        .records = g.records,
+        .like = group_words(arena, kind, g.mask)};
+}
+
+int64_t hb_interval_high(const struct hb_spec *spec, double confidence, int64_t peak_bytes)
+{
+    return scale_up(peak_bytes, find_group(hb_interval_kind(spec), confidence).high_ppm);
+}
+
+int64_t hb_interval_most_peak(const struct hb_spec *spec, double confidence, int64_t budget_bytes)
+{
+    uint32_t kind = hb_interval_kind(spec);
+    int32_t here = find_group(kind, confidence).high_ppm;
+    int32_t other = find_group(with_host(kind, spec, !has_host(spec)), confidence).high_ppm;
+    int32_t least = here < other ? here : other;
+    if (least == PPM || budget_bytes == INT64_MAX)
+        return budget_bytes;
+    return (int64_t)ceil((double)budget_bytes * PPM / (double)least) + 1;
+}
+
+enum hb_verdict hb_interval_verdict(const struct hb_interval *i, int64_t budget_bytes)
+{
+    if (i->high_bytes <= budget_bytes)
+        return HB_VERDICT_FITS;
+    return i->low_bytes <= budget_bytes ? HB_VERDICT_TIGHT : HB_VERDICT_NOT;
+}
+
+const char *hb_verdict_name(enum hb_verdict verdict)
+{
+    static const char *const names[] = {"fits", "tight", "does not fit"};
+    return names[verdict];
+}

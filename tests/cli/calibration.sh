@@ -1,0 +1,51 @@
+# The intervals of peaks on the calibration records: the third of them that the table was not made
+# from, at three confidences, each within four standard deviations of what chance gives; and the
+# table itself, which a change of the model makes stale: `make calibration` takes seconds.
+. tests/tap.sh
+
+records=$(find tests/calibration -name '*.jsonl' | sort)
+
+# "coverage" and "n" of the summary of all.
+summary() {
+    sed -n '/^  "summary"/,/^  }/s/.*"'"$1"'": \([-0-9.e+]*\),*$/\1/p' "$work/out" | head -n 1
+}
+
+# What lies outside of an interval of confidence $1: no more, and no less, than chance explains. The
+# prediction itself is always inside, which takes some from the outside.
+covers() {
+    awk -v n="$(summary n)" -v got="$(summary coverage)" -v want="$1" -v least="$2" 'BEGIN {
+        slack = 4 * sqrt(want * (1 - want) / n)
+        exit !(n > 0 && got >= want - slack && got <= want + slack + least)
+    }'
+}
+
+for percent in 50 80 95; do
+    # shellcheck disable=SC2086 # a list of files
+    expect 0 hbmsim validate --json --part hold-out --confidence $percent $records
+    cp "$work/out" "$work/kept"
+    ok "unseen records: $percent % within ($(summary coverage) of $(summary n))" \
+        covers 0.$percent 0.1
+done
+ok 'no interval is made of nothing' grep -q '"low_bytes": [1-9]' "$work/kept"
+
+# Of the records that the table is from, those outside were counted when it was made: once a change
+# of the model lets more than that out, it is time for a new one.
+# shellcheck disable=SC2086
+expect 0 hbmsim validate --json --part learn $records
+ok "the table is not stale, else: make calibration ($(summary coverage) of $(summary n))" \
+    covers 0.95 0.05
+learned=$(summary n)
+# shellcheck disable=SC2086
+expect 0 hbmsim validate --calibration --part learn $records
+cp "$work/out" "$work/table.c"
+ok 'the table has a row for each record, else: make calibration' \
+    grep -q "= {rows, $learned, " "$work/table.c"
+ok 'it is the one of the program, but for what the model has learnt since' \
+    test "$(tail -n 1 "$work/table.c")" = "$(tail -n 1 sim/engine/interval_table.c)"
+# shellcheck disable=SC2086
+expect 0 hbmsim validate --calibration --part learn $records -o "$work/again.c"
+same "$work/table.c" "$work/again.c"
+
+expect 2 hbmsim validate --confidence 20 tests/calibration/tpu.jsonl
+err_has "--confidence: '20'; allowed: per cent from 50 to 99.9"
+finish

@@ -1,0 +1,142 @@
+/* sim/engine/interval: ends and verdicts against a second count of the table's rows, and the laws
+ * that a search relies on. */
+#include "tests/unit/unit.h"
+
+#include "base/yaml.h"
+#include "models/schema.h"
+#include "sim/engine/interval.h"
+
+static struct unit u;
+
+static int start(void **state)
+{
+    (void)state;
+    unit_start(&u);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unit_end(&u);
+    return 0;
+}
+
+static struct hb_spec read_spec(const char *device, const char *more)
+{
+    const char *text = hb_arena_printf(u.env.arena,
+                                       "model:\n"
+                                       "  d_model: 128\n"
+                                       "  vocab: 512\n"
+                                       "  blocks:\n"
+                                       "    - name: block\n"
+                                       "      repeat: 3\n"
+                                       "      attention: {heads: 2}\n"
+                                       "      mlp: {d_ff: 256}\n"
+                                       "batch: {global: 8, seq: 128}\n"
+                                       "mesh: {fsdp: 2}\n"
+                                       "hardware: {device: %s}\n%s",
+                                       device, more);
+    struct hb_spec spec;
+    struct hb_node *root;
+    assert_true(hb_yaml_parse(u.env.arena, &u.diag, "test", text, strlen(text), &root));
+    assert_true(hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &spec));
+    return spec;
+}
+
+/* Inside of the table: how many rows of the widest group lie within the ends. */
+static uint32_t count_within(const struct hb_interval *i, int64_t peak)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < hb_interval_table.count; k++) {
+        double truth = (double)peak * hb_interval_table.rows[k].ratio_ppm / 1e6;
+        n += truth >= (double)i->low_bytes - 1 && truth <= (double)i->high_bytes + 1;
+    }
+    return n;
+}
+
+static void the_table_is_sorted_and_dated(void **state)
+{
+    (void)state;
+    const struct hb_interval_table *t = &hb_interval_table;
+    assert_true(t->count > 0);
+    for (uint32_t i = 1; i < t->count; i++)
+        assert_true(t->rows[i - 1].ratio_ppm <= t->rows[i].ratio_ppm);
+    assert_int_equal(strlen(t->first_date), strlen("2026-11-22"));
+    assert_true(strcmp(t->first_date, t->last_date) <= 0);
+}
+
+static void ends_hold_their_share_of_the_records(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"tpu-v5p", "nvidia-h100", "amd-mi300x"};
+    const int64_t peak = INT64_C(50) << 30;
+    for (int d = 0; d < 3; d++) {
+        struct hb_spec spec = read_spec(devices[d], "");
+        struct hb_interval narrow, wide;
+        hb_interval_make(u.env.arena, &spec, 0.5, peak, &narrow);
+        hb_interval_make(u.env.arena, &spec, 0.95, peak, &wide);
+        assert_true(narrow.low_bytes <= peak && peak <= narrow.high_bytes);
+        assert_true(wide.low_bytes < narrow.low_bytes && narrow.high_bytes < wide.high_bytes);
+        assert_true(narrow.records > 0 && narrow.confidence > 0.499 && narrow.confidence < 0.501);
+        assert_true(wide.confidence <= 0.95 + 1e-9);
+        /* of its group at least half, so of all rows no less than that */
+        assert_true(count_within(&narrow, peak) * 2 >= narrow.records - 1);
+        assert_true(count_within(&wide, peak) >= count_within(&narrow, peak));
+        assert_true(*wide.like != '\0');
+    }
+}
+
+static void a_search_may_exclude_by_most_peak(void **state)
+{
+    (void)state;
+    static const char *const mores[] = {"", "optimizer: {name: adamw, offload: pinned_host}\n",
+                                        "remat: {policy: names, offload: [q]}\n"};
+    struct hb_spec asked = read_spec("tpu-v5p", "");
+    for (int i = 0; i < 3; i++) {
+        struct hb_spec spec = read_spec("tpu-v5p", mores[i]);
+        for (int64_t budget = 1000003; budget < INT64_C(1) << 40; budget = budget * 3 + 1) {
+            int64_t most = hb_interval_most_peak(&asked, 0.95, budget);
+            assert_true(most <= budget);
+            assert_true(hb_interval_high(&spec, 0.95, most + 2) > budget ||
+                        hb_interval_high(&asked, 0.95, most + 2) > budget);
+            for (int64_t peak = most + 2; peak < budget; peak += budget / 50 + 1)
+                assert_true(hb_interval_high(&spec, 0.95, peak) > budget);
+        }
+        assert_int_equal(hb_interval_most_peak(&spec, 0.95, INT64_MAX), INT64_MAX);
+    }
+}
+
+static void verdicts_have_three_words(void **state)
+{
+    (void)state;
+    struct hb_interval i = {.low_bytes = 90, .high_bytes = 110};
+    assert_string_equal(hb_verdict_name(hb_interval_verdict(&i, 110)), "fits");
+    assert_string_equal(hb_verdict_name(hb_interval_verdict(&i, 109)), "tight");
+    assert_string_equal(hb_verdict_name(hb_interval_verdict(&i, 90)), "tight");
+    assert_string_equal(hb_verdict_name(hb_interval_verdict(&i, 89)), "does not fit");
+}
+
+static void torch_has_none(void **state)
+{
+    (void)state;
+    struct hb_spec spec = read_spec("nvidia-h100", "compiler: torch\n");
+    struct hb_interval i;
+    hb_interval_make(u.env.arena, &spec, 0.95, 12345, &i);
+    assert_int_equal(i.records, 0);
+    assert_int_equal(i.low_bytes, 12345);
+    assert_int_equal(i.high_bytes, 12345);
+    assert_int_equal(hb_interval_most_peak(&spec, 0.95, 777), 777);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_table_is_sorted_and_dated, start, end),
+        cmocka_unit_test_setup_teardown(ends_hold_their_share_of_the_records, start, end),
+        cmocka_unit_test_setup_teardown(a_search_may_exclude_by_most_peak, start, end),
+        cmocka_unit_test_setup_teardown(verdicts_have_three_words, start, end),
+        cmocka_unit_test_setup_teardown(torch_has_none, start, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
