@@ -12,6 +12,7 @@ struct options {
     struct hb_common common;
     const char *module;
     int backend;
+    int order;
     int64_t top;
     const char *plot;
     bool full;
@@ -36,7 +37,8 @@ static bool read_report(struct hb_env *env, const struct options *o, struct hb_h
         return false;
     if (o->backend >= 0)
         module->dialect = hb_hlo_dialect_find(hb_hlo_dialect_names()[o->backend]);
-    return hb_hlo_report_make(env->arena, env->diag, module, report);
+    return hb_hlo_report_make(env->arena, env->diag, module, (enum hb_hlo_ask)(o->order + 1),
+                              report);
 }
 
 static struct hb_outcome make_heap(struct hb_env *env, const struct hb_hlo_report *report)
@@ -95,6 +97,9 @@ static const struct hb_opt options[] = {
     {"backend", 0, HB_OPT_CHOICE, "cpu|gpu|tpu-v5e|tpu-v5p|tpu-v6e",
      "whose rules to use, where the text does not give them away", NULL,
      offsetof(struct options, backend), 0, 0},
+    {"order", 0, HB_OPT_CHOICE, "list|depth|post|least",
+     "run it in that order instead of its own; least: the one of the three that XLA keeps", NULL,
+     offsetof(struct options, order), 0, 0},
     HB_DRAW_OPTION(offsetof(struct options, plot)),
     {"full", 0, HB_OPT_FLAG, NULL, "with --json: also where buffers lie, for plot", NULL,
      offsetof(struct options, full), 0, 0},

@@ -81,6 +81,30 @@ static void show_figures(const struct page *g)
         show_figure(g, "host", f->host_bytes, "pinned, for each device");
 }
 
+static void show_order(const struct page *g, enum hb_order_kind kind)
+{
+    const struct hb_hlo_orders *o = &g->r->orders;
+    bool own = kind == HB_ORDER_KINDS;
+    fprintf(g->out, "  %-14s %12s", hb_hlo_order_title(kind),
+            size_text(g, own ? o->printed_bytes : o->bytes[kind]));
+    if (!own)
+        fprintf(g->out, "  %5.2f of %-5u %5.2f of %u", hb_hlo_common_part(&o->entry[kind]),
+                o->entry[kind].of, hb_hlo_common_part(&o->inside[kind]), o->inside[kind].of);
+    fprintf(g->out, "%s%s\n", kind == o->least ? "  kept by XLA" : "",
+            kind == g->r->order ? "  shown here" : "");
+}
+
+/* XLA's own estimate, and how much of the text's order each keeps. */
+static void show_orders(const struct page *g)
+{
+    if (!g->r->ordered)
+        return;
+    fprintf(g->out, "\n  %-14s %12s  %-14s %s\n", "order", "estimate", "as the text",
+            "inside loops");
+    for (int kind = 0; kind <= HB_ORDER_KINDS; kind++)
+        show_order(g, (enum hb_order_kind)kind);
+}
+
 static void show_remarks(const struct page *g)
 {
     if (g->r->hp.m->scheduled)
@@ -94,7 +118,7 @@ static void show_remarks(const struct page *g)
                       "its result, while the compiler fuses, divides and reorders them first; 0.6 "
                       "to 6 times the compiled program's memory was seen. Read the dump after it "
                       "(--xla_dump_to=DIR, *after_optimizations.txt), or simulate the model.",
-                      hb_hlo_scheduling_name(g->r->scheduling)),
+                      hb_hlo_order_title(g->r->order)),
                   0);
     if (g->r->hp.m->partitions > 1 && !g->r->hp.m->partitioned)
         hb_wrap_print(g->env, g->out,
@@ -249,6 +273,7 @@ void hb_show_hlo_text(const struct hb_env *env, FILE *out, const struct hb_hlo_s
     struct page g = {env, out, shown, r};
     show_head(&g);
     show_figures(&g);
+    show_orders(&g);
     show_remarks(&g);
     show_where(&g);
     show_groups(&g);

@@ -135,6 +135,25 @@ static void write_curve(struct hb_json *j, const struct hb_hlo_report *r)
     hb_json_array_end(j);
 }
 
+static void write_orders(struct hb_json *j, const struct hb_hlo_orders *o)
+{
+    hb_json_key(j, "orders");
+    hb_json_object(j);
+    write_text(j, "least", hb_graph_order_name(o->least));
+    write_int(j, "printed_bytes", o->printed_bytes);
+    for (int kind = 0; kind < HB_ORDER_KINDS; kind++) {
+        hb_json_key(j, hb_graph_order_name((enum hb_order_kind)kind));
+        hb_json_object(j);
+        write_int(j, "bytes", o->bytes[kind]);
+        write_int(j, "entry_ops", o->entry[kind].of);
+        write_int(j, "entry_in_order", o->entry[kind].same);
+        write_int(j, "inner_ops", o->inside[kind].of);
+        write_int(j, "inner_in_order", o->inside[kind].same);
+        hb_json_object_end(j);
+    }
+    hb_json_object_end(j);
+}
+
 void hb_show_hlo_json(struct hb_json *j, const struct hb_hlo_shown *shown,
                       const struct hb_hlo_report *r, const struct hb_outcome *heap)
 {
@@ -145,10 +164,13 @@ void hb_show_hlo_json(struct hb_json *j, const struct hb_hlo_shown *shown,
     write_text(j, "backend", m->dialect->name);
     write_bool(j, "backend_given", shown->backend_given);
     write_bool(j, "scheduled", m->scheduled);
-    write_text(j, "schedule", m->scheduled ? "compiler" : hb_hlo_scheduling_name(r->scheduling));
+    bool own = m->scheduled && !r->ordered;
+    write_text(j, "schedule", own ? "compiler" : hb_hlo_order_title(r->order));
     write_int(j, "devices", m->partitions);
     write_bool(j, "partitioned", m->partitioned);
     write_figures(j, &r->figures);
+    if (r->ordered)
+        write_orders(j, &r->orders);
     hb_json_key(j, "top");
     hb_json_array(j);
     for (uint32_t i = 0; i < r->group_count && i < shown->top; i++)

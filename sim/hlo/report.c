@@ -190,32 +190,48 @@ static void run(struct hb_arena *arena, struct hb_hlo_report *r)
 static bool try_orders(struct hb_arena *arena, struct hb_diag *diag, const struct hb_hlo_module *m,
                        struct hb_hlo_report *r)
 {
-    enum { LARGE_MODULE = 200000 }; /* instructions: one order must do */
     int64_t least = INT64_MAX;
-    enum hb_hlo_scheduling best = HB_HLO_LIST;
-    for (int how = 0; how < HB_HLO_SCHEDULINGS && m->inst_count < LARGE_MODULE; how++) {
+    const int kinds[] = {HB_ORDER_KINDS, HB_ORDER_POST, HB_ORDER_LIST, HB_ORDER_DEPTH};
+    for (int i = 0; i <= HB_ORDER_KINDS; i++) {
         struct hb_arena_mark mark = hb_arena_mark(arena);
-        const uint32_t *order = hb_hlo_schedule(arena, m, (enum hb_hlo_scheduling)how);
+        const uint32_t *order = kinds[i] == HB_ORDER_KINDS ? NULL : r->orders.insts[kinds[i]];
         if (!hb_hlo_program_make(arena, diag, m, order, &r->hp))
             return false; /* the message lies in the arena, too */
         run(arena, r);
         if (r->figures.total_bytes < least) {
             least = r->figures.total_bytes;
-            best = (enum hb_hlo_scheduling)how;
+            r->order = (enum hb_order_kind)kinds[i];
         }
         hb_arena_rewind(arena, mark);
     }
-    r->scheduling = best;
-    return hb_hlo_program_make(arena, diag, m, hb_hlo_schedule(arena, m, best), &r->hp);
+    return true;
+}
+
+static bool find_order(struct hb_arena *arena, struct hb_diag *diag, const struct hb_hlo_module *m,
+                       enum hb_hlo_ask ask, struct hb_hlo_report *r)
+{
+    enum { LARGE_MODULE = 200000 }; /* instructions: one order must do */
+    r->ordered = ask != HB_HLO_ASK_NONE;
+    r->order = HB_ORDER_KINDS;
+    if (m->scheduled && !r->ordered)
+        return true;
+    if (!hb_hlo_orders_find(arena, diag, m, &r->orders))
+        return false;
+    r->order = r->orders.least;
+    if (ask >= HB_HLO_ASK_LIST && ask <= HB_HLO_ASK_POST)
+        r->order = (enum hb_order_kind)(ask - HB_HLO_ASK_LIST);
+    return r->ordered || m->inst_count >= LARGE_MODULE || try_orders(arena, diag, m, r);
 }
 
 bool hb_hlo_report_make(struct hb_arena *arena, struct hb_diag *diag, const struct hb_hlo_module *m,
-                        struct hb_hlo_report *out_report)
+                        enum hb_hlo_ask ask, struct hb_hlo_report *out_report)
 {
     struct hb_hlo_report *r = out_report;
-    *r = (struct hb_hlo_report){.scheduling = HB_HLO_AS_PRINTED};
-    if (m->scheduled ? !hb_hlo_program_make(arena, diag, m, NULL, &r->hp)
-                     : !try_orders(arena, diag, m, r))
+    *r = (struct hb_hlo_report){0};
+    if (!find_order(arena, diag, m, ask, r))
+        return false;
+    const uint32_t *order = r->order == HB_ORDER_KINDS ? NULL : r->orders.insts[r->order];
+    if (!hb_hlo_program_make(arena, diag, m, order, &r->hp))
         return false;
     run(arena, r);
     make_groups(arena, r);

@@ -24,9 +24,21 @@ struct hb_hlo_point {
     int64_t live_bytes; /* the most between here and the next point, arguments and outputs too */
 };
 
+/* An order to run it in: none asked for (a scheduled module runs as printed, another as needs
+ * least), one of XLA's, or the one that XLA would keep. */
+enum hb_hlo_ask {
+    HB_HLO_ASK_NONE,
+    HB_HLO_ASK_LIST,
+    HB_HLO_ASK_DEPTH,
+    HB_HLO_ASK_POST,
+    HB_HLO_ASK_LEAST
+};
+
 struct hb_hlo_report {
     struct hb_hlo_program hp;
-    enum hb_hlo_scheduling scheduling; /* of an unscheduled module */
+    enum hb_order_kind order;    /* in which it runs; HB_ORDER_KINDS: as printed */
+    bool ordered;                /* that was asked for: */
+    struct hb_hlo_orders orders; /* what there is to choose from */
     struct hb_memory memory;
     struct hb_hlo_figures figures;
     struct hb_hlo_group *groups; /* the largest first */
@@ -38,6 +50,6 @@ struct hb_hlo_report {
 
 /* Fills the report of a module, whose dialect is decided. False with an error in diag. */
 bool hb_hlo_report_make(struct hb_arena *arena, struct hb_diag *diag, const struct hb_hlo_module *m,
-                        struct hb_hlo_report *out_report);
+                        enum hb_hlo_ask ask, struct hb_hlo_report *out_report);
 
 #endif

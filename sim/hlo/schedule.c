@@ -1,249 +1,372 @@
-/* List scheduling, computation by computation: an instruction's cost is what it makes less what
- * dies with it. Costs only fall, when an operand is left with one user; that user is then put in
- * the queue anew and its older entries are passed over. What an instruction only hands on (bitcast,
- * tuple, element) lives as long as the hand-over does. */
+/* A node of the flow becomes an op, its values keep what they are. The age of an instruction is
+ * lost in a text; it is taken to be its place in post-order. */
 #include "sim/hlo/schedule.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/arena.h"
-#include "base/size.h"
-#include "base/str.h"
+#include "sim/hlo/buffer.h"
 #include "sim/hlo/order.h"
 
-struct ready {
-    int64_t cost;
-    uint32_t inst;
-};
-
-struct lister {
-    const struct hb_hlo_module *m;
+struct maker {
     struct hb_arena *arena;
-    uint32_t first, count;
-    uint32_t *first_user, *users; /* of each, by place in the computation; operands counted once */
-    uint32_t *waits;              /* operands that have not run */
-    uint32_t *uses;               /* users that have not run, or hand it on and live */
-    int64_t *made;                /* bytes that die with the users */
-    uint32_t *stack;              /* room for all operands, while something dies */
-    bool *done;
-    struct ready *queue; /* a heap: the least on top */
-    uint32_t queue_count, queue_cap;
+    const struct hb_hlo_module *m;
+    struct hb_hlo_flow flow;
+    struct hb_hlo_alias alias;
+    struct hb_hlo_buffers buffers;
+    struct hb_graph graph;
+    uint32_t *op_of;    /* by node */
+    uint32_t *node_of;  /* by op */
+    uint32_t *first_of; /* by node, one more at the end: into list */
+    uint32_t *list;     /* the flow's values by node */
+    uint32_t *value_of; /* of the graph, by the flow's */
+    uint32_t *marks;    /* by the flow's value: node + 1 that met it last */
+    uint32_t *ranks;    /* by node */
 };
 
-static bool hands_on(enum hb_hlo_op op)
+static enum hb_hlo_op op_at(const struct maker *k, uint32_t node)
 {
-    return op == HB_HLO_OP_BITCAST || op == HB_HLO_OP_GET_TUPLE_ELEMENT || op == HB_HLO_OP_TUPLE ||
-           op == HB_HLO_OP_OPT_BARRIER || op == HB_HLO_OP_DOMAIN;
+    return hb_hlo_op_of(k->m, hb_hlo_node_inst(&k->flow, node));
 }
 
-static int64_t shape_bytes(const struct hb_hlo_module *m, uint32_t shape)
+/* --- numbers --- */
+
+struct named {
+    struct hb_hlo_span name;
+    uint32_t node;
+};
+
+static int compare_names(const void *a, const void *b)
 {
-    const struct hb_hlo_shape *s = &m->shapes.items[shape];
-    int64_t sum = s->type == HB_HLO_TUPLE ? 0 : s->bytes;
-    for (uint32_t i = 0; i < s->child_count; i++)
-        sum = hb_add_sat(sum, shape_bytes(m, hb_hlo_shape_child(&m->shapes, shape, i)));
-    return hb_size_ok(sum) ? sum : INT64_MAX / 8;
+    const struct named *left = a, *right = b;
+    size_t len = left->name.len < right->name.len ? left->name.len : right->name.len;
+    int order = memcmp(left->name.at, right->name.at, len);
+    if (order || left->name.len == right->name.len)
+        return order ? order : left->node < right->node ? -1 : left->node > right->node;
+    return left->name.len < right->name.len ? -1 : 1;
 }
 
-/* What an instruction makes that dies with its users. */
-static int64_t made_bytes(const struct hb_hlo_module *m, uint32_t inst)
+static void rank_names(struct maker *k)
 {
-    enum hb_hlo_op op = hb_hlo_op_of(m, inst);
-    if (hands_on(op) || op == HB_HLO_OP_PARAMETER || op == HB_HLO_OP_CONSTANT)
-        return 0;
-    return shape_bytes(m, m->insts[inst].shape);
+    struct named *names = hb_arena_raw(k->arena, k->flow.node_count, sizeof *names);
+    for (uint32_t i = 0; i < k->flow.node_count; i++)
+        names[i] = (struct named){hb_hlo_name_of(k->m, hb_hlo_node_inst(&k->flow, i)), i};
+    if (k->flow.node_count)
+        qsort(names, k->flow.node_count, sizeof *names, compare_names);
+    for (uint32_t i = 0; i < k->flow.node_count; i++)
+        k->ranks[names[i].node] = i;
 }
 
-static bool is_first_mention(const struct lister *l, uint32_t inst, uint32_t nth)
+/* Ops by scope, in each by age. */
+static void number_ops(struct maker *k)
 {
-    for (uint32_t i = 0; i < nth && i < 64; i++)
-        if (hb_hlo_operand(l->m, inst, i) == hb_hlo_operand(l->m, inst, nth))
-            return false;
+    uint32_t *insts = hb_arena_raw(k->arena, k->m->inst_count, sizeof *insts), op = 0;
+    for (uint32_t s = 0; s < k->flow.scope_count; s++) {
+        const struct hb_hlo_scope *scope = &k->flow.scopes[s];
+        const struct hb_hlo_comp *comp = &k->m->comps[scope->comp];
+        hb_hlo_post_order(k->arena, k->m, scope->comp, insts);
+        for (uint32_t i = 0; i < comp->inst_count; i++, op++) {
+            k->node_of[op] = scope->first_node + (insts[i] - comp->first_inst);
+            k->op_of[k->node_of[op]] = op;
+        }
+    }
+}
+
+static void list_values(struct maker *k)
+{
+    const struct hb_hlo_flow *f = &k->flow;
+    for (uint32_t v = 0; v < f->value_count; v++)
+        k->first_of[f->values[v].node + 1]++;
+    for (uint32_t i = 0; i < f->node_count; i++)
+        k->first_of[i + 1] += k->first_of[i];
+    for (uint32_t v = f->value_count; v-- > 0;)
+        k->list[--k->first_of[f->values[v].node + 1]] = v;
+    for (uint32_t i = 0; i < f->node_count; i++) /* each stands at its start again */
+        k->first_of[i] = k->first_of[i + 1];
+    k->first_of[f->node_count] = f->value_count;
+}
+
+static void open_maker(struct maker *k)
+{
+    const struct hb_hlo_flow *f = &k->flow;
+    k->op_of = hb_arena_alloc(k->arena, f->node_count, sizeof *k->op_of);
+    k->node_of = hb_arena_alloc(k->arena, f->node_count, sizeof *k->node_of);
+    k->ranks = hb_arena_alloc(k->arena, f->node_count, sizeof *k->ranks);
+    k->first_of = hb_arena_alloc(k->arena, (size_t)f->node_count + 1, sizeof *k->first_of);
+    k->list = hb_arena_alloc(k->arena, f->value_count, sizeof *k->list);
+    k->value_of = hb_arena_alloc(k->arena, f->value_count, sizeof *k->value_of);
+    k->marks = hb_arena_alloc(k->arena, f->value_count, sizeof *k->marks);
+    hb_hlo_alias_init(&k->alias, k->arena, k->m);
+    hb_hlo_buffers_find(k->arena, f, &k->alias, &k->buffers);
+    number_ops(k);
+    list_values(k);
+    rank_names(k);
+    hb_graph_init(&k->graph, k->arena);
+}
+
+/* --- ops and values --- */
+
+static void add_refs(struct maker *k, uint32_t node)
+{
+    const struct hb_hlo_flow *f = &k->flow;
+    uint32_t inst = hb_hlo_node_inst(f, node), operands = k->m->insts[inst].operand_count;
+    for (uint32_t i = 0; i < operands; i++)
+        hb_graph_add_ref(&k->graph, HB_GRAPH_OPERAND, k->op_of[hb_hlo_node_operand(f, node, i)]);
+    for (uint32_t i = 0; i < k->m->insts[inst].pred_count; i++)
+        hb_graph_add_ref(&k->graph, HB_GRAPH_AFTER,
+                         k->op_of[hb_hlo_sibling(f, node, hb_hlo_pred(k->m, inst, i))]);
+    for (uint32_t i = 0; i < operands; i++) {
+        uint32_t from = hb_hlo_node_operand(f, node, i);
+        for (uint32_t s = f->first_slot[from]; s < f->first_slot[from + 1]; s++) {
+            uint32_t v = f->value_at[s];
+            if (k->marks[v] != node + 1)
+                hb_graph_add_ref(&k->graph, HB_GRAPH_USES, k->value_of[v]);
+            k->marks[v] = node + 1;
+        }
+    }
+    for (uint32_t s = f->child_scope[node]; s != HB_NONE; s = f->scopes[s].next)
+        hb_graph_add_ref(&k->graph, HB_GRAPH_RUNS, s);
+}
+
+static void add_op(struct maker *k, uint32_t node)
+{
+    uint32_t inst = hb_hlo_node_inst(&k->flow, node), op = hb_graph_add_op(&k->graph);
+    const struct hb_hlo_shape *shape = hb_hlo_shape_of(k->m, inst);
+    struct hb_graph_op *at = &k->graph.ops[op];
+    enum hb_hlo_op kind = op_at(k, node);
+    at->early = kind == HB_HLO_OP_PARAMETER;
+    at->given = at->early || kind == HB_HLO_OP_CONSTANT;
+    at->scalar = shape->type != HB_HLO_TUPLE && shape->elements == 1;
+    at->rank = k->ranks[node];
+    for (uint32_t i = k->first_of[node]; i < k->first_of[node + 1]; i++) {
+        uint32_t made = k->value_of[k->list[i]];
+        struct hb_graph_value *value = &k->graph.values[made];
+        hb_graph_add_value(&k->graph, hb_hlo_value_bytes(&k->flow, k->list[i]));
+        value = &k->graph.values[made];
+        value->place = k->buffers.buffer_of[k->list[i]];
+        value->constant = kind == HB_HLO_OP_CONSTANT;
+    }
+    add_refs(k, node);
+}
+
+static void number_values(struct maker *k)
+{
+    uint32_t made = 0;
+    for (uint32_t op = 0; op < k->flow.node_count; op++)
+        for (uint32_t i = k->first_of[k->node_of[op]]; i < k->first_of[k->node_of[op] + 1]; i++)
+            k->value_of[k->list[i]] = made++;
+}
+
+static void add_ops(struct maker *k)
+{
+    uint32_t op = 0;
+    number_values(k);
+    for (uint32_t s = 0; s < k->flow.scope_count; s++) {
+        uint32_t comp = hb_graph_add_comp(&k->graph);
+        for (uint32_t i = 0; i < k->m->comps[k->flow.scopes[s].comp].inst_count; i++)
+            add_op(k, k->node_of[op++]);
+        k->graph.comps[comp].root = k->op_of[hb_hlo_scope_root(&k->flow, s)];
+    }
+    memset(k->marks, 0, k->flow.value_count * sizeof *k->marks);
+}
+
+/* --- lives (as range.c finds them for one order) --- */
+
+static void touch_places(struct maker *k, uint32_t node)
+{
+    const struct hb_hlo_flow *f = &k->flow;
+    bool root = hb_hlo_node_is_root(f, node);
+    for (uint32_t s = f->first_slot[node]; s < f->first_slot[node + 1]; s++) {
+        uint32_t v = f->value_at[s];
+        if (k->marks[v] == node + 1)
+            continue;
+        k->marks[v] = node + 1;
+        if (root)
+            hb_graph_touch(&k->graph, k->value_of[v], HB_GRAPH_END, f->scope_of[node]);
+        else if (f->values[v].node != node)
+            hb_graph_touch(&k->graph, k->value_of[v], HB_GRAPH_OP, k->op_of[node]);
+    }
+}
+
+/* A while reads its initial value as its body starts; what a call uses is told inside of it. */
+static void touch_operands(struct maker *k, uint32_t node)
+{
+    const struct hb_hlo_flow *f = &k->flow;
+    enum hb_hlo_op kind = op_at(k, node);
+    uint32_t body = f->child_scope[node], operands;
+    bool loop = kind == HB_HLO_OP_WHILE && body != HB_NONE;
+    bool top_only = kind == HB_HLO_OP_GET_TUPLE_ELEMENT || kind == HB_HLO_OP_COPY;
+    if (kind == HB_HLO_OP_TUPLE || kind == HB_HLO_OP_DOMAIN ||
+        (kind == HB_HLO_OP_CALL && body != HB_NONE))
+        return;
+    if (loop && f->scopes[body].next != HB_NONE)
+        body = f->scopes[body].next;
+    operands = k->m->insts[hb_hlo_node_inst(f, node)].operand_count;
+    for (uint32_t i = 0; i < operands; i++) {
+        uint32_t from = hb_hlo_node_operand(f, node, i);
+        uint32_t end = top_only ? f->first_slot[from] + 1 : f->first_slot[from + 1];
+        for (uint32_t s = f->first_slot[from]; s < end; s++)
+            hb_graph_touch(&k->graph, k->value_of[f->value_at[s]],
+                           loop ? HB_GRAPH_START : HB_GRAPH_OP, loop ? body : k->op_of[node]);
+    }
+}
+
+/* An asynchronous call holds what is inside until it is done. */
+static void touch_context(struct maker *k, uint32_t node)
+{
+    const struct hb_hlo_flow *f = &k->flow;
+    uint32_t scope = f->scope_of[node], done = f->scopes[scope].async_done;
+    while (done == HB_NONE && f->scopes[scope].caller != HB_NONE) {
+        scope = f->scope_of[f->scopes[scope].caller];
+        done = f->scopes[scope].async_done;
+    }
+    for (uint32_t i = k->first_of[node]; done != HB_NONE && i < k->first_of[node + 1]; i++)
+        hb_graph_touch(&k->graph, k->value_of[k->list[i]], HB_GRAPH_OP, k->op_of[done]);
+}
+
+static bool is_user(const struct maker *k, uint32_t node, uint32_t of)
+{
+    uint32_t operands = k->m->insts[hb_hlo_node_inst(&k->flow, node)].operand_count;
+    for (uint32_t i = 0; i < operands; i++)
+        if (hb_hlo_node_operand(&k->flow, node, i) == of)
+            return true;
+    return false;
+}
+
+/* What a value may take the place of: the operands' own results. */
+static void add_heirs(struct maker *k, uint32_t node)
+{
+    const struct hb_hlo_flow *f = &k->flow;
+    uint32_t inst = hb_hlo_node_inst(f, node), operands = k->m->insts[inst].operand_count;
+    if (op_at(k, node) == HB_HLO_OP_COPY)
+        return;
+    for (uint32_t i = k->first_of[node]; i < k->first_of[node + 1]; i++)
+        for (uint32_t o = 0; o < operands; o++) {
+            uint32_t from = f->value_at[f->first_slot[hb_hlo_node_operand(f, node, o)]];
+            const struct hb_hlo_value *old = &f->values[from];
+            if (is_user(k, node, old->node) &&
+                hb_hlo_may_share(&k->alias, hb_hlo_node_inst(f, old->node), old->slot, inst,
+                                 f->values[k->list[i]].slot))
+                hb_graph_add_heir(&k->graph, k->value_of[k->list[i]], k->value_of[from]);
+        }
+}
+
+/* An argument that the caller keeps lives on. */
+static void touch_arguments(struct maker *k)
+{
+    const struct hb_hlo_flow *f = &k->flow;
+    bool *donated = hb_hlo_donated(k->arena, f);
+    for (uint32_t v = 0; v < f->value_count; v++)
+        if (f->scope_of[f->values[v].node] == 0 && !donated[v] &&
+            op_at(k, f->values[v].node) == HB_HLO_OP_PARAMETER)
+            hb_graph_touch(&k->graph, k->value_of[v], HB_GRAPH_END, 0);
+}
+
+static void make_graph(struct maker *k)
+{
+    open_maker(k);
+    add_ops(k);
+    for (uint32_t op = 0; op < k->flow.node_count; op++) {
+        touch_places(k, k->node_of[op]);
+        touch_operands(k, k->node_of[op]);
+        touch_context(k, k->node_of[op]);
+        add_heirs(k, k->node_of[op]);
+    }
+    touch_arguments(k);
+    hb_graph_close(&k->graph);
+}
+
+/* --- what comes out --- */
+
+static bool is_work(enum hb_hlo_op op)
+{
+    return op != HB_HLO_OP_PARAMETER && op != HB_HLO_OP_CONSTANT && op != HB_HLO_OP_TUPLE &&
+           op != HB_HLO_OP_GET_TUPLE_ELEMENT && op != HB_HLO_OP_BITCAST;
+}
+
+/* The longest row that both orders have: ends[n], the least place in the text at which a row of n
+ * can end. */
+static struct hb_hlo_common compare_order(const struct maker *k, const uint32_t *order,
+                                          uint32_t comp)
+{
+    const struct hb_graph_comp *of = &k->graph.comps[comp];
+    uint32_t *ends = hb_arena_raw(k->arena, (size_t)of->op_count + 1, sizeof *ends);
+    struct hb_hlo_common common = {0, 0};
+    for (uint32_t i = of->first_op; i < of->first_op + of->op_count; i++) {
+        uint32_t node = k->node_of[order[i]], low = 0, high = common.same;
+        if (!is_work(op_at(k, node)))
+            continue;
+        common.of++;
+        while (low < high) {
+            uint32_t middle = (low + high) / 2;
+            if (ends[middle] < node)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        ends[low] = node;
+        common.same += low == common.same;
+    }
+    return common;
+}
+
+/* A computation that several call is put in order once. */
+static uint32_t *inst_order(const struct maker *k, const uint32_t *order)
+{
+    const struct hb_hlo_module *m = k->m;
+    uint32_t *insts = hb_arena_alloc(k->arena, m->inst_count, sizeof *insts);
+    for (uint32_t i = 0; i < m->inst_count; i++)
+        insts[i] = i;
+    for (uint32_t s = 0; s < k->flow.scope_count; s++) {
+        const struct hb_hlo_comp *comp = &m->comps[k->flow.scopes[s].comp];
+        const uint32_t *row = order + k->graph.comps[s].first_op;
+        for (uint32_t i = 0; i < comp->inst_count; i++)
+            insts[comp->first_inst + i] = hb_hlo_node_inst(&k->flow, k->node_of[row[i]]);
+    }
+    return insts;
+}
+
+static int64_t printed_bytes(const struct maker *k)
+{
+    uint32_t *order = hb_arena_raw(k->arena, k->flow.node_count, sizeof *order);
+    for (uint32_t s = 0; s < k->flow.scope_count; s++)
+        for (uint32_t i = 0; i < k->graph.comps[s].op_count; i++)
+            order[k->graph.comps[s].first_op + i] = k->op_of[k->flow.scopes[s].first_node + i];
+    return hb_graph_estimate(k->arena, &k->graph, order);
+}
+
+bool hb_hlo_orders_find(struct hb_arena *arena, struct hb_diag *diag, const struct hb_hlo_module *m,
+                        struct hb_hlo_orders *out)
+{
+    struct maker k = {.arena = arena, .m = m};
+    struct hb_choice choice;
+    if (!hb_hlo_flow_find(arena, diag, m, NULL, &k.flow))
+        return false;
+    make_graph(&k);
+    hb_graph_choose(arena, &k.graph, &choice);
+    *out = (struct hb_hlo_orders){.least = choice.least, .printed_bytes = printed_bytes(&k)};
+    for (int kind = 0; kind < HB_ORDER_KINDS; kind++) {
+        out->insts[kind] = inst_order(&k, choice.orders[kind]);
+        out->bytes[kind] = choice.bytes[kind];
+        for (uint32_t s = 0; s < k.flow.scope_count; s++) {
+            struct hb_hlo_common c = compare_order(&k, choice.orders[kind], s);
+            struct hb_hlo_common *to = s ? &out->inside[kind] : &out->entry[kind];
+            to->same += c.same;
+            to->of += c.of;
+        }
+    }
     return true;
 }
 
-/* What dies if the operand's last user has run; through what hands on, too. */
-static int64_t freed_bytes(const struct lister *l, uint32_t operand, int depth)
+double hb_hlo_common_part(const struct hb_hlo_common *common)
 {
-    enum { MAX_DEPTH = 16 };
-    if (l->uses[operand - l->first] != 1)
-        return 0;
-    int64_t sum = l->made[operand - l->first];
-    if (!hands_on(hb_hlo_op_of(l->m, operand)) || depth == MAX_DEPTH)
-        return sum;
-    for (uint32_t i = 0; i < l->m->insts[operand].operand_count && i < 64; i++)
-        sum = hb_add_sat(sum, freed_bytes(l, hb_hlo_operand(l->m, operand, i), depth + 1));
-    return sum;
+    return common->of ? (double)common->same / common->of : 1;
 }
 
-static int64_t cost_of(const struct lister *l, uint32_t inst)
+const char *hb_hlo_order_title(enum hb_order_kind kind)
 {
-    int64_t cost = l->made[inst - l->first];
-    for (uint32_t i = 0; i < l->m->insts[inst].operand_count; i++)
-        if (is_first_mention(l, inst, i) && !hands_on(hb_hlo_op_of(l->m, inst)))
-            cost -= freed_bytes(l, hb_hlo_operand(l->m, inst, i), 0);
-    return cost;
-}
-
-static bool comes_before(struct ready a, struct ready b)
-{
-    return a.cost < b.cost || (a.cost == b.cost && a.inst < b.inst);
-}
-
-static void push_ready(struct lister *l, uint32_t inst)
-{
-    struct ready entry = {cost_of(l, inst), inst};
-    l->queue = hb_grow(l->arena, l->queue, l->queue_count, &l->queue_cap, sizeof *l->queue);
-    uint32_t at = l->queue_count++;
-    for (; at && comes_before(entry, l->queue[(at - 1) / 2]); at = (at - 1) / 2)
-        l->queue[at] = l->queue[(at - 1) / 2];
-    l->queue[at] = entry;
-}
-
-static uint32_t pop_ready(struct lister *l)
-{
-    uint32_t top = l->queue[0].inst, at = 0;
-    struct ready last = l->queue[--l->queue_count];
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= l->queue_count)
-            break;
-        child += child + 1 < l->queue_count && comes_before(l->queue[child + 1], l->queue[child]);
-        if (!comes_before(l->queue[child], last))
-            break;
-        l->queue[at] = l->queue[child];
-        at = child;
-    }
-    l->queue[at] = last;
-    return top;
-}
-
-/* Counts the users of each, or where next tells their places, notes them. */
-static void pass_users(struct lister *l, uint32_t *next)
-{
-    for (uint32_t i = l->first; i < l->first + l->count; i++)
-        for (uint32_t k = 0; k < l->m->insts[i].operand_count; k++) {
-            uint32_t operand = hb_hlo_operand(l->m, i, k) - l->first;
-            bool counts = is_first_mention(l, i, k);
-            if (counts && next)
-                l->users[next[operand]++] = i;
-            else if (counts)
-                l->uses[operand]++;
-        }
-}
-
-static void list_users(struct lister *l)
-{
-    uint32_t *next = hb_arena_alloc(l->arena, l->count, sizeof *next);
-    pass_users(l, NULL);
-    for (uint32_t i = 0; i < l->count; i++) {
-        next[i] = l->first_user[i];
-        l->first_user[i + 1] = l->first_user[i] + l->uses[i];
-    }
-    l->users = hb_arena_alloc(l->arena, l->first_user[l->count], sizeof *l->users);
-    pass_users(l, next);
-}
-
-/* The one user that is left of an operand has become cheaper. */
-static void requeue_user(struct lister *l, uint32_t operand)
-{
-    uint32_t at = operand - l->first;
-    for (uint32_t u = l->first_user[at]; u < l->first_user[at + 1]; u++) {
-        uint32_t user = l->users[u] - l->first;
-        if (!l->done[user] && !l->waits[user])
-            push_ready(l, l->users[u]);
-    }
-}
-
-/* One use less; what only handed on dies with its last, and with it a use of what it held. */
-static void release(struct lister *l, uint32_t operand)
-{
-    uint32_t depth = 0;
-    l->stack[depth++] = operand;
-    while (depth) {
-        uint32_t inst = l->stack[--depth];
-        uint32_t *uses = &l->uses[inst - l->first];
-        if (--*uses == 1)
-            requeue_user(l, inst);
-        if (*uses || !hands_on(hb_hlo_op_of(l->m, inst)))
-            continue;
-        for (uint32_t i = 0; i < l->m->insts[inst].operand_count; i++)
-            if (is_first_mention(l, inst, i))
-                l->stack[depth++] = hb_hlo_operand(l->m, inst, i);
-    }
-}
-
-static void run_inst(struct lister *l, uint32_t inst)
-{
-    uint32_t at = inst - l->first;
-    bool holds = hands_on(hb_hlo_op_of(l->m, inst)) && l->uses[at];
-    l->done[at] = true;
-    for (uint32_t i = 0; i < l->m->insts[inst].operand_count && !holds; i++)
-        if (is_first_mention(l, inst, i))
-            release(l, hb_hlo_operand(l->m, inst, i));
-    for (uint32_t u = l->first_user[at]; u < l->first_user[at + 1]; u++)
-        if (--l->waits[l->users[u] - l->first] == 0)
-            push_ready(l, l->users[u]);
-}
-
-static void list_comp(struct hb_arena *arena, const struct hb_hlo_module *m,
-                      const struct hb_hlo_comp *comp, uint32_t *out)
-{
-    struct lister l = {
-        .m = m, .arena = arena, .first = comp->first_inst, .count = comp->inst_count};
-    l.first_user = hb_arena_alloc(arena, (size_t)l.count + 1, sizeof *l.first_user);
-    l.waits = hb_arena_alloc(arena, l.count, sizeof *l.waits);
-    l.uses = hb_arena_alloc(arena, l.count, sizeof *l.uses);
-    l.done = hb_arena_alloc(arena, l.count, sizeof *l.done);
-    l.made = hb_arena_alloc(arena, l.count, sizeof *l.made);
-    uint32_t placed = 0;
-    size_t operands = 1;
-    for (uint32_t i = 0; i < l.count; i++) {
-        l.made[i] = made_bytes(m, l.first + i);
-        operands += m->insts[l.first + i].operand_count;
-        for (uint32_t k = 0; k < m->insts[l.first + i].operand_count; k++)
-            l.waits[i] += is_first_mention(&l, l.first + i, k);
-    }
-    l.stack = hb_arena_alloc(arena, operands, sizeof *l.stack);
-    list_users(&l);
-    l.uses[comp->root - l.first]++; /* the caller's */
-    for (uint32_t i = 0; i < l.count; i++)
-        if (!l.waits[i])
-            push_ready(&l, l.first + i);
-    while (l.queue_count) {
-        uint32_t inst = pop_ready(&l);
-        if (l.done[inst - l.first])
-            continue;
-        out[placed++] = inst;
-        run_inst(&l, inst);
-    }
-}
-
-uint32_t *hb_hlo_schedule(struct hb_arena *arena, const struct hb_hlo_module *m,
-                          enum hb_hlo_scheduling how)
-{
-    uint32_t *order = hb_arena_alloc(arena, m->inst_count, sizeof *order);
-    struct hb_arena_mark mark = hb_arena_mark(arena);
-    for (uint32_t c = 0; c < m->comp_count; c++) {
-        const struct hb_hlo_comp *comp = &m->comps[c];
-        switch (how) {
-        case HB_HLO_AS_PRINTED:
-        case HB_HLO_SCHEDULINGS:
-            for (uint32_t i = 0; i < comp->inst_count; i++)
-                order[comp->first_inst + i] = comp->first_inst + i;
-            break;
-        case HB_HLO_POST_ORDER:
-            hb_hlo_post_order(arena, m, c, order + comp->first_inst);
-            break;
-        case HB_HLO_LIST:
-            list_comp(arena, m, comp, order + comp->first_inst);
-            break;
-        }
-        hb_arena_rewind(arena, mark);
-    }
-    return order;
-}
-
-const char *hb_hlo_scheduling_name(enum hb_hlo_scheduling how)
-{
-    static const char *const names[] = {"as printed", "depth first", "list schedule", ""};
-    return names[how];
+    static const char *const titles[] = {"list schedule", "depth first", "post-order",
+                                         "as printed"};
+    return titles[kind];
 }

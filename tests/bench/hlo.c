@@ -156,7 +156,7 @@ static int bench_dump(const char *path)
     double t1 = now_s();
     ok = ok && hb_hlo_module_read(arena, &diag, &text, &m);
     double t2 = now_s();
-    ok = ok && hb_hlo_report_make(arena, &diag, &m, r);
+    ok = ok && hb_hlo_report_make(arena, &diag, &m, HB_HLO_ASK_NONE, r);
     double t3 = now_s();
     hb_diag_print(&diag, stderr);
     if (ok)

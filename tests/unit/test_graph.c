@@ -1,0 +1,189 @@
+/* sim/graph: graphs small enough to be put in order by hand. */
+#include "tests/unit/unit.h"
+
+#include "base/arena.h"
+#include "sim/graph/choose.h"
+
+static struct unit u;
+static struct hb_graph g;
+
+static void open_graph(void)
+{
+    unit_start(&u);
+    hb_graph_init(&g, u.env.arena);
+    hb_graph_add_comp(&g);
+}
+
+/* An op that reads up to two others and makes so many bytes. */
+static uint32_t op(uint32_t a, uint32_t b, int64_t bytes)
+{
+    uint32_t at = hb_graph_add_op(&g), operands[] = {a, b};
+    for (int i = 0; i < 2; i++)
+        if (operands[i] != HB_NONE)
+            hb_graph_add_ref(&g, HB_GRAPH_OPERAND, operands[i]);
+    for (int i = 0; i < 2; i++)
+        if (operands[i] != HB_NONE && g.ops[operands[i]].value_count) {
+            hb_graph_add_ref(&g, HB_GRAPH_USES, g.ops[operands[i]].first_value);
+            hb_graph_touch(&g, g.ops[operands[i]].first_value, HB_GRAPH_OP, at);
+        }
+    hb_graph_add_value(&g, bytes);
+    return at;
+}
+
+static void close_graph(uint32_t root)
+{
+    g.comps[g.ops[root].comp].root = root;
+    hb_graph_touch(&g, g.ops[root].first_value, HB_GRAPH_END, g.ops[root].comp);
+    hb_graph_close(&g);
+}
+
+static void assert_order(enum hb_order_kind kind, const uint32_t *wanted)
+{
+    const uint32_t *order = hb_graph_order_make(u.env.arena, &g, kind);
+    for (uint32_t i = 0; i < g.op_count; i++)
+        if (order[i] != wanted[i])
+            fail_msg("%s: op %u stands at %u, not %u", hb_graph_order_name(kind), order[i], i,
+                     wanted[i]);
+}
+
+/* XLA's own example (hlo_memory_scheduler.cc, ListScheduler): the list postpones B, whose result is
+ * larger than what it reads.
+ *
+ *      +--> B ==> C ------+
+ *   A -+--> D --> F ====> G
+ *      +--> E ----+                                  ==> 2 bytes, --> 1 byte */
+static void the_list_is_greedy(void **state)
+{
+    (void)state;
+    open_graph();
+    uint32_t a = op(HB_NONE, HB_NONE, 1), b = op(a, HB_NONE, 2), c = op(b, HB_NONE, 1);
+    uint32_t d = op(a, HB_NONE, 1), e = op(a, HB_NONE, 1), f = op(d, e, 2), last = op(c, f, 0);
+    close_graph(last);
+    assert_order(HB_ORDER_LIST, (const uint32_t[]){a, e, d, f, b, c, last});
+    assert_order(HB_ORDER_POST, (const uint32_t[]){a, b, c, d, e, f, last});
+    struct hb_choice choice;
+    hb_graph_choose(u.env.arena, &g, &choice);
+    assert_int_equal(choice.bytes[HB_ORDER_LIST], 5);
+    assert_int_equal(choice.bytes[HB_ORDER_POST], 5);
+    assert_int_equal(choice.least, HB_ORDER_LIST); /* of equals the list */
+    unit_end(&u);
+}
+
+/* Of what frees as much, the one that became ready last; of these, first what more wait for. */
+static void ties_of_the_list(void **state)
+{
+    (void)state;
+    open_graph();
+    uint32_t a = op(HB_NONE, HB_NONE, 4), b = op(HB_NONE, HB_NONE, 4);
+    uint32_t c = op(HB_NONE, HB_NONE, 4), ab = op(a, b, 1), end = op(ab, c, 1),
+             more = op(a, end, 1);
+    close_graph(more);
+    assert_order(HB_ORDER_LIST, (const uint32_t[]){a, c, b, ab, end, more});
+    unit_end(&u);
+}
+
+/* A scalar goes first, whatever it costs. */
+static void scalars_go_first(void **state)
+{
+    (void)state;
+    open_graph();
+    uint32_t a = op(HB_NONE, HB_NONE, 4), b = op(a, HB_NONE, 2), c = op(a, HB_NONE, 8);
+    uint32_t end = op(b, c, 1);
+    g.ops[c].scalar = true;
+    close_graph(end);
+    assert_order(HB_ORDER_LIST, (const uint32_t[]){a, c, b, end});
+    unit_end(&u);
+}
+
+/* Extra users above decide before bytes, bytes before the name. */
+static void depth_first_prefers_fans(void **state)
+{
+    (void)state;
+    open_graph();
+    uint32_t fan = op(HB_NONE, HB_NONE, 1), large = op(HB_NONE, HB_NONE, 100);
+    uint32_t small = op(HB_NONE, HB_NONE, 10), two = op(small, large, 1);
+    uint32_t left = op(two, fan, 1), end = op(left, fan, 1);
+    close_graph(end);
+    assert_order(HB_ORDER_DEPTH, (const uint32_t[]){fan, large, small, two, left, end});
+    assert_order(HB_ORDER_POST, (const uint32_t[]){small, large, two, fan, left, end});
+    unit_end(&u);
+    open_graph();
+    fan = op(HB_NONE, HB_NONE, 1);
+    large = op(HB_NONE, HB_NONE, 1);
+    end = op(fan, large, 1);
+    g.ops[fan].rank = 7;
+    close_graph(end);
+    assert_order(HB_ORDER_DEPTH, (const uint32_t[]){large, fan, end});
+    unit_end(&u);
+}
+
+/* What only has to run before comes before the operands; nobody reads it. */
+static void order_without_data(void **state)
+{
+    (void)state;
+    open_graph();
+    uint32_t a = op(HB_NONE, HB_NONE, 1), b = op(HB_NONE, HB_NONE, 1), end = hb_graph_add_op(&g);
+    hb_graph_add_ref(&g, HB_GRAPH_OPERAND, a);
+    hb_graph_add_ref(&g, HB_GRAPH_AFTER, b);
+    hb_graph_add_ref(&g, HB_GRAPH_USES, g.ops[a].first_value);
+    hb_graph_add_value(&g, 1);
+    close_graph(end);
+    assert_order(HB_ORDER_LIST, (const uint32_t[]){a, b, end});
+    assert_order(HB_ORDER_DEPTH, (const uint32_t[]){a, b, end});
+    unit_end(&u);
+}
+
+/* entry: x = given, s = op, w = loop(s) runs body, y = op(w); body: p = given, q = op(p), which
+ * lies in p's place: what the loop carries counts twice as it starts, and beside it what waits. */
+static void a_loops_start_is_not_its_own(void **state)
+{
+    (void)state;
+    open_graph();
+    uint32_t s = op(HB_NONE, HB_NONE, 100), waits = op(HB_NONE, HB_NONE, 7);
+    uint32_t w = hb_graph_add_op(&g);
+    hb_graph_add_ref(&g, HB_GRAPH_OPERAND, s);
+    hb_graph_add_ref(&g, HB_GRAPH_USES, g.ops[s].first_value);
+    hb_graph_add_ref(&g, HB_GRAPH_RUNS, 1);
+    uint32_t carried = hb_graph_add_value(&g, 100), end = op(w, waits, 1);
+    uint32_t body = hb_graph_add_comp(&g), p = op(HB_NONE, HB_NONE, 100), q = op(p, HB_NONE, 100);
+    uint32_t inner = op(q, HB_NONE, 30);
+    g.ops[p].given = g.ops[p].early = true;
+    g.values[g.ops[p].first_value].place = g.values[g.ops[q].first_value].place = 0;
+    g.values[carried].place = g.values[g.ops[s].first_value].place = 0;
+    g.comps[body].root = q;
+    hb_graph_touch(&g, g.ops[s].first_value, HB_GRAPH_START, body);
+    hb_graph_touch(&g, g.ops[q].first_value, HB_GRAPH_END, body);
+    close_graph(end);
+    (void)inner;
+    const uint32_t order[] = {s, waits, w, end, p, q, inner};
+    assert_int_equal(hb_graph_estimate(u.env.arena, &g, order), 207);
+    const uint32_t later[] = {s, w, waits, end, p, q, inner};
+    assert_int_equal(hb_graph_estimate(u.env.arena, &g, later), 200);
+    unit_end(&u);
+}
+
+/* A value that takes the place of one that dies there counts once, if either has it alone. */
+static void heirs_count_once(void **state)
+{
+    (void)state;
+    open_graph();
+    uint32_t a = op(HB_NONE, HB_NONE, 50), b = op(a, HB_NONE, 50);
+    const uint32_t order[] = {a, b};
+    hb_graph_add_heir(&g, g.ops[b].first_value, g.ops[a].first_value);
+    close_graph(b);
+    assert_int_equal(hb_graph_estimate(u.env.arena, &g, order), 50);
+    g.heir_count = 0;
+    assert_int_equal(hb_graph_estimate(u.env.arena, &g, order), 100);
+    unit_end(&u);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_list_is_greedy), cmocka_unit_test(ties_of_the_list),
+        cmocka_unit_test(scalars_go_first),   cmocka_unit_test(depth_first_prefers_fans),
+        cmocka_unit_test(order_without_data), cmocka_unit_test(a_loops_start_is_not_its_own),
+        cmocka_unit_test(heirs_count_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
