@@ -29,13 +29,13 @@ static bool is_compute(const struct hb_op *op)
 }
 
 /* The op of this trip that reference r of the op waits for; HB_NONE. What it reads comes first,
- * then the op that a DONE waits for. */
+ * then the op that a DONE waits for. Ops before the edge are of another loop: they have ended. */
 static uint32_t cause_of(const struct hb_trip_floor *t, const struct hb_op *op, uint32_t r)
 {
+    uint32_t cause = op->kind == HB_OP_DONE ? op->start : HB_NONE;
     if (r < op->read_count)
-        return t->writer[t->root_of[t->p->refs[op->refs_at + r]]];
-    bool waits = op->kind == HB_OP_DONE && op->start != HB_NONE && op->start >= t->edge;
-    return waits && t->is_kept[op->start] ? op->start : HB_NONE;
+        cause = t->writer[t->root_of[t->p->refs[op->refs_at + r]]];
+    return cause != HB_NONE && cause >= t->edge && t->is_kept[cause] ? cause : HB_NONE;
 }
 
 /* A collective that waits for nothing of this trip is read now. */

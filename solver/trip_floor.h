@@ -10,7 +10,10 @@
  * hides behind what is made again, still lies after the edge and before the op that reads it here.
  * In the forward pass, where policies add copies and nothing else, all streams keep their order.
  * Ops that a policy can do without (hb_segment_optional_ops) take no time, and nothing waits for
- * them. Tests compare it with every policy of the menus. */
+ * them; in the forward pass a copy into a stack only passes on what it waits for itself, since what
+ * reads the stack there would read the value. What an earlier loop wrote is there when the trip
+ * begins: the backward pass waits for no op of the forward pass. Tests compare it with every
+ * policy, for every kind of model and device (tests/prop/test_floors.c). */
 #ifndef HB_SOLVER_TRIP_FLOOR_H
 #define HB_SOLVER_TRIP_FLOOR_H
 

@@ -20,29 +20,41 @@ static inline bool chance(struct hb_rng *rng, int percent)
     return hb_rng_range(rng, 1, 100) <= percent;
 }
 
+/* What is drawn from. */
+struct zoo_draw {
+    const char *const *names;
+    int count;
+    const char *device; /* null: any */
+    bool pipelines;
+};
+
 /* One try: the text of a configuration, as YAML. */
 static inline const char *zoo_text(struct hb_arena *arena, struct hb_rng *rng,
-                                   const char *const *names, int count)
+                                   const struct zoo_draw *draw)
 {
     static const int64_t small[] = {1, 1, 1, 2, 4, 8}, wide[] = {1, 2, 4, 8, 16, 64, 128};
     static const char *const devices[] = {"tpu-v5p", "tpu-v6e", "nvidia-h100", "amd-mi300x"};
-    int device = (int)hb_rng_range(rng, 0, 3);
+    const char *device = draw->device ? draw->device : devices[hb_rng_range(rng, 0, 3)];
     int64_t data = pick(rng, small, 6), fsdp = pick(rng, wide, 7), tensor = pick(rng, small, 6);
     int64_t sequence = pick(rng, small, 5), expert = pick(rng, small, 6);
     int64_t ranks = data * fsdp * expert, accumulate = pick(rng, small, 5);
+    int64_t pipeline = draw->pipelines && chance(rng, 15) ? pick(rng, small + 3, 2) : 1;
     bool nested = chance(rng, 25), narrow = chance(rng, 20);
     struct hb_str s;
     hb_str_init(&s, arena);
-    hb_str_addf(&s, "model: {preset: %s}\n", names[hb_rng_range(rng, 0, count - 1)]);
+    hb_str_addf(&s, "model: {preset: %s}\n", draw->names[hb_rng_range(rng, 0, draw->count - 1)]);
     hb_str_addf(&s, "batch: {global: %lld, seq: %lld, accumulate: %lld}\n",
-                (long long)(ranks * accumulate * hb_rng_range(rng, 1, 4)),
+                (long long)(ranks * accumulate * pipeline * hb_rng_range(rng, 1, 4)),
                 (long long)(1024 << hb_rng_range(rng, 0, 3)), (long long)accumulate);
-    hb_str_addf(&s, "mesh: {data: %lld, fsdp: %lld, tensor: %lld, sequence: %lld, expert: %lld}\n",
+    hb_str_addf(&s, "mesh: {data: %lld, fsdp: %lld, tensor: %lld, sequence: %lld, expert: %lld",
                 (long long)data, (long long)fsdp, (long long)tensor, (long long)sequence,
                 (long long)expert);
-    hb_str_addf(&s, "hardware: {device: %s, count: %lld}\ncompiler: %s\n", devices[device],
-                (long long)(data * fsdp * tensor * sequence * expert),
-                device < 2 ? "xla-tpu" : "xla-gpu");
+    hb_str_addf(&s, ", pipeline: %lld}\n", (long long)pipeline);
+    hb_str_addf(&s, "hardware: {device: %s, count: %lld}\ncompiler: %s\n", device,
+                (long long)(data * fsdp * tensor * sequence * expert * pipeline),
+                strncmp(device, "tpu", 3) == 0 ? "xla-tpu" : "xla-gpu");
+    if (pipeline > 1)
+        hb_str_addf(&s, "pipeline: {microbatches: %lld}\n", (long long)pipeline);
     hb_str_addf(&s, "stack: {form: %s}\n", nested ? "nested" : "scan");
     hb_str_addf(&s, "loss: {chunks: %d}\n", 1 << hb_rng_range(rng, 0, 3));
     hb_str_addf(&s, "optimizer: {offload: %s, clip: %s}\n",
@@ -62,11 +74,12 @@ static inline const char *zoo_spec(struct hb_arena *arena, struct hb_rng *rng, s
     const char *const *names = hb_file_list(arena, HB_SOURCE_DIR "/models/zoo", ".yaml");
     while (names[count])
         count++;
+    const struct zoo_draw draw = {names, count, NULL, false};
     for (;;) {
         struct hb_diag diag;
         struct hb_node *root;
         hb_diag_init(&diag, arena);
-        const char *text = zoo_text(arena, rng, names, count);
+        const char *text = zoo_text(arena, rng, &draw);
         if (hb_yaml_parse(arena, &diag, "random", text, strlen(text), &root) &&
             hb_schema_from_node(arena, &diag, root, data_dir, out) &&
             hb_spec_supported(&diag, (struct hb_loc){0}, out))

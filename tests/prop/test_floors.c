@@ -1,0 +1,236 @@
+/* The floors of the search against the engine, over every kind of model in the zoo and every family
+ * of devices: whatever a block keeps, moves or makes again, its step takes no less than the floors
+ * of its node and its cell, and holds no fewer bytes. Policies that leave little to be made again
+ * come closest, so each tensor's own are among them. HB_LONG=1 in the environment compares 50,000
+ * configurations instead of 6,000. */
+#include "tests/prop/zoo_specs.h"
+
+#include "hw/device.h"
+#include "sim/engine/run.h"
+#include "sim/ir/lower.h"
+#include "solver/bound.h"
+
+enum kind { DENSE, WINDOWS, TIED, MLA, RAGGED, EINSUM, ALLGATHER, ALL_EXPERTS, MIXED, KIND_COUNT };
+static const char *const kind_names[KIND_COUNT] = {
+    "dense", "windows", "tied", "mla", "ragged", "einsum", "allgather", "all experts", "mixed"};
+
+static const char *const devices[] = {"tpu-v5e",     "tpu-v5p",    "tpu-v6e",
+                                      "nvidia-h100", "amd-mi300x", "nvidia-b200"};
+enum { DEVICE_COUNT = sizeof devices / sizeof devices[0] };
+
+struct tally {
+    int compared;
+    int pipelines;
+    int by_kind[KIND_COUNT];
+    int by_device[DEVICE_COUNT];
+    double closest; /* floor / engine */
+};
+
+static const char *const by_kind[KIND_COUNT][5] = {
+    [DENSE] = {"llama3-8b", "qwen3-1.7b", "gpt3-13b", "nemotron-4-15b", "llama3-70b"},
+    [WINDOWS] = {"gemma3-12b", "gemma2-9b", "olmo3-7b", "mistral-7b", "gemma3-1b"},
+    [TIED] = {"gpt2-xl", "gemma-2b", "smollm2-360m", "qwen3-0.6b", "llama3.2-1b"},
+    [MLA] = {"deepseek-v2-lite", "deepseek-v2", "deepseek-v3", "kimi-k2", "moonlight-16b-a3b"},
+    [RAGGED] = {"mixtral-8x7b", "mixtral-8x22b", "dbrx", "phi-3.5-moe", "gpt-oss-120b"},
+    [EINSUM] = {"mixtral-8x7b", "olmoe-1b-7b", "qwen3-30b-a3b", "gpt-oss-20b", "grok-1"},
+    [ALLGATHER] = {"mixtral-8x22b", "dbrx", "qwen3-30b-a3b", "gpt-oss-20b", "phi-3.5-moe"},
+    [ALL_EXPERTS] = {"mixtral-8x7b", "olmoe-1b-7b", "dbrx", "gpt-oss-20b", "grok-1"},
+    [MIXED] = {"deepseek-moe-16b", "glm-4.5-air", "llama4-maverick", "llama4-scout",
+               "deepseek-v3"}};
+
+static bool sets_dispatch(enum kind kind)
+{
+    return kind >= RAGGED && kind <= ALL_EXPERTS;
+}
+
+static enum hb_dispatch dispatch_of(enum kind kind)
+{
+    return (enum hb_dispatch)(HB_DISPATCH_RAGGED + ((int)kind - (int)RAGGED));
+}
+
+/* The kind's own mark on what was read. */
+static void mark_kind(struct hb_arena *arena, struct hb_spec *spec, enum kind kind)
+{
+    size_t count = (size_t)spec->model.block_count;
+    struct hb_block *blocks = hb_arena_alloc(arena, count, sizeof *blocks);
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = spec->model.blocks[i];
+        if (sets_dispatch(kind) && blocks[i].moe.experts)
+            blocks[i].moe.dispatch = dispatch_of(kind);
+    }
+    spec->model.blocks = blocks;
+}
+
+/* Steps of a nested scan that are a prime number are no nested scan, and a pipeline's layers are
+ * one run: the search leaves these out. */
+static bool is_loop(const struct hb_spec *spec, int64_t steps)
+{
+    bool composite = false;
+    for (int64_t d = 2; d * d <= steps; d++)
+        composite = composite || steps % d == 0;
+    return spec->stack.form == HB_FORM_NESTED ? composite : steps > 1;
+}
+
+static bool draw_spec(struct hb_arena *arena, struct hb_rng *rng, enum kind kind, int device,
+                      struct hb_spec *out)
+{
+    struct hb_diag diag;
+    struct hb_node *root;
+    hb_diag_init(&diag, arena);
+    struct zoo_draw draw = {by_kind[kind], 5, devices[device], true};
+    const char *text = zoo_text(arena, rng, &draw);
+    if (!hb_yaml_parse(arena, &diag, "random", text, strlen(text), &root) ||
+        !hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, out))
+        return false;
+    mark_kind(arena, out, kind);
+    for (int i = 0; i < out->model.block_count; i++) {
+        int32_t steps = hb_block_steps(&out->model.blocks[i]);
+        if (steps > 1 && !is_loop(out, steps))
+            return false;
+    }
+    return hb_schema_check(arena, &diag, NULL, out) &&
+           hb_spec_supported(&diag, (struct hb_loc){0}, out);
+}
+
+enum { POLICIES = 2 * HB_TN_ITER_IN + 12, OWN_RUNS = 16 };
+
+/* All that a layer names, less each of its tensors in turn: what comes closest to a floor; then
+ * each of them on the host, the plain policies, and a few at random. */
+static uint32_t list_policies(struct hb_rng *rng, struct hb_remat *out)
+{
+    const uint32_t all = hb_segment_floor_policy().save;
+    uint32_t count = 0;
+    out[count++] = hb_segment_floor_policy();
+    for (int p = HB_POLICY_NONE; p <= HB_POLICY_DOTS_NO_BATCH; p++)
+        out[count++] = (struct hb_remat){(enum hb_policy)p, 0, 0};
+    for (int t = 0; t < HB_TN_ITER_IN; t++) {
+        out[count++] = (struct hb_remat){HB_POLICY_NAMES, all & ~(1u << t), 0};
+        out[count++] = (struct hb_remat){HB_POLICY_NAMES, all & ~(1u << t), 1u << t};
+    }
+    for (int i = 0; i < 6; i++)
+        out[count++] = zoo_remat(rng);
+    return count;
+}
+
+/* The policies in turn, all blocks under one; then each block under its own, or split in two. */
+static uint32_t draw_runs(struct hb_rng *rng, const struct hb_spec *spec, uint32_t policies,
+                          uint32_t turn, struct hb_run *runs)
+{
+    uint32_t count = 0;
+    for (int i = 0; i < spec->model.block_count; i++) {
+        int32_t steps = hb_block_steps(&spec->model.blocks[i]), first = steps;
+        bool own = turn >= policies;
+        uint32_t policy = own ? (uint32_t)hb_rng_range(rng, 0, policies - 1) : turn;
+        if (own && steps > 3 && spec->mesh[HB_AX_PIPELINE] == 1 && chance(rng, 50))
+            first = (int32_t)hb_rng_range(rng, 2, steps - 2);
+        if (!is_loop(spec, first) || !is_loop(spec, steps - first))
+            first = steps;
+        runs[count++] = (struct hb_run){(uint32_t)i, policy, first};
+        if (first < steps) {
+            policy = (uint32_t)hb_rng_range(rng, 0, policies - 1);
+            runs[count++] = (struct hb_run){(uint32_t)i, policy, steps - first};
+        }
+    }
+    return count;
+}
+
+/* Of a node and of a cell. */
+struct floors {
+    struct hb_floor at[2];
+    const struct hb_device *device;
+};
+
+static void compare(struct hb_arena *arena, const struct floors *floors, const struct hb_spec *spec,
+                    struct tally *tally)
+{
+    struct hb_diag diag;
+    struct hb_program p;
+    struct hb_memory m;
+    struct hb_timing t;
+    hb_diag_init(&diag, arena);
+    assert_true(hb_lower(arena, &diag, spec, &p));
+    hb_run_memory_live(arena, &p, &m);
+    hb_run_timing(arena, &p, floors->device, &t);
+    for (int i = 0; i < 2; i++) {
+        const struct hb_floor *f = &floors->at[i];
+        if (f->bound_ns > t.step_ns || f->live_bytes > m.peak_bytes) {
+            const struct hb_remat *r = &spec->model.blocks[spec->model.block_count - 1].remat;
+            print_error("%s of %s on %s: %lld ns, floor %lld; %lld bytes, floor %lld\n"
+                        "the last block: policy %d, save %x, offload %x\n",
+                        i ? "cell" : "node", spec->model.name, spec->hardware.device,
+                        (long long)t.step_ns, (long long)f->bound_ns, (long long)m.peak_bytes,
+                        (long long)f->live_bytes, (int)r->policy, r->save, r->offload);
+        }
+        assert_true(f->bound_ns <= t.step_ns);
+        assert_true(f->live_bytes <= m.peak_bytes);
+    }
+    double part = (double)floors->at[1].bound_ns / (double)t.step_ns;
+    tally->closest = part > tally->closest ? part : tally->closest;
+    tally->compared++;
+}
+
+static void try_spec(struct hb_arena *arena, struct hb_rng *rng, enum kind kind, int device,
+                     struct tally *tally)
+{
+    struct hb_spec spec;
+    struct hb_device dev;
+    struct hb_diag diag;
+    struct floors floors = {.device = &dev};
+    struct hb_remat policies[POLICIES];
+    if (!draw_spec(arena, rng, kind, device, &spec))
+        return;
+    hb_diag_init(&diag, arena);
+    assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec.hardware.device,
+                               (struct hb_loc){0}, &dev));
+    assert_true(hb_bound_node(arena, &spec, &dev, &floors.at[0]));
+    assert_true(hb_bound_cell(arena, &spec, &dev, &floors.at[1]));
+    uint32_t count = list_policies(rng, policies);
+    size_t blocks = (size_t)spec.model.block_count;
+    struct hb_menu *menus = hb_arena_alloc(arena, blocks, sizeof *menus);
+    for (size_t i = 0; i < blocks; i++)
+        menus[i] = (struct hb_menu){policies, count};
+    for (uint32_t i = 0; i < count + OWN_RUNS; i++) {
+        struct hb_arena_mark mark = hb_arena_mark(arena);
+        struct hb_run runs[HB_PARTS_MAX];
+        struct hb_spec own;
+        uint32_t run_count = draw_runs(rng, &spec, count, i, runs);
+        hb_space_parts_spec(arena, &spec, menus, runs, run_count, &own);
+        compare(arena, &floors, &own, tally);
+        hb_arena_rewind(arena, mark);
+    }
+    tally->by_kind[kind]++;
+    tally->by_device[device]++;
+    tally->pipelines += spec.mesh[HB_AX_PIPELINE] > 1;
+}
+
+static void test_floors_hold(void **state)
+{
+    (void)state;
+    struct hb_arena *arena = hb_arena_new();
+    struct hb_rng rng = hb_rng_seed(17);
+    struct tally tally = {0};
+    int wanted = getenv("HB_LONG") ? 50000 : 6000;
+    for (int tries = 0; tally.compared < wanted && tries < 40 * wanted; tries++) {
+        struct hb_arena_mark mark = hb_arena_mark(arena);
+        try_spec(arena, &rng, (enum kind)(tries % KIND_COUNT), tries / KIND_COUNT % DEVICE_COUNT,
+                 &tally);
+        hb_arena_rewind(arena, mark);
+    }
+    print_message(
+        "# %d configurations, %d specs with a pipeline; the closest floor is at %.2f %%\n",
+        tally.compared, tally.pipelines, 100 * tally.closest);
+    for (int i = 0; i < KIND_COUNT; i++) {
+        print_message("# %s: %d specs\n", kind_names[i], tally.by_kind[i]);
+        assert_true(tally.by_kind[i] > 0);
+    }
+    for (int i = 0; i < DEVICE_COUNT; i++)
+        assert_true(tally.by_device[i] > 0);
+    assert_true(tally.compared >= wanted);
+    hb_arena_free(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_floors_hold)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
