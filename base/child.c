@@ -68,23 +68,31 @@ static void become(const struct run *r)
     _exit(told == sizeof why ? 127 : 126);
 }
 
+/* Those that mean something to this program: not blocked, not ignored (nohup). */
 static void hold_signals(struct run *r)
 {
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    sigprocmask(SIG_SETMASK, NULL, &r->before);
     sigemptyset(&r->held);
-    sigaddset(&r->held, SIGINT);
-    sigaddset(&r->held, SIGTERM);
-    sigaddset(&r->held, SIGHUP);
-    sigprocmask(SIG_BLOCK, &r->held, &r->before);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        struct sigaction now;
+        if (sigaction(ends[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN &&
+            sigismember(&r->before, ends[i]) != 1)
+            sigaddset(&r->held, ends[i]);
+    }
+    sigprocmask(SIG_BLOCK, &r->held, NULL);
 }
 
 static bool was_interrupted(const struct run *r)
 {
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     sigset_t pending;
+    bool any = false;
     if (sigpending(&pending) != 0)
         return false;
-    return (sigismember(&pending, SIGINT) == 1 && !sigismember(&r->before, SIGINT)) ||
-           (sigismember(&pending, SIGTERM) == 1 && !sigismember(&r->before, SIGTERM)) ||
-           (sigismember(&pending, SIGHUP) == 1 && !sigismember(&r->before, SIGHUP));
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        any = any || (sigismember(&r->held, ends[i]) == 1 && sigismember(&pending, ends[i]) == 1);
+    return any;
 }
 
 static void close_end(int *end)
@@ -227,6 +235,8 @@ static void finish(struct run *r, int state)
         c->end = killed ? HB_CHILD_SIGNAL : HB_CHILD_DONE;
         c->status = killed ? WTERMSIG(state) : WEXITSTATUS(state);
     }
+    if (c->end == HB_CHILD_INTERRUPTED)
+        sigwait(&r->held, &c->status);
     sigprocmask(SIG_SETMASK, &r->before, NULL);
 }
 

@@ -3,7 +3,7 @@
  *
  * The child is the head of a process group of its own, so that what it starts in turn is stopped
  * with it: by SIGTERM, a second later by SIGKILL. While it runs, SIGINT, SIGTERM and SIGHUP are
- * held back: the group is stopped first, then they do to this program what they always do. */
+ * held back: the group is stopped, and the caller decides what the signal means. */
 #ifndef HB_BASE_CHILD_H
 #define HB_BASE_CHILD_H
 
@@ -29,7 +29,7 @@ enum hb_child_end {
     HB_CHILD_SIGNAL,      /* killed by signal `status`, not by us */
     HB_CHILD_LATE,        /* stopped after most_ns */
     HB_CHILD_LONG,        /* stopped: its output exceeds most_bytes */
-    HB_CHILD_INTERRUPTED, /* stopped: one of the signals came for us */
+    HB_CHILD_INTERRUPTED, /* stopped: signal `status` came for us, and was taken */
 };
 
 struct hb_child {

@@ -6,6 +6,7 @@
 #include "cli/draw.h"
 #include "cli/draw_plan.h"
 #include "cli/input.h"
+#include "cli/plan_verify.h"
 #include "cli/show_plan.h"
 #include "models/emit.h"
 #include "models/schema.h"
@@ -35,6 +36,7 @@ struct options {
     int objective;
     int emit;
     int64_t budget_bytes;
+    struct hb_verify_ask verify;
     bool exhaustive;
     bool full;
 };
@@ -170,6 +172,14 @@ static void print_text(struct hb_env *env, FILE *out, const struct options *o,
         }
     }
     hb_show_plan_text(env, out, a);
+    if (a->verified)
+        hb_verified_text(env, out, a);
+}
+
+/* Where the compiler was asked, it agrees. */
+static bool may_stand(const struct hb_plan_answer *a)
+{
+    return !a->verified || a->verified->end == HB_VERIFY_FITS;
 }
 
 static void print_answer(struct hb_env *env, const struct options *o,
@@ -181,7 +191,7 @@ static void print_answer(struct hb_env *env, const struct options *o,
         hb_draw_plan(env, a, POINTS_DRAWN, &picture.pareto);
     if (o->common.json)
         hb_show_plan_json(env, hb_out_file(out), a, o->full ? &picture.pareto : NULL);
-    else if (o->emit != EMIT_NONE && a->plan->found)
+    else if (o->emit != EMIT_NONE && a->plan->found && may_stand(a))
         print_emit(env, hb_out_file(out), (enum emit)o->emit, a->spec);
     else
         print_text(env, hb_out_file(out), o, a);
@@ -223,33 +233,93 @@ static bool check_exhaustive(const struct options *o, const struct hb_plan_ask *
     return true;
 }
 
+/* The plan, and its run. False: errors are in the diag. */
+static bool search(const struct options *o, struct hb_plan_ask *ask, struct hb_plan *plan,
+                   struct hb_plan_answer *a)
+{
+    ask->devices = ask->spec->hardware.count;
+    return find_plan(ask, plan) && check_exhaustive(o, ask, a) &&
+           (!plan->found || run_spec(ask->env, plan, &plan->best, a));
+}
+
+/* Compiles, learns and searches on. */
+static bool verify(const struct options *o, struct hb_plan_ask *ask, struct hb_plan *plan,
+                   struct hb_plan_answer *a)
+{
+    struct hb_verified *v = hb_arena_alloc(ask->env->arena, 1, sizeof *v);
+    if (!o->verify.asked)
+        return true;
+    while (plan->found) {
+        if (!hb_plan_verify(ask->env, &o->verify, a, v))
+            return false;
+        a->verified = v;
+        if (v->end != HB_VERIFY_LEARNT)
+            return true;
+        ask->lessons = (struct hb_lessons){v->lessons, v->count};
+        if (!search(o, ask, plan, a))
+            return false;
+    }
+    return true;
+}
+
+/* What ends the command without an answer; HB_EXIT_YES: nothing does. */
+static int check_verified(struct hb_env *env, const struct options *o,
+                          const struct hb_plan_answer *a)
+{
+    if (!a->verified)
+        return HB_EXIT_YES;
+    const struct hb_verified *v = a->verified;
+    const char *reason = v->rounds[v->count - 1].compiled.reason;
+    if (v->end == HB_VERIFY_REFUSED) {
+        hb_error(env->diag, (struct hb_loc){.file = o->model}, "--verify: %s", reason);
+        return HB_EXIT_INPUT;
+    }
+    if (v->end == HB_VERIFY_FAILED) {
+        fprintf(env->err, "hbmsim plan: --verify: %s\n", reason);
+        return HB_EXIT_MACHINE;
+    }
+    if (o->emit != EMIT_NONE && !o->common.json && v->end != HB_VERIFY_FITS) {
+        fprintf(env->err, "hbmsim plan: no plan was verified: nothing is emitted\n");
+        return HB_EXIT_NO;
+    }
+    return HB_EXIT_YES;
+}
+
+static int answer_plan(struct hb_env *env, const struct options *o, struct hb_plan_ask *ask)
+{
+    struct hb_plan plan;
+    struct hb_plan_answer answer = {.ask = ask, .plan = &plan};
+    if (!search(o, ask, &plan, &answer) || !verify(o, ask, &plan, &answer))
+        return HB_EXIT_INPUT;
+    int status = check_verified(env, o, &answer);
+    if (status != HB_EXIT_YES)
+        return status;
+    if (plan.found)
+        price_budgets(ask, &answer);
+    else if (!explain_none(ask, &answer) && env->diag->errors)
+        return HB_EXIT_INPUT;
+    print_answer(env, o, &answer);
+    if (answer.exhaust_ran && !answer.exhaust_agrees)
+        HB_BUG("brute force finds another optimum");
+    return plan.found && may_stand(&answer) ? HB_EXIT_YES : HB_EXIT_NO;
+}
+
 static int run(struct hb_env *env, int argc, char **argv)
 {
-    struct options o = {.emit = EMIT_NONE, .objective = -1};
+    struct options o = {
+        .emit = EMIT_NONE,
+        .objective = -1,
+        .verify = {.python = "python3", .seconds = HB_COMPILE_SECONDS, .most = HB_VERIFY_MOST}};
     struct hb_spec spec;
     struct hb_device device;
     struct hb_plan_ask ask;
-    struct hb_plan plan;
     int status = hb_opt_parse(env, &hb_cmd_plan, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
     if (!hb_draw_check(env, o.plot) || !hb_input_read(env, o.model, &o.common.set, &spec, &device))
         return HB_EXIT_INPUT;
     fill_ask(env, &o, &spec, &device, &ask);
-    struct hb_plan_answer answer = {.ask = &ask, .plan = &plan};
-    if (!find_plan(&ask, &plan) || !check_exhaustive(&o, &ask, &answer))
-        return HB_EXIT_INPUT;
-    if (plan.found) {
-        if (!run_spec(env, &plan, &plan.best, &answer))
-            return HB_EXIT_INPUT;
-        price_budgets(&ask, &answer);
-    } else if (!explain_none(&ask, &answer) && env->diag->errors) {
-        return HB_EXIT_INPUT;
-    }
-    print_answer(env, &o, &answer);
-    if (answer.exhaust_ran && !answer.exhaust_agrees)
-        HB_BUG("brute force finds another optimum");
-    return plan.found ? HB_EXIT_YES : HB_EXIT_NO;
+    return answer_plan(env, &o, &ask);
 }
 
 static const struct hb_opt options[] = {
@@ -269,6 +339,17 @@ static const struct hb_opt options[] = {
     {"certificate", 0, HB_OPT_STRING, "FILE",
      "write each cell of the space with its optimum or the bound that excluded it", NULL,
      offsetof(struct options, certificate), 0, 0},
+    {"verify", 0, HB_OPT_FLAG, NULL,
+     "compile the plan (see hbmsim verify); one that does not fit teaches the search", NULL,
+     offsetof(struct options, verify.asked), 0, 0},
+    {"verify-most", 0, HB_OPT_INT, "N", "of compilations; default: 5", NULL,
+     offsetof(struct options, verify.most), 1, HB_VERIFY_CEILING},
+    {"python", 0, HB_OPT_STRING, "PATH", "the interpreter that has JAX; default: python3", NULL,
+     offsetof(struct options, verify.python), 0, 0},
+    {"compile-seconds", 0, HB_OPT_INT, "S", "of time for a compilation; default: 900", NULL,
+     offsetof(struct options, verify.seconds), 1, 1000000},
+    {"keep", 0, HB_OPT_STRING, "RUNS.jsonl", "with --verify: append a record of each compilation",
+     NULL, offsetof(struct options, verify.keep), 0, 0},
     {"exhaustive", 0, HB_OPT_FLAG, NULL, "check by running every configuration (at most a million)",
      NULL, offsetof(struct options, exhaustive), 0, 0},
     {"write-lp", 0, HB_OPT_STRING, "STEM",

@@ -1,14 +1,14 @@
 /* hbmsim verify: a configuration compiled by the real compiler, beside its prediction. */
-#include <unistd.h>
+#include <signal.h>
 
 #include "base/arena.h"
-#include "base/file.h"
 #include "base/json_write.h"
 #include "base/out.h"
 #include "base/size.h"
 #include "cli/cmd.h"
 #include "cli/compiled.h"
 #include "cli/input.h"
+#include "cli/keep.h"
 #include "models/schema.h"
 #include "sim/engine/result.h"
 
@@ -21,8 +21,6 @@ struct options {
     int64_t seconds;
     bool input;
 };
-
-static const struct hb_loc nowhere;
 
 static void put_bytes(struct hb_json *j, const char *key, int64_t bytes)
 {
@@ -46,81 +44,6 @@ static void put_compiled(struct hb_json *j, const struct hb_compiled *c)
     put_bytes(j, "alias_bytes", c->alias_bytes);
     put_bytes(j, "temp_bytes", c->temp_bytes);
     put_bytes(j, "host_bytes", c->host_bytes);
-}
-
-/* --- the record that is kept --- */
-
-/* A name for the configuration that another one does not have: FNV-1a of its text. */
-static const char *make_id(struct hb_env *env, const struct hb_spec *spec, const char *config)
-{
-    uint32_t hash = 2166136261u;
-    for (const char *c = config; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 16777619u;
-    return hb_arena_printf(env->arena, "verify-%s-%s-%lld-%08x", spec->model.name,
-                           spec->hardware.device, (long long)spec->hardware.count, (unsigned)hash);
-}
-
-static struct hb_node *config_of(struct hb_arena *arena, const struct hb_spec *spec)
-{
-    struct hb_node *config = hb_schema_emit(arena, spec, false);
-    struct hb_node *full = hb_schema_emit(arena, spec, true);
-    hb_node_put(config, "hardware", nowhere, hb_node_copy(arena, hb_node_find(full, "hardware")));
-    hb_node_put(config, "compiler", nowhere, hb_node_copy(arena, hb_node_find(full, "compiler")));
-    return config;
-}
-
-static void write_record(struct hb_env *env, struct hb_str *line, const char *id,
-                         const struct hb_result *r, const struct hb_compiled *c)
-{
-    struct hb_str config;
-    hb_str_init(&config, env->arena);
-    hb_schema_emit_json(&config, r->spec, true);
-    struct hb_json j = hb_json_begin(line, NULL, false);
-    hb_json_object(&j);
-    put_text(&j, "id", id ? id : make_id(env, r->spec, config.text));
-    put_text(&j, "source",
-             r->spec->compiler == HB_XLA_TPU ? "xla-tpu-aot/verify" : "xla-gpu-aot/verify");
-    put_text(&j, "group", hb_arena_printf(env->arena, "verify/%s", r->spec->model.name));
-    hb_json_key(&j, "versions");
-    hb_json_node(&j, c->versions);
-    hb_json_key(&j, "config");
-    hb_json_node(&j, config_of(env->arena, r->spec));
-    hb_json_key(&j, "measured");
-    hb_json_object(&j);
-    put_text(&j, "kind", "xla_total");
-    put_compiled(&j, c);
-    put_bytes(&j, "peak_bytes", c->total_bytes);
-    hb_json_key(&j, "fits");
-    hb_json_bool(&j, c->total_bytes <= r->budget_bytes);
-    hb_json_key(&j, "step_seconds");
-    hb_json_null(&j);
-    hb_json_object_end(&j);
-    put_text(&j, "note", hb_arena_printf(env->arena, "compiled for %s", c->topology));
-    hb_json_object_end(&j);
-    hb_json_end(&j);
-}
-
-/* The file with the line after all that it has: it appears whole or stays as it was. */
-static bool keep_record(struct hb_env *env, const struct options *o, const struct hb_result *r,
-                        const struct hb_compiled *c)
-{
-    struct hb_text old = {"", 0};
-    struct hb_str line;
-    const char *reason;
-    if (!o->keep)
-        return true;
-    hb_str_init(&line, env->arena);
-    write_record(env, &line, o->id, r, c);
-    if (access(o->keep, F_OK) == 0 &&
-        !hb_file_load(env->arena, o->keep, HB_FILE_MAX_BYTES, &old, &reason))
-        return hb_error(env->diag, nowhere, "--keep: %s: %s", o->keep, reason);
-    struct hb_out *out = hb_out_open(env, o->keep);
-    fwrite(old.text, 1, old.len, hb_out_file(out));
-    if (old.len && old.text[old.len - 1] != '\n')
-        fputc('\n', hb_out_file(out));
-    fputs(line.text, hb_out_file(out));
-    hb_out_close(out);
-    return true;
 }
 
 /* --- what is printed --- */
@@ -212,12 +135,14 @@ static int compile(struct hb_env *env, const struct options *o, const struct hb_
     case HB_COMPILE_REFUSED:
         hb_error(env->diag, (struct hb_loc){.file = o->model}, "%s", c.reason);
         return HB_EXIT_INPUT;
-    case HB_COMPILE_FAILED:
     case HB_COMPILE_INTERRUPTED:
+        raise(c.signal); /* as if there had been no compiler to stop first */
+        return HB_EXIT_MACHINE;
+    case HB_COMPILE_FAILED:
         fprintf(env->err, "hbmsim verify: %s\n", c.reason);
         return HB_EXIT_MACHINE;
     }
-    if (!keep_record(env, o, r, &c))
+    if (o->keep && !hb_keep_record(env, o->keep, o->id, r->spec, r->budget_bytes, &c))
         return HB_EXIT_INPUT;
     print_answer(env, o, r, &c);
     return c.total_bytes <= r->budget_bytes ? HB_EXIT_YES : HB_EXIT_NO;

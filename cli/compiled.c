@@ -93,6 +93,7 @@ static bool check_end(struct hb_env *env, const struct hb_compile_ask *ask,
                                        ask->python));
     case HB_CHILD_INTERRUPTED:
         c->end = HB_COMPILE_INTERRUPTED;
+        c->signal = child->status;
         c->reason = "interrupted";
         return false;
     }

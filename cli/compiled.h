@@ -24,7 +24,7 @@ enum hb_compiled_end {
     HB_COMPILED,            /* the figures are there */
     HB_COMPILE_REFUSED,     /* the reference step does not have what the configuration asks for */
     HB_COMPILE_FAILED,      /* something is missing here, or what ran failed */
-    HB_COMPILE_INTERRUPTED, /* a signal came for us and waits: see base/child.h */
+    HB_COMPILE_INTERRUPTED, /* `signal` came for us */
 };
 
 /* Figures that the answer lacks are -1: a compiler that refuses a program may tell the total alone.
@@ -32,6 +32,7 @@ enum hb_compiled_end {
 struct hb_compiled {
     enum hb_compiled_end end;
     const char *reason; /* a sentence, where there are no figures */
+    int signal;         /* that interrupted */
     const char *by;     /* "libtpu 0.0.51" */
     const char *topology;
     const struct hb_node *versions; /* name: version */

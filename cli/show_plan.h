@@ -10,18 +10,20 @@
 #include "solver/plan.h"
 
 struct hb_env;
+struct hb_verified;
 
 /* What was asked and found; pointers that do not apply are null. */
 struct hb_plan_answer {
     const struct hb_plan_ask *ask;
     const struct hb_plan *plan;
-    const struct hb_spec *spec;           /* of the plan, or of the smallest configuration */
-    const struct hb_result *result;       /* the engine's, of spec */
-    const struct hb_plan *smallest;       /* where nothing fits: the search for the least memory */
-    int64_t least_devices;                /* where nothing fits: how many would do; 0: not found */
-    bool exhaust_ran;                     /* --exhaustive ... */
-    bool exhaust_agrees;                  /* ... finds what the search of the same menus does */
-    const char *advice; /* the change outside the space that frees most; null */
+    const struct hb_spec *spec;         /* of the plan, or of the smallest configuration */
+    const struct hb_result *result;     /* the engine's, of spec */
+    const struct hb_plan *smallest;     /* where nothing fits: the search for the least memory */
+    int64_t least_devices;              /* where nothing fits: how many would do; 0: not found */
+    bool exhaust_ran;                   /* --exhaustive ... */
+    bool exhaust_agrees;                /* ... finds what the search of the same menus does */
+    const struct hb_verified *verified; /* --verify: the compiler's word (plan_verify.h) */
+    const char *advice;                 /* the change outside the space that frees most; null */
     /* What 1, 2, 4 ... GiB more would buy: values of the objective; 0: not asked. */
     struct hb_price_row {
         int64_t more_bytes;

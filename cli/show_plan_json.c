@@ -3,6 +3,7 @@
 #include "base/env.h"
 #include "base/size.h"
 #include "cli/show.h"
+#include "cli/plan_verify.h"
 #include "cli/show_plan.h"
 #include "models/schema.h"
 
@@ -148,6 +149,10 @@ void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answe
         put_found(&j, env, a);
     else
         put_infeasible(&j, env, a);
+    if (a->verified) {
+        hb_json_key(&j, "verified");
+        hb_verified_json(&j, a->verified);
+    }
     if (points)
         put_points(&j, points);
     hb_json_object_end(&j);

@@ -28,7 +28,7 @@ static struct hb_brute_limits limits_of(const struct hb_search *s, uint32_t cell
 {
     bool memory = hb_search_by_memory(s);
     return (struct hb_brute_limits){.goal = memory ? HB_GOAL_MEMORY : HB_GOAL_TIME,
-                                    .budget_bytes = s->ask->budget_bytes,
+                                    .budget_bytes = hb_search_budget(s, cell),
                                     .host_bytes = s->ask->host_bytes,
                                     .most_value = hb_search_ceiling(s, cell),
                                     .after_value = -1};
@@ -255,14 +255,14 @@ bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_mem
                    int64_t *out_step_ns)
 {
     struct hb_program p;
+    int64_t budget_bytes = hb_search_budget(s, c->cell);
     if (!lower_choice(s, c, &p))
         return false;
     hb_run_memory_live(s->scratch, &p, memory);
-    if (memory->peak_bytes > s->ask->budget_bytes)
+    if (memory->peak_bytes > budget_bytes)
         return false;
     hb_run_memory(s->scratch, &p, memory);
-    bool fits =
-        memory->peak_bytes <= s->ask->budget_bytes && memory->host_bytes <= s->ask->host_bytes;
+    bool fits = memory->peak_bytes <= budget_bytes && memory->host_bytes <= s->ask->host_bytes;
     if (fits)
         *out_step_ns = hb_run_step_ns(s->scratch, &p, s->ask->device);
     return fits;

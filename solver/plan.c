@@ -49,6 +49,16 @@ int64_t hb_search_ceiling(const struct hb_search *s, uint32_t cell)
     return most < 9e18 ? (int64_t)most + 1 : INT64_MAX;
 }
 
+int64_t hb_search_budget(const struct hb_search *s, uint32_t cell)
+{
+    const struct hb_lessons *lessons = &s->ask->lessons;
+    if (!lessons->count)
+        return s->ask->budget_bytes;
+    int64_t more = hb_lessons_more(lessons, hb_cell_kind(&s->plan->space.cells[cell]));
+    return hb_larger(s->ask->budget_bytes - more, 0);
+}
+
+/* What comes of it is taken for cells of other kinds too: the whole budget. */
 struct hb_layers_ask hb_search_layers_ask(const struct hb_search *s, uint32_t cell,
                                           const struct hb_spec *cell_spec)
 {

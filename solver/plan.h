@@ -15,6 +15,7 @@
 #define HB_SOLVER_PLAN_H
 
 #include "solver/brute.h"
+#include "solver/lessons.h"
 
 struct hb_arena;
 struct hb_env;
@@ -29,6 +30,7 @@ struct hb_plan_ask {
     enum hb_objective objective; /* DEVICES counts as TOKENS here: see hb_plan_find */
     int64_t budget_bytes;        /* INT64_MAX: whatever it takes */
     int64_t host_bytes;          /* of host memory for one device; INT64_MAX: no limit */
+    struct hb_lessons lessons;   /* kinds of cells that take more than predicted */
     const char *lp_stem;         /* "plan": plan-1.lp, plan-2.lp, ...; null: none are written */
     uint32_t most_alternatives;
     uint32_t most_policies; /* of each block's menu; 0: HB_MENU_MOST */

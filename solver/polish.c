@@ -219,7 +219,7 @@ static bool try_segment(struct polish *p, const struct hb_segment *segment)
     struct hb_search *s = p->s;
     bool memory = hb_search_by_memory(s);
     struct hb_brute_limits limits = {.goal = memory ? HB_GOAL_MEMORY : HB_GOAL_TIME,
-                                     .budget_bytes = s->ask->budget_bytes,
+                                     .budget_bytes = hb_search_budget(s, p->now.cell),
                                      .host_bytes = s->ask->host_bytes,
                                      .most_value = memory ? p->now.peak_bytes : p->now.step_ns,
                                      .after_value = -1};

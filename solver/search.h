@@ -96,6 +96,8 @@ double hb_search_value(const struct hb_search *s, uint32_t cell, int64_t ns, int
 /* In the units of the walk (ns, or bytes): what a configuration of the cell must not exceed to be
  * as good as the incumbent. */
 int64_t hb_search_ceiling(const struct hb_search *s, uint32_t cell);
+/* What a prediction for the cell may come to: the budget less what was learnt of its kind. */
+int64_t hb_search_budget(const struct hb_search *s, uint32_t cell);
 /* For a spec of the cell; without fixed_bytes. */
 struct hb_layers_ask hb_search_layers_ask(const struct hb_search *s, uint32_t cell,
                                           const struct hb_spec *cell_spec);

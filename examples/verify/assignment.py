@@ -24,12 +24,13 @@ def is_settled(path):
     return False
 
 
-def find(folder):
-    """The finished buffer assignment of the step, or None as long as there is none."""
+def find(folder, ended=False):
+    """The finished buffer assignment of the step, or None as long as there is none. ended: of a
+    compiler that gave up: on TPUs one that found no room ends with its last assignment."""
     reports = glob.glob(folder + '/*jit_step*after_optimizations-memory-usage-report.txt')
     after = glob.glob(folder + '/*jit_step*after_buffer_assignment.txt') + \
         glob.glob(folder + '/*.ll')
-    if not reports or not (after or is_gpu(folder)):
+    if not reports or not (after or ended or is_gpu(folder)):
         return None
     path = reports[0].replace('-memory-usage-report.txt', '-buffer-assignment.txt')
     return path if os.path.exists(path) and is_settled(path) else None

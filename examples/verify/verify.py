@@ -72,7 +72,7 @@ def compile_step(step, answer):
         compiled = lowered.compile(compiler_options={'xla_dump_to': answer.folder})
         sums = with_total(assignment.of_analysis(compiled.memory_analysis()))
     except Exception as e:
-        path = assignment.find(answer.folder)
+        path = 'RESOURCE_EXHAUSTED' in str(e) and assignment.find(answer.folder, ended=True)
         if path:
             answer.end(with_total(assignment.read(path)))
         wanted = wanted_bytes(str(e))

@@ -1,0 +1,109 @@
+/* Records of compilations: see keep.h. */
+#include "cli/keep.h"
+
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/env.h"
+#include "base/file.h"
+#include "base/json_write.h"
+#include "base/out.h"
+#include "models/schema.h"
+
+static const struct hb_loc nowhere;
+
+static void put_bytes(struct hb_json *j, const char *key, int64_t bytes)
+{
+    hb_json_key(j, key);
+    if (bytes < 0)
+        hb_json_null(j);
+    else
+        hb_json_int(j, bytes);
+}
+
+static void put_text(struct hb_json *j, const char *key, const char *text)
+{
+    hb_json_key(j, key);
+    hb_json_text(j, text);
+}
+
+/* A name for the configuration that another one does not have: FNV-1a of its text. */
+static const char *make_id(struct hb_env *env, const struct hb_spec *spec, const char *config)
+{
+    uint32_t hash = 2166136261u;
+    for (const char *c = config; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    return hb_arena_printf(env->arena, "verify-%s-%s-%lld-%08x", spec->model.name,
+                           spec->hardware.device, (long long)spec->hardware.count, (unsigned)hash);
+}
+
+static struct hb_node *config_of(struct hb_arena *arena, const struct hb_spec *spec)
+{
+    struct hb_node *config = hb_schema_emit(arena, spec, false);
+    struct hb_node *full = hb_schema_emit(arena, spec, true);
+    hb_node_put(config, "hardware", nowhere, hb_node_copy(arena, hb_node_find(full, "hardware")));
+    hb_node_put(config, "compiler", nowhere, hb_node_copy(arena, hb_node_find(full, "compiler")));
+    return config;
+}
+
+static void write_measured(struct hb_json *j, const struct hb_compiled *c, int64_t budget_bytes)
+{
+    hb_json_object(j);
+    put_text(j, "kind", "xla_total");
+    put_bytes(j, "argument_bytes", c->argument_bytes);
+    put_bytes(j, "output_bytes", c->output_bytes);
+    put_bytes(j, "alias_bytes", c->alias_bytes);
+    put_bytes(j, "temp_bytes", c->temp_bytes);
+    put_bytes(j, "host_bytes", c->host_bytes);
+    put_bytes(j, "peak_bytes", c->total_bytes);
+    hb_json_key(j, "fits");
+    hb_json_bool(j, c->total_bytes <= budget_bytes);
+    hb_json_key(j, "step_seconds");
+    hb_json_null(j);
+    hb_json_object_end(j);
+}
+
+static void write_record(struct hb_env *env, struct hb_str *line, const char *id,
+                         const struct hb_spec *spec, int64_t budget_bytes,
+                         const struct hb_compiled *c)
+{
+    struct hb_str config;
+    hb_str_init(&config, env->arena);
+    hb_schema_emit_json(&config, spec, true);
+    struct hb_json j = hb_json_begin(line, NULL, false);
+    hb_json_object(&j);
+    put_text(&j, "id", id ? id : make_id(env, spec, config.text));
+    put_text(&j, "source",
+             spec->compiler == HB_XLA_TPU ? "xla-tpu-aot/verify" : "xla-gpu-aot/verify");
+    put_text(&j, "group", hb_arena_printf(env->arena, "verify/%s", spec->model.name));
+    hb_json_key(&j, "versions");
+    hb_json_node(&j, c->versions);
+    hb_json_key(&j, "config");
+    hb_json_node(&j, config_of(env->arena, spec));
+    hb_json_key(&j, "measured");
+    write_measured(&j, c, budget_bytes);
+    put_text(&j, "note", hb_arena_printf(env->arena, "compiled for %s", c->topology));
+    hb_json_object_end(&j);
+    hb_json_end(&j);
+}
+
+bool hb_keep_record(struct hb_env *env, const char *path, const char *id,
+                    const struct hb_spec *spec, int64_t budget_bytes,
+                    const struct hb_compiled *compiled)
+{
+    struct hb_text old = {"", 0};
+    struct hb_str line;
+    const char *reason;
+    hb_str_init(&line, env->arena);
+    write_record(env, &line, id, spec, budget_bytes, compiled);
+    if (access(path, F_OK) == 0 &&
+        !hb_file_load(env->arena, path, HB_FILE_MAX_BYTES, &old, &reason))
+        return hb_error(env->diag, nowhere, "--keep: %s: %s", path, reason);
+    struct hb_out *out = hb_out_open(env, path);
+    fwrite(old.text, 1, old.len, hb_out_file(out));
+    if (old.len && old.text[old.len - 1] != '\n')
+        fputc('\n', hb_out_file(out));
+    fputs(line.text, hb_out_file(out));
+    hb_out_close(out);
+    return true;
+}

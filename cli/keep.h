@@ -1,0 +1,15 @@
+/* --keep RUNS.jsonl: what a compiler said, as a measured record at the end of a file. */
+#ifndef HB_CLI_KEEP_H
+#define HB_CLI_KEEP_H
+
+#include <stdint.h>
+
+#include "cli/compiled.h"
+
+/* id null: one that is made of the configuration. The file appears whole or stays as it was.
+ * False: it cannot be read (an error says so). */
+bool hb_keep_record(struct hb_env *env, const char *path, const char *id,
+                    const struct hb_spec *spec, int64_t budget_bytes,
+                    const struct hb_compiled *compiled);
+
+#endif
