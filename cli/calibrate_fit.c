@@ -14,7 +14,7 @@
 #include "models/support.h"
 #include "sim/engine/overhead.h"
 #include "sim/engine/run.h"
-#include "sim/ir/lower.h"
+#include "sim/eager/memory.h"
 
 enum { MIB = 1 << 20 };
 
@@ -76,7 +76,7 @@ static bool take_record(struct fit_run *f, struct hb_arena *own, const struct hb
         return leave_out(f, r.id, "xla_total is the compiler's figure, not the device's");
     if (r.fits == 0)
         return leave_out(f, r.id, "it did not fit");
-    if (!hb_spec_supported(&diag, node->loc, &r.spec) || !hb_lower(own, &diag, &r.spec, &p))
+    if (!hb_spec_supported(&diag, node->loc, &r.spec) || !hb_step_lower(own, &diag, &r.spec, &p))
         return leave_out(f, r.id, diag.entries[0].text);
     hb_run_memory(own, &p, &m);
     if (m.peak_bytes <= 0)

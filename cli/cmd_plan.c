@@ -316,7 +316,8 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_plan, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
-    if (!hb_draw_check(env, o.plot) || !hb_input_read(env, o.model, &o.common.set, &spec, &device))
+    if (!hb_draw_check(env, o.plot) ||
+        !hb_input_read_searched(env, o.model, &o.common.set, &spec, &device))
         return HB_EXIT_INPUT;
     fill_ask(env, &o, &spec, &device, &ask);
     return answer_plan(env, &o, &ask);

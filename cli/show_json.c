@@ -84,6 +84,15 @@ static void show_sizes(struct hb_json *j, const struct hb_result *r)
         hb_json_key(j, sizes[i].key);
         hb_json_int(j, sizes[i].bytes);
     }
+    if (!r->program.caching.on)
+        return;
+    /* No storage waits for another stream: what is active is what is allocated. */
+    hb_json_key(j, "allocated_bytes");
+    hb_json_int(j, r->memory.allocated_bytes);
+    hb_json_key(j, "active_bytes");
+    hb_json_int(j, r->memory.allocated_bytes);
+    hb_json_key(j, "reserved_bytes");
+    hb_json_int(j, r->memory.reserved_bytes);
 }
 
 /* Null where nothing is known. */

@@ -142,6 +142,17 @@ static void show_maxtext(const struct page *g)
             (double)m->host_bytes / 0x1p30);
 }
 
+/* The rows of torch.cuda.memory_summary that people quote. */
+static void show_caching(const struct page *g)
+{
+    const struct hb_memory *m = &g->r->memory;
+    fprintf(g->out,
+            "\nAs PyTorch's allocator counts it\n  max allocated %s, max reserved %s; %s between "
+            "steps\n",
+            size_text(g, m->allocated_bytes), size_text(g, m->reserved_bytes),
+            size_text(g, m->argument_bytes));
+}
+
 static void show_streams(const struct page *g)
 {
     const struct hb_timing *t = &g->r->timing;
@@ -199,7 +210,10 @@ void hb_show_text(const struct hb_env *env, FILE *out, const struct hb_result *r
     show_peak(&g);
     show_categories(&g);
     show_largest(&g);
-    show_maxtext(&g);
+    if (r->program.caching.on)
+        show_caching(&g);
+    else
+        show_maxtext(&g);
     show_time(&g);
     if (r->spec->load.present)
         show_load(&g);

@@ -202,6 +202,7 @@ static const struct hb_word frameworks[] = {{"auto", HB_FW_AUTO},
                                             {"megatron", HB_FW_MEGATRON},
                                             {"torchtune", HB_FW_TORCHTUNE},
                                             {0}};
+static const struct hb_word wraps[] = {{"split", false}, {"root", true}, {0}};
 static const struct hb_word allocators[] = {
     {"max_allocated", HB_MAX_ALLOCATED}, {"max_reserved", HB_MAX_RESERVED}, {0}};
 static const struct hb_word objectives[] = {{"tokens_per_second", HB_OBJ_TOKENS},
@@ -522,6 +523,8 @@ static const struct hb_key runtime_keys[] = {
     ENUM("allocator", SPEC(runtime.allocator), allocators, "max_allocated",
          "which of the allocator's figures is predicted"),
     BOOL("expandable_segments", SPEC(runtime.expandable_segments), "false", "segments grow"),
+    ENUM("wrap", SPEC(runtime.wrap_root), wraps, "split",
+         "FSDP units: embedding, layers, norm with head; root: the ends in the root's own"),
     BOOL("grad_fusion", SPEC(runtime.grad_fusion), "true",
          "weight gradients are added straight into the buffer"),
 };

@@ -344,6 +344,7 @@ struct hb_runtime {
     bool compile;
     enum hb_allocator allocator;
     bool expandable_segments;
+    bool wrap_root; /* embedding, last norm and head are FSDP's root unit */
     bool grad_fusion;
 };
 

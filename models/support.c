@@ -1,6 +1,8 @@
 /* Refusals of what is not simulated yet, one sentence each: see support.h. */
 #include "models/support.h"
 
+#include "models/support_torch.h"
+
 struct refusal {
     bool refused;
     bool timed; /* only its memory is unknown */
@@ -11,14 +13,13 @@ static bool check(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec 
 {
     bool torch = spec->compiler == HB_TORCH;
     const struct refusal refusals[] = {
-        {torch, true, "compiler: torch is not simulated yet; use xla-tpu or xla-gpu"},
-        {spec->mesh[HB_AX_PIPELINE] > 1 && spec->pipeline.schedule != HB_SCHED_SPMD, torch,
+        {spec->mesh[HB_AX_PIPELINE] > 1 && spec->pipeline.schedule != HB_SCHED_SPMD && !torch, true,
          "pipeline.schedule: only spmd is simulated yet, no gpipe, 1f1b, interleaved or "
          "zero_bubble; use spmd, or mesh.pipeline 1"},
-        {spec->precision.fp8 != HB_FP8_NONE, true,
+        {spec->precision.fp8 != HB_FP8_NONE && !torch, true,
          "precision.fp8 is not simulated yet; use fp8: none"},
-        {spec->model.mtp > 0, !torch, "model.mtp is not simulated yet; use mtp: 0"},
-        {spec->loss.kernel != HB_LOSS_EAGER, torch,
+        {spec->model.mtp > 0 && !torch, true, "model.mtp is not simulated yet; use mtp: 0"},
+        {spec->loss.kernel != HB_LOSS_EAGER && !torch, false,
          "loss.kernel: only eager is simulated yet; use kernel: eager"},
     };
     bool ok = true;
@@ -30,6 +31,8 @@ static bool check(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec 
 
 bool hb_spec_supported(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *spec)
 {
+    if (spec->compiler == HB_TORCH)
+        return hb_support_torch(diag, loc, spec);
     return check(diag, loc, spec, false);
 }
 

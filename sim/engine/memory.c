@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
+#include "sim/engine/caching.h"
 #include "sim/engine/heap.h"
 #include "sim/engine/lend.h"
 #include "sim/engine/live.h"
@@ -367,6 +368,10 @@ void hb_run_memory_placed(struct hb_arena *arena, const struct hb_program *p,
     struct measure m = {.p = p, .habit = *placing, .out = out, .arena = arena};
     out->heap_align_bytes = m.habit.heap_align_bytes;
     out->leaf_align_bytes = m.habit.leaf_align_bytes;
+    if (p->caching.on) {
+        hb_caching_run(arena, p, out);
+        return;
+    }
     list_lives(&m);
     mark_roots(&m);
     count_leaves(&m);

@@ -9,9 +9,11 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "models/params.h"
+#include "sim/eager/memory.h"
+#include "sim/eager/timed.h"
 #include "sim/engine/cost.h"
+#include "sim/engine/dating.h"
 #include "sim/ir/load.h"
-#include "sim/ir/lower.h"
 
 /* Torch's figures are its allocator's: what stands beside it on the device is not in them. */
 static int64_t outside_allocator(const struct hb_spec *spec, const struct hb_device *device)
@@ -173,7 +175,7 @@ static bool start_result(struct hb_arena *arena, struct hb_diag *diag, const str
                          const struct hb_device *device, struct hb_result *out)
 {
     *out = (struct hb_result){.spec = spec, .device = device};
-    if (!hb_lower(arena, diag, spec, &out->program) || !check_total(diag, &out->program))
+    if (!hb_step_lower(arena, diag, spec, &out->program) || !check_total(diag, &out->program))
         return false;
     memcpy(out->program.mesh, spec->mesh, sizeof spec->mesh);
     hb_run_memory(arena, &out->program, &out->memory);
@@ -198,13 +200,28 @@ static bool end_result(struct hb_arena *arena, struct hb_diag *diag, struct hb_r
     return true;
 }
 
+/* The step's time is that of its own program; ops of the memory's are dated in proportion. */
+static bool time_torch(struct hb_arena *arena, struct hb_diag *diag, struct hb_result *out)
+{
+    struct hb_program timed;
+    if (!hb_timed_lower(arena, diag, out->spec, &timed))
+        return false;
+    memcpy(timed.mesh, out->spec->mesh, sizeof timed.mesh);
+    hb_run_timing(arena, &timed, out->device, &out->timing);
+    hb_dating_make(arena, &out->program, out->device, &out->timing);
+    return true;
+}
+
 bool hb_result_run(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                    const struct hb_device *device, struct hb_result *out)
 {
     if (!start_result(arena, diag, spec, device, out))
         return false;
     hb_program_check(&out->program);
-    hb_run_timing(arena, &out->program, device, &out->timing);
+    if (spec->compiler != HB_TORCH)
+        hb_run_timing(arena, &out->program, device, &out->timing);
+    else if (!time_torch(arena, diag, out))
+        return false;
     return end_result(arena, diag, out);
 }
 
@@ -213,6 +230,9 @@ bool hb_result_brief(struct hb_arena *arena, struct hb_diag *diag, const struct 
 {
     if (!start_result(arena, diag, spec, device, out))
         return false;
-    out->timing.step_ns = hb_run_step_ns(arena, &out->program, device);
+    if (spec->compiler != HB_TORCH)
+        out->timing.step_ns = hb_run_step_ns(arena, &out->program, device);
+    else if (!time_torch(arena, diag, out))
+        return false;
     return end_result(arena, diag, out);
 }

@@ -10,14 +10,16 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "models/support.h"
+#include "sim/eager/memory.h"
+#include "sim/eager/timed.h"
 #include "sim/engine/interval.h"
-#include "sim/ir/lower.h"
-#include "sim/ir/timed.h"
 
 static const double verdict_budgets[HB_VERDICTS] = {0.8, 0.9, 1.1, 1.25};
 
 static bool is_total(const struct hb_record *r)
 {
+    if (r->spec.compiler == HB_TORCH)
+        return hb_str_same(r->kind, "max_allocated") || hb_str_same(r->kind, "max_reserved");
     return hb_str_same(r->kind, "xla_total") || hb_str_same(r->kind, "runtime_peak");
 }
 
@@ -117,10 +119,10 @@ void hb_validate_case(struct hb_arena *arena, const struct hb_record *r,
                             .speed = r->peak_bytes < 0};
     if (r->rematerialised)
         out->group = "compiler rematerialised";
-    bool ok =
-        out->speed
-            ? hb_spec_timed(&diag, loc, &r->spec) && hb_timed_lower(arena, &diag, &r->spec, program)
-            : hb_spec_supported(&diag, loc, &r->spec) && hb_lower(arena, &diag, &r->spec, program);
+    bool ok = out->speed ? hb_spec_timed(&diag, loc, &r->spec) &&
+                               hb_timed_lower(arena, &diag, &r->spec, program)
+                         : hb_spec_supported(&diag, loc, &r->spec) &&
+                               hb_step_lower(arena, &diag, &r->spec, program);
     if (!ok)
         out->failed = first_error(arena, &diag);
     else if (!out->speed && !is_total(r))

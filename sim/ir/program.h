@@ -127,6 +127,7 @@ struct hb_buf {
     bool argument;     /* given by the caller, alive from the start */
     bool output;       /* handed back, alive to the end */
     bool fenced;       /* passes a barrier of the step's own: the compiler makes it once */
+    uint8_t pool;      /* of a caching allocator: the stream that it was asked for on */
 };
 
 struct hb_op {
@@ -161,6 +162,16 @@ struct hb_loop {
     int64_t trips;   /* >= 1 */
 };
 
+/* PyTorch's caching allocator, where it serves the program: see sim/engine/heap_cuda.h. */
+struct hb_caching {
+    bool on;
+    bool expandable;         /* segments grow */
+    bool reserved;           /* the peak that is told is that of what it holds from the device */
+    int64_t limit_bytes;     /* what the device gives in all; 0: no limit */
+    int64_t max_split_bytes; /* larger blocks are not split; 0: all are */
+    uint32_t second_op;      /* first op of the second step */
+};
+
 struct hb_program {
     struct hb_arena *arena;
     const char *name;
@@ -179,6 +190,7 @@ struct hb_program {
     bool outputs_lend;            /* temporaries may lie in outputs that are not there yet */
     int64_t argument_extra_bytes; /* index tables and the like, in no buffer */
     int64_t repack_bytes;         /* above it the heap is packed anew, by size; 0: never */
+    struct hb_caching caching;
 };
 
 void hb_program_init(struct hb_program *p, struct hb_arena *arena, const char *name,

@@ -120,7 +120,7 @@ err_has "no record has the id 'no-such-record'"
 
 sed -n 1p "$first" | sed 's/"compiler":"xla-tpu"/"compiler":"torch"/' >"$work/torch.jsonl"
 expect 0 hbmsim validate "$work/torch.jsonl"
-out_has 'compiler: torch is not simulated yet'
+out_has 'compiler: torch: '
 expect 1 hbmsim validate "$work/torch.jsonl" --max-median 5
 expect 2 hbmsim validate "$work/torch.jsonl" --plot "$work/none.svg"
 err_has '--plot: no record has both figures'

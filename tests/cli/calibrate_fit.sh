@@ -91,7 +91,7 @@ ok 'there is no slack' [ -z "$(value allocator_slack)" ]
 expect 0 hbmsim calibrate --fit "$work/mixed.jsonl" --date 2026-01-02 -o "$file"
 err_has "planned: does not count: xla_total is the compiler's figure"
 err_has 'odd: does not count: '
-err_has 'refused: does not count: compiler: torch is not simulated yet'
+err_has 'refused: does not count: compiler: torch: '
 err_has 'quick: does not count: it has no measured.peak_bytes'
 err_has '7 records, 0 outliers'
 

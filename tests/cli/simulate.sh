@@ -113,7 +113,8 @@ expect 2 hbmsim simulate
 expect 2 hbmsim simulate "$work/absent.yaml"
 expect 2 hbmsim simulate $model --set hardware.device=tpu-v9
 err_has 'tpu-v9'
-expect 2 hbmsim simulate $model --set compiler=torch
+expect 2 hbmsim simulate $model --set compiler=torch --set optimizer.offload=pinned_host
+err_has 'compiler: torch: '
 sed 's/^batch:.*/batch: {global: 64, seq: 8192}/' $model >"$work/model.yaml"
 run sh -c "'$HBMSIM' simulate - --json <'$work/model.yaml'"
 ok 'standard input is read' grep -q '"peak_bytes"' "$work/out"

@@ -4,7 +4,7 @@
 
 #include "hw/device.h"
 #include "sim/engine/run.h"
-#include "sim/ir/timed.h"
+#include "sim/eager/timed.h"
 #include "tests/prop/zoo_specs.h"
 
 enum { TRIES = 1500 };

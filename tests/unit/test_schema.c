@@ -420,7 +420,8 @@ static void refuses_what_is_not_simulated(void **state)
         const char *message;
     } cases[] = {
         {"", NULL},
-        {"compiler: torch\n", "compiler: torch is not simulated yet; use xla-tpu or xla-gpu"},
+        {"compiler: torch\n",
+         "compiler: torch: the memory of experts is not simulated with torchtitan yet"},
         {"precision: {fp8: rowwise}\n", "precision.fp8 is not simulated yet; use fp8: none"},
         {"loss: {kernel: fused}\n", "loss.kernel: only eager is simulated yet; use kernel: eager"},
         {"mesh: {pipeline: 2}\npipeline: {schedule: gpipe}\n",

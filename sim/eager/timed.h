@@ -1,8 +1,8 @@
 /* The program of a step for its time alone: what hb_lower makes where memory can be told, and
  * beyond that steps whose memory nobody has worked out yet (eager frameworks, 8-bit products,
  * multi-token prediction). Never ask such a program for memory: see hb_spec_supported. */
-#ifndef HB_SIM_IR_TIMED_H
-#define HB_SIM_IR_TIMED_H
+#ifndef HB_SIM_EAGER_TIMED_H
+#define HB_SIM_EAGER_TIMED_H
 
 #include "models/spec.h"
 #include "sim/ir/program.h"

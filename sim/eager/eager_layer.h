@@ -1,7 +1,7 @@
 /* One layer of an eager framework as a list of pieces: kernels and collectives of its forward pass,
- * each knowing what its backward pass takes. Private to sim/ir/eager*.c. */
-#ifndef HB_SIM_IR_EAGER_LAYER_H
-#define HB_SIM_IR_EAGER_LAYER_H
+ * each knowing what its backward pass takes. Private to sim/eager/eager*.c. */
+#ifndef HB_SIM_EAGER_EAGER_LAYER_H
+#define HB_SIM_EAGER_EAGER_LAYER_H
 
 #include "models/spec.h"
 #include "sim/ir/program.h"

@@ -10,8 +10,8 @@
  *
  * Products and attention count as everywhere; products of the filling count too, as the device
  * stands still for as long as another stage needs for them. */
-#ifndef HB_SIM_IR_EAGER_H
-#define HB_SIM_IR_EAGER_H
+#ifndef HB_SIM_EAGER_EAGER_H
+#define HB_SIM_EAGER_EAGER_H
 
 #include "models/spec.h"
 #include "sim/ir/program.h"

@@ -3,11 +3,11 @@
  * prediction is a further layer and a further pass through the head (DeepSeek-V3, arXiv:2412.19437,
  * section 2.2). Head, router and attention stay as they are, as in MaxText's and Transformer
  * Engine's recipes. */
-#include "sim/ir/timed.h"
+#include "sim/eager/timed.h"
 
 #include "base/arena.h"
 #include "base/size.h"
-#include "sim/ir/eager.h"
+#include "sim/eager/eager.h"
 #include "sim/ir/lower.h"
 
 static bool is_head(const struct hb_spec *s, const struct hb_op *op)

@@ -9,14 +9,14 @@
  * of the others before its first and after its last (1F1B: Narayanan et al. 2021, section 2.2: a
  * bubble of P - 1 of m microbatches, divided by the chunks a stage when interleaved; zero bubble:
  * Qi et al. 2023, ZB-H1: a third of it). */
-#include "sim/ir/eager.h"
+#include "sim/eager/eager.h"
 
 #include <math.h>
 
 #include "base/arena.h"
 #include "base/size.h"
 #include "models/params.h"
-#include "sim/ir/eager_layer.h"
+#include "sim/eager/eager_layer.h"
 
 /* Layers of one kind on the stage, by whether `remat` applies to them. */
 struct part {

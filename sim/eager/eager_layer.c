@@ -8,7 +8,7 @@
  * Megatron's column-parallel linear hides the collective of the input's gradient behind the weight
  * gradient, and gathers a split input again beside the input's gradient (core/tensor_parallel/
  * layers.py, LinearWithGradAccumulationAndAsyncCommunication). */
-#include "sim/ir/eager_layer.h"
+#include "sim/eager/eager_layer.h"
 
 #include "base/arena.h"
 #include "base/size.h"

@@ -1,0 +1,103 @@
+/* What of compiler: torch has no memory yet, by framework: see support.h. */
+#include "models/support_torch.h"
+
+struct gap {
+    bool there;
+    const char *text;
+};
+
+static bool report(struct hb_diag *diag, struct hb_loc loc, const struct gap *gaps, size_t count)
+{
+    bool ok = true;
+    for (size_t i = 0; i < count; i++)
+        if (gaps[i].there)
+            ok = hb_error(diag, loc, "compiler: torch: %s", gaps[i].text);
+    return ok;
+}
+
+#define REPORT(gaps) report(diag, loc, gaps, sizeof(gaps) / sizeof *(gaps))
+
+static bool check_block(struct hb_diag *diag, struct hb_loc loc, const struct hb_block *b)
+{
+    const struct hb_attention *a = &b->attention;
+    const struct gap gaps[] = {
+        {b->moe.experts > 0, "the memory of experts is not simulated with torchtitan yet"},
+        {a->kind != HB_ATTN_GQA, "attention.kind: only gqa is simulated with torchtitan yet"},
+        {a->kernel != HB_KERNEL_FLASH,
+         "attention.kernel: only flash is simulated with torchtitan yet"},
+        {b->norm != HB_NORM_RMS || b->post_norm,
+         "only rmsnorm without post_norm is simulated with torchtitan yet"},
+        {a->bias != HB_BIAS_NONE || b->mlp.bias,
+         "biases are not simulated with torchtitan yet; use bias: false"},
+        {b->dropout > 0 || a->dropout > 0,
+         "dropout is not simulated with torchtitan yet; use dropout: 0"},
+        {b->moe.experts == 0 && b->mlp.kind != HB_MLP_SWIGLU,
+         "mlp.kind: only swiglu is simulated with torchtitan yet"},
+        {a->fused_qkv || b->mlp.fused || a->sinks || a->softcap > 0 || b->unit > 1,
+         "fused weights, sinks, softcap and unit are not simulated with torchtitan yet"},
+        {b->remat.offload != 0, "remat.offload is not simulated yet; use offload: []"},
+        {b->remat.policy == HB_POLICY_DOTS || b->remat.policy == HB_POLICY_DOTS_NO_BATCH,
+         "remat.policy dots is of XLA; use none, full or names"},
+    };
+    return REPORT(gaps);
+}
+
+/* Selective checkpointing as torchtitan has it: its own list, not any. */
+static bool is_titans_list(const struct hb_remat *r)
+{
+    const uint32_t list = 1u << HB_TN_Q | 1u << HB_TN_V | 1u << HB_TN_ATTN_CTX |
+                          1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_DOWN;
+    return r->policy != HB_POLICY_NAMES || r->save == list || r->save == 0 ||
+           r->save == 1u << HB_TN_LAYER_IN;
+}
+
+static bool check_titan(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *s)
+{
+    const struct gap gaps[] = {
+        {s->mesh[HB_AX_FSDP] < 2,
+         "torchtitan's memory is simulated under FSDP2 only yet; use mesh.fsdp above 1"},
+        {s->mesh[HB_AX_EXPERT] > 1, "mesh.expert is not simulated with torchtitan yet"},
+        {s->mesh[HB_AX_PIPELINE] > 1, "mesh.pipeline is not simulated with torchtitan yet"},
+        {s->mesh[HB_AX_TENSOR] > 1 &&
+             (!s->sharding.residual_over_tensor || !s->sharding.vocab_over_tensor),
+         "mesh.tensor is simulated with sequence parallelism and a split vocabulary only; use "
+         "sharding.residual_over_tensor: true"},
+        {s->model.tied_embeddings, "tied_embeddings are not simulated with torchtitan yet"},
+        {s->model.positions > 0, "model.positions are not simulated with torchtitan yet"},
+        {s->precision.params != HB_DT_F32 || s->precision.master,
+         "torchtitan's memory is simulated with f32 parameters only yet; use precision.params: "
+         "f32"},
+        {s->loss.chunks > 1 ||
+             (s->loss.kernel != HB_LOSS_EAGER && s->loss.kernel != HB_LOSS_COMPILED),
+         "loss: only kernel eager or compiled, in one chunk, is simulated with torchtitan yet"},
+        {s->sharding.optimizer_over_data || s->sharding.grads_over_data,
+         "ZeRO-1 and ZeRO-2 are not simulated with torchtitan yet"},
+        {s->remat.modules != 0, "remat.modules are Megatron's"},
+    };
+    bool ok = REPORT(gaps);
+    for (int i = 0; i < s->model.block_count; i++) {
+        ok = check_block(diag, loc, &s->model.blocks[i]) && ok;
+        if (!is_titans_list(&s->model.blocks[i].remat))
+            ok = hb_error(diag, loc,
+                          "compiler: torch: remat.save: with torchtitan only [q, v, attn_ctx, "
+                          "mlp_gate, mlp_down], every second product, is simulated yet");
+    }
+    return ok;
+}
+
+bool hb_support_torch(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *s)
+{
+    const struct gap gaps[] = {
+        {s->runtime.framework == HB_FW_MEGATRON || s->runtime.framework == HB_FW_TORCHTUNE,
+         "only the memory of runtime.framework torchtitan is simulated yet"},
+        {s->optimizer.name != HB_OPT_ADAMW, "optimizer.name: only adamw is simulated yet"},
+        {s->optimizer.offload != HB_PLACE_NONE || s->optimizer.params_offload != HB_PLACE_NONE ||
+             s->optimizer.ema != HB_PLACE_NONE,
+         "optimizer: offload, params_offload and ema are not simulated yet"},
+        {s->optimizer.in_backward, "optimizer.in_backward is not simulated yet"},
+        {s->model.mtp > 0, "model.mtp is not simulated yet; use mtp: 0"},
+    };
+    if (!REPORT(gaps))
+        return false;
+    return check_titan(diag, loc, s);
+}

@@ -1,0 +1,138 @@
+/* The life of a unit: see fsdp.h. Order of allocations and releases: _fsdp_param_group.py
+ * (unshard, wait_for_unshard, pre_backward, post_backward) and _fsdp_collectives.py
+ * (foreach_all_gather, foreach_all_gather_copy_out, foreach_reduce). */
+#include "sim/eager/fsdp.h"
+
+#include "base/size.h"
+
+enum { COMPUTE_BYTES = 2 };
+
+int64_t hb_fsdp_rows(const struct hb_fsdp *f, const struct hb_weight *w)
+{
+    return hb_div_up(w->rows, f->ranks);
+}
+
+/* Elements of a rank's part of the unit, padding included. */
+static int64_t part_count(const struct hb_fsdp *f, const struct hb_unit *u)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < u->count; i++)
+        sum = hb_add_sat(
+            sum, hb_tape_size(f->t, hb_fsdp_rows(f, &u->weights[i]), u->weights[i].cols, 1));
+    return sum;
+}
+
+static uint32_t make(struct hb_fsdp *f, const struct hb_unit *u, struct hb_made made, uint8_t pool)
+{
+    const char *where = f->t->where;
+    f->t->where = u->where;
+    f->t->pool = pool;
+    uint32_t storage = hb_tape_make(f->t, made);
+    f->t->pool = HB_POOL_DEFAULT;
+    f->t->where = where;
+    return storage;
+}
+
+static void issue_gather(struct hb_fsdp *f, struct hb_unit *u)
+{
+    if (u->whole || u->gathered != HB_NONE)
+        return;
+    int64_t part = hb_tape_size(f->t, part_count(f, u), COMPUTE_BYTES, 1);
+    uint32_t own = make(
+        f, u, (struct hb_made){"copy in", "own weights to gather", part, HB_CAT_COMMUNICATION, 0},
+        HB_POOL_GATHER);
+    u->gathered =
+        make(f, u,
+             (struct hb_made){"all-gather over fsdp", "gathered weights in one buffer",
+                              hb_tape_size(f->t, part, f->ranks, 1), HB_CAT_COMMUNICATION, 0},
+             HB_POOL_GATHER);
+    hb_tape_drop(f->t, own);
+}
+
+static void copy_out(struct hb_fsdp *f, struct hb_unit *u)
+{
+    for (int i = 0; i < u->count; i++) {
+        struct hb_weight *w = &u->weights[i];
+        int64_t rows = hb_mul_sat(hb_fsdp_rows(f, w), f->ranks);
+        w->whole = make(f, u,
+                        (struct hb_made){"copy out", w->name,
+                                         hb_tape_size(f->t, rows, w->cols, COMPUTE_BYTES),
+                                         HB_CAT_COMMUNICATION, 0},
+                        HB_POOL_DEFAULT);
+    }
+    u->whole = true;
+}
+
+static void give_back(struct hb_fsdp *f, struct hb_unit *u)
+{
+    for (int i = 0; u->whole && i < u->count; i++) {
+        hb_tape_drop(f->t, u->weights[i].whole);
+        u->weights[i].whole = HB_NONE;
+    }
+    u->whole = false;
+}
+
+void hb_fsdp_before_forward(struct hb_fsdp *f, struct hb_unit *u)
+{
+    if (u->whole)
+        return;
+    issue_gather(f, u);
+    hb_tape_drop(f->t, f->last_gather);
+    copy_out(f, u);
+    f->last_gather = u->gathered;
+    u->gathered = HB_NONE;
+}
+
+void hb_fsdp_after_forward(struct hb_fsdp *f, struct hb_unit *u)
+{
+    if (!u->keeps)
+        give_back(f, u);
+}
+
+void hb_fsdp_forward_end(struct hb_fsdp *f)
+{
+    hb_tape_drop(f->t, f->last_gather);
+    f->last_gather = HB_NONE;
+}
+
+void hb_fsdp_before_backward(struct hb_fsdp *f, struct hb_unit *u, struct hb_unit *next)
+{
+    if (!u->whole) {
+        issue_gather(f, u);
+        copy_out(f, u);
+        hb_tape_drop(f->t, u->gathered);
+        u->gathered = HB_NONE;
+    }
+    if (next)
+        issue_gather(f, next);
+}
+
+void hb_fsdp_after_backward(struct hb_fsdp *f, struct hb_unit *u)
+{
+    int64_t part = hb_tape_size(f->t, part_count(f, u), f->reduce_bytes, 1);
+    give_back(f, u);
+    hb_tape_drop(f->t, f->last_reduced);
+    f->last_reduced =
+        make(f, u,
+             (struct hb_made){"pack gradients", "gradients to reduce",
+                              hb_tape_size(f->t, part, f->ranks, 1), HB_CAT_GRADIENTS, 0},
+             HB_POOL_DEFAULT);
+    for (int i = 0; i < u->count; i++) {
+        hb_tape_drop(f->t, u->weights[i].grad);
+        u->weights[i].grad = HB_NONE;
+    }
+    uint32_t sum = make(f, u,
+                        (struct hb_made){"reduce-scatter over fsdp", "sharded gradients", part,
+                                         HB_CAT_GRADIENTS, 0},
+                        HB_POOL_REDUCE);
+    if (u->sharded == HB_NONE)
+        u->sharded = sum;
+    else
+        hb_tape_drop(f->t, sum); /* added in place to what the microbatches before it left */
+}
+
+void hb_fsdp_backward_end(struct hb_fsdp *f)
+{
+    hb_tape_drop(f->t, f->last_reduced);
+    f->last_reduced = HB_NONE;
+}

@@ -1,0 +1,48 @@
+/* FSDP2's units (torch/distributed/fsdp/_fully_shard): parameters that are gathered into one
+ * buffer, copied out of it, given back, and whose gradients are reduced together. Who owns what:
+ *
+ *   all-gather stream       the unit's own parts in compute's dtype, and the gathered buffer
+ *   default stream          the copied-out parameters; the input of the reduction, in f32
+ *   reduce-scatter stream   its output: the sharded gradients, until the update
+ *
+ * A stream's free memory serves no other (hb_buf.pool). In the forward pass a gathered buffer
+ * lives until the next unit is copied out, in the backward pass until its own is, the next unit's
+ * gather being issued then; a reduction's input lives until the next one's is made. */
+#ifndef HB_SIM_EAGER_FSDP_H
+#define HB_SIM_EAGER_FSDP_H
+
+#include "sim/eager/ops.h"
+
+enum { HB_POOL_DEFAULT, HB_POOL_GATHER, HB_POOL_REDUCE };
+
+struct hb_unit {
+    const char *where; /* "layers[3]." */
+    struct hb_weight *weights;
+    int count;
+    bool keeps;        /* not given back after the forward pass */
+    bool whole;        /* copied out */
+    uint32_t gathered; /* buffer of a gather that was issued; HB_NONE */
+    uint32_t sharded;  /* gradients; HB_NONE */
+};
+
+struct hb_fsdp {
+    struct hb_tape *t;
+    int64_t ranks;         /* that share a shard */
+    int64_t param_bytes;   /* an element, as stored: 4 or 2 */
+    int64_t reduce_bytes;  /* an element of what is reduced */
+    uint32_t last_gather;  /* of the forward pass, not let go yet; HB_NONE */
+    uint32_t last_reduced; /* input of the last reduction; HB_NONE */
+};
+
+/* Rows of a rank's part, of parameters whose rows do not divide as well. */
+int64_t hb_fsdp_rows(const struct hb_fsdp *f, const struct hb_weight *w);
+void hb_fsdp_before_forward(struct hb_fsdp *f, struct hb_unit *u);
+void hb_fsdp_after_forward(struct hb_fsdp *f, struct hb_unit *u);
+/* The forward pass of the root is over. */
+void hb_fsdp_forward_end(struct hb_fsdp *f);
+/* next: the unit whose gather is issued meanwhile, null: none. */
+void hb_fsdp_before_backward(struct hb_fsdp *f, struct hb_unit *u, struct hb_unit *next);
+void hb_fsdp_after_backward(struct hb_fsdp *f, struct hb_unit *u);
+void hb_fsdp_backward_end(struct hb_fsdp *f);
+
+#endif

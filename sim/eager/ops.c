@@ -1,0 +1,467 @@
+/* Each op's storages in the order in which they come and go: see ops.h. */
+#include "sim/eager/ops.h"
+
+#include "base/size.h"
+
+static uint32_t work(struct hb_tape *t, const char *op, const char *name, int64_t bytes)
+{
+    return hb_tape_make(
+        t, (struct hb_made){.op = op, .name = name, .bytes = bytes, .category = HB_CAT_WORKING});
+}
+
+static uint32_t new_value(struct hb_tape *t, const char *op, const char *name, int64_t bytes)
+{
+    return hb_tape_value(t, work(t, op, name, bytes));
+}
+
+static int64_t value_bytes(const struct hb_tape *t, uint32_t value)
+{
+    return hb_tape_bytes(t, t->values[value].storage);
+}
+
+static void give_up(struct hb_tape *t, struct hb_node *n, int saved)
+{
+    hb_tape_drop(t, n->saved[saved]);
+    n->saved[saved] = HB_NONE;
+}
+
+static void give_up_all(struct hb_tape *t, struct hb_node *n)
+{
+    for (int i = 0; i < HB_NODE_SAVED; i++)
+        give_up(t, n, i);
+}
+
+void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
+{
+    if (w->grad == HB_NONE) {
+        w->grad = grad;
+        return;
+    }
+    uint32_t sum = work(t, "add", "sum of weight gradients", hb_tape_bytes(t, grad));
+    hb_tape_drop(t, w->grad);
+    hb_tape_drop(t, grad);
+    w->grad = sum;
+}
+
+/* --- products --- */
+
+static void back_linear(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    int64_t rows = n->number[0], in = n->number[1], out = n->number[2];
+    struct hb_weight *w = (struct hb_weight *)(uintptr_t)n->thing;
+    double flops = 2 * (double)rows * (double)in * (double)out;
+    uint32_t dw = hb_tape_make(t, (struct hb_made){.op = "mm, weight's gradient",
+                                                   .name = w->name,
+                                                   .bytes = hb_tape_size(t, in, out, 2),
+                                                   .category = HB_CAT_GRADIENTS,
+                                                   .flops = flops});
+    uint32_t dx = hb_tape_make(t, (struct hb_made){.op = "mm, input's gradient",
+                                                   .name = "gradient of a product's input",
+                                                   .bytes = hb_tape_size(t, rows, in, 2),
+                                                   .category = HB_CAT_WORKING,
+                                                   .flops = flops});
+    give_up_all(t, n);
+    hb_tape_drop(t, grad);
+    hb_ops_weight_grad(t, w, dw);
+    hb_tape_give(t, n->in[0], dx);
+}
+
+static void record_linear(struct hb_tape *t, uint32_t x, uint32_t out, const struct hb_linear *l)
+{
+    struct hb_node *n = hb_tape_node(t, back_linear, out);
+    if (!n)
+        return;
+    n->in[0] = x;
+    n->number[0] = l->rows;
+    n->number[1] = l->in;
+    n->number[2] = l->out;
+    n->thing = l->weight;
+    hb_tape_save(t, n, t->values[x].storage);
+}
+
+/* Of a policy that keeps every second product: the first, the third ... */
+static bool is_kept(struct hb_kept *kept)
+{
+    return kept && kept->products++ % 2 == 0;
+}
+
+static uint32_t make_or_take(struct hb_tape *t, struct hb_kept *kept, struct hb_made made)
+{
+    if (kept && kept->again)
+        return kept->storages[kept->next++];
+    uint32_t storage = hb_tape_make(t, made);
+    if (kept) {
+        t->p->bufs[t->storages[storage].buf].category = HB_CAT_SAVED;
+        hb_tape_hold(t, storage);
+        kept->storages[kept->count++] = storage;
+    }
+    return storage;
+}
+
+uint32_t hb_ops_linear(struct hb_tape *t, uint32_t x, struct hb_linear l)
+{
+    struct hb_made made = {.op = "mm",
+                           .name = l.name,
+                           .bytes = hb_tape_size(t, l.rows, l.out, 2),
+                           .category = HB_CAT_WORKING,
+                           .flops = 2 * (double)l.rows * (double)l.in * (double)l.out};
+    uint32_t out = hb_tape_value(t, make_or_take(t, is_kept(l.kept) ? l.kept : NULL, made));
+    record_linear(t, x, out, &l);
+    return out;
+}
+
+uint32_t hb_ops_linear_left_out(struct hb_tape *t, uint32_t x, struct hb_linear l)
+{
+    uint32_t out = hb_tape_value(t, HB_NONE);
+    record_linear(t, x, out, &l);
+    return out;
+}
+
+/* --- norm: float(), pow, mean, rsqrt, mul, mul, type_as --- */
+
+static void back_norm(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    enum { INPUT, SCALE, SCALED };
+    int64_t rows = n->number[0], width = n->number[1];
+    int64_t whole = hb_tape_size(t, rows, width, 4), each = hb_tape_size(t, rows, 4, 1);
+    uint32_t g = work(t, "to f32", "norm's gradient in f32", whole);
+    hb_tape_drop(t, grad);
+    uint32_t by_scaled = work(t, "mul", "norm's gradient times its output", whole);
+    uint32_t by_weight = work(t, "mul", "norm's gradient times its weight", whole);
+    uint32_t weight = work(t, "sum", "gradient of a norm's weight", hb_tape_size(t, width, 4, 1));
+    hb_tape_drop(t, by_scaled);
+    hb_tape_drop(t, g);
+    give_up(t, n, SCALED);
+    uint32_t by_input = work(t, "mul", "gradient of the norm's scale", whole);
+    uint32_t direct = work(t, "mul", "gradient of the norm's input", whole);
+    uint32_t sum = work(t, "sum", "gradient of the norm's scale, a token", each);
+    hb_tape_drop(t, by_input);
+    hb_tape_drop(t, by_weight);
+    uint32_t scale = work(t, "rsqrt backward", "gradient of the norm's mean, a token", each);
+    hb_tape_drop(t, sum);
+    give_up(t, n, SCALE);
+    uint32_t spread = work(t, "div", "gradient of the norm's mean", whole);
+    hb_tape_drop(t, scale);
+    uint32_t power = work(t, "pow", "norm's input to a power", whole);
+    uint32_t twice = work(t, "mul", "norm's input, twice", whole);
+    uint32_t square = work(t, "mul", "gradient of the norm's square", whole);
+    hb_tape_drop(t, twice);
+    hb_tape_drop(t, power);
+    hb_tape_drop(t, spread);
+    give_up(t, n, INPUT);
+    uint32_t both = work(t, "add", "gradient of the norm's input, whole", whole);
+    hb_tape_drop(t, direct);
+    hb_tape_drop(t, square);
+    uint32_t dx = work(t, "to bf16", "gradient of the norm's input in bf16", whole / 2);
+    hb_tape_drop(t, both);
+    hb_ops_weight_grad(t, (struct hb_weight *)(uintptr_t)n->thing, weight);
+    hb_tape_give(t, n->in[0], dx);
+}
+
+uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
+                     struct hb_weight *weight)
+{
+    int64_t whole = hb_tape_size(t, rows, width, 4), each = hb_tape_size(t, rows, 4, 1);
+    uint32_t input = work(t, "to f32", "norm's input in f32", whole);
+    uint32_t square = work(t, "pow", "norm's input squared", whole);
+    uint32_t mean = work(t, "mean", "norm's mean, a token", each);
+    uint32_t scale = work(t, "rsqrt", "norm's scale, a token", each);
+    hb_tape_drop(t, mean);
+    hb_tape_drop(t, square);
+    uint32_t scaled = work(t, "mul", "norm's input, scaled", whole);
+    uint32_t weighed = work(t, "mul", "norm's output in f32", whole);
+    struct hb_node *n = hb_tape_node(t, back_norm, HB_NONE);
+    hb_tape_save(t, n, input);
+    hb_tape_save(t, n, scale);
+    hb_tape_save(t, n, scaled);
+    hb_tape_drop(t, scaled);
+    hb_tape_drop(t, input);
+    uint32_t out = new_value(t, "to bf16", "norm's output", whole / 2);
+    hb_tape_drop(t, weighed);
+    hb_tape_drop(t, scale);
+    if (n) {
+        n->out = out;
+        n->in[0] = x;
+        n->number[0] = rows;
+        n->number[1] = width;
+        n->thing = weight;
+    }
+    return out;
+}
+
+/* --- rope and attention --- */
+
+static void back_rope(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    int64_t bytes = hb_tape_bytes(t, grad);
+    uint32_t wide = work(t, "to f32", "gradient before rope, f32", 2 * bytes);
+    hb_tape_drop(t, grad);
+    uint32_t table = work(t, "clone", "rope's table, conjugated", n->number[0]);
+    uint32_t turned = work(t, "mul", "gradient turned back", 2 * bytes);
+    hb_tape_drop(t, table);
+    hb_tape_drop(t, wide);
+    uint32_t out = work(t, "to bf16", "gradient before rope", bytes);
+    hb_tape_drop(t, turned);
+    hb_tape_give(t, n->in[0], out);
+}
+
+uint32_t hb_ops_rope(struct hb_tape *t, uint32_t x, int64_t table_bytes, const char *name)
+{
+    int64_t bytes = value_bytes(t, x);
+    uint32_t wide = work(t, "to f32", "before rope, f32", 2 * bytes);
+    uint32_t turned = work(t, "mul", "turned by rope", 2 * bytes);
+    uint32_t out = new_value(t, "to bf16", name, bytes);
+    hb_tape_drop(t, turned);
+    hb_tape_drop(t, wide);
+    struct hb_node *n = hb_tape_node(t, back_rope, out);
+    if (n) {
+        n->in[0] = x;
+        n->number[0] = table_bytes;
+    }
+    return out;
+}
+
+static void back_repeat(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    uint32_t sum = work(t, "sum", "gradient over repeated heads", n->number[0]);
+    hb_tape_drop(t, grad);
+    hb_tape_give(t, n->in[0], sum);
+}
+
+uint32_t hb_ops_repeat(struct hb_tape *t, uint32_t x, int64_t times, bool one, const char *name)
+{
+    uint32_t out;
+    if (one) {
+        hb_tape_hold(t, t->values[x].storage);
+        out = hb_tape_value(t, t->values[x].storage);
+    } else {
+        out = new_value(t, "clone", name, hb_tape_size(t, value_bytes(t, x), times, 1));
+    }
+    struct hb_node *n = hb_tape_node(t, back_repeat, out);
+    if (n) {
+        n->in[0] = x;
+        n->number[0] = value_bytes(t, x);
+    }
+    return out;
+}
+
+static void back_sdpa(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    static const char *const names[] = {"gradient of q", "gradient of k", "gradient of v"};
+    uint32_t out[3];
+    for (int i = 0; i < 3; i++)
+        out[i] = work(t, "flash attention, backward", names[i], n->number[0]);
+    give_up_all(t, n);
+    hb_tape_drop(t, grad);
+    for (int i = 0; i < 3; i++)
+        hb_tape_give(t, n->in[i], out[i]);
+}
+
+uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a)
+{
+    int64_t bytes = hb_tape_size(t, hb_mul_sat(a.rows, a.heads), a.width, 2);
+    struct hb_made out = {"flash attention", "attention output", bytes, HB_CAT_WORKING, 0};
+    struct hb_made sums = {"flash attention", "attention's log-sum-exp",
+                           hb_tape_size(t, a.rows, a.heads, 4), HB_CAT_WORKING, 0};
+    uint32_t o = hb_tape_value(t, make_or_take(t, a.kept, out));
+    uint32_t lse = make_or_take(t, a.kept, sums);
+    struct hb_node *n = hb_tape_node(t, back_sdpa, o);
+    const uint32_t in[] = {a.q, a.k, a.v};
+    for (int i = 0; n && i < 3; i++) {
+        n->in[i] = in[i];
+        hb_tape_save(t, n, t->values[in[i]].storage);
+    }
+    if (n)
+        n->number[0] = bytes;
+    hb_tape_save(t, n, t->values[o].storage);
+    hb_tape_save(t, n, lse);
+    hb_tape_drop(t, lse);
+    return o;
+}
+
+/* --- element by element --- */
+
+static void back_silu(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    uint32_t dx = work(t, "silu, backward", "gradient before silu", hb_tape_bytes(t, grad));
+    give_up_all(t, n);
+    hb_tape_drop(t, grad);
+    hb_tape_give(t, n->in[0], dx);
+}
+
+uint32_t hb_ops_silu(struct hb_tape *t, uint32_t x)
+{
+    uint32_t out = new_value(t, "silu", "mlp activation", value_bytes(t, x));
+    struct hb_node *n = hb_tape_node(t, back_silu, out);
+    if (n)
+        n->in[0] = x;
+    hb_tape_save(t, n, t->values[x].storage);
+    return out;
+}
+
+static void back_mul(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    int64_t bytes = hb_tape_bytes(t, grad);
+    uint32_t first = work(t, "mul, backward", "gradient of mlp up", bytes);
+    uint32_t second = work(t, "mul, backward", "gradient of mlp activation", bytes);
+    give_up_all(t, n);
+    hb_tape_drop(t, grad);
+    hb_tape_give(t, n->in[1], first);
+    hb_tape_give(t, n->in[0], second);
+}
+
+uint32_t hb_ops_mul(struct hb_tape *t, uint32_t a, uint32_t b)
+{
+    uint32_t out = new_value(t, "mul", "mlp product", value_bytes(t, a));
+    struct hb_node *n = hb_tape_node(t, back_mul, out);
+    if (n) {
+        n->in[0] = a;
+        n->in[1] = b;
+    }
+    hb_tape_save(t, n, t->values[a].storage);
+    hb_tape_save(t, n, t->values[b].storage);
+    return out;
+}
+
+static void back_add(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    hb_tape_hold(t, grad);
+    hb_tape_give(t, n->in[0], grad);
+    hb_tape_give(t, n->in[1], grad);
+}
+
+uint32_t hb_ops_add(struct hb_tape *t, uint32_t a, uint32_t b)
+{
+    uint32_t out = new_value(t, "add", "residual", value_bytes(t, a));
+    struct hb_node *n = hb_tape_node(t, back_add, out);
+    if (n) {
+        n->in[0] = a;
+        n->in[1] = b;
+    }
+    return out;
+}
+
+/* --- fused kernels --- */
+
+static void back_norm_fused(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    uint32_t dw = work(t, "norm, backward", "gradient of a norm's weight",
+                       hb_tape_size(t, n->number[0], 4, 1));
+    uint32_t dx = work(t, "norm, backward", "gradient of the norm's input", n->number[1]);
+    give_up_all(t, n);
+    hb_tape_drop(t, grad);
+    hb_ops_weight_grad(t, (struct hb_weight *)(uintptr_t)n->thing, dw);
+    hb_tape_give(t, n->in[0], dx);
+}
+
+uint32_t hb_ops_norm_fused(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
+                           struct hb_weight *weight)
+{
+    uint32_t out = new_value(t, "norm", "norm's output", hb_tape_size(t, rows, width, 2));
+    uint32_t scale = work(t, "norm", "norm's scale, a token", hb_tape_size(t, rows, 4, 1));
+    struct hb_node *n = hb_tape_node(t, back_norm_fused, out);
+    if (n) {
+        n->in[0] = x;
+        n->number[0] = width;
+        n->number[1] = value_bytes(t, x);
+        n->thing = weight;
+    }
+    hb_tape_save(t, n, t->values[x].storage);
+    hb_tape_save(t, n, scale);
+    hb_tape_drop(t, scale);
+    return out;
+}
+
+static void back_map(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    uint32_t dx = work(t, "fused, backward", "gradient before rope", n->number[0]);
+    hb_tape_drop(t, grad);
+    hb_tape_give(t, n->in[0], dx);
+}
+
+uint32_t hb_ops_map_fused(struct hb_tape *t, uint32_t x, const char *name)
+{
+    uint32_t out = new_value(t, "fused", name, value_bytes(t, x));
+    struct hb_node *n = hb_tape_node(t, back_map, out);
+    if (n) {
+        n->in[0] = x;
+        n->number[0] = value_bytes(t, x);
+    }
+    return out;
+}
+
+uint32_t hb_ops_gated_fused(struct hb_tape *t, uint32_t gate, uint32_t up)
+{
+    uint32_t out = new_value(t, "fused", "mlp product", value_bytes(t, gate));
+    struct hb_node *n = hb_tape_node(t, back_mul, out);
+    if (n) {
+        n->in[0] = gate;
+        n->in[1] = up;
+    }
+    hb_tape_save(t, n, t->values[gate].storage);
+    hb_tape_save(t, n, t->values[up].storage);
+    return out;
+}
+
+/* --- sequence parallelism: functional collectives over the sequence's dimension --- */
+
+uint32_t hb_ops_gather_storage(struct hb_tape *t, uint32_t x, int64_t ways)
+{
+    int64_t bytes = hb_tape_size(t, hb_tape_bytes(t, x), ways, 1);
+    uint32_t raw = work(t, "all-gather over tensor", "gathered sequence, by rank", bytes);
+    uint32_t waited = work(t, "wait", "gathered sequence, waited for", bytes);
+    uint32_t out = work(t, "cat", "gathered sequence", bytes);
+    hb_tape_drop(t, waited);
+    hb_tape_drop(t, raw);
+    return out;
+}
+
+static uint32_t scatter_storage(struct hb_tape *t, uint32_t x, int64_t ways, struct hb_kept *kept)
+{
+    int64_t whole = hb_tape_bytes(t, x);
+    uint32_t chunks = work(t, "cat", "partial sums, by rank", whole);
+    uint32_t part =
+        make_or_take(t, kept,
+                     (struct hb_made){"reduce-scatter over tensor", "summed part of the sequence",
+                                      whole / ways, HB_CAT_WORKING, 0});
+    uint32_t out = work(t, "wait", "part of the sequence", whole / ways);
+    hb_tape_drop(t, chunks);
+    hb_tape_drop(t, part);
+    return out;
+}
+
+static void back_gather(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    uint32_t out = scatter_storage(t, grad, n->number[0], NULL);
+    hb_tape_drop(t, grad);
+    hb_tape_give(t, n->in[0], out);
+}
+
+static void back_scatter(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    uint32_t out = hb_ops_gather_storage(t, grad, n->number[0]);
+    hb_tape_drop(t, grad);
+    hb_tape_give(t, n->in[0], out);
+}
+
+uint32_t hb_ops_gather(struct hb_tape *t, uint32_t x, int64_t ways)
+{
+    uint32_t out = hb_tape_value(t, hb_ops_gather_storage(t, t->values[x].storage, ways));
+    struct hb_node *n = hb_tape_node(t, back_gather, out);
+    if (n) {
+        n->in[0] = x;
+        n->number[0] = ways;
+    }
+    return out;
+}
+
+uint32_t hb_ops_scatter(struct hb_tape *t, uint32_t x, int64_t ways, struct hb_kept *kept)
+{
+    uint32_t out = hb_tape_value(t, scatter_storage(t, t->values[x].storage, ways, kept));
+    struct hb_node *n = hb_tape_node(t, back_scatter, out);
+    if (n) {
+        n->in[0] = x;
+        n->number[0] = ways;
+    }
+    return out;
+}

@@ -1,0 +1,76 @@
+/* PyTorch's eager ops as they allocate, forwards and backwards, one function for each that a
+ * transformer needs: what each makes, in which order, and what it keeps (torch 2.15, read off
+ * fake tensors; norm and rope are the single ops of torchtitan's model). Sizes are of one device.
+ * Gradients of weights go to their weight, which FSDP or the like takes them from. */
+#ifndef HB_SIM_EAGER_OPS_H
+#define HB_SIM_EAGER_OPS_H
+
+#include "sim/eager/tape.h"
+
+/* A parameter as a unit has it: rows are what sharding splits. */
+struct hb_weight {
+    const char *name;
+    int64_t rows;
+    int64_t cols;
+    uint32_t whole; /* gathered, in compute's dtype; HB_NONE: not there */
+    uint32_t grad;  /* not reduced yet; HB_NONE */
+};
+
+/* What selective checkpointing keeps of a layer, in order; taken again where the layer is run
+ * again. */
+enum { HB_KEPT = 8 };
+struct hb_kept {
+    uint32_t storages[HB_KEPT];
+    int count;
+    int next;
+    int products; /* counted so far: every second one is kept */
+    bool again;
+};
+
+struct hb_linear {
+    const char *name;
+    int64_t rows; /* tokens */
+    int64_t in;
+    int64_t out;
+    struct hb_weight *weight;
+    struct hb_kept *kept; /* null: nothing is kept for recomputation */
+};
+
+uint32_t hb_ops_linear(struct hb_tape *t, uint32_t x, struct hb_linear l);
+/* A last product of a layer that is run again is not computed: its input is all that is wanted. */
+uint32_t hb_ops_linear_left_out(struct hb_tape *t, uint32_t x, struct hb_linear l);
+/* rows vectors of `width`; in f32, op by op. */
+uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
+                     struct hb_weight *weight);
+/* The same in one kernel, as torch.compile and fused libraries have it: the input is kept. */
+uint32_t hb_ops_norm_fused(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
+                           struct hb_weight *weight);
+/* Rope, or any map that needs nothing for its backward pass, in one kernel. */
+uint32_t hb_ops_map_fused(struct hb_tape *t, uint32_t x, const char *name);
+/* act(gate) * up in one kernel, which keeps both. */
+uint32_t hb_ops_gated_fused(struct hb_tape *t, uint32_t gate, uint32_t up);
+/* table_bytes: of the frequencies, copied in the backward pass. */
+uint32_t hb_ops_rope(struct hb_tape *t, uint32_t x, int64_t table_bytes, const char *name);
+/* Key or value heads repeated to those of q; free where there is one of them. */
+uint32_t hb_ops_repeat(struct hb_tape *t, uint32_t x, int64_t times, bool one, const char *name);
+
+struct hb_sdpa {
+    uint32_t q, k, v; /* values */
+    int64_t rows;
+    int64_t heads;
+    int64_t width;
+    struct hb_kept *kept;
+};
+uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a);
+uint32_t hb_ops_silu(struct hb_tape *t, uint32_t x);
+uint32_t hb_ops_mul(struct hb_tape *t, uint32_t a, uint32_t b);
+uint32_t hb_ops_add(struct hb_tape *t, uint32_t a, uint32_t b);
+/* Sequence parallelism: the sequence gathered over `ways` ranks, and its sum scattered. */
+uint32_t hb_ops_gather(struct hb_tape *t, uint32_t x, int64_t ways);
+uint32_t hb_ops_scatter(struct hb_tape *t, uint32_t x, int64_t ways, struct hb_kept *kept);
+/* The storage that gathering a gradient makes; the gradient stays. */
+uint32_t hb_ops_gather_storage(struct hb_tape *t, uint32_t x, int64_t ways);
+/* From a storage whose gradient is `grad` on to the weight. */
+void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad);
+
+#endif

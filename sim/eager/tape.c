@@ -1,0 +1,212 @@
+/* Storages, holders and the tape of autograd: see tape.h. Saved storages of a node are given up
+ * once it has run, its gradient by itself (torch/csrc/autograd/engine.cpp: a task's inputs die
+ * with it; release_variables after the call). */
+#include "sim/eager/tape.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/size.h"
+#include "base/str.h"
+
+void hb_tape_init(struct hb_tape *t, struct hb_arena *arena, struct hb_program *p)
+{
+    *t = (struct hb_tape){.arena = arena, .p = p, .where = ""};
+}
+
+int64_t hb_tape_size(struct hb_tape *t, int64_t a, int64_t b, int64_t c)
+{
+    int64_t size = hb_mul_sat(hb_mul_sat(a, b), c);
+    if (hb_size_ok(size))
+        return size;
+    t->too_large = true;
+    return 0;
+}
+
+/* A storage that died under the op that made it needs no reader. */
+void hb_tape_end(struct hb_tape *t)
+{
+    if (!t->open)
+        return;
+    hb_program_add_op(t->p, t->op);
+    for (uint32_t i = 0; i < t->dead_count; i++)
+        if (t->dead[i] != t->written)
+            hb_program_read(t->p, t->dead[i]);
+    if (t->written != HB_NONE)
+        hb_program_write(t->p, t->written);
+    t->dead_count = 0;
+    t->open = false;
+}
+
+static const char *full_name(struct hb_tape *t, const char *name)
+{
+    size_t head = strlen(t->where), tail = strlen(name);
+    if (!head)
+        return name;
+    char *text = hb_arena_raw(t->arena, head + tail + 1, 1);
+    memcpy(text, t->where, head);
+    memcpy(text + head, name, tail + 1);
+    return text;
+}
+
+static uint32_t add_storage(struct hb_tape *t, uint32_t buf)
+{
+    t->storages =
+        hb_grow(t->arena, t->storages, t->storage_count, &t->storage_cap, sizeof *t->storages);
+    t->storages[t->storage_count] = (struct hb_storage){buf, 1};
+    return t->storage_count++;
+}
+
+static uint32_t add_buf(struct hb_tape *t, const char *name, int64_t bytes,
+                        enum hb_category category)
+{
+    return hb_program_add_buf(t->p, (struct hb_buf){.name = full_name(t, name),
+                                                    .why = "",
+                                                    .bytes = bytes,
+                                                    .plain_bytes = bytes,
+                                                    .dtype = HB_DT_BF16,
+                                                    .alias_of = HB_NONE,
+                                                    .category = category,
+                                                    .pool = t->pool});
+}
+
+uint32_t hb_tape_make(struct hb_tape *t, struct hb_made made)
+{
+    hb_tape_end(t);
+    uint32_t buf = add_buf(t, made.name, made.bytes, made.category);
+    t->op = (struct hb_op){.name = made.op,
+                           .kind = made.flops > 0 ? HB_OP_MATMUL : HB_OP_ELEMENTWISE,
+                           .phase = t->phase,
+                           .start = HB_NONE,
+                           .dtype = HB_DT_BF16,
+                           .flops = made.flops,
+                           .batch = 1,
+                           .moved_bytes = 2 * (double)made.bytes};
+    t->open = true;
+    t->written = buf;
+    return add_storage(t, buf);
+}
+
+uint32_t hb_tape_argument(struct hb_tape *t, const char *name, int64_t bytes,
+                          enum hb_category category)
+{
+    uint32_t buf = add_buf(t, name, bytes, category);
+    t->p->bufs[buf].argument = true;
+    t->p->bufs[buf].output = true;
+    return add_storage(t, buf);
+}
+
+void hb_tape_keep(struct hb_tape *t, uint32_t storage)
+{
+    t->p->bufs[t->storages[storage].buf].output = true;
+}
+
+void hb_tape_hold(struct hb_tape *t, uint32_t storage)
+{
+    if (storage != HB_NONE)
+        t->storages[storage].holders++;
+}
+
+void hb_tape_drop(struct hb_tape *t, uint32_t storage)
+{
+    if (storage == HB_NONE)
+        return;
+    struct hb_storage *s = &t->storages[storage];
+    if (s->holders <= 0)
+        HB_BUG("storage '%s' is dropped once too often", t->p->bufs[s->buf].name);
+    if (--s->holders > 0)
+        return;
+    t->dead = hb_grow(t->arena, t->dead, t->dead_count, &t->dead_cap, sizeof *t->dead);
+    t->dead[t->dead_count++] = s->buf;
+}
+
+int64_t hb_tape_bytes(const struct hb_tape *t, uint32_t storage)
+{
+    return t->p->bufs[t->storages[storage].buf].bytes;
+}
+
+uint32_t hb_tape_value(struct hb_tape *t, uint32_t storage)
+{
+    t->values = hb_grow(t->arena, t->values, t->value_count, &t->value_cap, sizeof *t->values);
+    t->values[t->value_count] = (struct hb_value){storage, HB_NONE};
+    return t->value_count++;
+}
+
+uint32_t hb_tape_new(struct hb_tape *t, struct hb_made made)
+{
+    return hb_tape_value(t, hb_tape_make(t, made));
+}
+
+void hb_tape_drop_value(struct hb_tape *t, uint32_t value)
+{
+    hb_tape_drop(t, t->values[value].storage);
+}
+
+struct hb_node *hb_tape_node(struct hb_tape *t,
+                             void (*back)(struct hb_tape *, struct hb_node *, uint32_t),
+                             uint32_t out)
+{
+    if (!t->grad)
+        return NULL;
+    t->nodes = hb_grow(t->arena, t->nodes, t->node_count, &t->node_cap, sizeof *t->nodes);
+    struct hb_node *n = &t->nodes[t->node_count++];
+    *n = (struct hb_node){.back = back, .out = out};
+    for (int i = 0; i < HB_NODE_INPUTS; i++)
+        n->in[i] = HB_NONE;
+    for (int i = 0; i < HB_NODE_SAVED; i++)
+        n->saved[i] = HB_NONE;
+    return n;
+}
+
+void hb_tape_save(struct hb_tape *t, struct hb_node *n, uint32_t storage)
+{
+    if (!n || storage == HB_NONE)
+        return;
+    for (int i = 0; i < HB_NODE_SAVED; i++) {
+        if (n->saved[i] != HB_NONE)
+            continue;
+        struct hb_buf *buf = &t->p->bufs[t->storages[storage].buf];
+        if (buf->category == HB_CAT_WORKING)
+            buf->category = HB_CAT_SAVED;
+        n->saved[i] = storage;
+        hb_tape_hold(t, storage);
+        return;
+    }
+    HB_BUG("a node saves more than %d storages", HB_NODE_SAVED);
+}
+
+void hb_tape_give(struct hb_tape *t, uint32_t value, uint32_t grad)
+{
+    if (value == HB_NONE) {
+        hb_tape_drop(t, grad);
+        return;
+    }
+    uint32_t before = t->values[value].grad;
+    if (before == HB_NONE) {
+        t->values[value].grad = grad;
+        return;
+    }
+    uint32_t sum = hb_tape_make(t, (struct hb_made){.op = "add",
+                                                    .name = "sum of gradients",
+                                                    .bytes = hb_tape_bytes(t, grad),
+                                                    .category = HB_CAT_WORKING});
+    hb_tape_drop(t, before);
+    hb_tape_drop(t, grad);
+    t->values[value].grad = sum;
+}
+
+void hb_tape_back(struct hb_tape *t, uint32_t first)
+{
+    while (t->node_count > first) {
+        struct hb_node n = t->nodes[--t->node_count];
+        uint32_t grad = HB_NONE;
+        if (n.out != HB_NONE) {
+            grad = t->values[n.out].grad;
+            t->values[n.out].grad = HB_NONE;
+        }
+        n.back(t, &n, grad);
+        for (int i = 0; i < HB_NODE_SAVED; i++)
+            hb_tape_drop(t, n.saved[i]);
+    }
+}

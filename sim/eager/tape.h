@@ -1,0 +1,107 @@
+/* A step of an eager framework as it allocates: ops in the order in which the host issues them,
+ * each making one storage, and autograd's tape of what was kept for the backward pass. A storage
+ * is counted once however many hold it (a view is free) and dies with its last holder, after the
+ * op that was issued last; the caching allocator sees exactly that order.
+ *
+ *   forward     op ─► storage, held by the code; a node of the tape holds what it will need
+ *   backward    nodes from the last to the first: gradients in, gradients out, holds given up
+ *
+ * Order and holders were read off PyTorch's own FSDP2, tensor-parallel and checkpoint code run on
+ * fake tensors (torch 2.15), allocation by allocation. */
+#ifndef HB_SIM_EAGER_TAPE_H
+#define HB_SIM_EAGER_TAPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/ir/program.h"
+
+struct hb_arena;
+struct hb_tape;
+
+/* A node of the tape: what back does with the gradient of `out`, which it drops. */
+enum { HB_NODE_INPUTS = 3, HB_NODE_SAVED = 6, HB_NODE_NUMBERS = 6 };
+struct hb_node {
+    void (*back)(struct hb_tape *t, struct hb_node *n, uint32_t grad);
+    uint32_t out;                  /* value whose gradient it takes; HB_NONE: none */
+    uint32_t in[HB_NODE_INPUTS];   /* values that get gradients; HB_NONE: none */
+    uint32_t saved[HB_NODE_SAVED]; /* storages held until it has run; HB_NONE: none */
+    int64_t number[HB_NODE_NUMBERS];
+    const void *thing; /* of its owner */
+};
+
+/* A tensor of the code: its storage, and in the backward pass its gradient's. */
+struct hb_value {
+    uint32_t storage;
+    uint32_t grad; /* HB_NONE: none yet */
+};
+
+struct hb_storage {
+    uint32_t buf;
+    int32_t holders;
+};
+
+struct hb_tape {
+    struct hb_arena *arena;
+    struct hb_program *p;
+    const char *where; /* before the names of storages: "layers[3]." */
+    enum hb_phase phase;
+    uint8_t pool; /* of the allocator: 0 is the default stream's */
+    bool grad;    /* ops are recorded */
+    struct hb_storage *storages;
+    uint32_t storage_count, storage_cap;
+    struct hb_value *values;
+    uint32_t value_count, value_cap;
+    struct hb_node *nodes;
+    uint32_t node_count, node_cap;
+    struct hb_op op; /* issued last, not in the program yet: what dies after it is added */
+    bool open;
+    uint32_t written;
+    uint32_t *dead;
+    uint32_t dead_count, dead_cap;
+    bool too_large; /* a size left the range */
+};
+
+/* What an op is, and what it makes. */
+struct hb_made {
+    const char *op;   /* "mm" */
+    const char *name; /* "q" */
+    int64_t bytes;
+    enum hb_category category;
+    double flops;
+};
+
+void hb_tape_init(struct hb_tape *t, struct hb_arena *arena, struct hb_program *p);
+/* The last op goes to the program. */
+void hb_tape_end(struct hb_tape *t);
+/* Issues an op that makes a storage, held once. */
+uint32_t hb_tape_make(struct hb_tape *t, struct hb_made made);
+/* A storage that stands from before the first op to the end. */
+uint32_t hb_tape_argument(struct hb_tape *t, const char *name, int64_t bytes,
+                          enum hb_category category);
+/* One that a step made and later ones keep. */
+void hb_tape_keep(struct hb_tape *t, uint32_t storage);
+void hb_tape_hold(struct hb_tape *t, uint32_t storage);
+/* HB_NONE: nothing. */
+void hb_tape_drop(struct hb_tape *t, uint32_t storage);
+int64_t hb_tape_bytes(const struct hb_tape *t, uint32_t storage);
+
+uint32_t hb_tape_value(struct hb_tape *t, uint32_t storage);
+/* Makes a storage and a value of it. */
+uint32_t hb_tape_new(struct hb_tape *t, struct hb_made made);
+void hb_tape_drop_value(struct hb_tape *t, uint32_t value);
+/* A node with nothing in it but these; added only where ops are recorded: null elsewhere. */
+struct hb_node *hb_tape_node(struct hb_tape *t,
+                             void (*back)(struct hb_tape *, struct hb_node *, uint32_t),
+                             uint32_t out);
+/* The node holds a storage, which is from now on counted as saved for the backward pass. */
+void hb_tape_save(struct hb_tape *t, struct hb_node *n, uint32_t storage);
+/* A gradient for a value; a second one is added to the first, in a storage of its own. */
+void hb_tape_give(struct hb_tape *t, uint32_t value, uint32_t grad);
+/* Runs the nodes from the last down to `first`, and takes them off. */
+void hb_tape_back(struct hb_tape *t, uint32_t first);
+
+/* Bytes of a product of sizes: marks the tape where they leave the range. */
+int64_t hb_tape_size(struct hb_tape *t, int64_t a, int64_t b, int64_t c);
+
+#endif

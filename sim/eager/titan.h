@@ -1,0 +1,14 @@
+/* torchtitan's step under FSDP2, two times, as a program of storages: embedding, layers, norm and
+ * head, loss, backward, update. Tensor parallelism with sequence parallelism and a loss over the
+ * split vocabulary; checkpointing of every k-th layer, whole or op by op (every second product and
+ * attention's output are kept). The second step finds the optimizer's states in the holes that the
+ * first one left. Private to sim/eager. */
+#ifndef HB_SIM_EAGER_TITAN_H
+#define HB_SIM_EAGER_TITAN_H
+
+#include "models/spec.h"
+#include "sim/eager/tape.h"
+
+void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec);
+
+#endif

@@ -1,0 +1,202 @@
+/* Two steps of an eager framework under its allocator. An op's storage is asked for when it is
+ * issued, and what dies with it is given back after it, so the order of requests is the host's.
+ * The peak that is told is that of allocated bytes, where most is alive, or that of reserved bytes:
+ * then what the allocator holds beyond what is alive counts as fragmentation. */
+#include "sim/engine/caching.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "sim/engine/heap_cuda.h"
+#include "sim/engine/live.h"
+
+struct run {
+    const struct hb_program *p;
+    struct hb_memory *out;
+    struct hb_arena *arena;
+    int32_t *start; /* by buffer: first op that writes it, -1: argument, -2: never */
+    int32_t *end;   /* last op that touches it; op_count: kept */
+};
+
+static void find_lives(struct run *r)
+{
+    const struct hb_program *p = r->p;
+    enum { NEVER = -2 };
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        r->start[i] = p->bufs[i].argument ? -1 : NEVER;
+        r->end[i] = p->bufs[i].output ? (int32_t)p->op_count : NEVER;
+    }
+    for (uint32_t op = 0; op < p->op_count; op++) {
+        const struct hb_op *o = &p->ops[op];
+        for (uint32_t k = 0; k < o->read_count + o->write_count; k++) {
+            uint32_t b = p->refs[o->refs_at + k];
+            if (r->start[b] == NEVER)
+                r->start[b] = (int32_t)op;
+            if (r->end[b] < (int32_t)op)
+                r->end[b] = (int32_t)op;
+        }
+    }
+}
+
+static void list_lives(struct run *r)
+{
+    struct hb_memory *out = r->out;
+    int32_t last = (int32_t)r->p->op_count - 1;
+    out->live = hb_arena_alloc(r->arena, r->p->buf_count, sizeof *out->live);
+    out->parts = hb_arena_alloc(r->arena, r->p->buf_count, sizeof *out->parts);
+    for (uint32_t i = 0; i < r->p->buf_count; i++) {
+        if (r->start[i] < -1)
+            continue;
+        out->parts[out->part_count++] = (struct hb_live_part){
+            out->live_count,
+            {r->start[i] < 0 ? 0 : r->start[i], r->end[i] > last ? last : r->end[i]}};
+        out->live[out->live_count++] =
+            (struct hb_live){i, r->start[i], r->end[i], r->p->bufs[i].bytes};
+    }
+}
+
+/* The allocator's state while the program runs. */
+struct walk {
+    struct hb_cuda *cuda;
+    uint32_t *block; /* by buffer */
+    uint32_t *dying; /* buffers by their last op: first of each list, */
+    uint32_t *next;  /* and the next of the same */
+    int64_t most;    /* allocated bytes at peak_op */
+};
+
+static void take(struct run *r, struct walk *w, uint32_t buf)
+{
+    const struct hb_buf *b = &r->p->bufs[buf];
+    if (b->bytes > 0)
+        w->block[buf] = hb_cuda_take(w->cuda, b->bytes, b->pool, &r->out->offset_of[buf]);
+}
+
+static void give_dying(struct run *r, struct walk *w, uint32_t op)
+{
+    for (uint32_t b = w->dying[op]; b != HB_NONE; b = w->next[b])
+        if (r->p->bufs[b].bytes > 0)
+            hb_cuda_give(w->cuda, w->block[b]);
+}
+
+static void list_dying(struct run *r, struct walk *w)
+{
+    uint32_t ops = r->p->op_count;
+    w->dying = hb_arena_alloc(r->arena, ops, sizeof *w->dying);
+    w->next = hb_arena_alloc(r->arena, r->p->buf_count, sizeof *w->next);
+    for (uint32_t i = 0; i < ops; i++)
+        w->dying[i] = HB_NONE;
+    for (uint32_t i = r->p->buf_count; i-- > 0;) {
+        if (r->end[i] < 0 || r->end[i] >= (int32_t)ops)
+            continue;
+        w->next[i] = w->dying[r->end[i]];
+        w->dying[r->end[i]] = i;
+    }
+}
+
+static void walk_ops(struct run *r, struct walk *w)
+{
+    const struct hb_program *p = r->p;
+    struct hb_memory *out = r->out;
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        if (r->start[i] == -1)
+            take(r, w, i);
+    w->most = hb_cuda_stats(w->cuda).allocated_bytes;
+    for (uint32_t op = 0; op < p->op_count; op++) {
+        const struct hb_op *o = &p->ops[op];
+        const uint32_t *written = p->refs + o->refs_at + o->read_count;
+        if (op == p->caching.second_op)
+            out->argument_bytes = hb_cuda_stats(w->cuda).allocated_bytes;
+        for (uint32_t k = 0; k < o->write_count; k++)
+            if (r->start[written[k]] == (int32_t)op)
+                take(r, w, written[k]);
+        int64_t now = hb_cuda_stats(w->cuda).allocated_bytes;
+        if (now > w->most || (now == w->most && op >= p->caching.second_op && out->peak_op < 0)) {
+            w->most = now;
+            out->peak_op = (int32_t)op;
+        }
+        give_dying(r, w, op);
+    }
+}
+
+static int compare_at_peak(const void *a, const void *b)
+{
+    const struct hb_at_peak *left = a, *right = b;
+    if (left->bytes != right->bytes)
+        return left->bytes > right->bytes ? -1 : 1;
+    return left->buf < right->buf ? -1 : left->buf > right->buf;
+}
+
+static void list_at_peak(struct run *r)
+{
+    struct hb_memory *out = r->out;
+    int64_t sum = 0;
+    out->at_peak = hb_arena_alloc(r->arena, out->live_count, sizeof *out->at_peak);
+    for (uint32_t i = 0; i < out->live_count; i++) {
+        const struct hb_live *l = &out->live[i];
+        const struct hb_buf *b = &r->p->bufs[l->buf];
+        if (l->start > out->peak_op || l->end < out->peak_op || !l->bytes)
+            continue;
+        int64_t bytes = hb_cuda_round(l->bytes);
+        out->at_peak[out->at_peak_count++] = (struct hb_at_peak){l->buf, bytes};
+        out->category_bytes[b->category] += b->plain_bytes;
+        out->category_bytes[HB_CAT_PADDING] += bytes - b->plain_bytes;
+        sum += bytes;
+    }
+    /* Blocks that were not split hold more than what was asked for. */
+    out->category_bytes[HB_CAT_FRAGMENTATION] += out->peak_bytes - sum;
+    qsort(out->at_peak, out->at_peak_count, sizeof *out->at_peak, compare_at_peak);
+}
+
+/* Addresses of a device are far apart: for pictures the segments are put side by side. */
+static void pack_addresses(struct run *r)
+{
+    const int64_t stride = INT64_C(1) << 44;
+    int64_t most = 0;
+    for (uint32_t i = 0; i < r->p->buf_count; i++)
+        most = hb_larger(most, r->out->offset_of[i] / stride);
+    int64_t *top = hb_arena_alloc(r->arena, (size_t)most + 2, sizeof *top);
+    for (uint32_t i = 0; i < r->p->buf_count; i++) {
+        int64_t at = r->out->offset_of[i];
+        if (at < 0)
+            continue;
+        int64_t end = at % stride + hb_cuda_round(r->p->bufs[i].bytes);
+        top[at / stride + 1] = hb_larger(top[at / stride + 1], end);
+    }
+    for (int64_t s = 0; s < most + 1; s++)
+        top[s + 1] += top[s];
+    for (uint32_t i = 0; i < r->p->buf_count; i++)
+        if (r->out->offset_of[i] >= 0)
+            r->out->offset_of[i] =
+                top[r->out->offset_of[i] / stride] + r->out->offset_of[i] % stride;
+}
+
+void hb_caching_run(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out)
+{
+    struct run r = {.p = p, .out = out, .arena = arena};
+    const struct hb_caching *c = &p->caching;
+    struct walk w = {.cuda =
+                         hb_cuda_new(arena, (struct hb_cuda_limits){c->expandable, c->limit_bytes,
+                                                                    c->max_split_bytes})};
+    r.start = hb_arena_alloc(arena, p->buf_count, sizeof *r.start);
+    r.end = hb_arena_alloc(arena, p->buf_count, sizeof *r.end);
+    w.block = hb_arena_alloc(arena, p->buf_count, sizeof *w.block);
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        out->offset_of[i] = -1;
+    find_lives(&r);
+    list_lives(&r);
+    list_dying(&r, &w);
+    out->peak_op = -1;
+    out->heap_align_bytes = out->leaf_align_bytes = hb_cuda_round(1);
+    walk_ops(&r, &w);
+    struct hb_cuda_stats stats = hb_cuda_stats(w.cuda);
+    out->allocated_bytes = stats.peak_allocated_bytes;
+    out->reserved_bytes = stats.peak_reserved_bytes;
+    out->retries = stats.retries;
+    out->peak_bytes = c->reserved ? out->reserved_bytes : out->allocated_bytes;
+    out->output_bytes = out->alias_bytes = out->argument_bytes;
+    out->temp_bytes = out->peak_bytes - out->argument_bytes;
+    out->live_temp_bytes = out->allocated_bytes - out->argument_bytes;
+    list_at_peak(&r);
+    pack_addresses(&r);
+}

@@ -1,0 +1,241 @@
+/* sim/engine/heap_cuda: the rules one by one; the figures that an independent replay of the
+ * allocator gives on three lists of requests; random traffic with the invariants checked. */
+#include "tests/unit/unit.h"
+
+#include "base/rng.h"
+#include "sim/engine/heap_cuda.h"
+
+static const int64_t mib = 1 << 20;
+static struct hb_arena *arena;
+
+static int start(void **state)
+{
+    (void)state;
+    arena = hb_arena_new();
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    hb_arena_free(arena);
+    return 0;
+}
+
+static uint32_t take(struct hb_cuda *c, int64_t bytes, uint32_t stream)
+{
+    int64_t address = -1;
+    uint32_t block = hb_cuda_take(c, bytes, stream, &address);
+    assert_true(address >= 0);
+    hb_cuda_check(c);
+    return block;
+}
+
+static void give(struct hb_cuda *c, uint32_t block)
+{
+    hb_cuda_give(c, block);
+    hb_cuda_check(c);
+}
+
+static int64_t reserved(const struct hb_cuda *c)
+{
+    return hb_cuda_stats(c).reserved_bytes;
+}
+
+static void segments_go_by_size(void **state)
+{
+    (void)state;
+    struct hb_cuda *c = hb_cuda_new(arena, (struct hb_cuda_limits){0});
+    take(c, 1, 0);
+    assert_int_equal(hb_cuda_stats(c).allocated_bytes, 512);
+    assert_int_equal(reserved(c), 2 * mib);
+    take(c, mib + 1, 0);
+    assert_int_equal(reserved(c), 22 * mib);
+    take(c, 9 * mib, 0); /* from the same segment */
+    assert_int_equal(reserved(c), 22 * mib);
+    take(c, 11 * mib, 0);
+    assert_int_equal(reserved(c), 34 * mib);
+}
+
+static void a_stream_is_a_pool(void **state)
+{
+    (void)state;
+    struct hb_cuda *c = hb_cuda_new(arena, (struct hb_cuda_limits){0});
+    give(c, take(c, 64 * mib, 0));
+    take(c, 64 * mib, 1);
+    assert_int_equal(reserved(c), 128 * mib);
+    take(c, 64 * mib, 0);
+    assert_int_equal(reserved(c), 128 * mib);
+}
+
+static void small_rests_stay_with_large_blocks(void **state)
+{
+    (void)state;
+    struct hb_cuda *c = hb_cuda_new(arena, (struct hb_cuda_limits){0});
+    give(c, take(c, 20 * mib, 0));
+    take(c, 19 * mib, 0);
+    assert_int_equal(hb_cuda_stats(c).allocated_bytes, 20 * mib);
+    c = hb_cuda_new(arena, (struct hb_cuda_limits){.expandable = true});
+    give(c, take(c, 20 * mib, 0));
+    take(c, 19 * mib, 0);
+    assert_int_equal(hb_cuda_stats(c).allocated_bytes, 19 * mib);
+}
+
+static void ranges_grow_by_pages(void **state)
+{
+    (void)state;
+    struct hb_cuda *c = hb_cuda_new(arena, (struct hb_cuda_limits){.expandable = true});
+    uint32_t first = take(c, 30 * mib, 0);
+    assert_int_equal(reserved(c), 40 * mib);
+    take(c, 25 * mib, 0); /* 10 MiB of the tail, 20 MiB more */
+    assert_int_equal(reserved(c), 60 * mib);
+    give(c, first);
+    take(c, 35 * mib, 0); /* the hole is too small: the tail of 5 MiB grows */
+    assert_int_equal(reserved(c), 100 * mib);
+}
+
+static void a_failure_gives_back_and_tries_again(void **state)
+{
+    (void)state;
+    struct hb_cuda *c = hb_cuda_new(arena, (struct hb_cuda_limits){.limit_bytes = 100 * mib});
+    give(c, take(c, 40 * mib, 0));
+    take(c, 30 * mib, 1);
+    take(c, 60 * mib, 0);
+    assert_int_equal(hb_cuda_stats(c).retries, 1);
+    assert_false(hb_cuda_stats(c).failed);
+    assert_int_equal(reserved(c), 90 * mib);
+    take(c, 60 * mib, 0);
+    assert_true(hb_cuda_stats(c).failed);
+}
+
+static void large_blocks_stay_whole(void **state)
+{
+    (void)state;
+    struct hb_cuda *c = hb_cuda_new(arena, (struct hb_cuda_limits){.max_split_bytes = 64 * mib});
+    give(c, take(c, 100 * mib, 0));
+    take(c, 30 * mib, 0); /* not from the large one */
+    assert_int_equal(reserved(c), 130 * mib);
+    take(c, 70 * mib, 0); /* far smaller than it */
+    assert_int_equal(reserved(c), 200 * mib);
+    take(c, 90 * mib, 0); /* it, whole */
+    assert_int_equal(reserved(c), 200 * mib);
+    assert_int_equal(hb_cuda_stats(c).allocated_bytes, 200 * mib);
+}
+
+/* {n, bytes, stream}: request n; {-1 - n, 0, 0}: n is given back. */
+struct happening {
+    int32_t n;
+    int64_t bytes;
+    uint32_t stream;
+};
+
+struct figures {
+    int64_t peak_allocated, peak_reserved, allocated;
+};
+
+static const struct {
+    struct happening happenings[40];
+    struct figures figures[2]; /* segments, expandable ones */
+} lists[] = {
+    {{{0, 1048576, 1},    {1, 204800, 0},     {-2, 0, 0},       {2, 10485760, 0},
+      {-1, 0, 0},         {3, 10485760, 0},   {4, 700, 1},      {-5, 0, 0},
+      {5, 136314880, 0},  {6, 700, 0},        {-3, 0, 0},       {7, 10485760, 1},
+      {-8, 0, 0},         {8, 67108864, 0},   {9, 17825797, 1}, {-6, 0, 0},
+      {10, 17825797, 0},  {11, 10485760, 1},  {12, 204800, 0},  {13, 3145728, 0},
+      {14, 67108864, 0},  {15, 1048577, 0},   {-14, 0, 0},      {16, 67108864, 0},
+      {17, 700, 0},       {-13, 0, 0},        {-9, 0, 0},       {-15, 0, 0},
+      {-7, 0, 0},         {18, 67108864, 0},  {-4, 0, 0},       {19, 3145728, 1},
+      {20, 136314880, 1}, {21, 1048576, 0},   {22, 700, 0},     {23, 67108864, 0},
+      {-18, 0, 0},        {24, 136314880, 0}, {25, 3145728, 1}, {26, 700, 0}},
+     {{529533952, 618659840, 529533952}, {528485888, 633339904, 528485888}}},
+    {{{0, 700, 0},        {-1, 0, 0},        {1, 3145728, 0},  {2, 136314880, 0}, {3, 1048576, 0},
+      {4, 67108864, 0},   {5, 17825797, 1},  {-2, 0, 0},       {6, 9437184, 0},   {7, 10485760, 0},
+      {8, 67108864, 0},   {9, 1048577, 0},   {-8, 0, 0},       {-7, 0, 0},        {10, 67108864, 1},
+      {11, 17825797, 0},  {12, 9437184, 1},  {-12, 0, 0},      {-11, 0, 0},       {13, 17825797, 1},
+      {14, 17825797, 0},  {15, 67108864, 1}, {16, 9437184, 1}, {17, 17825797, 0}, {18, 67108864, 1},
+      {19, 1048577, 0},   {20, 1048576, 1},  {-21, 0, 0},      {21, 3145728, 1},  {22, 67108864, 1},
+      {23, 136314880, 1}, {-13, 0, 0},       {24, 9437184, 1}, {25, 204800, 0},   {26, 1048577, 1},
+      {-27, 0, 0},        {27, 3145728, 1},  {-6, 0, 0},       {28, 1048576, 0},  {-15, 0, 0}},
+     {{710091776, 763363328, 674439680}, {707996672, 761266176, 673392640}}},
+    {{{0, 1048577, 1},    {1, 9437184, 1},    {2, 136314880, 0}, {3, 17825797, 0},
+      {4, 1048577, 1},    {5, 67108864, 0},   {-2, 0, 0},        {-3, 0, 0},
+      {6, 67108864, 0},   {7, 204800, 0},     {8, 136314880, 0}, {-1, 0, 0},
+      {9, 3145728, 0},    {10, 10485760, 1},  {11, 10485760, 0}, {12, 136314880, 0},
+      {13, 1048576, 0},   {-6, 0, 0},         {14, 3145728, 1},  {-15, 0, 0},
+      {15, 10485760, 1},  {16, 136314880, 0}, {17, 10485760, 1}, {-10, 0, 0},
+      {18, 700, 0},       {19, 1048576, 1},   {20, 67108864, 1}, {21, 1048577, 1},
+      {22, 136314880, 0}, {-7, 0, 0},         {23, 17825797, 0}, {-8, 0, 0},
+      {-12, 0, 0},        {-16, 0, 0},        {24, 204800, 0},   {25, 700, 0},
+      {26, 9437184, 1},   {27, 3145728, 1},   {-5, 0, 0},        {-11, 0, 0}},
+     {{744696320, 880803840, 676539392}, {743647744, 905969664, 674442752}}},
+};
+
+static void replay(const struct happening *happenings, bool expandable, struct figures wanted)
+{
+    uint32_t blocks[40] = {0};
+    struct hb_cuda *c = hb_cuda_new(arena, (struct hb_cuda_limits){expandable, 0, 0});
+    for (int k = 0; k < 40; k++) {
+        const struct happening *h = &happenings[k];
+        if (h->n >= 0)
+            blocks[h->n] = take(c, h->bytes, h->stream);
+        else
+            give(c, blocks[-1 - h->n]);
+    }
+    struct hb_cuda_stats stats = hb_cuda_stats(c);
+    assert_int_equal(stats.peak_allocated_bytes, wanted.peak_allocated);
+    assert_int_equal(stats.peak_reserved_bytes, wanted.peak_reserved);
+    assert_int_equal(stats.allocated_bytes, wanted.allocated);
+}
+
+static void a_replay_gives_the_same(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        for (int expandable = 0; expandable < 2; expandable++)
+            replay(lists[i].happenings, expandable, lists[i].figures[expandable]);
+}
+
+static void random_traffic(struct hb_rng *rng, struct hb_cuda_limits limits)
+{
+    enum { MOST = 64, STEPS = 600 };
+    uint32_t live[MOST], count = 0;
+    struct hb_cuda *c = hb_cuda_new(arena, limits);
+    for (int i = 0; i < STEPS; i++) {
+        if (count == MOST || (count && hb_rng_range(rng, 0, 1))) {
+            uint32_t at = (uint32_t)hb_rng_range(rng, 0, count - 1);
+            give(c, live[at]);
+            live[at] = live[--count];
+        } else {
+            int64_t bytes = hb_rng_range(rng, 1, INT64_C(1) << hb_rng_range(rng, 0, 27));
+            live[count++] = take(c, bytes, (uint32_t)hb_rng_range(rng, 0, 2));
+        }
+    }
+    while (count)
+        give(c, live[--count]);
+    assert_int_equal(hb_cuda_stats(c).allocated_bytes, 0);
+    assert_true(hb_cuda_stats(c).peak_allocated_bytes <= hb_cuda_stats(c).peak_reserved_bytes);
+}
+
+static void invariants_hold(void **state)
+{
+    (void)state;
+    struct hb_rng rng = hb_rng_seed(7);
+    for (int i = 0; i < 8; i++)
+        random_traffic(&rng,
+                       (struct hb_cuda_limits){i & 1, i & 2 ? 400 * mib : 0, i & 4 ? 30 * mib : 0});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(segments_go_by_size),
+        cmocka_unit_test(a_stream_is_a_pool),
+        cmocka_unit_test(small_rests_stay_with_large_blocks),
+        cmocka_unit_test(ranges_grow_by_pages),
+        cmocka_unit_test(a_failure_gives_back_and_tries_again),
+        cmocka_unit_test(large_blocks_stay_whole),
+        cmocka_unit_test(a_replay_gives_the_same),
+        cmocka_unit_test(invariants_hold),
+    };
+    return cmocka_run_group_tests_name("heap_cuda", tests, start, end);
+}

@@ -1,0 +1,216 @@
+/* sim/eager/memory and sim/engine/caching: what the program of two steps allocates, against
+ * arithmetic by hand, and laws that hold whatever the configuration. The records of the bench are
+ * in tests/golden/torch-lab.jsonl. */
+#include "tests/unit/unit.h"
+
+#include "base/size.h"
+#include "base/str.h"
+#include "base/yaml.h"
+#include "models/schema.h"
+#include "models/support.h"
+#include "sim/eager/memory.h"
+#include "sim/engine/live.h"
+#include "sim/engine/run.h"
+
+static struct unit u;
+
+static int start(void **state)
+{
+    (void)state;
+    unit_start(&u);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unit_end(&u);
+    return 0;
+}
+
+/* 4 layers of width 1024 on 8 devices; more: further keys, one a line. */
+static struct hb_spec read_spec(const char *more)
+{
+    struct hb_spec spec;
+    struct hb_node *root;
+    const char *text = hb_arena_printf(
+        u.env.arena,
+        "model:\n"
+        "  d_model: 1024\n"
+        "  vocab: 32000\n"
+        "  blocks:\n"
+        "    - {name: dense, repeat: 4, attention: {heads: 16, kv_heads: 4, head_dim: 64},\n"
+        "       mlp: {kind: swiglu, d_ff: 4096}}\n"
+        "%s"
+        "hardware: {device: nvidia-h100, count: 8}\n"
+        "compiler: torch\n%s%s",
+        strstr(more, "batch") ? "" : "batch: {global: 8, seq: 2048}\n",
+        strstr(more, "mesh") ? "" : "mesh: {fsdp: 8}\n", more);
+    bool ok = hb_yaml_parse(u.env.arena, &u.diag, "test", text, strlen(text), &root) &&
+              hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &spec);
+    if (!ok)
+        print_error("%s\n%s\n", text, u.diag.entries[0].text);
+    assert_true(ok);
+    return spec;
+}
+
+static struct hb_memory run_keys(const char *more, struct hb_program *p)
+{
+    struct hb_memory m = {0};
+    struct hb_spec spec = read_spec(more);
+    assert_true(hb_spec_supported(&u.diag, (struct hb_loc){0}, &spec));
+    assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, p));
+    hb_program_check(p);
+    hb_run_memory(u.env.arena, p, &m);
+    return m;
+}
+
+static int64_t peak(const char *more)
+{
+    struct hb_program p;
+    return run_keys(more, &p).peak_bytes;
+}
+
+static const char *const keys[] = {
+    "remat: {policy: none}\n",
+    "remat: {policy: full}\n",
+    "remat: {policy: full, every: 2}\n",
+    "remat: {policy: names, save: [q, v, attn_ctx, mlp_gate, mlp_down]}\n",
+    "remat: {policy: full}\nruntime: {wrap: root}\n",
+    "remat: {policy: none}\nruntime: {compile: true}\nloss: {kernel: compiled}\n",
+    "remat: {policy: full}\nruntime: {allocator: max_reserved}\n",
+    "remat: {policy: none}\nruntime: {allocator: max_reserved, expandable_segments: true}\n",
+    "remat: {policy: none}\nmesh: {fsdp: 2, tensor: 4}\nsharding: {residual_over_tensor: true}\n",
+    "remat: {policy: full}\nsharding: {reshard_after_forward: false}\n",
+};
+enum { KEYS = sizeof keys / sizeof keys[0] };
+
+static void categories_sum_to_the_peak(void **state)
+{
+    (void)state;
+    for (int i = 0; i < KEYS; i++) {
+        struct hb_program p;
+        struct hb_memory m = run_keys(keys[i], &p);
+        int64_t kinds = 0, tensors = 0;
+        for (int c = 0; c < HB_CATEGORY_COUNT; c++)
+            kinds += m.category_bytes[c];
+        for (uint32_t k = 0; k < m.at_peak_count; k++) {
+            tensors += m.at_peak[k].bytes;
+            assert_true(*p.bufs[m.at_peak[k].buf].name);
+        }
+        assert_int_equal(kinds, m.peak_bytes);
+        assert_int_equal(tensors, m.peak_bytes - m.category_bytes[HB_CAT_FRAGMENTATION]);
+        assert_true(m.allocated_bytes <= m.reserved_bytes);
+    }
+}
+
+/* What a step made is given back by its end; the next one begins with what the first one kept. */
+static void steps_begin_with_parameters_and_states(void **state)
+{
+    (void)state;
+    const int64_t ff = 3 * 1024 * 4096, attn = 1024 * (2 * 1024 + 2 * 256), norms = 2 * 1024;
+    const int64_t params = 4 * (ff + attn + norms) + 2 * 32000 * 1024 + 1024;
+    const int64_t rope = 2048 * 32 * 8;
+    for (int i = 0; i < KEYS; i++) {
+        struct hb_program p;
+        struct hb_memory m = run_keys(keys[i], &p);
+        if (strstr(keys[i], "mesh")) /* norms are whole on each tensor rank */
+            continue;
+        int64_t static_bytes = 12 * params / 8 + rope; /* a block that is not split may be more */
+        bool exact = strstr(keys[i], "expandable_segments") != NULL;
+        assert_true(exact ? m.argument_bytes == static_bytes : m.argument_bytes >= static_bytes);
+        int64_t kept = 0, made = 0;
+        for (uint32_t b = 0; b < p.buf_count; b++) {
+            kept += p.bufs[b].output ? p.bufs[b].bytes : 0;
+            made += !p.bufs[b].output;
+        }
+        assert_int_equal(kept, static_bytes);
+        assert_true(made > 100);
+        for (uint32_t k = 0; k < m.live_count; k++)
+            assert_true(p.bufs[m.live[k].buf].output || m.live[k].end < (int32_t)p.op_count);
+    }
+}
+
+/* An eager loss: log-probabilities, their gradient and that of the logits, each in f32. */
+static void logits_stand_three_times(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_memory m = run_keys("remat: {policy: full}\n", &p);
+    const int64_t once = 2048 * (int64_t)32000 * 4;
+    assert_int_equal(m.category_bytes[HB_CAT_LOGITS], 3 * once);
+    m = run_keys("remat: {policy: full}\nloss: {kernel: compiled}\n", &p);
+    assert_int_equal(m.category_bytes[HB_CAT_LOGITS], 3 * once / 2);
+}
+
+/* Saved a token and layer, without and with norms, rope and products fused by the compiler. */
+static void what_layers_keep(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    const int64_t d = 1024, q = 1024, kv = 256, ff = 4096, heads = 16, tokens = 2048 * 4;
+    int64_t eager = run_keys("remat: {policy: none}\n", &p).category_bytes[HB_CAT_SAVED];
+    int64_t one = tokens * (20 * d + 8 * q + 8 * ff + 4 * heads);
+    assert_true(llabs(eager - one) < one / 20); /* and the ends: a norm, a head's input */
+    int64_t fused = run_keys("remat: {policy: none}\nruntime: {compile: true}\n", &p)
+                        .category_bytes[HB_CAT_SAVED];
+    one = tokens * (8 * d + 2 * (q + 2 * kv) + 2 * q + 6 * ff + 4 * heads);
+    assert_true(llabs(fused - one) < one / 10);
+    int64_t full = run_keys("remat: {policy: full}\n", &p).category_bytes[HB_CAT_SAVED];
+    assert_true(full < tokens * 2 * d * 3);
+}
+
+static void levers_move_the_peak(void **state)
+{
+    (void)state;
+    assert_true(peak("remat: {policy: full}\n") < peak("remat: {policy: full, every: 2}\n"));
+    assert_true(peak("remat: {policy: full, every: 2}\n") < peak("remat: {policy: none}\n"));
+    assert_true(peak(keys[3]) < peak("remat: {policy: none}\n"));
+    assert_true(peak(keys[1]) < peak(keys[4])); /* a root stays gathered */
+    assert_true(peak(keys[1]) < peak(keys[9])); /* so do all units */
+    assert_true(peak("remat: {policy: full}\nbatch: {accumulate: 4, global: 32, seq: 2048}\n") >=
+                peak(keys[1]));
+    int64_t four = peak("remat: {policy: full}\nbatch: {accumulate: 4, global: 32, seq: 2048}\n");
+    assert_int_equal(peak("remat: {policy: full}\nbatch: {accumulate: 9, global: 72, seq: 2048}\n"),
+                     four);
+}
+
+static void what_is_not_known_is_refused(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {
+        "mesh: {data: 8}\n",
+        "mesh: {fsdp: 4, pipeline: 2}\npipeline: {microbatches: 2}\n",
+        "mesh: {fsdp: 4, expert: 2}\n",
+        "mesh: {fsdp: 4, tensor: 2}\n",
+        "optimizer: {name: muon}\n",
+        "optimizer: {offload: pinned_host}\n",
+        "precision: {params: bf16}\n",
+        "loss: {chunks: 8}\n",
+        "loss: {kernel: linear}\n",
+        "remat: {policy: names, save: [q]}\n",
+        "remat: {policy: dots}\n",
+        "runtime: {framework: torchtune}\n",
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        struct hb_spec spec = read_spec(refused[i]);
+        hb_diag_init(&u.diag, u.env.arena);
+        if (hb_spec_supported(&u.diag, (struct hb_loc){0}, &spec))
+            fail_msg("not refused: %s", refused[i]);
+        assert_true(hb_str_starts(u.diag.entries[0].text, "compiler: torch: "));
+        hb_diag_init(&u.diag, u.env.arena);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(categories_sum_to_the_peak, start, end),
+        cmocka_unit_test_setup_teardown(steps_begin_with_parameters_and_states, start, end),
+        cmocka_unit_test_setup_teardown(logits_stand_three_times, start, end),
+        cmocka_unit_test_setup_teardown(what_layers_keep, start, end),
+        cmocka_unit_test_setup_teardown(levers_move_the_peak, start, end),
+        cmocka_unit_test_setup_teardown(what_is_not_known_is_refused, start, end),
+    };
+    return cmocka_run_group_tests_name("torch", tests, NULL, NULL);
+}
