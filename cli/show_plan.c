@@ -241,6 +241,23 @@ static void show_prices(const struct page *g)
         fputs("              (with the same mesh, batch and accumulation)\n", g->out);
 }
 
+static void show_proof(const struct page *g)
+{
+    const struct hb_plan *p = g->a->plan;
+    uint32_t policies = 0;
+    for (int i = 0; i < p->space.base->model.block_count; i++)
+        policies += p->searched[i].count;
+    if (p->status == HB_PLAN_OPTIMAL)
+        fprintf(g->out, "Optimal: every other cell is excluded by a bound or searched (gap 0).\n");
+    if (p->status == HB_PLAN_BEST)
+        fprintf(
+            g->out,
+            "Best of %u policies: every other cell is excluded by a bound or searched with "
+            "them.\nOver all policies nothing is better by more than %.2g %% (%u linear programs "
+            "of up to %u x %u).\n",
+            policies, 100 * p->gap, p->counts.lps, p->counts.lp_rows, p->counts.lp_columns);
+}
+
 static void show_search(const struct page *g)
 {
     const struct hb_plan_counts *k = &g->a->plan->counts;
@@ -254,8 +271,7 @@ static void show_search(const struct page *g)
         fprintf(g->out,
                 "Around the best of %u cell%s one and two tensors were turned: %u more run.\n",
                 k->polished, k->polished == 1 ? "" : "s", k->polish_runs);
-    if (g->a->plan->status == HB_PLAN_OPTIMAL)
-        fprintf(g->out, "Optimal: every other cell is excluded by a bound or searched (gap 0).\n");
+    show_proof(g);
     if (g->a->exhaust_ran)
         fprintf(g->out, "Brute force over all of them %s.\n",
                 g->a->exhaust_agrees ? "agrees" : "DISAGREES");

@@ -62,6 +62,7 @@ static void put_counts(struct hb_json *j, const struct hb_plan *p)
     put_int(j, "priced", (int64_t)k->priced);
     put_int(j, "run", k->runs);
     put_int(j, "cut_by_the_engine", k->cuts);
+    put_int(j, "linear_programs", k->lps);
     put_int(j, "polished", k->polished);
     put_int(j, "polish_run", k->polish_runs);
     hb_json_object_end(j);

@@ -320,6 +320,7 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
     for (uint32_t i = 0; i < s.item_count; i++) {
         const struct hb_block *b = &cell_spec->model.blocks[s.items[i].block];
         out->fixed_bytes += s.items[i].fixed[HB_BYTES_DEVICE][hb_segment_at(&s, hb_block_steps(b))];
+        out->wait_ns += s.items[i].wait_ns ? s.items[i].wait_ns[hb_block_steps(b)] : 0;
     }
     return true;
 }

@@ -10,6 +10,7 @@ struct hb_floor {
     int64_t live_bytes;  /* arguments and outputs, and what lives beside them whatever the policy */
     int64_t ends_ns;     /* of bound_ns of a cell with segments: the path through the ends ... */
     int64_t layers_ns;   /* ... through the layers; 0 without segments ... */
+    int64_t wait_ns;     /* ... of those, where the backward loops wait and may make values again */
     int64_t tail_ns;     /* ... and what a stream does after the last loop beyond that path */
     int64_t fixed_bytes; /* of live_bytes: arguments and outputs */
     int64_t state_bytes; /* of these, of a node: parameters and what the optimizer keeps, which

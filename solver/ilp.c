@@ -338,3 +338,65 @@ void hb_ilp_solve(struct hb_arena *scratch, const struct hb_ilp_ask *ask, struct
     glp_error_hook(NULL, NULL);
     glp_free_env();
 }
+
+/* --- linear programs --- */
+
+static void fill_linear(struct hb_arena *scratch, const struct hb_lp *from, glp_prob *lp)
+{
+    int rows = (int)from->row_count, entries = (int)from->entry_count;
+    int *row = hb_arena_alloc(scratch, from->entry_count + 1, sizeof *row);
+    int *column = hb_arena_alloc(scratch, from->entry_count + 1, sizeof *column);
+    double *value = hb_arena_alloc(scratch, from->entry_count + 1, sizeof *value);
+    glp_set_obj_dir(lp, GLP_MIN);
+    glp_add_rows(lp, rows);
+    glp_add_cols(lp, (int)from->columns);
+    for (uint32_t c = 0; c < from->columns; c++)
+        glp_set_col_bnds(lp, (int)c + 1, c ? GLP_DB : GLP_LO, 0, 1);
+    glp_set_obj_coef(lp, 1, 1);
+    for (int i = 0, at = 0; i < rows; i++) {
+        glp_set_row_bnds(lp, i + 1, GLP_LO, from->rows[i].least, 0);
+        for (; at < (int)from->rows[i].end; at++) {
+            row[at + 1] = i + 1;
+            column[at + 1] = (int)from->entries[at].column + 1;
+            value[at + 1] = from->entries[at].value;
+        }
+    }
+    glp_load_matrix(lp, entries, row, column, value);
+}
+
+static enum hb_ilp_status solve_linear(struct hb_arena *scratch, struct hb_lp *from)
+{
+    glp_smcp parm;
+    enum hb_ilp_status status = HB_ILP_LIMIT;
+    glp_prob *lp = glp_create_prob();
+    fill_linear(scratch, from, lp);
+    glp_init_smcp(&parm);
+    parm.msg_lev = GLP_MSG_OFF;
+    parm.tm_lim = LIMIT_MS;
+    glp_scale_prob(lp, GLP_SF_AUTO);
+    int failed = glp_simplex(lp, &parm);
+    if (!failed && glp_get_status(lp) == GLP_OPT) {
+        status = HB_ILP_OPTIMAL;
+        from->bound = glp_get_obj_val(lp) * (1 - tolerance);
+    } else if (!failed && glp_get_status(lp) == GLP_NOFEAS) {
+        status = HB_ILP_INFEASIBLE;
+    }
+    glp_delete_prob(lp);
+    return status;
+}
+
+enum hb_ilp_status hb_ilp_linear(struct hb_arena *scratch, struct hb_lp *lp)
+{
+    jmp_buf back;
+    glp_term_out(GLP_OFF);
+    if (setjmp(back)) {
+        glp_error_hook(NULL, NULL);
+        glp_free_env();
+        return HB_ILP_LIMIT;
+    }
+    glp_error_hook(jump_back, &back);
+    enum hb_ilp_status status = solve_linear(scratch, lp);
+    glp_error_hook(NULL, NULL);
+    glp_free_env();
+    return status;
+}

@@ -47,4 +47,28 @@ struct hb_ilp_answer {
 void hb_ilp_solve(struct hb_arena *scratch, const struct hb_ilp_ask *ask,
                   struct hb_ilp_answer *out);
 
+/* A linear program: column 0, at least 0, is made small; the others lie between 0 and 1. Row i has
+ * the entries from the end of the row before it, and is at least `least`. */
+struct hb_lp_entry {
+    uint32_t column;
+    double value;
+};
+
+struct hb_lp_row {
+    double least;
+    uint32_t end;
+};
+
+struct hb_lp {
+    uint32_t columns;
+    struct hb_lp_entry *entries;
+    uint32_t entry_count;
+    struct hb_lp_row *rows;
+    uint32_t row_count;
+    double bound; /* the optimum, less what tolerances may take off it (relative 1e-6) */
+};
+
+/* Sets its bound where the status is optimal. */
+enum hb_ilp_status hb_ilp_linear(struct hb_arena *scratch, struct hb_lp *lp);
+
 #endif

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "solver/bound.h"
 #include "solver/cells.h"
+#include "solver/whole.h"
 
 bool hb_nodes_same(const struct hb_cell *a, const struct hb_cell *b)
 {
@@ -28,9 +29,8 @@ void hb_nodes_find(struct hb_search *s)
     }
 }
 
-/* What all cells of the node have in common at least. */
-static void floor_spec(const struct hb_search *s, const struct hb_search_node *node,
-                       struct hb_spec *out)
+void hb_nodes_floor_spec(const struct hb_search *s, const struct hb_search_node *node,
+                         struct hb_spec *out)
 {
     const struct hb_plan_space *space = &s->plan->space;
     struct hb_cell least = space->cells[node->first];
@@ -70,7 +70,7 @@ static void measure_node(struct hb_search *s, struct hb_search_node *node)
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
     struct hb_floor floor;
-    floor_spec(s, node, &spec);
+    hb_nodes_floor_spec(s, node, &spec);
     node->refused = !hb_bound_node(s->scratch, &spec, s->ask->device, &floor);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.node_floors++;
@@ -127,10 +127,8 @@ static enum hb_form scan_form(const struct hb_cell *cell)
     return cell->form == HB_FORM_NESTED ? HB_FORM_SCAN : cell->form;
 }
 
-/* The floor of a cell's scan. Nested scans hold no less beside what they keep and take longer: by
- * the whole forward pass, where the outer blocks are made again. */
-static const struct hb_node_floor *find_floor(struct hb_search *s, struct hb_search_node *node,
-                                              const struct hb_cell *cell)
+const struct hb_node_floor *hb_nodes_find_floor(struct hb_search *s, struct hb_search_node *node,
+                                                const struct hb_cell *cell)
 {
     struct hb_cell scan = *cell;
     scan.form = scan_form(cell);
@@ -179,13 +177,21 @@ static int64_t layers_of(const struct hb_search *s, const struct hb_search_node 
     return turns_ns > most ? turns_ns : most;
 }
 
+/* Of the whole step, by what is known of the node's layers. */
+static int64_t least_of(const struct hb_search *s, const struct hb_search_node *node,
+                        const struct hb_cell *cell)
+{
+    int64_t ns = layers_of(s, node, cell);
+    return cell->form == HB_FORM_SCAN && node->relax_ns > ns ? node->relax_ns : ns;
+}
+
 /* Puts the node back with what is known of its cells now. */
 static void raise_node(struct hb_search *s, uint32_t index, enum hb_cell_fate fate)
 {
     struct hb_search_node *node = &s->nodes[index];
     int64_t least = INT64_MAX;
     for (uint32_t i = node->first; i < node->end; i++) {
-        int64_t ns = layers_of(s, node, &s->plan->space.cells[i]);
+        int64_t ns = least_of(s, node, &s->plan->space.cells[i]);
         least = ns < least ? ns : least;
     }
     if (least == INT64_MAX) {
@@ -205,7 +211,7 @@ static void floor_node(struct hb_search *s, uint32_t index)
 {
     struct hb_search_node *node = &s->nodes[index];
     struct hb_cell cell = plain_cell(s, node);
-    const struct hb_node_floor *f = find_floor(s, node, &cell);
+    const struct hb_node_floor *f = hb_nodes_find_floor(s, node, &cell);
     node->floor_ns = f->refused ? node->floor_ns : f->floor.layers_ns;
     raise_node(s, index, HB_FATE_NODE_BOUND);
     node->floor_value = node->value;
@@ -221,11 +227,17 @@ static void fit_node(struct hb_search *s, uint32_t index)
         raise_node(s, index, HB_FATE_NODE_BOUND);
         return;
     }
+    hb_whole_relax_node(s, node);
+    if (node->relax_ns == INT64_MAX ||
+        hb_search_value(s, node->first, node->relax_ns, 0) > s->incumbent) {
+        raise_node(s, index, HB_FATE_LAYER_BOUND);
+        return;
+    }
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
     struct hb_floor floor;
     int64_t fixed = 0;
-    floor_spec(s, node, &spec);
+    hb_nodes_floor_spec(s, node, &spec);
     if (hb_bound_node(s->scratch, &spec, s->ask->device, &floor))
         fixed = floor.fixed_bytes;
     hb_space_cell_spec(s->ask->spec, &cell, &spec);
@@ -264,7 +276,10 @@ static void open_node(struct hb_search *s, uint32_t index)
     for (uint32_t i = node->first; i < node->end; i++) {
         struct hb_open_cell o = {.cell = i, .node = index, .bound = s->plan->rows[i].value};
         bool scan = s->plan->space.cells[i].form == HB_FORM_SCAN;
-        double value = hb_nodes_cell_bound(s, &o);
+        int64_t ns = least_of(s, node, &s->plan->space.cells[i]);
+        double value =
+            fmax(hb_nodes_cell_bound(s, &o),
+                 ns < INT64_MAX && !hb_search_by_memory(s) ? hb_search_value(s, i, ns, 0) : 0);
         if (is_out_above(s, i)) {
             s->plan->rows[i] = s->ask->above->rows[i];
             continue;
@@ -298,7 +313,7 @@ void hb_nodes_floor_cell(struct hb_search *s, uint32_t index)
     struct hb_open_cell *o = &s->open[index];
     const struct hb_search_node *node = &s->nodes[o->node];
     const struct hb_cell *cell = &s->plan->space.cells[o->cell];
-    const struct hb_node_floor *f = find_floor(s, &s->nodes[o->node], cell);
+    const struct hb_node_floor *f = hb_nodes_find_floor(s, &s->nodes[o->node], cell);
     const struct hb_floor *floor = &f->floor;
     bool nested = cell->form == HB_FORM_NESTED;
     int64_t again = nested && s->ask->spec->remat.outer ? node->forward_ns : 0;

@@ -17,6 +17,13 @@ void hb_nodes_put(struct hb_search *s, uint32_t index);
 void hb_nodes_restart(struct hb_search *s);
 /* Its next stage. */
 void hb_nodes_take(struct hb_search *s, uint32_t index);
+/* What all cells of the node have in common at least. */
+void hb_nodes_floor_spec(const struct hb_search *s, const struct hb_search_node *node,
+                         struct hb_spec *out);
+/* The floor of a cell's scan. Nested scans hold no less beside what they keep and take longer: by
+ * the whole forward pass, where the outer blocks are made again. */
+const struct hb_node_floor *hb_nodes_find_floor(struct hb_search *s, struct hb_search_node *node,
+                                                const struct hb_cell *cell);
 /* An open node's cell gets a floor of its own: back into the queue, or out of the search. */
 void hb_nodes_floor_cell(struct hb_search *s, uint32_t index);
 /* What a cell takes at least by what is known of its node's layers by now; INFINITY: none fits. */

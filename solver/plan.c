@@ -15,6 +15,7 @@
 #include "solver/menu.h"
 #include "solver/nodes.h"
 #include "solver/polish.h"
+#include "solver/whole.h"
 
 bool hb_search_by_memory(const struct hb_search *s)
 {
@@ -240,6 +241,17 @@ static void search_all(struct hb_search *s)
         find_alternatives(s);
 }
 
+/* To the best that the whole space may have; the menus are the whole where policies are not free.
+ */
+static void find_gap(struct hb_search *s)
+{
+    struct hb_plan *p = s->plan;
+    if (!p->found || p->status != HB_PLAN_OPTIMAL || !s->ask->polish || !p->space.remat)
+        return;
+    p->gap = 1 - hb_whole_bound(s, p->best.value) / p->best.value;
+    p->status = p->gap > 0 ? HB_PLAN_BEST : HB_PLAN_OPTIMAL;
+}
+
 /* --- policies --- */
 
 static void make_menus(struct hb_search *s, uint32_t cell, uint32_t most)
@@ -371,6 +383,8 @@ static void follow_search(struct hb_search *s, const struct hb_plan *like)
     const struct hb_plan *nodes_of = s->ask->above ? s->ask->above : like;
     memcpy(s->nodes, nodes_of->nodes, nodes_of->node_count * sizeof *s->nodes);
     s->node_count = like->node_count;
+    for (uint32_t i = 0; i < s->node_count; i++)
+        s->nodes[i].relaxed = false, s->nodes[i].relax_ns = 0;
     s->plan->menus = s->plan->searched = like->menus;
     s->incumbent = like->found ? like->best.value : INFINITY;
     hb_nodes_restart(s);
@@ -422,6 +436,7 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
     out->counts.nodes = out->node_count = s.node_count;
     out->nodes = s.nodes;
     search_all(&s);
+    find_gap(&s);
     hb_arena_free(s.scratch);
     out->seconds = (double)(ask->env->now_ns() - start_ns) * 1e-9;
     return true;
@@ -439,7 +454,7 @@ void hb_plan_spec(struct hb_arena *arena, const struct hb_plan *plan,
 
 const char *hb_plan_status_name(enum hb_plan_status status)
 {
-    static const char *const names[] = {"optimal", "infeasible", "limit"};
+    static const char *const names[] = {"optimal", "best", "infeasible", "limit"};
     return names[status];
 }
 

@@ -34,7 +34,8 @@ struct hb_plan_ask {
     const char *lp_stem;         /* "plan": plan-1.lp, plan-2.lp, ...; null: none are written */
     uint32_t most_alternatives;
     uint32_t most_policies; /* of each block's menu; 0: HB_MENU_MOST */
-    bool polish;            /* what the menus have not is looked for around the best (polish.h) */
+    bool polish;            /* what the menus have not is looked for around the best (polish.h),
+                             * and the gap is that to all policies (whole.h) */
     uint32_t most_runs; /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: none */
     int64_t most_ns;    /* of time, likewise; what was found by then stays proven; 0: none */
     const struct hb_plan *like;  /* the same question with at most this budget, answered: its space,
@@ -44,7 +45,9 @@ struct hb_plan_ask {
                                   * what it excluded stays excluded; or null */
 };
 
-enum hb_plan_status { HB_PLAN_OPTIMAL, HB_PLAN_INFEASIBLE, HB_PLAN_LIMIT };
+/* OPTIMAL: nothing of the space is better. BEST: nothing of the menus' policies is; no other is
+ * better by more than the gap. */
+enum hb_plan_status { HB_PLAN_OPTIMAL, HB_PLAN_BEST, HB_PLAN_INFEASIBLE, HB_PLAN_LIMIT };
 
 /* A configuration that the engine has run. */
 struct hb_candidate {
@@ -89,13 +92,16 @@ struct hb_plan_counts {
     uint32_t runs;   /* by the engine */
     uint32_t cuts;   /* of these, above the budget once packed */
     uint32_t policies_tried;
+    uint32_t lps; /* linear programs over all policies (relax.h), and the largest */
+    uint32_t lp_rows;
+    uint32_t lp_columns;
     uint32_t polished;    /* cells whose best was searched around */
     uint32_t polish_runs; /* by the engine, for that */
 };
 
 struct hb_plan {
     enum hb_plan_status status;
-    double gap; /* 0 where optimal */
+    double gap; /* by how much of its value the plan may be above the best of the whole space */
     struct hb_plan_space space;
     const struct hb_menu *menus;    /* those that were searched, and then what polish.h found */
     const struct hb_menu *searched; /* those that were searched */

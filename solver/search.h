@@ -29,6 +29,8 @@ struct hb_search_node {
     int64_t state_bytes; /* of these, what all nodes of its mesh keep from step to step */
     bool refused;        /* sizes beyond the range */
     int64_t floor_ns;    /* the layers' path at least */
+    bool relaxed;        /* relax_ns is known */
+    int64_t relax_ns;    /* its scans take no less, whatever their policies (whole.h) */
     int64_t layers_ns;   /* the same of what could fit, where they are scanned */
     int64_t turns_ns[HB_PLACE_COUNT][2]; /* and more closely, by place, of whole logits and of
                                             chunks; 0: not looked at */

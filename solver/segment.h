@@ -47,6 +47,7 @@ struct hb_item {
     /* [(slot x HB_PART_STATES + state) x hb_segment_row + hb_segment_at(steps)] */
     int64_t *live[HB_BYTES_KINDS];
     int64_t *bound_ns[HB_BOUNDS]; /* by steps; null where it is 0 for all items */
+    int64_t *wait_ns; /* of a floor, by steps: of its path, the waits of the backward loops; null */
 };
 
 struct hb_segment {

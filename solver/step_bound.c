@@ -2,6 +2,7 @@
 #include "solver/step_bound.h"
 
 #include "base/arena.h"
+#include "base/size.h"
 #include "solver/critical.h"
 #include "solver/replay.h"
 #include "solver/trip_floor.h"
@@ -348,12 +349,38 @@ static void walk_program(struct bound *b)
     }
 }
 
+/* What one trip of a loop does on the compute stream. */
+static int64_t compute_ns(const struct bound *b, const struct hb_loop *l, int64_t n)
+{
+    int64_t sum = 0;
+    for (uint32_t i = l->first_op; i < l->end_op; i++)
+        if (on_compute(b, i))
+            sum = hb_add_sat(sum, hb_op_cost_at(&b->costs, i, n));
+    return sum;
+}
+
+/* What of a backward loop's floor is no work of the compute stream: policies that make values again
+ * may fill it. */
+static void add_waits(struct bound *b, uint32_t loop, const int64_t *ns)
+{
+    const struct hb_loop *l = &b->p->loops[loop];
+    struct hb_item *item = item_of(b, l->first_op);
+    const int64_t *times = times_of(b, loop);
+    if (!item || b->p->ops[l->first_op].phase != HB_PHASE_BACKWARD)
+        return;
+    for (int64_t n = b->s->least_steps; n <= b->s->max_steps; n++)
+        if (b->sized->wanted[n])
+            item->wait_ns[n] += ns[n] - compute_ns(b, l, n) * times[n];
+}
+
 /* All trips of a loop without loops inside, as short as any policy has them. */
 static void add_floor_loop(struct bound *b, struct hb_trip_floor *floor, uint32_t loop)
 {
     struct hb_item *item = item_of(b, b->p->loops[loop].first_op);
     int64_t first = item ? b->s->least_steps : 1, most = item ? b->s->max_steps : 1;
     keep_path_tables(b, item);
+    if (item && !item->wait_ns)
+        item->wait_ns = hb_arena_alloc(b->arena, (size_t)b->s->max_steps + 1, sizeof(int64_t));
     const int64_t *times = times_of(b, loop);
     struct hb_arena_mark mark = hb_arena_mark(b->arena);
     int64_t *ns = hb_arena_alloc(b->arena, (size_t)most + 1, sizeof *ns);
@@ -361,6 +388,7 @@ static void add_floor_loop(struct bound *b, struct hb_trip_floor *floor, uint32_
         if (!item || b->sized->wanted[n])
             ns[n] = hb_trip_floor_ns(floor, loop, n) * times[n];
     add_loop_ns(b, item, ns);
+    add_waits(b, loop, ns);
     hb_arena_rewind(b->arena, mark);
 }
 

@@ -1,0 +1,343 @@
+/* The linear relaxation over all policies, row by row: see relax.h. */
+#include "solver/relax.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/size.h"
+#include "base/str.h"
+#include "hw/link.h"
+#include "sim/engine/cost.h"
+#include "sim/engine/live.h"
+#include "sim/ir/lower.h"
+#include "solver/bound.h"
+#include "solver/ilp.h"
+#include "solver/segment.h"
+
+static const double mib = 1048576.0;
+static const double ms = 1e6;
+
+struct relax {
+    struct hb_arena *arena;
+    const struct hb_relax_ask *ask;
+    struct hb_program all;  /* keeps all that has a name */
+    struct hb_program full; /* makes everything again */
+    struct hb_cost cost;    /* of full */
+    bool *again;            /* by op of full: a policy may do without it */
+    uint32_t *op_column;    /* by op: r_a; HB_NONE */
+    uint32_t *kept_column;  /* by buffer: k_v, and after it h_v; HB_NONE */
+    uint32_t *writer;       /* by buffer: the op of the loop that wrote it last; HB_NONE */
+    int64_t *layers;        /* by buffer that may be kept: how many layers have one */
+    struct hb_lp lp;
+    uint32_t entry_cap, row_cap;
+};
+
+/* --- what is the same for all --- */
+
+static int64_t times_of(const struct hb_program *p, const struct hb_op *op)
+{
+    int64_t times = 1;
+    for (uint32_t l = op->loop; l != HB_NONE; l = p->loops[l].parent)
+        times = hb_mul_sat(times, p->loops[l].trips);
+    return times;
+}
+
+/* Inside of a loop over layers: not merely in that over microbatches. */
+static bool is_of_layers(const struct relax *x, const struct hb_program *p, const struct hb_op *op)
+{
+    if (op->loop == HB_NONE)
+        return false;
+    return x->ask->cell_spec->batch.accumulate == 1 || p->loops[op->loop].parent != HB_NONE;
+}
+
+static void sum_program(const struct relax *x, const struct hb_program *p,
+                        int64_t busy[HB_STREAM_COUNT])
+{
+    const bool *optional = hb_segment_optional_ops(x->arena, p);
+    struct hb_cost cost;
+    hb_cost_init(&cost, p, x->ask->device);
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        const struct hb_op *op = &p->ops[i];
+        if (optional[i] || (x->ask->layers_only && !is_of_layers(x, p, op)))
+            continue;
+        int64_t ns = hb_mul_sat(hb_cost_op_ns(&cost, i), times_of(p, op));
+        busy[op->stream] = hb_add_sat(busy[op->stream], ns);
+    }
+}
+
+/* What is fused into an op of every policy follows from what is kept: the less of the two. */
+static void sum_streams(const struct relax *x, int64_t busy[HB_STREAM_COUNT])
+{
+    int64_t other[HB_STREAM_COUNT] = {0};
+    sum_program(x, &x->all, busy);
+    sum_program(x, &x->full, other);
+    for (int s = 0; s < HB_STREAM_COUNT; s++)
+        busy[s] = other[s] < busy[s] ? other[s] : busy[s];
+}
+
+/* The ops between the last loop of the forward pass and the first op of the backward pass. */
+static void find_loss(const struct relax *x, int32_t *first, int32_t *end)
+{
+    const struct hb_program *p = &x->all;
+    *first = 0;
+    for (uint32_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].phase == HB_PHASE_FORWARD && is_of_layers(x, p, &p->ops[i]))
+            *first = (int32_t)i + 1;
+    *end = *first;
+    while (*end < (int32_t)p->op_count && p->ops[*end].phase != HB_PHASE_BACKWARD)
+        ++*end;
+}
+
+/* Arguments and outputs, and the most of the logits that live at once at the loss; unaligned. */
+static int64_t fixed_bytes(const struct relax *x)
+{
+    const struct hb_program *p = &x->all;
+    struct hb_live *live;
+    uint32_t count = hb_live_find(x->arena, p, &live);
+    int64_t fixed = p->argument_extra_bytes, now = 0, most = 0;
+    int32_t first, end;
+    bool *stays = hb_arena_alloc(x->arena, p->buf_count, sizeof *stays);
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        if (p->bufs[i].argument || p->bufs[i].output)
+            stays[hb_program_root(p, i)] = true;
+    find_loss(x, &first, &end);
+    int64_t *change = hb_arena_alloc(x->arena, (size_t)(end - first) + 1, sizeof *change);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hb_buf *b = &p->bufs[live[i].buf];
+        if (b->space != HB_SPACE_HBM)
+            continue;
+        if (stays[live[i].buf]) {
+            fixed = hb_add_sat(fixed, live[i].bytes);
+        } else if (b->category == HB_CAT_LOGITS && live[i].start < end && live[i].end >= first) {
+            change[live[i].start < first ? 0 : live[i].start - first] += live[i].bytes;
+            change[(live[i].end < end ? live[i].end + 1 : end) - first] -= live[i].bytes;
+        }
+    }
+    for (int32_t t = first; t < end && !x->ask->layers_only; t++) {
+        now += change[t - first];
+        most = now > most ? now : most;
+    }
+    return hb_add_sat(fixed, most);
+}
+
+/* --- rows --- */
+
+static void add_entry(struct relax *x, uint32_t column, double value)
+{
+    struct hb_lp *lp = &x->lp;
+    lp->entries =
+        hb_grow(x->arena, lp->entries, lp->entry_count, &x->entry_cap, sizeof *lp->entries);
+    lp->entries[lp->entry_count++] = (struct hb_lp_entry){column, value};
+}
+
+/* Of the entries since the last. */
+static void close_row(struct relax *x, double least)
+{
+    struct hb_lp *lp = &x->lp;
+    lp->rows = hb_grow(x->arena, lp->rows, lp->row_count, &x->row_cap, sizeof *lp->rows);
+    lp->rows[lp->row_count++] = (struct hb_lp_row){least, lp->entry_count};
+}
+
+static void name_kept(struct relax *x, uint32_t buf, int64_t layers)
+{
+    if (x->kept_column[buf] != HB_NONE)
+        return;
+    x->layers[buf] = layers;
+    x->kept_column[buf] = x->lp.columns;
+    x->lp.columns += 2;
+}
+
+static void add_kept(struct relax *x, uint32_t buf)
+{
+    add_entry(x, x->kept_column[buf], 1);
+    add_entry(x, x->kept_column[buf] + 1, 1);
+}
+
+/* What op `index` of a backward loop reads is kept, or made again by `writer`. */
+static void add_need(struct relax *x, uint32_t index, uint32_t buf, uint32_t writer)
+{
+    bool optional = x->op_column[index] != HB_NONE;
+    name_kept(x, buf, x->full.loops[x->full.ops[writer].loop].trips);
+    add_kept(x, buf);
+    add_entry(x, x->op_column[writer], 1);
+    if (optional)
+        add_entry(x, x->op_column[index], -1);
+    close_row(x, optional ? 0 : 1);
+}
+
+/* A weight is gathered once for its gradient's product; whether once more for what is made again
+ * depends on where that stands. */
+static bool gathers_weight(const struct hb_program *p, const struct hb_op *op)
+{
+    return op->kind == HB_OP_ALL_GATHER && op->write_count > 0 &&
+           p->bufs[p->refs[op->refs_at + op->read_count]].category == HB_CAT_COMMUNICATION;
+}
+
+/* An op of a backward loop: what it may be spared, what it reads, what it writes. */
+static void add_op(struct relax *x, uint32_t index)
+{
+    const struct hb_program *p = &x->full;
+    const struct hb_op *op = &p->ops[index];
+    bool copy = op->kind == HB_OP_COPY || op->kind == HB_OP_HOST_COPY || op->kind == HB_OP_MARK;
+    bool made = x->again[index] && !copy && !gathers_weight(p, op);
+    if (made)
+        x->op_column[index] = x->lp.columns++;
+    for (uint32_t r = 0; r < op->read_count && (made || !x->again[index]); r++) {
+        uint32_t buf = p->refs[op->refs_at + r], writer = x->writer[buf];
+        if (writer != HB_NONE && x->op_column[writer] != HB_NONE)
+            add_need(x, index, buf, writer);
+    }
+    for (uint32_t w = 0; w < op->write_count; w++)
+        x->writer[p->refs[op->refs_at + op->read_count + w]] = index;
+}
+
+static bool is_leaf(const struct hb_program *p, uint32_t loop)
+{
+    for (uint32_t i = loop + 1; i < p->loop_count; i++)
+        if (p->loops[i].parent == loop)
+            return false;
+    return true;
+}
+
+static void add_loops(struct relax *x)
+{
+    const struct hb_program *p = &x->full;
+    for (uint32_t l = 0; l < p->loop_count; l++) {
+        const struct hb_loop *loop = &p->loops[l];
+        bool backward = p->ops[loop->first_op].phase == HB_PHASE_BACKWARD;
+        if (!backward || !is_leaf(p, l))
+            continue;
+        for (uint32_t i = 0; i < p->buf_count; i++)
+            x->writer[i] = HB_NONE;
+        for (uint32_t i = loop->first_op; i < loop->end_op; i++)
+            add_op(x, i);
+    }
+}
+
+/* Stacks of the full program: the layers' inputs, which every policy keeps. */
+static void add_inputs(struct relax *x)
+{
+    for (uint32_t i = 0; i < x->full.buf_count; i++)
+        if (x->full.bufs[i].category == HB_CAT_SAVED && x->full.bufs[i].slices > 0 &&
+            x->full.bufs[i].alias_of == HB_NONE) {
+            name_kept(x, i, x->full.bufs[i].slices);
+            add_kept(x, i);
+            close_row(x, 1);
+        }
+}
+
+/* Of one layer. */
+static double layer_bytes(const struct relax *x, uint32_t buf)
+{
+    const struct hb_buf *b = &x->full.bufs[buf];
+    return (double)b->plain_bytes / (double)(b->slices > 0 ? b->slices : 1);
+}
+
+/* Bytes on the device (h: 0) or on the host (1) of all that is kept. */
+static void add_memory_row(struct relax *x, int h, double room_mib)
+{
+    for (uint32_t i = 0; i < x->full.buf_count; i++)
+        if (x->kept_column[i] != HB_NONE) {
+            double bytes = layer_bytes(x, i) * (double)x->layers[i];
+            add_entry(x, x->kept_column[i] + (uint32_t)h, -bytes / mib);
+        }
+    close_row(x, -room_mib);
+}
+
+/* Of one layer, and of all of them over the microbatches. */
+static void add_copy_row(struct relax *x, bool up)
+{
+    const struct hb_program *p = &x->full;
+    add_entry(x, 0, 1);
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        if (x->kept_column[i] == HB_NONE)
+            continue;
+        double ns = (double)hb_link_host_ns(x->ask->device, layer_bytes(x, i), up, false) *
+                    (double)x->layers[i] * (double)x->ask->cell_spec->batch.accumulate;
+        add_entry(x, x->kept_column[i] + 1, -ns / ms);
+    }
+    close_row(x, 0);
+}
+
+/* All that a stream makes again, beside so much. */
+static void add_stream_row(struct relax *x, enum hb_stream stream, int64_t beside_ns)
+{
+    const struct hb_program *p = &x->full;
+    add_entry(x, 0, 1);
+    for (uint32_t i = 0; i < p->op_count; i++)
+        if (x->op_column[i] != HB_NONE && p->ops[i].stream == stream) {
+            double ns = (double)hb_cost_op_ns(&x->cost, i) * (double)times_of(p, &p->ops[i]);
+            add_entry(x, x->op_column[i], -ns / ms);
+        }
+    close_row(x, (double)beside_ns / ms);
+}
+
+static void add_time_rows(struct relax *x, const int64_t busy[HB_STREAM_COUNT])
+{
+    const struct hb_floor *f = x->ask->floor;
+    for (int s = 0; s < HB_STREAM_COUNT; s++)
+        add_stream_row(x, (enum hb_stream)s, busy[s]);
+    if (f)
+        add_stream_row(x, HB_STREAM_COMPUTE, f->ends_ns + f->layers_ns - f->wait_ns + f->tail_ns);
+    add_copy_row(x, true);
+    add_copy_row(x, false);
+}
+
+/* --- the whole --- */
+
+static bool lower_full(struct relax *x)
+{
+    struct hb_spec spec = *x->ask->cell_spec;
+    struct hb_diag diag;
+    size_t count = (size_t)spec.model.block_count;
+    struct hb_block *blocks = hb_arena_alloc(x->arena, count, sizeof *blocks);
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = spec.model.blocks[i];
+        blocks[i].remat = (struct hb_remat){HB_POLICY_FULL, 0, 0};
+    }
+    spec.model.blocks = blocks;
+    hb_diag_init(&diag, x->arena);
+    return hb_lower(x->arena, &diag, &spec, &x->full);
+}
+
+static uint32_t *none_list(struct hb_arena *arena, uint32_t count)
+{
+    uint32_t *list = hb_arena_alloc(arena, count, sizeof *list);
+    for (uint32_t i = 0; i < count; i++)
+        list[i] = HB_NONE;
+    return list;
+}
+
+void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, struct hb_relax *out)
+{
+    struct relax x = {.arena = scratch, .ask = ask};
+    int64_t busy[HB_STREAM_COUNT] = {0};
+    *out = (struct hb_relax){0};
+    if (ask->cell_spec->mesh[HB_AX_PIPELINE] > 1 || ask->cell_spec->stack.form != HB_FORM_SCAN ||
+        !hb_segment_lower_floor(scratch, ask->cell_spec, &x.all) || !lower_full(&x))
+        return;
+    hb_cost_init(&x.cost, &x.full, ask->device);
+    x.again = hb_segment_optional_ops(scratch, &x.full);
+    x.op_column = none_list(scratch, x.full.op_count);
+    x.kept_column = none_list(scratch, x.full.buf_count);
+    x.writer = none_list(scratch, x.full.buf_count);
+    x.layers = hb_arena_alloc(scratch, x.full.buf_count, sizeof *x.layers);
+    x.lp.columns = 1;
+    sum_streams(&x, busy);
+    add_loops(&x);
+    add_inputs(&x);
+    if (ask->budget_bytes < INT64_MAX)
+        add_memory_row(&x, 0, ((double)ask->budget_bytes - (double)fixed_bytes(&x)) / mib + 1);
+    if (ask->host_bytes < INT64_MAX)
+        add_memory_row(&x, 1, (double)ask->host_bytes / mib + 1);
+    add_time_rows(&x, busy);
+    enum hb_ilp_status status = hb_ilp_linear(scratch, &x.lp);
+    out->rows = x.lp.row_count;
+    out->columns = x.lp.columns;
+    if (status == HB_ILP_INFEASIBLE)
+        out->bound_ns = INT64_MAX;
+    if (status == HB_ILP_OPTIMAL)
+        out->bound_ns = (int64_t)floor(x.lp.bound * ms);
+    out->again_ns = out->bound_ns < INT64_MAX ? out->bound_ns - busy[HB_STREAM_COMPUTE] : 0;
+}

@@ -1,0 +1,62 @@
+/* What no set of saved, offloaded and recomputed tensors can go below: a linear relaxation over all
+ * of them at once, whatever the runs of the layers, and of other policies too. It is read off two
+ * programs of the cell: one that keeps all that has a name, whose ops every policy has
+ * (hb_segment_optional_ops: C_s is what stream s does there, F what is fixed, L the logits at the
+ * loss) and one that makes everything again, whose ops `a` of the backward loops that repeat the
+ * forward pass are what there is to make again.
+ *
+ * For each block, per layer: r_a: how many of its layers make op a again, k_v and h_v: how many
+ * keep value v (whatever such an op writes, named or not) on the device or on the host, as
+ * fractions.
+ *
+ *   min  T
+ *   s.t. k_v + h_v + r_a >= 1              an op of every policy reads v, which a writes
+ *        k_v + h_v + r_a >= r_b            op b, which may be made again, does
+ *        k_i + h_i       >= 1              the layers' input i
+ *        F + L + sum_v b_v k_v <= B        while the loss is taken all that is kept is there
+ *        sum_v b_v h_v <= H                on the host
+ *        C_s + sum_{a on s} t_a r_a <= T   for each stream s
+ *        P + sum_{a on compute} t_a r_a <= T
+ *        sum_v d_v h_v <= T                host copies, each way
+ *        0 <= r_a, k_v, h_v <= 1
+ *
+ * P is the path of the cell's floor (bound.h), with the work alone of the backward loops, whose
+ * waits may be filled with what is made again.
+ *
+ * A policy is a 0-1 point of it: what is read is kept or made again, and what makes it reads in its
+ * turn. A configuration is a mean of such points over its layers, so the linear program is below
+ * all of them; since its rows are those of a closure (each has one variable on the right), for
+ * given prices of bytes and time its vertices are policies, and it equals a master program over all
+ * policies as columns. What it leaves out (where streams wait for each other, what else lives, how
+ * the heap packs) only adds. Tests compare it with the engine on random policies. */
+#ifndef HB_SOLVER_RELAX_H
+#define HB_SOLVER_RELAX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hb_arena;
+struct hb_device;
+struct hb_floor;
+struct hb_spec;
+
+struct hb_relax_ask {
+    const struct hb_spec *cell_spec;
+    const struct hb_device *device;
+    int64_t budget_bytes;
+    int64_t host_bytes;           /* INT64_MAX: no limit */
+    const struct hb_floor *floor; /* the cell's (bound.h); null: its waits do not count */
+    bool layers_only; /* for all cells of a node: of the ends, and of the logits, nothing counts */
+};
+
+struct hb_relax {
+    int64_t bound_ns; /* the step takes no less; INT64_MAX: nothing fits; 0: nothing is known */
+    int64_t again_ns; /* of it, what is made again in the optimum */
+    uint32_t rows;
+    uint32_t columns;
+};
+
+/* For scans without a pipeline; of others the bound is 0. */
+void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, struct hb_relax *out);
+
+#endif
