@@ -18,6 +18,8 @@ struct options {
     const char *python;
     const char *keep;
     const char *id;
+    const char *maxtext;
+    struct hb_words setting;
     int64_t seconds;
     bool input;
 };
@@ -80,8 +82,8 @@ static void print_row(FILE *out, const char *name, int64_t compiled, int64_t pre
             compiled < 0 ? "not told" : hb_size_print(compiled, a), hb_size_print(predicted, b));
 }
 
-static void print_text(struct hb_env *env, FILE *out, const struct hb_result *r,
-                       const struct hb_compiled *c)
+static void print_text(struct hb_env *env, FILE *out, const struct options *o,
+                       const struct hb_result *r, const struct hb_compiled *c)
 {
     char text[HB_SIZE_TEXT];
     const struct hb_memory *m = &r->memory;
@@ -100,6 +102,9 @@ static void print_text(struct hb_env *env, FILE *out, const struct hb_result *r,
             hb_size_print(
                 fits ? r->budget_bytes - c->total_bytes : c->total_bytes - r->budget_bytes, text),
             fits ? "free" : "too much", 100 * ((double)m->peak_bytes / (double)c->total_bytes - 1));
+    if (o->maxtext && *hb_compile_unsaid(env, r->spec))
+        fprintf(out, "\nMaxText compiled something else where its settings cannot say it:\n%s",
+                hb_compile_unsaid(env, r->spec));
 }
 
 static void print_answer(struct hb_env *env, const struct options *o, const struct hb_result *r,
@@ -109,7 +114,7 @@ static void print_answer(struct hb_env *env, const struct options *o, const stru
     if (o->common.json)
         print_json(env, hb_out_file(out), r, c);
     else
-        print_text(env, hb_out_file(out), r, c);
+        print_text(env, hb_out_file(out), o, r, c);
     hb_out_close(out);
 }
 
@@ -126,7 +131,12 @@ static int print_input(struct hb_env *env, const struct options *o, const struct
 
 static int compile(struct hb_env *env, const struct options *o, const struct hb_result *r)
 {
-    struct hb_compile_ask ask = {o->python, o->seconds, r->spec};
+    struct hb_compile_ask ask = {.python = o->python,
+                                 .seconds = o->seconds,
+                                 .spec = r->spec,
+                                 .maxtext = o->maxtext,
+                                 .setting = o->setting.items,
+                                 .setting_count = o->setting.count};
     struct hb_compiled c;
     hb_compile(env, &ask, &c);
     switch (c.end) {
@@ -159,6 +169,9 @@ static int run(struct hb_env *env, int argc, char **argv)
         return status;
     if (!hb_input_read(env, o.model, &o.common.set, &spec, &device))
         return HB_EXIT_INPUT;
+    if (o.setting.count && !o.maxtext)
+        return hb_error(env->diag, (struct hb_loc){0}, "--setting goes with --maxtext"),
+               HB_EXIT_INPUT;
     if (o.input)
         return print_input(env, &o, &spec);
     if (!hb_result_brief(env->arena, env->diag, &spec, &device, &result))
@@ -177,6 +190,12 @@ static const struct hb_opt options[] = {
      NULL, offsetof(struct options, keep), 0, 0},
     {"id", 0, HB_OPT_STRING, "ID", "name of that record; default: one made of the configuration",
      NULL, offsetof(struct options, id), 0, 0},
+    {"maxtext", 0, HB_OPT_STRING, "DIR",
+     "compile MaxText's own step, of this checkout, with the settings of plan --emit maxtext", NULL,
+     offsetof(struct options, maxtext), 0, 0},
+    {"setting", 0, HB_OPT_WORDS, "KEY=VALUE",
+     "with --maxtext: a further setting (model_name=...); may be repeated", NULL,
+     offsetof(struct options, setting), 0, 0},
     {"input", 0, HB_OPT_FLAG, NULL,
      "print what the reference program reads, for a machine without hbmsim; compile nothing", NULL,
      offsetof(struct options, input), 0, 0},

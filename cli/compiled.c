@@ -12,13 +12,15 @@
 #include "base/json.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "models/emit.h"
 #include "models/schema.h"
 
 /* Of an answer: it is one line of less than 1 KiB. */
 enum { MOST_ANSWER = 1 << 16, MOST_WORD = 100, MOST_REASON = 600, EXIT_REFUSED = 2 };
 static const int64_t second_ns = 1000000000;
 
-static const char *script = "examples/verify/verify.py";
+static const char *our_script = "examples/verify/verify.py";
+static const char *maxtext_script = "examples/verify/run_maxtext.py";
 
 const char *hb_compile_pip(const struct hb_spec *spec)
 {
@@ -213,12 +215,70 @@ static bool read_answer(struct hb_env *env, const struct hb_compile_ask *ask,
     return check_device(env, ask->spec, answer, c) && read_sums(env, answer, c);
 }
 
+/* --- the command line --- */
+
+/* The lines of --emit maxtext: settings, or with unsaid the remarks between them. */
+static const char *const *emitted_lines(struct hb_env *env, const struct hb_spec *spec, bool unsaid,
+                                        uint32_t *out_count)
+{
+    struct hb_str text;
+    const char **lines = NULL;
+    uint32_t count = 0, cap = 0;
+    hb_str_init(&text, env->arena);
+    hb_emit_maxtext(&text, spec);
+    for (const char *at = text.text; *at;) {
+        size_t len = strcspn(at, "\n");
+        if (len && (*at == '#') == unsaid) {
+            lines = hb_grow(env->arena, lines, count, &cap, sizeof *lines);
+            lines[count++] = hb_arena_strndup(env->arena, at, len);
+        }
+        at += len + (at[len] == '\n');
+    }
+    *out_count = count;
+    return lines;
+}
+
+const char *hb_compile_unsaid(struct hb_env *env, const struct hb_spec *spec)
+{
+    struct hb_str s;
+    uint32_t count;
+    const char *const *lines = emitted_lines(env, spec, true, &count);
+    hb_str_init(&s, env->arena);
+    for (uint32_t i = 0; i < count; i++)
+        hb_str_addf(&s, "%s\n", lines[i]);
+    return s.text;
+}
+
+enum { WORDS_BEFORE = 6 };
+
+/* python -B script [checkout model_name=NAME settings...] */
+static const char *const *command_line(struct hb_env *env, const struct hb_compile_ask *ask,
+                                       const char *path)
+{
+    uint32_t count = 0, n = 0;
+    const char *const *lines = ask->maxtext ? emitted_lines(env, ask->spec, false, &count) : NULL;
+    const char **argv =
+        hb_arena_alloc(env->arena, (size_t)count + ask->setting_count + WORDS_BEFORE, sizeof *argv);
+    argv[n++] = ask->python;
+    argv[n++] = "-B";
+    argv[n++] = path;
+    if (!ask->maxtext)
+        return argv;
+    argv[n++] = ask->maxtext;
+    argv[n++] = hb_arena_printf(env->arena, "model_name=%s", ask->spec->model.name);
+    for (uint32_t i = 0; i < count; i++)
+        argv[n++] = lines[i];
+    for (uint32_t i = 0; i < ask->setting_count; i++)
+        argv[n++] = ask->setting[i];
+    return argv;
+}
+
 void hb_compile(struct hb_env *env, const struct hb_compile_ask *ask, struct hb_compiled *out)
 {
     struct hb_str config;
     struct hb_child child;
-    const char *path = hb_arena_printf(env->arena, "%s/%s", env->data_dir, script);
-    const char *argv[] = {ask->python, "-B", path, NULL};
+    const char *path = hb_arena_printf(env->arena, "%s/%s", env->data_dir,
+                                       ask->maxtext ? maxtext_script : our_script);
     *out = (struct hb_compiled){.end = HB_COMPILED};
     if (access(path, R_OK) != 0) {
         fail(out, hb_arena_printf(env->arena, "%s cannot be read: %s", path, strerror(errno)));
@@ -226,7 +286,7 @@ void hb_compile(struct hb_env *env, const struct hb_compile_ask *ask, struct hb_
     }
     hb_str_init(&config, env->arena);
     hb_schema_emit_json(&config, ask->spec, true);
-    struct hb_child_ask run = {.argv = argv,
+    struct hb_child_ask run = {.argv = command_line(env, ask, path),
                                .input = config.text,
                                .most_ns = hb_mul_sat(ask->seconds, second_ns),
                                .most_bytes = MOST_ANSWER,

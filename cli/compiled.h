@@ -1,7 +1,7 @@
 /* The real compiler's word on a configuration: examples/verify/verify.py, run by the user's own
  * Python and JAX, compiles the reference step ahead of time and says what it takes of a device's
- * memory. Its answer is read as one of a stranger: limited in time and length, and believed only
- * where it is of this device and its sums agree. */
+ * memory; or MaxText's own program does (run_maxtext.py). The answer is read as one of a stranger:
+ * limited in time and length, and believed only where it is of this device and its sums agree. */
 #ifndef HB_CLI_COMPILED_H
 #define HB_CLI_COMPILED_H
 
@@ -18,6 +18,9 @@ struct hb_compile_ask {
     const char *python; /* a name in PATH, or a path */
     int64_t seconds;
     const struct hb_spec *spec;
+    const char *maxtext;        /* a checkout, whose own program is compiled; null: ours is */
+    const char *const *setting; /* with maxtext: KEY=VALUE after those of the configuration */
+    uint32_t setting_count;
 };
 
 enum hb_compiled_end {
@@ -47,6 +50,8 @@ struct hb_compiled {
 
 void hb_compile(struct hb_env *env, const struct hb_compile_ask *ask, struct hb_compiled *out);
 
+/* What of the configuration MaxText's settings cannot say, a line each; "": all is said. */
+const char *hb_compile_unsaid(struct hb_env *env, const struct hb_spec *spec);
 /* What installs JAX with this device's compiler: 'pip install "jax[tpu]"'. */
 const char *hb_compile_pip(const struct hb_spec *spec);
 /* "15.31 GiB of 15.75; predicted 15.38", as the first line says it. */

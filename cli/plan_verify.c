@@ -30,7 +30,8 @@ bool hb_plan_verify(struct hb_env *env, const struct hb_verify_ask *verify,
 {
     const struct hb_cell *cell = &a->plan->space.cells[a->plan->best.cell];
     struct hb_verify_round *round = &v->rounds[v->count];
-    struct hb_compile_ask ask = {verify->python, verify->seconds, a->spec};
+    struct hb_compile_ask ask = {
+        .python = verify->python, .seconds = verify->seconds, .spec = a->spec};
     *round = (struct hb_verify_round){.plan = hb_show_plan_name(env, a->plan, &a->plan->best),
                                       .kind = hb_cell_kind_name(env->arena, cell),
                                       .predicted_bytes = a->result->memory.peak_bytes};

@@ -27,8 +27,8 @@ def is_settled(path):
 def find(folder, ended=False):
     """The finished buffer assignment of the step, or None as long as there is none. ended: of a
     compiler that gave up: on TPUs one that found no room ends with its last assignment."""
-    reports = glob.glob(folder + '/*jit_step*after_optimizations-memory-usage-report.txt')
-    after = glob.glob(folder + '/*jit_step*after_buffer_assignment.txt') + \
+    reports = glob.glob(folder + '/*jit_*step*after_optimizations-memory-usage-report.txt')
+    after = glob.glob(folder + '/*jit_*step*after_buffer_assignment.txt') + \
         glob.glob(folder + '/*.ll')
     if not reports or not (after or ended or is_gpu(folder)):
         return None

@@ -110,14 +110,14 @@ def clean_when_stopped(folder):
     threading.Thread(target=wait, daemon=True).start()
 
 
-def main():
+def main(answer=answer_of):
     # Libraries print on standard output: it is ours alone.
     out = os.fdopen(os.dup(1), 'w')
     os.dup2(2, 1)
     folder = tempfile.mkdtemp(prefix='hbmsim-verify-')
     clean_when_stopped(folder)
     try:
-        answer_of(json.load(sys.stdin), out, folder)
+        answer(json.load(sys.stdin), out, folder)
         status = 0
     except (Refused, Machine) as e:
         print_line(out, {'error': str(e)})

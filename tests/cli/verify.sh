@@ -261,6 +261,76 @@ else
     skip 'what the reference program refuses' 'no python3'
 fi
 
+# --- MaxText's own program, of a checkout: a stand-in for both
+expect 0 verify good --maxtext "$work" --setting model_name=llama3-8b --set 'remat={policy: dots}'
+ok 'the settings of --emit maxtext, then those given' grep -q \
+    "run_maxtext.py $work model_name=llama3-8b ici_data_parallelism=1 .* scan_layers=true model_name=llama3-8b\$" \
+    "$work/good.args"
+out_has '# cannot be said: results of all products are kept; nearest:'
+expect 2 verify good --setting model_name=llama3-8b
+err_has '--setting goes with --maxtext'
+if command -v python3 >/dev/null 2>&1; then
+    mkdir "$work/empty"
+    expect 2 hbmsim verify "$model" --maxtext "$work/empty"
+    err_has 'is no checkout of MaxText: it has no src/maxtext/trainers/pre_train/train_compile.py'
+    # Modules of these names, and a train_compile that leaves what the compiler leaves.
+    at=$work/checkout/src/maxtext
+    mkdir -p "$at/trainers/pre_train" "$at/configs" "$work/modules/libtpu" "$work/modules/jax" \
+        "$work/modules/jaxlib" "$work/modules/numpy"
+    for module in libtpu jax jaxlib numpy; do : >"$work/modules/$module/__init__.py"; done
+    cat >"$at/trainers/pre_train/train_compile.py" <<'PY'
+import sys
+print('chatter on standard output')
+keys = dict(a.split('=', 1) for a in sys.argv[2:])
+assert sys.argv[1].endswith('src/maxtext/configs/base.yml'), sys.argv
+assert keys['compile_topology'] == 'v5e-64' and keys['model_name'] == 'llama3-8b', keys
+assert keys['ici_fsdp_parallelism'] == '64' and keys['per_device_batch_size'] == '1', keys
+if keys.get('fail') == 'import':
+    import nothing_of_this_name
+if keys.get('fail') == 'raise':
+    raise ValueError('unknown setting')
+if keys.get('fail') == 'exit':
+    sys.exit(4)
+folder = keys['compile_xla_flags'].split('=')[1]
+name = folder + '/module_0001.jit_train_step.cl_1.after_optimizations-'
+open(name + 'buffer-assignment.txt', 'w').write("""BufferAssignment:
+allocation 0: size 3221225472, color 0, parameter 0, shape |f32[8]| at ShapeIndex {}, maybe-live-out:
+ value: <1 p @0> (size=3221225472,offset=0): f32[8]
+allocation 1: size 1024, color 0, output shape is |f32[8]|, maybe-live-out:
+allocation 2: size 4294967296, color 0, preallocated-temp:
+allocation 3: size 512, color 1, preallocated-temp:
+allocation 4: size 2048, color 5, parameter 1, shape |f32[8]| at ShapeIndex {}:
+allocation 5: size 64, thread-local:
+allocation 6: size 32, constant:
+
+Total bytes used: 1
+""")
+if keys.get('fail') != 'early':
+    open(name + 'memory-usage-report.txt', 'w').write('x')
+PY
+    interpreter fake <<SH
+PYTHONPATH=$work/modules exec python3 "\$@"
+SH
+    expect 0 verify fake --maxtext "$work/checkout"
+    out_has 'for v5e:8x8: 7.00 GiB of 15.75; predicted 7.05'
+    out_has 'argument       3.00 GiB'
+    out_has 'temp           4.00 GiB'
+    out_has 'host           2.00 KiB'
+    expect 3 verify fake --maxtext "$work/checkout" --setting fail=import
+    err_has "MaxText lacks a package: No module named 'nothing_of_this_name'"
+    expect 3 verify fake --maxtext "$work/checkout" --setting fail=raise
+    err_has 'train_compile failed: unknown setting'
+    expect 3 verify fake --maxtext "$work/checkout" --setting fail=exit
+    err_has 'train_compile ended with 4'
+    expect 3 verify fake --maxtext "$work/checkout" --setting fail=early
+    err_has 'train_compile ended without a compiled step'
+    expect 2 verify fake --maxtext "$work/checkout" --set hardware.device=nvidia-h100 \
+        --set compiler=xla-gpu
+    err_has 'hardware.device: MaxText is not compiled for nvidia-h100 here'
+else
+    skip 'MaxText in a stand-in checkout' 'no python3'
+fi
+
 # --- the real compiler, once
 python=${HB_PYTHON:-python3}
 if [ -n "${HB_LONG:-}" ] && "$python" -c 'import jax, libtpu' 2>/dev/null; then
