@@ -14,7 +14,7 @@
 #include "models/support.h"
 #include "sim/engine/overhead.h"
 #include "sim/engine/run.h"
-#include "sim/eager/memory.h"
+#include "sim/engine/step.h"
 
 enum { MIB = 1 << 20 };
 
@@ -76,9 +76,8 @@ static bool take_record(struct fit_run *f, struct hb_arena *own, const struct hb
         return leave_out(f, r.id, "xla_total is the compiler's figure, not the device's");
     if (r.fits == 0)
         return leave_out(f, r.id, "it did not fit");
-    if (!hb_spec_supported(&diag, node->loc, &r.spec) || !hb_step_lower(own, &diag, &r.spec, &p))
+    if (!hb_spec_supported(&diag, node->loc, &r.spec) || !hb_step_run(own, &diag, &r.spec, &p, &m))
         return leave_out(f, r.id, diag.entries[0].text);
-    hb_run_memory(own, &p, &m);
     if (m.peak_bytes <= 0)
         return leave_out(f, r.id, "its prediction is nothing");
     add_point(f, &r, m.peak_bytes);

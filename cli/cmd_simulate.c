@@ -1,6 +1,7 @@
 /* hbmsim simulate: one configuration, lowered and run. */
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/out.h"
 #include "cli/cmd.h"
 #include "cli/draw.h"
@@ -14,6 +15,7 @@ struct options {
     const char *model;
     const char *explain;
     const char *timeline;
+    const char *rank;
     const char *plot;
     double confidence;
     bool full;
@@ -120,6 +122,9 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_simulate, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
+    if (o.rank)
+        hb_words_add(&o.common.set, env->arena,
+                     hb_arena_printf(env->arena, "pipeline.rank=%s", o.rank));
     if (!check_outputs(env, &o) || !hb_draw_check(env, o.plot) ||
         !hb_input_confidence(env, o.confidence, &o.common.set) ||
         !hb_input_read(env, o.model, &o.common.set, &spec, &device))
@@ -153,6 +158,9 @@ static const struct hb_opt options[] = {
     {"explain", 0, HB_OPT_STRING, "TENSOR",
      "why tensors with this text in their names are alive at the peak", NULL,
      offsetof(struct options, explain), 0, 0},
+    {"rank", 0, HB_OPT_STRING, "N",
+     "of a pipeline whose ranks run programs of their own, the one to tell; else the heaviest",
+     NULL, offsetof(struct options, rank), 0, 0},
     {"timeline", 0, HB_OPT_STRING, "FILE", "write a trace for Perfetto or chrome://tracing", NULL,
      offsetof(struct options, timeline), 0, 0},
     HB_DRAW_OPTION(offsetof(struct options, plot)),

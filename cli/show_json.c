@@ -70,6 +70,21 @@ static void show_peak(struct hb_json *j, struct hb_arena *arena, const struct hb
     hb_json_object_end(j);
 }
 
+static void show_ranks(struct hb_json *j, const struct hb_result *r)
+{
+    hb_json_key(j, "ranks");
+    hb_json_array(j);
+    for (int64_t i = 0; i < r->memory.rank_count; i++) {
+        hb_json_object(j);
+        hb_json_key(j, "rank");
+        hb_json_int(j, i);
+        hb_json_key(j, "peak_bytes");
+        hb_json_int(j, r->memory.rank_peaks[i]);
+        hb_json_object_end(j);
+    }
+    hb_json_array_end(j);
+}
+
 static void show_sizes(struct hb_json *j, const struct hb_result *r)
 {
     const struct {
@@ -86,6 +101,8 @@ static void show_sizes(struct hb_json *j, const struct hb_result *r)
     }
     if (!r->program.caching.on)
         return;
+    if (r->memory.rank_count)
+        show_ranks(j, r);
     /* No storage waits for another stream: what is active is what is allocated. */
     hb_json_key(j, "allocated_bytes");
     hb_json_int(j, r->memory.allocated_bytes);

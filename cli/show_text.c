@@ -153,6 +153,20 @@ static void show_caching(const struct page *g)
             size_text(g, m->argument_bytes));
 }
 
+/* Each rank of the pipeline; what stands above is of one of them. */
+static void show_ranks(const struct page *g)
+{
+    const struct hb_memory *m = &g->r->memory;
+    int64_t heaviest = 0;
+    for (int64_t i = 0; i < m->rank_count; i++)
+        if (m->rank_peaks[i] > m->rank_peaks[heaviest])
+            heaviest = i;
+    fputs("\nRanks of the pipeline\n", g->out);
+    for (int64_t i = 0; i < m->rank_count; i++)
+        fprintf(g->out, "  %4lld %12s%s%s\n", (long long)i, size_text(g, m->rank_peaks[i]),
+                i == heaviest ? "  the heaviest" : "", i == m->rank ? "  told above" : "");
+}
+
 static void show_streams(const struct page *g)
 {
     const struct hb_timing *t = &g->r->timing;
@@ -214,6 +228,8 @@ void hb_show_text(const struct hb_env *env, FILE *out, const struct hb_result *r
         show_caching(&g);
     else
         show_maxtext(&g);
+    if (r->memory.rank_count)
+        show_ranks(&g);
     show_time(&g);
     if (r->spec->load.present)
         show_load(&g);

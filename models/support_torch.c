@@ -85,11 +85,53 @@ static bool check_titan(struct hb_diag *diag, struct hb_loc loc, const struct hb
     return ok;
 }
 
+static bool check_megatron_block(struct hb_diag *diag, struct hb_loc loc, const struct hb_block *b)
+{
+    const struct gap gaps[] = {
+        {b->moe.experts > 0 && b->moe.dispatch != HB_DISPATCH_RAGGED &&
+             b->moe.dispatch != HB_DISPATCH_ALLGATHER,
+         "moe.dispatch: only ragged and allgather are simulated with megatron yet"},
+        {b->attention.kind == HB_ATTN_NONE || b->attention.kernel == HB_KERNEL_BLOCKED,
+         "attention: only gqa and mla, flash or naive, are simulated with megatron yet"},
+        {b->post_norm || b->attention.softcap > 0 || b->attention.sinks,
+         "post_norm, softcap and sinks are not simulated with megatron yet"},
+        {b->remat.policy != HB_POLICY_NONE && b->remat.policy != HB_POLICY_FULL,
+         "remat.policy: only none and full are simulated with megatron yet"},
+        {b->remat.offload != 0, "remat.offload is not simulated yet; use offload: []"},
+    };
+    return REPORT(gaps);
+}
+
+static bool check_megatron(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *s)
+{
+    enum hb_schedule schedule = s->pipeline.schedule;
+    const struct gap gaps[] = {
+        {s->mesh[HB_AX_PIPELINE] > 1 && schedule != HB_SCHED_GPIPE && schedule != HB_SCHED_1F1B &&
+             schedule != HB_SCHED_INTERLEAVED,
+         "pipeline.schedule: only gpipe, 1f1b and interleaved are simulated with megatron yet"},
+        {s->precision.fp8 != HB_FP8_NONE, "precision.fp8 is not simulated with megatron yet"},
+        {s->remat.modules & ~(1u << HB_RM_CORE_ATTN),
+         "remat.modules: only core_attn is simulated yet"},
+        {s->loss.chunks > 1 || (s->loss.kernel != HB_LOSS_EAGER && s->loss.kernel != HB_LOSS_JIT &&
+                                s->loss.kernel != HB_LOSS_FUSED),
+         "loss: only kernel eager, jit or fused, in one chunk, is simulated with megatron yet"},
+        {s->runtime.allocator == HB_MAX_RESERVED,
+         "runtime.allocator: only max_allocated is simulated with megatron yet"},
+        {s->runtime.compile, "runtime.compile is not simulated with megatron yet"},
+        {s->mesh[HB_AX_TENSOR] > 1 && !s->sharding.vocab_over_tensor,
+         "megatron splits the vocabulary; use sharding.vocab_over_tensor: true"},
+    };
+    bool ok = REPORT(gaps);
+    for (int i = 0; i < s->model.block_count; i++)
+        ok = check_megatron_block(diag, loc, &s->model.blocks[i]) && ok;
+    return ok;
+}
+
 bool hb_support_torch(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *s)
 {
     const struct gap gaps[] = {
-        {s->runtime.framework == HB_FW_MEGATRON || s->runtime.framework == HB_FW_TORCHTUNE,
-         "only the memory of runtime.framework torchtitan is simulated yet"},
+        {s->runtime.framework == HB_FW_TORCHTUNE,
+         "only the memory of runtime.framework torchtitan and megatron is simulated yet"},
         {s->optimizer.name != HB_OPT_ADAMW, "optimizer.name: only adamw is simulated yet"},
         {s->optimizer.offload != HB_PLACE_NONE || s->optimizer.params_offload != HB_PLACE_NONE ||
              s->optimizer.ema != HB_PLACE_NONE,
@@ -99,5 +141,7 @@ bool hb_support_torch(struct hb_diag *diag, struct hb_loc loc, const struct hb_s
     };
     if (!REPORT(gaps))
         return false;
+    if (s->runtime.framework == HB_FW_MEGATRON)
+        return check_megatron(diag, loc, s);
     return check_titan(diag, loc, s);
 }

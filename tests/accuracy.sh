@@ -5,7 +5,8 @@ set -eu
 cd "$(dirname "$0")/.."
 : "${HBMSIM:=$PWD/build/fast/hbmsim}"
 [ $# -gt 0 ] || set -- tests/golden/lab-tpu.jsonl tests/golden/lab-cuda.jsonl \
-    tests/golden/lab-rocm.jsonl tests/golden/maxtext.jsonl tests/golden/torch-lab.jsonl
+    tests/golden/lab-rocm.jsonl tests/golden/maxtext.jsonl tests/golden/torch-lab.jsonl \
+    tests/golden/torch-megatron.jsonl tests/golden/torch-titan.jsonl
 
 echo '| records | n | median % | p90 % | p95 % | worst % | bias % | right verdicts % | usual formula: median, p95 % |'
 echo '|---|--:|--:|--:|--:|--:|--:|--:|--:|'

@@ -9,10 +9,10 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "models/params.h"
-#include "sim/eager/memory.h"
 #include "sim/eager/timed.h"
 #include "sim/engine/cost.h"
 #include "sim/engine/dating.h"
+#include "sim/engine/step.h"
 #include "sim/ir/load.h"
 
 /* Torch's figures are its allocator's: what stands beside it on the device is not in them. */
@@ -175,10 +175,9 @@ static bool start_result(struct hb_arena *arena, struct hb_diag *diag, const str
                          const struct hb_device *device, struct hb_result *out)
 {
     *out = (struct hb_result){.spec = spec, .device = device};
-    if (!hb_step_lower(arena, diag, spec, &out->program) || !check_total(diag, &out->program))
+    if (!hb_step_run(arena, diag, spec, &out->program, &out->memory))
         return false;
     memcpy(out->program.mesh, spec->mesh, sizeof spec->mesh);
-    hb_run_memory(arena, &out->program, &out->memory);
     return true;
 }
 

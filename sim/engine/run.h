@@ -27,7 +27,10 @@ struct hb_memory {
     int64_t allocated_bytes; /* of a caching allocator: peaks of the blocks in use ... */
     int64_t reserved_bytes;  /* ... and of what it holds from the device; else 0 */
     int64_t retries;         /* times that it gave memory back to serve a request */
-    int32_t peak_op;         /* position of the largest live sum; -1: there are no temporaries */
+    int64_t *rank_peaks; /* of a pipeline whose ranks run programs of their own: peak by rank ... */
+    int64_t rank_count;  /* ... else 0 */
+    int64_t rank;        /* whose program this is */
+    int32_t peak_op;     /* position of the largest live sum; -1: there are no temporaries */
     int64_t category_bytes[HB_CATEGORY_COUNT]; /* sums to peak_bytes */
     struct hb_at_peak *at_peak; /* arguments, outputs of their own and temporaries; largest first */
     uint32_t at_peak_count;

@@ -10,9 +10,9 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "models/support.h"
-#include "sim/eager/memory.h"
 #include "sim/eager/timed.h"
 #include "sim/engine/interval.h"
+#include "sim/engine/step.h"
 
 static const double verdict_budgets[HB_VERDICTS] = {0.8, 0.9, 1.1, 1.25};
 
@@ -76,7 +76,6 @@ static const char *first_error(struct hb_arena *arena, const struct hb_diag *dia
 static void predict_bytes(struct hb_arena *arena, const struct hb_record *r, struct hb_case *out,
                           struct hb_program *program, struct hb_memory *memory)
 {
-    hb_run_memory(arena, program, memory);
     if (r->spec.hardware.hbm_bytes > 0)
         out->fits_predicted = memory->peak_bytes <= r->spec.hardware.hbm_bytes;
     out->predicted_bytes = memory->peak_bytes;
@@ -122,7 +121,7 @@ void hb_validate_case(struct hb_arena *arena, const struct hb_record *r,
     bool ok = out->speed ? hb_spec_timed(&diag, loc, &r->spec) &&
                                hb_timed_lower(arena, &diag, &r->spec, program)
                          : hb_spec_supported(&diag, loc, &r->spec) &&
-                               hb_step_lower(arena, &diag, &r->spec, program);
+                               hb_step_run(arena, &diag, &r->spec, program, memory);
     if (!ok)
         out->failed = first_error(arena, &diag);
     else if (!out->speed && !is_total(r))

@@ -115,6 +115,31 @@ expect 2 hbmsim simulate $model --set hardware.device=tpu-v9
 err_has 'tpu-v9'
 expect 2 hbmsim simulate $model --set compiler=torch --set optimizer.offload=pinned_host
 err_has 'compiler: torch: '
+cat >"$work/torch.yaml" <<'END'
+model: {preset: llama3-8b}
+batch: {global: 64, seq: 8192}
+precision: {params: bf16, master: f32, compute: bf16, grads: f32}
+mesh: {data: 2, tensor: 4, pipeline: 4}
+sharding: {residual_over_tensor: true, optimizer_over_data: true}
+pipeline: {schedule: 1f1b, microbatches: 16}
+remat: {policy: none}
+hardware: {device: nvidia-h100, count: 32}
+compiler: torch
+runtime: {framework: megatron}
+END
+expect 0 hbmsim simulate "$work/torch.yaml"
+out_has 'the heaviest  told above'
+out_has "As PyTorch's allocator counts it"
+expect 0 hbmsim simulate "$work/torch.yaml" --rank 2
+ok 'the rank is told' grep -q '^ *2 .*  told above' "$work/out"
+expect 0 hbmsim simulate "$work/torch.yaml" --json
+for key in '"ranks": [' '"allocated_bytes": ' '"active_bytes": ' '"reserved_bytes": '; do
+    out_has "$key"
+done
+expect 2 hbmsim simulate "$work/torch.yaml" --rank 4
+err_has 'pipeline.rank: 4 is no stage'
+expect 2 hbmsim plan "$work/torch.yaml"
+err_has 'compiler: torch is not searched yet'
 sed 's/^batch:.*/batch: {global: 64, seq: 8192}/' $model >"$work/model.yaml"
 run sh -c "'$HBMSIM' simulate - --json <'$work/model.yaml'"
 ok 'standard input is read' grep -q '"peak_bytes"' "$work/out"

@@ -59,7 +59,7 @@ static struct hb_memory run_keys(const char *more, struct hb_program *p)
     struct hb_memory m = {0};
     struct hb_spec spec = read_spec(more);
     assert_true(hb_spec_supported(&u.diag, (struct hb_loc){0}, &spec));
-    assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, p));
+    assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, 0, p));
     hb_program_check(p);
     hb_run_memory(u.env.arena, p, &m);
     return m;

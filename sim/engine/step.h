@@ -1,0 +1,16 @@
+/* The step of a configuration: its program and its memory. With a pipeline of which each rank runs
+ * a program of its own (compiler: torch) all are run, and the one that is asked for, or the
+ * heaviest, is told. */
+#ifndef HB_SIM_ENGINE_STEP_H
+#define HB_SIM_ENGINE_STEP_H
+
+#include "models/spec.h"
+#include "sim/engine/run.h"
+
+struct hb_diag;
+
+/* False (with a message) if a size leaves the range of int64. spec has passed hb_spec_supported. */
+bool hb_step_run(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                 struct hb_program *out_program, struct hb_memory *out_memory);
+
+#endif

@@ -1,0 +1,239 @@
+/* sim/eager/mcore: what stands between Megatron's steps, what its layers keep, and how many
+ * microbatches are alive on each rank of a pipeline, against arithmetic by hand. */
+#include "tests/unit/unit.h"
+
+#include "base/yaml.h"
+#include "models/schema.h"
+#include "models/support.h"
+#include "sim/eager/mcore_plan.h"
+#include "sim/eager/memory.h"
+#include "sim/engine/run.h"
+#include "sim/engine/step.h"
+
+static struct unit u;
+enum { D = 1024, FF = 4096, WORDS = 32000, SEQ = 2048, LAYERS = 8 };
+static const int64_t mib = 1 << 20;
+
+static int start(void **state)
+{
+    (void)state;
+    unit_start(&u);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unit_end(&u);
+    return 0;
+}
+
+/* 8 layers on 8 devices; more: further keys, one a line, mesh among them. */
+static struct hb_spec read_spec(const char *more)
+{
+    struct hb_spec spec;
+    struct hb_node *root;
+    const char *text = hb_arena_printf(
+        u.env.arena,
+        "model:\n"
+        "  d_model: 1024\n"
+        "  vocab: 32000\n"
+        "  blocks:\n"
+        "    - {name: dense, repeat: 8, attention: {heads: 16, kv_heads: 4, head_dim: 64},\n"
+        "       mlp: {kind: swiglu, d_ff: 4096}}\n"
+        "batch: {global: 64, seq: 2048}\n"
+        "precision: {params: bf16, master: f32, compute: bf16, grads: f32}\n"
+        "hardware: {device: nvidia-h100, count: 8}\n"
+        "compiler: torch\n%s%s",
+        strstr(more, "runtime") ? "" : "runtime: {framework: megatron, grad_fusion: false}\n",
+        more);
+    bool ok = hb_yaml_parse(u.env.arena, &u.diag, "test", text, strlen(text), &root) &&
+              hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &spec);
+    if (!ok)
+        print_error("%s\n%s\n", text, u.diag.entries[0].text);
+    assert_true(ok);
+    return spec;
+}
+
+static struct hb_memory run_keys(const char *more)
+{
+    struct hb_memory m = {0};
+    struct hb_program p;
+    struct hb_spec spec = read_spec(more);
+    assert_true(hb_spec_supported(&u.diag, (struct hb_loc){0}, &spec));
+    assert_true(hb_step_run(u.env.arena, &u.diag, &spec, &p, &m));
+    hb_program_check(&p);
+    int64_t sum = 0;
+    for (int c = 0; c < HB_CATEGORY_COUNT; c++)
+        sum += m.category_bytes[c];
+    assert_int_equal(sum, m.peak_bytes);
+    return m;
+}
+
+/* A layer's parameters, split over so many. */
+static int64_t layer_count(int64_t ways)
+{
+    return (D * (2 * 1024 + 2 * 256) + 3 * D * FF) / ways + 2 * D;
+}
+
+static const char *const eight = "mesh: {data: 8}\nremat: {policy: none}\n";
+
+/* A rest that is not split off a block counts with it. */
+static void assert_near(int64_t bytes, int64_t wanted)
+{
+    assert_true(bytes >= wanted && bytes <= wanted + 5 * mib);
+}
+
+static void buffers_between_steps(void **state)
+{
+    (void)state;
+    int64_t n = LAYERS * layer_count(1) + 2 * WORDS * (int64_t)D + D;
+    assert_near(run_keys(eight).argument_bytes, (18 * n + 105 * mib));
+    struct hb_memory m = run_keys("mesh: {data: 8}\nremat: {policy: none}\n"
+                                  "sharding: {optimizer_over_data: true}\n");
+    assert_near(m.argument_bytes, (6 * n + 12 * n / 8 + 105 * mib));
+    m = run_keys("mesh: {data: 4, tensor: 2}\nremat: {policy: none}\n");
+    n = LAYERS * layer_count(2) + WORDS * (int64_t)D + D;
+    assert_near(m.argument_bytes, (18 * n + 105 * mib));
+}
+
+/* Transformer Engine's stand-ins: one a shape, and the head's. */
+static void fused_accumulation_keeps_stand_ins(void **state)
+{
+    (void)state;
+    int64_t without = run_keys(eight).argument_bytes;
+    int64_t with = run_keys("runtime: {framework: megatron, grad_fusion: true}\n"
+                            "mesh: {data: 8}\nremat: {policy: none}\n")
+                       .argument_bytes;
+    int64_t shapes = D * (1536 + 1024 + 2 * FF + FF) + (int64_t)WORDS * D;
+    assert_near(with - without, 2 * shapes);
+}
+
+/* The head's logits in two bytes and four; fused in two and two. */
+static void logits_of_each_kernel(void **state)
+{
+    (void)state;
+    const int64_t once = (int64_t)8 * SEQ * WORDS;
+    struct hb_memory m = run_keys(eight);
+    assert_int_equal(m.category_bytes[HB_CAT_LOGITS], 6 * once);
+    m = run_keys("mesh: {data: 8}\nremat: {policy: none}\nloss: {kernel: fused}\n");
+    assert_int_equal(m.category_bytes[HB_CAT_LOGITS], 4 * once);
+}
+
+/* Norm's input and output twice, q, k, v, attention's output, gate, up and their product. */
+static void what_a_layer_keeps(void **state)
+{
+    (void)state;
+    const int64_t tokens = 8 * SEQ;
+    int64_t layer = 8 * D + 2 * 1536 + 2 * 1024 + 4 * 16 + 6 * FF;
+    int64_t saved = run_keys(eight).category_bytes[HB_CAT_SAVED];
+    int64_t wanted = tokens * (LAYERS * layer + 4 * D); /* and the last norm's */
+    assert_true(llabs(saved - wanted) <= wanted / 200);
+    saved = run_keys("mesh: {data: 8}\nremat: {policy: full}\n").category_bytes[HB_CAT_SAVED];
+    assert_int_equal(saved, tokens * (LAYERS * 2 * D + 4 * D));
+}
+
+/* Of 1F1B: as many microbatches as ranks from here to the end, no more than there are. */
+static void ranks_hold_what_their_warm_up_says(void **state)
+{
+    (void)state;
+    struct hb_memory m = run_keys("mesh: {data: 2, pipeline: 4}\nremat: {policy: full}\n"
+                                  "pipeline: {schedule: 1f1b, microbatches: 16}\n");
+    assert_int_equal(m.rank_count, 4);
+    struct hb_spec spec = read_spec("mesh: {data: 2, pipeline: 4}\nremat: {policy: none}\n"
+                                    "pipeline: {schedule: 1f1b, microbatches: 16}\n");
+    for (int64_t rank = 0; rank < 4; rank++) {
+        struct hb_mcore_plan plan;
+        int64_t alive = 0, most = 0;
+        hb_mcore_plan_make(u.env.arena, &spec, rank, &plan);
+        for (uint32_t i = 0; i < plan.pass_count; i++) {
+            alive += plan.passes[i].backward ? -1 : 1;
+            most = alive > most ? alive : most;
+        }
+        assert_int_equal(alive, 0);
+        assert_int_equal(most, 4 - rank);
+    }
+    int64_t once = 2 * SEQ * 2 * (2 * D) * 2; /* 2 sequences, 2 layers' inputs */
+    assert_true(m.rank_peaks[1] - m.rank_peaks[2] >= once / 2);
+}
+
+/* The worked record: [0,1,1,1,1,1,1,0] over 4 ranks in 2 chunks. */
+static void interleaved_chunks_go_in_groups(void **state)
+{
+    (void)state;
+    struct hb_spec spec = read_spec("mesh: {data: 2, pipeline: 4}\nremat: {policy: none}\n"
+                                    "pipeline: {schedule: interleaved, microbatches: 8, "
+                                    "repeats: 2, layers: [0, 1, 1, 2, 1, 1, 2, 0]}\n");
+    struct hb_mcore_plan plan;
+    hb_mcore_plan_make(u.env.arena, &spec, 3, &plan);
+    assert_int_equal(plan.chunk_count, 2);
+    assert_int_equal(plan.chunks[0].end - plan.chunks[0].first, 2);
+    assert_int_equal(plan.chunks[1].end - plan.chunks[1].first, 0);
+    assert_true(plan.chunks[1].heads && !plan.chunks[0].embeds);
+    for (int i = 0; i < 5; i++) { /* warm-up of 4, and one */
+        assert_false(plan.passes[i].backward);
+        assert_int_equal(plan.passes[i].chunk, i / 4);
+    }
+    assert_true(plan.passes[5].backward);
+    assert_int_equal(plan.passes[5].chunk, 1);
+}
+
+static void gpipe_holds_all(void **state)
+{
+    (void)state;
+    struct hb_memory gpipe = run_keys("mesh: {data: 2, pipeline: 4}\nremat: {policy: none}\n"
+                                      "pipeline: {schedule: gpipe, microbatches: 16}\n");
+    struct hb_memory other = run_keys("mesh: {data: 2, pipeline: 4}\nremat: {policy: none}\n"
+                                      "pipeline: {schedule: 1f1b, microbatches: 16}\n");
+    for (int i = 0; i < 4; i++)
+        assert_true(gpipe.rank_peaks[i] > other.rank_peaks[i]);
+}
+
+/* Steady passes are told twice; as many more change nothing. */
+static void further_microbatches_change_nothing(void **state)
+{
+    (void)state;
+    struct hb_memory few = run_keys("mesh: {data: 1, pipeline: 8}\nremat: {policy: none}\n"
+                                    "pipeline: {schedule: 1f1b, microbatches: 64}\n");
+    struct hb_memory more = run_keys("mesh: {data: 1, pipeline: 8}\nremat: {policy: none}\n"
+                                     "pipeline: {schedule: 1f1b, microbatches: 32}\n"
+                                     "sharding: {optimizer_over_data: false}\n");
+    assert_true(few.peak_bytes < more.peak_bytes); /* half the sequences each */
+}
+
+static void what_is_not_known_is_refused(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {
+        "mesh: {data: 8}\nremat: {policy: none, modules: [mlp]}\n",
+        "mesh: {data: 8}\nloss: {kernel: linear}\n",
+        "mesh: {data: 4, pipeline: 2}\npipeline: {schedule: zero_bubble}\n",
+        "runtime: {framework: megatron, allocator: max_reserved}\nmesh: {data: 8}\n",
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        struct hb_spec spec = read_spec(refused[i]);
+        hb_diag_init(&u.diag, u.env.arena);
+        if (hb_spec_supported(&u.diag, (struct hb_loc){0}, &spec))
+            fail_msg("not refused: %s", refused[i]);
+        hb_diag_init(&u.diag, u.env.arena);
+    }
+    struct hb_spec spec = read_spec(eight);
+    spec.precision.fp8 = HB_FP8_ROWWISE;
+    assert_false(hb_spec_supported(&u.diag, (struct hb_loc){0}, &spec));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(buffers_between_steps, start, end),
+        cmocka_unit_test_setup_teardown(fused_accumulation_keeps_stand_ins, start, end),
+        cmocka_unit_test_setup_teardown(logits_of_each_kernel, start, end),
+        cmocka_unit_test_setup_teardown(what_a_layer_keeps, start, end),
+        cmocka_unit_test_setup_teardown(ranks_hold_what_their_warm_up_says, start, end),
+        cmocka_unit_test_setup_teardown(interleaved_chunks_go_in_groups, start, end),
+        cmocka_unit_test_setup_teardown(gpipe_holds_all, start, end),
+        cmocka_unit_test_setup_teardown(further_microbatches_change_nothing, start, end),
+        cmocka_unit_test_setup_teardown(what_is_not_known_is_refused, start, end),
+    };
+    return cmocka_run_group_tests_name("mcore", tests, NULL, NULL);
+}
