@@ -70,6 +70,37 @@ static void a_note_tells_of_rematerialisation(void **state)
     assert_true(r.rematerialised);
 }
 
+/* torchtitan wrapped the root until mid 2025: where no key says it, versions do. */
+static void versions_tell_the_units(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *runtime;
+        const char *version;
+        bool root;
+    } cases[] = {
+        {"", "torch 1963fc8 (2024-12-23)", true},
+        {"", "torchtitan PR #778 (2025-01)", true},
+        {"", "torchao 0.10.0; torchtitan 0.0.2", true},
+        {"", "2025-09-10", false},
+        {"", "torch 2.8.0a0", false},
+        {"", "20-12", false},
+        {",\"wrap\":\"split\"", "2024-12-23", false},
+        {",\"wrap\":\"root\"", "2025-09-10", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hb_record r;
+        const char *text = hb_arena_printf(
+            u.env.arena,
+            "{\"id\":\"a\",\"versions\":{\"version\":\"%s\"},%.*s,\"compiler\":\"torch\","
+            "\"hardware\":{\"device\":\"nvidia-h100\"},\"runtime\":{\"framework\":"
+            "\"torchtitan\"%s}},\"measured\":{\"kind\":\"max_reserved\",\"peak_bytes\":7}}",
+            cases[i].version, (int)strlen(CONFIG) - 1, CONFIG, cases[i].runtime);
+        assert_true(read_text(text, &r));
+        assert_int_equal(r.spec.runtime.wrap_root, cases[i].root);
+    }
+}
+
 static void wrong_records_are_told(void **state)
 {
     (void)state;
@@ -140,6 +171,7 @@ int main(void)
         TEST(figures_are_read),
         TEST(absent_figures_are_minus_one),
         TEST(a_note_tells_of_rematerialisation),
+        TEST(versions_tell_the_units),
         TEST(wrong_records_are_told),
         TEST(id_and_group_survive_errors),
         TEST(a_third_is_held_out),
