@@ -13,6 +13,7 @@
 #include "plots/picture.h"
 #include "plots/term.h"
 #include "solver/advise.h"
+#include "solver/margin.h"
 #include "solver/remedy.h"
 
 enum emit { EMIT_NONE = -1, EMIT_MAXTEXT, EMIT_LEVANTER, EMIT_YAML };
@@ -37,6 +38,8 @@ struct options {
     int emit;
     int64_t budget_bytes;
     struct hb_verify_ask verify;
+    const char *margin;
+    double confidence;
     bool exhaustive;
     bool full;
 };
@@ -100,6 +103,7 @@ static void price_budgets(const struct hb_plan_ask *ask, struct hb_plan_answer *
         struct hb_plan_ask again = *ask;
         int64_t more = INT64_C(1) << (30 + 2 * i);
         again.budget_bytes = hb_add_sat(ask->budget_bytes, more);
+        again.whole_bytes = hb_add_sat(ask->whole_bytes, more);
         again.most_alternatives = 0;
         again.lp_stem = NULL;
         again.polish = false;
@@ -115,13 +119,27 @@ static void price_budgets(const struct hb_plan_ask *ask, struct hb_plan_answer *
         a->price_count++;
 }
 
+/* What the margin costs: the plan, as a search by its place, or the best of all that fill the
+ * budget, if the plan's space is small. */
+static void price_margin(const struct hb_plan_ask *ask, struct hb_plan_answer *a)
+{
+    struct hb_plan *bare = hb_arena_alloc(ask->env->arena, 1, sizeof *bare);
+    if (a->margin.kind == HB_MARGIN_NONE || ask->objective == HB_OBJ_MEMORY)
+        return;
+    struct hb_plan_ask again = hb_margin_without(ask, a->plan);
+    again.near = a->plan->node_count > LARGE_SPACE_NODES;
+    if (hb_plan_find(ask->env->arena, &again, bare) && bare->found)
+        a->bare = &bare->best;
+}
+
 /* The smallest peak, and the fewest devices on which one fits. */
 static bool explain_none(const struct hb_plan_ask *ask, struct hb_plan_answer *a)
 {
     struct hb_plan *smallest = hb_arena_alloc(ask->env->arena, 1, sizeof *smallest);
     struct hb_plan_ask least = *ask;
     least.objective = HB_OBJ_MEMORY;
-    least.budget_bytes = INT64_MAX;
+    least.budget_bytes = least.whole_bytes = INT64_MAX;
+    least.confidence = 0;
     least.most_alternatives = 0;
     least.most_policies = LEAN_POLICIES;
     least.lp_stem = NULL;
@@ -131,8 +149,11 @@ static bool explain_none(const struct hb_plan_ask *ask, struct hb_plan_answer *a
         return false;
     a->smallest = smallest;
     a->advice = hb_advise_best_freer(ask->env, a->spec, ask->device);
-    a->least_devices = hb_remedy_devices(ask->env->arena, a->spec, ask->device, ask->budget_bytes,
-                                         MOST_DEVICES_FACTOR);
+    int64_t budget = ask->budget_bytes;
+    if (ask->confidence > 0)
+        budget = hb_interval_most_peak(a->spec, ask->confidence, ask->whole_bytes);
+    a->least_devices =
+        hb_remedy_devices(ask->env->arena, a->spec, ask->device, budget, MOST_DEVICES_FACTOR);
     return true;
 }
 
@@ -289,7 +310,8 @@ static int answer_plan(struct hb_env *env, const struct options *o, struct hb_pl
 {
     struct hb_plan plan;
     struct hb_plan_answer answer = {.ask = ask, .plan = &plan};
-    if (!search(o, ask, &plan, &answer) || !verify(o, ask, &plan, &answer))
+    if (!hb_margin_apply(ask, &answer.margin) || !search(o, ask, &plan, &answer) ||
+        !verify(o, ask, &plan, &answer))
         return HB_EXIT_INPUT;
     int status = check_verified(env, o, &answer);
     if (status != HB_EXIT_YES)
@@ -298,6 +320,7 @@ static int answer_plan(struct hb_env *env, const struct options *o, struct hb_pl
         price_budgets(ask, &answer);
     else if (!explain_none(ask, &answer) && env->diag->errors)
         return HB_EXIT_INPUT;
+    price_margin(ask, &answer);
     print_answer(env, o, &answer);
     if (answer.exhaust_ran && !answer.exhaust_agrees)
         HB_BUG("brute force finds another optimum");
@@ -316,7 +339,10 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_plan, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
-    if (!hb_draw_check(env, o.plot) ||
+    if (o.margin)
+        hb_words_add(&o.common.set, env->arena,
+                     hb_arena_printf(env->arena, "plan.margin=%s", o.margin));
+    if (!hb_draw_check(env, o.plot) || !hb_input_confidence(env, o.confidence, &o.common.set) ||
         !hb_input_read_searched(env, o.model, &o.common.set, &spec, &device))
         return HB_EXIT_INPUT;
     fill_ask(env, &o, &spec, &device, &ask);
@@ -331,6 +357,10 @@ static const struct hb_opt options[] = {
      0, 0},
     {"budget", 0, HB_OPT_SIZE, "BYTES", "memory that a program may use, in place of the device's",
      NULL, offsetof(struct options, budget_bytes), 0, 0},
+    {"margin", 0, HB_OPT_STRING, "confident|none|BYTES|PERCENT%",
+     "what stays free (default: plan.margin of the file, confident: the upper end fits)", NULL,
+     offsetof(struct options, margin), 0, 0},
+    HB_CONFIDENCE_OPTION(offsetof(struct options, confidence)),
     {"emit", 0, HB_OPT_CHOICE, "maxtext|levanter|yaml",
      "print the plan as settings of that program, or as a file for hbmsim", NULL,
      offsetof(struct options, emit), 0, 0},

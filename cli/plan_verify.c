@@ -12,7 +12,7 @@ static enum hb_verify_end end_of(const struct hb_verify_ask *verify, const struc
     const struct hb_compiled *c = &v->rounds[v->count - 1].compiled;
     switch (c->end) {
     case HB_COMPILED:
-        if (c->total_bytes <= a->ask->budget_bytes)
+        if (c->total_bytes <= a->ask->whole_bytes)
             return HB_VERIFY_FITS;
         return (int64_t)v->count < verify->most ? HB_VERIFY_LEARNT : HB_VERIFY_ENOUGH;
     case HB_COMPILE_REFUSED:
@@ -44,7 +44,7 @@ bool hb_plan_verify(struct hb_env *env, const struct hb_verify_ask *verify,
     v->count++;
     v->end = end_of(verify, a, v);
     return round->compiled.end != HB_COMPILED || !verify->keep ||
-           hb_keep_record(env, verify->keep, NULL, a->spec, a->ask->budget_bytes, &round->compiled);
+           hb_keep_record(env, verify->keep, NULL, a->spec, a->ask->whole_bytes, &round->compiled);
 }
 
 /* --- text and JSON --- */
@@ -58,8 +58,8 @@ static void show_rounds(struct hb_env *env, FILE *out, const struct hb_plan_answ
         if (r->compiled.end != HB_COMPILED)
             continue;
         fprintf(out, "  %u  %s\n     %s\n", i + 1, r->plan,
-                hb_compiled_line(env, &r->compiled, a->ask->budget_bytes, r->predicted_bytes));
-        if (r->compiled.total_bytes > a->ask->budget_bytes)
+                hb_compiled_line(env, &r->compiled, a->ask->whole_bytes, r->predicted_bytes));
+        if (r->compiled.total_bytes > a->ask->whole_bytes)
             fprintf(out, "     does not fit: what resembles it counts %s more (%s)\n",
                     hb_size_print(v->lessons[i].more_bytes, more), r->kind);
     }
@@ -77,9 +77,8 @@ void hb_verified_text(struct hb_env *env, FILE *out, const struct hb_plan_answer
     fprintf(out, "\n%s%s%s: ", env->colour ? colour : "", fits ? "VERIFIED" : "NOT VERIFIED",
             env->colour ? "\033[0m" : "");
     if (fits)
-        fprintf(
-            out, "%s",
-            hb_compiled_line(env, &last->compiled, a->ask->budget_bytes, last->predicted_bytes));
+        fprintf(out, "%s",
+                hb_compiled_line(env, &last->compiled, a->ask->whole_bytes, last->predicted_bytes));
     else
         fprintf(out, "%s", why);
     fprintf(out, "; %u compilation%s, %.0f s\n", v->count, v->count == 1 ? "" : "s", v->seconds);

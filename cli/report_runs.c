@@ -142,11 +142,12 @@ void hb_report_plan(struct hb_env *env, const struct hb_spec *spec, const struct
     struct hb_plan plan;
     hb_plan_ask_make(&own, spec, device, &ask);
     ask.most_ns = (int64_t)(seconds * 1e9);
-    if (!hb_plan_find(env->arena, &ask, &plan)) {
+    struct hb_margin margin;
+    if (!hb_margin_apply(&ask, &margin) || !hb_plan_find(env->arena, &ask, &plan)) {
         report->plan_note = first_error(&diag);
         return;
     }
-    struct hb_plan_answer answer = {.ask = &ask, .plan = &plan};
+    struct hb_plan_answer answer = {.ask = &ask, .plan = &plan, .margin = margin};
     report->plan_note = plan_note(env, &plan, seconds);
     if (plan.status != HB_PLAN_LIMIT)
         show_plan(env, &answer, report);

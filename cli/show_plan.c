@@ -157,6 +157,13 @@ static void show_policies(const struct page *g)
     show_remade(g);
 }
 
+/* What must be within the budget: the peak, or its upper end. */
+static int64_t needed_bytes(const struct page *g)
+{
+    const struct hb_result *r = g->a->result;
+    return g->a->ask->confidence > 0 ? r->interval.high_bytes : r->memory.peak_bytes;
+}
+
 static const char *what_binds(const struct page *g)
 {
     const struct hb_timing *t = &g->a->result->timing;
@@ -172,7 +179,7 @@ static const char *what_binds(const struct page *g)
         most == HB_STREAM_COMPUTE || exposed * 10 < t->step_ns
             ? "compute"
             : (most == HB_STREAM_D2H || most == HB_STREAM_H2D ? "the host link" : "the links");
-    bool memory = g->a->result->memory.peak_bytes > budget - budget / 33;
+    bool memory = needed_bytes(g) > budget - budget / 33;
     return hb_arena_printf(g->env->arena, "%s%s", memory ? "memory, then " : "", stream);
 }
 
@@ -193,15 +200,60 @@ static void show_time(const struct page *g)
     fprintf(g->out, "\n  binds       %s\n", what_binds(g));
 }
 
+/* Of the plan's step, against the best that fills the budget. */
+static const char *margin_cost(const struct page *g)
+{
+    const struct hb_plan *p = g->a->plan;
+    const char *near = p->node_count > 0 && g->a->prices_near ? " on this mesh" : "";
+    if (!g->a->bare)
+        return "";
+    double cost = 100 * (p->best.value / g->a->bare->value - 1);
+    if (cost < 0.005)
+        return hb_arena_printf(g->env->arena, "; filling to the byte is no faster%s", near);
+    return hb_arena_printf(g->env->arena, "; %.2g %% slower than filling to the byte%s", cost,
+                           near);
+}
+
+static void show_margin(const struct page *g)
+{
+    const struct hb_interval *i = &g->a->result->interval;
+    const struct hb_plan_ask *ask = g->a->ask;
+    if (g->a->margin.kind == HB_MARGIN_NONE)
+        fprintf(g->out, "  margin      none: the peak may be up to %s (%.3g %% of %u records)\n",
+                size_text(g, i->high_bytes), 100 * i->confidence, i->records);
+    else if (g->a->margin.kind == HB_MARGIN_CONFIDENT)
+        fprintf(g->out, "  margin      up to %s fits, %.3g %% of %u records like this%s\n",
+                size_text(g, i->high_bytes), 100 * i->confidence, i->records, margin_cost(g));
+    else
+        fprintf(g->out, "  margin      %s stays free%s\n",
+                size_text(g, ask->whole_bytes - ask->budget_bytes), margin_cost(g));
+}
+
+/* What the states and tensors that were moved there take. */
+static void show_host(const struct page *g)
+{
+    const struct hb_device *d = g->a->ask->device;
+    int64_t own = g->a->result->memory.host_bytes;
+    int64_t sharing =
+        d->host_devices < g->a->spec->hardware.count ? d->host_devices : g->a->spec->hardware.count;
+    if (!own)
+        return;
+    fprintf(g->out, "  host memory %s a device, %s a host of %" PRId64 " devices",
+            size_text(g, own), size_text(g, hb_mul_sat(own, sharing)), sharing);
+    if (g->a->ask->host_bytes < INT64_MAX)
+        fprintf(g->out, " (of %s)", size_text(g, hb_mul_sat(g->a->ask->host_bytes, sharing)));
+    fputc('\n', g->out);
+}
+
 static void show_verdict(const struct page *g)
 {
     const struct hb_result *r = g->a->result;
     char count[HB_SIZE_TEXT];
-    int64_t spare = g->a->ask->budget_bytes - r->memory.peak_bytes;
+    int64_t spare = g->a->ask->whole_bytes - r->memory.peak_bytes;
     fprintf(g->out, "%s%s a step%s, %s tokens/s, MFU %.1f %%, peak %s of %s (%s spare)\n\n",
             g->env->colour ? "\033[1;32m" : "", time_text(g, r->timing.step_ns),
             g->env->colour ? "\033[0m" : "", hb_count_print(r->tokens_per_second, count),
-            100 * r->mfu, size_text(g, r->memory.peak_bytes), size_text(g, g->a->ask->budget_bytes),
+            100 * r->mfu, size_text(g, r->memory.peak_bytes), size_text(g, g->a->ask->whole_bytes),
             size_text(g, spare));
 }
 
@@ -290,18 +342,24 @@ static void show_largest(const struct page *g)
 static void show_infeasible(const struct page *g)
 {
     fprintf(g->out, "%sno plan fits%s in %s\n", g->env->colour ? "\033[1;31m" : "",
-            g->env->colour ? "\033[0m" : "", size_text(g, g->a->ask->budget_bytes));
+            g->env->colour ? "\033[0m" : "", size_text(g, g->a->ask->whole_bytes));
+    if (g->a->bare)
+        fprintf(g->out, "\nWithout a margin (--margin none) %s a step, peak %s: it may not fit.\n",
+                time_text(g, g->a->bare->step_ns), size_text(g, g->a->bare->peak_bytes));
     if (!g->a->result)
         return;
-    fprintf(g->out, "\nSmallest peak: %s, %s too much, with\n",
+    fprintf(g->out, "\nSmallest peak: %s%s, %s too much, with\n",
             size_text(g, g->a->result->memory.peak_bytes),
-            size_text(g, g->a->result->memory.peak_bytes - g->a->ask->budget_bytes));
+            g->a->ask->confidence > 0
+                ? hb_arena_printf(g->env->arena, ", up to %s", size_text(g, needed_bytes(g)))
+                : "",
+            size_text(g, needed_bytes(g) - g->a->ask->budget_bytes));
     show_shape(g);
     show_policies(g);
     fprintf(g->out, "  largest at the peak:\n");
     show_largest(g);
     fprintf(g->out, "\nWhat would do: a budget of %s",
-            size_text(g, hb_round_up(g->a->result->memory.peak_bytes, 1 << 20)));
+            size_text(g, hb_round_up(needed_bytes(g), 1 << 20)));
     if (g->a->least_devices)
         fprintf(g->out, ", or %" PRId64 " devices", g->a->least_devices);
     fprintf(g->out, ".\n");
@@ -323,6 +381,8 @@ void hb_show_plan_text(const struct hb_env *env, FILE *out, const struct hb_plan
     show_shape(&g);
     show_policies(&g);
     show_time(&g);
+    show_margin(&g);
+    show_host(&g);
     show_alternatives(&g);
     show_prices(&g);
     show_search(&g);

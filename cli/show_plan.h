@@ -7,7 +7,7 @@
 #include "base/json_write.h"
 #include "plots/pareto.h"
 #include "sim/engine/result.h"
-#include "solver/plan.h"
+#include "solver/margin.h"
 
 struct hb_env;
 struct hb_verified;
@@ -16,6 +16,8 @@ struct hb_verified;
 struct hb_plan_answer {
     const struct hb_plan_ask *ask;
     const struct hb_plan *plan;
+    struct hb_margin margin;
+    const struct hb_candidate *bare;    /* the best without the margin; null: none, not asked */
     const struct hb_spec *spec;         /* of the plan, or of the smallest configuration */
     const struct hb_result *result;     /* the engine's, of spec */
     const struct hb_plan *smallest;     /* where nothing fits: the search for the least memory */

@@ -46,6 +46,27 @@ static void put_candidate(struct hb_json *j, struct hb_env *env, const struct hb
     hb_json_object_end(j);
 }
 
+/* What is kept free for it, and what the plan's objective is worse by than without: null where that
+ * was not asked. */
+static void put_margin(struct hb_json *j, const struct hb_plan_answer *a)
+{
+    int64_t bytes = a->ask->whole_bytes - a->ask->budget_bytes;
+    if (a->ask->confidence > 0 && a->result)
+        bytes = a->result->interval.high_bytes - a->result->memory.peak_bytes;
+    hb_json_key(j, "margin");
+    hb_json_object(j);
+    put_text(j, "kind", hb_margin_name(a->margin.kind));
+    put_int(j, "bytes", bytes);
+    hb_json_key(j, "cost_pct");
+    if (a->plan->found && a->margin.kind == HB_MARGIN_NONE)
+        hb_json_real(j, 0);
+    else if (a->plan->found && a->bare)
+        hb_json_real(j, 100 * (a->plan->best.value / a->bare->value - 1));
+    else
+        hb_json_null(j);
+    hb_json_object_end(j);
+}
+
 static void put_counts(struct hb_json *j, const struct hb_plan *p)
 {
     const struct hb_plan_counts *k = &p->counts;
@@ -77,7 +98,10 @@ static void put_infeasible(struct hb_json *j, struct hb_env *env, const struct h
     hb_json_node(j, hb_schema_emit(env->arena, a->spec, true));
     hb_json_key(j, "smallest_prediction");
     hb_show_json(j, env->arena, a->result, false);
-    put_int(j, "least_budget_bytes", hb_round_up(a->result->memory.peak_bytes, 1 << 20));
+    put_int(j, "least_budget_bytes",
+            hb_round_up(a->ask->confidence > 0 ? a->result->interval.high_bytes
+                                               : a->result->memory.peak_bytes,
+                        1 << 20));
     hb_json_key(j, "least_devices");
     if (a->least_devices)
         hb_json_int(j, a->least_devices);
@@ -140,7 +164,8 @@ void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answe
     else
         put_real(&j, "gap", a->plan->gap);
     put_text(&j, "objective", objective_name(a->ask->objective));
-    put_int(&j, "budget_bytes", a->ask->budget_bytes);
+    put_int(&j, "budget_bytes", a->ask->whole_bytes);
+    put_margin(&j, a);
     put_counts(&j, a->plan);
     if (a->exhaust_ran) {
         hb_json_key(&j, "exhaustive_agrees");

@@ -535,6 +535,8 @@ static const struct hb_key plan_keys[] = {
     ENUM("objective", SPEC(plan.objective), objectives, "tokens_per_second", "what is best"),
     REAL("confidence", SPEC(plan.confidence), 0.5, 0.999, "0.95",
          "of the interval that a peak is told with"),
+    TEXT("margin", SPEC(plan.margin), "confident",
+         "what stays free: confident: the interval's upper end fits; none; bytes; or as 5%"),
 };
 
 static const struct hb_key search_keys[] = {

@@ -368,7 +368,8 @@ struct hb_plan_axes {
     int64_t axis_max[HB_AX_COUNT]; /* keep: <axis>_max; 0: no limit */
     int64_t min_tokens_per_device; /* 0: no limit */
     enum hb_objective objective;
-    double confidence; /* of the interval of a peak: above 0, below 1 */
+    double confidence;  /* of the interval of a peak: above 0, below 1 */
+    const char *margin; /* "confident", "none", bytes, or per cent: see hb_plan_margin */
 };
 
 struct hb_spec {

@@ -201,6 +201,7 @@ static int64_t least_time(struct hb_arena *scratch, const struct hb_segment *seg
     struct hb_brute_limits limits = {.goal = HB_GOAL_TIME,
                                      .time = time,
                                      .budget_bytes = ask->budget_bytes,
+                                     .away_bytes = ask->away_bytes,
                                      .host_bytes = ask->host_bytes,
                                      .most_value = ask->most_ns,
                                      .after_value = -1};

@@ -29,6 +29,7 @@ struct hb_layers_ask {
     const struct hb_device *device;
     int64_t fixed_bytes;
     int64_t budget_bytes;
+    int64_t away_bytes; /* see brute.h */
     int64_t host_bytes; /* INT64_MAX: no limit */
     int64_t most_ns;    /* above this it need not be known; INT64_MAX: it must */
 };

@@ -249,6 +249,7 @@ static bool visit_best(void *context, const struct hb_part *parts, uint32_t coun
     if (c.price.live_bytes > l->budget_bytes)
         b->tight_slot = c.price.peak_slot;
     if (c.price.live_bytes > l->budget_bytes || c.price.host_bytes > l->host_bytes ||
+        (l->away_bytes && c.price.host_bytes > 0 && c.price.live_bytes > l->away_bytes) ||
         (by_time ? c.price.bound_ns : c.price.live_bytes) > ceiling)
         return true;
     if (by_time && b->replay) {

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "sim/engine/interval.h"
 #include "sim/ir/lower.h"
 #include "solver/bound.h"
 #include "solver/ilp.h"
@@ -27,8 +28,12 @@ void hb_cells_put(struct hb_search *s, const struct hb_open_cell *cell)
 static struct hb_brute_limits limits_of(const struct hb_search *s, uint32_t cell)
 {
     bool memory = hb_search_by_memory(s);
+    struct hb_spec spec;
+    hb_search_cell_spec(s, cell, &spec);
+    struct hb_peak_limits peaks = hb_search_peaks(s, cell, &spec);
     return (struct hb_brute_limits){.goal = memory ? HB_GOAL_MEMORY : HB_GOAL_TIME,
-                                    .budget_bytes = hb_search_budget(s, cell),
+                                    .budget_bytes = peaks.most_bytes,
+                                    .away_bytes = peaks.away_bytes,
                                     .host_bytes = s->ask->host_bytes,
                                     .most_value = hb_search_ceiling(s, cell),
                                     .after_value = -1};
@@ -241,28 +246,40 @@ void hb_cells_walk(struct hb_search *s, uint32_t index)
 
 /* --- configurations --- */
 
-static bool lower_choice(struct hb_search *s, const struct hb_choice *c, struct hb_program *out)
+static bool lower_choice(struct hb_search *s, const struct hb_choice *c, struct hb_spec *spec,
+                         struct hb_program *out)
 {
-    struct hb_spec cell, spec;
+    struct hb_spec cell;
     struct hb_diag diag;
     hb_search_cell_spec(s, c->cell, &cell);
-    hb_space_parts_spec(s->scratch, &cell, s->plan->menus, c->runs, c->run_count, &spec);
+    hb_space_parts_spec(s->scratch, &cell, s->plan->menus, c->runs, c->run_count, spec);
     hb_diag_init(&diag, s->scratch);
-    return hb_lower(s->scratch, &diag, &spec, out);
+    return hb_lower(s->scratch, &diag, spec, out);
+}
+
+/* With its upper end where that is asked for. */
+static bool is_within(const struct hb_search *s, uint32_t cell, const struct hb_spec *spec,
+                      int64_t peak_bytes)
+{
+    const struct hb_plan_ask *ask = s->ask;
+    return peak_bytes <= hb_search_peaks(s, cell, spec).most_bytes &&
+           (!(ask->confidence > 0) ||
+            hb_interval_high(spec, ask->confidence, peak_bytes) <= ask->whole_bytes);
 }
 
 bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_memory *memory,
                    int64_t *out_step_ns)
 {
     struct hb_program p;
-    int64_t budget_bytes = hb_search_budget(s, c->cell);
-    if (!lower_choice(s, c, &p))
+    struct hb_spec spec;
+    if (!lower_choice(s, c, &spec, &p))
         return false;
     hb_run_memory_live(s->scratch, &p, memory);
-    if (memory->peak_bytes > budget_bytes)
+    if (!is_within(s, c->cell, &spec, memory->peak_bytes))
         return false;
     hb_run_memory(s->scratch, &p, memory);
-    bool fits = memory->peak_bytes <= budget_bytes && memory->host_bytes <= s->ask->host_bytes;
+    bool fits = is_within(s, c->cell, &spec, memory->peak_bytes) &&
+                memory->host_bytes <= s->ask->host_bytes;
     if (fits)
         *out_step_ns = hb_run_step_ns(s->scratch, &p, s->ask->device);
     return fits;
@@ -294,8 +311,9 @@ static bool put_back(struct hb_search *s, uint32_t index)
         return false;
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_program p;
+    struct hb_spec spec;
     struct hb_memory memory;
-    if (lower_choice(s, c, &p)) {
+    if (lower_choice(s, c, &spec, &p)) {
         hb_run_memory_live(s->scratch, &p, &memory);
         c->floor_bytes = memory.peak_bytes;
     }

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "base/size.h"
 #include "hw/device.h"
+#include "sim/engine/interval.h"
 #include "sim/engine/result.h"
 #include "solver/cells.h"
 #include "solver/menu.h"
@@ -50,23 +51,34 @@ int64_t hb_search_ceiling(const struct hb_search *s, uint32_t cell)
     return most < 9e18 ? (int64_t)most + 1 : INT64_MAX;
 }
 
-int64_t hb_search_budget(const struct hb_search *s, uint32_t cell)
+struct hb_peak_limits hb_search_peaks(const struct hb_search *s, uint32_t cell,
+                                      const struct hb_spec *spec)
 {
-    const struct hb_lessons *lessons = &s->ask->lessons;
-    if (!lessons->count)
-        return s->ask->budget_bytes;
-    int64_t more = hb_lessons_more(lessons, hb_cell_kind(&s->plan->space.cells[cell]));
-    return hb_larger(s->ask->budget_bytes - more, 0);
+    const struct hb_plan_ask *ask = s->ask;
+    int64_t budget = ask->budget_bytes;
+    if (cell != HB_NONE && ask->lessons.count)
+        budget -= hb_lessons_more(&ask->lessons, hb_cell_kind(&s->plan->space.cells[cell]));
+    budget = hb_larger(budget, 0);
+    struct hb_peak_limits p = {budget, budget};
+    if (!(ask->confidence > 0))
+        return p;
+    int64_t most = hb_interval_most_peak(spec, ask->confidence, ask->whole_bytes);
+    int64_t away = hb_interval_most_peak_host(spec, ask->confidence, ask->whole_bytes);
+    p.most_bytes = most < p.most_bytes ? most : p.most_bytes;
+    p.away_bytes = away < p.away_bytes ? away : p.away_bytes;
+    return p;
 }
 
 /* What comes of it is taken for cells of other kinds too: the whole budget. */
 struct hb_layers_ask hb_search_layers_ask(const struct hb_search *s, uint32_t cell,
                                           const struct hb_spec *cell_spec)
 {
+    struct hb_peak_limits peaks = hb_search_peaks(s, HB_NONE, cell_spec);
     return (struct hb_layers_ask){.cell_spec = cell_spec,
                                   .menus = s->plan->searched,
                                   .device = s->ask->device,
-                                  .budget_bytes = s->ask->budget_bytes,
+                                  .budget_bytes = peaks.most_bytes,
+                                  .away_bytes = peaks.away_bytes,
                                   .host_bytes = s->ask->host_bytes,
                                   .most_ns = hb_search_ceiling(s, cell)};
 }
@@ -357,6 +369,7 @@ void hb_plan_ask_make(struct hb_env *env, const struct hb_spec *spec,
                                 .devices = spec->hardware.count,
                                 .objective = spec->plan.objective,
                                 .budget_bytes = hb_result_budget_bytes(spec, device),
+                                .whole_bytes = hb_result_budget_bytes(spec, device),
                                 .host_bytes = INT64_MAX,
                                 .most_alternatives = MOST_ALTERNATIVES,
                                 .polish = true,

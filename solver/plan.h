@@ -28,10 +28,12 @@ struct hb_plan_ask {
     const struct hb_device *device;
     int64_t devices;
     enum hb_objective objective; /* DEVICES counts as TOKENS here: see hb_plan_find */
-    int64_t budget_bytes;        /* INT64_MAX: whatever it takes */
-    int64_t host_bytes;          /* of host memory for one device; INT64_MAX: no limit */
-    struct hb_lessons lessons;   /* kinds of cells that take more than predicted */
-    const char *lp_stem;         /* "plan": plan-1.lp, plan-2.lp, ...; null: none are written */
+    int64_t budget_bytes;        /* of the peak; INT64_MAX: whatever it takes */
+    int64_t whole_bytes;         /* the device's: the same but for a margin */
+    double confidence;         /* the peak's upper end of this is within whole_bytes, too; 0: no */
+    int64_t host_bytes;        /* of host memory for one device; INT64_MAX: no limit */
+    struct hb_lessons lessons; /* kinds of cells that take more than predicted */
+    const char *lp_stem;       /* "plan": plan-1.lp, plan-2.lp, ...; null: none are written */
     uint32_t most_alternatives;
     uint32_t most_policies; /* of each block's menu; 0: HB_MENU_MOST */
     bool polish;            /* what the menus have not is looked for around the best (polish.h),

@@ -98,8 +98,15 @@ double hb_search_value(const struct hb_search *s, uint32_t cell, int64_t ns, int
 /* In the units of the walk (ns, or bytes): what a configuration of the cell must not exceed to be
  * as good as the incumbent. */
 int64_t hb_search_ceiling(const struct hb_search *s, uint32_t cell);
-/* What a prediction for the cell may come to: the budget less what was learnt of its kind. */
-int64_t hb_search_budget(const struct hb_search *s, uint32_t cell);
+/* What the predicted peaks of a cell's configurations must not exceed for all that is known before
+ * they are run: whatever they are, and with something on the host. The budget less what was learnt
+ * of the cell's kind (HB_NONE: of none), and what leaves room for the upper end. */
+struct hb_peak_limits {
+    int64_t most_bytes;
+    int64_t away_bytes;
+};
+struct hb_peak_limits hb_search_peaks(const struct hb_search *s, uint32_t cell,
+                                      const struct hb_spec *spec);
 /* For a spec of the cell; without fixed_bytes. */
 struct hb_layers_ask hb_search_layers_ask(const struct hb_search *s, uint32_t cell,
                                           const struct hb_spec *cell_spec);

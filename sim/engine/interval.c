@@ -191,15 +191,28 @@ int64_t hb_interval_high(const struct hb_spec *spec, double confidence, int64_t 
     return scale_up(peak_bytes, find_group(hb_interval_kind(spec), confidence).high_ppm);
 }
 
+/* One more than what fits by the ratio, for what rounding does. */
+static int64_t unscale(int64_t budget_bytes, int32_t ppm)
+{
+    if (ppm == PPM || budget_bytes == INT64_MAX)
+        return budget_bytes;
+    int64_t most = (int64_t)ceil((double)budget_bytes * PPM / (double)ppm) + 1;
+    return most < budget_bytes ? most : budget_bytes;
+}
+
 int64_t hb_interval_most_peak(const struct hb_spec *spec, double confidence, int64_t budget_bytes)
 {
     uint32_t kind = hb_interval_kind(spec);
     int32_t here = find_group(kind, confidence).high_ppm;
     int32_t other = find_group(with_host(kind, spec, !has_host(spec)), confidence).high_ppm;
-    int32_t least = here < other ? here : other;
-    if (least == PPM || budget_bytes == INT64_MAX)
-        return budget_bytes;
-    return (int64_t)ceil((double)budget_bytes * PPM / (double)least) + 1;
+    return unscale(budget_bytes, here < other ? here : other);
+}
+
+int64_t hb_interval_most_peak_host(const struct hb_spec *spec, double confidence,
+                                   int64_t budget_bytes)
+{
+    uint32_t kind = with_host(hb_interval_kind(spec), spec, true);
+    return unscale(budget_bytes, find_group(kind, confidence).high_ppm);
 }
 
 enum hb_verdict hb_interval_verdict(const struct hb_interval *i, int64_t budget_bytes)

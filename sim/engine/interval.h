@@ -55,6 +55,9 @@ int64_t hb_interval_high(const struct hb_spec *spec, double confidence, int64_t 
 /* The largest peak whose upper end may be within the budget, be tensors or states on the host or
  * not: what a search may exclude by. */
 int64_t hb_interval_most_peak(const struct hb_spec *spec, double confidence, int64_t budget_bytes);
+/* The same where tensors or states are on the host. */
+int64_t hb_interval_most_peak_host(const struct hb_spec *spec, double confidence,
+                                   int64_t budget_bytes);
 
 enum hb_verdict hb_interval_verdict(const struct hb_interval *i, int64_t budget_bytes);
 /* "fits", "tight", "does not fit". */

@@ -35,7 +35,7 @@ out_has '"status": "best"'
 ok 'the gap to all policies is a fraction' \
     awk -v gap="$(number gap)" 'BEGIN { exit !(gap > 0 && gap < 0.5) }'
 keys=$(sed -n 's/^  "\([a-z_]*\)":.*/\1/p' "$work/out" | tr '\n' ' ')
-ok 'the keys are the promised ones' test "$keys" = 'name status gap objective budget_bytes considered pruned seconds counts plan_name plan prediction alternatives prices '
+ok 'the keys are the promised ones' test "$keys" = 'name status gap objective budget_bytes margin considered pruned seconds counts plan_name plan prediction alternatives prices '
 ok 'each cell has its line in the certificate' test \
     "$(grep -o '"by":' "$work/proof.json" | wc -l)" = "$(number cells)"
 step=$(number step_seconds)
@@ -58,15 +58,43 @@ out_has 'gradient_checkpointing:'
 expect 0 hbmsim plan "$work/small.yaml" --json --objective memory
 least=$(number peak_bytes)
 ok 'the least memory is the least' test "$least" -le "$peak"
-expect 0 hbmsim plan "$work/small.yaml" --budget "$least" --json
+expect 0 hbmsim plan "$work/small.yaml" --budget "$least" --margin none --json
 ok 'it fits in a budget of its size' test "$(number peak_bytes)" -le "$least"
-expect 1 hbmsim plan "$work/small.yaml" --budget $((least - 1))
+expect 1 hbmsim plan "$work/small.yaml" --budget $((least - 1)) --margin none
 out_has 'no plan fits'
 out_has 'Smallest peak: '
 out_has 'What would do: a budget of '
-expect 1 hbmsim plan "$work/small.yaml" --budget $((least - 1)) --json
+expect 1 hbmsim plan "$work/small.yaml" --budget $((least - 1)) --margin none --json
 out_has '"status": "infeasible"'
 ok 'the smallest peak is the least' test "$(number smallest_peak_bytes)" = "$least"
+
+# By default the upper end of the interval fits, and brute force over the space finds nothing faster
+# of which that can be said; without a margin the peak may fill the budget. Tight ones, so that both
+# bind.
+tight=$((least * 5 / 4))
+for margin in confident none 32MiB 10%; do
+    expect 0 hbmsim plan "$work/small.yaml" --budget $tight --margin $margin --exhaustive
+    out_has 'Brute force over all of them agrees.'
+    out_has '  margin      '
+    expect 0 hbmsim plan "$work/small.yaml" --budget $tight --margin $margin --json
+    seconds=$(number step_seconds)
+    case $margin in
+    confident)
+        ok 'the upper end fits' test "$(number high_bytes)" -le $tight
+        sure=$seconds
+        ok 'the margin is told' test "$(number bytes)" -gt 0
+        ;;
+    none) full=$seconds ;;
+    32MiB) ok 'these bytes stay free' test $(($(number peak_bytes) + 33554432)) -le $tight ;;
+    10%) ok 'this part stays free' test "$(number peak_bytes)" -le $((tight * 9 / 10)) ;;
+    esac
+done
+ok 'a margin is never faster' awk "BEGIN { exit !($full <= $sure) }"
+expect 1 hbmsim plan "$work/small.yaml" --budget $((least + 1))
+out_has 'Without a margin (--margin none) '
+out_has ', up to '
+expect 2 hbmsim plan "$work/small.yaml" --margin some
+err_has "plan.margin: 'some'; allowed: confident, none, bytes as 2GiB, or a part of the budget as 5%"
 
 expect 0 hbmsim plan "$work/small.yaml" --objective devices --json
 out_has '"status": "best"'
