@@ -496,8 +496,6 @@ static void keep_static(struct mcore *e)
     int64_t part = hb_div_up(count, shards);
     keep(e, "parameters", hb_mul_sat(part, width), HB_CAT_PARAMS);
     keep(e, "gradient buffer", hb_mul_sat(part, grad_width(e->spec)), HB_CAT_GRADIENTS);
-    if (shards > 1) /* Megatron-FSDP: the ends stay gathered through the step */
-        keep(e, "gathered tables", 2 * hb_mcore_table_count(&e->plan), HB_CAT_COMMUNICATION);
     if (e->spec->precision.master)
         keep(e, "master parameters", hb_mul_sat(own_count(e), 4), HB_CAT_OPTIMIZER);
     keep(e, "workspaces of cuBLAS and Transformer Engine, batch, masks", workspace_mib(e) << 20,
@@ -520,9 +518,20 @@ static void make_moments(struct mcore *e)
     }
 }
 
+/* Megatron-FSDP: the ends stay gathered through the step. */
+static uint32_t gather_tables(struct mcore *e)
+{
+    if (e->spec->mesh[HB_AX_FSDP] <= 1)
+        return HB_NONE;
+    return hb_tape_make(e->t, (struct hb_made){"all-gather over fsdp", "gathered tables",
+                                               2 * hb_mcore_table_count(&e->plan),
+                                               HB_CAT_COMMUNICATION, 0});
+}
+
 static void run_step(struct mcore *e)
 {
     e->t->value_count = 0;
+    uint32_t tables = gather_tables(e);
     for (uint32_t i = 0; i < e->plan.pass_count; i++) {
         const struct hb_mcore_pass *p = &e->plan.passes[i];
         if (p->backward)
@@ -530,6 +539,7 @@ static void run_step(struct mcore *e)
         else
             forward(e, p);
     }
+    hb_tape_drop(e->t, tables);
 }
 
 void hb_mcore_lower(struct hb_tape *t, const struct hb_spec *spec, int64_t rank)

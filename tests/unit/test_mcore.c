@@ -92,6 +92,9 @@ static void buffers_between_steps(void **state)
     struct hb_memory m = run_keys("mesh: {data: 8}\nremat: {policy: none}\n"
                                   "sharding: {optimizer_over_data: true}\n");
     assert_near(m.argument_bytes, (6 * n + 12 * n / 8 + 105 * mib));
+    m = run_keys("mesh: {fsdp: 8}\nremat: {policy: none}\n"); /* Megatron-FSDP */
+    assert_near(m.argument_bytes, 18 * n / 8 + 105 * mib);
+    assert_true(m.category_bytes[HB_CAT_COMMUNICATION] == 2 * WORDS * (int64_t)D);
     m = run_keys("mesh: {data: 4, tensor: 2}\nremat: {policy: none}\n");
     n = LAYERS * layer_count(2) + WORDS * (int64_t)D + D;
     assert_near(m.argument_bytes, (18 * n + 105 * mib));
