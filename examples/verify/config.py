@@ -65,12 +65,10 @@ def check_attention(path, a, platform):
         only(path, a, kernel=kernels)
     only(path, a, softmax=('f32', 'bf16'), dropout=0, fused_qkv=False, sinks=False, flash='splash',
          fused_backward=False, qk_norm=(False, True, 'l2'))
-    if isinstance(a.window, list):
-        raise Refused(path + '.window: a window for each layer of a unit is not in the reference '
-                      'step; allowed: one number')
     if platform != 'tpu' and a.kernel == 'flash':
         only(path, a, softcap=0)
-    if a.mask != 'causal' and (a.window or (a.kind == 'gqa' and a.kernel == 'blocked')):
+    window = any(a.window) if isinstance(a.window, list) else a.window
+    if a.mask != 'causal' and (window or (a.kind == 'gqa' and a.kernel == 'blocked')):
         only(path, a, mask='causal')
     if platform == 'tpu' and a.kernel == 'flash' and a.kind == 'gqa':
         only(path, a, mask='causal')
@@ -78,12 +76,12 @@ def check_attention(path, a, platform):
 
 def check_block(i, b, platform):
     path = 'model.blocks[%d]' % i
-    only(path, b, unit=1, pipelined=True, dropout=0)
+    only(path, b, pipelined=True, dropout=0)
     check_attention(path + '.attention', b.attention, platform)
     if b.get('moe'):
         only(path + '.moe', b.moe, kind=('swiglu', 'geglu'), dispatch=('ragged', 'einsum'),
              router_dtype=('f32', 'bf16'), weight_sum=('compute', 'f32'), pad_to_capacity=False,
-             act_dtype='compute', buffer_factor=0, bias=False, router_bias=False)
+             act_dtype='compute', buffer_factor=0, bias=False)
     else:
         only(path + '.mlp', b.mlp, fused=False, act_dtype='compute')
 

@@ -75,6 +75,8 @@ class Layer:
                  wg=((e, d, f), P(at.expert, at.fsdp, at.tensor)),
                  wu=((e, d, f), P(at.expert, at.fsdp, at.tensor)),
                  wd=((e, f, d), P(at.expert, at.tensor, at.fsdp)))
+        if moe.router_bias:
+            w['br'] = ((e,), P(None))
         if moe.shared_experts:
             w.update(self.mlp_weights('s', moe, moe.shared_d_ff))
         return w
@@ -291,6 +293,8 @@ class Layer:
         """Weights and experts of each token's choice."""
         wanted = F32 if self.block.moe.router_dtype == 'f32' else self.dtype
         logits = jnp.einsum('bsd,de->bse', y, self.cast(w['wr']), preferred_element_type=wanted)
+        if 'br' in w:
+            logits = logits + w['br'].astype(logits.dtype)
         weights, experts = lax.top_k(jax.nn.softmax(logits, -1), self.block.moe.top_k)
         return weights / jnp.sum(weights, -1, keepdims=True), experts
 
@@ -389,3 +393,29 @@ class Layer:
         if self.block.post_norm:
             o = self.norm(o, w, 'ln2p')
         return at.constrain(x + o, *at.residual())
+
+
+class Unit:
+    """Several layers that one step of the scan runs and one rematerialisation wraps; they differ
+    in their windows alone."""
+
+    def __init__(self, config, block, layout):
+        self.block = block
+        windows = block.attention.window
+        windows = windows if isinstance(windows, list) else [windows] * block.unit
+        self.layers = [Layer(config, with_window(block, windows[i % len(windows)]), layout)
+                       for i in range(block.unit)]
+
+    def weights(self):
+        return {'%s%02d' % (name, i): w for i, layer in enumerate(self.layers)
+                for name, w in layer.weights().items()}
+
+    def __call__(self, w, x):
+        for i, layer in enumerate(self.layers):
+            x = layer({name[:-2]: v for name, v in w.items() if int(name[-2:]) == i}, x)
+        return x
+
+
+def with_window(block, window):
+    attention = type(block)({**block.attention, 'window': window})
+    return type(block)({**block, 'attention': attention})

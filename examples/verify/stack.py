@@ -9,7 +9,7 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax.sharding import PartitionSpec as P
 
-from layer import Layer
+from layer import Layer, Unit
 
 
 def policy_of(remat):
@@ -49,7 +49,12 @@ def stacked(weights, sizes, spec):
 class Stack:
     def __init__(self, config, layout):
         self.config, self.layout = config, layout
-        self.layers = [Layer(config, b, layout) for b in config.model.blocks]
+        self.layers = [(Layer if b.unit == 1 else Unit)(config, b, layout)
+                       for b in config.model.blocks]
+
+    def plain_layers(self):
+        """Every layer of which there are weights of its own."""
+        return [one for layer in self.layers for one in getattr(layer, 'layers', [layer])]
 
     def key(self, i):
         """Where a block's weights stand in the tree: layers, layers2, ..."""
@@ -59,7 +64,7 @@ class Stack:
         """name -> definitions of each block's layers."""
         tree, first = {}, 0
         for i, layer in enumerate(self.layers):
-            w, depth = layer.weights(), layer.block.repeat
+            w, depth = layer.weights(), layer.block.repeat // layer.block.unit
             if self.layout.stage:
                 stages = self.config.mesh.pipeline
                 tree[self.key(i)] = stacked(w, (stages, depth // stages), ('stage', None))
@@ -78,13 +83,14 @@ class Stack:
             return Pipeline(self.config, self.layout, self.layers[0])(params[self.key(0)], x)
         first = 0
         for i, layer in enumerate(self.layers):
+            depth = layer.block.repeat // layer.block.unit
             if self.config.stack.form == 'loop':
                 f = rematerialised(layer, layer.block.remat, scanned=False)
-                for n in range(layer.block.repeat):
+                for n in range(depth):
                     x = f(params['l%03d' % (first + n)], x)
             else:
                 x = self.scan(layer, params[self.key(i)], x)
-            first += layer.block.repeat
+            first += depth
         return x
 
     def scan(self, layer, params, x):
@@ -117,7 +123,7 @@ class Pipeline:
         f = rematerialised(self.layer, self.layer.block.remat) if self.keys.remat_layer \
             else self.layer
         if self.config.stack.form == 'loop':
-            for i in range(self.layer.block.repeat // self.stages):
+            for i in range(self.layer.block.repeat // self.layer.block.unit // self.stages):
                 x = f({k: v[i] for k, v in params.items()}, x)
             return x
         return lax.scan(lambda x, p: (f(p, x), None), x, params)[0]

@@ -16,7 +16,7 @@ class Step:
         self.layout = Layout(config, devices)
         self.batch_axes = self.layout.batch
         self.stack = Stack(config, self.layout)
-        self.first = self.stack.layers[0]
+        self.last = self.stack.plain_layers()[-1]
         self.dtype = DTYPES[config.precision.compute]
 
     # ---- what there is: trees of (shape, spec)
@@ -24,8 +24,7 @@ class Step:
         m, at = self.config.model, self.layout
         over = at.tensor if self.config.sharding.vocab_over_tensor else None
         tree = dict(embed=((m.vocab, m.d_model), P(over, at.fsdp)))
-        last = self.stack.layers[-1].norm_weights('final_norm')
-        tree.update(last)
+        tree.update(self.last.norm_weights('final_norm'))
         if m.positions:
             tree['positions'] = ((m.positions, m.d_model), P(None, at.fsdp))
         if not m.tied_embeddings:
@@ -93,7 +92,7 @@ class Step:
         seen = (jnp.arange(seq)[:, None] >= jnp.arange(seq)[None])[None, None, None]
         seen = jnp.broadcast_to(seen, (count, 1, 1, seq, seq))
         mask = at.constrain(jnp.where(seen, 0., MASKED).astype(F32), at.batch, *(None,) * 4)
-        for layer in self.stack.layers:
+        for layer in self.stack.plain_layers():
             layer.mask = mask
 
     def loss(self, params, tokens, labels):
@@ -107,7 +106,7 @@ class Step:
         if c.sharding.ends_over_pipeline and at.stage:
             at.batch = tuple(at.batch or ()) + ('stage',)
             x = at.constrain(x, at.batch, at.seq, None)
-        x = self.stack.layers[-1].norm(x, params, 'final_norm')
+        x = self.last.norm(x, params, 'final_norm')
         x = at.constrain(x, at.batch, at.seq, None)
         head = params['embed'].astype(self.dtype).T if c.model.tied_embeddings \
             else params['unembed'].astype(self.dtype)

@@ -230,7 +230,7 @@ if command -v python3 >/dev/null 2>&1; then
     refuses 'remat={policy: none, modules: [mlp]}' 'remat.modules: parts of a layer'
     refuses 'model.blocks[0].attention.sinks=true' 'model.blocks[0].attention.sinks: true'
     refuses 'model.blocks[0].mlp.fused=true' 'model.blocks[0].mlp.fused: true'
-    refuses 'model.blocks[0].unit=2' 'model.blocks[0].unit: 2'
+    refuses 'model.blocks[0].pipelined=false' 'model.blocks[0].pipelined: false'
     refuses precision.params=f16 'precision.params: f16 is not in the reference step; allowed: f32, bf16'
     refuses hardware.device=tpu-v7 'hardware.device: the reference step is not compiled for tpu-v7'
     model=$work/gpu.yaml
