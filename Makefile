@@ -98,6 +98,8 @@ cov:                      ## lines and branches that the tests reach, file by fi
 	$(Q)find $(BUILD)/cov -name '*.gcda' -exec rm {} +
 	$(Q)HB_BUILD=$(BUILD)/cov sh tests/all.sh || true
 	$(Q)sh tests/cov.sh $(BUILD)/cov
+mutate:                   ## each predicate of sim/ir forced: which does no record need?
+	$(Q)BUILD=$(BUILD) MAKE="$(MAKE)" CC="$(CC)" sh tests/mutate.sh
 bench: all $(B)/tests/bench/bench $(B)/tests/bench/hlo ## how long things take here
 	$(Q)HB_BUILD="$(CURDIR)/$(B)" HBMSIM="$(CURDIR)/$(B)/hbmsim" sh tests/bench/bench.sh
 install: all              ## into PREFIX (/usr/local), below DESTDIR
@@ -116,6 +118,6 @@ clean:                    ## removes what was built
 help:                     ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
 FORCE:
-.PHONY: accuracy calibration pictures all unit test check lint golden golden-update torture fuzz cov bench install uninstall \
+.PHONY: accuracy calibration pictures all unit test check lint golden golden-update torture fuzz cov mutate bench install uninstall \
         clean help FORCE
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
