@@ -393,6 +393,8 @@ struct hb_spec {
     /* Null; or of which configuration this one is a sample: it has other numbers of layers, but the
      * order of its schedule is to be that one's. Not a key. */
     const struct hb_spec *sample_of;
+    /* Of the planner's floors: a name keeps nothing that its readers would make. Not a key. */
+    bool merged;
 };
 
 #endif

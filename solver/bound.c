@@ -10,6 +10,7 @@
 #include "sim/engine/cost.h"
 #include "sim/engine/live.h"
 #include "solver/brute.h"
+#include "solver/merged.h"
 
 static int64_t times_of(const struct hb_program *p, const struct hb_op *op)
 {
@@ -29,17 +30,19 @@ static bool is_of_layers(const struct hb_spec *spec, const struct hb_program *p,
 }
 
 static void sum_streams(struct hb_arena *scratch, const struct hb_spec *spec,
-                        const struct hb_program *p, const struct hb_device *device,
-                        struct hb_floor *out)
+                        const struct hb_program *p, const struct hb_program *merged,
+                        const struct hb_device *device, struct hb_floor *out)
 {
     const bool *optional = hb_segment_optional_ops(scratch, p);
+    const int64_t *change = hb_merged_find(scratch, p, merged, device);
     int64_t busy[HB_STREAM_COUNT] = {0};
     struct hb_cost cost;
     hb_cost_init(&cost, p, device);
     for (uint32_t i = 0; i < p->op_count; i++)
         if (!optional[i] && is_of_layers(spec, p, i)) {
             const struct hb_op *op = &p->ops[i];
-            int64_t ns = hb_mul_sat(hb_cost_op_ns(&cost, i), times_of(p, op));
+            int64_t once_ns = hb_merged_ns(hb_cost_op_ns(&cost, i), change[i]);
+            int64_t ns = hb_mul_sat(once_ns, times_of(p, op));
             busy[op->stream] = hb_add_sat(busy[op->stream], ns);
             if (op->stream == HB_STREAM_COMPUTE && op->phase == HB_PHASE_FORWARD)
                 out->forward_ns = hb_add_sat(out->forward_ns, ns);
@@ -138,12 +141,13 @@ static int64_t state_bytes(const struct hb_program *p, const struct hb_live *liv
 static bool bound_program(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                           const struct hb_device *device, struct hb_floor *out, int64_t *out_logits)
 {
-    struct hb_program p;
+    struct hb_program p, merged;
     struct hb_live *live;
     *out = (struct hb_floor){0};
-    if (!hb_segment_lower_floor(scratch, cell_spec, &p))
+    if (!hb_segment_lower_floor(scratch, cell_spec, &p) ||
+        !hb_segment_lower_merged(scratch, cell_spec, &merged))
         return false;
-    sum_streams(scratch, cell_spec, &p, device, out);
+    sum_streams(scratch, cell_spec, &p, &merged, device, out);
     uint32_t count = hb_live_find(scratch, &p, &live);
     int64_t gradients = gradient_bytes(scratch, &p, live, count);
     out->fixed_bytes = fixed_bytes(scratch, &p, live, count);

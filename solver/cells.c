@@ -293,6 +293,7 @@ static bool try_choice(struct hb_search *s, struct hb_choice *c)
     bool fits = hb_search_run(s, c, &memory, &c->step_ns);
     if (fits) {
         c->peak_bytes = memory.peak_bytes;
+        hb_search_check(s, c, true);
         double value = hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
         s->incumbent = value < s->incumbent && !s->filling ? value : s->incumbent;
     }

@@ -94,6 +94,40 @@ void hb_search_settle(struct hb_search *s, uint32_t cell, enum hb_cell_fate fate
     s->plan->rows[cell].value = value;
 }
 
+/* Whether the row bounds all configurations of the menus by what is exact: integer programs have
+ * memory in whole MiB. */
+static bool is_exact_row(const struct hb_search *s, const struct hb_cell_row *row)
+{
+    return row->fate == HB_FATE_NODE_BOUND || row->fate == HB_FATE_CELL_BOUND ||
+           (row->fate == HB_FATE_LAYER_BOUND && s->plan->counts.ilps == 0) ||
+           (row->fate == HB_FATE_SEARCHED && s->plan->counts.ilps == 0);
+}
+
+const char *hb_search_fault(const struct hb_search *s, const struct hb_choice *c, bool listed)
+{
+    double value = hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
+    if (c->bound_ns > c->step_ns)
+        return "it takes less than its own bound";
+    if (c->live_bytes > c->peak_bytes)
+        return "its peak is below its live bytes";
+    for (uint32_t i = 0; i < s->node_count; i++)
+        if (c->cell >= s->nodes[i].first && c->cell < s->nodes[i].end &&
+            value < s->nodes[i].floor_value)
+            return "it is below the floor of its node";
+    const struct hb_cell_row *row = &s->plan->rows[c->cell];
+    return listed && is_exact_row(s, row) && value < row->value ? "it is below its cell's bound"
+                                                                : NULL;
+}
+
+void hb_search_check(const struct hb_search *s, const struct hb_choice *c, bool listed)
+{
+    const char *fault = hb_search_fault(s, c, listed);
+    if (fault)
+        HB_BUG("cell %u, %lld ns (bound %lld), %lld bytes (live %lld): %s", c->cell,
+               (long long)c->step_ns, (long long)c->bound_ns, (long long)c->peak_bytes,
+               (long long)c->live_bytes, fault);
+}
+
 struct hb_candidate hb_search_candidate(const struct hb_choice *c, double value)
 {
     return (struct hb_candidate){c->cell,       c->runs,       c->run_count, c->step_ns,
@@ -151,6 +185,8 @@ static void accept(struct hb_search *s, uint32_t index, double value)
         s->incumbent = INFINITY;
         return;
     }
+    if (value < p->best.value)
+        HB_BUG("an alternative is better than the plan: %.17g, %.17g", value, p->best.value);
     if (is_known(s, c))
         return;
     p->alternatives[p->alternative_count++] = hb_search_candidate(c, value);

@@ -193,6 +193,8 @@ static bool is_better(struct polish *p, const struct hb_run *runs, uint32_t coun
     bool fits = hb_search_run(s, &c, &memory, &c.step_ns);
     s->plan->menus = plans;
     c.peak_bytes = fits ? memory.peak_bytes : 0;
+    if (fits)
+        hb_search_check(s, &c, false);
     hb_arena_rewind(s->scratch, mark);
     p->ran++;
     s->plan->counts.polish_runs++;

@@ -116,6 +116,12 @@ void hb_search_cell_spec(const struct hb_search *s, uint32_t cell, struct hb_spe
 /* Lowers and runs it; false: it does not fit (its time is not set then). */
 bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_memory *memory,
                    int64_t *out_step_ns);
+/* What is wrong with what a run took, beside what was said of it before it ran; null: nothing. Its
+ * own bound, and the bounds of its cell: of any policy the floors; where it is of the menus that
+ * were searched (listed) also what was found of their layers. */
+const char *hb_search_fault(const struct hb_search *s, const struct hb_choice *c, bool listed);
+/* Costs nothing beside the run; a fault is HB_BUG. */
+void hb_search_check(const struct hb_search *s, const struct hb_choice *c, bool listed);
 struct hb_candidate hb_search_candidate(const struct hb_choice *c, double value);
 
 #endif

@@ -67,9 +67,12 @@ static struct hb_block make_block(const struct hb_building *w, int block, uint32
     return b;
 }
 
+/* The pair, and of a floor the first of it with what readers would make made by them. */
+enum pair_part { HB_PAIR_FIRST, HB_PAIR_SECOND, HB_PAIR_MERGED };
+
 /* Each item once, blocks without items as they are; where there is but one item, once more, since
  * outlines want two groups. */
-static bool lower_one(struct hb_building *w, bool second, struct hb_program *out)
+static bool lower_one(struct hb_building *w, enum pair_part part, struct hb_program *out)
 {
     struct hb_spec spec = *w->spec;
     struct hb_diag diag;
@@ -83,14 +86,15 @@ static bool lower_one(struct hb_building *w, bool second, struct hb_program *out
             continue;
         }
         for (uint32_t k = 0; k < w->menus[i].count; k++)
-            blocks[at++] = make_block(w, i, k, group++, second);
+            blocks[at++] = make_block(w, i, k, group++, part == HB_PAIR_SECOND);
         if (w->s->item_count == 1)
-            blocks[at++] = make_block(w, i, 0, group++, second);
+            blocks[at++] = make_block(w, i, 0, group++, part == HB_PAIR_SECOND);
     }
     spec.model.blocks = blocks;
     spec.model.block_count = (int)at;
     spec.stack.outer = 0;
     spec.sample_of = w->spec;
+    spec.merged = part == HB_PAIR_MERGED;
     hb_diag_init(&diag, w->arena);
     return hb_lower(w->arena, &diag, &spec, out);
 }
@@ -103,7 +107,7 @@ static bool make_outline(struct hb_building *w)
         return false;
     }
     choose_trips(w, w->s->item_count < 2 ? 2 : w->s->item_count);
-    if (!lower_one(w, false, &w->a) || !lower_one(w, true, &w->b)) {
+    if (!lower_one(w, HB_PAIR_FIRST, &w->a) || !lower_one(w, HB_PAIR_SECOND, &w->b)) {
         w->why = "sizes beyond the range";
         return false;
     }
@@ -122,8 +126,10 @@ static const struct hb_menu *floor_menus(struct hb_arena *arena, const struct hb
     struct hb_menu *menus = hb_arena_alloc(arena, blocks, sizeof *menus);
     struct hb_remat *all = hb_arena_alloc(arena, 1, sizeof *all);
     *all = hb_segment_floor_policy();
-    for (size_t i = 0; i < blocks; i++)
-        menus[i] = (struct hb_menu){all, 1};
+    for (size_t i = 0; i < blocks; i++) {
+        const struct hb_block *b = &spec->model.blocks[i];
+        menus[i] = (struct hb_menu){b->repeat > b->unit ? all : &b->remat, 1};
+    }
     return menus;
 }
 
@@ -147,6 +153,19 @@ static struct hb_building *open_build(struct hb_arena *arena, const struct hb_se
     return w;
 }
 
+static bool find_bounds(struct hb_building *w, const struct hb_segment_ask *ask)
+{
+    struct hb_program merged;
+    if (ask->bytes_only)
+        return true;
+    if (ask->floor && !lower_one(w, HB_PAIR_MERGED, &merged)) {
+        w->why = "sizes beyond the range";
+        return false;
+    }
+    hb_step_bounds(w->arena, &w->sized, ask, ask->floor ? &merged : NULL, w->s);
+    return true;
+}
+
 bool hb_segment_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
                       struct hb_segment *out, const char **out_why)
 {
@@ -154,9 +173,7 @@ bool hb_segment_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
     bool ok = ask->spec->mesh[HB_AX_PIPELINE] == 1 && ask->spec->stack.form != HB_FORM_LOOP;
     if (!ok)
         w->why = "a pipeline, or a stack that is not scanned";
-    ok = ok && make_outline(w) && hb_building_sum(w);
-    if (ok && !ask->bytes_only)
-        hb_step_bounds(arena, &w->sized, ask, out);
+    ok = ok && make_outline(w) && hb_building_sum(w) && find_bounds(w, ask);
     ok = ok && (ask->unchecked || hb_building_check(w));
     *out_why = w->why;
     return ok;

@@ -124,6 +124,9 @@ struct hb_remat hb_segment_floor_policy(void);
 /* The spec with all its layers so. False: sizes beyond the range. */
 bool hb_segment_lower_floor(struct hb_arena *arena, const struct hb_spec *spec,
                             struct hb_program *out);
+/* The same but for what readers would make themselves (merged.h). */
+bool hb_segment_lower_merged(struct hb_arena *arena, const struct hb_spec *spec,
+                             struct hb_program *out);
 /* By op of a program with that policy: others may do without it. */
 bool *hb_segment_optional_ops(struct hb_arena *arena, const struct hb_program *p);
 

@@ -14,8 +14,8 @@ struct hb_remat hb_segment_floor_policy(void)
     return (struct hb_remat){HB_POLICY_NAMES, layer_tensors & ~(1u << HB_TN_LAYER_IN), 0};
 }
 
-bool hb_segment_lower_floor(struct hb_arena *arena, const struct hb_spec *spec,
-                            struct hb_program *out)
+static bool lower_floor(struct hb_arena *arena, const struct hb_spec *spec, bool merged,
+                        struct hb_program *out)
 {
     struct hb_spec floor = *spec;
     struct hb_diag diag;
@@ -23,11 +23,25 @@ bool hb_segment_lower_floor(struct hb_arena *arena, const struct hb_spec *spec,
     struct hb_block *blocks = hb_arena_alloc(arena, count, sizeof *blocks);
     for (size_t i = 0; i < count; i++) {
         blocks[i] = spec->model.blocks[i];
-        blocks[i].remat = hb_segment_floor_policy();
+        if (blocks[i].repeat > blocks[i].unit) /* the policy of one step is not searched */
+            blocks[i].remat = hb_segment_floor_policy();
     }
     floor.model.blocks = blocks;
+    floor.merged = merged;
     hb_diag_init(&diag, arena);
     return hb_lower(arena, &diag, &floor, out);
+}
+
+bool hb_segment_lower_floor(struct hb_arena *arena, const struct hb_spec *spec,
+                            struct hb_program *out)
+{
+    return lower_floor(arena, spec, false, out);
+}
+
+bool hb_segment_lower_merged(struct hb_arena *arena, const struct hb_spec *spec,
+                             struct hb_program *out)
+{
+    return lower_floor(arena, spec, true, out);
 }
 
 /* A weight is gathered once in the backward pass whatever is recomputed: its

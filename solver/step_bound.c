@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "solver/critical.h"
+#include "solver/merged.h"
 #include "solver/replay.h"
 #include "solver/trip_floor.h"
 
@@ -431,26 +432,46 @@ static void add_busy(struct bound *b)
     }
 }
 
-/* Ops that a policy can do without take no time. */
-static const bool *drop_optional_ops(struct bound *b)
+/* By steps; what it would add is not known for all of them. */
+static const int64_t *change_table(struct bound *b, const int64_t *by_steps, int64_t change_ns)
 {
-    const bool *optional = hb_segment_optional_ops(b->arena, b->p);
-    for (uint32_t i = 0; i < b->p->op_count; i++)
+    if (!by_steps || change_ns >= 0)
+        return by_steps;
+    int64_t *table = hb_arena_alloc(b->arena, (size_t)b->s->max_steps + 1, sizeof *table);
+    for (int64_t n = b->s->least_steps; n <= b->s->max_steps; n++)
+        table[n] = hb_merged_ns(by_steps[n], change_ns);
+    return table;
+}
+
+/* Ops that a policy can do without take no time, those of the forward pass no more than with what
+ * they read made inside. */
+static const bool *drop_optional_ops(struct bound *b, const struct hb_program *merged,
+                                     const struct hb_device *device)
+{
+    bool *optional = hb_segment_optional_ops(b->arena, b->p);
+    const int64_t *change = hb_merged_find(b->arena, b->p, merged, device);
+    for (uint32_t i = 0; i < b->p->op_count; i++) {
+        optional[i] = optional[i] || change[i] == HB_MERGED_AWAY;
+        if (!b->costs.by_steps[i] || change[i] < 0)
+            b->costs.usual_ns[i] = hb_merged_ns(b->costs.usual_ns[i], change[i]);
+        b->costs.by_steps[i] = change_table(b, b->costs.by_steps[i], change[i]);
         if (optional[i]) {
             b->costs.usual_ns[i] = 0;
             b->costs.by_steps[i] = NULL;
         }
+    }
     return optional;
 }
 
 void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
-                    const struct hb_segment_ask *ask, struct hb_segment *s)
+                    const struct hb_segment_ask *ask, const struct hb_program *merged,
+                    struct hb_segment *s)
 {
     struct bound b = {
         .arena = arena, .sized = sized, .o = sized->outline, .p = sized->outline->pair.a, .s = s};
     find_times(&b);
     hb_op_costs_find(arena, sized, ask->device, &b.costs);
-    const bool *optional = ask->floor ? drop_optional_ops(&b) : NULL;
+    const bool *optional = ask->floor ? drop_optional_ops(&b, merged, ask->device) : NULL;
     struct hb_timed *timed = hb_arena_alloc(arena, 1, sizeof *timed);
     *timed = (struct hb_timed){b.p, b.o, sized, b.costs};
     s->timed = timed;

@@ -25,8 +25,10 @@
 #include "solver/segment.h"
 #include "solver/sized.h"
 
-/* Fills bound_ns of the segment and its items, which are there already. */
+/* Fills bound_ns of the segment and its items, which are there already. merged: of a floor, the
+ * pair's first program without what readers make themselves (merged.h); else null. */
 void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
-                    const struct hb_segment_ask *ask, struct hb_segment *s);
+                    const struct hb_segment_ask *ask, const struct hb_program *merged,
+                    struct hb_segment *s);
 
 #endif

@@ -9,6 +9,7 @@ struct find {
     const struct hb_remat *remat;
     bool vmapped;
     bool pruned;
+    bool merged; /* names keep nothing that readers would make */
     struct hb_saved *saved;
     bool *seen;
 };
@@ -42,6 +43,8 @@ static enum hb_keep wish(const struct find *f, int v)
     case HB_POLICY_DOTS_NO_BATCH:
         return value->dot && !f->vmapped ? HB_KEEP_DEVICE : HB_KEEP_NO;
     case HB_POLICY_NAMES:
+        if (f->merged && value->fused)
+            return HB_KEEP_NO;
         return by_name(f->remat, value->tags);
     }
     HB_BUG("policy %d", (int)f->remat->policy);
@@ -87,6 +90,7 @@ void hb_saved_find(struct hb_lower *lo, const struct hb_layer *y, const struct h
     out->keep = hb_arena_alloc(lo->arena, y->value_count, sizeof *out->keep);
     out->remake = hb_arena_alloc(lo->arena, y->value_count, sizeof *out->remake);
     struct find f = {.y = y, .remat = remat, .vmapped = vmapped, .pruned = pruned, .saved = out};
+    f.merged = lo->spec->merged;
     f.seen = hb_arena_alloc(lo->arena, y->value_count, sizeof *f.seen);
     for (uint32_t i = 0; i < y->step_count; i++)
         need_of_step(&f, &y->steps[i]);

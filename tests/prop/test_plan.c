@@ -11,6 +11,7 @@
 #include "sim/ir/lower.h"
 #include "solver/menu.h"
 #include "solver/plan.h"
+#include "solver/search.h"
 
 static const char *random_text(struct hb_arena *arena, struct hb_rng *rng)
 {
@@ -339,6 +340,33 @@ static void test_mixtures_that_matter(void **state)
     unit_end(&u);
 }
 
+/* A run below what was said of it is noticed; one that is not, is none. */
+static void test_a_false_bound_is_noticed(void **state)
+{
+    (void)state;
+    struct hb_cell cell = {.batch_global = 1};
+    struct hb_cell_row row = {.fate = HB_FATE_LAYER_BOUND, .value = 100};
+    struct hb_plan plan = {.rows = &row, .space = {.cells = &cell, .cell_count = 1}};
+    struct hb_search_node node = {.first = 0, .end = 1, .floor_value = 50};
+    struct hb_plan_ask ask = {.objective = HB_OBJ_STEP_TIME};
+    struct hb_search s = {.ask = &ask, .plan = &plan, .nodes = &node, .node_count = 1};
+    struct hb_choice c = {.step_ns = 100, .bound_ns = 100, .peak_bytes = 8, .live_bytes = 8};
+    assert_null(hb_search_fault(&s, &c, true));
+    c.bound_ns = 101;
+    assert_non_null(hb_search_fault(&s, &c, true));
+    c.bound_ns = 0;
+    c.live_bytes = 9;
+    assert_non_null(hb_search_fault(&s, &c, true));
+    c.live_bytes = 0;
+    c.step_ns = 99;
+    assert_non_null(hb_search_fault(&s, &c, true));
+    assert_null(hb_search_fault(&s, &c, false)); /* not of the menus that the row speaks of */
+    plan.counts.ilps = 1;
+    assert_null(hb_search_fault(&s, &c, true));
+    c.step_ns = 49;
+    assert_non_null(hb_search_fault(&s, &c, false));
+}
+
 static void test_equals_brute_force(void **state)
 {
     (void)state;
@@ -365,8 +393,8 @@ static void test_equals_brute_force(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_best_above_is_kept),
-                                       cmocka_unit_test(test_mixtures_that_matter),
-                                       cmocka_unit_test(test_equals_brute_force)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_best_above_is_kept), cmocka_unit_test(test_mixtures_that_matter),
+        cmocka_unit_test(test_a_false_bound_is_noticed), cmocka_unit_test(test_equals_brute_force)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
