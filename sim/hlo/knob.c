@@ -79,7 +79,8 @@ static const struct {
     {ROW(CALLBACK, JAX), "jax.make_array_from_callback(x.shape, sharding, lambda i: x[i]) instead "
                          "of jax.device_put(x, sharding)"},
     {ROW(SEGMENTS, TORCH), "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "
-                           "(PYTORCH_HIP_ALLOC_CONF on ROCm, PYTORCH_ALLOC_CONF since torch 2.9)"},
+                           "(PYTORCH_HIP_ALLOC_CONF on ROCm, PYTORCH_NPU_ALLOC_CONF on Ascend, "
+                           "PYTORCH_ALLOC_CONF since torch 2.9)"},
     {ROW(SEGMENTS, JAX), "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async"},
     {ROW(SEGMENTS, TENSORFLOW), "TF_GPU_ALLOCATOR=cuda_malloc_async"},
     {ROW(FRACTION, JAX), "XLA_PYTHON_CLIENT_MEM_FRACTION=0.92 (the default is 0.75)"},
@@ -89,6 +90,8 @@ static const struct {
                                "groups, NCCL_BUFFSIZE smaller"},
     {ROW(LIMIT, TORCH), "torch.cuda.set_per_process_memory_fraction"},
     {ROW(UNREPLICATE, JAX), "jax.lax.with_sharding_constraint, and in_shardings of jax.jit"},
+    {ROW(SERVER, TORCH), "vLLM: --gpu-memory-utilization 0.95, --max-model-len, "
+                         "--tensor-parallel-size; SGLang: --mem-fraction-static"},
     {ROW(DUMP, JAX),
      "XLA_FLAGS=--xla_dump_to=DIR --xla_dump_hlo_as_text, then hbmsim hlo DIR/module_....txt"},
     {ROW(DUMP, TORCH), "torch.cuda.memory._record_memory_history(), _dump_snapshot()"},

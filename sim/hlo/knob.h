@@ -47,6 +47,10 @@
     X(ORDER, "same_collectives", "", "make all ranks call the same collectives in the same order") \
     X(HOST_MEMORY, "host_memory", "",                                                              \
       "fewer loader workers, less pinned or offloaded memory, or a larger host")                   \
+    X(SERVER, "server_share", "",                                                                  \
+      "give the server more of the device, or let it keep fewer or shorter sequences")             \
+    X(DRIVER, "other_driver", "",                                                                  \
+      "check driver and runtime versions, and what of the device's memory they report")            \
     X(DUMP, "look_closer", "",                                                                     \
       "dump the program and let hbmsim say which buffers stand at the peak")
 

@@ -39,7 +39,7 @@ static const struct policy {
     [HB_LOG_BFC_DUMP] = {KEEP_LAST, HB_FACT_IN_USE, 200, 1},
     [HB_LOG_STATS] = {KEEP_LARGEST, HB_FACT_PEAK, 24, 2},
     [HB_LOG_ASYNC] = {KEEP_LAST, HB_FACT_ASKED, 8, 1},
-    [HB_LOG_DRIVER] = {KEEP_LAST, HB_FACT_ASKED, 4, 1},
+    [HB_LOG_DRIVER] = {KEEP_FIRST, HB_FACT_ASKED, 4, 1},
     [HB_LOG_PLAIN] = {KEEP_FIRST, HB_FACT_ASKED, 1, 0},
     [HB_LOG_ANALYSIS] = {KEEP_LARGEST, HB_FACT_TOTAL, 24, 2},
     [HB_LOG_MAXTEXT] = {KEEP_LARGEST, HB_FACT_TOTAL, 4, 1},
@@ -51,7 +51,9 @@ static const struct policy {
     [HB_LOG_GRAPH] = {KEEP_LAST, HB_FACT_ASKED, 1, 1},
     [HB_LOG_GATHER] = {KEEP_FIRST, HB_FACT_ASKED, 1, 0},
     [HB_LOG_RESHARD] = {KEEP_FIRST, HB_FACT_ASKED, 1, 0},
-    [HB_LOG_HOST] = {KEEP_FIRST, HB_FACT_ASKED, 1, 0},
+    [HB_LOG_SERVE] = {KEEP_LARGEST, HB_FACT_ASKED, 2, 0},
+    [HB_LOG_TACTIC] = {KEEP_LARGEST, HB_FACT_ASKED, 1, 1},
+    [HB_LOG_HOST] = {KEEP_LARGEST, HB_FACT_RESIDENT, 8, 0},
 };
 
 struct slot {
@@ -139,7 +141,7 @@ static void put_away(struct hb_log_reader *r, enum hb_log_kind kind)
     if (!slot->is_open)
         return;
     slot->is_open = false;
-    if (figures_of(&slot->open) < policies[kind].least)
+    if (figures_of(&slot->open) < policies[kind].least && !slot->open.item_count)
         return;
     if (kind == HB_LOG_ANALYSIS)
         complete_total(&slot->open);

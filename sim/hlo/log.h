@@ -39,6 +39,8 @@ struct hb_arena;
     X(GRAPH, "tf_oom", "TensorFlow: a tensor found no room")                                       \
     X(GATHER, "host_gather", "an array gathered over all processes")                               \
     X(RESHARD, "reshard", "XLA: involuntary full rematerialization of a sharded tensor")           \
+    X(SERVE, "serving_cache", "a server: no room for the cache of keys and values")                \
+    X(TACTIC, "tensorrt_tactic", "TensorRT: a tactic passed over for want of memory")              \
     X(HOST, "host_oom", "the host's memory ran out")
 
 enum hb_log_kind {
@@ -98,6 +100,7 @@ enum hb_log_kind {
     X(POOLS, "private_pools_bytes")                                                                \
     X(TENSORCORE, "tensorcore_bytes")                                                              \
     X(SPARSECORE, "sparsecore_bytes")                                                              \
+    X(RESIDENT, "resident_bytes")                                                                  \
     X(ALLOCS, "allocation_count")                                                                  \
     X(FREE_CHUNKS, "free_chunk_count")                                                             \
     X(OOMS, "oom_count")                                                                           \
@@ -155,6 +158,9 @@ enum hb_log_framework {
         HB_FW_LOG_COUNT
 };
 
+/* What the words around messages tell of the program. */
+enum hb_log_mark { HB_MARK_GENERATES, HB_MARK_TRAINS, HB_MARK_TPU, HB_MARK_COUNT };
+
 enum {
     HB_LOG_ITEMS = 48, /* entries of a list of buffers that are kept */
     HB_LOG_OP_CAP = 200,
@@ -190,6 +196,7 @@ struct hb_log {
     struct hb_log_message message[HB_LOG_KIND_COUNT];
     char setting[HB_SET_COUNT][HB_LOG_WORD_CAP]; /* "": not said */
     int64_t framework[HB_FW_LOG_COUNT];          /* times that its mark was seen */
+    int64_t mark[HB_MARK_COUNT];                 /* times that its words were seen */
     int64_t lines;
     int64_t bytes;
     int rank_count; /* ranks that wrote lines with messages; 0: none said */

@@ -10,6 +10,13 @@ static void take_framework(struct hb_log_reader *r, const struct hb_form *form,
     (void)place;
 }
 
+static void take_mark(struct hb_log_reader *r, const struct hb_form *form,
+                      const struct hb_form_place *place)
+{
+    hb_form_log(r)->mark[form->fact]++;
+    (void)place;
+}
+
 /* The word behind the anchor, behind dots and signs of assignment. */
 static void take_setting(struct hb_log_reader *r, const struct hb_form *form,
                          const struct hb_form_place *place)
@@ -81,6 +88,7 @@ static void take_device(struct hb_log_reader *r, const struct hb_form *form,
         words, HB_LOG_PLAIN, HB_FORM_ADDS, .fact = (what), .handle = (handler)                     \
     }
 #define MARK(words, name)   ROW(words, HB_FW_LOG_##name, take_framework)
+#define SIGN(words, name)   ROW(words, HB_MARK_##name, take_mark)
 #define WORD(words, name)   ROW(words, HB_SET_##name, take_setting)
 #define NUMBER(words, name) ROW(words, HB_SET_##name, take_number)
 #define DEVICE(printed, name)                                                                      \
@@ -106,6 +114,31 @@ static const struct hb_form rows[] = {
     MARK("torch.", TORCH),
     MARK("PyTorch", TORCH),
     MARK("tensorflow/core/", TENSORFLOW),
+
+    SIGN("jit(generate", GENERATES),
+    SIGN("jit_generate", GENERATES),
+    SIGN("jit__generate", GENERATES),
+    SIGN(".generate(", GENERATES),
+    SIGN("jit(decode", GENERATES),
+    SIGN("jit(prefill", GENERATES),
+    SIGN("jit_prefill", GENERATES),
+    SIGN("jit(sample", GENERATES),
+    SIGN("vllm", GENERATES),
+    SIGN("sglang", GENERATES),
+    SIGN("jit(train", TRAINS),
+    SIGN("train_step", TRAINS),
+    SIGN("jit_train", TRAINS),
+    SIGN(".backward(", TRAINS),
+    SIGN("optimizer", TRAINS),
+    SIGN("transpose(jvp", TRAINS),
+    SIGN("TPU device", TPU),
+    SIGN("TPU backend", TPU),
+    SIGN("TPU_", TPU),
+    SIGN("libtpu", TPU),
+    SIGN("_HBM0)", TPU),
+    SIGN("_HBM1)", TPU),
+    SIGN("device=TPU", TPU),
+    SIGN("XLA:TPU", TPU),
 
     WORD("Config param model_name: ", MODEL),
     WORD("model_name_or_path", MODEL),

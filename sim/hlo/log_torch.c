@@ -38,15 +38,54 @@ static void take_torch(struct hb_log_reader *r, const struct hb_form *form,
     copy_last_word(place->before, m->name, sizeof m->name);
 }
 
+/* "Tried to allocate 2.00 GiB. GPU 0 has ...", the first sentence cut off. */
+static void take_tried(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount amount;
+    if (hb_span_has(place->before, "out of memory") || !hb_span_amount(&s, 1, &amount) ||
+        !(hb_span_has(s, "total capac") || hb_span_has(s, "by PyTorch")))
+        return;
+    hb_form_set(hb_form_open(r, form->kind), HB_FACT_ASKED, amount);
+}
+
+/* "MPS backend out of memory (MPS allocated: 15.05 GB, other allocations: 11.91 GB, max allowed:
+ * 27.20 GB). Tried to allocate 1.16 GB on private pool." What may be used is the capacity here. */
+static void take_mps(struct hb_log_reader *r, const struct hb_form *form,
+                     const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount held;
+    struct hb_amount other;
+    struct hb_amount most;
+    struct hb_amount asked;
+    if (!hb_span_find(&s, "MPS allocated: ") || !hb_span_amount(&s, 1, &held) ||
+        !hb_span_find(&s, "other allocations: ") || !hb_span_amount(&s, 1, &other) ||
+        !hb_span_find(&s, "max allowed: ") || !hb_span_amount(&s, 1, &most) ||
+        !hb_span_find(&s, "Tried to allocate ") || !hb_span_amount(&s, 1, &asked))
+        return;
+    struct hb_log_message *m = hb_form_open(r, form->kind);
+    int64_t taken = hb_add_sat(held.bytes, other.bytes);
+    memcpy(m->name, "MPS", sizeof "MPS");
+    hb_form_set(m, HB_FACT_ASKED, asked);
+    hb_form_set(m, HB_FACT_ALLOCATED, held);
+    hb_form_set(m, HB_FACT_RESERVED, held);
+    hb_form_set(m, HB_FACT_PROCESS, (struct hb_amount){taken, held.step_bytes});
+    hb_form_set(m, HB_FACT_CAPACITY, most);
+    hb_form_set(m, HB_FACT_FREE,
+                (struct hb_amount){most.bytes > taken ? most.bytes - taken : 0, most.step_bytes});
+}
+
 /* "GPU 0 has a total capacity of 79.15 GiB" */
 static void take_capacity(struct hb_log_reader *r, const struct hb_form *form,
                           const struct hb_form_place *place)
 {
     struct hb_span s = place->after;
-    struct hb_log_message *m = hb_form_current(r, form->kind);
     struct hb_amount amount;
-    if (!m || !hb_span_amount(&s, 1, &amount))
+    if (!hb_span_amount(&s, 1, &amount))
         return;
+    struct hb_log_message *m = hb_form_join(r, form->kind); /* its first sentence may be cut off */
     hb_form_set(m, HB_FACT_CAPACITY, amount);
     if (hb_span_amount_last(place->before, &amount))
         hb_form_set(m, HB_FACT_DEVICE, amount);
@@ -129,7 +168,98 @@ static void take_deepspeed(struct hb_log_reader *r, const struct hb_form *form,
     if (hb_span_find(&s, " CA ") && hb_span_amount(&s, 1, &amount))
         hb_form_set(m, HB_FACT_RESERVED, amount);
     if (hb_span_find(&s, "Max_CA ") && hb_span_amount(&s, 1, &amount))
-        hb_form_set(m, HB_FACT_PEAK_RESERVED, amount);
+        hb_form_raise(m, HB_FACT_PEAK_RESERVED, amount);
+    /* The peak is rounded to whole GB: what is reserved now may be more. */
+    int64_t now = m->fact[HB_FACT_RESERVED];
+    if (now > m->fact[HB_FACT_PEAK_RESERVED])
+        hb_form_raise(m, HB_FACT_PEAK_RESERVED, (struct hb_amount){now, m->step[HB_FACT_RESERVED]});
+}
+
+/* vLLM: "(2.50 GiB KV cache is needed, which is larger than the available KV cache memory (1.20
+ * GiB)": a figure before the words, one behind. */
+static void take_kv_cache(struct hb_log_reader *r, const struct hb_form *form,
+                          const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount amount;
+    if (!hb_span_amount_last(place->before, &amount))
+        return;
+    struct hb_log_message *m = hb_form_open(r, form->kind);
+    hb_form_set(m, HB_FACT_ASKED, amount);
+    if (hb_span_find(&s, "available KV cache memory (") && hb_span_amount(&s, 1, &amount))
+        hb_form_set(m, HB_FACT_FREE, amount);
+}
+
+/* "Free memory on device (5.1/23.6 GiB) on startup is less than desired GPU memory utilization
+ * (0.9, 21.3 GiB)" */
+static void take_startup(struct hb_log_reader *r, const struct hb_form *form,
+                         const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_span desired = s;
+    enum { GIB = 1 << 30 };
+    struct hb_amount amount;
+    if (!hb_span_find(&desired, "desired GPU memory utilization (") ||
+        !hb_span_find(&desired, ", ") || !hb_span_amount(&desired, 1, &amount))
+        return;
+    struct hb_log_message *m = hb_form_open(r, form->kind);
+    hb_form_set(m, HB_FACT_ASKED, amount);
+    if (hb_span_amount(&s, GIB, &amount))
+        hb_form_set(m, HB_FACT_FREE, amount);
+}
+
+/* "Tactic Device request: 41472MB Available: 40338MB." */
+static void take_tactic(struct hb_log_reader *r, const struct hb_form *form,
+                        const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount amount;
+    if (!hb_span_amount(&s, 1, &amount))
+        return;
+    struct hb_log_message *m = hb_form_open(r, form->kind);
+    hb_form_set(m, HB_FACT_ASKED, amount);
+    if (hb_span_find(&s, "vailable: ") && hb_span_amount(&s, 1, &amount))
+        hb_form_set(m, HB_FACT_FREE, amount);
+}
+
+/* "Requested amount of GPU memory (3221225472 bytes) could not be allocated." */
+static void take_requested(struct hb_log_reader *r, const struct hb_form *form,
+                           const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount amount;
+    if (hb_span_amount(&s, 1, &amount) && hb_span_has(s, "could not be allocated"))
+        hb_form_set(hb_form_open(r, form->kind), HB_FACT_ASKED, amount);
+}
+
+/* "Out of memory: Killed process 5 (python) total-vm:49978204kB, anon-rss:12918388kB, ..." */
+static void take_killed(struct hb_log_reader *r, const struct hb_form *form,
+                        const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    int64_t kib;
+    struct hb_log_message *m = hb_form_join(r, form->kind);
+    if (m->fact[HB_FACT_RESIDENT] >= 0)
+        m = hb_form_open(r, form->kind);
+    if (hb_span_find(&s, "anon-rss:") && hb_span_int(&s, &kib) && hb_size_ok(hb_mul_sat(kib, 1024)))
+        hb_form_set(m, HB_FACT_RESIDENT, (struct hb_amount){kib * 1024, 1024});
+}
+
+/* "Killed" alone in its line, or behind a shell's "line 3: 4711 ". */
+static void take_killed_word(struct hb_log_reader *r, const struct hb_form *form,
+                             const struct hb_form_place *place)
+{
+    struct hb_span before = place->before;
+    struct hb_span after = place->after;
+    hb_span_skip(&before, " \t");
+    hb_span_skip(&after, " \t\r");
+    while (before.end > before.at && before.end[-1] == ' ')
+        before.end--;
+    bool digits = before.end > before.at && before.end[-1] >= '0' && before.end[-1] <= '9';
+    if ((before.at < before.end || after.at < after.end) &&
+        !(digits && hb_span_has(before, "line ")))
+        return;
+    hb_form_join(r, form->kind);
 }
 
 /* "Cuda failure 'out of memory'", "Cuda failure 2 'out of memory'" */
@@ -209,6 +339,8 @@ enum { MIB = 1 << 20 };
 
 static const struct hb_form rows[] = {
     {"out of memory. Tried to allocate ", K(TORCH), OPENS, .handle = take_torch},
+    {"Tried to allocate ", K(TORCH), OPENS, .handle = take_tried},
+    {"MPS backend out of memory ", K(TORCH), OPENS, .handle = take_mps},
     {" has a total capacity of ", K(TORCH), ADDS, .handle = take_capacity},
     {" has a total capacty of ", K(TORCH), ADDS, .handle = take_capacity},
     {"is free", K(TORCH), ADDS, .fact = FACT(FREE), .value = BEFORE},
@@ -220,10 +352,14 @@ static const struct hb_form rows[] = {
     {"is reserved by PyTorch but unallocated", K(TORCH), ADDS, .fact = FACT(UNALLOCATED),
      .value = BEFORE},
     {"(GPU ", K(TORCH), ADDS, .fact = FACT(DEVICE)},
+    {"amdgpu: VRAM: ", K(TORCH), ADDS, .fact = FACT(TOTAL)},
+    {"(NPU ", K(TORCH), ADDS, .fact = FACT(DEVICE)},
+    {"(XPU ", K(TORCH), ADDS, .fact = FACT(DEVICE)},
     {"total capacity;", K(TORCH), ADDS, .fact = FACT(CAPACITY), .value = BEFORE},
     {"already allocated;", K(TORCH), ADDS, .fact = FACT(ALLOCATED), .value = BEFORE},
     {"free;", K(TORCH), ADDS, .fact = FACT(FREE), .value = BEFORE},
-    {"cached)", K(TORCH), ADDS, .fact = FACT(RESERVED), .value = BEFORE},
+    /* torch 1.0: what is cached beside what is allocated */
+    {"cached)", K(TORCH), ADDS, .fact = FACT(UNALLOCATED), .value = BEFORE},
     {"reserved in total by PyTorch", K(TORCH), ADDS, .fact = FACT(RESERVED), .value = BEFORE},
 
     {" memory summary, device ID ", K(TORCH_STATS), OPENS, .fact = FACT(DEVICE)},
@@ -267,6 +403,18 @@ static const struct hb_form rows[] = {
     {"failed to allocate ", K(DRIVER), OPENS, .handle = take_driver},
     {"CUDA_ERROR_OUT_OF_MEMORY", K(PLAIN), OPENS, .value = NONE},
     {"CUDA error: out of memory", K(PLAIN), OPENS, .value = NONE},
+    {"cuda runtime error (2)", K(PLAIN), OPENS, .value = NONE},
+    {"cuda runtime err(2)", K(PLAIN), OPENS, .value = NONE},
+    {"CUDA Error: out of memory", K(PLAIN), OPENS, .value = NONE},
+    {"Error Code 2: OutOfMemory", K(PLAIN), OPENS, .value = NONE},
+    {"Requested amount of GPU memory (", K(DRIVER), OPENS, .handle = take_requested},
+    {"Device request: ", K(TACTIC), OPENS, .handle = take_tactic},
+    {"No available memory for the cache blocks", K(SERVE), OPENS, .value = NONE},
+    {"larger than the maximum number of tokens that can be", K(SERVE), OPENS, .value = NONE},
+    {"KV cache is needed", K(SERVE), OPENS, .handle = take_kv_cache},
+    {"Free memory on device (", K(SERVE), OPENS, .handle = take_startup},
+    {"Not enough memory. Please try to increase --mem-fraction-static", K(SERVE), OPENS,
+     .value = NONE},
     {"cudaErrorMemoryAllocation", K(PLAIN), OPENS, .value = NONE},
     {"hipErrorOutOfMemory", K(PLAIN), OPENS, .value = NONE},
     {"hipErrorMemoryAllocation", K(PLAIN), OPENS, .value = NONE},
@@ -283,10 +431,15 @@ static const struct hb_form rows[] = {
 
     {"OOM when allocating tensor with shape", K(GRAPH), OPENS, .handle = take_graph},
 
-    {"Out of memory: Killed process ", K(HOST), OPENS, .value = NONE},
-    {"oom-kill", K(HOST), OPENS, .value = NONE},
-    {"oom_kill event", K(HOST), OPENS, .value = NONE},
-    {"is killed by signal: Killed", K(HOST), OPENS, .value = NONE},
+    {"Killed process ", K(HOST), JOINS, .handle = take_killed},
+    {"oom-kill", K(HOST), JOINS, .value = NONE},
+    {"oom_kill event", K(HOST), JOINS, .value = NONE},
+    {"OOMKilled", K(HOST), JOINS, .value = NONE},
+    {"Killed", K(HOST), JOINS, .handle = take_killed_word, .word = true},
+    {": Out Of Memory", K(HOST), JOINS, .value = NONE},
+    {"Memory cgroup out of memory", K(HOST), JOINS, .value = NONE},
+    {"is killed by signal: Killed", K(HOST), JOINS, .value = NONE},
+    {"exceeded memory limit", K(HOST), JOINS, .value = NONE},
 };
 
 const struct hb_forms hb_forms_torch = {rows, sizeof rows / sizeof rows[0]};

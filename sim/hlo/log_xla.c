@@ -119,6 +119,52 @@ static void take_attempt(struct hb_log_reader *r, const struct hb_form *form,
         hb_form_set(m, HB_FACT_RESERVABLE, amount);
 }
 
+/* "Could not allocate 1073741824 bytes in memory 0x0x0_HBM0", "... (size=...) ..." */
+static void take_no_place(struct hb_log_reader *r, const struct hb_form *form,
+                          const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount amount;
+    if (!hb_span_amount(&s, 1, &amount) || !hb_span_has(s, "in memory "))
+        return;
+    struct hb_log_message *m = hb_form_open(r, form->kind);
+    hb_form_set(m, HB_FACT_ASKED, amount);
+    if (hb_span_find(&s, "in memory "))
+        hb_span_copy(&s, " .,;:'\"\\", m->name, sizeof m->name);
+    if (hb_span_find(&s, "There are ") && hb_span_amount(&s, 1, &amount))
+        hb_form_set(m, HB_FACT_FREE, amount);
+}
+
+/* "Used 33.27G of 30.75G" of HBM, as people quote it, without the sentence before. */
+static void take_used(struct hb_log_reader *r, const struct hb_form *form,
+                      const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount used;
+    struct hb_amount limit;
+    const struct hb_log_message *open = hb_form_current(r, HB_LOG_TPU);
+    if ((open && open->fact[HB_FACT_NEEDED] >= 0) || !hb_span_amount(&s, 1, &used) ||
+        !hb_span_starts(s, " of "))
+        return;
+    s.at += 4;
+    if (!hb_span_amount(&s, 1, &limit) || limit.bytes >= used.bytes ||
+        !(hb_span_has(place->before, "HBM") || hb_span_has(s, "HBM") || hb_span_has(s, "hbm")))
+        return;
+    struct hb_log_message *m = hb_form_open(r, form->kind);
+    hb_form_set(m, HB_FACT_NEEDED, used);
+    hb_form_set(m, HB_FACT_CAPACITY, limit);
+    hb_form_list_of(r, HB_LOG_TPU);
+}
+
+/* "  1. Size: 1.46G": the number of an entry stands before. */
+static bool is_numbered(struct hb_span before)
+{
+    while (before.end > before.at && before.end[-1] == ' ')
+        before.end--;
+    return before.end - before.at >= 2 && before.end[-1] == '.' && before.end[-2] >= '0' &&
+           before.end[-2] <= '9';
+}
+
 /* "1. Size: 2.00G" and "Size: 3.40GiB" begin an entry of the list that is open. A BFC dump has
  * "Size: 4.39GiB | Requested Size: ..." */
 static void take_item(struct hb_log_reader *r, const struct hb_form *form,
@@ -127,7 +173,13 @@ static void take_item(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_span s = place->after;
     struct hb_log_message *m = hb_form_list(r);
     struct hb_amount amount;
-    if (!m || !hb_span_amount(&s, 1, &amount) || hb_span_has(s, "| Requested"))
+    if (!hb_span_amount(&s, 1, &amount) || hb_span_has(s, "| Requested"))
+        return;
+    if (!m && is_numbered(place->before)) { /* a list whose head was cut off */
+        m = hb_form_join(r, HB_LOG_TPU);
+        hb_form_list_of(r, HB_LOG_TPU);
+    }
+    if (!m)
         return;
     struct hb_log_item *item = hb_form_item(r, m);
     if (item)
@@ -284,6 +336,9 @@ static const struct hb_form rows[] = {
     {"Allocation (size=", K(TPU_ALLOC), OPENS, .handle = take_allocation},
     {"Attempting to allocate ", K(TPU_BUFFER), OPENS, .handle = take_attempt},
     {"Attempting to reserve ", K(TPU_PROGRAM), OPENS, .handle = take_attempt},
+
+    {"Could not allocate ", K(TPU_BUFFER), OPENS, .handle = take_no_place},
+    {"Used ", K(TPU), OPENS, .handle = take_used, .word = true},
 
     {"Out of memory while trying to allocate ", K(XLA_ALLOC), OPENS, .fact = FACT(ASKED)},
     {"Out of memory allocating ", K(XLA_ALLOC), OPENS, .fact = FACT(ASKED)},

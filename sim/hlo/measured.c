@@ -219,6 +219,10 @@ bool hb_measured_read(struct hb_arena *arena, const struct hb_log *log, enum hb_
     for (size_t i = 0; i < sizeof origins / sizeof origins[0]; i++) {
         if (!try_origin(&r, &origins[i], want))
             continue;
+        if (origins[i].kind == HB_LOG_ANALYSIS && out_measured->peak_bytes == 0) {
+            *out_reason = "all figures of memory_analysis() are zero: this backend tells none";
+            continue;
+        }
         if (out_measured->peak_bytes >= 0) {
             out_measured->fits = find_fits(log);
             add_rounding(&r);

@@ -34,6 +34,7 @@ static const struct source {
     {HB_LOG_DRIVER, FAMILY_JAX, "xla-gpu", hb_tell_xla},
     {HB_LOG_TPU_SCOPED, FAMILY_JAX, "xla-tpu", hb_tell_small},
     {HB_LOG_PLAIN, FAMILY_ANY, NULL, hb_tell_small},
+    {HB_LOG_SERVE, FAMILY_TORCH, "torch", hb_tell_small},
     {HB_LOG_HOST, FAMILY_ANY, NULL, hb_tell_small},
     {HB_LOG_BUFFERS, FAMILY_JAX, "xla-gpu", hb_tell_xla},
     {HB_LOG_REMAT, FAMILY_JAX, NULL, hb_tell_remat},
@@ -43,6 +44,7 @@ static const struct source {
     {HB_LOG_TORCH_STATS, FAMILY_TORCH, "torch", hb_tell_torch_stats},
     {HB_LOG_BFC_DUMP, FAMILY_JAX, "xla-gpu", hb_tell_stats},
     {HB_LOG_BFC_SOFT, FAMILY_JAX, "xla-gpu", hb_tell_small},
+    {HB_LOG_TACTIC, FAMILY_ANY, NULL, hb_tell_small},
     {HB_LOG_RESHARD, FAMILY_JAX, NULL, hb_tell_small},
     {HB_LOG_GATHER, FAMILY_JAX, NULL, hb_tell_small},
 };
@@ -90,9 +92,28 @@ void hb_teller_part(const struct teller *t, const char *name, int64_t bytes, boo
         s->parts[s->part_count++] = (struct hb_story_part){name, bytes, inside};
 }
 
+bool hb_teller_generates(const struct teller *t)
+{
+    return t->log->mark[HB_MARK_GENERATES] && !t->log->mark[HB_MARK_TRAINS];
+}
+
+/* What only a training step has. */
+static bool is_of_training(enum hb_knob knob)
+{
+    static const enum hb_knob knobs[] = {HB_KNOB_REMAT,   HB_KNOB_BATCH,   HB_KNOB_LOSS_CHUNKS,
+                                         HB_KNOB_OFFLOAD, HB_KNOB_MOMENTS, HB_KNOB_ONEHOT,
+                                         HB_KNOB_DONATE};
+    for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
+        if (knobs[i] == knob)
+            return true;
+    return false;
+}
+
 void hb_teller_knob(const struct teller *t, enum hb_knob knob, int64_t frees_bytes)
 {
     struct hb_story *s = t->story;
+    if (hb_teller_generates(t) && is_of_training(knob))
+        return;
     for (int i = 0; i < s->knob_count; i++)
         if (s->knobs[i].knob == knob)
             return;
@@ -272,7 +293,7 @@ static const struct {
     int high_mib;
     const char *name;
 } capacities[] = {
-    {15800, 16200, "tpu-v5e"},       {31450, 31530, "tpu-v4"},
+    {16100, 16200, "tpu-v5e"},       {31450, 31530, "tpu-v4"},
     {31900, 32030, "tpu-v6e"},       {96950, 97060, "tpu-v7"},
     {97980, 98100, "tpu-v5p"},       {40300, 40600, "nvidia-a100-40gb"},
     {142900, 143600, "nvidia-h200"}, {196500, 196608, "amd-mi300x"},
@@ -293,10 +314,18 @@ static const char *device_of(const struct hb_log *log, const struct hb_story *s)
     return NULL;
 }
 
+/* A list of what a program keeps, beside the runtime's word of what failed: that one tells. */
+static bool is_list_only(const struct hb_log *log, enum hb_log_kind kind)
+{
+    return kind == HB_LOG_TPU && hb_log_fact(log, HB_LOG_TPU, HB_FACT_NEEDED) < 0 &&
+           (hb_log_seen(log, HB_LOG_TPU_PROGRAM) || hb_log_seen(log, HB_LOG_TPU_BUFFER) ||
+            hb_log_seen(log, HB_LOG_TPU_ALLOC) || hb_log_seen(log, HB_LOG_XLA_ALLOC));
+}
+
 static const struct source *find_source(const struct hb_log *log)
 {
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
-        if (hb_log_seen(log, sources[i].kind))
+        if (hb_log_seen(log, sources[i].kind) && !is_list_only(log, sources[i].kind))
             return &sources[i];
     return NULL;
 }
@@ -312,6 +341,13 @@ static enum family family_of(const struct hb_log *log, const struct source *sour
     return source->family;
 }
 
+/* The runtime's messages are alike on TPU and GPU: other words in the log tell which it was. */
+static const char *compiler_of(const struct hb_log *log, const struct source *source)
+{
+    bool tpu = log->mark[HB_MARK_TPU] || hb_str_starts(log->setting[HB_SET_DEVICE], "tpu");
+    return source->kind == HB_LOG_XLA_ALLOC && tpu ? "xla-tpu" : source->compiler;
+}
+
 bool hb_story_tell(struct hb_arena *arena, const struct hb_log *log, struct hb_story *out_story)
 {
     const struct source *source = find_source(log);
@@ -320,7 +356,7 @@ bool hb_story_tell(struct hb_arena *arena, const struct hb_log *log, struct hb_s
     enum family family = family_of(log, source);
     *out_story = (struct hb_story){.kind = source->kind,
                                    .framework = framework_of(log, family),
-                                   .compiler = source->compiler,
+                                   .compiler = compiler_of(log, source),
                                    .wanted_bytes = -1,
                                    .available_bytes = -1,
                                    .over_bytes = -1,

@@ -21,6 +21,7 @@ struct hb_arena;
     X(FRAGMENTATION, "fragmentation", "fragmentation")                                             \
     X(REPLICATION, "replication", "replication over processes")                                    \
     X(PADDING, "padding", "padding")                                                               \
+    X(OUTPUTS, "outputs", "the outputs")                                                           \
     X(STATE, "state", "the state")                                                                 \
     X(OTHERS, "other_processes", "other processes on the device")                                  \
     X(LIMIT, "limit", "a limit that was set")                                                      \

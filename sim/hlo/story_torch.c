@@ -15,6 +15,7 @@ struct figures {
     int64_t others;
     int64_t allowed;
     int64_t beside; /* context, libraries, communicators: process - reserved */
+    int64_t lost;   /* neither PyTorch's nor free, and not said whose; -1: not told */
 };
 
 static struct figures read_figures(const struct teller *t)
@@ -28,7 +29,8 @@ static struct figures read_figures(const struct teller *t)
                         .process = hb_teller_fact(t, HB_FACT_PROCESS),
                         .others = hb_teller_fact(t, HB_FACT_OTHERS),
                         .allowed = hb_teller_fact(t, HB_FACT_ALLOWED),
-                        .beside = -1};
+                        .beside = -1,
+                        .lost = -1};
     if (f.reserved < 0 && f.allocated >= 0 && f.unallocated >= 0)
         f.reserved = f.allocated + f.unallocated;
     if (f.unallocated < 0 && f.reserved >= f.allocated && f.allocated >= 0)
@@ -40,6 +42,9 @@ static struct figures read_figures(const struct teller *t)
     }
     if (f.process >= f.reserved && f.reserved >= 0)
         f.beside = f.process - f.reserved;
+    if (f.process < 0 && f.others < 0 && f.reserved >= 0 && f.free_bytes >= 0 &&
+        f.capacity >= f.reserved + f.free_bytes)
+        f.lost = f.capacity - f.reserved - f.free_bytes;
     return f;
 }
 
@@ -108,15 +113,43 @@ static void tell_plain(const struct teller *t, const struct figures *f)
     }
 }
 
+static void tell_elsewhere(const struct teller *t, const struct figures *f)
+{
+    hb_teller_cause(
+        t, HB_CAUSE_OTHERS,
+        hb_teller_text(t,
+                       "%s of the device are neither PyTorch's nor free: another process, another "
+                       "framework in this one, or libraries (NCCL, contexts) hold them.",
+                       hb_teller_size(t, f->lost)));
+    hb_teller_knob(t, HB_KNOB_OTHERS, f->lost);
+}
+
+enum { FULL_PERCENT = 92, LITTLE_PERCENT = 5 };
+
 /* In this order: what is not about the model comes first. */
 static void find_cause(const struct teller *t, const struct figures *f)
 {
-    bool room = f->free_bytes >= f->asked && f->asked >= 0;
+    /* What is free of a full device lies in pieces. */
+    bool room = f->free_bytes >= f->asked && f->asked >= 0 && f->free_bytes > f->capacity / 50;
     bool crowded = f->others > 0 && f->asked >= 0 && f->free_bytes >= 0 &&
                    f->others >= f->asked - f->free_bytes;
-    bool scattered = f->unallocated >= f->asked && f->asked >= 0;
-    if (room || f->allowed >= 0) {
+    /* Tensors that fill the device are too many, and a few MiB more would not have helped. */
+    bool full = f->capacity > 0 && f->allocated > f->capacity / 100 * FULL_PERCENT;
+    bool scattered = f->unallocated >= f->asked && f->asked >= 0 && !full &&
+                     f->unallocated > f->capacity / 100 * LITTLE_PERCENT;
+    bool elsewhere = f->lost > f->capacity / 4 && f->lost >= f->asked - f->free_bytes;
+    int64_t card = hb_teller_fact(t, HB_FACT_TOTAL);
+    if (f->capacity > 0 && card / 2 > f->capacity) {
+        hb_teller_cause(t, HB_CAUSE_LIMIT,
+                        hb_teller_text(t,
+                                       "The card is set to %s, of which the program is shown %s: a "
+                                       "setting of driver or kernel, not the model.",
+                                       hb_teller_size(t, card), hb_teller_size(t, f->capacity)));
+        hb_teller_knob(t, HB_KNOB_DRIVER, -1);
+    } else if (room || f->allowed >= 0) {
         tell_refused_with_room(t, f);
+    } else if (elsewhere) {
+        tell_elsewhere(t, f);
     } else if (scattered) {
         tell_fragmentation(t, f);
     } else if (crowded) {
@@ -138,6 +171,8 @@ static void add_parts(const struct teller *t, const struct figures *f)
     hb_teller_part(t, "reserved by PyTorch, used by no tensor", f->unallocated, false);
     hb_teller_part(t, "beside PyTorch: context, libraries, communicators", f->beside, false);
     hb_teller_part(t, "other processes", f->others, false);
+    hb_teller_part(t, "neither PyTorch's nor free: other processes, contexts, NCCL", f->lost,
+                   false);
     hb_teller_part(t, "free", f->free_bytes, false);
 }
 
@@ -165,7 +200,10 @@ void hb_tell_torch(const struct teller *t)
     struct figures f = read_figures(t);
     const char *api = t->log->message[HB_LOG_TORCH].name;
     int64_t device = hb_teller_fact(t, HB_FACT_DEVICE);
-    const char *where = device >= 0 ? hb_teller_text(t, " on GPU %lld", (long long)device) : "";
+    const char *where =
+        device >= 0 ? hb_teller_text(t, " on %s %lld", hb_str_same(api, "NPU") ? api : "GPU",
+                                     (long long)device)
+                    : "";
     s->title = hb_teller_text(t, "PyTorch could not get memory from %s%s.",
                               api[0] ? api : "the driver", where);
     s->wanted_of = "one tensor";
@@ -174,7 +212,8 @@ void hb_tell_torch(const struct teller *t)
     hb_teller_figures(t, f.asked, f.free_bytes, -1);
     add_parts(t, &f);
     find_cause(t, &f);
-    if (s->cause != HB_CAUSE_FRAGMENTATION && f.unallocated > f.allocated / 10)
+    if (s->cause != HB_CAUSE_FRAGMENTATION &&
+        (f.unallocated > f.allocated / 10 || (f.unallocated >= f.asked && f.asked >= 0)))
         hb_teller_knob(t, HB_KNOB_SEGMENTS, f.unallocated);
     if (s->cause != HB_CAUSE_LIMIT && s->cause != HB_CAUSE_OTHERS)
         hb_teller_knobs(t);
@@ -243,6 +282,14 @@ static const struct small {
      HB_KNOB_DUMP},
     {HB_LOG_PLAIN, HB_CAUSE_UNKNOWN, "The driver says out of memory, without figures.",
      "The log has nothing that tells how much was wanted, or by what.", HB_KNOB_DUMP},
+    {HB_LOG_SERVE, HB_CAUSE_LIMIT,
+     "The server's share of the device leaves no room for its cache of keys and values.",
+     "Weights and the largest batch are laid out first; what its share leaves is for the cache. "
+     "This is a setting, or a model that is too large for the device.",
+     HB_KNOB_SERVER},
+    {HB_LOG_TACTIC, HB_CAUSE_NONE,
+     "TensorRT passed over a tactic that wants more memory than is free.",
+     "That is no failure: another tactic is taken, maybe a slower one.", HB_KNOB_FRACTION},
     {HB_LOG_HOST, HB_CAUSE_HOST, "The host's memory ran out: the system ended a process.",
      "This is not the device's memory. Pinned buffers, offloaded states, loader workers and "
      "checkpoints that are gathered on one host live there.",
@@ -269,9 +316,16 @@ static void add_small_figures(const struct teller *t)
     int64_t asked = hb_teller_fact(t, HB_FACT_ASKED);
     int64_t needed = hb_teller_fact(t, HB_FACT_NEEDED);
     const struct hb_log_message *m = &t->log->message[s->kind];
-    hb_teller_figures(t, asked >= 0 ? asked : needed, hb_teller_fact(t, HB_FACT_CAPACITY),
+    int64_t resident = hb_teller_fact(t, HB_FACT_RESIDENT);
+    int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
+    hb_teller_figures(t, asked >= 0 ? asked : needed,
+                      free_bytes >= 0 ? free_bytes : hb_teller_fact(t, HB_FACT_CAPACITY),
                       hb_teller_fact(t, HB_FACT_OVER));
-    s->wanted_of = "one request";
+    if (resident >= 0)
+        s->wanted_bytes = resident;
+    s->wanted_of = resident >= 0             ? "what the process held when it was ended"
+                   : s->kind == HB_LOG_SERVE ? "what the server was to have"
+                                             : "one request";
     s->available_of = m->name[0] && s->kind == HB_LOG_TPU_SCOPED ? m->name : "there is";
     if (m->times > 1)
         hb_teller_note(t, "The log says so %lld times.", (long long)m->times);

@@ -53,6 +53,11 @@ static bool tell_replication(const struct teller *t, int64_t bytes)
     return true;
 }
 
+static int64_t apart_of(int64_t output, int64_t alias)
+{
+    return alias > 0 && output > alias ? output - alias : output;
+}
+
 /* Why a program as a whole does not fit. needed and capacity of the device; over may be -1. */
 static void find_program_cause(const struct teller *t, int64_t needed, int64_t capacity)
 {
@@ -61,6 +66,7 @@ static void find_program_cause(const struct teller *t, int64_t needed, int64_t c
     int64_t padding = padding_of(s);
     int64_t fragmentation = hb_teller_fact(t, HB_FACT_FRAGMENTATION);
     int64_t argument = hb_teller_fact(t, HB_FACT_ARGUMENT);
+    int64_t output = apart_of(hb_teller_fact(t, HB_FACT_OUTPUT), hb_teller_fact(t, HB_FACT_ALIAS));
     int64_t largest = s->group_count ? s->groups[0].bytes / s->groups[0].count : -1;
     if (padding > 0 && (reaches(padding, over) || padding > needed / 4)) {
         hb_teller_cause(
@@ -93,6 +99,15 @@ static void find_program_cause(const struct teller *t, int64_t needed, int64_t c
         hb_teller_knob(t, HB_KNOB_FSDP, -1);
         hb_teller_knob(t, HB_KNOB_OFFLOAD, -1);
         hb_teller_knob(t, HB_KNOB_MOMENTS, -1);
+    } else if (output > 0 && output > needed / 2) {
+        hb_teller_cause(
+            t, HB_CAUSE_OUTPUTS,
+            hb_teller_text(t,
+                           "The outputs alone take %s, %d %% of all: results that are returned "
+                           "whole, or a state that does not take its arguments' place.",
+                           hb_teller_size(t, output), hb_teller_percent(output, needed)));
+        hb_teller_knob(t, HB_KNOB_DONATE, -1);
+        hb_teller_knob(t, HB_KNOB_UNREPLICATE, -1);
     } else {
         hb_teller_cause(t, HB_CAUSE_SIZE,
                         "What lives at the same time is too much; no single buffer, "
@@ -320,21 +335,50 @@ static void tell_scattered(const struct teller *t, struct pool p)
     hb_teller_knob(t, HB_KNOB_SEGMENTS, -1);
 }
 
+/* Above any device of today. */
+#define ABSURD_BYTES ((int64_t)2 << 40)
+/* Whoever cannot get so little stands before a full pool. */
+#define LITTLE_BYTES ((int64_t)64 << 20)
+
 static void find_pool_cause(const struct teller *t, int64_t asked, struct pool p)
 {
-    int64_t giant = find_giant(t->story, asked);
-    bool scattered = reaches(p.free_bytes, asked) && p.largest_free < asked;
+    bool little = asked >= 0 && asked < LITTLE_BYTES;
+    int64_t giant = little ? -1 : find_giant(t->story, asked);
+    int64_t output = hb_log_fact(t->log, HB_LOG_BUFFERS, HB_FACT_OUTPUT);
+    int64_t total = hb_log_fact(t->log, HB_LOG_BUFFERS, HB_FACT_TOTAL);
+    /* A few per cent in pieces: the pool is full. */
+    bool full = p.limit > 0 && p.free_bytes < p.limit / 20;
+    bool scattered = reaches(p.free_bytes, asked) && p.largest_free < asked && !full;
     const char *free_text =
         p.free_bytes >= 0
             ? hb_teller_text(t, "%s were free, whole or in pieces.",
                              hb_teller_size(t, p.free_bytes))
             : "The log does not say what was free; nothing in it speaks of fragmentation.";
-    if (scattered) {
+    if (asked >= ABSURD_BYTES) {
+        hb_teller_cause(t, HB_CAUSE_CORRUPT,
+                        hb_teller_text(t,
+                                       "%s is more than any device has and no program's wish: the "
+                                       "driver told a free memory that it does not have, or a size "
+                                       "overflowed.",
+                                       hb_teller_size(t, asked)));
+        hb_teller_knob(t, HB_KNOB_DRIVER, -1);
+    } else if (scattered) {
         tell_scattered(t, p);
     } else if (giant >= 0) {
         hb_teller_cause(t, HB_CAUSE_GIANT,
                         hb_teller_text(t, "One buffer of %s is most of the request. %s",
                                        hb_teller_size(t, giant), free_text));
+    } else if (little && p.free_bytes < 0) {
+        hb_teller_cause(t, HB_CAUSE_SIZE,
+                        "So little was asked that the pool was full before: by the state, by what "
+                        "earlier programs left, or by another process.");
+    } else if (output > total / 2 && total > 0 && output >= asked) {
+        hb_teller_cause(t, HB_CAUSE_OUTPUTS,
+                        hb_teller_text(t,
+                                       "The outputs take %s of the program's %s: results that are "
+                                       "returned whole, or a state that is not donated.",
+                                       hb_teller_size(t, output), hb_teller_size(t, total)));
+        hb_teller_knob(t, HB_KNOB_DONATE, -1);
     } else if (p.limit >= 0 && asked > p.limit) {
         hb_teller_cause(t, t->story->kind == HB_LOG_GRAPH ? HB_CAUSE_GIANT : HB_CAUSE_SIZE,
                         hb_teller_text(t, "Even an empty pool of %s could not hold it.",
@@ -399,7 +443,8 @@ static const char *title_of_xla(const struct teller *t)
     if (t->story->kind == HB_LOG_BUFFERS)
         return "XLA listed what its program keeps on the device.";
     if (hb_log_seen(log, HB_LOG_BFC))
-        return hb_teller_text(t, "The allocator %s could not give what was asked.",
+        return hb_teller_text(t, "The allocator%s%s could not give what was asked.",
+                              log->message[HB_LOG_BFC].name[0] ? " " : "",
                               log->message[HB_LOG_BFC].name);
     if (t->story->kind == HB_LOG_GRAPH)
         return hb_teller_text(t, "A tensor of shape [%s] found no room.",
@@ -431,7 +476,7 @@ void hb_tell_xla(const struct teller *t)
         find_pool_cause(t, asked, p);
         check_fraction(t, p);
     }
-    if (s->cause != HB_CAUSE_REPLICATION)
+    if (s->cause != HB_CAUSE_REPLICATION && s->cause != HB_CAUSE_CORRUPT)
         hb_teller_knobs(t);
     note_neighbours(t);
 }
@@ -464,6 +509,10 @@ void hb_tell_totals(const struct teller *t)
     s->transient_bytes = difference(total, argument);
     add_program_parts(t);
     hb_teller_part(t, "temporaries in host memory", hb_teller_fact(t, HB_FACT_HOST_TEMP), false);
+    if (total == 0) {
+        hb_teller_cause(t, HB_CAUSE_NONE, "All figures are zero: this backend does not tell them.");
+        return;
+    }
     hb_teller_cause(t, HB_CAUSE_NONE,
                     hb_teller_text(t, "%d %% of it is the state that stays, %d %% are temporaries.",
                                    hb_teller_percent(argument, total),

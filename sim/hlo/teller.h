@@ -32,6 +32,9 @@ int64_t hb_teller_fact(const struct teller *t, enum hb_log_fact fact);
 /* part of whole in percent, 0 where either is unknown. */
 int hb_teller_percent(int64_t part, int64_t whole);
 
+/* Whether the program makes text and trains nothing, as far as the log tells. */
+bool hb_teller_generates(const struct teller *t);
+
 void hb_tell_tpu(const struct teller *t);
 void hb_tell_tpu_runtime(const struct teller *t);
 void hb_tell_xla(const struct teller *t);

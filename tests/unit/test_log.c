@@ -167,7 +167,7 @@ static const struct {
     {"deepspeed", HB_LOG_TORCH_STATS, HB_FACT_ALLOCATED, GIB(4.89)},
     {"deepspeed", HB_LOG_TORCH_STATS, HB_FACT_PEAK_ALLOCATED, GIB(5.55)},
     {"deepspeed", HB_LOG_TORCH_STATS, HB_FACT_RESERVED, GIB(6.39)},
-    {"deepspeed", HB_LOG_TORCH_STATS, HB_FACT_PEAK_RESERVED, GIB(6)},
+    {"deepspeed", HB_LOG_TORCH_STATS, HB_FACT_PEAK_RESERVED, GIB(6.39)},
     {"cuda-async", HB_LOG_REMAT, HB_FACT_REACHED, 376197049916},
     {"cuda-async", HB_LOG_ASYNC, HB_FACT_ASKED, 281923031072},
     {"cuda-async", HB_LOG_ASYNC, HB_FACT_FREE, 18801229824},

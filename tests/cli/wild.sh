@@ -1,0 +1,49 @@
+# hbmsim explain: texts out of public issue threads, each with what is to be said of it: wanted and
+# available bytes, cause, first advice. A block begins with `@ THREAD wanted available cause advice`
+# (-: not told; nothing: no message is known).
+. tests/tap.sh
+
+table=tests/golden/logs/wild.txt
+
+# What the last run says, as in the table.
+said() {
+    awk '/^  "known": false/ { print "- - nothing -"; exit }
+        function value() { v = $2; gsub(/[",]/, "", v); return v == "null" ? "-" : v }
+        /^  "wanted_bytes":/ { wanted = value() }
+        /^  "available_bytes":/ { available = value() }
+        /^  "cause":/ { cause = value() }
+        /^      "knob":/ && knob == "" { knob = value() }
+        END { if (cause) print wanted, available, cause, knob == "" ? "-" : knob }' "$1"
+}
+
+awk -v dir="$work" '/^@ / { file = sprintf("%s/wild.%03d", dir, ++n)
+        print > (file ".row"); next } { print > (file ".log") }' $table
+for row in "$work"/wild.*.row; do
+    log=${row%.row}.log
+    read -r _ thread wanted <"$row"
+    hbmsim explain --json "$log" >"$work/json" 2>/dev/null || true
+    found=$(said "$work/json")
+    if [ "$found" = "$wanted" ]; then
+        tap ok "$thread"
+    else
+        tap 'not ok' "$thread"
+        echo "# wanted $wanted, found $found"
+    fi
+done
+count=$(grep -c '^@ ' $table)
+ok "the table has its $count texts" test "$count" -ge 80
+
+# All figures zero: no record, and said so.
+printf 'CompiledMemoryStats(generated_code_size_in_bytes=2856, argument_size_in_bytes=0, output_size_in_bytes=0, alias_size_in_bytes=0, temp_size_in_bytes=0)\n' >"$work/zero.log"
+expect 1 hbmsim record --config examples/quickstart/model.yaml --id x "$work/zero.log"
+err_has 'all figures of memory_analysis() are zero'
+expect 0 hbmsim explain "$work/zero.log"
+out_has 'All figures are zero: this backend does not tell them.'
+
+# No advice of training for a program that makes text.
+printf "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 48318382080 bytes. [executable_name='jit_generate']\n" >"$work/generate.log"
+expect 0 hbmsim explain "$work/generate.log"
+for word in microbatch offload recompute moments; do
+    ok "no $word for jit(generate)" test -z "$(sed -n '/^What helps/,$p' "$work/out" | grep -i $word)"
+done
+finish
