@@ -57,6 +57,7 @@ static void become(const struct run *r)
     setpgid(0, 0);
     sigemptyset(&usual.sa_mask);
     sigaction(SIGPIPE, &usual, NULL);
+    sigaction(SIGXFSZ, &usual, NULL);
     sigprocmask(SIG_SETMASK, &r->before, NULL);
     bool good = true;
     for (int i = IN; i <= ERR; i++)

@@ -110,6 +110,44 @@ bool hb_file_same(const char *a, const char *b)
     return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
+/* Where the link at path leads, or null where none stands there. */
+static const char *read_link(struct hb_arena *arena, const char *path)
+{
+    struct stat st;
+    if (lstat(path, &st) != 0 || !S_ISLNK(st.st_mode) || st.st_size < 0)
+        return NULL;
+    size_t room = (size_t)st.st_size + 1;
+    char *to = hb_arena_alloc(arena, room, 1);
+    ssize_t len = readlink(path, to, room);
+    if (len <= 0 || (size_t)len >= room)
+        return NULL;
+    to[len] = '\0';
+    return to[0] == '/' ? to : hb_arena_printf(arena, "%s%s", hb_file_folder(arena, path), to);
+}
+
+const char *hb_file_target(struct hb_arena *arena, const char *path)
+{
+    enum { MOST_LINKS = 40 };
+    struct stat st;
+    if (hb_str_same(path, "-"))
+        return path;
+    for (int i = 0; i < MOST_LINKS; i++) {
+        const char *next = read_link(arena, path);
+        if (!next)
+            break;
+        path = next;
+    }
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return NULL;
+    const char *folder = hb_file_folder(arena, path);
+    char *real = realpath(folder[0] ? folder : ".", NULL);
+    if (!real)
+        return NULL;
+    const char *whole = hb_arena_printf(arena, "%s/%s", real, path + strlen(folder));
+    free(real);
+    return whole;
+}
+
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);

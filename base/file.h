@@ -27,6 +27,9 @@ const char *hb_file_folder(struct hb_arena *arena, const char *path);
 bool hb_file_inside(const char *folder, const char *path);
 /* Whether both paths lead to one existing file. */
 bool hb_file_same(const char *a, const char *b);
+/* What a write to path would change: the path whole, links followed, also one to a file that is
+ * not there yet. Null: no file (a device, a pipe, no such folder); "-" is "-". */
+const char *hb_file_target(struct hb_arena *arena, const char *path);
 /* Names in a folder that end in suffix, without it, sorted, ended by null; empty if the folder
  * cannot be read. */
 const char *const *hb_file_list(struct hb_arena *arena, const char *folder, const char *suffix);

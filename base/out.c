@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/env.h"
+#include "base/file.h"
 #include "base/str.h"
 
 struct hb_out {
@@ -37,14 +40,14 @@ static const char *folder_of(struct hb_arena *arena, const char *path)
     return slash == path ? "/" : hb_arena_strndup(arena, path, (size_t)(slash - path));
 }
 
+/* The file that a link at path leads to, be it there or not. */
 static const char *follow_links(struct hb_arena *arena, const char *path)
 {
-    char *real = realpath(path, NULL);
-    if (!real)
+    struct stat now;
+    if (lstat(path, &now) != 0 || !S_ISLNK(now.st_mode))
         return path;
-    const char *copy = hb_arena_strdup(arena, real);
-    free(real);
-    return copy;
+    const char *target = hb_file_target(arena, path);
+    return target ? target : path;
 }
 
 /* What stands at the path now, and whether we may replace it. */
@@ -52,6 +55,9 @@ static void look_at_target(struct hb_out *out)
 {
     struct stat now;
     if (stat(out->path, &now) != 0) {
+        int why = errno;
+        out->path = follow_links(out->env->arena, out->path);
+        errno = why;
         if (errno != ENOENT || access(folder_of(out->env->arena, out->path), W_OK) != 0)
             fail(out->path);
         return;
@@ -127,8 +133,35 @@ static void write_directly(const struct hb_out *out)
         fail(out->path);
 }
 
+static bool is_gone(const char *pid)
+{
+    char *end;
+    errno = 0;
+    long id = strtol(pid, &end, 10);
+    return end != pid && !*end && !errno && id > 0 && id <= INT_MAX && kill((pid_t)id, 0) != 0 &&
+           errno == ESRCH;
+}
+
+/* What runs that were killed while they wrote left beside path: said and removed. */
+static void clean_parts(const struct hb_out *out)
+{
+    struct hb_arena *arena = out->env->arena;
+    size_t folder = strlen(hb_file_folder(arena, out->path));
+    const char *prefix = hb_arena_printf(arena, "%s.part-", out->path + folder);
+    const char *const *names = hb_file_list(arena, folder_of(arena, out->path), "");
+    for (; *names; names++) {
+        if (!hb_str_starts(*names, prefix) || !is_gone(*names + strlen(prefix)))
+            continue;
+        const char *part = hb_arena_printf(arena, "%.*s%s", (int)folder, out->path, *names);
+        if (unlink(part) == 0)
+            hb_warn(out->env->diag, (struct hb_loc){.file = part},
+                    "the half of a run that was killed while it wrote: removed");
+    }
+}
+
 static void replace_file(const struct hb_out *out)
 {
+    clean_parts(out);
     const char *beside = hb_arena_printf(out->env->arena, "%s.part-%ld", out->path, (long)getpid());
     int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL, 0666);
     if (fd < 0)

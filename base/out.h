@@ -16,7 +16,7 @@ struct hb_out *hb_out_open(struct hb_env *env, const char *path);
 FILE *hb_out_file(struct hb_out *out);
 /* Makes the result appear (on standard output, hb_out_finish does). A symbolic link is followed, a
  * file's permissions are kept, and what is no regular file (/dev/stdout, a pipe) is written
- * directly. */
+ * directly. A temporary file that a killed run left beside it is removed, with a warning. */
 void hb_out_close(struct hb_out *out);
 /* Forgets what was gathered; the target stays as it was. */
 void hb_out_drop(struct hb_out *out);

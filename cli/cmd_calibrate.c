@@ -164,7 +164,7 @@ static const struct hb_opt options[] = {
      NULL, offsetof(struct options, libs), 0, 0},
     {"date", 0, HB_OPT_STRING, "DATE", "date to write into the profile, instead of today's", NULL,
      offsetof(struct options, date), 0, 0},
-    {"fit", 0, HB_OPT_STRING, "RECORDS.jsonl",
+    {"fit", 0, HB_OPT_INPUT, "RECORDS.jsonl",
      "measured peaks of this machine: writes what they say of its runtime into the base", NULL,
      offsetof(struct options, fit), 0, 0},
     {0},

@@ -343,7 +343,7 @@ static int run(struct hb_env *env, int argc, char **argv)
 static const struct hb_opt options[] = {
     {"LOG", 0, HB_OPT_OPERAND, NULL, "a log or an excerpt of one, plain or .gz; - for stdin", NULL,
      offsetof(struct options, log), 0, 0},
-    {"model", 0, HB_OPT_STRING, "FILE.yaml", "your model, for the command lines that are proposed",
+    {"model", 0, HB_OPT_INPUT, "FILE.yaml", "your model, for the command lines that are proposed",
      NULL, offsetof(struct options, model), 0, 0},
     {0},
 };

@@ -143,7 +143,7 @@ static const struct hb_opt options[] = {
      offsetof(struct options, font), 0, 0},
     {"text", 0, HB_OPT_FLAG, NULL, "SVG: text as text, in the reader's font; smaller", NULL,
      offsetof(struct options, text), 0, 0},
-    {"layout", 0, HB_OPT_STRING, "FILE", "also write where every label, cell and point stands",
+    {"layout", 0, HB_OPT_OUTPUT, "FILE", "also write where every label, cell and point stands",
      NULL, offsetof(struct options, layout), 0, 0},
     {0},
 };

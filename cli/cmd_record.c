@@ -223,7 +223,7 @@ static int run(struct hb_env *env, int argc, char **argv)
 static const struct hb_opt options[] = {
     {"LOG", 0, HB_OPT_OPERAND_MAYBE, NULL, "what was printed; default: standard input", NULL,
      offsetof(struct options, log), 0, 0},
-    {"config", 'c', HB_OPT_STRING, "FILE.yaml", "the configuration that ran", NULL,
+    {"config", 'c', HB_OPT_INPUT, "FILE.yaml", "the configuration that ran", NULL,
      offsetof(struct options, config), 0, 0},
     {"id", 0, HB_OPT_STRING, "ID", "the record's name", NULL, offsetof(struct options, id), 0, 0},
     {"source", 0, HB_OPT_STRING, "TEXT", "who measured it", "user",

@@ -161,7 +161,7 @@ static const struct hb_opt options[] = {
     {"rank", 0, HB_OPT_STRING, "N",
      "of a pipeline whose ranks run programs of their own, the one to tell; else the heaviest",
      NULL, offsetof(struct options, rank), 0, 0},
-    {"timeline", 0, HB_OPT_STRING, "FILE", "write a trace for Perfetto or chrome://tracing", NULL,
+    {"timeline", 0, HB_OPT_OUTPUT, "FILE", "write a trace for Perfetto or chrome://tracing", NULL,
      offsetof(struct options, timeline), 0, 0},
     HB_DRAW_OPTION(offsetof(struct options, plot)),
     HB_CONFIDENCE_OPTION(offsetof(struct options, confidence)),

@@ -263,7 +263,7 @@ static const struct hb_opt options[] = {
      offsetof(struct options, max_p95), 0, 0},
     {"explain", 0, HB_OPT_STRING, "ID", "what stands at this record's peak, both lists", NULL,
      offsetof(struct options, explain), 0, 0},
-    {"peaks", 0, HB_OPT_STRING, "FILE", "the compiler's lists (default: RECORDS-peaks.jsonl)", NULL,
+    {"peaks", 0, HB_OPT_INPUT, "FILE", "the compiler's lists (default: RECORDS-peaks.jsonl)", NULL,
      offsetof(struct options, peaks), 0, 0},
     {"part", 0, HB_OPT_CHOICE, "all|learn|hold-out", "which records, by a hash of the id", "all",
      offsetof(struct options, part), 0, 0},

@@ -186,7 +186,7 @@ static const struct hb_opt options[] = {
      offsetof(struct options, python), 0, 0},
     {"compile-seconds", 0, HB_OPT_INT, "S", "of time for a compilation; default: 900", NULL,
      offsetof(struct options, seconds), 1, 1000000},
-    {"keep", 0, HB_OPT_STRING, "RUNS.jsonl", "append the record, for validate and calibrate --fit",
+    {"keep", 0, HB_OPT_OUTPUT, "RUNS.jsonl", "append the record, for validate and calibrate --fit",
      NULL, offsetof(struct options, keep), 0, 0},
     {"id", 0, HB_OPT_STRING, "ID", "name of that record; default: one made of the configuration",
      NULL, offsetof(struct options, id), 0, 0},

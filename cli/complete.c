@@ -88,7 +88,7 @@ static void print_zsh_text(FILE *to, const char *text)
 
 static void print_zsh_option(FILE *to, const struct hb_opt *row)
 {
-    const char *many = row->kind == HB_OPT_WORDS ? "*" : "";
+    const char *many = row->kind == HB_OPT_WORDS || row->kind == HB_OPT_INPUTS ? "*" : "";
     if (row->letter)
         fprintf(to, " \\\n      '(-%c --%s)'{-%c%s,--%s%s}'[", row->letter, row->name, row->letter,
                 row->value ? "+" : "", row->name, row->value ? "=" : "");

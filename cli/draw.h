@@ -14,7 +14,7 @@ struct hb_term;
 /* The row that a command's table takes: HB_DRAW_OPTION(offsetof(struct options, plot)). */
 #define HB_DRAW_OPTION(at)                                                                         \
     {                                                                                              \
-        "plot", 0, HB_OPT_STRING, "FILE", "draw it: a name that ends in .svg, .pdf or .png", NULL, \
+        "plot", 0, HB_OPT_OUTPUT, "FILE", "draw it: a name that ends in .svg, .pdf or .png", NULL, \
             at, 0, 0                                                                               \
     }
 

@@ -1,6 +1,7 @@
 /* hbmsim: one binary, a command as its first word. Only this file looks at the environment; what
  * it finds there goes to the commands in a struct hb_env. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +103,16 @@ static void fill_env(struct hb_env *env)
     env->width = terminal_width(env->out_is_terminal);
 }
 
+/* A stream that the caller has closed is one that fails, so that no file gets its number and with
+ * it what is printed. */
+static void fill_closed_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            exit(HB_EXIT_MACHINE);
+}
+
 static int dispatch(struct hb_env *env, int argc, char **argv)
 {
     if (argc < 2) {
@@ -129,6 +140,8 @@ int main(int argc, char **argv)
     struct hb_env env = {.arena = hb_arena_new(), .diag = &diag};
     hb_diag_init(&diag, env.arena);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f fails, as on a full disk */
+    fill_closed_streams();
     fill_env(&env);
     int status = dispatch(&env, argc, argv);
     if (diag.errors)

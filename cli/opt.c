@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "cli/cmd.h"
@@ -26,7 +27,7 @@ static const struct {
      {"json", 0, HB_OPT_FLAG, NULL, "print JSON: stable keys, bytes, seconds", NULL,
       offsetof(struct hb_common, json), 0, 0}},
     {HB_COMMON_OUTPUT,
-     {"output", 'o', HB_OPT_STRING, "FILE", "write to FILE, whole or not at all", "-",
+     {"output", 'o', HB_OPT_OUTPUT, "FILE", "write to FILE, whole or not at all", "-",
       offsetof(struct hb_common, output), 0, 0}},
 };
 
@@ -41,7 +42,8 @@ bool hb_opt_is_operand(enum hb_opt_kind kind)
 
 static bool takes_many(enum hb_opt_kind kind)
 {
-    return kind == HB_OPT_WORDS || kind == HB_OPT_OPERANDS || kind == HB_OPT_OPERANDS_MAYBE;
+    return kind == HB_OPT_WORDS || kind == HB_OPT_INPUTS || kind == HB_OPT_OPERANDS ||
+           kind == HB_OPT_OPERANDS_MAYBE;
 }
 
 static bool must_be_there(enum hb_opt_kind kind)
@@ -187,11 +189,14 @@ static bool store_flag(struct parser *p, const struct hb_opt *row, const char *t
 static bool (*const stores[])(struct parser *, const struct hb_opt *, const char *) = {
     [HB_OPT_FLAG] = store_flag,
     [HB_OPT_STRING] = store_text,
+    [HB_OPT_INPUT] = store_text,
+    [HB_OPT_OUTPUT] = store_text,
     [HB_OPT_INT] = store_int,
     [HB_OPT_SIZE] = store_size,
     [HB_OPT_DOUBLE] = store_double,
     [HB_OPT_CHOICE] = store_choice,
     [HB_OPT_WORDS] = store_word,
+    [HB_OPT_INPUTS] = store_word,
     [HB_OPT_OPERAND] = store_text,
     [HB_OPT_OPERANDS] = store_word,
     [HB_OPT_OPERAND_MAYBE] = store_text,
@@ -333,6 +338,53 @@ static bool check_operands(struct parser *p)
     return ok;
 }
 
+/* The files that a row names. */
+static struct hb_words files_of(const struct parser *p, const struct hb_opt *row)
+{
+    struct hb_words files = {0};
+    const char *one = NULL;
+    if (row->kind == HB_OPT_INPUTS || row->kind == HB_OPT_OPERANDS) {
+        memcpy(&files, p->record + row->offset, sizeof files);
+    } else if (row->kind == HB_OPT_INPUT || row->kind == HB_OPT_OUTPUT ||
+               row->kind == HB_OPT_OPERAND || row->kind == HB_OPT_OPERAND_MAYBE) {
+        memcpy(&one, p->record + row->offset, sizeof one);
+        if (one)
+            hb_words_add(&files, p->env->arena, one);
+    }
+    return files;
+}
+
+static bool check_output(struct parser *p, const struct hb_opt *out, const char *path)
+{
+    const char *target = hb_file_target(p->env->arena, path);
+    for (const struct hb_opt *row = p->rows; target && row->name; row++) {
+        bool written = row->kind == HB_OPT_OUTPUT;
+        struct hb_words files = files_of(p, row);
+        if (written && row <= out)
+            continue;
+        for (uint32_t i = 0; i < files.count; i++) {
+            bool standard = hb_str_same(files.items[i], "-");
+            const char *other = hb_file_target(p->env->arena, files.items[i]);
+            if ((standard && !written) || !other || !hb_str_same(target, other))
+                continue;
+            return hb_error(p->env->diag, nowhere, "--%s: '%s' is also %s%s: nothing is written",
+                            out->name, path, written ? "the output of --" : "read as ", row->name);
+        }
+    }
+    return true;
+}
+
+static bool check_outputs(struct parser *p)
+{
+    bool ok = true;
+    for (const struct hb_opt *row = p->rows; row->name; row++) {
+        struct hb_words files = files_of(p, row);
+        if (row->kind == HB_OPT_OUTPUT && files.count)
+            ok &= check_output(p, row, files.items[0]);
+    }
+    return ok;
+}
+
 int hb_opt_parse(struct hb_env *env, const struct hb_cmd *cmd, int argc, char **argv,
                  void *out_record)
 {
@@ -348,5 +400,5 @@ int hb_opt_parse(struct hb_env *env, const struct hb_cmd *cmd, int argc, char **
         hb_help_command(env, cmd);
         return HB_EXIT_YES;
     }
-    return ok && check_operands(&p) ? HB_GO_ON : HB_EXIT_INPUT;
+    return ok && check_operands(&p) && check_outputs(&p) ? HB_GO_ON : HB_EXIT_INPUT;
 }

@@ -17,15 +17,18 @@ struct hb_env;
 enum hb_opt_kind {
     HB_OPT_FLAG,           /* bool; takes no value */
     HB_OPT_STRING,         /* const char * */
+    HB_OPT_INPUT,          /* const char *, a file that is read */
+    HB_OPT_OUTPUT,         /* const char *, a file that is written */
     HB_OPT_INT,            /* int64_t, from low to high */
     HB_OPT_SIZE,           /* int64_t bytes: "95GiB", "512 MB", "4096" */
     HB_OPT_DOUBLE,         /* double, finite */
     HB_OPT_CHOICE,         /* int: which word of `value` ("text|json|csv"), from 0 */
     HB_OPT_WORDS,          /* struct hb_words; may be given several times */
-    HB_OPT_OPERAND,        /* const char *; must be there */
+    HB_OPT_INPUTS,         /* struct hb_words, files that are read; several times */
+    HB_OPT_OPERAND,        /* const char *, a file; must be there */
     HB_OPT_OPERAND_MAYBE,  /* const char *; may be absent */
-    HB_OPT_OPERANDS,       /* struct hb_words; at least one */
-    HB_OPT_OPERANDS_MAYBE, /* struct hb_words; any number */
+    HB_OPT_OPERANDS,       /* struct hb_words, files; at least one */
+    HB_OPT_OPERANDS_MAYBE, /* struct hb_words, names; any number */
     HB_OPT_KIND_COUNT
 };
 
@@ -61,7 +64,8 @@ enum { HB_COMMON_JSON = 1, HB_COMMON_OUTPUT = 2, HB_COMMON_SET = 4 };
 enum { HB_GO_ON = -1 };
 
 /* Fills out_record (zeroed by the caller) from argv[1..]. Returns HB_GO_ON, or the exit status to
- * return: --help was printed (0), or the usage is wrong (2, errors in env->diag). */
+ * return: --help was printed (0), or the usage is wrong (2, errors in env->diag). An output that
+ * is also read, or another output, links followed, is such a mistake. */
 int hb_opt_parse(struct hb_env *env, const struct hb_cmd *cmd, int argc, char **argv,
                  void *out_record);
 
