@@ -3,8 +3,10 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
+#include "base/utf8.h"
 
 void hb_diag_init(struct hb_diag *diag, struct hb_arena *arena)
 {
@@ -53,7 +55,8 @@ void hb_warn(struct hb_diag *diag, struct hb_loc loc, const char *fmt, ...)
 
 static void print_loc(struct hb_loc loc, FILE *err)
 {
-    fputs(loc.file ? loc.file : "hbmsim", err);
+    const char *file = loc.file ? loc.file : "hbmsim";
+    hb_utf8_show(err, file, strlen(file), false);
     if (loc.line > 0)
         fprintf(err, ":%d", loc.line);
     if (loc.line > 0 && loc.column > 0)
@@ -66,7 +69,9 @@ void hb_diag_print(struct hb_diag *diag, FILE *err)
     for (int i = 0; i < diag->count; i++) {
         const struct hb_diag_entry *e = &diag->entries[i];
         print_loc(e->loc, err);
-        fprintf(err, ": %s: %s\n", e->warning ? "warning" : "error", e->text);
+        fprintf(err, ": %s: ", e->warning ? "warning" : "error");
+        hb_utf8_show(err, e->text, strlen(e->text), false);
+        fputc('\n', err);
         shown += !e->warning;
     }
     if (diag->errors > shown)
@@ -80,7 +85,7 @@ void hb_die(const char *fmt, ...)
     va_list ap;
     va_start(ap, fmt);
     fputs("hbmsim: fatal: ", stderr);
-    vfprintf(stderr, fmt, ap);
+    hb_utf8_vsay(stderr, fmt, ap);
     fputc('\n', stderr);
     va_end(ap);
     exit(3);
@@ -91,7 +96,7 @@ void hb_bug(const char *file, int line, const char *fmt, ...)
     va_list ap;
     va_start(ap, fmt);
     fprintf(stderr, "hbmsim: internal fault at %s:%d: ", file, line);
-    vfprintf(stderr, fmt, ap);
+    hb_utf8_vsay(stderr, fmt, ap);
     fputs("\nThis is a defect of hbmsim, not of your input: please report it with the input.\n",
           stderr);
     va_end(ap);

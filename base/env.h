@@ -11,10 +11,18 @@
 
 struct hb_arena;
 
+/* What is printed to a terminal is gathered first and shown by hb_out_finish. */
+struct hb_screen {
+    FILE *to; /* null: env->out is no terminal */
+    char *text;
+    size_t len;
+};
+
 struct hb_env {
     struct hb_arena *arena; /* lives as long as the command */
     struct hb_diag *diag;
     FILE *out;
+    struct hb_screen screen;
     FILE *err;
     const char *data_dir;    /* holds models/zoo and hw/db: the source tree, or share/hbmsim */
     const char *version;     /* of hbmsim */

@@ -16,6 +16,7 @@
 #include "base/env.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "base/utf8.h"
 
 struct hb_out {
     struct hb_env *env;
@@ -208,8 +209,30 @@ static int find_reason(FILE *stream)
     return errno;
 }
 
+void hb_out_to_screen(struct hb_env *env)
+{
+    env->screen.to = env->out;
+    env->out = open_memstream(&env->screen.text, &env->screen.len);
+    if (!env->out)
+        hb_die("cannot write standard output: %s", strerror(errno));
+}
+
+static void show_screen(struct hb_env *env)
+{
+    struct hb_screen *s = &env->screen;
+    if (!s->to)
+        return;
+    if (fclose(env->out) != 0 || !s->text)
+        hb_die("cannot write standard output: no memory");
+    hb_utf8_show(s->to, s->text, s->len, env->colour);
+    free(s->text);
+    env->out = s->to;
+    *s = (struct hb_screen){0};
+}
+
 void hb_out_finish(struct hb_env *env)
 {
+    show_screen(env);
     bool lost = fflush(env->out) != 0 || ferror(env->out) != 0;
     int why = lost ? find_reason(env->out) : 0;
     hb_diag_print(env->diag, env->err);

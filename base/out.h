@@ -21,6 +21,9 @@ void hb_out_close(struct hb_out *out);
 /* Forgets what was gathered; the target stays as it was. */
 void hb_out_drop(struct hb_out *out);
 
+/* Puts a screen between env->out, a terminal, and what is printed to it, so that no name from an
+ * input steers the terminal. */
+void hb_out_to_screen(struct hb_env *env);
 /* The end of a command: flushes and closes env->out, prints the messages of env->diag after it,
  * and dies if any output was lost; without a message where its reader went away
  * (hbmsim ... | head), which the exit status tells. */

@@ -97,3 +97,58 @@ int hb_utf8_put(uint32_t code, char *text)
     out[0] = (unsigned char)((0xf0u << (4 - n)) | code);
     return n;
 }
+
+/* Length of a code of colour that hbmsim writes itself, as ESC [ 1 ; 32 m; else 0. */
+static size_t colour_code(const char *text, size_t len)
+{
+    enum { LONGEST = 8 };
+    int value = 0;
+    if (len < 3 || text[0] != '\033' || text[1] != '[')
+        return 0;
+    for (size_t i = 2; i < len && i < LONGEST; i++) {
+        if (text[i] >= '0' && text[i] <= '9') {
+            value = 10 * value + (text[i] - '0');
+            continue;
+        }
+        if (value > 2 && (value < 30 || value > 37))
+            return 0;
+        if (text[i] == 'm')
+            return i + 1;
+        if (text[i] != ';')
+            return 0;
+        value = 0;
+    }
+    return 0;
+}
+
+void hb_utf8_show(FILE *to, const char *text, size_t len, bool colours)
+{
+    for (size_t at = 0; at < len;) {
+        uint32_t code = 0;
+        size_t n = decode_char((const unsigned char *)text + at, len - at, &code);
+        size_t colour = colours ? colour_code(text + at, len - at) : 0;
+        bool shown = n && printable(code) && code != '\r' && code != 0x85;
+        size_t count = colour ? colour : n ? n : 1;
+        if (shown || colour)
+            fwrite(text + at, 1, count, to);
+        for (size_t i = 0; i < count && !shown && !colour; i++)
+            fprintf(to, "\\x%02x", (unsigned char)text[at + i]);
+        at += count;
+    }
+}
+
+void hb_utf8_vsay(FILE *to, const char *fmt, va_list ap)
+{
+    char text[4096];
+    int len = vsnprintf(text, sizeof text, fmt, ap);
+    if (len > 0)
+        hb_utf8_show(to, text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1, false);
+}
+
+void hb_utf8_say(FILE *to, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    hb_utf8_vsay(to, fmt, ap);
+    va_end(ap);
+}

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "cli/cmd.h"
 #include "models/record.h"
 #include "models/support.h"
@@ -30,7 +31,7 @@ struct fit_run {
 
 static bool leave_out(struct fit_run *f, const char *id, const char *why)
 {
-    fprintf(f->env->err, "%s: does not count: %s\n", id, why);
+    hb_utf8_say(f->env->err, "%s: does not count: %s\n", id, why);
     return true;
 }
 

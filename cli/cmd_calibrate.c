@@ -6,6 +6,7 @@
 #include "base/json_write.h"
 #include "base/out.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "base/yaml.h"
 #include "cli/calibrate_fit.h"
 #include "cli/cmd.h"
@@ -116,7 +117,7 @@ static int calibrate(struct hb_env *env, const struct options *o, struct hb_meas
     struct hb_probe *probe = hb_probe_open(env, &choice, &reason);
     if (!probe) {
         hb_out_drop(out);
-        fprintf(env->err, "hbmsim: cannot calibrate: %s\n", reason);
+        hb_utf8_say(env->err, "hbmsim: cannot calibrate: %s\n", reason);
         return HB_EXIT_MACHINE;
     }
     struct hb_measure_result *result = hb_arena_alloc(env->arena, 1, sizeof *result);

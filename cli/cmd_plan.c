@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include "base/out.h"
 #include "base/size.h"
+#include "base/utf8.h"
 #include "cli/cmd.h"
 #include "cli/draw.h"
 #include "cli/draw_plan.h"
@@ -296,7 +297,7 @@ static int check_verified(struct hb_env *env, const struct options *o,
         return HB_EXIT_INPUT;
     }
     if (v->end == HB_VERIFY_FAILED) {
-        fprintf(env->err, "hbmsim plan: --verify: %s\n", reason);
+        hb_utf8_say(env->err, "hbmsim plan: --verify: %s\n", reason);
         return HB_EXIT_MACHINE;
     }
     if (o->emit != EMIT_NONE && !o->common.json && v->end != HB_VERIFY_FITS) {

@@ -6,6 +6,7 @@
 #include "base/json_write.h"
 #include "base/out.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "cli/cmd.h"
 #include "models/schema.h"
 #include "sim/hlo/logfile.h"
@@ -214,7 +215,7 @@ static int run(struct hb_env *env, int argc, char **argv)
     enum hb_measured_kind want =
         o.kind < 0 ? HB_MEASURED_KIND_COUNT : (enum hb_measured_kind)o.kind;
     if (!hb_measured_read(env->arena, log, want, &measured, &reason)) {
-        fprintf(env->err, "hbmsim record: no record: %s\n", reason);
+        hb_utf8_say(env->err, "hbmsim record: no record: %s\n", reason);
         return HB_EXIT_NO;
     }
     return make_record(env, &o, &measured);

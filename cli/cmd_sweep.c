@@ -159,13 +159,17 @@ static void print_json(const struct answer *a, FILE *out)
 
 /* --- CSV --- */
 
+/* A text that a spreadsheet would run as a formula gets an apostrophe, which makes it text. */
 static void print_csv_text(FILE *out, const char *text)
 {
-    if (!strpbrk(text, ",\"\n")) {
+    char *end;
+    strtod(text, &end);
+    bool formula = text[0] && strchr("=+-@\t\r", text[0]) && (*end || end == text);
+    if (!formula && !strpbrk(text, ",\"\n\r")) {
         fputs(text, out);
         return;
     }
-    fputc('"', out);
+    fputs(formula ? "\"'" : "\"", out);
     for (; *text; text++) {
         if (*text == '"')
             fputc('"', out);

@@ -5,6 +5,7 @@
 #include "base/json_write.h"
 #include "base/out.h"
 #include "base/size.h"
+#include "base/utf8.h"
 #include "cli/cmd.h"
 #include "cli/compiled.h"
 #include "cli/input.h"
@@ -149,7 +150,7 @@ static int compile(struct hb_env *env, const struct options *o, const struct hb_
         raise(c.signal); /* as if there had been no compiler to stop first */
         return HB_EXIT_MACHINE;
     case HB_COMPILE_FAILED:
-        fprintf(env->err, "hbmsim verify: %s\n", c.reason);
+        hb_utf8_say(env->err, "hbmsim verify: %s\n", c.reason);
         return HB_EXIT_MACHINE;
     }
     if (o->keep && !hb_keep_record(env, o->keep, o->id, r->spec, r->budget_bytes, &c))

@@ -99,6 +99,8 @@ static void fill_env(struct hb_env *env)
     env->out_is_terminal = isatty(STDOUT_FILENO);
     env->err_is_terminal = isatty(STDERR_FILENO) && !dumb;
     env->colour = env->out_is_terminal && !dumb && !read_variable("NO_COLOR", NULL);
+    if (env->out_is_terminal)
+        hb_out_to_screen(env);
     env->unicode = shows_unicode() && !dumb;
     env->width = terminal_width(env->out_is_terminal);
 }

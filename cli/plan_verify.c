@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/env.h"
 #include "base/size.h"
+#include "base/utf8.h"
 #include "cli/keep.h"
 
 static enum hb_verify_end end_of(const struct hb_verify_ask *verify, const struct hb_plan_answer *a,
@@ -36,7 +37,7 @@ bool hb_plan_verify(struct hb_env *env, const struct hb_verify_ask *verify,
                                       .kind = hb_cell_kind_name(env->arena, cell),
                                       .predicted_bytes = a->result->memory.peak_bytes};
     if (env->err_is_terminal)
-        fprintf(env->err, "hbmsim plan: compiling %s\n", round->plan);
+        hb_utf8_say(env->err, "hbmsim plan: compiling %s\n", round->plan);
     hb_compile(env, &ask, &round->compiled);
     v->seconds += round->compiled.seconds;
     v->lessons[v->count] = (struct hb_lesson){hb_cell_kind(cell),

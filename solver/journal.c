@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,9 +13,41 @@
 #include "base/file.h"
 
 struct hb_journal {
+    struct hb_arena *arena;
     const char *path;
     int file;
 };
+
+/* A line is an object whose last member is the checksum of what stands before it. */
+#define CHECK ",\"check\":\""
+enum { DIGITS = 16, TAIL = sizeof CHECK - 1 + DIGITS + 2 };
+
+/* FNV-1a: no two texts of a length that differ in one byte have the same. */
+static const char *check_of(const char *text, size_t len, char out[TAIL + 1])
+{
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
+    snprintf(out, TAIL + 1, CHECK "%016" PRIx64 "\"}", hash);
+    return out;
+}
+
+/* All lines but the first, which the caller compares whole. */
+static bool check_lines(struct hb_diag *diag, const char *path, const char *text)
+{
+    int number = 1;
+    for (const char *line = strchr(text, '\n') + 1; *line; line = strchr(line, '\n') + 1) {
+        char want[TAIL + 1];
+        size_t len = strcspn(line, "\n");
+        number++;
+        if (len > TAIL && memcmp(check_of(line, len - TAIL, want), line + len - TAIL, TAIL) == 0)
+            continue;
+        return hb_error(diag, (struct hb_loc){.file = path, .line = number},
+                        "this line is not as it was written (its checksum is another); remove it, "
+                        "and its cell is run again");
+    }
+    return true;
+}
 
 static size_t whole_lines(const char *text, size_t len)
 {
@@ -36,6 +70,10 @@ bool hb_journal_read(struct hb_arena *arena, struct hb_diag *diag, const char *p
     if (len == 0)
         return true;
     *out_text = hb_arena_strndup(arena, text.text, len);
+    if (strlen(*out_text) != len)
+        return hb_error(diag, (struct hb_loc){.file = path}, "holds a NUL byte: it was damaged");
+    if (!check_lines(diag, path, *out_text))
+        return false;
     *out_lines = (struct hb_jsonl){.path = path, .text = *out_text, .len = len};
     return true;
 }
@@ -59,6 +97,7 @@ struct hb_journal *hb_journal_open(struct hb_arena *arena, const char *path, con
     struct hb_text text = {"", 0};
     const char *reason;
     struct stat st;
+    j->arena = arena;
     j->path = path;
     j->file = open(path, O_WRONLY | O_CREAT, 0666);
     if (j->file < 0)
@@ -76,7 +115,13 @@ struct hb_journal *hb_journal_open(struct hb_arena *arena, const char *path, con
 
 void hb_journal_add(struct hb_journal *j, const char *line, size_t len)
 {
-    write_all(j, line, len);
+    char check[TAIL + 1];
+    struct hb_arena_mark mark = hb_arena_mark(j->arena);
+    size_t body = len - strlen("}\n");
+    const char *whole =
+        hb_arena_printf(j->arena, "%.*s%s\n", (int)body, line, check_of(line, body, check));
+    write_all(j, whole, body + TAIL + 1);
+    hb_arena_rewind(j->arena, mark);
 }
 
 void hb_journal_close(struct hb_journal *j)

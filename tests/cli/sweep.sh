@@ -23,6 +23,15 @@ same "$work/out" "$work/one.csv"
 expect 0 hbmsim sweep $model $grid --csv --jobs 7 --journal "$work/journal"
 same "$work/out" "$work/one.csv"
 
+# A text that a spreadsheet would run is one that it shows.
+expect 0 hbmsim sweep $model --x "remat.policy==1+1,full" --csv
+out_has "\"'=1+1\","
+
+# A journal whose figures were changed is refused, its line named.
+sed '5s/"peak_bytes": *[0-9]/&7/' "$work/journal" >"$work/changed"
+expect 2 hbmsim sweep $model $grid --csv --journal "$work/changed"
+err_has 'changed:5: error: this line is not as it was written'
+
 # Killed in the middle of a line: what is whole stays, the rest is run again.
 head -c 900 "$work/journal" >"$work/killed"
 kept=$(grep -c '"cell"' "$work/killed")
