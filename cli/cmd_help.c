@@ -35,6 +35,9 @@ static int explain_topic(struct hb_env *env, const char *topic, const char *sect
     if (hb_str_same(topic, "model"))
         return explain_model(env, section);
     const struct hb_cmd *cmd = hb_help_find(topic);
+    const char *near = NULL;
+    if (!cmd && !section && hb_schema_help(env->out, topic, &near))
+        return HB_EXIT_YES;
     if (!cmd) {
         hb_help_unknown(env, topic);
         return HB_EXIT_INPUT;
@@ -67,8 +70,9 @@ static int run(struct hb_env *env, int argc, char **argv)
 }
 
 static const struct hb_opt options[] = {
-    {"TOPIC", 0, HB_OPT_OPERAND_MAYBE, NULL, "a command; or `model`: the keys of the input file",
-     NULL, offsetof(struct options, topic), 0, 0},
+    {"TOPIC", 0, HB_OPT_OPERAND_MAYBE, NULL,
+     "a command; `model`: the keys of the input file; or one of its sections", NULL,
+     offsetof(struct options, topic), 0, 0},
     {"SECTION", 0, HB_OPT_OPERAND_MAYBE, NULL, "of the input file, as `batch` or `blocks[].moe`",
      NULL, offsetof(struct options, section), 0, 0},
     /* For `make install`, not shown. */

@@ -188,6 +188,16 @@ const char *hb_kind_name(enum hb_device_kind kind)
     return kind_words[kind];
 }
 
+bool hb_device_kind_parse(const char *word, enum hb_device_kind *out_kind)
+{
+    for (int i = 0; kind_words[i]; i++)
+        if (hb_str_same(kind_words[i], word)) {
+            *out_kind = (enum hb_device_kind)i;
+            return true;
+        }
+    return false;
+}
+
 const char *hb_link_kind_name(enum hb_link_kind kind)
 {
     return link_words[kind];
@@ -627,31 +637,22 @@ const char *const *hb_device_list(struct hb_arena *arena, const char *data_dir, 
     return names;
 }
 
-static bool is_listed(const char *const *names, const char *name)
-{
-    for (; *names; names++)
-        if (hb_str_same(*names, name))
-            return true;
-    return false;
-}
-
 bool hb_device_load(struct hb_arena *arena, struct hb_diag *diag, const char *data_dir,
                     const char *name, struct hb_loc loc, struct hb_device *out_dev)
 {
     const char *path = name;
-    if (!strchr(name, '/') && !hb_str_ends(name, ".yaml")) {
-        const char *const *names = hb_device_list(arena, data_dir, NULL);
-        if (!names[0])
+    if (!hb_device_is_path(name)) {
+        if (!hb_device_list(arena, data_dir, NULL)[0])
             hb_die("cannot read the device profiles in %s/hw/db; HBMSIM_DATA can name another "
                    "place",
                    data_dir);
-        if (!is_listed(names, name)) {
-            const char *near = hb_str_nearest(name, names);
+        const char *near = NULL;
+        const char *whole = hb_device_resolve(arena, data_dir, name, &near);
+        if (!whole)
             return hb_error(diag, loc, "there is no device '%s'%s%s%s", name,
                             near ? "; did you mean '" : "; 'hbmsim devices' lists them",
                             near ? near : "", near ? "'?" : "");
-        }
-        path = hb_arena_printf(arena, "%s/hw/db/%s.yaml", data_dir, name);
+        path = hb_arena_printf(arena, "%s/hw/db/%s.yaml", data_dir, whole);
     }
     struct hb_node *root;
     return hb_yaml_read_file(arena, diag, path, &root) && read_tree(arena, diag, root, out_dev);

@@ -167,6 +167,15 @@ bool hb_device_parse(struct hb_arena *arena, struct hb_diag *diag, const char *p
                      const char *text, size_t len, struct hb_device *out_dev);
 /* Names of the database in data_dir, sorted; the last is null. *out_count may be null. */
 const char *const *hb_device_list(struct hb_arena *arena, const char *data_dir, int *out_count);
+/* The name in the database that is meant by name: itself, or by a short name (h100, v5p); null:
+ * there is none, and *out_near is the nearest or null. Where data_dir has no database every name
+ * is taken as it is. */
+const char *hb_device_resolve(struct hb_arena *arena, const char *data_dir, const char *name,
+                              const char **out_near);
+/* Whether a name is a file's: it has a slash or ends in .yaml. */
+bool hb_device_is_path(const char *name);
+/* The kind of a profile by its word ("gpu"). */
+bool hb_device_kind_parse(const char *word, enum hb_device_kind *out_kind);
 /* A profile as a file of the same format (facts give sources and notes). */
 void hb_device_write(const struct hb_device *dev, struct hb_str *to);
 

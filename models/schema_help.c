@@ -76,3 +76,14 @@ void hb_schema_each_key(void (*visit)(void *context, const char *path), void *co
     }
     hb_arena_free(arena);
 }
+
+const char *hb_schema_path_of(struct hb_arena *arena, const char *name)
+{
+    for (int id = HB_SEC_ROOT + 1; id < HB_SEC_COUNT; id++) {
+        const struct hb_section *s = hb_section((enum hb_section_id)id);
+        for (int i = 0; i < s->key_count; i++)
+            if (hb_str_same(s->keys[i].name, name))
+                return hb_arena_printf(arena, "%s.%s", s->path, name);
+    }
+    return NULL;
+}

@@ -133,6 +133,14 @@ bool hb_section_read(struct hb_reading *r, const struct hb_scope *scope, enum hb
 /* Fills in what is computed from other keys; root for telling absent sections. */
 bool hb_schema_fill(struct hb_reading *r, const struct hb_node *root);
 
+/* Settles hardware.device's name and the compiler that follows from it, or an error where the one
+ * given is another's. */
+bool hb_schema_fill_device(struct hb_reading *r, const struct hb_node *root, const char *data_dir);
+
+/* The whole path of the first key below a section that has this name ("batch.global" of "global"),
+ * or null. */
+const char *hb_schema_path_of(struct hb_arena *arena, const char *name);
+
 /* The place of path ("mesh.tensor", "model.blocks[1].moe.d_ff") or of what is nearest above. */
 struct hb_loc hb_schema_locate(const struct hb_node *root, const char *path);
 /* Puts the model of `model.preset`'s card under the keys of root's model. */

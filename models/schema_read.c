@@ -31,6 +31,10 @@ static bool fail_unknown(struct hb_reading *r, const struct hb_scope *scope,
         hb_str_addf(&known, "%s%s", i ? ", " : "", names[i]);
     }
     names[section->key_count] = NULL;
+    const char *whole = scope ? NULL : hb_schema_path_of(r->arena, node->key);
+    if (whole)
+        return hb_reading_fail(r, scope, node->key_loc, "unknown key '%s'; did you mean '%s'?",
+                               node->key, whole);
     const char *near = hb_str_nearest(node->key, names);
     struct hb_node shown = {.kind = HB_NODE_SCALAR, .quoted = true, .text = node->key};
     const char *name = hb_node_show(r->arena, &shown);
@@ -185,13 +189,14 @@ static bool read_blocks(struct hb_reading *r, const struct hb_scope *scope,
 }
 
 static bool read_tree(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *root,
-                      struct hb_spec *out_spec)
+                      const char *data_dir, struct hb_spec *out_spec)
 {
     struct hb_spec *spec = hb_arena_alloc(arena, 1, sizeof *spec);
     struct hb_reading r = {.arena = arena, .diag = diag, .spec = spec};
     if (!hb_section_read(&r, NULL, HB_SEC_ROOT, root, root->loc, spec))
         return false;
-    if (!hb_schema_fill(&r, root) || !hb_schema_check(arena, diag, root, spec))
+    if (!hb_schema_fill(&r, root) || !hb_schema_fill_device(&r, root, data_dir) ||
+        !hb_schema_check(arena, diag, root, spec))
         return false;
     *out_spec = *spec;
     return true;
@@ -204,16 +209,17 @@ bool hb_schema_from_node(struct hb_arena *arena, struct hb_diag *diag, const str
         struct hb_node *copy = hb_node_copy(arena, config);
         if (!hb_schema_apply_preset(arena, diag, copy, data_dir))
             return false;
-        return read_tree(arena, diag, copy, out_spec);
+        return read_tree(arena, diag, copy, data_dir, out_spec);
     }
     const struct hb_node *include = hb_node_find(config, "include");
     if (include)
         return hb_error(diag, include->key_loc, "include: only a file can include another");
-    return read_tree(arena, diag, config, out_spec);
+    return read_tree(arena, diag, config, data_dir, out_spec);
 }
 
 bool hb_schema_read(const struct hb_schema_source *source, struct hb_spec *out_spec)
 {
     struct hb_node *root = NULL;
-    return hb_schema_load(source, &root) && read_tree(source->arena, source->diag, root, out_spec);
+    return hb_schema_load(source, &root) &&
+           read_tree(source->arena, source->diag, root, source->data_dir, out_spec);
 }

@@ -232,7 +232,10 @@ static const struct hb_key root_keys[] = {
     MAP("step", HB_SEC_STEP, "the step function"),
     MAYBE("load", SPEC(load.present), HB_SEC_LOAD, "building the state before step 1"),
     MAP("hardware", HB_SEC_HARDWARE, "devices"),
-    ENUM("compiler", SPEC(compiler), compilers, "xla-tpu", "whose memory behaviour is simulated"),
+    ENUM("compiler", SPEC(compiler), compilers, "=the device's: xla-tpu or xla-gpu",
+         "whose memory behaviour is simulated"),
+    BOOL("force_compiler", SPEC(force_compiler), "false",
+         "simulate a compiler that is not the device's"),
     MAP("runtime", HB_SEC_RUNTIME, "with compiler: torch"),
     MAP("plan", HB_SEC_PLAN, "what `hbmsim plan` may change"),
 };

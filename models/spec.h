@@ -388,6 +388,7 @@ struct hb_spec {
     struct hb_load load;
     struct hb_hardware hardware;
     enum hb_compiler compiler;
+    bool force_compiler; /* though it is not the device's */
     struct hb_runtime runtime;
     struct hb_plan_axes plan;
     /* Null; or of which configuration this one is a sample: it has other numbers of layers, but the

@@ -118,7 +118,7 @@ out_has 'hbmsim (MiB)'
 expect 2 hbmsim validate "$first" --explain no-such-record
 err_has "no record has the id 'no-such-record'"
 
-sed -n 1p "$first" | sed 's/"compiler":"xla-tpu"/"compiler":"torch"/' >"$work/torch.jsonl"
+sed -n 1p "$first" | sed 's/"compiler":"xla-tpu"/"compiler":"torch"/; s/"tpu-v5p"/"nvidia-h100"/' >"$work/torch.jsonl"
 expect 0 hbmsim validate "$work/torch.jsonl"
 out_has 'compiler: torch: '
 expect 1 hbmsim validate "$work/torch.jsonl" --max-median 5

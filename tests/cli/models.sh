@@ -36,6 +36,11 @@ expect 3 hbmsim models -o "$work/no/such"
 err_is "hbmsim: fatal: cannot write $work/no/such: No such file or directory"
 expect 0 hbmsim help model batch
 out_has 'sequences of a step over all devices'
+mv "$work/out" "$work/batch"
+expect 0 hbmsim help batch
+same "$work/out" "$work/batch"
+expect 0 hbmsim help remat
+out_has 'what is kept, recomputed or offloaded'
 expect 2 hbmsim help model btch
 err_is "hbmsim: error: the input has no section 'btch'; did you mean 'batch'?"
 expect 2 hbmsim help models batch

@@ -126,8 +126,10 @@ static inline void put_hardware(struct config *c)
                                     : tpus[hb_rng_range(&c->rng, 0, 2)]));
     if (chance(c, 10))
         put_text(c, "hardware.hbm=24GiB");
-    if (chance(c, 10))
+    if (chance(c, 10)) {
         put_text(c, "hardware.reserve=1GiB");
+        put_text(c, "force_compiler=true"); /* which changes nothing with the device's own */
+    }
 }
 
 static inline void put_attention(struct config *c, int block, int64_t unit)

@@ -180,6 +180,38 @@ static void a_name_that_is_not_there_gets_the_nearest(void **state)
     unit_end(&u);
 }
 
+static void short_names_mean_devices(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {{"h100", "nvidia-h100"},
+                                           {"H100", "nvidia-h100"},
+                                           {"mi300x", "amd-mi300x"},
+                                           {"v5p", "tpu-v5p"},
+                                           {"v5e", "tpu-v5e"},
+                                           {"v6e", "tpu-v6e"},
+                                           {"b200", "nvidia-b200"},
+                                           {"trillium", "tpu-v6e"},
+                                           {"a100", "nvidia-a100-80gb"},
+                                           {"tpu-v5p", "tpu-v5p"},
+                                           {"h200", "nvidia-h200"},
+                                           {"v5litepod", "tpu-v5e"},
+                                           {"a100-40gb", "nvidia-a100-40gb"}};
+    struct unit u;
+    unit_start(&u);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct hb_device d;
+        struct hb_loc loc = {0};
+        assert_true(hb_device_load(u.env.arena, &u.diag, HB_SOURCE_DIR, names[i][0], loc, &d));
+        assert_string_equal(d.name, names[i][1]);
+    }
+    const char *near = NULL;
+    assert_null(hb_device_resolve(u.env.arena, HB_SOURCE_DIR, "mi30x", &near));
+    assert_string_equal(near, "amd-mi300x");
+    assert_null(hb_device_resolve(u.env.arena, HB_SOURCE_DIR, "abacus-and-beads", &near));
+    assert_null(near);
+    unit_end(&u);
+}
+
 static void what_is_written_reads_back(void **state)
 {
     (void)state;
@@ -236,6 +268,7 @@ int main(void)
         cmocka_unit_test(a_small_profile_reads),
         cmocka_unit_test(mistakes_are_refused_with_their_place),
         cmocka_unit_test(a_name_that_is_not_there_gets_the_nearest),
+        cmocka_unit_test(short_names_mean_devices),
         cmocka_unit_test(what_is_written_reads_back),
         cmocka_unit_test(fields_do_not_overlap),
     };

@@ -77,7 +77,8 @@ static void ends_hold_their_share_of_the_records(void **state)
         hb_interval_make(u.env.arena, &spec, 0.5, peak, &narrow);
         hb_interval_make(u.env.arena, &spec, 0.95, peak, &wide);
         assert_true(narrow.low_bytes <= peak && peak <= narrow.high_bytes);
-        assert_true(wide.low_bytes < narrow.low_bytes && narrow.high_bytes < wide.high_bytes);
+        /* of few records an end can be the same one's in both */
+        assert_true(wide.low_bytes <= narrow.low_bytes && narrow.high_bytes < wide.high_bytes);
         assert_true(narrow.records > 0 && narrow.confidence > 0.499 && narrow.confidence < 0.501);
         assert_true(wide.confidence <= 0.95 + 1e-9);
         /* of its group at least half, so of all rows no less than that */

@@ -97,6 +97,59 @@ static void computes_from_other_keys(void **state)
     assert_string_equal(s.model.blocks[1].name, "dense2");
 }
 
+/* Refuses text with this message. */
+static void refuses(const char *text, const char *says)
+{
+    struct hb_spec spec;
+    assert_false(read_text(text, &spec));
+    const char *got = u.diag.entries[0].text;
+    if (strcmp(got, says) != 0)
+        fail_msg("wanted '%s', got '%s'", says, got);
+    assert_true(u.diag.entries[0].loc.line > 0 && u.diag.entries[0].loc.column > 1);
+}
+
+static void the_compiler_is_the_devices(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum hb_compiler compiler;
+        const char *device;
+    } cases[] = {
+        {SMALL, HB_XLA_TPU, "tpu-v5p"},
+        {SMALL "hardware: {device: v6e}\n", HB_XLA_TPU, "tpu-v6e"},
+        {SMALL "hardware: {device: h100}\n", HB_XLA_GPU, "nvidia-h100"},
+        {SMALL "hardware: {device: amd-mi300x}\n", HB_XLA_GPU, "amd-mi300x"},
+        {SMALL "hardware: {device: mi300x}\ncompiler: torch\n", HB_TORCH, "amd-mi300x"},
+        {SMALL "hardware: {device: " HB_SOURCE_DIR "/hw/db/nvidia-b200.yaml}\n", HB_XLA_GPU,
+         HB_SOURCE_DIR "/hw/db/nvidia-b200.yaml"},
+        {SMALL "hardware: {device: h100}\ncompiler: xla-tpu\nforce_compiler: true\n", HB_XLA_TPU,
+         "nvidia-h100"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hb_spec s = spec_of(cases[i].text);
+        assert_int_equal(s.compiler, cases[i].compiler);
+        assert_string_equal(s.hardware.device, cases[i].device);
+    }
+}
+
+static void another_devices_compiler_is_refused(void **state)
+{
+    (void)state;
+    refuses(SMALL "hardware: {device: h100}\ncompiler: xla-tpu\n",
+            "compiler: xla-tpu does not compile for hardware.device: nvidia-h100; allowed: "
+            "xla-gpu, torch, or force_compiler: true to simulate it all the same");
+    refuses(SMALL "compiler: xla-gpu\n",
+            "compiler: xla-gpu does not compile for hardware.device: tpu-v5p (the default); "
+            "allowed: xla-tpu, or force_compiler: true to simulate it all the same");
+    refuses(SMALL "hardware: {device: " HB_SOURCE_DIR "/hw/db/tpu-v4.yaml}\ncompiler: torch\n",
+            "compiler: torch does not compile for hardware.device: " HB_SOURCE_DIR
+            "/hw/db/tpu-v4.yaml; allowed: xla-tpu, or force_compiler: true to simulate it all the "
+            "same");
+    refuses(SMALL "hardware: {device: h10}\n",
+            "hardware.device: there is no device 'h10'; did you mean 'nvidia-h100'?");
+}
+
 static void reads_each_kind_of_value(void **state)
 {
     (void)state;
@@ -209,7 +262,7 @@ static void includes_and_sets(void **state)
                                 "model.blocks[0].repeat=6",
                                 "blocks.1.moe={experts: 4, top_k: 1, d_ff: 16}",
                                 "remat.per_block.dense.policy=none",
-                                "hardware.device='a=b.c'",
+                                "hardware.device='a=b.c/d'",
                                 "loss.chunks = 4"};
     struct hb_schema_source source = {
         arena, &u.diag, run, sets, sizeof sets / sizeof sets[0], HB_SOURCE_DIR};
@@ -229,7 +282,7 @@ static void includes_and_sets(void **state)
     assert_int_equal(s.model.blocks[0].remat.policy, HB_POLICY_NONE);
     assert_int_equal(s.model.blocks[1].moe.experts, 4);
     assert_int_equal(s.model.blocks[1].moe.shared_experts, 0);
-    assert_string_equal(s.hardware.device, "a=b.c");
+    assert_string_equal(s.hardware.device, "a=b.c/d");
     const char *const paths[] = {run, card, base, cards, folder};
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
         assert_int_equal(remove(paths[i]), 0);
@@ -293,7 +346,7 @@ static const char rich[] =
           "loss: {chunks: 4, softcap: 0.1, chunk_over: tokens, kernel: fused}\n"
           "pipeline: {rank: 0, layers: even, iteration_save: [iter_in]}\n"
           "load: {}\n"
-          "hardware: {hbm: 95GiB, reserve: 1GiB}\n"
+          "hardware: {device: h100, hbm: 95GiB, reserve: 1GiB}\n"
           "compiler: xla-gpu\n"
           "plan: {search: {mesh: [{fsdp: 8}], batch: {global: [1, 2]}}, keep: {data_max: 4}}\n";
 
@@ -304,7 +357,8 @@ static void writes_what_it_reads(void **state)
         SMALL,
         rich,
         "model: {preset: deepseek-v3, mtp: 1}\nmesh: {expert: 8}\n",
-        "model: {preset: gemma2-9b, name: 'a: b #\"x\"'}\ncompiler: torch\n",
+        "model: {preset: gemma2-9b, name: 'a: b #\"x\"'}\ncompiler: torch\nhardware: {device: "
+        "b200}\n",
         SMALL "mesh: {pipeline: 2}\npipeline: {schedule: 1f1b, layers: [4, 2]}\n",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -354,7 +408,8 @@ static void writes_short_files(void **state)
                 "      moe: {experts: 8, top_k: 2, d_ff: 32, shared_experts: 2, shared_d_ff: 64}\n"
                 "optimizer: {moments: [f32, f32]}\n"
                 "mesh: {fsdp: 8}\n"
-                "hardware: {count: 8}\n");
+                "hardware: {count: 8}\n"
+                "compiler: xla-tpu\n");
 }
 
 /* ---- the table itself */
@@ -420,7 +475,7 @@ static void refuses_what_is_not_simulated(void **state)
         const char *message;
     } cases[] = {
         {"", NULL},
-        {"compiler: torch\n",
+        {"compiler: torch\nhardware: {device: nvidia-h100}\n",
          "compiler: torch: the memory of experts is not simulated with torchtitan yet"},
         {"precision: {fp8: rowwise}\n", "precision.fp8 is not simulated yet; use fp8: none"},
         {"loss: {kernel: fused}\n", "loss.kernel: only eager is simulated yet; use kernel: eager"},
@@ -474,14 +529,23 @@ static void survives_mutation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(fills_defaults),           TEST(computes_from_other_keys),
-        TEST(reads_each_kind_of_value), TEST(reads_per_block_remat),
-        TEST(reads_the_plan),           TEST(overrides_a_preset),
-        TEST(includes_and_sets),        TEST(varies_a_tree),
-        TEST(writes_what_it_reads),     TEST(writes_own_remat_of_blocks),
-        TEST(writes_short_files),       TEST(describes_every_key),
-        TEST(has_a_sound_table),        TEST(refuses_what_is_not_simulated),
+        TEST(fills_defaults),
+        TEST(computes_from_other_keys),
+        TEST(reads_each_kind_of_value),
+        TEST(reads_per_block_remat),
+        TEST(reads_the_plan),
+        TEST(overrides_a_preset),
+        TEST(includes_and_sets),
+        TEST(varies_a_tree),
+        TEST(writes_what_it_reads),
+        TEST(writes_own_remat_of_blocks),
+        TEST(writes_short_files),
+        TEST(describes_every_key),
+        TEST(has_a_sound_table),
+        TEST(refuses_what_is_not_simulated),
         TEST(survives_mutation),
+        TEST(the_compiler_is_the_devices),
+        TEST(another_devices_compiler_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
