@@ -176,7 +176,10 @@ static void run_move(struct hb_body *b, const struct hb_step_op *s, uint32_t out
                         .axis = s->axis,
                         .stream = HB_STREAM_COLLECTIVE + (unsigned)s->axis,
                         .group = hb_ways(b->lo, s->axis)};
-    e.sent_bytes = hb_payload_bytes(s->op, b->lo->p->bufs[out].plain_bytes, e.group);
+    int64_t whole = b->lo->p->bufs[out].plain_bytes;
+    if (s->op == HB_OP_REDUCE_SCATTER)
+        whole = hb_mul_sat(whole, e.group);
+    e.sent_bytes = s->sent_bytes > 0 ? s->sent_bytes : hb_payload_bytes(s->op, whole, e.group);
     hb_body_read(b, &e, s->in[0]);
     hb_emit_write(&e, out);
     hb_emit(b->lo, &e);

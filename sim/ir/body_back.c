@@ -467,7 +467,10 @@ static void back_move(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
                         .axis = s->axis,
                         .stream = HB_STREAM_COLLECTIVE + (unsigned)s->axis,
                         .group = hb_ways(b->lo, s->axis)};
-    e.sent_bytes = hb_payload_bytes(s->back_op, b->lo->p->bufs[g].plain_bytes, e.group);
+    int64_t whole = b->lo->p->bufs[g].plain_bytes;
+    if (s->back_op == HB_OP_ALL_GATHER)
+        whole = hb_mul_sat(whole, e.group);
+    e.sent_bytes = s->sent_bytes > 0 ? s->sent_bytes : hb_payload_bytes(s->back_op, whole, e.group);
     hb_emit_read(&e, g);
     hb_emit_read(&e, b->grad[s->in[0]]);
     uint32_t out = grad_place(b, s->in[0], false);

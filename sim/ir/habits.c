@@ -50,7 +50,6 @@ static const struct hb_habits xla_cuda = {
     .probabilities_remade = true,
     .output_grads_gathered = true,
     .parts_apart = true,
-    .ragged_stays = true,
     /* PP/base: two bf16[11,2,2048,2048] beside the logits, outputs and zeros for the gradients of
      * the inputs; none where the loss is split over the stages. */
     .outputs_in_place = true,
@@ -80,7 +79,6 @@ static const struct hb_habits xla_rocm = {
     .output_grads_gathered = true,
     .parts_apart = true,
     .sums_remade = true,
-    .ragged_stays = true,
     .outputs_in_place = true,
     .muon_gathers_once = true,
     /* pr85/pp8/good+layerin, ep2pp4/good: pipeline.c. */

@@ -35,7 +35,6 @@ struct hb_habits {
     bool attention_split;    /* its backward pass is two kernels, dq and dk with dv */
     bool parts_apart;        /* of an input's gradient, one a product, added afterwards */
     bool sums_remade;        /* a residual's gradient is made again by a layer's last fusion */
-    bool ragged_stays;       /* ragged experts work on the device's own tokens */
     bool outputs_in_place;   /* of a pipeline: the loss reads them in the iterations' stack */
     bool muon_gathers_once;  /* the gathered momentum or its transpose, not both */
     bool stage_grads_late;   /* weights' gradients come after a stage's backward products */

@@ -20,24 +20,41 @@ struct routed {
     int64_t expert_batch; /* sequences that reach this device's experts */
 };
 
+static int64_t expert_ways(const struct hb_lower *lo)
+{
+    return hb_ways(lo, HB_AX_EXPERT);
+}
+
+/* MaxText's ragged experts get their rows from all devices of the axis and send them back
+ * (ragged_all_to_all in sparse_matmul of its layers/moe.py, on any accelerator). */
 bool hb_layer_exchanges_rows(const struct hb_lower *lo, const struct hb_moe *m)
 {
-    return hb_ways(lo, HB_AX_EXPERT) > 1 && m->dispatch == HB_DISPATCH_RAGGED &&
-           !lo->habits->ragged_stays;
+    return expert_ways(lo) > 1 && m->dispatch == HB_DISPATCH_RAGGED && lo->maxtext;
+}
+
+/* Each rank of the expert axis gathers all the axis's tokens and sorts out its own. */
+static bool gathers_tokens(const struct hb_lower *lo, const struct hb_moe *m)
+{
+    return expert_ways(lo) > 1 && m->dispatch == HB_DISPATCH_ALLGATHER;
 }
 
 /* MaxText's einsum works on a device's own tokens; the weights of all experts come to it
  * (mixtral-8x7b, expert 4 and fsdp 8, with one and two sequences: bf16[8,4096,14336] three times;
- * deepseek2-16b, expert 4 and fsdp 4). */
+ * deepseek2-16b, expert 4 and fsdp 4). So do a plain program's ragged products, everywhere
+ * (moe_ragged over expert 8, and over fsdp 2 and expert 4, 64 experts, on v5p, H100 and MI300X:
+ * all-gather to bf16[64,2048,1408], no exchange of rows). */
 static bool comes_to_tokens(const struct hb_lower *lo, const struct hb_moe *m)
 {
-    return lo->maxtext && m->dispatch == HB_DISPATCH_EINSUM && hb_ways(lo, HB_AX_EXPERT) > 1 &&
-           hb_fsdp_ways(lo, true) > 1;
+    if (expert_ways(lo) == 1)
+        return false;
+    if (!lo->maxtext)
+        return m->dispatch == HB_DISPATCH_RAGGED;
+    return m->dispatch == HB_DISPATCH_EINSUM && hb_fsdp_ways(lo, true) > 1;
 }
 
 static struct routed find_routed(const struct hb_lower *lo, const struct hb_moe *m, int64_t batch)
 {
-    int64_t ep = hb_ways(lo, HB_AX_EXPERT);
+    int64_t ep = expert_ways(lo);
     int64_t tp = hb_ways(lo, HB_AX_TENSOR);
     int64_t seq = lo->spec->batch.seq;
     struct routed r = {.batch = batch, .seq = lo->local.seq, .experts = m->experts};
@@ -56,8 +73,11 @@ static struct routed find_routed(const struct hb_lower *lo, const struct hb_moe 
         if (lo->expert_batch == HB_EXPERTS_LOCAL)
             r.masked = r.experts;
     }
-    /* XLA:GPU has no grouped product with exchange: tokens stay and the experts' weights come
-     * (pr85/ep2pp4/good,ragged: bf16[16,32768,4096], the rows of one device's tokens). */
+    if (gathers_tokens(lo, m)) {
+        r.experts = hb_div_up(m->experts, ep);
+        r.expert_batch = hb_mul_sat(batch, ep);
+        r.rows = hb_mul_sat(r.rows, ep);
+    }
     if (hb_layer_exchanges_rows(lo, m)) {
         /* A token cannot have more of its top_k choices here than there are experts here: mixtral
          * with 8 experts over 8 devices has 65536 rows, as over 4 (MaxText's
@@ -77,7 +97,7 @@ void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y)
     int64_t et = lo->spec->sharding.expert_tensor > 0 ? lo->spec->sharding.expert_tensor : tp;
     /* The lab's ragged experts are whole on every device of the expert axis in the arguments too
      * only where the program says so: its leaves are split over expert in both dispatches. */
-    int64_t ep = hb_ways(lo, HB_AX_EXPERT) * (tp / et);
+    int64_t ep = expert_ways(lo) * (tp / et);
     struct hb_split router[2] = {{d, 1}, {m->experts, 1}};
     y->expert_leaf = !lo->spec->sharding.router_over_expert;
     hb_layer_matrix(lo, y, "router", router, 2, 0);
@@ -174,6 +194,13 @@ static bool is_beyond_limit(const struct hb_lower *lo, const struct hb_layer *y,
     return hb_add_sat(sum, inputs) > limit / 100 * 95;
 }
 
+/* Those whose products a device makes, over which XLA:GPU spreads a ragged product's operands. */
+static int64_t spread_experts(const struct hb_lower *lo, const struct hb_moe *m)
+{
+    return hb_layer_exchanges_rows(lo, m) ? hb_div_up(m->experts, expert_ways(lo))
+                                          : m->experts;
+}
+
 /* CUDA has no ragged product: each operand is spread over all experts, masked, once as rows for the
  * product that reads it and once by expert for its weight's gradient. In the backward pass four of
  * the hidden width stand together with two of the model's (mixtral/mlp=moe_ragged:
@@ -192,7 +219,7 @@ static void expand_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t
                           const int64_t *narrow)
 {
     struct hb_step_op *step = &y->steps[y->step_count - 1];
-    int64_t experts = y->block->moe.experts, n = hb_larger(y->together, 1);
+    int64_t experts = spread_experts(lo, &y->block->moe), n = hb_larger(y->together, 1);
     int64_t hidden = n > 1 ? n + 2 * y->behind + 4 : 4, model = n + (n > 1 ? y->behind + 1 : 1);
     struct hb_shape *h = &step->back_scratch[0], *m = &step->back_scratch[1];
     *h = hb_shape_make(lo->compute, (const int64_t[]){hidden, experts, wide[0], wide[1], -1});
@@ -287,7 +314,7 @@ enum { GLOBAL_GATHER_WAYS = 8, EARLY_RING_WAYS = 16 };
 static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, const struct routed *r)
 {
     int64_t d = lo->spec->model.d_model;
-    int64_t ways = hb_mul_sat(hb_ways(lo, HB_AX_FSDP), hb_ways(lo, HB_AX_EXPERT));
+    int64_t ways = hb_mul_sat(hb_ways(lo, HB_AX_FSDP), expert_ways(lo));
     int64_t batch = hb_mul_sat(r->batch, ways);
     s->back_scratch[s->back_scratch_count++] =
         hb_shape_make(lo->compute, (const int64_t[]){batch, r->seq, d, -1});
@@ -428,45 +455,114 @@ static double visited_rows(const struct hb_lower *lo, const struct hb_moe *m,
     return rows + (double)(r->experts - 1) * (double)lo->habits->group_tile;
 }
 
+/* XLA:GPU's products over operands spread by expert multiply the zeros, too (H100, 64 experts:
+ * bf16[98304,131072] with bf16[131072,1408], where a token's rows are 2048 wide). */
+static double made_rows(const struct hb_lower *lo, const struct hb_moe *m, const struct routed *r)
+{
+    if (!lo->habits->ragged_dense || m->dispatch != HB_DISPATCH_RAGGED)
+        return visited_rows(lo, m, r);
+    return (double)r->rows * (double)spread_experts(lo, m);
+}
+
 static void count_balanced(struct hb_layer *y, uint32_t first, double rows, int64_t room)
 {
     for (uint32_t i = first; i < y->step_count && room > 0; i++)
         y->steps[i].flops *= rows / (double)room;
 }
 
+/* Rows to the devices of their experts, or back: in the buffer of the worst case, but no more is
+ * sent than the rows that there are. */
+static int exchange_rows(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_value v,
+                         const struct routed *r)
+{
+    double rows = (double)r->tokens * (double)y->block->moe.top_k;
+    int out = exchange(lo, y, in, v);
+    y->steps[y->step_count - 1].sent_bytes =
+        hb_payload_bytes(HB_OP_ALL_TO_ALL, 1, expert_ways(lo)) * rows *
+        (double)lo->spec->model.d_model * (double)hb_dtype_bits(lo->compute) / 8;
+    return out;
+}
+
+/* Rows that come from other devices: at the end of the experts' backward pass the sorted rows and
+ * the outputs' gradient wait for the late weight gradients, with the activation and both gradients
+ * of the hidden width, while the outputs are made again and sent back for the router's gradient
+ * beside the rows' own (deepseek3-671b/ep16: five bf16[524288,7168] and three of 2048;
+ * deepseek2-16b over 16: five of 2048, three of 1408). */
+static int sort_rows(struct hb_lower *lo, struct hb_layer *y, int in, const struct routed *r)
+{
+    int64_t d = lo->spec->model.d_model;
+    int64_t own = hb_mul_sat(r->tokens, y->block->moe.top_k);
+    const int64_t rows[] = {r->rows, d, -1}, here[] = {own, d, -1};
+    struct hb_value v =
+        make_value(lo, "tokens sorted by expert", 1u << HB_TN_MOE_SORTED, lo->compute, rows);
+    if (!hb_layer_exchanges_rows(lo, &y->block->moe))
+        return mix(lo, y, v, (struct mixing){.op = HB_OP_GATHER, .in = {in}, .in_count = 1});
+    int sorted = mix(lo, y, make_value(lo, "tokens in order of expert", 0, lo->compute, here),
+                     (struct mixing){.op = HB_OP_GATHER, .in = {in}, .in_count = 1});
+    struct hb_step_op *sort = &y->steps[y->step_count - 1];
+    sort->back_scratch[0] = hb_shape_make(lo->compute, (const int64_t[]){3, r->rows, d, -1});
+    sort->back_scratch_count = 1;
+    return exchange_rows(lo, y, sorted, v, r);
+}
+
+/* The experts' outputs where and as their tokens are. */
+static int return_rows(struct hb_lower *lo, struct hb_layer *y, int out, const struct routed *r)
+{
+    int64_t d = lo->spec->model.d_model;
+    int64_t own = hb_mul_sat(r->tokens, y->block->moe.top_k);
+    const int64_t rows[] = {r->rows, d, -1}, here[] = {own, d, -1};
+    int back = mix(lo, y, make_value(lo, "expert outputs in token order", 0, lo->compute, rows),
+                   (struct mixing){.op = HB_OP_GATHER, .in = {out}, .in_count = 1});
+    if (!hb_layer_exchanges_rows(lo, &y->block->moe))
+        return back;
+    return exchange_rows(lo, y, back,
+                         make_value(lo, "expert outputs, returned", 0, lo->compute, here), r);
+}
+
+/* The whole axis's tokens before the experts, and the sum of all ranks' parts behind them
+ * (use_ring_of_experts in MaxText's layers/moe.py). */
+static int gather_tokens(struct hb_lower *lo, struct hb_layer *y, int in, const struct routed *r)
+{
+    const int64_t all[] = {r->expert_batch, r->seq, lo->spec->model.d_model, -1};
+    struct hb_value v = make_value(lo, "tokens of the expert axis", 0, lo->compute, all);
+    return hb_layer_move(lo, y, HB_OP_ALL_GATHER, HB_AX_EXPERT, in, v);
+}
+
+static int sum_outputs(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_value v)
+{
+    int out = hb_layer_move(lo, y, HB_OP_REDUCE_SCATTER, HB_AX_EXPERT, in, v);
+    y->steps[y->step_count - 1].back_op = HB_OP_ALL_GATHER;
+    return out;
+}
+
 static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
                   const struct routed *r)
 {
+    const struct hb_moe *m = &y->block->moe;
     int64_t d = lo->spec->model.d_model;
     const int64_t rows[] = {r->rows, d, -1};
     const int64_t wide[] = {r->rows, r->width, -1};
-    int x = mix(
-        lo, y, make_value(lo, "tokens sorted by expert", 1u << HB_TN_MOE_SORTED, lo->compute, rows),
-        (struct mixing){.op = HB_OP_GATHER, .in = {in}, .in_count = 1});
-    /* Rows that come from other devices: at the end of the experts' backward pass the sorted rows
-     * and the outputs' gradient wait for the late weight gradients, with the activation and both
-     * gradients of the hidden width, while the outputs are made again and sent back for the
-     * router's gradient beside the rows' own (deepseek3-671b/ep16: five bf16[524288,7168] and three
-     * of 2048; deepseek2-16b over 16: five of 2048, three of 1408). */
-    if (hb_layer_exchanges_rows(lo, &y->block->moe)) {
-        struct hb_step_op *sort = &y->steps[y->step_count - 1];
-        sort->back_scratch[0] = hb_shape_make(lo->compute, (const int64_t[]){2, r->rows, d, -1});
-        sort->back_scratch_count = 1;
-    }
+    bool gathers = gathers_tokens(lo, m);
+    int x = sort_rows(lo, y, gathers ? gather_tokens(lo, y, in, r) : in, r);
     uint32_t first = y->step_count;
     int o = expert_mlp(lo, y, x, wide, rows);
-    count_balanced(y, first, visited_rows(lo, &y->block->moe, r), r->rows);
-    int back = mix(lo, y, make_value(lo, "expert outputs in token order", 0, lo->compute, rows),
-                   (struct mixing){.op = HB_OP_GATHER, .in = {o}, .in_count = 1});
+    count_balanced(y, first, made_rows(lo, m, r), r->rows);
+    int back = return_rows(lo, y, o, r);
     struct hb_value v = make_value(lo, "moe output", 1u << HB_TN_MLP_DOWN, lo->compute,
-                                   (const int64_t[]){r->batch, r->seq, d, -1});
-    v.fused = true;
-    return mix(lo, y, v,
-               (struct mixing){.op = HB_OP_ELEMENTWISE,
-                               .in = {back, probs},
-                               .in_count = 2,
-                               .flops = 2.0 * (double)r->rows * (double)d,
-                               .back_in = 3});
+                                   (const int64_t[]){r->expert_batch, r->seq, d, -1});
+    v.fused = !gathers;
+    v.tags = gathers ? 0 : v.tags;
+    int out = mix(lo, y, v,
+                  (struct mixing){.op = HB_OP_ELEMENTWISE,
+                                  .in = {back, probs},
+                                  .in_count = 2,
+                                  .flops = 2.0 * (double)r->rows * (double)d,
+                                  .back_in = 3});
+    if (!gathers)
+        return out;
+    v = make_value(lo, "moe output, summed", 1u << HB_TN_MLP_DOWN, lo->compute,
+                   (const int64_t[]){r->batch, r->seq, d, -1});
+    return sum_outputs(lo, y, out, v);
 }
 
 /* Every expert computes every token; the weights pick afterwards. */

@@ -203,7 +203,11 @@ void hb_weight_transpose_stacks(struct hb_lower *lo)
 
 enum hb_weight_mode hb_weight_mode(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    if (l->gather_dim < 0 || (lo->batch_whole && !l->end))
+    if (lo->batch_whole && !l->end)
+        return HB_WEIGHT_LOCAL;
+    if (l->expert_ways > 1)
+        return HB_WEIGHT_GATHER;
+    if (l->gather_dim < 0)
         return HB_WEIGHT_LOCAL;
     /* moeFG/base: between rings the experts' weights are gathered, three bf16[64,2048,1408]. */
     if (l->rank == HB_LEAF_RANK && l->held && lo->fsdp_mode == HB_WEIGHT_RING)
@@ -319,9 +323,45 @@ static bool is_gather_kept(const struct hb_lower *lo, const struct hb_leaf *l)
     return l->held || is_attention_held(lo, l) || lo->gathers_stay || l->stays || is_list_late(lo);
 }
 
-static int64_t gathered_ways(const struct hb_leaf *l)
+/* XLA:TPU: one collective over both axes, whose sums are whole. */
+static bool sums_whole(const struct hb_lower *lo)
 {
+    return lo->habits->rings;
+}
+
+/* XLA:GPU gathers over fsdp and then over experts, XLA:TPU over all devices at once, which lie side
+ * by side (fsdp 2 and expert 4: bf16[16,2048,1408] to bf16[64,2048,1408] behind bf16[16,1024,1408]
+ * to bf16[16,2048,1408] on H100 and MI300X, bf16[8,16,1024,1408] on v5p). */
+static bool is_gathered_twice(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    return l->expert_ways > 1 && l->fsdp_ways > 1 && !sums_whole(lo);
+}
+
+static int64_t gathered_ways(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    if (is_gathered_twice(lo, l))
+        return l->expert_ways;
     return l->fsdp_ways * (l->expert_ways > 0 ? l->expert_ways : 1);
+}
+
+static void send_over(struct hb_op *op, enum hb_axis axis)
+{
+    op->axis = axis;
+    op->stream = HB_STREAM_COLLECTIVE + (unsigned)axis;
+}
+
+/* The experts of this device's place on the axis, whole. */
+static uint32_t gather_own_experts(struct hb_lower *lo, const struct hb_leaf *l, uint32_t from)
+{
+    if (!is_gathered_twice(lo, l))
+        return from;
+    struct hb_leaf own = *l;
+    own.expert_ways = 0;
+    uint32_t whole = hb_temp(lo, hb_name(lo, l->name, ", own experts gathered"),
+                             HB_CAT_COMMUNICATION, hb_leaf_layer_shape(&own, lo->compute, true));
+    hb_weight_gather(lo, hb_name(lo, "gather own experts of ", l->name), from, whole);
+    lo->p->ops[lo->p->op_count - 1].sent_bytes = (double)lo->p->bufs[whole].plain_bytes;
+    return whole;
 }
 
 uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
@@ -348,12 +388,16 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
         send_round(lo, l, HB_OP_ALL_GATHER);
     if (!gather)
         return source;
+    if (l->expert_ways > 1)
+        source = gather_own_experts(lo, l, source);
     l->gathered = hb_temp(lo, hb_name(lo, l->name, ", gathered"), HB_CAT_COMMUNICATION,
                           hb_leaf_layer_shape(l, lo->compute, true));
     hb_weight_gather(lo, hb_name(lo, "gather ", l->name), source, l->gathered);
     struct hb_op *op = &lo->p->ops[lo->p->op_count - 1];
     op->sent_bytes = (double)lo->p->bufs[l->gathered].plain_bytes;
-    op->group = gathered_ways(l);
+    op->group = gathered_ways(lo, l);
+    if (l->expert_ways > 1)
+        send_over(op, HB_AX_EXPERT);
     uint32_t whole = l->gathered;
     if (!is_gather_kept(lo, l))
         l->gathered = HB_NONE;
@@ -424,18 +468,29 @@ void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end)
         }
 }
 
+/* What came whole over two axes is summed whole, and each device takes its part (fsdp 2 and expert
+ * 4: all-reduce bf16[64,2048,1408] on v5p, H100 and MI300X; XLA:GPU's over experts alone is a
+ * reduce-scatter to bf16[8,2048,1408], XLA:TPU's is not). */
+static bool is_summed_whole(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    return l->expert_ways > 1 && !lo->maxtext && (l->fsdp_ways > 1 || sums_whole(lo));
+}
+
 void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full)
 {
     struct hb_leaf *l = &lo->leaves[leaf];
     if (l->grad == HB_NONE && !l->grad_fused)
         l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
                           hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
-    bool split = l->gather_dim >= 0;
+    bool split = l->gather_dim >= 0 || l->expert_ways > 1;
+    bool summed = !split || is_summed_whole(lo, l);
     struct hb_emit e = {.name = hb_name(lo, "sum gradient of ", l->name),
-                        .kind = split ? HB_OP_REDUCE_SCATTER : HB_OP_ALL_REDUCE,
-                        .axis = split ? HB_AX_FSDP : HB_AX_DATA};
+                        .kind = summed ? HB_OP_ALL_REDUCE : HB_OP_REDUCE_SCATTER,
+                        .axis = l->expert_ways > 1 ? HB_AX_EXPERT
+                                : split            ? HB_AX_FSDP
+                                                   : HB_AX_DATA};
     e.stream = HB_STREAM_COLLECTIVE + (unsigned)e.axis;
-    e.group = split ? gathered_ways(l) : lo->local.batch_ways;
+    e.group = split ? l->fsdp_ways * hb_larger(l->expert_ways, 1) : lo->local.batch_ways;
     e.sent_bytes = (double)lo->p->bufs[full].plain_bytes;
     hb_emit_read(&e, full);
     hb_emit_write(&e, l->grad);

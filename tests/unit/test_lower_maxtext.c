@@ -168,10 +168,11 @@ static void travelling_rows_stand_together(void **state)
     (void)state;
     struct low l = EXPERTS("mesh.expert=4");
     int64_t rows = 8 * 2048 * 2 * 4;
-    const struct hb_buf *scratch = &l.p.bufs[find(&l, "backward of tokens sorted by expert")];
-    assert_int_equal(scratch->dim[0] * scratch->dim[1], 2 * rows);
-    assert_true(any_lives_at(&l, "block.expert activation", "backward of tokens sorted by expert"));
-    assert_true(any_lives_at(&l, "expert output, gradient", "backward of tokens sorted by expert"));
+    const struct hb_buf *scratch = &l.p.bufs[find(&l, "backward of tokens in order of expert")];
+    assert_int_equal(scratch->dim[0] * scratch->dim[1], 3 * rows);
+    const char *back = "backward of tokens in order of expert";
+    assert_true(any_lives_at(&l, "block.expert activation", back));
+    assert_true(any_lives_at(&l, "expert output, gradient", back));
 }
 
 /* llama3-8b-v5p16--opt_host_offload: the ends' states before the layers' backward pass, after it

@@ -1,0 +1,111 @@
+/* sim/ir/lower: what moves over an expert axis, by dispatch, program and compiler: the weights of a
+ * plain program's ragged experts, MaxText's rows, all tokens of the axis. The figures in comments
+ * are programs compiled ahead of time for v5p, H100 and MI300X. */
+#include "tests/unit/lowered.h"
+
+static const char plain[] =
+    "hbmsim: 1\n"
+    "model: {name: m, d_model: 1024, vocab: 32000, blocks: [{name: block, repeat: 4,\n"
+    "  attention: {kind: gqa, heads: 16, kv_heads: 16, head_dim: 64, kernel: flash},\n"
+    "  moe: {experts: 16, top_k: 2, d_ff: 2048, dispatch: ragged}}]}\n"
+    "batch: {global: 32, seq: 2048}\n"
+    "mesh: {fsdp: 2, expert: 4}\n"
+    "hardware: {count: 8}\n";
+
+#define ON_TPU       TPU, "hardware.device=tpu-v5p"
+#define EXPERTS(...) lower_text(plain, (const char *const[]){__VA_ARGS__, NULL})
+
+enum { TOKENS = 4 * 2048, D = 1024, F = 2048, ALL = 16 };
+
+/* How many ops of a kind work on the axis; the group and the bytes of the last. */
+struct traffic {
+    int count;
+    int64_t group;
+    double sent_bytes;
+};
+
+static struct traffic over(const struct low *l, enum hb_axis axis, enum hb_op_kind kind)
+{
+    struct traffic t = {0};
+    for (uint32_t i = 0; i < l->p.op_count; i++) {
+        const struct hb_op *op = &l->p.ops[i];
+        if (op->kind != kind || op->axis != axis)
+            continue;
+        assert_int_equal(op->stream, HB_STREAM_COLLECTIVE + (int)axis);
+        t = (struct traffic){t.count + 1, op->group, op->sent_bytes};
+    }
+    return t;
+}
+
+/* Experts of 64 over fsdp 2 and expert 4: all-gather to bf16[64,2048,1408], from
+ * bf16[16,2048,1408] on GPUs, at once over all eight on v5p; all-reduce of the whole gradient. Over
+ * expert 8 alone GPUs scatter its sum. No exchange of rows. */
+static void a_plain_programs_weights_come(void **state)
+{
+    (void)state;
+    double whole = 2.0 * ALL * D * F;
+    struct low tpu = EXPERTS(ON_TPU), cuda = EXPERTS(CUDA);
+    struct low alone = EXPERTS(CUDA, "mesh.fsdp=1", "mesh.expert=8");
+    const struct low *both[] = {&tpu, &cuda};
+    for (int i = 0; i < 2; i++) {
+        struct traffic gather = over(both[i], HB_AX_EXPERT, HB_OP_ALL_GATHER);
+        struct traffic sum = over(both[i], HB_AX_EXPERT, HB_OP_ALL_REDUCE);
+        assert_true(gather.count >= 6 && sum.count == 3);
+        assert_int_equal(gather.group, i == 0 ? 8 : 4);
+        assert_int_equal(sum.group, 8);
+        assert_true(gather.sent_bytes == whole && sum.sent_bytes == whole);
+        assert_int_equal(over(both[i], HB_AX_EXPERT, HB_OP_ALL_TO_ALL).count, 0);
+        assert_int_equal(bytes_of(both[i], "e_down, gathered"), whole);
+    }
+    assert_int_equal(bytes_of(&cuda, "own experts gathered"), whole / 4);
+    assert_int_equal(find(&tpu, "own experts gathered"), HB_NONE);
+    assert_int_equal(over(&alone, HB_AX_EXPERT, HB_OP_REDUCE_SCATTER).count, 3);
+    assert_int_equal(over(&alone, HB_AX_EXPERT, HB_OP_ALL_REDUCE).count, 0);
+}
+
+/* ragged_all_to_all: there and back, again, and the gradients of both. What is sent is the rows
+ * that there are, not the buffer of the worst case. */
+static void maxtexts_rows_are_exchanged(void **state)
+{
+    (void)state;
+    struct low l = EXPERTS(ON_TPU, "runtime.framework=maxtext");
+    struct traffic rows = over(&l, HB_AX_EXPERT, HB_OP_ALL_TO_ALL);
+    assert_true(rows.count >= 4);
+    assert_int_equal(rows.group, 4);
+    assert_true(rows.sent_bytes == 4.0 * TOKENS * 2 * D * 2);
+    assert_int_equal(over(&l, HB_AX_EXPERT, HB_OP_ALL_GATHER).count, 0);
+    assert_int_equal(bytes_of(&l, "tokens sorted by expert"), 2LL * TOKENS * 2 * 4 * D);
+}
+
+/* The axis's tokens come, their outputs are summed; backwards the other way round. */
+static void gathered_tokens_are_summed(void **state)
+{
+    (void)state;
+    struct low l = EXPERTS(ON_TPU, "model.blocks[0].moe.dispatch=allgather");
+    double all = 2.0 * TOKENS * 4 * D;
+    struct traffic gather = over(&l, HB_AX_EXPERT, HB_OP_ALL_GATHER);
+    struct traffic sum = over(&l, HB_AX_EXPERT, HB_OP_REDUCE_SCATTER);
+    assert_true(gather.count >= 2 && sum.count >= 2);
+    assert_true(gather.sent_bytes == all && sum.sent_bytes == all);
+    assert_int_equal(over(&l, HB_AX_EXPERT, HB_OP_ALL_TO_ALL).count, 0);
+}
+
+/* H100: bf16[98304,131072] times bf16[131072,1408] where a row is 2048 wide and experts are 64. */
+static void spread_operands_multiply_zeros(void **state)
+{
+    (void)state;
+    struct low cuda = EXPERTS(CUDA), tpu = EXPERTS(ON_TPU, "model.blocks[0].moe.kernel=ragged_dot");
+    double spread = cuda.p.ops[find_op(&cuda, "expert gate")].flops;
+    assert_true(spread == ALL * tpu.p.ops[find_op(&tpu, "expert gate")].flops);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_plain_programs_weights_come),
+        TEST(maxtexts_rows_are_exchanged),
+        TEST(gathered_tokens_are_summed),
+        TEST(spread_operands_multiply_zeros),
+    };
+    return cmocka_run_group_tests_name("lower: experts", tests, NULL, NULL);
+}
