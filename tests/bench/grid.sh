@@ -1,7 +1,7 @@
 #!/bin/sh
 # The planner on 60 instances, default search: models of 8 to 671 billion parameters on 8 to 16,384
 # devices of five kinds. One line each: seconds of processor time (user), gap to the whole space,
-# status, integer programs, step, MFU; then the median and the worst. Print, no verdict.
+# status, linear programs, step, MFU; then the median and the worst. Print, no verdict.
 #   sh tests/bench/grid.sh [WORD]    only the instances whose line has the word
 set -eu
 cd "$(dirname "$0")/../.."
@@ -41,9 +41,9 @@ instance() {
         printf '%-44s %7s s  ended with status %s\n' "$line" "$seconds" "$status"
         return
     fi
-    printf '%-44s %7s s  %-10s gap %-8.8s ilps %-4s step %-9.9s mfu %.6s\n' "$line" "$seconds" \
+    printf '%-44s %7s s  %-10s gap %-8.8s lps %-5s step %-9.9s mfu %.6s\n' "$line" "$seconds" \
         "$(field "$dir/out.json" status)" "$(field "$dir/out.json" gap)" \
-        "$(field "$dir/out.json" ilps)" "$(field "$dir/out.json" step_seconds)" \
+        "$(field "$dir/out.json" linear_programs)" "$(field "$dir/out.json" step_seconds)" \
         "$(field "$dir/out.json" mfu)"
 }
 
