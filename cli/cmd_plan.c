@@ -359,8 +359,9 @@ static const struct hb_opt options[] = {
     {"budget", 0, HB_OPT_SIZE, "BYTES", "memory that a program may use, in place of the device's",
      NULL, offsetof(struct options, budget_bytes), 0, 0},
     {"margin", 0, HB_OPT_STRING, "confident|none|BYTES|PERCENT%",
-     "what stays free (default: plan.margin of the file, confident: the upper end fits)", NULL,
-     offsetof(struct options, margin), 0, 0},
+     "what stays free (default: plan.margin of the file, confident: what 95 % of records like it "
+     "need fits)",
+     NULL, offsetof(struct options, margin), 0, 0},
     HB_CONFIDENCE_OPTION(offsetof(struct options, confidence)),
     {"emit", 0, HB_OPT_CHOICE, "maxtext|levanter|yaml",
      "print the plan as settings of that program, or as a file for hbmsim", NULL,

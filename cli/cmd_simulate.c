@@ -184,8 +184,9 @@ const struct hb_cmd hb_cmd_simulate = {
         "Lowers the step to ops and buffers, places the buffers as the compiler does and\n"
         "runs the ops on the device's streams. Prints whether it fits, what peaks, when and\n"
         "why, and the time by stream. The peak has an interval, from compiled steps like this\n"
-        "one: FITS says that its upper end is within the budget, TIGHT that only its lower one\n"
-        "is. The status is 0 where it fits or is tight, and 1 where it does not fit.",
+        "one: FITS says that with that confidence no more than the budget is needed, TIGHT\n"
+        "that its lower end is within it. The status is 0 where it fits or is tight, and 1\n"
+        "where it does not fit.",
     .example = "hbmsim simulate examples/quickstart/model.yaml",
     .options = options,
     .common = HB_COMMON_JSON | HB_COMMON_OUTPUT | HB_COMMON_SET,

@@ -125,6 +125,8 @@ static void show_interval(struct hb_json *j, const struct hb_interval *i)
     hb_json_int(j, i->low_bytes);
     hb_json_key(j, "high_bytes");
     hb_json_int(j, i->high_bytes);
+    hb_json_key(j, "most_bytes");
+    hb_json_int(j, i->most_bytes);
     hb_json_key(j, "confidence");
     hb_json_real(j, i->confidence);
     hb_json_key(j, "records");

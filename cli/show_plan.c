@@ -157,11 +157,11 @@ static void show_policies(const struct page *g)
     show_remade(g);
 }
 
-/* What must be within the budget: the peak, or its upper end. */
+/* What must be within the budget: the peak, or what it needs no more than with the confidence. */
 static int64_t needed_bytes(const struct page *g)
 {
     const struct hb_result *r = g->a->result;
-    return g->a->ask->confidence > 0 ? r->interval.high_bytes : r->memory.peak_bytes;
+    return g->a->ask->confidence > 0 ? r->interval.most_bytes : r->memory.peak_bytes;
 }
 
 static const char *what_binds(const struct page *g)
@@ -214,16 +214,24 @@ static const char *margin_cost(const struct page *g)
                            near);
 }
 
+static double spec_confidence(const struct page *g)
+{
+    return g->a->ask->spec->plan.confidence;
+}
+
 static void show_margin(const struct page *g)
 {
     const struct hb_interval *i = &g->a->result->interval;
     const struct hb_plan_ask *ask = g->a->ask;
     if (g->a->margin.kind == HB_MARGIN_NONE)
-        fprintf(g->out, "  margin      none: the peak may be up to %s (%.3g %% of %u records)\n",
-                size_text(g, i->high_bytes), 100 * i->confidence, i->records);
+        fprintf(
+            g->out,
+            "  margin      none: %s may be needed (%.3g %% of records like this need no more)\n",
+            size_text(g, i->most_bytes), 100 * spec_confidence(g));
     else if (g->a->margin.kind == HB_MARGIN_CONFIDENT)
-        fprintf(g->out, "  margin      up to %s fits, %.3g %% of %u records like this%s\n",
-                size_text(g, i->high_bytes), 100 * i->confidence, i->records, margin_cost(g));
+        fprintf(g->out,
+                "  margin      up to %s fits: %.3g %% of records like this need no more%s\n",
+                size_text(g, i->most_bytes), 100 * spec_confidence(g), margin_cost(g));
     else
         fprintf(g->out, "  margin      %s stays free%s\n",
                 size_text(g, ask->whole_bytes - ask->budget_bytes), margin_cost(g));

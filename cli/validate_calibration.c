@@ -49,6 +49,7 @@ void hb_report_calibration(const struct hb_report *r, FILE *to)
     uint32_t n = list_rows(r, rows);
     fprintf(to,
             "/* Written by `make calibration` from %u records: see interval.h. */\n"
+            "/* clang-format off */\n"
             "#include \"sim/engine/interval.h\"\n\n"
             "static const struct hb_interval_row rows[] = {\n",
             n);

@@ -128,12 +128,16 @@ static int32_t ratio_of_rank(uint32_t kind, uint32_t mask, uint32_t rank)
     return PPM;
 }
 
+/* How many ends of an interval share what may lie outside. */
+enum sides { ONE_SIDE = 1, TWO_SIDES = 2 };
+
 /* The prediction itself is always within: that only widens. */
-static struct group make_group(uint32_t kind, uint32_t mask, uint32_t n, double confidence)
+static struct group make_group(uint32_t kind, uint32_t mask, uint32_t n, double confidence,
+                               enum sides sides)
 {
-    double share = (1 - confidence) / 2 * ((double)n + 1);
+    double share = (1 - confidence) / sides * ((double)n + 1);
     uint32_t rank = share >= 1 ? (uint32_t)(share + 1e-9) : 1;
-    double reached = 1 - 2 * (double)rank / ((double)n + 1);
+    double reached = 1 - sides * (double)rank / ((double)n + 1);
     struct group g = {mask, n, share >= 1 ? confidence : reached, ratio_of_rank(kind, mask, rank),
                       ratio_of_rank(kind, mask, n + 1 - rank)};
     g.low_ppm = g.low_ppm < PPM ? g.low_ppm : PPM;
@@ -141,7 +145,7 @@ static struct group make_group(uint32_t kind, uint32_t mask, uint32_t n, double 
     return g;
 }
 
-static struct group find_group(uint32_t kind, double confidence)
+static struct group find_group(uint32_t kind, double confidence, enum sides sides)
 {
     uint32_t n = 0;
     for (int i = 0; i < GROUPINGS && trait_of(kind, FAMILY) != UNKNOWN; i++) {
@@ -150,7 +154,7 @@ static struct group find_group(uint32_t kind, double confidence)
          * from records that are not: what is reached is said */
         bool enough = (1 - confidence) * ((double)n + 1) >= 1 - 1e-9;
         if (enough || (i == GROUPINGS - 1 && n > 2))
-            return make_group(kind, groupings[i], n, confidence);
+            return make_group(kind, groupings[i], n, confidence, sides);
     }
     return (struct group){.low_ppm = PPM, .high_ppm = PPM};
 }
@@ -175,12 +179,13 @@ void hb_interval_make(struct hb_arena *arena, const struct hb_spec *spec, double
                       int64_t peak_bytes, struct hb_interval *out)
 {
     uint32_t kind = hb_interval_kind(spec);
-    struct group g = find_group(kind, confidence);
+    struct group g = find_group(kind, confidence, TWO_SIDES);
     *out = (struct hb_interval){
         .low_bytes = g.low_ppm == PPM
                          ? peak_bytes
                          : (int64_t)floor((double)peak_bytes * (double)g.low_ppm / PPM),
         .high_bytes = scale_up(peak_bytes, g.high_ppm),
+        .most_bytes = scale_up(peak_bytes, find_group(kind, confidence, ONE_SIDE).high_ppm),
         .confidence = g.confidence,
         .records = g.records,
         .like = group_words(arena, kind, g.mask)};
@@ -188,7 +193,7 @@ void hb_interval_make(struct hb_arena *arena, const struct hb_spec *spec, double
 
 int64_t hb_interval_high(const struct hb_spec *spec, double confidence, int64_t peak_bytes)
 {
-    return scale_up(peak_bytes, find_group(hb_interval_kind(spec), confidence).high_ppm);
+    return scale_up(peak_bytes, find_group(hb_interval_kind(spec), confidence, ONE_SIDE).high_ppm);
 }
 
 /* One more than what fits by the ratio, for what rounding does. */
@@ -203,8 +208,9 @@ static int64_t unscale(int64_t budget_bytes, int32_t ppm)
 int64_t hb_interval_most_peak(const struct hb_spec *spec, double confidence, int64_t budget_bytes)
 {
     uint32_t kind = hb_interval_kind(spec);
-    int32_t here = find_group(kind, confidence).high_ppm;
-    int32_t other = find_group(with_host(kind, spec, !has_host(spec)), confidence).high_ppm;
+    int32_t here = find_group(kind, confidence, ONE_SIDE).high_ppm;
+    int32_t other =
+        find_group(with_host(kind, spec, !has_host(spec)), confidence, ONE_SIDE).high_ppm;
     return unscale(budget_bytes, here < other ? here : other);
 }
 
@@ -212,12 +218,12 @@ int64_t hb_interval_most_peak_host(const struct hb_spec *spec, double confidence
                                    int64_t budget_bytes)
 {
     uint32_t kind = with_host(hb_interval_kind(spec), spec, true);
-    return unscale(budget_bytes, find_group(kind, confidence).high_ppm);
+    return unscale(budget_bytes, find_group(kind, confidence, ONE_SIDE).high_ppm);
 }
 
 enum hb_verdict hb_interval_verdict(const struct hb_interval *i, int64_t budget_bytes)
 {
-    if (i->high_bytes <= budget_bytes)
+    if (i->most_bytes <= budget_bytes)
         return HB_VERDICT_FITS;
     return i->low_bytes <= budget_bytes ? HB_VERDICT_TIGHT : HB_VERDICT_NOT;
 }

@@ -6,7 +6,9 @@
  * errors are. "Like this": in the narrowest of a few groupings (Mondrian categories: compiler,
  * mesh, plain steps or those with host copies, experts, long or split sequences) that has records
  * enough: for 95 % 39 of them or, so that the narrow ones count early, 19, which reach 90; what is
- * reached is said. The widest is all of them.
+ * reached is said. The widest is all of them. Whether a step fits is a question about one side: the
+ * ratio of rank floor((n + 1) a) from above is exceeded with at most that probability (19 records
+ * do for 95 %).
  *
  * The ends are the peak times a factor that depends on the configuration alone, not on the peak, so
  * that a search can turn a bound on one into a bound on the other. */
@@ -37,6 +39,7 @@ extern const struct hb_interval_table hb_interval_table;
 struct hb_interval {
     int64_t low_bytes; /* low <= peak <= high */
     int64_t high_bytes;
+    int64_t most_bytes; /* with that confidence, it needs no more: what verdicts and plans ask */
     double confidence; /* of what is known: what was asked for or, where records are too few, less;
                           0: nothing is known, both ends are the peak */
     uint32_t records;  /* that it is from */
@@ -50,9 +53,9 @@ uint32_t hb_interval_kind(const struct hb_spec *spec);
 /* confidence: above 0, below 1. */
 void hb_interval_make(struct hb_arena *arena, const struct hb_spec *spec, double confidence,
                       int64_t peak_bytes, struct hb_interval *out);
-/* The upper end of a configuration; INT64_MAX stays. */
+/* most_bytes of a configuration; INT64_MAX stays. */
 int64_t hb_interval_high(const struct hb_spec *spec, double confidence, int64_t peak_bytes);
-/* The largest peak whose upper end may be within the budget, be tensors or states on the host or
+/* The largest peak whose most_bytes may be within the budget, be tensors or states on the host or
  * not: what a search may exclude by. */
 int64_t hb_interval_most_peak(const struct hb_spec *spec, double confidence, int64_t budget_bytes);
 /* The same where tensors or states are on the host. */

@@ -85,6 +85,11 @@ static void ends_hold_their_share_of_the_records(void **state)
         assert_true(count_within(&narrow, peak) * 2 >= narrow.records - 1);
         assert_true(count_within(&wide, peak) >= count_within(&narrow, peak));
         assert_true(*wide.like != '\0');
+        /* one side of 95 % is both of 90 */
+        assert_true(peak <= wide.most_bytes && wide.most_bytes <= wide.high_bytes);
+        hb_interval_make(u.env.arena, &spec, 0.9, peak, &narrow);
+        if (narrow.records >= 19 && narrow.records == wide.records)
+            assert_int_equal(narrow.high_bytes, wide.most_bytes);
     }
 }
 
@@ -111,7 +116,7 @@ static void a_search_may_exclude_by_most_peak(void **state)
 static void verdicts_have_three_words(void **state)
 {
     (void)state;
-    struct hb_interval i = {.low_bytes = 90, .high_bytes = 110};
+    struct hb_interval i = {.low_bytes = 90, .high_bytes = 120, .most_bytes = 110};
     assert_string_equal(hb_verdict_name(hb_interval_verdict(&i, 110)), "fits");
     assert_string_equal(hb_verdict_name(hb_interval_verdict(&i, 109)), "tight");
     assert_string_equal(hb_verdict_name(hb_interval_verdict(&i, 90)), "tight");
@@ -127,6 +132,7 @@ static void torch_has_none(void **state)
     assert_int_equal(i.records, 0);
     assert_int_equal(i.low_bytes, 12345);
     assert_int_equal(i.high_bytes, 12345);
+    assert_int_equal(i.most_bytes, 12345);
     assert_int_equal(hb_interval_most_peak(&spec, 0.95, 777), 777);
 }
 
