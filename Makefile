@@ -1,5 +1,6 @@
 # hbmsim: `make` builds build/fast/hbmsim; `make help` lists the targets.
 VERSION  := 0.1
+comma    := ,
 PREFIX   ?= /usr/local
 CC       ?= cc
 PKGS     := yaml-0.1 cairo
@@ -28,6 +29,16 @@ WARN     += -Werror
 endif
 ifneq ($(V),1)
 Q        := @
+endif
+# Guards against what a defect could be used for: those that this compiler and linker have.
+has       = $(shell echo 'int main(void) { return 0; }' | $(CC) -Werror $(1) -x c -o /dev/null - \
+              >/dev/null 2>&1 && echo '$(1)')
+ifeq ($(VARIANT),fast)
+GUARD    := $(call has,-O2 -fstack-protector-strong) \
+            $(call has,-O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+GUARD_LD := $(call has,-Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
+MODE     += $(filter-out -O2,$(GUARD))
+LDFLAGS  += $(GUARD_LD)
 endif
 B        := $(BUILD)/$(VARIANT)
 PLACES   := -DHB_VERSION='"$(VERSION)"' -DHB_SOURCE_DIR='"$(CURDIR)"' -DHB_DATADIR='"$(DATADIR)"'

@@ -33,6 +33,22 @@ else
     skip 'man reads the page' 'no man'
 fi
 
+# guard NAME OPTION TEXT: what readelf says of the installed program with that option.
+guard() {
+    ok "the installed program has $1" \
+        sh -c 'readelf -W "$1" "$2" | grep -q "$3"' sh "$2" "$to/opt/hb/bin/hbmsim" "$3"
+}
+if [ "$(basename "$HB_BUILD")" = fast ] && command -v readelf >/dev/null 2>&1; then
+    guard 'a stack protector' --syms __stack_chk_fail
+    if readelf -W --syms "$to/opt/hb/bin/hbmsim" | grep -q GLIBC_; then
+        guard 'checked calls (_FORTIFY_SOURCE)' --syms __snprintf_chk
+    fi
+    guard 'read-only relocations' --program-headers GNU_RELRO
+    guard 'all of them bound at the start' --dynamic BIND_NOW
+else
+    skip 'guards of the installed program' 'no plain build, or no readelf'
+fi
+
 ls models/zoo | sed -n 's/\.yaml$//p' >"$work/zoo"
 run sh -c 'cd / && "$1" models' sh "$to/opt/hb/bin/hbmsim"
 ok 'the installed program runs' test "$status" = 0
