@@ -7,6 +7,7 @@
 #include "cli/draw.h"
 #include "cli/draw_plan.h"
 #include "cli/input.h"
+#include "cli/interrupt.h"
 #include "cli/plan_verify.h"
 #include "cli/show_plan.h"
 #include "models/emit.h"
@@ -22,6 +23,7 @@ enum emit { EMIT_NONE = -1, EMIT_MAXTEXT, EMIT_LEVANTER, EMIT_YAML };
 /* Brute force is for checks: beyond this it would take hours. */
 static const double most_exhaustive = 1e6;
 enum { MOST_DEVICES_FACTOR = 64 };
+static const int64_t second_ns = 1000000000;
 /* Policies of a block, the leanest among them, that the search for the smallest peak looks at. */
 enum { LEAN_POLICIES = 3 };
 /* Configurations that a picture shows; a terminal's is small. */
@@ -41,6 +43,7 @@ struct options {
     struct hb_verify_ask verify;
     const char *margin;
     double confidence;
+    int64_t seconds;
     bool exhaustive;
     bool full;
 };
@@ -111,7 +114,8 @@ static void price_budgets(const struct hb_plan_ask *ask, struct hb_plan_answer *
         again.like = a->plan;
         again.above = above;
         again.near = a->prices_near;
-        if (!hb_plan_find(ask->env->arena, &again, &plans[i]) || !plans[i].found)
+        if (!hb_plan_find(ask->env->arena, &again, &plans[i]) || !plans[i].found ||
+            plans[i].status == HB_PLAN_LIMIT)
             continue;
         above = &plans[i];
         a->prices[i] = (struct hb_price_row){more, plans[i].best.step_ns};
@@ -129,7 +133,7 @@ static void price_margin(const struct hb_plan_ask *ask, struct hb_plan_answer *a
         return;
     struct hb_plan_ask again = hb_margin_without(ask, a->plan);
     again.near = a->plan->node_count > LARGE_SPACE_NODES;
-    if (hb_plan_find(ask->env->arena, &again, bare) && bare->found)
+    if (hb_plan_find(ask->env->arena, &again, bare) && bare->found && bare->status != HB_PLAN_LIMIT)
         a->bare = &bare->best;
 }
 
@@ -146,7 +150,7 @@ static bool explain_none(const struct hb_plan_ask *ask, struct hb_plan_answer *a
     least.lp_stem = NULL;
     least.polish = false;
     if (!hb_plan_find(ask->env->arena, &least, smallest) || !smallest->found ||
-        !run_spec(ask->env, smallest, &smallest->best, a))
+        smallest->status == HB_PLAN_LIMIT || !run_spec(ask->env, smallest, &smallest->best, a))
         return false;
     a->smallest = smallest;
     a->advice = hb_advise_best_freer(ask->env, a->spec, ask->device);
@@ -259,8 +263,14 @@ static bool check_exhaustive(const struct options *o, const struct hb_plan_ask *
 static bool search(const struct options *o, struct hb_plan_ask *ask, struct hb_plan *plan,
                    struct hb_plan_answer *a)
 {
+    sigset_t before;
     ask->devices = ask->spec->hardware.count;
-    return find_plan(ask, plan) && check_exhaustive(o, ask, a) &&
+    if (ask->stop)
+        hb_stop_start(ask->stop, hb_mul_sat(o->seconds, second_ns));
+    hb_interrupt_hold(&before);
+    bool made = find_plan(ask, plan);
+    hb_interrupt_release(&before);
+    return made && check_exhaustive(o, ask, a) &&
            (!plan->found || run_spec(ask->env, plan, &plan->best, a));
 }
 
@@ -307,6 +317,24 @@ static int check_verified(struct hb_env *env, const struct options *o,
     return HB_EXIT_YES;
 }
 
+/* What else is asked once the plan is there, or none; where time is left. False: errors are in the
+ * diag. */
+static bool explain(const struct hb_plan_ask *ask, struct hb_plan_answer *a)
+{
+    sigset_t before;
+    bool made = true;
+    if (a->plan->status == HB_PLAN_LIMIT)
+        return true;
+    hb_interrupt_hold(&before);
+    if (a->plan->found)
+        price_budgets(ask, a);
+    else
+        made = explain_none(ask, a) || !ask->env->diag->errors;
+    price_margin(ask, a);
+    hb_interrupt_release(&before);
+    return made;
+}
+
 static int answer_plan(struct hb_env *env, const struct options *o, struct hb_plan_ask *ask)
 {
     struct hb_plan plan;
@@ -317,11 +345,8 @@ static int answer_plan(struct hb_env *env, const struct options *o, struct hb_pl
     int status = check_verified(env, o, &answer);
     if (status != HB_EXIT_YES)
         return status;
-    if (plan.found)
-        price_budgets(ask, &answer);
-    else if (!explain_none(ask, &answer) && env->diag->errors)
+    if (!explain(ask, &answer))
         return HB_EXIT_INPUT;
-    price_margin(ask, &answer);
     print_answer(env, o, &answer);
     if (answer.exhaust_ran && !answer.exhaust_agrees)
         HB_BUG("brute force finds another optimum");
@@ -347,6 +372,8 @@ static int run(struct hb_env *env, int argc, char **argv)
         !hb_input_read_searched(env, o.model, &o.common.set, &spec, &device))
         return HB_EXIT_INPUT;
     fill_ask(env, &o, &spec, &device, &ask);
+    struct hb_stop stop = {.now_ns = env->now_ns, .is_asked = hb_interrupt_came};
+    ask.stop = o.exhaustive ? NULL : &stop;
     return answer_plan(env, &o, &ask);
 }
 
@@ -383,6 +410,9 @@ static const struct hb_opt options[] = {
      offsetof(struct options, verify.seconds), 1, 1000000},
     {"keep", 0, HB_OPT_OUTPUT, "RUNS.jsonl", "with --verify: append a record of each compilation",
      NULL, offsetof(struct options, verify.keep), 0, 0},
+    {"seconds", 0, HB_OPT_INT, "N",
+     "of time to search (not with --exhaustive); then, or at Ctrl-C, the best so far", "60",
+     offsetof(struct options, seconds), 1, 1000000},
     {"exhaustive", 0, HB_OPT_FLAG, NULL, "check by running every configuration (at most a million)",
      NULL, offsetof(struct options, exhaustive), 0, 0},
     {"write-lp", 0, HB_OPT_STRING, "STEM",
@@ -399,8 +429,9 @@ const struct hb_cmd hb_cmd_plan = {
         "Searches mesh, rematerialisation and offload by tensor, nesting, loss chunks,\n"
         "accumulation and the optimizer's place (or what plan.search of the file names) for\n"
         "the best configuration within the budget, and proves it: everything else is excluded\n"
-        "by a bound or was run. The status is 0 where there is a plan and 1 where nothing\n"
-        "fits; then the smallest peak is shown, with what would do.",
+        "by a bound or was run. After --seconds (60), or at Ctrl-C, it prints the best so far\n"
+        "with a bound on what could be better. The status is 0 where there is a plan and 1 where\n"
+        "nothing fits; then the smallest peak is shown, with what would do.",
     .example = "hbmsim plan examples/quickstart/model.yaml",
     .options = options,
     .common = HB_COMMON_JSON | HB_COMMON_OUTPUT | HB_COMMON_SET,

@@ -109,6 +109,11 @@ static const char *plan_note(struct hb_env *env, const struct hb_plan *plan, dou
     case HB_PLAN_INFEASIBLE:
         return "Nothing in the space fits; hbmsim plan tells the smallest peak and what would do.";
     case HB_PLAN_LIMIT:
+        if (plan->found)
+            return hb_arena_printf(env->arena,
+                                   "The search was cut off after %g s: nothing in the space is "
+                                   "better than this by more than %.2g %%.",
+                                   seconds, 100 * plan->gap);
         return hb_arena_printf(env->arena,
                                "The search was cut off after %g s, before it found a plan; hbmsim "
                                "plan goes on to the end.",
@@ -141,7 +146,9 @@ void hb_report_plan(struct hb_env *env, const struct hb_spec *spec, const struct
     struct hb_plan_ask ask;
     struct hb_plan plan;
     hb_plan_ask_make(&own, spec, device, &ask);
-    ask.most_ns = (int64_t)(seconds * 1e9);
+    struct hb_stop stop = {.now_ns = env->now_ns};
+    hb_stop_start(&stop, (int64_t)(seconds * 1e9));
+    ask.stop = &stop;
     struct hb_margin margin;
     if (!hb_margin_apply(&ask, &margin) || !hb_plan_find(env->arena, &ask, &plan)) {
         report->plan_note = first_error(&diag);
@@ -149,7 +156,7 @@ void hb_report_plan(struct hb_env *env, const struct hb_spec *spec, const struct
     }
     struct hb_plan_answer answer = {.ask = &ask, .plan = &plan, .margin = margin};
     report->plan_note = plan_note(env, &plan, seconds);
-    if (plan.status != HB_PLAN_LIMIT)
+    if (plan.found || plan.status != HB_PLAN_LIMIT)
         show_plan(env, &answer, report);
 }
 

@@ -309,6 +309,11 @@ static void show_proof(const struct page *g)
         policies += p->searched[i].count;
     if (p->status == HB_PLAN_OPTIMAL)
         fprintf(g->out, "Optimal: every other cell is excluded by a bound or searched (gap 0).\n");
+    if (p->status == HB_PLAN_LIMIT && p->found)
+        fprintf(g->out,
+                "Cut off (--seconds, or Ctrl-C): the best so far. Nothing in the whole space is "
+                "better by\nmore than %.2g %%.\n",
+                100 * p->gap);
     if (p->status == HB_PLAN_BEST)
         fprintf(
             g->out,
@@ -347,6 +352,12 @@ static void show_largest(const struct page *g)
                 size_text(g, m->at_peak[i].bytes));
 }
 
+static void show_cut_off(const struct page *g)
+{
+    fprintf(g->out, "no plan yet in %s: the search was cut off (--seconds, or Ctrl-C)\n",
+            size_text(g, g->a->ask->whole_bytes));
+}
+
 static void show_infeasible(const struct page *g)
 {
     fprintf(g->out, "%sno plan fits%s in %s\n", g->env->colour ? "\033[1;31m" : "",
@@ -381,7 +392,10 @@ void hb_show_plan_text(const struct hb_env *env, FILE *out, const struct hb_plan
     fprintf(out, "%s on %" PRId64 " x %s: ", a->ask->spec->model.name, a->ask->devices,
             a->ask->device->name);
     if (!a->plan->found) {
-        show_infeasible(&g);
+        if (a->plan->status == HB_PLAN_LIMIT)
+            show_cut_off(&g);
+        else
+            show_infeasible(&g);
         show_search(&g);
         return;
     }

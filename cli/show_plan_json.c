@@ -159,7 +159,7 @@ void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answe
     hb_json_object(&j);
     put_text(&j, "name", a->ask->spec->model.name);
     put_text(&j, "status", hb_plan_status_name(a->plan->status));
-    if (a->plan->status == HB_PLAN_LIMIT)
+    if (a->plan->status == HB_PLAN_LIMIT && !a->plan->found)
         hb_json_key(&j, "gap"), hb_json_null(&j);
     else
         put_real(&j, "gap", a->plan->gap);

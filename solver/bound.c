@@ -208,9 +208,13 @@ static int64_t least_time(struct hb_arena *scratch, const struct hb_segment *seg
                                      .away_bytes = ask->away_bytes,
                                      .host_bytes = ask->host_bytes,
                                      .most_value = ask->most_ns,
-                                     .after_value = -1};
+                                     .after_value = -1,
+                                     .stop = ask->stop};
     struct hb_brute_choice best;
-    if (hb_brute_best(scratch, &layers, ask->cell_spec, &limits, 1, &best))
+    uint32_t found = hb_brute_best(scratch, &layers, ask->cell_spec, &limits, 1, &best);
+    if (hb_stop_now(ask->stop))
+        return 0;
+    if (found)
         return best.value;
     return ask->most_ns < INT64_MAX ? ask->most_ns + 1 : INT64_MAX;
 }

@@ -29,9 +29,10 @@ struct hb_layers_ask {
     const struct hb_device *device;
     int64_t fixed_bytes;
     int64_t budget_bytes;
-    int64_t away_bytes; /* see brute.h */
-    int64_t host_bytes; /* INT64_MAX: no limit */
-    int64_t most_ns;    /* above this it need not be known; INT64_MAX: it must */
+    int64_t away_bytes;   /* see brute.h */
+    int64_t host_bytes;   /* INT64_MAX: no limit */
+    int64_t most_ns;      /* above this it need not be known; INT64_MAX: it must */
+    struct hb_stop *stop; /* then nothing is known: 0; null: none */
 };
 
 /* The layers' part of the fastest configuration that could fit: their path under the policies of

@@ -241,6 +241,8 @@ static bool visit_best(void *context, const struct hb_part *parts, uint32_t coun
     struct hb_brute_choice c = {.place = b->place++, .count = count};
     bool by_time = l->goal == HB_GOAL_TIME;
     int64_t ceiling = ceiling_of(b);
+    if (hb_stop_now(l->stop))
+        return false;
     if (by_time && path_ns(b->s, parts, count) > ceiling)
         return true;
     if (hb_segment_slot_bytes(b->s, parts, count, b->tight_slot) > l->budget_bytes)
@@ -275,7 +277,7 @@ static void find_ceiling(struct best *b, const struct hb_spec *spec)
     int64_t worst = -1;
     b->replay = NULL;
     hb_brute_each(b->s, spec, visit_best, b);
-    for (uint32_t i = 0; i < b->count; i++) {
+    for (uint32_t i = 0; i < b->count && !hb_stop_now(b->limits->stop); i++) {
         int64_t ns = hb_replay_bound_ns(replay, b->list[i].parts, b->list[i].count);
         ns = ns > b->list[i].value ? ns : b->list[i].value;
         worst = ns > worst ? ns : worst;

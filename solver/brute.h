@@ -5,6 +5,7 @@
 #define HB_SOLVER_BRUTE_H
 
 #include "solver/space.h"
+#include "solver/stop.h"
 
 /* parts in the model's order; false ends the walk. */
 typedef bool hb_brute_visit(void *context, const struct hb_part *parts, uint32_t count);
@@ -47,6 +48,7 @@ struct hb_brute_limits {
     /* Only those beyond this one, in the order of (value, place in the walk). */
     int64_t after_value; /* -1: all */
     uint64_t after_place;
+    struct hb_stop *stop; /* null: none; what was found by then */
 };
 
 struct hb_brute_choice {

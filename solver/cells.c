@@ -36,7 +36,8 @@ static struct hb_brute_limits limits_of(const struct hb_search *s, uint32_t cell
                                     .away_bytes = peaks.away_bytes,
                                     .host_bytes = s->ask->host_bytes,
                                     .most_value = hb_search_ceiling(s, cell),
-                                    .after_value = -1};
+                                    .after_value = -1,
+                                    .stop = s->ask->stop};
 }
 
 static struct hb_segment_ask segment_ask_of(const struct hb_search *s, const struct hb_spec *spec)
@@ -116,6 +117,8 @@ static void walk_cell(struct hb_search *s, uint32_t index, const struct hb_spec 
     s->plan->counts.priced += (uint64_t)hb_brute_count(spec, s->plan->searched, true);
     for (uint32_t i = 0; i < count; i++)
         put_brute_choice(s, o->cell, segment, &best[i]);
+    if (hb_stop_now(s->ask->stop)) /* there may be better ones */
+        return;
     hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
     if (count < o->batch)
         return;
@@ -357,7 +360,7 @@ void hb_cells_dive(struct hb_search *s, uint32_t cell)
         struct hb_brute_choice best[FIRST_BATCH];
         uint32_t count = hb_brute_best(s->scratch, &segment, &spec, &limits, FIRST_BATCH, best);
         bool fits = false;
-        for (uint32_t i = 0; i < count && !fits; i++) {
+        for (uint32_t i = 0; i < count && !fits && !hb_stop_now(s->ask->stop); i++) {
             struct hb_run runs[HB_PARTS_MAX];
             struct hb_choice c = {.cell = cell,
                                   .runs = runs,

@@ -295,6 +295,12 @@ static void read_answer(const struct ilp *p, int failed, struct hb_ilp_answer *o
     out->bound = value > 0 ? (int64_t)floor(value) : 0;
 }
 
+static void look_up(glp_tree *tree, void *stop)
+{
+    if (hb_stop_now(stop))
+        glp_ios_terminate(tree);
+}
+
 static void solve_problem(struct ilp *p, struct hb_ilp_answer *out)
 {
     glp_iocp parm;
@@ -306,6 +312,8 @@ static void solve_problem(struct ilp *p, struct hb_ilp_answer *out)
     parm.presolve = GLP_ON;
     parm.tol_int = 1e-9;
     parm.tm_lim = LIMIT_MS;
+    parm.cb_func = look_up;
+    parm.cb_info = p->ask->limits.stop;
     int failed = glp_intopt(p->lp, &parm);
     read_answer(p, failed, out);
 }

@@ -80,7 +80,8 @@ struct hb_layers_ask hb_search_layers_ask(const struct hb_search *s, uint32_t ce
                                   .budget_bytes = peaks.most_bytes,
                                   .away_bytes = peaks.away_bytes,
                                   .host_bytes = s->ask->host_bytes,
-                                  .most_ns = hb_search_ceiling(s, cell)};
+                                  .most_ns = hb_search_ceiling(s, cell),
+                                  .stop = s->ask->stop};
 }
 
 void hb_search_cell_spec(const struct hb_search *s, uint32_t cell, struct hb_spec *out)
@@ -248,7 +249,7 @@ struct effort {
 
 static bool is_late(const struct hb_search *s)
 {
-    return s->until_ns && s->ask->env->now_ns() > s->until_ns;
+    return hb_stop_now(s->ask->stop);
 }
 
 static bool is_enough(const struct hb_search *s, const struct effort *e, double value)
@@ -273,15 +274,37 @@ static void find_alternatives(struct hb_search *s)
     }
 }
 
+/* The best that was run and fits is the plan. */
+static void cut_off(struct hb_search *s, double open_value)
+{
+    const struct hb_queue_entry *best = NULL;
+    struct hb_plan *p = s->plan;
+    p->status = HB_PLAN_LIMIT;
+    p->gap = INFINITY;
+    s->open_value = open_value;
+    for (uint32_t i = 0; i < s->queue.count; i++) {
+        const struct hb_queue_entry *e = &s->queue.heap[i];
+        s->open_value = fmin(s->open_value, e->value);
+        if (e->kind == HB_ENTRY_RUN && (!best || e->value < best->value))
+            best = e;
+    }
+    p->found = best != NULL;
+    if (best)
+        p->best = hb_search_candidate(&s->choices[best->index], best->value);
+}
+
 static void search_all(struct hb_search *s)
 {
     struct hb_queue_entry e;
+    if (is_late(s)) { /* not all of the space is in the queue */
+        cut_off(s, 0);
+        return;
+    }
     while (!s->plan->found && hb_queue_take(&s->queue, &e)) {
         take_entry(s, &e);
         bool many = s->ask->most_runs && s->plan->counts.runs >= s->ask->most_runs;
         if (!s->plan->found && (many || is_late(s))) {
-            s->plan->status = HB_PLAN_LIMIT;
-            s->plan->gap = INFINITY;
+            cut_off(s, e.value);
             return;
         }
     }
@@ -294,10 +317,17 @@ static void search_all(struct hb_search *s)
 static void find_gap(struct hb_search *s)
 {
     struct hb_plan *p = s->plan;
-    if (!p->found || p->status != HB_PLAN_OPTIMAL || !s->ask->polish || !p->space.remat)
+    bool menus = !s->ask->polish || !p->space.remat;
+    if (!p->found || (p->status == HB_PLAN_OPTIMAL && menus))
         return;
-    p->gap = 1 - hb_whole_bound(s, p->best.value) / p->best.value;
-    p->status = p->gap > 0 ? HB_PLAN_BEST : HB_PLAN_OPTIMAL;
+    double least = hb_whole_bound(s, p->best.value);
+    if (p->status == HB_PLAN_LIMIT && menus)
+        least = fmax(least, fmin(s->open_value, p->best.value));
+    p->gap = 1 - least / p->best.value;
+    if (p->status == HB_PLAN_LIMIT || (p->gap > 0 && is_late(s)))
+        p->status = HB_PLAN_LIMIT;
+    else
+        p->status = p->gap > 0 ? HB_PLAN_BEST : HB_PLAN_OPTIMAL;
 }
 
 /* --- policies --- */
@@ -324,7 +354,7 @@ static void probe(struct hb_search *s)
     uint32_t before = s->plan->counts.layer_bounds;
     s->lp_stem = NULL;
     s->probing = true;
-    while (!s->done && s->plan->counts.layer_bounds - before < MOST_PROBES &&
+    while (!s->done && s->plan->counts.layer_bounds - before < MOST_PROBES && !is_late(s) &&
            hb_queue_take(&s->queue, &e))
         take_entry(s, &e);
     double best = INFINITY;
@@ -345,6 +375,10 @@ static void choose_menus(struct hb_search *s)
     uint32_t most = s->ask->most_policies ? s->ask->most_policies : HB_MENU_MOST;
     struct hb_queue_entry e;
     s->probed = HB_NONE;
+    if (is_late(s)) { /* the file's own will do */
+        make_menus(s, 0, 1);
+        return;
+    }
     if (!hb_queue_take(&s->queue, &e)) { /* nothing can fit: any cell will do */
         make_menus(s, 0, most);
         return;
@@ -356,6 +390,8 @@ static void choose_menus(struct hb_search *s)
     if (small)
         return;
     probe(s);
+    if (is_late(s))
+        return;
     const struct hb_menu *first = s->plan->menus;
     make_menus(s, s->probed, most / 2);
     s->plan->menus = s->plan->searched =
@@ -366,13 +402,14 @@ static void choose_menus(struct hb_search *s)
 /* A configuration that fits, from the cells beside the probed one. */
 static void find_incumbent(struct hb_search *s)
 {
-    for (uint32_t i = 0; i < s->node_count && s->probed != HB_NONE; i++) {
+    for (uint32_t i = 0; i < s->node_count && s->probed != HB_NONE && !is_late(s); i++) {
         const struct hb_search_node *node = &s->nodes[i];
         if (s->probed < node->first || s->probed >= node->end)
             continue;
         uint32_t before = s->choice_count;
         hb_cells_dive(s, s->probed);
-        for (uint32_t k = node->first; k < node->end && s->incumbent >= INFINITY; k++)
+        for (uint32_t k = node->first; k < node->end && s->incumbent >= INFINITY && !is_late(s);
+             k++)
             if (s->plan->space.cells[k].form == HB_FORM_SCAN && k != s->probed)
                 hb_cells_dive(s, k);
         if (s->choice_count > before)
@@ -419,7 +456,7 @@ void hb_plan_ask_make(struct hb_env *env, const struct hb_spec *spec,
 static void start_search(struct hb_search *s)
 {
     hb_nodes_find(s);
-    for (uint32_t i = 0; i < s->node_count; i++)
+    for (uint32_t i = 0; i < s->node_count && !is_late(s); i++)
         hb_nodes_put(s, i);
     choose_menus(s);
     find_incumbent(s);
@@ -469,8 +506,7 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
                           .ask = ask,
                           .plan = out,
                           .incumbent = INFINITY,
-                          .lp_stem = ask->lp_stem,
-                          .until_ns = ask->most_ns ? start_ns + ask->most_ns : 0};
+                          .lp_stem = ask->lp_stem};
     s.queue.arena = arena;
     out->rows = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->rows);
     s.polished = hb_arena_alloc(arena, out->space.cell_count, sizeof *s.polished);

@@ -21,6 +21,7 @@ struct hb_arena;
 struct hb_env;
 struct hb_device;
 struct hb_search_node;
+struct hb_stop;
 
 struct hb_plan_ask {
     struct hb_env *env;
@@ -38,8 +39,8 @@ struct hb_plan_ask {
     uint32_t most_policies; /* of each block's menu; 0: HB_MENU_MOST */
     bool polish;            /* what the menus have not is looked for around the best (polish.h),
                              * and the gap is that to all policies (whole.h) */
-    uint32_t most_runs; /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: none */
-    int64_t most_ns;    /* of time, likewise; what was found by then stays proven; 0: none */
+    uint32_t most_runs;   /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: none */
+    struct hb_stop *stop; /* likewise, with the best so far; null: none */
     const struct hb_plan *like;  /* the same question with at most this budget, answered: its space,
                                   * policies and plan are taken over; or null */
     bool near;                   /* with like: only the mesh, batch and accumulation of its plan */
@@ -48,7 +49,8 @@ struct hb_plan_ask {
 };
 
 /* OPTIMAL: nothing of the space is better. BEST: nothing of the menus' policies is; no other is
- * better by more than the gap. */
+ * better by more than the gap. LIMIT: the search was cut off; where something was found by then,
+ * nothing of the space is better by more than the gap. */
 enum hb_plan_status { HB_PLAN_OPTIMAL, HB_PLAN_BEST, HB_PLAN_INFEASIBLE, HB_PLAN_LIMIT };
 
 /* A configuration that the engine has run. */

@@ -226,7 +226,8 @@ static bool try_segment(struct polish *p, const struct hb_segment *segment)
                                      .away_bytes = peaks.away_bytes,
                                      .host_bytes = s->ask->host_bytes,
                                      .most_value = memory ? p->now.peak_bytes : p->now.step_ns,
-                                     .after_value = -1};
+                                     .after_value = -1,
+                                     .stop = s->ask->stop};
     struct hb_brute_choice best[MOST_TRIED];
     uint32_t count = hb_brute_best(s->scratch, segment, &p->spec, &limits, MOST_TRIED, best);
     for (uint32_t i = 0; i < count; i++) {
@@ -280,7 +281,7 @@ static bool try_bare(struct polish *p)
         struct hb_remat own = p->s->plan->menus[block].policies[p->now.runs[run].policy];
         own = as_names(&own, hb_menu_tensors(&p->spec.model.blocks[block]));
         uint32_t made = is_free(p, block) ? list_moves(p, block, &own, moves) : 0;
-        for (uint32_t k = 0; k < made && p->ran < MOST_RAN; k++) {
+        for (uint32_t k = 0; k < made && p->ran < MOST_RAN && !hb_stop_now(p->s->ask->stop); k++) {
             struct hb_remat r = moved(own, moves[k]);
             if (hb_menu_compiles(&p->spec, &r) && try_turned(p, run, &r))
                 return true;
@@ -314,7 +315,7 @@ static bool try_round(struct polish *p)
 {
     for (int depth = 1; depth <= 2; depth++)
         for (uint32_t i = 0; i < (uint32_t)p->spec.model.block_count; i++)
-            if (is_free(p, i) && try_block(p, i, depth))
+            if (is_free(p, i) && !hb_stop_now(p->s->ask->stop) && try_block(p, i, depth))
                 return true;
     return try_bare(p);
 }

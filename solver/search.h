@@ -7,6 +7,7 @@
 #include "solver/bound.h"
 #include "solver/plan.h"
 #include "solver/queue.h"
+#include "solver/stop.h"
 
 /* Of the scans of a node with so many chunks and the optimizer there. */
 struct hb_node_floor {
@@ -87,10 +88,10 @@ struct hb_search {
     double incumbent; /* the best value that was run and fits: what is above is not looked for */
     bool *polished;   /* by cell */
     bool done;
-    bool filling;     /* the plan is there: alternatives are looked for */
-    bool probing;     /* only looks for the cell of the first configuration that may fit */
-    uint32_t probed;  /* that cell */
-    int64_t until_ns; /* when to give up; 0: never */
+    bool filling;      /* the plan is there: alternatives are looked for */
+    bool probing;      /* only looks for the cell of the first configuration that may fit */
+    uint32_t probed;   /* that cell */
+    double open_value; /* where the search was cut off: of what was left of the menus, at least */
 };
 
 /* The objective of a configuration of the cell: less is better. */

@@ -32,7 +32,7 @@ static struct hb_relax relax(struct hb_search *s, const struct hb_spec *spec,
 void hb_whole_relax_node(struct hb_search *s, struct hb_search_node *node)
 {
     struct hb_spec spec;
-    if (node->relaxed || hb_search_by_memory(s))
+    if (node->relaxed || hb_search_by_memory(s) || hb_stop_now(s->ask->stop))
         return;
     hb_nodes_floor_spec(s, node, &spec);
     node->relax_ns = relax(s, &spec, NULL).bound_ns;
@@ -88,7 +88,8 @@ double hb_whole_bound(struct hb_search *s, double best)
         hb_whole_relax_node(s, node);
         for (uint32_t k = node->first; k < node->end; k++)
             if (node_value(s, node, k) < least)
-                least = fmin(least, cell_value(s, node, k, least));
+                least = hb_stop_now(s->ask->stop) ? node_value(s, node, k)
+                                                  : fmin(least, cell_value(s, node, k, least));
     }
     return least;
 }

@@ -116,6 +116,28 @@ expect 2 hbmsim plan $model --exhaustive --set 'plan.search={mesh: [fsdp, tensor
 err_has '--exhaustive:'
 expect 2 hbmsim plan "$work/small.yaml" --set 'plan.search={mesh: [[3, 1, 1, 1, 1, 1]]}'
 expect 2 hbmsim plan
+expect 2 hbmsim plan $model --seconds 0
+
+# Time that is up, and Ctrl-C: the best so far, and how much better another may be.
+cat >"$work/spacious.yaml" <<'END'
+model: {preset: deepseek-v3}
+batch: {global: 4096, seq: 4096}
+mesh: {fsdp: 2048}
+hardware: {device: nvidia-h100, count: 2048}
+compiler: xla-gpu
+plan:
+  search:
+    mesh: [data, fsdp, tensor, sequence, expert, pipeline]
+    remat: true
+    batch: {accumulate: [1, 2, 4, 8]}
+    loss_chunks: [1, 2, 4, 8, 16]
+END
+expect 1 hbmsim plan "$work/spacious.yaml" --seconds 1
+out_has 'no plan yet in 79.11 GiB: the search was cut off (--seconds, or Ctrl-C)'
+expect 1 timeout --preserve-status -s INT 2 "$HBMSIM" plan "$work/spacious.yaml" --json
+out_has '"status": "limit"'
+out_has '"gap": null'
+ok 'it ended soon' awk -v took="$(number seconds)" 'BEGIN { exit !(took < 20) }'
 expect 2 hbmsim plan "$work/small.yaml" --objective speed
 
 finish

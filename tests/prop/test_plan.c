@@ -391,10 +391,63 @@ static void test_equals_brute_force(void **state)
     unit_end(&u);
 }
 
+/* A clock that goes on by one at each look. */
+static int64_t looks;
+
+static int64_t count_looks(void)
+{
+    return ++looks;
+}
+
+/* Cut off wherever that may be, what is told of the plan is true of the plan of the whole search.
+ */
+static void test_cut_off_anywhere(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "model:\n  d_model: 512\n  vocab: 8192\n  blocks:\n"
+        "    - {name: a, repeat: 6, attention: {heads: 8, kv_heads: 4}, mlp: {d_ff: 2048}}\n"
+        "batch: {global: 16, seq: 1024}\nmesh: {fsdp: 4}\n"
+        "hardware: {device: tpu-v5p, count: 4, hbm: 1GiB}\n"
+        "plan:\n  search: {mesh: [fsdp, tensor], remat: true, loss_chunks: [1, 4]}\n";
+    struct unit u;
+    struct hb_spec spec;
+    struct hb_device device;
+    struct hb_plan_ask ask;
+    struct hb_plan whole, cut;
+    struct hb_stop stop = {.now_ns = count_looks};
+    int found = 0, none = 0;
+    unit_start(&u);
+    assert_true(read_instance(u.env.arena, text, &spec));
+    assert_true(hb_device_load(u.env.arena, u.env.diag, HB_SOURCE_DIR, spec.hardware.device,
+                               (struct hb_loc){0}, &device));
+    hb_plan_ask_make(&u.env, &spec, &device, &ask);
+    assert_true(hb_plan_find(u.env.arena, &ask, &whole) && whole.found);
+    ask.stop = &stop;
+    for (int64_t most = 1;; most += 1 + most / 4) {
+        hb_stop_start(&stop, most);
+        assert_true(hb_plan_find(u.env.arena, &ask, &cut));
+        if (cut.status != HB_PLAN_LIMIT)
+            break;
+        none += !cut.found;
+        if (!cut.found)
+            continue;
+        found++;
+        assert_true(cut.gap >= 0 && cut.gap <= 1);
+        assert_true(cut.best.value * (1 - cut.gap) <= whole.best.value * (1 + 1e-12));
+        assert_true(cut.best.value >= whole.best.value);
+    }
+    print_message("# cut off %d times before a plan was there and %d times after\n", none, found);
+    assert_true(none > 0 && found > 0);
+    assert_true(cut.best.value <= whole.best.value && cut.best.value >= whole.best.value);
+    unit_end(&u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_best_above_is_kept), cmocka_unit_test(test_mixtures_that_matter),
-        cmocka_unit_test(test_a_false_bound_is_noticed), cmocka_unit_test(test_equals_brute_force)};
+        cmocka_unit_test(test_a_false_bound_is_noticed), cmocka_unit_test(test_cut_off_anywhere),
+        cmocka_unit_test(test_equals_brute_force)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

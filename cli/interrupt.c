@@ -1,0 +1,29 @@
+/* SIGINT, held back: see interrupt.h. */
+#include "cli/interrupt.h"
+
+#include <stddef.h>
+
+void hb_interrupt_hold(sigset_t *out_before)
+{
+    sigset_t held;
+    sigemptyset(&held);
+    sigaddset(&held, SIGINT);
+    sigprocmask(SIG_BLOCK, &held, out_before);
+}
+
+bool hb_interrupt_came(void)
+{
+    sigset_t pending;
+    return sigpending(&pending) == 0 && sigismember(&pending, SIGINT) == 1;
+}
+
+void hb_interrupt_release(const sigset_t *before)
+{
+    sigset_t held;
+    int taken;
+    sigemptyset(&held);
+    sigaddset(&held, SIGINT);
+    if (hb_interrupt_came())
+        sigwait(&held, &taken);
+    sigprocmask(SIG_SETMASK, before, NULL);
+}

@@ -1,0 +1,15 @@
+/* Ctrl-C while something runs that can end early: it is held back, looked at, and taken at the end.
+ * A SIGINT that is ignored (nohup) stays ignored. */
+#ifndef HB_CLI_INTERRUPT_H
+#define HB_CLI_INTERRUPT_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+void hb_interrupt_hold(sigset_t *out_before);
+/* Whether it came since; it stays held. */
+bool hb_interrupt_came(void);
+/* One that came is taken; the signals are as they were before. */
+void hb_interrupt_release(const sigset_t *before);
+
+#endif
