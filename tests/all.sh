@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs what has been built in $HB_BUILD: unit and property programs, command-line scripts, the
-# shape of the sources. Each prints TAP; each of its lines counts. A program that ends early, or
-# with a status that does not agree with its lines, counts as one failure more.
+# shape of the sources; as many at once as there are cores, or HB_JOBS. Each prints TAP and is
+# counted by tests/one.sh. The last line is `N passed, N failed`.
 set -eu
 cd "$(dirname "$0")/.."
 : "${HB_BUILD:=build/fast}"
@@ -10,63 +10,34 @@ export HB_BUILD HBMSIM
 export CMOCKA_MESSAGE_OUTPUT=TAP
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 unset HBMSIM_DATA HBM_TRACE NO_COLOR
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+HB_COUNTS=$(mktemp -d)
+export HB_COUNTS
+trap 'rm -rf "$HB_COUNTS"' EXIT
 trap 'exit 1' INT TERM
-passed=0
-failed=0
-skipped=0
+jobs=${HB_JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)}
 
-# Seconds that one program may take.
-limit=300
-if command -v timeout >/dev/null 2>&1; then limited="timeout $limit"; else limited=; fi
-
-count_lines() {
-    grep -c -e "$1" "$log" || true
+# A line each: what is run, by name.
+list_tests() {
+    # The longest first, so that none of them ends alone.
+    for name in prop/test_segment prop/test_plan cli/calibrate cli/verify cli/plan cli/hlo; do
+        echo "tests/$name"
+    done
+    for source in tests/unit/test_*.c tests/prop/test_*.c tests/fuzz/fuzz_*.c; do
+        [ ! -e "$source" ] || echo "${source%.c}"
+    done
+    for script in tests/cli/*.sh; do
+        echo "${script%.sh}"
+    done
+    printf '%s\n' tests/golden tests/readme tests/lint
 }
 
-run_tap() {
-    name=$1
-    shift
-    status=0
-    $limited "$@" >"$log" 2>&1 </dev/null || status=$?
-    all=$(count_lines '^ok ')
-    ok_skips=$(count_lines '^ok .*# SKIP')
-    cmocka_skips=$(count_lines '^not ok [0-9]* # SKIP')
-    skips=$((ok_skips + cmocka_skips))
-    good=$((all - ok_skips))
-    bad=$(($(count_lines '^not ok ') - cmocka_skips))
-    planned=$(sed -n 's/^1\.\.\([0-9]*\).*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
-    early=0
-    [ "$planned" = $((all + bad + cmocka_skips)) ] || early=1
-    [ "$status" = 0 ] || [ "$bad" != 0 ] || early=1
-    if [ $((bad + early)) = 0 ]; then
-        echo "  $name: $good passed"
-    else
-        echo "  $name: $good passed, $bad failed (status $status)"
-        [ "$early" = 0 ] || echo "    it ended early: $((all + bad + cmocka_skips)) of $planned tests, status $status"
-        grep -v '^ok ' "$log" | tail -n 60 | sed 's/^/    /'
-    fi
-    passed=$((passed + good))
-    failed=$((failed + bad + early))
-    skipped=$((skipped + skips))
-}
-
-for source in tests/unit/test_*.c tests/prop/test_*.c; do
-    [ -e "$source" ] || continue
-    run_tap "${source%.c}" "$HB_BUILD/${source%.c}"
-done
-for source in tests/fuzz/fuzz_*.c; do
-    target=${source%.c}
-    run_tap "$target" "$HB_BUILD/$target" tests/fuzz/corpus/"${target#tests/fuzz/fuzz_}"/*
-done
-for script in tests/cli/*.sh; do
-    run_tap "${script%.sh}" sh "$script"
-done
-run_tap tests/golden sh tests/golden/golden.sh
-run_tap tests/readme sh tests/readme.sh check
-run_tap tests/lint sh tests/lint/lint.sh shape
-
-[ "$skipped" = 0 ] || echo "  ($skipped skipped: what they need is not on this machine)"
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+list_tests | awk '!seen[$0]++' | xargs -n 1 -P "$jobs" sh tests/one.sh ||
+    echo "  a runner of tests ended early"
+cat "$HB_COUNTS"/* | awk -v tests="$(list_tests | sort -u | wc -l)" '
+    { passed += $1; failed += $2; skipped += $3 }
+    END {
+        failed += tests - NR
+        if (skipped) printf "  (%d skipped: what they need is not on this machine)\n", skipped
+        printf "%d passed, %d failed\n", passed, failed
+        exit failed != 0
+    }'
