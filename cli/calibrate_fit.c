@@ -147,7 +147,7 @@ static void write_profile(const struct fit_run *f, const struct hb_overhead *o,
 {
     struct hb_arena *arena = f->env->arena;
     const char *source =
-        hb_arena_printf(arena, "hbmsim calibrate --fit of %u records, %s", f->count, f->ask->date);
+        hb_arena_printf(arena, HB_DEVICE_FIT_SOURCE " of %u records, %s", f->count, f->ask->date);
     double reserve = o->reserve_bytes.value > 0 ? o->reserve_bytes.value : 0;
     const char *note = hb_arena_printf(
         arena,

@@ -21,7 +21,7 @@ bool hb_input_read(struct hb_env *env, const char *path, const struct hb_words *
         !hb_device_load(env->arena, env->diag, env->data_dir, out_spec->hardware.device, at,
                         out_device))
         return false;
-    out_spec->hardware.memory_bytes = hb_result_memory_bytes(out_spec, out_device);
+    out_spec->hardware.memory_bytes = hb_budget_device_bytes(out_spec, out_device);
     return true;
 }
 

@@ -112,6 +112,25 @@ static void show_sizes(struct hb_json *j, const struct hb_result *r)
     hb_json_int(j, r->memory.reserved_bytes);
 }
 
+/* Where budget_bytes comes from. host_bytes, of a device's share, is null where it is not known. */
+static void show_budget(struct hb_json *j, const struct hb_budget *b)
+{
+    hb_json_key(j, "budget");
+    hb_json_object(j);
+    hb_json_key(j, "device_bytes");
+    hb_json_int(j, b->device_bytes);
+    hb_json_key(j, "memory_fraction");
+    hb_json_real(j, b->fraction);
+    hb_json_key(j, "beside_bytes");
+    hb_json_int(j, b->beside_bytes);
+    hb_json_key(j, "host_bytes");
+    if (b->host_bytes < INT64_MAX)
+        hb_json_int(j, b->host_bytes);
+    else
+        hb_json_null(j);
+    hb_json_object_end(j);
+}
+
 /* Null where nothing is known. */
 static void show_interval(struct hb_json *j, const struct hb_interval *i)
 {
@@ -148,6 +167,7 @@ void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_res
     hb_json_text(j, hb_verdict_name(r->verdict));
     show_sizes(j, r);
     show_interval(j, &r->interval);
+    show_budget(j, &r->budget);
     hb_json_key(j, "step_seconds");
     hb_json_real(j, r->step_seconds);
     hb_json_key(j, "tokens_per_second");

@@ -237,19 +237,29 @@ static void show_margin(const struct page *g)
                 size_text(g, ask->whole_bytes - ask->budget_bytes), margin_cost(g));
 }
 
+/* Where the budget comes from, unless it was given. */
+static void show_budget(const struct page *g)
+{
+    const struct hb_budget *b = &g->a->result->budget;
+    const char *why = hb_budget_words(g->env->arena, b);
+    if (*why && g->a->ask->whole_bytes == b->bytes)
+        fprintf(g->out, "  budget      %s: %s\n", size_text(g, b->bytes), why);
+}
+
 /* What the states and tensors that were moved there take. */
 static void show_host(const struct page *g)
 {
-    const struct hb_device *d = g->a->ask->device;
+    const struct hb_budget *b = &g->a->result->budget;
     int64_t own = g->a->result->memory.host_bytes;
-    int64_t sharing =
-        d->host_devices < g->a->spec->hardware.count ? d->host_devices : g->a->spec->hardware.count;
+    int64_t all = g->a->ask->host_bytes;
     if (!own)
         return;
     fprintf(g->out, "  host memory %s a device, %s a host of %" PRId64 " devices",
-            size_text(g, own), size_text(g, hb_mul_sat(own, sharing)), sharing);
-    if (g->a->ask->host_bytes < INT64_MAX)
-        fprintf(g->out, " (of %s)", size_text(g, hb_mul_sat(g->a->ask->host_bytes, sharing)));
+            size_text(g, own), size_text(g, hb_mul_sat(own, b->host_devices)), b->host_devices);
+    if (all < INT64_MAX)
+        fprintf(g->out, " (of %s%s)", size_text(g, hb_mul_sat(all, b->host_devices)),
+                own > all - all / 10 ? ": nearly all; hardware.host_memory sets what it may take"
+                                     : "");
     fputc('\n', g->out);
 }
 
@@ -404,6 +414,7 @@ void hb_show_plan_text(const struct hb_env *env, FILE *out, const struct hb_plan
     show_policies(&g);
     show_time(&g);
     show_margin(&g);
+    show_budget(&g);
     show_host(&g);
     show_alternatives(&g);
     show_prices(&g);

@@ -14,6 +14,8 @@ struct page {
 };
 
 enum { LARGEST = 5, BAR_WIDTH = 30 };
+/* What context and libraries leave of a GPU that nobody else uses. */
+#define MOST_FRACTION 0.92
 
 static const char *size_text(const struct page *g, int64_t bytes)
 {
@@ -76,10 +78,33 @@ static void show_fit(const struct page *g)
             hb_show_interval(g->env->arena, &r->interval), r->interval.records ? "\n      " : " ",
             size_text(g, r->budget_bytes));
     if (spare >= 0)
-        fprintf(g->out, "%s free (%.0f %%)\n\n", size_text(g, spare),
+        fprintf(g->out, "%s free (%.0f %%)\n", size_text(g, spare),
                 floor(percent(spare, r->budget_bytes)));
     else
-        fprintf(g->out, "%s too much\n\n", size_text(g, -spare));
+        fprintf(g->out, "%s too much\n", size_text(g, -spare));
+    const char *why = hb_budget_words(g->env->arena, &r->budget);
+    fprintf(g->out, "%s%s%s", *why ? "      " : "", why, *why ? "\n" : "");
+    int64_t more = (int64_t)((double)r->budget.device_bytes * MOST_FRACTION);
+    if (r->step_verdict != HB_VERDICT_FITS && r->budget.fraction < MOST_FRACTION &&
+        r->memory.peak_bytes <= more)
+        fprintf(g->out, "      runtime.memory_fraction=%g would leave it %s\n", MOST_FRACTION,
+                size_text(g, more));
+    fputs("\n", g->out);
+}
+
+static void show_host(const struct page *g)
+{
+    const struct hb_budget *b = &g->r->budget;
+    int64_t own = g->r->memory.host_bytes;
+    if (!own)
+        return;
+    fprintf(g->out, "      %s in host memory for each device, %s for the %lld of a host",
+            size_text(g, own), size_text(g, hb_mul_sat(own, b->host_devices)),
+            (long long)b->host_devices);
+    if (b->host_bytes < INT64_MAX)
+        fprintf(g->out, own > b->host_bytes ? ": MORE THAN ITS %s" : " (of %s)",
+                size_text(g, hb_mul_sat(b->host_bytes, b->host_devices)));
+    fputs("\n", g->out);
 }
 
 static void show_peak(const struct page *g)
@@ -93,8 +118,7 @@ static void show_peak(const struct page *g)
     if (m->temp_bytes > m->live_temp_bytes)
         fprintf(g->out, "; %s lies idle between", size_text(g, m->temp_bytes - m->live_temp_bytes));
     fputs("\n", g->out);
-    if (m->host_bytes)
-        fprintf(g->out, "      %s in host memory for each device\n", size_text(g, m->host_bytes));
+    show_host(g);
 }
 
 static void show_categories(const struct page *g)

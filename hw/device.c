@@ -243,6 +243,15 @@ int64_t hb_device_usable_bytes(const struct hb_device *dev)
     return (int64_t)floor((double)rest / (1 + dev->allocator_slack));
 }
 
+bool hb_device_reserve_is_fitted(const struct hb_device *dev)
+{
+    for (int i = 0; i < FIELD_COUNT; i++)
+        if (hb_str_same(fields[i].key, "reserve_bytes"))
+            return dev->facts && dev->facts[i].source &&
+                   hb_str_starts(dev->facts[i].source, HB_DEVICE_FIT_SOURCE);
+    return false;
+}
+
 double hb_curve_at(const struct hb_curve *curve, double x)
 {
     if (!curve->count)

@@ -182,6 +182,10 @@ void hb_device_write(const struct hb_device *dev, struct hb_str *to);
 /* What a program may use where the input does not say: hbm_bytes - reserve_bytes, less the
  * allocator's slack. */
 int64_t hb_device_usable_bytes(const struct hb_device *dev);
+/* How the source of what `calibrate --fit` wrote begins. */
+#define HB_DEVICE_FIT_SOURCE "hbmsim calibrate --fit"
+/* Whether reserve_bytes was fitted to measured runs, so that it holds all that a runtime takes. */
+bool hb_device_reserve_is_fitted(const struct hb_device *dev);
 /* y at x. */
 double hb_curve_at(const struct hb_curve *curve, double x);
 /* Operations a second reached by a product of m x n x k; 0 where the device lacks the type.

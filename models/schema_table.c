@@ -517,6 +517,8 @@ static const struct hb_key hardware_keys[] = {
           "what a program may use; 0: the device's own less reserve"),
     BYTES("reserve", SPEC(hardware.reserve_bytes), "=the device's own",
           "kept for the runtime, where hbm is 0"),
+    BYTES("host_memory", SPEC(hardware.host_memory_bytes), "0",
+          "memory of a host, shared by its devices; 0: the device's own"),
 };
 
 static const struct hb_key runtime_keys[] = {
@@ -526,6 +528,9 @@ static const struct hb_key runtime_keys[] = {
     ENUM("allocator", SPEC(runtime.allocator), allocators, "max_allocated",
          "which of the allocator's figures is predicted"),
     BOOL("expandable_segments", SPEC(runtime.expandable_segments), "false", "segments grow"),
+    REAL("memory_fraction", SPEC(runtime.memory_fraction), 0, 1, "0",
+         "share of the device that programs get, as XLA_PYTHON_CLIENT_MEM_FRACTION; 0: the "
+         "runtime's own (0.75 for xla-gpu, else 1)"),
     ENUM("wrap", SPEC(runtime.wrap_root), wraps, "split",
          "FSDP units: embedding, layers, norm with head; root: the ends in the root's own"),
     BOOL("grad_fusion", SPEC(runtime.grad_fusion), "true",

@@ -336,6 +336,7 @@ struct hb_hardware {
     int64_t count;
     int64_t hbm_bytes;     /* 0: the device's own less reserve */
     int64_t reserve_bytes; /* -1: the device's own */
+    int64_t host_memory_bytes; /* of a host, for all its devices; 0: the device's own */
     int64_t memory_bytes;  /* what the device's profile leaves a program; 0: it was not asked */
 };
 
@@ -344,6 +345,7 @@ struct hb_runtime {
     bool compile;
     enum hb_allocator allocator;
     bool expandable_segments;
+    double memory_fraction; /* of the device that programs get; 0: the runtime's own */
     bool wrap_root; /* embedding, last norm and head are FSDP's root unit */
     bool grad_fusion;
 };

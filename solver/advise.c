@@ -449,7 +449,9 @@ bool hb_advise_find(struct hb_env *env, const struct hb_spec *spec, const struct
     struct advise a = {.env = env, .scratch = hb_arena_new(), .spec = spec, .device = device};
     struct hb_advice single[KNOBS];
     const char *why = NULL;
-    *out = (struct hb_advice_list){.budget_bytes = hb_result_budget_bytes(spec, device)};
+    struct hb_budget budget;
+    hb_budget_make(spec, device, &budget);
+    *out = (struct hb_advice_list){.budget_bytes = budget.bytes};
     bool ok = run_turned(&a, spec, &a.base, &why);
     if (ok) {
         out->peak_bytes = a.base.peak_bytes;

@@ -436,19 +436,19 @@ enum { MOST_RUNS = 100000, MOST_ALTERNATIVES = 5 };
 void hb_plan_ask_make(struct hb_env *env, const struct hb_spec *spec,
                       const struct hb_device *device, struct hb_plan_ask *out)
 {
+    struct hb_budget budget;
+    hb_budget_make(spec, device, &budget);
     *out = (struct hb_plan_ask){.env = env,
                                 .spec = spec,
                                 .device = device,
                                 .devices = spec->hardware.count,
                                 .objective = spec->plan.objective,
-                                .budget_bytes = hb_result_budget_bytes(spec, device),
-                                .whole_bytes = hb_result_budget_bytes(spec, device),
-                                .host_bytes = INT64_MAX,
+                                .budget_bytes = budget.bytes,
+                                .whole_bytes = budget.bytes,
+                                .host_bytes = budget.host_bytes,
                                 .most_alternatives = MOST_ALTERNATIVES,
                                 .polish = true,
                                 .most_runs = MOST_RUNS};
-    if (device->host_memory_bytes > 0)
-        out->host_bytes = device->host_memory_bytes;
 }
 
 /* --- the whole --- */

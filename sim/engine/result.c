@@ -15,32 +15,6 @@
 #include "sim/engine/step.h"
 #include "sim/ir/load.h"
 
-/* Torch's figures are its allocator's: what stands beside it on the device is not in them. */
-static int64_t outside_allocator(const struct hb_spec *spec, const struct hb_device *device)
-{
-    if (spec->compiler != HB_TORCH)
-        return 0;
-    int64_t bytes = hb_add_sat(device->context_bytes, device->library_bytes);
-    return spec->hardware.count > 1 ? hb_add_sat(bytes, device->collective_bytes) : bytes;
-}
-
-int64_t hb_result_memory_bytes(const struct hb_spec *spec, const struct hb_device *device)
-{
-    int64_t own = spec->hardware.reserve_bytes;
-    int64_t rest = device->hbm_bytes - (own >= 0 ? own : device->reserve_bytes);
-    return rest > 0 ? rest : 0;
-}
-
-int64_t hb_result_budget_bytes(const struct hb_spec *spec, const struct hb_device *device)
-{
-    if (spec->hardware.hbm_bytes > 0)
-        return spec->hardware.hbm_bytes;
-    if (spec->hardware.reserve_bytes >= 0)
-        return hb_result_memory_bytes(spec, device);
-    int64_t rest = hb_device_usable_bytes(device) - outside_allocator(spec, device);
-    return rest > 0 ? rest : 0;
-}
-
 /* Scores of one token over all layers of a block, times their width for q k and for p v. */
 static double attention_flops(const struct hb_spec *spec, const struct hb_block *block)
 {
@@ -184,7 +158,8 @@ static bool start_result(struct hb_arena *arena, struct hb_diag *diag, const str
 static bool end_result(struct hb_arena *arena, struct hb_diag *diag, struct hb_result *out)
 {
     const struct hb_spec *spec = out->spec;
-    out->budget_bytes = hb_result_budget_bytes(spec, out->device);
+    hb_budget_make(spec, out->device, &out->budget);
+    out->budget_bytes = out->budget.bytes;
     out->step_fits = out->memory.peak_bytes <= out->budget_bytes;
     hb_interval_make(arena, spec, spec->plan.confidence, out->memory.peak_bytes, &out->interval);
     out->step_verdict = hb_interval_verdict(&out->interval, out->budget_bytes);

@@ -4,6 +4,7 @@
 
 #include "hw/device.h"
 #include "models/spec.h"
+#include "sim/engine/budget.h"
 #include "sim/engine/interval.h"
 #include "sim/engine/run.h"
 
@@ -23,7 +24,8 @@ struct hb_result {
     struct hb_program program;
     struct hb_memory memory;
     struct hb_timing timing;
-    int64_t budget_bytes;
+    int64_t budget_bytes; /* budget.bytes */
+    struct hb_budget budget;
     struct hb_interval interval; /* of the peak, at plan.confidence */
     bool step_fits;              /* peak within the budget */
     bool fits;                   /* the step and, where it is described, the loading */
@@ -38,10 +40,6 @@ struct hb_result {
     uint32_t load_row_count;
 };
 
-/* The device's memory less what is reserved: what a compiler finds (hardware.memory_bytes). */
-int64_t hb_result_memory_bytes(const struct hb_spec *spec, const struct hb_device *device);
-/* What a program may use: hardware.hbm, or the device's memory less what is reserved. */
-int64_t hb_result_budget_bytes(const struct hb_spec *spec, const struct hb_device *device);
 /* Lowers and runs the step, which has passed hb_spec_supported. False: errors are in diag. */
 bool hb_result_run(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                    const struct hb_device *device, struct hb_result *out);

@@ -133,7 +133,7 @@ plan:
     loss_chunks: [1, 2, 4, 8, 16]
 END
 expect 1 hbmsim plan "$work/spacious.yaml" --seconds 1
-out_has 'no plan yet in 79.11 GiB: the search was cut off (--seconds, or Ctrl-C)'
+out_has 'no plan yet in 59.33 GiB: the search was cut off (--seconds, or Ctrl-C)'
 expect 1 timeout --preserve-status -s INT 2 "$HBMSIM" plan "$work/spacious.yaml" --json
 out_has '"status": "limit"'
 out_has '"gap": null'

@@ -30,7 +30,7 @@ expect 0 hbmsim simulate "$model" --json --full --plot "$work/direct.svg" -o "$w
 expect 0 hbmsim plot "$work/r.json" -o "$work/again.svg"
 ok 'the picture is the same from its JSON' cmp -s "$work/direct.svg" "$work/again.svg"
 expect 0 hbmsim plot "$work/r.json" --kind addressmap -o "$work/heap.svg"
-expect 0 hbmsim simulate "$model" --set load.method=device_put --set load.processes=8 --json -o "$work/l.json"
+expect 0 hbmsim simulate "$model" --set runtime.memory_fraction=0.92 --set load.method=device_put --set load.processes=8 --json -o "$work/l.json"
 expect 0 hbmsim plot "$work/l.json" --kind load -o "$work/load.pdf"
 
 expect 0 hbmsim validate tests/golden/lab-tpu.jsonl --json --plot "$work/direct.pdf" -o "$work/v.json"

@@ -128,6 +128,7 @@ static inline void put_hardware(struct config *c)
         put_text(c, "hardware.hbm=24GiB");
     if (chance(c, 10)) {
         put_text(c, "hardware.reserve=1GiB");
+        put_text(c, "hardware.host_memory=512GiB");
         put_text(c, "force_compiler=true"); /* which changes nothing with the device's own */
     }
 }

@@ -35,7 +35,7 @@ static void the_budget_has_three_sources(void **state)
     (void)state;
     static const char *const own[] = {"hardware.hbm=0"};
     run(own, 1);
-    assert_int_equal(result.budget_bytes, hb_device_usable_bytes(&device));
+    assert_int_equal(result.budget_bytes, hb_device_usable_bytes(&device) * 3 / 4);
     assert_true(result.fits && result.step_fits);
     static const char *const reserve[] = {"hardware.reserve=1GiB"};
     run(reserve, 1);
@@ -44,6 +44,14 @@ static void the_budget_has_three_sources(void **state)
     run(given, 1);
     assert_int_equal(result.budget_bytes, INT64_C(20) << 30);
     assert_false(result.fits || result.step_fits);
+}
+
+static struct hb_budget budget_of(const struct hb_spec *of)
+{
+    struct hb_budget budget;
+    hb_budget_make(of, &device, &budget);
+    assert_int_equal(budget.device_bytes, device.hbm_bytes - device.reserve_bytes);
+    return budget;
 }
 
 /* Torch's own figures leave out context, libraries and, with several devices, communicators; an
@@ -57,16 +65,61 @@ static void the_budget_is_without_what_stands_beside(void **state)
     int64_t beside = device.context_bytes + device.library_bytes;
     struct hb_spec torch = spec;
     assert_true(device.collective_bytes > 0 && beside > 0);
-    assert_int_equal(hb_result_budget_bytes(&torch, &device), usable);
+    torch.compiler = HB_XLA_TPU;
+    assert_int_equal(budget_of(&torch).bytes, usable);
     torch.compiler = HB_TORCH;
-    assert_int_equal(hb_result_budget_bytes(&torch, &device),
-                     usable - beside - device.collective_bytes);
+    assert_int_equal(budget_of(&torch).bytes, usable - beside - device.collective_bytes);
     torch.hardware.count = 1;
-    assert_int_equal(hb_result_budget_bytes(&torch, &device), usable - beside);
+    assert_int_equal(budget_of(&torch).bytes, usable - beside);
     device.context_bytes = device.hbm_bytes;
-    assert_int_equal(hb_result_budget_bytes(&torch, &device), 0);
+    assert_int_equal(budget_of(&torch).bytes, 0);
     device.allocator_slack = 0.25;
-    assert_int_equal(hb_result_budget_bytes(&spec, &device), usable * 4 / 5);
+    torch.compiler = HB_XLA_TPU;
+    assert_int_equal(budget_of(&torch).bytes, usable * 4 / 5);
+}
+
+/* JAX gives programs three quarters of a GPU unless told otherwise; what is written, or fitted to
+ * runs, comes first. */
+static void a_runtime_gives_a_share(void **state)
+{
+    (void)state;
+    static const char *const own[] = {"hardware.hbm=0"};
+    run(own, 1);
+    int64_t usable = hb_device_usable_bytes(&device);
+    struct hb_spec jax = spec;
+    jax.compiler = HB_XLA_GPU;
+    assert_int_equal(budget_of(&jax).bytes, usable * 3 / 4);
+    assert_non_null(strstr(hb_budget_words(u.env.arena, &(struct hb_budget){.device_bytes = 1 << 30,
+                                                                            .fraction = 0.75}),
+                           "0.75 of 1.00 GiB"));
+    jax.runtime.memory_fraction = 0.5;
+    assert_int_equal(budget_of(&jax).bytes, usable / 2);
+    jax.runtime.memory_fraction = 0;
+    device.facts[1].source = HB_DEVICE_FIT_SOURCE " of 6 records";
+    assert_true(hb_device_reserve_is_fitted(&device));
+    assert_int_equal(budget_of(&jax).bytes, usable);
+    device.facts[1].source = "a data sheet";
+    jax.hardware.hbm_bytes = 12345;
+    assert_int_equal(budget_of(&jax).bytes, 12345);
+}
+
+/* hardware.host_memory is of a host, whose devices share it. */
+static void a_host_is_shared(void **state)
+{
+    (void)state;
+    static const char *const own[] = {"hardware.hbm=0"};
+    run(own, 1);
+    struct hb_spec s = spec;
+    assert_int_equal(budget_of(&s).host_bytes, device.host_memory_bytes);
+    device.host_devices = 4;
+    s.hardware.host_memory_bytes = 1000;
+    s.hardware.count = 16;
+    assert_int_equal(budget_of(&s).host_bytes, 250);
+    s.hardware.count = 2;
+    assert_int_equal(budget_of(&s).host_bytes, 500);
+    s.hardware.host_memory_bytes = 0;
+    device.host_memory_bytes = 0;
+    assert_true(budget_of(&s).host_bytes == INT64_MAX);
 }
 
 static void the_budget_itself_fits(void **state)
@@ -159,6 +212,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_budget_has_three_sources), TEST(the_budget_is_without_what_stands_beside),
+        TEST(a_runtime_gives_a_share),      TEST(a_host_is_shared),
         TEST(the_budget_itself_fits),       TEST(model_flops_are_counted_as_in_palm),
         TEST(windows_count_what_they_see),  TEST(loading_can_be_what_does_not_fit),
         TEST(nested_scans_lose_no_layer),

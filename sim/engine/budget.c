@@ -1,0 +1,86 @@
+/* JAX on GPU hands its allocator a fraction of the device's memory when it starts, 0.75 unless
+ * XLA_PYTHON_CLIENT_MEM_FRACTION (XLA_CLIENT_MEM_FRACTION since 2026) says otherwise, of the total
+ * that the driver reports: "GPU memory allocation" of JAX's documentation. With
+ * torch.cuda.set_per_process_memory_fraction torch's allocator does likewise; unasked it takes all.
+ * On TPU the compiler itself knows the limit, which is in the profile's reserve. */
+#include "sim/engine/budget.h"
+
+#include "base/arena.h"
+#include "base/size.h"
+
+#define JAX_GPU_FRACTION 0.75
+
+/* Torch's figures are its allocator's: what stands beside it on the device is not in them. */
+static int64_t outside_allocator(const struct hb_spec *spec, const struct hb_device *device)
+{
+    if (spec->compiler != HB_TORCH)
+        return 0;
+    int64_t bytes = hb_add_sat(device->context_bytes, device->library_bytes);
+    return spec->hardware.count > 1 ? hb_add_sat(bytes, device->collective_bytes) : bytes;
+}
+
+int64_t hb_budget_device_bytes(const struct hb_spec *spec, const struct hb_device *device)
+{
+    int64_t own = spec->hardware.reserve_bytes;
+    int64_t rest = device->hbm_bytes - (own >= 0 ? own : device->reserve_bytes);
+    return rest > 0 ? rest : 0;
+}
+
+/* What was fitted to runs, or written by hand, holds what the runtime kept from programs. */
+static double fraction_of(const struct hb_spec *spec, const struct hb_device *device)
+{
+    if (spec->runtime.memory_fraction > 0)
+        return spec->runtime.memory_fraction;
+    bool told = spec->hardware.reserve_bytes >= 0 || hb_device_reserve_is_fitted(device);
+    return spec->compiler == HB_XLA_GPU && !told ? JAX_GPU_FRACTION : 1;
+}
+
+static void set_host(const struct hb_spec *spec, const struct hb_device *device,
+                     struct hb_budget *out)
+{
+    int64_t sharing = device->host_devices;
+    if (sharing > spec->hardware.count)
+        sharing = spec->hardware.count;
+    out->host_devices = sharing > 0 ? sharing : 1;
+    out->host_bytes = INT64_MAX;
+    if (spec->hardware.host_memory_bytes > 0)
+        out->host_bytes = spec->hardware.host_memory_bytes / out->host_devices;
+    else if (device->host_memory_bytes > 0)
+        out->host_bytes = device->host_memory_bytes;
+}
+
+void hb_budget_make(const struct hb_spec *spec, const struct hb_device *device,
+                    struct hb_budget *out)
+{
+    int64_t whole = hb_budget_device_bytes(spec, device);
+    *out =
+        (struct hb_budget){.bytes = spec->hardware.hbm_bytes, .device_bytes = whole, .fraction = 1};
+    set_host(spec, device, out);
+    if (out->bytes > 0)
+        return;
+    int64_t usable = spec->hardware.reserve_bytes >= 0 ? whole : hb_device_usable_bytes(device);
+    out->fraction = fraction_of(spec, device);
+    if (spec->hardware.reserve_bytes < 0)
+        out->beside_bytes = outside_allocator(spec, device);
+    int64_t rest = (int64_t)((double)usable * out->fraction) - out->beside_bytes;
+    out->bytes = rest > 0 ? rest : 0;
+}
+
+const char *hb_budget_words(struct hb_arena *arena, const struct hb_budget *budget)
+{
+    char whole[HB_SIZE_TEXT];
+    char beside[HB_SIZE_TEXT];
+    const char *share = "";
+    const char *less = "";
+    hb_size_print(budget->device_bytes, whole);
+    hb_size_print(budget->beside_bytes, beside);
+    if (budget->fraction < 1)
+        share = hb_arena_printf(arena, "%g of ", budget->fraction);
+    if (budget->beside_bytes)
+        less = hb_arena_printf(arena, " less %s of context, libraries and communicators", beside);
+    if (!*share && !*less)
+        return "";
+    return hb_arena_printf(arena, "%s%s%s%s", share, whole, less,
+                           *share ? ", as XLA_PYTHON_CLIENT_MEM_FRACTION (runtime.memory_fraction)"
+                                  : "");
+}
