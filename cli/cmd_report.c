@@ -21,6 +21,7 @@ struct options {
     const char *advise;
     int theme;
     double seconds;
+    double confidence;
     bool quick;
 };
 
@@ -125,7 +126,8 @@ static int run(struct hb_env *env, int argc, char **argv)
     if (status != HB_GO_ON)
         return status;
     report.theme = (enum hb_html_theme)o.theme;
-    if (!hb_input_read_searched(env, o.model, &o.common.set, &spec, &device) ||
+    if (!hb_input_confidence(env, o.confidence, &o.common.set) ||
+        !hb_input_read_searched(env, o.model, &o.common.set, &spec, &device) ||
         !read_others(env, &o, &report) || !read_flags(env, &o, &report))
         return HB_EXIT_INPUT;
     struct hb_out *out = hb_out_open(env, o.common.output);
@@ -149,6 +151,7 @@ static const struct hb_opt options[] = {
      NULL, offsetof(struct options, quick), 0, 0},
     {"seconds", 0, HB_OPT_DOUBLE, "S", "the search for a plan is cut off after so long; 0: none",
      "10", offsetof(struct options, seconds), 0, 0},
+    HB_CONFIDENCE_OPTION(offsetof(struct options, confidence)),
     {"sweep", 0, HB_OPT_INPUT, "FILE", "show this JSON of sweep instead of sizes around it", NULL,
      offsetof(struct options, sweep), 0, 0},
     {"plan", 0, HB_OPT_INPUT, "FILE", "show this JSON of plan instead of a search", NULL,

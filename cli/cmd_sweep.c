@@ -10,6 +10,7 @@
 #include "base/size.h"
 #include "cli/cmd.h"
 #include "cli/draw.h"
+#include "cli/input.h"
 #include "models/schema.h"
 #include "plots/picture.h"
 #include "plots/term.h"
@@ -26,6 +27,7 @@ struct options {
     const char *shard;
     const char *plot;
     int64_t jobs;
+    double confidence;
     bool csv;
 };
 
@@ -404,6 +406,8 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_sweep, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
+    if (!hb_input_confidence(env, o.confidence, &o.common.set))
+        return HB_EXIT_INPUT;
     status = run_ranks(env, &o, hb_ranks_open());
     hb_ranks_close();
     return status;
@@ -428,6 +432,7 @@ static const struct hb_opt options[] = {
     {"merge", 0, HB_OPT_INPUTS, "FILE",
      "run nothing: take the cells from the shards' journals; may be given several times", NULL,
      offsetof(struct options, merge), 0, 0},
+    HB_CONFIDENCE_OPTION(offsetof(struct options, confidence)),
     HB_DRAW_OPTION(offsetof(struct options, plot)),
     {0},
 };

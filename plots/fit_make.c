@@ -41,6 +41,15 @@ static const char *facet_name(struct hb_arena *arena, const struct hb_sweep *s, 
     return text.text;
 }
 
+/* What fits with the confidence that was asked for is better than what may not; then the faster. */
+static bool is_better(const struct hb_sweep_cell *c, const struct hb_sweep_cell *than)
+{
+    bool sure = c->high_bytes <= c->budget_bytes;
+    if (sure != (than->high_bytes <= than->budget_bytes))
+        return sure;
+    return c->tokens_per_second > than->tokens_per_second;
+}
+
 static void fill_cells(const struct hb_sweep_cell *cells, uint32_t count, struct hb_fit_map *m)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -57,8 +66,7 @@ static void fill_cells(const struct hb_sweep_cell *cells, uint32_t count, struct
                                  .error = c->error};
         if (run && !m->budget_bytes)
             m->budget_bytes = c->budget_bytes;
-        if (c->fits &&
-            (m->best == HB_NONE || c->tokens_per_second > m->cells[m->best].tokens_per_second))
+        if (c->fits && (m->best == HB_NONE || is_better(c, &cells[m->best])))
             m->best = i;
     }
     m->budget_bytes = m->budget_bytes > 0 ? m->budget_bytes : 1;

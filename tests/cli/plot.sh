@@ -105,7 +105,8 @@ run hbmsim report "$model" --set "$small" --seconds 1000
 ok 'the report is the same each time' cmp -s "$work/out" "$work/r.html"
 expect 0 hbmsim report "$model" --seconds 0.001 -o "$work/r.html"
 ok 'a search that was cut off is told' grep -q 'The search was cut off after 0.001 s' "$work/r.html"
-expect 0 hbmsim report "$model" --quick -o "$work/r.html"
+expect 0 hbmsim report "$model" --quick --confidence 80 -o "$work/r.html"
+ok 'the report has the confidence that was asked for' grep -q '80 % of' "$work/r.html"
 ok 'the quick one has what it ran' sh -c "! grep -q 'id=\"plan\"' '$work/r.html'"
 printf '%s' '{"levers": [{"name": "remat.policy=full", "freed_bytes": 5, "cost_seconds": 1}]}' \
     >"$work/advise.json"

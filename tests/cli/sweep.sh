@@ -118,7 +118,7 @@ while IFS=, read -r x y policy chunks fits peak low high budget step rate error;
     fi
     cp "$work/out" "$work/one"
     fit=$(sed -n 's/^  "fits": \([a-z]*\),/\1/p' "$work/one")
-    [ "$fits,$peak,$low,$high,$budget,$step,$rate,$error" = "$fit,$(number peak_bytes "$work/one"),$(number low_bytes "$work/one"),$(number high_bytes "$work/one"),$(number budget_bytes "$work/one"),$(number step_seconds "$work/one"),$(number tokens_per_second "$work/one")," ] ||
+    [ "$fits,$peak,$low,$high,$budget,$step,$rate,$error" = "$fit,$(number peak_bytes "$work/one"),$(number low_bytes "$work/one"),$(number most_bytes "$work/one"),$(number budget_bytes "$work/one"),$(number step_seconds "$work/one"),$(number tokens_per_second "$work/one")," ] ||
         bad=$((bad + 1))
 done <"$work/cells.csv"
 ok 'each cell is what simulate says' test "$lines $bad" = '37 0'
@@ -151,6 +151,18 @@ same_picture svg "$load"
 expect 0 hbmsim sweep $load
 out_has '1 of 4 cells fit'
 ok 'the map has one too' test "$(sed '/^across/,$d' "$work/out" | tr -cd '#*' | wc -c)" = 1
+
+# What may not fit is never best beside what does, and more confidence asks for more.
+grid="$model --x hardware.hbm=56GiB,400GiB --y batch.global=16,32"
+expect 0 hbmsim sweep $grid --confidence 50 --csv
+low=$(sed -n 's/^56GiB,32,//p' "$work/out" | cut -d, -f4)
+expect 0 hbmsim sweep $grid --confidence 95 --csv
+high=$(sed -n 's/^56GiB,32,//p' "$work/out" | cut -d, -f4)
+ok 'more confidence, a higher end' test "$low" -lt "$high"
+expect 0 hbmsim sweep $model --x hardware.hbm=56GiB --y batch.global=8,32 --confidence 95
+out_has 'best: hardware.hbm=56GiB batch.global=8:'
+expect 2 hbmsim sweep $grid --confidence 20
+err_has "--confidence: '20'; allowed: per cent from 50 to 99.9"
 
 # The preset can vary: its card is read for each. The input need not be complete by itself.
 expect 0 hbmsim sweep $model --x model.preset=llama3-8b,llama3-70b --y batch.seq=2048,4096 --csv
