@@ -46,7 +46,7 @@ CPPFLAGS += -I. -D_XOPEN_SOURCE=700
 CFLAGS   += -std=c11 $(WARN) $(MODE) $(shell pkg-config --cflags $(PKGS))
 LIBS     := $(shell pkg-config --libs $(PKGS)) -lglpk -lz -lm -ldl
 
-SOURCES  := $(filter-out cli/main.c,$(wildcard base/*.c hw/*.c models/*.c sim/ir/*.c sim/graph/*.c \
+SOURCES  := $(filter-out cli/main.c,$(wildcard base/*.c hw/*.c models/*.c models/import/*.c sim/ir/*.c sim/graph/*.c \
             sim/eager/*.c sim/engine/*.c sim/hlo/*.c solver/*.c plots/*.c cli/*.c))
 OBJECTS  := $(SOURCES:%.c=$(B)/%.o)
 TESTS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/test_*.c tests/prop/test_*.c))

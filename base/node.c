@@ -78,6 +78,36 @@ void hb_node_put(struct hb_node *map, const char *key, struct hb_loc key_loc, st
         map->last = child;
 }
 
+void hb_node_drop(struct hb_node *map, const char *key)
+{
+    struct hb_node *rest = map->first;
+    map->first = NULL;
+    map->last = NULL;
+    map->count = 0;
+    while (rest) {
+        struct hb_node *node = rest;
+        rest = rest->next;
+        node->next = NULL;
+        if (!hb_str_same(node->key, key))
+            hb_node_append(map, node);
+    }
+}
+
+void hb_node_overlay(struct hb_node *base, struct hb_node *over)
+{
+    struct hb_node *rest = over->first;
+    while (rest) {
+        struct hb_node *node = rest;
+        rest = rest->next;
+        node->next = NULL;
+        struct hb_node *old = hb_node_find(base, node->key);
+        if (old && old->kind == HB_NODE_MAP && node->kind == HB_NODE_MAP)
+            hb_node_overlay(old, node);
+        else
+            hb_node_put(base, node->key, node->key_loc, node);
+    }
+}
+
 struct hb_node *hb_node_find(const struct hb_node *map, const char *key)
 {
     if (!map || map->kind != HB_NODE_MAP)

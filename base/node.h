@@ -41,6 +41,11 @@ void hb_node_append(struct hb_node *list, struct hb_node *child);
 /* Gives map the key, in place of what has it already. */
 void hb_node_put(struct hb_node *map, const char *key, struct hb_loc key_loc,
                  struct hb_node *child);
+/* Takes the key away. */
+void hb_node_drop(struct hb_node *map, const char *key);
+/* Puts over's keys into base; maps in both are merged key by key, all else is replaced. Children
+ * move: over is not to be used after. */
+void hb_node_overlay(struct hb_node *base, struct hb_node *over);
 /* Null where map is null, no map, or has no such key. */
 struct hb_node *hb_node_find(const struct hb_node *map, const char *key);
 /* Null where there are not that many. */

@@ -17,6 +17,7 @@
     X(calibrate)                                                                                   \
     X(hlo)                                                                                         \
     X(explain)                                                                                     \
+    X(import)                                                                                      \
     X(devices)                                                                                     \
     X(models)                                                                                      \
     X(help)

@@ -212,6 +212,9 @@ bool hb_schema_from_node(struct hb_arena *arena, struct hb_diag *diag, const str
         return read_tree(arena, diag, copy, data_dir, out_spec);
     }
     const struct hb_node *include = hb_node_find(config, "include");
+    const struct hb_node *import = hb_node_find(hb_node_find(config, "model"), "import");
+    if (import)
+        return hb_error(diag, import->key_loc, "model.import: only a file can import another");
     if (include)
         return hb_error(diag, include->key_loc, "include: only a file can include another");
     return read_tree(arena, diag, config, data_dir, out_spec);

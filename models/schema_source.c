@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/yaml.h"
+#include "models/import/import.h"
 #include "models/schema.h"
 #include "models/schema_key.h"
 
@@ -19,37 +20,6 @@ struct opened {
     const char *path;
     int depth;
 };
-
-static void drop_key(struct hb_node *map, const char *key)
-{
-    struct hb_node *rest = map->first;
-    map->first = NULL;
-    map->last = NULL;
-    map->count = 0;
-    while (rest) {
-        struct hb_node *node = rest;
-        rest = rest->next;
-        node->next = NULL;
-        if (!hb_str_same(node->key, key))
-            hb_node_append(map, node);
-    }
-}
-
-/* Puts over's keys into base; maps in both are merged key by key, all else is replaced. */
-static void overlay(struct hb_node *base, struct hb_node *over)
-{
-    struct hb_node *rest = over->first;
-    while (rest) {
-        struct hb_node *node = rest;
-        rest = rest->next;
-        node->next = NULL;
-        struct hb_node *old = hb_node_find(base, node->key);
-        if (old && old->kind == HB_NODE_MAP && node->kind == HB_NODE_MAP)
-            overlay(old, node);
-        else
-            hb_node_put(base, node->key, node->key_loc, node);
-    }
-}
 
 static bool read_with_includes(const struct hb_schema_source *s, const struct opened *file,
                                struct hb_node **out_root);
@@ -99,6 +69,24 @@ static bool check_include(const struct hb_schema_source *s, const struct opened 
     return true;
 }
 
+/* Replaces a tree of another program's by ours, and says so. */
+static bool import_tree(const struct hb_schema_source *s, const char *path, struct hb_node **root)
+{
+    struct hb_import import;
+    struct hb_import_source from = {
+        .arena = s->arena, .diag = s->diag, .path = path, .data_dir = s->data_dir};
+    if (!hb_import_is_foreign(*root))
+        return true;
+    struct hb_loc at = (*root)->loc;
+    if (!hb_import_tree(&from, *root, &import))
+        return false;
+    hb_warn(s->diag, (struct hb_loc){.file = at.file},
+            "read as %s; assumed %u, not expressed %u: `hbmsim import` tells", import.what,
+            import.assumed.count, import.missing.count);
+    *root = import.root;
+    return true;
+}
+
 /* Replaces *root by the included file's tree with root's keys over it. */
 static bool include_under(const struct hb_schema_source *s, const struct opened *file,
                           struct hb_node **root)
@@ -116,9 +104,9 @@ static bool include_under(const struct hb_schema_source *s, const struct opened 
     struct hb_node *base = NULL;
     if (!read_with_includes(s, &inner, &base))
         return false;
-    overlay(base, *root);
+    hb_node_overlay(base, *root);
     base->loc = (*root)->loc;
-    drop_key(base, "include");
+    hb_node_drop(base, "include");
     *root = base;
     return true;
 }
@@ -127,7 +115,7 @@ static bool read_with_includes(const struct hb_schema_source *s, const struct op
                                struct hb_node **out_root)
 {
     struct hb_node *root = NULL;
-    if (!hb_yaml_read_file(s->arena, s->diag, file->path, &root))
+    if (!hb_import_load(s->arena, s->diag, file->path, &root) || !import_tree(s, file->path, &root))
         return false;
     if (root->kind != HB_NODE_MAP)
         return hb_error(s->diag, root->loc, "%s stands where a map of keys is wanted",
@@ -189,10 +177,10 @@ bool hb_schema_apply_preset(struct hb_arena *arena, struct hb_diag *diag, struct
     struct hb_node *base = hb_node_find(card, "model");
     if (!base || base->kind != HB_NODE_MAP)
         return hb_error(diag, card->loc, "model: a card of the zoo needs it");
-    drop_key(model, "preset");
+    hb_node_drop(model, "preset");
     struct hb_loc loc = model->loc;
     struct hb_loc key_loc = model->key_loc;
-    overlay(base, model);
+    hb_node_overlay(base, model);
     base->loc = loc;
     base->next = NULL;
     hb_node_put(root, "model", key_loc, base);
@@ -340,12 +328,68 @@ bool hb_schema_set(struct hb_arena *arena, struct hb_diag *diag, struct hb_node 
 /* Sets of the preset come before it is looked up, all others after. */
 static bool apply_sets(const struct hb_schema_source *s, struct hb_node *root, bool preset)
 {
-    static const char key[] = "model.preset=";
     bool ok = true;
     for (int i = 0; i < s->set_count; i++)
-        if ((strncmp(s->sets[i], key, sizeof key - 1) == 0) == preset)
+        if ((hb_str_starts(s->sets[i], "model.preset=") ||
+             hb_str_starts(s->sets[i], "model.import=")) == preset)
             ok &= hb_schema_set(s->arena, s->diag, root, s->sets[i]);
     return ok;
+}
+
+/* ---- model.import */
+
+/* The file of model.import; one that a file names lies below that file's folder. */
+static const char *import_path(const struct hb_schema_source *s, const struct hb_node *node)
+{
+    const char *shown = hb_node_show(s->arena, node);
+    if (node->kind != HB_NODE_SCALAR || hb_node_is_null(node) || !node->text[0]) {
+        hb_error(s->diag, node->loc, "model.import: %s stands where a file's path is wanted",
+                 shown);
+        return NULL;
+    }
+    if (hb_str_starts(node->loc.file, "--set "))
+        return node->text;
+    const char *folder = hb_file_folder(s->arena, node->loc.file);
+    const char *path = hb_arena_printf(s->arena, "%s%s", folder, node->text);
+    if (!leaves_folder(node->text) && (hb_file_inside(folder, path) || !hb_file_same(path, path)))
+        return path;
+    hb_error(s->diag, node->loc,
+             "model.import: %s leaves the folder of the file that names it; allowed: a relative "
+             "path below it, or any with --set",
+             shown);
+    return NULL;
+}
+
+/* Puts the model of that file, and what goes with it (a cap of the logits), under root's keys. */
+static bool apply_import(const struct hb_schema_source *s, struct hb_node *root)
+{
+    struct hb_node *model = hb_node_find(root, "model");
+    const struct hb_node *node = hb_node_find(model, "import");
+    struct hb_node *tree = NULL;
+    if (!node)
+        return true;
+    const char *path = import_path(s, node);
+    if (!path || !hb_import_load(s->arena, s->diag, path, &tree))
+        return false;
+    if (!hb_import_is_foreign(tree))
+        return hb_error(s->diag, node->loc, "model.import: %s is no file of another program",
+                        hb_node_show(s->arena, node));
+    if (!import_tree(s, path, &tree))
+        return false;
+    hb_node_drop(model, "import");
+    struct hb_node *base = hb_node_new(s->arena, HB_NODE_MAP, root->loc);
+    struct hb_node *imported = hb_node_find(tree, "model");
+    struct hb_node *cap = hb_node_find(hb_node_find(tree, "loss"), "softcap");
+    imported->next = NULL;
+    hb_node_put(base, "model", model->key_loc, imported);
+    if (cap) {
+        struct hb_node *loss = hb_node_new(s->arena, HB_NODE_MAP, root->loc);
+        hb_node_put(loss, "softcap", root->loc, hb_node_copy(s->arena, cap));
+        hb_node_put(base, "loss", root->loc, loss);
+    }
+    hb_node_overlay(base, root);
+    *root = *base;
+    return true;
 }
 
 bool hb_schema_load(const struct hb_schema_source *source, struct hb_node **out_root)
@@ -353,6 +397,7 @@ bool hb_schema_load(const struct hb_schema_source *source, struct hb_node **out_
     struct opened file = {NULL, source->path, 1};
     struct hb_node *root = NULL;
     if (!read_with_includes(source, &file, &root) || !apply_sets(source, root, true) ||
+        !apply_import(source, root) ||
         !hb_schema_apply_preset(source->arena, source->diag, root, source->data_dir) ||
         !apply_sets(source, root, false))
         return false;

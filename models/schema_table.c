@@ -242,6 +242,8 @@ static const struct hb_key root_keys[] = {
 
 static const struct hb_key model_keys[] = {
     TEXT("preset", NOWHERE, "=none", "a card of the model zoo; the keys below override its keys"),
+    TEXT("import", NOWHERE, "=none",
+         "a file of another program whose model this is; the keys below override its keys"),
     TEXT("name", SPEC(model.name), "unnamed", "shown in outputs"),
     INT("d_model", SPEC(model.d_model), 1, DIM_MAX, NULL, "width of the residual"),
     INT("vocab", SPEC(model.vocab), 1, DIM_MAX, NULL, "rows of the embedding"),

@@ -1,0 +1,161 @@
+/* Whose file it is, and what is said of it: see import.h. */
+#include "models/import/import.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/yaml.h"
+#include "models/import/source.h"
+
+enum { COMMENT_WIDTH = 96 };
+
+/* In this order: the first whose keys are there. */
+static const struct importer {
+    bool (*is)(const struct hb_node *root);
+    bool (*read)(struct hb_foreign *f, const struct hb_node *root);
+} importers[] = {
+    {hb_import_is_hf, hb_import_hf},
+    {hb_import_is_maxtext, hb_import_maxtext},
+};
+enum { IMPORTERS = sizeof importers / sizeof importers[0] };
+
+static const struct importer *find_importer(const struct hb_node *root)
+{
+    if (root->kind != HB_NODE_MAP || hb_node_find(root, "hbmsim"))
+        return NULL;
+    for (int i = 0; i < IMPORTERS; i++)
+        if (importers[i].is(root))
+            return &importers[i];
+    return NULL;
+}
+
+bool hb_import_is_foreign(const struct hb_node *root)
+{
+    return find_importer(root) != NULL;
+}
+
+bool hb_import_parse(struct hb_arena *arena, struct hb_diag *diag, const char *name,
+                     const char *text, size_t len, struct hb_node **out_root)
+{
+    return hb_yaml_parse(arena, diag, name, text, len, out_root);
+}
+
+bool hb_import_load(struct hb_arena *arena, struct hb_diag *diag, const char *path,
+                    struct hb_node **out_root)
+{
+    struct hb_text content;
+    const char *reason = NULL;
+    const char *name = hb_str_same(path, "-") ? "standard input" : path;
+    if (!hb_file_load(arena, path, HB_FILE_MAX_BYTES, &content, &reason))
+        return hb_error(diag, (struct hb_loc){.file = name}, "%s", reason);
+    return hb_import_parse(arena, diag, name, content.text, content.len, out_root);
+}
+
+/* KEY=VALUE, with or without dashes in front, into a map: dots are kept in the key. */
+static bool add_said(const struct hb_import_source *source, struct hb_node *map, const char *word)
+{
+    const char *equals = strchr(word, '=');
+    const char *name = hb_arena_printf(source->arena, "argument %s", word);
+    struct hb_node *value = NULL;
+    while (*word == '-')
+        word++;
+    if (!equals || equals == word)
+        return hb_error(source->diag, (struct hb_loc){0},
+                        "'%s' is no file and no KEY=VALUE of that program's command line", word);
+    const char *key = hb_arena_strndup(source->arena, word, (size_t)(equals - word));
+    if (!equals[1])
+        value = hb_node_scalar(source->arena, (struct hb_loc){.file = name}, "", true);
+    else if (!hb_yaml_parse(source->arena, source->diag, name, equals + 1, strlen(equals + 1),
+                            &value))
+        return false;
+    hb_node_put(map, key, (struct hb_loc){.file = name}, value);
+    return true;
+}
+
+/* Files among source->more are laid over root, the rest becomes f->said. */
+static bool add_more(const struct hb_import_source *source, struct hb_foreign *f,
+                     struct hb_node *root)
+{
+    struct hb_node *said = hb_node_new(source->arena, HB_NODE_MAP, root->loc);
+    for (int i = 0; i < source->more_count; i++) {
+        struct hb_text content;
+        const char *reason = NULL;
+        struct hb_node *tree = NULL;
+        if (!hb_file_load(source->arena, source->more[i], HB_FILE_MAX_BYTES, &content, &reason)) {
+            if (!add_said(source, said, source->more[i]))
+                return false;
+            continue;
+        }
+        if (!hb_import_parse(source->arena, source->diag, source->more[i], content.text,
+                             content.len, &tree))
+            return false;
+        hb_node_overlay(root, tree);
+    }
+    f->said = said->count ? said : NULL;
+    return true;
+}
+
+bool hb_import_tree(const struct hb_import_source *source, struct hb_node *root,
+                    struct hb_import *out_import)
+{
+    struct hb_foreign f = {.arena = source->arena,
+                           .diag = source->diag,
+                           .data_dir = source->data_dir,
+                           .path = source->path,
+                           .out = out_import};
+    if (root->kind == HB_NODE_MAP && !add_more(source, &f, root))
+        return false;
+    const struct importer *importer = find_importer(root);
+    if (!importer)
+        return hb_error(source->diag, root->loc,
+                        "is none of the files that are known: Hugging Face config.json, "
+                        "MaxText yml");
+    *out_import = (struct hb_import){0};
+    out_import->root = hb_node_new(source->arena, HB_NODE_MAP, root->loc);
+    hb_put(&f, "hbmsim", "1");
+    return importer->read(&f, root);
+}
+
+/* Names of an input may hold line feeds, a comment line may not. */
+static void add_plain(struct hb_str *out, const char *text)
+{
+    size_t start = out->len;
+    hb_str_add(out, text);
+    for (size_t i = start; i < out->len; i++)
+        if ((unsigned char)out->text[i] < ' ')
+            out->text[i] = '?';
+}
+
+/* "# title: a, b, c" over as many lines as it takes. */
+static void add_notes(struct hb_str *out, const char *title, const struct hb_notes *notes,
+                      bool lines)
+{
+    size_t used = 0;
+    if (!notes->count)
+        return;
+    hb_str_addf(out, "# %s:", title);
+    used = strlen(title) + 3;
+    for (uint32_t i = 0; i < notes->count; i++) {
+        size_t len = strlen(notes->items[i]) + 2;
+        if (lines || used + len > COMMENT_WIDTH) {
+            hb_str_add(out, "\n#  ");
+            used = 4;
+        }
+        hb_str_add(out, " ");
+        add_plain(out, notes->items[i]);
+        hb_str_add(out, !lines && i + 1 < notes->count ? "," : "");
+        used += len;
+    }
+    hb_str_add(out, "\n");
+}
+
+void hb_import_comment(struct hb_str *out, const struct hb_import *import)
+{
+    hb_str_add(out, "# Imported: ");
+    add_plain(out, import->what);
+    hb_str_add(out, ".\n");
+    add_notes(out, "Understood", &import->understood, false);
+    add_notes(out, "Assumed", &import->assumed, true);
+    add_notes(out, "Not expressed", &import->missing, true);
+}

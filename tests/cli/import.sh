@@ -1,0 +1,85 @@
+# hbmsim import, model.import and foreign files in place of a model.yaml: what is printed, what other
+# commands make of them, and what is said of files that cannot be read.
+. tests/tap.sh
+
+cp examples/import/config.json "$work/config.json"
+expect 0 hbmsim import "$work/config.json"
+out_has '# Imported: Hugging Face config.json, model_type qwen3.'
+out_has 'attention: {kind: gqa, heads: 32, kv_heads: 8, head_dim: 128, qk_norm: true}'
+cp "$work/out" "$work/model.yaml"
+expect 0 hbmsim simulate --json --set batch.global=8 "$work/model.yaml"
+cp "$work/out" "$work/by-hand.json"
+expect 0 hbmsim simulate --json --set batch.global=8 "$work/config.json"
+same "$work/out" "$work/by-hand.json"
+err_has 'warning: read as Hugging Face config.json, model_type qwen3; assumed 1, not expressed 0'
+echo 'model: {import: config.json, name: mine, tied_embeddings: true}' >"$work/card.yaml"
+echo 'batch: {global: 8}' >>"$work/card.yaml"
+expect 0 hbmsim simulate "$work/card.yaml"
+out_has 'mine on 8 x tpu-v5p'
+expect 0 hbmsim simulate examples/quickstart/model.yaml --set model.import="$work/config.json" \
+    --set model.preset=llama3-8b
+expect 0 hbmsim import --json "$work/config.json"
+out_has '"imported": "Hugging Face config.json, model_type qwen3",'
+out_has '"missing": []'
+
+# MaxText: a file, its command line, its base and the yml of the model beside it
+mkdir "$work/configs" "$work/configs/models"
+cat >"$work/configs/base.yml" <<'END'
+model_name: "default"
+base_emb_dim: 2048
+per_device_batch_size: 12.0
+remat_policy: 'full'
+logical_axis_rules: [['norm', ['tensor']]]
+steps: 150_001
+END
+printf 'base_emb_dim: 1024\nvocab_size: 32000\nbase_num_decoder_layers: 4\n' \
+    >"$work/configs/models/tiny.yml"
+expect 0 hbmsim import "$work/configs/base.yml" model_name=tiny per_device_batch_size=2 \
+    compile_topology=v5p-16 remat_policy=save_qkv_proj
+out_has '  d_model: 1024'
+out_has 'save: [q, k, v]'
+out_has 'batch: {global: 16, seq: 2048, accumulate: 1}'
+printf 'base_config: base.yml\nmodel_name: llama2-7b\nmax_target_length: 4096\n' \
+    >"$work/configs/run.yml"
+expect 0 hbmsim import "$work/configs/run.yml" base_num_decoder_layers=8 moba=true
+out_has 'name: llama2-7b'
+out_has 'repeat: 8'
+out_has '#   moba: '
+out_has "model_name llama2-7b: the model zoo's card llama2-7b"
+expect 0 hbmsim import "$work/configs/run.yml" -o "$work/file.yaml"
+expect 0 hbmsim simulate "$work/file.yaml"
+
+# what cannot be read
+expect 2 hbmsim import "$work/nothing.json"
+echo '{"model_type": "lama", "hidden_size": 8}' >"$work/bad.json"
+expect 2 hbmsim import "$work/bad.json"
+err_is "$work/bad.json:1:16: error: model_type: 'lama' is not known; did you mean 'llama'?"
+echo '{"model_type": "rwkv", "hidden_size": 8}' >"$work/bad.json"
+expect 2 hbmsim import "$work/bad.json"
+err_has 'layers without attention are not simulated'
+echo '{"model_type": "llama", "hidden_size": 8}' >"$work/bad.json"
+expect 2 hbmsim import "$work/bad.json"
+err_has 'num_hidden_layers is missing'
+echo '{"model_type": "llama", "hidden_size": "wide", "num_hidden_layers": 2}' >"$work/bad.json"
+expect 2 hbmsim import "$work/bad.json"
+err_has "hidden_size: 'wide' stands where a whole number is wanted"
+expect 2 hbmsim import examples/quickstart/model.yaml
+err_has 'is none of the files that are known'
+expect 2 hbmsim import "$work/configs/base.yml" remat_policy=save_qkv_pro
+err_has "remat_policy: MaxText has no 'save_qkv_pro'; did you mean save_qkv_proj"
+expect 2 hbmsim import "$work/configs/base.yml" nothing
+err_has "'nothing' is no file and no KEY=VALUE"
+expect 2 hbmsim import "$work/configs/base.yml" model_name=llama9
+err_has 'model.preset: no card '
+expect 2 hbmsim import "$work/configs/base.yml" ici_fsdp_parallelism=0
+err_has 'ici_fsdp_parallelism: 0; allowed: -1, or 1 and more'
+echo 'model: {import: ../config.json}' >"$work/configs/up.yaml"
+expect 2 hbmsim simulate "$work/configs/up.yaml"
+err_has 'leaves the folder of the file that names it'
+echo 'model: {import: up.yaml}' >"$work/configs/own.yaml"
+expect 2 hbmsim simulate "$work/configs/own.yaml"
+err_has "is no file of another program"
+echo '{"model_type": "llama", "hidden_size": 8}' >"$work/configs/none.json"
+echo 'model: {import: none.json}' >"$work/configs/own.yaml"
+expect 2 hbmsim simulate "$work/configs/own.yaml"
+finish
