@@ -1,5 +1,5 @@
 #!/bin/sh
-# What README.md shows is what the program says. A line `<!-- run: COMMAND -->` is followed by a
+# What README.md and the other pages show is what the program says. A line `<!-- run: COMMAND -->` is followed by a
 # fenced block with the output of that command line (`hbmsim` is the built program), a line
 # `<!-- insert: COMMAND -->` by the bare output, up to `<!-- end -->`.
 # `readme.sh check` (TAP) compares, `readme.sh update` writes them anew.
@@ -16,7 +16,7 @@ output_of() {
     (eval "$1") 2>&1 </dev/null || true
 }
 
-# README.md with its outputs filled in. last: the line at which the old output ends.
+# The page on stdin with its outputs filled in. last: the line at which the old output ends.
 fill() {
     last=
     while IFS= read -r line; do
@@ -39,16 +39,21 @@ fill() {
             last='<!-- end -->'
             ;;
         esac
-    done <README.md
+    done
 }
 
-fill >"$work/README.md"
-if [ "$mode" = update ]; then
-    cat "$work/README.md" >README.md
-elif cmp -s README.md "$work/README.md"; then
-    echo "ok 1 - what README.md shows is what the program says"
-else
-    echo "not ok 1 - what README.md shows is what the program says (tests/readme.sh update)"
-    diff README.md "$work/README.md" | head -n 40 | sed 's/^/# /'
-fi
-echo "1..1"
+count=0
+for page in README.md HACKING.md docs/*.md; do
+    [ -e "$page" ] || continue
+    count=$((count + 1))
+    fill <"$page" >"$work/page.md"
+    if [ "$mode" = update ]; then
+        cat "$work/page.md" >"$page"
+    elif cmp -s "$page" "$work/page.md"; then
+        echo "ok $count - what $page shows is what the program says"
+    else
+        echo "not ok $count - what $page shows is what the program says (tests/readme.sh update)"
+        diff "$page" "$work/page.md" | head -n 40 | sed 's/^/# /'
+    fi
+done
+echo "1..$count"

@@ -96,6 +96,20 @@ check_scripts() {
     say 'the Makefile has less than 150 lines' "$work/these"
 }
 
+# Paths that a page names, in backticks or as a link; NAME and * stand for any.
+check_pages() {
+    for page in README.md HACKING.md docs/*.md; do
+        [ -e "$page" ] || continue
+        grep -oE '(`|]\()(base|hw|models|sim|solver|plots|cli|tests|examples|docs)/[A-Za-z0-9_./*-]+' "$page" |
+            sed 's/^`//; s/^](//; s/NAME/*/' | sort -u | while read -r path; do
+            # shellcheck disable=SC2086
+            set -- $path
+            [ -e "$1" ] || echo "$page: $path is not there"
+        done
+    done >"$work/these"
+    say 'paths that a page names are there' "$work/these"
+}
+
 # Versions lay out code differently: only the one the sources were laid out by is asked.
 check_format() {
     if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
@@ -133,6 +147,7 @@ check_shape
 check_family
 check_headers
 check_scripts
+check_pages
 if [ "$mode" = full ]; then
     check_format
     check_cppcheck
