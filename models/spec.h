@@ -374,6 +374,10 @@ struct hb_plan_axes {
     const char *margin; /* "confident", "none", bytes, or per cent: see hb_plan_margin */
 };
 
+/* Whether a step needs more than XLA:GPU leaves it of the device's memory: found out from its
+ * program (asked), or taken as said. */
+enum hb_share { HB_SHARE_ASKED, HB_SHARE_KEPT, HB_SHARE_EXCEEDED };
+
 struct hb_spec {
     struct hb_model model;
     struct hb_precision precision;
@@ -398,6 +402,7 @@ struct hb_spec {
     const struct hb_spec *sample_of;
     /* Of the planner's floors: a name keeps nothing that its readers would make. Not a key. */
     bool merged;
+    enum hb_share share; /* not a key */
 };
 
 #endif

@@ -162,7 +162,7 @@ static void look_closely(struct hb_search *s, const struct hb_open_cell *o,
     struct hb_spec spec;
     struct hb_floor floor;
     cell.loss_chunks = 1;
-    hb_space_cell_spec(s->ask->spec, &cell, &spec);
+    hb_space_cell_spec(s->plan->space.base, &cell, &spec);
     if (!hb_bound_node(s->scratch, &spec, s->ask->device, &floor))
         return;
     struct hb_layers_ask ask = hb_search_layers_ask(s, o->cell, &spec);
@@ -256,6 +256,8 @@ static bool lower_choice(struct hb_search *s, const struct hb_choice *c, struct 
     struct hb_diag diag;
     hb_search_cell_spec(s, c->cell, &cell);
     hb_space_parts_spec(s->scratch, &cell, s->plan->menus, c->runs, c->run_count, spec);
+    if (spec->share == HB_SHARE_EXCEEDED) /* if it does, it needs what was said; else no less */
+        spec->share = HB_SHARE_ASKED;
     hb_diag_init(&diag, s->scratch);
     return hb_lower(s->scratch, &diag, spec, out);
 }

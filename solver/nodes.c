@@ -39,7 +39,7 @@ void hb_nodes_floor_spec(const struct hb_search *s, const struct hb_search_node 
     for (uint32_t i = node->first; i < node->end; i++)
         if (space->cells[i].optimizer_offload == HB_PLACE_PINNED_HOST)
             least.optimizer_offload = HB_PLACE_PINNED_HOST;
-    hb_space_cell_spec(s->ask->spec, &least, out);
+    hb_space_cell_spec(s->plan->space.base, &least, out);
 }
 
 static void settle_node(struct hb_search *s, const struct hb_search_node *node,
@@ -145,7 +145,7 @@ const struct hb_node_floor *hb_nodes_find_floor(struct hb_search *s, struct hb_s
     *f = (struct hb_node_floor){scan.loss_chunks, scan.form, scan.optimizer_offload, {0}, false};
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
-    hb_space_cell_spec(s->ask->spec, &scan, &spec);
+    hb_space_cell_spec(s->plan->space.base, &scan, &spec);
     f->refused = !hb_bound_cell(s->scratch, &spec, s->ask->device, &f->floor);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.cell_floors++;
@@ -240,7 +240,7 @@ static void fit_node(struct hb_search *s, uint32_t index)
     hb_nodes_floor_spec(s, node, &spec);
     if (hb_bound_node(s->scratch, &spec, s->ask->device, &floor))
         fixed = floor.fixed_bytes;
-    hb_space_cell_spec(s->ask->spec, &cell, &spec);
+    hb_space_cell_spec(s->plan->space.base, &cell, &spec);
     struct hb_layers_ask ask = hb_search_layers_ask(s, node->first, &spec);
     ask.fixed_bytes = fixed;
     node->layers_ns = hb_bound_layers(s->scratch, &ask);

@@ -12,6 +12,7 @@
 #include "hw/device.h"
 #include "sim/engine/interval.h"
 #include "sim/engine/result.h"
+#include "sim/ir/lower.h"
 #include "solver/cells.h"
 #include "solver/menu.h"
 #include "solver/nodes.h"
@@ -86,7 +87,7 @@ struct hb_layers_ask hb_search_layers_ask(const struct hb_search *s, uint32_t ce
 
 void hb_search_cell_spec(const struct hb_search *s, uint32_t cell, struct hb_spec *out)
 {
-    hb_space_cell_spec(s->ask->spec, &s->plan->space.cells[cell], out);
+    hb_space_cell_spec(s->plan->space.base, &s->plan->space.cells[cell], out);
 }
 
 void hb_search_settle(struct hb_search *s, uint32_t cell, enum hb_cell_fate fate, double value)
@@ -490,13 +491,26 @@ static void follow_search(struct hb_search *s, const struct hb_plan *like)
             hb_queue_put(&s->queue, s->nodes[i].value, HB_ENTRY_NODE, i);
 }
 
+/* Within a budget that the compiler leaves a step whole, none is rewritten; in a larger one all are
+ * priced as if they were, which is what the ones that do not fit otherwise come to and no more than
+ * others need: those take as much as the compiler leaves, and fit. */
+static struct hb_spec *with_share(struct hb_arena *arena, const struct hb_plan_ask *ask)
+{
+    struct hb_spec *own = hb_arena_alloc(arena, 1, sizeof *own);
+    bool within =
+        ask->objective == HB_OBJ_MEMORY || ask->budget_bytes <= hb_lower_share_bytes(ask->spec);
+    *own = *ask->spec;
+    own->share = within ? HB_SHARE_KEPT : HB_SHARE_EXCEEDED;
+    return own;
+}
+
 bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct hb_plan *out)
 {
     int64_t start_ns = ask->env->now_ns();
     *out = (struct hb_plan){.status = HB_PLAN_INFEASIBLE};
     if (ask->like)
         out->space = ask->like->space;
-    else if (!hb_space_make(arena, ask->spec, ask->device, ask->devices, &out->space))
+    else if (!hb_space_make(arena, with_share(arena, ask), ask->device, ask->devices, &out->space))
         return hb_error(ask->env->diag, (struct hb_loc){0},
                         "plan: no mesh of %lld devices that the model and the limits of plan.keep "
                         "admit",
@@ -533,6 +547,7 @@ void hb_plan_spec(struct hb_arena *arena, const struct hb_plan *plan,
     struct hb_spec cell;
     hb_space_cell_spec(plan->space.base, &plan->space.cells[candidate->cell], &cell);
     hb_space_parts_spec(arena, &cell, plan->menus, candidate->runs, candidate->run_count, out);
+    out->share = out->share == HB_SHARE_EXCEEDED ? HB_SHARE_ASKED : out->share;
 }
 
 /* --- names --- */

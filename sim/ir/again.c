@@ -82,6 +82,8 @@ int64_t hb_again_limit(const struct hb_program *p, int64_t hbm_bytes)
     /* 0.8 of the memory less arguments and results, aliases once, and 0.95 of that (XLA,
      * gpu_hlo_schedule.cc: GetSchedulerMemoryLimit, xla_gpu_memory_limit_slop_factor). The log of
      * 23 programs: "Adjusted memory limit accounting for output" to 10 MiB. */
+    if (hbm_bytes == INT64_MAX)
+        return INT64_MAX;
     int64_t limit = hbm_bytes / 5 * 4;
     for (uint32_t i = 0; i < p->buf_count; i++) {
         const struct hb_buf *b = &p->bufs[i];
@@ -450,7 +452,7 @@ static void repeat_op(struct walk *w, uint32_t old)
 
 /* --- the walk --- */
 
-static void walk_computation(struct again *a, uint32_t loop, int64_t limit);
+static int64_t walk_computation(struct again *a, uint32_t loop, int64_t limit);
 
 static int64_t inside_of(const struct walk *w)
 {
@@ -486,8 +488,8 @@ static void open_walk(struct walk *w)
     while (next_unit(w, &w->at));
 }
 
-/* Leaves the most that is alive of the computation's own values and those inside. */
-static void walk_computation(struct again *a, uint32_t loop, int64_t limit)
+/* The most that is alive of the computation's own values and those inside. */
+static int64_t walk_computation(struct again *a, uint32_t loop, int64_t limit)
 {
     struct walk w = {.a = a, .loop = loop, .limit = limit, .end = HB_NONE};
     int64_t peak = 0;
@@ -506,6 +508,7 @@ static void walk_computation(struct again *a, uint32_t loop, int64_t limit)
     } while (next_unit(&w, &w.at));
     if (loop != HB_NONE)
         a->peaks[loop] = peak;
+    return peak;
 }
 
 /* --- the program anew --- */
@@ -562,6 +565,26 @@ static int64_t sum_values(const struct hb_program *p)
     return sum;
 }
 
+/* Leaves in each loop what is most of its own values. */
+static void measure_loops(struct again *a)
+{
+    for (uint32_t l = a->p->loop_count; l-- > 0;) /* those inside first */
+        walk_computation(a, l, INT64_MAX);
+}
+
+bool hb_again_exceeds(struct hb_program *p, int64_t limit_bytes)
+{
+    struct again a;
+    if (p->op_count == 0 || sum_values(p) <= limit_bytes)
+        return false;
+    struct hb_arena_mark mark = hb_arena_mark(p->arena);
+    open_again(&a, p);
+    measure_loops(&a);
+    int64_t peak = walk_computation(&a, HB_NONE, INT64_MAX);
+    hb_arena_rewind(p->arena, mark);
+    return peak > limit_bytes;
+}
+
 void hb_again_run(struct hb_program *p, int64_t limit_bytes)
 {
     struct again a;
@@ -569,8 +592,7 @@ void hb_again_run(struct hb_program *p, int64_t limit_bytes)
         return;
     struct hb_arena_mark mark = hb_arena_mark(p->arena);
     open_again(&a, p);
-    for (uint32_t l = p->loop_count; l-- > 0;) /* those inside first */
-        walk_computation(&a, l, INT64_MAX);
+    measure_loops(&a);
     walk_computation(&a, HB_NONE, limit_bytes);
     if (a.any)
         write_program(&a);

@@ -8,6 +8,9 @@
 /* Of a device with so much memory, what XLA:GPU leaves the temporaries of a program; >= 0. */
 int64_t hb_again_limit(const struct hb_program *p, int64_t hbm_bytes);
 
+/* Whether its temporaries are more than that. */
+bool hb_again_exceeds(struct hb_program *p, int64_t limit_bytes);
+
 /* Rewrites the program so that its temporaries come below the limit, as far as that goes. One that
  * is below it already stays as it is. */
 void hb_again_run(struct hb_program *p, int64_t limit_bytes);

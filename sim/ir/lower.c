@@ -365,16 +365,16 @@ static void make_again(struct hb_lower *lo)
         hb_again_run(lo->p, hb_again_limit(lo->p, lo->hbm_bytes));
 }
 
+/* The device's own, however small a budget is asked for. */
 static int64_t memory_bytes(const struct hb_hardware *h)
 {
-    int64_t own = h->memory_bytes > 0 ? h->memory_bytes : INT64_MAX;
-    return h->hbm_bytes > 0 ? h->hbm_bytes : own;
+    int64_t most = hb_larger(h->memory_bytes, h->hbm_bytes);
+    return most > 0 ? most : INT64_MAX;
 }
 
-bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-              struct hb_program *out)
+static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                       struct hb_program *out)
 {
-    spec = leave_residual_whole(arena, spec);
     struct hb_lower lo = {.arena = arena,
                           .diag = diag,
                           .spec = spec,
@@ -413,4 +413,33 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
     hb_program_check(out);
 #endif
     return true;
+}
+
+int64_t hb_lower_share_bytes(const struct hb_spec *spec)
+{
+    struct hb_program none = {0};
+    int64_t memory = memory_bytes(&spec->hardware);
+    return spec->compiler == HB_XLA_GPU ? hb_again_limit(&none, memory) : INT64_MAX;
+}
+
+static bool asks_share(const struct hb_spec *s)
+{
+    return s->share == HB_SHARE_ASKED && !s->sample_of && hb_lower_share_bytes(s) < INT64_MAX;
+}
+
+bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+              struct hb_program *out)
+{
+    spec = leave_residual_whole(arena, spec);
+    struct hb_arena_mark mark = hb_arena_mark(arena);
+    if (!lower_once(arena, diag, spec, out))
+        return false;
+    int64_t limit = hb_again_limit(out, memory_bytes(&spec->hardware));
+    if (!asks_share(spec) || !hb_again_exceeds(out, limit))
+        return true;
+    hb_arena_rewind(arena, mark);
+    struct hb_spec *own = hb_arena_alloc(arena, 1, sizeof *own);
+    *own = *spec;
+    own->share = HB_SHARE_EXCEEDED;
+    return lower_once(arena, diag, own, out);
 }

@@ -11,4 +11,8 @@ struct hb_diag;
 bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
               struct hb_program *out);
 
+/* No step that has less in all, arguments too, needs more than XLA:GPU leaves it of this device's
+ * memory, and no other compiler's: INT64_MAX. */
+int64_t hb_lower_share_bytes(const struct hb_spec *spec);
+
 #endif

@@ -225,6 +225,7 @@ static void try_build(struct hb_arena *arena, struct hb_rng *rng, struct tally *
     const char *text = zoo_spec(arena, rng, &spec);
     while (!has_loop(&spec)) /* nested scans of a prime depth */
         text = zoo_spec(arena, rng, &spec);
+    spec.share = chance(rng, 50) ? HB_SHARE_KEPT : HB_SHARE_EXCEEDED;
     hb_diag_init(&diag, arena);
     assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec.hardware.device,
                                (struct hb_loc){0}, &device));

@@ -77,6 +77,8 @@ static void below_the_limit_nothing_changes(void **state)
     (void)state;
     open_prog();
     waiting(HB_OP_ELEMENTWISE, HB_NONE, buf("r", SMALL));
+    assert_false(hb_again_exceeds(&prog, 2 * BIG + SMALL));
+    assert_true(hb_again_exceeds(&prog, 2 * BIG - 1));
     hb_again_run(&prog, 2 * BIG + SMALL);
     assert_int_equal(prog.op_count, 5);
     assert_int_equal(prog.buf_count, 4);

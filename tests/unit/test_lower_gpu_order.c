@@ -302,9 +302,23 @@ static void a_gathered_batch_stays_to_the_layer_s_end(void **state)
     assert_int_equal(count_at(&cuda, name, back, 0, 0), 0);
 }
 
+/* Above its limit XLA
+ * makes zeros again just before the layers' backward pass (qwen32b, fsdp 8, 32k tokens: no
+ * f32[29,640,17408] beside two f32[32768,151936]). */
+static void zeros_move_above_the_limit(void **state)
+{
+    (void)state;
+    struct low roomy = DENSE(CUDA, "mesh.fsdp=8", "batch.global=64", "hardware.hbm=80GiB");
+    struct low tight = DENSE(CUDA, "mesh.fsdp=8", "batch.global=64", "hardware.hbm=2GiB");
+    assert_true(lives_at(&roomy, "w_up, gradient", "softmax cross-entropy"));
+    assert_false(lives_at(&tight, "w_up, gradient", "softmax cross-entropy"));
+    assert_true(lives_at(&tight, "w_up, gradient", "backward of mlp"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(zeros_move_above_the_limit),
         TEST(slices_of_a_stack_come_together),
         TEST(residuals_are_handed_on_in_f32),
         TEST(sums_over_query_blocks_begin_early),

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "models/schema.h"
+#include "sim/engine/budget.h"
 #include "sim/engine/result.h"
 
 static struct hb_spec spec;
@@ -21,6 +22,7 @@ static void run(const char *const *sets, int count)
     assert_true(hb_schema_read(&source, &spec));
     assert_true(hb_device_load(u.env.arena, &u.diag, HB_SOURCE_DIR, spec.hardware.device,
                                (struct hb_loc){0}, &device));
+    spec.hardware.memory_bytes = hb_budget_device_bytes(&spec, &device);
     assert_true(hb_result_run(u.env.arena, &u.diag, &spec, &device, &result));
     struct hb_result brief; /* says the same */
     assert_true(hb_result_brief(u.env.arena, &u.diag, &spec, &device, &brief));

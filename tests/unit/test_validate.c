@@ -103,6 +103,7 @@ static void a_case_has_both_sides(void **state)
     assert_int_equal(c.measured_part[HB_PART_HOST], -1);
     assert_int_equal(c.fits_measured, 1);
     assert_int_equal(c.fits_predicted, 1);
+    r.spec.hardware.memory_bytes = 4 * m.peak_bytes; /* the budget is less than the device has */
     r.spec.hardware.hbm_bytes = m.peak_bytes - 1;
     assert_int_equal(run_case(&r).fits_predicted, 0);
     r.spec.hardware.hbm_bytes = m.peak_bytes;
