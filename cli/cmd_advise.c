@@ -99,7 +99,7 @@ static int run(struct hb_env *env, int argc, char **argv)
     if (status != HB_GO_ON)
         return status;
     if (!hb_draw_check(env, o.plot) ||
-        !hb_input_read_searched(env, o.model, &o.common.set, &spec, &device) ||
+        !hb_input_read(env, o.model, &o.common.set, &spec, &device) ||
         !hb_advise_find(env, &spec, &device, &list))
         return HB_EXIT_INPUT;
     struct hb_out *out = hb_out_open(env, o.common.output);

@@ -18,7 +18,14 @@
 #include "solver/margin.h"
 #include "solver/remedy.h"
 
-enum emit { EMIT_NONE = -1, EMIT_MAXTEXT, EMIT_LEVANTER, EMIT_YAML };
+enum emit {
+    EMIT_NONE = -1,
+    EMIT_MAXTEXT,
+    EMIT_LEVANTER,
+    EMIT_YAML,
+    EMIT_TORCHTITAN,
+    EMIT_MEGATRON
+};
 
 /* Brute force is for checks: beyond this it would take hours. */
 static const double most_exhaustive = 1e6;
@@ -177,6 +184,12 @@ static void print_emit(struct hb_env *env, FILE *out, enum emit what, const stru
         break;
     case EMIT_YAML:
         hb_schema_emit_yaml(&text, spec, false);
+        break;
+    case EMIT_TORCHTITAN:
+        hb_emit_torchtitan(&text, spec);
+        break;
+    case EMIT_MEGATRON:
+        hb_emit_megatron(&text, spec);
         break;
     }
     fputs(text.text, out);
@@ -353,6 +366,26 @@ static int answer_plan(struct hb_env *env, const struct options *o, struct hb_pl
     return plan.found && may_stand(&answer) ? HB_EXIT_YES : HB_EXIT_NO;
 }
 
+/* What of the options is of other compilers, or of torch, or of its other framework. */
+static bool check_torch(struct hb_env *env, const struct options *o, const struct hb_spec *spec)
+{
+    bool torch = spec->compiler == HB_TORCH, megatron = spec->runtime.framework == HB_FW_MEGATRON;
+    bool titan = o->emit == EMIT_TORCHTITAN, core = o->emit == EMIT_MEGATRON;
+    bool jax = o->emit == EMIT_MAXTEXT || o->emit == EMIT_LEVANTER;
+    if (torch && (o->verify.asked || o->write_lp))
+        return hb_error(env->diag, (struct hb_loc){.file = o->model}, "compiler: torch: %s",
+                        o->verify.asked ? "--verify compiles with JAX: nothing is compiled here"
+                                        : "--write-lp: no integer programs are needed here");
+    if ((torch && jax) || (titan && (!torch || megatron)) || (core && (!torch || !megatron)))
+        return hb_error(env->diag, (struct hb_loc){.file = o->model},
+                        "--emit: the file is of compiler %s; allowed: %s, yaml",
+                        torch ? "torch" : "xla",
+                        !torch     ? "maxtext, levanter"
+                        : megatron ? "megatron"
+                                   : "torchtitan");
+    return true;
+}
+
 static int run(struct hb_env *env, int argc, char **argv)
 {
     struct options o = {
@@ -369,7 +402,9 @@ static int run(struct hb_env *env, int argc, char **argv)
         hb_words_add(&o.common.set, env->arena,
                      hb_arena_printf(env->arena, "plan.margin=%s", o.margin));
     if (!hb_draw_check(env, o.plot) || !hb_input_confidence(env, o.confidence, &o.common.set) ||
-        !hb_input_read_searched(env, o.model, &o.common.set, &spec, &device))
+        !hb_input_read(env, o.model, &o.common.set, &spec, &device))
+        return HB_EXIT_INPUT;
+    if (!check_torch(env, &o, &spec))
         return HB_EXIT_INPUT;
     fill_ask(env, &o, &spec, &device, &ask);
     struct hb_stop stop = {.now_ns = env->now_ns, .is_asked = hb_interrupt_came};
@@ -390,7 +425,7 @@ static const struct hb_opt options[] = {
      "need fits)",
      NULL, offsetof(struct options, margin), 0, 0},
     HB_CONFIDENCE_OPTION(offsetof(struct options, confidence)),
-    {"emit", 0, HB_OPT_CHOICE, "maxtext|levanter|yaml",
+    {"emit", 0, HB_OPT_CHOICE, "maxtext|levanter|yaml|torchtitan|megatron",
      "print the plan as settings of that program, or as a file for hbmsim", NULL,
      offsetof(struct options, emit), 0, 0},
     HB_DRAW_OPTION(offsetof(struct options, plot)),

@@ -127,7 +127,7 @@ static int run(struct hb_env *env, int argc, char **argv)
         return status;
     report.theme = (enum hb_html_theme)o.theme;
     if (!hb_input_confidence(env, o.confidence, &o.common.set) ||
-        !hb_input_read_searched(env, o.model, &o.common.set, &spec, &device) ||
+        !hb_input_read(env, o.model, &o.common.set, &spec, &device) ||
         !read_others(env, &o, &report) || !read_flags(env, &o, &report))
         return HB_EXIT_INPUT;
     struct hb_out *out = hb_out_open(env, o.common.output);

@@ -47,13 +47,3 @@ bool hb_input_confidence(struct hb_env *env, double value, struct hb_words *sets
     hb_words_add(sets, env->arena, hb_arena_printf(env->arena, "plan.confidence=%.10g", part));
     return true;
 }
-
-bool hb_input_read_searched(struct hb_env *env, const char *path, const struct hb_words *sets,
-                            struct hb_spec *out_spec, struct hb_device *out_device)
-{
-    if (!hb_input_read(env, path, sets, out_spec, out_device))
-        return false;
-    return out_spec->compiler != HB_TORCH ||
-           hb_error(env->diag, (struct hb_loc){.file = path},
-                    "compiler: torch is not searched yet; simulate, sweep and validate know it");
-}

@@ -9,9 +9,6 @@
 /* False: the errors are in env->diag. */
 bool hb_input_read(struct hb_env *env, const char *path, const struct hb_words *sets,
                    struct hb_spec *out_spec, struct hb_device *out_device);
-/* For commands that search: the same, but of what the search knows; compiler: torch is not. */
-bool hb_input_read_searched(struct hb_env *env, const char *path, const struct hb_words *sets,
-                            struct hb_spec *out_spec, struct hb_device *out_device);
 
 /* The row that a command's table takes, of a double that is 0 where it is absent. */
 #define HB_CONFIDENCE_OPTION(at)                                                                   \

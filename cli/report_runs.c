@@ -133,8 +133,14 @@ static void show_plan(struct hb_env *env, const struct hb_plan_answer *a, struct
     struct hb_spec spec;
     hb_plan_spec(env->arena, a->plan, &a->plan->best, &spec);
     spec.plan.present = false;
-    add_flags(env, report, "MaxText", hb_emit_maxtext, &spec);
-    add_flags(env, report, "Levanter", hb_emit_levanter, &spec);
+    if (spec.compiler != HB_TORCH) {
+        add_flags(env, report, "MaxText", hb_emit_maxtext, &spec);
+        add_flags(env, report, "Levanter", hb_emit_levanter, &spec);
+    } else if (spec.runtime.framework == HB_FW_MEGATRON) {
+        add_flags(env, report, "Megatron", hb_emit_megatron, &spec);
+    } else {
+        add_flags(env, report, "torchtitan", hb_emit_torchtitan, &spec);
+    }
     add_flags(env, report, "hbmsim", emit_yaml, &spec);
 }
 

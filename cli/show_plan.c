@@ -72,6 +72,22 @@ static const char *policy_text(const struct page *g, const struct hb_remat *r)
     return s.len ? s.text : "recomputes everything";
 }
 
+/* What no other compiler's cells have. */
+static void add_torch_words(struct hb_str *s, const struct hb_spec *base,
+                            const struct hb_cell *cell)
+{
+    static const char *const schedules[] = {"spmd", "gpipe", "1f1b", "interleaved", "zero_bubble"};
+    if (cell->mesh[HB_AX_PIPELINE] > 1)
+        hb_str_addf(s, ", %s of %" PRId64 " microbatches", schedules[cell->torch.schedule],
+                    cell->microbatches);
+    if (cell->mesh[HB_AX_PIPELINE] > 1 && cell->torch.repeats > 1)
+        hb_str_addf(s, ", %" PRId64 " chunks a rank", cell->torch.repeats);
+    if (!cell->torch.reshard && base->runtime.framework != HB_FW_MEGATRON)
+        hb_str_add(s, ", gathered weights stay");
+    if (cell->torch.every > 1)
+        hb_str_addf(s, ", 1 layer of %" PRId64 " checkpointed", cell->torch.every);
+}
+
 const char *hb_show_plan_name(const struct hb_env *env, const struct hb_plan *plan,
                               const struct hb_candidate *candidate)
 {
@@ -84,12 +100,14 @@ const char *hb_show_plan_name(const struct hb_env *env, const struct hb_plan *pl
         hb_str_addf(&s, ", batch %" PRId64, cell->batch_global);
     if (cell->accumulate > 1)
         hb_str_addf(&s, ", %" PRId64 " microbatches", cell->accumulate);
-    if (cell->form != HB_FORM_SCAN)
+    if (cell->form != HB_FORM_SCAN && plan->space.base->compiler != HB_TORCH)
         hb_str_addf(&s, ", %s", form_names[cell->form]);
     if (cell->loss_chunks > 1)
         hb_str_addf(&s, ", %" PRId64 " chunks", cell->loss_chunks);
     if (cell->optimizer_offload == HB_PLACE_PINNED_HOST)
         hb_str_add(&s, ", optimizer on the host");
+    if (plan->space.base->compiler == HB_TORCH)
+        add_torch_words(&s, plan->space.base, cell);
     for (uint32_t k = 0; k < candidate->run_count; k++) {
         const struct hb_run *r = &candidate->runs[k];
         const char *policy = policy_text(&g, &plan->menus[r->block].policies[r->policy]);
@@ -103,6 +121,24 @@ const char *hb_show_plan_name(const struct hb_env *env, const struct hb_plan *pl
 
 /* --- the plan --- */
 
+static void show_torch_shape(const struct page *g)
+{
+    static const char *const schedules[] = {"spmd", "gpipe", "1f1b", "interleaved", "zero_bubble"};
+    const struct hb_spec *s = g->a->spec;
+    fputc('\n', g->out);
+    if (s->mesh[HB_AX_PIPELINE] > 1)
+        fprintf(g->out, "  pipeline    %s, %" PRId64 " microbatches, %" PRId64 " chunk%s a rank\n",
+                schedules[s->pipeline.schedule], s->pipeline.microbatches, s->pipeline.repeats,
+                s->pipeline.repeats == 1 ? "" : "s");
+    if (s->runtime.framework != HB_FW_MEGATRON)
+        fprintf(g->out, "  gathered    weights %s\n",
+                s->sharding.reshard_after_forward ? "are given back after the forward pass"
+                                                  : "stay until the backward pass");
+    if (s->mesh[HB_AX_TENSOR] > 1)
+        fprintf(g->out, "  tensor axis %s sequence parallelism\n",
+                s->sharding.residual_over_tensor ? "with" : "without");
+}
+
 static void show_shape(const struct page *g)
 {
     const struct hb_spec *s = g->a->spec;
@@ -111,6 +147,10 @@ static void show_shape(const struct page *g)
             s->batch.seq);
     if (s->batch.accumulate > 1)
         fprintf(g->out, ", accumulated over %" PRId64 " microbatches", s->batch.accumulate);
+    if (s->compiler == HB_TORCH) {
+        show_torch_shape(g);
+        return;
+    }
     fprintf(g->out, "\n  stack       %s", form_names[s->stack.form]);
     if (s->stack.form == HB_FORM_NESTED && s->stack.outer)
         fprintf(g->out, ", %" PRId64 " outer blocks", s->stack.outer);
@@ -145,9 +185,41 @@ static void show_remade(const struct page *g)
             time_text(g, remade), time_text(g, copied));
 }
 
+/* One policy for all layers, or for every k-th. */
+static void show_torch_policies(const struct page *g)
+{
+    const struct hb_spec *s = g->a->spec;
+    for (int i = 0; i < s->model.block_count; i++) {
+        const struct hb_block *b = &s->model.blocks[i];
+        bool some = s->remat.every > 1 && b->remat.policy != HB_POLICY_NONE;
+        fprintf(g->out, "  %-11s %" PRId64 " layer%s: %s%s\n", b->name, b->repeat,
+                b->repeat == 1 ? "" : "s", policy_text(g, &b->remat),
+                some ? hb_arena_printf(g->env->arena,
+                                       " (1 layer of %" PRId64 ", the others keep all)",
+                                       s->remat.every)
+                     : "");
+    }
+}
+
+static void show_ranks(const struct page *g)
+{
+    const struct hb_memory *m = &g->a->result->memory;
+    int64_t least = m->rank_count ? m->rank_peaks[0] : 0;
+    for (int64_t i = 0; i < m->rank_count; i++)
+        least = m->rank_peaks[i] < least ? m->rank_peaks[i] : least;
+    if (m->rank_count)
+        fprintf(g->out, "  ranks       %" PRId64 ": from %s to %s (rank %" PRId64 ")\n",
+                m->rank_count, size_text(g, least), size_text(g, m->peak_bytes), m->rank);
+}
+
 static void show_policies(const struct page *g)
 {
     const struct hb_model *m = &g->a->spec->model;
+    if (g->a->spec->compiler == HB_TORCH) {
+        show_torch_policies(g);
+        show_ranks(g);
+        return;
+    }
     for (int i = 0; i < m->block_count; i++) {
         const struct hb_block *b = &m->blocks[i];
         fprintf(g->out, "  %-11s %" PRId64 " layer%s: %s\n", b->name, b->repeat,
@@ -223,7 +295,12 @@ static void show_margin(const struct page *g)
 {
     const struct hb_interval *i = &g->a->result->interval;
     const struct hb_plan_ask *ask = g->a->ask;
-    if (g->a->margin.kind == HB_MARGIN_NONE)
+    bool known = i->records > 0 || g->a->spec->compiler != HB_TORCH;
+    if (!known && g->a->margin.kind <= HB_MARGIN_CONFIDENT)
+        fprintf(g->out,
+                "  margin      none: predictions for torch are not calibrated; --margin 5%% "
+                "keeps some free\n");
+    else if (g->a->margin.kind == HB_MARGIN_NONE)
         fprintf(
             g->out,
             "  margin      none: %s may be needed (%.3g %% of records like this need no more)\n",
@@ -284,6 +361,11 @@ static void show_alternatives(const struct page *g)
     for (uint32_t i = 0; i < p->alternative_count; i++) {
         const struct hb_candidate *c = &p->alternatives[i];
         const struct hb_cell *cell = &p->space.cells[c->cell];
+        if (p->space.base->compiler == HB_TORCH) {
+            fprintf(g->out, "  %+6.2f %%  %s: %s\n", 100 * (c->value / p->best.value - 1),
+                    hb_show_plan_name(g->env, p, c), size_text(g, c->peak_bytes));
+            continue;
+        }
         fprintf(g->out, "  %+6.2f %%  %s; accumulate %" PRId64 ", %s%s, %" PRId64 " chunks: %s\n",
                 100 * (c->value / p->best.value - 1), mesh_text(g, cell->mesh), cell->accumulate,
                 form_names[cell->form],
@@ -333,9 +415,35 @@ static void show_proof(const struct page *g)
             policies, 100 * p->gap, p->counts.lps, p->counts.lp_rows, p->counts.lp_columns);
 }
 
+static void show_brute_force(const struct page *g)
+{
+    if (g->a->exhaust_ran)
+        fprintf(g->out, "Brute force over all of them %s.\n",
+                g->a->exhaust_agrees ? "agrees" : "DISAGREES");
+}
+
+static void show_torch_search(const struct page *g)
+{
+    const struct hb_plan *p = g->a->plan;
+    const struct hb_plan_counts *k = &p->counts;
+    fprintf(g->out, "\nSearched %s:\n", hb_space_words(g->env->arena, &p->space));
+    fprintf(g->out,
+            "%u configurations, the step of each priced; from the fastest on %u bounded by their "
+            "ranks' floors,\n%u run (%u did not fit), %.2f s.\n",
+            k->cells, k->cell_floors, k->runs, k->cuts, p->seconds);
+    if (p->status == HB_PLAN_OPTIMAL)
+        fprintf(g->out, "Optimal: every other configuration is slower, or what a rank takes at "
+                        "least exceeds\nthe budget, or it was run and does not fit (gap 0).\n");
+    show_brute_force(g);
+}
+
 static void show_search(const struct page *g)
 {
     const struct hb_plan_counts *k = &g->a->plan->counts;
+    if (g->a->plan->space.base->compiler == HB_TORCH) {
+        show_torch_search(g);
+        return;
+    }
     fprintf(g->out, "\nSearched %s: %.3g configurations in %u cells;\n",
             hb_space_words(g->env->arena, &g->a->plan->space), k->raw, k->cells);
     fprintf(g->out,
@@ -347,9 +455,7 @@ static void show_search(const struct page *g)
                 "Around the best of %u cell%s one and two tensors were turned: %u more run.\n",
                 k->polished, k->polished == 1 ? "" : "s", k->polish_runs);
     show_proof(g);
-    if (g->a->exhaust_ran)
-        fprintf(g->out, "Brute force over all of them %s.\n",
-                g->a->exhaust_agrees ? "agrees" : "DISAGREES");
+    show_brute_force(g);
 }
 
 /* --- nothing fits --- */

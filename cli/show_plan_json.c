@@ -187,6 +187,17 @@ void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answe
 
 /* --- the certificate --- */
 
+static void put_torch_cell(struct hb_json *j, const struct hb_plan *p, const struct hb_cell *c)
+{
+    static const char *const policies[] = {"none", "full", "dots", "dots_no_batch", "names"};
+    put_text(j, "remat", policies[p->menus[0].policies[c->torch.policy].policy]);
+    put_int(j, "every", c->torch.every);
+    hb_json_key(j, "reshard_after_forward");
+    hb_json_bool(j, c->torch.reshard);
+    put_int(j, "microbatches", c->microbatches);
+    put_int(j, "repeats", c->torch.repeats);
+}
+
 static void put_cell(struct hb_json *j, const struct hb_plan *p, uint32_t index)
 {
     static const char *const axes[] = {"data", "fsdp", "tensor", "sequence", "expert", "pipeline"};
@@ -205,6 +216,8 @@ static void put_cell(struct hb_json *j, const struct hb_plan *p, uint32_t index)
     put_int(j, "chunks", c->loss_chunks);
     put_text(j, "stack", forms[c->form]);
     put_int(j, "outer", c->outer);
+    if (p->space.base->compiler == HB_TORCH)
+        put_torch_cell(j, p, c);
     put_text(j, "optimizer", c->optimizer_offload == HB_PLACE_PINNED_HOST ? "host" : "device");
     put_text(j, "by", hb_cell_fate_name(row->fate));
     if (row->value < 1e300)

@@ -62,7 +62,7 @@ const char *hb_show_interval(struct hb_arena *arena, const struct hb_interval *i
     char low[HB_SIZE_TEXT];
     char high[HB_SIZE_TEXT];
     if (!i->records)
-        return "";
+        return " (not calibrated)";
     return hb_arena_printf(arena, " (%s to %s; %.3g %% of %u records like this)",
                            hb_size_print(i->low_bytes, low), hb_size_print(i->high_bytes, high),
                            100 * i->confidence, i->records);

@@ -10,5 +10,9 @@
 void hb_emit_maxtext(struct hb_str *out, const struct hb_spec *spec);
 /* A part of a YAML file for Levanter. */
 void hb_emit_levanter(struct hb_str *out, const struct hb_spec *spec);
+/* A part of a TOML file for torchtitan; of compiler torch. */
+void hb_emit_torchtitan(struct hb_str *out, const struct hb_spec *spec);
+/* Options of Megatron's command line, one a line; of compiler torch. */
+void hb_emit_megatron(struct hb_str *out, const struct hb_spec *spec);
 
 #endif

@@ -566,6 +566,10 @@ static const struct hb_key search_keys[] = {
          BATCH_MAX, "[]", "chunks to choose"),
     INTS("microbatches", HB_KEY_INTS, SPEC_LIST(plan.microbatches, plan.microbatches_count), 1,
          BATCH_MAX, "[]", "the pipeline's microbatches to choose"),
+    INTS("repeats", HB_KEY_INTS, SPEC_LIST(plan.repeats, plan.repeats_count), 1, LAYERS_MAX, "[]",
+         "compiler torch: chunks of a pipeline's rank to choose"),
+    BOOL("reshard", SPEC(plan.reshard), "false",
+         "compiler torch: whether gathered weights stay until the backward pass"),
 };
 
 static const struct hb_key search_batch_keys[] = {

@@ -367,6 +367,9 @@ struct hb_plan_axes {
     int loss_chunks_count;
     const int64_t *microbatches;
     int microbatches_count;
+    const int64_t *repeats; /* of compiler torch's pipelines */
+    int repeats_count;
+    bool reshard;                  /* of compiler torch: gathered weights may stay, or not */
     int64_t axis_max[HB_AX_COUNT]; /* keep: <axis>_max; 0: no limit */
     int64_t min_tokens_per_device; /* 0: no limit */
     enum hb_objective objective;

@@ -234,7 +234,8 @@ static void list_streams(struct maker *m)
 static void list_buffers(struct hb_arena *arena, const struct hb_program *p,
                          const struct hb_memory *mem, struct hb_outcome *o)
 {
-    o->heap_bytes = mem->temp_bytes;
+    /* a caching allocator's addresses are those of all that it holds from the device */
+    o->heap_bytes = p->caching.on ? mem->reserved_bytes : mem->temp_bytes;
     o->buffers = hb_arena_alloc(arena, mem->live_count, sizeof *o->buffers);
     for (uint32_t i = 0; i < mem->live_count; i++) {
         const struct hb_live *live = &mem->live[i];

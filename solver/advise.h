@@ -23,7 +23,7 @@ struct hb_advice {
     int64_t cost_ns;     /* of the step; below 0: faster */
 };
 
-enum { HB_LEVER_COUNT = 14 };
+enum { HB_LEVER_COUNT = 16 };
 
 struct hb_advice_list {
     int64_t peak_bytes; /* of the configuration as it is */

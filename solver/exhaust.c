@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "solver/search.h"
+#include "solver/torch_plan.h"
 
 struct exhaust {
     struct hb_search *s;
@@ -41,6 +42,8 @@ bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
                      const struct hb_plan *plan, double most, struct hb_candidate *out_best,
                      bool *out_found)
 {
+    if (ask->spec->compiler == HB_TORCH)
+        return hb_torch_plan_exhaust(arena, ask, plan, most, out_best, out_found);
     struct hb_plan copy = *plan;
     copy.menus = plan->searched;
     struct hb_search s = {.arena = arena, .scratch = hb_arena_new(), .ask = ask, .plan = &copy};

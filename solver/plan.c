@@ -17,6 +17,7 @@
 #include "solver/menu.h"
 #include "solver/nodes.h"
 #include "solver/polish.h"
+#include "solver/torch_plan.h"
 #include "solver/whole.h"
 
 bool hb_search_by_memory(const struct hb_search *s)
@@ -507,6 +508,8 @@ static struct hb_spec *with_share(struct hb_arena *arena, const struct hb_plan_a
 bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct hb_plan *out)
 {
     int64_t start_ns = ask->env->now_ns();
+    if (ask->spec->compiler == HB_TORCH)
+        return hb_torch_plan_find(arena, ask, out);
     *out = (struct hb_plan){.status = HB_PLAN_INFEASIBLE};
     if (ask->like)
         out->space = ask->like->space;
@@ -566,6 +569,8 @@ const char *hb_cell_fate_name(enum hb_cell_fate fate)
                                         "optimum of the integer program",
                                         "the integer program has no solution",
                                         "arguments and gradients alone exceed the budget",
+                                        "its step",
+                                        "what a rank takes at least exceeds the budget",
                                         "searched",
                                         "sizes beyond the range"};
     return names[fate];

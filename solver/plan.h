@@ -73,6 +73,8 @@ enum hb_cell_fate {
     HB_FATE_ILP_BOUND,   /* the optimum of its integer program is */
     HB_FATE_ILP_EMPTY,   /* its integer program has no solution */
     HB_FATE_MEMORY,      /* what is there whatever the policy exceeds the budget */
+    HB_FATE_STEP,        /* of compiler torch, a configuration: its step takes longer */
+    HB_FATE_RANK_FLOOR,  /* of compiler torch: what a rank takes at least exceeds the budget */
     HB_FATE_SEARCHED,    /* all its configurations below the plan were run, none is better */
     HB_FATE_REFUSED      /* sizes beyond the range */
 };
@@ -116,6 +118,7 @@ struct hb_plan {
     struct hb_cell_row *rows;           /* by cell */
     const struct hb_search_node *nodes; /* for ask.like and ask.above */
     uint32_t node_count;
+    const int64_t *cell_ns; /* of compiler torch: the step of each cell */
     struct hb_plan_counts counts;
     double seconds;
 };

@@ -5,20 +5,16 @@
 #include "hw/device.h"
 #include "models/schema.h"
 #include "models/support.h"
-#include "sim/engine/run.h"
-#include "sim/ir/lower.h"
+#include "sim/engine/measure.h"
 
 static bool fits(struct hb_arena *scratch, const struct hb_spec *spec, int64_t budget_bytes)
 {
     struct hb_diag diag;
-    struct hb_program p;
-    struct hb_memory m;
+    int64_t peak_bytes;
     hb_diag_init(&diag, scratch);
-    if (!hb_schema_check(scratch, &diag, NULL, spec) ||
-        !hb_spec_supported(&diag, (struct hb_loc){0}, spec) || !hb_lower(scratch, &diag, spec, &p))
-        return false;
-    hb_run_memory(scratch, &p, &m);
-    return m.peak_bytes <= budget_bytes;
+    return hb_schema_check(scratch, &diag, NULL, spec) &&
+           hb_spec_supported(&diag, (struct hb_loc){0}, spec) &&
+           hb_measure_peak(scratch, spec, &peak_bytes) && peak_bytes <= budget_bytes;
 }
 
 /* One axis grown; the ranks that the batch is split over may then be too many for the microbatches

@@ -4,11 +4,14 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "sim/engine/measure.h"
 #include "sim/engine/run.h"
 #include "sim/ir/lower.h"
 
 /* Ops of all programs that are run: bounds the time, whatever the machine. */
 enum { POLICIES_OF_A_CELL = 3, MOST_OPS = 40000 };
+/* What a configuration of compiler torch takes, in ops of others. */
+enum { TORCH_OPS = 400 };
 
 struct sample {
     struct hb_arena *arena;
@@ -39,6 +42,13 @@ static bool run_candidate(struct sample *s, struct hb_candidate *c)
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     hb_plan_spec(s->scratch, s->plan, c, &spec);
     hb_diag_init(&diag, s->scratch);
+    if (spec.compiler == HB_TORCH) {
+        bool measured =
+            hb_measure_both(s->scratch, &diag, &spec, s->ask->device, &c->peak_bytes, &c->step_ns);
+        s->ops += TORCH_OPS;
+        hb_arena_rewind(s->scratch, mark);
+        return measured;
+    }
     bool ok = hb_lower(s->scratch, &diag, &spec, &p);
     if (ok) {
         hb_run_memory(s->scratch, &p, &memory);
@@ -60,6 +70,8 @@ static void add_candidate(struct sample *s, uint32_t cell, uint32_t policy)
     c.runs = runs;
     for (uint32_t i = 0; i < c.run_count; i++) {
         uint32_t last = s->plan->menus[i].count - 1;
+        if (s->ask->spec->compiler == HB_TORCH)
+            policy = s->plan->space.cells[cell].torch.policy;
         runs[i] = (struct hb_run){i, policy < last ? policy : last, hb_block_steps(&m->blocks[i])};
     }
     if (run_candidate(s, &c))
@@ -86,7 +98,7 @@ uint32_t hb_plan_sample(struct hb_arena *arena, const struct hb_plan_ask *ask,
                        .plan = plan,
                        .items = hb_arena_alloc(arena, most, sizeof **out),
                        .most = most,
-                       .policies = longest_menu(ask, plan)};
+                       .policies = ask->spec->compiler == HB_TORCH ? 1 : longest_menu(ask, plan)};
     for (uint32_t k = 0; plan->found && k < s.policies && k < most / 2; k++)
         add_candidate(&s, plan->best.cell, k);
     uint32_t each = s.policies < POLICIES_OF_A_CELL ? s.policies : POLICIES_OF_A_CELL;

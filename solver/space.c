@@ -9,6 +9,7 @@
 #include "hw/device.h"
 #include "models/schema.h"
 #include "models/support.h"
+#include "solver/torch_space.h"
 
 /* --- a cell's spec, and a configuration's --- */
 
@@ -30,6 +31,8 @@ void hb_space_cell_spec(const struct hb_spec *base, const struct hb_cell *cell, 
     out->stack.outer = cell->form == HB_FORM_NESTED ? cell->outer : 0;
     out->optimizer.offload = cell->optimizer_offload;
     out->pipeline.microbatches = cell->microbatches;
+    if (base->compiler == HB_TORCH)
+        hb_torch_cell_spec(base, cell, out);
 }
 
 static const char *run_name(struct hb_arena *arena, const struct hb_spec *spec, uint32_t block,
@@ -369,6 +372,10 @@ const char *hb_space_words(struct hb_arena *arena, const struct hb_plan_space *s
     const struct hb_plan_axes *p = &space->base->plan;
     struct hb_str s;
     hb_str_init(&s, arena);
+    if (!space->written && space->base->compiler == HB_TORCH)
+        return "mesh, checkpointing, accumulation, the pipeline's microbatches and chunks, and "
+               "whether gathered\nweights stay (no plan.search in the file); batch and sequence "
+               "stay";
     if (!space->written)
         return "mesh, remat and offload, nesting, loss chunks, accumulation and the optimizer's "
                "place (no plan.search in the file); batch and sequence stay";
@@ -382,7 +389,9 @@ const char *hb_space_words(struct hb_arena *arena, const struct hb_plan_space *s
                 {p->batch_global_count > 0, "batch"},
                 {p->accumulate_count > 0, "accumulation"},
                 {p->loss_chunks_count > 0, "loss chunks"},
-                {p->microbatches_count > 0, "microbatches"}};
+                {p->microbatches_count > 0, "microbatches"},
+                {p->repeats_count > 0, "chunks of a pipeline's rank"},
+                {p->reshard, "whether gathered weights stay"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].free)
             hb_str_addf(&s, "%s%s", s.len ? ", " : "", rows[i].word);

@@ -10,6 +10,15 @@
 
 struct hb_device;
 
+/* What of a configuration of compiler torch no other one has: see torch_space.h. */
+struct hb_torch_cell {
+    uint32_t policy; /* of the space's, for all layers ... */
+    int64_t every;   /* ... or each so many-th */
+    int64_t repeats;
+    enum hb_schedule schedule;
+    bool reshard;
+};
+
 /* Everything but the policies. */
 struct hb_cell {
     int64_t mesh[HB_AX_COUNT];
@@ -20,6 +29,7 @@ struct hb_cell {
     int64_t microbatches;
     enum hb_form form;
     enum hb_place optimizer_offload;
+    struct hb_torch_cell torch;
 };
 
 struct hb_plan_space {

@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "sim/eager/mcore_plan.h"
+#include "sim/eager/short.h"
 
 /* Seen between steps in Megatron's CI on sm90 and later: cuBLAS and Transformer Engine workspaces
  * (32 + 32 MiB), batch and masks; older devices have smaller ones; grouped products four more.
@@ -28,13 +29,31 @@ struct alive {
     uint32_t out;
 };
 
+/* Of a short program: a layer that is run, and how many of its kind are not. */
+struct part {
+    int64_t layer;
+    int64_t left_out;
+    int64_t rest_bytes; /* what each leaves for the backward pass */
+};
+
+struct parts {
+    struct mcore *e;
+    struct part *list;
+    int64_t count;
+    int64_t rest_bytes; /* of all that are left out, of one microbatch */
+    int64_t alive;      /* microbatches whose rest there is */
+    bool known;
+};
+
 struct mcore {
     struct hb_tape *t;
     const struct hb_spec *spec;
     struct hb_mcore_plan plan;
     struct alive *alive; /* by chunk, then microbatch */
     int64_t microbatches;
-    int64_t d, rows; /* width, and tokens of the residual's part */
+    int64_t d, rows;      /* width, and tokens of the residual's part */
+    struct hb_short *cut; /* null: the program is a whole one */
+    struct parts *parts;  /* by chunk */
 };
 
 /* --- ops: what is made, what is kept, what the backward pass makes --- */
@@ -366,6 +385,64 @@ static void set_aside(struct mcore *e, struct alive *a)
     t->node_count = 0;
 }
 
+/* What the layers left out hold of all microbatches that ran them forwards, and not back. */
+static void mark(struct mcore *e)
+{
+    int64_t sum = 0;
+    if (!e->cut)
+        return;
+    for (int64_t i = 0; i < e->plan.chunk_count; i++)
+        sum = hb_add_sat(sum, hb_mul_sat(e->parts[i].alive, e->parts[i].rest_bytes));
+    hb_short_mark(e->cut, e->t, sum, 0);
+}
+
+static void back_mark(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    struct parts *p = (struct parts *)(uintptr_t)n->thing;
+    (void)t;
+    (void)grad;
+    p->alive--;
+    mark(p->e);
+}
+
+/* The layers left out stand before the chunk's last one. */
+static void mark_last(struct mcore *e, struct parts *p)
+{
+    p->alive++;
+    mark(e);
+    struct hb_node *n = hb_tape_node(e->t, back_mark, HB_NONE);
+    n->thing = p;
+}
+
+static uint32_t run_one(struct mcore *e, int64_t layer, int64_t microbatch, uint32_t x)
+{
+    const struct hb_block *b = hb_mcore_block(e->spec, layer);
+    e->t->where = hb_arena_printf(e->t->arena, "layers[%lld], microbatch %lld: ", (long long)layer,
+                                  (long long)microbatch);
+    uint32_t out = is_again(e, b, layer) ? run_again(e, b, x) : run_layer(e, b, x);
+    hb_tape_drop_value(e->t, x);
+    return out;
+}
+
+static uint32_t run_parts(struct mcore *e, struct parts *p, int64_t microbatch, uint32_t x)
+{
+    for (int64_t i = 0; i < p->count; i++) {
+        struct part *part = &p->list[i];
+        bool asked = part->left_out && !p->known;
+        int64_t before = asked ? hb_tape_held_bytes(e->t) : 0;
+        if (i == p->count - 1)
+            mark_last(e, p);
+        x = run_one(e, part->layer, microbatch, x);
+        if (asked)
+            part->rest_bytes = hb_tape_held_bytes(e->t) - before;
+    }
+    for (int64_t i = 0; i < p->count && !p->known; i++)
+        p->rest_bytes =
+            hb_add_sat(p->rest_bytes, hb_mul_sat(p->list[i].left_out, p->list[i].rest_bytes));
+    p->known = true;
+    return x;
+}
+
 static void forward(struct mcore *e, const struct hb_mcore_pass *p)
 {
     const struct hb_mcore_chunk *c = &e->plan.chunks[p->chunk];
@@ -376,14 +453,10 @@ static void forward(struct mcore *e, const struct hb_mcore_pass *p)
     uint32_t x = hb_tape_value(
         e->t, make(e, c->embeds ? "embedded tokens" : "input of the stage", e->rows, 2 * e->d));
     a->in = x;
-    for (int64_t l = c->first; l < c->end; l++) {
-        const struct hb_block *b = hb_mcore_block(e->spec, l);
-        e->t->where = hb_arena_printf(e->t->arena, "layers[%lld], microbatch %lld: ", (long long)l,
-                                      (long long)p->microbatch);
-        uint32_t out = is_again(e, b, l) ? run_again(e, b, x) : run_layer(e, b, x);
-        hb_tape_drop_value(e->t, x);
-        x = out;
-    }
+    if (e->cut)
+        x = run_parts(e, &e->parts[p->chunk], p->microbatch, x);
+    for (int64_t l = c->first; l < c->end && !e->cut; l++)
+        x = run_one(e, l, p->microbatch, x);
     e->t->where = "";
     if (c->heads)
         x = run_head(e, x);
@@ -534,6 +607,7 @@ static void run_step(struct mcore *e)
     uint32_t tables = gather_tables(e);
     for (uint32_t i = 0; i < e->plan.pass_count; i++) {
         const struct hb_mcore_pass *p = &e->plan.passes[i];
+        mark(e);
         if (p->backward)
             backward(e, p);
         else
@@ -542,16 +616,43 @@ static void run_step(struct mcore *e)
     hb_tape_drop(e->t, tables);
 }
 
-void hb_mcore_lower(struct hb_tape *t, const struct hb_spec *spec, int64_t rank)
+/* Those that are run are the first of each kind, and the last of the chunk. */
+static void find_parts(struct mcore *e)
+{
+    e->parts = hb_arena_alloc(e->t->arena, (size_t)e->plan.chunk_count, sizeof *e->parts);
+    for (int64_t c = 0; c < e->plan.chunk_count; c++) {
+        const struct hb_mcore_chunk *chunk = &e->plan.chunks[c];
+        struct parts *p = &e->parts[c];
+        p->e = e;
+        p->list =
+            hb_arena_alloc(e->t->arena, (size_t)(chunk->end - chunk->first) + 1, sizeof *p->list);
+        for (int64_t l = chunk->first; l < chunk->end; l++) {
+            const struct hb_block *b = hb_mcore_block(e->spec, l);
+            int64_t like = 0;
+            while (like < p->count && (hb_mcore_block(e->spec, p->list[like].layer) != b ||
+                                       is_again(e, b, p->list[like].layer) != is_again(e, b, l)))
+                like++;
+            if (like == p->count || l == chunk->end - 1)
+                p->list[p->count++] = (struct part){.layer = l};
+            else
+                p->list[like].left_out++;
+        }
+    }
+}
+
+void hb_mcore_lower(struct hb_tape *t, const struct hb_spec *spec, int64_t rank,
+                    struct hb_short *cut)
 {
     struct mcore *e = hb_arena_alloc(t->arena, 1, sizeof *e);
-    *e = (struct mcore){.t = t, .spec = spec, .d = spec->model.d_model};
+    *e = (struct mcore){.t = t, .spec = spec, .d = spec->model.d_model, .cut = cut};
     hb_mcore_plan_make(t->arena, spec, rank, &e->plan);
     e->rows = hb_div_up(e->plan.tokens, e->plan.sp);
     for (uint32_t i = 0; i < e->plan.pass_count; i++)
         e->microbatches = hb_larger(e->microbatches, e->plan.passes[i].microbatch + 1);
     e->alive =
         hb_arena_alloc(t->arena, (size_t)(e->microbatches * e->plan.chunk_count), sizeof *e->alive);
+    if (cut)
+        find_parts(e);
     keep_static(e);
     run_step(e);
     make_moments(e);

@@ -8,6 +8,10 @@
 #include "models/spec.h"
 #include "sim/eager/tape.h"
 
-void hb_mcore_lower(struct hb_tape *t, const struct hb_spec *spec, int64_t rank);
+struct hb_short;
+
+/* cut: null, or the program is a short one (short.h). */
+void hb_mcore_lower(struct hb_tape *t, const struct hb_spec *spec, int64_t rank,
+                    struct hb_short *cut);
 
 #endif

@@ -126,6 +126,15 @@ int64_t hb_tape_bytes(const struct hb_tape *t, uint32_t storage)
     return t->p->bufs[t->storages[storage].buf].bytes;
 }
 
+int64_t hb_tape_held_bytes(const struct hb_tape *t)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < t->storage_count; i++)
+        if (t->storages[i].holders > 0 && t->p->bufs[t->storages[i].buf].pool == 0)
+            sum = hb_add_sat(sum, hb_tape_bytes(t, i));
+    return sum;
+}
+
 uint32_t hb_tape_value(struct hb_tape *t, uint32_t storage)
 {
     t->values = hb_grow(t->arena, t->values, t->value_count, &t->value_cap, sizeof *t->values);

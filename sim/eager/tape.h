@@ -85,6 +85,8 @@ void hb_tape_hold(struct hb_tape *t, uint32_t storage);
 /* HB_NONE: nothing. */
 void hb_tape_drop(struct hb_tape *t, uint32_t storage);
 int64_t hb_tape_bytes(const struct hb_tape *t, uint32_t storage);
+/* Of the default stream's storages that are held now. */
+int64_t hb_tape_held_bytes(const struct hb_tape *t);
 
 uint32_t hb_tape_value(struct hb_tape *t, uint32_t storage);
 /* Makes a storage and a value of it. */

@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "models/params.h"
 #include "sim/eager/fsdp.h"
+#include "sim/eager/short.h"
 
 /* Where a layer's checkpoint stands. */
 enum mode { MODE_PLAIN, MODE_FULL, MODE_OPS };
@@ -21,12 +22,15 @@ struct layer {
     struct hb_weight weights[W_COUNT];
     struct hb_weight *by_role[W_COUNT]; /* null: not there */
     enum mode mode;
+    int64_t at; /* of the model's layers */
     struct hb_kept kept;
     struct hb_unit *before; /* whose gather follows in the backward pass; null */
     uint32_t in;            /* values of the microbatch that runs */
     uint32_t out;
     uint32_t half; /* run again: the residual after attention, the last product */
     uint32_t last;
+    int64_t left_out;   /* of a short program: layers of its kind that are not run ... */
+    int64_t rest_bytes; /* ... and what each leaves for the backward pass */
 };
 
 struct titan {
@@ -42,9 +46,29 @@ struct titan {
     int64_t tokens; /* of a microbatch, on the device */
     int64_t rows;   /* of the residual: a part of them under sequence parallelism */
     int64_t ways;   /* tensor axis */
-    uint32_t *states;
-    int64_t state_count;
+    int64_t microbatch;
+    struct hb_short *cut;        /* null: the program is a whole one */
+    int64_t left_out_grad_bytes; /* sharded gradients of layers that are not run */
 };
+
+/* --- a short program --- */
+
+/* What the layers left out hold between their forward and their backward pass. */
+static int64_t left_out_rest(const struct titan *e)
+{
+    int64_t sum = 0;
+    for (int64_t i = 0; i < e->layer_count; i++)
+        sum = hb_add_sat(sum, hb_mul_sat(e->layers[i].left_out, e->layers[i].rest_bytes));
+    return sum;
+}
+
+/* rest: the layers left out have run forwards; grads: they have run backwards, too. */
+static void mark(struct titan *e, bool rest, bool grads)
+{
+    if (e->cut)
+        hb_short_mark(e->cut, e->t, rest ? left_out_rest(e) : 0,
+                      grads ? e->left_out_grad_bytes : 0);
+}
 
 /* --- a layer --- */
 
@@ -212,6 +236,10 @@ static void back_after(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     (void)t;
     (void)grad;
     hb_fsdp_after_backward(&l->e->fsdp, &l->unit);
+    if (l == &l->e->layers[l->e->layer_count - 1])
+        mark(l->e, false, l->e->microbatch > 0);
+    if (l == l->e->layers)
+        mark(l->e, false, true);
 }
 
 /* What needs nothing kept runs before the layer is: the sum's gradient is gathered first. What was
@@ -256,8 +284,11 @@ static void run_checkpointed(struct layer *l)
 static uint32_t run_unit(struct layer *l, uint32_t x)
 {
     struct hb_tape *t = l->e->t;
+    int64_t before = l->left_out ? hb_tape_held_bytes(t) : 0;
     t->where = l->unit.where;
     l->in = x;
+    if (l == &l->e->layers[l->e->layer_count - 1])
+        mark(l->e, true, l->e->microbatch > 0);
     hb_fsdp_before_forward(&l->e->fsdp, &l->unit);
     set_thing(hb_tape_node(t, back_after, HB_NONE), l);
     if (l->mode == MODE_PLAIN)
@@ -267,6 +298,8 @@ static uint32_t run_unit(struct layer *l, uint32_t x)
     set_thing(hb_tape_node(t, back_before, HB_NONE), l);
     hb_fsdp_after_forward(&l->e->fsdp, &l->unit);
     hb_tape_drop_value(t, x);
+    if (l->left_out)
+        l->rest_bytes = hb_tape_held_bytes(t) - before;
     return l->out;
 }
 
@@ -511,16 +544,57 @@ static void add_states(struct titan *e, const struct hb_weight *w)
     }
 }
 
+/* Elements of the weights of a layer on the rank. */
+static int64_t part_count(struct titan *e, const struct layer *l)
+{
+    int64_t sum = 0;
+    for (int w = 0; w < l->unit.count; w++)
+        sum = hb_add_sat(sum, shard_bytes(e, &l->weights[w], 1));
+    return sum;
+}
+
+/* Elements of the layers that are not run. */
+static int64_t left_out_count(struct titan *e)
+{
+    int64_t sum = 0;
+    for (int64_t i = 0; i < e->layer_count; i++)
+        sum = hb_add_sat(
+            sum, hb_tape_size(e->t, part_count(e, &e->layers[i]), e->layers[i].left_out, 1));
+    return sum;
+}
+
+static void add_all_params(struct titan *e)
+{
+    int64_t more = left_out_count(e);
+    each_weight(e, add_param);
+    e->left_out_grad_bytes = hb_tape_size(e->t, more, e->fsdp.reduce_bytes, 1);
+    if (more)
+        hb_tape_argument(e->t, "weights of other layers",
+                         hb_tape_size(e->t, more, e->fsdp.param_bytes, 1), HB_CAT_PARAMS);
+}
+
+static void add_all_states(struct titan *e)
+{
+    struct hb_weight rest = {"other layers", hb_mul_sat(left_out_count(e), e->fsdp.ranks), 1,
+                             HB_NONE, HB_NONE};
+    each_weight(e, add_states);
+    if (rest.rows)
+        add_states(e, &rest);
+}
+
 static void run_step(struct titan *e, bool first)
 {
     /* The third microbatch allocates as the second does. */
     int64_t count = e->spec->batch.accumulate < 3 ? e->spec->batch.accumulate : 3;
-    for (int64_t i = 0; i < count; i++)
+    for (e->microbatch = 0; e->microbatch < count; e->microbatch++) {
+        mark(e, false, e->microbatch > 0);
         run_microbatch(e);
+    }
     e->t->phase = HB_PHASE_OPTIMIZER;
     if (first)
-        each_weight(e, add_states);
+        add_all_states(e);
     free_gradients(e);
+    mark(e, false, false);
 }
 
 /* --- building it --- */
@@ -561,28 +635,45 @@ static enum mode find_mode(const struct titan *e, const struct hb_block *b, int6
     return b->remat.policy == HB_POLICY_FULL || !b->remat.save ? MODE_FULL : MODE_OPS;
 }
 
+/* Of a short program those are run whose kind is new, and the last two; the others count at the
+ * first of their kind. */
+static bool is_run(struct titan *e, const struct layer *l, int64_t all)
+{
+    if (!e->cut || l->at >= all - 2)
+        return true;
+    for (int64_t i = 0; i < e->layer_count; i++)
+        if (e->layers[i].block == l->block && e->layers[i].mode == l->mode) {
+            e->layers[i].left_out++;
+            return false;
+        }
+    return true;
+}
+
 static void build_layers(struct titan *e)
 {
     const struct hb_model *m = &e->spec->model;
+    int64_t all = 0, at = 0;
     for (int i = 0; i < m->block_count; i++)
-        e->layer_count += m->blocks[i].repeat;
-    e->layers = hb_arena_alloc(e->t->arena, (size_t)e->layer_count, sizeof *e->layers);
-    int64_t at = 0;
+        all += m->blocks[i].repeat;
+    e->layers = hb_arena_alloc(e->t->arena, (size_t)all, sizeof *e->layers);
     for (int i = 0; i < m->block_count; i++)
         for (int64_t k = 0; k < m->blocks[i].repeat; k++, at++) {
-            struct layer *l = &e->layers[at];
-            *l = (struct layer){.e = e, .block = &m->blocks[i]};
-            l->unit = (struct hb_unit){
-                .where = hb_arena_printf(e->t->arena, "layers[%lld].", (long long)at),
-                .weights = l->weights,
-                .keeps = !e->spec->sharding.reshard_after_forward,
-                .gathered = HB_NONE,
-                .sharded = HB_NONE};
-            l->mode = find_mode(e, l->block, at);
-            add_weights(l);
+            struct layer l = {.e = e, .block = &m->blocks[i], .at = at};
+            l.mode = find_mode(e, l.block, at);
+            if (is_run(e, &l, all))
+                e->layers[e->layer_count++] = l;
         }
-    for (int64_t i = 0; i < e->layer_count; i++)
-        e->layers[i].before = i ? &e->layers[i - 1].unit : e->has_root ? NULL : &e->first;
+    for (int64_t i = 0; i < e->layer_count; i++) {
+        struct layer *l = &e->layers[i];
+        l->unit = (struct hb_unit){
+            .where = hb_arena_printf(e->t->arena, "layers[%lld].", (long long)l->at),
+            .weights = l->weights,
+            .keeps = !e->spec->sharding.reshard_after_forward,
+            .gathered = HB_NONE,
+            .sharded = HB_NONE};
+        l->before = i ? &e->layers[i - 1].unit : e->has_root ? NULL : &e->first;
+        add_weights(l);
+    }
     if (e->has_root)
         e->layers[e->layer_count - 1].unit.keeps = true;
 }
@@ -625,10 +716,10 @@ static void set_sizes(struct titan *e)
     e->rows = hb_div_up(e->tokens, e->ways);
 }
 
-void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec)
+void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, struct hb_short *cut)
 {
     struct titan *e = hb_arena_alloc(t->arena, 1, sizeof *e);
-    *e = (struct titan){.t = t, .spec = spec, .has_root = spec->runtime.wrap_root};
+    *e = (struct titan){.t = t, .spec = spec, .has_root = spec->runtime.wrap_root, .cut = cut};
     int64_t ranks = spec->mesh[HB_AX_FSDP];
     if (spec->sharding.states_over_sequence)
         ranks *= spec->mesh[HB_AX_SEQUENCE];
@@ -641,7 +732,7 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec)
     set_sizes(e);
     build_ends(e);
     build_layers(e);
-    each_weight(e, add_param);
+    add_all_params(e);
     hb_tape_argument(t, "table of rope",
                      spec->batch.seq * spec->model.blocks[0].attention.head_dim / 2 * 8,
                      HB_CAT_PARAMS);

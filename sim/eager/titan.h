@@ -9,6 +9,9 @@
 #include "models/spec.h"
 #include "sim/eager/tape.h"
 
-void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec);
+struct hb_short;
+
+/* cut: null, or the program is a short one (short.h). */
+void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, struct hb_short *cut);
 
 #endif

@@ -138,8 +138,6 @@ for key in '"ranks": [' '"allocated_bytes": ' '"active_bytes": ' '"reserved_byte
 done
 expect 2 hbmsim simulate "$work/torch.yaml" --rank 4
 err_has 'pipeline.rank: 4 is no stage'
-expect 2 hbmsim plan "$work/torch.yaml"
-err_has 'compiler: torch is not searched yet'
 sed 's/^batch:.*/batch: {global: 64, seq: 8192}/' $model >"$work/model.yaml"
 run sh -c "'$HBMSIM' simulate - --json <'$work/model.yaml'"
 ok 'standard input is read' grep -q '"peak_bytes"' "$work/out"

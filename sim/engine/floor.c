@@ -1,0 +1,117 @@
+/* The floor of a rank: of the second step, op by op,
+ *
+ *   floor = max over ops m of  Σ rounded bytes of what the short program holds at m
+ *                            + what the layers left out hold at m (short.h)
+ *
+ * Why no run is below it. Take an op m of the short program, and the same op of the whole one: it
+ * is there, as the short program leaves out whole layers alone. At m the allocator has served, and
+ * not been given back, every storage that the whole program holds then: those of the layers that
+ * both run (a storage lives from the op that makes it to the op that drops it, and both stand in
+ * both programs in the same order), and those of the layers left out, of which the spans say no
+ * more than what they hold. A block is as large as what was asked for, rounded up to 512 bytes, at
+ * least. So allocated bytes at m are no less, nor is their peak. What is reserved covers each
+ * pool's blocks apart, and is given back only where a limit is hit, which no program here has: at
+ * the end of the step it is no less than the sum over pools of each pool's own maximum. */
+#include "sim/engine/floor.h"
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/size.h"
+#include "sim/eager/memory.h"
+#include "sim/eager/short.h"
+#include "sim/engine/heap_cuda.h"
+
+enum { POOLS = 3, DEFAULT_POOL = 0, GRAD_POOL = 2, BUF_NEVER = -2 };
+
+struct floor {
+    const struct hb_program *p;
+    const struct hb_short *cut;
+    int64_t *change; /* by op, then pool: bytes that come; those that go count at the next op */
+};
+
+static void add_life(struct floor *f, uint32_t buf, int32_t start, int32_t end)
+{
+    const struct hb_buf *b = &f->p->bufs[buf];
+    uint32_t pool = b->pool < POOLS ? b->pool : DEFAULT_POOL;
+    int64_t bytes = hb_cuda_round(b->bytes);
+    int32_t first = start < 0 ? 0 : start;
+    f->change[first * POOLS + (int32_t)pool] += bytes;
+    if (end + 1 < (int32_t)f->p->op_count)
+        f->change[(end + 1) * POOLS + (int32_t)pool] -= bytes;
+}
+
+static void add_lives(struct hb_arena *scratch, struct floor *f)
+{
+    const struct hb_program *p = f->p;
+    int32_t *start = hb_arena_raw(scratch, p->buf_count, sizeof *start);
+    int32_t *end = hb_arena_raw(scratch, p->buf_count, sizeof *end);
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        start[i] = p->bufs[i].argument ? -1 : BUF_NEVER;
+        end[i] = p->bufs[i].output ? (int32_t)p->op_count : BUF_NEVER;
+    }
+    for (uint32_t op = 0; op < p->op_count; op++) {
+        const struct hb_op *o = &p->ops[op];
+        for (uint32_t k = 0; k < o->read_count + o->write_count; k++) {
+            uint32_t b = p->refs[o->refs_at + k];
+            start[b] = start[b] == BUF_NEVER ? (int32_t)op : start[b];
+            end[b] = end[b] < (int32_t)op ? (int32_t)op : end[b];
+        }
+    }
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        if (start[i] != BUF_NEVER)
+            add_life(f, i, start[i], end[i]);
+}
+
+static int64_t walk_ops(const struct floor *f)
+{
+    const struct hb_program *p = f->p;
+    int64_t live[POOLS] = {0}, most[POOLS] = {0}, peak = 0;
+    struct hb_short_span more = {0};
+    uint32_t span = 0;
+    for (uint32_t op = 0; op < p->op_count; op++) {
+        while (span < f->cut->count && f->cut->spans[span].first_op <= op)
+            more = f->cut->spans[span++];
+        for (int i = 0; i < POOLS; i++)
+            live[i] += f->change[op * POOLS + (uint32_t)i];
+        if (op < p->caching.second_op)
+            continue;
+        int64_t now[POOLS] = {live[0], live[1], live[2]};
+        now[DEFAULT_POOL] = hb_add_sat(now[DEFAULT_POOL], more.rest_bytes);
+        now[GRAD_POOL] = hb_add_sat(now[GRAD_POOL], more.grad_bytes);
+        int64_t sum = 0;
+        for (int i = 0; i < POOLS; i++) {
+            sum = hb_add_sat(sum, now[i]);
+            most[i] = hb_larger(most[i], now[i]);
+        }
+        peak = hb_larger(peak, sum);
+    }
+    return p->caching.reserved ? hb_add_sat(most[0], hb_add_sat(most[1], most[2])) : peak;
+}
+
+static int64_t rank_floor(struct hb_arena *scratch, const struct hb_spec *spec, int64_t rank)
+{
+    struct hb_program p;
+    struct hb_short cut;
+    struct hb_diag quiet;
+    hb_diag_init(&quiet, scratch);
+    if (!hb_step_lower_short(scratch, &quiet, spec, rank, &p, &cut))
+        return INT64_MAX;
+    struct floor f = {&p, &cut,
+                      hb_arena_alloc(scratch, (size_t)p.op_count * POOLS, sizeof *f.change)};
+    add_lives(scratch, &f);
+    return walk_ops(&f);
+}
+
+int64_t hb_floor_bytes(struct hb_arena *scratch, const struct hb_spec *spec, int64_t most_bytes)
+{
+    int64_t ranks = hb_step_ranks(spec), peak = 0;
+    bool one = spec->pipeline.rank >= 0 && spec->pipeline.rank < ranks; /* that is told */
+    for (int64_t r = one ? spec->pipeline.rank : 0; r < ranks && peak <= most_bytes; r++) {
+        struct hb_arena_mark mark = hb_arena_mark(scratch);
+        peak = hb_larger(peak, rank_floor(scratch, spec, r));
+        hb_arena_rewind(scratch, mark);
+        if (one)
+            break;
+    }
+    return peak;
+}

@@ -1,0 +1,105 @@
+# compiler: torch from the command line: plan with its proof and other programs' settings, advise,
+# report, pictures; what is of other compilers is refused.
+. tests/tap.sh
+
+titan=examples/torch/titan.yaml
+megatron=examples/torch/megatron.yaml
+
+# Small enough to be run whole.
+cat >"$work/small.yaml" <<'END'
+model:
+  d_model: 1024
+  vocab: 32000
+  blocks:
+    - {name: a, repeat: 6, attention: {heads: 16, kv_heads: 4}, mlp: {d_ff: 4096}}
+batch: {global: 32, seq: 4096}
+mesh: {fsdp: 8}
+remat: {policy: full}
+hardware: {device: nvidia-h100, count: 8, hbm: 8GiB}
+compiler: torch
+runtime: {framework: torchtitan, allocator: max_reserved}
+END
+
+number() {
+    sed -n "s/.*\"$1\": \\([-0-9.e+]*\\),*\$/\\1/p" "$work/out" | head -n 1
+}
+
+expect 0 hbmsim plan "$work/small.yaml" --exhaustive
+out_has 'Optimal: every other configuration is slower, or what a rank takes at least exceeds'
+out_has 'the budget, or it was run and does not fit (gap 0).'
+out_has 'Brute force over all of them agrees.'
+out_has 'predictions for torch are not calibrated'
+err_is ''
+
+expect 0 hbmsim plan "$work/small.yaml" --json --certificate "$work/proof.json"
+out_has '"status": "optimal"'
+out_has '"gap": 0'
+peak=$(number peak_bytes)
+step=$(number step_seconds)
+ok 'each configuration has its line in the certificate' test \
+    "$(grep -o '"by":' "$work/proof.json" | wc -l)" = "$(number cells)"
+ok 'some are excluded by a floor' grep -q 'what a rank takes at least exceeds the budget' \
+    "$work/proof.json"
+expect 0 hbmsim plan "$work/small.yaml" --emit yaml -o "$work/plan.yaml"
+expect 0 hbmsim simulate "$work/plan.yaml" --json
+ok 'run again it has the same peak' test "$(number peak_bytes)" = "$peak"
+ok 'and the same step' test "$(number step_seconds)" = "$step"
+expect 0 hbmsim plan "$work/small.yaml" --json --objective memory
+ok 'the least memory is the least' test "$(number peak_bytes)" -le "$peak"
+expect 0 hbmsim plan "$work/small.yaml" --margin 20%
+out_has 'stays free'
+expect 1 hbmsim plan "$work/small.yaml" --set hardware.hbm=500MiB
+out_has 'no plan fits in 500.0 MiB'
+out_has 'Smallest peak: '
+out_has 'What would do: a budget of '
+
+# Searched as the file says.
+expect 0 hbmsim plan "$work/small.yaml" --set 'plan.search.reshard=true'
+out_has 'Searched whether gathered weights stay:'
+out_has '2 configurations'
+
+# The size that people ask about.
+expect 0 hbmsim plan $titan --json
+out_has '"status": "optimal"'
+out_has '"gap": 0'
+expect 0 hbmsim plan $titan --emit torchtitan
+out_has 'data_parallel_shard_degree = '
+out_has 'mode = "'
+expect 0 hbmsim plan $megatron
+out_has '  ranks  '
+out_has 'chunk'
+expect 0 hbmsim plan $megatron --emit megatron
+out_has '--pipeline-model-parallel-size '
+out_has '--use-distributed-optimizer'
+
+expect 2 hbmsim plan $titan --emit megatron
+err_has 'examples/torch/titan.yaml: error: --emit: the file is of compiler torch; allowed: torchtitan, yaml'
+expect 2 hbmsim plan $titan --emit maxtext
+err_has 'allowed: torchtitan, yaml'
+expect 2 hbmsim plan examples/quickstart/model.yaml --emit torchtitan
+err_has 'the file is of compiler xla; allowed: maxtext, levanter, yaml'
+expect 2 hbmsim plan $titan --verify
+err_has '--verify compiles with JAX'
+
+expect 0 hbmsim advise $titan
+out_has 'loss.kernel = compiled'
+out_has 'remat.policy = full, remat.every = 2'
+out_has 'checkpoint, because the layers are checkpointed so already'
+expect 0 hbmsim advise $megatron --json
+out_has 'mesh.pipeline = 8'
+cp "$work/out" "$work/advice.json"
+expect 0 hbmsim plot "$work/advice.json" -o "$work/advice.svg"
+expect 0 hbmsim report "$work/small.yaml" -o "$work/report.html"
+ok 'the report has settings for torchtitan' grep -q data_parallel_shard_degree "$work/report.html"
+ok 'and none for MaxText' sh -c "! grep -q ici_fsdp_parallelism '$work/report.html'"
+expect 0 hbmsim plan "$work/small.yaml" --json --full -o "$work/plan.json"
+expect 0 hbmsim plot "$work/plan.json" -o "$work/plan.svg"
+expect 0 hbmsim simulate $megatron --json --full --rank 3 -o "$work/rank.json"
+for kind in timeline breakdown addressmap; do
+    expect 0 hbmsim plot "$work/rank.json" --kind $kind -o "$work/$kind.svg"
+done
+expect 0 hbmsim sweep "$work/small.yaml" --x batch.global=8..64*2 --y remat.policy=none,full --json
+cp "$work/out" "$work/sweep.json"
+expect 0 hbmsim plot "$work/sweep.json" -o "$work/fit.svg"
+
+finish

@@ -1,0 +1,156 @@
+/* Random configurations of compiler torch, small enough to be run by the thousand: text of a file,
+ * framework by framework, most of which are admitted. */
+#ifndef TESTS_PROP_TORCH_CONFIG_H
+#define TESTS_PROP_TORCH_CONFIG_H
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/rng.h"
+#include "base/str.h"
+#include "base/yaml.h"
+#include "models/schema.h"
+#include "models/support.h"
+
+static bool torch_chance(struct hb_rng *rng, int percent)
+{
+    return hb_rng_range(rng, 1, 100) <= percent;
+}
+
+static int64_t torch_power(struct hb_rng *rng, int most)
+{
+    return INT64_C(1) << hb_rng_range(rng, 0, most);
+}
+
+static const char *torch_one_of(struct hb_rng *rng, const char *const *words, int count)
+{
+    return words[hb_rng_range(rng, 0, count - 1)];
+}
+
+#define TORCH_ONE_OF(rng, ...)                                                                     \
+    torch_one_of(rng, (const char *const[]){__VA_ARGS__},                                          \
+                 (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)))
+
+/* Blocks of one kind, or two; experts and other kinds of attention with megatron alone. */
+static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron)
+{
+    int blocks = torch_chance(rng, 30) ? 2 : 1;
+    for (int i = 0; i < blocks; i++) {
+        int64_t kv = torch_power(rng, 3);
+        hb_str_addf(s, "    - {name: b%d, repeat: %lld, norm: rmsnorm", i,
+                    (long long)hb_rng_range(rng, 1, torch_chance(rng, 20) ? 14 : 6));
+        if (megatron && torch_chance(rng, 30))
+            hb_str_addf(s, ", dropout: 0.1");
+        if (megatron && torch_chance(rng, 20))
+            hb_str_add(s, ", attention: {kind: mla, heads: 8, q_lora_rank: 96, kv_lora_rank: 64, "
+                          "qk_nope_head_dim: 32, qk_rope_head_dim: 16, v_head_dim: 32}");
+        else
+            hb_str_addf(s,
+                        ", attention: {heads: 8, kv_heads: %lld, head_dim: %lld, rope: %s, "
+                        "qk_norm: %s, kernel: %s}",
+                        (long long)kv, (long long)(32 * torch_power(rng, 2)),
+                        TORCH_ONE_OF(rng, "true", "true", "false"),
+                        TORCH_ONE_OF(rng, "true", "false", "false"),
+                        megatron ? TORCH_ONE_OF(rng, "flash", "naive") : "flash");
+        if (megatron && torch_chance(rng, 30))
+            hb_str_addf(s,
+                        ", moe: {experts: 8, top_k: 2, d_ff: 256, kind: swiglu, dispatch: %s}}\n",
+                        TORCH_ONE_OF(rng, "ragged", "allgather"));
+        else
+            hb_str_addf(s, ", mlp: {kind: %s, d_ff: %lld}}\n",
+                        megatron ? TORCH_ONE_OF(rng, "swiglu", "gelu") : "swiglu",
+                        (long long)(256 * hb_rng_range(rng, 1, 8)));
+    }
+}
+
+static void torch_titan(struct hb_str *s, struct hb_rng *rng)
+{
+    int64_t fsdp = 2 * torch_power(rng, 4), tensor = torch_power(rng, 3);
+    int64_t sequence = torch_power(rng, 1), accumulate = hb_rng_range(rng, 1, 4);
+    hb_str_addf(s,
+                "batch: {global: %lld, seq: %lld, accumulate: %lld}\n"
+                "mesh: {fsdp: %lld, tensor: %lld, sequence: %lld}\n",
+                (long long)(fsdp * accumulate * hb_rng_range(rng, 1, 3)),
+                (long long)(256 * torch_power(rng, 4)), (long long)accumulate, (long long)fsdp,
+                (long long)tensor, (long long)sequence);
+    hb_str_addf(s,
+                "sharding: {residual_over_tensor: %s, states_over_sequence: %s, "
+                "reshard_after_forward: %s}\n",
+                tensor > 1 ? "true" : "false", sequence > 1 ? "true" : "false",
+                TORCH_ONE_OF(rng, "true", "true", "false"));
+    hb_str_addf(s, "remat: {policy: %s, every: %lld}\n",
+                TORCH_ONE_OF(rng, "none", "full", "full",
+                             "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]"),
+                (long long)(torch_chance(rng, 40) ? hb_rng_range(rng, 1, 4) : 1));
+    hb_str_addf(s, "precision: {grads: %s}\n", TORCH_ONE_OF(rng, "f32", "f32", "bf16"));
+    hb_str_addf(s, "loss: {kernel: %s}\n", TORCH_ONE_OF(rng, "eager", "compiled"));
+    hb_str_addf(s,
+                "runtime: {framework: torchtitan, compile: %s, wrap: %s, allocator: %s, "
+                "expandable_segments: %s}\n"
+                "hardware: {device: nvidia-h100, count: %lld}\n",
+                TORCH_ONE_OF(rng, "true", "false"), TORCH_ONE_OF(rng, "split", "split", "root"),
+                TORCH_ONE_OF(rng, "max_allocated", "max_reserved"),
+                TORCH_ONE_OF(rng, "true", "false"), (long long)(fsdp * tensor * sequence));
+}
+
+static void torch_megatron(struct hb_str *s, struct hb_rng *rng)
+{
+    int64_t data = torch_power(rng, 3), tensor = torch_power(rng, 2), stages = torch_power(rng, 2);
+    int64_t sequence = torch_power(rng, 1), experts = torch_power(rng, 1);
+    int64_t microbatches = stages * torch_power(rng, 2), accumulate = hb_rng_range(rng, 1, 4);
+    if (stages > 1)
+        accumulate = 1;
+    hb_str_addf(s,
+                "batch: {global: %lld, seq: %lld, accumulate: %lld}\n"
+                "mesh: {data: %lld, tensor: %lld, sequence: %lld, expert: %lld, pipeline: %lld}\n",
+                (long long)(data * experts * accumulate * microbatches * hb_rng_range(rng, 1, 2)),
+                (long long)(256 * torch_power(rng, 3)), (long long)accumulate, (long long)data,
+                (long long)tensor, (long long)sequence, (long long)experts, (long long)stages);
+    const char *schedule = TORCH_ONE_OF(rng, "gpipe", "1f1b", "interleaved");
+    hb_str_addf(s, "pipeline: {schedule: %s, microbatches: %lld, repeats: %d}\n", schedule,
+                (long long)microbatches,
+                hb_str_same(schedule, "interleaved") ? (int)hb_rng_range(rng, 1, 3) : 1);
+    hb_str_addf(s, "sharding: {residual_over_tensor: %s, optimizer_over_data: %s}\n",
+                tensor > 1 ? TORCH_ONE_OF(rng, "true", "false") : "false",
+                TORCH_ONE_OF(rng, "true", "false"));
+    hb_str_addf(s, "remat: {policy: %s, every: %lld, modules: %s}\n",
+                TORCH_ONE_OF(rng, "none", "full"), (long long)hb_rng_range(rng, 1, 3),
+                TORCH_ONE_OF(rng, "[]", "[core_attn]"));
+    hb_str_addf(s, "precision: {params: bf16, master: %s, grads: %s}\n",
+                TORCH_ONE_OF(rng, "f32", "none"), TORCH_ONE_OF(rng, "f32", "params"));
+    hb_str_addf(s, "loss: {kernel: %s}\n", TORCH_ONE_OF(rng, "eager", "jit", "fused"));
+    hb_str_addf(s,
+                "runtime: {framework: megatron, grad_fusion: %s}\n"
+                "hardware: {device: nvidia-h100, count: %lld}\n",
+                TORCH_ONE_OF(rng, "true", "false"),
+                (long long)(data * tensor * sequence * experts * stages));
+}
+
+/* False: it is not admitted. */
+static bool torch_draw(struct hb_arena *arena, struct hb_rng *rng, struct hb_spec *out,
+                       const char **out_text)
+{
+    struct hb_str s;
+    struct hb_diag diag;
+    struct hb_node *root;
+    bool megatron = torch_chance(rng, 50);
+    hb_str_init(&s, arena);
+    hb_str_addf(&s, "model:\n  d_model: %lld\n  vocab: %lld\n  tied_embeddings: %s\n  blocks:\n",
+                (long long)(128 * hb_rng_range(rng, 1, 8)),
+                (long long)(torch_chance(rng, 50) ? 32000 : 1000 * hb_rng_range(rng, 1, 60)),
+                megatron ? TORCH_ONE_OF(rng, "true", "false") : "false");
+    torch_blocks(&s, rng, megatron);
+    hb_str_add(&s, "compiler: torch\n");
+    if (megatron)
+        torch_megatron(&s, rng);
+    else
+        torch_titan(&s, rng);
+    hb_diag_init(&diag, arena);
+    *out_text = s.text;
+    return hb_yaml_parse(arena, &diag, "random", s.text, s.len, &root) &&
+           hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, out) &&
+           hb_spec_supported(&diag, (struct hb_loc){0}, out);
+}
+
+#endif
