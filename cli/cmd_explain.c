@@ -148,11 +148,7 @@ static void print_text(const struct printer *p)
     print_why(p);
     print_knobs(p);
     if (p->command_count)
-        fputs(hb_story_of_torch(p->story) ? "\nTo try it before the next run (PyTorch's own memory "
-                                            "is not simulated yet: XLA's on\n"
-                                            "the same device):\n"
-                                          : "\nTo try it before the next run:\n",
-              p->out);
+        fputs("\nTo try it before the next run:\n", p->out);
     for (int i = 0; i < p->command_count; i++)
         fprintf(p->out, "  %s\n", p->commands[i]);
 }
@@ -299,13 +295,6 @@ static void print_json(const struct printer *p, bool known)
     hb_json_end(&j);
 }
 
-/* Whether hbmsim can say more about it than the log. */
-static bool is_about_a_step(const struct hb_story *story)
-{
-    return story->cause != HB_CAUSE_CORRUPT && story->cause != HB_CAUSE_ONCHIP &&
-           story->cause != HB_CAUSE_HOST && story->framework != HB_FW_LOG_TENSORFLOW;
-}
-
 static int explain(struct hb_env *env, const struct options *o, const struct hb_log *log)
 {
     struct hb_story story;
@@ -315,7 +304,7 @@ static int explain(struct hb_env *env, const struct options *o, const struct hb_
     const char *folder = hb_arena_printf(env->arena, "%s/models/zoo", env->data_dir);
     struct hb_story_model model = {o->model, hb_file_list(env->arena, folder, ".yaml")};
     bool known = hb_story_tell(env->arena, log, &story);
-    if (known && is_about_a_step(&story))
+    if (known && story.of_a_step)
         p.command_count = hb_story_commands(env->arena, log, &story, model, commands);
     if (o->common.json)
         print_json(&p, known);

@@ -92,6 +92,21 @@ static const struct {
     {ROW(UNREPLICATE, JAX), "jax.lax.with_sharding_constraint, and in_shardings of jax.jit"},
     {ROW(SERVER, TORCH), "vLLM: --gpu-memory-utilization 0.95, --max-model-len, "
                          "--tensor-parallel-size; SGLang: --mem-fraction-static"},
+    {ROW(WEIGHTS, MAXTEXT), "ici_tensor_parallelism: 2"},
+    {ROW(WEIGHTS, JAX), "NamedSharding with an axis for the weights"},
+    {ROW(WEIGHTS, TORCH),
+     "device_map=\"auto\" (transformers), tensor_parallel_size (vLLM, SGLang)"},
+    {ROW(WEIGHTS, DEEPSPEED), "\"zero_optimization\": {\"stage\": 3}"},
+    {ROW(WEIGHTS, GGML), "--tensor-split, --split-mode layer"},
+    {ROW(QUANTIZE, TORCH), "load_in_8bit, load_in_4bit (bitsandbytes); enable_model_cpu_offload() "
+                           "(diffusers)"},
+    {ROW(QUANTIZE, GGML), "--n-gpu-layers lower, or a smaller quantisation"},
+    {ROW(FEWER, GGML), "--ctx-size, --ubatch-size lower"},
+    {ROW(FEWER, TENSORRT), "a smaller maximum in the optimization profile"},
+    {ROW(RELEASE, TORCH), "del, then gc.collect() and torch.cuda.empty_cache()"},
+    {ROW(RELEASE, JAX), "x.delete(), jax.clear_caches(), or a new process"},
+    {ROW(WORKSPACE, TENSORRT), "IBuilderConfig::setMemoryPoolLimit(kWORKSPACE, ...), trtexec "
+                               "--memPoolSize=workspace:..."},
     {ROW(DUMP, JAX),
      "XLA_FLAGS=--xla_dump_to=DIR --xla_dump_hlo_as_text, then hbmsim hlo DIR/module_....txt"},
     {ROW(DUMP, TORCH), "torch.cuda.memory._record_memory_history(), _dump_snapshot()"},
@@ -133,8 +148,9 @@ static enum hb_log_framework base_of(enum hb_log_framework framework)
 {
     bool on_jax = framework == HB_FW_LOG_MAXTEXT || framework == HB_FW_LOG_LEVANTER ||
                   framework == HB_FW_LOG_JAX;
-    bool on_graph = framework == HB_FW_LOG_TENSORFLOW;
-    return on_jax ? HB_FW_LOG_JAX : on_graph ? HB_FW_LOG_TENSORFLOW : HB_FW_LOG_TORCH;
+    bool alone = framework == HB_FW_LOG_TENSORFLOW || framework == HB_FW_LOG_TENSORRT ||
+                 framework == HB_FW_LOG_GGML;
+    return on_jax ? HB_FW_LOG_JAX : alone ? framework : HB_FW_LOG_TORCH;
 }
 
 static const char *find_words(enum hb_knob knob, enum hb_log_framework framework)

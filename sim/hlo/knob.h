@@ -49,6 +49,13 @@
       "fewer loader workers, less pinned or offloaded memory, or a larger host")                   \
     X(SERVER, "server_share", "",                                                                  \
       "give the server more of the device, or let it keep fewer or shorter sequences")             \
+    X(FEWER, "fewer_requests", "", "fewer or shorter sequences (smaller inputs) at once")          \
+    X(WEIGHTS, "shard_weights", "mesh.tensor=2", "split the weights over more devices")            \
+    X(QUANTIZE, "fewer_bits", "",                                                                  \
+      "hold the weights in fewer bits, or a part of them in host memory")                          \
+    X(RELEASE, "release_memory", "",                                                               \
+      "let go of what earlier runs and copies left on the device: drop references, restart")       \
+    X(WORKSPACE, "smaller_workspace", "", "give the builder a smaller workspace")                  \
     X(DRIVER, "other_driver", "",                                                                  \
       "check driver and runtime versions, and what of the device's memory they report")            \
     X(DUMP, "look_closer", "",                                                                     \

@@ -53,6 +53,7 @@ static const struct policy {
     [HB_LOG_RESHARD] = {KEEP_FIRST, HB_FACT_ASKED, 1, 0},
     [HB_LOG_SERVE] = {KEEP_LARGEST, HB_FACT_ASKED, 2, 0},
     [HB_LOG_TACTIC] = {KEEP_LARGEST, HB_FACT_ASKED, 1, 1},
+    [HB_LOG_RUNTIME] = {KEEP_FIRST, HB_FACT_ASKED, 4, 1},
     [HB_LOG_HOST] = {KEEP_LARGEST, HB_FACT_RESIDENT, 8, 0},
 };
 
@@ -449,7 +450,7 @@ static bool fill_window(struct hb_log_reader *r)
 }
 
 static const struct hb_forms *const families[] = {&hb_forms_xla, &hb_forms_bfc, &hb_forms_torch,
-                                                  &hb_forms_run};
+                                                  &hb_forms_other, &hb_forms_run};
 enum { FAMILIES = sizeof families / sizeof families[0] };
 
 /* Counts forms by first byte into first[b + 1], and marks their first two bytes. */

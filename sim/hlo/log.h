@@ -41,6 +41,7 @@ struct hb_arena;
     X(RESHARD, "reshard", "XLA: involuntary full rematerialization of a sharded tensor")           \
     X(SERVE, "serving_cache", "a server: no room for the cache of keys and values")                \
     X(TACTIC, "tensorrt_tactic", "TensorRT: a tactic passed over for want of memory")              \
+    X(RUNTIME, "runtime_allocation", "a runtime: a buffer found no room")                          \
     X(HOST, "host_oom", "the host's memory ran out")
 
 enum hb_log_kind {
@@ -149,7 +150,9 @@ enum hb_log_setting {
     X(TORCHTUNE, "torchtune")                                                                      \
     X(JAX, "jax")                                                                                  \
     X(TORCH, "torch")                                                                              \
-    X(TENSORFLOW, "tensorflow")
+    X(TENSORFLOW, "tensorflow")                                                                    \
+    X(TENSORRT, "tensorrt")                                                                        \
+    X(GGML, "llama.cpp")
 
 enum hb_log_framework {
 #define HB_ENUM(name, key) HB_FW_LOG_##name,
@@ -159,7 +162,18 @@ enum hb_log_framework {
 };
 
 /* What the words around messages tell of the program. */
-enum hb_log_mark { HB_MARK_GENERATES, HB_MARK_TRAINS, HB_MARK_TPU, HB_MARK_COUNT };
+enum hb_log_mark {
+    HB_MARK_GENERATES,
+    HB_MARK_TRAINS,
+    HB_MARK_TPU,
+    HB_MARK_SERVES, /* a server of models */
+    HB_MARK_LOADS,  /* weights are being loaded */
+    HB_MARK_SCORES, /* attention's scores or mask are made */
+    HB_MARK_LOGITS,
+    HB_MARK_IMAGES,    /* convolutions and samplers of images */
+    HB_MARK_NO_ENGINE, /* TensorRT gave up */
+    HB_MARK_COUNT
+};
 
 enum {
     HB_LOG_ITEMS = 48, /* entries of a list of buffers that are kept */

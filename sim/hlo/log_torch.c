@@ -44,7 +44,8 @@ static void take_tried(struct hb_log_reader *r, const struct hb_form *form,
 {
     struct hb_span s = place->after;
     struct hb_amount amount;
-    if (hb_span_has(place->before, "out of memory") || !hb_span_amount(&s, 1, &amount) ||
+    if (hb_span_has(place->before, "out of memory") ||
+        hb_span_has(place->before, "with size larger than") || !hb_span_amount(&s, 1, &amount) ||
         !(hb_span_has(s, "total capac") || hb_span_has(s, "by PyTorch")))
         return;
     hb_form_set(hb_form_open(r, form->kind), HB_FACT_ASKED, amount);
@@ -75,6 +76,35 @@ static void take_mps(struct hb_log_reader *r, const struct hb_form *form,
     hb_form_set(m, HB_FACT_CAPACITY, most);
     hb_form_set(m, HB_FACT_FREE,
                 (struct hb_amount){most.bytes > taken ? most.bytes - taken : 0, most.step_bytes});
+}
+
+/* Intel: "Current platform can NOT allocate memory block with size larger than 4GB! Tried to
+ * allocate 6.85 GiB (GPU  0; 15.56 GiB total capacity; ...)" */
+static void take_largest(struct hb_log_reader *r, const struct hb_form *form,
+                         const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount most;
+    struct hb_amount asked;
+    if (!hb_span_amount(&s, 1, &most) || !hb_span_find(&s, "Tried to allocate ") ||
+        !hb_span_amount(&s, 1, &asked))
+        return;
+    struct hb_log_message *m = hb_form_open(r, form->kind);
+    memcpy(m->name, "XPU", sizeof "XPU");
+    hb_form_set(m, HB_FACT_ALLOWED, most);
+    hb_form_set(m, HB_FACT_ASKED, asked);
+}
+
+/* PyTorch on cudaMallocAsync: "Allocation on device 0 would exceed allowed memory. (out of
+ * memory)", its figures behind it, one a line. */
+static void take_exceed(struct hb_log_reader *r, const struct hb_form *form,
+                        const struct hb_form_place *place)
+{
+    struct hb_span s = place->before;
+    struct hb_log_message *m = hb_form_open(r, form->kind);
+    int64_t device;
+    if (hb_span_find(&s, "on device ") && hb_span_int(&s, &device))
+        hb_form_set(m, HB_FACT_DEVICE, (struct hb_amount){device, 1});
 }
 
 /* "GPU 0 has a total capacity of 79.15 GiB" */
@@ -175,93 +205,6 @@ static void take_deepspeed(struct hb_log_reader *r, const struct hb_form *form,
         hb_form_raise(m, HB_FACT_PEAK_RESERVED, (struct hb_amount){now, m->step[HB_FACT_RESERVED]});
 }
 
-/* vLLM: "(2.50 GiB KV cache is needed, which is larger than the available KV cache memory (1.20
- * GiB)": a figure before the words, one behind. */
-static void take_kv_cache(struct hb_log_reader *r, const struct hb_form *form,
-                          const struct hb_form_place *place)
-{
-    struct hb_span s = place->after;
-    struct hb_amount amount;
-    if (!hb_span_amount_last(place->before, &amount))
-        return;
-    struct hb_log_message *m = hb_form_open(r, form->kind);
-    hb_form_set(m, HB_FACT_ASKED, amount);
-    if (hb_span_find(&s, "available KV cache memory (") && hb_span_amount(&s, 1, &amount))
-        hb_form_set(m, HB_FACT_FREE, amount);
-}
-
-/* "Free memory on device (5.1/23.6 GiB) on startup is less than desired GPU memory utilization
- * (0.9, 21.3 GiB)" */
-static void take_startup(struct hb_log_reader *r, const struct hb_form *form,
-                         const struct hb_form_place *place)
-{
-    struct hb_span s = place->after;
-    struct hb_span desired = s;
-    enum { GIB = 1 << 30 };
-    struct hb_amount amount;
-    if (!hb_span_find(&desired, "desired GPU memory utilization (") ||
-        !hb_span_find(&desired, ", ") || !hb_span_amount(&desired, 1, &amount))
-        return;
-    struct hb_log_message *m = hb_form_open(r, form->kind);
-    hb_form_set(m, HB_FACT_ASKED, amount);
-    if (hb_span_amount(&s, GIB, &amount))
-        hb_form_set(m, HB_FACT_FREE, amount);
-}
-
-/* "Tactic Device request: 41472MB Available: 40338MB." */
-static void take_tactic(struct hb_log_reader *r, const struct hb_form *form,
-                        const struct hb_form_place *place)
-{
-    struct hb_span s = place->after;
-    struct hb_amount amount;
-    if (!hb_span_amount(&s, 1, &amount))
-        return;
-    struct hb_log_message *m = hb_form_open(r, form->kind);
-    hb_form_set(m, HB_FACT_ASKED, amount);
-    if (hb_span_find(&s, "vailable: ") && hb_span_amount(&s, 1, &amount))
-        hb_form_set(m, HB_FACT_FREE, amount);
-}
-
-/* "Requested amount of GPU memory (3221225472 bytes) could not be allocated." */
-static void take_requested(struct hb_log_reader *r, const struct hb_form *form,
-                           const struct hb_form_place *place)
-{
-    struct hb_span s = place->after;
-    struct hb_amount amount;
-    if (hb_span_amount(&s, 1, &amount) && hb_span_has(s, "could not be allocated"))
-        hb_form_set(hb_form_open(r, form->kind), HB_FACT_ASKED, amount);
-}
-
-/* "Out of memory: Killed process 5 (python) total-vm:49978204kB, anon-rss:12918388kB, ..." */
-static void take_killed(struct hb_log_reader *r, const struct hb_form *form,
-                        const struct hb_form_place *place)
-{
-    struct hb_span s = place->after;
-    int64_t kib;
-    struct hb_log_message *m = hb_form_join(r, form->kind);
-    if (m->fact[HB_FACT_RESIDENT] >= 0)
-        m = hb_form_open(r, form->kind);
-    if (hb_span_find(&s, "anon-rss:") && hb_span_int(&s, &kib) && hb_size_ok(hb_mul_sat(kib, 1024)))
-        hb_form_set(m, HB_FACT_RESIDENT, (struct hb_amount){kib * 1024, 1024});
-}
-
-/* "Killed" alone in its line, or behind a shell's "line 3: 4711 ". */
-static void take_killed_word(struct hb_log_reader *r, const struct hb_form *form,
-                             const struct hb_form_place *place)
-{
-    struct hb_span before = place->before;
-    struct hb_span after = place->after;
-    hb_span_skip(&before, " \t");
-    hb_span_skip(&after, " \t\r");
-    while (before.end > before.at && before.end[-1] == ' ')
-        before.end--;
-    bool digits = before.end > before.at && before.end[-1] >= '0' && before.end[-1] <= '9';
-    if ((before.at < before.end || after.at < after.end) &&
-        !(digits && hb_span_has(before, "line ")))
-        return;
-    hb_form_join(r, form->kind);
-}
-
 /* "Cuda failure 'out of memory'", "Cuda failure 2 'out of memory'" */
 static void take_nccl(struct hb_log_reader *r, const struct hb_form *form,
                       const struct hb_form_place *place)
@@ -341,6 +284,13 @@ static const struct hb_form rows[] = {
     {"out of memory. Tried to allocate ", K(TORCH), OPENS, .handle = take_torch},
     {"Tried to allocate ", K(TORCH), OPENS, .handle = take_tried},
     {"MPS backend out of memory ", K(TORCH), OPENS, .handle = take_mps},
+    {"block with size larger than ", K(TORCH), OPENS, .handle = take_largest},
+    {" would exceed allowed memory", K(TORCH), OPENS, .handle = take_exceed},
+    {"Currently allocated", K(TORCH), ADDS, .fact = FACT(ALLOCATED), .word = true},
+    {"Requested", K(TORCH), ADDS, .fact = FACT(ASKED), .word = true},
+    {"Device limit", K(TORCH), ADDS, .fact = FACT(CAPACITY), .word = true},
+    {"Free (according to CUDA):", K(TORCH), ADDS, .fact = FACT(FREE)},
+    {"Free (according to HIP):", K(TORCH), ADDS, .fact = FACT(FREE)},
     {" has a total capacity of ", K(TORCH), ADDS, .handle = take_capacity},
     {" has a total capacty of ", K(TORCH), ADDS, .handle = take_capacity},
     {"is free", K(TORCH), ADDS, .fact = FACT(FREE), .value = BEFORE},
@@ -406,15 +356,6 @@ static const struct hb_form rows[] = {
     {"cuda runtime error (2)", K(PLAIN), OPENS, .value = NONE},
     {"cuda runtime err(2)", K(PLAIN), OPENS, .value = NONE},
     {"CUDA Error: out of memory", K(PLAIN), OPENS, .value = NONE},
-    {"Error Code 2: OutOfMemory", K(PLAIN), OPENS, .value = NONE},
-    {"Requested amount of GPU memory (", K(DRIVER), OPENS, .handle = take_requested},
-    {"Device request: ", K(TACTIC), OPENS, .handle = take_tactic},
-    {"No available memory for the cache blocks", K(SERVE), OPENS, .value = NONE},
-    {"larger than the maximum number of tokens that can be", K(SERVE), OPENS, .value = NONE},
-    {"KV cache is needed", K(SERVE), OPENS, .handle = take_kv_cache},
-    {"Free memory on device (", K(SERVE), OPENS, .handle = take_startup},
-    {"Not enough memory. Please try to increase --mem-fraction-static", K(SERVE), OPENS,
-     .value = NONE},
     {"cudaErrorMemoryAllocation", K(PLAIN), OPENS, .value = NONE},
     {"hipErrorOutOfMemory", K(PLAIN), OPENS, .value = NONE},
     {"hipErrorMemoryAllocation", K(PLAIN), OPENS, .value = NONE},
@@ -430,16 +371,6 @@ static const struct hb_form rows[] = {
     {"miopenStatusAllocFailed", K(LIBRARY), OPENS, .value = NONE},
 
     {"OOM when allocating tensor with shape", K(GRAPH), OPENS, .handle = take_graph},
-
-    {"Killed process ", K(HOST), JOINS, .handle = take_killed},
-    {"oom-kill", K(HOST), JOINS, .value = NONE},
-    {"oom_kill event", K(HOST), JOINS, .value = NONE},
-    {"OOMKilled", K(HOST), JOINS, .value = NONE},
-    {"Killed", K(HOST), JOINS, .handle = take_killed_word, .word = true},
-    {": Out Of Memory", K(HOST), JOINS, .value = NONE},
-    {"Memory cgroup out of memory", K(HOST), JOINS, .value = NONE},
-    {"is killed by signal: Killed", K(HOST), JOINS, .value = NONE},
-    {"exceeded memory limit", K(HOST), JOINS, .value = NONE},
 };
 
 const struct hb_forms hb_forms_torch = {rows, sizeof rows / sizeof rows[0]};

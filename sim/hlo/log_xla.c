@@ -278,6 +278,22 @@ static void take_list(struct hb_log_reader *r, const struct hb_form *form,
     (void)place;
 }
 
+/* "Buffer 11:" alone in its line: a list whose head was cut off goes on. */
+static void take_buffer(struct hb_log_reader *r, const struct hb_form *form,
+                        const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    int64_t number;
+    if (!hb_span_int(&s, &number) || !hb_span_starts(s, ":"))
+        return;
+    s.at++;
+    hb_span_skip(&s, " \t\r");
+    if (s.at < s.end)
+        return;
+    hb_form_join(r, form->kind);
+    hb_form_list_of(r, form->kind);
+}
+
 static void take_stats_head(struct hb_log_reader *r, const struct hb_form *form,
                             const struct hb_form_place *place)
 {
@@ -355,6 +371,7 @@ static const struct hb_form rows[] = {
     {"total allocation: ", K(BUFFERS), JOINS, .fact = FACT(TOTAL)},
     {"total fragmentation: ", K(BUFFERS), ADDS, .fact = FACT(FRAGMENTATION)},
     {"Peak buffers:", K(BUFFERS), JOINS, .handle = take_list},
+    {"Buffer ", K(BUFFERS), JOINS, .handle = take_buffer, .word = true},
 
     {"Size: ", K(TPU), ADDS, .handle = take_item, .word = true},
     {"Operator: ", K(TPU), ADDS, .handle = take_operator, .word = true},
@@ -377,6 +394,12 @@ static const struct hb_form rows[] = {
     {"host_output_size_in_bytes", K(ANALYSIS), ADDS, .fact = FACT(HOST_OUTPUT), .word = true},
     {"host_alias_size_in_bytes", K(ANALYSIS), ADDS, .fact = FACT(HOST_ALIAS), .word = true},
     {"host_temp_size_in_bytes", K(ANALYSIS), ADDS, .fact = FACT(HOST_TEMP), .word = true},
+
+    /* PyTorch/XLA's PT_XLA_DEBUG */
+    {"Graph input size: ", K(ANALYSIS), OPENS, .fact = FACT(ARGUMENT)},
+    {"Graph output size: ", K(ANALYSIS), ADDS, .fact = FACT(OUTPUT)},
+    {"Aliased Input size: ", K(ANALYSIS), ADDS, .fact = FACT(ALIAS)},
+    {"Intermediate tensor size: ", K(ANALYSIS), ADDS, .fact = FACT(TEMP)},
 
     {"Total memory size: ", K(MAXTEXT), OPENS, .fact = FACT(TOTAL)},
     {"Total estimated memory size: ", K(MAXTEXT), OPENS, .fact = FACT(TOTAL)},

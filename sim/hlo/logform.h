@@ -52,6 +52,7 @@ struct hb_forms {
 extern const struct hb_forms hb_forms_xla;
 extern const struct hb_forms hb_forms_bfc;
 extern const struct hb_forms hb_forms_torch;
+extern const struct hb_forms hb_forms_other;
 extern const struct hb_forms hb_forms_run;
 
 /* Begins a message; what was open of that kind is put away first. */

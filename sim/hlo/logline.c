@@ -15,6 +15,8 @@ static const struct {
     {"Attempting to reserve ", {"reservable", " free;", " free."}},
     {"Attempting to allocate ", {" free"}},
     {"Can't reduce memory use", {"only reduced to "}},
+    {"Free memory on device", {"utilization (0.", "utilization (1"}},
+    {"Out of memory error on GPU", {"B."}},
     {"otal memory size:", {"Argument size: "}},
     {"otal estimated memory size:", {"Argument size: "}},
 };

@@ -133,12 +133,25 @@ static int64_t take_unit(struct hb_span *s)
 
 enum { MAX_DECIMALS = 9 };
 
+/* "1900,00 MiB", as some languages write it: one or two digits and a unit behind a comma. */
+static bool is_comma_point(struct hb_span s)
+{
+    size_t digits = 0;
+    if (span_len(s) < 2 || *s.at != ',')
+        return false;
+    s.at++;
+    while (s.at + digits < s.end && is_digit(s.at[digits]))
+        digits++;
+    s.at += digits;
+    return (digits == 1 || digits == 2) && take_unit(&s) > 1;
+}
+
 /* The digits behind a point: value and how many count; further ones are skipped. */
 static int take_decimals(struct hb_span *s, int64_t *out)
 {
     int count = 0;
     *out = 0;
-    if (span_len(*s) < 2 || *s->at != '.' || !is_digit(s->at[1]))
+    if (span_len(*s) < 2 || (*s->at != '.' && !is_comma_point(*s)) || !is_digit(s->at[1]))
         return 0;
     for (s->at++; s->at < s->end && is_digit(*s->at); s->at++) {
         if (count == MAX_DECIMALS)

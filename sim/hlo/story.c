@@ -33,9 +33,10 @@ static const struct source {
     {HB_LOG_NCCL, FAMILY_TORCH, "torch", hb_tell_small},
     {HB_LOG_DRIVER, FAMILY_JAX, "xla-gpu", hb_tell_xla},
     {HB_LOG_TPU_SCOPED, FAMILY_JAX, "xla-tpu", hb_tell_small},
+    {HB_LOG_RUNTIME, FAMILY_ANY, NULL, hb_tell_runtime},
     {HB_LOG_PLAIN, FAMILY_ANY, NULL, hb_tell_small},
-    {HB_LOG_SERVE, FAMILY_TORCH, "torch", hb_tell_small},
-    {HB_LOG_HOST, FAMILY_ANY, NULL, hb_tell_small},
+    {HB_LOG_SERVE, FAMILY_TORCH, "torch", hb_tell_serve},
+    {HB_LOG_HOST, FAMILY_ANY, NULL, hb_tell_host},
     {HB_LOG_BUFFERS, FAMILY_JAX, "xla-gpu", hb_tell_xla},
     {HB_LOG_REMAT, FAMILY_JAX, NULL, hb_tell_remat},
     {HB_LOG_MAXTEXT, FAMILY_JAX, NULL, hb_tell_totals},
@@ -94,7 +95,8 @@ void hb_teller_part(const struct teller *t, const char *name, int64_t bytes, boo
 
 bool hb_teller_generates(const struct teller *t)
 {
-    return t->log->mark[HB_MARK_GENERATES] && !t->log->mark[HB_MARK_TRAINS];
+    const int64_t *mark = t->log->mark;
+    return (mark[HB_MARK_GENERATES] || mark[HB_MARK_SERVES]) && !mark[HB_MARK_TRAINS];
 }
 
 /* What only a training step has. */
@@ -102,7 +104,7 @@ static bool is_of_training(enum hb_knob knob)
 {
     static const enum hb_knob knobs[] = {HB_KNOB_REMAT,   HB_KNOB_BATCH,   HB_KNOB_LOSS_CHUNKS,
                                          HB_KNOB_OFFLOAD, HB_KNOB_MOMENTS, HB_KNOB_ONEHOT,
-                                         HB_KNOB_DONATE};
+                                         HB_KNOB_DONATE,  HB_KNOB_FSDP};
     for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
         if (knobs[i] == knob)
             return true;
@@ -255,20 +257,49 @@ static bool is_state_heavy(const struct teller *t)
            s->wanted_bytes < s->state_bytes;
 }
 
+/* What the program is, as far as the log tells: each is helped by other things first. */
+enum program { PROGRAM_STEP, PROGRAM_STATE, PROGRAM_UNKNOWN, PROGRAM_SERVES, PROGRAM_LOADS };
+
+static enum program program_of(const struct teller *t)
+{
+    const int64_t *mark = t->log->mark;
+    const int64_t *framework = t->log->framework;
+    bool trainer = t->story->framework < HB_FW_LOG_JAX || framework[HB_FW_LOG_MAXTEXT];
+    if (mark[HB_MARK_LOADS] && !mark[HB_MARK_TRAINS])
+        return PROGRAM_LOADS;
+    if (hb_teller_generates(t))
+        return PROGRAM_SERVES;
+    if (is_state_heavy(t))
+        return PROGRAM_STATE;
+    return mark[HB_MARK_TRAINS] || trainer ? PROGRAM_STEP : PROGRAM_UNKNOWN;
+}
+
 void hb_teller_knobs(const struct teller *t)
 {
-    static const enum hb_knob step_first[] = {HB_KNOB_REMAT, HB_KNOB_BATCH,    HB_KNOB_LOSS_CHUNKS,
-                                              HB_KNOB_FSDP,  HB_KNOB_SEQUENCE, HB_KNOB_OFFLOAD};
-    static const enum hb_knob state_first[] = {HB_KNOB_FSDP,  HB_KNOB_OFFLOAD, HB_KNOB_MOMENTS,
-                                               HB_KNOB_BATCH, HB_KNOB_REMAT,   HB_KNOB_LOSS_CHUNKS};
-    const enum hb_knob *usual = is_state_heavy(t) ? state_first : step_first;
+    enum { MOST = 7 };
+    static const enum hb_knob orders[][MOST] = {
+        [PROGRAM_STEP] = {HB_KNOB_REMAT, HB_KNOB_BATCH, HB_KNOB_LOSS_CHUNKS, HB_KNOB_FSDP,
+                          HB_KNOB_SEQUENCE, HB_KNOB_OFFLOAD, HB_KNOB_DUMP},
+        [PROGRAM_STATE] = {HB_KNOB_FSDP, HB_KNOB_OFFLOAD, HB_KNOB_MOMENTS, HB_KNOB_BATCH,
+                           HB_KNOB_REMAT, HB_KNOB_LOSS_CHUNKS, HB_KNOB_DUMP},
+        [PROGRAM_UNKNOWN] = {HB_KNOB_BATCH, HB_KNOB_REMAT, HB_KNOB_LOSS_CHUNKS, HB_KNOB_FSDP,
+                             HB_KNOB_SEQUENCE, HB_KNOB_OFFLOAD, HB_KNOB_DUMP},
+        [PROGRAM_SERVES] = {HB_KNOB_FEWER, HB_KNOB_WEIGHTS, HB_KNOB_QUANTIZE, HB_KNOB_SEQUENCE,
+                            HB_KNOB_DUMP, HB_KNOB_DUMP, HB_KNOB_DUMP},
+        [PROGRAM_LOADS] = {HB_KNOB_WEIGHTS, HB_KNOB_QUANTIZE, HB_KNOB_RELEASE, HB_KNOB_DUMP,
+                           HB_KNOB_DUMP, HB_KNOB_DUMP, HB_KNOB_DUMP},
+    };
+    enum program program = program_of(t);
+    const struct hb_story *s = t->story;
     bool has_remat = hb_str_same(t->log->setting[HB_SET_REMAT], "full");
+    bool listed = s->cause == HB_CAUSE_NONE || s->group_count > 0;
+    if (program == PROGRAM_SERVES && t->log->mark[HB_MARK_SERVES])
+        hb_teller_knob(t, HB_KNOB_SERVER, -1);
     add_group_knobs(t);
-    if (t->story->cause != HB_CAUSE_NONE && !t->story->group_count)
-        hb_teller_knob(t, HB_KNOB_DUMP, -1);
-    for (size_t i = 0; i < sizeof step_first / sizeof step_first[0]; i++)
-        if (usual[i] != HB_KNOB_REMAT || !has_remat)
-            hb_teller_knob(t, usual[i], -1);
+    for (int i = 0; i < MOST; i++)
+        if ((orders[program][i] != HB_KNOB_REMAT || !has_remat) &&
+            (orders[program][i] != HB_KNOB_DUMP || !listed))
+            hb_teller_knob(t, orders[program][i], -1);
 }
 
 static enum hb_log_framework framework_of(const struct hb_log *log, enum family family)
@@ -322,10 +353,18 @@ static bool is_list_only(const struct hb_log *log, enum hb_log_kind kind)
             hb_log_seen(log, HB_LOG_TPU_ALLOC) || hb_log_seen(log, HB_LOG_XLA_ALLOC));
 }
 
+/* What TensorRT's builder could not get for a tactic that it then did without. */
+static bool is_passed_over(const struct hb_log *log, enum hb_log_kind kind)
+{
+    return (kind == HB_LOG_RUNTIME || kind == HB_LOG_PLAIN) && hb_log_seen(log, HB_LOG_TACTIC) &&
+           !log->mark[HB_MARK_NO_ENGINE];
+}
+
 static const struct source *find_source(const struct hb_log *log)
 {
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
-        if (hb_log_seen(log, sources[i].kind) && !is_list_only(log, sources[i].kind))
+        if (hb_log_seen(log, sources[i].kind) && !is_list_only(log, sources[i].kind) &&
+            !is_passed_over(log, sources[i].kind))
             return &sources[i];
     return NULL;
 }
@@ -348,6 +387,17 @@ static const char *compiler_of(const struct hb_log *log, const struct source *so
     return source->kind == HB_LOG_XLA_ALLOC && tpu ? "xla-tpu" : source->compiler;
 }
 
+/* Whether it is about the memory of a training step on a device. */
+static bool is_of_a_step(const struct teller *t)
+{
+    const struct hb_story *s = t->story;
+    bool other = s->cause == HB_CAUSE_CORRUPT || s->cause == HB_CAUSE_ONCHIP ||
+                 s->cause == HB_CAUSE_HOST || s->kind == HB_LOG_SERVE ||
+                 s->kind == HB_LOG_RUNTIME || s->kind == HB_LOG_TACTIC ||
+                 s->framework == HB_FW_LOG_TENSORFLOW;
+    return !other && !hb_teller_generates(t);
+}
+
 bool hb_story_tell(struct hb_arena *arena, const struct hb_log *log, struct hb_story *out_story)
 {
     const struct source *source = find_source(log);
@@ -366,6 +416,7 @@ bool hb_story_tell(struct hb_arena *arena, const struct hb_log *log, struct hb_s
     struct teller t = {arena, log, out_story};
     source->tell(&t);
     out_story->device = device_of(log, out_story);
+    out_story->of_a_step = is_of_a_step(&t);
     if (log->rank_count > 1)
         hb_teller_note(&t, "%d ranks wrote such messages; the figures are of one of them.",
                        log->rank_count);
@@ -375,8 +426,10 @@ bool hb_story_tell(struct hb_arena *arena, const struct hb_log *log, struct hb_s
 const char *hb_story_set(const struct hb_story *story, enum hb_knob knob)
 {
     bool torch_only = knob == HB_KNOB_SEGMENTS || knob == HB_KNOB_GATHER;
+    bool xla_only = knob == HB_KNOB_LOSS_CHUNKS || knob == HB_KNOB_OFFLOAD ||
+                    knob == HB_KNOB_SEQUENCE || knob == HB_KNOB_ONEHOT;
     bool torch = story->compiler && hb_str_same(story->compiler, "torch");
-    return torch_only && !torch ? NULL : hb_knob_set(knob);
+    return torch ? xla_only ? NULL : hb_knob_set(knob) : torch_only ? NULL : hb_knob_set(knob);
 }
 
 #define HB_ENUM(name, key, title) key,

@@ -65,6 +65,7 @@ struct hb_story {
     const char *title;     /* a sentence: what happened */
     enum hb_cause cause;
     const char *because;             /* a sentence: why */
+    bool of_a_step;                  /* hbmsim can say more than the log */
     enum hb_log_framework framework; /* HB_FW_LOG_COUNT: not known */
     const char *compiler;            /* xla-tpu, xla-gpu, torch; null: not known */
     const char *device;              /* a name of hw's table; null: not known */
@@ -97,7 +98,7 @@ struct hb_story_model {
     const char *path;       /* the user's YAML; null: none */
     const char *const *zoo; /* names of the zoo, ends with null */
 };
-/* Whether PyTorch ran it; the commands then answer for XLA on the same device. */
+/* Whether PyTorch ran it. */
 bool hb_story_of_torch(const struct hb_story *story);
 /* Lines that can be pasted into a shell; at least one. Returns how many. */
 int hb_story_commands(struct hb_arena *arena, const struct hb_log *log,

@@ -134,12 +134,12 @@ static void add_batch(struct hb_str *s, const struct hb_log *log)
         hb_str_add(s, " --set remat.policy=full");
 }
 
-/* PyTorch's own memory is not simulated: XLA's answer on the same device is what there is. */
 static void add_hardware(struct hb_str *s, const struct hb_story *story)
 {
     if (story->compiler)
-        hb_str_addf(s, " --set compiler=%s",
-                    hb_story_of_torch(story) ? "xla-gpu" : story->compiler);
+        hb_str_addf(s, " --set compiler=%s", story->compiler);
+    if (hb_story_of_torch(story) && story->framework == HB_FW_LOG_MEGATRON)
+        hb_str_add(s, " --set runtime.framework=megatron");
     if (story->device)
         hb_str_addf(s, " --set hardware.device=%s", story->device);
     else if (story->capacity_bytes > 0)
@@ -165,8 +165,7 @@ static const char *first_set(const struct hb_story *story)
 {
     for (int i = 0; i < story->knob_count; i++) {
         const char *set = hb_story_set(story, story->knobs[i].knob);
-        bool other = set && strncmp(set, "runtime.", strlen("runtime.")) == 0; /* torch's alone */
-        if (set && !other && strncmp(set, "mesh.", strlen("mesh.")) != 0)
+        if (set && strncmp(set, "mesh.", strlen("mesh.")) != 0)
             return set;
     }
     return NULL;
@@ -204,6 +203,7 @@ int hb_story_commands(struct hb_arena *arena, const struct hb_log *log,
     if (knob)
         out_lines[count++] =
             hb_arena_printf(arena, "hbmsim simulate %s%s --set '%s'", file, sets, knob);
-    out_lines[count++] = hb_arena_printf(arena, "hbmsim advise %s%s", file, sets);
+    if (!hb_story_of_torch(story)) /* advise runs XLA's programs alone */
+        out_lines[count++] = hb_arena_printf(arena, "hbmsim advise %s%s", file, sets);
     return count;
 }

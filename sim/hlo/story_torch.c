@@ -1,4 +1,4 @@
-/* Stories of PyTorch, of NCCL and of messages that come without figures. */
+/* Stories of PyTorch: its allocator's refusal, its statistics. */
 #include "base/size.h"
 #include "sim/hlo/teller.h"
 
@@ -31,6 +31,8 @@ static struct figures read_figures(const struct teller *t)
                         .allowed = hb_teller_fact(t, HB_FACT_ALLOWED),
                         .beside = -1,
                         .lost = -1};
+    if (f.allowed >= 0 && f.capacity > 0 && f.allowed > f.capacity / 100 * 98)
+        f.allowed = -1; /* no less than all of it */
     if (f.reserved < 0 && f.allocated >= 0 && f.unallocated >= 0)
         f.reserved = f.allocated + f.unallocated;
     if (f.unallocated < 0 && f.reserved >= f.allocated && f.allocated >= 0)
@@ -51,6 +53,28 @@ static struct figures read_figures(const struct teller *t)
 /* The device had room: something else said no. */
 static void tell_refused_with_room(const struct teller *t, const struct figures *f)
 {
+    if (f->allowed >= 0 && f->free_bytes < 0) {
+        hb_teller_cause(t, HB_CAUSE_LIMIT,
+                        hb_teller_text(t,
+                                       "This platform gives at most %s in one piece. On Intel Arc "
+                                       "UR_L0_USE_RELAXED_ALLOCATION_LIMITS=1 lifts that.",
+                                       hb_teller_size(t, f->allowed)));
+        hb_teller_knob(t, HB_KNOB_LIMIT, -1);
+        return;
+    }
+    if (f->free_bytes < 0) {
+        hb_teller_cause(t, HB_CAUSE_LIMIT,
+                        hb_teller_text(t,
+                                       "PyTorch holds %s of the device's %s, so there should have "
+                                       "been room: a largest size of one allocation (4 GiB on "
+                                       "Intel Arc unless UR_L0_USE_RELAXED_ALLOCATION_LIMITS=1), "
+                                       "or memory that others hold.",
+                                       hb_teller_size(t, f->reserved),
+                                       hb_teller_size(t, f->capacity)));
+        hb_teller_knob(t, HB_KNOB_LIMIT, -1);
+        hb_teller_knob(t, HB_KNOB_OTHERS, -1);
+        return;
+    }
     if (f->allowed >= 0) {
         hb_teller_cause(t, HB_CAUSE_LIMIT,
                         hb_teller_text(t,
@@ -80,26 +104,50 @@ static void tell_fragmentation(const struct teller *t, const struct figures *f)
                        "PyTorch holds %s that no tensor uses, more than the %s that were "
                        "asked: it lies in pieces too small for the request.",
                        hb_teller_size(t, f->unallocated), hb_teller_size(t, f->asked)));
+    if (t->log->mark[HB_MARK_SERVES] && !t->log->mark[HB_MARK_TRAINS])
+        hb_teller_knob(t, HB_KNOB_SERVER, -1);
     hb_teller_knob(t, HB_KNOB_SEGMENTS, f->unallocated);
+}
+
+/* What the words around the message say of a giant; a giant above the device is scores more often
+ * than logits. */
+static void add_giant_knobs(const struct teller *t, bool above)
+{
+    const int64_t *mark = t->log->mark;
+    if (mark[HB_MARK_SERVES] && hb_teller_generates(t))
+        hb_teller_knob(t, HB_KNOB_SERVER, -1);
+    bool named = mark[HB_MARK_SCORES] || mark[HB_MARK_LOGITS];
+    bool scores =
+        mark[HB_MARK_SCORES] ? !mark[HB_MARK_LOGITS] || above : above && !mark[HB_MARK_LOGITS];
+    if (!named && (!above || mark[HB_MARK_IMAGES]) && t->story->framework >= HB_FW_LOG_JAX)
+        hb_teller_knob(t, hb_teller_generates(t) ? HB_KNOB_FEWER : HB_KNOB_BATCH, -1);
+    hb_teller_knob(t, scores ? HB_KNOB_FLASH : HB_KNOB_LOSS_CHUNKS, -1);
+    hb_teller_knob(t, scores ? HB_KNOB_LOSS_CHUNKS : HB_KNOB_FLASH, -1);
 }
 
 static void tell_plain(const struct teller *t, const struct figures *f)
 {
+    bool loads = t->log->mark[HB_MARK_LOADS] && !t->log->mark[HB_MARK_TRAINS];
     if (f->capacity > 0 && f->asked > f->capacity) {
         hb_teller_cause(t, HB_CAUSE_GIANT,
                         "One tensor larger than the whole device: a shape that went "
                         "wrong, or scores and logits of a long sequence.");
-        hb_teller_knob(t, HB_KNOB_FLASH, -1);
-        hb_teller_knob(t, HB_KNOB_LOSS_CHUNKS, -1);
-    } else if (f->capacity > 0 && f->asked > f->capacity / 4) {
+        add_giant_knobs(t, true);
+    } else if (loads) {
+        hb_teller_cause(t, HB_CAUSE_STATE,
+                        hb_teller_text(t,
+                                       "It failed while weights were loaded: they alone take %s, "
+                                       "%d %% of the device.",
+                                       hb_teller_size(t, f->allocated),
+                                       hb_teller_percent(f->allocated, f->capacity)));
+    } else if (f->capacity > 0 && f->asked > f->capacity / 5) {
         hb_teller_cause(
             t, HB_CAUSE_GIANT,
             hb_teller_text(t,
                            "A single tensor of %s, %d %% of the device: logits, attention "
                            "scores or a flattened state.",
                            hb_teller_size(t, f->asked), hb_teller_percent(f->asked, f->capacity)));
-        hb_teller_knob(t, HB_KNOB_LOSS_CHUNKS, -1);
-        hb_teller_knob(t, HB_KNOB_FLASH, -1);
+        add_giant_knobs(t, false);
     } else {
         hb_teller_cause(
             t, HB_CAUSE_SIZE,
@@ -124,19 +172,22 @@ static void tell_elsewhere(const struct teller *t, const struct figures *f)
     hb_teller_knob(t, HB_KNOB_OTHERS, f->lost);
 }
 
-enum { FULL_PERCENT = 92, LITTLE_PERCENT = 5 };
+enum { FULL_PERCENT = 90, LITTLE_PERCENT = 5 };
 
 /* In this order: what is not about the model comes first. */
 static void find_cause(const struct teller *t, const struct figures *f)
 {
     /* What is free of a full device lies in pieces. */
     bool room = f->free_bytes >= f->asked && f->asked >= 0 && f->free_bytes > f->capacity / 50;
+    bool untold = f->free_bytes < 0 && f->reserved >= 0 && f->capacity > 0 &&
+                  f->asked < f->capacity / 10 * 8 - f->reserved;
     bool crowded = f->others > 0 && f->asked >= 0 && f->free_bytes >= 0 &&
                    f->others >= f->asked - f->free_bytes;
     /* Tensors that fill the device are too many, and a few MiB more would not have helped. */
     bool full = f->capacity > 0 && f->allocated > f->capacity / 100 * FULL_PERCENT;
-    bool scattered = f->unallocated >= f->asked && f->asked >= 0 && !full &&
-                     f->unallocated > f->capacity / 100 * LITTLE_PERCENT;
+    bool scattered =
+        f->unallocated >= f->asked && f->asked >= 0 && !full &&
+        (f->unallocated > f->capacity / 100 * LITTLE_PERCENT || f->asked > f->capacity / 50);
     bool elsewhere = f->lost > f->capacity / 4 && f->lost >= f->asked - f->free_bytes;
     int64_t card = hb_teller_fact(t, HB_FACT_TOTAL);
     if (f->capacity > 0 && card / 2 > f->capacity) {
@@ -146,7 +197,7 @@ static void find_cause(const struct teller *t, const struct figures *f)
                                        "setting of driver or kernel, not the model.",
                                        hb_teller_size(t, card), hb_teller_size(t, f->capacity)));
         hb_teller_knob(t, HB_KNOB_DRIVER, -1);
-    } else if (room || f->allowed >= 0) {
+    } else if (room || untold || f->allowed >= 0) {
         tell_refused_with_room(t, f);
     } else if (elsewhere) {
         tell_elsewhere(t, f);
@@ -212,11 +263,15 @@ void hb_tell_torch(const struct teller *t)
     hb_teller_figures(t, f.asked, f.free_bytes, -1);
     add_parts(t, &f);
     find_cause(t, &f);
+    /* A program that trains nothing and fills the device: with weights. */
+    if (s->cause == HB_CAUSE_SIZE && hb_teller_generates(t) && !t->log->mark[HB_MARK_SERVES] &&
+        f.capacity > 0 && f.allocated > f.capacity / 100 * 85 && f.asked < f.capacity / 20)
+        hb_teller_knob(t, HB_KNOB_WEIGHTS, -1);
+    if (s->cause != HB_CAUSE_LIMIT && s->cause != HB_CAUSE_OTHERS)
+        hb_teller_knobs(t);
     if (s->cause != HB_CAUSE_FRAGMENTATION &&
         (f.unallocated > f.allocated / 10 || (f.unallocated >= f.asked && f.asked >= 0)))
         hb_teller_knob(t, HB_KNOB_SEGMENTS, f.unallocated);
-    if (s->cause != HB_CAUSE_LIMIT && s->cause != HB_CAUSE_OTHERS)
-        hb_teller_knobs(t);
     if (f.beside > (int64_t)4 << 30) {
         hb_teller_note(t, "%s stand beside PyTorch's own memory: many communicators?",
                        hb_teller_size(t, f.beside));
@@ -250,98 +305,4 @@ void hb_tell_torch_stats(const struct teller *t)
     if (reserved > 0 && peak > 0 && peak < reserved / 10 * 8)
         hb_teller_knob(t, HB_KNOB_SEGMENTS, reserved - peak);
     note_stats(t);
-}
-
-/* Kinds that say little or nothing in figures: a sentence, a reason, what helps. */
-static const struct small {
-    enum hb_log_kind kind;
-    enum hb_cause cause;
-    const char *title;
-    const char *because;
-    enum hb_knob knob;
-} smalls[] = {
-    {HB_LOG_TORCH_CORRUPT, HB_CAUSE_CORRUPT, "PyTorch was asked for more than an exabyte.",
-     "No program means that: a size was read from garbage, mostly because ranks ran different "
-     "collectives (unequal numbers of batches, one rank that left earlier) or a message was "
-     "received as another type.",
-     HB_KNOB_ORDER},
-    {HB_LOG_LIBRARY, HB_CAUSE_COMMUNICATOR,
-     "A library of kernels (cuBLAS, cuDNN, ...) found no memory for its handle or workspace.",
-     "It allocates beside the framework's pool, which had taken the rest of the device. Where much "
-     "is free, look for an index out of range first (CUDA_LAUNCH_BLOCKING=1): the failure that it "
-     "leaves behind is reported by the next call, which is often this one.",
-     HB_KNOB_SMALLER_POOL},
-    {HB_LOG_NCCL, HB_CAUSE_COMMUNICATOR,
-     "The communication library found no memory for its buffers.",
-     "It allocates beside the framework's pool, which had taken the rest of the device.",
-     HB_KNOB_SMALLER_POOL},
-    {HB_LOG_TPU_SCOPED, HB_CAUSE_ONCHIP,
-     "A kernel asks for more of an on-chip memory (vmem, smem, ...) than there is.",
-     "This is not the device's main memory: blocks of a kernel are too large, or a compiler flag "
-     "gives it too little.",
-     HB_KNOB_DUMP},
-    {HB_LOG_PLAIN, HB_CAUSE_UNKNOWN, "The driver says out of memory, without figures.",
-     "The log has nothing that tells how much was wanted, or by what.", HB_KNOB_DUMP},
-    {HB_LOG_SERVE, HB_CAUSE_LIMIT,
-     "The server's share of the device leaves no room for its cache of keys and values.",
-     "Weights and the largest batch are laid out first; what its share leaves is for the cache. "
-     "This is a setting, or a model that is too large for the device.",
-     HB_KNOB_SERVER},
-    {HB_LOG_TACTIC, HB_CAUSE_NONE,
-     "TensorRT passed over a tactic that wants more memory than is free.",
-     "That is no failure: another tactic is taken, maybe a slower one.", HB_KNOB_FRACTION},
-    {HB_LOG_HOST, HB_CAUSE_HOST, "The host's memory ran out: the system ended a process.",
-     "This is not the device's memory. Pinned buffers, offloaded states, loader workers and "
-     "checkpoints that are gathered on one host live there.",
-     HB_KNOB_HOST_MEMORY},
-    {HB_LOG_BFC_SOFT, HB_CAUSE_NONE,
-     "The allocator gave up a request that its caller could do without.",
-     "That is no failure: it was scratch space that would have made something faster.",
-     HB_KNOB_FRACTION},
-    {HB_LOG_RESHARD, HB_CAUSE_NONE,
-     "XLA's partitioner gathers a sharded tensor whole to reshard it.",
-     "Its sharding before and after do not follow from each other; the whole tensor stands on "
-     "each device for a moment.",
-     HB_KNOB_UNREPLICATE},
-    {HB_LOG_GATHER, HB_CAUSE_NONE,
-     "Arrays are gathered over all processes (process_allgather or the like).",
-     "That takes the array times the number of processes on each device. The log does not say "
-     "that it failed.",
-     HB_KNOB_CALLBACK},
-};
-
-static void add_small_figures(const struct teller *t)
-{
-    struct hb_story *s = t->story;
-    int64_t asked = hb_teller_fact(t, HB_FACT_ASKED);
-    int64_t needed = hb_teller_fact(t, HB_FACT_NEEDED);
-    const struct hb_log_message *m = &t->log->message[s->kind];
-    int64_t resident = hb_teller_fact(t, HB_FACT_RESIDENT);
-    int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
-    hb_teller_figures(t, asked >= 0 ? asked : needed,
-                      free_bytes >= 0 ? free_bytes : hb_teller_fact(t, HB_FACT_CAPACITY),
-                      hb_teller_fact(t, HB_FACT_OVER));
-    if (resident >= 0)
-        s->wanted_bytes = resident;
-    s->wanted_of = resident >= 0             ? "what the process held when it was ended"
-                   : s->kind == HB_LOG_SERVE ? "what the server was to have"
-                                             : "one request";
-    s->available_of = m->name[0] && s->kind == HB_LOG_TPU_SCOPED ? m->name : "there is";
-    if (m->times > 1)
-        hb_teller_note(t, "The log says so %lld times.", (long long)m->times);
-}
-
-void hb_tell_small(const struct teller *t)
-{
-    for (size_t i = 0; i < sizeof smalls / sizeof smalls[0]; i++) {
-        if (smalls[i].kind != t->story->kind)
-            continue;
-        t->story->title = smalls[i].title;
-        hb_teller_cause(t, smalls[i].cause, smalls[i].because);
-        hb_teller_knob(t, smalls[i].knob, -1);
-    }
-    add_small_figures(t);
-    hb_teller_groups(t, t->story->kind);
-    if (t->story->kind == HB_LOG_PLAIN)
-        hb_teller_knobs(t);
 }

@@ -58,6 +58,10 @@ static int64_t apart_of(int64_t output, int64_t alias)
     return alias > 0 && output > alias ? output - alias : output;
 }
 
+/* So often the memory, and fewer sequences are not what it takes: something is whole that was to
+ * be sharded. */
+enum { TIMES_TOO_LARGE = 4 };
+
 /* Why a program as a whole does not fit. needed and capacity of the device; over may be -1. */
 static void find_program_cause(const struct teller *t, int64_t needed, int64_t capacity)
 {
@@ -89,14 +93,16 @@ static void find_program_cause(const struct teller *t, int64_t needed, int64_t c
         hb_teller_cause(t, HB_CAUSE_FRAGMENTATION,
                         hb_teller_text(t, "Without the %s that packing leaves unused it would fit.",
                                        hb_teller_size(t, fragmentation)));
-    } else if (capacity > 0 && argument > capacity / 10 * 6) {
+    } else if (argument > (capacity > 0 ? capacity : needed) / 10 * 6) {
         hb_teller_cause(
             t, HB_CAUSE_STATE,
             hb_teller_text(t,
                            "The arguments alone (parameters, optimizer states, inputs) take "
-                           "%s, %d %% of the memory: little is left for the step itself.",
-                           hb_teller_size(t, argument), hb_teller_percent(argument, capacity)));
-        hb_teller_knob(t, HB_KNOB_FSDP, -1);
+                           "%s, %d %% of %s: little is left for the step itself.",
+                           hb_teller_size(t, argument),
+                           hb_teller_percent(argument, capacity > 0 ? capacity : needed),
+                           capacity > 0 ? "the memory" : "all"));
+        hb_teller_knob(t, hb_teller_generates(t) ? HB_KNOB_WEIGHTS : HB_KNOB_FSDP, -1);
         hb_teller_knob(t, HB_KNOB_OFFLOAD, -1);
         hb_teller_knob(t, HB_KNOB_MOMENTS, -1);
     } else if (output > 0 && output > needed / 2) {
@@ -112,6 +118,8 @@ static void find_program_cause(const struct teller *t, int64_t needed, int64_t c
         hb_teller_cause(t, HB_CAUSE_SIZE,
                         "What lives at the same time is too much; no single buffer, "
                         "padding or fragmentation in the log explains the excess.");
+        if (capacity > 0 && needed / TIMES_TOO_LARGE > capacity && !s->group_count)
+            hb_teller_knob(t, HB_KNOB_DUMP, -1);
     }
 }
 
@@ -216,6 +224,22 @@ void hb_tell_tpu(const struct teller *t)
     note_neighbours(t);
 }
 
+/* Whether an analysis beside the failure says that outputs are most of the program. */
+static bool tell_analysed_outputs(const struct teller *t)
+{
+    int64_t total = hb_log_fact(t->log, HB_LOG_ANALYSIS, HB_FACT_TOTAL);
+    int64_t output = apart_of(hb_log_fact(t->log, HB_LOG_ANALYSIS, HB_FACT_OUTPUT),
+                              hb_log_fact(t->log, HB_LOG_ANALYSIS, HB_FACT_ALIAS));
+    if (output <= 0 || output <= total / 2)
+        return false;
+    hb_teller_cause(t, HB_CAUSE_OUTPUTS,
+                    hb_teller_text(t,
+                                   "The program returns %s that take no argument's place, of %s "
+                                   "in all: results that are kept, or a state that is not donated.",
+                                   hb_teller_size(t, output), hb_teller_size(t, total)));
+    return true;
+}
+
 void hb_tell_tpu_runtime(const struct teller *t)
 {
     struct hb_story *s = t->story;
@@ -240,6 +264,8 @@ void hb_tell_tpu_runtime(const struct teller *t)
                         "smaller or be sharded.");
     else if (reaches(free_bytes, asked))
         hb_teller_cause(t, HB_CAUSE_FRAGMENTATION, "Enough was free, but not in one piece.");
+    else if (tell_analysed_outputs(t))
+        hb_teller_note(t, "The compiler's analysis stands in the log beside the failure.");
     else
         hb_teller_cause(t, HB_CAUSE_SIZE,
                         "Buffers held before (state, earlier batches, arrays that are "
@@ -249,8 +275,13 @@ void hb_tell_tpu_runtime(const struct teller *t)
     else
         hb_teller_note(t, "Arrays that are still referenced stay on the device: look for a second "
                           "copy of the state, and for programs compiled besides the step.");
-    hb_teller_knob(t, HB_KNOB_DONATE, -1);
+    bool jax = t->log->framework[HB_FW_LOG_JAX] > 0;
+    if (s->cause == HB_CAUSE_OUTPUTS)
+        hb_teller_knob(t, HB_KNOB_DONATE, -1);
+    else if ((s->kind == HB_LOG_TPU_BUFFER && jax) || s->cause == HB_CAUSE_FRAGMENTATION)
+        hb_teller_knob(t, HB_KNOB_RELEASE, -1);
     hb_teller_knobs(t);
+    hb_teller_knob(t, HB_KNOB_DONATE, -1);
     note_neighbours(t);
 }
 
@@ -383,17 +414,29 @@ static void find_pool_cause(const struct teller *t, int64_t asked, struct pool p
         hb_teller_cause(t, t->story->kind == HB_LOG_GRAPH ? HB_CAUSE_GIANT : HB_CAUSE_SIZE,
                         hb_teller_text(t, "Even an empty pool of %s could not hold it.",
                                        hb_teller_size(t, p.limit)));
+        if (!t->story->group_count)
+            hb_teller_knob(t, HB_KNOB_DUMP, -1);
     } else {
         hb_teller_cause(t, HB_CAUSE_SIZE, free_text);
     }
 }
 
+/* A quarter of the largest devices: what JAX's pool leaves to others. */
+#define POOL_HELPS_BYTES ((int64_t)16 << 30)
+
 /* The pool is a share of the device: more of it helps only if the excess is small. */
 static void check_fraction(const struct teller *t, struct pool p)
 {
     int64_t over = t->story->over_bytes;
+    bool gpu = t->story->compiler && hb_str_same(t->story->compiler, "xla-gpu");
+    bool jax = t->story->framework < HB_FW_LOG_TORCHTITAN || t->story->framework == HB_FW_LOG_JAX;
     if (p.limit > 0 && over > 0 && over <= p.limit / 4 && t->story->framework != HB_FW_LOG_TORCH)
         hb_teller_knob(t, HB_KNOB_FRACTION, over);
+    /* The log has one sentence: what costs nothing comes first. */
+    if (p.limit < 0 && p.free_bytes < 0 && gpu && jax && t->story->kind != HB_LOG_DRIVER &&
+        t->story->cause == HB_CAUSE_SIZE && !t->story->group_count &&
+        !hb_log_seen(t->log, HB_LOG_BUFFERS) && t->story->wanted_bytes < POOL_HELPS_BYTES)
+        hb_teller_knob(t, HB_KNOB_FRACTION, -1);
 }
 
 static void add_buffer_parts(const struct teller *t)

@@ -44,5 +44,8 @@ void hb_tell_stats(const struct teller *t);
 void hb_tell_torch(const struct teller *t);
 void hb_tell_torch_stats(const struct teller *t);
 void hb_tell_small(const struct teller *t);
+void hb_tell_serve(const struct teller *t);
+void hb_tell_runtime(const struct teller *t);
+void hb_tell_host(const struct teller *t);
 
 #endif

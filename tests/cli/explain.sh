@@ -19,7 +19,7 @@ expect 0 hbmsim explain --model my.yaml $logs/torch-fragmented.log
 out_has 'Why: fragmentation.'
 out_has 'PyTorch holds 6.50 GiB that no tensor uses'
 out_has 'torch: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True'
-out_has 'hbmsim simulate my.yaml --set compiler=xla-gpu'
+out_has 'hbmsim simulate my.yaml --set compiler=torch'
 
 expect 0 hbmsim explain $logs/multihost-load.log
 out_has 'Why: replication over processes.'
@@ -32,6 +32,12 @@ out_has '6.57 GiB and 256 bytes.'
 expect 0 hbmsim explain $logs/maxtext.log
 out_has 'model: {preset: llama3-8b}'
 out_has 'maxtext: num_vocab_tiling: 8'
+
+# Input without end.
+expect 2 hbmsim explain /dev/zero
+err_has '/dev/zero: error: no end after 64 MiB'
+expect 2 hbmsim record --config examples/quickstart/model.yaml --id x /dev/zero
+err_has 'no end after 64 MiB'
 
 expect 1 hbmsim explain $logs/nothing.log
 out_is "Nothing that is known about memory in 3 lines of $logs/nothing.log."

@@ -65,26 +65,26 @@ static const struct {
     enum hb_knob first;
     enum hb_log_framework framework;
 } tales[] = {
-    {"tpu-e1000", HB_CAUSE_SIZE, GIB(28.58), GIB(28.58) - GIB(15.75), HB_KNOB_DUMP, HB_FW_LOG_JAX},
+    {"tpu-e1000", HB_CAUSE_SIZE, GIB(28.58), GIB(28.58) - GIB(15.75), HB_KNOB_BATCH, HB_FW_LOG_JAX},
     {"tpu-hbm", HB_CAUSE_SIZE, GIB(63.80), GIB(33.05), HB_KNOB_FLASH, HB_FW_LOG_JAX},
     {"tpu-padding", HB_CAUSE_PADDING, GIB(41.74), GIB(25.74), HB_KNOB_PADDING, HB_FW_LOG_JAX},
-    {"tpu-program", HB_CAUSE_SIZE, GIB(29.49), GIB(29.49) - 154811761, HB_KNOB_DONATE,
+    {"tpu-program", HB_CAUSE_SIZE, GIB(29.49), GIB(29.49) - 154811761, HB_KNOB_BATCH,
      HB_FW_LOG_JAX},
     {"tpu-other", HB_CAUSE_SIZE, GIB(34.82) + GIB(174.10), GIB(34.82) + GIB(174.10) - GIB(95.74),
-     HB_KNOB_DUMP, HB_FW_LOG_JAX},
+     HB_KNOB_BATCH, HB_FW_LOG_JAX},
     {"ocean-gpu", HB_CAUSE_SIZE, 51712165888, 51712165888 - (31804391424 - 21894366976),
      HB_KNOB_DUMP, HB_FW_LOG_JAX},
     {"ocean-tpu", HB_CAUSE_SIZE, GIB(215.17), GIB(183.92), HB_KNOB_DUMP, HB_FW_LOG_JAX},
-    {"rocm-buffers", HB_CAUSE_SIZE, 165425291480, -1, HB_KNOB_REMAT, HB_FW_LOG_JAX},
+    {"rocm-buffers", HB_CAUSE_SIZE, 165425291480, -1, HB_KNOB_BATCH, HB_FW_LOG_JAX},
     {"gemma-logits", HB_CAUSE_GIANT, 2110783616, -1, HB_KNOB_LOSS_CHUNKS, HB_FW_LOG_JAX},
     {"maxtext", HB_CAUSE_NONE, GIB(59.8), -1, HB_KNOB_BATCH, HB_FW_LOG_MAXTEXT},
-    {"maxtext-estimated", HB_CAUSE_NONE, GIB(59.8), -1, HB_KNOB_REMAT, HB_FW_LOG_JAX},
+    {"maxtext-estimated", HB_CAUSE_NONE, GIB(59.8), -1, HB_KNOB_BATCH, HB_FW_LOG_JAX},
     {"multihost-load", HB_CAUSE_REPLICATION, GIB(62.62), -1, HB_KNOB_CALLBACK, HB_FW_LOG_JAX},
     {"multihost-tpu", HB_CAUSE_REPLICATION, GIB(32.55), GIB(32.55) - GIB(31.25), HB_KNOB_CALLBACK,
      HB_FW_LOG_JAX},
     {"torch-fragmented", HB_CAUSE_FRAGMENTATION, GIB(2), GIB(2) - GIB(1.04), HB_KNOB_SEGMENTS,
      HB_FW_LOG_TORCH},
-    {"torch-1x", HB_CAUSE_SIZE, 786 << 20, (786 << 20) - 605154181, HB_KNOB_SEGMENTS,
+    {"torch-1x", HB_CAUSE_SIZE, 786 << 20, (786 << 20) - 605154181, HB_KNOB_REMAT,
      HB_FW_LOG_MEGATRON},
     {"torch-hip", HB_CAUSE_FRAGMENTATION, GIB(6.64), GIB(6.64) - GIB(6.22), HB_KNOB_SEGMENTS,
      HB_FW_LOG_TORCH},
@@ -105,7 +105,7 @@ static const struct {
      HB_FW_LOG_JAX},
     {"tf-graph", HB_CAUSE_FRAGMENTATION, 536870912, -1, HB_KNOB_SEGMENTS, HB_FW_LOG_TENSORFLOW},
     {"jax-memory-stats", HB_CAUSE_NONE, 2353927680, -1, NO_KNOB, HB_FW_LOG_JAX},
-    {"memory-analysis", HB_CAUSE_NONE, 10200547328, -1, HB_KNOB_REMAT, HB_FW_LOG_JAX},
+    {"memory-analysis", HB_CAUSE_NONE, 10200547328, -1, HB_KNOB_BATCH, HB_FW_LOG_JAX},
     {"synthetic-bfc-fragmented", HB_CAUSE_FRAGMENTATION, GIB(4), -1, HB_KNOB_SEGMENTS,
      HB_FW_LOG_JAX},
     {"synthetic-bfc-new", HB_CAUSE_SIZE, GIB(12), GIB(2.5), HB_KNOB_FRACTION, HB_FW_LOG_JAX},
@@ -207,7 +207,7 @@ static void torch_figures_are_completed(void **state)
                        "memory in use. Of the allocated memory 90.63 GiB is allocated by PyTorch, "
                        "and 120.54 MiB is reserved by PyTorch but unallocated."));
     assert_int_equal(s->cause, HB_CAUSE_SIZE);
-    assert_int_equal(s->knobs[0].knob, HB_KNOB_DUMP);
+    assert_int_equal(s->knobs[0].knob, HB_KNOB_BATCH);
 }
 
 static void what_a_buffer_is_is_guessed(void **state)

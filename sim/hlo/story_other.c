@@ -1,0 +1,186 @@
+/* Stories of what comes with few figures or none, of servers of models, of other runtimes and of
+ * the host. */
+#include "base/size.h"
+#include "sim/hlo/teller.h"
+
+/* Kinds that say little or nothing in figures: a sentence, a reason, what helps. */
+static const struct small {
+    enum hb_log_kind kind;
+    enum hb_cause cause;
+    const char *title;
+    const char *because;
+    enum hb_knob knob;
+} smalls[] = {
+    {HB_LOG_TORCH_CORRUPT, HB_CAUSE_CORRUPT, "PyTorch was asked for more than an exabyte.",
+     "No program means that: a size was read from garbage, mostly because ranks ran different "
+     "collectives (unequal numbers of batches, one rank that left earlier) or a message was "
+     "received as another type.",
+     HB_KNOB_ORDER},
+    {HB_LOG_LIBRARY, HB_CAUSE_COMMUNICATOR,
+     "A library of kernels (cuBLAS, cuDNN, ...) found no memory for its handle or workspace.",
+     "It allocates beside the framework's pool, which had taken the rest of the device. Where much "
+     "is free, look for an index out of range first (CUDA_LAUNCH_BLOCKING=1): the failure that it "
+     "leaves behind is reported by the next call, which is often this one.",
+     HB_KNOB_SMALLER_POOL},
+    {HB_LOG_NCCL, HB_CAUSE_COMMUNICATOR,
+     "The communication library found no memory for its buffers.",
+     "It allocates beside the framework's pool, which had taken the rest of the device.",
+     HB_KNOB_SMALLER_POOL},
+    {HB_LOG_TPU_SCOPED, HB_CAUSE_ONCHIP,
+     "A kernel asks for more of an on-chip memory (vmem, smem, ...) than there is.",
+     "This is not the device's main memory: blocks of a kernel are too large, or a compiler flag "
+     "gives it too little.",
+     HB_KNOB_DUMP},
+    {HB_LOG_PLAIN, HB_CAUSE_UNKNOWN, "The driver says out of memory, without figures.",
+     "The log has nothing that tells how much was wanted, or by what.", HB_KNOB_DUMP},
+    {HB_LOG_TACTIC, HB_CAUSE_NONE,
+     "TensorRT passed over a tactic that wants more memory than is free.",
+     "That is no failure: another tactic is taken, maybe a slower one. A workspace that the device "
+     "has keeps such tactics out.",
+     HB_KNOB_WORKSPACE},
+    {HB_LOG_BFC_SOFT, HB_CAUSE_NONE,
+     "The allocator gave up a request that its caller could do without.",
+     "That is no failure: it was scratch space that would have made something faster.",
+     HB_KNOB_FRACTION},
+    {HB_LOG_RESHARD, HB_CAUSE_NONE,
+     "XLA's partitioner gathers a sharded tensor whole to reshard it.",
+     "Its sharding before and after do not follow from each other; the whole tensor stands on "
+     "each device for a moment.",
+     HB_KNOB_UNREPLICATE},
+    {HB_LOG_GATHER, HB_CAUSE_NONE,
+     "Arrays are gathered over all processes (process_allgather or the like).",
+     "That takes the array times the number of processes on each device. The log does not say "
+     "that it failed.",
+     HB_KNOB_CALLBACK},
+};
+
+static void note_times(const struct teller *t)
+{
+    int64_t times = t->log->message[t->story->kind].times;
+    if (times > 1)
+        hb_teller_note(t, "The log says so %lld times.", (long long)times);
+}
+
+void hb_tell_small(const struct teller *t)
+{
+    struct hb_story *s = t->story;
+    const struct hb_log_message *m = &t->log->message[s->kind];
+    int64_t asked = hb_teller_fact(t, HB_FACT_ASKED);
+    int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
+    for (size_t i = 0; i < sizeof smalls / sizeof smalls[0]; i++) {
+        if (smalls[i].kind != s->kind)
+            continue;
+        s->title = smalls[i].title;
+        hb_teller_cause(t, smalls[i].cause, smalls[i].because);
+        hb_teller_knob(t, smalls[i].knob, -1);
+    }
+    if (s->kind == HB_LOG_TACTIC)
+        s->framework = HB_FW_LOG_TENSORRT;
+    hb_teller_figures(t, asked >= 0 ? asked : hb_teller_fact(t, HB_FACT_NEEDED),
+                      free_bytes >= 0 ? free_bytes : hb_teller_fact(t, HB_FACT_CAPACITY),
+                      hb_teller_fact(t, HB_FACT_OVER));
+    s->wanted_of = "one request";
+    s->available_of = m->name[0] && s->kind == HB_LOG_TPU_SCOPED ? m->name : "there is";
+    note_times(t);
+    hb_teller_groups(t, s->kind);
+    if (s->kind == HB_LOG_PLAIN)
+        hb_teller_knobs(t);
+}
+
+/* vLLM and SGLang: what the share of the device leaves for the cache; or less is free when they
+ * start than their share. */
+void hb_tell_serve(const struct teller *t)
+{
+    struct hb_story *s = t->story;
+    int64_t capacity = hb_teller_fact(t, HB_FACT_CAPACITY);
+    int64_t asked = hb_teller_fact(t, HB_FACT_ASKED);
+    int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
+    hb_teller_figures(t, asked, free_bytes, -1);
+    s->capacity_bytes = capacity;
+    s->available_of = "there is";
+    if (capacity > 0 && free_bytes >= 0 && capacity >= free_bytes) {
+        s->title = "The server found less of the device free than the share that it was to have.";
+        s->wanted_of = "the server's share";
+        hb_teller_cause(t, HB_CAUSE_OTHERS,
+                        hb_teller_text(t,
+                                       "%s of the device were taken when it started: by another "
+                                       "server, by processes of an earlier start that did not "
+                                       "end, or (where host and device share it) by the host.",
+                                       hb_teller_size(t, capacity - free_bytes)));
+        hb_teller_knob(t, HB_KNOB_OTHERS, capacity - free_bytes);
+    } else {
+        s->title =
+            "The server's share of the device leaves no room for its cache of keys and values.";
+        s->wanted_of = "what the cache was to have";
+        hb_teller_cause(t, HB_CAUSE_LIMIT,
+                        "Weights and the largest batch are laid out first; what its share leaves "
+                        "is for the cache. This is a setting, or a model that is too large for "
+                        "the device.");
+    }
+    hb_teller_knob(t, HB_KNOB_SERVER, -1);
+    hb_teller_knob(t, HB_KNOB_WEIGHTS, -1);
+    hb_teller_knob(t, HB_KNOB_QUANTIZE, -1);
+    note_times(t);
+}
+
+static enum hb_log_framework runtime_of(const char *name)
+{
+    return hb_str_same(name, "TensorRT")    ? HB_FW_LOG_TENSORRT
+           : hb_str_same(name, "llama.cpp") ? HB_FW_LOG_GGML
+                                            : HB_FW_LOG_COUNT;
+}
+
+/* Runtimes that lay out a whole model, or a layer's scratch, in one piece. */
+void hb_tell_runtime(const struct teller *t)
+{
+    struct hb_story *s = t->story;
+    const char *name = t->log->message[s->kind].name;
+    int64_t capacity = hb_teller_fact(t, HB_FACT_CAPACITY);
+    int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
+    bool loads = t->log->mark[HB_MARK_LOADS] > 0;
+    s->framework = runtime_of(name);
+    s->title = hb_teller_text(t, "%s could not get a buffer from the device.",
+                              name[0] ? name : "The runtime");
+    s->wanted_of = "one buffer";
+    s->available_of = "what was free";
+    s->capacity_bytes = capacity;
+    hb_teller_figures(t, hb_teller_fact(t, HB_FACT_ASKED), free_bytes, -1);
+    if (loads)
+        hb_teller_cause(t, HB_CAUSE_STATE,
+                        "It failed while the model was loaded: the weights that were to lie on "
+                        "this device are more than it has left.");
+    else
+        hb_teller_cause(t, HB_CAUSE_SIZE,
+                        "Buffers held before (weights, caches, other programs) left too little.");
+    if (s->framework == HB_FW_LOG_COUNT) { /* of training as well as of models that are run */
+        hb_teller_knobs(t);
+        return;
+    }
+    hb_teller_knob(t, loads ? HB_KNOB_QUANTIZE : HB_KNOB_FEWER, -1);
+    if (s->framework == HB_FW_LOG_TENSORRT)
+        hb_teller_knob(t, HB_KNOB_WORKSPACE, -1);
+    hb_teller_knob(t, HB_KNOB_WEIGHTS, -1);
+    hb_teller_knob(t, HB_KNOB_QUANTIZE, -1);
+    hb_teller_knob(t, HB_KNOB_OTHERS, -1);
+}
+
+void hb_tell_host(const struct teller *t)
+{
+    struct hb_story *s = t->story;
+    const char *name = t->log->message[s->kind].name;
+    int64_t resident = hb_teller_fact(t, HB_FACT_RESIDENT);
+    int64_t asked = hb_teller_fact(t, HB_FACT_ASKED);
+    bool refused = hb_str_same(name, "allocation");
+    s->title = refused ? "The host had no room for an allocation."
+                       : "The host's memory ran out: the system ended a process.";
+    s->wanted_of = resident >= 0 ? "what the process held when it was ended"
+                   : refused     ? "one allocation, in the host's memory"
+                                 : "what stood in the node's memory";
+    s->available_of = "there is";
+    hb_teller_figures(t, resident >= 0 ? resident : asked, hb_teller_fact(t, HB_FACT_CAPACITY), -1);
+    hb_teller_cause(t, HB_CAUSE_HOST,
+                    "This is not the device's memory. Pinned buffers, offloaded states, loader "
+                    "workers and checkpoints that are gathered on one host live there.");
+    hb_teller_knob(t, HB_KNOB_HOST_MEMORY, -1);
+    note_times(t);
+}
