@@ -95,8 +95,8 @@ static const struct hb_opt options[] = {
     {"FILE", 0, HB_OPT_OPERAND, NULL, "another program's configuration; '-': standard input", NULL,
      offsetof(struct options, file), 0, 0},
     {"MORE", 0, HB_OPT_OPERANDS_MAYBE, NULL,
-     "what its command line adds: KEY=VALUE or further files", NULL, offsetof(struct options, more),
-     0, 0},
+     "what its command line adds: KEY=VALUE, further files; behind --: --arguments", NULL,
+     offsetof(struct options, more), 0, 0},
     {0},
 };
 

@@ -5,7 +5,9 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/toml.h"
 #include "base/yaml.h"
+#include "models/import/args.h"
 #include "models/import/source.h"
 
 enum { COMMENT_WIDTH = 96 };
@@ -15,8 +17,9 @@ static const struct importer {
     bool (*is)(const struct hb_node *root);
     bool (*read)(struct hb_foreign *f, const struct hb_node *root);
 } importers[] = {
-    {hb_import_is_hf, hb_import_hf},
-    {hb_import_is_maxtext, hb_import_maxtext},
+    {hb_import_is_trainer, hb_import_trainer},   {hb_import_is_hf, hb_import_hf},
+    {hb_import_is_titan, hb_import_titan},       {hb_import_is_levanter, hb_import_levanter},
+    {hb_import_is_megatron, hb_import_megatron}, {hb_import_is_maxtext, hb_import_maxtext},
 };
 enum { IMPORTERS = sizeof importers / sizeof importers[0] };
 
@@ -35,10 +38,46 @@ bool hb_import_is_foreign(const struct hb_node *root)
     return find_importer(root) != NULL;
 }
 
+/* Whether the first line that is no comment is a table's head, or KEY = VALUE. */
+static bool looks_like_toml(const char *text)
+{
+    for (const char *line = text; *line;) {
+        size_t len = strcspn(line, "\n");
+        const char *at = line + strspn(line, " \t\r");
+        const char *word = at + (*at == '[') + (at[0] == '[' && at[1] == '[');
+        size_t key = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "_-.\"'");
+        line += len + (line[len] == '\n');
+        if (at >= line - (line[-1] == '\n') || *at == '#')
+            continue;
+        const char *after = word + key + strspn(word + key, " \t");
+        return key && (*at == '[' ? word[key] == ']' : *after == '=');
+    }
+    return false;
+}
+
+/* Levanter's !include of data: the word is left out, the rest keeps its place. */
+static const char *without_includes(struct hb_arena *arena, const char *text, size_t len)
+{
+    static const char word[] = "!include ";
+    if (!strstr(text, word))
+        return text;
+    char *copy = hb_arena_strndup(arena, text, len);
+    for (char *at = copy; (at = strstr(at, word)) != NULL;)
+        memset(at, ' ', sizeof word - 1);
+    return copy;
+}
+
 bool hb_import_parse(struct hb_arena *arena, struct hb_diag *diag, const char *name,
                      const char *text, size_t len, struct hb_node **out_root)
 {
-    return hb_yaml_parse(arena, diag, name, text, len, out_root);
+    if (hb_args_look(text)) {
+        *out_root = hb_args_parse(arena, name, text, len);
+        return true;
+    }
+    if (looks_like_toml(text))
+        return hb_toml_parse(arena, diag, name, text, len, out_root);
+    return hb_yaml_parse(arena, diag, name, without_includes(arena, text, len), len, out_root);
 }
 
 bool hb_import_load(struct hb_arena *arena, struct hb_diag *diag, const char *path,
@@ -83,7 +122,14 @@ static bool add_more(const struct hb_import_source *source, struct hb_foreign *f
         const char *reason = NULL;
         struct hb_node *tree = NULL;
         if (!hb_file_load(source->arena, source->more[i], HB_FILE_MAX_BYTES, &content, &reason)) {
-            if (!add_said(source, said, source->more[i]))
+            const char *word = source->more[i];
+            bool alone = hb_str_starts(word, "--") && !strchr(word, '=');
+            bool pair =
+                alone && i + 1 < source->more_count && !hb_str_starts(source->more[i + 1], "--");
+            if (alone)
+                word = hb_arena_printf(source->arena, "%s=%s", word,
+                                       pair ? source->more[++i] : "true");
+            if (!add_said(source, said, word))
                 return false;
             continue;
         }
@@ -110,7 +156,9 @@ bool hb_import_tree(const struct hb_import_source *source, struct hb_node *root,
     if (!importer)
         return hb_error(source->diag, root->loc,
                         "is none of the files that are known: Hugging Face config.json, "
-                        "MaxText yml");
+                        "MaxText yml, "
+                        "torchtitan toml or dump, Megatron arguments, Levanter yml, arguments of "
+                        "Hugging Face's Trainer");
     *out_import = (struct hb_import){0};
     out_import->root = hb_node_new(source->arena, HB_NODE_MAP, root->loc);
     hb_put(&f, "hbmsim", "1");

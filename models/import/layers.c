@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "models/schema_key.h"
 
 static const struct hb_loc nowhere = {0};
 
@@ -227,4 +228,15 @@ void hb_put_in_blocks(struct hb_foreign *f, const char *section, const char *key
         if (map)
             text(f, map, key, value);
     }
+}
+
+bool hb_put_card(struct hb_foreign *f, const char *zoo, struct hb_loc loc)
+{
+    struct hb_node *map = hb_node_new(f->arena, HB_NODE_MAP, loc);
+    hb_node_put(map, "preset", loc, hb_node_scalar(f->arena, loc, zoo, false));
+    hb_node_put(f->out->root, "model", loc, map);
+    if (!hb_schema_apply_preset(f->arena, f->diag, f->out->root, f->data_dir))
+        return false;
+    hb_assume(f, "the model zoo's card %s", zoo);
+    return true;
 }

@@ -252,11 +252,7 @@ static bool put_card(struct hb_foreign *f, const struct hb_node *c, const char *
 {
     const char *zoo = zoo_name(f, model);
     const struct hb_node *node = hb_node_find(c, "model_name");
-    struct hb_node *preset = hb_node_scalar(f->arena, node ? node->loc : c->loc, zoo, false);
-    struct hb_node *map = hb_node_new(f->arena, HB_NODE_MAP, c->loc);
-    hb_node_put(map, "preset", c->loc, preset);
-    hb_node_put(f->out->root, "model", c->loc, map);
-    if (!hb_schema_apply_preset(f->arena, f->diag, f->out->root, f->data_dir))
+    if (!hb_put_card(f, zoo, node ? node->loc : c->loc))
         return false;
     hb_assume(f, "model_name %s: the model zoo's card %s (no models/%s.yml beside the file)", model,
               zoo, model);

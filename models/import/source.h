@@ -91,5 +91,15 @@ bool hb_import_is_hf(const struct hb_node *root);
 bool hb_import_hf(struct hb_foreign *f, const struct hb_node *root);
 bool hb_import_is_maxtext(const struct hb_node *root);
 bool hb_import_maxtext(struct hb_foreign *f, const struct hb_node *root);
+bool hb_import_is_megatron(const struct hb_node *root);
+bool hb_import_megatron(struct hb_foreign *f, const struct hb_node *root);
+bool hb_import_is_titan(const struct hb_node *root);
+bool hb_import_titan(struct hb_foreign *f, const struct hb_node *root);
+bool hb_import_is_levanter(const struct hb_node *root);
+bool hb_import_levanter(struct hb_foreign *f, const struct hb_node *root);
+bool hb_import_is_trainer(const struct hb_node *root);
+bool hb_import_trainer(struct hb_foreign *f, const struct hb_node *root);
+/* The zoo's card of this name as the model. False, with an error at loc: there is none. */
+bool hb_put_card(struct hb_foreign *f, const char *zoo, struct hb_loc loc);
 
 #endif

@@ -49,6 +49,54 @@ out_has "model_name llama2-7b: the model zoo's card llama2-7b"
 expect 0 hbmsim import "$work/configs/run.yml" -o "$work/file.yaml"
 expect 0 hbmsim simulate "$work/file.yaml"
 
+# torchtitan, Megatron, Levanter, Trainer
+printf '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 8_192\n[parallelism]\n' \
+    >"$work/t.toml"
+expect 0 hbmsim import "$work/t.toml" NGPU=64 -- --training.local_batch_size 2 --compile.enable
+out_has 'mesh: {data: 1, fsdp: 64, tensor: 1, sequence: 1, expert: 1, pipeline: 1}'
+out_has 'batch: {accumulate: 1, global: 128, seq: 8192}'
+out_has 'runtime: {compile: true, framework: torchtitan}'
+expect 2 hbmsim import "$work/t.toml" -- --model.flavor 9B
+err_has "model llama3: no flavor '9B' is known; known: 1B, 3B, 8B, 70B, 405B"
+expect 2 hbmsim import "$work/t.toml" NGPU=64 -- --parallelism.tensor_parallel_degree 5
+err_has "parallelism: the degrees' product is not the 64 devices"
+printf '[model]\nname = \n' >"$work/bad.toml"
+expect 2 hbmsim import "$work/bad.toml"
+err_is "$work/bad.toml:2:8: error: not TOML: '\\n' where a value is wanted"
+cat >"$work/run.sh" <<'END'
+#!/bin/bash
+NUM=24   # layers
+ARGS=(--num-layers $NUM --hidden-size ${HIDDEN:-1024}
+    "--num-attention-heads 16" --seq-length 2048
+    # --swiglu
+    --micro-batch-size 4 --bf16)
+torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py ${ARGS[@]} \
+    --global-batch-size=128 --vocab-size 50257 --max-position-embeddings 2048 --funny-flag 3
+END
+expect 0 hbmsim import "$work/run.sh"
+out_has '# Imported: '"Megatron's arguments"
+out_has 'repeat: 24'
+out_has '  d_model: 1024'
+out_has 'mesh: {data: 16,'
+out_has "funny_flag: '3'"
+expect 0 hbmsim simulate "$work/run.sh"
+expect 2 hbmsim import "$work/run.sh" -- --tensor-model-parallel-size 3
+err_has '16 devices are no multiple of tensor x pipeline x context = 3'
+expect 2 hbmsim import "$work/run.sh" -- --global-batch-size 100
+err_has 'global-batch-size 100 is no multiple'
+printf 'data: !include data.yaml\nmodel:\n  type: llama\n  hidden_dim: 2048\n  num_layers: 4\ntrainer:\n' \
+    >"$work/l.yaml"
+printf '  train_batch_size: 64\n' >>"$work/l.yaml"
+expect 2 hbmsim import "$work/l.yaml"
+err_has 'add vocab_size=N to the command'
+expect 0 hbmsim import "$work/l.yaml" vocab_size=32000 devices=16
+out_has 'mesh: {data: 1, fsdp: 16, tensor: 1}'
+echo '{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}' >"$work/ds.json"
+expect 2 hbmsim import "$work/ds.json"
+err_has 'these files say nothing of the model'
+expect 0 hbmsim import "$work/config.json" "$work/ds.json" per_device_train_batch_size=1
+out_has 'grads_over_data: true'
+
 # what cannot be read
 expect 2 hbmsim import "$work/nothing.json"
 echo '{"model_type": "lama", "hidden_size": 8}' >"$work/bad.json"

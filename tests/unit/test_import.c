@@ -251,11 +251,39 @@ static void reads_maxtext(void **state)
     check_file("maxtext.jsonl", 70);
 }
 
+static void reads_megatron(void **state)
+{
+    (void)state;
+    check_file("megatron.jsonl", 20);
+}
+
+static void reads_torchtitan(void **state)
+{
+    (void)state;
+    check_file("torchtitan.jsonl", 15);
+}
+
+static void reads_levanter(void **state)
+{
+    (void)state;
+    check_file("levanter.jsonl", 15);
+}
+
+static void reads_trainer(void **state)
+{
+    (void)state;
+    check_file("trainer.jsonl", 12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_hugging_face),
         cmocka_unit_test(reads_maxtext),
+        cmocka_unit_test(reads_megatron),
+        cmocka_unit_test(reads_torchtitan),
+        cmocka_unit_test(reads_levanter),
+        cmocka_unit_test(reads_trainer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,406 @@
+/* torchtitan: the toml of its releases up to February 2026 and the JSON dumps of its configuration
+ * since (debug.save_config_file). Sections and defaults: torchtitan/config/job_config.py before
+ * 9810191 and torchtitan/config/configs.py at b5bcd76 (August 2026); flavors: models/NAME. What
+ * they do to memory: tests/golden/torch-titan.jsonl. */
+#include "models/import/source.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/size.h"
+
+bool hb_import_is_titan(const struct hb_node *root)
+{
+    const struct hb_node *spec = hb_node_find(root, "model_spec");
+    const struct hb_node *model = hb_node_find(root, "model");
+    return hb_node_find(spec, "flavor") || hb_node_find(model, "flavor") ||
+           hb_node_find(hb_node_find(root, "parallelism"), "data_parallel_shard_degree") ||
+           (hb_node_find(root, "job") && hb_node_find(root, "training"));
+}
+
+/* Sections that have no influence. */
+static const char *const quiet[] = {"job",
+                                    "profiling",
+                                    "profiler",
+                                    "metrics",
+                                    "lr_scheduler",
+                                    "checkpoint",
+                                    "comm",
+                                    "validation",
+                                    "validator",
+                                    "memory_estimation",
+                                    "fault_tolerance",
+                                    "experimental",
+                                    "debug",
+                                    "dataloader",
+                                    "hf_assets_path",
+                                    "dump_folder",
+                                    "tokenizer",
+                                    "override",
+                                    "renderer",
+                                    NULL};
+static const char *const quiet_training[] = {
+    "dataset",        "dataset_path",           "steps",      "gc_*",
+    "warmup_steps",   "mixed_precision_reduce", "dataloader", "seed",
+    "deterministic*", "disable_cuda_graphs",    NULL};
+static const char *const quiet_parallelism[] = {"enable_async_tensor_parallel",
+                                                "disable_loss_parallel",
+                                                "spmd_backend",
+                                                "enable_fsdp_symm_mem",
+                                                "pipeline_parallel_schedule_csv",
+                                                "pipeline_parallel_expert_parallel_overlap",
+                                                "expert_parallel_comm_backend",
+                                                "context_parallel_ptrr_mask_key",
+                                                "module_fqns_per_model_part",
+                                                "pipeline_parallel_first_stage_less_layers",
+                                                "pipeline_parallel_last_stage_less_layers",
+                                                NULL};
+static const char *const quiet_optimizer[] = {
+    "lr", "eps", "beta*", "weight_decay", "implementation", "param_groups", NULL};
+static const char *const quiet_model[] = {"hf_assets_path",
+                                          "tokenizer_path",
+                                          "print_after_conversion",
+                                          "norm_type",
+                                          "*_fn",
+                                          "state_dict_adapter",
+                                          "parallelize_fn",
+                                          "pipelining_fn",
+                                          "post_optimizer_build_fn",
+                                          "model",
+                                          NULL};
+
+/* A flavor's card: by its letters, without _flex, _varlen and their like. */
+static const struct {
+    const char *model;
+    const char *flavor;
+    const char *zoo;
+} flavors[] = {{"llama3", "1B", "llama3.2-1b"},
+               {"llama3", "3B", "llama3.2-3b"},
+               {"llama3", "8B", "llama3.1-8b"},
+               {"llama3", "70B", "llama3.1-70b"},
+               {"llama3", "405B", "llama3.1-405b"},
+               {"deepseek_v3", "16B", "deepseek-v2-lite"},
+               {"deepseek_v3", "236B", "deepseek-v2"},
+               {"deepseek_v3", "671B", "deepseek-v3"},
+               {"qwen3", "0.6B", "qwen3-0.6b"},
+               {"qwen3", "1.7B", "qwen3-1.7b"},
+               {"qwen3", "4B", "qwen3-4b"},
+               {"qwen3", "8B", "qwen3-8b"},
+               {"qwen3", "14B", "qwen3-14b"},
+               {"qwen3", "32B", "qwen3-32b"},
+               {"qwen3", "30B-A3B", "qwen3-30b-a3b"},
+               {"qwen3", "235B-A22B", "qwen3-235b-a22b"},
+               {"llama4", "17bx16e", "llama4-scout"},
+               {"llama4", "17bx128e", "llama4-maverick"},
+               {"gpt_oss", "20b", "gpt-oss-20b"},
+               {"gpt_oss", "120b", "gpt-oss-120b"}};
+enum { FLAVORS = sizeof flavors / sizeof flavors[0] };
+
+static bool put_model(struct hb_foreign *f, const struct hb_node *c)
+{
+    const struct hb_node *spec = hb_take_any(f, c, "model_spec|model");
+    const char *name = hb_take_text(f, spec, "name", "llama3");
+    const char *flavor = hb_take_text(f, spec, "flavor", "debugmodel");
+    size_t len = strcspn(flavor, "_");
+    struct hb_loc loc = spec ? spec->loc : c->loc;
+    struct hb_str known;
+    hb_str_init(&known, f->arena);
+    f->out->what = hb_arena_printf(f->arena, "torchtitan's configuration, %s %s", name, flavor);
+    for (int i = 0; i < FLAVORS; i++) {
+        if (!hb_str_same(flavors[i].model, name))
+            continue;
+        hb_str_addf(&known, "%s%s", known.len ? ", " : "", flavors[i].flavor);
+        if (strlen(flavors[i].flavor) == len && strncmp(flavors[i].flavor, flavor, len) == 0)
+            return hb_put_card(f, flavors[i].zoo, loc);
+    }
+    if (hb_str_same(name, "llama3") && strncmp(flavor, "debugmodel", 10) == 0) {
+        struct hb_shape s = {.d_model = 256,
+                             .vocab = 2048,
+                             .layers = 6,
+                             .heads = 16,
+                             .head_dim = 16,
+                             .d_ff = 768,
+                             .mlp = "swiglu",
+                             .name = "llama3 debugmodel"};
+        return hb_put_model(f, &s, loc);
+    }
+    return hb_error(f->diag, loc, "model %s: no flavor '%s' is known; known: %s", name, flavor,
+                    known.len ? known.text : "models llama3, deepseek_v3, qwen3, llama4, gpt_oss");
+}
+
+/* ---- mesh and batch */
+
+struct axes {
+    int64_t world, replicate, shard, tensor, context, stages, expert;
+};
+
+static void take_axes(struct hb_foreign *f, const struct hb_node *c, struct axes *a)
+{
+    const struct hb_node *p = hb_take(f, c, "parallelism");
+    if (!p) /* of 2024: under training and experimental */
+        p = hb_take(f, c, "training");
+    a->replicate = hb_take_int(f, p, "data_parallel_replicate_degree", 1);
+    a->shard = hb_take_int(f, p, "data_parallel_shard_degree|data_parallel_degree", -1);
+    a->tensor = hb_take_int(f, p, "tensor_parallel_degree", 1);
+    a->context = hb_take_int(f, p, "context_parallel_degree", 1);
+    a->stages = hb_take_int(f, p, "pipeline_parallel_degree", 1);
+    a->expert = hb_take_int(f, p, "expert_parallel_degree", 1);
+    a->world = hb_take_int(f, c, "world_size|NGPU|ngpu|nproc_per_node", 0);
+    int64_t others =
+        hb_mul_sat(hb_mul_sat(a->replicate, a->tensor), hb_mul_sat(a->context, a->stages));
+    bool wrong =
+        a->replicate < 1 || a->tensor < 1 || a->context < 1 || a->stages < 1 || a->expert < 1;
+    if (wrong)
+        hb_error(f->diag, c->loc, "parallelism: a degree below 1");
+    if (wrong || others < 1)
+        others = 1;
+    if (a->world < 1) {
+        int64_t shard = a->shard > 0 ? a->shard : others < 8 && 8 % others == 0 ? 8 / others : 8;
+        a->world = hb_mul_sat(others, shard);
+        if (a->shard < 1)
+            hb_assume(f, "%" PRId64 " devices: no file says how many; NGPU=N does", a->world);
+    }
+    if (a->shard < 1)
+        a->shard = a->world / others;
+    if (hb_mul_sat(a->shard, others) != a->world)
+        hb_error(f->diag, c->loc,
+                 "parallelism: the degrees' product is not the %" PRId64 " devices", a->world);
+    if (a->shard < 1 || a->shard % a->expert)
+        hb_error(f->diag, c->loc,
+                 "parallelism: expert_parallel_degree does not divide "
+                 "data_parallel_shard_degree");
+}
+
+static void put_mesh(struct hb_foreign *f, const struct hb_node *c, const struct axes *a)
+{
+    const struct hb_node *p = hb_take(f, c, "parallelism");
+    hb_put_int(f, "mesh.data", a->replicate);
+    hb_put_int(f, "mesh.fsdp", a->shard / a->expert);
+    hb_put_int(f, "mesh.tensor", a->tensor);
+    hb_put_int(f, "mesh.sequence", a->context);
+    hb_put_int(f, "mesh.expert", a->expert);
+    hb_put_int(f, "mesh.pipeline", a->stages);
+    hb_put_int(f, "hardware.count", a->world);
+    const char *reshard = hb_take_text(f, p, "fsdp_reshard_after_forward", "default");
+    bool keep = hb_str_same(reshard, "never") || (hb_str_same(reshard, "default") && a->stages > 1);
+    hb_put_bool(f, "sharding.reshard_after_forward", !keep);
+    if (a->tensor > 1)
+        hb_put_bool(f, "sharding.residual_over_tensor",
+                    hb_take_bool(f, p, "enable_sequence_parallel", true));
+    hb_take(f, p, "enable_sequence_parallel");
+    if (a->expert > 1)
+        hb_put_bool(f, "sharding.dense_over_expert", true);
+    int64_t etp = hb_take_int(f, p, "expert_tensor_parallel_degree", 0);
+    if (etp > 0 && a->tensor > 1)
+        hb_put_int(f, "sharding.expert_tensor", etp);
+    const char *rotate = hb_take_text(f, p, "context_parallel_rotate_method", "allgather");
+    const char *balance = hb_take_text(f, p, "context_parallel_load_balancer", "headtail");
+    if (a->context > 1) {
+        hb_put_bool(f, "sharding.states_over_sequence", true);
+        hb_put(f, "sharding.sequence_kind",
+               hb_str_same(rotate, "allgather") ? "all_gather" : "ring");
+        hb_put_bool(f, "sharding.sequence_balance", balance[0] != '\0');
+    }
+}
+
+static void put_pipeline(struct hb_foreign *f, const struct hb_node *c, const struct axes *a,
+                         int64_t local)
+{
+    const struct hb_node *p = hb_take(f, c, "parallelism");
+    const char *schedule = hb_take_text(f, p, "pipeline_parallel_schedule", "1F1B");
+    int64_t size = hb_take_int(f, p, "pipeline_parallel_microbatch_size", 1);
+    int64_t parts = hb_take_int(f, p, "num_pp_microbatches", size > 0 ? local / size : 1);
+    int64_t each = hb_take_int(f, p, "pipeline_parallel_layers_per_stage", 0);
+    if (a->stages == 1)
+        return;
+    bool many = strstr(schedule, "nterleaved") != NULL;
+    bool zero = strstr(schedule, "Zero") || strstr(schedule, "ZB");
+    hb_put(f, "pipeline.schedule",
+           zero                        ? "zero_bubble"
+           : many                      ? "interleaved"
+           : strstr(schedule, "GPipe") ? "gpipe"
+                                       : "1f1b");
+    hb_put_int(f, "pipeline.microbatches", parts > 0 ? parts : 1);
+    hb_put_int(f, "pipeline.repeats", many ? 2 : 1);
+    if (each)
+        hb_missing(f, "parallelism.pipeline_parallel_layers_per_stage: %" PRId64, each);
+}
+
+static void put_batch(struct hb_foreign *f, const struct hb_node *c, const struct axes *a)
+{
+    const struct hb_node *t = hb_take(f, c, "training");
+    int64_t ranks = hb_mul_sat(a->replicate, a->shard);
+    int64_t seq = hb_take_int(f, t, "seq_len|max_context_length", 2048);
+    int64_t tokens = hb_take_int(f, t, "num_tokens_per_microbatch_per_dp_rank", 0);
+    int64_t step = hb_take_int(f, t, "num_tokens_per_train_step", -1);
+    int64_t local =
+        hb_take_int(f, t, "local_batch_size|batch_size", tokens > 0 && seq > 0 ? tokens / seq : 8);
+    int64_t global = hb_take_int(f, t, "global_batch_size", -1);
+    int64_t round = hb_mul_sat(local, ranks);
+    if (global < 0)
+        global = step > 0 && seq > 0 ? step / seq : round;
+    if (round < 1 || global % round)
+        hb_error(f->diag, c->loc,
+                 "training.global_batch_size %" PRId64 " is no multiple of local_batch_size x data "
+                 "ranks = %" PRId64,
+                 global, round);
+    else
+        hb_put_int(f, "batch.accumulate", global / round);
+    hb_put_int(f, "batch.global", global);
+    hb_put_int(f, "batch.seq", seq);
+    put_pipeline(f, c, a, local);
+}
+
+/* ---- the rest */
+
+static void put_precision(struct hb_foreign *f, const struct hb_node *c)
+{
+    const struct hb_node *t = hb_take(f, c, "training");
+    bool narrow = hb_str_same(hb_take_text(f, t, "dtype", "float32"), "bfloat16");
+    bool mixed = hb_str_same(hb_take_text(f, t, "mixed_precision_param", "bfloat16"), "bfloat16");
+    hb_put(f, "precision.params", narrow ? "bf16" : "f32");
+    hb_put(f, "precision.compute", mixed ? "bf16" : "f32");
+    hb_put(f, "precision.grads", narrow ? "params" : "f32");
+    hb_put(f, "loss.dot", mixed ? "bf16" : "f32");
+    const struct hb_node *list = hb_take(f, hb_take_any(f, c, "model"), "converters");
+    const struct hb_node *quantize = hb_take(f, c, "quantize");
+    const struct hb_node *linear = hb_node_find(quantize, "linear");
+    const struct hb_node *float8 = hb_node_find(linear, "float8");
+    if (!float8)
+        float8 = hb_take(f, c, "float8");
+    for (const struct hb_node *n = list ? list->first : NULL; n; n = n->next) {
+        const char *word = n->kind == HB_NODE_SCALAR ? n->text : "";
+        const char *recipe = hb_take_text(f, float8, "recipe_name", "tensorwise");
+        if (strstr(word, "float8"))
+            hb_put(f, "precision.fp8", strstr(recipe, "row") ? "rowwise" : "tensorwise");
+        else if (strstr(word, "mx"))
+            hb_put(f, "precision.fp8", "mxfp8");
+        else
+            hb_missing(f, "model.converters: %s", word);
+        if (strstr(word, "float8") &&
+            hb_take_bool(f, float8, "enable_fsdp_float8_all_gather", false))
+            hb_put_bool(f, "precision.fp8_gather", true);
+    }
+}
+
+static void put_optimizer(struct hb_foreign *f, const struct hb_node *c)
+{
+    const struct hb_node *o = hb_take(f, c, "optimizer");
+    const struct hb_node *t = hb_take(f, c, "training");
+    const char *name = hb_take_text(f, o, "name", "AdamW");
+    bool adam = hb_str_same(name, "AdamW") || hb_str_same(name, "Adam");
+    bool muon = strstr(name, "uon") != NULL;
+    if (!adam && !muon)
+        hb_missing(f, "optimizer.name: %s; adamw's states are counted", name);
+    hb_put(f, "optimizer.name", muon ? "muon" : "adamw");
+    hb_put_bool(f, "optimizer.clip", hb_take_real(f, t, "max_norm", 1) > 0);
+    if (hb_take_bool(f, o, "early_step_in_backward", false))
+        hb_put_bool(f, "optimizer.in_backward", true);
+    if (hb_take_bool(f, t, "enable_cpu_offload", false)) {
+        hb_put(f, "optimizer.offload", "pinned_host");
+        hb_put(f, "optimizer.params_offload", "pinned_host");
+    }
+    hb_tell_rest(f, o, "optimizer.", quiet_optimizer);
+}
+
+/* What selective checkpointing by operation keeps: every second product, and attention. */
+static void put_selective(struct hb_foreign *f)
+{
+    static const char *const kept[] = {"q", "v", "attn_ctx", "mlp_gate", "mlp_down"};
+    hb_put(f, "remat.policy", "names");
+    hb_put_words(f, "remat.save", kept, 5);
+}
+
+static void put_remat(struct hb_foreign *f, const struct hb_node *c)
+{
+    const struct hb_node *a = hb_take(f, c, "activation_checkpoint");
+    const char *mode = hb_take_text(f, a, "mode", "selective");
+    const struct hb_node *option = hb_take(f, a, "selective_ac_option");
+    double every = 0;
+    if (a && !hb_node_find(a, "mode")) /* a dump since 2026: the class is told by its keys */
+        mode = hb_node_find(a, "memory_budget")                       ? "memory_budget"
+               : hb_node_find(a, "force_recompute_mm_shapes_by_fqns") ? "selective"
+                                                                      : "full";
+    if (hb_str_same(mode, "full") || hb_str_same(mode, "none")) {
+        hb_put(f, "remat.policy", mode);
+    } else if (hb_str_same(mode, "selective") && hb_number(option, &every) && every >= 1) {
+        hb_put(f, "remat.policy", "full");
+        hb_put_int(f, "remat.every", (int64_t)every);
+    } else {
+        put_selective(f);
+        if (!hb_str_same(mode, "selective"))
+            hb_missing(f, "activation_checkpoint.mode: %s; selective by operation is taken", mode);
+    }
+}
+
+static void put_compile(struct hb_foreign *f, const struct hb_node *c)
+{
+    const struct hb_node *k = hb_take(f, c, "compile");
+    bool on = hb_take_bool(f, k, "enable", false);
+    const struct hb_node *parts = hb_take(f, k, "components");
+    bool model = !parts;
+    bool loss = !parts;
+    for (const struct hb_node *n = parts ? parts->first : NULL; n; n = n->next) {
+        model |= n->kind == HB_NODE_SCALAR && hb_str_same(n->text, "model");
+        loss |= n->kind == HB_NODE_SCALAR && hb_str_same(n->text, "loss");
+    }
+    hb_put_bool(f, "runtime.compile", on && model);
+    hb_put(f, "loss.kernel", on && loss ? "compiled" : "eager");
+    const struct hb_node *l = hb_take(f, c, "loss");
+    int64_t chunks = hb_take_int(f, l, "num_chunks", hb_node_find(l, "loss_fn") ? 8 : 1);
+    if (chunks > 1)
+        hb_put_int(f, "loss.chunks", chunks);
+}
+
+static struct hb_node *section_of(struct hb_foreign *f, struct hb_node *map, const char *key)
+{
+    struct hb_node *inner = hb_node_find(map, key);
+    if (!inner || inner->kind != HB_NODE_MAP) {
+        inner = hb_node_new(f->arena, HB_NODE_MAP, map->loc);
+        hb_node_put(map, key, map->loc, inner);
+    }
+    return inner;
+}
+
+/* --training.seq_len=4096 into its section. */
+static struct hb_node *with_said(struct hb_foreign *f, const struct hb_node *root)
+{
+    struct hb_node *c = hb_node_copy(f->arena, root);
+    for (const struct hb_node *n = f->said ? f->said->first : NULL; n; n = n->next) {
+        const char *word = n->key;
+        struct hb_node *map = c;
+        for (const char *dot; (dot = strchr(word, '.')); word = dot + 1)
+            map = section_of(f, map, hb_arena_strndup(f->arena, word, (size_t)(dot - word)));
+        hb_node_put(map, word, n->key_loc, hb_node_copy(f->arena, n));
+    }
+    return c;
+}
+
+bool hb_import_titan(struct hb_foreign *f, const struct hb_node *root)
+{
+    struct hb_node *c = with_said(f, root);
+    struct axes a;
+    if (!put_model(f, c))
+        return false;
+    take_axes(f, c, &a);
+    if (f->diag->errors)
+        return false;
+    put_mesh(f, c, &a);
+    put_batch(f, c, &a);
+    put_precision(f, c);
+    put_optimizer(f, c);
+    put_remat(f, c);
+    put_compile(f, c);
+    hb_put(f, "stack.form", "loop");
+    hb_put(f, "hardware.device", hb_take_text(f, c, "device", "nvidia-h100"));
+    if (!hb_node_find(c, "device"))
+        hb_assume(f, "hardware.device nvidia-h100: no file says which; device=NAME does");
+    hb_put(f, "compiler", "torch");
+    hb_put(f, "runtime.framework", "torchtitan");
+    hb_tell_rest(f, c, "", quiet);
+    hb_tell_rest(f, hb_node_find(c, "training"), "training.", quiet_training);
+    hb_tell_rest(f, hb_node_find(c, "parallelism"), "parallelism.", quiet_parallelism);
+    hb_tell_rest(f, hb_node_find(c, "model"), "model.", quiet_model);
+    return !f->diag->errors;
+}

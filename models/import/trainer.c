@@ -1,0 +1,261 @@
+/* A run of Hugging Face's Trainer: its arguments (training_args.json or yaml), accelerate's
+ * configuration and DeepSpeed's json laid over one another, with the model's config.json among the
+ * files. Keys: transformers/training_args.py 5.23, accelerate's ClusterConfig and FSDP plugin,
+ * DeepSpeed's config-json page. Memory is that of PyTorch's FSDP2 as torchtitan has it; what only
+ * replicates or follows ZeRO is written down, and refused where it is not simulated. */
+#include "models/import/source.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/size.h"
+
+bool hb_import_is_trainer(const struct hb_node *root)
+{
+    static const char *const keys[] = {"per_device_train_batch_size",
+                                       "zero_optimization",
+                                       "train_micro_batch_size_per_gpu",
+                                       "distributed_type",
+                                       "fsdp_config",
+                                       "deepspeed_config",
+                                       "gradient_checkpointing"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (hb_node_find(root, keys[i]))
+            return true;
+    return false;
+}
+
+/* How the state is divided. */
+struct sharding {
+    int64_t devices;
+    int stage; /* ZeRO: 0 to 3 */
+    bool host_states, host_params;
+};
+
+/* A number, where the file may say "auto". */
+static int64_t take_auto(struct hb_foreign *f, const struct hb_node *map, const char *names,
+                         int64_t absent)
+{
+    const struct hb_node *node = hb_take_any(f, map, names);
+    double value = 0;
+    return hb_number(node, &value) && value >= 0 && value < 0x1p53 ? (int64_t)value : absent;
+}
+
+/* true, or {enabled: true}. */
+static bool take_switch(struct hb_foreign *f, const struct hb_node *c, const char *key)
+{
+    const struct hb_node *node = hb_node_find(c, key);
+    if (node && node->kind == HB_NODE_MAP) {
+        const char *word = hb_take_text(f, hb_take(f, c, key), "enabled", "false");
+        return hb_str_same(word, "true") || hb_str_same(word, "auto");
+    }
+    return hb_take_bool(f, c, key, false);
+}
+
+static bool on_host(struct hb_foreign *f, const struct hb_node *map, const char *key,
+                    const char *flat)
+{
+    const struct hb_node *inner = hb_take(f, map, key);
+    const char *place = hb_take_text(f, inner, "device", hb_take_text(f, map, flat, "none"));
+    return hb_str_same(place, "cpu") || hb_str_same(place, "nvme");
+}
+
+static void take_zero(struct hb_foreign *f, const struct hb_node *c, struct sharding *s)
+{
+    const struct hb_node *own = hb_take_any(f, c, "deepspeed_config|deepspeed");
+    const struct hb_node *map = own && own->kind == HB_NODE_MAP ? own : NULL;
+    const struct hb_node *zero = hb_take(f, c, "zero_optimization");
+    if (!zero)
+        zero = hb_take(f, map, "zero_optimization");
+    if (!zero)
+        zero = map;
+    s->stage = (int)hb_take_int(f, zero, "stage|zero_stage", 0);
+    s->host_states = on_host(f, zero, "offload_optimizer", "offload_optimizer_device");
+    s->host_params = on_host(f, zero, "offload_param", "offload_param_device");
+}
+
+static void take_fsdp(struct hb_foreign *f, const struct hb_node *c, struct sharding *s)
+{
+    const struct hb_node *map = hb_take(f, c, "fsdp_config");
+    const struct hb_node *words = hb_take(f, c, "fsdp");
+    const char *type = hb_take_text(f, c, "distributed_type", "");
+    const char *how = hb_take_text(f, map, "fsdp_sharding_strategy", "FULL_SHARD");
+    bool asked = hb_str_same(type, "FSDP") ||
+                 (words && (words->kind != HB_NODE_SCALAR ||
+                            (words->text[0] && !hb_str_same(words->text, "false"))));
+    if (!asked)
+        return;
+    bool grads = strstr(how, "GRAD_OP") || hb_str_same(how, "2");
+    bool none = strstr(how, "NO_SHARD") || hb_str_same(how, "3");
+    s->stage = none ? 0 : 3;
+    bool reshard = hb_take_bool(f, map, "fsdp_reshard_after_forward|reshard_after_forward", !grads);
+    hb_put_bool(f, "sharding.reshard_after_forward", reshard);
+    s->host_states = hb_take_bool(f, map, "fsdp_offload_params|offload_params|cpu_offload", false);
+    s->host_params = s->host_states;
+}
+
+static void put_sharding(struct hb_foreign *f, const struct sharding *s)
+{
+    hb_put_int(f, "mesh.data", s->stage == 3 ? 1 : s->devices);
+    hb_put_int(f, "mesh.fsdp", s->stage == 3 ? s->devices : 1);
+    hb_put_int(f, "hardware.count", s->devices);
+    if (s->stage == 1 || s->stage == 2)
+        hb_put_bool(f, "sharding.optimizer_over_data", true);
+    if (s->stage == 2)
+        hb_put_bool(f, "sharding.grads_over_data", true);
+    if (s->host_states)
+        hb_put(f, "optimizer.offload", "pinned_host");
+    if (s->host_params)
+        hb_put(f, "optimizer.params_offload", "pinned_host");
+}
+
+static void put_precision(struct hb_foreign *f, const struct hb_node *c, bool zero)
+{
+    const char *mixed = hb_take_text(f, c, "mixed_precision", "no");
+    bool bf16 = take_switch(f, c, "bf16") || hb_str_same(mixed, "bf16");
+    bool fp16 = take_switch(f, c, "fp16") || hb_str_same(mixed, "fp16");
+    const char *type = bf16 ? "bf16" : fp16 ? "f16" : "f32";
+    hb_put(f, "precision.params", zero ? type : "f32");
+    hb_put(f, "precision.compute", type);
+    if (zero && (bf16 || fp16))
+        hb_put(f, "precision.master", "f32");
+    hb_put(f, "precision.grads", zero ? "params" : "f32");
+    hb_put(f, "loss.dot", type);
+    if (!bf16 && !fp16)
+        hb_assume(f, "float32 throughout: neither bf16 nor fp16 is asked for");
+}
+
+static void put_batch(struct hb_foreign *f, const struct hb_node *c, int64_t devices)
+{
+    int64_t each = take_auto(f, c, "per_device_train_batch_size|train_micro_batch_size_per_gpu", 8);
+    int64_t accumulate = take_auto(f, c, "gradient_accumulation_steps", 1);
+    int64_t seq = take_auto(f, c, "max_seq_length|max_length|block_size|cutoff_len|seq_length", 0);
+    take_auto(f, c, "train_batch_size", 0);
+    if (!seq) {
+        seq = 4096;
+        hb_assume(f, "sequences of 4096 tokens: nothing says how long; max_seq_length=N does");
+    }
+    hb_put_int(f, "batch.global", hb_mul_sat(hb_mul_sat(each, accumulate), devices));
+    hb_put_int(f, "batch.accumulate", accumulate);
+    hb_put_int(f, "batch.seq", seq);
+}
+
+static void put_optimizer(struct hb_foreign *f, const struct hb_node *c)
+{
+    const struct hb_node *own = hb_take(f, c, "optimizer");
+    const char *name = hb_take_text(f, c, "optim", hb_take_text(f, own, "type", "adamw_torch"));
+    bool small = strstr(name, "8bit") != NULL;
+    bool factored = strstr(name, "adafactor") != NULL;
+    bool sgd = hb_str_same(name, "sgd");
+    bool lion = strstr(name, "lion") != NULL;
+    static const char *const bytes[] = {"q8", "q8"};
+    hb_put(f, "optimizer.name", factored ? "adafactor" : sgd ? "sgd" : lion ? "lion" : "adamw");
+    if (small)
+        hb_put_words(f, "optimizer.moments", bytes, lion ? 1 : 2);
+    if (!factored && !sgd && !lion && !strstr(name, "dam"))
+        hb_missing(f, "optim: %s; adamw's states are counted", name);
+    hb_put_bool(f, "optimizer.clip",
+                hb_take_real(f, c, "max_grad_norm", 1) > 0 ||
+                    take_auto(f, c, "gradient_clipping", 0) > 0);
+}
+
+static void put_rest(struct hb_foreign *f, const struct hb_node *c)
+{
+    const struct hb_node *fsdp = hb_node_find(c, "fsdp_config");
+    bool full =
+        hb_take_bool(f, c, "gradient_checkpointing", false) ||
+        hb_take_bool(f, fsdp, "fsdp_activation_checkpointing|activation_checkpointing", false);
+    hb_put(f, "remat.policy", full ? "full" : "none");
+    hb_put(f, "stack.form", "loop");
+    hb_put_bool(f, "runtime.compile", hb_take_bool(f, c, "torch_compile", false));
+    if (hb_take_bool(f, c, "use_liger_kernel", false))
+        hb_put(f, "loss.kernel", "linear");
+    hb_put(f, "compiler", "torch");
+    hb_put(f, "runtime.framework", "torchtitan");
+    hb_put(f, "hardware.device", hb_take_text(f, c, "device", "nvidia-h100"));
+    if (!hb_node_find(c, "device"))
+        hb_assume(f, "hardware.device nvidia-h100: nothing says which; device=NAME does");
+    hb_assume(f, "PyTorch's memory as torchtitan's FSDP2 has it");
+    static const char *const lora[] = {"use_peft", "lora_r", "lora_rank", "load_in_4bit",
+                                       "load_in_8bit"};
+    for (size_t i = 0; i < sizeof lora / sizeof lora[0]; i++)
+        if (hb_node_find(c, lora[i]))
+            hb_missing(f, "%s: all parameters are trained here", lora[i]);
+}
+
+/* Letters and digits alone, lower case, up to what marks a variant. */
+static char *bare_name(struct hb_foreign *f, const char *name)
+{
+    static const char *const ends[] = {"instruct", "hf", "base", "chat", "pt", "it", "v01"};
+    const char *slash = strrchr(name, '/');
+    char *bare = hb_arena_strdup(f->arena, slash ? slash + 1 : name);
+    char *to = bare;
+    for (const char *from = bare; *from; from++)
+        if (isalnum((unsigned char)*from))
+            *to++ = (char)tolower((unsigned char)*from);
+    *to = '\0';
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (hb_str_ends(bare, ends[i]))
+            bare[strlen(bare) - strlen(ends[i])] = '\0';
+    return strncmp(bare, "meta", 4) == 0 ? bare + 4 : bare;
+}
+
+/* The zoo's card that meta-llama/Llama-3.1-8B-Instruct means, else the name. */
+static const char *nearest_card(struct hb_foreign *f, const char *name)
+{
+    const char *folder = hb_arena_printf(f->arena, "%s/models/zoo", f->data_dir);
+    const char *bare = bare_name(f, name);
+    for (const char *const *card = hb_file_list(f->arena, folder, ".yaml"); *card; card++)
+        if (hb_str_same(bare_name(f, *card), bare))
+            return *card;
+    return name;
+}
+
+/* The model: of a config.json among the files, or the zoo's card that the run names. */
+static bool put_model(struct hb_foreign *f, const struct hb_node *c)
+{
+    const struct hb_node *name = hb_take_any(f, c, "model_name_or_path|model_name|model");
+    if (hb_node_find(c, "model_type")) {
+        struct hb_notes missing = f->out->missing;
+        struct hb_notes assumed = f->out->assumed;
+        if (!hb_import_hf(f, c))
+            return false;
+        f->out->missing = missing;
+        f->out->assumed = assumed;
+        return true;
+    }
+    if (name && name->kind == HB_NODE_SCALAR) {
+        return hb_put_card(f, nearest_card(f, name->text), name->loc);
+    }
+    return hb_error(f->diag, c->loc,
+                    "these files say nothing of the model; name its config.json "
+                    "among them, or model_name_or_path=NAME of the model zoo");
+}
+
+bool hb_import_trainer(struct hb_foreign *f, const struct hb_node *root)
+{
+    struct hb_node *c = hb_node_copy(f->arena, root);
+    struct sharding s = {0};
+    if (f->said)
+        hb_node_overlay(c, hb_node_copy(f->arena, f->said));
+    if (!put_model(f, c))
+        return false;
+    f->out->what = "a run of Hugging Face's Trainer";
+    s.devices = take_auto(f, c, "num_processes|world_size|devices", 0);
+    if (s.devices < 1) {
+        s.devices = 8;
+        hb_assume(f, "8 devices: nothing says how many; num_processes=N does");
+    }
+    take_zero(f, c, &s);
+    bool zero = s.stage > 0;
+    take_fsdp(f, c, &s);
+    put_sharding(f, &s);
+    put_precision(f, c, zero);
+    put_batch(f, c, s.devices);
+    put_optimizer(f, c);
+    put_rest(f, c);
+    return !f->diag->errors;
+}

@@ -1,0 +1,104 @@
+/* The TOML reader: what it gives, and the place of what it refuses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/json_write.h"
+#include "base/str.h"
+#include "base/toml.h"
+
+static void check(const char *text, const char *json)
+{
+    struct hb_arena *arena = hb_arena_new();
+    struct hb_diag diag;
+    struct hb_node *root = NULL;
+    struct hb_str out;
+    hb_diag_init(&diag, arena);
+    hb_str_init(&out, arena);
+    bool ok = hb_toml_parse(arena, &diag, "t", text, strlen(text), &root);
+    hb_diag_print(&diag, stderr);
+    assert_true(ok);
+    struct hb_json j = hb_json_begin(&out, NULL, false);
+    hb_json_node(&j, root);
+    assert_string_equal(out.text, json);
+    hb_arena_free(arena);
+}
+
+static void refuse(const char *text, int line, int column, const char *why)
+{
+    struct hb_arena *arena = hb_arena_new();
+    struct hb_diag diag;
+    struct hb_node *root = NULL;
+    hb_diag_init(&diag, arena);
+    assert_false(hb_toml_parse(arena, &diag, "t", text, strlen(text), &root));
+    assert_int_equal(diag.errors, 1);
+    assert_non_null(strstr(diag.entries[0].text, why));
+    assert_int_equal(diag.entries[0].loc.line, line);
+    assert_int_equal(diag.entries[0].loc.column, column);
+    hb_arena_free(arena);
+}
+
+static void reads_values(void **state)
+{
+    (void)state;
+    check("a = 1 # one\nb = \"x\\ty\"\nc = 'q\\n'\nd = true\n",
+          "{\"a\": 1, \"b\": \"x\\ty\", \"c\": \"q\\\\n\", \"d\": true}");
+    check("e = [1, [2, 3],\n 'z', # last\n]\nf = {x = 1, y.z = 2}",
+          "{\"e\": [1, [2, 3], \"z\"], \"f\": {\"x\": 1, \"y\": {\"z\": 2}}}");
+    check("s = \"\"\"\nab\nc\"\"\"\nu = \"\\u0041\"\nd = 1979-05-27",
+          "{\"s\": \"ab\\nc\", \"u\": \"A\", \"d\": \"1979-05-27\"}");
+    check("", "{}");
+}
+
+static void reads_tables(void **state)
+{
+    (void)state;
+    check(
+        "x = 0\n[a]\nb = 1\n[a.c]\nd = 2\n[ e . \"f g\" ]\nh.i = 3\n",
+        "{\"x\": 0, \"a\": {\"b\": 1, \"c\": {\"d\": 2}}, \"e\": {\"f g\": {\"h\": {\"i\": 3}}}}");
+    check("[[p]]\nn = 1\n[[p]]\nn = 2\n[p.q]\nr = 3\n",
+          "{\"p\": [{\"n\": 1}, {\"n\": 2, \"q\": {\"r\": 3}}]}");
+}
+
+static void says_where(void **state)
+{
+    (void)state;
+    refuse("a = 1\na = 2\n", 2, 1, "is there twice");
+    refuse("a = \"x\n", 1, 7, "the end of a string");
+    refuse("a = \n", 1, 5, "a value");
+    refuse("a 1\n", 1, 3, "'='");
+    refuse("a = 1 2\n", 1, 7, "the end of the line");
+    refuse("[a\n", 1, 3, "']'");
+    refuse("a = [1 2]\n", 1, 8, "',' or ']'");
+    refuse("a = {b = 1", 1, 11, "',' or '}'");
+    refuse("a = \"\\q\"\n", 1, 7, "an escape");
+    refuse("a = \"\\u00g0\"\n", 1, 10, "hexadecimal");
+    refuse("a = 1\n[a.b]\n", 2, 4, "has a value already");
+    refuse("a = 1\n[[a]]\n", 2, 6, "no array of tables");
+    refuse("= 1\n", 1, 1, "a key");
+}
+
+static void limits_depth(void **state)
+{
+    (void)state;
+    char text[256] = "a = ";
+    memset(text + 4, '[', 200);
+    refuse(text, 1, 68, "nested more than");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_values),
+        cmocka_unit_test(reads_tables),
+        cmocka_unit_test(says_where),
+        cmocka_unit_test(limits_depth),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
