@@ -509,8 +509,11 @@ static void put_head(struct page *p)
     hb_str_addf(p->out,
                 "<!DOCTYPE html>\n<html lang=\"en\" class=\"%s\">\n<head>"
                 "<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-                "content=\"width=device-width,initial-scale=1\">\n<title>",
-                themes[p->r->theme]);
+                "content=\"width=device-width,initial-scale=1\">\n"
+                "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                "style-src 'unsafe-inline'; script-src '%s'; img-src data:; base-uri 'none'; "
+                "form-action 'none'\">\n<title>",
+                themes[p->r->theme], hb_html_script_hash);
     put_text(p, p->r->outcome->name);
     put(p, *p->r->outcome->name ? ": " : "");
     put_text(p, hb_outcome_verdict(p->arena, p->r->outcome));

@@ -42,5 +42,6 @@ void hb_html_write(struct hb_arena *arena, const struct hb_html *report, struct 
 /* Style sheet and script, as lines ended by null. */
 extern const char *const hb_html_style[];
 extern const char *const hb_html_script[];
+extern const char *const hb_html_script_hash; /* "sha256-..." */
 
 #endif

@@ -65,6 +65,9 @@ const char *const hb_html_style[] = {
     NULL,
 };
 
+/* Of the script as it stands between its tags, so that a browser runs no other. When the script
+ * changes tests/cli/plot.sh says what it is. */
+const char *const hb_html_script_hash = "sha256-ejRJg9I2aKjMRTeCV/RJ7HHDO97o2MKMtBEzuEkpRtw=";
 const char *const hb_html_script[] = {
     "(function(){'use strict';var d=document,tip=d.getElementById('tip');",
     "d.documentElement.classList.add('js');",

@@ -106,6 +106,14 @@ ok 'the report is the same each time' cmp -s "$work/out" "$work/r.html"
 expect 0 hbmsim report "$model" --seconds 0.001 -o "$work/r.html"
 ok 'a search that was cut off is told' grep -q 'The search was cut off after 0.001 s' "$work/r.html"
 expect 0 hbmsim report "$model" --quick --confidence 80 -o "$work/r.html"
+if command -v basenc >/dev/null 2>&1; then
+    hash=$(sed -n '/^<script>$/,/^<\/script>/p' "$work/r.html" | sed '1d;$d' | (echo; cat) |
+        sha256sum | cut -d' ' -f1 | tr a-f A-F | basenc --base16 -d | base64)
+    ok "the report runs this script alone: sha256-$hash" grep -q "script-src 'sha256-$hash'" "$work/r.html"
+else
+    skip 'the report runs this script alone' 'no basenc'
+fi
+ok 'the report loads nothing' grep -q "Content-Security-Policy\" content=\"default-src 'none';" "$work/r.html"
 ok 'the report has the confidence that was asked for' grep -q '80 % of' "$work/r.html"
 ok 'the quick one has what it ran' sh -c "! grep -q 'id=\"plan\"' '$work/r.html'"
 printf '%s' '{"levers": [{"name": "remat.policy=full", "freed_bytes": 5, "cost_seconds": 1}]}' \
