@@ -80,6 +80,18 @@ bool hb_file_load(struct hb_arena *arena, const char *path, size_t max_bytes,
     return ok;
 }
 
+size_t hb_file_start(const char *path, char *out, size_t most)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, out, most) : 0;
+    if (fd >= 0)
+        close(fd);
+    return got > 0 ? (size_t)got : 0;
+}
+
 const char *hb_file_folder(struct hb_arena *arena, const char *path)
 {
     const char *slash = strrchr(path, '/');

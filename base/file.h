@@ -20,6 +20,9 @@ struct hb_text {
  * sentence that begins with the file's name: "is a directory; a file is wanted". */
 bool hb_file_load(struct hb_arena *arena, const char *path, size_t max_bytes,
                   struct hb_text *out_text, const char **out_reason);
+/* The first bytes of a file, at most so many; 0 of what is no regular file (a pipe's would be
+ * lost). */
+size_t hb_file_start(const char *path, char *out, size_t most);
 /* The folder that holds path, with its slash: "a/b.yaml" gives "a/", "b.yaml" and "-" "". */
 const char *hb_file_folder(struct hb_arena *arena, const char *path);
 /* Whether path, symbolic links followed, lies in the tree of folder ("" is the current one).

@@ -5,9 +5,11 @@
 #include "base/file.h"
 #include "base/json_write.h"
 #include "base/out.h"
+#include "base/pickle.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "cli/cmd.h"
+#include "cli/show_snapshot.h"
 #include "cli/wrap.h"
 #include "sim/hlo/logfile.h"
 #include "sim/hlo/story.h"
@@ -317,6 +319,36 @@ static int explain(struct hb_env *env, const struct options *o, const struct hb_
     return known ? HB_EXIT_YES : HB_EXIT_NO;
 }
 
+/* Snapshots of an hour's history are some 100 MB; they take several times that to read. */
+#define MOST_SNAPSHOT_BYTES ((size_t)1 << 30)
+
+/* No log begins with these bytes. */
+static bool is_snapshot(const char *path)
+{
+    char start[2];
+    return hb_pickle_is(start, hb_file_start(path, start, sizeof start));
+}
+
+static int explain_snapshot(struct hb_env *env, const struct options *o)
+{
+    struct hb_text text;
+    struct hb_snapshot snapshot;
+    const char *reason;
+    if (!hb_file_load(env->arena, o->log, MOST_SNAPSHOT_BYTES, &text, &reason)) {
+        hb_error(env->diag, (struct hb_loc){0}, "%s %s", o->log, reason);
+        return HB_EXIT_INPUT;
+    }
+    if (!hb_snapshot_read(env->arena, env->diag, o->log, text.text, text.len, &snapshot))
+        return HB_EXIT_INPUT;
+    struct hb_out *out = hb_out_open(env, o->common.output);
+    if (o->common.json)
+        hb_show_snapshot_json(env, hb_out_file(out), &snapshot);
+    else
+        hb_show_snapshot_text(env, hb_out_file(out), &snapshot);
+    hb_out_close(out);
+    return HB_EXIT_YES;
+}
+
 static int run(struct hb_env *env, int argc, char **argv)
 {
     struct options o = {0};
@@ -324,13 +356,16 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_explain, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
+    if (is_snapshot(o.log))
+        return explain_snapshot(env, &o);
     if (!hb_logfile_read(env->arena, env->diag, o.log, log))
         return HB_EXIT_INPUT;
     return explain(env, &o, log);
 }
 
 static const struct hb_opt options[] = {
-    {"LOG", 0, HB_OPT_OPERAND, NULL, "a log or an excerpt of one, plain or .gz; - for stdin", NULL,
+    {"LOG", 0, HB_OPT_OPERAND, NULL,
+     "a log or an excerpt of one, plain or .gz; - for stdin; or a memory snapshot of PyTorch", NULL,
      offsetof(struct options, log), 0, 0},
     {"model", 0, HB_OPT_INPUT, "FILE.yaml", "your model, for the command lines that are proposed",
      NULL, offsetof(struct options, model), 0, 0},
@@ -341,9 +376,13 @@ const struct hb_cmd hb_cmd_explain = {
     .name = "explain",
     .run = run,
     .summary = "what an out-of-memory message in a log means, and what helps",
-    .about = "Finds what XLA, its BFC allocator, PyTorch, NCCL, MaxText and others say about\n"
-             "memory in a log of any size, and tells how much was wanted, by what, why it was\n"
-             "not there and which knobs help, in which order. Status 1: nothing known in it.",
+    .about =
+        "Finds what XLA, its BFC allocator, PyTorch, NCCL, MaxText and others say about\n"
+        "memory in a log of any size, and tells how much was wanted, by what, why it was\n"
+        "not there and which knobs help, in which order. Status 1: nothing known in it.\n"
+        "A memory snapshot (torch.cuda.memory._dump_snapshot) is told instead by who stands at\n"
+        "its peak, line of code by line, where free memory lies, segment by segment, and what\n"
+        "the same requests would have taken with other settings of the allocator.",
     .example = "hbmsim explain tests/golden/logs/tpu-hbm.log",
     .options = options,
     .common = HB_COMMON_JSON | HB_COMMON_OUTPUT,

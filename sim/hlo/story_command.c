@@ -99,13 +99,14 @@ static const struct axis {
     {HB_SET_EXPERT, "mesh.expert"}, {HB_SET_PIPELINE, "mesh.pipeline"},
 };
 
-/* The mesh that the log tells; what it leaves of the devices goes to fsdp (XLA's trainers) or
- * data (torch's), so that the product is right. */
+/* The mesh that the log tells; what it leaves of the devices goes to fsdp or, of Megatron, to data,
+ * so that the product is right. */
 static void add_mesh(struct hb_str *s, const struct hb_log *log, const struct hb_story *story)
 {
     int64_t devices = number_of(log, HB_SET_DEVICES);
     int64_t product = 1;
-    enum hb_log_setting rest = hb_story_of_torch(story) ? HB_SET_DATA : HB_SET_FSDP;
+    bool megatron = hb_story_of_torch(story) && story->framework == HB_FW_LOG_MEGATRON;
+    enum hb_log_setting rest = megatron ? HB_SET_DATA : HB_SET_FSDP;
     for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {
         int64_t width = number_of(log, axes[i].setting);
         product = hb_mul_sat(product, width > 1 ? width : 1);
@@ -203,7 +204,6 @@ int hb_story_commands(struct hb_arena *arena, const struct hb_log *log,
     if (knob)
         out_lines[count++] =
             hb_arena_printf(arena, "hbmsim simulate %s%s --set '%s'", file, sets, knob);
-    if (!hb_story_of_torch(story)) /* advise runs XLA's programs alone */
-        out_lines[count++] = hb_arena_printf(arena, "hbmsim advise %s%s", file, sets);
+    out_lines[count++] = hb_arena_printf(arena, "hbmsim advise %s%s", file, sets);
     return count;
 }

@@ -1,0 +1,132 @@
+/* base/pickle: values of each protocol, what would run code is refused, files that end too early.
+ */
+#include "tests/unit/unit.h"
+
+#include "base/pickle.h"
+
+static struct unit u;
+
+static int start(void **state)
+{
+    (void)state;
+    unit_start(&u);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unit_end(&u);
+    return 0;
+}
+
+#define READ(text, p) hb_pickle_read(u.env.arena, &u.diag, "t", text, sizeof(text) - 1, p)
+
+static void maps_lists_and_numbers(void **state)
+{
+    (void)state;
+    struct hb_pickle p;
+    uint32_t len;
+    /* pickletools.dis: {'a': [1, 300, -2, 2**40], 'b': ('x', None, True, 1.5)}, protocol 2 */
+    static const char two[] = "\x80\x02}q\x00(X\x01\x00\x00\x00"
+                              "aq\x01]q\x02(K\x01M,\x01J\xfe\xff\xff\xff\x8a\x06\x00\x00\x00\x00"
+                              "\x00\x01"
+                              "eX\x01\x00\x00\x00"
+                              "bq\x03(X\x01\x00\x00\x00xq\x04N\x88G?\xf8\x00\x00\x00\x00\x00\x00tq"
+                              "\x05u.";
+    assert_true(READ(two, &p));
+    uint32_t a = hb_pickle_find(&p, p.root, "a"), b = hb_pickle_find(&p, p.root, "b");
+    assert_int_equal(hb_pickle_length(&p, a), 4);
+    assert_int_equal(hb_pickle_int(&p, hb_pickle_at(&p, a, 0), 0), 1);
+    assert_int_equal(hb_pickle_int(&p, hb_pickle_at(&p, a, 1), 0), 300);
+    assert_int_equal(hb_pickle_int(&p, hb_pickle_at(&p, a, 2), 0), -2);
+    assert_int_equal(hb_pickle_int(&p, hb_pickle_at(&p, a, 3), 0), INT64_C(1) << 40);
+    assert_int_equal(hb_pickle_length(&p, b), 4);
+    assert_string_equal(hb_pickle_is_text(&p, hb_pickle_at(&p, b, 0), "x") ? "x" : "", "x");
+    hb_pickle_text(&p, hb_pickle_at(&p, b, 0), &len);
+    assert_int_equal(len, 1);
+    assert_int_equal(hb_pickle_int(&p, hb_pickle_at(&p, b, 2), 7), 1);
+    assert_true(p.values[hb_pickle_at(&p, b, 3)].is.real > 1.4);
+    assert_int_equal(hb_pickle_at(&p, b, 4), HB_PICKLE_ABSENT);
+    assert_int_equal(hb_pickle_find(&p, p.root, "c"), HB_PICKLE_ABSENT);
+    assert_int_equal(hb_pickle_find(&p, a, "c"), HB_PICKLE_ABSENT);
+    assert_int_equal(hb_pickle_int(&p, b, 7), 7);
+    /* what a list holds twice is one value */
+    static const char shared[] = "\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00]\x94(]\x94h\x01"
+                                 "e.";
+    assert_true(READ(shared, &p));
+    assert_int_equal(hb_pickle_at(&p, p.root, 0), hb_pickle_at(&p, p.root, 1));
+}
+
+static void numbers_beyond_64_bits(void **state)
+{
+    (void)state;
+    struct hb_pickle p;
+    assert_true(READ("\x80\x02\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x01.", &p));
+    assert_true(hb_pickle_int(&p, p.root, 0) == INT64_MAX);
+    assert_true(READ("\x80\x02\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\xff.", &p));
+    assert_true(hb_pickle_int(&p, p.root, 0) == INT64_MIN);
+    assert_true(READ("\x80\x02\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80.", &p));
+    assert_true(hb_pickle_int(&p, p.root, 0) == INT64_MIN);
+    assert_true(READ("\x80\x02\x8a\x00.", &p));
+    assert_int_equal(hb_pickle_int(&p, p.root, 9), 0);
+}
+
+static void code_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t len;
+        const char *says;
+    } cases[] = {
+#define CASE(text, says) {text, sizeof(text) - 1, says}
+        CASE("\x80\x02"
+             "cos\nsystem\nU\x04true\x85R.",
+             "import a name"),
+        CASE("\x80\x04\x8c\x02os\x8c\x06system\x93.", "builds objects"),
+        CASE("\x80\x02N)R.", "call a function"),
+        CASE("\x80\x02N}b.", "builds objects"),
+        CASE("\x80\x02N)\x81.", "builds objects"),
+        CASE("\x80\x02", "ends within"),
+        CASE("\x80\x02X\xff\xff\xff\x7f", "ends within"),
+        CASE("\x80\x02.", "stack is empty"),
+        CASE("\x80\x02h\x00.", "memo"),
+        CASE("\x80\x02Nr\x00\x00\x00\x10.", "memo"),
+        CASE("\x80\x02]Nu.", "no mark"),
+        CASE("\x80\x02](NNu.", "no list or dictionary"),
+        CASE("\x80\x02}(Nu.", "key without a value"),
+        CASE("\x80\x09.", "protocol"),
+        CASE("\x80\x02\xff.", "builds objects"),
+#undef CASE
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hb_pickle p;
+        hb_diag_init(&u.diag, u.env.arena);
+        bool ok = hb_pickle_read(u.env.arena, &u.diag, "t", cases[i].text, cases[i].len, &p);
+        if (ok || !strstr(u.diag.entries[0].text, cases[i].says))
+            fail_msg("case %zu: %s", i, ok ? "was read" : u.diag.entries[0].text);
+    }
+    hb_diag_init(&u.diag, u.env.arena);
+}
+
+static void a_list_may_hold_itself(void **state)
+{
+    (void)state;
+    struct hb_pickle p;
+    assert_true(READ("\x80\x02]q\x00h\x00"
+                     "a.",
+                     &p));
+    assert_int_equal(hb_pickle_at(&p, p.root, 0), p.root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(maps_lists_and_numbers, start, end),
+        cmocka_unit_test_setup_teardown(numbers_beyond_64_bits, start, end),
+        cmocka_unit_test_setup_teardown(code_is_refused, start, end),
+        cmocka_unit_test_setup_teardown(a_list_may_hold_itself, start, end),
+    };
+    return cmocka_run_group_tests_name("pickle", tests, NULL, NULL);
+}
