@@ -100,7 +100,7 @@ static void run_record(struct hb_env *env, const struct options *o, struct devic
         struct hb_memory memory;
         if (read)
             hb_validate_case(own, &record,
-                             record.peak_bytes < 0
+                             record.peak_bytes < 0 || record.verdict
                                  ? find_device(env, devices, record.spec.hardware.device)
                                  : NULL,
                              &c, &program, &memory);
@@ -191,7 +191,7 @@ static void draw_scatter(struct hb_env *env, const char *path, const struct hb_r
         struct hb_scatter_case one = {.id = c->id,
                                       .measured_bytes = c->measured_bytes,
                                       .predicted_bytes = c->failed ? 0 : c->predicted_bytes};
-        if (!c->speed)
+        if (!c->speed && !c->verdict)
             hb_scatter_add(env->arena, &picture.scatter, one, c->group);
     }
     hb_draw_picture(env, &picture, path);
@@ -200,7 +200,8 @@ static void draw_scatter(struct hb_env *env, const char *path, const struct hb_r
 static bool has_bytes(const struct hb_report *r)
 {
     for (uint32_t i = 0; i < r->count; i++)
-        if (!r->cases[i].failed && !r->cases[i].speed && r->cases[i].measured_bytes > 0)
+        if (!r->cases[i].failed && !r->cases[i].speed && !r->cases[i].verdict &&
+            r->cases[i].measured_bytes > 0)
             return true;
     return false;
 }
@@ -283,7 +284,8 @@ const struct hb_cmd hb_cmd_validate = {
     .run = run,
     .summary = "predicted against measured, with error statistics",
     .about = "Simulates every record of the files and compares. Records that cannot be expressed\n"
-             "are listed as failed, never skipped. Quantiles are nearest-rank.",
+             "are listed as failed, never skipped. Quantiles are nearest-rank. Records of kind\n"
+             "verdict (somebody's word that a step fits or does not) are counted apart.",
     .example = "hbmsim validate tests/golden/lab-tpu.jsonl",
     .options = options,
     .common = HB_COMMON_JSON | HB_COMMON_OUTPUT};

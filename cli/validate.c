@@ -10,6 +10,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "cli/validate_pairs.h"
+#include "cli/validate_verdicts.h"
 
 enum { MIB = 1 << 20, LIST_LIMIT = 40, NAME_WIDTH = 56 };
 
@@ -203,7 +204,7 @@ static void print_worst(const struct hb_report *r, FILE *to)
         hb_arena_alloc(r->arena, r->count + 1, sizeof(const struct hb_case *));
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->count; i++)
-        if (!r->cases[i].failed)
+        if (!r->cases[i].failed && !r->cases[i].verdict)
             list[n++] = &r->cases[i];
     qsort(list, n, sizeof(const struct hb_case *), by_error);
     if (n && r->worst)
@@ -220,6 +221,8 @@ void hb_report_text(const struct hb_report *r, FILE *to)
             "p90 %", "p95 %", "max %", "bias %", "fits %");
     for (uint32_t i = 0; i < count; i++) {
         struct hb_stats s = hb_report_stats(r->arena, r, groups[i], false);
+        if (!s.n && !s.failed) /* verdicts alone */
+            continue;
         print_stats(to, *groups[i] ? groups[i] : "(no group)", &s);
     }
     struct hb_stats all = hb_report_stats(r->arena, r, NULL, false);
@@ -239,6 +242,7 @@ void hb_report_text(const struct hb_report *r, FILE *to)
         fprintf(to, "within their intervals: %.1f %% of %u; the median interval is %.1f %% wide\n",
                 100 * all.coverage, all.peaks, all.median_width_pct);
     print_speeds(r, to);
+    hb_report_verdicts_text(r, to);
     print_worst(r, to);
     if (all.failed)
         fputs("\nfailed\n", to);
@@ -397,6 +401,7 @@ void hb_report_json(const struct hb_report *r, FILE *to)
         write_stats(&j, &s);
     }
     hb_json_object_end(&j);
+    hb_report_verdicts_json(r, &j);
     write_speeds(&j, r);
     if (r->pairs)
         hb_report_pairs_json(&j, r->pairs);

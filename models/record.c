@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/str.h"
 #include "models/schema.h"
 
 enum { HOLD_OUT_PARTS = 3 };
@@ -111,7 +112,11 @@ bool hb_record_read(struct hb_arena *arena, struct hb_diag *diag, const struct h
     out->rematerialised = strstr(read_text(node, "note"), "rematerialised by itself") != NULL;
     if (!read_figures(diag, measured, out))
         return false;
-    if (out->peak_bytes < 0 && out->step_seconds <= 0)
+    out->verdict = hb_str_same(out->kind, "verdict");
+    if (out->verdict && out->fits < 0)
+        return hb_error(diag, measured->loc,
+                        "record '%s', a verdict, needs measured.fits: true or false", out->id);
+    if (out->peak_bytes < 0 && out->step_seconds <= 0 && !out->verdict)
         return hb_error(diag, measured->loc,
                         "record '%s' has neither measured.peak_bytes nor measured.step_seconds",
                         out->id);

@@ -24,6 +24,7 @@ struct hb_record {
     int64_t peak_bytes;  /* what is compared; -1 for a record of speed */
     double step_seconds; /* 0: not measured */
     int fits;            /* 1: it ran; 0: it did not fit; -1: the record leaves it open */
+    bool verdict;        /* somebody's word that it fits or does not; a peak is not compared */
     bool rematerialised; /* its note says that the compiler rematerialised by itself */
     struct hb_spec spec;
 };

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "models/support.h"
 #include "sim/eager/timed.h"
+#include "sim/engine/budget.h"
 #include "sim/engine/interval.h"
 #include "sim/engine/step.h"
 
@@ -91,6 +92,27 @@ static void predict_bytes(struct hb_arena *arena, const struct hb_record *r, str
     out->verdicts_right = count_verdicts(r->peak_bytes, memory->peak_bytes);
 }
 
+/* Whether it fits what the device leaves to a program. */
+static void predict_verdict(struct hb_arena *arena, const struct hb_record *r,
+                            const struct hb_device *device, const struct hb_memory *memory,
+                            struct hb_case *out)
+{
+    struct hb_budget budget;
+    struct hb_interval interval;
+    if (!device && r->spec.hardware.hbm_bytes <= 0) {
+        out->failed = "its device has no profile";
+        return;
+    }
+    hb_budget_make(&r->spec, device, &budget);
+    hb_interval_make(arena, &r->spec, r->spec.plan.confidence, memory->peak_bytes, &interval);
+    out->predicted_bytes = memory->peak_bytes;
+    out->budget_bytes = budget.bytes;
+    out->low_bytes = interval.low_bytes;
+    out->high_bytes = interval.high_bytes;
+    out->fits_predicted = memory->peak_bytes <= budget.bytes;
+    out->word = hb_interval_verdict(&interval, budget.bytes);
+}
+
 static void predict_seconds(struct hb_arena *arena, const struct hb_device *device,
                             struct hb_case *out, const struct hb_program *program)
 {
@@ -115,7 +137,8 @@ void hb_validate_case(struct hb_arena *arena, const struct hb_record *r,
                             .measured_seconds = r->step_seconds,
                             .fits_measured = r->fits,
                             .fits_predicted = -1,
-                            .speed = r->peak_bytes < 0};
+                            .speed = r->peak_bytes < 0 && !r->verdict,
+                            .verdict = r->verdict};
     if (r->rematerialised)
         out->group = "compiler rematerialised";
     bool ok = out->speed ? hb_spec_timed(&diag, loc, &r->spec) &&
@@ -124,6 +147,8 @@ void hb_validate_case(struct hb_arena *arena, const struct hb_record *r,
                                hb_step_run(arena, &diag, &r->spec, program, memory);
     if (!ok)
         out->failed = first_error(arena, &diag);
+    else if (out->verdict)
+        predict_verdict(arena, r, device, memory, out);
     else if (!out->speed && !is_total(r))
         out->failed = hb_arena_printf(arena, "measured.kind '%s' is not predicted yet", r->kind);
     else if (!out->speed)
@@ -207,7 +232,7 @@ static void count_intervals(const struct hb_case *const *cases, uint32_t count, 
     uint32_t n = 0, within = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct hb_case *c = cases[i];
-        if (c->failed || c->speed || c->predicted_bytes <= 0)
+        if (c->failed || c->speed || c->verdict || c->predicted_bytes <= 0)
             continue;
         within += c->low_bytes <= c->measured_bytes && c->measured_bytes <= c->high_bytes;
         room[n++] = 100 * (double)(c->high_bytes - c->low_bytes) / (double)c->predicted_bytes;
@@ -231,6 +256,8 @@ struct hb_stats hb_validate_stats(struct hb_arena *scratch, const struct hb_case
             s.failed++;
             continue;
         }
+        if (cases[i]->verdict) /* counted apart */
+            continue;
         if (usual && cases[i]->speed) /* it has no word on time */
             continue;
         s.peaks += !cases[i]->speed;

@@ -3,6 +3,7 @@
 #define HB_SIM_ENGINE_VALIDATE_H
 
 #include "models/record.h"
+#include "sim/engine/interval.h"
 #include "sim/engine/run.h"
 
 struct hb_device;
@@ -13,9 +14,12 @@ enum hb_part { HB_PART_ARGUMENT, HB_PART_OUTPUT, HB_PART_TEMP, HB_PART_HOST, HB_
 struct hb_case {
     const char *id;
     const char *group;
-    const char *device; /* name of its profile */
-    const char *failed; /* why there is no prediction; null: there is one */
-    bool speed;         /* seconds are compared, not bytes */
+    const char *device;   /* name of its profile */
+    const char *failed;   /* why there is no prediction; null: there is one */
+    bool speed;           /* seconds are compared, not bytes */
+    bool verdict;         /* whether it fits is compared, and nothing else */
+    enum hb_verdict word; /* of a verdict: with the interval */
+    int64_t budget_bytes; /* of a verdict: what a program may use of the device */
     int64_t measured_bytes;
     int64_t predicted_bytes;
     int64_t low_bytes; /* of the prediction's interval */

@@ -58,6 +58,12 @@ static void absent_figures_are_minus_one(void **state)
                           "\"peak_bytes\":null,\"step_seconds\":2}}",
                           &r));
     assert_int_equal(r.peak_bytes, -1);
+    assert_false(r.verdict);
+    assert_true(read_text("{\"id\":\"a\"," CONFIG ",\"measured\":{\"kind\":\"verdict\","
+                          "\"fits\":false}}",
+                          &r));
+    assert_true(r.verdict);
+    assert_int_equal(r.fits, 0);
 }
 
 static void a_note_tells_of_rematerialisation(void **state)
