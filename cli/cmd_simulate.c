@@ -20,6 +20,7 @@ struct options {
     double confidence;
     bool full;
     bool strict;
+    bool orders;
     int dump;
     bool dot;
 };
@@ -34,12 +35,24 @@ static bool check_outputs(struct hb_env *env, const struct options *o)
                                   "--json, --explain, --dump and --dot exclude each other");
 }
 
-static void print_json(struct hb_env *env, FILE *out, const struct hb_result *r, bool full)
+/* Null where they are not asked for. */
+static const struct hb_step_orders *orders_of(struct hb_env *env, const struct options *o,
+                                              const struct hb_result *r)
+{
+    if (!o->orders)
+        return NULL;
+    struct hb_step_orders *orders = hb_arena_alloc(env->arena, 1, sizeof *orders);
+    hb_step_orders_find(env->arena, &r->program, orders);
+    return orders;
+}
+
+static void print_json(struct hb_env *env, FILE *out, const struct options *o,
+                       const struct hb_result *r)
 {
     struct hb_str text;
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, out, true);
-    hb_show_json(&j, env->arena, r, full);
+    hb_show_json(&j, env->arena, r, o->full, orders_of(env, o, r));
     hb_json_end(&j);
 }
 
@@ -77,6 +90,9 @@ static void print_text(struct hb_env *env, FILE *out, const struct options *o,
         fprintf(out, "%s\n", text.text);
     }
     hb_show_text(env, out, r);
+    const struct hb_step_orders *orders = orders_of(env, o, r);
+    if (orders)
+        hb_show_orders(out, orders);
 }
 
 static void draw_picture(struct hb_env *env, const char *path, const struct hb_result *r)
@@ -94,7 +110,7 @@ static bool print_answer(struct hb_env *env, FILE *out, const struct options *o,
     if (o->explain)
         return hb_show_explain(env, out, r, o->explain);
     if (o->common.json)
-        print_json(env, out, r, o->full);
+        print_json(env, out, o, r);
     else if (o->dump != DUMP_NONE)
         print_dump(env, out, (enum dump)o->dump, r);
     else if (o->dot)
@@ -129,6 +145,10 @@ static int run(struct hb_env *env, int argc, char **argv)
         !hb_input_confidence(env, o.confidence, &o.common.set) ||
         !hb_input_read(env, o.model, &o.common.set, &spec, &device))
         return HB_EXIT_INPUT;
+    if (o.orders && spec.compiler == HB_TORCH) {
+        hb_error(env->diag, (struct hb_loc){0}, "--orders: torch runs ops as they are issued");
+        return HB_EXIT_INPUT;
+    }
     struct hb_out *out = hb_out_open(env, o.common.output);
     struct hb_out *trace = o.timeline ? hb_out_open(env, o.timeline) : NULL;
     bool good = hb_result_run(env->arena, env->diag, &spec, &device, &result) &&
@@ -169,6 +189,9 @@ static const struct hb_opt options[] = {
      offsetof(struct options, strict), 0, 0},
     {"full", 0, HB_OPT_FLAG, NULL, "with --json: also the curve over time and where buffers lie",
      NULL, offsetof(struct options, full), 0, 0},
+    {"orders", 0, HB_OPT_FLAG, NULL,
+     "also what each of XLA's three orders of the step would need, and which it takes", NULL,
+     offsetof(struct options, orders), 0, 0},
     {"dump", 0, HB_OPT_CHOICE, "graph|buffers|heap|events",
      "print the program or its run as a list", NULL, offsetof(struct options, dump), 0, 0},
     {"dot", 0, HB_OPT_FLAG, NULL, "print the program as a graph for Graphviz", NULL,

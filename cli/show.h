@@ -7,6 +7,7 @@
 
 #include "base/json_write.h"
 #include "sim/engine/result.h"
+#include "sim/graph/step.h"
 
 struct hb_env;
 
@@ -15,8 +16,13 @@ struct hb_env;
 const char *hb_show_interval(struct hb_arena *arena, const struct hb_interval *interval);
 void hb_show_text(const struct hb_env *env, FILE *out, const struct hb_result *r);
 /* As one JSON object, with the keys that `hbmsim simulate --json` promises; full: with the curve
- * over time and the places of buffers (plots/outcome.h). */
-void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_result *r, bool full);
+ * over time and the places of buffers (plots/outcome.h); orders: null where not asked for. */
+void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_result *r, bool full,
+                  const struct hb_step_orders *orders);
+/* What XLA's three orders would need (simulate --orders): a table; the same as a key of an open
+ * object. */
+void hb_show_orders(FILE *out, const struct hb_step_orders *o);
+void hb_show_orders_json(struct hb_json *j, const struct hb_step_orders *o);
 
 /* Tensors whose name has this text in it: whether and why each is alive at the peak, and which
  * rule made it. False, with an error that names the nearest, where there is none. */

@@ -155,7 +155,8 @@ static void show_interval(struct hb_json *j, const struct hb_interval *i)
     hb_json_object_end(j);
 }
 
-void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_result *r, bool full)
+void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_result *r, bool full,
+                  const struct hb_step_orders *orders)
 {
     struct hb_outcome outcome = {0};
     if (full || r->spec->load.present)
@@ -186,6 +187,8 @@ void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_res
         hb_outcome_write_loads(j, &outcome);
         hb_json_object_end(j);
     }
+    if (orders)
+        hb_show_orders_json(j, orders);
     if (full) {
         hb_json_key(j, "name");
         hb_json_text(j, outcome.name);

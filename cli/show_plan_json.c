@@ -97,7 +97,7 @@ static void put_infeasible(struct hb_json *j, struct hb_env *env, const struct h
     hb_json_key(j, "smallest_plan");
     hb_json_node(j, hb_schema_emit(env->arena, a->spec, true));
     hb_json_key(j, "smallest_prediction");
-    hb_show_json(j, env->arena, a->result, false);
+    hb_show_json(j, env->arena, a->result, false, NULL);
     put_int(j, "least_budget_bytes",
             hb_round_up(a->ask->confidence > 0 ? a->result->interval.most_bytes
                                                : a->result->memory.peak_bytes,
@@ -116,7 +116,7 @@ static void put_found(struct hb_json *j, struct hb_env *env, const struct hb_pla
     hb_json_key(j, "plan");
     hb_json_node(j, hb_schema_emit(env->arena, a->spec, true));
     hb_json_key(j, "prediction");
-    hb_show_json(j, env->arena, a->result, false);
+    hb_show_json(j, env->arena, a->result, false, NULL);
     hb_json_key(j, "alternatives");
     hb_json_array(j);
     for (uint32_t i = 0; i < a->plan->alternative_count; i++)

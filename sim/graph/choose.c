@@ -154,9 +154,11 @@ uint32_t *hb_graph_order_make(struct hb_arena *arena, const struct hb_graph *g,
     uint32_t *order = hb_arena_alloc(arena, g->op_count, sizeof *order);
     if (kind == HB_ORDER_LIST)
         hb_graph_order_list(arena, g, order);
-    for (uint32_t c = 0; c < g->comp_count && kind != HB_ORDER_LIST; c++)
-        (kind == HB_ORDER_DEPTH ? hb_graph_order_depth
-                                : hb_graph_order_post)(arena, g, c, order + g->comps[c].first_op);
+    for (uint32_t c = 0; c < g->comp_count && kind != HB_ORDER_LIST; c++) {
+        uint32_t *row = order + g->comps[c].first_op;
+        (kind == HB_ORDER_DEPTH ? hb_graph_order_depth : hb_graph_order_post)(arena, g, c, row);
+        hb_graph_order_async(arena, g, c, row);
+    }
     return order;
 }
 

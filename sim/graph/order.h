@@ -7,7 +7,10 @@
  *   depth  operands before their user, those with more "extra users" above them first, then those
  *          with more bytes above them, then by name
  *   post   operands before their user, what it only runs after first (the last of it first), then
- *          operands left to right */
+ *          operands left to right
+ *
+ * In each, XLA:GPU then starts collectives as soon and awaits them as late as it can
+ * (gpu_hlo_schedule.cc, PostprocessorToScheduleAsEarlyOrLateAsPossible). */
 #ifndef HB_SIM_GRAPH_ORDER_H
 #define HB_SIM_GRAPH_ORDER_H
 
@@ -27,5 +30,8 @@ void hb_graph_order_depth(struct hb_arena *scratch, const struct hb_graph *g, ui
                           uint32_t *out);
 void hb_graph_order_post(struct hb_arena *scratch, const struct hb_graph *g, uint32_t comp,
                          uint32_t *out);
+/* Moves what is soon or late in a computation's row. */
+void hb_graph_order_async(struct hb_arena *scratch, const struct hb_graph *g, uint32_t comp,
+                          uint32_t *row);
 
 #endif

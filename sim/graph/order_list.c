@@ -17,7 +17,6 @@ struct lister {
     struct hb_arena *arena;
     const struct hb_graph *g;
     uint32_t first;   /* op of the computation at hand */
-    int64_t *inside;  /* by computation: what it holds while it runs */
     uint32_t *waits;  /* by op of the computation: what it still waits for */
     uint32_t *uses;   /* by value: ops that have not run, and the caller */
     int64_t *made;    /* by op: bytes of what it makes */
@@ -117,22 +116,19 @@ static void weigh_again(struct lister *l, uint32_t op)
         }
 }
 
-static int64_t most_inside(const struct lister *l, uint32_t op)
-{
-    int64_t most = 0;
-    for (uint32_t i = 0; i < hb_graph_ref_count(l->g, op, HB_GRAPH_RUNS); i++)
-        most = hb_larger(most, l->inside[hb_graph_refs(l->g, op, HB_GRAPH_RUNS)[i]]);
-    return most;
-}
-
-/* What a loop or a call hands back lies in what it holds inside. */
+/* A loop hands back all that it is given: of what no trip changes the scheduler thinks that it is
+ * made anew. What it holds inside does not count (hlo_memory_scheduler=2, "Bytes freed" of a
+ * while: its operands but for parameters, less all of its tuple). */
 static int64_t made_bytes(const struct lister *l, uint32_t op)
 {
     const struct hb_graph_op *at = &l->g->ops[op];
-    int64_t sum = 0, inside = most_inside(l, op);
+    int64_t sum = 0, given = 0;
     for (uint32_t v = 0; v < at->value_count && !at->given; v++)
         sum = hb_add_sat(sum, l->g->values[at->first_value + v].bytes);
-    return inside > 0 ? inside : sum;
+    const uint32_t *uses = hb_graph_refs(l->g, op, HB_GRAPH_USES);
+    for (uint32_t i = 0; i < hb_graph_ref_count(l->g, op, HB_GRAPH_USES); i++)
+        given = hb_add_sat(given, l->g->values[uses[i]].bytes);
+    return hb_graph_ref_count(l->g, op, HB_GRAPH_RUNS) > 0 ? hb_larger(given, sum) : sum;
 }
 
 /* Each computation counts for itself, from nothing: others may use the same values. */
@@ -190,61 +186,17 @@ static void list_comp(struct lister *l, const struct hb_graph_comp *of, uint32_t
     }
 }
 
-static uint32_t last_place(const struct lister *l, const uint32_t *place,
-                           const struct hb_graph_comp *of, uint32_t value)
-{
-    const struct hb_graph *g = l->g;
-    uint32_t last = place[g->values[value].op - l->first];
-    for (uint32_t t = g->first_touch[value]; t < g->first_touch[value + 1]; t++) {
-        const struct hb_graph_touch *touch = &g->touches[t];
-        uint32_t op = touch->at, at = 0;
-        if (touch->until == HB_GRAPH_START)
-            op = g->comps[touch->at].caller;
-        if (touch->until == HB_GRAPH_END)
-            at = &g->comps[touch->at] == of ? of->op_count : 0;
-        else if (op != HB_NONE && &g->comps[g->ops[op].comp] == of)
-            at = place[op - l->first];
-        last = at > last ? at : last;
-    }
-    return last;
-}
-
-/* The most that is alive of a computation's own values and of those inside. */
-static int64_t held_bytes(const struct lister *l, const struct hb_graph_comp *of,
-                          const uint32_t *row)
-{
-    const struct hb_graph *g = l->g;
-    uint32_t *place = hb_arena_alloc(l->arena, of->op_count, sizeof *place);
-    int64_t *gone = hb_arena_alloc(l->arena, (size_t)of->op_count + 1, sizeof *gone);
-    int64_t live = 0, most = 0;
-    for (uint32_t i = 0; i < of->op_count; i++)
-        place[row[i] - l->first] = i;
-    for (uint32_t i = 0; i < of->op_count; i++) {
-        const struct hb_graph_op *op = &g->ops[row[i]];
-        for (uint32_t v = op->first_value; v < op->first_value + op->value_count; v++) {
-            if (op->given)
-                continue;
-            live = hb_add_sat(live, g->values[v].bytes);
-            gone[last_place(l, place, of, v)] += g->values[v].bytes;
-        }
-        most = hb_larger(most, hb_add_sat(live, most_inside(l, row[i])));
-        live -= gone[i];
-    }
-    return most;
-}
-
 void hb_graph_order_list(struct hb_arena *scratch, const struct hb_graph *g, uint32_t *out)
 {
     struct hb_arena_mark mark = hb_arena_mark(scratch);
     struct lister l = {.arena = scratch, .g = g};
     l.uses = hb_arena_alloc(scratch, g->value_count, sizeof *l.uses);
-    l.inside = hb_arena_alloc(scratch, g->comp_count, sizeof *l.inside);
     for (uint32_t c = g->comp_count; c-- > 0;) { /* what is run stands behind who runs it */
         struct hb_arena_mark own = hb_arena_mark(scratch);
         l.queue = NULL;
         l.queue_cap = 0;
         list_comp(&l, &g->comps[c], out + g->comps[c].first_op);
-        l.inside[c] = held_bytes(&l, &g->comps[c], out + g->comps[c].first_op);
+        hb_graph_order_async(scratch, g, c, out + g->comps[c].first_op);
         hb_arena_rewind(scratch, own);
     }
     hb_arena_rewind(scratch, mark);

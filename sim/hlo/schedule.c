@@ -23,6 +23,7 @@ struct maker {
     uint32_t *value_of; /* of the graph, by the flow's */
     uint32_t *marks;    /* by the flow's value: node + 1 that met it last */
     uint32_t *ranks;    /* by node */
+    bool moves_async;   /* XLA:GPU */
 };
 
 static enum hb_hlo_op op_at(const struct maker *k, uint32_t node)
@@ -103,6 +104,7 @@ static void open_maker(struct maker *k)
     list_values(k);
     rank_names(k);
     hb_graph_init(&k->graph, k->arena);
+    k->moves_async = k->m->dialect == hb_hlo_dialect_find("gpu");
 }
 
 /* --- ops and values --- */
@@ -129,6 +131,18 @@ static void add_refs(struct maker *k, uint32_t node)
         hb_graph_add_ref(&k->graph, HB_GRAPH_RUNS, s);
 }
 
+static bool is_start(enum hb_hlo_op op)
+{
+    return op == HB_HLO_OP_ASYNC_START || op == HB_HLO_OP_ALL_GATHER_START ||
+           op == HB_HLO_OP_ALL_REDUCE_START || op == HB_HLO_OP_COLLECTIVE_PERMUTE_START;
+}
+
+static bool is_done(enum hb_hlo_op op)
+{
+    return op == HB_HLO_OP_ASYNC_DONE || op == HB_HLO_OP_ALL_GATHER_DONE ||
+           op == HB_HLO_OP_ALL_REDUCE_DONE || op == HB_HLO_OP_COLLECTIVE_PERMUTE_DONE;
+}
+
 static void add_op(struct maker *k, uint32_t node)
 {
     uint32_t inst = hb_hlo_node_inst(&k->flow, node), op = hb_graph_add_op(&k->graph);
@@ -139,6 +153,8 @@ static void add_op(struct maker *k, uint32_t node)
     at->given = at->early || kind == HB_HLO_OP_CONSTANT;
     at->scalar = shape->type != HB_HLO_TUPLE && shape->elements == 1;
     at->rank = k->ranks[node];
+    at->soon = k->moves_async && is_start(kind);
+    at->late = k->moves_async && is_done(kind);
     for (uint32_t i = k->first_of[node]; i < k->first_of[node + 1]; i++) {
         uint32_t made = k->value_of[k->list[i]];
         struct hb_graph_value *value = &k->graph.values[made];

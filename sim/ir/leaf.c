@@ -160,7 +160,10 @@ static void leaf_arguments(struct hb_lower *lo, struct hb_leaf *l)
 void hb_leaf_arguments(struct hb_lower *lo)
 {
     for (uint32_t i = 0; i < lo->leaf_count; i++)
-        leaf_arguments(lo, &lo->leaves[i]);
+        if (i != lo->head || i == lo->embed)
+            leaf_arguments(lo, &lo->leaves[i]);
+    if (lo->head != lo->embed)
+        leaf_arguments(lo, &lo->leaves[lo->head]);
 }
 
 bool hb_leaf_is_alike(const struct hb_leaf *a, const struct hb_leaf *b)

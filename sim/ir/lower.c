@@ -230,6 +230,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     if (lo->spec->batch.accumulate == 1)
         hb_muon_copy_first(lo);
     hb_loss_prepare(lo, &ends);
+    hb_weight_transpose_stacks(lo);
     x = hb_stack_forward(lo, &parts->stack, x);
     if (parts->piped)
         x = hb_pipeline_forward(lo, &parts->pipeline, x);

@@ -14,7 +14,7 @@ static void copy_parts(struct hb_lower *lo, const struct hb_group *g, uint32_t *
     for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++) {
         const struct hb_leaf *l = &lo->leaves[i];
         uint32_t from = l->cast != HB_NONE ? l->cast : l->arg;
-        if (l->transposed != HB_NONE && lo->phase == HB_PHASE_BACKWARD)
+        if (l->transposed != HB_NONE)
             from = l->transposed;
         parts[i - g->layer.first_leaf] = HB_NONE;
         if (!lo->habits->recompute_first || !l->stack[1])

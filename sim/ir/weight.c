@@ -372,7 +372,7 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     if (l->gathered != HB_NONE)
         return l->gathered;
     uint32_t source = l->cast != HB_NONE ? l->cast : l->arg;
-    if (l->transposed != HB_NONE && lo->phase == HB_PHASE_BACKWARD)
+    if (l->transposed != HB_NONE)
         source = l->transposed;
     /* Layers side by side over one stack take their slices out of it, cast or not
      * (pr85/ep2pp4/good,bf16params). */

@@ -2,7 +2,7 @@
 #include "tests/unit/unit.h"
 
 #include "base/arena.h"
-#include "sim/graph/choose.h"
+#include "sim/graph/step.h"
 
 static struct unit u;
 static struct hb_graph g;
@@ -177,13 +177,100 @@ static void heirs_count_once(void **state)
     unit_end(&u);
 }
 
+/* What starts soon follows what it reads, what awaits it stands before its user. */
+static void starts_soon_and_waits_late(void **state)
+{
+    (void)state;
+    open_graph();
+    uint32_t a = op(HB_NONE, HB_NONE, 1), b = op(a, HB_NONE, 1), start = op(a, HB_NONE, 1);
+    uint32_t done = op(start, HB_NONE, 1), c = op(b, HB_NONE, 1), end = op(c, done, 1);
+    g.ops[start].soon = g.ops[done].late = true;
+    close_graph(end);
+    uint32_t row[] = {a, b, start, done, c, end};
+    hb_graph_order_async(u.env.arena, &g, 0, row);
+    const uint32_t wanted[] = {a, start, b, c, done, end};
+    assert_memory_equal(row, wanted, sizeof wanted);
+    unit_end(&u);
+}
+
+/* A loop hands back all that it is given: the list puts what makes less before it. */
+static void a_loop_makes_what_it_is_given(void **state)
+{
+    (void)state;
+    open_graph();
+    uint32_t s = op(HB_NONE, HB_NONE, 100), w = hb_graph_add_op(&g);
+    g.ops[s].given = true;
+    hb_graph_add_ref(&g, HB_GRAPH_OPERAND, s);
+    hb_graph_add_ref(&g, HB_GRAPH_USES, g.ops[s].first_value);
+    hb_graph_add_ref(&g, HB_GRAPH_RUNS, 1);
+    uint32_t carried = hb_graph_add_value(&g, 1), other = op(s, HB_NONE, 50), end = op(w, other, 1);
+    uint32_t body = hb_graph_add_comp(&g), q = op(HB_NONE, HB_NONE, 1);
+    g.comps[body].root = q;
+    close_graph(end);
+    (void)carried;
+    assert_order(HB_ORDER_LIST, (const uint32_t[]){s, other, w, end, q});
+    unit_end(&u);
+}
+
+static uint32_t program_buf(struct hb_program *p, const char *name, int64_t bytes)
+{
+    return hb_program_add_buf(
+        p,
+        (struct hb_buf){.name = name, .bytes = bytes, .plain_bytes = bytes, .alias_of = HB_NONE});
+}
+
+static void program_op(struct hb_program *p, uint32_t read, uint32_t write)
+{
+    hb_program_add_op(p, (struct hb_op){.name = "op", .start = HB_NONE});
+    if (read != HB_NONE)
+        hb_program_read(p, read);
+    if (write != HB_NONE)
+        hb_program_write(p, write);
+}
+
+/* arg -> cast; zeros; loop { temp = f(cast); zeros += temp }; out = g(zeros), in arg's place. */
+static void a_program_becomes_a_graph(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_step_orders o;
+    unit_start(&u);
+    hb_program_init(&p, u.env.arena, "step", HB_XLA_TPU);
+    uint32_t arg = program_buf(&p, "arg", 40), cast = program_buf(&p, "cast", 20);
+    uint32_t zeros = program_buf(&p, "zeros", 40), temp = program_buf(&p, "temp", 7);
+    uint32_t out = program_buf(&p, "out", 40);
+    p.bufs[arg].argument = p.bufs[out].output = true;
+    p.bufs[out].alias_of = arg;
+    program_op(&p, arg, cast);
+    program_op(&p, HB_NONE, zeros);
+    uint32_t loop = hb_program_open_loop(&p, "loop", 3);
+    program_op(&p, cast, temp);
+    program_op(&p, temp, zeros);
+    hb_program_close_loop(&p, loop);
+    program_op(&p, zeros, out);
+    hb_step_orders_find(u.env.arena, &p, &o);
+    assert_int_equal(o.step.graph.comp_count, 2);
+    assert_int_equal(o.step.argument_bytes, 40);
+    /* arg, cast, temp, and at the moment of the sum both what is found and what is made of it. */
+    for (int kind = 0; kind < HB_ORDER_KINDS; kind++)
+        assert_int_equal(o.choice.bytes[kind], 40 + 20 + 7 + 2 * 40);
+    assert_int_equal(o.choice.least, HB_ORDER_LIST);
+    unit_end(&u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_list_is_greedy), cmocka_unit_test(ties_of_the_list),
-        cmocka_unit_test(scalars_go_first),   cmocka_unit_test(depth_first_prefers_fans),
-        cmocka_unit_test(order_without_data), cmocka_unit_test(a_loops_start_is_not_its_own),
+        cmocka_unit_test(the_list_is_greedy),
+        cmocka_unit_test(ties_of_the_list),
+        cmocka_unit_test(scalars_go_first),
+        cmocka_unit_test(depth_first_prefers_fans),
+        cmocka_unit_test(order_without_data),
+        cmocka_unit_test(a_loops_start_is_not_its_own),
         cmocka_unit_test(heirs_count_once),
+        cmocka_unit_test(starts_soon_and_waits_late),
+        cmocka_unit_test(a_loop_makes_what_it_is_given),
+        cmocka_unit_test(a_program_becomes_a_graph),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

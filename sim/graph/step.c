@@ -1,0 +1,458 @@
+/* Computations are made outermost first, those of one depth in order; each knows from its loop
+ * which buffers come from outside and with what value. Buffers are told apart by the memory that
+ * they lie in (their root). */
+#include "sim/graph/step.h"
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "base/str.h"
+
+/* A buffer that a loop shares with what is around it. */
+struct shared {
+    uint32_t root;
+    uint32_t value;  /* that the loop finds; HB_NONE: it is made inside */
+    uint32_t holder; /* op around the loop that has it */
+    bool carried;    /* a trip writes it */
+};
+
+/* A computation: the entry, or a loop's body. */
+struct frame {
+    uint32_t loop; /* HB_NONE: the entry */
+    struct shared *shared;
+    uint32_t shared_count;
+};
+
+struct maker {
+    struct hb_arena *arena;
+    const struct hb_program *p;
+    struct hb_graph *g;
+    uint32_t *root;   /* by buffer */
+    uint32_t *first;  /* by root, op that touches it first; 0: an argument */
+    uint32_t *last;   /* by root, one past the op that touches it last; HB_NONE: an output */
+    uint32_t *value;  /* by root: what it has now, in the computation at hand; HB_NONE */
+    uint32_t *holder; /* by root: op of that computation that hands it out */
+    uint32_t *seen;   /* by root: stamp of who met it last */
+    uint32_t *slot;   /* by root so met: its number among these */
+    uint32_t *roots;  /* a list */
+    uint32_t stamp;
+    uint32_t *cast_of;   /* by root: what an op made of it alone, in the computation at hand ... */
+    uint32_t *cast_from; /* ... when it had this value */
+    uint32_t *op_of;     /* by op of the program: the graph's */
+    uint32_t norm;       /* op of the graph; HB_NONE */
+    struct frame *frames;
+    uint32_t frame_count, frame_cap;
+    uint32_t *item; /* as hb_step_graph's */
+    uint32_t item_cap;
+};
+
+static const uint32_t *refs_of(const struct maker *m, const struct hb_op *op)
+{
+    return m->p->refs + op->refs_at;
+}
+
+static uint32_t ref_count(const struct hb_op *op)
+{
+    return op->read_count + op->write_count;
+}
+
+static void find_spans(struct maker *m)
+{
+    const struct hb_program *p = m->p;
+    for (uint32_t b = 0; b < p->buf_count; b++) {
+        m->root[b] = hb_program_root(p, b);
+        m->first[b] = HB_NONE;
+    }
+    for (uint32_t b = 0; b < p->buf_count; b++) {
+        m->first[m->root[b]] = p->bufs[b].argument ? 0 : m->first[m->root[b]];
+        m->last[m->root[b]] = p->bufs[b].output ? HB_NONE : m->last[m->root[b]];
+    }
+    for (uint32_t i = 0; i < p->op_count; i++)
+        for (uint32_t r = 0; r < ref_count(&p->ops[i]); r++) {
+            uint32_t root = m->root[refs_of(m, &p->ops[i])[r]];
+            m->first[root] = m->first[root] < i + 1 ? m->first[root] : i + 1;
+            m->last[root] = m->last[root] > i + 1 ? m->last[root] : i + 1;
+        }
+}
+
+/* --- ops --- */
+
+static uint32_t add_op(struct maker *m, uint32_t item)
+{
+    uint32_t op = hb_graph_add_op(m->g);
+    m->item = hb_grow(m->arena, m->item, op, &m->item_cap, sizeof *m->item);
+    m->item[op] = item;
+    return op;
+}
+
+/* In a buffer's place; only the device's memory counts. */
+static void make_value(struct maker *m, uint32_t root, uint32_t op)
+{
+    const struct hb_buf *b = &m->p->bufs[root];
+    int64_t bytes = b->space == HB_SPACE_HBM ? b->bytes : 0;
+    m->value[root] = hb_graph_add_value(m->g, bytes);
+    m->g->values[m->value[root]].place = root;
+    m->holder[root] = op;
+}
+
+/* The op reads these, each once, or hands them on. */
+static void add_operands(struct maker *m, uint32_t op, const uint32_t *roots, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (m->value[roots[i]] != HB_NONE)
+            hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->holder[roots[i]]);
+    for (uint32_t i = 0; i < count; i++)
+        if (m->value[roots[i]] != HB_NONE) {
+            hb_graph_add_ref(m->g, HB_GRAPH_USES, m->value[roots[i]]);
+            hb_graph_touch(m->g, m->value[roots[i]], HB_GRAPH_OP, op);
+        }
+}
+
+/* Roots of what an op touches, each once; what it writes into comes first, as in XLA's updates and
+ * scatters. */
+static uint32_t list_roots(struct maker *m, const struct hb_op *op, uint32_t *out)
+{
+    uint32_t count = 0;
+    m->stamp++;
+    for (uint32_t i = 0; i < ref_count(op); i++) {
+        uint32_t at = (i + op->read_count) % ref_count(op), root = m->root[refs_of(m, op)[at]];
+        if (m->seen[root] != m->stamp)
+            out[count++] = root;
+        m->seen[root] = m->stamp;
+    }
+    return count;
+}
+
+static void make_written(struct maker *m, const struct hb_op *op, uint32_t at)
+{
+    m->stamp++;
+    for (uint32_t i = op->read_count; i < ref_count(op); i++) {
+        uint32_t root = m->root[refs_of(m, op)[i]];
+        if (m->seen[root] != m->stamp)
+            make_value(m, root, at);
+        m->seen[root] = m->stamp;
+    }
+}
+
+static bool is_scalar(const struct maker *m, const struct hb_op *op)
+{
+    enum { SCALAR_BYTES = 4 };
+    for (uint32_t i = op->read_count; i < ref_count(op); i++)
+        if (m->p->bufs[refs_of(m, op)[i]].bytes > SCALAR_BYTES)
+            return false;
+    return true;
+}
+
+/* What is under way is kept until it is done. */
+static void wait_for(struct maker *m, const struct hb_op *start, uint32_t at)
+{
+    for (uint32_t r = 0; r < ref_count(start); r++) {
+        uint32_t value = m->value[m->root[refs_of(m, start)[r]]];
+        if (value != HB_NONE)
+            hb_graph_touch(m->g, value, HB_GRAPH_OP, at);
+    }
+}
+
+/* XLA:GPU has each collective as a start and what waits for it, which keeps what it reads, too. */
+static bool is_async(const struct maker *m, const struct hb_op *op)
+{
+    return m->p->compiler == HB_XLA_GPU && op->stream >= HB_STREAM_COLLECTIVE;
+}
+
+static void add_done(struct maker *m, const struct hb_op *op, uint32_t start)
+{
+    uint32_t at = add_op(m, HB_NONE), count = list_roots(m, op, m->roots);
+    m->g->ops[start].soon = m->g->ops[at].late = true;
+    hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, start);
+    for (uint32_t i = 0; i < count; i++)
+        if (m->value[m->roots[i]] != HB_NONE)
+            hb_graph_add_ref(m->g, HB_GRAPH_USES, m->value[m->roots[i]]);
+    wait_for(m, op, at);
+    for (uint32_t i = op->read_count; i < ref_count(op); i++)
+        m->holder[m->root[refs_of(m, op)[i]]] = at;
+}
+
+/* Two casts of one value are one (HloCSE); gathers are not, each has a channel of its own. */
+static bool is_made_already(struct maker *m, uint32_t i)
+{
+    const struct hb_op *op = &m->p->ops[i];
+    if (op->kind != HB_OP_ELEMENTWISE || op->read_count != 1 || op->write_count != 1)
+        return false;
+    uint32_t from = m->root[refs_of(m, op)[0]], to = refs_of(m, op)[1];
+    if (m->value[from] == HB_NONE || m->value[m->root[to]] != HB_NONE)
+        return false;
+    uint32_t *cast = &m->cast_of[from];
+    if (*cast != HB_NONE && m->cast_from[from] == m->value[from] &&
+        m->p->bufs[*cast].plain_bytes == m->p->bufs[to].plain_bytes) {
+        m->value[to] = m->value[*cast];
+        m->holder[to] = m->holder[*cast];
+        return true;
+    }
+    *cast = to;
+    m->cast_from[from] = m->value[from];
+    return false;
+}
+
+/* A number out of many tensors is made of one of each, where that is made. */
+static bool is_sum_of_many(const struct maker *m, const struct hb_op *op)
+{
+    return op->kind == HB_OP_REDUCE && op->read_count > 1 && is_scalar(m, op);
+}
+
+/* The norm of all gradients, a number that the program does not name: updates wait for it. */
+static bool is_norm(const struct hb_op *op)
+{
+    return op->phase == HB_PHASE_OPTIMIZER && op->kind == HB_OP_REDUCE && op->write_count == 0;
+}
+
+static void add_partial_sums(struct maker *m, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t root = m->roots[i], at = add_op(m, HB_NONE);
+        add_operands(m, at, &root, 1);
+        m->slot[root] = m->holder[root];
+        m->holder[root] = at;
+    }
+}
+
+static void add_program_op(struct maker *m, uint32_t i)
+{
+    const struct hb_op *op = &m->p->ops[i];
+    if (is_made_already(m, i))
+        return;
+    uint32_t count = list_roots(m, op, m->roots);
+    bool parts = is_sum_of_many(m, op);
+    if (parts)
+        add_partial_sums(m, count);
+    uint32_t at = add_op(m, i);
+    m->op_of[i] = at;
+    m->g->ops[at].scalar = is_scalar(m, op);
+    if (op->kind == HB_OP_DONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->op_of[op->start]);
+    if (m->norm != HB_NONE && op->phase == HB_PHASE_OPTIMIZER && op->loop == HB_NONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->norm);
+    m->norm = is_norm(op) ? at : m->norm;
+    add_operands(m, at, m->roots, count);
+    for (uint32_t r = 0; r < count && parts; r++)
+        m->holder[m->roots[r]] = m->slot[m->roots[r]];
+    if (op->kind == HB_OP_DONE)
+        wait_for(m, &m->p->ops[op->start], at);
+    make_written(m, op, at);
+    if (is_async(m, op))
+        add_done(m, op, at);
+}
+
+/* --- loops --- */
+
+/* Finds which memory the loop shares with what is around it; first what it only reads. */
+static void find_shared(struct maker *m, uint32_t loop, struct frame *out)
+{
+    const struct hb_loop *l = &m->p->loops[loop];
+    uint32_t cap = 0;
+    *out = (struct frame){.loop = loop};
+    m->stamp++;
+    for (uint32_t i = l->first_op; i < l->end_op; i++)
+        for (uint32_t r = 0; r < ref_count(&m->p->ops[i]); r++) {
+            uint32_t root = m->root[refs_of(m, &m->p->ops[i])[r]];
+            bool inside = m->first[root] > l->first_op && m->last[root] <= l->end_op;
+            if (inside || m->seen[root] == m->stamp)
+                continue;
+            m->seen[root] = m->stamp;
+            m->slot[root] = out->shared_count;
+            out->shared =
+                hb_grow(m->arena, out->shared, out->shared_count, &cap, sizeof *out->shared);
+            out->shared[out->shared_count++] =
+                (struct shared){.root = root, .value = m->value[root]};
+        }
+    for (uint32_t i = l->first_op; i < l->end_op; i++)
+        for (uint32_t r = m->p->ops[i].read_count; r < ref_count(&m->p->ops[i]); r++) {
+            uint32_t root = m->root[refs_of(m, &m->p->ops[i])[r]];
+            if (m->seen[root] == m->stamp)
+                out->shared[m->slot[root]].carried = true;
+        }
+}
+
+static void list_shared(struct maker *m, const struct frame *f)
+{
+    for (uint32_t i = 0; i < f->shared_count; i++)
+        m->roots[i] = f->shared[i].root;
+}
+
+/* A part of what a tuple op has: nothing of its own. The list thinks that it needs all of it. */
+static void hand_out(struct maker *m, uint32_t root, uint32_t from)
+{
+    uint32_t at = add_op(m, HB_NONE);
+    const struct hb_graph_op *tuple = &m->g->ops[from];
+    hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, from);
+    for (uint32_t v = 0; v < tuple->value_count; v++)
+        hb_graph_add_ref(m->g, HB_GRAPH_USES, tuple->first_value + v);
+    if (m->g->values[m->value[root]].op != from)
+        hb_graph_add_ref(m->g, HB_GRAPH_USES, m->value[root]);
+    hb_graph_touch(m->g, m->value[root], HB_GRAPH_OP, at);
+    m->holder[root] = at;
+}
+
+/* A tuple of all that it finds, the loop, and what is used of it afterwards. */
+static void add_loop(struct maker *m, uint32_t loop)
+{
+    struct frame f;
+    find_shared(m, loop, &f);
+    uint32_t body = m->frame_count, tuple = add_op(m, HB_NONE);
+    list_shared(m, &f);
+    add_operands(m, tuple, m->roots, f.shared_count);
+    uint32_t at = add_op(m, m->p->op_count + loop);
+    hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, tuple);
+    for (uint32_t i = 0; i < f.shared_count; i++)
+        if (f.shared[i].value != HB_NONE) {
+            hb_graph_add_ref(m->g, HB_GRAPH_USES, f.shared[i].value);
+            hb_graph_touch(m->g, f.shared[i].value, HB_GRAPH_START, body);
+            if (!f.shared[i].carried)
+                hb_graph_touch(m->g, f.shared[i].value, HB_GRAPH_OP, at);
+        }
+    hb_graph_add_ref(m->g, HB_GRAPH_RUNS, body);
+    for (uint32_t i = 0; i < f.shared_count; i++)
+        if (f.shared[i].carried)
+            make_value(m, f.shared[i].root, at);
+    for (uint32_t i = 0; i < f.shared_count; i++)
+        if (f.shared[i].carried && m->last[f.shared[i].root] > m->p->loops[loop].end_op)
+            hand_out(m, f.shared[i].root, at);
+    m->frames = hb_grow(m->arena, m->frames, m->frame_count, &m->frame_cap, sizeof *m->frames);
+    m->frames[m->frame_count++] = f;
+}
+
+/* The ops of a computation, loops directly within as one. */
+static void add_ops(struct maker *m, uint32_t loop)
+{
+    const struct hb_program *p = m->p;
+    uint32_t end = loop == HB_NONE ? p->op_count : p->loops[loop].end_op;
+    for (uint32_t i = loop == HB_NONE ? 0 : p->loops[loop].first_op; i < end; i++) {
+        uint32_t in = p->ops[i].loop;
+        if (in == loop) {
+            add_program_op(m, i);
+            continue;
+        }
+        while (p->loops[in].parent != loop)
+            in = p->loops[in].parent;
+        add_loop(m, in);
+        i = p->loops[in].end_op - 1;
+    }
+}
+
+/* --- computations --- */
+
+static uint32_t add_given(struct maker *m)
+{
+    uint32_t at = add_op(m, HB_NONE);
+    m->g->ops[at].given = m->g->ops[at].early = true;
+    return at;
+}
+
+/* Those that the step does not hand back in their own place stay the caller's. */
+static void add_arguments(struct maker *m, struct hb_step_graph *out)
+{
+    const struct hb_program *p = m->p;
+    for (uint32_t b = 0; b < p->buf_count; b++)
+        if (p->bufs[b].argument && m->root[b] == b) {
+            make_value(m, b, add_given(m));
+            out->argument_bytes = hb_add_sat(out->argument_bytes, m->g->values[m->value[b]].bytes);
+            if (m->last[b] != HB_NONE)
+                hb_graph_touch(m->g, m->value[b], HB_GRAPH_END, 0);
+        }
+}
+
+/* Everything shared, as the body finds it at the start of a trip. */
+static void add_found(struct maker *m, const struct frame *f)
+{
+    uint32_t at = add_given(m);
+    for (uint32_t i = 0; i < f->shared_count; i++) {
+        m->value[f->shared[i].root] = f->shared[i].value;
+        if (f->shared[i].value == HB_NONE)
+            continue;
+        if (f->shared[i].carried)
+            make_value(m, f->shared[i].root, at);
+        else
+            hb_graph_touch(m->g, f->shared[i].value, HB_GRAPH_OP, at);
+    }
+    for (uint32_t i = 0; i < f->shared_count; i++)
+        if (f->shared[i].value != HB_NONE)
+            hand_out(m, f->shared[i].root, at);
+}
+
+static void add_root(struct maker *m, uint32_t comp, uint32_t count)
+{
+    uint32_t at = add_op(m, HB_NONE);
+    add_operands(m, at, m->roots, count);
+    for (uint32_t i = 0; i < count; i++)
+        if (m->value[m->roots[i]] != HB_NONE)
+            hb_graph_touch(m->g, m->value[m->roots[i]], HB_GRAPH_END, comp);
+    m->g->comps[comp].root = at;
+}
+
+static void add_entry(struct maker *m, struct hb_step_graph *out)
+{
+    uint32_t count = 0;
+    add_arguments(m, out);
+    add_ops(m, HB_NONE);
+    for (uint32_t b = 0; b < m->p->buf_count; b++)
+        if (m->root[b] == b && m->last[b] == HB_NONE)
+            m->roots[count++] = b;
+    add_root(m, 0, count);
+}
+
+static void add_body(struct maker *m, uint32_t comp)
+{
+    struct frame f = m->frames[comp];
+    for (uint32_t b = 0; b < m->p->buf_count; b++)
+        m->value[b] = m->cast_of[b] = HB_NONE;
+    add_found(m, &f);
+    add_ops(m, f.loop);
+    list_shared(m, &f);
+    add_root(m, comp, f.shared_count);
+}
+
+static uint32_t *by_buf(const struct maker *m)
+{
+    return hb_arena_alloc(m->arena, m->p->buf_count, sizeof(uint32_t));
+}
+
+void hb_step_graph_make(struct hb_arena *arena, const struct hb_program *p,
+                        struct hb_step_graph *out)
+{
+    struct maker m = {.arena = arena, .p = p, .g = &out->graph, .norm = HB_NONE};
+    *out = (struct hb_step_graph){0};
+    hb_graph_init(&out->graph, arena);
+    m.root = by_buf(&m), m.first = by_buf(&m), m.last = by_buf(&m), m.value = by_buf(&m);
+    m.cast_of = by_buf(&m), m.cast_from = by_buf(&m);
+    m.holder = by_buf(&m), m.seen = by_buf(&m), m.slot = by_buf(&m), m.roots = by_buf(&m);
+    m.op_of = hb_arena_alloc(arena, p->op_count, sizeof *m.op_of);
+    find_spans(&m);
+    for (uint32_t b = 0; b < p->buf_count; b++)
+        m.value[b] = m.cast_of[b] = HB_NONE;
+    m.frames = hb_grow(arena, m.frames, 0, &m.frame_cap, sizeof *m.frames);
+    m.frames[m.frame_count++] = (struct frame){.loop = HB_NONE};
+    for (uint32_t c = 0; c < m.frame_count; c++) {
+        hb_graph_add_comp(&out->graph);
+        if (c == 0)
+            add_entry(&m, out);
+        else
+            add_body(&m, c);
+    }
+    hb_graph_close(&out->graph);
+    out->item = m.item;
+}
+
+/* Ops of the graph are numbered as the program has them. */
+static int64_t written_bytes(struct hb_arena *arena, const struct hb_graph *g)
+{
+    uint32_t *order = hb_arena_raw(arena, g->op_count, sizeof *order);
+    for (uint32_t op = 0; op < g->op_count; op++)
+        order[op] = op;
+    return hb_graph_estimate(arena, g, order);
+}
+
+void hb_step_orders_find(struct hb_arena *arena, const struct hb_program *p,
+                         struct hb_step_orders *out)
+{
+    hb_step_graph_make(arena, p, &out->step);
+    hb_graph_choose(arena, &out->step.graph, &out->choice);
+    out->written_bytes = written_bytes(arena, &out->step.graph);
+}

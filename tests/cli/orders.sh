@@ -1,0 +1,48 @@
+# simulate --orders: XLA's three estimates and its choice, against those of the compiler's own log.
+. tests/tap.sh
+
+model=examples/quickstart/model.yaml
+expect 0 hbmsim simulate $model --orders
+out_has 'Orders, by what is alive at once'
+out_has 'XLA takes the least'
+expect 0 hbmsim simulate $model --orders --json
+out_has '"orders": {'
+for key in least list depth post simulated argument_bytes; do
+    out_has "\"$key\": "
+done
+expect 2 hbmsim simulate $model --orders --set compiler=torch
+err_has '--orders: torch runs ops as they are issued'
+
+# A line for each step: estimates within 3 % (of what is above the arguments, as far as the log's
+# two digits tell), and whether the choice is right (or as good, by the log).
+compare() {
+    awk -v id="$1" -v list="$2" -v depth="$3" -v post="$4" -v kept="$5" '
+        /"orders": \{/ { on = 1 }
+        on { gsub(/[",:]/, ""); got[$1] = $2 }
+        END {
+            true["list"] = list; true["depth"] = depth; true["post"] = post
+            for (kind in true) {
+                wanted = true[kind] * 1024 ^ 3 - got["argument_bytes"]
+                off = got[kind] - got["argument_bytes"] - wanted
+                off = off < 0 ? -off : off
+                near += off <= .03 * wanted + .005 * 1024 ^ 3
+            }
+            right = true[got["least"]] <= true[kept]
+            print near + 0, right + 0, id
+        }' "$work/out"
+}
+grep -v '^#' tests/golden/sequences.tsv >"$work/measured"
+while IFS='	' read -r id list depth post kept; do
+    grep -hF "\"id\":\"$id\"," tests/golden/*.jsonl | head -n 1 |
+        sed 's/.*"config":\(.*\),"measured":.*/\1/' >"$work/step.json"
+    run hbmsim simulate "$work/step.json" --orders --json
+    compare "$id" "$list" "$depth" "$post" "$kept"
+done <"$work/measured" >"$work/compared"
+awk '{ n++; near += $1; right += $2; if ($1 < 3 || !$2) print "#", $0 }
+    END { printf "# %d of %d estimates within 3 %%, %d of %d choices\n", near, 3 * n, right, n }' \
+    "$work/compared"
+ok 'nine of ten estimates within 3 %' \
+    awk '{ n++; near += $1 } END { exit n == 0 || near < .9 * 3 * n }' "$work/compared"
+ok '19 of 20 choices' awk '{ n++; right += $2 } END { exit n == 0 || right < .95 * n }' \
+    "$work/compared"
+finish
