@@ -12,7 +12,7 @@
 struct options {
     struct hb_common common;
     const char *model;
-    const char *plot;
+    struct hb_draw_options plot;
 };
 
 static void put_advice(struct hb_json *j, const struct hb_advice *a)
@@ -33,6 +33,23 @@ static void put_advice(struct hb_json *j, const struct hb_advice *a)
     hb_json_object_end(j);
 }
 
+/* Of the levers (or, where none is enough, the pairs) that free what lacks, the one that costs the
+ * least time; null: none is, or nothing lacks. */
+static const struct hb_advice *cheapest(const struct hb_advice_list *l)
+{
+    const struct hb_advice *best = NULL;
+    int64_t lacking = l->peak_bytes - l->budget_bytes;
+    for (int pairs = 0; lacking > 0 && pairs < 2 && !best; pairs++) {
+        const struct hb_advice *all = pairs ? l->pairs : l->knobs;
+        uint32_t count = pairs ? l->pair_count : l->knob_count;
+        for (uint32_t i = 0; i < count; i++)
+            if (all[i].applies && all[i].freed_bytes >= lacking &&
+                (!best || all[i].cost_ns < best->cost_ns))
+                best = &all[i];
+    }
+    return best;
+}
+
 static void print_json(struct hb_env *env, FILE *out, const struct hb_spec *spec,
                        const struct hb_advice_list *l)
 {
@@ -48,6 +65,9 @@ static void print_json(struct hb_env *env, FILE *out, const struct hb_spec *spec
     hb_json_int(&j, l->budget_bytes);
     hb_json_key(&j, "step_seconds");
     hb_json_real(&j, (double)l->step_ns * 1e-9);
+    const struct hb_advice *enough = cheapest(l);
+    hb_json_key(&j, "suffices");
+    hb_json_text(&j, enough ? enough->name : NULL);
     hb_json_key(&j, "levers");
     hb_json_array(&j);
     for (uint32_t i = 0; i < l->knob_count; i++)
@@ -71,12 +91,31 @@ static void print_row(FILE *out, const struct hb_advice_list *l, const struct hb
             hb_size_print(bytes, size), part, a->name);
 }
 
+/* What to do first, where it does not fit. */
+static void print_lead(FILE *out, const struct hb_advice_list *l)
+{
+    const struct hb_advice *a = cheapest(l);
+    char lacking[HB_SIZE_TEXT], freed[HB_SIZE_TEXT];
+    double part = a && l->step_ns ? 100 * (double)a->cost_ns / (double)l->step_ns : 0;
+    if (l->peak_bytes <= l->budget_bytes)
+        return;
+    hb_size_print(l->peak_bytes - l->budget_bytes, lacking);
+    if (a)
+        fprintf(out, "%s too much; the cheapest that suffices: %s (frees %s, %+.2f %% time)\n",
+                lacking, a->name, hb_size_print(a->freed_bytes, freed), part);
+    else
+        fprintf(out, "%s too much; no lever and no pair suffices: `hbmsim plan` searches all\n",
+                lacking);
+}
+
 static void print_text(FILE *out, const struct hb_spec *spec, const struct hb_advice_list *l)
 {
     char peak[HB_SIZE_TEXT], budget[HB_SIZE_TEXT], step[HB_SIZE_TEXT];
-    fprintf(out, "%s: peak %s of %s, %s a step\n\n  peak         step\n", spec->model.name,
+    fprintf(out, "%s: peak %s of %s, %s a step\n", spec->model.name,
             hb_size_print(l->peak_bytes, peak), hb_size_print(l->budget_bytes, budget),
             hb_time_print(l->step_ns, step));
+    print_lead(out, l);
+    fputs("\n  peak         step\n", out);
     for (uint32_t i = 0; i < l->knob_count && l->knobs[i].applies; i++)
         print_row(out, l, &l->knobs[i]);
     if (l->pair_count)
@@ -98,7 +137,7 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_advise, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
-    if (!hb_draw_check(env, o.plot) ||
+    if (!hb_draw_check(env, &o.plot) ||
         !hb_input_read(env, o.model, &o.common.set, &spec, &device) ||
         !hb_advise_find(env, &spec, &device, &list))
         return HB_EXIT_INPUT;
@@ -108,10 +147,10 @@ static int run(struct hb_env *env, int argc, char **argv)
     else
         print_text(hb_out_file(out), &spec, &list);
     hb_out_close(out);
-    if (o.plot) {
+    if (o.plot.path) {
         struct hb_picture picture = {.kind = HB_PICTURE_TORNADO};
         hb_tornado_make(env->arena, spec.model.name, &list, &picture.tornado);
-        hb_draw_picture(env, &picture, o.plot);
+        hb_draw_picture(env, &picture, &o.plot);
     }
     return HB_EXIT_YES;
 }
@@ -119,7 +158,7 @@ static int run(struct hb_env *env, int argc, char **argv)
 static const struct hb_opt options[] = {
     {"MODEL.yaml", 0, HB_OPT_OPERAND, NULL, "the configuration; - is standard input", NULL,
      offsetof(struct options, model), 0, 0},
-    HB_DRAW_OPTION(offsetof(struct options, plot)),
+    HB_DRAW_OPTIONS(offsetof(struct options, plot)),
     {0},
 };
 

@@ -29,7 +29,7 @@ struct options {
     const char *libs;
     const char *date;
     const char *fit;
-    const char *plot;
+    struct hb_draw_options plot;
 };
 
 static const char *today(struct hb_arena *arena)
@@ -99,8 +99,8 @@ static int finish(struct hb_env *env, const struct options *o, struct hb_out *ou
     if (result->interrupted)
         fputs("stopped early: what was measured until then is written\n", env->err);
     write_result(env, o, &result->device, out);
-    if (o->plot)
-        hb_draw_rates(env, &result->device, o->plot);
+    if (o->plot.path)
+        hb_draw_rates(env, &result->device, &o->plot);
     return HB_EXIT_YES;
 }
 
@@ -133,7 +133,7 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_calibrate, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
-    if (!hb_draw_check(env, o.plot))
+    if (!hb_draw_check(env, &o.plot))
         return HB_EXIT_INPUT;
     if (o.fit)
         return fit(env, &o);
@@ -157,7 +157,7 @@ static const struct hb_opt options[] = {
      offsetof(struct options, quick), 0, 0},
     {"seconds", 0, HB_OPT_INT, "N", "time to spend", NULL, offsetof(struct options, seconds), 1,
      MOST_SECONDS},
-    HB_DRAW_OPTION(offsetof(struct options, plot)),
+    HB_DRAW_OPTIONS(offsetof(struct options, plot)),
     {"base", 0, HB_OPT_STRING, "NAME",
      "profile that gives peaks, links, network: what cannot be measured", NULL,
      offsetof(struct options, base), 0, 0},

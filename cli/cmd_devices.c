@@ -15,7 +15,7 @@ enum { MOST_SIDE_BY_SIDE = 6 };
 struct options {
     struct hb_common common;
     struct hb_words names;
-    const char *plot;
+    struct hb_draw_options plot;
 };
 
 /* "989.4 T", "3.35 G": a rate with a decimal prefix. */
@@ -284,7 +284,7 @@ static struct hb_device *load_devices(struct hb_env *env, const struct hb_words 
 static bool check_plot(struct hb_env *env, const struct options *o, const struct hb_device *devs,
                        uint32_t count)
 {
-    if (!o->plot || (count == 1 && hb_rates_any(devs)))
+    if (!o->plot.path || (count == 1 && hb_rates_any(devs)))
         return true;
     return hb_error(env->diag, (struct hb_loc){0},
                     count == 1 ? "--plot: the profile has no curves" : "--plot: of one device");
@@ -302,7 +302,7 @@ static int run(struct hb_env *env, int argc, char **argv)
         return HB_EXIT_INPUT;
     }
     uint32_t count;
-    if (!hb_draw_check(env, o.plot))
+    if (!hb_draw_check(env, &o.plot))
         return HB_EXIT_INPUT;
     const struct hb_device *devs = load_devices(env, &o.names, &count);
     if (!devs || !check_plot(env, &o, devs, count))
@@ -315,8 +315,8 @@ static int run(struct hb_env *env, int argc, char **argv)
         explain_device(env, devs);
     else
         compare_devices(env, devs, count);
-    if (o.plot)
-        hb_draw_rates(env, devs, o.plot);
+    if (o.plot.path)
+        hb_draw_rates(env, devs, &o.plot);
     return HB_EXIT_YES;
 }
 
@@ -324,7 +324,7 @@ static const struct hb_opt options[] = {
     {"NAME", 0, HB_OPT_OPERANDS_MAYBE, NULL,
      "a device of the table, or a profile file; none: the whole table", NULL,
      offsetof(struct options, names), 0, 0},
-    HB_DRAW_OPTION(offsetof(struct options, plot)),
+    HB_DRAW_OPTIONS(offsetof(struct options, plot)),
     {0},
 };
 

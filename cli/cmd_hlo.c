@@ -14,7 +14,7 @@ struct options {
     int backend;
     int order;
     int64_t top;
-    const char *plot;
+    struct hb_draw_options plot;
     bool full;
 };
 
@@ -53,7 +53,7 @@ static struct hb_outcome make_heap(struct hb_env *env, const struct hb_hlo_repor
 /* A module without temporaries has no heap to draw. */
 static bool check_heap(struct hb_env *env, const struct options *o, const struct hb_outcome *heap)
 {
-    return !o->plot || heap->buffer_count ||
+    return !o->plot.path || heap->buffer_count ||
            hb_error(env->diag, (struct hb_loc){.file = o->module},
                     "--plot: the module has no temporaries");
 }
@@ -67,11 +67,11 @@ static int run(struct hb_env *env, int argc, char **argv)
     if (status != HB_GO_ON)
         return status;
     struct hb_outcome heap = {0};
-    if (!hb_draw_check(env, o.plot))
+    if (!hb_draw_check(env, &o.plot))
         return HB_EXIT_INPUT;
     struct hb_out *out = hb_out_open(env, o.common.output);
     bool ok = read_report(env, &o, &module, &report);
-    if (ok && (o.plot || o.full))
+    if (ok && (o.plot.path || o.full))
         heap = make_heap(env, &report);
     if (!ok || !check_heap(env, &o, &heap)) {
         hb_out_drop(out);
@@ -83,10 +83,10 @@ static int run(struct hb_env *env, int argc, char **argv)
     else
         hb_show_hlo_text(env, hb_out_file(out), &shown, &report);
     hb_out_close(out);
-    if (o.plot) {
+    if (o.plot.path) {
         struct hb_picture picture = {
             .kind = HB_PICTURE_ADDRESSMAP, .outcomes = &heap, .outcome_count = 1};
-        hb_draw_picture(env, &picture, o.plot);
+        hb_draw_picture(env, &picture, &o.plot);
     }
     return HB_EXIT_YES;
 }
@@ -100,7 +100,7 @@ static const struct hb_opt options[] = {
     {"order", 0, HB_OPT_CHOICE, "list|depth|post|least",
      "run it in that order instead of its own; least: the one of the three that XLA keeps", NULL,
      offsetof(struct options, order), 0, 0},
-    HB_DRAW_OPTION(offsetof(struct options, plot)),
+    HB_DRAW_OPTIONS(offsetof(struct options, plot)),
     {"full", 0, HB_OPT_FLAG, NULL, "with --json: also where buffers lie, for plot", NULL,
      offsetof(struct options, full), 0, 0},
     {"top", 0, HB_OPT_INT, "N", "rows of the table of temporaries", "20",

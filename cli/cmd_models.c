@@ -1,4 +1,6 @@
 /* hbmsim models: the cards of the model zoo, with what is counted from them. */
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/json_write.h"
@@ -46,6 +48,30 @@ static bool read_card(struct hb_env *env, const char *name, struct card *card)
         return false;
     card->name = name;
     card->path = hb_arena_printf(env->arena, "%s/models/zoo/%s.yaml", env->data_dir, name);
+    card->model = spec.model;
+    hb_params_count(&spec, &card->params);
+    return true;
+}
+
+/* A configuration, or another program's, instead of a name. */
+static bool is_file(const char *name)
+{
+    static const char *const ends[] = {".yaml", ".yml", ".json", ".toml", ".sh"};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (hb_str_ends(name, ends[i]))
+            return true;
+    return strchr(name, '/') != NULL || hb_str_same(name, "-");
+}
+
+static bool read_file(struct hb_env *env, const char *path, struct card *card)
+{
+    struct hb_spec spec;
+    struct hb_schema_source source = {
+        .arena = env->arena, .diag = env->diag, .path = path, .data_dir = env->data_dir};
+    if (!hb_schema_read(&source, &spec))
+        return false;
+    card->name = spec.model.name;
+    card->path = path;
     card->model = spec.model;
     hb_params_count(&spec, &card->params);
     return true;
@@ -232,7 +258,9 @@ static struct card *read_cards(struct hb_env *env, const struct hb_words *names,
     struct card *cards = hb_arena_alloc(env->arena, count, sizeof *cards);
     bool ok = true;
     for (uint32_t i = 0; i < count; i++)
-        ok &= check_name(env, items[i], known) && read_card(env, items[i], &cards[i]);
+        ok &= is_file(items[i])
+                  ? read_file(env, items[i], &cards[i])
+                  : check_name(env, items[i], known) && read_card(env, items[i], &cards[i]);
     *out_count = count;
     return ok ? cards : NULL;
 }
@@ -257,7 +285,8 @@ static int run(struct hb_env *env, int argc, char **argv)
 }
 
 static const struct hb_opt options[] = {
-    {"NAME", 0, HB_OPT_OPERANDS_MAYBE, NULL, "a model of the zoo; none: the whole list", NULL,
+    {"NAME", 0, HB_OPT_OPERANDS_MAYBE, NULL,
+     "a model of the zoo, or a file whose model is counted; none: the whole list", NULL,
      offsetof(struct options, names), 0, 0},
     {0},
 };

@@ -43,7 +43,7 @@ struct options {
     const char *model;
     const char *certificate;
     const char *write_lp;
-    const char *plot;
+    struct hb_draw_options plot;
     int objective;
     int emit;
     int64_t budget_bytes;
@@ -226,7 +226,7 @@ static void print_answer(struct hb_env *env, const struct options *o,
 {
     struct hb_picture picture = {.kind = HB_PICTURE_PARETO};
     struct hb_out *out = hb_out_open(env, o->common.output);
-    if (o->plot || o->full)
+    if (o->plot.path || o->full)
         hb_draw_plan(env, a, POINTS_DRAWN, &picture.pareto);
     if (o->common.json)
         hb_show_plan_json(env, hb_out_file(out), a, o->full ? &picture.pareto : NULL);
@@ -235,8 +235,8 @@ static void print_answer(struct hb_env *env, const struct options *o,
     else
         print_text(env, hb_out_file(out), o, a);
     hb_out_close(out);
-    if (o->plot)
-        hb_draw_picture(env, &picture, o->plot);
+    if (o->plot.path)
+        hb_draw_picture(env, &picture, &o->plot);
     if (!o->certificate)
         return;
     out = hb_out_open(env, o->certificate);
@@ -401,7 +401,7 @@ static int run(struct hb_env *env, int argc, char **argv)
     if (o.margin)
         hb_words_add(&o.common.set, env->arena,
                      hb_arena_printf(env->arena, "plan.margin=%s", o.margin));
-    if (!hb_draw_check(env, o.plot) || !hb_input_confidence(env, o.confidence, &o.common.set) ||
+    if (!hb_draw_check(env, &o.plot) || !hb_input_confidence(env, o.confidence, &o.common.set) ||
         !hb_input_read(env, o.model, &o.common.set, &spec, &device))
         return HB_EXIT_INPUT;
     if (!check_torch(env, &o, &spec))
@@ -428,7 +428,7 @@ static const struct hb_opt options[] = {
     {"emit", 0, HB_OPT_CHOICE, "maxtext|levanter|yaml|torchtitan|megatron",
      "print the plan as settings of that program, or as a file for hbmsim", NULL,
      offsetof(struct options, emit), 0, 0},
-    HB_DRAW_OPTION(offsetof(struct options, plot)),
+    HB_DRAW_OPTIONS(offsetof(struct options, plot)),
     {"full", 0, HB_OPT_FLAG, NULL, "with --json: also a sample of all that was searched, for plot",
      NULL, offsetof(struct options, full), 0, 0},
     {"certificate", 0, HB_OPT_OUTPUT, "FILE",

@@ -1,7 +1,5 @@
 /* hbmsim plot: any result's JSON as a picture. */
-#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -26,31 +24,6 @@ struct options {
     const char *layout;
     bool text;
 };
-
-/* A side within what can be drawn; *text moves past it. */
-static bool parse_side(const char **text, double *out)
-{
-    char *end;
-    long side = strtol(*text, &end, 10);
-    bool good =
-        isdigit((unsigned char)**text) && side >= HB_LOOK_MIN_SIDE && side <= HB_DRAW_MAX_SIDE;
-    *text = end;
-    *out = (double)side;
-    return good;
-}
-
-/* "900x560". */
-static bool parse_size(struct hb_diag *diag, const char *text, struct hb_look *look)
-{
-    const char *at = text;
-    if (!text)
-        return true;
-    if (parse_side(&at, &look->width) && *at++ == 'x' && parse_side(&at, &look->height) && !*at)
-        return true;
-    return hb_error(diag, (struct hb_loc){0},
-                    "--size: '%s' where WIDTHxHEIGHT is wanted, each from %d to %d", text,
-                    HB_LOOK_MIN_SIDE, HB_DRAW_MAX_SIDE);
-}
 
 static enum hb_format find_format(const struct options *o)
 {
@@ -185,7 +158,7 @@ static int run(struct hb_env *env, int argc, char **argv)
         return status;
     struct hb_look look = {
         .theme = (enum hb_theme)o.theme, .scale = o.scale, .font = o.font, .live_text = o.text};
-    if (!parse_size(env->diag, o.size, &look) || !read_picture(env, &o, &picture))
+    if (!hb_draw_size(env->diag, o.size, &look) || !read_picture(env, &o, &picture))
         return HB_EXIT_INPUT;
     hb_picture_size(&picture, &look);
     if (!check_scale(env->diag, &look, find_format(&o)))

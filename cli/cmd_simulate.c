@@ -16,7 +16,7 @@ struct options {
     const char *explain;
     const char *timeline;
     const char *rank;
-    const char *plot;
+    struct hb_draw_options plot;
     double confidence;
     bool full;
     bool strict;
@@ -95,13 +95,14 @@ static void print_text(struct hb_env *env, FILE *out, const struct options *o,
         hb_show_orders(out, orders);
 }
 
-static void draw_picture(struct hb_env *env, const char *path, const struct hb_result *r)
+static void draw_picture(struct hb_env *env, const struct hb_draw_options *o,
+                         const struct hb_result *r)
 {
     struct hb_outcome outcome;
     struct hb_picture picture = {
         .kind = HB_PICTURE_TIMELINE, .outcomes = &outcome, .outcome_count = 1};
     hb_outcome_make(env->arena, r, &outcome);
-    hb_draw_picture(env, &picture, path);
+    hb_draw_picture(env, &picture, o);
 }
 
 static bool print_answer(struct hb_env *env, FILE *out, const struct options *o,
@@ -141,7 +142,7 @@ static int run(struct hb_env *env, int argc, char **argv)
     if (o.rank)
         hb_words_add(&o.common.set, env->arena,
                      hb_arena_printf(env->arena, "pipeline.rank=%s", o.rank));
-    if (!check_outputs(env, &o) || !hb_draw_check(env, o.plot) ||
+    if (!check_outputs(env, &o) || !hb_draw_check(env, &o.plot) ||
         !hb_input_confidence(env, o.confidence, &o.common.set) ||
         !hb_input_read(env, o.model, &o.common.set, &spec, &device))
         return HB_EXIT_INPUT;
@@ -164,8 +165,8 @@ static int run(struct hb_env *env, int argc, char **argv)
         hb_show_trace(hb_out_file(trace), env->arena, &result);
         hb_out_close(trace);
     }
-    if (o.plot)
-        draw_picture(env, o.plot, &result);
+    if (o.plot.path)
+        draw_picture(env, &o.plot, &result);
     hb_out_close(out);
     return result.verdict == HB_VERDICT_FITS || (result.verdict == HB_VERDICT_TIGHT && !o.strict)
                ? HB_EXIT_YES
@@ -183,7 +184,7 @@ static const struct hb_opt options[] = {
      NULL, offsetof(struct options, rank), 0, 0},
     {"timeline", 0, HB_OPT_OUTPUT, "FILE", "write a trace for Perfetto or chrome://tracing", NULL,
      offsetof(struct options, timeline), 0, 0},
-    HB_DRAW_OPTION(offsetof(struct options, plot)),
+    HB_DRAW_OPTIONS(offsetof(struct options, plot)),
     HB_CONFIDENCE_OPTION(offsetof(struct options, confidence)),
     {"strict", 0, HB_OPT_FLAG, NULL, "what may not fit counts as what does not: status 1", NULL,
      offsetof(struct options, strict), 0, 0},

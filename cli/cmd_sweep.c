@@ -25,7 +25,7 @@ struct options {
     struct hb_words merge;
     const char *journal;
     const char *shard;
-    const char *plot;
+    struct hb_draw_options plot;
     int64_t jobs;
     double confidence;
     bool csv;
@@ -336,8 +336,8 @@ static void print_answer(const struct answer *a, const struct options *o, struct
         print_csv(a, hb_out_file(out));
     else
         print_text(a, hb_out_file(out));
-    if (o->plot)
-        hb_draw_picture(a->env, &picture, o->plot);
+    if (o->plot.path)
+        hb_draw_picture(a->env, &picture, &o->plot);
 }
 
 static bool read_ask(struct hb_env *env, const struct options *o, struct hb_sweep *sweep,
@@ -346,7 +346,7 @@ static bool read_ask(struct hb_env *env, const struct options *o, struct hb_swee
     if (ask->ranks.count > 1 && o->jobs > 1)
         return hb_error(env->diag, (struct hb_loc){0},
                         "--jobs: %d processes of MPI are there already", ask->ranks.count);
-    if (!hb_draw_check(env, o->plot) || !read_sweep(env, o, sweep) ||
+    if (!hb_draw_check(env, &o->plot) || !read_sweep(env, o, sweep) ||
         !read_shard(env, o->shard, ask))
         return false;
     if (o->merge.count) /* nothing is run */
@@ -433,7 +433,7 @@ static const struct hb_opt options[] = {
      "run nothing: take the cells from the shards' journals; may be given several times", NULL,
      offsetof(struct options, merge), 0, 0},
     HB_CONFIDENCE_OPTION(offsetof(struct options, confidence)),
-    HB_DRAW_OPTION(offsetof(struct options, plot)),
+    HB_DRAW_OPTIONS(offsetof(struct options, plot)),
     {0},
 };
 

@@ -25,7 +25,7 @@ struct options {
     double max_p95;
     const char *explain;
     const char *peaks;
-    const char *plot;
+    struct hb_draw_options plot;
     double confidence;
     bool calibration;
     bool pairs;
@@ -183,7 +183,8 @@ static int gate(struct hb_env *env, const struct options *o, const struct hb_rep
     return HB_EXIT_YES;
 }
 
-static void draw_scatter(struct hb_env *env, const char *path, const struct hb_report *r)
+static void draw_scatter(struct hb_env *env, const struct hb_draw_options *o,
+                         const struct hb_report *r)
 {
     struct hb_picture picture = {.kind = HB_PICTURE_SCATTER};
     for (uint32_t i = 0; i < r->count; i++) {
@@ -194,7 +195,7 @@ static void draw_scatter(struct hb_env *env, const char *path, const struct hb_r
         if (!c->speed && !c->verdict)
             hb_scatter_add(env->arena, &picture.scatter, one, c->group);
     }
-    hb_draw_picture(env, &picture, path);
+    hb_draw_picture(env, &picture, o);
 }
 
 static bool has_bytes(const struct hb_report *r)
@@ -224,7 +225,7 @@ static int run(struct hb_env *env, int argc, char **argv)
     int status = hb_opt_parse(env, &hb_cmd_validate, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
-    if (!hb_draw_check(env, o.plot) ||
+    if (!hb_draw_check(env, &o.plot) ||
         (o.confidence > 0 && !hb_input_part(env, o.confidence, &o.confidence)))
         return HB_EXIT_INPUT;
     struct devices devices = {0};
@@ -243,15 +244,15 @@ static int run(struct hb_env *env, int argc, char **argv)
         hb_error(env->diag, (struct hb_loc){0}, "no record has the id '%s'", o.explain);
         return HB_EXIT_INPUT;
     }
-    if (o.plot && !has_bytes(&report)) {
+    if (o.plot.path && !has_bytes(&report)) {
         hb_error(env->diag, (struct hb_loc){0}, "--plot: no record has both figures");
         return HB_EXIT_INPUT;
     }
     struct hb_out *out = hb_out_open(env, o.common.output);
     print_report(&o, &report, hb_out_file(out));
     hb_out_close(out);
-    if (o.plot)
-        draw_scatter(env, o.plot, &report);
+    if (o.plot.path)
+        draw_scatter(env, &o.plot, &report);
     return gate(env, &o, &report);
 }
 
@@ -274,7 +275,7 @@ static const struct hb_opt options[] = {
      offsetof(struct options, calibration), 0, 0},
     {"pairs", 0, HB_OPT_FLAG, NULL, "also records that differ in one key, by what it costs", NULL,
      offsetof(struct options, pairs), 0, 0},
-    HB_DRAW_OPTION(offsetof(struct options, plot)),
+    HB_DRAW_OPTIONS(offsetof(struct options, plot)),
     {"worst", 0, HB_OPT_INT, "N", "how many of the worst cases to list", "10",
      offsetof(struct options, worst), 0, 1000000},
     {0}};

@@ -1,5 +1,5 @@
 /* The list of commands, in the order of `hbmsim help`: what one does first comes first.
- * Order: plan simulate verify sweep advise plot report validate record calibrate hlo explain import
+ * Order: plan simulate verify sweep compare advise plot report validate record calibrate hlo explain init import
  * devices models help. */
 #ifndef HB_CLI_COMMANDS_H
 #define HB_CLI_COMMANDS_H
@@ -9,6 +9,7 @@
     X(simulate)                                                                                    \
     X(verify)                                                                                      \
     X(sweep)                                                                                       \
+    X(compare)                                                                                     \
     X(advise)                                                                                      \
     X(plot)                                                                                        \
     X(report)                                                                                      \
@@ -17,6 +18,7 @@
     X(calibrate)                                                                                   \
     X(hlo)                                                                                         \
     X(explain)                                                                                     \
+    X(init)                                                                                        \
     X(import)                                                                                      \
     X(devices)                                                                                     \
     X(models)                                                                                      \

@@ -1,5 +1,8 @@
 /* hbmsim: one binary, a command as its first word. Only this file looks at the environment; what
  * it finds there goes to the commands in a struct hb_env. */
+#ifdef __APPLE__
+#include <mach-o/dyld.h>
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -46,12 +49,27 @@ static bool has_data(struct hb_arena *arena, const char *dir)
     return access(hb_arena_printf(arena, "%s/models/zoo", dir), R_OK) == 0;
 }
 
+/* The path of the running program; its length, 0 where the system does not tell. */
+static ssize_t program_path(char *path)
+{
+#ifdef __APPLE__
+    char given[MAX_PATH];
+    uint32_t room = sizeof given;
+    if (_NSGetExecutablePath(given, &room) != 0 || !realpath(given, path))
+        return 0;
+    return (ssize_t)strlen(path);
+#else
+    ssize_t len = readlink("/proc/self/exe", path, MAX_PATH);
+    return len <= 0 || len == MAX_PATH ? 0 : len;
+#endif
+}
+
 /* The folder of the running program, or null where the system does not tell. */
 static const char *program_dir(struct hb_arena *arena)
 {
     char path[MAX_PATH];
-    ssize_t len = readlink("/proc/self/exe", path, sizeof path);
-    if (len <= 0 || len == MAX_PATH)
+    ssize_t len = program_path(path);
+    if (!len)
         return NULL;
     while (len > 0 && path[len - 1] != '/')
         len--;
@@ -60,7 +78,7 @@ static const char *program_dir(struct hb_arena *arena)
 
 /* In this order: HBMSIM_DATA; ../share/hbmsim beside an installed program, also where the whole
  * installation was moved; the source tree of a program that runs from its build folder; the
- * place compiled in. */
+ * place compiled in, and where no system tells the program's path, the tree it was built in. */
 static const char *find_data(struct hb_arena *arena)
 {
     const char *asked = read_variable("HBMSIM_DATA", NULL);
@@ -75,7 +93,7 @@ static const char *find_data(struct hb_arena *arena)
     }
     if (dir && hb_str_starts(dir, HB_SOURCE_DIR "/") && has_data(arena, HB_SOURCE_DIR))
         return HB_SOURCE_DIR;
-    return HB_DATADIR;
+    return dir || has_data(arena, HB_DATADIR) ? HB_DATADIR : HB_SOURCE_DIR;
 }
 
 /* As the C library takes it: the first of the three that is set. */

@@ -2,6 +2,7 @@
  * Runs after every section was read without an error, before the cross-checks. */
 #include "models/schema_key.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -128,6 +129,35 @@ static void fill_mesh(struct hb_spec *spec, const struct hb_node *root)
     set_if_unset(&spec->sharding.expert_tensor, spec->mesh[HB_AX_TENSOR]);
 }
 
+/* Sequences that are told by device or by tokens. */
+static bool fill_batch(struct hb_reading *r, const struct hb_node *root)
+{
+    struct hb_batch *b = &r->spec->batch;
+    const struct hb_node *map = hb_node_find(root, "batch");
+    const struct hb_node *global = hb_node_find(map, "global");
+    struct hb_scope batch = {NULL, "batch", 0};
+    struct hb_scope each = {&batch, "per_device", 0};
+    struct hb_scope tokens = {&batch, "tokens", 0};
+    bool by_device = b->per_device > 0;
+    const struct hb_scope *scope = by_device ? &each : &tokens;
+    if (!by_device && !b->tokens)
+        return true;
+    struct hb_loc loc = hb_node_find(map, scope->name)->loc;
+    if (global || (by_device && b->tokens))
+        return hb_reading_fail(
+            r, scope, loc, "is said beside batch.%s; allowed: one of global, per_device, tokens",
+            global ? "global" : "tokens");
+    double all = by_device ? b->per_device * (double)r->spec->hardware.count * (double)b->accumulate
+                           : (double)b->tokens / (double)b->seq;
+    if (!(all >= 1) || all > 0x1p40 || all > floor(all) || floor(all) < all)
+        return hb_reading_fail(r, scope, loc,
+                               "makes %.10g sequences a step; allowed: a whole number from 1", all);
+    b->global = (int64_t)all;
+    b->per_device = 0;
+    b->tokens = 0;
+    return true;
+}
+
 static void fill_moments(struct hb_optim *optimizer)
 {
     static const int counts[] = {[HB_OPT_SGD] = 0,  [HB_OPT_MOMENTUM] = 1,  [HB_OPT_ADAMW] = 2,
@@ -148,6 +178,8 @@ bool hb_schema_fill(struct hb_reading *r, const struct hb_node *root)
     memcpy(blocks, spec->model.blocks, (size_t)spec->model.block_count * sizeof *blocks);
     spec->model.blocks = blocks;
     fill_mesh(spec, root);
+    if (!fill_batch(r, root))
+        return false;
     fill_moments(&spec->optimizer);
     fill_blocks(r, blocks);
     return fill_per_block(r, blocks);

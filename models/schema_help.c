@@ -87,3 +87,19 @@ const char *hb_schema_path_of(struct hb_arena *arena, const char *name)
     }
     return NULL;
 }
+
+const char *hb_schema_doc(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    size_t len = dot ? (size_t)(dot - path) : 0;
+    const char *name = dot ? dot + 1 : path;
+    for (int id = 0; id < HB_SEC_COUNT; id++) {
+        const struct hb_section *s = hb_section((enum hb_section_id)id);
+        if (strlen(s->path) != len || strncmp(s->path, path, len) != 0)
+            continue;
+        for (int i = 0; i < s->key_count; i++)
+            if (hb_str_same(s->keys[i].name, name))
+                return s->keys[i].doc;
+    }
+    return NULL;
+}

@@ -359,6 +359,10 @@ static const struct hb_key batch_keys[] = {
     INT("global", SPEC(batch.global), 1, BATCH_MAX, "64", "sequences of a step over all devices"),
     INT("seq", SPEC(batch.seq), 1, BATCH_MAX, "8192", "tokens of a sequence"),
     INT("accumulate", SPEC(batch.accumulate), 1, BATCH_MAX, "1", "microbatches accumulated"),
+    REAL("per_device", SPEC(batch.per_device), 0, BATCH_MAX, "0",
+         "instead of global: sequences of one microbatch for each device; 0: not said"),
+    INT("tokens", SPEC(batch.tokens), 0, BYTES_MAX, "0",
+        "instead of global: tokens of a step over all devices; 0: not said"),
 };
 
 static const struct hb_key optimizer_keys[] = {

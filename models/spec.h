@@ -234,6 +234,8 @@ struct hb_batch {
     int64_t global;
     int64_t seq;
     int64_t accumulate;
+    double per_device; /* 0: not said; settled into global by the reader, and 0 again */
+    int64_t tokens;    /* the same */
 };
 
 struct hb_optim {
