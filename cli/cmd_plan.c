@@ -10,22 +10,13 @@
 #include "cli/interrupt.h"
 #include "cli/plan_verify.h"
 #include "cli/show_plan.h"
-#include "models/emit.h"
+#include "cli/plan_emit.h"
 #include "models/schema.h"
 #include "plots/picture.h"
 #include "plots/term.h"
 #include "solver/advise.h"
 #include "solver/margin.h"
 #include "solver/remedy.h"
-
-enum emit {
-    EMIT_NONE = -1,
-    EMIT_MAXTEXT,
-    EMIT_LEVANTER,
-    EMIT_YAML,
-    EMIT_TORCHTITAN,
-    EMIT_MEGATRON
-};
 
 /* Brute force is for checks: beyond this it would take hours. */
 static const double most_exhaustive = 1e6;
@@ -169,32 +160,6 @@ static bool explain_none(const struct hb_plan_ask *ask, struct hb_plan_answer *a
     return true;
 }
 
-static void print_emit(struct hb_env *env, FILE *out, enum emit what, const struct hb_spec *spec)
-{
-    struct hb_str text;
-    hb_str_init(&text, env->arena);
-    switch (what) {
-    case EMIT_NONE:
-        return;
-    case EMIT_MAXTEXT:
-        hb_emit_maxtext(&text, spec);
-        break;
-    case EMIT_LEVANTER:
-        hb_emit_levanter(&text, spec);
-        break;
-    case EMIT_YAML:
-        hb_schema_emit_yaml(&text, spec, false);
-        break;
-    case EMIT_TORCHTITAN:
-        hb_emit_torchtitan(&text, spec);
-        break;
-    case EMIT_MEGATRON:
-        hb_emit_megatron(&text, spec);
-        break;
-    }
-    fputs(text.text, out);
-}
-
 /* In a terminal the picture comes first, so that the figures stay in sight. */
 static void print_text(struct hb_env *env, FILE *out, const struct options *o,
                        const struct hb_plan_answer *a)
@@ -230,8 +195,8 @@ static void print_answer(struct hb_env *env, const struct options *o,
         hb_draw_plan(env, a, POINTS_DRAWN, &picture.pareto);
     if (o->common.json)
         hb_show_plan_json(env, hb_out_file(out), a, o->full ? &picture.pareto : NULL);
-    else if (o->emit != EMIT_NONE && a->plan->found && may_stand(a))
-        print_emit(env, hb_out_file(out), (enum emit)o->emit, a->spec);
+    else if (o->emit != HB_EMIT_NONE && a->plan->found && may_stand(a))
+        hb_plan_emit_print(env, hb_out_file(out), (enum hb_emit)o->emit, a->spec, a->ask->device);
     else
         print_text(env, hb_out_file(out), o, a);
     hb_out_close(out);
@@ -281,7 +246,9 @@ static bool search(const struct options *o, struct hb_plan_ask *ask, struct hb_p
     if (ask->stop)
         hb_stop_start(ask->stop, hb_mul_sat(o->seconds, second_ns));
     hb_interrupt_hold(&before);
-    bool made = find_plan(ask, plan);
+    bool made = o->emit == HB_EMIT_MAXTEXT && ask->objective != HB_OBJ_DEVICES
+                    ? hb_plan_emit_find(HB_EMIT_MAXTEXT, ask, plan)
+                    : find_plan(ask, plan);
     hb_interrupt_release(&before);
     return made && check_exhaustive(o, ask, a) &&
            (!plan->found || run_spec(ask->env, plan, &plan->best, a));
@@ -323,7 +290,7 @@ static int check_verified(struct hb_env *env, const struct options *o,
         hb_utf8_say(env->err, "hbmsim plan: --verify: %s\n", reason);
         return HB_EXIT_MACHINE;
     }
-    if (o->emit != EMIT_NONE && !o->common.json && v->end != HB_VERIFY_FITS) {
+    if (o->emit != HB_EMIT_NONE && !o->common.json && v->end != HB_VERIFY_FITS) {
         fprintf(env->err, "hbmsim plan: no plan was verified: nothing is emitted\n");
         return HB_EXIT_NO;
     }
@@ -358,7 +325,8 @@ static int answer_plan(struct hb_env *env, const struct options *o, struct hb_pl
     int status = check_verified(env, o, &answer);
     if (status != HB_EXIT_YES)
         return status;
-    if (!explain(ask, &answer))
+    bool told = o->emit == HB_EMIT_NONE || o->common.json || !plan.found;
+    if (told && !explain(ask, &answer))
         return HB_EXIT_INPUT;
     print_answer(env, o, &answer);
     if (answer.exhaust_ran && !answer.exhaust_agrees)
@@ -370,8 +338,8 @@ static int answer_plan(struct hb_env *env, const struct options *o, struct hb_pl
 static bool check_torch(struct hb_env *env, const struct options *o, const struct hb_spec *spec)
 {
     bool torch = spec->compiler == HB_TORCH, megatron = spec->runtime.framework == HB_FW_MEGATRON;
-    bool titan = o->emit == EMIT_TORCHTITAN, core = o->emit == EMIT_MEGATRON;
-    bool jax = o->emit == EMIT_MAXTEXT || o->emit == EMIT_LEVANTER;
+    bool titan = o->emit == HB_EMIT_TORCHTITAN, core = o->emit == HB_EMIT_MEGATRON;
+    bool jax = o->emit == HB_EMIT_MAXTEXT || o->emit == HB_EMIT_LEVANTER;
     if (torch && (o->verify.asked || o->write_lp))
         return hb_error(env->diag, (struct hb_loc){.file = o->model}, "compiler: torch: %s",
                         o->verify.asked ? "--verify compiles with JAX: nothing is compiled here"
@@ -389,7 +357,7 @@ static bool check_torch(struct hb_env *env, const struct options *o, const struc
 static int run(struct hb_env *env, int argc, char **argv)
 {
     struct options o = {
-        .emit = EMIT_NONE,
+        .emit = HB_EMIT_NONE,
         .objective = -1,
         .verify = {.python = "python3", .seconds = HB_COMPILE_SECONDS, .most = HB_VERIFY_MOST}};
     struct hb_spec spec;

@@ -1,6 +1,6 @@
 /* The list of commands, in the order of `hbmsim help`: what one does first comes first.
- * Order: plan simulate verify sweep compare advise plot report validate record calibrate hlo explain init import
- * devices models help. */
+ * Order: plan simulate verify sweep compare advise plot report validate record calibrate hlo
+ * explain init import devices models help. */
 #ifndef HB_CLI_COMMANDS_H
 #define HB_CLI_COMMANDS_H
 

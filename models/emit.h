@@ -8,6 +8,9 @@
 
 /* key=value, one a line, for MaxText's command line. */
 void hb_emit_maxtext(struct hb_str *out, const struct hb_spec *spec);
+/* The model and the hardware before them: model_name where it is one of MaxText's (as the zoo's
+ * card has it), else its sizes. */
+void hb_emit_maxtext_model(struct hb_str *out, const struct hb_spec *spec, const char *data_dir);
 /* A part of a YAML file for Levanter. */
 void hb_emit_levanter(struct hb_str *out, const struct hb_spec *spec);
 /* A part of a TOML file for torchtitan; of compiler torch. */

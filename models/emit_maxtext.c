@@ -4,29 +4,9 @@
 #include <inttypes.h>
 
 #include "models/emit.h"
+#include "models/maxtext.h"
 
-#define BIT(name) (1u << HB_TN_##name)
-
-/* A tensor's key; the pairs that MaxText names in mixtures otherwise than in dense layers. */
-static const struct {
-    uint32_t tensor;
-    const char *dense;
-    const char *experts;
-} tensors[] = {{BIT(Q), "query_proj", "query_proj"},
-               {BIT(K), "key_proj", "key_proj"},
-               {BIT(V), "value_proj", "value_proj"},
-               {BIT(QKV), "qkv_proj", "qkv_proj"},
-               {BIT(MLA_Q), "mla_q", "mla_q"},
-               {BIT(MLA_KV), "mla_kv", "mla_kv"},
-               {BIT(ATTN_CTX), "context", "context"},
-               {BIT(ATTN_OUT), "out_proj", "out_proj"},
-               {BIT(MLP_GATE), "mlpwi_0", "moe_mlpwi_0"},
-               {BIT(MLP_UP), "mlpwi_1", "moe_mlpwi_1"},
-               {BIT(MLP_DOWN), "mlpwo", "mlpwo"},
-               {BIT(SHARED_GATE), NULL, "mlpwi_0"},
-               {BIT(SHARED_UP), NULL, "mlpwi_1"},
-               {BIT(SHARED_DOWN), NULL, "mlpwo"},
-               {BIT(MOE_OUT), NULL, "moe_mlpwo"}};
+enum { GPUS_OF_A_HOST = 8 };
 
 static const char *const names[] = {
 #define HB_ENUM(name, text) text,
@@ -34,19 +14,38 @@ static const char *const names[] = {
 #undef HB_ENUM
 };
 
+/* How many of an axis lie between hosts of a GPU or slices: the outer axes take what there is. */
 static void emit_mesh(struct hb_str *out, const struct hb_spec *s)
 {
-    static const char *const axes[] = {"ici_data_parallelism",   "ici_fsdp_parallelism",
-                                       "ici_tensor_parallelism", "ici_context_parallelism",
-                                       "ici_expert_parallelism", "ici_pipeline_parallelism"};
+    static const char *const axes[] = {"data", "fsdp", "tensor", "context", "expert", "pipeline"};
+    static const enum hb_axis outer[] = {HB_AX_DATA, HB_AX_PIPELINE, HB_AX_FSDP};
+    int64_t between[HB_AX_COUNT] = {1, 1, 1, 1, 1, 1};
+    int64_t nodes = s->compiler == HB_XLA_GPU ? s->hardware.count / GPUS_OF_A_HOST : 1;
+    for (int i = 0; i < 3; i++) {
+        int64_t part = nodes;
+        while (part > 1 && (nodes % part || s->mesh[outer[i]] % part))
+            part--;
+        between[outer[i]] = part > 1 ? part : 1;
+        nodes /= between[outer[i]];
+    }
+    bool rows = s->sharding.residual_over_tensor && s->sharding.residual_split == HB_SPLIT_SEQUENCE;
     for (int a = 0; a < HB_AX_COUNT; a++)
-        hb_str_addf(out, "%s=%" PRId64 "\n", axes[a], s->mesh[a]);
-    hb_str_add(out, "dcn_data_parallelism=1\n");
-    if (s->sharding.residual_over_tensor)
-        hb_str_add(out, "# residual_over_tensor: move the tensor axis to "
-                        "ici_tensor_sequence_parallelism\n");
+        hb_str_addf(out, "ici_%s_parallelism=%" PRId64 "\n",
+                    a == HB_AX_TENSOR && rows ? "tensor_sequence" : axes[a],
+                    s->mesh[a] / between[a]);
+    for (int a = 0; a < HB_AX_COUNT; a++)
+        if (a == HB_AX_DATA || between[a] > 1)
+            hb_str_addf(out, "dcn_%s_parallelism=%" PRId64 "\n", axes[a], between[a]);
     if (s->sharding.optimizer_over_data)
         hb_str_add(out, "shard_optimizer_over_data=true\n");
+    if (s->mesh[HB_AX_SEQUENCE] > 1) {
+        static const char *const ways[] = {[HB_SEQ_RING] = "ring",
+                                           [HB_SEQ_ALL_TO_ALL] = "ulysses",
+                                           [HB_SEQ_ALL_GATHER] = "all_gather"};
+        hb_str_addf(out, "context_parallel_strategy=%s\ncontext_parallel_load_balance=%s\n",
+                    ways[s->sharding.sequence_kind],
+                    s->sharding.sequence_balance ? "true" : "false");
+    }
 }
 
 static void emit_batch(struct hb_str *out, const struct hb_spec *s)
@@ -63,21 +62,21 @@ static void emit_batch(struct hb_str *out, const struct hb_spec *s)
                 s->optimizer.params_offload == HB_PLACE_PINNED_HOST ? "true" : "false");
 }
 
+/* `custom`: a place for each tensor. */
 static void emit_tensors(struct hb_str *out, const struct hb_block *b)
 {
     const struct hb_remat *r = &b->remat;
-    uint32_t known = BIT(LAYER_IN);
+    uint32_t has = hb_maxtext_has(b);
+    uint32_t known = 0;
     hb_str_add(out, "remat_policy=custom\n");
-    hb_str_addf(out, "decoder_layer_input=%s\n", r->offload & known ? "offload" : "device");
-    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
-        const char *key = b->moe.experts ? tensors[i].experts : tensors[i].dense;
-        if (!key)
-            continue;
-        known |= tensors[i].tensor;
-        if (r->offload & tensors[i].tensor)
-            hb_str_addf(out, "%s=offload\n", key);
-        else if (r->save & tensors[i].tensor)
-            hb_str_addf(out, "%s=device\n", key);
+    for (int i = 0; i < HB_MAXTEXT_TENSORS; i++) {
+        const struct hb_maxtext_tensor *t = &hb_maxtext_tensors[i];
+        uint32_t bits = (b->moe.experts ? t->experts : t->dense) & has;
+        bool offload = bits && (bits & r->offload) == bits;
+        bool save = bits && (bits & r->save) == bits;
+        if (i == 0 || offload || (save && (bits & ~known)))
+            hb_str_addf(out, "%s=%s\n", t->key, offload ? "offload" : "device");
+        known |= i == 0 || offload || save ? bits : 0;
     }
     for (int t = 0; t < HB_TN_ITER_IN; t++)
         if ((r->save | r->offload) & ~known & 1u << t)
@@ -87,19 +86,18 @@ static void emit_tensors(struct hb_str *out, const struct hb_block *b)
 
 static void emit_remat(struct hb_str *out, const struct hb_block *b)
 {
+    const struct hb_maxtext_policy *named = hb_maxtext_policy_of(b);
+    if (named) {
+        hb_str_addf(out, "remat_policy=%s\n", named->name);
+        return;
+    }
     switch (b->remat.policy) {
     case HB_POLICY_FULL:
-        if (b->remat.offload)
-            emit_tensors(out, b);
-        else
-            hb_str_add(out, "remat_policy=full\n");
-        return;
     case HB_POLICY_NAMES:
         emit_tensors(out, b);
         return;
     case HB_POLICY_NONE:
-        hb_str_add(out, "# cannot be said: nothing is rematerialised; nearest:\n"
-                        "remat_policy=minimal_with_context\n");
+        hb_str_add(out, "remat_policy=none\n");
         return;
     case HB_POLICY_DOTS:
     case HB_POLICY_DOTS_NO_BATCH:
@@ -130,16 +128,106 @@ static void emit_policies(struct hb_str *out, const struct hb_model *m)
                         m->blocks[i].repeat, m->blocks[i].name);
 }
 
+/* ---- types, kernels, loss */
+
+static const char *type_name(enum hb_dtype type)
+{
+    return type == HB_DT_BF16 ? "bfloat16" : type == HB_DT_F16 ? "float16" : "float32";
+}
+
+static void emit_types(struct hb_str *out, const struct hb_spec *s)
+{
+    const struct hb_precision *p = &s->precision;
+    const struct hb_optim *o = &s->optimizer;
+    bool narrow =
+        p->grads == HB_GRADS_BF16 || (p->grads == HB_GRADS_PARAMS && p->params == HB_DT_BF16);
+    const char *name = o->name == HB_OPT_SGD ? "sgd" : o->name == HB_OPT_MUON ? "muon" : "adamw";
+    hb_str_addf(out, "weight_dtype=%s\ndtype=%s\ngrad_dtype=%s\nopt_type=%s\n",
+                type_name(p->params), type_name(p->compute), narrow ? "bfloat16" : "float32", name);
+    if (o->moment_count)
+        hb_str_addf(out, "mu_dtype=%s\n", type_name(o->moments[0]));
+    hb_str_addf(out, "gradient_clipping_threshold=%s\n", o->clip ? "1.0" : "0.0");
+    if (o->name != HB_OPT_ADAMW && o->name != HB_OPT_SGD && o->name != HB_OPT_MUON)
+        hb_str_add(out, "# cannot be said: this optimizer\n");
+}
+
+static const char *truth(bool value)
+{
+    return value ? "true" : "false";
+}
+
+static void emit_kernels(struct hb_str *out, const struct hb_spec *s)
+{
+    const struct hb_attention *a = &s->model.blocks[0].attention;
+    bool naive = a->kernel == HB_KERNEL_NAIVE;
+    hb_str_addf(out, "attention=%s\n", naive ? "dot_product" : "flash");
+    if (naive)
+        hb_str_addf(out, "float32_logits=%s\n", truth(a->softmax == HB_DT_F32));
+    if (a->flash == HB_FLASH_TOKAMAX)
+        hb_str_add(out, "use_tokamax_splash=true\n");
+    if (a->fused_backward)
+        hb_str_add(out, "sa_use_fused_bwd_kernel=true\n");
+    hb_str_addf(out, "logits_dot_in_fp32=%s\ncast_logits_to_fp32=%s\nuse_iota_embed=%s\n",
+                truth(s->loss.dot == HB_DT_F32), truth(s->loss.softmax == HB_DT_F32),
+                truth(s->lookup == HB_LOOKUP_ONEHOT));
+}
+
+static void emit_experts(struct hb_str *out, const struct hb_model *m)
+{
+    const struct hb_moe *e = &m->blocks[m->block_count - 1].moe;
+    bool ragged = e->dispatch == HB_DISPATCH_RAGGED || e->dispatch == HB_DISPATCH_ALLGATHER;
+    if (!e->experts)
+        return;
+    hb_str_addf(out, "sparse_matmul=%s\n", truth(ragged));
+    if (ragged)
+        hb_str_addf(out, "megablox=%s\nuse_tokamax_gmm=%s\n", truth(e->kernel != HB_MOE_RAGGED_DOT),
+                    truth(e->kernel == HB_MOE_TOKAMAX));
+    if (e->dispatch == HB_DISPATCH_EINSUM)
+        hb_str_addf(out, "capacity_factor=%.10g\n", e->capacity_factor);
+    if (ragged && e->buffer_factor > 0)
+        hb_str_addf(out, "ragged_buffer_factor=%.10g\n", e->buffer_factor);
+    hb_str_addf(out, "float32_gate_logits=%s\nfloat32_weight_sum=%s\n",
+                truth(e->router_dtype == HB_DT_F32), truth(e->weight_sum == HB_ACT_F32));
+}
+
+static void emit_pipeline(struct hb_str *out, const struct hb_spec *s)
+{
+    const struct hb_pipe *p = &s->pipeline;
+    int64_t layers = 0;
+    for (int i = 0; i < s->model.block_count; i++)
+        layers += s->model.blocks[i].repeat;
+    int64_t each = layers / (s->mesh[HB_AX_PIPELINE] * p->repeats);
+    hb_str_addf(out,
+                "num_pipeline_microbatches=%" PRId64 "\nnum_pipeline_repeats=%" PRId64
+                "\nnum_layers_per_pipeline_stage=%" PRId64 "\n",
+                p->microbatches, p->repeats, each > 0 ? each : 1);
+    hb_str_addf(out,
+                "scan_layers_per_stage=%s\nset_remat_policy_on_pipeline_iterations=%s\n"
+                "set_remat_policy_on_layers_per_stage=%s\n",
+                truth(s->stack.form == HB_FORM_SCAN), truth(p->remat_iteration),
+                truth(p->remat_layer));
+    if (p->gather != HB_GATHER_ITERATION)
+        hb_str_addf(out, "pipeline_fsdp_ag_%s=true\n",
+                    p->gather == HB_GATHER_ONCE ? "once" : "per_repeat");
+    if (p->delay)
+        hb_str_add(out, "pipeline_delay_activation_forwarding=true\n");
+    if (p->unroll)
+        hb_str_add(out, "scan_pipeline_iterations=false\n");
+}
+
 void hb_emit_maxtext(struct hb_str *out, const struct hb_spec *s)
 {
     emit_mesh(out, s);
     emit_batch(out, s);
+    emit_types(out, s);
+    emit_kernels(out, s);
+    emit_experts(out, &s->model);
     emit_policies(out, &s->model);
-    hb_str_addf(out, "scan_layers=%s\n", s->stack.form == HB_FORM_LOOP ? "false" : "true");
+    if (s->mesh[HB_AX_PIPELINE] > 1)
+        emit_pipeline(out, s);
+    else
+        hb_str_addf(out, "scan_layers=%s\nparam_scan_axis=%" PRId64 "\n",
+                    truth(s->stack.form != HB_FORM_LOOP), s->stack.axis);
     if (s->stack.form == HB_FORM_NESTED)
         hb_str_add(out, "# cannot be said: nested scans; MaxText scans once over the layers\n");
-    if (s->mesh[HB_AX_PIPELINE] > 1)
-        hb_str_addf(out,
-                    "num_pipeline_microbatches=%" PRId64 "\nnum_pipeline_repeats=%" PRId64 "\n",
-                    s->pipeline.microbatches, s->pipeline.repeats);
 }

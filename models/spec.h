@@ -375,6 +375,8 @@ struct hb_plan_axes {
     int64_t axis_max[HB_AX_COUNT]; /* keep: <axis>_max; 0: no limit */
     int64_t min_tokens_per_device; /* 0: no limit */
     enum hb_objective objective;
+    bool whole_stack;   /* remat stays as written, and nothing is nested: of what is emitted for a
+                         * program that has one policy and one scan. Not a key. */
     double confidence;  /* of the interval of a peak: above 0, below 1 */
     const char *margin; /* "confident", "none", bytes, or per cent: see hb_plan_margin */
 };

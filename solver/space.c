@@ -153,12 +153,14 @@ static struct axes find_axes(const struct hb_spec *s)
         .outers = outer_values(s),
         .forms = p->stack_forms ? p->stack_forms : bit(s->stack.form),
         .offloads = p->optimizer_offload ? p->optimizer_offload : bit(s->optimizer.offload)};
+    if (p->whole_stack && a.forms != bit(HB_FORM_NESTED))
+        a.forms &= ~bit(HB_FORM_NESTED);
     if (p->present)
         return a;
     a.accumulate = powers(s->batch.accumulate, MOST_ACCUMULATE);
     a.chunks = powers(s->loss.chunks, MOST_CHUNKS);
     if (s->stack.form != HB_FORM_LOOP)
-        a.forms = bit(HB_FORM_SCAN) | bit(HB_FORM_NESTED);
+        a.forms = bit(HB_FORM_SCAN) | (p->whole_stack ? 0 : bit(HB_FORM_NESTED));
     a.offloads |= bit(HB_PLACE_NONE) | bit(HB_PLACE_PINNED_HOST);
     return a;
 }
@@ -356,7 +358,7 @@ bool hb_space_make(struct hb_arena *arena, const struct hb_spec *base,
                      .space = out,
                      .axes = find_axes(base),
                      .devices = devices};
-    out->remat = !base->plan.present || base->plan.remat;
+    out->remat = !base->plan.whole_stack && (!base->plan.present || base->plan.remat);
     m.free_axes = base->plan.present ? base->plan.mesh_axes : bit(HB_AX_COUNT) - 1;
     struct hb_cell cell = {.outer = 0};
     if (base->plan.present && base->plan.mesh_count)

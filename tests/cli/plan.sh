@@ -50,6 +50,14 @@ ok 'and the same step' test "$(number step_seconds)" = "$step"
 expect 0 hbmsim plan "$work/small.yaml" --emit maxtext
 out_has 'ici_fsdp_parallelism='
 out_has 'remat_policy='
+out_has '# Read back and simulated: peak '
+ok 'all of it can be said' sh -c '! grep -q "cannot be said\|not all that was planned" "$1"' sh "$work/out"
+cp "$work/out" "$work/settings.txt"
+sed -n 's/^# Read back and simulated: peak \([0-9.]* .iB\) of.*/\1/p' "$work/settings.txt" >"$work/told"
+ok 'a figure is told' test -s "$work/told"
+device=$(sed -n 's/.* x \([a-z0-9-]*\)\.$/\1/p' "$work/settings.txt")
+expect 0 hbmsim simulate "$work/settings.txt" --set hardware.device="$device"
+out_has "FITS: $(cat "$work/told") "
 expect 0 hbmsim plan "$work/small.yaml" --emit levanter
 out_has 'axes: {replica: '
 out_has 'gradient_checkpointing:'
