@@ -23,6 +23,8 @@ void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_res
  * object. */
 void hb_show_orders(FILE *out, const struct hb_step_orders *o);
 void hb_show_orders_json(struct hb_json *j, const struct hb_step_orders *o);
+/* "list schedule", "depth first", "post-order" */
+const char *hb_show_order_title(enum hb_order_kind kind);
 
 /* Tensors whose name has this text in it: whether and why each is alive at the peak, and which
  * rule made it. False, with an error that names the nearest, where there is none. */

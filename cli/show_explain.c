@@ -181,6 +181,22 @@ static bool report_missing(const struct page *g, const char *text)
                     near ? "; nearest: '" : "", near ? near : "", near ? "'" : "");
 }
 
+/* What lives until when follows from the order of the ops. */
+static void show_order(const struct page *g)
+{
+    struct hb_step_orders o;
+    char least[HB_SIZE_TEXT], other[HB_SIZE_TEXT];
+    hb_step_orders_find(g->env->arena, &g->r->program, &o);
+    fprintf(g->out, "Of XLA's three orders %s needs least, by its estimate %s at once",
+            hb_show_order_title(o.choice.least),
+            hb_size_print(o.choice.bytes[o.choice.least], least));
+    for (int kind = 0; kind < HB_ORDER_KINDS; kind++)
+        if (kind != (int)o.choice.least)
+            fprintf(g->out, "; %s %s", hb_show_order_title((enum hb_order_kind)kind),
+                    hb_size_print(o.choice.bytes[kind], other));
+    fputs(".\n", g->out);
+}
+
 bool hb_show_explain(const struct hb_env *env, FILE *out, const struct hb_result *r,
                      const char *text)
 {
@@ -212,5 +228,7 @@ bool hb_show_explain(const struct hb_env *env, FILE *out, const struct hb_result
     fprintf(out, "%u tensor%s; at the peak %u, with %s (%lld bytes).\n", matches,
             matches == 1 ? "" : "s", present, hb_size_print(present_bytes, size),
             (long long)present_bytes);
+    if (r->spec->compiler != HB_TORCH)
+        show_order(&g);
     return true;
 }

@@ -13,6 +13,11 @@ static void show_order(FILE *out, const char *title, int64_t bytes, int64_t argu
             hb_size_print(bytes - argument_bytes, above), note);
 }
 
+const char *hb_show_order_title(enum hb_order_kind kind)
+{
+    return titles[kind];
+}
+
 void hb_show_orders(FILE *out, const struct hb_step_orders *o)
 {
     fprintf(out, "\nOrders, by what is alive at once\n  %-14s %12s %12s\n", "", "estimate",

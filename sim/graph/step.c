@@ -39,6 +39,7 @@ struct maker {
     uint32_t *cast_from; /* ... when it had this value */
     uint32_t *op_of;     /* by op of the program: the graph's */
     uint32_t norm;       /* op of the graph; HB_NONE */
+    uint32_t product;    /* without a buffer of its own: the op behind it reads it; HB_NONE */
     struct frame *frames;
     uint32_t frame_count, frame_cap;
     uint32_t *item; /* as hb_step_graph's */
@@ -230,6 +231,9 @@ static void add_program_op(struct maker *m, uint32_t i)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->op_of[op->start]);
     if (m->norm != HB_NONE && op->phase == HB_PHASE_OPTIMIZER && op->loop == HB_NONE)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->norm);
+    if (m->product != HB_NONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->product);
+    m->product = op->kind == HB_OP_MATMUL && op->write_count == 0 ? at : HB_NONE;
     m->norm = is_norm(op) ? at : m->norm;
     add_operands(m, at, m->roots, count);
     for (uint32_t r = 0; r < count && parts; r++)
@@ -417,7 +421,8 @@ static uint32_t *by_buf(const struct maker *m)
 void hb_step_graph_make(struct hb_arena *arena, const struct hb_program *p,
                         struct hb_step_graph *out)
 {
-    struct maker m = {.arena = arena, .p = p, .g = &out->graph, .norm = HB_NONE};
+    struct maker m = {
+        .arena = arena, .p = p, .g = &out->graph, .norm = HB_NONE, .product = HB_NONE};
     *out = (struct hb_step_graph){0};
     hb_graph_init(&out->graph, arena);
     m.root = by_buf(&m), m.first = by_buf(&m), m.last = by_buf(&m), m.value = by_buf(&m);

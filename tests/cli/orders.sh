@@ -10,9 +10,14 @@ out_has '"orders": {'
 for key in least list depth post simulated argument_bytes; do
     out_has "\"$key\": "
 done
+expect 0 hbmsim simulate $model --explain 'gradient of the logits'
+out_has 'last use  '
+out_has "Of XLA's three orders "
 expect 2 hbmsim simulate $model --orders --set compiler=torch
 err_has '--orders: torch runs ops as they are issued'
 
+# The aim is 90 and 95 %, which the first 21 steps reach: the graph was made with them at hand. Of the
+# 13 called unseen the figures were first looked at afterwards.
 # A line for each step: estimates within 3 % (of what is above the arguments, as far as the log's
 # two digits tell), and whether the choice is right (or as good, by the log).
 compare() {
@@ -42,7 +47,10 @@ awk '{ n++; near += $1; right += $2; if ($1 < 3 || !$2) print "#", $0 }
     END { printf "# %d of %d estimates within 3 %%, %d of %d choices\n", near, 3 * n, right, n }' \
     "$work/compared"
 ok 'nine of ten estimates within 3 %' \
-    awk '{ n++; near += $1 } END { exit n == 0 || near < .9 * 3 * n }' "$work/compared"
-ok '19 of 20 choices' awk '{ n++; right += $2 } END { exit n == 0 || right < .95 * n }' \
+    awk '/ fresh/ { n++; near += $1 } END { exit n == 0 || near < .9 * 3 * n }' "$work/compared"
+ok '19 of 20 choices' \
+    awk '/ fresh/ { n++; right += $2 } END { exit n == 0 || right < .95 * n }' "$work/compared"
+ok 'of all: 85 % of the estimates, nine of ten choices' \
+    awk '{ n++; near += $1; right += $2 } END { exit near < .85 * 3 * n || right < .9 * n }' \
     "$work/compared"
 finish
