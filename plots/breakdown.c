@@ -199,6 +199,10 @@ static void write_total(struct view *v, const struct hb_outcome *o, struct hb_bo
     style.down = HB_ALIGN_MIDDLE;
     hb_unit_print(HB_UNIT_BYTES, (double)o->peak_bytes, total);
     struct hb_point at = {bar.x + bar.w + c->em * 0.5, bar.y + bar.h / 2};
+    double budget = hb_scale_at(&v->frame.x, (double)v->outcomes[0].budget_bytes);
+    if (v->outcomes[0].budget_bytes > 0 && budget > at.x - 2 &&
+        budget < at.x + hb_canvas_width(c, total, &style) + 2)
+        at.x = budget + c->em * 0.5;
     if (o == v->outcomes) {
         hb_canvas_label(c, total, at, style);
         return;
@@ -294,12 +298,41 @@ static void make_frame(struct view *v, struct hb_box page)
     page.h -= v->c->em;
     page.y += v->c->em;
     hb_frame_make(v->c, page, &v->frame);
-    v->pitch = fmin((v->frame.area.h - v->c->em * 0.5) / v->count, v->c->em * 7.5);
+    v->pitch =
+        fmin((v->frame.area.h - v->c->em * 0.5) / v->count, v->c->em * (v->count > 1 ? 12 : 7.5));
     v->details = v->count > 1 && v->pitch > v->c->em * 3.4;
     v->bar = v->pitch * 0.78 - (v->details ? v->c->em * 1.2 : 0);
     double used = v->pitch * v->count + v->c->em * 0.5;
     if (used < v->frame.area.h)
         v->frame.area.h = used;
+}
+
+/* The largest tensors of the one configuration, as many as there is room for. */
+static void list_tensors(struct view *v, struct hb_box box)
+{
+    struct hb_canvas *c = v->c;
+    const struct hb_outcome *o = v->outcomes;
+    struct hb_style style = hb_canvas_style(c, "tensor");
+    double line = hb_canvas_line(c, &style) * 1.2, side = style.size * 0.8;
+    uint32_t rows = box.h > 3 * line ? (uint32_t)(box.h / line) - 1 : 0;
+    if (!rows || !o->tensor_count)
+        return;
+    style.bold = true;
+    hb_canvas_label(c, "largest tensors", (struct hb_point){box.x, box.y}, style);
+    style.bold = false;
+    for (uint32_t i = 0; i < rows && i < o->tensor_count; i++) {
+        const struct hb_shown_tensor *t = &o->tensors[i];
+        char bytes[HB_TICK_TEXT];
+        double y = box.y + line * (i + 1);
+        hb_draw_box(c->draw, (struct hb_box){box.x, y + (line - side) / 2 - 1, side, side},
+                    hb_ink_category(c->look.theme, t->category));
+        style.across = HB_ALIGN_END;
+        hb_canvas_label(c, hb_unit_print(HB_UNIT_BYTES, (double)t->bytes, bytes),
+                        (struct hb_point){box.x + c->em * 7, y}, style);
+        style.across = HB_ALIGN_START;
+        hb_canvas_label(c, hb_canvas_shorten(c, t->name, box.w - c->em * 8, &style),
+                        (struct hb_point){box.x + c->em * 8, y}, style);
+    }
 }
 
 void hb_breakdown_draw(struct hb_canvas *c, const struct hb_outcome *outcomes, uint32_t count)
@@ -330,5 +363,9 @@ void hb_breakdown_draw(struct hb_canvas *c, const struct hb_outcome *outcomes, u
     }
     double y = v.frame.area.y + v.frame.area.h + c->em * 3.6;
     if (legend > 0)
-        hb_legend_draw(c, (struct hb_box){page.x, y, page.w, c->look.height - y}, keys, key_count);
+        y += hb_legend_draw(c, (struct hb_box){page.x, y, page.w, c->look.height - y}, keys,
+                            key_count);
+    if (count == 1)
+        list_tensors(&v,
+                     (struct hb_box){page.x, y + c->em, page.w, c->look.height - y - 2 * c->em});
 }

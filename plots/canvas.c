@@ -45,7 +45,8 @@ struct hb_canvas *hb_canvas_new(struct hb_arena *arena, const struct hb_look *lo
     c->arena = arena;
     c->look = *look;
     c->title = title;
-    c->em = fmin(13, fmax(6.5, fmin(look->width / 72, look->height / 15)));
+    c->em =
+        look->em > 0 ? look->em : fmin(13, fmax(6.5, fmin(look->width / 72, look->height / 15)));
     c->grid = make_grid(arena, look);
     c->draw = hb_draw_new(arena, &(struct hb_draw_setup){.format = format,
                                                          .width = look->width,

@@ -14,6 +14,7 @@ struct hb_look {
     enum hb_theme theme;
     double width; /* of the page, in units */
     double height;
+    double em;             /* size of plain text; 0: as the page's size says */
     double scale;          /* PNG: pixels a unit; 0: 1 */
     const char *font;      /* null: HB_DRAW_FONT */
     const char *id_prefix; /* null: "g" */

@@ -377,10 +377,34 @@ static size_t shared_key(const struct hb_fit_map *m)
     return m->facet_count > 1 ? len : 0;
 }
 
+/* " 59.3 GiB", or "s 59.3 to 105 GiB" where cells have budgets of their own (other devices). */
+static const char *budget_text(struct hb_arena *arena, const struct hb_fit_map *m, size_t first,
+                               size_t count)
+{
+    char low_text[HB_TICK_TEXT];
+    char high_text[HB_TICK_TEXT];
+    int64_t low = hb_fit_budget(m, &m->cells[first]), high = low;
+    for (size_t i = first; i < first + count; i++) {
+        int64_t budget = hb_fit_budget(m, &m->cells[i]);
+        low = budget < low ? budget : low;
+        high = budget > high ? budget : high;
+    }
+    hb_unit_print(HB_UNIT_BYTES, (double)low, low_text);
+    hb_unit_print(HB_UNIT_BYTES, (double)high, high_text);
+    if (low == high)
+        return hb_arena_printf(arena, " %s", low_text);
+    return hb_arena_printf(arena, "s %s to %s", low_text, high_text);
+}
+
 static const char *whole_head(struct view *v, uint32_t facet, size_t from)
 {
-    return hb_arena_printf(v->c->arena, "%s: %s", v->m->facets[facet] + from,
-                           hb_fit_reach(v->c->arena, v->m, facet));
+    size_t each = (size_t)v->m->x.count * v->m->y.count;
+    const char *all = budget_text(v->c->arena, v->m, 0, each * v->m->facet_count);
+    const char *own = budget_text(v->c->arena, v->m, each * facet, each);
+    bool apart = strcmp(all, own) != 0;
+    return hb_arena_printf(v->c->arena, "%s: %s%s%s", v->m->facets[facet] + from,
+                           hb_fit_reach(v->c->arena, v->m, facet), apart ? " of" : "",
+                           apart ? own : "");
 }
 
 /* The facet with what it finds: without the key where one of them has no room for it, and alone
@@ -556,16 +580,15 @@ static double draw_head(struct view *v)
 {
     const struct hb_fit_map *m = v->m;
     struct hb_arena *arena = v->c->arena;
-    char budget[HB_TICK_TEXT];
     const char *unit =
         hb_unit_for(HB_UNIT_BYTES, fmin(largest_peak(m), (double)m->budget_bytes), &v->unit_bytes);
     uint32_t facet = hb_fit_main_facet(m);
     const char *title = hb_fit_finding(arena, m, facet);
     if (m->facets)
         title = hb_arena_printf(arena, "%s: %s", m->facets[facet], title);
-    hb_unit_print(HB_UNIT_BYTES, (double)m->budget_bytes, budget);
+    const char *budget = budget_text(arena, m, 0, (size_t)m->x.count * m->y.count * m->facet_count);
     const char *below =
-        hb_arena_printf(arena, "%s%s%s%s%s  \xC2\xB7  budget %s  \xC2\xB7  peak in %s", m->name,
+        hb_arena_printf(arena, "%s%s%s%s%s  \xC2\xB7  budget%s  \xC2\xB7  peak in %s", m->name,
                         *m->name ? "  \xC2\xB7  " : "", m->x.key, *m->y.key ? " \xC3\x97 " : "",
                         m->y.key, budget, unit);
     return hb_canvas_title(v->c, title, below);

@@ -124,7 +124,11 @@ void hb_frame_draw_across(struct hb_canvas *c, const struct hb_frame *f)
         double px = ticks.tick[i].px;
         hb_draw_line(c->draw, (struct hb_point){px, f->area.y}, (struct hb_point){px, bottom},
                      grid);
-        tick.across = keep_inside(c, px, hb_canvas_width(c, ticks.tick[i].text, &tick));
+        double width = hb_canvas_width(c, ticks.tick[i].text, &tick);
+        tick.across = keep_inside(c, px, width);
+        /* Out of the corner, where the lowest upright tick stands. */
+        if (tick.across == HB_ALIGN_MIDDLE && px - width / 2 < f->area.x - 1 && px > f->area.x + 1)
+            px = f->area.x - 1 + width / 2;
         if (!f->bare_x)
             hb_canvas_label(c, ticks.tick[i].text, (struct hb_point){px, bottom + tick_gap(c)},
                             tick);
@@ -178,10 +182,10 @@ void hb_frame_draw(struct hb_canvas *c, const struct hb_frame *f)
 }
 
 void hb_frame_level(struct hb_canvas *c, const struct hb_frame *f, double y, const char *text,
-                    const char *role)
+                    const char *role, double right)
 {
     double px = hb_scale_at(&f->y, y);
-    double right = f->area.x + f->area.w;
+    double end = f->area.x + f->area.w;
     if (px < f->area.y - 0.5 || px > f->area.y + f->area.h + 0.5)
         return;
     struct hb_style style = hb_canvas_style(c, role);
@@ -191,14 +195,16 @@ void hb_frame_level(struct hb_canvas *c, const struct hb_frame *f, double y, con
     style.plate = hb_canvas_ink(c, HB_INK_PANEL);
     const struct hb_pen pens[] = {{style.plate, 3.4, true}, {style.rgb, 1.4, true}};
     for (int i = 0; i < 2; i++) /* with a rim, to be seen on dark bands, too */
-        hb_draw_line(c->draw, (struct hb_point){f->area.x, px}, (struct hb_point){right, px},
+        hb_draw_line(c->draw, (struct hb_point){f->area.x, px}, (struct hb_point){end, px},
                      pens[i]);
     bool above = px - f->area.y > hb_canvas_line(c, &style) + 2;
     style.across = HB_ALIGN_END;
     style.down = above ? HB_ALIGN_END : HB_ALIGN_START;
     text = hb_canvas_shorten(c, text, f->area.w - 2 * c->em, &style);
-    hb_canvas_label(c, text, (struct hb_point){right - c->em * 0.4, px + (above ? -1.5 : 1.5)},
-                    style);
+    if (*text)
+        hb_canvas_label(c, text, (struct hb_point){right - c->em * 0.4, px + (above ? -1.5 : 1.5)},
+                        style);
+    hb_canvas_keep_free(c, (struct hb_box){f->area.x, px - 1, f->area.w, 2});
 }
 
 static struct hb_style key_style(const struct hb_canvas *c)

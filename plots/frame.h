@@ -33,10 +33,10 @@ void hb_frame_draw_across(struct hb_canvas *c, const struct hb_frame *f);
 /* Room that upright ticks and the axis's name need at the left. */
 double hb_frame_left(struct hb_canvas *c, const struct hb_frame *f);
 struct hb_point hb_frame_at(const struct hb_frame *f, double x, double y);
-/* A line across the area at y with its text above it at the right end (or below, where there is
- * no room); nothing where y is outside. */
+/* A line across the area at y with its text above it (or below, where there is no room) that ends
+ * at `right` on the page; nothing where y is outside. No name is put on the line afterwards. */
 void hb_frame_level(struct hb_canvas *c, const struct hb_frame *f, double y, const char *text,
-                    const char *role);
+                    const char *role, double right);
 
 /* Height of the legend in as many columns as fit into width. */
 double hb_legend_height(struct hb_canvas *c, double width, const struct hb_key *keys, int count);

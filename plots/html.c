@@ -12,7 +12,7 @@
 #include "plots/stepview.h"
 #include "plots/svg.h"
 
-enum { PAGE_WIDTH = 1020, MOST_TENSORS = 250 };
+enum { PAGE_WIDTH = 1020, NARROW_WIDTH = 380, NARROW_EM = 10, MOST_TENSORS = 250 };
 
 struct page {
     struct hb_arena *arena;
@@ -64,38 +64,63 @@ static void put_json(struct page *p, const struct hb_str *json)
     }
 }
 
-static struct hb_look make_look(const struct page *p, double height, const char *prefix)
+/* A picture of the page: drawn for a wide page and again for a phone, where style shows the one. */
+struct figure {
+    const char *id;
+    const char *prefix; /* of the ids inside of the wide one; of the narrow one: upper case */
+    const char *title;
+    double height; /* on the wide page ... */
+    double narrow; /* ... and on the narrow one */
+    void (*draw)(struct hb_canvas *c, const void *what);
+    const void *what;
+    bool timeline;
+};
+
+static struct hb_canvas *draw_figure(const struct page *p, const struct figure *figure, bool narrow)
 {
-    return (struct hb_look){.theme = p->r->theme == HB_HTML_DARK ? HB_THEME_DARK : HB_THEME_LIGHT,
-                            .width = PAGE_WIDTH,
-                            .height = height,
-                            .id_prefix = prefix,
-                            .live_text = true};
+    const char prefix[] = {(char)(figure->prefix[0] - 'a' + 'A'), '\0'};
+    struct hb_look look = {.theme = p->r->theme == HB_HTML_DARK ? HB_THEME_DARK : HB_THEME_LIGHT,
+                           .width = narrow ? NARROW_WIDTH : PAGE_WIDTH,
+                           .height = narrow ? figure->narrow : figure->height,
+                           .em = narrow ? NARROW_EM : 0,
+                           .id_prefix = narrow ? hb_arena_strdup(p->arena, prefix) : figure->prefix,
+                           .live_text = true};
+    struct hb_canvas *c = hb_canvas_new(p->arena, &look, HB_FORMAT_SVG, figure->title);
+    figure->draw(c, figure->what);
+    return c;
+}
+
+static void put_svg(struct page *p, struct hb_canvas *c)
+{
+    struct hb_str svg;
+    hb_str_init(&svg, p->arena);
+    hb_canvas_finish(c, &svg);
+    put(p, hb_svg_inline(svg.text));
 }
 
 /* The picture with its hover data, as a figure that can take the keyboard's focus. */
-static void put_picture(struct page *p, struct hb_canvas *c, const char *id, bool timeline)
+static void put_picture(struct page *p, const struct figure *figure)
 {
-    struct hb_str svg;
     struct hb_str json;
-    hb_str_init(&svg, p->arena);
+    struct hb_canvas *c = draw_figure(p, figure, false);
     hb_str_init(&json, p->arena);
-    hb_canvas_finish(c, &svg);
     hb_str_addf(p->out,
                 "<figure><div class=\"pic\" id=\"%s-pic\" tabindex=\"0\" role=\"group\" "
                 "aria-label=\"",
-                id);
+                figure->id);
     put_text(p, c->title);
     put(p, "; left and right arrow keys tell its parts\">\n");
-    put(p, hb_svg_inline(svg.text));
+    put_svg(p, c);
+    put(p, "</div><div class=\"thin\">");
+    put_svg(p, draw_figure(p, figure, true));
     put(p, "</div>");
     if (!p->hinted)
         put(p, "<figcaption class=\"hint\">Point at a picture, or focus it and use the arrow keys, "
                "to read single values.</figcaption>");
     p->hinted = true;
     put(p, "</figure>\n");
-    hb_html_hover(c, timeline ? p->r->outcome : NULL, &json);
-    hb_str_addf(p->out, "<script type=\"application/json\" data-for=\"%s-pic\">", id);
+    hb_html_hover(c, figure->timeline ? p->r->outcome : NULL, &json);
+    hb_str_addf(p->out, "<script type=\"application/json\" data-for=\"%s-pic\">", figure->id);
     put_json(p, &json);
     put(p, "</script>\n");
 }
@@ -236,45 +261,67 @@ static void put_categories(struct page *p)
                 bytes_text(p, o->peak_bytes), (long long)o->peak_bytes);
 }
 
+static void draw_breakdown(struct hb_canvas *c, const void *what)
+{
+    hb_breakdown_draw(c, what, 1);
+}
+
 static void put_breakdown(struct page *p)
 {
-    struct hb_look look = make_look(p, 200, "b");
     struct hb_outcome one = *p->r->outcome;
     open_section(p, "breakdown", "What stands at the peak");
     one.name = ""; /* the page says it */
-    struct hb_canvas *c =
-        hb_canvas_new(p->arena, &look, HB_FORMAT_SVG, hb_breakdown_title(p->arena, &one, 1));
-    hb_breakdown_draw(c, &one, 1);
-    put_picture(p, c, "breakdown", false);
+    put_picture(p, &(struct figure){.id = "breakdown",
+                                    .prefix = "b",
+                                    .title = hb_breakdown_title(p->arena, &one, 1),
+                                    .height = 200,
+                                    .narrow = 225,
+                                    .draw = draw_breakdown,
+                                    .what = &one});
     put_categories(p);
     close_section(p);
 }
 
+static void draw_timeline(struct hb_canvas *c, const void *what)
+{
+    hb_stepview_draw(c, what);
+}
+
 static void put_timeline_section(struct page *p)
 {
-    struct hb_look look = make_look(p, 600, "t");
     const struct hb_outcome *o = p->r->outcome;
     if (o->sample_count == 0)
         return;
     open_section(p, "timeline", "Memory over the step");
-    struct hb_canvas *c =
-        hb_canvas_new(p->arena, &look, HB_FORMAT_SVG, hb_stepview_title(p->arena, o));
-    hb_stepview_draw(c, o);
-    put_picture(p, c, "timeline", true);
+    put_picture(p, &(struct figure){.id = "timeline",
+                                    .prefix = "t",
+                                    .title = hb_stepview_title(p->arena, o),
+                                    .height = 600,
+                                    .narrow = 520,
+                                    .draw = draw_timeline,
+                                    .what = o,
+                                    .timeline = true});
     close_section(p);
+}
+
+static void draw_heap(struct hb_canvas *c, const void *what)
+{
+    hb_addressmap_draw(c, what);
 }
 
 static void put_heap(struct page *p)
 {
-    struct hb_look look = make_look(p, 520, "h");
     const struct hb_outcome *o = p->r->outcome;
     if (o->buffer_count == 0)
         return;
     open_section(p, "heap", "Where temporaries lie");
-    struct hb_canvas *c =
-        hb_canvas_new(p->arena, &look, HB_FORMAT_SVG, hb_addressmap_title(p->arena, o));
-    hb_addressmap_draw(c, o);
-    put_picture(p, c, "heap", false);
+    put_picture(p, &(struct figure){.id = "heap",
+                                    .prefix = "h",
+                                    .title = hb_addressmap_title(p->arena, o),
+                                    .height = 520,
+                                    .narrow = 420,
+                                    .draw = draw_heap,
+                                    .what = o});
     close_section(p);
 }
 
@@ -287,9 +334,13 @@ static void put_note(struct page *p, const char *text)
     put(p, "</p>\n");
 }
 
+static void draw_fit(struct hb_canvas *c, const void *what)
+{
+    hb_fit_draw(c, what);
+}
+
 static void put_sweep(struct page *p)
 {
-    struct hb_look look = make_look(p, 600, "f");
     const struct hb_fit_map *m = p->r->sweep;
     if (!m && !p->r->sweep_note)
         return;
@@ -299,10 +350,13 @@ static void put_sweep(struct page *p)
         close_section(p);
         return;
     }
-    struct hb_canvas *c = hb_canvas_new(p->arena, &look, HB_FORMAT_SVG,
-                                        hb_fit_finding(p->arena, m, hb_fit_main_facet(m)));
-    hb_fit_draw(c, m);
-    put_picture(p, c, "fitmap", false);
+    put_picture(p, &(struct figure){.id = "fitmap",
+                                    .prefix = "f",
+                                    .title = hb_fit_finding(p->arena, m, hb_fit_main_facet(m)),
+                                    .height = 600,
+                                    .narrow = m->facet_count > 1 ? 600 : 380,
+                                    .draw = draw_fit,
+                                    .what = m});
     close_section(p);
 }
 
@@ -349,19 +403,26 @@ static void put_flags(struct page *p)
     }
 }
 
+static void draw_plan(struct hb_canvas *c, const void *what)
+{
+    hb_pareto_draw(c, what);
+}
+
 static void put_plan(struct page *p)
 {
-    struct hb_look look = make_look(p, 560, "p");
     const struct hb_pareto *plan = p->r->plan;
     if (!plan && !p->r->plan_note)
         return;
     open_section(p, "plan", "The plan and its alternatives");
     put_note(p, p->r->plan_note);
     if (plan) {
-        struct hb_canvas *c =
-            hb_canvas_new(p->arena, &look, HB_FORMAT_SVG, hb_pareto_title(p->arena, plan));
-        hb_pareto_draw(c, plan);
-        put_picture(p, c, "plan", false);
+        put_picture(p, &(struct figure){.id = "plan",
+                                        .prefix = "p",
+                                        .title = hb_pareto_title(p->arena, plan),
+                                        .height = 560,
+                                        .narrow = 480,
+                                        .draw = draw_plan,
+                                        .what = plan});
         if (has_ranked(plan))
             put_alternatives(p, plan);
     }
@@ -384,14 +445,21 @@ static void put_lever(struct page *p, const struct hb_lever *lever, bool idle)
     put(p, "</td></tr>\n");
 }
 
+static void draw_levers(struct hb_canvas *c, const void *what)
+{
+    hb_tornado_draw(c, what);
+}
+
 static void put_lever_table(struct page *p, const struct hb_tornado *t)
 {
     uint32_t rows = t->count < 40 ? t->count : 40;
-    struct hb_look look = make_look(p, 150 + 26.0 * rows, "l");
-    struct hb_canvas *c =
-        hb_canvas_new(p->arena, &look, HB_FORMAT_SVG, hb_tornado_title(p->arena, t));
-    hb_tornado_draw(c, t);
-    put_picture(p, c, "levers", false);
+    put_picture(p, &(struct figure){.id = "levers",
+                                    .prefix = "l",
+                                    .title = hb_tornado_title(p->arena, t),
+                                    .height = 150 + 26.0 * rows,
+                                    .narrow = 150 + 20.0 * rows,
+                                    .draw = draw_levers,
+                                    .what = t});
     put(p, "<div class=\"scroll\"><table><thead><tr><th>lever</th><th class=\"n\">frees</th>"
            "<th class=\"n\">costs</th><th>why</th></tr></thead><tbody>\n");
     for (uint32_t i = 0; i < t->count + t->idle_count; i++)

@@ -138,7 +138,7 @@ void hb_loadview_draw(struct hb_canvas *c, const struct hb_outcome *o)
     hb_unit_print(HB_UNIT_BYTES, (double)o->budget_bytes, text);
     if (o->budget_bytes > 0)
         hb_frame_level(c, &f, (double)o->budget_bytes, hb_arena_printf(c->arena, "budget %s", text),
-                       "budget");
+                       "budget", f.area.x + c->em * 9);
     draw_curve(c, &f, o, false);
     draw_curve(c, &f, o, true);
 }

@@ -145,7 +145,9 @@ struct view {
     struct hb_canvas *c;
     const struct hb_pareto *p;
     struct hb_frame frame;
-    uint32_t rows; /* of the list below */
+    uint32_t rows;       /* of the list below */
+    double most_seconds; /* slower ones are not drawn ... */
+    uint32_t outside;    /* ... and are so many */
 };
 
 static struct hb_point point_at(const struct view *v, uint32_t i)
@@ -160,6 +162,8 @@ static void draw_front(struct view *v)
     struct hb_point *path = hb_arena_alloc(v->c->arena, (size_t)count * 2 + 1, sizeof *path);
     uint32_t n = 0;
     for (uint32_t i = 0; i < count; i++) {
+        if (v->p->points[front[i]].step_seconds > v->most_seconds)
+            continue;
         struct hb_point at = point_at(v, front[i]);
         if (n > 0) {
             path[n] = (struct hb_point){at.x, path[n - 1].y};
@@ -189,7 +193,7 @@ static void draw_points(struct view *v, enum hb_pareto_rank rank)
     uint32_t back = hb_canvas_ink(c, HB_INK_BACK);
     for (uint32_t i = 0; i < v->p->count; i++) {
         const struct hb_pareto_point *q = &v->p->points[i];
-        if (q->rank != rank)
+        if (q->rank != rank || q->step_seconds > v->most_seconds)
             continue;
         struct hb_point at = point_at(v, i);
         bool over = v->p->budget_bytes > 0 && q->peak_bytes > v->p->budget_bytes;
@@ -300,11 +304,47 @@ static void keep_marks_free(struct view *v)
         }
 }
 
+/* Nobody looks for a configuration that takes several times as long as the plan, or as the fastest
+ * where there is none; what is listed stays. */
+static void cut_slow(struct view *v)
+{
+    static const double times = 3;
+    const struct hb_pareto *p = v->p;
+    double fastest = INFINITY, listed = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        fastest = fmin(fastest, p->points[i].step_seconds);
+        if (p->points[i].rank != HB_RANK_OTHER)
+            listed = fmax(listed, p->points[i].step_seconds);
+    }
+    if (p->plan != HB_NONE)
+        fastest = p->points[p->plan].step_seconds;
+    v->most_seconds = fmax(times * fastest, listed);
+    for (uint32_t i = 0; i < p->count; i++)
+        v->outside += p->points[i].step_seconds > v->most_seconds;
+}
+
+static const char *make_subtitle(struct view *v)
+{
+    struct hb_str s;
+    char text[HB_TICK_TEXT];
+    hb_str_init(&s, v->c->arena);
+    hb_str_add(&s, v->p->name);
+    if (v->p->considered > 0)
+        hb_str_addf(&s, "%s%u drawn of %s considered", s.len ? "  \xC2\xB7  " : "",
+                    v->p->count - v->outside, hb_count_print(v->p->considered, text));
+    if (v->outside)
+        hb_str_addf(&s, "%s%u slower than %s not drawn", s.len ? "  \xC2\xB7  " : "", v->outside,
+                    hb_unit_print(HB_UNIT_SECONDS, v->most_seconds, text));
+    return s.len ? s.text : NULL;
+}
+
 static void make_scales(struct view *v)
 {
     const struct hb_pareto *p = v->p;
     double low_s = INFINITY, high_s = 0, low_b = INFINITY, high_b = 0;
     for (uint32_t i = 0; i < p->count; i++) {
+        if (p->points[i].step_seconds > v->most_seconds)
+            continue;
         low_s = fmin(low_s, p->points[i].step_seconds);
         high_s = fmax(high_s, p->points[i].step_seconds);
         low_b = fmin(low_b, (double)p->points[i].peak_bytes);
@@ -338,12 +378,8 @@ void hb_pareto_draw(struct hb_canvas *c, const struct hb_pareto *p)
 {
     char text[HB_TICK_TEXT];
     struct view v = {.c = c, .p = p};
-    const char *below = p->considered > 0
-                            ? hb_arena_printf(c->arena, "%s%s%u drawn of %s considered", p->name,
-                                              *p->name ? "  \xC2\xB7  " : "", p->count,
-                                              hb_count_print(p->considered, text))
-                            : p->name;
-    double top = hb_canvas_title(c, hb_pareto_title(c->arena, p), *below ? below : NULL);
+    cut_slow(&v);
+    double top = hb_canvas_title(c, hb_pareto_title(c->arena, p), make_subtitle(&v));
     struct hb_box page = {c->em, top, c->look.width - 2 * c->em, c->look.height - top - c->em};
     struct hb_key keys[KEYS];
     make_keys(c, keys);
@@ -366,7 +402,8 @@ void hb_pareto_draw(struct hb_canvas *c, const struct hb_pareto *p)
     hb_unit_print(HB_UNIT_BYTES, (double)p->budget_bytes, text);
     if (p->budget_bytes > 0)
         hb_frame_level(c, &v.frame, (double)p->budget_bytes,
-                       hb_arena_printf(c->arena, "budget %s", text), "budget");
+                       hb_arena_printf(c->arena, "budget %s", text), "budget",
+                       v.frame.area.x + v.frame.area.w);
     keep_marks_free(&v);
     name_points(&v);
     struct hb_box foot = {page.x, page.y + page.h + c->em * 0.5, page.w, legend};

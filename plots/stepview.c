@@ -21,7 +21,8 @@ struct view {
     struct hb_box legend; /* h 0: none */
     struct hb_box phases; /* strip above the memory; h 0: none */
     double row;           /* height of a stream's row; 0: no streams */
-    uint32_t *shown;      /* samples drawn, in order */
+    uint32_t *shown;      /* samples drawn, in order ... */
+    double *from;         /* ... and where each begins, across */
     uint32_t shown_count;
     double end_seconds;
 };
@@ -83,22 +84,31 @@ static int make_keys(struct view *v, struct hb_key *keys)
     return count;
 }
 
+/* Bars of a lane and samples of the memory on a unit: bytes count on a web page. */
+static double per_unit(const struct view *v)
+{
+    return v->c->look.live_text ? 1 : 2;
+}
+
 /* The samples that a page of this width can show: of those that fall on half a unit (on a web page,
- * whose bytes count, on one), the one with the largest total, so that no peak is lost. */
+ * whose bytes count, on one), the one with the largest total, which takes all of it, so that no
+ * peak is lost however short it is. */
 static void choose_samples(struct view *v)
 {
     const struct hb_outcome *o = v->o;
-    double per_unit = v->c->look.live_text ? 1 : 2;
+    double each = per_unit(v);
     int64_t best = -1;
     double last = -1;
     v->shown = hb_arena_alloc(v->c->arena, o->sample_count, sizeof *v->shown);
+    v->from = hb_arena_alloc(v->c->arena, o->sample_count, sizeof *v->from);
     for (uint32_t i = 0; i < o->sample_count; i++) {
-        double bin = floor(hb_scale_at(&v->memory.x, o->seconds[i]) * per_unit);
+        double bin = floor(hb_scale_at(&v->memory.x, o->seconds[i]) * each);
         int64_t total = hb_outcome_total(o, i);
         if (bin != last)
             best = -1;
         if (total > best) {
             v->shown_count -= bin == last;
+            v->from[v->shown_count] = fmax(bin / each, v->memory.area.x);
             v->shown[v->shown_count++] = i;
             best = total;
         }
@@ -108,7 +118,7 @@ static void choose_samples(struct view *v)
 
 static double until(const struct view *v, uint32_t k)
 {
-    return k + 1 < v->shown_count ? v->o->seconds[v->shown[k + 1]] : v->end_seconds;
+    return k + 1 < v->shown_count ? v->from[k + 1] : hb_scale_at(&v->memory.x, v->end_seconds);
 }
 
 /* Adds a corner of a staircase; points on one level become the two ends of it. */
@@ -124,9 +134,9 @@ static uint32_t make_steps(const struct view *v, const double *heights, struct h
 {
     uint32_t count = 0;
     for (uint32_t k = 0; k < v->shown_count; k++) {
-        double start = v->o->seconds[v->shown[k]];
-        count = add_corner(steps, count, hb_frame_at(&v->memory, start, heights[k]));
-        count = add_corner(steps, count, hb_frame_at(&v->memory, until(v, k), heights[k]));
+        double y = hb_scale_at(&v->memory.y, heights[k]);
+        count = add_corner(steps, count, (struct hb_point){v->from[k], y});
+        count = add_corner(steps, count, (struct hb_point){until(v, k), y});
     }
     return count;
 }
@@ -188,18 +198,25 @@ static void draw_phases(struct view *v)
     }
 }
 
-/* Where the peak may really be: a band at its height, across the whole step. */
-static void draw_interval(struct view *v)
+/* Where the peak may really be: a bar with ends, through its mark. */
+static void draw_interval(struct view *v, double x)
 {
-    static const double wash = 0.18;
+    struct hb_canvas *c = v->c;
     struct hb_box area = v->memory.area;
-    double top = hb_scale_at(&v->memory.y, (double)v->o->high_bytes);
+    double top = fmax(hb_scale_at(&v->memory.y, (double)v->o->high_bytes), area.y);
     double bottom = hb_scale_at(&v->memory.y, (double)v->o->low_bytes);
-    top = fmax(top, area.y);
+    double half = c->em * 0.35;
     if (v->o->high_bytes <= 0 || bottom - top < 0.5 || bottom > area.y + area.h)
         return;
-    hb_draw_add_box(v->c->draw, (struct hb_box){area.x, top, area.w, bottom - top});
-    hb_draw_fill(v->c->draw, hb_canvas_ink(v->c, HB_INK_TEXT), wash);
+    const struct hb_pen pens[] = {{hb_canvas_ink(c, HB_INK_BACK), 3.2, false},
+                                  {hb_canvas_ink(c, HB_INK_TEXT), 1.2, false}};
+    for (int i = 0; i < 2; i++) {
+        hb_draw_line(c->draw, (struct hb_point){x, top}, (struct hb_point){x, bottom}, pens[i]);
+        hb_draw_line(c->draw, (struct hb_point){x - half, top}, (struct hb_point){x + half, top},
+                     pens[i]);
+        hb_draw_line(c->draw, (struct hb_point){x - half, bottom},
+                     (struct hb_point){x + half, bottom}, pens[i]);
+    }
 }
 
 static void draw_peak(struct view *v)
@@ -214,18 +231,17 @@ static void draw_peak(struct view *v)
     style.bold = true;
     style.plated = true;
     style.plate = hb_canvas_ink(c, HB_INK_PANEL);
+    draw_interval(v, at.x);
     hb_draw_mark(c->draw, at, HB_MARK_DISC, c->em * 0.32, hb_canvas_ink(c, HB_INK_TEXT),
                  hb_canvas_ink(c, HB_INK_BACK));
     hb_canvas_add_point(c, (struct hb_layout_point){"peak", at, seconds, total, NULL, 0});
     const char *text =
         hb_arena_printf(c->arena, "peak %s", hb_unit_print(HB_UNIT_BYTES, total, bytes));
-    double width = hb_canvas_width(c, text, &style);
-    struct hb_box bounds = v->memory.area;
-    style.down = HB_ALIGN_END;
-    style.across = at.x + width / 2 > bounds.x + bounds.w ? HB_ALIGN_END
-                   : at.x - width / 2 < bounds.x          ? HB_ALIGN_START
-                                                          : HB_ALIGN_MIDDLE;
-    hb_canvas_label(c, text, (struct hb_point){at.x, at.y - c->em * 0.4}, style);
+    bool left =
+        at.x + c->em + hb_canvas_width(c, text, &style) > v->memory.area.x + v->memory.area.w;
+    style.down = HB_ALIGN_MIDDLE;
+    style.across = left ? HB_ALIGN_END : HB_ALIGN_START;
+    hb_canvas_label(c, text, (struct hb_point){at.x + c->em * (left ? -0.7 : 0.7), at.y}, style);
 }
 
 static uint32_t stream_colour(const struct hb_canvas *c, uint32_t index)
@@ -233,32 +249,49 @@ static uint32_t stream_colour(const struct hb_canvas *c, uint32_t index)
     return hb_ink_group(c->look.theme, (int)index);
 }
 
-/* Spans with less than half a unit between them are drawn as one. */
+/* What of each part of a unit a stream is busy is the height of its bar there, in steps of an
+ * eighth; what is busy at all is seen. */
+static void fill_lane(struct view *v, const double *busy, uint32_t count, struct hb_box row,
+                      uint32_t rgb)
+{
+    static const double steps = 8;
+    double each = per_unit(v);
+    double open = 0, from = 0;
+    for (uint32_t i = 0; i <= count; i++) {
+        double level = i < count && busy[i] > 0 ? fmax(1, round(fmin(1, busy[i]) * steps)) : 0;
+        if (level == open)
+            continue;
+        double h = row.h * open / steps;
+        struct hb_box box = {row.x + from / each, row.y + row.h - h, (i - from) / each, h};
+        if (open > 0)
+            hb_draw_add_box(v->c->draw, box);
+        open = level;
+        from = i;
+    }
+    hb_draw_fill(v->c->draw, rgb, 1);
+}
+
 static void draw_spans(struct view *v, const struct hb_shown_stream *stream, struct hb_box row,
                        uint32_t rgb)
 {
     const struct hb_scale *x = &v->memory.x;
-    struct hb_box open = {0};
+    double each = per_unit(v);
+    uint32_t count = (uint32_t)ceil(row.w * each);
+    double *busy = hb_arena_alloc(v->c->arena, count + 1, sizeof *busy);
     for (uint32_t i = 0; i < stream->span_count; i++) {
         const struct hb_shown_span *span = &stream->spans[i];
         double from = hb_scale_at(x, span->start_seconds);
-        double to = fmax(hb_scale_at(x, span->end_seconds), from + 0.2);
+        double to = fmax(hb_scale_at(x, span->end_seconds), from);
         hb_canvas_add_cell(v->c, (struct hb_layout_cell){"span",
                                                          span->name,
                                                          stream->name,
-                                                         {from, row.y, to - from, row.h},
+                                                         {from, row.y, fmax(to - from, 0.2), row.h},
                                                          span->end_seconds - span->start_seconds});
-        if (open.w > 0 && from - (open.x + open.w) < 0.5) {
-            open.w = fmax(open.w, to - open.x);
-            continue;
-        }
-        if (open.w > 0)
-            hb_draw_add_box(v->c->draw, open);
-        open = (struct hb_box){from, row.y, to - from, row.h};
+        double a = fmax(0, (from - row.x) * each), b = fmin(count, (to - row.x) * each);
+        for (uint32_t k = (uint32_t)a; k < count && k < b; k++)
+            busy[k] += fmin(b, k + 1.) - fmax(a, k);
     }
-    if (open.w > 0)
-        hb_draw_add_box(v->c->draw, open);
-    hb_draw_fill(v->c->draw, rgb, 1);
+    fill_lane(v, busy, count, row, rgb);
 }
 
 static void draw_busy(struct view *v, const struct hb_shown_stream *stream, double y)
@@ -316,7 +349,8 @@ static double draw_tensor(struct view *v, const struct hb_shown_tensor *t, doubl
     return line + 1.5;
 }
 
-static void draw_side(struct view *v)
+/* Down to where it reaches. */
+static double draw_side(struct view *v)
 {
     struct hb_canvas *c = v->c;
     struct hb_key keys[HB_CATEGORY_COUNT];
@@ -332,12 +366,55 @@ static void draw_side(struct view *v)
     y += hb_legend_draw(c, (struct hb_box){v->side.x, y, v->side.w, bottom - y}, keys, count);
     y += line * 0.7;
     if (v->o->tensor_count == 0 || y + line * 2.4 > bottom)
-        return;
+        return y;
     hb_canvas_label(c, hb_canvas_shorten(c, "largest tensors", v->side.w, &head),
                     (struct hb_point){v->side.x, y}, head);
     y += line * 1.15;
     for (uint32_t i = 0; i < v->o->tensor_count && i < TOP_TENSORS && y + line < bottom; i++)
         y += draw_tensor(v, &v->o->tensors[i], y);
+    return y;
+}
+
+/* Whether data stand in the box: nothing is written on them where it can be helped. */
+static bool is_blank(const struct view *v, struct hb_box box)
+{
+    for (uint32_t k = 0; k < v->shown_count; k++) {
+        double top = hb_scale_at(&v->memory.y, (double)hb_outcome_total(v->o, v->shown[k]));
+        if (v->from[k] < box.x + box.w && until(v, k) > box.x && top < box.y + box.h)
+            return false;
+    }
+    return true;
+}
+
+/* The budget's line, and its name: beside the plot where the panel there leaves room, else where
+ * the line passes over no data. */
+static void draw_budget(struct view *v, double side_bottom)
+{
+    struct hb_canvas *c = v->c;
+    char bytes[HB_TICK_TEXT];
+    if (v->o->budget_bytes <= 0)
+        return;
+    hb_unit_print(HB_UNIT_BYTES, (double)v->o->budget_bytes, bytes);
+    const char *text = hb_arena_printf(c->arena, "budget %s", bytes);
+    struct hb_box area = v->memory.area;
+    double y = hb_scale_at(&v->memory.y, (double)v->o->budget_bytes);
+    struct hb_style style = hb_canvas_style(c, "budget");
+    style.bold = true;
+    style.rgb = hb_canvas_ink(c, HB_INK_BUDGET);
+    double line = hb_canvas_line(c, &style), width = hb_canvas_width(c, text, &style);
+    bool beside = v->side.w > width && y - line > side_bottom && y > area.y && y < area.y + area.h;
+    double right = area.x + area.w;
+    for (int i = 4; i > 0 && !beside; i--) {
+        double x = area.x + c->em + (area.w - c->em * 2 - width) * i / 4;
+        if (!is_blank(v, (struct hb_box){x, y - line, width, line}))
+            continue;
+        right = x + width + c->em * 0.4;
+        break;
+    }
+    hb_frame_level(c, &v->memory, (double)v->o->budget_bytes, beside ? "" : text, "budget", right);
+    style.down = HB_ALIGN_MIDDLE;
+    if (beside)
+        hb_canvas_label(c, text, (struct hb_point){area.x + area.w + c->em * 0.4, y}, style);
 }
 
 static double widest_stream(struct view *v)
@@ -405,7 +482,6 @@ static void draw_time_axis(struct view *v, double bottom)
 
 void hb_stepview_draw(struct hb_canvas *c, const struct hb_outcome *o)
 {
-    char budget[HB_TICK_TEXT];
     struct view v = {.c = c, .o = o};
     double top = hb_canvas_title(c, hb_stepview_title(c->arena, o), make_subtitle(c, o));
     make_scales(&v);
@@ -418,18 +494,12 @@ void hb_stepview_draw(struct hb_canvas *c, const struct hb_outcome *o)
     draw_stack(&v);
     if (v.phases.h > 0)
         draw_phases(&v);
-    hb_unit_print(HB_UNIT_BYTES, (double)o->budget_bytes, budget);
-    if (o->budget_bytes > 0)
-        hb_frame_level(c, &v.memory, (double)o->budget_bytes,
-                       hb_arena_printf(c->arena, "budget %s", budget), "budget");
-    draw_interval(&v);
+    draw_budget(&v, v.side.w > 0 ? draw_side(&v) : 0);
     draw_peak(&v);
     double bottom = v.memory.area.y + v.memory.area.h;
     if (v.row > 0)
         draw_streams(&v, bottom + c->em * 0.2);
     draw_time_axis(&v, bottom + v.row * o->stream_count);
-    if (v.side.w > 0)
-        draw_side(&v);
     struct hb_key keys[HB_CATEGORY_COUNT];
     int count = make_keys(&v, keys);
     if (v.legend.h > 0)

@@ -106,6 +106,8 @@ bool hb_tornado_read(struct hb_arena *arena, struct hb_diag *diag, const struct 
     return f.ok;
 }
 
+#define SMALLEST_PCT 0.05 /* less is printed as nothing */
+
 /* "+23 %", or in seconds where the step's time is not known. */
 static const char *cost_text(struct hb_arena *arena, const struct hb_tornado *t,
                              const struct hb_lever *lever)
@@ -115,8 +117,8 @@ static const char *cost_text(struct hb_arena *arena, const struct hb_tornado *t,
     double cost = fabs(lever->cost_seconds);
     if (t->step_seconds > 0) {
         double pct = 100 * cost / t->step_seconds;
-        if (pct < 0.05)
-            return "+0 %";
+        if (pct < SMALLEST_PCT)
+            return "0 %";
         return hb_arena_printf(arena, "%s%.*f %%", sign, pct < 9.95 ? 1 : 0, pct);
     }
     return hb_arena_printf(arena, "%s%s", sign, hb_unit_print(HB_UNIT_SECONDS, cost, text));
@@ -147,6 +149,7 @@ struct view {
     double names;  /* room for them */
     double widest; /* of them */
     uint32_t shown;
+    double lack; /* where the line of what is lacking stands; 0: there is none */
 };
 
 static struct hb_box bar_box(const struct hb_frame *f, double pitch, uint32_t row, double value)
@@ -170,6 +173,8 @@ static void write_value(struct view *v, const struct hb_frame *f, struct hb_box 
     double y = bar.y + bar.h / 2;
     double width = hb_canvas_width(c, text, &style);
     double right = bar.x + bar.w + c->em * 0.35;
+    if (f == &v->freed && v->lack > right - 4 && v->lack < right + width + 4)
+        right = v->lack + c->em * 0.35;
     double left = bar.x - c->em * 0.35;
     bool fits = leftward ? left - width > f->area.x : right + width < c->look.width - c->em * 0.4;
     if (!fits)
@@ -204,7 +209,8 @@ static void draw_lever(struct view *v, uint32_t row)
     if (v->cost.area.w <= 4)
         return;
     struct hb_box cost = bar_box(&v->cost, v->pitch, row, lever->cost_seconds);
-    bool faster = lever->cost_seconds < 0;
+    bool faster =
+        lever->cost_seconds < 0 && -100 * lever->cost_seconds >= SMALLEST_PCT * v->t->step_seconds;
     hb_draw_box(c->draw, cost, hb_ink_group(c->look.theme, faster ? 2 : 4));
     hb_canvas_add_cell(
         c, (struct hb_layout_cell){"cost", lever->name, lever->why, cost, lever->cost_seconds});
@@ -271,6 +277,7 @@ static void draw_lack(struct view *v)
     if (v->t->budget_bytes <= 0 || lack <= 0 || px > area->x + area->w)
         return;
     struct hb_style style = hb_canvas_style(c, "budget");
+    v->lack = px;
     style.rgb = hb_canvas_ink(c, HB_INK_BUDGET);
     style.bold = true;
     style.across = HB_ALIGN_MIDDLE;
@@ -318,7 +325,7 @@ void hb_tornado_draw(struct hb_canvas *c, const struct hb_tornado *t)
     if (t->count == 0)
         return;
     v.widest = widest_name(&v);
-    v.names = fmin(v.widest, page.w * 0.38);
+    v.names = fmin(v.widest, page.w * 0.46);
     v.freed.left = v.names + c->em * 0.6;
     bool costs = page.w - v.names > c->em * 26;
     struct hb_box left = page;

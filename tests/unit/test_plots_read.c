@@ -179,7 +179,7 @@ static void idle_levers_are_told_but_not_drawn(void **state)
     assert_int_equal(p.tornado.idle_count, 1);
     assert_string_equal(p.tornado.levers[0].name, "a, b");
     assert_string_equal(p.tornado.levers[2].name, "idle");
-    assert_string_equal(hb_picture_title(u.env.arena, &p), "a, b free most: 8 B (step time +0 %)");
+    assert_string_equal(hb_picture_title(u.env.arena, &p), "a, b free most: 8 B (step time 0 %)");
     unit_end(&u);
 }
 

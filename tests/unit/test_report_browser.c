@@ -122,7 +122,8 @@ static void nothing_overflows(void **state)
         /* what stands out at the right, unless something around it scrolls */
         const char *out =
             eval("[...document.querySelectorAll('main *,header *')].filter(e=>"
-                 "!e.closest('.pic,.scroll,.long,pre')&&e.getBoundingClientRect().right>"
+                 "!e.closest('.pic,.scroll,.long,pre')&&!e.matches('.thin svg "
+                 "*')&&e.getBoundingClientRect().right>"
                  "innerWidth+1).map(e=>e.tagName+' '+e.textContent.slice(0,30)).join('; ')");
         if (*out)
             fail_msg("at %d these stand out: %s", widths[i], out);
@@ -130,23 +131,39 @@ static void nothing_overflows(void **state)
     browser_resize(&browser, 1200, 900);
 }
 
+static const char *find_bad_texts(const char *pictures)
+{
+    return eval(hb_arena_printf(
+        unit.env.arena,
+        "[...document.querySelectorAll('%s svg')].map(svg=>{"
+        "const page=svg.getBoundingClientRect(),"
+        "t=[...svg.querySelectorAll('text')].map(e=>[e.getBoundingClientRect(),"
+        "e.textContent]),bad=[];"
+        "t.forEach(([r,s],i)=>{"
+        "if(r.left<page.left-1||r.right>page.right+1||r.top<page.top-2||r.bottom>"
+        "page.bottom+2)bad.push('outside: '+s);"
+        "for(let k=0;k<i;k++){const q=t[k][0];if(r.left<q.right-1&&q.left<r.right-1&&"
+        "r.top<q.bottom-2&&q.top<r.bottom-2)bad.push(s+' over '+t[k][1]);}});"
+        "return bad.slice(0,5).join(', ');}).filter(x=>x).join('; ')",
+        pictures));
+}
+
+/* On a wide page, and on a phone, where each picture is there a second time. */
 static void texts_of_pictures_stay_apart(void **state)
 {
     NEEDS_BROWSER();
-    const char *bad =
-        eval("[...document.querySelectorAll('.pic svg')].map(svg=>{"
-             "const page=svg.getBoundingClientRect(),"
-             "t=[...svg.querySelectorAll('text')].map(e=>[e.getBoundingClientRect(),"
-             "e.textContent]),bad=[];"
-             "t.forEach(([r,s],i)=>{"
-             "if(r.left<page.left-1||r.right>page.right+1||r.top<page.top-2||r.bottom>"
-             "page.bottom+2)bad.push('outside: '+s);"
-             "for(let k=0;k<i;k++){const q=t[k][0];if(r.left<q.right-1&&q.left<r.right-1&&"
-             "r.top<q.bottom-2&&q.top<r.bottom-2)bad.push(s+' over '+t[k][1]);}});"
-             "return bad.slice(0,5).join(', ');}).filter(x=>x).join('; ')");
+    const char *bad = find_bad_texts(".pic");
     if (*bad)
         fail_msg("%s", bad);
     assert_true(eval_number("document.querySelectorAll('.pic text').length") > 60);
+    browser_resize(&browser, 400, 900);
+    bad = find_bad_texts(".thin");
+    const char *shown = eval("[...document.querySelectorAll('.pic,.thin')].map(e=>"
+                             "e.getBoundingClientRect().width>0?e.className[0]:'').join('')");
+    browser_resize(&browser, 1200, 900);
+    if (*bad)
+        fail_msg("at 400: %s", bad);
+    assert_string_equal(shown, "tttttt");
 }
 
 /* A blank picture of this size is a PNG of a few kB. */
