@@ -551,10 +551,16 @@ static int blocked(struct hb_lower *lo, struct hb_layer *y, const struct heads *
      * (rnd/031: two f32[16,4,32,2,512,1,2048]; rnd/047 as a scan: f32[6,2,4,1,1024,512,16] to 213,
      * f32[6,2,4,16,512,1,1024] from there on); of layers side by side that copy is made in the
      * layer's own backward pass (rocm-rnd/047: five f32[2,4,1,1024,512,16], one in another order).
-     */
+     * A product of one sequence and one head of keys reads either order (d2k, 8 over 1 heads, fsdp
+     * 8, one sequence: f32[4,8,1,1,4096,512,8] alone; 16 over 8: f32[4,8,1,8,2,512,4096], too). A
+     * loop over blocks has those of all devices of a sequence axis (fsdp 4 with sequence 2:
+     * f32[4,8,2,8,4096,512,2], eight blocks of 512 of 4096 tokens). */
+    struct heads all = *h;
+    all.seq = h->kv_seq;
     struct hb_value scores =
-        score_value(lo, "attention scores of all blocks", h, y->block->attention.softmax);
-    scores.batch_dot = scores.fused = scores.dots_only = scores.restacked = true;
+        score_value(lo, "attention scores of all blocks", &all, y->block->attention.softmax);
+    scores.batch_dot = scores.fused = scores.dots_only = true;
+    scores.restacked = h->batch > 1 || h->kv > 1;
     s.out[s.out_count++] = hb_layer_value(lo, y, scores);
     hb_layer_step(lo, y, s);
     return o;

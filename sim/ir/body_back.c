@@ -407,6 +407,14 @@ static void take_inlined(struct hb_body *b, struct hb_emit *e, const struct hb_s
     e->batch = product->batch;
 }
 
+/* Nothing flows back into a mask; where that is a predicate (XLA:TPU) as much is
+ * there beside the products all the same (MaxText's pairs of experts). */
+static bool takes_none(const struct hb_body *b, int v)
+{
+    int from = b->y->values[v].producer;
+    return from >= 0 && b->y->steps[from].no_grad && !b->y->values[v].mask;
+}
+
 static void back_mix(struct hb_body *b, const struct hb_step_op *s)
 {
     for (int i = 0; i < s->in_count; i++)
@@ -434,7 +442,9 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
         keep_parts(b, s);
     uint32_t made[HB_STEP_IN] = {0};
     for (int i = 0; i < s->in_count; i++) {
-        if ((s->grad_follows || is_made_inside(b, s)) && i == 0)
+        if (takes_none(b, s->in[i]) || (s->first_last && i == 0))
+            made[i] = HB_NONE;
+        else if ((s->grad_follows || is_made_inside(b, s)) && i == 0)
             made[i] = hb_temp_in_place(b->lo, hb_body_name(b, s->in[0], ", gradient"),
                                        HB_CAT_WORKING, b->grad[s->out[0]]);
         else
@@ -501,8 +511,30 @@ static void back_add(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
     }
 }
 
+/* The gradient that its reader put off, of what this step made. */
+static void back_put_off(struct hb_body *b, const struct hb_step_op *s)
+{
+    const struct hb_step_op *reader = NULL;
+    for (uint32_t k = 0; k < b->y->step_count; k++)
+        if (b->y->steps[k].first_last && b->y->steps[k].in[0] == s->out[0])
+            reader = &b->y->steps[k];
+    if (!reader || grad_out(b, reader) == HB_NONE)
+        return;
+    struct hb_emit e = hb_body_emit(reader);
+    e.name = hb_body_name(b, reader->in[0], ", gradient of");
+    hb_body_bring(b, reader->in[1]);
+    hb_emit_read(&e, grad_out(b, reader));
+    hb_body_read(b, &e, reader->in[1]);
+    hb_emit_read(&e, b->grad[reader->in[0]]);
+    uint32_t out = grad_place(b, reader->in[0], false);
+    hb_emit_write(&e, out);
+    hb_emit(b->lo, &e);
+    b->grad[reader->in[0]] = out;
+}
+
 static void back_step(struct hb_body *b, const struct hb_step_op *s)
 {
+    back_put_off(b, s);
     uint32_t g = grad_out(b, s);
     if (g == HB_NONE || s->no_grad)
         return;

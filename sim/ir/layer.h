@@ -72,6 +72,7 @@ struct hb_step_op {
     bool eager;              /* its backward pass runs as soon as its readers are done */
     bool grad_inline;        /* of a product: its input's gradient is made inside its reader */
     bool no_grad;            /* indices, masks: nothing flows back */
+    bool first_last;         /* of its inputs' gradients, the first's: where it is read */
     enum hb_op_kind back_op; /* of a MOVE: the opposite collective ... */
     double sent_bytes;       /* ... and what either sends; 0: as its result says */
 };

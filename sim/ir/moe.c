@@ -197,8 +197,7 @@ static bool is_beyond_limit(const struct hb_lower *lo, const struct hb_layer *y,
 /* Those whose products a device makes, over which XLA:GPU spreads a ragged product's operands. */
 static int64_t spread_experts(const struct hb_lower *lo, const struct hb_moe *m)
 {
-    return hb_layer_exchanges_rows(lo, m) ? hb_div_up(m->experts, expert_ways(lo))
-                                          : m->experts;
+    return hb_layer_exchanges_rows(lo, m) ? hb_div_up(m->experts, expert_ways(lo)) : m->experts;
 }
 
 /* CUDA has no ragged product: each operand is spread over all experts, masked, once as rows for the
@@ -371,6 +370,7 @@ static void keep_choices(struct hb_lower *lo, struct hb_layer *y, const int64_t 
 static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs, const int64_t *masks,
                         int *out_combine)
 {
+    bool narrow = lo->habits->masks_narrow;
     struct hb_value v =
         make_value(lo, "moe combine weights", 1u << HB_TN_MOE_COMBINE, lo->compute, masks);
     v.batch_dot = true;
@@ -379,17 +379,17 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs, cons
             (struct mixing){.op = HB_OP_ELEMENTWISE, .in = {probs}, .in_count = 1, .back_in = 1});
     keep_choices(lo, y, masks);
     y->steps[y->step_count - 1].scratch[0] = hb_shape_make(HB_DT_PRED, masks);
-    y->steps[y->step_count - 1].scratch_count = lo->habits->masks_narrow ? 0 : 1;
+    y->steps[y->step_count - 1].scratch_count = narrow ? 0 : 1;
     /* moeT/base: the router's gradient is made of it at once (fusion.608, 160 MiB for a moment). */
-    y->steps[y->step_count - 1].eager = lo->habits->masks_narrow;
+    y->steps[y->step_count - 1].eager = narrow;
     int disp = mix(
         lo, y, make_value(lo, "moe dispatch mask", 1u << HB_TN_MOE_DISPATCH, lo->compute, masks),
         (struct mixing){.op = HB_OP_ELEMENTWISE, .in = {*out_combine}, .in_count = 1});
     /* An iteration of a pipeline makes the mask again from the weights, and keeps the activation
      * for its product (pr85/pp8: bf16[16384,16,640] once a layer, bf16[1,16,2048,4,640]). */
     y->values[disp].cheap = lo->habits->probabilities_remade;
-    y->values[disp].mask = lo->habits->masks_narrow;
-    y->values[disp].fused = is_one_mask(lo);
+    y->values[disp].mask = narrow;
+    y->values[disp].fused = narrow ? lo->maxtext : y->together < 2;
     y->steps[y->step_count - 1].no_grad = true;
     return disp;
 }
@@ -400,7 +400,10 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     int64_t E = r->masked;
     int64_t d = lo->spec->model.d_model;
     bool one = is_one_mask(lo);
-    const int64_t masks[] = {r->batch, r->seq, E, r->capacity + one, -1};
+    /* XLA:GPU splits them as the residual (olmoe, fsdp 2 with tensor 8, 16384 tokens, sp_residual:
+     * bf16[4096,64,2560] of 32768 tokens; without it bf16[8192,64,1280] of as many). */
+    int64_t seq = lo->spec->compiler == HB_XLA_GPU ? lo->local.resid_seq : r->seq;
+    const int64_t masks[] = {r->batch, seq, E, r->capacity + one, -1};
     const int64_t here[] = {r->batch, E, r->capacity, d, -1};
     const int64_t there[] = {r->expert_batch, r->experts, r->capacity, d, -1};
     const int64_t wide[] = {r->expert_batch, r->experts, r->capacity, r->width, -1};
@@ -437,9 +440,18 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
      * but the outputs end before their gradient begins (three of 120 MiB, not four). */
     uint32_t down = hb_layer_find_leaf(lo, y, "e_down");
     bool whole = hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
-    bool weights_lend = one || (lo->habits->masks_narrow && whole);
-    bool outputs_lend = lo->habits->masks_narrow && !weights_lend;
+    bool narrow = lo->habits->masks_narrow;
+    bool weights_lend = one || (narrow && whole);
+    bool outputs_lend = narrow && !weights_lend;
     y->steps[y->step_count - 1].grad_in_place = weights_lend ? 1 : outputs_lend ? 2 : 0;
+    /* CUDA makes the weights' gradient last where no gather is to hide behind it (64 experts of a
+     * device, 8192 tokens: bf16[8192,64,1280] from 296 to 319 and bf16[8192,81920] from 322; over
+     * fsdp 8 together from 334 to 341), and above the limit the weights are made again after it on
+     * both (qwen30b, fsdp 32: gemm_fusion_dot.96.remat2, one bf16[2,16384,163840]; dsmoe, fsdp 2
+     * with expert 4; moe1b). */
+    y->steps[y->step_count - 1].first_last =
+        hb_ways(lo, HB_AX_PIPELINE) == 1 && y->together < 2 &&
+        (lo->spec->share == HB_SHARE_EXCEEDED || (lo->habits->gathers_timed && whole));
     return sum;
 }
 

@@ -217,6 +217,7 @@ uint32_t hb_nested_backward(struct hb_lower *lo, struct hb_group *g, uint32_t gr
         hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner again"), g->inner);
     hb_body_forward(&g->body, x, x, true);
     hb_program_close_loop(lo->p, inner);
+    hb_stack_restack(lo, &g->body);
     g->body.mask = g->body.fill = HB_NONE;
     inner = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner backward"), g->inner);
     uint32_t out = hb_stack_carried(lo, hb_body_backward(&g->body, grad), grad);

@@ -399,8 +399,9 @@ static uint32_t unrolled_backward(struct hb_lower *lo, struct hb_group *g, uint3
     return grad;
 }
 
-/* Between the passes: stacks that the backward loop reads in another layout are copied. */
-static void restack(struct hb_lower *lo, struct hb_body *b)
+/* Of nested scans those of an outer block (16 layers by 4, dots, blocked attention on MI300X:
+ * f32[4,8,1,8,4096,512,2] and f32[4,8,1,8,2,512,4096]). */
+void hb_stack_restack(struct hb_lower *lo, struct hb_body *b)
 {
     for (uint32_t v = 0; v < b->y->value_count; v++) {
         if (!b->y->values[v].restacked || b->saved->keep[v] != HB_KEEP_DEVICE)
@@ -554,7 +555,7 @@ static void turn_sent_stacks(struct hb_lower *lo, const struct hb_group *g)
 static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
 {
     turn_sent_stacks(lo, g);
-    restack(lo, &g->body);
+    hb_stack_restack(lo, &g->body);
     hb_weight_use_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
     hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
     if (lo->habits->recompute_first && lo->spec->stack.unroll > 1 && !g->inner &&

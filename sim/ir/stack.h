@@ -43,6 +43,8 @@ uint32_t hb_stack_backward(struct hb_lower *lo, struct hb_stack_plan *plan, uint
 
 /* Lifts the causal mask out of the group's next loop where the compiler does. */
 void hb_stack_hoist_mask(struct hb_lower *lo, struct hb_group *g);
+/* Between the passes: stacks that the backward loop reads in another layout are copied. */
+void hb_stack_restack(struct hb_lower *lo, struct hb_body *b);
 /* The gradient that a trip made, in the place of the one it was handed. */
 uint32_t hb_stack_carried(struct hb_lower *lo, uint32_t out, uint32_t carry);
 

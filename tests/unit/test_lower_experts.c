@@ -99,13 +99,47 @@ static void spread_operands_multiply_zeros(void **state)
     assert_true(spread == ALL * tpu.p.ops[find_op(&tpu, "expert gate")].flops);
 }
 
+#define EINSUM "model.blocks[0].moe.dispatch=einsum"
+
+/* Masks of an einsum on CUDA, 64 experts of one device with 8192 tokens: the dispatch mask is made
+ * inside the products that read it and has no gradient, the weights' gradient comes when the
+ * weights are gone (bf16[8192,64,1280] from 296 to 319, bf16[8192,81920] from 322); over fsdp 8
+ * beside them (both at 334), above the memory limit not (qwen30b, fsdp 32). */
+static void masks_are_two_or_one(void **state)
+{
+    (void)state;
+    static const char last[] = "combine weights, gradient of", dx[] = "backward of expert inputs";
+    struct low one = EXPERTS(CUDA, EINSUM, "mesh.fsdp=1", "mesh.expert=1", "hardware.count=1");
+    struct low many = EXPERTS(CUDA, EINSUM, "mesh.fsdp=8", "mesh.expert=1");
+    struct low tight = EXPERTS(CUDA, EINSUM, "mesh.fsdp=8", "mesh.expert=1", "hardware.hbm=1GiB");
+    const struct low *all[] = {&one, &many, &tight};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(find(all[i], "dispatch mask, gradient"), HB_NONE);
+        assert_int_equal(find(all[i], "dispatch mask"), HB_NONE);
+        assert_int_equal(lives_at(all[i], "combine weights, gradient", dx), i == 1);
+    }
+    assert_true(find_op(&one, last) > find_op(&one, dx));
+    assert_true(find_op(&tight, last) > find_op(&tight, dx));
+}
+
+/* olmoe, fsdp 2 with tensor 8: bf16[4096,64,2560] of 32768 tokens with sp_residual. */
+static void masks_are_split_as_the_residual(void **state)
+{
+    (void)state;
+    struct low whole = EXPERTS(CUDA, EINSUM, "mesh.expert=1", "mesh.tensor=4");
+    struct low split = EXPERTS(CUDA, EINSUM, "mesh.expert=1", "mesh.tensor=4",
+                               "sharding.residual_over_tensor=true");
+    int64_t bytes = bytes_of(&whole, "moe combine weights");
+    assert_true(bytes > 0);
+    assert_int_equal(bytes_of(&split, "moe combine weights"), bytes / 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_plain_programs_weights_come),
-        TEST(maxtexts_rows_are_exchanged),
-        TEST(gathered_tokens_are_summed),
-        TEST(spread_operands_multiply_zeros),
+        TEST(a_plain_programs_weights_come), TEST(maxtexts_rows_are_exchanged),
+        TEST(gathered_tokens_are_summed),    TEST(spread_operands_multiply_zeros),
+        TEST(masks_are_two_or_one),          TEST(masks_are_split_as_the_residual),
     };
     return cmocka_run_group_tests_name("lower: experts", tests, NULL, NULL);
 }

@@ -302,9 +302,30 @@ static void a_gathered_batch_stays_to_the_layer_s_end(void **state)
     assert_int_equal(count_at(&cuda, name, back, 0, 0), 0);
 }
 
-/* Above its limit XLA
- * makes zeros again just before the layers' backward pass (qwen32b, fsdp 8, 32k tokens: no
- * f32[29,640,17408] beside two f32[32768,151936]). */
+/* MI300X, blocked attention, what policy dots keeps of the blocks: f32[4,8,1,8,4096,512,2] and
+ * turned for the backward loop, of an outer block of nested scans too; with one head of keys and
+ * one sequence once; over a sequence axis the blocks of all its tokens. */
+static void kept_blocks_are_turned(void **state)
+{
+    (void)state;
+    static const char blocked[] = "model.blocks[0].attention.kernel=blocked";
+    static const char dots[] = "remat.policy=dots",
+                      turned[] = "all blocks, saved for backward, tran";
+    static const char kept[] = "scores of all blocks, saved for backward";
+    struct low scan = DENSE(ROCM, blocked, dots, "mesh.fsdp=8");
+    struct low single =
+        DENSE(ROCM, blocked, dots, "mesh.fsdp=16", "model.blocks[0].attention.kv_heads=1");
+    struct low nested =
+        DENSE(ROCM, blocked, dots, "mesh.fsdp=8", "stack.form=nested", "stack.outer=2");
+    struct low split = DENSE(ROCM, blocked, dots, "mesh.fsdp=4", "mesh.sequence=2");
+    assert_int_not_equal(find(&scan, turned), HB_NONE);
+    assert_int_equal(find(&single, turned), HB_NONE);
+    assert_int_not_equal(find(&nested, turned), HB_NONE);
+    assert_int_equal(bytes_of(&split, kept), 2 * bytes_of(&scan, kept));
+}
+
+/* Above its limit XLA makes zeros again just before the layers' backward pass (qwen32b, fsdp 8, 32k
+ * tokens: no f32[29,640,17408] beside two f32[32768,151936]). */
 static void zeros_move_above_the_limit(void **state)
 {
     (void)state;
@@ -319,6 +340,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(zeros_move_above_the_limit),
+        TEST(kept_blocks_are_turned),
         TEST(slices_of_a_stack_come_together),
         TEST(residuals_are_handed_on_in_f32),
         TEST(sums_over_query_blocks_begin_early),
