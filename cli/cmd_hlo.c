@@ -10,6 +10,7 @@
 
 struct options {
     struct hb_common common;
+    const char *file;
     const char *module;
     int backend;
     int order;
@@ -28,11 +29,58 @@ static void print_json(struct hb_env *env, FILE *out, const struct hb_hlo_shown 
     hb_json_end(&j);
 }
 
+enum { MAX_SHOWN = 12 }; /* names of modules in a message */
+
+static bool fail_parts(struct hb_env *env, const struct options *o, const struct hb_hlo_part *parts,
+                       uint32_t count)
+{
+    struct hb_str names;
+    hb_str_init(&names, env->arena);
+    for (uint32_t i = 0; i < count && i < MAX_SHOWN; i++)
+        hb_str_addf(&names, "%s%.*s", i ? ", " : "", (int)parts[i].name.len, parts[i].name.at);
+    if (count > MAX_SHOWN)
+        hb_str_add(&names, ", ...");
+    struct hb_loc loc = {.file = o->file};
+    if (o->module)
+        return hb_error(env->diag, loc,
+                        "--module: no module '%s', by name or number; there %s %u: %s", o->module,
+                        count == 1 ? "is" : "are", count, names.text);
+    return hb_error(env->diag, loc,
+                    "%u modules in one file; --module NAME chooses one, or its number: %s", count,
+                    names.text);
+}
+
+static bool is_part(const struct hb_hlo_part *part, uint32_t number, const char *wanted)
+{
+    char digits[16];
+    snprintf(digits, sizeof digits, "%u", number);
+    return hb_hlo_span_is(part->name, wanted) || hb_str_same(digits, wanted);
+}
+
+/* Narrows the text to one of its modules. */
+static bool choose_module(struct hb_env *env, const struct options *o, struct hb_hlo_text *text)
+{
+    uint32_t count = hb_hlo_text_parts(text, NULL, 0), chosen = 0;
+    if (count < 2 && !o->module)
+        return true;
+    struct hb_hlo_part *parts = hb_arena_alloc(env->arena, count + 1, sizeof *parts);
+    hb_hlo_text_parts(text, parts, count);
+    if (!o->module)
+        return fail_parts(env, o, parts, count);
+    while (chosen < count && !is_part(&parts[chosen], chosen + 1, o->module))
+        chosen++;
+    if (chosen == count)
+        return fail_parts(env, o, parts, count);
+    text->from = parts[chosen].from;
+    text->len = parts[chosen].to;
+    return true;
+}
+
 static bool read_report(struct hb_env *env, const struct options *o, struct hb_hlo_module *module,
                         struct hb_hlo_report *report)
 {
     struct hb_hlo_text text;
-    if (!hb_hlo_text_load(env->arena, env->diag, o->module, &text) ||
+    if (!hb_hlo_text_load(env->arena, env->diag, o->file, &text) || !choose_module(env, o, &text) ||
         !hb_hlo_module_read(env->arena, env->diag, &text, module))
         return false;
     if (o->backend >= 0)
@@ -54,7 +102,7 @@ static struct hb_outcome make_heap(struct hb_env *env, const struct hb_hlo_repor
 static bool check_heap(struct hb_env *env, const struct options *o, const struct hb_outcome *heap)
 {
     return !o->plot.path || heap->buffer_count ||
-           hb_error(env->diag, (struct hb_loc){.file = o->module},
+           hb_error(env->diag, (struct hb_loc){.file = o->file},
                     "--plot: the module has no temporaries");
 }
 
@@ -92,8 +140,8 @@ static int run(struct hb_env *env, int argc, char **argv)
 }
 
 static const struct hb_opt options[] = {
-    {"MODULE", 0, HB_OPT_OPERAND, NULL, "an HLO text dump, plain or .gz; - for stdin", NULL,
-     offsetof(struct options, module), 0, 0},
+    {"FILE", 0, HB_OPT_OPERAND, NULL, "an HLO text dump, plain or .gz; - for stdin", NULL,
+     offsetof(struct options, file), 0, 0},
     {"backend", 0, HB_OPT_CHOICE, "cpu|gpu|tpu-v5e|tpu-v5p|tpu-v6e",
      "whose rules to use, where the text does not give them away", NULL,
      offsetof(struct options, backend), 0, 0},
@@ -103,6 +151,9 @@ static const struct hb_opt options[] = {
     HB_DRAW_OPTIONS(offsetof(struct options, plot)),
     {"full", 0, HB_OPT_FLAG, NULL, "with --json: also where buffers lie, for plot", NULL,
      offsetof(struct options, full), 0, 0},
+    {"module", 0, HB_OPT_STRING, "NAME",
+     "which module of a file with several, by name or number from 1", NULL,
+     offsetof(struct options, module), 0, 0},
     {"top", 0, HB_OPT_INT, "N", "rows of the table of temporaries", "20",
      offsetof(struct options, top), 1, 1000000},
     {0},

@@ -67,7 +67,11 @@ static void show_figures(const struct page *g)
 {
     const struct hb_hlo_figures *f = &g->r->figures;
     start_bold(g);
-    show_figure(g, "total", f->total_bytes, "argument + output - alias + temp, on each device");
+    const struct hb_hlo_module *m = g->r->hp.m;
+    show_figure(g, "total", f->total_bytes,
+                m->partitions < 2 ? "argument + output - alias + temp"
+                : m->partitioned  ? "argument + output - alias + temp, on each device"
+                                  : "argument + output - alias + temp, of the whole arrays");
     end_bold(g);
     show_figure(g, "argument", f->argument_bytes, "");
     show_figure(g, "output", f->output_bytes, "");

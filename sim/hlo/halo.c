@@ -408,7 +408,7 @@ bool hb_hlo_halo_try(struct hb_arena *scratch, const struct hb_hlo_dialect *dial
     hb_str_init(&w.text, scratch);
     hb_diag_init(&diag, scratch);
     write_module(&w, way);
-    struct hb_hlo_text text = {"halo", w.text.text, w.text.len};
+    struct hb_hlo_text text = {.file = "halo", .bytes = w.text.text, .len = w.text.len};
     bool ok = hb_hlo_module_read(scratch, &diag, &text, &m);
     if (ok) {
         m.dialect = dialect;

@@ -10,10 +10,10 @@
 
 struct hb_hlo_lex {
     const char *at;
-    const char *end; /* the byte there is zero */
+    const char *end;
 };
 
-/* Over blanks, line ends and comments in slashes and stars. */
+/* Over blanks, line ends and comments, those from two slashes to the line's end as well. */
 void hb_hlo_skip_space(struct hb_hlo_lex *lex);
 /* Over blanks only, up to the line's end. */
 void hb_hlo_skip_blanks(struct hb_hlo_lex *lex);
@@ -25,8 +25,8 @@ bool hb_hlo_take_int(struct hb_hlo_lex *lex, int64_t *out);
 struct hb_hlo_span hb_hlo_take_name(struct hb_hlo_lex *lex);
 /* From an opening bracket to behind its match, strings inside respected; false at the end. */
 bool hb_hlo_skip_brackets(struct hb_hlo_lex *lex);
-/* `key=value` of a list divided by commas: up to a comma outside of brackets and strings, or the
- * line's end. False where no key begins, or brackets stay open. */
+/* `key=value` of a list divided by commas: a word, a string, what stands in brackets, and brackets
+ * behind, over as many lines as it takes. False where no key begins, or brackets stay open. */
 bool hb_hlo_take_attr(struct hb_hlo_lex *lex, struct hb_hlo_span *out_key,
                       struct hb_hlo_span *out_value);
 

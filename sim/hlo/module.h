@@ -8,7 +8,11 @@
  *   }
  *   ENTRY %main (...) -> ... { ... }
  *
- * Parts refer to each other by index. Operands stand before their users, in one computation. */
+ * It reads what XLA's own parser does (hlo_parser.cc): line ends count as blanks, `//` comments,
+ * results' shapes left out where operands tell them, operations among operands, computations in
+ * braces for their names, computations without a head; and computations that are named before they
+ * stand. Parts refer to each other by index. Operands stand before their users, in one computation,
+ * computations before those that call them. */
 #ifndef HB_SIM_HLO_MODULE_H
 #define HB_SIM_HLO_MODULE_H
 
@@ -46,6 +50,7 @@ struct hb_hlo_comp {
     uint32_t root;      /* instruction; the last one where none is marked */
     uint32_t params_at; /* into params: instruction by number */
     uint32_t param_count;
+    bool nameless; /* written where its name might stand */
 };
 
 enum { HB_HLO_MAX_PATH = 8 };
@@ -123,6 +128,8 @@ static inline struct hb_hlo_span hb_hlo_name_of(const struct hb_hlo_module *m, u
 }
 
 /* The value of an attribute; at null if there is none. */
+struct hb_hlo_span hb_hlo_attr_of(const struct hb_hlo_module *m, const struct hb_hlo_inst *inst,
+                                  const char *key);
 struct hb_hlo_span hb_hlo_attr(const struct hb_hlo_module *m, uint32_t inst, const char *key);
 /* What stands in a constant's brackets, and behind; at null: it is no constant. */
 struct hb_hlo_span hb_hlo_constant(const struct hb_hlo_module *m, uint32_t inst);

@@ -9,7 +9,10 @@
 #include "base/size.h"
 #include "sim/engine/live.h"
 
-enum { HOST_SPACE = 5 }; /* S(5): pinned host memory (xla/layout.h, Layout::kHostMemorySpace) */
+/* S(5): pinned host memory (xla/layout.h, Layout::kHostMemorySpace). S(1): on TPU the chip's own,
+ * outside of HBM; on GPU the collectives' (gpu_memory_space_assignment.h), which is device memory:
+ * it shares no buffer with the rest, and lies here in the same heap. */
+enum { HOST_SPACE = 5, FAST_SPACE = 1 };
 
 struct maker {
     struct hb_hlo_program *hp;
@@ -26,13 +29,18 @@ static bool is_constant(const struct hb_hlo_buffer *buffer, const struct hb_hlo_
     return buffer->alloc != HB_NONE && b->allocs[buffer->alloc].kind == HB_HLO_CONSTANT_DATA;
 }
 
+static bool is_device_space(const struct maker *k, int space)
+{
+    return space == 0 || (space == FAST_SPACE && k->f->m->dialect->backend == HB_HLO_GPU);
+}
+
 /* Whether a value becomes a buffer of the program. */
 static bool is_wanted(const struct maker *k, uint32_t v)
 {
     const struct hb_hlo_buffer *buffer = &k->b->items[k->b->buffer_of[v]];
     bool table = buffer->table ||
                  (buffer->alloc != HB_NONE && k->b->allocs[buffer->alloc].kind == HB_HLO_CONTEXT);
-    return (buffer->space == 0 || buffer->space == HOST_SPACE) && !table &&
+    return (is_device_space(k, buffer->space) || buffer->space == HOST_SPACE) && !table &&
            !is_constant(buffer, k->b);
 }
 
@@ -169,7 +177,7 @@ static void add_buf(struct maker *k, uint32_t v)
                          .plain_bytes = shape->plain_bytes,
                          .dtype = find_dtype(shape->type),
                          .category = find_category(k, v),
-                         .space = buffer->space ? HB_SPACE_HOST : HB_SPACE_HBM,
+                         .space = is_device_space(k, buffer->space) ? HB_SPACE_HBM : HB_SPACE_HOST,
                          .alias_of = HB_NONE,
                          .argument = buffer->argument == v,
                          .output = buffer->live_out};

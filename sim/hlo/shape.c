@@ -1,6 +1,6 @@
 /* The grammar is that of ShapeUtil::HumanStringWithLayout (xla/shape_util.cc, layout.cc):
  *
- *   shape  = "(" [shape {"," shape}] ")" | type "[" dims "]" ["{" layout "}"]
+ *   shape  = "(" [shape {"," shape}] ")" | type "[" dims "]" ["{" layout "}"] | "b(" shape ")"
  *   layout = order [":" {tile list | "S(n)" | "E(n)" | others in brackets}]
  *
  * Bytes with tiles (rule 11): tiles are applied one after another to the physical dimensions,
@@ -155,6 +155,17 @@ static int64_t bits_to_bytes(int64_t bits)
     return bits / 8 + (bits % 8 != 0);
 }
 
+/* Whether an array takes so much that products of its dimensions, an empty one left out, would not
+ * fit 63 bits: 2^60 bytes. */
+static bool is_huge(const int64_t *dims, int rank, int64_t bits)
+{
+    int64_t product = bits > 8 ? bits : 8;
+    for (int i = 0; i < rank; i++)
+        if (!hb_mul_i64(product, dims[i] > 1 ? dims[i] : 1, &product))
+            return true;
+    return false;
+}
+
 static bool count_bytes(struct hb_hlo_shapes *s, struct hb_hlo_shape *shape,
                         const struct layout *layout)
 {
@@ -166,9 +177,11 @@ static bool count_bytes(struct hb_hlo_shapes *s, struct hb_hlo_shape *shape,
         dims[i] = s->nums[shape->dims_at + (uint32_t)major];
         shape->elements = hb_mul_sat(shape->elements, dims[i]);
     }
+    shape->huge = is_huge(dims, rank, bits);
     for (int t = 0; t < layout->tile_count; t++)
         if (!apply_tile(&layout->tile[t], dims, &rank))
             return false;
+    shape->huge = shape->huge || is_huge(dims, rank, bits);
     for (int i = 0; i < rank; i++)
         padded = hb_mul_sat(padded, dims[i]);
     if (layout->elem_bits > 0)
@@ -205,8 +218,15 @@ static bool read_numbered(struct hb_hlo_lex *lex, int64_t *out)
 {
     bool is_number = lex->end - lex->at > 1 && lex->at[1] == '(';
     lex->at++;
-    return is_number ? read_number_in_brackets(lex, out)
-                     : hb_hlo_take(lex, 'C') && hb_hlo_skip_brackets(lex);
+    if (is_number)
+        return read_number_in_brackets(lex, out);
+    if (!hb_hlo_take(lex, 'C'))
+        return false;
+    do {
+        if (lex->at >= lex->end || *lex->at != '(' || !hb_hlo_skip_brackets(lex))
+            return false;
+    } while (lex->at < lex->end && *lex->at == '(');
+    return true;
 }
 
 static bool read_tiles(struct hb_hlo_lex *lex, struct layout *layout)
@@ -231,7 +251,7 @@ static bool read_marks(struct hb_hlo_lex *lex, struct layout *layout)
         } else if (mark == 'S' || mark == 'E') {
             if (!read_numbered(lex, mark == 'S' ? &layout->space : &layout->elem_bits))
                 return false;
-        } else if ((mark >= 'A' && mark <= 'Z') || mark == '#') {
+        } else if ((mark >= 'A' && mark <= 'Z') || mark == '#' || mark == '*') {
             lex->at++;
             if (lex->at >= lex->end || *lex->at != '(' || !hb_hlo_skip_brackets(lex))
                 return false;
@@ -254,11 +274,25 @@ static bool check_order(const struct layout *layout, int rank)
     return layout->order_count == 0 || layout->order_count == rank;
 }
 
+/* Whether a layout stands here: a brace, with a number or a colon behind, maybe after blanks. A
+ * brace that closes at once counts where nothing is between; another one opens a computation. */
+static bool is_layout(struct hb_hlo_lex lex)
+{
+    const char *first = lex.at;
+    if (!hb_hlo_take(&lex, '{'))
+        return false;
+    bool near = lex.at == first + 1;
+    hb_hlo_skip_space(&lex);
+    return lex.at < lex.end && ((*lex.at >= '0' && *lex.at <= '9') || *lex.at == ':' ||
+                                (near && lex.at == first + 1 && *lex.at == '}'));
+}
+
 static bool read_layout(struct hb_hlo_lex *lex, int rank, struct layout *layout)
 {
-    if (lex->at >= lex->end || *lex->at != '{')
+    if (!is_layout(*lex))
         return true;
-    lex->at++;
+    hb_hlo_take(lex, '{');
+    hb_hlo_skip_space(lex);
     while (lex->at < lex->end && *lex->at != '}' && *lex->at != ':') {
         if (layout->order_count == MAX_RANK ||
             !hb_hlo_take_int(lex, &layout->order[layout->order_count]))
@@ -288,9 +322,8 @@ static bool read_type(struct hb_hlo_lex *lex, enum hb_hlo_type *out)
 
 static bool read_dims(struct hb_hlo_shapes *s, struct hb_hlo_lex *lex, struct hb_hlo_shape *shape)
 {
-    if (lex->at >= lex->end || *lex->at != '[')
+    if (!hb_hlo_take(lex, '['))
         return false;
-    lex->at++;
     shape->dims_at = s->num_count;
     while (!hb_hlo_take(lex, ']')) {
         int64_t dim = 0;
@@ -350,6 +383,7 @@ static bool read_tuple(struct hb_hlo_shapes *s, struct hb_hlo_lex *lex, int dept
         add_num(s, shape.slots);
         if (s->items[children[i]].slots > UINT32_MAX / 4 - shape.slots)
             return false;
+        shape.huge = shape.huge || s->items[children[i]].huge;
         shape.slots += s->items[children[i]].slots;
     }
     shape.bytes = shape.plain_bytes = (int64_t)shape.child_count * POINTER_BYTES;
@@ -358,20 +392,46 @@ static bool read_tuple(struct hb_hlo_shapes *s, struct hb_hlo_lex *lex, int dept
     return true;
 }
 
-/* The text of the shape at lex, found without reading it: brackets, then a layout's. False: it has
- * no end. */
+/* `b(shape)`: a handle of a buffer, which takes what the buffer does. */
+static bool is_handle(const struct hb_hlo_lex *lex)
+{
+    return lex->end - lex->at > 2 && lex->at[0] == 'b' && lex->at[1] == '(';
+}
+
+bool hb_hlo_shape_skip(struct hb_hlo_lex *lex)
+{
+    bool handle = is_handle(lex);
+    lex->at += handle;
+    if (handle || (lex->at < lex->end && *lex->at == '('))
+        return hb_hlo_skip_brackets(lex);
+    hb_hlo_take_name(lex);
+    struct hb_hlo_lex dims = *lex;
+    hb_hlo_skip_blanks(&dims);
+    if (dims.at < dims.end && *dims.at == '[') {
+        *lex = dims;
+        if (!hb_hlo_skip_brackets(lex))
+            return false;
+    }
+    if (!is_layout(*lex))
+        return true;
+    hb_hlo_skip_space(lex);
+    return hb_hlo_skip_brackets(lex);
+}
+
+/* The text of the shape at lex, found without reading it. False: it has no end. */
 static bool measure_text(struct hb_hlo_lex lex, struct hb_hlo_span *out)
 {
     const char *first = lex.at;
-    bool closed = true, tuple = lex.at < lex.end && *lex.at == '(';
-    if (!tuple)
-        hb_hlo_take_name(&lex);
-    if (lex.at < lex.end && (tuple || *lex.at == '['))
-        closed = hb_hlo_skip_brackets(&lex);
-    if (!tuple && lex.at < lex.end && *lex.at == '{')
-        closed = closed && hb_hlo_skip_brackets(&lex);
+    bool closed = hb_hlo_shape_skip(&lex);
     *out = (struct hb_hlo_span){first, (size_t)(lex.at - first)};
     return closed;
+}
+
+static bool read_handle(struct hb_hlo_shapes *s, struct hb_hlo_lex *lex, int depth, uint32_t *out)
+{
+    lex->at += 2;
+    hb_hlo_skip_space(lex);
+    return read_any(s, lex, depth + 1, out) && hb_hlo_take(lex, ')');
 }
 
 /* What was read before is found again by its text. Within a tuple only a short one is looked for:
@@ -394,6 +454,8 @@ static bool read_any(struct hb_hlo_shapes *s, struct hb_hlo_lex *lex, int depth,
         *out = known - 1;
         return true;
     }
+    if (is_handle(lex))
+        return read_handle(s, lex, depth, out);
     return *lex->at == '(' ? read_tuple(s, lex, depth, out) : read_array(s, lex, out);
 }
 

@@ -58,6 +58,7 @@ struct hb_hlo_shape {
     int rank;
     int space;            /* S(n): 0 HBM, 1 on-chip, 5 host */
     bool tiled;           /* T(...) was there: a TPU's */
+    bool huge;            /* it, or one inside, takes 2^60 bytes or more: counts are clamped */
     uint32_t dims_at;     /* into nums: rank dimensions, then as many, minor to major */
     uint32_t child_at;    /* into nums: of a tuple, shape and first slot of each child */
     uint32_t child_count; /* of a tuple */
@@ -81,6 +82,9 @@ struct hb_hlo_shapes {
 void hb_hlo_shapes_init(struct hb_hlo_shapes *shapes, struct hb_arena *arena);
 /* Reads a shape at lex; false (lex where it went wrong) if none is there. */
 bool hb_hlo_shape_read(struct hb_hlo_shapes *shapes, struct hb_hlo_lex *lex, uint32_t *out_shape);
+
+/* Over a shape; false: its brackets do not close. */
+bool hb_hlo_shape_skip(struct hb_hlo_lex *lex);
 
 /* Of a tuple. */
 uint32_t hb_hlo_shape_child(const struct hb_hlo_shapes *shapes, uint32_t shape, uint32_t child);

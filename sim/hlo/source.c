@@ -3,24 +3,26 @@
 
 #include <string.h>
 
-struct hb_hlo_span hb_hlo_attr(const struct hb_hlo_module *m, uint32_t inst, const char *key)
+struct hb_hlo_span hb_hlo_attr_of(const struct hb_hlo_module *m, const struct hb_hlo_inst *at,
+                                  const char *key)
 {
-    const struct hb_hlo_inst *at = &m->insts[inst];
     struct hb_hlo_span attrs = {m->text.bytes + at->attrs_at, at->attrs_len};
     struct hb_hlo_span none = {0}, name, value;
     if (!hb_hlo_span_find(attrs, key))
         return none;
     struct hb_hlo_lex lex = hb_hlo_lex_span(attrs);
-    hb_hlo_skip_blanks(&lex);
-    while (lex.at < lex.end && *lex.at == ',') {
-        lex.at++;
+    while (hb_hlo_take(&lex, ',')) {
         if (!hb_hlo_take_attr(&lex, &name, &value))
             return none;
         if (hb_hlo_span_is(name, key))
             return value;
-        hb_hlo_skip_blanks(&lex);
     }
     return none;
+}
+
+struct hb_hlo_span hb_hlo_attr(const struct hb_hlo_module *m, uint32_t inst, const char *key)
+{
+    return hb_hlo_attr_of(m, &m->insts[inst], key);
 }
 
 struct hb_hlo_span hb_hlo_constant(const struct hb_hlo_module *m, uint32_t inst)
@@ -29,8 +31,11 @@ struct hb_hlo_span hb_hlo_constant(const struct hb_hlo_module *m, uint32_t inst)
     const char *name = m->text.bytes + at->name_at;
     struct hb_hlo_span line = {name, at->attrs_at - at->name_at};
     struct hb_hlo_span none = {0};
-    const char *open = at->op == HB_HLO_OP_CONSTANT ? hb_hlo_span_find(line, " constant(") : NULL;
-    return open ? (struct hb_hlo_span){open + 10, (size_t)(name + line.len - open - 10)} : none;
+    if (at->op != HB_HLO_OP_CONSTANT)
+        return none;
+    /* Its name may be the like, but is not followed by a bracket, unless it is the word itself. */
+    const char *open = hb_hlo_span_find(line, "constant(");
+    return open ? (struct hb_hlo_span){open + 9, (size_t)(name + line.len - open - 9)} : none;
 }
 
 /* A string without its quotes, or a word; at null: something in brackets, passed over. */

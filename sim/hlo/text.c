@@ -107,7 +107,7 @@ bool hb_hlo_text_load(struct hb_arena *arena, struct hb_diag *diag, const char *
     if (!ok)
         return false;
     l.bytes[l.len] = '\0';
-    *out_text = (struct hb_hlo_text){is_stdin ? "<stdin>" : path, l.bytes, l.len};
+    *out_text = (struct hb_hlo_text){is_stdin ? "<stdin>" : path, l.bytes, l.len, 0};
     return true;
 }
 
@@ -119,4 +119,42 @@ struct hb_loc hb_hlo_text_loc(const struct hb_hlo_text *text, const char *at)
         loc.line++;
     loc.column = (int)(at - line) + 1;
     return loc;
+}
+
+/* A head stands at the begin of a line, maybe behind blanks. */
+static const char *find_head(const char *at, const char *end)
+{
+    static const char word[] = "HloModule";
+    for (const char *line = at; line < end;) {
+        const char *c = line;
+        while (c < end && (*c == ' ' || *c == '\t' || *c == '\r'))
+            c++;
+        if ((size_t)(end - c) > sizeof word && memcmp(c, word, sizeof word - 1) == 0 &&
+            (c[sizeof word - 1] == ' ' || c[sizeof word - 1] == '\t'))
+            return c;
+        line = memchr(c, '\n', (size_t)(end - c));
+        if (!line)
+            break;
+        line++;
+    }
+    return NULL;
+}
+
+uint32_t hb_hlo_text_parts(const struct hb_hlo_text *text, struct hb_hlo_part *out, uint32_t max)
+{
+    const char *end = text->bytes + text->len;
+    uint32_t count = 0;
+    for (const char *at = text->bytes; (at = find_head(at, end)); count++) {
+        size_t from = (size_t)(at - text->bytes);
+        const char *name = at + strlen("HloModule");
+        while (name < end && (*name == ' ' || *name == '\t'))
+            name++;
+        for (at = name; at < end && !strchr(" \t\r\n,:{", *at); at++)
+            continue;
+        if (count < max)
+            out[count] = (struct hb_hlo_part){{name, (size_t)(at - name)}, from, text->len};
+        if (count && count <= max)
+            out[count - 1].to = from;
+    }
+    return count;
 }

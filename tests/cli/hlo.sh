@@ -159,7 +159,7 @@ out_is ''
 ok 'a file is written' grep -q 'liveness bound' "$work/told"
 
 expect 2 hbmsim hlo
-err_has "'hlo' wants MODULE"
+err_has "'hlo' wants FILE"
 expect 2 hbmsim hlo "$work/no.hlo"
 err_is "$work/no.hlo: error: cannot be opened: No such file or directory"
 expect 2 hbmsim hlo tests
@@ -175,7 +175,27 @@ err_has 'deep.hlo:3:'
 awk 'BEGIN { print "HloModule long"; for (i = 0; i < 3000000; i++) printf "x"; print "" }' \
     >"$work/long.hlo"
 expect 2 hbmsim hlo "$work/long.hlo"
-err_has 'long.hlo:2:'
+err_has 'long.hlo:3:1: error: the file ends too early'
+
+# Several modules in a file: named, and one chosen by name or number; its lines are the file's.
+{
+    printf '// RUN: nothing\nHloModule one\nENTRY e { ROOT a = f32[8] parameter(0) }\n// -----\n'
+    printf 'HloModule two, is_scheduled=true\nENTRY e {\n  a = f32[16] parameter(0)\n'
+    printf '  ROOT b = f32[16] negate(a)\n}\nHloModule three:\nENTRY e { ROOT a = f32[] add(b) }\n'
+} >"$work/several.hlo"
+expect 2 hbmsim hlo "$work/several.hlo"
+err_has '3 modules in one file; --module NAME chooses one, or its number: one, two, three'
+expect 0 hbmsim hlo --backend gpu --module two "$work/several.hlo"
+out_has 'two, 2 instructions, scheduled; rules of gpu'
+out_has 'argument + output - alias + temp'
+if grep -q "on each device" "$work/out"; then tap "not ok" "an undivided module has no devices"; else tap ok "an undivided module has no devices"; fi
+expect 0 hbmsim hlo --module 1 "$work/several.hlo"
+out_has 'one, 2 instructions, without a schedule'
+expect 2 hbmsim hlo --module 3 "$work/several.hlo"
+err_has 'several.hlo:11:30: error: '
+expect 2 hbmsim hlo --module four "$work/several.hlo"
+err_has "no module 'four', by name or number; there are 3: one, two, three"
+expect 2 hbmsim hlo --module four "$work/empty.hlo"
 
 if command -v python3 >/dev/null 2>&1; then
     for dump in $dumps/*.gz; do

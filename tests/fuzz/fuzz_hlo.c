@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     if (len)
         memcpy(copy, bytes, len);
     copy[len] = '\0';
-    struct hb_hlo_text text = {"fuzz", copy, len};
+    struct hb_hlo_text text = {"fuzz", copy, len, 0};
     hb_diag_init(&diag, arena);
     bool ok = hb_hlo_module_read(arena, &diag, &text, m) &&
               hb_hlo_report_make(arena, &diag, m, HB_HLO_ASK_LEAST, r);

@@ -1,0 +1,127 @@
+/* What copy insertion does to the outputs of a module that is not scheduled yet
+ * (xla/service/copy_insertion.cc, AddSpecialCaseCopies): each output is a buffer of its own, so a
+ * value that is returned twice, and a parameter that is returned without being donated to that
+ * output, are copied. A scheduled module has these copies in its text. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "sim/hlo/reader.h"
+
+struct source {
+    uint32_t inst, slot;
+};
+
+static struct source find_source(const struct hb_hlo_module *m, uint32_t inst)
+{
+    struct source at = {inst, 0};
+    for (;;) {
+        enum hb_hlo_op op = hb_hlo_op_of(m, at.inst);
+        if (op != HB_HLO_OP_GET_TUPLE_ELEMENT && op != HB_HLO_OP_BITCAST)
+            return at;
+        uint32_t from = hb_hlo_operand(m, at.inst, 0);
+        if (op == HB_HLO_OP_GET_TUPLE_ELEMENT)
+            at.slot +=
+                hb_hlo_shape_child_slot(&m->shapes, m->insts[from].shape, m->insts[at.inst].number);
+        at.inst = from;
+    }
+}
+
+/* Whether output i (HB_NONE: the only one) lies in that parameter. */
+static bool is_donated(const struct hb_hlo_module *m, uint32_t param, uint32_t i)
+{
+    for (uint32_t d = 0; d < m->donation_count; d++) {
+        const struct hb_hlo_donation *one = &m->donations[d];
+        bool here = i == HB_NONE ? !one->out_len : one->out_len == 1 && one->out_path[0] == i;
+        if (here && one->param == param)
+            return true;
+    }
+    return false;
+}
+
+static bool is_array(const struct hb_hlo_module *m, uint32_t inst)
+{
+    return hb_hlo_shape_of(m, inst)->type != HB_HLO_TUPLE;
+}
+
+static bool wants_copy(const struct hb_hlo_module *m, struct source at, uint32_t i)
+{
+    const struct hb_hlo_inst *inst = &m->insts[at.inst];
+    return inst->op == HB_HLO_OP_PARAMETER && !is_donated(m, inst->number, i);
+}
+
+/* Room for count instructions before `at`, which moves behind them. */
+static void make_room(struct hb_hlo_module *m, uint32_t at, uint32_t count)
+{
+    struct hb_hlo_inst *insts = hb_arena_alloc(m->arena, m->inst_count + count, sizeof *insts);
+    for (uint32_t i = 0; i < m->inst_count; i++) {
+        uint32_t first = m->insts[i].args_at;
+        uint32_t own = m->insts[i].operand_count + m->insts[i].pred_count;
+        for (uint32_t a = first; a < first + own; a++)
+            m->args[a] += m->args[a] >= at ? count : 0;
+        insts[i >= at ? i + count : i] = m->insts[i];
+    }
+    for (uint32_t i = 0; i < m->param_count; i++)
+        m->params[i] += m->params[i] >= at ? count : 0;
+    for (uint32_t c = 0; c < m->comp_count; c++) {
+        m->comps[c].first_inst += m->comps[c].first_inst > at ? count : 0;
+        m->comps[c].root += m->comps[c].root >= at ? count : 0;
+    }
+    m->insts = insts;
+    m->inst_cap = m->inst_count += count;
+    m->comps[m->entry].inst_count += count;
+}
+
+static void write_copy(struct hb_hlo_module *m, uint32_t at, uint32_t from)
+{
+    m->insts[at] = m->insts[from]; /* its name and place in the text */
+    m->insts[at].op = HB_HLO_OP_COPY;
+    m->insts[at].fusion = HB_HLO_NO_FUSION;
+    m->insts[at].attrs_len = 0;
+    m->insts[at].args_at = m->arg_count;
+    m->insts[at].operand_count = 1;
+    m->insts[at].pred_count = m->insts[at].call_count = 0;
+    m->insts[at].number = 0;
+    m->args = hb_grow(m->arena, m->args, m->arg_count, &m->arg_cap, sizeof *m->args);
+    m->args[m->arg_count++] = from;
+}
+
+/* Which operands of the root tuple are to be copied; returns how many. */
+static uint32_t mark_operands(const struct hb_hlo_module *m, uint32_t root, bool *out_copied)
+{
+    uint32_t marks = 0, base = m->comps[m->entry].first_inst;
+    uint32_t *seen = hb_arena_alloc(m->arena, m->comps[m->entry].inst_count, sizeof *seen);
+    for (uint32_t i = 0; i < m->insts[root].operand_count; i++) {
+        uint32_t operand = hb_hlo_operand(m, root, i);
+        struct source at = find_source(m, operand);
+        bool again = seen[operand - base]++ ||
+                     (at.inst != operand && seen[at.inst - base] && is_array(m, at.inst));
+        seen[at.inst - base] += at.inst != operand && is_array(m, at.inst);
+        out_copied[i] = is_array(m, operand) && (again || wants_copy(m, at, i));
+        marks += out_copied[i];
+    }
+    return marks;
+}
+
+void hb_hlo_copy_outputs(struct hb_hlo_module *m)
+{
+    uint32_t root = m->comps[m->entry].root;
+    if (hb_hlo_op_of(m, root) == HB_HLO_OP_TUPLE) {
+        uint32_t operands = m->insts[root].operand_count;
+        bool *copied = hb_arena_alloc(m->arena, operands + 1, sizeof *copied);
+        uint32_t count = mark_operands(m, root, copied), at = root;
+        if (!count || count > UINT32_MAX / 4 - m->inst_count)
+            return;
+        make_room(m, root, count);
+        root += count;
+        for (uint32_t i = 0; i < operands; i++)
+            if (copied[i]) {
+                write_copy(m, at, hb_hlo_operand(m, root, i));
+                m->args[m->insts[root].args_at + i] = at++;
+            }
+    } else if (is_array(m, root) && wants_copy(m, find_source(m, root), HB_NONE)) {
+        make_room(m, root + 1, 1);
+        write_copy(m, root + 1, root);
+        m->comps[m->entry].root = root + 1;
+    }
+}
