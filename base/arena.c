@@ -29,7 +29,7 @@
 enum {
     FIRST_BLOCK_BYTES = 16 << 10,
     MAX_BLOCK_BYTES = 4 << 20,
-    MAX_SPARE_BYTES = 64 << 20,
+    MAX_SPARE_BYTES = 256 << 20,
     ALIGN_BYTES = 16,
 #ifdef HB_ASAN
     REDZONE_BYTES = 16
@@ -120,13 +120,16 @@ void hb_arena_free(struct hb_arena *arena)
     free(arena);
 }
 
-/* Takes the spare block that was emptied last, if it has the room; else null. */
+/* Takes of the spare blocks that have the room the one that was emptied last; null: none has. */
 static struct block *take_spare(struct hb_arena *arena, size_t room_bytes)
 {
-    struct block *b = arena->spare;
-    if (!b || b->room_bytes < room_bytes)
+    struct block **at = &arena->spare;
+    while (*at && (*at)->room_bytes < room_bytes)
+        at = &(*at)->older;
+    struct block *b = *at;
+    if (!b)
         return NULL;
-    arena->spare = b->older;
+    *at = b->older;
     arena->spare_bytes -= b->room_bytes;
     b->older = arena->newest;
     b->used_bytes = 0;

@@ -43,6 +43,8 @@ struct options {
     double confidence;
     int64_t seconds;
     bool exhaustive;
+    bool thorough;
+    bool prices;
     bool full;
 };
 
@@ -55,6 +57,8 @@ static void fill_ask(struct hb_env *env, const struct options *o, const struct h
         ask->objective = (enum hb_objective)o->objective;
     if (o->budget_bytes > 0)
         ask->budget_bytes = o->budget_bytes;
+    if (o->thorough || o->exhaustive)
+        ask->most_effort = 0;
 }
 
 /* Fewest devices: the first of the divisors of the count for which there is a plan. */
@@ -299,16 +303,17 @@ static int check_verified(struct hb_env *env, const struct options *o,
 
 /* What else is asked once the plan is there, or none; where time is left. False: errors are in the
  * diag. */
-static bool explain(const struct hb_plan_ask *ask, struct hb_plan_answer *a)
+static bool explain(const struct options *o, const struct hb_plan_ask *ask,
+                    struct hb_plan_answer *a)
 {
     sigset_t before;
     bool made = true;
     if (a->plan->status == HB_PLAN_LIMIT)
         return true;
     hb_interrupt_hold(&before);
-    if (a->plan->found)
+    if (a->plan->found && o->prices)
         price_budgets(ask, a);
-    else
+    if (!a->plan->found)
         made = explain_none(ask, a) || !ask->env->diag->errors;
     price_margin(ask, a);
     hb_interrupt_release(&before);
@@ -326,7 +331,7 @@ static int answer_plan(struct hb_env *env, const struct options *o, struct hb_pl
     if (status != HB_EXIT_YES)
         return status;
     bool told = o->emit == HB_EMIT_NONE || o->common.json || !plan.found;
-    if (told && !explain(ask, &answer))
+    if (told && !explain(o, ask, &answer))
         return HB_EXIT_INPUT;
     print_answer(env, o, &answer);
     if (answer.exhaust_ran && !answer.exhaust_agrees)
@@ -370,7 +375,7 @@ static int run(struct hb_env *env, int argc, char **argv)
         hb_words_add(&o.common.set, env->arena,
                      hb_arena_printf(env->arena, "plan.margin=%s", o.margin));
     if (!hb_draw_check(env, &o.plot) || !hb_input_confidence(env, o.confidence, &o.common.set) ||
-        !hb_input_read(env, o.model, &o.common.set, &spec, &device))
+        !hb_input_read_planned(env, o.model, &o.common.set, &spec, &device))
         return HB_EXIT_INPUT;
     if (!check_torch(env, &o, &spec))
         return HB_EXIT_INPUT;
@@ -416,6 +421,11 @@ static const struct hb_opt options[] = {
     {"seconds", 0, HB_OPT_INT, "N",
      "of time to search (not with --exhaustive); then, or at Ctrl-C, the best so far", "60",
      offsetof(struct options, seconds), 1, 1000000},
+    {"thorough", 0, HB_OPT_FLAG, NULL,
+     "search until no cell is left that may be better by its bound, however long", NULL,
+     offsetof(struct options, thorough), 0, 0},
+    {"prices", 0, HB_OPT_FLAG, NULL, "also what 1, 4 and 16 GiB more would gain", NULL,
+     offsetof(struct options, prices), 0, 0},
     {"exhaustive", 0, HB_OPT_FLAG, NULL, "check by running every configuration (at most a million)",
      NULL, offsetof(struct options, exhaustive), 0, 0},
     {"write-lp", 0, HB_OPT_STRING, "STEM",

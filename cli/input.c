@@ -7,8 +7,8 @@
 #include "models/support.h"
 #include "sim/engine/result.h"
 
-bool hb_input_read(struct hb_env *env, const char *path, const struct hb_words *sets,
-                   struct hb_spec *out_spec, struct hb_device *out_device)
+static bool read_spec(struct hb_env *env, const char *path, const struct hb_words *sets,
+                      bool searched, struct hb_spec *out_spec, struct hb_device *out_device)
 {
     struct hb_loc at = {.file = path};
     struct hb_schema_source source = {.arena = env->arena,
@@ -16,13 +16,20 @@ bool hb_input_read(struct hb_env *env, const char *path, const struct hb_words *
                                       .path = path,
                                       .sets = sets->items,
                                       .set_count = (int)sets->count,
-                                      .data_dir = env->data_dir};
+                                      .data_dir = env->data_dir,
+                                      .searched = searched};
     if (!hb_schema_read(&source, out_spec) || !hb_spec_supported(env->diag, at, out_spec) ||
         !hb_device_load(env->arena, env->diag, env->data_dir, out_spec->hardware.device, at,
                         out_device))
         return false;
     out_spec->hardware.memory_bytes = hb_budget_device_bytes(out_spec, out_device);
     return true;
+}
+
+bool hb_input_read(struct hb_env *env, const char *path, const struct hb_words *sets,
+                   struct hb_spec *out_spec, struct hb_device *out_device)
+{
+    return read_spec(env, path, sets, false, out_spec, out_device);
 }
 
 static const double least_part = 0.5, most_part = 0.999;
@@ -46,4 +53,10 @@ bool hb_input_confidence(struct hb_env *env, double value, struct hb_words *sets
         return false;
     hb_words_add(sets, env->arena, hb_arena_printf(env->arena, "plan.confidence=%.10g", part));
     return true;
+}
+
+bool hb_input_read_planned(struct hb_env *env, const char *path, const struct hb_words *sets,
+                           struct hb_spec *out_spec, struct hb_device *out_device)
+{
+    return read_spec(env, path, sets, true, out_spec, out_device);
 }

@@ -10,6 +10,10 @@
 bool hb_input_read(struct hb_env *env, const char *path, const struct hb_words *sets,
                    struct hb_spec *out_spec, struct hb_device *out_device);
 
+/* The same of what plans: where the mesh is free the written one need not divide the batch. */
+bool hb_input_read_planned(struct hb_env *env, const char *path, const struct hb_words *sets,
+                           struct hb_spec *out_spec, struct hb_device *out_device);
+
 /* The row that a command's table takes, of a double that is 0 where it is absent. */
 #define HB_CONFIDENCE_OPTION(at)                                                                   \
     {                                                                                              \

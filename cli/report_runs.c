@@ -101,11 +101,12 @@ static const char *plan_note(struct hb_env *env, const struct hb_plan *plan, dou
     case HB_PLAN_OPTIMAL:
         return "Proven: every other configuration of the space is excluded by a bound or was run.";
     case HB_PLAN_BEST:
-        return hb_arena_printf(env->arena,
-                               "Every other configuration of the policies that were searched is "
-                               "excluded by a bound or was run; over all policies nothing is "
-                               "better by more than %.2g %%.",
-                               100 * plan->gap);
+        return hb_arena_printf(
+            env->arena, "%s; over all policies nothing is better by more than %.2g %%.",
+            plan->counts.left ? "The best of what was looked at"
+                              : "Every other configuration of the policies that were "
+                                "searched is excluded by a bound or was run",
+            100 * plan->gap);
     case HB_PLAN_INFEASIBLE:
         return "Nothing in the space fits; hbmsim plan tells the smallest peak and what would do.";
     case HB_PLAN_LIMIT:

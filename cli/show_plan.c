@@ -406,13 +406,22 @@ static void show_proof(const struct page *g)
                 "Cut off (--seconds, or Ctrl-C): the best so far. Nothing in the whole space is "
                 "better by\nmore than %.2g %%.\n",
                 100 * p->gap);
-    if (p->status == HB_PLAN_BEST)
-        fprintf(
-            g->out,
-            "Best of %u policies: every other cell is excluded by a bound or searched with "
-            "them.\nOver all policies nothing is better by more than %.2g %% (%u linear programs "
+    if (p->status != HB_PLAN_BEST)
+        return;
+    if (p->counts.left)
+        fprintf(g->out,
+                "Best of %u policies where it was looked: %u cells may be better by their bounds "
+                "and were left\n(--thorough searches them).\n",
+                policies, p->counts.left);
+    else
+        fprintf(g->out,
+                "Best of %u policies: every other cell is excluded by a bound or searched with "
+                "them.\n",
+                policies);
+    fprintf(g->out,
+            "Over all policies nothing is better by more than %.2g %% (%u linear programs "
             "of up to %u x %u).\n",
-            policies, 100 * p->gap, p->counts.lps, p->counts.lp_rows, p->counts.lp_columns);
+            100 * p->gap, p->counts.lps, p->counts.lp_rows, p->counts.lp_columns);
 }
 
 static void show_brute_force(const struct page *g)

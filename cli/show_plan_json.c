@@ -86,6 +86,7 @@ static void put_counts(struct hb_json *j, const struct hb_plan *p)
     put_int(j, "linear_programs", k->lps);
     put_int(j, "polished", k->polished);
     put_int(j, "polish_run", k->polish_runs);
+    put_int(j, "cells_left", k->left);
     hb_json_object_end(j);
 }
 

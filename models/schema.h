@@ -22,6 +22,7 @@ struct hb_schema_source {
     const char *const *sets; /* KEY=VALUE of the command line, in order */
     int set_count;
     const char *data_dir; /* holds models/zoo */
+    bool searched;        /* a mesh that plan.search frees need not divide the batch as written */
 };
 
 /* File, includes and sets as a checked step. False: the errors are in the diag. */
@@ -40,6 +41,10 @@ bool hb_schema_set(struct hb_arena *arena, struct hb_diag *diag, struct hb_node 
  * spec that a program changed; root, for places, may be null. */
 bool hb_schema_check(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *root,
                      const struct hb_spec *spec);
+/* The same of what is to be searched: what its own mesh does to the batch does not matter where
+ * the mesh is free. */
+bool hb_schema_check_searched(struct hb_arena *arena, struct hb_diag *diag,
+                              const struct hb_node *root, const struct hb_spec *spec);
 
 /* spec as a complete configuration: with full every key, else those that differ from their
  * default and those whose default is computed. Reading it gives the same spec. */

@@ -494,20 +494,35 @@ static void check_sizes(struct checker *c)
               s->batch.global, s->batch.seq);
 }
 
+static bool check_all(struct checker *c, bool batch)
+{
+    if (!check_devices(c))
+        return false;
+    if (batch)
+        check_batch(c);
+    check_chunks(c);
+    check_residual(c);
+    check_blocks(c);
+    check_remat(c);
+    check_pipeline(c);
+    check_optimizer(c);
+    if (c->ok)
+        check_sizes(c);
+    return c->ok;
+}
+
 bool hb_schema_check(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *root,
                      const struct hb_spec *spec)
 {
     struct checker c = {arena, diag, root, spec, true};
-    if (!check_devices(&c))
-        return false;
-    check_batch(&c);
-    check_chunks(&c);
-    check_residual(&c);
-    check_blocks(&c);
-    check_remat(&c);
-    check_pipeline(&c);
-    check_optimizer(&c);
-    if (c.ok)
-        check_sizes(&c);
-    return c.ok;
+    return check_all(&c, true);
+}
+
+bool hb_schema_check_searched(struct hb_arena *arena, struct hb_diag *diag,
+                              const struct hb_node *root, const struct hb_spec *spec)
+{
+    struct checker c = {arena, diag, root, spec, true};
+    const struct hb_plan_axes *p = &spec->plan;
+    bool free = !p->present || p->mesh_axes || p->mesh_count;
+    return check_all(&c, !free);
 }

@@ -188,18 +188,25 @@ static bool read_blocks(struct hb_reading *r, const struct hb_scope *scope,
     return ok;
 }
 
-static bool read_tree(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *root,
+/* Without the last checks. */
+static bool fill_tree(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *root,
                       const char *data_dir, struct hb_spec *out_spec)
 {
     struct hb_spec *spec = hb_arena_alloc(arena, 1, sizeof *spec);
     struct hb_reading r = {.arena = arena, .diag = diag, .spec = spec};
     if (!hb_section_read(&r, NULL, HB_SEC_ROOT, root, root->loc, spec))
         return false;
-    if (!hb_schema_fill(&r, root) || !hb_schema_fill_device(&r, root, data_dir) ||
-        !hb_schema_check(arena, diag, root, spec))
+    if (!hb_schema_fill(&r, root) || !hb_schema_fill_device(&r, root, data_dir))
         return false;
     *out_spec = *spec;
     return true;
+}
+
+static bool read_tree(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *root,
+                      const char *data_dir, struct hb_spec *out_spec)
+{
+    return fill_tree(arena, diag, root, data_dir, out_spec) &&
+           hb_schema_check(arena, diag, root, out_spec);
 }
 
 bool hb_schema_from_node(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *config,
@@ -223,6 +230,9 @@ bool hb_schema_from_node(struct hb_arena *arena, struct hb_diag *diag, const str
 bool hb_schema_read(const struct hb_schema_source *source, struct hb_spec *out_spec)
 {
     struct hb_node *root = NULL;
-    return hb_schema_load(source, &root) &&
-           read_tree(source->arena, source->diag, root, source->data_dir, out_spec);
+    if (!hb_schema_load(source, &root) ||
+        !fill_tree(source->arena, source->diag, root, source->data_dir, out_spec))
+        return false;
+    return source->searched ? hb_schema_check_searched(source->arena, source->diag, root, out_spec)
+                            : hb_schema_check(source->arena, source->diag, root, out_spec);
 }

@@ -47,8 +47,11 @@ static void sum_streams(struct hb_arena *scratch, const struct hb_spec *spec,
             if (op->stream == HB_STREAM_COMPUTE && op->phase == HB_PHASE_FORWARD)
                 out->forward_ns = hb_add_sat(out->forward_ns, ns);
         }
-    for (int s = 0; s < HB_STREAM_COUNT; s++)
+    for (int s = 0; s < HB_STREAM_COUNT; s++) {
         out->bound_ns = busy[s] > out->bound_ns ? busy[s] : out->bound_ns;
+        if (s >= HB_STREAM_COLLECTIVE)
+            out->links_ns = hb_add_sat(out->links_ns, busy[s]);
+    }
 }
 
 /* By root: argument or output. */

@@ -16,6 +16,7 @@ struct hb_floor {
     int64_t state_bytes; /* of these, of a node: parameters and what the optimizer keeps, which
                           * batch and accumulation do not change */
     int64_t forward_ns;  /* of bound_ns of a node: the layers' forward pass on the compute stream */
+    int64_t links_ns;    /* of a node: what the layers move over all axes of the mesh */
 };
 
 /* For cells that differ in chunks, stack form and the optimizer's place only: what the layers'

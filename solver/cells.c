@@ -31,6 +31,8 @@ static struct hb_brute_limits limits_of(const struct hb_search *s, uint32_t cell
     struct hb_spec spec;
     hb_search_cell_spec(s, cell, &spec);
     struct hb_peak_limits peaks = hb_search_peaks(s, cell, &spec);
+    int64_t cut_bytes = hb_search_cut_bytes(s, cell);
+    peaks.most_bytes = cut_bytes <= peaks.most_bytes ? cut_bytes - 1 : peaks.most_bytes;
     return (struct hb_brute_limits){.goal = memory ? HB_GOAL_MEMORY : HB_GOAL_TIME,
                                     .budget_bytes = peaks.most_bytes,
                                     .away_bytes = peaks.away_bytes,
@@ -203,6 +205,7 @@ static void open_segment(struct hb_search *s, uint32_t index, const struct hb_sp
     const struct hb_open_cell *o = &s->open[index];
     struct put_bare odd = {s, segment, o->cell, o->bound};
     s->plan->counts.segments++;
+    hb_search_spend(s, HB_EFFORT_SEGMENT);
     look_closely(s, o, segment);
     hb_brute_each_odd(segment, spec, put_odd, &odd);
     if (!s->lp_stem && hb_brute_count(spec, s->plan->searched, true) <= walked_at_once)
@@ -243,6 +246,7 @@ void hb_cells_walk(struct hb_search *s, uint32_t index)
     if (!hb_segment_build(s->scratch, &ask, &segment, &why))
         HB_BUG("segments of a cell that had them: %s", why);
     s->plan->counts.segments++;
+    hb_search_spend(s, HB_EFFORT_SEGMENT);
     walk_cell(s, index, &spec, &segment);
     hb_arena_rewind(s->scratch, mark);
 }
@@ -305,6 +309,12 @@ static bool try_choice(struct hb_search *s, struct hb_choice *c)
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.runs++;
     s->plan->counts.cuts += !fits;
+    hb_search_spend(s, 1);
+    if (!fits && c->live_bytes > 0) {
+        struct hb_cuts *cuts = &s->cuts[c->cell];
+        cuts->least_bytes =
+            cuts->count++ && cuts->least_bytes < c->live_bytes ? cuts->least_bytes : c->live_bytes;
+    }
     return fits;
 }
 
@@ -332,7 +342,7 @@ static bool put_back(struct hb_search *s, uint32_t index)
 void hb_cells_run(struct hb_search *s, uint32_t index)
 {
     struct hb_choice *c = &s->choices[index];
-    if (put_back(s, index))
+    if (put_back(s, index) || c->live_bytes >= hb_search_cut_bytes(s, c->cell))
         return;
     s->plan->rows[c->cell].runs++;
     if (try_choice(s, c))
@@ -349,7 +359,55 @@ void hb_cells_put_run(struct hb_search *s, const struct hb_choice *c)
     hb_queue_put(&s->queue, value, HB_ENTRY_RUN, s->choice_count++);
 }
 
-void hb_cells_dive(struct hb_search *s, uint32_t cell)
+/* The best by their prices, one after another. */
+static bool dive_segment(struct hb_search *s, uint32_t cell, const struct hb_spec *spec,
+                         const struct hb_segment *segment, struct hb_choice *out)
+{
+    struct hb_brute_limits limits = limits_of(s, cell);
+    struct hb_brute_choice best[FIRST_BATCH];
+    uint32_t count = hb_brute_best(s->scratch, segment, spec, &limits, FIRST_BATCH, best);
+    bool checked = !s->ask->polish, fits = false;
+    for (uint32_t i = 0; i < count && !fits && !hb_stop_now(s->ask->stop); i++) {
+        struct hb_run runs[HB_PARTS_MAX];
+        struct hb_choice c = {.cell = cell, .runs = runs};
+        c.live_bytes = checked ? best[i].price.live_bytes : 0;
+        c.bound_ns = checked ? best[i].price.bound_ns : 0;
+        c.run_count = hb_brute_runs(segment, s->ask->spec, best[i].parts, best[i].count, runs);
+        fits = try_choice(s, &c);
+        if (fits) {
+            c.runs = hb_brute_copy_runs(s->arena, runs, c.run_count);
+            *out = c;
+        }
+    }
+    return fits;
+}
+
+/* All blocks under the last policy of their menus that fits. */
+static bool dive_bare(struct hb_search *s, uint32_t cell, struct hb_choice *out)
+{
+    const struct hb_spec *spec = s->ask->spec;
+    uint32_t rungs = 0, blocks = (uint32_t)spec->model.block_count;
+    bool fits = false;
+    for (uint32_t i = 0; i < blocks; i++)
+        rungs = s->plan->menus[i].count > rungs ? s->plan->menus[i].count : rungs;
+    for (uint32_t r = rungs; r-- > 0 && !fits && !hb_stop_now(s->ask->stop);) {
+        struct hb_run runs[HB_PARTS_MAX];
+        struct hb_choice c = {.cell = cell, .runs = runs, .run_count = blocks};
+        for (uint32_t i = 0; i < blocks; i++) {
+            uint32_t last = s->plan->menus[i].count - 1;
+            runs[i] =
+                (struct hb_run){i, r < last ? r : last, hb_block_steps(&spec->model.blocks[i])};
+        }
+        fits = try_choice(s, &c);
+        if (fits) {
+            c.runs = hb_brute_copy_runs(s->arena, runs, c.run_count);
+            *out = c;
+        }
+    }
+    return fits;
+}
+
+bool hb_cells_dive(struct hb_search *s, uint32_t cell, struct hb_choice *out)
 {
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
@@ -357,23 +415,10 @@ void hb_cells_dive(struct hb_search *s, uint32_t cell)
     const char *why;
     hb_search_cell_spec(s, cell, &spec);
     struct hb_segment_ask ask = segment_ask_of(s, &spec);
-    if (hb_segment_build(s->scratch, &ask, &segment, &why)) {
-        struct hb_brute_limits limits = limits_of(s, cell);
-        struct hb_brute_choice best[FIRST_BATCH];
-        uint32_t count = hb_brute_best(s->scratch, &segment, &spec, &limits, FIRST_BATCH, best);
-        bool fits = false;
-        for (uint32_t i = 0; i < count && !fits && !hb_stop_now(s->ask->stop); i++) {
-            struct hb_run runs[HB_PARTS_MAX];
-            struct hb_choice c = {.cell = cell,
-                                  .runs = runs,
-                                  .live_bytes = best[i].price.live_bytes,
-                                  .bound_ns = best[i].price.bound_ns};
-            c.run_count = hb_brute_runs(&segment, s->ask->spec, best[i].parts, best[i].count, runs);
-            fits = try_choice(s, &c);
-            c.runs = fits ? hb_brute_copy_runs(s->arena, runs, c.run_count) : NULL;
-            if (fits && s->ask->polish)
-                hb_cells_put_run(s, &c);
-        }
-    }
+    ask.unchecked = s->ask->polish;
+    bool found = hb_segment_build(s->scratch, &ask, &segment, &why)
+                     ? dive_segment(s, cell, &spec, &segment, out)
+                     : s->ask->polish && dive_bare(s, cell, out);
     hb_arena_rewind(s->scratch, mark);
+    return found;
 }

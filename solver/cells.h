@@ -10,10 +10,10 @@ void hb_cells_put(struct hb_search *s, const struct hb_open_cell *cell);
 void hb_cells_open(struct hb_search *s, uint32_t index);
 /* The next best configurations of an open cell. */
 void hb_cells_walk(struct hb_search *s, uint32_t index);
-/* Runs the best configurations of the cell until one fits: sets the incumbent and, where plans are
- * polished, puts it into the queue. It has to be one of the space, which those are not that the
- * segment's check finds odd: nothing above it is looked for. */
-void hb_cells_dive(struct hb_search *s, uint32_t cell);
+/* Runs the best configurations of the cell until one fits: that is *out, and the incumbent where it
+ * is better. It has to be one of the space, which those are not that the segment's check finds odd,
+ * if nothing else is looked for: only plans that are polished may come from anywhere. */
+bool hb_cells_dive(struct hb_search *s, uint32_t cell, struct hb_choice *out);
 /* A configuration that was run and fits, whose runs stay, into the queue; the incumbent where it is
  * better. */
 void hb_cells_put_run(struct hb_search *s, const struct hb_choice *c);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/str.h"
 
 enum { ALL_SUBSETS = 8, GROWN_ROUNDS = 6, GROWN_WIDTH = 12, LARGEST_BATCH = 96 };
 
@@ -374,6 +375,50 @@ const struct hb_menu *hb_menu_make(struct hb_arena *arena, struct hb_arena *scra
         m.count = 0;
     }
     *out_tried = m.tried;
+    return menus;
+}
+
+uint32_t hb_menu_place(const struct hb_menu *menu, const struct hb_remat *remat)
+{
+    for (uint32_t i = 0; i < menu->count; i++)
+        if (hb_menu_same(&menu->policies[i], remat))
+            return i;
+    return HB_NONE;
+}
+
+/* Rungs of the ladder: what is saved of the block's tensors, and what lies on the host. */
+static const struct {
+    uint32_t save;
+    uint32_t offload;
+} rungs[] = {{0, BIT(LAYER_IN)},
+             {0, 0},
+             {BIT(ATTN_CTX), 0},
+             {BIT(ATTN_CTX) | BIT(ATTN_OUT) | BIT(MOE_OUT), 0},
+             {BIT(ATTN_CTX) | BIT(Q) | BIT(K) | BIT(V) | BIT(QKV) | BIT(MLA_Q) | BIT(MLA_KV), 0},
+             {BIT(ATTN_CTX) | BIT(MLP_GATE) | BIT(MLP_UP), 0},
+             {~BIT(MLP_ACT) & ~BIT(MLP_GATE) & ~BIT(MLP_UP) & ~BIT(MOE_SORTED), 0},
+             {~BIT(MLP_ACT) & ~BIT(MOE_SORTED), 0},
+             {~0u, 0}};
+enum { RUNGS = sizeof rungs / sizeof rungs[0] };
+
+const struct hb_menu *hb_menu_ladder(struct hb_arena *arena, const struct hb_spec *cell_spec)
+{
+    size_t blocks = (size_t)cell_spec->model.block_count;
+    struct hb_menu *menus = hb_arena_alloc(arena, blocks, sizeof *menus);
+    for (size_t i = 0; i < blocks; i++) {
+        const struct hb_block *b = &cell_spec->model.blocks[i];
+        struct hb_remat *list = hb_arena_alloc(arena, RUNGS, sizeof *list);
+        uint32_t count = 0, tensors = hb_menu_tensors(b);
+        for (size_t k = 0; k < RUNGS && b->repeat > b->unit; k++) {
+            struct hb_remat r = {.save = rungs[k].save & tensors, .offload = rungs[k].offload};
+            r.policy = r.save | r.offload ? HB_POLICY_NAMES : HB_POLICY_FULL;
+            if (!is_in(list, count, &r))
+                list[count++] = r;
+        }
+        if (!count) /* one step is not rematerialised */
+            list[count++] = b->remat;
+        menus[i] = (struct hb_menu){list, count};
+    }
     return menus;
 }
 

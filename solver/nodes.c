@@ -76,6 +76,7 @@ static void measure_node(struct hb_search *s, struct hb_search_node *node)
     s->plan->counts.node_floors++;
     node->measured = true;
     node->forward_ns = floor.forward_ns;
+    node->links_ns = floor.links_ns;
     node->live_bytes = floor.live_bytes;
     node->state_bytes = floor.state_bytes;
     node->value = hb_search_value(s, node->first, floor.bound_ns, floor.live_bytes);
@@ -246,6 +247,7 @@ static void fit_node(struct hb_search *s, uint32_t index)
     node->layers_ns = hb_bound_layers(s->scratch, &ask);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.layer_bounds++;
+    hb_search_spend(s, HB_EFFORT_LAYERS);
     raise_node(s, index, HB_FATE_LAYER_BOUND);
 }
 

@@ -14,6 +14,7 @@
 #include "sim/engine/result.h"
 #include "sim/ir/lower.h"
 #include "solver/cells.h"
+#include "solver/dive.h"
 #include "solver/menu.h"
 #include "solver/nodes.h"
 #include "solver/polish.h"
@@ -131,6 +132,36 @@ void hb_search_check(const struct hb_search *s, const struct hb_choice *c, bool 
                (long long)c->live_bytes, fault);
 }
 
+uint32_t hb_search_policy(struct hb_search *s, uint32_t block, const struct hb_remat *remat)
+{
+    uint32_t blocks = (uint32_t)s->ask->spec->model.block_count;
+    const struct hb_menu *old = &s->plan->menus[block];
+    uint32_t known = hb_menu_place(old, remat), count = old->count;
+    if (known != HB_NONE)
+        return known;
+    struct hb_menu *menus = hb_arena_alloc(s->arena, blocks, sizeof *menus);
+    struct hb_remat *list = hb_arena_alloc(s->arena, count + 1, sizeof *list);
+    memcpy(menus, s->plan->menus, blocks * sizeof *menus);
+    memcpy(list, old->policies, count * sizeof *list);
+    list[count] = *remat;
+    menus[block] = (struct hb_menu){list, count + 1};
+    s->plan->menus = menus;
+    return count;
+}
+
+void hb_search_spend(struct hb_search *s, uint32_t runs)
+{
+    s->effort += runs;
+}
+
+enum { CUTS_TRIED = 8 };
+
+int64_t hb_search_cut_bytes(const struct hb_search *s, uint32_t cell)
+{
+    bool all = !s->ask->polish || !s->ask->most_effort || s->cuts[cell].count < CUTS_TRIED;
+    return all ? INT64_MAX : s->cuts[cell].least_bytes;
+}
+
 struct hb_candidate hb_search_candidate(const struct hb_choice *c, double value)
 {
     return (struct hb_candidate){c->cell,       c->runs,       c->run_count, c->step_ns,
@@ -185,6 +216,7 @@ static void accept(struct hb_search *s, uint32_t index, double value)
         p->best = hb_search_candidate(c, value);
         s->done = s->ask->most_alternatives == 0;
         s->filling = true;
+        s->effort = 0;
         s->incumbent = INFINITY;
         return;
     }
@@ -241,7 +273,7 @@ static void take_entry(struct hb_search *s, const struct hb_queue_entry *e)
 
 /* Once the plan is there, alternatives are worth so many runs and so many looks at nodes and cells,
  * and a fraction of the value. */
-enum { RUNS_FOR_ALTERNATIVES = 200, LOOKS_FOR_ALTERNATIVES = 40 };
+enum { RUNS_FOR_ALTERNATIVES = 200, LOOKS_FOR_ALTERNATIVES = 40, EFFORT_FOR_ALTERNATIVES = 60 };
 static const double worst_alternative = 1.5;
 
 struct effort {
@@ -256,8 +288,9 @@ static bool is_late(const struct hb_search *s)
 
 static bool is_enough(const struct hb_search *s, const struct effort *e, double value)
 {
-    return is_late(s) || e->runs > RUNS_FOR_ALTERNATIVES || e->looks > LOOKS_FOR_ALTERNATIVES ||
-           value > s->plan->best.value * worst_alternative;
+    bool spent = s->ask->polish && s->ask->most_effort && s->effort > EFFORT_FOR_ALTERNATIVES;
+    return spent || is_late(s) || e->runs > RUNS_FOR_ALTERNATIVES ||
+           e->looks > LOOKS_FOR_ALTERNATIVES || value > s->plan->best.value * worst_alternative;
 }
 
 static void find_alternatives(struct hb_search *s)
@@ -295,6 +328,38 @@ static void cut_off(struct hb_search *s, double open_value)
         p->best = hb_search_candidate(&s->choices[best->index], best->value);
 }
 
+/* Only what was run stays: the best of it is the plan. What may be better by its bound is left. */
+static void settle_for_best(struct hb_search *s)
+{
+    struct hb_queue *q = &s->queue;
+    uint32_t count = q->count;
+    struct hb_queue_entry *all = hb_arena_alloc(s->arena, count, sizeof *all);
+    memcpy(all, q->heap, count * sizeof *all);
+    q->count = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (all[i].kind == HB_ENTRY_RUN)
+            hb_queue_put(q, all[i].value, HB_ENTRY_RUN, all[i].index);
+    s->settled = true;
+}
+
+/* Cells that were not searched, though their bounds are below the plan. */
+static uint32_t count_left(const struct hb_search *s)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < s->plan->space.cell_count && s->settled; i++) {
+        const struct hb_cell_row *row = &s->plan->rows[i];
+        left += row->fate != HB_FATE_MEMORY && row->fate != HB_FATE_REFUSED &&
+                row->value < s->plan->best.value;
+    }
+    return left;
+}
+
+static bool is_spent(const struct hb_search *s)
+{
+    return s->ask->polish && s->ask->most_effort && s->effort >= s->ask->most_effort &&
+           s->incumbent < INFINITY && !s->settled;
+}
+
 static void search_all(struct hb_search *s)
 {
     struct hb_queue_entry e;
@@ -302,8 +367,12 @@ static void search_all(struct hb_search *s)
         cut_off(s, 0);
         return;
     }
+    if (is_spent(s))
+        settle_for_best(s);
     while (!s->plan->found && hb_queue_take(&s->queue, &e)) {
         take_entry(s, &e);
+        if (is_spent(s))
+            settle_for_best(s);
         bool many = s->ask->most_runs && s->plan->counts.runs >= s->ask->most_runs;
         if (!s->plan->found && (many || is_late(s))) {
             cut_off(s, e.value);
@@ -377,8 +446,14 @@ static void choose_menus(struct hb_search *s)
     uint32_t most = s->ask->most_policies ? s->ask->most_policies : HB_MENU_MOST;
     struct hb_queue_entry e;
     s->probed = HB_NONE;
-    if (is_late(s)) { /* the file's own will do */
-        make_menus(s, 0, 1);
+    if (is_late(s)) { /* what the dive had, or the file's own, will do */
+        if (!s->plan->menus)
+            make_menus(s, 0, 1);
+        return;
+    }
+    if (s->dive_count) {
+        s->probed = s->dives[0].cell;
+        make_menus(s, s->probed, most);
         return;
     }
     if (!hb_queue_take(&s->queue, &e)) { /* nothing can fit: any cell will do */
@@ -401,23 +476,32 @@ static void choose_menus(struct hb_search *s)
     hb_nodes_restart(s);
 }
 
-/* A configuration that fits, from the cells beside the probed one. */
+static bool dive_at(struct hb_search *s, uint32_t cell)
+{
+    struct hb_choice c;
+    bool found = hb_cells_dive(s, cell, &c);
+    if (found && s->ask->polish)
+        hb_cells_put_run(s, &c);
+    return found;
+}
+
+/* A configuration that fits, from the cells beside the probed one, and what lies around it. */
 static void find_incumbent(struct hb_search *s)
 {
+    uint32_t before = s->choice_count;
     for (uint32_t i = 0; i < s->node_count && s->probed != HB_NONE && !is_late(s); i++) {
         const struct hb_search_node *node = &s->nodes[i];
         if (s->probed < node->first || s->probed >= node->end)
             continue;
-        uint32_t before = s->choice_count;
-        hb_cells_dive(s, s->probed);
+        dive_at(s, s->probed);
         for (uint32_t k = node->first; k < node->end && s->incumbent >= INFINITY && !is_late(s);
              k++)
             if (s->plan->space.cells[k].form == HB_FORM_SCAN && k != s->probed)
-                hb_cells_dive(s, k);
-        if (s->choice_count > before)
-            hb_polish(s, before);
-        return;
+                dive_at(s, k);
+        break;
     }
+    if (s->choice_count > before && !is_late(s))
+        hb_polish(s, before);
 }
 
 static double raw_count(const struct hb_search *s)
@@ -432,7 +516,10 @@ static double raw_count(const struct hb_search *s)
     return raw;
 }
 
-/* Runs of the engine before a search gives up; about a minute. */
+/* Runs of the engine before a search gives up, about a minute; and before it takes the best so far,
+ * about a second. The quickstart's space is searched whole by then; with a quarter of it its plan
+ * was 1 % slower. */
+enum { MOST_EFFORT = 1600 };
 enum { MOST_RUNS = 100000, MOST_ALTERNATIVES = 5 };
 
 void hb_plan_ask_make(struct hb_env *env, const struct hb_spec *spec,
@@ -450,6 +537,7 @@ void hb_plan_ask_make(struct hb_env *env, const struct hb_spec *spec,
                                 .host_bytes = budget.host_bytes,
                                 .most_alternatives = MOST_ALTERNATIVES,
                                 .polish = true,
+                                .most_effort = MOST_EFFORT,
                                 .most_runs = MOST_RUNS};
 }
 
@@ -460,8 +548,12 @@ static void start_search(struct hb_search *s)
     hb_nodes_find(s);
     for (uint32_t i = 0; i < s->node_count && !is_late(s); i++)
         hb_nodes_put(s, i);
+    hb_dive(s);
     choose_menus(s);
-    find_incumbent(s);
+    if (s->dive_count)
+        hb_dive_again(s);
+    else
+        find_incumbent(s);
 }
 
 /* As the other search had it, whose plan is one of this too. */
@@ -527,6 +619,7 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
     s.queue.arena = arena;
     out->rows = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->rows);
     s.polished = hb_arena_alloc(arena, out->space.cell_count, sizeof *s.polished);
+    s.cuts = hb_arena_alloc(arena, out->space.cell_count, sizeof *s.cuts);
     out->alternatives =
         hb_arena_alloc(arena, (size_t)ask->most_alternatives + 1, sizeof *out->alternatives);
     if (ask->like)
@@ -538,6 +631,7 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
     out->counts.nodes = out->node_count = s.node_count;
     out->nodes = s.nodes;
     search_all(&s);
+    out->counts.left = out->found ? count_left(&s) : 0;
     find_gap(&s);
     hb_arena_free(s.scratch);
     out->seconds = (double)(ask->env->now_ns() - start_ns) * 1e-9;

@@ -40,6 +40,8 @@ struct hb_plan_ask {
     bool polish;            /* what the menus have not is looked for around the best (polish.h),
                              * and the gap is that to all policies (whole.h) */
     uint32_t most_runs;   /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: none */
+    uint32_t most_effort; /* in runs of the engine (search.h), once something was found: then the
+                           * best so far is the plan; 0: until nothing of the menus is better */
     struct hb_stop *stop; /* likewise, with the best so far; null: none */
     const struct hb_plan *like;  /* the same question with at most this budget, answered: its space,
                                   * policies and plan are taken over; or null */
@@ -48,9 +50,10 @@ struct hb_plan_ask {
                                   * what it excluded stays excluded; or null */
 };
 
-/* OPTIMAL: nothing of the space is better. BEST: nothing of the menus' policies is; no other is
- * better by more than the gap. LIMIT: the search was cut off; where something was found by then,
- * nothing of the space is better by more than the gap. */
+/* OPTIMAL: nothing of the space is better. BEST: nothing of the menus' policies is or, where cells
+ * are left (counts.left), nothing that was looked at; no other is better by more than the gap.
+ * LIMIT: the search was cut off; where something was found by then, nothing of the space is better
+ * by more than the gap. */
 enum hb_plan_status { HB_PLAN_OPTIMAL, HB_PLAN_BEST, HB_PLAN_INFEASIBLE, HB_PLAN_LIMIT };
 
 /* A configuration that the engine has run. */
@@ -103,6 +106,7 @@ struct hb_plan_counts {
     uint32_t lp_columns;
     uint32_t polished;    /* cells whose best was searched around */
     uint32_t polish_runs; /* by the engine, for that */
+    uint32_t left;        /* cells that may be better by their bounds and were not searched */
 };
 
 struct hb_plan {

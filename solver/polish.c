@@ -82,18 +82,10 @@ static uint32_t list_moves(const struct polish *p, uint32_t block, const struct 
     return count;
 }
 
-static uint32_t find_known(const struct hb_menu *menu, const struct hb_remat *r)
-{
-    for (uint32_t i = 0; i < menu->count; i++)
-        if (hb_menu_same(&menu->policies[i], r))
-            return i;
-    return HB_NONE;
-}
-
 static void add_try(const struct polish *p, uint32_t block, struct hb_remat r)
 {
     struct tries *t = &p->tries[block];
-    uint32_t known = find_known(&p->s->plan->menus[block], &r), at = t->count;
+    uint32_t known = hb_menu_place(&p->s->plan->menus[block], &r), at = t->count;
     for (uint32_t i = 0; i < t->count; i++)
         if (hb_menu_same(&t->list[i], &r))
             return;
@@ -147,24 +139,6 @@ static void make_tries(struct polish *p, uint32_t block, bool turn, int depth)
 
 /* --- what is better --- */
 
-/* The policy's place in the plan's menu of the block; at its end where it was not there. */
-static uint32_t append_policy(struct hb_search *s, uint32_t block, const struct hb_remat *remat)
-{
-    uint32_t blocks = (uint32_t)s->ask->spec->model.block_count;
-    const struct hb_menu *old = &s->plan->menus[block];
-    uint32_t known = find_known(old, remat), count = old->count;
-    if (known != HB_NONE)
-        return known;
-    struct hb_menu *menus = hb_arena_alloc(s->arena, blocks, sizeof *menus);
-    struct hb_remat *list = hb_arena_alloc(s->arena, count + 1, sizeof *list);
-    memcpy(menus, s->plan->menus, blocks * sizeof *menus);
-    memcpy(list, old->policies, count * sizeof *list);
-    list[count] = *remat;
-    menus[block] = (struct hb_menu){list, count + 1};
-    s->plan->menus = menus;
-    return count;
-}
-
 /* The runs, of this round's menus, as runs of the plan's: with what is new appended to those. */
 static struct hb_choice adopt(struct polish *p, const struct hb_run *runs, uint32_t count)
 {
@@ -174,7 +148,7 @@ static struct hb_choice adopt(struct polish *p, const struct hb_run *runs, uint3
     for (uint32_t i = 0; i < count; i++) {
         uint32_t block = runs[i].block;
         own[i] = runs[i];
-        own[i].policy = append_policy(s, block, &p->menus[block].policies[runs[i].policy]);
+        own[i].policy = hb_search_policy(s, block, &p->menus[block].policies[runs[i].policy]);
     }
     c.runs = own;
     return c;
@@ -262,7 +236,7 @@ static bool try_turned(struct polish *p, uint32_t run, const struct hb_remat *re
         const struct hb_run *own = &p->now.runs[i];
         const struct hb_remat *r = &p->s->plan->menus[own->block].policies[own->policy];
         runs[i] = *own;
-        runs[i].policy = find_known(&p->menus[own->block], i == run ? remat : r);
+        runs[i].policy = hb_menu_place(&p->menus[own->block], i == run ? remat : r);
         if (runs[i].policy == HB_NONE)
             return false;
     }

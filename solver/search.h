@@ -25,6 +25,8 @@ struct hb_search_node {
     struct hb_node_floor *floors; /* those that were asked for; whatever the policies and budget */
     uint32_t floor_count, floor_cap;
     int64_t forward_ns;
+    int64_t links_ns;    /* all that its layers move over links, at least */
+    int64_t waits_ns;    /* of its leanest scan: compute waits; where the dive looked (dive.h) */
     bool measured;       /* else only state_bytes is known, from another node of its mesh */
     int64_t live_bytes;  /* of its leanest cell, at least */
     int64_t state_bytes; /* of these, what all nodes of its mesh keep from step to step */
@@ -71,6 +73,12 @@ enum hb_entry_kind {
     HB_ENTRY_RUN
 };
 
+/* What was run of a cell and did not fit. */
+struct hb_cuts {
+    uint32_t count;
+    int64_t least_bytes; /* the least live bytes of those */
+};
+
 struct hb_search {
     struct hb_arena *arena;
     struct hb_arena *scratch;
@@ -87,8 +95,14 @@ struct hb_search {
     uint32_t lp_count;
     double incumbent; /* the best value that was run and fits: what is above is not looked for */
     bool *polished;   /* by cell */
+    uint64_t effort;  /* spent so far, in engine runs: see hb_search_spend */
+    struct hb_cuts *cuts;    /* by cell */
+    struct hb_choice *dives; /* what the first dive found, best first */
+    uint32_t dive_count;
+    const struct hb_menu *dive_menus; /* that their runs are of */
     bool done;
     bool filling;      /* the plan is there: alternatives are looked for */
+    bool settled;      /* for the best that was run: cells may be left */
     bool probing;      /* only looks for the cell of the first configuration that may fit */
     uint32_t probed;   /* that cell */
     double open_value; /* where the search was cut off: of what was left of the menus, at least */
@@ -123,6 +137,14 @@ bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_mem
 const char *hb_search_fault(const struct hb_search *s, const struct hb_choice *c, bool listed);
 /* Costs nothing beside the run; a fault is HB_BUG. */
 void hb_search_check(const struct hb_search *s, const struct hb_choice *c, bool listed);
+/* Looks at layers and at segments count as so many runs of the engine. */
+enum { HB_EFFORT_LAYERS = 6, HB_EFFORT_SEGMENT = 12 };
+void hb_search_spend(struct hb_search *s, uint32_t runs);
+/* Live bytes that are not tried again in the cell after several with no more did not fit once
+ * packed; INT64_MAX: none yet. The heap's packing is no law: where all is to be searched, none. */
+int64_t hb_search_cut_bytes(const struct hb_search *s, uint32_t cell);
+/* The policy's place in the plan's menu of the block; at its end where it was not there. */
+uint32_t hb_search_policy(struct hb_search *s, uint32_t block, const struct hb_remat *remat);
 struct hb_candidate hb_search_candidate(const struct hb_choice *c, double value);
 
 #endif

@@ -39,9 +39,8 @@ void hb_whole_relax_node(struct hb_search *s, struct hb_search_node *node)
     node->relaxed = true;
 }
 
-/* Of one cell; INFINITY: none of it fits. */
-static double cell_value(struct hb_search *s, struct hb_search_node *node, uint32_t index,
-                         double best)
+double hb_whole_cell_value(struct hb_search *s, struct hb_search_node *node, uint32_t index,
+                           double best)
 {
     const struct hb_cell *cell = &s->plan->space.cells[index];
     const struct hb_node_floor *f = hb_nodes_find_floor(s, node, cell);
@@ -88,8 +87,9 @@ double hb_whole_bound(struct hb_search *s, double best)
         hb_whole_relax_node(s, node);
         for (uint32_t k = node->first; k < node->end; k++)
             if (node_value(s, node, k) < least)
-                least = hb_stop_now(s->ask->stop) ? node_value(s, node, k)
-                                                  : fmin(least, cell_value(s, node, k, least));
+                least = hb_stop_now(s->ask->stop)
+                            ? node_value(s, node, k)
+                            : fmin(least, hb_whole_cell_value(s, node, k, least));
     }
     return least;
 }

@@ -148,4 +148,17 @@ out_has '"gap": null'
 ok 'it ended soon' awk -v took="$(number seconds)" 'BEGIN { exit !(took < 20) }'
 expect 2 hbmsim plan "$work/small.yaml" --objective speed
 
+# A mesh that is searched need not divide the batch as it is written; one that stays has to.
+sed 's/global: 16/global: 18/' "$work/small.yaml" >"$work/odd.yaml"
+expect 2 hbmsim simulate "$work/odd.yaml"
+err_has 'batch.global: 18 sequences cannot be split'
+expect 0 hbmsim plan "$work/odd.yaml"
+sed 's/mesh: \[fsdp, tensor\], //' "$work/odd.yaml" >"$work/stays.yaml"
+expect 2 hbmsim plan "$work/stays.yaml"
+err_has 'batch.global: 18 sequences cannot be split'
+
+# What more memory would gain is asked for.
+expect 0 hbmsim plan "$work/small.yaml" --prices --json
+ok 'three budgets' test "$(grep -c '"more_bytes"' "$work/out")" = 3
+
 finish

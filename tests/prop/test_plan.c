@@ -443,11 +443,42 @@ static void test_cut_off_anywhere(void **state)
     unit_end(&u);
 }
 
+/* A space of thousands of nodes, of which most do not fit: soon after the floors are there, there
+ * is a plan, long before the menus' best is found. */
+static void test_early_plan(void **state)
+{
+    (void)state;
+    static const char text[] = "model: {preset: llama3.1-405b}\nbatch: {global: 2048, seq: 8192}\n"
+                               "mesh: {fsdp: 2048, tensor: 8}\ncompiler: xla-gpu\n"
+                               "hardware: {device: nvidia-h100, count: 16384}\n";
+    enum { LOOKS_AFTER_FLOORS = 2000 };
+    struct unit u;
+    struct hb_spec spec;
+    struct hb_device device;
+    struct hb_plan_ask ask;
+    struct hb_plan plan;
+    struct hb_stop stop = {.now_ns = count_looks};
+    unit_start(&u);
+    assert_true(read_instance(u.env.arena, text, &spec));
+    assert_true(hb_device_load(u.env.arena, u.env.diag, HB_SOURCE_DIR, spec.hardware.device,
+                               (struct hb_loc){0}, &device));
+    hb_plan_ask_make(&u.env, &spec, &device, &ask);
+    ask.stop = &stop;
+    hb_stop_start(&stop, 1);
+    assert_true(hb_plan_find(u.env.arena, &ask, &plan) && !plan.found);
+    hb_stop_start(&stop, (int64_t)plan.node_count + LOOKS_AFTER_FLOORS);
+    assert_true(hb_plan_find(u.env.arena, &ask, &plan));
+    assert_true(plan.found && plan.status == HB_PLAN_LIMIT && plan.gap < 1);
+    unit_end(&u);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_best_above_is_kept), cmocka_unit_test(test_mixtures_that_matter),
-        cmocka_unit_test(test_a_false_bound_is_noticed), cmocka_unit_test(test_cut_off_anywhere),
-        cmocka_unit_test(test_equals_brute_force)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_early_plan),
+                                       cmocka_unit_test(test_the_best_above_is_kept),
+                                       cmocka_unit_test(test_mixtures_that_matter),
+                                       cmocka_unit_test(test_a_false_bound_is_noticed),
+                                       cmocka_unit_test(test_cut_off_anywhere),
+                                       cmocka_unit_test(test_equals_brute_force)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

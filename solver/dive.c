@@ -1,0 +1,241 @@
+/* The first dive: see dive.h. */
+#include "solver/dive.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+#include "solver/cells.h"
+#include "solver/menu.h"
+#include "solver/polish.h"
+#include "solver/whole.h"
+#include "base/diag.h"
+#include "base/size.h"
+#include "sim/ir/lower.h"
+
+/* How many nodes are looked at, and of those that may fit how many are dived into once something
+ * fits: scans, and pipelines. */
+enum {
+    MOST_LOOKS = 256,
+    LEAST_FIT = 8,
+    MOST_ESTIMATES = 64,
+    MOST_SCANS = 12,
+    MOST_PIPELINES = 2,
+    MOST_CELLS = 2
+};
+/* What is kept of it, and how much of that is looked at with the menus. */
+enum { MOST_DIVES = 16, MOST_AGAIN = 6 };
+/* Estimates are no bounds: nodes beyond this much of the best are left out. */
+static const double far = 1.3;
+
+static bool is_late(const struct hb_search *s)
+{
+    return hb_stop_now(s->ask->stop);
+}
+
+static double value_of(const struct hb_search *s, const struct hb_choice *c)
+{
+    return hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
+}
+
+/* The best come first. */
+static void keep(struct hb_search *s, const struct hb_choice *c)
+{
+    uint32_t at = s->dive_count < MOST_DIVES ? s->dive_count++ : MOST_DIVES - 1;
+    for (; at > 0 && value_of(s, c) < value_of(s, &s->dives[at - 1]); at--)
+        s->dives[at] = s->dives[at - 1];
+    s->dives[at] = *c;
+}
+
+/* --- lean looks --- */
+
+/* The leanest scan of a node. */
+static struct hb_cell lean_cell(const struct hb_search *s, const struct hb_search_node *node)
+{
+    struct hb_cell lean = s->plan->space.cells[node->first];
+    lean.form = lean.form == HB_FORM_NESTED ? HB_FORM_SCAN : lean.form;
+    lean.outer = 0;
+    for (uint32_t i = node->first; i < node->end; i++) {
+        const struct hb_cell *c = &s->plan->space.cells[i];
+        lean.loss_chunks = c->loss_chunks > lean.loss_chunks ? c->loss_chunks : lean.loss_chunks;
+        if (c->optimizer_offload == HB_PLACE_PINNED_HOST)
+            lean.optimizer_offload = c->optimizer_offload;
+    }
+    return lean;
+}
+
+/* A node on the lowest rung: memory says whether it may fit, time how long compute waits. */
+static bool look(struct hb_search *s, struct hb_search_node *node)
+{
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_cell cell = lean_cell(s, node);
+    struct hb_spec spec, lean;
+    struct hb_diag diag;
+    struct hb_program p;
+    struct hb_memory m;
+    struct hb_run runs[HB_PARTS_MAX];
+    uint32_t blocks = (uint32_t)s->ask->spec->model.block_count;
+    hb_space_cell_spec(s->ask->spec, &cell, &spec);
+    for (uint32_t i = 0; i < blocks; i++)
+        runs[i] = (struct hb_run){i, 0, hb_block_steps(&spec.model.blocks[i])};
+    hb_space_parts_spec(s->scratch, &spec, s->dive_menus, runs, blocks, &lean);
+    hb_diag_init(&diag, s->scratch);
+    bool fits = hb_lower(s->scratch, &diag, &lean, &p);
+    if (fits) {
+        hb_run_memory_live(s->scratch, &p, &m);
+        fits = m.peak_bytes <= hb_search_peaks(s, HB_NONE, &lean).most_bytes;
+    }
+    if (fits) {
+        struct hb_timing t;
+        hb_run_timing(s->scratch, &p, s->ask->device, &t);
+        node->waits_ns = t.step_ns - t.busy_ns[HB_STREAM_COMPUTE];
+    }
+    hb_arena_rewind(s->scratch, mark);
+    return fits;
+}
+
+/* --- a node --- */
+
+/* Of those that differ in chunks alone the first and the last. */
+static bool is_tried(const struct hb_search *s, const struct hb_search_node *node, uint32_t cell)
+{
+    const struct hb_cell *c = &s->plan->space.cells[cell], *before = c - 1, *after = c + 1;
+    return c->form != HB_FORM_NESTED &&
+           (cell == node->first || cell + 1 == node->end || before->form != c->form ||
+            after->form != c->form || before->optimizer_offload != c->optimizer_offload ||
+            after->optimizer_offload != c->optimizer_offload);
+}
+
+/* Its cells by what they take at least; those above the incumbent are left out. */
+static void list_cells(struct hb_search *s, struct hb_search_node *node, struct hb_queue *out)
+{
+    for (uint32_t i = node->first; i < node->end && !is_late(s); i++) {
+        if (!is_tried(s, node, i))
+            continue;
+        double value = hb_whole_cell_value(s, node, i, s->incumbent);
+        if (value < s->incumbent)
+            hb_queue_put(out, value, 0, i);
+    }
+}
+
+static void dive_node(struct hb_search *s, struct hb_search_node *node)
+{
+    struct hb_queue cells = {.arena = s->arena};
+    struct hb_queue_entry e;
+    uint32_t found = 0;
+    list_cells(s, node, &cells);
+    while (found < MOST_CELLS && !is_late(s) && hb_queue_take(&cells, &e)) {
+        struct hb_choice c;
+        if (e.value >= s->incumbent)
+            return;
+        if (!hb_cells_dive(s, e.index, &c))
+            continue;
+        keep(s, &c);
+        found++;
+    }
+}
+
+/* --- all of them --- */
+
+/* The nodes by their floors and a part of what their links have to do. */
+static void list_nodes(struct hb_search *s, struct hb_queue *out)
+{
+    for (uint32_t i = 0; i < s->queue.count; i++) {
+        const struct hb_queue_entry *e = &s->queue.heap[i];
+        const struct hb_search_node *node = &s->nodes[e->index];
+        int64_t links_ns = node->links_ns / 4;
+        hb_queue_put(out, e->value + hb_search_value(s, node->first, links_ns, 0), 0, e->index);
+    }
+}
+
+/* What a node may come to: what the linear program says, and what compute waits for beside it. */
+static double estimate(struct hb_search *s, struct hb_search_node *node)
+{
+    double least = node->value;
+    hb_whole_relax_node(s, node);
+    if (node->relax_ns == INT64_MAX)
+        return INFINITY;
+    least = fmax(least, hb_search_value(s, node->first, node->relax_ns, 0));
+    return least + hb_search_value(s, node->first, node->waits_ns, 0);
+}
+
+/* Those of the first that may fit, by what they may come to. */
+static void look_at_nodes(struct hb_search *s, struct hb_queue *out)
+{
+    struct hb_queue nodes = {.arena = s->arena}, fit = {.arena = s->arena};
+    struct hb_queue_entry e;
+    list_nodes(s, &nodes);
+    for (uint32_t looks = 0;
+         (looks < MOST_LOOKS || fit.count < LEAST_FIT) && !is_late(s) && hb_queue_take(&nodes, &e);
+         looks++) {
+        struct hb_search_node *node = &s->nodes[e.index];
+        if (look(s, node))
+            hb_queue_put(&fit, node->value + hb_search_value(s, node->first, node->waits_ns, 0), 0,
+                         e.index);
+    }
+    while (out->count < MOST_ESTIMATES && !is_late(s) && hb_queue_take(&fit, &e)) {
+        double value = estimate(s, &s->nodes[e.index]);
+        if (value < INFINITY)
+            hb_queue_put(out, value, 0, e.index);
+    }
+}
+
+/* Of scans a few, of pipelines fewer; as many as it takes until something fits. */
+void hb_dive(struct hb_search *s)
+{
+    struct hb_queue nodes = {.arena = s->arena};
+    struct hb_queue_entry e;
+    struct hb_spec spec;
+    uint32_t dived[2] = {0}, most[2] = {MOST_SCANS, MOST_PIPELINES};
+    if (!s->ask->polish || !s->plan->space.remat || hb_search_by_memory(s) || !s->queue.count)
+        return;
+    hb_search_cell_spec(s, s->nodes[s->queue.heap[0].index].first, &spec);
+    s->dive_menus = s->plan->menus = s->plan->searched = hb_menu_ladder(s->arena, &spec);
+    s->dives = hb_arena_alloc(s->arena, MOST_DIVES, sizeof *s->dives);
+    look_at_nodes(s, &nodes);
+    while (!is_late(s) && hb_queue_take(&nodes, &e)) {
+        struct hb_search_node *node = &s->nodes[e.index];
+        bool stages = s->plan->space.cells[node->first].mesh[HB_AX_PIPELINE] > 1;
+        if (s->dive_count && (dived[stages] >= most[stages] || e.value > s->incumbent * far))
+            continue;
+        dive_node(s, node);
+        dived[stages]++;
+    }
+}
+
+/* With its policies in the plan's menus. */
+static void put(struct hb_search *s, struct hb_choice c)
+{
+    struct hb_run *runs = hb_arena_alloc(s->arena, c.run_count, sizeof *runs);
+    for (uint32_t i = 0; i < c.run_count; i++) {
+        const struct hb_menu *menu = &s->dive_menus[c.runs[i].block];
+        runs[i] = c.runs[i];
+        runs[i].policy = hb_search_policy(s, runs[i].block, &menu->policies[runs[i].policy]);
+    }
+    c.runs = runs;
+    hb_cells_put_run(s, &c);
+}
+
+static bool was_before(const struct hb_search *s, uint32_t index)
+{
+    for (uint32_t i = 0; i < index; i++)
+        if (s->dives[i].cell == s->dives[index].cell)
+            return true;
+    return false;
+}
+
+void hb_dive_again(struct hb_search *s)
+{
+    uint32_t best = s->choice_count;
+    for (uint32_t i = 0; i < s->dive_count; i++)
+        put(s, s->dives[i]);
+    for (uint32_t i = 0; i < s->dive_count && i < MOST_AGAIN && !is_late(s); i++) {
+        struct hb_choice c;
+        if (!was_before(s, i) && hb_cells_dive(s, s->dives[i].cell, &c))
+            hb_cells_put_run(s, &c);
+    }
+    for (uint32_t i = best; i < s->choice_count; i++)
+        if (value_of(s, &s->choices[i]) < value_of(s, &s->choices[best]))
+            best = i;
+    if (s->dive_count && !is_late(s))
+        hb_polish(s, best);
+}
