@@ -1,69 +1,28 @@
-/* Depth first, with a stack of its own; scopes by recursion, whose depth the flow bounds. */
+/* A computation as a graph for its post-order; scopes by recursion, whose depth the flow bounds. */
 #include "sim/hlo/order.h"
 
 #include "base/arena.h"
-
-enum { NEW, OPEN, DONE };
-
-struct walk {
-    const struct hb_hlo_module *m;
-    uint32_t first; /* instruction of the computation */
-    unsigned char *state;
-    uint32_t *stack;
-    uint32_t depth;
-    uint32_t *out;
-    uint32_t count;
-};
-
-static void push(struct walk *w, uint32_t inst)
-{
-    if (w->state[inst - w->first] == NEW)
-        w->stack[w->depth++] = inst;
-}
-
-/* An instruction is met twice: its operands are pushed above it, the first one on top, and then
- * it is put down itself. */
-static void walk_from(struct walk *w, uint32_t inst)
-{
-    push(w, inst);
-    while (w->depth) {
-        uint32_t at = w->stack[w->depth - 1];
-        const struct hb_hlo_inst *of = &w->m->insts[at];
-        unsigned char *state = &w->state[at - w->first];
-        if (*state != NEW) {
-            w->depth--;
-            if (*state == OPEN)
-                w->out[w->count++] = at;
-            *state = DONE;
-            continue;
-        }
-        *state = OPEN;
-        for (uint32_t i = of->pred_count; i-- > 0;)
-            push(w, hb_hlo_pred(w->m, at, i));
-        for (uint32_t i = of->operand_count; i-- > 0;)
-            push(w, hb_hlo_operand(w->m, at, i));
-    }
-}
+#include "sim/graph/order.h"
 
 void hb_hlo_post_order(struct hb_arena *scratch, const struct hb_hlo_module *m, uint32_t comp,
                        uint32_t *out)
 {
     const struct hb_hlo_comp *of = &m->comps[comp];
     struct hb_arena_mark mark = hb_arena_mark(scratch);
-    struct walk w = {.m = m, .first = of->first_inst};
-    w.out = out;
-    size_t edges = of->inst_count;
-    w.state = hb_arena_alloc(scratch, of->inst_count, 1);
-    bool *used = hb_arena_alloc(scratch, of->inst_count, sizeof *used);
+    struct hb_graph g;
+    hb_graph_init(&g, scratch);
+    hb_graph_add_comp(&g);
     for (uint32_t i = of->first_inst; i < of->first_inst + of->inst_count; i++) {
-        edges += m->insts[i].operand_count + (size_t)m->insts[i].pred_count;
+        hb_graph_add_op(&g);
         for (uint32_t k = 0; k < m->insts[i].operand_count; k++)
-            used[hb_hlo_operand(m, i, k) - of->first_inst] = true;
+            hb_graph_add_ref(&g, HB_GRAPH_OPERAND, hb_hlo_operand(m, i, k) - of->first_inst);
+        for (uint32_t k = 0; k < m->insts[i].pred_count; k++)
+            hb_graph_add_ref(&g, HB_GRAPH_AFTER, hb_hlo_pred(m, i, k) - of->first_inst);
     }
-    w.stack = hb_arena_alloc(scratch, edges, sizeof *w.stack);
-    for (uint32_t i = of->first_inst; i < of->first_inst + of->inst_count; i++)
-        if (!used[i - of->first_inst])
-            walk_from(&w, i);
+    hb_graph_close(&g);
+    hb_graph_order_post(scratch, &g, 0, out);
+    for (uint32_t i = 0; i < of->inst_count; i++)
+        out[i] += of->first_inst;
     hb_arena_rewind(scratch, mark);
 }
 
