@@ -10,7 +10,6 @@
 
 /* Four bits each. */
 enum trait { FAMILY, MESH, HOST, FORM, LOSS, HARD, TRAIT_COUNT };
-enum { LONG = 16384 }; /* tokens of a sequence */
 enum { TRAIT_BITS = 4, TRAIT_MASK = 15, UNKNOWN = 15, PPM = 1000000 };
 
 static const char *const words[TRAIT_COUNT][5] = {
@@ -20,12 +19,15 @@ static const char *const words[TRAIT_COUNT][5] = {
     [HOST] = {"all on the device", "tensors or states on the host"},
     [FORM] = {"scan", "nested scans", "loop"},
     [LOSS] = {"whole logits", "logits in chunks"},
-    [HARD] = {"plain steps", "steps with host copies, experts, long or split sequences"}};
+    [HARD] = {"plain steps",
+              "steps with experts, pipelines, loops or nested scans, split sequences or states on "
+              "the host",
+              "steps without activation constraints"}};
 
 #define TRAIT(t) ((uint32_t)TRAIT_MASK << TRAIT_BITS * (t))
 /* Narrowest first. Which of them are worth it was seen on the calibration records themselves, not
  * on those that coverage is counted on. */
-static const uint32_t groupings[] = {TRAIT(FAMILY) | TRAIT(HARD) | TRAIT(MESH),
+static const uint32_t groupings[] = {TRAIT(FAMILY) | TRAIT(HARD) | TRAIT(HOST),
                                      TRAIT(FAMILY) | TRAIT(HARD), TRAIT(HARD), 0};
 enum { GROUPINGS = sizeof groupings / sizeof groupings[0] };
 
@@ -59,11 +61,16 @@ static uint32_t mesh_of(const struct hb_spec *s)
     return s->mesh[HB_AX_TENSOR] > 1;
 }
 
+static bool has_host_states(const struct hb_spec *s)
+{
+    return s->optimizer.offload == HB_PLACE_PINNED_HOST ||
+           s->optimizer.ema == HB_PLACE_PINNED_HOST ||
+           s->optimizer.params_offload == HB_PLACE_PINNED_HOST;
+}
+
 static bool has_host(const struct hb_spec *s)
 {
-    bool host = s->optimizer.offload == HB_PLACE_PINNED_HOST ||
-                s->optimizer.ema == HB_PLACE_PINNED_HOST ||
-                s->optimizer.params_offload == HB_PLACE_PINNED_HOST;
+    bool host = has_host_states(s);
     for (int i = 0; i < s->model.block_count; i++) {
         const struct hb_remat *r = &s->model.blocks[i].remat;
         host = host || (r->policy == HB_POLICY_NAMES && r->offload);
@@ -79,13 +86,13 @@ static bool has_experts(const struct hb_spec *s)
     return experts;
 }
 
-/* Whether its errors spread several times as wide as those of the others. What a search settles
- * last is given apart. */
-static uint32_t with_host(uint32_t kind, const struct hb_spec *s, bool host)
+/* How far its errors spread, by what the learning part of the calibration records shows. */
+static uint32_t hard_of(const struct hb_spec *s)
 {
-    bool hard = host || s->batch.seq >= LONG || s->mesh[HB_AX_SEQUENCE] > 1 || has_experts(s) ||
-                !s->sharding.activation_constraints;
-    return with_trait(with_trait(kind, HOST, host), HARD, hard);
+    if (!s->sharding.activation_constraints)
+        return 2;
+    return s->mesh[HB_AX_SEQUENCE] > 1 || s->mesh[HB_AX_PIPELINE] > 1 || has_experts(s) ||
+           s->stack.form != HB_FORM_SCAN || has_host_states(s);
 }
 
 uint32_t hb_interval_kind(const struct hb_spec *s)
@@ -95,7 +102,8 @@ uint32_t hb_interval_kind(const struct hb_spec *s)
     kind = with_trait(kind, MESH, mesh_of(s));
     kind = with_trait(kind, FORM, forms[s->stack.form]);
     kind = with_trait(kind, LOSS, s->loss.chunks > 1);
-    return with_host(kind, s, has_host(s));
+    kind = with_trait(kind, HARD, hard_of(s));
+    return with_trait(kind, HOST, has_host(s));
 }
 
 /* --- order statistics --- */
@@ -205,20 +213,33 @@ static int64_t unscale(int64_t budget_bytes, int32_t ppm)
     return most < budget_bytes ? most : budget_bytes;
 }
 
+/* The least factor of the kinds that a search may still come to: form of the stack and place of the
+ * states are settled by its cells, tensors on the host by their policies. */
+static int32_t least_factor(uint32_t kind, double confidence)
+{
+    uint32_t hardest = trait_of(kind, HARD);
+    int32_t least = INT32_MAX;
+    for (uint32_t hard = hardest > 1 ? hardest : 0; hard <= (hardest > 1 ? hardest : 1); hard++) {
+        uint32_t other = with_trait(kind, HARD, hard);
+        int32_t ppm = find_group(other, confidence, ONE_SIDE).high_ppm;
+        least = ppm < least ? ppm : least;
+    }
+    return least;
+}
+
 int64_t hb_interval_most_peak(const struct hb_spec *spec, double confidence, int64_t budget_bytes)
 {
     uint32_t kind = hb_interval_kind(spec);
-    int32_t here = find_group(kind, confidence, ONE_SIDE).high_ppm;
-    int32_t other =
-        find_group(with_host(kind, spec, !has_host(spec)), confidence, ONE_SIDE).high_ppm;
-    return unscale(budget_bytes, here < other ? here : other);
+    int32_t away = least_factor(with_trait(kind, HOST, true), confidence);
+    int32_t here = least_factor(with_trait(kind, HOST, false), confidence);
+    return unscale(budget_bytes, here < away ? here : away);
 }
 
 int64_t hb_interval_most_peak_host(const struct hb_spec *spec, double confidence,
                                    int64_t budget_bytes)
 {
-    uint32_t kind = with_host(hb_interval_kind(spec), spec, true);
-    return unscale(budget_bytes, find_group(kind, confidence, ONE_SIDE).high_ppm);
+    uint32_t kind = with_trait(hb_interval_kind(spec), HOST, true);
+    return unscale(budget_bytes, least_factor(kind, confidence));
 }
 
 enum hb_verdict hb_interval_verdict(const struct hb_interval *i, int64_t budget_bytes)

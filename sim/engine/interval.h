@@ -3,8 +3,9 @@
  * this one, each with its ratio of measured to predicted peak, those of rank floor((n + 1) a / 2)
  * from below and from above bound the interval of confidence 1 - a. Where the records and the
  * question are drawn alike it holds the truth with at least that probability, whatever the model's
- * errors are. "Like this": in the narrowest of a few groupings (Mondrian categories: compiler,
- * mesh, plain steps or those with host copies, experts, long or split sequences) that has records
+ * errors are. "Like this": in the narrowest of a few groupings (Mondrian categories: compiler;
+ * plain steps, those with experts, pipelines, loops, nested scans, split sequences or states on the
+ * host, or without activation constraints; whether tensors are on the host) that has records
  * enough: for 95 % 39 of them or, so that the narrow ones count early, 19, which reach 90; what is
  * reached is said. The widest is all of them. Whether a step fits is a question about one side: the
  * ratio of rank floor((n + 1) a) from above is exceeded with at most that probability (19 records
