@@ -124,6 +124,7 @@ static const struct hb_chip chips[] = {
      .few_ring_tokens = 640,
      .head_ring_times = 1,
      .long_product = 900,
+     .sorted_rows = 32768,
      .gathers_padded = true,
      .own_loss_at_once = true},
     {.device = "tpu-v6e",

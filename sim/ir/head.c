@@ -211,6 +211,19 @@ bool hb_head_states_early(const struct hb_lower *lo)
            lo->spec->batch.accumulate == 1 && has_tokens(lo, TOKENS_A_WORD_HOST);
 }
 
+/* v5p's sparse cores gather from so many rows on what the table's gradient adds up by word, while
+ * the head's ring goes round to hide it, so that the logits' gradient waits for the layers: where a
+ * device has more rows than words, whose table is then added up whole and not exchanged (llama2-7b
+ * over 8, 32000 words: 32768 rows none, 36864 to 131072 wait, with clip, in an accumulation loop,
+ * over 16 with 65536; not 65536 rows and 128256 words, nor 40960 and 40960, on v5e, on v6e, over 4,
+ * beside tensor parallelism). */
+static bool hides_rows(const struct hb_lower *lo)
+{
+    int64_t tokens = lo->local.tokens, most = lo->chip->sorted_rows;
+    return most > 0 && tokens > most && tokens > lo->local.vocab &&
+           lo->spec->lookup == HB_LOOKUP_GATHER && hb_ways(lo, HB_AX_TENSOR) == 1;
+}
+
 /* Between rings logits wait where a device has one sequence, whose logits lie as a matrix (ring/f8,
  * with 4096, 8192 and 16384 tokens, and with 8192 words: to the end; not with two sequences of 2048
  * tokens, nor beside tensor parallelism, f8t2,b1). MaxText's wait up to so many tokens: a tied
@@ -221,7 +234,7 @@ static bool is_ring_early(const struct hb_lower *lo)
 {
     bool ring = lo->fsdp_mode == HB_WEIGHT_RING && !hb_head_short_ring(lo);
     if (!lo->maxtext)
-        return ring && (lo->local.batch > 1 || hb_ways(lo, HB_AX_TENSOR) > 1);
+        return ring && !hides_rows(lo) && (lo->local.batch > 1 || hb_ways(lo, HB_AX_TENSOR) > 1);
     bool many = lo->local.tokens >= POSTPONE_RING_TOKENS || lo->spec->batch.accumulate > 1;
     return ring && many && lo->chip->own_loss_at_once && !hb_offloads(lo) &&
            hb_ways(lo, HB_AX_TENSOR) == 1;
@@ -376,12 +389,18 @@ static bool is_short_ring_late(const struct hb_lower *lo)
 
 /* Where layers keep values and fetch others from the host, between rings (8B,v6e,f16 with q on the
  * host: f32[8192,128256] and its bf16 gradient through the layers with mlp_up, attn_ctx or both and
- * k kept, with accumulate=2 and 1; not with q alone, nor with these kept and none on the host: the
- * loss is the peak). */
+ * k kept, with accumulate=2 and 1; of several sequences the gradient alone, with attn_ctx kept
+ * bf16[2,8192,32000]; not with q alone, nor with these kept and none on the host: the loss is the
+ * peak) and between gathers that are not beside the products (8B of 16 layers, v6e,f64 and v5p,f64:
+ * f32[8192,32000]; between padded ones with q alone, too, not between late ones). */
 static bool keeps_and_fetches(const struct hb_lower *lo)
 {
-    return lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING &&
-           hb_offloads(lo) && lo->spec->model.blocks[0].remat.save != 0;
+    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
+    if (!lo->habits->rings || lo->maxtext || !hb_offloads(lo))
+        return false;
+    if (lo->gather_form == HB_GATHER_PADDED)
+        return (r->offload & ~(1u << HB_TN_LAYER_IN)) != 0;
+    return (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_LATE) && r->save != 0;
 }
 
 /* A head in an accumulation loop: not in mixtures (rnd/037: no f32[2,1024,32000]; tied as well). An
@@ -395,7 +414,7 @@ static bool is_microbatch_early(const struct hb_lower *lo)
     if (lo->spec->model.blocks[0].moe.experts > 0 && !lo->maxtext)
         return lo->spec->batch.accumulate > 1;
     return !lo->maxtext && !lo->spec->model.tied_embeddings && lo->spec->batch.accumulate > 1 &&
-           alone && !keeps_and_fetches(lo) &&
+           alone && !keeps_and_fetches(lo) && !hides_rows(lo) &&
            (lo->fsdp_mode == HB_WEIGHT_RING || hb_fsdp_ways(lo, false) == 1);
 }
 
@@ -420,7 +439,7 @@ static bool is_label_early(const struct hb_lower *lo)
     bool scan = s->stack.form != HB_FORM_LOOP && s->batch.accumulate == 1;
     if (alone && scan && !updates_on_host(lo) && (name == HB_OPT_LION || name == HB_OPT_ADAFACTOR))
         return !s->model.tied_embeddings;
-    return s->loss.onehot && !s->model.tied_embeddings &&
+    return s->loss.onehot && !s->model.tied_embeddings && !hides_rows(lo) &&
            (alone || lo->fsdp_mode == HB_WEIGHT_RING);
 }
 
@@ -436,16 +455,6 @@ static bool is_scattered_into(const struct hb_lower *lo)
     return lo->habits->rings && !lo->maxtext && s->model.tied_embeddings && hb_alone(lo) &&
            s->batch.accumulate == 1 && s->precision.params == lo->compute &&
            s->loss.dot == HB_DT_F32;
-}
-
-/* Between padded gathers muon's step is depth-first: the logits of one sequence, which lie as a
- * matrix, wait for the labels' own and the head's gradient with them (8B,f64,muon with 32000, 64000
- * and 128256 words, with 8192 tokens, of 4 to 32 layers; not with two, three and four sequences:
- * gate/f64,b2,v256k,L16, gate/dl,8B-L16,f64,b3,v128k, batch/8B,f64,b4,onehot). */
-static bool is_iterated_on(const struct hb_lower *lo)
-{
-    return lo->gather_form == HB_GATHER_PADDED && lo->spec->optimizer.name == HB_OPT_MUON &&
-           !lo->maxtext && !lo->spec->model.tied_embeddings && lo->spec->batch.accumulate == 1;
 }
 
 /* Scores without a kernel that are larger: their backward pass is the peak. */
@@ -534,8 +543,8 @@ static bool reads_label_late(const struct hb_lower *lo)
 bool hb_head_both_wait(const struct hb_lower *lo)
 {
     bool narrow = lo->spec->loss.dot != HB_DT_F32 && hb_sequence_gathers_post(lo);
-    return narrow || reads_label_late(lo) || keeps_and_fetches(lo) || hb_head_post_order(lo) ||
-           is_depth_beside_host(lo) || hb_tied_find(lo) == HB_TIED_BOTH;
+    return narrow || reads_label_late(lo) || (keeps_and_fetches(lo) && lo->local.batch == 1) ||
+           hb_head_post_order(lo) || is_depth_beside_host(lo) || hb_tied_find(lo) == HB_TIED_BOTH;
 }
 
 bool hb_head_label_waits(const struct hb_lower *lo)
@@ -607,8 +616,6 @@ bool hb_head_waits(const struct hb_lower *lo)
     enum hb_tied_wait tied = hb_tied_find(lo);
     if (tied != HB_TIED_APART)
         return tied == HB_TIED_NARROW || tied == HB_TIED_BOTH;
-    if (is_iterated_on(lo))
-        return lo->local.batch == 1;
     if (is_tied_early(lo) || is_scattered_into(lo) || is_padded_early(lo) || are_scores_larger(lo))
         return false;
     if (is_update_slow(lo) || is_unconstrained(lo) || hb_sequence_post_alone(lo) ||

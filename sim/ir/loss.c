@@ -258,7 +258,8 @@ static uint32_t waiting_logits(const struct hb_lower *lo, const struct hb_loss_p
     if (hb_head_short_ring(lo) && c->before != HB_NONE && hb_head_ring(lo))
         return c->logits;
     bool narrow = hb_fsdp_ways(lo, false) <= RING_COPY_WAYS || hb_ways(lo, HB_AX_TENSOR) > 1 ||
-                  hb_head_copy_waits(lo) || hb_tied_find(lo) == HB_TIED_NARROW;
+                  hb_head_copy_waits(lo) || (lo->local.batch > 1 && !lo->maxtext) ||
+                  hb_tied_find(lo) == HB_TIED_NARROW;
     return has_narrow_dlogits(lo) && !narrow ? c->logits : c->dlogits;
 }
 
