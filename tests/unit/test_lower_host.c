@@ -107,16 +107,37 @@ static void averages_on_the_host_delay_a_leaf(void **state)
 }
 
 /* 8B,v6e,f16,a2: q on the host and mlp_up kept: f32[8192,128256] and its bf16 gradient through the
- * layers; q alone, or mlp_up, attn_ctx and k kept and none on the host: neither. */
+ * layers; of two sequences the gradient alone (host/v6e,f16,b2,q+ctx); q alone, or mlp_up, attn_ctx
+ * and k kept and none on the host: neither. */
 static void fetching_layers_keep_the_logits(void **state)
 {
     (void)state;
     const char *down = "gradient through block.w_down";
     const char *off = "remat.offload=[q]", *up = "remat.save=[mlp_up]";
-    struct low both = DENSE(SUMS, off, up), sent = DENSE(SUMS, off), kept = DENSE(SUMS, up);
+    const char *one = "batch.global=16";
+    struct low both = DENSE(SUMS, one, off, up), several = DENSE(SUMS, off, up);
+    struct low sent = DENSE(SUMS, one, off), kept = DENSE(SUMS, one, up);
     assert_true(lives_at(&both, "logits", down));
+    assert_false(lives_at(&several, "logits", down));
+    assert_true(lives_at(&several, "gradient of the logits", down));
     assert_false(lives_at(&sent, "logits", down));
     assert_false(lives_at(&kept, "logits", down));
+}
+
+/* rows/f8,b64 and rows/f8,b72: more than 32768 rows of the table's gradient are sorted beside the
+ * head's ring, where the table has fewer words than these; not on v6e. */
+static void sorted_rows_keep_the_logits(void **state)
+{
+    (void)state;
+    const char *down = "gradient through block.w_down", *narrow = "gradient of the logits";
+    const char *ways = "mesh.fsdp=8", *seq = "batch.seq=4096", *many = "batch.global=72";
+    struct low some = DENSE(ways, seq, "batch.global=64"), more = DENSE(ways, seq, many);
+    struct low wide = DENSE(ways, seq, many, "model.vocab=40960");
+    struct low v6e = DENSE(ways, seq, many, "hardware.device=tpu-v6e");
+    assert_false(lives_at(&some, narrow, down));
+    assert_true(lives_at(&more, narrow, down));
+    assert_false(lives_at(&wide, narrow, down));
+    assert_false(lives_at(&v6e, narrow, down));
 }
 
 /* 1B/remat=offload:layer_in against tinyS/remat=offload:layer_in. */
@@ -296,6 +317,7 @@ int main(void)
         TEST(unrolled_layers_wait_for_states),
         TEST(averages_on_the_host_delay_a_leaf),
         TEST(fetching_layers_keep_the_logits),
+        TEST(sorted_rows_keep_the_logits),
         TEST(the_last_layer_is_sent_late),
         TEST(a_fetching_loop_turns_its_inputs),
         TEST(stacks_are_turned_for_what_is_made_again),
