@@ -54,9 +54,15 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, u
     hb_emit(lo, &e);
     hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full,
                        part);
+    /* v5e sums it beside the other product, which reads the logits' gradient and the head (3B and
+     * 8B,v5e,f64,chunk4, 3B over 128, tied or not: f32[4096,128256] and bf16 of it, both others).
+     */
+    bool beside = lo->chip->chunk_grad_by_head && !scattered;
     struct hb_emit add = {.name = "add gradient of the chunk", .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&add, part);
-    hb_emit_read(&add, lo->chip->chunk_grad_by_head && !scattered ? c->w : HB_NONE);
+    hb_emit_read(&add, beside ? c->w : HB_NONE);
+    hb_emit_read(&add, beside ? c->dlogits : HB_NONE);
+    hb_emit_read(&add, beside ? full : HB_NONE);
     hb_emit_write(&add, sum);
     hb_emit(lo, &add);
 }

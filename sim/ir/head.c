@@ -12,12 +12,16 @@
  * where the loss goes in chunks (1B/loss=chunk, 1024 a chunk: f32[2048,128256] in each); not beside
  * a pipeline (8B,pp2f8,m4,names: f32[4096,128256] beside the f32 logits alone). v6e's layers take
  * twice v5e's tokens for rings, its head as well (gate/v6e,f4, 16384 in all: neither
- * f32[1024,32000] nor logits wait; gate/v5e,f4: both). */
+ * f32[1024,32000] nor logits wait; gate/v5e,f4: both). Beside tensor parallelism that does not
+ * split the words each device has all of the gradient, and no ring makes it (qwen3-8b,v6e,f8t2,
+ * 8B,v5p,f16t4 and 8B,v5e,f8t2 with vocab_over_tensor=false: f32[4096,151936], [4096,32000],
+ * [4096,128256], of f32 logits; split, ring's parts and the bf16 ones). */
 enum { HEAD_RING_TOKENS = 16384 };
 
 bool hb_head_ring(const struct hb_lower *lo)
 {
-    return lo->fsdp_mode == HB_WEIGHT_RING && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
+    bool whole = hb_ways(lo, HB_AX_TENSOR) > 1 && !lo->spec->sharding.vocab_over_tensor;
+    return lo->fsdp_mode == HB_WEIGHT_RING && hb_ways(lo, HB_AX_PIPELINE) == 1 && !whole &&
            hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens) / lo->spec->loss.chunks >=
                lo->chip->head_ring_times * HEAD_RING_TOKENS;
 }
@@ -221,7 +225,7 @@ static bool hides_rows(const struct hb_lower *lo)
 {
     int64_t tokens = lo->local.tokens, most = lo->chip->sorted_rows;
     return most > 0 && tokens > most && tokens > lo->local.vocab &&
-           lo->spec->lookup == HB_LOOKUP_GATHER && hb_ways(lo, HB_AX_TENSOR) == 1;
+           lo->spec->lookup == HB_LOOKUP_GATHER;
 }
 
 /* Between rings logits wait where a device has one sequence, whose logits lie as a matrix (ring/f8,
@@ -234,7 +238,7 @@ static bool is_ring_early(const struct hb_lower *lo)
 {
     bool ring = lo->fsdp_mode == HB_WEIGHT_RING && !hb_head_short_ring(lo);
     if (!lo->maxtext)
-        return ring && !hides_rows(lo) && (lo->local.batch > 1 || hb_ways(lo, HB_AX_TENSOR) > 1);
+        return ring && (hb_ways(lo, HB_AX_TENSOR) > 1 || (lo->local.batch > 1 && !hides_rows(lo)));
     bool many = lo->local.tokens >= POSTPONE_RING_TOKENS || lo->spec->batch.accumulate > 1;
     return ring && many && lo->chip->own_loss_at_once && !hb_offloads(lo) &&
            hb_ways(lo, HB_AX_TENSOR) == 1;

@@ -715,9 +715,27 @@ static void gradients_wait_behind_attention(void **state)
     assert_true(waits_behind_attention(&all));
 }
 
+/* head/3B,v5e,f64,chunk4,tied: a chunk's sum goes beside the other product;
+ * head/8B,v5e,f8t2,words_whole: words that tensor parallelism leaves whole have no ring. */
+static void whole_heads_are_summed(void **state)
+{
+    (void)state;
+    const char *add = "add gradient of the chunk", *whole = "head, gradient before its sum";
+    const char *v5e = "hardware.device=tpu-v5e", *chunks = "loss.chunks=4";
+    struct low e = DENSE("mesh.fsdp=64", "batch.global=128", v5e, chunks);
+    struct low p = DENSE("mesh.fsdp=64", "batch.global=128", chunks);
+    assert_true(lives_at(&e, "head, gradient of a chunk", add));
+    assert_false(lives_at(&p, "head, gradient of a chunk", add));
+    const char *f = "mesh.fsdp=8", *t = "mesh.tensor=2", *b = "batch.global=64";
+    struct low split = DENSE(f, t, b), words = DENSE(f, t, b, "sharding.vocab_over_tensor=false");
+    assert_int_equal(find(&split, whole), HB_NONE);
+    assert_int_equal(bytes_of(&words, whole), 4LL * 1024 * 32000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(whole_heads_are_summed),
         TEST(a_narrow_product_has_narrow_gradients),
         TEST(one_sequence_scatters),
         TEST(an_outer_block_has_slices),
