@@ -494,6 +494,17 @@ static void check_sizes(struct checker *c)
               s->batch.global, s->batch.seq);
 }
 
+/* CachingAllocatorConfig refuses what is not above a large segment's size. */
+static void check_runtime(struct checker *c)
+{
+    const int64_t least = (int64_t)20 << 20;
+    int64_t split = c->spec->runtime.max_split_bytes;
+    if (split && split <= least)
+        fault(c, "runtime.max_split_size",
+              "%" PRId64 " bytes are not above 20 MiB, which PyTorch refuses; allowed: more, or 0",
+              split);
+}
+
 static bool check_all(struct checker *c, bool batch)
 {
     if (!check_devices(c))
@@ -506,6 +517,7 @@ static bool check_all(struct checker *c, bool batch)
     check_remat(c);
     check_pipeline(c);
     check_optimizer(c);
+    check_runtime(c);
     if (c->ok)
         check_sizes(c);
     return c->ok;

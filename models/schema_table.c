@@ -534,6 +534,8 @@ static const struct hb_key runtime_keys[] = {
     ENUM("allocator", SPEC(runtime.allocator), allocators, "max_allocated",
          "which of the allocator's figures is predicted"),
     BOOL("expandable_segments", SPEC(runtime.expandable_segments), "false", "segments grow"),
+    BYTES("max_split_size", SPEC(runtime.max_split_bytes), "0",
+          "larger blocks are not split (PyTorch: above 20 MiB); 0: all are"),
     REAL("memory_fraction", SPEC(runtime.memory_fraction), 0, 1, "0",
          "share of the device that programs get, as XLA_PYTHON_CLIENT_MEM_FRACTION; 0: the "
          "runtime's own (0.75 for xla-gpu, else 1)"),

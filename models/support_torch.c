@@ -53,18 +53,27 @@ static bool is_titans_list(const struct hb_remat *r)
 
 static bool check_titan(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *s)
 {
+    bool plain = s->mesh[HB_AX_FSDP] == 1;
     const struct gap gaps[] = {
-        {s->mesh[HB_AX_FSDP] < 2,
-         "torchtitan's memory is simulated under FSDP2 only yet; use mesh.fsdp above 1"},
+        {plain && (s->precision.params != HB_DT_BF16 || s->precision.master),
+         "without FSDP (mesh.fsdp 1) only bf16 parameters are simulated yet, no autocast; use "
+         "precision.params: bf16"},
+        {plain && s->precision.grads == HB_GRADS_F32,
+         "without FSDP gradients are as their parameters; use precision.grads: params"},
+        {plain && (s->mesh[HB_AX_TENSOR] > 1 || s->mesh[HB_AX_SEQUENCE] > 1),
+         "mesh.tensor and mesh.sequence are simulated with FSDP only; use mesh.fsdp above 1"},
+        {plain && s->runtime.wrap_root, "runtime.wrap: root is FSDP's"},
         {s->mesh[HB_AX_EXPERT] > 1, "mesh.expert is not simulated with torchtitan yet"},
         {s->mesh[HB_AX_PIPELINE] > 1, "mesh.pipeline is not simulated with torchtitan yet"},
         {s->mesh[HB_AX_TENSOR] > 1 &&
              (!s->sharding.residual_over_tensor || !s->sharding.vocab_over_tensor),
          "mesh.tensor is simulated with sequence parallelism and a split vocabulary only; use "
          "sharding.residual_over_tensor: true"},
-        {s->model.tied_embeddings, "tied_embeddings are not simulated with torchtitan yet"},
+        {s->model.tied_embeddings && !plain,
+         "tied_embeddings are not simulated under FSDP2 yet; use mesh.fsdp 1, or tied_embeddings: "
+         "false"},
         {s->model.positions > 0, "model.positions are not simulated with torchtitan yet"},
-        {s->precision.params != HB_DT_F32 || s->precision.master,
+        {!plain && (s->precision.params != HB_DT_F32 || s->precision.master),
          "torchtitan's memory is simulated with f32 parameters only yet; use precision.params: "
          "f32"},
         {s->loss.chunks > 1 ||

@@ -74,7 +74,7 @@ static void give_back(struct hb_fsdp *f, struct hb_unit *u)
 
 void hb_fsdp_before_forward(struct hb_fsdp *f, struct hb_unit *u)
 {
-    if (u->whole)
+    if (u->whole || f->plain)
         return;
     issue_gather(f, u);
     hb_tape_drop(f->t, f->last_gather);
@@ -97,6 +97,8 @@ void hb_fsdp_forward_end(struct hb_fsdp *f)
 
 void hb_fsdp_before_backward(struct hb_fsdp *f, struct hb_unit *u, struct hb_unit *next)
 {
+    if (f->plain)
+        return;
     if (!u->whole) {
         issue_gather(f, u);
         copy_out(f, u);
@@ -109,6 +111,8 @@ void hb_fsdp_before_backward(struct hb_fsdp *f, struct hb_unit *u, struct hb_uni
 
 void hb_fsdp_after_backward(struct hb_fsdp *f, struct hb_unit *u)
 {
+    if (f->plain)
+        return;
     int64_t part = hb_tape_size(f->t, part_count(f, u), f->reduce_bytes, 1);
     give_back(f, u);
     hb_tape_drop(f->t, f->last_reduced);

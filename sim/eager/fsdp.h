@@ -27,6 +27,7 @@ struct hb_unit {
 
 struct hb_fsdp {
     struct hb_tape *t;
+    bool plain;            /* no FSDP: parameters are whole, and keep their gradients */
     int64_t ranks;         /* that share a shard */
     int64_t param_bytes;   /* an element, as stored: 4 or 2 */
     int64_t reduce_bytes;  /* an element of what is reduced */

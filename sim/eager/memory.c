@@ -18,6 +18,7 @@ static bool lower_eager(struct hb_tape *t, struct hb_diag *diag, const struct hb
         out->mesh[i] = spec->mesh[i];
     out->caching = (struct hb_caching){.on = true,
                                        .expandable = spec->runtime.expandable_segments,
+                                       .max_split_bytes = spec->runtime.max_split_bytes,
                                        .reserved = spec->runtime.allocator == HB_MAX_RESERVED};
     if (spec->runtime.framework == HB_FW_MEGATRON)
         hb_mcore_lower(t, spec, rank, cut);

@@ -37,6 +37,10 @@ void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
         w->grad = grad;
         return;
     }
+    if (w->keeps_grad) { /* in place */
+        hb_tape_drop(t, grad);
+        return;
+    }
     uint32_t sum = work(t, "add", "sum of weight gradients", hb_tape_bytes(t, grad));
     hb_tape_drop(t, w->grad);
     hb_tape_drop(t, grad);

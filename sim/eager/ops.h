@@ -12,8 +12,9 @@ struct hb_weight {
     const char *name;
     int64_t rows;
     int64_t cols;
-    uint32_t whole; /* gathered, in compute's dtype; HB_NONE: not there */
-    uint32_t grad;  /* not reduced yet; HB_NONE */
+    uint32_t whole;  /* gathered, in compute's dtype; HB_NONE: not there */
+    uint32_t grad;   /* not reduced yet; HB_NONE */
+    bool keeps_grad; /* it is the parameter's own, until the update: what comes is added to it */
 };
 
 /* What selective checkpointing keeps of a layer, in order; taken again where the layer is run

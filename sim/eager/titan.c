@@ -65,9 +65,11 @@ static int64_t left_out_rest(const struct titan *e)
 /* rest: the layers left out have run forwards; grads: they have run backwards, too. */
 static void mark(struct titan *e, bool rest, bool grads)
 {
+    int64_t more = grads ? e->left_out_grad_bytes : 0; /* plain ones are the default stream's */
     if (e->cut)
-        hb_short_mark(e->cut, e->t, rest ? left_out_rest(e) : 0,
-                      grads ? e->left_out_grad_bytes : 0);
+        hb_short_mark(e->cut, e->t,
+                      hb_add_sat(rest ? left_out_rest(e) : 0, e->fsdp.plain ? more : 0),
+                      e->fsdp.plain ? 0 : more);
 }
 
 /* --- a layer --- */
@@ -391,7 +393,7 @@ static uint32_t run_head(struct titan *e, uint32_t x)
     hb_tape_drop_value(t, x);
     uint32_t whole = gathered(e, h);
     t->phase = HB_PHASE_LOSS;
-    w++;
+    w = e->spec->model.tied_embeddings ? &e->end_weights[0] : w + 1;
     uint32_t logits =
         hb_ops_linear(t, whole, (struct hb_linear){"logits", e->tokens, d, w->rows, w, NULL});
     t->p->bufs[t->storages[t->values[logits].storage].buf].category = HB_CAT_LOGITS;
@@ -504,6 +506,10 @@ static void free_gradients(struct titan *e)
         struct hb_unit *u = i < 3 ? ends[i] : &e->layers[i - 3].unit;
         hb_tape_drop(e->t, u->sharded);
         u->sharded = HB_NONE;
+        for (int w = 0; e->fsdp.plain && w < u->count; w++) {
+            hb_tape_drop(e->t, u->weights[w].grad);
+            u->weights[w].grad = HB_NONE;
+        }
     }
 }
 
@@ -518,7 +524,8 @@ static void each_weight(struct titan *e, void (*visit)(struct titan *, const str
     }
     e->t->where = "";
     visit(e, &e->norm);
-    visit(e, &e->head);
+    if (!e->spec->model.tied_embeddings)
+        visit(e, &e->head);
 }
 
 static int64_t shard_bytes(struct titan *e, const struct hb_weight *w, int64_t width)
@@ -563,10 +570,31 @@ static int64_t left_out_count(struct titan *e)
     return sum;
 }
 
+/* DistributedDataParallel copies gradients into buckets to reduce them in: of 25 MiB or more, made
+ * once, of the parameters from the last to the first; the last made has 1 MiB
+ * (torch/csrc/distributed/c10d/reducer.cpp, gradient_as_bucket_view false). Together they are as
+ * large as the gradients. */
+static void add_buckets(struct titan *e, int64_t left_out)
+{
+    enum { BUCKET_BYTES = 25 << 20 };
+    int64_t elements = left_out;
+    struct hb_weight *ends[] = {&e->table, &e->norm, &e->head};
+    for (int i = 0; i < (e->spec->model.tied_embeddings ? 2 : 3); i++)
+        elements = hb_add_sat(elements, shard_bytes(e, ends[i], 1));
+    for (int64_t i = 0; i < e->layer_count; i++)
+        elements = hb_add_sat(elements, part_count(e, &e->layers[i]));
+    int64_t bytes = hb_tape_size(e->t, elements, e->fsdp.reduce_bytes, 1);
+    for (int64_t left = bytes; left > 0; left -= BUCKET_BYTES)
+        hb_tape_argument(e->t, "DDP's bucket", left < BUCKET_BYTES ? left : BUCKET_BYTES,
+                         HB_CAT_COMMUNICATION);
+}
+
 static void add_all_params(struct titan *e)
 {
     int64_t more = left_out_count(e);
     each_weight(e, add_param);
+    if (e->fsdp.plain && e->spec->mesh[HB_AX_DATA] > 1)
+        add_buckets(e, more);
     e->left_out_grad_bytes = hb_tape_size(e->t, more, e->fsdp.reduce_bytes, 1);
     if (more)
         hb_tape_argument(e->t, "weights of other layers",
@@ -575,8 +603,8 @@ static void add_all_params(struct titan *e)
 
 static void add_all_states(struct titan *e)
 {
-    struct hb_weight rest = {"other layers", hb_mul_sat(left_out_count(e), e->fsdp.ranks), 1,
-                             HB_NONE, HB_NONE};
+    struct hb_weight rest = {
+        "other layers", hb_mul_sat(left_out_count(e), e->fsdp.ranks), 1, HB_NONE, HB_NONE, false};
     each_weight(e, add_states);
     if (rest.rows)
         add_states(e, &rest);
@@ -602,7 +630,7 @@ static void run_step(struct titan *e, bool first)
 static void add_weight(struct layer *l, int role, const char *name, int64_t rows, int64_t cols)
 {
     struct hb_weight *w = &l->weights[l->unit.count++];
-    *w = (struct hb_weight){name, rows, cols, HB_NONE, HB_NONE};
+    *w = (struct hb_weight){name, rows, cols, HB_NONE, HB_NONE, false};
     l->by_role[role] = w;
 }
 
@@ -683,9 +711,9 @@ static void build_ends(struct titan *e)
     int64_t d = e->spec->model.d_model, vocab = e->spec->model.vocab;
     if (e->spec->sharding.vocab_over_tensor)
         vocab = hb_div_up(vocab, e->ways);
-    e->table = (struct hb_weight){"embedding", vocab, d, HB_NONE, HB_NONE};
-    e->norm = (struct hb_weight){"last norm", d, 1, HB_NONE, HB_NONE};
-    e->head = (struct hb_weight){"head", vocab, d, HB_NONE, HB_NONE};
+    e->table = (struct hb_weight){"embedding", vocab, d, HB_NONE, HB_NONE, false};
+    e->norm = (struct hb_weight){"last norm", d, 1, HB_NONE, HB_NONE, false};
+    e->head = (struct hb_weight){"head", vocab, d, HB_NONE, HB_NONE, false};
     e->end_weights[0] = e->table;
     e->end_weights[1] = e->norm;
     e->end_weights[2] = e->head;
@@ -716,6 +744,15 @@ static void set_sizes(struct titan *e)
     e->rows = hb_div_up(e->tokens, e->ways);
 }
 
+static void keep_gradients(struct titan *e)
+{
+    for (int i = 0; i < 3; i++)
+        e->end_weights[i].keeps_grad = true;
+    for (int64_t i = 0; i < e->layer_count; i++)
+        for (int w = 0; w < e->layers[i].unit.count; w++)
+            e->layers[i].weights[w].keeps_grad = true;
+}
+
 void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, struct hb_short *cut)
 {
     struct titan *e = hb_arena_alloc(t->arena, 1, sizeof *e);
@@ -729,9 +766,14 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, struct hb_sho
                                .reduce_bytes = spec->precision.grads == HB_GRADS_BF16 ? 2 : 4,
                                .last_gather = HB_NONE,
                                .last_reduced = HB_NONE};
+    e->fsdp.plain = ranks == 1;
+    if (e->fsdp.plain) /* gradients are as their parameters */
+        e->fsdp.reduce_bytes = e->fsdp.param_bytes;
     set_sizes(e);
     build_ends(e);
     build_layers(e);
+    if (e->fsdp.plain)
+        keep_gradients(e);
     add_all_params(e);
     hb_tape_argument(t, "table of rope",
                      spec->batch.seq * spec->model.blocks[0].attention.head_dim / 2 * 8,

@@ -64,16 +64,18 @@ static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron)
     }
 }
 
-static void torch_titan(struct hb_str *s, struct hb_rng *rng)
+/* plain: without FSDP, one device or copies. */
+static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain)
 {
-    int64_t fsdp = 2 * torch_power(rng, 4), tensor = torch_power(rng, 3);
-    int64_t sequence = torch_power(rng, 1), accumulate = hb_rng_range(rng, 1, 4);
+    int64_t fsdp = plain ? 1 : 2 * torch_power(rng, 4), tensor = plain ? 1 : torch_power(rng, 3);
+    int64_t sequence = plain ? 1 : torch_power(rng, 1), accumulate = hb_rng_range(rng, 1, 4);
+    int64_t data = torch_power(rng, plain ? 3 : 1);
     hb_str_addf(s,
                 "batch: {global: %lld, seq: %lld, accumulate: %lld}\n"
-                "mesh: {fsdp: %lld, tensor: %lld, sequence: %lld}\n",
-                (long long)(fsdp * accumulate * hb_rng_range(rng, 1, 3)),
-                (long long)(256 * torch_power(rng, 4)), (long long)accumulate, (long long)fsdp,
-                (long long)tensor, (long long)sequence);
+                "mesh: {data: %lld, fsdp: %lld, tensor: %lld, sequence: %lld}\n",
+                (long long)(data * fsdp * accumulate * hb_rng_range(rng, 1, 3)),
+                (long long)(256 * torch_power(rng, 4)), (long long)accumulate, (long long)data,
+                (long long)fsdp, (long long)tensor, (long long)sequence);
     hb_str_addf(s,
                 "sharding: {residual_over_tensor: %s, states_over_sequence: %s, "
                 "reshard_after_forward: %s}\n",
@@ -83,15 +85,20 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng)
                 TORCH_ONE_OF(rng, "none", "full", "full",
                              "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]"),
                 (long long)(torch_chance(rng, 40) ? hb_rng_range(rng, 1, 4) : 1));
-    hb_str_addf(s, "precision: {grads: %s}\n", TORCH_ONE_OF(rng, "f32", "f32", "bf16"));
+    if (plain)
+        hb_str_add(s, "precision: {params: bf16, grads: params}\n");
+    else
+        hb_str_addf(s, "precision: {grads: %s}\n", TORCH_ONE_OF(rng, "f32", "f32", "bf16"));
     hb_str_addf(s, "loss: {kernel: %s}\n", TORCH_ONE_OF(rng, "eager", "compiled"));
     hb_str_addf(s,
                 "runtime: {framework: torchtitan, compile: %s, wrap: %s, allocator: %s, "
-                "expandable_segments: %s}\n"
+                "expandable_segments: %s, max_split_size: %s}\n"
                 "hardware: {device: nvidia-h100, count: %lld}\n",
-                TORCH_ONE_OF(rng, "true", "false"), TORCH_ONE_OF(rng, "split", "split", "root"),
+                TORCH_ONE_OF(rng, "true", "false"),
+                plain ? "split" : TORCH_ONE_OF(rng, "split", "split", "root"),
                 TORCH_ONE_OF(rng, "max_allocated", "max_reserved"),
-                TORCH_ONE_OF(rng, "true", "false"), (long long)(fsdp * tensor * sequence));
+                TORCH_ONE_OF(rng, "true", "false"), TORCH_ONE_OF(rng, "0", "0", "32MiB", "256MiB"),
+                (long long)(data * fsdp * tensor * sequence));
 }
 
 static void torch_megatron(struct hb_str *s, struct hb_rng *rng)
@@ -134,18 +141,18 @@ static bool torch_draw(struct hb_arena *arena, struct hb_rng *rng, struct hb_spe
     struct hb_str s;
     struct hb_diag diag;
     struct hb_node *root;
-    bool megatron = torch_chance(rng, 50);
+    bool megatron = torch_chance(rng, 50), plain = !megatron && torch_chance(rng, 30);
     hb_str_init(&s, arena);
     hb_str_addf(&s, "model:\n  d_model: %lld\n  vocab: %lld\n  tied_embeddings: %s\n  blocks:\n",
                 (long long)(128 * hb_rng_range(rng, 1, 8)),
                 (long long)(torch_chance(rng, 50) ? 32000 : 1000 * hb_rng_range(rng, 1, 60)),
-                megatron ? TORCH_ONE_OF(rng, "true", "false") : "false");
+                megatron || plain ? TORCH_ONE_OF(rng, "true", "false") : "false");
     torch_blocks(&s, rng, megatron);
     hb_str_add(&s, "compiler: torch\n");
     if (megatron)
         torch_megatron(&s, rng);
     else
-        torch_titan(&s, rng);
+        torch_titan(&s, rng, plain);
     hb_diag_init(&diag, arena);
     *out_text = s.text;
     return hb_yaml_parse(arena, &diag, "random", s.text, s.len, &root) &&

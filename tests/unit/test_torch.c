@@ -37,14 +37,17 @@ static struct hb_spec read_spec(const char *more)
         u.env.arena,
         "model:\n"
         "  d_model: 1024\n"
+        "  tied_embeddings: %s\n"
         "  vocab: 32000\n"
         "  blocks:\n"
         "    - {name: dense, repeat: 4, attention: {heads: 16, kv_heads: 4, head_dim: 64},\n"
         "       mlp: {kind: swiglu, d_ff: 4096}}\n"
         "%s"
-        "hardware: {device: nvidia-h100, count: 8}\n"
+        "%s"
         "compiler: torch\n%s%s",
+        strstr(more, "tied: true") ? "true" : "false",
         strstr(more, "batch") ? "" : "batch: {global: 8, seq: 2048}\n",
+        strstr(more, "hardware") ? "" : "hardware: {device: nvidia-h100, count: 8}\n",
         strstr(more, "mesh") ? "" : "mesh: {fsdp: 8}\n", more);
     bool ok = hb_yaml_parse(u.env.arena, &u.diag, "test", text, strlen(text), &root) &&
               hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &spec);
@@ -175,11 +178,56 @@ static void levers_move_the_peak(void **state)
                      four);
 }
 
+/* Without FSDP: whole parameters, their gradients, states; copies add DDP's buckets. */
+static void without_fsdp_all_is_whole(void **state)
+{
+    (void)state;
+    static const char plain[] = "hardware: {device: nvidia-h100, count: 1}\n"
+                                "mesh: {fsdp: 1}\nbatch: {global: 1, seq: 512}\n"
+                                "precision: {params: bf16, grads: params}\n"
+                                "optimizer: {name: adamw, moments: [bf16, bf16]}\n"
+                                "runtime: {expandable_segments: true}\n";
+    const int64_t layer = 3 * 1024 * 4096 + 1024 * (2 * 1024 + 2 * 256) + 2 * 1024;
+    const int64_t params = 4 * layer + 2 * 32000 * 1024 + 1024, rope = 512 * 32 * 8;
+    struct hb_program p;
+    struct hb_memory m = run_keys(plain, &p);
+    assert_true(m.argument_bytes == 6 * params + rope);
+    int64_t one = m.peak_bytes;
+    assert_true(one >= 8 * params + rope); /* at the end of the backward pass */
+    m = run_keys(hb_arena_printf(u.env.arena, "%s%s", "hardware: {device: nvidia-h100, count: 2}\n",
+                                 "mesh: {data: 2}\nbatch: {global: 2, seq: 512}\n"
+                                 "precision: {params: bf16, grads: params}\n"
+                                 "optimizer: {name: adamw, moments: [bf16, bf16]}\n"
+                                 "runtime: {expandable_segments: true}\n"),
+                 &p);
+    assert_int_equal(m.peak_bytes - one, hb_round_up(2 * params, 512));
+    int64_t tied =
+        run_keys(hb_arena_printf(u.env.arena, "%s%s", plain, "# tied: true\n"), &p).argument_bytes;
+    assert_int_equal(6 * params + rope - tied, 6 * (int64_t)32000 * 1024);
+}
+
+/* Large blocks that are not split serve large requests alone: no less is held for it. */
+static void blocks_above_a_size_are_not_split(void **state)
+{
+    (void)state;
+    static const char all[] = "remat: {policy: none}\n"
+                              "runtime: {allocator: max_reserved}\n";
+    static const char some[] = "remat: {policy: none}\n"
+                               "runtime: {allocator: max_reserved, max_split_size: 32MiB}\n";
+    struct hb_program p;
+    struct hb_memory m = run_keys(all, &p), split = run_keys(some, &p);
+    assert_int_equal(p.caching.max_split_bytes, 32 << 20);
+    assert_true(split.allocated_bytes >= m.allocated_bytes);
+    assert_true(split.reserved_bytes != m.reserved_bytes);
+}
+
 static void what_is_not_known_is_refused(void **state)
 {
     (void)state;
     static const char *const refused[] = {
         "mesh: {data: 8}\n",
+        "mesh: {data: 8}\nprecision: {params: bf16, grads: f32}\n",
+        "mesh: {data: 4, tensor: 2}\nprecision: {params: bf16, grads: params}\n",
         "mesh: {fsdp: 4, pipeline: 2}\npipeline: {microbatches: 2}\n",
         "mesh: {fsdp: 4, expert: 2}\n",
         "mesh: {fsdp: 4, tensor: 2}\n",
@@ -210,6 +258,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(logits_stand_three_times, start, end),
         cmocka_unit_test_setup_teardown(what_layers_keep, start, end),
         cmocka_unit_test_setup_teardown(levers_move_the_peak, start, end),
+        cmocka_unit_test_setup_teardown(without_fsdp_all_is_whole, start, end),
+        cmocka_unit_test_setup_teardown(blocks_above_a_size_are_not_split, start, end),
         cmocka_unit_test_setup_teardown(what_is_not_known_is_refused, start, end),
     };
     return cmocka_run_group_tests_name("torch", tests, NULL, NULL);
