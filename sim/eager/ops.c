@@ -33,6 +33,10 @@ static void give_up_all(struct hb_tape *t, struct hb_node *n)
 
 void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
 {
+    if (w->updates) {
+        hb_tape_drop(t, grad);
+        return;
+    }
     if (w->grad == HB_NONE) {
         w->grad = grad;
         return;

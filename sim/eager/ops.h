@@ -15,6 +15,7 @@ struct hb_weight {
     uint32_t whole;  /* gathered, in compute's dtype; HB_NONE: not there */
     uint32_t grad;   /* not reduced yet; HB_NONE */
     bool keeps_grad; /* it is the parameter's own, until the update: what comes is added to it */
+    bool updates;    /* as soon as its gradient is there, which then goes */
 };
 
 /* What selective checkpointing keeps of a layer, in order; taken again where the layer is run

@@ -595,7 +595,8 @@ static void add_all_params(struct titan *e)
     each_weight(e, add_param);
     if (e->fsdp.plain && e->spec->mesh[HB_AX_DATA] > 1)
         add_buckets(e, more);
-    e->left_out_grad_bytes = hb_tape_size(e->t, more, e->fsdp.reduce_bytes, 1);
+    e->left_out_grad_bytes =
+        hb_tape_size(e->t, more, e->spec->optimizer.in_backward ? 0 : e->fsdp.reduce_bytes, 1);
     if (more)
         hb_tape_argument(e->t, "weights of other layers",
                          hb_tape_size(e->t, more, e->fsdp.param_bytes, 1), HB_CAT_PARAMS);
@@ -604,7 +605,8 @@ static void add_all_params(struct titan *e)
 static void add_all_states(struct titan *e)
 {
     struct hb_weight rest = {
-        "other layers", hb_mul_sat(left_out_count(e), e->fsdp.ranks), 1, HB_NONE, HB_NONE, false};
+        "other layers", hb_mul_sat(left_out_count(e), e->fsdp.ranks), 1, HB_NONE, HB_NONE, false,
+        false};
     each_weight(e, add_states);
     if (rest.rows)
         add_states(e, &rest);
@@ -630,7 +632,7 @@ static void run_step(struct titan *e, bool first)
 static void add_weight(struct layer *l, int role, const char *name, int64_t rows, int64_t cols)
 {
     struct hb_weight *w = &l->weights[l->unit.count++];
-    *w = (struct hb_weight){name, rows, cols, HB_NONE, HB_NONE, false};
+    *w = (struct hb_weight){name, rows, cols, HB_NONE, HB_NONE, false, false};
     l->by_role[role] = w;
 }
 
@@ -711,9 +713,9 @@ static void build_ends(struct titan *e)
     int64_t d = e->spec->model.d_model, vocab = e->spec->model.vocab;
     if (e->spec->sharding.vocab_over_tensor)
         vocab = hb_div_up(vocab, e->ways);
-    e->table = (struct hb_weight){"embedding", vocab, d, HB_NONE, HB_NONE, false};
-    e->norm = (struct hb_weight){"last norm", d, 1, HB_NONE, HB_NONE, false};
-    e->head = (struct hb_weight){"head", vocab, d, HB_NONE, HB_NONE, false};
+    e->table = (struct hb_weight){"embedding", vocab, d, HB_NONE, HB_NONE, false, false};
+    e->norm = (struct hb_weight){"last norm", d, 1, HB_NONE, HB_NONE, false, false};
+    e->head = (struct hb_weight){"head", vocab, d, HB_NONE, HB_NONE, false, false};
     e->end_weights[0] = e->table;
     e->end_weights[1] = e->norm;
     e->end_weights[2] = e->head;
@@ -744,13 +746,21 @@ static void set_sizes(struct titan *e)
     e->rows = hb_div_up(e->tokens, e->ways);
 }
 
+/* Until the update, or with the optimizer in the backward pass (a hook of each parameter's) no
+ * longer than it takes; but one that two layers share waits for both. */
 static void keep_gradients(struct titan *e)
 {
-    for (int i = 0; i < 3; i++)
+    bool at_once = e->spec->optimizer.in_backward;
+    for (int i = 0; i < 3; i++) {
+        bool shared = i == 0 && e->spec->model.tied_embeddings;
         e->end_weights[i].keeps_grad = true;
+        e->end_weights[i].updates = at_once && !shared;
+    }
     for (int64_t i = 0; i < e->layer_count; i++)
-        for (int w = 0; w < e->layers[i].unit.count; w++)
+        for (int w = 0; w < e->layers[i].unit.count; w++) {
             e->layers[i].weights[w].keeps_grad = true;
+            e->layers[i].weights[w].updates = at_once;
+        }
 }
 
 void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, struct hb_short *cut)

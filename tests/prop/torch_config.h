@@ -86,7 +86,8 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain)
                              "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]"),
                 (long long)(torch_chance(rng, 40) ? hb_rng_range(rng, 1, 4) : 1));
     if (plain)
-        hb_str_add(s, "precision: {params: bf16, grads: params}\n");
+        hb_str_addf(s, "precision: {params: bf16, grads: params}\noptimizer: {in_backward: %s}\n",
+                    data == 1 && accumulate == 1 ? TORCH_ONE_OF(rng, "true", "false") : "false");
     else
         hb_str_addf(s, "precision: {grads: %s}\n", TORCH_ONE_OF(rng, "f32", "f32", "bf16"));
     hb_str_addf(s, "loss: {kernel: %s}\n", TORCH_ONE_OF(rng, "eager", "compiled"));
