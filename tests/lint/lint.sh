@@ -100,8 +100,8 @@ check_scripts() {
 check_pages() {
     for page in README.md HACKING.md docs/*.md; do
         [ -e "$page" ] || continue
-        grep -oE '(`|]\()(base|hw|models|sim|solver|plots|cli|tests|examples|docs)/[A-Za-z0-9_./*-]+' "$page" |
-            sed 's/^`//; s/^](//; s/NAME/*/' | sort -u | while read -r path; do
+        grep -oE '(`|]\()(\.\./)?(base|hw|models|sim|solver|plots|cli|tests|examples|docs)/[A-Za-z0-9_./*-]+' "$page" |
+            sed 's/^`//; s/^](//; s/^\.\.\///; s/NAME/*/' | sort -u | while read -r path; do
             # shellcheck disable=SC2086
             set -- $path
             [ -e "$1" ] || echo "$page: $path is not there"

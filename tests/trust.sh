@@ -1,0 +1,24 @@
+#!/bin/sh
+# The short table of trust, as Markdown: errors on records that guided the rules beside errors on
+# those that did not (tests/calibration). tests/accuracy.sh has the long one.
+set -eu
+cd "$(dirname "$0")/.."
+: "${HBMSIM:=$PWD/build/fast/hbmsim}"
+
+# n, median, p95 and worst of files, as cells.
+cells() {
+    "$HBMSIM" validate "$@" --worst 0 | awk '/^all / { printf "%d | %s | %s | %s", $2, $4, $6, $7 }'
+}
+
+echo '| compiler | n | median % | p95 % | worst % | unseen: n | median % | p95 % | worst % |'
+echo '|---|--:|--:|--:|--:|--:|--:|--:|--:|'
+for kind in tpu cuda rocm; do
+    case $kind in
+    tpu) name='XLA for TPU v5e, v5p, v6e' ;;
+    cuda) name='XLA for H100' ;;
+    rocm) name='XLA for MI300X' ;;
+    esac
+    echo "| $name | $(cells "tests/golden/lab-$kind.jsonl") | $(cells "tests/calibration/$kind.jsonl") |"
+done
+echo "| MaxText on TPU | $(cells tests/golden/maxtext.jsonl) | | | | |"
+echo "| PyTorch, allocated | $(cells tests/golden/torch-*.jsonl) | | | | |"
