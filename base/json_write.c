@@ -241,3 +241,36 @@ void hb_json_node(struct hb_json *j, const struct hb_node *node)
     }
     close_bracket(j, map ? "}" : "]");
 }
+
+void hb_json_put_text(struct hb_json *j, const char *key, const char *text)
+{
+    hb_json_key(j, key);
+    hb_json_text(j, text);
+}
+
+void hb_json_put_int(struct hb_json *j, const char *key, int64_t value)
+{
+    hb_json_key(j, key);
+    hb_json_int(j, value);
+}
+
+void hb_json_put_real(struct hb_json *j, const char *key, double value)
+{
+    hb_json_key(j, key);
+    hb_json_real(j, value);
+}
+
+void hb_json_put_bool(struct hb_json *j, const char *key, bool value)
+{
+    hb_json_key(j, key);
+    hb_json_bool(j, value);
+}
+
+void hb_json_put_known(struct hb_json *j, const char *key, int64_t value)
+{
+    hb_json_key(j, key);
+    if (value < 0)
+        hb_json_null(j);
+    else
+        hb_json_int(j, value);
+}

@@ -37,6 +37,13 @@ void hb_json_int(struct hb_json *j, int64_t value);
 void hb_json_real(struct hb_json *j, double value);
 void hb_json_bool(struct hb_json *j, bool value);
 void hb_json_null(struct hb_json *j);
+/* A key with its value, of an object. */
+void hb_json_put_text(struct hb_json *j, const char *key, const char *text);
+void hb_json_put_int(struct hb_json *j, const char *key, int64_t value);
+void hb_json_put_real(struct hb_json *j, const char *key, double value);
+void hb_json_put_bool(struct hb_json *j, const char *key, bool value);
+/* null below 0: not known. */
+void hb_json_put_known(struct hb_json *j, const char *key, int64_t value);
 /* A whole tree. Plain scalars that are JSON numbers, booleans or null are written as such. */
 void hb_json_node(struct hb_json *j, const struct hb_node *node);
 

@@ -18,18 +18,12 @@ struct options {
 static void put_advice(struct hb_json *j, const struct hb_advice *a)
 {
     hb_json_object(j);
-    hb_json_key(j, "name");
-    hb_json_text(j, a->name);
-    hb_json_key(j, "lever");
-    hb_json_text(j, a->title);
-    hb_json_key(j, "applies");
-    hb_json_bool(j, a->applies);
-    hb_json_key(j, "freed_bytes");
-    hb_json_int(j, a->freed_bytes);
-    hb_json_key(j, "cost_seconds");
-    hb_json_real(j, (double)a->cost_ns * 1e-9);
-    hb_json_key(j, "why");
-    hb_json_text(j, a->why);
+    hb_json_put_text(j, "name", a->name);
+    hb_json_put_text(j, "lever", a->title);
+    hb_json_put_bool(j, "applies", a->applies);
+    hb_json_put_int(j, "freed_bytes", a->freed_bytes);
+    hb_json_put_real(j, "cost_seconds", (double)a->cost_ns * 1e-9);
+    hb_json_put_text(j, "why", a->why);
     hb_json_object_end(j);
 }
 
@@ -57,17 +51,12 @@ static void print_json(struct hb_env *env, FILE *out, const struct hb_spec *spec
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, out, true);
     hb_json_object(&j);
-    hb_json_key(&j, "name");
-    hb_json_text(&j, spec->model.name);
-    hb_json_key(&j, "peak_bytes");
-    hb_json_int(&j, l->peak_bytes);
-    hb_json_key(&j, "budget_bytes");
-    hb_json_int(&j, l->budget_bytes);
-    hb_json_key(&j, "step_seconds");
-    hb_json_real(&j, (double)l->step_ns * 1e-9);
+    hb_json_put_text(&j, "name", spec->model.name);
+    hb_json_put_int(&j, "peak_bytes", l->peak_bytes);
+    hb_json_put_int(&j, "budget_bytes", l->budget_bytes);
+    hb_json_put_real(&j, "step_seconds", (double)l->step_ns * 1e-9);
     const struct hb_advice *enough = cheapest(l);
-    hb_json_key(&j, "suffices");
-    hb_json_text(&j, enough ? enough->name : NULL);
+    hb_json_put_text(&j, "suffices", enough ? enough->name : NULL);
     hb_json_key(&j, "levers");
     hb_json_array(&j);
     for (uint32_t i = 0; i < l->knob_count; i++)

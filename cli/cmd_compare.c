@@ -12,6 +12,7 @@
 #include "cli/cmd.h"
 #include "cli/draw.h"
 #include "cli/input.h"
+#include "cli/show.h"
 #include "models/schema.h"
 #include "plots/picture.h"
 #include "sim/engine/result.h"
@@ -321,31 +322,16 @@ static void write_side(struct hb_json *j, const struct side *side)
 {
     const struct hb_result *r = &side->result;
     hb_json_object(j);
-    hb_json_key(j, "name");
-    hb_json_text(j, side->name);
-    hb_json_key(j, "device");
-    hb_json_text(j, side->spec.hardware.device);
-    hb_json_key(j, "fits");
-    hb_json_bool(j, r->fits);
-    hb_json_key(j, "verdict");
-    hb_json_text(j, hb_verdict_name(r->verdict));
-    hb_json_key(j, "peak_bytes");
-    hb_json_int(j, r->memory.peak_bytes);
-    hb_json_key(j, "budget_bytes");
-    hb_json_int(j, r->budget_bytes);
-    hb_json_key(j, "categories");
-    hb_json_object(j);
-    for (int c = 0; c < HB_CATEGORY_COUNT; c++) {
-        hb_json_key(j, hb_category_name((enum hb_category)c));
-        hb_json_int(j, r->memory.category_bytes[c]);
-    }
-    hb_json_object_end(j);
-    hb_json_key(j, "step_seconds");
-    hb_json_real(j, r->step_seconds);
-    hb_json_key(j, "tokens_per_second");
-    hb_json_real(j, r->tokens_per_second);
-    hb_json_key(j, "mfu");
-    hb_json_real(j, r->mfu);
+    hb_json_put_text(j, "name", side->name);
+    hb_json_put_text(j, "device", side->spec.hardware.device);
+    hb_json_put_bool(j, "fits", r->fits);
+    hb_json_put_text(j, "verdict", hb_verdict_name(r->verdict));
+    hb_json_put_int(j, "peak_bytes", r->memory.peak_bytes);
+    hb_json_put_int(j, "budget_bytes", r->budget_bytes);
+    hb_show_categories_json(j, &r->memory);
+    hb_json_put_real(j, "step_seconds", r->step_seconds);
+    hb_json_put_real(j, "tokens_per_second", r->tokens_per_second);
+    hb_json_put_real(j, "mfu", r->mfu);
     hb_json_object_end(j);
 }
 
@@ -356,8 +342,7 @@ static void write_rows(struct hb_json *j, const char *title, const struct rows *
     hb_json_array(j);
     for (uint32_t i = 0; i < rows->count; i++) {
         hb_json_object(j);
-        hb_json_key(j, bytes ? "name" : "key");
-        hb_json_text(j, rows->items[i].key);
+        hb_json_put_text(j, bytes ? "name" : "key", rows->items[i].key);
         hb_json_key(j, bytes ? "bytes" : "values");
         hb_json_array(j);
         for (int s = 0; s < count; s++)

@@ -113,18 +113,12 @@ static void write_json_value(struct hb_json *j, const struct hb_device *dev,
 
 static void write_json_head(struct hb_json *j, const struct hb_device *dev)
 {
-    hb_json_key(j, "name");
-    hb_json_text(j, dev->name);
-    hb_json_key(j, "title");
-    hb_json_text(j, dev->title);
-    hb_json_key(j, "vendor");
-    hb_json_text(j, hb_vendor_name(dev->vendor));
-    hb_json_key(j, "kind");
-    hb_json_text(j, hb_kind_name(dev->kind));
-    hb_json_key(j, "usable_bytes");
-    hb_json_int(j, hb_device_usable_bytes(dev));
-    hb_json_key(j, "measured_date");
-    hb_json_text(j, dev->measured_date);
+    hb_json_put_text(j, "name", dev->name);
+    hb_json_put_text(j, "title", dev->title);
+    hb_json_put_text(j, "vendor", hb_vendor_name(dev->vendor));
+    hb_json_put_text(j, "kind", hb_kind_name(dev->kind));
+    hb_json_put_int(j, "usable_bytes", hb_device_usable_bytes(dev));
+    hb_json_put_text(j, "measured_date", dev->measured_date);
 }
 
 /* Each number with its source and, where there is one, its note. */
@@ -141,10 +135,8 @@ static void write_json_device(struct hb_json *j, const struct hb_device *dev)
         hb_json_object(j);
         hb_json_key(j, "value");
         write_json_value(j, dev, &fields[i]);
-        hb_json_key(j, "source");
-        hb_json_text(j, dev->facts[i].source);
-        hb_json_key(j, "note");
-        hb_json_text(j, dev->facts[i].note);
+        hb_json_put_text(j, "source", dev->facts[i].source);
+        hb_json_put_text(j, "note", dev->facts[i].note);
         hb_json_object_end(j);
     }
     hb_json_object_end(j);

@@ -155,34 +155,19 @@ static void print_text(const struct printer *p)
         fprintf(p->out, "  %s\n", p->commands[i]);
 }
 
-static void write_bytes(struct hb_json *j, const char *key, int64_t bytes)
-{
-    hb_json_key(j, key);
-    if (bytes < 0)
-        hb_json_null(j);
-    else
-        hb_json_int(j, bytes);
-}
-
-static void write_text(struct hb_json *j, const char *key, const char *text)
-{
-    hb_json_key(j, key);
-    hb_json_text(j, text);
-}
-
 static void write_message(struct hb_json *j, const struct hb_log *log, enum hb_log_kind kind)
 {
     const struct hb_log_message *m = &log->message[kind];
     hb_json_object(j);
-    write_text(j, "kind", hb_log_kind_key(kind));
-    write_bytes(j, "line", m->line);
-    write_bytes(j, "times", m->times);
-    write_text(j, "name", m->name[0] ? m->name : NULL);
+    hb_json_put_text(j, "kind", hb_log_kind_key(kind));
+    hb_json_put_known(j, "line", m->line);
+    hb_json_put_known(j, "times", m->times);
+    hb_json_put_text(j, "name", m->name[0] ? m->name : NULL);
     hb_json_key(j, "facts");
     hb_json_object(j);
     for (int f = 0; f < HB_FACT_COUNT; f++)
         if (m->fact[f] >= 0)
-            write_bytes(j, hb_log_fact_key((enum hb_log_fact)f), m->fact[f]);
+            hb_json_put_known(j, hb_log_fact_key((enum hb_log_fact)f), m->fact[f]);
     hb_json_object_end(j);
     hb_json_object_end(j);
 }
@@ -203,10 +188,9 @@ static void write_parts(struct hb_json *j, const struct hb_story *s)
     hb_json_array(j);
     for (int i = 0; i < s->part_count; i++) {
         hb_json_object(j);
-        write_text(j, "name", s->parts[i].name);
-        write_bytes(j, "bytes", s->parts[i].bytes);
-        hb_json_key(j, "inside");
-        hb_json_bool(j, s->parts[i].inside);
+        hb_json_put_text(j, "name", s->parts[i].name);
+        hb_json_put_known(j, "bytes", s->parts[i].bytes);
+        hb_json_put_bool(j, "inside", s->parts[i].inside);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
@@ -219,13 +203,13 @@ static void write_groups(struct hb_json *j, const struct hb_story *s)
     for (int i = 0; i < s->group_count; i++) {
         const struct hb_story_group *g = &s->groups[i];
         hb_json_object(j);
-        write_text(j, "what", hb_what_key(g->what));
-        write_text(j, "op_name", g->item->op[0] ? g->item->op : NULL);
-        write_text(j, "shape", g->item->shape[0] ? g->item->shape : NULL);
-        write_text(j, "source", g->item->source[0] ? g->item->source : NULL);
-        write_bytes(j, "bytes", g->bytes);
-        write_bytes(j, "count", g->count);
-        write_bytes(j, "padding_bytes", g->padding_bytes);
+        hb_json_put_text(j, "what", hb_what_key(g->what));
+        hb_json_put_text(j, "op_name", g->item->op[0] ? g->item->op : NULL);
+        hb_json_put_text(j, "shape", g->item->shape[0] ? g->item->shape : NULL);
+        hb_json_put_text(j, "source", g->item->source[0] ? g->item->source : NULL);
+        hb_json_put_known(j, "bytes", g->bytes);
+        hb_json_put_known(j, "count", g->count);
+        hb_json_put_known(j, "padding_bytes", g->padding_bytes);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
@@ -238,12 +222,12 @@ static void write_knobs(struct hb_json *j, const struct hb_story *s)
     for (int i = 0; i < s->knob_count; i++) {
         enum hb_knob knob = s->knobs[i].knob;
         hb_json_object(j);
-        write_text(j, "knob", hb_knob_key(knob));
-        write_text(j, "what", hb_knob_title(knob));
-        write_text(j, "set", hb_story_set(s, knob));
-        write_text(j, "words",
-                   s->framework < HB_FW_LOG_COUNT ? hb_knob_words(knob, s->framework) : NULL);
-        write_bytes(j, "frees_bytes", s->knobs[i].frees_bytes);
+        hb_json_put_text(j, "knob", hb_knob_key(knob));
+        hb_json_put_text(j, "what", hb_knob_title(knob));
+        hb_json_put_text(j, "set", hb_story_set(s, knob));
+        hb_json_put_text(j, "words",
+                         s->framework < HB_FW_LOG_COUNT ? hb_knob_words(knob, s->framework) : NULL);
+        hb_json_put_known(j, "frees_bytes", s->knobs[i].frees_bytes);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
@@ -261,20 +245,20 @@ static void write_list(struct hb_json *j, const char *key, const char *const *te
 static void write_story(struct hb_json *j, const struct printer *p)
 {
     const struct hb_story *s = p->story;
-    write_text(j, "what", s->title);
-    write_text(j, "cause", hb_cause_key(s->cause));
-    write_text(j, "why", s->because);
+    hb_json_put_text(j, "what", s->title);
+    hb_json_put_text(j, "cause", hb_cause_key(s->cause));
+    hb_json_put_text(j, "why", s->because);
     write_list(j, "notes", s->notes, s->note_count);
-    write_text(j, "framework",
-               s->framework < HB_FW_LOG_COUNT ? hb_log_framework_key(s->framework) : NULL);
-    write_text(j, "compiler", s->compiler);
-    write_text(j, "device", s->device);
-    write_bytes(j, "wanted_bytes", s->wanted_bytes);
-    write_bytes(j, "available_bytes", s->available_bytes);
-    write_bytes(j, "over_bytes", s->over_bytes);
-    write_bytes(j, "capacity_bytes", s->capacity_bytes);
-    write_bytes(j, "state_bytes", s->state_bytes);
-    write_bytes(j, "transient_bytes", s->transient_bytes);
+    hb_json_put_text(j, "framework",
+                     s->framework < HB_FW_LOG_COUNT ? hb_log_framework_key(s->framework) : NULL);
+    hb_json_put_text(j, "compiler", s->compiler);
+    hb_json_put_text(j, "device", s->device);
+    hb_json_put_known(j, "wanted_bytes", s->wanted_bytes);
+    hb_json_put_known(j, "available_bytes", s->available_bytes);
+    hb_json_put_known(j, "over_bytes", s->over_bytes);
+    hb_json_put_known(j, "capacity_bytes", s->capacity_bytes);
+    hb_json_put_known(j, "state_bytes", s->state_bytes);
+    hb_json_put_known(j, "transient_bytes", s->transient_bytes);
     write_parts(j, s);
     write_groups(j, s);
     write_knobs(j, s);
@@ -287,9 +271,8 @@ static void print_json(const struct printer *p, bool known)
     hb_str_init(&text, p->env->arena);
     struct hb_json j = hb_json_begin(&text, p->out, true);
     hb_json_object(&j);
-    hb_json_key(&j, "known");
-    hb_json_bool(&j, known);
-    write_bytes(&j, "lines", p->log->lines);
+    hb_json_put_bool(&j, "known", known);
+    hb_json_put_known(&j, "lines", p->log->lines);
     if (known)
         write_story(&j, p);
     write_messages(&j, p->log);

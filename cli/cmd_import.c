@@ -32,8 +32,7 @@ static void print_json(FILE *to, struct hb_env *env, const struct hb_import *imp
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, to, true);
     hb_json_object(&j);
-    hb_json_key(&j, "imported");
-    hb_json_text(&j, import->what);
+    hb_json_put_text(&j, "imported", import->what);
     write_notes(&j, "understood", &import->understood);
     write_notes(&j, "assumed", &import->assumed);
     write_notes(&j, "missing", &import->missing);

@@ -200,30 +200,23 @@ static void print_text(FILE *to, struct hb_arena *arena, const struct card *card
     }
 }
 
-static void write_int(struct hb_json *j, const char *key, int64_t value)
-{
-    hb_json_key(j, key);
-    hb_json_int(j, value);
-}
-
 static void write_card(struct hb_json *j, const struct card *c)
 {
     int64_t top_k;
     int64_t experts = most_experts(&c->model, &top_k);
     hb_json_object(j);
-    hb_json_key(j, "name");
-    hb_json_text(j, c->name);
-    write_int(j, "parameters", c->params.total);
-    write_int(j, "active_parameters", c->params.active);
-    write_int(j, "layers", count_layers(&c->model));
-    write_int(j, "d_model", c->model.d_model);
-    write_int(j, "vocab", c->model.vocab);
-    write_int(j, "experts", experts);
-    write_int(j, "top_k", top_k);
+    hb_json_put_text(j, "name", c->name);
+    hb_json_put_int(j, "parameters", c->params.total);
+    hb_json_put_int(j, "active_parameters", c->params.active);
+    hb_json_put_int(j, "layers", count_layers(&c->model));
+    hb_json_put_int(j, "d_model", c->model.d_model);
+    hb_json_put_int(j, "vocab", c->model.vocab);
+    hb_json_put_int(j, "experts", experts);
+    hb_json_put_int(j, "top_k", top_k);
     hb_json_key(j, "parts");
     hb_json_object(j);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        write_int(j, parts[i].key, part_count(&c->params, parts[i].offset));
+        hb_json_put_int(j, parts[i].key, part_count(&c->params, parts[i].offset));
     hb_json_object_end(j);
     hb_json_object_end(j);
 }

@@ -31,21 +31,6 @@ static const struct hb_loc nowhere;
 /* The words of --fits. */
 enum { FITS_YES, FITS_NO, FITS_OPEN };
 
-static void write_text(struct hb_json *j, const char *key, const char *text)
-{
-    hb_json_key(j, key);
-    hb_json_text(j, text);
-}
-
-static void write_bytes(struct hb_json *j, const char *key, int64_t bytes)
-{
-    hb_json_key(j, key);
-    if (bytes < 0)
-        hb_json_null(j);
-    else
-        hb_json_int(j, bytes);
-}
-
 /* jax=0.10.2 */
 static bool write_versions(struct hb_env *env, struct hb_json *j, const struct hb_words *versions)
 {
@@ -59,7 +44,7 @@ static bool write_versions(struct hb_env *env, struct hb_json *j, const struct h
             ok = hb_error(env->diag, nowhere, "--version: '%s' is not NAME=VERSION", word);
             continue;
         }
-        write_text(j, hb_arena_strndup(env->arena, word, len), word + len + 1);
+        hb_json_put_text(j, hb_arena_strndup(env->arena, word, len), word + len + 1);
     }
     hb_json_object_end(j);
     return ok;
@@ -70,19 +55,19 @@ static void write_measured(struct hb_json *j, const struct hb_measured *m, const
 {
     hb_json_key(j, "measured");
     hb_json_object(j);
-    write_text(j, "kind", hb_measured_kind_key(m->kind));
-    write_bytes(j, "argument_bytes", m->argument_bytes);
-    write_bytes(j, "output_bytes", m->output_bytes);
-    write_bytes(j, "alias_bytes", m->alias_bytes);
-    write_bytes(j, "temp_bytes", m->temp_bytes);
-    write_bytes(j, "host_bytes", m->host_bytes);
-    write_bytes(j, "peak_bytes", m->peak_bytes);
+    hb_json_put_text(j, "kind", hb_measured_kind_key(m->kind));
+    hb_json_put_known(j, "argument_bytes", m->argument_bytes);
+    hb_json_put_known(j, "output_bytes", m->output_bytes);
+    hb_json_put_known(j, "alias_bytes", m->alias_bytes);
+    hb_json_put_known(j, "temp_bytes", m->temp_bytes);
+    hb_json_put_known(j, "host_bytes", m->host_bytes);
+    hb_json_put_known(j, "peak_bytes", m->peak_bytes);
     if (m->static_bytes >= 0)
-        write_bytes(j, "static_bytes", m->static_bytes);
+        hb_json_put_known(j, "static_bytes", m->static_bytes);
     if (m->reserved_bytes >= 0)
-        write_bytes(j, "reserved_bytes", m->reserved_bytes);
+        hb_json_put_known(j, "reserved_bytes", m->reserved_bytes);
     if (m->active_bytes >= 0)
-        write_bytes(j, "active_bytes", m->active_bytes);
+        hb_json_put_known(j, "active_bytes", m->active_bytes);
     hb_json_key(j, "fits");
     if (m->fits < 0)
         hb_json_null(j);
@@ -108,15 +93,15 @@ static bool write_record(struct hb_env *env, struct hb_str *line, const struct o
 {
     struct hb_json j = hb_json_begin(line, NULL, false);
     hb_json_object(&j);
-    write_text(&j, "id", o->id);
-    write_text(&j, "source", o->source);
+    hb_json_put_text(&j, "id", o->id);
+    hb_json_put_text(&j, "source", o->source);
     if (o->group)
-        write_text(&j, "group", o->group);
+        hb_json_put_text(&j, "group", o->group);
     bool ok = write_versions(env, &j, &o->versions);
     hb_json_key(&j, "config");
     hb_json_node(&j, config);
     write_measured(&j, m, o);
-    write_text(&j, "note", join_notes(env->arena, o->note, m->note));
+    hb_json_put_text(&j, "note", join_notes(env->arena, o->note, m->note));
     hb_json_object_end(&j);
     hb_json_end(&j);
     return ok;

@@ -51,8 +51,7 @@ static void put_axis(struct hb_json *j, const char *name, const struct hb_sweep_
 {
     hb_json_key(j, name);
     hb_json_object(j);
-    hb_json_key(j, "key");
-    hb_json_text(j, axis ? axis->key : "");
+    hb_json_put_text(j, "key", axis ? axis->key : "");
     hb_json_key(j, "values");
     hb_json_array(j);
     for (uint32_t i = 0; axis && i < axis->count; i++)
@@ -77,8 +76,7 @@ static void put_place(struct hb_json *j, const struct hb_sweep *s, uint32_t cell
         put_value(j, hb_sweep_value(s, cell, 1));
     else
         hb_json_text(j, "");
-    hb_json_key(j, "facet");
-    hb_json_int(j, cell / cells_of_facet(s));
+    hb_json_put_int(j, "facet", cell / cells_of_facet(s));
 }
 
 static void put_cell(struct hb_json *j, const struct answer *a, uint32_t index)
@@ -89,23 +87,15 @@ static void put_cell(struct hb_json *j, const struct answer *a, uint32_t index)
     hb_json_object(j);
     put_place(j, a->sweep, index);
     if (c->error) {
-        hb_json_key(j, "error");
-        hb_json_text(j, c->error);
+        hb_json_put_text(j, "error", c->error);
     } else {
-        hb_json_key(j, "peak_bytes");
-        hb_json_int(j, c->peak_bytes);
-        hb_json_key(j, "low_bytes");
-        hb_json_int(j, c->low_bytes);
-        hb_json_key(j, "high_bytes");
-        hb_json_int(j, c->high_bytes);
-        hb_json_key(j, "budget_bytes");
-        hb_json_int(j, c->budget_bytes);
-        hb_json_key(j, "fits");
-        hb_json_bool(j, c->fits);
-        hb_json_key(j, "step_seconds");
-        hb_json_real(j, (double)c->step_ns / 1e9);
-        hb_json_key(j, "tokens_per_second");
-        hb_json_real(j, c->tokens_per_second);
+        hb_json_put_int(j, "peak_bytes", c->peak_bytes);
+        hb_json_put_int(j, "low_bytes", c->low_bytes);
+        hb_json_put_int(j, "high_bytes", c->high_bytes);
+        hb_json_put_int(j, "budget_bytes", c->budget_bytes);
+        hb_json_put_bool(j, "fits", c->fits);
+        hb_json_put_real(j, "step_seconds", (double)c->step_ns / 1e9);
+        hb_json_put_real(j, "tokens_per_second", c->tokens_per_second);
     }
     hb_json_object_end(j);
 }
@@ -114,10 +104,8 @@ static void put_cell(struct hb_json *j, const struct answer *a, uint32_t index)
 static void put_head(struct hb_json *j, const struct answer *a)
 {
     const struct hb_sweep *s = a->sweep;
-    hb_json_key(j, "name");
-    hb_json_text(j, a->map.name);
-    hb_json_key(j, "budget_bytes");
-    hb_json_int(j, a->map.budget_bytes);
+    hb_json_put_text(j, "name", a->map.name);
+    hb_json_put_int(j, "budget_bytes", a->map.budget_bytes);
     put_axis(j, "x", &s->axes[0]);
     put_axis(j, "y", s->axis_count > 1 ? &s->axes[1] : NULL);
     if (s->axis_count > 2) {

@@ -25,28 +25,13 @@ struct options {
     bool input;
 };
 
-static void put_bytes(struct hb_json *j, const char *key, int64_t bytes)
-{
-    hb_json_key(j, key);
-    if (bytes < 0)
-        hb_json_null(j);
-    else
-        hb_json_int(j, bytes);
-}
-
-static void put_text(struct hb_json *j, const char *key, const char *text)
-{
-    hb_json_key(j, key);
-    hb_json_text(j, text);
-}
-
 static void put_compiled(struct hb_json *j, const struct hb_compiled *c)
 {
-    put_bytes(j, "argument_bytes", c->argument_bytes);
-    put_bytes(j, "output_bytes", c->output_bytes);
-    put_bytes(j, "alias_bytes", c->alias_bytes);
-    put_bytes(j, "temp_bytes", c->temp_bytes);
-    put_bytes(j, "host_bytes", c->host_bytes);
+    hb_json_put_known(j, "argument_bytes", c->argument_bytes);
+    hb_json_put_known(j, "output_bytes", c->output_bytes);
+    hb_json_put_known(j, "alias_bytes", c->alias_bytes);
+    hb_json_put_known(j, "temp_bytes", c->temp_bytes);
+    hb_json_put_known(j, "host_bytes", c->host_bytes);
 }
 
 /* --- what is printed --- */
@@ -58,20 +43,18 @@ static void print_json(struct hb_env *env, FILE *out, const struct hb_result *r,
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, out, true);
     hb_json_object(&j);
-    hb_json_key(&j, "fits");
-    hb_json_bool(&j, c->total_bytes <= r->budget_bytes);
-    put_text(&j, "by", c->by);
-    put_text(&j, "topology", c->topology);
-    put_bytes(&j, "compiled_bytes", c->total_bytes);
-    put_bytes(&j, "predicted_bytes", r->memory.peak_bytes);
-    put_bytes(&j, "budget_bytes", r->budget_bytes);
+    hb_json_put_bool(&j, "fits", c->total_bytes <= r->budget_bytes);
+    hb_json_put_text(&j, "by", c->by);
+    hb_json_put_text(&j, "topology", c->topology);
+    hb_json_put_known(&j, "compiled_bytes", c->total_bytes);
+    hb_json_put_known(&j, "predicted_bytes", r->memory.peak_bytes);
+    hb_json_put_known(&j, "budget_bytes", r->budget_bytes);
     put_compiled(&j, c);
-    hb_json_key(&j, "error_pct");
-    hb_json_real(&j, 100 * ((double)r->memory.peak_bytes / (double)c->total_bytes - 1));
+    hb_json_put_real(&j, "error_pct",
+                     100 * ((double)r->memory.peak_bytes / (double)c->total_bytes - 1));
     hb_json_key(&j, "versions");
     hb_json_node(&j, c->versions);
-    hb_json_key(&j, "seconds");
-    hb_json_real(&j, c->seconds);
+    hb_json_put_real(&j, "seconds", c->seconds);
     hb_json_object_end(&j);
     hb_json_end(&j);
 }

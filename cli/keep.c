@@ -12,21 +12,6 @@
 
 static const struct hb_loc nowhere;
 
-static void put_bytes(struct hb_json *j, const char *key, int64_t bytes)
-{
-    hb_json_key(j, key);
-    if (bytes < 0)
-        hb_json_null(j);
-    else
-        hb_json_int(j, bytes);
-}
-
-static void put_text(struct hb_json *j, const char *key, const char *text)
-{
-    hb_json_key(j, key);
-    hb_json_text(j, text);
-}
-
 /* A name for the configuration that another one does not have: FNV-1a of its text. */
 static const char *make_id(struct hb_env *env, const struct hb_spec *spec, const char *config)
 {
@@ -49,15 +34,14 @@ static struct hb_node *config_of(struct hb_arena *arena, const struct hb_spec *s
 static void write_measured(struct hb_json *j, const struct hb_compiled *c, int64_t budget_bytes)
 {
     hb_json_object(j);
-    put_text(j, "kind", "xla_total");
-    put_bytes(j, "argument_bytes", c->argument_bytes);
-    put_bytes(j, "output_bytes", c->output_bytes);
-    put_bytes(j, "alias_bytes", c->alias_bytes);
-    put_bytes(j, "temp_bytes", c->temp_bytes);
-    put_bytes(j, "host_bytes", c->host_bytes);
-    put_bytes(j, "peak_bytes", c->total_bytes);
-    hb_json_key(j, "fits");
-    hb_json_bool(j, c->total_bytes <= budget_bytes);
+    hb_json_put_text(j, "kind", "xla_total");
+    hb_json_put_known(j, "argument_bytes", c->argument_bytes);
+    hb_json_put_known(j, "output_bytes", c->output_bytes);
+    hb_json_put_known(j, "alias_bytes", c->alias_bytes);
+    hb_json_put_known(j, "temp_bytes", c->temp_bytes);
+    hb_json_put_known(j, "host_bytes", c->host_bytes);
+    hb_json_put_known(j, "peak_bytes", c->total_bytes);
+    hb_json_put_bool(j, "fits", c->total_bytes <= budget_bytes);
     hb_json_key(j, "step_seconds");
     hb_json_null(j);
     hb_json_object_end(j);
@@ -72,17 +56,17 @@ static void write_record(struct hb_env *env, struct hb_str *line, const char *id
     hb_schema_emit_json(&config, spec, true);
     struct hb_json j = hb_json_begin(line, NULL, false);
     hb_json_object(&j);
-    put_text(&j, "id", id ? id : make_id(env, spec, config.text));
-    put_text(&j, "source",
-             spec->compiler == HB_XLA_TPU ? "xla-tpu-aot/verify" : "xla-gpu-aot/verify");
-    put_text(&j, "group", hb_arena_printf(env->arena, "verify/%s", spec->model.name));
+    hb_json_put_text(&j, "id", id ? id : make_id(env, spec, config.text));
+    hb_json_put_text(&j, "source",
+                     spec->compiler == HB_XLA_TPU ? "xla-tpu-aot/verify" : "xla-gpu-aot/verify");
+    hb_json_put_text(&j, "group", hb_arena_printf(env->arena, "verify/%s", spec->model.name));
     hb_json_key(&j, "versions");
     hb_json_node(&j, c->versions);
     hb_json_key(&j, "config");
     hb_json_node(&j, config_of(env->arena, spec));
     hb_json_key(&j, "measured");
     write_measured(&j, c, budget_bytes);
-    put_text(&j, "note", hb_arena_printf(env->arena, "compiled for %s", c->topology));
+    hb_json_put_text(&j, "note", hb_arena_printf(env->arena, "compiled for %s", c->topology));
     hb_json_object_end(&j);
     hb_json_end(&j);
 }

@@ -87,12 +87,6 @@ void hb_verified_text(struct hb_env *env, FILE *out, const struct hb_plan_answer
         show_rounds(env, out, a);
 }
 
-static void put_text(struct hb_json *j, const char *key, const char *text)
-{
-    hb_json_key(j, key);
-    hb_json_text(j, text);
-}
-
 static void put_bytes(struct hb_json *j, const char *key, int64_t bytes)
 {
     hb_json_key(j, key);
@@ -105,12 +99,11 @@ static void put_bytes(struct hb_json *j, const char *key, int64_t bytes)
 static void put_round(struct hb_json *j, const struct hb_verify_round *r)
 {
     hb_json_object(j);
-    put_text(j, "plan_name", r->plan);
-    put_text(j, "resembles", r->kind);
+    hb_json_put_text(j, "plan_name", r->plan);
+    hb_json_put_text(j, "resembles", r->kind);
     put_bytes(j, "predicted_bytes", r->predicted_bytes);
     put_bytes(j, "compiled_bytes", r->compiled.total_bytes);
-    hb_json_key(j, "seconds");
-    hb_json_real(j, r->compiled.seconds);
+    hb_json_put_real(j, "seconds", r->compiled.seconds);
     hb_json_object_end(j);
 }
 
@@ -118,15 +111,12 @@ void hb_verified_json(struct hb_json *j, const struct hb_verified *v)
 {
     const struct hb_compiled *last = &v->rounds[v->count - 1].compiled;
     hb_json_object(j);
-    hb_json_key(j, "fits");
-    hb_json_bool(j, v->end == HB_VERIFY_FITS);
-    put_text(j, "by", last->by);
-    put_text(j, "topology", last->topology);
+    hb_json_put_bool(j, "fits", v->end == HB_VERIFY_FITS);
+    hb_json_put_text(j, "by", last->by);
+    hb_json_put_text(j, "topology", last->topology);
     put_bytes(j, "compiled_bytes", last->total_bytes);
-    hb_json_key(j, "rounds");
-    hb_json_int(j, v->count);
-    hb_json_key(j, "seconds");
-    hb_json_real(j, v->seconds);
+    hb_json_put_int(j, "rounds", v->count);
+    hb_json_put_real(j, "seconds", v->seconds);
     hb_json_key(j, "tried");
     hb_json_array(j);
     for (uint32_t i = 0; i < v->count; i++)

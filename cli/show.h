@@ -15,6 +15,8 @@ struct hb_env;
 /* " (53.9 GiB to 56.8 GiB; 95 % of 61 records like this)"; "" where nothing is known. */
 const char *hb_show_interval(struct hb_arena *arena, const struct hb_interval *interval);
 void hb_show_text(const struct hb_env *env, FILE *out, const struct hb_result *r);
+/* Bytes at the peak by category, as the key "categories". */
+void hb_show_categories_json(struct hb_json *j, const struct hb_memory *m);
 /* As one JSON object, with the keys that `hbmsim simulate --json` promises; full: with the curve
  * over time and the places of buffers (plots/outcome.h); orders: null where not asked for. */
 void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_result *r, bool full,

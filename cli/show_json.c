@@ -40,31 +40,29 @@ static void show_tensors(struct hb_json *j, const struct hb_result *r)
     for (uint32_t i = 0; i < r->memory.at_peak_count; i++) {
         const struct hb_buf *buf = &r->program.bufs[r->memory.at_peak[i].buf];
         hb_json_object(j);
-        hb_json_key(j, "name");
-        hb_json_text(j, buf->name);
-        hb_json_key(j, "category");
-        hb_json_text(j, hb_category_name(buf->category));
-        hb_json_key(j, "bytes");
-        hb_json_int(j, r->memory.at_peak[i].bytes);
-        hb_json_key(j, "why");
-        hb_json_text(j, hb_why(buf));
+        hb_json_put_text(j, "name", buf->name);
+        hb_json_put_text(j, "category", hb_category_name(buf->category));
+        hb_json_put_int(j, "bytes", r->memory.at_peak[i].bytes);
+        hb_json_put_text(j, "why", hb_why(buf));
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
 }
 
+void hb_show_categories_json(struct hb_json *j, const struct hb_memory *m)
+{
+    hb_json_key(j, "categories");
+    hb_json_object(j);
+    for (int c = 0; c < HB_CATEGORY_COUNT; c++)
+        hb_json_put_int(j, hb_category_name((enum hb_category)c), m->category_bytes[c]);
+    hb_json_object_end(j);
+}
+
 static void show_peak(struct hb_json *j, struct hb_arena *arena, const struct hb_result *r)
 {
     hb_json_object(j);
-    hb_json_key(j, "at");
-    hb_json_text(j, hb_show_place(arena, &r->program, r->memory.peak_op));
-    hb_json_key(j, "categories");
-    hb_json_object(j);
-    for (int c = 0; c < HB_CATEGORY_COUNT; c++) {
-        hb_json_key(j, hb_category_name((enum hb_category)c));
-        hb_json_int(j, r->memory.category_bytes[c]);
-    }
-    hb_json_object_end(j);
+    hb_json_put_text(j, "at", hb_show_place(arena, &r->program, r->memory.peak_op));
+    hb_show_categories_json(j, &r->memory);
     hb_json_key(j, "tensors");
     show_tensors(j, r);
     hb_json_object_end(j);
@@ -76,10 +74,8 @@ static void show_ranks(struct hb_json *j, const struct hb_result *r)
     hb_json_array(j);
     for (int64_t i = 0; i < r->memory.rank_count; i++) {
         hb_json_object(j);
-        hb_json_key(j, "rank");
-        hb_json_int(j, i);
-        hb_json_key(j, "peak_bytes");
-        hb_json_int(j, r->memory.rank_peaks[i]);
+        hb_json_put_int(j, "rank", i);
+        hb_json_put_int(j, "peak_bytes", r->memory.rank_peaks[i]);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
@@ -95,21 +91,16 @@ static void show_sizes(struct hb_json *j, const struct hb_result *r)
         {"argument_bytes", r->memory.argument_bytes}, {"output_bytes", r->memory.output_bytes},
         {"alias_bytes", r->memory.alias_bytes},       {"temp_bytes", r->memory.temp_bytes},
         {"host_bytes", r->memory.host_bytes}};
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        hb_json_key(j, sizes[i].key);
-        hb_json_int(j, sizes[i].bytes);
-    }
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        hb_json_put_int(j, sizes[i].key, sizes[i].bytes);
     if (!r->program.caching.on)
         return;
     if (r->memory.rank_count)
         show_ranks(j, r);
     /* No storage waits for another stream: what is active is what is allocated. */
-    hb_json_key(j, "allocated_bytes");
-    hb_json_int(j, r->memory.allocated_bytes);
-    hb_json_key(j, "active_bytes");
-    hb_json_int(j, r->memory.allocated_bytes);
-    hb_json_key(j, "reserved_bytes");
-    hb_json_int(j, r->memory.reserved_bytes);
+    hb_json_put_int(j, "allocated_bytes", r->memory.allocated_bytes);
+    hb_json_put_int(j, "active_bytes", r->memory.allocated_bytes);
+    hb_json_put_int(j, "reserved_bytes", r->memory.reserved_bytes);
 }
 
 /* Where budget_bytes comes from. host_bytes, of a device's share, is null where it is not known. */
@@ -117,12 +108,9 @@ static void show_budget(struct hb_json *j, const struct hb_budget *b)
 {
     hb_json_key(j, "budget");
     hb_json_object(j);
-    hb_json_key(j, "device_bytes");
-    hb_json_int(j, b->device_bytes);
-    hb_json_key(j, "memory_fraction");
-    hb_json_real(j, b->fraction);
-    hb_json_key(j, "beside_bytes");
-    hb_json_int(j, b->beside_bytes);
+    hb_json_put_int(j, "device_bytes", b->device_bytes);
+    hb_json_put_real(j, "memory_fraction", b->fraction);
+    hb_json_put_int(j, "beside_bytes", b->beside_bytes);
     hb_json_key(j, "host_bytes");
     if (b->host_bytes < INT64_MAX)
         hb_json_int(j, b->host_bytes);
@@ -140,18 +128,12 @@ static void show_interval(struct hb_json *j, const struct hb_interval *i)
         return;
     }
     hb_json_object(j);
-    hb_json_key(j, "low_bytes");
-    hb_json_int(j, i->low_bytes);
-    hb_json_key(j, "high_bytes");
-    hb_json_int(j, i->high_bytes);
-    hb_json_key(j, "most_bytes");
-    hb_json_int(j, i->most_bytes);
-    hb_json_key(j, "confidence");
-    hb_json_real(j, i->confidence);
-    hb_json_key(j, "records");
-    hb_json_int(j, i->records);
-    hb_json_key(j, "like");
-    hb_json_text(j, i->like);
+    hb_json_put_int(j, "low_bytes", i->low_bytes);
+    hb_json_put_int(j, "high_bytes", i->high_bytes);
+    hb_json_put_int(j, "most_bytes", i->most_bytes);
+    hb_json_put_real(j, "confidence", i->confidence);
+    hb_json_put_int(j, "records", i->records);
+    hb_json_put_text(j, "like", i->like);
     hb_json_object_end(j);
 }
 
@@ -162,36 +144,28 @@ void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_res
     if (full || r->spec->load.present)
         hb_outcome_make(arena, r, &outcome);
     hb_json_object(j);
-    hb_json_key(j, "fits");
-    hb_json_bool(j, r->fits);
-    hb_json_key(j, "verdict");
-    hb_json_text(j, hb_verdict_name(r->verdict));
+    hb_json_put_bool(j, "fits", r->fits);
+    hb_json_put_text(j, "verdict", hb_verdict_name(r->verdict));
     show_sizes(j, r);
     show_interval(j, &r->interval);
     show_budget(j, &r->budget);
-    hb_json_key(j, "step_seconds");
-    hb_json_real(j, r->step_seconds);
-    hb_json_key(j, "tokens_per_second");
-    hb_json_real(j, r->tokens_per_second);
-    hb_json_key(j, "mfu");
-    hb_json_real(j, r->mfu);
+    hb_json_put_real(j, "step_seconds", r->step_seconds);
+    hb_json_put_real(j, "tokens_per_second", r->tokens_per_second);
+    hb_json_put_real(j, "mfu", r->mfu);
     hb_json_key(j, "peak");
     show_peak(j, arena, r);
     if (r->spec->load.present) {
         hb_json_key(j, "load");
         hb_json_object(j);
-        hb_json_key(j, "device_peak_bytes");
-        hb_json_int(j, r->load.device_peak_bytes);
-        hb_json_key(j, "host_peak_bytes");
-        hb_json_int(j, r->load.host_peak_bytes);
+        hb_json_put_int(j, "device_peak_bytes", r->load.device_peak_bytes);
+        hb_json_put_int(j, "host_peak_bytes", r->load.host_peak_bytes);
         hb_outcome_write_loads(j, &outcome);
         hb_json_object_end(j);
     }
     if (orders)
         hb_show_orders_json(j, orders);
     if (full) {
-        hb_json_key(j, "name");
-        hb_json_text(j, outcome.name);
+        hb_json_put_text(j, "name", outcome.name);
         hb_outcome_write_curves(j, &outcome);
     }
     hb_json_object_end(j);

@@ -32,15 +32,10 @@ void hb_show_orders_json(struct hb_json *j, const struct hb_step_orders *o)
 {
     hb_json_key(j, "orders");
     hb_json_object(j);
-    hb_json_key(j, "least");
-    hb_json_text(j, hb_graph_order_name(o->choice.least));
-    for (int kind = 0; kind < HB_ORDER_KINDS; kind++) {
-        hb_json_key(j, hb_graph_order_name((enum hb_order_kind)kind));
-        hb_json_int(j, o->choice.bytes[kind]);
-    }
-    hb_json_key(j, "simulated");
-    hb_json_int(j, o->written_bytes);
-    hb_json_key(j, "argument_bytes");
-    hb_json_int(j, o->step.argument_bytes);
+    hb_json_put_text(j, "least", hb_graph_order_name(o->choice.least));
+    for (int kind = 0; kind < HB_ORDER_KINDS; kind++)
+        hb_json_put_int(j, hb_graph_order_name((enum hb_order_kind)kind), o->choice.bytes[kind]);
+    hb_json_put_int(j, "simulated", o->written_bytes);
+    hb_json_put_int(j, "argument_bytes", o->step.argument_bytes);
     hb_json_object_end(j);
 }

@@ -7,24 +7,6 @@
 #include "cli/show_plan.h"
 #include "models/schema.h"
 
-static void put_int(struct hb_json *j, const char *key, int64_t value)
-{
-    hb_json_key(j, key);
-    hb_json_int(j, value);
-}
-
-static void put_real(struct hb_json *j, const char *key, double value)
-{
-    hb_json_key(j, key);
-    hb_json_real(j, value);
-}
-
-static void put_text(struct hb_json *j, const char *key, const char *value)
-{
-    hb_json_key(j, key);
-    hb_json_text(j, value);
-}
-
 static const char *objective_name(enum hb_objective objective)
 {
     static const char *const names[] = {"tokens_per_second", "step_time", "memory", "devices"};
@@ -37,10 +19,10 @@ static void put_candidate(struct hb_json *j, struct hb_env *env, const struct hb
     struct hb_spec spec;
     hb_plan_spec(env->arena, p, c, &spec);
     hb_json_object(j);
-    put_text(j, "name", hb_show_plan_name(env, p, c));
-    put_real(j, "step_seconds", (double)c->step_ns * 1e-9);
-    put_int(j, "peak_bytes", c->peak_bytes);
-    put_real(j, "worse_by", c->value / p->best.value - 1);
+    hb_json_put_text(j, "name", hb_show_plan_name(env, p, c));
+    hb_json_put_real(j, "step_seconds", (double)c->step_ns * 1e-9);
+    hb_json_put_int(j, "peak_bytes", c->peak_bytes);
+    hb_json_put_real(j, "worse_by", c->value / p->best.value - 1);
     hb_json_key(j, "plan");
     hb_json_node(j, hb_schema_emit(env->arena, &spec, false));
     hb_json_object_end(j);
@@ -55,8 +37,8 @@ static void put_margin(struct hb_json *j, const struct hb_plan_answer *a)
         bytes = a->result->interval.most_bytes - a->result->memory.peak_bytes;
     hb_json_key(j, "margin");
     hb_json_object(j);
-    put_text(j, "kind", hb_margin_name(a->margin.kind));
-    put_int(j, "bytes", bytes);
+    hb_json_put_text(j, "kind", hb_margin_name(a->margin.kind));
+    hb_json_put_int(j, "bytes", bytes);
     hb_json_key(j, "cost_pct");
     if (a->plan->found && a->margin.kind == HB_MARGIN_NONE)
         hb_json_real(j, 0);
@@ -71,22 +53,22 @@ static void put_counts(struct hb_json *j, const struct hb_plan *p)
 {
     const struct hb_plan_counts *k = &p->counts;
     double priced = (double)k->priced + (double)k->runs;
-    put_real(j, "considered", k->raw);
-    put_real(j, "pruned", k->raw > priced ? k->raw - priced : 0);
-    put_real(j, "seconds", p->seconds);
+    hb_json_put_real(j, "considered", k->raw);
+    hb_json_put_real(j, "pruned", k->raw > priced ? k->raw - priced : 0);
+    hb_json_put_real(j, "seconds", p->seconds);
     hb_json_key(j, "counts");
     hb_json_object(j);
-    put_int(j, "cells", k->cells);
-    put_int(j, "nodes", k->nodes);
-    put_int(j, "cell_floors", k->cell_floors);
-    put_int(j, "integer_programs", k->ilps);
-    put_int(j, "priced", (int64_t)k->priced);
-    put_int(j, "run", k->runs);
-    put_int(j, "cut_by_the_engine", k->cuts);
-    put_int(j, "linear_programs", k->lps);
-    put_int(j, "polished", k->polished);
-    put_int(j, "polish_run", k->polish_runs);
-    put_int(j, "cells_left", k->left);
+    hb_json_put_int(j, "cells", k->cells);
+    hb_json_put_int(j, "nodes", k->nodes);
+    hb_json_put_int(j, "cell_floors", k->cell_floors);
+    hb_json_put_int(j, "integer_programs", k->ilps);
+    hb_json_put_int(j, "priced", (int64_t)k->priced);
+    hb_json_put_int(j, "run", k->runs);
+    hb_json_put_int(j, "cut_by_the_engine", k->cuts);
+    hb_json_put_int(j, "linear_programs", k->lps);
+    hb_json_put_int(j, "polished", k->polished);
+    hb_json_put_int(j, "polish_run", k->polish_runs);
+    hb_json_put_int(j, "cells_left", k->left);
     hb_json_object_end(j);
 }
 
@@ -94,26 +76,26 @@ static void put_infeasible(struct hb_json *j, struct hb_env *env, const struct h
 {
     if (!a->result)
         return;
-    put_int(j, "smallest_peak_bytes", a->result->memory.peak_bytes);
+    hb_json_put_int(j, "smallest_peak_bytes", a->result->memory.peak_bytes);
     hb_json_key(j, "smallest_plan");
     hb_json_node(j, hb_schema_emit(env->arena, a->spec, true));
     hb_json_key(j, "smallest_prediction");
     hb_show_json(j, env->arena, a->result, false, NULL);
-    put_int(j, "least_budget_bytes",
-            hb_round_up(a->ask->confidence > 0 ? a->result->interval.most_bytes
-                                               : a->result->memory.peak_bytes,
-                        1 << 20));
+    hb_json_put_int(j, "least_budget_bytes",
+                    hb_round_up(a->ask->confidence > 0 ? a->result->interval.most_bytes
+                                                       : a->result->memory.peak_bytes,
+                                1 << 20));
     hb_json_key(j, "least_devices");
     if (a->least_devices)
         hb_json_int(j, a->least_devices);
     else
         hb_json_null(j);
-    put_text(j, "advice", a->advice);
+    hb_json_put_text(j, "advice", a->advice);
 }
 
 static void put_found(struct hb_json *j, struct hb_env *env, const struct hb_plan_answer *a)
 {
-    put_text(j, "plan_name", hb_show_plan_name(env, a->plan, &a->plan->best));
+    hb_json_put_text(j, "plan_name", hb_show_plan_name(env, a->plan, &a->plan->best));
     hb_json_key(j, "plan");
     hb_json_node(j, hb_schema_emit(env->arena, a->spec, true));
     hb_json_key(j, "prediction");
@@ -127,8 +109,8 @@ static void put_found(struct hb_json *j, struct hb_env *env, const struct hb_pla
     hb_json_array(j);
     for (uint32_t i = 0; i < a->price_count; i++) {
         hb_json_object(j);
-        put_int(j, "more_bytes", a->prices[i].more_bytes);
-        put_real(j, "step_seconds", (double)a->prices[i].step_ns * 1e-9);
+        hb_json_put_int(j, "more_bytes", a->prices[i].more_bytes);
+        hb_json_put_real(j, "step_seconds", (double)a->prices[i].step_ns * 1e-9);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
@@ -143,9 +125,9 @@ static void put_points(struct hb_json *j, const struct hb_pareto *p)
         if (q->rank != HB_RANK_OTHER)
             continue;
         hb_json_object(j);
-        put_text(j, "name", q->name);
-        put_real(j, "step_seconds", q->step_seconds);
-        put_int(j, "peak_bytes", q->peak_bytes);
+        hb_json_put_text(j, "name", q->name);
+        hb_json_put_real(j, "step_seconds", q->step_seconds);
+        hb_json_put_int(j, "peak_bytes", q->peak_bytes);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
@@ -158,19 +140,18 @@ void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answe
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, out, true);
     hb_json_object(&j);
-    put_text(&j, "name", a->ask->spec->model.name);
-    put_text(&j, "status", hb_plan_status_name(a->plan->status));
+    hb_json_put_text(&j, "name", a->ask->spec->model.name);
+    hb_json_put_text(&j, "status", hb_plan_status_name(a->plan->status));
     if (a->plan->status == HB_PLAN_LIMIT && !a->plan->found)
         hb_json_key(&j, "gap"), hb_json_null(&j);
     else
-        put_real(&j, "gap", a->plan->gap);
-    put_text(&j, "objective", objective_name(a->ask->objective));
-    put_int(&j, "budget_bytes", a->ask->whole_bytes);
+        hb_json_put_real(&j, "gap", a->plan->gap);
+    hb_json_put_text(&j, "objective", objective_name(a->ask->objective));
+    hb_json_put_int(&j, "budget_bytes", a->ask->whole_bytes);
     put_margin(&j, a);
     put_counts(&j, a->plan);
     if (a->exhaust_ran) {
-        hb_json_key(&j, "exhaustive_agrees");
-        hb_json_bool(&j, a->exhaust_agrees);
+        hb_json_put_bool(&j, "exhaustive_agrees", a->exhaust_agrees);
     }
     if (a->plan->found)
         put_found(&j, env, a);
@@ -191,12 +172,11 @@ void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answe
 static void put_torch_cell(struct hb_json *j, const struct hb_plan *p, const struct hb_cell *c)
 {
     static const char *const policies[] = {"none", "full", "dots", "dots_no_batch", "names"};
-    put_text(j, "remat", policies[p->menus[0].policies[c->torch.policy].policy]);
-    put_int(j, "every", c->torch.every);
-    hb_json_key(j, "reshard_after_forward");
-    hb_json_bool(j, c->torch.reshard);
-    put_int(j, "microbatches", c->microbatches);
-    put_int(j, "repeats", c->torch.repeats);
+    hb_json_put_text(j, "remat", policies[p->menus[0].policies[c->torch.policy].policy]);
+    hb_json_put_int(j, "every", c->torch.every);
+    hb_json_put_bool(j, "reshard_after_forward", c->torch.reshard);
+    hb_json_put_int(j, "microbatches", c->microbatches);
+    hb_json_put_int(j, "repeats", c->torch.repeats);
 }
 
 static void put_cell(struct hb_json *j, const struct hb_plan *p, uint32_t index)
@@ -210,20 +190,21 @@ static void put_cell(struct hb_json *j, const struct hb_plan *p, uint32_t index)
     hb_json_object(j);
     for (int a = 0; a < HB_AX_COUNT; a++)
         if (c->mesh[a] > 1)
-            put_int(j, axes[a], c->mesh[a]);
+            hb_json_put_int(j, axes[a], c->mesh[a]);
     hb_json_object_end(j);
-    put_int(j, "batch", c->batch_global);
-    put_int(j, "accumulate", c->accumulate);
-    put_int(j, "chunks", c->loss_chunks);
-    put_text(j, "stack", forms[c->form]);
-    put_int(j, "outer", c->outer);
+    hb_json_put_int(j, "batch", c->batch_global);
+    hb_json_put_int(j, "accumulate", c->accumulate);
+    hb_json_put_int(j, "chunks", c->loss_chunks);
+    hb_json_put_text(j, "stack", forms[c->form]);
+    hb_json_put_int(j, "outer", c->outer);
     if (p->space.base->compiler == HB_TORCH)
         put_torch_cell(j, p, c);
-    put_text(j, "optimizer", c->optimizer_offload == HB_PLACE_PINNED_HOST ? "host" : "device");
-    put_text(j, "by", hb_cell_fate_name(row->fate));
+    hb_json_put_text(j, "optimizer",
+                     c->optimizer_offload == HB_PLACE_PINNED_HOST ? "host" : "device");
+    hb_json_put_text(j, "by", hb_cell_fate_name(row->fate));
     if (row->value < 1e300)
-        put_real(j, "not_below", row->value);
-    put_int(j, "run", row->runs);
+        hb_json_put_real(j, "not_below", row->value);
+    hb_json_put_int(j, "run", row->runs);
     hb_json_object_end(j);
 }
 
@@ -233,13 +214,13 @@ void hb_show_certificate(struct hb_env *env, FILE *out, const struct hb_plan_ans
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, out, false);
     hb_json_object(&j);
-    put_text(&j, "status", hb_plan_status_name(a->plan->status));
-    put_text(&j, "unit",
-             a->ask->objective == HB_OBJ_MEMORY      ? "bytes"
-             : a->ask->objective == HB_OBJ_STEP_TIME ? "ns"
-                                                     : "ns per token");
+    hb_json_put_text(&j, "status", hb_plan_status_name(a->plan->status));
+    hb_json_put_text(&j, "unit",
+                     a->ask->objective == HB_OBJ_MEMORY      ? "bytes"
+                     : a->ask->objective == HB_OBJ_STEP_TIME ? "ns"
+                                                             : "ns per token");
     if (a->plan->found)
-        put_real(&j, "optimum", a->plan->best.value);
+        hb_json_put_real(&j, "optimum", a->plan->best.value);
     hb_json_key(&j, "cells");
     hb_json_array(&j);
     for (uint32_t i = 0; i < a->plan->space.cell_count; i++)

@@ -201,23 +201,16 @@ void hb_show_snapshot_text(struct hb_env *env, FILE *out, const struct hb_snapsh
 
 /* --- JSON --- */
 
-static void put_int(struct hb_json *j, const char *key, int64_t value)
-{
-    hb_json_key(j, key);
-    hb_json_int(j, value);
-}
-
 static void put_groups(struct hb_json *j, const struct hb_snapshot_device *d)
 {
     hb_json_key(j, "at_peak");
     hb_json_array(j);
     for (uint32_t i = 0; i < d->group_count; i++) {
         hb_json_object(j);
-        hb_json_key(j, "where");
-        hb_json_text(j, d->groups[i].where);
-        put_int(j, "bytes", d->groups[i].bytes);
-        put_int(j, "largest_bytes", d->groups[i].largest_bytes);
-        put_int(j, "blocks", d->groups[i].count);
+        hb_json_put_text(j, "where", d->groups[i].where);
+        hb_json_put_int(j, "bytes", d->groups[i].bytes);
+        hb_json_put_int(j, "largest_bytes", d->groups[i].largest_bytes);
+        hb_json_put_int(j, "blocks", d->groups[i].count);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
@@ -230,15 +223,14 @@ static void put_pools(struct hb_json *j, const struct hb_snapshot_device *d)
     for (uint32_t i = 0; i < d->pool_count; i++) {
         const struct hb_snapshot_pool *p = &d->pools[i];
         hb_json_object(j);
-        put_int(j, "stream", p->stream);
-        hb_json_key(j, "small");
-        hb_json_bool(j, p->small);
-        put_int(j, "segments", p->segments);
-        put_int(j, "reserved_bytes", p->reserved_bytes);
-        put_int(j, "active_bytes", p->active_bytes);
-        put_int(j, "stuck_bytes", p->stuck_bytes);
-        put_int(j, "idle_bytes", p->whole_bytes);
-        put_int(j, "largest_free_bytes", p->largest_bytes);
+        hb_json_put_int(j, "stream", p->stream);
+        hb_json_put_bool(j, "small", p->small);
+        hb_json_put_int(j, "segments", p->segments);
+        hb_json_put_int(j, "reserved_bytes", p->reserved_bytes);
+        hb_json_put_int(j, "active_bytes", p->active_bytes);
+        hb_json_put_int(j, "stuck_bytes", p->stuck_bytes);
+        hb_json_put_int(j, "idle_bytes", p->whole_bytes);
+        hb_json_put_int(j, "largest_free_bytes", p->largest_bytes);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
@@ -251,12 +243,12 @@ static void put_segments(struct hb_json *j, const struct hb_snapshot_device *d)
     for (uint32_t i = 0; i < d->worst_count && i < 10 * SEGMENTS_SHOWN; i++) {
         const struct hb_snapshot_segment *s = &d->worst[i];
         hb_json_object(j);
-        put_int(j, "address", s->address);
-        put_int(j, "stream", s->stream);
-        put_int(j, "total_bytes", s->total_bytes);
-        put_int(j, "free_bytes", s->free_bytes);
-        put_int(j, "holes", s->holes);
-        put_int(j, "largest_free_bytes", s->largest_free_bytes);
+        hb_json_put_int(j, "address", s->address);
+        hb_json_put_int(j, "stream", s->stream);
+        hb_json_put_int(j, "total_bytes", s->total_bytes);
+        hb_json_put_int(j, "free_bytes", s->free_bytes);
+        hb_json_put_int(j, "holes", s->holes);
+        hb_json_put_int(j, "largest_free_bytes", s->largest_free_bytes);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
@@ -264,9 +256,8 @@ static void put_segments(struct hb_json *j, const struct hb_snapshot_device *d)
     hb_json_array(j);
     for (uint32_t i = 0; i < d->replay_count; i++) {
         hb_json_object(j);
-        hb_json_key(j, "settings");
-        hb_json_text(j, d->replays[i].settings);
-        put_int(j, "reserved_bytes", d->replays[i].reserved_bytes);
+        hb_json_put_text(j, "settings", d->replays[i].settings);
+        hb_json_put_int(j, "reserved_bytes", d->replays[i].reserved_bytes);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
@@ -275,18 +266,18 @@ static void put_segments(struct hb_json *j, const struct hb_snapshot_device *d)
 static void put_device(struct hb_json *j, const struct hb_snapshot_device *d)
 {
     hb_json_object(j);
-    put_int(j, "device", d->device);
-    put_int(j, "reserved_bytes", d->reserved_bytes);
-    put_int(j, "allocated_bytes", d->allocated_bytes);
-    put_int(j, "active_bytes", d->active_bytes);
-    put_int(j, "requested_bytes", d->requested_bytes);
-    put_int(j, "stuck_bytes", stuck_bytes(d));
-    put_int(j, "idle_bytes", whole_bytes(d));
-    put_int(j, "events", d->events);
-    put_int(j, "peak_bytes", d->peak_bytes);
-    put_int(j, "peak_event", d->peak_event + 1);
-    put_int(j, "ooms", d->ooms);
-    put_int(j, "oom_bytes", d->oom_bytes);
+    hb_json_put_int(j, "device", d->device);
+    hb_json_put_int(j, "reserved_bytes", d->reserved_bytes);
+    hb_json_put_int(j, "allocated_bytes", d->allocated_bytes);
+    hb_json_put_int(j, "active_bytes", d->active_bytes);
+    hb_json_put_int(j, "requested_bytes", d->requested_bytes);
+    hb_json_put_int(j, "stuck_bytes", stuck_bytes(d));
+    hb_json_put_int(j, "idle_bytes", whole_bytes(d));
+    hb_json_put_int(j, "events", d->events);
+    hb_json_put_int(j, "peak_bytes", d->peak_bytes);
+    hb_json_put_int(j, "peak_event", d->peak_event + 1);
+    hb_json_put_int(j, "ooms", d->ooms);
+    hb_json_put_int(j, "oom_bytes", d->oom_bytes);
     put_groups(j, d);
     put_pools(j, d);
     put_segments(j, d);
@@ -299,10 +290,8 @@ void hb_show_snapshot_json(struct hb_env *env, FILE *out, const struct hb_snapsh
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, out, true);
     hb_json_object(&j);
-    hb_json_key(&j, "known");
-    hb_json_bool(&j, true);
-    hb_json_key(&j, "what");
-    hb_json_text(&j, "A memory snapshot of PyTorch");
+    hb_json_put_bool(&j, "known", true);
+    hb_json_put_text(&j, "what", "A memory snapshot of PyTorch");
     hb_json_key(&j, "devices");
     hb_json_array(&j);
     for (uint32_t i = 0; i < s->device_count; i++)

@@ -255,12 +255,6 @@ void hb_report_text(const struct hb_report *r, FILE *to)
 
 /* --- JSON --- */
 
-static void write_real(struct hb_json *j, const char *key, double value)
-{
-    hb_json_key(j, key);
-    hb_json_real(j, value);
-}
-
 static void write_bytes(struct hb_json *j, const char *key, int64_t bytes, bool known)
 {
     hb_json_key(j, key);
@@ -282,24 +276,22 @@ static void write_answer(struct hb_json *j, const char *key, int answer)
 
 static void write_stats_keys(struct hb_json *j, const struct hb_stats *s)
 {
-    hb_json_key(j, "n");
-    hb_json_int(j, s->n);
-    hb_json_key(j, "failed");
-    hb_json_int(j, s->failed);
-    write_real(j, "median_abs_pct", s->median_abs_pct);
-    write_real(j, "p90_abs_pct", s->p90_abs_pct);
-    write_real(j, "p95_abs_pct", s->p95_abs_pct);
-    write_real(j, "max_abs_pct", s->max_abs_pct);
-    write_real(j, "bias_pct", s->bias_pct);
+    hb_json_put_int(j, "n", s->n);
+    hb_json_put_int(j, "failed", s->failed);
+    hb_json_put_real(j, "median_abs_pct", s->median_abs_pct);
+    hb_json_put_real(j, "p90_abs_pct", s->p90_abs_pct);
+    hb_json_put_real(j, "p95_abs_pct", s->p95_abs_pct);
+    hb_json_put_real(j, "max_abs_pct", s->max_abs_pct);
+    hb_json_put_real(j, "bias_pct", s->bias_pct);
 }
 
 static void write_stats(struct hb_json *j, const struct hb_stats *s)
 {
     hb_json_object(j);
     write_stats_keys(j, s);
-    write_real(j, "fit_agreement", s->fit_agreement);
-    write_real(j, "coverage", s->coverage);
-    write_real(j, "median_width_pct", s->median_width_pct);
+    hb_json_put_real(j, "fit_agreement", s->fit_agreement);
+    hb_json_put_real(j, "coverage", s->coverage);
+    hb_json_put_real(j, "median_width_pct", s->median_width_pct);
     hb_json_object_end(j);
 }
 
@@ -342,10 +334,8 @@ static void write_case(struct hb_json *j, const struct hb_case *c)
 {
     bool bytes = !c->failed && !c->speed;
     hb_json_object(j);
-    hb_json_key(j, "id");
-    hb_json_text(j, c->id);
-    hb_json_key(j, "group");
-    hb_json_text(j, c->group);
+    hb_json_put_text(j, "id", c->id);
+    hb_json_put_text(j, "group", c->group);
     write_bytes(j, "measured_bytes", c->measured_bytes, true);
     write_bytes(j, "predicted_bytes", c->predicted_bytes, !c->failed);
     write_bytes(j, "low_bytes", c->low_bytes, bytes);
@@ -356,9 +346,9 @@ static void write_case(struct hb_json *j, const struct hb_case *c)
     else
         hb_json_real(j, c->error_pct);
     if (c->speed) {
-        write_real(j, "measured_step_seconds", c->measured_seconds);
+        hb_json_put_real(j, "measured_step_seconds", c->measured_seconds);
         if (!c->failed)
-            write_real(j, "predicted_step_seconds", c->predicted_seconds);
+            hb_json_put_real(j, "predicted_step_seconds", c->predicted_seconds);
     }
     write_answer(j, "fits_measured", c->fits_measured);
     write_answer(j, "fits_predicted", c->fits_predicted);
@@ -367,9 +357,8 @@ static void write_case(struct hb_json *j, const struct hb_case *c)
         hb_json_int(j, c->verdicts_right);
     else
         hb_json_null(j);
-    hb_json_key(j, "failed");
-    hb_json_text(j, c->failed);
-    write_real(j, "seconds", c->seconds);
+    hb_json_put_text(j, "failed", c->failed);
+    hb_json_put_real(j, "seconds", c->seconds);
     write_parts(j, c);
     hb_json_object_end(j);
 }

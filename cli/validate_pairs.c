@@ -49,22 +49,10 @@ static void write_share(struct hb_json *j, const char *key, uint32_t part, uint3
         hb_json_null(j);
 }
 
-static void write_count(struct hb_json *j, const char *key, int64_t count)
-{
-    hb_json_key(j, key);
-    hb_json_int(j, count);
-}
-
-static void write_text(struct hb_json *j, const char *key, const char *text)
-{
-    hb_json_key(j, key);
-    hb_json_text(j, text);
-}
-
 static void write_stats(struct hb_json *j, struct hb_pair_stats s)
 {
-    write_count(j, "n", s.n);
-    write_count(j, "large", s.large);
+    hb_json_put_int(j, "n", s.n);
+    hb_json_put_int(j, "large", s.large);
     write_share(j, "sign_right", s.sign_right, s.large);
     write_share(j, "within_15_pct", s.within_close, s.large);
     write_share(j, "small_within", s.small_within, s.n - s.large);
@@ -85,13 +73,12 @@ void hb_report_pairs_json(struct hb_json *j, const struct hb_pairs *pairs)
     hb_json_array(j);
     for (uint32_t i = 0; i < count; i++) {
         hb_json_object(j);
-        write_text(j, "key", list[i].key);
-        write_text(j, "first", list[i].first);
-        write_text(j, "second", list[i].second);
-        write_count(j, "measured_bytes", list[i].measured_bytes);
-        write_count(j, "predicted_bytes", list[i].predicted_bytes);
-        hb_json_key(j, "rematerialised");
-        hb_json_bool(j, list[i].rematerialised);
+        hb_json_put_text(j, "key", list[i].key);
+        hb_json_put_text(j, "first", list[i].first);
+        hb_json_put_text(j, "second", list[i].second);
+        hb_json_put_int(j, "measured_bytes", list[i].measured_bytes);
+        hb_json_put_int(j, "predicted_bytes", list[i].predicted_bytes);
+        hb_json_put_bool(j, "rematerialised", list[i].rematerialised);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);

@@ -93,12 +93,6 @@ void hb_report_verdicts_text(const struct hb_report *r, FILE *to)
     print_wrong(r, to);
 }
 
-static void write_count(struct hb_json *j, const char *key, uint32_t count)
-{
-    hb_json_key(j, key);
-    hb_json_int(j, count);
-}
-
 void hb_report_verdicts_json(const struct hb_report *r, struct hb_json *j)
 {
     struct verdicts v = count_verdicts(r, NULL);
@@ -108,11 +102,11 @@ void hb_report_verdicts_json(const struct hb_report *r, struct hb_json *j)
         return;
     }
     hb_json_object(j);
-    write_count(j, "n", v.n);
-    write_count(j, "failed", v.failed);
-    write_count(j, "right", v.right);
-    write_count(j, "false_fits", v.false_fits);
-    write_count(j, "false_no", v.false_no);
-    write_count(j, "tight", v.open);
+    hb_json_put_int(j, "n", v.n);
+    hb_json_put_int(j, "failed", v.failed);
+    hb_json_put_int(j, "right", v.right);
+    hb_json_put_int(j, "false_fits", v.false_fits);
+    hb_json_put_int(j, "false_no", v.false_no);
+    hb_json_put_int(j, "tight", v.open);
     hb_json_object_end(j);
 }

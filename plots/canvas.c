@@ -406,12 +406,6 @@ static void write_pair(struct hb_json *j, const char *key, double a, double b)
     hb_json_array_end(j);
 }
 
-static void write_text(struct hb_json *j, const char *key, const char *text)
-{
-    hb_json_key(j, key);
-    hb_json_text(j, text);
-}
-
 static void write_axes(const struct hb_layout *r, struct hb_json *j)
 {
     hb_json_key(j, "axes");
@@ -419,10 +413,9 @@ static void write_axes(const struct hb_layout *r, struct hb_json *j)
     for (uint32_t i = 0; i < r->axis_count; i++) {
         const struct hb_scale *s = &r->axes[i].scale;
         hb_json_object(j);
-        write_text(j, "name", r->axes[i].name);
-        write_text(j, "side", r->axes[i].upright ? "y" : "x");
-        hb_json_key(j, "log");
-        hb_json_bool(j, s->logarithmic);
+        hb_json_put_text(j, "name", r->axes[i].name);
+        hb_json_put_text(j, "side", r->axes[i].upright ? "y" : "x");
+        hb_json_put_bool(j, "log", s->logarithmic);
         write_pair(j, "data", s->low, s->high);
         write_pair(j, "px", round_px(s->from_px), round_px(s->to_px));
         hb_json_object_end(j);
@@ -436,8 +429,8 @@ static void write_labels(const struct hb_layout *r, struct hb_json *j)
     hb_json_array(j);
     for (uint32_t i = 0; i < r->label_count; i++) {
         hb_json_object(j);
-        write_text(j, "text", r->labels[i].text);
-        write_text(j, "role", r->labels[i].role);
+        hb_json_put_text(j, "text", r->labels[i].text);
+        hb_json_put_text(j, "role", r->labels[i].role);
         write_box(j, r->labels[i].box);
         hb_json_object_end(j);
     }
@@ -451,13 +444,12 @@ static void write_cells(const struct hb_layout *r, struct hb_json *j)
     for (uint32_t i = 0; i < r->cell_count; i++) {
         const struct hb_layout_cell *cell = &r->cells[i];
         hb_json_object(j);
-        write_text(j, "group", cell->group);
-        write_text(j, "name", cell->name);
+        hb_json_put_text(j, "group", cell->group);
+        hb_json_put_text(j, "name", cell->name);
         write_box(j, cell->box);
-        hb_json_key(j, "value");
-        hb_json_real(j, cell->value);
+        hb_json_put_real(j, "value", cell->value);
         if (cell->note)
-            write_text(j, "note", cell->note);
+            hb_json_put_text(j, "note", cell->note);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
@@ -470,15 +462,14 @@ static void write_points(const struct hb_layout *r, struct hb_json *j)
     for (uint32_t i = 0; i < r->point_count; i++) {
         const struct hb_layout_point *p = &r->points[i];
         hb_json_object(j);
-        write_text(j, "curve", p->curve);
+        hb_json_put_text(j, "curve", p->curve);
         write_pair(j, "at", round_px(p->at.x), round_px(p->at.y));
         write_pair(j, "data", p->x, p->y);
         if (p->axis > 0) {
-            hb_json_key(j, "axis");
-            hb_json_int(j, p->axis);
+            hb_json_put_int(j, "axis", p->axis);
         }
         if (p->note)
-            write_text(j, "note", p->note);
+            hb_json_put_text(j, "note", p->note);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
@@ -487,13 +478,10 @@ static void write_points(const struct hb_layout *r, struct hb_json *j)
 void hb_canvas_write_layout(const struct hb_canvas *c, struct hb_json *j)
 {
     hb_json_object(j);
-    hb_json_key(j, "width");
-    hb_json_real(j, c->look.width);
-    hb_json_key(j, "height");
-    hb_json_real(j, c->look.height);
-    write_text(j, "title", c->title);
-    hb_json_key(j, "dropped");
-    hb_json_int(j, c->layout.dropped_count);
+    hb_json_put_real(j, "width", c->look.width);
+    hb_json_put_real(j, "height", c->look.height);
+    hb_json_put_text(j, "title", c->title);
+    hb_json_put_int(j, "dropped", c->layout.dropped_count);
     write_axes(&c->layout, j);
     write_labels(&c->layout, j);
     write_cells(&c->layout, j);

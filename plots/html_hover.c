@@ -17,12 +17,6 @@ static double round_px(double px)
     return round(px * 10) / 10;
 }
 
-static void put_number(struct hb_json *j, const char *key, double value)
-{
-    hb_json_key(j, key);
-    hb_json_real(j, value);
-}
-
 static void open_list(struct hb_json *j, const char *key)
 {
     hb_json_key(j, key);
@@ -109,8 +103,7 @@ static double own_mib(const struct run *band, const struct run *below, uint32_t 
 static void put_band(struct hb_json *j, const struct run *band, const struct run *below)
 {
     hb_json_object(j);
-    hb_json_key(j, "name");
-    hb_json_text(j, band->points->curve);
+    hb_json_put_text(j, "name", band->points->curve);
     open_list(j, "runs");
     for (uint32_t i = 0; i < band->count;) {
         double size = own_mib(band, below, i);
@@ -162,7 +155,7 @@ static void put_timeline(const struct hb_outcome *o, struct hb_json *j, const st
     hb_json_real(j, x->low);
     hb_json_real(j, x->high);
     hb_json_array_end(j);
-    put_number(j, "high", y->high / 0x1p20);
+    hb_json_put_real(j, "high", y->high / 0x1p20);
     open_list(j, "area");
     hb_json_real(j, round_px(x->from_px));
     hb_json_real(j, round_px(y->to_px));

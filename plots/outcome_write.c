@@ -2,24 +2,6 @@
 #include "base/json_write.h"
 #include "plots/outcome.h"
 
-static void put_text(struct hb_json *j, const char *key, const char *text)
-{
-    hb_json_key(j, key);
-    hb_json_text(j, text);
-}
-
-static void put_int(struct hb_json *j, const char *key, int64_t value)
-{
-    hb_json_key(j, key);
-    hb_json_int(j, value);
-}
-
-static void put_real(struct hb_json *j, const char *key, double value)
-{
-    hb_json_key(j, key);
-    hb_json_real(j, value);
-}
-
 static void open_list(struct hb_json *j, const char *key)
 {
     hb_json_key(j, key);
@@ -58,9 +40,9 @@ static void put_phases(struct hb_json *j, const struct hb_outcome *o)
     open_list(j, "phases");
     for (uint32_t i = 0; i < o->phase_count; i++) {
         hb_json_object(j);
-        put_text(j, "name", o->phases[i].name);
-        put_real(j, "start_seconds", o->phases[i].start_seconds);
-        put_real(j, "end_seconds", o->phases[i].end_seconds);
+        hb_json_put_text(j, "name", o->phases[i].name);
+        hb_json_put_real(j, "start_seconds", o->phases[i].start_seconds);
+        hb_json_put_real(j, "end_seconds", o->phases[i].end_seconds);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
@@ -69,8 +51,8 @@ static void put_phases(struct hb_json *j, const struct hb_outcome *o)
 static void put_stream(struct hb_json *j, const struct hb_shown_stream *stream)
 {
     hb_json_object(j);
-    put_text(j, "name", stream->name);
-    put_real(j, "busy_seconds", stream->busy_seconds);
+    hb_json_put_text(j, "name", stream->name);
+    hb_json_put_real(j, "busy_seconds", stream->busy_seconds);
     open_list(j, "spans");
     for (uint32_t i = 0; i < stream->span_count; i++) {
         hb_json_array(j);
@@ -87,17 +69,17 @@ void hb_outcome_write_heap(struct hb_json *j, const struct hb_outcome *o)
 {
     hb_json_key(j, "heap");
     hb_json_object(j);
-    put_int(j, "bytes", o->heap_bytes);
+    hb_json_put_int(j, "bytes", o->heap_bytes);
     open_list(j, "buffers");
     for (uint32_t i = 0; i < o->buffer_count; i++) {
         const struct hb_shown_buffer *b = &o->buffers[i];
         hb_json_object(j);
-        put_text(j, "name", b->name);
-        put_text(j, "category", hb_category_name(b->category));
-        put_int(j, "offset_bytes", b->offset_bytes);
-        put_int(j, "bytes", b->bytes);
-        put_int(j, "start_op", b->start_op);
-        put_int(j, "end_op", b->end_op);
+        hb_json_put_text(j, "name", b->name);
+        hb_json_put_text(j, "category", hb_category_name(b->category));
+        hb_json_put_int(j, "offset_bytes", b->offset_bytes);
+        hb_json_put_int(j, "bytes", b->bytes);
+        hb_json_put_int(j, "start_op", b->start_op);
+        hb_json_put_int(j, "end_op", b->end_op);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
@@ -123,9 +105,9 @@ void hb_outcome_write_loads(struct hb_json *j, const struct hb_outcome *o)
     open_list(j, "by_processes");
     for (uint32_t i = 0; i < o->load_count; i++) {
         hb_json_object(j);
-        put_int(j, "processes", o->loads[i].processes);
-        put_int(j, "device_peak_bytes", o->loads[i].device_peak_bytes);
-        put_int(j, "host_peak_bytes", o->loads[i].host_peak_bytes);
+        hb_json_put_int(j, "processes", o->loads[i].processes);
+        hb_json_put_int(j, "device_peak_bytes", o->loads[i].device_peak_bytes);
+        hb_json_put_int(j, "host_peak_bytes", o->loads[i].host_peak_bytes);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);

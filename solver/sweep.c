@@ -137,26 +137,17 @@ static const char *cell_line(struct hb_arena *arena, uint32_t index, const struc
     hb_str_init(&text, arena);
     struct hb_json j = hb_json_begin(&text, NULL, false);
     hb_json_object(&j);
-    hb_json_key(&j, "cell");
-    hb_json_int(&j, index);
+    hb_json_put_int(&j, "cell", index);
     if (c->error) {
-        hb_json_key(&j, "error");
-        hb_json_text(&j, c->error);
+        hb_json_put_text(&j, "error", c->error);
     } else {
-        hb_json_key(&j, "fits");
-        hb_json_bool(&j, c->fits);
-        hb_json_key(&j, "peak_bytes");
-        hb_json_int(&j, c->peak_bytes);
-        hb_json_key(&j, "low_bytes");
-        hb_json_int(&j, c->low_bytes);
-        hb_json_key(&j, "high_bytes");
-        hb_json_int(&j, c->high_bytes);
-        hb_json_key(&j, "budget_bytes");
-        hb_json_int(&j, c->budget_bytes);
-        hb_json_key(&j, "step_ns");
-        hb_json_int(&j, c->step_ns);
-        hb_json_key(&j, "tokens_per_second");
-        hb_json_real(&j, c->tokens_per_second);
+        hb_json_put_bool(&j, "fits", c->fits);
+        hb_json_put_int(&j, "peak_bytes", c->peak_bytes);
+        hb_json_put_int(&j, "low_bytes", c->low_bytes);
+        hb_json_put_int(&j, "high_bytes", c->high_bytes);
+        hb_json_put_int(&j, "budget_bytes", c->budget_bytes);
+        hb_json_put_int(&j, "step_ns", c->step_ns);
+        hb_json_put_real(&j, "tokens_per_second", c->tokens_per_second);
     }
     hb_json_object_end(&j);
     hb_json_end(&j);
