@@ -58,7 +58,7 @@ bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
         x.cell = i;
         hb_search_cell_spec(&s, i, &spec);
         struct hb_segment_ask segments = {
-            .spec = &spec, .menus = copy.menus, .device = ask->device};
+            .spec = &spec, .menus = copy.menus, .device = ask->device, .bytes_only = true};
         if (hb_segment_build(s.scratch, &segments, &segment, &why)) {
             x.segment = &segment;
             hb_brute_each(&segment, &spec, visit_exhaust, &x);
