@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/diag.h"
 #include "base/str.h"
 
 enum { FIRST_READ_BYTES = 64 << 10 };
@@ -78,6 +79,15 @@ bool hb_file_load(struct hb_arena *arena, const char *path, size_t max_bytes,
     if (fd >= 0 && !is_stdin)
         close(fd);
     return ok;
+}
+
+bool hb_file_read(struct hb_arena *arena, struct hb_diag *diag, const char *path,
+                  struct hb_text *out_text, const char **out_name)
+{
+    const char *reason = NULL;
+    *out_name = hb_str_same(path, "-") ? "standard input" : path;
+    return hb_file_load(arena, path, HB_FILE_MAX_BYTES, out_text, &reason) ||
+           hb_error(diag, (struct hb_loc){.file = *out_name}, "%s", reason);
 }
 
 size_t hb_file_start(const char *path, char *out, size_t most)

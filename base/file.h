@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 struct hb_arena;
+struct hb_diag;
 
 struct hb_text {
     const char *text; /* terminated; may hold NUL bytes before its end */
@@ -20,6 +21,10 @@ struct hb_text {
  * sentence that begins with the file's name: "is a directory; a file is wanted". */
 bool hb_file_load(struct hb_arena *arena, const char *path, size_t max_bytes,
                   struct hb_text *out_text, const char **out_reason);
+/* An input of at most HB_FILE_MAX_BYTES; *out_name is what messages call it. False, with an error.
+ */
+bool hb_file_read(struct hb_arena *arena, struct hb_diag *diag, const char *path,
+                  struct hb_text *out_text, const char **out_name);
 /* The first bytes of a file, at most so many; 0 of what is no regular file (a pipe's would be
  * lost). */
 size_t hb_file_start(const char *path, char *out, size_t most);

@@ -313,9 +313,8 @@ bool hb_yaml_read_file(struct hb_arena *arena, struct hb_diag *diag, const char 
                        struct hb_node **out_root)
 {
     struct hb_text content;
-    const char *reason = NULL;
-    const char *name = hb_str_same(path, "-") ? "standard input" : path;
-    if (!hb_file_load(arena, path, HB_FILE_MAX_BYTES, &content, &reason))
-        return hb_error(diag, (struct hb_loc){.file = name}, "%s", reason);
+    const char *name;
+    if (!hb_file_read(arena, diag, path, &content, &name))
+        return false;
     return hb_yaml_parse(arena, diag, name, content.text, content.len, out_root);
 }

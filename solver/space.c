@@ -10,6 +10,7 @@
 #include "models/schema.h"
 #include "models/support.h"
 #include "solver/torch_space.h"
+#include "solver/values.h"
 
 /* --- a cell's spec, and a configuration's --- */
 
@@ -71,50 +72,24 @@ void hb_space_parts_spec(struct hb_arena *arena, const struct hb_spec *cell_spec
 
 /* --- values of a key --- */
 
-enum { MOST_VALUES = 64 };
-
-struct values {
-    int64_t list[MOST_VALUES];
-    int count;
-};
-
-static void add_value(struct values *v, int64_t value)
-{
-    for (int i = 0; i < v->count; i++)
-        if (v->list[i] == value)
-            return;
-    if (v->count < MOST_VALUES)
-        v->list[v->count++] = value;
-}
-
-static struct values listed(const int64_t *list, int count, int64_t own)
-{
-    struct values v = {.count = 0};
-    for (int i = 0; i < count; i++)
-        add_value(&v, list[i]);
-    if (!count)
-        add_value(&v, own);
-    return v;
-}
-
 /* What is tried without `plan.search`: powers of two, the user's own value first. */
-static struct values powers(int64_t own, int64_t most)
+static struct hb_values powers(int64_t own, int64_t most)
 {
-    struct values v = {.count = 0};
-    add_value(&v, own);
+    struct hb_values v = {.count = 0};
+    hb_values_add(&v, own);
     for (int64_t n = 1; n <= most; n *= 2)
-        add_value(&v, n);
+        hb_values_add(&v, n);
     return v;
 }
 
 enum { MOST_ACCUMULATE = 64, MOST_CHUNKS = 16 };
 
 struct axes {
-    struct values batch;
-    struct values accumulate;
-    struct values chunks;
-    struct values outers;
-    struct values microbatches;
+    struct hb_values batch;
+    struct hb_values accumulate;
+    struct hb_values chunks;
+    struct hb_values outers;
+    struct hb_values microbatches;
     uint32_t forms;
     uint32_t offloads;
 };
@@ -125,20 +100,20 @@ static uint32_t bit(int n)
 }
 
 /* 0, and the divisors of the deepest block. */
-static struct values outer_values(const struct hb_spec *s)
+static struct hb_values outer_values(const struct hb_spec *s)
 {
-    struct values v = {.count = 0};
+    struct hb_values v = {.count = 0};
     int64_t steps = 0;
     for (int i = 0; i < s->model.block_count; i++) {
         int64_t own = hb_block_steps(&s->model.blocks[i]);
         steps = own > steps ? own : steps;
     }
-    add_value(&v, 0);
+    hb_values_add(&v, 0);
     if (s->stack.outer > 0)
-        add_value(&v, s->stack.outer);
+        hb_values_add(&v, s->stack.outer);
     for (int64_t d = 2; d < steps; d++)
         if (steps % d == 0)
-            add_value(&v, d);
+            hb_values_add(&v, d);
     return v;
 }
 
@@ -146,10 +121,11 @@ static struct axes find_axes(const struct hb_spec *s)
 {
     const struct hb_plan_axes *p = &s->plan;
     struct axes a = {
-        .batch = listed(p->batch_global, p->batch_global_count, s->batch.global),
-        .accumulate = listed(p->accumulate, p->accumulate_count, s->batch.accumulate),
-        .chunks = listed(p->loss_chunks, p->loss_chunks_count, s->loss.chunks),
-        .microbatches = listed(p->microbatches, p->microbatches_count, s->pipeline.microbatches),
+        .batch = hb_values_listed(p->batch_global, p->batch_global_count, s->batch.global),
+        .accumulate = hb_values_listed(p->accumulate, p->accumulate_count, s->batch.accumulate),
+        .chunks = hb_values_listed(p->loss_chunks, p->loss_chunks_count, s->loss.chunks),
+        .microbatches =
+            hb_values_listed(p->microbatches, p->microbatches_count, s->pipeline.microbatches),
         .outers = outer_values(s),
         .forms = p->stack_forms ? p->stack_forms : bit(s->stack.form),
         .offloads = p->optimizer_offload ? p->optimizer_offload : bit(s->optimizer.offload)};
@@ -265,14 +241,14 @@ static bool keeps_tokens(const struct make *m, const struct hb_cell *c)
            m->space->base->plan.min_tokens_per_device;
 }
 
-static struct values pipeline_values(const struct make *m, const struct hb_cell *cell)
+static struct hb_values pipeline_values(const struct make *m, const struct hb_cell *cell)
 {
-    struct values v = m->axes.microbatches;
+    struct hb_values v = m->axes.microbatches;
     int64_t stages = cell->mesh[HB_AX_PIPELINE];
     if (stages == 1)
-        return listed(NULL, 0, m->space->base->pipeline.microbatches);
+        return hb_values_listed(NULL, 0, m->space->base->pipeline.microbatches);
     for (int64_t k = 1; k <= 4 && !m->space->base->plan.present; k *= 2)
-        add_value(&v, k * stages);
+        hb_values_add(&v, k * stages);
     return v;
 }
 
@@ -292,7 +268,7 @@ static void add_mesh(struct make *m, struct hb_cell cell)
     for (int a = 0; a < HB_AX_COUNT; a++)
         if (base->plan.axis_max[a] && cell.mesh[a] > base->plan.axis_max[a])
             return;
-    struct values microbatches = pipeline_values(m, &cell);
+    struct hb_values microbatches = pipeline_values(m, &cell);
     int rounds = m->axes.batch.count * m->axes.accumulate.count * microbatches.count;
     for (int i = 0; i < rounds; i++) {
         int k = i / microbatches.count;

@@ -10,6 +10,7 @@
 #include "hw/device.h"
 #include "models/schema.h"
 #include "models/support.h"
+#include "solver/values.h"
 
 /* --- policies --- */
 
@@ -103,36 +104,12 @@ void hb_torch_cell_spec(const struct hb_spec *base, const struct hb_cell *cell, 
 
 /* --- values --- */
 
-enum { MOST_VALUES = 64, MOST_ACCUMULATE = 64, MOST_ROUNDS = 16, MOST_REPEATS = 8 };
+enum { MOST_ACCUMULATE = 64, MOST_ROUNDS = 16, MOST_REPEATS = 8 };
 
-struct values {
-    int64_t list[MOST_VALUES];
-    int count;
-};
-
-static void add_value(struct values *v, int64_t value)
-{
-    for (int i = 0; i < v->count; i++)
-        if (v->list[i] == value)
-            return;
-    if (v->count < MOST_VALUES)
-        v->list[v->count++] = value;
-}
-
-static struct values listed(const int64_t *list, int count, int64_t own)
-{
-    struct values v = {.count = 0};
-    for (int i = 0; i < count; i++)
-        add_value(&v, list[i]);
-    if (!count)
-        add_value(&v, own);
-    return v;
-}
-
-static void add_powers(struct values *v, int64_t first, int64_t most)
+static void add_powers(struct hb_values *v, int64_t first, int64_t most)
 {
     for (int64_t n = first; n <= most; n = hb_mul_sat(n, 2))
-        add_value(v, n);
+        hb_values_add(v, n);
 }
 
 struct make {
@@ -169,22 +146,22 @@ static void add_cell(struct make *m, const struct hb_cell *cell)
 }
 
 /* Full checkpointing of all layers, or of every second, third ... one; else as written. */
-static struct values every_values(const struct make *m, uint32_t policy)
+static struct hb_values every_values(const struct make *m, uint32_t policy)
 {
     static const int64_t some[] = {1, 2, 3, 4, 6, 8};
-    struct values v = {.count = 0};
+    struct hb_values v = {.count = 0};
     bool full = m->policies.menus[0].policies[policy].policy == HB_POLICY_FULL;
-    add_value(&v, policy ? 1 : m->base->remat.every);
+    hb_values_add(&v, policy ? 1 : m->base->remat.every);
     for (size_t i = 0; i < sizeof some / sizeof *some && full && m->space->remat; i++)
         if (m->base->runtime.framework != HB_FW_MEGATRON)
-            add_value(&v, some[i]);
+            hb_values_add(&v, some[i]);
     return v;
 }
 
 static void add_policies(struct make *m, struct hb_cell cell)
 {
     for (cell.torch.policy = 0; cell.torch.policy < m->policies.count; cell.torch.policy++) {
-        struct values every = every_values(m, cell.torch.policy);
+        struct hb_values every = every_values(m, cell.torch.policy);
         for (int i = 0; i < every.count; i++) {
             cell.torch.every = every.list[i];
             add_cell(m, &cell);
@@ -229,21 +206,21 @@ static enum hb_schedule schedule_of(const struct hb_spec *base, int64_t repeats)
     return gpipe ? HB_SCHED_GPIPE : HB_SCHED_1F1B;
 }
 
-static struct values microbatch_values(const struct make *m, const struct hb_cell *cell)
+static struct hb_values microbatch_values(const struct make *m, const struct hb_cell *cell)
 {
     const struct hb_plan_axes *p = &m->base->plan;
     int64_t stages = cell->mesh[HB_AX_PIPELINE];
-    struct values v =
-        listed(p->microbatches, p->microbatches_count, m->base->pipeline.microbatches);
+    struct hb_values v =
+        hb_values_listed(p->microbatches, p->microbatches_count, m->base->pipeline.microbatches);
     if (m->all)
         add_powers(&v, stages, hb_mul_sat(stages, MOST_ROUNDS));
     return v;
 }
 
-static struct values repeat_values(const struct make *m)
+static struct hb_values repeat_values(const struct make *m)
 {
     const struct hb_plan_axes *p = &m->base->plan;
-    struct values v = listed(p->repeats, p->repeats_count, m->base->pipeline.repeats);
+    struct hb_values v = hb_values_listed(p->repeats, p->repeats_count, m->base->pipeline.repeats);
     if (m->all && !m->base->pipeline.layers)
         add_powers(&v, 1, MOST_REPEATS);
     return v;
@@ -252,7 +229,7 @@ static struct values repeat_values(const struct make *m)
 /* Of a pipeline accumulation is further microbatches: it stays as written. */
 static void add_pipelined(struct make *m, struct hb_cell cell)
 {
-    struct values microbatches = microbatch_values(m, &cell), repeats = repeat_values(m);
+    struct hb_values microbatches = microbatch_values(m, &cell), repeats = repeat_values(m);
     cell.accumulate = m->base->batch.accumulate;
     for (int i = 0; i < microbatches.count; i++)
         for (int k = 0; k < repeats.count; k++) {
@@ -266,9 +243,10 @@ static void add_pipelined(struct make *m, struct hb_cell cell)
 static void add_batches(struct make *m, struct hb_cell cell)
 {
     const struct hb_plan_axes *p = &m->base->plan;
-    struct values batch = listed(p->batch_global, p->batch_global_count, m->base->batch.global);
-    struct values accumulate =
-        listed(p->accumulate, p->accumulate_count, m->base->batch.accumulate);
+    struct hb_values batch =
+        hb_values_listed(p->batch_global, p->batch_global_count, m->base->batch.global);
+    struct hb_values accumulate =
+        hb_values_listed(p->accumulate, p->accumulate_count, m->base->batch.accumulate);
     if (m->all)
         add_powers(&accumulate, 1, MOST_ACCUMULATE);
     cell.microbatches = m->base->pipeline.microbatches;

@@ -100,15 +100,6 @@ static bool check_time(struct hb_diag *diag, const struct hb_result *r)
     return true;
 }
 
-static bool check_total(struct hb_diag *diag, const struct hb_program *p)
-{
-    int64_t total = p->argument_extra_bytes;
-    for (uint32_t i = 0; i < p->buf_count; i++)
-        total = hb_add_sat(total, hb_round_up(p->bufs[i].bytes, 16384));
-    return hb_size_ok(total) || hb_error(diag, (struct hb_loc){0},
-                                         "the tensors of '%s' together exceed 2^61 bytes", p->name);
-}
-
 static bool run_load(struct hb_arena *arena, struct hb_diag *diag, const struct hb_result *r,
                      int64_t processes, struct hb_load_row *out_row)
 {
@@ -117,7 +108,7 @@ static bool run_load(struct hb_arena *arena, struct hb_diag *diag, const struct 
     struct hb_program program;
     struct hb_memory memory;
     if (!hb_load_program(arena, diag, &plan, r->spec->load.method, processes, &program) ||
-        !check_total(diag, &program))
+        !hb_step_check_total(diag, &program))
         return false;
     hb_run_memory(arena, &program, &memory);
     *out_row = (struct hb_load_row){processes, memory.peak_bytes, memory.host_bytes,

@@ -5,7 +5,7 @@
 #include "base/size.h"
 #include "sim/eager/memory.h"
 
-static bool check_total(struct hb_diag *diag, const struct hb_program *p)
+bool hb_step_check_total(struct hb_diag *diag, const struct hb_program *p)
 {
     int64_t total = p->argument_extra_bytes;
     for (uint32_t i = 0; i < p->buf_count; i++)
@@ -17,7 +17,7 @@ static bool check_total(struct hb_diag *diag, const struct hb_program *p)
 static bool run_rank(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                      int64_t rank, struct hb_program *p, struct hb_memory *m)
 {
-    if (!hb_step_lower(arena, diag, spec, rank, p) || !check_total(diag, p))
+    if (!hb_step_lower(arena, diag, spec, rank, p) || !hb_step_check_total(diag, p))
         return false;
     hb_run_memory(arena, p, m);
     return true;

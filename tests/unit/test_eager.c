@@ -5,12 +5,11 @@
 #include <math.h>
 
 #include "base/str.h"
-#include "base/yaml.h"
 #include "hw/device.h"
-#include "models/schema.h"
 #include "models/support.h"
 #include "sim/engine/run.h"
 #include "sim/eager/timed.h"
+#include "tests/unit/unit_spec.h"
 
 static struct unit u;
 static struct hb_device dev;
@@ -34,8 +33,6 @@ static int end(void **state)
 /* A dense model of 8 layers on 8 devices; more: further keys, one a line. */
 static struct hb_spec read_spec(const char *mesh, const char *more)
 {
-    struct hb_spec spec;
-    struct hb_node *root;
     const char *text = hb_arena_printf(
         u.env.arena,
         "model:\n"
@@ -49,12 +46,7 @@ static struct hb_spec read_spec(const char *mesh, const char *more)
         "compiler: torch\n"
         "mesh: {%s}\n%s",
         more, mesh, strstr(more, "remat") ? "" : "remat: {policy: none}\n");
-    bool ok = hb_yaml_parse(u.env.arena, &u.diag, "test", text, strlen(text), &root) &&
-              hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &spec);
-    if (!ok)
-        print_error("%s\n%s\n", text, u.diag.entries[0].text);
-    assert_true(ok);
-    return spec;
+    return unit_spec(&u, text);
 }
 
 static struct hb_timing run_spec(const struct hb_spec *spec, struct hb_program *p)

@@ -2,13 +2,12 @@
  * microbatches are alive on each rank of a pipeline, against arithmetic by hand. */
 #include "tests/unit/unit.h"
 
-#include "base/yaml.h"
-#include "models/schema.h"
 #include "models/support.h"
 #include "sim/eager/mcore_plan.h"
 #include "sim/eager/memory.h"
 #include "sim/engine/run.h"
 #include "sim/engine/step.h"
+#include "tests/unit/unit_spec.h"
 
 static struct unit u;
 enum { D = 1024, FF = 4096, WORDS = 32000, SEQ = 2048, LAYERS = 8 };
@@ -31,8 +30,6 @@ static int end(void **state)
 /* 8 layers on 8 devices; more: further keys, one a line, mesh among them. */
 static struct hb_spec read_spec(const char *more)
 {
-    struct hb_spec spec;
-    struct hb_node *root;
     const char *text = hb_arena_printf(
         u.env.arena,
         "model:\n"
@@ -47,12 +44,7 @@ static struct hb_spec read_spec(const char *more)
         "compiler: torch\n%s%s",
         strstr(more, "runtime") ? "" : "runtime: {framework: megatron, grad_fusion: false}\n",
         more);
-    bool ok = hb_yaml_parse(u.env.arena, &u.diag, "test", text, strlen(text), &root) &&
-              hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &spec);
-    if (!ok)
-        print_error("%s\n%s\n", text, u.diag.entries[0].text);
-    assert_true(ok);
-    return spec;
+    return unit_spec(&u, text);
 }
 
 static struct hb_memory run_keys(const char *more)

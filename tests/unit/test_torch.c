@@ -5,12 +5,11 @@
 
 #include "base/size.h"
 #include "base/str.h"
-#include "base/yaml.h"
-#include "models/schema.h"
 #include "models/support.h"
 #include "sim/eager/memory.h"
 #include "sim/engine/live.h"
 #include "sim/engine/run.h"
+#include "tests/unit/unit_spec.h"
 
 static struct unit u;
 
@@ -31,8 +30,6 @@ static int end(void **state)
 /* 4 layers of width 1024 on 8 devices; more: further keys, one a line. */
 static struct hb_spec read_spec(const char *more)
 {
-    struct hb_spec spec;
-    struct hb_node *root;
     const char *text = hb_arena_printf(
         u.env.arena,
         "model:\n"
@@ -49,12 +46,7 @@ static struct hb_spec read_spec(const char *more)
         strstr(more, "batch") ? "" : "batch: {global: 8, seq: 2048}\n",
         strstr(more, "hardware") ? "" : "hardware: {device: nvidia-h100, count: 8}\n",
         strstr(more, "mesh") ? "" : "mesh: {fsdp: 8}\n", more);
-    bool ok = hb_yaml_parse(u.env.arena, &u.diag, "test", text, strlen(text), &root) &&
-              hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &spec);
-    if (!ok)
-        print_error("%s\n%s\n", text, u.diag.entries[0].text);
-    assert_true(ok);
-    return spec;
+    return unit_spec(&u, text);
 }
 
 static struct hb_memory run_keys(const char *more, struct hb_program *p)
