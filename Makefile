@@ -6,6 +6,7 @@ CC       ?= cc
 PKGS     := yaml-0.1 cairo
 BUILD    ?= build
 DATADIR  := $(PREFIX)/share/hbmsim
+LIBDIR   ?= $(PREFIX)/lib
 WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes \
             -Wmissing-prototypes -Wwrite-strings -Wpointer-arith -Wvla -Wformat=2 -Wswitch-enum
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -15,6 +16,9 @@ MODE     := -O1 -g $(SANITIZE)
 else ifeq ($(COV),1)
 VARIANT  := cov
 MODE     := -O0 -g --coverage
+else ifeq ($(TSAN),1)
+VARIANT  := tsan
+MODE     := -O1 -g -fsanitize=thread
 else ifeq ($(FUZZ),1)
 VARIANT  := fuzz
 CC       := clang
@@ -55,7 +59,7 @@ REPLAYS  := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 # MPI=1: one more program, that differs from the other in solver/ranks.o alone.
 PROGRAM  := $(B)/$(if $(filter 1,$(MPI)),mpi/)hbmsim
 
-all: $(PROGRAM)           ## the program (default); MPI=1: one for mpirun, in mpi/
+all: $(PROGRAM) library   ## the program (default) and the library; MPI=1: a program for mpirun, in mpi/
 $(B)/libhbmsim.a: $(OBJECTS)
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(B)/hbmsim: $(B)/cli/main.o $(B)/libhbmsim.a
@@ -66,14 +70,14 @@ $(B)/mpi/ranks.o: solver/ranks.c solver/ranks.h Makefile
 	    -c -o $@ $<
 $(B)/mpi/hbmsim: $(B)/cli/main.o $(B)/mpi/ranks.o $(B)/libhbmsim.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) $(shell pkg-config --libs ompi-c)
-$(B)/cli/main.o: CPPFLAGS += $(PLACES)
-$(B)/cli/main.o: $(B)/places
+$(B)/cli/main.o $(B)/lib/hbmsim.o: CPPFLAGS += $(PLACES)
+$(B)/cli/main.o $(B)/lib/hbmsim.o: $(B)/places
 $(B)/places: FORCE
 	@mkdir -p $(@D) && echo "$(PLACES)" >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 $(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(OPT) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(OPT) $(SHARED) -MMD -MP -c -o $@ $<
 $(B)/tests/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(B)/libhbmsim.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBS)
@@ -114,9 +118,9 @@ mutate:                   ## each predicate of sim/ir forced: which does no reco
 bench: all $(B)/tests/bench/bench $(B)/tests/bench/hlo ## how long things take here
 	$(Q)HB_BUILD="$(CURDIR)/$(B)" HBMSIM="$(CURDIR)/$(B)/hbmsim" sh tests/bench/bench.sh
 install: all              ## into PREFIX (/usr/local), below DESTDIR
-	$(Q)HBMSIM=$(PROGRAM) VERSION=$(VERSION) sh cli/install.sh install "$(DESTDIR)" "$(PREFIX)"
+	$(Q)HBMSIM=$(PROGRAM) VERSION=$(VERSION) LIBDIR="$(LIBDIR)" sh cli/install.sh install "$(DESTDIR)" "$(PREFIX)"
 uninstall:                ## takes it away again
-	$(Q)sh cli/install.sh uninstall "$(DESTDIR)" "$(PREFIX)"
+	$(Q)LIBDIR="$(LIBDIR)" sh cli/install.sh uninstall "$(DESTDIR)" "$(PREFIX)"
 pictures: $(B)/hbmsim    ## the README's pictures, from runs made now
 	$(Q)sh examples/pictures/make.sh $(B)/hbmsim
 accuracy: $(B)/hbmsim    ## the table of trust; RECORDS="a.jsonl": for other records
@@ -127,8 +131,9 @@ calibration: $(B)/hbmsim  ## the table that intervals come from, then the progra
 clean:                    ## removes what was built
 	$(Q)rm -rf $(BUILD)
 help:                     ## this list
-	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile lib/rules.mk | expand -t 22
+include lib/rules.mk
 FORCE:
 .PHONY: accuracy calibration pictures all unit test check lint golden golden-update torture fuzz cov mutate bench install uninstall \
-        clean help FORCE
+        clean help library tsan FORCE
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

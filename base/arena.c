@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/owned.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define HB_ASAN 1
@@ -47,10 +48,11 @@ struct block {
 };
 
 struct hb_arena {
-    struct block *newest; /* never null */
+    struct block *newest; /* never null once it is made */
     struct block *spare;  /* emptied, newest first */
     size_t spare_bytes;
     size_t held_bytes; /* without what is spare */
+    struct hb_owned owned;
 };
 
 static void poison(void *at, size_t bytes)
@@ -73,11 +75,12 @@ static void unpoison(void *at, size_t bytes)
 #endif
 }
 
-static struct block *make_block(size_t room_bytes, struct block *older)
+/* Null: the system refuses. */
+static struct block *try_block(size_t room_bytes, struct block *older)
 {
     struct block *b = malloc(sizeof *b + room_bytes);
     if (!b)
-        hb_die("out of memory: %zu bytes refused", room_bytes);
+        return NULL;
     b->older = older;
     b->used_bytes = 0;
     b->room_bytes = room_bytes;
@@ -85,22 +88,18 @@ static struct block *make_block(size_t room_bytes, struct block *older)
     return b;
 }
 
+static struct block *make_block(size_t room_bytes, struct block *older)
+{
+    struct block *b = try_block(room_bytes, older);
+    if (!b)
+        hb_die("out of memory: %zu bytes refused", room_bytes);
+    return b;
+}
+
 static void drop_block(struct block *b)
 {
     unpoison(b->data, b->room_bytes);
     free(b);
-}
-
-struct hb_arena *hb_arena_new(void)
-{
-    struct hb_arena *arena = malloc(sizeof *arena);
-    if (!arena)
-        hb_die("out of memory: no room for an arena");
-    arena->newest = make_block(FIRST_BLOCK_BYTES, NULL);
-    arena->spare = NULL;
-    arena->spare_bytes = 0;
-    arena->held_bytes = FIRST_BLOCK_BYTES;
-    return arena;
 }
 
 static void drop_blocks(struct block *b)
@@ -117,7 +116,29 @@ void hb_arena_free(struct hb_arena *arena)
         return;
     drop_blocks(arena->newest);
     drop_blocks(arena->spare);
+    hb_disown(&arena->owned);
     free(arena);
+}
+
+static void drop_arena(void *arena)
+{
+    hb_arena_free(arena);
+}
+
+struct hb_arena *hb_arena_new(void)
+{
+    struct hb_arena *arena = malloc(sizeof *arena);
+    if (!arena)
+        hb_die("out of memory: no room for an arena");
+    *arena = (struct hb_arena){.held_bytes = FIRST_BLOCK_BYTES};
+    hb_own(&arena->owned, drop_arena, arena);
+    arena->newest = make_block(FIRST_BLOCK_BYTES, NULL);
+    return arena;
+}
+
+void hb_arena_keep(struct hb_arena *arena)
+{
+    hb_disown(&arena->owned);
 }
 
 /* Takes of the spare blocks that have the room the one that was emptied last; null: none has. */
@@ -148,22 +169,48 @@ static void put_spare(struct hb_arena *arena, struct block *b)
     arena->spare_bytes += b->room_bytes;
 }
 
-static void add_block(struct hb_arena *arena, size_t need_bytes)
+/* Of the next block, for a piece of need_bytes. */
+static size_t block_room(const struct hb_arena *arena, size_t need_bytes)
 {
     size_t room = arena->newest->room_bytes * 2;
     if (room > MAX_BLOCK_BYTES)
         room = MAX_BLOCK_BYTES;
-    if (room < need_bytes)
-        room = need_bytes;
+    return room < need_bytes ? need_bytes : room;
+}
+
+static void put_block(struct hb_arena *arena, struct block *b)
+{
+    arena->newest = b;
+    arena->held_bytes += b->room_bytes;
+}
+
+static void add_block(struct hb_arena *arena, size_t need_bytes)
+{
+    size_t room = block_room(arena, need_bytes);
     struct block *spare = take_spare(arena, room);
-    arena->newest = spare ? spare : make_block(room, arena->newest);
-    arena->held_bytes += arena->newest->room_bytes;
+    put_block(arena, spare ? spare : make_block(room, arena->newest));
 }
 
 /* What a piece takes. */
 static size_t taken_bytes(size_t bytes)
 {
     return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES + REDZONE_BYTES;
+}
+
+bool hb_arena_reserve(struct hb_arena *arena, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 4)
+        return false;
+    size_t taken = taken_bytes(bytes);
+    if (arena->newest->room_bytes - arena->newest->used_bytes >= taken)
+        return true;
+    size_t room = block_room(arena, taken);
+    struct block *b = take_spare(arena, room);
+    if (!b)
+        b = try_block(room, arena->newest);
+    if (b)
+        put_block(arena, b);
+    return b != NULL;
 }
 
 static void *take_piece(struct hb_arena *arena, size_t bytes)

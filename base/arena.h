@@ -1,6 +1,7 @@
 /* A region allocator: memory is taken piece by piece and given back all at once.
  * One arena per command; a scratch arena per candidate is rewound to a mark.
- * Arena memory is never null: when the system has none left, hb_die ends the program. */
+ * Arena memory is never null: when the system has none left, hb_die ends the program (or the call
+ * of the library). */
 #ifndef HB_BASE_ARENA_H
 #define HB_BASE_ARENA_H
 
@@ -16,6 +17,8 @@ struct hb_arena_mark {
 };
 
 struct hb_arena *hb_arena_new(void);
+/* It stays after the end of the library's call that made it (base/owned.h). */
+void hb_arena_keep(struct hb_arena *arena);
 void hb_arena_free(struct hb_arena *arena);
 
 /* Zeroed memory for count items of item_bytes each, aligned for any type. */
@@ -31,6 +34,10 @@ char *hb_arena_strdup(struct hb_arena *arena, const char *text);
 /* Formatted text. */
 char *hb_arena_printf(struct hb_arena *arena, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Makes room for one piece of so many bytes, so that taking it does not die; false: there is none.
+ * For a callback of a foreign library, which is not to be left by a jump. */
+bool hb_arena_reserve(struct hb_arena *arena, size_t bytes);
 
 struct hb_arena_mark hb_arena_mark(const struct hb_arena *arena);
 /* Gives back all that was taken after the mark. */

@@ -2,7 +2,6 @@
 #include "base/diag.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -78,31 +77,4 @@ void hb_diag_print(struct hb_diag *diag, FILE *err)
         fprintf(err, "hbmsim: %d further errors not shown\n", diag->errors - shown);
     diag->count = 0;
     diag->errors = 0;
-}
-
-void hb_die(const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    fputs("hbmsim: fatal: ", stderr);
-    hb_utf8_vsay(stderr, fmt, ap);
-    fputc('\n', stderr);
-    va_end(ap);
-    exit(3);
-}
-
-void hb_bug(const char *file, int line, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    fprintf(stderr, "hbmsim: internal fault at %s:%d: ", file, line);
-    hb_utf8_vsay(stderr, fmt, ap);
-    fputs("\nThis is a defect of hbmsim, not of your input: please report it with the input.\n",
-          stderr);
-    va_end(ap);
-#ifdef NDEBUG
-    exit(3);
-#else
-    abort();
-#endif
 }

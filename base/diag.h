@@ -2,7 +2,8 @@
  *   the input is wrong        hb_error: collected with file, line and column, exit status 2;
  *   the environment fails     hb_die:   one line on stderr, exit status 3;
  *   we are wrong              HB_BUG:   asks to be reported, exit status 3 (aborts in debug
- * builds). */
+ * builds).
+ * In a call of the library (lib/call.c) the last two end that call, not the process. */
 #ifndef HB_BASE_DIAG_H
 #define HB_BASE_DIAG_H
 
@@ -49,6 +50,8 @@ void hb_warn(struct hb_diag *diag, struct hb_loc loc, const char *fmt, ...)
 void hb_diag_print(struct hb_diag *diag, FILE *err);
 
 _Noreturn void hb_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same without a word. */
+_Noreturn void hb_quit(void);
 _Noreturn void hb_bug(const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -11,6 +11,13 @@
 
 struct hb_arena;
 
+/* An input that a caller of the library gives as text, under the name that messages have. */
+struct hb_given {
+    const char *name; /* null: none */
+    const char *text; /* terminated */
+    size_t len;
+};
+
 /* What is printed to a terminal is gathered first and shown by hb_out_finish. */
 struct hb_screen {
     FILE *to; /* null: env->out is no terminal */
@@ -24,11 +31,13 @@ struct hb_env {
     FILE *out;
     struct hb_screen screen;
     FILE *err;
+    struct hb_given given;
     const char *data_dir;    /* holds models/zoo and hw/db: the source tree, or share/hbmsim */
     const char *version;     /* of hbmsim */
     const char *trace;       /* HBM_TRACE: comma list of alloc, event, plan; "" for none */
     int64_t (*now_ns)(void); /* monotonic clock */
     int width;               /* columns of the terminal; 80 where out is none */
+    bool guest; /* in a process of somebody else, whose signals are not ours */
     bool out_is_terminal;
     bool err_is_terminal;
     bool unicode; /* the locale's character set is UTF-8 */

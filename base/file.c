@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/owned.h"
 #include "base/str.h"
 
 enum { FIRST_READ_BYTES = 64 << 10 };
@@ -58,12 +59,20 @@ static const char *reason_of(struct hb_arena *arena, int error, size_t max_bytes
     return hb_arena_printf(arena, "cannot be read: %s", strerror(error));
 }
 
+static void close_descriptor(void *fd)
+{
+    close(*(int *)fd);
+}
+
 bool hb_file_load(struct hb_arena *arena, const char *path, size_t max_bytes,
                   struct hb_text *out_text, const char **out_reason)
 {
     bool is_stdin = hb_str_same(path, "-");
     int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    struct hb_owned owned = {0};
     struct stat st;
+    if (fd >= 0 && !is_stdin)
+        hb_own(&owned, close_descriptor, &fd);
     bool ok = fd >= 0 && fstat(fd, &st) == 0;
     if (ok && S_ISDIR(st.st_mode)) {
         errno = EISDIR;
@@ -76,6 +85,7 @@ bool hb_file_load(struct hb_arena *arena, const char *path, size_t max_bytes,
     ok = ok && read_all(arena, fd, size_bytes, max_bytes, out_text);
     if (!ok)
         *out_reason = reason_of(arena, errno, max_bytes);
+    hb_disown(&owned);
     if (fd >= 0 && !is_stdin)
         close(fd);
     return ok;
@@ -175,18 +185,27 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+static void close_folder(void *dir)
+{
+    closedir(dir);
+}
+
 const char *const *hb_file_list(struct hb_arena *arena, const char *folder, const char *suffix)
 {
     const char **names = NULL;
     uint32_t count = 0;
     uint32_t cap = 0;
+    struct hb_owned owned = {0};
     DIR *dir = opendir(folder);
+    if (dir)
+        hb_own(&owned, close_folder, dir);
     for (struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
         if (e->d_name[0] == '.' || !hb_str_ends(e->d_name, suffix))
             continue;
         names = hb_grow(arena, names, count, &cap, sizeof *names);
         names[count++] = hb_arena_strndup(arena, e->d_name, strlen(e->d_name) - strlen(suffix));
     }
+    hb_disown(&owned);
     if (dir)
         closedir(dir);
     if (count)

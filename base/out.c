@@ -242,7 +242,7 @@ void hb_out_finish(struct hb_env *env)
         why = errno;
     }
     if (lost && why == EPIPE)
-        exit(3);
+        hb_quit();
     if (lost)
         hb_die("cannot write standard output: %s", why ? strerror(why) : "write error");
 }

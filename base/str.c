@@ -8,18 +8,31 @@
 #include "base/arena.h"
 #include "base/diag.h"
 
-static char empty_text[1] = "";
-
 void hb_str_init(struct hb_str *s, struct hb_arena *arena)
 {
-    *s = (struct hb_str){.arena = arena, .text = empty_text};
+    static const char empty[1]; /* not written: cap is 0 */
+    *s = (struct hb_str){.arena = arena, .text = (char *)(uintptr_t)empty};
+}
+
+/* Bytes for that many more; the same as there are where they suffice. */
+static size_t wanted_cap(const struct hb_str *s, size_t more)
+{
+    if (s->len + more + 1 <= s->cap)
+        return s->cap;
+    return s->cap * 2 > s->len + more + 1 ? s->cap * 2 : s->len + more + 64;
+}
+
+bool hb_str_reserve(struct hb_str *s, size_t more)
+{
+    size_t cap = wanted_cap(s, more);
+    return cap == s->cap || hb_arena_reserve(s->arena, cap);
 }
 
 static void make_room(struct hb_str *s, size_t more)
 {
-    if (s->len + more + 1 <= s->cap)
+    size_t cap = wanted_cap(s, more);
+    if (cap == s->cap)
         return;
-    size_t cap = s->cap * 2 > s->len + more + 1 ? s->cap * 2 : s->len + more + 64;
     char *text = hb_arena_alloc(s->arena, cap, 1);
     memcpy(text, s->text, s->len);
     s->text = text;

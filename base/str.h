@@ -21,6 +21,9 @@ void hb_str_add(struct hb_str *s, const char *text);
 void hb_str_addn(struct hb_str *s, const char *text, size_t len);
 void hb_str_addf(struct hb_str *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Makes room for so many bytes, so that adding them does not die; false: there is no memory. */
+bool hb_str_reserve(struct hb_str *s, size_t more);
+
 bool hb_str_same(const char *a, const char *b);
 bool hb_str_starts(const char *text, const char *prefix);
 bool hb_str_ends(const char *text, const char *suffix);

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/owned.h"
 #include "base/utf8.h"
 
 enum { MAX_ANCHORS = 1000 };
@@ -29,6 +30,12 @@ struct reader {
     uint32_t anchor_count;
     uint32_t anchor_cap;
     int nodes;
+};
+
+/* Of libyaml, until end_event. */
+struct event {
+    yaml_event_t e;
+    struct hb_owned owned;
 };
 
 static bool read_node(struct reader *r, const yaml_event_t *event, int depth,
@@ -53,9 +60,23 @@ static bool fail_parser(struct reader *r)
     return hb_error(r->diag, loc, "not YAML: %s", problem);
 }
 
-static bool next_event(struct reader *r, yaml_event_t *event)
+static void drop_event(void *event)
 {
-    return yaml_parser_parse(&r->parser, event) ? true : fail_parser(r);
+    yaml_event_delete(event);
+}
+
+static bool next_event(struct reader *r, struct event *event)
+{
+    if (!yaml_parser_parse(&r->parser, &event->e))
+        return fail_parser(r);
+    hb_own(&event->owned, drop_event, &event->e);
+    return true;
+}
+
+static void end_event(struct event *event)
+{
+    hb_disown(&event->owned);
+    yaml_event_delete(&event->e);
 }
 
 static bool count_node(struct reader *r, struct hb_loc loc, int depth)
@@ -166,7 +187,7 @@ static bool read_member(struct reader *r, const yaml_event_t *key_event, int dep
 {
     struct hb_node *key = NULL;
     struct hb_node *value = NULL;
-    yaml_event_t event;
+    struct event event;
     if (!read_node(r, key_event, depth, &key))
         return false;
     if (key->kind != HB_NODE_SCALAR)
@@ -176,8 +197,8 @@ static bool read_member(struct reader *r, const yaml_event_t *key_event, int dep
         return hb_error(r->diag, key->loc, "merge keys ('<<') are not read; write the keys out");
     if (!next_event(r, &event))
         return false;
-    bool ok = read_node(r, &event, depth, &value);
-    yaml_event_delete(&event);
+    bool ok = read_node(r, &event.e, depth, &value);
+    end_event(&event);
     if (!ok)
         return false;
     value->key = key->text;
@@ -191,20 +212,20 @@ static bool read_children(struct reader *r, struct hb_node *node, int depth)
     bool map = node->kind == HB_NODE_MAP;
     yaml_event_type_t last = map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
     for (;;) {
-        yaml_event_t event;
+        struct event event;
         if (!next_event(r, &event))
             return false;
-        bool end = event.type == last;
+        bool end = event.e.type == last;
         bool ok = true;
         struct hb_node *item = NULL;
         if (!end && map) {
-            ok = read_member(r, &event, depth, node);
+            ok = read_member(r, &event.e, depth, node);
         } else if (!end) {
-            ok = read_node(r, &event, depth, &item);
+            ok = read_node(r, &event.e, depth, &item);
             if (ok)
                 hb_node_append(node, item);
         }
-        yaml_event_delete(&event);
+        end_event(&event);
         if (!ok)
             return false;
         if (end)
@@ -248,18 +269,18 @@ static bool read_node(struct reader *r, const yaml_event_t *event, int depth,
 static bool read_stream(struct reader *r, struct hb_node **out_root)
 {
     for (;;) {
-        yaml_event_t event;
+        struct event event;
         if (!next_event(r, &event))
             return false;
-        yaml_event_type_t type = event.type;
-        struct hb_loc loc = place(r, event.start_mark);
+        yaml_event_type_t type = event.e.type;
+        struct hb_loc loc = place(r, event.e.start_mark);
         bool ok = true;
         if (type == YAML_DOCUMENT_START_EVENT && *out_root)
             ok = hb_error(r->diag, loc, "a second document begins; one file holds one");
         else if (type != YAML_STREAM_START_EVENT && type != YAML_STREAM_END_EVENT &&
                  type != YAML_DOCUMENT_START_EVENT && type != YAML_DOCUMENT_END_EVENT)
-            ok = read_node(r, &event, 0, out_root);
-        yaml_event_delete(&event);
+            ok = read_node(r, &event.e, 0, out_root);
+        end_event(&event);
         if (!ok)
             return false;
         if (type == YAML_STREAM_END_EVENT)
@@ -283,6 +304,11 @@ static bool read_json(struct hb_arena *arena, const char *name, const char *text
     return false;
 }
 
+static void drop_parser(void *parser)
+{
+    yaml_parser_delete(parser);
+}
+
 bool hb_yaml_parse(struct hb_arena *arena, struct hb_diag *diag, const char *name, const char *text,
                    size_t len, struct hb_node **out_root)
 {
@@ -298,9 +324,12 @@ bool hb_yaml_parse(struct hb_arena *arena, struct hb_diag *diag, const char *nam
     struct reader r = {.arena = arena, .diag = diag, .name = name};
     if (!yaml_parser_initialize(&r.parser))
         hb_die("out of memory in libyaml");
+    struct hb_owned owned;
+    hb_own(&owned, drop_parser, &r.parser);
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
     bool ok = read_stream(&r, &root);
+    hb_disown(&owned);
     yaml_parser_delete(&r.parser);
     if (ok && (!root || hb_node_is_null(root)))
         ok = hb_error(diag, (struct hb_loc){.file = name}, "is empty; it holds no key");

@@ -84,7 +84,8 @@ static size_t flow_columns(struct hb_str *out, const struct hb_node *node)
     write_flow(out, node);
     size_t columns = out->len - before;
     out->len = before;
-    out->text[before] = '\0';
+    if (out->cap)
+        out->text[before] = '\0';
     return columns;
 }
 

@@ -63,7 +63,7 @@ static bool read_import(struct hb_env *env, const struct options *o, struct hb_i
                                       .data_dir = env->data_dir};
     struct hb_node *root;
     struct hb_spec spec;
-    if (!hb_import_load(env->arena, env->diag, o->file, &root) ||
+    if (!hb_import_load_given(env->arena, env->diag, &env->given, o->file, &root) ||
         !hb_import_tree(&source, root, out_import))
         return false;
     for (uint32_t i = 0; i < o->common.set.count; i++)

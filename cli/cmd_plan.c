@@ -249,11 +249,11 @@ static bool search(const struct options *o, struct hb_plan_ask *ask, struct hb_p
     ask->devices = ask->spec->hardware.count;
     if (ask->stop)
         hb_stop_start(ask->stop, hb_mul_sat(o->seconds, second_ns));
-    hb_interrupt_hold(&before);
+    hb_interrupt_hold(ask->env, &before);
     bool made = o->emit == HB_EMIT_MAXTEXT && ask->objective != HB_OBJ_DEVICES
                     ? hb_plan_emit_find(HB_EMIT_MAXTEXT, ask, plan)
                     : find_plan(ask, plan);
-    hb_interrupt_release(&before);
+    hb_interrupt_release(ask->env, &before);
     return made && check_exhaustive(o, ask, a) &&
            (!plan->found || run_spec(ask->env, plan, &plan->best, a));
 }
@@ -310,13 +310,13 @@ static bool explain(const struct options *o, const struct hb_plan_ask *ask,
     bool made = true;
     if (a->plan->status == HB_PLAN_LIMIT)
         return true;
-    hb_interrupt_hold(&before);
+    hb_interrupt_hold(ask->env, &before);
     if (a->plan->found && o->prices)
         price_budgets(ask, a);
     if (!a->plan->found)
         made = explain_none(ask, a) || !ask->env->diag->errors;
     price_margin(ask, a);
-    hb_interrupt_release(&before);
+    hb_interrupt_release(ask->env, &before);
     return made;
 }
 
@@ -380,7 +380,8 @@ static int run(struct hb_env *env, int argc, char **argv)
     if (!check_torch(env, &o, &spec))
         return HB_EXIT_INPUT;
     fill_ask(env, &o, &spec, &device, &ask);
-    struct hb_stop stop = {.now_ns = env->now_ns, .is_asked = hb_interrupt_came};
+    struct hb_stop stop = {.now_ns = env->now_ns,
+                           .is_asked = env->guest ? NULL : hb_interrupt_came};
     ask.stop = o.exhaustive ? NULL : &stop;
     return answer_plan(env, &o, &ask);
 }

@@ -38,7 +38,9 @@ static bool load_json(struct hb_env *env, const char *path, const struct hb_node
     const char *reason;
     struct hb_node *root;
     struct hb_loc start = {path, 1, 1};
-    if (!hb_file_load(env->arena, path, HB_FILE_MAX_BYTES, &text, &reason))
+    if (env->given.name)
+        text = (struct hb_text){env->given.text, env->given.len};
+    else if (!hb_file_load(env->arena, path, HB_FILE_MAX_BYTES, &text, &reason))
         return hb_error(env->diag, (struct hb_loc){0}, "%s %s", path, reason);
     if (!hb_json_parse(env->arena, env->diag, start, text.text, text.len, &root))
         return false;

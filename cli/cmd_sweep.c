@@ -270,12 +270,7 @@ static bool read_shard(struct hb_env *env, const char *text, struct hb_sweep_ask
 
 static bool read_sweep(struct hb_env *env, const struct options *o, struct hb_sweep *s)
 {
-    struct hb_schema_source source = {.arena = env->arena,
-                                      .diag = env->diag,
-                                      .path = o->model,
-                                      .sets = o->common.set.items,
-                                      .set_count = (int)o->common.set.count,
-                                      .data_dir = env->data_dir};
+    struct hb_schema_source source = hb_input_source(env, o->model, &o->common.set);
     *s = (struct hb_sweep){0};
     if (o->common.json && o->csv)
         return hb_error(env->diag, (struct hb_loc){0}, "--json and --csv exclude each other");

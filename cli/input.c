@@ -7,17 +7,24 @@
 #include "models/support.h"
 #include "sim/engine/result.h"
 
+struct hb_schema_source hb_input_source(struct hb_env *env, const char *path,
+                                        const struct hb_words *sets)
+{
+    return (struct hb_schema_source){.arena = env->arena,
+                                     .diag = env->diag,
+                                     .path = path,
+                                     .sets = sets->items,
+                                     .set_count = (int)sets->count,
+                                     .data_dir = env->data_dir,
+                                     .given = &env->given};
+}
+
 static bool read_spec(struct hb_env *env, const char *path, const struct hb_words *sets,
                       bool searched, struct hb_spec *out_spec, struct hb_device *out_device)
 {
     struct hb_loc at = {.file = path};
-    struct hb_schema_source source = {.arena = env->arena,
-                                      .diag = env->diag,
-                                      .path = path,
-                                      .sets = sets->items,
-                                      .set_count = (int)sets->count,
-                                      .data_dir = env->data_dir,
-                                      .searched = searched};
+    struct hb_schema_source source = hb_input_source(env, path, sets);
+    source.searched = searched;
     if (!hb_schema_read(&source, out_spec) || !hb_spec_supported(env->diag, at, out_spec) ||
         !hb_device_load(env->arena, env->diag, env->data_dir, out_spec->hardware.device, at,
                         out_device))

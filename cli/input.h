@@ -4,7 +4,12 @@
 
 #include "cli/opt.h"
 #include "hw/device.h"
+#include "models/schema.h"
 #include "models/spec.h"
+
+/* The file at path with its --set; or the text that a caller of the library gives in its place. */
+struct hb_schema_source hb_input_source(struct hb_env *env, const char *path,
+                                        const struct hb_words *sets);
 
 /* False: the errors are in env->diag. */
 bool hb_input_read(struct hb_env *env, const char *path, const struct hb_words *sets,

@@ -6,7 +6,10 @@ umask 022
 what=$1
 to=$2$3
 prefix=$3
-: "${HBMSIM:=build/fast/hbmsim}"
+: "${HBMSIM:=build/fast/hbmsim}" "${LIBDIR:=$prefix/lib}"
+library=$(dirname "$HBMSIM")/lib
+abi=$(sed -n 's/^ABI *:= *//p' lib/rules.mk)
+lib=$2$LIBDIR
 data=$to/share/hbmsim
 bash=$to/share/bash-completion/completions
 zsh=$to/share/zsh/site-functions
@@ -33,6 +36,17 @@ put_all() {
     done
 }
 
+# Of a build that has it: not that for MPI, nor with sanitizers.
+install_library() {
+    put 755 "$library/libhbmsim.so.$abi" "$lib/libhbmsim.so.$VERSION"
+    ln -sf "libhbmsim.so.$VERSION" "$lib/libhbmsim.so.$abi"
+    ln -sf "libhbmsim.so.$abi" "$lib/libhbmsim.so"
+    put 644 "$library/libhbmsim.a" "$lib/libhbmsim.a"
+    put 644 lib/hbmsim.h "$to/include/hbmsim.h"
+    sed "s|@PREFIX@|$prefix|; s|@LIBDIR@|$LIBDIR|; s|@VERSION@|$VERSION|" lib/hbmsim.pc.in >"$page"
+    put 644 "$page" "$lib/pkgconfig/hbmsim.pc"
+}
+
 install_all() {
     page=$(mktemp)
     trap 'rm -f "$page"' EXIT
@@ -53,11 +67,13 @@ install_all() {
     done <cli/hbmsim.1 | sed "s|@VERSION@|$VERSION|; s|@DATADIR@|$prefix/share/hbmsim|" >"$page"
     put 644 "$page" "$man/hbmsim.1"
     put 755 "$HBMSIM" "$to/bin/hbmsim"
+    [ ! -e "$library/libhbmsim.so.$abi" ] || install_library
 }
 
 uninstall_all() {
     rm -f "$to/bin/hbmsim" "$bash/hbmsim" "$zsh/_hbmsim" "$man/hbmsim.1" \
-        "$to/share/doc/hbmsim/COPYING"
+        "$to/share/doc/hbmsim/COPYING" "$to/include/hbmsim.h" "$lib/pkgconfig/hbmsim.pc" \
+        "$lib/libhbmsim.a" "$lib/libhbmsim.so" "$lib/libhbmsim.so".*
     for file in models/zoo/*.yaml hw/db/*.yaml examples/verify/*.py; do
         rm -f "$data/$file"
     done

@@ -3,9 +3,13 @@
 
 #include <stddef.h>
 
-void hb_interrupt_hold(sigset_t *out_before)
+#include "base/env.h"
+
+void hb_interrupt_hold(const struct hb_env *env, sigset_t *out_before)
 {
     sigset_t held;
+    if (env->guest)
+        return;
     sigemptyset(&held);
     sigaddset(&held, SIGINT);
     sigprocmask(SIG_BLOCK, &held, out_before);
@@ -17,10 +21,12 @@ bool hb_interrupt_came(void)
     return sigpending(&pending) == 0 && sigismember(&pending, SIGINT) == 1;
 }
 
-void hb_interrupt_release(const sigset_t *before)
+void hb_interrupt_release(const struct hb_env *env, const sigset_t *before)
 {
     sigset_t held;
     int taken;
+    if (env->guest)
+        return;
     sigemptyset(&held);
     sigaddset(&held, SIGINT);
     if (hb_interrupt_came())

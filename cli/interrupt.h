@@ -6,10 +6,13 @@
 #include <signal.h>
 #include <stdbool.h>
 
-void hb_interrupt_hold(sigset_t *out_before);
+struct hb_env;
+
+/* Neither does anything for a guest. */
+void hb_interrupt_hold(const struct hb_env *env, sigset_t *out_before);
 /* Whether it came since; it stays held. */
 bool hb_interrupt_came(void);
 /* One that came is taken; the signals are as they were before. */
-void hb_interrupt_release(const sigset_t *before);
+void hb_interrupt_release(const struct hb_env *env, const sigset_t *before);
 
 #endif

@@ -3,29 +3,20 @@
 #ifdef __APPLE__
 #include <mach-o/dyld.h>
 #endif
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/out.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "cli/cmd.h"
 #include "cli/help.h"
-
-static int64_t read_clock_ns(void)
-{
-    struct timespec t;
-    if (clock_gettime(CLOCK_MONOTONIC, &t) != 0)
-        hb_die("no monotonic clock: %s", strerror(errno));
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static const char *read_variable(const char *name, const char *absent)
 {
@@ -113,7 +104,7 @@ static void fill_env(struct hb_env *env)
     env->version = HB_VERSION;
     env->data_dir = find_data(env->arena);
     env->trace = read_variable("HBM_TRACE", "");
-    env->now_ns = read_clock_ns;
+    env->now_ns = hb_clock_ns;
     env->out_is_terminal = isatty(STDOUT_FILENO);
     env->err_is_terminal = isatty(STDERR_FILENO) && !dumb;
     env->colour = env->out_is_terminal && !dumb && !read_variable("NO_COLOR", NULL);

@@ -13,6 +13,7 @@
 #include "models/spec.h"
 
 struct hb_arena;
+struct hb_given;
 
 /* Where a configuration comes from. */
 struct hb_schema_source {
@@ -21,8 +22,9 @@ struct hb_schema_source {
     const char *path;        /* "-": standard input */
     const char *const *sets; /* KEY=VALUE of the command line, in order */
     int set_count;
-    const char *data_dir; /* holds models/zoo */
-    bool searched;        /* a mesh that plan.search frees need not divide the batch as written */
+    const char *data_dir;         /* holds models/zoo */
+    const struct hb_given *given; /* text in place of the file at path; null or nameless: none */
+    bool searched; /* a mesh that plan.search frees need not divide the batch as written */
 };
 
 /* File, includes and sets as a checked step. False: the errors are in the diag. */

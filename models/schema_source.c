@@ -115,7 +115,8 @@ static bool read_with_includes(const struct hb_schema_source *s, const struct op
                                struct hb_node **out_root)
 {
     struct hb_node *root = NULL;
-    if (!hb_import_load(s->arena, s->diag, file->path, &root) || !import_tree(s, file->path, &root))
+    if (!hb_import_load_given(s->arena, s->diag, file->by ? NULL : s->given, file->path, &root) ||
+        !import_tree(s, file->path, &root))
         return false;
     if (root->kind != HB_NODE_MAP)
         return hb_error(s->diag, root->loc, "%s stands where a map of keys is wanted",

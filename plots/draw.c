@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/owned.h"
 #include "plots/svg.h"
 
 /* Tried in this order; fontconfig puts the system's sans where a family is not installed, and
@@ -51,6 +52,7 @@ struct hb_draw {
     cairo_t *cr;
     struct hb_str bytes;
     struct hb_str texts; /* SVG with live text: the elements, in order */
+    struct hb_owned owned;
     cairo_font_face_t *faces[FONT_COUNT][2];
     struct sized_font cache[SIZE_CACHE];
     int cache_next;
@@ -58,6 +60,8 @@ struct hb_draw {
 
 static cairo_status_t take_bytes(void *closure, const unsigned char *data, unsigned int length)
 {
+    if (!hb_str_reserve(closure, length))
+        return CAIRO_STATUS_NO_MEMORY;
     hb_str_addn(closure, (const char *)data, length);
     return CAIRO_STATUS_SUCCESS;
 }
@@ -116,6 +120,20 @@ static void make_faces(struct hb_draw *d)
         }
 }
 
+/* What is cairo's; what was not made yet is null. */
+static void free_cairo(void *draw)
+{
+    struct hb_draw *d = draw;
+    cairo_destroy(d->cr);
+    cairo_surface_destroy(d->surface);
+    for (int i = 0; i < SIZE_CACHE; i++)
+        if (d->cache[i].font)
+            cairo_scaled_font_destroy(d->cache[i].font);
+    for (int i = 0; i < FONT_COUNT; i++)
+        for (int bold = 0; bold < 2; bold++)
+            cairo_font_face_destroy(d->faces[i][bold]);
+}
+
 struct hb_draw *hb_draw_new(struct hb_arena *arena, const struct hb_draw_setup *setup)
 {
     struct hb_draw *d = hb_arena_alloc(arena, 1, sizeof *d);
@@ -127,6 +145,7 @@ struct hb_draw *hb_draw_new(struct hb_arena *arena, const struct hb_draw_setup *
     d->setup.scale = setup->scale > 0 ? setup->scale : 1;
     hb_str_init(&d->bytes, arena);
     hb_str_init(&d->texts, arena);
+    hb_own(&d->owned, free_cairo, d);
     d->surface = make_surface(d);
     check_cairo(d, cairo_surface_status(d->surface));
     d->cr = cairo_create(d->surface);
@@ -138,27 +157,18 @@ struct hb_draw *hb_draw_new(struct hb_arena *arena, const struct hb_draw_setup *
     return d;
 }
 
-static void free_fonts(struct hb_draw *d)
-{
-    for (int i = 0; i < SIZE_CACHE; i++)
-        if (d->cache[i].font)
-            cairo_scaled_font_destroy(d->cache[i].font);
-    for (int i = 0; i < FONT_COUNT; i++)
-        for (int bold = 0; bold < 2; bold++)
-            cairo_font_face_destroy(d->faces[i][bold]);
-}
-
 void hb_draw_finish(struct hb_draw *d, struct hb_str *out)
 {
     enum hb_format format = d->setup.format;
     check_cairo(d, cairo_status(d->cr));
     cairo_destroy(d->cr);
+    d->cr = NULL;
     if (format == HB_FORMAT_PNG)
         check_cairo(d, cairo_surface_write_to_png_stream(d->surface, take_bytes, &d->bytes));
     cairo_surface_finish(d->surface);
     check_cairo(d, cairo_surface_status(d->surface));
-    cairo_surface_destroy(d->surface);
-    free_fonts(d);
+    hb_disown(&d->owned);
+    free_cairo(d);
     struct hb_svg_form form = {d->setup.id_prefix, d->setup.title, d->setup.live_text ? 1 : 2};
     if (format == HB_FORMAT_SVG)
         hb_svg_tidy(d->arena, &d->bytes, &d->texts, &form, out);

@@ -4,12 +4,14 @@
 
 #include <float.h>
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 
 #include <glpk.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/owned.h"
 
 static const double mib = 1048576.0;
 static const double kib_of_mib = 1024.0;
@@ -323,9 +325,53 @@ static void jump_back(void *info)
     longjmp(*(jmp_buf *)info, 1);
 }
 
+static int say_nothing(void *info, const char *text)
+{
+    (void)info;
+    (void)text;
+    return 1;
+}
+
+/* A GLPK that was built without --enable-reentrant has one environment for all threads. */
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_shared(void)
+{
+    return glp_config("TLS") == NULL;
+}
+
+/* GLPK's memory of this thread, problems and all. */
+static void free_glpk(void *unused)
+{
+    (void)unused;
+    glp_free_env();
+    if (is_shared())
+        pthread_mutex_unlock(&one_at_a_time);
+}
+
+/* Where GLPK cannot go on it jumps to back, without a word: it would print to standard output. */
+static void start_glpk(struct hb_owned *owned, jmp_buf *back)
+{
+    if (is_shared())
+        pthread_mutex_lock(&one_at_a_time);
+    hb_own(owned, free_glpk, NULL);
+    if (glp_init_env() > 1) /* any other call would end the process */
+        hb_die("out of memory in GLPK");
+    glp_term_hook(say_nothing, NULL);
+    glp_term_out(GLP_OFF);
+    glp_error_hook(jump_back, back);
+}
+
+static void end_glpk(struct hb_owned *owned)
+{
+    hb_disown(owned);
+    free_glpk(NULL);
+}
+
 void hb_ilp_solve(struct hb_arena *scratch, const struct hb_ilp_ask *ask, struct hb_ilp_answer *out)
 {
     jmp_buf back;
+    struct hb_owned owned;
     struct ilp *p = hb_arena_alloc(scratch, 1, sizeof *p);
     *out = (struct hb_ilp_answer){.status = HB_ILP_LIMIT};
     *p = (struct ilp){.scratch = scratch, .ask = ask, .s = ask->segment};
@@ -333,18 +379,15 @@ void hb_ilp_solve(struct hb_arena *scratch, const struct hb_ilp_ask *ask, struct
     for (uint32_t i = 0; i < p->s->item_count; i++)
         if (!ask->leave_out || !ask->leave_out[i])
             p->item[p->count++] = i;
-    glp_term_out(GLP_OFF);
+    start_glpk(&owned, &back);
     if (setjmp(back)) {
-        glp_error_hook(NULL, NULL);
-        glp_free_env();
+        end_glpk(&owned);
         return;
     }
-    glp_error_hook(jump_back, &back);
     p->lp = glp_create_prob();
     solve_problem(p, out);
     glp_delete_prob(p->lp);
-    glp_error_hook(NULL, NULL);
-    glp_free_env();
+    end_glpk(&owned);
 }
 
 /* --- linear programs --- */
@@ -396,15 +439,13 @@ static enum hb_ilp_status solve_linear(struct hb_arena *scratch, struct hb_lp *f
 enum hb_ilp_status hb_ilp_linear(struct hb_arena *scratch, struct hb_lp *lp)
 {
     jmp_buf back;
-    glp_term_out(GLP_OFF);
+    struct hb_owned owned;
+    start_glpk(&owned, &back);
     if (setjmp(back)) {
-        glp_error_hook(NULL, NULL);
-        glp_free_env();
+        end_glpk(&owned);
         return HB_ILP_LIMIT;
     }
-    glp_error_hook(jump_back, &back);
     enum hb_ilp_status status = solve_linear(scratch, lp);
-    glp_error_hook(NULL, NULL);
-    glp_free_env();
+    end_glpk(&owned);
     return status;
 }

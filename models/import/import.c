@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/env.h"
 #include "base/file.h"
 #include "base/toml.h"
 #include "base/yaml.h"
@@ -88,6 +89,14 @@ bool hb_import_load(struct hb_arena *arena, struct hb_diag *diag, const char *pa
     if (!hb_file_read(arena, diag, path, &content, &name))
         return false;
     return hb_import_parse(arena, diag, name, content.text, content.len, out_root);
+}
+
+bool hb_import_load_given(struct hb_arena *arena, struct hb_diag *diag,
+                          const struct hb_given *given, const char *path, struct hb_node **out_root)
+{
+    if (given && given->name)
+        return hb_import_parse(arena, diag, given->name, given->text, given->len, out_root);
+    return hb_import_load(arena, diag, path, out_root);
 }
 
 /* KEY=VALUE, with or without dashes in front, into a map: dots are kept in the key. */

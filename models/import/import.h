@@ -12,6 +12,7 @@
 #include "base/str.h"
 
 struct hb_arena;
+struct hb_given;
 
 struct hb_notes {
     const char **items;
@@ -43,6 +44,10 @@ struct hb_import_source {
  * keys begin with "--"). */
 bool hb_import_load(struct hb_arena *arena, struct hb_diag *diag, const char *path,
                     struct hb_node **out_root);
+/* The same of what a caller gave as text, or where given is null or nameless, of the file. */
+bool hb_import_load_given(struct hb_arena *arena, struct hb_diag *diag,
+                          const struct hb_given *given, const char *path,
+                          struct hb_node **out_root);
 /* The same of text; text[len] is 0. */
 bool hb_import_parse(struct hb_arena *arena, struct hb_diag *diag, const char *name,
                      const char *text, size_t len, struct hb_node **out_root);

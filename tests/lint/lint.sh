@@ -15,7 +15,7 @@ failed=0
 : "${CC:=cc}"
 flags="-std=c11 -I. -D_XOPEN_SOURCE=700 -DHB_VERSION=\"\" -DHB_SOURCE_DIR=\"\" -DHB_DATADIR=\"\""
 
-find base hw models sim solver plots cli tests -name '*.[ch]' 2>/dev/null | sort >"$work/sources"
+find base hw models sim solver plots cli lib tests -name '*.[ch]' 2>/dev/null | sort >"$work/sources"
 grep '\.h$' "$work/sources" >"$work/headers"
 grep '\.c$' "$work/sources" | grep -v '^tests/' >"$work/program"
 
@@ -61,8 +61,8 @@ apply_waivers() {
 check_shape() {
     xargs awk -f tests/lint/shape.awk <"$work/sources" >"$work/all"
     apply_waivers
-    for check in 'include include direction: base < hw < models < sim < solver < plots < cli' \
-        'owner a foreign library is included by one file' 'banned no banned function is called' \
+    for check in 'include include direction: base < hw < models < sim < solver < plots < cli < lib' \
+        'owner a foreign library is included by one file' 'banned no banned function is called' 'global nothing that changes is shared' \
         'function functions of at most 60 lines' 'file files of at most 800 lines' \
         'parameters at most 6 parameters' 'line lines of at most 100 columns' \
         'nesting at most 3 levels of control'; do
@@ -100,7 +100,7 @@ check_scripts() {
 check_pages() {
     for page in README.md HACKING.md docs/*.md; do
         [ -e "$page" ] || continue
-        grep -oE '(`|]\()(\.\./)?(base|hw|models|sim|solver|plots|cli|tests|examples|docs)/[A-Za-z0-9_./*-]+' "$page" |
+        grep -oE '(`|]\()(\.\./)?(base|hw|models|sim|solver|plots|cli|lib|tests|examples|docs)/[A-Za-z0-9_./*-]+' "$page" |
             sed 's/^`//; s/^](//; s/^\.\.\///; s/NAME/*/' | sort -u | while read -r path; do
             # shellcheck disable=SC2086
             set -- $path

@@ -1,0 +1,19 @@
+# The library: the program's objects behind the functions of lib/hbmsim.h, base/die.o replaced by
+# lib/call.o. Nothing else of it can be seen from outside. The number is the ABI's: it grows when
+# what was compiled against lib/hbmsim.h before would not run any more.
+ABI      := 1
+SHARED   := -fPIC -fvisibility=hidden
+DOORS    := $(B)/lib/hbmsim.o $(B)/lib/call.o
+LIBRARY  := $(if $(filter fast tsan,$(VARIANT)),$(B)/lib/libhbmsim.so.$(ABI) $(B)/lib/libhbmsim.a)
+
+tsan:                     ## the library's threads and sweep --jobs under ThreadSanitizer
+	$(Q)$(MAKE) --no-print-directory TSAN=1 all
+	$(Q)BUILD=$(BUILD)/tsan CC="$(CC)" sh tests/library/tsan.sh
+library: $(LIBRARY)       ## libhbmsim, shared and static, in build/fast/lib
+$(B)/lib/libhbmsim.so.$(ABI): $(DOORS) $(B)/libhbmsim.a
+	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,$(@F) $(if $(filter fast,$(VARIANT)),-Wl$(comma)-z$(comma)defs) \
+	    $(LDFLAGS) -o $@ $^ $(LIBS) -lpthread
+$(B)/lib/libhbmsim.a: $(DOORS) $(B)/libhbmsim.a
+	$(Q)$(CC) -r -nostdlib -o $(@D)/whole.o $^
+	$(Q)objcopy --localize-hidden $(@D)/whole.o
+	$(Q)rm -f $@ && ar rcs $@ $(@D)/whole.o
