@@ -131,9 +131,9 @@ calibration: $(B)/hbmsim  ## the table that intervals come from, then the progra
 clean:                    ## removes what was built
 	$(Q)rm -rf $(BUILD)
 help:                     ## this list
-	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile lib/rules.mk | expand -t 22
-include lib/rules.mk
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile */rules.mk | expand -t 22
+include lib/rules.mk python/rules.mk
 FORCE:
 .PHONY: accuracy calibration pictures all unit test check lint golden golden-update torture fuzz cov mutate bench install uninstall \
-        clean help library tsan FORCE
+        clean help library tsan wheel FORCE
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -53,6 +53,7 @@ install_all() {
     put_all models/zoo yaml
     put_all hw/db yaml
     put_all examples/verify py
+    put_all examples/record py
     put 644 COPYING "$to/share/doc/hbmsim/COPYING"
     "$HBMSIM" help --completion bash >"$page"
     put 644 "$page" "$bash/hbmsim"
@@ -74,11 +75,11 @@ uninstall_all() {
     rm -f "$to/bin/hbmsim" "$bash/hbmsim" "$zsh/_hbmsim" "$man/hbmsim.1" \
         "$to/share/doc/hbmsim/COPYING" "$to/include/hbmsim.h" "$lib/pkgconfig/hbmsim.pc" \
         "$lib/libhbmsim.a" "$lib/libhbmsim.so" "$lib/libhbmsim.so".*
-    for file in models/zoo/*.yaml hw/db/*.yaml examples/verify/*.py; do
+    for file in models/zoo/*.yaml hw/db/*.yaml examples/verify/*.py examples/record/*.py; do
         rm -f "$data/$file"
     done
     for folder in "$data/models/zoo" "$data/models" "$data/hw/db" "$data/hw" \
-        "$data/examples/verify" "$data/examples" "$data" "$to/share/doc/hbmsim"; do
+        "$data/examples/verify" "$data/examples/record" "$data/examples" "$data" "$to/share/doc/hbmsim"; do
         rmdir "$folder" 2>/dev/null || true
     done
 }
