@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "cli/cmd.h"
 #include "cli/draw.h"
+#include "cli/head.h"
 #include "cli/input.h"
 #include "plots/picture.h"
 #include "solver/advise.h"
@@ -51,7 +52,8 @@ static void print_json(struct hb_env *env, FILE *out, const struct hb_spec *spec
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, out, true);
     hb_json_object(&j);
-    hb_json_put_text(&j, "name", spec->model.name);
+    struct hb_head head = hb_head_of(env, spec);
+    hb_head_json(&j, &head);
     hb_json_put_int(&j, "peak_bytes", l->peak_bytes);
     hb_json_put_int(&j, "budget_bytes", l->budget_bytes);
     hb_json_put_real(&j, "step_seconds", (double)l->step_ns * 1e-9);

@@ -318,12 +318,13 @@ static void print_text(FILE *to, const struct answer *a, int64_t most)
 
 /* ---- JSON */
 
-static void write_side(struct hb_json *j, const struct side *side)
+static void write_side(struct hb_json *j, const struct hb_env *env, const struct side *side)
 {
     const struct hb_result *r = &side->result;
+    struct hb_head head = hb_head_of(env, &side->spec);
+    head.name = side->name;
     hb_json_object(j);
-    hb_json_put_text(j, "name", side->name);
-    hb_json_put_text(j, "device", side->spec.hardware.device);
+    hb_head_json(j, &head);
     hb_json_put_bool(j, "fits", r->fits);
     hb_json_put_text(j, "verdict", hb_verdict_name(r->verdict));
     hb_json_put_int(j, "peak_bytes", r->memory.peak_bytes);
@@ -356,16 +357,37 @@ static void write_rows(struct hb_json *j, const char *title, const struct rows *
     hb_json_array_end(j);
 }
 
+static const char *same_text(const char *a, const char *b)
+{
+    return a && b && hb_str_same(a, b) ? a : NULL;
+}
+
+/* What all have in common; each has a head of its own. */
+static struct hb_head find_head(const struct answer *a)
+{
+    struct hb_head all = hb_head_of(a->env, &a->sides[0].spec);
+    all.configuration = NULL;
+    for (int s = 1; s < a->count; s++) {
+        struct hb_head other = hb_head_of(a->env, &a->sides[s].spec);
+        all.name = same_text(all.name, other.name);
+        all.compiler = same_text(all.compiler, other.compiler);
+        all.device = same_text(all.device, other.device);
+    }
+    return all;
+}
+
 static void print_json(FILE *to, const struct answer *a)
 {
     struct hb_str text;
     hb_str_init(&text, a->env->arena);
     struct hb_json j = hb_json_begin(&text, to, true);
     hb_json_object(&j);
+    struct hb_head head = find_head(a);
+    hb_head_json(&j, &head);
     hb_json_key(&j, "configurations");
     hb_json_array(&j);
     for (int s = 0; s < a->count; s++)
-        write_side(&j, &a->sides[s]);
+        write_side(&j, a->env, &a->sides[s]);
     hb_json_array_end(&j);
     write_rows(&j, "keys", &a->keys, a->count, false);
     write_rows(&j, "tensors", &a->tensors, a->count, true);

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "cli/cmd.h"
 #include "cli/draw.h"
+#include "cli/head.h"
 #include "hw/device.h"
 #include "plots/rates.h"
 
@@ -148,7 +149,10 @@ static void print_json(struct hb_env *env, const struct hb_device *devs, uint32_
     struct hb_str text;
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, env->out, true);
+    const char *only = count == 1 ? devs[0].name : NULL;
+    struct hb_head head = {.name = only, .version = env->version, .device = only};
     hb_json_object(&j);
+    hb_head_json(&j, &head);
     hb_json_key(&j, "devices");
     hb_json_array(&j);
     for (uint32_t i = 0; i < count; i++)

@@ -9,6 +9,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "cli/cmd.h"
+#include "cli/head.h"
 #include "cli/show_snapshot.h"
 #include "cli/wrap.h"
 #include "sim/hlo/logfile.h"
@@ -23,6 +24,7 @@ struct options {
 struct printer {
     struct hb_env *env;
     FILE *out;
+    const char *file; /* of the log */
     const struct hb_log *log;
     const struct hb_story *story;
     const char *const *commands;
@@ -251,8 +253,6 @@ static void write_story(struct hb_json *j, const struct printer *p)
     write_list(j, "notes", s->notes, s->note_count);
     hb_json_put_text(j, "framework",
                      s->framework < HB_FW_LOG_COUNT ? hb_log_framework_key(s->framework) : NULL);
-    hb_json_put_text(j, "compiler", s->compiler);
-    hb_json_put_text(j, "device", s->device);
     hb_json_put_known(j, "wanted_bytes", s->wanted_bytes);
     hb_json_put_known(j, "available_bytes", s->available_bytes);
     hb_json_put_known(j, "over_bytes", s->over_bytes);
@@ -270,7 +270,12 @@ static void print_json(const struct printer *p, bool known)
     struct hb_str text;
     hb_str_init(&text, p->env->arena);
     struct hb_json j = hb_json_begin(&text, p->out, true);
+    struct hb_head head = {.name = p->file,
+                           .version = p->env->version,
+                           .compiler = known ? p->story->compiler : NULL,
+                           .device = known ? p->story->device : NULL};
     hb_json_object(&j);
+    hb_head_json(&j, &head);
     hb_json_put_bool(&j, "known", known);
     hb_json_put_known(&j, "lines", p->log->lines);
     if (known)
@@ -285,7 +290,7 @@ static int explain(struct hb_env *env, const struct options *o, const struct hb_
     struct hb_story story;
     const char *commands[4];
     struct hb_out *out = hb_out_open(env, o->common.output);
-    struct printer p = {env, hb_out_file(out), log, &story, commands, 0};
+    struct printer p = {env, hb_out_file(out), o->log, log, &story, commands, 0};
     const char *folder = hb_arena_printf(env->arena, "%s/models/zoo", env->data_dir);
     struct hb_story_model model = {o->model, hb_file_list(env->arena, folder, ".yaml")};
     bool known = hb_story_tell(env->arena, log, &story);
@@ -325,7 +330,7 @@ static int explain_snapshot(struct hb_env *env, const struct options *o)
         return HB_EXIT_INPUT;
     struct hb_out *out = hb_out_open(env, o->common.output);
     if (o->common.json)
-        hb_show_snapshot_json(env, hb_out_file(out), &snapshot);
+        hb_show_snapshot_json(env, hb_out_file(out), o->log, &snapshot);
     else
         hb_show_snapshot_text(env, hb_out_file(out), &snapshot);
     hb_out_close(out);

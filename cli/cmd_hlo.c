@@ -125,7 +125,7 @@ static int run(struct hb_env *env, int argc, char **argv)
         hb_out_drop(out);
         return HB_EXIT_INPUT;
     }
-    struct hb_hlo_shown shown = {module.text.file, o.backend >= 0, o.top};
+    struct hb_hlo_shown shown = {module.text.file, env->version, o.backend >= 0, o.top};
     if (o.common.json)
         print_json(env, hb_out_file(out), &shown, &report, o.full ? &heap : NULL);
     else

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/yaml.h"
 #include "cli/cmd.h"
+#include "cli/head.h"
 #include "models/import/import.h"
 #include "models/schema.h"
 
@@ -26,18 +27,20 @@ static void write_notes(struct hb_json *j, const char *key, const struct hb_note
     hb_json_array_end(j);
 }
 
-static void print_json(FILE *to, struct hb_env *env, const struct hb_import *import)
+static void print_json(FILE *to, struct hb_env *env, const struct hb_import *import,
+                       const struct hb_spec *spec)
 {
     struct hb_str text;
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, to, true);
+    struct hb_head head = hb_head_of(env, spec);
+    head.configuration = import->root;
     hb_json_object(&j);
+    hb_head_json(&j, &head);
     hb_json_put_text(&j, "imported", import->what);
     write_notes(&j, "understood", &import->understood);
     write_notes(&j, "assumed", &import->assumed);
     write_notes(&j, "missing", &import->missing);
-    hb_json_key(&j, "configuration");
-    hb_json_node(&j, import->root);
     hb_json_object_end(&j);
     hb_json_end(&j);
 }
@@ -53,7 +56,8 @@ static void print_yaml(FILE *to, struct hb_env *env, const struct hb_import *imp
 }
 
 /* The file as ours, sets applied; and checked, so that what is printed is one that is read. */
-static bool read_import(struct hb_env *env, const struct options *o, struct hb_import *out_import)
+static bool read_import(struct hb_env *env, const struct options *o, struct hb_import *out_import,
+                        struct hb_spec *out_spec)
 {
     struct hb_import_source source = {.arena = env->arena,
                                       .diag = env->diag,
@@ -62,28 +66,28 @@ static bool read_import(struct hb_env *env, const struct options *o, struct hb_i
                                       .more_count = (int)o->more.count,
                                       .data_dir = env->data_dir};
     struct hb_node *root;
-    struct hb_spec spec;
     if (!hb_import_load_given(env->arena, env->diag, &env->given, o->file, &root) ||
         !hb_import_tree(&source, root, out_import))
         return false;
     for (uint32_t i = 0; i < o->common.set.count; i++)
         if (!hb_schema_set(env->arena, env->diag, out_import->root, o->common.set.items[i]))
             return false;
-    return hb_schema_from_node(env->arena, env->diag, out_import->root, env->data_dir, &spec);
+    return hb_schema_from_node(env->arena, env->diag, out_import->root, env->data_dir, out_spec);
 }
 
 static int run(struct hb_env *env, int argc, char **argv)
 {
     struct options o = {0};
     struct hb_import import;
+    struct hb_spec spec;
     int status = hb_opt_parse(env, &hb_cmd_import, argc, argv, &o);
     if (status != HB_GO_ON)
         return status;
-    if (!read_import(env, &o, &import))
+    if (!read_import(env, &o, &import, &spec))
         return HB_EXIT_INPUT;
     struct hb_out *out = hb_out_open(env, o.common.output);
     if (o.common.json)
-        print_json(hb_out_file(out), env, &import);
+        print_json(hb_out_file(out), env, &import, &spec);
     else
         print_yaml(hb_out_file(out), env, &import);
     hb_out_close(out);

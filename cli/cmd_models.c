@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "cli/cmd.h"
+#include "cli/head.h"
 #include "models/params.h"
 #include "models/schema.h"
 
@@ -221,12 +222,14 @@ static void write_card(struct hb_json *j, const struct card *c)
     hb_json_object_end(j);
 }
 
-static void print_json(FILE *to, struct hb_arena *arena, const struct card *cards, uint32_t count)
+static void print_json(FILE *to, const struct hb_env *env, const struct card *cards, uint32_t count)
 {
     struct hb_str text;
-    hb_str_init(&text, arena);
+    struct hb_head head = {.name = count == 1 ? cards[0].name : NULL, .version = env->version};
+    hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, to, true);
     hb_json_object(&j);
+    hb_head_json(&j, &head);
     hb_json_key(&j, "models");
     hb_json_array(&j);
     for (uint32_t i = 0; i < count; i++)
@@ -270,7 +273,7 @@ static int run(struct hb_env *env, int argc, char **argv)
         return HB_EXIT_INPUT;
     struct hb_out *out = hb_out_open(env, o.common.output);
     if (o.common.json)
-        print_json(hb_out_file(out), env->arena, cards, count);
+        print_json(hb_out_file(out), env, cards, count);
     else
         print_text(hb_out_file(out), env->arena, cards, count, !o.names.count);
     hb_out_close(out);

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "cli/cmd.h"
+#include "cli/head.h"
 #include "models/schema.h"
 #include "sim/hlo/logfile.h"
 #include "sim/hlo/measured.h"
@@ -88,9 +89,21 @@ static const char *join_notes(struct hb_arena *arena, const char *a, const char 
     return hb_arena_printf(arena, "%s; %s", a, b);
 }
 
-static bool write_record(struct hb_env *env, struct hb_str *line, const struct options *o,
-                         const struct hb_node *config, const struct hb_measured *m)
+/* What differs from the defaults, and in any case on what and by which compiler. */
+static struct hb_node *emit_config(struct hb_arena *arena, const struct hb_spec *spec)
 {
+    static const char *const always[] = {"hardware", "compiler"};
+    struct hb_node *config = hb_schema_emit(arena, spec, false);
+    struct hb_node *full = hb_schema_emit(arena, spec, true);
+    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
+        hb_node_put(config, always[i], nowhere, hb_node_copy(arena, hb_node_find(full, always[i])));
+    return config;
+}
+
+static bool write_record(struct hb_env *env, struct hb_str *line, const struct options *o,
+                         const struct hb_spec *spec, const struct hb_measured *m)
+{
+    struct hb_head head = hb_head_of(env, spec);
     struct hb_json j = hb_json_begin(line, NULL, false);
     hb_json_object(&j);
     hb_json_put_text(&j, "id", o->id);
@@ -98,8 +111,9 @@ static bool write_record(struct hb_env *env, struct hb_str *line, const struct o
     if (o->group)
         hb_json_put_text(&j, "group", o->group);
     bool ok = write_versions(env, &j, &o->versions);
+    hb_head_json_texts(&j, &head);
     hb_json_key(&j, "config");
-    hb_json_node(&j, config);
+    hb_json_node(&j, emit_config(env->arena, spec));
     write_measured(&j, m, o);
     hb_json_put_text(&j, "note", join_notes(env->arena, o->note, m->note));
     hb_json_object_end(&j);
@@ -118,18 +132,7 @@ static bool check_record(struct hb_env *env, const struct hb_str *line)
                                &spec);
 }
 
-/* What differs from the defaults, and in any case on what and by which compiler. */
-static struct hb_node *emit_config(struct hb_arena *arena, const struct hb_spec *spec)
-{
-    static const char *const always[] = {"hardware", "compiler"};
-    struct hb_node *config = hb_schema_emit(arena, spec, false);
-    struct hb_node *full = hb_schema_emit(arena, spec, true);
-    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
-        hb_node_put(config, always[i], nowhere, hb_node_copy(arena, hb_node_find(full, always[i])));
-    return config;
-}
-
-static bool read_config(struct hb_env *env, const struct options *o, struct hb_node **out_config)
+static bool read_config(struct hb_env *env, const struct options *o, struct hb_spec *out_spec)
 {
     struct hb_schema_source source = {.arena = env->arena,
                                       .diag = env->diag,
@@ -137,11 +140,7 @@ static bool read_config(struct hb_env *env, const struct options *o, struct hb_n
                                       .sets = o->common.set.items,
                                       .set_count = (int)o->common.set.count,
                                       .data_dir = env->data_dir};
-    struct hb_spec spec;
-    if (!hb_schema_read(&source, &spec))
-        return false;
-    *out_config = emit_config(env->arena, &spec);
-    return true;
+    return hb_schema_read(&source, out_spec);
 }
 
 /* What the user says of it; else XLA:TPU refuses what does not fit, so what it compiled fits. */
@@ -160,12 +159,12 @@ static void settle_fits(struct hb_env *env, const struct options *o, const char 
 static int make_record(struct hb_env *env, const struct options *o, struct hb_measured *m)
 {
     struct hb_str line;
-    struct hb_node *config;
-    if (!read_config(env, o, &config))
+    struct hb_spec spec;
+    if (!read_config(env, o, &spec))
         return HB_EXIT_INPUT;
-    settle_fits(env, o, hb_node_find(config, "compiler")->text, m);
+    settle_fits(env, o, hb_compiler_name(spec.compiler), m);
     hb_str_init(&line, env->arena);
-    if (!write_record(env, &line, o, config, m) || !check_record(env, &line))
+    if (!write_record(env, &line, o, &spec, m) || !check_record(env, &line))
         return HB_EXIT_INPUT;
     struct hb_out *out = hb_out_open(env, o->common.output);
     fputs(line.text, hb_out_file(out));

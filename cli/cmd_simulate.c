@@ -52,7 +52,8 @@ static void print_json(struct hb_env *env, FILE *out, const struct options *o,
     struct hb_str text;
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, out, true);
-    hb_show_json(&j, env->arena, r, o->full, orders_of(env, o, r));
+    struct hb_head head = hb_head_of(env, r->spec);
+    hb_show_json(&j, env->arena, r, o->full, orders_of(env, o, r), &head);
     hb_json_end(&j);
 }
 

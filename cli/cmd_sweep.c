@@ -8,8 +8,10 @@
 #include "base/json_write.h"
 #include "base/out.h"
 #include "base/size.h"
+#include "base/str.h"
 #include "cli/cmd.h"
 #include "cli/draw.h"
+#include "cli/head.h"
 #include "cli/input.h"
 #include "models/schema.h"
 #include "plots/picture.h"
@@ -100,11 +102,32 @@ static void put_cell(struct hb_json *j, const struct answer *a, uint32_t index)
     hb_json_object_end(j);
 }
 
+/* What varies is not what a configuration of all cells has: name, compiler and device are null
+ * where a cell may have another. */
+static struct hb_head find_head(const struct answer *a)
+{
+    struct hb_spec spec;
+    if (!hb_sweep_spec(a->env->arena, a->sweep, a->env->data_dir, &spec))
+        return (struct hb_head){.name = a->map.name, .version = a->env->version};
+    struct hb_head head = hb_head_of(a->env, &spec);
+    head.name = a->map.name;
+    for (uint32_t i = 0; i < a->sweep->axis_count; i++) {
+        const char *key = a->sweep->axes[i].key;
+        bool device = hb_str_same(key, "hardware.device");
+        if (device)
+            head.device = NULL;
+        if (device || hb_str_same(key, "compiler"))
+            head.compiler = NULL;
+    }
+    return head;
+}
+
 /* All but the cells. */
 static void put_head(struct hb_json *j, const struct answer *a)
 {
     const struct hb_sweep *s = a->sweep;
-    hb_json_put_text(j, "name", a->map.name);
+    struct hb_head head = find_head(a);
+    hb_head_json(j, &head);
     hb_json_put_int(j, "budget_bytes", a->map.budget_bytes);
     put_axis(j, "x", &s->axes[0]);
     put_axis(j, "y", s->axis_count > 1 ? &s->axes[1] : NULL);

@@ -115,6 +115,8 @@ static void run_record(struct hb_env *env, const struct options *o, struct devic
         if (o->explain && !c.failed)
             hb_report_explain(sink->report, &c, &program, &memory);
         keep_case(env->arena, &c);
+        if (read)
+            hb_report_name(sink->report, &record.spec);
         hb_report_date(sink->report, node);
         hb_report_add(sink->report, &c);
         if (sink->pairs)
@@ -207,13 +209,18 @@ static bool has_bytes(const struct hb_report *r)
     return false;
 }
 
-static void print_report(const struct options *o, const struct hb_report *r, FILE *to)
+static void print_report(const struct hb_env *env, const struct options *o,
+                         const struct hb_report *r, FILE *to)
 {
     if (o->calibration)
         hb_report_calibration(r, to);
-    else if (o->common.json)
-        hb_report_json(r, to);
-    else if (o->explain)
+    else if (o->common.json) {
+        struct hb_head head = {.name = o->files.count == 1 ? o->files.items[0] : NULL,
+                               .version = env->version,
+                               .compiler = r->compiler,
+                               .device = r->device};
+        hb_report_json(r, &head, to);
+    } else if (o->explain)
         fputs(r->explanation ? r->explanation : r->cases[0].failed, to);
     else
         hb_report_text(r, to);
@@ -249,7 +256,7 @@ static int run(struct hb_env *env, int argc, char **argv)
         return HB_EXIT_INPUT;
     }
     struct hb_out *out = hb_out_open(env, o.common.output);
-    print_report(&o, &report, hb_out_file(out));
+    print_report(env, &o, &report, hb_out_file(out));
     hb_out_close(out);
     if (o.plot.path)
         draw_scatter(env, &o.plot, &report);

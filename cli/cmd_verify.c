@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "cli/cmd.h"
 #include "cli/compiled.h"
+#include "cli/head.h"
 #include "cli/input.h"
 #include "cli/keep.h"
 #include "models/schema.h"
@@ -43,6 +44,8 @@ static void print_json(struct hb_env *env, FILE *out, const struct hb_result *r,
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, out, true);
     hb_json_object(&j);
+    struct hb_head head = hb_head_of(env, r->spec);
+    hb_head_json(&j, &head);
     hb_json_put_bool(&j, "fits", c->total_bytes <= r->budget_bytes);
     hb_json_put_text(&j, "by", c->by);
     hb_json_put_text(&j, "topology", c->topology);

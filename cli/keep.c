@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json_write.h"
 #include "base/out.h"
+#include "cli/head.h"
 #include "models/schema.h"
 
 static const struct hb_loc nowhere;
@@ -56,12 +57,14 @@ static void write_record(struct hb_env *env, struct hb_str *line, const char *id
     hb_schema_emit_json(&config, spec, true);
     struct hb_json j = hb_json_begin(line, NULL, false);
     hb_json_object(&j);
+    struct hb_head head = hb_head_of(env, spec);
     hb_json_put_text(&j, "id", id ? id : make_id(env, spec, config.text));
     hb_json_put_text(&j, "source",
                      spec->compiler == HB_XLA_TPU ? "xla-tpu-aot/verify" : "xla-gpu-aot/verify");
     hb_json_put_text(&j, "group", hb_arena_printf(env->arena, "verify/%s", spec->model.name));
     hb_json_key(&j, "versions");
     hb_json_node(&j, c->versions);
+    hb_head_json_texts(&j, &head);
     hb_json_key(&j, "config");
     hb_json_node(&j, config_of(env->arena, spec));
     hb_json_key(&j, "measured");

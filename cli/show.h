@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/json_write.h"
+#include "cli/head.h"
 #include "sim/engine/result.h"
 #include "sim/graph/step.h"
 
@@ -18,9 +19,10 @@ void hb_show_text(const struct hb_env *env, FILE *out, const struct hb_result *r
 /* Bytes at the peak by category, as the key "categories". */
 void hb_show_categories_json(struct hb_json *j, const struct hb_memory *m);
 /* As one JSON object, with the keys that `hbmsim simulate --json` promises; full: with the curve
- * over time and the places of buffers (plots/outcome.h); orders: null where not asked for. */
+ * over time and the places of buffers (plots/outcome.h); orders: null where not asked for; head:
+ * null within another result, which has one. */
 void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_result *r, bool full,
-                  const struct hb_step_orders *orders);
+                  const struct hb_step_orders *orders, const struct hb_head *head);
 /* What XLA's three orders would need (simulate --orders): a table; the same as a key of an open
  * object. */
 void hb_show_orders(FILE *out, const struct hb_step_orders *o);

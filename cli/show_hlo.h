@@ -13,8 +13,9 @@ struct hb_env;
 /* How the dump was read. */
 struct hb_hlo_shown {
     const char *file;
-    bool backend_given; /* else it was guessed from the text */
-    int64_t top;        /* rows of the table of temporaries */
+    const char *version; /* of hbmsim */
+    bool backend_given;  /* else it was guessed from the text */
+    int64_t top;         /* rows of the table of temporaries */
 };
 
 void hb_show_hlo_text(const struct hb_env *env, FILE *out, const struct hb_hlo_shown *shown,

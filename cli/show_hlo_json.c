@@ -1,5 +1,7 @@
 /* `hbmsim hlo --json`. */
+#include "base/arena.h"
 #include "base/str.h"
+#include "cli/head.h"
 #include "cli/show_hlo.h"
 
 static void write_span(struct hb_json *j, const char *key, struct hb_hlo_span span)
@@ -135,11 +137,28 @@ static void write_orders(struct hb_json *j, const struct hb_hlo_orders *o)
     hb_json_object_end(j);
 }
 
+/* A dump has no configuration; TPUs' rules are named as their profiles. */
+static struct hb_head find_head(struct hb_json *j, const struct hb_hlo_shown *shown,
+                                const struct hb_hlo_module *m)
+{
+    static const char *const compilers[] = {
+        [HB_HLO_CPU] = "xla-cpu", [HB_HLO_GPU] = "xla-gpu", [HB_HLO_TPU] = "xla-tpu"};
+    bool tpu = m->dialect->backend == HB_HLO_TPU;
+    return (struct hb_head){
+        .name = hb_arena_strndup(j->out->arena, m->name.at, m->name.len),
+        .version = shown->version,
+        .compiler = compilers[m->dialect->backend],
+        .device = tpu ? m->dialect->name : NULL,
+    };
+}
+
 void hb_show_hlo_json(struct hb_json *j, const struct hb_hlo_shown *shown,
                       const struct hb_hlo_report *r, const struct hb_outcome *heap)
 {
     const struct hb_hlo_module *m = r->hp.m;
+    struct hb_head head = find_head(j, shown, m);
     hb_json_object(j);
+    hb_head_json(j, &head);
     hb_json_put_text(j, "file", shown->file);
     write_span(j, "module", m->name);
     hb_json_put_text(j, "backend", m->dialect->name);
@@ -165,7 +184,6 @@ void hb_show_hlo_json(struct hb_json *j, const struct hb_hlo_shown *shown,
     hb_json_put_bool(j, "findings_packed", !r->findings.by_liveness);
     write_curve(j, r);
     if (heap) {
-        hb_json_put_text(j, "name", heap->name);
         hb_json_put_int(j, "peak_bytes", heap->peak_bytes);
         hb_outcome_write_heap(j, heap);
     }

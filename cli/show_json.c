@@ -138,12 +138,14 @@ static void show_interval(struct hb_json *j, const struct hb_interval *i)
 }
 
 void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_result *r, bool full,
-                  const struct hb_step_orders *orders)
+                  const struct hb_step_orders *orders, const struct hb_head *head)
 {
     struct hb_outcome outcome = {0};
     if (full || r->spec->load.present)
         hb_outcome_make(arena, r, &outcome);
     hb_json_object(j);
+    if (head)
+        hb_head_json(j, head);
     hb_json_put_bool(j, "fits", r->fits);
     hb_json_put_text(j, "verdict", hb_verdict_name(r->verdict));
     show_sizes(j, r);
@@ -164,9 +166,7 @@ void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_res
     }
     if (orders)
         hb_show_orders_json(j, orders);
-    if (full) {
-        hb_json_put_text(j, "name", outcome.name);
+    if (full)
         hb_outcome_write_curves(j, &outcome);
-    }
     hb_json_object_end(j);
 }

@@ -80,7 +80,7 @@ static void put_infeasible(struct hb_json *j, struct hb_env *env, const struct h
     hb_json_key(j, "smallest_plan");
     hb_json_node(j, hb_schema_emit(env->arena, a->spec, true));
     hb_json_key(j, "smallest_prediction");
-    hb_show_json(j, env->arena, a->result, false, NULL);
+    hb_show_json(j, env->arena, a->result, false, NULL, NULL);
     hb_json_put_int(j, "least_budget_bytes",
                     hb_round_up(a->ask->confidence > 0 ? a->result->interval.most_bytes
                                                        : a->result->memory.peak_bytes,
@@ -99,7 +99,7 @@ static void put_found(struct hb_json *j, struct hb_env *env, const struct hb_pla
     hb_json_key(j, "plan");
     hb_json_node(j, hb_schema_emit(env->arena, a->spec, true));
     hb_json_key(j, "prediction");
-    hb_show_json(j, env->arena, a->result, false, NULL);
+    hb_show_json(j, env->arena, a->result, false, NULL, NULL);
     hb_json_key(j, "alternatives");
     hb_json_array(j);
     for (uint32_t i = 0; i < a->plan->alternative_count; i++)
@@ -140,7 +140,8 @@ void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answe
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, out, true);
     hb_json_object(&j);
-    hb_json_put_text(&j, "name", a->ask->spec->model.name);
+    struct hb_head head = hb_head_of(env, a->ask->spec);
+    hb_head_json(&j, &head);
     hb_json_put_text(&j, "status", hb_plan_status_name(a->plan->status));
     if (a->plan->status == HB_PLAN_LIMIT && !a->plan->found)
         hb_json_key(&j, "gap"), hb_json_null(&j);

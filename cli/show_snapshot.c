@@ -9,6 +9,7 @@
 #include "base/json_write.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "cli/head.h"
 #include "cli/wrap.h"
 
 enum { GROUPS_SHOWN = 12, POOLS_SHOWN = 8, SEGMENTS_SHOWN = 5 };
@@ -284,12 +285,15 @@ static void put_device(struct hb_json *j, const struct hb_snapshot_device *d)
     hb_json_object_end(j);
 }
 
-void hb_show_snapshot_json(struct hb_env *env, FILE *out, const struct hb_snapshot *s)
+void hb_show_snapshot_json(struct hb_env *env, FILE *out, const char *file,
+                           const struct hb_snapshot *s)
 {
     struct hb_str text;
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, out, true);
     hb_json_object(&j);
+    struct hb_head head = {.name = file, .version = env->version, .compiler = "torch"};
+    hb_head_json(&j, &head);
     hb_json_put_bool(&j, "known", true);
     hb_json_put_text(&j, "what", "A memory snapshot of PyTorch");
     hb_json_key(&j, "devices");

@@ -9,6 +9,7 @@
 struct hb_env;
 
 void hb_show_snapshot_text(struct hb_env *env, FILE *out, const struct hb_snapshot *s);
-void hb_show_snapshot_json(struct hb_env *env, FILE *out, const struct hb_snapshot *s);
+void hb_show_snapshot_json(struct hb_env *env, FILE *out, const char *file,
+                           const struct hb_snapshot *s);
 
 #endif

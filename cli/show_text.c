@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "cli/show.h"
+#include "models/schema.h"
 
 struct page {
     const struct hb_env *env;
@@ -42,10 +43,9 @@ static void show_verdict(const struct page *g, enum hb_verdict verdict, const ch
 static void show_head(const struct page *g)
 {
     static const char *const axes[] = {"data", "fsdp", "tensor", "sequence", "expert", "pipeline"};
-    static const char *const compilers[] = {"xla-tpu", "xla-gpu", "torch"};
     const struct hb_spec *s = g->r->spec;
     fprintf(g->out, "%s on %lld x %s, %s; ", s->model.name, (long long)s->hardware.count,
-            g->r->device->name, compilers[s->compiler]);
+            g->r->device->name, hb_compiler_name(s->compiler));
     const char *comma = "";
     for (int a = 0; a < HB_AX_COUNT; a++) {
         if (s->mesh[a] <= 1)

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "cli/validate_pairs.h"
 #include "cli/validate_verdicts.h"
+#include "models/schema.h"
 
 enum { MIB = 1 << 20, LIST_LIMIT = 40, NAME_WIDTH = 56 };
 
@@ -213,6 +214,22 @@ static void print_worst(const struct hb_report *r, FILE *to)
         print_case(to, list[i]);
 }
 
+static bool is_same(const char *a, const char *b)
+{
+    return a && hb_str_same(a, b);
+}
+
+void hb_report_name(struct hb_report *r, const struct hb_spec *spec)
+{
+    const char *compiler = hb_compiler_name(spec->compiler);
+    bool first = r->named++ == 0;
+    if (first)
+        r->device = hb_arena_strdup(r->arena, spec->hardware.device);
+    else if (!is_same(r->device, spec->hardware.device))
+        r->device = NULL;
+    r->compiler = first || is_same(r->compiler, compiler) ? compiler : NULL;
+}
+
 void hb_report_text(const struct hb_report *r, FILE *to)
 {
     uint32_t count;
@@ -363,13 +380,14 @@ static void write_case(struct hb_json *j, const struct hb_case *c)
     hb_json_object_end(j);
 }
 
-void hb_report_json(const struct hb_report *r, FILE *to)
+void hb_report_json(const struct hb_report *r, const struct hb_head *head, FILE *to)
 {
     struct hb_str text;
     uint32_t count;
     hb_str_init(&text, r->arena);
     struct hb_json j = hb_json_begin(&text, to, true);
     hb_json_object(&j);
+    hb_head_json(&j, head);
     hb_json_key(&j, "cases");
     hb_json_array(&j);
     for (uint32_t i = 0; i < r->count; i++)

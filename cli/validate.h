@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/node.h"
+#include "cli/head.h"
 #include "sim/engine/pairs.h"
 #include "sim/engine/validate.h"
 
@@ -18,6 +19,9 @@ struct hb_report {
     const struct hb_pairs *pairs;        /* null: not asked for */
     const char *first_date;              /* of the records that have one; null: none has */
     const char *last_date;
+    uint32_t named;       /* records whose configuration could be read, */
+    const char *compiler; /* what all of them have; null: there are several */
+    const char *device;
 };
 
 void hb_report_add(struct hb_report *r, const struct hb_case *c);
@@ -27,11 +31,13 @@ struct hb_stats hb_report_stats(struct hb_arena *scratch, const struct hb_report
 /* Both sides' tensors at the peak, largest first, side by side. */
 void hb_report_explain(struct hb_report *r, const struct hb_case *c,
                        const struct hb_program *program, const struct hb_memory *memory);
+/* Takes the compiler and the device of a record into account. */
+void hb_report_name(struct hb_report *r, const struct hb_spec *spec);
 /* Takes the record's "date" into account. */
 void hb_report_date(struct hb_report *r, const struct hb_node *record);
 /* The calibration table of the cases: sim/engine/interval_table.c. */
 void hb_report_calibration(const struct hb_report *r, FILE *to);
 void hb_report_text(const struct hb_report *r, FILE *to);
-void hb_report_json(const struct hb_report *r, FILE *to);
+void hb_report_json(const struct hb_report *r, const struct hb_head *head, FILE *to);
 
 #endif

@@ -58,6 +58,8 @@ void hb_schema_emit_json(struct hb_str *out, const struct hb_spec *spec, bool fu
 /* The keys of a section ("batch", "model.blocks[].moe"), or of all with null. False: there is no
  * such section; *out_nearest is one of like spelling, or null. */
 bool hb_schema_help(FILE *out, const char *section, const char **out_nearest);
+/* "xla-tpu", as the key `compiler` says it. */
+const char *hb_compiler_name(enum hb_compiler compiler);
 /* The line that says what a key is ("batch.global"); null: there is no such key. */
 const char *hb_schema_doc(const char *path);
 /* Calls visit with the path of each key ("model.blocks[].attention.heads"), in order. */

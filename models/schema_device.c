@@ -61,11 +61,10 @@ bool hb_schema_fill_device(struct hb_reading *r, const struct hb_node *root, con
                                       : kind == HB_KIND_GPU && spec->compiler == HB_XLA_TPU);
     if (!given || !other || spec->force_compiler)
         return true;
-    static const char *const words[] = {"xla-tpu", "xla-gpu", "torch"};
     return hb_error(r->diag, hb_schema_locate(root, "compiler"),
                     "compiler: %s does not compile for hardware.device: %s%s; allowed: %s, or "
                     "force_compiler: true to simulate it all the same",
-                    words[spec->compiler], spec->hardware.device,
+                    hb_compiler_name(spec->compiler), spec->hardware.device,
                     hb_node_find(hb_node_find(root, "hardware"), "device") ? "" : " (the default)",
                     kind == HB_KIND_TPU ? "xla-tpu" : "xla-gpu, torch");
 }

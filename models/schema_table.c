@@ -5,6 +5,7 @@
 #include "models/schema_key.h"
 
 #include "base/diag.h"
+#include "models/schema.h"
 
 #define COUNT(array)     (int)(sizeof(array) / sizeof((array)[0]))
 #define FIELD(type, f)   .offset = offsetof(type, f), .size_bytes = sizeof(((type *)0)->f)
@@ -195,6 +196,12 @@ static const struct hb_word load_methods[] = {{"sharded", HB_LOAD_SHARDED},
                                               {0}};
 static const struct hb_word compilers[] = {
     {"xla-tpu", HB_XLA_TPU}, {"xla-gpu", HB_XLA_GPU}, {"torch", HB_TORCH}, {0}};
+
+const char *hb_compiler_name(enum hb_compiler compiler)
+{
+    return hb_word_text(compilers, (int)compiler);
+}
+
 static const struct hb_word frameworks[] = {{"auto", HB_FW_AUTO},
                                             {"jax", HB_FW_JAX},
                                             {"maxtext", HB_FW_MAXTEXT},

@@ -109,22 +109,42 @@ static const struct hb_node *root_of(const struct hb_sweep *s, uint32_t index)
     return s->roots[index % s->root_count];
 }
 
+static bool read_spec(struct hb_arena *arena, struct hb_diag *diag, const struct hb_sweep *sweep,
+                      uint32_t index, const char *data_dir, struct hb_spec *out_spec)
+{
+    struct hb_node *root = hb_node_copy(arena, root_of(sweep, index));
+    bool ok = true;
+    for (uint32_t i = 0; i < sweep->axis_count && ok; i++) {
+        if (i == sweep->preset_axis)
+            continue;
+        const char *set =
+            hb_arena_printf(arena, "%s=%s", sweep->axes[i].key, hb_sweep_value(sweep, index, i));
+        ok = hb_schema_set(arena, diag, root, set);
+    }
+    return ok && hb_schema_from_node(arena, diag, root, data_dir, out_spec);
+}
+
+bool hb_sweep_spec(struct hb_arena *arena, const struct hb_sweep *sweep, const char *data_dir,
+                   struct hb_spec *out_spec)
+{
+    struct hb_diag quiet;
+    hb_diag_init(&quiet, arena);
+    bool found = sweep->root_count == 1 &&
+                 hb_schema_from_node(arena, &quiet, sweep->roots[0], data_dir, out_spec);
+    for (uint32_t i = 0; i < sweep->cell_count && !found; i++) {
+        hb_diag_init(&quiet, arena);
+        found = read_spec(arena, &quiet, sweep, i, data_dir, out_spec);
+    }
+    return found;
+}
+
 static void run_cell(struct work *w, uint32_t index, struct hb_sweep_cell *out)
 {
     struct hb_diag diag;
     struct hb_spec spec;
     hb_diag_init(&diag, w->scratch);
-    struct hb_node *root = hb_node_copy(w->scratch, root_of(w->sweep, index));
-    bool ok = true;
-    for (uint32_t i = 0; i < w->sweep->axis_count && ok; i++) {
-        if (i == w->sweep->preset_axis)
-            continue;
-        const char *set = hb_arena_printf(w->scratch, "%s=%s", w->sweep->axes[i].key,
-                                          hb_sweep_value(w->sweep, index, i));
-        ok = hb_schema_set(w->scratch, &diag, root, set);
-    }
-    ok = ok && hb_schema_from_node(w->scratch, &diag, root, w->ask->env->data_dir, &spec) &&
-         run_spec(w, &diag, &spec, out);
+    bool ok = read_spec(w->scratch, &diag, w->sweep, index, w->ask->env->data_dir, &spec) &&
+              run_spec(w, &diag, &spec, out);
     if (!ok)
         *out = (struct hb_sweep_cell){.done = true, .error = diag.entries[0].text};
 }

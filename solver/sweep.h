@@ -17,6 +17,7 @@ struct hb_arena;
 struct hb_env;
 struct hb_node;
 struct hb_schema_source;
+struct hb_spec;
 
 enum { HB_SWEEP_AXES = 8, HB_SWEEP_MOST_CELLS = 1000000 };
 
@@ -59,6 +60,10 @@ bool hb_sweep_count(struct hb_diag *diag, struct hb_sweep *sweep);
 bool hb_sweep_load(const struct hb_schema_source *source, struct hb_sweep *sweep);
 /* The model's name, or "" where it is not told or varies. */
 const char *hb_sweep_name(const struct hb_sweep *sweep);
+/* The input as it stands, or, where it is not complete without the axes' values, the first cell
+ * that can be. False: none can. */
+bool hb_sweep_spec(struct hb_arena *arena, const struct hb_sweep *sweep, const char *data_dir,
+                   struct hb_spec *out_spec);
 /* The value of an axis in a cell. */
 const char *hb_sweep_value(const struct hb_sweep *sweep, uint32_t cell, uint32_t axis);
 

@@ -36,7 +36,7 @@ record() {
 record memory-analysis --source me --group a/b --version jax=0.10.2 --version libtpu=0.0.51 \
     --note 'first try' --step-seconds 1.25
 measured_is '{"kind": "xla_total", "argument_bytes": 3221225472, "output_bytes": 1073741824, "alias_bytes": 1073741824, "temp_bytes": 6979321856, "host_bytes": 0, "peak_bytes": 10200547328, "fits": true, "step_seconds": 1.25}'
-out_has '{"id": "memory-analysis", "source": "me", "group": "a/b", "versions": {"jax": "0.10.2", "libtpu": "0.0.51"}, "config": {'
+out_has '{"id": "memory-analysis", "source": "me", "group": "a/b", "versions": {"jax": "0.10.2", "libtpu": "0.0.51"}, "name": "llama3-8b", "version": "'
 out_has '"hardware": {"device": "tpu-v5e", "count": 8'
 out_has '"compiler": "xla-tpu"}'
 out_has '"note": "first try"}'

@@ -138,7 +138,7 @@ same_picture() {
 }
 same_picture svg "$facets"
 keys=$(sed -n 's/^  "\([a-z_]*\)":.*/\1/p' "$work/s.json" | tr '\n' ' ')
-ok 'the keys are the promised ones' test "$keys" = 'name budget_bytes x y facets cells best '
+ok 'the keys are the promised ones' test "$keys" = 'name version compiler device configuration budget_bytes x y facets cells best '
 expect 0 hbmsim report $model --sweep "$work/s.json" -o "$work/r.html"
 ok 'the report has the map' grep -q 'Fit map' "$work/r.html"
 words="$model --x remat.policy=full,none --y hardware.hbm=20GiB,80GiB,1TiB"

@@ -62,7 +62,7 @@ expect 1 verify bare
 out_has 'argument       not told     1.41 GiB'
 
 expect 0 verify good --json
-sed '/"error_pct"/,$d' "$work/out" >"$work/head"
+sed '/"error_pct"/,$d; /^  "name"/,/^  }/d' "$work/out" >"$work/head"
 cat >"$work/wanted" <<'JSON'
 {
   "fits": true,
