@@ -26,7 +26,8 @@ static const int64_t second_ns = 1000000000;
 enum { LEAN_POLICIES = 3 };
 /* Configurations that a picture shows; a terminal's is small. */
 enum { POINTS_DRAWN = 160, POINTS_IN_TERMINAL = 40 };
-/* Rows of the price list: each is a search of its own; of a large space, only where the plan is. */
+/* Rows of the price list: each is a search of its own; of a space that is large, or was not
+ * searched to its end, only where the plan is. */
 enum { MOST_PRICES = 3, LARGE_SPACE_NODES = 1000 };
 
 struct options {
@@ -104,7 +105,6 @@ static void price_budgets(const struct hb_plan_ask *ask, struct hb_plan_answer *
     const struct hb_plan *above = NULL;
     if (ask->objective == HB_OBJ_MEMORY)
         return;
-    a->prices_near = a->plan->node_count > LARGE_SPACE_NODES;
     for (int i = MOST_PRICES - 1; i >= 0; i--) {
         struct hb_plan_ask again = *ask;
         int64_t more = INT64_C(1) << (30 + 2 * i);
@@ -115,7 +115,7 @@ static void price_budgets(const struct hb_plan_ask *ask, struct hb_plan_answer *
         again.polish = false;
         again.like = a->plan;
         again.above = above;
-        again.near = a->prices_near;
+        again.near = a->near;
         if (!hb_plan_find(ask->env->arena, &again, &plans[i]) || !plans[i].found ||
             plans[i].status == HB_PLAN_LIMIT)
             continue;
@@ -126,15 +126,14 @@ static void price_budgets(const struct hb_plan_ask *ask, struct hb_plan_answer *
         a->price_count++;
 }
 
-/* What the margin costs: the plan, as a search by its place, or the best of all that fill the
- * budget, if the plan's space is small. */
+/* What the margin costs: against the best that fills the budget. */
 static void price_margin(const struct hb_plan_ask *ask, struct hb_plan_answer *a)
 {
     struct hb_plan *bare = hb_arena_alloc(ask->env->arena, 1, sizeof *bare);
     if (a->margin.kind == HB_MARGIN_NONE || ask->objective == HB_OBJ_MEMORY)
         return;
     struct hb_plan_ask again = hb_margin_without(ask, a->plan);
-    again.near = a->plan->node_count > LARGE_SPACE_NODES;
+    again.near = a->near;
     if (hb_plan_find(ask->env->arena, &again, bare) && bare->found && bare->status != HB_PLAN_LIMIT)
         a->bare = &bare->best;
 }
@@ -310,6 +309,7 @@ static bool explain(const struct options *o, const struct hb_plan_ask *ask,
     bool made = true;
     if (a->plan->status == HB_PLAN_LIMIT)
         return true;
+    a->near = a->plan->node_count > LARGE_SPACE_NODES || a->plan->counts.left > 0;
     hb_interrupt_hold(ask->env, &before);
     if (a->plan->found && o->prices)
         price_budgets(ask, a);

@@ -276,7 +276,7 @@ static void show_time(const struct page *g)
 static const char *margin_cost(const struct page *g)
 {
     const struct hb_plan *p = g->a->plan;
-    const char *near = p->node_count > 0 && g->a->prices_near ? " on this mesh" : "";
+    const char *near = g->a->near ? " on this mesh" : "";
     if (!g->a->bare)
         return "";
     double cost = 100 * (p->best.value / g->a->bare->value - 1);
@@ -389,7 +389,7 @@ static void show_prices(const struct page *g)
                                       100 * (double)gain / (double)g->a->result->timing.step_ns)
                     : "nothing gained");
     }
-    if (g->a->price_count && g->a->prices_near)
+    if (g->a->price_count && g->a->near)
         fputs("              (with the same mesh, batch and accumulation)\n", g->out);
 }
 

@@ -32,7 +32,7 @@ struct hb_plan_answer {
         int64_t step_ns;
     } prices[3];
     uint32_t price_count;
-    bool prices_near; /* of the plan's own mesh, batch and accumulation alone */
+    bool near; /* prices and the margin's: of the plan's own mesh, batch and accumulation alone */
 };
 
 /* "fsdp 8, 2 microbatches, nested, 8 chunks: keeps q, k, v". */
