@@ -1,4 +1,5 @@
 /* hbmsim calibrate: measures the device of this machine and writes its profile. */
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -12,6 +13,7 @@
 #include "cli/cmd.h"
 #include "cli/draw.h"
 #include "hw/calib.h"
+#include "hw/libs.h"
 #include "hw/measure.h"
 
 enum { QUICK_SECONDS = 20, USUAL_SECONDS = 120, MOST_SECONDS = 3600 };
@@ -26,7 +28,9 @@ struct options {
     bool quick;
     int64_t seconds; /* 0: by quick */
     const char *base;
-    const char *libs;
+    struct hb_words libs;
+    const char *python;
+    bool no_capacity;
     const char *date;
     const char *fit;
     struct hb_draw_options plot;
@@ -48,6 +52,7 @@ static struct hb_measure_wish make_wish(struct hb_env *env, const struct options
     return (struct hb_measure_wish){
         .budget_ns = seconds * 1000000000,
         .date = o->date ? o->date : today(env->arena),
+        .no_capacity = o->no_capacity,
     };
 }
 
@@ -104,14 +109,30 @@ static int finish(struct hb_env *env, const struct options *o, struct hb_out *ou
     return HB_EXIT_YES;
 }
 
+/* The processor needs none. */
+static void find_libraries(struct hb_env *env, const struct options *o, struct hb_libs *out)
+{
+    bool cpu = o->backend >= 0 && hb_str_same(backends[o->backend], "cpu");
+    struct hb_libs_ask ask = {.given = o->libs.items,
+                              .given_count = o->libs.count,
+                              .python = cpu ? NULL : o->python,
+                              .root = "",
+                              .now_ns = env->now_ns};
+    hb_libs_find(env->arena, &ask, out);
+    if (out->signal)
+        raise(out->signal);
+}
+
 static int calibrate(struct hb_env *env, const struct options *o, struct hb_measure_wish *wish)
 {
+    struct hb_libs libs;
     struct hb_probe_wish choice = {
         .backend = o->backend >= 0 ? backends[o->backend] : NULL,
         .device = (int)o->device,
-        .libs = o->libs,
+        .libs = &libs,
     };
     const char *reason = "";
+    find_libraries(env, o, &libs);
     struct hb_out *out = hb_out_open(env, o->common.output);
     hb_calib_hold();
     struct hb_probe *probe = hb_probe_open(env, &choice, &reason);
@@ -128,7 +149,7 @@ static int calibrate(struct hb_env *env, const struct options *o, struct hb_meas
 
 static int run(struct hb_env *env, int argc, char **argv)
 {
-    struct options o = {.backend = -1};
+    struct options o = {.backend = -1, .python = "python3"};
     struct hb_device base;
     int status = hb_opt_parse(env, &hb_cmd_calibrate, argc, argv, &o);
     if (status != HB_GO_ON)
@@ -161,8 +182,15 @@ static const struct hb_opt options[] = {
     {"base", 0, HB_OPT_STRING, "NAME",
      "profile that gives peaks, links, network: what cannot be measured", NULL,
      offsetof(struct options, base), 0, 0},
-    {"libs", 0, HB_OPT_STRING, "DIR", "folder where the device's libraries are looked for first",
-     NULL, offsetof(struct options, libs), 0, 0},
+    {"libs", 0, HB_OPT_WORDS, "DIR",
+     "folder where the device's libraries are, instead of looking for them; several times", NULL,
+     offsetof(struct options, libs), 0, 0},
+    {"python", 0, HB_OPT_STRING, "FILE",
+     "the Python whose packages have such libraries (nvidia/*/lib, torch/lib)", "python3",
+     offsetof(struct options, python), 0, 0},
+    {"no-capacity", 0, HB_OPT_FLAG, NULL,
+     "does not take memory until it is refused, to learn how much a program gets", NULL,
+     offsetof(struct options, no_capacity), 0, 0},
     {"date", 0, HB_OPT_STRING, "DATE", "date to write into the profile, instead of today's", NULL,
      offsetof(struct options, date), 0, 0},
     {"fit", 0, HB_OPT_INPUT, "RECORDS.jsonl",

@@ -124,15 +124,16 @@ bool hb_calib_stopped(struct hb_calib *c)
 }
 
 /* So many repetitions that a sample is long against the clock's grain and the cost of marks. */
-static bool choose_repeats(struct hb_calib *c, hb_calib_work *work, void *ctx, int *out_repeats)
+static bool choose_repeats(struct hb_calib *c, hb_calib_work *work, void *ctx, double least_ns,
+                           int *out_repeats)
 {
     int repeats = 1;
     double ns;
     for (int i = 0; i < WARM_UPS; i++)
         if (!work(ctx, 1, &ns))
             return false;
-    while (ns < SHORTEST_SAMPLE_NS && repeats < MOST_REPEATS && !hb_calib_stopped(c)) {
-        double want = SHORTEST_SAMPLE_NS / (ns > 1 ? ns : 1) * repeats * 1.2;
+    while (ns < least_ns && repeats < MOST_REPEATS && !hb_calib_stopped(c)) {
+        double want = least_ns / (ns > 1 ? ns : 1) * repeats * 1.2;
         repeats = want > repeats * 16. ? repeats * 16
                   : want > repeats     ? (int)want + 1
                                        : repeats * 2;
@@ -148,7 +149,7 @@ bool hb_calib_measure(struct hb_calib *c, hb_calib_work *work, void *ctx, struct
     double values[MOST_SAMPLES];
     int repeats = 1;
     int count = 0;
-    if (hb_calib_stopped(c) || !choose_repeats(c, work, ctx, &repeats))
+    if (hb_calib_stopped(c) || !choose_repeats(c, work, ctx, SHORTEST_SAMPLE_NS, &repeats))
         return false;
     int64_t end_ns = c->env->now_ns() + c->share_ns;
     do {
@@ -160,5 +161,32 @@ bool hb_calib_measure(struct hb_calib *c, hb_calib_work *work, void *ctx, struct
         if (count >= c->least && out->spread <= c->tight)
             break;
     } while (count < c->most && c->env->now_ns() < end_ns && !hb_calib_stopped(c));
+    return true;
+}
+
+/* Twice as many samples would fit, so that a device which gets faster does not end it early. */
+bool hb_calib_stretch(struct hb_calib *c, hb_calib_work *work, void *ctx, double ns,
+                      struct hb_stretch *out)
+{
+    double values[MOST_SAMPLES];
+    double least_ns = fmax(SHORTEST_SAMPLE_NS, ns / (MOST_SAMPLES / 2));
+    int repeats = 1;
+    int count = 0;
+    *out = (struct hb_stretch){.ns = 0};
+    if (hb_calib_stopped(c) || !choose_repeats(c, work, ctx, least_ns, &repeats))
+        return false;
+    int64_t end_ns = c->env->now_ns() + (int64_t)(2 * ns);
+    do {
+        double took;
+        if (!work(ctx, repeats, &took))
+            return false;
+        values[count++] = took / repeats;
+        out->ns += took;
+    } while (count < MOST_SAMPLES && out->ns < ns && c->env->now_ns() < end_ns &&
+             !hb_calib_stopped(c));
+    int half = count / 2;
+    out->all = hb_sample_of(values, count);
+    out->burst = out->all.low;
+    out->sustained = median_of(values + half, count - half);
     return true;
 }

@@ -19,6 +19,14 @@ struct hb_sample {
     int outliers;  /* further than five robust deviations from the median */
 };
 
+/* One thing done again and again for seconds. */
+struct hb_stretch {
+    struct hb_sample all;
+    double burst;     /* the fastest twentieth: what a short measurement reads */
+    double sustained; /* median of the second half */
+    double ns;        /* how long it was under way */
+};
+
 struct hb_calib {
     struct hb_env *env;
     int64_t deadline_ns; /* on env's clock: nothing starts after it, unless ... */
@@ -44,6 +52,9 @@ void hb_calib_end(struct hb_calib *c);
 bool hb_calib_stopped(struct hb_calib *c);
 /* False: the work failed, or time was up before the first sample. */
 bool hb_calib_measure(struct hb_calib *c, hb_calib_work *work, void *ctx, struct hb_sample *out);
+/* The same for so many ns, or until time is up. */
+bool hb_calib_stretch(struct hb_calib *c, hb_calib_work *work, void *ctx, double ns,
+                      struct hb_stretch *out);
 /* Statistics of values in the order they were taken; sorts a copy. count >= 1. */
 struct hb_sample hb_sample_of(const double *values, int count);
 

@@ -67,6 +67,13 @@ static const struct hb_field fields[] = {
      "f32 rate outside the matrix unit"},
     {"op_latency_ns", HB_FIELD_NS, AT(op_latency_ns), 0, MOST_NS, false, false,
      "idle between dependent operations"},
+    {"product_burst", HB_FIELD_PART, AT(product_burst), 0, 3, false, false,
+     "a large product's first moments, against what its curve says it keeps up"},
+    {"softmax_part", HB_FIELD_PART, AT(softmax_part), 0, 2, false, false,
+     "part of the memory rate that a softmax reaches"},
+    {"norm_part", HB_FIELD_PART, AT(norm_part), 0, 2, false, false, "that a norm reaches"},
+    {"adam_part", HB_FIELD_PART, AT(adam_part), 0, 2, false, false,
+     "that an update by Adam reaches"},
 
     {"link_kind", HB_FIELD_LINK, AT(link_kind), 0, 0, false, true, "scale-up link"},
     {"link_topology", HB_FIELD_TOPOLOGY, AT(link_topology), 0, 0, false, false,
@@ -134,6 +141,10 @@ static const struct hb_field fields[] = {
      "part of the f16 peak"},
     {"matmul_curve_fp8", HB_FIELD_CURVE, MATMUL_AT(FP8), 1e-6, MOST_PART, false, false,
      "part of the fp8 peak"},
+    {"matmul_curve_fp4", HB_FIELD_CURVE, MATMUL_AT(FP4), 1e-6, MOST_PART, false, false,
+     "the same for 4 bit floats"},
+    {"matmul_curve_int8", HB_FIELD_CURVE, MATMUL_AT(INT8), 1e-6, MOST_PART, false, false,
+     "the same for int8"},
     {"grouped_curve", HB_FIELD_CURVE, AT(grouped_curve), 1e-6, MOST_PART, false, false,
      "of the bf16 peak, experts' products"},
     {"attention_forward_curve", HB_FIELD_CURVE, AT(attention_forward_curve), 1e-6, MOST_PART, false,
@@ -512,9 +523,10 @@ static void read_head_word(struct reader *r, const char *key, const char *const 
 
 static void read_measured(struct reader *r)
 {
-    static const char *const words[] = {"date", "driver", "clocks", "spread", NULL};
+    static const char *const words[] = {"date", "driver", "clocks", "spread", "power", NULL};
     const char **to[] = {&r->dev->measured_date, &r->dev->measured_driver, &r->dev->measured_clocks,
-                         &r->dev->measured_spread};
+                         &r->dev->measured_spread, &r->dev->measured_power};
+    enum { OPTIONAL = 4 }; /* from there on: older files lack them */
     const struct hb_node *map = hb_node_find(r->root, "measured");
     if (!map)
         return;
@@ -523,7 +535,8 @@ static void read_measured(struct reader *r)
         return;
     }
     for (int i = 0; words[i]; i++)
-        *to[i] = read_text(r, map, words[i]);
+        if (i < OPTIONAL || hb_node_find(map, words[i]))
+            *to[i] = read_text(r, map, words[i]);
     for (const struct hb_node *node = map->first; node; node = node->next) {
         int word;
         const struct hb_node name = {.kind = HB_NODE_SCALAR, .text = node->key, .loc = node->loc};
@@ -665,106 +678,4 @@ bool hb_device_load(struct hb_arena *arena, struct hb_diag *diag, const char *da
     }
     struct hb_node *root;
     return hb_yaml_read_file(arena, diag, path, &root) && read_tree(arena, diag, root, out_dev);
-}
-
-/* ---- writing ---- */
-
-/* Seven digits: more than any figure here has. */
-static void write_real(struct hb_str *to, double value)
-{
-    hb_str_addf(to, "%.7g", value);
-}
-
-static void write_curve(struct hb_str *to, const struct hb_curve *curve)
-{
-    hb_str_add(to, "[");
-    for (int i = 0; i < curve->count; i++) {
-        hb_str_add(to, i ? ", [" : "[");
-        write_real(to, curve->x[i]);
-        hb_str_add(to, ", ");
-        write_real(to, curve->y[i]);
-        hb_str_add(to, "]");
-    }
-    hb_str_add(to, "]");
-}
-
-static void write_value(const struct hb_device *dev, const struct hb_field *f, struct hb_str *to)
-{
-    const void *at = (const char *)dev + f->offset;
-    switch (f->type) {
-    case HB_FIELD_BYTES:
-    case HB_FIELD_COUNT_:
-    case HB_FIELD_NS:
-        hb_str_addf(to, "%lld", (long long)*(const int64_t *)at);
-        break;
-    case HB_FIELD_RATE:
-    case HB_FIELD_PART:
-        write_real(to, *(const double *)at);
-        break;
-    case HB_FIELD_LINK:
-        hb_str_add(to, hb_link_kind_name(dev->link_kind));
-        break;
-    case HB_FIELD_TOPOLOGY:
-        hb_str_add(to, hb_topology_name(dev->link_topology));
-        break;
-    case HB_FIELD_CURVE:
-        write_curve(to, at);
-        break;
-    }
-}
-
-/* Index of the first fact with the same source: its number names the source in the file. */
-static int first_with_source(const struct hb_device *dev, int index)
-{
-    for (int i = 0; i < index; i++)
-        if (dev->facts[i].source && hb_str_same(dev->facts[i].source, dev->facts[index].source))
-            return i;
-    return index;
-}
-
-static void write_pair(struct hb_str *to, const char *indent, const char *key, const char *text)
-{
-    hb_str_addf(to, "%s%s: ", indent, key);
-    hb_json_quote(to, text);
-    hb_str_add(to, "\n");
-}
-
-static void write_head(const struct hb_device *dev, struct hb_str *to)
-{
-    hb_str_add(to, "hbmsim_device: 1\n");
-    write_pair(to, "", "name", dev->name);
-    write_pair(to, "", "title", dev->title);
-    hb_str_addf(to, "vendor: %s\nkind: %s\n", hb_vendor_name(dev->vendor), hb_kind_name(dev->kind));
-    if (dev->measured_date) {
-        hb_str_add(to, "measured:\n");
-        write_pair(to, "  ", "date", dev->measured_date);
-        write_pair(to, "  ", "driver", dev->measured_driver);
-        write_pair(to, "  ", "clocks", dev->measured_clocks);
-        write_pair(to, "  ", "spread", dev->measured_spread);
-    }
-    hb_str_add(to, "sources:\n");
-    for (int i = 0; i < FIELD_COUNT; i++)
-        if (dev->facts[i].source && first_with_source(dev, i) == i) {
-            hb_str_addf(to, "  s%d: ", i);
-            hb_json_quote(to, dev->facts[i].source);
-            hb_str_add(to, "\n");
-        }
-}
-
-void hb_device_write(const struct hb_device *dev, struct hb_str *to)
-{
-    write_head(dev, to);
-    for (int i = 0; i < FIELD_COUNT; i++) {
-        const struct hb_fact *fact = &dev->facts[i];
-        if (!fact->source)
-            continue;
-        hb_str_addf(to, "%s%s: [", fields[i].starts ? "\n" : "", fields[i].key);
-        write_value(dev, &fields[i], to);
-        hb_str_addf(to, ", s%d", first_with_source(dev, i));
-        if (fact->note[0]) {
-            hb_str_add(to, ", ");
-            hb_json_quote(to, fact->note);
-        }
-        hb_str_add(to, "]\n");
-    }
 }

@@ -76,6 +76,10 @@ struct hb_device {
     double peak_flops[HB_RATE_COUNT]; /* dense, per second; 0: the device has no such unit */
     double vector_flops;              /* f32 outside the matrix unit, per second */
     int64_t op_latency_ns;            /* idle time between two dependent operations */
+    double product_burst;             /* a product's first moments against what it keeps up; 0 */
+    double softmax_part;              /* of hbm_bytes_per_s that these kernels reach; 0: not told */
+    double norm_part;
+    double adam_part;
 
     enum hb_link_kind link_kind;
     enum hb_topology link_topology;
@@ -125,6 +129,7 @@ struct hb_device {
     const char *measured_driver;
     const char *measured_clocks;
     const char *measured_spread;
+    const char *measured_power; /* not in older files */
 
     struct hb_fact *facts; /* by index in hb_device_fields() */
 };

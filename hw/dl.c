@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/str.h"
@@ -10,39 +11,69 @@
 struct hb_dl {
     void *handle; /* null once closed */
     const char *name;
+    const char *folder;
 };
 
-static void *try_open(struct hb_arena *arena, const char *folder, const char *name,
-                      const char **out_said)
+struct search {
+    struct hb_arena *arena;
+    const char *const *names;
+    struct hb_str broken; /* what was there and did not load, and why */
+    int broken_count;
+};
+
+/* Of a name without a folder: whether what the system said is of another file than it. */
+static bool blames_another(const char *said, const char *name)
 {
-    const char *path = folder ? hb_arena_printf(arena, "%s/%s", folder, name) : name;
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    const char *said = handle ? NULL : dlerror();
-    /* That a file is not there says less than why one that is there does not load. */
-    if (said && (!**out_said || !strstr(said, "No such file")))
-        *out_said = hb_arena_strdup(arena, said);
-    return handle;
+    return !hb_str_starts(said, name) || !strstr(said, "No such file");
 }
 
-struct hb_dl *hb_dl_open(struct hb_arena *arena, const char *folder, const char *const *names,
-                         const char **out_reason)
+static struct hb_dl *try_open(struct search *s, const char *folder, const char *name)
+{
+    const char *path = *folder ? hb_arena_printf(s->arena, "%s/%s", folder, name) : name;
+    if (*folder && access(path, F_OK) != 0)
+        return NULL;
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        const char *said = dlerror();
+        if (said && (*folder || blames_another(said, name)))
+            hb_str_addf(&s->broken, "%s%s is there but does not load: %s",
+                        s->broken_count++ ? "; " : "", path, said);
+        return NULL;
+    }
+    struct hb_dl *lib = hb_arena_alloc(s->arena, 1, sizeof *lib);
+    *lib = (struct hb_dl){handle, name, folder};
+    return lib;
+}
+
+static struct hb_dl *try_folder(struct search *s, const char *folder)
+{
+    struct hb_dl *lib = NULL;
+    for (int i = 0; s->names[i] && !lib; i++)
+        lib = try_open(s, folder, s->names[i]);
+    return lib;
+}
+
+static const char *explain(struct search *s)
 {
     struct hb_str tried;
-    const char *said = "";
-    hb_str_init(&tried, arena);
-    for (int i = 0; names[i]; i++)
-        hb_str_addf(&tried, "%s%s", i ? ", " : "", names[i]);
-    for (int in_folder = folder != NULL; in_folder >= 0; in_folder--)
-        for (int i = 0; names[i]; i++) {
-            void *handle = try_open(arena, in_folder ? folder : NULL, names[i], &said);
-            if (handle) {
-                struct hb_dl *lib = hb_arena_alloc(arena, 1, sizeof *lib);
-                *lib = (struct hb_dl){handle, names[i]};
-                return lib;
-            }
-        }
-    *out_reason = hb_arena_printf(arena, "none of %s can be loaded (%s)", tried.text, said);
-    return NULL;
+    hb_str_init(&tried, s->arena);
+    for (int i = 0; s->names[i]; i++)
+        hb_str_addf(&tried, "%s%s", i ? ", " : "", s->names[i]);
+    return s->broken_count ? s->broken.text
+                           : hb_arena_printf(s->arena, "there is no %s", tried.text);
+}
+
+struct hb_dl *hb_dl_open(struct hb_arena *arena, const char *const *folders,
+                         const char *const *names, const char **out_reason)
+{
+    struct search s = {.arena = arena, .names = names};
+    struct hb_dl *lib = NULL;
+    hb_str_init(&s.broken, arena);
+    for (int i = 0; folders[i] && !lib; i++)
+        lib = try_folder(&s, folders[i]);
+    if (!lib)
+        *out_reason = explain(&s);
+    return lib;
 }
 
 bool hb_dl_bind(struct hb_dl *lib, struct hb_arena *arena, const struct hb_dl_bind *table,
@@ -64,6 +95,11 @@ bool hb_dl_bind(struct hb_dl *lib, struct hb_arena *arena, const struct hb_dl_bi
 const char *hb_dl_name(const struct hb_dl *lib)
 {
     return lib->name;
+}
+
+const char *hb_dl_folder(const struct hb_dl *lib)
+{
+    return lib->folder;
 }
 
 void hb_dl_close(struct hb_dl *lib)

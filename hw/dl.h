@@ -16,17 +16,19 @@ struct hb_dl_bind {
     bool optional; /* its pointer stays null where the library lacks it */
 };
 
-/* The first of names (null-terminated) that loads, from folder (null: where the system looks) or
- * else from where the system looks. Null: *out_reason says what was tried and what the system
- * said. Stays open until hb_dl_close. */
-struct hb_dl *hb_dl_open(struct hb_arena *arena, const char *folder, const char *const *names,
-                         const char **out_reason);
+/* The first of names that loads, from the first of the folders that has one ("" stands for where
+ * the system looks); both lists end with null. Null: *out_reason says what was tried, and of a file
+ * that is there why it does not load: in the system's own words, which name what it lacks. Stays
+ * open until hb_dl_close. */
+struct hb_dl *hb_dl_open(struct hb_arena *arena, const char *const *folders,
+                         const char *const *names, const char **out_reason);
 /* Fills record by the table, whose last symbol is null. False: *out_reason names what is missing.
  */
 bool hb_dl_bind(struct hb_dl *lib, struct hb_arena *arena, const struct hb_dl_bind *table,
                 void *record, const char **out_reason);
-/* The name that was loaded. */
+/* The name that was loaded, and the folder that it came from ("" where the system looked). */
 const char *hb_dl_name(const struct hb_dl *lib);
+const char *hb_dl_folder(const struct hb_dl *lib);
 void hb_dl_close(struct hb_dl *lib);
 
 #endif

@@ -17,17 +17,19 @@ static const struct {
     void (*step)(struct hb_run *r);
 } steps[] = {
     {"memory rate", hb_step_memory_essentials},
+    {"launches", hb_step_launch},
     {"first products", hb_step_product_essentials},
     {"arithmetic rate", hb_step_vector},
     {"host copies", hb_step_host},
     {"memory rate by size", hb_step_memory},
-    {"matrix products", hb_step_products},
-    {"attention", hb_step_attention},
     {"element-wise kernels", hb_step_elementwise},
-    {"launches", hb_step_launch},
+    {"matrix products", hb_step_products},
     {"clocks at the end", hb_step_last_reference},
 };
-enum { STEPS = sizeof steps / sizeof steps[0], ESSENTIALS = 3 };
+enum { STEPS = sizeof steps / sizeof steps[0], ESSENTIALS = 4 };
+/* Parts of the time: large products run for so long, and what comes last has so much left. */
+enum { STRETCH_PART = 60, LAST_PART = 20 };
+static const double longest_stretch_ns = 3e9;
 
 /* A third of what is free for three buffers, within limits. */
 static bool take_buffers(struct hb_run *r)
@@ -49,10 +51,7 @@ static bool take_buffers(struct hb_run *r)
                 r->p->error = "memory that is told to be free is not granted";
             return false;
         }
-    for (int i = 0; i < HB_RUN_BUFFERS; i++)
-        if (!r->p->ops->kernel(r->p, HB_KERNEL_FILL, r->buffer[i], 0, 0, r->room / 4))
-            return false;
-    return r->p->ops->wait(r->p);
+    return hb_run_fill(r, HB_RATE_F32);
 }
 
 static void drop_buffers(struct hb_run *r)
@@ -62,19 +61,25 @@ static void drop_buffers(struct hb_run *r)
             r->p->ops->release(r->p, r->buffer[i]);
 }
 
-static void note_device(struct hb_run *r)
+/* What the user must know before believing a figure. */
+static void say_about(struct hb_run *r)
 {
     const struct hb_probe_info *info = &r->p->info;
-    int64_t free_bytes = 0;
     char text[HB_SIZE_TEXT];
-    if (!r->p->ops->memory(r->p, &free_bytes, &r->total_bytes))
-        return;
-    r->context_bytes = r->total_bytes - free_bytes;
     if (info->ecc)
         hb_run_remark(r, "error correction (ECC) is on");
     if (info->slice)
         hb_run_remark(r, "this is a slice of a device (MIG): the figures are the slice's");
-    if (info->kind == HB_KIND_GPU && r->context_bytes > r->total_bytes / 40 + (512 << 20))
+    if (*info->partition)
+        hb_str_addf(&r->out->remarks,
+                    "the device is cut into partitions (%s): the figures are one partition's\n",
+                    info->partition);
+    if (info->shared)
+        hb_run_remark(r, "the device shares its memory with the host");
+    if (*info->untold)
+        hb_str_addf(&r->out->remarks, "power, clocks and partitions are not told: %s\n",
+                    info->untold);
+    if (r->in_use)
         hb_str_addf(&r->out->remarks,
                     "the device is in use: %s were taken before anything was allocated\n",
                     hb_size_print(r->context_bytes, text));
@@ -82,6 +87,19 @@ static void note_device(struct hb_run *r)
         hb_str_addf(&r->out->remarks,
                     "%d devices: links between them are not measured, --base gives them\n",
                     info->device_count);
+}
+
+static void note_device(struct hb_run *r)
+{
+    const struct hb_probe_info *info = &r->p->info;
+    int64_t free_bytes = 0;
+    if (!r->p->ops->memory(r->p, &free_bytes, &r->total_bytes))
+        return;
+    r->context_bytes = info->context_bytes;
+    r->library_bytes = info->library_bytes;
+    r->in_use = info->kind == HB_KIND_GPU && !info->shared &&
+                r->context_bytes > r->total_bytes / 40 + (512 << 20);
+    say_about(r);
 }
 
 /* A name of letters, digits and dashes. */
@@ -120,8 +138,10 @@ static void begin_profile(struct hb_run *r)
     dev->kind = info->kind;
     dev->hbm_bytes = r->total_bytes;
     hb_run_fact(r, "hbm_bytes", r->source, "as the driver tells it");
-    dev->reserve_bytes = 0;
-    hb_run_fact(r, "reserve_bytes", r->source, "not measured: taken as nothing");
+    if (!r->wish->base) {
+        dev->reserve_bytes = 0;
+        hb_run_fact(r, "reserve_bytes", r->source, "not measured: taken as nothing");
+    }
     if (info->kind == HB_KIND_GPU) {
         dev->context_bytes = r->context_bytes;
         hb_run_fact(r, "context_bytes", r->source,
@@ -141,6 +161,26 @@ static void begin_profile(struct hb_run *r)
     }
 }
 
+static const char *clocks_under_work(struct hb_run *r)
+{
+    const struct hb_health *w = &r->worst;
+    if (w->clock_hz <= 0)
+        return "";
+    return hb_arena_printf(
+        r->env->arena, "; %.4g MHz, memory %.4g MHz at the lowest under work%s%s",
+        w->clock_hz / 1e6, w->memory_hz / 1e6, w->power_held ? ", held back by power" : "",
+        w->heat_held ? ", held back by heat" : "");
+}
+
+static const char *power_under_work(struct hb_run *r)
+{
+    const struct hb_health *w = &r->worst;
+    if (w->limit_watts <= 0)
+        return "not told";
+    return hb_arena_printf(r->env->arena, "limit %.4g W; %.4g W at the most under work",
+                           w->limit_watts, w->watts);
+}
+
 static void end_profile(struct hb_run *r)
 {
     struct hb_arena *arena = r->env->arena;
@@ -151,8 +191,9 @@ static void end_profile(struct hb_run *r)
     dev->measured_date = r->wish->date;
     dev->measured_driver = r->p->info.driver;
     dev->measured_clocks =
-        hb_arena_printf(arena, "%.4g MHz told; one product %+.2f %% in time from start to end",
-                        r->p->info.clock_hz / 1e6, drift * 100);
+        hb_arena_printf(arena, "%.4g MHz told%s; one product %+.2f %% in time from start to end",
+                        r->p->info.clock_hz / 1e6, clocks_under_work(r), drift * 100);
+    dev->measured_power = power_under_work(r);
     dev->measured_spread =
         hb_arena_printf(arena, "%d samples, %d outliers; widest median known to %.2f %%",
                         r->samples, r->outliers, r->worst_spread * 100);
@@ -178,6 +219,9 @@ static void run_steps(struct hb_run *r)
 {
     struct hb_progress progress;
     int64_t share_ns = r->calib.share_ns;
+    int64_t deadline_ns = r->calib.deadline_ns;
+    r->calib.deadline_ns -= r->wish->budget_ns / LAST_PART;
+    r->stretch_ns = fmin(longest_stretch_ns, (double)r->wish->budget_ns / STRETCH_PART);
     hb_progress_start(&progress, r->env, "calibrate", STEPS + 1);
     for (int i = 0; i < STEPS && !r->out->lost; i++) {
         r->calib.essential = i < ESSENTIALS;
@@ -189,6 +233,7 @@ static void run_steps(struct hb_run *r)
         still_there(r);
     }
     r->calib.essential = false;
+    r->calib.deadline_ns = deadline_ns;
     drop_buffers(r);
     hb_progress_at(&progress, STEPS);
     if (!r->calib.interrupted && !r->out->lost)

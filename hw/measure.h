@@ -10,6 +10,7 @@
 struct hb_measure_wish {
     int64_t budget_ns;
     const char *date;             /* written into the profile */
+    bool no_capacity;             /* memory is not taken until it is refused */
     const struct hb_device *base; /* what cannot be measured comes from here; null */
 };
 

@@ -1,91 +1,11 @@
-/* Steps that time work on the device: memory rates, matrix products, attention, small kernels. */
+/* Steps that time products and kernels on the device. A curve is what a device keeps up over
+ * seconds; the gap between two kernels, which the simulator adds to each operation, is taken off.
+ */
 #include <math.h>
 
 #include "base/arena.h"
 #include "base/env.h"
 #include "hw/measure_run.h"
-
-enum { HEAD_DIM = 128, MOST_POINTS = 24 };
-
-/* ---- memory rates ---- */
-
-static const struct {
-    const char *name;
-    enum hb_kernel kernel;
-    int bytes; /* moved per element */
-} streams[] = {
-    {"read", HB_KERNEL_READ, 4},
-    {"write", HB_KERNEL_FILL, 4},
-    {"copy", HB_KERNEL_COPY, 8},
-    {"triad", HB_KERNEL_TRIAD, 12},
-};
-
-static bool measure_stream(struct hb_run *r, int which, int64_t n, double *out_rate)
-{
-    struct hb_task t = hb_task_kernel(r, streams[which].kernel, n);
-    struct hb_sample s;
-    if (!hb_run_measure(r, hb_task_run, &t, &s))
-        return false;
-    *out_rate = (double)n * streams[which].bytes / s.median * 1e9;
-    r->best_memory = fmax(r->best_memory, *out_rate);
-    return true;
-}
-
-/* The peak: from the driver's clocks, else the base's, else the best that was measured. */
-static void set_memory_peak(struct hb_run *r, const char *note)
-{
-    double told = r->p->info.hbm_bytes_per_s;
-    if (told > 0) {
-        r->dev->hbm_bytes_per_s = told;
-        hb_run_fact(r, "hbm_bytes_per_s", "the driver: memory clock x bus width x 2", note);
-    } else if (!r->wish->base) {
-        r->dev->hbm_bytes_per_s = r->best_memory;
-        hb_run_fact(r, "hbm_bytes_per_s", r->source, note);
-    }
-}
-
-void hb_step_memory_essentials(struct hb_run *r)
-{
-    double rate;
-    if (measure_stream(r, 3, r->room / 4, &rate))
-        set_memory_peak(r, "triad");
-    else
-        hb_run_failure(r, "memory rate");
-}
-
-/* Sizes that a cache holds say nothing of the memory behind it. */
-void hb_step_memory(struct hb_run *r)
-{
-    struct hb_curve curve = {0};
-    double x[MOST_POINTS];
-    double rate[MOST_POINTS];
-    int count = 0;
-    int64_t cache = r->p->info.cache_bytes > 0 ? r->p->info.cache_bytes : 8 << 20;
-    struct hb_str note;
-    hb_str_init(&note, r->env->arena);
-    for (int64_t bytes = 1 << 20; bytes <= r->room && count < MOST_POINTS; bytes *= 2)
-        if (bytes > 2 * cache || bytes * 2 > r->room) {
-            if (!measure_stream(r, 3, bytes / 4, &rate[count]))
-                break;
-            x[count++] = (double)bytes * 3;
-        }
-    for (int i = 0; i < 4; i++) {
-        double top;
-        if (measure_stream(r, i, r->room / 4, &top))
-            hb_str_addf(&note, "%s%s %.4g", i ? ", " : "bytes a second: ", streams[i].name, top);
-    }
-    hb_run_failure(r, "memory rate");
-    if (!count)
-        return;
-    set_memory_peak(r, note.text);
-    for (int i = 0; i < count; i++) {
-        curve.x[i] = x[i];
-        curve.y[i] = fmin(2, rate[i] / r->dev->hbm_bytes_per_s);
-    }
-    curve.count = count;
-    r->dev->hbm_curve = curve;
-    hb_run_fact(r, "hbm_curve", r->source, "triad; sizes above twice the cache");
-}
 
 /* ---- products ---- */
 
@@ -100,29 +20,69 @@ static const struct {
     {16384, 16384, 16384},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0], SMALLEST_ON_GPU = 3 };
+/* From here on a product is repeated for seconds: 4096 x 14336 x 4096. */
+static const double large_flops = 4e11;
 
 struct point {
     double x;
     double flops;
 };
 
-static int collect_points(struct hb_run *r, enum hb_rate rate, struct point *points)
+/* What the products of one rate showed. */
+struct rate_run {
+    enum hb_rate rate;
+    struct point points[SHAPES];
+    int count;
+    struct hb_product largest; /* that was measured */
+    double best;               /* the fastest of them, alone */
+    double burst;              /* of the largest that ran for seconds; 0: none did */
+    double sustained;
+    double seconds;
+};
+
+static bool measure_short(struct hb_run *r, struct hb_product x, double *out_flops)
 {
+    struct hb_task t = hb_task_product(r, x);
+    struct hb_sample s;
+    if (!hb_run_measure(r, hb_task_run, &t, &s))
+        return false;
+    *out_flops = hb_product_flops(&x) / hb_run_without_gap(r, s.median) * 1e9;
+    return true;
+}
+
+static bool measure_long(struct hb_run *r, struct hb_product x, struct rate_run *run)
+{
+    struct hb_task t = hb_task_product(r, x);
+    struct hb_stretch s;
+    if (!hb_run_stretch(r, &t, &s))
+        return false;
+    run->burst = hb_product_flops(&x) / hb_run_without_gap(r, s.burst) * 1e9;
+    run->sustained = hb_product_flops(&x) / hb_run_without_gap(r, s.sustained) * 1e9;
+    run->seconds = s.ns * 1e-9;
+    return true;
+}
+
+static void collect_points(struct hb_run *r, struct rate_run *run)
+{
+    bool gpu = r->p->info.kind == HB_KIND_GPU;
     double ns_per_flop = 0;
-    int count = 0;
-    for (int i = r->p->info.kind == HB_KIND_CPU ? 0 : SMALLEST_ON_GPU; i < SHAPES; i++) {
+    for (int i = gpu ? SMALLEST_ON_GPU : 0; i < SHAPES; i++) {
         struct hb_product x = {
-            .rate = rate, .m = shapes[i].m, .n = shapes[i].n, .k = shapes[i].k, .batch = 1};
-        bool slow = hb_product_flops(&x) * ns_per_flop > (double)r->calib.share_ns / 3;
-        struct hb_task t = hb_task_product(r, x);
-        struct hb_sample s;
-        if (slow || !hb_product_fits(r, &x) || !hb_run_measure(r, hb_task_run, &t, &s))
+            .rate = run->rate, .m = shapes[i].m, .n = shapes[i].n, .k = shapes[i].k};
+        bool large = gpu && hb_product_flops(&x) >= large_flops;
+        double flops = 0;
+        if (hb_product_flops(&x) * ns_per_flop > (double)r->calib.share_ns / 3 ||
+            !hb_product_fits(r, &x) ||
+            !(large ? measure_long(r, x, run) : measure_short(r, x, &flops)))
             break;
-        ns_per_flop = s.median / hb_product_flops(&x);
-        points[count++] = (struct point){cbrt((double)x.m * x.n * x.k), 1e9 / ns_per_flop};
-        r->best[rate] = fmax(r->best[rate], 1e9 / ns_per_flop);
+        if (large)
+            flops = run->sustained;
+        ns_per_flop = 1e9 / flops;
+        run->largest = x;
+        run->points[run->count++] = (struct point){cbrt((double)x.m * x.n * x.k), flops};
+        run->best = fmax(run->best, large ? run->burst : flops);
     }
-    return count;
+    r->best[run->rate] = fmax(r->best[run->rate], run->best);
 }
 
 /* In order of size; neighbours within 5 % become one point at their mean. */
@@ -169,34 +129,80 @@ static double settle_peak(struct hb_run *r, enum hb_rate rate)
     return *peak;
 }
 
+/* The same by another road: the other library, or with sums in fewer bits. */
+static void add_variant(struct hb_run *r, const struct rate_run *run, bool fast,
+                        struct hb_str *note)
+{
+    struct hb_product x = run->largest;
+    double flops;
+    x.fast = fast;
+    x.beside = !fast;
+    if (measure_short(r, x, &flops))
+        hb_str_addf(note, "; %s %.4g", fast ? "with fast accumulation" : "by the other library",
+                    flops);
+    else
+        hb_run_failure(r, hb_rate_name(run->rate));
+}
+
+static const char *describe_rate(struct hb_run *r, const struct rate_run *run)
+{
+    unsigned can = r->p->ops->can(r->p, run->rate);
+    struct hb_str note;
+    hb_str_init(&note, r->env->arena);
+    if (run->burst > 0)
+        hb_str_addf(&note,
+                    "sustained for %.2g s each from 4e11 operations on: %.4g a second, %.4g in a "
+                    "burst%s",
+                    run->seconds, run->sustained, run->burst,
+                    run->seconds < 1 ? " (too short to be sure: give more --seconds)" : "");
+    else
+        hb_str_addf(&note, "products too small to run for seconds; at best %.4g", run->best);
+    if (can & HB_CAN_BESIDE)
+        add_variant(r, run, false, &note);
+    if (can & HB_CAN_FAST)
+        add_variant(r, run, true, &note);
+    return note.text;
+}
+
 static void measure_products(struct hb_run *r, enum hb_rate rate)
 {
-    struct point points[SHAPES];
-    int count = collect_points(r, rate, points);
-    hb_run_failure(r, rate_key(r, "products in ", rate));
-    if (!count)
+    struct rate_run run = {.rate = rate};
+    if (!hb_run_fill(r, rate)) {
+        hb_run_failure(r, hb_rate_name(rate));
         return;
-    r->dev->matmul_curve[rate] = curve_of(points, count, settle_peak(r, rate));
-    hb_run_fact(r, rate_key(r, "matmul_curve_", rate), r->source,
-                "squares and shapes of transformers");
+    }
+    collect_points(r, &run);
+    hb_run_failure(r, hb_rate_name(rate));
+    if (!run.count)
+        return;
+    double peak = settle_peak(r, rate);
+    r->dev->matmul_curve[rate] = curve_of(run.points, run.count, peak);
+    hb_run_fact(r, rate_key(r, "matmul_curve_", rate), r->source, describe_rate(r, &run));
+    if (rate == HB_RATE_BF16 && run.burst > 0) {
+        r->dev->product_burst = fmax(0.5, fmin(3, run.burst / run.sustained));
+        hb_run_fact(r, "product_burst", r->source, "the largest bf16 product");
+    }
 }
 
 void hb_step_products(struct hb_run *r)
 {
-    static const enum hb_rate order[] = {HB_RATE_BF16, HB_RATE_F32, HB_RATE_F16, HB_RATE_TF32,
-                                         HB_RATE_FP8};
+    static const enum hb_rate order[] = {HB_RATE_BF16, HB_RATE_FP8,  HB_RATE_F32, HB_RATE_F16,
+                                         HB_RATE_TF32, HB_RATE_INT8, HB_RATE_FP4};
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
-        if (r->p->ops->can(r->p, order[i]))
+        if (r->p->ops->can(r->p, order[i]) && !hb_calib_stopped(&r->calib))
             measure_products(r, order[i]);
     if (!r->p->ops->can(r->p, HB_RATE_BF16) && !r->wish->base)
         r->dev->peak_flops[HB_RATE_BF16] = r->dev->peak_flops[HB_RATE_F32];
+    if (!hb_run_fill(r, HB_RATE_F32))
+        hb_run_failure(r, "numbers for the kernels");
 }
 
 static void measure_reference(struct hb_run *r, int which)
 {
     struct hb_task t = hb_task_product(r, hb_run_reference(r));
     struct hb_sample s;
-    if (hb_product_fits(r, &t.product) && hb_run_measure(r, hb_task_run, &t, &s))
+    if (hb_product_fits(r, &t.product) && hb_run_fill(r, t.product.rate) &&
+        hb_run_measure(r, hb_task_run, &t, &s))
         r->reference_ns[which] = s.median;
     else
         hb_run_failure(r, "the reference product");
@@ -205,18 +211,18 @@ static void measure_reference(struct hb_run *r, int which)
 static bool quick_product(struct hb_run *r, enum hb_rate rate)
 {
     struct hb_product x = hb_run_reference(r);
-    struct hb_sample s;
+    double flops;
     x.rate = rate;
-    struct hb_task t = hb_task_product(r, x);
-    if (!r->p->ops->can(r->p, rate) || !hb_product_fits(r, &x) ||
-        !hb_run_measure(r, hb_task_run, &t, &s))
+    if (!r->p->ops->can(r->p, rate) || !hb_product_fits(r, &x) || !hb_run_fill(r, rate) ||
+        !measure_short(r, x, &flops))
         return false;
-    r->best[rate] = fmax(r->best[rate], hb_product_flops(&x) / s.median * 1e9);
+    r->best[rate] = fmax(r->best[rate], flops);
     settle_peak(r, rate);
     return true;
 }
 
-/* Free memory around the first product and kernel: what libraries take. */
+/* Free memory around the first product and kernel: what libraries take beside what they took when
+ * they started. */
 void hb_step_product_essentials(struct hb_run *r)
 {
     int64_t before = 0;
@@ -225,9 +231,10 @@ void hb_step_product_essentials(struct hb_run *r)
     bool told = r->p->ops->memory(r->p, &before, &total);
     measure_reference(r, 0);
     if (told && r->p->info.kind == HB_KIND_GPU && r->p->ops->memory(r->p, &after, &total)) {
-        r->library_bytes = before > after ? before - after : 0;
+        r->library_bytes = r->p->info.library_bytes + (before > after ? before - after : 0);
         r->dev->library_bytes = r->library_bytes;
-        hb_run_fact(r, "library_bytes", r->source, "taken by the first matrix product");
+        hb_run_fact(r, "library_bytes", r->source,
+                    "taken by the libraries for products; their workspace is a framework's own");
     }
     if (!quick_product(r, HB_RATE_F32))
         hb_run_failure(r, "products in f32");
@@ -249,85 +256,79 @@ void hb_step_vector(struct hb_run *r)
         hb_run_failure(r, "arithmetic rate");
         return;
     }
-    r->dev->vector_flops = (double)n * HB_CHAIN_FLOPS / s.median * 1e9;
+    r->dev->vector_flops = (double)n * HB_CHAIN_FLOPS / hb_run_without_gap(r, s.median) * 1e9;
     hb_run_fact(r, "vector_f32_flops", r->source, hb_run_describe(r, &s));
 }
 
+/* Kernels of a step that no product hides: what part of the memory's peak they reach. */
 void hb_step_elementwise(struct hb_run *r)
 {
-    static const enum hb_kernel kernels[] = {HB_KERNEL_GELU, HB_KERNEL_REDUCE};
-    static const char *const names[] = {"gelu", "sums of 1024"};
-    static const double bytes[] = {8, 4};
-    int64_t n = r->room / 4;
-    for (int i = 0; i < 2; i++) {
-        struct hb_task t = hb_task_kernel(r, kernels[i], n);
+    static const struct {
+        enum hb_kernel kernel;
+        const char *name, *key;
+        int bytes;  /* moved per element */
+        int arrays; /* as long as n, at the first address */
+    } kernels[] = {
+        {HB_KERNEL_GELU, "gelu", NULL, 8, 1},
+        {HB_KERNEL_REDUCE, "sums of 1024", NULL, 4, 1},
+        {HB_KERNEL_SOFTMAX, "softmax", "softmax_part", 8, 1},
+        {HB_KERNEL_NORM, "norm", "norm_part", 8, 1},
+        {HB_KERNEL_ADAM, "Adam", "adam_part", 28, 3},
+    };
+    double *parts[] = {NULL, NULL, &r->dev->softmax_part, &r->dev->norm_part, &r->dev->adam_part};
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        int64_t n = r->room / 4 / kernels[i].arrays / 4096 * 4096;
+        struct hb_task t = hb_task_kernel(r, kernels[i].kernel, n);
         struct hb_sample s;
         if (!hb_run_measure(r, hb_task_run, &t, &s)) {
-            hb_run_failure(r, names[i]);
+            hb_run_failure(r, kernels[i].name);
             continue;
         }
-        double rate = (double)n * bytes[i] / s.median * 1e9;
-        hb_str_addf(&r->out->remarks, "%s: %.4g bytes a second, %.3g of the peak\n", names[i], rate,
-                    rate / r->dev->hbm_bytes_per_s);
+        double rate = (double)n * kernels[i].bytes / hb_run_without_gap(r, s.median) * 1e9;
+        double part = rate / r->dev->hbm_bytes_per_s;
+        hb_str_addf(&r->out->remarks, "%s: %.4g bytes a second, %.3g of the peak\n",
+                    kernels[i].name, rate, part);
+        if (!parts[i])
+            continue;
+        *parts[i] = fmax(1e-6, fmin(2, part));
+        hb_run_fact(r, kernels[i].key, r->source, hb_run_describe(r, &s));
     }
 }
+
+/* ---- gaps ---- */
+
+/* One kernel of arithmetic, then as much in PIECES of them: what they take longer is the gaps
+ * between. Each piece keeps every thread equally busy, and outlasts its launch. */
+enum { PIECES = 8, ROUNDS = 8, THREADS_OF_CORE = 4096 };
 
 void hb_step_launch(struct hb_run *r)
 {
-    struct hb_task t = hb_task_kernel(r, HB_KERNEL_EMPTY, 1);
-    struct hb_sample s;
-    if (r->p->info.kind == HB_KIND_CPU || !hb_run_measure(r, hb_task_run, &t, &s)) {
+    int64_t cores = r->p->info.cores > 0 ? r->p->info.cores : 1;
+    int64_t piece = cores * THREADS_OF_CORE * ROUNDS;
+    struct hb_sample whole;
+    struct hb_sample pieces;
+    struct hb_sample empty;
+    if (r->p->info.kind == HB_KIND_CPU)
+        return;
+    while (piece * PIECES * 4 > r->room)
+        piece /= 2;
+    struct hb_task t = hb_task_kernel(r, HB_KERNEL_CHAIN, piece * PIECES);
+    struct hb_task cut = hb_task_kernel(r, HB_KERNEL_CHAIN, piece);
+    struct hb_task nothing = hb_task_kernel(r, HB_KERNEL_EMPTY, 1);
+    cut.pieces = PIECES;
+    if (!hb_run_measure(r, hb_task_run, &t, &whole) ||
+        !hb_run_measure(r, hb_task_run, &cut, &pieces) ||
+        !hb_run_measure(r, hb_task_run, &nothing, &empty)) {
         hb_run_failure(r, "launches");
         return;
     }
-    r->dev->op_latency_ns = (int64_t)llround(s.median);
-    hb_run_fact(r, "op_latency_ns", r->source, "empty kernels one after another");
-}
-
-/* Scores and context of attention as two batched products; no softmax, so it stands above what a
- * kernel reaches. */
-static bool measure_attention(struct hb_run *r, int seq, double *out_flops)
-{
-    double per_head = (double)seq * seq * 2;
-    int batch = (int)fmin(64, (double)r->room / per_head);
-    struct hb_product scores = {HB_RATE_BF16, seq, seq, HEAD_DIM, batch, 0, 0, 0};
-    struct hb_product context = {HB_RATE_BF16, seq, HEAD_DIM, seq, batch, 0, 0, 0};
-    struct hb_sample s[2];
-    if (batch < 1 || !hb_product_fits(r, &scores) || !hb_product_fits(r, &context))
-        return false;
-    struct hb_task first = hb_task_product(r, scores);
-    struct hb_task second = hb_task_product(r, context);
-    if (!hb_run_measure(r, hb_task_run, &first, &s[0]) ||
-        !hb_run_measure(r, hb_task_run, &second, &s[1]))
-        return false;
-    *out_flops = 2 * hb_product_flops(&scores) / (s[0].median + s[1].median) * 1e9;
-    return true;
-}
-
-void hb_step_attention(struct hb_run *r)
-{
-    struct hb_curve curve = {0};
-    double peak = r->dev->peak_flops[HB_RATE_BF16];
-    if (!r->p->ops->can(r->p, HB_RATE_BF16) || !(peak > 0))
-        return;
-    for (int seq = 512; seq <= 8192; seq *= 2) {
-        double flops;
-        if (!measure_attention(r, seq, &flops))
-            break;
-        curve.x[curve.count] = seq;
-        curve.y[curve.count++] = fmax(1e-6, fmin(2, flops / peak));
-    }
-    hb_run_failure(r, "attention");
-    if (!curve.count)
-        return;
-    hb_str_addf(&r->out->remarks, "attention's two products reach %.3g of the bf16 peak at %g\n",
-                curve.y[curve.count - 1], curve.x[curve.count - 1]);
-    if (r->wish->base)
-        return; /* a figure of a real kernel is better */
-    r->dev->attention_forward_curve = curve;
-    r->dev->attention_backward_curve = curve;
-    hb_run_fact(r, "attention_forward_curve", r->source, "its two batched products, no softmax");
-    hb_run_fact(r, "attention_backward_curve", r->source, "as forward; not measured");
+    r->gap_ns = fmax(0, (pieces.median - whole.median) / (PIECES - 1));
+    r->dev->op_latency_ns = (int64_t)llround(r->gap_ns);
+    hb_run_fact(r, "op_latency_ns", r->source,
+                hb_arena_printf(r->env->arena,
+                                "one kernel against eight of an eighth each; empty kernels follow "
+                                "each other by %.4g ns",
+                                empty.median));
 }
 
 void hb_step_last_reference(struct hb_run *r)

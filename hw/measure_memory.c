@@ -1,144 +1,157 @@
-/* Steps about host copies and about how much memory there is. */
+/* Steps about the device's memory: how fast it is, and how much of it a program gets. */
 #include <math.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/env.h"
 #include "base/size.h"
 #include "hw/measure_run.h"
 
-enum { MOST_BLOCKS = 2048 };
+enum { MOST_POINTS = 24, MOST_BLOCKS = 2048 };
 
-/* ---- host copies ---- */
+/* ---- rates ---- */
 
-struct copies {
-    void *up, *down; /* host memory */
-    int64_t bytes;
-    double up_rate, down_rate;
+static const struct {
+    const char *name;
+    enum hb_kernel kernel;
+    int bytes; /* moved per element */
+} streams[] = {
+    {"read", HB_KERNEL_READ, 4},
+    {"write", HB_KERNEL_WRITE, 4},
+    {"copy", HB_KERNEL_COPY, 8},
+    {"triad", HB_KERNEL_TRIAD, 12},
 };
 
-static bool measure_copy(struct hb_run *r, struct hb_task t, double *out_rate,
-                         const char **out_note)
+static bool measure_stream(struct hb_run *r, int which, int64_t n, double *out_rate)
 {
+    struct hb_task t = hb_task_kernel(r, streams[which].kernel, n);
     struct hb_sample s;
     if (!hb_run_measure(r, hb_task_run, &t, &s))
         return false;
-    *out_rate = (double)t.bytes / s.median * 1e9;
-    if (out_note)
-        *out_note = hb_run_describe(r, &s);
+    *out_rate = (double)n * streams[which].bytes / hb_run_without_gap(r, s.median) * 1e9;
+    r->best_memory = fmax(r->best_memory, *out_rate);
     return true;
 }
 
-static void measure_pinned(struct hb_run *r, struct copies *c)
+/* What a driver tells is believed where it is not less than what was measured; clocks alone do not
+ * tell AMD's, so there the base's figure comes first. */
+static void set_memory_peak(struct hb_run *r, const char *note)
 {
-    const char *note;
-    if (measure_copy(r, hb_task_copy(r, HB_COPY_UP, c->up, c->bytes), &c->up_rate, &note)) {
-        r->dev->host_up_bytes_per_s = c->up_rate;
-        hb_run_fact(r, "host_up_bytes_per_s", r->source, note);
-    }
-    if (measure_copy(r, hb_task_copy(r, HB_COPY_DOWN, c->down, c->bytes), &c->down_rate, &note)) {
-        r->dev->host_down_bytes_per_s = c->down_rate;
-        hb_run_fact(r, "host_down_bytes_per_s", r->source, note);
-    }
-    struct hb_task small = hb_task_copy(r, HB_COPY_UP, c->up, 4096);
-    struct hb_sample s;
-    if (hb_run_measure(r, hb_task_run_waited, &small, &s)) {
-        r->dev->host_latency_ns = (int64_t)llround(s.median);
-        hb_run_fact(r, "host_latency_ns", r->source, "4 KiB up, waited for");
-    }
-}
-
-static void measure_duplex(struct hb_run *r, const struct copies *c)
-{
-    struct hb_pair both = {hb_task_copy(r, HB_COPY_UP, c->up, c->bytes),
-                           hb_task_copy(r, HB_COPY_DOWN, c->down, c->bytes)};
-    struct hb_sample s;
-    if (!hb_run_measure(r, hb_task_run_pair, &both, &s))
+    double told = r->p->info.hbm_bytes_per_s;
+    bool amd = r->p->info.vendor == HB_VENDOR_AMD;
+    if (r->wish->base && (amd || told <= 0))
         return;
-    double sum = 2 * (double)c->bytes / s.median * 1e9;
-    r->dev->host_duplex = fmax(0.01, fmin(1, sum / (c->up_rate + c->down_rate)));
-    hb_run_fact(r, "host_duplex", r->source,
-                hb_arena_printf(r->env->arena, "both at once: %.4g bytes a second in sum", sum));
-}
-
-/* What overlap is worth to offload: a copy while products run, against a copy alone. */
-static void measure_overlap(struct hb_run *r, const struct copies *c)
-{
-    struct hb_pair under = {hb_task_product(r, hb_run_reference(r)),
-                            hb_task_copy(r, HB_COPY_DOWN, c->down, c->bytes / 8)};
-    struct hb_sample s;
-    double alone;
-    under.first.product.batch = 1;
-    if (!hb_product_fits(r, &under.first.product) || !measure_copy(r, under.second, &alone, NULL) ||
-        !hb_run_measure(r, hb_task_run_under, &under, &s))
+    if (told > 0 && told >= r->best_memory) {
+        r->dev->hbm_bytes_per_s = told;
+        hb_run_fact(r, "hbm_bytes_per_s",
+                    amd ? "the driver: memory clock x bus width, by the transfers of its memory"
+                        : "the driver: memory clock x bus width x 2",
+                    note);
         return;
-    double rate = (double)under.second.bytes / s.median * 1e9;
-    r->dev->host_efficiency = fmax(0.01, fmin(1, rate / alone));
-    hb_run_fact(r, "host_efficiency", r->source, "a copy down while a product runs, against alone");
+    }
+    r->dev->hbm_bytes_per_s = r->best_memory;
+    hb_run_fact(r, "hbm_bytes_per_s", r->source,
+                told > 0 ? hb_arena_printf(r->env->arena,
+                                           "the best measured; the driver tells less, %.4g: %s",
+                                           told, note)
+                         : hb_arena_printf(r->env->arena, "the best measured: %s", note));
 }
 
-static void measure_pageable(struct hb_run *r, int64_t bytes)
+void hb_step_memory_essentials(struct hb_run *r)
 {
-    void *host;
-    double rate[2] = {0};
-    if (!r->p->ops->host_alloc(r->p, bytes, false, &host))
-        return;
-    memset(host, 1, (size_t)bytes);
-    if (measure_copy(r, hb_task_copy(r, HB_COPY_UP, host, bytes), &rate[0], NULL) &&
-        measure_copy(r, hb_task_copy(r, HB_COPY_DOWN, host, bytes), &rate[1], NULL))
-        hb_str_addf(&r->out->remarks, "pageable host memory: %.4g bytes a second up, %.4g down\n",
-                    rate[0], rate[1]);
-    r->p->ops->host_release(r->p, host, false);
+    double rate;
+    if (measure_stream(r, 3, r->room / 4, &rate))
+        set_memory_peak(r, "triad");
+    else
+        hb_run_failure(r, "memory rate");
 }
 
-void hb_step_host(struct hb_run *r)
+static int64_t last_cache(struct hb_run *r)
 {
-    struct copies c = {.bytes = r->room < (64 << 20) ? r->room : 64 << 20};
-    struct hb_probe *p = r->p;
-    if (p->ops->host_alloc(p, c.bytes, true, &c.up) &&
-        p->ops->host_alloc(p, c.bytes, true, &c.down)) {
-        memset(c.up, 1, (size_t)c.bytes);
-        memset(c.down, 2, (size_t)c.bytes);
-        measure_pinned(r, &c);
-        if (r->p->info.kind == HB_KIND_GPU && c.up_rate > 0 && c.down_rate > 0) {
-            measure_duplex(r, &c);
-            measure_overlap(r, &c);
+    const struct hb_probe_info *info = &r->p->info;
+    int64_t cache = info->cache_bytes > 0 ? info->cache_bytes : 8 << 20;
+    if (info->hidden_cache_bytes > cache)
+        cache = info->hidden_cache_bytes;
+    if (r->wish->base && r->wish->base->cache_bytes > cache)
+        cache = r->wish->base->cache_bytes;
+    return cache;
+}
+
+static int collect_rates(struct hb_run *r, int64_t cache, double *x, double *rate)
+{
+    int count = 0;
+    for (int64_t bytes = 1 << 20; bytes <= r->room && count < MOST_POINTS; bytes *= 2)
+        if (bytes > 2 * cache || bytes * 2 > r->room) {
+            if (!measure_stream(r, 3, bytes / 4, &rate[count]))
+                break;
+            x[count++] = (double)bytes * 3;
         }
+    return count;
+}
+
+/* Sizes that a cache holds say nothing of the memory behind it. */
+void hb_step_memory(struct hb_run *r)
+{
+    struct hb_curve curve = {0};
+    double x[MOST_POINTS];
+    double rate[MOST_POINTS];
+    int64_t cache = last_cache(r);
+    int count = collect_rates(r, cache, x, rate);
+    struct hb_str note;
+    hb_str_init(&note, r->env->arena);
+    for (int i = 0; i < 4; i++) {
+        double top;
+        if (measure_stream(r, i, r->room / 4, &top))
+            hb_str_addf(&note, "%s%s %.4g", i ? ", " : "bytes a second: ", streams[i].name, top);
     }
-    hb_run_failure(r, "host copies");
-    if (c.up)
-        p->ops->host_release(p, c.up, true);
-    if (c.down)
-        p->ops->host_release(p, c.down, true);
-    measure_pageable(r, c.bytes < (16 << 20) ? c.bytes : 16 << 20);
-    hb_run_failure(r, "pageable copies");
+    hb_run_failure(r, "memory rate");
+    if (!count)
+        return;
+    set_memory_peak(r, note.text);
+    for (int i = 0; i < count; i++) {
+        curve.x[i] = x[i];
+        curve.y[i] = fmin(2, rate[i] / r->dev->hbm_bytes_per_s);
+    }
+    curve.count = count;
+    r->dev->hbm_curve = curve;
+    hb_run_fact(
+        r, "hbm_curve", r->source,
+        hb_arena_printf(r->env->arena, "triad; arrays above twice the last cache of %lld MiB%s",
+                        (long long)(cache >> 20),
+                        2 * cache >= r->room ? ", which are more than there is room for" : ""));
+    if (r->p->info.kind == HB_KIND_GPU) {
+        r->dev->cache_bytes = cache;
+        hb_run_fact(r, "cache_bytes", r->source,
+                    r->p->info.hidden_cache_bytes ? "known of this architecture; the driver tells "
+                                                    "of the one before it"
+                                                  : "as the driver tells it");
+    }
 }
 
 /* ---- capacity ---- */
 
 struct blocks {
     uintptr_t at[MOST_BLOCKS];
+    int64_t bytes[MOST_BLOCKS];
     int count;
+    int64_t taken_bytes;
 };
 
-static int64_t take_until_refused(struct hb_run *r, struct blocks *b, int64_t largest,
-                                  int64_t smallest)
+/* False: it did not come to a refusal: time was up, or something failed. */
+static bool take_until_refused(struct hb_run *r, struct blocks *b, int64_t smallest)
 {
-    int64_t taken = 0;
-    for (int64_t bytes = largest; bytes >= smallest && b->count < MOST_BLOCKS;) {
-        hb_calib_stopped(&r->calib); /* the deadline does not count here, Ctrl-C does */
-        if (r->calib.interrupted)
-            break;
+    for (int64_t bytes = INT64_C(1) << 30; bytes >= smallest;) {
+        if (hb_calib_stopped(&r->calib) || b->count == MOST_BLOCKS)
+            return false;
         if (r->p->ops->alloc(r->p, bytes, &b->at[b->count])) {
-            b->count++;
-            taken += bytes;
+            b->bytes[b->count++] = bytes;
+            b->taken_bytes += bytes;
         } else if (r->p->error) {
-            break;
+            return false;
         } else {
             bytes /= 2;
         }
     }
-    return taken;
+    return true;
 }
 
 static void give_back(struct hb_run *r, struct blocks *b)
@@ -161,19 +174,17 @@ static int64_t find_page(struct hb_run *r)
     return told && before > after ? before - after : 0;
 }
 
-/* All memory in equal blocks, every other one given back: is half of what is then free granted in
- * one piece? Drivers that map pages do, others do not. */
-static const char *try_fragments(struct hb_run *r, struct blocks *b, int64_t page)
+/* Every other block is given back: is half of what is then free granted in one piece? Drivers that
+ * map pages do, others do not. */
+static const char *try_fragments(struct hb_run *r, struct blocks *b)
 {
-    int64_t block = hb_round_up(r->total_bytes / 512 + 1, page > 0 ? page : 1);
     uintptr_t whole;
-    take_until_refused(r, b, block, block);
     int kept = 0;
     int64_t freed = 0;
     for (int i = 0; i < b->count; i++)
         if (i % 2) {
             r->p->ops->release(r->p, b->at[i]);
-            freed += block;
+            freed += b->bytes[i];
         } else {
             b->at[kept++] = b->at[i];
         }
@@ -181,9 +192,32 @@ static const char *try_fragments(struct hb_run *r, struct blocks *b, int64_t pag
     bool granted = freed > 0 && r->p->ops->alloc(r->p, freed / 2, &whole);
     if (granted)
         r->p->ops->release(r->p, whole);
-    give_back(r, b);
     return granted ? "scattered free pages can serve one large block"
                    : "scattered free pages cannot serve one large block: fragments are lost";
+}
+
+/* Why memory is not taken until it is refused. Null: nothing is against it. */
+static const char *forbidden(const struct hb_run *r)
+{
+    if (r->wish->no_capacity)
+        return "as wished";
+    if (r->p->info.shared)
+        return "this device's memory is the host's too, and others would suffer";
+    if (r->in_use)
+        return "the device is in use, and others would suffer";
+    return NULL;
+}
+
+static void set_reserve(struct hb_run *r, int64_t usable)
+{
+    int64_t rest =
+        r->total_bytes - usable - r->context_bytes - r->library_bytes - r->p->info.own_bytes;
+    r->dev->reserve_bytes = rest > 0 ? rest : 0;
+    hb_run_fact(r, "reserve_bytes", r->source,
+                hb_arena_printf(r->env->arena,
+                                "%lld bytes were granted in plain allocations; context and "
+                                "libraries are counted apart",
+                                (long long)usable));
 }
 
 void hb_step_capacity(struct hb_run *r)
@@ -191,24 +225,21 @@ void hb_step_capacity(struct hb_run *r)
     struct blocks *b = hb_arena_alloc(r->env->arena, 1, sizeof *b);
     if (r->p->info.kind == HB_KIND_CPU)
         return;
+    const char *against = forbidden(r);
     int64_t page = find_page(r);
-    int64_t smallest = page > 0 ? page : 1 << 20;
-    int64_t usable = take_until_refused(r, b, INT64_C(1) << 30, smallest);
-    give_back(r, b);
-    if (r->p->error || r->calib.interrupted || usable <= 0) {
-        hb_run_failure(r, "capacity");
-        return;
-    }
-    int64_t rest = r->total_bytes - usable - r->context_bytes - r->library_bytes;
-    r->dev->reserve_bytes = rest > 0 ? rest : 0;
-    hb_run_fact(r, "reserve_bytes", r->source,
-                hb_arena_printf(r->env->arena,
-                                "%lld bytes were granted in plain allocations; context and "
-                                "libraries are counted apart",
-                                (long long)usable));
     if (page > 0) {
         r->dev->page_bytes = page;
-        hb_run_fact(r, "page_bytes", r->source, try_fragments(r, b, page));
+        hb_run_fact(r, "page_bytes", r->source, "free memory falls by it for one byte");
     }
+    if (against) {
+        hb_str_addf(&r->out->remarks, "how much is granted is not measured: %s\n", against);
+    } else if (take_until_refused(r, b, page > 0 ? page : 1 << 20)) {
+        set_reserve(r, b->taken_bytes);
+        if (page > 0)
+            hb_run_fact(r, "page_bytes", r->source, try_fragments(r, b));
+    } else if (!r->p->error && !r->calib.interrupted) {
+        hb_run_remark(r, "how much is granted is not measured: time was up");
+    }
+    give_back(r, b);
     hb_run_failure(r, "capacity");
 }

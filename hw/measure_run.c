@@ -2,6 +2,7 @@
 #include "hw/measure_run.h"
 
 #include <math.h>
+#include <time.h>
 
 #include "base/arena.h"
 #include "base/env.h"
@@ -50,19 +51,68 @@ bool hb_run_measure(struct hb_run *r, hb_calib_work *work, void *ctx, struct hb_
     return true;
 }
 
-static bool issue(const struct hb_task *t)
+double hb_run_without_gap(const struct hb_run *r, double ns)
+{
+    return fmax(ns - r->gap_ns, ns / 2);
+}
+
+/* While the device works; ten times a second are enough for clocks. */
+static void look(struct hb_run *r)
+{
+    struct hb_health now;
+    if (r->env->now_ns() < r->next_look_ns || !r->p->ops->health(r->p, &now))
+        return;
+    r->next_look_ns = r->env->now_ns() + 100000000;
+    struct hb_health *w = &r->worst;
+    if (now.clock_hz > 0 && (w->clock_hz <= 0 || now.clock_hz < w->clock_hz))
+        w->clock_hz = now.clock_hz;
+    if (now.memory_hz > 0 && (w->memory_hz <= 0 || now.memory_hz < w->memory_hz))
+        w->memory_hz = now.memory_hz;
+    w->watts = fmax(w->watts, now.watts);
+    w->limit_watts = now.limit_watts;
+    w->power_held |= now.power_held;
+    w->heat_held |= now.heat_held;
+}
+
+bool hb_run_stretch(struct hb_run *r, const struct hb_task *task, struct hb_stretch *out)
+{
+    struct hb_task t = *task;
+    struct timespec rest = {0, r->stretch_ns < 1e9 ? (long)(r->stretch_ns / 5) : 200000000};
+    t.watched = true;
+    if (!r->p->ops->wait(r->p))
+        return false;
+    nanosleep(&rest, NULL); /* a burst is one of a device that was idle */
+    if (!hb_calib_stretch(&r->calib, hb_task_run, &t, r->stretch_ns, out))
+        return false;
+    r->worst_spread = fmax(r->worst_spread, out->all.spread);
+    r->samples += out->all.count;
+    r->outliers += out->all.outliers;
+    return true;
+}
+
+static bool issue_once(const struct hb_task *t)
 {
     struct hb_probe *p = t->r->p;
     const uintptr_t *b = t->r->buffer;
     switch (t->kind) {
     case HB_TASK_KERNEL:
-        return p->ops->kernel(p, t->kernel, b[0], b[1], b[2], t->n);
+        return p->ops->kernel(p,
+                              &(struct hb_kernel_call){
+                                  .kernel = t->kernel, .a = b[0], .b = b[1], .c = b[2], .n = t->n});
     case HB_TASK_PRODUCT:
         return p->ops->product(p, &t->product);
     case HB_TASK_COPY:
         return p->ops->copy(p, t->lane, t->way, b[t->way == HB_COPY_DOWN], t->host, t->bytes);
     }
     return false;
+}
+
+static bool issue(const struct hb_task *t)
+{
+    for (int i = 0; i < t->pieces; i++)
+        if (!issue_once(t))
+            return false;
+    return t->pieces || issue_once(t);
 }
 
 static enum hb_lane lane_of(const struct hb_task *t)
@@ -80,7 +130,11 @@ bool hb_task_run(void *ctx, int repeats, double *out_ns)
     for (int i = 0; i < repeats; i++)
         if (!issue(t))
             return false;
-    return p->ops->mark(p, lane, 1) && p->ops->elapsed(p, lane, lane, out_ns);
+    if (!p->ops->mark(p, lane, 1))
+        return false;
+    if (t->watched)
+        look(t->r);
+    return p->ops->elapsed(p, lane, lane, out_ns);
 }
 
 bool hb_task_run_pair(void *ctx, int repeats, double *out_ns)
@@ -165,20 +219,33 @@ struct hb_task hb_task_copy(struct hb_run *r, enum hb_copy way, void *host, int6
 
 double hb_product_flops(const struct hb_product *x)
 {
-    return 2. * x->m * x->n * x->k * x->batch;
+    return 2. * x->m * x->n * x->k;
 }
 
+/* The result of narrow types is wider: bf16, and whole numbers of four bytes. */
 bool hb_product_fits(const struct hb_run *r, const struct hb_product *x)
 {
-    double largest = fmax(fmax((double)x->m * x->k, (double)x->k * x->n), (double)x->m * x->n);
-    int bytes = x->rate == HB_RATE_FP8 ? 2 : hb_rate_bytes(x->rate); /* its result is bf16 */
-    return largest * x->batch * bytes <= (double)r->room;
+    double in = fmax((double)x->m * x->k, (double)x->k * x->n) * hb_rate_bytes(x->rate);
+    int wide = x->rate == HB_RATE_INT8 ? 4 : hb_rate_bytes(x->rate);
+    double out = (double)x->m * x->n * (wide < 2 ? 2 : wide);
+    return fmax(in, out) <= (double)r->room;
+}
+
+bool hb_run_fill(struct hb_run *r, enum hb_rate rate)
+{
+    for (int i = 0; i < HB_RUN_BUFFERS; i++) {
+        struct hb_kernel_call call = {
+            .kernel = HB_KERNEL_FILL, .a = r->buffer[i], .n = r->room / 4, .rate = rate};
+        if (!r->p->ops->kernel(r->p, &call))
+            return false;
+    }
+    return r->p->ops->wait(r->p);
 }
 
 struct hb_product hb_run_reference(struct hb_run *r)
 {
-    bool half = r->p->ops->can(r->p, HB_RATE_BF16);
+    bool half = r->p->ops->can(r->p, HB_RATE_BF16) != 0;
     int side = r->p->info.kind == HB_KIND_CPU ? 256 : 4096;
-    struct hb_product x = {half ? HB_RATE_BF16 : HB_RATE_F32, side, side, side, 1, 0, 0, 0};
-    return x;
+    return (struct hb_product){
+        .rate = half ? HB_RATE_BF16 : HB_RATE_F32, .m = side, .n = side, .k = side};
 }

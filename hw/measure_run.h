@@ -1,6 +1,6 @@
 /* The state of one calibration and what its steps share: results with their sources, and the kinds
- * of work that are timed. Used by measure.c and the steps in measure_compute.c (memory rates,
- * products, kernels) and measure_memory.c (host copies, capacity). */
+ * of work that are timed. Used by measure.c and the steps in measure_compute.c (products,
+ * kernels, gaps), measure_memory.c (rates, capacity) and measure_host.c (host copies). */
 #ifndef HB_HW_MEASURE_RUN_H
 #define HB_HW_MEASURE_RUN_H
 
@@ -22,6 +22,11 @@ struct hb_run {
     int64_t total_bytes;
     int64_t context_bytes;
     int64_t library_bytes;
+    bool in_use;                /* by others, before anything was allocated */
+    double gap_ns;              /* between two kernels; 0: not known yet */
+    double stretch_ns;          /* how long large products run */
+    int64_t next_look_ns;       /* when power and clocks are read again */
+    struct hb_health worst;     /* under work: the lowest clocks, the highest power */
     double best[HB_RATE_COUNT]; /* fastest product */
     double best_memory;
     double worst_spread;
@@ -41,6 +46,12 @@ const char *hb_run_describe(struct hb_run *r, const struct hb_sample *s);
 /* hb_calib_measure, counted in the run's summary. */
 bool hb_run_measure(struct hb_run *r, hb_calib_work *work, void *ctx, struct hb_sample *out);
 
+/* A task for as long as large products run, watched; counted in the summary. */
+struct hb_task;
+bool hb_run_stretch(struct hb_run *r, const struct hb_task *task, struct hb_stretch *out);
+/* Time of a kernel that was one of many in a row: without the gap to the next. */
+double hb_run_without_gap(const struct hb_run *r, double ns);
+
 /* One operation of the device. */
 struct hb_task {
     struct hb_run *r;
@@ -52,6 +63,8 @@ struct hb_task {
     enum hb_copy way;
     void *host;
     int64_t bytes;
+    int pieces;   /* issued so often each time; 0: once */
+    bool watched; /* power and clocks are read while it runs */
 };
 
 /* Two of them on two lanes. */
@@ -73,6 +86,8 @@ bool hb_task_run_pair(void *ctx, int repeats, double *out_ns);
 bool hb_task_run_under(void *ctx, int repeats, double *out_ns);
 
 double hb_product_flops(const struct hb_product *x);
+/* Fills the shared buffers with numbers of this type. */
+bool hb_run_fill(struct hb_run *r, enum hb_rate rate);
 /* Whether the shared buffers hold its operands and result. */
 bool hb_product_fits(const struct hb_run *r, const struct hb_product *x);
 /* The same product at the start and at the end tells of clocks that drift. */
@@ -85,7 +100,6 @@ void hb_step_vector(struct hb_run *r);
 void hb_step_host(struct hb_run *r);
 void hb_step_memory(struct hb_run *r);
 void hb_step_products(struct hb_run *r);
-void hb_step_attention(struct hb_run *r);
 void hb_step_elementwise(struct hb_run *r);
 void hb_step_launch(struct hb_run *r);
 void hb_step_last_reference(struct hb_run *r);

@@ -12,6 +12,7 @@
 
 struct hb_arena;
 struct hb_env;
+struct hb_libs;
 
 /* Streams: work on one is in order, lanes run side by side where the device can. */
 enum hb_lane { HB_LANE_COMPUTE, HB_LANE_UP, HB_LANE_DOWN, HB_LANE_COUNT };
@@ -20,14 +21,18 @@ enum hb_copy { HB_COPY_UP, HB_COPY_DOWN, HB_COPY_WITHIN };
 
 /* Element-wise kernels over f32 arrays a (written), b and c of n elements. */
 #define HB_KERNELS(X)                                                                              \
-    X(EMPTY, "hb_empty")   /* nothing: the cost of a launch */                                     \
-    X(FILL, "hb_fill")     /* a = noise, numbers near 1 in every element type */                   \
-    X(READ, "hb_read")     /* b is read, a[0] may be written */                                    \
-    X(COPY, "hb_copy")     /* a = b */                                                             \
-    X(TRIAD, "hb_triad")   /* a = b + 1.5 c */                                                     \
-    X(GELU, "hb_gelu")     /* a = gelu(b): transcendental */                                       \
-    X(REDUCE, "hb_reduce") /* sums of 1024 neighbours of b */                                      \
-    X(CHAIN, "hb_chain")   /* 512 dependent multiply-adds per element: arithmetic alone */
+    X(EMPTY, "hb_empty")     /* nothing: the cost of a launch */                                   \
+    X(FILL, "hb_fill")       /* a = normal random numbers of the type told by `rate` */            \
+    X(READ, "hb_read")       /* b is read, a[0] may be written */                                  \
+    X(WRITE, "hb_write")     /* a is written */                                                    \
+    X(COPY, "hb_copy")       /* a = b */                                                           \
+    X(TRIAD, "hb_triad")     /* a = b + 1.5 c */                                                   \
+    X(GELU, "hb_gelu")       /* a = gelu(b): transcendental */                                     \
+    X(REDUCE, "hb_reduce")   /* sums of 1024 neighbours of b */                                    \
+    X(SOFTMAX, "hb_softmax") /* a = softmax of b's rows of 4096 */                                 \
+    X(NORM, "hb_norm")   /* a = b's rows of 4096 by their root mean square, times c's first row */ \
+    X(ADAM, "hb_adam")   /* weights and moments (3 n at a) after gradients b */                    \
+    X(CHAIN, "hb_chain") /* 512 dependent multiply-adds per element: arithmetic alone */
 
 enum hb_kernel {
 #define HB_ENUM(name, text) HB_KERNEL_##name,
@@ -37,27 +42,55 @@ enum hb_kernel {
 };
 enum { HB_CHAIN_FLOPS = 2 * 512 }; /* of one element */
 
-/* c = a b, row by row, batch times; addresses are of device memory. */
+/* c = a b, row by row; addresses are of device memory. */
 struct hb_product {
     enum hb_rate rate;
-    int m, n, k, batch;
+    int m, n, k;
+    bool beside; /* by the other of two libraries, not the one that frameworks use */
+    bool fast;   /* eight bits: sums kept in fewer bits, as frameworks may ask for */
     uintptr_t a, b, c;
 };
+
+/* What a device can do at a rate. */
+enum { HB_CAN_MULTIPLY = 1, HB_CAN_BESIDE = 2, HB_CAN_FAST = 4 };
 
 /* What the driver says of the device. */
 struct hb_probe_info {
     const char *name;
     const char *driver; /* with versions of the libraries */
+    const char *arch;   /* "sm_90", "gfx942:sramecc+:xnack-"; "" where there is none */
     enum hb_vendor vendor;
     enum hb_device_kind kind;
     int device_count;
     int64_t total_bytes;
     int64_t cache_bytes;
     int64_t cores;
-    double clock_hz;        /* 0: not told */
-    double hbm_bytes_per_s; /* from memory clock and bus width; 0: not told */
+    double clock_hz;            /* 0: not told */
+    double hbm_bytes_per_s;     /* from memory clock and bus width; 0: not told */
+    int64_t hidden_cache_bytes; /* behind the last cache that the driver tells of */
     bool ecc;
-    bool slice; /* a part of a device (MIG) */
+    bool slice;            /* a part of a device (MIG) */
+    const char *partition; /* "CPX/NPS4": how an AMD device is cut; "" where it is whole */
+    const char *untold;    /* why there are no power and clocks; "" */
+    bool shared;           /* its memory is the host's too: taking it all takes it from others */
+    int64_t context_bytes; /* taken when the device was opened; GPU only, as all below */
+    int64_t library_bytes; /* by the libraries for products before the first of them */
+    int64_t own_bytes;     /* by our workspace for them */
+};
+
+/* How a device stands while it works; 0 or false: not told. */
+struct hb_health {
+    double watts, limit_watts;
+    double clock_hz, memory_hz;
+    bool power_held, heat_held; /* clocks are lower than they might be, for that */
+};
+
+/* n: elements of four bytes, of which a, b and c each have at least so many. */
+struct hb_kernel_call {
+    enum hb_kernel kernel;
+    uintptr_t a, b, c;
+    int64_t n;
+    enum hb_rate rate; /* of HB_KERNEL_FILL */
 };
 
 struct hb_probe;
@@ -72,14 +105,15 @@ struct hb_probe_ops {
     /* host is a host address for UP and DOWN, a device address for WITHIN (to `at` from `host`). */
     bool (*copy)(struct hb_probe *p, enum hb_lane lane, enum hb_copy way, uintptr_t at, void *host,
                  int64_t bytes);
-    bool (*kernel)(struct hb_probe *p, enum hb_kernel which, uintptr_t a, uintptr_t b, uintptr_t c,
-                   int64_t n);
+    bool (*kernel)(struct hb_probe *p, const struct hb_kernel_call *call);
     bool (*product)(struct hb_probe *p, const struct hb_product *product);
-    bool (*can)(struct hb_probe *p, enum hb_rate rate);
+    unsigned (*can)(struct hb_probe *p, enum hb_rate rate); /* HB_CAN_* */
     /* Two marks per lane: 0 begins, 1 ends. */
     bool (*mark)(struct hb_probe *p, enum hb_lane lane, int which);
     /* Waits for mark 1 of the lane; time from mark 0 of lane `from` to it. */
     bool (*elapsed)(struct hb_probe *p, enum hb_lane from, enum hb_lane lane, double *out_ns);
+    /* False, without an error sentence: nothing tells. */
+    bool (*health)(struct hb_probe *p, struct hb_health *out);
     /* All lanes stand still. */
     bool (*wait)(struct hb_probe *p);
     void (*close)(struct hb_probe *p);
@@ -94,9 +128,9 @@ struct hb_probe {
 };
 
 struct hb_probe_wish {
-    const char *backend; /* cuda, hip, cpu; null: the first of them that is there */
-    int device;          /* index among those that the driver shows */
-    const char *libs;    /* folder where the libraries are looked for first; null */
+    const char *backend;        /* cuda, hip, cpu; null: the first of them that is there */
+    int device;                 /* index among those that the driver shows */
+    const struct hb_libs *libs; /* where libraries are looked for before the system's places */
 };
 
 /* Opens a device. Null: *out_reason is a sentence for the user (no driver, no such device, ...). */

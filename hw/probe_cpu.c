@@ -96,14 +96,17 @@ static bool cpu_copy(struct hb_probe *p, enum hb_lane lane, enum hb_copy way, ui
     return true;
 }
 
-/* Noise without NaN: products of equal bits would draw less power than real ones. */
+/* Normal numbers, the sum of four uniform ones: bits that do not change draw less power. */
 static void fill(float *a, int64_t n)
 {
+    uint32_t h = 1;
     for (int64_t i = 0; i < n; i++) {
-        uint32_t h = (uint32_t)i * 2654435761u;
-        h = (h ^ h >> 15) * 2246822519u;
-        h = ((h ^ h >> 13) & 0x8f8f8f8fu) | 0x30303030u;
-        memcpy(&a[i], &h, sizeof h);
+        float sum = 0;
+        for (int k = 0; k < 4; k++) {
+            h = h * 1664525u + 1013904223u;
+            sum += (float)(h >> 8) * 0x1p-24f - 0.5f;
+        }
+        a[i] = sum * 1.7320508f;
     }
 }
 
@@ -139,13 +142,65 @@ static void triad(float *restrict a, const float *restrict b, const float *restr
         a[i] = b[i] + 1.5f * c[i];
 }
 
-static bool cpu_kernel(struct hb_probe *p, enum hb_kernel which, uintptr_t a_at, uintptr_t b_at,
-                       uintptr_t c_at, int64_t n)
+enum { ROW = 4096 };
+
+static void softmax(float *a, const float *b, int64_t n)
 {
-    float *a = (float *)a_at;
-    const float *b = (const float *)b_at;
+    for (int64_t r = 0; r + ROW <= n; r += ROW) {
+        float top = b[r];
+        float sum = 0;
+        for (int i = 0; i < ROW; i++)
+            top = fmaxf(top, b[r + i]);
+        for (int i = 0; i < ROW; i++)
+            sum += a[r + i] = expf(b[r + i] - top);
+        for (int i = 0; i < ROW; i++)
+            a[r + i] /= sum;
+    }
+}
+
+static void norm(float *a, const float *b, const float *c, int64_t n)
+{
+    for (int64_t r = 0; r + ROW <= n; r += ROW) {
+        float sum = 0;
+        for (int i = 0; i < ROW; i++)
+            sum += b[r + i] * b[r + i];
+        sum = 1 / sqrtf(sum / ROW + 1e-6f);
+        for (int i = 0; i < ROW; i++)
+            a[r + i] = b[r + i] * sum * c[i];
+    }
+}
+
+static void adam(float *a, const float *g, int64_t n)
+{
+    float *m = a + n;
+    float *v = m + n;
+    for (int64_t i = 0; i < n; i++) {
+        m[i] = 0.9f * m[i] + 0.1f * g[i];
+        v[i] = 0.95f * v[i] + 0.05f * g[i] * g[i];
+        a[i] -= 1e-4f * (m[i] / (sqrtf(fabsf(v[i])) + 1e-8f) + 0.1f * a[i]);
+    }
+}
+
+static void gelu(float *a, const float *b, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        a[i] = 0.5f * b[i] * (1 + erff(0.70710678f * b[i]));
+}
+
+static void reduce(float *a, const float *b, int64_t n)
+{
+    for (int64_t i = 0; i < n / 1024; i++)
+        a[i] = sum_floats(b + i * 1024, 1024);
+}
+
+static bool cpu_kernel(struct hb_probe *p, const struct hb_kernel_call *call)
+{
+    float *a = (float *)call->a;
+    const float *b = (const float *)call->b;
+    const float *c = (const float *)call->c;
+    int64_t n = call->n;
     (void)p;
-    switch (which) {
+    switch (call->kernel) {
     case HB_KERNEL_EMPTY:
     case HB_KERNEL_COUNT:
         break;
@@ -155,19 +210,30 @@ static bool cpu_kernel(struct hb_probe *p, enum hb_kernel which, uintptr_t a_at,
     case HB_KERNEL_READ:
         a[0] = sum_floats(b, n);
         break;
+    case HB_KERNEL_WRITE:
+        for (int64_t i = 0; i < n; i++)
+            a[i] = (float)i;
+        break;
     case HB_KERNEL_COPY:
         memcpy(a, b, (size_t)n * sizeof *a);
         break;
     case HB_KERNEL_TRIAD:
-        triad(a, b, (const float *)c_at, n);
+        triad(a, b, c, n);
         break;
     case HB_KERNEL_GELU:
-        for (int64_t i = 0; i < n; i++)
-            a[i] = 0.5f * b[i] * (1 + erff(0.70710678f * b[i]));
+        gelu(a, b, n);
         break;
     case HB_KERNEL_REDUCE:
-        for (int64_t i = 0; i < n / 1024; i++)
-            a[i] = sum_floats(b + i * 1024, 1024);
+        reduce(a, b, n);
+        break;
+    case HB_KERNEL_SOFTMAX:
+        softmax(a, b, n);
+        break;
+    case HB_KERNEL_NORM:
+        norm(a, b, c, n);
+        break;
+    case HB_KERNEL_ADAM:
+        adam(a, b, n);
         break;
     case HB_KERNEL_CHAIN:
         chain(a, b, n);
@@ -200,19 +266,14 @@ static void multiply(const float *a, const float *b, float *c, int m, int n, int
 static bool cpu_product(struct hb_probe *p, const struct hb_product *x)
 {
     (void)p;
-    size_t m = (size_t)x->m;
-    size_t n = (size_t)x->n;
-    size_t k = (size_t)x->k;
-    for (size_t i = 0; i < (size_t)x->batch; i++)
-        multiply((const float *)x->a + i * m * k, (const float *)x->b + i * k * n,
-                 (float *)x->c + i * m * n, x->m, x->n, x->k);
+    multiply((const float *)x->a, (const float *)x->b, (float *)x->c, x->m, x->n, x->k);
     return true;
 }
 
-static bool cpu_can(struct hb_probe *p, enum hb_rate rate)
+static unsigned cpu_can(struct hb_probe *p, enum hb_rate rate)
 {
     (void)p;
-    return rate == HB_RATE_F32;
+    return rate == HB_RATE_F32 ? HB_CAN_MULTIPLY : 0;
 }
 
 static bool cpu_mark(struct hb_probe *p, enum hb_lane lane, int which)
@@ -227,6 +288,13 @@ static bool cpu_elapsed(struct hb_probe *p, enum hb_lane from, enum hb_lane lane
     const struct cpu *cpu = p->state;
     *out_ns = (double)(cpu->marks[lane][1] - cpu->marks[from][0]);
     return true;
+}
+
+static bool cpu_health(struct hb_probe *p, struct hb_health *out)
+{
+    (void)p;
+    (void)out;
+    return false;
 }
 
 static bool cpu_wait(struct hb_probe *p)
@@ -256,6 +324,7 @@ static const struct hb_probe_ops cpu_ops = {
     .can = cpu_can,
     .mark = cpu_mark,
     .elapsed = cpu_elapsed,
+    .health = cpu_health,
     .wait = cpu_wait,
     .close = cpu_close,
 };
@@ -277,6 +346,7 @@ struct hb_probe *hb_cpu_open(struct hb_env *env, const char **out_reason)
                                  known ? machine.machine : "this machine's");
     info->driver = known ? hb_arena_printf(env->arena, "%s %s", machine.sysname, machine.release)
                          : "unknown system";
+    info->arch = info->partition = info->untold = "";
     info->vendor = HB_VENDOR_HOST;
     info->kind = HB_KIND_CPU;
     info->device_count = 1;

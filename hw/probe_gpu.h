@@ -1,12 +1,16 @@
 /* Calibration on a GPU, for CUDA and HIP alike: their driver entry points take the same arguments,
  * so one table of functions, filled from either library, serves one body of code. What differs
- * (names, attribute numbers, contexts, the product library) stands in struct hb_gpu_kind. */
+ * (names, numbers, contexts) stands in struct hb_gpu_kind. */
 #ifndef HB_HW_PROBE_GPU_H
 #define HB_HW_PROBE_GPU_H
 
 #include <stddef.h>
 
 #include "hw/dl.h"
+#include "hw/gpu_blas.h"
+#include "hw/gpu_rtc.h"
+#include "hw/gpu_smi.h"
+#include "hw/libs.h"
 #include "hw/probe.h"
 
 /* Driver functions: 0 is success. Streams, events, modules are opaque pointers; device addresses
@@ -18,6 +22,9 @@ struct hb_gpu_calls {
     int (*device_get)(int *out_device, int ordinal);
     int (*device_name)(char *name, int room, int device);
     int (*device_attribute)(int *out_value, int attribute, int device);
+    int (*device_bus)(char *out, int room, int device); /* "0000:c1:00.0"; may be null */
+    int (*properties_6)(void *out, int device);         /* HIP's, by age; may be null */
+    int (*properties_5)(void *out, int device);
     int (*mem_info)(size_t *out_free, size_t *out_total);
     int (*mem_alloc)(uintptr_t *out_at, size_t bytes);
     int (*mem_free)(uintptr_t at);
@@ -48,68 +55,60 @@ struct hb_gpu_calls {
     const char *(*error_text)(int code);
 };
 
-/* The run-time compiler's functions. */
-struct hb_rtc_calls {
-    int (*version)(int *out_major, int *out_minor);
-    int (*create)(void **out_program, const char *text, const char *name, int headers,
-                  const char *const *header_texts, const char *const *header_names);
-    int (*compile)(void *program, int options, const char *const *texts);
-    int (*code_size)(void *program, size_t *out_bytes);
-    int (*code)(void *program, char *to);
-    int (*log_size)(void *program, size_t *out_bytes);
-    int (*log)(void *program, char *to);
-    int (*destroy)(void **program);
-};
-
-/* What each product library has; the struct that a kind binds its own to begins with it. */
-struct hb_blas {
-    struct hb_dl *lib;
-    void *handle;
-    int (*create)(void **out_handle);
-    int (*destroy)(void *handle);
-    int (*set_stream)(void *handle, void *stream);
-};
-
 struct hb_gpu;
+
+/* Libraries of one major version, which go into a process together. Lists end with null. */
+struct hb_gpu_family {
+    int major; /* 0: files without a version in their names; -1: the end of a table */
+    const char *const *runtime; /* HIP's; null: the driver's library is apart */
+    const char *const *rtc;
+    const char *const *blas;
+    const char *const *lt;
+};
 
 struct hb_gpu_kind {
     const char *backend;
     enum hb_vendor vendor;
-    const char *const *driver_names;
-    const char *const *rtc_names;
+    const char *const *driver_names;       /* null: of the family */
+    const struct hb_gpu_family *families;  /* newest first */
     const struct hb_dl_bind *driver_table; /* into struct hb_gpu_calls */
     const struct hb_dl_bind *rtc_table;    /* into struct hb_rtc_calls */
-    const char *rtc_option;                /* with two %d for the capability; null: none */
+    const struct hb_dl_bind *blas_table;   /* into struct hb_blas_calls */
+    const struct hb_dl_bind *lt_table;     /* into struct hb_lt_calls */
     int oldest_driver;                     /* as driver_version tells it */
-    int attribute_cores, attribute_clock, attribute_bus, attribute_memory_clock;
-    int attribute_cache, attribute_ecc, attribute_major, attribute_minor;
+    int version_unit;                      /* of a major version in it */
+    struct {
+        int cores, clock, bus, memory_clock, cache, ecc, major, minor;
+        int integrated, host_pages; /* memory is the host's; is reached by its page tables */
+    } attribute;
+    struct hb_gemm_kind gemm;
     bool (*enter)(struct hb_gpu *gpu);
     void (*leave)(struct hb_gpu *gpu);
+    void (*target)(struct hb_gpu *gpu, struct hb_rtc_target *out);
     const char *(*error_text)(struct hb_gpu *gpu, int code);
-    /* The product library; open is called at the first product. */
-    bool (*blas_open)(struct hb_gpu *gpu);
-    void (*blas_close)(struct hb_gpu *gpu);
-    bool (*product)(struct hb_gpu *gpu, const struct hb_product *product);
-    bool (*can)(struct hb_gpu *gpu, enum hb_rate rate);
 };
 
 struct hb_gpu {
     struct hb_probe probe;
     const struct hb_gpu_kind *kind;
+    const struct hb_libs *libs;
     struct hb_gpu_calls calls;
     struct hb_rtc_calls rtc;
     struct hb_dl *driver_lib, *rtc_lib;
-    const char *libs; /* folder looked in first; null */
+    int version; /* of the driver */
     int device;
     int major, minor; /* compute capability */
+    struct hb_rtc_target target;
+    const char *form; /* of the kernels' code */
     void *context;    /* CUDA */
     bool entered;
     void *stream[HB_LANE_COUNT];
     void *event[HB_LANE_COUNT][2];
     void *module;
     void *function[HB_KERNEL_COUNT];
-    void *blas;       /* of the kind; null before the first product */
-    uintptr_t *taken; /* live device memory */
+    struct hb_blas blas;
+    struct hb_smi *smi; /* null: none */
+    uintptr_t *taken;   /* live device memory */
     uint32_t taken_count, taken_cap;
     void **pinned; /* live pinned memory */
     uint32_t pinned_count, pinned_cap;
@@ -120,18 +119,16 @@ struct hb_probe *hb_gpu_open(struct hb_env *env, const struct hb_gpu_kind *kind,
                              const struct hb_probe_wish *wish, const char **out_reason);
 /* Leaves "what: text (code)" in the probe; returns false. */
 bool hb_gpu_fail(struct hb_gpu *gpu, const char *what, int code);
+/* Fills n words of four bytes. */
+bool hb_gpu_launch_fill(struct hb_gpu *gpu, uintptr_t at, int64_t n, enum hb_fill form);
 
-/* Binds table, whose places count from blas, to the library of these names and starts it. */
-bool hb_blas_open(struct hb_gpu *gpu, const char *title, const char *const *names,
-                  const struct hb_dl_bind *table, struct hb_blas *blas);
-void hb_blas_close(struct hb_blas *blas);
-/* 0 or 1 as a factor of a product at this rate. */
-const void *hb_blas_factor(enum hb_rate rate, int value);
-/* Of a product's status: true for 0, or what failed left in the probe. */
-bool hb_blas_done(struct hb_gpu *gpu, const char *what, int status);
-
-/* The kernels as text, as the run-time compiler gets them. */
-const char *hb_gpu_kernels(void);
+/* The libraries of one family after the other, those that fit the driver first, until one is
+ * whole: it compiles the kernels, the device takes them, products start. False: *out_reason has
+ * what each of them lacked. */
+bool hb_gpu_find_family(struct hb_gpu *gpu, int wished, const char **out_reason);
+void hb_gpu_drop_family(struct hb_gpu *gpu);
+/* Opens the device of this number once the driver is loaded. */
+bool hb_gpu_start(struct hb_gpu *gpu, int wished);
 
 extern const struct hb_gpu_kind hb_gpu_cuda;
 extern const struct hb_gpu_kind hb_gpu_hip;

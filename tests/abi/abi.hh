@@ -1,4 +1,4 @@
-// That a function of a vendor's header is called as hw/probe_*.c calls it: the same number of
+// That a function of a vendor's header is called as hw/gpu_*.c call it: the same number of
 // arguments, each and the result of the same size, whole numbers and pointers for such, floating
 // point for floating point. Only the compiler looks at it: see tests/cli/abi.sh.
 #include <stddef.h>

@@ -8,6 +8,10 @@
 #include <rocblas/rocblas.h>
 #define HAS_ROCBLAS 1
 #endif
+#if __has_include(<hipblaslt/hipblaslt.h>)
+#include <hipblaslt/hipblaslt.h>
+#define HAS_HIPBLASLT 1
+#endif
 #undef __cplusplus
 #include <hip/hip_runtime_api.h>
 #include <hip/hiprtc.h>

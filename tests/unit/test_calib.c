@@ -173,6 +173,39 @@ static void the_essential_is_measured_late(void **state)
     unit_end(&u);
 }
 
+/* Fast at first, a tenth slower once it has run for half a second. */
+static bool get_hot(void *ctx, int repeats, double *out_ns)
+{
+    double *hot_ns = ctx;
+    *out_ns = (*hot_ns > 5e8 ? 1.1e6 : 1e6) * repeats;
+    *hot_ns += *out_ns;
+    unit_clock_ns += (int64_t)*out_ns;
+    return true;
+}
+
+static void seconds_of_work_tell_what_is_kept_up(void **state)
+{
+    (void)state;
+    struct unit u;
+    struct hb_stretch s;
+    struct hb_calib c;
+    double hot_ns = 0;
+    unit_start(&u);
+    hb_calib_start(&c, &u.env, minute);
+    assert_true(hb_calib_stretch(&c, get_hot, &hot_ns, 2e9, &s));
+    near(s.burst, 1e6);
+    near(s.sustained, 1.1e6);
+    assert_true(s.ns >= 2e9 && s.ns < 2.1e9 && unit_clock_ns < 2200000000);
+    hot_ns = 0;
+    c.deadline_ns = unit_clock_ns + 100000000; /* what there is time for */
+    assert_true(hb_calib_stretch(&c, get_hot, &hot_ns, 2e9, &s));
+    near(s.sustained, 1e6);
+    assert_true(s.ns < 2e8);
+    assert_false(hb_calib_stretch(&c, get_hot, &hot_ns, 2e9, &s));
+    hb_calib_end(&c);
+    unit_end(&u);
+}
+
 static void work_that_fails_is_told(void **state)
 {
     (void)state;
@@ -229,6 +262,7 @@ int main(void)
         cmocka_unit_test(scattered_work_is_measured_until_its_share_is_up),
         cmocka_unit_test(time_that_is_up_ends_it),
         cmocka_unit_test(the_essential_is_measured_late),
+        cmocka_unit_test(seconds_of_work_tell_what_is_kept_up),
         cmocka_unit_test(work_that_fails_is_told),
         cmocka_unit_test(ctrl_c_stops_and_keeps_the_samples),
         cmocka_unit_test(afterwards_ctrl_c_ends_the_program),

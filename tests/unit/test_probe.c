@@ -4,11 +4,16 @@
 #include "tests/unit/unit.h"
 
 #include <math.h>
+#include <sys/stat.h>
 
 #include "base/str.h"
 #include "hw/dl.h"
+#include "hw/gpu_rtc.h"
+#include "hw/libs.h"
 #include "hw/probe.h"
 #include "hw/probe_gpu.h"
+
+static const char *const system_place[] = {"", NULL};
 
 struct maths {
     double (*cosine)(double x);
@@ -24,11 +29,12 @@ static void a_library_that_is_there_is_bound(void **state)
         {"hbm_absent", offsetof(struct maths, nothing), true},
         {0},
     };
+    static const char *const places[] = {"/absent", "", NULL};
     struct unit u;
     unit_start(&u);
     const char *reason = "";
     struct maths maths = {0};
-    struct hb_dl *lib = hb_dl_open(u.env.arena, "/absent", names, &reason);
+    struct hb_dl *lib = hb_dl_open(u.env.arena, places, names, &reason);
     assert_non_null(lib);
     assert_string_equal(hb_dl_name(lib), "libm.so.6");
     assert_true(hb_dl_bind(lib, u.env.arena, table, &maths, &reason));
@@ -50,9 +56,9 @@ static void a_library_that_lacks_something_is_told(void **state)
     unit_start(&u);
     const char *reason = "";
     struct maths maths;
-    assert_null(hb_dl_open(u.env.arena, NULL, absent, &reason));
+    assert_null(hb_dl_open(u.env.arena, system_place, absent, &reason));
     assert_non_null(strstr(reason, "libhbm-absent.so.1, libhbm-absent.so"));
-    struct hb_dl *lib = hb_dl_open(u.env.arena, NULL, present, &reason);
+    struct hb_dl *lib = hb_dl_open(u.env.arena, system_place, present, &reason);
     assert_non_null(lib);
     assert_false(hb_dl_bind(lib, u.env.arena, table, &maths, &reason));
     assert_string_equal(reason, "libm.so.6 has no function hbm_absent; is its version too old?");
@@ -79,6 +85,26 @@ static uintptr_t take(struct hb_probe *p, float **out_at)
     return at;
 }
 
+static void run_kernel(struct hb_probe *p, enum hb_kernel kernel, const uintptr_t *at, int64_t n)
+{
+    struct hb_kernel_call call = {.kernel = kernel, .a = at[0], .b = at[1], .c = at[2], .n = n};
+    assert_true(p->ops->kernel(p, &call));
+}
+
+/* Mean and deviation of normal numbers, and that they are not all alike. */
+static void is_normal(const float *x)
+{
+    double sum = 0;
+    double squares = 0;
+    for (int i = 0; i < N; i++) {
+        assert_true(isfinite(x[i]) && fabsf(x[i]) < 8);
+        sum += x[i];
+        squares += (double)x[i] * x[i];
+    }
+    assert_true(fabs(sum / N) < 0.1);
+    assert_true(fabs(squares / N - 1) < 0.1);
+}
+
 static void kernels_of_the_processor_compute(void **state)
 {
     (void)state;
@@ -90,26 +116,61 @@ static void kernels_of_the_processor_compute(void **state)
     float *c;
     uintptr_t at[] = {take(p, &a), take(p, &b), take(p, &c)};
     for (int i = 1; i < 3; i++)
-        assert_true(p->ops->kernel(p, HB_KERNEL_FILL, at[i], 0, 0, N));
-    for (int i = 0; i < N; i++)
-        assert_true(isfinite(b[i]) && fabsf(b[i]) < 1e3f && b[i] != 0);
-    assert_true(p->ops->kernel(p, HB_KERNEL_COPY, at[0], at[1], 0, N));
+        run_kernel(p, HB_KERNEL_FILL, (uintptr_t[]){at[i], 0, 0}, N);
+    is_normal(b);
+    run_kernel(p, HB_KERNEL_COPY, at, N);
     assert_memory_equal(a, b, N * 4);
-    assert_true(p->ops->kernel(p, HB_KERNEL_TRIAD, at[0], at[1], at[2], N));
+    run_kernel(p, HB_KERNEL_TRIAD, at, N);
     assert_true(a[77] == b[77] + 1.5f * c[77]);
+    run_kernel(p, HB_KERNEL_WRITE, at, N);
+    assert_true(a[77] == 77);
     b[0] = 0;
     b[1] = 20;
-    assert_true(p->ops->kernel(p, HB_KERNEL_GELU, at[0], at[1], 0, N));
+    run_kernel(p, HB_KERNEL_GELU, at, N);
     assert_true(a[0] == 0 && a[1] == 20);
     for (int i = 0; i < N; i++)
-        b[i] = 1;
-    assert_true(p->ops->kernel(p, HB_KERNEL_REDUCE, at[0], at[1], 0, N));
+        b[i] = c[i] = 1;
+    run_kernel(p, HB_KERNEL_REDUCE, at, N);
     assert_true(a[0] == 1024 && a[3] == 1024);
-    assert_true(p->ops->kernel(p, HB_KERNEL_READ, at[0], at[1], 0, N));
+    run_kernel(p, HB_KERNEL_READ, at, N);
     assert_true(a[0] == N);
-    assert_true(p->ops->kernel(p, HB_KERNEL_CHAIN, at[0], at[1], 0, N));
+    run_kernel(p, HB_KERNEL_CHAIN, at, N);
     assert_true(a[5] > 100 && a[5] < 500); /* on its way to 500 = 0.5 / 0.001 */
-    assert_true(p->ops->kernel(p, HB_KERNEL_EMPTY, at[0], at[1], at[2], N));
+    run_kernel(p, HB_KERNEL_EMPTY, at, N);
+    hb_probe_close(p);
+    unit_end(&u);
+}
+
+/* A row of 4096 each: parts sum to one, squares to 4096, a weight moves against its gradient. */
+static void kernels_of_a_step_compute(void **state)
+{
+    (void)state;
+    struct unit u;
+    unit_start(&u);
+    struct hb_probe *p = open_cpu(&u);
+    float *a;
+    float *b;
+    float *c;
+    uintptr_t at[] = {take(p, &a), take(p, &b), take(p, &c)};
+    double sum = 0;
+    run_kernel(p, HB_KERNEL_FILL, (uintptr_t[]){at[1], 0, 0}, N);
+    run_kernel(p, HB_KERNEL_SOFTMAX, at, N);
+    for (int i = 0; i < N; i++)
+        sum += a[i];
+    assert_true(fabs(sum - 1) < 1e-3);
+    assert_true(fabsf(logf(a[1] / a[0]) - (b[1] - b[0])) < 1e-3f);
+    for (int i = 0; i < N; i++)
+        c[i] = 2;
+    run_kernel(p, HB_KERNEL_NORM, at, N);
+    sum = 0;
+    for (int i = 0; i < N; i++)
+        sum += (double)a[i] * a[i];
+    assert_true(fabs(sum / N - 4) < 1e-2);
+    for (int i = 0; i < N; i++)
+        a[i] = 0;
+    run_kernel(p, HB_KERNEL_ADAM, at, N / 3);
+    assert_true(b[7] * a[7] < 0);
+    assert_true(fabsf(a[N / 3 + 7] - 0.1f * b[7]) < 1e-6f);
     hb_probe_close(p);
     unit_end(&u);
 }
@@ -123,21 +184,23 @@ static void products_of_the_processor_are_right(void **state)
     float *a;
     float *b;
     float *c;
-    struct hb_product x = {HB_RATE_F32, 3, 5, 70, 2, take(p, &a), take(p, &b), take(p, &c)};
-    for (int i = 0; i < 2 * 3 * 70; i++)
+    struct hb_product x = {.rate = HB_RATE_F32, .m = 3, .n = 5, .k = 70};
+    x.a = take(p, &a);
+    x.b = take(p, &b);
+    x.c = take(p, &c);
+    for (int i = 0; i < 3 * 70; i++)
         a[i] = (float)(i % 7 - 3);
-    for (int i = 0; i < 2 * 70 * 5; i++)
+    for (int i = 0; i < 70 * 5; i++)
         b[i] = (float)(i % 5 - 2);
     assert_true(p->ops->product(p, &x));
-    for (int batch = 0; batch < 2; batch++)
-        for (int at = 0; at < 15; at++) {
-            float want = 0;
-            for (int l = 0; l < 70; l++)
-                want += a[batch * 210 + at / 5 * 70 + l] * b[batch * 350 + l * 5 + at % 5];
-            assert_true(c[batch * 15 + at] == want);
-        }
-    assert_true(p->ops->can(p, HB_RATE_F32));
-    assert_false(p->ops->can(p, HB_RATE_BF16));
+    for (int at = 0; at < 15; at++) {
+        float want = 0;
+        for (int l = 0; l < 70; l++)
+            want += a[at / 5 * 70 + l] * b[l * 5 + at % 5];
+        assert_true(c[at] == want);
+    }
+    assert_int_equal(p->ops->can(p, HB_RATE_F32), HB_CAN_MULTIPLY);
+    assert_int_equal(p->ops->can(p, HB_RATE_BF16), 0);
     hb_probe_close(p);
     unit_end(&u);
 }
@@ -176,48 +239,100 @@ static void elements_have_their_size(void **state)
     assert_int_equal(hb_rate_bytes(HB_RATE_FP8), 1);
 }
 
-static void compile_for(const struct hb_rtc_calls *rtc, const char *option)
+/* The first NVRTC that this machine or its Python has; null: none. */
+static struct hb_dl *find_nvrtc(struct unit *u, struct hb_rtc_calls *rtc)
 {
-    void *program = NULL;
-    size_t bytes = 0;
-    char log[4096] = "";
-    assert_int_equal(rtc->create(&program, hb_gpu_kernels(), "hbmsim.c", 0, NULL, NULL), 0);
-    if (rtc->compile(program, 1, &option) != 0) {
-        if (rtc->log_size(program, &bytes) == 0 && bytes < sizeof log)
-            rtc->log(program, log);
-        fail_msg("%s: %s", option, log);
-    }
-    assert_int_equal(rtc->code_size(program, &bytes), 0);
-    char *code = calloc(1, bytes + 1);
-    assert_non_null(code);
-    assert_int_equal(rtc->code(program, code), 0);
-#define ENTRY(name, text) assert_non_null(strstr(code, ".entry " text "("));
-    HB_KERNELS(ENTRY)
-    free(code);
-    rtc->destroy(&program);
+    const struct hb_libs_ask ask = {.python = "python3", .root = "", .now_ns = unit_now_ns};
+    struct hb_libs libs;
+    const char *reason = "";
+    struct hb_dl *lib = NULL;
+    hb_libs_find(u->env.arena, &ask, &libs);
+    for (const struct hb_gpu_family *f = hb_gpu_cuda.families; f->major >= 0 && !lib; f++)
+        lib = hb_dl_open(u->env.arena, libs.folders, f->rtc, &reason);
+    if (lib)
+        assert_true(hb_dl_bind(lib, u->env.arena, hb_gpu_cuda.rtc_table, rtc, &reason));
+    return lib;
 }
 
+static void build(struct unit *u, const struct hb_rtc_calls *rtc, int capability, const char *form,
+                  const char *begins)
+{
+    const struct hb_rtc_target target = {capability, ""};
+    struct hb_rtc_image image;
+    const char *reason = "";
+    if (!hb_rtc_build(u->env.arena, rtc, &target, &image, &reason))
+        fail_msg("%s", reason);
+    assert_string_equal(image.form, form);
+    assert_memory_equal(image.bytes, begins, strlen(begins));
+}
+
+/* Each device that it knows gets its own code; one that is newer, code that its driver compiles. */
 static void the_real_compiler_takes_the_kernels(void **state)
 {
     (void)state;
     struct unit u;
-    unit_start(&u);
-    const char *reason = "";
+    int archs[256];
+    int count = 0;
     struct hb_rtc_calls rtc;
-    struct hb_dl *lib = hb_dl_open(u.env.arena, NULL, hb_gpu_cuda.rtc_names, &reason);
-    if (!lib) {
+    unit_start(&u);
+    if (!find_nvrtc(&u, &rtc)) {
         unit_end(&u);
         skip();
     }
-    assert_true(hb_dl_bind(lib, u.env.arena, hb_gpu_cuda.rtc_table, &rtc, &reason));
-    int major = 0;
-    int minor = 0;
-    assert_int_equal(rtc.version(&major, &minor), 0);
-    compile_for(&rtc, "--gpu-architecture=compute_80");
-    compile_for(&rtc, "--gpu-architecture=compute_90");
-    if (major > 12 || (major == 12 && minor >= 8))
-        compile_for(&rtc, "--gpu-architecture=compute_100");
+    if (!rtc.own || !rtc.arch_count || rtc.arch_count(&count) != 0 || count > 256) {
+        unit_end(&u);
+        skip();
+    }
+    assert_int_equal(rtc.archs(archs), 0);
+    for (int i = 0; i < count; i++)
+        build(&u, &rtc, archs[i], hb_arena_printf(u.env.arena, "sm_%d", archs[i]), "\177ELF");
+    build(&u, &rtc, 999, hb_arena_printf(u.env.arena, "PTX of compute_%d", archs[count - 1]), "//");
     unit_end(&u); /* the library stays: its threads do not like to go */
+}
+
+/* Folders of a toolkit and of a Python, each once; what is no absolute path is not taken. */
+static void libraries_are_looked_for_where_people_have_them(void **state)
+{
+    (void)state;
+    struct unit u;
+    char root[] = "/tmp/hbm-libs-XXXXXX";
+    unit_start(&u);
+    struct hb_arena *arena = u.env.arena;
+    assert_non_null(mkdtemp(root));
+    const char *const parts[] = {
+        "usr", "usr/local",      "usr/local/cuda-99.1", "usr/local/cuda-99.1/lib64",
+        "opt", "opt/rocm-9.9.0", "opt/rocm-9.9.0/lib"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        assert_int_equal(mkdir(hb_arena_printf(arena, "%s/%s", root, parts[i]), 0700), 0);
+    const char *python = hb_arena_printf(arena, "%s/python", root);
+    FILE *f = fopen(python, "w");
+    assert_non_null(f);
+    fprintf(f, "#!/bin/sh\nprintf '/a/nvidia/cublas/lib\\nb\\n/a/torch/lib\\n/a/torch/lib\\n'\n");
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(chmod(python, 0700), 0);
+    struct hb_libs_ask ask = {.python = python, .root = root, .now_ns = unit_now_ns};
+    struct hb_libs libs;
+    hb_libs_find(arena, &ask, &libs);
+    assert_string_equal(libs.folders[0], "/a/nvidia/cublas/lib");
+    assert_string_equal(libs.folders[1], "/a/torch/lib");
+    assert_non_null(strstr(libs.folders[2], "cuda-99.1/lib64"));
+    assert_non_null(strstr(libs.folders[3], "rocm-9.9.0/lib"));
+    assert_string_equal(libs.folders[4], "");
+    assert_null(libs.folders[5]);
+    assert_string_equal(libs.given[0], "");
+    const char *const own[] = {"/x", "/y"};
+    ask.given = own;
+    ask.given_count = 2;
+    hb_libs_find(arena, &ask, &libs); /* instead of all that */
+    assert_string_equal(libs.folders[1], "/y");
+    assert_null(libs.folders[2]);
+    assert_string_equal(libs.given[2], "");
+    assert_null(libs.given[3]);
+    unlink(python);
+    for (size_t i = sizeof parts / sizeof parts[0]; i-- > 0;)
+        rmdir(hb_arena_printf(arena, "%s/%s", root, parts[i]));
+    rmdir(root);
+    unit_end(&u);
 }
 
 int main(void)
@@ -226,9 +341,11 @@ int main(void)
         cmocka_unit_test(a_library_that_is_there_is_bound),
         cmocka_unit_test(a_library_that_lacks_something_is_told),
         cmocka_unit_test(kernels_of_the_processor_compute),
+        cmocka_unit_test(kernels_of_a_step_compute),
         cmocka_unit_test(products_of_the_processor_are_right),
         cmocka_unit_test(the_processor_tells_of_itself),
         cmocka_unit_test(elements_have_their_size),
+        cmocka_unit_test(libraries_are_looked_for_where_people_have_them),
         cmocka_unit_test(the_real_compiler_takes_the_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
