@@ -3,7 +3,8 @@ VERSION  := 0.1
 comma    := ,
 PREFIX   ?= /usr/local
 CC       ?= cc
-PKGS     := yaml-0.1 cairo
+HTTP     := $(shell pkg-config --exists libmicrohttpd && echo libmicrohttpd)
+PKGS     := yaml-0.1 cairo $(HTTP)
 BUILD    ?= build
 DATADIR  := $(PREFIX)/share/hbmsim
 LIBDIR   ?= $(PREFIX)/lib
@@ -46,13 +47,13 @@ LDFLAGS  += $(GUARD_LD)
 endif
 B        := $(BUILD)/$(VARIANT)
 PLACES   := -DHB_VERSION='"$(VERSION)"' -DHB_SOURCE_DIR='"$(CURDIR)"' -DHB_DATADIR='"$(DATADIR)"'
-CPPFLAGS += -I. -D_XOPEN_SOURCE=700
+CPPFLAGS += -I. -D_XOPEN_SOURCE=700 $(if $(HTTP),-DHB_HTTP)
 CFLAGS   += -std=c11 $(WARN) $(MODE) $(shell pkg-config --cflags $(PKGS))
 LIBS     := $(shell pkg-config --libs $(PKGS)) -lglpk -lz -lm -ldl
 
 SOURCES  := $(filter-out cli/main.c,$(wildcard base/*.c hw/*.c models/*.c models/import/*.c sim/ir/*.c sim/graph/*.c \
             sim/eager/*.c sim/engine/*.c sim/hlo/*.c solver/*.c plots/*.c cli/*.c))
-OBJECTS  := $(SOURCES:%.c=$(B)/%.o)
+OBJECTS  := $(SOURCES:%.c=$(B)/%.o) $(B)/page.o
 TESTS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/test_*.c tests/prop/test_*.c))
 REPLAYS  := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 
@@ -70,6 +71,11 @@ $(B)/mpi/ranks.o: solver/ranks.c solver/ranks.h Makefile
 	    -c -o $@ $<
 $(B)/mpi/hbmsim: $(B)/cli/main.o $(B)/mpi/ranks.o $(B)/libhbmsim.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) $(shell pkg-config --libs ompi-c)
+$(B)/page.c: $(wildcard cli/page/*) cli/page.sh
+	@mkdir -p $(@D)
+	$(Q)sh cli/page.sh cli/page/* >$@.new && mv $@.new $@
+$(B)/page.o: $(B)/page.c cli/serve_page.h Makefile
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 $(B)/cli/main.o $(B)/lib/hbmsim.o: CPPFLAGS += $(PLACES)
 $(B)/cli/main.o $(B)/lib/hbmsim.o: $(B)/places
 $(B)/places: FORCE

@@ -31,6 +31,7 @@ struct options {
     int64_t jobs;
     double confidence;
     bool csv;
+    bool lines;
 };
 
 struct answer {
@@ -161,11 +162,11 @@ static void put_json(struct hb_json *j, const struct answer *a)
     hb_json_object_end(j);
 }
 
-static void print_json(const struct answer *a, FILE *out)
+static void print_json(const struct answer *a, FILE *out, bool pretty)
 {
     struct hb_str text;
     hb_str_init(&text, a->env->arena);
-    struct hb_json j = hb_json_begin(&text, out, true);
+    struct hb_json j = hb_json_begin(&text, out, pretty);
     put_json(&j, a);
     hb_json_end(&j);
 }
@@ -295,8 +296,9 @@ static bool read_sweep(struct hb_env *env, const struct options *o, struct hb_sw
 {
     struct hb_schema_source source = hb_input_source(env, o->model, &o->common.set);
     *s = (struct hb_sweep){0};
-    if (o->common.json && o->csv)
-        return hb_error(env->diag, (struct hb_loc){0}, "--json and --csv exclude each other");
+    if (o->common.json + o->csv + o->lines > 1)
+        return hb_error(env->diag, (struct hb_loc){0},
+                        "--json, --csv and --lines exclude each other");
     if (!o->x)
         return hb_error(env->diag, (struct hb_loc){0}, "--x is missing; allowed: KEY=RANGE");
     if (o->facets.count && !o->y)
@@ -336,8 +338,8 @@ static bool check_whole(const struct answer *a, const struct hb_sweep_ask *ask)
 static void print_answer(const struct answer *a, const struct options *o, struct hb_out *out)
 {
     struct hb_picture picture = {.kind = HB_PICTURE_FIT, .fit = a->map};
-    if (o->common.json)
-        print_json(a, hb_out_file(out));
+    if (o->common.json || o->lines)
+        print_json(a, hb_out_file(out), o->common.json);
     else if (o->csv)
         print_csv(a, hb_out_file(out));
     else
@@ -360,11 +362,23 @@ static bool read_ask(struct hb_env *env, const struct options *o, struct hb_swee
     return true;
 }
 
+/* At once: who reads it draws it. */
+static void print_line(void *context, const char *line, size_t len)
+{
+    FILE *out = hb_out_file(context);
+    fwrite(line, 1, len, out);
+    fflush(out);
+}
+
 /* Rank 0, or the only process: runs, prints. */
-static int lead(struct hb_env *env, const struct options *o, const struct hb_sweep_ask *ask)
+static int lead(struct hb_env *env, const struct options *o, const struct hb_sweep_ask *asked)
 {
     struct hb_sweep_cell *cells = NULL;
     struct hb_out *out = hb_out_open(env, o->common.output);
+    struct hb_sweep_ask told = *asked;
+    const struct hb_sweep_ask *ask = &told;
+    told.tell = o->lines ? print_line : NULL;
+    told.context = out;
     bool ok = hb_sweep_run(ask, &cells);
     struct answer a = {.env = env, .sweep = ask->sweep, .cells = cells};
     if (ok)
@@ -429,6 +443,9 @@ static const struct hb_opt options[] = {
     {"facet", 0, HB_OPT_WORDS, "KEY=RANGE", "one map for each value; may be given several times",
      NULL, offsetof(struct options, facets), 0, 0},
     {"csv", 0, HB_OPT_FLAG, NULL, "print a line a cell", NULL, offsetof(struct options, csv), 0, 0},
+    {"lines", 0, HB_OPT_FLAG, NULL,
+     "print each cell as a line of JSON once it is run; the last line is that of --json", NULL,
+     offsetof(struct options, lines), 0, 0},
     {"journal", 0, HB_OPT_OUTPUT, "FILE",
      "keep each cell here as it is done, and go on from it after an interrupt", NULL,
      offsetof(struct options, journal), 0, 0},

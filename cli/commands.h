@@ -1,5 +1,5 @@
 /* The list of commands, in the order of `hbmsim help`: what one does first comes first.
- * Order: plan simulate verify sweep compare advise plot report validate record calibrate hlo
+ * Order: plan simulate verify sweep compare advise plot serve report validate record calibrate hlo
  * explain init import devices models help. */
 #ifndef HB_CLI_COMMANDS_H
 #define HB_CLI_COMMANDS_H
@@ -12,6 +12,7 @@
     X(compare)                                                                                     \
     X(advise)                                                                                      \
     X(plot)                                                                                        \
+    X(serve)                                                                                       \
     X(report)                                                                                      \
     X(validate)                                                                                    \
     X(record)                                                                                      \

@@ -13,6 +13,7 @@ yaml-0.1|libyaml-dev|libyaml-devel|libyaml|libyaml
 cairo|libcairo2-dev|cairo-devel|cairo|cairo
 cmocka|libcmocka-dev|libcmocka-devel|cmocka|cmocka
 zlib|zlib1g-dev|zlib-devel|zlib|zlib
+libmicrohttpd|libmicrohttpd-dev|libmicrohttpd-devel|libmicrohttpd|libmicrohttpd
 '
 
 has_program() {

@@ -3,16 +3,20 @@
 # what was compiled against lib/hbmsim.h before would not run any more.
 ABI      := 1
 SHARED   := -fPIC -fvisibility=hidden
-DOORS    := $(B)/lib/hbmsim.o $(B)/lib/call.o
+DOORS    := $(B)/lib/hbmsim.o $(B)/lib/call.o $(B)/lib/serve_http.o
 LIBRARY  := $(if $(filter fast tsan,$(VARIANT)),$(B)/lib/libhbmsim.so.$(ABI) $(B)/lib/libhbmsim.a)
 
 tsan:                     ## the library's threads and sweep --jobs under ThreadSanitizer
 	$(Q)$(MAKE) --no-print-directory TSAN=1 all
 	$(Q)BUILD=$(BUILD)/tsan CC="$(CC)" sh tests/library/tsan.sh
+# The library serves no page, so that who links it needs no library for that.
+$(B)/lib/serve_http.o: cli/serve_http.c cli/serve_http.h Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -UHB_HTTP $(CFLAGS) $(SHARED) -c -o $@ $<
 library: $(LIBRARY)       ## libhbmsim, shared and static, in build/fast/lib
 $(B)/lib/libhbmsim.so.$(ABI): $(DOORS) $(B)/libhbmsim.a
 	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,$(@F) $(if $(filter fast,$(VARIANT)),-Wl$(comma)-z$(comma)defs) \
-	    $(LDFLAGS) -o $@ $^ $(LIBS) -lpthread
+	    $(LDFLAGS) -o $@ $^ $(filter-out -lmicrohttpd,$(LIBS)) -lpthread
 $(B)/lib/libhbmsim.a: $(DOORS) $(B)/libhbmsim.a
 	$(Q)$(CC) -r -nostdlib -o $(@D)/whole.o $^
 	$(Q)objcopy --localize-hidden $(@D)/whole.o

@@ -14,6 +14,7 @@
 
 struct hb_arena;
 struct hb_given;
+struct hb_json;
 
 /* Where a configuration comes from. */
 struct hb_schema_source {
@@ -62,6 +63,8 @@ bool hb_schema_help(FILE *out, const char *section, const char **out_nearest);
 const char *hb_compiler_name(enum hb_compiler compiler);
 /* The line that says what a key is ("batch.global"); null: there is no such key. */
 const char *hb_schema_doc(const char *path);
+/* The table of keys as a JSON value, for a form: a list of sections with their keys. */
+void hb_schema_form(struct hb_json *j);
 /* Calls visit with the path of each key ("model.blocks[].attention.heads"), in order. */
 void hb_schema_each_key(void (*visit)(void *context, const char *path), void *context);
 

@@ -149,7 +149,8 @@ static void read_heap(struct hb_reading *f, const struct hb_node *map, struct hb
     o->buffers = hb_arena_alloc(f->arena, list->count, sizeof *o->buffers);
     for (const struct hb_node *node = list->first; node; node = node->next) {
         struct hb_shown_buffer *b = &o->buffers[o->buffer_count++];
-        *b = (struct hb_shown_buffer){.name = "", .why = "", .category = HB_CAT_WORKING};
+        *b = (struct hb_shown_buffer){
+            .name = "", .why = "", .category = HB_CAT_WORKING, .buf = HB_NONE};
         hb_reading_text(f, node, "name", &b->name);
         hb_reading_category(f, node, "category", &b->category);
         hb_reading_bytes(f, node, "offset_bytes", 0, &b->offset_bytes);

@@ -47,6 +47,7 @@ struct hb_shown_buffer {
     int64_t bytes;
     int64_t start_op; /* positions in the schedule; alive at both */
     int64_t end_op;
+    uint32_t buf; /* of the program; HB_NONE where it was read from JSON */
 };
 
 struct hb_shown_load {
@@ -80,6 +81,7 @@ struct hb_outcome {
 
     uint32_t sample_count; /* 0: no timeline */
     double *seconds;
+    uint32_t *positions; /* in the schedule; null: read from JSON */
     int64_t *category_curve[HB_CATEGORY_COUNT]; /* null: nothing of that category */
     struct hb_shown_span *phases;
     uint32_t phase_count;

@@ -122,6 +122,7 @@ static void add_sample(struct maker *m, int64_t time_ns, uint32_t op)
     const int64_t *bytes = m->line.category_bytes[m->position[op]];
     uint32_t i = o->sample_count++;
     o->seconds[i] = (double)time_ns * 1e-9;
+    o->positions[i] = m->position[op];
     for (int c = 0; c < HB_CATEGORY_COUNT; c++)
         o->category_curve[c][i] = bytes[c];
     o->category_curve[HB_CAT_FRAGMENTATION][i] +=
@@ -142,6 +143,7 @@ static void list_samples(struct maker *m)
     const struct event *fullest = NULL;
     const struct event *last = NULL;
     o->seconds = hb_arena_alloc(m->arena, 2 * BINS + 4, sizeof *o->seconds);
+    o->positions = hb_arena_alloc(m->arena, 2 * BINS + 4, sizeof *o->positions);
     for (int c = 0; c < HB_CATEGORY_COUNT; c++)
         o->category_curve[c] = hb_arena_alloc(m->arena, 2 * BINS + 4, sizeof(int64_t));
     for (uint32_t i = 0; i <= m->event_count; i++) {
@@ -249,7 +251,8 @@ static void list_buffers(struct hb_arena *arena, const struct hb_program *p,
                                      .offset_bytes = mem->offset_of[live->buf],
                                      .bytes = live->bytes,
                                      .start_op = live->start < 0 ? 0 : live->start,
-                                     .end_op = live->end > last ? last : live->end};
+                                     .end_op = live->end > last ? last : live->end,
+                                     .buf = live->buf};
     }
 }
 

@@ -300,6 +300,15 @@ struct gather {
     uint32_t next; /* cell that is given out next */
 };
 
+/* A cell's line, to the journal and to who listens. */
+static void tell_line(const struct gather *g, const char *line, size_t len)
+{
+    if (g->journal)
+        hb_journal_add(g->journal, line, len);
+    if (g->w->ask->tell)
+        g->w->ask->tell(g->w->ask->context, line, len);
+}
+
 static void keep_line(struct gather *g, const char *line, size_t len)
 {
     struct hb_arena *arena = g->w->ask->env->arena;
@@ -311,8 +320,7 @@ static void keep_line(struct gather *g, const char *line, size_t len)
     if (!hb_json_parse(g->w->scratch, &diag, start, line, len, &node) ||
         !read_cell(arena, node, g->w->sweep->cell_count, g->cells))
         hb_die("a process of the sweep answers '%.60s'", line);
-    if (g->journal)
-        hb_journal_add(g->journal, line, len);
+    tell_line(g, line, len);
     hb_progress_at(&g->progress, ++g->done);
     hb_arena_rewind(g->w->scratch, mark);
 }
@@ -384,8 +392,7 @@ static void run_alone(struct gather *g)
             continue;
         struct hb_arena_mark mark = hb_arena_mark(g->w->scratch);
         const char *line = answer_cell(g->w, i, &cell);
-        if (g->journal)
-            hb_journal_add(g->journal, line, strlen(line));
+        tell_line(g, line, strlen(line));
         if (cell.error)
             cell.error = hb_arena_strdup(g->w->ask->env->arena, cell.error);
         g->cells[i] = cell;

@@ -8,6 +8,7 @@
 #define HB_SOLVER_SWEEP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/diag.h"
@@ -77,6 +78,9 @@ struct hb_sweep_ask {
     int64_t shard; /* of the cells, those with index % shards == shard - 1 */
     int64_t shards;
     struct hb_ranks ranks; /* of an MPI run: rank 0 asks, the others follow */
+    /* Null, or what hears of each cell as it is run: its line of JSON, with its end of line. */
+    void (*tell)(void *context, const char *line, size_t len);
+    void *context;
 };
 
 /* Fills cells (by index; those of other shards stay undone). False: an error says why. */

@@ -44,7 +44,7 @@ setup() {
     run env PATH="$bin" sh -c '. examples/setup.sh; set_up'
 }
 
-everything='gcc libc6-dev libcairo2-dev libcmocka-dev libglpk-dev libyaml-dev make pkg-config'
+everything='gcc libc6-dev libcairo2-dev libcmocka-dev libglpk-dev libmicrohttpd-dev libyaml-dev make pkg-config'
 everything="$everything zlib1g-dev"
 install="install -y -q --no-install-recommends"
 
@@ -108,15 +108,15 @@ bare 0
 fake dnf 'exit 1'
 setup
 ok 'Fedora: told, not done' test "$status" = 3
-err_has 'sudo dnf install cairo-devel gcc glibc-devel glpk-devel libcmocka-devel libyaml-devel make'
+err_has 'sudo dnf install cairo-devel gcc glibc-devel glpk-devel libcmocka-devel libmicrohttpd-devel libyaml-devel make'
 bare 0
 fake pacman 'exit 1'
 setup
-err_has 'sudo pacman -S --needed cairo cmocka gcc glibc glpk libyaml make pkgconf zlib'
+err_has 'sudo pacman -S --needed cairo cmocka gcc glibc glpk libmicrohttpd libyaml make pkgconf zlib'
 bare 0
 fake brew 'exit 1'
 setup
-err_has 'brew install cairo cmocka gcc glpk libyaml make pkg-config zlib'
+err_has 'brew install cairo cmocka gcc glpk libmicrohttpd libyaml make pkg-config zlib'
 bare 0
 setup
 ok 'elsewhere: all names are given' test "$status" = 3

@@ -9,6 +9,7 @@ BEGIN {
     for (i in folders) rank[folders[i]] = i + 0
     # A foreign header and the one file that includes it; a call and the one that makes it.
     owner["glpk.h"] = "solver/ilp.c"; owner["yaml.h"] = "base/yaml.c"
+    owner["microhttpd.h"] = "cli/serve_http.c"
     owner["dlfcn.h"] = "hw/dl.c"; owner["setjmp.h"] = "solver/ilp.c lib/call.c"
     owner["getenv"] = "cli/main.c"; owner["dlopen"] = "hw/dl.c"; owner["dlsym"] = "hw/dl.c"
     owner["setjmp"] = owner["longjmp"] = owner["setjmp.h"]
