@@ -119,6 +119,8 @@ static int run(struct hb_env *env, int argc, char **argv)
     if (status != HB_GO_ON)
         return status;
     hb_str_add(&text,
+               "# yaml-language-server: $schema=model.schema.json\n"
+               "# For an editor's help: hbmsim help model --json-schema > model.schema.json\n"
                "# One training step for hbmsim. `hbmsim simulate model.yaml` says whether it "
                "fits, `hbmsim plan\n# model.yaml` searches the fastest that does, `hbmsim "
                "help model` has every key.\n");

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/json_write.h"
 #include "base/node.h"
 #include "base/str.h"
 #include "models/spec.h"
@@ -61,6 +62,11 @@ void hb_schema_emit_json(struct hb_str *out, const struct hb_spec *spec, bool fu
 bool hb_schema_help(FILE *out, const char *section, const char **out_nearest);
 /* "xla-tpu", as the key `compiler` says it. */
 const char *hb_compiler_name(enum hb_compiler compiler);
+/* The format as a JSON Schema, an object; its parts, for schemas that refer to it: a member for
+ * each section, and the members of an open object that is the whole file. */
+void hb_schema_json(struct hb_json *j);
+void hb_schema_json_sections(struct hb_json *j);
+void hb_schema_json_root(struct hb_json *j);
 /* The line that says what a key is ("batch.global"); null: there is no such key. */
 const char *hb_schema_doc(const char *path);
 /* The table of keys as a JSON value, for a form: a list of sections with their keys. */
