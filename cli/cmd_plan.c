@@ -249,9 +249,10 @@ static bool search(const struct options *o, struct hb_plan_ask *ask, struct hb_p
     if (ask->stop)
         hb_stop_start(ask->stop, hb_mul_sat(o->seconds, second_ns));
     hb_interrupt_hold(ask->env, &before);
-    bool made = o->emit == HB_EMIT_MAXTEXT && ask->objective != HB_OBJ_DEVICES
-                    ? hb_plan_emit_find(HB_EMIT_MAXTEXT, ask, plan)
-                    : find_plan(ask, plan);
+    bool made =
+        o->emit != HB_EMIT_NONE && o->emit != HB_EMIT_YAML && ask->objective != HB_OBJ_DEVICES
+            ? hb_plan_emit_find((enum hb_emit)o->emit, ask, plan)
+            : find_plan(ask, plan);
     hb_interrupt_release(ask->env, &before);
     return made && check_exhaustive(o, ask, a) &&
            (!plan->found || run_spec(ask->env, plan, &plan->best, a));
@@ -344,18 +345,20 @@ static bool check_torch(struct hb_env *env, const struct options *o, const struc
 {
     bool torch = spec->compiler == HB_TORCH, megatron = spec->runtime.framework == HB_FW_MEGATRON;
     bool titan = o->emit == HB_EMIT_TORCHTITAN, core = o->emit == HB_EMIT_MEGATRON;
+    bool trainer = o->emit == HB_EMIT_TRAINER;
     bool jax = o->emit == HB_EMIT_MAXTEXT || o->emit == HB_EMIT_LEVANTER;
     if (torch && (o->verify.asked || o->write_lp))
         return hb_error(env->diag, (struct hb_loc){.file = o->model}, "compiler: torch: %s",
                         o->verify.asked ? "--verify compiles with JAX: nothing is compiled here"
                                         : "--write-lp: no integer programs are needed here");
-    if ((torch && jax) || (titan && (!torch || megatron)) || (core && (!torch || !megatron)))
+    if ((torch && jax) || ((titan || trainer) && (!torch || megatron)) ||
+        (core && (!torch || !megatron)))
         return hb_error(env->diag, (struct hb_loc){.file = o->model},
                         "--emit: the file is of compiler %s; allowed: %s, yaml",
                         torch ? "torch" : "xla",
                         !torch     ? "maxtext, levanter"
                         : megatron ? "megatron"
-                                   : "torchtitan");
+                                   : "torchtitan, hf-trainer");
     return true;
 }
 
@@ -399,7 +402,7 @@ static const struct hb_opt options[] = {
      "need fits)",
      NULL, offsetof(struct options, margin), 0, 0},
     HB_CONFIDENCE_OPTION(offsetof(struct options, confidence)),
-    {"emit", 0, HB_OPT_CHOICE, "maxtext|levanter|yaml|torchtitan|megatron",
+    {"emit", 0, HB_OPT_CHOICE, "maxtext|levanter|yaml|torchtitan|megatron|hf-trainer",
      "print the plan as settings of that program, or as a file for hbmsim", NULL,
      offsetof(struct options, emit), 0, 0},
     HB_DRAW_OPTIONS(offsetof(struct options, plot)),

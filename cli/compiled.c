@@ -225,7 +225,7 @@ static const char *const *emitted_lines(struct hb_env *env, const struct hb_spec
     const char **lines = NULL;
     uint32_t count = 0, cap = 0;
     hb_str_init(&text, env->arena);
-    hb_emit_maxtext(&text, spec);
+    hb_emit_maxtext_run(&text, spec, env->data_dir);
     for (const char *at = text.text; *at;) {
         size_t len = strcspn(at, "\n");
         if (len && (*at == '#') == unsaid) {

@@ -1,6 +1,7 @@
-/* See plan_emit.h. MaxText has one policy for its stack and one scan: each of its named policies,
- * and those of the planner's own menu that its tensors can say, is searched alone; the best of them
- * is the best of its space. */
+/* See plan_emit.h. MaxText and Levanter have one policy for their stack: each that they can say,
+ * named ones and those of the planner's own menu that read back as they are, is searched alone; the
+ * best of them is the best of their space. Of PyTorch's frameworks the planner has the policies
+ * itself. */
 #include "cli/plan_emit.h"
 
 #include <string.h>
@@ -9,64 +10,9 @@
 #include "base/env.h"
 #include "base/size.h"
 #include "models/emit.h"
-#include "models/import/import.h"
 #include "models/maxtext.h"
-#include "models/schema.h"
 #include "sim/engine/result.h"
 #include "solver/menu.h"
-
-void hb_plan_emit_text(struct hb_env *env, enum hb_emit what, const struct hb_spec *spec,
-                       struct hb_str *out)
-{
-    switch (what) {
-    case HB_EMIT_NONE:
-        return;
-    case HB_EMIT_MAXTEXT:
-        hb_emit_maxtext_model(out, spec, env->data_dir);
-        hb_emit_maxtext(out, spec);
-        return;
-    case HB_EMIT_LEVANTER:
-        hb_emit_levanter(out, spec);
-        return;
-    case HB_EMIT_YAML:
-        hb_schema_emit_yaml(out, spec, false);
-        return;
-    case HB_EMIT_TORCHTITAN:
-        hb_emit_torchtitan(out, spec);
-        return;
-    case HB_EMIT_MEGATRON:
-        hb_emit_megatron(out, spec);
-        return;
-    }
-}
-
-bool hb_plan_emit_back(struct hb_env *env, enum hb_emit what, const struct hb_spec *spec,
-                       struct hb_spec *out_back)
-{
-    static const char *const own[] = {"hardware",       "plan", "compiler",
-                                      "force_compiler", "step", "load"};
-    struct hb_diag unheard;
-    struct hb_str text;
-    struct hb_node *tree = NULL;
-    struct hb_import import;
-    struct hb_import_source source = {
-        .arena = env->arena, .diag = &unheard, .path = "-", .data_dir = env->data_dir};
-    if (what != HB_EMIT_MAXTEXT)
-        return false;
-    hb_diag_init(&unheard, env->arena);
-    hb_str_init(&text, env->arena);
-    hb_plan_emit_text(env, what, spec, &text);
-    if (!hb_import_parse(env->arena, &unheard, "emitted", text.text, text.len, &tree) ||
-        !hb_import_tree(&source, tree, &import))
-        return false;
-    struct hb_node *mine = hb_schema_emit(env->arena, spec, true);
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
-        struct hb_node *section = hb_node_find(mine, own[i]);
-        if (section)
-            hb_node_put(import.root, own[i], section->loc, hb_node_copy(env->arena, section));
-    }
-    return hb_schema_from_node(env->arena, &unheard, import.root, env->data_dir, out_back);
-}
 
 /* ---- the search */
 
@@ -126,7 +72,7 @@ static struct hb_spec *spec_with(struct hb_arena *arena, const struct hb_spec *s
 }
 
 /* Those of the planner's menu for this model that read back as they are. */
-static void add_menu(const struct hb_plan_ask *ask, struct ways *w)
+static void add_menu(enum hb_emit what, const struct hb_plan_ask *ask, struct ways *w)
 {
     struct hb_env *env = ask->env;
     struct hb_arena *scratch = hb_arena_new();
@@ -140,7 +86,7 @@ static void add_menu(const struct hb_plan_ask *ask, struct ways *w)
         if (r->policy == HB_POLICY_NAMES && !(r->offload & 1u << HB_TN_LAYER_IN))
             own.save |= 1u << HB_TN_LAYER_IN; /* custom keeps it by name */
         const struct hb_spec *s = spec_with(env->arena, ask->spec, &own);
-        if (hb_plan_emit_back(env, HB_EMIT_MAXTEXT, s, &back) &&
+        if (hb_emit_back(env->arena, what, s, env->data_dir, &back) &&
             hb_menu_same(&back.model.blocks[back.model.block_count - 1].remat, &own))
             add_way(w, own);
     }
@@ -181,28 +127,74 @@ static void forget_habits(struct hb_spec *s, const struct hb_spec *as)
     s->pipeline = s->mesh[HB_AX_PIPELINE] > 1 ? pipe : as->pipeline;
 }
 
-bool hb_plan_emit_find(enum hb_emit what, struct hb_plan_ask *ask, struct hb_plan *out)
+/* ---- what a program can say of a cell */
+
+static bool maxtext_says(const struct hb_spec *s)
 {
-    struct hb_spec *back = hb_arena_alloc(ask->env->arena, 1, sizeof *back);
-    struct ways ways = {.count = 0};
-    bool remat = !ask->spec->plan.present || ask->spec->plan.remat;
-    if (!hb_plan_emit_back(ask->env, what, ask->spec, back))
-        return hb_plan_find(ask->env->arena, ask, out);
-    bool any = false;
-    take_habits(back);
-    struct hb_plan_ask best = *ask;
-    best.spec = back;
-    add_way(&ways, back->remat.all);
-    if (remat) {
-        add_named(back, &ways);
-        add_menu(&best, &ways);
+    return s->stack.form != HB_FORM_NESTED;
+}
+
+static bool levanter_says(const struct hb_spec *s)
+{
+    return s->mesh[HB_AX_SEQUENCE] == 1 && s->mesh[HB_AX_EXPERT] == 1 &&
+           s->mesh[HB_AX_PIPELINE] == 1 && s->loss.chunks == 1 &&
+           s->optimizer.offload == HB_PLACE_NONE && s->stack.form != HB_FORM_LOOP;
+}
+
+/* One switch for parameters and states. */
+static bool titan_says(const struct hb_spec *s)
+{
+    return s->loss.chunks == 1 && s->optimizer.offload == s->optimizer.params_offload;
+}
+
+static bool megatron_says(const struct hb_spec *s)
+{
+    return s->loss.chunks == 1 && (s->mesh[HB_AX_DATA] == 1 || s->mesh[HB_AX_FSDP] == 1);
+}
+
+static bool trainer_says(const struct hb_spec *s)
+{
+    int64_t others = s->mesh[HB_AX_TENSOR] * s->mesh[HB_AX_SEQUENCE] * s->mesh[HB_AX_EXPERT];
+    return others * s->mesh[HB_AX_PIPELINE] == 1 && s->loss.chunks == 1 && s->remat.every == 1 &&
+           (s->mesh[HB_AX_DATA] == 1 || s->mesh[HB_AX_FSDP] == 1) &&
+           s->model.blocks[0].remat.policy <= HB_POLICY_FULL;
+}
+
+static bool (*const says[])(const struct hb_spec *cell) = {[HB_EMIT_MAXTEXT] = maxtext_says,
+                                                           [HB_EMIT_LEVANTER] = levanter_says,
+                                                           [HB_EMIT_YAML] = NULL,
+                                                           [HB_EMIT_TORCHTITAN] = titan_says,
+                                                           [HB_EMIT_MEGATRON] = megatron_says,
+                                                           [HB_EMIT_TRAINER] = trainer_says};
+
+/* The policies of a program that has one for its stack, each searched alone. */
+static void find_ways(enum hb_emit what, const struct hb_plan_ask *ask, struct ways *ways)
+{
+    add_way(ways, ask->spec->model.blocks[0].remat);
+    if (ask->spec->plan.present && !ask->spec->plan.remat)
+        return;
+    if (what == HB_EMIT_MAXTEXT) {
+        add_named(ask->spec, ways);
+    } else {
+        add_way(ways, (struct hb_remat){.policy = HB_POLICY_FULL});
+        add_way(ways, (struct hb_remat){.policy = HB_POLICY_NONE});
     }
-    for (int i = 0; i < ways.count; i++) {
+    add_menu(what, ask, ways);
+}
+
+/* One after the other: a plan has to be better than the best of those before. */
+static bool search_ways(const struct ways *ways, const struct hb_spec *spec,
+                        struct hb_plan_ask *ask, struct hb_plan *out)
+{
+    struct hb_plan_ask best = *ask;
+    bool any = false;
+    for (int i = 0; i < ways->count; i++) {
         struct hb_plan plan;
         struct hb_plan_ask one = *ask;
-        one.spec = spec_with(ask->env->arena, back, &ways.list[i]);
+        one.spec = spec_with(ask->env->arena, spec, &ways->list[i]);
         one.polish = false;
         one.most_alternatives = i ? 0 : ask->most_alternatives;
+        one.beat = any && out->found ? out->best.value : 0;
         if (!hb_plan_find(ask->env->arena, &one, &plan))
             return false;
         if (!any || (plan.found && (!out->found || plan.best.value < out->best.value))) {
@@ -215,15 +207,32 @@ bool hb_plan_emit_find(enum hb_emit what, struct hb_plan_ask *ask, struct hb_pla
     return true;
 }
 
+bool hb_plan_emit_find(enum hb_emit what, struct hb_plan_ask *ask, struct hb_plan *out)
+{
+    struct hb_env *env = ask->env;
+    struct hb_spec *back = hb_arena_alloc(env->arena, 1, sizeof *back);
+    struct ways ways = {.count = 0};
+    if (!hb_emit_back(env->arena, what, ask->spec, env->data_dir, back))
+        return hb_plan_find(env->arena, ask, out);
+    back->plan.says = says[what];
+    if (what == HB_EMIT_MAXTEXT)
+        take_habits(back);
+    struct hb_plan_ask own = *ask;
+    own.spec = back;
+    if (back->compiler == HB_TORCH) {
+        *ask = own;
+        return hb_plan_find(env->arena, ask, out);
+    }
+    find_ways(what, &own, &ways);
+    return search_ways(&ways, back, ask, out);
+}
+
 /* ---- what is printed */
 
-static void add_comment(struct hb_env *env, struct hb_str *out, const struct hb_spec *spec,
-                        const struct hb_device *device)
+static void add_comment(struct hb_str *out, const struct hb_result *r)
 {
-    struct hb_result *r = hb_arena_alloc(env->arena, 1, sizeof *r);
     char peak[HB_SIZE_TEXT], budget[HB_SIZE_TEXT], step[HB_SIZE_TEXT], rate[HB_SIZE_TEXT];
-    if (!hb_result_run(env->arena, env->diag, spec, device, r))
-        return;
+    const struct hb_spec *spec = r->spec;
     hb_str_addf(out,
                 "# Read back and simulated: peak %s of %s, %s a step, %s tokens/s on %lld x %s.\n",
                 hb_size_print(r->memory.peak_bytes, peak), hb_size_print(r->budget_bytes, budget),
@@ -232,12 +241,22 @@ static void add_comment(struct hb_env *env, struct hb_str *out, const struct hb_
                 spec->hardware.device);
 }
 
-static const char *plain(struct hb_env *env, const struct hb_spec *spec)
+/* Both run: keys that change neither bytes nor time are not lost. */
+static void add_lost(struct hb_env *env, struct hb_str *out, const struct hb_spec *spec,
+                     const struct hb_result *read)
 {
-    struct hb_str text;
-    hb_str_init(&text, env->arena);
-    hb_schema_emit_json(&text, spec, true);
-    return text.text;
+    struct hb_result *own = hb_arena_alloc(env->arena, 1, sizeof *own);
+    if (!hb_result_run(env->arena, env->diag, spec, read->device, own) ||
+        (own->memory.peak_bytes == read->memory.peak_bytes &&
+         own->timing.step_ns == read->timing.step_ns))
+        return;
+    struct hb_spec own_spec = *spec;
+    forget_habits(&own_spec, read->spec);
+    char peak[HB_SIZE_TEXT], step[HB_SIZE_TEXT];
+    hb_str_addf(out, "# It is not all that was planned: that has peak %s and %s a step.\n",
+                hb_size_print(own->memory.peak_bytes, peak),
+                hb_time_print(own->timing.step_ns, step));
+    hb_emit_lost(out, &own_spec, read->spec);
 }
 
 void hb_plan_emit_print(struct hb_env *env, FILE *out, enum hb_emit what,
@@ -245,17 +264,17 @@ void hb_plan_emit_print(struct hb_env *env, FILE *out, enum hb_emit what,
 {
     struct hb_str text;
     struct hb_spec back;
+    struct hb_result *read = hb_arena_alloc(env->arena, 1, sizeof *read);
     hb_str_init(&text, env->arena);
-    if (hb_plan_emit_back(env, what, spec, &back)) {
-        add_comment(env, &text, &back, device);
-        struct hb_spec named = back;
-        named.model.name = spec->model.name;
-        named.plan = spec->plan;
-        struct hb_spec own = *spec;
-        forget_habits(&own, &named);
-        if (!hb_str_same(plain(env, &named), plain(env, &own)))
-            hb_str_add(&text, "# It is not all that was planned: see 'cannot be said' below.\n");
+    bool good = hb_emit_back(env->arena, what, spec, env->data_dir, &back);
+    if (good && hb_result_run(env->arena, env->diag, &back, device, read)) {
+        add_comment(&text, read);
+        add_lost(env, &text, spec, read);
+    } else if (what != HB_EMIT_YAML) {
+        hb_str_addf(&text,
+                    "# Not read back: %s has no name for this model, or not for all of this.\n",
+                    hb_emit_title(what));
     }
-    hb_plan_emit_text(env, what, spec, &text);
+    hb_emit_program(what, &text, spec, env->data_dir);
     fputs(text.text, out);
 }

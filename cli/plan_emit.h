@@ -6,27 +6,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "base/str.h"
+#include "models/emit.h"
 #include "solver/plan.h"
 
 struct hb_env;
 
-enum hb_emit {
-    HB_EMIT_NONE = -1,
-    HB_EMIT_MAXTEXT,
-    HB_EMIT_LEVANTER,
-    HB_EMIT_YAML,
-    HB_EMIT_TORCHTITAN,
-    HB_EMIT_MEGATRON
-};
-
-/* spec in its words. */
-void hb_plan_emit_text(struct hb_env *env, enum hb_emit what, const struct hb_spec *spec,
-                       struct hb_str *out);
-/* What the program makes of its words: spec emitted and imported, with spec's own hardware and
- * plan. False, without a message: these words are not read back. */
-bool hb_plan_emit_back(struct hb_env *env, enum hb_emit what, const struct hb_spec *spec,
-                       struct hb_spec *out_back);
 /* The search for ask->spec as that program would run it, over its policies. *ask and *out become
  * the best's. False: as hb_plan_find. */
 bool hb_plan_emit_find(enum hb_emit what, struct hb_plan_ask *ask, struct hb_plan *out);

@@ -80,19 +80,13 @@ void hb_report_sweep(struct hb_env *env, const struct hb_spec *spec, struct hb_h
 
 /* --- the plan --- */
 
-static void add_flags(struct hb_env *env, struct hb_html *report, const char *title,
-                      void (*emit)(struct hb_str *, const struct hb_spec *),
+static void add_flags(struct hb_env *env, struct hb_html *report, enum hb_emit what,
                       const struct hb_spec *spec)
 {
     struct hb_str text;
     hb_str_init(&text, env->arena);
-    emit(&text, spec);
-    report->flags[report->flag_count++] = (struct hb_html_flags){title, text.text};
-}
-
-static void emit_yaml(struct hb_str *out, const struct hb_spec *spec)
-{
-    hb_schema_emit_yaml(out, spec, false);
+    hb_emit_program(what, &text, spec, env->data_dir);
+    report->flags[report->flag_count++] = (struct hb_html_flags){hb_emit_title(what), text.text};
 }
 
 static const char *plan_note(struct hb_env *env, const struct hb_plan *plan, double seconds)
@@ -135,14 +129,14 @@ static void show_plan(struct hb_env *env, const struct hb_plan_answer *a, struct
     hb_plan_spec(env->arena, a->plan, &a->plan->best, &spec);
     spec.plan.present = false;
     if (spec.compiler != HB_TORCH) {
-        add_flags(env, report, "MaxText", hb_emit_maxtext, &spec);
-        add_flags(env, report, "Levanter", hb_emit_levanter, &spec);
+        add_flags(env, report, HB_EMIT_MAXTEXT, &spec);
+        add_flags(env, report, HB_EMIT_LEVANTER, &spec);
     } else if (spec.runtime.framework == HB_FW_MEGATRON) {
-        add_flags(env, report, "Megatron", hb_emit_megatron, &spec);
+        add_flags(env, report, HB_EMIT_MEGATRON, &spec);
     } else {
-        add_flags(env, report, "torchtitan", hb_emit_torchtitan, &spec);
+        add_flags(env, report, HB_EMIT_TORCHTITAN, &spec);
     }
-    add_flags(env, report, "hbmsim", emit_yaml, &spec);
+    add_flags(env, report, HB_EMIT_YAML, &spec);
 }
 
 void hb_report_plan(struct hb_env *env, const struct hb_spec *spec, const struct hb_device *device,

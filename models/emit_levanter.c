@@ -1,11 +1,12 @@
-/* Levanter as it is in marin-community/marin (lib/levanter): TrainerConfig, whose mesh is the
- * MeshConfig of utils/mesh.py (axes data, replica and model; heads and mlp lie over model, weights'
- * embed over data), and haliax's ScanCheckpointPolicy (haliax/_src/scan.py) for
- * model.gradient_checkpointing: true, "offload", "nested", or a map of save_carries,
- * save_block_internals, offload_block_internals and nested. Other axes cannot be said. */
+/* Levanter as it is in marin-community/marin (lib/levanter): the whole YAML of a run but its data:
+ * the model's type and sizes, TrainerConfig with the MeshConfig of utils/mesh.py (axes data,
+ * replica and model; heads and mlp lie over model, weights' embed over data), and haliax's
+ * ScanCheckpointPolicy (haliax/_src/scan.py) for model.gradient_checkpointing: true, "offload",
+ * "nested", or a map of save_carries, save_block_internals, offload_block_internals and nested. */
 #include <inttypes.h>
 
 #include "models/emit.h"
+#include "models/emit_parts.h"
 
 static const char *const names[] = {
 #define HB_ENUM(name, text) text,
@@ -13,28 +14,48 @@ static const char *const names[] = {
 #undef HB_ENUM
 };
 
-static void emit_trainer(struct hb_str *out, const struct hb_spec *s)
+static const char *truth(bool value)
 {
-    static const enum hb_axis missing[] = {HB_AX_SEQUENCE, HB_AX_EXPERT, HB_AX_PIPELINE};
-    static const char *const words[] = {"sequence", "expert", "pipeline"};
-    int64_t ranks = s->mesh[HB_AX_DATA] * s->mesh[HB_AX_FSDP];
-    int64_t each = s->batch.global / (ranks * s->batch.accumulate);
-    hb_str_addf(out, "trainer:\n  train_batch_size: %" PRId64 "\n", s->batch.global);
-    hb_str_addf(out, "  per_device_parallelism: %" PRId64 "\n", each);
-    hb_str_addf(
-        out, "  mesh:\n    axes: {replica: %" PRId64 ", data: %" PRId64 ", model: %" PRId64 "}\n",
-        s->mesh[HB_AX_DATA], s->mesh[HB_AX_FSDP], s->mesh[HB_AX_TENSOR]);
-    for (int i = 0; i < 3; i++)
-        if (s->mesh[missing[i]] > 1)
-            hb_str_addf(out, "  # cannot be said: mesh.%s = %" PRId64 "\n", words[i],
-                        s->mesh[missing[i]]);
-    if (s->optimizer.offload == HB_PLACE_PINNED_HOST)
-        hb_str_add(out, "  # cannot be said: optimizer states on the host\n");
-    if (s->loss.chunks > 1)
-        hb_str_addf(out,
-                    "  # cannot be said: %" PRId64 " loss chunks (its fused loss has blocks "
-                    "over the vocabulary)\n",
-                    s->loss.chunks);
+    return value ? "true" : "false";
+}
+
+static void number(struct hb_str *out, const char *key, int64_t value)
+{
+    hb_str_addf(out, "  %s: %" PRId64 "\n", key, value);
+}
+
+/* The type whose layers these are, by what only it has. */
+static const char *type_of(const struct hb_model *m)
+{
+    const struct hb_block *b = &m->blocks[0];
+    if (b->moe.experts)
+        return "mixtral";
+    if (b->norm == HB_NORM_LAYER)
+        return "gpt2";
+    if (b->mlp.kind == HB_MLP_GEGLU)
+        return !b->post_norm ? "gemma" : b->attention.qk_norm ? "gemma3" : "gemma2";
+    if (b->attention.qk_norm)
+        return "qwen3";
+    return b->attention.bias == HB_BIAS_QKV ? "qwen" : "llama";
+}
+
+/* A tokenizer of so many words, by which the vocabulary is said. */
+static const char *tokenizer_of(int64_t vocab)
+{
+    static const struct {
+        int64_t vocab;
+        const char *name;
+    } known[] = {{50257, "gpt2"},
+                 {32000, "NousResearch/Llama-2-7b-hf"},
+                 {128256, "meta-llama/Llama-3.1-8B"},
+                 {50277, "EleutherAI/gpt-neox-20b"},
+                 {256000, "google/gemma-7b"},
+                 {151936, "Qwen/Qwen3-8B"},
+                 {100352, "allenai/OLMo-2-1124-7B"}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i].vocab == vocab)
+            return known[i].name;
+    return NULL;
 }
 
 static void emit_names(struct hb_str *out, const char *key, uint32_t mask)
@@ -55,6 +76,14 @@ static void emit_policy(struct hb_str *out, const struct hb_spec *s, const struc
 {
     uint32_t input = 1u << HB_TN_LAYER_IN;
     bool nested = s->stack.form == HB_FORM_NESTED, offload = (r->offload & input) != 0;
+    if (r->policy == HB_POLICY_FULL && !(r->offload & ~input) && (!nested || !s->stack.outer)) {
+        if (nested && !offload)
+            hb_str_add(out, "  gradient_checkpointing: nested\n");
+        else if (!nested)
+            hb_str_addf(out, "  gradient_checkpointing: %s\n", offload ? "offload" : "true");
+        if (!nested || !offload)
+            return;
+    }
     hb_str_add(out, "  gradient_checkpointing:\n");
     if (nested && s->stack.outer == 0)
         hb_str_add(out, "    nested: true\n");
@@ -68,32 +97,85 @@ static void emit_policy(struct hb_str *out, const struct hb_spec *s, const struc
                         "are hbmsim's\n");
 }
 
-static void emit_model(struct hb_str *out, const struct hb_spec *s)
+static void emit_remat(struct hb_str *out, const struct hb_spec *s)
 {
-    const struct hb_model *m = &s->model;
-    const struct hb_remat *r = &m->blocks[0].remat;
-    hb_str_addf(out, "model:  # sequences of %" PRId64 " tokens\n", s->batch.seq);
+    const struct hb_remat *r = &s->model.blocks[0].remat;
     switch (r->policy) {
     case HB_POLICY_FULL:
     case HB_POLICY_NAMES:
         emit_policy(out, s, r);
-        break;
+        return;
     case HB_POLICY_NONE:
         hb_str_add(out, "  gradient_checkpointing: false\n");
-        break;
+        return;
     case HB_POLICY_DOTS:
     case HB_POLICY_DOTS_NO_BATCH:
-        hb_str_add(out, "  # cannot be said: results of all products are kept\n"
-                        "  gradient_checkpointing: save_all\n");
-        break;
+        hb_str_add(out, "  gradient_checkpointing: save_all\n");
+        return;
     }
-    if (m->block_count > 1)
-        hb_str_add(out, "  # cannot be said: policies of further blocks; Levanter has one for its "
-                        "stack\n");
 }
 
-void hb_emit_levanter(struct hb_str *out, const struct hb_spec *spec)
+static void emit_model(struct hb_str *out, const struct hb_spec *s)
 {
-    emit_trainer(out, spec);
+    const struct hb_model *m = &s->model;
+    const struct hb_block *b = &m->blocks[0];
+    const char *tokenizer = tokenizer_of(m->vocab), *type = type_of(m);
+    int64_t layers = 0;
+    for (int i = 0; i < m->block_count; i++)
+        layers += m->blocks[i].repeat;
+    if (tokenizer)
+        hb_str_addf(out, "data:\n  tokenizer: %s  # of %" PRId64 " words\n", tokenizer, m->vocab);
+    hb_str_addf(out, "model:\n  type: %s\n", type);
+    number(out, "hidden_dim", m->d_model);
+    number(out, "intermediate_dim", b->moe.experts ? b->moe.d_ff : b->mlp.d_ff);
+    number(out, "num_layers", layers);
+    number(out, "num_heads", b->attention.heads);
+    number(out, "num_kv_heads", b->attention.kv_heads);
+    if (b->attention.head_dim != m->d_model / b->attention.heads)
+        number(out, "head_dim", b->attention.head_dim);
+    number(out, "max_seq_len", s->batch.seq);
+    hb_str_addf(out, "  tie_word_embeddings: %s\n  use_bias: %s\n", truth(m->tied_embeddings),
+                truth(b->attention.bias == HB_BIAS_ALL));
+    if (b->moe.experts) {
+        number(out, "n_routed_experts", b->moe.experts);
+        number(out, "num_experts_per_tok", b->moe.top_k);
+    }
+    if (b->attention.windows[0] > 0)
+        number(out, "sliding_window", b->attention.windows[0]);
+    hb_str_addf(out, "  attn_backend: %s\n",
+                b->attention.kernel == HB_KERNEL_NAIVE ? "vanilla" : "default");
+    emit_remat(out, s);
+}
+
+static const char *type_name(enum hb_dtype type)
+{
+    return type == HB_DT_BF16 ? "bfloat16" : type == HB_DT_F16 ? "float16" : "float32";
+}
+
+static void emit_trainer(struct hb_str *out, const struct hb_spec *s)
+{
+    int64_t ranks = s->mesh[HB_AX_DATA] * s->mesh[HB_AX_FSDP];
+    hb_str_addf(out, "trainer:\n  train_batch_size: %" PRId64 "\n", s->batch.global);
+    number(out, "per_device_parallelism", s->batch.global / (ranks * s->batch.accumulate));
+    hb_str_addf(out, "  mp: p=%s,c=%s\n", type_name(s->precision.params),
+                type_name(s->precision.compute));
+    hb_str_addf(
+        out, "  mesh:\n    axes: {replica: %" PRId64 ", data: %" PRId64 ", model: %" PRId64 "}\n",
+        s->mesh[HB_AX_DATA], s->mesh[HB_AX_FSDP], s->mesh[HB_AX_TENSOR]);
+    if (s->optimizer.ema != HB_PLACE_NONE)
+        hb_str_add(out, "  model_averaging: {type: ema}\n");
+    hb_str_addf(out, "optimizer:\n  type: %s\n  max_grad_norm: %s\n",
+                s->optimizer.name == HB_OPT_MUON ? "muon" : "adam",
+                s->optimizer.clip ? "1.0" : "0.0");
+}
+
+void hb_emit_levanter(struct hb_str *out, const struct hb_spec *spec, const char *data_dir)
+{
+    struct hb_hosts hosts = hb_hosts_of(out->arena, spec, data_dir);
+    hb_str_addf(out,
+                "# python -m levanter.main.train_lm --config_path this.yaml, on %" PRId64
+                " host%s of %" PRId64 " devices; your own data below `data`.\n",
+                hosts.count, hosts.count == 1 ? "" : "s", hosts.each);
     emit_model(out, spec);
+    emit_trainer(out, spec);
 }

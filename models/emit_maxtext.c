@@ -4,9 +4,8 @@
 #include <inttypes.h>
 
 #include "models/emit.h"
+#include "models/emit_parts.h"
 #include "models/maxtext.h"
-
-enum { GPUS_OF_A_HOST = 8 };
 
 static const char *const names[] = {
 #define HB_ENUM(name, text) text,
@@ -15,12 +14,12 @@ static const char *const names[] = {
 };
 
 /* How many of an axis lie between hosts of a GPU or slices: the outer axes take what there is. */
-static void emit_mesh(struct hb_str *out, const struct hb_spec *s)
+static void emit_mesh(struct hb_str *out, const struct hb_spec *s, int64_t hosts)
 {
     static const char *const axes[] = {"data", "fsdp", "tensor", "context", "expert", "pipeline"};
     static const enum hb_axis outer[] = {HB_AX_DATA, HB_AX_PIPELINE, HB_AX_FSDP};
     int64_t between[HB_AX_COUNT] = {1, 1, 1, 1, 1, 1};
-    int64_t nodes = s->compiler == HB_XLA_GPU ? s->hardware.count / GPUS_OF_A_HOST : 1;
+    int64_t nodes = s->compiler == HB_XLA_GPU ? hosts : 1;
     for (int i = 0; i < 3; i++) {
         int64_t part = nodes;
         while (part > 1 && (nodes % part || s->mesh[outer[i]] % part))
@@ -215,9 +214,15 @@ static void emit_pipeline(struct hb_str *out, const struct hb_spec *s)
         hb_str_add(out, "scan_pipeline_iterations=false\n");
 }
 
-void hb_emit_maxtext(struct hb_str *out, const struct hb_spec *s)
+void hb_emit_maxtext(struct hb_str *out, const struct hb_spec *spec, const char *data_dir)
 {
-    emit_mesh(out, s);
+    hb_emit_maxtext_model(out, spec, data_dir);
+    hb_emit_maxtext_run(out, spec, data_dir);
+}
+
+void hb_emit_maxtext_run(struct hb_str *out, const struct hb_spec *s, const char *data_dir)
+{
+    emit_mesh(out, s, hb_hosts_of(out->arena, s, data_dir).count);
     emit_batch(out, s);
     emit_types(out, s);
     emit_kernels(out, s);

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "models/emit.h"
-#include "models/schema.h"
+#include "models/emit_parts.h"
 
 /* Names of MaxText's whose layers the zoo's card of the second name has. */
 static const struct {
@@ -53,55 +53,13 @@ static const struct {
     {"llama4-17b-128e", "llama4-maverick"},
 };
 
-static bool same_windows(const struct hb_attention *a, const struct hb_attention *b)
-{
-    for (int i = 0; a->window_count == b->window_count && i < a->window_count; i++)
-        if (a->windows[i] != b->windows[i])
-            return false;
-    return a->window_count == b->window_count;
-}
-
-static bool same_block(const struct hb_block *a, const struct hb_block *b)
-{
-    return a->repeat == b->repeat && a->unit == b->unit && a->norm == b->norm &&
-           a->post_norm == b->post_norm && a->attention.kind == b->attention.kind &&
-           a->attention.heads == b->attention.heads &&
-           a->attention.kv_heads == b->attention.kv_heads &&
-           a->attention.head_dim == b->attention.head_dim &&
-           a->attention.bias == b->attention.bias && a->attention.qk_norm == b->attention.qk_norm &&
-           a->attention.q_lora_rank == b->attention.q_lora_rank &&
-           a->attention.kv_lora_rank == b->attention.kv_lora_rank &&
-           same_windows(&a->attention, &b->attention) && a->mlp.kind == b->mlp.kind &&
-           a->mlp.d_ff == b->mlp.d_ff && a->moe.experts == b->moe.experts &&
-           a->moe.top_k == b->moe.top_k && a->moe.d_ff == b->moe.d_ff &&
-           a->moe.shared_d_ff == b->moe.shared_d_ff;
-}
-
-static bool is_card(struct hb_arena *arena, const struct hb_model *m, const char *zoo,
-                    const char *data_dir)
-{
-    struct hb_diag unheard;
-    struct hb_spec card;
-    struct hb_node *root = hb_node_new(arena, HB_NODE_MAP, (struct hb_loc){.file = "card"});
-    hb_diag_init(&unheard, arena);
-    if (!hb_schema_set(arena, &unheard, root, hb_arena_printf(arena, "model.preset=%s", zoo)) ||
-        !hb_schema_from_node(arena, &unheard, root, data_dir, &card))
-        return false;
-    bool same = m->d_model == card.model.d_model && m->vocab == card.model.vocab &&
-                m->tied_embeddings == card.model.tied_embeddings &&
-                m->block_count == card.model.block_count;
-    for (int i = 0; same && i < m->block_count; i++)
-        same = same_block(&m->blocks[i], &card.model.blocks[i]);
-    return same;
-}
-
 static const char *find_name(struct hb_arena *arena, const struct hb_model *m, const char *data_dir)
 {
     for (int named = 1; named >= 0; named--) /* its own name first */
         for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
             if ((hb_str_same(m->name, models[i].maxtext) || hb_str_same(m->name, models[i].zoo)) ==
                     (named == 1) &&
-                is_card(arena, m, models[i].zoo, data_dir))
+                hb_is_card(arena, m, models[i].zoo, data_dir))
                 return models[i].maxtext;
     return NULL;
 }

@@ -336,10 +336,10 @@ struct hb_load {
 struct hb_hardware {
     const char *device;
     int64_t count;
-    int64_t hbm_bytes;     /* 0: the device's own less reserve */
-    int64_t reserve_bytes; /* -1: the device's own */
+    int64_t hbm_bytes;         /* 0: the device's own less reserve */
+    int64_t reserve_bytes;     /* -1: the device's own */
     int64_t host_memory_bytes; /* of a host, for all its devices; 0: the device's own */
-    int64_t memory_bytes;  /* what the device's profile leaves a program; 0: it was not asked */
+    int64_t memory_bytes;      /* what the device's profile leaves a program; 0: it was not asked */
 };
 
 struct hb_runtime {
@@ -348,12 +348,14 @@ struct hb_runtime {
     enum hb_allocator allocator;
     bool expandable_segments;
     int64_t max_split_bytes; /* 0: blocks of any size are split */
-    double memory_fraction; /* of the device that programs get; 0: the runtime's own */
-    bool wrap_root; /* embedding, last norm and head are FSDP's root unit */
+    double memory_fraction;  /* of the device that programs get; 0: the runtime's own */
+    bool wrap_root;          /* embedding, last norm and head are FSDP's root unit */
     bool grad_fusion;
 };
 
 /* What plan may change. A list that is absent has count 0: stays as written. */
+struct hb_spec;
+
 struct hb_plan_axes {
     bool present;                         /* `plan.search` was written */
     uint32_t mesh_axes;                   /* mask of 1u << HB_AX_* that may be set */
@@ -376,9 +378,11 @@ struct hb_plan_axes {
     int64_t axis_max[HB_AX_COUNT]; /* keep: <axis>_max; 0: no limit */
     int64_t min_tokens_per_device; /* 0: no limit */
     enum hb_objective objective;
-    bool whole_stack;   /* remat stays as written, and nothing is nested: of what is emitted for a
-                         * program that has one policy and one scan. Not a key. */
-    double confidence;  /* of the interval of a peak: above 0, below 1 */
+    bool whole_stack; /* remat stays as written, and nothing is nested: of what is emitted for a
+                       * program that has one policy and one scan. Not a key. */
+    bool (*says)(const struct hb_spec *cell); /* whether the program that a plan is for can say it;
+                                               * null: any. Not a key. */
+    double confidence;                        /* of the interval of a peak: above 0, below 1 */
     const char *margin; /* "confident", "none", bytes, or per cent: see hb_plan_margin */
 };
 

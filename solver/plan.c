@@ -370,6 +370,8 @@ static void search_all(struct hb_search *s)
     if (is_spent(s))
         settle_for_best(s);
     while (!s->plan->found && hb_queue_take(&s->queue, &e)) {
+        if (s->ask->beat > 0 && e.value >= s->ask->beat)
+            return; /* the least that is left */
         take_entry(s, &e);
         if (is_spent(s))
             settle_for_best(s);
@@ -614,7 +616,7 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
                           .scratch = hb_arena_new(),
                           .ask = ask,
                           .plan = out,
-                          .incumbent = INFINITY,
+                          .incumbent = ask->beat > 0 ? ask->beat : INFINITY,
                           .lp_stem = ask->lp_stem};
     s.queue.arena = arena;
     out->rows = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->rows);

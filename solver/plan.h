@@ -42,6 +42,7 @@ struct hb_plan_ask {
     uint32_t most_runs;   /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: none */
     uint32_t most_effort; /* in runs of the engine (search.h), once something was found: then the
                            * best so far is the plan; 0: until nothing of the menus is better */
+    double beat;          /* only a plan with a lower value is looked for; 0: any */
     struct hb_stop *stop; /* likewise, with the best so far; null: none */
     const struct hb_plan *like;  /* the same question with at most this budget, answered: its space,
                                   * policies and plan are taken over; or null */

@@ -161,7 +161,8 @@ static bool admits(const struct make *m, const struct hb_cell *cell)
     hb_diag_init(&diag, m->scratch);
     hb_space_cell_spec(m->space->base, cell, &spec);
     bool ok = hb_schema_check(m->scratch, &diag, NULL, &spec) &&
-              hb_spec_supported(&diag, (struct hb_loc){0}, &spec);
+              hb_spec_supported(&diag, (struct hb_loc){0}, &spec) &&
+              (!spec.plan.says || spec.plan.says(&spec));
     hb_arena_rewind(m->scratch, mark);
     return ok;
 }

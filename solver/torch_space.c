@@ -158,13 +158,25 @@ static struct hb_values every_values(const struct make *m, uint32_t policy)
     return v;
 }
 
+/* Whether the framework that the plan is for can say it: with its policy. */
+static bool can_be_said(const struct make *m, const struct hb_cell *cell)
+{
+    struct hb_spec spec;
+    if (!m->base->plan.says)
+        return true;
+    hb_space_cell_spec(m->base, cell, &spec);
+    spec.model.blocks = m->policies.blocks[cell->torch.policy];
+    return spec.plan.says(&spec);
+}
+
 static void add_policies(struct make *m, struct hb_cell cell)
 {
     for (cell.torch.policy = 0; cell.torch.policy < m->policies.count; cell.torch.policy++) {
         struct hb_values every = every_values(m, cell.torch.policy);
         for (int i = 0; i < every.count; i++) {
             cell.torch.every = every.list[i];
-            add_cell(m, &cell);
+            if (can_be_said(m, &cell))
+                add_cell(m, &cell);
         }
     }
 }

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/size.h"
+#include "models/emit_parts.h"
 
 bool hb_import_is_titan(const struct hb_node *root)
 {
@@ -96,6 +97,20 @@ static const struct {
                {"gpt_oss", "20b", "gpt-oss-20b"},
                {"gpt_oss", "120b", "gpt-oss-120b"}};
 enum { FLAVORS = sizeof flavors / sizeof flavors[0] };
+
+bool hb_titan_flavor(struct hb_arena *arena, const struct hb_model *model, const char *data_dir,
+                     const char **out_name, const char **out_flavor)
+{
+    for (int named = 1; named >= 0; named--) /* its own name first: cards may be alike */
+        for (int i = 0; i < FLAVORS; i++)
+            if (hb_str_same(model->name, flavors[i].zoo) == (named == 1) &&
+                hb_is_card(arena, model, flavors[i].zoo, data_dir)) {
+                *out_name = flavors[i].model;
+                *out_flavor = flavors[i].flavor;
+                return true;
+            }
+    return false;
+}
 
 static bool put_model(struct hb_foreign *f, const struct hb_node *c)
 {

@@ -44,5 +44,5 @@ out_has 'what is kept, recomputed or offloaded'
 expect 2 hbmsim help model btch
 err_is "hbmsim: error: the input has no section 'btch'; did you mean 'batch'?"
 expect 2 hbmsim help models batch
-err_is "hbmsim: error: only 'hbmsim help model' takes a section"
+err_is "hbmsim: error: only 'hbmsim help model' and 'hbmsim help json' take a section"
 finish

@@ -72,10 +72,44 @@ expect 0 hbmsim plan $megatron --emit megatron
 out_has '--pipeline-model-parallel-size '
 out_has '--use-distributed-optimizer'
 
+# What is pasted is what was planned: the settings are a file of that framework's, and simulated
+# with its device they have the peak and the time that their own comment tells.
+pasted() {
+    what=$1 name=$2
+    shift 2
+    expect 0 hbmsim plan "$@" --emit "$what" -o "$work/$name"
+    ok "$what: all of it is said" sh -c '! grep -q "not all that was planned\|cannot be said\|Not read" "$1"' \
+        sh "$work/$name"
+    sed -n 's/^# Read back and simulated: peak \([0-9.]* .iB\) of.*, \([0-9.]* m*s\) a step.*/\1 \2/p' \
+        "$work/$name" >"$work/told"
+    ok "$what: its figures are told" test -s "$work/told"
+}
+pasted torchtitan titan.toml $titan
+expect 0 hbmsim simulate "$work/titan.toml" --set runtime.expandable_segments=true \
+    --set runtime.allocator=max_reserved --set hardware.count=512
+ok 'torchtitan: simulated from there, the same time' \
+    grep -q "^Step  $(cut -d' ' -f3- "$work/told")," "$work/out"
+pasted megatron run.sh $megatron
+ok 'megatron: hosts of eight' grep -q -- '--nproc_per_node 8 --nnodes 64' "$work/run.sh"
+expect 0 hbmsim simulate "$work/run.sh" --set batch.global=1024
+ok 'megatron: simulated from there, the same time' \
+    grep -q "^Step  $(cut -d' ' -f3- "$work/told")," "$work/out"
+pasted hf-trainer args.yaml examples/quickstart/model.yaml --set compiler=torch
+ok 'hf-trainer: FSDP' grep -q '^fsdp: full_shard' "$work/args.yaml"
+run hbmsim import "$work/args.yaml" num_processes=8
+ok 'hf-trainer: imports' test "$status" = 0
+pasted levanter levanter.yaml examples/quickstart/model.yaml
+expect 0 hbmsim simulate "$work/levanter.yaml" --set hardware.device=h100 --set mesh.fsdp=8
+ok 'levanter: simulated from there, the same time' \
+    grep -q "^Step  $(cut -d' ' -f3- "$work/told")," "$work/out"
+expect 0 hbmsim plan examples/quickstart/model.yaml --set model.name=mine --set model.d_model=2048 \
+    --set compiler=torch --emit torchtitan
+out_has '# Not read back: torchtitan has no name for this model'
+
 expect 2 hbmsim plan $titan --emit megatron
-err_has 'examples/torch/titan.yaml: error: --emit: the file is of compiler torch; allowed: torchtitan, yaml'
+err_has 'examples/torch/titan.yaml: error: --emit: the file is of compiler torch; allowed: torchtitan, hf-trainer, yaml'
 expect 2 hbmsim plan $titan --emit maxtext
-err_has 'allowed: torchtitan, yaml'
+err_has 'allowed: torchtitan, hf-trainer, yaml'
 expect 2 hbmsim plan examples/quickstart/model.yaml --emit torchtitan
 err_has 'the file is of compiler xla; allowed: maxtext, levanter, yaml'
 expect 2 hbmsim plan $titan --verify

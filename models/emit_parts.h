@@ -1,0 +1,27 @@
+/* What several emitters need: the hosts that a run takes, a rank's share of the batch, and models
+ * by the name that a framework has for the zoo's cards. */
+#ifndef HB_MODELS_EMIT_PARTS_H
+#define HB_MODELS_EMIT_PARTS_H
+
+#include "models/emit.h"
+
+/* Whether the model is that card of the zoo: layers and sizes, whatever its name. */
+bool hb_is_card(struct hb_arena *arena, const struct hb_model *model, const char *zoo,
+                const char *data_dir);
+
+struct hb_hosts {
+    int64_t each;  /* devices of a host that take part */
+    int64_t count; /* hosts */
+};
+/* By the device's profile. */
+struct hb_hosts hb_hosts_of(struct hb_arena *arena, const struct hb_spec *spec,
+                            const char *data_dir);
+
+/* Sequences of one microbatch (of accumulation) on a rank of the batch. */
+int64_t hb_rank_batch(const struct hb_spec *spec);
+
+/* torchtitan's words for a model; false: it has none. */
+bool hb_titan_flavor(struct hb_arena *arena, const struct hb_model *model, const char *data_dir,
+                     const char **out_name, const char **out_flavor);
+
+#endif
