@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "cli/cmd.h"
 #include "cli/draw.h"
+#include "cli/hlo_path.h"
 #include "cli/show_hlo.h"
 #include "plots/picture.h"
 
@@ -80,7 +81,10 @@ static bool read_report(struct hb_env *env, const struct options *o, struct hb_h
                         struct hb_hlo_report *report)
 {
     struct hb_hlo_text text;
-    if (!hb_hlo_text_load(env->arena, env->diag, o->file, &text) || !choose_module(env, o, &text) ||
+    const char *path;
+    if (!hb_hlo_path(env, o->file, o->module, &path) ||
+        !hb_hlo_text_load(env->arena, env->diag, path, &text) ||
+        (path == o->file && !choose_module(env, o, &text)) ||
         !hb_hlo_module_read(env->arena, env->diag, &text, module))
         return false;
     if (o->backend >= 0)
@@ -140,8 +144,10 @@ static int run(struct hb_env *env, int argc, char **argv)
 }
 
 static const struct hb_opt options[] = {
-    {"FILE", 0, HB_OPT_OPERAND, NULL, "an HLO text dump, plain or .gz; - for stdin", NULL,
-     offsetof(struct options, file), 0, 0},
+    {"FILE", 0, HB_OPT_OPERAND, NULL,
+     "an HLO text dump, plain or .gz, a folder of them, or a .hlo.pb with its text beside; - for "
+     "stdin",
+     NULL, offsetof(struct options, file), 0, 0},
     {"backend", 0, HB_OPT_CHOICE, "cpu|gpu|tpu-v5e|tpu-v5p|tpu-v6e",
      "whose rules to use, where the text does not give them away", NULL,
      offsetof(struct options, backend), 0, 0},
@@ -152,8 +158,8 @@ static const struct hb_opt options[] = {
     {"full", 0, HB_OPT_FLAG, NULL, "with --json: also where buffers lie, for plot", NULL,
      offsetof(struct options, full), 0, 0},
     {"module", 0, HB_OPT_STRING, "NAME",
-     "which module of a file with several, by name or number from 1", NULL,
-     offsetof(struct options, module), 0, 0},
+     "which module of a file with several, by name or number from 1; of a folder: in its name",
+     NULL, offsetof(struct options, module), 0, 0},
     {"top", 0, HB_OPT_INT, "N", "rows of the table of temporaries", "20",
      offsetof(struct options, top), 1, 1000000},
     {0},

@@ -205,4 +205,28 @@ if command -v python3 >/dev/null 2>&1; then
 else
     skip 'valid JSON' 'python3 is not installed'
 fi
+# a dump folder: its largest module, or the one that is named; protos by their text
+dir=$work/dump
+mkdir "$dir"
+cp $dumps/h100_cond.hlo.gz "$dir/module_0007.jit_step.sm_9.0_gpu_after_optimizations.txt.gz"
+gzip -dc $dumps/cpu_donate.hlo.gz >"$dir/module_0001.jit_small.cpu_after_optimizations.txt"
+cp "$dir/module_0001.jit_small.cpu_after_optimizations.txt" "$dir/module_0001.jit_small.before_optimizations.txt"
+echo x >"$dir/module_0001.jit_small.cpu_after_optimizations.hlo.pb"
+echo x >"$dir/module_0002.jit_none.after_optimizations.hlo.pb"
+expect 0 hbmsim hlo "$dir"
+err_has ': the largest of 2 modules; --module chooses another'
+cp "$work/out" "$work/whole"
+expect 0 hbmsim hlo "$dir" --module jit_small
+cp "$work/out" "$work/small"
+expect 0 hbmsim hlo "$dir/module_0001.jit_small.cpu_after_optimizations.hlo.pb"
+same "$work/out" "$work/small"
+expect 0 hbmsim hlo "$dir/module_0001.jit_small.cpu_after_optimizations.txt"
+same "$work/out" "$work/small"
+expect 2 hbmsim hlo "$dir" --module jit_other
+err_has "none of 2 modules has 'jit_other' in its name"
+expect 2 hbmsim hlo "$dir/module_0002.jit_none.after_optimizations.hlo.pb"
+err_has 'is a proto, and its text is not beside it; XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text" writes it'
+mkdir "$work/none"
+expect 2 hbmsim hlo "$work/none"
+err_has 'no *after_optimizations.txt in this folder; XLA_FLAGS='
 finish
