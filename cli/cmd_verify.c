@@ -180,7 +180,7 @@ static const struct hb_opt options[] = {
     {"maxtext", 0, HB_OPT_STRING, "DIR",
      "compile MaxText's own step, of this checkout, with the settings of plan --emit maxtext", NULL,
      offsetof(struct options, maxtext), 0, 0},
-    {"setting", 0, HB_OPT_WORDS, "KEY=VALUE",
+    {"setting", 0, HB_OPT_WORDS, "NAME=VALUE",
      "with --maxtext: a further setting (model_name=...); may be repeated", NULL,
      offsetof(struct options, setting), 0, 0},
     {"input", 0, HB_OPT_FLAG, NULL,

@@ -735,41 +735,31 @@ void hb_json_keys_schema(struct hb_json *j)
 
 enum { PATH_COLUMNS = 42, TYPE_COLUMNS = 12 };
 
-static void print_rows(FILE *out, const char *title, const struct row *rows, bool man)
+static void print_rows(FILE *out, const char *title, const struct row *rows)
 {
-    fprintf(out, man ? ".SS %s\n.nf\n" : "%s\n", title);
+    fprintf(out, "%s\n", title);
     for (const struct row *r = rows; r && r->path; r++)
         fprintf(out, "  %-*s %-*s %s\n", PATH_COLUMNS, r->path, TYPE_COLUMNS, r->type, r->doc);
-    fputs(man ? ".fi\n" : "\n", out);
+    fputc('\n', out);
 }
 
-static bool print_all(FILE *out, const char *kind, bool man)
+bool hb_json_keys_text(FILE *out, const char *kind)
 {
     bool found = !kind;
     for (int i = 0; i < RESULTS; i++)
         found |= kind && hb_str_same(kind, results[i].name);
     if (!found)
         return false;
-    print_rows(out, "each result but a record", head, man);
+    print_rows(out, "each result but a record", head);
     for (int i = 0; i < RESULTS; i++) {
         if (kind && !hb_str_same(kind, results[i].name))
             continue;
-        print_rows(out, results[i].name, results[i].rows, man);
+        print_rows(out, results[i].name, results[i].rows);
         if (results[i].base)
-            print_rows(out, "simulate, where it is asked for", results[i].base, man);
+            print_rows(out, "simulate, where it is asked for", results[i].base);
     }
     for (int i = 1; i < SHARED; i++) /* the first is simulate */
         if (!kind)
-            print_rows(out, shared[i].title, shared[i].rows, man);
+            print_rows(out, shared[i].title, shared[i].rows);
     return true;
-}
-
-bool hb_json_keys_text(FILE *out, const char *kind)
-{
-    return print_all(out, kind, false);
-}
-
-void hb_json_keys_man(FILE *out)
-{
-    print_all(out, NULL, true);
 }

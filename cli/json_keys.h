@@ -12,7 +12,5 @@
 void hb_json_keys_schema(struct hb_json *j);
 /* A line for each key. kind: of one command's result; null: of all. False: no such result. */
 bool hb_json_keys_text(FILE *out, const char *kind);
-/* The same as the source of a manual page. */
-void hb_json_keys_man(FILE *out);
 
 #endif

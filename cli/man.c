@@ -1,9 +1,15 @@
 /* Prints roff: see man.h. */
 #include "cli/man.h"
 
+#include <string.h>
+
+#include "base/arena.h"
 #include "base/env.h"
+#include "base/str.h"
 #include "cli/cmd.h"
 #include "cli/help.h"
+#include "cli/json_keys.h"
+#include "models/schema.h"
 
 /* Text in which nothing means anything to roff. */
 static void print_text(FILE *to, const char *text)
@@ -43,6 +49,27 @@ static void print_option(FILE *to, const struct hb_opt *row)
     fputc('\n', to);
 }
 
+/* A file of the source tree is one of the reader's own where only the program is installed. */
+static void print_example(struct hb_env *env, const char *text)
+{
+    static const char *const trees[] = {"examples/", "tests/", "models/zoo/"};
+    struct hb_str out;
+    hb_str_init(&out, env->arena);
+    while (*text) {
+        size_t len = strcspn(text, " \n");
+        const char *word = hb_arena_strndup(env->arena, text, len);
+        const char *slash = strrchr(word, '/');
+        bool ours = false;
+        for (size_t i = 0; i < sizeof trees / sizeof trees[0]; i++)
+            ours = ours || hb_str_starts(word, trees[i]);
+        hb_str_add(&out, ours && slash ? slash + 1 : word);
+        text += len;
+        if (*text)
+            hb_str_addn(&out, text++, 1);
+    }
+    print_text(env->out, out.text);
+}
+
 static void print_command(struct hb_env *env, const struct hb_cmd *cmd)
 {
     fprintf(env->out, ".SS hbmsim %s\n", cmd->name);
@@ -57,12 +84,37 @@ static void print_command(struct hb_env *env, const struct hb_cmd *cmd)
         if (row->help)
             print_option(env->out, row);
     fputs(".PP\nExample:\n.PP\n.RS\n.nf\n", env->out);
-    print_text(env->out, cmd->example);
+    print_example(env, cmd->example);
     fputs("\n.fi\n.RE\n", env->out);
+}
+
+static void print_input(FILE *to)
+{
+    const char *near = NULL;
+    hb_schema_help(to, NULL, &near);
+}
+
+static void print_keys(FILE *to)
+{
+    hb_json_keys_text(to, NULL);
+}
+
+/* A section of lines as they are, with minus signs. */
+static void print_list(struct hb_env *env, const char *title, const char *about,
+                       void (*print)(FILE *to))
+{
+    fprintf(env->out, ".SH %s\n", title);
+    print_text(env->out, about);
+    fputs("\n.PP\n.nf\n.tr -\\-\n", env->out);
+    print(env->out);
+    fputs(".tr --\n.fi\n", env->out);
 }
 
 void hb_man_commands(struct hb_env *env)
 {
     for (const struct hb_cmd *const *c = hb_help_commands(); *c; c++)
         print_command(env, *c);
+    print_list(env, "INPUT", "A YAML or JSON file with these keys (hbmsim help model).",
+               print_input);
+    print_list(env, "JSON", "What commands print with --json (hbmsim help json).", print_keys);
 }

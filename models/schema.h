@@ -71,6 +71,8 @@ void hb_schema_json_root(struct hb_json *j);
 const char *hb_schema_doc(const char *path);
 /* The table of keys as a JSON value, for a form: a list of sections with their keys. */
 void hb_schema_form(struct hb_json *j);
+/* The words that a key takes ("scan loop nested"), for completion; null: it takes others. */
+const char *hb_schema_choices(struct hb_arena *arena, const char *path);
 /* Calls visit with the path of each key ("model.blocks[].attention.heads"), in order. */
 void hb_schema_each_key(void (*visit)(void *context, const char *path), void *context);
 

@@ -88,7 +88,7 @@ const char *hb_schema_path_of(struct hb_arena *arena, const char *name)
     return NULL;
 }
 
-const char *hb_schema_doc(const char *path)
+static const struct hb_key *find_key(const char *path)
 {
     const char *dot = strrchr(path, '.');
     size_t len = dot ? (size_t)(dot - path) : 0;
@@ -99,7 +99,27 @@ const char *hb_schema_doc(const char *path)
             continue;
         for (int i = 0; i < s->key_count; i++)
             if (hb_str_same(s->keys[i].name, name))
-                return s->keys[i].doc;
+                return &s->keys[i];
     }
     return NULL;
+}
+
+const char *hb_schema_doc(const char *path)
+{
+    const struct hb_key *key = find_key(path);
+    return key ? key->doc : NULL;
+}
+
+const char *hb_schema_choices(struct hb_arena *arena, const char *path)
+{
+    const struct hb_key *key = find_key(path);
+    struct hb_str words;
+    if (!key || (key->kind != HB_KEY_ENUM && key->kind != HB_KEY_BOOL))
+        return NULL;
+    if (key->kind == HB_KEY_BOOL)
+        return "true false";
+    hb_str_init(&words, arena);
+    for (const struct hb_word *w = key->words; w->text; w++)
+        hb_str_addf(&words, "%s%s", words.len ? " " : "", w->text);
+    return words.text;
 }

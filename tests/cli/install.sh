@@ -18,6 +18,11 @@ done
 ok 'nothing outside PREFIX' test "$(ls "$to")" = opt
 ok 'the page names its version and its data' \
     grep -q '/opt/hb/share/hbmsim' "$to/opt/hb/share/man/man1/hbmsim.1"
+page=$to/opt/hb/share/man/man1/hbmsim.1
+ok 'the page names no file that is not installed' sh -c '
+    ! grep "tests/\|examples/" "$1" | grep -v "examples/verify\|examples/record"' sh "$page"
+ok 'the page has the keys of the input' grep -q 'per_device  *instead of global' "$page"
+ok 'the page has the keys of results' grep -q 'peak_bytes  *int  *most that is alive' "$page"
 ok 'no place is left open in the page' \
     sh -c '! grep -q "@\|^\.\\\\\" COMMANDS" "$1"' sh "$to/opt/hb/share/man/man1/hbmsim.1"
 hbmsim help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' >"$work/names"
@@ -83,6 +88,13 @@ if command -v bash >/dev/null 2>&1; then
     ok 'bash completes commands' test "$(complete_bash hbmsim mod)" = models
     ok 'bash completes topics' test "$(complete_bash hbmsim help mod)" = models
     ok 'bash completes options' test "$(complete_bash hbmsim models --j)" = --json
+    ok 'bash completes keys' test "$(complete_bash hbmsim sweep m.yaml --x batch.gl)" = batch.global=
+    ok 'bash completes keys of --set' test "$(complete_bash hbmsim plan m.yaml --set remat.pol)" = remat.policy=
+    ok 'bash completes their words' \
+        test "$(complete_bash hbmsim plan m.yaml --set remat.policy = dots_)" = dots_no_batch
+    ok 'bash completes devices' test "$(complete_bash hbmsim plan m.yaml --set hardware.device = nvidia-h2)" = nvidia-h200
+    ok 'bash completes presets' test "$(complete_bash hbmsim init --preset llama3-8)" = llama3-8b
+    ok 'bash completes names of devices' test "$(complete_bash hbmsim devices tpu-v5p)" = tpu-v5p
     ok 'bash leaves files to readline' test "$(complete_bash hbmsim models x)" = ''
 else
     skip 'bash completes' 'no bash'
