@@ -133,15 +133,6 @@ static void say_result(const struct fit_run *f, const struct hb_overhead *o)
                     f->points[i].predicted_bytes / MIB, f->points[i].measured_bytes / MIB);
 }
 
-static void set_fact(struct hb_device *dev, const char *key, struct hb_fact fact)
-{
-    int count;
-    const struct hb_field *fields = hb_device_fields(&count);
-    for (int i = 0; i < count; i++)
-        if (hb_str_same(fields[i].key, key))
-            dev->facts[i] = fact;
-}
-
 static void write_profile(const struct fit_run *f, const struct hb_overhead *o,
                           struct hb_device *dev)
 {
@@ -156,30 +147,42 @@ static void write_profile(const struct fit_run *f, const struct hb_overhead *o,
         (long long)dev->reserve_bytes, reserve / MIB, o->reserve_bytes.low / MIB,
         o->reserve_bytes.high / MIB, o->crossed.median_pct, o->crossed.max_pct);
     dev->reserve_bytes = hb_add_sat(dev->reserve_bytes, llround(reserve));
-    set_fact(dev, "reserve_bytes", (struct hb_fact){.source = source, .note = note});
+    hb_device_set_fact(dev, "reserve_bytes", source, note);
     if (!o->slack_known)
         return;
     dev->allocator_slack = o->used_slack < 1 ? o->used_slack : 1;
     note = hb_arena_printf(arena, "%.4f (95 %%: %.4f to %.4f)%s", o->slack.value, o->slack.low,
                            o->slack.high, o->used_slack > 0 ? "" : ": not told from none");
-    set_fact(dev, "allocator_slack", (struct hb_fact){.source = source, .note = note});
+    hb_device_set_fact(dev, "allocator_slack", source, note);
+}
+
+static bool fit(const struct fit_run *f, struct hb_device *dev)
+{
+    struct hb_overhead o;
+    hb_overhead_fit(f->env->arena, f->points, f->count, &o);
+    say_result(f, &o);
+    if (o.reserve_bytes.value >= (double)hb_device_usable_bytes(dev))
+        return hb_error(f->env->diag, (struct hb_loc){.file = f->ask->records},
+                        "the records take more beside their programs than '%s' has; are they of "
+                        "this device?",
+                        dev->name);
+    write_profile(f, &o, dev);
+    return true;
 }
 
 bool hb_calibrate_fit(struct hb_env *env, const struct hb_fit_ask *ask, struct hb_device *out_dev)
 {
     struct fit_run f = {.env = env, .ask = ask};
-    struct hb_overhead o;
-    if (!read_records(&f) ||
-        !hb_device_load(env->arena, env->diag, env->data_dir, ask->base ? ask->base : f.device,
-                        (struct hb_loc){0}, out_dev))
-        return false;
-    hb_overhead_fit(env->arena, f.points, f.count, &o);
-    say_result(&f, &o);
-    if (o.reserve_bytes.value >= (double)hb_device_usable_bytes(out_dev))
-        return hb_error(env->diag, (struct hb_loc){.file = ask->records},
-                        "the records take more beside their programs than '%s' has; are they of "
-                        "this device?",
-                        out_dev->name);
-    write_profile(&f, &o, out_dev);
-    return true;
+    return read_records(&f) &&
+           hb_device_load(env->arena, env->diag, env->data_dir, ask->base ? ask->base : f.device,
+                          (struct hb_loc){0}, out_dev) &&
+           fit(&f, out_dev);
+}
+
+bool hb_calibrate_fit_points(struct hb_env *env, struct hb_overhead_point *points, uint32_t count,
+                             const char *date, struct hb_device *dev)
+{
+    struct hb_fit_ask ask = {.records = "the steps", .date = date};
+    struct fit_run f = {.env = env, .ask = &ask, .points = points, .count = count};
+    return fit(&f, dev);
 }

@@ -7,16 +7,14 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/child.h"
 #include "base/env.h"
-#include "base/json.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "cli/script.h"
 #include "models/emit.h"
 #include "models/schema.h"
 
-/* Of an answer: it is one line of less than 1 KiB. */
-enum { MOST_ANSWER = 1 << 16, MOST_WORD = 100, MOST_REASON = 600, EXIT_REFUSED = 2 };
+enum { EXIT_REFUSED = 2 };
 static const int64_t second_ns = 1000000000;
 
 static const char *our_script = "examples/verify/verify.py";
@@ -30,75 +28,10 @@ const char *hb_compile_pip(const struct hb_spec *spec)
                                                         : "pip install \"jax[cuda12]\"";
 }
 
-/* A stranger's words on one line: at most so long, nothing that a terminal obeys. */
-static const char *tame(struct hb_arena *arena, const char *text, size_t most)
-{
-    struct hb_str s;
-    hb_str_init(&s, arena);
-    for (const char *c = text; *c && s.len < most; c++)
-        if ((unsigned char)*c >= ' ' && *c != 127)
-            hb_str_addn(&s, c, 1);
-        else if (s.len && s.text[s.len - 1] != ' ')
-            hb_str_add(&s, " ");
-    return s.text;
-}
-
 static bool fail(struct hb_compiled *c, const char *reason)
 {
     c->end = HB_COMPILE_FAILED;
     c->reason = reason;
-    return false;
-}
-
-/* The last line that it wrote to stderr, for one that ended without an answer. */
-static const char *last_words(struct hb_arena *arena, const struct hb_child *child)
-{
-    const char *text = child->err.text;
-    size_t len = child->err.len;
-    while (len && isspace((unsigned char)text[len - 1]))
-        len--;
-    size_t from = len;
-    while (from && text[from - 1] != '\n')
-        from--;
-    if (from == len)
-        return "";
-    return hb_arena_printf(
-        arena, ": %s", tame(arena, hb_arena_strndup(arena, text + from, len - from), MOST_REASON));
-}
-
-/* Why there is no answer to read. False: there is none. */
-static bool check_end(struct hb_env *env, const struct hb_compile_ask *ask,
-                      const struct hb_child *child, struct hb_compiled *c)
-{
-    struct hb_arena *arena = env->arena;
-    switch (child->end) {
-    case HB_CHILD_DONE:
-        return true;
-    case HB_CHILD_ABSENT:
-        if (child->status == ENOENT)
-            return fail(c, hb_arena_printf(arena,
-                                           "'%s' is not there: install Python 3, then JAX with: "
-                                           "%s; or name another one with --python",
-                                           ask->python, hb_compile_pip(ask->spec)));
-        return fail(c, hb_arena_printf(arena, "'%s' cannot be run: %s", ask->python,
-                                       strerror(child->status)));
-    case HB_CHILD_SIGNAL:
-        return fail(c, hb_arena_printf(arena, "the compiler was killed by signal %d%s",
-                                       child->status, last_words(arena, child)));
-    case HB_CHILD_LATE:
-        return fail(c, hb_arena_printf(arena,
-                                       "the compiler was stopped after %lld s; a longer time can "
-                                       "be given with --compile-seconds",
-                                       (long long)ask->seconds));
-    case HB_CHILD_LONG:
-        return fail(c, hb_arena_printf(arena, "'%s' printed more than an answer: it was stopped",
-                                       ask->python));
-    case HB_CHILD_INTERRUPTED:
-        c->end = HB_COMPILE_INTERRUPTED;
-        c->signal = child->status;
-        c->reason = "interrupted";
-        return false;
-    }
     return false;
 }
 
@@ -107,12 +40,6 @@ static int64_t bytes_of(const struct hb_node *answer, const char *key)
     int64_t bytes;
     bool known = hb_node_int(hb_node_find(answer, key), &bytes) && bytes >= 0 && hb_size_ok(bytes);
     return known ? bytes : -1;
-}
-
-static const char *word_of(struct hb_env *env, const struct hb_node *answer, const char *key)
-{
-    const struct hb_node *node = hb_node_find(answer, key);
-    return node && node->kind == HB_NODE_SCALAR ? tame(env->arena, node->text, MOST_WORD) : "";
 }
 
 /* Devices that "v5e:8x8", "h100:1x2x8" names; 0: it is no such name. */
@@ -136,9 +63,9 @@ static bool check_device(struct hb_env *env, const struct hb_spec *spec,
                          const struct hb_node *answer, struct hb_compiled *c)
 {
     int64_t count = 0;
-    const char *device = word_of(env, answer, "device");
-    c->by = word_of(env, answer, "compiler");
-    c->topology = word_of(env, answer, "topology");
+    const char *device = hb_script_word(env, answer, "device");
+    c->by = hb_script_word(env, answer, "compiler");
+    c->topology = hb_script_word(env, answer, "topology");
     bool same = hb_str_same(device, spec->hardware.device) &&
                 hb_node_int(hb_node_find(answer, "devices"), &count) &&
                 count == spec->hardware.count && device_count(c->topology) >= count && *c->by;
@@ -171,48 +98,20 @@ static bool read_sums(struct hb_env *env, const struct hb_node *answer, struct h
     return true;
 }
 
-/* Names and versions, tamed. */
-static const struct hb_node *copy_versions(struct hb_env *env, const struct hb_node *answer)
-{
-    const struct hb_node *from = hb_node_find(answer, "versions");
-    struct hb_loc nowhere = {0};
-    struct hb_node *to = hb_node_new(env->arena, HB_NODE_MAP, nowhere);
-    for (const struct hb_node *n = from && from->kind == HB_NODE_MAP ? from->first : NULL; n;
-         n = n->next)
-        if (n->kind == HB_NODE_SCALAR)
-            hb_node_put(
-                to, tame(env->arena, n->key, MOST_WORD), nowhere,
-                hb_node_scalar(env->arena, nowhere, tame(env->arena, n->text, MOST_WORD), true));
-    return to;
-}
-
-static bool parse(struct hb_env *env, const struct hb_child *child, struct hb_node **out)
-{
-    struct hb_diag quiet;
-    struct hb_loc start = {"the answer", 1, 1};
-    hb_diag_init(&quiet, env->arena);
-    return hb_json_parse(env->arena, &quiet, start, child->out.text, child->out.len, out) &&
-           (*out)->kind == HB_NODE_MAP;
-}
-
 static bool read_answer(struct hb_env *env, const struct hb_compile_ask *ask,
-                        const struct hb_child *child, struct hb_compiled *c)
+                        const struct hb_script *script, struct hb_compiled *c)
 {
-    struct hb_node *answer;
-    if (!parse(env, child, &answer))
-        return fail(c, hb_arena_printf(env->arena, "'%s' gave no answer (status %d)%s", ask->python,
-                                       child->status, last_words(env->arena, child)));
-    const struct hb_node *error = hb_node_find(answer, "error");
-    if (error && error->kind == HB_NODE_SCALAR) {
-        c->end = child->status == EXIT_REFUSED ? HB_COMPILE_REFUSED : HB_COMPILE_FAILED;
-        c->reason = tame(env->arena, error->text, MOST_REASON);
+    const char *error = hb_script_error(env, script);
+    if (error) {
+        c->end = script->status == EXIT_REFUSED ? HB_COMPILE_REFUSED : HB_COMPILE_FAILED;
+        c->reason = error;
         return false;
     }
-    if (child->status != 0)
+    if (script->status != 0)
         return fail(c, hb_arena_printf(env->arena, "'%s' ended with status %d%s", ask->python,
-                                       child->status, last_words(env->arena, child)));
-    c->versions = copy_versions(env, answer);
-    return check_device(env, ask->spec, answer, c) && read_sums(env, answer, c);
+                                       script->status, script->last_words));
+    c->versions = hb_script_words(env, script->answer, "versions");
+    return check_device(env, ask->spec, script->answer, c) && read_sums(env, script->answer, c);
 }
 
 /* --- the command line --- */
@@ -276,7 +175,7 @@ static const char *const *command_line(struct hb_env *env, const struct hb_compi
 void hb_compile(struct hb_env *env, const struct hb_compile_ask *ask, struct hb_compiled *out)
 {
     struct hb_str config;
-    struct hb_child child;
+    struct hb_script script;
     const char *path = hb_arena_printf(env->arena, "%s/%s", env->data_dir,
                                        ask->maxtext ? maxtext_script : our_script);
     *out = (struct hb_compiled){.end = HB_COMPILED};
@@ -286,15 +185,22 @@ void hb_compile(struct hb_env *env, const struct hb_compile_ask *ask, struct hb_
     }
     hb_str_init(&config, env->arena);
     hb_schema_emit_json(&config, ask->spec, true);
-    struct hb_child_ask run = {.argv = command_line(env, ask, path),
-                               .input = config.text,
-                               .most_ns = hb_mul_sat(ask->seconds, second_ns),
-                               .most_bytes = MOST_ANSWER,
-                               .now_ns = env->now_ns};
-    hb_child_run(env->arena, &run, &child);
-    out->seconds = (double)child.took_ns * 1e-9;
-    if (check_end(env, ask, &child, out))
-        read_answer(env, ask, &child, out);
+    struct hb_script_ask run = {
+        .argv = command_line(env, ask, path),
+        .input = config.text,
+        .most_ns = hb_mul_sat(ask->seconds, second_ns),
+        .name = "the compiler",
+        .longer = "--compile-seconds",
+        .install = hb_arena_printf(env->arena, "JAX with: %s", hb_compile_pip(ask->spec))};
+    bool answered = hb_script_run(env, &run, &script);
+    out->seconds = script.seconds;
+    if (answered)
+        read_answer(env, ask, &script, out);
+    else if (script.end == HB_SCRIPT_INTERRUPTED)
+        *out = (struct hb_compiled){
+            .end = HB_COMPILE_INTERRUPTED, .signal = script.signal, .reason = script.reason};
+    else
+        fail(out, script.reason);
 }
 
 /* Both in the same unit, which the second leaves out: "15.31 GiB of 15.75". */

@@ -74,15 +74,10 @@ static void write_record(struct hb_env *env, struct hb_str *line, const char *id
     hb_json_end(&j);
 }
 
-bool hb_keep_record(struct hb_env *env, const char *path, const char *id,
-                    const struct hb_spec *spec, int64_t budget_bytes,
-                    const struct hb_compiled *compiled)
+static bool append(struct hb_env *env, const char *path, const char *line)
 {
     struct hb_text old = {"", 0};
-    struct hb_str line;
     const char *reason;
-    hb_str_init(&line, env->arena);
-    write_record(env, &line, id, spec, budget_bytes, compiled);
     if (access(path, F_OK) == 0 &&
         !hb_file_load(env->arena, path, HB_FILE_MAX_BYTES, &old, &reason))
         return hb_error(env->diag, nowhere, "--keep: %s: %s", path, reason);
@@ -90,7 +85,44 @@ bool hb_keep_record(struct hb_env *env, const char *path, const char *id,
     fwrite(old.text, 1, old.len, hb_out_file(out));
     if (old.len && old.text[old.len - 1] != '\n')
         fputc('\n', hb_out_file(out));
-    fputs(line.text, hb_out_file(out));
+    fputs(line, hb_out_file(out));
     hb_out_close(out);
     return true;
+}
+
+bool hb_keep_record(struct hb_env *env, const char *path, const char *id,
+                    const struct hb_spec *spec, int64_t budget_bytes,
+                    const struct hb_compiled *compiled)
+{
+    struct hb_str line;
+    hb_str_init(&line, env->arena);
+    write_record(env, &line, id, spec, budget_bytes, compiled);
+    return append(env, path, line.text);
+}
+
+bool hb_keep_run(struct hb_env *env, const char *path, const struct hb_spec *spec,
+                 const struct hb_kept *run)
+{
+    struct hb_str line;
+    hb_str_init(&line, env->arena);
+    struct hb_json j = hb_json_begin(&line, NULL, false);
+    hb_json_object(&j);
+    hb_json_put_text(&j, "id", run->id);
+    hb_json_put_text(&j, "source", run->source);
+    hb_json_put_text(&j, "group", "step");
+    hb_json_key(&j, "versions");
+    hb_json_node(&j, run->versions);
+    hb_json_key(&j, "config");
+    hb_json_node(&j, config_of(env->arena, spec));
+    hb_json_key(&j, "measured");
+    hb_json_object(&j);
+    hb_json_put_text(&j, "kind", run->kind);
+    hb_json_put_int(&j, "peak_bytes", run->peak_bytes);
+    hb_json_put_bool(&j, "fits", run->fits);
+    hb_json_put_real(&j, "step_seconds", run->step_seconds);
+    hb_json_object_end(&j);
+    hb_json_put_text(&j, "note", run->note);
+    hb_json_object_end(&j);
+    hb_json_end(&j);
+    return append(env, path, line.text);
 }

@@ -181,6 +181,9 @@ const char *hb_device_resolve(struct hb_arena *arena, const char *data_dir, cons
 bool hb_device_is_path(const char *name);
 /* The kind of a profile by its word ("gpu"). */
 bool hb_device_kind_parse(const char *word, enum hb_device_kind *out_kind);
+/* Where the number of this key comes from; an unknown key is our fault. */
+void hb_device_set_fact(struct hb_device *dev, const char *key, const char *source,
+                        const char *note);
 /* A profile as a file of the same format (facts give sources and notes). */
 void hb_device_write(const struct hb_device *dev, struct hb_str *to);
 

@@ -1,4 +1,4 @@
-/* A profile as a file: see device.h. */
+/* A profile as a file, and the sources of its numbers: see device.h. */
 #include "base/json_write.h"
 #include "base/str.h"
 #include "hw/device.h"
@@ -105,4 +105,17 @@ void hb_device_write(const struct hb_device *dev, struct hb_str *to)
         }
         hb_str_add(to, "]\n");
     }
+}
+
+void hb_device_set_fact(struct hb_device *dev, const char *key, const char *source,
+                        const char *note)
+{
+    int count;
+    const struct hb_field *fields = hb_device_fields(&count);
+    for (int i = 0; i < count; i++)
+        if (hb_str_same(fields[i].key, key)) {
+            dev->facts[i] = (struct hb_fact){.source = source, .note = note};
+            return;
+        }
+    HB_BUG("no field %s", key);
 }

@@ -259,3 +259,14 @@ void hb_measure_run(struct hb_env *env, struct hb_probe *probe, const struct hb_
     end_profile(&r);
     hb_calib_end(&r.calib);
 }
+
+void hb_measure_list(const struct hb_measure_wish *wish, struct hb_str *to)
+{
+    hb_str_addf(to, "in %.4g s, large products %.2g s each:\n", (double)wish->budget_ns * 1e-9,
+                fmin(longest_stretch_ns, (double)wish->budget_ns / STRETCH_PART) * 1e-9);
+    for (int i = 0; i < STEPS; i++)
+        hb_str_addf(to, "  %s%s\n", steps[i].name, i < ESSENTIALS ? " (must be)" : "");
+    hb_str_addf(to, "  how much memory is granted%s\n",
+                wish->no_capacity ? ": not, as wished"
+                                  : ", unless it is the host's or the device is in use");
+}

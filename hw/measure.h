@@ -22,6 +22,8 @@ struct hb_measure_result {
     bool lost;             /* the device failed and no longer answers */
 };
 
+/* What hb_measure_run would do, a line each. */
+void hb_measure_list(const struct hb_measure_wish *wish, struct hb_str *to);
 void hb_measure_run(struct hb_env *env, struct hb_probe *probe, const struct hb_measure_wish *wish,
                     struct hb_measure_result *out);
 

@@ -24,14 +24,7 @@ void hb_run_failure(struct hb_run *r, const char *what)
 
 void hb_run_fact(struct hb_run *r, const char *key, const char *source, const char *note)
 {
-    int count;
-    const struct hb_field *fields = hb_device_fields(&count);
-    for (int i = 0; i < count; i++)
-        if (hb_str_same(fields[i].key, key)) {
-            r->dev->facts[i] = (struct hb_fact){.source = source, .note = note};
-            return;
-        }
-    HB_BUG("no field %s", key);
+    hb_device_set_fact(r->dev, key, source, note);
 }
 
 const char *hb_run_describe(struct hb_run *r, const struct hb_sample *s)

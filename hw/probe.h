@@ -13,6 +13,7 @@
 struct hb_arena;
 struct hb_env;
 struct hb_libs;
+struct hb_str;
 
 /* Streams: work on one is in order, lanes run side by side where the device can. */
 enum hb_lane { HB_LANE_COMPUTE, HB_LANE_UP, HB_LANE_DOWN, HB_LANE_COUNT };
@@ -136,6 +137,9 @@ struct hb_probe_wish {
 /* Opens a device. Null: *out_reason is a sentence for the user (no driver, no such device, ...). */
 struct hb_probe *hb_probe_open(struct hb_env *env, const struct hb_probe_wish *wish,
                                const char **out_reason);
+/* Which libraries would be looked at and which of them are in the folders, a line each; opens and
+ * loads nothing. */
+void hb_probe_list(struct hb_env *env, const struct hb_probe_wish *wish, struct hb_str *to);
 /* Gives back everything. */
 void hb_probe_close(struct hb_probe *p);
 

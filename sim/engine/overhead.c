@@ -27,11 +27,11 @@ static double middle_of(const double *sorted, uint32_t n)
 }
 
 /* The median with the values `away` ranks from the middle on both sides. Sorts. */
-static struct hb_interval median_within(double *values, uint32_t n, double away)
+static struct hb_fit_interval median_within(double *values, uint32_t n, double away)
 {
     qsort(values, n, sizeof *values, compare_values);
     double first = floor(((double)n - 1) / 2 - away), last = ceil(((double)n - 1) / 2 + away);
-    return (struct hb_interval){
+    return (struct hb_fit_interval){
         .value = middle_of(values, n),
         .low = values[first > 0 ? (uint32_t)first : 0],
         .high = values[last < (double)n - 1 ? (uint32_t)last : n - 1],
@@ -47,8 +47,8 @@ struct sample {
 };
 
 struct fit {
-    struct hb_interval reserve;
-    struct hb_interval slack;
+    struct hb_fit_interval reserve;
+    struct hb_fit_interval slack;
     double used_slack;
     bool slack_known;
 };
@@ -71,7 +71,7 @@ static bool is_spread(const struct sample *s)
 }
 
 /* Slopes of what is beside the prediction, through all pairs of different sizes. */
-static struct hb_interval fit_slack(const struct sample *s)
+static struct hb_fit_interval fit_slack(const struct sample *s)
 {
     uint32_t pairs = 0;
     for (uint32_t i = 0; i < s->count; i++)

@@ -18,7 +18,7 @@ struct hb_overhead_point {
     bool outlier; /* set by the fit: further than five robust deviations from it */
 };
 
-struct hb_interval {
+struct hb_fit_interval {
     double value;
     double low;
     double high;
@@ -31,8 +31,8 @@ struct hb_overhead_errors {
 };
 
 struct hb_overhead {
-    struct hb_interval reserve_bytes;
-    struct hb_interval slack; /* what the records say, ... */
+    struct hb_fit_interval reserve_bytes;
+    struct hb_fit_interval slack; /* what the records say, ... */
     double used_slack;        /* ... and what is used: 0 where that interval has 0 or lies below */
     bool slack_known;         /* false: too few records, or all of one size */
     uint32_t outliers;
