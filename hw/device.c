@@ -120,6 +120,8 @@ static const struct hb_field fields[] = {
      "part of these that pinned copies reach"},
     {"host_duplex", HB_FIELD_PART, AT(host_duplex), 0.01, 1, false, false,
      "part of the sum of both at once"},
+    {"host_shared", HB_FIELD_PART, AT(host_shared), 0.01, 1, false, false,
+     "part of a device's rate while all of the host copy"},
     {"host_latency_ns", HB_FIELD_NS, AT(host_latency_ns), 0, MOST_NS, false, false, "each copy"},
     {"host_memory_bytes", HB_FIELD_BYTES, AT(host_memory_bytes), 0, MOST_BYTES, false, false,
      "host memory per device"},
@@ -240,6 +242,7 @@ void hb_device_init(struct hb_arena *arena, struct hb_device *dev)
         .host_down_bytes_per_s = 1e9,
         .host_efficiency = 1,
         .host_duplex = 1,
+        .host_shared = 1,
     };
     dev->facts = hb_arena_alloc(arena, FIELD_COUNT, sizeof *dev->facts);
 }

@@ -106,6 +106,7 @@ struct hb_device {
     double host_down_bytes_per_s; /* device to host */
     double host_efficiency;       /* part of these that pinned copies reach */
     double host_duplex;           /* part of the sum of both that is reached at once */
+    double host_shared;           /* part of a device's rate while all of the host copy; 1 */
     int64_t host_latency_ns;      /* each copy */
     int64_t host_memory_bytes;    /* host memory per device */
 

@@ -85,7 +85,7 @@ static void say_about(struct hb_run *r)
                     hb_size_print(r->context_bytes, text));
     if (info->device_count > 1)
         hb_str_addf(&r->out->remarks,
-                    "%d devices: links between them are not measured, --base gives them\n",
+                    "%d devices: the profile is of one, links are measured over all\n",
                     info->device_count);
 }
 
@@ -220,7 +220,8 @@ static void run_steps(struct hb_run *r)
     struct hb_progress progress;
     int64_t share_ns = r->calib.share_ns;
     int64_t deadline_ns = r->calib.deadline_ns;
-    r->calib.deadline_ns -= r->wish->budget_ns / LAST_PART;
+    int64_t last_ns = r->wish->budget_ns / LAST_PART;
+    r->calib.deadline_ns -= r->p->info.device_count > 1 ? 4 * last_ns : last_ns;
     r->stretch_ns = fmin(longest_stretch_ns, (double)r->wish->budget_ns / STRETCH_PART);
     hb_progress_start(&progress, r->env, "calibrate", STEPS + 1);
     for (int i = 0; i < STEPS && !r->out->lost; i++) {
@@ -233,9 +234,12 @@ static void run_steps(struct hb_run *r)
         still_there(r);
     }
     r->calib.essential = false;
-    r->calib.deadline_ns = deadline_ns;
     drop_buffers(r);
     hb_progress_at(&progress, STEPS);
+    r->calib.deadline_ns = deadline_ns - last_ns;
+    if (!hb_calib_stopped(&r->calib) && !r->out->lost)
+        hb_step_links(r);
+    r->calib.deadline_ns = deadline_ns;
     if (!r->calib.interrupted && !r->out->lost)
         hb_step_capacity(r);
     hb_progress_end(&progress);
@@ -266,6 +270,7 @@ void hb_measure_list(const struct hb_measure_wish *wish, struct hb_str *to)
                 fmin(longest_stretch_ns, (double)wish->budget_ns / STRETCH_PART) * 1e-9);
     for (int i = 0; i < STEPS; i++)
         hb_str_addf(to, "  %s%s\n", steps[i].name, i < ESSENTIALS ? " (must be)" : "");
+    hb_str_add(to, "  with several devices: copies of all at once, collectives (NCCL, RCCL)\n");
     hb_str_addf(to, "  how much memory is granted%s\n",
                 wish->no_capacity ? ": not, as wished"
                                   : ", unless it is the host's or the device is in use");

@@ -104,6 +104,7 @@ void hb_step_elementwise(struct hb_run *r);
 void hb_step_launch(struct hb_run *r);
 void hb_step_last_reference(struct hb_run *r);
 /* After the shared buffers were given back. */
+void hb_step_links(struct hb_run *r);
 void hb_step_capacity(struct hb_run *r);
 
 #endif

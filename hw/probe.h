@@ -86,6 +86,22 @@ struct hb_health {
     bool power_held, heat_held; /* clocks are lower than they might be, for that */
 };
 
+/* What all devices of the host do at once: bytes of each as hb_link_collective_ns has them (the
+ * whole tensor; of PERMUTE and of copies what one device sends). PEER is one copy from one to the
+ * next. */
+struct hb_together {
+    enum {
+        HB_TOGETHER_ALL_GATHER,
+        HB_TOGETHER_REDUCE_SCATTER,
+        HB_TOGETHER_ALL_TO_ALL,
+        HB_TOGETHER_PERMUTE,
+        HB_TOGETHER_PEER, /* copies from here on */
+        HB_TOGETHER_UP,
+        HB_TOGETHER_DOWN
+    } what;
+    int64_t bytes;
+};
+
 /* n: elements of four bytes, of which a, b and c each have at least so many. */
 struct hb_kernel_call {
     enum hb_kernel kernel;
@@ -115,6 +131,13 @@ struct hb_probe_ops {
     bool (*elapsed)(struct hb_probe *p, enum hb_lane from, enum hb_lane lane, double *out_ns);
     /* False, without an error sentence: nothing tells. */
     bool (*health)(struct hb_probe *p, struct hb_health *out);
+    /* All devices with two buffers of so many bytes each; null: there is only one. A library that
+     * is missing for collectives is left as error, and copies still work. Close is due in any case.
+     */
+    bool (*together_open)(struct hb_probe *p, int64_t bytes, int *out_devices);
+    bool (*together)(struct hb_probe *p, const struct hb_together *what, int repeats,
+                     double *out_ns);
+    void (*together_close)(struct hb_probe *p);
     /* All lanes stand still. */
     bool (*wait)(struct hb_probe *p);
     void (*close)(struct hb_probe *p);

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/env.h"
 #include "base/str.h"
+#include "hw/gpu_together.h"
 
 enum { BLOCK_THREADS = 256, BLOCKS_PER_CORE = 16, OUT_OF_MEMORY = 2, STREAM_NON_BLOCKING = 1 };
 
@@ -207,6 +208,7 @@ static void gpu_close(struct hb_probe *p)
 {
     struct hb_gpu *gpu = of(p);
     if (gpu->entered) {
+        hb_gpu_together_close(p);
         gpu_wait(p);
         while (gpu->taken_count)
             gpu->calls.mem_free(gpu->taken[--gpu->taken_count]);
@@ -235,6 +237,9 @@ static const struct hb_probe_ops gpu_ops = {
     .mark = gpu_mark,
     .elapsed = gpu_elapsed,
     .health = gpu_health,
+    .together_open = hb_gpu_together_open,
+    .together = hb_gpu_together,
+    .together_close = hb_gpu_together_close,
     .wait = gpu_wait,
     .close = gpu_close,
 };

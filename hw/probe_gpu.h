@@ -46,6 +46,13 @@ struct hb_gpu_calls {
     int (*module_unload)(void *module);
     int (*launch)(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                   unsigned bz, unsigned shared, void *stream, void **params, void **extra);
+    int (*can_access)(int *out_can, int device, int peer); /* may be null, as all below */
+    int (*context_join)(void *context, unsigned flags);
+    int (*device_join)(int device, unsigned flags);
+    int (*context_copy)(uintptr_t to, void *to_context, uintptr_t from, void *from_context,
+                        size_t bytes, void *stream);
+    int (*device_copy)(void *to, int to_device, const void *from, int from_device, size_t bytes,
+                       void *stream);
     /* One of each pair: CUDA's and HIP's. */
     int (*context_retain)(void **out_context, int device);
     int (*context_set)(void *context);
@@ -107,8 +114,9 @@ struct hb_gpu {
     void *module;
     void *function[HB_KERNEL_COUNT];
     struct hb_blas blas;
-    struct hb_smi *smi; /* null: none */
-    uintptr_t *taken;   /* live device memory */
+    struct hb_smi *smi;               /* null: none */
+    struct hb_gpu_together *together; /* null: not open */
+    uintptr_t *taken;                 /* live device memory */
     uint32_t taken_count, taken_cap;
     void **pinned; /* live pinned memory */
     uint32_t pinned_count, pinned_cap;

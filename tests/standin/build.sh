@@ -26,10 +26,12 @@ root=$(cd "$1" && pwd)
 kind=-DSTANDIN_CUDA driver=$root/cuda runtime=libcuda.so.1
 version cuda 12 libnvrtc.so.12 libcublas.so.12 libcublasLt.so.12
 after libnvidia-ml.so.1 smi.c
+after libnccl.so.2 ccl.c
 version cuda11 11 libnvrtc.so.11.2 libcublas.so.11 libcublasLt.so.11
 version cuda13 13 libnvrtc.so.13 libcublas.so.13 libcublasLt.so.13
 kind=-DSTANDIN_HIP runtime=libamdhip64.so.6
 version hip 6 libhiprtc.so.6 librocblas.so.4 libhipblaslt.so.0
 after libamd_smi.so.25 smi.c
+after librccl.so.1 ccl.c
 runtime=libamdhip64.so.7
 version hip7 7 libhiprtc.so.7 librocblas.so.5 libhipblaslt.so.1

@@ -114,10 +114,11 @@ void standin_check(uintptr_t at, double bytes, const char *what)
     standin_die(what);
 }
 
-/* Of the busy stream 1, products: copies are slower beside them. */
-static double copy_ns(size_t bytes, double rate)
+/* Of the busy stream 1, products: copies are slower beside them; and those of several devices
+ * beside each other. */
+static double copy_ns(size_t bytes, double rate, void *stream)
 {
-    double busy = gpu.stream_ns[0] > gpu.host_ns ? 0.8 : 1;
+    double busy = index_of(stream) > 2 ? 0.5 : gpu.stream_ns[0] > gpu.host_ns ? 0.8 : 1;
     return 3000 + (double)bytes / (rate * busy) * 1e9;
 }
 
@@ -300,7 +301,7 @@ int NAME(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)(address to, NAME(const void *
     volatile char last = ((const char *)from)[bytes - 1];
     (void)last;
     standin_check((uintptr_t)to, (double)bytes, "copy up beyond an allocation");
-    standin_work(stream, copy_ns(bytes, 20e9));
+    standin_work(stream, copy_ns(bytes, 20e9, stream));
     return 0;
 }
 
@@ -310,7 +311,7 @@ int NAME(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync)(void *to, address from, size_
     MAY_FAIL();
     ((char *)to)[bytes - 1] = 1;
     standin_check((uintptr_t)from, (double)bytes, "copy down beyond an allocation");
-    standin_work(stream, copy_ns(bytes, 25e9));
+    standin_work(stream, copy_ns(bytes, 25e9, stream));
     return 0;
 }
 
@@ -321,6 +322,34 @@ int NAME(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync)(address to, address from, siz
     standin_check((uintptr_t)to, (double)bytes, "copy beyond an allocation");
     standin_check((uintptr_t)from, (double)bytes, "copy beyond an allocation");
     standin_work(stream, (double)bytes / 1e12 * 1e9);
+    return 0;
+}
+
+int NAME(cuDeviceCanAccessPeer, hipDeviceCanAccessPeer)(int *can, int device, int peer)
+{
+    MAY_FAIL();
+    *can = device != peer;
+    return 0;
+}
+
+int NAME(cuCtxEnablePeerAccess(void *peer, unsigned flags),
+         hipDeviceEnablePeerAccess(int peer, unsigned flags))
+{
+    (void)peer;
+    return flags != 0;
+}
+
+int NAME(cuMemcpyPeerAsync(address to, void *to_context, address from, void *from_context,
+                           size_t bytes, void *stream),
+         hipMemcpyPeerAsync(address to, int to_context, const void *from, int from_context,
+                            size_t bytes, void *stream))
+{
+    (void)to_context;
+    (void)from_context;
+    MAY_FAIL();
+    standin_check((uintptr_t)to, (double)bytes, "copy to a peer beyond an allocation");
+    standin_check((uintptr_t)from, (double)bytes, "copy from a peer beyond an allocation");
+    standin_work(stream, 3000 + (double)bytes / 200e9 * 1e9);
     return 0;
 }
 
