@@ -39,6 +39,7 @@ struct hb_arena;
     X(GRAPH, "tf_oom", "TensorFlow: a tensor found no room")                                       \
     X(GATHER, "host_gather", "an array gathered over all processes")                               \
     X(RESHARD, "reshard", "XLA: involuntary full rematerialization of a sharded tensor")           \
+    X(CORRUPT, "corrupt_size", "an absurd size was asked for")                                     \
     X(SERVE, "serving_cache", "a server: no room for the cache of keys and values")                \
     X(TACTIC, "tensorrt_tactic", "TensorRT: a tactic passed over for want of memory")              \
     X(RUNTIME, "runtime_allocation", "a runtime: a buffer found no room")                          \
@@ -172,6 +173,8 @@ enum hb_log_mark {
     HB_MARK_LOGITS,
     HB_MARK_IMAGES,    /* convolutions and samplers of images */
     HB_MARK_NO_ENGINE, /* TensorRT gave up */
+    HB_MARK_BACKWARD,
+    HB_MARK_UPDATES, /* the optimizer's step */
     HB_MARK_COUNT
 };
 

@@ -50,36 +50,9 @@ static void take_startup(struct hb_log_reader *r, const struct hb_form *form,
 static void take_tactic(struct hb_log_reader *r, const struct hb_form *form,
                         const struct hb_form_place *place)
 {
-    struct hb_span s = place->after;
-    struct hb_amount amount;
-    if (!hb_span_amount(&s, 1, &amount))
-        return;
     const struct hb_log_message *open = hb_form_current(r, form->kind);
-    if (open && open->fact[HB_FACT_FREE] >= 0 && form->fact == HB_FACT_FREE)
-        return; /* the second line of the same tactic */
-    struct hb_log_message *m = hb_form_open(r, form->kind);
-    hb_form_set(m, HB_FACT_ASKED, amount);
-    if (hb_span_find(&s, "vailable: ") && hb_span_amount(&s, 1, &amount))
-        hb_form_set(m, HB_FACT_FREE, amount);
-}
-
-static void name_message(struct hb_log_message *m, const char *name)
-{
-    struct hb_span s = hb_span_of(name);
-    hb_span_copy(&s, "", m->name, sizeof m->name);
-}
-
-/* The figure behind the anchor, of the runtime that the row names. */
-static void take_runtime(struct hb_log_reader *r, const struct hb_form *form,
-                         const struct hb_form_place *place)
-{
-    struct hb_span s = place->after;
-    struct hb_amount amount;
-    if (!hb_span_amount(&s, 1, &amount))
-        return;
-    struct hb_log_message *m = hb_form_open(r, form->kind);
-    name_message(m, form->text);
-    hb_form_set(m, HB_FACT_ASKED, amount);
+    if (!open || open->fact[HB_FACT_FREE] < 0) /* not the second line of the same tactic */
+        hb_form_request(r, form, place);
 }
 
 /* "allocating 144817.04 MiB on device 0: cudaMalloc failed: out of memory" */
@@ -91,7 +64,7 @@ static void take_ggml(struct hb_log_reader *r, const struct hb_form *form,
     if (!hb_span_find(&s, "allocating ") || !hb_span_amount(&s, 1, &amount))
         return;
     struct hb_log_message *m = hb_form_open(r, form->kind);
-    name_message(m, form->text);
+    hb_form_name(m, form->text);
     hb_form_set(m, HB_FACT_ASKED, amount);
     int64_t device;
     if (hb_span_find(&s, "on device ") && hb_span_int(&s, &device))
@@ -111,43 +84,9 @@ static void take_ggml_size(struct hb_log_reader *r, const struct hb_form *form,
     int64_t gap = m->fact[HB_FACT_ASKED] - bytes;
     if (m->fact[HB_FACT_ASKED] >= 0 && (gap < 0 ? -gap : gap) > m->step[HB_FACT_ASKED])
         m = hb_form_open(r, form->kind);
-    name_message(m, form->text);
+    hb_form_name(m, form->text);
     m->fact[HB_FACT_ASKED] = bytes;
     m->step[HB_FACT_ASKED] = 1;
-}
-
-/* Theano: "Error allocating 71323200 bytes of device memory (out of memory). Driver report 10526720
- * bytes free and 4294770688 bytes total" */
-static void take_theano(struct hb_log_reader *r, const struct hb_form *form,
-                        const struct hb_form_place *place)
-{
-    struct hb_span s = place->after;
-    struct hb_amount amount;
-    if (!hb_span_amount(&s, 1, &amount) || !hb_span_has(s, "of device memory"))
-        return;
-    struct hb_log_message *m = hb_form_open(r, form->kind);
-    name_message(m, form->text);
-    hb_form_set(m, HB_FACT_ASKED, amount);
-    if (hb_span_find(&s, "Driver report ") && hb_span_amount(&s, 1, &amount))
-        hb_form_set(m, HB_FACT_FREE, amount);
-    if (hb_span_find(&s, "and ") && hb_span_amount(&s, 1, &amount))
-        hb_form_set(m, HB_FACT_CAPACITY, amount);
-}
-
-/* Paddle: "Out of memory error on GPU 0. Cannot allocate 512.000244MB memory on GPU 0, 15.780823GB
- * memory has been allocated and available memory is only 5.062500MB." */
-static void take_paddle(struct hb_log_reader *r, const struct hb_form *form,
-                        const struct hb_form_place *place)
-{
-    struct hb_span s = place->after;
-    struct hb_amount amount;
-    if (!hb_span_find(&s, "Cannot allocate ") || !hb_span_amount(&s, 1, &amount))
-        return;
-    struct hb_log_message *m = hb_form_open(r, form->kind);
-    name_message(m, form->text);
-    hb_form_set(m, HB_FACT_ASKED, amount);
-    if (hb_span_find(&s, "available memory is only ") && hb_span_amount(&s, 1, &amount))
-        hb_form_set(m, HB_FACT_FREE, amount);
 }
 
 /* "Out of memory: Killed process 5 (python) total-vm:49978204kB, anon-rss:12918388kB, ..." */
@@ -155,22 +94,23 @@ static void take_killed(struct hb_log_reader *r, const struct hb_form *form,
                         const struct hb_form_place *place)
 {
     struct hb_span s = place->after;
-    int64_t kib;
+    struct hb_amount held;
     struct hb_log_message *m = hb_form_join(r, form->kind);
     if (m->fact[HB_FACT_RESIDENT] >= 0)
         m = hb_form_open(r, form->kind);
-    if (hb_span_find(&s, "anon-rss:") && hb_span_int(&s, &kib) && hb_size_ok(hb_mul_sat(kib, 1024)))
-        hb_form_set(m, HB_FACT_RESIDENT, (struct hb_amount){kib * 1024, 1024});
+    if (hb_span_find(&s, "anon-rss:") && hb_span_amount(&s, 1024, &held))
+        hb_form_set(m, HB_FACT_RESIDENT, held);
 }
 
-/* "Killed" alone in its line, or behind a shell's "line 3: 4711 ". */
+/* "Killed" alone in its line, also in bold or as "Killed: 9", or behind a shell's "line 3: 4711 ".
+ */
 static void take_killed_word(struct hb_log_reader *r, const struct hb_form *form,
                              const struct hb_form_place *place)
 {
     struct hb_span before = place->before;
     struct hb_span after = place->after;
-    hb_span_skip(&before, " \t");
-    hb_span_skip(&after, " \t\r");
+    hb_span_skip(&before, " \t*`>");
+    hb_span_skip(&after, " \t\r*`:9");
     while (before.end > before.at && before.end[-1] == ' ')
         before.end--;
     bool digits = before.end > before.at && before.end[-1] >= '0' && before.end[-1] <= '9';
@@ -205,25 +145,31 @@ static void take_ray(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_log_message *m = hb_form_join(r, form->kind);
     if (m->fact[HB_FACT_ASKED] >= 0)
         m = hb_form_open(r, form->kind);
-    name_message(m, "node");
+    hb_form_name(m, "node");
     hb_form_set(m, HB_FACT_ASKED, used);
     hb_form_set(m, HB_FACT_CAPACITY, limit);
 }
 
-/* A host allocation that was refused: "you tried to allocate 278528000 bytes", "Unable to allocate
- * 12.3 GiB for an array with shape", "failed to allocate 1900.00 MiB of pinned memory". */
-static void take_host_refusal(struct hb_log_reader *r, const struct hb_form *form,
-                              const struct hb_form_place *place)
+/* numpy before 1.18 tells the shape only: "Unable to allocate array with shape (9681, 9681) and
+ * data type float64". */
+static void take_array(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
 {
     struct hb_span s = place->after;
-    struct hb_amount amount;
-    if (!hb_span_amount(&s, 1, &amount) || (form->text && !hb_span_has(s, form->text)))
+    char type[HB_LOG_WORD_CAP];
+    hb_span_skip(&s, "(");
+    struct hb_span dims = s;
+    if (!hb_span_find(&s, "data type "))
         return;
+    hb_span_copy(&s, " ,.'\"\\\r", type, sizeof type);
     struct hb_log_message *m = hb_form_open(r, form->kind);
-    name_message(m, "allocation");
-    hb_form_set(m, HB_FACT_ASKED, amount);
+    hb_form_name(m, form->text);
+    int64_t bytes = hb_form_array_bytes(dims, type);
+    if (bytes >= 0)
+        hb_form_set(m, HB_FACT_ASKED, (struct hb_amount){bytes, 1});
 }
 
+#define REFUSED    "allocation" /* as hb_tell_host knows it */
 #define K(kind)    HB_LOG_##kind
 #define OPENS      HB_FORM_OPENS
 #define JOINS      HB_FORM_JOINS
@@ -238,48 +184,67 @@ static const struct hb_form rows[] = {
     {"Not enough memory. Please try to increase --mem-fraction-static", K(SERVE), OPENS,
      .value = NONE},
 
-    {"Device request: ", K(TACTIC), OPENS, .fact = FACT(ASKED), .handle = take_tactic},
-    {"due to insufficient memory on requested size of ", K(TACTIC), OPENS, .fact = FACT(FREE),
-     .handle = take_tactic},
-    {"Requested amount of GPU memory (", K(RUNTIME), OPENS, .handle = take_runtime,
+    {"Device request: ", K(TACTIC), OPENS, .handle = hb_form_request,
+     .figures = {{"", FACT(ASKED)}, {"vailable: ", FACT(FREE)}}},
+    {"due to insufficient memory on requested size of ", K(TACTIC), OPENS, .handle = take_tactic},
+    {"Requested amount of GPU memory (", K(RUNTIME), OPENS, .handle = hb_form_request,
      .text = "TensorRT"},
-    {"Requested amount of memory (", K(RUNTIME), OPENS, .handle = take_runtime, .text = "TensorRT"},
-    {"allocator error allocating ", K(RUNTIME), OPENS, .handle = take_runtime, .text = "TensorRT"},
-    {"OutOfMemory (Requested size was ", K(RUNTIME), OPENS, .handle = take_runtime,
+    {"Requested amount of memory (", K(RUNTIME), OPENS, .handle = hb_form_request,
+     .text = "TensorRT"},
+    {"allocator error allocating ", K(RUNTIME), OPENS, .handle = hb_form_request,
+     .text = "TensorRT"},
+    {"OutOfMemory (Requested size was ", K(RUNTIME), OPENS, .handle = hb_form_request,
      .text = "TensorRT"},
     {"Error Code 2: OutOfMemory", K(PLAIN), OPENS, .value = NONE},
-    {"Cuda Error in allocate: 2", K(PLAIN), OPENS, .value = NONE},
+    {"allocate: 2 (out of memory)", K(PLAIN), OPENS, .value = NONE},
     {"uda Runtime (out of memory)", K(PLAIN), OPENS, .value = NONE},
 
     {"cudaMalloc failed: out of memory", K(RUNTIME), OPENS, .handle = take_ggml,
      .text = "llama.cpp"},
     {" buffer of size ", K(RUNTIME), JOINS, .handle = take_ggml_size, .text = "llama.cpp"},
-    {"Error allocating ", K(RUNTIME), OPENS, .handle = take_theano, .text = "Theano"},
-    {"Out of memory error on GPU", K(RUNTIME), OPENS, .handle = take_paddle, .text = "Paddle"},
-    {"Memory not available to allocate buffer: ", K(RUNTIME), OPENS, .handle = take_runtime,
+    {"Error allocating ", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "Theano",
+     .needs = "of device memory",
+     .figures = {{"", FACT(ASKED)}, {"Driver report ", FACT(FREE)}, {"and ", FACT(CAPACITY)}}},
+    {"Out of memory error on GPU", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "Paddle",
+     .figures = {{"Cannot allocate ", FACT(ASKED)}, {"available memory is only ", FACT(FREE)}}},
+    {"Cannot allocate ", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "tinygrad",
+     .needs = "no memory is available"},
+    {"Memory not available to allocate buffer: ", K(RUNTIME), OPENS, .handle = hb_form_request,
      .text = "MIGraphX"},
-    {"allocate memory for requested buffer of size ", K(RUNTIME), OPENS, .handle = take_runtime,
+    {"allocate memory for requested buffer of size ", K(RUNTIME), OPENS, .handle = hb_form_request,
      .text = "ONNX Runtime"},
 
     {"Killed process ", K(HOST), JOINS, .handle = take_killed},
     {"oom-kill", K(HOST), JOINS, .value = NONE},
     {"oom_kill event", K(HOST), JOINS, .value = NONE},
     {"OOMKilled", K(HOST), JOINS, .handle = take_container},
+    /* a shell's word for it, in the languages of its users */
     {"Killed", K(HOST), JOINS, .handle = take_killed_word, .word = true},
+    {"\u5df2\u6740\u6b7b", K(HOST), JOINS, .handle = take_killed_word},
+    {"\u5df2\u780d\u6389", K(HOST), JOINS, .handle = take_killed_word},
+    {"\u5f37\u5236\u7d42\u4e86", K(HOST), JOINS, .handle = take_killed_word},
+    {"Get\u00f6tet", K(HOST), JOINS, .handle = take_killed_word},
+    {"Processus arr\u00eat\u00e9", K(HOST), JOINS, .handle = take_killed_word},
+    {"Terminado (killed)", K(HOST), JOINS, .handle = take_killed_word},
+    {"\u0423\u0431\u0438\u0442\u043e", K(HOST), JOINS, .handle = take_killed_word},
     {": Out Of Memory", K(HOST), JOINS, .value = NONE},
     {"Memory cgroup out of memory", K(HOST), JOINS, .value = NONE},
     {"is killed by signal: Killed", K(HOST), JOINS, .value = NONE},
     {"exceeded memory limit", K(HOST), JOINS, .value = NONE},
     {"node running low on memory", K(HOST), JOINS, .value = NONE},
+    {"killed due to memory pressure", K(HOST), JOINS, .value = NONE},
     {"node was low on resource: memory", K(HOST), JOINS, .value = NONE},
     {"ray-oom-prevention", K(HOST), JOINS, .value = NONE},
     {"Memory on the node", K(HOST), JOINS, .handle = take_ray},
     {"(exitcode: -9)", K(HOST), JOINS, .value = NONE},
     {"exitcode  : -9", K(HOST), JOINS, .value = NONE},
     {"Signal 9 (SIGKILL) received", K(HOST), JOINS, .value = NONE},
-    {"you tried to allocate ", K(HOST), OPENS, .handle = take_host_refusal},
-    {"Unable to allocate ", K(HOST), OPENS, .handle = take_host_refusal, .text = "for an array"},
-    {"failed to allocate ", K(HOST), OPENS, .handle = take_host_refusal, .text = "pinned memory"},
+    {"you tried to allocate ", K(HOST), OPENS, .handle = hb_form_request, .text = REFUSED},
+    {"Unable to allocate ", K(HOST), OPENS, .handle = hb_form_request, .text = REFUSED,
+     .needs = "for an array"},
+    {"Unable to allocate array with shape ", K(HOST), OPENS, .handle = take_array, .text = REFUSED},
+    {"failed to allocate ", K(HOST), OPENS, .handle = hb_form_request, .text = REFUSED,
+     .needs = "pinned memory"},
 };
 
 const struct hb_forms hb_forms_other = {rows, sizeof rows / sizeof rows[0]};

@@ -229,21 +229,6 @@ static void take_driver(struct hb_log_reader *r, const struct hb_form *form,
         hb_span_copy(&s, " ,'\"\\", m->name, sizeof m->name);
 }
 
-static const struct {
-    const char *name;
-    int bytes;
-} graph_types[] = {{"float", 4}, {"bfloat16", 2},  {"half", 2},       {"double", 8},
-                   {"int32", 4}, {"int64", 8},     {"int8", 1},       {"uint8", 1},
-                   {"bool", 1},  {"complex64", 8}, {"complex128", 16}};
-
-static int bytes_of_type(const char *name)
-{
-    for (size_t i = 0; i < sizeof graph_types / sizeof graph_types[0]; i++)
-        if (strcmp(graph_types[i].name, name) == 0)
-            return graph_types[i].bytes;
-    return 0;
-}
-
 /* "OOM when allocating tensor with shape[4,2048,128,128] and type float on ..." */
 static void take_graph(struct hb_log_reader *r, const struct hb_form *form,
                        const struct hb_form_place *place)
@@ -251,23 +236,20 @@ static void take_graph(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_span s = place->after;
     char shape[HB_LOG_WORD_CAP];
     char type[HB_LOG_WORD_CAP];
+    int64_t bytes = -1;
     hb_span_skip(&s, " [");
     struct hb_span dims = s;
     hb_span_copy(&s, "]", shape, sizeof shape);
-    if (!hb_span_find(&s, "and type "))
-        return;
-    hb_span_copy(&s, " ,.'\"\\", type, sizeof type);
-    int64_t bytes = bytes_of_type(type);
-    if (!bytes)
-        return;
-    for (int64_t dim; hb_span_int(&dims, &dim); hb_span_skip(&dims, ", "))
-        bytes = hb_mul_sat(bytes, dim);
-    if (!hb_size_ok(bytes))
-        return;
+    if (hb_span_find(&s, "and type ")) { /* old: the shape only */
+        hb_span_copy(&s, " ,.'\"\\", type, sizeof type);
+        bytes = hb_form_array_bytes(dims, type);
+        if (bytes < 0)
+            return;
+    }
     struct hb_log_message *m = hb_form_open(r, form->kind);
-    hb_form_set(m, HB_FACT_ASKED, (struct hb_amount){bytes, 1});
-    struct hb_span named = hb_span_of(shape);
-    hb_span_copy(&named, "", m->name, sizeof m->name);
+    hb_form_name(m, shape);
+    if (bytes >= 0)
+        hb_form_set(m, HB_FACT_ASKED, (struct hb_amount){bytes, 1});
 }
 
 #define K(kind)    HB_LOG_##kind
@@ -351,8 +333,10 @@ static const struct hb_form rows[] = {
     {"Failed to CUDA malloc ", K(NCCL), JOINS, .fact = FACT(ASKED)},
 
     {"failed to allocate ", K(DRIVER), OPENS, .handle = take_driver},
+    {"ran out of memory when allocating ", K(PLAIN), OPENS, .value = NONE},
     {"CUDA_ERROR_OUT_OF_MEMORY", K(PLAIN), OPENS, .value = NONE},
     {"CUDA error: out of memory", K(PLAIN), OPENS, .value = NONE},
+    {"CUDA error:out of memory", K(PLAIN), OPENS, .value = NONE},
     {"cuda runtime error (2)", K(PLAIN), OPENS, .value = NONE},
     {"cuda runtime err(2)", K(PLAIN), OPENS, .value = NONE},
     {"CUDA Error: out of memory", K(PLAIN), OPENS, .value = NONE},

@@ -102,23 +102,6 @@ static void take_allocation(struct hb_log_reader *r, const struct hb_form *form,
         hb_span_copy(&s, "'", item->op, sizeof item->op);
 }
 
-/* "Attempting to allocate 8.00M. That was not possible. There are 6.43M free.", and "Attempting to
- * reserve 29.49G at the bottom of memory. ... There are 147.64M free, 0B reserved, and ..." */
-static void take_attempt(struct hb_log_reader *r, const struct hb_form *form,
-                         const struct hb_form_place *place)
-{
-    struct hb_span s = place->after;
-    struct hb_amount amount;
-    if (!hb_span_amount(&s, 1, &amount) || !hb_span_find(&s, "That was not possible"))
-        return;
-    struct hb_log_message *m = hb_form_open(r, form->kind);
-    hb_form_set(m, HB_FACT_ASKED, amount);
-    if (hb_span_find(&s, "There are ") && hb_span_amount(&s, 1, &amount))
-        hb_form_set(m, HB_FACT_FREE, amount);
-    if (hb_span_find(&s, ", and ") && hb_span_amount(&s, 1, &amount))
-        hb_form_set(m, HB_FACT_RESERVABLE, amount);
-}
-
 /* "Could not allocate 1073741824 bytes in memory 0x0x0_HBM0", "... (size=...) ..." */
 static void take_no_place(struct hb_log_reader *r, const struct hb_form *form,
                           const struct hb_form_place *place)
@@ -320,11 +303,12 @@ static void take_reshard(struct hb_log_reader *r, const struct hb_form *form,
     hb_span_copy(&s, " ", item->shape, sizeof item->shape);
 }
 
-#define K(kind)    HB_LOG_##kind
-#define OPENS      HB_FORM_OPENS
-#define ADDS       HB_FORM_ADDS
-#define JOINS      HB_FORM_JOINS
-#define FACT(name) HB_FACT_##name
+#define NOT_POSSIBLE "That was not possible"
+#define K(kind)      HB_LOG_##kind
+#define OPENS        HB_FORM_OPENS
+#define ADDS         HB_FORM_ADDS
+#define JOINS        HB_FORM_JOINS
+#define FACT(name)   HB_FACT_##name
 
 static const struct hb_form rows[] = {
     {"Can't reduce memory use below ", K(REMAT), OPENS, .fact = FACT(TARGET)},
@@ -350,8 +334,11 @@ static const struct hb_form rows[] = {
     {"Largest program allocations in ", K(TPU), JOINS, .handle = take_list},
 
     {"Allocation (size=", K(TPU_ALLOC), OPENS, .handle = take_allocation},
-    {"Attempting to allocate ", K(TPU_BUFFER), OPENS, .handle = take_attempt},
-    {"Attempting to reserve ", K(TPU_PROGRAM), OPENS, .handle = take_attempt},
+    {"Attempting to allocate ", K(TPU_BUFFER), OPENS, .handle = hb_form_request,
+     .needs = NOT_POSSIBLE, .figures = {{"", FACT(ASKED)}, {"There are ", FACT(FREE)}}},
+    {"Attempting to reserve ", K(TPU_PROGRAM), OPENS, .handle = hb_form_request,
+     .needs = NOT_POSSIBLE,
+     .figures = {{"", FACT(ASKED)}, {"There are ", FACT(FREE)}, {", and ", FACT(RESERVABLE)}}},
 
     {"Could not allocate ", K(TPU_BUFFER), OPENS, .handle = take_no_place},
     {"Used ", K(TPU), OPENS, .handle = take_used, .word = true},

@@ -29,6 +29,14 @@ struct hb_form_place {
     struct hb_span after;
 };
 
+/* A figure of a message: behind these words, counted from the figure before. */
+struct hb_form_figure {
+    const char *words; /* "": right here */
+    int fact;
+};
+
+enum { HB_FORM_FIGURES = 3 };
+
 /* A fixed text that says "here". A row with a handler leaves all to it. */
 struct hb_form {
     const char *anchor; /* three bytes or more */
@@ -40,8 +48,12 @@ struct hb_form {
     void (*handle)(struct hb_log_reader *r, const struct hb_form *form,
                    const struct hb_form_place *place);
     bool word;          /* no letter, digit, '_' or '.' stands before the anchor */
-    const char *text;   /* for the handler */
+    const char *text;   /* for the handler; hb_form_request: the message's name */
     const char *unless; /* text that must not stand right before it */
+    /* For hb_form_request: text that must stand behind the anchor, and figures, of which the first
+     * must be there. None: what was asked, right behind the anchor. */
+    const char *needs;
+    struct hb_form_figure figures[HB_FORM_FIGURES];
 };
 
 struct hb_forms {
@@ -74,5 +86,13 @@ struct hb_log_message *hb_form_list(struct hb_log_reader *r);
 /* Says that the open message of kind now has a list of buffers. */
 void hb_form_list_of(struct hb_log_reader *r, enum hb_log_kind kind);
 struct hb_log *hb_form_log(struct hb_log_reader *r);
+
+/* A handler: a request that was refused, with what the row's figures tell. A size beyond all
+ * devices opens HB_LOG_CORRUPT. */
+void hb_form_request(struct hb_log_reader *r, const struct hb_form *form,
+                     const struct hb_form_place *place);
+void hb_form_name(struct hb_log_message *m, const char *name);
+/* Bytes of an array: "4,2048" and the name of its type; -1 where either is not known. */
+int64_t hb_form_array_bytes(struct hb_span dims, const char *type);
 
 #endif

@@ -15,6 +15,7 @@ static const struct {
     {"Attempting to reserve ", {"reservable", " free;", " free."}},
     {"Attempting to allocate ", {" free"}},
     {"Can't reduce memory use", {"only reduced to "}},
+    {"DefaultCPUAllocator: ", {"bytes"}},
     {"Free memory on device", {"utilization (0.", "utilization (1"}},
     {"Out of memory error on GPU", {"B."}},
     {"otal memory size:", {"Argument size: "}},

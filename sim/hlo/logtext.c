@@ -162,6 +162,28 @@ static int take_decimals(struct hb_span *s, int64_t *out)
     return count;
 }
 
+/* "926. GiB", as numpy prints three digits: the point belongs to the number where a unit follows.
+ */
+static int64_t take_dotted_unit(struct hb_span *s)
+{
+    struct hb_span rest = *s;
+    if (!hb_span_starts(rest, ". "))
+        return take_unit(s);
+    rest.at++;
+    int64_t unit = take_unit(&rest);
+    if (unit <= 1)
+        return 0;
+    *s = rest;
+    return unit;
+}
+
+/* "153,700,88": behind groups of three a comma and other digits, a number that somebody mangled. */
+static bool is_mangled(struct hb_span number, struct hb_span rest)
+{
+    return memchr(number.at, ',', (size_t)(rest.at - number.at)) && span_len(rest) > 1 &&
+           *rest.at == ',' && is_digit(rest.at[1]);
+}
+
 static bool take_printed(struct hb_span *s, int64_t unit_bytes, struct hb_amount *out)
 {
     struct hb_span rest = *s;
@@ -170,8 +192,10 @@ static bool take_printed(struct hb_span *s, int64_t unit_bytes, struct hb_amount
     int64_t bytes;
     if (!take_int(&rest, true, &whole))
         return false;
+    if (is_mangled(*s, rest))
+        return false;
     int count = take_decimals(&rest, &decimals);
-    int64_t unit = take_unit(&rest);
+    int64_t unit = count ? take_unit(&rest) : take_dotted_unit(&rest);
     if (!unit && unit_bytes == 1 && count)
         return false; /* "12.3" of what? */
     if (!unit)
@@ -214,6 +238,16 @@ bool hb_span_amount(struct hb_span *s, int64_t unit_bytes, struct hb_amount *out
     take_exact(&rest, out);
     *s = rest;
     return true;
+}
+
+bool hb_span_is_absurd(struct hb_span s)
+{
+    enum { DIGITS = 19 };
+    int count = 0;
+    hb_span_skip(&s, " \t:='\",.\\()");
+    for (; s.at < s.end && is_digit(*s.at); s.at++)
+        count++;
+    return count >= DIGITS;
 }
 
 bool hb_span_amount_last(struct hb_span s, struct hb_amount *out)

@@ -33,6 +33,8 @@ bool hb_span_int(struct hb_span *s, int64_t *out);
  * and signs of assignment; no unit: unit_bytes each. An exact figure that follows, as in "10.64GiB
  * (11429599132 bytes)" or "(rounded to 256)", is taken instead. Goes behind it. */
 bool hb_span_amount(struct hb_span *s, int64_t unit_bytes, struct hb_amount *out);
+/* Whether 19 digits or more come: a count of bytes that no machine has. */
+bool hb_span_is_absurd(struct hb_span s);
 /* The amount that ends the span, blanks aside, as in "1.04 GiB " before "is free". */
 bool hb_span_amount_last(struct hb_span s, struct hb_amount *out);
 /* Copies what stands before any byte of stops (or all) into text of cap bytes, terminated;

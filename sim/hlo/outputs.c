@@ -1,7 +1,8 @@
 /* What copy insertion does to the outputs of a module that is not scheduled yet
- * (xla/service/copy_insertion.cc, AddSpecialCaseCopies): each output is a buffer of its own, so a
- * value that is returned twice, and a parameter that is returned without being donated to that
- * output, are copied. A scheduled module has these copies in its text. */
+ * (xla/service/copy_insertion.cc, AddSpecialCaseCopies, AddCopiesForWhile): each output is a buffer
+ * of its own, so a value that is returned twice, a constant, and a parameter that is returned
+ * without being donated to that output, are copied, also where a loop began with them. A scheduled
+ * module has these copies in its text. */
 #include <string.h>
 
 #include "base/arena.h"
@@ -12,11 +13,28 @@ struct source {
     uint32_t inst, slot;
 };
 
+/* From a tuple's slot to the element that it is, as far as tuples go. */
+static struct source find_element(const struct hb_hlo_module *m, struct source at)
+{
+    while (hb_hlo_op_of(m, at.inst) == HB_HLO_OP_TUPLE && at.slot) {
+        uint32_t shape = m->insts[at.inst].shape, child = m->insts[at.inst].operand_count;
+        while (hb_hlo_shape_child_slot(&m->shapes, shape, --child) > at.slot)
+            continue;
+        at.slot -= hb_hlo_shape_child_slot(&m->shapes, shape, child);
+        at.inst = hb_hlo_operand(m, at.inst, child);
+    }
+    return at;
+}
+
 static struct source find_source(const struct hb_hlo_module *m, uint32_t inst)
 {
     struct source at = {inst, 0};
     for (;;) {
         enum hb_hlo_op op = hb_hlo_op_of(m, at.inst);
+        if (op == HB_HLO_OP_WHILE) { /* in place, from what it began with */
+            at = find_element(m, (struct source){hb_hlo_operand(m, at.inst, 0), at.slot});
+            continue;
+        }
         if (op != HB_HLO_OP_GET_TUPLE_ELEMENT && op != HB_HLO_OP_BITCAST)
             return at;
         uint32_t from = hb_hlo_operand(m, at.inst, 0);
@@ -47,7 +65,8 @@ static bool is_array(const struct hb_hlo_module *m, uint32_t inst)
 static bool wants_copy(const struct hb_hlo_module *m, struct source at, uint32_t i)
 {
     const struct hb_hlo_inst *inst = &m->insts[at.inst];
-    return inst->op == HB_HLO_OP_PARAMETER && !is_donated(m, inst->number, i);
+    return inst->op == HB_HLO_OP_CONSTANT ||
+           (inst->op == HB_HLO_OP_PARAMETER && !is_donated(m, inst->number, i));
 }
 
 /* Room for count instructions before `at`, which moves behind them. */

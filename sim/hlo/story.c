@@ -20,6 +20,7 @@ static const struct source {
     void (*tell)(const struct teller *t);
 } sources[] = {
     {HB_LOG_TORCH_CORRUPT, FAMILY_TORCH, "torch", hb_tell_small},
+    {HB_LOG_CORRUPT, FAMILY_ANY, NULL, hb_tell_small},
     {HB_LOG_TPU, FAMILY_JAX, "xla-tpu", hb_tell_tpu},
     {HB_LOG_TPU_ALLOC, FAMILY_JAX, "xla-tpu", hb_tell_tpu_runtime},
     {HB_LOG_TPU_PROGRAM, FAMILY_JAX, "xla-tpu", hb_tell_tpu_runtime},

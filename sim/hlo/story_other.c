@@ -16,6 +16,10 @@ static const struct small {
      "collectives (unequal numbers of batches, one rank that left earlier) or a message was "
      "received as another type.",
      HB_KNOB_ORDER},
+    {HB_LOG_CORRUPT, HB_CAUSE_CORRUPT, "More than an exabyte was asked for.",
+     "No program means that: the size was worked out from garbage, an overflow or an input of a "
+     "shape that was not foreseen.",
+     HB_KNOB_DUMP},
     {HB_LOG_LIBRARY, HB_CAUSE_COMMUNICATOR,
      "A library of kernels (cuBLAS, cuDNN, ...) found no memory for its handle or workspace.",
      "It allocates beside the framework's pool, which had taken the rest of the device. Where much "

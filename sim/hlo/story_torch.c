@@ -127,7 +127,9 @@ static void add_giant_knobs(const struct teller *t, bool above)
 
 static void tell_plain(const struct teller *t, const struct figures *f)
 {
-    bool loads = t->log->mark[HB_MARK_LOADS] && !t->log->mark[HB_MARK_TRAINS];
+    const int64_t *mark = t->log->mark;
+    bool loads = mark[HB_MARK_LOADS] && !mark[HB_MARK_TRAINS];
+    bool updates = mark[HB_MARK_UPDATES] && !mark[HB_MARK_BACKWARD];
     if (f->capacity > 0 && f->asked > f->capacity) {
         hb_teller_cause(t, HB_CAUSE_GIANT,
                         "One tensor larger than the whole device: a shape that went "
@@ -140,6 +142,11 @@ static void tell_plain(const struct teller *t, const struct figures *f)
                                        "%d %% of the device.",
                                        hb_teller_size(t, f->allocated),
                                        hb_teller_percent(f->allocated, f->capacity)));
+    } else if (updates) {
+        hb_teller_cause(t, HB_CAUSE_STATE,
+                        "It failed in the optimizer's step: its states, which the first step "
+                        "makes, come on top of weights and gradients; activations are gone by "
+                        "then.");
     } else if (f->capacity > 0 && f->asked > f->capacity / 5) {
         hb_teller_cause(
             t, HB_CAUSE_GIANT,

@@ -502,6 +502,8 @@ void hb_tell_xla(const struct teller *t)
     struct hb_story *s = t->story;
     struct pool p = find_pool(t);
     int64_t asked = hb_log_asked(t->log, s->kind);
+    if (asked < 0 && s->kind == HB_LOG_GRAPH) /* its shape came without a type */
+        asked = hb_log_asked(t->log, HB_LOG_BFC);
     s->title = title_of_xla(t);
     s->wanted_of = "one allocation";
     s->available_of = p.free_bytes >= 0 ? "what was free" : NULL;

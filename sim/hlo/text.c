@@ -140,11 +140,27 @@ static const char *find_head(const char *at, const char *end)
     return NULL;
 }
 
+/* Whether a string is open at `to` that begins between: origin_recovery_table has modules as text
+ * in quotes. */
+static bool is_quoted(const char *from, const char *to)
+{
+    bool open = false;
+    for (; (from = memchr(from, '"', (size_t)(to - from))); from++)
+        open = from[-1] == '\\' ? open : !open;
+    return open;
+}
+
 uint32_t hb_hlo_text_parts(const struct hb_hlo_text *text, struct hb_hlo_part *out, uint32_t max)
 {
-    const char *end = text->bytes + text->len;
+    const char *end = text->bytes + text->len, *last = NULL;
     uint32_t count = 0;
     for (const char *at = text->bytes; (at = find_head(at, end)); count++) {
+        if (last && is_quoted(last, at)) {
+            at++;
+            count--;
+            continue;
+        }
+        last = at;
         size_t from = (size_t)(at - text->bytes);
         const char *name = at + strlen("HloModule");
         while (name < end && (*name == ' ' || *name == '\t'))

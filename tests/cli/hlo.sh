@@ -197,6 +197,10 @@ expect 2 hbmsim hlo --module four "$work/several.hlo"
 err_has "no module 'four', by name or number; there are 3: one, two, three"
 expect 2 hbmsim hlo --module four "$work/empty.hlo"
 
+# A module as text within quotes is none of the file's.
+printf 'HloModule m, entry_computation_layout={()->f32[2]}, origin_recovery_table={\n  {"c"} : {"c0"},\n  "\n    HloModule inner\n\n    ENTRY e { ROOT p = f32[2] parameter(0) }\n  "\n}\nENTRY e { ROOT c = f32[2] constant({1, 2}) }\n' >"$work/quoted.hlo"
+expect 0 hbmsim hlo --backend gpu "$work/quoted.hlo"
+
 if command -v python3 >/dev/null 2>&1; then
     for dump in $dumps/*.gz; do
         hbmsim hlo --json "$dump" >"$work/json" || true

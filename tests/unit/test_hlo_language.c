@@ -263,6 +263,32 @@ static void outputs_of_unscheduled_modules_are_copied(void **state)
                   "ENTRY e { a = f32[1024] parameter(0) b = f32[1024] parameter(1)"
                   " ROOT t = (f32[1024], f32[1024]) tuple(b, a) }",
                   "gpu", 2 * K4 + 16, K4, 3 * K4 + 16);
+    check_figures("ENTRY e { ROOT c = f32[1024] constant({...}) }", "gpu", K4, 0, K4);
+}
+
+/* A loop works in place: what it began with is copied, unless it is donated. */
+#define LOOP                                                                                       \
+    "b { t = (f32[1024], f32[1024]) parameter(0) x = f32[1024] get-tuple-element(t), index=0 "     \
+    "y = f32[1024] get-tuple-element(t), index=1 n = f32[1024] negate(x) "                         \
+    "ROOT r = (f32[1024], f32[1024]) tuple(n, y) }\n"                                              \
+    "c { t = (f32[1024], f32[1024]) parameter(0) ROOT p = pred[] constant(false) }\n"              \
+    "ENTRY e { a = f32[1024] parameter(0) z = f32[1024] constant({...}) "                          \
+    "i = (f32[1024], f32[1024]) tuple(z, a) "                                                      \
+    "w = (f32[1024], f32[1024]) while(i), condition=c, body=b "                                    \
+    "ROOT g = f32[1024] get-tuple-element(w), index=1 }"
+static void outputs_of_loops_are_copied(void **state)
+{
+    (void)state;
+    enum { K4 = 4096 };
+    struct fixture f;
+    assert_true(read_text(&f, "HloModule m\n" LOOP, "gpu"));
+    assert_int_equal(f.r.figures.output_bytes, K4);
+    assert_int_equal(f.r.figures.alias_bytes, 0);
+    unit_end(&f.u);
+    assert_true(
+        read_text(&f, "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }\n" LOOP, "gpu"));
+    assert_int_equal(f.r.figures.alias_bytes, K4);
+    unit_end(&f.u);
 }
 
 /* S(1) is device memory on GPU, the chip's own on TPU. */
@@ -285,6 +311,7 @@ int main(void)
         cmocka_unit_test(refusals_name_place_and_feature),
         cmocka_unit_test(doubling_shapes_end),
         cmocka_unit_test(outputs_of_unscheduled_modules_are_copied),
+        cmocka_unit_test(outputs_of_loops_are_copied),
         cmocka_unit_test(collective_memory_of_gpus_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
