@@ -421,8 +421,8 @@ static bool check_inst(struct hb_hlo_reader *r, const struct hb_hlo_inst *inst, 
         HB_HLO_OP_GET_TUPLE_ELEMENT, HB_HLO_OP_BITCAST,     HB_HLO_OP_COPY,  HB_HLO_OP_COPY_START,
         HB_HLO_OP_COPY_DONE,         HB_HLO_OP_OPT_BARRIER, HB_HLO_OP_WHILE, HB_HLO_OP_DOMAIN,
         HB_HLO_OP_ADD_DEPENDENCY};
-    for (size_t i = 0; i < sizeof unary / sizeof *unary; i++)
-        if (inst->op == unary[i] && !inst->operand_count)
+    for (size_t i = 0; !inst->operand_count && i < sizeof unary / sizeof *unary; i++)
+        if (inst->op == unary[i])
             return hb_hlo_fail(r, at, "this operation wants an operand");
     if (inst->op == HB_HLO_OP_GET_TUPLE_ELEMENT) {
         const struct hb_hlo_shape *from = hb_hlo_shape_of(m, m->args[inst->args_at]);

@@ -47,7 +47,7 @@ static const char *skip_slash(const char *at, const char *end)
     return end;
 }
 
-void hb_hlo_skip_space(struct hb_hlo_lex *lex)
+void hb_hlo_skip_all_space(struct hb_hlo_lex *lex)
 {
     for (;;) {
         while (lex->at < lex->end && look(lex->at) & (BLANK | LINE))
@@ -56,15 +56,6 @@ void hb_hlo_skip_space(struct hb_hlo_lex *lex)
             return;
         lex->at = skip_slash(lex->at, lex->end);
     }
-}
-
-bool hb_hlo_take(struct hb_hlo_lex *lex, char c)
-{
-    hb_hlo_skip_space(lex);
-    if (lex->at >= lex->end || *lex->at != c)
-        return false;
-    lex->at++;
-    return true;
 }
 
 bool hb_hlo_take_int(struct hb_hlo_lex *lex, int64_t *out)
@@ -94,11 +85,16 @@ struct hb_hlo_span hb_hlo_take_name(struct hb_hlo_lex *lex)
 /* From a quote to behind the closing one of its kind; to the end where there is none. */
 static const char *skip_string(const char *at, const char *end)
 {
-    char quote = *at;
-    for (at++; at < end && *at != quote; at++)
-        if (*at == '\\' && end - at > 1)
-            at++;
-    return at < end ? at + 1 : end;
+    const char *first = at + 1, *close = first;
+    while ((close = memchr(close, *at, (size_t)(end - close)))) {
+        const char *stroke = close;
+        while (stroke > first && stroke[-1] == '\\')
+            stroke--;
+        close++;
+        if ((close - stroke) % 2) /* not escaped: an even number of strokes before it */
+            return close;
+    }
+    return end;
 }
 
 bool hb_hlo_skip_brackets(struct hb_hlo_lex *lex)
@@ -107,15 +103,18 @@ bool hb_hlo_skip_brackets(struct hb_hlo_lex *lex)
     const char *at = lex->at;
     while (at < lex->end) {
         unsigned char kind = look(at);
-        if (kind & (QUOTE | SLASH)) {
+        if (!(kind & (QUOTE | SLASH | OPEN | CLOSE))) {
+            at++;
+            if (depth <= 0)
+                break;
+        } else if (kind & (QUOTE | SLASH)) {
             at = kind & QUOTE ? skip_string(at, lex->end) : skip_slash(at, lex->end);
-            continue;
+        } else {
+            at++;
+            depth += kind & OPEN ? 1 : -1;
+            if (depth <= 0)
+                break;
         }
-        at++;
-        depth += (kind & OPEN) != 0;
-        depth -= (kind & CLOSE) != 0;
-        if (depth <= 0)
-            break;
     }
     lex->at = at;
     return depth == 0;

@@ -13,12 +13,28 @@ struct hb_hlo_lex {
     const char *end;
 };
 
-/* Over blanks, line ends and comments, those from two slashes to the line's end as well. */
-void hb_hlo_skip_space(struct hb_hlo_lex *lex);
+void hb_hlo_skip_all_space(struct hb_hlo_lex *lex);
+/* Over blanks, line ends and comments, those from two slashes to the line's end as well. Mostly
+ * none or one blank stands there: that ends here. */
+static inline void hb_hlo_skip_space(struct hb_hlo_lex *lex)
+{
+    if (lex->at < lex->end && *lex->at == ' ')
+        lex->at++;
+    if (lex->at < lex->end && ((unsigned char)*lex->at <= ' ' || *lex->at == '/'))
+        hb_hlo_skip_all_space(lex);
+}
 /* Over blanks only, up to the line's end. */
 void hb_hlo_skip_blanks(struct hb_hlo_lex *lex);
 /* Space, then c if it comes next. */
-bool hb_hlo_take(struct hb_hlo_lex *lex, char c);
+static inline bool hb_hlo_take(struct hb_hlo_lex *lex, char c)
+{
+    if (lex->at >= lex->end || *lex->at != c)
+        hb_hlo_skip_space(lex);
+    if (lex->at >= lex->end || *lex->at != c)
+        return false;
+    lex->at++;
+    return true;
+}
 /* Space, then a decimal number that fits. */
 bool hb_hlo_take_int(struct hb_hlo_lex *lex, int64_t *out);
 /* A name: letters, digits and _ - . after an optional %, which is left out. Empty if none. */
