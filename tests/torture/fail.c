@@ -1,12 +1,16 @@
 /* A library for LD_PRELOAD that makes one call of the program fail: the FAIL_AT-th of those
- * below, counted from the start of main; with FAIL_ON=1 all that follow too. Where that call was
- * reached, the file FAIL_MARK is made. glibc only: it calls the allocator by glibc's own names,
- * since dlsym allocates. */
+ * below, counted from the start of main; with FAIL_ON=1 all that follow too; with FAIL_OWN=1 of
+ * those that the program makes itself, none of its libraries' (cairo's fonts end without memory).
+ * Where that call was reached, the file FAIL_MARK is made. glibc only: it calls the allocator by
+ * glibc's own names, since dlsym allocates. */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -20,6 +24,8 @@ static bool counting;
 static long seen;
 static long fail_at;
 static bool fail_on;
+static bool own_only;
+static uintptr_t own_begin, own_end; /* where the program's code lies */
 
 /* Not by open and close, which are replaced below. */
 static void leave_mark(void)
@@ -29,9 +35,9 @@ static void leave_mark(void)
         syscall(SYS_close, syscall(SYS_openat, AT_FDCWD, path, O_CREAT | O_WRONLY, 0600));
 }
 
-static bool fails_now(int why)
+static bool fails_for(const void *caller, int why)
 {
-    if (!counting)
+    if (!counting || (own_only && ((uintptr_t)caller < own_begin || (uintptr_t)caller >= own_end)))
         return false;
     seen++;
     if (seen == fail_at)
@@ -44,17 +50,17 @@ static bool fails_now(int why)
 
 void *malloc(size_t bytes)
 {
-    return fails_now(ENOMEM) ? NULL : __libc_malloc(bytes);
+    return fails_for(__builtin_return_address(0), ENOMEM) ? NULL : __libc_malloc(bytes);
 }
 
 void *calloc(size_t count, size_t bytes)
 {
-    return fails_now(ENOMEM) ? NULL : __libc_calloc(count, bytes);
+    return fails_for(__builtin_return_address(0), ENOMEM) ? NULL : __libc_calloc(count, bytes);
 }
 
 void *realloc(void *old, size_t bytes)
 {
-    return fails_now(ENOMEM) ? NULL : __libc_realloc(old, bytes);
+    return fails_for(__builtin_return_address(0), ENOMEM) ? NULL : __libc_realloc(old, bytes);
 }
 
 /* Sets next to the definition that this library stands before, the way POSIX shows. */
@@ -64,14 +70,14 @@ ssize_t write(int fd, const void *text, size_t len)
 {
     ssize_t (*next)(int, const void *, size_t);
     FIND_NEXT("write");
-    return fails_now(ENOSPC) ? -1 : next(fd, text, len);
+    return fails_for(__builtin_return_address(0), ENOSPC) ? -1 : next(fd, text, len);
 }
 
 ssize_t read(int fd, void *text, size_t len)
 {
     ssize_t (*next)(int, void *, size_t);
     FIND_NEXT("read");
-    return fails_now(EIO) ? -1 : next(fd, text, len);
+    return fails_for(__builtin_return_address(0), EIO) ? -1 : next(fd, text, len);
 }
 
 int open(const char *path, int flags, ...)
@@ -82,7 +88,7 @@ int open(const char *path, int flags, ...)
     unsigned mode = flags & O_CREAT ? va_arg(ap, unsigned) : 0;
     va_end(ap);
     FIND_NEXT("open");
-    return fails_now(EMFILE) ? -1 : next(path, flags, mode);
+    return fails_for(__builtin_return_address(0), EMFILE) ? -1 : next(path, flags, mode);
 }
 
 /* The descriptor is gone, as it is after a true failure. */
@@ -91,28 +97,63 @@ int close(int fd)
     int (*next)(int);
     FIND_NEXT("close");
     int result = next(fd);
-    return fails_now(EIO) ? -1 : result;
+    return fails_for(__builtin_return_address(0), EIO) ? -1 : result;
 }
 
 int fsync(int fd)
 {
     int (*next)(int);
     FIND_NEXT("fsync");
-    return fails_now(EIO) ? -1 : next(fd);
+    return fails_for(__builtin_return_address(0), EIO) ? -1 : next(fd);
 }
 
 int rename(const char *from, const char *to)
 {
     int (*next)(const char *, const char *);
     FIND_NEXT("rename");
-    return fails_now(EACCES) ? -1 : next(from, to);
+    return fails_for(__builtin_return_address(0), EACCES) ? -1 : next(from, to);
+}
+
+ssize_t pread(int fd, void *text, size_t len, off_t at)
+{
+    ssize_t (*next)(int, void *, size_t, off_t);
+    FIND_NEXT("pread");
+    return fails_for(__builtin_return_address(0), EIO) ? -1 : next(fd, text, len, at);
+}
+
+pid_t fork(void)
+{
+    pid_t (*next)(void);
+    FIND_NEXT("fork");
+    return fails_for(__builtin_return_address(0), EAGAIN) ? -1 : next();
+}
+
+int pipe(int fds[2])
+{
+    int (*next)(int[2]);
+    FIND_NEXT("pipe");
+    return fails_for(__builtin_return_address(0), EMFILE) ? -1 : next(fds);
+}
+
+DIR *opendir(const char *path)
+{
+    DIR *(*next)(const char *);
+    FIND_NEXT("opendir");
+    return fails_for(__builtin_return_address(0), EMFILE) ? NULL : next(path);
+}
+
+void *dlopen(const char *path, int flags)
+{
+    void *(*next)(const char *, int);
+    FIND_NEXT("dlopen");
+    return fails_for(__builtin_return_address(0), ENOENT) ? NULL : next(path, flags);
 }
 
 FILE *fopen(const char *path, const char *mode)
 {
     FILE *(*next)(const char *, const char *);
     FIND_NEXT("fopen");
-    return fails_now(EMFILE) ? NULL : next(path, mode);
+    return fails_for(__builtin_return_address(0), EMFILE) ? NULL : next(path, mode);
 }
 
 int fflush(FILE *file)
@@ -120,7 +161,7 @@ int fflush(FILE *file)
     int (*next)(FILE *);
     FIND_NEXT("fflush");
     int result = next(file);
-    return fails_now(ENOSPC) ? EOF : result;
+    return fails_for(__builtin_return_address(0), ENOSPC) ? EOF : result;
 }
 
 int fclose(FILE *file)
@@ -128,7 +169,20 @@ int fclose(FILE *file)
     int (*next)(FILE *);
     FIND_NEXT("fclose");
     int result = next(file);
-    return fails_now(ENOSPC) ? EOF : result;
+    return fails_for(__builtin_return_address(0), ENOSPC) ? EOF : result;
+}
+
+/* The first object is the program. */
+static int find_own(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    (void)context;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X) {
+            own_begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+            own_end = own_begin + info->dlpi_phdr[i].p_memsz;
+        }
+    return 1;
 }
 
 static int (*real_main)(int, char **, char **);
@@ -138,7 +192,10 @@ static int counted_main(int argc, char **argv, char **vars)
     const char *at = getenv("FAIL_AT");
     const char *on = getenv("FAIL_ON");
     fail_at = at ? strtol(at, NULL, 10) : 0;
+    const char *own = getenv("FAIL_OWN");
     fail_on = on && *on == '1';
+    own_only = own && *own == '1';
+    dl_iterate_phdr(find_own, NULL);
     counting = true;
     return real_main(argc, argv, vars);
 }
