@@ -1,0 +1,82 @@
+/* What the parts of torchtitan's step share: its layers (titan_layer.c), embedding, head and loss
+ * (titan_ends.c), and what puts two steps together of them (titan.c). Private to
+ * sim/eager/titan*.c. */
+#ifndef HB_SIM_EAGER_TITAN_PARTS_H
+#define HB_SIM_EAGER_TITAN_PARTS_H
+
+#include "models/spec.h"
+#include "sim/eager/fsdp.h"
+
+struct hb_short;
+
+/* Where a layer's checkpoint stands. */
+enum hb_titan_mode { HB_TITAN_PLAIN, HB_TITAN_FULL, HB_TITAN_OPS };
+
+enum {
+    HB_TITAN_W_Q,
+    HB_TITAN_W_K,
+    HB_TITAN_W_V,
+    HB_TITAN_W_O,
+    HB_TITAN_W_QN,
+    HB_TITAN_W_KN,
+    HB_TITAN_W_GATE,
+    HB_TITAN_W_DOWN,
+    HB_TITAN_W_UP,
+    HB_TITAN_W_NORM1,
+    HB_TITAN_W_NORM2,
+    HB_TITAN_W_COUNT
+};
+
+struct hb_titan;
+
+struct hb_titan_layer {
+    struct hb_titan *e;
+    const struct hb_block *block;
+    struct hb_unit unit;
+    struct hb_weight weights[HB_TITAN_W_COUNT];
+    struct hb_weight *by_role[HB_TITAN_W_COUNT]; /* null: not there */
+    enum hb_titan_mode mode;
+    int64_t at; /* of the model's layers */
+    struct hb_kept kept;
+    struct hb_unit *before; /* whose gather follows in the backward pass; null */
+    uint32_t in;            /* values of the microbatch that runs */
+    uint32_t out;
+    uint32_t half; /* run again: the residual after attention, the last product */
+    uint32_t last;
+    int64_t left_out;   /* of a short program: layers of its kind that are not run ... */
+    int64_t rest_bytes; /* ... and what each leaves for the backward pass */
+};
+
+struct hb_titan {
+    struct hb_tape *t;
+    const struct hb_spec *spec;
+    struct hb_fsdp fsdp;
+    struct hb_titan_layer *layers;
+    int64_t layer_count;
+    struct hb_weight table, norm, head;
+    struct hb_weight end_weights[3];
+    struct hb_unit first, last, root;
+    bool has_root;  /* the ends are the root's own, whole all through */
+    int64_t tokens; /* of a microbatch, on the device */
+    int64_t rows;   /* of the residual: a part of them under sequence parallelism */
+    int64_t ways;   /* tensor axis */
+    int64_t microbatch;
+    struct hb_short *cut;        /* null: the program is a whole one */
+    int64_t left_out_grad_bytes; /* sharded gradients of layers that are not run */
+};
+
+/* The whole program holds this much more from here on: the layers left out have run forwards
+ * (rest), or backwards, too (grads). */
+void hb_titan_mark(struct hb_titan *e, bool rest, bool grads);
+uint32_t hb_titan_gathered(struct hb_titan *e, uint32_t x);
+void hb_titan_drop_both(struct hb_tape *t, uint32_t a, uint32_t b);
+void hb_titan_set_thing(struct hb_node *n, const void *thing);
+/* A layer with its unit, whole or checkpointed: the value it hands on. */
+uint32_t hb_titan_run_layer(struct hb_titan_layer *l, uint32_t x);
+uint32_t hb_titan_embed(struct hb_titan *e);
+/* The last norm and the head: the logits. */
+uint32_t hb_titan_head(struct hb_titan *e, uint32_t x);
+/* Forwards and backwards at once: the logits' gradient. */
+uint32_t hb_titan_loss(struct hb_titan *e, uint32_t logits);
+
+#endif
