@@ -80,20 +80,43 @@ static int find_month(const char *text)
     return 0;
 }
 
-/* torchtitan made embedding and head units of their own in mid 2025; records do not say it by a
- * key, but most tell their versions (torchao's full checkpointing of 2025-01: 28.07 GiB, -6.4 % as
- * today, -0.1 % with them in the root). */
-static bool had_root(const struct hb_node *node, const struct hb_node *config)
+/* When a record's torchtitan was: what its versions say, else the day of its source. 0: not said.
+ */
+static int find_age(const struct hb_node *node)
 {
-    enum { APART = 202507 };
-    const struct hb_node *runtime = hb_node_find(config, "runtime");
+    enum { RELEASE_0_0 = 202503 };
     const struct hb_node *versions = hb_node_find(node, "versions");
-    if (!runtime || !versions || runtime->kind != HB_NODE_MAP || versions->kind != HB_NODE_MAP ||
-        hb_node_find(runtime, "wrap"))
-        return false;
-    const char *text = read_text(versions, "version");
+    const struct hb_node *source = hb_node_find(node, "provenance");
+    bool said = versions && versions->kind == HB_NODE_MAP;
+    const char *text = said ? read_text(versions, "version") : "";
     int month = find_month(text);
-    return (month && month < APART) || strstr(text, "torchtitan 0.0.") != NULL;
+    if (!month && strstr(text, "torchtitan 0.0."))
+        month = RELEASE_0_0;
+    if (!month && source && source->kind == HB_NODE_MAP)
+        month = find_month(read_text(source, "date"));
+    return month;
+}
+
+static bool says(const struct hb_node *config, const char *map, const char *key)
+{
+    const struct hb_node *m = hb_node_find(config, map);
+    return m && m->kind == HB_NODE_MAP && hb_node_find(m, key);
+}
+
+/* What torchtitan did at a time and records do not say by a key. Embedding and head are units of
+ * their own since 28 July 2025 (83e6941; torchao's full checkpointing of 2025-01: 28.07 GiB, -6.4 %
+ * as today, -0.1 % with them in the root). Logits came from the model in f32, and had a name until
+ * the next step's, up to June 2024 (e29b6b4: del pred). */
+static void set_age(const struct hb_node *node, const struct hb_node *config, struct hb_spec *spec)
+{
+    enum { APART = 202508, LET_GO = 202406 };
+    int month = find_age(node);
+    if (!month)
+        return;
+    if (month < APART && !says(config, "runtime", "wrap"))
+        spec->runtime.wrap_root = true;
+    if (month < LET_GO && !says(config, "loss", "held") && spec->loss.kernel == HB_LOSS_EAGER)
+        spec->loss.held = HB_HELD_F32;
 }
 
 bool hb_record_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *node,
@@ -122,7 +145,7 @@ bool hb_record_read(struct hb_arena *arena, struct hb_diag *diag, const struct h
                         out->id);
     if (!hb_schema_from_node(arena, diag, config, data_dir, &out->spec))
         return false;
-    if (out->spec.runtime.framework == HB_FW_TORCHTITAN && had_root(node, config))
-        out->spec.runtime.wrap_root = true;
+    if (out->spec.runtime.framework == HB_FW_TORCHTITAN)
+        set_age(node, config, &out->spec);
     return true;
 }

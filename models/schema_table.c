@@ -168,6 +168,8 @@ static const struct hb_word loss_kernels[] = {
     {"fused", HB_LOSS_FUSED}, {"linear", HB_LOSS_LINEAR}, {0}};
 static const struct hb_word chunk_overs[] = {
     {"sequence", HB_CHUNK_SEQUENCE}, {"tokens", HB_CHUNK_TOKENS}, {0}};
+static const struct hb_word holds[] = {
+    {"none", HB_HELD_NONE}, {"compute", HB_HELD_COMPUTE}, {"f32", HB_HELD_F32}, {0}};
 static const struct hb_word lookups[] = {
     {"gather", HB_LOOKUP_GATHER}, {"onehot", HB_LOOKUP_ONEHOT}, {0}};
 static const struct hb_word schedules[] = {{"spmd", HB_SCHED_SPMD},
@@ -414,6 +416,9 @@ static const struct hb_key sharding_keys[] = {
          "false: the compiler's propagation decides on activations"),
     BOOL("reshard_after_forward", SPEC(sharding.reshard_after_forward), "true",
          "false: gathered weights stay until the backward pass"),
+    INT("reshard_ranks", SPEC(sharding.reshard_ranks), 0, AXIS_MAX, "0",
+        "torch: after the forward pass weights stay split over so many ranks (FSDP2's "
+        "reshard_after_forward: N); 0: over all"),
     BOOL("states_over_sequence", SPEC(sharding.states_over_sequence), "false",
          "what is split over data or fsdp is split over sequence too"),
     BOOL("dense_over_expert", SPEC(sharding.dense_over_expert), "false",
@@ -474,6 +479,9 @@ static const struct hb_key loss_keys[] = {
     ENUM("kernel", SPEC(loss.kernel), loss_kernels, "eager", "how much of the loss is one kernel"),
     REAL("softcap", SPEC(loss.softcap), 0, 1e9, "0", "logits become cap x tanh(x / cap); 0: none"),
     ENUM("chunk_over", SPEC(loss.chunk_over), chunk_overs, "sequence", "what chunks divides"),
+    ENUM("held", SPEC(loss.held), holds, "none",
+         "torch: logits that the program keeps a name for until the next step's: none (del), those "
+         "of the head, or f32 ones that the model returns"),
 };
 
 static const struct hb_key embedding_keys[] = {

@@ -110,6 +110,8 @@ enum hb_outputs { HB_OUT_STACKED, HB_OUT_BUFFER };
 enum hb_pipe_gather { HB_GATHER_ITERATION, HB_GATHER_REPEAT, HB_GATHER_ONCE };
 enum hb_lookup { HB_LOOKUP_GATHER, HB_LOOKUP_ONEHOT };
 enum hb_loss_kernel { HB_LOSS_EAGER, HB_LOSS_JIT, HB_LOSS_COMPILED, HB_LOSS_FUSED, HB_LOSS_LINEAR };
+/* Logits that a PyTorch program holds beyond its loss, until the next ones take their name. */
+enum hb_held { HB_HELD_NONE, HB_HELD_COMPUTE, HB_HELD_F32 };
 enum hb_chunk_over { HB_CHUNK_SEQUENCE, HB_CHUNK_TOKENS };
 enum hb_load_method { HB_LOAD_SHARDED, HB_LOAD_DEVICE_PUT, HB_LOAD_CALLBACK };
 enum hb_compiler { HB_XLA_TPU, HB_XLA_GPU, HB_TORCH };
@@ -257,6 +259,7 @@ struct hb_sharding {
     bool grads_over_data;
     bool activation_constraints;
     bool reshard_after_forward;
+    int64_t reshard_ranks; /* over which units stay split then; 0: over all */
     bool states_over_sequence;
     bool dense_over_expert;
     int64_t expert_tensor;
@@ -299,6 +302,7 @@ struct hb_loss {
     enum hb_loss_kernel kernel;
     double softcap;
     enum hb_chunk_over chunk_over;
+    enum hb_held held;
 };
 
 struct hb_pipe {

@@ -17,7 +17,8 @@ static bool report(struct hb_diag *diag, struct hb_loc loc, const struct gap *ga
 
 #define REPORT(gaps) report(diag, loc, gaps, sizeof(gaps) / sizeof *(gaps))
 
-static bool check_block(struct hb_diag *diag, struct hb_loc loc, const struct hb_block *b)
+static bool check_block(struct hb_diag *diag, struct hb_loc loc, const struct hb_block *b,
+                        bool tune)
 {
     const struct hb_attention *a = &b->attention;
     const struct gap gaps[] = {
@@ -35,7 +36,10 @@ static bool check_block(struct hb_diag *diag, struct hb_loc loc, const struct hb
          "mlp.kind: only swiglu is simulated with torchtitan yet"},
         {a->fused_qkv || b->mlp.fused || a->sinks || a->softcap > 0 || b->unit > 1,
          "fused weights, sinks, softcap and unit are not simulated with torchtitan yet"},
-        {b->remat.offload != 0, "remat.offload is not simulated yet; use offload: []"},
+        {b->remat.offload != 0 &&
+             (!tune || b->remat.offload != 1u << HB_TN_LAYER_IN || b->remat.save != 0),
+         "remat.offload: only that of torchtune, save: [] with offload: [layer_in], is simulated "
+         "yet"},
         {b->remat.policy == HB_POLICY_DOTS || b->remat.policy == HB_POLICY_DOTS_NO_BATCH,
          "remat.policy dots is of XLA; use none, full or names"},
     };
@@ -58,10 +62,34 @@ static bool may_update_in_backward(const struct hb_spec *s)
            s->mesh[HB_AX_DATA] == 1 && s->batch.accumulate == 1;
 }
 
+/* Paged states of a single device; or everything of a shard (FSDP2's CPUOffloadPolicy). */
+static bool offload_is_known(const struct hb_spec *s, bool plain, bool tune)
+{
+    enum hb_place states = s->optimizer.offload, params = s->optimizer.params_offload;
+    if (states == HB_PLACE_NONE && params == HB_PLACE_NONE)
+        return true;
+    if (states != HB_PLACE_PINNED_HOST)
+        return false;
+    return plain ? tune && params == HB_PLACE_NONE : params == HB_PLACE_PINNED_HOST;
+}
+
 static bool check_titan(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *s)
 {
-    bool plain = s->mesh[HB_AX_FSDP] == 1;
+    bool plain = s->mesh[HB_AX_FSDP] == 1, tune = s->runtime.framework == HB_FW_TORCHTUNE;
     const struct gap gaps[] = {
+        {tune && (!plain || s->mesh[HB_AX_DATA] > 1),
+         "with torchtune only one device is simulated yet; use mesh.fsdp 1, mesh.data 1"},
+        {s->loss.held == HB_HELD_F32 && s->loss.kernel != HB_LOSS_EAGER,
+         "loss.held: f32 is simulated with loss.kernel eager only yet"},
+        {plain && s->sharding.reshard_ranks > 0, "sharding.reshard_ranks is FSDP2's"},
+        {s->sharding.reshard_ranks > 0 && (!s->sharding.reshard_after_forward ||
+                                           s->mesh[HB_AX_FSDP] % s->sharding.reshard_ranks),
+         "sharding.reshard_ranks divides mesh.fsdp, with reshard_after_forward: true"},
+        {s->sharding.reshard_ranks > 0 && s->mesh[HB_AX_TENSOR] > 1,
+         "sharding.reshard_ranks: PyTorch cannot with tensor parallelism; use mesh.tensor 1"},
+        {!offload_is_known(s, plain, tune),
+         "optimizer.offload is simulated with torchtune (paged states), or with params_offload "
+         "under FSDP (CPUOffloadPolicy), only yet"},
         {plain && (s->precision.params != HB_DT_BF16 || s->precision.master),
          "without FSDP (mesh.fsdp 1) only bf16 parameters are simulated yet, no autocast; use "
          "precision.params: bf16"},
@@ -76,23 +104,21 @@ static bool check_titan(struct hb_diag *diag, struct hb_loc loc, const struct hb
              (!s->sharding.residual_over_tensor || !s->sharding.vocab_over_tensor),
          "mesh.tensor is simulated with sequence parallelism and a split vocabulary only; use "
          "sharding.residual_over_tensor: true"},
-        {s->model.tied_embeddings && !plain,
-         "tied_embeddings are not simulated under FSDP2 yet; use mesh.fsdp 1, or tied_embeddings: "
-         "false"},
         {s->model.positions > 0, "model.positions are not simulated with torchtitan yet"},
         {!plain && (s->precision.params != HB_DT_F32 || s->precision.master),
          "torchtitan's memory is simulated with f32 parameters only yet; use precision.params: "
          "f32"},
-        {s->loss.chunks > 1 ||
-             (s->loss.kernel != HB_LOSS_EAGER && s->loss.kernel != HB_LOSS_COMPILED),
-         "loss: only kernel eager or compiled, in one chunk, is simulated with torchtitan yet"},
+        {s->loss.chunks > 1 && !plain,
+         "loss.chunks are simulated on one device and DDP only yet; use loss.chunks: 1"},
+        {s->loss.kernel != HB_LOSS_EAGER && s->loss.kernel != HB_LOSS_COMPILED,
+         "loss: only kernel eager or compiled is simulated with torchtitan yet"},
         {s->sharding.optimizer_over_data || s->sharding.grads_over_data,
          "ZeRO-1 and ZeRO-2 are not simulated with torchtitan yet"},
         {s->remat.modules != 0, "remat.modules are Megatron's"},
     };
     bool ok = REPORT(gaps);
     for (int i = 0; i < s->model.block_count; i++) {
-        ok = check_block(diag, loc, &s->model.blocks[i]) && ok;
+        ok = check_block(diag, loc, &s->model.blocks[i], tune) && ok;
         if (!is_titans_list(&s->model.blocks[i].remat))
             ok = hb_error(diag, loc,
                           "compiler: torch: remat.save: with torchtitan only [q, v, attn_ctx, "
@@ -145,20 +171,22 @@ static bool check_megatron(struct hb_diag *diag, struct hb_loc loc, const struct
 
 bool hb_support_torch(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *s)
 {
+    bool megatron = s->runtime.framework == HB_FW_MEGATRON;
     const struct gap gaps[] = {
-        {s->runtime.framework == HB_FW_TORCHTUNE,
-         "only the memory of runtime.framework torchtitan and megatron is simulated yet"},
         {s->optimizer.name != HB_OPT_ADAMW, "optimizer.name: only adamw is simulated yet"},
-        {s->optimizer.offload != HB_PLACE_NONE || s->optimizer.params_offload != HB_PLACE_NONE ||
-             s->optimizer.ema != HB_PLACE_NONE,
-         "optimizer: offload, params_offload and ema are not simulated yet"},
+        {s->optimizer.ema != HB_PLACE_NONE, "optimizer.ema is not simulated yet"},
+        {megatron && (s->optimizer.offload != HB_PLACE_NONE ||
+                      s->optimizer.params_offload != HB_PLACE_NONE),
+         "optimizer: offload and params_offload are not simulated with megatron yet"},
+        {megatron && (s->loss.held != HB_HELD_NONE || s->sharding.reshard_ranks > 0),
+         "loss.held and sharding.reshard_ranks are not megatron's"},
         {s->model.mtp > 0, "model.mtp is not simulated yet; use mtp: 0"},
         {s->optimizer.in_backward && !may_update_in_backward(s),
          "optimizer.in_backward is simulated on one device, without accumulation, only yet"},
     };
     if (!REPORT(gaps))
         return false;
-    if (s->runtime.framework == HB_FW_MEGATRON)
+    if (megatron)
         return check_megatron(diag, loc, s);
     return check_titan(diag, loc, s);
 }

@@ -33,20 +33,54 @@ static uint32_t make(struct hb_fsdp *f, const struct hb_unit *u, struct hb_made 
     return storage;
 }
 
+static struct hb_made own_weights(int64_t bytes)
+{
+    return (struct hb_made){"copy in", "own weights to gather", bytes, HB_CAT_COMMUNICATION, 0};
+}
+
+/* One by one, as they are on the host, then in compute's dtype. */
+static void copy_from_host(struct hb_fsdp *f, struct hb_unit *u)
+{
+    for (int i = 0; i < u->count; i++) {
+        struct hb_weight *w = &u->weights[i];
+        int64_t count = hb_tape_size(f->t, hb_fsdp_rows(f, w), w->cols, 1);
+        struct hb_made stored = {"copy from the host", "own weights as they are stored",
+                                 hb_tape_size(f->t, count, f->param_bytes, 1), HB_CAT_COMMUNICATION,
+                                 0};
+        uint32_t wide = make(f, u, stored, HB_POOL_GATHER);
+        w->part =
+            make(f, u, own_weights(hb_tape_size(f->t, count, COMPUTE_BYTES, 1)), HB_POOL_GATHER);
+        hb_tape_drop(f->t, wide);
+    }
+}
+
+static void drop_parts(struct hb_fsdp *f, struct hb_unit *u)
+{
+    for (int i = 0; i < u->count; i++) {
+        hb_tape_drop(f->t, u->weights[i].part);
+        u->weights[i].part = HB_NONE;
+    }
+}
+
 static void issue_gather(struct hb_fsdp *f, struct hb_unit *u)
 {
     if (u->whole || u->gathered != HB_NONE)
         return;
     int64_t part = hb_tape_size(f->t, part_count(f, u), COMPUTE_BYTES, 1);
-    uint32_t own = make(
-        f, u, (struct hb_made){"copy in", "own weights to gather", part, HB_CAT_COMMUNICATION, 0},
-        HB_POOL_GATHER);
+    bool kept = u->weights[0].part != HB_NONE;
+    uint32_t own = HB_NONE;
+    if (!kept && f->on_host)
+        copy_from_host(f, u);
+    else if (!kept)
+        own = make(f, u, own_weights(part), HB_POOL_GATHER);
     u->gathered =
         make(f, u,
              (struct hb_made){"all-gather over fsdp", "gathered weights in one buffer",
                               hb_tape_size(f->t, part, f->ranks, 1), HB_CAT_COMMUNICATION, 0},
              HB_POOL_GATHER);
     hb_tape_drop(f->t, own);
+    if (!kept)
+        drop_parts(f, u);
 }
 
 static void copy_out(struct hb_fsdp *f, struct hb_unit *u)
@@ -61,6 +95,7 @@ static void copy_out(struct hb_fsdp *f, struct hb_unit *u)
                         HB_POOL_DEFAULT);
     }
     u->whole = true;
+    drop_parts(f, u);
 }
 
 static void give_back(struct hb_fsdp *f, struct hb_unit *u)
@@ -70,6 +105,21 @@ static void give_back(struct hb_fsdp *f, struct hb_unit *u)
         u->weights[i].whole = HB_NONE;
     }
     u->whole = false;
+}
+
+/* Each weight's part of fewer ranks than all, out of the whole one. */
+static void keep_parts(struct hb_fsdp *f, struct hb_unit *u)
+{
+    for (int i = 0; i < u->count; i++) {
+        struct hb_weight *w = &u->weights[i];
+        int64_t bytes = hb_tape_bytes(f->t, w->whole) / f->kept_ranks;
+        w->part = make(f, u,
+                       (struct hb_made){"clone", "part of a weight, kept for the backward pass",
+                                        bytes, HB_CAT_COMMUNICATION, 0},
+                       HB_POOL_DEFAULT);
+        hb_tape_drop(f->t, w->whole);
+        w->whole = HB_NONE;
+    }
 }
 
 void hb_fsdp_before_forward(struct hb_fsdp *f, struct hb_unit *u)
@@ -85,8 +135,11 @@ void hb_fsdp_before_forward(struct hb_fsdp *f, struct hb_unit *u)
 
 void hb_fsdp_after_forward(struct hb_fsdp *f, struct hb_unit *u)
 {
-    if (!u->keeps)
-        give_back(f, u);
+    if (u->keeps || f->plain)
+        return;
+    if (f->kept_ranks > 1 && f->kept_ranks < f->ranks)
+        keep_parts(f, u);
+    give_back(f, u);
 }
 
 void hb_fsdp_forward_end(struct hb_fsdp *f)
@@ -109,6 +162,31 @@ void hb_fsdp_before_backward(struct hb_fsdp *f, struct hb_unit *u, struct hb_uni
         issue_gather(f, next);
 }
 
+/* The sums stay as gradients, in their parameters' dtype, or are added in place to what the
+ * microbatches before left. Sums over replicas are held, too, until the backward pass is over. */
+static void keep_gradients(struct hb_fsdp *f, struct hb_unit *u, uint32_t sum)
+{
+    uint32_t grads = sum;
+    if (f->replicas) {
+        hb_tape_hold(f->t, sum);
+        u->summed = sum;
+        u->summed_before = f->last_summed;
+        f->last_summed = u;
+    }
+    if (f->reduce_bytes != f->grad_bytes) {
+        int64_t bytes = hb_tape_size(f->t, part_count(f, u), f->grad_bytes, 1);
+        grads = make(f, u,
+                     (struct hb_made){"to the parameters' dtype", "sharded gradients", bytes,
+                                      HB_CAT_GRADIENTS, 0},
+                     f->replicas ? HB_POOL_ALL_REDUCE : HB_POOL_REDUCE);
+        hb_tape_drop(f->t, sum);
+    }
+    if (u->sharded == HB_NONE && !f->on_host)
+        u->sharded = grads;
+    else
+        hb_tape_drop(f->t, grads);
+}
+
 void hb_fsdp_after_backward(struct hb_fsdp *f, struct hb_unit *u)
 {
     if (f->plain)
@@ -129,14 +207,16 @@ void hb_fsdp_after_backward(struct hb_fsdp *f, struct hb_unit *u)
                         (struct hb_made){"reduce-scatter over fsdp", "sharded gradients", part,
                                          HB_CAT_GRADIENTS, 0},
                         HB_POOL_REDUCE);
-    if (u->sharded == HB_NONE)
-        u->sharded = sum;
-    else
-        hb_tape_drop(f->t, sum); /* added in place to what the microbatches before it left */
+    keep_gradients(f, u, sum);
 }
 
 void hb_fsdp_backward_end(struct hb_fsdp *f)
 {
     hb_tape_drop(f->t, f->last_reduced);
     f->last_reduced = HB_NONE;
+    for (struct hb_unit *u = f->last_summed; u; u = u->summed_before) {
+        hb_tape_drop(f->t, u->summed);
+        u->summed = HB_NONE;
+    }
+    f->last_summed = NULL;
 }

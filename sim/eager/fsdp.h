@@ -5,6 +5,8 @@
  *   default stream          the copied-out parameters; the input of the reduction, in f32
  *   reduce-scatter stream   its output: the sharded gradients, until the update
  *
+ * With replicas of the shards (HSDP) the sums go on through an all-reduce stream, in place, which
+ * owns what a conversion to the parameters' dtype makes.
  * A stream's free memory serves no other (hb_buf.pool). In the forward pass a gathered buffer
  * lives until the next unit is copied out, in the backward pass until its own is, the next unit's
  * gather being issued then; a reduction's input lives until the next one's is made. */
@@ -13,7 +15,7 @@
 
 #include "sim/eager/ops.h"
 
-enum { HB_POOL_DEFAULT, HB_POOL_GATHER, HB_POOL_REDUCE };
+enum { HB_POOL_DEFAULT, HB_POOL_GATHER, HB_POOL_REDUCE, HB_POOL_ALL_REDUCE };
 
 struct hb_unit {
     const char *where; /* "layers[3]." */
@@ -23,6 +25,8 @@ struct hb_unit {
     bool whole;        /* copied out */
     uint32_t gathered; /* buffer of a gather that was issued; HB_NONE */
     uint32_t sharded;  /* gradients; HB_NONE */
+    uint32_t summed;   /* over replicas, held; HB_NONE */
+    struct hb_unit *summed_before;
 };
 
 struct hb_fsdp {
@@ -30,9 +34,14 @@ struct hb_fsdp {
     bool plain;            /* no FSDP: parameters are whole, and keep their gradients */
     int64_t ranks;         /* that share a shard */
     int64_t param_bytes;   /* an element, as stored: 4 or 2 */
-    int64_t reduce_bytes;  /* an element of what is reduced */
+    int64_t reduce_bytes;  /* an element of what is reduced ... */
+    int64_t grad_bytes;    /* ... and of the gradients that stay, as the parameters are */
+    bool replicas;         /* of the shards: HSDP */
+    int64_t kept_ranks;    /* after the forward pass units stay split over so many; 0: over all */
+    bool on_host;          /* CPUOffloadPolicy: parameters and reduced gradients live there */
     uint32_t last_gather;  /* of the forward pass, not let go yet; HB_NONE */
     uint32_t last_reduced; /* input of the last reduction; HB_NONE */
+    struct hb_unit *last_summed; /* of the units whose sums are held */
 };
 
 /* Rows of a rank's part, of parameters whose rows do not divide as well. */

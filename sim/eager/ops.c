@@ -31,24 +31,40 @@ static void give_up_all(struct hb_tape *t, struct hb_node *n)
         give_up(t, n, i);
 }
 
+struct hb_weight hb_ops_weight(const char *name, int64_t rows, int64_t cols)
+{
+    return (struct hb_weight){.name = name,
+                              .rows = rows,
+                              .cols = cols,
+                              .whole = HB_NONE,
+                              .grad = HB_NONE,
+                              .part = HB_NONE,
+                              .sum = HB_NONE};
+}
+
+/* Autograd puts the gradients of a weight that is used more than once together before anybody sees
+ * them: two in a storage of their own, further ones in place (torch 2.15, real tensors). What an
+ * earlier microbatch left is added to in place. */
 void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
 {
-    if (w->updates) {
+    if (w->seen == 0) {
+        w->sum = grad;
+    } else if (w->seen == 1) {
+        uint32_t sum = work(t, "add", "sum of weight gradients", hb_tape_bytes(t, grad));
+        hb_tape_drop(t, w->sum);
         hb_tape_drop(t, grad);
-        return;
-    }
-    if (w->grad == HB_NONE) {
-        w->grad = grad;
-        return;
-    }
-    if (w->keeps_grad) { /* in place */
+        w->sum = sum;
+    } else {
         hb_tape_drop(t, grad);
-        return;
     }
-    uint32_t sum = work(t, "add", "sum of weight gradients", hb_tape_bytes(t, grad));
-    hb_tape_drop(t, w->grad);
-    hb_tape_drop(t, grad);
-    w->grad = sum;
+    if (++w->seen < w->uses)
+        return;
+    if (w->updates || w->grad != HB_NONE)
+        hb_tape_drop(t, w->sum);
+    else
+        w->grad = w->sum;
+    w->sum = HB_NONE;
+    w->seen = 0;
 }
 
 /* --- products --- */

@@ -12,11 +12,16 @@ struct hb_weight {
     const char *name;
     int64_t rows;
     int64_t cols;
-    uint32_t whole;  /* gathered, in compute's dtype; HB_NONE: not there */
-    uint32_t grad;   /* not reduced yet; HB_NONE */
-    bool keeps_grad; /* it is the parameter's own, until the update: what comes is added to it */
-    bool updates;    /* as soon as its gradient is there, which then goes */
+    uint32_t whole; /* gathered, in compute's dtype; HB_NONE: not there */
+    uint32_t grad;  /* not reduced yet; HB_NONE */
+    uint32_t part;  /* of `whole`, kept after the forward pass to gather from; HB_NONE */
+    bool updates;   /* as soon as its gradient is whole, which then goes */
+    int64_t uses;   /* gradients that make it whole; 0 as 1 */
+    int64_t seen;   /* of them, so far ... */
+    uint32_t sum;   /* ... together; HB_NONE */
 };
+
+struct hb_weight hb_ops_weight(const char *name, int64_t rows, int64_t cols);
 
 /* What selective checkpointing keeps of a layer, in order; taken again where the layer is run
  * again. */

@@ -44,9 +44,8 @@ static void run_microbatch(struct hb_titan *e)
     uint32_t x = hb_titan_embed(e);
     for (int64_t i = 0; i < e->layer_count; i++)
         x = hb_titan_run_layer(&e->layers[i], x);
-    uint32_t logits = hb_titan_head(e, x);
-    uint32_t grad = hb_titan_loss(e, logits);
-    t->values[logits].grad = grad;
+    hb_titan_head(e, x);
+    hb_titan_loss(e);
     hb_tape_back(t, 0);
     t->where = "";
     hb_fsdp_after_backward(&e->fsdp, e->has_root ? &e->root : &e->first);
@@ -93,19 +92,56 @@ static int64_t shard_bytes(struct hb_titan *e, const struct hb_weight *w, int64_
 
 static void add_param(struct hb_titan *e, const struct hb_weight *w)
 {
-    hb_tape_argument(e->t, w->name, shard_bytes(e, w, e->fsdp.param_bytes), HB_CAT_PARAMS);
+    if (!e->fsdp.on_host)
+        hb_tape_argument(e->t, w->name, shard_bytes(e, w, e->fsdp.param_bytes), HB_CAT_PARAMS);
+}
+
+/* In 8 bit: codes with an f32 scale for each 256 of them and a table of what the codes mean; small
+ * and odd tensors stay as their parameters are (torchao's low_bit_optim, bitsandbytes alike). */
+static int64_t state_bytes(struct hb_titan *e, const struct hb_weight *w, enum hb_dtype dtype)
+{
+    enum { BLOCK = 256, SMALLEST = 4096, SCALE_BYTES = 4 };
+    int64_t bits = hb_dtype_bits(dtype), count = shard_bytes(e, w, 1);
+    if (dtype != HB_DT_Q8)
+        return shard_bytes(e, w, bits < 8 ? 1 : bits / 8);
+    if (count < SMALLEST || count % BLOCK != 0)
+        return shard_bytes(e, w, e->fsdp.param_bytes);
+    return hb_add_sat(count, (count / BLOCK + BLOCK) * SCALE_BYTES);
+}
+
+static int moment_count(const struct hb_titan *e)
+{
+    return e->spec->optimizer.moment_count < 2 ? e->spec->optimizer.moment_count : 2;
+}
+
+static void add_state(struct hb_titan *e, int which, int64_t bytes)
+{
+    const char *name = which ? "second moment" : "first moment";
+    uint32_t s =
+        hb_tape_make(e->t, (struct hb_made){"zeros_like", name, bytes, HB_CAT_OPTIMIZER, 0});
+    hb_tape_keep(e->t, s);
 }
 
 static void add_states(struct hb_titan *e, const struct hb_weight *w)
 {
-    const struct hb_optim *o = &e->spec->optimizer;
-    for (int i = 0; i < o->moment_count && i < 2; i++) {
-        int64_t bits = hb_dtype_bits(o->moments[i]);
-        int64_t bytes = shard_bytes(e, w, bits < 8 ? 1 : bits / 8);
-        uint32_t s =
-            hb_tape_make(e->t, (struct hb_made){"zeros_like", i ? "second moment" : "first moment",
-                                                bytes, HB_CAT_OPTIMIZER, 0});
-        hb_tape_keep(e->t, s);
+    for (int i = 0; i < moment_count(e); i++)
+        add_state(e, i, state_bytes(e, w, e->spec->optimizer.moments[i]));
+}
+
+/* Of the layers that are not run. */
+static void add_other_states(struct hb_titan *e)
+{
+    for (int i = 0; i < moment_count(e); i++) {
+        int64_t sum = 0;
+        for (int64_t k = 0; k < e->layer_count; k++) {
+            const struct hb_titan_layer *l = &e->layers[k];
+            for (int w = 0; w < l->unit.count; w++) {
+                int64_t each = state_bytes(e, &l->weights[w], e->spec->optimizer.moments[i]);
+                sum = hb_add_sat(sum, hb_tape_size(e->t, each, l->left_out, 1));
+            }
+        }
+        if (sum)
+            add_state(e, i, sum);
     }
 }
 
@@ -154,20 +190,23 @@ static void add_all_params(struct hb_titan *e)
     if (e->fsdp.plain && e->spec->mesh[HB_AX_DATA] > 1)
         add_buckets(e, more);
     e->left_out_grad_bytes =
-        hb_tape_size(e->t, more, e->spec->optimizer.in_backward ? 0 : e->fsdp.reduce_bytes, 1);
-    if (more)
+        hb_tape_size(e->t, more, e->spec->optimizer.in_backward ? 0 : e->fsdp.grad_bytes, 1);
+    if (e->fsdp.replicas && e->fsdp.reduce_bytes != e->fsdp.grad_bytes)
+        e->left_out_grad_bytes = 0; /* in a pool of their own: nothing is said */
+    if (e->fsdp.on_host)
+        e->left_out_grad_bytes = 0;
+    else if (more)
         hb_tape_argument(e->t, "weights of other layers",
                          hb_tape_size(e->t, more, e->fsdp.param_bytes, 1), HB_CAT_PARAMS);
 }
 
+/* Paged states and those of parameters on the host are no memory of the allocator's. */
 static void add_all_states(struct hb_titan *e)
 {
-    struct hb_weight rest = {
-        "other layers", hb_mul_sat(left_out_count(e), e->fsdp.ranks), 1, HB_NONE, HB_NONE, false,
-        false};
+    if (e->spec->optimizer.offload != HB_PLACE_NONE)
+        return;
     each_weight(e, add_states);
-    if (rest.rows)
-        add_states(e, &rest);
+    add_other_states(e);
 }
 
 static void run_step(struct hb_titan *e, bool first)
@@ -191,7 +230,7 @@ static void add_weight(struct hb_titan_layer *l, int role, const char *name, int
                        int64_t cols)
 {
     struct hb_weight *w = &l->weights[l->unit.count++];
-    *w = (struct hb_weight){name, rows, cols, HB_NONE, HB_NONE, false, false};
+    *w = hb_ops_weight(name, rows, cols);
     l->by_role[role] = w;
 }
 
@@ -263,7 +302,7 @@ static void build_layers(struct hb_titan *e)
         l->before = i ? &e->layers[i - 1].unit : e->has_root ? NULL : &e->first;
         add_weights(l);
     }
-    if (e->has_root)
+    if (e->spec->runtime.wrap_root)
         e->layers[e->layer_count - 1].unit.keeps = true;
 }
 
@@ -272,9 +311,9 @@ static void build_ends(struct hb_titan *e)
     int64_t d = e->spec->model.d_model, vocab = e->spec->model.vocab;
     if (e->spec->sharding.vocab_over_tensor)
         vocab = hb_div_up(vocab, e->ways);
-    e->table = (struct hb_weight){"embedding", vocab, d, HB_NONE, HB_NONE, false, false};
-    e->norm = (struct hb_weight){"last norm", d, 1, HB_NONE, HB_NONE, false, false};
-    e->head = (struct hb_weight){"head", vocab, d, HB_NONE, HB_NONE, false, false};
+    e->table = hb_ops_weight("embedding", vocab, d);
+    e->norm = hb_ops_weight("last norm", d, 1);
+    e->head = hb_ops_weight("head", vocab, d);
     e->end_weights[0] = e->table;
     e->end_weights[1] = e->norm;
     e->end_weights[2] = e->head;
@@ -282,7 +321,7 @@ static void build_ends(struct hb_titan *e)
     e->first = e->last = e->root = none;
     if (e->has_root) {
         e->root.weights = e->end_weights;
-        e->root.count = 3;
+        e->root.count = e->spec->model.tied_embeddings ? 2 : 3;
         e->root.keeps = true;
         return;
     }
@@ -305,27 +344,36 @@ static void set_sizes(struct hb_titan *e)
     e->rows = hb_div_up(e->tokens, e->ways);
 }
 
-/* Until the update, or with the optimizer in the backward pass (a hook of each parameter's) no
- * longer than it takes; but one that two layers share waits for both. */
-static void keep_gradients(struct hb_titan *e)
+/* The optimizer in the backward pass is a hook of each parameter's, which runs when its gradient is
+ * whole: the head's after all chunks, one that two layers share after both. */
+static void update_in_backward(struct hb_titan *e)
 {
-    bool at_once = e->spec->optimizer.in_backward;
-    for (int i = 0; i < 3; i++) {
-        bool shared = i == 0 && e->spec->model.tied_embeddings;
-        e->end_weights[i].keeps_grad = true;
-        e->end_weights[i].updates = at_once && !shared;
-    }
+    for (int i = 0; i < 3; i++)
+        e->end_weights[i].updates = true;
     for (int64_t i = 0; i < e->layer_count; i++)
-        for (int w = 0; w < e->layers[i].unit.count; w++) {
-            e->layers[i].weights[w].keeps_grad = true;
-            e->layers[i].weights[w].updates = at_once;
-        }
+        for (int w = 0; w < e->layers[i].unit.count; w++)
+            e->layers[i].weights[w].updates = true;
+}
+
+/* As torch.chunk cuts: of equal size but the last, and so perhaps fewer than asked for. */
+static void build_chunks(struct hb_titan *e)
+{
+    int64_t each = hb_div_up(e->tokens, e->spec->loss.chunks);
+    e->chunk_count = hb_div_up(e->tokens, each);
+    e->chunks = hb_arena_alloc(e->t->arena, (size_t)e->chunk_count, sizeof *e->chunks);
+    for (int64_t i = 0; i < e->chunk_count; i++) {
+        int64_t before = hb_mul_sat(each, i);
+        int64_t left = e->tokens > before ? e->tokens - before : 0;
+        e->chunks[i].rows = left < each ? left : each;
+        e->chunks[i].held = HB_NONE;
+    }
 }
 
 void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, struct hb_short *cut)
 {
     struct hb_titan *e = hb_arena_alloc(t->arena, 1, sizeof *e);
-    *e = (struct hb_titan){.t = t, .spec = spec, .has_root = spec->runtime.wrap_root, .cut = cut};
+    *e = (struct hb_titan){
+        .t = t, .spec = spec, .cut = cut, .tune = spec->runtime.framework == HB_FW_TORCHTUNE};
     int64_t ranks = spec->mesh[HB_AX_FSDP];
     if (spec->sharding.states_over_sequence)
         ranks *= spec->mesh[HB_AX_SEQUENCE];
@@ -333,16 +381,26 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, struct hb_sho
                                .ranks = ranks,
                                .param_bytes = hb_dtype_bits(spec->precision.params) / 8,
                                .reduce_bytes = spec->precision.grads == HB_GRADS_BF16 ? 2 : 4,
+                               .kept_ranks = spec->sharding.reshard_ranks,
+                               .on_host = spec->optimizer.params_offload != HB_PLACE_NONE,
+                               .grad_bytes = hb_dtype_bits(spec->precision.params) / 8,
+                               .replicas = spec->mesh[HB_AX_DATA] > 1,
                                .last_gather = HB_NONE,
                                .last_reduced = HB_NONE};
     e->fsdp.plain = ranks == 1;
+    e->has_root = spec->runtime.wrap_root || (spec->model.tied_embeddings && !e->fsdp.plain);
     if (e->fsdp.plain) /* gradients are as their parameters */
-        e->fsdp.reduce_bytes = e->fsdp.param_bytes;
+        e->fsdp.reduce_bytes = e->fsdp.grad_bytes;
     set_sizes(e);
     build_ends(e);
     build_layers(e);
-    if (e->fsdp.plain)
-        keep_gradients(e);
+    build_chunks(e);
+    if (spec->model.blocks[0].remat.offload)
+        e->stash = hb_arena_alloc(t->arena, HB_TITAN_STASH, sizeof *e->stash);
+    e->end_weights[spec->model.tied_embeddings ? 0 : 2].uses =
+        hb_add_sat(e->chunk_count, spec->model.tied_embeddings);
+    if (spec->optimizer.in_backward)
+        update_in_backward(e);
     add_all_params(e);
     hb_tape_argument(t, "table of rope",
                      spec->batch.seq * spec->model.blocks[0].attention.head_dim / 2 * 8,
@@ -351,5 +409,6 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, struct hb_sho
     hb_tape_end(t);
     t->p->caching.second_op = t->p->op_count;
     run_step(e, false);
+    hb_titan_forget_logits(e);
     hb_tape_end(t);
 }

@@ -30,7 +30,7 @@ static void back_embedding(struct hb_tape *t, struct hb_node *n, uint32_t grad)
         hb_tape_drop(t, table);
         table = own;
     }
-    hb_ops_weight_grad(t, e->first.weights ? &e->first.weights[0] : &e->root.weights[0], table);
+    hb_ops_weight_grad(t, &e->end_weights[0], table);
 }
 
 uint32_t hb_titan_embed(struct hb_titan *e)
@@ -74,7 +74,44 @@ static void back_after_last(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     hb_fsdp_after_backward(&e->fsdp, &e->last);
 }
 
-uint32_t hb_titan_head(struct hb_titan *e, uint32_t x)
+/* Tensors that the last norm keeps: its input in f32, its scale, its input scaled. */
+enum { NORM_KEEPS = 3 };
+
+/* h.chunk(): the gradients of the chunks are put together. */
+static void back_split(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    struct hb_titan *e = (struct hb_titan *)(uintptr_t)n->thing;
+    uint32_t all = plain(t, "cat", "gradient of the last norm's output",
+                         hb_tape_size(t, e->tokens, e->spec->model.d_model, 2));
+    (void)grad;
+    for (int64_t i = 0; i < e->chunk_count; i++) {
+        struct hb_value *v = &t->values[e->chunks[i].in];
+        hb_tape_drop(t, v->grad);
+        v->grad = HB_NONE;
+    }
+    hb_tape_give(t, n->in[0], all);
+}
+
+static void run_chunks(struct hb_titan *e, uint32_t h, struct hb_weight *w)
+{
+    struct hb_tape *t = e->t;
+    bool cut = e->chunk_count > 1;
+    struct hb_node *n = cut ? hb_tape_node(t, back_split, HB_NONE) : NULL;
+    if (n) {
+        n->in[0] = h;
+        n->thing = e;
+    }
+    for (int64_t i = 0; i < e->chunk_count; i++) {
+        struct hb_titan_chunk *c = &e->chunks[i];
+        c->in = cut ? hb_tape_value(t, t->values[h].storage) : h;
+        c->logits = hb_ops_linear(
+            t, c->in,
+            (struct hb_linear){"logits", c->rows, e->spec->model.d_model, w->rows, w, NULL});
+        t->p->bufs[t->storages[t->values[c->logits].storage].buf].category = HB_CAT_LOGITS;
+    }
+}
+
+void hb_titan_head(struct hb_titan *e, uint32_t x)
 {
     struct hb_tape *t = e->t;
     int64_t d = e->spec->model.d_model;
@@ -85,83 +122,147 @@ uint32_t hb_titan_head(struct hb_titan *e, uint32_t x)
         hb_titan_set_thing(hb_tape_node(t, back_after_last, HB_NONE), e);
     struct hb_weight *w = e->has_root ? &e->root.weights[1] : &e->last.weights[0];
     uint32_t h = hb_ops_norm(t, x, e->rows, d, w);
+    hb_titan_unstash(e, NORM_KEEPS); /* it has as many copied, too; they are not left out here */
     hb_tape_drop_value(t, x);
     uint32_t whole = hb_titan_gathered(e, h);
     t->phase = HB_PHASE_LOSS;
-    w = e->spec->model.tied_embeddings ? &e->end_weights[0] : w + 1;
-    uint32_t logits =
-        hb_ops_linear(t, whole, (struct hb_linear){"logits", e->tokens, d, w->rows, w, NULL});
-    t->p->bufs[t->storages[t->values[logits].storage].buf].category = HB_CAT_LOGITS;
+    run_chunks(e, whole, e->spec->model.tied_embeddings ? &e->end_weights[0] : w + 1);
     hb_titan_drop_both(t, whole, h);
     hb_titan_set_thing(hb_tape_node(t, back_before_last, HB_NONE), e);
     hb_fsdp_forward_end(&e->fsdp);
-    return logits;
 }
 
 /* --- the loss --- */
 
-static uint32_t wide(struct hb_titan *e, const char *op, const char *name, int64_t width)
+static uint32_t wide(struct hb_titan *e, int64_t rows, const char *op, const char *name,
+                     int64_t width)
 {
-    int64_t bytes = hb_tape_size(e->t, e->tokens, e->head.rows, width);
+    int64_t bytes = hb_tape_size(e->t, rows, e->head.rows, width);
     return hb_tape_make(e->t, (struct hb_made){op, name, bytes, HB_CAT_LOGITS, 0});
 }
 
-/* cross_entropy on f32 logits keeps the log-probabilities alone. */
-static uint32_t eager_loss(struct hb_titan *e, uint32_t logits)
+/* What a model returns in f32 is what the loss takes, and what the program holds: see
+ * loss.held. It is let go when the next microbatch's has taken its name. */
+static uint32_t in_f32(struct hb_titan *e, struct hb_titan_chunk *c)
 {
     struct hb_tape *t = e->t;
-    uint32_t converted = wide(e, "to f32", "logits in f32", 4);
-    uint32_t log = wide(e, "log_softmax", "log-probabilities", 4);
-    hb_tape_drop(t, converted);
-    hb_tape_drop_value(t, logits);
-    uint32_t picked = wide(e, "nll_loss, backward", "gradient of the log-probabilities", 4);
-    uint32_t grad = wide(e, "log_softmax, backward", "gradient of the logits in f32", 4);
+    uint32_t out = wide(e, c->rows, "to f32", "logits in f32", 4);
+    if (e->spec->loss.held != HB_HELD_F32)
+        return out;
+    hb_tape_drop_value(t, c->logits);
+    t->values[c->logits].storage = HB_NONE;
+    hb_tape_hold(t, out);
+    hb_tape_drop(t, c->held);
+    c->held = out;
+    return out;
+}
+
+static void drop_logits(struct hb_titan *e, struct hb_titan_chunk *c)
+{
+    uint32_t storage = e->t->values[c->logits].storage;
+    if (e->spec->loss.held == HB_HELD_COMPUTE) {
+        hb_tape_drop(e->t, c->held);
+        c->held = storage;
+        return;
+    }
+    hb_tape_drop(e->t, storage);
+}
+
+/* cross_entropy on f32 logits keeps the log-probabilities alone. */
+static void eager_forward(struct hb_titan *e, struct hb_titan_chunk *c)
+{
+    uint32_t converted = in_f32(e, c);
+    c->kept = wide(e, c->rows, "log_softmax", "log-probabilities", 4);
+    hb_tape_drop(e->t, converted);
+}
+
+static uint32_t eager_backward(struct hb_titan *e, struct hb_titan_chunk *c)
+{
+    struct hb_tape *t = e->t;
+    uint32_t picked =
+        wide(e, c->rows, "nll_loss, backward", "gradient of the log-probabilities", 4);
+    uint32_t grad = wide(e, c->rows, "log_softmax, backward", "gradient of the logits in f32", 4);
     hb_tape_drop(t, picked);
-    hb_tape_drop(t, log);
-    uint32_t narrow = wide(e, "to bf16", "gradient of the logits", 2);
+    hb_tape_drop(t, c->kept);
+    uint32_t narrow = wide(e, c->rows, "to bf16", "gradient of the logits", 2);
     hb_tape_drop(t, grad);
     return narrow;
 }
 
 /* The same of a vocabulary split over the tensor axis. */
-static uint32_t parallel_loss(struct hb_titan *e, uint32_t logits)
+static void parallel_forward(struct hb_titan *e, struct hb_titan_chunk *c)
 {
     struct hb_tape *t = e->t;
-    uint32_t converted = wide(e, "to f32", "logits in f32", 4);
-    uint32_t shifted = wide(e, "sub", "logits less their maximum", 4);
-    uint32_t power = wide(e, "exp", "exponentials", 4);
+    uint32_t converted = in_f32(e, c);
+    uint32_t shifted = wide(e, c->rows, "sub", "logits less their maximum", 4);
+    uint32_t power = wide(e, c->rows, "exp", "exponentials", 4);
     hb_tape_drop(t, power);
-    uint32_t log = wide(e, "sub", "log-probabilities", 4);
+    c->kept = wide(e, c->rows, "sub", "log-probabilities", 4);
     hb_tape_drop(t, shifted);
     hb_tape_drop(t, converted);
-    hb_tape_drop_value(t, logits);
-    uint32_t picked = wide(e, "zeros_like", "gradient of the picked ones", 4);
-    uint32_t back = wide(e, "exp", "probabilities", 4);
-    uint32_t sum = wide(e, "add", "gradient before its scale", 4);
-    hb_tape_drop(t, back);
-    uint32_t grad = wide(e, "mul", "gradient of the logits in f32", 4);
-    hb_tape_drop(t, sum);
-    hb_tape_drop(t, picked);
-    hb_tape_drop(t, log);
-    uint32_t narrow = wide(e, "to bf16", "gradient of the logits", 2);
-    hb_tape_drop(t, grad);
-    return narrow;
 }
 
-/* Compiled: no converted copy; one gradient in f32 beside the logits, then in their dtype. */
-static uint32_t compiled_loss(struct hb_titan *e, uint32_t logits)
+static uint32_t parallel_backward(struct hb_titan *e, struct hb_titan_chunk *c)
 {
     struct hb_tape *t = e->t;
-    uint32_t grad = wide(e, "loss and its gradient", "gradient of the logits in f32", 4);
-    hb_tape_drop_value(t, logits);
-    uint32_t narrow = wide(e, "to bf16", "gradient of the logits", 2);
+    uint32_t picked = wide(e, c->rows, "zeros_like", "gradient of the picked ones", 4);
+    uint32_t back = wide(e, c->rows, "exp", "probabilities", 4);
+    uint32_t sum = wide(e, c->rows, "add", "gradient before its scale", 4);
+    hb_tape_drop(t, back);
+    uint32_t grad = wide(e, c->rows, "mul", "gradient of the logits in f32", 4);
+    hb_tape_drop(t, sum);
+    hb_tape_drop(t, picked);
+    hb_tape_drop(t, c->kept);
+    uint32_t narrow = wide(e, c->rows, "to bf16", "gradient of the logits", 2);
     hb_tape_drop(t, grad);
     return narrow;
 }
 
-uint32_t hb_titan_loss(struct hb_titan *e, uint32_t logits)
+/* Compiled: no converted copy; the logits themselves are kept. */
+static void compiled_forward(struct hb_titan *e, struct hb_titan_chunk *c)
 {
-    if (e->spec->loss.kernel == HB_LOSS_COMPILED)
-        return compiled_loss(e, logits);
-    return e->ways > 1 ? parallel_loss(e, logits) : eager_loss(e, logits);
+    c->kept = e->t->values[c->logits].storage;
+    hb_tape_hold(e->t, c->kept);
+}
+
+/* One gradient in f32 beside the logits, then in their dtype. */
+static uint32_t compiled_backward(struct hb_titan *e, struct hb_titan_chunk *c)
+{
+    struct hb_tape *t = e->t;
+    uint32_t grad = wide(e, c->rows, "loss and its gradient", "gradient of the logits in f32", 4);
+    hb_tape_drop(t, c->kept);
+    uint32_t narrow = wide(e, c->rows, "to bf16", "gradient of the logits", 2);
+    hb_tape_drop(t, grad);
+    return narrow;
+}
+
+/* Forwards chunk by chunk; then the logits are let go; backwards from the last chunk, all of which
+ * autograd runs before it goes on to the head. */
+void hb_titan_loss(struct hb_titan *e)
+{
+    bool compiled =
+        e->spec->loss.kernel == HB_LOSS_COMPILED || (e->tune && e->spec->runtime.compile);
+    for (int64_t i = 0; i < e->chunk_count; i++) {
+        struct hb_titan_chunk *c = &e->chunks[i];
+        if (compiled)
+            compiled_forward(e, c);
+        else if (e->ways > 1)
+            parallel_forward(e, c);
+        else
+            eager_forward(e, c);
+    }
+    for (int64_t i = 0; i < e->chunk_count; i++)
+        drop_logits(e, &e->chunks[i]);
+    for (int64_t i = e->chunk_count - 1; i >= 0; i--) {
+        struct hb_titan_chunk *c = &e->chunks[i];
+        e->t->values[c->logits].grad = compiled      ? compiled_backward(e, c)
+                                       : e->ways > 1 ? parallel_backward(e, c)
+                                                     : eager_backward(e, c);
+    }
+}
+
+void hb_titan_forget_logits(struct hb_titan *e)
+{
+    for (int64_t i = 0; i < e->chunk_count; i++)
+        hb_tape_drop(e->t, e->chunks[i].held);
 }

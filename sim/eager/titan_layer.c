@@ -62,7 +62,7 @@ static uint32_t run_attention(struct hb_titan_layer *l, uint32_t x, struct hb_ke
     uint32_t rq = rotate(l, q, "q after rope"), rk = rotate(l, k, "k after rope");
     replace(t, &k, rk);
     replace(t, &q, rq);
-    if (a->heads != a->kv_heads && !l->e->spec->runtime.compile) {
+    if (a->heads != a->kv_heads && (l->e->tune || !l->e->spec->runtime.compile)) {
         int64_t times = a->heads / a->kv_heads;
         replace(t, &k, hb_ops_repeat(t, k, times, own == 1, "k repeated"));
         replace(t, &v, hb_ops_repeat(t, v, times, own == 1, "v repeated"));
@@ -176,12 +176,48 @@ static void back_after(struct hb_tape *t, struct hb_node *n, uint32_t grad)
         hb_titan_mark(l->e, false, true);
 }
 
+/* --- inputs on the host --- */
+
+/* A copy runs on a stream of its own while its source is held: no longer than until the fifth
+ * tensor after it is copied (torchtune/training/_activation_offloading.py, max_fwd_stash_size). */
+static void stash_input(struct hb_titan *e, uint32_t storage)
+{
+    if (e->stash_count == HB_TITAN_STASH)
+        hb_titan_unstash(e, 1);
+    hb_tape_hold(e->t, storage);
+    e->stash[e->stash_count++] = storage;
+}
+
+void hb_titan_unstash(struct hb_titan *e, int count)
+{
+    int left = 0;
+    for (int i = 0; i < e->stash_count; i++) {
+        if (i < count)
+            hb_tape_drop(e->t, e->stash[i]);
+        else
+            e->stash[left++] = e->stash[i];
+    }
+    e->stash_count = left;
+}
+
+static void fetch_input(struct hb_titan_layer *l, uint32_t value, int64_t bytes)
+{
+    struct hb_tape *t = l->e->t;
+    hb_titan_unstash(l->e, HB_TITAN_STASH);
+    t->pool = HB_POOL_GATHER; /* another stream's */
+    t->values[value].storage = hb_tape_make(
+        t, (struct hb_made){"copy from the host", "a layer's input", bytes, HB_CAT_SAVED, 0});
+    t->pool = HB_POOL_DEFAULT;
+}
+
 /* What needs nothing kept runs before the layer is: the sum's gradient is gathered first. What was
  * kept of it beyond what is taken again goes with the checkpoint. */
 static void back_checkpoint(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 {
     struct hb_titan_layer *l = (struct hb_titan_layer *)(uintptr_t)n->thing;
     uint32_t first = t->node_count, last = grad;
+    if (l->e->stash)
+        fetch_input(l, n->in[0], n->number[0]);
     if (l->e->ways > 1)
         last = hb_ops_gather_storage(t, grad, l->e->ways);
     else
@@ -192,6 +228,8 @@ static void back_checkpoint(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     t->values[l->last].grad = last;
     t->values[l->half].grad = grad;
     hb_tape_back(t, first);
+    if (l->e->stash)
+        hb_tape_drop_value(t, l->in);
     for (int i = l->kept.next; i < l->kept.count; i++)
         hb_tape_drop(t, l->kept.storages[i]);
     l->kept.count = 0;
@@ -212,7 +250,11 @@ static void run_checkpointed(struct hb_titan_layer *l)
     struct hb_node *n = hb_tape_node(t, back_checkpoint, l->out);
     n->in[0] = l->in;
     n->thing = l;
-    hb_tape_save(t, n, t->values[l->in].storage);
+    n->number[0] = hb_tape_bytes(t, t->values[l->in].storage);
+    if (l->e->stash)
+        stash_input(l->e, t->values[l->in].storage);
+    else
+        hb_tape_save(t, n, t->values[l->in].storage);
 }
 
 uint32_t hb_titan_run_layer(struct hb_titan_layer *l, uint32_t x)
@@ -232,7 +274,8 @@ uint32_t hb_titan_run_layer(struct hb_titan_layer *l, uint32_t x)
     hb_titan_set_thing(hb_tape_node(t, back_before, HB_NONE), l);
     hb_fsdp_after_forward(&l->e->fsdp, &l->unit);
     hb_tape_drop_value(t, x);
-    if (l->left_out)
+    bool leaves = l->left_out && !(l->e->stash && l->mode != HB_TITAN_PLAIN);
+    if (leaves) /* an input on its way to the host is not there for long */
         l->rest_bytes = hb_tape_held_bytes(t) - before;
     return l->out;
 }

@@ -47,6 +47,17 @@ struct hb_titan_layer {
     int64_t rest_bytes; /* ... and what each leaves for the backward pass */
 };
 
+enum { HB_TITAN_STASH = 5 };
+
+/* A part of the tokens that goes through head and loss by itself. */
+struct hb_titan_chunk {
+    int64_t rows;
+    uint32_t in;     /* value: its part of the last norm's output */
+    uint32_t logits; /* value */
+    uint32_t kept;   /* storage: for the loss's backward pass */
+    uint32_t held;   /* storage of logits that the program holds beyond it; HB_NONE */
+};
+
 struct hb_titan {
     struct hb_tape *t;
     const struct hb_spec *spec;
@@ -61,6 +72,11 @@ struct hb_titan {
     int64_t rows;   /* of the residual: a part of them under sequence parallelism */
     int64_t ways;   /* tensor axis */
     int64_t microbatch;
+    bool tune; /* torchtune's step: heads repeated before any attention, the loss compiled too */
+    uint32_t *stash; /* inputs of layers on their way to the host; null: they stay */
+    int stash_count;
+    struct hb_titan_chunk *chunks;
+    int64_t chunk_count;
     struct hb_short *cut;        /* null: the program is a whole one */
     int64_t left_out_grad_bytes; /* sharded gradients of layers that are not run */
 };
@@ -73,10 +89,14 @@ void hb_titan_drop_both(struct hb_tape *t, uint32_t a, uint32_t b);
 void hb_titan_set_thing(struct hb_node *n, const void *thing);
 /* A layer with its unit, whole or checkpointed: the value it hands on. */
 uint32_t hb_titan_run_layer(struct hb_titan_layer *l, uint32_t x);
+/* Lets go of the first of those on their way to the host. */
+void hb_titan_unstash(struct hb_titan *e, int count);
 uint32_t hb_titan_embed(struct hb_titan *e);
-/* The last norm and the head: the logits. */
-uint32_t hb_titan_head(struct hb_titan *e, uint32_t x);
-/* Forwards and backwards at once: the logits' gradient. */
-uint32_t hb_titan_loss(struct hb_titan *e, uint32_t logits);
+/* The last norm and the head: the logits of each chunk. */
+void hb_titan_head(struct hb_titan *e, uint32_t x);
+/* Forwards and backwards at once: the gradients of the logits. */
+void hb_titan_loss(struct hb_titan *e);
+/* Those that the program still holds. */
+void hb_titan_forget_logits(struct hb_titan *e);
 
 #endif

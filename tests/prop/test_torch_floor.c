@@ -56,8 +56,9 @@ static void no_run_is_below_its_floor(void **state)
         print_message("floors of %d peaks of %s bytes: least %.3f, 5 %% below %.3f, median %.3f\n",
                       count[k], k ? "reserved" : "allocated", part[k][0], part[k][count[k] / 20],
                       part[k][count[k] / 2]);
-        /* the segments of small programs hold far more than what is asked for */
-        assert_true(part[k][count[k] / 20] > (k ? 0.4 : 0.95));
+        /* The segments of small programs hold far more than what is asked for, most of all where
+         * parameters and states are on the host. */
+        assert_true(part[k][count[k] / 20] > (k ? 0.33 : 0.95));
         assert_true(part[k][count[k] / 2] > (k ? 0.7 : 0.99));
         free(part[k]);
     }

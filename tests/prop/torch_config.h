@@ -78,24 +78,37 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain)
                 (long long)fsdp, (long long)tensor, (long long)sequence);
     hb_str_addf(s,
                 "sharding: {residual_over_tensor: %s, states_over_sequence: %s, "
-                "reshard_after_forward: %s}\n",
+                "reshard_after_forward: %s, reshard_ranks: %s}\n",
                 tensor > 1 ? "true" : "false", sequence > 1 ? "true" : "false",
-                TORCH_ONE_OF(rng, "true", "true", "false"));
+                TORCH_ONE_OF(rng, "true", "true", "false"),
+                plain ? "0" : TORCH_ONE_OF(rng, "0", "0", "0", "2", "4"));
     hb_str_addf(s, "remat: {policy: %s, every: %lld}\n",
-                TORCH_ONE_OF(rng, "none", "full", "full",
-                             "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]"),
+                plain && torch_chance(rng, 15)
+                    ? "names, save: [], offload: [layer_in]"
+                    : TORCH_ONE_OF(rng, "none", "full", "full",
+                                   "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]"),
                 (long long)(torch_chance(rng, 40) ? hb_rng_range(rng, 1, 4) : 1));
+    bool tune = plain && data == 1 && torch_chance(rng, 50);
     if (plain)
-        hb_str_addf(s, "precision: {params: bf16, grads: params}\noptimizer: {in_backward: %s}\n",
-                    data == 1 && accumulate == 1 ? TORCH_ONE_OF(rng, "true", "false") : "false");
+        hb_str_addf(s,
+                    "precision: {params: bf16, grads: params}\n"
+                    "optimizer: {in_backward: %s, moments: [%s], offload: %s}\n",
+                    data == 1 && accumulate == 1 ? TORCH_ONE_OF(rng, "true", "false") : "false",
+                    TORCH_ONE_OF(rng, "f32, f32", "bf16, bf16", "q8, q8"),
+                    tune ? TORCH_ONE_OF(rng, "none", "none", "pinned_host") : "none");
     else
-        hb_str_addf(s, "precision: {grads: %s}\n", TORCH_ONE_OF(rng, "f32", "f32", "bf16"));
-    hb_str_addf(s, "loss: {kernel: %s}\n", TORCH_ONE_OF(rng, "eager", "compiled"));
+        hb_str_addf(
+            s, "precision: {grads: %s}\noptimizer: {%s}\n", TORCH_ONE_OF(rng, "f32", "f32", "bf16"),
+            TORCH_ONE_OF(rng, "", "", "", "offload: pinned_host, params_offload: pinned_host"));
+    hb_str_addf(s, "loss: {kernel: %s, held: %s, chunks: %lld}\n",
+                TORCH_ONE_OF(rng, "eager", "compiled"),
+                TORCH_ONE_OF(rng, "none", "none", "compute", "f32"),
+                (long long)(plain && torch_chance(rng, 40) ? hb_rng_range(rng, 2, 9) : 1));
     hb_str_addf(s,
-                "runtime: {framework: torchtitan, compile: %s, wrap: %s, allocator: %s, "
+                "runtime: {framework: %s, compile: %s, wrap: %s, allocator: %s, "
                 "expandable_segments: %s, max_split_size: %s}\n"
                 "hardware: {device: nvidia-h100, count: %lld}\n",
-                TORCH_ONE_OF(rng, "true", "false"),
+                tune ? "torchtune" : "torchtitan", TORCH_ONE_OF(rng, "true", "false"),
                 plain ? "split" : TORCH_ONE_OF(rng, "split", "split", "root"),
                 TORCH_ONE_OF(rng, "max_allocated", "max_reserved"),
                 TORCH_ONE_OF(rng, "true", "false"), TORCH_ONE_OF(rng, "0", "0", "32MiB", "256MiB"),
@@ -147,7 +160,7 @@ static bool torch_draw(struct hb_arena *arena, struct hb_rng *rng, struct hb_spe
     hb_str_addf(&s, "model:\n  d_model: %lld\n  vocab: %lld\n  tied_embeddings: %s\n  blocks:\n",
                 (long long)(128 * hb_rng_range(rng, 1, 8)),
                 (long long)(torch_chance(rng, 50) ? 32000 : 1000 * hb_rng_range(rng, 1, 60)),
-                megatron || plain ? TORCH_ONE_OF(rng, "true", "false") : "false");
+                TORCH_ONE_OF(rng, "true", "false"));
     torch_blocks(&s, rng, megatron);
     hb_str_add(&s, "compiler: torch\n");
     if (megatron)

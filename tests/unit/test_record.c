@@ -91,6 +91,8 @@ static void versions_tell_the_units(void **state)
         {"", "2025-09-10", false},
         {"", "torch 2.8.0a0", false},
         {"", "20-12", false},
+        {"", "2025-07-01", true},
+        {"", "2025-08-01", false},
         {",\"wrap\":\"split\"", "2024-12-23", false},
         {",\"wrap\":\"root\"", "2025-09-10", true},
     };
@@ -104,6 +106,37 @@ static void versions_tell_the_units(void **state)
             cases[i].version, (int)strlen(CONFIG) - 1, CONFIG, cases[i].runtime);
         assert_true(read_text(text, &r));
         assert_int_equal(r.spec.runtime.wrap_root, cases[i].root);
+    }
+}
+
+/* Without a version the day of the source does; before June 2024 f32 logits had a name. */
+static void sources_tell_the_age(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *more;
+        const char *date;
+        bool root;
+        enum hb_held held;
+    } cases[] = {
+        {"", "2024-03", true, HB_HELD_F32},
+        {"", "2024-06", true, HB_HELD_NONE},
+        {"", "2025-09-05", false, HB_HELD_NONE},
+        {",\"loss\":{\"held\":\"none\"}", "2024-03", true, HB_HELD_NONE},
+        {",\"loss\":{\"kernel\":\"compiled\"}", "2024-03", true, HB_HELD_NONE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hb_record r;
+        const char *text = hb_arena_printf(
+            u.env.arena,
+            "{\"id\":\"a\",\"versions\":{\"version\":null},\"provenance\":{\"date\":\"%s\"},"
+            "%.*s%s,\"compiler\":\"torch\",\"hardware\":{\"device\":\"nvidia-h100\"},"
+            "\"runtime\":{\"framework\":\"torchtitan\"}},"
+            "\"measured\":{\"kind\":\"max_reserved\",\"peak_bytes\":7}}",
+            cases[i].date, (int)strlen(CONFIG) - 1, CONFIG, cases[i].more);
+        assert_true(read_text(text, &r));
+        assert_int_equal(r.spec.runtime.wrap_root, cases[i].root);
+        assert_int_equal(r.spec.loss.held, cases[i].held);
     }
 }
 
@@ -178,6 +211,7 @@ int main(void)
         TEST(absent_figures_are_minus_one),
         TEST(a_note_tells_of_rematerialisation),
         TEST(versions_tell_the_units),
+        TEST(sources_tell_the_age),
         TEST(wrong_records_are_told),
         TEST(id_and_group_survive_errors),
         TEST(a_third_is_held_out),

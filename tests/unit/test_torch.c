@@ -198,6 +198,93 @@ static void without_fsdp_all_is_whole(void **state)
     assert_int_equal(6 * params + rope - tied, 6 * (int64_t)32000 * 1024);
 }
 
+/* One device in bf16 as torchtune has it; more: further keys. */
+static struct hb_memory run_tune(const char *more)
+{
+    struct hb_program p;
+    return run_keys(hb_arena_printf(u.env.arena,
+                                    "hardware: {device: nvidia-a100-80gb, count: 1}\n"
+                                    "mesh: {fsdp: 1}\nbatch: {global: 1, seq: 4096}\n"
+                                    "precision: {params: bf16, grads: params}\n"
+                                    "runtime: {framework: torchtune, compile: true, "
+                                    "expandable_segments: true}\n%s",
+                                    more),
+                    &p);
+}
+
+static const int64_t tune_params =
+    4 * (3 * INT64_C(1024) * 4096 + 1024 * (2 * 1024 + 2 * 256) + 2 * 1024) +
+    2 * INT64_C(32000) * 1024 + 1024;
+
+/* All chunks' gradients stand before the head's first product: no f32 copy of all tokens. */
+static void chunks_of_the_loss(void **state)
+{
+    (void)state;
+    const int64_t logits = 4096 * INT64_C(32000) * 2;
+    int64_t one = run_tune("optimizer: {in_backward: true}\nremat: {policy: full}\n").peak_bytes;
+    struct hb_memory m = run_tune("optimizer: {in_backward: true}\nremat: {policy: full}\n"
+                                  "loss: {chunks: 8}\n");
+    assert_true(m.category_bytes[HB_CAT_LOGITS] <= logits + 3 * logits / 8);
+    assert_true(m.category_bytes[HB_CAT_LOGITS] >= logits - logits / 4);
+    assert_true(m.peak_bytes < one - logits);
+}
+
+/* Codes, an f32 scale for 256 of them and a table for each tensor; norms stay in bf16. Paged ones
+ * are none of the allocator's. */
+static void states_in_eight_bits(void **state)
+{
+    (void)state;
+    const int64_t norms = (2 * 4 + 1) * 1024, large = tune_params - norms, tensors = 7 * 4 + 2;
+    const int64_t rope = 4096 * 32 * 8;
+    struct hb_memory m = run_tune("optimizer: {moments: [q8, q8]}\n");
+    assert_int_equal(m.argument_bytes, 2 * tune_params + rope + 2 * large + 2 * large / 256 * 4 +
+                                           2 * tensors * 1024 + 2 * norms * 2);
+    m = run_tune("optimizer: {moments: [q8, q8], offload: pinned_host}\n");
+    assert_int_equal(m.argument_bytes, 2 * tune_params + rope);
+}
+
+/* Inputs of layers on the host: of four one is still on its way when the loss comes. */
+static void inputs_go_to_the_host(void **state)
+{
+    (void)state;
+    const int64_t input = 4096 * 1024 * 2;
+    static const char tail[] = "optimizer: {in_backward: true}\nloss: {chunks: 8}\n";
+    int64_t stay =
+        run_tune(hb_arena_printf(u.env.arena, "remat: {policy: full}\n%s", tail)).peak_bytes;
+    int64_t gone = run_tune(hb_arena_printf(u.env.arena,
+                                            "remat: {policy: names, save: [], offload: "
+                                            "[layer_in]}\n%s",
+                                            tail))
+                       .peak_bytes;
+    assert_int_equal(stay - gone, 3 * input);
+}
+
+/* FSDP2's CPUOffloadPolicy: no parameter, no state, no gradient stays on the device. */
+static void shards_on_the_host(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_memory m = run_keys("remat: {policy: full}\noptimizer: {offload: pinned_host, "
+                                  "params_offload: pinned_host}\n"
+                                  "runtime: {expandable_segments: true}\n",
+                                  &p);
+    assert_int_equal(m.argument_bytes, 2048 * 32 * 8); /* rope's table */
+    assert_int_equal(m.category_bytes[HB_CAT_OPTIMIZER], 0);
+    assert_true(m.peak_bytes < peak(keys[1]));
+}
+
+/* A name that is kept holds the logits of a step until the next one's are made. */
+static void logits_that_are_held(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    const int64_t once = 2048 * INT64_C(32000) * 4;
+    struct hb_memory m = run_keys("remat: {policy: full}\nloss: {held: f32}\n", &p);
+    assert_int_equal(m.category_bytes[HB_CAT_LOGITS], 4 * once);
+    m = run_keys("remat: {policy: full}\nloss: {held: compute}\n", &p);
+    assert_int_equal(m.category_bytes[HB_CAT_LOGITS], 3 * once + once / 2);
+}
+
 /* Large blocks that are not split serve large requests alone: no less is held for it. */
 static void blocks_above_a_size_are_not_split(void **state)
 {
@@ -228,6 +315,10 @@ static void what_is_not_known_is_refused(void **state)
         "precision: {params: bf16}\n",
         "loss: {chunks: 8}\n",
         "loss: {kernel: linear}\n",
+        "loss: {kernel: compiled, held: f32}\n",
+        "sharding: {reshard_ranks: 3}\n",
+        "mesh: {fsdp: 4, tensor: 2}\nsharding: {residual_over_tensor: true, reshard_ranks: 2}\n",
+        "remat: {policy: names, save: [], offload: [layer_in]}\n",
         "remat: {policy: names, save: [q]}\n",
         "remat: {policy: dots}\n",
         "runtime: {framework: torchtune}\n",
@@ -251,6 +342,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_layers_keep, start, end),
         cmocka_unit_test_setup_teardown(levers_move_the_peak, start, end),
         cmocka_unit_test_setup_teardown(without_fsdp_all_is_whole, start, end),
+        cmocka_unit_test_setup_teardown(chunks_of_the_loss, start, end),
+        cmocka_unit_test_setup_teardown(states_in_eight_bits, start, end),
+        cmocka_unit_test_setup_teardown(inputs_go_to_the_host, start, end),
+        cmocka_unit_test_setup_teardown(shards_on_the_host, start, end),
+        cmocka_unit_test_setup_teardown(logits_that_are_held, start, end),
         cmocka_unit_test_setup_teardown(blocks_above_a_size_are_not_split, start, end),
         cmocka_unit_test_setup_teardown(what_is_not_known_is_refused, start, end),
     };
