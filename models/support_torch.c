@@ -110,8 +110,13 @@ static bool check_titan(struct hb_diag *diag, struct hb_loc loc, const struct hb
          "f32"},
         {s->loss.chunks > 1 && !plain,
          "loss.chunks are simulated on one device and DDP only yet; use loss.chunks: 1"},
-        {s->loss.kernel != HB_LOSS_EAGER && s->loss.kernel != HB_LOSS_COMPILED,
-         "loss: only kernel eager or compiled is simulated with torchtitan yet"},
+        {s->loss.kernel != HB_LOSS_EAGER && s->loss.kernel != HB_LOSS_COMPILED &&
+             s->loss.kernel != HB_LOSS_LINEAR,
+         "loss: only kernel eager, compiled or linear is simulated with torchtitan yet"},
+        {s->loss.kernel == HB_LOSS_LINEAR &&
+             (s->loss.chunks > 1 || s->mesh[HB_AX_TENSOR] > 1 || s->loss.held != HB_HELD_NONE),
+         "loss.kernel: linear cuts its pieces itself and has no logits; use chunks: 1, held: none, "
+         "mesh.tensor 1"},
         {s->sharding.optimizer_over_data || s->sharding.grads_over_data,
          "ZeRO-1 and ZeRO-2 are not simulated with torchtitan yet"},
         {s->remat.modules != 0, "remat.modules are Megatron's"},

@@ -94,6 +94,8 @@ void hb_torch_cell_spec(const struct hb_spec *base, const struct hb_cell *cell, 
     if (cell->torch.policy) /* modules go with what is written */
         out->remat.modules = 0;
     out->sharding.reshard_after_forward = cell->torch.reshard;
+    if (!cell->torch.reshard) /* a number of ranks goes with it */
+        out->sharding.reshard_ranks = 0;
     out->pipeline.repeats = cell->torch.repeats;
     out->pipeline.schedule = cell->torch.schedule;
     if (base->mesh[HB_AX_TENSOR] == 1 && cell->mesh[HB_AX_TENSOR] > 1)

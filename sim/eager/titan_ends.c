@@ -111,6 +111,59 @@ static void run_chunks(struct hb_titan *e, uint32_t h, struct hb_weight *w)
     }
 }
 
+/* --- head and loss in one op --- */
+
+static void back_linear_loss(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    (void)grad;
+    for (int i = 0; i < 2; i++)
+        hb_tape_hold(t, n->saved[i]); /* they go on */
+    hb_ops_weight_grad(t, (struct hb_weight *)(uintptr_t)n->thing, n->saved[1]);
+    hb_tape_give(t, n->in[0], n->saved[0]);
+}
+
+/* Tokens of a piece: logits about as large as the head's input, a power of two of them. */
+static int64_t piece_rows(const struct hb_titan *e)
+{
+    int64_t pieces = hb_div_up(e->head.rows, e->spec->model.d_model);
+    int64_t least = hb_div_up(e->tokens, pieces), rows = 1;
+    while (rows < least)
+        rows *= 2;
+    return rows < e->tokens ? rows : e->tokens;
+}
+
+/* Liger's fused linear cross-entropy (liger_kernel/ops/fused_linear_cross_entropy.py): both
+ * gradients are made in the forward pass, from one piece of logits that its own gradient
+ * overwrites; products are added in place. */
+static void run_linear_loss(struct hb_titan *e, uint32_t h, struct hb_weight *w)
+{
+    struct hb_tape *t = e->t;
+    int64_t d = e->spec->model.d_model;
+    uint32_t dx = plain(t, "zeros_like", "gradient of the last norm's output",
+                        hb_tape_size(t, e->tokens, d, 2));
+    uint32_t dw =
+        hb_tape_make(t, (struct hb_made){"zeros_like", "gradient of the head",
+                                         hb_tape_size(t, w->rows, d, 2), HB_CAT_GRADIENTS, 0});
+    uint32_t losses = plain(t, "zeros", "loss of each token", hb_tape_size(t, e->tokens, 4, 1));
+    uint32_t mask = plain(t, "ne", "tokens that count", e->tokens);
+    uint32_t logits =
+        hb_tape_make(t, (struct hb_made){"head and loss, piece by piece", "logits of a piece",
+                                         hb_tape_size(t, piece_rows(e), w->rows, 2), HB_CAT_LOGITS,
+                                         6 * (double)e->tokens * (double)d * (double)w->rows});
+    hb_tape_drop(t, logits);
+    hb_tape_drop(t, losses);
+    hb_tape_drop(t, mask);
+    struct hb_node *n = hb_tape_node(t, back_linear_loss, HB_NONE);
+    hb_tape_save(t, n, dx);
+    hb_tape_save(t, n, dw);
+    if (n) {
+        n->in[0] = h;
+        n->thing = w;
+    }
+    hb_tape_drop(t, dx);
+    hb_tape_drop(t, dw);
+}
+
 void hb_titan_head(struct hb_titan *e, uint32_t x)
 {
     struct hb_tape *t = e->t;
@@ -126,7 +179,11 @@ void hb_titan_head(struct hb_titan *e, uint32_t x)
     hb_tape_drop_value(t, x);
     uint32_t whole = hb_titan_gathered(e, h);
     t->phase = HB_PHASE_LOSS;
-    run_chunks(e, whole, e->spec->model.tied_embeddings ? &e->end_weights[0] : w + 1);
+    w = e->spec->model.tied_embeddings ? &e->end_weights[0] : w + 1;
+    if (e->spec->loss.kernel == HB_LOSS_LINEAR)
+        run_linear_loss(e, whole, w);
+    else
+        run_chunks(e, whole, w);
     hb_titan_drop_both(t, whole, h);
     hb_titan_set_thing(hb_tape_node(t, back_before_last, HB_NONE), e);
     hb_fsdp_forward_end(&e->fsdp);
@@ -240,6 +297,8 @@ static uint32_t compiled_backward(struct hb_titan *e, struct hb_titan_chunk *c)
  * autograd runs before it goes on to the head. */
 void hb_titan_loss(struct hb_titan *e)
 {
+    if (e->spec->loss.kernel == HB_LOSS_LINEAR)
+        return;
     bool compiled =
         e->spec->loss.kernel == HB_LOSS_COMPILED || (e->tune && e->spec->runtime.compile);
     for (int64_t i = 0; i < e->chunk_count; i++) {

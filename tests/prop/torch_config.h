@@ -101,7 +101,7 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain)
             s, "precision: {grads: %s}\noptimizer: {%s}\n", TORCH_ONE_OF(rng, "f32", "f32", "bf16"),
             TORCH_ONE_OF(rng, "", "", "", "offload: pinned_host, params_offload: pinned_host"));
     hb_str_addf(s, "loss: {kernel: %s, held: %s, chunks: %lld}\n",
-                TORCH_ONE_OF(rng, "eager", "compiled"),
+                TORCH_ONE_OF(rng, "eager", "eager", "compiled", "compiled", "linear"),
                 TORCH_ONE_OF(rng, "none", "none", "compute", "f32"),
                 (long long)(plain && torch_chance(rng, 40) ? hb_rng_range(rng, 2, 9) : 1));
     hb_str_addf(s,

@@ -229,6 +229,23 @@ static void chunks_of_the_loss(void **state)
     assert_true(m.peak_bytes < one - logits);
 }
 
+/* Head and loss in one op: a piece of 64 tokens, as 32000 words are 32 times the width. */
+static void head_and_loss_in_one(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_memory m = run_keys("remat: {policy: full}\nloss: {kernel: linear}\n", &p);
+    int pieces = 0;
+    for (uint32_t b = 0; b < p.buf_count; b++) {
+        if (p.bufs[b].category != HB_CAT_LOGITS)
+            continue;
+        pieces++;
+        assert_int_equal(p.bufs[b].bytes, 64 * 32000 * 2);
+    }
+    assert_int_equal(pieces, 2); /* one a step */
+    assert_true(m.peak_bytes < peak("remat: {policy: full}\nloss: {kernel: compiled}\n"));
+}
+
 /* Codes, an f32 scale for 256 of them and a table for each tensor; norms stay in bf16. Paged ones
  * are none of the allocator's. */
 static void states_in_eight_bits(void **state)
@@ -314,6 +331,8 @@ static void what_is_not_known_is_refused(void **state)
         "optimizer: {offload: pinned_host}\n",
         "precision: {params: bf16}\n",
         "loss: {chunks: 8}\n",
+        "loss: {kernel: linear, held: f32}\n",
+        "mesh: {fsdp: 4, tensor: 2}\nsharding: {residual_over_tensor: true}\n"
         "loss: {kernel: linear}\n",
         "loss: {kernel: compiled, held: f32}\n",
         "sharding: {reshard_ranks: 3}\n",
@@ -343,6 +362,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(levers_move_the_peak, start, end),
         cmocka_unit_test_setup_teardown(without_fsdp_all_is_whole, start, end),
         cmocka_unit_test_setup_teardown(chunks_of_the_loss, start, end),
+        cmocka_unit_test_setup_teardown(head_and_loss_in_one, start, end),
         cmocka_unit_test_setup_teardown(states_in_eight_bits, start, end),
         cmocka_unit_test_setup_teardown(inputs_go_to_the_host, start, end),
         cmocka_unit_test_setup_teardown(shards_on_the_host, start, end),
