@@ -8,6 +8,7 @@
 #include "cli/head.h"
 #include "cli/input.h"
 #include "plots/picture.h"
+#include "plots/place.h"
 #include "solver/advise.h"
 
 struct options {
@@ -141,6 +142,7 @@ static int run(struct hb_env *env, int argc, char **argv)
     if (o.plot.path) {
         struct hb_picture picture = {.kind = HB_PICTURE_TORNADO};
         hb_tornado_make(env->arena, spec.model.name, &list, &picture.tornado);
+        picture.tornado.place = hb_place_of(env->arena, &spec, HB_WHERE_MESH);
         hb_draw_picture(env, &picture, &o.plot);
     }
     return HB_EXIT_YES;

@@ -15,6 +15,7 @@
 #include "cli/input.h"
 #include "models/schema.h"
 #include "plots/picture.h"
+#include "plots/place.h"
 #include "plots/term.h"
 #include "solver/sweep.h"
 
@@ -121,6 +122,19 @@ static struct hb_head find_head(const struct answer *a)
             head.compiler = NULL;
     }
     return head;
+}
+
+/* Of all cells; "" where they run on several. */
+static const char *find_place(const struct answer *a)
+{
+    struct hb_spec spec;
+    enum hb_where most = HB_WHERE_MESH;
+    for (uint32_t i = 0; i < a->sweep->axis_count; i++)
+        if (hb_place_with(a->sweep->axes[i].key) < most)
+            most = hb_place_with(a->sweep->axes[i].key);
+    if (!hb_sweep_spec(a->env->arena, a->sweep, a->env->data_dir, &spec))
+        return "";
+    return hb_place_of(a->env->arena, &spec, most);
 }
 
 /* All but the cells. */
@@ -383,6 +397,8 @@ static int lead(struct hb_env *env, const struct options *o, const struct hb_swe
     struct answer a = {.env = env, .sweep = ask->sweep, .cells = cells};
     if (ok)
         hb_fit_make(env->arena, ask->sweep, cells, &a.map);
+    if (ok && o->plot.path)
+        a.map.place = find_place(&a);
     if (!ok || !check_whole(&a, ask) || !check_answered(&a, o)) {
         hb_out_drop(out);
         return HB_EXIT_INPUT;

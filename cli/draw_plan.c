@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/env.h"
+#include "plots/place.h"
 #include "solver/sample.h"
 
 static void add_point(struct hb_env *env, const struct hb_plan *plan, const struct hb_candidate *c,
@@ -31,6 +32,7 @@ void hb_draw_plan(struct hb_env *env, const struct hb_plan_answer *a, uint32_t m
     struct hb_candidate *sample;
     uint32_t count = hb_plan_sample(env->arena, a->ask, plan, most, &sample);
     *out = (struct hb_pareto){.name = a->ask->spec->model.name,
+                              .place = hb_place_of(env->arena, a->ask->spec, HB_WHERE_COUNT),
                               .budget_bytes = a->ask->budget_bytes,
                               .plan = HB_NONE,
                               .considered = plan->counts.raw};

@@ -9,6 +9,7 @@
 #include "cli/draw_plan.h"
 #include "models/emit.h"
 #include "models/schema.h"
+#include "plots/place.h"
 #include "solver/advise.h"
 #include "solver/sweep.h"
 
@@ -75,6 +76,7 @@ void hb_report_sweep(struct hb_env *env, const struct hb_spec *spec, struct hb_h
     }
     struct hb_fit_map *map = hb_arena_alloc(env->arena, 1, sizeof *map);
     hb_fit_make(env->arena, &sweep, cells, map);
+    map->place = hb_place_of(env->arena, spec, HB_WHERE_MESH);
     report->sweep = map;
 }
 
@@ -157,6 +159,8 @@ void hb_report_plan(struct hb_env *env, const struct hb_spec *spec, const struct
     }
     struct hb_plan_answer answer = {.ask = &ask, .plan = &plan, .margin = margin};
     report->plan_note = plan_note(env, &plan, seconds);
+    if (plan.status == HB_PLAN_LIMIT)
+        report->cut_note = report->plan_note;
     if (plan.found || plan.status != HB_PLAN_LIMIT)
         show_plan(env, &answer, report);
 }
@@ -175,6 +179,7 @@ void hb_report_levers(struct hb_env *env, const struct hb_spec *spec,
     }
     struct hb_tornado *levers = hb_arena_alloc(env->arena, 1, sizeof *levers);
     hb_tornado_make(env->arena, "", &list, levers);
+    levers->place = hb_place_of(env->arena, spec, HB_WHERE_MESH);
     if (levers->count)
         report->advise = levers;
 }

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "plots/frame.h"
+#include "plots/place.h"
 
 struct edge {
     int64_t op;
@@ -201,7 +202,8 @@ static void draw_peak(struct hb_canvas *c, const struct hb_frame *f, struct hb_h
 void hb_addressmap_draw(struct hb_canvas *c, const struct hb_outcome *o)
 {
     struct hb_key keys[HB_CATEGORY_COUNT + 1];
-    double top = hb_canvas_title(c, hb_addressmap_title(c->arena, o), *o->name ? o->name : NULL);
+    const char *below = hb_place_under(c->arena, o->name, o->place);
+    double top = hb_canvas_title(c, hb_addressmap_title(c->arena, o), *below ? below : NULL);
     struct hb_box page = {c->em, top + c->em * 1.4, c->look.width - 2 * c->em,
                           c->look.height - top - c->em * 2.4};
     int count = make_keys(c, o, keys);

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "plots/frame.h"
+#include "plots/place.h"
 
 struct view {
     struct hb_canvas *c;
@@ -339,8 +340,9 @@ void hb_breakdown_draw(struct hb_canvas *c, const struct hb_outcome *outcomes, u
 {
     struct hb_key keys[HB_CATEGORY_COUNT];
     struct view v = {.c = c, .outcomes = outcomes, .count = count};
-    const char *below = count == 1 && *outcomes->name ? outcomes->name : NULL;
-    double top = hb_canvas_title(c, hb_breakdown_title(c->arena, outcomes, count), below);
+    const char *below = count == 1 ? hb_place_under(c->arena, outcomes->name, outcomes->place) : "";
+    double top =
+        hb_canvas_title(c, hb_breakdown_title(c->arena, outcomes, count), *below ? below : NULL);
     struct hb_box page = {c->em, top, c->look.width - 2 * c->em, c->look.height - top - c->em};
     int key_count = make_keys(&v, keys);
     double legend = hb_legend_height(c, page.w, keys, key_count);

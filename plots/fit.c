@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "plots/frame.h"
+#include "plots/place.h"
 
 struct panel {
     struct hb_box area;
@@ -587,9 +588,10 @@ static double draw_head(struct view *v)
     if (m->facets)
         title = hb_arena_printf(arena, "%s: %s", m->facets[facet], title);
     const char *budget = budget_text(arena, m, 0, (size_t)m->x.count * m->y.count * m->facet_count);
+    const char *where = hb_place_under(arena, m->name, m->place);
     const char *below =
-        hb_arena_printf(arena, "%s%s%s%s%s  \xC2\xB7  budget%s  \xC2\xB7  peak in %s", m->name,
-                        *m->name ? "  \xC2\xB7  " : "", m->x.key, *m->y.key ? " \xC3\x97 " : "",
+        hb_arena_printf(arena, "%s%s%s%s%s  \xC2\xB7  budget%s  \xC2\xB7  peak in %s", where,
+                        *where ? "  \xC2\xB7  " : "", m->x.key, *m->y.key ? " \xC3\x97 " : "",
                         m->y.key, budget, unit);
     return hb_canvas_title(v->c, title, below);
 }

@@ -41,6 +41,7 @@ struct hb_fit_cell {
 
 struct hb_fit_map {
     const char *name;
+    const char *place;    /* see plots/place.h; null or "": not told, or it varies */
     int64_t budget_bytes; /* > 0 */
     struct hb_fit_axis x;
     struct hb_fit_axis y;

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "plots/reading.h"
 #include "plots/fit.h"
+#include "plots/place.h"
 
 enum { MAX_CELLS = 1 << 20 };
 
@@ -107,6 +108,16 @@ static void read_facets(struct hb_reading *f, const struct hb_node *json, struct
     }
 }
 
+static void read_place(struct hb_reading *f, const struct hb_node *json, struct hb_fit_map *m)
+{
+    const char *const keys[] = {m->x.key, m->y.key, m->facets ? m->facets[0] : ""};
+    enum hb_where most = HB_WHERE_MESH;
+    for (int i = 0; i < 3; i++)
+        if (hb_place_with(keys[i]) < most)
+            most = hb_place_with(keys[i]);
+    m->place = hb_place_read(f->arena, json, most);
+}
+
 bool hb_fit_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *json,
                  struct hb_fit_map *out)
 {
@@ -119,6 +130,7 @@ bool hb_fit_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_n
     read_facets(&f, json, out);
     if (!read_axis(&f, json, "x", &out->x) || !read_axis(&f, json, "y", &out->y))
         return false;
+    read_place(&f, json, out);
     double cells = (double)out->x.count * out->y.count * out->facet_count;
     if (cells > MAX_CELLS) {
         hb_reading_wrong(&f, json, "cells", "at most a million cells");

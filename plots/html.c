@@ -202,6 +202,11 @@ static void put_header(struct page *p)
         put_text(p, o->peak_at);
         put(p, "</p>\n");
     }
+    if (p->r->cut_note) {
+        put(p, "<p class=\"cut\"><strong>Cut off:</strong> ");
+        put_text(p, p->r->cut_note);
+        put(p, "</p>\n");
+    }
     put_faster(p);
     put_figures(p);
     put(p, "</header>\n");

@@ -28,6 +28,7 @@ struct hb_html {
     const char *sweep_note; /* what else is to be said of them, also where there is none; null */
     const char *plan_note;
     const char *levers_note;
+    const char *cut_note;                      /* of a search that was cut off, said on top; null */
     struct hb_html_flags flags[HB_HTML_FLAGS]; /* of the plan; the first is shown open */
     uint32_t flag_count;
     const char *device;  /* "nvidia-h100-sxm x 64" */

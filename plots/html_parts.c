@@ -22,7 +22,8 @@ const char *const hb_html_style[] = {
     "background:var(--back);padding:4px 8px;z-index:3}",
     ".sub,figcaption,footer,.hint{color:var(--faint)}figcaption,.hint{font-size:.9rem}",
     ".badge{display:inline-block;border-radius:4px;padding:2px 10px;color:#fff;font-weight:600;",
-    "background:#00629a}.badge.no{background:#a84300}.badge.tight{background:#7a5c00}",
+    "background:#00629a}.cut{border-left:5px solid var(--no);padding:2px "
+    "10px}.badge.no{background:#a84300}.badge.tight{background:#7a5c00}",
     "nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:4px 18px;padding:0;margin:.8em 0}",
     "dl.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:10px;",
     "margin:1em 0}dl.figures div{background:var(--panel);border:1px solid var(--line);",

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "plots/frame.h"
+#include "plots/place.h"
 
 static int64_t peak_of(const struct hb_shown_load *load, bool host)
 {
@@ -128,7 +129,8 @@ void hb_loadview_draw(struct hb_canvas *c, const struct hb_outcome *o)
 {
     char text[HB_TICK_TEXT];
     struct hb_frame f = {0};
-    double top = hb_canvas_title(c, hb_loadview_title(c->arena, o), *o->name ? o->name : NULL);
+    const char *below = hb_place_under(c->arena, o->name, o->place);
+    double top = hb_canvas_title(c, hb_loadview_title(c->arena, o), *below ? below : NULL);
     make_scales(o, &f);
     if (!hb_frame_make(
             c, (struct hb_box){c->em, top, c->look.width - 2 * c->em, c->look.height - top - c->em},

@@ -8,6 +8,7 @@
 #include "base/node.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "plots/place.h"
 #include "plots/reading.h"
 #include "plots/scale.h"
 
@@ -192,6 +193,7 @@ static void read_load(struct hb_reading *f, const struct hb_node *map, struct hb
 static void read_totals(struct hb_reading *f, const struct hb_node *json, struct hb_outcome *o)
 {
     hb_reading_text(f, json, "name", &o->name);
+    o->place = hb_place_read(f->arena, json, HB_WHERE_MESH);
     hb_reading_bool(f, json, "fits", &o->fits);
     hb_reading_bytes(f, json, "peak_bytes", 0, &o->peak_bytes);
     hb_reading_bytes(f, json, "budget_bytes", 0, &o->budget_bytes);

@@ -57,7 +57,8 @@ struct hb_shown_load {
 };
 
 struct hb_outcome {
-    const char *name; /* of the configuration; "" */
+    const char *name;  /* of the configuration; "" */
+    const char *place; /* see plots/place.h; null or "": not told */
     bool fits;
     int64_t peak_bytes;
     int64_t low_bytes; /* of the peak's interval; 0, as high_bytes: not told */
@@ -81,7 +82,7 @@ struct hb_outcome {
 
     uint32_t sample_count; /* 0: no timeline */
     double *seconds;
-    uint32_t *positions; /* in the schedule; null: read from JSON */
+    uint32_t *positions;                        /* in the schedule; null: read from JSON */
     int64_t *category_curve[HB_CATEGORY_COUNT]; /* null: nothing of that category */
     struct hb_shown_span *phases;
     uint32_t phase_count;

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "plots/outcome.h"
+#include "plots/place.h"
 #include "sim/engine/live.h"
 #include "sim/engine/timeline.h"
 #include "sim/ir/why.h"
@@ -306,6 +307,7 @@ static void take_totals(struct maker *m)
     const struct hb_result *r = m->r;
     struct hb_outcome *o = m->o;
     *o = (struct hb_outcome){.name = r->program.name,
+                             .place = hb_place_of(m->arena, r->spec, HB_WHERE_MESH),
                              .fits = r->fits,
                              .peak_bytes = r->memory.peak_bytes,
                              .low_bytes = r->interval.records ? r->interval.low_bytes : 0,

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "plots/reading.h"
 #include "plots/frame.h"
+#include "plots/place.h"
 
 enum { LISTED = 6 };
 
@@ -44,6 +45,7 @@ bool hb_pareto_read(struct hb_arena *arena, struct hb_diag *diag, const struct h
     size_t room = (points ? points->count : 0) + (others ? others->count : 0) + 1;
     out->points = hb_arena_alloc(arena, room, sizeof *out->points);
     hb_reading_text(&f, json, "name", &out->name);
+    out->place = hb_place_read(arena, json, HB_WHERE_COUNT);
     hb_reading_real(&f, json, "considered", &out->considered);
     hb_reading_bytes(&f, json, "budget_bytes", 0, &out->budget_bytes);
     if (prediction)
@@ -328,7 +330,7 @@ static const char *make_subtitle(struct view *v)
     struct hb_str s;
     char text[HB_TICK_TEXT];
     hb_str_init(&s, v->c->arena);
-    hb_str_add(&s, v->p->name);
+    hb_str_add(&s, hb_place_under(v->c->arena, v->p->name, v->p->place));
     if (v->p->considered > 0)
         hb_str_addf(&s, "%s%u drawn of %s considered", s.len ? "  \xC2\xB7  " : "",
                     v->p->count - v->outside, hb_count_print(v->p->considered, text));

@@ -24,6 +24,7 @@ struct hb_pareto_point {
 
 struct hb_pareto {
     const char *name;
+    const char *place;    /* see plots/place.h; null or "": not told */
     int64_t budget_bytes; /* 0: none */
     struct hb_pareto_point *points;
     uint32_t count;

@@ -10,6 +10,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "plots/frame.h"
+#include "plots/place.h"
 
 enum { TOP_TENSORS = 5 };
 
@@ -44,7 +45,7 @@ static const char *make_subtitle(struct hb_canvas *c, const struct hb_outcome *o
     struct hb_str s;
     char text[HB_TICK_TEXT];
     hb_str_init(&s, c->arena);
-    hb_str_add(&s, o->name);
+    hb_str_add(&s, hb_place_under(c->arena, o->name, o->place));
     if (o->step_seconds > 0)
         hb_str_addf(&s, "%sstep %s", s.len ? "  \xC2\xB7  " : "",
                     hb_unit_print(HB_UNIT_SECONDS, o->step_seconds, text));

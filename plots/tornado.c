@@ -11,6 +11,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "plots/frame.h"
+#include "plots/place.h"
 #include "plots/reading.h"
 #include "solver/advise.h"
 
@@ -97,6 +98,7 @@ bool hb_tornado_read(struct hb_arena *arena, struct hb_diag *diag, const struct 
     struct filling filling = {out, (uint32_t)levers->count + (uint32_t)(pairs ? pairs->count : 0)};
     out->levers = hb_arena_alloc(arena, filling.room, sizeof *out->levers);
     hb_reading_text(&f, json, "name", &out->name);
+    out->place = hb_place_read(arena, json, HB_WHERE_MESH);
     hb_reading_bytes(&f, json, "peak_bytes", 0, &out->peak_bytes);
     hb_reading_bytes(&f, json, "budget_bytes", 0, &out->budget_bytes);
     hb_reading_real(&f, json, "step_seconds", &out->step_seconds);
@@ -304,7 +306,7 @@ static const char *describe(struct hb_arena *arena, const struct hb_tornado *t)
     for (uint32_t i = 0; i < t->count; i++)
         pair = pair || t->levers[i].pair;
     hb_str_init(&text, arena);
-    hb_str_add(&text, t->name);
+    hb_str_add(&text, hb_place_under(arena, t->name, t->place));
     if (pair)
         hb_str_addf(&text, "%shatched: two levers together", text.len ? "  \xC2\xB7  " : "");
     if (t->idle_count)

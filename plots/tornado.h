@@ -24,6 +24,7 @@ struct hb_lever {
 
 struct hb_tornado {
     const char *name;
+    const char *place; /* see plots/place.h; null or "": not told */
     int64_t peak_bytes;
     int64_t budget_bytes;    /* 0: none */
     double step_seconds;     /* 0: not told */

@@ -29,7 +29,18 @@ ok 'the layout has labels' grep -q '"role": "title"' "$work/l.json"
 expect 0 hbmsim simulate "$model" --json --full --plot "$work/direct.svg" -o "$work/r.json"
 expect 0 hbmsim plot "$work/r.json" -o "$work/again.svg"
 ok 'the picture is the same from its JSON' cmp -s "$work/direct.svg" "$work/again.svg"
-expect 0 hbmsim plot "$work/r.json" --kind addressmap -o "$work/heap.svg"
+for kind in timeline breakdown addressmap; do
+    run hbmsim plot "$work/r.json" --kind $kind --text --size 900x600 -o "$work/heap.svg"
+    ok "$kind says device and mesh" grep -q '8 × nvidia-h100, fsdp 8' "$work/heap.svg"
+done
+printf '%s\n' 'model: {preset: llama3-8b}' 'batch: {global: 32, seq: 8192}' 'mesh: {fsdp: 8}' \
+    'hardware: {device: nvidia-h100}' >"$work/free.yaml"
+for axis in batch.seq=4096,8192:'8 × nvidia-h100, fsdp 8  ·' mesh.fsdp=4,8:'b  ·  nvidia-h100  ·' \
+    hardware.device=nvidia-h100,nvidia-h200:'b  ·  batch.global'; do
+    run hbmsim sweep "$work/free.yaml" --x batch.global=32,64 --y "${axis%%:*}" --json -o "$work/s.json"
+    run hbmsim plot "$work/s.json" --text -o "$work/s.svg"
+    ok "a map of ${axis%%=*} says what it is of" grep -q "${axis#*:}" "$work/s.svg"
+done
 expect 0 hbmsim simulate "$model" --set runtime.memory_fraction=0.92 --set load.method=device_put --set load.processes=8 --json -o "$work/l.json"
 expect 0 hbmsim plot "$work/l.json" --kind load -o "$work/load.pdf"
 

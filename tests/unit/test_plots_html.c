@@ -22,6 +22,7 @@ static const char *write_report(struct hb_arena *a, uint64_t seed, struct hb_htm
                                .sweep = seed % 4 == 1 ? NULL : m,
                                .plan = seed % 4 == 2 ? NULL : p,
                                .plan_note = "cut <off>",
+                               .cut_note = "after 1 s, <so>",
                                .flags = {{"MaxText", "--x=<1> & \"y\""}},
                                .flag_count = 1,
                                .advise = seed % 4 == 3 ? NULL : t,
@@ -141,6 +142,8 @@ static void reports_are_whole(void **state)
         assert_true((strstr(html, "id=\"levers\"") != NULL) == (report.advise != NULL));
         assert_non_null(strstr(html, "id=\"plan\""));
         assert_non_null(strstr(html, "<p class=\"note\">cut &lt;off&gt;</p>"));
+        const char *cut = strstr(html, "<strong>Cut off:</strong> after 1 s, &lt;so&gt;</p>");
+        assert_true(cut && cut < strstr(html, "</header>"));
         assert_true((strstr(html, "id=\"plan-pic\"") != NULL) == (report.plan != NULL));
         assert_true(strlen(html) < 1500000); /* maps of noise: no two neighbours alike */
         unit_end(&u);
