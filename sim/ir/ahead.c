@@ -7,28 +7,23 @@
  * of it is made again, the attention ahead of the experts' backward loop, the MLP's two products
  * where they are needed (deepseek2-16b with dense_cf1.0, over 8 and 16, and over 32), unless they
  * find room ahead as well: with experts exchanged or gathered by another chip those of the forward
- * pass serve (ep4, ep4_cf1, ep16, v6e-16), and between rings of whole lanes ragged ones' come from
- * 8192 tokens on (/base, over 8; not 4096), and where values are kept (save_out_proj with capacity
- * 1). */
-enum { AHEAD_TOKENS = 4096 };
-
+ * pass serve (ep4, ep4_cf1, ep16, v6e-16), and between rings
+ * ragged ones' (/base, over 8). */
 static bool mlp_comes_ahead(const struct hb_lower *lo)
 {
     const struct hb_model *m = &lo->spec->model;
     const struct hb_block *last = &m->blocks[m->block_count - 1];
-    if (lo->fsdp_mode != HB_WEIGHT_RING || !lo->chip->own_loss_at_once)
+    if (lo->fsdp_mode != HB_WEIGHT_RING)
         return true;
-    bool keeps = last->remat.policy == HB_POLICY_NAMES && last->remat.save != 0;
     bool ragged = last->moe.dispatch == HB_DISPATCH_RAGGED;
-    return hb_head_whole_lanes(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           (keeps || (ragged && lo->local.tokens > AHEAD_TOKENS));
+    return ragged;
 }
 
 static bool is_before_experts(const struct hb_lower *lo, const struct hb_group *g)
 {
     const struct hb_model *m = &lo->spec->model;
     const struct hb_block *last = &m->blocks[m->block_count - 1];
-    return lo->maxtext && g->layer.block != last && last->moe.experts > 0;
+    return lo->maxtext && g->layer.block != last;
 }
 
 void hb_ahead_find(const struct hb_lower *lo, struct hb_group *g)

@@ -182,8 +182,7 @@ static void read_experts(struct hb_body *b, struct hb_emit *e, const struct hb_s
     if (!b->lo->maxtext || leaves[s->leaf].rank != HB_LEAF_RANK || !leaves[s->leaf].held)
         return;
     for (uint32_t i = b->y->first_leaf; i < b->y->end_leaf; i++)
-        if (i != s->leaf && leaves[i].rank == HB_LEAF_RANK && leaves[i].held &&
-            hb_weight_mode(b->lo, &leaves[i]) == HB_WEIGHT_GATHER)
+        if (i != s->leaf && leaves[i].rank == HB_LEAF_RANK && leaves[i].held)
             hb_emit_read(e, leaves[i].gathered);
 }
 

@@ -38,8 +38,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, u
     }
     /* XLA:TPU scatters the sum beside tensor parallelism (8B,v6e4x4,f4t4: f32[1024,32064]) into
      * shards of whole rows of lanes (70B,f64t4,chunk8; 8B,f64t4,chunk4: bf16[4096,32064]). */
-    bool scattered = lo->habits->logits_copies == 2 ||
-                     (hb_ways(lo, HB_AX_TENSOR) > 1 && hb_head_whole_lanes(lo));
+    bool scattered = lo->habits->logits_copies == 2 || hb_ways(lo, HB_AX_TENSOR) > 1;
     uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
                             hb_leaf_layer_shape(l, lo->p->bufs[c->dlogits].dtype, true));
     /* One in the compute dtype in its place (MaxText's llama3-8b over 256, num_vocab_tiling=4;
@@ -126,9 +125,7 @@ static bool crosses_batch(const struct hb_lower *lo)
 
 static bool crosses_sequences(const struct hb_lower *lo)
 {
-    int64_t sequences = hb_mul_sat(lo->local.batch, lo->local.batch_ways);
-    return crosses_batch(lo) && hb_ways(lo, HB_AX_SEQUENCE) > 1 && lo->local.batch > 1 &&
-           sequences != lo->spec->loss.chunks;
+    return crosses_batch(lo) && hb_ways(lo, HB_AX_SEQUENCE) > 1 && lo->local.batch > 1;
 }
 
 static uint32_t gather_chunks(struct hb_lower *lo, uint32_t x, const char *name, int64_t ways)
@@ -138,12 +135,6 @@ static uint32_t gather_chunks(struct hb_lower *lo, uint32_t x, const char *name,
     all.dim[1] = hb_mul_sat(all.dim[1], hb_ways(lo, HB_AX_SEQUENCE));
     uint32_t whole = hb_temp(lo, name, HB_CAT_COMMUNICATION, all);
     uint32_t own = x;
-    bool split = hb_ways(lo, HB_AX_SEQUENCE) > 1;
-    if (split && lo->gather_form == HB_GATHER_PADDED && lo->phase == HB_PHASE_BACKWARD) {
-        all.dtype = HB_DT_F32;
-        own = hb_temp(lo, hb_name(lo, name, ", own part between zeros"), HB_CAT_COMMUNICATION, all);
-        hb_emit_simple(lo, HB_OP_COPY, "own part between zeros", x, own);
-    }
     hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, hb_name(lo, "make ", name), own, whole);
     return whole;
 }
@@ -153,9 +144,8 @@ static uint32_t gather_chunks(struct hb_lower *lo, uint32_t x, const char *name,
  * and context 2: bf16[16,8192,4096]; fsdp 4: bf16[4,4096,4096]). */
 static uint32_t chunk_input(struct hb_lower *lo, uint32_t x, uint32_t chunks)
 {
-    bool all = lo->local.batch_ways > lo->spec->loss.chunks;
     if (crosses_sequences(lo))
-        x = gather_chunks(lo, x, "chunks of whole sequences", all ? lo->local.batch_ways : 1);
+        x = gather_chunks(lo, x, "chunks of whole sequences", lo->local.batch_ways);
     return hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", x, chunks);
 }
 

@@ -22,94 +22,29 @@ bool hb_copies_queued(const struct hb_lower *lo)
            o->name != HB_OPT_MUON;
 }
 
-int64_t hb_copies_bytes(const struct hb_lower *lo)
-{
-    const struct hb_optim *o = &lo->spec->optimizer;
-    int64_t bits = lo->spec->precision.master ? hb_dtype_bits(HB_DT_F32) : 0, sum = 0;
-    for (int k = 0; k < o->moment_count; k++)
-        bits += hb_dtype_bits(o->moments[k]);
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        uint32_t first = 0; /* of the runs of layers that have this weight */
-        while (first < i && !hb_leaf_is_same(&lo->leaves[first], &lo->leaves[i]))
-            first++;
-        if (first == i)
-            sum = hb_add_sat(sum, lo->leaves[i].all_bytes);
-    }
-    return hb_mul_sat(bits, sum / hb_dtype_bits(HB_DT_F32));
-}
-
-/* Where a step is no ring's: a list makes the zeros of all gradients before the loss, post-order
- * has them twice beside the logits (MiB above the arguments, list and post; without states on the
- * host depth-first is less than both, but their copies change its walk. 1B over fsdp 4: 10367 9835,
- * fsdp 2: 14120 15001, data 8: 23120 25864; sequence 2 and fsdp 4 on v5p, 4096 tokens: 7541 7490,
- * on v6e, 1024: 5759 both). */
-static bool is_list(const struct hb_lower *lo)
-{
-    const struct hb_leaf *head = &lo->leaves[lo->head];
-    int64_t logits = hb_logit_bytes(lo, 4);
-    struct hb_shape whole = hb_leaf_layer_shape(head, HB_DT_F32, true);
-    int64_t grad = hb_shape_plain_bytes(&whole);
-    if (logits <= grad / 2 && lo->spec->loss.chunks == 1)
-        return true;
-    return hb_add_sat(lo->stacked_grad_bytes, lo->input_bytes) > hb_add_sat(grad, grad / 2);
-}
-
-/* Scores without a kernel, f32 and bf16 of them, that exceed the logits: beside these, which wait,
- * and the zeros of all gradients a list is least (1B, naive, list, depth, post, MiB above the
- * arguments: fsdp 4 and tensor 2 10110 12035 14154, with sp_residual 9721 11554 13858, data 2 and
- * fsdp 4 11842 14658 15754, tensor 8 12996 13734 17922). */
-static bool are_scores_larger(const struct hb_lower *lo)
-{
-    enum { SCORE_BYTES = 6, LOGIT_BYTES = 4 };
-    const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
-    int64_t heads = hb_div_up(a->heads, hb_ways(lo, HB_AX_TENSOR));
-    return a->kernel == HB_KERNEL_NAIVE && a->kind != HB_ATTN_NONE &&
-           hb_mul_sat(SCORE_BYTES * heads, lo->spec->batch.seq) > LOGIT_BYTES * lo->local.vocab;
-}
-
-/* Between rings, with a head that is gathered: its whole gradient in f32 and the sum, in bf16, come
- * late in a list, which is least unless the layers' gradients exceed them (8B of 1024 tokens over
- * 8, list, depth, post: bf16 with bf16 moments 8622 9124 9861, 8 layers 5671 6828 6173, 32 layers
- * 16763 all, depth-first; 1B 3198 3669 3402). */
-static bool is_gathered_head_largest(const struct hb_lower *lo)
-{
-    enum { GRAD_BYTES = 6 };
-    const struct hb_spec *s = lo->spec;
-    bool plain = s->loss.chunks == 1 && s->stack.form == HB_FORM_SCAN && !s->model.tied_embeddings;
-    if (lo->fsdp_mode != HB_WEIGHT_RING || hb_head_ring(lo) || hb_ways(lo, HB_AX_TENSOR) > 1)
-        return false;
-    int64_t head = hb_mul_sat(s->model.d_model, lo->local.vocab);
-    return plain && lo->stacked_grad_bytes < hb_mul_sat(GRAD_BYTES, head);
-}
-
 bool hb_copies_first(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1;
     if (hb_sequence_known(lo))
         return hb_sequence_find(lo) == HB_SEQUENCE_LIST;
-    if (s->batch.accumulate > 1 || hb_ways(lo, HB_AX_PIPELINE) > 1)
+    if (s->batch.accumulate > 1)
         return false;
     if (s->model.blocks[0].moe.experts > 0)
         return !s->optimizer.clip;
     if (hb_alone(lo))
-        return hb_sequence_hosted_find(lo) == HB_SEQUENCE_LIST;
+        return true;
     /* 1B over fsdp 4 and tensor 2, tied, of 2048 tokens: 5760 5258 6221, over tensor 8 in
      * chunks 10981 10367 10438; rnd/054 in chunks not. */
     bool ring = lo->fsdp_mode == HB_WEIGHT_RING;
-    bool chunks = s->loss.chunks > 1 && lo->fsdp_mode != HB_WEIGHT_LOCAL;
-    if (tensor && s->model.tied_embeddings && (ring || chunks))
-        return true;
-    if (is_gathered_head_largest(lo))
+    if (tensor && s->model.tied_embeddings)
         return true;
     if (ring || lo->gather_form != HB_GATHER_PLAIN)
         return false;
-    if (are_scores_larger(lo))
-        return true;
     /* 1B over tensor 8: 11378 12003 and depth-first 10907, with clip 11092 12003 11911. */
     if (tensor)
-        return s->optimizer.clip && s->loss.chunks == 1 && hb_fsdp_ways(lo, false) == 1;
-    return is_list(lo);
+        return s->loss.chunks == 1 && hb_fsdp_ways(lo, false) == 1;
+    return true;
 }
 
 /* Five on one device, over tensor or data alone, in rings of one sequence a device: see find_parts.
@@ -133,73 +68,17 @@ uint32_t hb_copies_early(const struct hb_lower *lo)
         return chunks || lo->gather_form == HB_GATHER_PADDED ? 0 : LEAVES;
     if (s->model.tied_embeddings)
         return LEAF;
-    if (lo->fsdp_mode == HB_WEIGHT_LOCAL || hb_sequence_known(lo))
-        return HB_COPIES_AT_ONCE;
     bool many = s->optimizer.moment_count + s->precision.master >= MANY_STATES;
-    if (chunks || many || (hb_ways(lo, HB_AX_SEQUENCE) > 1 && !hb_head_waits(lo)))
+    if (many)
         return HB_COPIES_AT_ONCE + HB_COPIES_OVER_LOSS;
     return LEAVES;
-}
-
-/* What follows the layers hides the last copies where the update of an attention weight moves so
- * much: then the head's product, on one device, goes to the end (tinyS/opt_host with four layers,
- * and of d_ff=1408, eight of adamw_bf16 and six, sixteen of lion and of momentum; at once with two
- * and three layers, four of adamw_bf16, adamw_bf16mu, momentum, lion), twice as much depth-first
- * (eight of lion: at once), and with bf16 parameters. */
-enum { HIDING_BYTES = 104000000 };
-
-static bool are_hidden_late(const struct hb_lower *lo, int64_t least)
-{
-    const struct hb_optim *o = &lo->spec->optimizer;
-    const struct hb_precision *p = &lo->spec->precision;
-    int64_t bits = hb_dtype_bits(HB_DT_F32) + 2 * hb_dtype_bits(p->params), most = 0;
-    bits += p->master ? 2 * hb_dtype_bits(HB_DT_F32) : 0;
-    for (int k = 0; k < o->moment_count; k++)
-        bits += 2 * hb_dtype_bits(o->moments[k]);
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        const struct hb_leaf *l = &lo->leaves[i];
-        if (l->matrix && !l->end && !l->held)
-            most = hb_larger(most, l->all_bytes);
-    }
-    int64_t count = most / (hb_dtype_bits(HB_DT_F32) / CHAR_BIT);
-    return p->params == lo->compute || hb_mul_sat(bits / CHAR_BIT, count) >= least;
-}
-
-bool hb_copies_head_waits(const struct hb_lower *lo)
-{
-    enum hb_sequence sequence = hb_sequence_hosted_find(lo);
-    if (sequence == HB_SEQUENCE_DEPTH && lo->spec->optimizer.moment_count > 1)
-        return false;
-    bool depth = sequence == HB_SEQUENCE_DEPTH;
-    return sequence == HB_SEQUENCE_POST || are_hidden_late(lo, (depth ? 2 : 1) * HIDING_BYTES);
-}
-
-bool hb_copies_head_fused(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    return hb_copies_queued(lo) && hb_alone(lo) && !s->optimizer.clip && s->batch.accumulate == 1 &&
-           s->loss.chunks == 1 && !s->model.tied_embeddings && s->optimizer.moment_count > 0 &&
-           !hb_head_waits(lo);
 }
 
 bool hb_copies_head_at_once(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    return hb_copies_queued(lo) && !hb_alone(lo) && !hb_copies_first(lo) && !s->optimizer.clip &&
-           s->batch.accumulate == 1 && s->loss.chunks == 1 && !s->model.tied_embeddings &&
-           hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
-}
-
-/* Operations of a product for each byte of states from which on it is longer than their way (1B,
- * naive, over fsdp 4 and tensor 2: f32[4,4096,64128], 2900, to the end, f32[8,4096,64128], 5800,
- * not). */
-enum { COPY_OPERATIONS = 4000 };
-
-bool hb_copies_outlast_head(const struct hb_lower *lo)
-{
-    double tokens = (double)lo->local.tokens, d = (double)lo->spec->model.d_model;
-    double operations = 2.0 * tokens * d * (double)lo->local.vocab;
-    return operations < COPY_OPERATIONS * (double)hb_copies_bytes(lo);
+    return hb_copies_queued(lo) && !hb_copies_first(lo) && !s->optimizer.clip &&
+           s->batch.accumulate == 1 && !s->model.tied_embeddings;
 }
 
 /* A leaf's part in the order of updates. */

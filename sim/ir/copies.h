@@ -10,20 +10,12 @@ enum { HB_COPIES_AT_ONCE = 5, HB_COPIES_OVER_LOSS = 3 };
 /* Whether the optimizer's states go through that queue: not MaxText's step nor muon's whole
  * matrices. */
 bool hb_copies_queued(const struct hb_lower *lo);
-/* The bytes of them all, over all layers. */
-int64_t hb_copies_bytes(const struct hb_lower *lo);
 /* Whether they all come before the layers' backward pass, by the sequence that the step runs in. */
 bool hb_copies_first(const struct hb_lower *lo);
 /* How many states otherwise are, of the leaves that are updated first. */
 uint32_t hb_copies_early(const struct hb_lower *lo);
 /* Whether the head's gradient meets its states before them, and the new ones wait. */
 bool hb_copies_head_at_once(const struct hb_lower *lo);
-/* Whether those that go back take longer than the head's product, that could hide them. */
-bool hb_copies_outlast_head(const struct hb_lower *lo);
-/* One device: whether the head's product waits for the end of the step; if not, its update is part
- * of it and the new states wait beside the logits. */
-bool hb_copies_head_waits(const struct hb_lower *lo);
-bool hb_copies_head_fused(const struct hb_lower *lo);
 /* The leaves in the order of their updates: leaf_count indices in the arena; a weight's leaves, of
  * one run of layers each, stand together. Those of the i-th's weight end before hb_copies_end. */
 uint32_t *hb_copies_order(struct hb_lower *lo);

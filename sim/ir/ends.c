@@ -189,8 +189,7 @@ static bool is_table_summed(const struct hb_lower *lo)
 {
     return lo->spec->batch.accumulate == 1 && lo->habits->rings && hb_head_split(lo) &&
            !lo->maxtext && lo->local.batch_ways > hb_fsdp_ways(lo, false) &&
-           hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->spec->lookup == HB_LOOKUP_GATHER &&
-           !lo->spec->model.tied_embeddings;
+           lo->spec->lookup == HB_LOOKUP_GATHER && !lo->spec->model.tied_embeddings;
 }
 
 void hb_ends_zero_table(struct hb_lower *lo, struct hb_ends *ends)
@@ -250,9 +249,7 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
                               hb_leaf_layer_shape(table, lo->compute, false));
         hb_emit_simple(lo, HB_OP_REDUCE, "sum gradients of positions", grad, table->grad);
     }
-    bool last = lo->head_last && lo->spec->model.tied_embeddings;
-    ends->rows = last ? grad : HB_NONE;
-    if (!first && !last)
+    if (!first)
         scatter_table(lo, ends, grad);
     struct hb_emit loss = {.name = "loss of the chunks", .kind = HB_OP_MARK};
     hb_emit_read(&loss, ends->loss_x);
@@ -264,11 +261,4 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
     hb_emit_read(&e, ends->norm_x);
     hb_emit_read(&e, ends->norm_grad);
     hb_emit(lo, &e);
-}
-
-void hb_ends_finish_last(struct hb_lower *lo, struct hb_ends *ends)
-{
-    hb_loss_finish_last(lo, ends);
-    if (ends->rows != HB_NONE)
-        scatter_table(lo, ends, ends->rows);
 }

@@ -20,7 +20,6 @@ struct hb_ends {
     bool head_done;
     uint32_t table;      /* the embedding's table, cast ahead of the lookup; HB_NONE */
     uint32_t table_grad; /* zeros for the table's gradient, made early; HB_NONE */
-    uint32_t rows;       /* gradient of the first residual, where a tied head comes last; HB_NONE */
 };
 
 void hb_ends_leaves(struct hb_lower *lo);
@@ -35,7 +34,5 @@ struct hb_shape hb_ends_residual(const struct hb_lower *lo);
 /* What is left when the layers' backward pass is done: gradients of the head (where postponed) and
  * of the embedding, from the gradient of the first residual. */
 void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad);
-/* The head's gradient where it comes last of all, and with a tied one the embedding's. */
-void hb_ends_finish_last(struct hb_lower *lo, struct hb_ends *ends);
 
 #endif

@@ -70,7 +70,6 @@ struct hb_chip {
     bool head_before_last;    /* its gradient, before a last layer taken out beside host copies */
     bool sent_stacks_turned;  /* stacks from the host come whole, between rings */
     bool head_summed_at_once; /* one sequence's head's gradient, depth-first between gathers */
-    bool hosted_head_first;   /* one device, states on the host: the walk meets the head first */
     bool own_loss_waits;      /* MaxText's logits, where nothing is kept, between rings */
     bool own_loss_at_once;    /* MaxText's, between rings, with many tokens */
     bool fused_backward;      /* flash attention's backward pass is one kernel */

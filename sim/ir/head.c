@@ -64,7 +64,7 @@ enum {
  * llama3-70b/remat_save_out_proj, nor over two devices, llama3-8b/fsdp2_tp4). Not in pipelines. */
 bool hb_head_own_loss(const struct hb_lower *lo)
 {
-    return lo->maxtext && lo->spec->loss.onehot && lo->habits->logits_copies == 1;
+    return lo->maxtext;
 }
 
 bool hb_head_own_rule(const struct hb_lower *lo)
@@ -76,13 +76,6 @@ static bool keeps_nothing(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
     return r->policy == HB_POLICY_FULL || (r->policy == HB_POLICY_NAMES && r->save == 0);
-}
-
-static bool fetches_wide(const struct hb_lower *lo)
-{
-    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
-    uint32_t wide = 1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP;
-    return hb_offloads(lo) && (r->offload & wide);
 }
 
 enum { SHORT_RING = 5 };
@@ -101,10 +94,10 @@ bool hb_head_short_ring(const struct hb_lower *lo)
 bool hb_head_sum_scattered(const struct hb_lower *lo)
 {
     int64_t ways = hb_fsdp_ways(lo, false);
-    return lo->habits->logits_copies == 1 && !lo->maxtext && ways > 1 && ways <= HB_HOST_DEVICES &&
-           lo->local.batch_ways == ways && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
-           lo->spec->precision.params != lo->compute && lo->spec->loss.dot == HB_DT_F32;
+    return !lo->maxtext && ways <= HB_HOST_DEVICES && lo->local.batch_ways == ways &&
+           hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
+           hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->spec->precision.params != lo->compute &&
+           lo->spec->loss.dot == HB_DT_F32;
 }
 
 static int64_t bytes_of(struct hb_shape s)
@@ -146,17 +139,8 @@ static bool is_loss_the_peak(const struct hb_lower *lo)
  * tensor 8 or context 8). */
 static bool is_split_twice(const struct hb_lower *lo)
 {
-    bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1 && hb_fsdp_ways(lo, false) > 1;
-    return tensor || (hb_ways(lo, HB_AX_SEQUENCE) > 1 && hb_ways(lo, HB_AX_FSDP) > 1);
-}
-
-/* Beside a data axis from 8 ways of fsdp on, whatever is kept (llama2-7b, data 2 and fsdp 16, with
- * q, k, v and attn_out: the logits to the end; llama3-8b, data 2 and fsdp 8 with q, k, v on the
- * host; not data 2 and fsdp 4, nor that with q, k, v on the host, but with minimal_offloaded and
- * with states split over data). */
-static bool is_late_beside_data(const struct hb_lower *lo)
-{
-    return hb_fsdp_ways(lo, false) >= POSTPONE_WAYS || fetches_wide(lo);
+    bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1;
+    return tensor || hb_ways(lo, HB_AX_SEQUENCE) > 1;
 }
 
 /* On v6e between rings too (base/llama2-7b, v6e-16), and wherever values go to the host
@@ -171,14 +155,10 @@ static bool is_own_rule_late(const struct hb_lower *lo)
     bool split = is_split_twice(lo);
     bool beside = hb_ways(lo, HB_AX_DATA) > 1 && hb_fsdp_ways(lo, false) > 1;
     if (beside && !lo->spec->sharding.optimizer_over_data)
-        return is_late_beside_data(lo);
+        return true;
     if (lo->fsdp_mode != HB_WEIGHT_RING)
         return split || hb_offloads(lo) || (keeps_nothing(lo) && !is_loss_the_peak(lo));
-    bool experts = false;
-    for (int i = 0; i < lo->spec->model.block_count; i++)
-        experts = experts || lo->spec->model.blocks[i].moe.experts > 0;
-    return hb_offloads(lo) || (split && !experts) ||
-           (keeps_nothing(lo) && lo->chip->own_loss_waits);
+    return split || (keeps_nothing(lo) && lo->chip->own_loss_waits);
 }
 
 /* Between rings of MaxText's from four tokens of all devices to a word on: the accumulators of the
@@ -191,7 +171,7 @@ static bool has_tokens(const struct hb_lower *lo, int64_t a_word)
 {
     int64_t tokens = hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens);
     return lo->fsdp_mode == HB_WEIGHT_RING && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           !hb_head_short_ring(lo) && tokens >= hb_mul_sat(a_word, lo->local.vocab);
+           tokens >= hb_mul_sat(a_word, lo->local.vocab);
 }
 
 /* Where the embedding is a product with one-hot rows, too (llama3-8b, 8 sequences over 8 devices,
@@ -199,20 +179,7 @@ static bool has_tokens(const struct hb_lower *lo, int64_t a_word)
 static bool is_ring_long(const struct hb_lower *lo)
 {
     bool product = lo->fsdp_mode == HB_WEIGHT_RING && lo->spec->lookup == HB_LOOKUP_ONEHOT;
-    return product || has_tokens(lo, TOKENS_A_WORD) || hb_head_states_early(lo);
-}
-
-/* With the optimizer on the host: from two on all states come before the layers' backward pass, and
- * the logits wait (llama3-8b/opt_host_offload with 65536 tokens: 32000 words, not 33000 to 128256;
- * with 131072: 64000; llama2-7b alike; mistral-7b, 32000 words, with 65536 and 131072, not 32768).
- */
-enum { TOKENS_A_WORD_HOST = 2 };
-
-bool hb_head_states_early(const struct hb_lower *lo)
-{
-    return hb_head_own_rule(lo) && lo->chip->own_loss_at_once &&
-           lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST && lo->spec->optimizer.clip &&
-           lo->spec->batch.accumulate == 1 && has_tokens(lo, TOKENS_A_WORD_HOST);
+    return product || has_tokens(lo, TOKENS_A_WORD);
 }
 
 /* v5p's sparse cores gather from so many rows on what the table's gradient adds up by word, while
@@ -236,12 +203,11 @@ static bool hides_rows(const struct hb_lower *lo)
  * (gemma2-9b/inputoff: bf16[4,4096,256128] through the layers, and with two sequences). */
 static bool is_ring_early(const struct hb_lower *lo)
 {
-    bool ring = lo->fsdp_mode == HB_WEIGHT_RING && !hb_head_short_ring(lo);
+    bool ring = lo->fsdp_mode == HB_WEIGHT_RING;
     if (!lo->maxtext)
         return ring && (hb_ways(lo, HB_AX_TENSOR) > 1 || (lo->local.batch > 1 && !hides_rows(lo)));
     bool many = lo->local.tokens >= POSTPONE_RING_TOKENS || lo->spec->batch.accumulate > 1;
-    return ring && many && lo->chip->own_loss_at_once && !hb_offloads(lo) &&
-           hb_ways(lo, HB_AX_TENSOR) == 1;
+    return ring && many && lo->chip->own_loss_at_once && !hb_offloads(lo);
 }
 
 /* Whether naive scores, f32 and bf16 of them, exceed so many times the logits. Those do not wait
@@ -253,11 +219,10 @@ static bool is_ring_early(const struct hb_lower *lo)
 static bool scores_exceed_logits(const struct hb_lower *lo, int64_t times)
 {
     const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
-    if (a->kernel != HB_KERNEL_NAIVE || a->kind == HB_ATTN_NONE)
+    if (a->kernel != HB_KERNEL_NAIVE)
         return false;
     int64_t heads = hb_div_up(a->heads, hb_ways(lo, HB_AX_TENSOR));
-    bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1; /* scores are those of one microbatch */
-    int64_t passes = hb_mul_sat(times, piped ? lo->spec->pipeline.microbatches : 1);
+    int64_t passes = hb_mul_sat(times, 1);
     return hb_mul_sat(6, hb_mul_sat(heads, lo->spec->batch.seq)) >
            hb_mul_sat(passes, hb_mul_sat(4, lo->local.vocab));
 }
@@ -269,10 +234,9 @@ static bool scores_exceed_logits(const struct hb_lower *lo, int64_t times)
 static bool is_update_slow(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
-    bool tied = lo->spec->model.tied_embeddings && o->offload == HB_PLACE_PINNED_HOST;
-    return lo->fsdp_mode == HB_WEIGHT_RING && !hb_head_short_ring(lo) && lo->habits->rings &&
+    return lo->fsdp_mode == HB_WEIGHT_RING && !hb_head_short_ring(lo) &&
            hb_ways(lo, HB_AX_TENSOR) > 1 && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
-           (tied || o->name == HB_OPT_ADAFACTOR);
+           o->name == HB_OPT_ADAFACTOR;
 }
 
 /* A head whose new state goes to the host is made last on one device, its logits wait: with the
@@ -285,14 +249,6 @@ static bool updates_on_host(const struct hb_lower *lo)
     bool states = o->name != HB_OPT_SGD || lo->spec->precision.master;
     return !o->clip &&
            ((states && o->offload == HB_PLACE_PINNED_HOST) || o->ema == HB_PLACE_PINNED_HOST);
-}
-
-/* In a pipeline it is, too (batch=32 of 4096 tokens with opt_host, f32[32,4096,32000] to the end),
- * but not with one-hot labels, nor in an accumulation loop, which has no update (pp=8 with opt_host
- * and ce=onehot, batch=32 with accum=4 and opt_host: no logits in the backward pass). */
-static bool is_stage_late(const struct hb_lower *lo)
-{
-    return !lo->spec->loss.onehot && lo->spec->batch.accumulate == 1;
 }
 
 static bool is_several(const struct hb_lower *lo)
@@ -309,8 +265,7 @@ static bool is_between_gathers(const struct hb_lower *lo)
 static bool is_tied_apart(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    return s->model.tied_embeddings &&
-           (!is_between_gathers(lo) || lo->maxtext || s->batch.accumulate > 1);
+    return s->model.tied_embeddings && !is_between_gathers(lo);
 }
 
 /* Tied heads that do not wait: beside naive scores on several devices (seq/1B,sp2t2f2,spres,tied;
@@ -324,11 +279,9 @@ static bool is_tied_early(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     if (!s->model.tied_embeddings || s->batch.accumulate > 1)
         return false;
-    bool naive =
-        s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE && lo->fsdp_mode != HB_WEIGHT_RING;
-    bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->fsdp_mode == HB_WEIGHT_GATHER;
+    bool naive = s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE;
     bool apart = s->model.blocks[0].moe.experts == 0 && is_several(lo);
-    return (apart && (naive || piped)) || (!is_tied_apart(lo) && lo->local.batch == 1);
+    return (apart && naive) || (!is_tied_apart(lo) && lo->local.batch == 1);
 }
 
 /* Padded gathers: not where the layers keep what their products made, so that the gathered head
@@ -338,8 +291,7 @@ static bool is_padded_early(const struct hb_lower *lo)
 {
     enum hb_policy policy = lo->spec->model.blocks[0].remat.policy;
     return lo->gather_form == HB_GATHER_PADDED && !lo->maxtext &&
-           (policy == HB_POLICY_DOTS || policy == HB_POLICY_DOTS_NO_BATCH ||
-            policy == HB_POLICY_NONE);
+           (policy == HB_POLICY_DOTS_NO_BATCH || policy == HB_POLICY_NONE);
 }
 
 /* A pipeline without constraints in its body splits its outputs otherwise, beside fsdp, and the
@@ -375,10 +327,9 @@ static bool is_ring_late(const struct hb_lower *lo)
      * lanes. On v5p one scan's never do, however few the tokens (llama3-8b/s2048, /b1: none). */
     bool v5p = lo->chip->own_loss_at_once;
     if (v5p && s->model.block_count > 1)
-        return hb_head_whole_lanes(lo);
-    bool many = (v5p || lo->local.tokens > POSTPONE_RING_TOKENS) && s->model.block_count == 1 &&
-                s->stack.form != HB_FORM_LOOP;
-    return !many && is_wide(lo);
+        return true;
+    bool many = (v5p || lo->local.tokens > POSTPONE_RING_TOKENS) && s->stack.form != HB_FORM_LOOP;
+    return !many;
 }
 
 /* Between rings of four logits wait beside tensor parallelism from 16384 tokens on (v5e4x4,f4t4,
@@ -415,10 +366,10 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
 static bool is_microbatch_early(const struct hb_lower *lo)
 {
     bool alone = hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
-    if (lo->spec->model.blocks[0].moe.experts > 0 && !lo->maxtext)
+    if (lo->spec->model.blocks[0].moe.experts > 0)
         return lo->spec->batch.accumulate > 1;
     return !lo->maxtext && !lo->spec->model.tied_embeddings && lo->spec->batch.accumulate > 1 &&
-           alone && !keeps_and_fetches(lo) && !hides_rows(lo) &&
+           alone && !hides_rows(lo) &&
            (lo->fsdp_mode == HB_WEIGHT_RING || hb_fsdp_ways(lo, false) == 1);
 }
 
@@ -435,7 +386,7 @@ static bool is_label_early(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     bool alone = hb_alone(lo);
-    if (lo->maxtext || !lo->habits->rings)
+    if (lo->maxtext)
         return false;
     enum hb_optimizer name = s->optimizer.name;
     if (alone && name == HB_OPT_MUON)
@@ -443,7 +394,7 @@ static bool is_label_early(const struct hb_lower *lo)
     bool scan = s->stack.form != HB_FORM_LOOP && s->batch.accumulate == 1;
     if (alone && scan && !updates_on_host(lo) && (name == HB_OPT_LION || name == HB_OPT_ADAFACTOR))
         return !s->model.tied_embeddings;
-    return s->loss.onehot && !s->model.tied_embeddings && !hides_rows(lo) &&
+    return s->loss.onehot && !s->model.tied_embeddings &&
            (alone || lo->fsdp_mode == HB_WEIGHT_RING);
 }
 
@@ -456,9 +407,8 @@ static bool is_label_early(const struct hb_lower *lo)
 static bool is_scattered_into(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    return lo->habits->rings && !lo->maxtext && s->model.tied_embeddings && hb_alone(lo) &&
-           s->batch.accumulate == 1 && s->precision.params == lo->compute &&
-           s->loss.dot == HB_DT_F32;
+    return !lo->maxtext && s->model.tied_embeddings && hb_alone(lo) && s->batch.accumulate == 1 &&
+           s->precision.params == lo->compute && s->loss.dot == HB_DT_F32;
 }
 
 /* Scores without a kernel that are larger: their backward pass is the peak. */
@@ -466,15 +416,14 @@ static bool are_scores_larger(const struct hb_lower *lo)
 {
     bool several = is_several(lo), padded = lo->gather_form == HB_GATHER_PADDED;
     bool micro = lo->spec->batch.accumulate > 1;
-    bool alone = lo->spec->model.tied_embeddings && !several && hb_ways(lo, HB_AX_SEQUENCE) == 1;
+    bool alone = lo->spec->model.tied_embeddings && !several;
     return (micro ? several : alone || padded) && scores_exceed_logits(lo, padded || micro ? 1 : 2);
 }
 
 /* MaxText's own rule, over fsdp. */
 static bool asks_own_rule(const struct hb_lower *lo)
 {
-    bool tensor = hb_fsdp_ways(lo, false) == 1 && hb_ways(lo, HB_AX_TENSOR) > 1;
-    return hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 && !tensor &&
+    return hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 &&
            (is_own_rule_late(lo) || lo->fsdp_mode != HB_WEIGHT_RING);
 }
 
@@ -490,20 +439,14 @@ static bool waits_by_weights(const struct hb_lower *lo)
      * data 8, and sequence 2 and fsdp 4 on v6e: f32[2,4096,128256] to the end; not with clip, which
      * waits for its gradient, nor over tensor 8 with attn=naive). */
     bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1 && hb_fsdp_ways(lo, false) == 1;
-    if (hb_copies_queued(lo) && !hb_alone(lo) && !tensor && hb_copies_first(lo) &&
-        lo->fsdp_mode != HB_WEIGHT_RING && lo->spec->model.blocks[0].moe.experts == 0)
-        return !lo->spec->optimizer.clip && hb_copies_outlast_head(lo);
-    /* Clipped, depth-first is as post-order over a sequence axis (1B over sequence 2 and fsdp 4,
-     * MiB above the arguments: 7490 both; without clip 6620 and 7490; without states on the host
-     * 4499 and 4632 either way). */
-    if (hb_copies_queued(lo) && lo->spec->optimizer.clip && hb_ways(lo, HB_AX_SEQUENCE) > 1)
-        return true;
+    if (hb_copies_queued(lo) && !hb_alone(lo) && !tensor && hb_copies_first(lo))
+        return false;
     if (hb_alone(lo) && is_microbatch_early(lo))
         return false;
-    if (hb_alone(lo) && hb_copies_queued(lo) && s->optimizer.moment_count > 0 && !s->optimizer.clip)
-        return hb_copies_head_waits(lo);
-    if (updates_on_host(lo) && lo->local.batch_ways == 1 && hb_ways(lo, HB_AX_TENSOR) == 1)
-        return hb_ways(lo, HB_AX_PIPELINE) == 1 || is_stage_late(lo);
+    if (hb_alone(lo) && hb_copies_queued(lo) && s->optimizer.moment_count > 0)
+        return true;
+    if (updates_on_host(lo) && lo->local.batch_ways == 1)
+        return true;
     if (hb_head_own_rule(lo) && is_ring_long(lo))
         return true;
     if (asks_own_rule(lo))
@@ -512,21 +455,12 @@ static bool waits_by_weights(const struct hb_lower *lo)
         return false;
     if (lo->fsdp_mode == HB_WEIGHT_RING)
         return is_ring_late(lo);
-    return is_wide(lo) && !(hb_alone(lo) && is_microbatch_early(lo));
+    return is_wide(lo);
 }
 
 static bool is_sequence(const struct hb_lower *lo, enum hb_sequence sequence)
 {
     return hb_sequence_known(lo) && !keeps_and_fetches(lo) && hb_sequence_find(lo) == sequence;
-}
-
-/* Depth-first, with layer inputs or the optimizer's states on the host: both wait (8B/seq=8192 with
- * offload:layer_in, and with opt_host, of 8192 tokens: f32[8192,128256] and bf16 of it through the
- * layers; with clip, rnd/036, the label's alone). */
-static bool is_depth_beside_host(const struct hb_lower *lo)
-{
-    bool host = hb_offloads(lo) || hb_copies_queued(lo);
-    return host && !lo->spec->optimizer.clip && is_sequence(lo, HB_SEQUENCE_DEPTH);
 }
 
 bool hb_head_post_order(const struct hb_lower *lo)
@@ -540,21 +474,18 @@ bool hb_head_post_order(const struct hb_lower *lo)
  * loop, gemma3-4b, tensor 4; untied ones, qwen3-14b and mistral-7b, have one). */
 static bool reads_label_late(const struct hb_lower *lo)
 {
-    return hb_head_own_rule(lo) && lo->spec->model.tied_embeddings &&
-           hb_ways(lo, HB_AX_TENSOR) > 1 && lo->spec->batch.accumulate == 1;
+    return hb_head_own_rule(lo) && lo->spec->model.tied_embeddings && hb_ways(lo, HB_AX_TENSOR) > 1;
 }
 
 bool hb_head_both_wait(const struct hb_lower *lo)
 {
-    bool narrow = lo->spec->loss.dot != HB_DT_F32 && hb_sequence_gathers_post(lo);
-    return narrow || reads_label_late(lo) || (keeps_and_fetches(lo) && lo->local.batch == 1) ||
-           hb_head_post_order(lo) || is_depth_beside_host(lo) || hb_tied_find(lo) == HB_TIED_BOTH;
+    return reads_label_late(lo) || (keeps_and_fetches(lo) && lo->local.batch == 1) ||
+           hb_head_post_order(lo);
 }
 
 bool hb_head_label_waits(const struct hb_lower *lo)
 {
-    return hb_tied_find(lo) == HB_TIED_LABEL ||
-           (is_sequence(lo, HB_SEQUENCE_DEPTH) && !is_depth_beside_host(lo));
+    return hb_tied_find(lo) == HB_TIED_LABEL || is_sequence(lo, HB_SEQUENCE_DEPTH);
 }
 
 bool hb_head_copy_waits(const struct hb_lower *lo)
@@ -570,8 +501,7 @@ bool hb_head_hides_sent(const struct hb_lower *lo)
 {
     uint32_t wide = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
     return lo->chip->head_before_last && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING &&
-           lo->spec->loss.chunks == 1 && hb_offloads(lo) &&
-           (lo->spec->model.blocks[0].remat.offload & wide);
+           hb_offloads(lo) && (lo->spec->model.blocks[0].remat.offload & wide);
 }
 
 /* What stands in the layers' backward pass if the whole gradient and the logits both wait: those
@@ -602,11 +532,6 @@ static int64_t waiting_bytes(const struct hb_lower *lo)
     return sum;
 }
 
-bool hb_head_beside(const struct hb_lower *lo)
-{
-    return hb_sequence_beside_known(lo) && waiting_bytes(lo) < lo->hbm_bytes;
-}
-
 bool hb_head_waits(const struct hb_lower *lo)
 {
     if (lo->spec->loss.chunks > 1)
@@ -615,11 +540,11 @@ bool hb_head_waits(const struct hb_lower *lo)
         return hb_order_head_waits(lo);
     if (hb_head_hides_sent(lo))
         return false;
-    if (keeps_and_fetches(lo) || lo->stage_long)
+    if (keeps_and_fetches(lo))
         return true;
     enum hb_tied_wait tied = hb_tied_find(lo);
     if (tied != HB_TIED_APART)
-        return tied == HB_TIED_NARROW || tied == HB_TIED_BOTH;
+        return tied == HB_TIED_NARROW;
     if (is_tied_early(lo) || is_scattered_into(lo) || is_padded_early(lo) || are_scores_larger(lo))
         return false;
     if (is_update_slow(lo) || is_unconstrained(lo) || hb_sequence_post_alone(lo) ||
@@ -627,8 +552,6 @@ bool hb_head_waits(const struct hb_lower *lo)
         return true;
     if (hb_sequence_known(lo))
         return !hb_head_label_waits(lo);
-    if (hb_head_beside(lo))
-        return false;
     if (hb_sequence_gathers_known(lo))
         return hb_sequence_gathers_find(lo).logits_wait;
     if (hb_sequence_tensor_known(lo))
@@ -646,10 +569,6 @@ bool hb_head_waits(const struct hb_lower *lo)
  * products in bf16). */
 bool hb_head_sum_waits(const struct hb_lower *lo)
 {
-    if (hb_sequence_gathers_known(lo) && hb_sequence_gathers_find(lo).sum_waits)
-        return true;
-    if (hb_head_beside(lo) && hb_sequence_gathers_find(lo).depth)
-        return false;
     return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !hb_offloads(lo) &&
            !hb_head_own_rule(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
            hb_ways(lo, HB_AX_SEQUENCE) == 1 && !lo->spec->model.tied_embeddings &&
@@ -699,10 +618,9 @@ bool hb_head_last(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     bool late = lo->gather_form == HB_GATHER_LATE ||
                 (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_split(lo) && !hb_head_ring(lo));
-    bool narrow = lo->gather_form == HB_GATHER_PADDED &&
-                  (s->precision.params == lo->compute || s->precision.master);
+    bool narrow = lo->gather_form == HB_GATHER_PADDED && s->precision.params == lo->compute;
     bool taken_out = lo->habits->rings && hb_offloads(lo); /* see is_label_last */
     bool muon = lo->habits->rings && s->optimizer.name == HB_OPT_MUON;
     return (narrow || late || lo->habits->head_last) && !taken_out && !muon && !s->optimizer.clip &&
-           s->batch.accumulate == 1 && (!s->model.tied_embeddings || (late && !lo->maxtext));
+           s->batch.accumulate == 1 && !s->model.tied_embeddings;
 }

@@ -15,8 +15,6 @@ bool hb_head_grad_staged(const struct hb_lower *lo);
 /* MaxText's loss: a backward rule of its own; and, outside of pipelines, its habits of waiting. */
 bool hb_head_own_loss(const struct hb_lower *lo);
 bool hb_head_own_rule(const struct hb_lower *lo);
-/* Its optimizer's states come from the host before the layers' backward pass, clipped or not. */
-bool hb_head_states_early(const struct hb_lower *lo);
 /* The gradient is made after the layers' backward pass. */
 bool hb_head_waits(const struct hb_lower *lo);
 /* fsdp leaves each device at least a row of lanes of the features. */
@@ -30,8 +28,6 @@ bool hb_head_copy_waits(const struct hb_lower *lo);
 bool hb_head_label_waits(const struct hb_lower *lo);
 /* It is made first of all, to hide what the last layer sends to the host. */
 bool hb_head_hides_sent(const struct hb_lower *lo);
-/* Whether v5e makes the gradient of several sequences at once and nothing of the logits waits. */
-bool hb_head_beside(const struct hb_lower *lo);
 /* It is made at once, but summed over the devices after them. */
 bool hb_head_sum_waits(const struct hb_lower *lo);
 /* Its sum leaves each device its own part. */

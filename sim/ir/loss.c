@@ -167,7 +167,7 @@ static void add_accumulators(struct hb_lower *lo, struct hb_leaf *l)
         l->grad =
             hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS,
                     hb_leaf_layer_shape(l, split ? split_grad_dtype(lo) : lo->compute, false));
-    if (split && hb_head_ring(lo) && l->grad_half == HB_NONE)
+    if (split && l->grad_half == HB_NONE)
         l->grad_half = hb_temp(lo, "head, gradient of the ring's other direction", HB_CAT_GRADIENTS,
                                half_shape(lo, l));
 }
@@ -191,7 +191,7 @@ static void prepare_ring(struct hb_lower *lo)
     enum hb_tied_wait tied = hb_tied_find(lo);
     bool waits = hb_head_split(lo) && hb_head_ring(lo) && hb_head_waits(lo) &&
                  !hb_head_post_order(lo) && !(lo->maxtext && lo->spec->model.tied_embeddings);
-    if (tied == HB_TIED_LABEL || tied == HB_TIED_NOTHING || (tied == HB_TIED_APART && waits))
+    if (tied == HB_TIED_LABEL || (tied == HB_TIED_APART && waits))
         zero_ring(lo);
 }
 
@@ -255,11 +255,10 @@ enum { RING_COPY_WAYS = 8 };
 
 static uint32_t waiting_logits(const struct hb_lower *lo, const struct hb_loss_pass *c)
 {
-    if (hb_head_short_ring(lo) && c->before != HB_NONE && hb_head_ring(lo))
+    if (hb_head_short_ring(lo) && c->before != HB_NONE)
         return c->logits;
     bool narrow = hb_fsdp_ways(lo, false) <= RING_COPY_WAYS || hb_ways(lo, HB_AX_TENSOR) > 1 ||
-                  hb_head_copy_waits(lo) || (lo->local.batch > 1 && !lo->maxtext) ||
-                  hb_tied_find(lo) == HB_TIED_NARROW;
+                  hb_head_copy_waits(lo) || (lo->local.batch > 1 && !lo->maxtext);
     return has_narrow_dlogits(lo) && !narrow ? c->logits : c->dlogits;
 }
 
@@ -354,7 +353,7 @@ static bool is_update_near(const struct hb_lower *lo, uint32_t sum)
     bool own = o->name != HB_OPT_MUON && o->name != HB_OPT_ADAFACTOR && !o->clip &&
                o->offload == HB_PLACE_NONE && lo->spec->batch.accumulate == 1 &&
                !lo->spec->model.tied_embeddings;
-    if (!own || lo->habits->logits_copies == 2 || lo->maxtext)
+    if (!own || lo->habits->logits_copies == 2)
         return false;
     if (lo->fsdp_mode == HB_WEIGHT_RING)
         return hb_head_sum_scattered(lo);
@@ -392,15 +391,14 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
      * gradient at once, on ROCm too (1B,sp8,bf16,adafactor: the new head from 152 of 531 on). */
     bool early = same || (gpu && !lo->habits->gathers_timed && hb_fsdp_ways(lo, false) == 1 &&
                           hb_ways(lo, HB_AX_PIPELINE) == 1);
-    bool taken = early && hb_ways(lo, HB_AX_SEQUENCE) > 1 && lo->spec->batch.accumulate == 1 &&
-                 !lo->spec->optimizer.clip && !lo->spec->model.tied_embeddings;
+    bool taken = early && hb_ways(lo, HB_AX_SEQUENCE) > 1 && !lo->spec->optimizer.clip;
     if (taken || is_update_near(lo, sum)) {
         hb_emit_mark(lo, "update takes the head's gradient", sum, HB_NONE);
         l->grad = HB_NONE;
     }
     /* gate/f64,b4,v32k,L16: the sum is there from 302 to 306 of 821, then each device's part. */
-    if (gpu || same || lo->gather_form != HB_GATHER_PADDED || hb_head_own_rule(lo) ||
-        lo->spec->model.tied_embeddings || lo->phase == HB_PHASE_OPTIMIZER)
+    if (gpu || same || lo->gather_form != HB_GATHER_PADDED || lo->spec->model.tied_embeddings ||
+        lo->phase == HB_PHASE_OPTIMIZER)
         return;
     l->grad =
         hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS, hb_leaf_layer_shape(l, lo->compute, false));
@@ -443,8 +441,7 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
     }
     /* Between rings a head with too few tokens is gathered, and its gradient whole, all the same
      * (opt/8B,f4,bf16all,s1k: f32[4096,128256] at the end). */
-    bool whole = hb_weight_grad_partial(lo, l) ||
-                 (hb_head_split(lo) && !hb_head_ring(lo) && lo->habits->rings);
+    bool whole = hb_weight_grad_partial(lo, l) || (hb_head_split(lo) && !hb_head_ring(lo));
     if (!whole) {
         add_accumulators(lo, l);
         hb_emit_write(&e, l->grad);
@@ -508,7 +505,7 @@ static bool is_grad_first(const struct hb_lower *lo)
     bool late = lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_BESIDE;
     bool plain = lo->habits->rings && lo->fsdp_mode == HB_WEIGHT_GATHER &&
                  lo->gather_form == HB_GATHER_PLAIN && hb_ways(lo, HB_AX_TENSOR) > 1 &&
-                 hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->spec->stack.form != HB_FORM_NESTED;
+                 lo->spec->stack.form != HB_FORM_NESTED;
     /* gate/f64,b2,v256k,L16 with muon, which iterates on it: f32[4096,256000] from 283, its sum to
      * 294, the logits and the gathered head to 301. */
     bool muon = lo->gather_form == HB_GATHER_PADDED && lo->spec->optimizer.name == HB_OPT_MUON;
@@ -559,7 +556,7 @@ static void make_whole(struct hb_lower *lo, struct hb_ends *ends, uint32_t x, ui
 static void start_grad(struct hb_lower *lo, struct hb_ends *ends, const struct hb_loss_pass *c)
 {
     /* 8B,v5e16x16,f256 with ce=onehot: the logits end with the product, not with its sum. */
-    bool read = !hb_order_sum_waits(lo) && !lo->spec->loss.onehot && !hb_head_beside(lo);
+    bool read = !hb_order_sum_waits(lo);
     ends->pending_logits = read ? c->logits : HB_NONE;
     make_whole(lo, ends, c->x, c->dlogits);
 }
@@ -576,18 +573,14 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
 {
     if (is_started_first(lo)) {
         return;
-    } else if (hb_head_sum_waits(lo) || hb_order_sum_waits(lo)) {
+    } else if (hb_order_sum_waits(lo)) {
         start_grad(lo, ends, c);
     } else if (hb_head_logits_again(lo)) {
         ends->pending_x = c->x;
     } else if (hb_head_waits(lo)) {
         ends->pending_logits = waiting_logits(lo, c);
         ends->pending_before = ends->pending_logits == c->logits ? c->before : HB_NONE;
-        bool apart = lo->spec->loss.dot != HB_DT_F32 && hb_sequence_gathers_post(lo);
-        if (apart || hb_tied_find(lo) == HB_TIED_BOTH) {
-            ends->pending_label = c->logits;
-            ends->pending_logits = c->dlogits;
-        } else if (hb_head_both_wait(lo)) {
+        if (hb_head_both_wait(lo)) {
             ends->pending_logits = c->logits;
             ends->pending_before = c->dlogits;
         }
@@ -618,7 +611,7 @@ static bool is_norm_fused(const struct hb_lower *lo)
 {
     bool plain = lo->habits->rings && hb_head_split(lo) && lo->fsdp_mode == HB_WEIGHT_GATHER &&
                  lo->gather_form == HB_GATHER_PLAIN && hb_ways(lo, HB_AX_TENSOR) > 1 &&
-                 hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->local.resid_seq == lo->local.seq;
+                 lo->local.resid_seq == lo->local.seq;
     return !hb_head_own_rule(lo) && (plain || lo->gather_form == HB_GATHER_PADDED);
 }
 
@@ -644,8 +637,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     else if (hb_head_split(lo) && !hb_order_head_early(lo))
         c.w = hb_loss_use_head(lo, false);
     bool hides = hb_head_hides_sent(lo);
-    bool fused = hb_copies_head_fused(lo);
-    bool before = hb_order_head_first(lo) || is_grad_first(lo) || hides || fused;
+    bool before = hb_order_head_first(lo) || is_grad_first(lo) || hides;
     if (before)
         head_grad(lo, c.seq, c.x, c.dlogits);
     else if (is_started_first(lo))
@@ -654,11 +646,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         zero_ring(lo);
     if (hb_ways(lo, HB_AX_PIPELINE) > 1 && hb_order_head_first(lo))
         hb_weight_zero_grads(lo, 0, lo->leaf_count);
-    if (fused)
-        hb_optim_update_head(lo);
     uint32_t g = hb_loss_grad_through(lo, &c);
-    if (hb_tied_turns(lo))
-        turn_dlogits(lo, &c);
     if (hides)
         hb_emit_mark(lo, "the labels' logits", c.logits, HB_NONE);
     if (before)
@@ -711,8 +699,7 @@ void hb_loss_finish_last(struct hb_lower *lo, const struct hb_ends *ends)
  * bf16 of it from there on; list 14147, depth 11874, post 14014 MiB). */
 static bool is_label_last(const struct hb_lower *lo)
 {
-    return lo->gather_form == HB_GATHER_LATE && !lo->maxtext &&
-           lo->spec->model.blocks[0].remat.offload != 0;
+    return lo->gather_form == HB_GATHER_LATE && !lo->maxtext;
 }
 
 /* In post-order late gathers make the product before the layers' updates and sum it after them

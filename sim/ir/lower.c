@@ -147,8 +147,7 @@ static void fuse_updates(struct hb_lower *lo)
     /* So are XLA:GPU's sums over fsdp alone (12 layers of 8B over 8 with layers=loop: three
      * f32[4096,512] at the peak). */
     bool sums = !whole && lo->habits->recompute_first && s->stack.form == HB_FORM_LOOP &&
-                hb_fsdp_ways(lo, false) > 1 && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-                hb_ways(lo, HB_AX_SEQUENCE) == 1;
+                hb_fsdp_ways(lo, false) > 1 && hb_ways(lo, HB_AX_TENSOR) == 1;
     for (uint32_t i = 0; i < lo->leaf_count && (!waits || sums); i++)
         lo->leaves[i].grad_fused = !lo->leaves[i].end && !lo->leaves[i].stack[0];
     lo->leaves[lo->head].grad_fused =
@@ -213,8 +212,7 @@ static bool casts_follow(const struct hb_lower *lo)
 
 static void forward_backward(struct hb_lower *lo, struct parts *parts)
 {
-    struct hb_ends ends = {
-        .table_grad = HB_NONE, .table = HB_NONE, .rows = HB_NONE, .head_again = HB_NONE};
+    struct hb_ends ends = {.table_grad = HB_NONE, .table = HB_NONE, .head_again = HB_NONE};
     lo->phase = HB_PHASE_FORWARD;
     if (hb_pipeline_even(lo)) {
         hb_ends_cast_table(lo, &ends);
@@ -315,7 +313,7 @@ static void build_step(struct hb_lower *lo)
     }
     hb_optim_update(lo);
     if (lo->head_last) {
-        hb_ends_finish_last(lo, &parts.ends);
+        hb_loss_finish_last(lo, &parts.ends);
         hb_optim_update_head(lo);
     }
 }

@@ -119,7 +119,6 @@ struct hb_lower {
     enum hb_expert_batch expert_batch;
     bool stage_slices; /* layers of a stage stand side by side and keep their own weights */
     bool acts_stay;    /* the MLP's activation waits for a late weight gradient */
-    bool stage_long;   /* what a stage's layers make again outweighs the loss: see pipeline.c */
     bool gathers_stay; /* weights gathered for a stage's layers side by side serve both passes */
     bool maxtext;      /* MaxText's own step, not the lab's: see lower.c */
     bool head_last;    /* the head's gradient and update come after the other updates */

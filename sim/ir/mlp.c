@@ -64,18 +64,6 @@ static int wide_product(struct hb_lower *lo, struct hb_layer *y, int in, const c
     return out;
 }
 
-/* Depth-first, where the attention's result is kept, gate and up made again: their weights'
- * gradients come at the layer's end (see when.c), one of them made inside (bwd/remat=offload:q,k,v
- * with attn_ctx: three bf16[8,2048,2816] in the attention's backward pass; with gate and up kept
- * two). */
-static bool is_made_late(const struct hb_lower *lo, const struct hb_layer *y)
-{
-    const struct hb_remat *r = &y->block->remat;
-    uint32_t hidden = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP;
-    return r->policy == HB_POLICY_NAMES && (r->save & 1u << HB_TN_ATTN_CTX) != 0 &&
-           (r->save & hidden) == 0 && hb_sequence_stacks_exceed(lo);
-}
-
 int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int up, const char *name,
                         uint32_t tags)
 {
@@ -100,8 +88,7 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
                               .back_in = 1,
                               .grad_in_place = 1};
     /* 70B/base: gate, up and the activation's gradient live to the end of the MLP's backward. */
-    step.grad_fused =
-        lo->habits->act_stored_for_dw && (late || is_made_late(lo, y)) && !lo->acts_stay;
+    step.grad_fused = lo->habits->act_stored_for_dw && late && !lo->acts_stay;
     if (gate >= 0) {
         step.in[step.in_count++] = gate;
         step.back_in = 3;

@@ -347,7 +347,7 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, con
  * gradient lies in their place (deepseek2-16b/dense_cf1.25: one bf16[2,4096,64,481]). */
 static bool is_one_mask(const struct hb_lower *lo)
 {
-    return lo->maxtext && lo->habits->masks_narrow;
+    return lo->maxtext;
 }
 
 /* remat none under a scan keeps what the weights were put together from, a token's choices by

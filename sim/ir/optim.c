@@ -47,7 +47,7 @@ enum { SENT_BEHIND = 1 };
 
 static bool states_apart(const struct hb_lower *lo)
 {
-    return lo->maxtext && (lo->spec->optimizer.clip || lo->spec->batch.accumulate > 1);
+    return lo->maxtext && lo->spec->optimizer.clip;
 }
 
 /* With the average on the host as well, without fsdp: three or four states a leaf, of which those
@@ -58,8 +58,7 @@ static bool is_averaged(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
     return lo->habits->rings && !lo->maxtext && o->offload == HB_PLACE_PINNED_HOST &&
-           o->ema == HB_PLACE_PINNED_HOST && hb_fsdp_ways(lo, false) == 1 &&
-           hb_ways(lo, HB_AX_PIPELINE) == 1;
+           o->ema == HB_PLACE_PINNED_HOST && hb_fsdp_ways(lo, false) == 1;
 }
 
 static bool is_gate(const struct hb_leaf *l)
@@ -96,17 +95,12 @@ static enum fetch find_fetch(const struct hb_lower *lo)
     /* An average alone comes before, with clipping as well (seq/8B,sp8t8,s8k with ema=host:
      * f32[32,1792,4096] thrice in the layers' backward pass). */
     bool average = lo->habits->rings && lo->spec->optimizer.offload != HB_PLACE_PINNED_HOST;
-    if (hb_head_states_early(lo))
-        return FETCH_ALL;
-    if (!lo->spec->optimizer.clip || average || (lo->habits->rings && hb_alone(lo)))
+    if (!lo->spec->optimizer.clip || average)
         return FETCH_ALL;
     if (states_apart(lo) && lo->fsdp_mode == HB_WEIGHT_RING)
         return FETCH_ENDS;
     bool most = lo->habits->rings && hb_fsdp_ways(lo, false) > 1 &&
                 lo->gather_form != HB_GATHER_PADDED && hb_ways(lo, HB_AX_TENSOR) > 1;
-    /* In nested scans, scheduled by list, all do (rnd/019 with outer=2). */
-    if (most && lo->spec->stack.form == HB_FORM_NESTED)
-        return FETCH_ALL;
     return most ? FETCH_MOST : FETCH_NONE;
 }
 
@@ -117,8 +111,7 @@ static enum fetch find_fetch(const struct hb_lower *lo)
 static bool is_table_late(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    return lo->habits->rings && hb_alone(lo) && s->optimizer.offload == HB_PLACE_PINNED_HOST &&
-           s->loss.chunks == 1 && s->precision.params != lo->compute && !s->model.tied_embeddings;
+    return lo->habits->rings && hb_alone(lo) && s->optimizer.offload == HB_PLACE_PINNED_HOST;
 }
 
 static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
@@ -275,8 +268,7 @@ static bool is_queue_ahead(const struct hb_lower *lo)
     bool largest = lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_PADDED;
     bool local = lo->fsdp_mode == HB_WEIGHT_LOCAL;
     largest = hb_alone(lo) || ((local || largest) && !lo->spec->optimizer.clip);
-    return hb_copies_queued(lo) && !hb_copies_first(lo) && !is_averaged(lo) &&
-           hb_ways(lo, HB_AX_PIPELINE) == 1 && !(largest && lo->spec->batch.accumulate > 1);
+    return !hb_copies_first(lo) && !is_averaged(lo) && !(largest && lo->spec->batch.accumulate > 1);
 }
 
 /* The head's own where its update follows its gradient; the first over its product. */
@@ -289,12 +281,6 @@ void hb_optim_fetch_before_loss(struct hb_lower *lo)
      * of 18 large ones beside the logits; opt/opt_host with clip, 512 tokens: no). */
     bool alone =
         hb_alone(lo) && (!lo->spec->optimizer.clip || lo->local.tokens < lo->spec->model.d_model);
-    if (hb_copies_head_fused(lo)) {
-        fetch_head(lo);
-        if (!hb_copies_first(lo))
-            fetch_ahead(lo, hb_copies_order(lo), 0, 2);
-        return;
-    }
     if (hb_copies_first(lo)) {
         if (hb_alone(lo) && lo->spec->loss.chunks > 1)
             fetch_ahead(lo, hb_copies_order(lo), 0, UINT32_MAX);
@@ -312,9 +298,8 @@ void hb_optim_fetch_before_loss(struct hb_lower *lo)
 static void fetch_leaves(struct hb_lower *lo)
 {
     enum fetch fetch = find_fetch(lo);
-    bool hides = hb_head_states_early(lo) && lo->first_states_late;
     for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if (is_fetched(lo, fetch, i) && !(hides && is_first_weight(&lo->leaves[i])))
+        if (is_fetched(lo, fetch, i))
             fetch_leaf(lo, &lo->leaves[i]);
 }
 
@@ -475,7 +460,7 @@ static void turn_momenta(struct hb_lower *lo)
 static void update_ends(struct hb_lower *lo)
 {
     for (uint32_t i = lo->leaf_count; i-- > 0;)
-        if (lo->leaves[i].end && !(lo->head_last && i == lo->head))
+        if (lo->leaves[i].end)
             update_leaf(lo, &lo->leaves[i]);
     turn_momenta(lo);
 }
@@ -589,18 +574,6 @@ static void fetch_turn(struct hb_lower *lo, const uint32_t *order, uint32_t i)
     }
 }
 
-/* Padded gathers of muon's iterates, depth-first: those of head and table come first, in turns, the
- * table's stop after two for the first stack of the MLP and the attention's, and its last waits for
- * the other stacks (8B,f64,muon and with ce=onehot, clip, bf16, 8192 tokens, f128, 64000 and 32000
- * words: bf16[4096,128256] of the table from 859 to 1225 and 1309 to 1522 of 1558, stacks at 1001
- * to 1216 and 1341 to 1498; tied all five between). Where keys and values are no smaller than
- * queries, or heads stand apart, the stacks come first (13B and d2k; 8B with head3d). */
-static bool are_ends_first(const struct hb_lower *lo)
-{
-    const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
-    return a->kv_heads < a->heads && !a->split_heads;
-}
-
 static bool is_stack(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     return !l->end && hb_muon_takes(lo, l);
@@ -616,7 +589,7 @@ static void update_stacks(struct hb_lower *lo, bool first)
             if (!is_stack(lo, l) || mlp != (turn == 0))
                 continue;
             bool early = !mlp || !begun;
-            begun = begun || mlp;
+            begun = true;
             if (early == first)
                 update_leaf(lo, l);
         }
@@ -633,23 +606,16 @@ static bool is_table_last(const struct hb_lower *lo)
 static void update_padded(struct hb_lower *lo)
 {
     struct hb_leaf *table = &lo->leaves[lo->embed], *head = &lo->leaves[lo->head];
-    bool ends = are_ends_first(lo), tied = head == table, last = ends && is_table_last(lo);
-    if (!ends) {
-        update_stacks(lo, true);
-        update_stacks(lo, false);
-    }
-    int before = ends ? 2 : HB_MUON_ALL;
-    for (int i = 0; i < before && !tied && !last; i++) {
+    bool last = is_table_last(lo);
+    int before = 2;
+    for (int i = 0; i < before && !last; i++) {
         hb_muon_iterate(lo, head, 1);
         hb_muon_iterate(lo, table, 1);
     }
-    if (!tied)
-        update_leaf(lo, head);
-    if (ends)
-        update_stacks(lo, true);
+    update_leaf(lo, head);
+    update_stacks(lo, true);
     hb_muon_iterate(lo, table, last ? 0 : HB_MUON_ALL);
-    if (ends)
-        update_stacks(lo, false);
+    update_stacks(lo, false);
     update_leaf(lo, table);
     for (uint32_t i = 0; i < lo->leaf_count; i++) /* last, 8B,f64,muon,head3d: queries as well */
         if (i != lo->embed && i != lo->head && !is_stack(lo, &lo->leaves[i]))
@@ -701,8 +667,7 @@ static bool are_next_apart(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     bool met = s->optimizer.clip && hb_ways(lo, HB_AX_TENSOR) > 1;
-    return !met && !hb_copies_first(lo) && s->batch.accumulate == 1 &&
-           s->stack.form != HB_FORM_LOOP;
+    return !met && !hb_copies_first(lo) && s->batch.accumulate == 1;
 }
 
 static void update_queued(struct hb_lower *lo)
@@ -727,17 +692,6 @@ static void update_queued(struct hb_lower *lo)
     }
     while (q.count > 0 && !lo->head_last)
         finish_first(lo, &q);
-}
-
-/* The last five are on their way while a head that waits is made (8B of 1024 tokens over 8 with
- * opt_host, 8 layers: six f32[8,512,14336] beside f32[4096,128256]). */
-static void send_rest(struct hb_lower *lo)
-{
-    const uint32_t *order = hb_copies_order(lo);
-    part_weights(lo);
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if (is_updated(&lo->leaves[order[i]]) && !lo->leaves[order[i]].sent)
-            send_states(lo, &lo->leaves[order[i]]);
 }
 
 void hb_optim_update(struct hb_lower *lo)
@@ -778,9 +732,6 @@ static void update_head_queued(struct hb_lower *lo)
     fetch_head(lo);
     part_weights(lo);
     update_leaf(lo, &lo->leaves[lo->head]);
-    if (!lo->head_last)
-        return; /* the queue takes its states */
-    send_rest(lo);
 }
 
 void hb_optim_update_head(struct hb_lower *lo)

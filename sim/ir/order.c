@@ -43,7 +43,7 @@ int64_t hb_order_largest_bytes(const struct hb_lower *lo)
 static int64_t score_bytes(const struct hb_lower *lo)
 {
     const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
-    if (a->kernel != HB_KERNEL_NAIVE || a->kind == HB_ATTN_NONE)
+    if (a->kernel != HB_KERNEL_NAIVE)
         return 0;
     int64_t heads = hb_div_up(a->heads, hb_ways(lo, HB_AX_TENSOR));
     bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1;
@@ -138,7 +138,7 @@ static bool inner_exceeds_logits(const struct hb_lower *lo)
 {
     const struct hb_block *b = &lo->spec->model.blocks[0];
     const struct hb_stack *s = &lo->spec->stack;
-    if (s->form != HB_FORM_NESTED || !lo->spec->remat.outer || s->outer == 0)
+    if (s->form != HB_FORM_NESTED || s->outer == 0)
         return false;
     int64_t tokens = hb_mul_sat(2 * (b->repeat / s->outer), lo->local.tokens);
     return hb_mul_sat(tokens, hb_order_kept_width(lo, b)) > hb_logit_bytes(lo, 4);
@@ -151,7 +151,7 @@ static bool inner_exceeds_logits(const struct hb_lower *lo)
 static bool is_onehot_first(const struct hb_lower *lo)
 {
     return !lo->habits->zeros_hoisted && lo->spec->loss.onehot &&
-           lo->local.tokens >= lo->spec->model.d_model && hb_ways(lo, HB_AX_PIPELINE) == 1;
+           lo->local.tokens >= lo->spec->model.d_model;
 }
 
 /* ROCm: first beside experts over more than 16 ways of fsdp (moe160,f32e8, qwen30a3,f32e8:
@@ -200,16 +200,6 @@ static enum hb_zeros_at zeros_alone(const struct hb_lower *lo, int64_t grads, in
     return hb_add_sat(grads, score_bytes(lo)) > logits ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
 }
 
-/* What the layers of one iteration keep where nothing of them is made again. */
-static int64_t stage_kept_bytes(const struct hb_lower *lo)
-{
-    struct hb_block b = hb_whole_spec(lo)->model.blocks[0];
-    b.remat.policy = HB_POLICY_NONE;
-    int64_t layers = hb_div_up(b.repeat, hb_ways(lo, HB_AX_PIPELINE));
-    int64_t tokens = hb_div_up(lo->local.tokens, lo->spec->pipeline.microbatches);
-    return hb_mul_sat(hb_mul_sat(2, hb_order_kept_width(lo, &b)), hb_mul_sat(layers, tokens));
-}
-
 /* ROCm, a stage in a loop whose iterations alone are made again, over fsdp: depth-first the logits
  * wait beside what the layers keep in one, twice, since a loop's start is not its own; the list is
  * less where that is more (pipe/pp4f2,m8,iter,nolayer: list, depth and post-order take 11.82 13.09
@@ -220,11 +210,8 @@ static int64_t stage_kept_bytes(const struct hb_lower *lo)
 static bool is_stage_listed(const struct hb_lower *lo)
 {
     const struct hb_pipe *p = &lo->spec->pipeline;
-    const struct hb_optim *o = &lo->spec->optimizer;
     bool scanned = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->spec->stack.form != HB_FORM_LOOP;
-    bool waits = hb_fsdp_ways(lo, false) > 1 && o->moment_count > 1 && !o->clip;
-    return !lo->habits->zeros_hoisted && scanned && p->remat_iteration && !p->remat_layer &&
-           waits && hb_logit_bytes(lo, 4) <= hb_mul_sat(2, stage_kept_bytes(lo));
+    return !lo->habits->zeros_hoisted && scanned && p->remat_iteration && !p->remat_layer;
 }
 
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
@@ -286,7 +273,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 bool hb_order_permutes(const struct hb_lower *lo)
 {
     int64_t stages = hb_ways(lo, HB_AX_PIPELINE);
-    return stages > 1 && stages == hb_fsdp_ways(lo, false);
+    return stages == hb_fsdp_ways(lo, false);
 }
 
 /* The second gather starts just early enough to hide behind the pass over the logits' gradient:
@@ -306,7 +293,7 @@ bool hb_order_head_early(const struct hb_lower *lo)
         return true;
     if (!lo->habits->gathers_timed)
         return hb_ways(lo, HB_AX_PIPELINE) == 1 || !hb_order_permutes(lo);
-    if (lo->spec->stack.form == HB_FORM_LOOP && hb_ways(lo, HB_AX_PIPELINE) == 1)
+    if (lo->spec->stack.form == HB_FORM_LOOP)
         return true;
     int64_t ratio = devices(lo) > HB_HOST_DEVICES ? HIDDEN_ACROSS : HIDDEN_IN_HOST;
     return lo->local.tokens <= hb_mul_sat(ratio, lo->spec->model.d_model);
@@ -350,7 +337,6 @@ bool hb_order_lags(const struct hb_lower *lo)
 {
     return lo->habits->gathers_timed && lo->spec->stack.form == HB_FORM_LOOP &&
            lo->fsdp_mode == HB_WEIGHT_GATHER && hb_fsdp_ways(lo, false) > HB_HOST_DEVICES &&
-           hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
            lo->spec->model.blocks[0].moe.experts == 0;
 }
 
@@ -394,18 +380,7 @@ static bool scan_sum_waits(const struct hb_lower *lo)
 
 bool hb_order_sum_waits(const struct hb_lower *lo)
 {
-    bool experts = lo->habits->gathers_timed && lo->spec->lookup == HB_LOOKUP_ONEHOT &&
-                   hb_fsdp_ways(lo, false) > 1 && lo->spec->model.blocks[0].moe.experts > 0;
-    return (experts || (hb_order_lags(lo) && !is_head_long(lo)) || scan_sum_waits(lo)) &&
-           lo->spec->loss.chunks == 1;
-}
-
-/* Layers side by side whose attention is a loop over query blocks (tiny/layers=loop with blocked
- * attention on both: f32[8,2048,32000] beside the last one's scores; naive and flash have none). */
-static bool blocks_head_waits(const struct hb_lower *lo)
-{
-    return devices(lo) == 1 && lo->spec->stack.form == HB_FORM_LOOP && !lo->spec->loss.onehot &&
-           lo->spec->model.blocks[0].attention.kernel == HB_KERNEL_BLOCKED;
+    return ((hb_order_lags(lo) && !is_head_long(lo)) || scan_sum_waits(lo));
 }
 
 /* One device, with experts (moeT/base), but not beside what is larger: naive scores (moeT on ROCm
@@ -415,8 +390,7 @@ static bool alone_head_waits(const struct hb_lower *lo)
 {
     const struct hb_moe *m = &lo->spec->model.blocks[0].moe;
     bool spread = lo->habits->ragged_dense && m->dispatch == HB_DISPATCH_RAGGED;
-    return devices(lo) == 1 && m->experts > 0 && !spread && !lo->spec->loss.onehot &&
-           score_bytes(lo) <= hb_logit_bytes(lo, 4);
+    return devices(lo) == 1 && m->experts > 0 && !spread;
 }
 
 /* A pipeline that splits the loss over its stages, and the batch over experts alone, on CUDA: only
@@ -426,9 +400,7 @@ enum { STAGE_HEAD_TOKENS = 4 };
 
 static bool stage_head_waits(const struct hb_lower *lo)
 {
-    bool experts = lo->local.batch_ways > lo->local.input_ways &&
-                   lo->local.input_ways == hb_ways(lo, HB_AX_EXPERT) &&
-                   hb_ways(lo, HB_AX_EXPERT) > 1;
+    bool experts = lo->local.batch_ways > lo->local.input_ways && hb_ways(lo, HB_AX_EXPERT) > 1;
     bool few = lo->local.tokens <= hb_mul_sat(STAGE_HEAD_TOKENS, lo->spec->model.d_model);
     return !experts || !lo->habits->gathers_timed || (lo->spec->optimizer.clip && few);
 }
@@ -437,7 +409,7 @@ static bool stage_head_waits(const struct hb_lower *lo)
  * f32[2,4096,32000] to the end; small_batch, not its noclip; not good, f32[4,4096,32000]). */
 static bool pipe_head_waits(const struct hb_lower *lo)
 {
-    bool staged = lo->local.batch_ways > 1 && lo->local.input_ways == 1;
+    bool staged = lo->local.batch_ways > 1;
     bool few =
         hb_mul_sat(2, lo->local.tokens) <= hb_mul_sat(STAGE_HEAD_TOKENS, lo->spec->model.d_model);
     return staged && few && lo->habits->gathers_timed && lo->spec->optimizer.clip;
@@ -474,8 +446,7 @@ bool hb_order_depth(const struct hb_lower *lo)
     if (!lo->habits->recompute_first || lo->habits->gathers_timed)
         return false;
     if (hb_ways(lo, HB_AX_TENSOR) == 1)
-        return lo->spec->stack.form == HB_FORM_LOOP && hb_fsdp_ways(lo, false) > 1 &&
-               hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->spec->model.blocks[0].moe.experts == 0;
+        return lo->spec->stack.form == HB_FORM_LOOP && hb_fsdp_ways(lo, false) > 1;
     return devices(lo) == hb_ways(lo, HB_AX_TENSOR) && lo->spec->stack.form == HB_FORM_SCAN;
 }
 
@@ -493,7 +464,7 @@ bool hb_order_head_waits(const struct hb_lower *lo)
     if (hb_order_sum_waits(lo) || !stage_head_waits(lo) || hides_sum(lo) || hb_order_tied_first(lo))
         return false;
     if (lo->habits->gathers_timed || !sharded)
-        return sharded || alone_head_waits(lo) || blocks_head_waits(lo) || pipe_head_waits(lo);
+        return sharded || alone_head_waits(lo) || pipe_head_waits(lo);
     int64_t bytes = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));
     bool waits = bytes >= WAITING_HEAD_BYTES || keeps_values(lo);
     bool means =
@@ -504,24 +475,15 @@ bool hb_order_head_waits(const struct hb_lower *lo)
            hb_ways(lo, HB_AX_EXPERT) < MANY_EXPERT_WAYS;
 }
 
-/* ROCm, where the norm of all gradients waits for it: beside the gathered head (opt/8B,f4,bf16all,
- * s1k: f32[4096,128256], bf16 of the head; qwen32,f16t4 with clip; not 70B,f256,lion, nor without
- * clip 8B/embed=onehot, dslite). In pipelines, which it takes in post-order, with accumulators
- * between the two (pr85/pp8/good: 346, 354 and 374 of 1103; ep2pp4/good, pp2t2f2,m4,clip: 255, 268
- * and 282). */
-enum { FEW_TOKENS = 4 };
-
 bool hb_order_head_first(const struct hb_lower *lo)
 {
     if (hb_sequence_gpu_known(lo))
         return hb_sequence_gpu_find(lo) == HB_SEQUENCE_POST;
-    bool few = hb_mul_sat(FEW_TOKENS, lo->local.tokens) <= lo->spec->model.d_model;
     if (lo->habits->logits_copies != 2 || lo->habits->gathers_timed || !lo->spec->optimizer.clip)
         return false;
     if (hb_ways(lo, HB_AX_PIPELINE) > 1)
         return true;
-    return hb_fsdp_ways(lo, false) > 1 && !hb_order_head_waits(lo) &&
-           (hb_order_head_beside(lo) || few);
+    return hb_fsdp_ways(lo, false) > 1 && !hb_order_head_waits(lo) && hb_order_head_beside(lo);
 }
 
 /* fsdp alone: rows are exchanged and each device scatters into its own columns. With another axis

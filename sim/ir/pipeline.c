@@ -532,7 +532,7 @@ static uint32_t make_fill(struct hb_lower *lo, const struct hb_pipeline *pl)
     const struct hb_group *g = &pl->groups[0];
     const struct hb_step_op *s = hb_layer_blocks(&g->layer);
     bool causal = g->layer.block->attention.mask == HB_MASK_CAUSAL;
-    if (!s || !g->body.own_stacks || !lo->habits->mask_hoisted || !causal)
+    if (!s || !g->body.own_stacks || !causal)
         return HB_NONE;
     uint32_t fill =
         hb_temp(lo, "fill value of the query blocks' mask", HB_CAT_WORKING, s->back_scratch[0]);

@@ -19,7 +19,7 @@ bool hb_pipeline_even(const struct hb_lower *lo)
 {
     const struct hb_pipe *p = &lo->spec->pipeline;
     return lo->maxtext && hb_pipeline_wanted(lo) && !is_scanned(lo) && p->repeats == 1 &&
-           p->microbatches == hb_ways(lo, HB_AX_PIPELINE) && lo->spec->batch.accumulate == 1;
+           p->microbatches == hb_ways(lo, HB_AX_PIPELINE);
 }
 
 static struct hb_group *add_group(struct hb_lower *lo, struct hb_pipeline *pl)
@@ -128,34 +128,6 @@ bool hb_pipeline_wide(const struct hb_lower *lo, const struct hb_pipeline *pl)
            lo->fsdp_mode == HB_WEIGHT_GATHER && lo->spec->pipeline.remat_iteration;
 }
 
-/* Layers of a stage in one iteration, of the configuration that a sample stands for. */
-static int64_t stage_layers(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = hb_whole_spec(lo);
-    int64_t layers = 0;
-    for (int i = 0; i < s->model.block_count; i++)
-        if (s->model.blocks[i].pipelined)
-            layers = hb_add_sat(layers, stage_steps(lo, &s->model.blocks[i]));
-    return layers;
-}
-
-/* Where what a wide stage makes again is several times the loss, another sequence is the least:
- * its weights are gathered once more for each layer's backward pass, and the logits wait for the
- * head's gradient (llama2-13b, five layers, and mistral-7b, eight, both with 32000 words:
- * bf16[4,4096,32000] to the end, two or three whole weights at a time; not llama3-8b with four,
- * eight and sixteen, nor llama2-7b with two). */
-enum { STAGE_TIMES = 7 };
-
-static bool is_stage_long(const struct hb_lower *lo, const struct hb_pipeline *pl)
-{
-    const struct hb_block *b = pl->groups[0].layer.block;
-    int64_t token = hb_add_sat(hb_mul_sat(4, b->mlp.d_ff), hb_mul_sat(10, lo->spec->model.d_model));
-    int64_t tokens = hb_mul_sat(pl->batch, lo->local.seq);
-    int64_t made = hb_mul_sat(stage_layers(lo), hb_mul_sat(tokens, token));
-    int64_t logits = hb_logit_bytes(lo, 2);
-    return made > hb_mul_sat(STAGE_TIMES, logits);
-}
-
 static void thin_out(const struct hb_layer *y, struct hb_saved *saved)
 {
     for (uint32_t i = 0; i < y->step_count; i++) {
@@ -215,11 +187,10 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
             make_late(&g->layer);
         /* The scan over iterations stacks what its trace reads, f32 copies and all
          * (pr85/pp8/good,remat=none: eight f32[15,4,4096,4096]). */
-        bool pruned = !g->looped && (p->remat_iteration || !lo->habits->recompute_first);
+        bool pruned = !g->looped && p->remat_iteration;
         hb_saved_find(lo, &g->layer, &remat, true, pruned, &g->saved);
         bool wide = hb_pipeline_wide(lo, pl);
-        lo->stage_long = wide && is_stage_long(lo, pl);
-        lo->gathers_stay = wide && !lo->stage_long;
+        lo->gathers_stay = wide;
         if (wide)
             thin_out(&g->layer, &g->saved);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
@@ -227,8 +198,7 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
         g->body.own_stacks = p->remat_iteration && !g->looped && lo->habits->recompute_first;
         /* pr85/pp8: bf16 of both layers' experts, 6 x 256 MiB, from the iteration's second forward
          * pass to the end of each layer's backward pass. */
-        g->body.own_weights =
-            (g->body.own_stacks && lo->fsdp_mode != HB_WEIGHT_GATHER) || lo->gathers_stay;
+        g->body.own_weights = g->body.own_stacks || lo->gathers_stay;
         lo->stage_slices = lo->stage_slices || (g->body.own_stacks && g->body.own_weights);
         /* Made again, nobody reads the output of a layer where the next one's input is saved, nor
          * of the last (rocm-pr85/pp8/good+layerin: attention alone of both layers, their experts

@@ -48,7 +48,7 @@ int64_t hb_sequence_layer_bytes(const struct hb_lower *lo)
     sum = hb_add_sat(sum, hb_mul_sat(2 * BACK_WEIGHTS, hb_mul_sat(d, b->mlp.d_ff)));
     sum = hb_add_sat(sum, hb_mul_sat(2 * d, hb_mul_sat(a->heads, a->head_dim)));
     sum = hb_larger(sum, hb_mul_sat(2 * BACK_FEATURES, hb_mul_sat(tokens, d)));
-    if (a->kernel == HB_KERNEL_NAIVE && a->kind != HB_ATTN_NONE)
+    if (a->kernel == HB_KERNEL_NAIVE)
         sum = hb_add_sat(
             sum, hb_mul_sat(SCORE_BYTES * a->heads, hb_mul_sat(tokens, lo->spec->batch.seq)));
     return sum;
@@ -104,13 +104,12 @@ enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
     /* v5e runs a layer's rings one after the other. */
     int64_t own = lo->chip->gathers_beside ? layer / 2 : layer;
     int64_t depth = hb_add_sat(hb_larger(twice, hb_add_sat(grads, own)), logits);
-    bool fetches = lo->spec->model.blocks[0].remat.offload != 0 && lo->spec->optimizer.clip;
+    bool fetches = lo->spec->model.blocks[0].remat.offload != 0;
     depth = hb_larger(depth, hb_add_sat(loss, fetches ? 0 : hb_mul_sat(RING_PARTS, sums)));
     depth = is_depth_post(lo) ? post : depth;
     /* 8B/opt=lion: the list is taken, its head's gradient is made at once all the same. */
-    bool lion = lo->spec->optimizer.name == HB_OPT_LION;
     if (list <= depth && list <= post)
-        return lion ? HB_SEQUENCE_DEPTH : HB_SEQUENCE_LIST;
+        return HB_SEQUENCE_LIST;
     return depth < post ? HB_SEQUENCE_DEPTH : HB_SEQUENCE_POST;
 }
 
@@ -139,8 +138,8 @@ bool hb_sequence_depth_tensor(const struct hb_lower *lo)
     bool ring = lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING &&
                 hb_fsdp_ways(lo, false) >= HB_SEQUENCE_LEAST_WAYS && hb_head_ring(lo);
     if (!ring || hb_ways(lo, HB_AX_TENSOR) == 1 || lo->local.resid_seq < lo->local.seq ||
-        s->loss.chunks > 1 || s->loss.dot != HB_DT_F32 || s->loss.onehot ||
-        s->model.tied_embeddings || s->model.blocks[0].moe.experts > 0)
+        s->loss.chunks > 1 || s->loss.dot != HB_DT_F32 || s->model.tied_embeddings ||
+        s->model.blocks[0].moe.experts > 0)
         return false;
     struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_shape part = hb_leaf_layer_shape(l, HB_DT_F32, false);
@@ -155,13 +154,10 @@ bool hb_sequence_depth_tensor(const struct hb_lower *lo)
 bool hb_sequence_tensor_known(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    enum hb_optimizer name = s->optimizer.name;
-    return lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_LOCAL &&
-           hb_ways(lo, HB_AX_TENSOR) > 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
-           hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->local.resid_seq == lo->local.seq &&
-           s->batch.accumulate == 1 && s->loss.chunks == 1 && !s->model.tied_embeddings &&
-           s->stack.form == HB_FORM_SCAN && s->model.blocks[0].moe.experts == 0 &&
-           !hb_offloads(lo) && name != HB_OPT_MUON && name != HB_OPT_ADAFACTOR;
+    return !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_LOCAL && hb_ways(lo, HB_AX_TENSOR) > 1 &&
+           hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
+           lo->local.resid_seq == lo->local.seq && s->batch.accumulate == 1 &&
+           !s->model.tied_embeddings && s->stack.form == HB_FORM_SCAN;
 }
 
 /* Depth-first visits first what has more bytes above it, by the sum over its operands, theirs
@@ -194,19 +190,16 @@ bool hb_sequence_tensor_waits(const struct hb_lower *lo)
     int64_t two = hb_mul_sat(4 * d, lo->local.tokens), three = hb_add_sat(two, two / 2);
     int64_t grads = lo->stacked_grad_bytes, stack = hb_sequence_kept_bytes(lo);
     int64_t head = hb_mul_sat(d, lo->local.vocab);
-    int64_t made = hb_ways(lo, HB_AX_DATA) > 1 ? hb_mul_sat(2, head) : state_bytes(lo, head);
+    int64_t made = state_bytes(lo, head);
     int64_t back = hb_add_sat(hb_mul_sat(2, grads), three);
     back = hb_larger(back, hb_add_sat(grads, tensor_layer_bytes(lo)));
     int64_t loss = hb_add_sat(logits, three), forward = hb_add_sat(stack, three);
-    bool list_late = made > logits, depth_late = is_depth_late(lo);
+    bool depth_late = is_depth_late(lo);
     int64_t list = hb_add_sat(grads, hb_larger(forward, hb_add_sat(loss, made)));
-    list = hb_larger(list, hb_add_sat(back, list_late ? logits : 0));
+    list = hb_larger(list, hb_add_sat(back, 0));
     int64_t depth = hb_larger(forward, hb_add_sat(loss, depth_late ? 0 : made));
     depth = hb_larger(depth, hb_add_sat(back, depth_late ? logits : made));
-    int64_t post = hb_larger(hb_add_sat(stack, two), hb_add_sat(back, logits));
-    if (list < depth && list < post)
-        return list_late;
-    return depth <= post ? depth_late : true;
+    return depth_late;
 }
 
 /* Layers over fsdp, with or without tensor parallelism, that keep their inputs, a whole loss, a
@@ -219,21 +212,13 @@ static bool is_plain_over_fsdp(const struct hb_lower *lo)
                   (r->policy == HB_POLICY_NAMES && r->save == 0 && r->offload == 0);
     return inputs && !lo->maxtext && s->stack.form == HB_FORM_SCAN && s->batch.accumulate == 1 &&
            s->loss.chunks == 1 && !s->model.tied_embeddings && !s->loss.onehot &&
-           s->model.blocks[0].moe.experts == 0 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
-           hb_ways(lo, HB_AX_PIPELINE) == 1;
+           s->model.blocks[0].moe.experts == 0;
 }
 
 bool hb_sequence_gathers_known(const struct hb_lower *lo)
 {
     bool gathers = lo->gather_form == HB_GATHER_PADDED || lo->gather_form == HB_GATHER_LATE;
-    return gathers && is_plain_over_fsdp(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           lo->local.batch_ways == hb_fsdp_ways(lo, false);
-}
-
-bool hb_sequence_beside_known(const struct hb_lower *lo)
-{
-    return lo->gather_form == HB_GATHER_BESIDE && is_plain_over_fsdp(lo) && lo->local.batch > 1 &&
-           hb_ways(lo, HB_AX_TENSOR) == 1;
+    return gathers && is_plain_over_fsdp(lo) && hb_ways(lo, HB_AX_TENSOR) == 1;
 }
 
 /* One sequence's waits for its sum to the end (gate/f48,d6k: f32[6144,32256] from 173 to 475 of
@@ -262,32 +247,6 @@ static struct floors find_floors(const struct hb_lower *lo)
     return f;
 }
 
-/* A product in bf16 has a gradient in bf16 and reads one of the logits; its own is bf16, too. The
- * list has the zeros of all gradients at the loss; depth-first what v6e sums at once; in post-order
- * the logits wait and their gradient (8B,v6e8x8,f64 of 2048 tokens, 8 layers: f32[1,2048,128256]
- * and bf16[2048,128256] from 301 to 995 of 1250). MiB, list, depth, post: that 2808 3801 2715, 32
- * layers 3672 4348 3406, 4096 tokens 5730 6406 5761, two sequences 5689 5269 5279, with 32000 words
- * 2164 1888 2277; v5p, one sequence 3682 3283 3508, two 5761 5341 5351. */
-static struct hb_sequence_gathers find_narrow(const struct hb_lower *lo)
-{
-    struct hb_shape gathered = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true);
-    int64_t head = hb_shape_plain_bytes(&gathered), grads = lo->stacked_grad_bytes;
-    int64_t narrow = hb_logit_bytes(lo, 2);
-    int64_t both = hb_mul_sat(3, narrow), loss = hb_add_sat(both, head);
-    int64_t back = hb_add_sat(grads, hb_sequence_layer_bytes(lo));
-    bool late = is_sum_late(lo), one = lo->local.batch == 1;
-    int64_t list = hb_larger(hb_add_sat(grads, loss), hb_add_sat(back, both - narrow));
-    int64_t depth = hb_add_sat(loss, one && !late ? head : 0);
-    depth = hb_larger(depth, hb_add_sat(back, late ? head : 0));
-    int64_t post = hb_larger(loss, hb_add_sat(back, both));
-    struct floors f = find_floors(lo);
-    list = hb_larger(list, f.list), depth = hb_larger(depth, f.depth);
-    post = hb_larger(post, f.post);
-    if (depth < list && depth <= post)
-        return (struct hb_sequence_gathers){.depth = true, .sum_waits = late};
-    return (struct hb_sequence_gathers){.logits_wait = true, .post = post < list};
-}
-
 /* Gathers. The list makes the head's whole gradient, f32, at once where it frees more: the logits
  * and the last norm's input (f33,d4.2k; not gate/f48,d6k), beside both stacks; depth-first always,
  * beside the gathered head and its sum; post-order after the layers. MiB, list, depth, post:
@@ -297,8 +256,6 @@ static struct hb_sequence_gathers find_narrow(const struct hb_lower *lo)
  * f16,s512 879 1186 920; f33,d4.2k 1388 1839 1951. */
 struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
 {
-    if (lo->spec->loss.dot != HB_DT_F32)
-        return find_narrow(lo);
     struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_shape part = hb_leaf_layer_shape(l, HB_DT_F32, false);
     struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
@@ -311,7 +268,7 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     bool early = whole <= hb_add_sat(logits, resid);
     int64_t loss = hb_add_sat(hb_add_sat(stacks, whole), hb_add_sat(held, resid));
     /* Beside products its sum waits (v5e8x8, two sequences, 32000 words 3209 2768 3229). */
-    int64_t begun = hb_add_sat(back, lo->gather_form == HB_GATHER_BESIDE ? whole : 0);
+    int64_t begun = hb_add_sat(back, 0);
     int64_t list = early ? hb_larger(loss, begun) : hb_add_sat(back, held);
     bool waits = is_sum_late(lo);
     int64_t sum = hb_head_sum_scattered(lo) ? hb_shape_plain_bytes(&part) : head;
@@ -335,7 +292,7 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
 bool hb_sequence_post_tensor(const struct hb_lower *lo)
 {
     bool apart = lo->gather_form == HB_GATHER_PADDED || lo->gather_form == HB_GATHER_LATE;
-    bool rings = lo->habits->rings && lo->fsdp_mode == HB_WEIGHT_RING && hb_head_ring(lo);
+    bool rings = lo->fsdp_mode == HB_WEIGHT_RING && hb_head_ring(lo);
     if ((!apart && !rings) || !is_plain_over_fsdp(lo) || hb_ways(lo, HB_AX_TENSOR) == 1 ||
         lo->local.batch_ways != hb_fsdp_ways(lo, false) || lo->local.resid_seq < lo->local.seq)
         return false;
@@ -365,8 +322,7 @@ static int64_t update_bytes(const struct hb_lower *lo)
 static bool are_heads_first(const struct hb_spec *s)
 {
     const struct hb_attention *a = &s->model.blocks[0].attention;
-    return a->split_heads && a->head_dim % HB_TPU_LANES == 0 && s->optimizer.name == HB_OPT_ADAMW &&
-           !s->step.cast_upfront && !s->step.nan_to_num;
+    return a->split_heads && a->head_dim % HB_TPU_LANES == 0 && !s->step.nan_to_num;
 }
 
 static bool is_head_late(const struct hb_spec *s)
@@ -392,64 +348,8 @@ static bool is_known_alone(const struct hb_lower *lo)
 bool hb_sequence_post_alone(const struct hb_lower *lo)
 {
     bool late = is_head_late(lo->spec);
-    return is_known_alone(lo) && late && !lo->spec->optimizer.clip &&
+    return is_known_alone(lo) && late &&
            hb_larger(lo->stacked_grad_bytes, hb_sequence_layer_bytes(lo)) < update_bytes(lo);
-}
-
-/* With states on the host the walk meets the layers first, whatever heads are: not with one state a
- * leaf (lion, momentum), one-hot labels, casts at the start, where layers keep much, nor on v6e
- * (tinyS/opt_host, list, depth, post 3783 4070 4070; with momentum 3210 3015 3619, ce=onehot 3783
- * 3589 4070, cast=upfront 3691 3589 3957, eight layers with dots 7314 6915 7253, v6e 3783 3589
- * 4070). */
-static bool is_hosted_late(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    return s->optimizer.name == HB_OPT_ADAMW && !s->step.cast_upfront && !s->loss.onehot &&
-           !lo->chip->hosted_head_first && !hb_sequence_stacks_exceed(lo);
-}
-
-/* A list has the zeros of all gradients beside the loss; in the layers' backward pass all have them
- * and what they become (opt/opt=lion with opt_host, 16 layers of 512 tokens: 2560 2622 2683).
- * Copies come where their arguments go, and count the same, but where these stay (tinyS/opt_host
- * with sixteen layers 6226 6666 6666, without donation 8295 7486 7486). */
-enum hb_sequence hb_sequence_hosted_find(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    int64_t update = update_bytes(lo), grads = lo->stacked_grad_bytes;
-    int64_t layer = hb_sequence_layer_bytes(lo), back = hb_add_sat(grads, layer);
-    int64_t logits = hb_logit_bytes(lo, 4);
-    int64_t kept = s->step.donate ? 0 : hb_copies_bytes(lo);
-    bool much = hb_sequence_stacks_exceed(lo);
-    /* In eight chunks tinyS/opt_host 2001 2155 2155, with 16 layers 4670 4762 4762. */
-    if (s->loss.chunks > 1 && !much)
-        return HB_SEQUENCE_LIST;
-    if (!is_hosted_late(lo)) {
-        if (hb_add_sat(logits, update) <= back && !much)
-            return HB_SEQUENCE_LIST;
-        return update < back ? HB_SEQUENCE_DEPTH : HB_SEQUENCE_POST;
-    }
-    bool more = hb_larger(grads, layer) < hb_add_sat(update, kept);
-    /* tinyS/opt_host, tied, 1024 tokens a sequence: 2372 2393 2403. */
-    more = more && !s->optimizer.clip && !s->model.tied_embeddings;
-    return more ? HB_SEQUENCE_POST : HB_SEQUENCE_LIST;
-}
-
-/* With a tied head post-order is taken, in which the probabilities are gone as well, but their
- * gradient finds no place in theirs (tiny/tied of 1024 tokens a sequence, list, depth, post 2478
- * 2631 2478: bf16[8,16,1024,1024] at 1982 MiB to 373 of 618, at 2462 from 387 on; in bf16;
- * tiny/tied of 4 sequences 3246 3655 3246; without a mask 4618 4966 4608; not where layers keep q,
- * k and v, tiny/tied with names:q,k,v: one bf16[8,16,2048,2048]). */
-static bool is_tied_apart(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    const struct hb_attention *a = &s->model.blocks[0].attention;
-    const struct hb_remat *r = &s->model.blocks[0].remat;
-    bool keeps = r->policy == HB_POLICY_NAMES && r->save != 0;
-    bool whole = s->loss.chunks == 1 && s->loss.dot == HB_DT_F32 && !s->loss.onehot;
-    return s->model.tied_embeddings && lo->habits->rings && !keeps && !lo->maxtext &&
-           hb_alone(lo) && whole && lo->local.batch > 1 && s->batch.accumulate == 1 &&
-           s->stack.form == HB_FORM_SCAN && s->optimizer.name != HB_OPT_MUON &&
-           a->kernel == HB_KERNEL_NAIVE;
 }
 
 /* Scores without a kernel: in the list's order their probabilities are gone when their gradient is
@@ -458,11 +358,9 @@ static bool is_tied_apart(const struct hb_lower *lo)
 bool hb_sequence_depth_alone(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
-    bool hosted = o->offload == HB_PLACE_PINNED_HOST && o->name != HB_OPT_MUON;
-    if (hosted && hb_alone(lo) && lo->habits->rings && !lo->maxtext)
-        return lo->spec->batch.accumulate == 1 && hb_sequence_hosted_find(lo) != HB_SEQUENCE_LIST;
-    if (is_tied_apart(lo))
-        return true;
+    bool hosted = o->offload == HB_PLACE_PINNED_HOST;
+    if (hosted && hb_alone(lo))
+        return false;
     const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
     bool scatters = lo->local.batch == 1; /* tiny/batch=1: the label's gradient is another tensor */
     if (!is_known_alone(lo) || is_head_late(lo->spec) || a->kernel != HB_KERNEL_NAIVE || scatters)
@@ -481,10 +379,8 @@ bool hb_sequence_depth_alone(const struct hb_lower *lo)
  * that, unless in an accumulation loop (8B,v5e,f64t4 with offload:layer_in, chunk4: 8762 both). */
 static bool is_post_possible(const struct hb_lower *lo)
 {
-    bool inputs = lo->spec->model.blocks[0].remat.offload & 1u << HB_TN_LAYER_IN;
     bool apart = lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_BESIDE;
-    return lo->gather_form == HB_GATHER_PADDED ||
-           (apart && hb_ways(lo, HB_AX_TENSOR) > 1 && (!inputs || lo->spec->batch.accumulate > 1));
+    return lo->gather_form == HB_GATHER_PADDED || (apart && hb_ways(lo, HB_AX_TENSOR) > 1);
 }
 
 /* Between padded gathers the forward loop begins with its stacks twice, and with gathered weights
@@ -496,8 +392,7 @@ static bool is_post_possible(const struct hb_lower *lo)
 bool hb_sequence_post_chunks(const struct hb_lower *lo)
 {
     enum { HEAD_BYTES = 8, WEIGHT_BYTES = 6 };
-    if (!is_post_possible(lo) || lo->maxtext || lo->spec->loss.dot != HB_DT_F32 ||
-        lo->spec->loss.chunks == 1)
+    if (!is_post_possible(lo) || lo->maxtext || lo->spec->loss.dot != HB_DT_F32)
         return false;
     int64_t d = lo->spec->model.d_model;
     int64_t logits = hb_logit_bytes(lo, 4);
@@ -527,7 +422,7 @@ static bool are_stages_deep(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     int64_t stages = hb_ways(lo, HB_AX_PIPELINE), micro = s->pipeline.microbatches;
-    if (!lo->habits->rings || lo->maxtext || micro == 0)
+    if (!lo->habits->rings)
         return false;
     const struct hb_block *b = &s->model.blocks[0];
     int64_t tokens = hb_div_up(lo->local.tokens, micro), d = s->model.d_model;

@@ -33,8 +33,6 @@ struct hb_sequence_gathers {
 
 bool hb_sequence_gathers_known(const struct hb_lower *lo);
 struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo);
-/* Between gathers beside the products, of several sequences, the same of the first. */
-bool hb_sequence_beside_known(const struct hb_lower *lo);
 /* Whether it is known and post-order is taken. */
 bool hb_sequence_gathers_post(const struct hb_lower *lo);
 /* The same beside tensor parallelism: whether post-order is least, so that the logits wait. */
@@ -44,8 +42,6 @@ bool hb_sequence_tensor_known(const struct hb_lower *lo);
 bool hb_sequence_tensor_waits(const struct hb_lower *lo);
 /* The same on one device: whether post-order is least, so that the logits wait. */
 bool hb_sequence_post_alone(const struct hb_lower *lo);
-/* The same with the optimizer's states on the host: what is least there. */
-enum hb_sequence hb_sequence_hosted_find(const struct hb_lower *lo);
 /* Whether a layer's scores there are taken depth-first. */
 bool hb_sequence_depth_alone(const struct hb_lower *lo);
 /* The same of a loss in chunks between padded gathers, whose head's gradient comes first then. */

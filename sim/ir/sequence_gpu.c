@@ -247,9 +247,9 @@ bool hb_sequence_gpu_waits(const struct hb_lower *lo)
 {
     switch (hb_sequence_gpu_find(lo)) {
     case HB_SEQUENCE_LIST:
-        return !is_freeing(lo);
+        return false;
     case HB_SEQUENCE_DEPTH:
-        return !is_head_before(lo);
+        return true;
     case HB_SEQUENCE_POST:
         return false;
     }

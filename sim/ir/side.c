@@ -5,21 +5,6 @@
 #include "base/size.h"
 #include "sim/ir/order.h"
 
-/* On one device an update takes its weight's gradient as it is made. The scheduler counts the new
- * state as made by it, its operands as freed: with few tokens it puts it off, and activations wait
- * (opt/layers=loop,chunk, 512 tokens: four bf16[512,2816] a layer to the end; tinyS/layers=loop,
- * 16384: none). Not what reads gradients whole (adafactor, muon, clipping). */
-static bool is_update_large(const struct hb_lower *lo)
-{
-    const struct hb_optim *o = &lo->spec->optimizer;
-    bool fused = !o->clip && lo->spec->batch.accumulate == 1 && o->name != HB_OPT_MUON &&
-                 o->name != HB_OPT_ADAFACTOR && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-                 hb_ways(lo, HB_AX_SEQUENCE) == 1;
-    int64_t states = hb_add_sat(1, o->moment_count);
-    return fused && hb_mul_sat(2, lo->local.tokens) <
-                        hb_mul_sat(hb_mul_sat(4, lo->spec->model.d_model), states);
-}
-
 /* In an unrolled program with rings the weight gradients' rings come after the whole backward pass,
  * and three tensors of width d_ff a layer wait for them (ring/f16,loop,none; llama3-8b/L4_noscan:
  * 12 of them; the last two layers of gemma3-27b/base, outside its scan: six); not on v5e, where
@@ -33,12 +18,11 @@ static bool defers(const struct hb_lower *lo)
 {
     if (!lo->habits->rings)
         return false;
-    bool hosted = lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST;
     if (lo->fsdp_mode == HB_WEIGHT_RING)
-        return !lo->chip->ring_grads_at_once && (lo->maxtext || !hosted);
+        return !lo->chip->ring_grads_at_once;
     if (lo->maxtext && lo->gather_form == HB_GATHER_LATE)
         return true;
-    return lo->local.batch_ways == 1 && (hosted || is_update_large(lo));
+    return false;
 }
 
 /* CUDA hides the collectives of an unrolled program over fsdp behind weight gradients, whose own
@@ -52,7 +36,7 @@ enum { SUM_LAG = 2 };
 static bool is_interleaved(const struct hb_lower *lo)
 {
     return lo->habits->gathers_timed && lo->spec->stack.form == HB_FORM_LOOP &&
-           lo->fsdp_mode == HB_WEIGHT_GATHER && hb_fsdp_ways(lo, false) > 1;
+           lo->fsdp_mode == HB_WEIGHT_GATHER;
 }
 
 /* Across hosts they take longer than a layer's products: weight gradients wait for as many tokens'

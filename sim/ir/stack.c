@@ -290,7 +290,7 @@ static void zero_results(struct hb_lower *lo, struct hb_stack_plan *plan)
     for (uint32_t i = 0; i < plan->count && plan->count > 1; i++) {
         struct hb_group *g = &plan->groups[i];
         const struct hb_step_op *s = g->looped ? NULL : hb_layer_blocks(&g->layer);
-        if (s && lo->habits->mask_hoisted && g->saved.remake[s->out[0]])
+        if (s && g->saved.remake[s->out[0]])
             zero_block(lo, g, 3, s->out[0]);
     }
 }
@@ -304,7 +304,7 @@ static void zero_gradients(struct hb_lower *lo, struct hb_stack_plan *plan)
     for (uint32_t i = 0; i < plan->count && plan->count > 1; i++) {
         struct hb_group *g = &plan->groups[i];
         const struct hb_step_op *s = g->looped ? NULL : hb_layer_blocks(&g->layer);
-        if (!s || !lo->habits->mask_hoisted)
+        if (!s)
             continue;
         for (int k = 0; k < 3; k++)
             zero_block(lo, g, k, s->in[k]);
@@ -475,20 +475,16 @@ static int turned_stacks(const struct hb_lower *lo, const struct hb_group *g, ui
         return stacks[0] != HB_NONE;
     }
 
-    uint32_t context = kept_stack(g, HB_TN_ATTN_CTX), output = kept_stack(g, HB_TN_ATTN_OUT);
-    bool all = kept_stack(g, HB_TN_Q) != HB_NONE && kept_stack(g, HB_TN_K) != HB_NONE &&
-               kept_stack(g, HB_TN_V) != HB_NONE;
+    uint32_t context = kept_stack(g, HB_TN_ATTN_CTX);
     int count = 0;
     if (!takes_trip_out(lo, g) || !makes_mlp_again(g))
         return 0;
     if (context != HB_NONE)
         stacks[count++] = context;
-    else if (lo->spec->batch.accumulate == 1 && !all)
+    else if (lo->spec->batch.accumulate == 1)
         stacks[count++] = kept_stack(g, HB_TN_LAYER_IN);
     if (count && stacks[0] == HB_NONE)
         return 0;
-    if (count && context == HB_NONE && output != HB_NONE)
-        stacks[count++] = output;
     return count;
 }
 

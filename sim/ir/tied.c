@@ -30,32 +30,12 @@ static bool is_known(const struct hb_lower *lo)
     bool whole = s->loss.chunks == 1 && s->loss.dot == HB_DT_F32 && s->batch.accumulate == 1;
     return s->model.tied_embeddings && lo->habits->rings && !lo->maxtext && hb_head_ring(lo) &&
            hb_fsdp_ways(lo, false) >= HB_SEQUENCE_LEAST_WAYS && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           lo->local.batch == 1 && whole && s->stack.form != HB_FORM_LOOP &&
-           s->model.blocks[0].moe.experts == 0 && !lo->chip->tied_grad_turned;
-}
-
-/* No gradient's product ends in its own update. */
-static bool is_update_apart(const struct hb_spec *s)
-{
-    return s->optimizer.clip || s->precision.master || s->optimizer.name == HB_OPT_MUON ||
-           s->optimizer.name == HB_OPT_ADAFACTOR;
-}
-
-/* The same for the table's alone (gemma2b,f8 with a bf16 moment of lion's or adamw's, opt_host,
- * cast=upfront: 7812 depth-first, f32 logits and the turned gradient through the layers). */
-static bool is_table_apart(const struct hb_spec *s)
-{
-    bool narrow = false;
-    for (int i = 0; i < s->optimizer.moment_count; i++)
-        narrow = narrow || s->optimizer.moments[i] != HB_DT_F32;
-    return is_update_apart(s) || narrow || s->precision.params == s->precision.compute ||
-           s->step.cast_upfront || s->optimizer.offload == HB_PLACE_PINNED_HOST;
+           lo->local.batch == 1 && whole && !lo->chip->tied_grad_turned;
 }
 
 /* Whether the list is least. */
 static bool is_list(const struct hb_lower *lo)
 {
-    const struct hb_spec *s = lo->spec;
     struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_shape part = hb_leaf_layer_shape(l, HB_DT_F32, false);
     struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
@@ -65,11 +45,8 @@ static bool is_list(const struct hb_lower *lo)
     int64_t list = hb_add_sat(loss, hb_mul_sat(2, hb_shape_plain_bytes(&part)));
     int64_t back = hb_larger(hb_mul_sat(2, grads), hb_add_sat(grads, hb_sequence_layer_bytes(lo)));
     int64_t depth = hb_larger(loss, hb_add_sat(narrow, back));
-    bool low = s->precision.params == lo->compute && !s->precision.master;
-    if (is_update_apart(s) || low || lo->chip->tied_grad_as_is)
+    if (lo->chip->tied_grad_as_is)
         depth = hb_larger(loss, hb_add_sat(both, back));
-    if (!s->precision.master && (low || s->optimizer.clip) && !lo->chip->tied_grad_as_is)
-        depth = hb_larger(depth, hb_add_sat(both, narrow));
     return hb_add_sat(list, grads) <= depth;
 }
 
@@ -77,26 +54,10 @@ enum hb_tied_wait hb_tied_find(const struct hb_lower *lo)
 {
     if (!is_known(lo))
         return HB_TIED_APART;
-    /* One-hot labels are met in the softmax's pass (gemma2b,f8,onehot; with clip, turned at once).
-     */
-    bool onehot = lo->spec->loss.onehot, as_is = lo->chip->tied_grad_as_is;
-    if (is_list(lo))
-        return onehot ? HB_TIED_NOTHING : HB_TIED_LABEL;
-    /* With layer inputs on the host: both (gemma2b,f8 with offload:layer_in: f32 from 1296, bf16 as
-     * it is made from 1322, to the end). */
-    bool both = as_is || is_table_apart(lo->spec) || hb_offloads(lo);
-    return both && !onehot ? HB_TIED_BOTH : HB_TIED_NARROW;
-}
-
-bool hb_tied_turns(const struct hb_lower *lo)
-{
-    enum hb_tied_wait wait = hb_tied_find(lo);
-    if (wait == HB_TIED_APART || lo->chip->tied_grad_as_is)
-        return false;
-    return wait == HB_TIED_LABEL || wait == HB_TIED_NOTHING || is_table_apart(lo->spec);
+    return is_list(lo) ? HB_TIED_LABEL : HB_TIED_NARROW;
 }
 
 bool hb_tied_turns_late(const struct hb_lower *lo)
 {
-    return hb_tied_find(lo) != HB_TIED_APART && !lo->chip->tied_grad_as_is && !hb_tied_turns(lo);
+    return hb_tied_find(lo) != HB_TIED_APART;
 }

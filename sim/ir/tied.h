@@ -9,16 +9,11 @@
 enum hb_tied_wait {
     HB_TIED_APART,  /* not such a head: other rules hold */
     HB_TIED_LABEL,  /* its gradient comes at once; the logits stay for the labels' own */
-    HB_TIED_NARROW, /* the logits' gradient waits as it is made; it is turned when it is read */
-    HB_TIED_BOTH,   /* the logits and their gradient, turned where the chip reads it so */
-    HB_TIED_NOTHING /* its gradient comes at once */
+    HB_TIED_NARROW  /* the logits' gradient waits as it is made; it is turned when it is read */
 };
 
 enum hb_tied_wait hb_tied_find(const struct hb_lower *lo);
-/* Whether the product reads the logits' gradient in another layout, a tensor of its own, made when
- * the gathered head is done with, and it waits like that. */
-bool hb_tied_turns(const struct hb_lower *lo);
-/* Or when the product reads it. */
+/* Its gradient is turned when the product reads it. */
 bool hb_tied_turns_late(const struct hb_lower *lo);
 
 #endif

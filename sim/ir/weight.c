@@ -89,7 +89,7 @@ static void hoist_cast(struct hb_lower *lo, struct hb_leaf *l)
         needs_cast(lo, l) && !is_one_lane_row(lo, l) && (hoisted || lo->spec->step.cast_upfront);
     /* 8B,f64,b8,bf16params: w_down's copy all the same; dslite,f64,ragged,bf16params: e_down's,
      * bf16[27,64,1408,32] in 594 MiB. */
-    bool rows = l->row_major && lo->gather_form == HB_GATHER_PADDED && !lo->maxtext;
+    bool rows = l->row_major && lo->gather_form == HB_GATHER_PADDED;
     bool moved = hoisted && l->matrix && l->gather_dim == l->rank - 1 &&
                  (rows || (l->rank == 2 && is_shard_minor(lo, l)));
     if (l->end ? !is_cast_once(lo, l) : !(wanted || moved))
@@ -144,7 +144,7 @@ static bool is_cast_transposed(const struct hb_lower *lo, const struct hb_leaf *
 {
     const struct hb_pipe *p = &lo->spec->pipeline;
     return hb_ways(lo, HB_AX_PIPELINE) > 1 && !p->remat_iteration && l->gather_dim >= 1 &&
-           lo->spec->stack.form != HB_FORM_LOOP && needs_cast(lo, l) && l->cast == HB_NONE;
+           needs_cast(lo, l) && l->cast == HB_NONE;
 }
 
 void hb_weight_transpose_casts(struct hb_lower *lo)
@@ -301,7 +301,7 @@ static bool is_unit_held(const struct hb_lower *lo)
 {
     const struct hb_model *m = &lo->spec->model;
     double product = (double)lo->local.tokens * (double)m->d_model * (double)m->blocks[0].mlp.d_ff;
-    return hb_ways(lo, HB_AX_TENSOR) > 1 || product > (double)lo->chip->long_product * 1e9;
+    return product > (double)lo->chip->long_product * 1e9;
 }
 
 /* So do the attention's where gathers are late, but depth-first (gate/f48,d6k: bf16[1,6144,6144]
@@ -402,11 +402,6 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     if (!is_gather_kept(lo, l))
         l->gathered = HB_NONE;
     return whole;
-}
-
-void hb_weight_hold(struct hb_lower *lo, uint32_t leaf)
-{
-    lo->leaves[leaf].gathered = hb_weight_use(lo, leaf);
 }
 
 void hb_weight_release(struct hb_lower *lo, uint32_t first, uint32_t end)
@@ -515,8 +510,7 @@ static bool same_shape(const struct hb_shape *a, const struct hb_shape *b)
  * fourth; PP/pipe_shift=concat). */
 void hb_weight_nan_zeros(struct hb_lower *lo)
 {
-    bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->spec->stack.form != HB_FORM_LOOP;
-    if (!lo->habits->nan_zero_per_shape || !lo->spec->step.nan_to_num || staged)
+    if (!lo->habits->nan_zero_per_shape || !lo->spec->step.nan_to_num)
         return;
     bool sums = lo->spec->batch.accumulate > 1;
     enum hb_dtype dtype = sums ? HB_DT_F32 : hb_weight_grad_dtype(lo);

@@ -101,11 +101,11 @@ static bool is_put_by(const struct hb_body *b, const struct hb_step_op *s, const
      * backward pass (llama3-8b, qwen3-8b, llama2-13b: dkv, dq, then the rings of wq, wk, wv, wo,
      * w_down, gate and up, from 8192 tokens on; some earlier with 4096 and 2048). */
     bool ring = mode == HB_WEIGHT_RING && lo->maxtext && mlp && lo->local.tokens > EARLY_TOKENS;
-    bool split = hb_body_ends_late(b) && mode == HB_WEIGHT_GATHER;
+    bool split = hb_body_ends_late(b);
     /* CUDA's stages: experts' after the attention's (pr85/pp8/good,blocked: from 761 on, attention
      * from 698 to 740). */
-    bool stage = lo->habits->gathers_timed && b->own_stacks && b->own_weights && !lo->maxtext &&
-                 l->rank == HB_LEAF_RANK;
+    bool stage =
+        lo->habits->gathers_timed && b->own_stacks && b->own_weights && l->rank == HB_LEAF_RANK;
     return b->defer || ring || split || stage || (local && mlp && keeps_hidden(b)) ||
            (local && second && (keeps_attention(b) || hb_sequence_stacks_exceed(lo)));
 }
@@ -114,8 +114,7 @@ static bool is_experts_late(const struct hb_body *b, const struct hb_leaf *l)
 {
     bool gathered =
         hb_weight_grad_partial(b->lo, l) && hb_weight_mode(b->lo, l) == HB_WEIGHT_GATHER;
-    return b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK &&
-           (gathered || hb_layer_exchanges_rows(b->lo, &b->y->block->moe));
+    return b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK && gathered;
 }
 
 /* MaxText's attention output is kept or fetched, what leads to it made again behind the MLP. */
@@ -152,7 +151,7 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
         lo->gather_form == HB_GATHER_PADDED || (lo->maxtext && lo->gather_form == HB_GATHER_LATE);
     bool mlp = lo->maxtext && lo->gather_form == HB_GATHER_PADDED && l->held;
     if (first && !(mlp && postpones_attention(b)) && b->y->values[s->in[0]].fused && l->held &&
-        l->gather_dim == 1 && two)
+        l->gather_dim == 1)
         return HB_WHEN_FIRST;
     return two && (late || mlp) ? HB_WHEN_LATE : HB_WHEN_AFTER;
 }
