@@ -9,6 +9,19 @@ struct refusal {
     const char *text;
 };
 
+/* Layers that stand side by side in the program: of a loop all, of a scan one for each block. What
+ * packs and orders them takes some seconds for so many, and four times as long for twice as many.
+ */
+enum { MOST_UNROLLED = 2048 };
+
+static int64_t unrolled_layers(const struct hb_spec *spec)
+{
+    int64_t layers = spec->model.block_count;
+    for (int i = 0; i < spec->model.block_count && spec->stack.form == HB_FORM_LOOP; i++)
+        layers += spec->model.blocks[i].repeat - 1;
+    return layers;
+}
+
 static bool check(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *spec, bool time)
 {
     bool torch = spec->compiler == HB_TORCH;
@@ -26,6 +39,12 @@ static bool check(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec 
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
         if (refusals[i].refused && !(time && refusals[i].timed))
             ok = hb_error(diag, loc, "%s", refusals[i].text);
+    if (!torch && unrolled_layers(spec) > MOST_UNROLLED)
+        ok = hb_error(
+            diag, loc,
+            "%lld layers stand side by side in the program; allowed: at most %d (equal ones "
+            "in one block with repeat, under stack.form: scan, count as one)",
+            (long long)unrolled_layers(spec), MOST_UNROLLED);
     return ok;
 }
 

@@ -16,6 +16,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "sim/engine/heap_bfc.h"
+#include "sim/engine/heap_placed.h"
 
 /* Sort key of an item: major, then minor, then the place in the array (the sort is stable). */
 struct key {
@@ -226,231 +227,7 @@ static int64_t pack_in_order(struct hb_arena *scratch, struct hb_heap_item *item
     return hb_round_up(height, align_bytes);
 }
 
-/* ---- sorted: what was placed, by address, in leaves of a two-level list ---- */
-
-enum { LEAF_ITEMS = 32 };
-
-struct leaf {
-    uint32_t count;
-    int64_t max_top; /* the highest end address in it */
-    int32_t start[LEAF_ITEMS];
-    int32_t end[LEAF_ITEMS];
-    int64_t offset[LEAF_ITEMS]; /* ascending */
-    int64_t top[LEAF_ITEMS];
-};
-
-struct list {
-    struct leaf **leaves; /* in order of address; the first is never empty but at the start */
-    uint32_t count, cap;
-};
-
-/* What was placed, all of it, and of many items also by time: a level cuts the events into windows
- * that begin `step` apart and are twice as long, so that what is no longer than a step lies in one.
- *
- *   events   |--------|--------|--------|
- *   windows  [0               ][2  ...
- *                     [1               ]      */
-enum { LEVELS = 4, LEVEL_FACTOR = 8 };
-
-struct level {
-    struct list *windows;
-    uint32_t count; /* 0: there is no such level */
-    int64_t step;   /* events; grows from level to level */
-};
-
-struct placed {
-    struct hb_arena *scratch;
-    struct list all;
-    struct level levels[LEVELS];
-    int64_t first; /* event */
-};
-
-static const unsigned char own_bit[LEAF_ITEMS] = {1,  2,   4,  8,  16,  32, 64, 128, 1,  2,  4,
-                                                  8,  16,  32, 64, 128, 1,  2,  4,   8,  16, 32,
-                                                  64, 128, 1,  2,  4,   8,  16, 32,  64, 128};
-
-/* The entries of a leaf that share an event with the item, as bits. Written so that compilers
- * make vector code of it: each entry leaves its own bit in a byte, then a product sums eight
- * bytes into the highest, whatever their order in memory. */
-static uint32_t find_shared_span(const struct leaf *leaf, struct hb_heap_span span)
-{
-    unsigned char bits[LEAF_ITEMS];
-    int32_t start = span.start, end = span.end;
-    for (int i = 0; i < LEAF_ITEMS; i++)
-        bits[i] = (leaf->start[i] <= end) & (leaf->end[i] >= start);
-    for (int i = 0; i < LEAF_ITEMS; i++)
-        bits[i] = (unsigned char)(bits[i] * own_bit[i]);
-    uint32_t mask = 0;
-    for (uint32_t i = 0; i < LEAF_ITEMS; i += 8) {
-        uint64_t eight;
-        memcpy(&eight, bits + i, sizeof eight);
-        mask |= (uint32_t)(eight * 0x0101010101010101u >> 56) << i;
-    }
-    return leaf->count == LEAF_ITEMS ? mask : mask & ((1u << leaf->count) - 1);
-}
-
-static struct hb_heap_span whole_life(const struct hb_heap_item *item)
-{
-    return (struct hb_heap_span){item->start, item->end};
-}
-
-static uint32_t find_shared(const struct leaf *leaf, const struct hb_heap_item *item)
-{
-    if (!item->spans)
-        return find_shared_span(leaf, whole_life(item));
-    uint32_t mask = 0;
-    for (uint32_t i = 0; i < item->span_count; i++)
-        mask |= find_shared_span(leaf, item->spans[i]);
-    return mask;
-}
-
-/* A walk upwards over what shares an event with the item. */
-struct climb {
-    int64_t top;  /* all below it is taken or was looked at */
-    int64_t best; /* lowest address of the smallest gap that fits; -1: none so far */
-    int64_t best_bytes;
-};
-
-static void climb_leaf(struct climb *c, const struct leaf *leaf, const struct hb_heap_item *item)
-{
-    for (uint32_t mask = find_shared(leaf, item); mask; mask &= mask - 1) {
-        int i = __builtin_ctz(mask);
-        int64_t gap = leaf->offset[i] - c->top;
-        if (gap >= item->bytes && gap < c->best_bytes) {
-            c->best = c->top;
-            c->best_bytes = gap;
-        }
-        c->top = leaf->top[i] > c->top ? leaf->top[i] : c->top;
-    }
-}
-
-/* The list to walk for an item: of the shortest windows one of which holds its life. */
-static const struct list *pick_list(const struct placed *placed, const struct hb_heap_item *item)
-{
-    for (const struct level *level = placed->levels; level < placed->levels + LEVELS; level++)
-        if (level->count && (int64_t)item->end - item->start <= level->step)
-            return &level->windows[(item->start - placed->first) / level->step];
-    return &placed->all;
-}
-
-static int64_t find_offset(const struct placed *placed, const struct hb_heap_item *item)
-{
-    struct climb c = {0, -1, INT64_MAX};
-    const struct list *list = pick_list(placed, item);
-    for (uint32_t l = 0; l < list->count && c.best_bytes > item->bytes; l++)
-        if (list->leaves[l]->max_top > c.top)
-            climb_leaf(&c, list->leaves[l], item);
-    return c.best < 0 ? c.top : c.best;
-}
-
-static void shift_entries(struct leaf *leaf, uint32_t at)
-{
-    uint32_t moved = leaf->count - at;
-    memmove(leaf->start + at + 1, leaf->start + at, moved * sizeof *leaf->start);
-    memmove(leaf->end + at + 1, leaf->end + at, moved * sizeof *leaf->end);
-    memmove(leaf->offset + at + 1, leaf->offset + at, moved * sizeof *leaf->offset);
-    memmove(leaf->top + at + 1, leaf->top + at, moved * sizeof *leaf->top);
-    leaf->count++;
-}
-
-static void find_max_top(struct leaf *leaf)
-{
-    leaf->max_top = 0;
-    for (uint32_t i = 0; i < leaf->count; i++)
-        leaf->max_top = leaf->top[i] > leaf->max_top ? leaf->top[i] : leaf->max_top;
-}
-
-static void add_leaf(struct placed *placed, struct list *list, uint32_t at)
-{
-    size_t each = sizeof(struct leaf *);
-    list->leaves = hb_grow(placed->scratch, list->leaves, list->count, &list->cap, each);
-    memmove(list->leaves + at + 1, list->leaves + at, (list->count - at) * each);
-    list->leaves[at] = hb_arena_alloc(placed->scratch, 1, sizeof(struct leaf));
-    list->count++;
-}
-
-static void split_leaf(struct placed *placed, struct list *list, uint32_t l)
-{
-    enum { HALF = LEAF_ITEMS / 2 };
-    add_leaf(placed, list, l + 1);
-    struct leaf *low = list->leaves[l], *high = list->leaves[l + 1];
-    memcpy(high->start, low->start + HALF, HALF * sizeof *low->start);
-    memcpy(high->end, low->end + HALF, HALF * sizeof *low->end);
-    memcpy(high->offset, low->offset + HALF, HALF * sizeof *low->offset);
-    memcpy(high->top, low->top + HALF, HALF * sizeof *low->top);
-    low->count = high->count = HALF;
-    find_max_top(low);
-    find_max_top(high);
-}
-
-/* The last leaf that begins at or below the address. */
-static uint32_t find_leaf(const struct list *list, int64_t offset)
-{
-    uint32_t low = 0, high = list->count - 1;
-    while (low < high) {
-        uint32_t middle = (low + high + 1) / 2;
-        if (list->leaves[middle]->offset[0] <= offset)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
-}
-
-static void list_span(struct placed *placed, struct list *list, const struct hb_heap_item *item,
-                      struct hb_heap_span span)
-{
-    if (!list->count)
-        add_leaf(placed, list, 0);
-    uint32_t l = find_leaf(list, item->offset);
-    const struct leaf *full = list->leaves[l];
-    if (full->count == LEAF_ITEMS) {
-        if (l + 1 == list->count && full->offset[LEAF_ITEMS - 1] <= item->offset)
-            add_leaf(placed, list, l + 1);
-        else
-            split_leaf(placed, list, l);
-        l += list->leaves[l + 1]->offset[0] <= item->offset;
-    }
-    struct leaf *leaf = list->leaves[l];
-    uint32_t at = leaf->count;
-    while (at > 0 && leaf->offset[at - 1] > item->offset)
-        at--;
-    shift_entries(leaf, at);
-    leaf->start[at] = span.start;
-    leaf->end[at] = span.end;
-    leaf->offset[at] = item->offset;
-    leaf->top[at] = hb_add_sat(item->offset, item->bytes);
-    leaf->max_top = leaf->top[at] > leaf->max_top ? leaf->top[at] : leaf->max_top;
-}
-
-/* The windows of a level that a span lies in: from out_first to before the end returned. */
-static uint32_t find_windows(const struct level *level, int64_t first, struct hb_heap_span span,
-                             uint32_t *out_first)
-{
-    int64_t low = (span.start - first) / level->step, high = (span.end - first) / level->step;
-    *out_first = (uint32_t)(low > 0 ? low - 1 : 0);
-    return (uint32_t)high + 1;
-}
-
-static void place_span(struct placed *placed, const struct hb_heap_item *item,
-                       struct hb_heap_span span)
-{
-    list_span(placed, &placed->all, item, span);
-    for (struct level *level = placed->levels; level < placed->levels + LEVELS; level++) {
-        uint32_t first = 0;
-        uint32_t end = level->count ? find_windows(level, placed->first, span, &first) : 0;
-        for (uint32_t w = first; w < end; w++)
-            list_span(placed, &level->windows[w], item, span);
-    }
-}
-
-static void place_item(struct placed *placed, const struct hb_heap_item *item)
-{
-    if (!item->spans)
-        place_span(placed, item, whole_life(item));
-    for (uint32_t i = 0; i < item->span_count; i++)
-        place_span(placed, item, item->spans[i]);
-}
+/* ---- sorted */
 
 static uint32_t count_spans(const struct hb_heap_item *items, uint32_t count)
 {
@@ -460,63 +237,22 @@ static uint32_t count_spans(const struct hb_heap_item *items, uint32_t count)
     return spans;
 }
 
-/* How many windows of a level all lives lie in, all in all. */
-static int64_t count_entries(const struct level *level, int64_t first,
-                             const struct hb_heap_item *items, uint32_t count)
-{
-    int64_t entries = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t low, end = find_windows(level, first, whole_life(&items[i]), &low);
-        entries += end - low;
-    }
-    return entries;
-}
-
-/* Levels, of many items: the finest that takes no more than some windows an item, and coarser. */
-static void make_levels(struct placed *placed, const struct hb_heap_item *items, uint32_t count)
-{
-    enum { FEW_ITEMS = 2048, ITEMS_A_WINDOW = 256, ENTRIES_AN_ITEM = 12 };
-    struct hb_heap_span life = {INT32_MAX, INT32_MIN};
-    if (count < FEW_ITEMS)
-        return;
-    for (uint32_t i = 0; i < count; i++) {
-        life.start = items[i].start < life.start ? items[i].start : life.start;
-        life.end = items[i].end > life.end ? items[i].end : life.end;
-    }
-    placed->first = life.start;
-    int64_t events = (int64_t)life.end - life.start + 1, windows = count / ITEMS_A_WINDOW + 64;
-    struct level *level = placed->levels;
-    while (windows > 1 && level < placed->levels + LEVELS) {
-        level->step = events / windows + 1;
-        level->count = 0;
-        if (count_entries(level, life.start, items, count) > (int64_t)count * ENTRIES_AN_ITEM) {
-            windows /= 2;
-            continue;
-        }
-        level->count = (uint32_t)(events / level->step) + 1;
-        level->windows = hb_arena_alloc(placed->scratch, level->count, sizeof *level->windows);
-        level++;
-        windows /= LEVEL_FACTOR;
-    }
-}
-
 /* Places the items in the order of keys; gives up, returning limit, once that is reached. */
 static int64_t pack_keys(struct hb_arena *scratch, struct hb_heap_item *items,
                          const struct key *keys, uint32_t count, int64_t limit)
 {
     struct hb_arena_mark mark = hb_arena_mark(scratch);
-    struct placed placed = {.scratch = scratch};
-    make_levels(&placed, items, count);
+    struct hb_placed *placed = hb_placed_new(scratch, items, count);
     int64_t height = 0;
     for (uint32_t i = 0; i < count && height < limit; i++) {
         struct hb_heap_item *item = &items[keys[i].item];
         item->offset = 0;
         if (item->bytes == 0)
             continue;
-        item->offset = find_offset(&placed, item);
+        item->offset = hb_placed_find(placed, item);
         int64_t top = hb_add_sat(item->offset, item->bytes);
         height = top > height ? top : height;
-        place_item(&placed, item);
+        hb_placed_add(placed, item);
     }
     hb_arena_rewind(scratch, mark);
     return height < limit ? height : limit;

@@ -20,6 +20,10 @@ struct stay {
 struct lend {
     const struct hb_lend_slot *slots;
     uint32_t slot_count;
+    /* Of slots below a node the largest, the earliest and the latest: what an item is too large,
+     * too early or too late for need not be asked one by one. Children of n are 2n and 2n + 1. */
+    struct hb_lend_slot *most;
+    uint32_t width;  /* leaves */
     uint32_t *first; /* by slot */
     struct stay *stays;
     uint32_t stay_count;
@@ -46,14 +50,54 @@ static bool is_free(const struct lend *l, uint32_t slot, const struct hb_heap_it
     return true;
 }
 
+static void make_nodes(struct lend *l, struct hb_arena *scratch)
+{
+    for (l->width = 1; l->width < l->slot_count;)
+        l->width *= 2;
+    l->most = hb_arena_alloc(scratch, (size_t)l->width * 2, sizeof *l->most);
+    for (uint32_t i = 0; i < l->width; i++)
+        l->most[l->width + i] =
+            i < l->slot_count ? l->slots[i] : (struct hb_lend_slot){-1, INT32_MAX, INT32_MIN};
+    for (uint32_t n = l->width; n-- > 1;) {
+        const struct hb_lend_slot *a = &l->most[2 * n], *b = a + 1;
+        l->most[n] = (struct hb_lend_slot){a->bytes > b->bytes ? a->bytes : b->bytes,
+                                           a->after < b->after ? a->after : b->after,
+                                           a->until > b->until ? a->until : b->until};
+    }
+}
+
+static bool may_hold(const struct hb_lend_slot *most, const struct hb_heap_item *item)
+{
+    return most->bytes >= item->bytes && item->start > most->after && item->end <= most->until;
+}
+
+/* The next node to the right that is not below this one; 0: there is none. */
+static uint32_t node_after(uint32_t node)
+{
+    while (node & 1)
+        node /= 2;
+    return node ? node + 1 : 0;
+}
+
+/* The first slot, in order, that takes the item. */
 static bool place_item(struct lend *l, const struct hb_heap_item *item)
 {
-    for (uint32_t slot = 0; slot < l->slot_count; slot++) {
-        if (l->slots[slot].bytes < item->bytes || !is_free(l, slot, item))
+    for (uint32_t node = 1; node;) {
+        uint32_t slot = node - l->width;
+        if (!may_hold(&l->most[node], item)) {
+            node = node_after(node);
             continue;
-        l->stays[l->stay_count] = (struct stay){item->start, item->end, l->first[slot]};
-        l->first[slot] = l->stay_count++;
-        return true;
+        }
+        if (node < l->width) {
+            node *= 2;
+            continue;
+        }
+        if (is_free(l, slot, item)) {
+            l->stays[l->stay_count] = (struct stay){item->start, item->end, l->first[slot]};
+            l->first[slot] = l->stay_count++;
+            return true;
+        }
+        node = node_after(node);
     }
     return false;
 }
@@ -66,6 +110,7 @@ uint32_t hb_lend(struct hb_arena *scratch, struct hb_heap_item *items, uint32_t 
                      .slot_count = slot_count,
                      .first = hb_arena_alloc(scratch, slot_count, sizeof *l.first),
                      .stays = hb_arena_alloc(scratch, count, sizeof *l.stays)};
+    make_nodes(&l, scratch);
     const struct hb_heap_item **sorted =
         hb_arena_alloc(scratch, count, sizeof(const struct hb_heap_item *));
     bool *placed = hb_arena_alloc(scratch, count, sizeof *placed);
