@@ -8,6 +8,7 @@ PKGS     := yaml-0.1 cairo $(HTTP)
 BUILD    ?= build
 DATADIR  := $(PREFIX)/share/hbmsim
 LIBDIR   ?= $(PREFIX)/lib
+SOURCEDIR ?= $(CURDIR)
 WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes \
             -Wmissing-prototypes -Wwrite-strings -Wpointer-arith -Wvla -Wformat=2 -Wswitch-enum
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -46,7 +47,7 @@ MODE     += $(filter-out -O2,$(GUARD))
 LDFLAGS  += $(GUARD_LD)
 endif
 B        := $(BUILD)/$(VARIANT)
-PLACES   := -DHB_VERSION='"$(VERSION)"' -DHB_SOURCE_DIR='"$(CURDIR)"' -DHB_DATADIR='"$(DATADIR)"'
+PLACES   := -DHB_VERSION='"$(VERSION)"' -DHB_SOURCE_DIR='"$(SOURCEDIR)"' -DHB_DATADIR='"$(DATADIR)"'
 CPPFLAGS += -I. -D_XOPEN_SOURCE=700 $(if $(HTTP),-DHB_HTTP)
 CFLAGS   += -std=c11 $(WARN) $(MODE) $(shell pkg-config --cflags $(PKGS))
 LIBS     := $(shell pkg-config --libs $(PKGS)) -lglpk -lz -lm -ldl
@@ -141,5 +142,5 @@ help:                     ## this list
 include lib/rules.mk python/rules.mk
 FORCE:
 .PHONY: accuracy calibration pictures all unit test check lint golden golden-update torture fuzz cov mutate bench install uninstall \
-        clean help library tsan wheel FORCE
+        clean help library tsan wheel dist package builds FORCE
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -6,6 +6,12 @@ SHARED   := -fPIC -fvisibility=hidden
 DOORS    := $(B)/lib/hbmsim.o $(B)/lib/call.o $(B)/lib/serve_http.o
 LIBRARY  := $(if $(filter fast tsan,$(VARIANT)),$(B)/lib/libhbmsim.so.$(ABI) $(B)/lib/libhbmsim.a)
 
+dist:                     ## build/hbmsim-VERSION.tar.gz, which builds and tests alone
+	$(Q)sh cli/dist.sh $(VERSION) $(BUILD)
+builds:                   ## compiles under gcc, clang, musl, 32 bits, big-endian: those that are here
+	$(Q)sh tests/builds.sh
+package:                  ## the tarball, Debian's packages from it, lintian, their tests in a bare chroot
+	$(Q)sh tests/package.sh
 tsan:                     ## the library's threads and sweep --jobs under ThreadSanitizer
 	$(Q)$(MAKE) --no-print-directory TSAN=1 all
 	$(Q)BUILD=$(BUILD)/tsan CC="$(CC)" sh tests/library/tsan.sh

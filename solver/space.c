@@ -127,8 +127,8 @@ static struct axes find_axes(const struct hb_spec *s)
         .microbatches =
             hb_values_listed(p->microbatches, p->microbatches_count, s->pipeline.microbatches),
         .outers = outer_values(s),
-        .forms = p->stack_forms ? p->stack_forms : bit(s->stack.form),
-        .offloads = p->optimizer_offload ? p->optimizer_offload : bit(s->optimizer.offload)};
+        .forms = p->stack_forms ? p->stack_forms : bit((int)s->stack.form),
+        .offloads = p->optimizer_offload ? p->optimizer_offload : bit((int)s->optimizer.offload)};
     if (p->whole_stack && a.forms != bit(HB_FORM_NESTED))
         a.forms &= ~bit(HB_FORM_NESTED);
     if (p->present)

@@ -143,9 +143,9 @@ enum sides { ONE_SIDE = 1, TWO_SIDES = 2 };
 static struct group make_group(uint32_t kind, uint32_t mask, uint32_t n, double confidence,
                                enum sides sides)
 {
-    double share = (1 - confidence) / sides * ((double)n + 1);
+    double share = (1 - confidence) / (double)sides * ((double)n + 1);
     uint32_t rank = share >= 1 ? (uint32_t)(share + 1e-9) : 1;
-    double reached = 1 - sides * (double)rank / ((double)n + 1);
+    double reached = 1 - (double)sides * (double)rank / ((double)n + 1);
     struct group g = {mask, n, share >= 1 ? confidence : reached, ratio_of_rank(kind, mask, rank),
                       ratio_of_rank(kind, mask, n + 1 - rank)};
     g.low_ppm = g.low_ppm < PPM ? g.low_ppm : PPM;

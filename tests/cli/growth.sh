@@ -1,5 +1,5 @@
-# Time by size: four times as many unrolled layers take some eight times as long (on GPU
-# temporaries once asked every parameter for room: eighteen times), and more than 2,048 are refused.
+# Time by size: 2,000 unrolled layers on a GPU, whose temporaries once asked every parameter for room
+# (7 s), and more than 2,048 are refused.
 . tests/tap.sh
 
 # layers COUNT: a model of that many equal layers, each in the program.
@@ -18,14 +18,13 @@ spent() {
     bash -c 'TIMEFORMAT=%U; time "$HBMSIM" simulate --json "$1" >/dev/null' bash "$1" 2>&1 | tr -d .,
 }
 
-for count in 500 2000 2048 2049; do
+for count in 2000 2048 2049; do
     layers $count
 done
 if [ "$(basename "$HB_BUILD")" = fast ] && command -v bash >/dev/null 2>&1; then
-    few=$(spent "$work/500.yaml" | sed 's/^0*//')
-    many=$(spent "$work/2000.yaml" | sed 's/^0*//')
-    echo "# 500 layers ${few:-0} ms, 2000 layers ${many:-0} ms"
-    ok '2000 layers take less than fourteen times as long as 500' test "${many:-0}" -lt $((14 * ${few:-1}))
+    spent=$(spent "$work/2000.yaml" | sed 's/^0*//')
+    echo "# 2000 layers: $spent ms"
+    ok '2000 layers in less than 4 s of the processor' test "${spent:-0}" -lt 4000
 else
     skip 'time by size' 'no plain build, or no bash'
 fi
