@@ -54,6 +54,7 @@ static void fill_ask(struct hb_env *env, const struct options *o, const struct h
 {
     hb_plan_ask_make(env, spec, device, ask);
     ask->lp_stem = o->write_lp;
+    ask->keep_runs = o->certificate != NULL;
     if (o->objective >= 0)
         ask->objective = (enum hb_objective)o->objective;
     if (o->budget_bytes > 0)

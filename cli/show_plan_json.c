@@ -6,6 +6,7 @@
 #include "cli/plan_verify.h"
 #include "cli/show_plan.h"
 #include "models/schema.h"
+#include "solver/certificate.h"
 
 static const char *objective_name(enum hb_objective objective)
 {
@@ -183,7 +184,6 @@ static void put_torch_cell(struct hb_json *j, const struct hb_plan *p, const str
 static void put_cell(struct hb_json *j, const struct hb_plan *p, uint32_t index)
 {
     static const char *const axes[] = {"data", "fsdp", "tensor", "sequence", "expert", "pipeline"};
-    static const char *const forms[] = {"scan", "loop", "nested"};
     const struct hb_cell *c = &p->space.cells[index];
     const struct hb_cell_row *row = &p->rows[index];
     hb_json_object(j);
@@ -195,13 +195,7 @@ static void put_cell(struct hb_json *j, const struct hb_plan *p, uint32_t index)
     hb_json_object_end(j);
     hb_json_put_int(j, "batch", c->batch_global);
     hb_json_put_int(j, "accumulate", c->accumulate);
-    hb_json_put_int(j, "chunks", c->loss_chunks);
-    hb_json_put_text(j, "stack", forms[c->form]);
-    hb_json_put_int(j, "outer", c->outer);
-    if (p->space.base->compiler == HB_TORCH)
-        put_torch_cell(j, p, c);
-    hb_json_put_text(j, "optimizer",
-                     c->optimizer_offload == HB_PLACE_PINNED_HOST ? "host" : "device");
+    put_torch_cell(j, p, c);
     hb_json_put_text(j, "by", hb_cell_fate_name(row->fate));
     if (row->value < 1e300)
         hb_json_put_real(j, "not_below", row->value);
@@ -209,12 +203,15 @@ static void put_cell(struct hb_json *j, const struct hb_plan *p, uint32_t index)
     hb_json_object_end(j);
 }
 
-void hb_show_certificate(struct hb_env *env, FILE *out, const struct hb_plan_answer *a)
+/* Of compiler torch: its space is a list. */
+static void put_list(struct hb_env *env, FILE *out, const struct hb_plan_answer *a)
 {
     struct hb_str text;
     hb_str_init(&text, env->arena);
     struct hb_json j = hb_json_begin(&text, out, false);
     hb_json_object(&j);
+    hb_json_put_int(&j, "certificate", HB_CERTIFICATE_FORM);
+    hb_json_put_text(&j, "model", a->ask->spec->model.name);
     hb_json_put_text(&j, "status", hb_plan_status_name(a->plan->status));
     hb_json_put_text(&j, "unit",
                      a->ask->objective == HB_OBJ_MEMORY      ? "bytes"
@@ -229,4 +226,12 @@ void hb_show_certificate(struct hb_env *env, FILE *out, const struct hb_plan_ans
     hb_json_array_end(&j);
     hb_json_object_end(&j);
     hb_json_end(&j);
+}
+
+void hb_show_certificate(struct hb_env *env, FILE *out, const struct hb_plan_answer *a)
+{
+    if (a->ask->spec->compiler == HB_TORCH)
+        put_list(env, out, a);
+    else
+        hb_certificate_write(env, out, a->ask, a->plan);
 }

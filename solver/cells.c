@@ -276,6 +276,33 @@ static bool is_within(const struct hb_search *s, uint32_t cell, const struct hb_
             hb_interval_high(spec, ask->confidence, peak_bytes) <= ask->whole_bytes);
 }
 
+/* For the certificate. */
+static void record(struct hb_search *s, const struct hb_choice *c, const struct hb_spec *spec,
+                   const struct hb_memory *memory, bool fits, int64_t step_ns)
+{
+    struct hb_plan *p = s->plan;
+    double confidence = s->ask->confidence;
+    if (!s->ask->keep_runs)
+        return;
+    p->ran = hb_grow(s->arena, p->ran, p->ran_count, &p->ran_cap, sizeof *p->ran);
+    struct hb_ran *r = &p->ran[p->ran_count++];
+    *r = (struct hb_ran){.cell = c->cell,
+                         .part_count = c->run_count,
+                         .fits = fits,
+                         .step_ns = step_ns,
+                         .peak_bytes = memory->peak_bytes,
+                         .limit_bytes = hb_search_peaks(s, c->cell, spec).most_bytes,
+                         .host_bytes = memory->host_bytes};
+    if (confidence > 0)
+        r->high_bytes = hb_interval_high(spec, confidence, memory->peak_bytes);
+    r->parts = hb_arena_alloc(s->arena, c->run_count, sizeof *r->parts);
+    for (uint32_t i = 0; i < c->run_count; i++) {
+        const struct hb_run *run = &c->runs[i];
+        r->parts[i] = (struct hb_ran_part){run->block, run->steps,
+                                           p->menus[run->block].policies[run->policy]};
+    }
+}
+
 bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_memory *memory,
                    int64_t *out_step_ns)
 {
@@ -284,13 +311,16 @@ bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_mem
     if (!lower_choice(s, c, &spec, &p))
         return false;
     hb_run_memory_live(s->scratch, &p, memory);
-    if (!is_within(s, c->cell, &spec, memory->peak_bytes))
+    if (!is_within(s, c->cell, &spec, memory->peak_bytes)) {
+        record(s, c, &spec, memory, false, 0);
         return false;
+    }
     hb_run_memory(s->scratch, &p, memory);
     bool fits = is_within(s, c->cell, &spec, memory->peak_bytes) &&
                 memory->host_bytes <= s->ask->host_bytes;
     if (fits)
         *out_step_ns = hb_run_step_ns(s->scratch, &p, s->ask->device);
+    record(s, c, &spec, memory, fits, fits ? *out_step_ns : 0);
     return fits;
 }
 

@@ -46,7 +46,9 @@ bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
         return hb_torch_plan_exhaust(arena, ask, plan, most, out_best, out_found);
     struct hb_plan copy = *plan;
     copy.menus = plan->searched;
-    struct hb_search s = {.arena = arena, .scratch = hb_arena_new(), .ask = ask, .plan = &copy};
+    struct hb_plan_ask quiet = *ask;
+    quiet.keep_runs = false;
+    struct hb_search s = {.arena = arena, .scratch = hb_arena_new(), .ask = &quiet, .plan = &copy};
     struct exhaust x = {.s = &s, .best = out_best};
     bool ok = plan->counts.raw <= most;
     copy.rows = hb_arena_alloc(arena, plan->space.cell_count, sizeof *copy.rows);

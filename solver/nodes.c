@@ -75,6 +75,7 @@ static void measure_node(struct hb_search *s, struct hb_search_node *node)
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.node_floors++;
     node->measured = true;
+    node->loops_ns = floor.bound_ns;
     node->forward_ns = floor.forward_ns;
     node->links_ns = floor.links_ns;
     node->live_bytes = floor.live_bytes;

@@ -18,6 +18,7 @@
 #include "solver/menu.h"
 #include "solver/nodes.h"
 #include "solver/polish.h"
+#include "solver/proof.h"
 #include "solver/torch_plan.h"
 #include "solver/whole.h"
 
@@ -339,25 +340,31 @@ static void settle_for_best(struct hb_search *s)
     for (uint32_t i = 0; i < count; i++)
         if (all[i].kind == HB_ENTRY_RUN)
             hb_queue_put(q, all[i].value, HB_ENTRY_RUN, all[i].index);
-    s->settled = true;
+    s->plan->settled = true;
 }
 
-/* Cells that were not searched, though their bounds are below the plan. */
-static uint32_t count_left(const struct hb_search *s)
+/* Cells that were not searched, though their bounds are below the plan; the least of those bounds.
+ */
+static uint32_t count_left(const struct hb_search *s, double *out_least)
 {
     uint32_t left = 0;
-    for (uint32_t i = 0; i < s->plan->space.cell_count && s->settled; i++) {
-        const struct hb_cell_row *row = &s->plan->rows[i];
-        left += row->fate != HB_FATE_MEMORY && row->fate != HB_FATE_REFUSED &&
-                row->value < s->plan->best.value;
-    }
+    for (uint32_t i = 0; i < s->node_count && s->plan->settled; i++)
+        for (uint32_t k = s->nodes[i].first; k < s->nodes[i].end; k++)
+            if (hb_proof_is_left(s->ask, s->plan, &s->nodes[i], k)) {
+                *out_least = fmin(*out_least, hb_proof_value(s->ask, s->plan, &s->nodes[i], k));
+                left++;
+            }
     return left;
 }
 
+/* Where policies are not free a search may well end: it is worth as many times the effort. */
+enum { MORE_BY_MESH = 4 };
+
 static bool is_spent(const struct hb_search *s)
 {
-    return s->ask->polish && s->ask->most_effort && s->effort >= s->ask->most_effort &&
-           s->incumbent < INFINITY && !s->settled;
+    uint64_t most = (uint64_t)s->ask->most_effort * (s->plan->space.remat ? 1 : MORE_BY_MESH);
+    return s->ask->polish && s->ask->most_effort && s->effort >= most &&
+           s->incumbent < INFINITY && !s->plan->settled;
 }
 
 static void search_all(struct hb_search *s)
@@ -391,11 +398,15 @@ static void find_gap(struct hb_search *s)
 {
     struct hb_plan *p = s->plan;
     bool menus = !s->ask->polish || !p->space.remat;
-    if (!p->found || (p->status == HB_PLAN_OPTIMAL && menus))
+    double open = p->status == HB_PLAN_LIMIT ? s->open_value : INFINITY;
+    if (p->found)
+        p->counts.left = count_left(s, &open);
+    if (!p->found || (p->status == HB_PLAN_OPTIMAL && menus && !p->counts.left))
         return;
     double least = hb_whole_bound(s, p->best.value);
-    if (p->status == HB_PLAN_LIMIT && menus)
-        least = fmax(least, fmin(s->open_value, p->best.value));
+    p->counts.left = count_left(s, &open); /* more is known now */
+    if (menus)
+        least = fmax(least, fmin(open, p->best.value));
     p->gap = 1 - least / p->best.value;
     if (p->status == HB_PLAN_LIMIT || (p->gap > 0 && is_late(s)))
         p->status = HB_PLAN_LIMIT;
@@ -620,6 +631,7 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
                           .lp_stem = ask->lp_stem};
     s.queue.arena = arena;
     out->rows = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->rows);
+    out->relax_ns = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->relax_ns);
     s.polished = hb_arena_alloc(arena, out->space.cell_count, sizeof *s.polished);
     s.cuts = hb_arena_alloc(arena, out->space.cell_count, sizeof *s.cuts);
     out->alternatives =
@@ -633,7 +645,6 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
     out->counts.nodes = out->node_count = s.node_count;
     out->nodes = s.nodes;
     search_all(&s);
-    out->counts.left = out->found ? count_left(&s) : 0;
     find_gap(&s);
     hb_arena_free(s.scratch);
     out->seconds = (double)(ask->env->now_ns() - start_ns) * 1e-9;

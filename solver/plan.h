@@ -46,6 +46,7 @@ struct hb_plan_ask {
     struct hb_stop *stop; /* likewise, with the best so far; null: none */
     const struct hb_plan *like;  /* the same question with at most this budget, answered: its space,
                                   * policies and plan are taken over; or null */
+    bool keep_runs;              /* for the certificate: all that was run (hb_plan.ran) */
     bool near;                   /* with like: only the mesh, batch and accumulation of its plan */
     const struct hb_plan *above; /* with like: the same again with at least this budget, answered:
                                   * what it excluded stays excluded; or null */
@@ -67,6 +68,23 @@ struct hb_candidate {
     int64_t live_bytes; /* by the fast path; 0 where there is none */
     int64_t bound_ns;
     double value; /* of the objective: less is better */
+};
+
+/* A run of the engine, whether or not it fits. */
+struct hb_ran {
+    uint32_t cell;
+    uint32_t part_count;
+    struct hb_ran_part {
+        uint32_t block;
+        int32_t steps;
+        struct hb_remat remat;
+    } * parts;
+    bool fits;
+    int64_t step_ns; /* where it fits */
+    int64_t peak_bytes;
+    int64_t limit_bytes; /* of its peak */
+    int64_t high_bytes; /* its interval's upper end, no more than all of the budget; 0: not asked */
+    int64_t host_bytes;
 };
 
 /* How a cell was disposed of: the certificate has a row for each. */
@@ -120,7 +138,11 @@ struct hb_plan {
     bool found;
     struct hb_candidate *alternatives;
     uint32_t alternative_count;
-    struct hb_cell_row *rows;           /* by cell */
+    struct hb_cell_row *rows; /* by cell */
+    int64_t *relax_ns;        /* by cell: no policy at all is below; 0: not looked at */
+    struct hb_ran *ran;       /* with ask.keep_runs */
+    uint32_t ran_count, ran_cap;
+    bool settled;                       /* for the best that was run: cells may be left */
     const struct hb_search_node *nodes; /* for ask.like and ask.above */
     uint32_t node_count;
     const int64_t *cell_ns; /* of compiler torch: the step of each cell */

@@ -24,6 +24,7 @@ struct hb_search_node {
     uint32_t end;
     struct hb_node_floor *floors; /* those that were asked for; whatever the policies and budget */
     uint32_t floor_count, floor_cap;
+    int64_t loops_ns; /* its layers' loops on the busiest stream */
     int64_t forward_ns;
     int64_t links_ns;    /* all that its layers move over links, at least */
     int64_t waits_ns;    /* of its leanest scan: compute waits; where the dive looked (dive.h) */
@@ -102,7 +103,6 @@ struct hb_search {
     const struct hb_menu *dive_menus; /* that their runs are of */
     bool done;
     bool filling;      /* the plan is there: alternatives are looked for */
-    bool settled;      /* for the best that was run: cells may be left */
     bool probing;      /* only looks for the cell of the first configuration that may fit */
     uint32_t probed;   /* that cell */
     double open_value; /* where the search was cut off: of what was left of the menus, at least */

@@ -84,16 +84,6 @@ static struct hb_values powers(int64_t own, int64_t most)
 
 enum { MOST_ACCUMULATE = 64, MOST_CHUNKS = 16 };
 
-struct axes {
-    struct hb_values batch;
-    struct hb_values accumulate;
-    struct hb_values chunks;
-    struct hb_values outers;
-    struct hb_values microbatches;
-    uint32_t forms;
-    uint32_t offloads;
-};
-
 static uint32_t bit(int n)
 {
     return 1u << n;
@@ -117,10 +107,10 @@ static struct hb_values outer_values(const struct hb_spec *s)
     return v;
 }
 
-static struct axes find_axes(const struct hb_spec *s)
+struct hb_space_axes hb_space_axes_of(const struct hb_spec *s)
 {
     const struct hb_plan_axes *p = &s->plan;
-    struct axes a = {
+    struct hb_space_axes a = {
         .batch = hb_values_listed(p->batch_global, p->batch_global_count, s->batch.global),
         .accumulate = hb_values_listed(p->accumulate, p->accumulate_count, s->batch.accumulate),
         .chunks = hb_values_listed(p->loss_chunks, p->loss_chunks_count, s->loss.chunks),
@@ -148,12 +138,13 @@ struct make {
     struct hb_arena *scratch; /* for messages of what is refused */
     const struct hb_device *device;
     struct hb_plan_space *space;
-    struct axes axes;
+    struct hb_space_axes axes;
     uint32_t free_axes;
-    int64_t devices;
+    hb_space_refused *told; /* null: cells are made; else what is refused is told */
+    void *context;
 };
 
-static bool admits(const struct make *m, const struct hb_cell *cell)
+static bool admits(const struct make *m, const struct hb_cell *cell, bool variant)
 {
     struct hb_spec spec;
     struct hb_diag diag;
@@ -161,15 +152,20 @@ static bool admits(const struct make *m, const struct hb_cell *cell)
     hb_diag_init(&diag, m->scratch);
     hb_space_cell_spec(m->space->base, cell, &spec);
     bool ok = hb_schema_check(m->scratch, &diag, NULL, &spec) &&
-              hb_spec_supported(&diag, (struct hb_loc){0}, &spec) &&
-              (!spec.plan.says || spec.plan.says(&spec));
+              hb_spec_supported(&diag, (struct hb_loc){0}, &spec);
+    bool said = !ok || !spec.plan.says || spec.plan.says(&spec);
+    if (!(ok && said) && m->told)
+        m->told(m->context, cell, variant,
+                ok ? "what it is emitted for cannot say it" : diag.entries[0].text);
     hb_arena_rewind(m->scratch, mark);
-    return ok;
+    return ok && said;
 }
 
 static void add_cell(struct make *m, struct hb_cell cell)
 {
     struct hb_plan_space *s = m->space;
+    if (m->told)
+        return;
     s->cells = hb_grow(m->arena, s->cells, s->cell_count, &s->cell_cap, sizeof cell);
     s->cells[s->cell_count++] = cell;
 }
@@ -202,7 +198,7 @@ static void add_chunked(struct make *m, struct hb_cell cell)
 {
     for (int c = 0; c < m->axes.chunks.count; c++) {
         cell.loss_chunks = m->axes.chunks.list[c];
-        if (admits(m, &cell))
+        if (admits(m, &cell, true))
             add_cell(m, cell);
     }
 }
@@ -242,13 +238,14 @@ static bool keeps_tokens(const struct make *m, const struct hb_cell *c)
            m->space->base->plan.min_tokens_per_device;
 }
 
-static struct hb_values pipeline_values(const struct make *m, const struct hb_cell *cell)
+struct hb_values hb_space_microbatches(const struct hb_spec *base, const struct hb_cell *cell)
 {
-    struct hb_values v = m->axes.microbatches;
-    int64_t stages = cell->mesh[HB_AX_PIPELINE];
+    const struct hb_plan_axes *p = &base->plan;
+    int64_t stages = cell->mesh[HB_AX_PIPELINE], own = base->pipeline.microbatches;
     if (stages == 1)
-        return hb_values_listed(NULL, 0, m->space->base->pipeline.microbatches);
-    for (int64_t k = 1; k <= 4 && !m->space->base->plan.present; k *= 2)
+        return hb_values_listed(NULL, 0, own);
+    struct hb_values v = hb_values_listed(p->microbatches, p->microbatches_count, own);
+    for (int64_t k = 1; k <= 4 && !p->present; k *= 2)
         hb_values_add(&v, k * stages);
     return v;
 }
@@ -259,7 +256,7 @@ static void add_batch(struct make *m, struct hb_cell cell)
     cell.loss_chunks = 1;
     cell.form = m->space->base->stack.form == HB_FORM_LOOP ? HB_FORM_LOOP : HB_FORM_SCAN;
     cell.optimizer_offload = HB_PLACE_NONE;
-    if (keeps_tokens(m, &cell) && admits(m, &cell))
+    if (keeps_tokens(m, &cell) && admits(m, &cell, false))
         add_variants(m, cell);
 }
 
@@ -269,7 +266,7 @@ static void add_mesh(struct make *m, struct hb_cell cell)
     for (int a = 0; a < HB_AX_COUNT; a++)
         if (base->plan.axis_max[a] && cell.mesh[a] > base->plan.axis_max[a])
             return;
-    struct hb_values microbatches = pipeline_values(m, &cell);
+    struct hb_values microbatches = hb_space_microbatches(base, &cell);
     int rounds = m->axes.batch.count * m->axes.accumulate.count * microbatches.count;
     for (int i = 0; i < rounds; i++) {
         int k = i / microbatches.count;
@@ -325,25 +322,41 @@ static void add_listed_meshes(struct make *m)
     }
 }
 
+uint32_t hb_space_free_axes(const struct hb_spec *base)
+{
+    return base->plan.present ? base->plan.mesh_axes : bit(HB_AX_COUNT) - 1;
+}
+
+static void make_all(struct make *m, int64_t devices)
+{
+    const struct hb_spec *base = m->space->base;
+    struct hb_cell cell = {.outer = 0};
+    m->scratch = hb_arena_new();
+    m->axes = hb_space_axes_of(base);
+    m->free_axes = hb_space_free_axes(base);
+    if (base->plan.present && base->plan.mesh_count)
+        add_listed_meshes(m);
+    else
+        add_meshes(m, &cell, 0, devices);
+    hb_arena_free(m->scratch);
+}
+
 bool hb_space_make(struct hb_arena *arena, const struct hb_spec *base,
                    const struct hb_device *device, int64_t devices, struct hb_plan_space *out)
 {
     *out = (struct hb_plan_space){.base = base, .written = base->plan.present};
-    struct make m = {.arena = arena,
-                     .scratch = hb_arena_new(),
-                     .device = device,
-                     .space = out,
-                     .axes = find_axes(base),
-                     .devices = devices};
+    struct make m = {.arena = arena, .device = device, .space = out};
     out->remat = !base->plan.whole_stack && (!base->plan.present || base->plan.remat);
-    m.free_axes = base->plan.present ? base->plan.mesh_axes : bit(HB_AX_COUNT) - 1;
-    struct hb_cell cell = {.outer = 0};
-    if (base->plan.present && base->plan.mesh_count)
-        add_listed_meshes(&m);
-    else
-        add_meshes(&m, &cell, 0, devices);
-    hb_arena_free(m.scratch);
+    make_all(&m, devices);
     return out->cell_count > 0;
+}
+
+void hb_space_each_refused(const struct hb_spec *base, const struct hb_device *device,
+                           int64_t devices, hb_space_refused *told, void *context)
+{
+    struct hb_plan_space none = {.base = base};
+    struct make m = {.device = device, .space = &none, .told = told, .context = context};
+    make_all(&m, devices);
 }
 
 const char *hb_space_words(struct hb_arena *arena, const struct hb_plan_space *space)

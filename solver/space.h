@@ -7,6 +7,7 @@
 #define HB_SOLVER_SPACE_H
 
 #include "solver/segment.h"
+#include "solver/values.h"
 
 struct hb_device;
 
@@ -32,6 +33,17 @@ struct hb_cell {
     struct hb_torch_cell torch;
 };
 
+/* The values that are tried; cells are all combinations that hb_schema_check admits. */
+struct hb_space_axes {
+    struct hb_values batch;
+    struct hb_values accumulate;
+    struct hb_values chunks;
+    struct hb_values outers;
+    struct hb_values microbatches; /* of pipelines */
+    uint32_t forms;                /* mask of 1u << HB_FORM_* */
+    uint32_t offloads;             /* mask of 1u << HB_PLACE_* */
+};
+
 struct hb_plan_space {
     const struct hb_spec *base;
     struct hb_cell *cells; /* those of one mesh, batch and accumulation stand together */
@@ -43,6 +55,18 @@ struct hb_plan_space {
 /* All cells that hb_schema_check admits, for so many devices. False: there is none. */
 bool hb_space_make(struct hb_arena *arena, const struct hb_spec *base,
                    const struct hb_device *device, int64_t devices, struct hb_plan_space *out);
+struct hb_space_axes hb_space_axes_of(const struct hb_spec *base);
+/* Microbatches of a pipeline's cells; of others the file's own. */
+struct hb_values hb_space_microbatches(const struct hb_spec *base, const struct hb_cell *cell);
+/* Axes of the mesh that are free: mask of 1u << HB_AX_*. */
+uint32_t hb_space_free_axes(const struct hb_spec *base);
+/* What hb_schema_check did not admit, in the order of the enumeration, with its words: a whole
+ * mesh, batch, accumulation and microbatches, or one variant of them. Meshes beyond plan.keep, and
+ * what leaves a device too few tokens, are not told. */
+typedef void hb_space_refused(void *context, const struct hb_cell *cell, bool variant,
+                              const char *why);
+void hb_space_each_refused(const struct hb_spec *base, const struct hb_device *device,
+                           int64_t devices, hb_space_refused *told, void *context);
 /* base with the cell's values. */
 void hb_space_cell_spec(const struct hb_spec *base, const struct hb_cell *cell,
                         struct hb_spec *out);

@@ -54,6 +54,7 @@ double hb_whole_cell_value(struct hb_search *s, struct hb_search_node *node, uin
         return value;
     hb_search_cell_spec(s, index, &spec);
     int64_t relaxed = relax(s, &spec, &f->floor).bound_ns;
+    s->plan->relax_ns[index] = hb_larger(s->plan->relax_ns[index], relaxed);
     if (relaxed == INT64_MAX)
         return INFINITY;
     return fmax(value, hb_search_value(s, index, relaxed, 0));

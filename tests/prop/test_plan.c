@@ -443,6 +443,43 @@ static void test_cut_off_anywhere(void **state)
     unit_end(&u);
 }
 
+/* Ended by effort where policies stay as written: cells that are left are told, and the gap is true
+ * of the plan of the whole search. */
+static void test_ended_by_effort(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "model:\n  d_model: 1024\n  vocab: 8192\n  blocks:\n"
+        "    - {name: a, repeat: 8, attention: {heads: 8, kv_heads: 4}, mlp: {d_ff: 4096}}\n"
+        "batch: {global: 64, seq: 2048}\nmesh: {fsdp: 8}\nremat: {policy: dots}\n"
+        "hardware: {device: tpu-v5p, count: 8, hbm: 1200MiB}\n"
+        "plan:\n  search: {mesh: [data, fsdp, tensor], loss_chunks: [1, 4],\n"
+        "           batch: {accumulate: [1, 2, 4, 8]}}\n";
+    struct unit u;
+    struct hb_spec spec;
+    struct hb_device device;
+    struct hb_plan_ask ask;
+    struct hb_plan whole, some;
+    int left = 0;
+    unit_start(&u);
+    assert_true(read_instance(u.env.arena, text, &spec));
+    assert_true(hb_device_load(u.env.arena, u.env.diag, HB_SOURCE_DIR, spec.hardware.device,
+                               (struct hb_loc){0}, &device));
+    hb_plan_ask_make(&u.env, &spec, &device, &ask);
+    ask.most_effort = 0;
+    assert_true(hb_plan_find(u.env.arena, &ask, &whole));
+    assert_true(whole.found && whole.status == HB_PLAN_OPTIMAL && whole.counts.left == 0);
+    for (ask.most_effort = 1; ask.most_effort < 200; ask.most_effort *= 2) {
+        assert_true(hb_plan_find(u.env.arena, &ask, &some) && some.found);
+        left += some.counts.left > 0;
+        assert_int_equal(some.status == HB_PLAN_OPTIMAL, some.counts.left == 0);
+        assert_true(some.best.value * (1 - some.gap) <= whole.best.value * (1 + 1e-12));
+    }
+    print_message("# %d of the searches left cells\n", left);
+    assert_true(left > 0);
+    unit_end(&u);
+}
+
 /* A space of thousands of nodes, of which most do not fit: soon after the floors are there, there
  * is a plan, long before the menus' best is found. */
 static void test_early_plan(void **state)
@@ -507,6 +544,7 @@ int main(void)
                                        cmocka_unit_test(test_mixtures_that_matter),
                                        cmocka_unit_test(test_a_false_bound_is_noticed),
                                        cmocka_unit_test(test_cut_off_anywhere),
+                                       cmocka_unit_test(test_ended_by_effort),
                                        cmocka_unit_test(test_equals_brute_force)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
