@@ -231,7 +231,9 @@ static bool check_exhaustive(const struct options *o, const struct hb_plan_ask *
                         "--exhaustive: %.3g configurations; allowed: spaces of at most %.0e "
                         "(narrow plan.search)",
                         a->plan->counts.raw, most_exhaustive);
-    if (!hb_plan_find(ask->env->arena, &alone, &plain))
+    if (!a->plan->space.remat) /* nothing is found beside them */
+        plain = *a->plan;
+    else if (!hb_plan_find(ask->env->arena, &alone, &plain))
         return false;
     a->exhaust_ran = true;
     a->exhaust_agrees = found == plain.found && found == a->plan->found;

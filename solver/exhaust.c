@@ -38,6 +38,15 @@ static bool visit_exhaust(void *context, const struct hb_part *parts, uint32_t c
     return true;
 }
 
+/* Of one policy for each block there is one configuration, whatever its layers' sums. */
+static bool is_choice(const struct hb_spec *spec, const struct hb_menu *menus)
+{
+    for (int i = 0; i < spec->model.block_count; i++)
+        if (menus[i].count > 1)
+            return true;
+    return false;
+}
+
 bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
                      const struct hb_plan *plan, double most, struct hb_candidate *out_best,
                      bool *out_found)
@@ -61,7 +70,8 @@ bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
         hb_search_cell_spec(&s, i, &spec);
         struct hb_segment_ask segments = {
             .spec = &spec, .menus = copy.menus, .device = ask->device, .bytes_only = true};
-        if (hb_segment_build(s.scratch, &segments, &segment, &why)) {
+        if (is_choice(&spec, copy.menus) &&
+            hb_segment_build(s.scratch, &segments, &segment, &why)) {
             x.segment = &segment;
             hb_brute_each(&segment, &spec, visit_exhaust, &x);
             hb_brute_each_odd(&segment, &spec, visit_exhaust, &x);
