@@ -488,6 +488,12 @@ static int turned_stacks(const struct hb_lower *lo, const struct hb_group *g, ui
     return count;
 }
 
+/* Kept, and another one than the stack. */
+static bool is_beside(const struct hb_group *g, uint32_t v, uint32_t stack)
+{
+    return g->body.saved->keep[v] == HB_KEEP_DEVICE && g->body.stack[v] != stack;
+}
+
 static void turn_last_slice(struct hb_lower *lo, const struct hb_group *g)
 {
     uint32_t stacks[2], turned[2];
@@ -499,9 +505,10 @@ static void turn_last_slice(struct hb_lower *lo, const struct hb_group *g)
         hb_emit_read(&e, stacks[i]);
         for (int k = 0; k < i; k++)
             hb_emit_read(&e, turned[k]);
-        for (uint32_t v = 0; lo->chip->slices_to_the_end && v < g->layer.value_count; v++)
-            if (g->body.saved->keep[v] == HB_KEEP_DEVICE && g->body.stack[v] != stacks[i])
-                hb_emit_read(&e, g->body.stack[v]);
+        uint32_t beside = lo->chip->slices_to_the_end ? 0 : g->layer.value_count;
+        for (; beside < g->layer.value_count && e.read_count < HB_EMIT_REFS; beside++)
+            if (is_beside(g, beside, stacks[i]))
+                hb_emit_read(&e, g->body.stack[beside]);
         hb_emit_write(&e, turned[i]);
         for (uint32_t v = 0; turns_between_gathers(lo, g) && v < g->layer.value_count; v++)
             if (g->layer.values[v].tags & (1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP))
@@ -509,6 +516,9 @@ static void turn_last_slice(struct hb_lower *lo, const struct hb_group *g)
                     &e, hb_temp(lo, hb_name(lo, g->layer.values[v].name, " of the last layer"),
                                 HB_CAT_WORKING, g->layer.values[v].shape));
         hb_emit(lo, &e);
+        for (; beside < g->layer.value_count; beside++) /* of units of many layers */
+            if (is_beside(g, beside, stacks[i]))
+                hb_emit_mark(lo, "beside a turned stack", g->body.stack[beside], HB_NONE);
     }
     for (uint32_t i = g->layer.first_leaf; lo->chip->slices_to_the_end && i < g->layer.end_leaf;
          i++)

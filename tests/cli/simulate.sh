@@ -148,4 +148,17 @@ cp "$work/out" "$work/first"
 mkdir "$work/elsewhere"
 run env LC_ALL=de_DE.UTF-8 sh -c "cd '$work/elsewhere' && '$HBMSIM' simulate '$PWD/$model' --json"
 same "$work/first" "$work/out"
+# Units of four layers that keep most of what they name, with a turned stack beside them: more than one
+# op has room for.
+cat >"$work/units.yaml" <<'END'
+model: {preset: olmo3-7b}
+batch: {global: 64, seq: 1024}
+mesh: {fsdp: 8}
+hardware: {device: tpu-v5e, count: 8}
+compiler: xla-tpu
+remat: {policy: names, save: [k, v, attn_ctx, attn_out, mlp_up, mlp_act], offload: [q]}
+END
+run hbmsim simulate "$work/units.yaml" --dump=graph
+ok 'units of layers with a turned stack are lowered' grep -q 'mark: beside a turned stack' "$work/out"
+
 finish
