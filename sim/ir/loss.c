@@ -555,8 +555,9 @@ static void make_whole(struct hb_lower *lo, struct hb_ends *ends, uint32_t x, ui
 /* Summed after the layers. */
 static void start_grad(struct hb_lower *lo, struct hb_ends *ends, const struct hb_loss_pass *c)
 {
-    /* 8B,v5e16x16,f256 with ce=onehot: the logits end with the product, not with its sum. */
-    bool read = !hb_order_sum_waits(lo);
+    /* Beside the products (v5e) both wait; between padded gathers the labels' logits are read
+     * before (70B over fsdp 64 of v5p, 8192 tokens: one f32[8192,128256], not two). */
+    bool read = !hb_order_sum_waits(lo) && !hb_sequence_gathers_known(lo);
     ends->pending_logits = read ? c->logits : HB_NONE;
     make_whole(lo, ends, c->x, c->dlogits);
 }
