@@ -200,6 +200,26 @@ static int64_t spread_experts(const struct hb_lower *lo, const struct hb_moe *m)
     return hb_layer_exchanges_rows(lo, m) ? hb_div_up(m->experts, expert_ways(lo)) : m->experts;
 }
 
+/* Before its activation's backward pass a layer has the tokens and the gradient of its outputs, by
+ * expert each, and as rows: both where the weights' gradients wait for their sum, and one where
+ * they do not, or beyond the limit. Of experts narrower than half the model this is more than what
+ * comes then (olmoe, 64 experts of 1024, fsdp 8 with tensor 2, 4: four bf16[64,32768,2048], over
+ * tensor 4 alone, and with twice the tokens, three; 16 of 512 over fsdp 8: four). Over fsdp 2 with
+ * clip it is three as well, and why is not known. */
+static void expand_before(const struct hb_lower *lo, const struct hb_layer *y,
+                          struct hb_step_op *step)
+{
+    struct hb_shape *then = step->back_scratch, before = then[1];
+    const struct hb_leaf *up = &lo->leaves[hb_layer_find_leaf(lo, y, "e_up")];
+    before.dim[0] = 4;
+    if (up->gather_dim < 0 || is_beyond_limit(lo, y, plain_bytes(before)))
+        before.dim[0] = 3;
+    if (plain_bytes(before) <= hb_add_sat(plain_bytes(then[0]), plain_bytes(then[1])))
+        return;
+    then[0] = before;
+    step->back_scratch_count = 1;
+}
+
 /* CUDA has no ragged product: each operand is spread over all experts, masked, once as rows for the
  * product that reads it and once by expert for its weight's gradient. In the backward pass four of
  * the hidden width stand together with two of the model's (mixtral/mlp=moe_ragged:
@@ -228,6 +248,8 @@ static void expand_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t
         m->dim[0] = n > 1 ? n + 1 : 2;
     }
     step->back_scratch_count = 2;
+    if (n == 1)
+        expand_before(lo, y, step);
     step->scratch[0] = hb_shape_make(lo->compute, (const int64_t[]){experts, wide[0], wide[1], -1});
     step->scratch_count = 1;
 }
