@@ -43,7 +43,7 @@ fill() {
 }
 
 count=0
-for page in README.md HACKING.md docs/*.md; do
+for page in README.md HACKING.md docs/*.md examples/*/README.md; do
     [ -e "$page" ] || continue
     count=$((count + 1))
     fill <"$page" >"$work/page.md"
