@@ -107,8 +107,10 @@ static bool look(struct hb_search *s, struct hb_search_node *node)
 {
     bool fits = false;
     for (uint32_t i = node->end; i-- > node->first && !fits;) {
+        if (is_chunks_known(s, node, i))
+            continue;
         struct hb_cell cell = lean_cell(s, node, s->plan->space.cells[i].loss_chunks);
-        fits = !is_chunks_known(s, node, i) && look_at_cell(s, &cell, &node->waits_ns);
+        fits = look_at_cell(s, &cell, &node->waits_ns);
     }
     return fits;
 }

@@ -9,18 +9,7 @@ if ! command -v python3 >/dev/null 2>&1; then
     exit
 fi
 
-cat >"$work/small.yaml" <<'END'
-model:
-  d_model: 512
-  vocab: 8192
-  blocks:
-    - {name: a, repeat: 4, attention: {heads: 8, kv_heads: 4}, mlp: {d_ff: 2048}}
-batch: {global: 16, seq: 1024}
-mesh: {fsdp: 4}
-hardware: {device: tpu-v5p, count: 4}
-plan:
-  search: {mesh: [fsdp, tensor], remat: true, batch: {accumulate: [1, 2]}}
-END
+cp tests/cli/small.yaml "$work/small.yaml"
 
 # certify FILE [OPTIONS]: the plan of a file, and its certificate in $work/proof.json
 certify() {

@@ -4,19 +4,7 @@
 
 model=examples/quickstart/model.yaml
 
-# A space small enough to be run whole: eight devices, three axes, a few layers.
-cat >"$work/small.yaml" <<'END'
-model:
-  d_model: 512
-  vocab: 8192
-  blocks:
-    - {name: a, repeat: 4, attention: {heads: 8, kv_heads: 4}, mlp: {d_ff: 2048}}
-batch: {global: 16, seq: 1024}
-mesh: {fsdp: 4}
-hardware: {device: tpu-v5p, count: 4}
-plan:
-  search: {mesh: [fsdp, tensor], remat: true, batch: {accumulate: [1, 2]}}
-END
+cp tests/cli/small.yaml "$work/small.yaml"
 
 number() {
     sed -n "s/.*\"$1\": \\([-0-9.e+]*\\),*\$/\\1/p" "$work/out" | head -n 1
