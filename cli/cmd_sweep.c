@@ -155,6 +155,19 @@ static void put_head(struct hb_json *j, const struct answer *a)
     }
 }
 
+static void put_marked(struct hb_json *j, const struct answer *a, const char *key, uint32_t cell)
+{
+    if (key)
+        hb_json_key(j, key);
+    if (cell == HB_NONE) {
+        hb_json_null(j);
+        return;
+    }
+    hb_json_object(j);
+    put_place(j, a->sweep, cell);
+    hb_json_object_end(j);
+}
+
 static void put_json(struct hb_json *j, const struct answer *a)
 {
     const struct hb_sweep *s = a->sweep;
@@ -165,14 +178,14 @@ static void put_json(struct hb_json *j, const struct answer *a)
     for (uint32_t i = 0; i < s->cell_count; i++)
         put_cell(j, a, i);
     hb_json_array_end(j);
-    hb_json_key(j, "best");
-    if (a->map.best == HB_NONE) {
-        hb_json_null(j);
-    } else {
-        hb_json_object(j);
-        put_place(j, s, a->map.best);
-        hb_json_object_end(j);
-    }
+    put_marked(j, a, "best", a->map.best);
+    hb_json_key(j, "best_of_each");
+    hb_json_array(j);
+    for (uint32_t i = 0; i < s->cell_count; i++)
+        if (a->map.cells[i].best)
+            put_marked(j, a, NULL, i);
+    hb_json_array_end(j);
+    put_marked(j, a, "own", hb_fit_own(&a->map));
     hb_json_object_end(j);
 }
 
@@ -239,32 +252,112 @@ static void print_csv(const struct answer *a, FILE *out)
 
 /* --- text and pictures --- */
 
-/* What the map does not say: the best cell in full, how many fit, what could not be. */
-static void print_summary(const struct answer *a, FILE *out)
+/* The values of a cell, with a blank before each: of the axes that are questions, that are not, or
+ * all. */
+enum which { ALL, QUESTIONS, WAYS };
+
+static void print_values(const struct answer *a, uint32_t cell, enum which which, FILE *out)
+{
+    const struct hb_sweep *s = a->sweep;
+    for (uint32_t i = 0; i < s->axis_count; i++)
+        if (which == ALL || hb_sweep_is_question(s->axes[i].key) == (which == QUESTIONS))
+            fprintf(out, " %s=%s", s->axes[i].key, hb_sweep_value(s, cell, i));
+}
+
+static void print_cell(const struct answer *a, uint32_t cell, FILE *out)
 {
     char peak[HB_SIZE_TEXT], budget[HB_SIZE_TEXT], step[HB_SIZE_TEXT], rate[HB_SIZE_TEXT];
+    const struct hb_sweep_cell *c = &a->cells[cell];
+    fprintf(out, ": %s of %s%s, %s a step, %s tokens/s\n", hb_size_print(c->peak_bytes, peak),
+            hb_size_print(c->budget_bytes, budget), c->fits ? "" : ", does not fit",
+            hb_time_print(c->step_ns, step), hb_count_print(c->tokens_per_second, rate));
+}
+
+/* The fastest that fits; where sequences, models or machines vary, that of each, as a shorter
+ * sequence or a larger machine is faster and no answer to the question. */
+static void print_bests(const struct answer *a, FILE *out)
+{
+    enum { MOST = 24 };
     const struct hb_sweep *s = a->sweep;
-    uint32_t fit = 0, wrong = 0;
-    const char *first = NULL;
-    for (uint32_t i = 0; i < s->cell_count; i++) {
+    uint32_t bests = 0, told = 0;
+    for (uint32_t i = 0; i < s->cell_count; i++)
+        bests += a->map.cells[i].best;
+    for (uint32_t i = 0; i < s->cell_count && told < MOST; i++) {
+        if (!a->map.cells[i].best)
+            continue;
+        fputs(bests > 1 ? "best of" : "best:", out);
+        print_values(a, i, bests > 1 ? QUESTIONS : ALL, out);
+        if (bests > 1) {
+            fputc(':', out);
+            print_values(a, i, WAYS, out);
+        }
+        print_cell(a, i, out);
+        told++;
+    }
+    if (bests > told)
+        fprintf(out, "and %u others: best_of_each of --json\n", bests - told);
+}
+
+/* Where all that varies are questions nothing is best: what fits, with its time. */
+static void print_each(const struct answer *a, FILE *out)
+{
+    enum { MOST = 24 };
+    uint32_t told = 0;
+    for (uint32_t i = 0; i < a->sweep->cell_count && told < MOST; i++) {
+        if (!a->cells[i].fits)
+            continue;
+        fputs("at", out);
+        print_values(a, i, ALL, out);
+        print_cell(a, i, out);
+        told++;
+    }
+}
+
+static void print_own(const struct answer *a, FILE *out)
+{
+    uint32_t own = hb_fit_own(&a->map);
+    if (own == HB_NONE || !a->cells[own].done || a->cells[own].error)
+        return;
+    fputs("as it stands:", out);
+    print_values(a, own, ALL, out);
+    print_cell(a, own, out);
+}
+
+/* Each reason once, with the cell that it is told of. */
+static void print_reasons(const struct answer *a, FILE *out)
+{
+    enum { MOST = 5 };
+    uint32_t count, cells = 0;
+    const struct hb_fit_reason *reasons = hb_fit_reasons(a->env->arena, &a->map, &count);
+    for (uint32_t i = 0; i < count; i++)
+        cells += reasons[i].count;
+    if (!count)
+        return;
+    fprintf(out, "%u of %u cells cannot be:\n", cells, a->sweep->cell_count);
+    for (uint32_t i = 0; i < count && i < MOST; i++) {
+        fprintf(out, "  %u  %s\n     at", reasons[i].count, reasons[i].text);
+        print_values(a, reasons[i].first, ALL, out);
+        fputs(reasons[i].count > 1 ? ", and others like it\n" : "\n", out);
+    }
+    if (count > MOST)
+        fprintf(out, "  and %u reasons more: --csv has that of each cell\n", count - MOST);
+}
+
+/* What the map does not say: the best cells in full, the input's own, how many fit, what could not
+ * be. */
+static void print_summary(const struct answer *a, FILE *out)
+{
+    uint32_t fit = 0;
+    for (uint32_t i = 0; i < a->sweep->cell_count; i++)
         fit += a->cells[i].fits;
-        wrong += a->cells[i].error != NULL;
-        first = first ? first : a->cells[i].error;
-    }
     fputc('\n', out);
-    if (a->map.best != HB_NONE) {
-        const struct hb_sweep_cell *c = &a->cells[a->map.best];
-        fputs("best:", out);
-        for (uint32_t i = 0; i < s->axis_count; i++)
-            fprintf(out, " %s=%s", s->axes[i].key, hb_sweep_value(s, a->map.best, i));
-        fprintf(out, ": %s of %s, %s a step, %s tokens/s\n", hb_size_print(c->peak_bytes, peak),
-                hb_size_print(c->budget_bytes, budget), hb_time_print(c->step_ns, step),
-                hb_count_print(c->tokens_per_second, rate));
-    }
-    fprintf(out, "%u of %u cells fit", fit, s->cell_count);
-    if (wrong)
-        fprintf(out, "; %u cannot be, the first because: %s", wrong, first);
-    fputc('\n', out);
+    if (hb_sweep_has_ways(a->sweep))
+        print_bests(a, out);
+    else
+        print_each(a, out);
+    print_own(a, out);
+    fprintf(out, "%u of %u cells fit\n", fit, a->sweep->cell_count);
+    print_reasons(a, out);
 }
 
 static void print_text(const struct answer *a, FILE *out)
@@ -396,7 +489,8 @@ static int lead(struct hb_env *env, const struct options *o, const struct hb_swe
     bool ok = hb_sweep_run(ask, &cells);
     struct answer a = {.env = env, .sweep = ask->sweep, .cells = cells};
     if (ok)
-        hb_fit_make(env->arena, ask->sweep, cells, &a.map);
+        hb_fit_make(env->arena, ask->sweep, cells,
+                    hb_sweep_own(env->arena, ask->sweep, env->data_dir), &a.map);
     if (ok && o->plot.path)
         a.map.place = find_place(&a);
     if (!ok || !check_whole(&a, ask) || !check_answered(&a, o)) {

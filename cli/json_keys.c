@@ -213,10 +213,20 @@ static const struct row sweep[] = {
     {"cells[].fits?", "bool", "as simulate's"},
     {"cells[].step_seconds?", "number", "as simulate's"},
     {"cells[].tokens_per_second?", "number", "as simulate's"},
-    {"best", "{}?", "the fastest that surely fits; null: nothing fits"},
+    {"best", "{}?",
+     "the fastest that surely fits, of the input's own sequence, model and machine where these "
+     "vary; null: nothing fits"},
     {"best.x", "any", "where it is"},
     {"best.y", "any", "where it is"},
     {"best.facet", "int", "where it is"},
+    {"best_of_each", "[{}]", "of each sequence, model and machine the fastest that surely fits"},
+    {"best_of_each[].x", "any", "where it is"},
+    {"best_of_each[].y", "any", "where it is"},
+    {"best_of_each[].facet", "int", "where it is"},
+    {"own", "{}?", "the cell that is the input as it stands; null: not in the grid"},
+    {"own.x", "any", "where it is"},
+    {"own.y", "any", "where it is"},
+    {"own.facet", "int", "where it is"},
     {0}};
 
 static const struct row advise[] = {

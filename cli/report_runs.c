@@ -75,7 +75,8 @@ void hb_report_sweep(struct hb_env *env, const struct hb_spec *spec, struct hb_h
         return;
     }
     struct hb_fit_map *map = hb_arena_alloc(env->arena, 1, sizeof *map);
-    hb_fit_make(env->arena, &sweep, cells, map);
+    sweep.own = root;
+    hb_fit_make(env->arena, &sweep, cells, hb_sweep_own(env->arena, &sweep, env->data_dir), map);
     map->place = hb_place_of(env->arena, spec, HB_WHERE_MESH);
     report->sweep = map;
 }

@@ -27,6 +27,7 @@ struct view {
     double text_size; /* of a cell's peak; 0: none */
     double unit_bytes;
     bool star;   /* marks the best cell, not a frame */
+    bool ring;   /* marks the input's own cell, as star */
     bool turned; /* names of columns read upwards, so that each has its own */
 };
 
@@ -201,6 +202,15 @@ static const char *describe_cell(const struct view *v, const struct hb_fit_cell 
     return text;
 }
 
+/* What stands in a legend or a hover: the answer, and that it is the input's own or a best one. */
+static const char *describe_marked(const struct view *v, uint32_t index)
+{
+    const struct hb_fit_cell *cell = &v->m->cells[index];
+    return hb_arena_printf(v->c->arena, "%s%s%s", describe_cell(v, cell),
+                           hb_fit_is_best(v->m, index) ? "; best" : "",
+                           cell->own ? "; the input as it stands" : "");
+}
+
 static const char *name_cell(const struct view *v, const struct panel *p, uint32_t y, uint32_t x)
 {
     const char *facet = v->m->facets ? v->m->facets[p->facet] : "";
@@ -217,14 +227,14 @@ static void draw_texts(struct view *v, const struct panel *p)
         for (uint32_t x = 0; x < v->m->x.count; x++) {
             const struct hb_fit_cell *cell = hb_fit_cell(v->m, p->facet, y, x);
             struct hb_box box = cell_box(v, p, y, x);
+            uint32_t index = (uint32_t)(cell - v->m->cells);
             hb_canvas_add_cell(v->c, (struct hb_layout_cell){"cell", name_cell(v, p, y, x),
-                                                             describe_cell(v, cell), box,
+                                                             describe_marked(v, index), box,
                                                              (double)cell->peak_bytes});
             if (v->text_size <= 0)
                 continue;
             style.rgb = hb_colour_on(colour_of(v, p, y, x));
-            style.bold = cell == &v->m->cells[v->m->best == HB_NONE ? 0 : v->m->best] &&
-                         v->m->best != HB_NONE;
+            style.bold = hb_fit_is_best(v->m, index);
             hb_canvas_label_in(v->c, print_peak(v, cell, text), box, style);
         }
 }
@@ -244,6 +254,41 @@ static void mark_best(struct view *v, struct hb_box box, bool star)
     hb_draw_frame(c->draw, frame,
                   (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), width * 1.6, false});
     hb_draw_frame(c->draw, frame, (struct hb_pen){ink, width, false});
+}
+
+/* A dashed frame within that of the best; a ring where cells are too small for one. */
+static void mark_own(struct view *v, struct hb_box box, bool ring)
+{
+    struct hb_canvas *c = v->c;
+    struct hb_point middle = {box.x + box.w / 2, box.y + box.h / 2};
+    uint32_t back = hb_canvas_ink(c, HB_INK_BACK), text = hb_canvas_ink(c, HB_INK_TEXT);
+    if (ring) {
+        hb_draw_mark(c->draw, middle, HB_MARK_DISC, c->em * 0.4, back, text);
+        return;
+    }
+    double width = fmin(1.6, fmin(box.w, box.h) / 10);
+    struct hb_box frame = hb_box_inset(box, fmin(5, fmin(box.w, box.h) / 6));
+    hb_draw_frame(c->draw, frame, (struct hb_pen){back, width * 2, false});
+    hb_draw_frame(c->draw, frame, (struct hb_pen){text, width, true});
+}
+
+static void mark_cells(struct view *v, const struct panel *p)
+{
+    uint32_t each = v->m->x.count * v->m->y.count;
+    for (uint32_t i = 0; i < each; i++) {
+        uint32_t cell = p->facet * each + i;
+        bool best = hb_fit_is_best(v->m, cell);
+        if (!best && !v->m->cells[cell].own)
+            continue;
+        struct hb_box box = cell_box(v, p, i / v->m->x.count, i % v->m->x.count);
+        bool small = fmin(box.w, box.h) < 10;
+        v->star = v->star || (small && best);
+        v->ring = v->ring || (small && v->m->cells[cell].own);
+        if (best)
+            mark_best(v, box, small);
+        if (v->m->cells[cell].own)
+            mark_own(v, box, small);
+    }
 }
 
 /* How evenly a value counts: factors of two, and of ten twice. */
@@ -293,6 +338,14 @@ static double widest_name(struct view *v, const struct hb_fit_axis *axis)
     return widest;
 }
 
+/* Names are cut where they would take too much of the page: rows' of its width, columns' of its
+ * height, as they may be turned. */
+static double name_room(struct view *v, const struct hb_fit_axis *axis)
+{
+    double most = axis == &v->m->y ? v->c->look.width / 4 : v->c->look.height / 5;
+    return fmin(widest_name(v, axis), fmax(v->c->em * 9, most));
+}
+
 static const uint32_t strides[] = {1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 50, 64, 100, 128, 256, 512};
 
 static size_t longest_name(const struct hb_fit_axis *axis, uint32_t stride)
@@ -323,7 +376,7 @@ static void name_columns(struct view *v, const struct panel *p)
 {
     const struct hb_fit_axis *axis = &v->m->x;
     struct hb_style style = tick_style(v);
-    double widest = fmin(widest_name(v, axis), v->c->em * 9);
+    double widest = name_room(v, axis);
     double line = hb_canvas_line(v->c, &style);
     double needed = v->turned ? line : widest + v->c->em * 0.7;
     uint32_t stride = find_stride(axis, p->area.w / axis->count, needed);
@@ -347,7 +400,7 @@ static void name_rows(struct view *v, const struct panel *p)
 {
     const struct hb_fit_axis *axis = &v->m->y;
     struct hb_style style = tick_style(v);
-    double widest = fmin(widest_name(v, axis), v->c->em * 9);
+    double widest = name_room(v, axis);
     double line = hb_canvas_line(v->c, &style);
     uint32_t stride = find_stride(axis, p->area.h / axis->count, line);
     style.across = HB_ALIGN_END;
@@ -435,14 +488,7 @@ static void draw_panel(struct view *v, const struct panel *p, bool first, bool l
     draw_contour(v, p, BY_LOW);
     draw_contour(v, p, BY_HIGH);
     draw_contour(v, p, BY_PEAK);
-    uint32_t base = p->facet * v->m->x.count * v->m->y.count;
-    if (v->m->best != HB_NONE && v->m->best >= base &&
-        v->m->best < base + v->m->x.count * v->m->y.count) {
-        uint32_t in = v->m->best - base;
-        struct hb_box box = cell_box(v, p, in / v->m->x.count, in % v->m->x.count);
-        v->star = fmin(box.w, box.h) < 10;
-        mark_best(v, box, v->star);
-    }
+    mark_cells(v, p);
     draw_texts(v, p);
     if (first)
         name_rows(v, p);
@@ -450,7 +496,69 @@ static void draw_panel(struct view *v, const struct panel *p, bool first, bool l
         name_columns(v, p);
 }
 
-/* A bar of the colours with what they mean, and the best cell's sign. */
+static const char *place_of(const struct view *v, uint32_t cell)
+{
+    uint32_t in = cell % (v->m->x.count * v->m->y.count);
+    return hb_fit_place(v->c->arena, v->m, in / v->m->x.count, in % v->m->x.count);
+}
+
+/* Of several questions one is named. */
+static const char *best_text(const struct view *v)
+{
+    uint32_t bests = 0, all = v->m->x.count * v->m->y.count * v->m->facet_count;
+    for (uint32_t i = 0; i < all; i++)
+        bests += hb_fit_is_best(v->m, i);
+    return hb_arena_printf(v->c->arena, "best%s: %s, %s", bests > 1 ? " of each, here" : "",
+                           place_of(v, v->m->best), describe_cell(v, &v->m->cells[v->m->best]));
+}
+
+static const char *own_text(const struct view *v, uint32_t own)
+{
+    return hb_arena_printf(v->c->arena, "as it stands: %s, %s", place_of(v, own),
+                           describe_cell(v, &v->m->cells[own]));
+}
+
+/* Null: every cell can be. */
+static const char *wrong_text(const struct view *v)
+{
+    uint32_t count, cells = 0;
+    const struct hb_fit_reason *reasons = hb_fit_reasons(v->c->arena, v->m, &count);
+    for (uint32_t i = 0; i < count; i++)
+        cells += reasons[i].count;
+    if (!count)
+        return NULL;
+    return hb_arena_printf(v->c->arena, "\xE2\x80\x93  %u cannot be: %s", cells, reasons[0].text);
+}
+
+static double legend_row(const struct view *v)
+{
+    struct hb_style style = hb_canvas_style(v->c, "legend");
+    return hb_canvas_line(v->c, &style);
+}
+
+static uint32_t legend_rows(const struct view *v)
+{
+    uint32_t rows = v->m->best != HB_NONE;
+    rows += hb_fit_own(v->m) != HB_NONE;
+    return rows + (wrong_text(v) != NULL);
+}
+
+static struct hb_box sign_box(const struct view *v, double left, double top)
+{
+    return (struct hb_box){left, top, v->c->em * 1.4, v->c->em * 1.1};
+}
+
+/* The text beside a sign of the legend; false: no room for it. */
+static bool put_sign(struct view *v, double left, double top, const char *text, double right)
+{
+    struct hb_style style = hb_canvas_style(v->c, "legend");
+    struct hb_box sign = sign_box(v, left, top);
+    double x = sign.x + sign.w + v->c->em * 0.6;
+    return hb_canvas_label(v->c, hb_canvas_shorten(v->c, text, right - x, &style),
+                           (struct hb_point){x, top}, style);
+}
+
+/* A bar of the colours with what they mean; beside it the signs of cells. */
 static void draw_legend(struct view *v, struct hb_box box)
 {
     static const struct {
@@ -459,7 +567,6 @@ static void draw_legend(struct view *v, struct hb_box box)
     } ticks[] = {{1, "budget"}, {0, "0"}, {3, "3\xC3\x97"}, {2, "2\xC3\x97"}, {0.5, "50 %"}};
     struct hb_canvas *c = v->c;
     struct hb_style style = hb_canvas_style(c, "legend");
-    struct hb_style best = style;
     double bar = fmin(box.w * 0.5, c->em * 26);
     style.size = fmax(6, c->em * 0.85);
     style.across = HB_ALIGN_MIDDLE;
@@ -475,19 +582,18 @@ static void draw_legend(struct view *v, struct hb_box box)
         style.across = ticks[i].share == 0 ? HB_ALIGN_START : HB_ALIGN_MIDDLE;
         hb_canvas_label(c, ticks[i].text, (struct hb_point){px, box.y + c->em * 0.9}, style);
     }
-    if (v->m->best == HB_NONE)
-        return;
-    uint32_t in = v->m->best % (v->m->x.count * v->m->y.count);
-    const struct hb_fit_cell *cell = &v->m->cells[v->m->best];
-    const char *text =
-        hb_arena_printf(c->arena, "best: %s, %s",
-                        hb_fit_place(c->arena, v->m, in / v->m->x.count, in % v->m->x.count),
-                        describe_cell(v, cell));
-    struct hb_box sign = {box.x + bar + c->em * 2.5, box.y, c->em * 1.4, c->em * 1.1};
-    double room = box.x + box.w - sign.x - sign.w - c->em * 0.6;
-    text = hb_canvas_shorten(c, text, room, &best);
-    if (hb_canvas_label(c, text, (struct hb_point){sign.x + sign.w + c->em * 0.6, box.y}, best))
-        mark_best(v, sign, v->star);
+    double left = box.x + bar + c->em * 2.5;
+    double row = legend_row(v);
+    uint32_t own = hb_fit_own(v->m), y = 0;
+    if (v->m->best != HB_NONE && put_sign(v, left, box.y, best_text(v), box.x + box.w))
+        mark_best(v, sign_box(v, left, box.y + row * y), v->star);
+    y += v->m->best != HB_NONE;
+    if (own != HB_NONE && put_sign(v, left, box.y + row * y, own_text(v, own), box.x + box.w))
+        mark_own(v, sign_box(v, left, box.y + row * y), v->ring);
+    y += own != HB_NONE;
+    const char *why = wrong_text(v);
+    if (why)
+        put_sign(v, left, box.y + row * y, why, box.x + box.w);
 }
 
 /* The number of columns of panels that makes them nearest to the page's shape. */
@@ -513,10 +619,7 @@ static bool has_crowded_words(struct view *v, struct hb_box page)
 {
     const struct hb_fit_axis *axis = &v->m->x;
     double pitch = (page.w - v->left) / v->columns / axis->count;
-    for (uint32_t i = 0; i < axis->count; i++)
-        if (isnan(axis->value[i]))
-            return pitch < fmin(widest_name(v, axis), v->c->em * 9) + v->c->em * 0.7;
-    return false;
+    return hb_fit_is_words(axis) && pitch < name_room(v, axis) + v->c->em * 0.7;
 }
 
 static double widest_peak(struct view *v, struct hb_style *style)
@@ -604,17 +707,17 @@ void hb_fit_draw(struct hb_canvas *c, const struct hb_fit_map *m)
     struct hb_style name = hb_canvas_style(c, "axis");
     struct hb_box page = {c->em, top, c->look.width - 2 * c->em,
                           c->look.height - top - c->em * 0.6};
-    v.left = fmin(widest_name(&v, &m->y), c->em * 9) + c->em * 0.8 + hb_canvas_line(c, &name);
+    v.left = name_room(&v, &m->y) + c->em * 0.8 + hb_canvas_line(c, &name);
     v.below = c->em * 0.3 + hb_canvas_line(c, &tick) + hb_canvas_line(c, &name);
     v.head = m->facets ? hb_canvas_line(c, &name) * 1.25 : 0;
-    double legend = page.h > c->em * 16 ? c->em * 2.6 : 0;
+    double legend = page.h > c->em * 16 ? fmax(c->em * 2.6, legend_row(&v) * legend_rows(&v)) : 0;
     struct hb_box foot = {page.x + v.left, page.y + page.h - legend + c->em * 0.6, page.w - v.left,
                           legend};
     page.h -= legend > 0 ? legend + c->em * 0.4 : 0;
     arrange_panels(&v, page);
     if (has_crowded_words(&v, page)) {
         v.turned = true;
-        v.below += fmin(widest_name(&v, &m->x), c->em * 9) - hb_canvas_line(c, &tick);
+        v.below += name_room(&v, &m->x) - hb_canvas_line(c, &tick);
         arrange_panels(&v, page);
     }
     if (page.w > v.left && page.h > v.below)

@@ -9,7 +9,9 @@
  *               "budget_bytes": bytes where it is not that of the map,
  *               "step_seconds": s, "tokens_per_second": r, "error": text}, ...],  in any order;
  *               x and y are values of the axes; a cell may be missing, or have an error instead
- *    "best": {"x": 16, "y": 8192, "facet": 0}}                           null: nothing fits */
+ *    "best": {"x": 16, "y": 8192, "facet": 0},                           null: nothing fits
+ *    "best_of_each": [{...}, ...],       of each question (hb_sweep_is_question), optional
+ *    "own": {...}}                       the input as it stands; null or absent: not in the grid */
 #ifndef HB_PLOTS_FIT_H
 #define HB_PLOTS_FIT_H
 
@@ -37,6 +39,8 @@ struct hb_fit_cell {
     double step_seconds;      /* 0: not told */
     double tokens_per_second; /* 0: not told */
     const char *error;        /* null: none */
+    bool best;                /* of its question: another sequence or device is another one */
+    bool own;                 /* the input as it stands */
 };
 
 struct hb_fit_map {
@@ -51,11 +55,29 @@ struct hb_fit_map {
     uint32_t best;             /* index into cells; HB_NONE */
 };
 
+/* Why cells cannot be: those that differ in nothing but numbers and quoted words are one. */
+struct hb_fit_reason {
+    const char *text; /* of the first of them */
+    uint32_t first;   /* index into cells */
+    uint32_t count;
+};
+
 bool hb_fit_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *json,
                  struct hb_fit_map *out);
-/* From what was swept; the best cell has most tokens a second of those that fit. */
+/* From what was swept; the best cell of each question has most tokens a second of those that fit,
+ * the map's best is that of the question that the input itself asks, or the fastest of them. own:
+ * the cell of the input as it stands, or HB_NONE. */
 void hb_fit_make(struct hb_arena *arena, const struct hb_sweep *sweep,
-                 const struct hb_sweep_cell *cells, struct hb_fit_map *out);
+                 const struct hb_sweep_cell *cells, uint32_t own, struct hb_fit_map *out);
+/* The reasons, most cells first. */
+struct hb_fit_reason *hb_fit_reasons(struct hb_arena *arena, const struct hb_fit_map *m,
+                                     uint32_t *out_count);
+/* Index of the cell of the input as it stands; HB_NONE. */
+uint32_t hb_fit_own(const struct hb_fit_map *m);
+/* Whether the cell is the map's best, or the best of its question. */
+bool hb_fit_is_best(const struct hb_fit_map *m, uint32_t cell);
+/* Values without an order, so that "up to" says nothing and none may go without its name. */
+bool hb_fit_is_words(const struct hb_fit_axis *axis);
 /* A value as it is written in the input. */
 void hb_fit_set_value(struct hb_arena *arena, struct hb_fit_axis *axis, uint32_t i,
                       const char *text);

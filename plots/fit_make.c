@@ -72,8 +72,37 @@ static void fill_cells(const struct hb_sweep_cell *cells, uint32_t count, struct
     m->budget_bytes = m->budget_bytes > 0 ? m->budget_bytes : 1;
 }
 
+/* Which question a cell asks: its place among the values of the axes that are questions. */
+static uint32_t question_of(const struct hb_sweep *s, uint32_t cell)
+{
+    uint32_t question = 0, stride = 1;
+    for (uint32_t i = 0; i < s->axis_count; i++) {
+        if (hb_sweep_is_question(s->axes[i].key)) {
+            question += cell % s->axes[i].count * stride;
+            stride *= s->axes[i].count;
+        }
+        cell /= s->axes[i].count;
+    }
+    return question;
+}
+
+static void mark_bests(struct hb_arena *arena, const struct hb_sweep *s,
+                       const struct hb_sweep_cell *cells, uint32_t own, struct hb_fit_map *m)
+{
+    uint32_t *best = hb_arena_alloc(arena, s->cell_count, sizeof *best); /* index + 1 */
+    for (uint32_t i = 0; i < s->cell_count; i++) {
+        uint32_t *held = &best[question_of(s, i)];
+        if (cells[i].fits && (!*held || is_better(&cells[i], &cells[*held - 1])))
+            *held = i + 1;
+    }
+    for (uint32_t i = 0; i < s->cell_count; i++)
+        m->cells[i].best = hb_sweep_has_ways(s) && best[question_of(s, i)] == i + 1;
+    if (own != HB_NONE && best[question_of(s, own)])
+        m->best = best[question_of(s, own)] - 1;
+}
+
 void hb_fit_make(struct hb_arena *arena, const struct hb_sweep *sweep,
-                 const struct hb_sweep_cell *cells, struct hb_fit_map *out)
+                 const struct hb_sweep_cell *cells, uint32_t own, struct hb_fit_map *out)
 {
     uint32_t each = sweep->axes[0].count * (sweep->axis_count > 1 ? sweep->axes[1].count : 1);
     *out =
@@ -88,4 +117,7 @@ void hb_fit_make(struct hb_arena *arena, const struct hb_sweep *sweep,
     for (uint32_t i = 0; out->facets && i < out->facet_count; i++)
         out->facets[i] = facet_name(arena, sweep, i * each);
     fill_cells(cells, sweep->cell_count, out);
+    mark_bests(arena, sweep, cells, own, out);
+    if (own != HB_NONE)
+        out->cells[own].own = true;
 }

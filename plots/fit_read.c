@@ -92,6 +92,22 @@ static void read_cells(struct hb_reading *f, const struct hb_node *list, struct 
     }
 }
 
+static void read_marks(struct hb_reading *f, const struct hb_node *json, struct hb_fit_map *m)
+{
+    const struct hb_node *best = hb_reading_map(f, json, "best");
+    const struct hb_node *own = hb_reading_map(f, json, "own");
+    const struct hb_node *each =
+        hb_node_find(json, "best_of_each") ? hb_reading_list(f, json, "best_of_each") : NULL;
+    uint32_t cell;
+    if (best)
+        find_cell(f, m, best, &m->best);
+    if (own && find_cell(f, m, own, &cell))
+        m->cells[cell].own = true;
+    for (const struct hb_node *node = each ? each->first : NULL; node; node = node->next)
+        if (find_cell(f, m, node, &cell))
+            m->cells[cell].best = true;
+}
+
 static void read_facets(struct hb_reading *f, const struct hb_node *json, struct hb_fit_map *m)
 {
     const struct hb_node *list = hb_reading_list(f, json, "facets");
@@ -140,9 +156,7 @@ bool hb_fit_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_n
     for (uint32_t i = 0; i < (uint32_t)cells; i++)
         out->cells[i].peak_bytes = -1;
     read_cells(&f, hb_reading_list(&f, json, "cells"), out);
-    const struct hb_node *best = hb_reading_map(&f, json, "best");
-    if (best)
-        find_cell(&f, out, best, &out->best);
+    read_marks(&f, json, out);
     return f.ok;
 }
 
@@ -255,8 +269,7 @@ const char *hb_fit_place(struct hb_arena *arena, const struct hb_fit_map *m, uin
     return hb_arena_printf(arena, "%s \xC3\x97 %s", m->x.text[x], m->y.text[y]);
 }
 
-/* Values without an order, so that "up to" says nothing. */
-static bool is_words(const struct hb_fit_axis *axis)
+bool hb_fit_is_words(const struct hb_fit_axis *axis)
 {
     for (uint32_t i = 0; i < axis->count; i++)
         if (isnan(axis->value[i]) && *axis->key)
@@ -283,7 +296,7 @@ const char *hb_fit_reach(struct hb_arena *arena, const struct hb_fit_map *m, uin
     const char *place = hb_fit_place(arena, m, largest.y, largest.x);
     if (all == 1)
         return hb_arena_printf(arena, "%s fits", place);
-    if (is_words(&m->x) || is_words(&m->y))
+    if (hb_fit_is_words(&m->x) || hb_fit_is_words(&m->y))
         return hb_arena_printf(arena, "%u of %u fit", fit, all);
     if (fit == all)
         return hb_arena_printf(arena, "all %u fit, up to %s", all, place);

@@ -146,7 +146,7 @@ static void write_line(struct hb_str *out, const struct hb_term *t, const char *
 }
 
 /* A finding on as many lines as it takes, broken between words. */
-static void write_title(struct hb_str *out, const struct hb_term *t, const char *text)
+static void write_title(struct hb_str *out, const struct hb_term *t, enum ink ink, const char *text)
 {
     while (*text) {
         size_t taken = 0;
@@ -158,7 +158,7 @@ static void write_title(struct hb_str *out, const struct hb_term *t, const char 
                 taken = next;
         }
         taken = taken ? taken : strlen(text); /* a long word is cut by write_line */
-        write_line(out, t, hb_arena_strndup(out->arena, text, taken), INK_BEST);
+        write_line(out, t, hb_arena_strndup(out->arena, text, taken), ink);
         text += taken;
         text += strspn(text, " ");
     }
@@ -278,17 +278,47 @@ struct map {
     int cell;         /* columns a cell */
     uint32_t every_x; /* only each so-manieth column of the sweep is shown */
     uint32_t every_y;
+    bool lettered_x; /* letters stand for names that are too long, and are told below */
+    bool lettered_y;
     double unit_bytes;
 };
 
-/* Whether the best cell is this one, or one of those that it stands for. */
-static bool holds_best(const struct map *map, uint32_t y, uint32_t x)
+/* Whether a best cell, or the input's own, is this one, or one of those that it stands for. */
+static bool holds(const struct map *map, uint32_t y, uint32_t x, bool own)
 {
     const struct hb_fit_map *m = map->m;
-    uint32_t in = m->best - map->facet * m->x.count * m->y.count;
-    return m->best != HB_NONE && in < m->x.count * m->y.count &&
-           in / m->x.count / map->every_y == y / map->every_y &&
-           in % m->x.count / map->every_x == x / map->every_x;
+    for (uint32_t i = y; i < y + map->every_y && i < m->y.count; i++)
+        for (uint32_t k = x; k < x + map->every_x && k < m->x.count; k++) {
+            const struct hb_fit_cell *cell = hb_fit_cell(m, map->facet, i, k);
+            if (own ? cell->own : hb_fit_is_best(m, (uint32_t)(cell - m->cells)))
+                return true;
+        }
+    return false;
+}
+
+/* a, b ... z, aa, ab ... */
+static const char *letter_text(struct hb_arena *arena, uint32_t i, char first)
+{
+    const char *end = hb_arena_printf(arena, "%c", first + (char)(i % 26));
+    return i < 26 ? end
+                  : hb_arena_printf(arena, "%s%s", letter_text(arena, i / 26 - 1, first), end);
+}
+
+static const char *column_name(const struct map *map, uint32_t x)
+{
+    return map->lettered_x ? letter_text(map->g->arena, x, 'a') : map->m->x.text[x];
+}
+
+static const char *row_name(const struct map *map, uint32_t y)
+{
+    return map->lettered_y ? letter_text(map->g->arena, y, 'A') : map->m->y.text[y];
+}
+
+/* Around the cell of the input as it stands: [55.4#]. */
+static void put_brackets(struct map *map, int row, int left, int right)
+{
+    put_cell(map->g, row, left, "[", INK_BEST);
+    put_cell(map->g, row, right, "]", INK_BEST);
 }
 
 static void put_peak(struct map *map, int row, int column, uint32_t y, uint32_t x)
@@ -296,23 +326,29 @@ static void put_peak(struct map *map, int row, int column, uint32_t y, uint32_t 
     const struct hb_fit_cell *cell = hb_fit_cell(map->m, map->facet, y, x);
     const struct hb_term *t = map->g->term;
     bool fits = hb_fit_fits(map->m, cell);
-    bool best = holds_best(map, y, x);
+    bool best = holds(map, y, x, false), own = holds(map, y, x, true);
     enum ink ink = best ? INK_BEST : fits ? INK_FITS : INK_LACKS;
     enum sign sign = cell->peak_bytes < 0         ? SIGN_NONE
                      : best                       ? SIGN_BEST
                      : hb_fit_tight(map->m, cell) ? SIGN_TIGHT
                      : fits                       ? SIGN_BLOCK
                                                   : SIGN_LACKS;
-    put_cell(map->g, row, column + map->cell - 1, sign_text(t, sign), ink);
-    if (map->cell < 6 || cell->peak_bytes < 0)
+    int end = column + map->cell - 1;
+    put_cell(map->g, row, end, sign_text(t, sign), ink);
+    if (map->cell < 6 || cell->peak_bytes < 0) {
+        if (own && map->cell > 1)
+            put_brackets(map, row, end - 1, end + 1);
         return;
+    }
     double shown = (double)cell->peak_bytes / map->unit_bytes;
     const char *text = hb_arena_printf(map->g->arena, "%.*f", shown < 99.95 ? 1 : 0, shown);
     int width = text_columns(text);
     if (width > map->cell - 2)
         text = t->unicode ? "\xE2\x80\xA6" : ">";
     width = text_columns(text);
-    put_text(map->g, row, column + map->cell - 1 - width, text, ink);
+    put_text(map->g, row, end - width, text, ink);
+    if (own)
+        put_brackets(map, row, end - width - 1, end + 1);
 }
 
 static void put_map(struct map *map)
@@ -322,8 +358,8 @@ static void put_map(struct map *map)
     for (uint32_t y = m->y.count; y-- > 0;) {
         if (y % map->every_y)
             continue;
-        int width = text_columns(m->y.text[y]);
-        put_text(map->g, row, width < map->left - 1 ? map->left - 1 - width : 0, m->y.text[y],
+        int width = text_columns(row_name(map, y));
+        put_text(map->g, row, width < map->left - 1 ? map->left - 1 - width : 0, row_name(map, y),
                  INK_FAINT);
         for (uint32_t x = 0; x < m->x.count; x += map->every_x)
             put_peak(map, row, map->left + (int)(x / map->every_x) * map->cell, y, x);
@@ -331,13 +367,37 @@ static void put_map(struct map *map)
     }
     int end = 0; /* of the last column name: one blank stays between two */
     for (uint32_t x = 0; x < m->x.count; x += map->every_x) {
-        int width = text_columns(m->x.text[x]);
+        int width = text_columns(column_name(map, x));
         int at = map->left + (int)(x / map->every_x + 1) * map->cell - width;
         if (at < end + 1)
             continue;
-        put_text(map->g, row, at, m->x.text[x], INK_FAINT);
+        put_text(map->g, row, at, column_name(map, x), INK_FAINT);
         end = at + width;
     }
+}
+
+static int widest_name(const struct hb_fit_axis *axis)
+{
+    int widest = 0;
+    for (uint32_t i = 0; i < axis->count; i++)
+        if (text_columns(axis->text[i]) > widest)
+            widest = text_columns(axis->text[i]);
+    return widest;
+}
+
+/* Of numbers some may go without their name; of words each is told whole: wider cells where there
+ * is room for them, else letters. */
+static void lay_columns(struct map *map, int room)
+{
+    const struct hb_fit_map *m = map->m;
+    int columns = (int)((m->x.count + map->every_x - 1) / map->every_x);
+    int needed = widest_name(&m->x) + 2;
+    if (!hb_fit_is_words(&m->x) || needed <= map->cell)
+        return;
+    if (needed <= room / columns)
+        map->cell = needed;
+    else
+        map->lettered_x = true;
 }
 
 /* Cells with numbers where the width allows, signs alone where not, and only some of the columns
@@ -345,17 +405,16 @@ static void put_map(struct map *map)
 static void lay_map(struct map *map, int width)
 {
     const struct hb_fit_map *m = map->m;
-    map->left = 2;
-    for (uint32_t y = 0; y < m->y.count; y++)
-        if (text_columns(m->y.text[y]) + 1 > map->left)
-            map->left = text_columns(m->y.text[y]) + 1;
-    if (map->left > width / 3)
-        map->left = width / 3;
-    int room = width - map->left;
+    map->left = widest_name(&m->y) + 1 > 2 ? widest_name(&m->y) + 1 : 2;
+    map->lettered_y = map->left > width / 3;
+    if (map->lettered_y)
+        map->left = 4;
+    int room = width - map->left - 1; /* a bracket may stand at the end */
     map->every_y = (m->y.count + MOST_ROWS - 1) / MOST_ROWS;
     map->every_x = (m->x.count + (uint32_t)room - 1) / (uint32_t)room;
     map->cell = room / (int)((m->x.count + map->every_x - 1) / map->every_x);
     map->cell = map->cell >= 8 ? 8 : map->cell >= 6 ? map->cell : map->cell >= 2 ? 2 : 1;
+    lay_columns(map, room);
 }
 
 static bool any_tight(const struct hb_fit_map *m)
@@ -367,18 +426,39 @@ static bool any_tight(const struct hb_fit_map *m)
     return false;
 }
 
+/* A line for each letter that stands for a name. */
+static void write_letters(struct hb_str *out, const struct hb_term *t,
+                          const struct hb_fit_axis *axis, char first)
+{
+    for (uint32_t i = 0; i < axis->count; i++)
+        write_title(out, t, INK_PLAIN,
+                    hb_arena_printf(out->arena, "  %s  %s", letter_text(out->arena, i, first),
+                                    axis->text[i]));
+}
+
+static bool any_missing(const struct hb_fit_map *m)
+{
+    for (uint32_t i = 0; i < m->x.count * m->y.count * m->facet_count; i++)
+        if (m->cells[i].peak_bytes < 0)
+            return true;
+    return false;
+}
+
 static void write_legend(struct hb_str *out, const struct hb_term *t, const struct map *map)
 {
     const char *unit = hb_unit_for(HB_UNIT_BYTES, (double)map->m->budget_bytes, &(double){0});
     bool tight = any_tight(map->m);
+    bool own = hb_fit_own(map->m) != HB_NONE && map->cell > 1;
     const char *text = hb_arena_printf(
-        out->arena, "%s fits  %s%s%s does not  %s best%s%s", sign_text(t, SIGN_BLOCK),
+        out->arena, "%s fits  %s%s%s does not  %s best%s%s%s%s", sign_text(t, SIGN_BLOCK),
         tight ? sign_text(t, SIGN_TIGHT) : "", tight ? " may not  " : "", sign_text(t, SIGN_LACKS),
-        sign_text(t, SIGN_BEST), map->cell >= 6 ? "; peak in " : "", map->cell >= 6 ? unit : "");
+        sign_text(t, SIGN_BEST), any_missing(map->m) ? "  ? cannot be" : "",
+        own ? "  [ ] as it stands" : "", map->cell >= 6 ? "; peak in " : "",
+        map->cell >= 6 ? unit : "");
     if (map->every_x > 1 || map->every_y > 1)
         text = hb_arena_printf(out->arena, "%s; 1 of %u columns and of %u rows", text, map->every_x,
                                map->every_y);
-    write_line(out, t, text, INK_PLAIN);
+    write_title(out, t, INK_PLAIN, text);
 }
 
 void hb_term_fit(struct hb_str *out, const struct hb_term *t, const struct hb_fit_map *m)
@@ -392,7 +472,7 @@ void hb_term_fit(struct hb_str *out, const struct hb_term *t, const struct hb_fi
         const char *finding = hb_fit_finding(out->arena, m, map.facet);
         if (m->facets)
             finding = hb_arena_printf(out->arena, "%s: %s", m->facets[map.facet], finding);
-        write_title(out, t, finding);
+        write_title(out, t, INK_BEST, finding);
         map.g = &g;
         put_map(&map);
         write_grid(out, &g);
@@ -401,6 +481,10 @@ void hb_term_fit(struct hb_str *out, const struct hb_term *t, const struct hb_fi
                hb_arena_printf(out->arena, "across: %s%s%s", m->x.key, *m->y.key ? ", up: " : "",
                                m->y.key),
                INK_FAINT);
+    if (map.lettered_x)
+        write_letters(out, t, &m->x, 'a');
+    if (map.lettered_y)
+        write_letters(out, t, &m->y, 'A');
     write_legend(out, t, &map);
 }
 
@@ -486,7 +570,7 @@ void hb_term_pareto(struct hb_str *out, const struct hb_term *t, const struct hb
     struct grid g = make_grid(out->arena, t, t->width, ROWS + 2);
     struct field f = {.g = &g, .p = p};
     find_limits(&f);
-    write_title(out, t, hb_pareto_title(out->arena, p));
+    write_title(out, t, INK_BEST, hb_pareto_title(out->arena, p));
     put_axis(&g, ROWS);
     put_points(&f);
     put_label(&g, 0, hb_arena_strdup(out->arena, hb_unit_print(HB_UNIT_BYTES, f.high_b, text)));

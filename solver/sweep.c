@@ -24,6 +24,16 @@
 
 /* --- input --- */
 
+static struct hb_node *load_own(const struct hb_schema_source *source)
+{
+    struct hb_schema_source own = *source;
+    struct hb_diag quiet;
+    struct hb_node *root;
+    hb_diag_init(&quiet, source->arena);
+    own.diag = &quiet;
+    return hb_schema_load(&own, &root) ? root : NULL;
+}
+
 bool hb_sweep_load(const struct hb_schema_source *source, struct hb_sweep *sweep)
 {
     struct hb_schema_source each = *source;
@@ -38,6 +48,7 @@ bool hb_sweep_load(const struct hb_schema_source *source, struct hb_sweep *sweep
     sweep->preset_axis = varies ? axis : HB_SWEEP_AXES;
     sweep->root_count = varies ? sweep->axes[axis].count : 1;
     sweep->roots = hb_arena_alloc(source->arena, sweep->root_count, sizeof(struct hb_node *));
+    sweep->own = varies ? load_own(source) : NULL;
     const char **sets = hb_arena_alloc(source->arena, (size_t)source->set_count + 1, sizeof *sets);
     for (int i = 0; i < source->set_count; i++)
         sets[i] = source->sets[i];
@@ -50,6 +61,7 @@ bool hb_sweep_load(const struct hb_schema_source *source, struct hb_sweep *sweep
         if (!hb_schema_load(&each, &sweep->roots[i]))
             return false;
     }
+    sweep->own = varies ? sweep->own : sweep->roots[0];
     return true;
 }
 
@@ -136,6 +148,65 @@ bool hb_sweep_spec(struct hb_arena *arena, const struct hb_sweep *sweep, const c
         found = read_spec(arena, &quiet, sweep, i, data_dir, out_spec);
     }
     return found;
+}
+
+/* A configuration in full: two that say the same are the same text. */
+static const char *print_spec(struct hb_arena *arena, const struct hb_spec *spec)
+{
+    struct hb_str text;
+    hb_str_init(&text, arena);
+    hb_schema_emit_json(&text, spec, true);
+    return text.text;
+}
+
+/* The card decides what a model is, so its name is not among the keys of what was read. */
+static bool is_own_preset(struct hb_arena *arena, const struct hb_sweep *s, uint32_t value,
+                          const char *data_dir, const char *own)
+{
+    struct hb_diag quiet;
+    struct hb_spec spec;
+    hb_diag_init(&quiet, arena);
+    return hb_schema_from_node(arena, &quiet, s->roots[value], data_dir, &spec) &&
+           hb_str_same(print_spec(arena, &spec), own);
+}
+
+static bool is_own_value(struct hb_arena *arena, const struct hb_sweep *s, uint32_t axis,
+                         uint32_t value, const char *data_dir, const char *own)
+{
+    struct hb_diag quiet;
+    struct hb_spec spec;
+    if (axis == s->preset_axis)
+        return is_own_preset(arena, s, value, data_dir, own);
+    struct hb_node *root = hb_node_copy(arena, s->own);
+    const char *set =
+        hb_arena_printf(arena, "%s=%s", s->axes[axis].key, s->axes[axis].values[value]);
+    hb_diag_init(&quiet, arena);
+    return hb_schema_set(arena, &quiet, root, set) &&
+           hb_schema_from_node(arena, &quiet, root, data_dir, &spec) &&
+           hb_str_same(print_spec(arena, &spec), own);
+}
+
+uint32_t hb_sweep_own(struct hb_arena *arena, const struct hb_sweep *sweep, const char *data_dir)
+{
+    struct hb_arena *scratch = hb_arena_new();
+    struct hb_diag quiet;
+    struct hb_spec spec;
+    uint32_t cell = 0, stride = 1;
+    hb_diag_init(&quiet, arena);
+    bool ok = sweep->own && hb_schema_from_node(arena, &quiet, sweep->own, data_dir, &spec);
+    const char *own = ok ? print_spec(arena, &spec) : "";
+    for (uint32_t i = 0; i < sweep->axis_count && ok; i++) {
+        uint32_t value = 0;
+        for (ok = false; value < sweep->axes[i].count && !ok; value += !ok) {
+            struct hb_arena_mark mark = hb_arena_mark(scratch);
+            ok = is_own_value(scratch, sweep, i, value, data_dir, own);
+            hb_arena_rewind(scratch, mark);
+        }
+        cell += value * stride;
+        stride *= sweep->axes[i].count;
+    }
+    hb_arena_free(scratch);
+    return ok ? cell : HB_NONE;
 }
 
 static void run_cell(struct work *w, uint32_t index, struct hb_sweep_cell *out)

@@ -36,6 +36,7 @@ struct hb_sweep {
     struct hb_node **roots;
     uint32_t root_count;
     uint32_t preset_axis; /* HB_SWEEP_AXES: the preset does not vary */
+    struct hb_node *own;  /* the input without the axes; null: it cannot be read so */
     struct hb_sweep_axis axes[HB_SWEEP_AXES];
     uint32_t axis_count; /* x, y, facets; at least 1 */
     uint32_t cell_count;
@@ -65,6 +66,14 @@ const char *hb_sweep_name(const struct hb_sweep *sweep);
  * that can be. False: none can. */
 bool hb_sweep_spec(struct hb_arena *arena, const struct hb_sweep *sweep, const char *data_dir,
                    struct hb_spec *out_spec);
+/* The cell that is the input as it stands: each axis at the value that it has there. HB_NONE: it is
+ * not in the grid, or not complete. */
+uint32_t hb_sweep_own(struct hb_arena *arena, const struct hb_sweep *sweep, const char *data_dir);
+/* Whether other values of a key are other questions (another sequence, model or machine), so that
+ * tokens a second do not rank them; else they are ways to answer one. */
+bool hb_sweep_is_question(const char *key);
+/* Whether any axis is no question: else no cell is better than another. */
+bool hb_sweep_has_ways(const struct hb_sweep *sweep);
 /* The value of an axis in a cell. */
 const char *hb_sweep_value(const struct hb_sweep *sweep, uint32_t cell, uint32_t axis);
 

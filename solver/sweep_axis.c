@@ -126,6 +126,20 @@ bool hb_sweep_count(struct hb_diag *diag, struct hb_sweep *sweep)
     return true;
 }
 
+bool hb_sweep_is_question(const char *key)
+{
+    return hb_str_same(key, "batch.seq") || hb_str_starts(key, "model.") ||
+           hb_str_starts(key, "hardware.");
+}
+
+bool hb_sweep_has_ways(const struct hb_sweep *sweep)
+{
+    for (uint32_t i = 0; i < sweep->axis_count; i++)
+        if (!hb_sweep_is_question(sweep->axes[i].key))
+            return true;
+    return false;
+}
+
 const char *hb_sweep_value(const struct hb_sweep *sweep, uint32_t cell, uint32_t axis)
 {
     for (uint32_t i = 0; i < axis; i++)

@@ -6,7 +6,7 @@ model=examples/quickstart/model.yaml
 grid="--x batch.global=8..64*2 --y batch.seq=2048..16384*2"
 
 expect 0 hbmsim sweep $model $grid
-out_has 'fits up to 64 x 4k'
+out_has 'fits up to 32 x 8k'
 out_has 'across: batch.global, up: batch.seq'
 expect 0 hbmsim sweep $model $grid --csv
 out_has 'batch.global,batch.seq,fits,peak_bytes,low_bytes,high_bytes,budget_bytes,step_seconds,tokens_per_second,error'
@@ -62,6 +62,38 @@ out_has '"best": {'
 expect 0 hbmsim sweep $model $grid --json -o "$work/fit.json" --plot "$work/fit.svg"
 ok 'it draws' test -s "$work/fit.svg"
 expect 0 hbmsim plot "$work/fit.json" -o "$work/again.svg"
+
+# The input as it stands is marked, in text and in JSON; each sequence has its own best cell.
+expect 0 hbmsim sweep $model $grid
+out_has '[55.4*]'
+out_has 'as it stands: batch.global=32 batch.seq=8192: 55.41 GiB'
+out_has 'best of batch.seq=2048: batch.global=64: 35.50 GiB'
+out_has 'best of batch.seq=16384: batch.global=16: 55.41 GiB'
+expect 0 hbmsim sweep $model $grid --json -o "$work/fit.json"
+ok 'own and best of each in JSON' python3 -c "
+import json, sys
+j = json.load(open('$work/fit.json'))
+own = {'x': 32, 'y': 8192, 'facet': 0}
+sys.exit(j['own'] != own or j['best'] != own or
+         [(c['x'], c['y']) for c in j['best_of_each']] != [(64, 2048), (64, 4096), (32, 8192), (16, 16384)])"
+expect 0 hbmsim plot "$work/fit.json" -o "$work/fit.svg" --theme dark --size 900x700 --text
+ok 'the picture says which cell the input is' grep -q 'as it stands: 32' "$work/fit.svg"
+expect 0 hbmsim sweep $model --x batch.seq=2048,4096 --set batch.global=8
+out_has 'at batch.seq=2048: '
+expect 0 hbmsim sweep $model --x model.preset=llama3-8b,gemma2-9b --y batch.global=8,32 --set batch.seq=2048
+out_has 'as it stands: model.preset=llama3-8b batch.global=32'
+expect 0 hbmsim sweep $model --x hardware.device=h100,b200 --y loss.chunks=1,8
+out_has 'as it stands: hardware.device=h100 loss.chunks=1'
+expect 0 hbmsim sweep $model --x batch.global=8,16
+ok 'an input that is not in the grid is not marked' sh -c "! grep -q 'as it stands' '$work/out'"
+
+# What cannot be is told once for each reason, words of an axis are whole.
+expect 0 hbmsim sweep $model --x mesh.fsdp=1..8*2 --y remat.policy=full,dots_with_no_batch_dims
+out_has 'dots_with_no_batch_dims'
+out_has '7 of 8 cells cannot be:'
+out_has '  4  remat.policy: '
+out_has '  3  mesh: 1 x 1 x 1 x 1 x 1 x 1 = 1 devices, but hardware.count is 8'
+out_has '     at mesh.fsdp=1 remat.policy=full, and others like it'
 
 for bad in 8 batch.global batch.global= batch.global=8.. batch.global=8..4*2 batch.global=1..8*1 =1,2; do
     expect 2 hbmsim sweep $model --x "$bad"
@@ -124,7 +156,7 @@ done <"$work/cells.csv"
 ok 'each cell is what simulate says' test "$lines $bad" = '37 0'
 expect 0 hbmsim sweep $facets
 out_has 'remat.policy=none, loss.chunks=8: '
-out_has '; 12 cannot be, the first because: '
+out_has '12 of 36 cells cannot be:'
 cp "$work/out" "$work/first"
 expect 0 hbmsim sweep $facets --jobs 3
 same "$work/first" "$work/out"
@@ -138,7 +170,7 @@ same_picture() {
 }
 same_picture svg "$facets"
 keys=$(sed -n 's/^  "\([a-z_]*\)":.*/\1/p' "$work/s.json" | tr '\n' ' ')
-ok 'the keys are the promised ones' test "$keys" = 'name version compiler device configuration budget_bytes x y facets cells best '
+ok 'the keys are the promised ones' test "$keys" = 'name version compiler device configuration budget_bytes x y facets cells best best_of_each own '
 expect 0 hbmsim report $model --sweep "$work/s.json" -o "$work/r.html"
 ok 'the report has the map' grep -q 'Fit map' "$work/r.html"
 words="$model --x remat.policy=full,none --y hardware.hbm=20GiB,80GiB,1TiB"

@@ -155,7 +155,12 @@ static inline struct hb_fit_map picture_map(struct hb_arena *a, struct hb_rng *r
             answered ? (int64_t)((double)m.budget_bytes * picture_real(rng, 0, 4)) : -1;
         if (hb_fit_fits(&m, &m.cells[i]) && hb_rng_range(rng, 0, 9) == 0)
             m.best = i;
+        if (!answered && hb_rng_range(rng, 0, 1))
+            m.cells[i].error = "batch.global: 9 sequences cannot be split";
+        m.cells[i].best = hb_fit_fits(&m, &m.cells[i]) && hb_rng_range(rng, 0, 19) == 0;
     }
+    if (hb_rng_range(rng, 0, 1))
+        m.cells[hb_rng_range(rng, 0, (int64_t)count - 1)].own = true;
     return m;
 }
 

@@ -3,6 +3,8 @@
 #include "tests/unit/unit.h"
 #include "tests/unit/pictures.h"
 
+#include <math.h>
+
 #include "plots/term.h"
 
 /* Columns of the widest line, escape sequences taken out. */
@@ -95,8 +97,60 @@ static void a_map_is_drawn(void **state)
                                 "2k    20.0#   35.0#   70.0x\n"
                                 "          8      16      32\n"
                                 "across: batch.global, up: batch.seq\n"
-                                "# fits  x does not  * best; peak in GiB\n");
+                                "# fits  x does not  * best  ? cannot be;\n"
+                                "peak in GiB\n");
     hb_arena_free(a);
+}
+
+static void check_words(int width, const char *wanted)
+{
+    static const char *xs[] = {"none", "dots_with_no_batch_dims"};
+    static const char *ys[] = {"[q,k,v]", "[mlp_up,mlp_gate,attn_out]"};
+    static double value[] = {(double)NAN, (double)NAN};
+    static struct hb_fit_cell cells[4];
+    cells[0] = (struct hb_fit_cell){.peak_bytes = INT64_C(70) << 30, .own = true};
+    cells[1] = (struct hb_fit_cell){.peak_bytes = INT64_C(50) << 30, .best = true};
+    cells[2] = (struct hb_fit_cell){.peak_bytes = INT64_C(40) << 30, .best = true};
+    cells[3] = (struct hb_fit_cell){.peak_bytes = -1, .error = "no"};
+    struct hb_fit_map m = {.name = "",
+                           .budget_bytes = INT64_C(60) << 30,
+                           .x = {"remat.policy", 2, xs, xs, value},
+                           .y = {"remat.save", 2, ys, ys, value},
+                           .facet_count = 1,
+                           .cells = cells,
+                           .best = 1};
+    struct hb_arena *a = hb_arena_new();
+    struct hb_str s;
+    hb_str_init(&s, a);
+    hb_term_fit(&s, &(struct hb_term){width, false, false}, &m);
+    assert_string_equal(s.text, wanted);
+    hb_arena_free(a);
+}
+
+/* Words are told whole: in wider cells, or as letters with a line each. */
+static void words_are_whole(void **state)
+{
+    (void)state;
+    check_words(88, "2 of 4 fit; none x [q,k,v] lacks 10 GiB\n"
+                    "[mlp_up,mlp_gate,attn_out]                     40.0*"
+                    "                        ?\n"
+                    "                   [q,k,v]                    [70.0x]"
+                    "                   50.0*\n"
+                    "                                                none"
+                    "  dots_with_no_batch_dims\n"
+                    "across: remat.policy, up: remat.save\n"
+                    "# fits  x does not  * best  ? cannot be  [ ] as it stands; peak in GiB\n");
+    check_words(50, "2 of 4 fit; none x [q,k,v] lacks 10 GiB\n"
+                    "  B    40.0*       ?\n"
+                    "  A   [70.0x]  50.0*\n"
+                    "           a       b\n"
+                    "across: remat.policy, up: remat.save\n"
+                    "  a  none\n"
+                    "  b  dots_with_no_batch_dims\n"
+                    "  A  [q,k,v]\n"
+                    "  B  [mlp_up,mlp_gate,attn_out]\n"
+                    "# fits  x does not  * best  ? cannot be  [ ] as it\n"
+                    "stands; peak in GiB\n");
 }
 
 static void a_step_is_drawn(void **state)
@@ -158,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pictures_keep_to_the_terminal),
         cmocka_unit_test(a_map_is_drawn),
+        cmocka_unit_test(words_are_whole),
         cmocka_unit_test(a_step_is_drawn),
         cmocka_unit_test(a_plan_is_drawn),
     };
