@@ -229,6 +229,31 @@ static bool continues(struct turn *t, uint32_t group)
     return true;
 }
 
+/* A mark takes no time: where it writes nothing and reads nothing of another's, it may count to
+ * this group's turn. */
+static bool may_belong(const struct find *f, uint32_t op, uint32_t group)
+{
+    const struct hb_op *x = &f->p->ops[op];
+    bool loose = x->loop == HB_NONE || f->o->loop_owner[x->loop] == HB_NONE;
+    return f->o->op_owner[op] == HB_ENDS && x->kind == HB_OP_MARK && loose && x->write_count == 0 &&
+           (x->read_count == 0 || touched_group(f, op) == group);
+}
+
+/* Marks between the turns of two groups (what ends with the first one's loop) are the first one's:
+ * else each group's turn were a slot of its own. */
+static void own_marks(struct find *f, const bool *edge, const struct turn *t, uint32_t first)
+{
+    struct turn next = *t;
+    uint32_t end = first, ops = f->p->op_count;
+    while (end < ops && !edge[end] && may_belong(f, end, t->last))
+        end++;
+    uint32_t after = end < ops && !edge[end] ? f->o->op_owner[end] : HB_ENDS;
+    if (after == HB_ENDS || after == t->last || !continues(&next, after))
+        return;
+    for (uint32_t i = first; i < end; i++)
+        f->o->op_owner[i] = t->last;
+}
+
 static void find_slots(struct find *f)
 {
     struct hb_outline *o = f->o;
@@ -239,6 +264,8 @@ static void find_slots(struct find *f)
     struct turn t = {.had = hb_arena_alloc(f->arena, o->pair.group_count, sizeof *t.had)};
     struct hb_slot *slot = NULL;
     for (uint32_t i = 0; i < f->p->op_count; i++) {
+        if (slot && slot->turns && o->op_owner[i] == HB_ENDS)
+            own_marks(f, edge, &t, i);
         uint32_t owner = o->op_owner[i];
         bool turns = owner != HB_ENDS;
         if (!slot || edge[i] || turns != slot->turns || (turns && !continues(&t, owner))) {

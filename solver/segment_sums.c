@@ -120,12 +120,12 @@ struct profile {
     uint32_t *next_finish;
     const int64_t **moving;
     uint32_t moving_count;
-    bool any;
+    bool any; /* it was opened */
 };
 
 static struct profile open_profile(struct hb_building *w, uint32_t ops, uint32_t roots)
 {
-    struct profile f = {.w = w, .op_count = ops};
+    struct profile f = {.w = w, .op_count = ops, .any = true};
     f.still = hb_arena_alloc(w->arena, (size_t)ops + 1, sizeof *f.still);
     f.begin = hb_arena_alloc(w->arena, ops, sizeof *f.begin);
     f.finish = hb_arena_alloc(w->arena, ops, sizeof *f.finish);
@@ -139,7 +139,6 @@ static struct profile open_profile(struct hb_building *w, uint32_t ops, uint32_t
 
 static void add_partial(struct profile *f, uint32_t root, const struct stay *stay)
 {
-    f->any = true;
     if (!hb_building_moves(f->w, root)) {
         int64_t bytes = hb_building_still_bytes(f->w, root);
         f->still[stay->from] += bytes;
@@ -240,7 +239,7 @@ static bool sum_stay(struct hb_building *w, uint32_t group, uint32_t slot)
     struct profile profiles[HB_BYTES_KINDS];
     struct sum sums[HB_BYTES_KINDS][HB_PART_STATES];
     for (int k = 0; k < HB_BYTES_KINDS && item->live[k]; k++) {
-        profiles[k] = open_profile(w, ops, end - first);
+        profiles[k] = (struct profile){0};
         for (int state = 0; state < HB_PART_STATES; state++)
             sums[k][state] = (struct sum){state_table(w, item, k, slot, state), 0};
     }
@@ -257,8 +256,11 @@ static bool sum_stay(struct hb_building *w, uint32_t group, uint32_t slot)
         for (int k = 0; k < HB_PART_STATES; k++)
             if (stay.state[k])
                 add_root(w, &sums[kind][k], r->buf);
-        if (stay.partial)
-            add_partial(&profiles[kind], r->buf, &stay);
+        if (!stay.partial)
+            continue;
+        if (!profiles[kind].any)
+            profiles[kind] = open_profile(w, ops, end - first);
+        add_partial(&profiles[kind], r->buf, &stay);
     }
     for (int k = 0; k < HB_BYTES_KINDS && item->live[k]; k++) {
         for (int state = 0; state < HB_PART_STATES; state++)

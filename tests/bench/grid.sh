@@ -1,7 +1,8 @@
 #!/bin/sh
 # The planner on 60 instances, default search: models of 8 to 671 billion parameters on 8 to 16,384
-# devices of five kinds. One line each: seconds of processor time (user), gap to the whole space,
-# status, linear programs, step, MFU; then the median and the worst. Print, no verdict.
+# devices of five kinds. One line each: seconds of processor time (user), peak memory (where there
+# is a time(1) that tells it), status, gap to the whole space, linear programs, step, MFU; then the
+# median and the worst. Print, no verdict.
 #   sh tests/bench/grid.sh [WORD]    only the instances whose line has the word
 set -eu
 cd "$(dirname "$0")/../.."
@@ -28,8 +29,10 @@ instance() {
         echo "mesh: {$5}"
     } >"$dir/m.yaml"
     status=0
-    (ulimit -t "$GRID_SECONDS" && exec "$HBMSIM" plan "$dir/m.yaml" --json) \
+    peak=-
+    (ulimit -t "$GRID_SECONDS" && exec $teller "$HBMSIM" plan "$dir/m.yaml" --json) \
         >"$dir/out.json" 2>"$dir/err" || status=$?
+    [ -z "$teller" ] || peak=$(awk '{ printf "%.0f MiB", $1 / 1024 }' "$dir/peak")
     times >"$dir/times"
     # The second line is what the children took so far: user, system.
     now=$(sed -n '2s/^\([0-9]*\)m\([0-9.,]*\)s.*/\1 \2/p' "$dir/times" |
@@ -38,16 +41,20 @@ instance() {
     before=$now
     echo "$seconds" >>"$dir/all"
     if [ "$status" -gt 1 ]; then
-        printf '%-44s %7s s  ended with status %s\n' "$line" "$seconds" "$status"
+        printf '%-44s %7s s %9s  ended with status %s\n' "$line" "$seconds" "$peak" "$status"
         return
     fi
-    printf '%-44s %7s s  %-10s gap %-8.8s lps %-5s step %-9.9s mfu %.6s\n' "$line" "$seconds" \
-        "$(field "$dir/out.json" status)" "$(field "$dir/out.json" gap)" \
+    printf '%-44s %7s s %9s  %-10s gap %-8.8s lps %-5s step %-9.9s mfu %.6s\n' "$line" \
+        "$seconds" "$peak" "$(field "$dir/out.json" status)" "$(field "$dir/out.json" gap)" \
         "$(field "$dir/out.json" linear_programs)" "$(field "$dir/out.json" step_seconds)" \
         "$(field "$dir/out.json" mfu)"
 }
 
 before=0
+teller=
+if command -v /usr/bin/time >/dev/null && /usr/bin/time -q -f %M true 2>/dev/null; then
+    teller="/usr/bin/time -q -f %M -o $dir/peak"
+fi
 for device in tpu-v5p:xla-tpu tpu-v6e:xla-tpu nvidia-h100:xla-gpu amd-mi300x:xla-gpu \
     nvidia-b200:xla-gpu; do
     set -- "${device%:*}" "${device#*:}"

@@ -33,8 +33,9 @@ static inline const char *zoo_text(struct hb_arena *arena, struct hb_rng *rng,
                                    const struct zoo_draw *draw)
 {
     static const int64_t small[] = {1, 1, 1, 2, 4, 8}, wide[] = {1, 2, 4, 8, 16, 64, 128};
-    static const char *const devices[] = {"tpu-v5p", "tpu-v6e", "nvidia-h100", "amd-mi300x"};
-    const char *device = draw->device ? draw->device : devices[hb_rng_range(rng, 0, 3)];
+    static const char *const devices[] = {"tpu-v5e",     "tpu-v5p",    "tpu-v6e",
+                                          "nvidia-h100", "amd-mi300x", "nvidia-b200"};
+    const char *device = draw->device ? draw->device : devices[hb_rng_range(rng, 0, 5)];
     int64_t data = pick(rng, small, 6), fsdp = pick(rng, wide, 7), tensor = pick(rng, small, 6);
     int64_t sequence = pick(rng, small, 5), expert = pick(rng, small, 6);
     int64_t ranks = data * fsdp * expert, accumulate = pick(rng, small, 5);
@@ -66,25 +67,31 @@ static inline const char *zoo_text(struct hb_arena *arena, struct hb_rng *rng,
     return s.text;
 }
 
-/* A configuration that reads and can be simulated; the text too, for messages. */
+/* The next that reads and can be simulated; its text, for messages. */
+static inline const char *read_zoo(struct hb_arena *arena, struct hb_rng *rng,
+                                   const struct zoo_draw *draw, struct hb_spec *out)
+{
+    for (;;) {
+        struct hb_diag diag;
+        struct hb_node *root;
+        hb_diag_init(&diag, arena);
+        const char *text = zoo_text(arena, rng, draw);
+        if (hb_yaml_parse(arena, &diag, "random", text, strlen(text), &root) &&
+            hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, out) &&
+            hb_spec_supported(&diag, (struct hb_loc){0}, out))
+            return text;
+    }
+}
+
+/* Of any model of the zoo. */
 static inline const char *zoo_spec(struct hb_arena *arena, struct hb_rng *rng, struct hb_spec *out)
 {
-    static const char data_dir[] = HB_SOURCE_DIR;
     int count = 0;
     const char *const *names = hb_file_list(arena, HB_SOURCE_DIR "/models/zoo", ".yaml");
     while (names[count])
         count++;
     const struct zoo_draw draw = {names, count, NULL, false};
-    for (;;) {
-        struct hb_diag diag;
-        struct hb_node *root;
-        hb_diag_init(&diag, arena);
-        const char *text = zoo_text(arena, rng, &draw);
-        if (hb_yaml_parse(arena, &diag, "random", text, strlen(text), &root) &&
-            hb_schema_from_node(arena, &diag, root, data_dir, out) &&
-            hb_spec_supported(&diag, (struct hb_loc){0}, out))
-            return text;
-    }
+    return read_zoo(arena, rng, &draw, out);
 }
 
 /* A random policy for a block. */
