@@ -51,7 +51,7 @@ static int explain_topic(struct hb_env *env, const char *topic, const char *sect
     if (!cmd && !section && hb_schema_help(env->out, topic, &near))
         return HB_EXIT_YES;
     if (!cmd) {
-        hb_help_unknown(env, topic);
+        hb_help_unknown(env, topic, near);
         return HB_EXIT_INPUT;
     }
     if (section) {

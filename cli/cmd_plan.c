@@ -47,6 +47,7 @@ struct options {
     bool thorough;
     bool prices;
     bool full;
+    struct hb_node *written; /* the input before its defaults */
 };
 
 static void fill_ask(struct hb_env *env, const struct options *o, const struct hb_spec *spec,
@@ -327,7 +328,7 @@ static bool explain(const struct options *o, const struct hb_plan_ask *ask,
 static int answer_plan(struct hb_env *env, const struct options *o, struct hb_plan_ask *ask)
 {
     struct hb_plan plan;
-    struct hb_plan_answer answer = {.ask = ask, .plan = &plan};
+    struct hb_plan_answer answer = {.ask = ask, .plan = &plan, .written = o->written};
     if (!hb_margin_apply(ask, &answer.margin) || !search(o, ask, &plan, &answer) ||
         !verify(o, ask, &plan, &answer))
         return HB_EXIT_INPUT;
@@ -381,7 +382,7 @@ static int run(struct hb_env *env, int argc, char **argv)
         hb_words_add(&o.common.set, env->arena,
                      hb_arena_printf(env->arena, "plan.margin=%s", o.margin));
     if (!hb_draw_check(env, &o.plot) || !hb_input_confidence(env, o.confidence, &o.common.set) ||
-        !hb_input_read_planned(env, o.model, &o.common.set, &spec, &device))
+        !hb_input_read_planned(env, o.model, &o.common.set, &spec, &device, &o.written))
         return HB_EXIT_INPUT;
     if (!check_torch(env, &o, &spec))
         return HB_EXIT_INPUT;

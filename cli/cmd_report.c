@@ -118,6 +118,7 @@ static int run(struct hb_env *env, int argc, char **argv)
 {
     struct options o = {0};
     struct hb_spec spec;
+    struct hb_node *written;
     struct hb_device device;
     struct hb_result result;
     struct hb_html report = {0};
@@ -127,7 +128,7 @@ static int run(struct hb_env *env, int argc, char **argv)
         return status;
     report.theme = (enum hb_html_theme)o.theme;
     if (!hb_input_confidence(env, o.confidence, &o.common.set) ||
-        !hb_input_read(env, o.model, &o.common.set, &spec, &device) ||
+        !hb_input_read_written(env, o.model, &o.common.set, &spec, &device, &written) ||
         !read_others(env, &o, &report) || !read_flags(env, &o, &report))
         return HB_EXIT_INPUT;
     struct hb_out *out = hb_out_open(env, o.common.output);
@@ -136,6 +137,7 @@ static int run(struct hb_env *env, int argc, char **argv)
         return HB_EXIT_INPUT;
     }
     hb_str_init(&html, env->arena);
+    report.filled = hb_schema_filled_text(env->arena, written, &spec);
     describe(env, &result, &report);
     run_others(env, &o, &result, &device, &report);
     hb_html_write(env->arena, &report, &html);

@@ -375,13 +375,16 @@ static void print_text(const struct answer *a, FILE *out)
 
 /* --- options --- */
 
-static bool read_axis(struct hb_env *env, struct hb_sweep *s, const char *text)
+static bool read_axis(struct hb_env *env, struct hb_sweep *s, const char *option, const char *text)
 {
     if (!text)
         return true;
     if (s->axis_count == HB_SWEEP_AXES)
         return hb_error(env->diag, (struct hb_loc){0}, "more than %d axes", HB_SWEEP_AXES);
-    return hb_sweep_parse_axis(env->arena, env->diag, text, &s->axes[s->axis_count++]);
+    struct hb_sweep_axis *axis = &s->axes[s->axis_count++];
+    struct hb_loc at = {.file = hb_arena_printf(env->arena, "%s %s", option, text)};
+    return hb_sweep_parse_axis(env->arena, env->diag, text, axis) &&
+           hb_schema_check_key(env->arena, env->diag, at, axis->key);
 }
 
 static bool read_shard(struct hb_env *env, const char *text, struct hb_sweep_ask *ask)
@@ -410,10 +413,10 @@ static bool read_sweep(struct hb_env *env, const struct options *o, struct hb_sw
         return hb_error(env->diag, (struct hb_loc){0}, "--x is missing; allowed: KEY=RANGE");
     if (o->facets.count && !o->y)
         return hb_error(env->diag, (struct hb_loc){0}, "--facet needs --y");
-    if (!read_axis(env, s, o->x) || !read_axis(env, s, o->y))
+    if (!read_axis(env, s, "--x", o->x) || !read_axis(env, s, "--y", o->y))
         return false;
     for (uint32_t i = 0; i < o->facets.count; i++)
-        if (!read_axis(env, s, o->facets.items[i]))
+        if (!read_axis(env, s, "--facet", o->facets.items[i]))
             return false;
     return hb_sweep_count(env->diag, s) && hb_sweep_load(&source, s);
 }

@@ -27,11 +27,13 @@ const struct hb_cmd *hb_help_find(const char *name)
     return NULL;
 }
 
-void hb_help_unknown(struct hb_env *env, const char *name)
+void hb_help_unknown(struct hb_env *env, const char *name, const char *section)
 {
     struct hb_words names = {0};
     for (const struct hb_cmd *const *c = commands; *c; c++)
         hb_words_add(&names, env->arena, (*c)->name);
+    if (section)
+        hb_words_add(&names, env->arena, section);
     hb_words_add(&names, env->arena, NULL);
     const char *near = hb_str_nearest(name, names.items);
     if (near)

@@ -13,8 +13,9 @@ struct hb_env;
 const struct hb_cmd *const *hb_help_commands(void);
 /* The command of that name, or null. */
 const struct hb_cmd *hb_help_find(const char *name);
-/* Leaves an error in env->diag about a name that is no command. */
-void hb_help_unknown(struct hb_env *env, const char *name);
+/* Leaves an error in env->diag about a name that is no command; section: one of the input file's
+ * that it may mean, or null. */
+void hb_help_unknown(struct hb_env *env, const char *name, const char *section);
 
 /* `hbmsim help`: what there is, with exit statuses. */
 void hb_help_overview(FILE *to);

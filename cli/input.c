@@ -19,13 +19,11 @@ struct hb_schema_source hb_input_source(struct hb_env *env, const char *path,
                                      .given = &env->given};
 }
 
-static bool read_spec(struct hb_env *env, const char *path, const struct hb_words *sets,
-                      bool searched, struct hb_spec *out_spec, struct hb_device *out_device)
+static bool read_spec(struct hb_env *env, const struct hb_schema_source *source,
+                      struct hb_spec *out_spec, struct hb_device *out_device)
 {
-    struct hb_loc at = {.file = path};
-    struct hb_schema_source source = hb_input_source(env, path, sets);
-    source.searched = searched;
-    if (!hb_schema_read(&source, out_spec) || !hb_spec_supported(env->diag, at, out_spec) ||
+    struct hb_loc at = {.file = source->path};
+    if (!hb_schema_read(source, out_spec) || !hb_spec_supported(env->diag, at, out_spec) ||
         !hb_device_load(env->arena, env->diag, env->data_dir, out_spec->hardware.device, at,
                         out_device))
         return false;
@@ -36,7 +34,17 @@ static bool read_spec(struct hb_env *env, const char *path, const struct hb_word
 bool hb_input_read(struct hb_env *env, const char *path, const struct hb_words *sets,
                    struct hb_spec *out_spec, struct hb_device *out_device)
 {
-    return read_spec(env, path, sets, false, out_spec, out_device);
+    struct hb_schema_source source = hb_input_source(env, path, sets);
+    return read_spec(env, &source, out_spec, out_device);
+}
+
+bool hb_input_read_written(struct hb_env *env, const char *path, const struct hb_words *sets,
+                           struct hb_spec *out_spec, struct hb_device *out_device,
+                           struct hb_node **out_written)
+{
+    struct hb_schema_source source = hb_input_source(env, path, sets);
+    source.out_written = out_written;
+    return read_spec(env, &source, out_spec, out_device);
 }
 
 static const double least_part = 0.5, most_part = 0.999;
@@ -63,7 +71,11 @@ bool hb_input_confidence(struct hb_env *env, double value, struct hb_words *sets
 }
 
 bool hb_input_read_planned(struct hb_env *env, const char *path, const struct hb_words *sets,
-                           struct hb_spec *out_spec, struct hb_device *out_device)
+                           struct hb_spec *out_spec, struct hb_device *out_device,
+                           struct hb_node **out_written)
 {
-    return read_spec(env, path, sets, true, out_spec, out_device);
+    struct hb_schema_source source = hb_input_source(env, path, sets);
+    source.searched = true;
+    source.out_written = out_written;
+    return read_spec(env, &source, out_spec, out_device);
 }

@@ -15,9 +15,16 @@ struct hb_schema_source hb_input_source(struct hb_env *env, const char *path,
 bool hb_input_read(struct hb_env *env, const char *path, const struct hb_words *sets,
                    struct hb_spec *out_spec, struct hb_device *out_device);
 
-/* The same of what plans: where the mesh is free the written one need not divide the batch. */
+/* The same of what plans: where the mesh is free the written one need not divide the batch.
+ * *out_written is the input before its defaults. */
 bool hb_input_read_planned(struct hb_env *env, const char *path, const struct hb_words *sets,
-                           struct hb_spec *out_spec, struct hb_device *out_device);
+                           struct hb_spec *out_spec, struct hb_device *out_device,
+                           struct hb_node **out_written);
+
+/* As hb_input_read, with the input before its defaults. */
+bool hb_input_read_written(struct hb_env *env, const char *path, const struct hb_words *sets,
+                           struct hb_spec *out_spec, struct hb_device *out_device,
+                           struct hb_node **out_written);
 
 /* The row that a command's table takes, of a double that is 0 where it is absent. */
 #define HB_CONFIDENCE_OPTION(at)                                                                   \

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "hw/device.h"
 #include "models/schema.h"
 
 struct row {
@@ -155,6 +156,7 @@ static const struct row plan[] = {
     {"margin.kind", "text", "confident, none, bytes, part"},
     {"margin.bytes", "int", "of the plan"},
     {"margin.cost_pct", "number?", "what it costs of the objective; null: not asked"},
+    {"filled_in", "{text}", "defaults that decide and that the input leaves open, by key"},
     {"considered", "number", "plans of the space"},
     {"pruned", "number", "of them neither priced nor run"},
     {"seconds", "number", "that the search took"},
@@ -521,7 +523,19 @@ static const struct row record[] = {
     {"note", "text", "of it"},
     {0}};
 
-/* The plot command's --layout is a drawing, calibrate's profile an input: neither is a result. */
+/* A profile, whose schema is that of the device's own table. */
+static const struct row calibrate[] = {
+    {"hbmsim_device", "int", "1: the format"},
+    {"name", "text", "its own"},
+    {"title", "text", "the product"},
+    {"vendor", "text", "whose"},
+    {"kind", "text", "tpu, gpu, cpu"},
+    {"measured?", "{text}", "when, with which driver, clocks, spread, power"},
+    {"sources?", "{text}", "named by the numbers"},
+    {"*", "[any]", "value, source, note; hbmsim devices NAME tells each key"},
+    {0}};
+
+/* The plot command's --layout is a drawing, no result. */
 static const struct {
     const char *name;
     const struct row *rows;
@@ -539,7 +553,8 @@ static const struct {
                {"models", models, NULL, true},
                {"devices", devices, NULL, true},
                {"verify", verify, NULL, true},
-               {"record", record, NULL, false}};
+               {"record", record, NULL, false},
+               {"calibrate", calibrate, NULL, false}};
 enum { RESULTS = sizeof results / sizeof results[0] };
 
 static const struct {
@@ -705,7 +720,10 @@ static void put_definitions(struct hb_json *j)
         struct level l = level_of(i);
         hb_json_key(j, hb_arena_printf(j->out->arena, "result.%s", results[i].name));
         hb_json_object(j);
-        put_object(j, &l);
+        if (results[i].rows == calibrate)
+            hb_device_json_schema(j);
+        else
+            put_object(j, &l);
         hb_json_object_end(j);
     }
     for (int i = 0; i < SHARED; i++) {

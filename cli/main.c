@@ -141,7 +141,7 @@ static int dispatch(struct hb_env *env, int argc, char **argv)
     const struct hb_cmd *cmd = hb_help_find(argv[1]);
     if (cmd)
         return cmd->run(env, argc - 1, argv + 1);
-    hb_help_unknown(env, argv[1]);
+    hb_help_unknown(env, argv[1], NULL);
     return HB_EXIT_INPUT;
 }
 

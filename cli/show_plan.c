@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/env.h"
@@ -10,6 +11,8 @@
 #include "base/str.h"
 #include "hw/device.h"
 #include "cli/show_tensors.h"
+#include "cli/wrap.h"
+#include "models/schema.h"
 #include "sim/engine/cost.h"
 
 static const char *const axis_names[] = {"data",     "fsdp",   "tensor",
@@ -340,6 +343,17 @@ static void show_host(const struct page *g)
     fputc('\n', g->out);
 }
 
+/* What nobody wrote, as words for --set. */
+static void show_filled(const struct page *g)
+{
+    const struct hb_spec *spec = g->a->ask->spec;
+    const char *text = hb_schema_filled_text(g->env->arena, g->a->written, spec);
+    if (!*text)
+        return;
+    fputs("  filled in   what the input leaves open (--set changes it):\n", g->out);
+    hb_wrap_print(g->env, g->out, text, (int)strlen("  filled in   "));
+}
+
 static void show_verdict(const struct page *g)
 {
     const struct hb_result *r = g->a->result;
@@ -531,6 +545,7 @@ void hb_show_plan_text(const struct hb_env *env, FILE *out, const struct hb_plan
     show_margin(&g);
     show_budget(&g);
     show_host(&g);
+    show_filled(&g);
     show_alternatives(&g);
     show_prices(&g);
     show_search(&g);

@@ -117,6 +117,17 @@ static void put_found(struct hb_json *j, struct hb_env *env, const struct hb_pla
     hb_json_array_end(j);
 }
 
+static void put_filled(struct hb_json *j, struct hb_env *env, const struct hb_plan_answer *a)
+{
+    struct hb_schema_filled filled[HB_SCHEMA_MOST_FILLED];
+    uint32_t count = hb_schema_filled(env->arena, a->written, a->ask->spec, filled);
+    hb_json_key(j, "filled_in");
+    hb_json_object(j);
+    for (uint32_t i = 0; i < count; i++)
+        hb_json_put_text(j, filled[i].path, filled[i].value);
+    hb_json_object_end(j);
+}
+
 static void put_points(struct hb_json *j, const struct hb_pareto *p)
 {
     hb_json_key(j, "points");
@@ -151,6 +162,7 @@ void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answe
     hb_json_put_text(&j, "objective", objective_name(a->ask->objective));
     hb_json_put_int(&j, "budget_bytes", a->ask->whole_bytes);
     put_margin(&j, a);
+    put_filled(&j, env, a);
     put_counts(&j, a->plan);
     if (a->exhaust_ran) {
         hb_json_put_bool(&j, "exhaustive_agrees", a->exhaust_agrees);

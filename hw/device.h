@@ -11,6 +11,7 @@
 #include "base/diag.h"
 
 struct hb_arena;
+struct hb_json;
 struct hb_str;
 
 /* Element types of the matrix unit. */
@@ -187,6 +188,8 @@ void hb_device_set_fact(struct hb_device *dev, const char *key, const char *sour
                         const char *note);
 /* A profile as a file of the same format (facts give sources and notes). */
 void hb_device_write(const struct hb_device *dev, struct hb_str *to);
+/* The members of an open object: a JSON Schema of the format. */
+void hb_device_json_schema(struct hb_json *j);
 
 /* What a program may use where the input does not say: hbm_bytes - reserve_bytes, less the
  * allocator's slack. */

@@ -27,6 +27,7 @@ struct hb_schema_source {
     const char *data_dir;         /* holds models/zoo */
     const struct hb_given *given; /* text in place of the file at path; null or nameless: none */
     bool searched; /* a mesh that plan.search frees need not divide the batch as written */
+    struct hb_node **out_written; /* null, or where the tree is left as it was before defaults */
 };
 
 /* File, includes and sets as a checked step. False: the errors are in the diag. */
@@ -41,6 +42,13 @@ bool hb_schema_from_node(struct hb_arena *arena, struct hb_diag *diag, const str
  * that are missing on the way are made. The value is YAML. */
 bool hb_schema_set(struct hb_arena *arena, struct hb_diag *diag, struct hb_node *root,
                    const char *set);
+/* The same at a place of one's own: where the path or the value is not from --set. */
+bool hb_schema_set_at(struct hb_arena *arena, struct hb_diag *diag, struct hb_loc loc,
+                      struct hb_node *root, const char *set);
+/* Whether the table has the key that a path names ("model.blocks[0].mlp.d_ff"); false with an
+ * error at loc that names what is near. */
+bool hb_schema_check_key(struct hb_arena *arena, struct hb_diag *diag, struct hb_loc loc,
+                         const char *path);
 /* The combinations that cannot be (heads over the tensor axis, batch over the mesh, ...). For a
  * spec that a program changed; root, for places, may be null. */
 bool hb_schema_check(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *root,
@@ -56,6 +64,19 @@ struct hb_node *hb_schema_emit(struct hb_arena *arena, const struct hb_spec *spe
 void hb_schema_emit_yaml(struct hb_str *out, const struct hb_spec *spec, bool full);
 /* On one line, without a line feed. */
 void hb_schema_emit_json(struct hb_str *out, const struct hb_spec *spec, bool full);
+
+/* A default that was filled in. */
+struct hb_schema_filled {
+    const char *path; /* "model.blocks[].attention.kernel" */
+    const char *value;
+};
+enum { HB_SCHEMA_MOST_FILLED = 24 };
+/* Those that matter to most steps; written: the tree before defaults. Returns how many. */
+uint32_t hb_schema_filled(struct hb_arena *arena, const struct hb_node *written,
+                          const struct hb_spec *spec, struct hb_schema_filled *out);
+/* "precision.params=f32 optimizer.name=adamw"; "": none. */
+const char *hb_schema_filled_text(struct hb_arena *arena, const struct hb_node *written,
+                                  const struct hb_spec *spec);
 
 /* The keys of a section ("batch", "model.blocks[].moe"), or of all with null. False: there is no
  * such section; *out_nearest is one of like spelling, or null. */

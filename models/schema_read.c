@@ -209,6 +209,34 @@ static bool read_tree(struct hb_arena *arena, struct hb_diag *diag, const struct
            hb_schema_check(arena, diag, root, out_spec);
 }
 
+bool hb_schema_check_key(struct hb_arena *arena, struct hb_diag *diag, struct hb_loc loc,
+                         const char *path)
+{
+    struct hb_reading r = {.arena = arena, .diag = diag};
+    struct hb_node *root = hb_node_new(arena, HB_NODE_MAP, loc);
+    const struct hb_section *section = hb_section(HB_SEC_ROOT);
+    struct hb_scope scopes[HB_NODE_MAX_DEPTH];
+    int depth = 0;
+    if (!hb_schema_set_at(arena, diag, loc, root, hb_arena_printf(arena, "%s=0", path)))
+        return false;
+    for (const struct hb_node *node = root->first; node; node = node->first) {
+        const struct hb_scope *up = depth ? &scopes[depth - 1] : NULL;
+        int i = find_key(section, node->key, 0);
+        if (i < 0)
+            return fail_unknown(&r, up, section, node);
+        scopes[depth++] = (struct hb_scope){up, node->key, 0};
+        enum hb_key_kind kind = section->keys[i].kind;
+        bool items = kind == HB_KEY_BLOCKS || kind == HB_KEY_PER_BLOCK;
+        if (kind != HB_KEY_SECTION && !items)
+            return true;
+        section = hb_section(section->keys[i].section);
+        node = items ? node->first : node; /* a number, or a block's name */
+        if (!node)
+            return true;
+    }
+    return true;
+}
+
 bool hb_schema_from_node(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *config,
                          const char *data_dir, struct hb_spec *out_spec)
 {
@@ -233,6 +261,8 @@ bool hb_schema_read(const struct hb_schema_source *source, struct hb_spec *out_s
     if (!hb_schema_load(source, &root) ||
         !fill_tree(source->arena, source->diag, root, source->data_dir, out_spec))
         return false;
+    if (source->out_written)
+        *source->out_written = root;
     return source->searched ? hb_schema_check_searched(source->arena, source->diag, root, out_spec)
                             : hb_schema_check(source->arena, source->diag, root, out_spec);
 }

@@ -322,7 +322,13 @@ bool hb_schema_set(struct hb_arena *arena, struct hb_diag *diag, struct hb_node 
     for (char *c = name; *c; c++)
         if (iscntrl((unsigned char)*c))
             *c = '?';
-    struct setting s = {arena, diag, {.file = name}};
+    return hb_schema_set_at(arena, diag, (struct hb_loc){.file = name}, root, set);
+}
+
+bool hb_schema_set_at(struct hb_arena *arena, struct hb_diag *diag, struct hb_loc loc,
+                      struct hb_node *root, const char *set)
+{
+    struct setting s = {arena, diag, loc};
     return apply_set(&s, root, set);
 }
 

@@ -558,6 +558,9 @@ static void put_foot(struct page *p)
         put(p, "<pre tabindex=\"0\">");
         put_text(p, p->r->yaml);
         put(p, "</pre>\n");
+        if (p->r->filled && *p->r->filled)
+            put_note(p, hb_arena_printf(p->arena, "Filled in, as the input leaves it open: %s",
+                                        p->r->filled));
         close_section(p);
     }
     open_section(p, "trust", "How far to trust it");

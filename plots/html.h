@@ -33,6 +33,7 @@ struct hb_html {
     uint32_t flag_count;
     const char *device;  /* "nvidia-h100-sxm x 64" */
     const char *yaml;    /* the configuration, complete */
+    const char *filled;  /* the keys of it that are defaults and decide; null or "": none */
     const char *version; /* of hbmsim */
     const char *trust;   /* how far the figures may be believed; paragraphs parted by empty lines */
     enum hb_html_theme theme;

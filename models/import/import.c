@@ -161,6 +161,9 @@ bool hb_import_tree(const struct hb_import_source *source, struct hb_node *root,
     if (root->kind == HB_NODE_MAP && !add_more(source, &f, root))
         return false;
     const struct importer *importer = find_importer(root);
+    if (!importer && hb_node_find(root, "hbmsim"))
+        return hb_error(source->diag, root->loc,
+                        "is an input of hbmsim itself: every command takes it as it is");
     if (!importer)
         return hb_error(source->diag, root->loc,
                         "is none of the files that are known: Hugging Face config.json, "

@@ -103,6 +103,8 @@ echo '{"model_type": "lama", "hidden_size": 8}' >"$work/bad.json"
 expect 2 hbmsim import "$work/bad.json"
 err_is "$work/bad.json:1:16: error: model_type: 'lama' is not known; did you mean 'llama'?"
 echo '{"model_type": "rwkv", "hidden_size": 8}' >"$work/bad.json"
+expect 2 hbmsim import examples/quickstart/model.yaml
+err_has 'is an input of hbmsim itself: every command takes it as it is'
 expect 2 hbmsim import "$work/bad.json"
 err_has 'layers without attention are not simulated'
 echo '{"model_type": "llama", "hidden_size": 8}' >"$work/bad.json"
@@ -111,8 +113,6 @@ err_has 'num_hidden_layers is missing'
 echo '{"model_type": "llama", "hidden_size": "wide", "num_hidden_layers": 2}' >"$work/bad.json"
 expect 2 hbmsim import "$work/bad.json"
 err_has "hidden_size: 'wide' stands where a whole number is wanted"
-expect 2 hbmsim import examples/quickstart/model.yaml
-err_has 'is none of the files that are known'
 expect 2 hbmsim import "$work/configs/base.yml" remat_policy=save_qkv_pro
 err_has "remat_policy: MaxText has no 'save_qkv_pro'; did you mean save_qkv_proj"
 expect 2 hbmsim import "$work/configs/base.yml" nothing

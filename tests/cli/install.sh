@@ -67,6 +67,46 @@ rm "$work/moved/share/hbmsim/models/zoo/llama3-8b.yaml"
 run "$work/moved/bin/hbmsim" models
 ok 'a moved installation runs' test "$status" = 0
 ok 'with its own data' sh -c '! grep -q "^llama3-8b " "$1"' sh "$work/out"
+# macOS names the running program by a call: main.c built as there, with a stand-in for that call. The
+# path that it gives may go through links and dots; where the room is too small it gives none.
+mkdir -p "$work/mac/mach-o"
+cat >"$work/mac/mach-o/dyld.h" <<'END'
+#include <stdint.h>
+int _NSGetExecutablePath(char *path, uint32_t *room);
+END
+cat >"$work/mac/dyld.c" <<'END'
+#include <mach-o/dyld.h>
+#include <stdlib.h>
+#include <string.h>
+int _NSGetExecutablePath(char *path, uint32_t *room)
+{
+    const char *said = getenv("STAND_IN_PATH");
+    size_t len = said ? strlen(said) + 1 : *room + 1;
+    if (len > *room)
+        return *room = (uint32_t)len, -1;
+    memcpy(path, said, len);
+    return 0;
+}
+END
+objects=$(find "$HB_BUILD" -maxdepth 1 -name libhbmsim.a 2>/dev/null)
+if [ "$(basename "$HB_BUILD")" = fast ] && [ -n "$objects" ] && [ "$(uname)" = Linux ]; then
+    libraries=$(pkg-config --libs yaml-0.1 cairo; pkg-config --libs libmicrohttpd 2>/dev/null || true)
+    # shellcheck disable=SC2086
+    run "${CC:-cc}" -std=c11 -D_XOPEN_SOURCE=700 -D__APPLE__ -I. -I"$work/mac" -DHB_VERSION='"0.0"' \
+        -DHB_SOURCE_DIR='"/nowhere"' -DHB_DATADIR="\"$PWD\"" -o "$work/mac/hbmsim" cli/main.c "$work/mac/dyld.c" \
+        "$objects" $libraries -lglpk -lz -lm -ldl
+    ok 'main.c builds as on macOS' test "$status" = 0
+    ln -s "$work/moved" "$work/linked"
+    run env STAND_IN_PATH="$work/linked/share/../bin/hbmsim" "$work/mac/hbmsim" models
+    ok 'and finds the data beside the path that macOS tells' test "$status" = 0
+    ok 'of the moved installation' sh -c '! grep -q "^llama3-8b " "$1"' sh "$work/out"
+    run env -u STAND_IN_PATH "$work/mac/hbmsim" models
+    ok 'without a path those of the place compiled in' grep -q '^llama3-8b ' "$work/out"
+    run env STAND_IN_PATH="$work/none/bin/hbmsim" "$work/mac/hbmsim" models
+    ok 'so where the path is of nothing' grep -q '^llama3-8b ' "$work/out"
+else
+    skip 'main.c as on macOS' 'not the plain build on Linux'
+fi
 mv "$work/moved" "$to/opt/hb"
 echo mine >"$to/opt/hb/share/hbmsim/models/zoo/mine.yaml"
 install_with uninstall

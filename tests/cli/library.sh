@@ -37,8 +37,14 @@ if command -v nm >/dev/null 2>&1; then
     ok 'it neither ends the process, nor prints, nor reads the environment' \
         sh -c '! grep -xE "exit|quick_exit|stdout|stderr|printf|puts|putchar|perror|getenv|secure_getenv|setlocale|signal|srand|rand|strtok|localtime|gmtime" "$1"' \
         sh "$work/wanted"
+    ok 'who links it needs no web server' \
+        sh -c '! nm --undefined-only "$1" | grep -q MHD_' sh "$to/lib/libhbmsim.a"
 else
     skip 'what the library shows' 'no nm'
+fi
+if command -v readelf >/dev/null 2>&1; then
+    ok 'nor does the shared one' \
+        sh -c '! readelf -d "$1" | grep -q "NEEDED.*microhttpd"' sh "$to/lib/libhbmsim.so"
 fi
 if command -v objdump >/dev/null 2>&1; then
     objdump -t "$to/lib/libhbmsim.so" "$HB_BUILD/libhbmsim.a" |

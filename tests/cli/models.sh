@@ -39,6 +39,8 @@ out_has 'sequences of a step over all devices'
 mv "$work/out" "$work/batch"
 expect 0 hbmsim help batch
 same "$work/out" "$work/batch"
+expect 2 hbmsim help rmat
+err_is "hbmsim: error: there is no command 'rmat'; did you mean 'remat'?"
 expect 0 hbmsim help remat
 out_has 'what is kept, recomputed or offloaded'
 expect 2 hbmsim help model btch

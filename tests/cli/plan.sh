@@ -22,8 +22,12 @@ expect 0 hbmsim plan "$work/small.yaml" --json --certificate "$work/proof.json"
 out_has '"status": "best"'
 ok 'the gap to all policies is a fraction' \
     awk -v gap="$(number gap)" 'BEGIN { exit !(gap > 0 && gap < 0.5) }'
+ok 'it tells the defaults that it filled in' python3 -c "
+import json, sys
+filled = json.load(open('$work/out'))['filled_in']
+sys.exit(filled.get('precision.params') != 'f32' or filled.get('compiler') != 'xla-tpu' or 'batch.seq' in filled)"
 keys=$(sed -n 's/^  "\([a-z_]*\)":.*/\1/p' "$work/out" | tr '\n' ' ')
-ok 'the keys are the promised ones' test "$keys" = 'name version compiler device configuration status gap objective budget_bytes margin considered pruned seconds counts plan_name plan prediction alternatives prices '
+ok 'the keys are the promised ones' test "$keys" = 'name version compiler device configuration status gap objective budget_bytes margin filled_in considered pruned seconds counts plan_name plan prediction alternatives prices '
 ok 'each cell has its line in the certificate' test \
     "$(grep -o '"by":' "$work/proof.json" | wc -l)" = "$(number cells)"
 step=$(number step_seconds)

@@ -117,6 +117,7 @@ ok 'the report is the same each time' cmp -s "$work/out" "$work/r.html"
 expect 0 hbmsim report "$model" --seconds 0.001 -o "$work/r.html"
 ok 'a search that was cut off is told' grep -q 'The search was cut off after 0.001 s' "$work/r.html"
 expect 0 hbmsim report "$model" --quick --confidence 80 -o "$work/r.html"
+ok 'the report tells what was filled in' grep -q 'Filled in, as the input leaves it open: .*precision.params=f32' "$work/r.html"
 if command -v basenc >/dev/null 2>&1; then
     hash=$(sed -n '/^<script>$/,/^<\/script>/p' "$work/r.html" | sed '1d;$d' | (echo; cat) |
         sha256sum | cut -d' ' -f1 | tr a-f A-F | basenc --base16 -d | base64)

@@ -3,6 +3,7 @@
 `ok`/`not ok` of each. Usage: schema.py MODEL.schema.json RESULTS.schema.json"""
 
 import json
+import re
 import sys
 
 import jsonschema
@@ -17,6 +18,7 @@ Loader.yaml_implicit_resolvers = {
     key: [(tag, form) for tag, form in rows if not tag.endswith("timestamp")]
     for key, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]+)?[eE][-+]?[0-9]+$"), "-+0123456789")
 
 
 def schema_of(words, model, results):

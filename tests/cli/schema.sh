@@ -42,6 +42,28 @@ out models models --json
 out models models $quick --json
 out devices devices --json
 out record record tests/golden/logs/memory-analysis.log --config $quick --id a
+# A compiler of another's: a stand-in that answers with sizes; it fits, it does not.
+cat >"$work/python" <<'END'
+#!/bin/sh
+cat >/dev/null
+cat "$0.json"
+END
+chmod +x "$work/python"
+for size in 60000000000 90000000000; do
+    echo '{"compiler": "nvcc 1", "device": "nvidia-h100", "devices": 8, "topology": "h100:8", "versions": {"jax": "1.2"},
+        "argument_bytes": 12000000000, "output_bytes": 12000000000, "alias_bytes": 12000000000, "temp_bytes": '$((size - 12000000000))',
+        "host_bytes": 0, "total_bytes": '$size'}' >"$work/python.json"
+    out verify verify $quick --python "$work/python" --json
+    out plan plan $quick --json --set "$small" --verify --verify-most 1 --python "$work/python"
+done
+echo '{"compiler": "nvcc 1", "device": "nvidia-h100", "devices": 8, "topology": "h100:8", "versions": {}, "total_bytes": 5}' \
+    >"$work/python.json"
+out verify verify $quick --python "$work/python" --json
+hbmsim calibrate --backend cpu --seconds 1 --json -o "$work/bare.yaml" 2>"$work/err"
+hbmsim calibrate --backend cpu --seconds 1 --json --base nvidia-h100 -o "$work/based.yaml" 2>"$work/err"
+for device in hw/db/*.yaml "$work/bare.yaml" "$work/based.yaml"; do
+    echo "result calibrate $device" >>"$work/list"
+done
 for log in tests/golden/logs/*.log; do
     out explain explain "$log" --json
 done
@@ -65,10 +87,13 @@ ok 'init names the schema for editors' \
 sed 's/"fits"/"fit"/' "$work/1.json" >"$work/bad1.json"
 sed 's/^  "peak_bytes": \([0-9]*\),/  "peak_bytes": "\1",/' "$work/1.json" >"$work/bad2.json"
 sed 's/"policy": "full"/"policy": "ful"/' "$work/1.json" >"$work/bad3.json"
+sed 's/^hbm_bytes:.*/hbm_bytes: [many, smi]/' hw/db/nvidia-h100.yaml >"$work/bad7.yaml"
+sed 's/^cores:/coers:/' hw/db/nvidia-h100.yaml >"$work/bad8.yaml"
 printf 'model: {preset: llama3-8b}\nbatch: {globl: 8}\n' >"$work/bad4.yaml"
 printf 'model: {preset: llama3-8b}\nbatch: {global: 0}\n' >"$work/bad5.yaml"
 printf 'model: {d_model: 8, vocab: 9, blocks: [{name: a, attention: {heads: 1}}]}\n' >"$work/bad6.yaml"
 for i in 1 2 3; do echo "result simulate $work/bad$i.json"; done >"$work/bad"
+for i in 7 8; do echo "result calibrate $work/bad$i.yaml"; done >>"$work/bad"
 for i in 4 5 6; do echo "model $work/bad$i.yaml"; done >>"$work/bad"
 
 if python3 -c 'import jsonschema, yaml; jsonschema.Draft202012Validator' 2>/dev/null; then
@@ -78,7 +103,7 @@ if python3 -c 'import jsonschema, yaml; jsonschema.Draft202012Validator' 2>/dev/
     grep -A3 '^not ok' "$work/said" | sed 's/^/# /'
     ok 'each meets its schema' test "$(grep -c '^not ok' "$work/said")" = 0
     python3 tests/cli/schema.py "$work/model.schema" "$work/results.schema" <"$work/bad" >"$work/said"
-    ok 'what is wrong does not' test "$(grep -c '^not ok' "$work/said")" = 6
+    ok 'what is wrong does not' test "$(grep -c '^not ok' "$work/said")" = 8
 else
     skip 'outputs against their schema' 'python3 with jsonschema and yaml'
 fi

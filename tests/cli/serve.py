@@ -164,9 +164,19 @@ def try_bodies(s):
         say(f"nor by an axis {axis}", end == "2" and "page reads no files" in err or "KEY=RANGE" in err, err)
 
 
+def keep(kind, result):
+    """For serve.sh, which holds it against its JSON Schema."""
+    with open(os.path.join(folder, "kept"), "a") as kept:
+        path = os.path.join(folder, f"kept{kept.tell()}.json")
+        kept.write(f"result {kind} {path}\n")
+    with open(path, "w") as file:
+        json.dump(result, file)
+
+
 def try_works(s):
     _, out, _, end = s.work("simulate", config)
     mine = json.loads(out)
+    keep("simulate", mine["result"])
     path = os.path.join(folder, "served.json")
     with open(path, "w") as file:
         json.dump(config, file)
@@ -177,10 +187,13 @@ def try_works(s):
     answer, data = s.ask("POST", "do/sweep?x=batch.global%3D8..64*2&y=batch.seq%3D2048,4096", json.dumps(config))
     out, _, end = frames(data)
     lines = [json.loads(line) for line in out.splitlines()]
+    keep("sweep", lines[-1])
     say("a fit map comes cell by cell", [c.get("cell") for c in lines[:8]] == list(range(8)) and "best" in lines[8], out[:300])
     _, out, err, end = s.work("advise", config)
+    keep("advise", json.loads(out))
     say("levers come", end == "0" and json.loads(out)["levers"], err)
     _, out, err, end = s.work("compare", {"a": config, "b": {**config, "batch": {"global": 8, "seq": 4096}}})
+    keep("compare", json.loads(out))
     say("two are compared", end == "0" and json.loads(out)["keys"][0]["key"] == "batch.global", err)
     _, out, err, end = s.work("emit?what=maxtext", config)
     say("settings come", end == "0" and b"ici_fsdp_parallelism" in out, err)
@@ -225,6 +238,7 @@ def try_ends(s):
     time.sleep(3)
     s.ask("POST", f"stop?job={number}")
     out, err, end = frames(rest + answer.read())
+    keep("plan", json.loads(out))
     say("a search that is stopped tells what it has", end in ("0", "1") and json.loads(out)["status"] in ("limit", "best", "optimal"), (end, err, out[:200]))
     c.close()
 

@@ -20,5 +20,14 @@ else
         tap "$(echo "$verdict" | tr _ ' ')" "$name"
     done <"$work/out"
     ok 'serve.py ends well' test "$status" = 0
+    if python3 -c 'import jsonschema, yaml; jsonschema.Draft202012Validator' 2>/dev/null; then
+        hbmsim help model --json-schema >"$work/model.schema"
+        hbmsim help json --json-schema >"$work/results.schema"
+        python3 tests/cli/schema.py "$work/model.schema" "$work/results.schema" <"$work/kept" >"$work/said"
+        grep -A3 '^not ok' "$work/said" | sed 's/^/# /'
+        ok 'what the page gets meets the schemas of results' test "$(grep -c '^ok' "$work/said")" = 5
+    else
+        skip 'the schemas of results' 'python3 with jsonschema and yaml'
+    fi
 fi
 finish

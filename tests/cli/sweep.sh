@@ -95,6 +95,15 @@ out_has '  4  remat.policy: '
 out_has '  3  mesh: 1 x 1 x 1 x 1 x 1 x 1 = 1 devices, but hardware.count is 8'
 out_has '     at mesh.fsdp=1 remat.policy=full, and others like it'
 
+# Keys are looked up before anything is run, where they stand.
+expect 2 hbmsim sweep $model --x batch.gobal=8,16
+err_is "--x batch.gobal=8,16: error: batch: unknown key 'gobal'; did you mean 'global'?"
+expect 2 hbmsim sweep $model --x batch.global=8 --y 'model.blocks[0].attention.heds=8,16'
+err_is "--y model.blocks[0].attention.heds=8,16: error: model.blocks.attention: unknown key 'heds'; did you mean 'heads'?"
+expect 2 hbmsim sweep $model --x batch.global=8 --y batch.seq=2048 --facet remat.per_block.dense.polic=full
+err_is "--facet remat.per_block.dense.polic=full: error: remat.per_block: unknown key 'polic'; did you mean 'policy'?"
+expect 0 hbmsim sweep $model --x remat.per_block.dense.policy=full,dots --y blocks.0.repeat=8,16
+
 for bad in 8 batch.global batch.global= batch.global=8.. batch.global=8..4*2 batch.global=1..8*1 =1,2; do
     expect 2 hbmsim sweep $model --x "$bad"
     err_has 'is no range'
