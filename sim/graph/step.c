@@ -38,6 +38,7 @@ struct maker {
     uint32_t *cast_of;   /* by root: what an op made of it alone, in the computation at hand ... */
     uint32_t *cast_from; /* ... when it had this value */
     uint32_t *op_of;     /* by op of the program: the graph's */
+    uint32_t mean;       /* op that has the last norm's mean, in the computation at hand; HB_NONE */
     uint32_t norm;       /* op of the graph; HB_NONE */
     uint32_t product;    /* without a buffer of its own: the op behind it reads it; HB_NONE */
     struct frame *frames;
@@ -85,11 +86,13 @@ static uint32_t add_op(struct maker *m, uint32_t item)
     return op;
 }
 
-/* In a buffer's place; only the device's memory counts. */
+/* In a buffer's place. XLA:TPU's estimate has no eye for spaces: what is on the host counts
+ * as well (30 dumps with offloaded stacks). */
 static void make_value(struct maker *m, uint32_t root, uint32_t op)
 {
     const struct hb_buf *b = &m->p->bufs[root];
-    int64_t bytes = b->space == HB_SPACE_HBM ? b->bytes : 0;
+    bool all = m->p->compiler == HB_XLA_TPU;
+    int64_t bytes = b->space == HB_SPACE_HBM || all ? b->bytes : 0;
     m->value[root] = hb_graph_add_value(m->g, bytes);
     m->g->values[m->value[root]].place = root;
     m->holder[root] = op;
@@ -123,12 +126,25 @@ static uint32_t list_roots(struct maker *m, const struct hb_op *op, uint32_t *ou
     return count;
 }
 
+/* A pass over a tensor in its place, which XLA has inside of who reads it: no value of its own. */
+static bool is_pass(const struct maker *m, const struct hb_op *op, uint32_t root)
+{
+    bool reads = false;
+    for (uint32_t i = 0; i < op->read_count; i++)
+        reads = reads || m->root[refs_of(m, op)[i]] == root;
+    bool pass = op->kind == HB_OP_ELEMENTWISE || op->kind == HB_OP_REDUCE;
+    return pass && reads && m->value[root] != HB_NONE && !m->p->bufs[root].argument &&
+           op->phase == HB_PHASE_LOSS;
+}
+
 static void make_written(struct maker *m, const struct hb_op *op, uint32_t at)
 {
     m->stamp++;
     for (uint32_t i = op->read_count; i < ref_count(op); i++) {
         uint32_t root = m->root[refs_of(m, op)[i]];
-        if (m->seen[root] != m->stamp)
+        if (m->seen[root] != m->stamp && is_pass(m, op, root))
+            m->holder[root] = at;
+        else if (m->seen[root] != m->stamp)
             make_value(m, root, at);
         m->seen[root] = m->stamp;
     }
@@ -205,13 +221,117 @@ static bool is_norm(const struct hb_op *op)
     return op->phase == HB_PHASE_OPTIMIZER && op->kind == HB_OP_REDUCE && op->write_count == 0;
 }
 
-static void add_partial_sums(struct maker *m, uint32_t count)
+static bool is_alone(const struct maker *m)
 {
+    for (uint32_t i = 0; i < m->p->op_count; i++)
+        if (m->p->ops[i].group > 1)
+            return false;
+    return true;
+}
+
+/* An op that adds up to two others' results; HB_NONE: none. */
+static uint32_t add_reader(struct maker *m, uint32_t one, uint32_t two)
+{
+    uint32_t at = add_op(m, HB_NONE);
+    if (one != HB_NONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, one);
+    if (two != HB_NONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, two);
+    return at;
+}
+
+/* Each tensor's own number. XLA:TPU has them in the order of the parameters, whose last the program
+ * reads first; one collective adds up all of them over the devices, on one device each is added to
+ * those before (the modules that its heap simulator prints, heap_simulator=3). Returns the op that
+ * has all. */
+static uint32_t add_partial_sums(struct maker *m, uint32_t count)
+{
+    bool turned = m->p->compiler == HB_XLA_TPU, chain = turned && is_alone(m);
+    uint32_t *parts = hb_arena_raw(m->arena, count, sizeof *parts), sum = HB_NONE;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t root = m->roots[i], at = add_op(m, HB_NONE);
-        add_operands(m, at, &root, 1);
-        m->slot[root] = m->holder[root];
-        m->holder[root] = at;
+        uint32_t root = m->roots[turned ? count - 1 - i : i];
+        parts[i] = add_op(m, HB_NONE);
+        add_operands(m, parts[i], &root, 1);
+        if (chain)
+            sum = sum == HB_NONE ? parts[i] : add_reader(m, sum, parts[i]);
+    }
+    if (chain)
+        return sum;
+    sum = add_op(m, HB_NONE);
+    for (uint32_t i = 0; i < count; i++)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, parts[i]);
+    return sum;
+}
+
+/* The loss as XLA:TPU has it. How often a value is read decides what depth-first visits first, so
+ * the small ops count: the logits come with their maxima, whose finite part, the sum of
+ * exponentials and the label's own logit are passes of their own; the last norm is part of who
+ * reads it, and so each reads the mean of squares as well. */
+struct loss_parts {
+    uint32_t ops[2]; /* what the op at hand reads besides; HB_NONE */
+};
+
+static uint32_t read_value(struct maker *m, uint32_t root, uint32_t with)
+{
+    uint32_t at = add_reader(m, m->holder[root], with);
+    hb_graph_add_ref(m->g, HB_GRAPH_USES, m->value[root]);
+    hb_graph_touch(m->g, m->value[root], HB_GRAPH_OP, at);
+    return at;
+}
+
+static struct loss_parts add_softmax(struct maker *m, uint32_t logits)
+{
+    uint32_t most = add_reader(m, m->holder[logits], HB_NONE);
+    m->holder[logits] = read_value(m, logits, HB_NONE);
+    uint32_t finite = add_reader(m, most, HB_NONE), sum = read_value(m, logits, finite);
+    uint32_t label = read_value(m, logits, most);
+    return (struct loss_parts){{add_reader(m, label, sum), finite}};
+}
+
+static struct loss_parts add_norm(struct maker *m, const struct hb_op *op)
+{
+    uint32_t from = m->root[refs_of(m, op)[0]];
+    if (m->mean == HB_NONE)
+        m->mean = add_reader(m, m->holder[from], HB_NONE);
+    bool back = op->read_count > 1;
+    return (struct loss_parts){{m->mean, back ? add_reader(m, m->holder[from], m->mean) : HB_NONE}};
+}
+
+static struct loss_parts add_loss_parts(struct maker *m, const struct hb_op *op)
+{
+    bool loss = m->p->compiler == HB_XLA_TPU && op->phase == HB_PHASE_LOSS;
+    if (loss && op->kind == HB_OP_REDUCE && op->read_count > 1 && op->write_count > 0 &&
+        m->value[m->root[refs_of(m, op)[0]]] != HB_NONE)
+        return add_softmax(m, m->root[refs_of(m, op)[0]]);
+    if (loss && op->kind == HB_OP_ELEMENTWISE && op->read_count > 0 &&
+        m->p->bufs[refs_of(m, op)[0]].category != HB_CAT_LOGITS)
+        return add_norm(m, op);
+    return (struct loss_parts){{HB_NONE, HB_NONE}};
+}
+
+/* A pass over a tensor may write its result over what it read, where that is over. */
+static void add_heirs(struct maker *m, const struct hb_op *op)
+{
+    if (op->kind != HB_OP_ELEMENTWISE && op->kind != HB_OP_REDUCE)
+        return;
+    const uint32_t *refs = refs_of(m, op);
+    for (uint32_t w = op->read_count; w < ref_count(op); w++)
+        for (uint32_t r = 0; r < op->read_count; r++) {
+            uint32_t to = m->value[m->root[refs[w]]], from = m->value[m->root[refs[r]]];
+            if (from != HB_NONE && from < to && m->g->values[from].bytes == m->g->values[to].bytes)
+                hb_graph_add_heir(m->g, to, from);
+        }
+}
+
+/* Of an update's tuple each part is an op, too. */
+static void hand_out_parts(struct maker *m, const struct hb_op *op, uint32_t at)
+{
+    if (m->g->ops[at].value_count < 2 || op->phase != HB_PHASE_OPTIMIZER)
+        return;
+    for (uint32_t i = op->read_count; i < ref_count(op); i++) {
+        uint32_t root = m->root[refs_of(m, op)[i]];
+        if (m->holder[root] == at)
+            m->holder[root] = read_value(m, root, HB_NONE);
     }
 }
 
@@ -221,10 +341,12 @@ static void add_program_op(struct maker *m, uint32_t i)
     if (is_made_already(m, i))
         return;
     uint32_t count = list_roots(m, op, m->roots);
-    bool parts = is_sum_of_many(m, op);
-    if (parts)
-        add_partial_sums(m, count);
+    uint32_t sum = is_sum_of_many(m, op) ? add_partial_sums(m, count) : HB_NONE;
+    struct loss_parts loss = add_loss_parts(m, op);
     uint32_t at = add_op(m, i);
+    for (int k = 0; k < 2; k++)
+        if (loss.ops[k] != HB_NONE)
+            hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, loss.ops[k]);
     m->op_of[i] = at;
     m->g->ops[at].scalar = is_scalar(m, op);
     if (op->kind == HB_OP_DONE)
@@ -235,12 +357,15 @@ static void add_program_op(struct maker *m, uint32_t i)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->product);
     m->product = op->kind == HB_OP_MATMUL && op->write_count == 0 ? at : HB_NONE;
     m->norm = is_norm(op) ? at : m->norm;
-    add_operands(m, at, m->roots, count);
-    for (uint32_t r = 0; r < count && parts; r++)
-        m->holder[m->roots[r]] = m->slot[m->roots[r]];
+    if (sum != HB_NONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, sum);
+    else
+        add_operands(m, at, m->roots, count);
     if (op->kind == HB_OP_DONE)
         wait_for(m, &m->p->ops[op->start], at);
     make_written(m, op, at);
+    add_heirs(m, op);
+    hand_out_parts(m, op, at);
     if (is_async(m, op))
         add_done(m, op, at);
 }
@@ -405,6 +530,7 @@ static void add_entry(struct maker *m, struct hb_step_graph *out)
 static void add_body(struct maker *m, uint32_t comp)
 {
     struct frame f = m->frames[comp];
+    m->mean = HB_NONE;
     for (uint32_t b = 0; b < m->p->buf_count; b++)
         m->value[b] = m->cast_of[b] = HB_NONE;
     add_found(m, &f);
@@ -421,8 +547,12 @@ static uint32_t *by_buf(const struct maker *m)
 void hb_step_graph_make(struct hb_arena *arena, const struct hb_program *p,
                         struct hb_step_graph *out)
 {
-    struct maker m = {
-        .arena = arena, .p = p, .g = &out->graph, .norm = HB_NONE, .product = HB_NONE};
+    struct maker m = {.arena = arena,
+                      .p = p,
+                      .g = &out->graph,
+                      .norm = HB_NONE,
+                      .mean = HB_NONE,
+                      .product = HB_NONE};
     *out = (struct hb_step_graph){0};
     hb_graph_init(&out->graph, arena);
     m.root = by_buf(&m), m.first = by_buf(&m), m.last = by_buf(&m), m.value = by_buf(&m);
