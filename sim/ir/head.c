@@ -268,20 +268,22 @@ static bool is_tied_apart(const struct hb_lower *lo)
     return s->model.tied_embeddings && !is_between_gathers(lo);
 }
 
-/* Tied heads that do not wait: beside naive scores on several devices (seq/1B,sp2t2f2,spres,tied;
- * not between rings: gemma2b,f8 with attn=naive keeps f32[4096,256128] as with splash); between
- * gathers in a pipeline (pp4f2,m16,dots,tied; PP/tied, without fsdp, does); between gathers of one
- * sequence, where the summed gradient waits for the table's rows (gate/f64,b2,v32k,L16,tied:
- * bf16[32000,4096] through the layers; gate/dl,8B-L16,f64,b1,v128k,tied; with two sequences
- * gate/f64,b2,v256k,L16,tied waits). */
+/* Tied heads that do not wait. Where devices share the batch the gradient is made with the loss,
+ * whatever orders it; only its sum with the lookup's follows the layers (granite-8b, v5e, fsdp 64
+ * and tensor 4, and fsdp 256; qwen3-4b, fsdp 4, and fsdp 2 and tensor 4 with accumulate=4;
+ * qwen3-1.7b, fsdp 4 and sequence 2 with accumulate=2; llama3-3b, tensor 2 and data 8; llama3-1b,
+ * fsdp 8 and sequence 8, fsdp 2 and data 4; gemma-7b, fsdp 4 and tensor 2: the product before the
+ * layers' backward loop in every schedule; with tensor parallelism alone, tied/gemma2b,t8, after
+ * it), but between gathers of several sequences (gate/f64,b2,v256k,L16,tied; not of one,
+ * gate/f64,b2,v32k,L16,tied). Beside naive scores with tensor parallelism alone. */
 static bool is_tied_early(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    if (!s->model.tied_embeddings || s->batch.accumulate > 1)
+    if (!s->model.tied_embeddings || lo->maxtext)
         return false;
     bool naive = s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE;
-    bool apart = s->model.blocks[0].moe.experts == 0 && is_several(lo);
-    return (apart && naive) || (!is_tied_apart(lo) && lo->local.batch == 1);
+    bool split = lo->local.batch_ways > 1 && (!is_between_gathers(lo) || lo->local.batch == 1);
+    return split || (naive && hb_ways(lo, HB_AX_TENSOR) > 1 && s->batch.accumulate == 1);
 }
 
 /* Padded gathers: not where the layers keep what their products made, so that the gathered head
