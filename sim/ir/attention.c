@@ -594,12 +594,50 @@ static int exchange_heads(struct hb_lower *lo, struct hb_layer *y, int in, int64
     return hb_layer_move(lo, y, HB_OP_ALL_TO_ALL, HB_AX_SEQUENCE, in, v);
 }
 
+/* TPU's kernels are no part of what XLA divides: where a program says no more than that the
+ * activations' sequence is split, each device runs them over all of it, queries, result and row
+ * sums too, and takes its own part of the result (8B, v5p, fsdp 8 and sequence 8: two
+ * bf16[128,2048,32,128] and f32[128,32,2048,128] in a layer's backward pass). What is kept of it is
+ * that part (llama2-7b, fsdp 2 and sequence 8, names:q,k,v,attn_ctx: bf16[32,16,32,512,128] beside
+ * keys and values bf16[32,16,4096,32,128]). MaxText's programs divide the kernel by the query. */
+static bool is_kernel_whole(const struct hb_lower *lo, const struct hb_layer *y,
+                            const struct heads *h)
+{
+    return lo->habits->rings && !lo->maxtext && h->kv_seq > h->seq &&
+           y->block->attention.kernel == HB_KERNEL_FLASH &&
+           lo->spec->sharding.sequence_kind == HB_SEQ_RING;
+}
+
+static int attend_whole(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
+                        const int qkv[3])
+{
+    struct heads whole = *h;
+    whole.seq = h->kv_seq;
+    uint32_t tags = y->values[qkv[0]].tags;
+    int q = gather_keys(lo, y, qkv[0], h, "q, gathered over sequence");
+    y->values[qkv[0]].tags = tags;
+    y->values[q].tags = 0;
+    int k = gather_keys(lo, y, qkv[1], h, "k, gathered over sequence");
+    int v = gather_keys(lo, y, qkv[2], h, "v, gathered over sequence");
+    int all = attend(lo, y, &whole, q, k, v);
+    const struct hb_step_op *kernel = &y->steps[y->values[all].producer];
+    for (int i = 0; i < kernel->out_count; i++)
+        y->values[kernel->out[i]].in_parts = true;
+    struct hb_value own = y->values[all];
+    own.name = "own part of the kernel's result";
+    own.tags = 0;
+    own.shape.dim[2] = h->seq;
+    return hb_layer_own_part(lo, y, HB_AX_SEQUENCE, all, own);
+}
+
 /* Attention where the sequence may be split: XLA programs gather keys and values whole (the lab's
  * constraint on k and v; a ring is not kept as one), or exchange heads for positions. */
 static int attend_sequence(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
                            const int qkv[3])
 {
     int64_t ways = hb_ways(lo, HB_AX_SEQUENCE);
+    if (is_kernel_whole(lo, y, h))
+        return attend_whole(lo, y, h, qkv);
     if (ways == 1 || lo->spec->sharding.sequence_kind != HB_SEQ_ALL_TO_ALL) {
         int k = gather_keys(lo, y, qkv[1], h, "k, gathered over sequence");
         int v = gather_keys(lo, y, qkv[2], h, "v, gathered over sequence");

@@ -64,8 +64,9 @@ void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
         const struct hb_shape *own = &b->y->values[v].shape;
         if (b->sums_wide && (int)v == b->y->input && !b->first)
             s.dtype = HB_DT_F32;
+        int64_t parts = b->y->values[v].in_parts ? b->lo->spec->batch.seq / b->lo->local.seq : 1;
         for (int i = 0; i < own->rank && s.rank < HB_SHAPE_RANK; i++)
-            s.dim[s.rank++] = own->dim[i];
+            s.dim[s.rank++] = i == 2 ? own->dim[i] / parts : own->dim[i];
         b->stack[v] = hb_temp_tiled(b->lo, hb_body_name(b, (int)v, ", saved for backward"),
                                     HB_CAT_SAVED, s, b->y->values[v].tiling);
         if (keep == HB_KEEP_HOST)
@@ -171,15 +172,18 @@ static bool makes_buffers(const struct hb_body *b, const struct hb_step_op *s)
 static void run_move(struct hb_body *b, const struct hb_step_op *s, uint32_t out)
 {
     hb_body_prepare(b, s->in[0]);
-    struct hb_emit e = {.name = s->name,
-                        .kind = s->op,
-                        .axis = s->axis,
-                        .stream = HB_STREAM_COLLECTIVE + (unsigned)s->axis,
-                        .group = hb_ways(b->lo, s->axis)};
+    bool own = s->op == HB_OP_COPY; /* takes its own part; only its gradient is gathered */
+    struct hb_emit e = {.name = s->name, .kind = s->op};
+    if (!own) {
+        e.axis = s->axis;
+        e.stream = HB_STREAM_COLLECTIVE + (unsigned)s->axis;
+        e.group = hb_ways(b->lo, s->axis);
+    }
     int64_t whole = b->lo->p->bufs[out].plain_bytes;
     if (s->op == HB_OP_REDUCE_SCATTER)
         whole = hb_mul_sat(whole, e.group);
-    e.sent_bytes = s->sent_bytes > 0 ? s->sent_bytes : hb_payload_bytes(s->op, whole, e.group);
+    if (!own)
+        e.sent_bytes = s->sent_bytes > 0 ? s->sent_bytes : hb_payload_bytes(s->op, whole, e.group);
     hb_body_read(b, &e, s->in[0]);
     hb_emit_write(&e, out);
     hb_emit(b->lo, &e);
@@ -371,10 +375,31 @@ static bool is_read_stacked(const struct hb_body *b, int v)
            (b->lo->habits->recompute_first && hb_saved_inside(b->y, v));
 }
 
+/* A value of which each device kept its part. */
+static void gather_parts(struct hb_body *b, int v, uint32_t part)
+{
+    int64_t ways = b->lo->spec->batch.seq / b->lo->local.seq, whole;
+    b->now[v] = make_value(b, v);
+    whole = b->lo->p->bufs[b->now[v]].plain_bytes;
+    struct hb_emit e = {.name = hb_body_name(b, v, ", gathered over sequence"),
+                        .kind = HB_OP_ALL_GATHER,
+                        .axis = HB_AX_SEQUENCE,
+                        .stream = HB_STREAM_COLLECTIVE + HB_AX_SEQUENCE,
+                        .group = ways,
+                        .sent_bytes = hb_payload_bytes(HB_OP_ALL_GATHER, whole, ways)};
+    hb_emit_read(&e, part);
+    hb_emit_write(&e, b->now[v]);
+    hb_emit(b->lo, &e);
+}
+
 /* A kept value comes out of its stack when it is first read. */
 static void load_value(struct hb_body *b, int v)
 {
     bool host = b->saved->keep[v] == HB_KEEP_HOST;
+    if (b->y->values[v].in_parts && !host) {
+        gather_parts(b, v, b->stack[v]);
+        return;
+    }
     if ((b->own_stacks || is_read_stacked(b, v)) && !host) {
         b->now[v] = b->stack[v];
         return;

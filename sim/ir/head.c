@@ -283,7 +283,7 @@ static bool is_tied_early(const struct hb_lower *lo)
         return false;
     bool naive = s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE;
     bool split = lo->local.batch_ways > 1 && (!is_between_gathers(lo) || lo->local.batch == 1);
-    return split || (naive && hb_ways(lo, HB_AX_TENSOR) > 1 && s->batch.accumulate == 1);
+    return split || (naive && is_several(lo));
 }
 
 /* Padded gathers: not where the layers keep what their products made, so that the gathered head

@@ -22,23 +22,30 @@ struct hb_step_op *hb_layer_step(struct hb_lower *lo, struct hb_layer *y, struct
     return &y->steps[y->step_count++];
 }
 
+static int add_move(struct hb_lower *lo, struct hb_layer *y, struct hb_step_op s, struct hb_value v)
+{
+    s.kind = HB_STEP_MOVE;
+    s.name = v.name;
+    s.out[0] = hb_layer_value(lo, y, v);
+    s.in_count = s.out_count = 1;
+    s.leaf = HB_NONE;
+    hb_layer_step(lo, y, s);
+    return s.out[0];
+}
+
 int hb_layer_move(struct hb_lower *lo, struct hb_layer *y, enum hb_op_kind op, enum hb_axis axis,
                   int in, struct hb_value v)
 {
-    bool exchange = op == HB_OP_ALL_TO_ALL;
-    int out = hb_layer_value(lo, y, v);
-    hb_layer_step(lo, y,
-                  (struct hb_step_op){.kind = HB_STEP_MOVE,
-                                      .op = op,
-                                      .back_op = exchange ? op : HB_OP_REDUCE_SCATTER,
-                                      .axis = axis,
-                                      .name = v.name,
-                                      .in = {in},
-                                      .in_count = 1,
-                                      .out = {out},
-                                      .out_count = 1,
-                                      .leaf = HB_NONE});
-    return out;
+    enum hb_op_kind back = op == HB_OP_ALL_TO_ALL ? op : HB_OP_REDUCE_SCATTER;
+    struct hb_step_op s = {.op = op, .back_op = back, .axis = axis, .in = {in}};
+    return add_move(lo, y, s, v);
+}
+
+int hb_layer_own_part(struct hb_lower *lo, struct hb_layer *y, enum hb_axis axis, int in,
+                      struct hb_value v)
+{
+    struct hb_step_op s = {.op = HB_OP_COPY, .back_op = HB_OP_ALL_GATHER, .axis = axis, .in = {in}};
+    return add_move(lo, y, s, v);
 }
 
 static struct hb_leaf make_leaf(struct hb_lower *lo, const struct hb_layer *y, const char *name,

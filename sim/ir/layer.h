@@ -33,6 +33,7 @@ struct hb_value {
     bool turned;       /* with the step that makes it, for backward products; read to their end */
     bool restacked;    /* its stack is copied whole into another layout between the passes */
     bool read_stacked; /* kept in a loop's stack, its readers take their layer's out of that */
+    bool in_parts;     /* its stack has this device's part over the sequence axis */
     bool mask;         /* a predicate where it is made again, in its own dtype where it is kept */
 };
 
@@ -108,6 +109,9 @@ struct hb_step_op *hb_layer_step(struct hb_lower *lo, struct hb_layer *y, struct
 /* value in; value v made of it by an all-gather or an all-to-all over axis. */
 int hb_layer_move(struct hb_lower *lo, struct hb_layer *y, enum hb_op_kind op, enum hb_axis axis,
                   int in, struct hb_value v);
+/* v is this device's part of in over axis; the gradient is gathered. */
+int hb_layer_own_part(struct hb_lower *lo, struct hb_layer *y, enum hb_axis axis, int in,
+                      struct hb_value v);
 /* value in; value out, made by a product with weight leaf. */
 int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, uint32_t leaf,
                      struct hb_value value);

@@ -582,6 +582,23 @@ static void tied_heads_between_gathers(void **state)
     assert_int_equal(find(&plain, "gradient of the logits, turned"), HB_NONE);
 }
 
+/* plain-v5p-007-llama8b, and plain-v5p-020-llama2-7b, which keeps names:q,k,v,attn_ctx; MaxText's
+ * llama3-8b/ctx4_fsdp2. */
+static void kernels_run_over_whole_sequences(void **state)
+{
+    (void)state;
+    const char *fsdp = "mesh.fsdp=2", *seq = "mesh.sequence=4";
+    const char *names = "remat.policy=names", *save = "remat.save=[q, k, v, attn_ctx]";
+    struct low full = DENSE(fsdp, seq), kept = DENSE(fsdp, seq, names, save);
+    struct low maxtext = DENSE(fsdp, seq, "runtime.framework=maxtext");
+    assert_int_equal(buf_of(&full, "attention result of the kernel")->dim[2], 2048);
+    assert_int_equal(buf_of(&maxtext, "attention result of the kernel")->dim[2], 512);
+    assert_int_equal(buf_of(&kept, "attention result of the kernel, saved")->dim[3], 512);
+    assert_int_equal(buf_of(&kept, "k, gathered over sequence, saved")->dim[3], 2048);
+    assert_int_equal(buf_of(&full, "q, gathered over sequence")->dim[2], 2048);
+    assert_int_equal(find(&maxtext, "q, gathered over sequence"), HB_NONE);
+}
+
 /* opt/layers=loop,chunk with 512 tokens against tinyS/layers=loop with 16384. */
 static void few_tokens_put_updates_off(void **state)
 {
@@ -752,6 +769,7 @@ int main(void)
         TEST(plain_gathers_make_the_heads_gradient_first),
         TEST(probabilities_stand_beside_their_gradient),
         TEST(tied_heads_between_gathers),
+        TEST(kernels_run_over_whole_sequences),
         TEST(few_tokens_put_updates_off),
         TEST(heads_elsewhere),
         TEST(v6e_rings_from_more_tokens),
