@@ -230,11 +230,25 @@ static void insert_choice(struct best *b, const struct hb_brute_choice *choice,
     memcpy(room, parts, choice->count * sizeof *parts);
 }
 
-/* What is wanted at most: no more than the worst of a full list. */
-static int64_t ceiling_of(const struct best *b)
+/* Whether a value that is no less than this one may still be wanted. */
+static bool may_enter(const struct best *b, int64_t value, uint64_t place)
 {
-    int64_t worst = b->count == b->most ? b->list[b->most - 1].value : INT64_MAX;
-    return worst < b->ceiling ? worst : b->ceiling;
+    const struct hb_brute_choice *worst = b->count == b->most ? &b->list[b->most - 1] : NULL;
+    return value <= b->ceiling && (!worst || before(value, place, worst->value, worst->place));
+}
+
+/* Within the limits of memory; what costs least comes first. */
+static bool is_small(struct best *b, const struct hb_part *parts, uint32_t count,
+                     struct hb_price *price)
+{
+    const struct hb_brute_limits *l = b->limits;
+    if (hb_segment_slot_bytes(b->s, parts, count, b->tight_slot) > l->budget_bytes)
+        return false;
+    hb_segment_price(b->s, parts, count, price);
+    if (price->live_bytes > l->budget_bytes)
+        b->tight_slot = price->peak_slot;
+    return price->live_bytes <= l->budget_bytes && price->host_bytes <= l->host_bytes &&
+           !(l->away_bytes && price->host_bytes > 0 && price->live_bytes > l->away_bytes);
 }
 
 static bool visit_best(void *context, const struct hb_part *parts, uint32_t count)
@@ -243,19 +257,12 @@ static bool visit_best(void *context, const struct hb_part *parts, uint32_t coun
     const struct hb_brute_limits *l = b->limits;
     struct hb_brute_choice c = {.place = b->place++, .count = count};
     bool by_time = l->goal == HB_GOAL_TIME;
-    int64_t ceiling = ceiling_of(b);
     if (c.place % LOOK_EACH == 0 && hb_stop_now(l->stop))
         return false;
-    if (by_time && path_ns(b->s, parts, count) > ceiling)
+    if (by_time && (!may_enter(b, path_ns(b->s, parts, count), c.place) ||
+                    !may_enter(b, hb_segment_bound_ns(b->s, parts, count), c.place)))
         return true;
-    if (hb_segment_slot_bytes(b->s, parts, count, b->tight_slot) > l->budget_bytes)
-        return true;
-    hb_segment_price(b->s, parts, count, &c.price);
-    if (c.price.live_bytes > l->budget_bytes)
-        b->tight_slot = c.price.peak_slot;
-    if (c.price.live_bytes > l->budget_bytes || c.price.host_bytes > l->host_bytes ||
-        (l->away_bytes && c.price.host_bytes > 0 && c.price.live_bytes > l->away_bytes) ||
-        (by_time ? c.price.bound_ns : c.price.live_bytes) > ceiling)
+    if (!is_small(b, parts, count, &c.price))
         return true;
     if (by_time && b->replay) {
         int64_t ns = l->time == HB_TIME_TURNS ? hb_replay_turns_ns(b->replay, parts, count)
@@ -263,9 +270,8 @@ static bool visit_best(void *context, const struct hb_part *parts, uint32_t coun
         c.price.bound_ns = ns > c.price.bound_ns ? ns : c.price.bound_ns;
     }
     c.value = by_time ? c.price.bound_ns : c.price.live_bytes;
-    const struct hb_brute_choice *worst = b->count == b->most ? &b->list[b->most - 1] : NULL;
-    if (c.value > ceiling || !before(l->after_value, l->after_place, c.value, c.place) ||
-        (worst && !before(c.value, c.place, worst->value, worst->place)))
+    if (!may_enter(b, c.value, c.place) ||
+        !before(l->after_value, l->after_place, c.value, c.place))
         return true;
     insert_choice(b, &c, parts);
     b->ceiling = b->alone ? c.value : b->ceiling;

@@ -114,6 +114,9 @@ enum { HB_PARTS_MAX = 64 };
 /* parts in the model's order, at most HB_PARTS_MAX; blocks without items are left out. */
 void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
                       struct hb_price *out);
+/* Its bound alone, which costs less. */
+int64_t hb_segment_bound_ns(const struct hb_segment *s, const struct hb_part *parts,
+                            uint32_t count);
 /* Device bytes in one slot: no more than the peak. */
 int64_t hb_segment_slot_bytes(const struct hb_segment *s, const struct hb_part *parts,
                               uint32_t count, uint32_t slot);

@@ -25,6 +25,7 @@ struct hb_building {
     uint32_t *next_alias;   /* by buffer: the next of the same root; HB_NONE */
     uint32_t *roots_of;     /* roots sorted by owner, groups first, ends last */
     uint32_t *first_root;   /* by group (ends: group_count) */
+    uint32_t *slot_of;      /* by op */
     const int64_t **moving; /* by root: its table, once it was asked for */
     struct hb_item *items;
     bool floor;

@@ -169,19 +169,25 @@ int64_t hb_segment_slot_bytes(const struct hb_segment *s, const struct hb_part *
            live_in_slot(s, parts, count, HB_BYTES_DEVICE, slot);
 }
 
+int64_t hb_segment_bound_ns(const struct hb_segment *s, const struct hb_part *parts, uint32_t count)
+{
+    int64_t most = 0;
+    for (int v = 0; v < HB_BOUNDS; v++) {
+        int64_t sum = s->bound_ns[v];
+        for (uint32_t i = 0; i < count && s->items[parts[i].item].bound_ns[v]; i++)
+            sum += s->items[parts[i].item].bound_ns[v][parts[i].steps];
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
 void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
                       struct hb_price *out)
 {
     uint32_t host_slot;
     out->live_bytes = bytes_of_parts(s, parts, count, HB_BYTES_DEVICE, &out->peak_slot);
     out->host_bytes = s->has_host ? bytes_of_parts(s, parts, count, HB_BYTES_HOST, &host_slot) : 0;
-    out->bound_ns = 0;
-    for (int v = 0; v < HB_BOUNDS; v++) {
-        int64_t sum = s->bound_ns[v];
-        for (uint32_t i = 0; i < count && s->items[parts[i].item].bound_ns[v]; i++)
-            sum += s->items[parts[i].item].bound_ns[v][parts[i].steps];
-        out->bound_ns = sum > out->bound_ns ? sum : out->bound_ns;
-    }
+    out->bound_ns = hb_segment_bound_ns(s, parts, count);
 }
 
 /* In the turns themselves a policy may need less than the floor's own, and when the

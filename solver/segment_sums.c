@@ -229,45 +229,72 @@ static void close_sum(const struct hb_segment *s, const struct sum *sum)
         sum->row[i] += sum->still;
 }
 
-/* One group in one slot. */
-static bool sum_stay(struct hb_building *w, uint32_t group, uint32_t slot)
-{
-    struct hb_item *item = &w->items[group];
-    size_t at = (size_t)slot * w->o.pair.group_count + group;
-    uint32_t ops = w->o.turn_end[at] - w->o.turn_first[at];
-    uint32_t first = w->first_root[group], end = w->first_root[group + 1];
+/* What is summed up of a group in a slot. */
+struct slot_sums {
     struct profile profiles[HB_BYTES_KINDS];
     struct sum sums[HB_BYTES_KINDS][HB_PART_STATES];
+};
+
+static uint32_t op_count_in(const struct hb_building *w, uint32_t group, uint32_t slot)
+{
+    size_t at = (size_t)slot * w->o.pair.group_count + group;
+    return w->o.turn_end[at] - w->o.turn_first[at];
+}
+
+/* A root in one slot in which it lives. False: it comes or goes in another's turn. */
+static bool add_stay(struct hb_building *w, struct slot_sums *to, const struct hb_outline_root *r,
+                     uint32_t slot, uint32_t group)
+{
+    int kind = hb_building_kind(w, r->buf);
+    struct stay stay = find_stay(w, r, slot, group);
+    if (stay.broken)
+        return false;
+    for (int k = 0; k < HB_PART_STATES; k++)
+        if (stay.state[k])
+            add_root(w, &to->sums[kind][k], r->buf);
+    if (!stay.partial)
+        return true;
+    struct profile *f = &to->profiles[kind];
+    if (!f->any)
+        *f = open_profile(w, op_count_in(w, group, slot),
+                          w->first_root[group + 1] - w->first_root[group]);
+    add_partial(f, r->buf, &stay);
+    return true;
+}
+
+static void close_slot(struct hb_building *w, const struct hb_item *item, struct slot_sums *to)
+{
     for (int k = 0; k < HB_BYTES_KINDS && item->live[k]; k++) {
-        profiles[k] = (struct profile){0};
         for (int state = 0; state < HB_PART_STATES; state++)
-            sums[k][state] = (struct sum){state_table(w, item, k, slot, state), 0};
+            close_sum(w->s, &to->sums[k][state]);
+        if (to->profiles[k].any)
+            close_profile(&to->profiles[k], to->sums[k][HB_PART_OWN].row);
     }
-    for (uint32_t i = first; i < end; i++) {
+}
+
+/* One group: each root in the slots between its first and its last op. */
+static bool sum_group(struct hb_building *w, uint32_t group, struct slot_sums *slots)
+{
+    struct hb_item *item = &w->items[group];
+    for (uint32_t q = 0; q < w->s->slot_count; q++)
+        for (int k = 0; k < HB_BYTES_KINDS && item->live[k]; k++) {
+            slots[q].profiles[k].any = false;
+            for (int state = 0; state < HB_PART_STATES; state++)
+                slots[q].sums[k][state] = (struct sum){state_table(w, item, k, q, state), 0};
+        }
+    for (uint32_t i = w->first_root[group]; i < w->first_root[group + 1]; i++) {
         const struct hb_outline_root *r = &w->o.roots[w->roots_of[i]];
         if (!hb_building_counts(w, r->buf) || hb_building_is_static(w, r->buf))
             continue;
-        int kind = hb_building_kind(w, r->buf);
-        struct stay stay = find_stay(w, r, slot, group);
-        if (stay.broken) {
-            w->why = "a buffer of a group that comes or goes in another's turn";
-            return false;
-        }
-        for (int k = 0; k < HB_PART_STATES; k++)
-            if (stay.state[k])
-                add_root(w, &sums[kind][k], r->buf);
-        if (!stay.partial)
-            continue;
-        if (!profiles[kind].any)
-            profiles[kind] = open_profile(w, ops, end - first);
-        add_partial(&profiles[kind], r->buf, &stay);
+        uint32_t q = w->slot_of[r->start < 0 ? 0 : r->start];
+        for (; q < w->s->slot_count && (int64_t)w->s->slots[q].first_op <= r->end; q++)
+            if (!add_stay(w, &slots[q], r, q, group)) {
+                w->why = "a buffer of a group that comes or goes in another's turn";
+                return false;
+            }
     }
-    for (int k = 0; k < HB_BYTES_KINDS && item->live[k]; k++) {
-        for (int state = 0; state < HB_PART_STATES; state++)
-            close_sum(w->s, &sums[k][state]);
-        if (profiles[k].any)
-            close_profile(&profiles[k], sums[k][HB_PART_OWN].row);
-    }
+    for (uint32_t q = 0; q < w->s->slot_count; q++)
+        close_slot(w, item, &slots[q]);
     return true;
 }
 
@@ -299,14 +326,14 @@ static bool sum_items(struct hb_building *w)
     w->s->has_host = has_host(w);
     struct hb_segment *s = w->s;
     size_t tables = (size_t)s->slot_count * HB_PART_STATES * hb_segment_row(s);
+    struct slot_sums *slots = hb_arena_alloc(w->arena, s->slot_count, sizeof *slots);
     for (uint32_t g = 0; g < s->item_count; g++) {
         for (int k = 0; k < HB_BYTES_KINDS; k++)
             if (k == HB_BYTES_DEVICE || s->has_host)
                 w->items[g].live[k] = hb_arena_alloc(w->arena, tables, sizeof(int64_t));
         sum_fixed(w, g);
-        for (uint32_t q = 0; q < s->slot_count; q++)
-            if (!sum_stay(w, g, q))
-                return false;
+        if (!sum_group(w, g, slots))
+            return false;
     }
     return true;
 }
@@ -327,6 +354,14 @@ static void name_items(struct hb_building *w)
     w->s->first_item[w->spec->model.block_count] = at;
 }
 
+static void place_ops(struct hb_building *w)
+{
+    w->slot_of = hb_arena_alloc(w->arena, (size_t)w->a.op_count + 1, sizeof *w->slot_of);
+    for (uint32_t q = 0; q < w->s->slot_count; q++)
+        for (uint32_t op = w->s->slots[q].first_op; op < w->s->slots[q].end_op; op++)
+            w->slot_of[op] = q;
+}
+
 bool hb_building_sum(struct hb_building *w)
 {
     struct hb_segment *out = w->s;
@@ -339,5 +374,6 @@ bool hb_building_sum(struct hb_building *w)
     out->odd_whole = hb_arena_alloc(w->arena, out->item_count, sizeof *out->odd_whole);
     out->odd_split = hb_arena_alloc(w->arena, out->item_count, sizeof *out->odd_split);
     hb_building_find_roots(w);
+    place_ops(w);
     return sum_ends(w) && sum_items(w);
 }
