@@ -167,7 +167,8 @@ static void look_closely(struct hb_search *s, const struct hb_open_cell *o,
     hb_space_cell_spec(s->plan->space.base, &cell, &spec);
     if (!hb_bound_node(s->scratch, &spec, s->ask->device, &floor))
         return;
-    struct hb_layers_ask ask = hb_search_layers_ask(s, o->cell, &spec);
+    struct hb_layers_ask ask =
+        hb_search_layers_ask(s, o->cell, &spec, hb_search_node_peaks(s, node));
     ask.fixed_bytes = floor.fixed_bytes;
     turns_ns[chunks] = hb_bound_turns(s->scratch, segment, &ask);
     if (alike)

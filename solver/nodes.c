@@ -243,7 +243,8 @@ static void fit_node(struct hb_search *s, uint32_t index)
     if (hb_bound_node(s->scratch, &spec, s->ask->device, &floor))
         fixed = floor.fixed_bytes;
     hb_space_cell_spec(s->plan->space.base, &cell, &spec);
-    struct hb_layers_ask ask = hb_search_layers_ask(s, node->first, &spec);
+    struct hb_layers_ask ask =
+        hb_search_layers_ask(s, node->first, &spec, hb_search_node_peaks(s, node));
     ask.fixed_bytes = fixed;
     node->layers_ns = hb_bound_layers(s->scratch, &ask);
     hb_arena_rewind(s->scratch, mark);

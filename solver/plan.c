@@ -73,11 +73,30 @@ struct hb_peak_limits hb_search_peaks(const struct hb_search *s, uint32_t cell,
     return p;
 }
 
+struct hb_peak_limits hb_search_node_peaks(const struct hb_search *s,
+                                           const struct hb_search_node *node)
+{
+    struct hb_peak_limits all = {0, 0};
+    for (uint32_t i = node->first; i < node->end; i++) {
+        const struct hb_cell *cell = &s->plan->space.cells[i], *last = cell - 1;
+        struct hb_spec spec;
+        if (cell->form == HB_FORM_NESTED || (i > node->first && last->form == cell->form &&
+                                             last->optimizer_offload == cell->optimizer_offload &&
+                                             (last->loss_chunks > 1) == (cell->loss_chunks > 1)))
+            continue;
+        hb_search_cell_spec(s, i, &spec);
+        struct hb_peak_limits own = hb_search_peaks(s, HB_NONE, &spec);
+        all.most_bytes = hb_larger(all.most_bytes, own.most_bytes);
+        all.away_bytes = hb_larger(all.away_bytes, own.away_bytes);
+    }
+    return all;
+}
+
 /* What comes of it is taken for cells of other kinds too: the whole budget. */
 struct hb_layers_ask hb_search_layers_ask(const struct hb_search *s, uint32_t cell,
-                                          const struct hb_spec *cell_spec)
+                                          const struct hb_spec *cell_spec,
+                                          struct hb_peak_limits peaks)
 {
-    struct hb_peak_limits peaks = hb_search_peaks(s, HB_NONE, cell_spec);
     return (struct hb_layers_ask){.cell_spec = cell_spec,
                                   .menus = s->plan->searched,
                                   .device = s->ask->device,
@@ -363,8 +382,8 @@ enum { MORE_BY_MESH = 4 };
 static bool is_spent(const struct hb_search *s)
 {
     uint64_t most = (uint64_t)s->ask->most_effort * (s->plan->space.remat ? 1 : MORE_BY_MESH);
-    return s->ask->polish && s->ask->most_effort && s->effort >= most &&
-           s->incumbent < INFINITY && !s->plan->settled;
+    return s->ask->polish && s->ask->most_effort && s->effort >= most && s->incumbent < INFINITY &&
+           !s->plan->settled;
 }
 
 static void search_all(struct hb_search *s)

@@ -31,6 +31,7 @@ struct relax {
     int64_t *layers;        /* by buffer that may be kept: how many layers have one */
     struct hb_lp lp;
     uint32_t entry_cap, row_cap;
+    uint32_t most_rows;
 };
 
 /* --- what is the same for all --- */
@@ -309,6 +310,26 @@ static uint32_t *none_list(struct hb_arena *arena, uint32_t count)
     return list;
 }
 
+/* The rows that depend on it stand after the others. */
+static int64_t solve_within(struct relax *x, int64_t budget_bytes, int64_t host_bytes,
+                            int64_t fixed, const int64_t busy[HB_STREAM_COUNT])
+{
+    struct hb_lp *lp = &x->lp;
+    uint32_t rows = lp->row_count, entries = lp->entry_count;
+    if (budget_bytes < INT64_MAX)
+        add_memory_row(x, 0, ((double)budget_bytes - (double)fixed) / mib + 1);
+    if (host_bytes < INT64_MAX)
+        add_memory_row(x, 1, (double)host_bytes / mib + 1);
+    add_time_rows(x, busy);
+    enum hb_ilp_status status = hb_ilp_linear(x->arena, lp);
+    x->most_rows = lp->row_count;
+    lp->row_count = rows;
+    lp->entry_count = entries;
+    if (status == HB_ILP_INFEASIBLE)
+        return INT64_MAX;
+    return status == HB_ILP_OPTIMAL ? (int64_t)floor(lp->bound * ms) : 0;
+}
+
 void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, struct hb_relax *out)
 {
     struct relax x = {.arena = scratch, .ask = ask};
@@ -327,17 +348,13 @@ void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, str
     sum_streams(&x, busy);
     add_loops(&x);
     add_inputs(&x);
-    if (ask->budget_bytes < INT64_MAX)
-        add_memory_row(&x, 0, ((double)ask->budget_bytes - (double)fixed_bytes(&x)) / mib + 1);
-    if (ask->host_bytes < INT64_MAX)
-        add_memory_row(&x, 1, (double)ask->host_bytes / mib + 1);
-    add_time_rows(&x, busy);
-    enum hb_ilp_status status = hb_ilp_linear(scratch, &x.lp);
-    out->rows = x.lp.row_count;
+    int64_t fixed = fixed_bytes(&x);
+    out->bound_ns = solve_within(&x, ask->budget_bytes, ask->host_bytes, fixed, busy);
+    if (ask->here_bytes > ask->budget_bytes) {
+        int64_t here_ns = solve_within(&x, ask->here_bytes, 0, fixed, busy);
+        out->bound_ns = here_ns < out->bound_ns ? here_ns : out->bound_ns;
+    }
+    out->rows = x.most_rows;
     out->columns = x.lp.columns;
-    if (status == HB_ILP_INFEASIBLE)
-        out->bound_ns = INT64_MAX;
-    if (status == HB_ILP_OPTIMAL)
-        out->bound_ns = (int64_t)floor(x.lp.bound * ms);
     out->again_ns = out->bound_ns < INT64_MAX ? out->bound_ns - busy[HB_STREAM_COMPUTE] : 0;
 }

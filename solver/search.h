@@ -122,9 +122,13 @@ struct hb_peak_limits {
 };
 struct hb_peak_limits hb_search_peaks(const struct hb_search *s, uint32_t cell,
                                       const struct hb_spec *spec);
+/* Of all scans of the node, and unrolled steps: the largest. */
+struct hb_peak_limits hb_search_node_peaks(const struct hb_search *s,
+                                           const struct hb_search_node *node);
 /* For a spec of the cell; without fixed_bytes. */
 struct hb_layers_ask hb_search_layers_ask(const struct hb_search *s, uint32_t cell,
-                                          const struct hb_spec *cell_spec);
+                                          const struct hb_spec *cell_spec,
+                                          struct hb_peak_limits peaks);
 bool hb_search_by_memory(const struct hb_search *s);
 void hb_search_settle(struct hb_search *s, uint32_t cell, enum hb_cell_fate fate, double value);
 void hb_search_cell_spec(const struct hb_search *s, uint32_t cell, struct hb_spec *out);

@@ -8,15 +8,17 @@
 #include "solver/nodes.h"
 #include "solver/relax.h"
 
-/* floor: the cell's; null: of a node's layers alone. */
+/* floor: the cell's; null: of a node's layers alone. here: some of the configurations have nothing
+ * on the host. */
 static struct hb_relax relax(struct hb_search *s, const struct hb_spec *spec,
-                             const struct hb_floor *floor)
+                             const struct hb_floor *floor, struct hb_peak_limits peaks, bool here)
 {
     struct hb_plan_counts *k = &s->plan->counts;
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_relax_ask ask = {.cell_spec = spec,
                                .device = s->ask->device,
-                               .budget_bytes = s->ask->budget_bytes,
+                               .budget_bytes = peaks.away_bytes,
+                               .here_bytes = here ? peaks.most_bytes : 0,
                                .host_bytes = s->ask->host_bytes,
                                .floor = floor,
                                .layers_only = !floor};
@@ -35,7 +37,7 @@ void hb_whole_relax_node(struct hb_search *s, struct hb_search_node *node)
     if (node->relaxed || hb_search_by_memory(s) || hb_stop_now(s->ask->stop))
         return;
     hb_nodes_floor_spec(s, node, &spec);
-    node->relax_ns = relax(s, &spec, NULL).bound_ns;
+    node->relax_ns = relax(s, &spec, NULL, hb_search_node_peaks(s, node), true).bound_ns;
     node->relaxed = true;
 }
 
@@ -53,7 +55,8 @@ double hb_whole_cell_value(struct hb_search *s, struct hb_search_node *node, uin
     if (value >= best || hb_search_by_memory(s) || cell->form != HB_FORM_SCAN)
         return value;
     hb_search_cell_spec(s, index, &spec);
-    int64_t relaxed = relax(s, &spec, &f->floor).bound_ns;
+    bool here = spec.optimizer.offload == HB_PLACE_NONE;
+    int64_t relaxed = relax(s, &spec, &f->floor, hb_search_peaks(s, HB_NONE, &spec), here).bound_ns;
     s->plan->relax_ns[index] = hb_larger(s->plan->relax_ns[index], relaxed);
     if (relaxed == INT64_MAX)
         return INFINITY;
