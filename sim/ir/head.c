@@ -235,8 +235,7 @@ static bool is_update_slow(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
     return lo->fsdp_mode == HB_WEIGHT_RING && !hb_head_short_ring(lo) &&
-           hb_ways(lo, HB_AX_TENSOR) > 1 && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
-           o->name == HB_OPT_ADAFACTOR;
+           hb_ways(lo, HB_AX_TENSOR) > 1 && o->name == HB_OPT_ADAFACTOR;
 }
 
 /* A head whose new state goes to the host is made last on one device, its logits wait: with the

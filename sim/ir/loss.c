@@ -557,7 +557,7 @@ static void start_grad(struct hb_lower *lo, struct hb_ends *ends, const struct h
 {
     /* Beside the products (v5e) both wait; between padded gathers the labels' logits are read
      * before (70B over fsdp 64 of v5p, 8192 tokens: one f32[8192,128256], not two). */
-    bool read = !hb_order_sum_waits(lo) && !hb_sequence_gathers_known(lo);
+    bool read = !hb_order_sum_waits(lo) && !hb_sequence_gathers_known(lo) && !lo->spec->loss.onehot;
     ends->pending_logits = read ? c->logits : HB_NONE;
     make_whole(lo, ends, c->x, c->dlogits);
 }

@@ -185,21 +185,7 @@ static bool is_depth_late(const struct hb_lower *lo)
  * 5810 5749. */
 bool hb_sequence_tensor_waits(const struct hb_lower *lo)
 {
-    int64_t bits = hb_dtype_bits(lo->spec->loss.dot), d = lo->spec->model.d_model;
-    int64_t logits = hb_logit_bytes(lo, bits / CHAR_BIT);
-    int64_t two = hb_mul_sat(4 * d, lo->local.tokens), three = hb_add_sat(two, two / 2);
-    int64_t grads = lo->stacked_grad_bytes, stack = hb_sequence_kept_bytes(lo);
-    int64_t head = hb_mul_sat(d, lo->local.vocab);
-    int64_t made = state_bytes(lo, head);
-    int64_t back = hb_add_sat(hb_mul_sat(2, grads), three);
-    back = hb_larger(back, hb_add_sat(grads, tensor_layer_bytes(lo)));
-    int64_t loss = hb_add_sat(logits, three), forward = hb_add_sat(stack, three);
-    bool depth_late = is_depth_late(lo);
-    int64_t list = hb_add_sat(grads, hb_larger(forward, hb_add_sat(loss, made)));
-    list = hb_larger(list, hb_add_sat(back, 0));
-    int64_t depth = hb_larger(forward, hb_add_sat(loss, depth_late ? 0 : made));
-    depth = hb_larger(depth, hb_add_sat(back, depth_late ? logits : made));
-    return depth_late;
+    return is_depth_late(lo);
 }
 
 /* Layers over fsdp, with or without tensor parallelism, that keep their inputs, a whole loss, a
@@ -267,9 +253,7 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     int64_t held = hb_add_sat(logits, hb_mul_sat(2, resid));
     bool early = whole <= hb_add_sat(logits, resid);
     int64_t loss = hb_add_sat(hb_add_sat(stacks, whole), hb_add_sat(held, resid));
-    /* Beside products its sum waits (v5e8x8, two sequences, 32000 words 3209 2768 3229). */
-    int64_t begun = hb_add_sat(back, 0);
-    int64_t list = early ? hb_larger(loss, begun) : hb_add_sat(back, held);
+    int64_t list = early ? hb_larger(loss, back) : hb_add_sat(back, held);
     bool waits = is_sum_late(lo);
     int64_t sum = hb_head_sum_scattered(lo) ? hb_shape_plain_bytes(&part) : head;
     int64_t depth = hb_add_sat(hb_add_sat(lo->input_bytes, whole), held);
