@@ -47,7 +47,7 @@ struct options {
     bool thorough;
     bool prices;
     bool full;
-    struct hb_node *written; /* the input before its defaults */
+    struct hb_planned planned;
 };
 
 static void fill_ask(struct hb_env *env, const struct options *o, const struct hb_spec *spec,
@@ -328,7 +328,7 @@ static bool explain(const struct options *o, const struct hb_plan_ask *ask,
 static int answer_plan(struct hb_env *env, const struct options *o, struct hb_plan_ask *ask)
 {
     struct hb_plan plan;
-    struct hb_plan_answer answer = {.ask = ask, .plan = &plan, .written = o->written};
+    struct hb_plan_answer answer = {.ask = ask, .plan = &plan, .written = o->planned.written};
     if (!hb_margin_apply(ask, &answer.margin) || !search(o, ask, &plan, &answer) ||
         !verify(o, ask, &plan, &answer))
         return HB_EXIT_INPUT;
@@ -358,12 +358,23 @@ static bool check_torch(struct hb_env *env, const struct options *o, const struc
     if ((torch && jax) || ((titan || trainer) && (!torch || megatron)) ||
         (core && (!torch || !megatron)))
         return hb_error(env->diag, (struct hb_loc){.file = o->model},
-                        "--emit: the file is of compiler %s; allowed: %s, yaml",
+                        "--emit: the file is of compiler %s; allowed: %s, yaml (or --set "
+                        "compiler=... beside it)",
                         torch ? "torch" : "xla",
                         !torch     ? "maxtext, levanter"
                         : megatron ? "megatron"
                                    : "torchtitan, hf-trainer");
     return true;
+}
+
+/* Whose settings are wanted says whose step it is, where the input does not. */
+static const char *const *open_words(enum hb_emit emit)
+{
+    static const char *const torch[] = {"compiler=torch", NULL};
+    static const char *const megatron[] = {"compiler=torch", "runtime.framework=megatron", NULL};
+    if (emit == HB_EMIT_MEGATRON)
+        return megatron;
+    return emit == HB_EMIT_TORCHTITAN || emit == HB_EMIT_TRAINER ? torch : NULL;
 }
 
 static int run(struct hb_env *env, int argc, char **argv)
@@ -381,8 +392,9 @@ static int run(struct hb_env *env, int argc, char **argv)
     if (o.margin)
         hb_words_add(&o.common.set, env->arena,
                      hb_arena_printf(env->arena, "plan.margin=%s", o.margin));
+    o.planned.if_open = open_words(o.emit);
     if (!hb_draw_check(env, &o.plot) || !hb_input_confidence(env, o.confidence, &o.common.set) ||
-        !hb_input_read_planned(env, o.model, &o.common.set, &spec, &device, &o.written))
+        !hb_input_read_planned(env, o.model, &o.common.set, &spec, &device, &o.planned))
         return HB_EXIT_INPUT;
     if (!check_torch(env, &o, &spec))
         return HB_EXIT_INPUT;

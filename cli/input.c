@@ -72,10 +72,11 @@ bool hb_input_confidence(struct hb_env *env, double value, struct hb_words *sets
 
 bool hb_input_read_planned(struct hb_env *env, const char *path, const struct hb_words *sets,
                            struct hb_spec *out_spec, struct hb_device *out_device,
-                           struct hb_node **out_written)
+                           struct hb_planned *planned)
 {
     struct hb_schema_source source = hb_input_source(env, path, sets);
     source.searched = true;
-    source.out_written = out_written;
+    source.if_open = planned->if_open;
+    source.out_written = &planned->written;
     return read_spec(env, &source, out_spec, out_device);
 }

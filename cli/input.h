@@ -16,10 +16,14 @@ bool hb_input_read(struct hb_env *env, const char *path, const struct hb_words *
                    struct hb_spec *out_spec, struct hb_device *out_device);
 
 /* The same of what plans: where the mesh is free the written one need not divide the batch.
- * *out_written is the input before its defaults. */
+ * if_open: null, or KEY=VALUE of keys that the input leaves open, ended by null. */
+struct hb_planned {
+    const char *const *if_open;
+    struct hb_node *written; /* filled: the input before its defaults */
+};
 bool hb_input_read_planned(struct hb_env *env, const char *path, const struct hb_words *sets,
                            struct hb_spec *out_spec, struct hb_device *out_device,
-                           struct hb_node **out_written);
+                           struct hb_planned *planned);
 
 /* As hb_input_read, with the input before its defaults. */
 bool hb_input_read_written(struct hb_env *env, const char *path, const struct hb_words *sets,

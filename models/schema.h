@@ -27,6 +27,7 @@ struct hb_schema_source {
     const char *data_dir;         /* holds models/zoo */
     const struct hb_given *given; /* text in place of the file at path; null or nameless: none */
     bool searched; /* a mesh that plan.search frees need not divide the batch as written */
+    const char *const *if_open; /* null, or KEY=VALUE of keys that nothing says; a null ends them */
     struct hb_node **out_written; /* null, or where the tree is left as it was before defaults */
 };
 

@@ -19,6 +19,7 @@ struct opened {
     const struct opened *by;
     const char *path;
     int depth;
+    bool *out_foreign; /* null, or set where it is another program's file */
 };
 
 static bool read_with_includes(const struct hb_schema_source *s, const struct opened *file,
@@ -69,6 +70,13 @@ static bool check_include(const struct hb_schema_source *s, const struct opened 
     return true;
 }
 
+static bool note_foreign(const struct opened *file, const struct hb_node *root)
+{
+    if (file->out_foreign)
+        *file->out_foreign = hb_import_is_foreign(root);
+    return true;
+}
+
 /* Replaces a tree of another program's by ours, and says so. */
 static bool import_tree(const struct hb_schema_source *s, const char *path, struct hb_node **root)
 {
@@ -100,7 +108,7 @@ static bool include_under(const struct hb_schema_source *s, const struct opened 
     const char *path = hb_arena_printf(s->arena, "%s%s", folder, include->text);
     if (!check_include(s, file, include, path))
         return false;
-    struct opened inner = {file, path, file->depth + 1};
+    struct opened inner = {file, path, file->depth + 1, NULL};
     struct hb_node *base = NULL;
     if (!read_with_includes(s, &inner, &base))
         return false;
@@ -116,7 +124,7 @@ static bool read_with_includes(const struct hb_schema_source *s, const struct op
 {
     struct hb_node *root = NULL;
     if (!hb_import_load_given(s->arena, s->diag, file->by ? NULL : s->given, file->path, &root) ||
-        !import_tree(s, file->path, &root))
+        !note_foreign(file, root) || !import_tree(s, file->path, &root))
         return false;
     if (root->kind != HB_NODE_MAP)
         return hb_error(s->diag, root->loc, "%s stands where a map of keys is wanted",
@@ -399,15 +407,60 @@ static bool apply_import(const struct hb_schema_source *s, struct hb_node *root)
     return true;
 }
 
+/* What the source says of keys that nothing else did: a section's or a key of a section. */
+static bool apply_open(const struct hb_schema_source *s, struct hb_node *root)
+{
+    for (const char *const *set = s->if_open; set && *set; set++) {
+        size_t len = strcspn(*set, ".=");
+        const struct hb_node *node = hb_node_find(root, hb_arena_strndup(s->arena, *set, len));
+        const char *rest = *set + len;
+        if ((*rest == '=' && node) ||
+            (*rest == '.' &&
+             hb_node_find(node, hb_arena_strndup(s->arena, rest + 1, strcspn(rest + 1, "=")))))
+            continue;
+        if (!hb_schema_set(s->arena, s->diag, root, *set))
+            return false;
+    }
+    return true;
+}
+
+/* Another program's file may say a model and nothing else: the rest is a default, which would be
+ * simulated without a word. */
+static void warn_open(const struct hb_schema_source *s, const struct hb_node *root)
+{
+    const struct hb_node *hardware = hb_node_find(root, "hardware");
+    const struct hb_node *batch = hb_node_find(root, "batch");
+    bool size = hb_node_find(batch, "global") || hb_node_find(batch, "per_device") ||
+                hb_node_find(batch, "tokens");
+    struct hb_str open;
+    hb_str_init(&open, s->arena);
+    if (!hb_node_find(hardware, "device"))
+        hb_str_add(&open, " --set hardware.device=h100");
+    if (!hb_node_find(hardware, "count") && !hb_node_find(root, "mesh"))
+        hb_str_add(&open, " --set hardware.count=8");
+    if (!size)
+        hb_str_add(&open, " --set batch.global=64");
+    if (!hb_node_find(batch, "seq") && !hb_node_find(batch, "tokens"))
+        hb_str_add(&open, " --set batch.seq=4096");
+    if (open.len)
+        hb_warn(s->diag, (struct hb_loc){.file = s->path},
+                "says nothing of these, and defaults are taken; say your own, as in:%s", open.text);
+}
+
 bool hb_schema_load(const struct hb_schema_source *source, struct hb_node **out_root)
 {
-    struct opened file = {NULL, source->path, 1};
+    bool foreign = false;
+    struct opened file = {NULL, source->path, 1, &foreign};
     struct hb_node *root = NULL;
     if (!read_with_includes(source, &file, &root) || !apply_sets(source, root, true) ||
         !apply_import(source, root) ||
         !hb_schema_apply_preset(source->arena, source->diag, root, source->data_dir) ||
         !apply_sets(source, root, false))
         return false;
+    if (!apply_open(source, root))
+        return false;
+    if (foreign)
+        warn_open(source, root);
     *out_root = root;
     return true;
 }

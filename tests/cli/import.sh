@@ -12,6 +12,20 @@ cp "$work/out" "$work/by-hand.json"
 expect 0 hbmsim simulate --json --set batch.global=8 "$work/config.json"
 same "$work/out" "$work/by-hand.json"
 err_has 'warning: read as Hugging Face config.json, model_type qwen3; assumed 1, not expressed 0'
+# A config.json says no machine and no batch: who is simulated on defaults hears of it, and of what says them.
+err_has 'warning: says nothing of these, and defaults are taken; say your own, as in: --set hardware.device=h100 --set hardware.count=8 --set batch.seq=4096'
+run hbmsim simulate "$work/config.json" --set hardware.device=h100 --set hardware.count=8 --set batch.per_device=1 --set batch.seq=2048
+ok 'who says them hears nothing' sh -c '! grep -q defaults "$1"' sh "$work/err"
+expect 0 hbmsim simulate examples/torch/titan.yaml
+ok 'a file of hbmsim is not warned of' test ! -s "$work/err"
+# Whose settings are asked for decides whose step it is, where the input does not.
+small='plan={search: {mesh: [fsdp], remat: true}}'
+for what in torchtitan hf-trainer megatron; do
+    expect 0 hbmsim plan "$work/config.json" --set hardware.device=h100 --set batch.seq=2048 --set "$small" --emit $what
+    out_has '# Read back and simulated: peak '
+done
+expect 2 hbmsim plan "$work/config.json" --set hardware.device=h100 --set compiler=xla-gpu --emit torchtitan
+err_has '--emit: the file is of compiler xla; allowed: maxtext, levanter, yaml'
 echo 'model: {import: config.json, name: mine, tied_embeddings: true}' >"$work/card.yaml"
 echo 'batch: {global: 8}' >>"$work/card.yaml"
 expect 0 hbmsim simulate "$work/card.yaml"

@@ -265,7 +265,8 @@ static void includes_and_sets(void **state)
                                 "hardware.device='a=b.c/d'",
                                 "loss.chunks = 4"};
     struct hb_schema_source source = {
-        arena, &u.diag, run, sets, sizeof sets / sizeof sets[0], HB_SOURCE_DIR, NULL, false, NULL};
+        arena,         &u.diag, run,   sets, sizeof sets / sizeof sets[0],
+        HB_SOURCE_DIR, NULL,    false, NULL, NULL};
     struct hb_spec s;
     assert_false(hb_schema_read(&source, &s)); /* the blank in "loss.chunks " is no key */
     hb_diag_init(&u.diag, arena);
@@ -296,7 +297,8 @@ static void varies_a_tree(void **state)
     const char *const sets[] = {"model.preset=llama3-8b", "batch.global=8"};
     struct hb_schema_source source = {arena, &u.diag, HB_SOURCE_DIR "/tests/cli/bad/base/good.yaml",
                                       sets,  2,       HB_SOURCE_DIR,
-                                      NULL,  false,   NULL};
+                                      NULL,  false,   NULL,
+                                      NULL};
     struct hb_node *root = NULL;
     assert_true(hb_schema_load(&source, &root));
     for (int64_t n = 8; n <= 64; n *= 2) {
