@@ -201,7 +201,8 @@ static void print_answer(struct hb_env *env, const struct options *o,
     if (o->common.json)
         hb_show_plan_json(env, hb_out_file(out), a, o->full ? &picture.pareto : NULL);
     else if (o->emit != HB_EMIT_NONE && a->plan->found && may_stand(a))
-        hb_plan_emit_print(env, hb_out_file(out), (enum hb_emit)o->emit, a->spec, a->ask->device);
+        hb_plan_emit_print(env, hb_out_file(out), (enum hb_emit)o->emit, a->spec, a->asked,
+                           a->ask->device);
     else
         print_text(env, hb_out_file(out), o, a);
     hb_out_close(out);
@@ -328,7 +329,8 @@ static bool explain(const struct options *o, const struct hb_plan_ask *ask,
 static int answer_plan(struct hb_env *env, const struct options *o, struct hb_plan_ask *ask)
 {
     struct hb_plan plan;
-    struct hb_plan_answer answer = {.ask = ask, .plan = &plan, .written = o->planned.written};
+    struct hb_plan_answer answer = {
+        .ask = ask, .plan = &plan, .written = o->planned.written, .asked = ask->spec};
     if (!hb_margin_apply(ask, &answer.margin) || !search(o, ask, &plan, &answer) ||
         !verify(o, ask, &plan, &answer))
         return HB_EXIT_INPUT;

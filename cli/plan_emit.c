@@ -259,8 +259,71 @@ static void add_lost(struct hb_env *env, struct hb_str *out, const struct hb_spe
     hb_emit_lost(out, &own_spec, read->spec);
 }
 
+/* Whether a line of hb_emit_lost is of a key that no search turns and no program has as its own. */
+static bool is_of_input(const char *line)
+{
+    static const char *const kept[] = {
+        "model.",          "precision.params", "precision.compute",
+        "precision.fp8",   "optimizer.name",   "optimizer.moments",
+        "optimizer.clip",  "optimizer.ema",    "optimizer.in_backward",
+        "loss.softmax",    "loss.softcap",     "loss.kernel",
+        "embedding.lookup"};
+    const char *key = line + strlen("# cannot be said: ");
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+        if (hb_str_starts(key, kept[i]))
+            return !strstr(key, "].name:");
+    return false;
+}
+
+/* Whether these keys move a byte or a nanosecond of the plan. */
+static bool moves(struct hb_env *env, const struct hb_spec *asked, const struct hb_result *read)
+{
+    struct hb_spec own = *read->spec;
+    struct hb_result *ran = hb_arena_alloc(env->arena, 1, sizeof *ran);
+    struct hb_diag quiet;
+    enum hb_place states = own.optimizer.offload, params = own.optimizer.params_offload;
+    int64_t chunks = own.loss.chunks;
+    own.precision = asked->precision;
+    own.optimizer = asked->optimizer;
+    own.optimizer.offload = states;
+    own.optimizer.params_offload = params;
+    own.loss = asked->loss;
+    own.loss.chunks = chunks;
+    own.lookup = asked->lookup;
+    hb_diag_init(&quiet, env->arena);
+    if (!hb_result_run(env->arena, &quiet, &own, read->device, ran))
+        return true;
+    return ran->memory.peak_bytes != read->memory.peak_bytes ||
+           ran->timing.step_ns != read->timing.step_ns;
+}
+
+static void add_unsaid(struct hb_env *env, struct hb_str *out, enum hb_emit what,
+                       const struct hb_spec *asked, const struct hb_result *read)
+{
+    struct hb_spec back;
+    struct hb_str lost, lines;
+    if (!asked || what == HB_EMIT_YAML ||
+        !hb_emit_back(env->arena, what, asked, env->data_dir, &back))
+        return;
+    hb_str_init(&lost, env->arena);
+    hb_str_init(&lines, env->arena);
+    hb_emit_lost(&lost, asked, &back);
+    bool model = false;
+    for (const char *line = lost.text; *line;) {
+        size_t len = strcspn(line, "\n") + 1;
+        if (is_of_input(line))
+            hb_str_addn(&lines, line, len);
+        model |= is_of_input(line) && hb_str_starts(line, "# cannot be said: model.");
+        line += len;
+    }
+    if (lines.len && (model || moves(env, asked, read)))
+        hb_str_addf(out, "# Of what was asked for %s has no words for this:\n%s",
+                    hb_emit_title(what), lines.text);
+}
+
 void hb_plan_emit_print(struct hb_env *env, FILE *out, enum hb_emit what,
-                        const struct hb_spec *spec, const struct hb_device *device)
+                        const struct hb_spec *spec, const struct hb_spec *asked,
+                        const struct hb_device *device)
 {
     struct hb_str text;
     struct hb_spec back;
@@ -269,6 +332,7 @@ void hb_plan_emit_print(struct hb_env *env, FILE *out, enum hb_emit what,
     bool good = hb_emit_back(env->arena, what, spec, env->data_dir, &back);
     if (good && hb_result_run(env->arena, env->diag, &back, device, read)) {
         add_comment(&text, read);
+        add_unsaid(env, &text, what, asked, read);
         add_lost(env, &text, spec, read);
     } else if (what != HB_EMIT_YAML) {
         hb_str_addf(&text,

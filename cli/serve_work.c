@@ -140,7 +140,7 @@ static int emit(struct hb_env *env, const struct hb_work *work)
         return HB_EXIT_INPUT;
     for (int i = 0; i < (int)(sizeof names / sizeof names[0]); i++)
         if (hb_str_same(what, names[i])) {
-            hb_plan_emit_print(env, env->out, (enum hb_emit)i, &spec, &device);
+            hb_plan_emit_print(env, env->out, (enum hb_emit)i, &spec, NULL, &device);
             return HB_EXIT_YES;
         }
     hb_error(env->diag, (struct hb_loc){0}, "what: '%.40s' is no program's settings", what);

@@ -26,6 +26,7 @@ struct hb_plan_answer {
     bool exhaust_ran;                   /* --exhaustive ... */
     bool exhaust_agrees;                /* ... finds what the search of the same menus does */
     const struct hb_verified *verified; /* --verify: the compiler's word (plan_verify.h) */
+    const struct hb_spec *asked;        /* the input: ask->spec is what a program makes of it */
     const struct hb_node *written;      /* the input before its defaults */
     const char *advice;                 /* the change outside the space that frees most; null */
     /* What 1, 2, 4 ... GiB more would buy: values of the objective; 0: not asked. */

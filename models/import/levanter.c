@@ -240,8 +240,10 @@ static void put_remat(struct hb_foreign *f, const struct hb_node *m)
         bool host = hb_str_same(carries, "offload");
         const struct hb_node *nested = hb_take(f, g, "nested");
         double outer = 0;
-        hb_put(f, "remat.policy", "names");
-        put_names(f, g, "save_block_internals", host ? NULL : "layer_in", "remat.save");
+        bool names = hb_node_find(g, "save_block_internals") != NULL;
+        hb_put(f, "remat.policy",
+               names || hb_node_find(g, "offload_block_internals") ? "names" : "full");
+        put_names(f, g, "save_block_internals", host || !names ? NULL : "layer_in", "remat.save");
         put_names(f, g, "offload_block_internals", host ? "layer_in" : NULL, "remat.offload");
         if (nested && !hb_str_same(nested->text ? nested->text : "", "false"))
             hb_put(f, "stack.form", "nested");

@@ -18,6 +18,15 @@ run hbmsim simulate "$work/config.json" --set hardware.device=h100 --set hardwar
 ok 'who says them hears nothing' sh -c '! grep -q defaults "$1"' sh "$work/err"
 expect 0 hbmsim simulate examples/torch/titan.yaml
 ok 'a file of hbmsim is not warned of' test ! -s "$work/err"
+# What the input asks for and that program has no words for is told, where it moves anything.
+expect 0 hbmsim plan examples/quickstart/model.yaml --set 'plan={search: {mesh: [fsdp], remat: true}}' \
+    --set optimizer.name=lion --emit maxtext
+out_has '# Of what was asked for MaxText has no words for this:'
+out_has '# cannot be said: optimizer.name: "lion"; it runs with "adamw"'
+expect 0 hbmsim plan examples/quickstart/model.yaml --set 'plan={search: {mesh: [fsdp], remat: true}}' --emit maxtext
+ok 'else nothing is' sh -c '! grep -q "asked for\|cannot be said" "$1"' sh "$work/out"
+expect 0 hbmsim plan examples/quickstart/model.yaml --set 'plan={search: {remat: true}}' --objective devices --emit maxtext
+out_has '# It is not all that was planned: that has peak '
 # Whose settings are asked for decides whose step it is, where the input does not.
 small='plan={search: {mesh: [fsdp], remat: true}}'
 for what in torchtitan hf-trainer megatron; do
@@ -117,6 +126,17 @@ echo '{"model_type": "lama", "hidden_size": 8}' >"$work/bad.json"
 expect 2 hbmsim import "$work/bad.json"
 err_is "$work/bad.json:1:16: error: model_type: 'lama' is not known; did you mean 'llama'?"
 echo '{"model_type": "rwkv", "hidden_size": 8}' >"$work/bad.json"
+printf 'colour: blue\n' >"$work/other.yml"
+expect 2 hbmsim import "$work/other.yml"
+err_has 'other.yml:1:1: error: is none of the files that are known: Hugging Face config.json, '
+expect 2 hbmsim import "$work/config.json" --set 'batch=['
+expect 2 hbmsim import "$work/config.json" --help-me
+expect 2 hbmsim import "$work/configs/base.yml" 'remat_policy=[full'
+expect 2 hbmsim import "$work/configs/base.yml" remat_policy
+err_has "'remat_policy' is no file and no KEY=VALUE of that program's command line"
+printf 'a: [1\n' >"$work/broken.yml"
+expect 2 hbmsim import "$work/configs/base.yml" "$work/broken.yml"
+expect 0 hbmsim import "$work/configs/base.yml" model_name=llama3-8b run_name=
 expect 2 hbmsim import examples/quickstart/model.yaml
 err_has 'is an input of hbmsim itself: every command takes it as it is'
 expect 2 hbmsim import "$work/bad.json"

@@ -1,0 +1,185 @@
+/* Words of other programs, one at a time: what each becomes, what is told as missing or assumed,
+ * what is refused and where. Whole published files are test_import.c's. */
+#include "tests/unit/unit.h"
+
+#include "base/str.h"
+#include "models/import/import.h"
+#include "models/schema.h"
+
+#define LEVANTER                                                                                   \
+    "model: {type: llama, num_layers: 2, hidden_dim: 64, num_heads: 4, intermediate_dim: 128}\n"
+#define TOKENS "data: {tokenizer: gpt2}\n"
+#define MEGATRON                                                                                   \
+    "num_layers: 2\nhidden_size: 64\nnum_attention_heads: 4\nvocab_size: 1000\nseq_length: 128\n"  \
+    "micro_batch_size: 1\nglobal_batch_size: 8\nworld_size: 8\nmax_position_embeddings: 128\n"
+#define TITAN "[model]\nname = \"llama3\"\nflavor = \"8B\"\n"
+#define MAXTEXT                                                                                    \
+    "base_emb_dim: 64\nbase_num_decoder_layers: 2\nbase_num_query_heads: 4\nbase_num_kv_heads: "   \
+    "4\n"                                                                                          \
+    "head_dim: 16\nbase_mlp_dim: 128\nvocab_size: 1000\nmax_target_length: "                       \
+    "128\nper_device_batch_size: 1\n"                                                              \
+    "decoder_block: llama2\n"
+
+static const struct row {
+    const char *text;
+    const char *key;  /* "mesh.data=2" of what is made, "" where an error or a note is wanted */
+    const char *said; /* part of a note or of the error; null: none */
+} rows[] = {
+    /* Levanter */
+    {"model: {type: rwkv, num_layers: 2}\ntrainer: {train_batch_size: 8}\n", "",
+     "model.type: 'rwkv' is not known; known: llama, mistral"},
+    {"model: {type: llama, num_layers: 0}\n" TOKENS "trainer: {train_batch_size: 8}\n", "",
+     "model.num_layers: allowed: 1 to 100000"},
+    {"model: {type: llama, num_layers: 2, hidden_dim: 64, num_heads: 4, use_qk_norm: true}\n" TOKENS
+     "trainer: {train_batch_size: 8}\n",
+     "model.blocks[0].attention.qk_norm=true", NULL},
+    {LEVANTER TOKENS "trainer: {train_batch_size: 8, quantization: {type: int8}}\n",
+     "batch.global=8", "trainer.quantization"},
+    {LEVANTER TOKENS "trainer: {train_batch_size: 9, per_device_parallelism: 2}\n", "",
+     "trainer.train_batch_size 9 is no multiple of per_device_parallelism x data ranks = 16"},
+    {LEVANTER TOKENS "trainer: {train_batch_size: 8}\noptimizer: {type: sophia}\n",
+     "optimizer.name=adamw", "optimizer.type: sophia; adamw's states are counted"},
+    {LEVANTER TOKENS
+     "trainer: {train_batch_size: 8, mesh: {axes: {replica: 2, data: 2, model: 2}}}\n",
+     "mesh.tensor=2", NULL},
+    {LEVANTER "trainer: {train_batch_size: 8}\n", "", "vocab"},
+    /* Megatron */
+    {MEGATRON "parallel: {tensor_model_parallel_size: 2}\n", "mesh.tensor=2", NULL},
+    {"num_layers: 2\nhidden_size: 64\nnum_attention_heads: 4\ntokenizer_type: Llama2Tokenizer\n",
+     "model.vocab=32000", "vocabulary: Llama 2's 32000 words, by the tokenizer"},
+    {"num_layers: 2\nhidden_size: 64\nnum_attention_heads: 4\npadded_vocab_size: 1024\n",
+     "model.vocab=1024", "8 devices: nothing says how many; world_size=N does"},
+    {"num_layers: 2\nhidden_size: 64\nnum_attention_heads: 4\n", "",
+     "vocab-size is missing (it stands in the tokenizer alone); add vocab_size=N to the command"},
+    {"num_layers: 0\nhidden_size: 64\nnum_attention_heads: 4\n", "",
+     "num-layers is missing, or not within 1 to 100000"},
+    {MEGATRON "num_experts: 4\nmoe_layer_freq: [0, 1]\nmoe_ffn_hidden_size: 32\n",
+     "model.blocks[1].moe.experts=4", NULL},
+    {MEGATRON "num_experts: 4\nmoe_layer_freq: [1]\n", "", "moe-layer-freq: says 1 of 2 layers"},
+    {MEGATRON "window_size: [127, 0]\n", "model.blocks[0].attention.window=128", NULL},
+    {MEGATRON "tensor_model_parallel_size: 0\n", "", "a parallel size below 1"},
+    {MEGATRON "expert_model_parallel_size: 3\nnum_experts: 6\n", "",
+     "expert-model-parallel-size 3 does not divide the 8 data ranks"},
+    {MEGATRON "use_megatron_fsdp: true\ndata_parallel_sharding_strategy: optim_grads\n",
+     "sharding.grads_over_data=true", NULL},
+    {MEGATRON "optimizer_cpu_offload: true\n", "optimizer.offload=pinned_host", NULL},
+    {MEGATRON "recompute_granularity: full\nrecompute_method: block\nrecompute_num_layers: 3\n",
+     "remat.policy=full", "recompute_method block of 3 layers: each layer is recomputed alone"},
+    {MEGATRON "recompute_granularity: selective\nrecompute_modules: mlp\n", "remat.modules[0]=mlp",
+     NULL},
+    {MEGATRON
+     "num_experts: 4\nmoe_expert_capacity_factor: 2\nmoe_pad_expert_input_to_capacity: true\n"
+     "moe_token_dispatcher_type: alltoall\n",
+     "model.blocks[0].moe.pad_to_capacity=true", NULL},
+    {MEGATRON "pipeline_model_parallel_size: 2\ndecoder_first_pipeline_num_layers: 1\n",
+     "pipeline.layers[0]=1", NULL},
+    /* torchtitan */
+    {"[model]\nname = \"llama3\"\nflavor = \"9B\"\n", "",
+     "model llama3: no flavor '9B' is known; known: "},
+    {"[model]\nname = \"llama3\"\nflavor = \"debugmodel\"\n", "model.d_model=256", NULL},
+    {TITAN "[parallelism]\ntensor_parallel_degree = 0\n", "", "parallelism: a degree below 1"},
+    {TITAN "[parallelism]\ndata_parallel_shard_degree = 4\nexpert_parallel_degree = 3\n", "",
+     "expert_parallel_degree does not divide data_parallel_shard_degree"},
+    {TITAN "[training]\nglobal_batch_size = 9\nlocal_batch_size = 1\n", "",
+     "training.global_batch_size 9 is no multiple of local_batch_size x data ranks = 8"},
+    {TITAN "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_layers_per_stage = 4\n",
+     "mesh.pipeline=2", "parallelism.pipeline_parallel_layers_per_stage: 4"},
+    {"[model]\nname = \"llama3\"\nflavor = \"8B\"\nconverters = [\"mxfp8\", \"quant\"]\n",
+     "precision.fp8=mxfp8", "model.converters: quant"},
+    {TITAN
+     "[training]\nmax_norm = 0.0\n[optimizer]\nname = \"Lion\"\nearly_step_in_backward = true\n",
+     "optimizer.in_backward=true", "optimizer.name: Lion; adamw's states are counted"},
+    {TITAN "[activation_checkpoint]\nmode = \"memory_budget\"\n", "compiler=torch",
+     "activation_checkpoint.mode: memory_budget; selective by operation is taken"},
+    /* MaxText */
+    {"base_emb_dim: 64\nbase_num_decoder_layers: 0\nbase_num_query_heads: 4\ndecoder_block: "
+     "llama2\n",
+     "", "base_num_decoder_layers: allowed: 1 to 100000"},
+    {MAXTEXT "opt_type: sophia\n", "optimizer.name=adamw",
+     "opt_type: sophia; adamw's states are counted"},
+    {MAXTEXT "dtype: float16\nweight_dtype: float16\n", "precision.compute=f16", NULL},
+    {MAXTEXT "dtype: int4\n", "optimizer.name=adamw", "dtype: int4"},
+    {MAXTEXT "quantization: fp8\n", "precision.fp8=tensorwise", NULL},
+    {MAXTEXT "parameter_memory_host_offload: true\n", "optimizer.params_offload=pinned_host", NULL},
+    {MAXTEXT "compile_topology: v9-8\n", "hardware.device=tpu-v5p",
+     "compile_topology: v9-8; tpu-v5p is taken"},
+    {MAXTEXT "activations_in_float32: true\n", "model.blocks[0].mlp.act_dtype=f32", NULL},
+    {MAXTEXT "fused_mlp: true\n", "model.blocks[0].mlp.fused=true", NULL},
+    {MAXTEXT "mlp_activations: ['relu2']\n", "model.blocks[0].mlp.kind=relu2", NULL},
+};
+
+/* The text at "a.b[0].c" of a tree. */
+static const char *text_at(const struct hb_node *node, const char *path)
+{
+    while (node && *path && *path != '=') {
+        size_t len = strcspn(path, ".[=");
+        const struct hb_node *child = node->first;
+        while (child && (!child->key || strncmp(child->key, path, len) != 0 || child->key[len]))
+            child = child->next;
+        node = child;
+        path += len;
+        if (*path == '[') {
+            node = node ? hb_node_at(node, path[1] - '0') : NULL;
+            path += strlen("[0]");
+        }
+        path += *path == '.';
+    }
+    return node && node->text ? node->text : "nothing";
+}
+
+static const char *all_said(struct hb_arena *arena, const struct hb_diag *diag,
+                            const struct hb_import *import)
+{
+    struct hb_str s;
+    hb_str_init(&s, arena);
+    for (int i = 0; i < diag->count; i++)
+        hb_str_addf(&s, "%s\n", diag->entries[i].text);
+    for (uint32_t i = 0; i < import->missing.count; i++)
+        hb_str_addf(&s, "%s\n", import->missing.items[i]);
+    for (uint32_t i = 0; i < import->assumed.count; i++)
+        hb_str_addf(&s, "%s\n", import->assumed.items[i]);
+    return s.text;
+}
+
+static bool check_row(const struct row *row)
+{
+    struct unit u;
+    struct hb_import import = {0};
+    struct hb_spec spec;
+    struct hb_node *tree = NULL;
+    unit_start(&u);
+    struct hb_import_source source = {
+        .arena = u.env.arena, .diag = &u.diag, .path = "test", .data_dir = HB_SOURCE_DIR};
+    bool ok = hb_import_parse(u.env.arena, &u.diag, "test", row->text, strlen(row->text), &tree) &&
+              hb_import_is_foreign(tree) && hb_import_tree(&source, tree, &import);
+    ok = ok && !u.diag.errors &&
+         hb_schema_from_node(u.env.arena, &u.diag, import.root, HB_SOURCE_DIR, &spec);
+    const char *said = all_said(u.env.arena, &u.diag, &import);
+    const char *equals = strchr(row->key, '=');
+    struct hb_node *whole = ok ? hb_schema_emit(u.env.arena, &spec, true) : NULL;
+    const char *found = ok ? text_at(whole, row->key) : "";
+    bool right = ok == (equals != NULL) && (!equals || strcmp(found, equals + 1) == 0) &&
+                 (!row->said || strstr(said, row->said));
+    if (!right)
+        fprintf(stderr, "%swanted %s, found '%s'; wanted '%s' in\n%s\n", row->text, row->key, found,
+                row->said ? row->said : "", said);
+    unit_end(&u);
+    return right;
+}
+
+static void each_word_becomes_what_it_says(void **state)
+{
+    (void)state;
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        wrong += !check_row(&rows[i]);
+    assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_word_becomes_what_it_says),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
