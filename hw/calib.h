@@ -31,7 +31,7 @@ struct hb_calib {
     struct hb_env *env;
     int64_t deadline_ns; /* on env's clock: nothing starts after it, unless ... */
     bool essential;      /* ... it is what a profile must have: one sample of that is taken */
-    int64_t share_ns;    /* longest that one quantity takes */
+    int64_t share_ns;    /* longest that one quantity takes, but for three samples */
     double tight;        /* spread that is tight enough, 0.005 */
     int least;           /* samples at least, unless time is up */
     int most;

@@ -104,8 +104,9 @@ def test_remarks_are_warnings():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         hbmsim.simulate(TREE + "/examples/import/config.json")
-    assert [w.category for w in caught] == [hbmsim.HbmsimWarning]
+    assert [w.category for w in caught] == [hbmsim.HbmsimWarning] * 2
     assert "read as Hugging Face config.json" in str(caught[0].message)
+    assert "defaults are taken" in str(caught[1].message)
     assert caught[0].filename == __file__
 
 

@@ -136,6 +136,33 @@ static void scattered_work_is_measured_until_its_share_is_up(void **state)
     assert_true(s.median > 0.9e6 && s.median < 1.1e6);
 }
 
+/* Others may have the processor for longer than a quantity's share: then the first sample, which
+ * may be an outlier, does not stand alone. */
+static bool do_put_aside(void *ctx, int repeats, double *out_ns)
+{
+    struct work *w = ctx;
+    bool outlier = ++w->calls == 3;
+    *out_ns = w->ns * (outlier ? 1.25 : 1) * repeats;
+    unit_clock_ns += minute / 50; /* twice the share */
+    return true;
+}
+
+static void a_sample_does_not_stand_alone(void **state)
+{
+    (void)state;
+    struct unit u;
+    struct work w = {.ns = 1e8};
+    struct hb_sample s;
+    struct hb_calib c;
+    unit_start(&u);
+    hb_calib_start(&c, &u.env, minute);
+    assert_true(hb_calib_measure(&c, do_put_aside, &w, &s));
+    hb_calib_end(&c);
+    assert_int_equal(s.count, 3);
+    near(s.median, 1e8);
+    unit_end(&u);
+}
+
 static void time_that_is_up_ends_it(void **state)
 {
     (void)state;
@@ -260,6 +287,7 @@ int main(void)
         cmocka_unit_test(steady_work_is_measured_a_few_times),
         cmocka_unit_test(short_work_is_repeated),
         cmocka_unit_test(scattered_work_is_measured_until_its_share_is_up),
+        cmocka_unit_test(a_sample_does_not_stand_alone),
         cmocka_unit_test(time_that_is_up_ends_it),
         cmocka_unit_test(the_essential_is_measured_late),
         cmocka_unit_test(seconds_of_work_tell_what_is_kept_up),
