@@ -15,7 +15,7 @@ tree=$PWD/$BUILD/mutate
 limit=
 if command -v timeout >/dev/null 2>&1; then limit='timeout 20'; fi
 mkdir -p "$tree"
-for folder in base hw models sim solver plots cli; do
+for folder in base hw models sim solver plots cli lib python; do
     rm -rf "${tree:?}/$folder"
     cp -R "$folder" "$tree/$folder"
 done

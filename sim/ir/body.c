@@ -25,6 +25,9 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
     b->now = none_list(lo, y->value_count);
     b->grad = none_list(lo, y->value_count);
     b->full_dw = none_list(lo, y->end_leaf - y->first_leaf);
+    b->turned = none_list(lo, y->end_leaf - y->first_leaf);
+    b->made_first =
+        hb_arena_alloc(lo->arena, y->end_leaf - y->first_leaf + 1, sizeof *b->made_first);
     b->weights = none_list(lo, y->end_leaf - y->first_leaf);
     b->late = none_list(lo, y->step_count);
     b->shared = hb_arena_alloc(lo->arena, y->value_count, sizeof *b->shared);
@@ -241,6 +244,41 @@ static void make_outputs(struct hb_body *b, const struct hb_step_op *s, uint32_t
         b->made[0] = hb_temp_in_place(b->lo, hb_body_name(b, s->out[0], ""), HB_CAT_WORKING, place);
 }
 
+/* Late gathers over many devices leave the shards' dimension outermost; what the layer's own
+ * products are made again from, and w_down for the activation's gradient, is turned (olmoe,v6e,f64
+ * and f256: copies of two of three gathered weights up to 254; dslite,f256 the same; not over 4).
+ */
+static void turn_gathered(struct hb_body *b, uint32_t leaf)
+{
+    struct hb_lower *lo = b->lo;
+    uint32_t from = lo->leaves[leaf].gathered;
+    if (lo->gather_form != HB_GATHER_LATE || lo->phase == HB_PHASE_FORWARD || from == HB_NONE)
+        return;
+    uint32_t copy = hb_temp(lo, hb_name(lo, lo->leaves[leaf].name, ", gathered and turned"),
+                            HB_CAT_COMMUNICATION, hb_buf_shape(lo, from));
+    hb_emit_simple(lo, HB_OP_COPY, hb_name(lo, "turn ", lo->leaves[leaf].name), from, copy);
+    b->turned[leaf - b->y->first_leaf] = copy;
+}
+
+/* XLA:TPU gathers experts before the masks are made (olmoe, f256: from 98 to 109, the masks at 239;
+ * phimoe,v5p,f64: 198 to 215 and 220; in the forward pass 168 to 175 and 185). */
+static void gather_experts(struct hb_body *b)
+{
+    for (uint32_t i = b->y->first_leaf; i < b->y->end_leaf; i++)
+        if (b->lo->leaves[i].rank == HB_LEAF_RANK && b->lo->leaves[i].held)
+            hb_body_weight(b, i);
+    turn_gathered(b, hb_layer_find_leaf(b->lo, b->y, "e_up"));
+    turn_gathered(b, hb_layer_find_leaf(b->lo, b->y, "e_down"));
+}
+
+uint32_t hb_body_turn(struct hb_body *b, uint32_t from, int v)
+{
+    uint32_t copy = hb_temp(b->lo, hb_body_name(b, v, ", turned for its ring"), HB_CAT_WORKING,
+                            hb_buf_shape(b->lo, from));
+    hb_emit_simple(b->lo, HB_OP_COPY, "turn for its ring", from, copy);
+    return copy;
+}
+
 static void run_op(struct hb_body *b, const struct hb_step_op *s)
 {
     struct hb_emit e = hb_body_emit(s);
@@ -248,6 +286,8 @@ static void run_op(struct hb_body *b, const struct hb_step_op *s)
     for (int i = 0; i < s->in_count; i++)
         hb_body_read(b, &e, s->in[i]);
     hb_emit_read(&e, w);
+    if (s->leaf != HB_NONE)
+        hb_emit_read(&e, b->turned[s->leaf - b->y->first_leaf]);
     hb_emit_read(&e, s->mask_read ? b->mask : HB_NONE);
     hb_emit_read(&e, s->mask_read ? b->fill : HB_NONE);
     for (int i = 0; i < s->out_count; i++)
@@ -264,6 +304,8 @@ static void run_step(struct hb_body *b, const struct hb_step_op *s, uint32_t pla
         return;
     for (int i = 0; i < s->in_count; i++)
         hb_body_prepare(b, s->in[i]);
+    if (s->experts_there)
+        gather_experts(b);
     make_outputs(b, s, place);
     if (s->kind == HB_STEP_MOVE)
         run_move(b, s, b->made[0]);
@@ -271,8 +313,12 @@ static void run_step(struct hb_body *b, const struct hb_step_op *s, uint32_t pla
         run_op(b, s);
     for (int i = 0; i < s->out_count; i++)
         b->now[s->out[i]] = b->made[i];
+    if (s->turned_for_ring && b->lo->phase != HB_PHASE_FORWARD)
+        b->now[s->out[0]] = hb_body_turn(b, b->now[s->out[0]], s->out[0]);
     hb_weight_release(b->lo, b->y->first_leaf, b->y->end_leaf);
     sum_results(b, s, b->made[0]);
+    if (s->with_next && b->lo->phase != HB_PHASE_FORWARD)
+        hb_body_bring(b, s[1].out[0]);
 }
 
 /* Writes a kept value into its stack, on the device or on the host. */
@@ -452,7 +498,7 @@ static uint32_t turn_scores(struct hb_body *b, int v)
 void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
 {
     for (int i = 0; i < s->in_count; i++)
-        if (hb_body_reads_input(b, s, i))
+        if (hb_body_reads_input(b, s, i) && !(s->first_last && i > 0))
             hb_body_read(b, e, s->in[i]);
     int last = s->out[s->out_count - 1];
     if (b->y->values[last].dots_only && b->saved->keep[last] != HB_KEEP_NO)

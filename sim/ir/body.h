@@ -16,6 +16,8 @@ struct hb_body {
     uint32_t made[HB_STEP_OUT]; /* by output of the forward step that runs; HB_NONE */
     uint32_t *grad;             /* by value: its gradient; HB_NONE */
     uint32_t *full_dw;          /* by leaf of the layer: whole gradients that wait for their sum */
+    uint32_t *turned;           /* by leaf of the layer: its gathered weight in another layout */
+    bool *made_first;           /* by leaf of the layer: whose gradient has been made */
     uint32_t *late; /* steps whose weight gradients are made at the layer's end, in order */
     uint32_t late_count;
     uint32_t late_done; /* of those */

@@ -43,6 +43,23 @@ static uint32_t grad_out(struct hb_body *b, const struct hb_step_op *s)
     return HB_NONE;
 }
 
+static void reduce_grad(struct hb_body *b, uint32_t i)
+{
+    if (b->full_dw[i] != HB_NONE)
+        hb_weight_reduce_grad(b->lo, b->y->first_leaf + i, b->full_dw[i]);
+    b->full_dw[i] = HB_NONE;
+}
+
+/* Gathered experts' gradients are summed when those that are made together are there (olmoe, f256:
+ * down's sum behind the outputs that are made again, at 257; gate's and up's, made at 261 and 263,
+ * at 264 and 267). */
+static void sum_at_once(struct hb_body *b)
+{
+    for (uint32_t i = 0; i < b->y->step_count; i++)
+        if (b->y->steps[i].kind == HB_STEP_PRODUCT && hb_body_sums_at_once(b, &b->y->steps[i]))
+            reduce_grad(b, b->y->steps[i].leaf - b->y->first_leaf);
+}
+
 static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     struct hb_lower *lo = b->lo;
@@ -61,6 +78,7 @@ static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t 
         hb_emit_write(&e, full);
         hb_emit(lo, &e);
         b->full_dw[s->leaf - b->y->first_leaf] = full;
+        b->made_first[s->leaf - b->y->first_leaf] = true;
         return;
     }
     if (l->grad == HB_NONE && !l->grad_fused)
@@ -83,11 +101,11 @@ static void first_weights(struct hb_body *b, const struct hb_step_op *s)
         if (k != s && hb_head_logits_again(b->lo))
             continue;
         if (k->kind != HB_STEP_PRODUCT || k->in[0] != s->in[0] || grad_out(b, k) == HB_NONE ||
-            hb_body_when(b, k) != HB_WHEN_FIRST ||
-            b->full_dw[k->leaf - b->y->first_leaf] != HB_NONE)
+            hb_body_when(b, k) != HB_WHEN_FIRST || b->made_first[k->leaf - b->y->first_leaf])
             continue;
         back_weight(b, k, grad_out(b, k));
     }
+    sum_at_once(b);
 }
 
 /* XLA:GPU makes each product's part of an input's gradient apart and adds them afterwards (bwd,
@@ -186,13 +204,25 @@ static void read_experts(struct hb_body *b, struct hb_emit *e, const struct hb_s
             hb_emit_read(e, leaves[i].gathered);
 }
 
+/* What a gradient that is put off reads is made again as soon as what that is made from has been
+ * read by the rest, so that it may go. */
+static void bring_put_off(struct hb_body *b, const struct hb_step_op *product)
+{
+    for (uint32_t k = 0; product && k < b->y->step_count; k++)
+        if (b->y->steps[k].first_last)
+            hb_body_bring(b, b->y->steps[k].in[1]);
+}
+
 static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     g = gather_grad(b, s, g);
     if (s->grad_inline) {
+        enum hb_when at = hb_body_when(b, s);
+        if (at != HB_WHEN_FIRST)
+            bring_put_off(b, s);
         b->grad[s->in[0]] = g;
         b->inlined = s;
-        if (hb_body_when(b, s) == HB_WHEN_LATE)
+        if (at == HB_WHEN_LATE)
             b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
         else
             back_weight(b, s, g);
@@ -212,12 +242,16 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     read_experts(b, &e, s);
     uint32_t before = b->grad[s->in[0]];
     bool apart = b->lo->habits->parts_apart && before != HB_NONE;
-    if (apart) {
+    /* Both parts are read by the product with the mask (olmoe: two bf16[64,8,640,2048]). */
+    bool beside = s->parts_beside && before != HB_NONE;
+    if (apart || beside) {
         b->grad[s->in[0]] = HB_NONE;
     } else {
         hb_emit_read(&e, before);
         b->part_count = 0;
     }
+    if (beside)
+        b->parts[b->part_count++] = before;
     uint32_t out = grad_place(b, s->in[0], false);
     hb_emit_write(&e, out);
     hold_ring(b, &e, s, out);
@@ -229,8 +263,10 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     b->grad[s->in[0]] = out;
     if (s->grad_sum_parts)
         hb_body_sum(b, s->axis, HB_OP_ALL_REDUCE, out);
-    if (when == HB_WHEN_AFTER)
+    if (when == HB_WHEN_AFTER) {
         back_weight(b, s, g);
+        sum_at_once(b);
+    }
     if (when == HB_WHEN_LATE) {
         hb_body_bring(b, s->in[0]); /* it waits as it is now */
         b->grad[s->out[0]] = g;
@@ -252,13 +288,6 @@ static bool lies_in_place(const struct hb_body *b, const struct hb_step_op *s, i
     bool waits = late && s->op == HB_OP_ELEMENTWISE && s->in_count == 2;
     return (s->grad_in_place & 1u << i) != 0 && !waits &&
            !(s->late_apart && hb_saved_late(b->y, b->saved, s));
-}
-
-static void reduce_grad(struct hb_body *b, uint32_t i)
-{
-    if (b->full_dw[i] != HB_NONE)
-        hb_weight_reduce_grad(b->lo, b->y->first_leaf + i, b->full_dw[i]);
-    b->full_dw[i] = HB_NONE;
 }
 
 /* Ends the gradient of a fused activation that reads value v. */
@@ -391,33 +420,44 @@ static bool is_made_inside(const struct hb_body *b, const struct hb_step_op *s)
 
 /* The product that this step's gradients are made inside of, with its weight (moeFG/base: the whole
  * bf16[64,1408,2048] beside gate, up and their gradients). */
-static void take_inlined(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
+static const struct hb_step_op *take_inlined(struct hb_body *b, struct hb_emit *e,
+                                             const struct hb_step_op *s)
 {
     const struct hb_step_op *product = b->inlined;
     if (!product || product->in[0] != s->out[0])
-        return;
+        return NULL;
     b->inlined = NULL;
     hb_emit_read(e, hb_body_weight(b, product->leaf));
+    hb_emit_read(e, b->turned[product->leaf - b->y->first_leaf]);
     e->kind = HB_OP_MATMUL;
     e->flops += product->flops;
     e->rows = product->rows;
     e->cols = product->depth;
     e->depth = product->cols;
     e->batch = product->batch;
+    return product;
 }
 
-/* Nothing flows back into a mask; where that is a predicate (XLA:TPU) as much is
- * there beside the products all the same (MaxText's pairs of experts). */
+/* Nothing flows back into a mask; where that serves as the weights, too, theirs does (MaxText's
+ * pairs of experts). */
 static bool takes_none(const struct hb_body *b, int v)
 {
     int from = b->y->values[v].producer;
-    return from >= 0 && b->y->steps[from].no_grad && !b->y->values[v].mask;
+    return from >= 0 && b->y->steps[from].no_grad && !b->y->values[v].weighs;
+}
+
+static void read_outputs(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
+{
+    for (int i = 0; i < s->out_count; i++)
+        hb_emit_read(e, b->grad[s->out[i]]);
+    while (s->parts_beside && b->part_count > 0)
+        hb_emit_read(e, b->parts[--b->part_count]);
 }
 
 static void back_mix(struct hb_body *b, const struct hb_step_op *s)
 {
     for (int i = 0; i < s->in_count; i++)
-        if (hb_body_reads_input(b, s, i))
+        if (hb_body_reads_input(b, s, i) && !(s->first_last && i > 0))
             hb_body_bring(b, s->in[i]);
     for (int i = 0; i < s->out_count; i++)
         if ((s->back_out & 1u << i) ||
@@ -429,9 +469,8 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
     e.flops = s->back_flops > 0 ? s->back_flops : 2 * s->flops;
     e.moved_bytes = s->back_moved_bytes;
     e.adjoint = true;
-    take_inlined(b, &e, s);
-    for (int i = 0; i < s->out_count; i++)
-        hb_emit_read(&e, b->grad[s->out[i]]);
+    const struct hb_step_op *inlined = take_inlined(b, &e, s);
+    read_outputs(b, &e, s);
     hb_body_read_back(b, &e, s);
     bool remade = hb_body_sum_remade(b, s);
     bool handed = b->sums_wide && is_norm_of_sum(b, s);
@@ -459,8 +498,13 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
     if (!s->back_scratch_after)
         hb_body_scratch(b, &e, s->back_scratch + held, s->back_scratch_count - held);
     hb_emit(b->lo, &e);
+    bring_put_off(b, inlined);
+    if (inlined)
+        sum_at_once(b);
     for (int i = 0; i < s->in_count; i++)
         b->grad[s->in[i]] = made[i];
+    if (s->turned_for_ring && s->first_last)
+        b->grad[s->in[1]] = hb_body_turn(b, made[1], s->in[1]);
     if (s->back_scratch_after)
         scratch_after(b, s);
     if (remade)
@@ -528,6 +572,8 @@ static void back_put_off(struct hb_body *b, const struct hb_step_op *s)
     uint32_t out = grad_place(b, reader->in[0], false);
     hb_emit_write(&e, out);
     hb_emit(b->lo, &e);
+    if (b->lo->chip->masks_turned)
+        out = hb_body_turn(b, out, reader->in[0]);
     b->grad[reader->in[0]] = out;
 }
 
@@ -631,6 +677,10 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
     }
     b->recomputed = false;
     b->late_count = b->late_done = 0;
+    for (uint32_t i = 0; i < b->y->end_leaf - b->y->first_leaf; i++) {
+        b->made_first[i] = false;
+        b->turned[i] = HB_NONE;
+    }
     b->grad[b->y->output] = grad;
     if (b->lo->habits->remakes_first && !keeps_output(b))
         remake_attention(b);

@@ -17,6 +17,8 @@ void hb_body_sum(struct hb_body *b, enum hb_axis axis, enum hb_op_kind kind, uin
 
 /* Makes sure that v can be read: loaded, made again, or fused from what can be read. */
 void hb_body_bring(struct hb_body *b, int v);
+/* A copy of v's buffer in the layout that a ring wants. */
+uint32_t hb_body_turn(struct hb_body *b, uint32_t from, int v);
 /* A fused value's reads must be listed before the weight ops that they may add: prepare them. */
 void hb_body_prepare(struct hb_body *b, int v);
 /* Reads a value by a forward step: its buffer, or what it is fused from. */

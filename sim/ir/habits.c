@@ -137,6 +137,7 @@ static const struct hb_chip chips[] = {
      .fetched_bytes = 80 << 20,
      .head_summed_at_once = true,
      .sent_stacks_turned = true,
+     .masks_turned = true,
      .own_loss_waits = true},
     {.device = "tpu-v7",
      .memory_mib = 97020,

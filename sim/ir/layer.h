@@ -34,6 +34,7 @@ struct hb_value {
     bool restacked;    /* its stack is copied whole into another layout between the passes */
     bool read_stacked; /* kept in a loop's stack, its readers take their layer's out of that */
     bool in_parts;     /* its stack has this device's part over the sequence axis */
+    bool weighs;       /* a mask that serves as the weights, too: what flows back into them */
     bool mask;         /* a predicate where it is made again, in its own dtype where it is kept */
 };
 
@@ -73,6 +74,11 @@ struct hb_step_op {
     bool eager;              /* its backward pass runs as soon as its readers are done */
     bool grad_inline;        /* of a product: its input's gradient is made inside its reader */
     bool no_grad;            /* indices, masks: nothing flows back */
+    bool with_next;          /* made again, the next step's result is made with its own */
+    bool experts_there;      /* the experts' gathered weights are there before it */
+    bool turned_for_ring;    /* made again, its result is copied; and its last input's gradient */
+    bool parts_beside;       /* of its input's gradient: both are read by what follows */
+    bool grad_by_size;       /* of experts: their weight's gradient has its place by its size */
     bool first_last;         /* of its inputs' gradients, the first's: where it is read */
     enum hb_op_kind back_op; /* of a MOVE: the opposite collective ... */
     double sent_bytes;       /* ... and what either sends; 0: as its result says */

@@ -87,8 +87,9 @@ static enum hb_weight_mode find_mode(const struct hb_lower *lo)
                  (hb_ways(lo, HB_AX_SEQUENCE) == 1 || whole);
     int64_t tp = hb_ways(lo, HB_AX_TENSOR);
     bool slice = lo->chip->gathers_padded && tp == 1 && lo->local.tokens <= SLICE_TOKENS;
+    /* Not beside experts (olmoe over 4, einsum, v5p and v6e, scanned and not: no loop). */
     bool side = f == RING_SIDE && !slice && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
-                (tp == 1 || tp >= RING_SIDE);
+                (tp == 1 || tp >= RING_SIDE) && lo->spec->model.blocks[0].moe.experts == 0;
     bool ring = lo->habits->rings && !lo->batch_whole && (side || f >= RING_MIN) && f <= RING_MAX &&
                 alone && lo->local.tokens >= ring_tokens(lo, f);
     return ring ? HB_WEIGHT_RING : HB_WEIGHT_GATHER;

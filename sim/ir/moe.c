@@ -265,6 +265,45 @@ static void read_in_stacks(struct hb_layer *y, const struct hb_step_op *act)
         y->values[act->out[i]].read_stacked = true;
 }
 
+/* How each compiler makes ragged products. XLA:ROCm's are calls; one fusion makes the activation
+ * again and the gradients of gate and up from theirs (moeT/mlp=moe_ragged: six bf16[32768,2816] at
+ * 307 of 539). */
+static void spread_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *wide,
+                          const int64_t *narrow)
+{
+    struct hb_step_op *act = &y->steps[y->step_count - 1];
+    if (lo->habits->ragged_dense) {
+        expand_ragged(lo, y, wide, narrow);
+    } else if (lo->habits->rings) {
+        read_in_stacks(y, act);
+    } else {
+        act->grad_follows = false;
+        act->back_scratch[0] = hb_shape_make(lo->compute, wide);
+        act->back_scratch_count = 1;
+    }
+}
+
+/* MaxText's weights have a place for dropped tokens as well and serve as the mask, and their
+ * gradient lies in their place (deepseek2-16b/dense_cf1.25: one bf16[2,4096,64,481]). */
+static bool is_one_mask(const struct hb_lower *lo)
+{
+    return lo->maxtext;
+}
+
+/* XLA:TPU's einsum over experts that are all of a device's own. */
+static bool is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y)
+{
+    return lo->habits->masks_narrow && !is_one_mask(lo) && expert_ways(lo) == 1 &&
+           y->block->moe.dispatch == HB_DISPATCH_EINSUM;
+}
+
+/* The gradients of whose weights go round in rings: these read the rows, the activation and the
+ * outputs' gradient turned (olmoe,v6e,f8: copies at 384, 388 and 392 to 463). */
+static bool goes_round(const struct hb_lower *lo, const struct hb_layer *y)
+{
+    return is_own_einsum(lo, y) && lo->fsdp_mode == HB_WEIGHT_RING;
+}
+
 /* Products of all experts with their rows. */
 static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int64_t *wide,
                       const int64_t *narrow)
@@ -275,6 +314,7 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
     int gate = -1;
     struct hb_value v = make_value(lo, "expert gate", 1u << HB_TN_MLP_GATE, lo->compute, wide);
     v.batch_dot = !ragged;
+    uint32_t first = y->step_count;
     if (gated)
         gate = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "e_gate"), v);
     v.name = "expert up";
@@ -283,7 +323,7 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
     int act = hb_layer_activation(lo, y, gate, up, "expert activation", 1u << HB_TN_MLP_ACT);
     /* moeFG/base: the activation is made inside its readers; gate and up stay beside their
      * gradients, the first of which lies where the activation's was. */
-    y->values[act].fused = !(lo->habits->probabilities_remade && y->together > 1);
+    y->values[act].fused = y->together < 2;
     y->steps[y->step_count - 1].grad_in_place = 0;
     y->steps[y->step_count - 1].grad_follows = true;
     y->steps[y->step_count - 1].grad_fused = false;
@@ -297,21 +337,12 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
         y->steps[y->step_count - 1].grad_follows = false;
         y->steps[y->step_count - 1].grad_in_place = whole ? 3 : 0;
     }
-    if (ragged && lo->habits->ragged_dense)
-        expand_ragged(lo, y, wide, narrow);
-    if (ragged && lo->habits->rings)
-        read_in_stacks(y, &y->steps[y->step_count - 1]);
-    /* XLA:ROCm's ragged products are calls; one fusion makes the activation again and the gradients
-     * of gate and up from theirs (moeT/mlp=moe_ragged: six bf16[32768,2816] at 307 of 539). */
-    if (ragged && !lo->habits->ragged_dense && lo->habits->recompute_first) {
-        y->steps[y->step_count - 1].grad_follows = false;
-        y->steps[y->step_count - 1].back_scratch[0] = hb_shape_make(lo->compute, wide);
-        y->steps[y->step_count - 1].back_scratch_count = 1;
-    }
+    if (ragged)
+        spread_ragged(lo, y, wide, narrow);
     /* MaxText's: the activation waits for the late gradient of down beside gate's and up's, which
      * lie in their places (mixtral/dense_cf1.5: bf16[8,2,1536,14336] three times). */
     bool own = lo->maxtext && m->dispatch != HB_DISPATCH_DENSE;
-    if (own || (ragged && hb_layer_exchanges_rows(lo, m))) {
+    if (own || goes_round(lo, y) || (ragged && hb_layer_exchanges_rows(lo, m))) {
         y->values[act].fused = false;
         y->steps[y->step_count - 1].grad_follows = false;
         y->steps[y->step_count - 1].grad_in_place = 3;
@@ -320,6 +351,10 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
     v.batch_dot = !ragged;
     int out = hb_layer_product(lo, y, act, down, v);
     y->steps[y->step_count - 1].grad_inline = inside;
+    for (uint32_t i = first; i < y->step_count; i++) {
+        y->steps[i].parts_beside = is_own_einsum(lo, y);
+        y->steps[i].grad_by_size = is_own_einsum(lo, y) && !goes_round(lo, y);
+    }
     return out;
 }
 
@@ -350,8 +385,7 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, con
      * that gather after the masks are gone (qwen30a3,v6e,f32e8: no bf16[1,4096,128,256] at 382;
      * moe160,f32e8; mixtral,f16e4 beside them). */
     bool few = hb_ways(lo, HB_AX_FSDP) <= EARLY_RING_WAYS;
-    s->back_scratch_after = hb_ways(lo, HB_AX_TENSOR) == 1 &&
-                            ((lo->habits->rings && few) || (lo->habits->gathers_timed && !few));
+    s->back_scratch_after = few ? lo->habits->rings : lo->habits->gathers_timed;
     /* ROCm reads it last of all (mixtral,v6e8x8,f16e4: bf16[64,4096,4096] from 539 to 680, the
      * attention's scores at 601). */
     s->back_scratch_stays = lo->habits->recompute_first && !lo->habits->gathers_timed;
@@ -363,13 +397,6 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, con
         hb_shape_make(lo->compute, (const int64_t[]){batch, r->experts, r->capacity, d, -1});
     s->back_scratch[s->back_scratch_count++] =
         hb_shape_make(HB_DT_PRED, (const int64_t[]){batch, r->seq, r->experts, r->capacity, -1});
-}
-
-/* MaxText's weights have a place for dropped tokens as well and serve as the mask, and their
- * gradient lies in their place (deepseek2-16b/dense_cf1.25: one bf16[2,4096,64,481]). */
-static bool is_one_mask(const struct hb_lower *lo)
-{
-    return lo->maxtext;
 }
 
 /* remat none under a scan keeps what the weights were put together from, a token's choices by
@@ -388,11 +415,24 @@ static void keep_choices(struct hb_lower *lo, struct hb_layer *y, const int64_t 
     }
 }
 
+/* XLA:TPU's list takes first what adds less: the gather of an expert weight, or the masks (olmoe:
+ * bf16[64,2048,1024] before bf16[8,4096,64,640] and its predicate; phimoe: 800 MiB before 960;
+ * mixtral over 64: 120 before 896). */
+static bool gathers_less(const struct hb_lower *lo, const struct hb_layer *y, const int64_t *masks)
+{
+    const struct hb_leaf *down = &lo->leaves[hb_layer_find_leaf(lo, y, "e_down")];
+    struct hb_shape weight = hb_leaf_layer_shape(down, lo->compute, true);
+    struct hb_shape weights = hb_shape_make(lo->compute, masks);
+    struct hb_shape mask = hb_shape_make(HB_DT_PRED, masks);
+    return plain_bytes(weight) < hb_add_sat(plain_bytes(weights), plain_bytes(mask));
+}
+
 /* The weights that put the experts' outputs together, and their mask, which is returned. */
 static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs, const int64_t *masks,
                         int *out_combine)
 {
     bool narrow = lo->habits->masks_narrow;
+    bool one = is_one_mask(lo), own = is_own_einsum(lo, y);
     struct hb_value v =
         make_value(lo, "moe combine weights", 1u << HB_TN_MOE_COMBINE, lo->compute, masks);
     v.batch_dot = true;
@@ -404,16 +444,44 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs, cons
     y->steps[y->step_count - 1].scratch_count = narrow ? 0 : 1;
     /* moeT/base: the router's gradient is made of it at once (fusion.608, 160 MiB for a moment). */
     y->steps[y->step_count - 1].eager = narrow;
+    /* One fusion makes both (broadcast_compare_fusion: pred and bf16[8,4096,64,640]). */
+    y->steps[y->step_count - 1].with_next = own;
+    y->steps[y->step_count - 1].experts_there = own && gathers_less(lo, y, masks);
     int disp = mix(
         lo, y, make_value(lo, "moe dispatch mask", 1u << HB_TN_MOE_DISPATCH, lo->compute, masks),
         (struct mixing){.op = HB_OP_ELEMENTWISE, .in = {*out_combine}, .in_count = 1});
     /* An iteration of a pipeline makes the mask again from the weights, and keeps the activation
      * for its product (pr85/pp8: bf16[16384,16,640] once a layer, bf16[1,16,2048,4,640]). */
-    y->values[disp].cheap = lo->habits->probabilities_remade;
+    y->values[disp].cheap = true;
     y->values[disp].mask = narrow;
-    y->values[disp].fused = narrow ? lo->maxtext : y->together < 2;
+    y->values[disp].weighs = narrow && !own;
+    y->values[disp].fused = narrow ? one : y->together < 2;
     y->steps[y->step_count - 1].no_grad = true;
     return disp;
+}
+
+/* moeT/base, moeT/capacity=2.0: one bf16[8,2048,8,1024] where the gradient of the weights is.
+ * Gathered experts: the gradient of the outputs first, of the weights last, from outputs made
+ * again as soon as those are gone (olmoe over 4, 8, 64, 256: bf16[8,4096,64,640] from 243 to
+ * 246 and from 275 on, bf16[64,2048,8,640] from 246 to 256, bf16[8,64,640,2048] from 258 on).
+ * CUDA makes the weights' gradient last where no gather is to hide behind it (64 experts of a
+ * device, 8192 tokens: bf16[8192,64,1280] from 296 to 319 and bf16[8192,81920] from 322; over
+ * fsdp 8 together from 334 to 341), and above the limit the weights are made again after it on
+ * both (qwen30b, fsdp 32: gemm_fusion_dot.96.remat2, one bf16[2,16384,163840]; dsmoe, fsdp 2
+ * with expert 4; moe1b). */
+static void order_gradients(const struct hb_lower *lo, struct hb_layer *y, bool narrow, bool one)
+{
+    struct hb_step_op *step = &y->steps[y->step_count - 1];
+    uint32_t down = hb_layer_find_leaf(lo, y, "e_down");
+    bool whole = hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
+    bool last = is_own_einsum(lo, y) && !whole;
+    bool weights_lend = one || (narrow && whole);
+    step->turned_for_ring = goes_round(lo, y);
+    bool outputs_lend = narrow && !weights_lend && !last;
+    step->grad_in_place = weights_lend ? 1 : outputs_lend ? 2 : 0;
+    step->first_last =
+        hb_ways(lo, HB_AX_PIPELINE) == 1 && y->together < 2 &&
+        (last || lo->spec->share == HB_SHARE_EXCEEDED || (lo->habits->gathers_timed && whole));
 }
 
 static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
@@ -438,6 +506,8 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
         mix(lo, y, v,
             (struct mixing){
                 .op = HB_OP_MATMUL, .in = {disp, in}, .in_count = 2, .flops = flops, .back_in = 1});
+    y->steps[y->step_count - 1].parts_beside = is_own_einsum(lo, y);
+    y->steps[y->step_count - 1].turned_for_ring = goes_round(lo, y);
     bool apart = r->masked > r->experts;
     for (uint32_t i = y->first_leaf; i < y->end_leaf; i++)
         if (lo->leaves[i].rank == 3 && lo->leaves[i].matrix && lo->leaves[i].held)
@@ -457,23 +527,7 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
         mix(lo, y, v,
             (struct mixing){
                 .op = HB_OP_MATMUL, .in = {comb, o}, .in_count = 2, .flops = flops, .back_in = 3});
-    /* moeT/base, moeT/capacity=2.0: one bf16[8,2048,8,1024] where the gradient of the weights is;
-     * with gathered experts both (moeFG/base: bf16[2,2048,64,240] to 1747, its gradient at 1591),
-     * but the outputs end before their gradient begins (three of 120 MiB, not four). */
-    uint32_t down = hb_layer_find_leaf(lo, y, "e_down");
-    bool whole = hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
-    bool narrow = lo->habits->masks_narrow;
-    bool weights_lend = one || (narrow && whole);
-    bool outputs_lend = narrow && !weights_lend;
-    y->steps[y->step_count - 1].grad_in_place = weights_lend ? 1 : outputs_lend ? 2 : 0;
-    /* CUDA makes the weights' gradient last where no gather is to hide behind it (64 experts of a
-     * device, 8192 tokens: bf16[8192,64,1280] from 296 to 319 and bf16[8192,81920] from 322; over
-     * fsdp 8 together from 334 to 341), and above the limit the weights are made again after it on
-     * both (qwen30b, fsdp 32: gemm_fusion_dot.96.remat2, one bf16[2,16384,163840]; dsmoe, fsdp 2
-     * with expert 4; moe1b). */
-    y->steps[y->step_count - 1].first_last =
-        hb_ways(lo, HB_AX_PIPELINE) == 1 && y->together < 2 &&
-        (lo->spec->share == HB_SHARE_EXCEEDED || (lo->habits->gathers_timed && whole));
+    order_gradients(lo, y, y->values[disp].mask, one);
     return sum;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/size.h"
 #include "sim/ir/order.h"
+#include "sim/ir/weight.h"
 
 /* In an unrolled program with rings the weight gradients' rings come after the whole backward pass,
  * and three tensors of width d_ff a layer wait for them (ring/f16,loop,none; llama3-8b/L4_noscan:
@@ -80,6 +81,21 @@ void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
         g->body.defer = !g->looped && (defers(lo) || half || plan->lag > 0);
         g->body.defer = g->body.defer || hb_order_depth(lo);
         g->body.sums_wait = !g->looped && mixed;
+    }
+}
+
+/* In an unrolled program over more than 32 devices XLA:TPU starts the gathers of all layers'
+ * experts before the first layer (olmoe,loop,einsum on v6e and v5p over 256: three of each of 2, 4
+ * and 8 layers from before the first one to their product; not on v5e, not over 4 or 8, not those
+ * that a ragged product reads). */
+void hb_side_gather(struct hb_lower *lo, const struct hb_stack_plan *plan)
+{
+    bool ahead = lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_PADDED;
+    for (uint32_t i = 0; i < plan->count && ahead; i++) {
+        const struct hb_layer *y = &plan->groups[i].layer;
+        for (uint32_t k = y->first_leaf; k < y->end_leaf && !plan->groups[i].looped; k++)
+            if (lo->leaves[k].rank == HB_LEAF_RANK && !lo->leaves[k].row_major)
+                hb_weight_use(lo, k);
     }
 }
 

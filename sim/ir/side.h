@@ -7,6 +7,8 @@
 
 /* Marks what waits; after the bodies are there. */
 void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan);
+/* Gathers that come before the first layer. */
+void hb_side_gather(struct hb_lower *lo, const struct hb_stack_plan *plan);
 /* What no longer waits after group i's backward pass; then what is left after all. */
 void hb_side_follow(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t i);
 void hb_side_finish(struct hb_stack_plan *plan);

@@ -365,6 +365,7 @@ uint32_t hb_stack_forward(struct hb_lower *lo, struct hb_stack_plan *plan, uint3
     zero_results(lo, plan);
     if (hb_order_zeros(lo) == HB_ZEROS_FIRST)
         zero_gradients(lo, plan);
+    hb_side_gather(lo, plan);
     for (uint32_t i = 0; i < plan->count; i++)
         x = group_forward(lo, &plan->groups[i], x);
     reserve_rooms(lo, plan);

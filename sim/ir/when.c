@@ -36,7 +36,7 @@ static bool is_late_alone(const struct hb_lower *lo, const struct hb_block *bloc
 {
     const struct hb_spec *s = lo->spec;
     if (!lo->habits->rings || lo->maxtext || !hb_alone(lo) || s->stack.form != HB_FORM_SCAN ||
-        s->batch.accumulate > 1 || block->moe.experts > 0 || keeps_both(&block->remat))
+        s->batch.accumulate > 1 || keeps_both(&block->remat))
         return false;
     int64_t bits = hb_dtype_bits(hb_weight_grad_dtype(lo));
     int64_t stack = hb_mul_sat(bits / CHAR_BIT * s->model.d_model, count_layers(lo));
@@ -90,6 +90,21 @@ bool hb_body_ends_late(const struct hb_body *b)
            lo->fsdp_mode == HB_WEIGHT_GATHER && b->y->block->attention.kernel == HB_KERNEL_FLASH;
 }
 
+static bool is_gathered_experts(const struct hb_body *b, const struct hb_leaf *l)
+{
+    bool gathered =
+        hb_weight_grad_partial(b->lo, l) && hb_weight_mode(b->lo, l) == HB_WEIGHT_GATHER;
+    return b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK && gathered;
+}
+
+/* XLA:TPU's ragged experts sum their gradients in calls of their own, no rings, which in unrolled
+ * layers do not wait (phimoe,f8,loop,ragged: psum in each layer, one layer's three
+ * bf16[65536,6400]). */
+static bool is_summed_apart(const struct hb_body *b, const struct hb_leaf *l)
+{
+    return is_gathered_experts(b, l) && l->row_major && b->own_stacks;
+}
+
 /* Whether it waits for the layer's end whatever follows. */
 static bool is_put_by(const struct hb_body *b, const struct hb_step_op *s, const struct hb_leaf *l)
 {
@@ -106,15 +121,35 @@ static bool is_put_by(const struct hb_body *b, const struct hb_step_op *s, const
      * from 698 to 740). */
     bool stage =
         lo->habits->gathers_timed && b->own_stacks && b->own_weights && l->rank == HB_LEAF_RANK;
-    return b->defer || ring || split || stage || (local && mlp && keeps_hidden(b)) ||
+    return (b->defer && !is_summed_apart(b, l)) || ring || split || stage ||
+           (local && mlp && keeps_hidden(b)) ||
            (local && second && (keeps_attention(b) || hb_sequence_stacks_exceed(lo)));
 }
 
-static bool is_experts_late(const struct hb_body *b, const struct hb_leaf *l)
+/* XLA:TPU's list puts off what adds most. Gathered experts of the einsum: a weight's gradient comes
+ * before the gradient of its rows where it is the smaller of the two (olmoe over 4, 64, 256:
+ * bf16[64,2048,1024] before bf16[64,8,640,2048]), after it where it is not, and at the layer's end
+ * where it is more than its rows of both widths, which it sets free (phimoe over 4, 64:
+ * bf16[16,4096,6400], 800 MiB, behind bf16[2,16,1280,4096], 320, that with one of 500; mixtral over
+ * 64: 896 behind 80 and 280, from 484 on of 505). Those that go round in rings wait as well
+ * (moeFG/base; olmoe over 8, 32: loops from 458 on of 826, gate's and up's gradients at 390). */
+static enum hb_when place_experts(const struct hb_body *b, const struct hb_step_op *s)
 {
-    bool gathered =
-        hb_weight_grad_partial(b->lo, l) && hb_weight_mode(b->lo, l) == HB_WEIGHT_GATHER;
-    return b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK && gathered;
+    const struct hb_lower *lo = b->lo;
+    const struct hb_value *in = &b->y->values[s->in[0]], *out = &b->y->values[s->out[0]];
+    struct hb_shape weight = hb_leaf_layer_shape(&lo->leaves[s->leaf], lo->compute, true);
+    int64_t made = hb_shape_plain_bytes(&weight);
+    int64_t rows = hb_shape_plain_bytes(s->grad_inline ? &out->shape : &in->shape);
+    int64_t both = hb_add_sat(hb_shape_plain_bytes(&in->shape), hb_shape_plain_bytes(&out->shape));
+    if (!s->grad_by_size || made > both)
+        return HB_WHEN_LATE;
+    return made < rows ? HB_WHEN_FIRST : HB_WHEN_AFTER;
+}
+
+bool hb_body_sums_at_once(const struct hb_body *b, const struct hb_step_op *s)
+{
+    return is_gathered_experts(b, &b->lo->leaves[s->leaf]) &&
+           b->lo->gather_form != HB_GATHER_BESIDE && place_experts(b, s) != HB_WHEN_LATE;
 }
 
 /* MaxText's attention output is kept or fetched, what leads to it made again behind the MLP. */
@@ -139,8 +174,8 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
         return HB_WHEN_LATE;
     if (lo->gather_form == HB_GATHER_BESIDE && l->held && l->rank == 2)
         return HB_WHEN_FIRST;
-    if (is_experts_late(b, l))
-        return HB_WHEN_LATE;
+    if (is_gathered_experts(b, l))
+        return is_summed_apart(b, l) ? HB_WHEN_AFTER : place_experts(b, s);
     bool late = hb_when_late(lo, b->y->block);
     bool local = hb_weight_mode(lo, l) == HB_WEIGHT_LOCAL && late;
     bool two = l->rank == 2 && (local || hb_weight_grad_partial(lo, l));
