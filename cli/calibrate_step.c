@@ -62,12 +62,15 @@ struct step {
     const char *id;
     int64_t peak_bytes;
     bool by_device;
+    const char *told_by; /* where not the device told the peak */
     double seconds;
 };
 
+/* JAX's step has whole f32 parameters and both kinds of attention; PyTorch's on one device bf16
+ * ones, since it has no autocast, and its own kernel. */
 static const char *make_config(const struct step_run *r, const struct rung *x)
 {
-    bool tpu = r->dev.kind == HB_KIND_TPU;
+    bool tpu = r->dev.kind == HB_KIND_TPU, torch = r->ask->torch;
     bool flash = x->flash && r->dev.vendor != HB_VENDOR_AMD && r->dev.kind != HB_KIND_CPU;
     struct hb_str device;
     hb_str_init(&device, r->env->arena);
@@ -77,11 +80,16 @@ static const char *make_config(const struct step_run *r, const struct rung *x)
         "{\"model\": {\"name\": \"step\", \"d_model\": %d, \"vocab\": %d, \"blocks\": [{\"name\": "
         "\"b\", \"repeat\": %d, \"attention\": {\"heads\": %d, \"head_dim\": %d, \"kernel\": "
         "\"%s\"}, \"mlp\": {\"kind\": \"swiglu\", \"d_ff\": %d}}]}, \"batch\": {\"global\": %d, "
-        "\"seq\": %d}, \"optimizer\": {\"name\": \"adamw\"}, \"remat\": {\"policy\": \"%s\"}, "
-        "\"hardware\": {\"device\": %s, \"count\": 1}, \"compiler\": \"%s\"}",
+        "\"seq\": %d}, \"optimizer\": {\"name\": \"adamw\"%s}, \"remat\": {\"policy\": \"%s\"}, "
+        "\"hardware\": {\"device\": %s, \"count\": 1}, \"compiler\": \"%s\"%s}",
         r->size->width, r->size->vocab, x->layers, r->size->width / HEAD, HEAD,
-        flash ? "flash" : "naive", r->size->width * 7 / 2, x->batch, r->size->seq * x->longer,
-        x->policy, device.text, tpu ? "xla-tpu" : "xla-gpu");
+        flash || torch ? "flash" : "naive", r->size->width * 7 / 2, x->batch,
+        r->size->seq * x->longer, torch ? ", \"moments\": [\"bf16\", \"bf16\"]" : "", x->policy,
+        device.text,
+        torch ? "torch"
+        : tpu ? "xla-tpu"
+              : "xla-gpu",
+        torch ? ", \"precision\": {\"params\": \"bf16\"}" : "");
 }
 
 static bool predict(struct step_run *r, const struct rung *x, struct step *out)
@@ -113,7 +121,9 @@ static bool read_answer(struct step_run *r, const struct hb_script *s, struct st
 {
     const char *error = hb_script_error(r->env, s);
     *out_why = error ? error : "the answer has no peak or no time";
-    step->by_device = hb_str_same(hb_script_word(r->env, s->answer, "peak_by"), "device");
+    const char *by = hb_script_word(r->env, s->answer, "peak_by");
+    step->by_device = hb_str_same(by, "device");
+    step->told_by = hb_str_same(by, "requests") ? " (by its tensors)" : " (by the compiler)";
     return !error && hb_node_int(hb_node_find(s->answer, "peak_bytes"), &step->peak_bytes) &&
            step->peak_bytes > 0 && hb_size_ok(step->peak_bytes) &&
            hb_node_real(hb_node_find(s->answer, "step_seconds"), &step->seconds) &&
@@ -131,9 +141,10 @@ static bool run_script(struct step_run *r, const struct rung *x, struct step *st
 {
     struct hb_env *env = r->env;
     struct hb_str config;
-    const char *argv[] = {
-        r->ask->python, "-B",
-        hb_arena_printf(env->arena, "%s/examples/verify/run_step.py", env->data_dir), NULL};
+    const char *argv[] = {r->ask->python, "-B",
+                          hb_arena_printf(env->arena, "%s/examples/verify/%s", env->data_dir,
+                                          r->ask->torch ? "run_torch.py" : "run_step.py"),
+                          NULL};
     const char *why = "";
     hb_str_init(&config, env->arena);
     hb_schema_emit_json(&config, &step->spec, true);
@@ -142,7 +153,8 @@ static bool run_script(struct step_run *r, const struct rung *x, struct step *st
                                 .most_ns = r->end_ns - env->now_ns(),
                                 .name = "the step",
                                 .longer = "--seconds",
-                                .install = "JAX for this device"};
+                                .install = r->ask->torch ? "PyTorch for this device"
+                                                         : "JAX for this device"};
     if (hb_script_run(env, &ask, s) && read_answer(r, s, step, &why))
         return true;
     if (s->end == HB_SCRIPT_INTERRUPTED)
@@ -164,12 +176,12 @@ static void compare(struct step_run *r, const struct rung *x, const struct step 
                             "%+.1f %%",
                             hb_size_print(step->predicted.memory.peak_bytes, a),
                             step->predicted.step_seconds * 1e3, hb_size_print(step->peak_bytes, b),
-                            step->by_device ? "" : " (by the compiler)", step->seconds * 1e3,
-                            memory, time));
+                            step->by_device ? "" : step->told_by, step->seconds * 1e3, memory,
+                            time));
     r->worst_memory = fmax(r->worst_memory, fabs(memory));
     r->worst_time = fmax(r->worst_time, fabs(time));
     r->ran++;
-    if (step->by_device && !ran_elsewhere(r))
+    if (step->by_device && !ran_elsewhere(r) && !r->ask->torch)
         r->points[r->count++] =
             (struct hb_overhead_point){.id = step->id,
                                        .predicted_bytes = predicted,
@@ -181,7 +193,9 @@ static bool keep(struct step_run *r, const struct step *step, const struct hb_sc
     struct hb_kept kept = {
         .id = step->id,
         .source = "calibrate --step",
-        .kind = step->by_device ? "runtime_peak" : "xla_total",
+        .kind = r->ask->torch     ? "max_allocated"
+                : step->by_device ? "runtime_peak"
+                                  : "xla_total",
         .versions = hb_script_words(r->env, s->answer, "versions"),
         .peak_bytes = step->peak_bytes,
         .step_seconds = step->seconds,
@@ -256,6 +270,12 @@ enum hb_step_end hb_calibrate_step(struct hb_env *env, const struct hb_step_ask 
     if (!r.ran)
         return HB_STEP_NONE;
     say_end(&r);
+    if (ask->torch) {
+        fputs("reserve and slack are not fitted: PyTorch tells what it allocated, not what the "
+              "runtime takes beside\n",
+              env->err);
+        return HB_STEP_SHOWN;
+    }
     if (r.count < HB_OVERHEAD_FEWEST) {
         fprintf(
             env->err,

@@ -1,5 +1,5 @@
 /* hbmsim calibrate --step: real train steps on this machine's device, run by the user's own JAX
- * (examples/verify/run_step.py), beside what a profile predicts of them. */
+ * (examples/verify/run_step.py) or PyTorch (run_torch.py), beside what a profile predicts. */
 #ifndef HB_CLI_CALIBRATE_STEP_H
 #define HB_CLI_CALIBRATE_STEP_H
 
@@ -16,6 +16,7 @@ struct hb_step_ask {
     const char *keep; /* file that the records are appended to; null: none */
     const char *date;
     int64_t most_ns; /* for all of them */
+    bool torch;      /* PyTorch's step, not JAX's */
     bool small;      /* the smallest models, whatever the device holds */
 };
 

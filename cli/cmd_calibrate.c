@@ -210,6 +210,7 @@ static int step(struct hb_env *env, const struct options *o)
                               .keep = o->keep,
                               .date = o->date ? o->date : today(env->arena),
                               .most_ns = seconds_of(o) * second_ns,
+                              .torch = o->with_torch,
                               .small = o->quick};
     if (!o->base)
         return hb_error(env->diag, (struct hb_loc){0},
@@ -290,7 +291,7 @@ static const struct hb_opt options[] = {
      "does not take memory until it is refused, to learn how much a program gets", NULL,
      offsetof(struct options, no_capacity), 0, 0},
     {"with-torch", 0, HB_OPT_FLAG, NULL,
-     "attention too: torch's fused kernel, by the Python's own torch", NULL,
+     "attention too: torch's fused kernel, by the Python's own torch; with --step its steps", NULL,
      offsetof(struct options, with_torch), 0, 0},
     {"with-jax", 0, HB_OPT_FLAG, NULL, "the same by its JAX (cuDNN)", NULL,
      offsetof(struct options, with_jax), 0, 0},
@@ -298,8 +299,9 @@ static const struct hb_opt options[] = {
      "lists what would be measured, with which libraries; opens no device", NULL,
      offsetof(struct options, dry_run), 0, 0},
     {"step", 0, HB_OPT_FLAG, NULL,
-     "runs six real train steps with the Python's JAX and compares them with --base", NULL,
-     offsetof(struct options, step), 0, 0},
+     "runs six real train steps with the Python's JAX (--with-torch: PyTorch) and compares them "
+     "with --base",
+     NULL, offsetof(struct options, step), 0, 0},
     {"keep", 0, HB_OPT_OUTPUT, "RUNS.jsonl", "with --step: append a record of each step", NULL,
      offsetof(struct options, keep), 0, 0},
     {"date", 0, HB_OPT_STRING, "DATE", "date to write into the profile, instead of today's", NULL,

@@ -10,10 +10,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from types import ModuleType, TracebackType
 from typing import Any, Callable, Dict, List, Optional, Type
 
-from ._call import Error, InputError, MachineError, Model, program, read_model
+from ._call import Error, HbmsimWarning, InputError, MachineError, Model, program, read_model
 
 _HERE = pathlib.Path(__file__).resolve().parent
 
@@ -79,6 +80,9 @@ class Measurement:
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
         if self._torch is None or self.records:
+            if kind is None and not self.records:
+                warnings.warn("nothing was measured: no PyTorch with a GPU is imported, and "
+                              "run.jax(step, ...) was not called", HbmsimWarning, stacklevel=2)
             return
         out_of_memory = kind is not None and issubclass(kind, self._torch.OutOfMemoryError)
         if kind is None:

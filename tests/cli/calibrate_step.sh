@@ -71,6 +71,45 @@ expect 0 step slow --base nvidia-h100 --keep "$runs" -o "$file"
 err_has 'that tests the path alone, and no record is kept'
 ok 'no record of another device' [ ! -e "$runs" ]
 
+# PyTorch's own step: bf16 parameters, its kernel; what it allocated is no reserve of the runtime.
+rm -f "$runs"
+expect 0 step good --with-torch --base nvidia-h100 --keep "$runs" -o "$file"
+ok 'the step is PyTorch'"'"'s' grep -qx -e '-B .*/examples/verify/run_torch.py' "$work/args"
+ok 'the prediction too' sh -c "grep -q '\"compiler\": *\"torch\"' '$work/config.json' &&
+    grep -q '\"params\": *\"bf16\"' '$work/config.json'"
+err_has 'this profile predicts these 6 steps within '
+err_has 'reserve and slack are not fitted: PyTorch tells what it allocated'
+ok 'six records of what was allocated' [ "$(grep -c '"kind": *"max_allocated"' "$runs")" = 6 ]
+expect 0 hbmsim validate "$runs"
+ok 'no profile is written' [ ! -e "$file" ]
+sed 's/\\"device\\", "$/\\"requests\\", "/; s/\\"peak_by\\": \\"device\\"/\\"peak_by\\": \\"requests\\"/' "$work/good" >"$work/counted"
+chmod +x "$work/counted"
+expect 0 step counted --with-torch --base nvidia-h100
+err_has '(by its tensors)'
+# The step itself, where there is a PyTorch: its tensors are those that are predicted.
+torch=${HB_TORCH_PYTHON:-python3}
+if "$torch" -c 'import torch' 2>/dev/null; then
+    run hbmsim calibrate --step --with-torch --quick --base nvidia-h100 --python "$torch" --seconds 60
+    ok 'PyTorch ran steps' [ "$status" = 0 ]
+    ok 'their memory is predicted within 1 %' sh -c "grep -qE 'within 0\.[0-9] % \(memory\)' '$work/err'"
+else
+    skip 'the step by PyTorch' 'no PyTorch'
+fi
+for change in 's/"policy": *"[a-z]*"/"policy": "dots"/' 's/"params": *"bf16"/"params": "f32"/'; do
+    sed "$change" "$work/config.json" >"$work/other.json"
+    python3 - "$work/other.json" >"$work/out" 2>&1 <<'PY' || true
+import json, sys
+sys.path.insert(0, "examples/verify")
+import run_torch
+from config import Refused, tree
+try:
+    run_torch.check(tree(json.load(open(sys.argv[1]))))
+except Refused as e:
+    print("refused:", e)
+PY
+    ok "what it has not is refused ($change)" grep -q '^refused: .*: the PyTorch step has nothing else' "$work/out"
+done
+
 # It answers badly, or not.
 interpreter refuses <<'SH'
 cat >/dev/null

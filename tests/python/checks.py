@@ -184,6 +184,16 @@ def test_measure_out_of_memory_is_recorded_and_raised_on():
     with_fake_torch(work)
 
 
+def test_measure_says_that_nothing_was_measured():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with hbmsim.measure(MODEL, id="nothing") as run:
+            run.step()
+    assert not run.records
+    assert [w.category for w in caught] == [hbmsim.HbmsimWarning]
+    assert "nothing was measured" in str(caught[0].message)
+
+
 def test_measure_refuses_what_is_no_configuration():
     def work(_):
         def fail():
