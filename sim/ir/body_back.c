@@ -446,6 +446,36 @@ static bool takes_none(const struct hb_body *b, int v)
     return from >= 0 && b->y->steps[from].no_grad && !b->y->values[v].weighs;
 }
 
+/* The gradient that its reader put off. */
+static void make_put_off(struct hb_body *b, const struct hb_step_op *reader)
+{
+    struct hb_emit e = hb_body_emit(reader);
+    e.name = hb_body_name(b, reader->in[0], ", gradient of");
+    hb_body_bring(b, reader->in[1]);
+    hb_emit_read(&e, grad_out(b, reader));
+    hb_body_read(b, &e, reader->in[1]);
+    hb_emit_read(&e, b->grad[reader->in[0]]);
+    uint32_t out = grad_place(b, reader->in[0], false);
+    hb_emit_write(&e, out);
+    hb_emit(b->lo, &e);
+    if (b->lo->chip->masks_turned && !reader->off_early)
+        out = hb_body_turn(b, out, reader->in[0]);
+    b->grad[reader->in[0]] = out;
+}
+
+/* What was put off until what this step made goes backward, or, early, until this activation. */
+static void back_put_off(struct hb_body *b, const struct hb_step_op *s, bool early)
+{
+    for (uint32_t k = 0; k < b->y->step_count; k++) {
+        const struct hb_step_op *reader = &b->y->steps[k];
+        bool now = early ? reader->off_early : reader->in[0] == s->out[0] && !reader->off_early;
+        if (reader->first_last && now && grad_out(b, reader) != HB_NONE) {
+            make_put_off(b, reader);
+            return;
+        }
+    }
+}
+
 static void read_outputs(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
 {
     for (int i = 0; i < s->out_count; i++)
@@ -501,6 +531,8 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
     bring_put_off(b, inlined);
     if (inlined)
         sum_at_once(b);
+    if (s->makes_off)
+        back_put_off(b, s, true);
     for (int i = 0; i < s->in_count; i++)
         b->grad[s->in[i]] = made[i];
     if (s->turned_for_ring && s->first_last)
@@ -554,32 +586,9 @@ static void back_add(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
     }
 }
 
-/* The gradient that its reader put off, of what this step made. */
-static void back_put_off(struct hb_body *b, const struct hb_step_op *s)
-{
-    const struct hb_step_op *reader = NULL;
-    for (uint32_t k = 0; k < b->y->step_count; k++)
-        if (b->y->steps[k].first_last && b->y->steps[k].in[0] == s->out[0])
-            reader = &b->y->steps[k];
-    if (!reader || grad_out(b, reader) == HB_NONE)
-        return;
-    struct hb_emit e = hb_body_emit(reader);
-    e.name = hb_body_name(b, reader->in[0], ", gradient of");
-    hb_body_bring(b, reader->in[1]);
-    hb_emit_read(&e, grad_out(b, reader));
-    hb_body_read(b, &e, reader->in[1]);
-    hb_emit_read(&e, b->grad[reader->in[0]]);
-    uint32_t out = grad_place(b, reader->in[0], false);
-    hb_emit_write(&e, out);
-    hb_emit(b->lo, &e);
-    if (b->lo->chip->masks_turned)
-        out = hb_body_turn(b, out, reader->in[0]);
-    b->grad[reader->in[0]] = out;
-}
-
 static void back_step(struct hb_body *b, const struct hb_step_op *s)
 {
-    back_put_off(b, s);
+    back_put_off(b, s, false);
     uint32_t g = grad_out(b, s);
     if (g == HB_NONE || s->no_grad)
         return;

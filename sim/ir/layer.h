@@ -79,6 +79,8 @@ struct hb_step_op {
     bool turned_for_ring;    /* made again, its result is copied; and its last input's gradient */
     bool parts_beside;       /* of its input's gradient: both are read by what follows */
     bool grad_by_size;       /* of experts: their weight's gradient has its place by its size */
+    bool off_early;          /* the other's comes with those of the activation ... */
+    bool makes_off;          /* ... which is this */
     bool first_last;         /* of its inputs' gradients, the first's: where it is read */
     enum hb_op_kind back_op; /* of a MOVE: the opposite collective ... */
     double sent_bytes;       /* ... and what either sends; 0: as its result says */

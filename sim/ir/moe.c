@@ -265,7 +265,16 @@ static void read_in_stacks(struct hb_layer *y, const struct hb_step_op *act)
         y->values[act->out[i]].read_stacked = true;
 }
 
-/* How each compiler makes ragged products. XLA:ROCm's are calls; one fusion makes the activation
+/* MaxText's weights have a place for dropped tokens as well and serve as the mask, and their
+ * gradient lies in their place (deepseek2-16b/dense_cf1.25: one bf16[2,4096,64,481]). */
+static bool is_one_mask(const struct hb_lower *lo)
+{
+    return lo->maxtext;
+}
+
+/* How each compiler makes ragged products. On XLA:TPU one fusion makes the activation and both
+ * gradients in the places of gate, up and its own (phimoe,v5p,f64: three bf16[65536,6400] from 255
+ * on, no fourth). XLA:ROCm's are calls; one fusion makes the activation
  * again and the gradients of gate and up from theirs (moeT/mlp=moe_ragged: six bf16[32768,2816] at
  * 307 of 539). */
 static void spread_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *wide,
@@ -276,18 +285,15 @@ static void spread_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t
         expand_ragged(lo, y, wide, narrow);
     } else if (lo->habits->rings) {
         read_in_stacks(y, act);
+        y->values[act->out[0]].fused = false;
+        act->grad_follows = false;
+        act->grad_in_place = 3;
+        act->makes_off = !is_one_mask(lo);
     } else {
         act->grad_follows = false;
         act->back_scratch[0] = hb_shape_make(lo->compute, wide);
         act->back_scratch_count = 1;
     }
-}
-
-/* MaxText's weights have a place for dropped tokens as well and serve as the mask, and their
- * gradient lies in their place (deepseek2-16b/dense_cf1.25: one bf16[2,4096,64,481]). */
-static bool is_one_mask(const struct hb_lower *lo)
-{
-    return lo->maxtext;
 }
 
 /* XLA:TPU's einsum over experts that are all of a device's own. */
@@ -642,10 +648,17 @@ static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     v.tags = gathers ? 0 : v.tags;
     int out = mix(lo, y, v,
                   (struct mixing){.op = HB_OP_ELEMENTWISE,
-                                  .in = {back, probs},
+                                  .in = {probs, back},
                                   .in_count = 2,
                                   .flops = 2.0 * (double)r->rows * (double)d,
                                   .back_in = 3});
+    /* XLA:TPU makes the gradient of the outputs first; they themselves are made again, for the
+     * router's, behind the activation's gradient (phimoe,v5p,f64: bf16[65536,4096] from 226, again
+     * from 260, gate and up from 249, their gradients at 255; olmoe,v6e,f8 at 247 and 298). */
+    struct hb_step_op *step = &y->steps[y->step_count - 1];
+    for (uint32_t i = first; i < y->step_count; i++)
+        step->first_last = step->first_last || y->steps[i].makes_off;
+    step->off_early = step->first_last;
     if (!gathers)
         return out;
     v = make_value(lo, "moe output, summed", 1u << HB_TN_MLP_DOWN, lo->compute,

@@ -695,6 +695,16 @@ static void ragged_products_read_the_stacks(void **state)
         assert_null(strstr(ragged.p.ops[i].name, copy));
 }
 
+/* phimoe,v5p,f64, olmoe,v6e,f8: the router's gradient comes behind the activation's. */
+static void ragged_outputs_are_made_again_late(void **state)
+{
+    (void)state;
+    struct low l = EXPERTS(SAME, "model.blocks[0].moe.dispatch=ragged");
+    uint32_t router = find_op(&l, "block.router probabilities, gradient of");
+    assert_true(find_op(&l, "backward of expert activation") < router);
+    assert_true(router < find_op(&l, "gradient through block.e_up"));
+}
+
 /* bwd with 4 and 32 layers, with remat=offload:q,k,v and names:q,k,v,attn_ctx: a list puts off what
  * writes into a large stack, another sequence all. */
 static bool waits_behind_attention(const struct low *l)
@@ -780,6 +790,7 @@ int main(void)
         TEST(v6e_rings_from_more_tokens),
         TEST(a_full_heap_is_packed_by_size),
         TEST(ragged_products_read_the_stacks),
+        TEST(ragged_outputs_are_made_again_late),
         TEST(gradients_wait_behind_attention),
     };
     return cmocka_run_group_tests_name("lower_tpu", tests, NULL, NULL);
