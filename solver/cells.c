@@ -325,6 +325,14 @@ bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_mem
     return fits;
 }
 
+/* Of splits the sums are tried on some pairs of policies (segment_check.c): one that the engine
+ * finds otherwise is another odd one, and what was said of it is dropped. */
+static bool is_odd_split(const struct hb_search *s, const struct hb_choice *c)
+{
+    return c->run_count > (uint32_t)s->ask->spec->model.block_count &&
+           (c->bound_ns > c->step_ns || c->live_bytes > c->peak_bytes);
+}
+
 /* Sets what it takes; false: it does not fit. */
 static bool try_choice(struct hb_search *s, struct hb_choice *c)
 {
@@ -333,7 +341,12 @@ static bool try_choice(struct hb_search *s, struct hb_choice *c)
     bool fits = hb_search_run(s, c, &memory, &c->step_ns);
     if (fits) {
         c->peak_bytes = memory.peak_bytes;
-        hb_search_check(s, c, true);
+        bool odd = is_odd_split(s, c);
+        if (odd) {
+            c->live_bytes = c->bound_ns = 0;
+            s->plan->counts.odd++;
+        }
+        hb_search_check(s, c, !odd);
         double value = hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
         s->incumbent = value < s->incumbent && !s->filling ? value : s->incumbent;
     }

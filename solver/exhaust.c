@@ -68,8 +68,10 @@ bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
         struct hb_arena_mark mark = hb_arena_mark(s.scratch);
         x.cell = i;
         hb_search_cell_spec(&s, i, &spec);
-        struct hb_segment_ask segments = {
-            .spec = &spec, .menus = copy.menus, .device = ask->device, .bytes_only = true};
+        struct hb_segment_ask segments = {.spec = &spec,
+                                          .menus = copy.menus,
+                                          .device = ask->device,
+                                          .bytes_only = hb_search_by_memory(&s)};
         if (is_choice(&spec, copy.menus) &&
             hb_segment_build(s.scratch, &segments, &segment, &why)) {
             x.segment = &segment;

@@ -416,7 +416,7 @@ static void search_all(struct hb_search *s)
 static void find_gap(struct hb_search *s)
 {
     struct hb_plan *p = s->plan;
-    bool menus = !s->ask->polish || !p->space.remat;
+    bool menus = (!s->ask->polish || !p->space.remat) && !p->counts.odd;
     double open = p->status == HB_PLAN_LIMIT ? s->open_value : INFINITY;
     if (p->found)
         p->counts.left = count_left(s, &open);

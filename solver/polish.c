@@ -14,8 +14,13 @@ enum {
     MOST_NEIGHBOURS = 64, /* of a block, in one round */
     MOST_TRIED = 12,      /* runs of the engine in one round */
     MOST_RAN = 512,       /* in all */
+    MOST_MORE_RUNS = 3,   /* than blocks */
+    LEAST_STEPS = 2,      /* one step is no loop: no policy is asked there */
     MOST_MOVES = 3 * HB_TN_COUNT
 };
+
+/* One run more, which somebody has to write down, is to make a step faster by this part. */
+static const double worth_a_run = 0.001;
 
 /* The policies that are tried for a block; those of the plan's menu come first, in its order. */
 struct tries {
@@ -32,6 +37,7 @@ struct polish {
     struct hb_menu *menus; /* of this round */
     struct tries *tries;   /* by block */
     uint32_t ran;
+    double least_part; /* of the value: by less it is not better */
 };
 
 /* A tensor in another state: 0 made again, 1 saved, 2 offloaded. */
@@ -172,7 +178,8 @@ static bool is_better(struct polish *p, const struct hb_run *runs, uint32_t coun
     hb_arena_rewind(s->scratch, mark);
     p->ran++;
     s->plan->counts.polish_runs++;
-    if (!fits || hb_search_value(s, c.cell, c.step_ns, c.peak_bytes) >= p->value)
+    if (!fits ||
+        hb_search_value(s, c.cell, c.step_ns, c.peak_bytes) >= p->value * (1 - p->least_part))
         return false;
     *out = c;
     return true;
@@ -221,46 +228,133 @@ static bool try_segment(struct polish *p, const struct hb_segment *segment)
     return false;
 }
 
-/* One run of the configuration with one tensor turned, without a price. */
-static bool try_turned(struct polish *p, uint32_t run, const struct hb_remat *remat)
+/* A run with its policy itself. */
+struct piece {
+    uint32_t block;
+    int32_t steps;
+    struct hb_remat remat;
+};
+
+static uint32_t list_pieces(const struct polish *p, struct piece *out)
+{
+    for (uint32_t i = 0; i < p->now.run_count; i++) {
+        const struct hb_run *own = &p->now.runs[i];
+        out[i] = (struct piece){own->block, own->steps,
+                                p->s->plan->menus[own->block].policies[own->policy]};
+    }
+    return p->now.run_count;
+}
+
+static bool is_over(const struct polish *p)
+{
+    return p->ran >= MOST_RAN || hb_stop_now(p->s->ask->stop);
+}
+
+/* One run of these, without a price. */
+static bool try_pieces(struct polish *p, const struct piece *pieces, uint32_t count)
 {
     struct hb_run runs[HB_PARTS_MAX];
     struct hb_choice better;
     uint32_t blocks = (uint32_t)p->spec.model.block_count;
     for (uint32_t i = 0; i < blocks; i++)
         make_tries(p, i, false, 0);
-    add_try(p, p->now.runs[run].block, *remat);
+    for (uint32_t i = 0; i < count; i++)
+        add_try(p, pieces[i].block, pieces[i].remat);
     for (uint32_t i = 0; i < blocks; i++)
         p->menus[i].count = p->tries[i].count;
-    for (uint32_t i = 0; i < p->now.run_count; i++) {
-        const struct hb_run *own = &p->now.runs[i];
-        const struct hb_remat *r = &p->s->plan->menus[own->block].policies[own->policy];
-        runs[i] = *own;
-        runs[i].policy = hb_menu_place(&p->menus[own->block], i == run ? remat : r);
-        if (runs[i].policy == HB_NONE)
+    for (uint32_t i = 0; i < count; i++) {
+        const struct piece *own = &pieces[i];
+        uint32_t policy = hb_menu_place(&p->menus[own->block], &own->remat);
+        if (policy == HB_NONE)
             return false;
+        runs[i] = (struct hb_run){own->block, policy, own->steps};
     }
-    if (!is_better(p, runs, p->now.run_count, &better))
+    if (is_over(p) || !is_better(p, runs, count, &better))
         return false;
     take_up(p, &better);
     return true;
 }
 
-/* What the prices did not show, or where there are none: each tensor of each run by itself. */
+/* Steps from one run of a block to the next, or back. */
+static bool try_shifts(struct polish *p)
+{
+    static const int32_t by[] = {1, -1, 2, -2, 4, -4};
+    struct piece pieces[HB_PARTS_MAX];
+    uint32_t count = list_pieces(p, pieces);
+    for (uint32_t i = 0; i + 1 < count; i++)
+        for (size_t k = 0; k < sizeof by / sizeof by[0]; k++) {
+            struct piece *one = &pieces[i], *other = &pieces[i + 1];
+            if (one->block != other->block || one->steps + by[k] < LEAST_STEPS ||
+                other->steps - by[k] < LEAST_STEPS)
+                continue;
+            one->steps += by[k];
+            other->steps -= by[k];
+            if (try_pieces(p, pieces, count))
+                return true;
+            one->steps -= by[k];
+            other->steps += by[k];
+        }
+    return false;
+}
+
+/* So many steps at one end of a run under another policy: one run more. */
+static bool try_end(struct polish *p, uint32_t run, bool first, int32_t steps,
+                    const struct hb_remat *remat)
+{
+    struct piece pieces[HB_PARTS_MAX];
+    uint32_t count = list_pieces(p, pieces);
+    memmove(&pieces[run + 1], &pieces[run], (count - run) * sizeof *pieces);
+    struct piece *own = &pieces[first ? run : run + 1], *rest = &pieces[first ? run + 1 : run];
+    own->remat = *remat;
+    own->steps = steps;
+    rest->steps -= steps;
+    p->least_part = worth_a_run;
+    bool better = try_pieces(p, pieces, count + 1);
+    p->least_part = 0;
+    return better;
+}
+
+/* Each tensor of a run by itself: in all of it, or (where ends is set) in some steps at an end. */
+static bool try_tensors(struct polish *p, uint32_t run, bool ends)
+{
+    struct piece pieces[HB_PARTS_MAX];
+    struct move moves[MOST_MOVES];
+    uint32_t count = list_pieces(p, pieces), block = pieces[run].block;
+    struct hb_remat own =
+        as_names(&pieces[run].remat, hb_menu_tensors(&p->spec.model.blocks[block]));
+    int32_t steps = pieces[run].steps, some[] = {LEAST_STEPS, steps / 4, steps / 2};
+    uint32_t made = is_free(p, block) ? list_moves(p, block, &own, moves) : 0;
+    for (uint32_t k = 0; k < made && !is_over(p); k++) {
+        struct hb_remat r = moved(own, moves[k]);
+        if (!hb_menu_compiles(&p->spec, &r))
+            continue;
+        pieces[run].remat = r;
+        if (!ends && try_pieces(p, pieces, count))
+            return true;
+        for (int i = 0; i < 6 && ends; i++)
+            if (some[i / 2] > 0 && some[i / 2] < steps &&
+                (i < 2 || some[i / 2] > some[i / 2 - 1]) && try_end(p, run, i % 2, some[i / 2], &r))
+                return true;
+    }
+    return false;
+}
+
+/* What the prices did not show, or where there are none. Only scans are split. */
 static bool try_bare(struct polish *p)
 {
-    for (uint32_t run = 0; run < p->now.run_count; run++) {
-        struct move moves[MOST_MOVES];
-        uint32_t block = p->now.runs[run].block;
-        struct hb_remat own = p->s->plan->menus[block].policies[p->now.runs[run].policy];
-        own = as_names(&own, hb_menu_tensors(&p->spec.model.blocks[block]));
-        uint32_t made = is_free(p, block) ? list_moves(p, block, &own, moves) : 0;
-        for (uint32_t k = 0; k < made && p->ran < MOST_RAN && !hb_stop_now(p->s->ask->stop); k++) {
-            struct hb_remat r = moved(own, moves[k]);
-            if (hb_menu_compiles(&p->spec, &r) && try_turned(p, run, &r))
-                return true;
-        }
-    }
+    uint32_t blocks = (uint32_t)p->spec.model.block_count;
+    bool splits = p->spec.stack.form == HB_FORM_SCAN && p->spec.mesh[HB_AX_PIPELINE] == 1;
+    for (uint32_t run = 0; run < p->now.run_count; run++)
+        if (try_tensors(p, run, false))
+            return true;
+    if (!splits)
+        return false;
+    if (try_shifts(p))
+        return true;
+    for (uint32_t run = 0; run < p->now.run_count && p->now.run_count < blocks + MOST_MORE_RUNS;
+         run++)
+        if (try_tensors(p, run, true))
+            return true;
     return false;
 }
 

@@ -19,7 +19,7 @@ jobs=${HB_JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)}
 # A line each: what is run, by name.
 list_tests() {
     # The longest first, so that none of them ends alone.
-    for name in prop/test_segment prop/test_plan cli/calibrate cli/verify cli/plan cli/hlo; do
+    for name in prop/test_segment prop/test_plan prop/test_spaces cli/calibrate cli/verify cli/plan cli/hlo; do
         echo "tests/$name"
     done
     for source in tests/unit/test_*.c tests/prop/test_*.c tests/fuzz/fuzz_*.c; do

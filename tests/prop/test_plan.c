@@ -3,9 +3,8 @@
  * instances instead of 40. */
 #include <math.h>
 
-#include "tests/prop/zoo_specs.h"
+#include "tests/prop/spaces.h"
 
-#include "hw/device.h"
 #include "sim/engine/result.h"
 #include "sim/engine/run.h"
 #include "sim/ir/lower.h"
@@ -71,20 +70,6 @@ struct counts {
     int nested; /* with a pipeline, whose nested scans were compared */
     double configurations;
 };
-
-/* A budget between what the leanest and what the fastest configuration take. */
-static int64_t random_budget(struct hb_arena *arena, struct hb_rng *rng, struct hb_plan_ask ask)
-{
-    struct hb_plan least, fastest;
-    ask.budget_bytes = INT64_MAX;
-    ask.objective = HB_OBJ_MEMORY;
-    assert_true(hb_plan_find(arena, &ask, &least));
-    ask.objective = HB_OBJ_STEP_TIME;
-    assert_true(hb_plan_find(arena, &ask, &fastest));
-    int64_t low = least.best.peak_bytes - least.best.peak_bytes / 50;
-    int64_t high = fastest.best.peak_bytes > low ? fastest.best.peak_bytes : low;
-    return hb_rng_range(rng, low, high);
-}
 
 static double value_with(struct hb_arena *arena, const struct hb_plan_ask *ask,
                          int64_t budget_bytes, const struct hb_plan *like,
