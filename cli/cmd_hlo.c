@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "cli/cmd.h"
 #include "cli/draw.h"
+#include "cli/hlo_heap.h"
 #include "cli/hlo_path.h"
 #include "cli/show_hlo.h"
 #include "plots/picture.h"
@@ -93,15 +94,6 @@ static bool read_report(struct hb_env *env, const struct options *o, struct hb_h
                               report);
 }
 
-static struct hb_outcome make_heap(struct hb_env *env, const struct hb_hlo_report *report)
-{
-    struct hb_outcome heap;
-    struct hb_hlo_span name = report->hp.m->name;
-    hb_outcome_make_heap(env->arena, &report->hp.program, &report->memory, &heap);
-    heap.name = hb_arena_strndup(env->arena, name.at, name.len);
-    return heap;
-}
-
 /* A module without temporaries has no heap to draw. */
 static bool check_heap(struct hb_env *env, const struct options *o, const struct hb_outcome *heap)
 {
@@ -124,7 +116,7 @@ static int run(struct hb_env *env, int argc, char **argv)
     struct hb_out *out = hb_out_open(env, o.common.output);
     bool ok = read_report(env, &o, &module, &report);
     if (ok && (o.plot.path || o.full))
-        heap = make_heap(env, &report);
+        heap = hb_hlo_heap(env->arena, &report);
     if (!ok || !check_heap(env, &o, &heap)) {
         hb_out_drop(out);
         return HB_EXIT_INPUT;

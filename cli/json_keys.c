@@ -115,6 +115,9 @@ static const struct row heap[] = {{"bytes", "int", "its size"},
                                   {"buffers[].bytes", "int", "its size"},
                                   {"buffers[].start_op", "int", "alive from this op"},
                                   {"buffers[].end_op", "int", "to this one"},
+                                  {"buffers[].kind?", "text", "of a dump: of what operation"},
+                                  {"buffers[].label?", "text", "source and operation"},
+                                  {"buffers[].why?", "text", "all that is told of it"},
                                   {0}};
 
 static const struct row way[] = {{"temp_bytes", "int", "of the way"},

@@ -98,16 +98,36 @@ static void record_buffer(struct hb_canvas *c, const struct hb_shown_buffer *b, 
     hb_canvas_add_cell(c, (struct hb_layout_cell){"buffer", b->name, note, box, (double)b->bytes});
 }
 
-/* Of one category: the small ones together, the others each with a rim. */
-static void draw_category(struct hb_canvas *c, const struct hb_frame *f, const struct hb_outcome *o,
-                          enum hb_category category)
+/* Groups of one colour: categories, then kinds of operations of a dump. */
+enum { GROUPS = HB_CATEGORY_COUNT + HB_SHOWN_KIND_COUNT };
+
+static int group_of(const struct hb_shown_buffer *b)
 {
-    uint32_t rgb = hb_ink_category(c->look.theme, category);
+    return b->kind ? HB_CATEGORY_COUNT + (int)b->kind : (int)b->category;
+}
+
+static uint32_t group_ink(const struct hb_canvas *c, int group)
+{
+    if (group < HB_CATEGORY_COUNT)
+        return hb_ink_category(c->look.theme, (enum hb_category)group);
+    return hb_ink_group(c->look.theme, group - HB_CATEGORY_COUNT - HB_SHOWN_PRODUCT);
+}
+
+static const char *name_of(const struct hb_shown_buffer *b)
+{
+    return b->label ? b->label : b->name;
+}
+
+/* Of one group: the small ones together, the others each with a rim. */
+static void draw_group(struct hb_canvas *c, const struct hb_frame *f, const struct hb_outcome *o,
+                       int group)
+{
+    uint32_t rgb = group_ink(c, group);
     struct hb_pen rim = {hb_canvas_ink(c, HB_INK_BACK), 0.6, false};
     bool small = false;
     for (uint32_t i = 0; i < o->buffer_count; i++) {
         struct hb_box box = buffer_box(f, &o->buffers[i]);
-        if (o->buffers[i].category != category || !is_small(box))
+        if (group_of(&o->buffers[i]) != group || !is_small(box))
             continue;
         hb_draw_add_box(c->draw, box);
         small = true;
@@ -116,17 +136,26 @@ static void draw_category(struct hb_canvas *c, const struct hb_frame *f, const s
         hb_draw_fill(c->draw, rgb, 1);
     for (uint32_t i = 0; i < o->buffer_count; i++) {
         struct hb_box box = buffer_box(f, &o->buffers[i]);
-        if (o->buffers[i].category != category || is_small(box))
+        if (group_of(&o->buffers[i]) != group || is_small(box))
             continue;
         hb_draw_box(c->draw, box, rgb);
         hb_draw_frame(c->draw, box, rim);
     }
 }
 
+static bool has_group(const struct hb_outcome *o, int group)
+{
+    for (uint32_t i = 0; i < o->buffer_count; i++)
+        if (group_of(&o->buffers[i]) == group)
+            return true;
+    return false;
+}
+
 static void draw_buffers(struct hb_canvas *c, const struct hb_frame *f, const struct hb_outcome *o)
 {
-    for (int i = 0; i < HB_CATEGORY_COUNT; i++)
-        draw_category(c, f, o, (enum hb_category)i);
+    for (int i = 0; i < GROUPS; i++)
+        if (has_group(o, i))
+            draw_group(c, f, o, i);
     for (uint32_t i = 0; i < o->buffer_count; i++)
         record_buffer(c, &o->buffers[i], buffer_box(f, &o->buffers[i]));
 }
@@ -145,29 +174,29 @@ static void name_buffers(struct hb_canvas *c, const struct hb_frame *f, const st
         struct hb_style style = hb_canvas_style(c, "buffer");
         style.size = fmax(6, c->em * 0.85);
         style.plated = true;
-        style.plate = hb_ink_category(c->look.theme, sorted[i]->category);
+        style.plate = group_ink(c, group_of(sorted[i]));
         style.turned = box.h > box.w * 2 && box.h > c->em * 8;
-        style.rgb = hb_colour_on(hb_ink_category(c->look.theme, sorted[i]->category));
+        style.rgb = hb_colour_on(style.plate);
         double room = (style.turned ? box.h : box.w) - 6;
         if ((style.turned ? box.w : box.h) < hb_canvas_line(c, &style) || room < c->em * 3)
             continue;
-        hb_canvas_label_in(c, hb_canvas_shorten(c, sorted[i]->name, room, &style), box, style);
+        hb_canvas_label_in(c, hb_canvas_shorten(c, name_of(sorted[i]), room, &style), box, style);
     }
 }
 
 static int make_keys(struct hb_canvas *c, const struct hb_outcome *o, struct hb_key *keys)
 {
     int count = 0;
-    for (int i = 0; i < HB_CATEGORY_COUNT; i++) {
-        bool used = false;
-        for (uint32_t k = 0; k < o->buffer_count && !used; k++)
-            used = o->buffers[k].category == hb_stack_order[i];
-        if (used)
-            keys[count++] =
-                (struct hb_key){.rgb = hb_ink_category(c->look.theme, hb_stack_order[i]),
-                                .text = hb_category_name(hb_stack_order[i]),
-                                .mark = HB_KEY_SWATCH};
-    }
+    for (int i = 0; i < HB_CATEGORY_COUNT; i++)
+        if (has_group(o, (int)hb_stack_order[i]))
+            keys[count++] = (struct hb_key){.rgb = group_ink(c, (int)hb_stack_order[i]),
+                                            .text = hb_category_name(hb_stack_order[i]),
+                                            .mark = HB_KEY_SWATCH};
+    for (int i = HB_SHOWN_PRODUCT; i < HB_SHOWN_KIND_COUNT; i++)
+        if (has_group(o, HB_CATEGORY_COUNT + i))
+            keys[count++] = (struct hb_key){.rgb = group_ink(c, HB_CATEGORY_COUNT + i),
+                                            .text = hb_shown_kind_name((enum hb_shown_kind)i),
+                                            .mark = HB_KEY_SWATCH};
     keys[count++] = (struct hb_key){.rgb = hb_canvas_ink(c, HB_INK_GRID),
                                     .text = "not in use",
                                     .hatched = true,
@@ -201,7 +230,7 @@ static void draw_peak(struct hb_canvas *c, const struct hb_frame *f, struct hb_h
 
 void hb_addressmap_draw(struct hb_canvas *c, const struct hb_outcome *o)
 {
-    struct hb_key keys[HB_CATEGORY_COUNT + 1];
+    struct hb_key keys[GROUPS + 1];
     const char *below = hb_place_under(c->arena, o->name, o->place);
     double top = hb_canvas_title(c, hb_addressmap_title(c->arena, o), *below ? below : NULL);
     struct hb_box page = {c->em, top + c->em * 1.4, c->look.width - 2 * c->em,

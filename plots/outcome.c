@@ -141,6 +141,27 @@ static void read_timeline(struct hb_reading *f, const struct hb_node *map, struc
         o->step_seconds = end;
 }
 
+const char *hb_shown_kind_name(enum hb_shown_kind kind)
+{
+    static const char *const names[] = {
+#define HB_ENUM(name, text) text,
+        HB_SHOWN_KINDS(HB_ENUM)
+#undef HB_ENUM
+    };
+    return names[kind];
+}
+
+static void read_kind(struct hb_reading *f, const struct hb_node *node, struct hb_shown_buffer *b)
+{
+    const char *kind = "";
+    hb_reading_text(f, node, "kind", &kind);
+    for (int i = 0; i < HB_SHOWN_KIND_COUNT; i++)
+        if (hb_str_same(kind, hb_shown_kind_name((enum hb_shown_kind)i)))
+            b->kind = (enum hb_shown_kind)i;
+    hb_reading_text(f, node, "label", &b->label);
+    hb_reading_text(f, node, "why", &b->why);
+}
+
 static void read_heap(struct hb_reading *f, const struct hb_node *map, struct hb_outcome *o)
 {
     const struct hb_node *list = map ? hb_reading_list(f, map, "buffers") : NULL;
@@ -153,6 +174,7 @@ static void read_heap(struct hb_reading *f, const struct hb_node *map, struct hb
         *b = (struct hb_shown_buffer){
             .name = "", .why = "", .category = HB_CAT_WORKING, .buf = HB_NONE};
         hb_reading_text(f, node, "name", &b->name);
+        read_kind(f, node, b);
         hb_reading_category(f, node, "category", &b->category);
         hb_reading_bytes(f, node, "offset_bytes", 0, &b->offset_bytes);
         hb_reading_bytes(f, node, "bytes", 0, &b->bytes);

@@ -39,8 +39,30 @@ struct hb_shown_stream {
     uint32_t span_count;
 };
 
+/* What kind of operation made a buffer of a compiler's dump. */
+#define HB_SHOWN_KINDS(X)                                                                          \
+    X(NONE, "") /* not of a dump: by its category */                                               \
+    X(PRODUCT, "matrix products")                                                                  \
+    X(ELEMENT, "element by element")                                                               \
+    X(REDUCTION, "sums and maxima")                                                                \
+    X(LAYOUT, "copies and layout")                                                                 \
+    X(SLICE, "slices, gathers, stacks")                                                            \
+    X(COLLECTIVE, "collectives")                                                                   \
+    X(OTHER, "others")
+
+enum hb_shown_kind {
+#define HB_ENUM(name, text) HB_SHOWN_##name,
+    HB_SHOWN_KINDS(HB_ENUM)
+#undef HB_ENUM
+        HB_SHOWN_KIND_COUNT
+};
+/* "matrix products" */
+const char *hb_shown_kind_name(enum hb_shown_kind kind);
+
 struct hb_shown_buffer {
     const char *name;
+    const char *label; /* of a dump, in the user's own words: source and operation; null: none */
+    enum hb_shown_kind kind;
     const char *why; /* "" where it was read from JSON */
     enum hb_category category;
     int64_t offset_bytes;

@@ -80,6 +80,11 @@ void hb_outcome_write_heap(struct hb_json *j, const struct hb_outcome *o)
         hb_json_put_int(j, "bytes", b->bytes);
         hb_json_put_int(j, "start_op", b->start_op);
         hb_json_put_int(j, "end_op", b->end_op);
+        if (b->kind != HB_SHOWN_NONE) {
+            hb_json_put_text(j, "kind", hb_shown_kind_name(b->kind));
+            hb_json_put_text(j, "label", b->label);
+            hb_json_put_text(j, "why", b->why);
+        }
         hb_json_object_end(j);
     }
     hb_json_array_end(j);

@@ -18,7 +18,7 @@ static bool is_passage(enum hb_hlo_op op)
            op == HB_HLO_OP_CALL;
 }
 
-static uint32_t inst_of(const struct hb_hlo_program *hp, uint32_t buf)
+uint32_t hb_hlo_report_inst(const struct hb_hlo_program *hp, uint32_t buf)
 {
     return hb_hlo_node_inst(&hp->flow, hp->flow.values[hp->value_of[buf]].node);
 }
@@ -32,7 +32,7 @@ static uint32_t *find_faces(struct hb_arena *arena, const struct hb_hlo_program 
     uint32_t *face = hb_arena_alloc(arena, p->buf_count, sizeof *face);
     for (uint32_t i = 0; i < p->buf_count; i++) {
         uint32_t root = hb_program_root(p, i), v = hp->value_of[i];
-        enum hb_hlo_op op = hb_hlo_op_of(hp->m, inst_of(hp, i));
+        enum hb_hlo_op op = hb_hlo_op_of(hp->m, hb_hlo_report_inst(hp, i));
         if (root == i)
             face[i] = i;
         else if (!is_passage(op) && hp->buffers.ranges[v].start <= peak_op &&
@@ -120,7 +120,7 @@ static void make_groups(struct hb_arena *arena, struct hb_hlo_report *r)
         uint32_t root = hb_program_root(p, memory->at_peak[i].buf);
         if (memory->offset_of[root] < 0) /* an argument or an output */
             continue;
-        uint32_t inst = inst_of(hp, face[root]);
+        uint32_t inst = hb_hlo_report_inst(hp, face[root]);
         uint32_t v = hp->value_of[face[root]];
         members[count++] = (struct member){hb_hlo_metadata(hp->m, inst, "op_name"),
                                            hp->m->shapes.items[hp->flow.values[v].shape].text, inst,

@@ -52,4 +52,7 @@ struct hb_hlo_report {
 bool hb_hlo_report_make(struct hb_arena *arena, struct hb_diag *diag, const struct hb_hlo_module *m,
                         enum hb_hlo_ask ask, struct hb_hlo_report *out_report);
 
+/* The instruction whose value a buffer of the program is. */
+uint32_t hb_hlo_report_inst(const struct hb_hlo_program *hp, uint32_t buf);
+
 #endif

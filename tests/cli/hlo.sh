@@ -233,4 +233,25 @@ err_has 'is a proto, and its text is not beside it; XLA_FLAGS="--xla_dump_to=DIR
 mkdir "$work/none"
 expect 2 hbmsim hlo "$work/none"
 err_has 'no *after_optimizations.txt in this folder; XLA_FLAGS='
+
+# The heap in the user's words: kinds of operations and where they stand, in JSON, picture and again
+# from JSON.
+expect 0 hbmsim hlo tests/golden/hlo/h100_big3.hlo.gz --json --full -o "$work/heap.json" --plot "$work/heap.svg"
+ok 'a buffer has kind, label and all that is told' python3 -c "
+import json, sys
+buffers = {b['name']: b for b in json.load(open('$work/heap.json'))['heap']['buffers']}
+b = buffers['gemm_fusion_dot.65']
+sys.exit(b['kind'] != 'matrix products' or b['label'] != 'dot_general' or
+         b['why'] != 'gemm_fusion_dot.65\njit(step)/jvp()/dot_general' or
+         buffers['loop_multiply_fusion.7']['label'] != 'mul (backward)' or
+         buffers['loop_multiply_fusion.7']['kind'] != 'element by element' or
+         buffers['all-gather-start.10{1}']['kind'] != 'collectives')"
+expect 0 hbmsim plot "$work/heap.json" --kind addressmap --text -o "$work/again.svg"
+ok 'the picture has them too' grep -q 'matrix products' "$work/again.svg"
+ok 'and the labels' grep -q 'convert_element_type (backward)' "$work/again.svg"
+expect 0 hbmsim plot "$work/heap.json" --kind addressmap -o "$work/again.svg"
+same "$work/heap.svg" "$work/again.svg"
+printf 'HloModule m, is_scheduled=true\n\nENTRY %%e (p: f32[1024,1024]) -> f32[1024,1024] {\n  %%p = f32[1024,1024]{1,0} parameter(0)\n  %%d = f32[1024,1024]{1,0} dot(%%p, %%p), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n  %%n = f32[1024,1024]{1,0} negate(%%d), metadata={op_name="jit(f)/transpose(jvp(M))/layers_3/mlp/neg" source_file="/home/u/model.py" source_line=12}\n  ROOT %%r = f32[1024,1024]{1,0} add(%%n, %%d)\n}\n' >"$work/m.hlo"
+expect 0 hbmsim hlo "$work/m.hlo" --json --full
+out_has '"label": "model.py:12 layers_3/mlp/neg (backward)"'
 finish
