@@ -29,6 +29,7 @@ struct options {
     double confidence;
     bool calibration;
     bool pairs;
+    bool intervals;
     int part;
     int64_t worst;
 };
@@ -77,6 +78,8 @@ static void keep_case(struct hb_arena *arena, struct hb_case *c)
     c->group = hb_arena_strdup(arena, c->group);
     if (c->device)
         c->device = hb_arena_strdup(arena, c->device);
+    if (c->like)
+        c->like = hb_arena_strdup(arena, c->like);
     if (c->failed)
         c->failed = hb_arena_strdup(arena, c->failed);
 }
@@ -237,7 +240,8 @@ static int run(struct hb_env *env, int argc, char **argv)
         return HB_EXIT_INPUT;
     struct devices devices = {0};
     struct hb_pairs pairs;
-    struct hb_report report = {.arena = env->arena, .worst = (uint32_t)o.worst};
+    struct hb_report report = {
+        .arena = env->arena, .worst = (uint32_t)o.worst, .intervals = o.intervals};
     hb_pairs_init(&pairs, env->arena);
     if (o.pairs)
         report.pairs = &pairs;
@@ -279,6 +283,8 @@ static const struct hb_opt options[] = {
     HB_CONFIDENCE_OPTION(offsetof(struct options, confidence)),
     {"calibration", 0, HB_OPT_FLAG, NULL, "print the table that intervals are made from, as C",
      NULL, offsetof(struct options, calibration), 0, 0},
+    {"intervals", 0, HB_OPT_FLAG, NULL, "also how often peaks are within, by what they are like",
+     NULL, offsetof(struct options, intervals), 0, 0},
     {"pairs", 0, HB_OPT_FLAG, NULL, "also records that differ in one key, by what it costs", NULL,
      offsetof(struct options, pairs), 0, 0},
     HB_DRAW_OPTIONS(offsetof(struct options, plot)),

@@ -232,11 +232,11 @@ static void show_policies(const struct page *g)
     show_remade(g);
 }
 
-/* What must be within the budget: the peak, or what it needs no more than with the confidence. */
+/* What must be within the budget: the peak, or its interval's upper end. */
 static int64_t needed_bytes(const struct page *g)
 {
     const struct hb_result *r = g->a->result;
-    return g->a->ask->confidence > 0 ? r->interval.most_bytes : r->memory.peak_bytes;
+    return g->a->ask->confidence > 0 ? r->interval.high_bytes : r->memory.peak_bytes;
 }
 
 static const char *what_binds(const struct page *g)
@@ -289,11 +289,6 @@ static const char *margin_cost(const struct page *g)
                            near);
 }
 
-static double spec_confidence(const struct page *g)
-{
-    return g->a->ask->spec->plan.confidence;
-}
-
 static void show_margin(const struct page *g)
 {
     const struct hb_interval *i = &g->a->result->interval;
@@ -304,14 +299,13 @@ static void show_margin(const struct page *g)
                 "  margin      none: predictions for torch are not calibrated; --margin 5%% "
                 "keeps some free\n");
     else if (g->a->margin.kind == HB_MARGIN_NONE)
-        fprintf(
-            g->out,
-            "  margin      none: %s may be needed (%.3g %% of records like this need no more)\n",
-            size_text(g, i->most_bytes), 100 * spec_confidence(g));
+        fprintf(g->out,
+                "  margin      none: up to %s may be needed (%.3g %% of %u records like this)\n",
+                size_text(g, i->high_bytes), 100 * i->confidence, i->records);
     else if (g->a->margin.kind == HB_MARGIN_CONFIDENT)
         fprintf(g->out,
-                "  margin      up to %s fits: %.3g %% of records like this need no more%s\n",
-                size_text(g, i->most_bytes), 100 * spec_confidence(g), margin_cost(g));
+                "  margin      up to %s fits: upper end of %.3g %% of %u records like this%s\n",
+                size_text(g, i->high_bytes), 100 * i->confidence, i->records, margin_cost(g));
     else
         fprintf(g->out, "  margin      %s stays free%s\n",
                 size_text(g, ask->whole_bytes - ask->budget_bytes), margin_cost(g));

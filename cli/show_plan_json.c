@@ -35,7 +35,7 @@ static void put_margin(struct hb_json *j, const struct hb_plan_answer *a)
 {
     int64_t bytes = a->ask->whole_bytes - a->ask->budget_bytes;
     if (a->ask->confidence > 0 && a->result)
-        bytes = a->result->interval.most_bytes - a->result->memory.peak_bytes;
+        bytes = a->result->interval.high_bytes - a->result->memory.peak_bytes;
     hb_json_key(j, "margin");
     hb_json_object(j);
     hb_json_put_text(j, "kind", hb_margin_name(a->margin.kind));
@@ -83,7 +83,7 @@ static void put_infeasible(struct hb_json *j, struct hb_env *env, const struct h
     hb_json_key(j, "smallest_prediction");
     hb_show_json(j, env->arena, a->result, false, NULL, NULL);
     hb_json_put_int(j, "least_budget_bytes",
-                    hb_round_up(a->ask->confidence > 0 ? a->result->interval.most_bytes
+                    hb_round_up(a->ask->confidence > 0 ? a->result->interval.high_bytes
                                                        : a->result->memory.peak_bytes,
                                 1 << 20));
     hb_json_key(j, "least_devices");

@@ -258,6 +258,8 @@ void hb_report_text(const struct hb_report *r, FILE *to)
     if (all.median_width_pct > 0)
         fprintf(to, "within their intervals: %.1f %% of %u; the median interval is %.1f %% wide\n",
                 100 * all.coverage, all.peaks, all.median_width_pct);
+    if (r->intervals)
+        hb_report_intervals_text(r, to);
     print_speeds(r, to);
     hb_report_verdicts_text(r, to);
     print_worst(r, to);
@@ -357,6 +359,8 @@ static void write_case(struct hb_json *j, const struct hb_case *c)
     write_bytes(j, "predicted_bytes", c->predicted_bytes, !c->failed);
     write_bytes(j, "low_bytes", c->low_bytes, bytes);
     write_bytes(j, "high_bytes", c->high_bytes, bytes);
+    if (c->like)
+        hb_json_put_text(j, "like", c->like);
     hb_json_key(j, "error_pct");
     if (c->failed)
         hb_json_null(j);

@@ -16,6 +16,7 @@ struct hb_report {
     uint32_t worst;                      /* how many of the worst to list */
     const struct hb_node *compiler_list; /* [[bytes, shape, name], ...]; null: not there */
     const char *explanation;             /* of one case; null until hb_report_explain */
+    bool intervals;                      /* asked for by what cases are like */
     const struct hb_pairs *pairs;        /* null: not asked for */
     const char *first_date;              /* of the records that have one; null: none has */
     const char *last_date;
@@ -37,6 +38,8 @@ void hb_report_name(struct hb_report *r, const struct hb_spec *spec);
 void hb_report_date(struct hb_report *r, const struct hb_node *record);
 /* The calibration table of the cases: sim/engine/interval_table.c. */
 void hb_report_calibration(const struct hb_report *r, FILE *to);
+/* By what cases are like: how many there are, how often the truth is within, how wide it is. */
+void hb_report_intervals_text(const struct hb_report *r, FILE *to);
 void hb_report_text(const struct hb_report *r, FILE *to);
 void hb_report_json(const struct hb_report *r, const struct hb_head *head, FILE *to);
 

@@ -567,8 +567,8 @@ static const struct hb_key plan_keys[] = {
     REAL("confidence", SPEC(plan.confidence), 0.5, 0.999, "0.95",
          "of the interval that a peak is told with"),
     TEXT("margin", SPEC(plan.margin), "confident",
-         "what stays free: confident: what plan.confidence of records like it need no more than "
-         "fits; none; bytes; or as 5%"),
+         "what stays free: confident: so much that the upper end of the peak's interval fits; "
+         "none; bytes; or as 5%"),
 };
 
 static const struct hb_key search_keys[] = {

@@ -223,7 +223,6 @@ static void read_totals(struct hb_reading *f, const struct hb_node *json, struct
     if (interval) {
         hb_reading_bytes(f, interval, "low_bytes", 0, &o->low_bytes);
         hb_reading_bytes(f, interval, "high_bytes", 0, &o->high_bytes);
-        hb_reading_bytes(f, interval, "most_bytes", 0, &o->most_bytes);
         hb_reading_real(f, interval, "confidence", &o->confidence);
         hb_reading_int(f, interval, "records", &o->records);
     }
@@ -289,7 +288,7 @@ const char *hb_outcome_phase_at(const struct hb_outcome *o, double seconds)
 
 enum hb_verdict hb_outcome_word(const struct hb_outcome *o)
 {
-    struct hb_interval i = {.low_bytes = o->low_bytes, .most_bytes = o->most_bytes};
+    struct hb_interval i = {.low_bytes = o->low_bytes, .high_bytes = o->high_bytes};
     if (!o->fits && o->peak_bytes <= o->budget_bytes) /* its loading does not */
         return HB_VERDICT_NOT;
     if (o->high_bytes <= 0)

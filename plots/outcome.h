@@ -85,7 +85,6 @@ struct hb_outcome {
     int64_t peak_bytes;
     int64_t low_bytes; /* of the peak's interval; 0, as high_bytes: not told */
     int64_t high_bytes;
-    int64_t most_bytes; /* what must be within the budget for "fits" */
     double confidence;
     int64_t records;      /* that the interval is from */
     int64_t budget_bytes; /* 0: none given */

@@ -312,7 +312,6 @@ static void take_totals(struct maker *m)
                              .peak_bytes = r->memory.peak_bytes,
                              .low_bytes = r->interval.records ? r->interval.low_bytes : 0,
                              .high_bytes = r->interval.records ? r->interval.high_bytes : 0,
-                             .most_bytes = r->interval.most_bytes,
                              .confidence = r->interval.confidence,
                              .records = r->interval.records,
                              .budget_bytes = r->budget_bytes,

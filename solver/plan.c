@@ -67,9 +67,8 @@ struct hb_peak_limits hb_search_peaks(const struct hb_search *s, uint32_t cell,
     if (!(ask->confidence > 0))
         return p;
     int64_t most = hb_interval_most_peak(spec, ask->confidence, ask->whole_bytes);
-    int64_t away = hb_interval_most_peak_host(spec, ask->confidence, ask->whole_bytes);
-    p.most_bytes = most < p.most_bytes ? most : p.most_bytes;
-    p.away_bytes = away < p.away_bytes ? away : p.away_bytes;
+    p.most_bytes = most < budget ? most : budget;
+    p.away_bytes = p.most_bytes;
     return p;
 }
 

@@ -107,7 +107,7 @@ static bool run_spec(struct work *w, struct hb_diag *diag, struct hb_spec *spec,
                                   .fits = result.fits,
                                   .peak_bytes = result.memory.peak_bytes,
                                   .low_bytes = result.interval.low_bytes,
-                                  .high_bytes = result.interval.most_bytes,
+                                  .high_bytes = result.interval.high_bytes,
                                   .budget_bytes = result.budget_bytes,
                                   .step_ns = result.timing.step_ns,
                                   .tokens_per_second = result.tokens_per_second};

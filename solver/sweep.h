@@ -48,7 +48,7 @@ struct hb_sweep_cell {
     const char *error; /* null: it was run */
     int64_t peak_bytes;
     int64_t low_bytes;  /* of its interval */
-    int64_t high_bytes; /* most_bytes of its interval: what the verdict asks */
+    int64_t high_bytes; /* what the verdict asks */
     int64_t budget_bytes;
     int64_t step_ns;
     double tokens_per_second;

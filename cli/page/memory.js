@@ -14,8 +14,8 @@ const words = { fits: "fits", tight: "tight", "does not fit": "not" };
 // ---- the verdict
 
 function meter(r) {
-  const width = 1000, height = 26, high = r.interval?.most_bytes ?? r.peak_bytes;
-  const most = Math.max(r.budget_bytes, high, r.interval?.high_bytes ?? 0) * 1.06;
+  const width = 1000, height = 26, high = r.interval?.high_bytes ?? r.peak_bytes;
+  const most = Math.max(r.budget_bytes, high) * 1.06;
   const x = (value) => (value / most) * width;
   const parts = [];
   let at = 0;

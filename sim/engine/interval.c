@@ -9,26 +9,29 @@
 /* --- kinds --- */
 
 /* Four bits each. */
-enum trait { FAMILY, MESH, HOST, FORM, LOSS, HARD, TRAIT_COUNT };
+enum trait { FAMILY, CHIP, SORT, LOSS, TRAIT_COUNT };
 enum { TRAIT_BITS = 4, TRAIT_MASK = 15, UNKNOWN = 15, PPM = 1000000 };
+
+/* How far errors spread, by what the learning part of the calibration records shows. */
+enum sort { USUAL, EXPERTS, KNOBS, HARD, FREE };
 
 static const char *const words[TRAIT_COUNT][5] = {
     [FAMILY] = {"xla-tpu", "xla-gpu on NVIDIA", "xla-gpu on AMD"},
-    [MESH] = {"mesh of data and fsdp", "mesh with tensor", "mesh with sequence", "mesh with expert",
-              "pipeline"},
-    [HOST] = {"all on the device", "tensors or states on the host"},
-    [FORM] = {"scan", "nested scans", "loop"},
-    [LOSS] = {"whole logits", "logits in chunks"},
-    [HARD] = {"plain steps",
-              "steps with experts, pipelines, loops or nested scans, split sequences or states on "
-              "the host",
-              "steps without activation constraints"}};
+    [CHIP] = {"v5e", "v5p", "v6e"},
+    [SORT] = {[USUAL] = "usual dense steps",
+              [EXPERTS] = "usual steps with experts",
+              [KNOBS] = "scans with unusual knobs or few layers",
+              [HARD] = "steps with pipelines, loops or nested scans, split sequences or states on "
+                       "the host",
+              [FREE] = "steps without activation constraints"},
+    [LOSS] = {"whole logits", "logits in chunks"}};
 
 #define TRAIT(t) ((uint32_t)TRAIT_MASK << TRAIT_BITS * (t))
 /* Narrowest first. Which of them are worth it was seen on the calibration records themselves, not
  * on those that coverage is counted on. */
-static const uint32_t groupings[] = {TRAIT(FAMILY) | TRAIT(HARD) | TRAIT(HOST),
-                                     TRAIT(FAMILY) | TRAIT(HARD), TRAIT(HARD), 0};
+static const uint32_t groupings[] = {TRAIT(FAMILY) | TRAIT(CHIP) | TRAIT(SORT) | TRAIT(LOSS),
+                                     TRAIT(FAMILY) | TRAIT(CHIP) | TRAIT(SORT),
+                                     TRAIT(FAMILY) | TRAIT(SORT), TRAIT(SORT), 0};
 enum { GROUPINGS = sizeof groupings / sizeof groupings[0] };
 
 static uint32_t with_trait(uint32_t kind, enum trait t, uint32_t value)
@@ -50,15 +53,14 @@ static uint32_t family_of(const struct hb_spec *s)
     return hb_str_starts(s->hardware.device, "amd-") ? 2 : 1;
 }
 
-static uint32_t mesh_of(const struct hb_spec *s)
+/* Of a TPU; one compiler serves all GPUs of a family. */
+static uint32_t chip_of(const struct hb_spec *s)
 {
-    if (s->mesh[HB_AX_PIPELINE] > 1)
-        return 4;
-    if (s->mesh[HB_AX_EXPERT] > 1)
-        return 3;
-    if (s->mesh[HB_AX_SEQUENCE] > 1)
-        return 2;
-    return s->mesh[HB_AX_TENSOR] > 1;
+    static const char *const names[] = {"tpu-v5e", "tpu-v5p", "tpu-v6e"};
+    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (hb_str_starts(s->hardware.device, names[i]))
+            return i;
+    return UNKNOWN;
 }
 
 static bool has_host_states(const struct hb_spec *s)
@@ -68,14 +70,21 @@ static bool has_host_states(const struct hb_spec *s)
            s->optimizer.params_offload == HB_PLACE_PINNED_HOST;
 }
 
-static bool has_host(const struct hb_spec *s)
+/* Few layers: what stands at the model's ends weighs more than in models as they are trained. */
+static bool has_unusual_knobs(const struct hb_spec *s)
 {
-    bool host = has_host_states(s);
+    enum { FEW_LAYERS = 16 };
+    int64_t layers = 0;
+    const struct hb_optim *o = &s->optimizer;
+    bool unusual = o->name != HB_OPT_ADAMW || o->moments[0] != HB_DT_F32 ||
+                   o->moments[1] != HB_DT_F32 || o->ema != HB_PLACE_NONE || s->step.cast_upfront ||
+                   !s->step.donate || s->step.nan_to_num || s->precision.grads != HB_GRADS_PARAMS ||
+                   s->lookup == HB_LOOKUP_ONEHOT;
     for (int i = 0; i < s->model.block_count; i++) {
-        const struct hb_remat *r = &s->model.blocks[i].remat;
-        host = host || (r->policy == HB_POLICY_NAMES && r->offload);
+        unusual = unusual || s->model.blocks[i].attention.kernel == HB_KERNEL_NAIVE;
+        layers += s->model.blocks[i].repeat;
     }
-    return host;
+    return unusual || layers < FEW_LAYERS;
 }
 
 static bool has_experts(const struct hb_spec *s)
@@ -86,24 +95,30 @@ static bool has_experts(const struct hb_spec *s)
     return experts;
 }
 
-/* How far its errors spread, by what the learning part of the calibration records shows. */
-static uint32_t hard_of(const struct hb_spec *s)
+/* By what no cell of a search changes. */
+static enum sort given_sort(const struct hb_spec *s)
 {
     if (!s->sharding.activation_constraints)
-        return 2;
-    return s->mesh[HB_AX_SEQUENCE] > 1 || s->mesh[HB_AX_PIPELINE] > 1 || has_experts(s) ||
-           s->stack.form != HB_FORM_SCAN || has_host_states(s);
+        return FREE;
+    if (has_unusual_knobs(s))
+        return KNOBS;
+    return has_experts(s) ? EXPERTS : USUAL;
+}
+
+static enum sort sort_of(const struct hb_spec *s)
+{
+    bool hard = s->mesh[HB_AX_SEQUENCE] > 1 || s->mesh[HB_AX_PIPELINE] > 1 ||
+                s->stack.form != HB_FORM_SCAN || has_host_states(s);
+    enum sort given = given_sort(s);
+    return given != FREE && hard ? HARD : given;
 }
 
 uint32_t hb_interval_kind(const struct hb_spec *s)
 {
-    static const uint32_t forms[] = {[HB_FORM_SCAN] = 0, [HB_FORM_NESTED] = 1, [HB_FORM_LOOP] = 2};
     uint32_t kind = with_trait(0, FAMILY, family_of(s));
-    kind = with_trait(kind, MESH, mesh_of(s));
-    kind = with_trait(kind, FORM, forms[s->stack.form]);
-    kind = with_trait(kind, LOSS, s->loss.chunks > 1);
-    kind = with_trait(kind, HARD, hard_of(s));
-    return with_trait(kind, HOST, has_host(s));
+    kind = with_trait(kind, CHIP, chip_of(s));
+    kind = with_trait(kind, SORT, sort_of(s));
+    return with_trait(kind, LOSS, s->loss.chunks > 1);
 }
 
 /* --- order statistics --- */
@@ -136,24 +151,22 @@ static int32_t ratio_of_rank(uint32_t kind, uint32_t mask, uint32_t rank)
     return PPM;
 }
 
-/* How many ends of an interval share what may lie outside. */
-enum sides { ONE_SIDE = 1, TWO_SIDES = 2 };
-
-/* The prediction itself is always within: that only widens. */
-static struct group make_group(uint32_t kind, uint32_t mask, uint32_t n, double confidence,
-                               enum sides sides)
+/* Half of what may lie outside beyond either end, an odd one beyond the upper. The prediction
+ * itself is always within: that only widens. */
+static struct group make_group(uint32_t kind, uint32_t mask, uint32_t n, double confidence)
 {
-    double share = (1 - confidence) / (double)sides * ((double)n + 1);
-    uint32_t rank = share >= 1 ? (uint32_t)(share + 1e-9) : 1;
-    double reached = 1 - (double)sides * (double)rank / ((double)n + 1);
-    struct group g = {mask, n, share >= 1 ? confidence : reached, ratio_of_rank(kind, mask, rank),
-                      ratio_of_rank(kind, mask, n + 1 - rank)};
+    double outside = (1 - confidence) * ((double)n + 1) + 1e-9;
+    uint32_t ranks = outside >= 2 ? (uint32_t)outside : 2;
+    double reached = outside >= 2 ? confidence : 1 - 2 / ((double)n + 1);
+    uint32_t below = ranks / 2;
+    struct group g = {mask, n, reached, ratio_of_rank(kind, mask, below),
+                      ratio_of_rank(kind, mask, n + 1 - (ranks - below))};
     g.low_ppm = g.low_ppm < PPM ? g.low_ppm : PPM;
     g.high_ppm = g.high_ppm > PPM ? g.high_ppm : PPM;
     return g;
 }
 
-static struct group find_group(uint32_t kind, double confidence, enum sides sides)
+static struct group find_group(uint32_t kind, double confidence)
 {
     uint32_t n = 0;
     for (int i = 0; i < GROUPINGS && trait_of(kind, FAMILY) != UNKNOWN; i++) {
@@ -162,7 +175,7 @@ static struct group find_group(uint32_t kind, double confidence, enum sides side
          * from records that are not: what is reached is said */
         bool enough = (1 - confidence) * ((double)n + 1) >= 1 - 1e-9;
         if (enough || (i == GROUPINGS - 1 && n > 2))
-            return make_group(kind, groupings[i], n, confidence, sides);
+            return make_group(kind, groupings[i], n, confidence);
     }
     return (struct group){.low_ppm = PPM, .high_ppm = PPM};
 }
@@ -187,13 +200,12 @@ void hb_interval_make(struct hb_arena *arena, const struct hb_spec *spec, double
                       int64_t peak_bytes, struct hb_interval *out)
 {
     uint32_t kind = hb_interval_kind(spec);
-    struct group g = find_group(kind, confidence, TWO_SIDES);
+    struct group g = find_group(kind, confidence);
     *out = (struct hb_interval){
         .low_bytes = g.low_ppm == PPM
                          ? peak_bytes
                          : (int64_t)floor((double)peak_bytes * (double)g.low_ppm / PPM),
         .high_bytes = scale_up(peak_bytes, g.high_ppm),
-        .most_bytes = scale_up(peak_bytes, find_group(kind, confidence, ONE_SIDE).high_ppm),
         .confidence = g.confidence,
         .records = g.records,
         .like = group_words(arena, kind, g.mask)};
@@ -201,7 +213,7 @@ void hb_interval_make(struct hb_arena *arena, const struct hb_spec *spec, double
 
 int64_t hb_interval_high(const struct hb_spec *spec, double confidence, int64_t peak_bytes)
 {
-    return scale_up(peak_bytes, find_group(hb_interval_kind(spec), confidence, ONE_SIDE).high_ppm);
+    return scale_up(peak_bytes, find_group(hb_interval_kind(spec), confidence).high_ppm);
 }
 
 /* One more than what fits by the ratio, for what rounding does. */
@@ -213,15 +225,17 @@ static int64_t unscale(int64_t budget_bytes, int32_t ppm)
     return most < budget_bytes ? most : budget_bytes;
 }
 
-/* The least factor of the kinds that a search may still come to: form of the stack and place of the
- * states are settled by its cells, tensors on the host by their policies. */
-static int32_t least_factor(uint32_t kind, double confidence)
+/* The least factor of the kinds that a search may still come to: mesh, form of the stack, chunks of
+ * the loss and place of the states are settled by its cells. */
+static int32_t least_factor(const struct hb_spec *spec, double confidence)
 {
-    uint32_t hardest = trait_of(kind, HARD);
+    uint32_t kind = hb_interval_kind(spec);
+    enum sort given = given_sort(spec);
+    const uint32_t sorts[] = {given, given == FREE ? FREE : HARD};
     int32_t least = INT32_MAX;
-    for (uint32_t hard = hardest > 1 ? hardest : 0; hard <= (hardest > 1 ? hardest : 1); hard++) {
-        uint32_t other = with_trait(kind, HARD, hard);
-        int32_t ppm = find_group(other, confidence, ONE_SIDE).high_ppm;
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t other = with_trait(with_trait(kind, SORT, sorts[i / 2]), LOSS, i % 2);
+        int32_t ppm = find_group(other, confidence).high_ppm;
         least = ppm < least ? ppm : least;
     }
     return least;
@@ -229,22 +243,12 @@ static int32_t least_factor(uint32_t kind, double confidence)
 
 int64_t hb_interval_most_peak(const struct hb_spec *spec, double confidence, int64_t budget_bytes)
 {
-    uint32_t kind = hb_interval_kind(spec);
-    int32_t away = least_factor(with_trait(kind, HOST, true), confidence);
-    int32_t here = least_factor(with_trait(kind, HOST, false), confidence);
-    return unscale(budget_bytes, here < away ? here : away);
-}
-
-int64_t hb_interval_most_peak_host(const struct hb_spec *spec, double confidence,
-                                   int64_t budget_bytes)
-{
-    uint32_t kind = with_trait(hb_interval_kind(spec), HOST, true);
-    return unscale(budget_bytes, least_factor(kind, confidence));
+    return unscale(budget_bytes, least_factor(spec, confidence));
 }
 
 enum hb_verdict hb_interval_verdict(const struct hb_interval *i, int64_t budget_bytes)
 {
-    if (i->most_bytes <= budget_bytes)
+    if (i->high_bytes <= budget_bytes)
         return HB_VERDICT_FITS;
     return i->low_bytes <= budget_bytes ? HB_VERDICT_TIGHT : HB_VERDICT_NOT;
 }

@@ -86,6 +86,7 @@ static void predict_bytes(struct hb_arena *arena, const struct hb_record *r, str
     out->low_bytes = interval.low_bytes;
     out->high_bytes = interval.high_bytes;
     out->kind = hb_interval_kind(&r->spec);
+    out->like = interval.like;
     out->error_pct = error_pct((double)memory->peak_bytes, (double)r->peak_bytes);
     out->usual_bytes = usual_formula(program, memory);
     out->usual_error_pct = error_pct((double)out->usual_bytes, (double)r->peak_bytes);

@@ -159,7 +159,7 @@ while IFS=, read -r x y policy chunks fits peak low high budget step rate error;
     fi
     cp "$work/out" "$work/one"
     fit=$(sed -n 's/^  "fits": \([a-z]*\),/\1/p' "$work/one")
-    [ "$fits,$peak,$low,$high,$budget,$step,$rate,$error" = "$fit,$(number peak_bytes "$work/one"),$(number low_bytes "$work/one"),$(number most_bytes "$work/one"),$(number budget_bytes "$work/one"),$(number step_seconds "$work/one"),$(number tokens_per_second "$work/one")," ] ||
+    [ "$fits,$peak,$low,$high,$budget,$step,$rate,$error" = "$fit,$(number peak_bytes "$work/one"),$(number low_bytes "$work/one"),$(number high_bytes "$work/one"),$(number budget_bytes "$work/one"),$(number step_seconds "$work/one"),$(number tokens_per_second "$work/one")," ] ||
         bad=$((bad + 1))
 done <"$work/cells.csv"
 ok 'each cell is what simulate says' test "$lines $bad" = '37 0'
