@@ -50,7 +50,7 @@ ok 'no more than 600 bytes for each of its nodes and runs' awk '
     { n += gsub(/"rows":/, "") + gsub(/"fits":/, ""); size += length($0) + 0 }
     END { exit !(n > 50 && size < 600 * n + 20000) }' "$work/proof.json"
 
-certify "$work/small.yaml"
+certify "$work/small.yaml" --margin none
 holds small
 python3 tests/cli/corrupt_certificate.py "$checker" "$work/proof.json" >"$work/out" 2>&1
 ok 'whatever is changed is noticed' sh -c '! grep missed: "$1"' sh "$work/out"

@@ -69,22 +69,24 @@ out_has '"status": "infeasible"'
 ok 'the smallest peak is the least' test "$(number smallest_peak_bytes)" = "$least"
 
 # By default the upper end of its interval fits, and brute force over the space finds nothing faster
-# of which that can be said; without a margin the peak may fill the budget. Tight ones, so that both
+# of which that can be said; without a margin the peak may fill the budget. Tight ones, so that all
 # bind.
-tight=$((least * 5 / 4))
 for margin in confident none 32MiB 10%; do
+    tight=$((least * 5 / 4))
+    [ $margin != confident ] || tight=$((least * 9 / 5))
     expect 0 hbmsim plan "$work/small.yaml" --budget $tight --margin $margin --exhaustive
     out_has 'Brute force over all of them agrees.'
     out_has '  margin      '
     expect 0 hbmsim plan "$work/small.yaml" --budget $tight --margin $margin --json
-    seconds=$(number step_seconds)
     case $margin in
     confident)
         ok 'what may be needed fits' test "$(number high_bytes)" -le $tight
-        sure=$seconds
         ok 'the margin is told' test "$(number bytes)" -gt 0
+        sure=$(number step_seconds)
+        expect 0 hbmsim plan "$work/small.yaml" --budget $tight --margin none --json
+        full=$(number step_seconds)
         ;;
-    none) full=$seconds ;;
+    none) ok 'the budget is filled' test "$(number peak_bytes)" -le $tight ;;
     32MiB) ok 'these bytes stay free' test $(($(number peak_bytes) + 33554432)) -le $tight ;;
     10%) ok 'this part stays free' test "$(number peak_bytes)" -le $((tight * 9 / 10)) ;;
     esac

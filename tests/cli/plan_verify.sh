@@ -12,6 +12,7 @@ batch: {global: 16, seq: 2048}
 hardware: {device: tpu-v5e, count: 8, hbm: 2GiB}
 remat: {policy: dots}
 plan:
+  margin: none
   search: {mesh: [{fsdp: 8}, {fsdp: 4, tensor: 2}], remat: false, loss_chunks: [1, 2], stack: [scan]}
 YAML
 

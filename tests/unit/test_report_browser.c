@@ -212,7 +212,7 @@ static void hovering_tells_what_is_there(void **state)
     assert_non_null(strstr(step, "into the step: "));
     assert_non_null(strstr(step, "GiB"));
     assert_non_null(strstr(step, "at the peak: ")); /* tensors of the band that is pointed at */
-    assert_non_null(strstr(step, "loss.chunks"));   /* and why they are there */
+    assert_non_null(strstr(step, "waits for the update")); /* and why they are there */
     const char *largest =
         "JSON.parse(document.querySelector('[data-for=heap-pic]').textContent).cells.reduce((a,b)=>"
         "a[2]*a[3]>b[2]*b[3]?a:b)";
