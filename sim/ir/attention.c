@@ -473,9 +473,8 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     step.out[0] = o;
     step.cols = h->v_dim;
     step.depth = h->kv_seq;
-    /* tiny/base: f32 scores and one set of bf16 probabilities; depth-first two of these (tiny/
-     * seq=1024: f32[8,16,1,1024,1024] from 298 to 404, bf16 from 312 to 419 and 388 to 404). */
-    step.grad_in_place = hb_sequence_depth_alone(lo) ? 0 : 1;
+    /* tiny/base: f32 scores and one set of bf16 probabilities. */
+    step.grad_in_place = 1;
     step.late_apart = is_late_apart(lo, h);
     hb_layer_step(lo, y, step);
     return o;

@@ -572,8 +572,8 @@ static void back_add(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
     for (int i = 0; i < s->in_count; i++) {
         if (b->grad[s->in[i]] == HB_NONE) {
             b->grad[s->in[i]] = g;
-            b->shared[s->in[i]] = b->lo->gather_form == HB_GATHER_PADDED ||
-                                  hb_when_late(b->lo, b->y->block) || b->defer;
+            b->shared[s->in[i]] =
+                b->lo->gather_form == HB_GATHER_PADDED || b->lo->grads_late || b->defer;
             continue;
         }
         struct hb_emit e = {.name = s->name, .kind = HB_OP_ELEMENTWISE};

@@ -78,8 +78,7 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
     bool inside = hb_chunks_gather(lo);
     bool again = inside && lo->habits->logits_copies == 2;
     bool beside = hb_order_head_beside(lo);
-    bool first = (again && (beside ? !lo->spec->loss.onehot : lo->habits->gathers_timed)) ||
-                 (inside && hb_sequence_post_chunks(lo));
+    bool first = again && (beside ? !lo->spec->loss.onehot : lo->habits->gathers_timed);
     if (inside)
         c->w = hb_loss_use_head(lo, true);
     uint32_t second = again && !first ? hb_loss_use_head(lo, true) : c->w;

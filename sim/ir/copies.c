@@ -74,13 +74,6 @@ uint32_t hb_copies_early(const struct hb_lower *lo)
     return LEAVES;
 }
 
-bool hb_copies_head_at_once(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    return hb_copies_queued(lo) && !hb_copies_first(lo) && !s->optimizer.clip &&
-           s->batch.accumulate == 1 && !s->model.tied_embeddings;
-}
-
 /* A leaf's part in the order of updates. */
 enum part { PART_TABLE, PART_HEAD, PART_GATE, PART_MLP, PART_OUT, PART_QUERIES, PART_KEYS, PARTS };
 

@@ -14,8 +14,6 @@ bool hb_copies_queued(const struct hb_lower *lo);
 bool hb_copies_first(const struct hb_lower *lo);
 /* How many states otherwise are, of the leaves that are updated first. */
 uint32_t hb_copies_early(const struct hb_lower *lo);
-/* Whether the head's gradient meets its states before them, and the new ones wait. */
-bool hb_copies_head_at_once(const struct hb_lower *lo);
 /* The leaves in the order of their updates: leaf_count indices in the arena; a weight's leaves, of
  * one run of layers each, stand together. Those of the i-th's weight end before hb_copies_end. */
 uint32_t *hb_copies_order(struct hb_lower *lo);

@@ -5,7 +5,6 @@
 #include "sim/ir/copies.h"
 #include "sim/ir/order.h"
 #include "sim/ir/sequence.h"
-#include "sim/ir/tied.h"
 
 /* The head's products go round in rings from this many tokens of all devices of the axis on
  * (measured at 8 ways: 4096 a device yes, 1024 no; 16: 1024 yes; 32: 512 yes); of a chunk's tokens
@@ -44,8 +43,7 @@ bool hb_head_grad_staged(const struct hb_lower *lo)
 
 /* When the head's gradient is made after the layers' backward pass, so that the logits (or their
  * gradient) wait through it. Read off 130 schedules of the lab (peaks of the mixtures):
- * - a tied head always (tinyS/tied: 2356 -> 3095), inside an accumulation loop (8B/f16,a4), and
- *   where its fused update waits for states from the host (tinyS/opt_host);
+ * - inside an accumulation loop (8B/f16,a4);
  * - whole (opt/base) or split over at least 8, when the head is wide against the tokens; not over a
  *   sequence axis alone (1B,sp8); between gathers over fsdp alone see sequence.c;
  * - XLA:GPU: see order.c;
@@ -87,19 +85,6 @@ bool hb_head_short_ring(const struct hb_lower *lo)
     return hb_fsdp_ways(lo, false) < SHORT_RING;
 }
 
-/* Over fsdp alone within a host the head's gradient is summed by a reduce-scatter, f32 (ring/f2:
- * f32[2048,32000] from then to the end; ring/f4, gate/v6e,f4, gate/v6e,f8,s1024; over 16,
- * gate/v6e,f16,s512, and beside tensor parallelism the whole, bf16; of a product in bf16 not looked
- * at). */
-bool hb_head_sum_scattered(const struct hb_lower *lo)
-{
-    int64_t ways = hb_fsdp_ways(lo, false);
-    return !lo->maxtext && ways <= HB_HOST_DEVICES && lo->local.batch_ways == ways &&
-           hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
-           hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->spec->precision.params != lo->compute &&
-           lo->spec->loss.dot == HB_DT_F32;
-}
-
 static int64_t bytes_of(struct hb_shape s)
 {
     return hb_shape_plain_bytes(&s);
@@ -112,28 +97,6 @@ static int64_t bytes_of(struct hb_shape s)
  * v5e-256, qwen3-14b, v5p-128: bf16[d,V] through the backward pass; llama3-70b and deepseek3-671b,
  * llama2-7b with 32000 words: the logits; so has llama3-8b, v5p-512, where this says otherwise). */
 enum { WIDE_BYTES = 8, RESID_BYTES = 8 }; /* a token's in a layer's backward pass: 4 in bf16 each */
-
-static bool is_loss_the_peak(const struct hb_lower *lo)
-{
-    const struct hb_local *l = &lo->local;
-    const struct hb_block *b = &lo->spec->model.blocks[0];
-    if (b->moe.experts > 0 ||
-        (lo->gather_form != HB_GATHER_PADDED && lo->gather_form != HB_GATHER_LATE &&
-         lo->gather_form != HB_GATHER_BESIDE))
-        return false;
-    int64_t logits = hb_logit_bytes(lo, 2);
-    int64_t head = bytes_of(hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true));
-    int64_t layer = hb_mul_sat(l->tokens, hb_add_sat(hb_mul_sat(WIDE_BYTES, b->mlp.d_ff),
-                                                     hb_mul_sat(RESID_BYTES, l->resid_width)));
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        const struct hb_leaf *leaf = &lo->leaves[i];
-        if (leaf->end || !leaf->matrix)
-            continue;
-        layer = hb_add_sat(layer, bytes_of(hb_leaf_shape(lo, leaf, lo->spec->precision.params)));
-        layer = hb_add_sat(layer, bytes_of(hb_leaf_layer_shape(leaf, lo->compute, true)));
-    }
-    return hb_add_sat(logits, head) > layer;
-}
 
 /* Weights over two axes (llama3-8b/fsdp4_tp2, ctx4_fsdp2: bf16 logits to the end; not over one,
  * tensor 8 or context 8). */
@@ -157,7 +120,7 @@ static bool is_own_rule_late(const struct hb_lower *lo)
     if (beside && !lo->spec->sharding.optimizer_over_data)
         return true;
     if (lo->fsdp_mode != HB_WEIGHT_RING)
-        return split || hb_offloads(lo) || (keeps_nothing(lo) && !is_loss_the_peak(lo));
+        return split || hb_offloads(lo) || keeps_nothing(lo);
     return split || (keeps_nothing(lo) && lo->chip->own_loss_waits);
 }
 
@@ -166,21 +129,6 @@ static bool is_own_rule_late(const struct hb_lower *lo)
  * wait, 17000 to 128256 do not; so do llama2-7b with 131072 and 32000, mixtral-8x7b over 32 with
  * 262144 and 32000, llama3-8b over 16 and 32 with 524288 and 128256, whatever the layers keep). */
 enum { TOKENS_A_WORD = 4 };
-
-static bool has_tokens(const struct hb_lower *lo, int64_t a_word)
-{
-    int64_t tokens = hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens);
-    return lo->fsdp_mode == HB_WEIGHT_RING && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           tokens >= hb_mul_sat(a_word, lo->local.vocab);
-}
-
-/* Where the embedding is a product with one-hot rows, too (llama3-8b, 8 sequences over 8 devices,
- * of 2048 and of 4096, with use_iota_embed: bf16[4,2048,128256] to the end; without: none). */
-static bool is_ring_long(const struct hb_lower *lo)
-{
-    bool product = lo->fsdp_mode == HB_WEIGHT_RING && lo->spec->lookup == HB_LOOKUP_ONEHOT;
-    return product || has_tokens(lo, TOKENS_A_WORD);
-}
 
 /* v5p's sparse cores gather from so many rows on what the table's gradient adds up by word, while
  * the head's ring goes round to hide it, so that the logits' gradient waits for the layers: where a
@@ -210,44 +158,14 @@ static bool is_ring_early(const struct hb_lower *lo)
     return ring && many && lo->chip->own_loss_at_once && !hb_offloads(lo);
 }
 
-/* Whether naive scores, f32 and bf16 of them, exceed so many times the logits. Those do not wait
- * beside larger ones between padded gathers (8B,f64,b2,attn=naive: 6144 against 4008 MiB), a tied
- * head's on one device beside twice as large (rnd/013: 768 against 256; not tiny/tied,b4, 1536
- * against 1000, nor tinyS/tied,attn=naive,s512, 192 against 500), nor in an accumulation loop over
- * several devices (rnd/077: f32[4,2048,16000] to the end, with attn=naive, 768 against 500: not).
- */
-static bool scores_exceed_logits(const struct hb_lower *lo, int64_t times)
-{
-    const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
-    if (a->kernel != HB_KERNEL_NAIVE)
-        return false;
-    int64_t heads = hb_div_up(a->heads, hb_ways(lo, HB_AX_TENSOR));
-    int64_t passes = hb_mul_sat(times, 1);
-    return hb_mul_sat(6, hb_mul_sat(heads, lo->spec->batch.seq)) >
-           hb_mul_sat(passes, hb_mul_sat(4, lo->local.vocab));
-}
-
 /* Beside tensor parallelism a ring's gradient of the head comes last where no fused update takes it
  * at once: adafactor's needs its rows' and columns' means (ring/f8t2,opt=adafactor: bf16 logits to
- * the end; not ring/f8t2), a tied head's the embedding's part, and states from the host beside
- * (ring/f8t4,b8,tied,opt_host and ring/f32t4 alike; not with one of the two). */
+ * the end; not ring/f8t2). */
 static bool is_update_slow(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
     return lo->fsdp_mode == HB_WEIGHT_RING && !hb_head_short_ring(lo) &&
            hb_ways(lo, HB_AX_TENSOR) > 1 && o->name == HB_OPT_ADAFACTOR;
-}
-
-/* A head whose new state goes to the host is made last on one device, its logits wait: with the
- * optimizer there (tinyS/opt_host, L4,b64 of 2048: 17.7 -> 22.6 GiB of temporaries), and with the
- * average alone (ema=host on the same: 22.1; b16: 4.5 -> 5.9), but where the update waits for a
- * norm anyway (b16,clip: 4.8). */
-static bool updates_on_host(const struct hb_lower *lo)
-{
-    const struct hb_optim *o = &lo->spec->optimizer;
-    bool states = o->name != HB_OPT_SGD || lo->spec->precision.master;
-    return !o->clip &&
-           ((states && o->offload == HB_PLACE_PINNED_HOST) || o->ema == HB_PLACE_PINNED_HOST);
 }
 
 static bool is_several(const struct hb_lower *lo)
@@ -374,53 +292,6 @@ static bool is_microbatch_early(const struct hb_lower *lo)
            (lo->fsdp_mode == HB_WEIGHT_RING || hb_fsdp_ways(lo, false) == 1);
 }
 
-/* What keeps logits on one device and between rings is the label's own, gathered from them when the
- * loss is added up, last of all; one-hot labels are met in the softmax's pass, and the head's
- * gradient follows at once (with ce=onehot, each against the same without: tinyS/opt_host,
- * opt/base, 8B/base, 8B/seq=8192, 8B/remat=names:q,k,v,attn_ctx, 1B/batch=8, ring/f16,d2k,
- * ring/f8t2,b1: no logits in the layers' backward pass; between gathers the product itself reads
- * them: 8B,f64,b1). On one device muon's update is no part of the gradient's product, which comes
- * at once (rnd/013 with splash; untied with ema=host: f32[2,4096,8192] from 179 to 217 of 900, with
- * adamw to the end); nor do an untied head's logits wait for lion's or adafactor's (opt/opt=lion,
- * opt/opt=adafactor: no f32[512,32000] where momentum, adamw_bf16 and sgd have it to the end). */
-static bool is_label_early(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    bool alone = hb_alone(lo);
-    if (lo->maxtext)
-        return false;
-    enum hb_optimizer name = s->optimizer.name;
-    if (alone && name == HB_OPT_MUON)
-        return true;
-    bool scan = s->stack.form != HB_FORM_LOOP && s->batch.accumulate == 1;
-    if (alone && scan && !updates_on_host(lo) && (name == HB_OPT_LION || name == HB_OPT_ADAFACTOR))
-        return !s->model.tied_embeddings;
-    return s->loss.onehot && !s->model.tied_embeddings &&
-           (alone || lo->fsdp_mode == HB_WEIGHT_RING);
-}
-
-/* On one device a tied head's gradient that is no wider than the products' operands is the tensor
- * that the lookup's gradient is scattered into: it is made at once (tinyS/tied with bf16
- * parameters, with a master copy, 512 and 1024 tokens a sequence, with one sequence:
- * bf16[32000,1024] from 208 to 504 of 627, f32[8,2048,32000] to 215; in f32, fused with its update,
- * f32[8,2048,32000] from 193 to 536 of 593; logits before a cast wait, tinyS with logits_dot=bf16).
- */
-static bool is_scattered_into(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    return !lo->maxtext && s->model.tied_embeddings && hb_alone(lo) && s->batch.accumulate == 1 &&
-           s->precision.params == lo->compute && s->loss.dot == HB_DT_F32;
-}
-
-/* Scores without a kernel that are larger: their backward pass is the peak. */
-static bool are_scores_larger(const struct hb_lower *lo)
-{
-    bool several = is_several(lo), padded = lo->gather_form == HB_GATHER_PADDED;
-    bool micro = lo->spec->batch.accumulate > 1;
-    bool alone = lo->spec->model.tied_embeddings && !several;
-    return (micro ? several : alone || padded) && scores_exceed_logits(lo, padded || micro ? 1 : 2);
-}
-
 /* MaxText's own rule, over fsdp. */
 static bool asks_own_rule(const struct hb_lower *lo)
 {
@@ -446,9 +317,8 @@ static bool waits_by_weights(const struct hb_lower *lo)
         return false;
     if (hb_alone(lo) && hb_copies_queued(lo) && s->optimizer.moment_count > 0)
         return true;
-    if (updates_on_host(lo) && lo->local.batch_ways == 1)
-        return true;
-    if (hb_head_own_rule(lo) && is_ring_long(lo))
+    if (hb_head_own_rule(lo) && lo->fsdp_mode == HB_WEIGHT_RING &&
+        lo->spec->lookup == HB_LOOKUP_ONEHOT)
         return true;
     if (asks_own_rule(lo))
         return is_own_rule_late(lo);
@@ -469,40 +339,19 @@ bool hb_head_post_order(const struct hb_lower *lo)
     return is_sequence(lo, HB_SEQUENCE_POST);
 }
 
-/* A tied head with its words over tensor: the label's own is taken from the logits last of all, and
- * both wait (gemma2-2b, fsdp 4 and tensor 2: bf16[8,4096,128064] twice through the layers;
- * gemma3-12b, v6e, fsdp 4 and tensor 4; gemma2-9b, fsdp 8 and tensor 2; not in an accumulation
- * loop, gemma3-4b, tensor 4; untied ones, qwen3-14b and mistral-7b, have one). */
-static bool reads_label_late(const struct hb_lower *lo)
-{
-    return hb_head_own_rule(lo) && lo->spec->model.tied_embeddings && hb_ways(lo, HB_AX_TENSOR) > 1;
-}
-
 bool hb_head_both_wait(const struct hb_lower *lo)
 {
-    return reads_label_late(lo) || (keeps_and_fetches(lo) && lo->local.batch == 1) ||
-           hb_head_post_order(lo);
+    return (keeps_and_fetches(lo) && lo->local.batch == 1) || hb_head_post_order(lo);
 }
 
 bool hb_head_label_waits(const struct hb_lower *lo)
 {
-    return hb_tied_find(lo) == HB_TIED_LABEL || is_sequence(lo, HB_SEQUENCE_DEPTH);
+    return is_sequence(lo, HB_SEQUENCE_DEPTH);
 }
 
 bool hb_head_copy_waits(const struct hb_lower *lo)
 {
     return is_sequence(lo, HB_SEQUENCE_LIST);
-}
-
-/* v5e hides what the last layer, taken out of the loop, sends to the host behind the head's ring
- * where it is as wide as the MLP (8B,v5e4x4 of 8 and 32 layers, offload:mlp_gate, mlp_up and
- * mlp_act: logits from 1487 to 1606 of 5600, the ring from 1503 to 1567, then the gradient through
- * the head; not layer_in, attn_out, q,k,v nor q, and on v5p and v6e none: to the end). */
-bool hb_head_hides_sent(const struct hb_lower *lo)
-{
-    uint32_t wide = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
-    return lo->chip->head_before_last && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING &&
-           hb_offloads(lo) && (lo->spec->model.blocks[0].remat.offload & wide);
 }
 
 /* What stands in the layers' backward pass if the whole gradient and the logits both wait: those
@@ -539,25 +388,17 @@ bool hb_head_waits(const struct hb_lower *lo)
         return false;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
-    if (hb_head_hides_sent(lo))
-        return false;
     if (keeps_and_fetches(lo))
         return true;
-    enum hb_tied_wait tied = hb_tied_find(lo);
-    if (tied != HB_TIED_APART)
-        return tied == HB_TIED_NARROW;
-    if (is_tied_early(lo) || is_scattered_into(lo) || is_padded_early(lo) || are_scores_larger(lo))
+    if (is_tied_early(lo) || is_padded_early(lo))
         return false;
-    if (is_update_slow(lo) || is_unconstrained(lo) || hb_sequence_post_alone(lo) ||
-        hb_sequence_post_tensor(lo))
+    if (is_update_slow(lo) || is_unconstrained(lo) || hb_sequence_post_tensor(lo))
         return true;
     if (hb_sequence_known(lo))
         return !hb_head_label_waits(lo);
     if (hb_sequence_gathers_known(lo))
         return hb_sequence_gathers_find(lo).logits_wait;
-    if (hb_sequence_tensor_known(lo))
-        return hb_sequence_tensor_waits(lo);
-    return !is_label_early(lo) && waits_by_weights(lo);
+    return waits_by_weights(lo);
 }
 
 /* v5e, whose collectives run beside the products, makes the head's gradient at once but sums it
@@ -589,18 +430,9 @@ bool hb_head_logits_again(const struct hb_lower *lo)
  * the forward pass) unless its gradient is postponed (8B64/base; with muon, depth-first, before
  * them, too, 8B,f64,muon: from 68 to 242), the loss goes in chunks, or naive scores make the layers
  * the peak. */
-/* Where the layers keep more than their inputs: gathered after them, and the head's gradient made
- * while the gathered head is there (8B64/remat=dots_nb; with a backward rule of its own after). */
-bool hb_head_gathered_between(const struct hb_lower *lo)
-{
-    return lo->gather_form == HB_GATHER_PADDED && !keeps_nothing(lo) &&
-           lo->spec->batch.accumulate == 1 && !lo->spec->model.tied_embeddings;
-}
-
 bool hb_head_gathered_first(const struct hb_lower *lo)
 {
     return lo->gather_form == HB_GATHER_PADDED && hb_head_split(lo) && lo->spec->loss.chunks == 1 &&
-           !hb_head_gathered_between(lo) && !scores_exceed_logits(lo, 1) &&
            (!hb_head_waits(lo) || lo->spec->batch.accumulate > 1 ||
             lo->spec->optimizer.name == HB_OPT_MUON);
 }

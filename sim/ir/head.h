@@ -26,18 +26,13 @@ bool hb_head_both_wait(const struct hb_lower *lo);
 bool hb_head_copy_waits(const struct hb_lower *lo);
 /* It is made at once, but the logits wait until the labels' own are taken for the loss. */
 bool hb_head_label_waits(const struct hb_lower *lo);
-/* It is made first of all, to hide what the last layer sends to the host. */
-bool hb_head_hides_sent(const struct hb_lower *lo);
 /* It is made at once, but summed over the devices after them. */
 bool hb_head_sum_waits(const struct hb_lower *lo);
-/* Its sum leaves each device its own part. */
-bool hb_head_sum_scattered(const struct hb_lower *lo);
 /* It is made after them from logits that are made once more. */
 bool hb_head_logits_again(const struct hb_lower *lo);
 /* It comes after the updates of the other leaves. */
 bool hb_head_last(const struct hb_lower *lo);
 /* Where a whole copy of it is fetched: between layers and loss, or before the layers. */
-bool hb_head_gathered_between(const struct hb_lower *lo);
 bool hb_head_gathered_first(const struct hb_lower *lo);
 
 #endif

@@ -13,7 +13,6 @@
 #include "sim/ir/order.h"
 #include "sim/ir/sequence.h"
 #include "sim/ir/sequence_gpu.h"
-#include "sim/ir/tied.h"
 #include "sim/ir/weight.h"
 
 static struct hb_shape logit_shape(const struct hb_lower *lo, int64_t seq, enum hb_dtype dtype)
@@ -188,10 +187,9 @@ static void zero_ring(struct hb_lower *lo)
 
 static void prepare_ring(struct hb_lower *lo)
 {
-    enum hb_tied_wait tied = hb_tied_find(lo);
     bool waits = hb_head_split(lo) && hb_head_ring(lo) && hb_head_waits(lo) &&
                  !hb_head_post_order(lo) && !(lo->maxtext && lo->spec->model.tied_embeddings);
-    if (tied == HB_TIED_LABEL || (tied == HB_TIED_APART && waits))
+    if (waits)
         zero_ring(lo);
 }
 
@@ -265,7 +263,7 @@ static uint32_t waiting_logits(const struct hb_lower *lo, const struct hb_loss_p
 /* The gradient of a tied table has the words for rows: its product reads the narrow gradient of one
  * sequence in another layout, which is beside the gathered head where it is no ring on v5p
  * (gemma2b,v5e4x4,f16: f32[4096,256128] and two bf16 of it, untied one; dslite,f64,ragged,bf16dot:
- * two bf16[4096,102400]; else see tied.c), in the place of logits before a cast (gemma2b,v5e4x4,f16
+ * two bf16[4096,102400]), in the place of logits before a cast (gemma2b,v5e4x4,f16
  * with logits_dot=bf16: two; with two sequences one beside the f32 logits, and over fsdp 8 and
  * tensor 2 one). */
 static bool has_turned_dlogits(const struct hb_lower *lo, const struct hb_loss_pass *c)
@@ -343,25 +341,6 @@ static uint32_t whole_grad(struct hb_lower *lo, uint32_t dlogits)
                    hb_leaf_layer_shape(l, dtype, !hb_head_grad_staged(lo)));
 }
 
-/* In the list's order the update follows where it frees more than it makes: the whole sum against
- * each device's new head and moments (gate/f33,d4.2k: bf16[4224,32000] from 299 to 305 of 766; not
- * ring/f2, ring/f4). v6e's heads without a ring are taken depth-first, as soon as they are there
- * (gate/v6e,f4, f32[1032,32000] from 520 to 527 of 1978; gate/v6e,f8,s1024). */
-static bool is_update_near(const struct hb_lower *lo, uint32_t sum)
-{
-    const struct hb_optim *o = &lo->spec->optimizer;
-    bool own = o->name != HB_OPT_MUON && o->name != HB_OPT_ADAFACTOR && !o->clip &&
-               o->offload == HB_PLACE_NONE && lo->spec->batch.accumulate == 1 &&
-               !lo->spec->model.tied_embeddings;
-    if (!own || lo->habits->logits_copies == 2)
-        return false;
-    if (lo->fsdp_mode == HB_WEIGHT_RING)
-        return hb_head_sum_scattered(lo);
-    struct hb_shape part = hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, false);
-    int64_t states = hb_mul_sat(1 + o->moment_count, hb_shape_plain_bytes(&part));
-    return lo->gather_form == HB_GATHER_LATE && lo->p->bufs[sum].bytes > states;
-}
-
 static void sum_whole(struct hb_lower *lo, uint32_t full)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
@@ -382,8 +361,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     uint32_t sum = same || narrow
                        ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
                        : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
-                                 gpu || hb_head_sum_scattered(lo)
-                                     ? hb_leaf_layer_shape(l, dtype, false)
+                                 gpu ? hb_leaf_layer_shape(l, dtype, false)
                                      : hb_leaf_layer_shape(l, lo->compute, !scattered));
     hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full, sum);
     l->grad = sum;
@@ -392,7 +370,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     bool early = same || (gpu && !lo->habits->gathers_timed && hb_fsdp_ways(lo, false) == 1 &&
                           hb_ways(lo, HB_AX_PIPELINE) == 1);
     bool taken = early && hb_ways(lo, HB_AX_SEQUENCE) > 1 && !lo->spec->optimizer.clip;
-    if (taken || is_update_near(lo, sum)) {
+    if (taken) {
         hb_emit_mark(lo, "update takes the head's gradient", sum, HB_NONE);
         l->grad = HB_NONE;
     }
@@ -473,8 +451,7 @@ uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c)
         s.dtype = HB_DT_F32;
     uint32_t g = hb_temp(lo, "gradient of the last norm's result", HB_CAT_WORKING, s);
     struct hb_emit e = hb_loss_head_product(lo, c->seq, "gradient through the head");
-    /* Depth-first it makes the logits' gradient once more inside. */
-    hb_emit_read(&e, hb_sequence_depth_tensor(lo) ? c->logits : c->dlogits);
+    hb_emit_read(&e, c->dlogits);
     hb_emit_read(&e, c->w);
     hb_emit_write(&e, g);
     hb_emit(lo, &e);
@@ -484,15 +461,6 @@ uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c)
     uint32_t sum = hb_temp(lo, "gradient of the last norm's result, summed", HB_CAT_WORKING, s);
     hb_emit_mark(lo, "sum the gradient through the head", g, sum);
     return sum;
-}
-
-/* The gradient of the logits in the layout that a tied table's product reads. */
-static void turn_dlogits(struct hb_lower *lo, struct hb_loss_pass *c)
-{
-    uint32_t turned = hb_temp(lo, "gradient of the logits, turned", HB_CAT_LOGITS,
-                              logit_shape(lo, c->seq, lo->compute));
-    hb_emit_simple(lo, HB_OP_COPY, "turn gradient of the logits", c->dlogits, turned);
-    c->dlogits = turned;
 }
 
 /* The head's gradient before that of its input: where the head was gathered between layers and
@@ -509,8 +477,7 @@ static bool is_grad_first(const struct hb_lower *lo)
     /* gate/f64,b2,v256k,L16 with muon, which iterates on it: f32[4096,256000] from 283, its sum to
      * 294, the logits and the gathered head to 301. */
     bool muon = lo->gather_form == HB_GATHER_PADDED && lo->spec->optimizer.name == HB_OPT_MUON;
-    bool first =
-        hb_head_gathered_between(lo) || (plain && !lo->maxtext) || hb_head_grad_staged(lo) || muon;
+    bool first = (plain && !lo->maxtext) || hb_head_grad_staged(lo) || muon;
     return !hb_head_waits(lo) && (hb_head_own_rule(lo) ? late : first);
 }
 
@@ -637,19 +604,16 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         c.w = ends->head_again;
     else if (hb_head_split(lo) && !hb_order_head_early(lo))
         c.w = hb_loss_use_head(lo, false);
-    bool hides = hb_head_hides_sent(lo);
-    bool before = hb_order_head_first(lo) || is_grad_first(lo) || hides;
+    bool before = hb_order_head_first(lo) || is_grad_first(lo);
     if (before)
         head_grad(lo, c.seq, c.x, c.dlogits);
     else if (is_started_first(lo))
         start_grad(lo, ends, &c);
-    else if (hb_head_label_waits(lo) && hb_tied_find(lo) == HB_TIED_APART)
+    else if (hb_head_label_waits(lo))
         zero_ring(lo);
     if (hb_ways(lo, HB_AX_PIPELINE) > 1 && hb_order_head_first(lo))
         hb_weight_zero_grads(lo, 0, lo->leaf_count);
     uint32_t g = hb_loss_grad_through(lo, &c);
-    if (hides)
-        hb_emit_mark(lo, "the labels' logits", c.logits, HB_NONE);
     if (before)
         ends->head_done = true;
     else
@@ -727,8 +691,6 @@ void hb_loss_finish(struct hb_lower *lo, struct hb_ends *ends)
     } else if (!ends->head_done) {
         struct hb_loss_pass c = {.seq = lo->local.seq, .x = ends->pending_x};
         c.logits = c.dlogits = ends->pending_logits;
-        if (hb_tied_turns_late(lo))
-            turn_dlogits(lo, &c);
         if (c.logits == HB_NONE) {
             c.w = hb_loss_use_head(lo, false);
             hb_loss_make_logits(lo, &c);

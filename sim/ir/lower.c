@@ -245,8 +245,6 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
         ends.table_grad == HB_NONE)
         hb_ends_zero_table(lo, &ends);
     hb_weight_transpose_stacks(lo);
-    if (ends.head_done && hb_copies_head_at_once(lo))
-        hb_optim_update_head(lo);
     if (lo->spec->batch.accumulate == 1) {
         hb_optim_fetch(lo);
         hb_muon_copy(lo);

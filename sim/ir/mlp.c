@@ -68,7 +68,7 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
                         uint32_t tags)
 {
     struct hb_shape s = y->values[up].shape;
-    bool late = lo->fsdp_mode == HB_WEIGHT_GATHER || hb_when_late(lo, y->block);
+    bool late = lo->fsdp_mode == HB_WEIGHT_GATHER || lo->grads_late;
     int out = hb_layer_value(
         lo, y,
         (struct hb_value){.name = name,

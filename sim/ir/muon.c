@@ -5,7 +5,6 @@
 #include "base/size.h"
 #include "sim/ir/head.h"
 #include "sim/ir/sequence.h"
-#include "sim/ir/tied.h"
 #include "sim/ir/weight.h"
 
 enum { MUON_MIN = 128 };
@@ -304,7 +303,7 @@ bool hb_muon_goes_first(const struct hb_lower *lo, const struct hb_leaf *l)
 static bool is_list(const struct hb_lower *lo)
 {
     if (lo->fsdp_mode == HB_WEIGHT_RING)
-        return hb_head_copy_waits(lo) || hb_tied_find(lo) == HB_TIED_LABEL;
+        return hb_head_copy_waits(lo);
     if (!lo->habits->rings || lo->fsdp_mode != HB_WEIGHT_GATHER ||
         lo->gather_form == HB_GATHER_PADDED)
         return false;
@@ -408,8 +407,7 @@ void hb_muon_copy(struct hb_lower *lo)
         return;
     }
     bool experts = lo->spec->model.blocks[0].moe.experts > 0;
-    if (lo->fsdp_mode == HB_WEIGHT_RING && !is_list(lo) && hb_tied_find(lo) == HB_TIED_APART &&
-        !experts)
+    if (lo->fsdp_mode == HB_WEIGHT_RING && !is_list(lo) && !experts)
         copy_turned(lo);
 }
 

@@ -105,9 +105,7 @@ static enum fetch find_fetch(const struct hb_lower *lo)
 }
 
 /* On one device the embedding's moments come after the layers, beside the scatter of its gradient
- * (tinyS/opt_host: at 541 of 709, the others at 194 to 261), but for a tied head's, a loss in
- * chunks and bf16 parameters (tinyS/opt_host with loss_chunks=8, param_dtype=bf16, master: both
- * f32[32000,1024] through the layers). */
+ * (tinyS/opt_host: at 541 of 709, the others at 194 to 261). */
 static bool is_table_late(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
@@ -288,9 +286,6 @@ void hb_optim_fetch_before_loss(struct hb_lower *lo)
             fetch_list(lo, hb_copies_order(lo));
         return;
     }
-    if (hb_copies_head_at_once(lo) && !hb_head_waits(lo) &&
-        (lo->fsdp_mode != HB_WEIGHT_RING || hb_head_short_ring(lo)))
-        fetch_head(lo);
     if (hb_copies_early(lo) > HB_COPIES_AT_ONCE)
         fetch_ahead(lo, hb_copies_order(lo), 0, HB_COPIES_OVER_LOSS);
 }

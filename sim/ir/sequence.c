@@ -71,18 +71,6 @@ int64_t hb_sequence_kept_bytes(const struct hb_lower *lo)
     return hb_mul_sat(lo->input_bytes / lo->local.resid_width, width);
 }
 
-/* Bytes of a parameter's state as an update writes it. */
-static int64_t state_bytes(const struct hb_lower *lo, int64_t parameters)
-{
-    const struct hb_optim *o = &lo->spec->optimizer;
-    int64_t bits = hb_dtype_bits(lo->spec->precision.params);
-    if (lo->spec->precision.master)
-        bits += hb_dtype_bits(HB_DT_F32);
-    for (int i = 0; i < o->moment_count; i++)
-        bits += hb_dtype_bits(o->moments[i]);
-    return hb_mul_sat(bits / CHAR_BIT, parameters);
-}
-
 enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
 {
     enum { RING_PARTS = 3 }; /* accumulators, and what is on its way, twice as much */
@@ -126,66 +114,6 @@ static int64_t tensor_layer_bytes(const struct hb_lower *lo)
     int64_t three = hb_mul_sat(6, hb_mul_sat(tokens, hb_mul_sat(heads, b->attention.head_dim)));
     split = hb_add_sat(split, three);
     return hb_add_sat(split / hb_ways(lo, HB_AX_TENSOR), hb_mul_sat(9, hb_mul_sat(tokens, d)));
-}
-
-/* Rings beside tensor parallelism: the list has zeros of all gradients beside the loss, and is the
- * least where the layers' backward pass is larger all the same (list, depth, post: ring/f8t2 1821
- * 1698 2015, f32t2 1476 1446 1763; f8t4 1079 1110 1304, f16t4 985 1026 1210, f32t4 943 984 1179,
- * f8t4,b8 3536 3751 4509). */
-bool hb_sequence_depth_tensor(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    bool ring = lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING &&
-                hb_fsdp_ways(lo, false) >= HB_SEQUENCE_LEAST_WAYS && hb_head_ring(lo);
-    if (!ring || hb_ways(lo, HB_AX_TENSOR) == 1 || lo->local.resid_seq < lo->local.seq ||
-        s->loss.chunks > 1 || s->loss.dot != HB_DT_F32 || s->model.tied_embeddings ||
-        s->model.blocks[0].moe.experts > 0)
-        return false;
-    struct hb_leaf *l = &lo->leaves[lo->head];
-    struct hb_shape part = hb_leaf_layer_shape(l, HB_DT_F32, false);
-    struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
-    int64_t loss = hb_logit_bytes(lo, 6);
-    loss = hb_add_sat(loss, hb_mul_sat(2, hb_shape_plain_bytes(&part)));
-    loss = hb_add_sat(loss, hb_shape_plain_bytes(&gathered));
-    loss = hb_add_sat(loss, hb_mul_sat(4, hb_mul_sat(lo->local.tokens, s->model.d_model)));
-    return loss > tensor_layer_bytes(lo);
-}
-
-bool hb_sequence_tensor_known(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    return !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_LOCAL && hb_ways(lo, HB_AX_TENSOR) > 1 &&
-           hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
-           lo->local.resid_seq == lo->local.seq && s->batch.accumulate == 1 &&
-           !s->model.tied_embeddings && s->stack.form == HB_FORM_SCAN;
-}
-
-/* Depth-first visits first what has more bytes above it, by the sum over its operands, theirs
- * included twice where there are two ways to them, but no more than post-order has counted up to
- * there. So the head's update, second in that, has all of the embedding's and its own; a layer's
- * weight has its own on top of the backward loop's: the larger comes first, and where it is a
- * layer's, the logits wait (8B,t8: states 752 of each end and 125 for the lookup's gradient against
- * 2688 of w_gate: f32[8,4096,16032] to the end; not with 16 layers, 1344, nor 256128 words, 1500
- * of each end and 250). Seen in the order that the compiler writes down, all of it. */
-static bool is_depth_late(const struct hb_lower *lo)
-{
-    int64_t head = hb_mul_sat(lo->spec->model.d_model, lo->local.vocab);
-    int64_t ends = hb_add_sat(hb_mul_sat(2, state_bytes(lo, head)), hb_mul_sat(2, head));
-    return state_bytes(lo, lo->largest_bytes / 4) > ends;
-}
-
-/* Tensor parallelism without fsdp. All have one stack and the casts; what is beside them, of r, a
- * residual: at the forward loop the other stack and three r, in post-order two; at the loss the
- * logits, three r and what the head's gradient ends in, its update or, beside data, a sum in bf16;
- * in the backward loop gradients twice and three r, or once and a layer's work, with that or the
- * logits, where they wait. The list has the zeros of all gradients all along, and takes the head's
- * gradient late if it writes more than the logits free. MiB, list, depth, post: 8B,t8 22148 19281
- * 19291, with 32000 words 22150 18812 18556, 16 sequences 39300 35972 35460, 4 13567 13803 13803;
- * 1B,t8 9949 9478 10574, 32 layers 18551 17619 17363; 1B,t4d2 8082 7027 8758, with 32000 words 5872
- * 5810 5749. */
-bool hb_sequence_tensor_waits(const struct hb_lower *lo)
-{
-    return is_depth_late(lo);
 }
 
 /* Layers over fsdp, with or without tensor parallelism, that keep their inputs, a whole loss, a
@@ -243,7 +171,6 @@ static struct floors find_floors(const struct hb_lower *lo)
 struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
-    struct hb_shape part = hb_leaf_layer_shape(l, HB_DT_F32, false);
     struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
     int64_t head = hb_shape_plain_bytes(&gathered), whole = hb_mul_sat(2, head);
     int64_t logits = hb_logit_bytes(lo, 4);
@@ -255,9 +182,8 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     int64_t loss = hb_add_sat(hb_add_sat(stacks, whole), hb_add_sat(held, resid));
     int64_t list = early ? hb_larger(loss, back) : hb_add_sat(back, held);
     bool waits = is_sum_late(lo);
-    int64_t sum = hb_head_sum_scattered(lo) ? hb_shape_plain_bytes(&part) : head;
     int64_t depth = hb_add_sat(hb_add_sat(lo->input_bytes, whole), held);
-    depth = hb_add_sat(depth, waits ? 0 : hb_add_sat(head, sum));
+    depth = hb_add_sat(depth, waits ? 0 : hb_mul_sat(2, head));
     depth = hb_larger(depth, waits ? hb_add_sat(back, whole) : back);
     int64_t post = hb_add_sat(hb_add_sat(lo->stacked_grad_bytes, whole), held);
     post = hb_larger(post, hb_add_sat(back, held));
@@ -291,100 +217,6 @@ bool hb_sequence_post_tensor(const struct hb_lower *lo)
 bool hb_sequence_gathers_post(const struct hb_lower *lo)
 {
     return hb_sequence_gathers_known(lo) && hb_sequence_gathers_find(lo).post;
-}
-
-/* What the head's update writes, and the norm's input and result beside it. */
-static int64_t update_bytes(const struct hb_lower *lo)
-{
-    int64_t d = lo->spec->model.d_model;
-    int64_t state = state_bytes(lo, hb_mul_sat(d, lo->local.vocab));
-    return hb_add_sat(state, hb_mul_sat(6 * d, lo->local.tokens));
-}
-
-/* Heads apart: the walk's ties go by the names of fusions, which other optimizers, casts at the
- * start, nan_to_num and narrow heads change. */
-static bool are_heads_first(const struct hb_spec *s)
-{
-    const struct hb_attention *a = &s->model.blocks[0].attention;
-    return a->split_heads && a->head_dim % HB_TPU_LANES == 0 && !s->step.nan_to_num;
-}
-
-static bool is_head_late(const struct hb_spec *s)
-{
-    return s->precision.master || are_heads_first(s);
-}
-
-static bool is_known_alone(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    bool whole = s->loss.chunks == 1 && s->loss.dot == HB_DT_F32 && !s->loss.onehot;
-    return lo->habits->rings && !lo->maxtext && hb_alone(lo) && whole && s->batch.accumulate == 1 &&
-           !s->model.tied_embeddings && s->stack.form == HB_FORM_SCAN &&
-           s->model.blocks[0].moe.experts == 0;
-}
-
-/* One device: depth-first takes the head's product as soon as it can, and is least (tinyS: list
- * 2891, depth 2697, post 3178), unless its walk meets the layers first: with a master copy, and
- * with heads apart (tinyS of 4 sequences, list, depth, post: 1785 1580 1754; head3d 1785 1754 1754,
- * with n_kv=4, ema or bf16 softmax alike; bf16 and master 1521 1419 1419; not head3d with clip,
- * sgd, momentum, nan_to_num, cast=upfront or heads of 64; tinyS/head3d, 8 sequences, 2891 3198
- * 3178). Against the list's update at the loss stands then the layers' backward pass. */
-bool hb_sequence_post_alone(const struct hb_lower *lo)
-{
-    bool late = is_head_late(lo->spec);
-    return is_known_alone(lo) && late &&
-           hb_larger(lo->stacked_grad_bytes, hb_sequence_layer_bytes(lo)) < update_bytes(lo);
-}
-
-/* Scores without a kernel: in the list's order their probabilities are gone when their gradient is
- * made, but the zeros of all gradients are beside the loss (list, depth: tiny/base 4089 4960,
- * batch=4 2215 2625, tinyS/attn=naive 2891 2912; seq=1024 1785 1601, seq=512 1222 1017). */
-bool hb_sequence_depth_alone(const struct hb_lower *lo)
-{
-    const struct hb_optim *o = &lo->spec->optimizer;
-    bool hosted = o->offload == HB_PLACE_PINNED_HOST;
-    if (hosted && hb_alone(lo))
-        return false;
-    const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
-    bool scatters = lo->local.batch == 1; /* tiny/batch=1: the label's gradient is another tensor */
-    if (!is_known_alone(lo) || is_head_late(lo->spec) || a->kernel != HB_KERNEL_NAIVE || scatters)
-        return false;
-    int64_t logits = hb_logit_bytes(lo, 4);
-    int64_t loss = hb_add_sat(logits, update_bytes(lo));
-    int64_t back = hb_add_sat(lo->stacked_grad_bytes, hb_sequence_layer_bytes(lo));
-    int64_t list = hb_larger(hb_add_sat(lo->stacked_grad_bytes, loss), back);
-    int64_t more = hb_mul_sat(2 * a->heads, hb_mul_sat(lo->local.tokens, lo->spec->batch.seq));
-    return hb_larger(loss, hb_add_sat(back, more)) < list;
-}
-
-/* Beside tensor parallelism between late gathers and those beside the products as well
- * (8B,f64t4,chunk4 on v5e, v6e and v5p: list, depth, post 8874 8629 8506; f64t2 9038 8679 8556; not
- * with eight layers, 2609 2445 2937). With layer inputs on the host depth-first is no more than
- * that, unless in an accumulation loop (8B,v5e,f64t4 with offload:layer_in, chunk4: 8762 both). */
-static bool is_post_possible(const struct hb_lower *lo)
-{
-    bool apart = lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_BESIDE;
-    return lo->gather_form == HB_GATHER_PADDED || (apart && hb_ways(lo, HB_AX_TENSOR) > 1);
-}
-
-/* Between padded gathers the forward loop begins with its stacks twice, and with gathered weights
- * that post-order has not yet: where that exceeds the loss, post-order is least (real/70B,f128:
- * 25226 23015 22124, its head's gradient, f32[8192,128256], beside the gathered head and the
- * logits; 8B64/loss=chunk with 128 layers 11254 9524 9442; not with 32, 4839 4419 5679, nor
- * 8B,f64,b4,chunk8,s2048, 5976 5556 7061). A word of the head: its gradient, that
- * summed, the gathered head; three weights of the MLP. */
-bool hb_sequence_post_chunks(const struct hb_lower *lo)
-{
-    enum { HEAD_BYTES = 8, WEIGHT_BYTES = 6 };
-    if (!is_post_possible(lo) || lo->maxtext || lo->spec->loss.dot != HB_DT_F32)
-        return false;
-    int64_t d = lo->spec->model.d_model;
-    int64_t logits = hb_logit_bytes(lo, 4);
-    int64_t loss =
-        hb_add_sat(hb_mul_sat(HEAD_BYTES * d, lo->local.vocab), logits / lo->spec->loss.chunks);
-    int64_t weights = hb_mul_sat(WEIGHT_BYTES * d, lo->spec->model.blocks[0].mlp.d_ff) /
-                      hb_ways(lo, HB_AX_TENSOR);
-    return hb_add_sat(lo->input_bytes, weights) > loss;
 }
 
 /* As the list has both stacks of what is kept at the layers' loop (list, depth, post: bwd/base 1063

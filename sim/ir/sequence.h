@@ -21,8 +21,6 @@ enum hb_sequence hb_sequence_find(const struct hb_lower *lo);
 int64_t hb_sequence_kept_bytes(const struct hb_lower *lo);
 /* What a layer's backward pass holds beside gradients. */
 int64_t hb_sequence_layer_bytes(const struct hb_lower *lo);
-/* Whether rings beside tensor parallelism are taken depth-first. */
-bool hb_sequence_depth_tensor(const struct hb_lower *lo);
 /* The same between gathers over fsdp alone, one kind or the other, of layers that keep nothing. */
 struct hb_sequence_gathers {
     bool depth;       /* depth-first */
@@ -37,15 +35,6 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo);
 bool hb_sequence_gathers_post(const struct hb_lower *lo);
 /* The same beside tensor parallelism: whether post-order is least, so that the logits wait. */
 bool hb_sequence_post_tensor(const struct hb_lower *lo);
-/* The same of tensor parallelism without fsdp: whether the logits wait. */
-bool hb_sequence_tensor_known(const struct hb_lower *lo);
-bool hb_sequence_tensor_waits(const struct hb_lower *lo);
-/* The same on one device: whether post-order is least, so that the logits wait. */
-bool hb_sequence_post_alone(const struct hb_lower *lo);
-/* Whether a layer's scores there are taken depth-first. */
-bool hb_sequence_depth_alone(const struct hb_lower *lo);
-/* The same of a loss in chunks between padded gathers, whose head's gradient comes first then. */
-bool hb_sequence_post_chunks(const struct hb_lower *lo);
 /* One TPU: whether what the layers keep exceeds their backward pass, so that it is depth-first. */
 bool hb_sequence_stacks_exceed(const struct hb_lower *lo);
 /* Whether the loop over a loss's chunks that adds the loss up comes last of all: depth-first, on

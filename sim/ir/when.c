@@ -8,47 +8,6 @@
 #include "sim/ir/sequence.h"
 #include "sim/ir/weight.h"
 
-static int64_t count_layers(const struct hb_lower *lo)
-{
-    const struct hb_spec *whole = hb_whole_spec(lo);
-    int64_t layers = 0;
-    for (int i = 0; i < whole->model.block_count; i++)
-        layers = hb_add_sat(layers, whole->model.blocks[i].repeat);
-    return layers;
-}
-
-/* Where gate and up are kept, the activation is made inside the last weight's product (bwd/
- * remat=dots: two bf16[8,2048,2816] wait, not three). */
-static bool keeps_both(const struct hb_remat *r)
-{
-    uint32_t kept = r->save | r->offload;
-    bool both = (kept & 1u << HB_TN_MLP_GATE) && (kept & 1u << HB_TN_MLP_UP);
-    return (r->policy != HB_POLICY_FULL && r->policy != HB_POLICY_NAMES) || both;
-}
-
-/* One device. A list takes next what frees most: a weight's gradient is written into a stack, which
- * counts as new, and frees an activation (bwd: four bf16[8,2048,2816] wait with 32 layers,
- * f32[32,1024,2816], none with 4, 352 and 44 against 88 MiB; rnd/027, 40 against 36, waits too).
- * Depth-first and post-order leave them all to the end (bwd/remat=names:q,k,v,attn_ctx, those on
- * the host or not, full with 32 layers; not offload:q,k,v; beside naive scores tiny/seq=1024: two
- * bf16[8,1024,2816] from 335 and 343 to 442 of 481). */
-static bool is_late_alone(const struct hb_lower *lo, const struct hb_block *block)
-{
-    const struct hb_spec *s = lo->spec;
-    if (!lo->habits->rings || lo->maxtext || !hb_alone(lo) || s->stack.form != HB_FORM_SCAN ||
-        s->batch.accumulate > 1 || keeps_both(&block->remat))
-        return false;
-    int64_t bits = hb_dtype_bits(hb_weight_grad_dtype(lo));
-    int64_t stack = hb_mul_sat(bits / CHAR_BIT * s->model.d_model, count_layers(lo));
-    return stack > 2 * lo->local.tokens || hb_sequence_stacks_exceed(lo) ||
-           hb_sequence_depth_alone(lo);
-}
-
-bool hb_when_late(const struct hb_lower *lo, const struct hb_block *block)
-{
-    return lo->grads_late || is_late_alone(lo, block);
-}
-
 /* Where the kernel's results are kept the attention's backward pass can follow at once, and on one
  * device the gradients of gate's and up's weights come after it, at the layer's end
  * (bwd/remat=offload:q,k,v+save:attn_ctx, bwd/remat=names:q,k,v,attn_ctx,mlp_gate,mlp_up); so they
@@ -176,7 +135,7 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
         return HB_WHEN_FIRST;
     if (is_gathered_experts(b, l))
         return is_summed_apart(b, l) ? HB_WHEN_AFTER : place_experts(b, s);
-    bool late = hb_when_late(lo, b->y->block);
+    bool late = lo->grads_late;
     bool local = hb_weight_mode(lo, l) == HB_WEIGHT_LOCAL && late;
     bool two = l->rank == 2 && (local || hb_weight_grad_partial(lo, l));
     int maker = b->y->values[s->in[0]].producer;

