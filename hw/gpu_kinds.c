@@ -414,6 +414,7 @@ const struct hb_gpu_kind hb_gpu_hip = {
     .blas_table = hip_blas,
     .lt_table = hip_lt,
     .oldest_driver = 0,
+    .placed_flag = 0x20000000, /* hipHostMallocNumaUser */
     .version_unit = 10000000,
     .attribute = {.cores = 63,
                   .clock = 5,

@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "hw/dl.h"
 #include "hw/libs.h"
+#include "hw/numa.h"
 #include "hw/probe_gpu.h"
 
 enum { MOST_DEVICES = 16, NCCL_INT8 = 0, NCCL_BF16 = 9, NCCL_SUM = 0, PEER_ENABLED = 704 };
@@ -84,6 +85,18 @@ static bool enter(struct hb_gpu *gpu, struct member *m, int ordinal)
     return look_at(gpu, m);
 }
 
+/* Of the node beside the device, as processes have it that are bound to their devices. */
+static bool take_pinned(struct hb_gpu *gpu, struct member *m, size_t size)
+{
+    char bus[HB_GPU_BUS] = "";
+    int node = hb_gpu_bus(gpu, m->device, bus) ? hb_numa_beside(gpu->probe.env->arena, bus) : -1;
+    bool placed = node >= 0 && hb_numa_prefer(node);
+    int code = gpu->calls.host_alloc(&m->host, size, placed ? gpu->kind->placed_flag : 0);
+    if (placed)
+        hb_numa_prefer(-1);
+    return check(gpu, code, "allocating pinned memory");
+}
+
 static bool equip(struct hb_gpu *gpu, struct member *m, int64_t bytes)
 {
     const struct hb_gpu_calls *c = &gpu->calls;
@@ -93,7 +106,7 @@ static bool equip(struct hb_gpu *gpu, struct member *m, int64_t bytes)
            check(gpu, c->event_create(&m->event[1], 0), "making an event") &&
            check(gpu, c->mem_alloc(&m->from, size), "allocating device memory") &&
            check(gpu, c->mem_alloc(&m->to, size), "allocating device memory") &&
-           check(gpu, c->host_alloc(&m->host, size, 0), "allocating pinned memory");
+           take_pinned(gpu, m, size);
 }
 
 /* Where it is not possible copies go through the host, which is what would be measured. */

@@ -92,9 +92,7 @@ static void say_about(struct hb_run *r)
 static void note_device(struct hb_run *r)
 {
     const struct hb_probe_info *info = &r->p->info;
-    int64_t free_bytes = 0;
-    if (!r->p->ops->memory(r->p, &free_bytes, &r->total_bytes))
-        return;
+    r->total_bytes = info->total_bytes;
     r->context_bytes = info->context_bytes;
     r->library_bytes = info->library_bytes;
     r->in_use = info->kind == HB_KIND_GPU && !info->shared &&

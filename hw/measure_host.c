@@ -85,14 +85,80 @@ static void measure_pageable(struct hb_run *r, int64_t bytes)
     r->p->ops->host_release(r->p, host, false);
 }
 
+static void drop_pinned(struct hb_run *r, struct copies *c)
+{
+    if (c->up)
+        r->p->ops->host_release(r->p, c->up, true);
+    if (c->down)
+        r->p->ops->host_release(r->p, c->down, true);
+    c->up = c->down = NULL;
+}
+
+static bool take_pinned(struct hb_run *r, struct copies *c)
+{
+    struct hb_probe *p = r->p;
+    if (!p->ops->host_alloc(p, c->bytes, true, &c->up) ||
+        !p->ops->host_alloc(p, c->bytes, true, &c->down)) {
+        drop_pinned(r, c);
+        return false;
+    }
+    memset(c->up, 1, (size_t)c->bytes);
+    memset(c->down, 2, (size_t)c->bytes);
+    return true;
+}
+
+/* Both ways with pinned memory of one node; 0: it cannot be had there. */
+static double measure_node(struct hb_run *r, struct copies c, int node)
+{
+    const struct hb_probe_ops *ops = r->p->ops;
+    double sum = 0;
+    if (!ops->host_prefer(r->p, node) || !take_pinned(r, &c))
+        return 0;
+    int got = ops->host_node(r->p, c.up);
+    if ((got < 0 || got == node) &&
+        measure_copy(r, hb_task_copy(r, HB_COPY_UP, c.up, c.bytes), &c.up_rate, NULL) &&
+        measure_copy(r, hb_task_copy(r, HB_COPY_DOWN, c.down, c.bytes), &c.down_rate, NULL)) {
+        sum = c.up_rate + c.down_rate;
+        hb_str_addf(&r->out->remarks,
+                    "pinned memory of the host's node %d%s: %.4g bytes a second up, %.4g down\n",
+                    node, node == r->p->info.host_node_beside ? " (beside the device)" : "",
+                    c.up_rate, c.down_rate);
+    }
+    drop_pinned(r, &c);
+    return sum;
+}
+
+/* The profile has the best node's rates, as a process has that is bound to it; memory is taken
+ * there from here on. */
+static void choose_node(struct hb_run *r, struct copies c)
+{
+    const struct hb_probe_info *info = &r->p->info;
+    double best = 0;
+    int node = -1;
+    for (int i = 0; i < info->host_node_count && !hb_calib_stopped(&r->calib); i++) {
+        double sum = measure_node(r, c, info->host_nodes[i]);
+        if (sum > best) {
+            best = sum;
+            node = info->host_nodes[i];
+        }
+    }
+    hb_run_failure(r, "copies by node");
+    r->p->ops->host_prefer(r->p, node);
+    if (node >= 0)
+        hb_str_addf(&r->out->remarks,
+                    "host copies are those with node %d: bind the device's process to it\n", node);
+    else if (!hb_calib_stopped(&r->calib))
+        hb_run_remark(r, "pinned memory cannot be placed on a node of this host: copies are as it "
+                         "comes");
+}
+
 void hb_step_host(struct hb_run *r)
 {
     struct copies c = {.bytes = r->room < (64 << 20) ? r->room : 64 << 20};
-    struct hb_probe *p = r->p;
-    if (p->ops->host_alloc(p, c.bytes, true, &c.up) &&
-        p->ops->host_alloc(p, c.bytes, true, &c.down)) {
-        memset(c.up, 1, (size_t)c.bytes);
-        memset(c.down, 2, (size_t)c.bytes);
+    bool nodes = r->p->info.host_node_count > 1;
+    if (nodes)
+        choose_node(r, c);
+    if (take_pinned(r, &c)) {
         measure_pinned(r, &c);
         if (r->p->info.kind == HB_KIND_GPU && c.up_rate > 0 && c.down_rate > 0) {
             measure_duplex(r, &c);
@@ -100,10 +166,9 @@ void hb_step_host(struct hb_run *r)
         }
     }
     hb_run_failure(r, "host copies");
-    if (c.up)
-        p->ops->host_release(p, c.up, true);
-    if (c.down)
-        p->ops->host_release(p, c.down, true);
+    drop_pinned(r, &c);
+    if (nodes)
+        r->p->ops->host_prefer(r->p, -1);
     measure_pageable(r, c.bytes < (16 << 20) ? c.bytes : 16 << 20);
     hb_run_failure(r, "pageable copies");
 }

@@ -77,6 +77,9 @@ struct hb_probe_info {
     int64_t context_bytes; /* taken when the device was opened; GPU only, as all below */
     int64_t library_bytes; /* by the libraries for products before the first of them */
     int64_t own_bytes;     /* by our workspace for them */
+    const int *host_nodes; /* numbers of the nodes of the host's memory */
+    int host_node_count;   /* 0: nobody tells, or pinned memory is not placed */
+    int host_node_beside;  /* the one beside the device; -1: nobody tells */
 };
 
 /* How a device stands while it works; 0 or false: not told. */
@@ -119,6 +122,10 @@ struct hb_probe_ops {
     void (*release)(struct hb_probe *p, uintptr_t at);
     bool (*host_alloc)(struct hb_probe *p, int64_t bytes, bool pinned, void **out_at);
     void (*host_release)(struct hb_probe *p, void *at, bool pinned);
+    /* Pinned memory is taken from this node from here on; -1: as it comes. False, without an error
+     * sentence: the machine does not allow it. */
+    bool (*host_prefer)(struct hb_probe *p, int node);
+    int (*host_node)(struct hb_probe *p, void *at); /* on which that memory is; -1: not told */
     /* host is a host address for UP and DOWN, a device address for WITHIN (to `at` from `host`). */
     bool (*copy)(struct hb_probe *p, enum hb_lane lane, enum hb_copy way, uintptr_t at, void *host,
                  int64_t bytes);

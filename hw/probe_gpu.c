@@ -7,6 +7,7 @@
 #include "base/env.h"
 #include "base/str.h"
 #include "hw/gpu_together.h"
+#include "hw/numa.h"
 
 enum { BLOCK_THREADS = 256, BLOCKS_PER_CORE = 16, OUT_OF_MEMORY = 2, STREAM_NON_BLOCKING = 1 };
 
@@ -77,7 +78,8 @@ static bool gpu_host_alloc(struct hb_probe *p, int64_t bytes, bool pinned, void 
         return true;
     }
     void *at = NULL;
-    if (!ok(gpu, gpu->calls.host_alloc(&at, (size_t)bytes, 0), "allocating pinned memory"))
+    if (!ok(gpu, gpu->calls.host_alloc(&at, (size_t)bytes, gpu->pinned_flags),
+            "allocating pinned memory"))
         return false;
     gpu->pinned = hb_grow(p->env->arena, gpu->pinned, gpu->pinned_count, &gpu->pinned_cap,
                           sizeof *gpu->pinned);
@@ -95,6 +97,19 @@ static void gpu_host_release(struct hb_probe *p, void *at, bool pinned)
             ok(gpu, gpu->calls.host_free(at), "freeing pinned memory");
             return;
         }
+}
+
+static bool gpu_host_prefer(struct hb_probe *p, int node)
+{
+    struct hb_gpu *gpu = of(p);
+    gpu->pinned_flags = node >= 0 ? gpu->kind->placed_flag : 0;
+    return hb_numa_prefer(node);
+}
+
+static int gpu_host_node(struct hb_probe *p, void *at)
+{
+    (void)p;
+    return hb_numa_of(at);
 }
 
 /* ---- work ---- */
@@ -230,6 +245,8 @@ static const struct hb_probe_ops gpu_ops = {
     .release = gpu_release,
     .host_alloc = gpu_host_alloc,
     .host_release = gpu_host_release,
+    .host_prefer = gpu_host_prefer,
+    .host_node = gpu_host_node,
     .copy = gpu_copy,
     .kernel = gpu_kernel,
     .product = gpu_product,
@@ -293,13 +310,30 @@ static void correct_amd(struct hb_probe_info *info)
     }
 }
 
+bool hb_gpu_bus(struct hb_gpu *gpu, int device, char out_bus[HB_GPU_BUS])
+{
+    return gpu->calls.device_bus && gpu->calls.device_bus(out_bus, HB_GPU_BUS - 1, device) == 0;
+}
+
+/* Memory that is the host's too has no way to it that a node could shorten. */
+static void find_host_nodes(struct hb_gpu *gpu)
+{
+    struct hb_probe_info *info = &gpu->probe.info;
+    struct hb_arena *arena = gpu->probe.env->arena;
+    int *nodes = hb_arena_alloc(arena, HB_NUMA_MOST, sizeof *nodes);
+    char bus[HB_GPU_BUS] = "";
+    info->host_nodes = nodes;
+    info->host_node_count = info->shared ? 0 : hb_numa_nodes(arena, nodes);
+    info->host_node_beside = hb_gpu_bus(gpu, gpu->device, bus) ? hb_numa_beside(arena, bus) : -1;
+}
+
 /* Partitions that are whole need no word. */
 static void open_health(struct hb_gpu *gpu)
 {
     struct hb_probe_info *info = &gpu->probe.info;
-    char bus[64] = "";
+    char bus[HB_GPU_BUS] = "";
     info->partition = info->untold = "";
-    if (!gpu->calls.device_bus || gpu->calls.device_bus(bus, (int)sizeof bus - 1, gpu->device) != 0)
+    if (!hb_gpu_bus(gpu, gpu->device, bus))
         info->untold = "the driver does not tell the device's bus";
     else
         gpu->smi = hb_smi_open(gpu->probe.env->arena, gpu->libs, info->vendor, bus, &info->untold);
@@ -342,6 +376,7 @@ static bool describe_device(struct hb_gpu *gpu)
     if (kind->vendor == HB_VENDOR_AMD)
         correct_amd(info);
     open_health(gpu);
+    find_host_nodes(gpu);
     return true;
 }
 

@@ -84,6 +84,7 @@ struct hb_gpu_kind {
     const struct hb_dl_bind *lt_table;     /* into struct hb_lt_calls */
     int oldest_driver;                     /* as driver_version tells it */
     int version_unit;                      /* of a major version in it */
+    unsigned placed_flag;                  /* pinned memory comes from the thread's node */
     struct {
         int cores, clock, bus, memory_clock, cache, ecc, major, minor;
         int integrated, host_pages; /* memory is the host's; is reached by its page tables */
@@ -120,11 +121,15 @@ struct hb_gpu {
     uint32_t taken_count, taken_cap;
     void **pinned; /* live pinned memory */
     uint32_t pinned_count, pinned_cap;
+    unsigned pinned_flags; /* of those that are taken next */
 };
 
 /* Opens this kind of GPU; null with a sentence. */
 struct hb_probe *hb_gpu_open(struct hb_env *env, const struct hb_gpu_kind *kind,
                              const struct hb_probe_wish *wish, const char **out_reason);
+enum { HB_GPU_BUS = 64 };
+/* The device's PCI bus id; false: the driver does not tell it. */
+bool hb_gpu_bus(struct hb_gpu *gpu, int device, char out_bus[HB_GPU_BUS]);
 /* Leaves "what: text (code)" in the probe; returns false. */
 bool hb_gpu_fail(struct hb_gpu *gpu, const char *what, int code);
 /* Fills n words of four bytes. */
