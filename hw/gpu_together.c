@@ -8,7 +8,6 @@
 #include "base/env.h"
 #include "hw/dl.h"
 #include "hw/libs.h"
-#include "hw/numa.h"
 #include "hw/probe_gpu.h"
 
 enum { MOST_DEVICES = 16, NCCL_INT8 = 0, NCCL_BF16 = 9, NCCL_SUM = 0, PEER_ENABLED = 704 };
@@ -90,10 +89,10 @@ static bool take_pinned(struct hb_gpu *gpu, struct member *m, size_t size)
 {
     char bus[HB_GPU_BUS] = "";
     int node = hb_gpu_bus(gpu, m->device, bus) ? hb_numa_beside(gpu->probe.env->arena, bus) : -1;
-    bool placed = node >= 0 && hb_numa_prefer(node);
-    int code = gpu->calls.host_alloc(&m->host, size, placed ? gpu->kind->placed_flag : 0);
-    if (placed)
-        hb_numa_prefer(-1);
+    unsigned flags;
+    hb_gpu_place(gpu, node, &flags);
+    int code = gpu->calls.host_alloc(&m->host, size, flags);
+    hb_gpu_place(gpu, -1, &flags);
     return check(gpu, code, "allocating pinned memory");
 }
 

@@ -70,28 +70,25 @@ int hb_numa_beside(struct hb_arena *arena, const char *bus)
 #if defined __linux__ && defined SYS_set_mempolicy && defined SYS_get_mempolicy
 
 /* Of <numaif.h>, which comes with libnuma. */
-enum { MPOL_PREFERRED = 1, MPOL_F_NODE = 1, MPOL_F_ADDR = 2, KERNEL_NODES = 1024 };
+enum { MPOL_PREFERRED = 1, MPOL_F_NODE = 1, MPOL_F_ADDR = 2 };
 enum { LONG_BITS = 8 * sizeof(unsigned long) };
+static const unsigned long kernel_nodes = HB_NUMA_WORDS * LONG_BITS;
 
-struct policy {
-    int mode;
-    unsigned long nodes[KERNEL_NODES / LONG_BITS];
-};
+bool hb_numa_policy(struct hb_numa_policy *out)
+{
+    return syscall(SYS_get_mempolicy, &out->mode, out->nodes, kernel_nodes, NULL, 0UL) == 0;
+}
+
+bool hb_numa_restore(const struct hb_numa_policy *policy)
+{
+    return syscall(SYS_set_mempolicy, policy->mode, policy->nodes, kernel_nodes) == 0;
+}
 
 bool hb_numa_prefer(int node)
 {
-    static _Thread_local struct policy first;
-    static _Thread_local bool known;
-    struct policy next = {.mode = MPOL_PREFERRED};
-    if (!known && syscall(SYS_get_mempolicy, &first.mode, first.nodes, (unsigned long)KERNEL_NODES,
-                          NULL, 0UL) != 0)
-        return false;
-    known = true;
-    if (node >= 0)
-        next.nodes[node / LONG_BITS] = 1UL << node % LONG_BITS;
-    else
-        next = first;
-    return syscall(SYS_set_mempolicy, next.mode, next.nodes, (unsigned long)KERNEL_NODES) == 0;
+    struct hb_numa_policy policy = {.mode = MPOL_PREFERRED};
+    policy.nodes[node / LONG_BITS] = 1UL << node % LONG_BITS;
+    return hb_numa_restore(&policy);
 }
 
 int hb_numa_of(void *at)
@@ -103,6 +100,18 @@ int hb_numa_of(void *at)
 }
 
 #else
+
+bool hb_numa_policy(struct hb_numa_policy *out)
+{
+    (void)out;
+    return false;
+}
+
+bool hb_numa_restore(const struct hb_numa_policy *policy)
+{
+    (void)policy;
+    return false;
+}
 
 bool hb_numa_prefer(int node)
 {

@@ -7,7 +7,6 @@
 #include "base/env.h"
 #include "base/str.h"
 #include "hw/gpu_together.h"
-#include "hw/numa.h"
 
 enum { BLOCK_THREADS = 256, BLOCKS_PER_CORE = 16, OUT_OF_MEMORY = 2, STREAM_NON_BLOCKING = 1 };
 
@@ -99,11 +98,20 @@ static void gpu_host_release(struct hb_probe *p, void *at, bool pinned)
         }
 }
 
+bool hb_gpu_place(struct hb_gpu *gpu, int node, unsigned *out_flags)
+{
+    *out_flags = 0;
+    if (!gpu->placed)
+        return false;
+    if (node < 0)
+        return hb_numa_restore(&gpu->host_policy);
+    *out_flags = gpu->kind->placed_flag;
+    return hb_numa_prefer(node);
+}
+
 static bool gpu_host_prefer(struct hb_probe *p, int node)
 {
-    struct hb_gpu *gpu = of(p);
-    gpu->pinned_flags = node >= 0 ? gpu->kind->placed_flag : 0;
-    return hb_numa_prefer(node);
+    return hb_gpu_place(of(p), node, &of(p)->pinned_flags);
 }
 
 static int gpu_host_node(struct hb_probe *p, void *at)
@@ -323,6 +331,7 @@ static void find_host_nodes(struct hb_gpu *gpu)
     int *nodes = hb_arena_alloc(arena, HB_NUMA_MOST, sizeof *nodes);
     char bus[HB_GPU_BUS] = "";
     info->host_nodes = nodes;
+    gpu->placed = hb_numa_policy(&gpu->host_policy);
     info->host_node_count = info->shared ? 0 : hb_numa_nodes(arena, nodes);
     info->host_node_beside = hb_gpu_bus(gpu, gpu->device, bus) ? hb_numa_beside(arena, bus) : -1;
 }

@@ -11,6 +11,7 @@
 #include "hw/gpu_rtc.h"
 #include "hw/gpu_smi.h"
 #include "hw/libs.h"
+#include "hw/numa.h"
 #include "hw/probe.h"
 
 /* Driver functions: 0 is success. Streams, events, modules are opaque pointers; device addresses
@@ -122,6 +123,8 @@ struct hb_gpu {
     void **pinned; /* live pinned memory */
     uint32_t pinned_count, pinned_cap;
     unsigned pinned_flags; /* of those that are taken next */
+    bool placed;           /* host_policy is known, so that it can be restored */
+    struct hb_numa_policy host_policy;
 };
 
 /* Opens this kind of GPU; null with a sentence. */
@@ -130,6 +133,9 @@ struct hb_probe *hb_gpu_open(struct hb_env *env, const struct hb_gpu_kind *kind,
 enum { HB_GPU_BUS = 64 };
 /* The device's PCI bus id; false: the driver does not tell it. */
 bool hb_gpu_bus(struct hb_gpu *gpu, int device, char out_bus[HB_GPU_BUS]);
+/* This thread's new pinned memory is of that node, if allocated with these flags; -1: as it comes.
+ * False: the machine does not allow it. */
+bool hb_gpu_place(struct hb_gpu *gpu, int node, unsigned *out_flags);
 /* Leaves "what: text (code)" in the probe; returns false. */
 bool hb_gpu_fail(struct hb_gpu *gpu, const char *what, int code);
 /* Fills n words of four bytes. */

@@ -42,7 +42,8 @@ static void this_machine_takes_its_own_nodes(void **state)
     unit_start(&u);
     int nodes[HB_NUMA_MOST];
     int count = hb_numa_nodes(u.env.arena, nodes);
-    bool allowed = hb_numa_prefer(-1);
+    struct hb_numa_policy before;
+    bool allowed = hb_numa_policy(&before);
     for (int i = 0; i < count && allowed; i++) {
         assert_true(hb_numa_prefer(nodes[i]));
         char *page = malloc(1 << 20);
@@ -56,7 +57,7 @@ static void this_machine_takes_its_own_nodes(void **state)
         free(page);
     }
     assert_int_equal(hb_numa_beside(u.env.arena, "ffff:FF:1f.7"), -1);
-    assert_true(!allowed || hb_numa_prefer(-1));
+    assert_true(!allowed || hb_numa_restore(&before));
     unit_end(&u);
 }
 

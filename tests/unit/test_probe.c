@@ -239,18 +239,19 @@ static void elements_have_their_size(void **state)
     assert_int_equal(hb_rate_bytes(HB_RATE_FP8), 1);
 }
 
-/* The first NVRTC that this machine or its Python has; null: none. */
-static struct hb_dl *find_nvrtc(struct unit *u, struct hb_rtc_calls *rtc)
+/* The first of this kind that this machine or its Python has; null: none. */
+static struct hb_dl *find_rtc(struct unit *u, const struct hb_gpu_kind *kind,
+                              struct hb_rtc_calls *rtc)
 {
     const struct hb_libs_ask ask = {.python = "python3", .root = "", .now_ns = unit_now_ns};
     struct hb_libs libs;
     const char *reason = "";
     struct hb_dl *lib = NULL;
     hb_libs_find(u->env.arena, &ask, &libs);
-    for (const struct hb_gpu_family *f = hb_gpu_cuda.families; f->major >= 0 && !lib; f++)
+    for (const struct hb_gpu_family *f = kind->families; f->major >= 0 && !lib; f++)
         lib = hb_dl_open(u->env.arena, libs.folders, f->rtc, &reason);
     if (lib)
-        assert_true(hb_dl_bind(lib, u->env.arena, hb_gpu_cuda.rtc_table, rtc, &reason));
+        assert_true(hb_dl_bind(lib, u->env.arena, kind->rtc_table, rtc, &reason));
     return lib;
 }
 
@@ -275,7 +276,7 @@ static void the_real_compiler_takes_the_kernels(void **state)
     int count = 0;
     struct hb_rtc_calls rtc;
     unit_start(&u);
-    if (!find_nvrtc(&u, &rtc)) {
+    if (!find_rtc(&u, &hb_gpu_cuda, &rtc)) {
         unit_end(&u);
         skip();
     }
@@ -288,6 +289,28 @@ static void the_real_compiler_takes_the_kernels(void **state)
         build(&u, &rtc, archs[i], hb_arena_printf(u.env.arena, "sm_%d", archs[i]), "\177ELF");
     build(&u, &rtc, 999, hb_arena_printf(u.env.arena, "PTX of compute_%d", archs[count - 1]), "//");
     unit_end(&u); /* the library stays: its threads do not like to go */
+}
+
+/* AMD's needs no device either; every release since 5 knows this one. */
+static void the_real_compiler_of_hip_takes_the_kernels(void **state)
+{
+    (void)state;
+    struct unit u;
+    struct hb_rtc_calls rtc;
+    struct hb_rtc_image image;
+    const struct hb_rtc_target target = {0, "gfx90a:sramecc+:xnack-"};
+    const char *reason = "";
+    unit_start(&u);
+    if (!find_rtc(&u, &hb_gpu_hip, &rtc)) {
+        unit_end(&u);
+        skip();
+    }
+    if (!hb_rtc_build(u.env.arena, &rtc, &target, &image, &reason))
+        fail_msg("%s", reason);
+    assert_string_equal(image.form, target.arch);
+    assert_true(memcmp(image.bytes, "\177ELF", 4) == 0 ||
+                memcmp(image.bytes, "__CLANG_OFFLOAD_BUNDLE__", 24) == 0);
+    unit_end(&u);
 }
 
 /* Folders of a toolkit and of a Python, each once; what is no absolute path is not taken. */
@@ -347,6 +370,7 @@ int main(void)
         cmocka_unit_test(elements_have_their_size),
         cmocka_unit_test(libraries_are_looked_for_where_people_have_them),
         cmocka_unit_test(the_real_compiler_takes_the_kernels),
+        cmocka_unit_test(the_real_compiler_of_hip_takes_the_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
