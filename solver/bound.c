@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "sim/engine/cost.h"
+#include "sim/engine/lend.h"
 #include "sim/engine/live.h"
 #include "solver/brute.h"
 #include "solver/merged.h"
@@ -153,9 +154,10 @@ static bool bound_program(struct hb_arena *scratch, const struct hb_spec *cell_s
     sum_streams(scratch, cell_spec, &p, &merged, device, out);
     uint32_t count = hb_live_find(scratch, &p, &live);
     int64_t gradients = gradient_bytes(scratch, &p, live, count);
-    out->fixed_bytes = fixed_bytes(scratch, &p, live, count);
+    int64_t fixed = fixed_bytes(scratch, &p, live, count);
+    out->fixed_bytes = fixed - hb_lend_room(scratch, &p, INT32_MAX);
     out->state_bytes = state_bytes(&p, live, count);
-    out->live_bytes = hb_add_sat(out->fixed_bytes, gradients);
+    out->live_bytes = hb_larger(fixed, hb_add_sat(out->fixed_bytes, gradients));
     *out_logits = logits_at_once(scratch, &p, live, count);
     return true;
 }
@@ -334,5 +336,7 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
         out->fixed_bytes += s.items[i].fixed[HB_BYTES_DEVICE][hb_segment_at(&s, hb_block_steps(b))];
         out->wait_ns += s.items[i].wait_ns ? s.items[i].wait_ns[hb_block_steps(b)] : 0;
     }
+    out->live_bytes = hb_larger(out->fixed_bytes, out->live_bytes - s.lent_bytes);
+    out->fixed_bytes -= s.lent_bytes;
     return true;
 }

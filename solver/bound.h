@@ -12,7 +12,8 @@ struct hb_floor {
     int64_t layers_ns;   /* ... through the layers; 0 without segments ... */
     int64_t wait_ns;     /* ... of those, where the backward loops wait and may make values again */
     int64_t tail_ns;     /* ... and what a stream does after the last loop beyond that path */
-    int64_t fixed_bytes; /* of live_bytes: arguments and outputs */
+    int64_t fixed_bytes; /* of live_bytes: arguments and outputs, less what of them may hold
+                          * temporaries for a while (lend.h) */
     int64_t state_bytes; /* of these, of a node: parameters and what the optimizer keeps, which
                           * batch and accumulation do not change */
     int64_t forward_ns;  /* of bound_ns of a node: the layers' forward pass on the compute stream */

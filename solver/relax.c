@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "hw/link.h"
 #include "sim/engine/cost.h"
+#include "sim/engine/lend.h"
 #include "sim/engine/live.h"
 #include "sim/ir/lower.h"
 #include "solver/bound.h"
@@ -90,7 +91,8 @@ static void find_loss(const struct relax *x, int32_t *first, int32_t *end)
         ++*end;
 }
 
-/* Arguments and outputs, and the most of the logits that live at once at the loss; unaligned. */
+/* Arguments and outputs, and the most of the logits that live at once at the loss, less what
+ * outputs may hold by then; unaligned. */
 static int64_t fixed_bytes(const struct relax *x)
 {
     const struct hb_program *p = &x->all;
@@ -119,7 +121,7 @@ static int64_t fixed_bytes(const struct relax *x)
         now += change[t - first];
         most = now > most ? now : most;
     }
-    return hb_add_sat(fixed, most);
+    return hb_add_sat(fixed, most) - hb_lend_room(x->arena, p, end);
 }
 
 /* --- rows --- */

@@ -68,6 +68,7 @@ struct hb_segment {
     bool has_host; /* some buffer lies there; else the items' tables of it are null */
     bool *admits;  /* by steps: so many make a loop, cut as the spec asks for; by no means 1 */
     int64_t fixed[HB_BYTES_KINDS]; /* of the ends */
+    int64_t lent_bytes;            /* of a floor: temporaries that outputs may hold (lend.h) */
     int64_t *live[HB_BYTES_KINDS]; /* of the ends, by slot */
     int64_t bound_ns[HB_BOUNDS];
     const struct hb_timed *timed; /* for replay.h; null: bytes only */

@@ -2,6 +2,7 @@
  * the form of its program. */
 #include "base/arena.h"
 #include "base/diag.h"
+#include "sim/engine/lend.h"
 #include "sim/engine/run.h"
 #include "sim/ir/lower.h"
 #include "solver/replay.h"
@@ -112,6 +113,7 @@ static bool check_form(struct hb_building *w)
             return false;
         at++;
     }
+    w->s->lent_bytes = hb_lend_room(w->arena, &p, INT32_MAX);
     return at == p.op_count;
 }
 

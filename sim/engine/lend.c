@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/size.h"
 
 /* One tenant of a slot. */
 struct stay {
@@ -127,4 +128,46 @@ uint32_t hb_lend(struct hb_arena *scratch, struct hb_heap_item *items, uint32_t 
             items[left++] = items[i];
     hb_arena_rewind(scratch, mark);
     return left;
+}
+
+uint32_t hb_lend_slots(struct hb_arena *arena, const struct hb_program *p,
+                       const struct hb_live *live, uint32_t live_count, struct hb_lend_slot **out)
+{
+    const struct hb_heap_span *gaps = hb_live_gaps(arena, p);
+    bool *is_argument = hb_arena_alloc(arena, p->buf_count, sizeof *is_argument);
+    bool *is_output = hb_arena_alloc(arena, p->buf_count, sizeof *is_output);
+    uint32_t count = 0;
+    *out = hb_arena_alloc(arena, live_count, sizeof **out);
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        uint32_t root = hb_program_root(p, i);
+        is_argument[root] = is_argument[root] || p->bufs[i].argument;
+        is_output[root] = is_output[root] || p->bufs[i].output;
+    }
+    for (uint32_t i = 0; i < live_count; i++) {
+        uint32_t buf = live[i].buf;
+        if (p->bufs[buf].space != HB_SPACE_HBM || !is_output[buf])
+            continue;
+        struct hb_lend_slot slot = {live[i].bytes, -1, live[i].start};
+        if (is_argument[buf])
+            slot = (struct hb_lend_slot){live[i].bytes, gaps[buf].start, gaps[buf].end};
+        (*out)[count++] = slot;
+    }
+    return count;
+}
+
+int64_t hb_lend_room(struct hb_arena *scratch, const struct hb_program *p, int32_t until)
+{
+    struct hb_arena_mark mark = hb_arena_mark(scratch);
+    struct hb_lend_slot *slots;
+    struct hb_live *live;
+    int64_t room = 0;
+    if (!p->outputs_lend)
+        return 0;
+    uint32_t live_count = hb_live_find(scratch, p, &live);
+    uint32_t count = hb_lend_slots(scratch, p, live, live_count, &slots);
+    for (uint32_t i = 0; i < count; i++)
+        if (slots[i].until > slots[i].after && slots[i].after < until)
+            room = hb_add_sat(room, slots[i].bytes);
+    hb_arena_rewind(scratch, mark);
+    return room;
 }

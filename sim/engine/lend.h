@@ -4,13 +4,22 @@
 #ifndef HB_SIM_ENGINE_LEND_H
 #define HB_SIM_ENGINE_LEND_H
 
-#include "sim/engine/heap.h"
+#include "sim/engine/live.h"
 
 struct hb_lend_slot {
     int64_t bytes;
     int32_t after; /* empty after this position ... */
     int32_t until; /* ... and up to this one, at which its new value is made */
 };
+
+/* The slots of a program: outputs of their own, and arguments that become outputs; by its lives.
+ * Returns how many. */
+uint32_t hb_lend_slots(struct hb_arena *arena, const struct hb_program *p,
+                       const struct hb_live *live, uint32_t live_count, struct hb_lend_slot **out);
+
+/* All that its slots can hold at once that are empty before position `until`; INT32_MAX: at any
+ * time. A floor of what else takes memory is less by so much. */
+int64_t hb_lend_room(struct hb_arena *scratch, const struct hb_program *p, int32_t until);
 
 /* Takes out of items those that find room in a slot, largest first. Returns how many are left, in
  * their order. */

@@ -100,30 +100,14 @@ static uint32_t list_items(const struct measure *m, struct hb_heap_item *items)
     return count;
 }
 
-/* Outputs of their own, and arguments that become outputs. */
-static uint32_t list_slots(const struct measure *m, struct hb_lend_slot *slots)
-{
-    const struct hb_heap_span *gaps = hb_live_gaps(m->arena, m->p);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < m->out->live_count; i++) {
-        const struct hb_live *live = &m->out->live[i];
-        if (m->p->bufs[live->buf].space != HB_SPACE_HBM || !m->is_output[live->buf])
-            continue;
-        struct hb_lend_slot slot = {live->bytes, -1, live->start};
-        if (m->is_argument[live->buf])
-            slot = (struct hb_lend_slot){live->bytes, gaps[live->buf].start, gaps[live->buf].end};
-        slots[count++] = slot;
-    }
-    return count;
-}
-
 /* Leaves in items what outputs do not lend room to. */
 static uint32_t lend_outputs(struct measure *m, struct hb_heap_item *items, uint32_t count)
 {
     if (!m->p->outputs_lend)
         return count;
-    struct hb_lend_slot *slots = hb_arena_alloc(m->arena, m->out->live_count, sizeof *slots);
-    uint32_t slot_count = list_slots(m, slots);
+    struct hb_lend_slot *slots;
+    uint32_t slot_count =
+        hb_lend_slots(m->arena, m->p, m->out->live, m->out->live_count, &slots);
     for (uint32_t i = 0; i < count; i++)
         m->out->lent[m->out->live[items[i].order].buf] = true;
     count = hb_lend(m->arena, items, count, slots, slot_count);
