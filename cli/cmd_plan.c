@@ -153,8 +153,10 @@ static bool explain_none(const struct hb_plan_ask *ask, struct hb_plan_answer *a
     least.lp_stem = NULL;
     least.polish = false;
     if (!hb_plan_find(ask->env->arena, &least, smallest) || !smallest->found ||
-        smallest->status == HB_PLAN_LIMIT || !run_spec(ask->env, smallest, &smallest->best, a))
+        smallest->status == HB_PLAN_LIMIT || !run_spec(ask->env, smallest, &smallest->best, a)) {
+        a->advice = hb_advise_best_freer(ask->env, ask->spec, ask->device);
         return false;
+    }
     a->smallest = smallest;
     a->advice = hb_advise_best_freer(ask->env, a->spec, ask->device);
     int64_t budget = ask->budget_bytes;

@@ -498,8 +498,13 @@ static void show_infeasible(const struct page *g)
     if (g->a->bare)
         fprintf(g->out, "\nWithout a margin (--margin none) %s a step, peak %s: it may not fit.\n",
                 time_text(g, g->a->bare->step_ns), size_text(g, g->a->bare->peak_bytes));
-    if (!g->a->result)
+    if (!g->a->result) {
+        fprintf(g->out, "\nWhat needs least was not found by the end of the search (--seconds).\n");
+        if (g->a->advice)
+            fprintf(g->out, "Of the step as the file has it, most is freed by %s.\n",
+                    g->a->advice);
         return;
+    }
     fprintf(g->out, "\nSmallest peak: %s%s, %s too much, with\n",
             size_text(g, g->a->result->memory.peak_bytes),
             g->a->ask->confidence > 0

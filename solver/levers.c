@@ -220,6 +220,23 @@ const char *hb_turn_flash_kernel(struct hb_turn *t)
     return hb_turn_named(t, "attention.kernel = flash");
 }
 
+/* What is multiplied follows from the even share alone (XLA:GPU multiplies ragged rows with all
+ * experts of a device), but rows beyond the capacity are dropped. */
+static const char *even_experts(struct hb_turn *t)
+{
+    bool changed = false;
+    for (int i = 0; i < t->s->model.block_count; i++) {
+        struct hb_moe *m = &t->blocks[i].moe;
+        if (m->experts == 0 || m->dispatch == HB_DISPATCH_EINSUM)
+            continue;
+        m->dispatch = HB_DISPATCH_EINSUM;
+        changed = true;
+    }
+    if (!changed)
+        return "no experts take rows of any number";
+    return hb_turn_named(t, "moe.dispatch = einsum");
+}
+
 /* --- 12: EMA --- */
 
 static const char *move_ema(struct hb_turn *t)
@@ -285,6 +302,8 @@ static const struct hb_lever levers[] = {
      chunk_loss},
     {11, true, "logits in chunks, attention kernels", "scores are never materialised",
      hb_turn_flash_kernel},
+    {11, true, "logits in chunks, attention kernels",
+     "experts take an even share, and drop what is more", even_experts},
     {12, true, "EMA off the device", "the moving average lies on the host", move_ema},
     {13, true, "lower precision", "parameters and gradients in half the bytes", short_params},
     {13, true, "lower precision", "the logits' product in bf16", short_logits},

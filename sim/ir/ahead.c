@@ -2,6 +2,7 @@
 #include "sim/ir/ahead.h"
 
 #include "sim/ir/head.h"
+#include "sim/ir/layer.h"
 
 /* MaxText's single dense layer before layers of experts is no loop either. Its wrapper holds: all
  * of it is made again, the attention ahead of the experts' backward loop, the MLP's two products
@@ -15,8 +16,7 @@ static bool mlp_comes_ahead(const struct hb_lower *lo)
     const struct hb_block *last = &m->blocks[m->block_count - 1];
     if (lo->fsdp_mode != HB_WEIGHT_RING)
         return true;
-    bool ragged = last->moe.dispatch == HB_DISPATCH_RAGGED;
-    return ragged;
+    return hb_layer_sorts_rows(&last->moe);
 }
 
 static bool is_before_experts(const struct hb_lower *lo, const struct hb_group *g)

@@ -144,6 +144,8 @@ uint32_t hb_layer_find_leaf(const struct hb_lower *lo, const struct hb_layer *y,
 int hb_layer_attention(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch);
 int hb_layer_mlp(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch);
 int hb_layer_moe(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch);
+/* The experts' products are ragged: of a device's own rows, or of all of the axis. */
+bool hb_layer_sorts_rows(const struct hb_moe *m);
 /* Rows of a ragged dispatch travel to the experts' devices and back. */
 bool hb_layer_exchanges_rows(const struct hb_lower *lo, const struct hb_moe *m);
 /* An MLP with its own width and name prefix. */

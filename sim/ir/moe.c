@@ -25,6 +25,11 @@ static int64_t expert_ways(const struct hb_lower *lo)
     return hb_ways(lo, HB_AX_EXPERT);
 }
 
+bool hb_layer_sorts_rows(const struct hb_moe *m)
+{
+    return m->dispatch == HB_DISPATCH_RAGGED || m->dispatch == HB_DISPATCH_ALLGATHER;
+}
+
 /* MaxText's ragged experts get their rows from all devices of the axis and send them back
  * (ragged_all_to_all in sparse_matmul of its layers/moe.py, on any accelerator). */
 bool hb_layer_exchanges_rows(const struct hb_lower *lo, const struct hb_moe *m)
@@ -124,7 +129,7 @@ void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y)
     for (uint32_t i = first; i < lo->leaf_count; i++)
         lo->leaves[i].expert_ways = comes_to_tokens(lo, m) ? ep : 0;
     for (uint32_t i = first; i < lo->leaf_count; i++)
-        lo->leaves[i].row_major = m->dispatch == HB_DISPATCH_RAGGED && !lo->maxtext;
+        lo->leaves[i].row_major = hb_layer_sorts_rows(m) && !lo->maxtext;
     y->expert_leaf = false;
     if (m->router_bias) {
         struct hb_split bias = {m->experts, 1};
@@ -197,7 +202,8 @@ static bool is_beyond_limit(const struct hb_lower *lo, const struct hb_layer *y,
 /* Those whose products a device makes, over which XLA:GPU spreads a ragged product's operands. */
 static int64_t spread_experts(const struct hb_lower *lo, const struct hb_moe *m)
 {
-    return hb_layer_exchanges_rows(lo, m) ? hb_div_up(m->experts, expert_ways(lo)) : m->experts;
+    bool own = hb_layer_exchanges_rows(lo, m) || gathers_tokens(lo, m);
+    return own ? hb_div_up(m->experts, expert_ways(lo)) : m->experts;
 }
 
 /* Before its activation's backward pass a layer has the tokens and the gradient of its outputs, by
@@ -316,7 +322,7 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
 {
     const struct hb_moe *m = &y->block->moe;
     bool gated = m->kind == HB_MLP_SWIGLU || m->kind == HB_MLP_GEGLU;
-    bool ragged = m->dispatch == HB_DISPATCH_RAGGED;
+    bool ragged = hb_layer_sorts_rows(m);
     int gate = -1;
     struct hb_value v = make_value(lo, "expert gate", 1u << HB_TN_MLP_GATE, lo->compute, wide);
     v.batch_dot = !ragged;
@@ -553,7 +559,7 @@ static double visited_rows(const struct hb_lower *lo, const struct hb_moe *m,
  * bf16[98304,131072] with bf16[131072,1408], where a token's rows are 2048 wide). */
 static double made_rows(const struct hb_lower *lo, const struct hb_moe *m, const struct routed *r)
 {
-    if (!lo->habits->ragged_dense || m->dispatch != HB_DISPATCH_RAGGED)
+    if (!lo->habits->ragged_dense || !hb_layer_sorts_rows(m))
         return visited_rows(lo, m, r);
     return (double)r->rows * (double)spread_experts(lo, m);
 }

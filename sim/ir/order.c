@@ -4,6 +4,7 @@
 #include "sim/ir/order.h"
 
 #include "base/size.h"
+#include "sim/ir/layer.h"
 #include "sim/ir/sequence_gpu.h"
 #include "sim/ir/weight.h"
 
@@ -389,7 +390,7 @@ bool hb_order_sum_waits(const struct hb_lower *lo)
 static bool alone_head_waits(const struct hb_lower *lo)
 {
     const struct hb_moe *m = &lo->spec->model.blocks[0].moe;
-    bool spread = lo->habits->ragged_dense && m->dispatch == HB_DISPATCH_RAGGED;
+    bool spread = lo->habits->ragged_dense && hb_layer_sorts_rows(m);
     return devices(lo) == 1 && m->experts > 0 && !spread;
 }
 

@@ -33,4 +33,7 @@ out_has 'remat.policy = full'
 out_has 'step.donate = true'
 out_has 'stack.form = scan'
 
+expect 0 hbmsim advise examples/quickstart/model.yaml --set model.preset=olmoe-1b-7b
+out_has 'moe.dispatch = einsum'
+
 finish

@@ -99,6 +99,24 @@ static void spread_operands_multiply_zeros(void **state)
     assert_true(spread == ALL * tpu.p.ops[find_op(&tpu, "expert gate")].flops);
 }
 
+/* Products of gathered tokens are ragged as well: over an axis of one the same step, over four each
+ * device spreads four times the rows over a fourth of the experts. */
+static void gathered_rows_are_ragged(void **state)
+{
+    (void)state;
+    static const char gathered[] = "model.blocks[0].moe.dispatch=allgather";
+    struct low ragged = EXPERTS(CUDA, "mesh.expert=1", "mesh.fsdp=8");
+    struct low alone = EXPERTS(CUDA, "mesh.expert=1", "mesh.fsdp=8", gathered);
+    struct low four = EXPERTS(CUDA, gathered), own = EXPERTS(CUDA);
+    double spread = own.p.ops[find_op(&own, "expert gate")].flops;
+    assert_int_equal(alone.p.op_count, ragged.p.op_count);
+    for (uint32_t i = 0; i < ragged.p.op_count; i++)
+        assert_true(alone.p.ops[i].flops <= ragged.p.ops[i].flops &&
+                    alone.p.ops[i].flops >= ragged.p.ops[i].flops);
+    assert_int_equal(bytes_of(&alone, "scratch"), bytes_of(&ragged, "scratch"));
+    assert_true(four.p.ops[find_op(&four, "expert gate")].flops == spread);
+}
+
 #define EINSUM "model.blocks[0].moe.dispatch=einsum"
 
 /* Masks of an einsum on CUDA, 64 experts of one device with 8192 tokens: the dispatch mask is made
@@ -139,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_plain_programs_weights_come), TEST(maxtexts_rows_are_exchanged),
         TEST(gathered_tokens_are_summed),    TEST(spread_operands_multiply_zeros),
+        TEST(gathered_rows_are_ragged),
         TEST(masks_are_two_or_one),          TEST(masks_are_split_as_the_residual),
     };
     return cmocka_run_group_tests_name("lower: experts", tests, NULL, NULL);
