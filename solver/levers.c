@@ -134,6 +134,14 @@ const char *hb_turn_split_sequence(struct hb_turn *t)
     return hb_turn_named(t, "sharding.residual_over_tensor = true");
 }
 
+static const char *constrain_activations(struct hb_turn *t)
+{
+    if (t->s->sharding.activation_constraints)
+        return "activations have sharding constraints already";
+    t->s->sharding.activation_constraints = true;
+    return hb_turn_named(t, "sharding.activation_constraints = true");
+}
+
 /* --- 6, 7: stacks --- */
 
 static const char *scan_layers(struct hb_turn *t)
@@ -279,6 +287,8 @@ static const struct hb_lever levers[] = {
      hb_turn_shard_params},
     {1, true, "shard more", "optimizer states are split over the data axis too",
      hb_turn_shard_states},
+    {1, false, "shard more", "the compiler is told to keep activations split over the batch",
+     constrain_activations},
     {2, false, "checkpoint", "layers are run again in the backward pass", checkpoint},
     {3, false, "offload activations", "the layers' inputs wait on the host", offload_inputs},
     {3, false, "offload activations", "what is saved by name waits on the host", offload_saved},

@@ -483,7 +483,12 @@ void hb_body_bring(struct hb_body *b, int v)
 bool hb_body_reads_input(const struct hb_body *b, const struct hb_step_op *s, int i)
 {
     bool traced = s->trace_serves && s->out_count > 1 && b->saved->keep[s->out[1]] != HB_KEEP_NO;
-    return (s->back_in & 1u << i) != 0 && !traced;
+    /* The fusion of the MLP's gradients takes layers out of the stacks by itself (fsdp 8 without
+     * constraints, remat=names:mlp_gate,mlp_up and dots: bf16[32,4096,12288] of its results and the
+     * summed gradient alone). */
+    bool sliced = b->lo->batch_whole && s->kind == HB_STEP_MIX && s->in_count == 2 &&
+                  b->saved->keep[s->in[i]] == HB_KEEP_DEVICE;
+    return (s->back_in & 1u << i) != 0 && !traced && !sliced;
 }
 
 /* The scores that policy dots keeps of the blocks, in the order of the backward loop. */

@@ -321,13 +321,18 @@ static void run_late(struct hb_body *b)
         end_fused(b, b->y->steps[b->late[i]].out[0]);
 }
 
+static void run_late_now(struct hb_body *b)
+{
+    run_late(b);
+    b->late_count = b->late_done = 0;
+}
+
 /* Working tensors after the gradient of the last input, when the weight gradients that waited are
  * made. */
 static void scratch_after(struct hb_body *b, const struct hb_step_op *s)
 {
     struct hb_emit e = {.name = hb_name(b->lo, s->name, ", gradient gathered"), .kind = HB_OP_MARK};
-    run_late(b);
-    b->late_count = b->late_done = 0;
+    run_late_now(b);
     hb_emit_read(&e, b->grad[s->in[s->in_count - 1]]);
     hb_body_scratch(b, &e, s->back_scratch, s->back_scratch_count);
     hb_emit(b->lo, &e);
@@ -598,6 +603,8 @@ static void back_step(struct hb_body *b, const struct hb_step_op *s)
         break;
     case HB_STEP_MIX:
         back_mix(b, s);
+        if (b->lo->batch_whole)
+            run_late_now(b);
         break;
     case HB_STEP_MOVE:
         back_move(b, s, g);

@@ -120,6 +120,15 @@ static bool reads_before(const struct hb_lower *lo)
            lo->spec->loss.chunks == 1 && !lo->maxtext;
 }
 
+/* Features that are split over fsdp meet the head's rows that are split likewise: products of all
+ * sequences, summed into each device's own (fsdp 8, 32 sequences, 131,072 words, without
+ * constraints: f32[131072,131072] and the f32[4,4096,131072] of its reduce-scatter; bf16 with
+ * logits_dot=bf16). */
+static bool is_head_summed(const struct hb_lower *lo)
+{
+    return lo->batch_whole && hb_head_split(lo);
+}
+
 void hb_loss_make_logits(struct hb_lower *lo, struct hb_loss_pass *c)
 {
     uint32_t narrow = HB_NONE;
@@ -131,13 +140,26 @@ void hb_loss_make_logits(struct hb_lower *lo, struct hb_loss_pass *c)
         hb_emit_mark(lo, "logits before the cast", HB_NONE, narrow);
     }
     c->before = reads_before(lo) ? narrow : HB_NONE;
-    c->logits = hb_temp(lo, "logits", HB_CAT_LOGITS, logit_shape(lo, c->seq, dtype));
+    struct hb_shape shape = logit_shape(lo, c->seq, dtype);
+    uint32_t parts = HB_NONE;
+    if (is_head_summed(lo)) {
+        struct hb_shape all = shape;
+        all.dim[0] = hb_mul_sat(all.dim[0], lo->leaves[lo->head].fsdp_ways);
+        parts =
+            hb_temp(lo, "logits of all sequences, by this device's features", HB_CAT_LOGITS, all);
+    }
     struct hb_emit e = hb_loss_head_product(lo, c->seq, "logits");
     hb_emit_read(&e, c->x);
     hb_emit_read(&e, c->w);
     hb_emit_read(&e, narrow);
-    hb_emit_write(&e, c->logits);
+    if (parts == HB_NONE)
+        c->logits = hb_temp(lo, "logits", HB_CAT_LOGITS, shape);
+    hb_emit_write(&e, parts == HB_NONE ? c->logits : parts);
     hb_emit(lo, &e);
+    if (parts == HB_NONE)
+        return;
+    c->logits = hb_temp(lo, "logits", HB_CAT_LOGITS, shape);
+    hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum logits", parts, c->logits);
 }
 
 /* A split head's gradient is collected in f32 (1B/base), MaxText's in the dtype of its product

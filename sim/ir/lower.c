@@ -56,11 +56,13 @@ static int64_t ring_tokens(const struct hb_lower *lo, int64_t ways)
     return ways <= RING_FEW ? lo->chip->few_ring_tokens : lo->chip->ring_tokens;
 }
 
-/* Without constraints and without a kernel that asks for a split batch, what is split in a scan's
- * layers is what their weights are split over: the residual's features, by fsdp. Each product of it
- * is a sum over devices, whole, for the sequences of all of them (8B,f64,b4,onehot with
- * activation_constraints=false and attn=naive: f32[256,8,4096,4096,4], bf16[32,256,4096,64]; with a
- * flash kernel the batch stays split, 8B,f64,b2 and 1B; unrolled layers are not known). */
+/* Without constraints what is split in a scan's layers is what their weights are split over: the
+ * residual's features, by fsdp. Each product of it is a sum over devices, whole, for the sequences
+ * of all of them (8B,f64,b4,onehot with activation_constraints=false and attn=naive:
+ * f32[256,8,4096,4096,4], bf16[32,256,4096,64]; on CUDA, fsdp 8, eight layers of 4096 and 12288, 32
+ * sequences: bf16[8,32,4096,512] kept and bf16[32,4096,12288] six times, 27.4 GiB where 9.4 are
+ * with constraints; microbatches, data beside fsdp and tensor parallelism the same). On TPU a flash
+ * kernel asks for a split batch (8B,f64,b2 and 1B). Unrolled layers are not known. */
 static bool is_batch_whole(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
@@ -71,8 +73,9 @@ static bool is_batch_whole(const struct hb_lower *lo)
         naive = naive && b->attention.kernel == HB_KERNEL_NAIVE &&
                 b->attention.kind != HB_ATTN_NONE && b->moe.experts == 0;
     }
-    return lo->habits->rings && !lo->maxtext && !s->sharding.activation_constraints && scan &&
-           naive && hb_ways(lo, HB_AX_FSDP) > 1;
+    bool asked = lo->habits->rings && !naive;
+    return !lo->maxtext && !s->sharding.activation_constraints && scan && !asked &&
+           hb_ways(lo, HB_AX_FSDP) > 1;
 }
 
 static enum hb_weight_mode find_mode(const struct hb_lower *lo)

@@ -102,6 +102,10 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
                      (lo->gather_form == HB_GATHER_PADDED && !lo->grads_late);
         step.grad_in_place = apart ? 1 : 3;
     }
+    if (lo->batch_whole) {
+        step.grad_in_place = 0;
+        y->values[out].fused = false;
+    }
     /* remat none under a scan keeps three parts of silu(gate) x up beside gate, up and the
      * product: tinyS/remat=none stacks six tensors of width d_ff. */
     static const char *const parts[] = {"sigmoid of the gate", "silu of the gate",

@@ -336,6 +336,27 @@ static void zeros_move_above_the_limit(void **state)
     assert_true(lives_at(&tight, "w_up, gradient", "backward of mlp"));
 }
 
+/* Pairs of 32 sequences over fsdp 8, with constraints and without (whole-cuda.jsonl). */
+static void without_constraints_the_batch_is_whole(void **state)
+{
+    (void)state;
+    const char *none = "sharding.activation_constraints=false", *mesh = "mesh.fsdp=8";
+    const char *flash = "model.blocks[0].attention.kernel=flash", *dots = "remat.policy=dots";
+    struct low split = DENSE(CUDA, mesh, flash), whole = DENSE(CUDA, mesh, flash, none);
+    struct low held = DENSE(CUDA, mesh, flash, dots), kept = DENSE(CUDA, mesh, flash, none, dots);
+    const char *product = "mlp up", *all = "logits of all sequences", *stack = "layer input, saved";
+    const char *mix = "backward of mlp activation", *act = "mlp activation";
+    assert_int_equal(bytes_of(&whole, product), 8 * bytes_of(&split, product));
+    assert_int_equal(bytes_of(&whole, stack), bytes_of(&split, stack));
+    assert_int_equal(find(&whole, "w_up, gathered"), HB_NONE);
+    assert_int_equal(bytes_of(&whole, all), 8 * bytes_of(&split, "logits"));
+    assert_int_equal(find(&split, all), HB_NONE);
+    assert_int_equal(count_at(&whole, act, mix, 0, 0), count_at(&split, act, mix, 0, 0) + 1);
+    assert_int_equal(count_at(&whole, product, mix, 0, 0), 2);
+    const char *gate = "mlp gate";
+    assert_int_equal(count_at(&held, gate, mix, 0, 0), count_at(&kept, gate, mix, 0, 0) + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +378,7 @@ int main(void)
         TEST(one_hot_chunks_have_the_head_s_gradient_last),
         TEST(a_norm_is_gathered_as_the_axes_say),
         TEST(unrolled_updates_take_sums_at_once),
+        TEST(without_constraints_the_batch_is_whole),
     };
     return cmocka_run_group_tests_name("lower_gpu_order", tests, NULL, NULL);
 }
