@@ -62,6 +62,8 @@ static struct hb_block make_block(const struct hb_building *w, int block, uint32
     struct hb_block b = w->spec->model.blocks[block];
     int64_t inner = second ? w->pair.inner_b[group] : w->pair.inner_a;
     int64_t outer = second ? w->pair.outer_b : w->pair.outer_a;
+    if (policy) /* where updates follow the names, runs' come in the order of the menu */
+        b.name = hb_arena_printf(w->arena, "%s_%06u", b.name, policy);
     b.remat = w->menus[block].policies[policy];
     b.repeat = inner * (outer ? outer : 1) * b.unit;
     return b;

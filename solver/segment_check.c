@@ -7,6 +7,7 @@
 #include "sim/ir/lower.h"
 #include "solver/replay.h"
 #include "solver/segment_build.h"
+#include "solver/space.h"
 
 /* The configuration of these parts. Blocks without items stay. */
 static bool lower_parts(struct hb_building *w, const struct hb_part *parts, uint32_t count,
@@ -22,8 +23,10 @@ static bool lower_parts(struct hb_building *w, const struct hb_part *parts, uint
             blocks[made] = w->spec->model.blocks[i];
             blocks[made++].remat = w->menus[i].policies[0];
         }
+        int run = 0; /* under its own name: updates may come in the order of names */
         for (; at < count && w->s->items[parts[at].item].block == (uint32_t)i; at++, made++) {
             blocks[made] = w->spec->model.blocks[i];
+            blocks[made].name = hb_space_run_name(w->arena, w->spec, (uint32_t)i, run++);
             blocks[made].remat = w->menus[i].policies[w->s->items[parts[at].item].policy];
             blocks[made].repeat = parts[at].steps * blocks[made].unit;
         }

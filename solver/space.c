@@ -36,7 +36,7 @@ void hb_space_cell_spec(const struct hb_spec *base, const struct hb_cell *cell, 
         hb_torch_cell_spec(base, cell, out);
 }
 
-static const char *run_name(struct hb_arena *arena, const struct hb_spec *spec, uint32_t block,
+const char *hb_space_run_name(struct hb_arena *arena, const struct hb_spec *spec, uint32_t block,
                             int run)
 {
     const char *name = spec->model.blocks[block].name;
@@ -62,7 +62,7 @@ void hb_space_parts_spec(struct hb_arena *arena, const struct hb_spec *cell_spec
         const struct hb_block *own = &cell_spec->model.blocks[runs[i].block];
         run = i && runs[i - 1].block == runs[i].block ? run + 1 : 0;
         blocks[i] = *own;
-        blocks[i].name = run_name(arena, cell_spec, runs[i].block, run);
+        blocks[i].name = hb_space_run_name(arena, cell_spec, runs[i].block, run);
         blocks[i].repeat = runs[i].steps * own->unit;
         blocks[i].remat = menus[runs[i].block].policies[runs[i].policy];
     }

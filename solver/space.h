@@ -78,6 +78,9 @@ struct hb_run {
     int32_t steps; /* layers / unit */
 };
 
+/* The name of a block's run, counted from 0. */
+const char *hb_space_run_name(struct hb_arena *arena, const struct hb_spec *spec, uint32_t block,
+                              int run);
 /* A cell's spec with its blocks as the runs say, in the model's order: further runs of a block are
  * named `name_2`, ... */
 void hb_space_parts_spec(struct hb_arena *arena, const struct hb_spec *cell_spec,

@@ -246,6 +246,20 @@ static bool try_seed(struct hb_arena *arena, uint64_t seed, struct tally *tally)
     return try_policies(&x);
 }
 
+/* Updates in the order of names, which runs of a block have of their own. */
+static void test_runs_have_names(void **state)
+{
+    (void)state;
+    static const uint64_t seeds[] = {6343, 6517, 6908, 8538, 11857};
+    struct tally tally = {0};
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
+        struct hb_arena *arena = hb_arena_new();
+        assert_true(try_seed(arena, seeds[i], &tally));
+        hb_arena_free(arena);
+    }
+    assert_true(tally.prices >= 10);
+}
+
 static void test_bounds_hold(void **state)
 {
     (void)state;
@@ -267,6 +281,7 @@ static void test_bounds_hold(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bounds_hold)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_runs_have_names),
+                                       cmocka_unit_test(test_bounds_hold)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
