@@ -359,21 +359,7 @@ static struct hb_value score_value(const struct hb_lower *lo, const char *name,
         hb_shape_make(dtype, (const int64_t[]){h->batch, h->q, h->seq, h->kv_seq, -1}));
 }
 
-/* Scores of grouped heads leave their product with the group inside; where a row is too long to be
- * normalised in that product XLA:TPU's forward pass has them twice in f32 (tinyS/attn=naive with
- * two of eight key heads, two sequences of 3072 or 4096 tokens; once with one sequence, with a key
- * head for each, or with 2048). Beside the bf16 probabilities here that is as much again. Not of
- * whole batches (1B/base, naive, without constraints: f32[16,8,4096,4096,4] once). */
-enum { FUSED_ROW = 2048 };
-
-static bool has_double_scores(const struct hb_lower *lo, const struct heads *h)
-{
-    bool long_rows = h->batch > 1 && h->kv_seq > FUSED_ROW;
-    return lo->habits->rings && long_rows && h->kv > 1 && h->q > h->kv && !lo->batch_whole;
-}
-
-static void softmax(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int scores,
-                    int probabilities)
+static void softmax(struct hb_lower *lo, struct hb_layer *y, int scores, int probabilities)
 {
     const struct hb_shape wide = y->values[scores].shape;
     hb_layer_step(lo, y,
@@ -383,9 +369,6 @@ static void softmax(struct hb_lower *lo, struct hb_layer *y, const struct heads 
                                       .back_scratch = {wide},
                                       .back_scratch_count = lo->habits->naive_score_copies - 1,
                                       .mask_read = lo->habits->mask_hoisted,
-                                      .scratch = {y->values[probabilities].shape},
-                                      .scratch_count = has_double_scores(lo, h),
-                                      .scratch_forward = true,
                                       .name = "softmax",
                                       .in = {scores},
                                       .in_count = 1,
@@ -412,18 +395,6 @@ static bool is_late_apart(const struct hb_lower *lo, const struct heads *h)
     return gpu || (lo->habits->rings && hb_alone(lo));
 }
 
-/* CUDA turns probabilities of grouped queries, which leave their product with the group inside,
- * for the backward products; tile by tile, in one fusion with the probabilities, where a group has
- * so many (kMinDimensionToTransposeTiled2, xla/service/gpu/ir_emission_utils.h): then they wait
- * from there on (cuda-pr85/ep2pp4/mask,naive,causal with 4 of 32 key heads: four layers'
- * bf16[1,2,4,8,4096,4096] at the last one's attention, with 8 none; ROCm's with 4 none). */
-enum { TILED_GROUP = 8 };
-
-static bool is_turned_at_once(const struct hb_lower *lo, const struct heads *h)
-{
-    return lo->habits->gathers_timed && h->q >= TILED_GROUP * h->kv;
-}
-
 static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,
                  int v)
 {
@@ -440,8 +411,7 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     scores.read_stacked = lo->habits->rings;
     int s = hb_layer_value(lo, y, scores);
     struct hb_value probs = score_value(lo, "attention probabilities", h, lo->compute);
-    probs.turned = is_turned_at_once(lo, h);
-    probs.cheap = lo->habits->probabilities_remade && !probs.turned;
+    probs.cheap = lo->habits->probabilities_remade;
     probs.restacked = scores.restacked;
     int p = hb_layer_value(lo, y, probs);
     struct hb_value ctx = kernel_value(lo, "attention result", 0, h, h->q, h->v_dim);
@@ -465,7 +435,7 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     step.in[1] = k;
     step.out[0] = s;
     hb_layer_step(lo, y, step);
-    softmax(lo, y, h, s, p);
+    softmax(lo, y, s, p);
     step = product;
     step.name = "attention result";
     step.in[0] = p;

@@ -292,8 +292,7 @@ static void run_op(struct hb_body *b, const struct hb_step_op *s)
     hb_emit_read(&e, s->mask_read ? b->fill : HB_NONE);
     for (int i = 0; i < s->out_count; i++)
         hb_emit_write(&e, b->made[i]);
-    if (!s->scratch_forward || b->lo->phase == HB_PHASE_FORWARD)
-        hb_body_scratch(b, &e, s->scratch, s->scratch_count);
+    hb_body_scratch(b, &e, s->scratch, s->scratch_count);
     hb_emit(b->lo, &e);
 }
 
@@ -513,8 +512,7 @@ void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_ste
      * on); those that were turned at once are read to the end (cuda-pr85/ep2pp4/mask,naive,causal
      * with four key heads: to 1163 of 1800, the scores' gradient from 1149 on). */
     bool inside = s->in_count == 1 && b->y->values[s->in[0]].batch_dot && b->own_stacks &&
-                  b->saved->keep[s->in[0]] != HB_KEEP_NO && b->saved->keep[last] != HB_KEEP_NO &&
-                  !b->y->values[last].turned;
+                  b->saved->keep[s->in[0]] != HB_KEEP_NO && b->saved->keep[last] != HB_KEEP_NO;
     for (int i = 0; i < s->out_count; i++)
         if (((s->back_out & 1u << i) && !inside) || b->y->values[s->out[i]].trace_only)
             if (b->now[s->out[i]] != HB_NONE)

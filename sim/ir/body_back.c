@@ -411,18 +411,6 @@ static uint32_t made_place(struct hb_body *b, const struct hb_step_op *s, int i)
     return grad_place(b, s->in[i], lies_in_place(b, s, i));
 }
 
-/* In unrolled layers that keep gate and up XLA:TPU, on one device, makes their gradients inside
- * w_down's product (bwd/layers=loop,remat=dots_nb: two new bf16[8,2048,2816] beside the kept ones,
- * no third). */
-static bool is_made_inside(const struct hb_body *b, const struct hb_step_op *s)
-{
-    bool kept = b->lo->habits->rings && b->own_stacks && b->lo->local.batch_ways == 1 &&
-                s->op == HB_OP_ELEMENTWISE && s->in_count == 2;
-    for (int i = 0; i < s->in_count; i++)
-        kept = kept && b->saved->keep[s->in[i]] == HB_KEEP_DEVICE;
-    return kept;
-}
-
 /* The product that this step's gradients are made inside of, with its weight (moeFG/base: the whole
  * bf16[64,1408,2048] beside gate, up and their gradients). */
 static const struct hb_step_op *take_inlined(struct hb_body *b, struct hb_emit *e,
@@ -517,7 +505,7 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
     for (int i = 0; i < s->in_count; i++) {
         if (takes_none(b, s->in[i]) || (s->first_last && i == 0))
             made[i] = HB_NONE;
-        else if ((s->grad_follows || is_made_inside(b, s)) && i == 0)
+        else if (s->grad_follows && i == 0)
             made[i] = hb_temp_in_place(b->lo, hb_body_name(b, s->in[0], ", gradient"),
                                        HB_CAT_WORKING, b->grad[s->out[0]]);
         else

@@ -97,19 +97,9 @@ static enum part find_part(const struct hb_lower *lo, uint32_t i)
     return l->held ? PART_MLP : PART_OUT;
 }
 
-static bool is_mlp_largest(const struct hb_lower *lo)
-{
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if (lo->leaves[i].all_bytes > lo->leaves[lo->embed].all_bytes)
-            return true;
-    return false;
-}
-
 /* In a list small leaves first; else those whose gradients are there first: the table's, unless its
- * rows are exchanged over tensor (8B,f16t4,opthost,master), the head's where all wait for a norm;
- * the MLP's where they are larger than the table's and the sequence follows from sizes
- * (tinyS/opt_host of sixteen layers without donation, of 8B over tensor 8 and 8B/seq=8192 with
- * opt_host: w_down's, w_up's and w_gate's through the layers, no table's). */
+ * rows are exchanged over tensor (8B,f16t4,opthost,master), the head's where all wait for a norm.
+ */
 static const enum part *find_parts(const struct hb_lower *lo)
 {
     static const enum part clip[] = {PART_HEAD, PART_GATE, PART_KEYS, PART_QUERIES,
@@ -118,13 +108,8 @@ static const enum part *find_parts(const struct hb_lower *lo)
                                      PART_QUERIES, PART_KEYS, PART_TABLE};
     static const enum part plain[] = {PART_TABLE, PART_MLP,     PART_GATE, PART_HEAD,
                                       PART_OUT,   PART_QUERIES, PART_KEYS};
-    static const enum part wide[] = {PART_MLP,     PART_GATE, PART_TABLE, PART_OUT,
-                                     PART_QUERIES, PART_KEYS, PART_HEAD};
     if (lo->spec->optimizer.clip)
         return clip;
-    bool known = lo->fsdp_mode == HB_WEIGHT_LOCAL || hb_sequence_known(lo);
-    if (known && is_mlp_largest(lo))
-        return wide;
     bool late = (lo->spec->sharding.residual_over_tensor && hb_ways(lo, HB_AX_TENSOR) > 1) ||
                 lo->spec->model.tied_embeddings;
     return late ? last : plain;

@@ -181,23 +181,11 @@ uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
     return add_positions(lo, x);
 }
 
-/* XLA:TPU, where more than fsdp splits the batch: the whole table is scattered into and summed,
- * before the head's gradient is (8B,v5e16x16,dp4f64: two bf16[128256,4096] beside the logits and
- * f32[4096,128256]; dslite,f8e8: two bf16[102400,2048]; 8B,v5e16x16,f256: none), not in an
- * accumulation loop (065 with 151936 words, accum=4: no bf16[151936,2048]). */
-static bool is_table_summed(const struct hb_lower *lo)
-{
-    return lo->spec->batch.accumulate == 1 && lo->habits->rings && hb_head_split(lo) &&
-           !lo->maxtext && lo->local.batch_ways > hb_fsdp_ways(lo, false) &&
-           lo->spec->lookup == HB_LOOKUP_GATHER && !lo->spec->model.tied_embeddings;
-}
-
 void hb_ends_zero_table(struct hb_lower *lo, struct hb_ends *ends)
 {
     const struct hb_leaf *l = &lo->leaves[lo->embed];
-    ends->table_grad = hb_temp(
-        lo, "embedding, zeros for its gradient", HB_CAT_GRADIENTS,
-        hb_leaf_layer_shape(l, lo->compute, hb_order_table_whole(lo) || is_table_summed(lo)));
+    ends->table_grad = hb_temp(lo, "embedding, zeros for its gradient", HB_CAT_GRADIENTS,
+                               hb_leaf_layer_shape(l, lo->compute, hb_order_table_whole(lo)));
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, "zero gradient of the embedding", HB_NONE,
                    ends->table_grad);
 }
@@ -221,11 +209,6 @@ static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t gr
     hb_emit_write(&e, into);
     hb_emit(lo, &e);
     l->grad = into;
-    if (!is_table_summed(lo))
-        return;
-    l->grad = hb_temp(lo, "embedding, gradient summed", HB_CAT_GRADIENTS, hb_buf_shape(lo, into));
-    hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the embedding", into,
-                       l->grad);
 }
 
 /* XLA:TPU scatters the table's gradient before it makes a head's that waits (ring/dl,f64,b2,v128k,

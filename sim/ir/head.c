@@ -173,16 +173,11 @@ static bool is_several(const struct hb_lower *lo)
     return lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
 }
 
-static bool is_between_gathers(const struct hb_lower *lo)
-{
-    return lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_PADDED;
-}
-
-/* A tied head follows rules of its own but between gathers, where it waits as others. */
+/* A tied head follows rules of its own. */
 static bool is_tied_apart(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    return s->model.tied_embeddings && !is_between_gathers(lo);
+    return s->model.tied_embeddings;
 }
 
 /* Tied heads that do not wait. Where devices share the batch the gradient is made with the loss,
@@ -191,15 +186,14 @@ static bool is_tied_apart(const struct hb_lower *lo)
  * qwen3-1.7b, fsdp 4 and sequence 2 with accumulate=2; llama3-3b, tensor 2 and data 8; llama3-1b,
  * fsdp 8 and sequence 8, fsdp 2 and data 4; gemma-7b, fsdp 4 and tensor 2: the product before the
  * layers' backward loop in every schedule; with tensor parallelism alone, tied/gemma2b,t8, after
- * it), but between gathers of several sequences (gate/f64,b2,v256k,L16,tied; not of one,
- * gate/f64,b2,v32k,L16,tied). Beside naive scores with tensor parallelism alone. */
+ * it). Beside naive scores with tensor parallelism alone. */
 static bool is_tied_early(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     if (!s->model.tied_embeddings || lo->maxtext)
         return false;
     bool naive = s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE;
-    bool split = lo->local.batch_ways > 1 && (!is_between_gathers(lo) || lo->local.batch == 1);
+    bool split = lo->local.batch_ways > 1;
     return split || (naive && is_several(lo));
 }
 
@@ -229,11 +223,6 @@ static bool is_wide(const struct hb_lower *lo)
     bool few = lo->local.vocab >= hb_mul_sat(width, lo->local.tokens);
     bool whole = ways == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
     return (whole || ways >= POSTPONE_WAYS) && few;
-}
-
-bool hb_head_whole_lanes(const struct hb_lower *lo)
-{
-    return hb_mul_sat(HB_TPU_LANES, hb_fsdp_ways(lo, false)) <= lo->spec->model.d_model;
 }
 
 static bool is_ring_late(const struct hb_lower *lo)

@@ -17,8 +17,6 @@ bool hb_head_own_loss(const struct hb_lower *lo);
 bool hb_head_own_rule(const struct hb_lower *lo);
 /* The gradient is made after the layers' backward pass. */
 bool hb_head_waits(const struct hb_lower *lo);
-/* fsdp leaves each device at least a row of lanes of the features. */
-bool hb_head_whole_lanes(const struct hb_lower *lo);
 /* Post-order: its accumulators come as late as it does. */
 bool hb_head_post_order(const struct hb_lower *lo);
 /* What then waits: the logits and their gradient; its bf16 copy alone. */

@@ -30,7 +30,6 @@ struct hb_value {
     bool trace_only;   /* a residual that only policy none keeps, under a scan */
     bool small;        /* too small to matter for a policy: always kept with its siblings */
     bool wide;         /* in f32 where its gradient is not */
-    bool turned;       /* with the step that makes it, for backward products; read to their end */
     bool restacked;    /* its stack is copied whole into another layout between the passes */
     bool read_stacked; /* kept in a loop's stack, its readers take their layer's out of that */
     bool in_parts;     /* its stack has this device's part over the sequence axis */
@@ -62,7 +61,6 @@ struct hb_step_op {
     bool late_apart;        /* not where out[0] is kept, so that in[] is made again late */
     struct hb_shape scratch[HB_SCRATCH]; /* working tensors during the step */
     int scratch_count;
-    bool scratch_forward; /* in the forward pass only, not where the step is made again */
     struct hb_shape back_scratch[HB_SCRATCH];
     int back_scratch_count;
     double back_moved_bytes; /* 0: each operand, result and scratch once */

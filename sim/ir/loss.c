@@ -45,17 +45,6 @@ struct hb_emit hb_loss_head_product(const struct hb_lower *lo, int64_t seq, cons
                             .depth = lo->spec->model.d_model};
 }
 
-/* Shards whose rows fill no tile are gathered side by side, then joined (MaxText, qwen3-32b over
- * 256: bf16[256,20,151936] and bf16[5120,151936,1]; gemma2-9b over 256, shards of 14; not llama3-8b
- * over 256, of 16). */
-enum { TILE_ROWS = 8 };
-
-static bool is_ragged_shard(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    const struct hb_split *split = &l->dim[l->gather_dim];
-    return lo->maxtext && hb_div_up(split->size, split->ways) % TILE_ROWS != 0;
-}
-
 /* The head in the compute dtype: read where it lies, cast, or gathered. */
 uint32_t hb_loss_use_head(struct hb_lower *lo, bool in_loop)
 {
@@ -75,14 +64,7 @@ uint32_t hb_loss_use_head(struct hb_lower *lo, bool in_loop)
         return w;
     uint32_t whole = hb_temp(lo, "head, gathered", HB_CAT_COMMUNICATION,
                              hb_leaf_layer_shape(l, lo->compute, true));
-    if (!is_ragged_shard(lo, l)) {
-        hb_weight_gather(lo, "gather head", w, whole);
-        return whole;
-    }
-    uint32_t parts =
-        hb_temp(lo, "head, gathered shard by shard", HB_CAT_COMMUNICATION, hb_buf_shape(lo, whole));
-    hb_weight_gather(lo, "gather head", w, parts);
-    hb_emit_simple(lo, HB_OP_COPY, "join the head's shards", parts, whole);
+    hb_weight_gather(lo, "gather head", w, whole);
     return whole;
 }
 
@@ -215,24 +197,21 @@ static void prepare_ring(struct hb_lower *lo)
         zero_ring(lo);
 }
 
-/* XLA:GPU has the head gathered for the logits, and once more for its input's gradient, before
- * either product: in the list, which begins with what needs no operand of the layers, before those
- * (8B,f16,b4,v32k with one sequence a device: bf16[4096,32000] from 55 to 208 and from 56 to 223,
+/* XLA:GPU has the head gathered, in the list, which begins with what needs no operand of the
+ * layers, before those (8B,f16,b4,v32k with one sequence a device: bf16[4096,32000] from 55 to 208,
  * the layers at 85), depth-first after them (8B,v5e4x8,f32,b32 with ce=onehot: bf16[4096,128256]
- * from 162 to 164 and from 161 to 176, f32[2048,128256] at 164). */
-static void gather_twice(struct hb_lower *lo, struct hb_ends *ends, bool before_layers)
+ * from 162 to 164). */
+static void gather_in_order(struct hb_lower *lo, bool before_layers)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
-    bool known = hb_sequence_gpu_known(lo) || hb_order_gathers_early(lo);
+    bool known = hb_sequence_gpu_known(lo);
     bool list = !lo->habits->gathers_timed && hb_sequence_gpu_find(lo) == HB_SEQUENCE_LIST;
     if (!hb_head_split(lo) || !known || list != before_layers)
         return;
-    if (hb_sequence_gpu_gathers_twice(lo))
-        ends->head_again = hb_loss_use_head(lo, false);
     l->gathered = hb_loss_use_head(lo, false);
 }
 
-void hb_loss_prepare(struct hb_lower *lo, struct hb_ends *ends)
+void hb_loss_prepare(struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
     if (hb_chunks_cast(lo)) {
@@ -243,7 +222,7 @@ void hb_loss_prepare(struct hb_lower *lo, struct hb_ends *ends)
     prepare_ring(lo);
     if (hb_head_gathered_first(lo))
         lo->leaves[lo->head].gathered = hb_loss_use_head(lo, false);
-    gather_twice(lo, ends, true);
+    gather_in_order(lo, true);
 }
 
 /* MaxText's backward rule makes the gradient of the logits a tensor that both products read (v5p
@@ -455,34 +434,17 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
     sum_whole(lo, e.write[0]);
 }
 
-/* CUDA and XLA:TPU's rings sum the parts of a head over tensor as its product makes them (rnd/031,
- * tied: the sum of f32[32,2048,2048] beside f32[32,2048,4000]; pp2t2f2,m4,clip; ring/f32t2:
- * f32[2,4096,4096] from 656 to 663 beside both logits, then its sum, bf16). */
-static bool is_through_wide(const struct hb_lower *lo)
-{
-    return (lo->habits->gathers_timed || (hb_head_split(lo) && hb_head_ring(lo))) &&
-           lo->spec->loss.dot == HB_DT_F32 && hb_ways(lo, HB_AX_TENSOR) > 1 &&
-           lo->local.resid_seq == lo->local.seq;
-}
-
 uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c)
 {
     struct hb_shape s = hb_shape_make(
         lo->compute, (const int64_t[]){lo->local.batch, c->seq, lo->spec->model.d_model, -1});
-    if (is_through_wide(lo))
-        s.dtype = HB_DT_F32;
     uint32_t g = hb_temp(lo, "gradient of the last norm's result", HB_CAT_WORKING, s);
     struct hb_emit e = hb_loss_head_product(lo, c->seq, "gradient through the head");
     hb_emit_read(&e, c->dlogits);
     hb_emit_read(&e, c->w);
     hb_emit_write(&e, g);
     hb_emit(lo, &e);
-    if (s.dtype == lo->compute || !lo->habits->rings)
-        return g;
-    s.dtype = lo->compute;
-    uint32_t sum = hb_temp(lo, "gradient of the last norm's result, summed", HB_CAT_WORKING, s);
-    hb_emit_mark(lo, "sum the gradient through the head", g, sum);
-    return sum;
+    return g;
 }
 
 /* The head's gradient before that of its input: where the head was gathered between layers and
@@ -546,7 +508,7 @@ static void start_grad(struct hb_lower *lo, struct hb_ends *ends, const struct h
 {
     /* Beside the products (v5e) both wait; between padded gathers the labels' logits are read
      * before (70B over fsdp 64 of v5p, 8192 tokens: one f32[8192,128256], not two). */
-    bool read = !hb_order_sum_waits(lo) && !hb_sequence_gathers_known(lo) && !lo->spec->loss.onehot;
+    bool read = !hb_sequence_gathers_known(lo) && !lo->spec->loss.onehot;
     ends->pending_logits = read ? c->logits : HB_NONE;
     make_whole(lo, ends, c->x, c->dlogits);
 }
@@ -563,8 +525,6 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
 {
     if (is_started_first(lo)) {
         return;
-    } else if (hb_order_sum_waits(lo)) {
-        start_grad(lo, ends, c);
     } else if (hb_head_logits_again(lo)) {
         ends->pending_x = c->x;
     } else if (hb_head_waits(lo)) {
@@ -618,13 +578,11 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, s);
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", wide == HB_NONE ? x : wide, c.x);
     }
-    gather_twice(lo, ends, false);
+    gather_in_order(lo, false);
     c.w = hb_loss_use_head(lo, false);
     hb_loss_make_logits(lo, &c);
     hb_loss_make_dlogits(lo, &c);
-    if (ends->head_again != HB_NONE)
-        c.w = ends->head_again;
-    else if (hb_head_split(lo) && !hb_order_head_early(lo))
+    if (hb_head_split(lo) && !hb_order_head_early(lo))
         c.w = hb_loss_use_head(lo, false);
     bool before = hb_order_head_first(lo) || is_grad_first(lo);
     if (before)

@@ -5,8 +5,8 @@
 
 #include "sim/ir/ends.h"
 
-/* What of the head is fetched before the layers; ends->head_again is the second gather of it. */
-void hb_loss_prepare(struct hb_lower *lo, struct hb_ends *ends);
+/* What of the head is fetched before the layers. */
+void hb_loss_prepare(struct hb_lower *lo);
 /* The loss of the last residual x, and back: the gradient of x. */
 uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x);
 /* The head's gradient where it waited for the layers' backward pass. */

@@ -216,7 +216,7 @@ static bool casts_follow(const struct hb_lower *lo)
 
 static void forward_backward(struct hb_lower *lo, struct parts *parts)
 {
-    struct hb_ends ends = {.table_grad = HB_NONE, .table = HB_NONE, .head_again = HB_NONE};
+    struct hb_ends ends = {.table_grad = HB_NONE, .table = HB_NONE};
     lo->phase = HB_PHASE_FORWARD;
     if (hb_pipeline_even(lo)) {
         hb_ends_cast_table(lo, &ends);
@@ -231,7 +231,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
      * f32[32,512,14336] from 100 on, beside the loss; 8B,f16,muon,clip). */
     if (lo->spec->batch.accumulate == 1)
         hb_muon_copy_first(lo);
-    hb_loss_prepare(lo, &ends);
+    hb_loss_prepare(lo);
     hb_weight_transpose_stacks(lo);
     x = hb_stack_forward(lo, &parts->stack, x);
     if (parts->piped)

@@ -418,7 +418,7 @@ void hb_muon_copy(struct hb_lower *lo)
  */
 void hb_muon_begin(struct hb_lower *lo)
 {
-    bool turned = lo->gather_form == HB_GATHER_PADDED && hb_head_whole_lanes(lo);
+    bool turned = lo->gather_form == HB_GATHER_PADDED;
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         if (!hb_muon_takes(lo, l) || hb_weight_mode(lo, l) != HB_WEIGHT_GATHER ||

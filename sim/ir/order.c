@@ -155,17 +155,6 @@ static bool is_onehot_first(const struct hb_lower *lo)
            lo->local.tokens >= lo->spec->model.d_model;
 }
 
-/* ROCm: first beside experts over more than 16 ways of fsdp (moe160,f32e8, qwen30a3,f32e8:
- * bf16[102400,5120] and bf16[151936,2048] beside the experts' rows; not qwen30a3,f8e8, dslite,f16e4
- * with dots_nb). */
-enum { FAR_WAYS = 16 };
-
-static bool is_far_first(const struct hb_lower *lo)
-{
-    return !lo->habits->zeros_hoisted && hb_ways(lo, HB_AX_EXPERT) > 1 &&
-           hb_ways(lo, HB_AX_FSDP) > FAR_WAYS;
-}
-
 /* ROCm: late where sequence and fsdp alone split the batch (seq/1B,v6e,sp2f4, sp2f4,nested,names,
  * 8B,f4,bf16all,s1k over sp2f4: no f32[16,512,8192] beside the logits; sp8, sp2t2f2, over several
  * hosts 8B,sp2f32,s4k and, in an accumulation loop, 8B,sp2dp2f4,s4k have them). */
@@ -242,7 +231,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     if (is_stage_listed(lo))
         return HB_ZEROS_FIRST;
     /* What comes first beside whole logits does so beside their chunks. */
-    bool first = is_onehot_first(lo) || is_far_first(lo);
+    bool first = is_onehot_first(lo);
     if (lo->spec->loss.chunks > 1) {
         /* PP/base in two or four chunks, pp2f4,m8,iter in four: after it; in eight, PPc: before. */
         bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->habits->zeros_hoisted;
@@ -300,20 +289,6 @@ bool hb_order_head_early(const struct hb_lower *lo)
     return lo->local.tokens <= hb_mul_sat(ratio, lo->spec->model.d_model);
 }
 
-/* Early, it is there before the logits, beside the first (8B,f16,adafactor,master with ce=onehot:
- * bf16[4096,128256] twice with f32[4096,128256]; 8B,f64,b4,v32k with one sequence; rnd/008; not in
- * an accumulation loop, 8B,f16,a4 with ce=onehot, nor beside data 4 and over 4 from weights in
- * bf16, opt/8B,f4,bf16all,s1k). */
-bool hb_order_gathers_early(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    bool alone = hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_ways(lo, HB_AX_DATA) == 1;
-    bool wide =
-        s->precision.params != lo->compute || s->precision.master || devices(lo) > HB_HOST_DEVICES;
-    return lo->habits->gathers_timed && s->stack.form != HB_FORM_LOOP && alone && wide &&
-           s->batch.accumulate == 1 && hb_order_head_early(lo);
-}
-
 /* A product in bf16 whose labels are gathered: the f32 gradient is cast to bf16 for both products,
  * the cast waits for the head's (on one device, too), and the head is gathered once for logits and
  * gradient (1B/base and 8B/base with logits_dot=bf16 on both, tinyS/base: bf16[8,2048,32000] from
@@ -333,56 +308,6 @@ bool hb_order_dot_narrow(const struct hb_lower *lo)
  * needs the means of its rows and columns (70B,f64t4,adafactor; 8B,sp2f32,s4k with adafactor; in
  * nested scans it does, 70B,f256,o4). */
 enum { WAITING_HEAD_BYTES = 640000000, MANY_EXPERT_WAYS = 8 };
-
-bool hb_order_lags(const struct hb_lower *lo)
-{
-    return lo->habits->gathers_timed && lo->spec->stack.form == HB_FORM_LOOP &&
-           lo->fsdp_mode == HB_WEIGHT_GATHER && hb_fsdp_ways(lo, false) > HB_HOST_DEVICES &&
-           lo->spec->model.blocks[0].moe.experts == 0;
-}
-
-/* The head's gradient in f32 against what a layer sums: from some layers' worth on it is made late
- * itself (8B's with 32k and 64k words, 1.2 and 2.4 layers', at once; 8B's and 1B's with 128k, 4.8
- * and 8.6, at 2198 of 2818 and 2613 of 2760). */
-enum { LATE_HEAD_LAYERS = 3 };
-
-static bool is_head_long(const struct hb_lower *lo)
-{
-    double layers = 0, count = 0;
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        layers += lo->leaves[i].end ? 0 : lo->leaves[i].params;
-    for (int i = 0; i < lo->spec->model.block_count; i++)
-        count += (double)hb_block_steps(&lo->spec->model.blocks[i]);
-    double head = 2 * (double)lo->spec->model.d_model * (double)lo->local.vocab;
-    return head * count > LATE_HEAD_LAYERS * layers;
-}
-
-/* The head's gradient beside a one-hot lookup in mixtures over fsdp: CUDA makes it at once and sums
- * it after the layers (mixtral,f64,b2,master with embed=onehot: f32[4096,32000] to the end where a
- * gathered lookup leaves f32[4,4096,32000]; moeFG/embed=onehot), and across hosts in unrolled
- * programs (12 layers of 8B over 16 to 64: f32[4096,32000] with no f32[2,4096,32000]). */
-/* In scans across hosts it is made at once, and summed after the layers, where its update does not
- * follow the sum, so that the first pass has it in the order of what it frees (8B,f64,b4,v32k with
- * 32000 and 64000 words, sgd and lion, with two sequences, 8 layers, over 16 and 32:
- * f32[4096,32000] from 146 to 333 of 490; without clip with adafactor alone; not of one sequence,
- * as wide as what it frees, with 128256 words, over 8 of one host, nor beside data 2: to 333 the
- * logits' gradient). */
-static bool scan_sum_waits(const struct hb_lower *lo)
-{
-    const struct hb_optim *o = &lo->spec->optimizer;
-    bool across = lo->habits->gathers_timed && lo->fsdp_mode == HB_WEIGHT_GATHER &&
-                  hb_fsdp_ways(lo, false) > HB_HOST_DEVICES &&
-                  devices(lo) == hb_fsdp_ways(lo, false);
-    return across && lo->spec->stack.form == HB_FORM_SCAN && lo->spec->batch.accumulate == 1 &&
-           !lo->spec->model.tied_embeddings && lo->spec->model.blocks[0].moe.experts == 0 &&
-           lo->spec->loss.dot == HB_DT_F32 && (o->clip || o->name == HB_OPT_ADAFACTOR) &&
-           lo->local.tokens > lo->spec->model.d_model && !is_head_long(lo);
-}
-
-bool hb_order_sum_waits(const struct hb_lower *lo)
-{
-    return ((hb_order_lags(lo) && !is_head_long(lo)) || scan_sum_waits(lo));
-}
 
 /* One device, with experts (moeT/base), but not beside what is larger: naive scores (moeT on ROCm
  * with attn=naive: no f32[8,2048,32000] in the backward pass), CUDA's ragged products (moeT/
@@ -414,18 +339,6 @@ static bool pipe_head_waits(const struct hb_lower *lo)
     bool few =
         hb_mul_sat(2, lo->local.tokens) <= hb_mul_sat(STAGE_HEAD_TOKENS, lo->spec->model.d_model);
     return staged && few && lo->habits->gathers_timed && lo->spec->optimizer.clip;
-}
-
-/* Layers that keep more on the device than their inputs: llama2-7b over 8 with logits of 524 MB,
- * remat dots_nb, names:attn_out, offload:mlp_up+save:q,k,v (f32[4,4096,32000] to the end; not full,
- * nor offload:mlp_up, nor in an accumulation loop: two microbatches with dots_nb). */
-static bool keeps_values(const struct hb_lower *lo)
-{
-    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
-    if (lo->spec->batch.accumulate > 1)
-        return false;
-    bool named = r->policy == HB_POLICY_NAMES && (r->save & ~(1u << HB_TN_LAYER_IN)) != 0;
-    return named || r->policy == HB_POLICY_DOTS || r->policy == HB_POLICY_DOTS_NO_BATCH;
 }
 
 /* CUDA's tensor parallelism alone: the head's own gradient hides the sum of its input's (rnd/031
@@ -462,12 +375,12 @@ bool hb_order_head_waits(const struct hb_lower *lo)
     if (hb_order_dot_narrow(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
         (lo->habits->gathers_timed || !sharded || lo->spec->batch.accumulate > 1))
         return true;
-    if (hb_order_sum_waits(lo) || !stage_head_waits(lo) || hides_sum(lo) || hb_order_tied_first(lo))
+    if (!stage_head_waits(lo) || hides_sum(lo) || hb_order_tied_first(lo))
         return false;
     if (lo->habits->gathers_timed || !sharded)
         return sharded || alone_head_waits(lo) || pipe_head_waits(lo);
     int64_t bytes = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));
-    bool waits = bytes >= WAITING_HEAD_BYTES || keeps_values(lo);
+    bool waits = bytes >= WAITING_HEAD_BYTES;
     bool means =
         lo->spec->optimizer.name == HB_OPT_ADAFACTOR && lo->spec->stack.form != HB_FORM_NESTED;
     bool full = lo->spec->model.blocks[0].remat.policy == HB_POLICY_FULL;

@@ -23,8 +23,6 @@ int64_t hb_order_largest_bytes(const struct hb_lower *lo);
 int64_t hb_order_kept_width(const struct hb_lower *lo, const struct hb_block *b);
 /* Whether the head gathered for the backward product stands already beside both logits. */
 bool hb_order_head_early(const struct hb_lower *lo);
-/* CUDA: and before the logits themselves. */
-bool hb_order_gathers_early(const struct hb_lower *lo);
 /* Whether the head's product is in the compute dtype, and its gradients with it. */
 bool hb_order_dot_narrow(const struct hb_lower *lo);
 /* Whether the head's gradient is made after the layers' backward pass. */
@@ -35,14 +33,9 @@ bool hb_order_head_beside(const struct hb_lower *lo);
 bool hb_order_tied_first(const struct hb_lower *lo);
 /* Whether it is made before the gradient through the head. */
 bool hb_order_head_first(const struct hb_lower *lo);
-/* Whether it is made at once, but summed over the devices after the layers. */
-bool hb_order_sum_waits(const struct hb_lower *lo);
 /* Whether the table's gradient is made whole on each device before it is summed. */
 bool hb_order_table_whole(const struct hb_lower *lo);
 
-/* CUDA, unrolled layers over fsdp of several hosts: gradients and their sums lag behind the layers.
- */
-bool hb_order_lags(const struct hb_lower *lo);
 /* Whether XLA takes the depth-first sequence: what goes back through a layer first, its weights'
  * gradients at the layer's end, the head's at the end of all. */
 bool hb_order_depth(const struct hb_lower *lo);

@@ -166,11 +166,6 @@ static int64_t table_bytes(const struct hb_lower *lo)
     return lo->spec->lookup == HB_LOOKUP_GATHER ? hb_shape_plain_bytes(&s) : 0;
 }
 
-bool hb_sequence_gpu_gathers_twice(const struct hb_lower *lo)
-{
-    return lo->spec->loss.dot == HB_DT_F32;
-}
-
 /* What the three hold beside the arguments, the inputs of all layers and transposed stacks. */
 struct held {
     int64_t loss;  /* both logits and the gathered head, or both gathers and the logits */
@@ -196,7 +191,7 @@ static struct held find_held(const struct hb_lower *lo)
     int64_t second = lo->spec->loss.onehot ? 0 : logits;
     struct held h = {.grads = lo->stacked_grad_bytes};
     h.loss = hb_add_sat(head, hb_add_sat(logits, hb_mul_sat(2, resid)));
-    h.loss = hb_add_sat(h.loss, hb_larger(second, hb_sequence_gpu_gathers_twice(lo) ? head : 0));
+    h.loss = hb_add_sat(h.loss, second);
     h.back = backward_bytes(lo, layer_bytes(lo, false));
     h.waits = hb_add_sat(resid, hb_order_dot_narrow(lo) ? logits / 2 : logits);
     h.sum = own / fsdp;
@@ -208,8 +203,7 @@ static struct held find_held(const struct hb_lower *lo)
 static int64_t list_bytes(const struct hb_lower *lo, const struct held *h)
 {
     int64_t head = head_bytes(lo, lo->compute);
-    int64_t gathers = hb_sequence_gpu_gathers_twice(lo) ? hb_mul_sat(2, head) : head;
-    int64_t first = hb_larger(h->loss, hb_add_sat(forward_bytes(lo), gathers));
+    int64_t first = hb_larger(h->loss, hb_add_sat(forward_bytes(lo), head));
     bool frees = is_freeing(lo);
     first = hb_larger(first, frees ? h->made : 0);
     int64_t list =

@@ -12,9 +12,6 @@ bool hb_sequence_gpu_known(const struct hb_lower *lo);
  * where it frees more than it makes. Depth-first: zeros where they are added to, the head's
  * gradient after the layers; in post-order before that of its input. */
 enum hb_sequence hb_sequence_gpu_find(const struct hb_lower *lo);
-/* Whether the head is gathered for either product of its own, both before the logits; a product in
- * bf16 reads the same as the other. */
-bool hb_sequence_gpu_gathers_twice(const struct hb_lower *lo);
 /* Whether the head's gradient is made after the layers' backward pass: in the list only if it takes
  * more than it frees and a layer's pass holds. */
 bool hb_sequence_gpu_waits(const struct hb_lower *lo);

@@ -40,45 +40,14 @@ static bool is_interleaved(const struct hb_lower *lo)
            lo->fsdp_mode == HB_WEIGHT_GATHER;
 }
 
-/* Across hosts they take longer than a layer's products: weight gradients wait for as many tokens'
- * worth of earlier layers as hide some two layers' and the head's, whose sum is in f32 (12 layers
- * of 8B with 32k words over 16, 1, 2 and 4 sequences: the activations of some 6, 4 and 1 layers;
- * over 32 and 64: 10 and 5; d_model 2048: 4 to 5; 8B,f16,b2 of 32 layers and 128k words: 7, four
- * bf16[8192,14336] of each). HOST_TOKENS hide one layer's sum where all of it leaves the host. */
-enum { HOST_TOKENS = 16384, HIDDEN_TENTHS = 23 };
-
-static int64_t layer_params(const struct hb_lower *lo, const struct hb_layer *y)
-{
-    int64_t sum = 1;
-    for (uint32_t i = y->first_leaf; i < y->end_leaf; i++) {
-        struct hb_shape s = hb_leaf_layer_shape(&lo->leaves[i], lo->compute, true);
-        sum = hb_add_sat(sum, hb_shape_elements(&s));
-    }
-    return sum;
-}
-
-/* In layers; 0: as within a host. */
-static int64_t grad_lag(const struct hb_lower *lo, const struct hb_stack_plan *plan)
-{
-    int64_t hosts = hb_fsdp_ways(lo, false) / HB_HOST_DEVICES;
-    if (!hb_order_lags(lo) || plan->count == 0)
-        return 0;
-    int64_t layer = layer_params(lo, &plan->groups[0].layer);
-    int64_t head = hb_mul_sat(2 * lo->spec->model.d_model, lo->local.vocab);
-    int64_t tenths = hb_add_sat(HIDDEN_TENTHS, hb_mul_sat(10, head) / layer);
-    int64_t tokens = hb_mul_sat(HOST_TOKENS - HOST_TOKENS / hosts, tenths) / 10;
-    return tokens / lo->local.tokens;
-}
-
 void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
     bool mixed = is_interleaved(lo);
     plan->late = plan->count;
-    plan->lag = grad_lag(lo, plan);
     for (uint32_t i = 0; i < plan->count; i++) {
         struct hb_group *g = &plan->groups[i];
         bool half = mixed && hb_ways(lo, HB_AX_TENSOR) > 1 && 2 * i >= plan->count;
-        g->body.defer = !g->looped && (defers(lo) || half || plan->lag > 0);
+        g->body.defer = !g->looped && (defers(lo) || half);
         g->body.defer = g->body.defer || hb_order_depth(lo);
         g->body.sums_wait = !g->looped && mixed;
     }
@@ -109,15 +78,14 @@ static void run_late(struct hb_stack_plan *plan, uint32_t to)
 
 void hb_side_follow(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t i)
 {
-    int64_t lag = plan->lag;
     bool depth = hb_order_depth(lo);
     if (!is_interleaved(lo) && !depth)
         return;
-    if ((lag > 0 || depth) && i + lag < plan->count)
-        run_late(plan, i + (uint32_t)lag);
+    if (depth)
+        run_late(plan, i);
     if (!plan->groups[i].body.defer)
         run_late(plan, plan->late - 1);
-    int64_t above = i + lag + SUM_LAG;
+    int64_t above = (int64_t)i + SUM_LAG;
     if (hb_ways(lo, HB_AX_TENSOR) == 1 && above < plan->count && plan->groups[above].body.sums_wait)
         hb_body_sums(&plan->groups[above].body);
 }

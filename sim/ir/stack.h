@@ -27,7 +27,6 @@ struct hb_stack_plan {
     struct hb_group *groups;
     uint32_t count, cap;
     uint32_t late; /* groups below this one still have gradients that wait: side.h */
-    int64_t lag;   /* layers that weight gradients wait for: side.c */
     uint32_t
         block_fill; /* fill value of the query blocks' mask, for layers side by side; HB_NONE */
 };

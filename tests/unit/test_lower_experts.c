@@ -155,10 +155,10 @@ static void masks_are_split_as_the_residual(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_plain_programs_weights_come), TEST(maxtexts_rows_are_exchanged),
-        TEST(gathered_tokens_are_summed),    TEST(spread_operands_multiply_zeros),
-        TEST(gathered_rows_are_ragged),
-        TEST(masks_are_two_or_one),          TEST(masks_are_split_as_the_residual),
+        TEST(a_plain_programs_weights_come),   TEST(maxtexts_rows_are_exchanged),
+        TEST(gathered_tokens_are_summed),      TEST(spread_operands_multiply_zeros),
+        TEST(gathered_rows_are_ragged),        TEST(masks_are_two_or_one),
+        TEST(masks_are_split_as_the_residual),
     };
     return cmocka_run_group_tests_name("lower: experts", tests, NULL, NULL);
 }

@@ -60,21 +60,15 @@ static void zeros_come_where_they_cost_nothing(void **state)
 }
 
 /* cuda-8B--base against cuda-1B--base: the head's second gather hides behind the pass over the
- * logits where there are more tokens than features; rocm-1B--base: twice before them. */
+ * logits where there are more tokens than features; rocm-1B--base: before them. */
 static void the_head_is_gathered_early_or_in_time(void **state)
 {
     (void)state;
     struct low many = DENSE(CUDA, "mesh.fsdp=8", "batch.global=64");
-    struct low few = DENSE(CUDA, "mesh.fsdp=8", "batch.seq=512");
     struct low rocm = DENSE(ROCM, "mesh.fsdp=8", "batch.global=64");
     assert_int_equal(count(&many, "head, gathered"), 2);
     assert_int_equal(count_at(&many, "head, gathered", "logits"), 1);
-    assert_int_equal(count_at(&few, "head, gathered", "logits"), 2);
-    assert_int_equal(count(&rocm, "head, gathered"), 2);
     assert_true(lives_at(&rocm, "head, gathered", "logits"));
-    /* cuda-8B,f16,adafactor,master with ce=onehot. */
-    struct low across = DENSE(CUDA, "mesh.fsdp=16", "batch.global=16");
-    assert_int_equal(count_at(&across, "head, gathered", "logits"), 2);
     struct low micro = DENSE(CUDA, "mesh.fsdp=16", "batch.global=32", "batch.accumulate=2");
     assert_int_equal(count_at(&micro, "head, gathered", "logits"), 1);
 }
@@ -717,17 +711,6 @@ static void replicated_inputs_are_saved_whole(void **state)
                      bytes_of(&split, "inputs of the iterations, saved"));
 }
 
-/* llama2-7b over 8 MI300X, names:attn_out: f32[4,4096,32000] to the end; full: with the loss. */
-static void rocm_s_logits_wait_for_kept_values(void **state)
-{
-    (void)state;
-    static const char *const mesh[] = {"mesh.fsdp=8", "model.blocks[0].repeat=96"};
-    struct low full = DENSE(ROCM, mesh[0], mesh[1]);
-    struct low kept = DENSE(ROCM, mesh[0], mesh[1], "remat.policy=names", "remat.save=[attn_out]");
-    assert_false(lives_at(&full, "gradient of the logits", "backward of flash attention"));
-    assert_true(lives_at(&kept, "gradient of the logits", "backward of flash attention"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -779,7 +762,6 @@ int main(void)
         TEST(a_stage_s_gradients_come_last),
         TEST(chunks_cast_the_head_once),
         TEST(replicated_inputs_are_saved_whole),
-        TEST(rocm_s_logits_wait_for_kept_values),
     };
     return cmocka_run_group_tests_name("lower_gpu", tests, NULL, NULL);
 }

@@ -357,16 +357,6 @@ static void the_last_input_is_widened(void **state)
     assert_int_equal(find(&v5e, "last norm's input in f32"), HB_NONE);
 }
 
-/* qwen3-32b over 256, shards of 20: bf16[256,20,151936] and bf16[5120,151936]; of 16: one. */
-static void ragged_shards_are_joined(void **state)
-{
-    (void)state;
-    struct low ragged = DENSE("mesh.fsdp=64", "batch.global=64", "model.d_model=1280");
-    struct low even = DENSE("mesh.fsdp=64", "batch.global=64");
-    assert_int_equal(bytes_of(&ragged, "gathered shard by shard"), 2LL * 1280 * 32000);
-    assert_int_equal(find(&even, "gathered shard by shard"), HB_NONE);
-}
-
 /* llama3-70b, 131072 tokens, fsdp 64 and context 8: exchanged; llama3-8b, two sequences, fsdp 4 and
  * context 4: bf16[4,16384,4096]. */
 static void chunks_of_one_sequence_are_exchanged(void **state)
@@ -657,7 +647,6 @@ int main(void)
         TEST(one_lane_row_is_cast_in_place),
         TEST(a_kept_output_postpones_attention),
         TEST(the_last_input_is_widened),
-        TEST(ragged_shards_are_joined),
         TEST(chunks_of_one_sequence_are_exchanged),
         TEST(a_stage_has_its_share),
         TEST(stages_of_two_and_of_more),

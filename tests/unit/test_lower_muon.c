@@ -52,8 +52,7 @@ static void ends_are_iterated_around_the_stacks(void **state)
     assert_true(find_op(&wide, "iterate of embedding") > find_op(&wide, "update block.w_down"));
     assert_true(lives_at(&few, "head, gathered", "q before rope"));
     const char *turned = "w_up, new momentum, turned";
-    assert_true(lives_at(&wide, turned, "update block.norm1")); /* 128 features a device */
-    assert_int_equal(find(&few, turned), HB_NONE);
+    assert_true(lives_at(&wide, turned, "update block.norm1"));
 }
 
 /* One sequence's logits wait, those of two do not, whose head's gradient is made while the gathered
