@@ -586,7 +586,9 @@ static uint32_t run_again(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t 
     stage_stacks(pl, 0);
     for (uint32_t i = 0; i < pl->count && hb_pipeline_wide(lo, pl); i++) {
         struct hb_body *b = &pl->groups[i].body;
-        b->stack[b->y->input] = i > 0 ? pl->layer_stack : pl->iter_stack;
+        uint32_t saved = i > 0 ? pl->layer_stack : pl->iter_stack;
+        if (saved != HB_NONE)
+            b->stack[b->y->input] = saved;
     }
     uint32_t fill = make_fill(lo, pl);
     link_layers(pl, false);
