@@ -121,9 +121,11 @@ rm -f "$work/asked"
 "$HBMSIM" plan "$work/m.yaml" --verify --python "$work/compiler" >"$work/out" 2>"$work/err" \
     </dev/null &
 child=$!
-while [ ! -s "$work/asked" ] || [ "$(asked)" -lt 2 ]; do sleep 0.1; done
+while { [ ! -s "$work/asked" ] || [ "$(asked)" -lt 2 ]; } && kill -0 "$child" 2>/dev/null; do
+    sleep 0.1
+done
 sleep 0.2
-kill -TERM "$child"
+kill -TERM "$child" 2>/dev/null || :
 status=0
 wait "$child" || status=$?
 last='plan, interrupted'

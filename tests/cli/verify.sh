@@ -178,8 +178,8 @@ expect 0 verify deaf
 rm -f "$work/sleeper"
 "$HBMSIM" verify "$model" --python "$work/hangs" >"$work/out" 2>"$work/err" </dev/null &
 child=$!
-while [ ! -s "$work/sleeper" ]; do sleep 0.1; done
-kill -TERM "$child"
+while [ ! -s "$work/sleeper" ] && kill -0 "$child" 2>/dev/null; do sleep 0.1; done
+kill -TERM "$child" 2>/dev/null || :
 status=0
 wait "$child" 2>/dev/null || status=$?
 ok 'a signal ends it' test "$status" -eq 143
