@@ -218,3 +218,8 @@ bool hb_alone(const struct hb_lower *lo)
     return lo->local.batch_ways == 1 && hb_ways(lo, HB_AX_TENSOR) == 1 &&
            hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
 }
+
+bool hb_updates_wait(const struct hb_lower *lo)
+{
+    return lo->spec->optimizer.clip || lo->spec->batch.accumulate > 1;
+}

@@ -111,6 +111,8 @@ static const struct hb_chip chips[] = {
      .few_ring_tokens = 1024,
      .head_ring_times = 1,
      .long_product = 900,
+     .sorted_long = INT64_MAX,
+     .sorted_short = INT64_MAX,
      .gathers_beside = true,
      .ring_grads_at_once = true,
      .ring_room_early = true,
@@ -123,7 +125,7 @@ static const struct hb_chip chips[] = {
      .few_ring_tokens = 640,
      .head_ring_times = 1,
      .long_product = 900,
-     .sorted_rows = 32768,
+     .sorted_short = 32769,
      .gathers_padded = true,
      .own_loss_at_once = true},
     {.device = "tpu-v6e",
@@ -132,6 +134,8 @@ static const struct hb_chip chips[] = {
      .few_ring_tokens = 2048,
      .head_ring_times = 2,
      .long_product = 450,
+     .sorted_long = 32769,
+     .sorted_short = INT64_MAX,
      .fetched_bytes = 80 << 20,
      .head_summed_at_once = true,
      .sent_stacks_turned = true,
@@ -143,17 +147,22 @@ static const struct hb_chip chips[] = {
      .few_ring_tokens = 640,
      .head_ring_times = 1,
      .long_product = 900,
+     .sorted_long = INT64_MAX,
+     .sorted_short = INT64_MAX,
      .fused_backward = true},
     {.device = "another TPU",
      .ring_tokens = 512,
      .few_ring_tokens = 640,
      .head_ring_times = 1,
-     .long_product = 900},
+     .long_product = 900,
+     .sorted_long = INT64_MAX,
+     .sorted_short = INT64_MAX},
 };
 
 const struct hb_chip *hb_habits_chip(const struct hb_spec *spec)
 {
-    static const struct hb_chip none = {.device = "no TPU"};
+    static const struct hb_chip none = {
+        .device = "no TPU", .sorted_long = INT64_MAX, .sorted_short = INT64_MAX};
     size_t last = sizeof chips / sizeof *chips - 1;
     for (size_t i = 0; i < last && spec->compiler == HB_XLA_TPU; i++)
         if (hb_str_same(spec->hardware.device, chips[i].device))

@@ -130,17 +130,38 @@ static bool is_own_rule_late(const struct hb_lower *lo)
  * 262144 and 32000, llama3-8b over 16 and 32 with 524288 and 128256, whatever the layers keep). */
 enum { TOKENS_A_WORD = 4 };
 
-/* v5p's sparse cores gather from so many rows on what the table's gradient adds up by word, while
- * the head's ring goes round to hide it, so that the logits' gradient waits for the layers: where a
- * device has more rows than words, whose table is then added up whole and not exchanged (llama2-7b
- * over 8, 32000 words: 32768 rows none, 36864 to 131072 wait, with clip, in an accumulation loop,
- * over 16 with 65536; not 65536 rows and 128256 words, nor 40960 and 40960, on v5e, on v6e, over 4,
- * beside tensor parallelism). */
+/* Sparse cores gather what a table's gradient adds up by word, where a device has more rows than
+ * words, whose table is then added up whole and not exchanged: bf16 rows of 8 to 16 KiB (of
+ * 4,608, 5,120, 6,144 and 7,168 features, 8,704 to 36,864 rows; not 8,192) on v5p, on v6e from
+ * 36,864 rows; of 4 to 8 KiB on v5p alone, from 34,816 (2,560, 3,072, 4,096; 32,768 none); not of
+ * 4 KiB. The ring of the head's gradient hides it, so that the logits' gradient waits for the
+ * layers, where no update does: all updates wait for a clipped gradient's norm, and an accumulation
+ * loop has none (13B over 8, 16 and 32, 32,768 tokens and 32,000 words; 16,384 words and 20,480
+ * tokens, not 16,384; not on v5e, over 4, beside tensor parallelism). Without either it waits where
+ * moments and weights are f32 and rows many (7B over 8, 36,864 and 131,072 rows; 13B 65,536, not
+ * 32,768 with 16 and 32 layers; not with bf16 moments, adafactor or master weights, whose updates
+ * come in two parts that need not wait for each other: 13B, 3 to 32 layers). */
+enum { SORTED_MOST = 16 << 10, SORTED_LONG = 8 << 10, SORTED_LEAST = 4 << 10, SORTED_MANY = 32769 };
+
+static bool is_update_whole(const struct hb_spec *s)
+{
+    const struct hb_optim *o = &s->optimizer;
+    for (int i = 0; i < o->moment_count; i++)
+        if (o->moments[i] != HB_DT_F32)
+            return false;
+    return !s->precision.master && o->name != HB_OPT_ADAFACTOR;
+}
+
 static bool hides_rows(const struct hb_lower *lo)
 {
-    int64_t tokens = lo->local.tokens, most = lo->chip->sorted_rows;
-    return most > 0 && tokens > most && tokens > lo->local.vocab &&
-           lo->spec->lookup == HB_LOOKUP_GATHER;
+    const struct hb_spec *s = lo->spec;
+    int64_t tokens = lo->local.tokens;
+    int64_t row = hb_mul_sat(s->model.d_model, hb_dtype_bits(lo->compute)) / 8;
+    int64_t from = row > SORTED_LONG ? lo->chip->sorted_long : lo->chip->sorted_short;
+    if (row <= SORTED_LEAST || row >= SORTED_MOST || tokens < from || tokens <= lo->local.vocab ||
+        s->lookup != HB_LOOKUP_GATHER)
+        return false;
+    return hb_updates_wait(lo) || (tokens >= SORTED_MANY && is_update_whole(s));
 }
 
 /* Between rings logits wait where a device has one sequence, whose logits lie as a matrix (ring/f8,

@@ -146,7 +146,7 @@ static void add_inputs(struct hb_lower *lo)
 static void fuse_updates(struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    bool whole = s->optimizer.clip || s->batch.accumulate > 1 || s->optimizer.name == HB_OPT_MUON;
+    bool whole = hb_updates_wait(lo) || s->optimizer.name == HB_OPT_MUON;
     bool waits = whole || lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_SEQUENCE) > 1;
     /* So are XLA:GPU's sums over fsdp alone (12 layers of 8B over 8 with layers=loop: three
      * f32[4096,512] at the peak). */

@@ -342,7 +342,7 @@ static uint32_t copy_state(struct hb_lower *lo, const struct hb_leaf *l, const c
  * sequences; rnd/041). */
 static void copy_turned(struct hb_lower *lo)
 {
-    bool fused = !lo->spec->optimizer.clip && lo->spec->batch.accumulate == 1;
+    bool fused = !hb_updates_wait(lo);
     if (lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST)
         return; /* rnd/070: what comes from the host lies as it is wanted */
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
