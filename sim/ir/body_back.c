@@ -333,8 +333,14 @@ static void scratch_after(struct hb_body *b, const struct hb_step_op *s)
 {
     struct hb_emit e = {.name = hb_name(b->lo, s->name, ", gradient gathered"), .kind = HB_OP_MARK};
     run_late_now(b);
-    hb_emit_read(&e, b->grad[s->in[s->in_count - 1]]);
+    uint32_t *grad = &b->grad[s->in[s->in_count - 1]];
+    hb_emit_read(&e, *grad);
     hb_body_scratch(b, &e, s->back_scratch, s->back_scratch_count);
+    if (s->back_group.rank) {
+        *grad = HB_NONE;
+        *grad = grad_place(b, s->in[s->in_count - 1], false);
+        hb_emit_write(&e, *grad);
+    }
     hb_emit(b->lo, &e);
 }
 
@@ -477,6 +483,20 @@ static void read_outputs(struct hb_body *b, struct hb_emit *e, const struct hb_s
         hb_emit_read(e, b->parts[--b->part_count]);
 }
 
+/* Where the gradient of input i is made; none where nothing flows back now. */
+static uint32_t mixed_place(struct hb_body *b, const struct hb_step_op *s, int i)
+{
+    if (takes_none(b, s->in[i]) || (s->first_last && i == 0))
+        return HB_NONE;
+    if (s->grad_follows && i == 0)
+        return hb_temp_in_place(b->lo, hb_body_name(b, s->in[0], ", gradient"), HB_CAT_WORKING,
+                                b->grad[s->out[0]]);
+    if (s->back_group.rank && i == s->in_count - 1)
+        return hb_temp(b->lo, hb_body_name(b, s->in[i], ", gradient of its group"), HB_CAT_WORKING,
+                       s->back_group);
+    return made_place(b, s, i);
+}
+
 static void back_mix(struct hb_body *b, const struct hb_step_op *s)
 {
     for (int i = 0; i < s->in_count; i++)
@@ -503,13 +523,7 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
         keep_parts(b, s);
     uint32_t made[HB_STEP_IN] = {0};
     for (int i = 0; i < s->in_count; i++) {
-        if (takes_none(b, s->in[i]) || (s->first_last && i == 0))
-            made[i] = HB_NONE;
-        else if (s->grad_follows && i == 0)
-            made[i] = hb_temp_in_place(b->lo, hb_body_name(b, s->in[0], ", gradient"),
-                                       HB_CAT_WORKING, b->grad[s->out[0]]);
-        else
-            made[i] = made_place(b, s, i);
+        made[i] = mixed_place(b, s, i);
         hb_emit_write(&e, made[i]);
     }
     int held = s->back_scratch_stays;

@@ -65,6 +65,9 @@ struct hb_step_op {
     int back_scratch_count;
     double back_moved_bytes; /* 0: each operand, result and scratch once */
     bool back_scratch_after; /* made of the inputs' gradients, when they are there */
+    /* Of the last input's gradient with the scratch after it: as the product makes it, before it
+     * is gathered and cut; rank 0: as it stays. */
+    struct hb_shape back_group;
     bool back_scratch_stays; /* the first one does to the layer's end */
     enum hb_axis axis;       /* of a MOVE, and of the sum of a product's parts */
     bool sum_parts;          /* a product's results are summed over `axis` */

@@ -382,7 +382,7 @@ enum { GLOBAL_GATHER_WAYS = 8, EARLY_RING_WAYS = 16 };
 static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, const struct routed *r)
 {
     int64_t d = lo->spec->model.d_model;
-    int64_t ways = hb_mul_sat(hb_ways(lo, HB_AX_FSDP), expert_ways(lo));
+    int64_t fsdp = hb_ways(lo, HB_AX_FSDP), ways = hb_mul_sat(fsdp, expert_ways(lo));
     int64_t batch = hb_mul_sat(r->batch, ways);
     s->back_scratch[s->back_scratch_count++] =
         hb_shape_make(lo->compute, (const int64_t[]){batch, r->seq, d, -1});
@@ -390,18 +390,24 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, con
      * v6e (AI-Hypercomputer/tpu-recipes) ran in 32 GiB, where it would be 96. */
     double kept = (double)r->tokens + (double)(r->batch * r->masked) * (double)r->capacity;
     s->back_moved_bytes = 2 * kept * (double)d * (double)hb_dtype_bits(lo->compute) / 8;
-    /* XLA:TPU makes the gradient of a device's own tokens first, and what that was made from is
-     * gone (dslite,f8e8 with 4 layers: bf16[64,4096,2048] at 1423 beside bf16[8,4096,2048] alone),
-     * unless the weights' gradients go round in longer rings, which come later (qwen30a3,v6e,f32e8:
-     * two bf16[8,16,256,2048] beside bf16[256,4096,2048]; dslite,f16e4: none). On CUDA it is these
-     * that gather after the masks are gone (qwen30a3,v6e,f32e8: no bf16[1,4096,128,256] at 382;
-     * moe160,f32e8; mixtral,f16e4 beside them). */
-    bool few = hb_ways(lo, HB_AX_FSDP) <= EARLY_RING_WAYS;
-    s->back_scratch_after = few ? lo->habits->rings : lo->habits->gathers_timed;
+    /* XLA:TPU gathers the gradient of a device's own tokens when what that was made from is gone
+     * (dslite,f8e8 with 4 layers: bf16[64,4096,2048] at 1423 beside bf16[8,4096,2048] alone; olmoe
+     * on v6e and v5p, fsdp 32 with expert 2, 4 and 8, 64 with 4), on v5e beside the products
+     * (f32e2, f16e4: bf16[512,2048,2048] from before those of the weights' gradients on). CUDA
+     * gathers over more ways after the masks are gone (qwen30a3,v6e,f32e8: no bf16[1,4096,128,256]
+     * at 382; moe160,f32e8; mixtral,f16e4 beside them). */
+    bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1;
+    bool last = lo->habits->rings && !lo->chip->gathers_beside && !tensor;
+    s->back_scratch_after = last || (lo->habits->gathers_timed && fsdp > EARLY_RING_WAYS);
+    /* The product is that of an expert group's sequences, summed over it (olmoe, v6e, f32e2:
+     * bf16[32,2048,2048], then bf16[1024,2048,2048], of which 16 sequences are cut). */
+    if (last)
+        s->back_group =
+            hb_shape_make(lo->compute, (const int64_t[]){r->expert_batch, r->seq, d, -1});
     /* ROCm reads it last of all (mixtral,v6e8x8,f16e4: bf16[64,4096,4096] from 539 to 680, the
      * attention's scores at 601). */
     s->back_scratch_stays = lo->habits->recompute_first && !lo->habits->gathers_timed;
-    if (hb_ways(lo, HB_AX_TENSOR) == 1)
+    if (!tensor)
         return;
     /* With tensor parallelism the products are of the whole batch, too (ds3,f32e8t2:
      * bf16[256,32,160,7168] and pred[256,4096,32,160]). */

@@ -99,6 +99,26 @@ static void spread_operands_multiply_zeros(void **state)
     assert_true(spread == ALL * tpu.p.ops[find_op(&tpu, "expert gate")].flops);
 }
 
+/* olmoe, einsum over fsdp 32 and expert 2: on v6e and v5p the sum of a group's sequences,
+ * bf16[32,2048,2048], then all of the batch, of which a device's are cut, when no product of the
+ * experts is left; on v5e all of the batch beside them. */
+static void the_batch_is_gathered_last(void **state)
+{
+    (void)state;
+    static const char *const set[] = {"model.blocks[0].moe.dispatch=einsum", "mesh.fsdp=8"};
+    static const char group[] = "norm2, gradient of its group";
+    static const char batch[] = "expert inputs, gradient gathered";
+    struct low late = EXPERTS(ON_TPU, set[0], set[1], "hardware.count=32", "batch.global=128");
+    struct low early = EXPERTS(TPU, "hardware.device=tpu-v5e", set[0], set[1], "hardware.count=32",
+                               "batch.global=128");
+    int64_t sequence = 2LL * 2048 * D;
+    assert_int_equal(bytes_of(&late, group), 4 * 4 * sequence);
+    assert_int_equal(bytes_of(&late, "gradient gathered, scratch"), 128 * sequence);
+    assert_false(lives_at(&late, "expert up, gradient", batch));
+    assert_int_equal(find(&early, group), HB_NONE);
+    assert_int_equal(bytes_of(&early, "backward of expert inputs, scratch"), 128 * sequence);
+}
+
 /* Products of gathered tokens are ragged as well: over an axis of one the same step, over four each
  * device spreads four times the rows over a fourth of the experts. */
 static void gathered_rows_are_ragged(void **state)
@@ -158,7 +178,7 @@ int main(void)
         TEST(a_plain_programs_weights_come),   TEST(maxtexts_rows_are_exchanged),
         TEST(gathered_tokens_are_summed),      TEST(spread_operands_multiply_zeros),
         TEST(gathered_rows_are_ragged),        TEST(masks_are_two_or_one),
-        TEST(masks_are_split_as_the_residual),
+        TEST(masks_are_split_as_the_residual), TEST(the_batch_is_gathered_last),
     };
     return cmocka_run_group_tests_name("lower: experts", tests, NULL, NULL);
 }
