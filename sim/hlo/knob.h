@@ -55,6 +55,8 @@
       "hold the weights in fewer bits, or a part of them in host memory")                          \
     X(RELEASE, "release_memory", "",                                                               \
       "let go of what earlier runs and copies left on the device: drop references, restart")       \
+    X(BLOCKS, "smaller_blocks", "",                                                                \
+      "smaller blocks or fewer stages in the kernel, or a chip with more of that memory")          \
     X(WORKSPACE, "smaller_workspace", "", "give the builder a smaller workspace")                  \
     X(DRIVER, "other_driver", "",                                                                  \
       "check driver and runtime versions, and what of the device's memory they report")            \

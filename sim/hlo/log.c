@@ -39,7 +39,7 @@ static const struct policy {
     [HB_LOG_BFC_DUMP] = {KEEP_LAST, HB_FACT_IN_USE, 200, 1},
     [HB_LOG_STATS] = {KEEP_LARGEST, HB_FACT_PEAK, 24, 2},
     [HB_LOG_ASYNC] = {KEEP_LAST, HB_FACT_ASKED, 8, 1},
-    [HB_LOG_DRIVER] = {KEEP_FIRST, HB_FACT_ASKED, 4, 1},
+    [HB_LOG_DRIVER] = {KEEP_FIRST, HB_FACT_ASKED, 12, 1},
     [HB_LOG_PLAIN] = {KEEP_FIRST, HB_FACT_ASKED, 1, 0},
     [HB_LOG_ANALYSIS] = {KEEP_LARGEST, HB_FACT_TOTAL, 24, 2},
     [HB_LOG_MAXTEXT] = {KEEP_LARGEST, HB_FACT_TOTAL, 4, 1},
@@ -56,6 +56,7 @@ static const struct policy {
     [HB_LOG_TACTIC] = {KEEP_LARGEST, HB_FACT_ASKED, 1, 1},
     [HB_LOG_RUNTIME] = {KEEP_FIRST, HB_FACT_ASKED, 4, 1},
     [HB_LOG_HOST] = {KEEP_LARGEST, HB_FACT_RESIDENT, 8, 0},
+    [HB_LOG_ANY] = {KEEP_LARGEST, HB_FACT_ASKED, 2, 0},
 };
 
 struct slot {
@@ -79,6 +80,7 @@ struct hb_log_reader {
     struct hb_span segment;      /* that is being read */
     char tail[TAIL];             /* the end of the segment before */
     size_t tail_len;
+    bool any_seen; /* of a refusal in the segment */
     struct slot slot[HB_LOG_KIND_COUNT];
     enum hb_log_kind list_kind;
     bool has_list;
@@ -143,6 +145,8 @@ static void put_away(struct hb_log_reader *r, enum hb_log_kind kind)
     if (!slot->is_open)
         return;
     slot->is_open = false;
+    if (kind == HB_LOG_DRIVER && slot->open.fact[HB_FACT_ASKED] < 0)
+        return; /* what the device had, and no request */
     if (figures_of(&slot->open) < policies[kind].least && !slot->open.item_count)
         return;
     if (kind == HB_LOG_ANALYSIS)
@@ -353,6 +357,20 @@ static void try_forms(struct hb_log_reader *r, const char *at)
     }
 }
 
+void hb_form_any_seen(struct hb_log_reader *r)
+{
+    r->any_seen = true;
+}
+
+/* Whether a form took something of this line. */
+static bool is_told(const struct hb_log_reader *r)
+{
+    for (int kind = 0; kind < HB_LOG_KIND_COUNT; kind++)
+        if (r->slot[kind].last_line == r->line)
+            return true;
+    return false;
+}
+
 /* Looks at each byte of the segment that lies before stop. */
 static void read_segment(struct hb_log_reader *r, struct hb_span segment, const char *stop)
 {
@@ -363,6 +381,9 @@ static void read_segment(struct hb_log_reader *r, struct hb_span segment, const 
         if (r->pairs[pair / 8] & (1u << (pair % 8)))
             try_forms(r, at);
     }
+    if (r->any_seen && !is_told(r))
+        hb_form_take_any(r, segment);
+    r->any_seen = false;
     size_t len = (size_t)(segment.end - segment.at);
     r->tail_len = len < TAIL ? len : TAIL;
     memcpy(r->tail, segment.end - r->tail_len, r->tail_len);
@@ -450,8 +471,8 @@ static bool fill_window(struct hb_log_reader *r)
     return got > 0;
 }
 
-static const struct hb_forms *const families[] = {&hb_forms_xla, &hb_forms_bfc, &hb_forms_torch,
-                                                  &hb_forms_other, &hb_forms_run};
+static const struct hb_forms *const families[] = {&hb_forms_xla,   &hb_forms_bfc, &hb_forms_torch,
+                                                  &hb_forms_other, &hb_forms_run, &hb_forms_any};
 enum { FAMILIES = sizeof families / sizeof families[0] };
 
 /* Counts forms by first byte into first[b + 1], and marks their first two bytes. */

@@ -16,7 +16,7 @@ struct hb_arena;
 #define HB_LOG_KINDS(X)                                                                            \
     X(REMAT, "rematerialization", "XLA's rematerialization warning")                               \
     X(TPU, "tpu_compile", "XLA:TPU: the program does not fit")                                     \
-    X(TPU_SCOPED, "tpu_scoped", "XLA:TPU: an on-chip memory space is full")                        \
+    X(TPU_SCOPED, "tpu_scoped", "an on-chip memory is full")                                       \
     X(TPU_ALLOC, "tpu_allocation", "XLA:TPU: one allocation above the memory's size")              \
     X(TPU_BUFFER, "tpu_buffer", "TPU runtime: no room for a buffer")                               \
     X(TPU_PROGRAM, "tpu_program", "TPU runtime: no room to load a program")                        \
@@ -43,7 +43,8 @@ struct hb_arena;
     X(SERVE, "serving_cache", "a server: no room for the cache of keys and values")                \
     X(TACTIC, "tensorrt_tactic", "TensorRT: a tactic passed over for want of memory")              \
     X(RUNTIME, "runtime_allocation", "a runtime: a buffer found no room")                          \
-    X(HOST, "host_oom", "the host's memory ran out")
+    X(HOST, "host_oom", "the host's memory ran out")                                               \
+    X(ANY, "other_refusal", "out of memory, in other words")
 
 enum hb_log_kind {
 #define HB_ENUM(name, key, title) HB_LOG_##name,
@@ -186,6 +187,15 @@ enum {
     HB_LOG_WORD_CAP = 96,
     HB_LOG_RANKS = 4096 /* ranks beyond are not told apart */
 };
+
+/* Names that messages carry for the story: of the host an allocation that was refused, a worker
+ * that nears its share; of a server its largest batch; of a driver that not even a context was
+ * made; of anybody that a limit refused. */
+#define HB_LOG_REFUSED "allocation"
+#define HB_LOG_WORKER  "worker"
+#define HB_LOG_WARM_UP "warm-up"
+#define HB_LOG_CONTEXT "context"
+#define HB_LOG_LIMIT   "limit"
 
 /* An entry of "Largest program allocations" or "Peak buffers". */
 struct hb_log_item {

@@ -8,18 +8,19 @@
 #include "base/size.h"
 #include "sim/hlo/logform.h"
 
-/* vLLM: "(2.50 GiB KV cache is needed, which is larger than the available KV cache memory (1.20
- * GiB)": a figure before the words, one behind. */
+/* vLLM: "To serve at least one request with the model's max seq len (100000), (2.50 GiB KV cache is
+ * needed, which is larger than the available KV cache memory (1.20 GiB)": broken by terminals in
+ * the middle of words. */
 static void take_kv_cache(struct hb_log_reader *r, const struct hb_form *form,
                           const struct hb_form_place *place)
 {
     struct hb_span s = place->after;
     struct hb_amount amount;
-    if (!hb_span_amount_last(place->before, &amount))
+    if (!hb_span_find(&s, "), (") || !hb_span_amount(&s, 1, &amount))
         return;
     struct hb_log_message *m = hb_form_open(r, form->kind);
     hb_form_set(m, HB_FACT_ASKED, amount);
-    if (hb_span_find(&s, "available KV cache memory (") && hb_span_amount(&s, 1, &amount))
+    if (hb_span_find(&s, "(") && hb_span_amount(&s, 1, &amount))
         hb_form_set(m, HB_FACT_FREE, amount);
 }
 
@@ -45,6 +46,41 @@ static void take_startup(struct hb_log_reader *r, const struct hb_form *form,
         hb_form_set(m, HB_FACT_CAPACITY, amount);
 }
 
+/* vLLM: "CUDA out of memory occurred when warming up sampler with 256 dummy requests." */
+static void take_warm_up(struct hb_log_reader *r, const struct hb_form *form,
+                         const struct hb_form_place *place)
+{
+    hb_form_name(hb_form_open(r, form->kind), HB_LOG_WARM_UP);
+    (void)place;
+}
+
+/* MLC: "The available single GPU memory is 4762.535 MB, which is less than the sum of model weight
+ * size (4958.468 MB) and temporary buffer size (609.312 MB)." */
+static void take_sum(struct hb_log_reader *r, const struct hb_form *form,
+                     const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount there;
+    struct hb_amount weights;
+    struct hb_amount buffer;
+    if (!hb_span_amount(&s, 1, &there) || !hb_span_find(&s, "(") ||
+        !hb_span_amount(&s, 1, &weights) || !hb_span_find(&s, "(") ||
+        !hb_span_amount(&s, 1, &buffer))
+        return;
+    struct hb_log_message *m = hb_form_open(r, form->kind);
+    hb_form_set(m, HB_FACT_FREE, there);
+    hb_form_set(m, HB_FACT_ASKED,
+                (struct hb_amount){hb_add_sat(weights.bytes, buffer.bytes), weights.step_bytes});
+}
+
+/* TensorFlow: the driver could not even begin on the device. */
+static void take_context(struct hb_log_reader *r, const struct hb_form *form,
+                         const struct hb_form_place *place)
+{
+    hb_form_name(hb_form_open(r, form->kind), HB_LOG_CONTEXT);
+    (void)place;
+}
+
 /* "Tactic Device request: 41472MB Available: 40338MB.", "Skipping tactic 3 due to insufficient
  * memory on requested size of 4294967296 detected for tactic 0x4." */
 static void take_tactic(struct hb_log_reader *r, const struct hb_form *form,
@@ -61,8 +97,10 @@ static void take_ggml(struct hb_log_reader *r, const struct hb_form *form,
 {
     struct hb_span s = place->before;
     struct hb_amount amount;
-    if (!hb_span_find(&s, "allocating ") || !hb_span_amount(&s, 1, &amount))
+    if (!hb_span_find(&s, "allocating ") || !hb_span_amount(&s, 1, &amount)) {
+        hb_form_open(r, HB_LOG_PLAIN); /* MXNet, and others: the driver's word alone */
         return;
+    }
     struct hb_log_message *m = hb_form_open(r, form->kind);
     hb_form_name(m, form->text);
     hb_form_set(m, HB_FACT_ASKED, amount);
@@ -150,6 +188,40 @@ static void take_ray(struct hb_log_reader *r, const struct hb_form *form,
     hb_form_set(m, HB_FACT_CAPACITY, limit);
 }
 
+/* Ray before 1.0: "More than 95% of the memory on node x is used (11.8 / 12.3 GB)." */
+static void take_share(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    enum { GIB = 1 << 30 };
+    struct hb_span s = place->after;
+    struct hb_amount used;
+    struct hb_amount limit;
+    if (!hb_span_amount(&s, GIB, &used) || !hb_span_starts(s, " / "))
+        return;
+    hb_span_skip(&s, " /");
+    if (!hb_span_amount(&s, 1, &limit))
+        return;
+    struct hb_log_message *m = hb_form_join(r, form->kind);
+    hb_form_set(m, HB_FACT_ASKED, used);
+    hb_form_set(m, HB_FACT_CAPACITY, limit);
+}
+
+/* YARN: "Container [pid=1,...] is running beyond virtual memory limits. Current usage: 106.2 MB of
+ * 1 GB physical memory used; 5.8 GB of 2.1 GB virtual memory used. Killing container." */
+static void take_yarn(struct hb_log_reader *r, const struct hb_form *form,
+                      const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount used;
+    struct hb_amount limit;
+    if (!hb_span_find(&s, form->text) || !hb_span_amount(&s, 1, &used) ||
+        !hb_span_find(&s, "of ") || !hb_span_amount(&s, 1, &limit))
+        return;
+    struct hb_log_message *m = hb_form_open(r, form->kind);
+    hb_form_set(m, HB_FACT_ASKED, used);
+    hb_form_set(m, HB_FACT_CAPACITY, limit);
+}
+
 /* numpy before 1.18 tells the shape only: "Unable to allocate array with shape (9681, 9681) and
  * data type float64". */
 static void take_array(struct hb_log_reader *r, const struct hb_form *form,
@@ -169,7 +241,7 @@ static void take_array(struct hb_log_reader *r, const struct hb_form *form,
         hb_form_set(m, HB_FACT_ASKED, (struct hb_amount){bytes, 1});
 }
 
-#define REFUSED    "allocation" /* as hb_tell_host knows it */
+#define ONNX       "ONNX Runtime"
 #define K(kind)    HB_LOG_##kind
 #define OPENS      HB_FORM_OPENS
 #define JOINS      HB_FORM_JOINS
@@ -179,10 +251,14 @@ static void take_array(struct hb_log_reader *r, const struct hb_form *form,
 static const struct hb_form rows[] = {
     {"No available memory for the cache blocks", K(SERVE), OPENS, .value = NONE},
     {"larger than the maximum number of tokens that can be", K(SERVE), OPENS, .value = NONE},
-    {"KV cache is needed", K(SERVE), OPENS, .handle = take_kv_cache},
+    {"o serve at least one request with the model", K(SERVE), OPENS, .handle = take_kv_cache},
     {"Free memory on device", K(SERVE), OPENS, .handle = take_startup},
     {"Not enough memory. Please try to increase --mem-fraction-static", K(SERVE), OPENS,
      .value = NONE},
+    {"runs out of memory. Please set a smaller number for", K(SERVE), OPENS, .value = NONE},
+    {"ot enough memory to handle ", K(SERVE), OPENS, .handle = take_warm_up},
+    {"available single GPU memory is ", K(SERVE), OPENS, .handle = take_sum},
+    {"out of memory occurred when warming up", K(SERVE), OPENS, .handle = take_warm_up},
 
     {"Device request: ", K(TACTIC), OPENS, .handle = hb_form_request,
      .figures = {{"", FACT(ASKED)}, {"vailable: ", FACT(FREE)}}},
@@ -206,13 +282,33 @@ static const struct hb_form rows[] = {
      .needs = "of device memory",
      .figures = {{"", FACT(ASKED)}, {"Driver report ", FACT(FREE)}, {"and ", FACT(CAPACITY)}}},
     {"Out of memory error on GPU", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "Paddle",
-     .figures = {{"Cannot allocate ", FACT(ASKED)}, {"available memory is only ", FACT(FREE)}}},
+     .figures = {{"Cannot allocate ", FACT(ASKED)}, {"available memory is ", FACT(FREE)}}},
+    {"allocating <= available failed, ", K(RUNTIME), OPENS, .handle = hb_form_request,
+     .text = "Paddle", .figures = {{"", FACT(ASKED)}, {"> ", FACT(FREE)}}},
+    {"out of memory to allocate ", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "CuPy"},
+    {"Out of memory allocating ", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "CuPy",
+     .needs = "allocated so far"},
+    {"Available memory of ", K(RUNTIME), OPENS, .handle = hb_form_request, .text = ONNX,
+     .figures = {{"", FACT(FREE)}, {"requested bytes of ", FACT(ASKED)}}},
+    {"Device memory : required :", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "HIP",
+     .figures = {{"", FACT(ASKED)}, {"free :", FACT(FREE)}, {"total :", FACT(CAPACITY)}}},
+    {"emory allocation of size ", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "llama.cpp",
+     .needs = "failed"},
+    {"- Free memory: ", K(RUNTIME), JOINS, .fact = FACT(FREE)},
+    {"- Requested memory: ", K(RUNTIME), JOINS, .fact = FACT(ASKED)},
+    {"hared memory size limit exceeded: requested ", K(TPU_SCOPED), OPENS,
+     .handle = hb_form_request, .text = "shared memory",
+     .figures = {{"", FACT(NEEDED)}, {"vailable: ", FACT(CAPACITY)}}},
+    {"out of resource: shared memory, Required: ", K(TPU_SCOPED), OPENS, .handle = hb_form_request,
+     .text = "shared memory", .figures = {{"", FACT(NEEDED)}, {"imit: ", FACT(CAPACITY)}}},
+    {"kIOGPUCommandBufferCallbackErrorOutOfMemory", K(PLAIN), OPENS, .value = NONE},
+    {"cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY", K(PLAIN), OPENS, .handle = take_context},
     {"Cannot allocate ", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "tinygrad",
      .needs = "no memory is available"},
     {"Memory not available to allocate buffer: ", K(RUNTIME), OPENS, .handle = hb_form_request,
      .text = "MIGraphX"},
     {"allocate memory for requested buffer of size ", K(RUNTIME), OPENS, .handle = hb_form_request,
-     .text = "ONNX Runtime"},
+     .text = ONNX},
 
     {"Killed process ", K(HOST), JOINS, .handle = take_killed},
     {"oom-kill", K(HOST), JOINS, .value = NONE},
@@ -236,14 +332,39 @@ static const struct hb_form rows[] = {
     {"node was low on resource: memory", K(HOST), JOINS, .value = NONE},
     {"ray-oom-prevention", K(HOST), JOINS, .value = NONE},
     {"Memory on the node", K(HOST), JOINS, .handle = take_ray},
+    {"of the memory on node", K(HOST), JOINS, .value = NONE},
+    {" is used (", K(HOST), JOINS, .handle = take_share},
+    {"beyond virtual memory limits", K(HOST), OPENS, .handle = take_yarn,
+     .text = "physical memory used; "},
+    {"beyond physical memory limits", K(HOST), OPENS, .handle = take_yarn,
+     .text = "Current usage: "},
+    {"beyond the 'PHYSICAL' memory limit", K(HOST), OPENS, .handle = take_yarn,
+     .text = "Current usage: "},
+    {"memory: usage ", K(HOST), OPENS, .handle = hb_form_request, .needs = "failcnt",
+     .figures = {{"", FACT(ASKED)}, {"limit ", FACT(CAPACITY)}}},
+    {"% memory budget", K(HOST), JOINS, .value = NONE},
+    {"Process memory: ", K(HOST), OPENS, .handle = hb_form_request, .text = HB_LOG_WORKER,
+     .needs = "orker memory limit: ",
+     .figures = {{"", FACT(ASKED)}, {"orker memory limit: ", FACT(CAPACITY)}}},
+    {"is killed by signal: Bus error", K(HOST), JOINS, .value = NONE},
+    {"insufficient shared memory", K(HOST), JOINS, .value = NONE},
+    {"return code = -9", K(HOST), JOINS, .value = NONE},
+    {"xit code 137", K(HOST), JOINS, .value = NONE},
+    {"xit code: 137", K(HOST), JOINS, .value = NONE},
+    {"xit Code:    137", K(HOST), JOINS, .value = NONE},
+    {"xit status 137", K(HOST), JOINS, .value = NONE},
+    {"xitCode: 137", K(HOST), JOINS, .value = NONE},
+    {"xitCode\":137", K(HOST), JOINS, .value = NONE},
+    {"signal 9: SIGKILL", K(HOST), JOINS, .value = NONE},
     {"(exitcode: -9)", K(HOST), JOINS, .value = NONE},
     {"exitcode  : -9", K(HOST), JOINS, .value = NONE},
     {"Signal 9 (SIGKILL) received", K(HOST), JOINS, .value = NONE},
-    {"you tried to allocate ", K(HOST), OPENS, .handle = hb_form_request, .text = REFUSED},
-    {"Unable to allocate ", K(HOST), OPENS, .handle = hb_form_request, .text = REFUSED,
+    {"you tried to allocate ", K(HOST), OPENS, .handle = hb_form_request, .text = HB_LOG_REFUSED},
+    {"Unable to allocate ", K(HOST), OPENS, .handle = hb_form_request, .text = HB_LOG_REFUSED,
      .needs = "for an array"},
-    {"Unable to allocate array with shape ", K(HOST), OPENS, .handle = take_array, .text = REFUSED},
-    {"failed to allocate ", K(HOST), OPENS, .handle = hb_form_request, .text = REFUSED,
+    {"Unable to allocate array with shape ", K(HOST), OPENS, .handle = take_array,
+     .text = HB_LOG_REFUSED},
+    {"failed to allocate ", K(HOST), OPENS, .handle = hb_form_request, .text = HB_LOG_REFUSED,
      .needs = "pinned memory"},
 };
 

@@ -29,9 +29,14 @@ void hb_form_request(struct hb_log_reader *r, const struct hb_form *form,
     if (form->text)
         hb_form_name(m, form->text);
     hb_form_set(m, figure->fact, amount);
-    for (int i = 1; i < HB_FORM_FIGURES && figure[i].words; i++)
-        if (hb_span_find(&s, figure[i].words) && hb_span_amount(&s, 1, &amount))
+    for (int i = 1; i < HB_FORM_FIGURES && figure[i].words; i++) {
+        if (!hb_span_find(&s, figure[i].words))
+            continue;
+        if (hb_span_starts(s, "only "))
+            hb_span_find(&s, "only ");
+        if (hb_span_amount(&s, 1, &amount))
             hb_form_set(m, figure[i].fact, amount);
+    }
 }
 
 /* Types as TensorFlow and numpy print them. */

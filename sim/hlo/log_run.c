@@ -114,6 +114,8 @@ static const struct hb_form rows[] = {
     MARK("torch.", TORCH),
     MARK("PyTorch", TORCH),
     MARK("tensorflow/core/", TENSORFLOW),
+    MARK("ggml_", GGML),
+    MARK("llama runner", GGML),
 
     SIGN("jit(generate", GENERATES),
     SIGN("jit_generate", GENERATES),

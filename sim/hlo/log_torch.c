@@ -63,13 +63,14 @@ static void take_mps(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_amount asked;
     if (!hb_span_find(&s, "MPS allocated: ") || !hb_span_amount(&s, 1, &held) ||
         !hb_span_find(&s, "other allocations: ") || !hb_span_amount(&s, 1, &other) ||
-        !hb_span_find(&s, "max allowed: ") || !hb_span_amount(&s, 1, &most) ||
-        !hb_span_find(&s, "Tried to allocate ") || !hb_span_amount(&s, 1, &asked))
+        !hb_span_find(&s, "max allowed: ") || !hb_span_amount(&s, 1, &most))
         return;
+    bool told = hb_span_find(&s, "Tried to allocate ") && hb_span_amount(&s, 1, &asked);
     struct hb_log_message *m = hb_form_open(r, form->kind);
     int64_t taken = hb_add_sat(held.bytes, other.bytes);
     memcpy(m->name, "MPS", sizeof "MPS");
-    hb_form_set(m, HB_FACT_ASKED, asked);
+    if (told)
+        hb_form_set(m, HB_FACT_ASKED, asked);
     hb_form_set(m, HB_FACT_ALLOCATED, held);
     hb_form_set(m, HB_FACT_RESERVED, held);
     hb_form_set(m, HB_FACT_PROCESS, (struct hb_amount){taken, held.step_bytes});
@@ -223,7 +224,9 @@ static void take_driver(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_amount amount;
     if (!hb_span_amount(&s, 1, &amount) || !hb_span_has(s, "from device"))
         return;
-    struct hb_log_message *m = hb_form_open(r, form->kind);
+    struct hb_log_message *m = hb_form_join(r, form->kind);
+    if (m->fact[HB_FACT_ASKED] >= 0)
+        m = hb_form_open(r, form->kind);
     hb_form_set(m, HB_FACT_ASKED, amount);
     if (hb_span_find(&s, "from device: "))
         hb_span_copy(&s, " ,'\"\\", m->name, sizeof m->name);
@@ -333,6 +336,11 @@ static const struct hb_form rows[] = {
     {"Failed to CUDA malloc ", K(NCCL), JOINS, .fact = FACT(ASKED)},
 
     {"failed to allocate ", K(DRIVER), OPENS, .handle = take_driver},
+    /* what TensorFlow found when it began */
+    {"Total memory: ", K(DRIVER), JOINS, .fact = FACT(CAPACITY), .word = true},
+    {"Free memory: ", K(DRIVER), JOINS, .fact = FACT(FREE), .word = true},
+    {"totalMemory: ", K(DRIVER), JOINS, .fact = FACT(CAPACITY), .word = true},
+    {"freeMemory: ", K(DRIVER), JOINS, .fact = FACT(FREE), .word = true},
     {"ran out of memory when allocating ", K(PLAIN), OPENS, .value = NONE},
     {"CUDA_ERROR_OUT_OF_MEMORY", K(PLAIN), OPENS, .value = NONE},
     {"CUDA error: out of memory", K(PLAIN), OPENS, .value = NONE},

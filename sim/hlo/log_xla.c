@@ -118,6 +118,29 @@ static void take_no_place(struct hb_log_reader *r, const struct hb_form *form,
         hb_form_set(m, HB_FACT_FREE, amount);
 }
 
+/* "Out of memory allocating 512 bytes."; CuPy's sentence begins alike. */
+static void take_allocating(struct hb_log_reader *r, const struct hb_form *form,
+                            const struct hb_form_place *place)
+{
+    if (!hb_span_has(place->after, "allocated so far"))
+        hb_form_request(r, form, place);
+}
+
+/* "The byte size of input/output arguments (86973087744) exceeds the base limit (81174881894)." */
+static void take_base_limit(struct hb_log_reader *r, const struct hb_form *form,
+                            const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount held;
+    struct hb_amount limit;
+    if (!hb_span_amount(&s, 1, &held) || !hb_span_find(&s, "base limit (") ||
+        !hb_span_amount(&s, 1, &limit))
+        return;
+    struct hb_log_message *m = hb_form_join(r, form->kind);
+    hb_form_set(m, HB_FACT_ARGUMENT, held);
+    hb_form_set(m, HB_FACT_LIMIT, limit);
+}
+
 /* "Used 33.27G of 30.75G" of HBM, as people quote it, without the sentence before. */
 static void take_used(struct hb_log_reader *r, const struct hb_form *form,
                       const struct hb_form_place *place)
@@ -314,6 +337,7 @@ static const struct hb_form rows[] = {
     {"Can't reduce memory use below ", K(REMAT), OPENS, .fact = FACT(TARGET)},
     /* arguments alone are above the limit */
     {"Can't reduce memory use below -", K(REMAT), OPENS, .value = HB_VALUE_NONE},
+    {"of input/output arguments (", K(REMAT), JOINS, .handle = take_base_limit},
     {"only reduced to ", K(REMAT), ADDS, .fact = FACT(REACHED)},
     {", down from ", K(REMAT), ADDS, .fact = FACT(ORIGINAL)},
 
@@ -344,7 +368,7 @@ static const struct hb_form rows[] = {
     {"Used ", K(TPU), OPENS, .handle = take_used, .word = true},
 
     {"Out of memory while trying to allocate ", K(XLA_ALLOC), OPENS, .fact = FACT(ASKED)},
-    {"Out of memory allocating ", K(XLA_ALLOC), OPENS, .fact = FACT(ASKED)},
+    {"Out of memory allocating ", K(XLA_ALLOC), OPENS, .handle = take_allocating},
     {"Failed to allocate request for ", K(XLA_ALLOC), OPENS, .fact = FACT(ASKED)},
     {"executable_name='", K(XLA_ALLOC), ADDS, .value = HB_VALUE_NAME},
     {"on device ordinal ", K(XLA_ALLOC), ADDS, .fact = FACT(DEVICE)},

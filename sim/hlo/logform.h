@@ -66,6 +66,7 @@ extern const struct hb_forms hb_forms_bfc;
 extern const struct hb_forms hb_forms_torch;
 extern const struct hb_forms hb_forms_other;
 extern const struct hb_forms hb_forms_run;
+extern const struct hb_forms hb_forms_any;
 
 /* Begins a message; what was open of that kind is put away first. */
 struct hb_log_message *hb_form_open(struct hb_log_reader *r, enum hb_log_kind kind);
@@ -83,6 +84,10 @@ void hb_form_raise(struct hb_log_message *m, int fact, struct hb_amount amount);
 struct hb_log_item *hb_form_item(struct hb_log_reader *r, struct hb_log_message *m);
 /* The list of buffers that was opened last: TPU or BUFFERS; null if none is open. */
 struct hb_log_message *hb_form_list(struct hb_log_reader *r);
+/* Says that the segment tells of a refusal in words that may be nobody's form: once it is read, and
+ * no form took of it, hb_form_take_any looks for figures in it. */
+void hb_form_any_seen(struct hb_log_reader *r);
+void hb_form_take_any(struct hb_log_reader *r, struct hb_span segment);
 /* Says that the open message of kind now has a list of buffers. */
 void hb_form_list_of(struct hb_log_reader *r, enum hb_log_kind kind);
 struct hb_log *hb_form_log(struct hb_log_reader *r);

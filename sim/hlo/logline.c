@@ -16,6 +16,7 @@ static const struct {
     {"Attempting to allocate ", {" free"}},
     {"Can't reduce memory use", {"only reduced to "}},
     {"DefaultCPUAllocator: ", {"bytes"}},
+    {"o serve at least one request with", {" memory ("}},
     {"Free memory on device", {"utilization (0.", "utilization (1"}},
     {"Out of memory error on GPU", {"B."}},
     {"otal memory size:", {"Argument size: "}},
@@ -63,8 +64,22 @@ bool hb_log_line_is_cut(struct hb_span line)
     return line.end - line.at < HB_LOG_JOINED_CAP / 2 && find_cut(line) >= 0;
 }
 
+/* Without the border that a terminal's window drew: whether there was one. */
+static bool trim_border(struct hb_span *s)
+{
+    static const char border[] = "\u2502"; /* a vertical line */
+    size_t len = sizeof border - 1;
+    if (s->end > s->at && s->end[-1] == '$')
+        s->end--;
+    bool found = (size_t)(s->end - s->at) >= len && memcmp(s->end - len, border, len) == 0;
+    if (found)
+        s->end -= len;
+    return found;
+}
+
 void hb_log_line_begin(struct hb_log_joined *j, struct hb_span line)
 {
+    j->bordered = trim_border(&line);
     j->first_len = j->len = (size_t)(line.end - line.at);
     j->lines = 0;
     memcpy(j->text, line.at, j->len);
@@ -85,16 +100,20 @@ bool hb_log_line_add(struct hb_log_joined *j, struct hb_span line)
     for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
         if (hb_span_has(line, messages[i].begin))
             return false;
+    bool goes_on = j->bordered;
+    j->bordered = trim_border(&line);
     line.at = skip_prefix(j, line);
-    hb_span_skip(&line, " \t");
-    while (line.end > line.at && (line.end[-1] == ' ' || line.end[-1] == '\r'))
+    if (!goes_on)
+        hb_span_skip(&line, " \t");
+    while (!j->bordered && line.end > line.at && (line.end[-1] == ' ' || line.end[-1] == '\r'))
         line.end--;
     size_t len = (size_t)(line.end - line.at);
     if (!len || len + 1 > HB_LOG_JOINED_CAP - j->len)
         return false;
-    while (j->len && (j->text[j->len - 1] == ' ' || j->text[j->len - 1] == '\r'))
+    while (!goes_on && j->len && (j->text[j->len - 1] == ' ' || j->text[j->len - 1] == '\r'))
         j->len--;
-    j->text[j->len++] = ' ';
+    if (!goes_on)
+        j->text[j->len++] = ' ';
     memcpy(j->text + j->len, line.at, len);
     j->len += len;
     j->lines++;

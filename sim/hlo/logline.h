@@ -15,6 +15,7 @@ struct hb_log_joined {
     size_t len;       /* 0: none is open */
     size_t first_len; /* of the first line in it */
     int lines;        /* that follow it */
+    bool bordered;    /* the last line ended at a terminal's border: the next goes on in its word */
 };
 
 /* Takes escape sequences (ESC [ ... letter) out of a line; its length then. */

@@ -38,6 +38,7 @@ static const struct source {
     {HB_LOG_PLAIN, FAMILY_ANY, NULL, hb_tell_small},
     {HB_LOG_SERVE, FAMILY_TORCH, "torch", hb_tell_serve},
     {HB_LOG_HOST, FAMILY_ANY, NULL, hb_tell_host},
+    {HB_LOG_ANY, FAMILY_ANY, NULL, hb_tell_any},
     {HB_LOG_BUFFERS, FAMILY_JAX, "xla-gpu", hb_tell_xla},
     {HB_LOG_REMAT, FAMILY_JAX, NULL, hb_tell_remat},
     {HB_LOG_MAXTEXT, FAMILY_JAX, NULL, hb_tell_totals},
@@ -357,8 +358,8 @@ static bool is_list_only(const struct hb_log *log, enum hb_log_kind kind)
 /* What TensorRT's builder could not get for a tactic that it then did without. */
 static bool is_passed_over(const struct hb_log *log, enum hb_log_kind kind)
 {
-    return (kind == HB_LOG_RUNTIME || kind == HB_LOG_PLAIN) && hb_log_seen(log, HB_LOG_TACTIC) &&
-           !log->mark[HB_MARK_NO_ENGINE];
+    return (kind == HB_LOG_RUNTIME || kind == HB_LOG_PLAIN || kind == HB_LOG_ANY) &&
+           hb_log_seen(log, HB_LOG_TACTIC) && !log->mark[HB_MARK_NO_ENGINE];
 }
 
 static const struct source *find_source(const struct hb_log *log)
@@ -385,6 +386,9 @@ static enum family family_of(const struct hb_log *log, const struct source *sour
 static const char *compiler_of(const struct hb_log *log, const struct source *source)
 {
     bool tpu = log->mark[HB_MARK_TPU] || hb_str_starts(log->setting[HB_SET_DEVICE], "tpu");
+    if (source->kind == HB_LOG_TPU_SCOPED && /* a GPU's, of a kernel of anybody's */
+        hb_str_same(log->message[HB_LOG_TPU_SCOPED].name, "shared memory"))
+        return NULL;
     return source->kind == HB_LOG_XLA_ALLOC && tpu ? "xla-tpu" : source->compiler;
 }
 
@@ -394,7 +398,7 @@ static bool is_of_a_step(const struct teller *t)
     const struct hb_story *s = t->story;
     bool other = s->cause == HB_CAUSE_CORRUPT || s->cause == HB_CAUSE_ONCHIP ||
                  s->cause == HB_CAUSE_HOST || s->kind == HB_LOG_SERVE ||
-                 s->kind == HB_LOG_RUNTIME || s->kind == HB_LOG_TACTIC ||
+                 s->kind == HB_LOG_RUNTIME || s->kind == HB_LOG_TACTIC || s->kind == HB_LOG_ANY ||
                  s->framework == HB_FW_LOG_TENSORFLOW;
     return !other && !hb_teller_generates(t);
 }

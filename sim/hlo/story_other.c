@@ -34,7 +34,7 @@ static const struct small {
      "A kernel asks for more of an on-chip memory (vmem, smem, ...) than there is.",
      "This is not the device's main memory: blocks of a kernel are too large, or a compiler flag "
      "gives it too little.",
-     HB_KNOB_DUMP},
+     HB_KNOB_BLOCKS},
     {HB_LOG_PLAIN, HB_CAUSE_UNKNOWN, "The driver says out of memory, without figures.",
      "The log has nothing that tells how much was wanted, or by what.", HB_KNOB_DUMP},
     {HB_LOG_TACTIC, HB_CAUSE_NONE,
@@ -65,6 +65,19 @@ static void note_times(const struct teller *t)
         hb_teller_note(t, "The log says so %lld times.", (long long)times);
 }
 
+/* The driver's bare word: what else the log tells. */
+static void tell_plainly(const struct teller *t)
+{
+    if (hb_str_same(t->log->message[HB_LOG_PLAIN].name, HB_LOG_CONTEXT)) {
+        hb_teller_cause(t, HB_CAUSE_OTHERS,
+                        "The driver found no room even for a context of its own: other processes "
+                        "hold the device.");
+        hb_teller_knob(t, HB_KNOB_OTHERS, -1);
+    }
+    if (t->log->framework[HB_FW_LOG_GGML])
+        hb_teller_knob(t, HB_KNOB_FEWER, -1);
+}
+
 void hb_tell_small(const struct teller *t)
 {
     struct hb_story *s = t->story;
@@ -76,6 +89,8 @@ void hb_tell_small(const struct teller *t)
             continue;
         s->title = smalls[i].title;
         hb_teller_cause(t, smalls[i].cause, smalls[i].because);
+        if (s->kind == HB_LOG_PLAIN)
+            tell_plainly(t);
         hb_teller_knob(t, smalls[i].knob, -1);
     }
     if (s->kind == HB_LOG_TACTIC)
@@ -112,6 +127,12 @@ void hb_tell_serve(const struct teller *t)
                                        "end, or (where host and device share it) by the host.",
                                        hb_teller_size(t, capacity - free_bytes)));
         hb_teller_knob(t, HB_KNOB_OTHERS, capacity - free_bytes);
+    } else if (hb_str_same(t->log->message[s->kind].name, HB_LOG_WARM_UP)) {
+        s->title = "The server found no room for the largest batch that it is to take.";
+        s->wanted_of = "the batch";
+        hb_teller_cause(t, HB_CAUSE_SIZE,
+                        "Weights and cache are laid out by then; logits of as many sequences as it "
+                        "may take at once come on top.");
     } else {
         s->title =
             "The server's share of the device leaves no room for its cache of keys and values.";
@@ -134,6 +155,25 @@ static enum hb_log_framework runtime_of(const char *name)
                                             : HB_FW_LOG_COUNT;
 }
 
+/* Less than was free, or all of what it was given. */
+static void tell_limit(const struct teller *t, int64_t free_bytes)
+{
+    if (t->story->wanted_bytes >= 0 && t->story->wanted_bytes <= free_bytes)
+        hb_teller_cause(
+            t, HB_CAUSE_LIMIT,
+            "More was free than was asked for: the driver refused for another reason (a "
+            "limit on one allocation or on locked memory, a number of mappings), or the "
+            "free memory lies in pieces.");
+    else
+        hb_teller_cause(
+            t, HB_CAUSE_LIMIT,
+            "A limit refused, not what was left: the most that an arena or a pool may hold "
+            "(gpu_mem_limit, max_mem, maximum_pool_size), or the largest size of one allocation.");
+    hb_teller_knob(t, HB_KNOB_LIMIT, -1);
+    hb_teller_knob(t, HB_KNOB_FEWER, -1);
+    hb_teller_knob(t, HB_KNOB_OTHERS, -1);
+}
+
 /* Runtimes that lay out a whole model, or a layer's scratch, in one piece. */
 void hb_tell_runtime(const struct teller *t)
 {
@@ -149,6 +189,10 @@ void hb_tell_runtime(const struct teller *t)
     s->available_of = "what was free";
     s->capacity_bytes = capacity;
     hb_teller_figures(t, hb_teller_fact(t, HB_FACT_ASKED), free_bytes, -1);
+    if (free_bytes >= 0 && (s->wanted_bytes <= free_bytes || hb_str_same(name, "ONNX Runtime"))) {
+        tell_limit(t, free_bytes);
+        return;
+    }
     if (loads)
         hb_teller_cause(t, HB_CAUSE_STATE,
                         "It failed while the model was loaded: the weights that were to lie on "
@@ -174,11 +218,14 @@ void hb_tell_host(const struct teller *t)
     const char *name = t->log->message[s->kind].name;
     int64_t resident = hb_teller_fact(t, HB_FACT_RESIDENT);
     int64_t asked = hb_teller_fact(t, HB_FACT_ASKED);
-    bool refused = hb_str_same(name, "allocation");
-    s->title = refused ? "The host had no room for an allocation."
-                       : "The host's memory ran out: the system ended a process.";
+    bool refused = hb_str_same(name, HB_LOG_REFUSED);
+    bool worker = hb_str_same(name, HB_LOG_WORKER);
+    s->title = refused  ? "The host had no room for an allocation."
+               : worker ? "A worker nears its share of the host's memory."
+                        : "The host's memory ran out: the system ended a process.";
     s->wanted_of = resident >= 0 ? "what the process held when it was ended"
                    : refused     ? "one allocation, in the host's memory"
+                   : worker      ? "what the worker holds"
                                  : "what stood in the node's memory";
     s->available_of = "there is";
     hb_teller_figures(t, resident >= 0 ? resident : asked, hb_teller_fact(t, HB_FACT_CAPACITY), -1);
@@ -186,5 +233,33 @@ void hb_tell_host(const struct teller *t)
                     "This is not the device's memory. Pinned buffers, offloaded states, loader "
                     "workers and checkpoints that are gathered on one host live there.");
     hb_teller_knob(t, HB_KNOB_HOST_MEMORY, -1);
+    note_times(t);
+}
+
+/* Words that no form knows: what was found around them. */
+void hb_tell_any(const struct teller *t)
+{
+    struct hb_story *s = t->story;
+    int64_t asked = hb_teller_fact(t, HB_FACT_ASKED);
+    int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
+    s->title = "Memory was refused, in words that are read here by their figures only.";
+    s->wanted_of = "one request";
+    s->available_of = "there is";
+    if (t->log->framework[HB_FW_LOG_GGML])
+        s->framework = HB_FW_LOG_GGML;
+    hb_teller_figures(t, asked, free_bytes, -1);
+    if ((free_bytes >= asked && asked >= 0) ||
+        hb_str_same(t->log->message[s->kind].name, HB_LOG_LIMIT))
+        tell_limit(t, free_bytes);
+    else if (asked >= 0)
+        hb_teller_cause(t, HB_CAUSE_SIZE, "What is held already left too little for the request.");
+    else
+        hb_teller_cause(t, HB_CAUSE_UNKNOWN,
+                        "The log has nothing that tells how much was wanted, or by what.");
+    if (s->framework == HB_FW_LOG_GGML)
+        hb_teller_knob(t, HB_KNOB_FEWER, -1);
+    if (asked < 0)
+        hb_teller_knob(t, HB_KNOB_DUMP, -1);
+    hb_teller_knobs(t);
     note_times(t);
 }

@@ -42,6 +42,9 @@ static struct figures read_figures(const struct teller *t)
         f.process = f.others;
         f.others = -1;
     }
+    /* A process that holds much and gave PyTorch nothing: its memory is another library's. */
+    if (f.process > 0 && f.allocated == 0 && f.process > f.capacity / 2)
+        f.lost = f.process - f.reserved;
     if (f.process >= f.reserved && f.reserved >= 0)
         f.beside = f.process - f.reserved;
     if (f.process < 0 && f.others < 0 && f.reserved >= 0 && f.free_bytes >= 0 &&

@@ -303,7 +303,9 @@ static struct pool find_pool(const struct teller *t)
     int64_t dumped = hb_log_fact(log, HB_LOG_BFC_DUMP, HB_FACT_IN_USE);
     if (p.limit < 0)
         p.limit = hb_log_fact(log, HB_LOG_BFC_DUMP, HB_FACT_LIMIT);
-    if (dumped >= 0)
+    /* The dump's own sum is rounded in print; the statistics' is exact. */
+    if (dumped >= 0 && (p.in_use < 0 || log->message[HB_LOG_BFC_DUMP].step[HB_FACT_IN_USE] == 1 ||
+                        log->message[HB_LOG_STATS].step[HB_FACT_IN_USE] > 1))
         p.in_use = dumped;
     if (p.free_bytes < 0)
         p.free_bytes = hb_log_fact(log, HB_LOG_BFC_DUMP, HB_FACT_BIN_FREE);
@@ -497,6 +499,28 @@ static const char *title_of_xla(const struct teller *t)
     return "The runtime could not get what the program asked for.";
 }
 
+/* Whether most of the device was taken before the program began. */
+static bool is_taken(const struct teller *t)
+{
+    int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
+    int64_t all = hb_teller_fact(t, HB_FACT_CAPACITY);
+    return t->story->kind == HB_LOG_DRIVER && free_bytes >= 0 && all > 0 && free_bytes < all / 2;
+}
+
+static void tell_taken(const struct teller *t)
+{
+    int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
+    int64_t taken = hb_teller_fact(t, HB_FACT_CAPACITY) - free_bytes;
+    t->story->available_of = "what was free when it began";
+    hb_teller_figures(t, t->story->wanted_bytes, free_bytes, -1);
+    hb_teller_cause(t, HB_CAUSE_OTHERS,
+                    hb_teller_text(t,
+                                   "%s of the device were taken before the program began: by "
+                                   "another process, or one of an earlier start.",
+                                   hb_teller_size(t, taken)));
+    hb_teller_knob(t, HB_KNOB_OTHERS, taken);
+}
+
 void hb_tell_xla(const struct teller *t)
 {
     struct hb_story *s = t->story;
@@ -516,6 +540,8 @@ void hb_tell_xla(const struct teller *t)
         s->wanted_of = "all that the program keeps on a device";
         hb_teller_figures(t, hb_teller_fact(t, HB_FACT_TOTAL), -1, -1);
         hb_teller_cause(t, HB_CAUSE_NONE, "The log has no failure beside this list.");
+    } else if (is_taken(t)) {
+        tell_taken(t);
     } else if (!tell_replication(t, asked)) {
         note_arena(t, asked);
         find_pool_cause(t, asked, p);
@@ -531,6 +557,20 @@ void hb_tell_remat(const struct teller *t)
     struct hb_story *s = t->story;
     int64_t target = hb_teller_fact(t, HB_FACT_TARGET);
     int64_t reached = hb_teller_fact(t, HB_FACT_REACHED);
+    int64_t held = hb_teller_fact(t, HB_FACT_ARGUMENT);
+    if (held >= 0) {
+        s->title = "What the program is given and gives back is more than the device has for it.";
+        s->wanted_of = "arguments and outputs";
+        s->available_of = "what a program may use";
+        hb_teller_figures(t, held, hb_teller_fact(t, HB_FACT_LIMIT), -1);
+        hb_teller_cause(t, HB_CAUSE_OUTPUTS,
+                        "Outputs stand beside the arguments that they replace, unless those are "
+                        "donated; temporaries come on top.");
+        hb_teller_knob(t, HB_KNOB_DONATE, -1);
+        hb_teller_knobs(t);
+        note_neighbours(t);
+        return;
+    }
     s->title = "XLA warned while compiling that its program stays above the memory it aims at. "
                "That is no failure yet.";
     s->wanted_of = "temporaries and outputs after recomputation";

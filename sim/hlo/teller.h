@@ -47,5 +47,6 @@ void hb_tell_small(const struct teller *t);
 void hb_tell_serve(const struct teller *t);
 void hb_tell_runtime(const struct teller *t);
 void hb_tell_host(const struct teller *t);
+void hb_tell_any(const struct teller *t);
 
 #endif

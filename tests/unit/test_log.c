@@ -227,12 +227,48 @@ static void messages_without_figures_are_seen(void **state)
         {"Out of memory: Killed process 123 (python) total-vm:1kB", HB_LOG_HOST},
         {"DataLoader worker (pid 12) is killed by signal: Killed.", HB_LOG_HOST},
         {"slurmstepd: error: Detected 1 oom_kill event in StepId=1.0", HB_LOG_HOST},
+        {"Out of memory while trying to allocate lots", HB_LOG_ANY},
+        {"Error out of memory at line 88 in file ops.cu", HB_LOG_ANY},
+        {"the arena is full: Buffer allocation failed", HB_LOG_ANY},
+        {"std::bad_alloc", HB_LOG_HOST},
+        {"mmap: Cannot allocate memory", HB_LOG_HOST},
+        {"Container killed, exit code 137", HB_LOG_HOST},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct hb_log *log = read_text(cases[i].text);
         assert_true(hb_log_seen(log, cases[i].kind));
         assert_int_equal(log->message[cases[i].kind].line, 1);
     }
+}
+
+/* What was asked and what there was, around words that no form knows. */
+static void figures_stand_around_any_words(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t asked;
+        int64_t free_bytes;
+    } cases[] = {
+        {"insufficient memory: requested 8192 bytes, available 4096 bytes", 8192, 4096},
+        {"widget: could not allocate 2.00 GiB of device memory (512.00 MiB free)", 2147483648,
+         536870912},
+        {"OUT_OF_DEVICE_MEMORY: size=1048576", 1048576, -1},
+        {"failed to allocate memory for torch.Size([2, 8]), torch.float16", 32, -1},
+        {"not enough memory for a buffer of 4096x4096", -1, -1},
+        {"out of memory at line 88", -1, -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hb_log *log = read_text(cases[i].text);
+        assert_true(hb_log_seen(log, HB_LOG_ANY));
+        assert_int_equal(hb_log_fact(log, HB_LOG_ANY, HB_FACT_ASKED), cases[i].asked);
+        assert_int_equal(hb_log_fact(log, HB_LOG_ANY, HB_FACT_FREE), cases[i].free_bytes);
+    }
+    assert_true(hb_log_seen(read_text("Allocation failed: size 4503599627370496000 of a tensor"),
+                            HB_LOG_CORRUPT));
+    /* A line that a form knows is no other refusal besides. */
+    assert_false(
+        hb_log_seen(read_text("Out of memory while trying to allocate 512 bytes."), HB_LOG_ANY));
 }
 
 /* Words of a message that are no message. */
@@ -251,7 +287,8 @@ static void other_text_is_passed_over(void **state)
         "Allocator (GPU_0_bfc) is happy",
         "program 5.00G arguments 3.00G reserved 2.00G",
         "Size: 5.00G\nShape: f32[2]\n",
-        "Out of memory while trying to allocate lots",
+        "If you see out of memory, try a smaller batch",
+        "please leave some memory to avoid out of memory",
         "Attempting to allocate 8.00M.",
         "Stats: \nAllocatorStats\n",
     };
@@ -563,6 +600,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_have_their_figures),
         cmocka_unit_test(messages_without_figures_are_seen),
+        cmocka_unit_test(figures_stand_around_any_words),
         cmocka_unit_test(other_text_is_passed_over),
         cmocka_unit_test(lists_have_their_entries),
         cmocka_unit_test(long_lists_are_counted_and_cut),
