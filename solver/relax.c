@@ -312,7 +312,8 @@ static bool lower_full(struct relax *x)
     struct hb_block *blocks = hb_arena_alloc(x->arena, count, sizeof *blocks);
     for (size_t i = 0; i < count; i++) {
         blocks[i] = spec.model.blocks[i];
-        blocks[i].remat = (struct hb_remat){HB_POLICY_FULL, 0, 0};
+        if (hb_block_steps(&blocks[i]) > 1) /* the policy of one step is not searched */
+            blocks[i].remat = (struct hb_remat){HB_POLICY_FULL, 0, 0};
     }
     spec.model.blocks = blocks;
     hb_diag_init(&diag, x->arena);
@@ -347,13 +348,28 @@ static int64_t solve_within(struct relax *x, int64_t budget_bytes, int64_t host_
     return status == HB_ILP_OPTIMAL ? (int64_t)floor(lp->bound * ms) : 0;
 }
 
+/* Layers that stand in the program one by one are no loops: what is copied or made again there is
+ * not told from what the ends do (unroll 4 of 4 layers: the copies of a policy that keeps all were
+ * taken for those of any, 1.5 % above the step). A block of one step has one policy. */
+static bool is_scanned(const struct hb_spec *spec)
+{
+    if (spec->mesh[HB_AX_PIPELINE] > 1 || spec->stack.form != HB_FORM_SCAN)
+        return false;
+    for (int i = 0; i < spec->model.block_count; i++) {
+        int32_t steps = hb_block_steps(&spec->model.blocks[i]);
+        if (steps > 1 && steps <= spec->stack.unroll)
+            return false;
+    }
+    return true;
+}
+
 void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, struct hb_relax *out)
 {
     struct relax x = {.arena = scratch, .ask = ask};
     int64_t busy[HB_STREAM_COUNT] = {0};
     *out = (struct hb_relax){0};
-    if (ask->cell_spec->mesh[HB_AX_PIPELINE] > 1 || ask->cell_spec->stack.form != HB_FORM_SCAN ||
-        !hb_segment_lower_floor(scratch, ask->cell_spec, &x.all) || !lower_full(&x))
+    if (!is_scanned(ask->cell_spec) || !hb_segment_lower_floor(scratch, ask->cell_spec, &x.all) ||
+        !lower_full(&x))
         return;
     hb_cost_init(&x.cost, &x.full, ask->device);
     x.again = hb_segment_optional_ops(scratch, &x.full);

@@ -58,7 +58,7 @@ struct hb_relax {
     uint32_t columns;
 };
 
-/* For scans without a pipeline; of others the bound is 0. */
+/* For scans without a pipeline, of which no block is unrolled whole; of others the bound is 0. */
 void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, struct hb_relax *out);
 
 #endif

@@ -2,6 +2,7 @@
  * the form of its program. */
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/str.h"
 #include "sim/engine/lend.h"
 #include "sim/engine/run.h"
 #include "sim/ir/lower.h"
@@ -37,6 +38,53 @@ static bool lower_parts(struct hb_building *w, const struct hb_part *parts, uint
     return hb_lower(w->arena, &diag, &spec, out);
 }
 
+/* The next op of [at, end) that does something, of the ends or of a group that is among the parts;
+ * of a program without groups (w null): of all. */
+static uint32_t next_op(const struct hb_building *w, const struct hb_program *p, uint32_t at,
+                        const bool *is_part)
+{
+    for (; at < p->op_count; at++) {
+        uint32_t owner = w ? w->o.op_owner[at] : HB_ENDS;
+        if (p->ops[at].kind != HB_OP_MARK && (owner == HB_ENDS || is_part[owner]))
+            return at;
+    }
+    return at;
+}
+
+static bool is_same_op(const struct hb_op *a, const struct hb_op *b)
+{
+    return a->kind == b->kind && a->stream == b->stream && a->phase == b->phase;
+}
+
+/* Whether the parts' program has the sample's ops in the sample's order, of the ends no more. Where
+ * policies of several blocks together decide on it, peaks may agree for each policy alone and not
+ * for all of them. */
+static bool has_form(const struct hb_building *w, const struct hb_part *parts, uint32_t count,
+                     const struct hb_program *p)
+{
+    bool *is_part = hb_arena_alloc(w->arena, w->pair.group_count, sizeof *is_part);
+    for (uint32_t i = 0; i < count; i++)
+        is_part[parts[i].item] = true;
+    uint32_t at = next_op(NULL, p, 0, NULL);
+    for (uint32_t i = next_op(w, &w->a, 0, is_part); i < w->a.op_count;
+         i = next_op(w, &w->a, i + 1, is_part)) {
+        const struct hb_op *op = &w->a.ops[i];
+        bool ends = w->o.op_owner[i] == HB_ENDS;
+        bool same = at < p->op_count && is_same_op(&p->ops[at], op) &&
+                    (!ends || hb_str_same(p->ops[at].name, op->name));
+        if (!same && !ends)
+            return false;
+        at = same ? next_op(NULL, p, at + 1, NULL) : at;
+    }
+    return at == p->op_count;
+}
+
+/* More blocks than one have policies to choose from. */
+static bool is_joint(const struct hb_segment *s)
+{
+    return s->items[0].block != s->items[s->item_count - 1].block;
+}
+
 /* Whether the engine finds for these parts what the sums say. */
 static bool check_parts(struct hb_building *w, const struct hb_part *parts, uint32_t count)
 {
@@ -46,6 +94,7 @@ static bool check_parts(struct hb_building *w, const struct hb_part *parts, uint
     struct hb_memory m;
     struct hb_price price;
     bool ok = lower_parts(w, parts, count, &p);
+    ok = ok && (!is_joint(w->s) || has_form(w, parts, count, &p));
     if (ok) {
         hb_run_memory_live(w->arena, &p, &m);
         hb_segment_price(w->s, parts, count, &price);

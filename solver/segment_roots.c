@@ -119,12 +119,14 @@ int hb_building_kind(const struct hb_building *w, uint32_t root)
     return w->a.bufs[root].space == HB_SPACE_HOST ? HB_BYTES_HOST : HB_BYTES_DEVICE;
 }
 
-/* Not in a floor: what policies save,
- * and stacks made ready for gathers (with remat none XLA:GPU reads those of kept casts instead). */
+/* Not in a floor: what policies save, stacks made ready for gathers (with remat none XLA:GPU reads
+ * those of kept casts instead), and what an update makes for itself, one stack after another: a
+ * block in two runs has two smaller ones (muon's iterates). */
 bool hb_building_counts(const struct hb_building *w, uint32_t root)
 {
     const struct hb_buf *b = &w->a.bufs[root];
     bool varies = b->category == HB_CAT_SAVED || b->category == HB_CAT_COMMUNICATION;
+    varies = varies || (b->category == HB_CAT_OPTIMIZER && !w->is_fixed[root]);
     return b->space != HB_SPACE_CHIP && !(w->floor && varies);
 }
 

@@ -286,6 +286,21 @@ static void test_kept_parts_are_parts(void **state)
     assert_true(tally.relaxed > 0);
 }
 
+/* Four layers that are unrolled whole; muon's iterates, of one stack after another; blocks of whose
+ * policies together a kind of order follows. */
+static void test_bounds_know_other_forms(void **state)
+{
+    (void)state;
+    static const uint64_t seeds[] = {15822, 7163, 6570};
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
+        struct tally tally = {0};
+        struct hb_arena *arena = hb_arena_new();
+        assert_true(try_seed(arena, seeds[i], &tally));
+        assert_true(tally.floors > 0);
+        hb_arena_free(arena);
+    }
+}
+
 static void test_bounds_hold(void **state)
 {
     (void)state;
@@ -309,6 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_runs_have_names), cmocka_unit_test(test_iterations_keep_their_input),
-        cmocka_unit_test(test_kept_parts_are_parts), cmocka_unit_test(test_bounds_hold)};
+        cmocka_unit_test(test_kept_parts_are_parts), cmocka_unit_test(test_bounds_know_other_forms),
+        cmocka_unit_test(test_bounds_hold)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
