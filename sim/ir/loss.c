@@ -506,9 +506,12 @@ static void make_whole(struct hb_lower *lo, struct hb_ends *ends, uint32_t x, ui
 /* Summed after the layers. */
 static void start_grad(struct hb_lower *lo, struct hb_ends *ends, const struct hb_loss_pass *c)
 {
-    /* Beside the products (v5e) both wait; between padded gathers the labels' logits are read
-     * before (70B over fsdp 64 of v5p, 8192 tokens: one f32[8192,128256], not two). */
-    bool read = !hb_sequence_gathers_known(lo) && !lo->spec->loss.onehot;
+    /* Beside the products (v5e) both wait, of one sequence (8 layers of 2048 and 8192, 49,152
+     * words, fsdp 64, data 2 to 8 beside fsdp 32 to 8, 2 to 8 sequences: the f32 logits end with
+     * the loss; 24 layers of 4096, data 4 and fsdp 16: of one of 4,096 or 8,192 tokens they wait,
+     * of two of 2,048 they don't); between padded gathers the labels' logits are read before (70B
+     * over fsdp 64 of v5p, 8192 tokens: one f32[8192,128256], not two). */
+    bool read = !hb_sequence_gathers_known(lo) && !lo->spec->loss.onehot && lo->local.batch == 1;
     ends->pending_logits = read ? c->logits : HB_NONE;
     make_whole(lo, ends, c->x, c->dlogits);
 }

@@ -316,8 +316,31 @@ static void what_runs_beside_products_waits(void **state)
     const char *words = "model.vocab=128256";
     struct low two = BESIDE(words, "batch.global=128"), one = BESIDE(words, "batch.global=64");
     assert_true(lives_at(&two, whole, op) && lives_at(&one, whole, op));
+    struct low data = BESIDE(words, "batch.global=128", "mesh={data: 2, fsdp: 32}");
     assert_true(lives_at(&one, "logits", op));
+    assert_false(lives_at(&two, "logits", op) || lives_at(&data, "logits", op));
     assert_true(find_op(&two, "gradient of the head") < find_op(&two, "gradient through the head"));
+}
+
+/* Whether gate's gradient has a place of its own in the layers' backward pass. */
+static bool is_gate_apart(const struct low *l)
+{
+    return find(l, "mlp gate, gradient") != HB_NONE;
+}
+
+/* 8 layers of 2048 and 8192, data 8 beside fsdp 8, 4,096 tokens: four bf16[2,2048,8192] on v5p and
+ * v6e, with 2,048 tokens and on v5e three. */
+static void gates_gradient_lies_apart(void **state)
+{
+    (void)state;
+    static const char mesh[] = "mesh={data: 8, fsdp: 8}", count[] = "hardware.count=64";
+    static const char many[] = "batch={global: 128, seq: 2048}";
+    static const char d[] = "model.d_model=2048", few[] = "batch={global: 64, seq: 2048}";
+    struct low v5p = DENSE(mesh, count, d, many), some = DENSE(mesh, count, d, few);
+    struct low v6e = DENSE(mesh, count, d, many, "hardware.device=tpu-v6e");
+    struct low v5e = DENSE(mesh, count, d, many, "hardware.device=tpu-v5e");
+    assert_true(is_gate_apart(&v5p) && is_gate_apart(&v6e));
+    assert_false(is_gate_apart(&some) || is_gate_apart(&v5e));
 }
 
 /* mixtral/base: casts of gate and up, [.., 64, ..] with the 64 along the lanes, take twice their
@@ -646,6 +669,7 @@ int main(void)
         TEST(between_gathers_the_least_is_taken),
         TEST(a_narrow_product_chooses_between_gathers),
         TEST(what_runs_beside_products_waits),
+        TEST(gates_gradient_lies_apart),
         TEST(shards_along_the_lanes_are_padded),
         TEST(rings_of_one_sequence_wait),
         TEST(the_sequence_says_what_waits),
