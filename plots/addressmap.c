@@ -160,9 +160,23 @@ static void draw_buffers(struct hb_canvas *c, const struct hb_frame *f, const st
         record_buffer(c, &o->buffers[i], buffer_box(f, &o->buffers[i]));
 }
 
+/* The part of a buffer's box that the line at the peak leaves: the wider one. */
+static struct hb_box beside_line(struct hb_box box, double px)
+{
+    static const double air = 3;
+    double right = box.x + box.w;
+    if (px < box.x - air || px > right + air)
+        return box;
+    double before = px - box.x, after = right - px;
+    if (before > after)
+        return (struct hb_box){box.x, box.y, fmax(0, before - air), box.h};
+    return (struct hb_box){px + air, box.y, fmax(0, after - air), box.h};
+}
+
 /* Names in the boxes that hold them, the largest buffers first; the end of a name tells more than
  * its start, but both are kept. */
-static void name_buffers(struct hb_canvas *c, const struct hb_frame *f, const struct hb_outcome *o)
+static void name_buffers(struct hb_canvas *c, const struct hb_frame *f, const struct hb_outcome *o,
+                         double peak_px)
 {
     const struct hb_shown_buffer **sorted =
         hb_arena_alloc(c->arena, o->buffer_count, sizeof(const struct hb_shown_buffer *));
@@ -170,7 +184,7 @@ static void name_buffers(struct hb_canvas *c, const struct hb_frame *f, const st
         sorted[i] = &o->buffers[i];
     qsort(sorted, o->buffer_count, sizeof(const struct hb_shown_buffer *), compare_sizes);
     for (uint32_t i = 0; i < o->buffer_count && i < 200; i++) {
-        struct hb_box box = buffer_box(f, sorted[i]);
+        struct hb_box box = beside_line(buffer_box(f, sorted[i]), peak_px);
         struct hb_style style = hb_canvas_style(c, "buffer");
         style.size = fmax(6, c->em * 0.85);
         style.plated = true;
@@ -212,18 +226,20 @@ static double last_op(const struct hb_outcome *o)
     return (double)last + 1;
 }
 
-static void draw_peak(struct hb_canvas *c, const struct hb_frame *f, struct hb_heap_use use)
+static void draw_peak(struct hb_canvas *c, const struct hb_frame *f, struct hb_heap_use use,
+                      double px)
 {
-    double px = hb_scale_at(&f->x, (double)use.at_op + 0.5);
     struct hb_style style = hb_canvas_style(c, "peak");
     style.bold = true;
     style.down = HB_ALIGN_END;
     style.across = px > f->area.x + f->area.w / 2 ? HB_ALIGN_END : HB_ALIGN_START;
     char bytes[HB_TICK_TEXT];
     hb_unit_print(HB_UNIT_BYTES, (double)use.live_peak_bytes, bytes);
-    hb_draw_line(c->draw, (struct hb_point){px, f->area.y - c->em * 0.3},
-                 (struct hb_point){px, f->area.y + f->area.h},
-                 (struct hb_pen){hb_canvas_ink(c, HB_INK_TEXT), 1.2, true});
+    const struct hb_pen pens[] = {{hb_canvas_ink(c, HB_INK_BACK), 2.6, false},
+                                  {hb_canvas_ink(c, HB_INK_TEXT), 1.2, true}};
+    for (int i = 0; i < 2; i++) /* with a rim, to be seen on dark buffers, too */
+        hb_draw_line(c->draw, (struct hb_point){px, f->area.y - c->em * 0.3},
+                     (struct hb_point){px, f->area.y + f->area.h}, pens[i]);
     hb_canvas_label(c, hb_arena_printf(c->arena, "most in use: %s", bytes),
                     (struct hb_point){px, f->area.y - c->em * 0.3}, style);
 }
@@ -250,8 +266,10 @@ void hb_addressmap_draw(struct hb_canvas *c, const struct hb_outcome *o)
     hb_draw_clip(c->draw, f.area);
     draw_buffers(c, &f, o);
     hb_draw_unclip(c->draw);
-    draw_peak(c, &f, hb_addressmap_use(c->arena, o));
-    name_buffers(c, &f, o);
+    struct hb_heap_use use = hb_addressmap_use(c->arena, o);
+    double peak_px = hb_scale_at(&f.x, (double)use.at_op + 0.5);
+    draw_peak(c, &f, use, peak_px);
+    name_buffers(c, &f, o, peak_px);
     double y = page.y + page.h + c->em * 0.6;
     if (keyed)
         hb_legend_draw(c, (struct hb_box){page.x, y, page.w, legend}, keys, count);

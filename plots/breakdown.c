@@ -259,9 +259,10 @@ static void draw_budget(struct view *v)
         hb_arena_printf(c->arena, "budget %s", hb_unit_print(HB_UNIT_BYTES, (double)budget, bytes));
     style.across = px + hb_canvas_width(c, text, &style) / 2 > c->look.width - 2 ? HB_ALIGN_END
                                                                                  : HB_ALIGN_MIDDLE;
-    hb_draw_line(c->draw, (struct hb_point){px, area->y}, (struct hb_point){px, area->y + area->h},
-                 (struct hb_pen){style.rgb, 1.6, true});
+    struct hb_pen pen = {style.rgb, 1.6, true};
     hb_canvas_label(c, text, (struct hb_point){px, area->y - 1}, style);
+    hb_canvas_rule(c, (struct hb_point){px, area->y}, (struct hb_point){px, area->y + area->h},
+                   &pen, 1);
 }
 
 static double widest(struct view *v, bool names)
@@ -308,32 +309,41 @@ static void make_frame(struct view *v, struct hb_box page)
         v->frame.area.h = used;
 }
 
-/* The largest tensors of the one configuration, as many as there is room for. */
+/* One of the largest tensors: its colour, bytes and name. */
+static void list_tensor(struct view *v, const struct hb_shown_tensor *t, struct hb_box row)
+{
+    struct hb_canvas *c = v->c;
+    struct hb_style style = hb_canvas_style(c, "tensor");
+    char bytes[HB_TICK_TEXT];
+    double side = style.size * 0.8;
+    hb_draw_box(c->draw, (struct hb_box){row.x, row.y + (row.h - side) / 2 - 1, side, side},
+                hb_ink_category(c->look.theme, t->category));
+    style.across = HB_ALIGN_END;
+    hb_canvas_label(c, hb_unit_print(HB_UNIT_BYTES, (double)t->bytes, bytes),
+                    (struct hb_point){row.x + c->em * 7, row.y}, style);
+    style.across = HB_ALIGN_START;
+    hb_canvas_label(c, hb_canvas_shorten(c, t->name, row.w - c->em * 8, &style),
+                    (struct hb_point){row.x + c->em * 8, row.y}, style);
+}
+
+/* The largest tensors of the one configuration, as many as there is room for, in columns. */
 static void list_tensors(struct view *v, struct hb_box box)
 {
     struct hb_canvas *c = v->c;
     const struct hb_outcome *o = v->outcomes;
     struct hb_style style = hb_canvas_style(c, "tensor");
-    double line = hb_canvas_line(c, &style) * 1.2, side = style.size * 0.8;
+    double line = hb_canvas_line(c, &style) * 1.2;
     uint32_t rows = box.h > 3 * line ? (uint32_t)(box.h / line) - 1 : 0;
+    uint32_t columns = (uint32_t)fmax(1, floor(box.w / (c->em * 27)));
     if (!rows || !o->tensor_count)
         return;
     style.bold = true;
     hb_canvas_label(c, "largest tensors", (struct hb_point){box.x, box.y}, style);
-    style.bold = false;
-    for (uint32_t i = 0; i < rows && i < o->tensor_count; i++) {
-        const struct hb_shown_tensor *t = &o->tensors[i];
-        char bytes[HB_TICK_TEXT];
-        double y = box.y + line * (i + 1);
-        hb_draw_box(c->draw, (struct hb_box){box.x, y + (line - side) / 2 - 1, side, side},
-                    hb_ink_category(c->look.theme, t->category));
-        style.across = HB_ALIGN_END;
-        hb_canvas_label(c, hb_unit_print(HB_UNIT_BYTES, (double)t->bytes, bytes),
-                        (struct hb_point){box.x + c->em * 7, y}, style);
-        style.across = HB_ALIGN_START;
-        hb_canvas_label(c, hb_canvas_shorten(c, t->name, box.w - c->em * 8, &style),
-                        (struct hb_point){box.x + c->em * 8, y}, style);
-    }
+    for (uint32_t i = 0; i < rows * columns && i < o->tensor_count; i++)
+        list_tensor(v, &o->tensors[i],
+                    (struct hb_box){box.x + box.w / columns * (i / rows),
+                                    box.y + line * (i % rows + 1),
+                                    box.w / columns - (columns > 1 ? c->em : 0), line});
 }
 
 void hb_breakdown_draw(struct hb_canvas *c, const struct hb_outcome *outcomes, uint32_t count)
@@ -358,11 +368,11 @@ void hb_breakdown_draw(struct hb_canvas *c, const struct hb_outcome *outcomes, u
     hb_canvas_add_axis(c, v.frame.x_name, &v.frame.x, false);
     for (uint32_t i = 0; i < count; i++)
         walk_bar(&v, i, draw_part);
-    draw_budget(&v);
     for (uint32_t i = 0; i < count; i++) {
         walk_bar(&v, i, name_part);
         name_outcome(&v, i);
     }
+    draw_budget(&v);
     double y = v.frame.area.y + v.frame.area.h + c->em * 3.6;
     if (legend > 0)
         y += hb_legend_draw(c, (struct hb_box){page.x, y, page.w, c->look.height - y}, keys,

@@ -3,10 +3,12 @@
 #include "plots/canvas.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/json_write.h"
+#include "plots/trace.h"
 
 struct square {
     uint32_t *boxes;
@@ -38,6 +40,17 @@ static struct hb_label_grid *make_grid(struct hb_arena *arena, const struct hb_l
     return g;
 }
 
+/* Text that can be read on a page as small as a stamp allows; on large ones, which are looked at
+ * from afar, it grows with them, but slower. */
+static double usual_em(const struct hb_look *look)
+{
+    static const double plain = 13, plain_at = 16, most = 20;
+    double size = fmin(look->width / 60, look->height / 15);
+    if (size > plain_at)
+        return fmin(most, plain * sqrt(size / plain_at));
+    return fmin(plain, fmax(6.5, size));
+}
+
 struct hb_canvas *hb_canvas_new(struct hb_arena *arena, const struct hb_look *look,
                                 enum hb_format format, const char *title)
 {
@@ -45,8 +58,7 @@ struct hb_canvas *hb_canvas_new(struct hb_arena *arena, const struct hb_look *lo
     c->arena = arena;
     c->look = *look;
     c->title = title;
-    c->em =
-        look->em > 0 ? look->em : fmin(13, fmax(6.5, fmin(look->width / 72, look->height / 15)));
+    c->em = look->em > 0 ? look->em : usual_em(look);
     c->grid = make_grid(arena, look);
     c->draw = hb_draw_new(arena, &(struct hb_draw_setup){.format = format,
                                                          .width = look->width,
@@ -56,7 +68,8 @@ struct hb_canvas *hb_canvas_new(struct hb_arena *arena, const struct hb_look *lo
                                                          .font = look->font,
                                                          .title = title,
                                                          .id_prefix = look->id_prefix,
-                                                         .live_text = look->live_text});
+                                                         .live_text = look->live_text,
+                                                         .trace = look->trace});
     return c;
 }
 
@@ -152,6 +165,20 @@ void hb_canvas_keep_free(struct hb_canvas *c, struct hb_box box)
     g->count++;
 }
 
+void hb_canvas_keep_path_free(struct hb_canvas *c, const struct hb_point *points, uint32_t count)
+{
+    static const double side = 4;
+    for (uint32_t i = 0; i + 1 < count; i++) {
+        struct hb_point a = points[i], b = points[i + 1];
+        int steps = (int)fmax(1, ceil(hypot(b.x - a.x, b.y - a.y) / side));
+        for (int k = 0; k <= steps; k++) {
+            double t = (double)k / steps;
+            hb_canvas_keep_free(c, (struct hb_box){a.x + (b.x - a.x) * t - side / 2,
+                                                   a.y + (b.y - a.y) * t - side / 2, side, side});
+        }
+    }
+}
+
 static struct hb_box place_box(struct hb_canvas *c, const char *text, struct hb_point at,
                                const struct hb_style *style)
 {
@@ -233,6 +260,17 @@ static const struct {
     {-1, -1, HB_ALIGN_END, HB_ALIGN_END},    {-1, 1, HB_ALIGN_END, HB_ALIGN_START},
 };
 
+/* Whether a line crosses no label. */
+static bool is_clear(const struct hb_canvas *c, struct hb_point from, struct hb_point to)
+{
+    for (uint32_t i = 0; i < c->layout.label_count; i++) {
+        struct hb_point a = from, b = to;
+        if (hb_trace_cut(&a, &b, c->layout.labels[i].box))
+            return false;
+    }
+    return true;
+}
+
 bool hb_canvas_label_near(struct hb_canvas *c, const char *text, struct hb_point at,
                           struct hb_box bounds, struct hb_style style)
 {
@@ -244,14 +282,69 @@ bool hb_canvas_label_near(struct hb_canvas *c, const char *text, struct hb_point
             style.across = places[i].across;
             style.down = places[i].down;
             struct hb_box box = place_box(c, text, to, &style);
-            if (!box_inside(box, bounds) || !put_if_free(c, text, box, &style))
+            if (!box_inside(box, bounds) || (s > 0 && !is_clear(c, at, to)) ||
+                !put_if_free(c, text, box, &style))
                 continue;
-            if (s > 0)
+            if (s > 0) {
+                const struct hb_point thread[2] = {at, to};
                 hb_draw_line(c->draw, at, to, (struct hb_pen){style.rgb, 0.6, false});
+                hb_canvas_keep_path_free(c, thread, 2);
+            }
             return true;
         }
     c->layout.dropped_count++;
     return false;
+}
+
+struct gap {
+    double from, to; /* along a rule */
+};
+
+static int compare_gaps(const void *a, const void *b)
+{
+    const struct gap *x = a;
+    const struct gap *y = b;
+    return (x->from > y->from) - (x->from < y->from);
+}
+
+/* Where labels stand on the line, in order. */
+static uint32_t find_gaps(const struct hb_canvas *c, struct hb_point a, struct hb_point b,
+                          bool across, struct gap **out)
+{
+    static const double air = 1.5;
+    uint32_t count = 0;
+    *out = hb_arena_alloc(c->arena, c->layout.label_count + 1, sizeof **out);
+    for (uint32_t i = 0; i < c->layout.label_count; i++) {
+        const struct hb_box *box = &c->layout.labels[i].box;
+        bool meets = across ? a.y > box->y - air && a.y < box->y + box->h + air
+                            : a.x > box->x - air && a.x < box->x + box->w + air;
+        double from = across ? box->x : box->y, to = from + (across ? box->w : box->h);
+        if (meets && to > (across ? a.x : a.y) && from < (across ? b.x : b.y))
+            (*out)[count++] = (struct gap){from - air, to + air};
+    }
+    qsort(*out, count, sizeof **out, compare_gaps);
+    return count;
+}
+
+void hb_canvas_rule(struct hb_canvas *c, struct hb_point a, struct hb_point b,
+                    const struct hb_pen *pens, int pen_count)
+{
+    struct gap *gaps;
+    bool across = fabs(b.x - a.x) > fabs(b.y - a.y);
+    uint32_t count = find_gaps(c, a, b, across, &gaps);
+    double end = across ? b.x : b.y;
+    for (int p = 0; p < pen_count; p++) {
+        double at = across ? a.x : a.y;
+        for (uint32_t i = 0; i <= count; i++) {
+            double to = i < count ? fmin(end, gaps[i].from) : end;
+            struct hb_point from = across ? (struct hb_point){at, a.y} : (struct hb_point){a.x, at};
+            struct hb_point until =
+                across ? (struct hb_point){to, a.y} : (struct hb_point){a.x, to};
+            if (to > at)
+                hb_draw_line(c->draw, from, until, pens[p]);
+            at = i < count ? fmax(at, gaps[i].to) : at;
+        }
+    }
 }
 
 /* Where the letter that ends at or before byte `at` begins. */
@@ -288,10 +381,8 @@ static bool unit_follows(const char *text, size_t end)
     return number && word > 0 && word <= 3;
 }
 
-/* Cuts text into lines of at most width; returns their number, or 0 where more are needed or a
- * word is wider than a line. */
-static int wrap_text(struct hb_canvas *c, const char *text, double width,
-                     const struct hb_style *style, const char **out_lines)
+int hb_canvas_wrap(struct hb_canvas *c, const char *text, double width,
+                   const struct hb_style *style, const char **out_lines, int most)
 {
     int count = 0;
     while (*text) {
@@ -305,7 +396,7 @@ static int wrap_text(struct hb_canvas *c, const char *text, double width,
             if (!unit_follows(text, end))
                 taken = end;
         }
-        if (taken == 0 || count == TITLE_LINES)
+        if (taken == 0 || count == most)
             return 0;
         out_lines[count++] = hb_arena_strndup(c->arena, text, taken);
         text += taken;
@@ -332,7 +423,7 @@ static int fit_title(struct hb_canvas *c, const char *title, double width, struc
     double room = c->look.height * 0.28;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         style->size = fmax(smallest_text, c->em * sizes[i]);
-        int count = wrap_text(c, title, width, style, lines);
+        int count = hb_canvas_wrap(c, title, width, style, lines, TITLE_LINES);
         if (count && count * hb_canvas_line(c, style) <= room && (count <= 2 || i > 1))
             return count;
     }

@@ -14,11 +14,12 @@ struct hb_look {
     enum hb_theme theme;
     double width; /* of the page, in units */
     double height;
-    double em;             /* size of plain text; 0: as the page's size says */
-    double scale;          /* PNG: pixels a unit; 0: 1 */
-    const char *font;      /* null: HB_DRAW_FONT */
-    const char *id_prefix; /* null: "g" */
-    bool live_text;        /* SVG for a web page */
+    double em;              /* size of plain text; 0: as the page's size says */
+    double scale;           /* PNG: pixels a unit; 0: 1 */
+    const char *font;       /* null: HB_DRAW_FONT */
+    const char *id_prefix;  /* null: "g" */
+    bool live_text;         /* SVG for a web page */
+    struct hb_trace *trace; /* gets all that is drawn; null: nobody asks */
 };
 
 enum { HB_LOOK_MIN_SIDE = 64 };
@@ -69,7 +70,7 @@ struct hb_canvas {
     struct hb_arena *arena;
     struct hb_draw *draw;
     struct hb_look look;
-    double em;         /* size of plain text: grows with the page, 6.5 to 13 units */
+    double em;         /* size of plain text: grows with the page, 6.5 to 20 units */
     const char *title; /* what the picture finds; set by hb_canvas_title */
     struct hb_layout layout;
     struct hb_label_grid *grid; /* labels by place */
@@ -109,11 +110,20 @@ bool hb_canvas_label_in(struct hb_canvas *c, const char *text, struct hb_box box
  * stands apart; false if none is free. */
 bool hb_canvas_label_near(struct hb_canvas *c, const char *text, struct hb_point at,
                           struct hb_box bounds, struct hb_style style);
+/* A line straight across or down that steps aside for the labels that are there. Each pen draws all
+ * of it, the first below the others. */
+void hb_canvas_rule(struct hb_canvas *c, struct hb_point a, struct hb_point b,
+                    const struct hb_pen *pens, int pen_count);
 /* Keeps a place free: no label will be put over it. */
 void hb_canvas_keep_free(struct hb_canvas *c, struct hb_box box);
+void hb_canvas_keep_path_free(struct hb_canvas *c, const struct hb_point *points, uint32_t count);
 /* text, or its start and end with an ellipsis between, so that it is at most width wide. */
 const char *hb_canvas_shorten(struct hb_canvas *c, const char *text, double width,
                               const struct hb_style *style);
+/* Cuts text at spaces into lines of at most width; returns their number, or 0 where more than most
+ * are needed or a word is wider than a line. */
+int hb_canvas_wrap(struct hb_canvas *c, const char *text, double width,
+                   const struct hb_style *style, const char **out_lines, int most);
 /* The finding, bold, on up to three lines, and a line below it (may be null); returns the height
  * that both take. */
 double hb_canvas_title(struct hb_canvas *c, const char *title, const char *below);

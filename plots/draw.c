@@ -13,6 +13,7 @@
 #include "base/diag.h"
 #include "base/owned.h"
 #include "plots/svg.h"
+#include "plots/trace.h"
 
 /* Tried in this order; fontconfig puts the system's sans where a family is not installed, and
  * cairo a font of its own where there is no font at all. */
@@ -195,9 +196,19 @@ static void set_pen(struct hb_draw *d, struct hb_pen pen)
     cairo_set_dash(d->cr, dash, pen.dashed ? 2 : 0, 0);
 }
 
-void hb_draw_add_box(struct hb_draw *d, struct hb_box box)
+static void path_box(struct hb_draw *d, struct hb_box box)
 {
     cairo_rectangle(d->cr, box.x, box.y, box.w, box.h);
+}
+
+void hb_draw_add_box(struct hb_draw *d, struct hb_box box)
+{
+    struct hb_point corners[4] = {{box.x, box.y},
+                                  {box.x + box.w, box.y},
+                                  {box.x + box.w, box.y + box.h},
+                                  {box.x, box.y + box.h}};
+    path_box(d, box);
+    hb_trace_area(d->setup.trace, corners, 4);
 }
 
 void hb_draw_add_area(struct hb_draw *d, const struct hb_point *points, uint32_t count)
@@ -205,12 +216,14 @@ void hb_draw_add_area(struct hb_draw *d, const struct hb_point *points, uint32_t
     for (uint32_t i = 0; i < count; i++)
         cairo_line_to(d->cr, points[i].x, points[i].y);
     cairo_close_path(d->cr);
+    hb_trace_area(d->setup.trace, points, count);
 }
 
 void hb_draw_fill(struct hb_draw *d, uint32_t rgb, double alpha)
 {
     set_colour(d, rgb, alpha);
     cairo_fill(d->cr);
+    hb_trace_fill(d->setup.trace, rgb, alpha);
 }
 
 void hb_draw_box(struct hb_draw *d, struct hb_box box, uint32_t rgb)
@@ -221,9 +234,16 @@ void hb_draw_box(struct hb_draw *d, struct hb_box box, uint32_t rgb)
 
 void hb_draw_frame(struct hb_draw *d, struct hb_box box, struct hb_pen pen)
 {
+    struct hb_point corners[5] = {{box.x, box.y},
+                                  {box.x + box.w, box.y},
+                                  {box.x + box.w, box.y + box.h},
+                                  {box.x, box.y + box.h},
+                                  {box.x, box.y}};
     set_pen(d, pen);
-    hb_draw_add_box(d, box);
+    path_box(d, box);
     cairo_stroke(d->cr);
+    for (int i = 0; i < 4; i++)
+        hb_trace_line(d->setup.trace, corners[i], corners[i + 1], pen);
 }
 
 void hb_draw_line(struct hb_draw *d, struct hb_point a, struct hb_point b, struct hb_pen pen)
@@ -239,6 +259,8 @@ void hb_draw_path(struct hb_draw *d, const struct hb_point *points, uint32_t cou
     for (uint32_t i = 0; i < count; i++)
         cairo_line_to(d->cr, points[i].x, points[i].y);
     cairo_stroke(d->cr);
+    for (uint32_t i = 0; i + 1 < count; i++)
+        hb_trace_line(d->setup.trace, points[i], points[i + 1], pen);
 }
 
 void hb_draw_segments(struct hb_draw *d, const struct hb_point *points, uint32_t count,
@@ -248,13 +270,16 @@ void hb_draw_segments(struct hb_draw *d, const struct hb_point *points, uint32_t
     for (uint32_t i = 0; i + 1 < count; i += 2) {
         cairo_move_to(d->cr, points[i].x, points[i].y);
         cairo_line_to(d->cr, points[i + 1].x, points[i + 1].y);
+        hb_trace_line(d->setup.trace, points[i], points[i + 1], pen);
     }
     cairo_stroke(d->cr);
 }
 
 void hb_draw_hatch(struct hb_draw *d, struct hb_box box, double gap, struct hb_pen pen)
 {
-    hb_draw_clip(d, box);
+    cairo_save(d->cr);
+    path_box(d, box);
+    cairo_clip(d->cr);
     set_pen(d, pen);
     int count = (int)ceil((box.w + box.h) / gap);
     for (int i = 0; i < count; i++) {
@@ -263,7 +288,8 @@ void hb_draw_hatch(struct hb_draw *d, struct hb_box box, double gap, struct hb_p
         cairo_line_to(d->cr, x + box.h, box.y);
     }
     cairo_stroke(d->cr);
-    hb_draw_unclip(d);
+    cairo_restore(d->cr); /* within an outer clip, which stays */
+    hb_trace_box(d->setup.trace, HB_TRACED_HATCH, box, pen.rgb, NULL);
 }
 
 /* Corners of each mark, in halves of its width; a disc has none. */
@@ -273,13 +299,16 @@ static const struct hb_point corners[HB_MARK_COUNT][4] = {
     [HB_MARK_TRIANGLE] = {{0, -1.15}, {1.1, 0.85}, {-1.1, 0.85}, {-1.1, 0.85}},
 };
 
-static void paint_mark(struct hb_draw *d, uint32_t rgb, uint32_t edge)
+static void paint_mark(struct hb_draw *d, struct hb_point at, double reach, uint32_t rgb,
+                       uint32_t edge)
 {
+    struct hb_box box = {at.x - reach, at.y - reach, 2 * reach, 2 * reach};
     cairo_close_path(d->cr);
     set_colour(d, rgb, 1);
     cairo_fill_preserve(d->cr);
     set_pen(d, (struct hb_pen){edge, 0.8, false});
     cairo_stroke(d->cr);
+    hb_trace_box(d->setup.trace, HB_TRACED_MARK, box, rgb, NULL);
 }
 
 void hb_draw_mark(struct hb_draw *d, struct hb_point at, enum hb_mark mark, double radius,
@@ -292,7 +321,7 @@ void hb_draw_mark(struct hb_draw *d, struct hb_point at, enum hb_mark mark, doub
         for (int i = 0; i < 4; i++)
             cairo_line_to(d->cr, at.x + corners[mark][i].x * radius,
                           at.y + corners[mark][i].y * radius);
-    paint_mark(d, rgb, edge);
+    paint_mark(d, at, radius, rgb, edge);
 }
 
 void hb_draw_star(struct hb_draw *d, struct hb_point at, double radius, uint32_t rgb, uint32_t edge)
@@ -302,19 +331,21 @@ void hb_draw_star(struct hb_draw *d, struct hb_point at, double radius, uint32_t
         double reach = i % 2 ? radius * 0.45 : radius;
         cairo_line_to(d->cr, at.x + reach * sin(i * pi / 5), at.y - reach * cos(i * pi / 5));
     }
-    paint_mark(d, rgb, edge);
+    paint_mark(d, at, radius, rgb, edge);
 }
 
 void hb_draw_clip(struct hb_draw *d, struct hb_box box)
 {
     cairo_save(d->cr);
-    hb_draw_add_box(d, box);
+    path_box(d, box);
     cairo_clip(d->cr);
+    hb_trace_clip(d->setup.trace, &box);
 }
 
 void hb_draw_unclip(struct hb_draw *d)
 {
     cairo_restore(d->cr);
+    hb_trace_clip(d->setup.trace, NULL);
 }
 
 static cairo_scaled_font_t *make_scaled(cairo_font_face_t *face, double size)
@@ -511,6 +542,7 @@ static void show_turned(struct hb_draw *d, const char *text, struct hb_point at,
 void hb_draw_text(struct hb_draw *d, const char *text, struct hb_box box, struct hb_font font)
 {
     text = clean_text(d, text);
+    hb_trace_box(d->setup.trace, HB_TRACED_TEXT, box, font.rgb, text);
     if (d->setup.format == HB_FORMAT_NONE)
         return;
     if (d->setup.live_text && d->setup.format == HB_FORMAT_SVG) {

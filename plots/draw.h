@@ -12,6 +12,7 @@
 
 struct hb_arena;
 struct hb_draw;
+struct hb_trace;
 
 #define HB_FORMATS(X)                                                                              \
     X(SVG, "svg")                                                                                  \
@@ -30,12 +31,13 @@ struct hb_draw_setup {
     enum hb_format format;
     double width; /* units, as height; 32 to HB_DRAW_MAX_SIDE */
     double height;
-    double scale;          /* PNG: pixels a unit; width * scale <= HB_DRAW_MAX_SIDE */
-    uint32_t back;         /* colour of the page */
-    const char *font;      /* family that is tried first; null: HB_DRAW_FONT */
-    const char *title;     /* of the document */
-    const char *id_prefix; /* SVG: what its ids begin with, so that a page may hold several */
-    bool live_text;        /* SVG: text as text, set to the measured width; else as outlines */
+    double scale;           /* PNG: pixels a unit; width * scale <= HB_DRAW_MAX_SIDE */
+    uint32_t back;          /* colour of the page */
+    const char *font;       /* family that is tried first; null: HB_DRAW_FONT */
+    const char *title;      /* of the document */
+    const char *id_prefix;  /* SVG: what its ids begin with, so that a page may hold several */
+    bool live_text;         /* SVG: text as text, set to the measured width; else as outlines */
+    struct hb_trace *trace; /* see trace.h; null: nothing is kept */
 };
 
 /* 32767 is the largest side of an image in cairo 1.16. */

@@ -284,10 +284,12 @@ static void mark_cells(struct view *v, const struct panel *p)
         bool small = fmin(box.w, box.h) < 10;
         v->star = v->star || (small && best);
         v->ring = v->ring || (small && v->m->cells[cell].own);
+        hb_draw_clip(v->c->draw, p->area); /* a sign may be larger than its cell */
         if (best)
             mark_best(v, box, small);
         if (v->m->cells[cell].own)
             mark_own(v, box, small);
+        hb_draw_unclip(v->c->draw);
     }
 }
 
@@ -530,17 +532,25 @@ static const char *wrong_text(const struct view *v)
     return hb_arena_printf(v->c->arena, "\xE2\x80\x93  %u cannot be: %s", cells, reasons[0].text);
 }
 
+enum { MOST_ROWS = 6 };
+
+/* The signs of the legend, each with its words in lines. */
+struct sign {
+    enum { SIGN_NONE, SIGN_BEST, SIGN_OWN } kind;
+    const char *line;
+};
+
+struct legend {
+    struct sign rows[MOST_ROWS];
+    uint32_t count, beside; /* so many of the first stand beside the bar, the others below it */
+    double bar;             /* how wide it is, and how high with what is written below it */
+    double height;
+};
+
 static double legend_row(const struct view *v)
 {
     struct hb_style style = hb_canvas_style(v->c, "legend");
-    return hb_canvas_line(v->c, &style);
-}
-
-static uint32_t legend_rows(const struct view *v)
-{
-    uint32_t rows = v->m->best != HB_NONE;
-    rows += hb_fit_own(v->m) != HB_NONE;
-    return rows + (wrong_text(v) != NULL);
+    return hb_canvas_line(v->c, &style) + 0.5;
 }
 
 static struct hb_box sign_box(const struct view *v, double left, double top)
@@ -548,18 +558,72 @@ static struct hb_box sign_box(const struct view *v, double left, double top)
     return (struct hb_box){left, top, v->c->em * 1.4, v->c->em * 1.1};
 }
 
-/* The text beside a sign of the legend; false: no room for it. */
-static bool put_sign(struct view *v, double left, double top, const char *text, double right)
+/* From a sign's left to its words. */
+static double sign_room(const struct view *v)
 {
-    struct hb_style style = hb_canvas_style(v->c, "legend");
-    struct hb_box sign = sign_box(v, left, top);
-    double x = sign.x + sign.w + v->c->em * 0.6;
-    return hb_canvas_label(v->c, hb_canvas_shorten(v->c, text, right - x, &style),
-                           (struct hb_point){x, top}, style);
+    return v->c->em * 2;
 }
 
-/* A bar of the colours with what they mean; beside it the signs of cells. */
-static void draw_legend(struct view *v, struct hb_box box)
+static double bar_gap(const struct view *v)
+{
+    return v->c->em * 2.5;
+}
+
+/* Text in lines that are whole, or in one that is cut where even these are too many. */
+static void add_sign(struct view *v, struct legend *l, int kind, const char *text, double width)
+{
+    const char *lines[2];
+    struct hb_style style = hb_canvas_style(v->c, "legend");
+    double room = width - sign_room(v);
+    int count = hb_canvas_wrap(v->c, text, room, &style, lines, 2);
+    if (count == 0) {
+        lines[0] = hb_canvas_shorten(v->c, text, room, &style);
+        count = 1;
+    }
+    for (int i = 0; i < count; i++)
+        l->rows[l->count++] = (struct sign){i == 0 ? kind : SIGN_NONE, lines[i]};
+}
+
+/* Beside the bar what has room there whole, the rest below it over the page's width. */
+static struct legend plan_legend(struct view *v, double width)
+{
+    struct hb_style style = hb_canvas_style(v->c, "legend");
+    struct legend l = {.bar = fmin(width * 0.5, v->c->em * 26), .height = v->c->em * 2.2};
+    uint32_t own = hb_fit_own(v->m);
+    const char *texts[] = {v->m->best != HB_NONE ? best_text(v) : NULL,
+                           own != HB_NONE ? own_text(v, own) : NULL, wrong_text(v)};
+    static const int kinds[] = {SIGN_BEST, SIGN_OWN, SIGN_NONE};
+    double beside = width - l.bar - bar_gap(v) - sign_room(v);
+    bool below = false;
+    for (int i = 0; i < 3; i++) {
+        if (!texts[i])
+            continue;
+        below = below || l.count == 2 || hb_canvas_width(v->c, texts[i], &style) > beside;
+        if (below) {
+            add_sign(v, &l, kinds[i], texts[i], width);
+            continue;
+        }
+        l.rows[l.count++] = (struct sign){kinds[i], texts[i]};
+        l.beside++;
+    }
+    double row = legend_row(v);
+    l.height = fmax(l.height, row * l.beside) + row * (l.count - l.beside);
+    return l;
+}
+
+static void draw_sign(struct view *v, const struct sign *sign, double left, double top)
+{
+    struct hb_style style = hb_canvas_style(v->c, "legend");
+    if (!hb_canvas_label(v->c, sign->line, (struct hb_point){left + sign_room(v), top}, style))
+        return;
+    if (sign->kind == SIGN_BEST)
+        mark_best(v, sign_box(v, left, top), v->star);
+    if (sign->kind == SIGN_OWN)
+        mark_own(v, sign_box(v, left, top), v->ring);
+}
+
+/* What the colours mean. */
+static void draw_bar(struct view *v, struct hb_box box)
 {
     static const struct {
         double share;
@@ -567,10 +631,8 @@ static void draw_legend(struct view *v, struct hb_box box)
     } ticks[] = {{1, "budget"}, {0, "0"}, {3, "3\xC3\x97"}, {2, "2\xC3\x97"}, {0.5, "50 %"}};
     struct hb_canvas *c = v->c;
     struct hb_style style = hb_canvas_style(c, "legend");
-    double bar = fmin(box.w * 0.5, c->em * 26);
     style.size = fmax(6, c->em * 0.85);
-    style.across = HB_ALIGN_MIDDLE;
-    struct hb_scale scale = {.low = 0, .high = 3, .from_px = box.x, .to_px = box.x + bar};
+    struct hb_scale scale = {.low = 0, .high = 3, .from_px = box.x, .to_px = box.x + box.w};
     for (int i = 0; i < 60; i++) {
         double from = round(hb_scale_at(&scale, i * 0.05));
         double to = round(hb_scale_at(&scale, (i + 1) * 0.05));
@@ -582,18 +644,19 @@ static void draw_legend(struct view *v, struct hb_box box)
         style.across = ticks[i].share == 0 ? HB_ALIGN_START : HB_ALIGN_MIDDLE;
         hb_canvas_label(c, ticks[i].text, (struct hb_point){px, box.y + c->em * 0.9}, style);
     }
-    double left = box.x + bar + c->em * 2.5;
+}
+
+/* A bar of the colours; beside and below it the signs of cells. */
+static void draw_legend(struct view *v, const struct legend *l, struct hb_box box)
+{
     double row = legend_row(v);
-    uint32_t own = hb_fit_own(v->m), y = 0;
-    if (v->m->best != HB_NONE && put_sign(v, left, box.y, best_text(v), box.x + box.w))
-        mark_best(v, sign_box(v, left, box.y + row * y), v->star);
-    y += v->m->best != HB_NONE;
-    if (own != HB_NONE && put_sign(v, left, box.y + row * y, own_text(v, own), box.x + box.w))
-        mark_own(v, sign_box(v, left, box.y + row * y), v->ring);
-    y += own != HB_NONE;
-    const char *why = wrong_text(v);
-    if (why)
-        put_sign(v, left, box.y + row * y, why, box.x + box.w);
+    double below = box.y + l->height - row * (l->count - l->beside);
+    draw_bar(v, (struct hb_box){box.x, box.y, l->bar, l->height});
+    for (uint32_t i = 0; i < l->count; i++) {
+        bool beside = i < l->beside;
+        draw_sign(v, &l->rows[i], beside ? box.x + l->bar + bar_gap(v) : box.x,
+                  beside ? box.y + row * i : below + row * (i - l->beside));
+    }
 }
 
 /* The number of columns of panels that makes them nearest to the page's shape. */
@@ -710,10 +773,10 @@ void hb_fit_draw(struct hb_canvas *c, const struct hb_fit_map *m)
     v.left = name_room(&v, &m->y) + c->em * 0.8 + hb_canvas_line(c, &name);
     v.below = c->em * 0.3 + hb_canvas_line(c, &tick) + hb_canvas_line(c, &name);
     v.head = m->facets ? hb_canvas_line(c, &name) * 1.25 : 0;
-    double legend = page.h > c->em * 16 ? fmax(c->em * 2.6, legend_row(&v) * legend_rows(&v)) : 0;
-    struct hb_box foot = {page.x + v.left, page.y + page.h - legend + c->em * 0.6, page.w - v.left,
-                          legend};
-    page.h -= legend > 0 ? legend + c->em * 0.4 : 0;
+    struct legend l = plan_legend(&v, page.w);
+    bool legend = page.h > c->em * 13 + l.height;
+    struct hb_box foot = {page.x, page.y + page.h - l.height, page.w, l.height};
+    page.h -= legend ? l.height + c->em * 0.8 : 0;
     arrange_panels(&v, page);
     if (has_crowded_words(&v, page)) {
         v.turned = true;
@@ -722,6 +785,6 @@ void hb_fit_draw(struct hb_canvas *c, const struct hb_fit_map *m)
     }
     if (page.w > v.left && page.h > v.below)
         draw_panels(&v, page);
-    if (legend > 0)
-        draw_legend(&v, foot);
+    if (legend)
+        draw_legend(&v, &l, foot);
 }

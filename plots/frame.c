@@ -181,6 +181,27 @@ void hb_frame_draw(struct hb_canvas *c, const struct hb_frame *f)
     hb_canvas_add_axis(c, f->y_name, &f->y, true);
 }
 
+/* The text of a level: where it is told to end, or at the first place from the right that is free.
+ */
+static void name_level(struct hb_canvas *c, const struct hb_frame *f, double px, const char *text,
+                       double right, struct hb_style style)
+{
+    enum { PLACES = 8 };
+    bool above = px - f->area.y > hb_canvas_line(c, &style) + 2;
+    double y = px + (above ? -1.5 : 1.5), gap = c->em * 0.4;
+    style.across = HB_ALIGN_END;
+    style.down = above ? HB_ALIGN_END : HB_ALIGN_START;
+    text = hb_canvas_shorten(c, text, f->area.w - 2 * c->em, &style);
+    double last = f->area.x + gap + hb_canvas_width(c, text, &style);
+    double first = f->area.x + f->area.w - gap;
+    if (right > 0)
+        hb_canvas_label(c, text, (struct hb_point){fmax(last, right - gap), y}, style);
+    for (int i = 0; i < PLACES && right <= 0; i++)
+        if (hb_canvas_label(c, text,
+                            (struct hb_point){first + (last - first) * i / (PLACES - 1), y}, style))
+            return;
+}
+
 void hb_frame_level(struct hb_canvas *c, const struct hb_frame *f, double y, const char *text,
                     const char *role, double right)
 {
@@ -194,17 +215,11 @@ void hb_frame_level(struct hb_canvas *c, const struct hb_frame *f, double y, con
     style.plated = true;
     style.plate = hb_canvas_ink(c, HB_INK_PANEL);
     const struct hb_pen pens[] = {{style.plate, 3.4, true}, {style.rgb, 1.4, true}};
-    for (int i = 0; i < 2; i++) /* with a rim, to be seen on dark bands, too */
-        hb_draw_line(c->draw, (struct hb_point){f->area.x, px}, (struct hb_point){end, px},
-                     pens[i]);
-    bool above = px - f->area.y > hb_canvas_line(c, &style) + 2;
-    style.across = HB_ALIGN_END;
-    style.down = above ? HB_ALIGN_END : HB_ALIGN_START;
-    text = hb_canvas_shorten(c, text, f->area.w - 2 * c->em, &style);
-    if (*text)
-        hb_canvas_label(c, text, (struct hb_point){right - c->em * 0.4, px + (above ? -1.5 : 1.5)},
-                        style);
+    /* With a rim, to be seen on dark bands, too. */
+    hb_canvas_rule(c, (struct hb_point){f->area.x, px}, (struct hb_point){end, px}, pens, 2);
     hb_canvas_keep_free(c, (struct hb_box){f->area.x, px - 1, f->area.w, 2});
+    if (*text)
+        name_level(c, f, px, text, right, style);
 }
 
 static struct hb_style key_style(const struct hb_canvas *c)
@@ -256,10 +271,11 @@ static void draw_swatch(struct hb_canvas *c, struct hb_box box, const struct hb_
                      hb_canvas_ink(c, HB_INK_BACK));
         return;
     }
-    if (key->mark == HB_KEY_LINE) {
+    if (key->mark == HB_KEY_LINE || key->mark == HB_KEY_DASHES) {
         hb_draw_line(c->draw, (struct hb_point){box.x - 2, middle.y},
                      (struct hb_point){box.x + box.w + 2, middle.y},
-                     (struct hb_pen){key->rgb, 2, false});
+                     (struct hb_pen){key->rgb, key->mark == HB_KEY_DASHES ? 1.4 : 2,
+                                     key->mark == HB_KEY_DASHES});
         return;
     }
     hb_draw_box(c->draw, box, key->rgb);

@@ -19,9 +19,9 @@ struct hb_key {
     const char *text;
     const char *value; /* right-aligned in its column; null: none */
     bool hatched;
-    int mark; /* enum hb_mark, or one of the two below */
+    int mark; /* enum hb_mark, or one of those below */
 };
-enum { HB_KEY_SWATCH = -1, HB_KEY_LINE = -2 };
+enum { HB_KEY_SWATCH = -1, HB_KEY_LINE = -2, HB_KEY_DASHES = -3 };
 
 /* Lays the frame out in outer, and sets where its scales go. The area may be empty on a page that
  * is too small: then false, and nothing should be drawn. */
@@ -34,7 +34,8 @@ void hb_frame_draw_across(struct hb_canvas *c, const struct hb_frame *f);
 double hb_frame_left(struct hb_canvas *c, const struct hb_frame *f);
 struct hb_point hb_frame_at(const struct hb_frame *f, double x, double y);
 /* A line across the area at y with its text above it (or below, where there is no room) that ends
- * at `right` on the page; nothing where y is outside. No name is put on the line afterwards. */
+ * at `right` on the page, or for 0 where the page is free; nothing where y is outside. No name is
+ * put on the line afterwards. */
 void hb_frame_level(struct hb_canvas *c, const struct hb_frame *f, double y, const char *text,
                     const char *role, double right);
 

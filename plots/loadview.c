@@ -69,7 +69,7 @@ const char *hb_loadview_title(struct hb_arena *arena, const struct hb_outcome *o
 }
 
 static void draw_curve(struct hb_canvas *c, const struct hb_frame *f, const struct hb_outcome *o,
-                       bool host)
+                       bool host, struct hb_point end[2])
 {
     struct hb_point *path = hb_arena_alloc(c->arena, o->load_count, sizeof *path);
     uint32_t count = 0;
@@ -90,18 +90,21 @@ static void draw_curve(struct hb_canvas *c, const struct hb_frame *f, const stru
     for (uint32_t i = 0; i < count; i++)
         hb_draw_mark(c->draw, path[i], host ? HB_MARK_SQUARE : HB_MARK_DISC, c->em * 0.32, rgb,
                      hb_canvas_ink(c, HB_INK_BACK));
+    hb_canvas_keep_path_free(c, path, count);
     for (uint32_t i = 0; i < count; i++) /* no label over a mark */
-        hb_canvas_keep_free(c, (struct hb_box){path[i].x - 2, path[i].y - 2, 4, 4});
+        hb_canvas_keep_free(
+            c, hb_box_inset((struct hb_box){path[i].x, path[i].y, 0, 0}, -c->em * 0.4));
+    end[host] = path[count - 1];
+}
+
+static void name_curve(struct hb_canvas *c, const struct hb_frame *f, bool host, struct hb_point at)
+{
     struct hb_style style = hb_canvas_style(c, "curve");
-    style.rgb = rgb;
+    style.rgb = hb_ink_group(c->look.theme, host ? 1 : 0);
     style.bold = true;
-    struct hb_point at = path[count - 1];
-    style.across = HB_ALIGN_END;
-    style.down = HB_ALIGN_END;
     style.plated = true;
     style.plate = hb_canvas_ink(c, HB_INK_PANEL);
-    if (!hb_canvas_label(c, host ? "host" : "device",
-                         (struct hb_point){at.x + c->em * 0.5, at.y - c->em * 0.6}, style))
+    if (at.x > 0)
         hb_canvas_label_near(c, host ? "host" : "device", at, f->area, style);
 }
 
@@ -120,6 +123,7 @@ static void make_scales(const struct hb_outcome *o, struct hb_frame *f)
     f->x = hb_scale_make((double)o->loads[0].processes,
                          (double)o->loads[o->load_count - 1].processes, HB_UNIT_NUMBER, true);
     bool wide = low > 0 && high > 12 * low;
+    high *= wide ? 1.6 : 1.1; /* for the names above the curves' ends */
     f->y = hb_scale_make(wide ? low : 0, high, HB_UNIT_BYTES, wide);
     f->x_name = "processes";
     f->y_name = "peak while loading";
@@ -137,10 +141,13 @@ void hb_loadview_draw(struct hb_canvas *c, const struct hb_outcome *o)
             &f))
         return;
     hb_frame_draw(c, &f);
+    struct hb_point end[2] = {{0, 0}, {0, 0}}; /* of the device's and the host's curve */
+    draw_curve(c, &f, o, false, end);
+    draw_curve(c, &f, o, true, end);
     hb_unit_print(HB_UNIT_BYTES, (double)o->budget_bytes, text);
     if (o->budget_bytes > 0)
         hb_frame_level(c, &f, (double)o->budget_bytes, hb_arena_printf(c->arena, "budget %s", text),
-                       "budget", f.area.x + c->em * 9);
-    draw_curve(c, &f, o, false);
-    draw_curve(c, &f, o, true);
+                       "budget", 0);
+    name_curve(c, &f, false, end[0]);
+    name_curve(c, &f, true, end[1]);
 }

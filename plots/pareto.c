@@ -148,6 +148,7 @@ struct view {
     const struct hb_pareto *p;
     struct hb_frame frame;
     uint32_t rows;       /* of the list below */
+    double list_size;    /* of its names */
     double most_seconds; /* slower ones are not drawn ... */
     uint32_t outside;    /* ... and are so many */
 };
@@ -178,6 +179,7 @@ static void draw_front(struct view *v)
     }
     hb_draw_path(v->c->draw, path, n,
                  (struct hb_pen){hb_ink_group(v->c->look.theme, 0), 1.6, false});
+    hb_canvas_keep_path_free(v->c, path, n);
 }
 
 static const char *note_of(const struct view *v, const struct hb_pareto_point *q)
@@ -222,23 +224,56 @@ static uint32_t find_ranked(const struct hb_pareto *p, uint32_t n)
     return HB_NONE;
 }
 
+/* Whether two marks stand so close that a name cannot be told to be of one of them. */
+static bool are_one(const struct view *v, uint32_t i, uint32_t k)
+{
+    struct hb_point a = point_at(v, i), b = point_at(v, k);
+    return hypot(a.x - b.x, a.y - b.y) < v->c->em * 1.5;
+}
+
+/* The name of a mark with those of the listed ones that stand on it: "plan, 1, 2". */
+static const char *name_with_near(struct view *v, const char *name, uint32_t at, bool *named)
+{
+    for (uint32_t n = 0; n + 1 < v->rows; n++) {
+        uint32_t i = find_ranked(v->p, n);
+        if (i == HB_NONE || named[n] || !are_one(v, i, at))
+            continue;
+        named[n] = true;
+        name = hb_arena_printf(v->c->arena, "%s%s%u", name, *name ? ", " : "", n + 1);
+    }
+    return name;
+}
+
 /* Numbers, which the list below the picture explains. */
 static void name_points(struct view *v)
 {
     struct hb_canvas *c = v->c;
+    bool named[LISTED] = {false};
     struct hb_style style = hb_canvas_style(c, "point");
     style.plated = true;
     style.plate = hb_canvas_ink(c, HB_INK_PANEL);
     style.bold = true;
     if (v->p->plan != HB_NONE)
-        hb_canvas_label_near(c, "plan", point_at(v, v->p->plan), v->frame.area, style);
+        hb_canvas_label_near(c, name_with_near(v, "plan", v->p->plan, named),
+                             point_at(v, v->p->plan), v->frame.area, style);
     style.size = fmax(6, c->em * 0.9);
     for (uint32_t n = 0; n + 1 < v->rows; n++) {
         uint32_t i = find_ranked(v->p, n);
-        if (i != HB_NONE)
-            hb_canvas_label_near(c, hb_arena_printf(c->arena, "%u", n + 1), point_at(v, i),
-                                 v->frame.area, style);
+        if (i != HB_NONE && !named[n])
+            hb_canvas_label_near(c, name_with_near(v, "", i, named), point_at(v, i), v->frame.area,
+                                 style);
     }
+}
+
+/* Of the list's names, one for all: a little smaller where they would be cut. */
+static double choose_list_size(struct view *v, double width)
+{
+    struct hb_style style = hb_canvas_style(v->c, "list");
+    double widest = 1, room = width - v->c->em * 16;
+    for (uint32_t i = 0; i < v->p->count; i++)
+        if (v->p->points[i].rank != HB_RANK_OTHER)
+            widest = fmax(widest, hb_canvas_width(v->c, v->p->points[i].name, &style));
+    return fmax(6, style.size * fmax(0.8, fmin(1, room / widest)));
 }
 
 static double list_line(const struct hb_canvas *c)
@@ -261,8 +296,10 @@ static void list_row(struct view *v, struct hb_point at, double width, const cha
         hb_arena_printf(c->arena, "%s, %s", hb_unit_print(HB_UNIT_SECONDS, q->step_seconds, step),
                         hb_unit_print(HB_UNIT_BYTES, (double)q->peak_bytes, peak));
     double right = hb_canvas_width(c, figures, &style) + c->em;
+    style.size = v->list_size;
     const char *name = hb_canvas_shorten(c, q->name, width - left - right, &style);
     hb_canvas_label(c, name, (struct hb_point){at.x + left, at.y}, style);
+    style.size = c->em;
     style.across = HB_ALIGN_END;
     hb_canvas_label(c, figures, (struct hb_point){at.x + width, at.y}, style);
 }
@@ -294,16 +331,16 @@ static uint32_t count_rows(const struct hb_canvas *c, const struct hb_pareto *p,
     return room < 1 ? 0 : room < wanted ? (uint32_t)room : wanted;
 }
 
-/* Marks keep their own place free of the names of others. */
+/* Marks keep their own place free of names. */
 static void keep_marks_free(struct view *v)
 {
-    double half = v->c->em * 0.4;
-    for (uint32_t i = 0; i < v->p->count; i++)
-        if (v->p->points[i].rank != HB_RANK_OTHER) {
-            struct hb_point at = point_at(v, i);
+    for (uint32_t i = 0; i < v->p->count; i++) {
+        double reach = v->c->em * (v->p->points[i].rank == HB_RANK_PLAN ? 0.7 : 0.35);
+        struct hb_point at = point_at(v, i);
+        if (v->p->points[i].step_seconds <= v->most_seconds)
             hb_canvas_keep_free(v->c,
-                                (struct hb_box){at.x - half, at.y - half, 2 * half, 2 * half});
-        }
+                                (struct hb_box){at.x - reach, at.y - reach, 2 * reach, 2 * reach});
+    }
 }
 
 /* Nobody looks for a configuration that takes several times as long as the plan, or as the fastest
@@ -389,6 +426,7 @@ void hb_pareto_draw(struct hb_canvas *c, const struct hb_pareto *p)
     legend = page.h > legend + c->em * 14 ? legend : 0;
     page.h -= legend > 0 ? legend + c->em * 0.5 : 0;
     v.rows = count_rows(c, p, page.h);
+    v.list_size = choose_list_size(&v, page.w);
     double list = v.rows * list_line(c);
     page.h -= v.rows ? list + c->em * 0.4 : 0;
     make_scales(&v);
@@ -401,12 +439,11 @@ void hb_pareto_draw(struct hb_canvas *c, const struct hb_pareto *p)
     draw_points(&v, HB_RANK_RUNNER_UP);
     draw_points(&v, HB_RANK_PLAN);
     hb_draw_unclip(c->draw);
+    keep_marks_free(&v);
     hb_unit_print(HB_UNIT_BYTES, (double)p->budget_bytes, text);
     if (p->budget_bytes > 0)
         hb_frame_level(c, &v.frame, (double)p->budget_bytes,
-                       hb_arena_printf(c->arena, "budget %s", text), "budget",
-                       v.frame.area.x + v.frame.area.w);
-    keep_marks_free(&v);
+                       hb_arena_printf(c->arena, "budget %s", text), "budget", 0);
     name_points(&v);
     struct hb_box foot = {page.x, page.y + page.h + c->em * 0.5, page.w, legend};
     if (legend > 0)

@@ -187,10 +187,14 @@ static void draw_cases(struct view *v)
     }
 }
 
-/* No name stands over a mark. */
+/* No name stands over a mark, or over the diagonal. */
 static void keep_marks_free(struct view *v)
 {
-    double half = v->c->em * 0.18;
+    double half = v->c->em * 0.3;
+    const struct hb_scale *x = &v->frame.x;
+    const struct hb_point diagonal[2] = {hb_frame_at(&v->frame, x->low, x->low),
+                                         hb_frame_at(&v->frame, x->high, x->high)};
+    hb_canvas_keep_path_free(v->c, diagonal, 2);
     for (uint32_t i = 0; i < v->s->count; i++) {
         struct hb_point at = case_at(v, i);
         hb_canvas_keep_free(v->c, (struct hb_box){at.x - half, at.y - half, 2 * half, 2 * half});

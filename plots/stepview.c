@@ -12,7 +12,7 @@
 #include "plots/frame.h"
 #include "plots/place.h"
 
-enum { TOP_TENSORS = 5 };
+enum { TOP_TENSORS = 5, MOST_KEYS = HB_CATEGORY_COUNT + 1 };
 
 struct view {
     struct hb_canvas *c;
@@ -26,6 +26,7 @@ struct view {
     double *from;         /* ... and where each begins, across */
     uint32_t shown_count;
     double end_seconds;
+    double budget_right; /* where the budget's name ends; 0: it stands in the legend */
 };
 
 const char *hb_stepview_title(struct hb_arena *arena, const struct hb_outcome *o)
@@ -75,12 +76,21 @@ static int make_keys(struct view *v, struct hb_key *keys)
         if (!has_curve(v->o, category))
             continue;
         char *value = hb_arena_alloc(v->c->arena, HB_TICK_TEXT, 1);
-        hb_unit_print(HB_UNIT_BYTES, (double)v->o->category_curve[category][peak], value);
+        int64_t bytes = v->o->category_curve[category][peak];
+        hb_unit_print(HB_UNIT_BYTES, (double)bytes, value);
         keys[count++] = (struct hb_key){.rgb = hb_ink_category(v->c->look.theme, category),
                                         .text = hb_category_name(category),
-                                        .value = value,
+                                        .value = bytes > 0 ? value : NULL,
                                         .hatched = category == HB_CAT_FRAGMENTATION,
                                         .mark = HB_KEY_SWATCH};
+    }
+    if (v->o->budget_bytes > 0 && v->budget_right <= 0) {
+        char *value = hb_arena_alloc(v->c->arena, HB_TICK_TEXT, 1);
+        hb_unit_print(HB_UNIT_BYTES, (double)v->o->budget_bytes, value);
+        keys[count++] = (struct hb_key){.rgb = hb_canvas_ink(v->c, HB_INK_BUDGET),
+                                        .text = "budget",
+                                        .value = value,
+                                        .mark = HB_KEY_DASHES};
     }
     return count;
 }
@@ -89,6 +99,24 @@ static int make_keys(struct view *v, struct hb_key *keys)
 static double per_unit(const struct view *v)
 {
     return v->c->look.live_text ? 1 : 2;
+}
+
+/* The peak is wide enough to be seen; what comes just after it gives way. */
+static void widen_peak(struct view *v)
+{
+    static const double width = 2;
+    uint32_t peak = hb_outcome_peak_sample(v->o), k = 0, next;
+    while (k < v->shown_count && v->shown[k] != peak)
+        k++;
+    for (next = k + 1; next < v->shown_count && v->from[next] < v->from[k] + width;)
+        next++;
+    if (k >= v->shown_count || next == k + 1)
+        return;
+    next--; /* the last of these shows from where the peak ends */
+    memmove(&v->shown[k + 1], &v->shown[next], (v->shown_count - next) * sizeof *v->shown);
+    memmove(&v->from[k + 1], &v->from[next], (v->shown_count - next) * sizeof *v->from);
+    v->shown_count -= next - k - 1;
+    v->from[k + 1] = v->from[k] + width;
 }
 
 /* The samples that a page of this width can show: of those that fall on half a unit (on a web page,
@@ -115,6 +143,7 @@ static void choose_samples(struct view *v)
         }
         last = bin;
     }
+    widen_peak(v);
 }
 
 static double until(const struct view *v, uint32_t k)
@@ -142,6 +171,22 @@ static uint32_t make_steps(const struct view *v, const double *heights, struct h
     return count;
 }
 
+/* A rim on what is level: on the flanks of spikes it would hide them. */
+static void draw_rim(struct view *v, const struct hb_point *top, uint32_t count)
+{
+    static const double least = 1.5;
+    struct hb_point *ends = hb_arena_alloc(v->c->arena, (size_t)count * 2, sizeof *ends);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i + 1 < count; i++) {
+        if (fabs(top[i + 1].y - top[i].y) > 0.05 || top[i + 1].x - top[i].x < least)
+            continue;
+        ends[n++] = top[i];
+        ends[n++] = top[i + 1];
+    }
+    hb_draw_segments(v->c->draw, ends, n,
+                     (struct hb_pen){hb_canvas_ink(v->c, HB_INK_BACK), 0.5, false});
+}
+
 /* One band as steps: forth along its top, back along its base; moves the base to the top. */
 static void draw_band(struct view *v, enum hb_category category, double *base)
 {
@@ -163,8 +208,7 @@ static void draw_band(struct view *v, enum hb_category category, double *base)
         outline[top_count + k] = under[under_count - 1 - k];
     hb_draw_add_area(c->draw, outline, top_count + under_count);
     hb_draw_fill(c->draw, hb_ink_category(c->look.theme, category), 1);
-    hb_draw_path(c->draw, outline, top_count,
-                 (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), 0.5, false});
+    draw_rim(v, outline, top_count);
 }
 
 static void draw_stack(struct view *v)
@@ -180,7 +224,6 @@ static void draw_stack(struct view *v)
 static void draw_phases(struct view *v)
 {
     struct hb_canvas *c = v->c;
-    const struct hb_box *area = &v->memory.area;
     struct hb_style style = hb_canvas_style(c, "phase");
     style.rgb = hb_canvas_ink(c, HB_INK_FAINT);
     for (uint32_t i = 0; i < v->o->phase_count; i++) {
@@ -190,34 +233,41 @@ static void draw_phases(struct view *v)
         struct hb_box box = {from, v->phases.y, to - from, v->phases.h};
         if (i % 2 == 0)
             hb_draw_box(c->draw, box, hb_canvas_ink(c, HB_INK_GRID));
-        hb_draw_line(c->draw, (struct hb_point){from, v->phases.y},
-                     (struct hb_point){from, area->y + area->h},
-                     (struct hb_pen){hb_canvas_ink(c, HB_INK_AXIS), 0.7, false});
         hb_canvas_add_cell(c, (struct hb_layout_cell){"phase", phase->name, NULL, box,
                                                       phase->end_seconds - phase->start_seconds});
         hb_canvas_label_in(c, phase->name, box, style);
     }
 }
 
-/* Where the peak may really be: a bar with ends, through its mark. */
+/* Where each phase begins, around what is written there. */
+static void draw_phase_lines(struct view *v)
+{
+    const struct hb_box *area = &v->memory.area;
+    struct hb_pen pen = {hb_canvas_ink(v->c, HB_INK_AXIS), 0.7, false};
+    for (uint32_t i = 0; i < v->o->phase_count; i++) {
+        double x = hb_scale_at(&v->memory.x, v->o->phases[i].start_seconds);
+        hb_canvas_rule(v->c, (struct hb_point){x, v->phases.y},
+                       (struct hb_point){x, area->y + area->h}, &pen, 1);
+    }
+}
+
+/* Where the peak may really be: a line up from its mark, and below it an end on either side, so
+ * that a spike is not hidden, however narrow. */
 static void draw_interval(struct view *v, double x)
 {
     struct hb_canvas *c = v->c;
     struct hb_box area = v->memory.area;
     double top = fmax(hb_scale_at(&v->memory.y, (double)v->o->high_bytes), area.y);
     double bottom = hb_scale_at(&v->memory.y, (double)v->o->low_bytes);
-    double half = c->em * 0.35;
+    double peak = hb_scale_at(&v->memory.y, (double)v->o->peak_bytes);
+    double half = c->em * 0.5, clear = c->em * 0.2;
     if (v->o->high_bytes <= 0 || bottom - top < 0.5 || bottom > area.y + area.h)
         return;
-    const struct hb_pen pens[] = {{hb_canvas_ink(c, HB_INK_BACK), 3.2, false},
-                                  {hb_canvas_ink(c, HB_INK_TEXT), 1.2, false}};
-    for (int i = 0; i < 2; i++) {
-        hb_draw_line(c->draw, (struct hb_point){x, top}, (struct hb_point){x, bottom}, pens[i]);
-        hb_draw_line(c->draw, (struct hb_point){x - half, top}, (struct hb_point){x + half, top},
-                     pens[i]);
-        hb_draw_line(c->draw, (struct hb_point){x - half, bottom},
-                     (struct hb_point){x + half, bottom}, pens[i]);
-    }
+    const struct hb_point ends[] = {{x, peak},           {x, top},           {x - half, top},
+                                    {x + half, top},     {x - half, bottom}, {x - clear, bottom},
+                                    {x + clear, bottom}, {x + half, bottom}};
+    hb_draw_segments(c->draw, ends, 8, (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), 3.2, false});
+    hb_draw_segments(c->draw, ends, 8, (struct hb_pen){hb_canvas_ink(c, HB_INK_TEXT), 1.2, false});
 }
 
 static void draw_peak(struct view *v)
@@ -350,11 +400,10 @@ static double draw_tensor(struct view *v, const struct hb_shown_tensor *t, doubl
     return line + 1.5;
 }
 
-/* Down to where it reaches. */
-static double draw_side(struct view *v)
+static void draw_side(struct view *v)
 {
     struct hb_canvas *c = v->c;
-    struct hb_key keys[HB_CATEGORY_COUNT];
+    struct hb_key keys[MOST_KEYS];
     struct hb_style head = hb_canvas_style(c, "heading");
     double bottom = v->side.y + v->side.h;
     double line = hb_canvas_line(c, &head);
@@ -367,13 +416,12 @@ static double draw_side(struct view *v)
     y += hb_legend_draw(c, (struct hb_box){v->side.x, y, v->side.w, bottom - y}, keys, count);
     y += line * 0.7;
     if (v->o->tensor_count == 0 || y + line * 2.4 > bottom)
-        return y;
+        return;
     hb_canvas_label(c, hb_canvas_shorten(c, "largest tensors", v->side.w, &head),
                     (struct hb_point){v->side.x, y}, head);
     y += line * 1.15;
     for (uint32_t i = 0; i < v->o->tensor_count && i < TOP_TENSORS && y + line < bottom; i++)
         y += draw_tensor(v, &v->o->tensors[i], y);
-    return y;
 }
 
 /* Whether data stand in the box: nothing is written on them where it can be helped. */
@@ -387,35 +435,40 @@ static bool is_blank(const struct view *v, struct hb_box box)
     return true;
 }
 
-/* The budget's line, and its name: beside the plot where the panel there leaves room, else where
- * the line passes over no data. */
-static void draw_budget(struct view *v, double side_bottom)
+static const char *budget_text(const struct view *v)
+{
+    char bytes[HB_TICK_TEXT];
+    hb_unit_print(HB_UNIT_BYTES, (double)v->o->budget_bytes, bytes);
+    return hb_arena_printf(v->c->arena, "budget %s", bytes);
+}
+
+/* The name of the budget's line stands where the line passes over no data, or in the legend. */
+static void place_budget(struct view *v)
 {
     struct hb_canvas *c = v->c;
-    char bytes[HB_TICK_TEXT];
-    if (v->o->budget_bytes <= 0)
-        return;
-    hb_unit_print(HB_UNIT_BYTES, (double)v->o->budget_bytes, bytes);
-    const char *text = hb_arena_printf(c->arena, "budget %s", bytes);
     struct hb_box area = v->memory.area;
     double y = hb_scale_at(&v->memory.y, (double)v->o->budget_bytes);
     struct hb_style style = hb_canvas_style(c, "budget");
     style.bold = true;
-    style.rgb = hb_canvas_ink(c, HB_INK_BUDGET);
-    double line = hb_canvas_line(c, &style), width = hb_canvas_width(c, text, &style);
-    bool beside = v->side.w > width && y - line > side_bottom && y > area.y && y < area.y + area.h;
-    double right = area.x + area.w;
-    for (int i = 4; i > 0 && !beside; i--) {
+    double line = hb_canvas_line(c, &style);
+    double width = hb_canvas_width(c, budget_text(v), &style);
+    v->budget_right = 0;
+    if (y < area.y || v->o->budget_bytes <= 0)
+        return;
+    for (int i = 4; i > 0; i--) {
         double x = area.x + c->em + (area.w - c->em * 2 - width) * i / 4;
         if (!is_blank(v, (struct hb_box){x, y - line, width, line}))
             continue;
-        right = x + width + c->em * 0.4;
-        break;
+        v->budget_right = x + width + c->em * 0.4;
+        return;
     }
-    hb_frame_level(c, &v->memory, (double)v->o->budget_bytes, beside ? "" : text, "budget", right);
-    style.down = HB_ALIGN_MIDDLE;
-    if (beside)
-        hb_canvas_label(c, text, (struct hb_point){area.x + area.w + c->em * 0.4, y}, style);
+}
+
+static void draw_budget(struct view *v)
+{
+    if (v->o->budget_bytes > 0)
+        hb_frame_level(v->c, &v->memory, (double)v->o->budget_bytes,
+                       v->budget_right > 0 ? budget_text(v) : "", "budget", v->budget_right);
 }
 
 static double widest_stream(struct view *v)
@@ -447,7 +500,7 @@ static void make_scales(struct view *v)
 static void lay_out(struct view *v, double top)
 {
     struct hb_canvas *c = v->c;
-    struct hb_key keys[HB_CATEGORY_COUNT];
+    struct hb_key keys[MOST_KEYS];
     struct hb_box page = {c->em, top, c->look.width - 2 * c->em, c->look.height - top - c->em};
     if (page.w > c->em * 50 && page.h > c->em * 18) {
         v->side.w = fmin(c->em * 24, page.w * 0.3);
@@ -490,18 +543,22 @@ void hb_stepview_draw(struct hb_canvas *c, const struct hb_outcome *o)
     if (v.memory.area.w <= 4 || v.memory.area.h <= 4)
         return;
     choose_samples(&v);
+    place_budget(&v);
     v.memory.bare_x = true;
     hb_frame_draw(c, &v.memory);
     draw_stack(&v);
     if (v.phases.h > 0)
         draw_phases(&v);
-    draw_budget(&v, v.side.w > 0 ? draw_side(&v) : 0);
+    if (v.side.w > 0)
+        draw_side(&v);
+    draw_budget(&v);
     draw_peak(&v);
+    draw_phase_lines(&v);
     double bottom = v.memory.area.y + v.memory.area.h;
     if (v.row > 0)
         draw_streams(&v, bottom + c->em * 0.2);
     draw_time_axis(&v, bottom + v.row * o->stream_count);
-    struct hb_key keys[HB_CATEGORY_COUNT];
+    struct hb_key keys[MOST_KEYS];
     int count = make_keys(&v, keys);
     if (v.legend.h > 0)
         hb_legend_draw(c, v.legend, keys, count);

@@ -162,9 +162,20 @@ static struct hb_box bar_box(const struct hb_frame *f, double pitch, uint32_t ro
                            pitch * 0.68};
 }
 
+/* In the end of its bar, as the line of what is lacking stands where it would else. */
+static void write_inside(struct view *v, struct hb_box bar, const char *text, struct hb_style style,
+                         uint32_t rgb)
+{
+    style.plate = rgb;
+    style.rgb = hb_colour_on(rgb);
+    style.across = HB_ALIGN_END;
+    hb_canvas_label(v->c, text,
+                    (struct hb_point){bar.x + bar.w - v->c->em * 0.35, bar.y + bar.h / 2}, style);
+}
+
 /* The value beside the end of its bar, inside the area; inside the bar where there is no room. */
 static void write_value(struct view *v, const struct hb_frame *f, struct hb_box bar, bool leftward,
-                        const char *text)
+                        const char *text, uint32_t rgb)
 {
     struct hb_canvas *c = v->c;
     struct hb_style style = hb_canvas_style(c, "value");
@@ -175,8 +186,11 @@ static void write_value(struct view *v, const struct hb_frame *f, struct hb_box 
     double y = bar.y + bar.h / 2;
     double width = hb_canvas_width(c, text, &style);
     double right = bar.x + bar.w + c->em * 0.35;
-    if (f == &v->freed && v->lack > right - 4 && v->lack < right + width + 4)
-        right = v->lack + c->em * 0.35;
+    bool struck = f == &v->freed && v->lack > right - 4 && v->lack < right + width + 4;
+    if (struck && bar.w > width + c->em) {
+        write_inside(v, bar, text, style, rgb);
+        return;
+    }
     double left = bar.x - c->em * 0.35;
     bool fits = leftward ? left - width > f->area.x : right + width < c->look.width - c->em * 0.4;
     if (!fits)
@@ -194,29 +208,31 @@ static void draw_lever(struct view *v, uint32_t row)
     style.across = HB_ALIGN_END;
     style.down = HB_ALIGN_MIDDLE;
     style.size = fmax(6, c->em * 0.95);
-    style.size = fmax(6, style.size * fmax(0.85, fmin(1, v->names / v->widest)));
+    style.size = fmax(6, style.size * fmax(0.8, fmin(1, v->names / v->widest)));
     struct hb_box bar = bar_box(&v->freed, v->pitch, row, (double)lever->freed_bytes);
     const char *name = hb_canvas_shorten(c, lever->name, v->names, &style);
     hb_canvas_label(c, name, (struct hb_point){v->freed.area.x - c->em * 0.5, bar.y + bar.h / 2},
                     style);
     bool worse = lever->freed_bytes < 0;
-    hb_draw_box(c->draw, bar, hb_ink_group(c->look.theme, worse ? 1 : 0));
+    uint32_t rgb = hb_ink_group(c->look.theme, worse ? 1 : 0);
+    hb_draw_box(c->draw, bar, rgb);
     if (lever->pair)
         hb_draw_hatch(c->draw, bar, 6, (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), 0.8, false});
     hb_unit_print(HB_UNIT_BYTES, fabs((double)lever->freed_bytes), text);
     const char *amount = hb_arena_printf(c->arena, "%s%s", worse ? "\xE2\x88\x92" : "", text);
     hb_canvas_add_cell(c, (struct hb_layout_cell){"freed", lever->name, lever->why, bar,
                                                   (double)lever->freed_bytes});
-    write_value(v, &v->freed, bar, worse, amount);
+    write_value(v, &v->freed, bar, worse, amount, rgb);
     if (v->cost.area.w <= 4)
         return;
     struct hb_box cost = bar_box(&v->cost, v->pitch, row, lever->cost_seconds);
     bool faster =
         lever->cost_seconds < 0 && -100 * lever->cost_seconds >= SMALLEST_PCT * v->t->step_seconds;
-    hb_draw_box(c->draw, cost, hb_ink_group(c->look.theme, faster ? 2 : 4));
+    rgb = hb_ink_group(c->look.theme, faster ? 2 : 4);
+    hb_draw_box(c->draw, cost, rgb);
     hb_canvas_add_cell(
         c, (struct hb_layout_cell){"cost", lever->name, lever->why, cost, lever->cost_seconds});
-    write_value(v, &v->cost, cost, faster, cost_text(c->arena, v->t, lever));
+    write_value(v, &v->cost, cost, faster, cost_text(c->arena, v->t, lever), rgb);
 }
 
 /* With room for the values that stand beside the longest bars of a panel that is width wide. */
@@ -269,24 +285,31 @@ static void draw_panel(struct view *v, struct hb_frame *f)
     hb_canvas_add_axis(c, f->x_name, &f->x, false);
 }
 
+static void place_lack(struct view *v)
+{
+    int64_t lack = v->t->peak_bytes - v->t->budget_bytes;
+    const struct hb_box *area = &v->freed.area;
+    double px = hb_scale_at(&v->freed.x, (double)lack);
+    v->lack = v->t->budget_bytes > 0 && lack > 0 && px <= area->x + area->w ? px : 0;
+}
+
 /* A line at what is lacking: a lever that reaches it makes the configuration fit. */
 static void draw_lack(struct view *v)
 {
     struct hb_canvas *c = v->c;
-    int64_t lack = v->t->peak_bytes - v->t->budget_bytes;
     const struct hb_box *area = &v->freed.area;
-    double px = hb_scale_at(&v->freed.x, (double)lack);
-    if (v->t->budget_bytes <= 0 || lack <= 0 || px > area->x + area->w)
+    double px = v->lack;
+    if (px <= 0)
         return;
     struct hb_style style = hb_canvas_style(c, "budget");
-    v->lack = px;
     style.rgb = hb_canvas_ink(c, HB_INK_BUDGET);
     style.bold = true;
     style.across = HB_ALIGN_MIDDLE;
     style.down = HB_ALIGN_END;
-    hb_draw_line(c->draw, (struct hb_point){px, area->y}, (struct hb_point){px, area->y + area->h},
-                 (struct hb_pen){style.rgb, 1.4, true});
+    struct hb_pen pen = {style.rgb, 1.4, true};
     hb_canvas_label(c, "enough to fit", (struct hb_point){px, area->y - 1}, style);
+    hb_canvas_rule(c, (struct hb_point){px, area->y}, (struct hb_point){px, area->y + area->h},
+                   &pen, 1);
 }
 
 static double widest_name(struct view *v)
@@ -328,26 +351,29 @@ void hb_tornado_draw(struct hb_canvas *c, const struct hb_tornado *t)
         return;
     v.widest = widest_name(&v);
     v.names = fmin(v.widest, page.w * 0.46);
-    v.freed.left = v.names + c->em * 0.6;
     bool costs = page.w - v.names > c->em * 26;
-    struct hb_box left = page;
-    left.w = costs ? v.freed.left + (page.w - v.freed.left) * 0.6 : page.w;
-    make_scales(&v, left.w - v.freed.left, page.w - left.w - c->em);
+    struct hb_box bars = page; /* right of the names */
+    bars.x += v.names + c->em * 0.6;
+    bars.w -= v.names + c->em * 0.6;
+    struct hb_box left = bars;
+    left.w = costs ? bars.w * 0.6 : bars.w;
+    v.freed.left = 0.01;
+    make_scales(&v, left.w, bars.w - left.w - c->em);
     if (!hb_frame_make(c, left, &v.freed))
         return;
-    v.names = fmin(v.names, v.freed.area.x - page.x - c->em * 0.5);
     v.pitch = fmin(v.freed.area.h / v.shown, c->em * 3.2);
     v.freed.area.h = v.pitch * v.shown;
     if (costs) {
         v.cost.left = 0.01;
         hb_frame_make(
-            c, (struct hb_box){left.x + left.w + c->em, page.y, page.w - left.w - c->em, page.h},
+            c, (struct hb_box){left.x + left.w + c->em, page.y, bars.w - left.w - c->em, page.h},
             &v.cost);
         v.cost.area.h = v.freed.area.h;
         draw_panel(&v, &v.cost);
     }
     draw_panel(&v, &v.freed);
-    draw_lack(&v);
+    place_lack(&v);
     for (uint32_t i = 0; i < v.shown; i++)
         draw_lever(&v, i);
+    draw_lack(&v);
 }

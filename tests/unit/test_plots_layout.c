@@ -1,6 +1,7 @@
 /* What holds for every picture, over random data and pages from a stamp to a poster: labels stay
  * on the page and apart, and everything stands where the data say. */
 #include "tests/unit/unit.h"
+#include "tests/unit/ink.h"
 #include "tests/unit/pictures.h"
 
 #include "base/json_write.h"
@@ -329,6 +330,7 @@ static void check_picture(struct hb_arena *a, const struct hb_canvas *c, const s
 static void random_pictures_keep_the_rules(void **state)
 {
     (void)state;
+    int wrong = 0;
     struct hb_arena *a = hb_arena_new();
     for (int kind = 0; kind < HB_PICTURE_COUNT; kind++)
         for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
@@ -339,15 +341,23 @@ static void random_pictures_keep_the_rules(void **state)
                 struct hb_look look = {.theme = seed % 2 ? HB_THEME_LIGHT : HB_THEME_DARK,
                                        .width = pages[page].width,
                                        .height = pages[page].height};
+                struct hb_trace trace = {.arena = a};
                 struct hb_str none;
+                look.trace = &trace;
                 hb_str_init(&none, a);
                 struct hb_canvas *c = hb_picture_draw(a, &p, &look, HB_FORMAT_NONE);
                 hb_canvas_finish(c, &none);
                 check_picture(a, c, &p);
+                ink_check_texts(c, &trace,
+                                hb_arena_printf(a, "%s of seed %d on %g x %g",
+                                                hb_picture_name(p.kind), (int)seed, look.width,
+                                                look.height),
+                                &wrong);
             }
             hb_arena_rewind(a, mark);
         }
     hb_arena_free(a);
+    assert_int_equal(wrong, 0);
 }
 
 static bool has_role(const struct hb_canvas *c, const char *role)
