@@ -17,6 +17,8 @@
  * with what is left of the limit. */
 #include "sim/ir/again.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
@@ -27,9 +29,10 @@ struct item {
     struct hb_op op;
     uint32_t *refs;
     uint32_t prev, next;
-    bool moved; /* it took the place of one that is gone */
-    bool tired; /* as often as is good */
-    bool gone;  /* all that read it reads another */
+    uint32_t turn; /* of its unit in the walk over its computation */
+    bool moved;    /* it took the place of one that is gone */
+    bool tired;    /* as often as is good */
+    bool gone;     /* all that read it reads another */
 };
 
 struct value {      /* by root */
@@ -75,6 +78,11 @@ struct walk {
     int64_t made;        /* of these what the unit at hand makes */
     struct unit at;      /* at hand */
     uint32_t first, end; /* items: the computation's first, and the one after its last */
+    uint32_t turn;       /* of the unit at hand */
+    /* Ops before it whose results wait: by their turns. Those that do no longer are dropped when
+     * they are met. */
+    uint32_t *waiting;
+    uint32_t waiting_count, waiting_cap;
 };
 
 int64_t hb_again_limit(const struct hb_program *p, int64_t hbm_bytes)
@@ -298,18 +306,52 @@ static const bool repeatable[HB_OP_KIND_COUNT] = {
     [HB_OP_GATHER] = true, [HB_OP_COPY] = true,
 };
 
-static bool can_repeat(const struct walk *w, const struct item *x)
+/* Whether it may be made again now, or later in the walk. */
+static bool may_repeat(const struct walk *w, const struct item *x)
 {
     if (x->gone || x->tired || x->op.write_count == 0 || !repeatable[x->op.kind] ||
         is_asynchronous(x))
         return false;
     for (uint32_t r = 0; r < ref_count(x); r++) {
         const struct value *v = &w->a->values[w->a->root[x->refs[r]]];
-        bool made = r >= x->op.read_count;
-        if (made ? !v->plain || v->used_at == w->at.first : v->dirty >= w->number)
+        if (r >= x->op.read_count ? !v->plain : v->dirty >= w->number)
             return false;
     }
     return true;
+}
+
+static bool is_at_hand(const struct walk *w, const struct item *x)
+{
+    bool at_hand = false;
+    for (uint32_t r = x->op.read_count; r < ref_count(x); r++)
+        at_hand = at_hand || w->a->values[w->a->root[x->refs[r]]].used_at == w->at.first;
+    return at_hand;
+}
+
+static bool waits(const struct walk *w, const struct item *x)
+{
+    bool any = false;
+    for (uint32_t r = x->op.read_count; r < ref_count(x); r++)
+        any = any || w->a->values[w->a->root[x->refs[r]]].left > 0;
+    return any;
+}
+
+/* An op before the unit at hand, or that one when it is over: into the list, at its turn. */
+static void wait_for(struct walk *w, uint32_t item)
+{
+    struct again *a = w->a;
+    if (!may_repeat(w, &a->items[item]) || !waits(w, &a->items[item]))
+        return;
+    uint32_t at = w->waiting_count;
+    while (at > 0 && a->items[w->waiting[at - 1]].turn > a->items[item].turn)
+        at--;
+    if (at > 0 && w->waiting[at - 1] == item)
+        return;
+    w->waiting =
+        hb_grow(a->p->arena, w->waiting, w->waiting_count, &w->waiting_cap, sizeof *w->waiting);
+    memmove(w->waiting + at + 1, w->waiting + at, (w->waiting_count - at) * sizeof *w->waiting);
+    w->waiting[at] = item;
+    w->waiting_count++;
 }
 
 /* Bytes that are free at the unit at hand if the op is made again after it. */
@@ -330,22 +372,26 @@ static int64_t freed_by(const struct walk *w, const struct item *x, bool *out_mo
     return freed;
 }
 
-static uint32_t find_best(const struct walk *w)
+static uint32_t find_best(struct walk *w)
 {
-    uint32_t best = HB_NONE;
+    uint32_t best = HB_NONE, left = 0;
     int64_t best_cost = INT64_MAX;
-    for (struct unit u = unit_from(w, w->first); u.first != w->at.first; next_unit(w, &u)) {
-        const struct item *x = &w->a->items[u.first];
+    for (uint32_t i = 0; i < w->waiting_count; i++) {
+        const struct item *x = &w->a->items[w->waiting[i]];
         bool moves;
-        if (u.loop != HB_NONE || !can_repeat(w, x))
+        if (!may_repeat(w, x) || !waits(w, x))
+            continue;
+        w->waiting[left++] = w->waiting[i];
+        if (is_at_hand(w, x))
             continue;
         int64_t freed = freed_by(w, x, &moves);
         int64_t cost = freed <= 0 ? INT64_MAX : moves ? 0 : w->limit / freed;
         if (cost >= best_cost)
             continue;
-        best = u.first;
+        best = w->waiting[i];
         best_cost = cost;
     }
+    w->waiting_count = left;
     return best;
 }
 
@@ -370,11 +416,11 @@ static uint32_t add_value(struct walk *w, uint32_t old)
     return made;
 }
 
-/* Units after the one at hand read the new value. */
+/* Units after the one at hand read the new value: all that are left. */
 static void pass_readers(struct walk *w, uint32_t old, uint32_t made)
 {
     struct again *a = w->a;
-    for (struct unit u = w->at; next_unit(w, &u);) {
+    for (struct unit u = w->at; a->values[old].left > 0 && next_unit(w, &u);) {
         struct item *x = &a->items[u.first];
         if (u.loop != HB_NONE || x->gone)
             continue;
@@ -433,8 +479,11 @@ static void repeat_op(struct walk *w, uint32_t old)
     for (uint32_t r = 0; r < x->op.read_count; r++) {
         struct value *v = &a->values[a->root[from->refs[r]]];
         x->refs[r] = from->refs[r];
-        if (v->home == w->loop && v->left++ == 0)
-            w->now += v->bytes;
+        if (v->home != w->loop || v->left++ > 0)
+            continue;
+        w->now += v->bytes;
+        if (v->maker != HB_NONE && v->born) /* it waits again */
+            wait_for(w, v->maker);
     }
     for (uint32_t r = x->op.read_count; r < ref_count(x); r++) {
         x->refs[r] = add_value(w, from->refs[r]);
@@ -501,10 +550,14 @@ static int64_t walk_computation(struct again *a, uint32_t loop, int64_t limit)
     w.at = unit_from(&w, w.first);
     do {
         w.made = 0;
+        w.turn++;
         visit_unit(&w, w.at, begin_touch);
         relieve_unit(&w);
         peak = hb_larger(peak, hb_add_sat(w.now, inside_of(&w)));
         visit_unit(&w, w.at, end_touch);
+        a->items[w.at.first].turn = w.turn;
+        if (w.at.loop == HB_NONE && limit < INT64_MAX)
+            wait_for(&w, w.at.first);
     } while (next_unit(&w, &w.at));
     if (loop != HB_NONE)
         a->peaks[loop] = peak;

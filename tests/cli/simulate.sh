@@ -161,4 +161,18 @@ END
 run hbmsim simulate "$work/units.yaml" --dump=graph
 ok 'units of layers with a turned stack are lowered' grep -q 'mark: beside a turned stack' "$work/out"
 
+# A thousand unrolled layers that need five times the compiler's share, in seconds of processor time.
+cat >"$work/unrolled.yaml" <<'END'
+model: {d_model: 4096, vocab: 128256,
+        blocks: [{repeat: 1000, attention: {heads: 32, kv_heads: 8}, mlp: {d_ff: 14336}}]}
+batch: {global: 64, seq: 8192}
+mesh: {fsdp: 8}
+hardware: {device: nvidia-h100, count: 8}
+compiler: xla-gpu
+stack: {form: loop}
+END
+most_seconds() { (ulimit -t "$1" && shift && exec "$HBMSIM" "$@"); }
+expect 1 most_seconds 30 simulate "$work/unrolled.yaml" --dump=buffers
+ok 'what waits in a thousand unrolled layers is made again' grep -q 'made again' "$work/out"
+
 finish
