@@ -42,10 +42,12 @@ struct hb_replay {
     uint32_t *run_of; /* ... if this is the run's number */
     uint32_t *ran_in; /* by op: the number of the run that it was last in */
     uint32_t run;
-    uint32_t *child;    /* by loop, [loop_count]: of the program: the first loop inside; HB_NONE */
-    uint32_t *sibling;  /* by loop: the next inside the same; HB_NONE */
-    int64_t *snapshots; /* SNAPSHOTS times the ops of the longest loop */
-    bool *scheduled;    /* by op: its end is waited for by an op of its own */
+    uint32_t *child;   /* by loop, [loop_count]: of the program: the first loop inside; HB_NONE */
+    uint32_t *sibling; /* by loop: the next inside the same; HB_NONE */
+    /* SNAPSHOTS times the ops of the longest loop: without loops inside, and with such inside. */
+    int64_t *snapshots[2];
+    int *height;     /* by loop: how many loops lie inside of one another */
+    bool *scheduled; /* by op: its end is waited for by an op of its own */
 };
 
 /* --- one op --- */
@@ -124,17 +126,19 @@ static int64_t trips_of(const struct hb_replay *r, uint32_t loop)
 }
 
 /* After `trips` trips: kept in a ring. */
-static int64_t *snapshot(const struct hb_replay *r, int64_t trips, uint32_t ops)
+static int64_t *snapshot(const struct hb_replay *r, uint32_t loop, int64_t trips)
 {
-    return r->snapshots + (size_t)(trips % SNAPSHOTS) * ops;
+    const struct hb_loop *l = &r->t->p->loops[loop];
+    return r->snapshots[r->height[loop]] + (size_t)(trips % SNAPSHOTS) * (l->end_op - l->first_op);
 }
 
 /* Trips after which each end moved as it did before; 0: not seen. */
-static int64_t find_period(const struct hb_replay *r, int64_t trips, uint32_t ops)
+static int64_t find_period(const struct hb_replay *r, uint32_t loop, int64_t trips)
 {
+    uint32_t ops = r->t->p->loops[loop].end_op - r->t->p->loops[loop].first_op;
     for (int64_t period = 1; period <= MOST_PERIOD && trips > 2 * period; period++) {
-        const int64_t *a = snapshot(r, trips - 2 * period, ops);
-        const int64_t *b = snapshot(r, trips - period, ops), *c = snapshot(r, trips, ops);
+        const int64_t *a = snapshot(r, loop, trips - 2 * period);
+        const int64_t *b = snapshot(r, loop, trips - period), *c = snapshot(r, loop, trips);
         uint32_t i = 0;
         while (i < ops && b[i] - a[i] == c[i] - b[i])
             i++;
@@ -144,12 +148,14 @@ static int64_t find_period(const struct hb_replay *r, int64_t trips, uint32_t op
     return 0;
 }
 
-/* Goes on by so many moves, each of the size of the last. */
-static void move_on(struct hb_replay *r, const struct hb_loop *l, int64_t trips, int64_t period,
+/* Goes on by so many moves, each of the size of the last: never above what happens, since an end
+ * that another overtakes later on only rises. */
+static void move_on(struct hb_replay *r, uint32_t loop, int64_t trips, int64_t period,
                     int64_t moves)
 {
+    const struct hb_loop *l = &r->t->p->loops[loop];
     uint32_t ops = l->end_op - l->first_op;
-    const int64_t *before = snapshot(r, trips - period, ops), *now = snapshot(r, trips, ops);
+    const int64_t *before = snapshot(r, loop, trips - period), *now = snapshot(r, loop, trips);
     for (uint32_t i = 0; i < ops; i++) {
         const struct hb_op *op = &r->t->p->ops[l->first_op + i];
         int64_t end = hb_add_sat(now[i], hb_mul_sat(now[i] - before[i], moves));
@@ -162,20 +168,19 @@ static void move_on(struct hb_replay *r, const struct hb_loop *l, int64_t trips,
 static void run_loop(struct hb_replay *r, uint32_t loop)
 {
     const struct hb_loop *l = &r->t->p->loops[loop];
-    bool leaf = r->child[loop] == HB_NONE;
     uint32_t ops = l->end_op - l->first_op;
     int64_t trips = trips_of(r, loop);
     for (int64_t done = 0; done < trips;) {
         r->now.ns[EDGE] = r->now.ns[HB_STREAM_COMPUTE];
         run_stretch(r, loop, l->first_op, l->end_op);
         done++;
-        if (!leaf)
+        if (r->height[loop] > 1)
             continue;
-        memcpy(snapshot(r, done, ops), r->end_ns + l->first_op, ops * sizeof(int64_t));
-        int64_t period = find_period(r, done, ops);
+        memcpy(snapshot(r, loop, done), r->end_ns + l->first_op, ops * sizeof(int64_t));
+        int64_t period = find_period(r, loop, done);
         if (!period)
             continue;
-        move_on(r, l, done, period, (trips - done) / period);
+        move_on(r, loop, done, period, (trips - done) / period);
         for (int64_t left = (trips - done) % period; left > 0; left--) {
             r->now.ns[EDGE] = r->now.ns[HB_STREAM_COMPUTE];
             run_stretch(r, loop, l->first_op, l->end_op);
@@ -357,6 +362,7 @@ static void link_loops(struct hb_replay *r)
     uint32_t longest = 0;
     r->child = hb_arena_alloc(r->arena, (size_t)p->loop_count + 1, sizeof *r->child);
     r->sibling = hb_arena_alloc(r->arena, p->loop_count, sizeof *r->sibling);
+    r->height = hb_arena_alloc(r->arena, p->loop_count, sizeof *r->height);
     for (uint32_t i = 0; i <= p->loop_count; i++)
         r->child[i] = HB_NONE;
     for (uint32_t i = p->loop_count; i-- > 0;) {
@@ -365,8 +371,11 @@ static void link_loops(struct hb_replay *r)
         r->sibling[i] = *first;
         *first = i;
         longest = l->end_op - l->first_op > longest ? l->end_op - l->first_op : longest;
+        if (l->parent != HB_NONE && r->height[l->parent] <= r->height[i])
+            r->height[l->parent] = r->height[i] + 1;
     }
-    r->snapshots = hb_arena_alloc(r->arena, (size_t)longest * SNAPSHOTS, sizeof *r->snapshots);
+    for (int h = 0; h < 2; h++)
+        r->snapshots[h] = hb_arena_alloc(r->arena, (size_t)longest * SNAPSHOTS, sizeof(int64_t));
 }
 
 struct hb_replay *hb_replay_open(struct hb_arena *arena, const struct hb_segment *s)
