@@ -234,28 +234,34 @@ struct attrs {
 
 static void note_attr(struct attrs *a, struct hb_hlo_span key, struct hb_hlo_span value)
 {
+#define ROW(word, field)                                                                           \
+    {                                                                                              \
+        word, sizeof word - 1, offsetof(struct attrs, field)                                       \
+    }
     static const struct {
         const char *key;
+        size_t len;
         size_t offset;
     } rows[] = {
-        {"calls", offsetof(struct attrs, called[0])},
-        {"to_apply", offsetof(struct attrs, called[0])},
-        {"condition", offsetof(struct attrs, called[0])},
-        {"body", offsetof(struct attrs, called[1])},
-        {"branch_computations", offsetof(struct attrs, called[0])},
-        {"true_computation", offsetof(struct attrs, called[0])},
-        {"false_computation", offsetof(struct attrs, called[1])},
-        {"called_computations", offsetof(struct attrs, called[0])},
-        {"select", offsetof(struct attrs, called[0])},
-        {"scatter", offsetof(struct attrs, called[1])},
-        {"control-predecessors", offsetof(struct attrs, preds)},
-        {"index", offsetof(struct attrs, index)},
-        {"kind", offsetof(struct attrs, kind)},
+        ROW("calls", called[0]),
+        ROW("to_apply", called[0]),
+        ROW("condition", called[0]),
+        ROW("body", called[1]),
+        ROW("branch_computations", called[0]),
+        ROW("true_computation", called[0]),
+        ROW("false_computation", called[1]),
+        ROW("called_computations", called[0]),
+        ROW("select", called[0]),
+        ROW("scatter", called[1]),
+        ROW("control-predecessors", preds),
+        ROW("index", index),
+        ROW("kind", kind),
     };
+#undef ROW
     if (!strchr("ctbfsik", *key.at))
         return;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (hb_hlo_span_is(key, rows[i].key)) {
+        if (key.len == rows[i].len && memcmp(key.at, rows[i].key, key.len) == 0) {
             memcpy((char *)a + rows[i].offset, &value, sizeof value);
             return;
         }

@@ -74,12 +74,13 @@ bool hb_hlo_take_int(struct hb_hlo_lex *lex, int64_t *out)
 
 struct hb_hlo_span hb_hlo_take_name(struct hb_hlo_lex *lex)
 {
-    if (lex->at < lex->end && *lex->at == '%')
-        lex->at++;
-    const char *first = lex->at;
-    while (lex->at < lex->end && look(lex->at) & NAME)
-        lex->at++;
-    return (struct hb_hlo_span){first, (size_t)(lex->at - first)};
+    const char *first = lex->at, *end = lex->end;
+    first += first < end && *first == '%';
+    const char *at = first;
+    while (at < end && look(at) & NAME)
+        at++;
+    lex->at = at;
+    return (struct hb_hlo_span){first, (size_t)(at - first)};
 }
 
 /* From a quote to behind the closing one of its kind; to the end where there is none. */
@@ -179,12 +180,6 @@ bool hb_hlo_take_attr(struct hb_hlo_lex *lex, struct hb_hlo_span *out_key,
     lex->at = at;
     *out_value = (struct hb_hlo_span){first, (size_t)(at - first)};
     return depth == 0;
-}
-
-bool hb_hlo_span_is(struct hb_hlo_span span, const char *word)
-{
-    size_t len = strlen(word);
-    return span.len == len && memcmp(span.at, word, len) == 0;
 }
 
 const char *hb_hlo_span_find(struct hb_hlo_span span, const char *word)

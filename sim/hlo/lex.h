@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "sim/hlo/text.h"
 
@@ -46,7 +47,11 @@ bool hb_hlo_skip_brackets(struct hb_hlo_lex *lex);
 bool hb_hlo_take_attr(struct hb_hlo_lex *lex, struct hb_hlo_span *out_key,
                       struct hb_hlo_span *out_value);
 
-bool hb_hlo_span_is(struct hb_hlo_span span, const char *word);
+static inline bool hb_hlo_span_is(struct hb_hlo_span span, const char *word)
+{
+    size_t len = strlen(word); /* known where the word is written out */
+    return span.len == len && memcmp(span.at, word, len) == 0;
+}
 /* Where word stands in span; null: nowhere. */
 const char *hb_hlo_span_find(struct hb_hlo_span span, const char *word);
 struct hb_hlo_lex hb_hlo_lex_span(struct hb_hlo_span span);

@@ -42,11 +42,6 @@ uint32_t hb_hlo_hash_name(struct hb_hlo_span name)
     return (uint32_t)(hash ^ hash >> 31);
 }
 
-bool hb_hlo_same_text(struct hb_hlo_span a, struct hb_hlo_span b)
-{
-    return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
-}
-
 uint32_t *hb_hlo_find_comp(struct hb_hlo_reader *r, struct hb_hlo_span name)
 {
     uint32_t mask = r->comp_name_cap - 1;

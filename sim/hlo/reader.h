@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <string.h>
+
 #include "sim/hlo/module.h"
 
 enum { HB_HLO_OP_CACHE = 1024 };
@@ -47,7 +49,10 @@ struct hb_loc hb_hlo_place(const struct hb_hlo_reader *r, const char *at);
 
 /* The slot of a computation's name: 0 if there is none. */
 uint32_t *hb_hlo_find_comp(struct hb_hlo_reader *r, struct hb_hlo_span name);
-bool hb_hlo_same_text(struct hb_hlo_span a, struct hb_hlo_span b);
+static inline bool hb_hlo_same_text(struct hb_hlo_span a, struct hb_hlo_span b)
+{
+    return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
+}
 uint32_t hb_hlo_hash_name(struct hb_hlo_span name);
 /* Makes the table of names ready for a computation. */
 void hb_hlo_begin_names(struct hb_hlo_reader *r);
