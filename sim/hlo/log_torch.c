@@ -249,8 +249,9 @@ static void take_graph(struct hb_log_reader *r, const struct hb_form *form,
         if (bytes < 0)
             return;
     }
-    struct hb_log_message *m = hb_form_open(r, form->kind);
-    hb_form_name(m, shape);
+    bool host = hb_span_has(s, "device:CPU");
+    struct hb_log_message *m = hb_form_open(r, host ? HB_LOG_HOST : form->kind);
+    hb_form_name(m, host ? HB_LOG_REFUSED : shape);
     if (bytes >= 0)
         hb_form_set(m, HB_FACT_ASKED, (struct hb_amount){bytes, 1});
 }
