@@ -22,7 +22,6 @@ static bool check_block(struct hb_diag *diag, struct hb_loc loc, const struct hb
 {
     const struct hb_attention *a = &b->attention;
     const struct gap gaps[] = {
-        {b->moe.experts > 0, "the memory of experts is not simulated with torchtitan yet"},
         {a->kind != HB_ATTN_GQA, "attention.kind: only gqa is simulated with torchtitan yet"},
         {a->kernel != HB_KERNEL_FLASH,
          "attention.kernel: only flash is simulated with torchtitan yet"},
@@ -42,6 +41,42 @@ static bool check_block(struct hb_diag *diag, struct hb_loc loc, const struct hb
          "yet"},
         {b->remat.policy == HB_POLICY_DOTS || b->remat.policy == HB_POLICY_DOTS_NO_BATCH,
          "remat.policy dots is of XLA; use none, full or names"},
+    };
+    return REPORT(gaps);
+}
+
+/* Experts as torchtitan runs them: sorted copies through grouped products, in f32 or bf16 routed.
+ */
+static bool check_experts(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *s,
+                          const struct hb_moe *m)
+{
+    int64_t ways = s->mesh[HB_AX_EXPERT], ranks = s->mesh[HB_AX_FSDP];
+    if (s->sharding.states_over_sequence)
+        ranks *= s->mesh[HB_AX_SEQUENCE];
+    bool across = ranks > m->experts / ways; /* split along d_ff and d_model */
+    const struct gap gaps[] = {
+        {ranks * ways == 1, "experts are simulated with FSDP only; use mesh.fsdp above 1"},
+        {s->runtime.compile,
+         "compiled layers with experts are not simulated yet; use runtime.compile: false"},
+        {s->mesh[HB_AX_TENSOR] > 1, "experts with tensor parallelism are not simulated with "
+                                    "torchtitan yet; use mesh.tensor 1"},
+        {ways > 1 && !s->sharding.dense_over_expert,
+         "torchtitan splits other weights over the ranks of experts, too; use "
+         "sharding.dense_over_expert: true"},
+        {m->dispatch != HB_DISPATCH_RAGGED,
+         "moe.dispatch: only ragged (all-to-all, dropless) is simulated with torchtitan yet"},
+        {m->kind != HB_MLP_SWIGLU, "moe.kind: only swiglu is simulated with torchtitan yet"},
+        {m->bias || m->router_bias, "moe.bias and router_bias are not simulated with torchtitan "
+                                    "yet; use false"},
+        {m->pad_to_capacity, "moe.pad_to_capacity is not torchtitan's, which drops no token"},
+        {m->router_dtype != HB_DT_F32 && m->router_dtype != HB_DT_BF16,
+         "moe.router_dtype: only f32 and bf16 are simulated with torchtitan yet"},
+        {s->runtime.wrap_root, "runtime.wrap: root is of torchtitan before it had experts"},
+        {s->sharding.reshard_ranks > 0 || s->optimizer.params_offload != HB_PLACE_NONE,
+         "sharding.reshard_ranks and optimizer.params_offload are not simulated with experts yet"},
+        {across && (m->d_ff % ranks || s->model.d_model % ranks),
+         "FSDP splits each expert here, as it has more ranks than there are experts, and PyTorch "
+         "refuses what does not divide; use mesh.fsdp that divides moe.d_ff and model.d_model"},
     };
     return REPORT(gaps);
 }
@@ -73,9 +108,18 @@ static bool offload_is_known(const struct hb_spec *s, bool plain, bool tune)
     return plain ? tune && params == HB_PLACE_NONE : params == HB_PLACE_PINNED_HOST;
 }
 
+static bool has_experts(const struct hb_model *m)
+{
+    for (int i = 0; i < m->block_count; i++)
+        if (m->blocks[i].moe.experts)
+            return true;
+    return false;
+}
+
 static bool check_titan(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *s)
 {
-    bool plain = s->mesh[HB_AX_FSDP] == 1, tune = s->runtime.framework == HB_FW_TORCHTUNE;
+    bool plain = s->mesh[HB_AX_FSDP] * s->mesh[HB_AX_EXPERT] == 1,
+         tune = s->runtime.framework == HB_FW_TORCHTUNE;
     const struct gap gaps[] = {
         {tune && (!plain || s->mesh[HB_AX_DATA] > 1),
          "with torchtune only one device is simulated yet; use mesh.fsdp 1, mesh.data 1"},
@@ -98,7 +142,6 @@ static bool check_titan(struct hb_diag *diag, struct hb_loc loc, const struct hb
         {plain && (s->mesh[HB_AX_TENSOR] > 1 || s->mesh[HB_AX_SEQUENCE] > 1),
          "mesh.tensor and mesh.sequence are simulated with FSDP only; use mesh.fsdp above 1"},
         {plain && s->runtime.wrap_root, "runtime.wrap: root is FSDP's"},
-        {s->mesh[HB_AX_EXPERT] > 1, "mesh.expert is not simulated with torchtitan yet"},
         {s->mesh[HB_AX_PIPELINE] > 1, "mesh.pipeline is not simulated with torchtitan yet"},
         {s->mesh[HB_AX_TENSOR] > 1 &&
              (!s->sharding.residual_over_tensor || !s->sharding.vocab_over_tensor),
@@ -124,6 +167,8 @@ static bool check_titan(struct hb_diag *diag, struct hb_loc loc, const struct hb
     bool ok = REPORT(gaps);
     for (int i = 0; i < s->model.block_count; i++) {
         ok = check_block(diag, loc, &s->model.blocks[i], tune) && ok;
+        if (s->model.blocks[i].moe.experts)
+            ok = check_experts(diag, loc, s, &s->model.blocks[i].moe) && ok;
         if (!is_titans_list(&s->model.blocks[i].remat))
             ok = hb_error(diag, loc,
                           "compiler: torch: remat.save: with torchtitan only [q, v, attn_ctx, "
@@ -185,6 +230,8 @@ bool hb_support_torch(struct hb_diag *diag, struct hb_loc loc, const struct hb_s
          "optimizer: offload and params_offload are not simulated with megatron yet"},
         {megatron && (s->loss.held != HB_HELD_NONE || s->sharding.reshard_ranks > 0),
          "loss.held and sharding.reshard_ranks are not megatron's"},
+        {!megatron && s->mesh[HB_AX_EXPERT] > 1 && !has_experts(&s->model),
+         "mesh.expert without experts is not torchtitan's; use mesh.fsdp"},
         {s->model.mtp > 0, "model.mtp is not simulated yet; use mtp: 0"},
         {s->optimizer.in_backward && !may_update_in_backward(s),
          "optimizer.in_backward is simulated on one device, without accumulation, only yet"},

@@ -9,7 +9,12 @@ enum { COMPUTE_BYTES = 2 };
 
 int64_t hb_fsdp_rows(const struct hb_fsdp *f, const struct hb_weight *w)
 {
-    return hb_div_up(w->rows, f->ranks);
+    return hb_div_up(w->rows, w->ranks ? w->ranks : f->ranks);
+}
+
+static int64_t unit_ranks(const struct hb_fsdp *f, const struct hb_unit *u)
+{
+    return u->weights[0].ranks ? u->weights[0].ranks : f->ranks;
 }
 
 /* Elements of a rank's part of the unit, padding included. */
@@ -64,7 +69,7 @@ static void drop_parts(struct hb_fsdp *f, struct hb_unit *u)
 
 static void issue_gather(struct hb_fsdp *f, struct hb_unit *u)
 {
-    if (u->whole || u->gathered != HB_NONE)
+    if (u->whole || u->gathered != HB_NONE || unit_ranks(f, u) == 1)
         return;
     int64_t part = hb_tape_size(f->t, part_count(f, u), COMPUTE_BYTES, 1);
     bool kept = u->weights[0].part != HB_NONE;
@@ -73,26 +78,42 @@ static void issue_gather(struct hb_fsdp *f, struct hb_unit *u)
         copy_from_host(f, u);
     else if (!kept)
         own = make(f, u, own_weights(part), HB_POOL_GATHER);
-    u->gathered =
-        make(f, u,
-             (struct hb_made){"all-gather over fsdp", "gathered weights in one buffer",
-                              hb_tape_size(f->t, part, f->ranks, 1), HB_CAT_COMMUNICATION, 0},
-             HB_POOL_GATHER);
+    u->gathered = make(f, u,
+                       (struct hb_made){"all-gather over fsdp", "gathered weights in one buffer",
+                                        hb_tape_size(f->t, part, unit_ranks(f, u), 1),
+                                        HB_CAT_COMMUNICATION, 0},
+                       HB_POOL_GATHER);
     hb_tape_drop(f->t, own);
     if (!kept)
         drop_parts(f, u);
 }
 
+static uint32_t make_copy(struct hb_fsdp *f, const struct hb_unit *u, const struct hb_weight *w,
+                          const char *name)
+{
+    int64_t rows = hb_mul_sat(hb_fsdp_rows(f, w), unit_ranks(f, u));
+    return make(f, u,
+                (struct hb_made){"copy out", name, hb_tape_size(f->t, rows, w->cols, COMPUTE_BYTES),
+                                 HB_CAT_COMMUNICATION, 0},
+                HB_POOL_DEFAULT);
+}
+
+/* Of those split along the second dimension first a copy by rank, all of which live until the last
+ * one is put together. Of a single rank there is no gather, and each weight is converted first. */
 static void copy_out(struct hb_fsdp *f, struct hb_unit *u)
 {
+    bool alone = unit_ranks(f, u) == 1;
     for (int i = 0; i < u->count; i++) {
         struct hb_weight *w = &u->weights[i];
-        int64_t rows = hb_mul_sat(hb_fsdp_rows(f, w), f->ranks);
-        w->whole = make(f, u,
-                        (struct hb_made){"copy out", w->name,
-                                         hb_tape_size(f->t, rows, w->cols, COMPUTE_BYTES),
-                                         HB_CAT_COMMUNICATION, 0},
-                        HB_POOL_DEFAULT);
+        if (alone)
+            w->part = make_copy(f, u, w, "weight in compute's dtype");
+        w->whole = make_copy(f, u, w, w->name);
+        if (w->across)
+            w->part = make_copy(f, u, w, "gathered weight, by rank");
+        if (alone) {
+            hb_tape_drop(f->t, w->part);
+            w->part = HB_NONE;
+        }
     }
     u->whole = true;
     drop_parts(f, u);
@@ -124,13 +145,19 @@ static void keep_parts(struct hb_fsdp *f, struct hb_unit *u)
 
 void hb_fsdp_before_forward(struct hb_fsdp *f, struct hb_unit *u)
 {
-    if (u->whole || f->plain)
+    if (f->plain)
         return;
-    issue_gather(f, u);
-    hb_tape_drop(f->t, f->last_gather);
-    copy_out(f, u);
-    f->last_gather = u->gathered;
-    u->gathered = HB_NONE;
+    for (struct hb_unit *g = u; g; g = g->more) {
+        if (g->whole)
+            continue;
+        issue_gather(f, g);
+        hb_tape_drop(f->t, f->last_gather);
+        copy_out(f, g);
+        f->last_gather = g->gathered;
+        g->gathered = HB_NONE;
+    }
+    for (struct hb_unit *g = u->ahead; g; g = g->more)
+        issue_gather(f, g);
 }
 
 void hb_fsdp_after_forward(struct hb_fsdp *f, struct hb_unit *u)
@@ -139,7 +166,8 @@ void hb_fsdp_after_forward(struct hb_fsdp *f, struct hb_unit *u)
         return;
     if (f->kept_ranks > 1 && f->kept_ranks < f->ranks)
         keep_parts(f, u);
-    give_back(f, u);
+    for (; u; u = u->more)
+        give_back(f, u);
 }
 
 void hb_fsdp_forward_end(struct hb_fsdp *f)
@@ -152,12 +180,16 @@ void hb_fsdp_before_backward(struct hb_fsdp *f, struct hb_unit *u, struct hb_uni
 {
     if (f->plain)
         return;
-    if (!u->whole) {
+    for (; u; u = u->more) {
+        if (u->whole)
+            continue;
         issue_gather(f, u);
         copy_out(f, u);
         hb_tape_drop(f->t, u->gathered);
         u->gathered = HB_NONE;
     }
+    if (next && next->more)
+        issue_gather(f, next->more);
     if (next)
         issue_gather(f, next);
 }
@@ -187,17 +219,38 @@ static void keep_gradients(struct hb_fsdp *f, struct hb_unit *u, uint32_t sum)
         hb_tape_drop(f->t, grads);
 }
 
-void hb_fsdp_after_backward(struct hb_fsdp *f, struct hb_unit *u)
+static void drop_reduced(struct hb_fsdp *f)
 {
-    if (f->plain)
-        return;
+    for (int i = 0; i < 2; i++) {
+        hb_tape_drop(f->t, f->last_reduced[i]);
+        f->last_reduced[i] = HB_NONE;
+    }
+}
+
+/* Gradients of what is split along the second dimension are put in order by rank. */
+static void turn_gradients(struct hb_fsdp *f, struct hb_unit *u)
+{
+    for (int i = 0; i < u->count; i++) {
+        struct hb_weight *w = &u->weights[i];
+        if (!w->across || w->grad == HB_NONE)
+            continue;
+        uint32_t turned = make(f, u,
+                               (struct hb_made){"cat", "weight's gradient, by rank",
+                                                hb_tape_bytes(f->t, w->grad), HB_CAT_GRADIENTS, 0},
+                               HB_POOL_DEFAULT);
+        hb_tape_drop(f->t, w->grad);
+        w->grad = turned;
+    }
+}
+
+static void reduce(struct hb_fsdp *f, struct hb_unit *u, int slot)
+{
     int64_t part = hb_tape_size(f->t, part_count(f, u), f->reduce_bytes, 1);
-    give_back(f, u);
-    hb_tape_drop(f->t, f->last_reduced);
-    f->last_reduced =
+    turn_gradients(f, u);
+    f->last_reduced[slot] =
         make(f, u,
              (struct hb_made){"pack gradients", "gradients to reduce",
-                              hb_tape_size(f->t, part, f->ranks, 1), HB_CAT_GRADIENTS, 0},
+                              hb_tape_size(f->t, part, unit_ranks(f, u), 1), HB_CAT_GRADIENTS, 0},
              HB_POOL_DEFAULT);
     for (int i = 0; i < u->count; i++) {
         hb_tape_drop(f->t, u->weights[i].grad);
@@ -210,10 +263,25 @@ void hb_fsdp_after_backward(struct hb_fsdp *f, struct hb_unit *u)
     keep_gradients(f, u, sum);
 }
 
+void hb_fsdp_after_backward(struct hb_fsdp *f, struct hb_unit *u)
+{
+    if (f->plain)
+        return;
+    if (u->more)
+        give_back(f, u->more);
+    else
+        give_back(f, u);
+    drop_reduced(f);
+    if (u->more) {
+        reduce(f, u->more, 1);
+        give_back(f, u);
+    }
+    reduce(f, u, 0);
+}
+
 void hb_fsdp_backward_end(struct hb_fsdp *f)
 {
-    hb_tape_drop(f->t, f->last_reduced);
-    f->last_reduced = HB_NONE;
+    drop_reduced(f);
     for (struct hb_unit *u = f->last_summed; u; u = u->summed_before) {
         hb_tape_drop(f->t, u->summed);
         u->summed = HB_NONE;

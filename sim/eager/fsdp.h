@@ -9,7 +9,7 @@
  * owns what a conversion to the parameters' dtype makes.
  * A stream's free memory serves no other (hb_buf.pool). In the forward pass a gathered buffer
  * lives until the next unit is copied out, in the backward pass until its own is, the next unit's
- * gather being issued then; a reduction's input lives until the next one's is made. */
+ * gather being issued then; a reduction's input lives until the next unit's is made. */
 #ifndef HB_SIM_EAGER_FSDP_H
 #define HB_SIM_EAGER_FSDP_H
 
@@ -17,6 +17,9 @@
 
 enum { HB_POOL_DEFAULT, HB_POOL_GATHER, HB_POOL_REDUCE, HB_POOL_ALL_REDUCE };
 
+/* Weights of one mesh. A unit of two meshes (experts are shared by fewer ranks than the rest of
+ * their layer) is two of these: gathered in this order, one ahead in the backward pass and reduced
+ * in the other. */
 struct hb_unit {
     const char *where; /* "layers[3]." */
     struct hb_weight *weights;
@@ -27,20 +30,22 @@ struct hb_unit {
     uint32_t sharded;  /* gradients; HB_NONE */
     uint32_t summed;   /* over replicas, held; HB_NONE */
     struct hb_unit *summed_before;
+    struct hb_unit *more;  /* of the unit: on the other mesh; null */
+    struct hb_unit *ahead; /* whose gather is issued in the forward pass meanwhile; null: none */
 };
 
 struct hb_fsdp {
     struct hb_tape *t;
-    bool plain;            /* no FSDP: parameters are whole, and keep their gradients */
-    int64_t ranks;         /* that share a shard */
-    int64_t param_bytes;   /* an element, as stored: 4 or 2 */
-    int64_t reduce_bytes;  /* an element of what is reduced ... */
-    int64_t grad_bytes;    /* ... and of the gradients that stay, as the parameters are */
-    bool replicas;         /* of the shards: HSDP */
-    int64_t kept_ranks;    /* after the forward pass units stay split over so many; 0: over all */
-    bool on_host;          /* CPUOffloadPolicy: parameters and reduced gradients live there */
-    uint32_t last_gather;  /* of the forward pass, not let go yet; HB_NONE */
-    uint32_t last_reduced; /* input of the last reduction; HB_NONE */
+    bool plain;           /* no FSDP: parameters are whole, and keep their gradients */
+    int64_t ranks;        /* that share a shard */
+    int64_t param_bytes;  /* an element, as stored: 4 or 2 */
+    int64_t reduce_bytes; /* an element of what is reduced ... */
+    int64_t grad_bytes;   /* ... and of the gradients that stay, as the parameters are */
+    bool replicas;        /* of the shards: HSDP */
+    int64_t kept_ranks;   /* after the forward pass units stay split over so many; 0: over all */
+    bool on_host;         /* CPUOffloadPolicy: parameters and reduced gradients live there */
+    uint32_t last_gather; /* of the forward pass, not let go yet; HB_NONE */
+    uint32_t last_reduced[2];    /* inputs of the last unit's reductions; HB_NONE */
     struct hb_unit *last_summed; /* of the units whose sums are held */
 };
 

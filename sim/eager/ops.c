@@ -3,7 +3,7 @@
 
 #include "base/size.h"
 
-static uint32_t work(struct hb_tape *t, const char *op, const char *name, int64_t bytes)
+uint32_t hb_ops_work(struct hb_tape *t, const char *op, const char *name, int64_t bytes)
 {
     return hb_tape_make(
         t, (struct hb_made){.op = op, .name = name, .bytes = bytes, .category = HB_CAT_WORKING});
@@ -11,7 +11,7 @@ static uint32_t work(struct hb_tape *t, const char *op, const char *name, int64_
 
 static uint32_t new_value(struct hb_tape *t, const char *op, const char *name, int64_t bytes)
 {
-    return hb_tape_value(t, work(t, op, name, bytes));
+    return hb_tape_value(t, hb_ops_work(t, op, name, bytes));
 }
 
 static int64_t value_bytes(const struct hb_tape *t, uint32_t value)
@@ -19,7 +19,7 @@ static int64_t value_bytes(const struct hb_tape *t, uint32_t value)
     return hb_tape_bytes(t, t->values[value].storage);
 }
 
-static void give_up(struct hb_tape *t, struct hb_node *n, int saved)
+void hb_ops_give_up(struct hb_tape *t, struct hb_node *n, int saved)
 {
     hb_tape_drop(t, n->saved[saved]);
     n->saved[saved] = HB_NONE;
@@ -28,7 +28,7 @@ static void give_up(struct hb_tape *t, struct hb_node *n, int saved)
 static void give_up_all(struct hb_tape *t, struct hb_node *n)
 {
     for (int i = 0; i < HB_NODE_SAVED; i++)
-        give_up(t, n, i);
+        hb_ops_give_up(t, n, i);
 }
 
 struct hb_weight hb_ops_weight(const char *name, int64_t rows, int64_t cols)
@@ -50,7 +50,7 @@ void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
     if (w->seen == 0) {
         w->sum = grad;
     } else if (w->seen == 1) {
-        uint32_t sum = work(t, "add", "sum of weight gradients", hb_tape_bytes(t, grad));
+        uint32_t sum = hb_ops_work(t, "add", "sum of weight gradients", hb_tape_bytes(t, grad));
         hb_tape_drop(t, w->sum);
         hb_tape_drop(t, grad);
         w->sum = sum;
@@ -71,14 +71,15 @@ void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
 
 static void back_linear(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 {
-    int64_t rows = n->number[0], in = n->number[1], out = n->number[2];
+    int64_t rows = n->number[0], in = n->number[1], out = n->number[2], groups = n->number[3];
     struct hb_weight *w = (struct hb_weight *)(uintptr_t)n->thing;
     double flops = 2 * (double)rows * (double)in * (double)out;
-    uint32_t dw = hb_tape_make(t, (struct hb_made){.op = "mm, weight's gradient",
-                                                   .name = w->name,
-                                                   .bytes = hb_tape_size(t, in, out, 2),
-                                                   .category = HB_CAT_GRADIENTS,
-                                                   .flops = flops});
+    uint32_t dw =
+        hb_tape_make(t, (struct hb_made){.op = "mm, weight's gradient",
+                                         .name = w->name,
+                                         .bytes = hb_tape_size(t, hb_mul_sat(in, groups), out, 2),
+                                         .category = HB_CAT_GRADIENTS,
+                                         .flops = flops});
     uint32_t dx = hb_tape_make(t, (struct hb_made){.op = "mm, input's gradient",
                                                    .name = "gradient of a product's input",
                                                    .bytes = hb_tape_size(t, rows, in, 2),
@@ -99,6 +100,7 @@ static void record_linear(struct hb_tape *t, uint32_t x, uint32_t out, const str
     n->number[0] = l->rows;
     n->number[1] = l->in;
     n->number[2] = l->out;
+    n->number[3] = l->groups > 1 ? l->groups : 1;
     n->thing = l->weight;
     hb_tape_save(t, n, t->values[x].storage);
 }
@@ -109,7 +111,7 @@ static bool is_kept(struct hb_kept *kept)
     return kept && kept->products++ % 2 == 0;
 }
 
-static uint32_t make_or_take(struct hb_tape *t, struct hb_kept *kept, struct hb_made made)
+uint32_t hb_ops_make_or_take(struct hb_tape *t, struct hb_kept *kept, struct hb_made made)
 {
     if (kept && kept->again)
         return kept->storages[kept->next++];
@@ -129,7 +131,7 @@ uint32_t hb_ops_linear(struct hb_tape *t, uint32_t x, struct hb_linear l)
                            .bytes = hb_tape_size(t, l.rows, l.out, 2),
                            .category = HB_CAT_WORKING,
                            .flops = 2 * (double)l.rows * (double)l.in * (double)l.out};
-    uint32_t out = hb_tape_value(t, make_or_take(t, is_kept(l.kept) ? l.kept : NULL, made));
+    uint32_t out = hb_tape_value(t, hb_ops_make_or_take(t, is_kept(l.kept) ? l.kept : NULL, made));
     record_linear(t, x, out, &l);
     return out;
 }
@@ -148,35 +150,36 @@ static void back_norm(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     enum { INPUT, SCALE, SCALED };
     int64_t rows = n->number[0], width = n->number[1];
     int64_t whole = hb_tape_size(t, rows, width, 4), each = hb_tape_size(t, rows, 4, 1);
-    uint32_t g = work(t, "to f32", "norm's gradient in f32", whole);
+    uint32_t g = hb_ops_work(t, "to f32", "norm's gradient in f32", whole);
     hb_tape_drop(t, grad);
-    uint32_t by_scaled = work(t, "mul", "norm's gradient times its output", whole);
-    uint32_t by_weight = work(t, "mul", "norm's gradient times its weight", whole);
-    uint32_t weight = work(t, "sum", "gradient of a norm's weight", hb_tape_size(t, width, 4, 1));
+    uint32_t by_scaled = hb_ops_work(t, "mul", "norm's gradient times its output", whole);
+    uint32_t by_weight = hb_ops_work(t, "mul", "norm's gradient times its weight", whole);
+    uint32_t weight =
+        hb_ops_work(t, "sum", "gradient of a norm's weight", hb_tape_size(t, width, 4, 1));
     hb_tape_drop(t, by_scaled);
     hb_tape_drop(t, g);
-    give_up(t, n, SCALED);
-    uint32_t by_input = work(t, "mul", "gradient of the norm's scale", whole);
-    uint32_t direct = work(t, "mul", "gradient of the norm's input", whole);
-    uint32_t sum = work(t, "sum", "gradient of the norm's scale, a token", each);
+    hb_ops_give_up(t, n, SCALED);
+    uint32_t by_input = hb_ops_work(t, "mul", "gradient of the norm's scale", whole);
+    uint32_t direct = hb_ops_work(t, "mul", "gradient of the norm's input", whole);
+    uint32_t sum = hb_ops_work(t, "sum", "gradient of the norm's scale, a token", each);
     hb_tape_drop(t, by_input);
     hb_tape_drop(t, by_weight);
-    uint32_t scale = work(t, "rsqrt backward", "gradient of the norm's mean, a token", each);
+    uint32_t scale = hb_ops_work(t, "rsqrt backward", "gradient of the norm's mean, a token", each);
     hb_tape_drop(t, sum);
-    give_up(t, n, SCALE);
-    uint32_t spread = work(t, "div", "gradient of the norm's mean", whole);
+    hb_ops_give_up(t, n, SCALE);
+    uint32_t spread = hb_ops_work(t, "div", "gradient of the norm's mean", whole);
     hb_tape_drop(t, scale);
-    uint32_t power = work(t, "pow", "norm's input to a power", whole);
-    uint32_t twice = work(t, "mul", "norm's input, twice", whole);
-    uint32_t square = work(t, "mul", "gradient of the norm's square", whole);
+    uint32_t power = hb_ops_work(t, "pow", "norm's input to a power", whole);
+    uint32_t twice = hb_ops_work(t, "mul", "norm's input, twice", whole);
+    uint32_t square = hb_ops_work(t, "mul", "gradient of the norm's square", whole);
     hb_tape_drop(t, twice);
     hb_tape_drop(t, power);
     hb_tape_drop(t, spread);
-    give_up(t, n, INPUT);
-    uint32_t both = work(t, "add", "gradient of the norm's input, whole", whole);
+    hb_ops_give_up(t, n, INPUT);
+    uint32_t both = hb_ops_work(t, "add", "gradient of the norm's input, whole", whole);
     hb_tape_drop(t, direct);
     hb_tape_drop(t, square);
-    uint32_t dx = work(t, "to bf16", "gradient of the norm's input in bf16", whole / 2);
+    uint32_t dx = hb_ops_work(t, "to bf16", "gradient of the norm's input in bf16", whole / 2);
     hb_tape_drop(t, both);
     hb_ops_weight_grad(t, (struct hb_weight *)(uintptr_t)n->thing, weight);
     hb_tape_give(t, n->in[0], dx);
@@ -186,14 +189,14 @@ uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
                      struct hb_weight *weight)
 {
     int64_t whole = hb_tape_size(t, rows, width, 4), each = hb_tape_size(t, rows, 4, 1);
-    uint32_t input = work(t, "to f32", "norm's input in f32", whole);
-    uint32_t square = work(t, "pow", "norm's input squared", whole);
-    uint32_t mean = work(t, "mean", "norm's mean, a token", each);
-    uint32_t scale = work(t, "rsqrt", "norm's scale, a token", each);
+    uint32_t input = hb_ops_work(t, "to f32", "norm's input in f32", whole);
+    uint32_t square = hb_ops_work(t, "pow", "norm's input squared", whole);
+    uint32_t mean = hb_ops_work(t, "mean", "norm's mean, a token", each);
+    uint32_t scale = hb_ops_work(t, "rsqrt", "norm's scale, a token", each);
     hb_tape_drop(t, mean);
     hb_tape_drop(t, square);
-    uint32_t scaled = work(t, "mul", "norm's input, scaled", whole);
-    uint32_t weighed = work(t, "mul", "norm's output in f32", whole);
+    uint32_t scaled = hb_ops_work(t, "mul", "norm's input, scaled", whole);
+    uint32_t weighed = hb_ops_work(t, "mul", "norm's output in f32", whole);
     struct hb_node *n = hb_tape_node(t, back_norm, HB_NONE);
     hb_tape_save(t, n, input);
     hb_tape_save(t, n, scale);
@@ -218,13 +221,13 @@ uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
 static void back_rope(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 {
     int64_t bytes = hb_tape_bytes(t, grad);
-    uint32_t wide = work(t, "to f32", "gradient before rope, f32", 2 * bytes);
+    uint32_t wide = hb_ops_work(t, "to f32", "gradient before rope, f32", 2 * bytes);
     hb_tape_drop(t, grad);
-    uint32_t table = work(t, "clone", "rope's table, conjugated", n->number[0]);
-    uint32_t turned = work(t, "mul", "gradient turned back", 2 * bytes);
+    uint32_t table = hb_ops_work(t, "clone", "rope's table, conjugated", n->number[0]);
+    uint32_t turned = hb_ops_work(t, "mul", "gradient turned back", 2 * bytes);
     hb_tape_drop(t, table);
     hb_tape_drop(t, wide);
-    uint32_t out = work(t, "to bf16", "gradient before rope", bytes);
+    uint32_t out = hb_ops_work(t, "to bf16", "gradient before rope", bytes);
     hb_tape_drop(t, turned);
     hb_tape_give(t, n->in[0], out);
 }
@@ -232,8 +235,8 @@ static void back_rope(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 uint32_t hb_ops_rope(struct hb_tape *t, uint32_t x, int64_t table_bytes, const char *name)
 {
     int64_t bytes = value_bytes(t, x);
-    uint32_t wide = work(t, "to f32", "before rope, f32", 2 * bytes);
-    uint32_t turned = work(t, "mul", "turned by rope", 2 * bytes);
+    uint32_t wide = hb_ops_work(t, "to f32", "before rope, f32", 2 * bytes);
+    uint32_t turned = hb_ops_work(t, "mul", "turned by rope", 2 * bytes);
     uint32_t out = new_value(t, "to bf16", name, bytes);
     hb_tape_drop(t, turned);
     hb_tape_drop(t, wide);
@@ -247,7 +250,7 @@ uint32_t hb_ops_rope(struct hb_tape *t, uint32_t x, int64_t table_bytes, const c
 
 static void back_repeat(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 {
-    uint32_t sum = work(t, "sum", "gradient over repeated heads", n->number[0]);
+    uint32_t sum = hb_ops_work(t, "sum", "gradient over repeated heads", n->number[0]);
     hb_tape_drop(t, grad);
     hb_tape_give(t, n->in[0], sum);
 }
@@ -274,7 +277,7 @@ static void back_sdpa(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     static const char *const names[] = {"gradient of q", "gradient of k", "gradient of v"};
     uint32_t out[3];
     for (int i = 0; i < 3; i++)
-        out[i] = work(t, "flash attention, backward", names[i], n->number[0]);
+        out[i] = hb_ops_work(t, "flash attention, backward", names[i], n->number[0]);
     give_up_all(t, n);
     hb_tape_drop(t, grad);
     for (int i = 0; i < 3; i++)
@@ -287,8 +290,8 @@ uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a)
     struct hb_made out = {"flash attention", "attention output", bytes, HB_CAT_WORKING, 0};
     struct hb_made sums = {"flash attention", "attention's log-sum-exp",
                            hb_tape_size(t, a.rows, a.heads, 4), HB_CAT_WORKING, 0};
-    uint32_t o = hb_tape_value(t, make_or_take(t, a.kept, out));
-    uint32_t lse = make_or_take(t, a.kept, sums);
+    uint32_t o = hb_tape_value(t, hb_ops_make_or_take(t, a.kept, out));
+    uint32_t lse = hb_ops_make_or_take(t, a.kept, sums);
     struct hb_node *n = hb_tape_node(t, back_sdpa, o);
     const uint32_t in[] = {a.q, a.k, a.v};
     for (int i = 0; n && i < 3; i++) {
@@ -307,7 +310,7 @@ uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a)
 
 static void back_silu(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 {
-    uint32_t dx = work(t, "silu, backward", "gradient before silu", hb_tape_bytes(t, grad));
+    uint32_t dx = hb_ops_work(t, "silu, backward", "gradient before silu", hb_tape_bytes(t, grad));
     give_up_all(t, n);
     hb_tape_drop(t, grad);
     hb_tape_give(t, n->in[0], dx);
@@ -326,8 +329,8 @@ uint32_t hb_ops_silu(struct hb_tape *t, uint32_t x)
 static void back_mul(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 {
     int64_t bytes = hb_tape_bytes(t, grad);
-    uint32_t first = work(t, "mul, backward", "gradient of mlp up", bytes);
-    uint32_t second = work(t, "mul, backward", "gradient of mlp activation", bytes);
+    uint32_t first = hb_ops_work(t, "mul, backward", "gradient of mlp up", bytes);
+    uint32_t second = hb_ops_work(t, "mul, backward", "gradient of mlp activation", bytes);
     give_up_all(t, n);
     hb_tape_drop(t, grad);
     hb_tape_give(t, n->in[1], first);
@@ -354,9 +357,8 @@ static void back_add(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     hb_tape_give(t, n->in[1], grad);
 }
 
-uint32_t hb_ops_add(struct hb_tape *t, uint32_t a, uint32_t b)
+static uint32_t record_add(struct hb_tape *t, uint32_t out, uint32_t a, uint32_t b)
 {
-    uint32_t out = new_value(t, "add", "residual", value_bytes(t, a));
     struct hb_node *n = hb_tape_node(t, back_add, out);
     if (n) {
         n->in[0] = a;
@@ -365,13 +367,23 @@ uint32_t hb_ops_add(struct hb_tape *t, uint32_t a, uint32_t b)
     return out;
 }
 
+uint32_t hb_ops_add(struct hb_tape *t, uint32_t a, uint32_t b)
+{
+    return record_add(t, new_value(t, "add", "residual", value_bytes(t, a)), a, b);
+}
+
+uint32_t hb_ops_add_left_out(struct hb_tape *t, uint32_t a, uint32_t b)
+{
+    return record_add(t, hb_tape_value(t, HB_NONE), a, b);
+}
+
 /* --- fused kernels --- */
 
 static void back_norm_fused(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 {
-    uint32_t dw = work(t, "norm, backward", "gradient of a norm's weight",
-                       hb_tape_size(t, n->number[0], 4, 1));
-    uint32_t dx = work(t, "norm, backward", "gradient of the norm's input", n->number[1]);
+    uint32_t dw = hb_ops_work(t, "norm, backward", "gradient of a norm's weight",
+                              hb_tape_size(t, n->number[0], 4, 1));
+    uint32_t dx = hb_ops_work(t, "norm, backward", "gradient of the norm's input", n->number[1]);
     give_up_all(t, n);
     hb_tape_drop(t, grad);
     hb_ops_weight_grad(t, (struct hb_weight *)(uintptr_t)n->thing, dw);
@@ -382,7 +394,7 @@ uint32_t hb_ops_norm_fused(struct hb_tape *t, uint32_t x, int64_t rows, int64_t 
                            struct hb_weight *weight)
 {
     uint32_t out = new_value(t, "norm", "norm's output", hb_tape_size(t, rows, width, 2));
-    uint32_t scale = work(t, "norm", "norm's scale, a token", hb_tape_size(t, rows, 4, 1));
+    uint32_t scale = hb_ops_work(t, "norm", "norm's scale, a token", hb_tape_size(t, rows, 4, 1));
     struct hb_node *n = hb_tape_node(t, back_norm_fused, out);
     if (n) {
         n->in[0] = x;
@@ -398,7 +410,7 @@ uint32_t hb_ops_norm_fused(struct hb_tape *t, uint32_t x, int64_t rows, int64_t 
 
 static void back_map(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 {
-    uint32_t dx = work(t, "fused, backward", "gradient before rope", n->number[0]);
+    uint32_t dx = hb_ops_work(t, "fused, backward", "gradient before rope", n->number[0]);
     hb_tape_drop(t, grad);
     hb_tape_give(t, n->in[0], dx);
 }
@@ -432,9 +444,9 @@ uint32_t hb_ops_gated_fused(struct hb_tape *t, uint32_t gate, uint32_t up)
 uint32_t hb_ops_gather_storage(struct hb_tape *t, uint32_t x, int64_t ways)
 {
     int64_t bytes = hb_tape_size(t, hb_tape_bytes(t, x), ways, 1);
-    uint32_t raw = work(t, "all-gather over tensor", "gathered sequence, by rank", bytes);
-    uint32_t waited = work(t, "wait", "gathered sequence, waited for", bytes);
-    uint32_t out = work(t, "cat", "gathered sequence", bytes);
+    uint32_t raw = hb_ops_work(t, "all-gather over tensor", "gathered sequence, by rank", bytes);
+    uint32_t waited = hb_ops_work(t, "wait", "gathered sequence, waited for", bytes);
+    uint32_t out = hb_ops_work(t, "cat", "gathered sequence", bytes);
     hb_tape_drop(t, waited);
     hb_tape_drop(t, raw);
     return out;
@@ -443,12 +455,12 @@ uint32_t hb_ops_gather_storage(struct hb_tape *t, uint32_t x, int64_t ways)
 static uint32_t scatter_storage(struct hb_tape *t, uint32_t x, int64_t ways, struct hb_kept *kept)
 {
     int64_t whole = hb_tape_bytes(t, x);
-    uint32_t chunks = work(t, "cat", "partial sums, by rank", whole);
-    uint32_t part =
-        make_or_take(t, kept,
-                     (struct hb_made){"reduce-scatter over tensor", "summed part of the sequence",
-                                      whole / ways, HB_CAT_WORKING, 0});
-    uint32_t out = work(t, "wait", "part of the sequence", whole / ways);
+    uint32_t chunks = hb_ops_work(t, "cat", "partial sums, by rank", whole);
+    uint32_t part = hb_ops_make_or_take(t, kept,
+                                        (struct hb_made){"reduce-scatter over tensor",
+                                                         "summed part of the sequence",
+                                                         whole / ways, HB_CAT_WORKING, 0});
+    uint32_t out = hb_ops_work(t, "wait", "part of the sequence", whole / ways);
     hb_tape_drop(t, chunks);
     hb_tape_drop(t, part);
     return out;

@@ -12,6 +12,8 @@ struct hb_weight {
     const char *name;
     int64_t rows;
     int64_t cols;
+    int64_t ranks;  /* that share it; 0: those of the unit's FSDP */
+    bool across;    /* split along its second dimension (Shard(1)), as `rows` says */
     uint32_t whole; /* gathered, in compute's dtype; HB_NONE: not there */
     uint32_t grad;  /* not reduced yet; HB_NONE */
     uint32_t part;  /* of `whole`, kept after the forward pass to gather from; HB_NONE */
@@ -25,7 +27,7 @@ struct hb_weight hb_ops_weight(const char *name, int64_t rows, int64_t cols);
 
 /* What selective checkpointing keeps of a layer, in order; taken again where the layer is run
  * again. */
-enum { HB_KEPT = 8 };
+enum { HB_KEPT = 12 };
 struct hb_kept {
     uint32_t storages[HB_KEPT];
     int count;
@@ -39,10 +41,17 @@ struct hb_linear {
     int64_t rows; /* tokens */
     int64_t in;
     int64_t out;
+    int64_t groups; /* of rows, each with a part of the weight of its own; 0 as 1 */
     struct hb_weight *weight;
     struct hb_kept *kept; /* null: nothing is kept for recomputation */
 };
 
+/* A storage that belongs to no kind but the step's own work. */
+uint32_t hb_ops_work(struct hb_tape *t, const char *op, const char *name, int64_t bytes);
+/* As hb_tape_make, unless the policy has kept it. */
+uint32_t hb_ops_make_or_take(struct hb_tape *t, struct hb_kept *kept, struct hb_made made);
+/* A storage of a node's that it has no more use for. */
+void hb_ops_give_up(struct hb_tape *t, struct hb_node *n, int saved);
 uint32_t hb_ops_linear(struct hb_tape *t, uint32_t x, struct hb_linear l);
 /* A last product of a layer that is run again is not computed: its input is all that is wanted. */
 uint32_t hb_ops_linear_left_out(struct hb_tape *t, uint32_t x, struct hb_linear l);
@@ -72,6 +81,8 @@ uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a);
 uint32_t hb_ops_silu(struct hb_tape *t, uint32_t x);
 uint32_t hb_ops_mul(struct hb_tape *t, uint32_t a, uint32_t b);
 uint32_t hb_ops_add(struct hb_tape *t, uint32_t a, uint32_t b);
+/* A sum that is not computed, run again: its parts' gradients are all that is wanted. */
+uint32_t hb_ops_add_left_out(struct hb_tape *t, uint32_t a, uint32_t b);
 /* Sequence parallelism: the sequence gathered over `ways` ranks, and its sum scattered. */
 uint32_t hb_ops_gather(struct hb_tape *t, uint32_t x, int64_t ways);
 uint32_t hb_ops_scatter(struct hb_tape *t, uint32_t x, int64_t ways, struct hb_kept *kept);

@@ -168,6 +168,15 @@ struct hb_node *hb_tape_node(struct hb_tape *t,
     return n;
 }
 
+static void save_at(struct hb_tape *t, uint32_t *place, uint32_t storage)
+{
+    struct hb_buf *buf = &t->p->bufs[t->storages[storage].buf];
+    if (buf->category == HB_CAT_WORKING)
+        buf->category = HB_CAT_SAVED;
+    *place = storage;
+    hb_tape_hold(t, storage);
+}
+
 void hb_tape_save(struct hb_tape *t, struct hb_node *n, uint32_t storage)
 {
     if (!n || storage == HB_NONE)
@@ -175,14 +184,18 @@ void hb_tape_save(struct hb_tape *t, struct hb_node *n, uint32_t storage)
     for (int i = 0; i < HB_NODE_SAVED; i++) {
         if (n->saved[i] != HB_NONE)
             continue;
-        struct hb_buf *buf = &t->p->bufs[t->storages[storage].buf];
-        if (buf->category == HB_CAT_WORKING)
-            buf->category = HB_CAT_SAVED;
-        n->saved[i] = storage;
-        hb_tape_hold(t, storage);
+        save_at(t, &n->saved[i], storage);
         return;
     }
     HB_BUG("a node saves more than %d storages", HB_NODE_SAVED);
+}
+
+void hb_tape_save_in_order(struct hb_tape *t, struct hb_node *n, const uint32_t *storages,
+                           int count)
+{
+    for (int i = 0; i < count && i < HB_NODE_SAVED; i++)
+        if (storages[i] != HB_NONE)
+            save_at(t, &n->saved[i], storages[i]);
 }
 
 void hb_tape_give(struct hb_tape *t, uint32_t value, uint32_t grad)

@@ -98,6 +98,9 @@ struct hb_node *hb_tape_node(struct hb_tape *t,
                              uint32_t out);
 /* The node holds a storage, which is from now on counted as saved for the backward pass. */
 void hb_tape_save(struct hb_tape *t, struct hb_node *n, uint32_t storage);
+/* These, each in its place; HB_NONE leaves it empty. */
+void hb_tape_save_in_order(struct hb_tape *t, struct hb_node *n, const uint32_t *storages,
+                           int count);
 /* A gradient for a value; a second one is added to the first, in a storage of its own. */
 void hb_tape_give(struct hb_tape *t, uint32_t value, uint32_t grad);
 /* Runs the nodes from the last down to `first`, and takes them off. */

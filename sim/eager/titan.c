@@ -58,15 +58,25 @@ static void run_microbatch(struct hb_titan *e)
 static void free_gradients(struct hb_titan *e)
 {
     struct hb_unit *ends[] = {&e->first, &e->last, &e->root};
-    for (int64_t i = 0; i < e->layer_count + 3; i++) {
-        struct hb_unit *u = i < 3 ? ends[i] : &e->layers[i - 3].unit;
-        hb_tape_drop(e->t, u->sharded);
-        u->sharded = HB_NONE;
-        for (int w = 0; e->fsdp.plain && w < u->count; w++) {
-            hb_tape_drop(e->t, u->weights[w].grad);
-            u->weights[w].grad = HB_NONE;
+    for (int64_t i = 0; i < e->layer_count + 3; i++)
+        for (struct hb_unit *u = i < 3 ? ends[i] : &e->layers[i - 3].unit; u; u = u->more) {
+            hb_tape_drop(e->t, u->sharded);
+            u->sharded = HB_NONE;
+            for (int w = 0; e->fsdp.plain && w < u->count; w++) {
+                hb_tape_drop(e->t, u->weights[w].grad);
+                u->weights[w].grad = HB_NONE;
+            }
         }
-    }
+}
+
+static int weight_count(const struct hb_titan_layer *l)
+{
+    return l->unit.count + (l->unit.more ? l->experts.count : 0);
+}
+
+static const struct hb_weight *weight_at(const struct hb_titan_layer *l, int at)
+{
+    return at < l->unit.count ? &l->weights[at] : &l->expert_weights[at - l->unit.count];
 }
 
 /* Each unit's weights, in the order of the model's parameters. */
@@ -76,8 +86,8 @@ static void each_weight(struct hb_titan *e,
     visit(e, &e->table);
     for (int64_t i = 0; i < e->layer_count; i++) {
         e->t->where = e->layers[i].unit.where;
-        for (int w = 0; w < e->layers[i].unit.count; w++)
-            visit(e, &e->layers[i].unit.weights[w]);
+        for (int w = 0; w < weight_count(&e->layers[i]); w++)
+            visit(e, weight_at(&e->layers[i], w));
     }
     e->t->where = "";
     visit(e, &e->norm);
@@ -135,8 +145,8 @@ static void add_other_states(struct hb_titan *e)
         int64_t sum = 0;
         for (int64_t k = 0; k < e->layer_count; k++) {
             const struct hb_titan_layer *l = &e->layers[k];
-            for (int w = 0; w < l->unit.count; w++) {
-                int64_t each = state_bytes(e, &l->weights[w], e->spec->optimizer.moments[i]);
+            for (int w = 0; w < weight_count(l); w++) {
+                int64_t each = state_bytes(e, weight_at(l, w), e->spec->optimizer.moments[i]);
                 sum = hb_add_sat(sum, hb_tape_size(e->t, each, l->left_out, 1));
             }
         }
@@ -149,8 +159,8 @@ static void add_other_states(struct hb_titan *e)
 static int64_t part_count(struct hb_titan *e, const struct hb_titan_layer *l)
 {
     int64_t sum = 0;
-    for (int w = 0; w < l->unit.count; w++)
-        sum = hb_add_sat(sum, shard_bytes(e, &l->weights[w], 1));
+    for (int w = 0; w < weight_count(l); w++)
+        sum = hb_add_sat(sum, shard_bytes(e, weight_at(l, w), 1));
     return sum;
 }
 
@@ -234,13 +244,58 @@ static void add_weight(struct hb_titan_layer *l, int role, const char *name, int
     l->by_role[role] = w;
 }
 
+static void add_mlp(struct hb_titan_layer *l, int64_t ff)
+{
+    int64_t d = l->e->spec->model.d_model;
+    add_weight(l, HB_TITAN_W_GATE, "w_gate", ff, d);
+    add_weight(l, HB_TITAN_W_DOWN, "w_down", d, ff);
+    add_weight(l, HB_TITAN_W_UP, "w_up", ff, d);
+}
+
+int64_t hb_titan_own_experts(const struct hb_titan_layer *l)
+{
+    return hb_div_up(l->block->moe.experts, l->e->spec->mesh[HB_AX_EXPERT]);
+}
+
+/* Of all of a rank's experts in one: split over its ranks by expert where there are enough of them,
+ * else along the next dimension (torchtitan/distributed/fsdp.py). */
+static void add_experts(struct hb_titan_layer *l)
+{
+    static const struct {
+        int role;
+        const char *name;
+    } told[] = {{HB_TITAN_W_EXPERT_GATE, "experts' w_gate"},
+                {HB_TITAN_W_EXPERT_DOWN, "experts' w_down"},
+                {HB_TITAN_W_EXPERT_UP, "experts' w_up"}};
+    const struct hb_moe *m = &l->block->moe;
+    int64_t d = l->e->spec->model.d_model, own = hb_titan_own_experts(l);
+    int64_t ways = l->e->spec->mesh[HB_AX_EXPERT];
+    int64_t ranks = l->sends ? l->e->fsdp.ranks / ways : l->e->fsdp.ranks;
+    bool across = hb_mul_sat(ranks, ways) > m->experts;
+    for (int i = 0; i < HB_TITAN_EXPERT_WEIGHTS; i++) {
+        bool down = told[i].role == HB_TITAN_W_EXPERT_DOWN;
+        int64_t second = down ? d : m->d_ff, third = down ? m->d_ff : d;
+        int64_t rows = across ? second : own;
+        int64_t cols = hb_tape_size(l->e->t, across ? own : second, third, 1);
+        struct hb_weight w = hb_ops_weight(told[i].name, rows, cols);
+        w.across = across;
+        if (l->sends) {
+            w.ranks = ranks;
+            l->expert_weights[i] = w;
+            l->by_role[told[i].role] = &l->expert_weights[i];
+            continue;
+        }
+        l->by_role[told[i].role] = &l->weights[l->unit.count];
+        l->weights[l->unit.count++] = w;
+    }
+}
+
 static void add_weights(struct hb_titan_layer *l)
 {
     const struct hb_attention *a = &l->block->attention;
     int64_t d = l->e->spec->model.d_model, ways = l->e->ways;
     int64_t q = a->heads * a->head_dim / ways;
     int64_t kv = hb_div_up(a->kv_heads, ways) * a->head_dim;
-    int64_t ff = hb_div_up(l->block->mlp.d_ff, ways);
     add_weight(l, HB_TITAN_W_Q, "w_q", q, d);
     add_weight(l, HB_TITAN_W_K, "w_k", kv, d);
     add_weight(l, HB_TITAN_W_V, "w_v", kv, d);
@@ -249,9 +304,14 @@ static void add_weights(struct hb_titan_layer *l)
         add_weight(l, HB_TITAN_W_QN, "norm of q", a->head_dim, 1);
         add_weight(l, HB_TITAN_W_KN, "norm of k", a->head_dim, 1);
     }
-    add_weight(l, HB_TITAN_W_GATE, "w_gate", ff, d);
-    add_weight(l, HB_TITAN_W_DOWN, "w_down", d, ff);
-    add_weight(l, HB_TITAN_W_UP, "w_up", ff, d);
+    if (l->block->moe.experts) {
+        add_experts(l);
+        add_weight(l, HB_TITAN_W_ROUTER, "router", l->block->moe.experts, d);
+        if (l->block->moe.shared_d_ff)
+            add_mlp(l, l->block->moe.shared_d_ff);
+    } else {
+        add_mlp(l, hb_div_up(l->block->mlp.d_ff, ways));
+    }
     add_weight(l, HB_TITAN_W_NORM1, "norm before attention", d, 1);
     add_weight(l, HB_TITAN_W_NORM2, "norm before mlp", d, 1);
 }
@@ -277,6 +337,38 @@ static bool is_run(struct hb_titan *e, const struct hb_titan_layer *l, int64_t a
     return true;
 }
 
+static void build_units(struct hb_titan *e, int64_t at)
+{
+    struct hb_titan_layer *l = &e->layers[at];
+    l->unit =
+        (struct hb_unit){.where = hb_arena_printf(e->t->arena, "layers[%lld].", (long long)l->at),
+                         .weights = l->weights,
+                         .keeps = !e->spec->sharding.reshard_after_forward,
+                         .gathered = HB_NONE,
+                         .sharded = HB_NONE};
+    l->before = at ? &e->layers[at - 1].unit : e->has_root ? NULL : &e->first;
+    l->sends = l->block->moe.experts && e->spec->mesh[HB_AX_EXPERT] > 1;
+    add_weights(l);
+    if (!l->sends)
+        return;
+    l->experts = l->unit;
+    l->experts.weights = l->expert_weights;
+    l->experts.count = HB_TITAN_EXPERT_WEIGHTS;
+    l->unit.more = &l->experts;
+}
+
+/* With experts on other ranks the host waits for counts in each layer, so torchtitan issues the
+ * next unit's gather by itself. */
+static void look_ahead(struct hb_titan *e)
+{
+    e->first.ahead = &e->layers[0].unit;
+    for (int64_t i = 0; i < e->layer_count; i++) {
+        bool last = i == e->layer_count - 1;
+        struct hb_unit *end = e->has_root ? NULL : &e->last;
+        e->layers[i].unit.ahead = last ? end : &e->layers[i + 1].unit;
+    }
+}
+
 static void build_layers(struct hb_titan *e)
 {
     const struct hb_model *m = &e->spec->model;
@@ -291,19 +383,12 @@ static void build_layers(struct hb_titan *e)
             if (is_run(e, &l, all))
                 e->layers[e->layer_count++] = l;
         }
-    for (int64_t i = 0; i < e->layer_count; i++) {
-        struct hb_titan_layer *l = &e->layers[i];
-        l->unit = (struct hb_unit){
-            .where = hb_arena_printf(e->t->arena, "layers[%lld].", (long long)l->at),
-            .weights = l->weights,
-            .keeps = !e->spec->sharding.reshard_after_forward,
-            .gathered = HB_NONE,
-            .sharded = HB_NONE};
-        l->before = i ? &e->layers[i - 1].unit : e->has_root ? NULL : &e->first;
-        add_weights(l);
-    }
+    for (int64_t i = 0; i < e->layer_count; i++)
+        build_units(e, i);
     if (e->spec->runtime.wrap_root)
         e->layers[e->layer_count - 1].unit.keeps = true;
+    if (e->spec->mesh[HB_AX_EXPERT] > 1)
+        look_ahead(e);
 }
 
 static void build_ends(struct hb_titan *e)
@@ -352,7 +437,7 @@ static void update_in_backward(struct hb_titan *e)
         e->end_weights[i].updates = true;
     for (int64_t i = 0; i < e->layer_count; i++)
         for (int w = 0; w < e->layers[i].unit.count; w++)
-            e->layers[i].weights[w].updates = true;
+            e->layers[i].weights[w].updates = true; /* never with FSDP */
 }
 
 /* As torch.chunk cuts: of equal size but the last, and so perhaps fewer than asked for. */
@@ -374,7 +459,7 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, struct hb_sho
     struct hb_titan *e = hb_arena_alloc(t->arena, 1, sizeof *e);
     *e = (struct hb_titan){
         .t = t, .spec = spec, .cut = cut, .tune = spec->runtime.framework == HB_FW_TORCHTUNE};
-    int64_t ranks = spec->mesh[HB_AX_FSDP];
+    int64_t ranks = spec->mesh[HB_AX_FSDP] * spec->mesh[HB_AX_EXPERT];
     if (spec->sharding.states_over_sequence)
         ranks *= spec->mesh[HB_AX_SEQUENCE];
     e->fsdp = (struct hb_fsdp){.t = t,
@@ -386,7 +471,7 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, struct hb_sho
                                .grad_bytes = hb_dtype_bits(spec->precision.params) / 8,
                                .replicas = spec->mesh[HB_AX_DATA] > 1,
                                .last_gather = HB_NONE,
-                               .last_reduced = HB_NONE};
+                               .last_reduced = {HB_NONE, HB_NONE}};
     e->fsdp.plain = ranks == 1;
     e->has_root = spec->runtime.wrap_root || (spec->model.tied_embeddings && !e->fsdp.plain);
     if (e->fsdp.plain) /* gradients are as their parameters */

@@ -2,12 +2,6 @@
 #include "base/size.h"
 #include "sim/eager/titan_parts.h"
 
-static uint32_t plain(struct hb_tape *t, const char *op, const char *name, int64_t bytes)
-{
-    return hb_tape_make(
-        t, (struct hb_made){.op = op, .name = name, .bytes = bytes, .category = HB_CAT_WORKING});
-}
-
 static void back_embedding(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 {
     struct hb_titan *e = (struct hb_titan *)(uintptr_t)n->thing;
@@ -40,11 +34,12 @@ uint32_t hb_titan_embed(struct hb_titan *e)
     t->where = "embedding.";
     if (!e->has_root)
         hb_fsdp_before_forward(&e->fsdp, &e->first);
-    uint32_t rows = plain(t, "embedding", "embedded tokens", bytes);
+    uint32_t rows = hb_ops_work(t, "embedding", "embedded tokens", bytes);
     if (e->ways > 1) {
-        uint32_t chunks = plain(t, "cat", "embedded tokens, by rank", bytes);
-        uint32_t part = plain(t, "reduce-scatter over tensor", "summed part", bytes / e->ways);
-        uint32_t out = plain(t, "wait", "embedded part of the sequence", bytes / e->ways);
+        uint32_t chunks = hb_ops_work(t, "cat", "embedded tokens, by rank", bytes);
+        uint32_t part =
+            hb_ops_work(t, "reduce-scatter over tensor", "summed part", bytes / e->ways);
+        uint32_t out = hb_ops_work(t, "wait", "embedded part of the sequence", bytes / e->ways);
         hb_tape_drop(t, chunks);
         hb_tape_drop(t, part);
         hb_tape_drop(t, rows);
@@ -81,8 +76,8 @@ enum { NORM_KEEPS = 3 };
 static void back_split(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 {
     struct hb_titan *e = (struct hb_titan *)(uintptr_t)n->thing;
-    uint32_t all = plain(t, "cat", "gradient of the last norm's output",
-                         hb_tape_size(t, e->tokens, e->spec->model.d_model, 2));
+    uint32_t all = hb_ops_work(t, "cat", "gradient of the last norm's output",
+                               hb_tape_size(t, e->tokens, e->spec->model.d_model, 2));
     (void)grad;
     for (int64_t i = 0; i < e->chunk_count; i++) {
         struct hb_value *v = &t->values[e->chunks[i].in];
@@ -104,9 +99,12 @@ static void run_chunks(struct hb_titan *e, uint32_t h, struct hb_weight *w)
     for (int64_t i = 0; i < e->chunk_count; i++) {
         struct hb_titan_chunk *c = &e->chunks[i];
         c->in = cut ? hb_tape_value(t, t->values[h].storage) : h;
-        c->logits = hb_ops_linear(
-            t, c->in,
-            (struct hb_linear){"logits", c->rows, e->spec->model.d_model, w->rows, w, NULL});
+        c->logits = hb_ops_linear(t, c->in,
+                                  (struct hb_linear){.name = "logits",
+                                                     .rows = c->rows,
+                                                     .in = e->spec->model.d_model,
+                                                     .out = w->rows,
+                                                     .weight = w});
         t->p->bufs[t->storages[t->values[c->logits].storage].buf].category = HB_CAT_LOGITS;
     }
 }
@@ -139,13 +137,14 @@ static void run_linear_loss(struct hb_titan *e, uint32_t h, struct hb_weight *w)
 {
     struct hb_tape *t = e->t;
     int64_t d = e->spec->model.d_model;
-    uint32_t dx = plain(t, "zeros_like", "gradient of the last norm's output",
-                        hb_tape_size(t, e->tokens, d, 2));
+    uint32_t dx = hb_ops_work(t, "zeros_like", "gradient of the last norm's output",
+                              hb_tape_size(t, e->tokens, d, 2));
     uint32_t dw =
         hb_tape_make(t, (struct hb_made){"zeros_like", "gradient of the head",
                                          hb_tape_size(t, w->rows, d, 2), HB_CAT_GRADIENTS, 0});
-    uint32_t losses = plain(t, "zeros", "loss of each token", hb_tape_size(t, e->tokens, 4, 1));
-    uint32_t mask = plain(t, "ne", "tokens that count", e->tokens);
+    uint32_t losses =
+        hb_ops_work(t, "zeros", "loss of each token", hb_tape_size(t, e->tokens, 4, 1));
+    uint32_t mask = hb_ops_work(t, "ne", "tokens that count", e->tokens);
     uint32_t logits =
         hb_tape_make(t, (struct hb_made){"head and loss, piece by piece", "logits of a piece",
                                          hb_tape_size(t, piece_rows(e), w->rows, 2), HB_CAT_LOGITS,

@@ -22,10 +22,16 @@ enum {
     HB_TITAN_W_GATE,
     HB_TITAN_W_DOWN,
     HB_TITAN_W_UP,
+    HB_TITAN_W_EXPERT_GATE,
+    HB_TITAN_W_EXPERT_DOWN,
+    HB_TITAN_W_EXPERT_UP,
+    HB_TITAN_W_ROUTER,
     HB_TITAN_W_NORM1,
     HB_TITAN_W_NORM2,
     HB_TITAN_W_COUNT
 };
+
+enum { HB_TITAN_EXPERT_WEIGHTS = 3 };
 
 struct hb_titan;
 
@@ -33,7 +39,10 @@ struct hb_titan_layer {
     struct hb_titan *e;
     const struct hb_block *block;
     struct hb_unit unit;
+    struct hb_unit experts; /* unit.more: those of experts that are sent to; null: in the unit */
     struct hb_weight weights[HB_TITAN_W_COUNT];
+    struct hb_weight expert_weights[HB_TITAN_EXPERT_WEIGHTS];
+    bool sends;                                  /* tokens to the ranks that have their experts */
     struct hb_weight *by_role[HB_TITAN_W_COUNT]; /* null: not there */
     enum hb_titan_mode mode;
     int64_t at; /* of the model's layers */
@@ -87,6 +96,13 @@ void hb_titan_mark(struct hb_titan *e, bool rest, bool grads);
 uint32_t hb_titan_gathered(struct hb_titan *e, uint32_t x);
 void hb_titan_drop_both(struct hb_tape *t, uint32_t a, uint32_t b);
 void hb_titan_set_thing(struct hb_node *n, const void *thing);
+/* The second product too; run again, all but it. */
+uint32_t hb_titan_run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept, bool again);
+/* The mixture in its place: see titan_experts.c. */
+uint32_t hb_titan_run_experts(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept,
+                              bool again);
+/* Experts that the rank has. */
+int64_t hb_titan_own_experts(const struct hb_titan_layer *l);
 /* A layer with its unit, whole or checkpointed: the value it hands on. */
 uint32_t hb_titan_run_layer(struct hb_titan_layer *l, uint32_t x);
 /* Lets go of the first of those on their way to the host. */

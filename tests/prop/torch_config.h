@@ -32,8 +32,8 @@ static const char *torch_one_of(struct hb_rng *rng, const char *const *words, in
     torch_one_of(rng, (const char *const[]){__VA_ARGS__},                                          \
                  (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)))
 
-/* Blocks of one kind, or two; experts and other kinds of attention with megatron alone. */
-static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron)
+/* Blocks of one kind, or two; other kinds of attention and of dispatch with megatron alone. */
+static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron, bool experts)
 {
     int blocks = torch_chance(rng, 30) ? 2 : 1;
     for (int i = 0; i < blocks; i++) {
@@ -57,6 +57,12 @@ static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron)
             hb_str_addf(s,
                         ", moe: {experts: 8, top_k: 2, d_ff: 256, kind: swiglu, dispatch: %s}}\n",
                         TORCH_ONE_OF(rng, "ragged", "allgather"));
+        else if (experts && torch_chance(rng, 60))
+            hb_str_addf(s,
+                        ", moe: {experts: %lld, top_k: 2, d_ff: 256, kind: swiglu, "
+                        "shared_experts: %s, router_dtype: %s}}\n",
+                        (long long)(8 * torch_power(rng, 2)), TORCH_ONE_OF(rng, "0", "1"),
+                        TORCH_ONE_OF(rng, "f32", "bf16"));
         else
             hb_str_addf(s, ", mlp: {kind: %s, d_ff: %lld}}\n",
                         megatron ? TORCH_ONE_OF(rng, "swiglu", "gelu") : "swiglu",
@@ -65,23 +71,26 @@ static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron)
 }
 
 /* plain: without FSDP, one device or copies. */
-static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain)
+static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool experts)
 {
-    int64_t fsdp = plain ? 1 : 2 * torch_power(rng, 4), tensor = plain ? 1 : torch_power(rng, 3);
+    int64_t fsdp = plain ? 1 : 2 * torch_power(rng, 4);
+    int64_t tensor = plain || experts ? 1 : torch_power(rng, 3);
+    int64_t expert = experts ? torch_power(rng, 3) : 1;
     int64_t sequence = plain ? 1 : torch_power(rng, 1), accumulate = hb_rng_range(rng, 1, 4);
     int64_t data = torch_power(rng, plain ? 3 : 1);
     hb_str_addf(s,
                 "batch: {global: %lld, seq: %lld, accumulate: %lld}\n"
-                "mesh: {data: %lld, fsdp: %lld, tensor: %lld, sequence: %lld}\n",
-                (long long)(data * fsdp * accumulate * hb_rng_range(rng, 1, 3)),
+                "mesh: {data: %lld, fsdp: %lld, tensor: %lld, sequence: %lld, expert: %lld}\n",
+                (long long)(data * fsdp * expert * accumulate * hb_rng_range(rng, 1, 3)),
                 (long long)(256 * torch_power(rng, 4)), (long long)accumulate, (long long)data,
-                (long long)fsdp, (long long)tensor, (long long)sequence);
-    hb_str_addf(s,
-                "sharding: {residual_over_tensor: %s, states_over_sequence: %s, "
-                "reshard_after_forward: %s, reshard_ranks: %s}\n",
-                tensor > 1 ? "true" : "false", sequence > 1 ? "true" : "false",
-                TORCH_ONE_OF(rng, "true", "true", "false"),
-                plain ? "0" : TORCH_ONE_OF(rng, "0", "0", "0", "2", "4"));
+                (long long)fsdp, (long long)tensor, (long long)sequence, (long long)expert);
+    hb_str_addf(
+        s,
+        "sharding: {dense_over_expert: %s, residual_over_tensor: %s, states_over_sequence: %s, "
+        "reshard_after_forward: %s, reshard_ranks: %s}\n",
+        expert > 1 ? "true" : "false", tensor > 1 ? "true" : "false",
+        sequence > 1 ? "true" : "false", TORCH_ONE_OF(rng, "true", "true", "false"),
+        plain || experts ? "0" : TORCH_ONE_OF(rng, "0", "0", "0", "2", "4"));
     hb_str_addf(s, "remat: {policy: %s, every: %lld}\n",
                 plain && torch_chance(rng, 15)
                     ? "names, save: [], offload: [layer_in]"
@@ -108,11 +117,12 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain)
                 "runtime: {framework: %s, compile: %s, wrap: %s, allocator: %s, "
                 "expandable_segments: %s, max_split_size: %s}\n"
                 "hardware: {device: nvidia-h100, count: %lld}\n",
-                tune ? "torchtune" : "torchtitan", TORCH_ONE_OF(rng, "true", "false"),
-                plain ? "split" : TORCH_ONE_OF(rng, "split", "split", "root"),
+                tune ? "torchtune" : "torchtitan",
+                experts ? "false" : TORCH_ONE_OF(rng, "true", "false"),
+                plain || experts ? "split" : TORCH_ONE_OF(rng, "split", "split", "root"),
                 TORCH_ONE_OF(rng, "max_allocated", "max_reserved"),
                 TORCH_ONE_OF(rng, "true", "false"), TORCH_ONE_OF(rng, "0", "0", "32MiB", "256MiB"),
-                (long long)(data * fsdp * tensor * sequence));
+                (long long)(data * fsdp * tensor * sequence * expert));
 }
 
 static void torch_megatron(struct hb_str *s, struct hb_rng *rng)
@@ -161,12 +171,13 @@ static bool torch_draw(struct hb_arena *arena, struct hb_rng *rng, struct hb_spe
                 (long long)(128 * hb_rng_range(rng, 1, 8)),
                 (long long)(torch_chance(rng, 50) ? 32000 : 1000 * hb_rng_range(rng, 1, 60)),
                 TORCH_ONE_OF(rng, "true", "false"));
-    torch_blocks(&s, rng, megatron);
+    bool experts = !megatron && !plain && torch_chance(rng, 30);
+    torch_blocks(&s, rng, megatron, experts);
     hb_str_add(&s, "compiler: torch\n");
     if (megatron)
         torch_megatron(&s, rng);
     else
-        torch_titan(&s, rng, plain);
+        torch_titan(&s, rng, plain, experts);
     hb_diag_init(&diag, arena);
     *out_text = s.text;
     return hb_yaml_parse(arena, &diag, "random", s.text, s.len, &root) &&

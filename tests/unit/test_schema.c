@@ -479,7 +479,9 @@ static void refuses_what_is_not_simulated(void **state)
     } cases[] = {
         {"", NULL},
         {"compiler: torch\nhardware: {device: nvidia-h100}\n",
-         "compiler: torch: the memory of experts is not simulated with torchtitan yet"},
+         "compiler: torch: fused weights, sinks, softcap and unit are not simulated with "
+         "torchtitan "
+         "yet"},
         {"precision: {fp8: rowwise}\n", "precision.fp8 is not simulated yet; use fp8: none"},
         {"loss: {kernel: fused}\n", "loss.kernel: only eager is simulated yet; use kernel: eager"},
         {"mesh: {pipeline: 2}\npipeline: {schedule: gpipe}\n",

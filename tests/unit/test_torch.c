@@ -126,6 +126,55 @@ static void steps_begin_with_parameters_and_states(void **state)
     }
 }
 
+/* Peaks of the bench (PyTorch 2.15's FSDP2, selective checkpointing and autograd on fake tensors,
+ * two steps) of torchtitan's mixture: a dense layer and three of 8 experts, two of them a token. */
+static void experts_as_the_bench_has_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *keys;
+        const char *more; /* of the mixture */
+        int64_t peak_bytes;
+    } told[] = {
+        {"mesh: {fsdp: 8}\nremat: {policy: none}\n", "", 1504749568},
+        {"mesh: {fsdp: 8}\nremat: {policy: none}\n", ", shared_experts: 1, shared_d_ff: 1024",
+         1581824512},
+        {"mesh: {fsdp: 2, expert: 4}\nremat: {policy: none}\n", "", 1504847872},
+        {"mesh: {fsdp: 2, expert: 4}\nremat: {policy: none}\n",
+         ", shared_experts: 1, shared_d_ff: 1024", 1581922816},
+        {"mesh: {fsdp: 1, expert: 8}\nremat: {policy: none}\n", "", 1504847872},
+        {"mesh: {fsdp: 2, expert: 4}\nremat: {policy: full}\n", "", 1079890432},
+        {"mesh: {fsdp: 2, expert: 4}\nremat: {policy: full}\n",
+         ", shared_experts: 1, shared_d_ff: 512", 1086972928},
+        {"mesh: {fsdp: 2, expert: 4}\n"
+         "remat: {policy: names, save: [q, v, attn_ctx, mlp_gate, mlp_down]}\n",
+         ", shared_experts: 1, shared_d_ff: 512", 1215576576},
+        {"remat: {policy: names, save: [q, v, attn_ctx, mlp_gate, mlp_down]}\nmesh: {fsdp: 8}\n",
+         "", 1139286528},
+    };
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        struct hb_spec spec = unit_spec(
+            &u, hb_arena_printf(
+                    u.env.arena,
+                    "model:\n  d_model: 1024\n  vocab: 32000\n  blocks:\n"
+                    "    - {name: dense, repeat: 1, attention: {heads: 16, kv_heads: 4,\n"
+                    "       head_dim: 64}, mlp: {kind: swiglu, d_ff: 4096}}\n"
+                    "    - {name: moe, repeat: 3, attention: {heads: 16, kv_heads: 4,\n"
+                    "       head_dim: 64}, moe: {experts: 8, top_k: 2, d_ff: 512%s}}\n"
+                    "sharding: {dense_over_expert: %s}\ncompiler: torch\n"
+                    "runtime: {expandable_segments: true}\n"
+                    "batch: {global: 8, seq: 2048}\nhardware: {device: nvidia-h100, count: 8}\n%s",
+                    told[i].more, strstr(told[i].keys, "expert") ? "true" : "false", told[i].keys));
+        struct hb_program p;
+        struct hb_memory m;
+        assert_true(hb_spec_supported(&u.diag, (struct hb_loc){0}, &spec));
+        assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, 0, &p));
+        hb_program_check(&p);
+        hb_run_memory(u.env.arena, &p, &m);
+        assert_true(llabs(m.peak_bytes - told[i].peak_bytes) <= told[i].peak_bytes / 10000);
+    }
+}
+
 /* An eager loss: log-probabilities, their gradient and that of the logits, each in f32. */
 static void logits_stand_three_times(void **state)
 {
@@ -357,6 +406,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(categories_sum_to_the_peak, start, end),
         cmocka_unit_test_setup_teardown(steps_begin_with_parameters_and_states, start, end),
+        cmocka_unit_test_setup_teardown(experts_as_the_bench_has_them, start, end),
         cmocka_unit_test_setup_teardown(logits_stand_three_times, start, end),
         cmocka_unit_test_setup_teardown(what_layers_keep, start, end),
         cmocka_unit_test_setup_teardown(levers_move_the_peak, start, end),

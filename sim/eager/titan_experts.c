@@ -1,0 +1,374 @@
+/* See titan_parts.h: a mixture of experts as torchtitan has it (models/common/moe.py and
+ * token_dispatcher.py): each token's experts by a router in f32, its copies sorted by expert, sent
+ * to the ranks that have them and sorted again, through grouped products, and all the way back.
+ * Rows of a rank's experts are those of balanced routing: as many as it sends.
+ *
+ *   tokens ─ router ─ sorted copies ─ all-to-all ─ sorted again ─ experts ─┐
+ *   sum ◄─ scores ◄─ all-to-all ◄─ order of the sender ◄───────────────────┘
+ *
+ * A python name holds its tensor until its function returns: the copies until they are sent and
+ * sorted, what goes into the experts and what comes out of them until all is summed. Counts by
+ * expert, which are a few hundred bytes, are left out. */
+#include "base/size.h"
+#include "sim/eager/titan_parts.h"
+
+struct routed {
+    uint32_t scores;   /* value: of each copy, sorted */
+    uint32_t indices;  /* storage: the token of each copy, sorted */
+    uint32_t weights;  /* storage: scores of the chosen, by token */
+    uint32_t all;      /* storage: scores of all experts */
+    uint32_t permuted; /* storage: where each row received goes; HB_NONE */
+};
+
+/* --- the router --- */
+
+static int64_t experts_of(const struct hb_titan_layer *l)
+{
+    return l->block->moe.experts;
+}
+
+static int64_t chosen(const struct hb_titan_layer *l)
+{
+    return hb_tape_size(l->e->t, l->e->rows, l->block->moe.top_k, 1);
+}
+
+enum { R_SORTED, R_CHOSEN, R_SCORES, R_WEIGHT, R_INPUT };
+
+/* From the gradient of the sorted scores to the router's weight and input. */
+static void back_router(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    const struct hb_titan_layer *l = n->thing;
+    int64_t copies = chosen(l), d = l->e->spec->model.d_model, rows = l->e->rows;
+    int64_t all = hb_tape_size(t, rows, experts_of(l), 4);
+    bool wide = l->block->moe.router_dtype == HB_DT_F32;
+    uint32_t by_token = hb_ops_work(t, "index, backward", "gradient of the scores", 4 * copies);
+    hb_tape_drop(t, grad);
+    hb_ops_give_up(t, n, R_SORTED);
+    uint32_t scaled = hb_ops_work(t, "mul, backward", "gradient before the scale", 4 * copies);
+    hb_tape_drop(t, by_token);
+    uint32_t spread = hb_ops_work(t, "gather, backward", "gradient of all scores", all);
+    hb_tape_drop(t, scaled);
+    hb_ops_give_up(t, n, R_CHOSEN);
+    uint32_t logits = hb_ops_work(t, "sigmoid, backward", "gradient of the router's logits", all);
+    hb_tape_drop(t, spread);
+    hb_ops_give_up(t, n, R_SCORES);
+    if (!wide) {
+        uint32_t narrow = hb_ops_work(t, "to bf16", "gradient of the router's logits", all / 2);
+        hb_tape_drop(t, logits);
+        logits = narrow;
+    }
+    int64_t each = wide ? 4 : 2;
+    uint32_t dw = hb_ops_work(t, "mm, weight's gradient", "gradient of the router",
+                              hb_tape_size(t, experts_of(l), d, each));
+    uint32_t dx = hb_ops_work(t, "mm, input's gradient", "gradient of the router's input",
+                              hb_tape_size(t, rows, d, each));
+    hb_tape_drop(t, logits);
+    hb_ops_give_up(t, n, R_WEIGHT);
+    hb_ops_give_up(t, n, R_INPUT);
+    if (wide) {
+        uint32_t weight = hb_ops_work(t, "to bf16", "gradient of the router in bf16",
+                                      hb_tape_size(t, experts_of(l), d, 2));
+        hb_tape_drop(t, dw);
+        dw = weight;
+        uint32_t input = hb_ops_work(t, "to bf16", "gradient of the router's input in bf16",
+                                     hb_tape_size(t, rows, d, 2));
+        hb_tape_drop(t, dx);
+        dx = input;
+    }
+    hb_ops_weight_grad(t, l->by_role[HB_TITAN_W_ROUTER], dw);
+    hb_tape_give(t, n->in[0], dx);
+}
+
+/* A choice is kept, so that it is the same when a layer is run again (SelectiveAC's list). */
+static uint32_t choose(struct hb_titan_layer *l, uint32_t scores, struct hb_kept *kept,
+                       uint32_t *out_best)
+{
+    struct hb_tape *t = l->e->t;
+    int64_t copies = chosen(l);
+    uint32_t biased =
+        hb_ops_work(t, "add", "scores with the balancing bias", hb_tape_bytes(t, scores));
+    *out_best = hb_ops_make_or_take(
+        t, kept, (struct hb_made){"topk", "best scores", 4 * copies, HB_CAT_WORKING, 0});
+    uint32_t indices = hb_ops_make_or_take(
+        t, kept, (struct hb_made){"topk", "chosen experts", 8 * copies, HB_CAT_WORKING, 0});
+    hb_tape_drop(t, biased);
+    return indices;
+}
+
+/* The scores are added to by a bias that balances, not by it weighed; a map of who goes where is
+ * made to count, and let go. */
+static void route(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept, struct routed *r)
+{
+    struct hb_tape *t = l->e->t;
+    int64_t rows = l->e->rows, d = l->e->spec->model.d_model, copies = chosen(l);
+    int64_t all = hb_tape_size(t, rows, experts_of(l), 4);
+    bool wide = l->block->moe.router_dtype == HB_DT_F32;
+    uint32_t input = t->values[x].storage, weight = HB_NONE, best;
+    if (wide) {
+        input = hb_ops_work(t, "to f32", "router's input in f32", hb_tape_size(t, rows, d, 4));
+        weight = hb_ops_work(t, "to f32", "router's weight in f32",
+                             hb_tape_size(t, experts_of(l), d, 4));
+    }
+    uint32_t logits = hb_ops_work(t, "mm", "router's logits", wide ? all : all / 2);
+    if (!wide) {
+        uint32_t converted = hb_ops_work(t, "to f32", "router's logits in f32", all);
+        hb_tape_drop(t, logits);
+        logits = converted;
+        hb_tape_hold(t, input);
+    }
+    r->all = hb_ops_work(t, "sigmoid", "router's scores", all);
+    struct hb_node *n = hb_tape_node(t, back_router, HB_NONE);
+    uint32_t at = n ? t->node_count - 1 : 0;
+    hb_tape_drop(t, logits);
+    uint32_t indices = choose(l, r->all, kept, &best);
+    uint32_t picked = hb_ops_work(t, "gather", "scores of the chosen", 4 * copies);
+    r->weights = hb_ops_work(t, "mul", "scores of the chosen, scaled", 4 * copies);
+    hb_tape_drop(t, picked);
+    hb_tape_drop(t, best);
+    hb_tape_drop(t, hb_ops_work(t, "zeros_like", "map of the chosen", all / 4));
+    hb_tape_drop(t, hb_ops_work(t, "sort", "chosen experts, sorted", 8 * copies));
+    uint32_t order = hb_ops_work(t, "sort", "order of the copies", 8 * copies);
+    r->scores =
+        hb_tape_new(t, (struct hb_made){"index", "scores, sorted", 4 * copies, HB_CAT_WORKING, 0});
+    r->indices = hb_ops_work(t, "floor_divide", "token of each copy", 8 * copies);
+    if (n) {
+        const uint32_t saved[] = {order, indices, r->all, weight, input};
+        n = &t->nodes[at];
+        n->out = r->scores;
+        n->in[0] = x;
+        n->thing = l;
+        hb_tape_save_in_order(t, n, saved, (int)(sizeof saved / sizeof *saved));
+    }
+    hb_tape_drop(t, input);
+    hb_tape_drop(t, weight);
+    hb_tape_drop(t, order);
+    hb_tape_drop(t, indices);
+}
+
+/* --- copies to the experts' ranks and back --- */
+
+/* numbers: bytes of the gradient that the copies come together in. */
+static void back_copies(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    uint32_t dx = hb_ops_work(t, "index, backward", "gradient of what was copied", n->number[0]);
+    hb_tape_drop(t, grad);
+    hb_tape_give(t, n->in[0], dx);
+}
+
+/* x[indices], which are kept. */
+static uint32_t copy_rows(struct hb_titan_layer *l, uint32_t x, uint32_t indices, const char *name)
+{
+    struct hb_tape *t = l->e->t;
+    int64_t bytes = hb_tape_size(t, chosen(l), l->e->spec->model.d_model, 2);
+    uint32_t out = hb_tape_value(t, hb_ops_work(t, "index", name, bytes));
+    struct hb_node *n = hb_tape_node(t, back_copies, out);
+    if (n) {
+        n->in[0] = x;
+        n->number[0] = hb_tape_bytes(t, t->values[x].storage);
+    }
+    hb_tape_save(t, n, indices);
+    return out;
+}
+
+static void back_exchange(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    uint32_t dx =
+        hb_ops_work(t, "all-to-all over expert", "gradient sent back", hb_tape_bytes(t, grad));
+    hb_tape_drop(t, grad);
+    hb_tape_give(t, n->in[0], dx);
+}
+
+static uint32_t exchange(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept,
+                         const char *name)
+{
+    struct hb_tape *t = l->e->t;
+    int64_t bytes = hb_tape_bytes(t, t->values[x].storage);
+    uint32_t out =
+        hb_tape_value(t, hb_ops_make_or_take(t, kept,
+                                             (struct hb_made){"all-to-all over expert", name, bytes,
+                                                              HB_CAT_WORKING, 0}));
+    struct hb_node *n = hb_tape_node(t, back_exchange, out);
+    if (n)
+        n->in[0] = x;
+    return out;
+}
+
+/* Where each row received goes: from ranks' order to experts'. */
+static uint32_t find_order(struct hb_titan_layer *l)
+{
+    struct hb_tape *t = l->e->t;
+    int64_t bytes = 8 * chosen(l);
+    uint32_t repeats = hb_ops_work(t, "repeat_interleave", "segment of each row", bytes);
+    uint32_t segments = hb_ops_work(t, "index_select", "segment of each row", bytes);
+    hb_tape_drop(t, repeats);
+    uint32_t starts = hb_ops_work(t, "index", "start of its segment", bytes);
+    uint32_t range = hb_ops_work(t, "arange", "rows", bytes);
+    uint32_t sum = hb_ops_work(t, "add", "start and row", bytes);
+    hb_tape_drop(t, starts);
+    hb_tape_drop(t, range);
+    uint32_t ends = hb_ops_work(t, "index", "start where it goes", bytes);
+    uint32_t order = hb_ops_work(t, "sub", "where each row received comes from", bytes);
+    hb_tape_drop(t, sum);
+    hb_tape_drop(t, ends);
+    hb_tape_drop(t, segments);
+    return order;
+}
+
+static void back_order(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    uint32_t dx = hb_ops_work(t, "index", "gradient in experts' order", hb_tape_bytes(t, grad));
+    hb_tape_drop(t, grad);
+    hb_tape_give(t, n->in[0], dx);
+}
+
+/* out[order] = x, into a new one. */
+static uint32_t order_back(struct hb_titan_layer *l, uint32_t x, uint32_t order)
+{
+    struct hb_tape *t = l->e->t;
+    int64_t bytes = hb_tape_bytes(t, t->values[x].storage);
+    uint32_t out = hb_tape_value(t, hb_ops_work(t, "new_empty", "experts' output, by rank", bytes));
+    struct hb_node *n = hb_tape_node(t, back_order, out);
+    if (n)
+        n->in[0] = x;
+    hb_tape_save(t, n, order);
+    return out;
+}
+
+static uint32_t dispatch(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept,
+                         struct routed *r)
+{
+    struct hb_tape *t = l->e->t;
+    uint32_t copies = copy_rows(l, x, r->indices, "copies, sorted by expert");
+    if (!l->sends)
+        return copies;
+    uint32_t received = exchange(l, copies, kept, "rows received");
+    r->permuted = find_order(l);
+    uint32_t rows = copy_rows(l, received, r->permuted, "rows received, by expert");
+    hb_tape_drop_value(t, received);
+    hb_tape_drop_value(t, copies);
+    return rows;
+}
+
+enum { C_INPUT, C_SCORES, C_INDICES };
+
+static void back_combine(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    int64_t narrow = n->number[0], each = n->number[1];
+    uint32_t spread = hb_ops_work(t, "gather", "gradient of each copy", narrow);
+    hb_tape_drop(t, grad);
+    uint32_t wide = hb_ops_work(t, "to f32", "gradient of each copy in f32", 2 * narrow);
+    hb_tape_drop(t, spread);
+    uint32_t by_output = hb_ops_work(t, "mul, backward", "gradient of each output", 2 * narrow);
+    uint32_t by_score = hb_ops_work(t, "mul, backward", "gradient times output", 2 * narrow);
+    uint32_t scores = hb_ops_work(t, "sum", "gradient of the sorted scores", each);
+    hb_tape_drop(t, by_score);
+    hb_tape_drop(t, wide);
+    hb_ops_give_up(t, n, C_SCORES);
+    hb_ops_give_up(t, n, C_INPUT);
+    uint32_t output = hb_ops_work(t, "to bf16", "gradient of each output in bf16", narrow);
+    hb_tape_drop(t, by_output);
+    hb_tape_give(t, n->in[1], scores);
+    hb_tape_give(t, n->in[0], output);
+}
+
+/* Outputs times their scores in f32, added up where their tokens are. */
+static uint32_t combine(struct hb_titan_layer *l, uint32_t out, struct hb_kept *kept,
+                        const struct routed *r)
+{
+    struct hb_tape *t = l->e->t;
+    int64_t narrow = hb_tape_bytes(t, t->values[out].storage);
+    int64_t rows = hb_tape_size(t, l->e->rows, l->e->spec->model.d_model, 2);
+    uint32_t from = out;
+    if (l->sends) {
+        uint32_t ordered = order_back(l, out, r->permuted);
+        from = exchange(l, ordered, kept, "outputs returned");
+        hb_tape_drop_value(t, ordered);
+    }
+    uint32_t zeros = hb_ops_work(t, "zeros_like", "sum of the outputs, before", rows);
+    uint32_t wide = hb_ops_work(t, "to f32", "outputs in f32", 2 * narrow);
+    uint32_t weighed = hb_ops_work(t, "mul", "outputs times scores", 2 * narrow);
+    struct hb_node *n = hb_tape_node(t, back_combine, HB_NONE);
+    uint32_t at = n ? t->node_count - 1 : 0;
+    hb_tape_save(t, n, wide);
+    hb_tape_save(t, n, t->values[r->scores].storage);
+    hb_tape_save(t, n, r->indices);
+    hb_tape_drop(t, wide);
+    uint32_t again = hb_ops_work(t, "to bf16", "outputs times scores in bf16", narrow);
+    hb_tape_drop(t, weighed);
+    if (from != out)
+        hb_tape_drop_value(t, from);
+    uint32_t sum = hb_tape_value(t, hb_ops_work(t, "scatter_add", "sum of the outputs", rows));
+    hb_tape_drop(t, zeros);
+    hb_tape_drop(t, again);
+    if (n) {
+        n = &t->nodes[at];
+        n->out = sum;
+        n->in[0] = from;
+        n->in[1] = r->scores;
+        n->number[0] = narrow;
+        n->number[1] = hb_tape_bytes(t, t->values[r->scores].storage);
+    }
+    return sum;
+}
+
+/* --- the experts --- */
+
+static uint32_t grouped(struct hb_titan_layer *l, int role, uint32_t x, const char *name)
+{
+    const struct hb_block *b = l->block;
+    int64_t d = l->e->spec->model.d_model;
+    bool down = role == HB_TITAN_W_EXPERT_DOWN;
+    return hb_ops_linear(l->e->t, x,
+                         (struct hb_linear){.name = name,
+                                            .rows = chosen(l),
+                                            .in = down ? b->moe.d_ff : d,
+                                            .out = down ? d : b->moe.d_ff,
+                                            .groups = hb_titan_own_experts(l),
+                                            .weight = l->by_role[role]});
+}
+
+static uint32_t run_products(struct hb_titan_layer *l, uint32_t x)
+{
+    struct hb_tape *t = l->e->t;
+    uint32_t gate = grouped(l, HB_TITAN_W_EXPERT_GATE, x, "experts' gate");
+    uint32_t act = hb_ops_silu(t, gate);
+    hb_tape_drop_value(t, gate);
+    uint32_t up = grouped(l, HB_TITAN_W_EXPERT_UP, x, "experts' up");
+    uint32_t product = hb_ops_mul(t, act, up);
+    hb_tape_drop_value(t, act);
+    hb_tape_drop_value(t, up);
+    uint32_t out = grouped(l, HB_TITAN_W_EXPERT_DOWN, product, "experts' output");
+    hb_tape_drop_value(t, product);
+    return out;
+}
+
+static void drop_routed(struct hb_tape *t, const struct routed *r)
+{
+    hb_tape_drop(t, r->indices);
+    hb_tape_drop(t, r->permuted);
+    hb_tape_drop_value(t, r->scores);
+}
+
+uint32_t hb_titan_run_experts(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept,
+                              bool again)
+{
+    struct hb_tape *t = l->e->t;
+    struct routed r = {.permuted = HB_NONE};
+    route(l, x, kept, &r);
+    uint32_t rows = dispatch(l, x, kept, &r);
+    uint32_t out = run_products(l, rows);
+    uint32_t sum = combine(l, out, kept, &r);
+    drop_routed(t, &r);
+    hb_tape_drop_value(t, rows);
+    hb_tape_drop_value(t, out);
+    if (l->block->moe.shared_d_ff) {
+        uint32_t own = hb_titan_run_mlp(l, x, kept, again);
+        uint32_t both = again ? hb_ops_add_left_out(t, sum, own) : hb_ops_add(t, sum, own);
+        hb_tape_drop_value(t, sum);
+        hb_tape_drop_value(t, own);
+        sum = both;
+    }
+    hb_tape_drop(t, r.weights);
+    hb_tape_drop(t, r.all);
+    return sum;
+}
