@@ -230,6 +230,7 @@ static bool check_exhaustive(const struct options *o, const struct hb_plan_ask *
     struct hb_plan_ask alone = *ask;
     alone.polish = false;
     alone.most_alternatives = 0;
+    alone.menus = a->plan->searched;
     if (!hb_plan_exhaust(ask->env->arena, ask, a->plan, most_exhaustive, &best, &found))
         return hb_error(ask->env->diag, (struct hb_loc){0},
                         "--exhaustive: %.3g configurations; allowed: spaces of at most %.0e "

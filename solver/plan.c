@@ -477,6 +477,10 @@ static void choose_menus(struct hb_search *s)
     uint32_t most = s->ask->most_policies ? s->ask->most_policies : HB_MENU_MOST;
     struct hb_queue_entry e;
     s->probed = HB_NONE;
+    if (s->ask->menus) {
+        s->plan->menus = s->plan->searched = s->ask->menus;
+        return;
+    }
     if (is_late(s)) { /* what the dive had, or the file's own, will do */
         if (!s->plan->menus)
             make_menus(s, 0, 1);

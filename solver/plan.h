@@ -36,9 +36,10 @@ struct hb_plan_ask {
     struct hb_lessons lessons; /* kinds of cells that take more than predicted */
     const char *lp_stem;       /* "plan": plan-1.lp, plan-2.lp, ...; null: none are written */
     uint32_t most_alternatives;
-    uint32_t most_policies; /* of each block's menu; 0: HB_MENU_MOST */
-    bool polish;            /* what the menus have not is looked for around the best (polish.h),
-                             * and the gap is that to all policies (whole.h) */
+    uint32_t most_policies;      /* of each block's menu; 0: HB_MENU_MOST */
+    const struct hb_menu *menus; /* searched as they are; null: they are made */
+    bool polish;          /* what the menus have not is looked for around the best (polish.h),
+                           * and the gap is that to all policies (whole.h) */
     uint32_t most_runs;   /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: none */
     uint32_t most_effort; /* in runs of the engine (search.h), once something was found: then the
                            * best so far is the plan; 0: until nothing of the menus is better */

@@ -130,7 +130,8 @@ static int64_t live_in_slot(const struct hb_segment *s, const struct hb_part *pa
     }
     for (uint32_t i = 0; i < count; i++)
         base += states_of(s, &parts[i], kind, slot)[HB_PART_BEFORE * state];
-    for (uint32_t i = 0; i < count; i++) {
+    uint32_t turns = s->slots[slot].lead_ops && count ? 1 : count;
+    for (uint32_t i = 0; i < turns; i++) {
         const struct hb_part *part = &parts[s->slots[slot].rising ? i : count - 1 - i];
         const int64_t *t = states_of(s, part, kind, slot);
         base -= t[HB_PART_BEFORE * state];

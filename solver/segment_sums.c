@@ -262,6 +262,28 @@ static bool add_stay(struct hb_building *w, struct slot_sums *to, const struct h
     return true;
 }
 
+/* Of a group that is not the sample's first: in the lead, if it were. */
+static void add_lead(struct hb_building *w, struct slot_sums *to, const struct hb_outline_root *r,
+                     uint32_t group)
+{
+    int kind = hb_building_kind(w, r->buf);
+    uint32_t ops = w->o.slots[w->o.lead].lead_ops;
+    int64_t own = w->o.turn_first[hb_outline_next_turn(&w->o, w->o.lead, group)];
+    int64_t last = own + (int64_t)ops - 1;
+    if (r->start > last || r->end < own)
+        return;
+    if (r->start <= own && r->end >= last) {
+        add_root(w, &to->sums[kind][HB_PART_OWN], r->buf);
+        return;
+    }
+    struct stay stay = {.from = (uint32_t)((r->start > own ? r->start : own) - own),
+                        .to = (uint32_t)((r->end < last ? r->end : last) - own)};
+    struct profile *f = &to->profiles[kind];
+    if (!f->any)
+        *f = open_profile(w, ops, w->first_root[group + 1] - w->first_root[group]);
+    add_partial(f, r->buf, &stay);
+}
+
 static void close_slot(struct hb_building *w, const struct hb_item *item, struct slot_sums *to)
 {
     for (int k = 0; k < HB_BYTES_KINDS && item->live[k]; k++) {
@@ -287,6 +309,8 @@ static bool sum_group(struct hb_building *w, uint32_t group, struct slot_sums *s
         if (!hb_building_counts(w, r->buf) || hb_building_is_static(w, r->buf))
             continue;
         uint32_t q = w->slot_of[r->start < 0 ? 0 : r->start];
+        if (group > 0 && w->o.lead != HB_NONE)
+            add_lead(w, &slots[w->o.lead], r, group);
         for (; q < w->s->slot_count && (int64_t)w->s->slots[q].first_op <= r->end; q++)
             if (!add_stay(w, &slots[q], r, q, group)) {
                 w->why = "a buffer of a group that comes or goes in another's turn";

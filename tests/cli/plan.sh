@@ -17,6 +17,11 @@ out_has 'Over all policies nothing is better by more than '
 out_has 'Brute force over all of them agrees.'
 out_has 'tokens/s, MFU'
 err_is ''
+# Within budgets at which it looks for its policies in another cell: of the same menus.
+for budget in 261743360 270894568; do
+    expect 0 hbmsim plan "$work/small.yaml" --exhaustive --margin none --budget $budget
+    out_has 'Brute force over all of them agrees.'
+done
 
 expect 0 hbmsim plan "$work/small.yaml" --json --certificate "$work/proof.json"
 out_has '"status": "best"'
