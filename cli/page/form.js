@@ -97,6 +97,7 @@ function control(path, key, start) {
 // ---- a row
 
 function change(path, key, c, commit) {
+  rows.get(path).touched = true;
   const value = c.value ? c.value() : parse(key, c.node.value);
   if (JSON.stringify(value) !== JSON.stringify(get(path))) set({ [path]: value }, commit ? "form" : "typing");
   if (commit) writeAddress(true);
@@ -185,12 +186,16 @@ export function makeForm(start) {
 /** Shows the state's values; whole: as the program read them, with the defaults. */
 export function showForm(whole) {
   if (whole) full = whole;
-  for (const [path, { row, show }] of rows) {
-    const own = get(path, state.config);
-    row.classList.toggle("set", own !== undefined);
-    show(own, get(path, full));
+  for (const [path, entry] of rows) {
+    const own = get(path, state.config), now = get(path, full);
+    const said = JSON.stringify([own, now]);
+    if (entry.said === said && !entry.touched) continue; // most of a hundred rows, at each change
+    Object.assign(entry, { said, touched: false });
+    entry.row.classList.toggle("set", own !== undefined);
+    entry.show(own, now);
   }
   tensors?.show();
+  byId("fold-what").textContent = `${[...rows.keys()].filter((path) => get(path) !== undefined).length} keys set`;
 }
 
 /** Marks the keys that a message names; the first is brought into sight where focus is elsewhere. */

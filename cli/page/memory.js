@@ -21,17 +21,17 @@ function meter(r) {
   let at = 0;
   for (const c of categories) {
     const size = r.peak.categories[c] ?? 0;
-    if (size > 0) parts.push(svg("rect", { x: x(at), y: 5, width: x(size), height: 16, style: { fill: colour(c) } }));
+    if (size > 0) parts.push(svg("rect", { x: x(at), y: 2, width: x(size), height: 14, style: { fill: colour(c) } }));
     at += Math.max(0, size);
   }
   if (r.interval)
-    parts.push(svg("path", { d: `M${x(r.interval.low_bytes)} 2v22M${x(r.interval.low_bytes)} 13H${x(r.interval.high_bytes)}M${x(r.interval.high_bytes)} 2v22`,
+    parts.push(svg("path", { d: `M${x(r.interval.low_bytes)} 18v8M${x(r.interval.low_bytes)} 22H${x(r.interval.high_bytes)}M${x(r.interval.high_bytes)} 18v8`,
       style: { stroke: "var(--text)", strokeWidth: 2, fill: "none" }, "vector-effect": "non-scaling-stroke" }));
   parts.push(svg("path", { d: `M${x(r.budget_bytes)} 0v26`, style: { stroke: "var(--budget)", strokeWidth: 3 },
     "vector-effect": "non-scaling-stroke" }));
   return svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img",
     "aria-label": `${bytes(r.peak_bytes)} of ${bytes(r.budget_bytes)}` },
-  svg("rect", { x: 0, y: 5, width, height: 16, rx: 4, style: { fill: "var(--panel)" } }), parts);
+  svg("rect", { x: 0, y: 2, width, height: 14, rx: 4, style: { fill: "var(--panel)" } }), parts);
 }
 
 export function sentence(r) {
@@ -81,7 +81,7 @@ function showBreakdown(r) {
 let filter = "";
 function showTensors(r) {
   const rows = r.peak.tensors.filter((t) => !filter || `${t.name} ${t.category} ${t.why}`.toLowerCase().includes(filter));
-  byId("tensors").replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "tensor"), el("th", { class: "n" }, "bytes"), el("th", {}, "why"))),
+  byId("tensors").replaceChildren(el("table", { class: "told" }, el("thead", {}, el("tr", {}, el("th", {}, "tensor"), el("th", { class: "n" }, "bytes"), el("th", {}, "why"))),
     el("tbody", {}, rows.slice(0, 300).map((t) => el("tr", {},
       el("td", { class: "name" }, el("span", { class: "swatch", title: t.category, style: { background: colour(t.category) } }), ` ${t.name}`),
       el("td", { class: "n" }, bytes(t.bytes)), el("td", { class: "why" }, t.why))))));
@@ -89,7 +89,7 @@ function showTensors(r) {
 
 // ---- the timeline
 
-const plot = { left: 62, right: 10, top: 18, height: 250, lane: 17 };
+const plot = { left: 70, right: 10, top: 18, height: 250, lane: 17 };
 const axisStep = (most) => {
   const unit = 1024 ** Math.floor(Math.log(most / 3) / Math.log(1024));
   const raw = most / 4 / unit;
@@ -97,8 +97,10 @@ const axisStep = (most) => {
   return ten * unit;
 };
 
+let wide = 0; // of the timeline; asking while the page is half written would lay it out twice
 function size() {
-  return Math.max(260, byId("timeline").clientWidth || 800);
+  wide ||= byId("timeline").clientWidth;
+  return Math.max(260, wide || 800);
 }
 
 function samplesOf() {
@@ -184,16 +186,23 @@ function drawStreams(x, from, to) {
   });
 }
 
+// The budget has its name on the axis, in the place of numbers that would touch it: the line alone lies on data.
 function frame(width, most, y, budget) {
   const marks = [];
   const step = axisStep(most);
-  for (let v = 0; v <= most; v += step)
-    marks.push(svg("path", { d: `M${plot.left} ${y(v)}H${width - plot.right}`, style: { stroke: "var(--line)" } }),
-      svg("text", { x: plot.left - 6, y: y(v) + 4, "text-anchor": "end", class: "faint" }, bytes(v).replace(/\.0+ /, " ").replace(/(\.\d*?)0+ /, "$1 ")));
-  if (budget && budget <= most)
-    marks.push(svg("path", { d: `M${plot.left} ${y(budget)}H${width - plot.right}`, style: { stroke: "var(--budget)", strokeWidth: 2, strokeDasharray: "6 4" } }));
+  const label = (at, text, attributes) => svg("text", { x: plot.left - 6, y: at, "text-anchor": "end", ...attributes }, text);
+  for (let v = 0; v <= most; v += step) {
+    marks.push(svg("path", { d: `M${plot.left} ${y(v)}H${width - plot.right}`, style: { stroke: "var(--line)" } }));
+    if (!budget || Math.abs(y(v) - y(budget)) > 20)
+      marks.push(label(y(v) + 4, bytes(v).replace(/\.0+ /, " ").replace(/(\.\d*?)0+ /, "$1 "), { class: "faint" }));
+  }
+  if (budget)
+    marks.push(label(y(budget) - 2, "budget", { class: "budget" }), label(y(budget) + 11, bytes(budget), { class: "budget" }));
   return marks;
 }
+
+const budgetLine = (width, at) => ["var(--back)", "var(--budget)"].map((stroke, i) => // edged, so that it is seen on any colour
+  svg("path", { d: `M${plot.left} ${at}H${width - plot.right}`, style: { stroke, strokeWidth: i ? 2 : 5, strokeOpacity: i ? 1 : 0.6, strokeDasharray: i ? "6 4" : "" } }));
 
 function timeAxis(x, from, to, width) {
   const marks = [];
@@ -216,8 +225,8 @@ function drawTime() {
   const y = (b) => plot.top + plot.height * (1 - b / most);
   const height = plot.top + plot.height + 26 + data.t.streams.length * plot.lane;
   const node = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, "aria-hidden": "true" },
-    frame(width, most, y, 0), drawAreas(x, y, from, to, inner), drawPhases(x, from, to),
-    view.result.budget_bytes <= most ? svg("path", { d: `M${plot.left} ${y(view.result.budget_bytes)}H${width - plot.right}`, style: { stroke: "var(--budget)", strokeWidth: 2, strokeDasharray: "6 4" } }) : null,
+    frame(width, most, y, view.result.budget_bytes), drawAreas(x, y, from, to, inner), drawPhases(x, from, to),
+    budgetLine(width, y(view.result.budget_bytes)),
     timeAxis(x, from, to, width), drawStreams(x, from, to),
     svg("path", { id: "cursor", d: "", style: { stroke: "var(--text)", strokeWidth: 1.5 } }));
   return node;
@@ -312,7 +321,7 @@ function showMoment(part) {
   const rows = stackRows(m.position, 12);
   byId("moment").replaceChildren(
     el("p", { class: "faint" }, m.text, m.total !== null ? el("b", {}, `  ${bytes(m.total)}`) : null),
-    el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ["alive then", "bytes", "shape", "from, to", "why"].map((h, i) => el("th", { class: i === 1 ? "n" : null }, h)))),
+    el("div", { class: "scroll" }, el("table", { class: "told" }, el("thead", {}, el("tr", {}, ["alive then", "bytes", "shape", "from, to", "why"].map((h, i) => el("th", { class: i === 1 ? "n" : null }, h)))),
       el("tbody", {}, rows.map((t) => el("tr", {},
         el("td", { class: "name" }, el("span", { class: "swatch", title: t.category, style: { background: colour(t.category) } }), ` ${t.name}`),
         el("td", { class: "n" }, bytes(t.bytes)), el("td", { class: "line" }, t.shape), el("td", { class: "line" }, t.life), el("td", { class: "why" }, t.why)))))));
@@ -425,7 +434,11 @@ function listen() {
   button("zoom-out", () => zoom(1.7, (range[0] + range[1]) / 2));
   button("zoom-all", () => { range = [0, 1]; draw(); });
   byId("tensor-filter").addEventListener("input", (event) => { filter = event.target.value.toLowerCase(); if (view) showTensors(view.result); });
-  new ResizeObserver(() => draw()).observe(node);
+  new ResizeObserver(() => {
+    if (node.clientWidth === wide) return;
+    wide = node.clientWidth;
+    draw();
+  }).observe(node);
 }
 
 export function startMemory() { listen(); }

@@ -15,12 +15,15 @@ function* takeFrames(buffer) {
   }
 }
 
-const join = (a, b) => {
-  const all = new Uint8Array(a.length + b.length);
-  all.set(a);
-  all.set(b, a.length);
+function together(parts, size) {
+  const all = new Uint8Array(size);
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
   return all;
-};
+}
 
 // The messages without the lines of progress that wipe themselves.
 const messages = (text) => text.replace(/\r\x1b\[K[^\r\n]*/g, "").trim();
@@ -38,6 +41,7 @@ export async function run(name, { args = {}, body, signal, hear, progress, start
   const decoder = new TextDecoder();
   let rest = new Uint8Array(0), line = "", err = "", status = "lost";
   const out = [];
+  let size = 0;
   const take = ({ kind, bytes }) => {
     if (kind === "job") started?.(new TextDecoder().decode(bytes));
     else if (kind === "end") status = new TextDecoder().decode(bytes);
@@ -51,12 +55,15 @@ export async function run(name, { args = {}, body, signal, hear, progress, start
       const lines = line.split("\n");
       line = lines.pop();
       lines.forEach(hear);
-    } else if (kind === "out") out.push(bytes.slice());
+    } else if (kind === "out") {
+      out.push(bytes.slice());
+      size += bytes.length;
+    }
   };
   for (;;) {
     const { done, value } = await reader.read();
     if (done) break;
-    rest = rest.length ? join(rest, value) : value;
+    rest = rest.length ? together([rest, value], rest.length + value.length) : value;
     let used = 0;
     for (const frame of takeFrames(rest)) {
       take(frame);
@@ -64,8 +71,8 @@ export async function run(name, { args = {}, body, signal, hear, progress, start
     }
     rest = rest.slice(used);
   }
-  const whole = new Blob(out);
-  return { status, blob: whole, text: await whole.text(), err: messages(err) };
+  const bytes = together(out, size);
+  return { status, bytes, text: new TextDecoder().decode(bytes), err: messages(err) };
 }
 
 /** Asks a work to end with what it has. */

@@ -5,7 +5,7 @@ import { address, configText, replace, set, state, writeAddress } from "./state.
 import { isKey } from "./form.js";
 import { latest, run, stop } from "./net.js";
 
-const signed = (part) => `${part >= 0 ? "+" : "−"}${Math.abs(100 * part).toFixed(2)} %`;
+const signed = (part, places = 2) => `${part >= 0 ? "+" : "−"}${Math.abs(100 * part).toFixed(places)} %`;
 
 function adopt(config, who) {
   replace(config, who);
@@ -38,13 +38,13 @@ function leverRow(a, most, step) {
   const changes = parseLever(a.name);
   return el("tr", {}, el("td", { class: "name" }, a.name),
     el("td", { class: "n" }, `${a.freed_bytes >= 0 ? "−" : "+"}${bytes(Math.abs(a.freed_bytes))}`),
-    el("td", {}, el("span", { class: "bar", style: { width: `${Math.max(0, (90 * a.freed_bytes) / most)}px` } })),
-    el("td", { class: "n" }, signed(a.cost_seconds / step)), el("td", { class: "why" }, a.why),
-    el("td", {}, changes ? el("button", { type: "button", "aria-label": `try ${a.name}`, onclick: () => { set(changes, "lever"); writeAddress(true); } }, "try") : null));
+    el("td", { class: "bars" }, el("span", { class: "bar", style: { width: `${Math.max(0, (90 * a.freed_bytes) / most)}px` } })),
+    el("td", { class: "n cost" }, signed(a.cost_seconds / step)), el("td", { class: "why" }, a.why),
+    el("td", { class: "act" }, changes ? el("button", { type: "button", "aria-label": `try ${a.name}`, onclick: () => { set(changes, "lever"); writeAddress(true); } }, "try") : null));
 }
 
 function leverTable(list, most, step) {
-  return el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "lever"), el("th", { class: "n" }, "peak"), el("th", {}, ""), el("th", { class: "n" }, "step"), el("th", {}, "why"), el("th", {}, ""))),
+  return el("div", { class: "scroll" }, el("table", { class: "told" }, el("thead", {}, el("tr", {}, el("th", {}, "lever"), el("th", { class: "n" }, "peak"), el("th", {}, ""), el("th", { class: "n" }, "step"), el("th", {}, "why"), el("th", {}, ""))),
     el("tbody", {}, list.map((a) => leverRow(a, most, step)))));
 }
 
@@ -127,7 +127,7 @@ let comparedFor = "";
 function sideTable(j) {
   const [a, b] = j.configurations;
   const row = (name, x, y, how, swatch) => el("tr", {}, el("td", {}, swatch ? el("span", { class: "swatch", style: { background: colour(swatch) } }) : null, ` ${name}`),
-    el("td", { class: "n" }, how(x)), el("td", { class: "n" }, how(y)), el("td", { class: "n" }, typeof x === "number" && x ? signed(y / x - 1) : ""));
+    el("td", { class: "n" }, how(x)), el("td", { class: "n" }, how(y)), el("td", { class: "n" }, typeof x === "number" && x ? signed(y / x - 1, 1) : ""));
   const text = (v) => v;
   return el("table", {}, el("thead", {}, el("tr", {}, ["", "kept aside", "now", "change"].map((h, i) => el("th", { class: i ? "n" : null }, h)))),
     el("tbody", {}, row("verdict", a.verdict, b.verdict, text), row("device", a.device, b.device, text), row("peak", a.peak_bytes, b.peak_bytes, bytes),
@@ -196,7 +196,7 @@ async function report() {
   note("making the report (a few seconds)…");
   const answer = await run("report", { args: { seconds: "10" }, body: configText(), progress: () => {} });
   note(answer.text ? "the report is saved" : failed(answer));
-  if (answer.text) download("report.html", answer.blob, "text/html");
+  if (answer.text) download("report.html", answer.bytes, "text/html");
 }
 
 /** A picture of a result's JSON as the plot command draws it, shown with what saves it. */
@@ -209,7 +209,7 @@ export async function drawPicture(json, kind) {
   if (!answer.text) { note(failed(answer)); return; }
   note(`${kind}:`);
   const url = URL.createObjectURL(new Blob([answer.text], { type: "image/svg+xml" }));
-  const png = async () => download(`${kind}.png`, (await run("picture", { args: { ...args, format: "png" }, body: json })).blob, "image/png");
+  const png = async () => download(`${kind}.png`, (await run("picture", { args: { ...args, format: "png" }, body: json })).bytes, "image/png");
   byId("file-text").replaceChildren(el("div", { class: "controls" },
     el("button", { type: "button", onclick: () => download(`${kind}.svg`, answer.text, "image/svg+xml") }, "Save SVG"),
     el("button", { type: "button", onclick: png }, "Save PNG")), el("div", { class: "picture" }, el("img", { src: url, alt: `${kind} of this configuration` })));

@@ -401,6 +401,66 @@ static void nothing_overflows(void **state)
     browser_resize(&browser, 1200, 900);
 }
 
+/* Each reason stands in the page whole, and no row is a tower of words. */
+static void reasons_are_not_cut(void **state)
+{
+    NEEDS_BROWSER();
+    static const int widths[] = {1900, 960, 700, 360};
+    static const char check[] =
+        "[...document.querySelectorAll('#%s td.why')].filter(n=>{const b=n.getBoundingClientRect();"
+        "return b.height&&(b.right>innerWidth||n.closest('tr').offsetHeight>180)}).length";
+    load("");
+    for (int w = 0; w < 4; w++) {
+        browser_resize(&browser, widths[w], 900);
+        wait_for("document.querySelectorAll('#moment td.why').length>5");
+        if (eval_number(hb_arena_printf(unit.env.arena, check, "moment")) > 0 ||
+            eval_number(hb_arena_printf(unit.env.arena, check, "tensors")) > 0)
+            fail_msg("at %d a reason is cut", widths[w]);
+    }
+    browser_resize(&browser, 1200, 900);
+}
+
+/* On a telephone the form is folded away until it is wanted. */
+static void results_come_first_where_it_is_narrow(void **state)
+{
+    NEEDS_BROWSER();
+    load("");
+    assert_string_equal(eval("document.getElementById('fold').open"), "true");
+    browser_resize(&browser, 360, 780);
+    wait_for("!document.getElementById('fold').open");
+    assert_true(eval_number("document.getElementById('breakdown').getBoundingClientRect().top") <
+                600);
+    assert_string_equal(text_of("fold-what"), "9 keys set");
+    eval("document.querySelector('#fold>summary').click()");
+    change("key-batch-global", "16");
+    assert_string_equal(eval("document.getElementById('fold').open"), "true");
+    browser_resize(&browser, 1200, 900);
+    wait_for("document.getElementById('fold').open");
+}
+
+/* The budget has its name on the axis, where it touches no number; the line alone is on data. */
+static void the_budget_is_named(void **state)
+{
+    NEEDS_BROWSER();
+    static const char *const batches[] = {"32", "64", "256"};
+    load("");
+    for (int i = 0; i < 3; i++) {
+        if (i)
+            change("key-batch-global", batches[i]);
+        assert_true(eval_number("document.querySelectorAll('#timeline text.budget').length") > 1);
+        assert_string_equal(
+            eval("(()=>{const all=[...document.querySelectorAll('#timeline text')],"
+                 "s=document.getElementById('timeline').getBoundingClientRect();"
+                 "const box=n=>n.getBoundingClientRect();"
+                 "for(const n of all.filter(n=>n.classList.contains('budget'))){const b=box(n);"
+                 "if(b.left<s.left||b.right>s.left+70)return 'outside: '+n.textContent;"
+                 "for(const o of all){const c=box(o);if(o!==n&&!o.classList.contains('budget')&&"
+                 "c.left<b.right&&c.right>b.left&&c.top<b.bottom&&c.bottom>b.top)"
+                 "return n.textContent+' on '+o.textContent}}return 'clear'})()"),
+            "clear");
+    }
+}
+
 static void the_system_may_be_dark(void **state)
 {
     NEEDS_BROWSER();
@@ -474,6 +534,9 @@ int main(void)
         cmocka_unit_test(files_are_dropped),
         cmocka_unit_test(results_go_out),
         cmocka_unit_test(nothing_overflows),
+        cmocka_unit_test(reasons_are_not_cut),
+        cmocka_unit_test(results_come_first_where_it_is_narrow),
+        cmocka_unit_test(the_budget_is_named),
         cmocka_unit_test(the_system_may_be_dark),
         cmocka_unit_test(everything_has_a_name),
         cmocka_unit_test(idle_it_is_silent),
