@@ -185,6 +185,12 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+bool hb_file_regular(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 static void close_folder(void *dir)
 {
     closedir(dir);
@@ -201,6 +207,8 @@ const char *const *hb_file_list(struct hb_arena *arena, const char *folder, cons
         hb_own(&owned, close_folder, dir);
     for (struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
         if (e->d_name[0] == '.' || !hb_str_ends(e->d_name, suffix))
+            continue;
+        if (suffix[0] && !hb_file_regular(hb_arena_printf(arena, "%s/%s", folder, e->d_name)))
             continue;
         names = hb_grow(arena, names, count, &cap, sizeof *names);
         names[count++] = hb_arena_strndup(arena, e->d_name, strlen(e->d_name) - strlen(suffix));

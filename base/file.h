@@ -38,8 +38,10 @@ bool hb_file_same(const char *a, const char *b);
 /* What a write to path would change: the path whole, links followed, also one to a file that is
  * not there yet. Null: no file (a device, a pipe, no such folder); "-" is "-". */
 const char *hb_file_target(struct hb_arena *arena, const char *path);
+/* Whether path, links followed, is a file that ends: no pipe, on which a reader waits for ever. */
+bool hb_file_regular(const char *path);
 /* Names in a folder that end in suffix, without it, sorted, ended by null; empty if the folder
- * cannot be read. */
+ * cannot be read. With a suffix those of regular files alone. */
 const char *const *hb_file_list(struct hb_arena *arena, const char *folder, const char *suffix);
 
 #endif

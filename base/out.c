@@ -15,6 +15,7 @@
 #include "base/diag.h"
 #include "base/env.h"
 #include "base/file.h"
+#include "base/mem_file.h"
 #include "base/str.h"
 #include "base/utf8.h"
 
@@ -84,7 +85,7 @@ struct hb_out *hb_out_open(struct hb_env *env, const char *path)
         return out;
     out->path = path;
     look_at_target(out);
-    out->file = open_memstream(&out->text, &out->len);
+    out->file = hb_mem_open(&out->text, &out->len);
     if (!out->file)
         fail(path);
     return out;
@@ -179,10 +180,9 @@ void hb_out_close(struct hb_out *out)
 {
     if (!out->path)
         return;
-    errno = 0;
-    bool lost = ferror(out->file) != 0;
-    /* glibc's fclose does not tell that it had no memory for the text: the text is null then. */
-    if (fclose(out->file) != 0 || lost || !out->text)
+    bool lost = fflush(out->file) != 0 || ferror(out->file) != 0;
+    errno = lost ? ENOMEM : 0;
+    if (lost || fclose(out->file) != 0 || !out->text)
         fail(out->path);
     if (out->direct)
         write_directly(out);
@@ -212,7 +212,7 @@ static int find_reason(FILE *stream)
 void hb_out_to_screen(struct hb_env *env)
 {
     env->screen.to = env->out;
-    env->out = open_memstream(&env->screen.text, &env->screen.len);
+    env->out = hb_mem_open(&env->screen.text, &env->screen.len);
     if (!env->out)
         hb_die("cannot write standard output: %s", strerror(errno));
 }
@@ -222,7 +222,8 @@ static void show_screen(struct hb_env *env)
     struct hb_screen *s = &env->screen;
     if (!s->to)
         return;
-    if (fclose(env->out) != 0 || !s->text)
+    bool lost = fflush(env->out) != 0 || ferror(env->out) != 0;
+    if (fclose(env->out) != 0 || lost || !s->text)
         hb_die("cannot write standard output: no memory");
     hb_utf8_show(s->to, s->text, s->len, env->colour);
     free(s->text);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/json.h"
+#include "base/mem_file.h"
 #include "base/out.h"
 #include "base/owned.h"
 #include "base/str.h"
@@ -76,7 +77,7 @@ static void drop_sink(void *what)
 
 static void open_sink(struct sink *s)
 {
-    s->file = open_memstream(&s->text, &s->len);
+    s->file = hb_mem_open(&s->text, &s->len);
     if (!s->file)
         hb_die("out of memory: no room for an output");
     hb_own(&s->owned, drop_sink, s);

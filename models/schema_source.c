@@ -178,7 +178,8 @@ bool hb_schema_apply_preset(struct hb_arena *arena, struct hb_diag *diag, struct
     const char *path = "";
     if (is_card_name(preset))
         path = hb_arena_printf(arena, "%s%s.yaml", folder, preset->text);
-    if (!path[0] || !hb_file_load(arena, path, HB_FILE_MAX_BYTES, &content, &reason))
+    if (!path[0] || !hb_file_regular(path) ||
+        !hb_file_load(arena, path, HB_FILE_MAX_BYTES, &content, &reason))
         return fail_preset(arena, diag, preset, folder);
     struct hb_node *card = NULL;
     if (!hb_yaml_parse(arena, diag, path, content.text, content.len, &card))

@@ -77,6 +77,8 @@ static bool read_all(struct loading *l)
         const char *why = gzerror(l->gz, &code);
         if (got < 0)
             return fail(l, "cannot be read", code == Z_ERRNO ? strerror(errno) : why);
+        if (l->len == 0 && memchr(l->bytes, '\0', (size_t)got))
+            return fail(l, "holds zero bytes: it is no text of a dump", "");
         l->len += (size_t)got;
         if ((int64_t)l->len > HB_HLO_MAX_BYTES)
             return fail(l, "is larger than 2 GiB; a smaller dump is wanted", "");

@@ -3,8 +3,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "base/mem_file.h"
 #include "base/out.h"
 
 static char folder[] = "/tmp/hbmsim-out-XXXXXX";
@@ -201,6 +203,56 @@ static void a_failure_at_the_end_leaves_nothing(void **state)
     assert_int_equal(count_files(), 0);
 }
 
+/* Writes until there is no memory, then goes on with memory again: 0 where the stream tells that
+ * bytes are lost. */
+static void lose_bytes(const void *unused)
+{
+    (void)unused;
+    static char piece[1 << 20];
+    struct rlimit limit;
+    char *text;
+    size_t len;
+    FILE *file = hb_mem_open(&text, &len);
+    memset(piece, 'a', sizeof piece);
+    getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = (rlim_t)256 << 20;
+    if (!file || setrlimit(RLIMIT_AS, &limit) != 0)
+        _exit(2);
+    for (int i = 0; i < 512; i++)
+        fwrite(piece, 1, sizeof piece, file);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_AS, &limit);
+    fputs("and the rest", file);
+    bool told = fflush(file) != 0 || ferror(file) != 0;
+    _exit(told && len < (size_t)512 << 20 ? 0 : 1);
+}
+
+static void lost_bytes_are_told(void **state)
+{
+    (void)state;
+    char said[100];
+#if defined(__SANITIZE_ADDRESS__) || !defined(__linux__)
+    skip();
+#endif
+    assert_int_equal(unit_child(lose_bytes, NULL, said, sizeof said), 0);
+}
+
+static void memory_holds_what_was_written(void **state)
+{
+    (void)state;
+    char *text;
+    size_t len;
+    FILE *file = hb_mem_open(&text, &len);
+    assert_non_null(file);
+    for (int i = 0; i < 5000; i++)
+        fprintf(file, "%04d\n", i);
+    assert_int_equal(fflush(file), 0);
+    assert_int_equal(len, 25000);
+    assert_memory_equal(text + 24990, "4998\n4999\n", 11);
+    assert_int_equal(fclose(file), 0);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +266,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_cannot_be_written_dies_early, start, end),
         cmocka_unit_test_setup_teardown(a_full_disk_dies, start, end),
         cmocka_unit_test_setup_teardown(a_failure_at_the_end_leaves_nothing, start, end),
+        cmocka_unit_test(memory_holds_what_was_written),
+        cmocka_unit_test(lost_bytes_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,51 @@
+# Input without an end: devices that never stop, pipes that nobody writes to. Each command says so
+# soon, in little memory.
+. tests/tap.sh
+
+small=$PWD/tests/torture/small.yaml
+command -v timeout >/dev/null 2>&1 || {
+    skip 'endless input' 'no program "timeout" here'
+    finish
+    exit 0
+}
+
+# Four GiB of addresses; the sanitizers want more for themselves.
+bounded() {
+    (
+        [ "$(basename "$HB_BUILD")" != fast ] || ulimit -v 4000000
+        exec timeout 20 "$HBMSIM" "$@"
+    )
+}
+if [ -r /dev/zero ]; then
+    for words in 'simulate /dev/zero' 'plan /dev/zero' 'import /dev/zero' 'devices /dev/zero' \
+        'validate /dev/zero' 'plot /dev/zero' 'report /dev/zero' 'hlo /dev/zero' 'explain /dev/zero' \
+        "record /dev/zero --id x --config $small" "simulate $small --set hardware.device=/dev/zero" \
+        "report $small --plan /dev/zero" "compare $small /dev/zero"; do
+        # shellcheck disable=SC2086
+        expect 2 bounded $words
+        err_has 'error: '
+    done
+else
+    skip 'endless devices' 'no /dev/zero'
+fi
+
+# A pipe among the data is no profile and no card.
+data=$work/data
+mkdir -p "$data/hw" "$data/models"
+cp -R hw/db "$data/hw/db"
+cp -R models/zoo "$data/models/zoo"
+mkfifo "$data/hw/db/aaa.yaml"
+rm "$data/models/zoo/llama3-8b.yaml"
+mkfifo "$data/models/zoo/llama3-8b.yaml"
+HBMSIM_DATA=$data
+export HBMSIM_DATA
+expect 0 bounded devices
+out_has nvidia-h100
+expect 0 bounded models
+expect 2 bounded models llama3-8b
+expect 2 bounded simulate examples/quickstart/model.yaml
+err_has "no card 'llama3-8b'"
+expect 2 bounded simulate "$small" --set hardware.device=aaa
+err_has "there is no device 'aaa'"
+unset HBMSIM_DATA
+finish
