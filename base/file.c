@@ -59,6 +59,12 @@ static const char *reason_of(struct hb_arena *arena, int error, size_t max_bytes
     return hb_arena_printf(arena, "cannot be read: %s", strerror(error));
 }
 
+/* What is no fault of the file's: with it every other file would fail too. */
+static bool is_of_machine(int error)
+{
+    return error == EIO || error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
 static void close_descriptor(void *fd)
 {
     close(*(int *)fd);
@@ -83,6 +89,8 @@ bool hb_file_load(struct hb_arena *arena, const char *path, size_t max_bytes,
     }
     size_t size_bytes = ok && S_ISREG(st.st_mode) ? (size_t)st.st_size : 0;
     ok = ok && read_all(arena, fd, size_bytes, max_bytes, out_text);
+    if (!ok && is_of_machine(errno))
+        hb_die("%s cannot be read: %s", path, strerror(errno));
     if (!ok)
         *out_reason = reason_of(arena, errno, max_bytes);
     hb_disown(&owned);

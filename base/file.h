@@ -18,7 +18,8 @@ struct hb_text {
 #define HB_FILE_MAX_BYTES ((size_t)64 << 20)
 
 /* The content of path ("-": standard input). False: *out_reason says why not, as the end of a
- * sentence that begins with the file's name: "is a directory; a file is wanted". */
+ * sentence that begins with the file's name: "is a directory; a file is wanted". Where the machine
+ * fails (no more descriptors, a disk's error), the run ends: it is no answer about this file. */
 bool hb_file_load(struct hb_arena *arena, const char *path, size_t max_bytes,
                   struct hb_text *out_text, const char **out_reason);
 /* An input of at most HB_FILE_MAX_BYTES; *out_name is what messages call it. False, with an error.

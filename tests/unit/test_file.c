@@ -1,0 +1,138 @@
+/* base/file: what is read, what is no file, and what is the machine's fault and not the file's. */
+#include "tests/unit/unit.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+
+static char folder[] = "/tmp/hbmsim-file-XXXXXX";
+static struct unit u;
+
+static int start(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/hbmsim-file-XXXXXX");
+    unit_start(&u);
+    return mkdtemp(folder) ? chdir(folder) : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unit_end(&u);
+    char command[100];
+    snprintf(command, sizeof command, "rm -r '%s'", folder);
+    return chdir("/") != 0 || system(command) != 0;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void a_file_is_read_whole(void **state)
+{
+    (void)state;
+    struct hb_text text;
+    const char *reason = NULL;
+    write_file("a", "one\ntwo\n");
+    assert_true(hb_file_load(u.env.arena, "a", 8, &text, &reason));
+    assert_string_equal(text.text, "one\ntwo\n");
+    assert_int_equal(text.len, 8);
+    assert_false(hb_file_load(u.env.arena, "a", 7, &text, &reason));
+    assert_non_null(strstr(reason, "is larger than"));
+    assert_false(hb_file_load(u.env.arena, ".", 7, &text, &reason));
+    assert_string_equal(reason, "is a directory; a file is wanted");
+    assert_false(hb_file_load(u.env.arena, "b", 7, &text, &reason));
+    assert_string_equal(reason, "cannot be read: No such file or directory");
+    assert_int_equal(text.len, 8);
+}
+
+/* A pipe that nobody writes to would be waited for. */
+static void pipes_and_folders_are_no_files_of_a_folder(void **state)
+{
+    (void)state;
+    write_file("b.yaml", "");
+    write_file("a.yaml", "");
+    write_file(".c.yaml", "");
+    assert_int_equal(mkfifo("pipe.yaml", 0600), 0);
+    assert_int_equal(mkdir("folder.yaml", 0700), 0);
+    assert_int_equal(symlink("a.yaml", "link.yaml"), 0);
+    assert_int_equal(symlink("pipe.yaml", "dark.yaml"), 0);
+    const char *const *names = hb_file_list(u.env.arena, ".", ".yaml");
+    static const char *const wanted[] = {"a", "b", "link"};
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(names[i], wanted[i]);
+    assert_null(names[3]);
+    assert_true(hb_file_regular("link.yaml"));
+    assert_false(hb_file_regular("dark.yaml"));
+    assert_false(hb_file_regular("nothing"));
+    assert_null(hb_file_list(u.env.arena, "nothing", ".yaml")[0]);
+}
+
+static void read_without_descriptors(const void *unused)
+{
+    (void)unused;
+    struct rlimit none = {0, 0};
+    struct hb_text text;
+    const char *reason = NULL;
+    setrlimit(RLIMIT_NOFILE, &none);
+    hb_file_load(u.env.arena, "a", 7, &text, &reason);
+}
+
+/* Not an answer about the file: a sweep would keep it as the cell's. */
+static void no_descriptors_end_the_run(void **state)
+{
+    (void)state;
+    char said[200];
+    write_file("a", "");
+    assert_int_equal(unit_child(read_without_descriptors, NULL, said, sizeof said), 3);
+    assert_non_null(strstr(said, "a cannot be read: Too many open files"));
+}
+
+static void the_start_of_a_file(void **state)
+{
+    (void)state;
+    char bytes[4];
+    write_file("a", "one\ntwo\n");
+    assert_int_equal(hb_file_start("a", bytes, sizeof bytes), 4);
+    assert_memory_equal(bytes, "one\n", 4);
+    assert_int_equal(hb_file_start(".", bytes, sizeof bytes), 0);
+    assert_int_equal(hb_file_start("b", bytes, sizeof bytes), 0);
+}
+
+static void trees_hold_what_links_lead_to(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir("in", 0700), 0);
+    write_file("out", "");
+    write_file("in/a", "");
+    assert_int_equal(symlink("../out", "in/link"), 0);
+    assert_int_equal(mkdir("inside", 0700), 0);
+    write_file("inside/a", "");
+    assert_true(hb_file_inside("in", "in/a"));
+    assert_true(hb_file_inside("", "in/a"));
+    assert_true(hb_file_inside("/", "in/a"));
+    assert_false(hb_file_inside("in", "inside/a"));
+    assert_false(hb_file_inside("in", "in/link"));
+    assert_false(hb_file_inside("in", "in/nothing"));
+    assert_true(hb_file_same("in/link", "out"));
+    assert_false(hb_file_same("in/a", "out"));
+    assert_false(hb_file_same("in/a", "nothing"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_file_is_read_whole, start, end),
+        cmocka_unit_test_setup_teardown(pipes_and_folders_are_no_files_of_a_folder, start, end),
+        cmocka_unit_test_setup_teardown(no_descriptors_end_the_run, start, end),
+        cmocka_unit_test_setup_teardown(the_start_of_a_file, start, end),
+        cmocka_unit_test_setup_teardown(trees_hold_what_links_lead_to, start, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
