@@ -37,7 +37,7 @@ struct hb_env {
     const char *trace;       /* HBM_TRACE: comma list of alloc, event, plan; "" for none */
     int64_t (*now_ns)(void); /* monotonic clock */
     int width;               /* columns of the terminal; 80 where out is none */
-    bool guest; /* in a process of somebody else, whose signals are not ours */
+    bool guest;              /* in a process of somebody else, whose signals are not ours */
     bool out_is_terminal;
     bool err_is_terminal;
     bool unicode; /* the locale's character set is UTF-8 */

@@ -89,7 +89,8 @@ static bool read_escape(struct reader *r, struct hb_str *out)
         int c = tolower((unsigned char)*r->at);
         code = code * 16 + (uint32_t)(c <= '9' ? c - '0' : c - 'a' + 10);
     }
-    hb_str_addn(out, code < 128 ? (char[]){(char)code} : "?", 1);
+    char plain = code < 128 ? (char)code : '?';
+    hb_str_addn(out, &plain, 1);
     return true;
 }
 

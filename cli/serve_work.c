@@ -37,7 +37,7 @@ static int run_command(struct hb_env *env, const struct hb_cmd *cmd, const char 
 {
     char *argv[MOST_WORDS + 1] = {0};
     int argc = 0;
-    for (; words[argc] && argc < MOST_WORDS; argc++)
+    for (; argc < MOST_WORDS && words[argc]; argc++)
         argv[argc] = hb_arena_strdup(env->arena, words[argc]);
     return cmd->run(env, argc, argv);
 }

@@ -501,8 +501,7 @@ static void show_infeasible(const struct page *g)
     if (!g->a->result) {
         fprintf(g->out, "\nWhat needs least was not found by the end of the search (--seconds).\n");
         if (g->a->advice)
-            fprintf(g->out, "Of the step as the file has it, most is freed by %s.\n",
-                    g->a->advice);
+            fprintf(g->out, "Of the step as the file has it, most is freed by %s.\n", g->a->advice);
         return;
     }
     fprintf(g->out, "\nSmallest peak: %s%s, %s too much, with\n",

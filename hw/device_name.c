@@ -57,9 +57,9 @@ const char *hb_device_resolve(struct hb_arena *arena, const char *data_dir, cons
         return found;
     const char *words[2 * MOST_NAMES + ALIASES + 1];
     int count = 0;
-    for (int i = 0; names[i] && i < MOST_NAMES; i++)
+    for (int i = 0; i < MOST_NAMES && names[i]; i++)
         words[count++] = names[i];
-    for (int i = 0; names[i] && i < MOST_NAMES; i++)
+    for (int i = 0; i < MOST_NAMES && names[i]; i++)
         words[count++] = short_name(names[i]);
     for (int i = 0; i < ALIASES; i++)
         words[count++] = aliases[i].alias;

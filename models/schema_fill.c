@@ -149,7 +149,7 @@ static bool fill_batch(struct hb_reading *r, const struct hb_node *root)
             global ? "global" : "tokens");
     double all = by_device ? b->per_device * (double)r->spec->hardware.count * (double)b->accumulate
                            : (double)b->tokens / (double)b->seq;
-    if (!(all >= 1) || all > 0x1p40 || all > floor(all) || floor(all) < all)
+    if (!(all >= 1) || all > 0x1p40 || all > floor(all))
         return hb_reading_fail(r, scope, loc,
                                "makes %.10g sequences a step; allowed: a whole number from 1", all);
     b->global = (int64_t)all;

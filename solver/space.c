@@ -37,7 +37,7 @@ void hb_space_cell_spec(const struct hb_spec *base, const struct hb_cell *cell, 
 }
 
 const char *hb_space_run_name(struct hb_arena *arena, const struct hb_spec *spec, uint32_t block,
-                            int run)
+                              int run)
 {
     const char *name = spec->model.blocks[block].name;
     for (int k = run + 1; run > 0; k++) {

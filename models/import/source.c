@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,8 +108,9 @@ int64_t hb_take_int(struct hb_foreign *f, const struct hb_node *map, const char 
     double value = 0;
     if (!node)
         return absent;
-    if (!hb_number(node, &value) || value < -0x1p53 || value > 0x1p53 ||
-        value < (double)(int64_t)value || value > (double)(int64_t)value) {
+    bool whole =
+        hb_number(node, &value) && fabs(value) <= 0x1p53 && !(fabs(value - trunc(value)) > 0);
+    if (!whole) {
         fail_type(f, node, "a whole number");
         return absent;
     }

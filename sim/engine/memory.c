@@ -106,8 +106,7 @@ static uint32_t lend_outputs(struct measure *m, struct hb_heap_item *items, uint
     if (!m->p->outputs_lend)
         return count;
     struct hb_lend_slot *slots;
-    uint32_t slot_count =
-        hb_lend_slots(m->arena, m->p, m->out->live, m->out->live_count, &slots);
+    uint32_t slot_count = hb_lend_slots(m->arena, m->p, m->out->live, m->out->live_count, &slots);
     for (uint32_t i = 0; i < count; i++)
         m->out->lent[m->out->live[items[i].order].buf] = true;
     count = hb_lend(m->arena, items, count, slots, slot_count);

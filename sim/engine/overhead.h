@@ -33,8 +33,8 @@ struct hb_overhead_errors {
 struct hb_overhead {
     struct hb_fit_interval reserve_bytes;
     struct hb_fit_interval slack; /* what the records say, ... */
-    double used_slack;        /* ... and what is used: 0 where that interval has 0 or lies below */
-    bool slack_known;         /* false: too few records, or all of one size */
+    double used_slack; /* ... and what is used: 0 where that interval has 0 or lies below */
+    bool slack_known;  /* false: too few records, or all of one size */
     uint32_t outliers;
     struct hb_overhead_errors before;  /* of predictions alone */
     struct hb_overhead_errors crossed; /* each record predicted from a fit to all others */

@@ -56,13 +56,13 @@ struct hb_chip {
     int64_t ring_tokens;     /* least tokens of a device for rings of more than 8 ... */
     int64_t few_ring_tokens; /* ... and of up to 8 ways */
     int64_t head_ring_times; /* the head's, in times of what is usual */
-    int64_t long_product;  /* of a unit's MLP, in 10^9 multiplications: gathered once from it on */
+    int64_t long_product; /* of a unit's MLP, in 10^9 multiplications: gathered once from it on */
     /* A sparse core puts the rows of a table's gradient in order, of less than 16 KiB each: those
      * of more than 8 KiB from so many on, of more than 4 KiB, too; INT64_MAX: never. */
     int64_t sorted_long, sorted_short;
-    int64_t fetched_bytes; /* operands up to so many are fetched into the vector memory */
-    bool gathers_padded;   /* of 64 ways and more */
-    bool gathers_beside;   /* each weight's beside the other's product */
+    int64_t fetched_bytes;   /* operands up to so many are fetched into the vector memory */
+    bool gathers_padded;     /* of 64 ways and more */
+    bool gathers_beside;     /* each weight's beside the other's product */
     bool ring_grads_at_once; /* weight gradients in rings do not wait for the layers */
     bool ring_room_early;    /* room for what rings collect is there before the loss */
     bool tied_grad_turned;   /* a tied head's narrow gradient is laid out a second time at once */

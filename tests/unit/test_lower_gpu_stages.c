@@ -146,14 +146,10 @@ static void a_stage_that_keeps_much_is_listed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_stage_that_keeps_much_is_listed),
-        TEST(a_state_that_was_read_leaves_its_place),
-        TEST(a_loss_over_stages_reads_the_stack),
-        TEST(accumulators_follow_a_loss_that_is_no_peak),
-        TEST(saved_inputs_spare_the_experts),
-        TEST(gradients_that_wait_come_by_name),
-        TEST(scanned_stages_share_no_zeros),
-        TEST(the_heads_gradient_comes_first),
+        TEST(a_stage_that_keeps_much_is_listed),  TEST(a_state_that_was_read_leaves_its_place),
+        TEST(a_loss_over_stages_reads_the_stack), TEST(accumulators_follow_a_loss_that_is_no_peak),
+        TEST(saved_inputs_spare_the_experts),     TEST(gradients_that_wait_come_by_name),
+        TEST(scanned_stages_share_no_zeros),      TEST(the_heads_gradient_comes_first),
         TEST(accumulators_follow_large_chunks),
     };
     return cmocka_run_group_tests_name("lower_gpu_stages", tests, NULL, NULL);
