@@ -77,7 +77,7 @@ static bool take_record(struct fit_run *f, struct hb_arena *own, const struct hb
         return leave_out(f, r.id, "xla_total is the compiler's figure, not the device's");
     if (r.fits == 0)
         return leave_out(f, r.id, "it did not fit");
-    if (!hb_spec_supported(&diag, node->loc, &r.spec) || !hb_step_run(own, &diag, &r.spec, &p, &m))
+    if (!hb_spec_supported(&diag, NULL, &r.spec) || !hb_step_run(own, &diag, &r.spec, &p, &m))
         return leave_out(f, r.id, diag.entries[0].text);
     if (m.peak_bytes <= 0)
         return leave_out(f, r.id, "its prediction is nothing");

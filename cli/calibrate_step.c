@@ -102,7 +102,7 @@ static bool predict(struct step_run *r, const struct rung *x, struct step *out)
     hb_str_add(&text, make_config(r, x));
     if (!hb_json_parse(env->arena, env->diag, start, text.text, text.len, &root) ||
         !hb_schema_from_node(env->arena, env->diag, root, env->data_dir, &out->spec) ||
-        !hb_spec_supported(env->diag, start, &out->spec))
+        !hb_spec_supported(env->diag, root, &out->spec))
         return false;
     out->spec.hardware.memory_bytes = hb_budget_device_bytes(&out->spec, &r->dev);
     out->id = hb_arena_printf(env->arena, "step-%dx%d-%d-%d-%s-%s", r->size->width, x->layers,

@@ -22,10 +22,16 @@ struct hb_schema_source hb_input_source(struct hb_env *env, const char *path,
 static bool read_spec(struct hb_env *env, const struct hb_schema_source *source,
                       struct hb_spec *out_spec, struct hb_device *out_device)
 {
-    struct hb_loc at = {.file = source->path};
-    if (!hb_schema_read(source, out_spec) || !hb_spec_supported(env->diag, at, out_spec) ||
-        !hb_device_load(env->arena, env->diag, env->data_dir, out_spec->hardware.device, at,
-                        out_device))
+    struct hb_node *root = NULL;
+    struct hb_schema_source noted = *source;
+    noted.out_written = &root;
+    if (!hb_schema_read(&noted, out_spec))
+        return false;
+    if (source->out_written)
+        *source->out_written = root;
+    if (!hb_spec_supported(env->diag, root, out_spec) ||
+        !hb_device_load(env->arena, env->diag, env->data_dir, out_spec->hardware.device,
+                        (struct hb_loc){.file = source->path}, out_device))
         return false;
     out_spec->hardware.memory_bytes = hb_budget_device_bytes(out_spec, out_device);
     return true;

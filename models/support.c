@@ -1,13 +1,11 @@
 /* Refusals of what is not simulated yet, one sentence each: see support.h. */
 #include "models/support.h"
 
-#include "models/support_torch.h"
+#include <inttypes.h>
 
-struct refusal {
-    bool refused;
-    bool timed; /* only its memory is unknown */
-    const char *text;
-};
+#include "base/arena.h"
+#include "models/refusal.h"
+#include "models/support_torch.h"
 
 /* Layers that stand side by side in the program: of a loop all, of a scan one for each block. What
  * packs and orders them takes some seconds for so many, and four times as long for twice as many.
@@ -22,40 +20,42 @@ static int64_t unrolled_layers(const struct hb_spec *spec)
     return layers;
 }
 
-static bool check(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *spec, bool time)
+/* time: of its speed more is known than of its memory. */
+static bool check(struct hb_diag *diag, const struct hb_node *root, const struct hb_spec *spec,
+                  bool time)
 {
     bool torch = spec->compiler == HB_TORCH;
-    const struct refusal refusals[] = {
-        {spec->mesh[HB_AX_PIPELINE] > 1 && spec->pipeline.schedule != HB_SCHED_SPMD && !torch, true,
-         "pipeline.schedule: only spmd is simulated yet, no gpipe, 1f1b, interleaved or "
-         "zero_bubble; use spmd, or mesh.pipeline 1"},
-        {spec->precision.fp8 != HB_FP8_NONE && !torch, true,
-         "precision.fp8 is not simulated yet; use fp8: none"},
-        {spec->model.mtp > 0 && !torch, true, "model.mtp is not simulated yet; use mtp: 0"},
-        {spec->loss.kernel != HB_LOSS_EAGER && !torch, false,
-         "loss.kernel: only eager is simulated yet; use kernel: eager"},
+    int64_t unrolled = unrolled_layers(spec);
+    const struct hb_refusal refusals[] = {
+        {!time && spec->mesh[HB_AX_PIPELINE] > 1 && spec->pipeline.schedule != HB_SCHED_SPMD &&
+             !torch,
+         "pipeline.schedule",
+         "only spmd is simulated yet, no gpipe, 1f1b, interleaved or zero_bubble; use spmd, or "
+         "mesh.pipeline 1"},
+        {!time && spec->precision.fp8 != HB_FP8_NONE && !torch, "precision.fp8",
+         "not simulated yet; use fp8: none"},
+        {!time && spec->model.mtp > 0 && !torch, "model.mtp", "not simulated yet; use mtp: 0"},
+        {spec->loss.kernel != HB_LOSS_EAGER && !torch, "loss.kernel",
+         "only eager is simulated yet; use kernel: eager"},
+        {!torch && unrolled > MOST_UNROLLED, "model.blocks",
+         hb_arena_printf(diag->arena,
+                         "%" PRId64 " layers stand side by side in the program; allowed: at most "
+                         "%d (equal ones in one block with repeat, under stack.form: scan, count "
+                         "as one)",
+                         unrolled, MOST_UNROLLED)},
     };
-    bool ok = true;
-    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
-        if (refusals[i].refused && !(time && refusals[i].timed))
-            ok = hb_error(diag, loc, "%s", refusals[i].text);
-    if (!torch && unrolled_layers(spec) > MOST_UNROLLED)
-        ok = hb_error(
-            diag, loc,
-            "%lld layers stand side by side in the program; allowed: at most %d (equal ones "
-            "in one block with repeat, under stack.form: scan, count as one)",
-            (long long)unrolled_layers(spec), MOST_UNROLLED);
-    return ok;
+    struct hb_refusing r = {.diag = diag, .root = root, .before = ""};
+    return HB_REFUSE(&r, refusals);
 }
 
-bool hb_spec_supported(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *spec)
+bool hb_spec_supported(struct hb_diag *diag, const struct hb_node *root, const struct hb_spec *spec)
 {
     if (spec->compiler == HB_TORCH)
-        return hb_support_torch(diag, loc, spec);
-    return check(diag, loc, spec, false);
+        return hb_support_torch(diag, root, spec);
+    return check(diag, root, spec, false);
 }
 
-bool hb_spec_timed(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *spec)
+bool hb_spec_timed(struct hb_diag *diag, const struct hb_node *root, const struct hb_spec *spec)
 {
-    return check(diag, loc, spec, true);
+    return check(diag, root, spec, true);
 }

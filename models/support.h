@@ -7,9 +7,13 @@
 #include "base/diag.h"
 #include "models/spec.h"
 
-/* True if the whole step can be simulated; else one error for each key that cannot, at loc. */
-bool hb_spec_supported(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *spec);
+struct hb_node;
+
+/* True if the whole step can be simulated; else an error for each key that cannot, where it stands
+ * in root, which may be null. */
+bool hb_spec_supported(struct hb_diag *diag, const struct hb_node *root,
+                       const struct hb_spec *spec);
 /* The same for its time alone, of which more is known. */
-bool hb_spec_timed(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *spec);
+bool hb_spec_timed(struct hb_diag *diag, const struct hb_node *root, const struct hb_spec *spec);
 
 #endif

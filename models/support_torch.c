@@ -1,84 +1,85 @@
 /* What of compiler: torch has no memory yet, by framework: see support.h. */
 #include "models/support_torch.h"
 
-struct gap {
-    bool there;
-    const char *text;
-};
+#include "models/refusal.h"
 
-static bool report(struct hb_diag *diag, struct hb_loc loc, const struct gap *gaps, size_t count)
-{
-    bool ok = true;
-    for (size_t i = 0; i < count; i++)
-        if (gaps[i].there)
-            ok = hb_error(diag, loc, "compiler: torch: %s", gaps[i].text);
-    return ok;
-}
-
-#define REPORT(gaps) report(diag, loc, gaps, sizeof(gaps) / sizeof *(gaps))
-
-static bool check_block(struct hb_diag *diag, struct hb_loc loc, const struct hb_block *b,
-                        bool tune)
+static bool check_block(const struct hb_refusing *r, const struct hb_block *b, bool tune)
 {
     const struct hb_attention *a = &b->attention;
-    const struct gap gaps[] = {
-        {a->kind != HB_ATTN_GQA, "attention.kind: only gqa is simulated with torchtitan yet"},
-        {a->kernel != HB_KERNEL_FLASH,
-         "attention.kernel: only flash is simulated with torchtitan yet"},
-        {b->norm != HB_NORM_RMS || b->post_norm,
-         "only rmsnorm without post_norm is simulated with torchtitan yet"},
-        {a->bias != HB_BIAS_NONE || b->mlp.bias,
+    const struct hb_refusal gaps[] = {
+        {a->kind != HB_ATTN_GQA, ".attention.kind",
+         "only gqa is simulated with torchtitan yet (mla with runtime.framework: megatron)"},
+        {a->kernel != HB_KERNEL_FLASH, ".attention.kernel",
+         "only flash is simulated with torchtitan yet (naive with runtime.framework: megatron)"},
+        {b->norm != HB_NORM_RMS, ".norm", "only rmsnorm is simulated with torchtitan yet"},
+        {b->post_norm, ".post_norm", "not simulated with torchtitan yet; use false"},
+        {a->bias != HB_BIAS_NONE, ".attention.bias",
          "biases are not simulated with torchtitan yet; use bias: false"},
-        {b->dropout > 0 || a->dropout > 0,
-         "dropout is not simulated with torchtitan yet; use dropout: 0"},
-        {b->moe.experts == 0 && b->mlp.kind != HB_MLP_SWIGLU,
-         "mlp.kind: only swiglu is simulated with torchtitan yet"},
-        {a->fused_qkv || b->mlp.fused || a->sinks || a->softcap > 0 || b->unit > 1,
-         "fused weights, sinks, softcap and unit are not simulated with torchtitan yet"},
+        {b->mlp.bias, ".mlp.bias", "biases are not simulated with torchtitan yet; use bias: false"},
+        {b->dropout > 0, ".dropout", "not simulated with torchtitan yet; use dropout: 0"},
+        {a->dropout > 0, ".attention.dropout", "not simulated with torchtitan yet; use dropout: 0"},
+        {b->moe.experts == 0 && b->mlp.kind != HB_MLP_SWIGLU, ".mlp.kind",
+         "only swiglu is simulated with torchtitan yet"},
+        {a->fused_qkv, ".attention.fused_qkv",
+         "fused weights are not simulated with torchtitan yet; use false"},
+        {b->mlp.fused, ".mlp.fused",
+         "fused weights are not simulated with torchtitan yet; use false"},
+        {a->sinks, ".attention.sinks", "not simulated with torchtitan yet; use false"},
+        {a->softcap > 0, ".attention.softcap", "not simulated with torchtitan yet; use 0"},
+        {b->unit > 1, ".unit", "is of scans, which torch has none of; use 1"},
         {b->remat.offload != 0 &&
              (!tune || b->remat.offload != 1u << HB_TN_LAYER_IN || b->remat.save != 0),
-         "remat.offload: only that of torchtune, save: [] with offload: [layer_in], is simulated "
-         "yet"},
+         "remat.offload",
+         "only that of torchtune, save: [] with offload: [layer_in], is simulated yet; use "
+         "offload: []"},
         {b->remat.policy == HB_POLICY_DOTS || b->remat.policy == HB_POLICY_DOTS_NO_BATCH,
-         "remat.policy dots is of XLA; use none, full or names"},
+         "remat.policy", "dots is of XLA; use none, full or names"},
     };
-    return REPORT(gaps);
+    return HB_REFUSE(r, gaps);
 }
 
 /* Experts as torchtitan runs them: sorted copies through grouped products, in f32 or bf16 routed.
  */
-static bool check_experts(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *s,
+static bool check_experts(const struct hb_refusing *r, const struct hb_spec *s,
                           const struct hb_moe *m)
 {
     int64_t ways = s->mesh[HB_AX_EXPERT], ranks = s->mesh[HB_AX_FSDP];
     if (s->sharding.states_over_sequence)
         ranks *= s->mesh[HB_AX_SEQUENCE];
     bool across = ranks > m->experts / ways; /* split along d_ff and d_model */
-    const struct gap gaps[] = {
-        {ranks * ways == 1, "experts are simulated with FSDP only; use mesh.fsdp above 1"},
-        {s->runtime.compile,
+    const struct hb_refusal gaps[] = {
+        {ranks * ways == 1, "mesh.fsdp",
+         "experts are simulated with FSDP only; use mesh.fsdp above 1"},
+        {s->runtime.compile, "runtime.compile",
          "compiled layers with experts are not simulated yet; use runtime.compile: false"},
-        {s->mesh[HB_AX_TENSOR] > 1, "experts with tensor parallelism are not simulated with "
-                                    "torchtitan yet; use mesh.tensor 1"},
-        {ways > 1 && !s->sharding.dense_over_expert,
-         "torchtitan splits other weights over the ranks of experts, too; use "
-         "sharding.dense_over_expert: true"},
-        {m->dispatch != HB_DISPATCH_RAGGED,
-         "moe.dispatch: only ragged (all-to-all, dropless) is simulated with torchtitan yet"},
-        {m->kind != HB_MLP_SWIGLU, "moe.kind: only swiglu is simulated with torchtitan yet"},
-        {m->bias || m->router_bias, "moe.bias and router_bias are not simulated with torchtitan "
-                                    "yet; use false"},
-        {m->pad_to_capacity, "moe.pad_to_capacity is not torchtitan's, which drops no token"},
-        {m->router_dtype != HB_DT_F32 && m->router_dtype != HB_DT_BF16,
-         "moe.router_dtype: only f32 and bf16 are simulated with torchtitan yet"},
-        {s->runtime.wrap_root, "runtime.wrap: root is of torchtitan before it had experts"},
-        {s->sharding.reshard_ranks > 0 || s->optimizer.params_offload != HB_PLACE_NONE,
-         "sharding.reshard_ranks and optimizer.params_offload are not simulated with experts yet"},
-        {across && (m->d_ff % ranks || s->model.d_model % ranks),
+        {s->mesh[HB_AX_TENSOR] > 1, "mesh.tensor",
+         "experts with tensor parallelism are not simulated with torchtitan yet; use mesh.tensor "
+         "1"},
+        {ways > 1 && !s->sharding.dense_over_expert, "sharding.dense_over_expert",
+         "torchtitan splits other weights over the ranks of experts, too; use true"},
+        {m->dispatch != HB_DISPATCH_RAGGED, ".moe.dispatch",
+         "only ragged (all-to-all, dropless) is simulated with torchtitan yet"},
+        {m->kind != HB_MLP_SWIGLU, ".moe.kind", "only swiglu is simulated with torchtitan yet"},
+        {m->bias, ".moe.bias", "not simulated with torchtitan yet; use false"},
+        {m->router_bias, ".moe.router_bias", "not simulated with torchtitan yet; use false"},
+        {m->pad_to_capacity, ".moe.pad_to_capacity",
+         "is not torchtitan's, which drops no token; use false"},
+        {m->router_dtype != HB_DT_F32 && m->router_dtype != HB_DT_BF16, ".moe.router_dtype",
+         "only f32 and bf16 are simulated with torchtitan yet"},
+        {s->runtime.wrap_root, "runtime.wrap",
+         "root is of torchtitan before it had experts; use split"},
+        {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks",
+         "not simulated with experts yet; use 0"},
+        {s->optimizer.params_offload != HB_PLACE_NONE, "optimizer.params_offload",
+         "not simulated with experts yet; use none"},
+        {across && m->d_ff % ranks, ".moe.d_ff",
          "FSDP splits each expert here, as it has more ranks than there are experts, and PyTorch "
-         "refuses what does not divide; use mesh.fsdp that divides moe.d_ff and model.d_model"},
+         "refuses what does not divide; use mesh.fsdp that divides it"},
+        {across && s->model.d_model % ranks, "model.d_model",
+         "FSDP splits each expert here, as it has more ranks than there are experts, and PyTorch "
+         "refuses what does not divide; use mesh.fsdp that divides it"},
     };
-    return REPORT(gaps);
+    return HB_REFUSE(r, gaps);
 }
 
 /* Selective checkpointing as torchtitan has it: its own list, not any. */
@@ -116,129 +117,190 @@ static bool has_experts(const struct hb_model *m)
     return false;
 }
 
-static bool check_titan(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *s)
+/* Without FSDP: one device, or copies. */
+static bool check_plain(const struct hb_refusing *r, const struct hb_spec *s)
 {
-    bool plain = s->mesh[HB_AX_FSDP] * s->mesh[HB_AX_EXPERT] == 1,
-         tune = s->runtime.framework == HB_FW_TORCHTUNE;
-    const struct gap gaps[] = {
-        {tune && (!plain || s->mesh[HB_AX_DATA] > 1),
-         "with torchtune only one device is simulated yet; use mesh.fsdp 1, mesh.data 1"},
-        {s->loss.held == HB_HELD_F32 && s->loss.kernel != HB_LOSS_EAGER,
-         "loss.held: f32 is simulated with loss.kernel eager only yet"},
-        {plain && s->sharding.reshard_ranks > 0, "sharding.reshard_ranks is FSDP2's"},
-        {s->sharding.reshard_ranks > 0 && (!s->sharding.reshard_after_forward ||
-                                           s->mesh[HB_AX_FSDP] % s->sharding.reshard_ranks),
-         "sharding.reshard_ranks divides mesh.fsdp, with reshard_after_forward: true"},
-        {s->sharding.reshard_ranks > 0 && s->mesh[HB_AX_TENSOR] > 1,
-         "sharding.reshard_ranks: PyTorch cannot with tensor parallelism; use mesh.tensor 1"},
-        {!offload_is_known(s, plain, tune),
-         "optimizer.offload is simulated with torchtune (paged states), or with params_offload "
-         "under FSDP (CPUOffloadPolicy), only yet"},
-        {plain && (s->precision.params != HB_DT_BF16 || s->precision.master),
+    const struct hb_refusal gaps[] = {
+        {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks", "is FSDP2's; use mesh.fsdp"},
+        {s->precision.params != HB_DT_BF16, "precision.params",
          "without FSDP (mesh.fsdp 1) only bf16 parameters are simulated yet, no autocast; use "
-         "precision.params: bf16"},
-        {plain && s->precision.grads == HB_GRADS_F32,
-         "without FSDP gradients are as their parameters; use precision.grads: params"},
-        {plain && (s->mesh[HB_AX_TENSOR] > 1 || s->mesh[HB_AX_SEQUENCE] > 1),
-         "mesh.tensor and mesh.sequence are simulated with FSDP only; use mesh.fsdp above 1"},
-        {plain && s->runtime.wrap_root, "runtime.wrap: root is FSDP's"},
-        {s->mesh[HB_AX_PIPELINE] > 1, "mesh.pipeline is not simulated with torchtitan yet"},
-        {s->mesh[HB_AX_TENSOR] > 1 &&
-             (!s->sharding.residual_over_tensor || !s->sharding.vocab_over_tensor),
-         "mesh.tensor is simulated with sequence parallelism and a split vocabulary only; use "
-         "sharding.residual_over_tensor: true"},
-        {s->model.positions > 0, "model.positions are not simulated with torchtitan yet"},
-        {!plain && (s->precision.params != HB_DT_F32 || s->precision.master),
-         "torchtitan's memory is simulated with f32 parameters only yet; use precision.params: "
-         "f32"},
-        {s->loss.chunks > 1 && !plain,
-         "loss.chunks are simulated on one device and DDP only yet; use loss.chunks: 1"},
-        {s->loss.kernel != HB_LOSS_EAGER && s->loss.kernel != HB_LOSS_COMPILED &&
-             s->loss.kernel != HB_LOSS_LINEAR,
-         "loss: only kernel eager, compiled or linear is simulated with torchtitan yet"},
-        {s->loss.kernel == HB_LOSS_LINEAR &&
-             (s->loss.chunks > 1 || s->mesh[HB_AX_TENSOR] > 1 || s->loss.held != HB_HELD_NONE),
-         "loss.kernel: linear cuts its pieces itself and has no logits; use chunks: 1, held: none, "
-         "mesh.tensor 1"},
-        {s->sharding.optimizer_over_data || s->sharding.grads_over_data,
-         "ZeRO-1 and ZeRO-2 are not simulated with torchtitan yet"},
-        {s->remat.modules != 0, "remat.modules are Megatron's"},
+         "bf16"},
+        {s->precision.master, "precision.master",
+         "without FSDP (mesh.fsdp 1) only bf16 parameters are simulated yet; use none"},
+        {s->precision.grads == HB_GRADS_F32, "precision.grads",
+         "without FSDP (mesh.fsdp 1) gradients are as their parameters; use params"},
+        {s->mesh[HB_AX_TENSOR] > 1, "mesh.tensor",
+         "simulated with FSDP only; use mesh.fsdp above 1, or runtime.framework: megatron"},
+        {s->mesh[HB_AX_SEQUENCE] > 1, "mesh.sequence",
+         "simulated with FSDP only; use mesh.fsdp above 1, or runtime.framework: megatron"},
+        {s->runtime.wrap_root, "runtime.wrap", "root is FSDP's; use split"},
     };
-    bool ok = REPORT(gaps);
-    for (int i = 0; i < s->model.block_count; i++) {
-        ok = check_block(diag, loc, &s->model.blocks[i], tune) && ok;
-        if (s->model.blocks[i].moe.experts)
-            ok = check_experts(diag, loc, s, &s->model.blocks[i].moe) && ok;
-        if (!is_titans_list(&s->model.blocks[i].remat))
-            ok = hb_error(diag, loc,
-                          "compiler: torch: remat.save: with torchtitan only [q, v, attn_ctx, "
-                          "mlp_gate, mlp_down], every second product, is simulated yet");
+    return HB_REFUSE(r, gaps);
+}
+
+static bool check_fsdp(const struct hb_refusing *r, const struct hb_spec *s)
+{
+    const struct hb_refusal gaps[] = {
+        {s->sharding.reshard_ranks > 0 && !s->sharding.reshard_after_forward,
+         "sharding.reshard_after_forward", "must be true for reshard_ranks"},
+        {s->sharding.reshard_ranks > 0 && s->mesh[HB_AX_FSDP] % s->sharding.reshard_ranks,
+         "sharding.reshard_ranks", "does not divide mesh.fsdp; use one that does"},
+        {s->sharding.reshard_ranks > 0 && s->mesh[HB_AX_TENSOR] > 1, "sharding.reshard_ranks",
+         "PyTorch cannot with tensor parallelism; use 0, or mesh.tensor 1"},
+        {s->mesh[HB_AX_TENSOR] > 1 && !s->sharding.residual_over_tensor,
+         "sharding.residual_over_tensor",
+         "mesh.tensor is simulated with sequence parallelism only; use true"},
+        {s->mesh[HB_AX_TENSOR] > 1 && !s->sharding.vocab_over_tensor, "sharding.vocab_over_tensor",
+         "mesh.tensor is simulated with a split vocabulary only; use true"},
+        {s->precision.params != HB_DT_F32, "precision.params",
+         "torchtitan's memory is simulated with f32 parameters only yet; use f32"},
+        {s->precision.master, "precision.master",
+         "torchtitan's parameters are its masters; use none"},
+        {s->loss.chunks > 1, "loss.chunks",
+         "simulated on one device and DDP only yet; use chunks: 1, or kernel: linear"},
+    };
+    return HB_REFUSE(r, gaps);
+}
+
+static bool check_titan_loss(const struct hb_refusing *r, const struct hb_loss *l, int64_t tensor)
+{
+    bool linear = l->kernel == HB_LOSS_LINEAR;
+    const struct hb_refusal gaps[] = {
+        {l->kernel != HB_LOSS_EAGER && l->kernel != HB_LOSS_COMPILED && !linear, "loss.kernel",
+         "only eager, compiled and linear are simulated with torchtitan yet"},
+        {l->held == HB_HELD_F32 && l->kernel != HB_LOSS_EAGER, "loss.held",
+         "f32 is simulated with loss.kernel eager only yet; use none"},
+        {linear && l->chunks > 1, "loss.chunks",
+         "loss.kernel: linear cuts its pieces itself; use chunks: 1"},
+        {linear && tensor > 1, "mesh.tensor",
+         "loss.kernel: linear takes a whole vocabulary; use mesh.tensor 1, or another kernel"},
+        {linear && l->held != HB_HELD_NONE, "loss.held",
+         "loss.kernel: linear has no logits; use none"},
+    };
+    return HB_REFUSE(r, gaps);
+}
+
+static bool check_titan_rest(const struct hb_refusing *r, const struct hb_spec *s, bool plain)
+{
+    bool tune = s->runtime.framework == HB_FW_TORCHTUNE;
+    const struct hb_refusal gaps[] = {
+        {tune && !plain, "mesh.fsdp",
+         "with torchtune only one device is simulated yet; use 1, or runtime.framework: "
+         "torchtitan"},
+        {tune && s->mesh[HB_AX_DATA] > 1, "mesh.data",
+         "with torchtune only one device is simulated yet; use 1, or runtime.framework: "
+         "torchtitan"},
+        {!offload_is_known(s, plain, tune), "optimizer.offload",
+         "simulated with torchtune (paged states), or with params_offload under FSDP "
+         "(CPUOffloadPolicy), only yet; use none, or both pinned_host"},
+        {s->mesh[HB_AX_PIPELINE] > 1, "mesh.pipeline",
+         "not simulated with torchtitan yet; use 1, or runtime.framework: megatron"},
+        {s->model.positions > 0, "model.positions",
+         "not simulated with torchtitan yet; use positions: 0"},
+        {s->sharding.optimizer_over_data, "sharding.optimizer_over_data",
+         "ZeRO-1 is not simulated with torchtitan yet; use mesh.fsdp, or runtime.framework: "
+         "megatron"},
+        {s->sharding.grads_over_data, "sharding.grads_over_data",
+         "ZeRO-2 is not simulated with torchtitan yet; use mesh.fsdp"},
+        {s->remat.modules != 0, "remat.modules", "are Megatron's; use []"},
+        {s->mesh[HB_AX_EXPERT] > 1 && !has_experts(&s->model), "mesh.expert",
+         "without experts is not torchtitan's; use mesh.fsdp"},
+    };
+    return HB_REFUSE(r, gaps);
+}
+
+static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
+{
+    bool plain = s->mesh[HB_AX_FSDP] * s->mesh[HB_AX_EXPERT] == 1;
+    bool tune = s->runtime.framework == HB_FW_TORCHTUNE;
+    bool ok = check_titan_rest(r, s, plain);
+    ok &= plain ? check_plain(r, s) : check_fsdp(r, s);
+    ok &= check_titan_loss(r, &s->loss, s->mesh[HB_AX_TENSOR]);
+    for (r->block = 0; r->block < s->model.block_count; r->block++) {
+        const struct hb_block *b = &s->model.blocks[r->block];
+        const struct hb_refusal list[] = {
+            {!is_titans_list(&b->remat), "remat.save",
+             "with torchtitan only [q, v, attn_ctx, mlp_gate, mlp_down], every second product, is "
+             "simulated yet; use it, or policy: full"}};
+        ok &= check_block(r, b, tune);
+        ok &= !b->moe.experts || check_experts(r, s, &b->moe);
+        ok &= HB_REFUSE(r, list);
     }
     return ok;
 }
 
-static bool check_megatron_block(struct hb_diag *diag, struct hb_loc loc, const struct hb_block *b)
+static bool check_megatron_block(const struct hb_refusing *r, const struct hb_block *b)
 {
-    const struct gap gaps[] = {
+    const struct hb_refusal gaps[] = {
         {b->moe.experts > 0 && b->moe.dispatch != HB_DISPATCH_RAGGED &&
              b->moe.dispatch != HB_DISPATCH_ALLGATHER,
-         "moe.dispatch: only ragged and allgather are simulated with megatron yet"},
-        {b->attention.kind == HB_ATTN_NONE || b->attention.kernel == HB_KERNEL_BLOCKED,
-         "attention: only gqa and mla, flash or naive, are simulated with megatron yet"},
-        {b->post_norm || b->attention.softcap > 0 || b->attention.sinks,
-         "post_norm, softcap and sinks are not simulated with megatron yet"},
-        {b->remat.policy != HB_POLICY_NONE && b->remat.policy != HB_POLICY_FULL,
-         "remat.policy: only none and full are simulated with megatron yet"},
-        {b->remat.offload != 0, "remat.offload is not simulated yet; use offload: []"},
+         ".moe.dispatch", "only ragged and allgather are simulated with megatron yet"},
+        {b->attention.kind == HB_ATTN_NONE, ".attention.kind",
+         "only gqa and mla are simulated with megatron yet"},
+        {b->attention.kernel == HB_KERNEL_BLOCKED, ".attention.kernel",
+         "only flash and naive are simulated with megatron yet"},
+        {b->post_norm, ".post_norm", "not simulated with megatron yet; use false"},
+        {b->attention.softcap > 0, ".attention.softcap", "not simulated with megatron yet; use 0"},
+        {b->attention.sinks, ".attention.sinks", "not simulated with megatron yet; use false"},
+        {b->remat.policy != HB_POLICY_NONE && b->remat.policy != HB_POLICY_FULL, "remat.policy",
+         "only none and full are simulated with megatron yet (core attention alone: none with "
+         "remat.modules: [core_attn])"},
+        {b->remat.offload != 0, "remat.offload",
+         "not simulated with megatron yet; use offload: []"},
     };
-    return REPORT(gaps);
+    return HB_REFUSE(r, gaps);
 }
 
-static bool check_megatron(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *s)
+static bool check_megatron_rest(const struct hb_refusing *r, const struct hb_spec *s)
 {
     enum hb_schedule schedule = s->pipeline.schedule;
-    const struct gap gaps[] = {
+    const struct hb_refusal gaps[] = {
         {s->mesh[HB_AX_PIPELINE] > 1 && schedule != HB_SCHED_GPIPE && schedule != HB_SCHED_1F1B &&
              schedule != HB_SCHED_INTERLEAVED,
-         "pipeline.schedule: only gpipe, 1f1b and interleaved are simulated with megatron yet"},
-        {s->precision.fp8 != HB_FP8_NONE, "precision.fp8 is not simulated with megatron yet"},
-        {s->remat.modules & ~(1u << HB_RM_CORE_ATTN),
-         "remat.modules: only core_attn is simulated yet"},
-        {s->loss.chunks > 1 || (s->loss.kernel != HB_LOSS_EAGER && s->loss.kernel != HB_LOSS_JIT &&
-                                s->loss.kernel != HB_LOSS_FUSED),
-         "loss: only kernel eager, jit or fused, in one chunk, is simulated with megatron yet"},
-        {s->runtime.allocator == HB_MAX_RESERVED,
-         "runtime.allocator: only max_allocated is simulated with megatron yet"},
-        {s->runtime.compile, "runtime.compile is not simulated with megatron yet"},
-        {s->mesh[HB_AX_TENSOR] > 1 && !s->sharding.vocab_over_tensor,
-         "megatron splits the vocabulary; use sharding.vocab_over_tensor: true"},
+         "pipeline.schedule", "only gpipe, 1f1b and interleaved are simulated with megatron yet"},
+        {s->precision.fp8 != HB_FP8_NONE, "precision.fp8",
+         "not simulated with megatron yet; use fp8: none"},
+        {s->remat.modules & ~(1u << HB_RM_CORE_ATTN), "remat.modules",
+         "only core_attn is simulated yet; use [core_attn], or policy: full"},
+        {s->loss.chunks > 1, "loss.chunks", "not simulated with megatron yet; use 1"},
+        {s->loss.kernel != HB_LOSS_EAGER && s->loss.kernel != HB_LOSS_JIT &&
+             s->loss.kernel != HB_LOSS_FUSED,
+         "loss.kernel", "only eager, jit and fused are simulated with megatron yet"},
+        {s->loss.held != HB_HELD_NONE, "loss.held", "is not megatron's; use none"},
+        {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks", "is FSDP2's; use 0"},
+        {s->optimizer.offload != HB_PLACE_NONE, "optimizer.offload",
+         "not simulated with megatron yet; use none"},
+        {s->optimizer.params_offload != HB_PLACE_NONE, "optimizer.params_offload",
+         "not simulated with megatron yet; use none"},
+        {s->runtime.allocator == HB_MAX_RESERVED, "runtime.allocator",
+         "only max_allocated is simulated with megatron yet"},
+        {s->runtime.compile, "runtime.compile", "not simulated with megatron yet; use false"},
+        {s->mesh[HB_AX_TENSOR] > 1 && !s->sharding.vocab_over_tensor, "sharding.vocab_over_tensor",
+         "megatron splits the vocabulary; use true"},
     };
-    bool ok = REPORT(gaps);
-    for (int i = 0; i < s->model.block_count; i++)
-        ok = check_megatron_block(diag, loc, &s->model.blocks[i]) && ok;
+    return HB_REFUSE(r, gaps);
+}
+
+static bool check_megatron(struct hb_refusing *r, const struct hb_spec *s)
+{
+    bool ok = check_megatron_rest(r, s);
+    for (r->block = 0; r->block < s->model.block_count; r->block++)
+        ok &= check_megatron_block(r, &s->model.blocks[r->block]);
     return ok;
 }
 
-bool hb_support_torch(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *s)
+bool hb_support_torch(struct hb_diag *diag, const struct hb_node *root, const struct hb_spec *s)
 {
-    bool megatron = s->runtime.framework == HB_FW_MEGATRON;
-    const struct gap gaps[] = {
-        {s->optimizer.name != HB_OPT_ADAMW, "optimizer.name: only adamw is simulated yet"},
-        {s->optimizer.ema != HB_PLACE_NONE, "optimizer.ema is not simulated yet"},
-        {megatron && (s->optimizer.offload != HB_PLACE_NONE ||
-                      s->optimizer.params_offload != HB_PLACE_NONE),
-         "optimizer: offload and params_offload are not simulated with megatron yet"},
-        {megatron && (s->loss.held != HB_HELD_NONE || s->sharding.reshard_ranks > 0),
-         "loss.held and sharding.reshard_ranks are not megatron's"},
-        {!megatron && s->mesh[HB_AX_EXPERT] > 1 && !has_experts(&s->model),
-         "mesh.expert without experts is not torchtitan's; use mesh.fsdp"},
-        {s->model.mtp > 0, "model.mtp is not simulated yet; use mtp: 0"},
-        {s->optimizer.in_backward && !may_update_in_backward(s),
-         "optimizer.in_backward is simulated on one device, without accumulation, only yet"},
+    struct hb_refusing r = {.diag = diag, .root = root, .before = "compiler: torch: "};
+    const struct hb_refusal gaps[] = {
+        {s->optimizer.name != HB_OPT_ADAMW, "optimizer.name",
+         "only adamw is simulated yet; use adamw"},
+        {s->optimizer.ema != HB_PLACE_NONE, "optimizer.ema", "not simulated yet; use none"},
+        {s->model.mtp > 0, "model.mtp", "not simulated yet; use mtp: 0"},
+        {s->optimizer.in_backward && !may_update_in_backward(s), "optimizer.in_backward",
+         "simulated on one device, without accumulation, only yet; use false"},
     };
-    if (!REPORT(gaps))
-        return false;
-    if (megatron)
-        return check_megatron(diag, loc, s);
-    return check_titan(diag, loc, s);
+    bool ok = HB_REFUSE(&r, gaps);
+    ok &= s->runtime.framework == HB_FW_MEGATRON ? check_megatron(&r, s) : check_titan(&r, s);
+    return ok;
 }

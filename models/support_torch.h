@@ -5,6 +5,6 @@
 #include "models/support.h"
 
 /* Of a step with compiler torch whose memory is asked. */
-bool hb_support_torch(struct hb_diag *diag, struct hb_loc loc, const struct hb_spec *spec);
+bool hb_support_torch(struct hb_diag *diag, const struct hb_node *root, const struct hb_spec *spec);
 
 #endif

@@ -97,7 +97,7 @@ static bool run_spec(struct work *w, struct hb_diag *diag, struct hb_spec *spec,
                      struct hb_sweep_cell *out)
 {
     struct hb_result result;
-    if (!hb_spec_supported(diag, (struct hb_loc){0}, spec) ||
+    if (!hb_spec_supported(diag, NULL, spec) ||
         !load_device(w, diag, spec->hardware.device))
         return false;
     spec->hardware.memory_bytes = hb_budget_device_bytes(spec, &w->device);

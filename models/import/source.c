@@ -167,8 +167,8 @@ static struct hb_node *holder(struct hb_foreign *f, const char *path, const char
         const char *key = hb_arena_strndup(f->arena, path, (size_t)(dot - path));
         struct hb_node *child = hb_node_find(map, key);
         if (!child) {
-            child = hb_node_new(f->arena, HB_NODE_MAP, nowhere);
-            hb_node_put(map, key, nowhere, child);
+            child = hb_node_new(f->arena, HB_NODE_MAP, map->loc);
+            hb_node_put(map, key, map->loc, child);
         }
         map = child;
         path = dot + 1;
@@ -177,11 +177,52 @@ static struct hb_node *holder(struct hb_foreign *f, const char *path, const char
     return map;
 }
 
+/* What of torchtitan's and Megatron's keys says one of ours: an error is told where that stands. */
+static const struct {
+    const char *ours, *theirs;
+} said_by[] = {
+    {"mesh.data", "data_parallel_replicate_degree"},
+    {"mesh.fsdp", "data_parallel_shard_degree|data_parallel_degree|use_megatron_fsdp"},
+    {"mesh.tensor", "tensor_parallel_degree|tensor_model_parallel_size"},
+    {"mesh.sequence", "context_parallel_degree|context_parallel_size"},
+    {"mesh.expert", "expert_parallel_degree|expert_model_parallel_size"},
+    {"mesh.pipeline", "pipeline_parallel_degree|pipeline_model_parallel_size"},
+    {"hardware.count", "world_size|NGPU|ngpu"},
+    {"pipeline.schedule", "pipeline_parallel_schedule"},
+    {"pipeline.microbatches", "pipeline_parallel_microbatch_size|num_pp_microbatches"},
+    {"sharding.expert_tensor", "expert_tensor_parallel_degree|expert_tensor_parallel_size"},
+    {"batch.global", "global_batch_size|local_batch_size"},
+    {"batch.seq", "seq_len|seq_length"},
+    {"precision.fp8", "converters|fp8_format|fp8"},
+    {"optimizer.offload", "enable_cpu_offload|optimizer_cpu_offload"},
+    {"optimizer.in_backward", "early_step_in_backward"},
+    {"remat.save", "selective_ac_option"},
+    {"remat.modules", "recompute_modules"},
+    {"loss.chunks", "num_chunks"},
+    {"runtime.compile", "enable"},
+};
+
+/* Of the key that was read for ours; where there is none, the file. */
+static struct hb_loc find_place(const struct hb_foreign *f, const char *ours)
+{
+    char names[96];
+    for (size_t i = 0; i < sizeof said_by / sizeof said_by[0]; i++) {
+        snprintf(names, sizeof names, "|%s|", said_by[i].theirs);
+        for (uint32_t k = 0; k < f->taken_count && hb_str_same(said_by[i].ours, ours); k++) {
+            const char *key = hb_arena_printf(f->arena, "|%s|", f->taken[k]->key);
+            if (strstr(names, key))
+                return f->taken[k]->loc;
+        }
+    }
+    return f->out->root->loc;
+}
+
 static void put_node(struct hb_foreign *f, const char *path, struct hb_node *node)
 {
     const char *key;
     struct hb_node *map = holder(f, path, &key);
-    hb_node_put(map, key, nowhere, node);
+    node->loc = find_place(f, path);
+    hb_node_put(map, key, node->loc, node);
 }
 
 void hb_put(struct hb_foreign *f, const char *path, const char *text)

@@ -136,4 +136,22 @@ expect 0 hbmsim sweep "$work/small.yaml" --x batch.global=8..64*2 --y remat.poli
 cp "$work/out" "$work/sweep.json"
 expect 0 hbmsim plot "$work/sweep.json" -o "$work/fit.svg"
 
+# A refusal stands at the key, in the words of the file that it is from.
+cat >"$work/stages.toml" <<'END'
+[model]
+name = "llama3"
+flavor = "8B"
+[training]
+local_batch_size = 8
+seq_len = 4096
+[parallelism]
+context_parallel_degree = 1
+pipeline_parallel_degree = 2
+END
+expect 2 hbmsim simulate "$work/stages.toml"
+err_has 'stages.toml:9:28: error: compiler: torch: mesh.pipeline: '
+expect 2 hbmsim simulate "$work/small.yaml" --set mesh.fsdp=4 --set mesh.pipeline=2 \
+    --set pipeline.microbatches=4
+err_has 'set mesh.pipeline=2: error: compiler: torch: mesh.pipeline: '
+
 finish

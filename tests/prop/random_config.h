@@ -435,7 +435,7 @@ static inline bool read_sets(struct hb_arena *arena, const char *const *sets, ui
     for (uint32_t i = 0; i < count && ok; i++)
         ok = hb_schema_set(arena, &diag, root, sets[i]);
     ok = ok && hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, out) &&
-         hb_spec_supported(&diag, (struct hb_loc){0}, out);
+         hb_spec_supported(&diag, NULL, out);
     *why = ok ? "" : diag.entries[0].text;
     return ok;
 }

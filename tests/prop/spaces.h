@@ -131,7 +131,7 @@ static inline bool draw_space(struct hb_arena *arena, struct hb_rng *rng, struct
     out->text = s.text;
     return hb_yaml_parse(arena, &diag, "random", s.text, strlen(s.text), &root) &&
            hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, &out->spec) &&
-           hb_spec_supported(&diag, (struct hb_loc){0}, &out->spec) &&
+           hb_spec_supported(&diag, NULL, &out->spec) &&
            hb_device_load(arena, &diag, HB_SOURCE_DIR, device, (struct hb_loc){0}, &out->device);
 }
 

@@ -78,7 +78,7 @@ static bool run_spec(struct hb_arena *arena, const struct hb_spec *spec, struct 
     hb_diag_init(&diag, arena);
     *out = (struct run){.spec = *spec};
     if (!hb_schema_check(arena, &diag, NULL, spec) ||
-        !hb_spec_supported(&diag, (struct hb_loc){0}, spec) ||
+        !hb_spec_supported(&diag, NULL, spec) ||
         !hb_lower(arena, &diag, &out->spec, &out->p))
         return false;
     hb_run_memory(arena, &out->p, &out->m);

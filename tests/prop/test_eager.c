@@ -16,7 +16,7 @@ static struct hb_timing time_of(struct hb_arena *arena, const struct hb_spec *sp
     struct hb_program p;
     struct hb_timing t;
     hb_diag_init(&diag, arena);
-    assert_true(hb_spec_timed(&diag, (struct hb_loc){0}, spec));
+    assert_true(hb_spec_timed(&diag, NULL, spec));
     assert_true(hb_timed_lower(arena, &diag, spec, &p));
     hb_run_timing(arena, &p, device, &t);
     return t;

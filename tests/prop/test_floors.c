@@ -89,7 +89,7 @@ static bool draw_spec(struct hb_arena *arena, struct hb_rng *rng, enum kind kind
             return false;
     }
     return hb_schema_check(arena, &diag, NULL, out) &&
-           hb_spec_supported(&diag, (struct hb_loc){0}, out);
+           hb_spec_supported(&diag, NULL, out);
 }
 
 enum { POLICIES = 2 * HB_TN_ITER_IN + 12, OWN_RUNS = 16 };

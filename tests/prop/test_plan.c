@@ -58,7 +58,7 @@ static bool read_instance(struct hb_arena *arena, const char *text, struct hb_sp
     hb_diag_init(&diag, arena);
     return hb_yaml_parse(arena, &diag, "random", text, strlen(text), &root) &&
            hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, spec) &&
-           hb_spec_supported(&diag, (struct hb_loc){0}, spec);
+           hb_spec_supported(&diag, NULL, spec);
 }
 
 struct counts {

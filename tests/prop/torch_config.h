@@ -182,7 +182,7 @@ static bool torch_draw(struct hb_arena *arena, struct hb_rng *rng, struct hb_spe
     *out_text = s.text;
     return hb_yaml_parse(arena, &diag, "random", s.text, s.len, &root) &&
            hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, out) &&
-           hb_spec_supported(&diag, (struct hb_loc){0}, out);
+           hb_spec_supported(&diag, NULL, out);
 }
 
 #endif

@@ -78,7 +78,7 @@ static inline const char *read_zoo(struct hb_arena *arena, struct hb_rng *rng,
         const char *text = zoo_text(arena, rng, draw);
         if (hb_yaml_parse(arena, &diag, "random", text, strlen(text), &root) &&
             hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, out) &&
-            hb_spec_supported(&diag, (struct hb_loc){0}, out))
+            hb_spec_supported(&diag, NULL, out))
             return text;
     }
 }

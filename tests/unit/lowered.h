@@ -31,7 +31,7 @@ static inline struct low lower_text(const char *text, const char *const *sets)
     for (; *sets; sets++)
         assert_true(hb_schema_set(u.env.arena, &u.diag, root, *sets));
     bool ok = hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &l.spec) &&
-              hb_spec_supported(&u.diag, (struct hb_loc){0}, &l.spec);
+              hb_spec_supported(&u.diag, NULL, &l.spec);
     if (!ok)
         fail_msg("%s", u.diag.entries[0].text);
     assert_true(hb_lower(u.env.arena, &u.diag, &l.spec, &l.p));

@@ -52,7 +52,7 @@ static struct hb_spec read_spec(const char *mesh, const char *more)
 static struct hb_timing run_spec(const struct hb_spec *spec, struct hb_program *p)
 {
     struct hb_timing t;
-    assert_true(hb_spec_timed(&u.diag, (struct hb_loc){0}, spec));
+    assert_true(hb_spec_timed(&u.diag, NULL, spec));
     assert_true(hb_timed_lower(u.env.arena, &u.diag, spec, p));
     hb_run_timing(u.env.arena, p, &dev, &t);
     return t;
@@ -240,8 +240,8 @@ static void memory_is_refused_where_only_time_is_known(void **state)
     struct hb_spec spec = read_spec("fsdp: 8", "");
     assert_false(spec.model.tied_embeddings);
     spec.optimizer.name = HB_OPT_MUON;
-    assert_true(hb_spec_timed(&u.diag, (struct hb_loc){0}, &spec));
-    assert_false(hb_spec_supported(&u.diag, (struct hb_loc){0}, &spec));
+    assert_true(hb_spec_timed(&u.diag, NULL, &spec));
+    assert_false(hb_spec_supported(&u.diag, NULL, &spec));
     assert_non_null(strstr(u.diag.entries[0].text, "optimizer.name: only adamw"));
 }
 
