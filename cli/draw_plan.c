@@ -35,6 +35,7 @@ void hb_draw_plan(struct hb_env *env, const struct hb_plan_answer *a, uint32_t m
                               .place = hb_place_of(env->arena, a->ask->spec, HB_WHERE_COUNT),
                               .budget_bytes = a->ask->budget_bytes,
                               .plan = HB_NONE,
+                              .cut_off = plan->status == HB_PLAN_LIMIT,
                               .considered = plan->counts.raw};
     out->points = hb_arena_alloc(env->arena, (size_t)count + plan->alternative_count + 1,
                                  sizeof *out->points);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "plots/frame.h"
@@ -173,6 +174,22 @@ static struct hb_box beside_line(struct hb_box box, double px)
     return (struct hb_box){px + air, box.y, fmax(0, after - air), box.h};
 }
 
+/* A dump's label without as many of its last words as there is no room for: "step.py:201
+ * dot_general (backward)", "step.py:201"; else cut in the middle. */
+static const char *fit_name(struct hb_canvas *c, const struct hb_shown_buffer *b, double room,
+                            const struct hb_style *style)
+{
+    const char *name = name_of(b);
+    for (size_t len = b->label ? strlen(name) : 0; len > 0; len--) {
+        if (name[len] != '\0' && name[len] != ' ')
+            continue;
+        const char *part = hb_arena_printf(c->arena, "%.*s", (int)len, name);
+        if (hb_canvas_width(c, part, style) <= room)
+            return part;
+    }
+    return hb_canvas_shorten(c, name, room, style);
+}
+
 /* Names in the boxes that hold them, the largest buffers first; the end of a name tells more than
  * its start, but both are kept. */
 static void name_buffers(struct hb_canvas *c, const struct hb_frame *f, const struct hb_outcome *o,
@@ -194,7 +211,7 @@ static void name_buffers(struct hb_canvas *c, const struct hb_frame *f, const st
         double room = (style.turned ? box.h : box.w) - 6;
         if ((style.turned ? box.w : box.h) < hb_canvas_line(c, &style) || room < c->em * 3)
             continue;
-        hb_canvas_label_in(c, hb_canvas_shorten(c, name_of(sorted[i]), room, &style), box, style);
+        hb_canvas_label_in(c, fit_name(c, sorted[i], room, &style), box, style);
     }
 }
 

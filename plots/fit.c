@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "plots/fit_legend.h"
 #include "plots/frame.h"
 #include "plots/place.h"
 
@@ -26,9 +27,10 @@ struct view {
     double head;      /* room for a facet's name */
     double text_size; /* of a cell's peak; 0: none */
     double unit_bytes;
-    bool star;   /* marks the best cell, not a frame */
-    bool ring;   /* marks the input's own cell, as star */
-    bool turned; /* names of columns read upwards, so that each has its own */
+    bool star;               /* marks the best cell, not a frame */
+    bool ring;               /* marks the input's own cell, as star */
+    bool turned;             /* names of columns read upwards, so that each has its own */
+    const char **budgets[2]; /* of each column and of each row, where these decide: other devices */
 };
 
 static struct hb_box cell_box(const struct view *v, const struct panel *p, uint32_t y, uint32_t x)
@@ -112,7 +114,6 @@ static void draw_gaps(struct view *v, const struct panel *p)
 /* Paler where the budget lies within a cell's interval: the band between surely and not at all. */
 static void draw_band(struct view *v, const struct panel *p)
 {
-    static const double wash = 0.4;
     bool any = false;
     for (uint32_t y = 0; y < v->m->y.count; y++)
         for (uint32_t x = 0; x < v->m->x.count; x++) {
@@ -122,7 +123,7 @@ static void draw_band(struct view *v, const struct panel *p)
             any = true;
         }
     if (any)
-        hb_draw_fill(v->c->draw, hb_canvas_ink(v->c, HB_INK_BACK), wash);
+        hb_draw_fill(v->c->draw, hb_canvas_ink(v->c, HB_INK_BACK), HB_FIT_WASH);
 }
 
 enum contour { BY_PEAK, BY_LOW, BY_HIGH };
@@ -182,31 +183,11 @@ static const char *print_peak(const struct view *v, const struct hb_fit_cell *ce
     return text;
 }
 
-static const char *describe_cell(const struct view *v, const struct hb_fit_cell *cell)
-{
-    char peak[HB_TICK_TEXT];
-    char other[HB_TICK_TEXT];
-    if (cell->peak_bytes < 0)
-        return cell->error ? cell->error : "no answer";
-    int64_t left = hb_fit_budget(v->m, cell) - cell->peak_bytes;
-    hb_unit_print(HB_UNIT_BYTES, (double)cell->peak_bytes, peak);
-    hb_unit_print(HB_UNIT_BYTES, (double)(left < 0 ? -left : left), other);
-    const char *text =
-        hb_arena_printf(v->c->arena, "%s, %s %s", peak, left < 0 ? "lacks" : "leaves", other);
-    if (hb_fit_tight(v->m, cell))
-        text = hb_arena_printf(v->c->arena, "%s, tight: up to %s", text,
-                               hb_unit_print(HB_UNIT_BYTES, (double)cell->high_bytes, other));
-    if (cell->step_seconds > 0)
-        text = hb_arena_printf(v->c->arena, "%s, step %s", text,
-                               hb_unit_print(HB_UNIT_SECONDS, cell->step_seconds, other));
-    return text;
-}
-
 /* What stands in a legend or a hover: the answer, and that it is the input's own or a best one. */
 static const char *describe_marked(const struct view *v, uint32_t index)
 {
     const struct hb_fit_cell *cell = &v->m->cells[index];
-    return hb_arena_printf(v->c->arena, "%s%s%s", describe_cell(v, cell),
+    return hb_arena_printf(v->c->arena, "%s%s%s", hb_fit_describe(v->c->arena, v->m, cell),
                            hb_fit_is_best(v->m, index) ? "; best" : "",
                            cell->own ? "; the input as it stands" : "");
 }
@@ -239,39 +220,6 @@ static void draw_texts(struct view *v, const struct panel *p)
         }
 }
 
-/* A frame; a star where cells are too small for one. */
-static void mark_best(struct view *v, struct hb_box box, bool star)
-{
-    struct hb_canvas *c = v->c;
-    struct hb_point middle = {box.x + box.w / 2, box.y + box.h / 2};
-    uint32_t ink = hb_canvas_ink(c, HB_INK_BEST);
-    if (star) {
-        hb_draw_star(c->draw, middle, c->em * 0.65, ink, hb_canvas_ink(c, HB_INK_BACK));
-        return;
-    }
-    double width = fmin(2.4, fmin(box.w, box.h) / 8);
-    struct hb_box frame = hb_box_inset(box, width);
-    hb_draw_frame(c->draw, frame,
-                  (struct hb_pen){hb_canvas_ink(c, HB_INK_BACK), width * 1.6, false});
-    hb_draw_frame(c->draw, frame, (struct hb_pen){ink, width, false});
-}
-
-/* A dashed frame within that of the best; a ring where cells are too small for one. */
-static void mark_own(struct view *v, struct hb_box box, bool ring)
-{
-    struct hb_canvas *c = v->c;
-    struct hb_point middle = {box.x + box.w / 2, box.y + box.h / 2};
-    uint32_t back = hb_canvas_ink(c, HB_INK_BACK), text = hb_canvas_ink(c, HB_INK_TEXT);
-    if (ring) {
-        hb_draw_mark(c->draw, middle, HB_MARK_DISC, c->em * 0.4, back, text);
-        return;
-    }
-    double width = fmin(1.6, fmin(box.w, box.h) / 10);
-    struct hb_box frame = hb_box_inset(box, fmin(5, fmin(box.w, box.h) / 6));
-    hb_draw_frame(c->draw, frame, (struct hb_pen){back, width * 2, false});
-    hb_draw_frame(c->draw, frame, (struct hb_pen){text, width, true});
-}
-
 static void mark_cells(struct view *v, const struct panel *p)
 {
     uint32_t each = v->m->x.count * v->m->y.count;
@@ -286,9 +234,9 @@ static void mark_cells(struct view *v, const struct panel *p)
         v->ring = v->ring || (small && v->m->cells[cell].own);
         hb_draw_clip(v->c->draw, p->area); /* a sign may be larger than its cell */
         if (best)
-            mark_best(v, box, small);
+            hb_fit_mark_best(v->c, box, small);
         if (v->m->cells[cell].own)
-            mark_own(v, box, small);
+            hb_fit_mark_own(v->c, box, small);
         hb_draw_unclip(v->c->draw);
     }
 }
@@ -324,6 +272,40 @@ static uint32_t find_first(const struct hb_fit_axis *axis, uint32_t stride)
     return first;
 }
 
+static uint32_t cell_at(const struct hb_fit_map *m, uint32_t facet, uint32_t y, uint32_t x)
+{
+    return (facet * m->y.count + y) * m->x.count + x;
+}
+
+/* The budget of each value of an axis; null where it is one for all, or not of the value alone. */
+static const char **find_budgets(const struct view *v, bool rows)
+{
+    char text[HB_TICK_TEXT];
+    const struct hb_fit_map *m = v->m;
+    uint32_t count = rows ? m->y.count : m->x.count, across = rows ? m->x.count : m->y.count;
+    const char **budgets = hb_arena_alloc(v->c->arena, count, sizeof *budgets);
+    bool differ = false;
+    int64_t before = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t own = 0;
+        for (uint32_t k = 0; k < across * m->facet_count; k++) {
+            uint32_t f = k / across, other = k % across;
+            const struct hb_fit_cell *cell =
+                &m->cells[rows ? cell_at(m, f, i, other) : cell_at(m, f, other, i)];
+            int64_t budget = hb_fit_budget(m, cell);
+            if (cell->peak_bytes >= 0 && own > 0 && budget != own)
+                return NULL;
+            own = cell->peak_bytes >= 0 ? budget : own;
+        }
+        differ = differ || (own > 0 && before > 0 && own != before);
+        before = own > 0 ? own : before;
+        budgets[i] =
+            own > 0 ? hb_arena_strdup(v->c->arena, hb_unit_print(HB_UNIT_BYTES, (double)own, text))
+                    : "";
+    }
+    return differ ? budgets : NULL;
+}
+
 static struct hb_style tick_style(const struct view *v)
 {
     struct hb_style style = hb_canvas_style(v->c, "tick");
@@ -335,8 +317,12 @@ static double widest_name(struct view *v, const struct hb_fit_axis *axis)
 {
     struct hb_style style = tick_style(v);
     double widest = 0;
-    for (uint32_t i = 0; i < axis->count; i++)
+    const char **budgets = v->budgets[axis == &v->m->y];
+    for (uint32_t i = 0; i < axis->count; i++) {
         widest = fmax(widest, hb_canvas_width(v->c, axis->text[i], &style));
+        if (budgets)
+            widest = fmax(widest, hb_canvas_width(v->c, budgets[i], &style));
+    }
     return widest;
 }
 
@@ -374,23 +360,37 @@ static uint32_t find_stride(const struct hb_fit_axis *axis, double pitch, double
     return strides[i];
 }
 
+static struct hb_style faint_of(const struct view *v, struct hb_style style)
+{
+    style.rgb = hb_canvas_ink(v->c, HB_INK_FAINT);
+    return style;
+}
+
 static void name_columns(struct view *v, const struct panel *p)
 {
     const struct hb_fit_axis *axis = &v->m->x;
     struct hb_style style = tick_style(v);
     double widest = name_room(v, axis);
     double line = hb_canvas_line(v->c, &style);
-    double needed = v->turned ? line : widest + v->c->em * 0.7;
+    double needed = v->turned ? line * (v->budgets[0] ? 2 : 1) : widest + v->c->em * 0.7;
     uint32_t stride = find_stride(axis, p->area.w / axis->count, needed);
     style.across = HB_ALIGN_MIDDLE;
     style.turned = v->turned;
     for (uint32_t i = find_first(axis, stride); i < axis->count; i += stride) {
         struct hb_box box = cell_box(v, p, 0, i);
         struct hb_point at = {box.x + box.w / 2, box.y + box.h + v->c->em * 0.3};
+        struct hb_point below = {at.x, at.y + line};
+        if (v->turned && v->budgets[0]) {
+            below = (struct hb_point){at.x + line / 2, at.y};
+            at.x -= line / 2;
+        }
         hb_canvas_label(v->c, hb_canvas_shorten(v->c, axis->text[i], widest + 0.01, &style), at,
                         style);
+        if (v->budgets[0])
+            hb_canvas_label(v->c, v->budgets[0][i], below, faint_of(v, style));
     }
     double y = p->area.y + p->area.h + v->c->em * 0.3 + (v->turned ? widest : line);
+    y += v->budgets[0] && !v->turned ? line : 0;
     style.turned = false;
     style.size = fmax(6, v->c->em * 0.95);
     style.role = "axis";
@@ -410,8 +410,13 @@ static void name_rows(struct view *v, const struct panel *p)
     for (uint32_t i = find_first(axis, stride); i < axis->count; i += stride) {
         struct hb_box box = cell_box(v, p, i, 0);
         struct hb_point at = {box.x - v->c->em * 0.4, box.y + box.h / 2};
+        bool two = v->budgets[1] && box.h > 2.2 * line;
+        at.y -= two ? line / 2 : 0;
         hb_canvas_label(v->c, hb_canvas_shorten(v->c, axis->text[i], widest + 0.01, &style), at,
                         style);
+        if (two)
+            hb_canvas_label(v->c, v->budgets[1][i], (struct hb_point){at.x, at.y + line},
+                            faint_of(v, style));
     }
     struct hb_style name = style;
     name.size = fmax(6, v->c->em * 0.95);
@@ -439,12 +444,16 @@ static const char *budget_text(struct hb_arena *arena, const struct hb_fit_map *
 {
     char low_text[HB_TICK_TEXT];
     char high_text[HB_TICK_TEXT];
-    int64_t low = hb_fit_budget(m, &m->cells[first]), high = low;
+    int64_t low = INT64_MAX, high = 0;
     for (size_t i = first; i < first + count; i++) {
         int64_t budget = hb_fit_budget(m, &m->cells[i]);
+        if (m->cells[i].peak_bytes < 0)
+            continue; /* what cannot be has none of its own */
         low = budget < low ? budget : low;
         high = budget > high ? budget : high;
     }
+    if (high == 0)
+        low = high = m->budget_bytes;
     hb_unit_print(HB_UNIT_BYTES, (double)low, low_text);
     hb_unit_print(HB_UNIT_BYTES, (double)high, high_text);
     if (low == high)
@@ -452,38 +461,47 @@ static const char *budget_text(struct hb_arena *arena, const struct hb_fit_map *
     return hb_arena_printf(arena, "s %s to %s", low_text, high_text);
 }
 
-static const char *whole_head(struct view *v, uint32_t facet, size_t from)
+/* Names of a facet, the fullest first. */
+enum head { HEAD_WHOLE, HEAD_VALUE, HEAD_BUDGET, HEAD_ALONE };
+
+static const char *head_text(struct view *v, uint32_t facet, enum head head)
 {
     size_t each = (size_t)v->m->x.count * v->m->y.count;
     const char *all = budget_text(v->c->arena, v->m, 0, each * v->m->facet_count);
     const char *own = budget_text(v->c->arena, v->m, each * facet, each);
     bool apart = strcmp(all, own) != 0;
-    return hb_arena_printf(v->c->arena, "%s: %s%s%s", v->m->facets[facet] + from,
-                           hb_fit_reach(v->c->arena, v->m, facet), apart ? " of" : "",
-                           apart ? own : "");
+    const char *name = v->m->facets[facet] + (head == HEAD_WHOLE ? 0 : shared_key(v->m));
+    if (head <= HEAD_VALUE)
+        return hb_arena_printf(v->c->arena, "%s: %s%s%s", name,
+                               hb_fit_reach(v->c->arena, v->m, facet), apart ? " of" : "",
+                               apart ? own : "");
+    return head == HEAD_BUDGET && apart ? hb_arena_printf(v->c->arena, "%s:%s", name, own) : name;
 }
 
-/* The facet with what it finds: without the key where one of them has no room for it, and alone
- * where its own panel has none. */
-static const char *head_text(struct view *v, const struct panel *p, const struct hb_style *style)
+/* The fullest that has room over each of the panels. */
+static enum head choose_head(struct view *v, double width, const struct hb_style *style)
 {
-    bool wide = false;
+    int head = HEAD_WHOLE;
     for (uint32_t i = 0; i < v->m->facet_count; i++)
-        wide = wide || hb_canvas_width(v->c, whole_head(v, i, 0), style) > p->area.w;
-    size_t from = wide ? shared_key(v->m) : 0;
-    const char *whole = whole_head(v, p->facet, from);
-    if (hb_canvas_width(v->c, whole, style) <= p->area.w)
-        return whole;
-    return hb_canvas_shorten(v->c, v->m->facets[p->facet] + from, p->area.w, style);
+        while (head < HEAD_ALONE &&
+               hb_canvas_width(v->c, head_text(v, i, (enum head)head), style) > width)
+            head++;
+    return (enum head)head;
+}
+
+static void draw_head_of(struct view *v, const struct panel *p)
+{
+    struct hb_style style = hb_canvas_style(v->c, "facet");
+    style.bold = true;
+    const char *text = head_text(v, p->facet, choose_head(v, p->area.w, &style));
+    hb_canvas_label(v->c, hb_canvas_shorten(v->c, text, p->area.w, &style),
+                    (struct hb_point){p->area.x, p->area.y - v->head * 0.9}, style);
 }
 
 static void draw_panel(struct view *v, const struct panel *p, bool first, bool last)
 {
-    struct hb_style head = hb_canvas_style(v->c, "facet");
-    head.bold = true;
     if (v->head > 0)
-        hb_canvas_label(v->c, head_text(v, p, &head),
-                        (struct hb_point){p->area.x, p->area.y - v->head * 0.9}, head);
+        draw_head_of(v, p);
     draw_cells(v, p);
     draw_band(v, p);
     draw_gaps(v, p);
@@ -496,167 +514,6 @@ static void draw_panel(struct view *v, const struct panel *p, bool first, bool l
         name_rows(v, p);
     if (last)
         name_columns(v, p);
-}
-
-static const char *place_of(const struct view *v, uint32_t cell)
-{
-    uint32_t in = cell % (v->m->x.count * v->m->y.count);
-    return hb_fit_place(v->c->arena, v->m, in / v->m->x.count, in % v->m->x.count);
-}
-
-/* Of several questions one is named. */
-static const char *best_text(const struct view *v)
-{
-    uint32_t bests = 0, all = v->m->x.count * v->m->y.count * v->m->facet_count;
-    for (uint32_t i = 0; i < all; i++)
-        bests += hb_fit_is_best(v->m, i);
-    return hb_arena_printf(v->c->arena, "best%s: %s, %s", bests > 1 ? " of each, here" : "",
-                           place_of(v, v->m->best), describe_cell(v, &v->m->cells[v->m->best]));
-}
-
-static const char *own_text(const struct view *v, uint32_t own)
-{
-    return hb_arena_printf(v->c->arena, "as it stands: %s, %s", place_of(v, own),
-                           describe_cell(v, &v->m->cells[own]));
-}
-
-/* Null: every cell can be. */
-static const char *wrong_text(const struct view *v)
-{
-    uint32_t count, cells = 0;
-    const struct hb_fit_reason *reasons = hb_fit_reasons(v->c->arena, v->m, &count);
-    for (uint32_t i = 0; i < count; i++)
-        cells += reasons[i].count;
-    if (!count)
-        return NULL;
-    return hb_arena_printf(v->c->arena, "\xE2\x80\x93  %u cannot be: %s", cells, reasons[0].text);
-}
-
-enum { MOST_ROWS = 6 };
-
-/* The signs of the legend, each with its words in lines. */
-struct sign {
-    enum { SIGN_NONE, SIGN_BEST, SIGN_OWN } kind;
-    const char *line;
-};
-
-struct legend {
-    struct sign rows[MOST_ROWS];
-    uint32_t count, beside; /* so many of the first stand beside the bar, the others below it */
-    double bar;             /* how wide it is, and how high with what is written below it */
-    double height;
-};
-
-static double legend_row(const struct view *v)
-{
-    struct hb_style style = hb_canvas_style(v->c, "legend");
-    return hb_canvas_line(v->c, &style) + 0.5;
-}
-
-static struct hb_box sign_box(const struct view *v, double left, double top)
-{
-    return (struct hb_box){left, top, v->c->em * 1.4, v->c->em * 1.1};
-}
-
-/* From a sign's left to its words. */
-static double sign_room(const struct view *v)
-{
-    return v->c->em * 2;
-}
-
-static double bar_gap(const struct view *v)
-{
-    return v->c->em * 2.5;
-}
-
-/* Text in lines that are whole, or in one that is cut where even these are too many. */
-static void add_sign(struct view *v, struct legend *l, int kind, const char *text, double width)
-{
-    const char *lines[2];
-    struct hb_style style = hb_canvas_style(v->c, "legend");
-    double room = width - sign_room(v);
-    int count = hb_canvas_wrap(v->c, text, room, &style, lines, 2);
-    if (count == 0) {
-        lines[0] = hb_canvas_shorten(v->c, text, room, &style);
-        count = 1;
-    }
-    for (int i = 0; i < count; i++)
-        l->rows[l->count++] = (struct sign){i == 0 ? kind : SIGN_NONE, lines[i]};
-}
-
-/* Beside the bar what has room there whole, the rest below it over the page's width. */
-static struct legend plan_legend(struct view *v, double width)
-{
-    struct hb_style style = hb_canvas_style(v->c, "legend");
-    struct legend l = {.bar = fmin(width * 0.5, v->c->em * 26), .height = v->c->em * 2.2};
-    uint32_t own = hb_fit_own(v->m);
-    const char *texts[] = {v->m->best != HB_NONE ? best_text(v) : NULL,
-                           own != HB_NONE ? own_text(v, own) : NULL, wrong_text(v)};
-    static const int kinds[] = {SIGN_BEST, SIGN_OWN, SIGN_NONE};
-    double beside = width - l.bar - bar_gap(v) - sign_room(v);
-    bool below = false;
-    for (int i = 0; i < 3; i++) {
-        if (!texts[i])
-            continue;
-        below = below || l.count == 2 || hb_canvas_width(v->c, texts[i], &style) > beside;
-        if (below) {
-            add_sign(v, &l, kinds[i], texts[i], width);
-            continue;
-        }
-        l.rows[l.count++] = (struct sign){kinds[i], texts[i]};
-        l.beside++;
-    }
-    double row = legend_row(v);
-    l.height = fmax(l.height, row * l.beside) + row * (l.count - l.beside);
-    return l;
-}
-
-static void draw_sign(struct view *v, const struct sign *sign, double left, double top)
-{
-    struct hb_style style = hb_canvas_style(v->c, "legend");
-    if (!hb_canvas_label(v->c, sign->line, (struct hb_point){left + sign_room(v), top}, style))
-        return;
-    if (sign->kind == SIGN_BEST)
-        mark_best(v, sign_box(v, left, top), v->star);
-    if (sign->kind == SIGN_OWN)
-        mark_own(v, sign_box(v, left, top), v->ring);
-}
-
-/* What the colours mean. */
-static void draw_bar(struct view *v, struct hb_box box)
-{
-    static const struct {
-        double share;
-        const char *text;
-    } ticks[] = {{1, "budget"}, {0, "0"}, {3, "3\xC3\x97"}, {2, "2\xC3\x97"}, {0.5, "50 %"}};
-    struct hb_canvas *c = v->c;
-    struct hb_style style = hb_canvas_style(c, "legend");
-    style.size = fmax(6, c->em * 0.85);
-    struct hb_scale scale = {.low = 0, .high = 3, .from_px = box.x, .to_px = box.x + box.w};
-    for (int i = 0; i < 60; i++) {
-        double from = round(hb_scale_at(&scale, i * 0.05));
-        double to = round(hb_scale_at(&scale, (i + 1) * 0.05));
-        hb_draw_box(c->draw, (struct hb_box){from, box.y, to - from, c->em * 0.8},
-                    hb_ink_share(c->look.theme, (i + 0.5) * 0.05));
-    }
-    for (size_t i = 0; i < sizeof ticks / sizeof ticks[0]; i++) {
-        double px = hb_scale_at(&scale, ticks[i].share);
-        style.across = ticks[i].share == 0 ? HB_ALIGN_START : HB_ALIGN_MIDDLE;
-        hb_canvas_label(c, ticks[i].text, (struct hb_point){px, box.y + c->em * 0.9}, style);
-    }
-}
-
-/* A bar of the colours; beside and below it the signs of cells. */
-static void draw_legend(struct view *v, const struct legend *l, struct hb_box box)
-{
-    double row = legend_row(v);
-    double below = box.y + l->height - row * (l->count - l->beside);
-    draw_bar(v, (struct hb_box){box.x, box.y, l->bar, l->height});
-    for (uint32_t i = 0; i < l->count; i++) {
-        bool beside = i < l->beside;
-        draw_sign(v, &l->rows[i], beside ? box.x + l->bar + bar_gap(v) : box.x,
-                  beside ? box.y + row * i : below + row * (i - l->beside));
-    }
 }
 
 /* The number of columns of panels that makes them nearest to the page's shape. */
@@ -767,24 +624,30 @@ void hb_fit_draw(struct hb_canvas *c, const struct hb_fit_map *m)
     struct view v = {.c = c, .m = m};
     double top = draw_head(&v);
     struct hb_style tick = tick_style(&v);
+    v.budgets[0] = find_budgets(&v, false);
+    v.budgets[1] = find_budgets(&v, true);
     struct hb_style name = hb_canvas_style(c, "axis");
     struct hb_box page = {c->em, top, c->look.width - 2 * c->em,
                           c->look.height - top - c->em * 0.6};
     v.left = name_room(&v, &m->y) + c->em * 0.8 + hb_canvas_line(c, &name);
-    v.below = c->em * 0.3 + hb_canvas_line(c, &tick) + hb_canvas_line(c, &name);
+    v.below =
+        c->em * 0.3 + hb_canvas_line(c, &tick) * (v.budgets[0] ? 2 : 1) + hb_canvas_line(c, &name);
     v.head = m->facets ? hb_canvas_line(c, &name) * 1.25 : 0;
-    struct legend l = plan_legend(&v, page.w);
+    struct hb_fit_legend l;
+    hb_fit_legend_plan(c, m, page.w, &l);
     bool legend = page.h > c->em * 13 + l.height;
     struct hb_box foot = {page.x, page.y + page.h - l.height, page.w, l.height};
     page.h -= legend ? l.height + c->em * 0.8 : 0;
     arrange_panels(&v, page);
     if (has_crowded_words(&v, page)) {
         v.turned = true;
-        v.below += name_room(&v, &m->x) - hb_canvas_line(c, &tick);
+        v.below += name_room(&v, &m->x) - hb_canvas_line(c, &tick) * (v.budgets[0] ? 2 : 1);
         arrange_panels(&v, page);
     }
     if (page.w > v.left && page.h > v.below)
         draw_panels(&v, page);
+    l.star = v.star;
+    l.ring = v.ring;
     if (legend)
-        draw_legend(&v, &l, foot);
+        hb_fit_legend_draw(&l, foot);
 }

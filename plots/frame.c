@@ -127,7 +127,7 @@ void hb_frame_draw_across(struct hb_canvas *c, const struct hb_frame *f)
         double width = hb_canvas_width(c, ticks.tick[i].text, &tick);
         tick.across = keep_inside(c, px, width);
         /* Out of the corner, where the lowest upright tick stands. */
-        if (tick.across == HB_ALIGN_MIDDLE && px - width / 2 < f->area.x - 1 && px > f->area.x + 1)
+        if (tick.across == HB_ALIGN_MIDDLE && px - width / 2 < f->area.x - 1)
             px = f->area.x - 1 + width / 2;
         if (!f->bare_x)
             hb_canvas_label(c, ticks.tick[i].text, (struct hb_point){px, bottom + tick_gap(c)},

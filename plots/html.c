@@ -76,18 +76,25 @@ struct figure {
     bool timeline;
 };
 
-static struct hb_canvas *draw_figure(const struct page *p, const struct figure *figure, bool narrow)
+static struct hb_canvas *draw_figure(const struct page *p, const struct figure *figure, bool narrow,
+                                     enum hb_theme theme)
 {
-    const char prefix[] = {(char)(figure->prefix[0] - 'a' + 'A'), '\0'};
-    struct hb_look look = {.theme = p->r->theme == HB_HTML_DARK ? HB_THEME_DARK : HB_THEME_LIGHT,
+    const char prefix[] = {(char)(figure->prefix[0] - (narrow ? 'a' - 'A' : 0)),
+                           theme == HB_THEME_DARK ? 'd' : 'l', '\0'};
+    struct hb_look look = {.theme = theme,
                            .width = narrow ? NARROW_WIDTH : PAGE_WIDTH,
                            .height = narrow ? figure->narrow : figure->height,
                            .em = narrow ? NARROW_EM : 0,
-                           .id_prefix = narrow ? hb_arena_strdup(p->arena, prefix) : figure->prefix,
+                           .id_prefix = hb_arena_strdup(p->arena, prefix),
                            .live_text = true};
     struct hb_canvas *c = hb_canvas_new(p->arena, &look, HB_FORMAT_SVG, figure->title);
     figure->draw(c, figure->what);
     return c;
+}
+
+static enum hb_theme first_theme(const struct page *p)
+{
+    return p->r->theme == HB_HTML_DARK ? HB_THEME_DARK : HB_THEME_LIGHT;
 }
 
 static void put_svg(struct page *p, struct hb_canvas *c)
@@ -98,21 +105,36 @@ static void put_svg(struct page *p, struct hb_canvas *c)
     put(p, hb_svg_inline(svg.text));
 }
 
+/* In both themes where the reader's system chooses, of which style shows one. */
+static struct hb_canvas *put_themes(struct page *p, const struct figure *figure, bool narrow)
+{
+    struct hb_canvas *first = draw_figure(p, figure, narrow, first_theme(p));
+    if (p->r->theme != HB_HTML_AUTO) {
+        put_svg(p, first);
+        return first;
+    }
+    put(p, "<div class=\"lit\">");
+    put_svg(p, first);
+    put(p, "</div><div class=\"dim\">");
+    put_svg(p, draw_figure(p, figure, narrow, HB_THEME_DARK));
+    put(p, "</div>");
+    return first;
+}
+
 /* The picture with its hover data, as a figure that can take the keyboard's focus. */
 static void put_picture(struct page *p, const struct figure *figure)
 {
     struct hb_str json;
-    struct hb_canvas *c = draw_figure(p, figure, false);
     hb_str_init(&json, p->arena);
     hb_str_addf(p->out,
                 "<figure><div class=\"pic\" id=\"%s-pic\" tabindex=\"0\" role=\"group\" "
                 "aria-label=\"",
                 figure->id);
-    put_text(p, c->title);
+    put_text(p, figure->title);
     put(p, "; left and right arrow keys tell its parts\">\n");
-    put_svg(p, c);
+    struct hb_canvas *c = put_themes(p, figure, false);
     put(p, "</div><div class=\"thin\">");
-    put_svg(p, draw_figure(p, figure, true));
+    put_themes(p, figure, true);
     put(p, "</div>");
     if (!p->hinted)
         put(p, "<figcaption class=\"hint\">Point at a picture, or focus it and use the arrow keys, "
@@ -236,9 +258,8 @@ static void put_nav(struct page *p)
 
 static void put_swatch(struct page *p, enum hb_category category)
 {
-    enum hb_theme theme = p->r->theme == HB_HTML_DARK ? HB_THEME_DARK : HB_THEME_LIGHT;
-    hb_str_addf(p->out, "<span class=\"swatch\" style=\"background:#%06x\"></span>",
-                (unsigned)hb_ink_category(theme, category));
+    hb_str_addf(p->out, "<span class=\"swatch\" style=\"background:var(--c%d)\"></span>",
+                (int)category);
 }
 
 static void put_categories(struct page *p)
@@ -579,6 +600,26 @@ static void put_lines(struct page *p, const char *const *lines)
     }
 }
 
+static void put_category_inks(struct page *p, const char *of, enum hb_theme theme)
+{
+    put(p, of);
+    for (int i = 0; i < HB_CATEGORY_COUNT; i++)
+        hb_str_addf(p->out, "--c%d:#%06x;", i,
+                    (unsigned)hb_ink_category(theme, (enum hb_category)i));
+    put(p, "}");
+}
+
+static void put_style(struct page *p)
+{
+    put(p, "<style>\n");
+    put_category_inks(p, ":root{", HB_THEME_LIGHT);
+    put_category_inks(p, ".dark{", HB_THEME_DARK);
+    put_category_inks(p, "@media screen and (prefers-color-scheme:dark){.auto{", HB_THEME_DARK);
+    put(p, "}\n");
+    put_lines(p, hb_html_style);
+    put(p, "</style>");
+}
+
 static void put_head(struct page *p)
 {
     static const char *const themes[] = {"auto", "light", "dark"};
@@ -593,9 +634,9 @@ static void put_head(struct page *p)
     put_text(p, p->r->outcome->name);
     put(p, *p->r->outcome->name ? ": " : "");
     put_text(p, hb_outcome_verdict(p->arena, p->r->outcome));
-    put(p, "</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n");
-    put_lines(p, hb_html_style);
-    put(p, "</style></head>\n<body>\n<a class=\"skip\" href=\"#main\">to the content</a>\n");
+    put(p, "</title>\n<link rel=\"icon\" href=\"data:,\">\n");
+    put_style(p);
+    put(p, "</head>\n<body>\n<a class=\"skip\" href=\"#main\">to the content</a>\n");
 }
 
 void hb_html_write(struct hb_arena *arena, const struct hb_html *report, struct hb_str *out)

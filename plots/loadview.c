@@ -68,12 +68,18 @@ const char *hb_loadview_title(struct hb_arena *arena, const struct hb_outcome *o
                            with_processes(arena, &o->loads[first ? turn + 1 : turn]));
 }
 
+/* The second group has the colour of the budget's line. */
+static uint32_t curve_ink(const struct hb_canvas *c, bool host)
+{
+    return hb_ink_group(c->look.theme, host ? 2 : 0);
+}
+
 static void draw_curve(struct hb_canvas *c, const struct hb_frame *f, const struct hb_outcome *o,
                        bool host, struct hb_point end[2])
 {
     struct hb_point *path = hb_arena_alloc(c->arena, o->load_count, sizeof *path);
     uint32_t count = 0;
-    uint32_t rgb = hb_ink_group(c->look.theme, host ? 1 : 0);
+    uint32_t rgb = curve_ink(c, host);
     for (uint32_t i = 0; i < o->load_count; i++) {
         int64_t bytes = peak_of(&o->loads[i], host);
         if (bytes < 0 || (f->y.logarithmic && (double)bytes < f->y.low))
@@ -100,7 +106,7 @@ static void draw_curve(struct hb_canvas *c, const struct hb_frame *f, const stru
 static void name_curve(struct hb_canvas *c, const struct hb_frame *f, bool host, struct hb_point at)
 {
     struct hb_style style = hb_canvas_style(c, "curve");
-    style.rgb = hb_ink_group(c->look.theme, host ? 1 : 0);
+    style.rgb = curve_ink(c, host);
     style.bold = true;
     style.plated = true;
     style.plate = hb_canvas_ink(c, HB_INK_PANEL);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/node.h"
@@ -46,6 +47,9 @@ bool hb_pareto_read(struct hb_arena *arena, struct hb_diag *diag, const struct h
     out->points = hb_arena_alloc(arena, room, sizeof *out->points);
     hb_reading_text(&f, json, "name", &out->name);
     out->place = hb_place_read(arena, json, HB_WHERE_COUNT);
+    const char *status = "";
+    hb_reading_text(&f, json, "status", &status);
+    out->cut_off = strcmp(status, "limit") == 0;
     hb_reading_real(&f, json, "considered", &out->considered);
     hb_reading_bytes(&f, json, "budget_bytes", 0, &out->budget_bytes);
     if (prediction)
@@ -117,7 +121,12 @@ static const char *title_without_plan(struct hb_arena *arena, const struct hb_pa
     hb_unit_print(HB_UNIT_BYTES, (double)p->budget_bytes, budget);
     if (p->budget_bytes == 0)
         return hb_arena_printf(arena, "the smallest of %u takes %s", p->count, least);
-    return hb_arena_printf(arena, "nothing fits into %s: the smallest%s takes %s", budget,
+    if (p->cut_off)
+        return hb_arena_printf(
+            arena, "no plan yet: the search was cut off; the smallest drawn takes %s of %s", least,
+            budget);
+    return hb_arena_printf(arena, "nothing fits into %s%s: the smallest%s takes %s", budget,
+                           bytes <= p->budget_bytes ? " with its margin" : "",
                            find_runner_up(p) ? "" : " drawn", least);
 }
 
@@ -134,8 +143,8 @@ const char *hb_pareto_title(struct hb_arena *arena, const struct hb_pareto *p)
     hb_unit_print(HB_UNIT_BYTES, (double)plan->peak_bytes, peak);
     hb_unit_print(HB_UNIT_BYTES, (double)p->budget_bytes, budget);
     const char *title =
-        hb_arena_printf(arena, "plan: %s a step at %s%s%s", step, peak,
-                        p->budget_bytes > 0 ? " of " : "", p->budget_bytes > 0 ? budget : "");
+        hb_arena_printf(arena, "plan%s: %s a step at %s%s%s", p->cut_off ? " so far" : "", step,
+                        peak, p->budget_bytes > 0 ? " of " : "", p->budget_bytes > 0 ? budget : "");
     if (!next)
         return title;
     double slower = 100 * (next->step_seconds / plan->step_seconds - 1);
@@ -191,6 +200,11 @@ static const char *note_of(const struct view *v, const struct hb_pareto_point *q
                            hb_unit_print(HB_UNIT_BYTES, (double)q->peak_bytes, peak));
 }
 
+static bool point_fits(const struct hb_pareto *p, const struct hb_pareto_point *q)
+{
+    return p->budget_bytes == 0 || q->peak_bytes <= p->budget_bytes;
+}
+
 static void draw_points(struct view *v, enum hb_pareto_rank rank)
 {
     struct hb_canvas *c = v->c;
@@ -200,7 +214,7 @@ static void draw_points(struct view *v, enum hb_pareto_rank rank)
         if (q->rank != rank || q->step_seconds > v->most_seconds)
             continue;
         struct hb_point at = point_at(v, i);
-        bool over = v->p->budget_bytes > 0 && q->peak_bytes > v->p->budget_bytes;
+        bool over = !point_fits(v->p, q);
         uint32_t rgb = hb_ink_group(c->look.theme, over ? 1 : 0);
         if (rank == HB_RANK_PLAN)
             hb_draw_star(c->draw, at, c->em * 0.85, hb_canvas_ink(c, HB_INK_BEST), back);
@@ -403,14 +417,29 @@ static void make_scales(struct view *v)
 
 enum { KEYS = 4 };
 
-static void make_keys(const struct hb_canvas *c, struct hb_key *keys)
+/* Of what is drawn. */
+static int make_keys(const struct view *v, struct hb_key *keys)
 {
-    uint32_t fits = hb_ink_group(c->look.theme, 0);
-    keys[0] = (struct hb_key){fits, "fits", NULL, false, HB_MARK_DISC};
-    keys[1] = (struct hb_key){hb_ink_group(c->look.theme, 1), "does not fit", NULL, false,
-                              HB_MARK_TRIANGLE};
-    keys[2] = (struct hb_key){fits, "runner-up", NULL, false, HB_MARK_DIAMOND};
-    keys[3] = (struct hb_key){fits, "front of those drawn", NULL, false, HB_KEY_LINE};
+    uint32_t fits = hb_ink_group(v->c->look.theme, 0);
+    bool within = false, above = false, next = false;
+    int count = 0;
+    for (uint32_t i = 0; i < v->p->count; i++) {
+        const struct hb_pareto_point *q = &v->p->points[i];
+        if (q->step_seconds > v->most_seconds)
+            continue;
+        within |= q->rank == HB_RANK_OTHER && point_fits(v->p, q);
+        above |= q->rank == HB_RANK_OTHER && !point_fits(v->p, q);
+        next |= q->rank == HB_RANK_RUNNER_UP;
+    }
+    if (within)
+        keys[count++] = (struct hb_key){fits, "fits", NULL, false, HB_MARK_DISC};
+    if (above)
+        keys[count++] = (struct hb_key){hb_ink_group(v->c->look.theme, 1), "does not fit", NULL,
+                                        false, HB_MARK_TRIANGLE};
+    if (next)
+        keys[count++] = (struct hb_key){fits, "runner-up", NULL, false, HB_MARK_DIAMOND};
+    keys[count++] = (struct hb_key){fits, "front of those drawn", NULL, false, HB_KEY_LINE};
+    return count;
 }
 
 void hb_pareto_draw(struct hb_canvas *c, const struct hb_pareto *p)
@@ -421,8 +450,8 @@ void hb_pareto_draw(struct hb_canvas *c, const struct hb_pareto *p)
     double top = hb_canvas_title(c, hb_pareto_title(c->arena, p), make_subtitle(&v));
     struct hb_box page = {c->em, top, c->look.width - 2 * c->em, c->look.height - top - c->em};
     struct hb_key keys[KEYS];
-    make_keys(c, keys);
-    double legend = hb_legend_height(c, page.w, keys, KEYS);
+    int key_count = make_keys(&v, keys);
+    double legend = hb_legend_height(c, page.w, keys, key_count);
     legend = page.h > legend + c->em * 14 ? legend : 0;
     page.h -= legend > 0 ? legend + c->em * 0.5 : 0;
     v.rows = count_rows(c, p, page.h);
@@ -447,6 +476,6 @@ void hb_pareto_draw(struct hb_canvas *c, const struct hb_pareto *p)
     name_points(&v);
     struct hb_box foot = {page.x, page.y + page.h + c->em * 0.5, page.w, legend};
     if (legend > 0)
-        hb_legend_draw(c, foot, keys, KEYS);
+        hb_legend_draw(c, foot, keys, key_count);
     draw_list(&v, (struct hb_box){page.x, c->look.height - list - c->em * 0.5, page.w, list});
 }

@@ -4,6 +4,7 @@
  *   "alternatives": [{"name": text, "prediction": {"peak_bytes", "step_seconds"}}, ...] (or both
  *                    numbers beside the name)
  *   "points": [{"peak_bytes", "step_seconds", "name"}, ...]   all or a sample of what was priced
+ *   "status": "limit"                  the search was cut off
  *   "plan_name": text                                          the plan in a few words */
 #ifndef HB_PLOTS_PARETO_H
 #define HB_PLOTS_PARETO_H
@@ -29,6 +30,7 @@ struct hb_pareto {
     struct hb_pareto_point *points;
     uint32_t count;
     uint32_t plan;     /* index; HB_NONE: nothing fits */
+    bool cut_off;      /* the search ended before it knew */
     double considered; /* configurations behind the picture; 0: not told */
 };
 

@@ -220,12 +220,24 @@ static void name_worst(struct view *v)
     }
 }
 
+/* "error", and how many are larger than what is shown and so stand at its ends. */
+static const char *name_error(const struct view *v, double reach)
+{
+    uint32_t beyond = 0;
+    for (uint32_t i = 0; i < v->s->count; i++)
+        beyond += fabs(v->s->cases[i].error_pct) > reach;
+    return beyond ? hb_arena_printf(v->c->arena, "error, %u beyond", beyond) : "error";
+}
+
 /* Errors against the measured peak, where the bands are as wide as the figures deserve. */
 static void draw_errors(struct view *v, struct hb_box box)
 {
     struct hb_canvas *c = v->c;
-    double reach = fmax(12, 1.15 * hb_scatter_quantile(c->arena, v->s, 0.98));
-    struct hb_frame f = {.x_name = "measured peak", .y_name = "error", .x = v->frame.x};
+    double usual = fmax(12, 1.15 * hb_scatter_quantile(c->arena, v->s, 0.98));
+    double worst = 1.08 * hb_scatter_quantile(c->arena, v->s, 1);
+    double reach = worst < 2.5 * usual ? fmax(usual, worst) : usual;
+    struct hb_frame f = {
+        .x_name = "measured peak", .y_name = name_error(v, reach), .x = v->frame.x};
     f.y = (struct hb_scale){.low = -reach, .high = reach, .unit = HB_UNIT_PERCENT};
     if (!hb_frame_make(c, box, &f))
         return;
@@ -261,7 +273,7 @@ static void draw_histogram(struct view *v, struct hb_box box)
         bin = bin < 0 ? 0 : bin >= BINS ? BINS - 1 : bin;
         most = ++counts[bin] > most ? counts[bin] : most;
     }
-    struct hb_frame f = {.x_name = "error", .y_name = "cases"};
+    struct hb_frame f = {.x_name = name_error(v, reach), .y_name = "cases"};
     f.x = (struct hb_scale){.low = -reach, .high = reach, .unit = HB_UNIT_PERCENT};
     f.y = (struct hb_scale){.low = 0, .high = most * 1.08};
     if (!hb_frame_make(c, box, &f))

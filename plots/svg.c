@@ -3,6 +3,7 @@
 #include "plots/svg.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,10 +179,8 @@ static bool path_begins(const char *start, const char *at)
     return at - start >= 4 && memcmp(at - 4, " d=\"", 4) == 0 && *at == 'M';
 }
 
-/* --- the document --- */
-
-/* Copies one id, number, path or letter; returns what is left of the document. */
-static const char *copy_piece(const char *start, const char *at, struct names *names,
+/* Copies one id, number or letter; returns what is left of the document. */
+static const char *copy_plain(const char *start, const char *at, struct names *names,
                               const struct hb_svg_form *form, struct hb_str *out)
 {
     size_t len = id_length(start, at);
@@ -189,8 +188,6 @@ static const char *copy_piece(const char *start, const char *at, struct names *n
         hb_str_addf(out, "%s%u", form->prefix, find_name(names, at, len));
         return at + len;
     }
-    if (path_begins(start, at))
-        return copy_path(at, form, out);
     if (number_begins(start, at)) {
         len = strspn(at + 1, "0123456789.") + 1;
         if (memchr(at, '.', len))
@@ -201,6 +198,80 @@ static const char *copy_piece(const char *start, const char *at, struct names *n
     }
     hb_str_addn(out, at, 1);
     return at + 1;
+}
+
+/* --- style --- */
+
+/* What a style need not say: it is so without it. */
+static bool says_nothing(const char *at, size_t len)
+{
+    static const char *const initial[] = {
+        "stroke:none",         "fill-opacity:1",       "stroke-opacity:1", "fill-rule:nonzero",
+        "stroke-linecap:butt", "stroke-miterlimit:10", /* of rounded joins, which have no mitre */
+    };
+    for (size_t i = 0; i < sizeof initial / sizeof initial[0]; i++)
+        if (strlen(initial[i]) == len && memcmp(at, initial[i], len) == 0)
+            return true;
+    return false;
+}
+
+/* "fill:rgb(100%,0%,50%)" as "fill:#ff0080"; false: it is no such colour. */
+static bool copy_colour(const char *at, size_t len, struct hb_str *out)
+{
+    const char *value = memchr(at, ':', len);
+    if (!value || strncmp(value, ":rgb(", 5) != 0)
+        return false;
+    hb_str_addn(out, at, (size_t)(value + 1 - at));
+    hb_str_add(out, "#");
+    value += 5;
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        hb_str_addf(out, "%02x", (unsigned)lround(strtod(value, &end) * 2.55));
+        value = end + strspn(end, "%, ");
+    }
+    return true;
+}
+
+static void copy_declaration(const char *start, const char *at, size_t len, struct names *names,
+                             const struct hb_svg_form *form, struct hb_str *out)
+{
+    if (copy_colour(at, len, out))
+        return;
+    for (const char *end = at + len; at < end;)
+        at = copy_plain(start, at, names, form, out);
+}
+
+static const char *copy_style(const char *start, const char *at, struct names *names,
+                              const struct hb_svg_form *form, struct hb_str *out)
+{
+    size_t before = out->len;
+    while (*at && *at != '"') {
+        size_t len = strcspn(at, ";\"");
+        if (len > 0 && !says_nothing(at, len)) {
+            hb_str_add(out, out->len > before ? ";" : "");
+            copy_declaration(start, at, len, names, form, out);
+        }
+        at += len;
+        at += strspn(at, "; ");
+    }
+    return at;
+}
+
+static bool style_begins(const char *start, const char *at)
+{
+    return at - start >= 8 && memcmp(at - 8, " style=\"", 8) == 0;
+}
+
+/* --- the document --- */
+
+static const char *copy_piece(const char *start, const char *at, struct names *names,
+                              const struct hb_svg_form *form, struct hb_str *out)
+{
+    if (path_begins(start, at))
+        return copy_path(at, form, out);
+    if (style_begins(start, at))
+        return copy_style(start, at + strspn(at, " "), names, form, out);
+    return copy_plain(start, at, names, form, out);
 }
 
 static void open_root(struct hb_str *out, const char *title, bool texts)

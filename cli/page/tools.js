@@ -83,7 +83,7 @@ function planCard(title, text, config) {
 
 function showPlan(j, drawPicture) {
   const p = j.prediction;
-  const said = { optimal: "Proven: nothing in the space is better.", best: "The best of the policies that were searched.", infeasible: "Nothing in the space fits.", limit: "The search was cut off; this is the best so far." }[j.status] ?? j.status;
+  const said = !p && j.status === "limit" ? "The search was cut off before it found a plan: give it more seconds." : { optimal: "Proven: nothing in the space is better.", best: "The best of the policies that were searched.", infeasible: "Nothing in the space fits.", limit: "The search was cut off; this is the best so far." }[j.status] ?? j.status;
   const parts = [el("p", {}, said, j.gap > 0 ? ` No configuration is better by more than ${percent(j.gap)}.` : "",
     ` ${count(j.considered)} configurations in ${seconds(j.seconds)}.`)];
   if (p) {

@@ -109,7 +109,7 @@ has_sections() {
 expect 0 hbmsim report "$model" --set "$small" --seconds 1000 -o "$work/r.html"
 ok 'the report has its sections' has_sections "$work/r.html" breakdown timeline heap fitmap plan \
     levers all yaml trust
-ok 'the report is small' test "$(wc -c <"$work/r.html")" -lt 500000
+ok 'the report is small' test "$(wc -c <"$work/r.html")" -lt 600000
 ok 'it has settings to paste' grep -q '<summary>MaxText</summary>' "$work/r.html"
 ok 'it says that the plan is proven' grep -q '<p class="note">Proven: ' "$work/r.html"
 run hbmsim report "$model" --set "$small" --seconds 1000

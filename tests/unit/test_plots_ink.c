@@ -3,6 +3,8 @@
 #include "tests/unit/unit.h"
 #include "tests/unit/ink.h"
 
+#include "base/json.h"
+#include "cli/cmd.h"
 #include "cli/report_runs.h"
 #include "hw/device.h"
 #include "models/schema.h"
@@ -104,6 +106,19 @@ static void check_page(struct hb_arena *a, const struct hb_picture *p, int model
     double bare = ink_bare(c, &trace);
     if (bare > most_bare)
         ink_complain(&wrong, what, hb_arena_printf(a, "%.0f %% are bare", 100 * bare));
+}
+
+static bool has_label(struct hb_arena *a, const struct hb_picture *p, const char *text)
+{
+    struct hb_look look = {.width = 960, .height = 540};
+    struct hb_canvas *c = hb_picture_draw(a, p, &look, HB_FORMAT_NONE);
+    struct hb_str none;
+    hb_str_init(&none, a);
+    hb_canvas_finish(c, &none);
+    for (uint32_t i = 0; i < c->layout.label_count; i++)
+        if (strcmp(c->layout.labels[i].text, text) == 0)
+            return true;
+    return false;
 }
 
 static void check_picture(struct hb_arena *a, const struct hb_picture *p, int model)
@@ -224,6 +239,175 @@ static void devices_can_be_read(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* What a command says of its words, as plot reads it. given: a model in the place of a file. */
+static void ask(struct unit *u, const struct hb_cmd *cmd, const char *given,
+                const char *const *words, struct hb_picture *out)
+{
+    char *argv[16] = {0};
+    int argc = 0;
+    u->env.data_dir = HB_SOURCE_DIR;
+    if (given)
+        u->env.given = (struct hb_given){"model.yaml", given, strlen(given)};
+    for (; words[argc]; argc++)
+        argv[argc] = hb_arena_strdup(u->env.arena, words[argc]);
+    assert_true(cmd->run(&u->env, argc, argv) <= HB_EXIT_NO);
+    struct hb_node *root;
+    const char *text = unit_out(u);
+    assert_true(hb_json_parse(u->env.arena, &u->diag, (struct hb_loc){"answer", 1, 1}, text,
+                              strlen(text), &root));
+    struct hb_picture_input input = {root, "answer"};
+    bool read = hb_picture_read(u->env.arena, &u->diag, &input, 1, HB_PICTURE_COUNT, out);
+    if (!read)
+        hb_diag_print(&u->diag, stderr);
+    assert_true(read);
+}
+
+static void check_answer(const struct hb_cmd *cmd, const char *given, const char *const *words,
+                         int number)
+{
+    struct unit u;
+    struct hb_picture picture = {0};
+    unit_start(&u);
+    ask(&u, cmd, given, words, &picture);
+    check_picture(u.env.arena, &picture, number);
+    unit_end(&u);
+}
+
+/* Of small spaces, searched to their end. */
+static void plans_can_be_read(void **state)
+{
+    (void)state;
+    wrong = 0;
+    static const char *const words[] = {"plan", "-", "--json", "--full", NULL};
+    static const char *const small[MODELS] = {
+        "{model: {preset: llama3.2-1b}, hardware: {device: nvidia-a100-80gb, count: 1},"
+        " batch: {global: 8, seq: 4096}, plan: {search: {remat: true, loss_chunks: [1, 8]}}}",
+        "{model: {preset: llama3-70b}, hardware: {device: nvidia-h100, count: 64},"
+        " batch: {global: 128, seq: 8192}, plan: {search: {mesh: [fsdp, tensor],"
+        " loss_chunks: [1, 8]}}}",
+        "{model: {preset: deepseek-v3}, hardware: {device: tpu-v5p, count: 1024},"
+        " batch: {global: 1024, seq: 4096}, plan: {search: {mesh: [fsdp, expert],"
+        " loss_chunks: [1]}}}",
+    };
+    for (int model = 0; model < MODELS; model++)
+        check_answer(&hb_cmd_plan, small[model], words, model);
+    assert_int_equal(wrong, 0);
+}
+
+static void errors_can_be_read(void **state)
+{
+    (void)state;
+    wrong = 0;
+    static const char *const files[][3] = {
+        {HB_SOURCE_DIR "/tests/golden/lab-tpu.jsonl", HB_SOURCE_DIR "/tests/golden/maxtext.jsonl"},
+        {HB_SOURCE_DIR "/tests/golden/torch-lab.jsonl"},
+        {HB_SOURCE_DIR "/tests/golden/lab-cuda.jsonl"}};
+    for (int i = 0; i < 3; i++) {
+        const char *const words[] = {"validate", "--json", files[i][0], files[i][1], NULL};
+        check_answer(&hb_cmd_validate, NULL, words, i);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static void loads_can_be_read(void **state)
+{
+    (void)state;
+    wrong = 0;
+    static const char *const words[] = {"simulate", HB_SOURCE_DIR "/examples/loading/model.yaml",
+                                        "--json", NULL};
+    struct unit u;
+    struct hb_picture picture = {0};
+    unit_start(&u);
+    ask(&u, &hb_cmd_simulate, NULL, words, &picture);
+    picture.kind = HB_PICTURE_LOAD;
+    check_picture(u.env.arena, &picture, 0);
+    unit_end(&u);
+    assert_int_equal(wrong, 0);
+}
+
+static void dumps_can_be_read(void **state)
+{
+    (void)state;
+    wrong = 0;
+    static const char *const names[] = {"lab_70B_base", "h100_moe8", "v5e_xf_none_8"};
+    for (int i = 0; i < 3; i++) {
+        char path[256];
+        snprintf(path, sizeof path, HB_SOURCE_DIR "/tests/golden/hlo/%s.hlo.gz", names[i]);
+        const char *const words[] = {"hlo", path, "--json", "--full", NULL};
+        check_answer(&hb_cmd_hlo, NULL, words, i);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* Maps over devices: along an axis, and as facets. */
+static void devices_side_by_side_can_be_read(void **state)
+{
+    (void)state;
+    wrong = 0;
+    static const char devices[] =
+        "hardware.device=nvidia-a100-80gb,nvidia-h100,nvidia-h200,nvidia-b200";
+    const char *const across[] = {
+        "sweep", "-", "--json", "--x", devices, "--y", "batch.global=32..256*2", NULL};
+    const char *const up[] = {
+        "sweep", "-", "--json", "--y", devices, "--x", "batch.global=32..256*2", NULL};
+    const char *const facets[] = {"sweep",
+                                  "-",
+                                  "--json",
+                                  "--facet",
+                                  devices,
+                                  "--x",
+                                  "batch.global=64..512*2",
+                                  "--y",
+                                  "batch.seq=2048..8192*2",
+                                  NULL};
+    const char *const *const asked[] = {across, up, facets};
+    static const char *const told[] = {"105 GiB", "105 GiB",
+                                       "nvidia-h200: fits up to 256 \xC3\x97 2k of 105 GiB"};
+    for (int i = 0; i < 3; i++) {
+        struct unit u;
+        struct hb_picture picture = {0};
+        unit_start(&u);
+        ask(&u, &hb_cmd_sweep, models[1], asked[i], &picture);
+        check_picture(u.env.arena, &picture, i);
+        assert_true(has_label(u.env.arena, &picture, told[i])); /* each has its own budget */
+        unit_end(&u);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static void only_what_is_there_is_listed(void **state)
+{
+    (void)state;
+    struct unit u;
+    unit_start(&u);
+    struct hb_arena *a = u.env.arena;
+    struct hb_pareto_point points[] = {{"a", 10LL << 30, 2, HB_RANK_OTHER},
+                                       {"b", 30LL << 30, 3, HB_RANK_OTHER}};
+    struct hb_picture p = {.kind = HB_PICTURE_PARETO,
+                           .pareto = {.name = "m",
+                                      .budget_bytes = 40LL << 30,
+                                      .points = points,
+                                      .count = 2,
+                                      .plan = HB_NONE,
+                                      .cut_off = true}};
+    assert_true(has_label(a, &p, "fits"));
+    assert_false(has_label(a, &p, "does not fit"));
+    assert_false(has_label(a, &p, "runner-up"));
+    assert_string_equal(hb_picture_title(a, &p), "no plan yet: the search was cut off; the "
+                                                 "smallest drawn takes 10 GiB of 40 GiB");
+    p.pareto.cut_off = false;
+    assert_non_null(strstr(hb_picture_title(a, &p), "nothing fits into 40 GiB with its margin"));
+    points[0].rank = HB_RANK_RUNNER_UP;
+    points[1].peak_bytes = 50LL << 30;
+    assert_true(has_label(a, &p, "does not fit"));
+    assert_true(has_label(a, &p, "runner-up"));
+    assert_false(has_label(a, &p, "fits"));
+    p.pareto.plan = 0;
+    p.pareto.cut_off = true;
+    assert_non_null(strstr(hb_picture_title(a, &p), "plan so far: 2 s"));
+    unit_end(&u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +415,12 @@ int main(void)
         cmocka_unit_test(comparisons_can_be_read),
         cmocka_unit_test(answers_can_be_read),
         cmocka_unit_test(devices_can_be_read),
+        cmocka_unit_test(plans_can_be_read),
+        cmocka_unit_test(errors_can_be_read),
+        cmocka_unit_test(loads_can_be_read),
+        cmocka_unit_test(dumps_can_be_read),
+        cmocka_unit_test(devices_side_by_side_can_be_read),
+        cmocka_unit_test(only_what_is_there_is_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

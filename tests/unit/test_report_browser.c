@@ -302,15 +302,35 @@ static void tables_filter(void **state)
     assert_true(eval_number(hb_arena_printf(unit.env.arena, "%s.length", shown)) <= 0);
 }
 
+/* One picture of each is shown, on the page's ground and in the colours of the table beside it; and
+ * what hovers is of that one. */
+static void check_theme(void)
+{
+    assert_string_equal(
+        eval("[...document.querySelectorAll('.pic')].every(p=>[...p.querySelectorAll('svg')]"
+             ".filter(s=>s.getClientRects().length).length===1)"),
+        "true");
+    assert_string_equal(
+        eval("(()=>{const svg=[...document.querySelectorAll('#breakdown-pic svg')].find(s=>"
+             "s.getClientRects().length),fills=new Set([...svg.querySelectorAll('*')].map(n=>"
+             "getComputedStyle(n).fill));return fills.has(getComputedStyle(document.body)"
+             ".backgroundColor)&&[...document.querySelectorAll('#breakdown .swatch,.kind .swatch')]"
+             ".slice(0,5).every(s=>fills.has(getComputedStyle(s).backgroundColor))})()"),
+        "true");
+    assert_non_null(strstr(hover("#breakdown-pic", 0.3, 0.4), "iB"));
+}
+
 static void the_system_may_be_dark(void **state)
 {
     NEEDS_BROWSER();
+    check_theme();
     const char *light = eval("getComputedStyle(document.body).backgroundColor");
     browser_call(&browser, "Emulation.setEmulatedMedia",
                  "{\"features\":[{\"name\":\"prefers-color-scheme\",\"value\":\"dark\"}]}");
     const char *dark = eval("getComputedStyle(document.body).backgroundColor");
     assert_string_equal(light, "rgb(255, 255, 255)");
     assert_string_equal(dark, "rgb(20, 23, 28)");
+    check_theme();
     browser_call(&browser, "Emulation.setEmulatedMedia", "{\"features\":[]}");
 }
 
