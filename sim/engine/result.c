@@ -3,6 +3,7 @@
  * discount for causal masks. */
 #include "sim/engine/result.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -31,15 +32,32 @@ static double attention_flops(const struct hb_spec *spec, const struct hb_block 
     return 6 * (double)block->repeat * (double)a->heads * width * seen;
 }
 
+/* Parameters that are looked up and multiplied with nothing: where the head is the words' table,
+ * those of positions alone. */
+static double table_params(const struct hb_spec *spec, const struct hb_params *params)
+{
+    return (double)(spec->model.tied_embeddings
+                        ? hb_mul_sat(spec->model.positions, spec->model.d_model)
+                        : params->embedding);
+}
+
 static double token_flops(const struct hb_spec *spec)
 {
     struct hb_params params;
     hb_params_count(spec, &params);
-    double tables = spec->model.tied_embeddings ? 0 : (double)params.embedding;
-    double flops = 6 * ((double)params.active - tables);
+    double flops = 6 * ((double)params.active - table_params(spec, &params));
     for (int i = 0; i < spec->model.block_count; i++)
         flops += attention_flops(spec, &spec->model.blocks[i]);
     return flops;
+}
+
+/* Per second, of the fastest type that its layers or its head multiply in. */
+static double peak_rate(const struct hb_result *r)
+{
+    struct hb_cost cost;
+    hb_cost_init(&cost, &r->program, r->device);
+    return fmax(hb_cost_peak_flops(&cost, r->spec->precision.compute),
+                hb_cost_peak_flops(&cost, r->spec->loss.dot));
 }
 
 static void rate_step(struct hb_result *r)
@@ -49,9 +67,7 @@ static void rate_step(struct hb_result *r)
     r->step_seconds = (double)r->timing.step_ns / 1e9;
     if (!(r->step_seconds > 0))
         return;
-    struct hb_cost cost;
-    hb_cost_init(&cost, &r->program, r->device);
-    double peak = hb_cost_peak_flops(&cost, spec->precision.compute) * r->step_seconds;
+    double peak = peak_rate(r) * r->step_seconds;
     r->tokens_per_second = tokens / r->step_seconds;
     if (peak > 0) {
         r->mfu = token_flops(spec) * tokens / (double)spec->hardware.count / peak;
@@ -76,10 +92,8 @@ static double least_flops(const struct hb_spec *spec)
                        (double)hb_params_expert(&spec->model, b);
         scores += attention_flops(spec, b) / 2;
     }
-    double tables = (double)(spec->model.tied_embeddings
-                                 ? hb_mul_sat(spec->model.positions, spec->model.d_model)
-                                 : params.embedding);
-    double products = (double)params.active - tables - (double)params.norm - dropped;
+    double products =
+        (double)params.active - table_params(spec, &params) - (double)params.norm - dropped;
     return (6 * products * MATRICES + scores) * (double)spec->batch.global *
            (double)spec->batch.seq;
 }

@@ -151,6 +151,30 @@ static void model_flops_are_counted_as_in_palm(void **state)
     assert_true(result.hfu > 0 && result.hfu < 1);
 }
 
+/* Layers in f64 and the head in bf16: against the rate of f64 alone the step was above it (118 %).
+ */
+static void the_fastest_type_is_the_peak(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"precision.compute=f64", "loss.dot=bf16"};
+    run(NULL, 0);
+    double needed = result.mfu * result.step_seconds;
+    run(sets, 2);
+    assert_true(fabs(result.mfu * result.step_seconds - needed) < 1e-9);
+}
+
+/* A table of positions is looked up: none of its rows is multiplied with anything. */
+static void positions_are_no_products(void **state)
+{
+    (void)state;
+    static const char *const tied[] = {"model.tied_embeddings=true"};
+    static const char *const both[] = {"model.tied_embeddings=true", "model.positions=1000000"};
+    run(tied, 1);
+    double without = result.mfu * result.step_seconds;
+    run(both, 2);
+    assert_true(fabs(result.mfu * result.step_seconds - without) < 1e-9);
+}
+
 static void windows_count_what_they_see(void **state)
 {
     (void)state;
@@ -216,6 +240,7 @@ int main(void)
         TEST(the_budget_has_three_sources), TEST(the_budget_is_without_what_stands_beside),
         TEST(a_runtime_gives_a_share),      TEST(a_host_is_shared),
         TEST(the_budget_itself_fits),       TEST(model_flops_are_counted_as_in_palm),
+        TEST(the_fastest_type_is_the_peak), TEST(positions_are_no_products),
         TEST(windows_count_what_they_see),  TEST(loading_can_be_what_does_not_fit),
         TEST(nested_scans_lose_no_layer),
     };
