@@ -87,13 +87,13 @@ $(B)/%.o: %.c Makefile
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(OPT) $(SHARED) -MMD -MP -c -o $@ $<
 $(B)/tests/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(B)/libhbmsim.a
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(PLACES) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBS)
 $(B)/tests/%: tests/%.c $(B)/libhbmsim.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PLACES) $(CFLAGS) -MMD -MP -o $@ $< $(B)/libhbmsim.a $(LDFLAGS) -lcmocka $(LIBS)
 $(B)/libfuzzer/%: tests/fuzz/fuzz_%.c $(B)/libhbmsim.a
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDFLAGS) $(LIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(PLACES) $(CFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDFLAGS) $(LIBS)
 $(B)/fail.so: tests/torture/fail.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -D_GNU_SOURCE -fPIC -shared -o $@ $< -ldl

@@ -1,10 +1,15 @@
 /* Random configurations that are valid: a list of KEY=VALUE as after --set, drawn so that most pass
  * the schema's checks; those that do not are drawn again. Words and switches come from the schema's
  * own table, so that a new one is drawn as soon as it is there; sizes are drawn here, because they
- * must divide one another. Include it after tests/unit/unit.h. */
+ * must divide one another. */
 #ifndef HB_TESTS_RANDOM_CONFIG_H
 #define HB_TESTS_RANDOM_CONFIG_H
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
 #include "base/rng.h"
 #include "base/size.h"
 #include "models/schema.h"
@@ -14,6 +19,8 @@
 struct config {
     struct hb_arena *arena;
     struct hb_rng rng;
+    const uint8_t *bytes; /* decide before rng does, one a draw: a fuzzer's */
+    size_t byte_count;
     const char **sets;
     uint32_t count, cap;
     int64_t mesh[HB_AX_COUNT];
@@ -25,9 +32,18 @@ struct config {
     bool loop; /* every layer stands in the program: few of them */
 };
 
+/* In [low, high]. */
+static inline int64_t draw(struct config *c, int64_t low, int64_t high)
+{
+    if (!c->byte_count)
+        return hb_rng_range(&c->rng, low, high);
+    c->byte_count--;
+    return low + *c->bytes++ % (high - low + 1);
+}
+
 static inline int64_t pick(struct config *c, const int64_t *from, int count)
 {
-    return from[hb_rng_range(&c->rng, 0, count - 1)];
+    return from[draw(c, 0, count - 1)];
 }
 
 #define PICK(c, ...)                                                                               \
@@ -35,7 +51,7 @@ static inline int64_t pick(struct config *c, const int64_t *from, int count)
 
 static inline bool chance(struct config *c, int percent)
 {
-    return hb_rng_range(&c->rng, 0, 99) < percent;
+    return draw(c, 0, 99) < percent;
 }
 
 static inline void put_text(struct config *c, const char *text)
@@ -79,9 +95,9 @@ static inline void put_words(struct config *c, enum hb_section_id id, const char
         if ((k->kind != HB_KEY_BOOL && k->kind != HB_KEY_ENUM) || is_left_out(path) ||
             !chance(c, 35))
             continue;
-        const char *value = hb_rng_range(&c->rng, 0, 1) ? "true" : "false";
+        const char *value = draw(c, 0, 1) ? "true" : "false";
         if (k->kind == HB_KEY_ENUM)
-            value = k->words[hb_rng_range(&c->rng, 0, words - 1)].text;
+            value = k->words[draw(c, 0, words - 1)].text;
         put_text(c, hb_arena_printf(c->arena, "%s=%s", path, value));
     }
 }
@@ -122,8 +138,7 @@ static inline void put_hardware(struct config *c)
     bool gpu = chance(c, 50);
     put_text(c, gpu ? "compiler=xla-gpu" : "compiler=xla-tpu");
     put_text(c, hb_arena_printf(c->arena, "hardware.device=%s",
-                                gpu ? gpus[hb_rng_range(&c->rng, 0, 3)]
-                                    : tpus[hb_rng_range(&c->rng, 0, 2)]));
+                                gpu ? gpus[draw(c, 0, 3)] : tpus[draw(c, 0, 2)]));
     if (chance(c, 10))
         put_text(c, "hardware.hbm=24GiB");
     if (chance(c, 10)) {
@@ -177,7 +192,7 @@ static inline void put_moe(struct config *c, int block)
     int64_t most = experts < 8 ? experts : 8;
     put_words(c, HB_SEC_MOE, in_block(c, block, "moe"));
     put(c, in_block(c, block, "moe.experts"), experts);
-    put(c, in_block(c, block, "moe.top_k"), hb_rng_range(&c->rng, 1, most));
+    put(c, in_block(c, block, "moe.top_k"), draw(c, 1, most));
     put(c, in_block(c, block, "moe.d_ff"), tensor * PICK(c, 24, 96, 128, 512));
     if (chance(c, 40)) {
         put(c, in_block(c, block, "moe.shared_experts"), PICK(c, 1, 2));
@@ -236,7 +251,7 @@ static inline void put_model(struct config *c, int64_t repeats)
         put_text(c, "model.name=drawn");
     static const char *const empty[] = {"[{}]", "[{}, {}]", "[{}, {}, {}]"};
     put_text(c, hb_arena_printf(c->arena, "model.blocks=%s", empty[c->blocks - 1]));
-    int pipelined = (int)hb_rng_range(&c->rng, 0, c->blocks - 1);
+    int pipelined = (int)draw(c, 0, c->blocks - 1);
     for (int b = 0; b < c->blocks; b++)
         put_block(c, b, pipelined, repeats);
 }
@@ -265,7 +280,7 @@ static inline void put_policy(struct config *c, const char *prefix)
     static const char *const plain[] = {"none", "full", "dots", "dots_no_batch"};
     uint32_t save, offload;
     if (!chance(c, 45)) {
-        int which = (int)hb_rng_range(&c->rng, 0, 3);
+        int which = (int)draw(c, 0, 3);
         put_text(c, hb_arena_printf(c->arena, "%s.policy=%s", prefix, plain[which]));
         if (which > 0 && chance(c, 20))
             put_text(c, hb_arena_printf(c->arena, "%s.offload=[layer_in]", prefix));
@@ -283,8 +298,7 @@ static inline void put_modules(struct config *c)
 {
     static const char *const lists[] = {"core_attn, mla_up_proj", "mlp, moe", "moe_act, layernorm"};
     put_text(c, "remat.policy=none");
-    put_text(c,
-             hb_arena_printf(c->arena, "remat.modules=[%s]", lists[hb_rng_range(&c->rng, 0, 2)]));
+    put_text(c, hb_arena_printf(c->arena, "remat.modules=[%s]", lists[draw(c, 0, 2)]));
 }
 
 static inline void put_remat(struct config *c)
@@ -332,12 +346,11 @@ static inline void put_optimizer(struct config *c)
     put_words(c, HB_SEC_OPTIMIZER, "optimizer");
     if (!chance(c, 70))
         return;
-    int which = (int)hb_rng_range(&c->rng, 0, 6);
+    int which = (int)draw(c, 0, 6);
     put_text(c, hb_arena_printf(c->arena, "optimizer.name=%s", rules[which].name));
     const char *list = "";
     for (int i = 0; i < rules[which].moments; i++)
-        list = hb_arena_printf(c->arena, "%s%s%s", list, i ? ", " : "",
-                               dtypes[hb_rng_range(&c->rng, 0, 5)]);
+        list = hb_arena_printf(c->arena, "%s%s%s", list, i ? ", " : "", dtypes[draw(c, 0, 5)]);
     put_text(c, hb_arena_printf(c->arena, "optimizer.moments=[%s]", list));
 }
 
@@ -359,14 +372,13 @@ static inline void put_pipeline(struct config *c, int64_t repeats)
     if (repeats > 1)
         put(c, "pipeline.repeats", repeats);
     if (chance(c, 60))
-        put_text(c, hb_arena_printf(c->arena, "pipeline.iteration_save=[%s]",
-                                    kept[hb_rng_range(&c->rng, 0, 3)]));
+        put_text(c, hb_arena_printf(c->arena, "pipeline.iteration_save=[%s]", kept[draw(c, 0, 3)]));
     if (stages == 1 && chance(c, 20))
         put_text(c, "pipeline.schedule=spmd");
     if (stages > 1 && chance(c, 15))
         put_chunks(c, repeats);
     if (chance(c, 10))
-        put(c, "pipeline.rank", hb_rng_range(&c->rng, 0, stages - 1));
+        put(c, "pipeline.rank", draw(c, 0, stages - 1));
     if (stages == 1 && chance(c, 20))
         put_text(c, chance(c, 50) ? "pipeline.schedule=gpipe" : "pipeline.schedule=1f1b");
     if (stages == 1 && chance(c, 20))
@@ -378,8 +390,8 @@ static inline void put_stack(struct config *c)
 {
     static const char *const forms[] = {"scan", "nested"};
     if (c->loop || chance(c, 50))
-        put_text(c, hb_arena_printf(c->arena, "stack.form=%s",
-                                    c->loop ? "loop" : forms[hb_rng_range(&c->rng, 0, 1)]));
+        put_text(
+            c, hb_arena_printf(c->arena, "stack.form=%s", c->loop ? "loop" : forms[draw(c, 0, 1)]));
     if (chance(c, 10))
         put(c, "stack.outer", PICK(c, 1, 2, 4));
     if (chance(c, 15))
@@ -393,7 +405,7 @@ static inline void put_stack(struct config *c)
 static inline void put_load(struct config *c)
 {
     static const char *const methods[] = {"sharded", "device_put", "callback"};
-    put_text(c, hb_arena_printf(c->arena, "load.method=%s", methods[hb_rng_range(&c->rng, 0, 2)]));
+    put_text(c, hb_arena_printf(c->arena, "load.method=%s", methods[draw(c, 0, 2)]));
     put(c, "load.processes", PICK(c, 1, 2, 16));
     if (chance(c, 30))
         put_text(c, "load.largest_array=1GiB");
@@ -455,8 +467,9 @@ static inline int random_config(struct hb_arena *arena, uint64_t seed, struct co
         if (getenv("HB_SHOW_REJECTED"))
             fprintf(stderr, "# rejected: %s\n", why);
     }
-    fail_msg("seed %llu: %d draws, none valid: %s", (unsigned long long)seed, CONFIG_DRAWS, why);
-    return CONFIG_DRAWS;
+    fprintf(stderr, "# seed %llu: %d draws, none valid: %s\n", (unsigned long long)seed,
+            CONFIG_DRAWS, why);
+    abort();
 }
 
 #endif
