@@ -117,6 +117,13 @@ static bool has_experts(const struct hb_model *m)
     return false;
 }
 
+/* Ranks that share the states of torchtitan's dense weights. */
+static int64_t shard_ranks(const struct hb_spec *s)
+{
+    int64_t sequence = s->sharding.states_over_sequence ? s->mesh[HB_AX_SEQUENCE] : 1;
+    return s->mesh[HB_AX_FSDP] * s->mesh[HB_AX_EXPERT] * sequence;
+}
+
 /* Without FSDP: one device, or copies. */
 static bool check_plain(const struct hb_refusing *r, const struct hb_spec *s)
 {
@@ -131,8 +138,6 @@ static bool check_plain(const struct hb_refusing *r, const struct hb_spec *s)
          "without FSDP (mesh.fsdp 1) gradients are as their parameters; use params"},
         {s->mesh[HB_AX_TENSOR] > 1, "mesh.tensor",
          "simulated with FSDP only; use mesh.fsdp above 1, or runtime.framework: megatron"},
-        {s->mesh[HB_AX_SEQUENCE] > 1, "mesh.sequence",
-         "simulated with FSDP only; use mesh.fsdp above 1, or runtime.framework: megatron"},
         {s->runtime.wrap_root, "runtime.wrap", "root is FSDP's; use split"},
     };
     return HB_REFUSE(r, gaps);
@@ -143,7 +148,7 @@ static bool check_fsdp(const struct hb_refusing *r, const struct hb_spec *s)
     const struct hb_refusal gaps[] = {
         {s->sharding.reshard_ranks > 0 && !s->sharding.reshard_after_forward,
          "sharding.reshard_after_forward", "must be true for reshard_ranks"},
-        {s->sharding.reshard_ranks > 0 && s->mesh[HB_AX_FSDP] % s->sharding.reshard_ranks,
+        {s->sharding.reshard_ranks > 0 && shard_ranks(s) % s->sharding.reshard_ranks,
          "sharding.reshard_ranks", "does not divide mesh.fsdp; use one that does"},
         {s->sharding.reshard_ranks > 0 && s->mesh[HB_AX_TENSOR] > 1, "sharding.reshard_ranks",
          "PyTorch cannot with tensor parallelism; use 0, or mesh.tensor 1"},
@@ -203,6 +208,11 @@ static bool check_titan_rest(const struct hb_refusing *r, const struct hb_spec *
         {s->sharding.grads_over_data, "sharding.grads_over_data",
          "ZeRO-2 is not simulated with torchtitan yet; use mesh.fsdp"},
         {s->remat.modules != 0, "remat.modules", "are Megatron's; use []"},
+        {s->mesh[HB_AX_SEQUENCE] > 1 && !s->sharding.states_over_sequence,
+         "sharding.states_over_sequence",
+         "torchtitan shards its states over the ranks of a sequence, too; use true"},
+        {s->mesh[HB_AX_SEQUENCE] > 1 && s->sharding.sequence_kind == HB_SEQ_ALL_TO_ALL,
+         "sharding.sequence_kind", "all_to_all is not torchtitan's; use all_gather or ring"},
         {s->mesh[HB_AX_EXPERT] > 1 && !has_experts(&s->model), "mesh.expert",
          "without experts is not torchtitan's; use mesh.fsdp"},
     };
@@ -211,7 +221,7 @@ static bool check_titan_rest(const struct hb_refusing *r, const struct hb_spec *
 
 static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
 {
-    bool plain = s->mesh[HB_AX_FSDP] * s->mesh[HB_AX_EXPERT] == 1;
+    bool plain = shard_ranks(s) == 1;
     bool tune = s->runtime.framework == HB_FW_TORCHTUNE;
     bool ok = check_titan_rest(r, s, plain);
     ok &= plain ? check_plain(r, s) : check_fsdp(r, s);

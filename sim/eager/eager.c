@@ -228,7 +228,10 @@ static struct group over_axes(const struct hb_eager *e, bool fsdp, bool data, bo
 
 static bool has_fsdp(const struct hb_eager *e)
 {
-    return axis_ways(e, HB_AX_FSDP) > 1 || e->spec->sharding.dense_over_expert;
+    const struct hb_sharding *s = &e->spec->sharding;
+    bool context = s->states_over_sequence && axis_ways(e, HB_AX_SEQUENCE) > 1 &&
+                   e->spec->runtime.framework != HB_FW_MEGATRON;
+    return axis_ways(e, HB_AX_FSDP) > 1 || s->dense_over_expert || context;
 }
 
 /* Over which weights are split, and over which copies of them are summed. */

@@ -2,6 +2,7 @@
 #include "sim/eager/ops.h"
 
 #include "base/size.h"
+#include "sim/eager/ring.h"
 
 uint32_t hb_ops_work(struct hb_tape *t, const char *op, const char *name, int64_t bytes)
 {
@@ -276,12 +277,31 @@ static void back_sdpa(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 {
     static const char *const names[] = {"gradient of q", "gradient of k", "gradient of v"};
     uint32_t out[3];
-    for (int i = 0; i < 3; i++)
+    struct hb_ring_sizes ring = {n->number[0], n->number[1], n->number[2], n->number[3] != 0,
+                                 n->number[4] != 0};
+    for (int i = 0; i < 3 && ring.ways <= 1; i++)
         out[i] = hb_ops_work(t, "flash attention, backward", names[i], n->number[0]);
+    if (ring.ways > 1)
+        hb_ring_backward(t, &ring, out);
     give_up_all(t, n);
     hb_tape_drop(t, grad);
     for (int i = 0; i < 3; i++)
         hb_tape_give(t, n->in[i], out[i]);
+}
+
+static void back_copy(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    hb_tape_give(t, n->in[0], grad);
+}
+
+/* In another order of its dimensions; its gradient is a view. */
+static uint32_t copy(struct hb_tape *t, uint32_t x, const char *name)
+{
+    uint32_t out = new_value(t, "contiguous", name, value_bytes(t, x));
+    struct hb_node *n = hb_tape_node(t, back_copy, out);
+    if (n)
+        n->in[0] = x;
+    return out;
 }
 
 uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a)
@@ -290,20 +310,35 @@ uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a)
     struct hb_made out = {"flash attention", "attention output", bytes, HB_CAT_WORKING, 0};
     struct hb_made sums = {"flash attention", "attention's log-sum-exp",
                            hb_tape_size(t, a.rows, a.heads, 4), HB_CAT_WORKING, 0};
-    uint32_t o = hb_tape_value(t, hb_ops_make_or_take(t, a.kept, out));
-    uint32_t lse = hb_ops_make_or_take(t, a.kept, sums);
+    uint32_t output, lse;
+    if (a.ways > 1) {
+        hb_ring_forward(t, &a, &output, &lse);
+    } else {
+        output = hb_ops_make_or_take(t, a.kept, out);
+        lse = hb_ops_make_or_take(t, a.kept, sums);
+    }
+    uint32_t o = hb_tape_value(t, output);
     struct hb_node *n = hb_tape_node(t, back_sdpa, o);
     const uint32_t in[] = {a.q, a.k, a.v};
     for (int i = 0; n && i < 3; i++) {
         n->in[i] = in[i];
         hb_tape_save(t, n, t->values[in[i]].storage);
     }
-    if (n)
+    if (n) {
         n->number[0] = bytes;
+        n->number[1] = value_bytes(t, a.k);
+        n->number[2] = a.ways;
+        n->number[3] = a.gathers;
+        n->number[4] = a.balanced;
+    }
     hb_tape_save(t, n, t->values[o].storage);
     hb_tape_save(t, n, lse);
     hb_tape_drop(t, lse);
-    return o;
+    if (!hb_ring_copies(&a))
+        return o;
+    uint32_t ordered = copy(t, o, "attention output, in order");
+    hb_tape_drop_value(t, o);
+    return ordered;
 }
 
 /* --- element by element --- */

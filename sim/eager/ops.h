@@ -76,6 +76,9 @@ struct hb_sdpa {
     int64_t heads;
     int64_t width;
     struct hb_kept *kept;
+    int64_t ways;  /* ranks that share the sequence; 0 as 1 */
+    bool gathers;  /* k and v of all of them at once, not from rank to rank */
+    bool balanced; /* each rank has an early and a late part of it */
 };
 uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a);
 uint32_t hb_ops_silu(struct hb_tape *t, uint32_t x);

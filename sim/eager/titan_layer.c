@@ -23,7 +23,8 @@ static uint32_t rotate(struct hb_titan_layer *l, uint32_t x, const char *name)
         return x;
     if (l->e->spec->runtime.compile)
         return hb_ops_map_fused(l->e->t, x, name);
-    return hb_ops_rope(l->e->t, x, l->e->spec->batch.seq * a->head_dim / 2 * 8, name);
+    int64_t own = hb_div_up(l->e->spec->batch.seq, l->e->spec->mesh[HB_AX_SEQUENCE]);
+    return hb_ops_rope(l->e->t, x, own * a->head_dim / 2 * 8, name);
 }
 
 static void replace(struct hb_tape *t, uint32_t *value, uint32_t by)
@@ -72,8 +73,17 @@ static uint32_t run_attention(struct hb_titan_layer *l, uint32_t x, struct hb_ke
         replace(t, &k, hb_ops_repeat(t, k, times, own == 1, "k repeated"));
         replace(t, &v, hb_ops_repeat(t, v, times, own == 1, "v repeated"));
     }
-    uint32_t o = hb_ops_sdpa(
-        t, (struct hb_sdpa){q, k, v, l->e->tokens, a->heads / l->e->ways, a->head_dim, kept});
+    const struct hb_sharding *s = &l->e->spec->sharding;
+    uint32_t o = hb_ops_sdpa(t, (struct hb_sdpa){.q = q,
+                                                 .k = k,
+                                                 .v = v,
+                                                 .rows = l->e->tokens,
+                                                 .heads = a->heads / l->e->ways,
+                                                 .width = a->head_dim,
+                                                 .kept = kept,
+                                                 .ways = l->e->spec->mesh[HB_AX_SEQUENCE],
+                                                 .gathers = s->sequence_kind == HB_SEQ_ALL_GATHER,
+                                                 .balanced = s->sequence_balance});
     uint32_t out = hb_ops_linear(t, o, linear(l, HB_TITAN_W_O, "attention projected", kept));
     if (l->e->ways > 1) {
         uint32_t part = hb_ops_scatter(t, out, l->e->ways, kept);

@@ -73,10 +73,13 @@ static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron, bo
 /* plain: without FSDP, one device or copies. */
 static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool experts)
 {
-    int64_t fsdp = plain ? 1 : 2 * torch_power(rng, 4);
+    int64_t sequence = plain || torch_chance(rng, 60) ? 1 : 2 * torch_power(rng, 3);
+    int64_t fsdp = plain                      ? 1
+                   : sequence > 1 && !experts ? torch_power(rng, 4)
+                                              : 2 * torch_power(rng, 4);
     int64_t tensor = plain || experts ? 1 : torch_power(rng, 3);
     int64_t expert = experts ? torch_power(rng, 3) : 1;
-    int64_t sequence = plain ? 1 : torch_power(rng, 1), accumulate = hb_rng_range(rng, 1, 4);
+    int64_t accumulate = hb_rng_range(rng, 1, 4);
     int64_t data = torch_power(rng, plain ? 3 : 1);
     hb_str_addf(s,
                 "batch: {global: %lld, seq: %lld, accumulate: %lld}\n"
@@ -87,10 +90,11 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool e
     hb_str_addf(
         s,
         "sharding: {dense_over_expert: %s, residual_over_tensor: %s, states_over_sequence: %s, "
-        "reshard_after_forward: %s, reshard_ranks: %s}\n",
+        "reshard_after_forward: %s, reshard_ranks: %s, sequence_kind: %s, sequence_balance: %s}\n",
         expert > 1 ? "true" : "false", tensor > 1 ? "true" : "false",
         sequence > 1 ? "true" : "false", TORCH_ONE_OF(rng, "true", "true", "false"),
-        plain || experts ? "0" : TORCH_ONE_OF(rng, "0", "0", "0", "2", "4"));
+        plain || experts ? "0" : TORCH_ONE_OF(rng, "0", "0", "0", "2", "4"),
+        TORCH_ONE_OF(rng, "ring", "all_gather"), TORCH_ONE_OF(rng, "true", "false"));
     hb_str_addf(s, "remat: {policy: %s, every: %lld}\n",
                 plain && torch_chance(rng, 15)
                     ? "names, save: [], offload: [layer_in]"

@@ -339,6 +339,46 @@ static void shards_on_the_host(void **state)
     assert_true(m.peak_bytes < peak(keys[1]));
 }
 
+/* The largest storage of a name; 0: there is none. */
+static int64_t largest(const struct hb_program *p, const char *name)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        if (hb_str_ends(p->bufs[i].name, name) && p->bufs[i].bytes > bytes)
+            bytes = p->bufs[i].bytes;
+    return bytes;
+}
+
+/* States are split over the ranks of a sequence as over those of fsdp. Attention gathers keys and
+ * values of all ranks at once, or takes them from one rank after another. */
+static void sequences_that_ranks_share(void **state)
+{
+    (void)state;
+    static const char all[] =
+        "mesh: {fsdp: 1, sequence: 8}\nbatch: {global: 1, seq: 32768}\nremat: {policy: full}\n"
+        "loss: {kernel: linear}\nsharding: {states_over_sequence: true, sequence_kind: all_gather, "
+        "sequence_balance: true}\n";
+    static const char ring[] =
+        "mesh: {fsdp: 1, sequence: 8}\nbatch: {global: 1, seq: 32768}\nremat: {policy: full}\n"
+        "loss: {kernel: linear}\nsharding: {states_over_sequence: true, sequence_balance: true}\n";
+    static const char alone[] = "mesh: {fsdp: 8}\nbatch: {global: 8, seq: 4096}\n"
+                                "remat: {policy: full}\nloss: {kernel: linear}\n";
+    const int64_t own = 4096 * 1024 * 2; /* heads are repeated before */
+    struct hb_program p;
+    struct hb_memory m = run_keys(all, &p);
+    assert_int_equal(largest(&p, "k and v of all ranks"), 8 * 2 * own);
+    assert_int_equal(largest(&p, "merged output in f32"), 2 * own);
+    assert_int_equal(largest(&p, "gradients of k and v received"), 4 * own);
+    struct hb_memory turns = run_keys(ring, &p);
+    assert_int_equal(largest(&p, "k and v of all ranks"), 0);
+    assert_int_equal(largest(&p, "k and v of the next rank"), 2 * own);
+    struct hb_memory none = run_keys(alone, &p);
+    assert_int_equal(largest(&p, "merged output in f32"), 0);
+    assert_true(none.peak_bytes < turns.peak_bytes);
+    assert_true(turns.peak_bytes < m.peak_bytes);
+    assert_int_equal(m.category_bytes[HB_CAT_OPTIMIZER], none.category_bytes[HB_CAT_OPTIMIZER]);
+}
+
 /* A name that is kept holds the logits of a step until the next one's are made. */
 static void logits_that_are_held(void **state)
 {
@@ -387,6 +427,9 @@ static void what_is_not_known_is_refused(void **state)
         "mesh: {data: 4, tensor: 2}\nprecision: {params: bf16, grads: params}\n",
         "mesh: {fsdp: 4, pipeline: 2}\npipeline: {microbatches: 2}\n",
         "mesh: {fsdp: 4, expert: 2}\n",
+        "mesh: {fsdp: 4, sequence: 2}\n",
+        "mesh: {fsdp: 4, sequence: 2}\nsharding: {states_over_sequence: true, sequence_kind: "
+        "all_to_all}\n",
         "mesh: {fsdp: 4, tensor: 2}\n",
         "optimizer: {name: muon}\n",
         "optimizer: {offload: pinned_host}\n",
@@ -429,6 +472,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(states_in_eight_bits, start, end),
         cmocka_unit_test_setup_teardown(inputs_go_to_the_host, start, end),
         cmocka_unit_test_setup_teardown(shards_on_the_host, start, end),
+        cmocka_unit_test_setup_teardown(sequences_that_ranks_share, start, end),
         cmocka_unit_test_setup_teardown(logits_that_are_held, start, end),
         cmocka_unit_test_setup_teardown(blocks_above_a_size_are_not_split, start, end),
         cmocka_unit_test_setup_teardown(what_is_not_known_is_refused, start, end),
