@@ -316,8 +316,12 @@ static bool explain(const struct options *o, const struct hb_plan_ask *ask,
 {
     sigset_t before;
     bool made = true;
-    if (a->plan->status == HB_PLAN_LIMIT)
+    if (a->plan->found)
+        a->faster = hb_advise_best_faster(ask->env, a->spec, ask->device, ask->budget_bytes);
+    if (a->plan->status == HB_PLAN_LIMIT) {
+        a->advice = a->plan->found ? NULL : hb_advise_best_freer(ask->env, ask->spec, ask->device);
         return true;
+    }
     a->near = a->plan->node_count > LARGE_SPACE_NODES || a->plan->counts.left > 0;
     hb_interrupt_hold(ask->env, &before);
     if (a->plan->found && o->prices)

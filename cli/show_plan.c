@@ -273,6 +273,8 @@ static void show_time(const struct page *g)
         comma = "; ";
     }
     fprintf(g->out, "\n  binds       %s\n", what_binds(g));
+    if (g->a->faster)
+        fprintf(g->out, "  beyond      outside of what was searched, %s\n", g->a->faster);
 }
 
 /* Of the plan's step, against the best that fills the budget. */
@@ -485,10 +487,17 @@ static void show_largest(const struct page *g)
                 size_text(g, m->at_peak[i].bytes));
 }
 
+static void show_freer(const struct page *g)
+{
+    if (g->a->advice)
+        fprintf(g->out, "Of the step as the file has it, most is freed by %s.\n", g->a->advice);
+}
+
 static void show_cut_off(const struct page *g)
 {
     fprintf(g->out, "no plan yet in %s: the search was cut off (--seconds, or Ctrl-C)\n",
             size_text(g, g->a->ask->whole_bytes));
+    show_freer(g);
 }
 
 static void show_infeasible(const struct page *g)
@@ -500,8 +509,7 @@ static void show_infeasible(const struct page *g)
                 time_text(g, g->a->bare->step_ns), size_text(g, g->a->bare->peak_bytes));
     if (!g->a->result) {
         fprintf(g->out, "\nWhat needs least was not found by the end of the search (--seconds).\n");
-        if (g->a->advice)
-            fprintf(g->out, "Of the step as the file has it, most is freed by %s.\n", g->a->advice);
+        show_freer(g);
         return;
     }
     fprintf(g->out, "\nSmallest peak: %s%s, %s too much, with\n",

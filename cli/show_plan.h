@@ -29,6 +29,7 @@ struct hb_plan_answer {
     const struct hb_spec *asked;        /* the input: ask->spec is what a program makes of it */
     const struct hb_node *written;      /* the input before its defaults */
     const char *advice;                 /* the change outside the space that frees most; null */
+    const char *faster; /* ... that makes the plan's step half as long at least; null: none */
     /* What 1, 2, 4 ... GiB more would buy: values of the objective; 0: not asked. */
     struct hb_price_row {
         int64_t more_bytes;

@@ -75,8 +75,10 @@ static void put_counts(struct hb_json *j, const struct hb_plan *p)
 
 static void put_infeasible(struct hb_json *j, struct hb_env *env, const struct hb_plan_answer *a)
 {
-    if (!a->result)
+    if (!a->result) {
+        hb_json_put_text(j, "advice", a->advice);
         return;
+    }
     hb_json_put_int(j, "smallest_peak_bytes", a->result->memory.peak_bytes);
     hb_json_key(j, "smallest_plan");
     hb_json_node(j, hb_schema_emit(env->arena, a->spec, true));
@@ -101,6 +103,8 @@ static void put_found(struct hb_json *j, struct hb_env *env, const struct hb_pla
     hb_json_node(j, hb_schema_emit(env->arena, a->spec, true));
     hb_json_key(j, "prediction");
     hb_show_json(j, env->arena, a->result, false, NULL, NULL);
+    if (a->faster)
+        hb_json_put_text(j, "faster", a->faster);
     hb_json_key(j, "alternatives");
     hb_json_array(j);
     for (uint32_t i = 0; i < a->plan->alternative_count; i++)

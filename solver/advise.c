@@ -185,3 +185,48 @@ const char *hb_advise_best_freer(struct hb_env *env, const struct hb_spec *spec,
         }
     return NULL;
 }
+
+/* With a knob turned, in so many microbatches and fewer: what it frees may be worth that. Returns
+ * the words of the fastest within the budget that takes no longer than *least_ns, which it becomes;
+ * null: none. */
+static const char *turn_faster(struct advise *a, uint32_t knob, int64_t budget_bytes,
+                               int64_t *least_ns)
+{
+    struct hb_turn t = open_turn(a->scratch, a->spec);
+    const char *words = NULL, *why = a->levers[knob].turn(&t);
+    int64_t accumulate = t.s->batch.accumulate;
+    for (; !why && t.s->batch.accumulate >= 1; t.s->batch.accumulate /= 2) {
+        char size[HB_SIZE_TEXT], time[HB_SIZE_TEXT];
+        struct measure m;
+        if (!run_turned(a, t.s, &m, &why) || m.peak_bytes > budget_bytes)
+            break;
+        if (m.step_ns > *least_ns)
+            continue;
+        *least_ns = m.step_ns;
+        bool fewer = t.s->batch.accumulate < accumulate;
+        words = hb_arena_printf(a->env->arena, "%s%s: %s a step, peak %s", t.name,
+                                fewer ? hb_arena_printf(a->scratch, ", batch.accumulate = %lld",
+                                                        (long long)t.s->batch.accumulate)
+                                      : "",
+                                hb_time_print(m.step_ns, time), hb_size_print(m.peak_bytes, size));
+    }
+    return words;
+}
+
+const char *hb_advise_best_faster(struct hb_env *env, const struct hb_spec *spec,
+                                  const struct hb_device *device, int64_t budget_bytes)
+{
+    struct advise a = {.env = env, .scratch = hb_arena_new(), .spec = spec, .device = device};
+    const char *why, *words = NULL;
+    a.levers = hb_levers_of(spec, &a.count);
+    bool ok = run_turned(&a, spec, &a.base, &why);
+    int64_t least_ns = ok ? a.base.step_ns / 2 : 0;
+    for (uint32_t i = 0; i < a.count && ok; i++) {
+        struct hb_arena_mark mark = hb_arena_mark(a.scratch);
+        const char *own = a.levers[i].outside ? turn_faster(&a, i, budget_bytes, &least_ns) : NULL;
+        words = own ? own : words;
+        hb_arena_rewind(a.scratch, mark);
+    }
+    hb_arena_free(a.scratch);
+    return words;
+}

@@ -41,5 +41,9 @@ bool hb_advise_find(struct hb_env *env, const struct hb_spec *spec, const struct
 /* Of the knobs that plan does not search, the one that frees most, in words; null: none frees. */
 const char *hb_advise_best_freer(struct hb_env *env, const struct hb_spec *spec,
                                  const struct hb_device *device);
+/* Of the same knobs the one that makes the step shortest, in words, with as many microbatches or
+ * fewer, where it is half as long at most and the peak within the budget; null: none does. */
+const char *hb_advise_best_faster(struct hb_env *env, const struct hb_spec *spec,
+                                  const struct hb_device *device, int64_t budget_bytes);
 
 #endif

@@ -157,7 +157,9 @@ static bool bound_program(struct hb_arena *scratch, const struct hb_spec *cell_s
     int64_t fixed = fixed_bytes(scratch, &p, live, count);
     out->fixed_bytes = fixed - hb_lend_room(scratch, &p, INT32_MAX);
     out->state_bytes = state_bytes(&p, live, count);
-    out->live_bytes = hb_larger(fixed, hb_add_sat(out->fixed_bytes, gradients));
+    int64_t works_in = hb_segment_scratch_bytes(scratch, &p, cell_spec->batch.accumulate > 1);
+    int64_t beside = hb_larger(gradients, works_in);
+    out->live_bytes = hb_larger(fixed, hb_add_sat(out->fixed_bytes, beside));
     *out_logits = logits_at_once(scratch, &p, live, count);
     return true;
 }
@@ -338,5 +340,6 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
     }
     out->live_bytes = hb_larger(out->fixed_bytes, out->live_bytes - s.lent_bytes);
     out->fixed_bytes -= s.lent_bytes;
+    out->live_bytes = hb_larger(out->live_bytes, hb_add_sat(out->fixed_bytes, s.scratch_bytes));
     return true;
 }

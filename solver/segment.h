@@ -69,6 +69,7 @@ struct hb_segment {
     bool *admits;  /* by steps: so many make a loop, cut as the spec asks for; by no means 1 */
     int64_t fixed[HB_BYTES_KINDS]; /* of the ends */
     int64_t lent_bytes;            /* of a floor: temporaries that outputs may hold (lend.h) */
+    int64_t scratch_bytes;         /* of a floor: hb_segment_scratch_bytes */
     int64_t *live[HB_BYTES_KINDS]; /* of the ends, by slot */
     int64_t bound_ns[HB_BOUNDS];
     const struct hb_timed *timed; /* for replay.h; null: bytes only */
@@ -133,5 +134,9 @@ bool hb_segment_lower_merged(struct hb_arena *arena, const struct hb_spec *spec,
                              struct hb_program *out);
 /* By op of a program with that policy: others may do without it. */
 bool *hb_segment_optional_ops(struct hb_arena *arena, const struct hb_program *p);
+/* The most that one of the other ops works in, with the gradients that are there all through the
+ * loop over microbatches around it, where there is one. */
+int64_t hb_segment_scratch_bytes(struct hb_arena *arena, const struct hb_program *p,
+                                 bool accumulates);
 
 #endif

@@ -166,6 +166,7 @@ static bool check_form(struct hb_building *w)
         at++;
     }
     w->s->lent_bytes = hb_lend_room(w->arena, &p, INT32_MAX);
+    w->s->scratch_bytes = hb_segment_scratch_bytes(w->arena, &p, w->spec->batch.accumulate > 1);
     return at == p.op_count;
 }
 

@@ -2,7 +2,9 @@
  * see segment.h. */
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/size.h"
 #include "base/str.h"
+#include "sim/engine/live.h"
 #include "sim/ir/lower.h"
 #include "solver/segment.h"
 
@@ -107,6 +109,67 @@ bool *hb_segment_optional_ops(struct hb_arena *arena, const struct hb_program *p
         optional[i] = (op->loop != HB_NONE && copy) || (again && !is_first_weight_gather(p, i));
     }
     return optional;
+}
+
+static bool is_scratch(const struct hb_program *p, uint32_t buf)
+{
+    const struct hb_buf *b = &p->bufs[buf];
+    return b->category == HB_CAT_WORKING && b->space == HB_SPACE_HBM && b->alias_of == HB_NONE &&
+           hb_str_ends(b->name, ", scratch");
+}
+
+static int64_t op_scratch_bytes(const struct hb_program *p, const struct hb_op *op)
+{
+    int64_t sum = 0;
+    for (uint32_t w = 0; w < op->write_count; w++) {
+        uint32_t buf = p->refs[op->refs_at + op->read_count + w];
+        sum = is_scratch(p, buf) ? hb_add_sat(sum, p->bufs[buf].bytes) : sum;
+    }
+    return sum;
+}
+
+/* Neither arguments nor outputs. */
+static int64_t gradients_around(const struct hb_program *p, const struct hb_live *live,
+                                uint32_t count, const struct hb_loop *loop)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hb_buf *b = &p->bufs[live[i].buf];
+        if (b->category == HB_CAT_GRADIENTS && b->space == HB_SPACE_HBM && live[i].start >= 0 &&
+            live[i].start < (int64_t)loop->first_op && live[i].end >= (int64_t)loop->end_op &&
+            live[i].end < (int64_t)p->op_count)
+            sum = hb_add_sat(sum, live[i].bytes);
+    }
+    return sum;
+}
+
+static uint32_t outermost(const struct hb_program *p, uint32_t loop)
+{
+    while (loop != HB_NONE && p->loops[loop].parent != HB_NONE)
+        loop = p->loops[loop].parent;
+    return loop;
+}
+
+int64_t hb_segment_scratch_bytes(struct hb_arena *arena, const struct hb_program *p,
+                                 bool accumulates)
+{
+    const bool *optional = hb_segment_optional_ops(arena, p);
+    struct hb_live *live = NULL;
+    uint32_t count = 0;
+    int64_t most = 0;
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        const struct hb_op *op = &p->ops[i];
+        int64_t own = optional[i] ? 0 : op_scratch_bytes(p, op);
+        if (own == 0)
+            continue;
+        uint32_t loop = accumulates ? outermost(p, op->loop) : HB_NONE;
+        if (loop != HB_NONE && !live)
+            count = hb_live_find(arena, p, &live);
+        if (loop != HB_NONE)
+            own = hb_add_sat(own, gradients_around(p, live, count, &p->loops[loop]));
+        most = hb_larger(most, own);
+    }
+    return most;
 }
 
 /* --- pricing --- */

@@ -141,11 +141,24 @@ plan:
 END
 expect 1 hbmsim plan "$work/spacious.yaml" --seconds 1
 out_has 'no plan yet in 59.33 GiB: the search was cut off (--seconds, or Ctrl-C)'
+out_has 'Of the step as the file has it, most is freed by '
 expect 1 timeout --preserve-status -s INT 2 "$HBMSIM" plan "$work/spacious.yaml" --json
 out_has '"status": "limit"'
 out_has '"gap": null'
 ok 'it ended soon' awk -v took="$(number seconds)" 'BEGIN { exit !(took < 20) }'
 expect 2 hbmsim plan "$work/small.yaml" --objective speed
+
+# XLA:GPU spreads ragged products over all experts: no policy does without that, so that none is run
+# where it is too much; where it fits, the plan says what would be faster.
+sed 's/mlp: {d_ff: 2048}/moe: {experts: 16, top_k: 2, d_ff: 1024}/; s/tpu-v5p/nvidia-h100/' \
+    tests/cli/small.yaml >"$work/ragged.yaml"
+expect 1 hbmsim plan "$work/ragged.yaml" --margin none --budget 1GiB
+out_has '0 configurations priced, 0 run (0 cut for their packed peak)'
+out_has 'most is freed by moe.dispatch = einsum ('
+expect 0 hbmsim plan "$work/ragged.yaml" --margin none --budget 2GiB
+out_has '  beyond      outside of what was searched, moe.dispatch = einsum'
+expect 0 hbmsim plan "$work/ragged.yaml" --margin none --budget 2GiB --json
+out_has '"faster": "moe.dispatch = einsum'
 
 # A mesh that is searched need not divide the batch as it is written; one that stays has to.
 sed 's/global: 16/global: 18/' "$work/small.yaml" >"$work/odd.yaml"
