@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "sim/engine/interval.h"
 #include "sim/ir/lower.h"
@@ -215,11 +216,64 @@ static void open_segment(struct hb_search *s, uint32_t index, const struct hb_sp
         solve_cell(s, index, spec, segment);
 }
 
+/* What is known of a node's nested scans in so many outer steps; made where there is nothing. */
+static struct hb_nested_out *nested_out(struct hb_search *s, struct hb_search_node *node,
+                                        int64_t outer)
+{
+    for (uint32_t i = 0; i < node->nested_count; i++)
+        if (node->nested[i].outer == outer)
+            return &node->nested[i];
+    node->nested = hb_grow(s->arena, node->nested, node->nested_count, &node->nested_cap,
+                           sizeof *node->nested);
+    node->nested[node->nested_count] = (struct hb_nested_out){.outer = outer};
+    return &node->nested[node->nested_count++];
+}
+
+/* Whether a nested scan's layers alone, with what is fixed in the node's leanest cells, take too
+ * long or too much under every policy of the menus: then so do those of as many outer steps within
+ * no more, whatever the chunks and the place. */
+static bool is_nested_out(struct hb_search *s, const struct hb_open_cell *o)
+{
+    struct hb_search_node *node = &s->nodes[o->node];
+    struct hb_cell cell = s->plan->space.cells[o->cell];
+    struct hb_spec spec;
+    struct hb_floor floor;
+    if (cell.form != HB_FORM_NESTED || hb_search_by_memory(s) || s->filling)
+        return false;
+    hb_search_cell_spec(s, o->cell, &spec);
+    struct hb_peak_limits peaks = hb_search_peaks(s, o->cell, &spec);
+    int64_t most_bytes = hb_larger(peaks.most_bytes, peaks.away_bytes);
+    struct hb_nested_out *known = nested_out(s, node, cell.outer);
+    if (most_bytes <= known->most_bytes)
+        return known->out;
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    hb_nodes_floor_spec(s, node, &spec);
+    known->most_bytes = most_bytes;
+    known->out = hb_bound_node(s->scratch, &spec, s->ask->device, &floor);
+    if (known->out) {
+        cell.loss_chunks = 1;
+        cell.optimizer_offload = HB_PLACE_NONE;
+        hb_space_cell_spec(s->plan->space.base, &cell, &spec);
+        struct hb_layers_ask ask = hb_search_layers_ask(s, o->cell, &spec, peaks);
+        ask.fixed_bytes = floor.fixed_bytes;
+        int64_t layers_ns = hb_bound_layers(s->scratch, &ask);
+        known->out = layers_ns == INT64_MAX || layers_ns > ask.most_ns;
+    }
+    hb_arena_rewind(s->scratch, mark);
+    s->plan->counts.layer_bounds++;
+    hb_search_spend(s, HB_EFFORT_LAYERS);
+    return known->out;
+}
+
 void hb_cells_open(struct hb_search *s, uint32_t index)
 {
     if (raise_cell(s, index))
         return;
     const struct hb_open_cell *o = &s->open[index];
+    if (is_nested_out(s, o)) { /* nothing of it is within the limits and below the plan */
+        hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
+        return;
+    }
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
     struct hb_segment segment;

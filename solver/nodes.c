@@ -114,6 +114,7 @@ void hb_nodes_restart(struct hb_search *s)
             measure_node(s, node);
         node->stage = node->stage > 0 ? 1 : 0;
         node->layers_ns = 0;
+        node->nested_count = 0;
         memset(node->turns_ns, 0, sizeof node->turns_ns);
         node->value = s->ask->above ? node->value : node->floor_value;
         for (uint32_t k = node->first; k < node->end; k++)

@@ -275,17 +275,25 @@ static bool try_pieces(struct polish *p, const struct piece *pieces, uint32_t co
     return true;
 }
 
+/* Of a run: fewer make no loop, and what is known of scans says nothing of them (sized.h). */
+static int32_t least_steps(const struct polish *p)
+{
+    int64_t unrolled = p->spec.stack.unroll;
+    return unrolled >= LEAST_STEPS ? (int32_t)unrolled + 1 : LEAST_STEPS;
+}
+
 /* Steps from one run of a block to the next, or back. */
 static bool try_shifts(struct polish *p)
 {
     static const int32_t by[] = {1, -1, 2, -2, 4, -4};
+    int32_t least = least_steps(p);
     struct piece pieces[HB_PARTS_MAX];
     uint32_t count = list_pieces(p, pieces);
     for (uint32_t i = 0; i + 1 < count; i++)
         for (size_t k = 0; k < sizeof by / sizeof by[0]; k++) {
             struct piece *one = &pieces[i], *other = &pieces[i + 1];
-            if (one->block != other->block || one->steps + by[k] < LEAST_STEPS ||
-                other->steps - by[k] < LEAST_STEPS)
+            if (one->block != other->block || one->steps + by[k] < least ||
+                other->steps - by[k] < least)
                 continue;
             one->steps += by[k];
             other->steps -= by[k];
@@ -322,7 +330,8 @@ static bool try_tensors(struct polish *p, uint32_t run, bool ends)
     uint32_t count = list_pieces(p, pieces), block = pieces[run].block;
     struct hb_remat own =
         as_names(&pieces[run].remat, hb_menu_tensors(&p->spec.model.blocks[block]));
-    int32_t steps = pieces[run].steps, some[] = {LEAST_STEPS, steps / 4, steps / 2};
+    int32_t steps = pieces[run].steps, least = least_steps(p);
+    int32_t some[] = {least, steps / 4, steps / 2};
     uint32_t made = is_free(p, block) ? list_moves(p, block, &own, moves) : 0;
     for (uint32_t k = 0; k < made && !is_over(p); k++) {
         struct hb_remat r = moved(own, moves[k]);
@@ -332,7 +341,7 @@ static bool try_tensors(struct polish *p, uint32_t run, bool ends)
         if (!ends && try_pieces(p, pieces, count))
             return true;
         for (int i = 0; i < 6 && ends; i++)
-            if (some[i / 2] > 0 && some[i / 2] < steps &&
+            if (some[i / 2] >= least && steps - some[i / 2] >= least &&
                 (i < 2 || some[i / 2] > some[i / 2 - 1]) && try_end(p, run, i % 2, some[i / 2], &r))
                 return true;
     }

@@ -18,12 +18,22 @@ struct hb_node_floor {
     bool refused; /* sizes beyond the range */
 };
 
+/* Of a node's nested scans in so many outer steps: nothing of them may fit in most_bytes and be
+ * below what was the best then. */
+struct hb_nested_out {
+    int64_t outer;
+    int64_t most_bytes; /* 0: not looked at */
+    bool out;
+};
+
 /* Cells that stand together: they differ in chunks, form and place only. */
 struct hb_search_node {
     uint32_t first;
     uint32_t end;
     struct hb_node_floor *floors; /* those that were asked for; whatever the policies and budget */
     uint32_t floor_count, floor_cap;
+    struct hb_nested_out *nested;
+    uint32_t nested_count, nested_cap;
     int64_t loops_ns; /* its layers' loops on the busiest stream */
     int64_t forward_ns;
     int64_t links_ns;    /* all that its layers move over links, at least */

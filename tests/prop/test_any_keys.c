@@ -163,8 +163,9 @@ static uint32_t draw_runs(struct hb_rng *rng, const struct hb_spec *spec,
         uint32_t policy = (uint32_t)turn;
         if (turn >= POLICIES || policy >= menus[i].count)
             policy = (uint32_t)hb_rng_range(rng, 0, menus[i].count - 1);
-        if (may_split && steps > 3 && policy + 1 < menus[i].count) {
-            int32_t first = (int32_t)hb_rng_range(rng, 2, steps - 2);
+        int32_t least = spec->stack.unroll < 2 ? 2 : (int32_t)spec->stack.unroll + 1;
+        if (may_split && steps >= 2 * least && policy + 1 < menus[i].count) {
+            int32_t first = (int32_t)hb_rng_range(rng, least, steps - least);
             runs[count++] = (struct hb_run){(uint32_t)i, policy++, first};
             steps -= first;
         }
