@@ -219,7 +219,7 @@ static int read_dropped(struct hb_env *env, const struct hb_work *work)
     start[len] = '\0';
     if (hb_pickle_is(start, len))
         return read_log(env);
-    if (strstr(start, "HloModule"))
+    if (strstr(start, "HloModule") || memcmp(start, "\x1f\x8b", 2) == 0) /* gzip */
         return read_hlo(env);
     hb_diag_init(&quiet, env->arena);
     env->diag = &quiet;

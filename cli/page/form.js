@@ -200,7 +200,7 @@ export function showForm(whole) {
 
 /** Marks the keys that a message names; the first is brought into sight where focus is elsewhere. */
 export function markErrors(text) {
-  const named = new Set([...(text ?? "").matchAll(/([a-z_]+(?:\.[a-z_]+)*):/g)].map((m) => m[1]));
+  const named = new Set([...(text ?? "").matchAll(/([a-z_][a-z_0-9]*(?:\.[a-z_0-9]+)*):/g)].map((m) => m[1]));
   for (const [path, { node }] of rows) {
     if (named.has(path)) node.setAttribute("aria-invalid", "true");
     else node.removeAttribute("aria-invalid");

@@ -9,6 +9,7 @@ const work = latest();
 const axes = { x: null, y: null };
 let picture = null; // the JSON of sweep, once whole
 let drawnFor = "";
+let turn = 0;       // which computation is the last one: one that was ended says nothing more
 
 const defaults = { x: "batch.global", y: "batch.seq" };
 
@@ -127,6 +128,7 @@ async function compute() {
     return;
   }
   drawnFor = keyed();
+  const mine = ++turn;
   const grid = table(x, y);
   byId("map-grid").replaceChildren(grid.node);
   byId("map-stop").disabled = false;
@@ -141,6 +143,7 @@ async function compute() {
       fit += cell.fits ? 1 : 0;
       note.textContent = `${done} of ${total}, ${fit} fit`;
     } });
+    if (mine !== turn) return;
     if (!answer) { note.textContent = `stopped at ${done} of ${total}, ${fit} fit`; return; }
     note.textContent = answer.err ? answer.err.replace(/^-: error: /, "") : `${total} configurations, ${fit} fit; a click on a cell goes there`;
     const best = picture && JSON.parse(picture).best;
@@ -149,7 +152,7 @@ async function compute() {
   } catch (error) {
     note.textContent = error.message;
   } finally {
-    byId("map-stop").disabled = true;
+    if (mine === turn) byId("map-stop").disabled = true;
   }
 }
 
@@ -195,4 +198,8 @@ export function showMap() {
   if (drawnFor !== keyed()) compute();
 }
 
-export const leaveMap = () => work.cancel();
+/** What was not yet computed is when the map is looked at again. */
+export function leaveMap() {
+  if (!byId("map-stop").disabled) drawnFor = "";
+  work.cancel();
+}

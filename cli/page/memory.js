@@ -81,7 +81,7 @@ function showBreakdown(r) {
 let filter = "";
 function showTensors(r) {
   const rows = r.peak.tensors.filter((t) => !filter || `${t.name} ${t.category} ${t.why}`.toLowerCase().includes(filter));
-  byId("tensors").replaceChildren(el("table", { class: "told" }, el("thead", {}, el("tr", {}, el("th", {}, "tensor"), el("th", { class: "n" }, "bytes"), el("th", {}, "why"))),
+  byId("tensors").replaceChildren(el("table", { class: "told", "aria-label": "Tensors at the peak" }, el("thead", {}, el("tr", {}, el("th", {}, "tensor"), el("th", { class: "n" }, "bytes"), el("th", {}, "why"))),
     el("tbody", {}, rows.slice(0, 300).map((t) => el("tr", {},
       el("td", { class: "name" }, el("span", { class: "swatch", title: t.category, style: { background: colour(t.category) } }), ` ${t.name}`),
       el("td", { class: "n" }, bytes(t.bytes)), el("td", { class: "why" }, t.why))))));
@@ -321,7 +321,7 @@ function showMoment(part) {
   const rows = stackRows(m.position, 12);
   byId("moment").replaceChildren(
     el("p", { class: "faint" }, m.text, m.total !== null ? el("b", {}, `  ${bytes(m.total)}`) : null),
-    el("div", { class: "scroll" }, el("table", { class: "told" }, el("thead", {}, el("tr", {}, ["alive then", "bytes", "shape", "from, to", "why"].map((h, i) => el("th", { class: i === 1 ? "n" : null }, h)))),
+    el("div", { class: "scroll" }, el("table", { class: "told", "aria-label": "What is alive at this moment" }, el("thead", {}, el("tr", {}, ["alive then", "bytes", "shape", "from, to", "why"].map((h, i) => el("th", { class: i === 1 ? "n" : null }, h)))),
       el("tbody", {}, rows.map((t) => el("tr", {},
         el("td", { class: "name" }, el("span", { class: "swatch", title: t.category, style: { background: colour(t.category) } }), ` ${t.name}`),
         el("td", { class: "n" }, bytes(t.bytes)), el("td", { class: "line" }, t.shape), el("td", { class: "line" }, t.life), el("td", { class: "why" }, t.why)))))));

@@ -2,7 +2,7 @@
 // what it answers is shown.
 
 import { byId, el, seconds } from "./util.js";
-import { configText, onChange, readAddress, replace, state, writeAddress } from "./state.js";
+import { configText, onChange, readAddress, replace, showBack, state, writeAddress } from "./state.js";
 import { makeForm, markErrors, showForm } from "./form.js";
 import { draw, sentence, showMemory, startMemory } from "./memory.js";
 import { leaveMap, showMap, startMap } from "./map.js";
@@ -160,8 +160,9 @@ async function start() {
   startTools(() => view);
   listenDrops();
   byId("undo").addEventListener("click", () => history.back());
+  byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("results").focus(); }); // the address is the state's
   byId("link").addEventListener("click", copyLink);
-  addEventListener("popstate", () => { if (readAddress()) { replace(state.config, "back"); showTab(); } });
+  addEventListener("popstate", () => { showBack(); if (readAddress()) { replace(state.config, "back"); showTab(); } });
   onChange((who) => { if (who !== "typing") showForm(); update(); });
   writeAddress(false);
   showTab();

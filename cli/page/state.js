@@ -1,5 +1,7 @@
 // The configuration and the view, both in the address: a link holds all, Back goes back.
 
+import { byId } from "./util.js";
+
 export const state = { config: {}, tab: "memory", pinned: null, x: null, y: null };
 
 const listeners = [];
@@ -98,9 +100,12 @@ export function readAddress() {
 /** commit: a step that Back undoes; else the address alone follows. */
 export function writeAddress(commit) {
   const wanted = address();
-  if (wanted === location.hash) return;
-  if (commit) history.pushState(null, "", wanted);
-  else history.replaceState(null, "", wanted);
+  if (commit && wanted !== location.hash) history.pushState({ step: (history.state?.step ?? 0) + 1 }, "", wanted);
+  else history.replaceState(history.state, "", wanted);
+  showBack();
 }
+
+/** Back leads to a configuration, never away from the page. */
+export function showBack() { byId("undo").disabled = !history.state?.step; }
 
 export const configText = (config = state.config) => JSON.stringify(config);

@@ -66,6 +66,7 @@ export async function showLevers() {
   byId("levers-note").textContent = "Pulling each lever…";
   const answer = await levers.run("advise", { body: configText() }).catch((error) => ({ text: "", err: error.message, status: "" }));
   if (!answer) return;
+  if (!answer.status) leversFor = ""; // the server did not answer: asked again
   byId("levers-note").textContent = failed(answer);
   if (answer.text) showAdvice(JSON.parse(answer.text));
 }

@@ -204,7 +204,9 @@ def try_works(s):
     _, out, err, end = s.work("report?seconds=0", config)
     say("a report comes", end == "0" and b"</html>" in out[-200:], err)
     for name, kind in (("examples/import/config.json", b"config import"), ("examples/quickstart/model.yaml", b"config file"),
-                       ("tests/golden/logs/tpu-hbm.log", b"text explain")):
+                       ("tests/golden/logs/tpu-hbm.log", b"text explain"),
+                       ("tests/golden/hlo/cpu_cond.hlo.gz", b"text hlo"),
+                       ("tests/golden/snapshots/step.pickle", b"text explain")):
         with open(name, "rb") as file:
             _, out, err, end = s.work("read", file.read())
         say(f"{name} is read where it is dropped", end == "0" and out.startswith(kind), (end, err, out[:100]))

@@ -204,6 +204,8 @@ static void a_mistake_is_named(void **state)
     assert_string_equal(eval("document.getElementById('key-batch-global').ariaInvalid"), "true");
     change("key-batch-global", "16");
     assert_string_equal(eval("document.getElementById('trouble').hidden"), "true");
+    type_into("key-precision-fp8-gather", "true"); /* a name with a digit */
+    wait_for("document.getElementById('key-precision-fp8-gather').ariaInvalid==='true'");
 }
 
 static void tensors_are_kept_one_by_one(void **state)
@@ -274,6 +276,36 @@ static void the_map_fills_in_and_leads_there(void **state)
     type_into("map-y", "loss.chunks");
     wait_for("document.querySelector('.map caption')?.textContent.includes('loss.chunks')");
     wait_for("document.getElementById('map-note').textContent.includes('a click on a cell')");
+}
+
+/* Who leaves it before it is whole finds it whole when he comes back, not what was there when he
+ * left. */
+static void a_map_that_was_left_goes_on(void **state)
+{
+    NEEDS_BROWSER();
+    load("");
+    eval("['map','levers','map'].forEach(t=>document.getElementById(`tab-${t}`).click())");
+    wait_for("document.getElementById('map-note').textContent.includes('a click on a cell')");
+    assert_string_equal(eval("document.getElementById('map-stop').disabled"), "true");
+    assert_true(eval_number("document.querySelectorAll('.map button.own').length") > 0.5);
+}
+
+/* The page's own Back leads to a configuration or nowhere; the link past the form leaves the
+ * address alone, which is what can be sent. */
+static void the_address_stays(void **state)
+{
+    NEEDS_BROWSER();
+    load("#model.preset=llama3-8b&hardware.device=nvidia-h100&mesh.fsdp=8");
+    assert_string_equal(eval("document.getElementById('undo').disabled"), "true");
+    change("key-batch-global", "64");
+    assert_string_equal(eval("document.getElementById('undo').disabled"), "false");
+    const char *before = eval("location.hash");
+    click("skip");
+    assert_string_equal(eval("location.hash"), before);
+    assert_string_equal(eval("document.activeElement.id"), "results");
+    click("undo");
+    wait_for("document.getElementById('key-batch-global').value===''");
+    assert_string_equal(eval("document.getElementById('undo').disabled"), "true");
 }
 
 static void a_lever_is_tried(void **state)
@@ -528,6 +560,8 @@ int main(void)
         cmocka_unit_test(tensors_are_kept_one_by_one),
         cmocka_unit_test(the_timeline_tells_what_is_there),
         cmocka_unit_test(the_map_fills_in_and_leads_there),
+        cmocka_unit_test(a_map_that_was_left_goes_on),
+        cmocka_unit_test(the_address_stays),
         cmocka_unit_test(a_lever_is_tried),
         cmocka_unit_test(a_plan_is_found_and_taken),
         cmocka_unit_test(two_are_compared),
