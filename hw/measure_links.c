@@ -23,7 +23,7 @@ static bool run_task(void *ctx, int repeats, double *out_ns)
     return t->r->p->ops->together(t->r->p, &t->what, repeats, out_ns);
 }
 
-static bool measure(struct hb_run *r, int what, int64_t bytes, double *out_ns)
+static bool measure(struct hb_run *r, enum hb_together_kind what, int64_t bytes, double *out_ns)
 {
     struct together_task t = {.r = r};
     struct hb_sample s;
@@ -77,7 +77,7 @@ static void measure_curve(struct hb_run *r, int devices)
 static void say_others(struct hb_run *r, int devices)
 {
     static const struct {
-        int what;
+        enum hb_together_kind what;
         enum hb_collective model;
         const char *name;
     } others[] = {

@@ -92,16 +92,18 @@ struct hb_health {
 /* What all devices of the host do at once: bytes of each as hb_link_collective_ns has them (the
  * whole tensor; of PERMUTE and of copies what one device sends). PEER is one copy from one to the
  * next. */
+enum hb_together_kind {
+    HB_TOGETHER_ALL_GATHER,
+    HB_TOGETHER_REDUCE_SCATTER,
+    HB_TOGETHER_ALL_TO_ALL,
+    HB_TOGETHER_PERMUTE,
+    HB_TOGETHER_PEER, /* copies from here on */
+    HB_TOGETHER_UP,
+    HB_TOGETHER_DOWN
+};
+
 struct hb_together {
-    enum {
-        HB_TOGETHER_ALL_GATHER,
-        HB_TOGETHER_REDUCE_SCATTER,
-        HB_TOGETHER_ALL_TO_ALL,
-        HB_TOGETHER_PERMUTE,
-        HB_TOGETHER_PEER, /* copies from here on */
-        HB_TOGETHER_UP,
-        HB_TOGETHER_DOWN
-    } what;
+    enum hb_together_kind what;
     int64_t bytes;
 };
 
