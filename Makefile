@@ -85,15 +85,15 @@ $(B)/places: FORCE
 $(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(OPT) $(SHARED) -MMD -MP -c -o $@ $<
-$(B)/tests/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(B)/libhbmsim.a
+$(B)/tests/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(B)/libhbmsim.a $(wildcard tests/prop/*.h)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(PLACES) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(PLACES) $(CFLAGS) -o $@ $(filter-out %.h,$^) $(LDFLAGS) $(LIBS)
 $(B)/tests/%: tests/%.c $(B)/libhbmsim.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PLACES) $(CFLAGS) -MMD -MP -o $@ $< $(B)/libhbmsim.a $(LDFLAGS) -lcmocka $(LIBS)
-$(B)/libfuzzer/%: tests/fuzz/fuzz_%.c $(B)/libhbmsim.a
+$(B)/libfuzzer/%: tests/fuzz/fuzz_%.c $(B)/libhbmsim.a $(wildcard tests/prop/*.h)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(PLACES) $(CFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDFLAGS) $(LIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(PLACES) $(CFLAGS) -fsanitize=fuzzer -o $@ $(filter-out %.h,$^) $(LDFLAGS) $(LIBS)
 $(B)/fail.so: tests/torture/fail.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -D_GNU_SOURCE -fPIC -shared -o $@ $< -ldl
