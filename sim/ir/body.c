@@ -251,8 +251,10 @@ static void make_outputs(struct hb_body *b, const struct hb_step_op *s, uint32_t
 static void turn_gathered(struct hb_body *b, uint32_t leaf)
 {
     struct hb_lower *lo = b->lo;
+    if (leaf == HB_NONE || lo->gather_form != HB_GATHER_LATE || lo->phase == HB_PHASE_FORWARD)
+        return;
     uint32_t from = lo->leaves[leaf].gathered;
-    if (lo->gather_form != HB_GATHER_LATE || lo->phase == HB_PHASE_FORWARD || from == HB_NONE)
+    if (from == HB_NONE)
         return;
     uint32_t copy = hb_temp(lo, hb_name(lo, lo->leaves[leaf].name, ", gathered and turned"),
                             HB_CAT_COMMUNICATION, hb_buf_shape(lo, from));
