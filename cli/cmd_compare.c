@@ -109,16 +109,31 @@ static void add_leaves(struct answer *a, int side, const char *path, const struc
                    n);
 }
 
+static bool has_leaf(const struct rows *rows, const char *key)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < rows->count && !has; i++)
+        has = hb_str_same(rows->items[i].key, key);
+    return has;
+}
+
+/* What is only the default of a section that another side has not (plan, load) is no difference. */
 static void find_keys(struct answer *a)
 {
     uint32_t kept = 0;
-    for (int s = 0; s < a->count; s++)
+    struct answer said = {.env = a->env};
+    for (int s = 0; s < a->count; s++) {
         add_leaves(a, s, "", hb_schema_emit(a->env->arena, &a->sides[s].spec, true));
+        add_leaves(&said, s, "", hb_schema_emit(a->env->arena, &a->sides[s].spec, false));
+    }
     for (uint32_t i = 0; i < a->keys.count; i++) {
-        bool differs = false;
-        for (int s = 1; s < a->count; s++)
-            differs |= !hb_str_same(a->keys.items[i].values[s], a->keys.items[i].values[0]);
-        if (differs)
+        const struct row *row = &a->keys.items[i];
+        bool differs = false, absent = false;
+        for (int s = 0; s < a->count; s++) {
+            differs |= !hb_str_same(row->values[s], row->values[0]);
+            absent |= !row->values[s][0];
+        }
+        if (differs && (!absent || has_leaf(&said.keys, row->key)))
             a->keys.items[kept++] = a->keys.items[i];
     }
     a->keys.count = kept;
@@ -203,8 +218,9 @@ static bool read_sides(struct hb_env *env, const struct options *o, struct answe
     bool ok = true;
     if (count < 2 || count > MOST_SIDES)
         return hb_error(env->diag, (struct hb_loc){0},
-                        "%u configuration%s; allowed: 2 to %d files, or one with --vary", count,
-                        count == 1 ? "" : "s", MOST_SIDES);
+                        "%u configuration%s; allowed: 2 to %d files, or one with --vary KEY=VALUE "
+                        "(--set is of all of them)",
+                        count, count == 1 ? "" : "s", MOST_SIDES);
     if (o->vary.count && o->files.count > 1)
         return hb_error(env->diag, (struct hb_loc){0}, "--vary is of one file");
     a->sides = hb_arena_alloc(env->arena, count, sizeof *a->sides);

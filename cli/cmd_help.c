@@ -21,14 +21,14 @@ enum { COMPLETION_BASH, COMPLETION_ZSH }; /* as the words of --completion */
 static int explain_model(struct hb_env *env, const char *section)
 {
     const char *near = NULL;
-    if (hb_schema_help(env->out, section, &near))
+    if (hb_schema_help(env->out, env->arena, section, &near))
         return HB_EXIT_YES;
     if (near)
-        hb_error(env->diag, (struct hb_loc){0}, "the input has no section '%s'; did you mean '%s'?",
-                 section, near);
+        hb_error(env->diag, (struct hb_loc){0},
+                 "the input has no section or key '%s'; did you mean '%s'?", section, near);
     else
         hb_error(env->diag, (struct hb_loc){0},
-                 "the input has no section '%s'; 'hbmsim help model' has all", section);
+                 "the input has no section or key '%s'; 'hbmsim help model' has all", section);
     return HB_EXIT_INPUT;
 }
 
@@ -48,7 +48,7 @@ static int explain_topic(struct hb_env *env, const char *topic, const char *sect
         return explain_json(env, section);
     const struct hb_cmd *cmd = hb_help_find(topic);
     const char *near = NULL;
-    if (!cmd && !section && hb_schema_help(env->out, topic, &near))
+    if (!cmd && !section && hb_schema_help(env->out, env->arena, topic, &near))
         return HB_EXIT_YES;
     if (!cmd) {
         hb_help_unknown(env, topic, near);
@@ -104,10 +104,10 @@ static int run(struct hb_env *env, int argc, char **argv)
 
 static const struct hb_opt options[] = {
     {"TOPIC", 0, HB_OPT_OPERAND_MAYBE, NULL,
-     "a command; `model`: the keys of the input file, or one of its sections; `json`: of results",
+     "a command; a section or key of the input file; `model`: all of its keys; `json`: of results",
      NULL, offsetof(struct options, topic), 0, 0},
     {"SECTION", 0, HB_OPT_OPERAND_MAYBE, NULL,
-     "of the input file, as `batch` or `blocks[].moe`; of json: a command", NULL,
+     "of the input file, as `batch`, `blocks[].moe` or `loss.chunks`; of json: a command", NULL,
      offsetof(struct options, section), 0, 0},
     {"json-schema", 0, HB_OPT_FLAG, NULL,
      "with `model`: the input file as a JSON Schema, for editors; with `json`: all results", NULL,

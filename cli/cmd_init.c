@@ -86,7 +86,7 @@ static void add_run(struct hb_env *env, struct hb_str *out, const struct options
     line(out, 1, "optimizer.name", "adamw");
     line(out, 1, "optimizer.clip", "true");
     hb_str_add(out, "mesh:\n");
-    line(out, 1, "mesh.fsdp", number(env, o->devices));
+    line(out, 1, "mesh.fsdp", "rest");
     line(out, 1, "mesh.tensor", "1");
     hb_str_add(out, "remat:\n");
     line(out, 1, "remat.policy", "full");

@@ -88,25 +88,25 @@ static void print_command(struct hb_env *env, const struct hb_cmd *cmd)
     fputs("\n.fi\n.RE\n", env->out);
 }
 
-static void print_input(FILE *to)
+static void print_input(struct hb_env *env)
 {
     const char *near = NULL;
-    hb_schema_help(to, NULL, &near);
+    hb_schema_help(env->out, env->arena, NULL, &near);
 }
 
-static void print_keys(FILE *to)
+static void print_keys(struct hb_env *env)
 {
-    hb_json_keys_text(to, NULL);
+    hb_json_keys_text(env->out, NULL);
 }
 
 /* A section of lines as they are, with minus signs. */
 static void print_list(struct hb_env *env, const char *title, const char *about,
-                       void (*print)(FILE *to))
+                       void (*print)(struct hb_env *env))
 {
     fprintf(env->out, ".SH %s\n", title);
     print_text(env->out, about);
     fputs("\n.PP\n.nf\n.tr -\\-\n", env->out);
-    print(env->out);
+    print(env);
     fputs(".tr --\n.fi\n", env->out);
 }
 

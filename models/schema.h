@@ -79,9 +79,11 @@ uint32_t hb_schema_filled(struct hb_arena *arena, const struct hb_node *written,
 const char *hb_schema_filled_text(struct hb_arena *arena, const struct hb_node *written,
                                   const struct hb_spec *spec);
 
-/* The keys of a section ("batch", "model.blocks[].moe"), or of all with null. False: there is no
- * such section; *out_nearest is one of like spelling, or null. */
-bool hb_schema_help(FILE *out, const char *section, const char **out_nearest);
+/* The keys of a section ("batch", "model.blocks[].moe"), or of all with null; else the keys of that
+ * name ("loss.chunks", "chunks"). False: there is neither; *out_nearest is one of like spelling, or
+ * null. */
+bool hb_schema_help(FILE *out, struct hb_arena *arena, const char *section,
+                    const char **out_nearest);
 /* "xla-tpu", as the key `compiler` says it. */
 const char *hb_compiler_name(enum hb_compiler compiler);
 /* The format as a JSON Schema, an object; its parts, for schemas that refer to it: a member for

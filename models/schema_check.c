@@ -59,7 +59,7 @@ static bool check_devices(struct checker *c)
         fault(c, "mesh",
               "%" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64
               " = %" PRId64 " devices, but hardware.count is %" PRId64
-              "; the product of the axes must be the count",
+              "; the product of the axes must be the count (an axis may be `rest`)",
               m[0], m[1], m[2], m[3], m[4], m[5], product, c->spec->hardware.count);
     return true;
 }

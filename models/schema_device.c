@@ -51,7 +51,7 @@ bool hb_schema_fill_device(struct hb_reading *r, const struct hb_node *root, con
     struct hb_spec *spec = r->spec;
     enum hb_device_kind kind = HB_KIND_CPU;
     bool known = false;
-    bool given = hb_node_find(root, "compiler") != NULL;
+    bool given = hb_node_find(root, "compiler") && spec->compiler != HB_XLA;
     if (!settle_device(r, root, data_dir, &known, &kind))
         return false;
     if (!given)
@@ -63,7 +63,8 @@ bool hb_schema_fill_device(struct hb_reading *r, const struct hb_node *root, con
         return true;
     return hb_error(r->diag, hb_schema_locate(root, "compiler"),
                     "compiler: %s does not compile for hardware.device: %s%s; allowed: %s, or "
-                    "force_compiler: true to simulate it all the same",
+                    "force_compiler: true to simulate it all the same; without compiler it follows "
+                    "the device",
                     hb_compiler_name(spec->compiler), spec->hardware.device,
                     hb_node_find(hb_node_find(root, "hardware"), "device") ? "" : " (the default)",
                     kind == HB_KIND_TPU ? "xla-tpu" : "xla-gpu, torch");

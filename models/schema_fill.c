@@ -2,6 +2,7 @@
  * Runs after every section was read without an error, before the cross-checks. */
 #include "models/schema_key.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -119,14 +120,52 @@ static int64_t mesh_product(const int64_t *mesh)
     return product;
 }
 
-/* Without a mesh all devices are fsdp. */
-static void fill_mesh(struct hb_spec *spec, const struct hb_node *root)
+/* `rest` becomes what the other axes leave of the devices. */
+static bool fill_rest(struct hb_reading *r, const struct hb_node *map)
 {
+    static const char *const names[] = {"data", "fsdp", "tensor", "sequence", "expert", "pipeline"};
+    _Static_assert(sizeof names / sizeof names[0] == HB_AX_COUNT, "a name an axis");
+    int64_t *mesh = r->spec->mesh, count = r->spec->hardware.count;
+    struct hb_scope mesh_scope = {NULL, "mesh", 0};
+    int rest = -1;
+    for (int a = 0; a < HB_AX_COUNT; a++) {
+        if (mesh[a] != HB_KEY_REST)
+            continue;
+        struct hb_scope scope = {&mesh_scope, names[a], 0};
+        struct hb_loc loc = hb_node_find(map, names[a])->loc;
+        if (count == HB_KEY_UNSET)
+            return hb_reading_fail(r, &scope, loc,
+                                   "the rest of how many devices? hardware.count says it");
+        if (rest >= 0)
+            return hb_reading_fail(r, &scope, loc, "rest stands at mesh.%s already", names[rest]);
+        rest = a;
+        mesh[a] = 1;
+    }
+    if (rest < 0)
+        return true;
+    int64_t others = mesh_product(mesh);
+    struct hb_scope scope = {&mesh_scope, names[rest], 0};
+    if (count % others)
+        return hb_reading_fail(r, &scope, hb_node_find(map, names[rest])->loc,
+                               "hardware.count %" PRId64 " is no multiple of the %" PRId64
+                               " devices of the other axes",
+                               count, others);
+    mesh[rest] = count / others;
+    return true;
+}
+
+/* Without a mesh all devices are fsdp. */
+static bool fill_mesh(struct hb_reading *r, const struct hb_node *root)
+{
+    struct hb_spec *spec = r->spec;
     const struct hb_node *mesh = hb_node_find(root, "mesh");
     int64_t devices = spec->hardware.count == HB_KEY_UNSET ? DEFAULT_DEVICES : spec->hardware.count;
     set_if_unset(&spec->mesh[HB_AX_FSDP], mesh && mesh->count ? 1 : devices);
+    if (!fill_rest(r, mesh))
+        return false;
     set_if_unset(&spec->hardware.count, mesh_product(spec->mesh));
     set_if_unset(&spec->sharding.expert_tensor, spec->mesh[HB_AX_TENSOR]);
+    return true;
 }
 
 /* Sequences that are told by device or by tokens. */
@@ -177,8 +216,7 @@ bool hb_schema_fill(struct hb_reading *r, const struct hb_node *root)
         hb_arena_alloc(r->arena, (size_t)spec->model.block_count, sizeof *blocks);
     memcpy(blocks, spec->model.blocks, (size_t)spec->model.block_count * sizeof *blocks);
     spec->model.blocks = blocks;
-    fill_mesh(spec, root);
-    if (!fill_batch(r, root))
+    if (!fill_mesh(r, root) || !fill_batch(r, root))
         return false;
     fill_moments(&spec->optimizer);
     fill_blocks(r, blocks);

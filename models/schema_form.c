@@ -3,22 +3,13 @@
 #include "models/schema.h"
 #include "models/schema_key.h"
 
-static const char *const kind_names[] = {[HB_KEY_INT] = "int",
-                                         [HB_KEY_SIZE] = "size",
-                                         [HB_KEY_REAL] = "real",
-                                         [HB_KEY_BOOL] = "bool",
-                                         [HB_KEY_TEXT] = "text",
-                                         [HB_KEY_ENUM] = "enum",
-                                         [HB_KEY_MASK] = "mask",
-                                         [HB_KEY_INTS] = "ints",
-                                         [HB_KEY_EVEN_INTS] = "even_ints",
-                                         [HB_KEY_ONE_INTS] = "ints",
-                                         [HB_KEY_RANK] = "rank",
-                                         [HB_KEY_MOMENTS] = "moments",
-                                         [HB_KEY_MESHES] = "meshes",
-                                         [HB_KEY_SECTION] = "section",
-                                         [HB_KEY_BLOCKS] = "blocks",
-                                         [HB_KEY_PER_BLOCK] = "per_block"};
+static const char *const kind_names[] = {
+    [HB_KEY_INT] = "int",         [HB_KEY_SIZE] = "size",          [HB_KEY_REAL] = "real",
+    [HB_KEY_BOOL] = "bool",       [HB_KEY_TEXT] = "text",          [HB_KEY_ENUM] = "enum",
+    [HB_KEY_MASK] = "mask",       [HB_KEY_INTS] = "ints",          [HB_KEY_EVEN_INTS] = "even_ints",
+    [HB_KEY_ONE_INTS] = "ints",   [HB_KEY_RANK] = "rank",          [HB_KEY_AXIS] = "int",
+    [HB_KEY_MOMENTS] = "moments", [HB_KEY_MESHES] = "meshes",      [HB_KEY_SECTION] = "section",
+    [HB_KEY_BLOCKS] = "blocks",   [HB_KEY_PER_BLOCK] = "per_block"};
 _Static_assert(sizeof kind_names / sizeof kind_names[0] == HB_KEY_KIND_COUNT, "a name a kind");
 
 static void put_words(struct hb_json *j, const struct hb_word *words)
@@ -42,7 +33,7 @@ static void put_key(struct hb_json *j, const struct hb_key *key)
         hb_json_put_text(j, "section", hb_section(key->section)->path);
     else
         hb_json_put_text(j, "default", key->def);
-    if (key->kind == HB_KEY_INT || key->kind == HB_KEY_REAL) {
+    if (key->kind == HB_KEY_INT || key->kind == HB_KEY_AXIS || key->kind == HB_KEY_REAL) {
         hb_json_put_real(j, "low", key->low);
         hb_json_put_real(j, "high", key->high);
     }

@@ -17,10 +17,10 @@ static const char *default_text(const struct hb_key *key)
     return key->def[0] == '=' ? key->def + 1 : key->def;
 }
 
-static void print_key(FILE *out, struct hb_arena *arena, const struct hb_key *key)
+static void print_key(FILE *out, struct hb_arena *arena, const struct hb_key *key, const char *name)
 {
     const char *def = default_text(key);
-    fprintf(out, "  %-*s %s\n", NAME_COLUMNS, key->name, key->doc);
+    fprintf(out, "  %-*s %s\n", NAME_COLUMNS, name, key->doc);
     if (key->kind == HB_KEY_SECTION)
         fprintf(out, "  %-*s keys: see %s\n", NAME_COLUMNS, "", hb_section(key->section)->path);
     else
@@ -31,7 +31,7 @@ static void print_section(FILE *out, struct hb_arena *arena, const struct hb_sec
 {
     fprintf(out, "%s: %s\n", section->path[0] ? section->path : "(top)", section->doc);
     for (int i = 0; i < section->key_count; i++)
-        print_key(out, arena, &section->keys[i]);
+        print_key(out, arena, &section->keys[i], section->keys[i].name);
 }
 
 /* "blocks[].moe" and "moe" name the section "model.blocks[].moe" as well. */
@@ -44,9 +44,48 @@ static bool names_section(const char *name, const char *path)
     return hb_str_same(name, path + all - len) && (len == all || path[all - len - 1] == '.');
 }
 
-bool hb_schema_help(FILE *out, const char *section, const char **out_nearest)
+static const char *key_path(struct hb_arena *arena, const struct hb_section *s, int key)
 {
-    struct hb_arena *arena = hb_arena_new();
+    return hb_arena_printf(arena, "%s%s%s", s->path, s->path[0] ? "." : "", s->keys[key].name);
+}
+
+/* The keys of this name in all sections: "loss.chunks" or "chunks". */
+static bool print_keys(FILE *out, struct hb_arena *arena, const char *name)
+{
+    bool found = false;
+    for (int id = 0; id < HB_SEC_COUNT; id++) {
+        const struct hb_section *s = hb_section((enum hb_section_id)id);
+        for (int i = 0; i < s->key_count; i++) {
+            const char *path = key_path(arena, s, i);
+            if (!names_section(name, path))
+                continue;
+            print_key(out, arena, &s->keys[i], path);
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* Of keys with their section, or without. */
+static const char *nearest_key(struct hb_arena *arena, const char *name)
+{
+    const char **names = NULL;
+    uint32_t count = 0, cap = 0;
+    for (int id = 0; id < HB_SEC_COUNT; id++) {
+        const struct hb_section *s = hb_section((enum hb_section_id)id);
+        for (int i = 0; i < s->key_count; i++) {
+            names = hb_grow(arena, names, count, &cap, sizeof *names);
+            names[count++] = strchr(name, '.') ? key_path(arena, s, i) : s->keys[i].name;
+        }
+    }
+    names = hb_grow(arena, names, count, &cap, sizeof *names);
+    names[count] = NULL;
+    return hb_str_nearest(name, names);
+}
+
+bool hb_schema_help(FILE *out, struct hb_arena *arena, const char *section,
+                    const char **out_nearest)
+{
     const char *paths[HB_SEC_COUNT + 1] = {0};
     bool found = false;
     for (int id = 0; id < HB_SEC_COUNT; id++) {
@@ -59,9 +98,12 @@ bool hb_schema_help(FILE *out, const char *section, const char **out_nearest)
         print_section(out, arena, s);
         found = true;
     }
+    if (!found && section)
+        found = print_keys(out, arena, section);
     if (!found)
         *out_nearest = hb_str_nearest(section, paths);
-    hb_arena_free(arena);
+    if (!found && !*out_nearest)
+        *out_nearest = nearest_key(arena, section);
     return found;
 }
 
@@ -71,8 +113,7 @@ void hb_schema_each_key(void (*visit)(void *context, const char *path), void *co
     for (int id = 0; id < HB_SEC_COUNT; id++) {
         const struct hb_section *s = hb_section((enum hb_section_id)id);
         for (int i = 0; i < s->key_count; i++)
-            visit(context, hb_arena_printf(arena, "%s%s%s", s->path, s->path[0] ? "." : "",
-                                           s->keys[i].name));
+            visit(context, key_path(arena, s, i));
     }
     hb_arena_free(arena);
 }

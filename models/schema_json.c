@@ -174,6 +174,13 @@ static void put_rank(struct hb_json *j, const struct hb_key *key)
     close_either(j);
 }
 
+static void put_axis(struct hb_json *j, const struct hb_key *key)
+{
+    word_or(j, "rest");
+    put_int(j, key);
+    close_either(j);
+}
+
 static void put_map(struct hb_json *j, const struct hb_key *key)
 {
     put_ref(j, key->section);
@@ -206,14 +213,23 @@ static void put_per_block(struct hb_json *j, const struct hb_key *key)
 }
 
 static void (*const kinds[])(struct hb_json *j, const struct hb_key *key) = {
-    [HB_KEY_INT] = put_int,        [HB_KEY_SIZE] = put_size,
-    [HB_KEY_REAL] = put_real,      [HB_KEY_BOOL] = put_bool,
-    [HB_KEY_TEXT] = put_text,      [HB_KEY_ENUM] = put_word,
-    [HB_KEY_MASK] = put_word_list, [HB_KEY_INTS] = put_number_list,
-    [HB_KEY_EVEN_INTS] = put_even, [HB_KEY_ONE_INTS] = put_one_or_list,
-    [HB_KEY_RANK] = put_rank,      [HB_KEY_MOMENTS] = put_word_list,
-    [HB_KEY_MESHES] = put_meshes,  [HB_KEY_SECTION] = put_map,
-    [HB_KEY_BLOCKS] = put_blocks,  [HB_KEY_PER_BLOCK] = put_per_block,
+    [HB_KEY_INT] = put_int,
+    [HB_KEY_SIZE] = put_size,
+    [HB_KEY_REAL] = put_real,
+    [HB_KEY_BOOL] = put_bool,
+    [HB_KEY_TEXT] = put_text,
+    [HB_KEY_ENUM] = put_word,
+    [HB_KEY_MASK] = put_word_list,
+    [HB_KEY_INTS] = put_number_list,
+    [HB_KEY_EVEN_INTS] = put_even,
+    [HB_KEY_ONE_INTS] = put_one_or_list,
+    [HB_KEY_RANK] = put_rank,
+    [HB_KEY_AXIS] = put_axis,
+    [HB_KEY_MOMENTS] = put_word_list,
+    [HB_KEY_MESHES] = put_meshes,
+    [HB_KEY_SECTION] = put_map,
+    [HB_KEY_BLOCKS] = put_blocks,
+    [HB_KEY_PER_BLOCK] = put_per_block,
 };
 _Static_assert(sizeof kinds / sizeof kinds[0] == HB_KEY_KIND_COUNT, "one row a kind");
 

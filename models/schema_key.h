@@ -25,6 +25,7 @@ enum hb_key_kind {
     HB_KEY_EVEN_INTS, /* `even` (null) or a list as above */
     HB_KEY_ONE_INTS,  /* a number or a list as above, at least one */
     HB_KEY_RANK,      /* `max` (-1) or a number */
+    HB_KEY_AXIS,      /* `rest` (HB_KEY_REST) or int64_t within low..high */
     HB_KEY_MOMENTS,   /* list of dtypes of the optimizer */
     HB_KEY_MESHES,    /* axis names, or meshes */
     HB_KEY_SECTION,   /* a map with keys of its own */
@@ -94,6 +95,8 @@ struct hb_section {
 
 /* Value that a computed whole number has between reading and filling in. */
 enum { HB_KEY_UNSET = -1 };
+/* An axis of the mesh that takes what the others leave of the devices, until it is filled in. */
+enum { HB_KEY_REST = -2 };
 
 const struct hb_section *hb_section(enum hb_section_id id);
 /* The word of a value, or null. */

@@ -71,7 +71,7 @@ static void mark_unset(const struct hb_key *key, void *base)
     if (key->offset == HB_KEY_NOWHERE)
         return;
     void *field = (char *)base + key->offset;
-    if (key->kind == HB_KEY_INT || key->kind == HB_KEY_SIZE)
+    if (key->kind == HB_KEY_INT || key->kind == HB_KEY_SIZE || key->kind == HB_KEY_AXIS)
         *(int64_t *)field = HB_KEY_UNSET;
     else if (key->kind == HB_KEY_MOMENTS)
         *(int *)((char *)base + key->count_offset) = HB_KEY_UNSET;

@@ -95,6 +95,24 @@ static bool import_tree(const struct hb_schema_source *s, const char *path, stru
     return true;
 }
 
+/* Who says how large a batch is overrides what a file below said in another way: of batch.global,
+ * per_device and tokens, those of files go that over has not. */
+static void drop_other_sizes(struct hb_node *batch, const struct hb_node *over)
+{
+    static const char *const ways[] = {"global", "per_device", "tokens"};
+    enum { WAYS = sizeof ways / sizeof ways[0] };
+    bool said = false;
+    for (int i = 0; i < WAYS; i++) {
+        const struct hb_node *node = hb_node_find(over, ways[i]);
+        said |= node && node->kind == HB_NODE_SCALAR && !hb_str_same(node->text, "0");
+    }
+    for (int i = 0; said && i < WAYS; i++) {
+        const struct hb_node *node = hb_node_find(batch, ways[i]);
+        if (node && !hb_node_find(over, ways[i]) && !hb_str_starts(node->loc.file, "--set "))
+            hb_node_drop(batch, ways[i]);
+    }
+}
+
 /* Replaces *root by the included file's tree with root's keys over it. */
 static bool include_under(const struct hb_schema_source *s, const struct opened *file,
                           struct hb_node **root)
@@ -112,6 +130,7 @@ static bool include_under(const struct hb_schema_source *s, const struct opened 
     struct hb_node *base = NULL;
     if (!read_with_includes(s, &inner, &base))
         return false;
+    drop_other_sizes(hb_node_find(base, "batch"), hb_node_find(*root, "batch"));
     hb_node_overlay(base, *root);
     base->loc = (*root)->loc;
     hb_node_drop(base, "include");
@@ -321,6 +340,11 @@ static bool apply_set(const struct setting *s, struct hb_node *root, const char 
         if (!step_into(s, node, words[i], &node))
             return false;
     become(node, value);
+    if (count == 2 && hb_str_same(words[0], "batch")) {
+        struct hb_node *over = hb_node_new(s->arena, HB_NODE_MAP, s->loc);
+        hb_node_put(over, words[1], s->loc, hb_node_copy(s->arena, node));
+        drop_other_sizes(hb_node_find(root, "batch"), over);
+    }
     return true;
 }
 

@@ -32,6 +32,11 @@
     {                                                                                              \
         .name = n, .kind = HB_KEY_SIZE, where, .high = BYTES_MAX, .def = d, .doc = text            \
     }
+#define AXIS(n, where, d, text)                                                                    \
+    {                                                                                              \
+        .name = n, .kind = HB_KEY_AXIS, SPEC(where), .low = 1, .high = AXIS_MAX, .def = d,         \
+        .doc = text                                                                                \
+    }
 #define REAL(n, where, lo, hi, d, text)                                                            \
     {                                                                                              \
         .name = n, .kind = HB_KEY_REAL, where, .low = lo, .high = hi, .def = d, .doc = text        \
@@ -197,7 +202,7 @@ static const struct hb_word load_methods[] = {{"sharded", HB_LOAD_SHARDED},
                                               {"callback", HB_LOAD_CALLBACK},
                                               {0}};
 static const struct hb_word compilers[] = {
-    {"xla-tpu", HB_XLA_TPU}, {"xla-gpu", HB_XLA_GPU}, {"torch", HB_TORCH}, {0}};
+    {"xla-tpu", HB_XLA_TPU}, {"xla-gpu", HB_XLA_GPU}, {"torch", HB_TORCH}, {"xla", HB_XLA}, {0}};
 
 const char *hb_compiler_name(enum hb_compiler compiler)
 {
@@ -394,13 +399,13 @@ static const struct hb_key optimizer_keys[] = {
 };
 
 static const struct hb_key mesh_keys[] = {
-    INT("data", SPEC(mesh[HB_AX_DATA]), 1, AXIS_MAX, "1", "replicas of the parameters"),
-    INT("fsdp", SPEC(mesh[HB_AX_FSDP]), 1, AXIS_MAX, "=1; without mesh all devices, or 8",
-        "parameters split, gathered when used"),
-    INT("tensor", SPEC(mesh[HB_AX_TENSOR]), 1, AXIS_MAX, "1", "heads, d_ff and vocab split"),
-    INT("sequence", SPEC(mesh[HB_AX_SEQUENCE]), 1, AXIS_MAX, "1", "sequence split"),
-    INT("expert", SPEC(mesh[HB_AX_EXPERT]), 1, AXIS_MAX, "1", "experts split"),
-    INT("pipeline", SPEC(mesh[HB_AX_PIPELINE]), 1, AXIS_MAX, "1", "stages of layers"),
+    AXIS("data", mesh[HB_AX_DATA], "1", "replicas of the parameters"),
+    AXIS("fsdp", mesh[HB_AX_FSDP], "=1; without mesh all devices, or 8",
+         "parameters split, gathered when used"),
+    AXIS("tensor", mesh[HB_AX_TENSOR], "1", "heads, d_ff and vocab split"),
+    AXIS("sequence", mesh[HB_AX_SEQUENCE], "1", "sequence split"),
+    AXIS("expert", mesh[HB_AX_EXPERT], "1", "experts split"),
+    AXIS("pipeline", mesh[HB_AX_PIPELINE], "1", "stages of layers"),
 };
 
 static const struct hb_key sharding_keys[] = {

@@ -332,6 +332,15 @@ static bool read_rank(struct hb_reading *r, const struct hb_scope *scope, const 
     return true;
 }
 
+static bool read_axis(struct hb_reading *r, const struct hb_scope *scope, const struct hb_key *key,
+                      const struct hb_node *node, void *base)
+{
+    if (!is_word(node, "rest"))
+        return read_int(r, scope, key, node, base);
+    *(int64_t *)field_of(key, base) = HB_KEY_REST;
+    return true;
+}
+
 static bool read_moments(struct hb_reading *r, const struct hb_scope *scope,
                          const struct hb_key *key, const struct hb_node *node, void *base)
 {
@@ -363,8 +372,13 @@ static bool read_mesh_list(struct hb_reading *r, const struct hb_scope *scope,
         struct hb_spec mesh_only = {0};
         if (!hb_section_read(r, &item_scope, HB_SEC_MESH, item, item->loc, &mesh_only))
             return false;
-        int64_t *mesh = meshes[item_scope.index++];
+        int64_t *mesh = meshes[item_scope.index];
         memcpy(mesh, mesh_only.mesh, sizeof mesh_only.mesh);
+        for (int a = 0; a < HB_AX_COUNT; a++)
+            if (mesh[a] == HB_KEY_REST)
+                return hb_reading_fail(r, &item_scope, item->loc,
+                                       "rest stands in mesh alone; allowed here: numbers");
+        item_scope.index++;
         if (mesh[HB_AX_FSDP] == HB_KEY_UNSET)
             mesh[HB_AX_FSDP] = 1;
     }
@@ -569,6 +583,11 @@ static const char *allow_rank(struct hb_arena *arena, const struct hb_key *key)
     return hb_arena_printf(arena, "max, or %s", range_text(arena, key));
 }
 
+static const char *allow_axis(struct hb_arena *arena, const struct hb_key *key)
+{
+    return hb_arena_printf(arena, "%s, or rest", range_text(arena, key));
+}
+
 static const char *allow_meshes(struct hb_arena *arena, const struct hb_key *key)
 {
     return hb_arena_printf(arena, "[...] of %s, or of meshes", list_words(arena, key->words));
@@ -608,6 +627,7 @@ static const struct {
     [HB_KEY_EVEN_INTS] = {read_even_ints, emit_even_ints, allow_even_ints},
     [HB_KEY_ONE_INTS] = {read_one_ints, emit_one_ints, allow_one_ints},
     [HB_KEY_RANK] = {read_rank, emit_rank, allow_rank},
+    [HB_KEY_AXIS] = {read_axis, emit_int, allow_axis},
     [HB_KEY_MOMENTS] = {read_moments, emit_moments, allow_words},
     [HB_KEY_MESHES] = {read_meshes, emit_meshes, allow_meshes},
     [HB_KEY_SECTION] = {NULL, NULL, allow_map},

@@ -114,7 +114,8 @@ enum hb_loss_kernel { HB_LOSS_EAGER, HB_LOSS_JIT, HB_LOSS_COMPILED, HB_LOSS_FUSE
 enum hb_held { HB_HELD_NONE, HB_HELD_COMPUTE, HB_HELD_F32 };
 enum hb_chunk_over { HB_CHUNK_SEQUENCE, HB_CHUNK_TOKENS };
 enum hb_load_method { HB_LOAD_SHARDED, HB_LOAD_DEVICE_PUT, HB_LOAD_CALLBACK };
-enum hb_compiler { HB_XLA_TPU, HB_XLA_GPU, HB_TORCH };
+/* HB_XLA: that of the device; the reader settles it. */
+enum hb_compiler { HB_XLA_TPU, HB_XLA_GPU, HB_TORCH, HB_XLA };
 /* HB_FW_AUTO: MaxText where a key stands that only its configurations have, else plain JAX; with
  * compiler torch torchtitan. */
 enum hb_framework {

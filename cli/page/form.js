@@ -53,7 +53,7 @@ function textControl(path, key) {
   };
   if (!number || !first.includes(path)) return { node, show };
   const turn = (factor) => () => {
-    const now = Number(node.value || node.placeholder || 1);
+    const now = Number(node.value) || Number(node.placeholder) || 1;
     const next = factor < 1 ? Math.max(key.low, Math.floor(now * factor)) : Math.min(key.high, now * factor);
     node.value = "";
     set({ [path]: next });
@@ -213,5 +213,6 @@ export function axisKeys() {
   return able.map(([path]) => path);
 }
 export const keyInfo = (path) => rows.get(path)?.key;
-export const effective = (path) => get(path) ?? get(path, full);
+/** The value that holds: an axis's "rest" is the number that it comes to. */
+export const effective = (path) => (get(path) === "rest" ? undefined : get(path)) ?? get(path, full);
 export const isKey = (path) => rows.has(path);

@@ -27,10 +27,14 @@ function assign(path, value) {
     if (!Object.keys(chain[i + 1]).length) delete chain[i][keys[i]];
 }
 
-// What no longer holds once another key is turned: the count follows the mesh, the compiler the
-// device, the model the card.
+const sizes = ["batch.global", "batch.per_device", "batch.tokens"];
+
+// What no longer holds once another key is turned: the count follows the mesh (or an axis of it, the
+// rest, follows the count), the compiler the device, the model the card; a batch is said in one way.
 function follow(path) {
-  if (path.startsWith("mesh.")) assign("hardware.count", undefined);
+  if (path.startsWith("mesh.") && !Object.values(get("mesh") ?? {}).includes("rest")) assign("hardware.count", undefined);
+  if (sizes.includes(path) && get(path) !== undefined)
+    for (const other of sizes) if (other !== path) assign(other, undefined);
   if (path === "hardware.device") {
     if (get("compiler") !== "torch") assign("compiler", undefined);
     assign("hardware.hbm", undefined);

@@ -16,7 +16,7 @@ out_has 'No key differs.'
 expect 0 hbmsim compare $q $q --plot "$work/c.svg" --theme dark --size 600x400
 ok 'draws it' grep -q 'width="600" height="400"' "$work/c.svg"
 expect 2 hbmsim compare $q
-err_is 'hbmsim: error: 1 configuration; allowed: 2 to 8 files, or one with --vary'
+err_is 'hbmsim: error: 1 configuration; allowed: 2 to 8 files, or one with --vary KEY=VALUE (--set is of all of them)'
 expect 2 hbmsim compare $q $q --vary loss.chunks=2
 err_is 'hbmsim: error: --vary is of one file'
 expect 2 hbmsim compare $q --vary loss.chnks=2
@@ -56,10 +56,50 @@ expect 0 hbmsim simulate $q --set batch='{per_device: 4, seq: 8192}'
 out_has 'fsdp 8; 32 sequences of 8192 tokens a step'
 expect 0 hbmsim simulate $q --set batch='{tokens: 262144, seq: 8192}'
 out_has 'fsdp 8; 32 sequences of 8192 tokens a step'
-expect 0 hbmsim sweep "$work/mine.yaml" --set mesh='{}' --x hardware.count=8,16,32
+# What init writes is asked about other counts of devices and other ways of saying a batch as it is.
+expect 0 hbmsim sweep "$work/mine.yaml" --x hardware.count=8,16,32
 out_has '3 of 3 cells fit'
-expect 2 hbmsim simulate $q --set batch.per_device=4
+expect 0 hbmsim init --devices 8 --batch 64 -o "$work/batch.yaml"
+expect 0 hbmsim sweep "$work/batch.yaml" --set batch.per_device=1 --x hardware.count=8,16,32
+out_has '3 of 3 cells fit'
+expect 0 hbmsim sweep "$work/batch.yaml" --x batch.per_device=1,2 --y hardware.count=8,16
+out_has '4 of 4 cells fit'
+expect 0 hbmsim simulate "$work/batch.yaml" --set mesh.tensor=2 --set hardware.count=16
+out_has 'on 16 x nvidia-h100, xla-gpu; fsdp 8, tensor 2; 64 sequences'
+expect 0 hbmsim simulate $q --set batch.per_device=4
+out_has '; 32 sequences of 8192 tokens a step'
+expect 0 hbmsim simulate $q --set batch.tokens=131072
+out_has '; 16 sequences of 8192 tokens a step'
+expect 0 hbmsim simulate $q --set batch.per_device=0
+out_has '; 32 sequences of 8192 tokens a step'
+echo 'batch: {per_device: 2}' >"$work/over.yaml"
+echo 'include: batch.yaml' >>"$work/over.yaml"
+expect 0 hbmsim simulate "$work/over.yaml"
+out_has '; 16 sequences of 8192 tokens a step'
+expect 2 hbmsim simulate $q --set batch.per_device=4 --set batch.global=8
 err_has 'batch.per_device: is said beside batch.global; allowed: one of global, per_device, tokens'
+# rest: what the other axes leave
+expect 2 hbmsim simulate "$work/batch.yaml" --set mesh.tensor=3
+err_has 'batch.yaml:33:9: error: mesh.fsdp: hardware.count 8 is no multiple of the 3 devices of the other axes'
+expect 2 hbmsim simulate $q --set mesh.data=rest
+err_has 'mesh.fsdp: rest stands at mesh.data already'
+expect 2 hbmsim simulate $q --set 'hardware={device: h100}'
+err_has 'mesh.fsdp: the rest of how many devices? hardware.count says it'
+expect 2 hbmsim simulate $q --set mesh.fsdp=-1
+err_has "mesh.fsdp: '-1' is out of range; allowed: 1 to 16777216, or rest"
+expect 2 hbmsim plan $q --set 'plan={search: {mesh: [{fsdp: rest}]}}'
+err_has 'plan.search.mesh[0]: rest stands in mesh alone; allowed here: numbers'
+# Whose compiler it is follows the device, also where the word is xla.
+expect 0 hbmsim simulate $q --set hardware.device=v5p --set compiler=xla
+out_has 'on 8 x tpu-v5p, xla-tpu;'
+expect 0 hbmsim simulate $q --set compiler=xla
+out_has 'on 8 x nvidia-h100, xla-gpu;'
+expect 2 hbmsim simulate $q --set compiler=xla-tpu
+err_has 'to simulate it all the same; without compiler it follows the device'
+# Defaults of a section that the other file has not are no difference.
+expect 0 hbmsim compare $q "$work/batch.yaml"
+out_has 'plan.search.mesh '
+ok 'defaults of plan.search are left out' sh -c '! grep -q "plan.search.repeats" "$1"' sh "$work/out"
 expect 2 hbmsim simulate $q --set batch='{per_device: 4, tokens: 5}'
 err_has 'batch.per_device: is said beside batch.tokens'
 expect 2 hbmsim simulate $q --set batch='{per_device: 0.3}'

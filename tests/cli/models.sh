@@ -44,7 +44,20 @@ err_is "hbmsim: error: there is no command 'rmat'; did you mean 'remat'?"
 expect 0 hbmsim help remat
 out_has 'what is kept, recomputed or offloaded'
 expect 2 hbmsim help model btch
-err_is "hbmsim: error: the input has no section 'btch'; did you mean 'batch'?"
+err_is "hbmsim: error: the input has no section or key 'btch'; did you mean 'batch'?"
+# A key is found as well, with its section or without, also one that several sections have.
+expect 0 hbmsim help loss.chunks
+out_is '  loss.chunks              chunks of the logits
+                           1 to 1099511627776; default: 1'
+expect 0 hbmsim help model mlp.d_ff
+out_has '  model.blocks[].mlp.d_ff  '
+expect 0 hbmsim help offload
+out_has '  optimizer.offload '
+out_has '  remat.offload '
+expect 2 hbmsim help chnks
+err_is "hbmsim: error: there is no command 'chnks'; did you mean 'chunks'?"
+expect 2 hbmsim help loss.chnks
+err_is "hbmsim: error: there is no command 'loss.chnks'; did you mean 'loss.chunks'?"
 expect 2 hbmsim help models batch
 err_is "hbmsim: error: only 'hbmsim help model' and 'hbmsim help json' take a section"
 finish

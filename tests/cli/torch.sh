@@ -110,7 +110,7 @@ expect 2 hbmsim plan $titan --emit megatron
 err_has 'examples/torch/titan.yaml: error: --emit: the file is of compiler torch; allowed: torchtitan, hf-trainer, yaml'
 expect 2 hbmsim plan $titan --emit maxtext
 err_has 'allowed: torchtitan, hf-trainer, yaml'
-expect 2 hbmsim plan examples/quickstart/model.yaml --emit torchtitan
+expect 2 hbmsim plan examples/quickstart/model.yaml --set compiler=xla-gpu --emit torchtitan
 err_has 'the file is of compiler xla; allowed: maxtext, levanter, yaml'
 expect 2 hbmsim plan $titan --verify
 err_has '--verify compiles with JAX'

@@ -73,6 +73,12 @@ static const char *any_word(const struct hb_word *words, uint8_t which)
 static bool any_value(const struct hb_key *key, uint8_t a, uint8_t b, char *to)
 {
     switch (key->kind) {
+    case HB_KEY_AXIS:
+        if (b == UINT8_MAX) {
+            snprintf(to, MOST_VALUE, "rest");
+            return true;
+        }
+        /* fall through */
     case HB_KEY_INT:
     case HB_KEY_RANK:
     case HB_KEY_ONE_INTS:

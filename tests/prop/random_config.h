@@ -136,7 +136,8 @@ static inline void put_hardware(struct config *c)
     static const char *const gpus[] = {"nvidia-h100", "amd-mi300x", "nvidia-a100-80gb",
                                        "nvidia-b200"};
     bool gpu = chance(c, 50);
-    put_text(c, gpu ? "compiler=xla-gpu" : "compiler=xla-tpu");
+    bool own = c->rng.state & 8; /* no draw of its own */
+    put_text(c, own ? "compiler=xla" : gpu ? "compiler=xla-gpu" : "compiler=xla-tpu");
     put_text(c, hb_arena_printf(c->arena, "hardware.device=%s",
                                 gpu ? gpus[draw(c, 0, 3)] : tpus[draw(c, 0, 2)]));
     if (chance(c, 10))

@@ -138,14 +138,16 @@ static void another_devices_compiler_is_refused(void **state)
     (void)state;
     refuses(SMALL "hardware: {device: h100}\ncompiler: xla-tpu\n",
             "compiler: xla-tpu does not compile for hardware.device: nvidia-h100; allowed: "
-            "xla-gpu, torch, or force_compiler: true to simulate it all the same");
+            "xla-gpu, torch, or force_compiler: true to simulate it all the same; without compiler "
+            "it follows the device");
     refuses(SMALL "compiler: xla-gpu\n",
             "compiler: xla-gpu does not compile for hardware.device: tpu-v5p (the default); "
-            "allowed: xla-tpu, or force_compiler: true to simulate it all the same");
+            "allowed: xla-tpu, or force_compiler: true to simulate it all the same; without "
+            "compiler it follows the device");
     refuses(SMALL "hardware: {device: " HB_SOURCE_DIR "/hw/db/tpu-v4.yaml}\ncompiler: torch\n",
             "compiler: torch does not compile for hardware.device: " HB_SOURCE_DIR
             "/hw/db/tpu-v4.yaml; allowed: xla-tpu, or force_compiler: true to simulate it all the "
-            "same");
+            "same; without compiler it follows the device");
     refuses(SMALL "hardware: {device: h10}\n",
             "hardware.device: there is no device 'h10'; did you mean 'nvidia-h100'?");
 }
@@ -436,14 +438,14 @@ static void describes_every_key(void **state)
 {
     (void)state;
     const char *nearest = NULL;
-    assert_true(hb_schema_help(u.env.out, NULL, &nearest));
+    assert_true(hb_schema_help(u.env.out, u.env.arena, NULL, &nearest));
     struct path_list list = {0, true, unit_out(&u)};
     hb_schema_each_key(visit_path, &list);
     assert_true(list.count > 150);
     assert_true(list.documented);
-    assert_false(hb_schema_help(u.env.out, "bacth", &nearest));
+    assert_false(hb_schema_help(u.env.out, u.env.arena, "bacth", &nearest));
     assert_string_equal(nearest, "batch");
-    assert_true(hb_schema_help(u.env.out, "moe", &nearest));
+    assert_true(hb_schema_help(u.env.out, u.env.arena, "moe", &nearest));
 }
 
 static void check_row(const struct hb_section *s, const struct hb_key *k)

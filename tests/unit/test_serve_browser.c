@@ -208,6 +208,23 @@ static void a_mistake_is_named(void **state)
     wait_for("document.getElementById('key-precision-fp8-gather').ariaInvalid==='true'");
 }
 
+/* The file's mesh is `fsdp: rest`; a batch is said in one way. */
+static void the_rest_follows_the_count(void **state)
+{
+    NEEDS_BROWSER();
+    load("");
+    change("key-mesh-tensor", "2");
+    assert_string_equal(eval("document.getElementById('trouble').hidden"), "true");
+    assert_non_null(strstr(eval("location.hash"), "mesh.fsdp=rest"));
+    change("key-hardware-count", "16");
+    assert_string_equal(eval("document.getElementById('key-mesh-fsdp').placeholder"), "8");
+    change("key-batch-per-device", "2");
+    assert_null(strstr(eval("location.hash"), "batch.global"));
+    change("key-mesh-fsdp", "4");
+    assert_null(strstr(eval("location.hash"), "hardware.count"));
+    assert_string_equal(text_of("what"), "llama3-8b on 8 \xC3\x97 nvidia-h100");
+}
+
 static void tensors_are_kept_one_by_one(void **state)
 {
     NEEDS_BROWSER();
@@ -462,7 +479,7 @@ static void results_come_first_where_it_is_narrow(void **state)
     wait_for("!document.getElementById('fold').open");
     assert_true(eval_number("document.getElementById('breakdown').getBoundingClientRect().top") <
                 600);
-    assert_string_equal(text_of("fold-what"), "9 keys set");
+    assert_string_equal(text_of("fold-what"), "8 keys set");
     eval("document.querySelector('#fold>summary').click()");
     change("key-batch-global", "16");
     assert_string_equal(eval("document.getElementById('fold').open"), "true");
@@ -557,6 +574,7 @@ int main(void)
         cmocka_unit_test(a_change_shows_at_once),
         cmocka_unit_test(every_control_works),
         cmocka_unit_test(a_mistake_is_named),
+        cmocka_unit_test(the_rest_follows_the_count),
         cmocka_unit_test(tensors_are_kept_one_by_one),
         cmocka_unit_test(the_timeline_tells_what_is_there),
         cmocka_unit_test(the_map_fills_in_and_leads_there),
