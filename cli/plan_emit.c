@@ -182,12 +182,49 @@ static void find_ways(enum hb_emit what, const struct hb_plan_ask *ask, struct w
     add_menu(what, ask, ways);
 }
 
+/* What a step takes where a plan has another policy; INT64_MAX: it does not fit. */
+static int64_t step_under(const struct hb_plan_ask *ask, const struct hb_spec *place,
+                          const struct hb_remat *remat)
+{
+    struct hb_arena *scratch = hb_arena_new();
+    struct hb_result *r = hb_arena_alloc(scratch, 1, sizeof *r);
+    struct hb_diag quiet;
+    hb_diag_init(&quiet, scratch);
+    bool fits = hb_result_run(scratch, &quiet, spec_with(scratch, place, remat), ask->device, r) &&
+                r->memory.peak_bytes <= ask->budget_bytes;
+    int64_t step_ns = fits ? r->timing.step_ns : INT64_MAX;
+    hb_arena_free(scratch);
+    return step_ns;
+}
+
+/* The rest by their steps in this place: the sooner a good plan is there, the less is looked at of
+ * the others. */
+static void sort_ways(const struct hb_plan_ask *ask, const struct hb_spec *place, struct ways *w,
+                      int from)
+{
+    int64_t steps[MOST_WAYS];
+    for (int i = from; i < w->count; i++) { /* insertion: stable */
+        struct hb_remat own = w->list[i];
+        int64_t step = step_under(ask, place, &own);
+        int k = i;
+        for (; k > from && step < steps[k - 1]; k--) {
+            steps[k] = steps[k - 1];
+            w->list[k] = w->list[k - 1];
+        }
+        steps[k] = step;
+        w->list[k] = own;
+    }
+}
+
 /* One after the other: a plan has to be better than the best of those before. */
-static bool search_ways(const struct ways *ways, const struct hb_spec *spec,
-                        struct hb_plan_ask *ask, struct hb_plan *out)
+static bool search_ways(struct ways *ways, const struct hb_spec *spec, struct hb_plan_ask *ask,
+                        struct hb_plan *out)
 {
     struct hb_plan_ask best = *ask;
+    struct hb_plan first;
+    struct hb_spec place;
     bool any = false;
+    sort_ways(ask, spec, ways, 0);
     for (int i = 0; i < ways->count; i++) {
         struct hb_plan plan;
         struct hb_plan_ask one = *ask;
@@ -195,8 +232,15 @@ static bool search_ways(const struct ways *ways, const struct hb_spec *spec,
         one.polish = false;
         one.most_alternatives = i ? 0 : ask->most_alternatives;
         one.beat = any && out->found ? out->best.value : 0;
+        one.other = any ? &first : NULL;
         if (!hb_plan_find(ask->env->arena, &one, &plan))
             return false;
+        if (!any)
+            first = plan;
+        if (plan.found) {
+            hb_plan_spec(ask->env->arena, &plan, &plan.best, &place);
+            sort_ways(ask, &place, ways, i + 1);
+        }
         if (!any || (plan.found && (!out->found || plan.best.value < out->best.value))) {
             *out = plan;
             best = one;

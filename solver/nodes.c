@@ -93,9 +93,41 @@ static bool is_too_large(const struct hb_search *s, uint32_t index)
            memcmp(cells[own->first].mesh, cells[other->first].mesh, sizeof cells->mesh) == 0;
 }
 
+void hb_nodes_take_floors(struct hb_search *s, const struct hb_plan *other)
+{
+    bool same = s->node_count == other->node_count;
+    for (uint32_t i = 0; i < s->node_count && same; i++)
+        same = s->nodes[i].first == other->nodes[i].first &&
+               s->nodes[i].end == other->nodes[i].end &&
+               hb_nodes_same(&s->plan->space.cells[s->nodes[i].first],
+                             &other->space.cells[other->nodes[i].first]);
+    for (uint32_t i = 0; i < s->node_count && same; i++) {
+        const struct hb_search_node *from = &other->nodes[i];
+        struct hb_search_node *node = &s->nodes[i];
+        node->floors = from->floors;
+        node->floor_count = from->floor_count;
+        node->floor_cap = from->floor_cap;
+        node->measured = from->measured;
+        node->refused = from->refused;
+        node->loops_ns = from->loops_ns;
+        node->forward_ns = from->forward_ns;
+        node->links_ns = from->links_ns;
+        node->live_bytes = from->live_bytes;
+        node->state_bytes = from->state_bytes;
+        node->relaxed = from->relaxed;
+        node->relax_ns = from->relax_ns;
+        node->value = hb_search_value(s, node->first, node->loops_ns, node->live_bytes);
+        node->floor_value = node->value;
+    }
+}
+
 void hb_nodes_put(struct hb_search *s, uint32_t index)
 {
     struct hb_search_node *node = &s->nodes[index];
+    if (node->measured) {
+        queue_node(s, index);
+        return;
+    }
     if (is_too_large(s, index))
         node->live_bytes = node->state_bytes = s->nodes[index - 1].state_bytes;
     else

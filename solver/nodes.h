@@ -11,6 +11,8 @@
 bool hb_nodes_same(const struct hb_cell *a, const struct hb_cell *b);
 /* Fills s->nodes. */
 void hb_nodes_find(struct hb_search *s);
+/* What that search knows of them whatever the policies; nothing where its space is another. */
+void hb_nodes_take_floors(struct hb_search *s, const struct hb_plan *other);
 /* Into the queue with its first floor, or out of the search. */
 void hb_nodes_put(struct hb_search *s, uint32_t index);
 /* All of them again with the floors that they have: other policies, or another budget. */

@@ -581,6 +581,8 @@ void hb_plan_ask_make(struct hb_env *env, const struct hb_spec *spec,
 static void start_search(struct hb_search *s)
 {
     hb_nodes_find(s);
+    if (s->ask->other)
+        hb_nodes_take_floors(s, s->ask->other);
     for (uint32_t i = 0; i < s->node_count && !is_late(s); i++)
         hb_nodes_put(s, i);
     hb_dive(s);

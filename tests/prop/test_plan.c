@@ -376,6 +376,72 @@ static void test_equals_brute_force(void **state)
     unit_end(&u);
 }
 
+/* spec with one policy for all of its layers. */
+static struct hb_spec *with_policy(struct hb_arena *arena, const struct hb_spec *spec,
+                                   enum hb_policy policy)
+{
+    struct hb_spec *own = hb_arena_alloc(arena, 1, sizeof *own);
+    size_t count = (size_t)spec->model.block_count;
+    struct hb_block *blocks = hb_arena_alloc(arena, count, sizeof *blocks);
+    memcpy(blocks, spec->model.blocks, count * sizeof *blocks);
+    for (size_t i = 0; i < count; i++)
+        blocks[i].remat = (struct hb_remat){.policy = policy};
+    *own = *spec;
+    own->model.blocks = blocks;
+    own->remat.all = blocks[0].remat;
+    own->plan.whole_stack = true;
+    return own;
+}
+
+/* With the floors of a search under one policy, that under another comes to the same, and no floor
+ * of a node is found again. False: it has no plan. */
+static bool check_other(struct unit *u, const struct hb_spec *spec)
+{
+    struct hb_arena *arena = u->env.arena;
+    struct hb_device device;
+    struct hb_plan_ask ask;
+    struct hb_plan full, alone, after;
+    assert_true(hb_device_load(arena, u->env.diag, HB_SOURCE_DIR, spec->hardware.device,
+                               (struct hb_loc){0}, &device));
+    hb_plan_ask_make(&u->env, with_policy(arena, spec, HB_POLICY_FULL), &device, &ask);
+    ask.polish = false;
+    if (!hb_plan_find(arena, &ask, &full) || !full.found)
+        return false;
+    ask.budget_bytes = ask.whole_bytes = full.best.peak_bytes;
+    assert_true(hb_plan_find(arena, &ask, &full));
+    ask.spec = with_policy(arena, spec, HB_POLICY_DOTS);
+    assert_true(hb_plan_find(arena, &ask, &alone));
+    ask.other = &full;
+    assert_true(hb_plan_find(arena, &ask, &after));
+    assert_true(alone.counts.node_floors > 0);
+    assert_int_equal(after.counts.node_floors, 0);
+    assert_int_equal(after.found, alone.found);
+    assert_int_equal(after.status, alone.status);
+    if (after.found) {
+        assert_int_equal(after.best.step_ns, alone.best.step_ns);
+        assert_int_equal(after.best.peak_bytes, alone.best.peak_bytes);
+    }
+    return after.found;
+}
+
+static void test_floors_of_another_policy(void **state)
+{
+    (void)state;
+    struct unit u;
+    struct hb_rng rng = hb_rng_seed(7);
+    int found = 0;
+    unit_start(&u);
+    for (int i = 0; i < 30; i++) {
+        struct hb_arena_mark mark = hb_arena_mark(u.env.arena);
+        struct hb_spec spec;
+        if (read_instance(u.env.arena, random_text(u.env.arena, &rng), &spec))
+            found += check_other(&u, &spec);
+        hb_arena_rewind(u.env.arena, mark);
+    }
+    assert_true(found > 5);
+    unit_end(&u);
+}
+
 /* A clock that goes on by one at each look. */
 static int64_t looks;
 
@@ -530,6 +596,7 @@ int main(void)
                                        cmocka_unit_test(test_a_false_bound_is_noticed),
                                        cmocka_unit_test(test_cut_off_anywhere),
                                        cmocka_unit_test(test_ended_by_effort),
+                                       cmocka_unit_test(test_floors_of_another_policy),
                                        cmocka_unit_test(test_equals_brute_force)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
