@@ -251,12 +251,38 @@ static bool search_ways(struct ways *ways, const struct hb_spec *spec, struct hb
     return true;
 }
 
+/* The input as that program would run it. Its own mesh may be one that the program has not, or that
+ * its batch cannot be split over, which a search turns: then what else it says is read over a plain
+ * mesh, if need be with a sequence for each device. */
+static bool read_input(enum hb_emit what, const struct hb_plan_ask *ask, struct hb_spec *out_back)
+{
+    struct hb_env *env = ask->env;
+    struct hb_spec each = *ask->spec;
+    if (hb_emit_back(env->arena, what, ask->spec, env->data_dir, out_back))
+        return true;
+    for (int a = 0; a < HB_AX_COUNT; a++)
+        each.mesh[a] = a == HB_AX_FSDP ? each.hardware.count : 1;
+    each.sharding.expert_tensor = 1;
+    if (hb_emit_back(env->arena, what, &each, env->data_dir, out_back))
+        return true;
+    each.batch.global = hb_mul_sat(each.hardware.count, each.batch.accumulate);
+    return hb_emit_back(env->arena, what, &each, env->data_dir, out_back);
+}
+
+/* The mesh and the batch that were asked for, whatever was read. */
+static void take_place(struct hb_spec *back, const struct hb_spec *asked)
+{
+    back->batch.global = asked->batch.global;
+    memcpy(back->mesh, asked->mesh, sizeof back->mesh);
+    back->sharding.expert_tensor = asked->sharding.expert_tensor;
+}
+
 bool hb_plan_emit_find(enum hb_emit what, struct hb_plan_ask *ask, struct hb_plan *out)
 {
     struct hb_env *env = ask->env;
     struct hb_spec *back = hb_arena_alloc(env->arena, 1, sizeof *back);
     struct ways ways = {.count = 0};
-    if (!hb_emit_back(env->arena, what, ask->spec, env->data_dir, back))
+    if (!read_input(what, ask, back))
         return hb_plan_find(env->arena, ask, out);
     back->plan.says = says[what];
     if (what == HB_EMIT_MAXTEXT)
@@ -264,10 +290,12 @@ bool hb_plan_emit_find(enum hb_emit what, struct hb_plan_ask *ask, struct hb_pla
     struct hb_plan_ask own = *ask;
     own.spec = back;
     if (back->compiler == HB_TORCH) {
+        take_place(back, ask->spec);
         *ask = own;
         return hb_plan_find(env->arena, ask, out);
     }
     find_ways(what, &own, &ways);
+    take_place(back, ask->spec);
     return search_ways(&ways, back, ask, out);
 }
 

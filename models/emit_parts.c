@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/diag.h"
 #include "hw/device.h"
 #include "models/schema.h"
@@ -48,6 +49,36 @@ bool hb_is_card(struct hb_arena *arena, const struct hb_model *m, const char *zo
     for (int i = 0; same && i < m->block_count; i++)
         same = same_block(&m->blocks[i], &card.model.blocks[i]);
     return same;
+}
+
+/* "# ... Hugging Face NAME, config.json" in the comments on top of a card. */
+static const char *hub_name_of(struct hb_arena *arena, const char *zoo, const char *data_dir)
+{
+    static const char word[] = "Hugging Face ";
+    struct hb_text card;
+    const char *reason = NULL;
+    const char *path = hb_arena_printf(arena, "%s/models/zoo/%s.yaml", data_dir, zoo);
+    if (!hb_file_load(arena, path, HB_FILE_MAX_BYTES, &card, &reason))
+        return NULL;
+    const char *at = strstr(card.text, word);
+    const char *name = at ? at + strlen(word) : "";
+    size_t len = strcspn(name, " ,.;\n");
+    while (name[len] == '.' && name[len + 1] > ' ')
+        len += 1 + strcspn(name + len + 1, " ,.;\n");
+    return memchr(name, '/', len) ? hb_arena_strndup(arena, name, len) : NULL;
+}
+
+const char *hb_hub_name(struct hb_arena *arena, const struct hb_model *model, const char *data_dir)
+{
+    const char *const *zoo =
+        hb_file_list(arena, hb_arena_printf(arena, "%s/models/zoo", data_dir), ".yaml");
+    const char *found = NULL;
+    for (; *zoo; zoo++) {
+        bool own = model->name && hb_str_same(model->name, *zoo);
+        if ((!found || own) && hb_is_card(arena, model, *zoo, data_dir))
+            found = *zoo;
+    }
+    return found ? hub_name_of(arena, found, data_dir) : NULL;
 }
 
 enum { USUAL_HOST = 8 };

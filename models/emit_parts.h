@@ -20,6 +20,10 @@ struct hb_hosts hb_hosts_of(struct hb_arena *arena, const struct hb_spec *spec,
 /* Sequences of one microbatch (of accumulation) on a rank of the batch. */
 int64_t hb_rank_batch(const struct hb_spec *spec);
 
+/* The name that Hugging Face has for the model ("Qwen/Qwen3-8B"), as the zoo's card of the same
+ * layers and sizes says where it is from; of several the one of its own name. Null: none. */
+const char *hb_hub_name(struct hb_arena *arena, const struct hb_model *model, const char *data_dir);
+
 /* torchtitan's words for a model; false: it has none. */
 bool hb_titan_flavor(struct hb_arena *arena, const struct hb_model *model, const char *data_dir,
                      const char **out_name, const char **out_flavor);

@@ -75,8 +75,10 @@ void hb_emit_trainer(struct hb_str *out, const struct hb_spec *s, const char *da
                 "# accelerate launch --num_processes %" PRId64 " --num_machines %" PRId64
                 " train.py --config this.yaml\n",
                 s->hardware.count, hosts.count);
-    hb_str_add(out, "model_name_or_path: ");
-    hb_str_addf(out, "%s  # or where its config.json is\nattn_implementation: %s\n", s->model.name,
+    const char *name = hb_hub_name(out->arena, &s->model, data_dir);
+    hb_str_addf(out, "model_name_or_path: %s  # %s\nattn_implementation: %s\n",
+                name ? name : s->model.name,
+                name ? "or where it lies" : "put here where its config.json is",
                 s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE ? "eager" : "sdpa");
     hb_str_addf(out,
                 "max_length: %" PRId64 "\nper_device_train_batch_size: %" PRId64

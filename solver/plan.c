@@ -645,8 +645,9 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
     else if (!hb_space_make(arena, with_share(arena, ask), ask->device, ask->devices, &out->space))
         return hb_error(ask->env->diag, (struct hb_loc){0},
                         "plan: no mesh of %lld devices that the model and the limits of plan.keep "
-                        "admit",
-                        (long long)ask->devices);
+                        "admit%s",
+                        (long long)ask->devices,
+                        ask->spec->plan.says ? ", and that --emit's program can say" : "");
     struct hb_search s = {.arena = arena,
                           .scratch = hb_arena_new(),
                           .ask = ask,

@@ -32,7 +32,14 @@ small='plan={search: {mesh: [fsdp], remat: true}}'
 for what in torchtitan hf-trainer megatron; do
     expect 0 hbmsim plan "$work/config.json" --set hardware.device=h100 --set batch.seq=2048 --set "$small" --emit $what
     out_has '# Read back and simulated: peak '
+    [ $what != hf-trainer ] || cp "$work/out" "$work/hf.yaml"
 done
+# Hugging Face's own name of the model, which is read again.
+peak=$(sed -n 's/^# Read back and simulated: peak \([0-9.]* GiB\) .*/\1/p' "$work/hf.yaml")
+ok 'the model is named' grep -q '^model_name_or_path: Qwen/Qwen3-8B ' "$work/hf.yaml"
+expect 0 hbmsim import "$work/hf.yaml" -o "$work/again.yaml"
+expect 0 hbmsim simulate "$work/again.yaml"
+out_has "FITS: $peak "
 expect 2 hbmsim plan "$work/config.json" --set hardware.device=h100 --set compiler=xla-gpu --emit torchtitan
 err_has '--emit: the file is of compiler xla; allowed: maxtext, levanter, yaml'
 echo 'model: {import: config.json, name: mine, tied_embeddings: true}' >"$work/card.yaml"

@@ -58,6 +58,19 @@ out_has "FITS: $(cat "$work/told") "
 expect 0 hbmsim plan "$work/small.yaml" --emit levanter
 out_has 'axes: {replica: '
 out_has 'gradient_checkpointing:'
+# Also where the file's own mesh is none of that program's, or not one for the batch.
+said() {
+    out_has '# Read back and simulated: peak '
+    ok 'all of it can be said' sh -c '! grep -q "cannot be said\|not all that was planned" "$1"' sh "$work/out"
+}
+expect 0 hbmsim plan "$work/small.yaml" --set 'mesh={pipeline: 4}' --emit levanter \
+    --set 'plan={search: {mesh: [fsdp, tensor, pipeline], remat: true}}'
+said
+expect 0 hbmsim plan $model --set 'batch={global: 4, seq: 8192}' --emit maxtext \
+    --set 'plan={search: {mesh: [fsdp, tensor], remat: true, loss_chunks: [1, 8]}}'
+said
+expect 2 hbmsim plan "$work/small.yaml" --set 'mesh={pipeline: 4}' --set 'plan={search: {remat: true}}' --emit levanter
+err_has "the limits of plan.keep admit, and that --emit's program can say"
 
 # More budget is never worse; least memory is no more than the fastest plan's.
 expect 0 hbmsim plan "$work/small.yaml" --json --objective memory
