@@ -108,9 +108,12 @@ const struct hb_cmd hb_cmd_import = {
     .run = run,
     .summary = "a model.yaml from another program's configuration",
     .about =
-        "Reads Hugging Face config.json. What was understood, assumed and not expressed stands\n"
-        "on top. Every command takes such a file in place of a model.yaml; `model: {import:\n"
-        "FILE}` takes its model alone, `include: FILE` all that it says, as defaults.",
+        "Reads Hugging Face config.json, MaxText's yml, torchtitan's toml or config dump, the\n"
+        "arguments of Megatron-LM and Megatron-Bridge, NeMo's yaml, Levanter's yml, and the\n"
+        "files of a run of Hugging Face's Trainer (its arguments, accelerate's, DeepSpeed's)\n"
+        "beside one another. What was understood, assumed and not expressed stands on top.\n"
+        "Every command takes such a file in place of a model.yaml; `model: {import: FILE}` takes\n"
+        "its model alone, `include: FILE` all that it says, as defaults.",
     .example = "hbmsim import examples/import/config.json",
     .options = options,
     .common = HB_COMMON_JSON | HB_COMMON_OUTPUT | HB_COMMON_SET,

@@ -19,8 +19,9 @@ static const struct importer {
     bool (*read)(struct hb_foreign *f, const struct hb_node *root);
 } importers[] = {
     {hb_import_is_trainer, hb_import_trainer},   {hb_import_is_hf, hb_import_hf},
-    {hb_import_is_titan, hb_import_titan},       {hb_import_is_levanter, hb_import_levanter},
-    {hb_import_is_megatron, hb_import_megatron}, {hb_import_is_maxtext, hb_import_maxtext},
+    {hb_import_is_titan, hb_import_titan},       {hb_import_is_nemo, hb_import_nemo},
+    {hb_import_is_levanter, hb_import_levanter}, {hb_import_is_megatron, hb_import_megatron},
+    {hb_import_is_maxtext, hb_import_maxtext},
 };
 enum { IMPORTERS = sizeof importers / sizeof importers[0] };
 
@@ -120,6 +121,25 @@ static bool add_said(const struct hb_import_source *source, struct hb_node *map,
     return true;
 }
 
+static bool is_auto(const struct hb_node *node)
+{
+    const struct hb_node *enabled = hb_node_find(node, "enabled");
+    node = enabled ? enabled : node;
+    return node->kind == HB_NODE_SCALAR && hb_str_same(node->text, "auto");
+}
+
+/* DeepSpeed's "auto" is what the file before says. */
+static void drop_auto(const struct hb_node *root, struct hb_node *tree)
+{
+    for (const struct hb_node *n = tree->first, *next; n; n = next) {
+        next = n->next;
+        if (n->key && is_auto(n) && hb_node_find(root, n->key)) {
+            hb_node_drop(tree, n->key);
+            next = tree->first; /* which puts the rest anew */
+        }
+    }
+}
+
 /* Files among source->more are laid over root, the rest becomes f->said. */
 static bool add_more(const struct hb_import_source *source, struct hb_foreign *f,
                      struct hb_node *root)
@@ -144,6 +164,7 @@ static bool add_more(const struct hb_import_source *source, struct hb_foreign *f
         if (!hb_import_parse(source->arena, source->diag, source->more[i], content.text,
                              content.len, &tree))
             return false;
+        drop_auto(root, tree);
         hb_node_overlay(root, tree);
     }
     f->said = said->count ? said : NULL;
@@ -168,8 +189,8 @@ bool hb_import_tree(const struct hb_import_source *source, struct hb_node *root,
         return hb_error(source->diag, root->loc,
                         "is none of the files that are known: Hugging Face config.json, "
                         "MaxText yml, "
-                        "torchtitan toml or dump, Megatron arguments, Levanter yml, arguments of "
-                        "Hugging Face's Trainer");
+                        "torchtitan toml or dump, Megatron arguments, NeMo yaml, Levanter yml, "
+                        "arguments of Hugging Face's Trainer");
     *out_import = (struct hb_import){0};
     out_import->root = hb_node_new(source->arena, HB_NODE_MAP, root->loc);
     hb_put(&f, "hbmsim", "1");

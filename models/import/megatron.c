@@ -1,5 +1,5 @@
 /* Megatron-LM's arguments (from a script, or the yaml of its functional tests) and the
- * configuration of Megatron-Bridge and NeMo, whose keys are the same with underscores. Names and
+ * configuration of Megatron-Bridge, whose keys are the same with underscores. Names and
  * defaults: megatron/training/arguments.py and megatron/core/transformer/transformer_config.py at
  * d98e8a6 (August 2026). What they do to memory: the configurations of Megatron's functional tests
  * whose peaks are published, tests/golden/torch-megatron.jsonl; the test reads them back. */
@@ -588,11 +588,16 @@ static void put_kernels(struct hb_foreign *f, const struct hb_node *c, const cha
 bool hb_import_megatron(struct hb_foreign *f, const struct hb_node *root)
 {
     struct hb_node *c = hb_node_new(f->arena, HB_NODE_MAP, root->loc);
-    struct run run;
     if (f->said)
         flatten(f, f->said, c);
     flatten(f, args_of(root), c);
-    f->out->what = "Megatron's arguments";
+    return hb_import_megatron_flat(f, c, "Megatron's arguments");
+}
+
+bool hb_import_megatron_flat(struct hb_foreign *f, const struct hb_node *c, const char *what)
+{
+    struct run run;
+    f->out->what = what;
     take_run(f, c, &run);
     if (!put_model(f, c, run.tensor))
         return false;

@@ -93,6 +93,10 @@ bool hb_import_is_maxtext(const struct hb_node *root);
 bool hb_import_maxtext(struct hb_foreign *f, const struct hb_node *root);
 bool hb_import_is_megatron(const struct hb_node *root);
 bool hb_import_megatron(struct hb_foreign *f, const struct hb_node *root);
+/* Megatron's arguments as one map, without dashes. */
+bool hb_import_megatron_flat(struct hb_foreign *f, const struct hb_node *flat, const char *what);
+bool hb_import_is_nemo(const struct hb_node *root);
+bool hb_import_nemo(struct hb_foreign *f, const struct hb_node *root);
 bool hb_import_is_titan(const struct hb_node *root);
 bool hb_import_titan(struct hb_foreign *f, const struct hb_node *root);
 bool hb_import_is_levanter(const struct hb_node *root);

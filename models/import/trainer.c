@@ -68,6 +68,8 @@ static void take_zero(struct hb_foreign *f, const struct hb_node *c, struct shar
     const struct hb_node *own = hb_take_any(f, c, "deepspeed_config|deepspeed");
     const struct hb_node *map = own && own->kind == HB_NODE_MAP ? own : NULL;
     const struct hb_node *zero = hb_take(f, c, "zero_optimization");
+    if (!zero && own && !map && own->kind == HB_NODE_SCALAR && own->text[0])
+        hb_missing(f, "deepspeed: %s is a file of its own; name it beside this one", own->text);
     if (!zero)
         zero = hb_take(f, map, "zero_optimization");
     if (!zero)
@@ -117,6 +119,9 @@ static void put_precision(struct hb_foreign *f, const struct hb_node *c, bool ze
     const char *mixed = hb_take_text(f, c, "mixed_precision", "no");
     bool bf16 = take_switch(f, c, "bf16") || hb_str_same(mixed, "bf16");
     bool fp16 = take_switch(f, c, "fp16") || hb_str_same(mixed, "fp16");
+    const struct hb_node *told = hb_node_find(c, "fp16"); /* bf16 "auto" beside it is off */
+    bool half = told && told->kind == HB_NODE_SCALAR && fp16;
+    bf16 = bf16 && !(half && hb_node_find(hb_node_find(c, "bf16"), "enabled"));
     const char *type = bf16 ? "bf16" : fp16 ? "f16" : "f32";
     hb_put(f, "precision.params", zero ? type : "f32");
     hb_put(f, "precision.compute", type);
@@ -165,8 +170,10 @@ static void put_optimizer(struct hb_foreign *f, const struct hb_node *c)
 static void put_rest(struct hb_foreign *f, const struct hb_node *c)
 {
     const struct hb_node *fsdp = hb_node_find(c, "fsdp_config");
+    bool factory = hb_node_find(c, "finetuning_type") != NULL; /* LLaMA-Factory's own default */
     bool full =
         hb_take_bool(f, c, "gradient_checkpointing", false) ||
+        (factory && !hb_take_bool(f, c, "disable_gradient_checkpointing", false)) ||
         hb_take_bool(f, fsdp, "fsdp_activation_checkpointing|activation_checkpointing", false);
     hb_put(f, "remat.policy", full ? "full" : "none");
     hb_put(f, "stack.form", "loop");
@@ -184,14 +191,28 @@ static void put_rest(struct hb_foreign *f, const struct hb_node *c)
     for (size_t i = 0; i < sizeof lora / sizeof lora[0]; i++)
         if (hb_node_find(c, lora[i]))
             hb_missing(f, "%s: all parameters are trained here", lora[i]);
+    const char *tuned = hb_take_text(f, c, "finetuning_type", "full");
+    if (!hb_str_same(tuned, "full"))
+        hb_missing(f, "finetuning_type: %s; all parameters are trained here", tuned);
+    static const char *const others[] = {"use_muon",  "use_galore",    "use_apollo",
+                                         "use_badam", "use_adam_mini", "fp8"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (hb_take_bool(f, c, others[i], false))
+            hb_missing(f, "%s: adamw in 16 and 32 bits is counted", others[i]);
 }
 
-/* Letters and digits alone, lower case, up to what marks a variant. */
+enum { DATE = 5 }; /* "-2507" */
+
+/* Letters and digits alone, lower case, up to what marks a variant or a date. */
 static char *bare_name(struct hb_foreign *f, const char *name)
 {
     static const char *const ends[] = {"instruct", "hf", "base", "chat", "pt", "it", "v01"};
     const char *slash = strrchr(name, '/');
     char *bare = hb_arena_strdup(f->arena, slash ? slash + 1 : name);
+    size_t len = strlen(bare);
+    if (len > DATE && bare[len - DATE] == '-' &&
+        strspn(bare + len - DATE + 1, "0123456789") == DATE - 1)
+        bare[len - DATE] = '\0';
     char *to = bare;
     for (const char *from = bare; *from; from++)
         if (isalnum((unsigned char)*from))

@@ -126,6 +126,56 @@ expect 2 hbmsim import "$work/ds.json"
 err_has 'these files say nothing of the model'
 expect 0 hbmsim import "$work/config.json" "$work/ds.json" per_device_train_batch_size=1
 out_has 'grads_over_data: true'
+# "auto" of DeepSpeed's is what the Trainer's file says, whichever comes first; a file that is only named is told.
+cat >"$work/sft.yaml" <<'END'
+model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct
+finetuning_type: full
+deepspeed: examples/deepspeed/ds_z3_config.json
+cutoff_len: 2048
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 2
+fp16: true
+END
+echo '{"gradient_accumulation_steps": "auto", "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"},
+    "zero_optimization": {"stage": 3}}' >"$work/ds3.json"
+expect 0 hbmsim import "$work/sft.yaml" "$work/ds3.json"
+out_has 'batch: {global: 16, accumulate: 2, seq: 2048}'
+out_has 'compute: f16'
+out_has 'mesh: {data: 1, fsdp: 8}'
+ok 'it is all expressed' sh -c '! grep -q "Not expressed" "$1"' sh "$work/out"
+expect 0 hbmsim import "$work/sft.yaml"
+out_has '#   deepspeed: examples/deepspeed/ds_z3_config.json is a file of its own; name it beside this one'
+# NeMo's sections trainer and model are not Levanter's.
+cat >"$work/nemo.yaml" <<'END'
+trainer: {num_nodes: 2, devices: 8, precision: bf16, gradient_clip_val: 1.0}
+model:
+  micro_batch_size: 1
+  global_batch_size: 64
+  tensor_model_parallel_size: 2
+  encoder_seq_length: 4096
+  max_position_embeddings: ${.encoder_seq_length}
+  num_layers: 24
+  hidden_size: 1024
+  ffn_hidden_size: ${multiply:4, ${.hidden_size}}
+  num_attention_heads: 16
+  megatron_amp_O2: true
+  activations_checkpoint_granularity: selective
+  activation: fast-geglu
+  bias: false
+  fsdp: true
+  fsdp_sharding_strategy: grad
+  tokenizer: {library: megatron, type: GPT2BPETokenizer}
+  optim: {name: mcore_distributed_optim, grad_sync_dtype: bf16}
+END
+expect 0 hbmsim import "$work/nemo.yaml"
+out_has "# Imported: NeMo's configuration."
+out_has '  positions: 4096'
+out_has 'mlp: {kind: geglu, d_ff: 4096}'
+out_has 'mesh: {data: 8, fsdp: 1, tensor: 2, sequence: 1, expert: 1, pipeline: 1}'
+out_has 'grads_over_data: true'
+out_has 'remat: {policy: none, modules: [core_attn]}'
+expect 0 hbmsim import "$work/nemo.yaml" model.micro_batch_size=2 model.activation=reglu model.megatron_amp_O2=false
+out_has 'batch: {global: 64, seq: 4096, accumulate: 4}'
 
 # what cannot be read
 expect 2 hbmsim import "$work/nothing.json"

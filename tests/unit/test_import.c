@@ -279,6 +279,12 @@ static void reads_megatron(void **state)
     check_file("megatron.jsonl", 20, HB_EMIT_MEGATRON);
 }
 
+static void reads_nemo(void **state)
+{
+    (void)state;
+    check_file("nemo.jsonl", 15, HB_EMIT_MEGATRON);
+}
+
 static void reads_torchtitan(void **state)
 {
     (void)state;
@@ -294,7 +300,7 @@ static void reads_levanter(void **state)
 static void reads_trainer(void **state)
 {
     (void)state;
-    check_file("trainer.jsonl", 12, HB_EMIT_TRAINER);
+    check_file("trainer.jsonl", 26, HB_EMIT_TRAINER);
 }
 
 int main(void)
@@ -302,7 +308,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_hugging_face), cmocka_unit_test(reads_maxtext),
         cmocka_unit_test(reads_megatron),     cmocka_unit_test(reads_torchtitan),
-        cmocka_unit_test(reads_levanter),     cmocka_unit_test(reads_trainer),
+        cmocka_unit_test(reads_nemo),         cmocka_unit_test(reads_levanter),
+        cmocka_unit_test(reads_trainer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
