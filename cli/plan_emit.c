@@ -141,6 +141,12 @@ static bool levanter_says(const struct hb_spec *s)
            s->optimizer.offload == HB_PLACE_NONE && s->stack.form != HB_FORM_LOOP;
 }
 
+/* Dense layers lie over the ranks of experts where those are ranks of FSDP, and only there. */
+static bool splits_as_fsdp(const struct hb_spec *s)
+{
+    return s->mesh[HB_AX_EXPERT] == 1 || s->sharding.dense_over_expert == (s->mesh[HB_AX_FSDP] > 1);
+}
+
 /* One switch for parameters and states. */
 static bool titan_says(const struct hb_spec *s)
 {
@@ -149,7 +155,8 @@ static bool titan_says(const struct hb_spec *s)
 
 static bool megatron_says(const struct hb_spec *s)
 {
-    return s->loss.chunks == 1 && (s->mesh[HB_AX_DATA] == 1 || s->mesh[HB_AX_FSDP] == 1);
+    return s->loss.chunks == 1 && (s->mesh[HB_AX_DATA] == 1 || s->mesh[HB_AX_FSDP] == 1) &&
+           splits_as_fsdp(s);
 }
 
 static bool trainer_says(const struct hb_spec *s)
@@ -277,6 +284,35 @@ static void take_place(struct hb_spec *back, const struct hb_spec *asked)
     back->sharding.expert_tensor = asked->sharding.expert_tensor;
 }
 
+/* Where dense layers lie over the ranks of experts follows from the mesh (splits_as_fsdp) and is no
+ * part of the space: what it is not is searched after what it is. */
+static bool search_torch(struct hb_plan_ask *ask, struct hb_plan *out)
+{
+    bool dense = false, experts = false;
+    struct hb_plan_ask other = *ask;
+    struct hb_env env = *ask->env;
+    struct hb_diag quiet;
+    struct hb_plan plan;
+    if (!hb_plan_find(ask->env->arena, ask, out))
+        return false;
+    model_has(&ask->spec->model, &dense, &experts);
+    if (!experts)
+        return true;
+    struct hb_spec *spec = hb_arena_alloc(env.arena, 1, sizeof *spec);
+    hb_diag_init(&quiet, env.arena);
+    env.diag = &quiet;
+    *spec = *ask->spec;
+    spec->sharding.dense_over_expert = !spec->sharding.dense_over_expert;
+    other.spec = spec;
+    other.env = &env;
+    if (hb_plan_find(env.arena, &other, &plan) && plan.found &&
+        (!out->found || plan.best.value < out->best.value)) {
+        *out = plan;
+        ask->spec = spec;
+    }
+    return true;
+}
+
 bool hb_plan_emit_find(enum hb_emit what, struct hb_plan_ask *ask, struct hb_plan *out)
 {
     struct hb_env *env = ask->env;
@@ -292,7 +328,7 @@ bool hb_plan_emit_find(enum hb_emit what, struct hb_plan_ask *ask, struct hb_pla
     if (back->compiler == HB_TORCH) {
         take_place(back, ask->spec);
         *ask = own;
-        return hb_plan_find(env->arena, ask, out);
+        return search_torch(ask, out);
     }
     find_ways(what, &own, &ways);
     take_place(back, ask->spec);

@@ -154,4 +154,9 @@ expect 2 hbmsim simulate "$work/small.yaml" --set mesh.fsdp=4 --set mesh.pipelin
     --set pipeline.microbatches=4
 err_has 'set mesh.pipeline=2: error: compiler: torch: mesh.pipeline: '
 
+# Dense layers over the ranks of experts: where Megatron has them there, and only there.
+printf 'model: {preset: qwen3-30b-a3b}\nbatch: {global: 128, seq: 4096}\nhardware: {device: h100, count: 64}\n' >"$work/moe.yaml"
+expect 0 hbmsim plan "$work/moe.yaml" --emit megatron
+out_has '# Read back and simulated: peak '
+ok 'what is pasted is what was planned' sh -c '! grep -q "not all that was planned" "$1"' sh "$work/out"
 finish
