@@ -26,8 +26,9 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
     b->grad = none_list(lo, y->value_count);
     b->full_dw = none_list(lo, y->end_leaf - y->first_leaf);
     b->turned = none_list(lo, y->end_leaf - y->first_leaf);
-    b->made_first =
-        hb_arena_alloc(lo->arena, y->end_leaf - y->first_leaf + 1, sizeof *b->made_first);
+    uint32_t leaves = y->end_leaf - y->first_leaf + 1;
+    b->made_first = hb_arena_alloc(lo->arena, leaves, sizeof *b->made_first);
+    b->summed = hb_arena_alloc(lo->arena, leaves, sizeof *b->summed);
     b->weights = none_list(lo, y->end_leaf - y->first_leaf);
     b->late = none_list(lo, y->step_count);
     b->shared = hb_arena_alloc(lo->arena, y->value_count, sizeof *b->shared);

@@ -5,6 +5,7 @@
 #include "sim/ir/copies.h"
 #include "sim/ir/order.h"
 #include "sim/ir/sequence.h"
+#include "sim/ir/weight.h"
 
 /* The head's products go round in rings from this many tokens of all devices of the axis on
  * (measured at 8 ways: 4096 a device yes, 1024 no; 16: 1024 yes; 32: 512 yes); of a chunk's tokens
@@ -218,24 +219,6 @@ static bool is_tied_early(const struct hb_lower *lo)
     return split || (naive && is_several(lo));
 }
 
-/* Padded gathers: not where the layers keep what their products made, so that the gathered head
- * comes between them and the loss (8B64/remat=dots_nb: f32[4096,128256] beside the logits, both
- * short; 8B64/remat=none; accum/8B,f64,a2,dots_nb,adafactor). */
-static bool is_padded_early(const struct hb_lower *lo)
-{
-    enum hb_policy policy = lo->spec->model.blocks[0].remat.policy;
-    return lo->gather_form == HB_GATHER_PADDED && !lo->maxtext &&
-           (policy == HB_POLICY_DOTS_NO_BATCH || policy == HB_POLICY_NONE);
-}
-
-/* A pipeline without constraints in its body splits its outputs otherwise, beside fsdp, and the
- * logits wait (PP/fsdp=2,pipe_constraints=none with batches of 16 and 32; PP/fsdp=2 not). */
-static bool is_unconstrained(const struct hb_lower *lo)
-{
-    return hb_ways(lo, HB_AX_PIPELINE) > 1 && !lo->maxtext &&
-           lo->spec->pipeline.constraints == HB_CONS_NONE && lo->fsdp_mode == HB_WEIGHT_GATHER;
-}
-
 /* By sizes: see above. */
 static bool is_wide(const struct hb_lower *lo)
 {
@@ -277,29 +260,42 @@ static bool is_short_ring_late(const struct hb_lower *lo)
  * bf16[2,8192,32000]; not with q alone, nor with these kept and none on the host: the loss is the
  * peak) and between gathers that are not beside the products (8B of 16 layers, v6e,f64 and v5p,f64:
  * f32[8192,32000]; between padded ones with q alone, too, not between late ones). */
+/* Depth-first, with several sequences, the head's gradient comes with the loss all the same (70B
+ * over 128 of v5p, two of 2,048 tokens, q, k and v on the host, attn_out kept: f32[8192,128256]
+ * from 364 to 395 of 1000, the logits to 432; list, depth, post 43.2, 38.6, 38.6 GiB; not of one,
+ * host/ v5p,f64,q+ctx). */
+static bool is_depth(const struct hb_lower *lo)
+{
+    return lo->local.batch > 1 && hb_sequence_gathers_known(lo) &&
+           hb_sequence_gathers_find(lo).first;
+}
+
 static bool keeps_and_fetches(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
     if (!lo->habits->rings || lo->maxtext || !hb_offloads(lo))
         return false;
     if (lo->gather_form == HB_GATHER_PADDED)
-        return (r->offload & ~(1u << HB_TN_LAYER_IN)) != 0;
-    return (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_LATE) && r->save != 0;
+        return (r->offload & ~(1u << HB_TN_LAYER_IN)) != 0 && !is_depth(lo);
+    return (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_LATE) && r->save != 0 &&
+           !is_depth(lo);
 }
 
 /* A head in an accumulation loop: not in mixtures (rnd/037: no f32[2,1024,32000]; tied as well). An
  * untied one not on one device (tinyS/accum=2 and, with few tokens, accum=8), not over data alone
  * (accum/1B,dp8,a4: added to f32[2048,128256] before the layers), not between rings (8B,f16,a4 and
  * f16,a2: one bf16[1,4096,128256], gone with the head's ring; f8t2 with accum=2 and opt_host: to
- * the end). */
+ * the end), not between gathers where the order taken makes it first (sequence.c; 16 layers of
+ * 8B over 64 and 128: as without accumulation, but that depth-first has the whole gradient, too).
+ */
 static bool is_microbatch_early(const struct hb_lower *lo)
 {
     bool alone = hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
     if (lo->spec->model.blocks[0].moe.experts > 0)
         return lo->spec->batch.accumulate > 1;
+    bool waits = lo->fsdp_mode == HB_WEIGHT_GATHER && hb_sequence_gathers_find(lo).logits_wait;
     return !lo->maxtext && !lo->spec->model.tied_embeddings && lo->spec->batch.accumulate > 1 &&
-           alone && !hides_rows(lo) &&
-           (lo->fsdp_mode == HB_WEIGHT_RING || hb_fsdp_ways(lo, false) == 1);
+           alone && !hides_rows(lo) && !waits;
 }
 
 /* MaxText's own rule, over fsdp. */
@@ -400,9 +396,9 @@ bool hb_head_waits(const struct hb_lower *lo)
         return hb_order_head_waits(lo);
     if (keeps_and_fetches(lo))
         return true;
-    if (is_tied_early(lo) || is_padded_early(lo))
+    if (is_tied_early(lo))
         return false;
-    if (is_update_slow(lo) || is_unconstrained(lo) || hb_sequence_post_tensor(lo))
+    if (is_update_slow(lo) || hb_sequence_post_tensor(lo))
         return true;
     if (hb_sequence_known(lo))
         return !hb_head_label_waits(lo);
@@ -411,20 +407,31 @@ bool hb_head_waits(const struct hb_lower *lo)
     return waits_by_weights(lo);
 }
 
-/* v5e, whose collectives run beside the products, makes the head's gradient at once but sums it
- * after the layers; logits and the whole gradient wait, both f32 (8B,v5e16x16,f256 and 1B,v5e8x8:
- * 2004 and 2004, 2004 and 1002 MiB; v5e8x8,f32dp2: 500 and 500). Not with tensor parallelism
- * (8B,v5e16x16,f64t4), nor beside host copies (70B/remat=offload:layer_in), nor where they do not
- * fit: 70B/base makes the logits again. Of several sequences no logits wait, and depth-first the
- * sum comes at once (8B,v5e8x8,f64, f32[4096,128256] from 459 to 1168 of 1290, f32[2,2048,128256]
- * to 461; with 32000 words, depth-first, bf16[4096,32000] from 467 to 1296 of 1338, and so do
- * products in bf16). */
-bool hb_head_sum_waits(const struct hb_lower *lo)
+/* v5e, whose collectives run beside the products, makes the head's gradient at once, f32, before
+ * that of its input. Not with tensor parallelism (8B,v5e16x16,f64t4), nor beside host copies
+ * (70B/remat=offload:layer_in). */
+static bool is_started_first(const struct hb_lower *lo)
 {
     return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !hb_offloads(lo) &&
            !hb_head_own_rule(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           hb_ways(lo, HB_AX_SEQUENCE) == 1 && !lo->spec->model.tied_embeddings &&
+           hb_ways(lo, HB_AX_SEQUENCE) == 1 && !lo->spec->model.tied_embeddings;
+}
+
+/* Its sum comes after the layers (8B,v5e16x16,f256 and 1B,v5e8x8: 2004 and 2004, 2004 and 1002 MiB;
+ * v5e8x8,f32dp2: 500 and 500), or at once in the list's order, which makes first what frees more:
+ * 8 layers of 4,096, fsdp 64: with 32,000 words and 4,096 tokens f32[4096,32000] from 290 to 291 of
+ * 1000, bf16 of it to 984; with 2,048 tokens f32 to 810; with 128,256 words and 2,048 to 8,192
+ * tokens to 807. Likewise with two sequences, 24 layers and in accumulation loops. Not where they
+ * do not fit: 70B/base makes the logits again. */
+bool hb_head_sum_waits(const struct hb_lower *lo)
+{
+    return is_started_first(lo) && !hb_sequence_gathers_at_once(lo) &&
            waiting_bytes(lo) < lo->hbm_bytes;
+}
+
+bool hb_head_sum_beside(const struct hb_lower *lo)
+{
+    return is_started_first(lo) && hb_sequence_gathers_at_once(lo);
 }
 
 /* 70B/base on v5e: where they do not fit beside the layers' backward pass the logits are made again
@@ -442,7 +449,9 @@ bool hb_head_logits_again(const struct hb_lower *lo)
  * the peak. */
 bool hb_head_gathered_first(const struct hb_lower *lo)
 {
-    return lo->gather_form == HB_GATHER_PADDED && hb_head_split(lo) && lo->spec->loss.chunks == 1 &&
+    bool padded = lo->gather_form == HB_GATHER_PADDED || !hb_head_own_rule(lo);
+    return hb_weight_gathers_apart(lo) && padded && hb_head_split(lo) &&
+           lo->spec->loss.chunks == 1 &&
            (!hb_head_waits(lo) || lo->spec->batch.accumulate > 1 ||
             lo->spec->optimizer.name == HB_OPT_MUON);
 }

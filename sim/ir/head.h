@@ -26,6 +26,8 @@ bool hb_head_copy_waits(const struct hb_lower *lo);
 bool hb_head_label_waits(const struct hb_lower *lo);
 /* It is made at once, but summed over the devices after them. */
 bool hb_head_sum_waits(const struct hb_lower *lo);
+/* Made and summed before that of its input (v5e). */
+bool hb_head_sum_beside(const struct hb_lower *lo);
 /* It is made after them from logits that are made once more. */
 bool hb_head_logits_again(const struct hb_lower *lo);
 /* It comes after the updates of the other leaves. */

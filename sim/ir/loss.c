@@ -353,12 +353,13 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     bool same = !gpu && (!hb_head_split(lo) || hb_head_own_rule(lo));
     /* MaxText's in a pipeline is scattered over fsdp, then summed over the stages (llama3-8b/
      * pp4_lps2: bf16[2048,128256]). */
-    bool scattered = (lo->maxtext && hb_ways(lo, HB_AX_PIPELINE) > 1) || hb_head_grad_staged(lo);
+    bool part = lo->gather_form == HB_GATHER_BESIDE && !hb_weight_sums_apart(lo);
+    bool scattered =
+        (lo->maxtext && hb_ways(lo, HB_AX_PIPELINE) > 1) || hb_head_grad_staged(lo) || part;
     enum hb_dtype dtype = hb_order_dot_narrow(lo) ? lo->spec->loss.dot : HB_DT_F32;
     /* So does that of a product in bf16 (8B,f64,b4,onehot with muon: bf16[4096,128256] from 258 to
      * 269 of 1546; 8B,v6e8x8,f64 of 2048 tokens: from 995 to 1215 of 1250). */
-    bool gathers = lo->gather_form == HB_GATHER_PADDED || lo->gather_form == HB_GATHER_LATE;
-    bool narrow = !gpu && lo->p->bufs[full].dtype == lo->compute && gathers;
+    bool narrow = !gpu && lo->p->bufs[full].dtype == lo->compute && hb_weight_gathers_apart(lo);
     uint32_t sum = same || narrow
                        ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
                        : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
@@ -461,7 +462,10 @@ static bool is_grad_first(const struct hb_lower *lo)
     /* gate/f64,b2,v256k,L16 with muon, which iterates on it: f32[4096,256000] from 283, its sum to
      * 294, the logits and the gathered head to 301. */
     bool muon = lo->gather_form == HB_GATHER_PADDED && lo->spec->optimizer.name == HB_OPT_MUON;
-    bool first = (plain && !lo->maxtext) || hb_head_grad_staged(lo) || muon;
+    /* Depth-first between gathers (16 layers of 8B, f64 of v5p and v6e, 8192 tokens, 32,000 words,
+     * that keep attn_ctx: the gradient from 274 on, the gathered head to 319). */
+    bool depth = hb_sequence_gathers_known(lo) && hb_sequence_gathers_find(lo).first;
+    bool first = (plain && !lo->maxtext) || hb_head_grad_staged(lo) || muon || depth;
     return !hb_head_waits(lo) && (hb_head_own_rule(lo) ? late : first);
 }
 
@@ -473,14 +477,24 @@ static enum hb_dtype last_norm_dtype(const struct hb_lower *lo)
     return gathered && lo->spec->precision.norm_f32 ? HB_DT_F32 : lo->compute;
 }
 
+/* Where the head's products make the last norm's result inside: of padded gathers, and of late ones
+ * over fsdp alone. */
+static bool is_norm_gathered(const struct hb_lower *lo)
+{
+    bool late = lo->gather_form == HB_GATHER_LATE && hb_ways(lo, HB_AX_TENSOR) == 1;
+    return late || lo->gather_form == HB_GATHER_PADDED;
+}
+
 /* tinyS/base, 1B/dp=8: the last norm's input stands in f32 beside the logits unless the head is
  * split, or the layers are a pipeline (PP/base: three bf16[16,2048,2048], no f32); with padded
- * gathers there too, alone, for logits and gradient (8B64/base: f32[1,4096,4096] to the end);
+ * or late gathers there too, alone, of one sequence, for logits and gradient (8B64/base:
+ * f32[1,4096,4096] to the end; 8 layers of 4,096, v6e, fsdp 64, the same; v5p, two sequences:
+ * bf16[2,2048,4096], the layers' own);
  * MaxText's wherever it is split (llama3-8b, v6e-64, weight_dtype=bfloat16 over 8:
  * f32[2,4096,4096] beside one bf16 of it) but on v5e (v5e-256: none). */
 static uint32_t wide_input(struct hb_lower *lo, uint32_t x, struct hb_shape s)
 {
-    bool padded = lo->gather_form == HB_GATHER_PADDED;
+    bool padded = is_norm_gathered(lo) && lo->local.batch == 1;
     bool own = hb_head_own_rule(lo) && lo->gather_form != HB_GATHER_BESIDE;
     bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1;
     if (lo->habits->logits_copies != 1 ||
@@ -509,18 +523,35 @@ static void start_grad(struct hb_lower *lo, struct hb_ends *ends, const struct h
     /* Beside the products (v5e) both wait, of one sequence (8 layers of 2048 and 8192, 49,152
      * words, fsdp 64, data 2 to 8 beside fsdp 32 to 8, 2 to 8 sequences: the f32 logits end with
      * the loss; 24 layers of 4096, data 4 and fsdp 16: of one of 4,096 or 8,192 tokens they wait,
-     * of two of 2,048 they don't); between padded gathers the labels' logits are read before (70B
-     * over fsdp 64 of v5p, 8192 tokens: one f32[8192,128256], not two). */
-    bool read = !hb_sequence_gathers_known(lo) && !lo->spec->loss.onehot && lo->local.batch == 1;
+     * of two of 2,048 they don't), and not in accumulation loops; between padded gathers the
+     * labels' logits are read before (70B over fsdp 64 of v5p, 8192 tokens: one f32[8192,128256],
+     * not two). */
+    bool read = !hb_sequence_gathers_known(lo) && !lo->spec->loss.onehot && lo->local.batch == 1 &&
+                lo->spec->batch.accumulate == 1;
     ends->pending_logits = read ? c->logits : HB_NONE;
     make_whole(lo, ends, c->x, c->dlogits);
+    if (!hb_head_sum_beside(lo))
+        return;
+    sum_whole(lo, ends->pending_full);
+    ends->pending_full = HB_NONE;
+    ends->head_done = true;
 }
 
 /* v5e makes it before that of its input (8B,v5e8x8,f64 of 2048 tokens: 393 and 398 of 1408; with a
  * product in bf16 404 and 409; two sequences 459 and 461). */
 static bool is_started_first(const struct hb_lower *lo)
 {
-    return lo->gather_form == HB_GATHER_BESIDE && hb_head_sum_waits(lo);
+    return hb_head_sum_waits(lo) || hb_head_sum_beside(lo);
+}
+
+/* The labels' own logits are taken beside the head's gradient and the start of its sum (v6e, 8
+ * layers of 4,096, fsdp 64, 32,000 words, a sequence of 4,096 or 8,192 tokens in an accumulation
+ * loop or not: logits to 280 of 1000, its sum from 279 on; of two sequences the logits to 321, its
+ * sum from 326 on). */
+static bool is_label_beside(const struct hb_lower *lo)
+{
+    return lo->gather_form == HB_GATHER_LATE && lo->local.batch == 1 && !lo->maxtext &&
+           hb_ways(lo, HB_AX_TENSOR) == 1;
 }
 
 /* The head's gradient after that of its input: now, or what of it waits for the layers. */
@@ -538,9 +569,13 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
             ends->pending_before = c->dlogits;
         }
         ends->pending_x = c->x;
+    } else if (hb_sequence_gathers_known(lo) && hb_sequence_gathers_find(lo).sum_waits) {
+        make_whole(lo, ends, c->x, c->dlogits);
     } else {
         head_grad(lo, c->seq, c->x, c->dlogits);
         ends->head_done = true;
+        if (is_label_beside(lo))
+            hb_emit_mark(lo, "the labels' logits", c->logits, HB_NONE);
         ends->pending_logits = hb_head_label_waits(lo) ? c->logits : HB_NONE;
     }
 }
@@ -565,7 +600,7 @@ static bool is_norm_fused(const struct hb_lower *lo)
     bool plain = lo->habits->rings && hb_head_split(lo) && lo->fsdp_mode == HB_WEIGHT_GATHER &&
                  lo->gather_form == HB_GATHER_PLAIN && hb_ways(lo, HB_AX_TENSOR) > 1 &&
                  lo->local.resid_seq == lo->local.seq;
-    return !hb_head_own_rule(lo) && (plain || lo->gather_form == HB_GATHER_PADDED);
+    return !hb_head_own_rule(lo) && (plain || is_norm_gathered(lo));
 }
 
 static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
@@ -641,15 +676,6 @@ void hb_loss_finish_last(struct hb_lower *lo, const struct hb_ends *ends)
     head_grad(lo, lo->local.seq, x, ends->pending_logits);
 }
 
-/* Late gathers beside host copies are depth-first: the labels' own logits are taken after the
- * head's gradient, which comes with the layer that is taken out of the loop, and its sum
- * (70B,v6e16x16,f256,b256: f32[4096,128256] from 384 to 1743, f32[8192,128256] from 1699 to 1702,
- * bf16 of it from there on; list 14147, depth 11874, post 14014 MiB). */
-static bool is_label_last(const struct hb_lower *lo)
-{
-    return lo->gather_form == HB_GATHER_LATE && !lo->maxtext;
-}
-
 /* In post-order late gathers make the product before the layers' updates and sum it after them
  * (8B,v6e8x8,f64, two sequences of 2048 tokens: f32[4096,128256] from 1169 to 1297 of 1326, above
  * the logits, which end with it, the layers' updates in between; f256 alike; a product in bf16
@@ -680,9 +706,8 @@ void hb_loss_finish(struct hb_lower *lo, struct hb_ends *ends)
             c.dlogits = c.logits;
         }
         head_grad(lo, c.seq, c.x, c.dlogits);
-        uint32_t label = is_label_last(lo) ? c.logits : ends->pending_label;
-        if (label != HB_NONE)
-            hb_emit_mark(lo, "the labels' logits", label, HB_NONE);
+        if (ends->pending_label != HB_NONE)
+            hb_emit_mark(lo, "the labels' logits", ends->pending_label, HB_NONE);
     } else if (ends->pending_logits != HB_NONE) {
         hb_emit_mark(lo, "the labels' logits", ends->pending_logits, HB_NONE);
     }

@@ -169,15 +169,6 @@ static void add_accumulators(struct hb_lower *lo)
     }
 }
 
-static void accumulate(struct hb_lower *lo)
-{
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        struct hb_leaf *l = &lo->leaves[i];
-        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "accumulate gradient", l->grad, l->accum);
-        l->grad = l->grad_half = HB_NONE;
-    }
-}
-
 /* The layers: blocks outside the pipeline (all of them without one), then the pipeline. */
 struct parts {
     struct hb_stack_plan stack;
@@ -310,7 +301,7 @@ static void build_step(struct hb_lower *lo)
         hb_muon_copy_first(lo);
         uint32_t loop = hb_program_open_loop(lo->p, "microbatches", accumulate_trips);
         forward_backward(lo, &parts);
-        accumulate(lo);
+        hb_weight_accumulate(lo, false);
         hb_program_close_loop(lo->p, loop);
     }
     hb_optim_update(lo);

@@ -67,6 +67,7 @@ struct hb_leaf {
     uint32_t iterate[2];    /* muon: the gathered momentum and its transpose; HB_NONE */
     int muon_passes;        /* of its iteration, done */
     uint32_t accum;         /* f32 accumulator over microbatches; HB_NONE */
+    bool added;             /* this microbatch's gradient, to that */
     uint32_t gathered;      /* full weight now on the device; HB_NONE */
     int64_t expert_ways;    /* gathered over as many in its first dimension, too; 0: not */
     int64_t einsum_batch;   /* sequences in the einsum that an expert's weight meets; 0: none */

@@ -23,6 +23,7 @@
 #include "sim/ir/copies.h"
 #include "sim/ir/head.h"
 #include "sim/ir/order.h"
+#include "sim/ir/weight.h"
 
 bool hb_sequence_known(const struct hb_lower *lo)
 {
@@ -116,23 +117,22 @@ static int64_t tensor_layer_bytes(const struct hb_lower *lo)
     return hb_add_sat(split / hb_ways(lo, HB_AX_TENSOR), hb_mul_sat(9, hb_mul_sat(tokens, d)));
 }
 
-/* Layers over fsdp, with or without tensor parallelism, that keep their inputs, a whole loss, a
- * head of its own. */
+/* Layers over fsdp, with or without tensor parallelism, a whole loss, a head of its own. */
 static bool is_plain_over_fsdp(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     const struct hb_remat *r = &s->model.blocks[0].remat;
-    bool inputs = r->policy == HB_POLICY_FULL ||
-                  (r->policy == HB_POLICY_NAMES && r->save == 0 && r->offload == 0);
-    return inputs && !lo->maxtext && s->stack.form == HB_FORM_SCAN && s->batch.accumulate == 1 &&
+    bool dots = r->policy == HB_POLICY_DOTS || r->policy == HB_POLICY_DOTS_NO_BATCH;
+    return !dots && !lo->maxtext && s->stack.form == HB_FORM_SCAN && s->batch.accumulate == 1 &&
            s->loss.chunks == 1 && !s->model.tied_embeddings && !s->loss.onehot &&
            s->model.blocks[0].moe.experts == 0;
 }
 
 bool hb_sequence_gathers_known(const struct hb_lower *lo)
 {
-    bool gathers = lo->gather_form == HB_GATHER_PADDED || lo->gather_form == HB_GATHER_LATE;
-    return gathers && is_plain_over_fsdp(lo) && hb_ways(lo, HB_AX_TENSOR) == 1;
+    return hb_weight_gathers_apart(lo) && is_plain_over_fsdp(lo) &&
+           hb_ways(lo, HB_AX_TENSOR) == 1 &&
+           (!hb_offloads(lo) || lo->spec->model.blocks[0].remat.save != 0);
 }
 
 /* One sequence's waits for its sum to the end (gate/f48,d6k: f32[6144,32256] from 173 to 475 of
@@ -144,21 +144,31 @@ static bool is_sum_late(const struct hb_lower *lo)
 }
 
 /* At the forward loop stand both stacks and two residuals, in the list's order the zeros of all
- * gradients, too, and padded gathers of three weights of the MLP that post-order has not yet
- * (70B,f64 with adafactor, 4 sequences of 4096 tokens, 32000 words: list, depth, post 49453 44856
- * 43524). Without the stack that all have. */
+ * gradients and the gathered head, too, and depth-first, where layers keep their inputs alone,
+ * gathers of three weights of the MLP that post-order has not yet (70B,f64 with adafactor, 4
+ * sequences of 4096 tokens, 32000 words: list, depth, post 49453 44856 43524; 16 layers of 8B, f64,
+ * 8192 tokens, 32000 words, that keep attn_ctx: 6884 6423 6423 on v5p and v6e; v5p f128, dots:
+ * 11397 11090 11090). Without the stack that all have. */
 struct floors {
     int64_t list, depth, post;
 };
 
 static struct floors find_floors(const struct hb_lower *lo)
 {
-    int64_t d = lo->spec->model.d_model, d_ff = lo->spec->model.blocks[0].mlp.d_ff;
-    struct floors f = {.post = hb_add_sat(lo->input_bytes, hb_mul_sat(4 * d, lo->local.tokens))};
-    bool padded = lo->gather_form == HB_GATHER_PADDED;
-    f.depth = hb_add_sat(f.post, padded ? hb_mul_sat(6 * d, d_ff) : 0);
-    f.list = hb_add_sat(f.depth, lo->stacked_grad_bytes);
+    int64_t d = lo->spec->model.d_model;
+    struct hb_shape head = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true);
+    struct floors f = {
+        .post = hb_add_sat(hb_sequence_kept_bytes(lo), hb_mul_sat(4 * d, lo->local.tokens))};
+    int64_t gathers = hb_mul_sat(6 * d, lo->spec->model.blocks[0].mlp.d_ff);
+    bool inputs = hb_sequence_kept_bytes(lo) == lo->input_bytes;
+    f.depth = hb_add_sat(f.post, inputs ? gathers : 0);
+    f.list = hb_add_sat(f.depth, hb_add_sat(lo->stacked_grad_bytes, hb_shape_plain_bytes(&head)));
     return f;
+}
+
+static int64_t mlp_weight_bytes(const struct hb_lower *lo)
+{
+    return hb_mul_sat(2 * lo->spec->model.d_model, lo->spec->model.blocks[0].mlp.d_ff);
 }
 
 /* Gathers. The list makes the head's whole gradient, f32, at once where it frees more: the logits
@@ -167,7 +177,9 @@ static struct floors find_floors(const struct hb_lower *lo)
  * 8B64/batch=128 8956 10471 8648; 8B,f64,b4 15201 16655 16215, b8 27704 29035 31349; 8B-L16,f64
  * with one sequence 4942 4737 4276, three 10195 11895 10553; f64,b2,v32k,L16 3117 3291 4274, v256k
  * 13572 17299 12332; v6e16x16,f256,b512 8424 10257 8086; gate/v6e,f8,s1024 1336 1183 1398,
- * f16,s512 879 1186 920; f33,d4.2k 1388 1839 1951. */
+ * f16,s512 879 1186 920; f33,d4.2k 1388 1839 1951. On v5e depth-first has a weight of the MLP less
+ * (8 layers of 4,096, fsdp 64, 4,096 tokens, 64,000 words: 2512 2410 2512; 32,000 words 1514 1862
+ * 2005). */
 struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
@@ -175,25 +187,38 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     int64_t head = hb_shape_plain_bytes(&gathered), whole = hb_mul_sat(2, head);
     int64_t logits = hb_logit_bytes(lo, 4);
     int64_t resid = hb_mul_sat(2 * lo->spec->model.d_model, lo->local.tokens);
-    int64_t stacks = hb_add_sat(lo->stacked_grad_bytes, lo->input_bytes);
+    int64_t kept = hb_sequence_kept_bytes(lo);
+    int64_t stacks = hb_add_sat(lo->stacked_grad_bytes, kept);
     int64_t back = hb_add_sat(stacks, hb_sequence_layer_bytes(lo));
     int64_t held = hb_add_sat(logits, hb_mul_sat(2, resid));
     bool early = whole <= hb_add_sat(logits, resid);
     int64_t loss = hb_add_sat(hb_add_sat(stacks, whole), hb_add_sat(held, resid));
     int64_t list = early ? hb_larger(loss, back) : hb_add_sat(back, held);
-    bool waits = is_sum_late(lo);
-    int64_t depth = hb_add_sat(hb_add_sat(lo->input_bytes, whole), held);
+    bool inputs = kept == lo->input_bytes, waits = is_sum_late(lo);
+    bool late = !early && lo->local.batch == 1;
+    int64_t depth = hb_add_sat(hb_add_sat(kept, whole), held);
     depth = hb_add_sat(depth, waits ? 0 : hb_mul_sat(2, head));
-    depth = hb_larger(depth, waits ? hb_add_sat(back, whole) : back);
+    int64_t own = back - (lo->chip->gathers_beside ? mlp_weight_bytes(lo) : 0);
+    depth = hb_larger(depth, waits ? hb_add_sat(own, whole) : own);
+    depth = hb_add_sat(depth, lo->spec->batch.accumulate > 1 ? whole : 0);
     int64_t post = hb_add_sat(hb_add_sat(lo->stacked_grad_bytes, whole), held);
     post = hb_larger(post, hb_add_sat(back, held));
     struct floors f = find_floors(lo); /* beside the stack that these have */
-    list = hb_larger(list, hb_add_sat(f.list, lo->input_bytes));
-    depth = hb_larger(depth, hb_add_sat(f.depth, lo->input_bytes));
-    post = hb_larger(post, hb_add_sat(f.post, lo->input_bytes));
-    if (depth < list && depth < post)
-        return (struct hb_sequence_gathers){.depth = true, .sum_waits = waits};
+    list = hb_larger(list, hb_add_sat(f.list, kept));
+    depth = hb_larger(depth, hb_add_sat(f.depth, kept));
+    post = hb_larger(post, hb_add_sat(f.post, kept));
+    if (depth < list && depth <= post)
+        return (struct hb_sequence_gathers){.depth = true,
+                                            .sum_waits = waits && inputs,
+                                            .first = !inputs && !late,
+                                            .logits_wait = !inputs && late};
     return (struct hb_sequence_gathers){.logits_wait = post < list || !early, .post = post < list};
+}
+
+bool hb_sequence_gathers_at_once(const struct hb_lower *lo)
+{
+    struct hb_sequence_gathers order = hb_sequence_gathers_find(lo);
+    return !order.logits_wait && !(order.depth && order.sum_waits);
 }
 
 /* Beside tensor parallelism the forward loop has a residual less in post-order, which is least
@@ -201,7 +226,7 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
  * words: list, depth, post 9345 8782 8659, bf16[4,4096,16000] to the end). */
 bool hb_sequence_post_tensor(const struct hb_lower *lo)
 {
-    bool apart = lo->gather_form == HB_GATHER_PADDED || lo->gather_form == HB_GATHER_LATE;
+    bool apart = hb_weight_gathers_apart(lo);
     bool rings = lo->fsdp_mode == HB_WEIGHT_RING && hb_head_ring(lo);
     if ((!apart && !rings) || !is_plain_over_fsdp(lo) || hb_ways(lo, HB_AX_TENSOR) == 1 ||
         lo->local.batch_ways != hb_fsdp_ways(lo, false) || lo->local.resid_seq < lo->local.seq)
@@ -211,7 +236,8 @@ bool hb_sequence_post_tensor(const struct hb_lower *lo)
     int64_t three = hb_mul_sat(6 * d, lo->local.tokens);
     int64_t back = hb_larger(hb_add_sat(hb_mul_sat(2, grads), three),
                              hb_add_sat(grads, tensor_layer_bytes(lo)));
-    return find_floors(lo).post > hb_add_sat(hb_add_sat(back, logits), three);
+    bool inputs = hb_sequence_kept_bytes(lo) == lo->input_bytes;
+    return inputs && find_floors(lo).post > hb_add_sat(hb_add_sat(back, logits), three);
 }
 
 bool hb_sequence_gathers_post(const struct hb_lower *lo)

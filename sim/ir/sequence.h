@@ -25,12 +25,15 @@ int64_t hb_sequence_layer_bytes(const struct hb_lower *lo);
 struct hb_sequence_gathers {
     bool depth;       /* depth-first */
     bool sum_waits;   /* the head's gradient comes at once, its sum after the layers */
+    bool first;       /* it comes before that of its input */
     bool logits_wait; /* both come after them */
     bool post;        /* post-order: of a product in bf16 the logits' gradient waits as well */
 };
 
 bool hb_sequence_gathers_known(const struct hb_lower *lo);
 struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo);
+/* Whether the list is taken and makes the head's gradient at once (v5e's gathers, too). */
+bool hb_sequence_gathers_at_once(const struct hb_lower *lo);
 /* Whether it is known and post-order is taken. */
 bool hb_sequence_gathers_post(const struct hb_lower *lo);
 /* The same beside tensor parallelism: whether post-order is least, so that the logits wait. */

@@ -471,12 +471,45 @@ static bool is_summed_whole(const struct hb_lower *lo, const struct hb_leaf *l)
     return l->expert_ways > 1 && !lo->maxtext && (l->fsdp_ways > 1 || sums_whole(lo));
 }
 
-void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full)
+/* Where a gradient is collected, unless an update took it. */
+static void add_grad(struct hb_lower *lo, struct hb_leaf *l)
 {
-    struct hb_leaf *l = &lo->leaves[leaf];
     if (l->grad == HB_NONE && !l->grad_fused)
         l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
                           hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
+}
+
+bool hb_weight_sums_apart(const struct hb_lower *lo)
+{
+    int64_t ways = hb_ways(lo, HB_AX_FSDP), side = 1;
+    while (side * side < ways)
+        side++;
+    return lo->gather_form == HB_GATHER_BESIDE && side * side == ways &&
+           ways == lo->spec->hardware.count;
+}
+
+uint32_t hb_weight_sum_whole(struct hb_lower *lo, uint32_t leaf, uint32_t full)
+{
+    const struct hb_leaf *l = &lo->leaves[leaf];
+    uint32_t sum = hb_temp(lo, hb_name(lo, l->name, ", gradient summed"), HB_CAT_GRADIENTS,
+                           hb_buf_shape(lo, full));
+    hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP,
+                       hb_name(lo, "sum gradient of ", l->name), full, sum);
+    return sum;
+}
+
+void hb_weight_own_grad(struct hb_lower *lo, uint32_t leaf, uint32_t sum)
+{
+    struct hb_leaf *l = &lo->leaves[leaf];
+    add_grad(lo, l);
+    hb_emit_simple(lo, HB_OP_COPY, hb_name(lo, "own part of the gradient of ", l->name), sum,
+                   l->grad);
+}
+
+void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full)
+{
+    struct hb_leaf *l = &lo->leaves[leaf];
+    add_grad(lo, l);
     bool split = l->gather_dim >= 0 || l->expert_ways > 1;
     bool summed = !split || is_summed_whole(lo, l);
     struct hb_emit e = {.name = hb_name(lo, "sum gradient of ", l->name),
@@ -490,6 +523,23 @@ void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full)
     hb_emit_read(&e, full);
     hb_emit_write(&e, l->grad);
     hb_emit(lo, &e);
+}
+
+bool hb_weight_gathers_apart(const struct hb_lower *lo)
+{
+    return lo->gather_form == HB_GATHER_PADDED || lo->gather_form == HB_GATHER_LATE;
+}
+
+void hb_weight_accumulate(struct hb_lower *lo, bool made)
+{
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        if (l->added || (made && l->grad == HB_NONE))
+            continue;
+        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "accumulate gradient", l->grad, l->accum);
+        l->grad = l->grad_half = HB_NONE;
+        l->added = true;
+    }
 }
 
 static bool same_shape(const struct hb_shape *a, const struct hb_shape *b)

@@ -48,7 +48,20 @@ enum hb_dtype hb_weight_grad_dtype(const struct hb_lower *lo);
 void hb_weight_gather_stacks(struct hb_lower *lo, uint32_t first, uint32_t end, bool one_repeat);
 void hb_weight_whole_grads(struct hb_lower *lo, uint32_t first, uint32_t end, bool one_repeat);
 void hb_weight_scatter_grads(struct hb_lower *lo, uint32_t first, uint32_t end);
+/* Gathers of one weight after another, padded sums or late ones. */
+bool hb_weight_gathers_apart(const struct hb_lower *lo);
+/* Adds the gradients of a microbatch to their accumulators: those that are made, or all that have
+ * not been added. */
+void hb_weight_accumulate(struct hb_lower *lo, bool made);
 /* Sums the whole gradient `full` over the devices and adds it to where it is collected. */
 void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full);
+/* Over all of a square slice v5e sums a whole gradient, cast, in another place, and each device
+ * takes its part; else each device's part is all that there is of the sum (8 layers of 4,096, fsdp
+ * 64 of 8x8 and 256 of 16x16: all-reduce bf16[4096,32000] for the head; fsdp 128 of 8x16, fsdp 64
+ * and 32 beside data 2, 16 beside 4: none as wide). */
+bool hb_weight_sums_apart(const struct hb_lower *lo);
+/* The same in two steps: a sum that is whole, and each device's part of it. */
+uint32_t hb_weight_sum_whole(struct hb_lower *lo, uint32_t leaf, uint32_t full);
+void hb_weight_own_grad(struct hb_lower *lo, uint32_t leaf, uint32_t sum);
 
 #endif
