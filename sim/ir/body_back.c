@@ -67,7 +67,8 @@ static void sum_first_made(struct hb_body *b)
         open += !b->made_first[k] || b->summed[k];
         first = i;
     }
-    if (!hb_weight_sums_apart(b->lo) || open > 0 || first == b->y->end_leaf)
+    bool own = hb_weight_sums_own(b->lo, b->y->block->mlp.d_ff);
+    if (b->lo->gather_form != HB_GATHER_BESIDE || own || open > 0 || first == b->y->end_leaf)
         return;
     uint32_t k = first - b->y->first_leaf;
     b->full_dw[k] = hb_weight_sum_whole(b->lo, first, b->full_dw[k]);

@@ -38,7 +38,9 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, u
     }
     /* XLA:TPU scatters the sum beside tensor parallelism (8B,v6e4x4,f4t4: f32[1024,32064]) into
      * shards of whole rows of lanes (70B,f64t4,chunk8; 8B,f64t4,chunk4: bf16[4096,32064]). */
-    bool scattered = lo->habits->logits_copies == 2 || hb_ways(lo, HB_AX_TENSOR) > 1;
+    bool split = hb_ways(lo, HB_AX_TENSOR) > 1;
+    bool scattered =
+        lo->habits->logits_copies == 2 || split || hb_weight_sums_own(lo, lo->local.vocab);
     uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
                             hb_leaf_layer_shape(l, lo->p->bufs[c->dlogits].dtype, true));
     /* One in the compute dtype in its place (MaxText's llama3-8b over 256, num_vocab_tiling=4;
@@ -56,7 +58,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, u
     /* v5e sums it beside the other product, which reads the logits' gradient and the head (3B and
      * 8B,v5e,f64,chunk4, 3B over 128, tied or not: f32[4096,128256] and bf16 of it, both others).
      */
-    bool beside = lo->chip->chunk_grad_by_head && !scattered;
+    bool beside = lo->chip->chunk_grad_by_head && !split;
     struct hb_emit add = {.name = "add gradient of the chunk", .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&add, part);
     hb_emit_read(&add, beside ? c->w : HB_NONE);

@@ -353,7 +353,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     bool same = !gpu && (!hb_head_split(lo) || hb_head_own_rule(lo));
     /* MaxText's in a pipeline is scattered over fsdp, then summed over the stages (llama3-8b/
      * pp4_lps2: bf16[2048,128256]). */
-    bool part = lo->gather_form == HB_GATHER_BESIDE && !hb_weight_sums_apart(lo);
+    bool part = hb_weight_sums_own(lo, lo->local.vocab);
     bool scattered =
         (lo->maxtext && hb_ways(lo, HB_AX_PIPELINE) > 1) || hb_head_grad_staged(lo) || part;
     enum hb_dtype dtype = hb_order_dot_narrow(lo) ? lo->spec->loss.dot : HB_DT_F32;

@@ -479,13 +479,24 @@ static void add_grad(struct hb_lower *lo, struct hb_leaf *l)
                           hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
 }
 
-bool hb_weight_sums_apart(const struct hb_lower *lo)
+/* Whether so many lanes divide into windows of WINDOW_LEAST to WINDOW_MOST. */
+enum { WINDOW_LEAST = 10, WINDOW_MOST = 56 };
+
+static bool has_windows(int64_t width)
+{
+    for (int64_t lanes = WINDOW_LEAST; lanes <= WINDOW_MOST; lanes++)
+        if (width % (lanes * HB_TPU_LANES) == 0)
+            return true;
+    return false;
+}
+
+bool hb_weight_sums_own(const struct hb_lower *lo, int64_t width)
 {
     int64_t ways = hb_ways(lo, HB_AX_FSDP), side = 1;
     while (side * side < ways)
         side++;
-    return lo->gather_form == HB_GATHER_BESIDE && side * side == ways &&
-           ways == lo->spec->hardware.count;
+    bool square = side * side == ways && ways == lo->spec->hardware.count;
+    return lo->gather_form == HB_GATHER_BESIDE && !square && has_windows(width);
 }
 
 uint32_t hb_weight_sum_whole(struct hb_lower *lo, uint32_t leaf, uint32_t full)

@@ -55,11 +55,13 @@ bool hb_weight_gathers_apart(const struct hb_lower *lo);
 void hb_weight_accumulate(struct hb_lower *lo, bool made);
 /* Sums the whole gradient `full` over the devices and adds it to where it is collected. */
 void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full);
-/* Over all of a square slice v5e sums a whole gradient, cast, in another place, and each device
- * takes its part; else each device's part is all that there is of the sum (8 layers of 4,096, fsdp
- * 64 of 8x8 and 256 of 16x16: all-reduce bf16[4096,32000] for the head; fsdp 128 of 8x16, fsdp 64
- * and 32 beside data 2, 16 beside 4: none as wide). */
-bool hb_weight_sums_apart(const struct hb_lower *lo);
+/* Whether each device's part is all that there is of a gradient's sum: on v5e where the last
+ * dimension divides into windows, but not over all of a square slice, where the whole gradient is
+ * summed, cast, in another place (8 layers of 4,096, fsdp 64 of 8x8 and 256 of 16x16: all-reduce
+ * bf16[4096,32000] for the head; fsdp 128 of 8x16, fsdp 64 and 32 beside data 2, 16 beside 4: none
+ * as wide. Over 8x16 with 250, 256, 784, 800, 1000, 1024 and 1188 times 128 words none; with 122,
+ * 393, 497, 498, 501, 508, 531, 1002 and 1187 times, and with 32,064, bf16[4096,words]). */
+bool hb_weight_sums_own(const struct hb_lower *lo, int64_t width);
 /* The same in two steps: a sum that is whole, and each device's part of it. */
 uint32_t hb_weight_sum_whole(struct hb_lower *lo, uint32_t leaf, uint32_t full);
 void hb_weight_own_grad(struct hb_lower *lo, uint32_t leaf, uint32_t sum);
