@@ -234,7 +234,7 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
     bool first = is_table_first(lo);
     if (first)
         scatter_table(lo, ends, grad);
-    if (is_layers_first(lo))
+    if (first && is_layers_first(lo))
         hb_weight_accumulate(lo, true);
     hb_loss_finish(lo, ends);
     if (lo->positions != HB_NONE) {
