@@ -199,6 +199,14 @@ static const char *name_cell(const struct view *v, const struct panel *p, uint32
                            *facet ? ", " : "", facet);
 }
 
+/* With the paler band's wash. */
+static uint32_t shown_colour(const struct view *v, const struct panel *p, uint32_t y, uint32_t x)
+{
+    uint32_t rgb = colour_of(v, p, y, x);
+    bool tight = hb_fit_tight(v->m, hb_fit_cell(v->m, p->facet, y, x));
+    return tight ? hb_colour_mix(rgb, hb_canvas_ink(v->c, HB_INK_BACK), HB_FIT_WASH) : rgb;
+}
+
 static void draw_texts(struct view *v, const struct panel *p)
 {
     char text[HB_TICK_TEXT];
@@ -214,7 +222,7 @@ static void draw_texts(struct view *v, const struct panel *p)
                                                              (double)cell->peak_bytes});
             if (v->text_size <= 0)
                 continue;
-            style.rgb = hb_colour_on(colour_of(v, p, y, x));
+            style.rgb = hb_colour_on(shown_colour(v, p, y, x));
             style.bold = hb_fit_is_best(v->m, index);
             hb_canvas_label_in(v->c, print_peak(v, cell, text), box, style);
         }

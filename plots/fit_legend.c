@@ -113,7 +113,7 @@ static const char *tight_text(const struct hb_fit_legend *v)
         tight += hb_fit_tight(v->m, &v->m->cells[i]);
     if (!tight)
         return NULL;
-    return hb_arena_printf(v->c->arena, "%u tight, paler: the budget lies in the interval", tight);
+    return hb_arena_printf(v->c->arena, "%u tight: the budget lies in the interval", tight);
 }
 
 static double legend_row(const struct hb_fit_legend *v)

@@ -106,7 +106,7 @@ static void draw_curve(struct hb_canvas *c, const struct hb_frame *f, const stru
 static void name_curve(struct hb_canvas *c, const struct hb_frame *f, bool host, struct hb_point at)
 {
     struct hb_style style = hb_canvas_style(c, "curve");
-    style.rgb = curve_ink(c, host);
+    style.rgb = hb_colour_mix(curve_ink(c, host), hb_canvas_ink(c, HB_INK_TEXT), 0.35);
     style.bold = true;
     style.plated = true;
     style.plate = hb_canvas_ink(c, HB_INK_PANEL);

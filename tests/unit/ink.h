@@ -129,6 +129,35 @@ static inline void ink_check_texts(const struct hb_canvas *c, const struct hb_tr
     }
 }
 
+/* What lies below the item at this place. */
+static inline uint32_t ink_ground(const struct hb_canvas *c, const struct hb_trace *t,
+                                  uint32_t until, struct hb_point at)
+{
+    uint32_t rgb = hb_canvas_ink(c, HB_INK_BACK);
+    for (uint32_t i = 0; i < until; i++)
+        if (t->items[i].kind == HB_TRACED_FILL && ink_holds(&t->items[i], at))
+            rgb = hb_colour_mix(rgb, t->items[i].rgb, t->items[i].alpha);
+    return rgb;
+}
+
+/* Fails where a text has nearly the colour of what is below its middle. */
+static inline void ink_check_contrast(const struct hb_canvas *c, const struct hb_trace *t,
+                                      const char *what, int *wrong)
+{
+    static const double least = 4.4;
+    for (uint32_t i = 0; i < t->count; i++) {
+        struct hb_box box = ink_bounds(&t->items[i]);
+        struct hb_point middle = {box.x + box.w / 2, box.y + box.h / 2};
+        if (t->items[i].kind != HB_TRACED_TEXT)
+            continue;
+        double contrast = hb_colour_contrast(t->items[i].rgb, ink_ground(c, t, i, middle));
+        if (contrast < least)
+            ink_complain(wrong, what,
+                         hb_arena_printf(t->arena, "'%s' has a contrast of %.1f", t->items[i].text,
+                                         contrast));
+    }
+}
+
 enum { INK_SIDE = 160 }; /* of the raster in which bare parts are looked for */
 
 static inline void ink_fill_raster(const struct hb_canvas *c, const struct hb_traced *item,

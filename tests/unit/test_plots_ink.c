@@ -100,6 +100,7 @@ static void check_page(struct hb_arena *a, const struct hb_picture *p, int model
     hb_canvas_finish(c, &none);
     const char *what = describe(a, p, &look, model);
     ink_check_texts(c, &trace, what, &wrong);
+    ink_check_contrast(c, &trace, what, &wrong);
     check_peak(c, &trace, what);
     check_labels(c, &trace, what);
     check_words(c, &trace, what);
