@@ -27,6 +27,9 @@ static void emit_zero(struct hb_str *out, const struct hb_spec *s)
                 : s->sharding.optimizer_over_data ? 1
                                                   : 0;
     hb_str_addf(out, "deepspeed:\n  zero_optimization:\n    stage: %d\n", stage);
+    if (stage == 1 || stage == 2)
+        hb_str_addf(out, "    overlap_comm: false\n    reduce_bucket_size: %" PRId64 "\n",
+                    s->runtime.reduce_bucket);
     if (s->optimizer.offload == HB_PLACE_PINNED_HOST)
         hb_str_add(out, "    offload_optimizer: {device: cpu, pin_memory: true}\n");
     if (s->optimizer.params_offload == HB_PLACE_PINNED_HOST)

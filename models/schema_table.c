@@ -554,6 +554,9 @@ static const struct hb_key runtime_keys[] = {
     ENUM("allocator", SPEC(runtime.allocator), allocators, "max_allocated",
          "which of the allocator's figures is predicted"),
     BOOL("expandable_segments", SPEC(runtime.expandable_segments), "false", "segments grow"),
+    INT("reduce_bucket", SPEC(runtime.reduce_bucket), 1, 1e12, "500000000",
+        "torch, ZeRO-1 and -2: elements of the buffer that gradients are reduced in (DeepSpeed's "
+        "reduce_bucket_size; twice that with overlap_comm)"),
     BYTES("max_split_size", SPEC(runtime.max_split_bytes), "0",
           "larger blocks are not split (PyTorch: above 20 MiB); 0: all are"),
     REAL("memory_fraction", SPEC(runtime.memory_fraction), 0, 1, "0",

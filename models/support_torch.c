@@ -124,16 +124,23 @@ static int64_t shard_ranks(const struct hb_spec *s)
     return s->mesh[HB_AX_FSDP] * s->mesh[HB_AX_EXPERT] * sequence;
 }
 
-/* Without FSDP: one device, or copies. */
+/* Without FSDP: one device, or copies, whose states DeepSpeed's ZeRO splits. */
 static bool check_plain(const struct hb_refusing *r, const struct hb_spec *s)
 {
+    bool zero = s->sharding.optimizer_over_data && s->mesh[HB_AX_DATA] > 1;
     const struct hb_refusal gaps[] = {
         {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks", "is FSDP2's; use mesh.fsdp"},
         {s->precision.params != HB_DT_BF16, "precision.params",
          "without FSDP (mesh.fsdp 1) only bf16 parameters are simulated yet, no autocast; use "
          "bf16"},
-        {s->precision.master, "precision.master",
-         "without FSDP (mesh.fsdp 1) only bf16 parameters are simulated yet; use none"},
+        {s->precision.master && !zero, "precision.master",
+         "without FSDP (mesh.fsdp 1) it is of ZeRO-1 and ZeRO-2; use none, or "
+         "sharding.optimizer_over_data: true"},
+        {!s->precision.master && zero, "precision.master", "ZeRO has one; use f32"},
+        {zero && s->optimizer.moments[0] == HB_DT_Q8, "optimizer.moments",
+         "q8 is not simulated with ZeRO yet; use f32"},
+        {s->sharding.grads_over_data && !s->sharding.optimizer_over_data,
+         "sharding.optimizer_over_data", "ZeRO-2 splits states, too; use true"},
         {s->precision.grads == HB_GRADS_F32, "precision.grads",
          "without FSDP (mesh.fsdp 1) gradients are as their parameters; use params"},
         {s->mesh[HB_AX_TENSOR] > 1, "mesh.tensor",
@@ -202,11 +209,10 @@ static bool check_titan_rest(const struct hb_refusing *r, const struct hb_spec *
          "not simulated with torchtitan yet; use 1, or runtime.framework: megatron"},
         {s->model.positions > 0, "model.positions",
          "not simulated with torchtitan yet; use positions: 0"},
-        {s->sharding.optimizer_over_data, "sharding.optimizer_over_data",
-         "ZeRO-1 is not simulated with torchtitan yet; use mesh.fsdp, or runtime.framework: "
-         "megatron"},
-        {s->sharding.grads_over_data, "sharding.grads_over_data",
-         "ZeRO-2 is not simulated with torchtitan yet; use mesh.fsdp"},
+        {!plain && s->sharding.optimizer_over_data, "sharding.optimizer_over_data",
+         "ZeRO-1 is simulated without FSDP only; use mesh.fsdp 1, or false"},
+        {!plain && s->sharding.grads_over_data, "sharding.grads_over_data",
+         "ZeRO-2 is simulated without FSDP only; use mesh.fsdp 1, or false"},
         {s->remat.modules != 0, "remat.modules", "are Megatron's; use []"},
         {s->mesh[HB_AX_SEQUENCE] > 1 && !s->sharding.states_over_sequence,
          "sharding.states_over_sequence",

@@ -63,6 +63,22 @@ static bool on_host(struct hb_foreign *f, const struct hb_node *map, const char 
     return hb_str_same(place, "cpu") || hb_str_same(place, "nvme");
 }
 
+/* Elements of ZeRO's buffer; "auto" is the Trainer's, a square of the model's width. */
+static void put_bucket(struct hb_foreign *f, const struct hb_node *zero)
+{
+    const struct hb_node *size = hb_take(f, zero, "reduce_bucket_size");
+    const struct hb_node *width = hb_node_find(hb_node_find(f->out->root, "model"), "d_model");
+    double elements = 5e8, d = 0;
+    if (size && !hb_number(size, &elements) && hb_number(width, &d))
+        elements = d * d;
+    else if (size && !hb_number(size, &elements))
+        hb_assume(f, "reduce_bucket_size 500000000: auto, and no width to make it from");
+    if (hb_take_bool(f, zero, "overlap_comm", false))
+        elements *= 2;
+    if (elements >= 1)
+        hb_put_int(f, "runtime.reduce_bucket", (int64_t)elements);
+}
+
 static void take_zero(struct hb_foreign *f, const struct hb_node *c, struct sharding *s)
 {
     const struct hb_node *own = hb_take_any(f, c, "deepspeed_config|deepspeed");
@@ -75,6 +91,8 @@ static void take_zero(struct hb_foreign *f, const struct hb_node *c, struct shar
     if (!zero)
         zero = map;
     s->stage = (int)hb_take_int(f, zero, "stage|zero_stage", 0);
+    if (s->stage == 1 || s->stage == 2)
+        put_bucket(f, zero);
     s->host_states = on_host(f, zero, "offload_optimizer", "offload_optimizer_device");
     s->host_params = on_host(f, zero, "offload_param", "offload_param_device");
 }

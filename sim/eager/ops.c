@@ -43,6 +43,36 @@ struct hb_weight hb_ops_weight(const char *name, int64_t rows, int64_t cols)
                               .sum = HB_NONE};
 }
 
+/* It is put together from each rank's slices, in one more copy, summed, and the own slices are
+ * kept.
+ */
+void hb_ops_reduce_bucket(struct hb_tape *t, struct hb_zero *z)
+{
+    int64_t bytes = hb_tape_size(t, z->filled, z->element_bytes, 1);
+    uint32_t one = hb_ops_work(t, "cat", "gradients to reduce, in one", bytes);
+    hb_tape_drop(t, one);
+    if (z->part == HB_NONE)
+        z->part = hb_tape_make(t, (struct hb_made){"copy", "own part of the gradients",
+                                                   z->part_bytes, HB_CAT_GRADIENTS, 0});
+    hb_tape_drop(t, z->large);
+    z->large = HB_NONE;
+    z->filled = 0;
+}
+
+/* A gradient that is larger than the buffer waits where it is. */
+static void fill_bucket(struct hb_tape *t, struct hb_weight *w)
+{
+    struct hb_zero *z = w->zero;
+    int64_t count = hb_tape_size(t, w->rows, w->cols, 1);
+    if (z->filled > 0 && hb_add_sat(z->filled, count) > z->room)
+        hb_ops_reduce_bucket(t, z);
+    z->filled = hb_add_sat(z->filled, count);
+    if (count > z->room) {
+        z->large = w->grad == HB_NONE ? w->sum : w->grad;
+        hb_tape_hold(t, z->large);
+    }
+}
+
 /* Autograd puts the gradients of a weight that is used more than once together before anybody sees
  * them: two in a storage of their own, further ones in place (torch 2.15, real tensors). What an
  * earlier microbatch left is added to in place. */
@@ -60,6 +90,16 @@ void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
     }
     if (++w->seen < w->uses)
         return;
+    if (w->zero && w->zero->buffer == HB_NONE)
+        w->zero->buffer = hb_tape_make(
+            t, (struct hb_made){"empty", "buffer of gradients to reduce",
+                                hb_tape_size(t, w->zero->room, w->zero->element_bytes, 1),
+                                HB_CAT_COMMUNICATION, 0});
+    if (w->updates && w->zero) {
+        fill_bucket(t, w);
+        hb_tape_drop(t, w->grad); /* of the microbatches before */
+        w->grad = HB_NONE;
+    }
     if (w->updates || w->grad != HB_NONE)
         hb_tape_drop(t, w->sum);
     else

@@ -7,20 +7,34 @@
 
 #include "sim/eager/tape.h"
 
+/* DeepSpeed's ZeRO 1 and 2: a weight's gradient is copied into a buffer that is reduced when it is
+ * full, and of which the rank keeps its own part until the update. */
+struct hb_zero {
+    int64_t room;   /* of the buffer, elements */
+    int64_t filled; /* of it */
+    int64_t element_bytes;
+    uint32_t large;  /* a gradient larger than that, which is in no buffer; HB_NONE */
+    uint32_t buffer; /* made for the first gradient; HB_NONE: there was none yet */
+    int64_t part_bytes;
+    uint32_t part; /* of the microbatch's; HB_NONE: nothing was reduced yet */
+    uint32_t sum;  /* of the microbatches before; HB_NONE */
+};
+
 /* A parameter as a unit has it: rows are what sharding splits. */
 struct hb_weight {
     const char *name;
     int64_t rows;
     int64_t cols;
-    int64_t ranks;  /* that share it; 0: those of the unit's FSDP */
-    bool across;    /* split along its second dimension (Shard(1)), as `rows` says */
-    uint32_t whole; /* gathered, in compute's dtype; HB_NONE: not there */
-    uint32_t grad;  /* not reduced yet; HB_NONE */
-    uint32_t part;  /* of `whole`, kept after the forward pass to gather from; HB_NONE */
-    bool updates;   /* as soon as its gradient is whole, which then goes */
-    int64_t uses;   /* gradients that make it whole; 0 as 1 */
-    int64_t seen;   /* of them, so far ... */
-    uint32_t sum;   /* ... together; HB_NONE */
+    int64_t ranks;        /* that share it; 0: those of the unit's FSDP */
+    bool across;          /* split along its second dimension (Shard(1)), as `rows` says */
+    uint32_t whole;       /* gathered, in compute's dtype; HB_NONE: not there */
+    uint32_t grad;        /* not reduced yet; HB_NONE */
+    uint32_t part;        /* of `whole`, kept after the forward pass to gather from; HB_NONE */
+    bool updates;         /* as soon as its gradient is whole, which then goes ... */
+    struct hb_zero *zero; /* ... into this; null: nowhere */
+    int64_t uses;         /* gradients that make it whole; 0 as 1 */
+    int64_t seen;         /* of them, so far ... */
+    uint32_t sum;         /* ... together; HB_NONE */
 };
 
 struct hb_weight hb_ops_weight(const char *name, int64_t rows, int64_t cols);
@@ -91,6 +105,8 @@ uint32_t hb_ops_gather(struct hb_tape *t, uint32_t x, int64_t ways);
 uint32_t hb_ops_scatter(struct hb_tape *t, uint32_t x, int64_t ways, struct hb_kept *kept);
 /* The storage that gathering a gradient makes; the gradient stays. */
 uint32_t hb_ops_gather_storage(struct hb_tape *t, uint32_t x, int64_t ways);
+/* What is in the buffer goes, and the rank's own part of it stays. */
+void hb_ops_reduce_bucket(struct hb_tape *t, struct hb_zero *z);
 /* From a storage whose gradient is `grad` on to the weight. */
 void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad);
 

@@ -37,6 +37,7 @@ static void run_microbatch(struct hb_titan *e)
         hb_tape_make(t, (struct hb_made){"zeros", "tokens", 8 * e->tokens, HB_CAT_INPUTS, 0});
     uint32_t labels =
         hb_tape_make(t, (struct hb_made){"zeros", "labels", 8 * e->tokens, HB_CAT_INPUTS, 0});
+    hb_titan_begin_zero(e);
     t->phase = HB_PHASE_FORWARD;
     t->grad = true;
     if (e->has_root)
@@ -50,6 +51,7 @@ static void run_microbatch(struct hb_titan *e)
     t->where = "";
     hb_fsdp_after_backward(&e->fsdp, e->has_root ? &e->root : &e->first);
     hb_fsdp_backward_end(&e->fsdp);
+    hb_titan_close_bucket(e);
     hb_tape_drop(t, tokens);
     hb_tape_drop(t, labels);
     t->value_count = 0;
@@ -124,7 +126,7 @@ static int moment_count(const struct hb_titan *e)
     return e->spec->optimizer.moment_count < 2 ? e->spec->optimizer.moment_count : 2;
 }
 
-static void add_state(struct hb_titan *e, int which, int64_t bytes)
+void hb_titan_add_state(struct hb_titan *e, int which, int64_t bytes)
 {
     const char *name = which ? "second moment" : "first moment";
     uint32_t s =
@@ -135,7 +137,7 @@ static void add_state(struct hb_titan *e, int which, int64_t bytes)
 static void add_states(struct hb_titan *e, const struct hb_weight *w)
 {
     for (int i = 0; i < moment_count(e); i++)
-        add_state(e, i, state_bytes(e, w, e->spec->optimizer.moments[i]));
+        hb_titan_add_state(e, i, state_bytes(e, w, e->spec->optimizer.moments[i]));
 }
 
 /* Of the layers that are not run. */
@@ -151,7 +153,7 @@ static void add_other_states(struct hb_titan *e)
             }
         }
         if (sum)
-            add_state(e, i, sum);
+            hb_titan_add_state(e, i, sum);
     }
 }
 
@@ -174,20 +176,25 @@ static int64_t left_out_count(struct hb_titan *e)
     return sum;
 }
 
-/* DistributedDataParallel copies gradients into buckets to reduce them in: of 25 MiB or more, made
- * once, of the parameters from the last to the first; the last made has 1 MiB
- * (torch/csrc/distributed/c10d/reducer.cpp, gradient_as_bucket_view false). Together they are as
- * large as the gradients. */
-static void add_buckets(struct hb_titan *e, int64_t left_out)
+int64_t hb_titan_elements(struct hb_titan *e)
 {
-    enum { BUCKET_BYTES = 25 << 20 };
-    int64_t elements = left_out;
+    int64_t elements = left_out_count(e);
     struct hb_weight *ends[] = {&e->table, &e->norm, &e->head};
     for (int i = 0; i < (e->spec->model.tied_embeddings ? 2 : 3); i++)
         elements = hb_add_sat(elements, shard_bytes(e, ends[i], 1));
     for (int64_t i = 0; i < e->layer_count; i++)
         elements = hb_add_sat(elements, part_count(e, &e->layers[i]));
-    int64_t bytes = hb_tape_size(e->t, elements, e->fsdp.reduce_bytes, 1);
+    return elements;
+}
+
+/* DistributedDataParallel copies gradients into buckets to reduce them in: of 25 MiB or more, made
+ * once, of the parameters from the last to the first; the last made has 1 MiB
+ * (torch/csrc/distributed/c10d/reducer.cpp, gradient_as_bucket_view false). Together they are as
+ * large as the gradients. */
+static void add_buckets(struct hb_titan *e)
+{
+    enum { BUCKET_BYTES = 25 << 20 };
+    int64_t bytes = hb_tape_size(e->t, hb_titan_elements(e), e->fsdp.reduce_bytes, 1);
     for (int64_t left = bytes; left > 0; left -= BUCKET_BYTES)
         hb_tape_argument(e->t, "DDP's bucket", left < BUCKET_BYTES ? left : BUCKET_BYTES,
                          HB_CAT_COMMUNICATION);
@@ -197,10 +204,14 @@ static void add_all_params(struct hb_titan *e)
 {
     int64_t more = left_out_count(e);
     each_weight(e, add_param);
-    if (e->fsdp.plain && e->spec->mesh[HB_AX_DATA] > 1)
-        add_buckets(e, more);
+    if (e->zero)
+        hb_titan_add_zero(e);
+    else if (e->fsdp.plain && e->spec->mesh[HB_AX_DATA] > 1)
+        add_buckets(e);
     e->left_out_grad_bytes =
         hb_tape_size(e->t, more, e->spec->optimizer.in_backward ? 0 : e->fsdp.grad_bytes, 1);
+    if (e->zero) /* they leave at once, or after the last microbatch: nothing is said */
+        e->left_out_grad_bytes = 0;
     if (e->fsdp.replicas && e->fsdp.reduce_bytes != e->fsdp.grad_bytes)
         e->left_out_grad_bytes = 0; /* in a pool of their own: nothing is said */
     if (e->fsdp.on_host)
@@ -228,7 +239,9 @@ static void run_step(struct hb_titan *e, bool first)
         run_microbatch(e);
     }
     e->t->phase = HB_PHASE_OPTIMIZER;
-    if (first)
+    if (e->zero)
+        hb_titan_update_zero(e, first);
+    else if (first)
         add_all_states(e);
     free_gradients(e);
     hb_titan_mark(e, false, false);
@@ -479,6 +492,8 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, struct hb_sho
     set_sizes(e);
     build_ends(e);
     build_layers(e);
+    if (e->fsdp.plain && spec->sharding.optimizer_over_data && spec->mesh[HB_AX_DATA] > 1)
+        hb_titan_reduce_in_buckets(e);
     build_chunks(e);
     if (spec->model.blocks[0].remat.offload)
         e->stash = hb_arena_alloc(t->arena, HB_TITAN_STASH, sizeof *e->stash);

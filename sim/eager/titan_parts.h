@@ -84,6 +84,7 @@ struct hb_titan {
     bool tune; /* torchtune's step: heads repeated before any attention, the loss compiled too */
     uint32_t *stash; /* inputs of layers on their way to the host; null: they stay */
     int stash_count;
+    struct hb_zero *zero; /* DeepSpeed's ZeRO 1 and 2; null: not this */
     struct hb_titan_chunk *chunks;
     int64_t chunk_count;
     struct hb_short *cut;        /* null: the program is a whole one */
@@ -112,6 +113,17 @@ uint32_t hb_titan_embed(struct hb_titan *e);
 void hb_titan_head(struct hb_titan *e, uint32_t x);
 /* Forwards and backwards at once: the gradients of the logits. */
 void hb_titan_loss(struct hb_titan *e);
+/* Elements of the model's weights on the rank, those of layers that are not run among them. */
+int64_t hb_titan_elements(struct hb_titan *e);
+/* which: of the moments. */
+void hb_titan_add_state(struct hb_titan *e, int which, int64_t bytes);
+/* ZeRO: the weights' gradients go into the buffer; the parts that stay; */
+void hb_titan_reduce_in_buckets(struct hb_titan *e);
+void hb_titan_add_zero(struct hb_titan *e);
+/* a microbatch begins, or its backward pass is over; the update. */
+void hb_titan_begin_zero(struct hb_titan *e);
+void hb_titan_close_bucket(struct hb_titan *e);
+void hb_titan_update_zero(struct hb_titan *e, bool first);
 /* Those that the program still holds. */
 void hb_titan_forget_logits(struct hb_titan *e);
 

@@ -81,6 +81,8 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool e
     int64_t expert = experts ? torch_power(rng, 3) : 1;
     int64_t accumulate = hb_rng_range(rng, 1, 4);
     int64_t data = torch_power(rng, plain ? 3 : 1);
+    bool tune = plain && data == 1 && torch_chance(rng, 50);
+    bool zero = plain && data > 1 && torch_chance(rng, 50);
     hb_str_addf(s,
                 "batch: {global: %lld, seq: %lld, accumulate: %lld}\n"
                 "mesh: {data: %lld, fsdp: %lld, tensor: %lld, sequence: %lld, expert: %lld}\n",
@@ -90,22 +92,24 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool e
     hb_str_addf(
         s,
         "sharding: {dense_over_expert: %s, residual_over_tensor: %s, states_over_sequence: %s, "
-        "reshard_after_forward: %s, reshard_ranks: %s, sequence_kind: %s, sequence_balance: %s}\n",
+        "reshard_after_forward: %s, reshard_ranks: %s, sequence_kind: %s, sequence_balance: %s, "
+        "optimizer_over_data: %s, grads_over_data: %s}\n",
         expert > 1 ? "true" : "false", tensor > 1 ? "true" : "false",
         sequence > 1 ? "true" : "false", TORCH_ONE_OF(rng, "true", "true", "false"),
         plain || experts ? "0" : TORCH_ONE_OF(rng, "0", "0", "0", "2", "4"),
-        TORCH_ONE_OF(rng, "ring", "all_gather"), TORCH_ONE_OF(rng, "true", "false"));
+        TORCH_ONE_OF(rng, "ring", "all_gather"), TORCH_ONE_OF(rng, "true", "false"),
+        zero ? "true" : "false", zero ? TORCH_ONE_OF(rng, "true", "false") : "false");
     hb_str_addf(s, "remat: {policy: %s, every: %lld}\n",
                 plain && torch_chance(rng, 15)
                     ? "names, save: [], offload: [layer_in]"
                     : TORCH_ONE_OF(rng, "none", "full", "full",
                                    "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]"),
                 (long long)(torch_chance(rng, 40) ? hb_rng_range(rng, 1, 4) : 1));
-    bool tune = plain && data == 1 && torch_chance(rng, 50);
     if (plain)
         hb_str_addf(s,
-                    "precision: {params: bf16, grads: params}\n"
+                    "precision: {params: bf16, grads: params%s}\n"
                     "optimizer: {in_backward: %s, moments: [%s], offload: %s}\n",
+                    zero ? ", master: f32" : "",
                     data == 1 && accumulate == 1 ? TORCH_ONE_OF(rng, "true", "false") : "false",
                     TORCH_ONE_OF(rng, "f32, f32", "bf16, bf16", "q8, q8"),
                     tune ? TORCH_ONE_OF(rng, "none", "none", "pinned_host") : "none");
@@ -117,16 +121,16 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool e
                 TORCH_ONE_OF(rng, "eager", "eager", "compiled", "compiled", "linear"),
                 TORCH_ONE_OF(rng, "none", "none", "compute", "f32"),
                 (long long)(plain && torch_chance(rng, 40) ? hb_rng_range(rng, 2, 9) : 1));
-    hb_str_addf(s,
-                "runtime: {framework: %s, compile: %s, wrap: %s, allocator: %s, "
-                "expandable_segments: %s, max_split_size: %s}\n"
-                "hardware: {device: nvidia-h100, count: %lld}\n",
-                tune ? "torchtune" : "torchtitan",
-                experts ? "false" : TORCH_ONE_OF(rng, "true", "false"),
-                plain || experts ? "split" : TORCH_ONE_OF(rng, "split", "split", "root"),
-                TORCH_ONE_OF(rng, "max_allocated", "max_reserved"),
-                TORCH_ONE_OF(rng, "true", "false"), TORCH_ONE_OF(rng, "0", "0", "32MiB", "256MiB"),
-                (long long)(data * fsdp * tensor * sequence * expert));
+    hb_str_addf(
+        s,
+        "runtime: {framework: %s, compile: %s, wrap: %s, allocator: %s, "
+        "expandable_segments: %s, max_split_size: %s, reduce_bucket: %lld}\n"
+        "hardware: {device: nvidia-h100, count: %lld}\n",
+        tune ? "torchtune" : "torchtitan", experts ? "false" : TORCH_ONE_OF(rng, "true", "false"),
+        plain || experts ? "split" : TORCH_ONE_OF(rng, "split", "split", "root"),
+        TORCH_ONE_OF(rng, "max_allocated", "max_reserved"), TORCH_ONE_OF(rng, "true", "false"),
+        TORCH_ONE_OF(rng, "0", "0", "32MiB", "256MiB"), (long long)(100000 * torch_power(rng, 12)),
+        (long long)(data * fsdp * tensor * sequence * expert));
 }
 
 static void torch_megatron(struct hb_str *s, struct hb_rng *rng)

@@ -379,6 +379,35 @@ static void sequences_that_ranks_share(void **state)
     assert_int_equal(m.category_bytes[HB_CAT_OPTIMIZER], none.category_bytes[HB_CAT_OPTIMIZER]);
 }
 
+#define ZERO_KEYS                                                                                  \
+    "mesh: {data: 8}\nprecision: {params: bf16, master: f32, grads: params}\n"                     \
+    "remat: {policy: full}\nloss: {kernel: linear}\n"
+
+/* ZeRO: weights are whole, of all else a rank has its part; the first keeps whole gradients of what
+ * begins in it. Stage 1 keeps all gradients between microbatches. */
+static void states_that_ranks_split(void **state)
+{
+    (void)state;
+    static const char second[] =
+        ZERO_KEYS "batch: {global: 16, seq: 2048, accumulate: 2}\n"
+                  "sharding: {optimizer_over_data: true, grads_over_data: true}\n";
+    static const char first[] = ZERO_KEYS "batch: {global: 16, seq: 2048, accumulate: 2}\n"
+                                          "sharding: {optimizer_over_data: true}\n";
+    static const char small[] = ZERO_KEYS
+        "batch: {global: 16, seq: 2048, accumulate: 2}\nruntime: {reduce_bucket: 1000000}\n"
+        "sharding: {optimizer_over_data: true, grads_over_data: true}\n";
+    const int64_t layer = 2 * 1024 * 1024 + 2 * 1024 * 256 + 3 * 1024 * 4096 + 2 * 1024;
+    const int64_t table = INT64_C(32000) * 1024, all = 2 * table + 4 * layer + 1024;
+    struct hb_program p;
+    struct hb_memory m = run_keys(second, &p);
+    assert_int_equal(largest(&p, "own part of the weights in f32"), hb_div_up(all, 8) * 4);
+    assert_int_equal(largest(&p, "second moment"), hb_div_up(all, 8) * 4);
+    assert_int_equal(largest(&p, "own part of the gradients"), table * 2);
+    assert_int_equal(largest(&p, "buffer of gradients to reduce"), INT64_C(1000000000));
+    assert_true(m.peak_bytes < peak(first));
+    assert_true(peak(small) + 900000000 < m.peak_bytes);
+}
+
 /* A name that is kept holds the logits of a step until the next one's are made. */
 static void logits_that_are_held(void **state)
 {
@@ -427,6 +456,10 @@ static void what_is_not_known_is_refused(void **state)
         "mesh: {data: 4, tensor: 2}\nprecision: {params: bf16, grads: params}\n",
         "mesh: {fsdp: 4, pipeline: 2}\npipeline: {microbatches: 2}\n",
         "mesh: {fsdp: 4, expert: 2}\n",
+        "mesh: {data: 8}\nprecision: {params: bf16, master: f32}\n",
+        "mesh: {data: 8}\nprecision: {params: bf16}\nsharding: {optimizer_over_data: true}\n",
+        "mesh: {data: 8}\nprecision: {params: bf16}\nsharding: {grads_over_data: true}\n",
+        "sharding: {optimizer_over_data: true}\n",
         "mesh: {fsdp: 4, sequence: 2}\n",
         "mesh: {fsdp: 4, sequence: 2}\nsharding: {states_over_sequence: true, sequence_kind: "
         "all_to_all}\n",
@@ -473,6 +506,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(inputs_go_to_the_host, start, end),
         cmocka_unit_test_setup_teardown(shards_on_the_host, start, end),
         cmocka_unit_test_setup_teardown(sequences_that_ranks_share, start, end),
+        cmocka_unit_test_setup_teardown(states_that_ranks_split, start, end),
         cmocka_unit_test_setup_teardown(logits_that_are_held, start, end),
         cmocka_unit_test_setup_teardown(blocks_above_a_size_are_not_split, start, end),
         cmocka_unit_test_setup_teardown(what_is_not_known_is_refused, start, end),
