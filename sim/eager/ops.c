@@ -520,9 +520,7 @@ uint32_t hb_ops_gather_storage(struct hb_tape *t, uint32_t x, int64_t ways)
 {
     int64_t bytes = hb_tape_size(t, hb_tape_bytes(t, x), ways, 1);
     uint32_t raw = hb_ops_work(t, "all-gather over tensor", "gathered sequence, by rank", bytes);
-    uint32_t waited = hb_ops_work(t, "wait", "gathered sequence, waited for", bytes);
     uint32_t out = hb_ops_work(t, "cat", "gathered sequence", bytes);
-    hb_tape_drop(t, waited);
     hb_tape_drop(t, raw);
     return out;
 }
@@ -535,10 +533,8 @@ static uint32_t scatter_storage(struct hb_tape *t, uint32_t x, int64_t ways, str
                                         (struct hb_made){"reduce-scatter over tensor",
                                                          "summed part of the sequence",
                                                          whole / ways, HB_CAT_WORKING, 0});
-    uint32_t out = hb_ops_work(t, "wait", "part of the sequence", whole / ways);
     hb_tape_drop(t, chunks);
-    hb_tape_drop(t, part);
-    return out;
+    return part;
 }
 
 static void back_gather(struct hb_tape *t, struct hb_node *n, uint32_t grad)

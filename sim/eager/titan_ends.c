@@ -39,11 +39,9 @@ uint32_t hb_titan_embed(struct hb_titan *e)
         uint32_t chunks = hb_ops_work(t, "cat", "embedded tokens, by rank", bytes);
         uint32_t part =
             hb_ops_work(t, "reduce-scatter over tensor", "summed part", bytes / e->ways);
-        uint32_t out = hb_ops_work(t, "wait", "embedded part of the sequence", bytes / e->ways);
         hb_tape_drop(t, chunks);
-        hb_tape_drop(t, part);
         hb_tape_drop(t, rows);
-        rows = out;
+        rows = part;
     }
     uint32_t x = hb_tape_value(t, rows);
     hb_titan_set_thing(hb_tape_node(t, back_embedding, x), e);
