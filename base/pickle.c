@@ -168,9 +168,9 @@ static uint32_t room_for(uint32_t count)
     return room;
 }
 
-/* Appends words (of a map two a pair) to a value that has `before` of them. */
-static void extend(struct machine *m, struct hb_pickle_value *v, uint32_t before,
-                   const uint32_t *words, uint32_t count)
+/* Appends words of the stack (of a map two a pair) to a value that has `before` of them. */
+static void extend(struct machine *m, struct hb_pickle_value *v, uint32_t before, uint32_t first,
+                   uint32_t count)
 {
     uint32_t old = room_for(before), wanted = room_for(before + count);
     if (wanted > old) {
@@ -180,13 +180,13 @@ static void extend(struct machine *m, struct hb_pickle_value *v, uint32_t before
         v->is.items = items;
     }
     if (count)
-        memcpy(v->is.items + before, words, count * sizeof *words);
+        memcpy(v->is.items + before, m->stack + first, count * sizeof *m->stack);
 }
 
 static bool push_list(struct machine *m, uint32_t first)
 {
     struct hb_pickle_value v = {.kind = HB_PICKLE_LIST, .count = m->stack_count - first};
-    extend(m, &v, 0, m->stack + first, v.count);
+    extend(m, &v, 0, first, v.count);
     m->stack_count = first;
     return push_new(m, v);
 }
@@ -202,12 +202,11 @@ static bool push_tuple(struct machine *m, uint32_t count)
 static bool append(struct machine *m, uint32_t first)
 {
     uint32_t list = 0, count = m->stack_count - first;
-    const uint32_t *items = m->stack + first;
     m->stack_count = first;
     if (!top_of_kind(m, HB_PICKLE_LIST, &list))
         return false;
     struct hb_pickle_value *v = &m->p->values[list];
-    extend(m, v, v->count, items, count);
+    extend(m, v, v->count, first, count);
     v->count += count;
     return true;
 }
@@ -217,7 +216,7 @@ static bool add_pairs(struct machine *m, struct hb_pickle_value *v, uint32_t fir
     uint32_t words = m->stack_count - first;
     if (words % 2)
         return wrong(m, "a key without a value");
-    extend(m, v, 2 * v->count, m->stack + first, words);
+    extend(m, v, 2 * v->count, first, words);
     v->count += words / 2;
     m->stack_count = first;
     return true;

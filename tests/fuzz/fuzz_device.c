@@ -1,9 +1,10 @@
 /* Device profiles: one of the database with some numbers of the format's table turned to any value
- * in their range, then some bytes of its text. What is refused has a message; what is read is the
- * same after it was written and read again; and a small step runs on it, or is refused with a
+ * in their range, sometimes then bytes of its text. What is refused has a message; what is read is
+ * the same after it was written and read again; and a small step runs on it, or is refused with a
  * message.
  *
- *   byte 0: profile; 1: how many numbers; 4 each: field, value; the rest, 3 each: place, byte
+ *   byte 0: profile; 1: how many numbers, and from 208 on bytes of the text too; 4 each: field,
+ * value; the rest, 3 each: place, byte
  *
  * At its end it says how many of its executions ran the step. */
 #include "tests/fuzz/fuzz.h"
@@ -20,7 +21,7 @@
 #include "models/support.h"
 #include "sim/engine/result.h"
 
-enum { HEAD = 2, FIELD_BYTES = 4, FLIP_BYTES = 3 };
+enum { HEAD = 2, FIELD_BYTES = 4, FLIP_BYTES = 3, FLIPS_FROM = 208 };
 
 static uint64_t executions, full_runs;
 
@@ -162,7 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         turn_field(&dev, at);
     char *text = hb_arena_strdup(arena, text_of(arena, &dev));
     size_t room = strlen(text);
-    for (; end - at >= FLIP_BYTES; at += FLIP_BYTES)
+    for (; bytes[1] >= FLIPS_FROM && end - at >= FLIP_BYTES; at += FLIP_BYTES)
         text[(size_t)(at[0] << 8 | at[1]) % room] = (char)(at[2] ? at[2] : ' ');
     struct hb_device read, again;
     if (read_text(arena, text, &read)) {
