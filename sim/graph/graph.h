@@ -11,6 +11,7 @@
 #define HB_SIM_GRAPH_GRAPH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "sim/ir/program.h"
@@ -108,7 +109,7 @@ static inline uint32_t hb_graph_ref_count(const struct hb_graph *g, uint32_t op,
 static inline const uint32_t *hb_graph_refs(const struct hb_graph *g, uint32_t op,
                                             enum hb_graph_ref kind)
 {
-    return g->refs + g->ops[op].refs_at[kind];
+    return g->refs ? g->refs + g->ops[op].refs_at[kind] : NULL;
 }
 static inline uint32_t hb_graph_user_count(const struct hb_graph *g, uint32_t op)
 {

@@ -157,9 +157,8 @@ static void add_op(struct maker *k, uint32_t node)
     at->late = k->moves_async && is_done(kind);
     for (uint32_t i = k->first_of[node]; i < k->first_of[node + 1]; i++) {
         uint32_t made = k->value_of[k->list[i]];
-        struct hb_graph_value *value = &k->graph.values[made];
         hb_graph_add_value(&k->graph, hb_hlo_value_bytes(&k->flow, k->list[i]));
-        value = &k->graph.values[made];
+        struct hb_graph_value *value = &k->graph.values[made];
         value->place = k->buffers.buffer_of[k->list[i]];
         value->constant = kind == HB_HLO_OP_CONSTANT;
     }
