@@ -246,9 +246,21 @@ static void lay_sharding(struct hb_foreign *f, const struct hb_node *m, struct h
         put_flag(f, flat, "grad_reduce_in_bf16", "true", m->loc);
 }
 
+/* The model with what the command line says of it: model.micro_batch_size=2, activation=gelu. */
+static const struct hb_node *with_said(struct hb_foreign *f, const struct hb_node *model)
+{
+    struct hb_node *own = hb_node_copy(f->arena, model);
+    for (const struct hb_node *n = f->said ? f->said->first : NULL; n; n = n->next) {
+        const char *dot = strrchr(n->key, '.');
+        hb_node_put(own, dot ? dot + 1 : n->key, n->key_loc, hb_node_copy(f->arena, n));
+    }
+    return own;
+}
+
 bool hb_import_nemo(struct hb_foreign *f, const struct hb_node *root)
 {
-    const struct hb_node *m = model_of(root), *trainer = hb_node_find(root, "trainer");
+    const struct hb_node *m = with_said(f, model_of(root)),
+                         *trainer = hb_node_find(root, "trainer");
     struct hb_node *flat = hb_node_new(f->arena, HB_NODE_MAP, root->loc);
     struct hb_node *count = hb_node_new(f->arena, HB_NODE_MAP, root->loc);
     static const char *const of_trainer[] = {"num_nodes", "devices", "gradient_clip_val"};

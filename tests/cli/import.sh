@@ -176,6 +176,8 @@ out_has 'grads_over_data: true'
 out_has 'remat: {policy: none, modules: [core_attn]}'
 expect 0 hbmsim import "$work/nemo.yaml" model.micro_batch_size=2 model.activation=reglu model.megatron_amp_O2=false
 out_has 'batch: {global: 64, seq: 4096, accumulate: 4}'
+out_has '#   activation: reglu; gelu is counted'
+out_has '#   megatron_amp_O2: false; '
 
 # what cannot be read
 expect 2 hbmsim import "$work/nothing.json"

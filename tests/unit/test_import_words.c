@@ -12,7 +12,13 @@
 #define MEGATRON                                                                                   \
     "num_layers: 2\nhidden_size: 64\nnum_attention_heads: 4\nvocab_size: 1000\nseq_length: 128\n"  \
     "micro_batch_size: 1\nglobal_batch_size: 8\nworld_size: 8\nmax_position_embeddings: 128\n"
-#define TITAN "[model]\nname = \"llama3\"\nflavor = \"8B\"\n"
+#define NEMO                                                                                       \
+    "trainer: {num_nodes: 1, devices: 8, precision: bf16}\nmodel:\n  num_layers: 2\n"              \
+    "  hidden_size: 64\n  num_attention_heads: 4\n  encoder_seq_length: 128\n"                     \
+    "  micro_batch_size: 1\n  global_batch_size: 8\n  megatron_amp_O2: true\n"                     \
+    "  max_position_embeddings: 128\n  override_vocab_size: 1000\n"
+#define TRAINER "model_name_or_path: gpt2\nper_device_train_batch_size: 1\nmax_length: 128\n"
+#define TITAN   "[model]\nname = \"llama3\"\nflavor = \"8B\"\n"
 #define MAXTEXT                                                                                    \
     "base_emb_dim: 64\nbase_num_decoder_layers: 2\nbase_num_query_heads: 4\nbase_num_kv_heads: "   \
     "4\n"                                                                                          \
@@ -43,6 +49,38 @@ static const struct row {
      "trainer: {train_batch_size: 8, mesh: {axes: {replica: 2, data: 2, model: 2}}}\n",
      "mesh.tensor=2", NULL},
     {LEVANTER "trainer: {train_batch_size: 8}\n", "", "vocab"},
+    /* NeMo */
+    {NEMO "  activation: squared-relu\n", "model.blocks[0].mlp.kind=relu2", NULL},
+    {NEMO "  activation: reglu\n", "model.blocks[0].mlp.kind=gelu",
+     "activation: reglu; gelu is counted"},
+    {NEMO "  normalization: layernorm1p\n", "model.blocks[0].norm=layernorm", NULL},
+    {NEMO "  normalization: rmsnorm\n", "model.blocks[0].norm=rmsnorm", NULL},
+    {NEMO "  cpu_offloading: true\n", "mesh.data=8", "cpu_offloading: activations stay"},
+    {NEMO "  precision: 16\n", "precision.compute=f16", NULL},
+    {NEMO "  fp8: true\n  fp8_hybrid: true\n  fp8_params: true\n", "precision.fp8=tensorwise",
+     NULL},
+    {NEMO "  optim: {name: distributed_fused_adam}\n", "sharding.optimizer_over_data=true",
+     "a master copy of 4 bytes; distributed_fused_adam may keep 2 of them"},
+    {NEMO "  optim: {name: sgd}\n", "optimizer.name=momentum", NULL},
+    {NEMO "  optim: {name: adafactor}\n", "optimizer.name=adamw", "optim.name: adafactor; adam's"},
+    {NEMO "  fsdp: true\n  fsdp_sharding_strategy: hybrid\n", "mesh.fsdp=8",
+     "fsdp_sharding_strategy: hybrid; full is counted"},
+    {NEMO "  ffn_hidden_size: ${multiply:2, ${model.hidden_size}}\n",
+     "model.blocks[0].mlp.d_ff=128", NULL},
+    {NEMO "  ffn_hidden_size: ${oc.env:FFN}\n", "", "ffn_hidden_size"},
+    {NEMO "  ffn_hidden_size: ${.}\n", "", "ffn_hidden_size"},
+    {"model: {num_layers: 2, hidden_size: 64, tensor_model_parallel_size: 1}\n", "",
+     "vocab-size is missing"},
+    /* Hugging Face's Trainer */
+    {TRAINER "bf16: true\noptim: lomo\n", "optimizer.name=adamw", "optim: lomo; adamw's states"},
+    {TRAINER "bf16: true\nfinetuning_type: lora\n", "remat.policy=full",
+     "finetuning_type: lora; all parameters are trained here"},
+    {TRAINER, "precision.compute=f32", "float32 throughout"},
+    {"model_name_or_path: org/unheard-of\nper_device_train_batch_size: 1\n", "",
+     "model.preset: no card 'org/unheard-of'"},
+    {"model_type: llama\nhidden_size: 64\nper_device_train_batch_size: 1\n", "",
+     "num_hidden_layers is missing"},
+    {TRAINER "bf16: [1]\n", "", "bf16: a list stands where true or false is wanted"},
     /* Megatron */
     {MEGATRON "parallel: {tensor_model_parallel_size: 2}\n", "mesh.tensor=2", NULL},
     {"num_layers: 2\nhidden_size: 64\nnum_attention_heads: 4\ntokenizer_type: Llama2Tokenizer\n",
