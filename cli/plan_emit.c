@@ -101,6 +101,7 @@ static void take_habits(struct hb_spec *s)
     h->sequence_balance = h->ends_over_pipeline = true;
     h->residual_split = HB_SPLIT_FEATURES;
     h->sequence_kind = HB_SEQ_ALL_GATHER;
+    s->loss.chunk_over = HB_CHUNK_TOKENS;
     s->pipeline.shift = HB_SHIFT_SHARD_MAP;
     s->pipeline.constraints = HB_CONS_ALL;
     s->pipeline.outputs = HB_OUT_BUFFER;
@@ -122,8 +123,12 @@ static void forget_habits(struct hb_spec *s, const struct hb_spec *as)
         s->sharding.sequence_kind = own.sequence_kind;
         s->sharding.states_over_sequence = own.states_over_sequence;
     }
-    if (s->mesh[HB_AX_EXPERT] > 1)
+    if (s->mesh[HB_AX_EXPERT] > 1) {
         s->sharding.dense_over_expert = own.dense_over_expert;
+        s->sharding.router_over_expert = own.router_over_expert;
+    }
+    if (s->loss.chunks == 1)
+        s->loss.chunk_over = as->loss.chunk_over;
     s->pipeline = s->mesh[HB_AX_PIPELINE] > 1 ? pipe : as->pipeline;
 }
 
@@ -276,6 +281,18 @@ static bool read_input(enum hb_emit what, const struct hb_plan_ask *ask, struct 
     return hb_emit_back(env->arena, what, &each, env->data_dir, out_back);
 }
 
+/* Where the router lies beside an axis of experts is the decoder's (DeepSeek's has it whole). */
+static void take_router(const struct hb_plan_ask *ask, struct hb_spec *back)
+{
+    struct hb_spec probe = *back, read;
+    for (int a = 0; a < HB_AX_COUNT; a++)
+        probe.mesh[a] = a == HB_AX_EXPERT ? 2 : 1;
+    probe.hardware.count = 2;
+    probe.batch.global = hb_mul_sat(2, probe.batch.accumulate);
+    if (hb_emit_back(ask->env->arena, HB_EMIT_MAXTEXT, &probe, ask->env->data_dir, &read))
+        back->sharding.router_over_expert = read.sharding.router_over_expert;
+}
+
 /* The mesh and the batch that were asked for, whatever was read. */
 static void take_place(struct hb_spec *back, const struct hb_spec *asked)
 {
@@ -321,8 +338,10 @@ bool hb_plan_emit_find(enum hb_emit what, struct hb_plan_ask *ask, struct hb_pla
     if (!read_input(what, ask, back))
         return hb_plan_find(env->arena, ask, out);
     back->plan.says = says[what];
-    if (what == HB_EMIT_MAXTEXT)
+    if (what == HB_EMIT_MAXTEXT) {
         take_habits(back);
+        take_router(ask, back);
+    }
     struct hb_plan_ask own = *ask;
     own.spec = back;
     if (back->compiler == HB_TORCH) {

@@ -69,6 +69,13 @@ said
 expect 0 hbmsim plan $model --set 'batch={global: 4, seq: 8192}' --emit maxtext \
     --set 'plan={search: {mesh: [fsdp, tensor], remat: true, loss_chunks: [1, 8]}}'
 said
+# MaxText's habits that only other meshes and more chunks show: DeepSeek's router, chunks over tokens.
+for one in 'deepseek-v2-lite h100 64 128' 'qwen3-30b-a3b b200 8 16'; do
+    set -- $one
+    printf 'model: {preset: %s}\nhardware: {device: %s, count: %s}\nbatch: {global: %s, seq: 4096}\n' "$@" >"$work/moe.yaml"
+    expect 0 hbmsim plan "$work/moe.yaml" --emit maxtext
+    said
+done
 expect 2 hbmsim plan "$work/small.yaml" --set 'mesh={pipeline: 4}' --set 'plan={search: {remat: true}}' --emit levanter
 err_has "the limits of plan.keep admit, and that --emit's program can say"
 
