@@ -154,7 +154,11 @@ static bool explain_none(const struct hb_plan_ask *ask, struct hb_plan_answer *a
     least.polish = false;
     if (!hb_plan_find(ask->env->arena, &least, smallest) || !smallest->found ||
         smallest->status == HB_PLAN_LIMIT || !run_spec(ask->env, smallest, &smallest->best, a)) {
-        a->advice = hb_advise_best_freer(ask->env, ask->spec, ask->device);
+        struct hb_env env = *ask->env; /* the input's own mesh may be none for its batch */
+        struct hb_diag quiet;
+        hb_diag_init(&quiet, env.arena);
+        env.diag = &quiet;
+        a->advice = hb_advise_best_freer(&env, ask->spec, ask->device);
         return false;
     }
     a->smallest = smallest;

@@ -260,6 +260,7 @@ static bool search_ways(struct ways *ways, const struct hb_spec *spec, struct hb
         any = true;
     }
     *ask = best;
+    ask->other = NULL; /* of this budget and objective alone */
     return true;
 }
 
