@@ -147,17 +147,17 @@ expect 2 hbmsim plan $model --seconds 0
 
 # Time that is up, and Ctrl-C: the best so far, and how much better another may be.
 cat >"$work/spacious.yaml" <<'END'
-model: {preset: deepseek-v3}
+model: {preset: qwen3-235b-a22b}
 batch: {global: 4096, seq: 4096}
-mesh: {fsdp: 2048}
-hardware: {device: nvidia-h100, count: 2048}
+mesh: {fsdp: 1024}
+hardware: {device: nvidia-h100, count: 1024}
 compiler: xla-gpu
 plan:
   search:
     mesh: [data, fsdp, tensor, sequence, expert, pipeline]
     remat: true
-    batch: {accumulate: [1, 2, 4, 8]}
-    loss_chunks: [1, 2, 4, 8, 16]
+    batch: {accumulate: [1, 2, 4, 8, 16]}
+    loss_chunks: [1, 2, 4, 8, 16, 32, 64]
 END
 expect 1 hbmsim plan "$work/spacious.yaml" --seconds 1
 out_has 'no plan yet in 59.33 GiB: the search was cut off (--seconds, or Ctrl-C)'
