@@ -550,8 +550,7 @@ static bool is_started_first(const struct hb_lower *lo)
  * sum from 326 on). */
 static bool is_label_beside(const struct hb_lower *lo)
 {
-    return lo->gather_form == HB_GATHER_LATE && lo->local.batch == 1 && !lo->maxtext &&
-           hb_ways(lo, HB_AX_TENSOR) == 1;
+    return is_norm_gathered(lo) && lo->local.batch == 1 && !lo->maxtext;
 }
 
 /* The head's gradient after that of its input: now, or what of it waits for the layers. */
