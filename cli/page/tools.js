@@ -138,7 +138,7 @@ function sideTable(j) {
 
 export async function showCompare() {
   byId("compare-now").disabled = !state.pinned;
-  if (!state.pinned) { byId("compare").replaceChildren(el("p", { class: "faint" }, "Keep a configuration aside, change the form, and see both side by side.")); comparedFor = ""; return; }
+  if (!state.pinned) { comparer.cancel(); byId("compare").replaceChildren(el("p", { class: "faint" }, "Keep a configuration aside, change the form, and see both side by side.")); comparedFor = ""; return; }
   const body = `{"a": ${JSON.stringify(state.pinned)}, "b": ${configText()}}`;
   if (body === comparedFor) return;
   comparedFor = body;
