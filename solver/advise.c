@@ -50,8 +50,7 @@ static bool run_turned(struct advise *a, const struct hb_spec *spec, struct meas
     struct hb_diag diag;
     struct measure m;
     hb_diag_init(&diag, a->scratch);
-    if (!hb_schema_check(a->scratch, &diag, NULL, spec) ||
-        !hb_spec_supported(&diag, NULL, spec) ||
+    if (!hb_schema_check(a->scratch, &diag, NULL, spec) || !hb_spec_supported(&diag, NULL, spec) ||
         !hb_measure_both(a->scratch, &diag, spec, a->device, &m.peak_bytes, &m.step_ns)) {
         *out_why = hb_arena_strdup(a->env->arena, diag.entries[0].text);
         return false;

@@ -12,8 +12,7 @@ static bool fits(struct hb_arena *scratch, const struct hb_spec *spec, int64_t b
     struct hb_diag diag;
     int64_t peak_bytes;
     hb_diag_init(&diag, scratch);
-    return hb_schema_check(scratch, &diag, NULL, spec) &&
-           hb_spec_supported(&diag, NULL, spec) &&
+    return hb_schema_check(scratch, &diag, NULL, spec) && hb_spec_supported(&diag, NULL, spec) &&
            hb_measure_peak(scratch, spec, &peak_bytes) && peak_bytes <= budget_bytes;
 }
 

@@ -132,8 +132,8 @@ static bool admits(const struct make *m, const struct hb_cell *cell)
     struct hb_arena_mark mark = hb_arena_mark(m->scratch);
     hb_diag_init(&diag, m->scratch);
     hb_space_cell_spec(m->base, cell, &spec);
-    bool ok = hb_schema_check(m->scratch, &diag, NULL, &spec) &&
-              hb_spec_supported(&diag, NULL, &spec);
+    bool ok =
+        hb_schema_check(m->scratch, &diag, NULL, &spec) && hb_spec_supported(&diag, NULL, &spec);
     hb_arena_rewind(m->scratch, mark);
     return ok;
 }

@@ -88,8 +88,7 @@ static bool draw_spec(struct hb_arena *arena, struct hb_rng *rng, enum kind kind
         if (steps > 1 && !is_loop(out, steps))
             return false;
     }
-    return hb_schema_check(arena, &diag, NULL, out) &&
-           hb_spec_supported(&diag, NULL, out);
+    return hb_schema_check(arena, &diag, NULL, out) && hb_spec_supported(&diag, NULL, out);
 }
 
 enum { POLICIES = 2 * HB_TN_ITER_IN + 12, OWN_RUNS = 16 };
