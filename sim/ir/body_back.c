@@ -58,6 +58,8 @@ static void reduce_grad(struct hb_body *b, uint32_t i)
  * two others and two gathered weights to 738; of 4,096 all three in turn). */
 static void sum_first_made(struct hb_body *b)
 {
+    if (b->lo->gather_form != HB_GATHER_BESIDE || hb_weight_sums_own(b->lo, b->y->block->mlp.d_ff))
+        return;
     uint32_t first = b->y->end_leaf, open = 0;
     for (uint32_t i = b->y->end_leaf; i-- > b->y->first_leaf;) {
         const struct hb_leaf *l = &b->lo->leaves[i];
@@ -67,8 +69,7 @@ static void sum_first_made(struct hb_body *b)
         open += !b->made_first[k] || b->summed[k];
         first = i;
     }
-    bool own = hb_weight_sums_own(b->lo, b->y->block->mlp.d_ff);
-    if (b->lo->gather_form != HB_GATHER_BESIDE || own || open > 0 || first == b->y->end_leaf)
+    if (open > 0 || first == b->y->end_leaf)
         return;
     uint32_t k = first - b->y->first_leaf;
     b->full_dw[k] = hb_weight_sum_whole(b->lo, first, b->full_dw[k]);

@@ -218,13 +218,13 @@ static bool is_table_first(const struct hb_lower *lo)
     return is_looked_up(lo) && !lo->spec->model.tied_embeddings && lo->positions == HB_NONE;
 }
 
-/* Between gathers of XLA:TPU the gradients of layers and table are added to those of the
- * microbatches before a head's that waits is made (16 layers of 8B, fsdp 64 of v5p and v6e: adds
- * from 778 to 831 and 1399 to 1536, the head's from 842 and 1546 on, in the place of what they
+/* XLA:TPU adds the gradients of layers and table to those of the microbatches before, where the
+ * table's comes first, before a head's that waits is made (16 layers of 8B, fsdp 64 of v5p and v6e:
+ * adds from 778 to 831 and 1399 to 1536, the head's from 842 and 1546 on, in the place of what they
  * left). */
-static bool is_layers_first(const struct hb_lower *lo)
+static bool is_added_first(const struct hb_lower *lo)
 {
-    return lo->habits->rings && lo->spec->batch.accumulate > 1;
+    return lo->habits->rings && lo->spec->batch.accumulate > 1 && is_table_first(lo);
 }
 
 void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
@@ -234,7 +234,7 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
     bool first = is_table_first(lo);
     if (first)
         scatter_table(lo, ends, grad);
-    if (first && is_layers_first(lo))
+    if (is_added_first(lo))
         hb_weight_accumulate(lo, true);
     hb_loss_finish(lo, ends);
     if (lo->positions != HB_NONE) {

@@ -10,7 +10,6 @@ struct hb_ends {
     uint32_t pending_logits; /* logits (or their gradient) that the postponed head gradient reads */
     uint32_t pending_x;      /* its other operand */
     uint32_t pending_before; /* the logits before a cast, where those wait; HB_NONE */
-    uint32_t pending_label;  /* the logits of the labels' own, beside their gradient; HB_NONE */
     uint32_t loss_x;         /* input of the chunks whose loss is added up at the very end, */
     uint32_t loss_w;         /* and the head's cast */
     uint32_t norm_x;         /* operands of the last norm's gradient, made at the very end */

@@ -254,22 +254,21 @@ static bool is_short_ring_late(const struct hb_lower *lo)
     return lo->local.batch == 1 && hb_head_ring(lo);
 }
 
+/* Depth-first, with several sequences, the head's gradient comes with the loss all the same (70B
+ * over 128 of v5p, two of 2,048 tokens, q, k and v on the host, attn_out kept: f32[8192,128256]
+ * from 364 to 395 of 1000, the logits to 432; list, depth, post 43.2, 38.6, 38.6 GiB; not of one,
+ * host/v5p,f64,q+ctx). */
+static bool is_depth(const struct hb_lower *lo)
+{
+    return lo->local.batch > 1 && hb_sequence_gathers_taken(lo).first;
+}
+
 /* Where layers keep values and fetch others from the host, between rings (8B,v6e,f16 with q on the
  * host: f32[8192,128256] and its bf16 gradient through the layers with mlp_up, attn_ctx or both and
  * k kept, with accumulate=2 and 1; of several sequences the gradient alone, with attn_ctx kept
  * bf16[2,8192,32000]; not with q alone, nor with these kept and none on the host: the loss is the
  * peak) and between gathers that are not beside the products (8B of 16 layers, v6e,f64 and v5p,f64:
  * f32[8192,32000]; between padded ones with q alone, too, not between late ones). */
-/* Depth-first, with several sequences, the head's gradient comes with the loss all the same (70B
- * over 128 of v5p, two of 2,048 tokens, q, k and v on the host, attn_out kept: f32[8192,128256]
- * from 364 to 395 of 1000, the logits to 432; list, depth, post 43.2, 38.6, 38.6 GiB; not of one,
- * host/ v5p,f64,q+ctx). */
-static bool is_depth(const struct hb_lower *lo)
-{
-    return lo->local.batch > 1 && hb_sequence_gathers_known(lo) &&
-           hb_sequence_gathers_find(lo).first;
-}
-
 static bool keeps_and_fetches(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;

@@ -464,7 +464,7 @@ static bool is_grad_first(const struct hb_lower *lo)
     bool muon = lo->gather_form == HB_GATHER_PADDED && lo->spec->optimizer.name == HB_OPT_MUON;
     /* Depth-first between gathers (16 layers of 8B, f64 of v5p and v6e, 8192 tokens, 32,000 words,
      * that keep attn_ctx: the gradient from 274 on, the gathered head to 319). */
-    bool depth = hb_sequence_gathers_known(lo) && hb_sequence_gathers_find(lo).first;
+    bool depth = hb_sequence_gathers_taken(lo).first;
     bool first = (plain && !lo->maxtext) || hb_head_grad_staged(lo) || muon || depth;
     return !hb_head_waits(lo) && (hb_head_own_rule(lo) ? late : first);
 }
@@ -523,11 +523,8 @@ static void start_grad(struct hb_lower *lo, struct hb_ends *ends, const struct h
     /* Beside the products (v5e) both wait, of one sequence (8 layers of 2048 and 8192, 49,152
      * words, fsdp 64, data 2 to 8 beside fsdp 32 to 8, 2 to 8 sequences: the f32 logits end with
      * the loss; 24 layers of 4096, data 4 and fsdp 16: of one of 4,096 or 8,192 tokens they wait,
-     * of two of 2,048 they don't), and not in accumulation loops; between padded gathers the
-     * labels' logits are read before (70B over fsdp 64 of v5p, 8192 tokens: one f32[8192,128256],
-     * not two). */
-    bool read = !hb_sequence_gathers_known(lo) && !lo->spec->loss.onehot && lo->local.batch == 1 &&
-                lo->spec->batch.accumulate == 1;
+     * of two of 2,048 they don't), and not in accumulation loops. */
+    bool read = !lo->spec->loss.onehot && lo->local.batch == 1 && lo->spec->batch.accumulate == 1;
     ends->pending_logits = read ? c->logits : HB_NONE;
     make_whole(lo, ends, c->x, c->dlogits);
     if (!hb_head_sum_beside(lo))
@@ -568,7 +565,7 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
             ends->pending_before = c->dlogits;
         }
         ends->pending_x = c->x;
-    } else if (hb_sequence_gathers_known(lo) && hb_sequence_gathers_find(lo).sum_waits) {
+    } else if (hb_sequence_gathers_taken(lo).sum_waits) {
         make_whole(lo, ends, c->x, c->dlogits);
     } else {
         head_grad(lo, c->seq, c->x, c->dlogits);
@@ -655,7 +652,7 @@ uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     ends->head_done = false;
     ends->pending_logits = ends->pending_x = ends->pending_full = HB_NONE;
     ends->loss_x = ends->loss_w = HB_NONE;
-    ends->pending_before = ends->pending_label = ends->norm_x = ends->norm_grad = HB_NONE;
+    ends->pending_before = ends->norm_x = ends->norm_grad = HB_NONE;
     return lo->spec->loss.chunks > 1 ? hb_chunks_pass(lo, ends, x) : whole_loss(lo, ends, x);
 }
 
@@ -682,15 +679,13 @@ void hb_loss_finish_last(struct hb_lower *lo, const struct hb_ends *ends)
 static void product_before_sum(struct hb_lower *lo, struct hb_ends *ends)
 {
     make_whole(lo, ends, ends->pending_x, ends->pending_logits);
-    if (ends->pending_label != HB_NONE)
-        hb_emit_mark(lo, "the labels' logits", ends->pending_label, HB_NONE);
 }
 
 void hb_loss_finish(struct hb_lower *lo, struct hb_ends *ends)
 {
     if (!ends->head_done && hb_head_last(lo)) {
         lo->head_last = true;
-        if (lo->gather_form == HB_GATHER_LATE && hb_sequence_gathers_post(lo))
+        if (lo->gather_form == HB_GATHER_LATE && hb_sequence_gathers_taken(lo).post)
             product_before_sum(lo, ends);
     } else if (ends->pending_full != HB_NONE) {
         /* dl,8B-L16,v5e,f64: logits from 464 to 1310, the sum from 1305 on, above both. */
@@ -705,8 +700,6 @@ void hb_loss_finish(struct hb_lower *lo, struct hb_ends *ends)
             c.dlogits = c.logits;
         }
         head_grad(lo, c.seq, c.x, c.dlogits);
-        if (ends->pending_label != HB_NONE)
-            hb_emit_mark(lo, "the labels' logits", ends->pending_label, HB_NONE);
     } else if (ends->pending_logits != HB_NONE) {
         hb_emit_mark(lo, "the labels' logits", ends->pending_logits, HB_NONE);
     }

@@ -144,6 +144,17 @@ static bool is_sum_late(const struct hb_lower *lo)
     return lo->local.batch == 1 && !lo->chip->head_summed_at_once;
 }
 
+static int64_t mlp_weight_bytes(const struct hb_lower *lo)
+{
+    return hb_mul_sat(2 * lo->spec->model.d_model, lo->spec->model.blocks[0].mlp.d_ff);
+}
+
+/* Nothing but the layers' inputs is kept. */
+static bool keeps_inputs(const struct hb_lower *lo)
+{
+    return hb_sequence_kept_bytes(lo) == lo->input_bytes;
+}
+
 /* At the forward loop stand both stacks and two residuals, in the list's order the zeros of all
  * gradients and the gathered head, too, and depth-first, where layers keep their inputs alone,
  * gathers of three weights of the MLP that post-order has not yet (70B,f64 with adafactor, 4
@@ -160,16 +171,9 @@ static struct floors find_floors(const struct hb_lower *lo)
     struct hb_shape head = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true);
     struct floors f = {
         .post = hb_add_sat(hb_sequence_kept_bytes(lo), hb_mul_sat(4 * d, lo->local.tokens))};
-    int64_t gathers = hb_mul_sat(6 * d, lo->spec->model.blocks[0].mlp.d_ff);
-    bool inputs = hb_sequence_kept_bytes(lo) == lo->input_bytes;
-    f.depth = hb_add_sat(f.post, inputs ? gathers : 0);
+    f.depth = hb_add_sat(f.post, keeps_inputs(lo) ? hb_mul_sat(3, mlp_weight_bytes(lo)) : 0);
     f.list = hb_add_sat(f.depth, hb_add_sat(lo->stacked_grad_bytes, hb_shape_plain_bytes(&head)));
     return f;
-}
-
-static int64_t mlp_weight_bytes(const struct hb_lower *lo)
-{
-    return hb_mul_sat(2 * lo->spec->model.d_model, lo->spec->model.blocks[0].mlp.d_ff);
 }
 
 /* In v5e's post-order two of the MLP's tensors come and go in turn where a device has more tokens
@@ -207,7 +211,7 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     bool early = whole <= hb_add_sat(logits, resid);
     int64_t loss = hb_add_sat(hb_add_sat(stacks, whole), hb_add_sat(held, resid));
     int64_t list = early ? hb_larger(loss, back) : hb_add_sat(back, held);
-    bool inputs = kept == lo->input_bytes, waits = is_sum_late(lo);
+    bool inputs = keeps_inputs(lo), waits = is_sum_late(lo);
     bool late = !early && lo->local.batch == 1;
     int64_t depth = hb_add_sat(hb_add_sat(kept, whole), held);
     depth = hb_add_sat(depth, waits ? 0 : hb_mul_sat(2, head));
@@ -226,6 +230,12 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
                                             .first = !inputs && !late,
                                             .logits_wait = !inputs && late};
     return (struct hb_sequence_gathers){.logits_wait = post < list || !early, .post = post < list};
+}
+
+struct hb_sequence_gathers hb_sequence_gathers_taken(const struct hb_lower *lo)
+{
+    return hb_sequence_gathers_known(lo) ? hb_sequence_gathers_find(lo)
+                                         : (struct hb_sequence_gathers){0};
 }
 
 bool hb_sequence_gathers_at_once(const struct hb_lower *lo)
@@ -249,13 +259,7 @@ bool hb_sequence_post_tensor(const struct hb_lower *lo)
     int64_t three = hb_mul_sat(6 * d, lo->local.tokens);
     int64_t back = hb_larger(hb_add_sat(hb_mul_sat(2, grads), three),
                              hb_add_sat(grads, tensor_layer_bytes(lo)));
-    bool inputs = hb_sequence_kept_bytes(lo) == lo->input_bytes;
-    return inputs && find_floors(lo).post > hb_add_sat(hb_add_sat(back, logits), three);
-}
-
-bool hb_sequence_gathers_post(const struct hb_lower *lo)
-{
-    return hb_sequence_gathers_known(lo) && hb_sequence_gathers_find(lo).post;
+    return keeps_inputs(lo) && find_floors(lo).post > hb_add_sat(hb_add_sat(back, logits), three);
 }
 
 /* As the list has both stacks of what is kept at the layers' loop (list, depth, post: bwd/base 1063

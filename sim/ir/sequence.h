@@ -32,10 +32,10 @@ struct hb_sequence_gathers {
 
 bool hb_sequence_gathers_known(const struct hb_lower *lo);
 struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo);
+/* The same where it is known; else nothing of it. */
+struct hb_sequence_gathers hb_sequence_gathers_taken(const struct hb_lower *lo);
 /* Whether the list is taken and makes the head's gradient at once (v5e's gathers, too). */
 bool hb_sequence_gathers_at_once(const struct hb_lower *lo);
-/* Whether it is known and post-order is taken. */
-bool hb_sequence_gathers_post(const struct hb_lower *lo);
 /* The same beside tensor parallelism: whether post-order is least, so that the logits wait. */
 bool hb_sequence_post_tensor(const struct hb_lower *lo);
 /* One TPU: whether what the layers keep exceeds their backward pass, so that it is depth-first. */

@@ -59,8 +59,7 @@ void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
  * that a ragged product reads). */
 void hb_side_gather(struct hb_lower *lo, const struct hb_stack_plan *plan)
 {
-    bool ahead = lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_PADDED;
-    for (uint32_t i = 0; i < plan->count && ahead; i++) {
+    for (uint32_t i = 0; i < plan->count && hb_weight_gathers_apart(lo); i++) {
         const struct hb_layer *y = &plan->groups[i].layer;
         for (uint32_t k = y->first_leaf; k < y->end_leaf && !plan->groups[i].looped; k++)
             if (lo->leaves[k].rank == HB_LEAF_RANK && !lo->leaves[k].row_major)

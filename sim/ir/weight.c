@@ -310,7 +310,7 @@ static bool is_unit_held(const struct hb_lower *lo)
 static bool is_list_late(const struct hb_lower *lo)
 {
     return lo->gather_form == HB_GATHER_LATE && !lo->maxtext &&
-           !(hb_sequence_gathers_known(lo) && hb_sequence_gathers_find(lo).depth);
+           !hb_sequence_gathers_taken(lo).depth;
 }
 
 /* Whether a weight gathered to make its layer again serves the layer's backward pass, too. */
@@ -492,11 +492,13 @@ static bool has_windows(int64_t width)
 
 bool hb_weight_sums_own(const struct hb_lower *lo, int64_t width)
 {
+    if (lo->gather_form != HB_GATHER_BESIDE)
+        return false;
     int64_t ways = hb_ways(lo, HB_AX_FSDP), side = 1;
     while (side * side < ways)
         side++;
     bool square = side * side == ways && ways == lo->spec->hardware.count;
-    return lo->gather_form == HB_GATHER_BESIDE && !square && has_windows(width);
+    return !square && has_windows(width);
 }
 
 uint32_t hb_weight_sum_whole(struct hb_lower *lo, uint32_t leaf, uint32_t full)

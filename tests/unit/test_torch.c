@@ -435,18 +435,6 @@ static void blocks_above_a_size_are_not_split(void **state)
     assert_true(split.reserved_bytes != m.reserved_bytes);
 }
 
-/* What a refusal begins with is a key of the format, so that it has a place. */
-static void names_a_key(const char *text)
-{
-    static const char before[] = "compiler: torch: ";
-    assert_true(hb_str_starts(text, before));
-    const char *key = text + strlen(before);
-    const char *end = strstr(key, ": ");
-    assert_non_null(end);
-    assert_true(hb_schema_check_key(u.env.arena, &u.diag, (struct hb_loc){0},
-                                    hb_arena_strndup(u.env.arena, key, (size_t)(end - key))));
-}
-
 static void what_is_not_known_is_refused(void **state)
 {
     (void)state;
@@ -485,7 +473,7 @@ static void what_is_not_known_is_refused(void **state)
         if (hb_spec_supported(&u.diag, NULL, &spec))
             fail_msg("not refused: %s", refused[i]);
         for (int k = 0, count = u.diag.count; k < count; k++)
-            names_a_key(u.diag.entries[k].text);
+            unit_names_a_key(&u, u.diag.entries[k].text);
         hb_diag_init(&u.diag, u.env.arena);
     }
 }

@@ -3,6 +3,7 @@
 #ifndef HB_TESTS_UNIT_SPEC_H
 #define HB_TESTS_UNIT_SPEC_H
 
+#include "base/str.h"
 #include "base/yaml.h"
 #include "models/schema.h"
 
@@ -16,6 +17,18 @@ static inline struct hb_spec unit_spec(struct unit *u, const char *text)
         print_error("%s\n%s\n", text, u->diag.entries[0].text);
     assert_true(ok);
     return spec;
+}
+
+/* What a refusal begins with is a key of the format, so that it has a place. */
+static inline void unit_names_a_key(struct unit *u, const char *text)
+{
+    static const char before[] = "compiler: torch: ";
+    assert_true(hb_str_starts(text, before));
+    const char *key = text + strlen(before);
+    const char *end = strstr(key, ": ");
+    assert_non_null(end);
+    assert_true(hb_schema_check_key(u->env.arena, &u->diag, (struct hb_loc){0},
+                                    hb_arena_strndup(u->env.arena, key, (size_t)(end - key))));
 }
 
 #endif
