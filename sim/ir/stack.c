@@ -415,6 +415,28 @@ void hb_stack_restack(struct hb_lower *lo, struct hb_body *b)
     }
 }
 
+/* XLA:TPU lays the larger of a product's two dimensions along the lanes, which turns stacks between
+ * the passes; not those of layers over tensor (phi4 over 16 and 32 with 2: none of nineteen). */
+static bool stacks_may_turn(const struct hb_lower *lo)
+{
+    return lo->habits->rings && hb_ways(lo, HB_AX_TENSOR) == 1;
+}
+
+/* A residual of no fewer tokens a sequence than features lies turned in the forward loop (phi4 and
+ * widths of 4096 and 8192 over 64, v5e, v5p, v6e: 5120, 6144, 8192 and 16384 tokens beside 5120
+ * features, 4096 beside 4096, 8192 beside 8192; not 4096 beside 5120, nor 6144 beside 8192). */
+static bool residual_lies_turned(const struct hb_lower *lo)
+{
+    return stacks_may_turn(lo) && lo->local.seq >= lo->spec->model.d_model;
+}
+
+/* The last trip wants it the other way round between gathers, too, from 32768 tokens on (24 and 60
+ * layers, of 4096, 5120 and 8192 features; not with 28672). */
+static bool many_turn(const struct hb_lower *lo)
+{
+    return lo->local.tokens >= 32768 && residual_lies_turned(lo);
+}
+
 /* Where layers fetch what they made from the host XLA:TPU takes the last trip out of the backward
  * loop. Between rings, whose products read rows along the lanes, it then wants stacks turned: the
  * whole is copied for one slice, that of layer inputs (8B over 16 with one sequence of 8192, one of
@@ -431,15 +453,17 @@ void hb_stack_restack(struct hb_lower *lo, struct hb_body *b)
 static bool takes_trip_out(const struct hb_lower *lo, const struct hb_group *g)
 {
     const struct hb_remat *r = &g->layer.block->remat;
-    return lo->habits->rings && (!lo->maxtext || lo->local.batch == 1) &&
-           lo->fsdp_mode == HB_WEIGHT_RING && !g->inner && r->policy == HB_POLICY_NAMES &&
-           (r->offload & ~(1u << HB_TN_LAYER_IN)) && g->trips > 1 && lo->spec->stack.unroll == 1;
+    return stacks_may_turn(lo) && (!lo->maxtext || lo->local.batch == 1) &&
+           (lo->fsdp_mode == HB_WEIGHT_RING || many_turn(lo)) && !g->inner &&
+           r->policy == HB_POLICY_NAMES && (r->offload & ~(1u << HB_TN_LAYER_IN)) && g->trips > 1 &&
+           lo->spec->stack.unroll == 1;
 }
 
-/* The stack of what has this tag and is kept on the device. */
+/* The stack of what has this tag and is kept on the device: of contexts that with the heads apart,
+ * not the kernel's own before it. */
 static uint32_t kept_stack(const struct hb_group *g, enum hb_tensor_name tag)
 {
-    for (uint32_t v = 0; v < g->layer.value_count; v++)
+    for (uint32_t v = g->layer.value_count; v-- > 0;)
         if ((g->layer.values[v].tags & 1u << tag) && g->body.saved->keep[v] == HB_KEEP_DEVICE)
             return g->body.stack[v];
     return HB_NONE;
@@ -482,7 +506,7 @@ static int turned_stacks(const struct hb_lower *lo, const struct hb_group *g, ui
         return 0;
     if (context != HB_NONE)
         stacks[count++] = context;
-    else if (lo->spec->batch.accumulate == 1)
+    else if (lo->spec->batch.accumulate == 1 || many_turn(lo))
         stacks[count++] = kept_stack(g, HB_TN_LAYER_IN);
     if (count && stacks[0] == HB_NONE)
         return 0;
@@ -497,6 +521,7 @@ static bool is_beside(const struct hb_group *g, uint32_t v, uint32_t stack)
 
 static void turn_last_slice(struct hb_lower *lo, const struct hb_group *g)
 {
+    bool to_the_end = lo->chip->slices_to_the_end;
     uint32_t stacks[2], turned[2];
     int count = turned_stacks(lo, g, stacks);
     for (int i = 0; i < count; i++) {
@@ -506,7 +531,8 @@ static void turn_last_slice(struct hb_lower *lo, const struct hb_group *g)
         hb_emit_read(&e, stacks[i]);
         for (int k = 0; k < i; k++)
             hb_emit_read(&e, turned[k]);
-        uint32_t beside = lo->chip->slices_to_the_end ? 0 : g->layer.value_count;
+        bool context = many_turn(lo) && stacks[i] == kept_stack(g, HB_TN_ATTN_CTX);
+        uint32_t beside = to_the_end || context ? 0 : g->layer.value_count;
         for (; beside < g->layer.value_count && e.read_count < HB_EMIT_REFS; beside++)
             if (is_beside(g, beside, stacks[i]))
                 hb_emit_read(&e, g->body.stack[beside]);
@@ -521,8 +547,7 @@ static void turn_last_slice(struct hb_lower *lo, const struct hb_group *g)
             if (is_beside(g, beside, stacks[i]))
                 hb_emit_mark(lo, "beside a turned stack", g->body.stack[beside], HB_NONE);
     }
-    for (uint32_t i = g->layer.first_leaf; lo->chip->slices_to_the_end && i < g->layer.end_leaf;
-         i++)
+    for (uint32_t i = g->layer.first_leaf; to_the_end && i < g->layer.end_leaf; i++)
         hb_emit_mark(lo, "weights of the last trip", count ? lo->leaves[i].cast : HB_NONE, HB_NONE);
 }
 
@@ -543,8 +568,10 @@ static void turn_sent_stacks(struct hb_lower *lo, const struct hb_group *g)
 {
     uint32_t both = 1u << HB_TN_LAYER_IN | 1u << HB_TN_ATTN_OUT;
     const struct hb_remat *r = &g->layer.block->remat;
-    if (!lo->maxtext || !lo->chip->sent_stacks_turned || lo->fsdp_mode != HB_WEIGHT_RING ||
-        lo->local.batch == 1 || r->policy != HB_POLICY_NAMES || (r->offload & both) != both)
+    bool turns = lo->maxtext ? lo->chip->sent_stacks_turned && lo->fsdp_mode == HB_WEIGHT_RING &&
+                                   lo->local.batch > 1
+                             : residual_lies_turned(lo);
+    if (!turns || r->policy != HB_POLICY_NAMES || (r->offload & both) != both)
         return;
     for (uint32_t v = 0; v < g->layer.value_count; v++) {
         if (!(g->layer.values[v].tags & both) || g->body.saved->keep[v] != HB_KEEP_HOST)
