@@ -167,6 +167,10 @@ static bool fail_preset(struct hb_arena *arena, struct hb_diag *diag, const stru
                         "model.preset: %s stands where a card's name is wanted; `hbmsim models` "
                         "lists them",
                         shown);
+    if (!names[0])
+        return hb_error(diag, preset->loc,
+                        "model.preset: no model zoo in %s; HBMSIM_DATA can name another place",
+                        folder);
     if (near)
         return hb_error(diag, preset->loc, "model.preset: no card %s; did you mean '%s'?", shown,
                         near);

@@ -62,6 +62,9 @@ mkdir "$work/empty"
 run env HBMSIM_DATA="$work/empty" "$to/opt/hb/bin/hbmsim" models
 ok 'HBMSIM_DATA wins' test "$status" = 3
 err_has "$work/empty"
+run env HBMSIM_DATA="$work/empty" "$to/opt/hb/bin/hbmsim" simulate examples/quickstart/model.yaml
+ok 'a preset without a zoo' test "$status" = 2
+err_has 'no model zoo in'
 mv "$to/opt/hb" "$work/moved"
 rm "$work/moved/share/hbmsim/models/zoo/llama3-8b.yaml"
 run "$work/moved/bin/hbmsim" models
