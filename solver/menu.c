@@ -159,8 +159,9 @@ uint32_t hb_menu_tensors(const struct hb_block *b)
         mask |= BIT(MLP_DOWN);
     if (!b->moe.experts)
         return mask;
-    mask |= BIT(MOE_OUT) | BIT(MOE_COMBINE);
-    mask |= b->moe.dispatch == HB_DISPATCH_EINSUM ? BIT(MOE_DISPATCH) : BIT(MOE_SORTED);
+    mask |= BIT(MOE_OUT);
+    mask |= b->moe.dispatch == HB_DISPATCH_EINSUM ? BIT(MOE_DISPATCH) | BIT(MOE_COMBINE)
+                                                  : BIT(MOE_SORTED);
     if (b->moe.shared_experts)
         mask |= BIT(SHARED_GATE) | BIT(SHARED_UP);
     return mask;
