@@ -88,11 +88,20 @@ struct traffic {
     double passes; /* an all-reduce goes round twice */
 };
 
+/* NCCL and RCCL have rings alone for these two (NCCL, src/graph/tuning.cc: trees are for
+ * all-reduces): each byte but a member's own enters each domain once. */
+static bool goes_in_rings(const struct hb_device *dev, enum hb_collective what)
+{
+    bool one_way = what == HB_COLL_ALL_GATHER || what == HB_COLL_REDUCE_SCATTER;
+    return one_way && dev->link_topology != HB_TOPOLOGY_TORUS;
+}
+
 static struct traffic plan_traffic(const struct hb_device *dev, enum hb_collective what,
                                    double payload, struct cut c)
 {
     double size = c.inside * c.domains;
-    double out = (c.domains - 1) / c.domains; /* part that leaves a domain */
+    /* part that leaves a domain */
+    double out = goes_in_rings(dev, what) ? (size - 1) / size : (c.domains - 1) / c.domains;
     bool torus = dev->link_topology == HB_TOPOLOGY_TORUS;
     struct traffic t = {payload * (size - 1) / size, payload * out / c.inside, 1};
     switch (what) {
@@ -160,10 +169,12 @@ static double net_seconds(const struct hb_device *dev, enum hb_collective what, 
         return 0;
     struct traffic t = plan_traffic(dev, what, payload, c);
     double steps = what == HB_COLL_PERMUTE ? 1 : c.domains - 1;
+    double near = goes_in_rings(dev, what) ? (c.inside - 1) * c.domains : 0; /* in domains */
     double share = what == HB_COLL_PERMUTE ? payload : payload / c.inside;
     double part = dev->net_efficiency * hb_curve_at(&dev->net_curve, share);
     return t.passes * (t.net_bytes / (dev->net_bytes_per_s * part) +
-                       steps * (double)dev->net_latency_ns * 1e-9);
+                       steps * (double)dev->net_latency_ns * 1e-9 +
+                       near * (double)dev->link_latency_ns * 1e-9);
 }
 
 /* Links and network work at the same time on different parts: the slower one counts. */

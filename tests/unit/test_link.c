@@ -75,6 +75,31 @@ static void small_payloads_use_little_of_the_network(void **state)
     unit_end(&u);
 }
 
+/* NCCL, src/graph/tuning.cc, rings: n - 1 steps, of which one less than there are nodes over the
+ * network; a ring's bus rate is that of the network, by doc/PERFORMANCE.md of nccl-tests the bytes
+ * are (n - 1) / n of the payload. Two hosts gather nearly twice what a tree would send. */
+static void gathers_over_hosts_go_in_rings(void **state)
+{
+    (void)state;
+    struct unit u;
+    unit_start(&u);
+    struct hb_device d = load(&u, "nvidia-h100");
+    d.net_curve.count = 0;
+    double net = d.net_bytes_per_s * d.net_efficiency, payload = 64 * 0x1p30;
+    for (int64_t size = 16; size <= 256; size *= 2) {
+        double s =
+            (double)hb_link_collective_ns(&d, HB_COLL_ALL_GATHER, payload, whole(size)) * 1e-9;
+        double bytes = payload * (double)(size - 1) / (double)size / 8;
+        assert_true(fabs(s / (bytes / net) - 1) < 0.01);
+        double back =
+            (double)hb_link_collective_ns(&d, HB_COLL_REDUCE_SCATTER, payload, whole(size)) * 1e-9;
+        assert_true(back >= s && back <= s);
+    }
+    double us = (double)hb_link_collective_ns(&d, HB_COLL_ALL_GATHER, 1, whole(64)) * 1e-3;
+    assert_true(fabs(us - 14 - 56 * 1.9 - 7 * 4) < 0.1);
+    unit_end(&u);
+}
+
 /* Published: 8 x MI300X all-reduce of 4 GiB at 312.9 GB/s, two of them at 47.7 GB/s. */
 static void mesh_uses_a_link_to_each_peer(void **state)
 {
@@ -221,6 +246,7 @@ int main(void)
         cmocka_unit_test(nvlink_all_reduce_is_near_the_published_rate),
         cmocka_unit_test(all_reduce_over_nodes_is_near_the_published_time),
         cmocka_unit_test(small_payloads_use_little_of_the_network),
+        cmocka_unit_test(gathers_over_hosts_go_in_rings),
         cmocka_unit_test(mesh_uses_a_link_to_each_peer),
         cmocka_unit_test(torus_rings_follow_the_book),
         cmocka_unit_test(strides_decide_what_crosses_the_network),
