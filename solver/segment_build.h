@@ -4,6 +4,7 @@
 #ifndef HB_SOLVER_SEGMENT_BUILD_H
 #define HB_SOLVER_SEGMENT_BUILD_H
 
+#include "sim/engine/lend.h"
 #include "solver/segment.h"
 #include "solver/sized.h"
 
@@ -21,12 +22,13 @@ struct hb_building {
     struct hb_sized sized;
     int64_t heap_align[HB_BYTES_KINDS];
     int64_t leaf_align;
-    bool *is_fixed;         /* by root: argument or output */
-    uint32_t *next_alias;   /* by buffer: the next of the same root; HB_NONE */
-    uint32_t *roots_of;     /* roots sorted by owner, groups first, ends last */
-    uint32_t *first_root;   /* by group (ends: group_count) */
-    uint32_t *slot_of;      /* by op */
-    const int64_t **moving; /* by root: its table, once it was asked for */
+    bool *is_fixed;             /* by root: argument or output */
+    uint32_t *next_alias;       /* by buffer: the next of the same root; HB_NONE */
+    uint32_t *roots_of;         /* roots sorted by owner, groups first, ends last */
+    uint32_t *first_root;       /* by group (ends: group_count) */
+    uint32_t *slot_of;          /* by op */
+    const int64_t **moving;     /* by root: its table, once it was asked for */
+    struct hb_lend_slot *lends; /* by root: when it holds nothing; null: none ever does */
     struct hb_item *items;
     bool floor;
 };
@@ -45,6 +47,8 @@ int hb_building_kind(const struct hb_building *w, uint32_t root);
 /* Whether it is counted at all, and whether for the whole step. */
 bool hb_building_counts(const struct hb_building *w, uint32_t root);
 bool hb_building_is_static(const struct hb_building *w, uint32_t root);
+/* Whether temporaries may lie in it during a slot; not in a floor, which has that apart. */
+bool hb_building_lends(const struct hb_building *w, uint32_t root, uint32_t slot);
 /* Whether it follows its group's layers; its bytes where it does not, and by steps where it does:
  * the largest of its aliases. */
 bool hb_building_moves(const struct hb_building *w, uint32_t root);

@@ -57,8 +57,9 @@ static bool is_same_op(const struct hb_op *a, const struct hb_op *b)
 }
 
 /* Whether the parts' program has the sample's ops in the sample's order, of the ends no more. Where
- * policies of several blocks together decide on it, peaks may agree for each policy alone and not
- * for all of them. */
+ * the first block's policy decides on it, or policies of several blocks together, peaks may agree
+ * for these parts and not for others (32 layers on v5e, dots_no_batch first: the head's gradient
+ * comes after the layers, and live bytes were 2 % too low where the peak is there). */
 static bool has_form(const struct hb_building *w, const struct hb_part *parts, uint32_t count,
                      const struct hb_program *p)
 {
@@ -79,12 +80,6 @@ static bool has_form(const struct hb_building *w, const struct hb_part *parts, u
     return at == p->op_count;
 }
 
-/* More blocks than one have policies to choose from. */
-static bool is_joint(const struct hb_segment *s)
-{
-    return s->items[0].block != s->items[s->item_count - 1].block;
-}
-
 /* Whether the engine finds for these parts what the sums say. */
 static bool check_parts(struct hb_building *w, const struct hb_part *parts, uint32_t count)
 {
@@ -94,11 +89,13 @@ static bool check_parts(struct hb_building *w, const struct hb_part *parts, uint
     struct hb_memory m;
     struct hb_price price;
     bool ok = lower_parts(w, parts, count, &p);
-    ok = ok && (!is_joint(w->s) || has_form(w, parts, count, &p));
+    ok = ok && has_form(w, parts, count, &p);
     if (ok) {
         hb_run_memory_live(w->arena, &p, &m);
         hb_segment_price(w->s, parts, count, &price);
-        ok = price.host_bytes == m.host_bytes && price.live_bytes == m.peak_bytes;
+        int64_t most = price.live_bytes + hb_lend_room(w->arena, &p, INT32_MAX);
+        ok = price.host_bytes == m.host_bytes && price.live_bytes <= m.peak_bytes &&
+             m.peak_bytes <= (p.outputs_lend ? most : price.live_bytes);
     }
     if (ok && w->s->replay) {
         int64_t step_ns = hb_run_step_ns(w->arena, &p, w->device);

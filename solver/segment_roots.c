@@ -135,6 +135,27 @@ bool hb_building_is_static(const struct hb_building *w, uint32_t root)
     return w->is_fixed[root] && hb_building_kind(w, root) == HB_BYTES_DEVICE;
 }
 
+static void find_lends(struct hb_building *w)
+{
+    struct hb_lend_slot *slots;
+    struct hb_live *live;
+    if (!w->a.outputs_lend || w->floor)
+        return;
+    uint32_t count = hb_live_find(w->arena, &w->a, &live);
+    count = hb_lend_slots(w->arena, &w->a, live, count, &slots);
+    w->lends = hb_arena_alloc(w->arena, w->a.buf_count, sizeof *w->lends);
+    for (uint32_t i = 0; i < count; i++)
+        w->lends[slots[i].buf] = slots[i];
+}
+
+bool hb_building_lends(const struct hb_building *w, uint32_t root, uint32_t slot)
+{
+    const struct hb_slot *q = &w->s->slots[slot];
+    return w->lends && hb_lend_bytes(&w->lends[root]) > 0 &&
+           w->lends[root].after + 1 < (int32_t)q->end_op &&
+           w->lends[root].until >= (int32_t)q->first_op;
+}
+
 void hb_building_find_roots(struct hb_building *w)
 {
     w->leaf_align = probe_bytes(w, true, HB_SPACE_HBM);
@@ -142,4 +163,5 @@ void hb_building_find_roots(struct hb_building *w)
     w->heap_align[HB_BYTES_HOST] = probe_bytes(w, false, HB_SPACE_HOST);
     link_aliases(w);
     sort_roots(w);
+    find_lends(w);
 }

@@ -6,6 +6,18 @@
 
 /* --- the ends --- */
 
+/* Of what lives in a slot some may lie in memory that is counted among the arguments and outputs
+ * already (lend.h): which follows from the sizes of all that is there, so all that there is room
+ * for is taken away, and the sum is below the engine's by no more than that (12 layers with 16-bit
+ * parameters and a master copy: norms' parameters, which no op reads, hold the gradients of two
+ * layers, not of three). */
+static void lend_end(struct hb_building *w, uint32_t root)
+{
+    for (uint32_t q = 0; q < w->s->slot_count; q++)
+        if (hb_building_lends(w, root, q))
+            w->s->live[HB_BYTES_DEVICE][q] -= hb_lend_bytes(&w->lends[root]);
+}
+
 /* Adds a root of the ends to what lives at each op. */
 static bool add_end(struct hb_building *w, const struct hb_outline_root *r, int64_t *const *at)
 {
@@ -62,6 +74,8 @@ static bool sum_ends(struct hb_building *w)
             if (!sum_slot(w, q, k, at[k]))
                 return false;
     }
+    for (uint32_t i = w->first_root[groups]; i < w->first_root[groups + 1]; i++)
+        lend_end(w, w->o.roots[w->roots_of[i]].buf);
     return true;
 }
 
@@ -294,6 +308,19 @@ static void close_slot(struct hb_building *w, const struct hb_item *item, struct
     }
 }
 
+/* What a group's root may hold, in each slot and state. */
+static void lend_root(struct hb_building *w, struct slot_sums *slots, uint32_t root)
+{
+    bool moves = hb_building_moves(w, root);
+    for (uint32_t q = 0; q < w->s->slot_count; q++)
+        for (int k = 0; k < HB_PART_STATES && hb_building_lends(w, root, q); k++) {
+            struct sum *to = &slots[q].sums[HB_BYTES_DEVICE][k];
+            if (moves)
+                add_table(w->s, to->row, hb_building_moving_bytes(w, root), -1);
+            to->still -= moves ? w->heap_align[HB_BYTES_DEVICE] : hb_lend_bytes(&w->lends[root]);
+        }
+}
+
 /* One group: each root in the slots between its first and its last op. */
 static bool sum_group(struct hb_building *w, uint32_t group, struct slot_sums *slots)
 {
@@ -306,6 +333,7 @@ static bool sum_group(struct hb_building *w, uint32_t group, struct slot_sums *s
         }
     for (uint32_t i = w->first_root[group]; i < w->first_root[group + 1]; i++) {
         const struct hb_outline_root *r = &w->o.roots[w->roots_of[i]];
+        lend_root(w, slots, r->buf);
         if (!hb_building_counts(w, r->buf) || hb_building_is_static(w, r->buf))
             continue;
         uint32_t q = w->slot_of[r->start < 0 ? 0 : r->start];

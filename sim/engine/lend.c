@@ -58,12 +58,12 @@ static void make_nodes(struct lend *l, struct hb_arena *scratch)
     l->most = hb_arena_alloc(scratch, (size_t)l->width * 2, sizeof *l->most);
     for (uint32_t i = 0; i < l->width; i++)
         l->most[l->width + i] =
-            i < l->slot_count ? l->slots[i] : (struct hb_lend_slot){-1, INT32_MAX, INT32_MIN};
+            i < l->slot_count ? l->slots[i] : (struct hb_lend_slot){-1, INT32_MAX, INT32_MIN, 0};
     for (uint32_t n = l->width; n-- > 1;) {
         const struct hb_lend_slot *a = &l->most[2 * n], *b = a + 1;
         l->most[n] = (struct hb_lend_slot){a->bytes > b->bytes ? a->bytes : b->bytes,
                                            a->after < b->after ? a->after : b->after,
-                                           a->until > b->until ? a->until : b->until};
+                                           a->until > b->until ? a->until : b->until, 0};
     }
 }
 
@@ -147,12 +147,20 @@ uint32_t hb_lend_slots(struct hb_arena *arena, const struct hb_program *p,
         uint32_t buf = live[i].buf;
         if (p->bufs[buf].space != HB_SPACE_HBM || !is_output[buf])
             continue;
-        struct hb_lend_slot slot = {live[i].bytes, -1, live[i].start};
+        struct hb_lend_slot slot = {live[i].bytes, -1, live[i].start, buf};
         if (is_argument[buf])
-            slot = (struct hb_lend_slot){live[i].bytes, gaps[buf].start, gaps[buf].end};
+            slot = (struct hb_lend_slot){live[i].bytes, gaps[buf].start, gaps[buf].end, buf};
         (*out)[count++] = slot;
     }
     return count;
+}
+
+/* XLA:GPU's: no other compiler lends. */
+enum { HEAP_ALIGN = 256 };
+
+int64_t hb_lend_bytes(const struct hb_lend_slot *slot)
+{
+    return slot->until > slot->after ? hb_round_up(slot->bytes, HEAP_ALIGN) : 0;
 }
 
 int64_t hb_lend_room(struct hb_arena *scratch, const struct hb_program *p, int32_t until)
@@ -166,8 +174,8 @@ int64_t hb_lend_room(struct hb_arena *scratch, const struct hb_program *p, int32
     uint32_t live_count = hb_live_find(scratch, p, &live);
     uint32_t count = hb_lend_slots(scratch, p, live, live_count, &slots);
     for (uint32_t i = 0; i < count; i++)
-        if (slots[i].until > slots[i].after && slots[i].after < until)
-            room = hb_add_sat(room, slots[i].bytes);
+        if (slots[i].after < until)
+            room = hb_add_sat(room, hb_lend_bytes(&slots[i]));
     hb_arena_rewind(scratch, mark);
     return room;
 }

@@ -10,6 +10,7 @@ struct hb_lend_slot {
     int64_t bytes;
     int32_t after; /* empty after this position ... */
     int32_t until; /* ... and up to this one, at which its new value is made */
+    uint32_t buf;  /* whose it is */
 };
 
 /* The slots of a program: outputs of their own, and arguments that become outputs; by its lives.
@@ -17,6 +18,8 @@ struct hb_lend_slot {
 uint32_t hb_lend_slots(struct hb_arena *arena, const struct hb_program *p,
                        const struct hb_live *live, uint32_t live_count, struct hb_lend_slot **out);
 
+/* What a slot can hold, as the heap counts it. */
+int64_t hb_lend_bytes(const struct hb_lend_slot *slot);
 /* All that its slots can hold at once that are empty before position `until`; INT32_MAX: at any
  * time. A floor of what else takes memory is less by so much. */
 int64_t hb_lend_room(struct hb_arena *scratch, const struct hb_program *p, int32_t until);

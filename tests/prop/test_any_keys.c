@@ -8,6 +8,7 @@
 #include "tests/prop/random_config.h"
 
 #include "hw/device.h"
+#include "sim/engine/lend.h"
 #include "sim/engine/run.h"
 #include "sim/ir/lower.h"
 #include "solver/bound.h"
@@ -77,6 +78,7 @@ static struct hb_menu *draw_menus(struct hb_arena *arena, struct hb_rng *rng,
 struct engine {
     struct hb_memory m;
     struct hb_timing t;
+    int64_t room_bytes; /* of arguments and outputs for temporaries: prices count all of it */
 };
 
 static bool run_engine(struct hb_arena *arena, const struct hb_spec *spec,
@@ -89,6 +91,7 @@ static bool run_engine(struct hb_arena *arena, const struct hb_spec *spec,
         return false;
     hb_run_memory_live(arena, &p, &e->m);
     hb_run_timing(arena, &p, device, &e->t);
+    e->room_bytes = hb_lend_room(arena, &p, INT32_MAX);
     return true;
 }
 
@@ -132,7 +135,7 @@ static bool holds(const struct subject *s, const struct hb_price *price, const s
     s->tally->prices++;
     return is_below(s, "price", price->bound_ns, e->t.step_ns) &&
            is_below(s, "live bytes", price->live_bytes, e->m.peak_bytes) &&
-           is_below(s, "least live bytes", e->m.peak_bytes, price->live_bytes) &&
+           is_below(s, "least live bytes", e->m.peak_bytes - e->room_bytes, price->live_bytes) &&
            is_below(s, "host bytes", price->host_bytes, e->m.host_bytes) &&
            is_below(s, "least host bytes", e->m.host_bytes, price->host_bytes) && ok;
 }
@@ -239,6 +242,7 @@ static bool try_seed(struct hb_arena *arena, uint64_t seed, struct tally *tally)
     random_config(arena, seed, &x.c, &x.spec);
     if (!is_searched(&x.spec))
         return true;
+    x.spec.share = seed % 2 ? HB_SHARE_KEPT : HB_SHARE_EXCEEDED; /* as a search takes it */
     assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, x.spec.hardware.device,
                                (struct hb_loc){0}, &x.device));
     if (!hb_bound_node(arena, &x.spec, &x.device, &x.floors[0]) ||
@@ -302,6 +306,21 @@ static void test_bounds_know_other_forms(void **state)
     }
 }
 
+/* The first of two runs decides on when the head's gradient is made; small parameters that nobody
+ * reads hold gradients that are smaller. */
+static void test_whose_room(void **state)
+{
+    (void)state;
+    static const uint64_t seeds[] = {28719, 34680, 52141, 55242};
+    struct tally tally = {0};
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
+        struct hb_arena *arena = hb_arena_new();
+        assert_true(try_seed(arena, seeds[i], &tally));
+        hb_arena_free(arena);
+    }
+    assert_true(tally.prices >= 10);
+}
+
 /* MaxText's states on the host with clipping: the head's go back once the first leaf of the layers
  * is new, whichever run comes first. */
 static void test_whoever_leads(void **state)
@@ -341,6 +360,7 @@ int main(void)
                                        cmocka_unit_test(test_kept_parts_are_parts),
                                        cmocka_unit_test(test_bounds_know_other_forms),
                                        cmocka_unit_test(test_whoever_leads),
+                                       cmocka_unit_test(test_whose_room),
                                        cmocka_unit_test(test_bounds_hold)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

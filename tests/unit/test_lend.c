@@ -94,7 +94,7 @@ static void lends_as_the_rule_says(void **state)
         for (uint32_t i = 0; i < slot_count; i++) {
             int32_t after = (int32_t)draw(&rng, -1, EVENTS);
             slots[i] = (struct hb_lend_slot){draw(&rng, 0, 8), after,
-                                             after + (int32_t)draw(&rng, 0, EVENTS)};
+                                             after + (int32_t)draw(&rng, 0, EVENTS), 0};
         }
         for (uint32_t i = 0; i < count; i++) {
             int32_t start = (int32_t)draw(&rng, 0, EVENTS);
