@@ -100,6 +100,9 @@ def check_policy(path, policy, block):
 
 def check_rest(c, platform):
     only('model', c.model, mtp=0)
+    if 0 < c.model.positions < c.batch.seq:
+        raise Refused('model.positions: %d learnt positions, and sequences of %d tokens; allowed: '
+                      '0, or at least batch.seq' % (c.model.positions, c.batch.seq))
     only('precision', c.precision, params=('f32', 'bf16'), compute=('f32', 'bf16'), fp8='none',
          fp8_gather=False, fp8_params=False)
     only('optimizer', c.optimizer, in_backward=False, others='same')

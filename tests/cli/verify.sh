@@ -228,6 +228,7 @@ if command -v python3 >/dev/null 2>&1; then
         'error: sharding.optimizer_over_data: true is not in the reference step; allowed: false'
     refuses remat.every=2 'remat.every: 2 is not in the reference step; allowed: 1'
     refuses 'remat={policy: none, modules: [mlp]}' 'remat.modules: parts of a layer'
+    refuses model.positions=16 'model.positions: 16 learnt positions, and sequences of'
     refuses 'model.blocks[0].attention.sinks=true' 'model.blocks[0].attention.sinks: true'
     refuses 'model.blocks[0].mlp.fused=true' 'model.blocks[0].mlp.fused: true'
     refuses 'model.blocks[0].pipelined=false' 'model.blocks[0].pipelined: false'
