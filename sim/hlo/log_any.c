@@ -137,11 +137,13 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
                                               "llocate ",
                                               "llocating ",
                                               "llocation of ",
+                                              "llocate tensor with ",
                                               "equested ",
                                               "equested",
                                               "equired ",
                                               "equired",
                                               "size of ",
+                                              "Upstream ",
                                               "size ",
                                               "size",
                                               "eeds ",
@@ -152,8 +154,8 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
         "limit is ", "limit of ", "limit", "supported by device is ",
         NULL};
     /* without a figure it could be anything that was refused */
-    static const char *const things[] = {"emory", "MEMORY",     "ensor", "uffer",
-                                         "GPU",   "OUT_OF_RES", NULL};
+    static const char *const things[] = {"emory", "MEMORY",     "ensor",     "uffer",
+                                         "GPU",   "OUT_OF_RES", "pool size", NULL};
     static const char *const free_ends[] = {"free", "available", "left", "remaining", NULL};
     struct hb_amount amount;
     if (is_host(s)) {

@@ -17,10 +17,11 @@ void hb_form_request(struct hb_log_reader *r, const struct hb_form *form,
     const struct hb_form_figure *figure = form->figures[0].words ? form->figures : asked;
     struct hb_span s = place->after;
     struct hb_amount amount;
+    int64_t unit = form->unit_bytes ? form->unit_bytes : 1;
     if ((form->needs && !hb_span_has(s, form->needs)) ||
         (figure->words[0] && !hb_span_find(&s, figure->words)))
         return;
-    if (!hb_span_amount(&s, 1, &amount)) {
+    if (!hb_span_amount(&s, unit, &amount)) {
         if (hb_span_is_absurd(s))
             hb_form_open(r, HB_LOG_CORRUPT);
         return;
@@ -34,7 +35,7 @@ void hb_form_request(struct hb_log_reader *r, const struct hb_form *form,
             continue;
         if (hb_span_starts(s, "only "))
             hb_span_find(&s, "only ");
-        if (hb_span_amount(&s, 1, &amount))
+        if (hb_span_amount(&s, unit, &amount))
             hb_form_set(m, figure[i].fact, amount);
     }
 }

@@ -279,6 +279,7 @@ static const struct hb_form rows[] = {
     {"Free (according to HIP):", K(TORCH), ADDS, .fact = FACT(FREE)},
     {" has a total capacity of ", K(TORCH), ADDS, .handle = take_capacity},
     {" has a total capacty of ", K(TORCH), ADDS, .handle = take_capacity},
+    {" of which ", K(TORCH), ADDS, .fact = FACT(FREE)},
     {"is free", K(TORCH), ADDS, .fact = FACT(FREE), .value = BEFORE},
     {"this process has ", K(TORCH), ADDS, .fact = FACT(PROCESS)},
     {"Process ", K(TORCH), ADDS, .handle = take_process},
@@ -337,6 +338,7 @@ static const struct hb_form rows[] = {
     {"Failed to CUDA malloc ", K(NCCL), JOINS, .fact = FACT(ASKED)},
 
     {"failed to allocate ", K(DRIVER), OPENS, .handle = take_driver},
+    {"failed to alloc ", K(DRIVER), OPENS, .handle = hb_form_request, .needs = "unified memory"},
     /* what TensorFlow found when it began */
     {"Total memory: ", K(DRIVER), JOINS, .fact = FACT(CAPACITY), .word = true},
     {"Free memory: ", K(DRIVER), JOINS, .fact = FACT(FREE), .word = true},

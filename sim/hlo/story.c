@@ -362,11 +362,19 @@ static bool is_passed_over(const struct hb_log *log, enum hb_log_kind kind)
            hb_log_seen(log, HB_LOG_TACTIC) && !log->mark[HB_MARK_NO_ENGINE];
 }
 
+/* The driver's word in the line that tells of memory of the host. */
+static bool is_of_the_host(const struct hb_log *log, enum hb_log_kind kind)
+{
+    return kind == HB_LOG_PLAIN && hb_log_seen(log, HB_LOG_HOST) &&
+           hb_log_fact(log, HB_LOG_HOST, HB_FACT_ASKED) >= 0 &&
+           log->message[HB_LOG_HOST].line == log->message[HB_LOG_PLAIN].line;
+}
+
 static const struct source *find_source(const struct hb_log *log)
 {
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
         if (hb_log_seen(log, sources[i].kind) && !is_list_only(log, sources[i].kind) &&
-            !is_passed_over(log, sources[i].kind))
+            !is_passed_over(log, sources[i].kind) && !is_of_the_host(log, sources[i].kind))
             return &sources[i];
     return NULL;
 }

@@ -76,6 +76,8 @@ static void tell_plainly(const struct teller *t)
     }
     if (t->log->framework[HB_FW_LOG_GGML])
         hb_teller_knob(t, HB_KNOB_FEWER, -1);
+    if (hb_teller_generates(t))
+        hb_teller_knobs(t);
 }
 
 void hb_tell_small(const struct teller *t)
@@ -148,6 +150,8 @@ void hb_tell_serve(const struct teller *t)
     note_times(t);
 }
 
+#define ONNX "ONNX Runtime" /* as log_other.c names it */
+
 static enum hb_log_framework runtime_of(const char *name)
 {
     return hb_str_same(name, "TensorRT")    ? HB_FW_LOG_TENSORRT
@@ -189,7 +193,7 @@ void hb_tell_runtime(const struct teller *t)
     s->available_of = "what was free";
     s->capacity_bytes = capacity;
     hb_teller_figures(t, hb_teller_fact(t, HB_FACT_ASKED), free_bytes, -1);
-    if (free_bytes >= 0 && (s->wanted_bytes <= free_bytes || hb_str_same(name, "ONNX Runtime"))) {
+    if (free_bytes >= 0 && (s->wanted_bytes <= free_bytes || hb_str_same(name, ONNX))) {
         tell_limit(t, free_bytes);
         return;
     }
@@ -201,6 +205,8 @@ void hb_tell_runtime(const struct teller *t)
         hb_teller_cause(t, HB_CAUSE_SIZE,
                         "Buffers held before (weights, caches, other programs) left too little.");
     if (s->framework == HB_FW_LOG_COUNT) { /* of training as well as of models that are run */
+        if (hb_str_same(name, ONNX) && !t->log->mark[HB_MARK_TRAINS])
+            hb_teller_knob(t, HB_KNOB_FEWER, -1);
         hb_teller_knobs(t);
         return;
     }
@@ -258,7 +264,7 @@ void hb_tell_any(const struct teller *t)
                         "The log has nothing that tells how much was wanted, or by what.");
     if (s->framework == HB_FW_LOG_GGML)
         hb_teller_knob(t, HB_KNOB_FEWER, -1);
-    if (asked < 0)
+    if (asked < 0 && !hb_teller_generates(t))
         hb_teller_knob(t, HB_KNOB_DUMP, -1);
     hb_teller_knobs(t);
     note_times(t);

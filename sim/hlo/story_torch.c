@@ -128,12 +128,16 @@ static void add_giant_knobs(const struct teller *t, bool above)
     hb_teller_knob(t, scores ? HB_KNOB_LOSS_CHUNKS : HB_KNOB_FLASH, -1);
 }
 
+/* More than a device has that is to be had today. */
+#define LARGEST_BYTES ((int64_t)300 << 30)
+
 static void tell_plain(const struct teller *t, const struct figures *f)
 {
     const int64_t *mark = t->log->mark;
     bool loads = mark[HB_MARK_LOADS] && !mark[HB_MARK_TRAINS];
     bool updates = mark[HB_MARK_UPDATES] && !mark[HB_MARK_BACKWARD];
-    if (f->capacity > 0 && f->asked > f->capacity) {
+    bool above = f->capacity > 0 ? f->asked > f->capacity : f->asked > LARGEST_BYTES;
+    if (above) {
         hb_teller_cause(t, HB_CAUSE_GIANT,
                         "One tensor larger than the whole device: a shape that went "
                         "wrong, or scores and logits of a long sequence.");
@@ -171,6 +175,17 @@ static void tell_plain(const struct teller *t, const struct figures *f)
     }
 }
 
+static void tell_absurd(const struct teller *t, const struct figures *f)
+{
+    hb_teller_cause(t, HB_CAUSE_CORRUPT,
+                    hb_teller_text(t,
+                                   "%s is more than any device has and no program's wish: a kernel "
+                                   "gave back garbage for a size, mostly an extension that was "
+                                   "compiled for another GPU or CUDA than runs it.",
+                                   hb_teller_size(t, f->asked)));
+    hb_teller_knob(t, HB_KNOB_DRIVER, -1);
+}
+
 static void tell_elsewhere(const struct teller *t, const struct figures *f)
 {
     hb_teller_cause(
@@ -188,7 +203,9 @@ enum { FULL_PERCENT = 90, LITTLE_PERCENT = 5 };
 static void find_cause(const struct teller *t, const struct figures *f)
 {
     /* What is free of a full device lies in pieces. */
-    bool room = f->free_bytes >= f->asked && f->asked >= 0 && f->free_bytes > f->capacity / 50;
+    int64_t step = t->log->message[HB_LOG_TORCH].step[HB_FACT_FREE]; /* figures are rounded */
+    bool room =
+        f->free_bytes >= f->asked + step && f->asked >= 0 && f->free_bytes > f->capacity / 50;
     bool untold = f->free_bytes < 0 && f->reserved >= 0 && f->capacity > 0 &&
                   f->asked < f->capacity / 10 * 8 - f->reserved;
     bool crowded = f->others > 0 && f->asked >= 0 && f->free_bytes >= 0 &&
@@ -207,6 +224,8 @@ static void find_cause(const struct teller *t, const struct figures *f)
                                        "setting of driver or kernel, not the model.",
                                        hb_teller_size(t, card), hb_teller_size(t, f->capacity)));
         hb_teller_knob(t, HB_KNOB_DRIVER, -1);
+    } else if (f->asked >= HB_TELLER_ABSURD_BYTES) {
+        tell_absurd(t, f);
     } else if (room || untold || f->allowed >= 0) {
         tell_refused_with_room(t, f);
     } else if (elsewhere) {
@@ -276,10 +295,10 @@ void hb_tell_torch(const struct teller *t)
     /* A program that trains nothing and fills the device: with weights. */
     if (s->cause == HB_CAUSE_SIZE && hb_teller_generates(t) && !t->log->mark[HB_MARK_SERVES] &&
         f.capacity > 0 && f.allocated > f.capacity / 100 * 85 && f.asked < f.capacity / 20)
-        hb_teller_knob(t, HB_KNOB_WEIGHTS, -1);
-    if (s->cause != HB_CAUSE_LIMIT && s->cause != HB_CAUSE_OTHERS)
+        hb_teller_knob(t, hb_str_same(api, "MPS") ? HB_KNOB_QUANTIZE : HB_KNOB_WEIGHTS, -1);
+    if (s->cause != HB_CAUSE_LIMIT && s->cause != HB_CAUSE_OTHERS && s->cause != HB_CAUSE_CORRUPT)
         hb_teller_knobs(t);
-    if (s->cause != HB_CAUSE_FRAGMENTATION &&
+    if (s->cause != HB_CAUSE_FRAGMENTATION && s->cause != HB_CAUSE_CORRUPT &&
         (f.unallocated > f.allocated / 10 || (f.unallocated >= f.asked && f.asked >= 0)))
         hb_teller_knob(t, HB_KNOB_SEGMENTS, f.unallocated);
     if (f.beside > (int64_t)4 << 30) {

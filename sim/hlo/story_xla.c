@@ -370,8 +370,6 @@ static void tell_scattered(const struct teller *t, struct pool p)
     hb_teller_knob(t, HB_KNOB_SEGMENTS, -1);
 }
 
-/* Above any device of today. */
-#define ABSURD_BYTES ((int64_t)2 << 40)
 /* Whoever cannot get so little stands before a full pool. */
 #define LITTLE_BYTES ((int64_t)64 << 20)
 
@@ -389,7 +387,7 @@ static void find_pool_cause(const struct teller *t, int64_t asked, struct pool p
             ? hb_teller_text(t, "%s were free, whole or in pieces.",
                              hb_teller_size(t, p.free_bytes))
             : "The log does not say what was free; nothing in it speaks of fragmentation.";
-    if (asked >= ABSURD_BYTES) {
+    if (asked >= HB_TELLER_ABSURD_BYTES) {
         hb_teller_cause(t, HB_CAUSE_CORRUPT,
                         hb_teller_text(t,
                                        "%s is more than any device has and no program's wish: the "

@@ -4,6 +4,9 @@
 
 #include "sim/hlo/story.h"
 
+/* Above any device of today, and what no program means. */
+#define HB_TELLER_ABSURD_BYTES ((int64_t)2 << 40)
+
 struct teller {
     struct hb_arena *arena;
     const struct hb_log *log;

@@ -92,7 +92,7 @@ static const struct {
      HB_FW_LOG_TORCH},
     {"torch-limit", HB_CAUSE_LIMIT, 2 << 20, -1, HB_KNOB_LIMIT, HB_FW_LOG_TORCH},
     {"torch-driver", HB_CAUSE_LIMIT, 2 << 20, -1, HB_KNOB_LIMIT, HB_FW_LOG_TORCH},
-    {"torch-giant", HB_CAUSE_GIANT, GIB(130206.04), GIB(130206.04) - GIB(16.57), HB_KNOB_FLASH,
+    {"torch-giant", HB_CAUSE_CORRUPT, GIB(130206.04), GIB(130206.04) - GIB(16.57), HB_KNOB_DRIVER,
      HB_FW_LOG_TORCH},
     {"torch-exabyte", HB_CAUSE_CORRUPT, -1, -1, HB_KNOB_ORDER, HB_FW_LOG_TORCH},
     {"torch-summary", HB_CAUSE_LIMIT, GIB(6.18), -1, HB_KNOB_LIMIT, HB_FW_LOG_TORCH},
