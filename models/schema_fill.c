@@ -36,27 +36,29 @@ static bool name_taken(const struct hb_model *model, const char *name)
     return false;
 }
 
-/* dense, moe, and where that is taken dense2, moe2, ... */
+/* dense, moe, and where that is taken dense2, moe2, ... n: the first that may be free. */
 static const char *default_name(struct hb_arena *arena, const struct hb_model *model,
-                                const struct hb_block *block)
+                                const char *stem, int *n)
 {
-    const char *stem = block->moe.experts ? "moe" : "dense";
-    const char *name = stem;
-    for (int n = 2; name_taken(model, name); n++)
-        name = hb_arena_printf(arena, "%s%d", stem, n);
-    return name;
+    for (;; ++*n) {
+        const char *name = *n == 1 ? stem : hb_arena_printf(arena, "%s%d", stem, *n);
+        if (!name_taken(model, name))
+            return name;
+    }
 }
 
 static void fill_blocks(struct hb_reading *r, struct hb_block *blocks)
 {
     const struct hb_model *model = &r->spec->model;
+    int dense = 1, moe = 1;
     for (int i = 0; i < model->block_count; i++) {
         struct hb_block *b = &blocks[i];
         fill_attention(model, &b->attention);
         if (b->moe.experts)
             set_if_unset(&b->moe.shared_d_ff, hb_mul_sat(b->moe.shared_experts, b->moe.d_ff));
         if (!b->name)
-            b->name = default_name(r->arena, model, b);
+            b->name = b->moe.experts ? default_name(r->arena, model, "moe", &moe)
+                                     : default_name(r->arena, model, "dense", &dense);
         b->remat = r->spec->remat.all;
     }
 }

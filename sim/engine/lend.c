@@ -136,12 +136,12 @@ uint32_t hb_lend_slots(struct hb_arena *arena, const struct hb_program *p,
     const struct hb_heap_span *gaps = hb_live_gaps(arena, p);
     bool *is_argument = hb_arena_alloc(arena, p->buf_count, sizeof *is_argument);
     bool *is_output = hb_arena_alloc(arena, p->buf_count, sizeof *is_output);
+    const uint32_t *roots = hb_program_roots(arena, p);
     uint32_t count = 0;
     *out = hb_arena_alloc(arena, live_count, sizeof **out);
     for (uint32_t i = 0; i < p->buf_count; i++) {
-        uint32_t root = hb_program_root(p, i);
-        is_argument[root] = is_argument[root] || p->bufs[i].argument;
-        is_output[root] = is_output[root] || p->bufs[i].output;
+        is_argument[roots[i]] |= p->bufs[i].argument;
+        is_output[roots[i]] |= p->bufs[i].output;
     }
     for (uint32_t i = 0; i < live_count; i++) {
         uint32_t buf = live[i].buf;

@@ -164,12 +164,13 @@ uint32_t hb_live_apart(struct hb_arena *arena, const struct hb_program *p,
     struct hb_live_part *parts = hb_arena_alloc(arena, p->buf_count, sizeof *parts);
     struct hb_arena_mark mark = hb_arena_mark(arena);
     const struct hb_heap_span *spans = hb_live_spans(arena, p);
+    const uint32_t *roots = hb_program_roots(arena, p);
     uint32_t *live_of = hb_arena_alloc(arena, p->buf_count, sizeof *live_of), n = 0;
     for (uint32_t i = 0; i < count; i++)
         live_of[live[i].buf] = i;
     for (uint32_t i = 0; i < p->buf_count; i++)
         if (spans[i].end >= spans[i].start)
-            parts[n++] = (struct hb_live_part){live_of[hb_program_root(p, i)], spans[i]};
+            parts[n++] = (struct hb_live_part){live_of[roots[i]], spans[i]};
     hb_arena_rewind(arena, mark);
     *out = parts;
     return n;
@@ -191,8 +192,9 @@ struct hb_heap_span *hb_live_gaps(struct hb_arena *arena, const struct hb_progra
     visit_touches(&s, widen_life);
     for (uint32_t i = 0; i < p->buf_count; i++)
         gaps[i] = (struct hb_heap_span){s.by[i].end, -1};
+    const uint32_t *roots = hb_program_roots(arena, p);
     for (uint32_t i = 0; i < p->buf_count; i++) {
-        struct hb_heap_span *gap = &gaps[hb_program_root(p, i)];
+        struct hb_heap_span *gap = &gaps[roots[i]];
         if (p->bufs[i].alias_of != HB_NONE && (gap->end < 0 || s.by[i].start < gap->end))
             gap->end = s.by[i].start;
     }
@@ -203,6 +205,7 @@ struct hb_heap_span *hb_live_gaps(struct hb_arena *arena, const struct hb_progra
 /* What loops carry, by root. */
 struct carry {
     const struct hb_program *p;
+    const uint32_t *roots;      /* by buffer */
     uint32_t *loop;             /* the first that does; HB_NONE */
     struct hb_heap_span *empty; /* after start and before end; end 0: never */
     int32_t *start;
@@ -234,7 +237,7 @@ static int32_t held_until(const struct hb_program *p, uint32_t loop, int32_t tou
 
 static void visit_write(struct carry *c, uint32_t buf, int32_t op, uint32_t loop)
 {
-    uint32_t root = hb_program_root(c->p, buf), by = carrying_loop(c, root, loop);
+    uint32_t root = c->roots[buf], by = carrying_loop(c, root, loop);
     if (buf != root && c->shared[root] < 0)
         c->shared[root] = op;
     if (by == HB_NONE)
@@ -250,7 +253,7 @@ static void touch_refs(struct carry *c, const struct hb_op *op, uint32_t from, u
                        int32_t at)
 {
     for (uint32_t r = from; r < end; r++)
-        c->last[hb_program_root(c->p, c->p->refs[op->refs_at + r])] = at;
+        c->last[c->roots[c->p->refs[op->refs_at + r]]] = at;
 }
 
 static void visit_op(struct carry *c, uint32_t i)
@@ -271,6 +274,7 @@ static void find_carried(struct hb_arena *arena, struct carry *c, const struct h
                          uint32_t count)
 {
     uint32_t bufs = c->p->buf_count;
+    c->roots = hb_program_roots(arena, c->p);
     c->loop = hb_arena_alloc(arena, bufs, sizeof *c->loop);
     c->empty = hb_arena_alloc(arena, bufs, sizeof *c->empty);
     c->start = hb_arena_alloc(arena, bufs, sizeof *c->start);

@@ -31,6 +31,7 @@ struct measure {
     struct hb_placing habit;
     struct hb_memory *out;
     struct hb_arena *arena;
+    const uint32_t *roots; /* by buffer */
     bool *is_argument; /* by root */
     bool *is_output;
 };
@@ -57,10 +58,10 @@ static void mark_roots(struct measure *m)
     const struct hb_program *p = m->p;
     m->is_argument = hb_arena_alloc(m->arena, p->buf_count, sizeof *m->is_argument);
     m->is_output = hb_arena_alloc(m->arena, p->buf_count, sizeof *m->is_output);
+    m->roots = hb_program_roots(m->arena, p);
     for (uint32_t i = 0; i < p->buf_count; i++) {
-        uint32_t root = hb_program_root(p, i);
-        m->is_argument[root] = m->is_argument[root] || p->bufs[i].argument;
-        m->is_output[root] = m->is_output[root] || p->bufs[i].output;
+        m->is_argument[m->roots[i]] |= p->bufs[i].argument;
+        m->is_output[m->roots[i]] |= p->bufs[i].output;
     }
 }
 
@@ -252,7 +253,7 @@ static uint32_t *find_tenants(const struct measure *m)
     const struct hb_program *p = m->p;
     uint32_t *tenant = hb_arena_alloc(m->arena, p->buf_count, sizeof *tenant);
     for (uint32_t i = 0; i < p->buf_count; i++) {
-        uint32_t root = hb_program_root(p, i);
+        uint32_t root = m->roots[i];
         if (root == i || p->bufs[i].bytes > p->bufs[tenant[root]].bytes)
             tenant[root] = i;
     }
@@ -260,7 +261,7 @@ static uint32_t *find_tenants(const struct measure *m)
         const struct hb_op *writer = &p->ops[op];
         const uint32_t *written = p->refs + writer->refs_at + writer->read_count;
         for (uint32_t w = 0; w < writer->write_count; w++) {
-            uint32_t root = hb_program_root(p, written[w]);
+            uint32_t root = m->roots[written[w]];
             if (!m->is_argument[root] && p->bufs[written[w]].bytes >= p->bufs[tenant[root]].bytes)
                 tenant[root] = written[w];
         }

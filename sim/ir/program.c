@@ -94,6 +94,14 @@ uint32_t hb_program_root(const struct hb_program *p, uint32_t buf)
     return buf;
 }
 
+uint32_t *hb_program_roots(struct hb_arena *arena, const struct hb_program *p)
+{
+    uint32_t *roots = hb_arena_alloc(arena, p->buf_count, sizeof *roots);
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        roots[i] = p->bufs[i].alias_of == HB_NONE ? i : roots[p->bufs[i].alias_of];
+    return roots;
+}
+
 static void check_buf(const struct hb_program *p, uint32_t i)
 {
     const struct hb_buf *b = &p->bufs[i];
@@ -106,17 +114,17 @@ static void check_buf(const struct hb_program *p, uint32_t i)
         HB_BUG("buffer '%s' lies in a later one", b->name);
 }
 
-static void check_op(const struct hb_program *p, uint32_t i, bool *born)
+static void check_op(const struct hb_program *p, uint32_t i, const uint32_t *roots, bool *born)
 {
     const struct hb_op *op = &p->ops[i];
     const uint32_t *ref = p->refs + op->refs_at;
     if (op->kind == HB_OP_DONE && op->start >= i)
         HB_BUG("op '%s' waits for a later one", op->name);
     for (uint32_t r = 0; r < op->read_count; r++)
-        if (!born[hb_program_root(p, ref[r])])
+        if (!born[roots[ref[r]]])
             HB_BUG("op '%s' reads '%s' before it is written", op->name, p->bufs[ref[r]].name);
     for (uint32_t w = 0; w < op->write_count; w++)
-        born[hb_program_root(p, ref[op->read_count + w])] = true;
+        born[roots[ref[op->read_count + w]]] = true;
 }
 
 static void check_loop(const struct hb_program *p, uint32_t i)
@@ -134,13 +142,14 @@ void hb_program_check(const struct hb_program *p)
 {
     struct hb_arena_mark mark = hb_arena_mark(p->arena);
     bool *born = hb_arena_alloc(p->arena, p->buf_count + 1, sizeof *born);
-    for (uint32_t i = 0; i < p->buf_count; i++) {
+    for (uint32_t i = 0; i < p->buf_count; i++)
         check_buf(p, i);
+    const uint32_t *roots = hb_program_roots(p->arena, p);
+    for (uint32_t i = 0; i < p->buf_count; i++)
         if (p->bufs[i].argument)
-            born[hb_program_root(p, i)] = true;
-    }
+            born[roots[i]] = true;
     for (uint32_t i = 0; i < p->op_count; i++)
-        check_op(p, i, born);
+        check_op(p, i, roots, born);
     for (uint32_t i = 0; i < p->loop_count; i++)
         check_loop(p, i);
     hb_arena_rewind(p->arena, mark);

@@ -207,6 +207,8 @@ uint32_t hb_program_open_loop(struct hb_program *p, const char *name, int64_t tr
 void hb_program_close_loop(struct hb_program *p, uint32_t loop);
 /* The buffer whose memory it lies in: follows alias_of to its end. */
 uint32_t hb_program_root(const struct hb_program *p, uint32_t buf);
+/* Of every buffer: a model of a thousand layers has aliases of aliases a thousand deep. */
+uint32_t *hb_program_roots(struct hb_arena *arena, const struct hb_program *p);
 /* Invariants: indices in range, aliases point backwards, loops nest, reads after a write or of an
  * argument, sizes not negative and below HB_SIZE limits. HB_BUG names the first that fails. */
 void hb_program_check(const struct hb_program *p);
