@@ -112,9 +112,9 @@ int hb_job_waits(const struct hb_job *job, fd_set *reads)
     if (room_of(job) < LEAST_ROOM)
         return -1;
     if (job->out >= 0)
-        FD_SET(job->out, reads);
+        FD_SET((unsigned)job->out, reads);
     if (job->err >= 0)
-        FD_SET(job->err, reads);
+        FD_SET((unsigned)job->err, reads);
     return job->out > job->err ? job->out : job->err;
 }
 
@@ -122,7 +122,7 @@ int hb_job_waits(const struct hb_job *job, fd_set *reads)
 static void read_pipe(struct hb_job *job, int *fd, const char *kind, const fd_set *reads)
 {
     char bytes[LEAST_ROOM];
-    if (*fd < 0 || !FD_ISSET(*fd, reads) || room_of(job) < LEAST_ROOM)
+    if (*fd < 0 || !FD_ISSET((unsigned)*fd, reads) || room_of(job) < LEAST_ROOM)
         return;
     ssize_t got = read(*fd, bytes, sizeof bytes);
     if (got > 0) {
