@@ -21,10 +21,12 @@ MODE     := -O0 -g --coverage
 else ifeq ($(TSAN),1)
 VARIANT  := tsan
 MODE     := -O1 -g -fsanitize=thread
-else ifeq ($(FUZZ),1)
-VARIANT  := fuzz
+else ifneq ($(FUZZ),)
+# FUZZ=drawn: inputs are decisions of a generator, so what is compared with what tells nothing
+# and is most of the time.
+VARIANT  := fuzz$(filter-out 1,$(FUZZ))
 CC       := clang
-MODE     := -O1 -g $(SANITIZE) -fsanitize=fuzzer-no-link
+MODE     := -O1 -g $(SANITIZE) -fsanitize=fuzzer-no-link $(if $(filter drawn,$(FUZZ)),-fno-sanitize-coverage=trace-cmp)
 else
 VARIANT  := fast
 MODE     := -O2 -g -DNDEBUG

@@ -15,10 +15,13 @@ if [ -z "$T" ] || [ ! -e "$target" ]; then
 fi
 command -v clang >/dev/null 2>&1 || { echo "make fuzz needs clang" >&2 && exit 3; }
 out=$BUILD/fuzz
+kind=1
+built=$out
+case $T in device | simulate) kind=drawn built=${out}drawn ;; esac
 mkdir -p "$out/corpus/$T"
-${MAKE:-make} --no-print-directory FUZZ=1 "$out/libfuzzer/$T"
+${MAKE:-make} --no-print-directory FUZZ=$kind "$built/libfuzzer/$T"
 dictionary=
 [ ! -e "tests/fuzz/$T.dict" ] || dictionary=-dict=tests/fuzz/$T.dict
 # shellcheck disable=SC2086
-exec "$out/libfuzzer/$T" -max_total_time="$S" -artifact_prefix="$out/$T-" $dictionary \
+exec "$built/libfuzzer/$T" -max_total_time="$S" -artifact_prefix="$out/$T-" $dictionary \
     -print_final_stats=1 -timeout=10 "$out/corpus/$T" "tests/fuzz/corpus/$T"

@@ -137,17 +137,26 @@ static void run_step(struct hb_arena *arena, const struct hb_device *dev)
         stop("MFU above 1");
 }
 
-static struct hb_device profile_of(struct hb_arena *arena, uint8_t which)
+/* The database's profiles, read once. */
+static struct hb_device profile_of(uint8_t which)
 {
-    struct hb_diag diag;
-    struct hb_device dev;
-    int count;
-    hb_diag_init(&diag, arena);
-    const char *const *names = hb_device_list(arena, HB_SOURCE_DIR, &count);
-    if (!count || !hb_device_load(arena, &diag, HB_SOURCE_DIR, names[which % count],
-                                  (struct hb_loc){0}, &dev))
-        stop("a profile of the database is not read");
-    return dev;
+    static struct hb_arena *arena;
+    static struct hb_device *profiles;
+    static int count;
+    if (!profiles) {
+        struct hb_diag diag;
+        arena = hb_arena_new();
+        const char *const *names = hb_device_list(arena, HB_SOURCE_DIR, &count);
+        hb_diag_init(&diag, arena);
+        profiles = hb_arena_alloc(arena, (size_t)count + 1, sizeof *profiles);
+        for (int i = 0; i < count; i++)
+            if (!hb_device_load(arena, &diag, HB_SOURCE_DIR, names[i], (struct hb_loc){0},
+                                &profiles[i]))
+                stop("a profile of the database is not read");
+    }
+    if (!count)
+        stop("no profile in the database");
+    return profiles[which % count];
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
@@ -156,8 +165,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         return 0;
     if (!executions++)
         atexit(tell_runs);
-    struct hb_arena *arena = hb_arena_new();
-    struct hb_device dev = profile_of(arena, bytes[0]);
+    struct hb_arena *arena = fuzz_arena();
+    struct hb_device dev = profile_of(bytes[0]);
     const uint8_t *at = bytes + HEAD, *end = bytes + len;
     for (int i = bytes[1] % 8; i > 0 && end - at >= FIELD_BYTES; i--, at += FIELD_BYTES)
         turn_field(&dev, at);
@@ -172,6 +181,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
             stop("written and read, another profile");
         run_step(arena, &read);
     }
-    hb_arena_free(arena);
     return 0;
 }

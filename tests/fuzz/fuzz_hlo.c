@@ -44,22 +44,9 @@ static void check_report(const struct hb_hlo_report *r)
     }
 }
 
-/* One arena for all inputs: getting memory from the system is most of the time otherwise. */
-static struct hb_arena *roomy_arena(void)
-{
-    enum { ROOM = 8 << 20 };
-    struct hb_arena *arena = hb_arena_new();
-    hb_arena_alloc(arena, ROOM, 1);
-    hb_arena_alloc(arena, 1, 1);
-    return arena;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    static struct hb_arena *arena;
-    if (!arena)
-        arena = roomy_arena();
-    struct hb_arena_mark mark = hb_arena_mark(arena);
+    struct hb_arena *arena = fuzz_arena();
     struct hb_diag diag;
     struct hb_hlo_module *m = hb_arena_alloc(arena, 1, sizeof *m);
     struct hb_hlo_report *r = hb_arena_alloc(arena, 1, sizeof *r);
@@ -78,6 +65,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     if (ok)
         check_report(r);
     free(copy);
-    hb_arena_rewind(arena, mark);
     return 0;
 }

@@ -21,7 +21,7 @@ static void check_comment(struct hb_arena *arena, const struct hb_import *import
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    struct hb_arena *arena = hb_arena_new();
+    struct hb_arena *arena = fuzz_arena();
     struct hb_diag diag;
     struct hb_spec spec;
     struct hb_import import;
@@ -37,6 +37,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     }
     if (ok != (diag.errors == 0))
         abort();
-    hb_arena_free(arena);
     return 0;
 }

@@ -49,7 +49,7 @@ static void try_writing(struct hb_arena *arena, const struct hb_node *root)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    struct hb_arena *arena = hb_arena_new();
+    struct hb_arena *arena = fuzz_arena();
     struct hb_diag diag;
     struct hb_node *root = NULL;
     struct hb_loc start = {"fuzz", 1, 1};
@@ -60,6 +60,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         abort();
     if (ok && depth_of(root) < WRITER_DEPTH)
         try_writing(arena, root);
-    hb_arena_free(arena);
     return 0;
 }

@@ -80,29 +80,14 @@ static void tell(struct hb_arena *arena, const struct hb_log *log)
         abort();
 }
 
-/* One arena for all inputs, with a block that holds what one of them needs: getting memory from
- * the system is most of the time otherwise. */
-static struct hb_arena *roomy_arena(void)
-{
-    enum { ROOM = 2 << 20 };
-    struct hb_arena *arena = hb_arena_new();
-    hb_arena_alloc(arena, ROOM, 1);
-    hb_arena_alloc(arena, 1, 1); /* in a block of twice that */
-    return arena;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    static struct hb_arena *arena;
-    if (!arena)
-        arena = roomy_arena();
-    struct hb_arena_mark mark = hb_arena_mark(arena);
+    struct hb_arena *arena = fuzz_arena();
     struct hb_log *log = read_bytes(arena, bytes, len, SIZE_MAX);
     for (int k = 0; k < HB_LOG_KIND_COUNT; k++)
         check_message(&log->message[k], log->lines);
     if (len % 4 == 1)
         check_same(log, read_bytes(arena, bytes, len, 1 + bytes[0]));
     tell(arena, log);
-    hb_arena_rewind(arena, mark);
     return 0;
 }

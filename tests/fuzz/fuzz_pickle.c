@@ -23,7 +23,7 @@ static void check_device(const struct hb_snapshot_device *d)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    struct hb_arena *arena = hb_arena_new();
+    struct hb_arena *arena = fuzz_arena();
     struct hb_diag diag;
     struct hb_snapshot s;
     hb_diag_init(&diag, arena);
@@ -32,6 +32,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         abort();
     for (uint32_t i = 0; ok && i < s.device_count; i++)
         check_device(&s.devices[i]);
-    hb_arena_free(arena);
     return 0;
 }

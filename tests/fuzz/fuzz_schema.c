@@ -48,7 +48,7 @@ static void try_spec(struct hb_arena *arena, const struct hb_spec *spec)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    struct hb_arena *arena = hb_arena_new();
+    struct hb_arena *arena = fuzz_arena();
     struct hb_diag diag;
     struct hb_spec spec;
     const char *text = hb_arena_strndup(arena, (const char *)bytes, len);
@@ -57,6 +57,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         abort();
     if (ok)
         try_spec(arena, &spec);
-    hb_arena_free(arena);
     return 0;
 }

@@ -33,10 +33,9 @@ static void try_nearest(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    struct hb_arena *arena = hb_arena_new();
+    struct hb_arena *arena = fuzz_arena();
     const char *text = hb_arena_strndup(arena, (const char *)bytes, len);
     try_size(text);
     try_nearest(text);
-    hb_arena_free(arena);
     return 0;
 }

@@ -38,7 +38,7 @@ static void try_writing(struct hb_arena *arena, const struct hb_node *root)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    struct hb_arena *arena = hb_arena_new();
+    struct hb_arena *arena = fuzz_arena();
     struct hb_diag diag;
     struct hb_node *root = NULL;
     hb_diag_init(&diag, arena);
@@ -48,6 +48,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         abort();
     if (ok && !has_long_key(root))
         try_writing(arena, root);
-    hb_arena_free(arena);
     return 0;
 }
