@@ -168,6 +168,8 @@ static void emit_axes(struct hb_str *out, const struct hb_spec *s)
         emit_layers(out, &s->pipeline);
     else if (m[HB_AX_PIPELINE] > 1 && s->pipeline.repeats > 1)
         number(out, "num-virtual-stages-per-pipeline-rank", s->pipeline.repeats);
+    if (m[HB_AX_PIPELINE] > 1 && s->pipeline.repeats > 1 && s->pipeline.group)
+        number(out, "microbatch-group-size-per-virtual-pipeline-stage", s->pipeline.group);
 }
 
 static void emit_batch(struct hb_str *out, const struct hb_spec *s)

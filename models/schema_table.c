@@ -498,6 +498,9 @@ static const struct hb_key pipeline_keys[] = {
     INT("repeats", SPEC(pipeline.repeats), 1, LAYERS_MAX, "1", "circular: stages a device"),
     ENUM("schedule", SPEC(pipeline.schedule), schedules, "spmd",
          "spmd: vmapped stages inside one scan"),
+    INT("group", SPEC(pipeline.group), 0, BATCH_MAX, "0",
+        "torch, interleaved: microbatches that run through a chunk before the next one does "
+        "(Megatron's microbatch_group_size_per_vp_stage); 0: stages"),
     ENUM("shift", SPEC(pipeline.shift), shifts, "roll", "how the state moves to the next stage"),
     ENUM("constraints", SPEC(pipeline.constraints), constraints, "state",
          "sharding constraints inside the iteration"),

@@ -310,6 +310,7 @@ struct hb_pipe {
     int64_t microbatches;
     int64_t repeats;
     enum hb_schedule schedule;
+    int64_t group; /* interleaved: microbatches of a chunk in a row; 0: as many as stages */
     enum hb_shift shift;
     enum hb_constraints constraints;
     bool trivial_constraints;

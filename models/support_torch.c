@@ -274,10 +274,20 @@ static bool check_megatron_rest(const struct hb_refusing *r, const struct hb_spe
         {s->mesh[HB_AX_PIPELINE] > 1 && schedule != HB_SCHED_GPIPE && schedule != HB_SCHED_1F1B &&
              schedule != HB_SCHED_INTERLEAVED,
          "pipeline.schedule", "only gpipe, 1f1b and interleaved are simulated with megatron yet"},
-        {s->precision.fp8 != HB_FP8_NONE, "precision.fp8",
-         "not simulated with megatron yet; use fp8: none"},
-        {s->remat.modules & ~(1u << HB_RM_CORE_ATTN), "remat.modules",
-         "only core_attn is simulated yet; use [core_attn], or policy: full"},
+        {s->mesh[HB_AX_PIPELINE] > 1 && s->pipeline.group > 0 &&
+             (s->pipeline.group < s->mesh[HB_AX_PIPELINE] ||
+              s->pipeline.microbatches % s->pipeline.group != 0),
+         "pipeline.group",
+         "megatron takes no fewer than there are stages, and what divides "
+         "pipeline.microbatches is simulated; use such a number, or 0"},
+        {s->precision.fp8 == HB_FP8_ROWWISE, "precision.fp8",
+         "rowwise is torchao's; use tensorwise, blockwise or mxfp8"},
+        {s->precision.fp8 == HB_FP8_NVFP4, "precision.fp8",
+         "nvfp4 is not simulated with megatron yet; use tensorwise, blockwise or mxfp8"},
+        {s->precision.fp8 != HB_FP8_NONE && s->mesh[HB_AX_FSDP] > 1, "precision.fp8",
+         "not simulated with Megatron-FSDP yet; use none, or mesh.fsdp 1"},
+        {s->precision.fp8 != HB_FP8_NONE && s->precision.params != HB_DT_BF16, "precision.params",
+         "Transformer Engine's 8-bit products are simulated with bf16 parameters only; use bf16"},
         {s->loss.chunks > 1, "loss.chunks", "not simulated with megatron yet; use 1"},
         {s->loss.kernel != HB_LOSS_EAGER && s->loss.kernel != HB_LOSS_JIT &&
              s->loss.kernel != HB_LOSS_FUSED,
@@ -312,7 +322,8 @@ bool hb_support_torch(struct hb_diag *diag, const struct hb_node *root, const st
         {s->optimizer.name != HB_OPT_ADAMW, "optimizer.name",
          "only adamw is simulated yet; use adamw"},
         {s->optimizer.ema != HB_PLACE_NONE, "optimizer.ema", "not simulated yet; use none"},
-        {s->model.mtp > 0, "model.mtp", "not simulated yet; use mtp: 0"},
+        {s->model.mtp > 0 && s->runtime.framework != HB_FW_MEGATRON, "model.mtp",
+         "simulated with megatron only yet; use mtp: 0, or runtime.framework: megatron"},
         {s->optimizer.in_backward && !may_update_in_backward(s), "optimizer.in_backward",
          "simulated on one device, without accumulation, only yet; use false"},
     };

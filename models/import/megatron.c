@@ -483,6 +483,12 @@ static void put_batch(struct hb_foreign *f, const struct hb_node *c, const struc
     hb_put_int(f, "pipeline.microbatches", parts);
     hb_put_int(f, "pipeline.repeats", repeats > 0 ? repeats : 1);
     hb_put(f, "pipeline.schedule", repeats > 1 ? "interleaved" : "1f1b");
+    int64_t group = hb_take_int(f, c,
+                                "microbatch_group_size_per_vp_stage|"
+                                "microbatch_group_size_per_virtual_pipeline_stage",
+                                0);
+    if (group > 0 && repeats > 1)
+        hb_put_int(f, "pipeline.group", group);
 }
 
 static const char *put_precision(struct hb_foreign *f, const struct hb_node *c)

@@ -88,7 +88,8 @@ static void list_passes(struct hb_arena *arena, struct hb_mcore_plan *p)
     int64_t microbatches = s->batch.accumulate;
     if (p->ranks > 1)
         microbatches = hb_mul_sat(microbatches, s->pipeline.microbatches);
-    int64_t group = p->ranks < microbatches ? p->ranks : microbatches;
+    int64_t group = s->pipeline.group ? s->pipeline.group : p->ranks;
+    group = group < microbatches ? group : microbatches;
     if (p->chunk_count == 1 || microbatches % group != 0)
         group = p->chunk_count == 1 ? 1 : microbatches;
     int64_t total = microbatches * p->chunk_count, warm = warm_up(p, group, total);
@@ -114,9 +115,9 @@ static int64_t norm_count(const struct hb_mcore_plan *p, const struct hb_block *
     return hb_mul_sat(p->spec->model.d_model, b->norm == HB_NORM_LAYER ? 2 : 1);
 }
 
-static int64_t attention_count(const struct hb_mcore_plan *p, const struct hb_block *b)
+/* Elements of the attention's products. */
+static int64_t attention_linear(const struct hb_mcore_plan *p, const struct hb_attention *a)
 {
-    const struct hb_attention *a = &b->attention;
     int64_t d = p->spec->model.d_model;
     if (a->kind == HB_ATTN_MLA) {
         int64_t key = a->qk_nope_head_dim + a->qk_rope_head_dim;
@@ -124,13 +125,21 @@ static int64_t attention_count(const struct hb_mcore_plan *p, const struct hb_bl
         int64_t up = hb_mul_sat(in * a->heads, key) +
                      hb_mul_sat(a->kv_lora_rank * a->heads, a->qk_nope_head_dim + a->v_head_dim) +
                      hb_mul_sat(d * a->heads, a->v_head_dim);
-        int64_t down = d * (a->q_lora_rank + a->kv_lora_rank + a->qk_rope_head_dim);
-        return split(p, up) + down + a->q_lora_rank + a->kv_lora_rank;
+        return split(p, up) + d * (a->q_lora_rank + a->kv_lora_rank + a->qk_rope_head_dim);
     }
     int64_t out = (a->heads + 2 * a->kv_heads) * a->head_dim, in = a->heads * a->head_dim;
-    int64_t sum = split(p, hb_mul_sat(d, out)) + split(p, hb_mul_sat(in, d));
+    return split(p, hb_mul_sat(d, out)) + split(p, hb_mul_sat(in, d));
+}
+
+static int64_t attention_count(const struct hb_mcore_plan *p, const struct hb_block *b)
+{
+    const struct hb_attention *a = &b->attention;
+    int64_t sum = attention_linear(p, a);
+    if (a->kind == HB_ATTN_MLA)
+        return sum + a->q_lora_rank + a->kv_lora_rank;
     if (a->bias != HB_BIAS_NONE)
-        sum += split(p, out) + (a->bias == HB_BIAS_ALL ? d : 0);
+        sum += split(p, (a->heads + 2 * a->kv_heads) * a->head_dim) +
+               (a->bias == HB_BIAS_ALL ? p->spec->model.d_model : 0);
     return sum + (a->qk_norm != HB_QKN_NONE ? 2 * a->head_dim : 0);
 }
 
@@ -139,11 +148,25 @@ static bool is_gated(enum hb_mlp_kind kind)
     return kind == HB_MLP_SWIGLU || kind == HB_MLP_GEGLU;
 }
 
+static int64_t mlp_linear(const struct hb_mcore_plan *p, enum hb_mlp_kind kind, int64_t ff)
+{
+    return split(p, hb_mul_sat(p->spec->model.d_model, (is_gated(kind) ? 3 : 2) * ff));
+}
+
 static int64_t mlp_count(const struct hb_mcore_plan *p, const struct hb_mlp *m, int64_t ff)
 {
-    int64_t d = p->spec->model.d_model, first = is_gated(m->kind) ? 2 * ff : ff;
-    int64_t sum = split(p, hb_mul_sat(d, first + ff));
-    return m->bias ? sum + split(p, first) + d : sum;
+    int64_t first = is_gated(m->kind) ? 2 * ff : ff, sum = mlp_linear(p, m->kind, ff);
+    return m->bias ? sum + split(p, first) + p->spec->model.d_model : sum;
+}
+
+/* Elements of the products of a layer: those that compute in 8 bits where any do. */
+static int64_t linear_count(const struct hb_mcore_plan *p, const struct hb_block *b)
+{
+    int64_t sum = attention_linear(p, &b->attention);
+    if (!b->moe.experts)
+        return sum + mlp_linear(p, b->mlp.kind, b->mlp.d_ff);
+    sum = hb_add_sat(sum, hb_mcore_expert_count(p, b));
+    return b->moe.shared_d_ff ? sum + mlp_linear(p, b->moe.kind, b->moe.shared_d_ff) : sum;
 }
 
 int64_t hb_mcore_dense_count(const struct hb_mcore_plan *p, const struct hb_block *b)
@@ -167,6 +190,28 @@ int64_t hb_mcore_table_count(const struct hb_mcore_plan *p)
     return hb_mul_sat(hb_div_up(p->spec->model.vocab, p->tp), p->spec->model.d_model);
 }
 
+static const struct hb_block *last_block(const struct hb_mcore_plan *p)
+{
+    return &p->spec->model.blocks[p->spec->model.block_count - 1];
+}
+
+/* The product of a depth of multi-token prediction that takes embedding and hidden states. */
+static int64_t joint_count(const struct hb_mcore_plan *p)
+{
+    return split(p, hb_mul_sat(2 * p->spec->model.d_model, p->spec->model.d_model));
+}
+
+/* Of all depths: each has a layer, the product before it and three norms; a stage that has no
+ * embedding has a copy of it for them. */
+static int64_t depths_count(const struct hb_mcore_plan *p)
+{
+    const struct hb_block *b = last_block(p);
+    const struct hb_model *m = &p->spec->model;
+    int64_t one = hb_mcore_dense_count(p, b) + 3 * norm_count(p, b) + joint_count(p);
+    bool copies = m->mtp > 0 && p->ranks > 1 && !m->tied_embeddings;
+    return hb_add_sat(hb_mul_sat(m->mtp, one), copies ? hb_mcore_table_count(p) : 0);
+}
+
 static int64_t ends_count(const struct hb_mcore_plan *p, const struct hb_mcore_chunk *c)
 {
     const struct hb_model *m = &p->spec->model;
@@ -174,10 +219,29 @@ static int64_t ends_count(const struct hb_mcore_plan *p, const struct hb_mcore_c
     if (c->embeds)
         sum += hb_mcore_table_count(p) + hb_mul_sat(m->positions, m->d_model);
     if (c->heads)
-        sum += norm_count(p, &m->blocks[m->block_count - 1]);
+        sum += norm_count(p, last_block(p)) + depths_count(p);
     if (c->heads && !(m->tied_embeddings && p->ranks == 1))
         sum += hb_mcore_table_count(p);
     return sum;
+}
+
+/* Of the rank's layers, those of further depths among them. */
+static int64_t sum_layers(const struct hb_mcore_plan *p,
+                          int64_t (*count)(const struct hb_mcore_plan *, const struct hb_block *))
+{
+    int64_t sum = 0;
+    for (int64_t i = 0; i < p->chunk_count; i++) {
+        for (int64_t l = p->chunks[i].first; l < p->chunks[i].end; l++)
+            sum = hb_add_sat(sum, count(p, hb_mcore_block(p->spec, l)));
+        if (p->chunks[i].heads)
+            sum = hb_add_sat(sum, hb_mul_sat(p->spec->model.mtp, count(p, last_block(p))));
+    }
+    return sum;
+}
+
+static bool has_head(const struct hb_mcore_plan *p)
+{
+    return p->chunks[p->chunk_count - 1].heads;
 }
 
 int64_t hb_mcore_rank_dense(const struct hb_mcore_plan *p)
@@ -193,11 +257,13 @@ int64_t hb_mcore_rank_dense(const struct hb_mcore_plan *p)
 
 int64_t hb_mcore_rank_experts(const struct hb_mcore_plan *p)
 {
-    int64_t sum = 0;
-    for (int64_t i = 0; i < p->chunk_count; i++)
-        for (int64_t l = p->chunks[i].first; l < p->chunks[i].end; l++)
-            sum = hb_add_sat(sum, hb_mcore_expert_count(p, hb_mcore_block(p->spec, l)));
-    return sum;
+    return sum_layers(p, hb_mcore_expert_count);
+}
+
+int64_t hb_mcore_rank_linear(const struct hb_mcore_plan *p)
+{
+    int64_t more = has_head(p) ? hb_mul_sat(p->spec->model.mtp, joint_count(p)) : 0;
+    return hb_add_sat(sum_layers(p, linear_count), more);
 }
 
 int64_t hb_mcore_expert_rows(const struct hb_mcore_plan *p, const struct hb_block *b)

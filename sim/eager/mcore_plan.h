@@ -43,6 +43,8 @@ int64_t hb_mcore_expert_count(const struct hb_mcore_plan *p, const struct hb_blo
 /* The rank's, layers and ends. */
 int64_t hb_mcore_rank_dense(const struct hb_mcore_plan *p);
 int64_t hb_mcore_rank_experts(const struct hb_mcore_plan *p);
+/* Of them, those of the layers' products. */
+int64_t hb_mcore_rank_linear(const struct hb_mcore_plan *p);
 /* One table of the vocabulary on the rank. */
 int64_t hb_mcore_table_count(const struct hb_mcore_plan *p);
 /* Rows that the rank's experts take, balanced. */

@@ -374,6 +374,8 @@ static inline void put_pipeline(struct config *c, int64_t repeats)
         put(c, "pipeline.repeats", repeats);
     if (chance(c, 60))
         put_text(c, hb_arena_printf(c->arena, "pipeline.iteration_save=[%s]", kept[draw(c, 0, 3)]));
+    if (chance(c, 10))
+        put(c, "pipeline.group", draw(c, 0, 8));
     if (stages == 1 && chance(c, 20))
         put_text(c, "pipeline.schedule=spmd");
     if (stages > 1 && chance(c, 15))

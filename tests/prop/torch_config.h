@@ -147,17 +147,21 @@ static void torch_megatron(struct hb_str *s, struct hb_rng *rng)
                 (long long)(256 * torch_power(rng, 3)), (long long)accumulate, (long long)data,
                 (long long)tensor, (long long)sequence, (long long)experts, (long long)stages);
     const char *schedule = TORCH_ONE_OF(rng, "gpipe", "1f1b", "interleaved");
-    hb_str_addf(s, "pipeline: {schedule: %s, microbatches: %lld, repeats: %d}\n", schedule,
-                (long long)microbatches,
-                hb_str_same(schedule, "interleaved") ? (int)hb_rng_range(rng, 1, 3) : 1);
+    const char *fp8 = TORCH_ONE_OF(rng, "none", "none", "tensorwise", "blockwise", "mxfp8");
+    hb_str_addf(s, "pipeline: {schedule: %s, microbatches: %lld, repeats: %d, group: %lld}\n",
+                schedule, (long long)microbatches,
+                hb_str_same(schedule, "interleaved") ? (int)hb_rng_range(rng, 1, 3) : 1,
+                (long long)(torch_chance(rng, 20) ? microbatches : 0));
     hb_str_addf(s, "sharding: {residual_over_tensor: %s, optimizer_over_data: %s}\n",
                 tensor > 1 ? TORCH_ONE_OF(rng, "true", "false") : "false",
                 TORCH_ONE_OF(rng, "true", "false"));
     hb_str_addf(s, "remat: {policy: %s, every: %lld, modules: %s}\n",
-                TORCH_ONE_OF(rng, "none", "full"), (long long)hb_rng_range(rng, 1, 3),
-                TORCH_ONE_OF(rng, "[]", "[core_attn]"));
-    hb_str_addf(s, "precision: {params: bf16, master: %s, grads: %s}\n",
-                TORCH_ONE_OF(rng, "f32", "none"), TORCH_ONE_OF(rng, "f32", "params"));
+                TORCH_ONE_OF(rng, "none", "none", "full"), (long long)hb_rng_range(rng, 1, 3),
+                TORCH_ONE_OF(rng, "[]", "[core_attn]", "[mlp, layernorm, mla_up_proj, moe_act]",
+                             "[moe, layernorm]"));
+    hb_str_addf(s, "precision: {params: bf16, master: %s, grads: %s, fp8: %s, fp8_params: %s}\n",
+                TORCH_ONE_OF(rng, "f32", "none"), TORCH_ONE_OF(rng, "f32", "params"), fp8,
+                hb_str_same(fp8, "none") ? "false" : TORCH_ONE_OF(rng, "true", "false"));
     hb_str_addf(s, "loss: {kernel: %s}\n", TORCH_ONE_OF(rng, "eager", "jit", "fused"));
     hb_str_addf(s,
                 "runtime: {framework: megatron, grad_fusion: %s}\n"
@@ -175,10 +179,13 @@ static bool torch_draw(struct hb_arena *arena, struct hb_rng *rng, struct hb_spe
     struct hb_node *root;
     bool megatron = torch_chance(rng, 50), plain = !megatron && torch_chance(rng, 30);
     hb_str_init(&s, arena);
-    hb_str_addf(&s, "model:\n  d_model: %lld\n  vocab: %lld\n  tied_embeddings: %s\n  blocks:\n",
+    hb_str_addf(&s,
+                "model:\n  d_model: %lld\n  vocab: %lld\n  tied_embeddings: %s\n  mtp: %d\n"
+                "  blocks:\n",
                 (long long)(128 * hb_rng_range(rng, 1, 8)),
                 (long long)(torch_chance(rng, 50) ? 32000 : 1000 * hb_rng_range(rng, 1, 60)),
-                TORCH_ONE_OF(rng, "true", "false"));
+                TORCH_ONE_OF(rng, "true", "false"),
+                megatron && torch_chance(rng, 20) ? (int)hb_rng_range(rng, 1, 2) : 0);
     bool experts = !megatron && !plain && torch_chance(rng, 30);
     torch_blocks(&s, rng, megatron, experts);
     hb_str_add(&s, "compiler: torch\n");

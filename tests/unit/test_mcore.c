@@ -47,19 +47,24 @@ static struct hb_spec read_spec(const char *more)
     return unit_spec(&u, text);
 }
 
-static struct hb_memory run_keys(const char *more)
+static struct hb_memory run_spec(const struct hb_spec *spec)
 {
     struct hb_memory m = {0};
     struct hb_program p;
-    struct hb_spec spec = read_spec(more);
-    assert_true(hb_spec_supported(&u.diag, NULL, &spec));
-    assert_true(hb_step_run(u.env.arena, &u.diag, &spec, &p, &m));
+    assert_true(hb_spec_supported(&u.diag, NULL, spec));
+    assert_true(hb_step_run(u.env.arena, &u.diag, spec, &p, &m));
     hb_program_check(&p);
     int64_t sum = 0;
     for (int c = 0; c < HB_CATEGORY_COUNT; c++)
         sum += m.category_bytes[c];
     assert_int_equal(sum, m.peak_bytes);
     return m;
+}
+
+static struct hb_memory run_keys(const char *more)
+{
+    struct hb_spec spec = read_spec(more);
+    return run_spec(&spec);
 }
 
 /* A layer's parameters, split over so many. */
@@ -196,11 +201,78 @@ static void further_microbatches_change_nothing(void **state)
     assert_true(few.peak_bytes < more.peak_bytes); /* half the sequences each */
 }
 
+/* Of what the program keeps from step to step; no rest of a block counts. */
+static int64_t static_bytes(const struct hb_spec *spec)
+{
+    struct hb_program p;
+    int64_t sum = 0;
+    assert_true(hb_spec_supported(&u.diag, NULL, spec));
+    assert_true(hb_step_lower(u.env.arena, &u.diag, spec, 0, &p));
+    for (uint32_t i = 0; i < p.buf_count; i++)
+        sum += p.bufs[i].output ? p.bufs[i].bytes : 0;
+    return sum;
+}
+
+static int64_t category(const char *keys, enum hb_category which)
+{
+    return run_keys(keys).category_bytes[which];
+}
+
+/* Of a layer an MLP leaves its input alone, which the residual keeps; fp8 keeps inputs of products
+ * in a byte, attention's output beside it. */
+static void parts_that_run_again_and_eight_bits(void **state)
+{
+    (void)state;
+    const int64_t tokens = 8 * SEQ, slack = tokens * D / 4;
+    struct hb_spec fp8 = read_spec(eight);
+    fp8.precision.fp8 = HB_FP8_TENSORWISE;
+    int64_t all = category(eight, HB_CAT_SAVED);
+    int64_t less =
+        category("mesh: {data: 8}\nremat: {policy: none, modules: [mlp]}\n", HB_CAT_SAVED);
+    assert_true(llabs(all - less - tokens * LAYERS * (2 * D + 6 * FF)) < slack);
+    less = category("mesh: {data: 8}\nremat: {policy: none, modules: [layernorm]}\n", HB_CAT_SAVED);
+    assert_int_equal(all, less); /* norms are in the products that follow */
+    int64_t narrow = tokens * LAYERS * (2 * D + FF - 1024); /* what a byte each saves, and costs */
+    less = run_spec(&fp8).category_bytes[HB_CAT_SAVED];
+    assert_true(llabs(all - less - narrow) < slack);
+}
+
+/* Weights of products by row and by column; stored in 8 bits they have no other copy. */
+static void weights_in_eight_bits(void **state)
+{
+    (void)state;
+    int64_t linear = LAYERS * (layer_count(1) - 2 * D);
+    struct hb_spec spec = read_spec(eight);
+    int64_t plain = static_bytes(&spec);
+    spec.precision.fp8 = HB_FP8_TENSORWISE;
+    assert_int_equal(static_bytes(&spec) - plain, 2 * linear);
+    spec.precision.fp8_params = true;
+    assert_int_equal(static_bytes(&spec) - plain, 0);
+    spec.hardware.device = "nvidia-b200"; /* no second layout */
+    assert_int_equal(static_bytes(&spec) - plain, -linear);
+    spec.precision.fp8 = HB_FP8_MXFP8;
+    assert_int_equal(static_bytes(&spec) - plain, 0);
+}
+
+/* A depth: a layer, its product with the embedding, three norms; of its own logits
+ * the f32 ones alone are there when the model's are. */
+static void further_tokens(void **state)
+{
+    (void)state;
+    struct hb_spec spec = read_spec(eight);
+    int64_t plain = static_bytes(&spec), logits = run_spec(&spec).category_bytes[HB_CAT_LOGITS];
+    spec.model.mtp = 2;
+    assert_int_equal(static_bytes(&spec) - plain, 18 * 2 * (layer_count(1) + 2 * D * D + 3 * D));
+    assert_int_equal(run_spec(&spec).category_bytes[HB_CAT_LOGITS], logits / 6 * (4 + 4 + 6));
+}
+
 static void what_is_not_known_is_refused(void **state)
 {
     (void)state;
     static const char *const refused[] = {
-        "mesh: {data: 8}\nremat: {policy: none, modules: [mlp]}\n",
+        "mesh: {data: 8}\nremat: {policy: names, save: [], offload: [layer_in]}\n",
+        "mesh: {data: 4, pipeline: 2}\n"
+        "pipeline: {schedule: interleaved, repeats: 2, microbatches: 8, group: 3}\n",
         "mesh: {data: 8}\nloss: {kernel: linear}\n",
         "mesh: {data: 4, pipeline: 2}\npipeline: {schedule: zero_bubble}\n",
         "runtime: {framework: megatron, allocator: max_reserved}\nmesh: {data: 8}\n",
@@ -230,6 +302,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(interleaved_chunks_go_in_groups, start, end),
         cmocka_unit_test_setup_teardown(gpipe_holds_all, start, end),
         cmocka_unit_test_setup_teardown(further_microbatches_change_nothing, start, end),
+        cmocka_unit_test_setup_teardown(parts_that_run_again_and_eight_bits, start, end),
+        cmocka_unit_test_setup_teardown(weights_in_eight_bits, start, end),
+        cmocka_unit_test_setup_teardown(further_tokens, start, end),
         cmocka_unit_test_setup_teardown(what_is_not_known_is_refused, start, end),
     };
     return cmocka_run_group_tests_name("mcore", tests, NULL, NULL);
