@@ -36,8 +36,10 @@ static const struct traffic row_copy = {4, 4};
 /* Quantising: a tensor-wise scale needs a pass of its own; 8-bit products on Hopper read both
  * operands along the contraction, hence transposed copies for the backward pass; on Blackwell they
  * take any layout (cuBLAS documentation, cublasLtMatmul: types and layouts of 8-bit operands). A
- * scale a row is found while the row is read, a scale a column is not. */
-enum { SCALED_PASS = 5, LOCAL_PASS = 4, ROW_PASS = 3, COLUMN_PASS = 5, TRANSPOSE = 2 };
+ * scale a row is found while the row is read, a scale a column is not. With scales a row torchao
+ * multiplies backwards as if there were one scale and scales the result after it, since the kernel
+ * that does both is slow with full sums (torchao issue 2184, float8_ops.py). */
+enum { SCALED_PASS = 5, LOCAL_PASS = 4, ROW_PASS = 3, COLUMN_PASS = 5, TRANSPOSE = 2, SCALING = 4 };
 
 static const struct traffic bias_gradient = {0,
                                              2}; /* a sum over the rows, in no product's kernel */
@@ -117,6 +119,7 @@ struct passes {
     double again; /* copies and quantising anew */
     double copy;  /* copies alone */
     double gradient;
+    double scaled; /* results of the backward pass, scaled by a kernel of their own */
 };
 
 static struct passes quantise_passes(const struct hb_eager *e)
@@ -125,12 +128,12 @@ static struct passes quantise_passes(const struct hb_eager *e)
     double copy = takes_any_layout(e) ? 0 : TRANSPOSE;
     if (e->spec->precision.fp8 == HB_FP8_TENSORWISE)
         return (struct passes){SCALED_PASS, copy + (keeps ? 0 : SCALED_PASS), copy,
-                               SCALED_PASS + copy};
+                               SCALED_PASS + copy, 0};
     if (e->spec->precision.fp8 == HB_FP8_MXFP8 && !keeps)
-        return (struct passes){ROW_PASS, ROW_PASS, 0, 2 * ROW_PASS};
+        return (struct passes){ROW_PASS, ROW_PASS, 0, 2 * ROW_PASS, 0};
     if (e->spec->precision.fp8 == HB_FP8_ROWWISE && !keeps)
-        return (struct passes){ROW_PASS, COLUMN_PASS, 0, ROW_PASS + COLUMN_PASS};
-    return (struct passes){LOCAL_PASS, 0, 0, LOCAL_PASS};
+        return (struct passes){ROW_PASS, COLUMN_PASS, 0, ROW_PASS + COLUMN_PASS, SCALING};
+    return (struct passes){LOCAL_PASS, 0, 0, LOCAL_PASS, 0};
 }
 
 static void set_quantising(const struct hb_eager *e, struct hb_piece *m)
@@ -139,10 +142,10 @@ static void set_quantising(const struct hb_eager *e, struct hb_piece *m)
     double in = m->rows * m->depth * m->batch, out = m->rows * m->cols * m->batch;
     double weight = m->cols * m->depth * m->batch;
     m->quantise_bytes = in * p.forward;
-    m->quantise_back_bytes = in * p.again + out * p.gradient;
+    m->quantise_back_bytes = in * (p.again + p.scaled) + out * p.gradient;
     bool anew = quantises_weights(e);
     m->quantise_bytes += anew ? weight * p.forward : 0;
-    m->quantise_back_bytes += weight * (anew ? p.again : p.copy);
+    m->quantise_back_bytes += weight * ((anew ? p.again : p.copy) + p.scaled);
 }
 
 /* A linear layer: rows x depth by depth x cols, so many side by side. Experts' products fill the
@@ -313,6 +316,28 @@ static void add_context(struct hb_eager *e, struct hb_eager_layer *l, double byt
     add_collective(e, l, c);
 }
 
+/* torch joins the steps of its ring in f32, one kernel an op
+ * (torch/distributed/tensor/experimental, _SDPAMerger and _templated_ring_attention_backward). A
+ * step forwards: cast 2 + 4, difference 8 + 4, times a part 4 + 4, difference 8 + 4, k and v in one
+ * 8; backwards: k and v in one 8, casts of three gradients 18, sum of q's 12, of half of k's and
+ * v's 12, copies of these 32. */
+static const struct traffic ring_step = {46, 82};
+static const struct traffic ring_ends = {12, 18}; /* first and last casts; three back to 16 bits */
+
+static bool joins_steps(const struct hb_eager *e)
+{
+    return e->spec->runtime.framework == HB_FW_TORCHTITAN && hb_eager_ways(e, HB_AX_SEQUENCE) > 1;
+}
+
+static void add_joining(struct hb_eager *e, struct hb_eager_layer *l, double elements)
+{
+    if (!joins_steps(e))
+        return;
+    double steps = (double)(hb_eager_ways(e, HB_AX_SEQUENCE) - 1);
+    add_kernel(e, l, "the ring's steps joined", elements * steps, ring_step);
+    add_kernel(e, l, "the ring's casts", elements, ring_ends);
+}
+
 static void add_attention_core(struct hb_eager *e, struct hb_eager_layer *l,
                                const struct hb_block *b, int64_t at)
 {
@@ -322,6 +347,9 @@ static void add_attention_core(struct hb_eager *e, struct hb_eager_layer *l,
     double heads = (double)a->heads / tensor_ways(e), kv = (double)a->kv_heads / tensor_ways(e);
     if (kv < 1)
         kv = 1;
+    if (joins_steps(
+            e)) /* which repeats keys and values before (models/llama/model.py, repeat_kv) */
+        kv = heads;
     double width = (double)a->head_dim, out = e->tokens * heads * width * 2;
     double in = e->tokens * 2 * kv * width * 2;
     if (a->kind == HB_ATTN_MLA)
@@ -329,10 +357,12 @@ static void add_attention_core(struct hb_eager *e, struct hb_eager_layer *l,
     bool all = e->spec->sharding.sequence_kind == HB_SEQ_ALL_TO_ALL;
     uint32_t first = l->count;
     add_context(e, l, all ? in + out : in, true);
-    if (a->kernel == HB_KERNEL_FLASH)
+    if (a->kernel == HB_KERNEL_FLASH) {
         add_flash(e, l, a, at, heads);
-    else
+        add_joining(e, l, e->tokens * heads * width);
+    } else {
         add_naive(e, l, a, heads);
+    }
     add_context(e, l, out, false);
     bool remade = e->spec->remat.modules & 1u << HB_RM_CORE_ATTN;
     for (uint32_t i = first; i < l->count; i++)

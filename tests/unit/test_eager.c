@@ -294,7 +294,8 @@ static double quantised(const char *fp8, const char *framework, const char *devi
 
 /* Bytes an element for one layer's products: forwards 5 of the input and, outside Megatron, 5 of
  * the weight; backwards 5 of the output's gradient, and 2 of each transposed copy but on Blackwell;
- * what torchao keeps in high precision it quantises again. */
+ * what torchao keeps in high precision it quantises again. Scales a row: 4 of each gradient that
+ * the backward pass makes, scaled after the product. */
 static void quantising_passes(void **state)
 {
     (void)state;
@@ -307,7 +308,7 @@ static void quantising_passes(void **state)
     } cases[] = {
         {"tensorwise", "torchtitan", "nvidia-h100", 12 * in + 12 * w + 7 * out},
         {"tensorwise", "torchtitan", "nvidia-b200", 10 * in + 10 * w + 5 * out},
-        {"rowwise", "torchtitan", "nvidia-h100", 8 * in + 8 * w + 8 * out},
+        {"rowwise", "torchtitan", "nvidia-h100", 12 * in + 12 * w + 8 * out},
         {"tensorwise", "megatron", "nvidia-h100", 7 * fused_in + 2 * w + 7 * out},
         {"mxfp8", "torchtitan", "nvidia-b200", 6 * in + 6 * w + 6 * out},
         {"mxfp8", "megatron", "nvidia-b200", 4 * fused_in + 4 * out},
@@ -316,6 +317,25 @@ static void quantising_passes(void **state)
         assert_true(
             fabs(quantised(cases[i].fp8, cases[i].framework, cases[i].device) / cases[i].bytes -
                  1) < 1e-9);
+}
+
+/* torchtitan's ring in f32, of four ranks: three joinings, and casts once; Megatron's kernel has
+ * none. What goes round has as many heads as the queries. */
+static void rings_are_joined_by_kernels(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_spec spec = read_spec("fsdp: 2, sequence: 4", "");
+    spec.runtime.framework = HB_FW_TORCHTITAN;
+    run_spec(&spec, &p);
+    double elements = tokens * 4096.0;
+    assert_true(fabs(sum_moved(&p, "the ring's steps joined") / (3 * 128 * elements) - 1) < 1e-9);
+    assert_true(fabs(sum_moved(&p, "the ring's casts") / (30 * elements) - 1) < 1e-9);
+    double sent = sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_SEQUENCE);
+    spec.runtime.framework = HB_FW_MEGATRON;
+    run_spec(&spec, &p);
+    assert_true(sum_moved(&p, "the ring's steps joined") == 0);
+    assert_true(fabs(sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_SEQUENCE) * 4 / sent - 1) < 1e-9);
 }
 
 /* A sum of its own in eager torch only: of q, k, v, both halves of the MLP and both outputs. */
@@ -474,6 +494,7 @@ int main(void)
                                        TEST(xla_steps_beyond_memory),
                                        TEST(grouped_products_visit_shared_tiles),
                                        TEST(quantising_passes),
+                                       TEST(rings_are_joined_by_kernels),
                                        TEST(biases_have_gradients),
                                        TEST(windows_meet_whole_tiles),
                                        TEST(kernels_by_framework),
