@@ -224,6 +224,8 @@ struct hb_log {
     char setting[HB_SET_COUNT][HB_LOG_WORD_CAP]; /* "": not said */
     int64_t framework[HB_FW_LOG_COUNT];          /* times that its mark was seen */
     int64_t mark[HB_MARK_COUNT];                 /* times that its words were seen */
+    int64_t device_used_bytes;                   /* of the first device in a table of nvidia-smi */
+    int64_t device_bytes;                        /* 0: there is none */
     int64_t lines;
     int64_t bytes;
     int rank_count; /* ranks that wrote lines with messages; 0: none said */

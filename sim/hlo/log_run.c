@@ -43,6 +43,23 @@ static void take_number(struct hb_log_reader *r, const struct hb_form *form,
     }
 }
 
+/* nvidia-smi: "|  15514MiB / 16130MiB |    100%      Default |". */
+static void take_smi(struct hb_log_reader *r, const struct hb_form *form,
+                     const struct hb_form_place *place)
+{
+    struct hb_log *log = hb_form_log(r);
+    struct hb_span used_text = {place->before.at, place->after.at - (sizeof " / " - 1)};
+    struct hb_span s = place->after;
+    struct hb_amount used;
+    struct hb_amount all;
+    if (log->device_bytes || !hb_span_amount_last(used_text, &used) ||
+        !hb_span_amount(&s, 1, &all) || used.bytes > all.bytes)
+        return;
+    log->device_used_bytes = used.bytes;
+    log->device_bytes = all.bytes;
+    (void)form;
+}
+
 /* Names of hw's table, by what jax and torch print of the device. */
 #define DEVICES(X)                                                                                 \
     X("A100-SXM4-80GB", "nvidia-a100-80gb")                                                        \
@@ -160,6 +177,7 @@ static const struct hb_form rows[] = {
     SIGN("paddle.load(", LOADS),
     SIGN("load_checkpoint(", LOADS),
     SIGN("module._apply(fn)", LOADS),
+    SIGN("_apply(convert)", LOADS),
     SIGN(", in convert", LOADS),
     SIGN("loading model tensors", LOADS),
     SIGN("error loading model", LOADS),
@@ -205,6 +223,8 @@ static const struct hb_form rows[] = {
     SIGN("_HBM1)", TPU),
     SIGN("device=TPU", TPU),
     SIGN("XLA:TPU", TPU),
+
+    ROW("MiB / ", 0, take_smi),
 
     WORD("Config param model_name: ", MODEL),
     WORD("model_name_or_path", MODEL),

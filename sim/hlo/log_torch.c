@@ -244,7 +244,7 @@ static void take_graph(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_span dims = s;
     hb_span_copy(&s, "]", shape, sizeof shape);
     if (hb_span_find(&s, "and type ")) { /* old: the shape only */
-        hb_span_copy(&s, " ,.'\"\\", type, sizeof type);
+        hb_span_copy(&s, " ,.'`\"\\", type, sizeof type);
         bytes = hb_form_array_bytes(dims, type);
         if (bytes < 0)
             return;
@@ -268,6 +268,7 @@ enum { MIB = 1 << 20 };
 
 static const struct hb_form rows[] = {
     {"out of memory. Tried to allocate ", K(TORCH), OPENS, .handle = take_torch},
+    {"out of memory. tried to allocate ", K(TORCH), OPENS, .handle = take_torch},
     {"Tried to allocate ", K(TORCH), OPENS, .handle = take_tried},
     {"MPS backend out of memory ", K(TORCH), OPENS, .handle = take_mps},
     {"block with size larger than ", K(TORCH), OPENS, .handle = take_largest},
@@ -290,6 +291,7 @@ static const struct hb_form rows[] = {
      .value = BEFORE},
     {"(GPU ", K(TORCH), ADDS, .fact = FACT(DEVICE)},
     {"amdgpu: VRAM: ", K(TORCH), ADDS, .fact = FACT(TOTAL)},
+    {"reserved in total by pytorch", K(TORCH), ADDS, .fact = FACT(RESERVED), .value = BEFORE},
     {"(NPU ", K(TORCH), ADDS, .fact = FACT(DEVICE)},
     {"(XPU ", K(TORCH), ADDS, .fact = FACT(DEVICE)},
     {"total capacity;", K(TORCH), ADDS, .fact = FACT(CAPACITY), .value = BEFORE},

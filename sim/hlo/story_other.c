@@ -65,6 +65,14 @@ static void note_times(const struct teller *t)
         hb_teller_note(t, "The log says so %lld times.", (long long)times);
 }
 
+/* What a table of nvidia-smi shows free of a device that is all but full; -1: no such table. */
+static int64_t left_by_table(const struct teller *t)
+{
+    int64_t all = t->log->device_bytes;
+    int64_t used = t->log->device_used_bytes;
+    return t->story->kind == HB_LOG_PLAIN && all > 0 && used > all / 10 * 9 ? all - used : -1;
+}
+
 /* The driver's bare word: what else the log tells. */
 static void tell_plainly(const struct teller *t)
 {
@@ -73,6 +81,15 @@ static void tell_plainly(const struct teller *t)
                         "The driver found no room even for a context of its own: other processes "
                         "hold the device.");
         hb_teller_knob(t, HB_KNOB_OTHERS, -1);
+    }
+    if (left_by_table(t) >= 0) {
+        hb_teller_cause(t, HB_CAUSE_OTHERS,
+                        hb_teller_text(t,
+                                       "The table of nvidia-smi in the log shows %s of its first "
+                                       "device taken: by other processes, unless it was printed "
+                                       "while this program ran.",
+                                       hb_teller_size(t, t->log->device_used_bytes)));
+        hb_teller_knob(t, HB_KNOB_OTHERS, t->log->device_used_bytes);
     }
     if (t->log->framework[HB_FW_LOG_GGML])
         hb_teller_knob(t, HB_KNOB_FEWER, -1);
@@ -85,7 +102,8 @@ void hb_tell_small(const struct teller *t)
     struct hb_story *s = t->story;
     const struct hb_log_message *m = &t->log->message[s->kind];
     int64_t asked = hb_teller_fact(t, HB_FACT_ASKED);
-    int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
+    int64_t left = left_by_table(t);
+    int64_t free_bytes = left >= 0 ? left : hb_teller_fact(t, HB_FACT_FREE);
     for (size_t i = 0; i < sizeof smalls / sizeof smalls[0]; i++) {
         if (smalls[i].kind != s->kind)
             continue;
