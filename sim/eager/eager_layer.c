@@ -298,8 +298,16 @@ static void add_flash(struct hb_eager *e, struct hb_eager_layer *l, const struct
                           .dtype = e->spec->precision.compute});
 }
 
+/* torch joins the steps of its ring itself; see ring_step_eager. */
+static bool joins_steps(const struct hb_eager *e)
+{
+    return e->spec->runtime.framework == HB_FW_TORCHTITAN && hb_eager_ways(e, HB_AX_SEQUENCE) > 1;
+}
+
 /* What crosses the sequence axis: a ring passes keys and values on beside the kernel; the others
- * stand before and after it. */
+ * stand before and after it. Collectives that torch.compile traces are waited for where they start
+ * (torch/distributed/_functional_collectives.py, _maybe_wrap_tensor), so a compiled ring hides
+ * none; its sums of gradients go round in f32. */
 static void add_context(struct hb_eager *e, struct hb_eager_layer *l, double bytes, bool before)
 {
     bool ring = e->spec->sharding.sequence_kind == HB_SEQ_RING;
@@ -312,29 +320,29 @@ static void add_context(struct hb_eager *e, struct hb_eager_layer *l, double byt
                          .back_kind = all ? HB_OP_ALL_TO_ALL : HB_OP_REDUCE_SCATTER,
                          .axis = HB_AX_SEQUENCE,
                          .sent_bytes = bytes * ways,
-                         .beside = ring};
+                         .beside = ring,
+                         .waits = joins_steps(e) && e->spec->runtime.compile};
+    if (joins_steps(e))
+        c.back_sent_bytes = 2 * c.sent_bytes;
     add_collective(e, l, c);
 }
 
-/* torch joins the steps of its ring in f32, one kernel an op
- * (torch/distributed/tensor/experimental, _SDPAMerger and _templated_ring_attention_backward). A
- * step forwards: cast 2 + 4, difference 8 + 4, times a part 4 + 4, difference 8 + 4, k and v in one
- * 8; backwards: k and v in one 8, casts of three gradients 18, sum of q's 12, of half of k's and
- * v's 12, copies of these 32. */
-static const struct traffic ring_step = {46, 82};
+/* torch joins the steps of its ring in f32 (torch/distributed/tensor/experimental, _SDPAMerger and
+ * _templated_ring_attention_backward). A step forwards: cast 2 + 4, difference 8 + 4, times a part
+ * 4 + 4, difference 8 + 4, or in one kernel 2 + 8; k and v in one 8. Backwards: k and v in one 8;
+ * casts of three gradients 18, sum of q's 12, of half of k's and v's 12, or in one kernel 10 and
+ * 10; copies of k's and v's sums 32. */
+static const struct traffic ring_step_eager = {46, 82};
+static const struct traffic ring_step_fused = {18, 60};
 static const struct traffic ring_ends = {12, 18}; /* first and last casts; three back to 16 bits */
-
-static bool joins_steps(const struct hb_eager *e)
-{
-    return e->spec->runtime.framework == HB_FW_TORCHTITAN && hb_eager_ways(e, HB_AX_SEQUENCE) > 1;
-}
 
 static void add_joining(struct hb_eager *e, struct hb_eager_layer *l, double elements)
 {
     if (!joins_steps(e))
         return;
     double steps = (double)(hb_eager_ways(e, HB_AX_SEQUENCE) - 1);
-    add_kernel(e, l, "the ring's steps joined", elements * steps, ring_step);
+    add_kernel(e, l, "the ring's steps joined", elements * steps,
+               e->fused ? ring_step_fused : ring_step_eager);
     add_kernel(e, l, "the ring's casts", elements, ring_ends);
 }
 
@@ -641,10 +649,11 @@ static struct hb_op product_op(const struct hb_piece *m, double rows, double col
 static void emit_collective(struct hb_eager *e, const struct hb_piece *c, enum hb_op_kind kind,
                             bool beside)
 {
+    bool back = kind == c->back_kind && kind != c->kind && c->back_sent_bytes > 0;
     struct hb_op op = {.name = c->name,
                        .kind = kind,
                        .stream = HB_STREAM_COLLECTIVE + (unsigned)c->axis,
-                       .sent_bytes = c->sent_bytes,
+                       .sent_bytes = back ? c->back_sent_bytes : c->sent_bytes,
                        .axis = c->axis,
                        .group = c->group};
     if (kind != HB_OP_MARK)
@@ -727,10 +736,11 @@ static void emit_run(struct hb_eager *e, const struct hb_eager_layer *l, bool ag
     for (uint32_t i = 0; i < l->count; i++) {
         if (again && !l->pieces[i].remade)
             continue;
-        hb_eager_piece(e, &l->pieces[i], false);
-        if (waiting)
+        const struct hb_piece *p = &l->pieces[i];
+        hb_eager_piece(e, p, false);
+        if (waiting || (p->beside && p->waits))
             wait_beside(e);
-        waiting = l->pieces[i].beside;
+        waiting = p->beside && !p->waits;
     }
 }
 
@@ -745,8 +755,11 @@ static void emit_beside_backward(struct hb_eager *e, const struct hb_piece *kern
 {
     emit_collective(e, ring, ring->kind, true);
     emit_collective(e, ring, ring->back_kind, true);
+    if (ring->waits)
+        wait_beside(e);
     hb_eager_piece(e, kernel, true);
-    wait_beside(e);
+    if (!ring->waits)
+        wait_beside(e);
 }
 
 void hb_eager_layer_backward(struct hb_eager *e, const struct hb_eager_layer *layer)

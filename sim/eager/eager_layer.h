@@ -32,7 +32,8 @@ struct hb_piece {
     enum hb_op_kind back_kind; /* of a collective; HB_OP_MARK: none in that direction */
     enum hb_axis axis;
     int64_t group;
-    double sent_bytes; /* of a collective, both ways alike */
+    double sent_bytes;      /* of a collective */
+    double back_sent_bytes; /* backwards; 0: as forwards */
     double flops;
     double rows, cols, depth, batch; /* of a product; queries, keys, width of attention */
     double bytes;                    /* moved forwards ... */
@@ -40,7 +41,8 @@ struct hb_piece {
     double quantise_bytes;           /* before a product in 8 bit, forwards ... */
     double quantise_back_bytes;      /* ... and backwards */
     enum hb_dtype dtype;
-    bool beside;  /* a collective that the piece after the next waits for */
+    bool beside;  /* a collective that the piece after the next waits for ... */
+    bool waits;   /* ... or already the next */
     bool grouped; /* products of a batch run one by one */
     bool remade;  /* run again before the backward pass */
 };

@@ -320,18 +320,28 @@ static void quantising_passes(void **state)
 }
 
 /* torchtitan's ring in f32, of four ranks: three joinings, and casts once; Megatron's kernel has
- * none. What goes round has as many heads as the queries. */
+ * none. What goes round has as many heads as the queries, and nothing hides it when compiled: torch
+ * waits for a traced collective where it starts. */
 static void rings_are_joined_by_kernels(void **state)
 {
     (void)state;
     struct hb_program p;
     struct hb_spec spec = read_spec("fsdp: 2, sequence: 4", "");
     spec.runtime.framework = HB_FW_TORCHTITAN;
-    run_spec(&spec, &p);
+    struct hb_timing t = run_spec(&spec, &p);
     double elements = tokens * 4096.0;
     assert_true(fabs(sum_moved(&p, "the ring's steps joined") / (3 * 128 * elements) - 1) < 1e-9);
+    enum { RING = HB_STREAM_COLLECTIVE + HB_AX_SEQUENCE };
+    assert_true(t.exposed_ns[RING] < t.busy_ns[RING]);
     assert_true(fabs(sum_moved(&p, "the ring's casts") / (30 * elements) - 1) < 1e-9);
     double sent = sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_SEQUENCE);
+    spec.runtime.compile = true;
+    t = run_spec(&spec, &p);
+    assert_true(t.exposed_ns[RING] == t.busy_ns[RING] && t.busy_ns[RING] > 0);
+    assert_true(fabs(sum_moved(&p, "the ring's steps joined") / (3 * 78 * elements) - 1) < 1e-9);
+    double sums = sum_sent(&p, HB_OP_REDUCE_SCATTER, HB_AX_SEQUENCE); /* in f32; two gathers */
+    assert_true(fabs(sums / sent - 1) < 1e-9);
+    spec.runtime.compile = false;
     spec.runtime.framework = HB_FW_MEGATRON;
     run_spec(&spec, &p);
     assert_true(sum_moved(&p, "the ring's steps joined") == 0);
