@@ -38,14 +38,29 @@ static bool lower_parts(struct hb_building *w, const struct hb_part *parts, uint
     return hb_lower(w->arena, &diag, &spec, out);
 }
 
-/* The next op of [at, end) that does something, of the ends or of a group that is among the parts;
- * of a program without groups (w null): of all. */
-static uint32_t next_op(const struct hb_building *w, const struct hb_program *p, uint32_t at,
-                        const bool *is_part)
+/* More blocks than one have policies to choose from. */
+static bool is_joint(const struct hb_segment *s)
 {
-    for (; at < p->op_count; at++) {
-        uint32_t owner = w ? w->o.op_owner[at] : HB_ENDS;
-        if (p->ops[at].kind != HB_OP_MARK && (owner == HB_ENDS || is_part[owner]))
+    return s->items[0].block != s->items[s->item_count - 1].block;
+}
+
+/* What of two programs is compared: of one block's policies, which come in turn as ever, the loss
+ * and the backward pass. */
+struct form {
+    const struct hb_building *w;
+    const struct hb_program *p;
+    bool *is_part; /* by group; null: a program without groups */
+};
+
+/* The next op that does something, of the ends or of a group that is among the parts. */
+static uint32_t next_op(const struct form *f, uint32_t at)
+{
+    bool all = is_joint(f->w->s);
+    for (; at < f->p->op_count; at++) {
+        const struct hb_op *op = &f->p->ops[at];
+        uint32_t owner = f->is_part ? f->w->o.op_owner[at] : HB_ENDS;
+        bool looked = all || op->phase == HB_PHASE_LOSS || op->phase == HB_PHASE_BACKWARD;
+        if (op->kind != HB_OP_MARK && looked && (owner == HB_ENDS || f->is_part[owner]))
             return at;
     }
     return at;
@@ -66,16 +81,16 @@ static bool has_form(const struct hb_building *w, const struct hb_part *parts, u
     bool *is_part = hb_arena_alloc(w->arena, w->pair.group_count, sizeof *is_part);
     for (uint32_t i = 0; i < count; i++)
         is_part[parts[i].item] = true;
-    uint32_t at = next_op(NULL, p, 0, NULL);
-    for (uint32_t i = next_op(w, &w->a, 0, is_part); i < w->a.op_count;
-         i = next_op(w, &w->a, i + 1, is_part)) {
+    struct form sample = {w, &w->a, is_part}, own = {w, p, NULL};
+    uint32_t at = next_op(&own, 0);
+    for (uint32_t i = next_op(&sample, 0); i < w->a.op_count; i = next_op(&sample, i + 1)) {
         const struct hb_op *op = &w->a.ops[i];
         bool ends = w->o.op_owner[i] == HB_ENDS;
         bool same = at < p->op_count && is_same_op(&p->ops[at], op) &&
                     (!ends || hb_str_same(p->ops[at].name, op->name));
         if (!same && !ends)
             return false;
-        at = same ? next_op(NULL, p, at + 1, NULL) : at;
+        at = same ? next_op(&own, at + 1) : at;
     }
     return at == p->op_count;
 }

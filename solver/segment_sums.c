@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/size.h"
 #include "solver/segment_build.h"
 
 /* --- the ends --- */
@@ -308,6 +309,14 @@ static void close_slot(struct hb_building *w, const struct hb_item *item, struct
     }
 }
 
+/* As the heap counts it. */
+static void take_table(const struct hb_building *w, int64_t *from, const int64_t *by_steps)
+{
+    for (size_t i = 1; i < hb_segment_row(w->s); i++)
+        from[i] -= hb_round_up(by_steps[(size_t)w->s->least_steps - 1 + i],
+                               w->heap_align[HB_BYTES_DEVICE]);
+}
+
 /* What a group's root may hold, in each slot and state. */
 static void lend_root(struct hb_building *w, struct slot_sums *slots, uint32_t root)
 {
@@ -316,8 +325,9 @@ static void lend_root(struct hb_building *w, struct slot_sums *slots, uint32_t r
         for (int k = 0; k < HB_PART_STATES && hb_building_lends(w, root, q); k++) {
             struct sum *to = &slots[q].sums[HB_BYTES_DEVICE][k];
             if (moves)
-                add_table(w->s, to->row, hb_building_moving_bytes(w, root), -1);
-            to->still -= moves ? w->heap_align[HB_BYTES_DEVICE] : hb_lend_bytes(&w->lends[root]);
+                take_table(w, to->row, hb_building_moving_bytes(w, root));
+            else
+                to->still -= hb_lend_bytes(&w->lends[root]);
         }
 }
 
