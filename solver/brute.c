@@ -242,12 +242,8 @@ static bool is_small(struct best *b, const struct hb_part *parts, uint32_t count
                      struct hb_price *price)
 {
     const struct hb_brute_limits *l = b->limits;
-    if (hb_segment_slot_bytes(b->s, parts, count, b->tight_slot) > l->budget_bytes)
-        return false;
-    hb_segment_price(b->s, parts, count, price);
-    if (price->live_bytes > l->budget_bytes)
-        b->tight_slot = price->peak_slot;
-    return price->live_bytes <= l->budget_bytes && price->host_bytes <= l->host_bytes &&
+    return hb_segment_fits(b->s, parts, count, l->budget_bytes, &b->tight_slot, price) &&
+           price->host_bytes <= l->host_bytes &&
            !(l->away_bytes && price->host_bytes > 0 && price->live_bytes > l->away_bytes);
 }
 
@@ -259,8 +255,10 @@ static bool visit_best(void *context, const struct hb_part *parts, uint32_t coun
     bool by_time = l->goal == HB_GOAL_TIME;
     if (c.place % LOOK_EACH == 0 && hb_stop_now(l->stop))
         return false;
-    if (by_time && (!may_enter(b, path_ns(b->s, parts, count), c.place) ||
-                    !may_enter(b, hb_segment_bound_ns(b->s, parts, count), c.place)))
+    if (by_time && !may_enter(b, path_ns(b->s, parts, count), c.place))
+        return true;
+    c.price.bound_ns = hb_segment_bound_ns(b->s, parts, count);
+    if (by_time && !may_enter(b, c.price.bound_ns, c.place))
         return true;
     if (!is_small(b, parts, count, &c.price))
         return true;

@@ -116,12 +116,13 @@ enum { HB_PARTS_MAX = 64 };
 /* parts in the model's order, at most HB_PARTS_MAX; blocks without items are left out. */
 void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
                       struct hb_price *out);
+/* The same but for the time, and the host where there is no room on the device; false: there is
+ * none in *slot, which is looked at first: that of the last that did not fit. */
+bool hb_segment_fits(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
+                     int64_t budget_bytes, uint32_t *slot, struct hb_price *out);
 /* Its bound alone, which costs less. */
 int64_t hb_segment_bound_ns(const struct hb_segment *s, const struct hb_part *parts,
                             uint32_t count);
-/* Device bytes in one slot: no more than the peak. */
-int64_t hb_segment_slot_bytes(const struct hb_segment *s, const struct hb_part *parts,
-                              uint32_t count, uint32_t slot);
 /* Of a floor's segment: what each configuration of the cell needs at least. */
 void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec, struct hb_price *out);
 /* All layers that a policy may keep, for the floor. */

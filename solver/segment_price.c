@@ -226,13 +226,6 @@ static int64_t bytes_of_parts(const struct hb_segment *s, const struct hb_part *
     return fixed_of_parts(s, parts, count, kind) + high;
 }
 
-int64_t hb_segment_slot_bytes(const struct hb_segment *s, const struct hb_part *parts,
-                              uint32_t count, uint32_t slot)
-{
-    return fixed_of_parts(s, parts, count, HB_BYTES_DEVICE) +
-           live_in_slot(s, parts, count, HB_BYTES_DEVICE, slot);
-}
-
 int64_t hb_segment_bound_ns(const struct hb_segment *s, const struct hb_part *parts, uint32_t count)
 {
     int64_t most = 0;
@@ -252,6 +245,27 @@ void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, u
     out->live_bytes = bytes_of_parts(s, parts, count, HB_BYTES_DEVICE, &out->peak_slot);
     out->host_bytes = s->has_host ? bytes_of_parts(s, parts, count, HB_BYTES_HOST, &host_slot) : 0;
     out->bound_ns = hb_segment_bound_ns(s, parts, count);
+}
+
+bool hb_segment_fits(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
+                     int64_t budget_bytes, uint32_t *slot, struct hb_price *out)
+{
+    int64_t fixed = fixed_of_parts(s, parts, count, HB_BYTES_DEVICE), high = 0;
+    uint32_t host_slot;
+    if (fixed + live_in_slot(s, parts, count, HB_BYTES_DEVICE, *slot) > budget_bytes)
+        return false;
+    out->peak_slot = 0;
+    for (uint32_t q = 0; q < s->slot_count && fixed + high <= budget_bytes; q++) {
+        int64_t live = live_in_slot(s, parts, count, HB_BYTES_DEVICE, q);
+        out->peak_slot = live > high ? q : out->peak_slot;
+        high = live > high ? live : high;
+    }
+    *slot = fixed + high > budget_bytes ? out->peak_slot : *slot;
+    if (fixed + high > budget_bytes)
+        return false;
+    out->live_bytes = fixed + high;
+    out->host_bytes = s->has_host ? bytes_of_parts(s, parts, count, HB_BYTES_HOST, &host_slot) : 0;
+    return true;
 }
 
 /* In the turns themselves a policy may need less than the floor's own, and when the
