@@ -181,20 +181,42 @@ uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
     return add_positions(lo, x);
 }
 
+/* Where another axis over the batch stands beside fsdp each device of XLA:TPU scatters its tokens'
+ * rows into the whole table, whose sum over all devices lies in another place (4 layers of 5,120,
+ * 151,936 words, data 2 and 8 beside fsdp 128 and 32 of v5e, v5p and v6e: two bf16[151936,5120],
+ * one turned; 4,096 wide, data 8 and 32 beside fsdp 8: not turned; with tensor 2 beside, or data 1:
+ * neither). */
+static bool is_table_whole(const struct hb_lower *lo)
+{
+    return is_looked_up(lo) && hb_head_split(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+           lo->local.batch_ways > hb_fsdp_ways(lo, false);
+}
+
 void hb_ends_zero_table(struct hb_lower *lo, struct hb_ends *ends)
 {
     const struct hb_leaf *l = &lo->leaves[lo->embed];
-    ends->table_grad = hb_temp(lo, "embedding, zeros for its gradient", HB_CAT_GRADIENTS,
-                               hb_leaf_layer_shape(l, lo->compute, hb_order_table_whole(lo)));
+    ends->table_grad = hb_temp(
+        lo, "embedding, zeros for its gradient", HB_CAT_GRADIENTS,
+        hb_leaf_layer_shape(l, lo->compute, hb_order_table_whole(lo) || is_table_whole(lo)));
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, "zero gradient of the embedding", HB_NONE,
                    ends->table_grad);
+}
+
+static void sum_table(struct hb_lower *lo, uint32_t whole)
+{
+    struct hb_leaf *l = &lo->leaves[lo->embed];
+    l->grad = hb_temp(lo, "embedding, gradient summed", HB_CAT_GRADIENTS,
+                      hb_leaf_layer_shape(l, lo->compute, true));
+    hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the embedding", whole,
+                       l->grad);
 }
 
 static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
 {
     struct hb_leaf *l = &lo->leaves[lo->embed];
+    bool whole = is_table_whole(lo);
     uint32_t rows = grad;
-    if (hb_head_split(lo)) {
+    if (hb_head_split(lo) && !whole) {
         rows = own_columns(lo, "gradient of embedding rows, exchanged");
         exchange_rows(lo, grad, rows);
     }
@@ -209,6 +231,8 @@ static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t gr
     hb_emit_write(&e, into);
     hb_emit(lo, &e);
     l->grad = into;
+    if (whole)
+        sum_table(lo, into);
 }
 
 /* XLA:TPU scatters the table's gradient before it makes a head's that waits (ring/dl,f64,b2,v128k,
