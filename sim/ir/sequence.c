@@ -160,7 +160,9 @@ static bool keeps_inputs(const struct hb_lower *lo)
  * gathers of three weights of the MLP that post-order has not yet (70B,f64 with adafactor, 4
  * sequences of 4096 tokens, 32000 words: list, depth, post 49453 44856 43524; 16 layers of 8B, f64,
  * 8192 tokens, 32000 words, that keep attn_ctx: 6884 6423 6423 on v5p and v6e; v5p f128, dots:
- * 11397 11090 11090). Without the stack that all have. */
+ * 11397 11090 11090). There a layer's own gate and up stand, too, of several sequences one of them
+ * (above both stacks, depth-first, 32 layers of 4,096, f64 of v5p: of one of 8,192, 16,384, 32,768
+ * tokens 1141, 1602, 2621, of two of 16,384 1631). Without the stack that all have. */
 struct floors {
     int64_t list, depth, post;
 };
@@ -169,23 +171,31 @@ static struct floors find_floors(const struct hb_lower *lo)
 {
     int64_t d = lo->spec->model.d_model;
     struct hb_shape head = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true);
+    int64_t hidden = keeps_inputs(lo) ? lo->spec->model.blocks[0].mlp.d_ff : 0;
+    int64_t width = hb_add_sat(2 * d, lo->local.batch == 1 ? 2 * hidden : hidden);
     struct floors f = {
-        .post = hb_add_sat(hb_sequence_kept_bytes(lo), hb_mul_sat(4 * d, lo->local.tokens))};
+        .post = hb_add_sat(hb_sequence_kept_bytes(lo), hb_mul_sat(2 * width, lo->local.tokens))};
     f.depth = hb_add_sat(f.post, keeps_inputs(lo) ? hb_mul_sat(3, mlp_weight_bytes(lo)) : 0);
     f.list = hb_add_sat(f.depth, hb_add_sat(lo->stacked_grad_bytes, hb_shape_plain_bytes(&head)));
     return f;
 }
 
-/* In v5e's post-order two of the MLP's tensors come and go in turn where a device has more tokens
- * than features (8 layers of 4,096 and 14,336, fsdp 64, 128,256 words, 8,192 tokens: 6421, of two
- * sequences 6432; 28 of 3,584 and 18,944, 152,064 words, two of 4,096: 8850, list 9160; with 4,096
- * tokens and 32,000 words 2005, 64,000 2512). */
-static int64_t hidden_in_turn(const struct hb_lower *lo)
+/* What a layer's backward pass holds between gathers: three of d_ff a token, five of the features,
+ * two of the queries and their row sums over lanes, three of the keys, beside all of its weights
+ * (post-order without stacks, zeros and what waits, MiB, of one sequence: 4,096 and 14,336 wide, a
+ * quarter of the heads for keys, 8,192 to 32,768 tokens 1679, 2865, 5346, here 1712, 3008, 5600;
+ * with 8,192 for 14,336 2354, here 2288; 11,008 and all heads 3112, here 2954; 5,120 and 13,824
+ * 3634, 3821). */
+static int64_t gathers_layer_bytes(const struct hb_lower *lo)
 {
-    const struct hb_model *m = &lo->spec->model;
-    bool turn =
-        lo->chip->gathers_beside && lo->local.tokens > m->d_model && hb_ways(lo, HB_AX_DATA) == 1;
-    return turn ? hb_mul_sat(4 * lo->local.tokens, m->blocks[0].mlp.d_ff) : 0;
+    const struct hb_block *b = &lo->spec->model.blocks[0];
+    const struct hb_attention *a = &b->attention;
+    int64_t d = lo->spec->model.d_model, tokens = lo->local.tokens, ff = hb_mul_sat(3, b->mlp.d_ff);
+    int64_t q = hb_mul_sat(a->heads, a->head_dim), k = hb_mul_sat(a->kv_heads, a->head_dim);
+    int64_t width = hb_add_sat(ff, hb_add_sat(5 * d, hb_add_sat(2 * q, 3 * k)));
+    width = hb_add_sat(width, hb_mul_sat(2 * HB_TPU_LANES, a->heads));
+    int64_t weights = hb_mul_sat(d, hb_add_sat(ff, hb_add_sat(2 * q, 2 * k)));
+    return hb_mul_sat(2, hb_add_sat(hb_mul_sat(tokens, width), weights));
 }
 
 /* Gathers. The list makes the head's whole gradient, f32, at once where it frees more: the logits
@@ -194,9 +204,9 @@ static int64_t hidden_in_turn(const struct hb_lower *lo)
  * 8B64/batch=128 8956 10471 8648; 8B,f64,b4 15201 16655 16215, b8 27704 29035 31349; 8B-L16,f64
  * with one sequence 4942 4737 4276, three 10195 11895 10553; f64,b2,v32k,L16 3117 3291 4274, v256k
  * 13572 17299 12332; v6e16x16,f256,b512 8424 10257 8086; gate/v6e,f8,s1024 1336 1183 1398,
- * f16,s512 879 1186 920; f33,d4.2k 1388 1839 1951. On v5e depth-first has a weight of the MLP less
- * (8 layers of 4,096, fsdp 64, 4,096 tokens, 64,000 words: 2512 2410 2512; 32,000 words 1514 1862
- * 2005). */
+ * f16,s512 879 1186 920; f33,d4.2k 1388 1839 1951; v5e, 8 layers of 4,096, fsdp 64, 4,096 tokens,
+ * 64,000 words 2512 2410 2512, 32,000 words 1514 1862 2005. Weights in the compute dtype have no
+ * update for depth-first to end a product in. */
 struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
@@ -206,7 +216,7 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     int64_t resid = hb_mul_sat(2 * lo->spec->model.d_model, lo->local.tokens);
     int64_t kept = hb_sequence_kept_bytes(lo);
     int64_t stacks = hb_add_sat(lo->stacked_grad_bytes, kept);
-    int64_t back = hb_add_sat(stacks, hb_sequence_layer_bytes(lo));
+    int64_t back = hb_add_sat(stacks, gathers_layer_bytes(lo));
     int64_t held = hb_add_sat(logits, hb_mul_sat(2, resid));
     bool early = whole <= hb_add_sat(logits, resid);
     int64_t loss = hb_add_sat(hb_add_sat(stacks, whole), hb_add_sat(held, resid));
@@ -215,11 +225,11 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     bool late = !early && lo->local.batch == 1;
     int64_t depth = hb_add_sat(hb_add_sat(kept, whole), held);
     depth = hb_add_sat(depth, waits ? 0 : hb_mul_sat(2, head));
-    int64_t own = back - (lo->chip->gathers_beside ? mlp_weight_bytes(lo) : 0);
-    depth = hb_larger(depth, waits ? hb_add_sat(own, whole) : own);
+    depth = hb_larger(depth, waits ? hb_add_sat(back, whole) : back);
     depth = hb_add_sat(depth, lo->spec->batch.accumulate > 1 ? whole : 0);
     int64_t post = hb_add_sat(hb_add_sat(lo->stacked_grad_bytes, whole), held);
-    post = hb_larger(post, hb_add_sat(back - hidden_in_turn(lo), held));
+    post = hb_larger(post, hb_add_sat(back, held));
+    depth = is_depth_post(lo) ? hb_larger(depth, post) : depth;
     struct floors f = find_floors(lo); /* beside the stack that these have */
     list = hb_larger(list, hb_add_sat(f.list, kept));
     depth = hb_larger(depth, hb_add_sat(f.depth, kept));
