@@ -76,16 +76,6 @@ static void sum_first_made(struct hb_body *b)
     b->summed[k] = true;
 }
 
-/* Gathered experts' gradients are summed when those that are made together are there (olmoe, f256:
- * down's sum behind the outputs that are made again, at 257; gate's and up's, made at 261 and 263,
- * at 264 and 267). */
-static void sum_at_once(struct hb_body *b)
-{
-    for (uint32_t i = 0; i < b->y->step_count; i++)
-        if (b->y->steps[i].kind == HB_STEP_PRODUCT && hb_body_sums_at_once(b, &b->y->steps[i]))
-            reduce_grad(b, b->y->steps[i].leaf - b->y->first_leaf);
-}
-
 static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     struct hb_lower *lo = b->lo;
@@ -131,7 +121,6 @@ static void first_weights(struct hb_body *b, const struct hb_step_op *s)
             continue;
         back_weight(b, k, grad_out(b, k));
     }
-    sum_at_once(b);
     sum_first_made(b);
 }
 
@@ -290,10 +279,8 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     b->grad[s->in[0]] = out;
     if (s->grad_sum_parts)
         hb_body_sum(b, s->axis, HB_OP_ALL_REDUCE, out);
-    if (when == HB_WHEN_AFTER) {
+    if (when == HB_WHEN_AFTER)
         back_weight(b, s, g);
-        sum_at_once(b);
-    }
     if (when == HB_WHEN_LATE) {
         hb_body_bring(b, s->in[0]); /* it waits as it is now */
         b->grad[s->out[0]] = g;
@@ -563,8 +550,6 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
         hb_body_scratch(b, &e, s->back_scratch + held, s->back_scratch_count - held);
     hb_emit(b->lo, &e);
     bring_put_off(b, inlined);
-    if (inlined)
-        sum_at_once(b);
     if (s->makes_off)
         back_put_off(b, s, true);
     for (int i = 0; i < s->in_count; i++)

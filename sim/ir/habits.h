@@ -60,12 +60,10 @@ struct hb_chip {
     /* A sparse core puts the rows of a table's gradient in order, of less than 16 KiB each: those
      * of more than 8 KiB from so many on, of more than 4 KiB, too; INT64_MAX: never. */
     int64_t sorted_long, sorted_short;
-    int64_t fetched_bytes;   /* operands up to so many are fetched into the vector memory */
     bool gathers_padded;     /* of 64 ways and more */
     bool gathers_beside;     /* each weight's beside the other's product */
     bool ring_grads_at_once; /* weight gradients in rings do not wait for the layers */
     bool ring_room_early;    /* room for what rings collect is there before the loss */
-    bool tied_grad_turned;   /* a tied head's narrow gradient is laid out a second time at once */
     bool chunk_grad_by_head; /* a chunk's gradient is added beside the gathered head */
     bool slices_to_the_end;  /* what a loop's last trip slices stays beside turned stacks */
     /* The gradient of a dispatch's weights is turned for the router's (olmoe over 4, 8, 32, 256,

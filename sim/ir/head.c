@@ -139,19 +139,9 @@ enum { TOKENS_A_WORD = 4 };
  * layers, where no update does: all updates wait for a clipped gradient's norm, and an accumulation
  * loop has none (13B over 8, 16 and 32, 32,768 tokens and 32,000 words; 16,384 words and 20,480
  * tokens, not 16,384; not on v5e, over 4, beside tensor parallelism). Without either it waits where
- * moments and weights are f32 and rows many (7B over 8, 36,864 and 131,072 rows; 13B 65,536, not
- * 32,768 with 16 and 32 layers; not with bf16 moments, adafactor or master weights, whose updates
- * come in two parts that need not wait for each other: 13B, 3 to 32 layers). */
+ * rows are many (7B over 8, 36,864 and 131,072 rows; 13B 65,536, not 32,768 with 16 and 32 layers).
+ */
 enum { SORTED_MOST = 16 << 10, SORTED_LONG = 8 << 10, SORTED_LEAST = 4 << 10, SORTED_MANY = 32769 };
-
-static bool is_update_whole(const struct hb_spec *s)
-{
-    const struct hb_optim *o = &s->optimizer;
-    for (int i = 0; i < o->moment_count; i++)
-        if (o->moments[i] != HB_DT_F32)
-            return false;
-    return !s->precision.master && o->name != HB_OPT_ADAFACTOR;
-}
 
 static bool hides_rows(const struct hb_lower *lo)
 {
@@ -162,7 +152,7 @@ static bool hides_rows(const struct hb_lower *lo)
     if (row <= SORTED_LEAST || row >= SORTED_MOST || tokens < from || tokens <= lo->local.vocab ||
         s->lookup != HB_LOOKUP_GATHER)
         return false;
-    return hb_updates_wait(lo) || (tokens >= SORTED_MANY && is_update_whole(s));
+    return hb_updates_wait(lo) || tokens >= SORTED_MANY;
 }
 
 /* Between rings logits wait where a device has one sequence, whose logits lie as a matrix (ring/f8,
@@ -190,18 +180,6 @@ static bool is_update_slow(const struct hb_lower *lo)
            hb_ways(lo, HB_AX_TENSOR) > 1 && o->name == HB_OPT_ADAFACTOR;
 }
 
-static bool is_several(const struct hb_lower *lo)
-{
-    return lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
-}
-
-/* A tied head follows rules of its own. */
-static bool is_tied_apart(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    return s->model.tied_embeddings;
-}
-
 /* Tied heads that do not wait. Where devices share the batch the gradient is made with the loss,
  * whatever orders it; only its sum with the lookup's follows the layers (granite-8b, v5e, fsdp 64
  * and tensor 4, and fsdp 256; qwen3-4b, fsdp 4, and fsdp 2 and tensor 4 with accumulate=4;
@@ -216,7 +194,7 @@ static bool is_tied_early(const struct hb_lower *lo)
         return false;
     bool naive = s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE;
     bool split = lo->local.batch_ways > 1;
-    return split || (naive && is_several(lo));
+    return split || naive;
 }
 
 /* By sizes: see above. */
@@ -310,15 +288,13 @@ static bool waits_by_weights(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     if (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_short_ring(lo))
         return is_short_ring_late(lo);
-    if ((s->batch.accumulate > 1 && is_several(lo)) || is_tied_apart(lo))
+    if (s->batch.accumulate > 1 || s->model.tied_embeddings)
         return !is_ring_early(lo) && !is_microbatch_early(lo);
     /* Where all states come first, the head's product hides those that go back (1B over fsdp 2,
      * data 8, and sequence 2 and fsdp 4 on v6e: f32[2,4096,128256] to the end; not with clip, which
      * waits for its gradient, nor over tensor 8 with attn=naive). */
     bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1 && hb_fsdp_ways(lo, false) == 1;
     if (hb_copies_queued(lo) && !hb_alone(lo) && !tensor && hb_copies_first(lo))
-        return false;
-    if (hb_alone(lo) && is_microbatch_early(lo))
         return false;
     if (hb_alone(lo) && hb_copies_queued(lo) && s->optimizer.moment_count > 0)
         return true;

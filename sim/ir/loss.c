@@ -261,20 +261,6 @@ static uint32_t waiting_logits(const struct hb_lower *lo, const struct hb_loss_p
     return has_narrow_dlogits(lo) && !narrow ? c->logits : c->dlogits;
 }
 
-/* The gradient of a tied table has the words for rows: its product reads the narrow gradient of one
- * sequence in another layout, which is beside the gathered head where it is no ring on v5p
- * (gemma2b,v5e4x4,f16: f32[4096,256128] and two bf16 of it, untied one; dslite,f64,ragged,bf16dot:
- * two bf16[4096,102400]), in the place of logits before a cast (gemma2b,v5e4x4,f16
- * with logits_dot=bf16: two; with two sequences one beside the f32 logits, and over fsdp 8 and
- * tensor 2 one). */
-static bool has_turned_dlogits(const struct hb_lower *lo, const struct hb_loss_pass *c)
-{
-    return lo->spec->model.tied_embeddings && has_narrow_dlogits(lo) && hb_head_split(lo) &&
-           !lo->maxtext && lo->local.batch == 1 && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           c->before == HB_NONE &&
-           (lo->gather_form == HB_GATHER_PADDED || lo->chip->tied_grad_turned);
-}
-
 /* XLA:GPU reads a chunk's logits in several passes, so that they live longer than their gradient
  * and are placed before it (1B/loss=chunk,loss_chunks=8 on ROCm: f32[1024,128256] from 224 to 231,
  * the gradient to 237; gemma2b,f8,chunk8 with gathered labels: 215 to 222, to 228). */
@@ -315,9 +301,6 @@ void hb_loss_make_dlogits(struct hb_lower *lo, struct hb_loss_pass *c)
     if (c->dlogits == c->logits)
         c->dlogits = hb_temp_in_place(lo, "gradient of the logits", HB_CAT_LOGITS, c->logits);
     hb_emit_write(&e, c->dlogits);
-    if (has_turned_dlogits(lo, c))
-        hb_emit_write(&e, hb_temp(lo, "gradient of the logits, turned", HB_CAT_LOGITS,
-                                  logit_shape(lo, c->seq, lo->compute)));
     hb_emit(lo, &e);
     if (!two)
         return;
@@ -397,22 +380,12 @@ static uint32_t parts_on_their_way(struct hb_lower *lo, const struct hb_leaf *l)
     return hb_temp(lo, "head, parts of its gradient on their way", HB_CAT_COMMUNICATION, s);
 }
 
-/* Logits that fit are fetched into v6e's vector memory before a product that comes last of all
- * (gate/v6e,f16,s512, f32[512,32000], and with 40960 words, 80 MiB, not 49152). */
-static bool is_fetched(const struct hb_lower *lo, uint32_t logits)
-{
-    return lo->p->bufs[logits].bytes <= lo->chip->fetched_bytes;
-}
-
 /* The head's gradient: at once, or its operands wait until the layers are done. */
 static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlogits)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_emit e = hb_loss_head_product(lo, seq, "gradient of the head");
-    bool near = lo->head_last && is_fetched(lo, dlogits);
-    if (near)
-        hb_emit_mark(lo, "fetch the logits", dlogits, HB_NONE);
-    hb_emit_read(&e, near ? HB_NONE : dlogits);
+    hb_emit_read(&e, dlogits);
     hb_emit_read(&e, x);
     if (l->grad_fused) {
         hb_emit_read(&e, l->arg);
@@ -541,15 +514,6 @@ static bool is_started_first(const struct hb_lower *lo)
     return hb_head_sum_waits(lo) || hb_head_sum_beside(lo);
 }
 
-/* The labels' own logits are taken beside the head's gradient and the start of its sum (v6e, 8
- * layers of 4,096, fsdp 64, 32,000 words, a sequence of 4,096 or 8,192 tokens in an accumulation
- * loop or not: logits to 280 of 1000, its sum from 279 on; of two sequences the logits to 321, its
- * sum from 326 on). */
-static bool is_label_beside(const struct hb_lower *lo)
-{
-    return is_norm_gathered(lo) && lo->local.batch == 1 && !lo->maxtext;
-}
-
 /* The head's gradient after that of its input: now, or what of it waits for the layers. */
 static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct hb_loss_pass *c)
 {
@@ -570,8 +534,6 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
     } else {
         head_grad(lo, c->seq, c->x, c->dlogits);
         ends->head_done = true;
-        if (is_label_beside(lo))
-            hb_emit_mark(lo, "the labels' logits", c->logits, HB_NONE);
         ends->pending_logits = hb_head_label_waits(lo) ? c->logits : HB_NONE;
     }
 }

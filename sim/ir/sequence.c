@@ -272,48 +272,14 @@ bool hb_sequence_post_tensor(const struct hb_lower *lo)
     return keeps_inputs(lo) && find_floors(lo).post > hb_add_sat(hb_add_sat(back, logits), three);
 }
 
-/* As the list has both stacks of what is kept at the layers' loop (list, depth, post: bwd/base 1063
- * 1176 1176, mlp_act 1381 1442 1432; dots 3111 2845 2845, offload:q,k,v with attn_ctx 1964 1903
- * 1811). */
-bool hb_sequence_stacks_exceed(const struct hb_lower *lo)
-{
-    return lo->habits->rings && !lo->maxtext && hb_alone(lo) && lo->spec->batch.accumulate == 1 &&
-           lo->spec->stack.form == HB_FORM_SCAN &&
-           hb_sequence_kept_bytes(lo) > hb_sequence_layer_bytes(lo);
-}
-
-/* Stages alone: the list has both stacks and five of an iteration's inputs and outputs beside the
- * gradients of all iterations and of one; depth-first one stack, two of those, the last norm's
- * result, an iteration's gradients twice, casts and a layer's work (list, depth, post: PPc with
- * n_micro=16 and 2048 tokens a microbatch 4354 4508 4508, 2560 4590 4785 4785, 3072 4948 5061 5061,
- * 4096 5942 5604 5809; eight of 8192 6555 5992 6432, 32 of 4096 9269 7395 9136). */
-static bool are_stages_deep(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    int64_t stages = hb_ways(lo, HB_AX_PIPELINE), micro = s->pipeline.microbatches;
-    if (!lo->habits->rings)
-        return false;
-    const struct hb_block *b = &s->model.blocks[0];
-    int64_t tokens = hb_div_up(lo->local.tokens, micro), d = s->model.d_model;
-    int64_t layers = lo->input_bytes / hb_mul_sat(2 * d, lo->local.tokens) / stages;
-    int64_t runs = hb_mul_sat(layers, hb_add_sat(micro, stages - 1));
-    int64_t stack = hb_mul_sat(2 * hb_order_kept_width(lo, b), hb_mul_sat(tokens, runs));
-    int64_t grads = lo->stacked_grad_bytes;
-    int64_t work = hb_mul_sat(2 * tokens, hb_add_sat(b->mlp.d_ff, hb_mul_sat(3, d)));
-    int64_t depth = hb_add_sat(hb_add_sat(grads, grads / 2), work);
-    depth = hb_add_sat(depth, hb_mul_sat(2 * d, lo->local.tokens));
-    return hb_add_sat(stack, hb_mul_sat(2, stack / 3)) > depth;
-}
-
-/* Sharded, nothing waits for the loss itself: its loop comes last, and reads this again
+/* Nothing waits for the loss itself but on one device: its loop comes last, and reads this again
  * (70B,f128: bf16[2,4096,8192] to the end; nor between stages beside data alone, PPc/dp=2: no
- * bf16[8,2048,2048] in the backward pass; with tp=2 one). On one TPU it does depth-first
- * (bwd/remat=dots: bf16[8,2048,1024] and the head's cast from 214 and 217 to 673 of 700). */
+ * bf16[8,2048,2048] in the backward pass; with tp=2 one). */
 bool hb_sequence_loss_last(const struct hb_lower *lo)
 {
     bool stages = hb_ways(lo, HB_AX_PIPELINE) > 1;
     bool alone = lo->local.batch_ways == 1 && hb_ways(lo, HB_AX_TENSOR) == 1;
     if (!alone)
         return !stages || hb_fsdp_ways(lo, false) > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
-    return stages ? are_stages_deep(lo) : hb_sequence_stacks_exceed(lo);
+    return stages;
 }

@@ -38,8 +38,6 @@ struct hb_sequence_gathers hb_sequence_gathers_taken(const struct hb_lower *lo);
 bool hb_sequence_gathers_at_once(const struct hb_lower *lo);
 /* The same beside tensor parallelism: whether post-order is least, so that the logits wait. */
 bool hb_sequence_post_tensor(const struct hb_lower *lo);
-/* One TPU: whether what the layers keep exceeds their backward pass, so that it is depth-first. */
-bool hb_sequence_stacks_exceed(const struct hb_lower *lo);
 /* Whether the loop over a loss's chunks that adds the loss up comes last of all: depth-first, on
  * one TPU or in stages alone, and wherever the batch is split. */
 bool hb_sequence_loss_last(const struct hb_lower *lo);

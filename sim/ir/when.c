@@ -5,23 +5,7 @@
 #include <limits.h>
 
 #include "base/size.h"
-#include "sim/ir/sequence.h"
 #include "sim/ir/weight.h"
-
-/* Where the kernel's results are kept the attention's backward pass can follow at once, and on one
- * device the gradients of gate's and up's weights come after it, at the layer's end
- * (bwd/remat=offload:q,k,v+save:attn_ctx, bwd/remat=names:q,k,v,attn_ctx,mlp_gate,mlp_up); so they
- * do depth-first (bwd/remat=dots: two bf16[8,2048,2816] from 365 to 521 and 529, attention at 403).
- */
-static bool keeps_attention(const struct hb_body *b)
-{
-    if (!b->lo->habits->rings || b->own_stacks)
-        return false;
-    for (uint32_t i = 0; i < b->y->step_count; i++)
-        if (b->y->steps[i].op == HB_OP_ATTENTION)
-            return b->saved->keep[b->y->steps[i].out[0]] != HB_KEEP_NO;
-    return false;
-}
 
 enum { EARLY_TOKENS = 4096 };
 
@@ -65,12 +49,11 @@ static bool is_summed_apart(const struct hb_body *b, const struct hb_leaf *l)
 }
 
 /* Whether it waits for the layer's end whatever follows. */
-static bool is_put_by(const struct hb_body *b, const struct hb_step_op *s, const struct hb_leaf *l)
+static bool is_put_by(const struct hb_body *b, const struct hb_leaf *l)
 {
     const struct hb_lower *lo = b->lo;
     enum hb_weight_mode mode = hb_weight_mode(lo, l);
     bool local = mode == HB_WEIGHT_LOCAL, mlp = l->held && l->rank == 2;
-    bool second = mlp && b->y->values[s->in[0]].fused;
     /* MaxText's rings: the MLP's come last of all, its activations wait through the attention's
      * backward pass (llama3-8b, qwen3-8b, llama2-13b: dkv, dq, then the rings of wq, wk, wv, wo,
      * w_down, gate and up, from 8192 tokens on; some earlier with 4096 and 2048). */
@@ -81,8 +64,7 @@ static bool is_put_by(const struct hb_body *b, const struct hb_step_op *s, const
     bool stage =
         lo->habits->gathers_timed && b->own_stacks && b->own_weights && l->rank == HB_LEAF_RANK;
     return (b->defer && !is_summed_apart(b, l)) || ring || split || stage ||
-           (local && mlp && keeps_hidden(b)) ||
-           (local && second && (keeps_attention(b) || hb_sequence_stacks_exceed(lo)));
+           (local && mlp && keeps_hidden(b));
 }
 
 /* XLA:TPU's list puts off what adds most. Gathered experts of the einsum: a weight's gradient comes
@@ -103,12 +85,6 @@ static enum hb_when place_experts(const struct hb_body *b, const struct hb_step_
     if (!s->grad_by_size || made > both)
         return HB_WHEN_LATE;
     return made < rows ? HB_WHEN_FIRST : HB_WHEN_AFTER;
-}
-
-bool hb_body_sums_at_once(const struct hb_body *b, const struct hb_step_op *s)
-{
-    return is_gathered_experts(b, &b->lo->leaves[s->leaf]) &&
-           b->lo->gather_form != HB_GATHER_BESIDE && place_experts(b, s) != HB_WHEN_LATE;
 }
 
 /* MaxText's attention output is kept or fetched, what leads to it made again behind the MLP. */
@@ -139,7 +115,7 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_lower *lo = b->lo;
     const struct hb_leaf *l = &lo->leaves[s->leaf];
-    if (is_put_by(b, s, l))
+    if (is_put_by(b, l))
         return HB_WHEN_LATE;
     if (lo->gather_form == HB_GATHER_BESIDE && l->held && l->rank == 2)
         return HB_WHEN_FIRST;

@@ -11,8 +11,6 @@ enum hb_when {
 };
 
 enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s);
-/* Whether its sum over devices follows at once. */
-bool hb_body_sums_at_once(const struct hb_body *b, const struct hb_step_op *s);
 
 /* CUDA hides the exchanges of a residual that is split over tensor behind weight gradients, where
  * attention is a kernel: all come after the last gradient through a weight, and the parts of an

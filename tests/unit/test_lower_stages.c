@@ -55,16 +55,6 @@ static void stages_share_the_heads_gradient(void **state)
     assert_true(lives_at(&even, "block.w_up, cast once", "gradient of the head"));
 }
 
-/* PPc/batch=32,n_micro=16 against n_micro=16: depth-first the loss in chunks is added up last. */
-static void stages_alone_are_deep_with_large_stacks(void **state)
-{
-    (void)state;
-    const char *chunks = "loss.chunks=8", *norm = "last norm's result", *back = "shift gradients";
-    struct low list = STAGES(chunks, "batch.global=8"), depth = STAGES(chunks, "batch.global=32");
-    assert_false(lives_at(&list, norm, back));
-    assert_true(lives_at(&depth, norm, back));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -72,7 +62,6 @@ int main(void)
         TEST(more_devices_than_microbatches_gather),
         TEST(stages_send_the_head_late),
         TEST(stages_share_the_heads_gradient),
-        TEST(stages_alone_are_deep_with_large_stacks),
     };
     return cmocka_run_group_tests_name("lower_stages", tests, NULL, NULL);
 }

@@ -48,7 +48,6 @@ static void probabilities_find_no_place(void **state)
 #define RING    "mesh.fsdp=8", "batch.seq=8192"
 #define LOGITS  "logits"
 #define NARROW  "gradient of the logits"
-#define TURNED  "gradient of the logits, turned"
 #define RINGSUM "head, gradient of the ring's other direction"
 
 /* gemma2b,f8: the bf16 gradient waits, turned when it is read; with a bf16 moment the f32 logits as
@@ -64,26 +63,12 @@ static void the_sequence_of_a_tied_ring(void **state)
     assert_false(lives_at(&onehot, LOGITS, BACKWARD));
 }
 
-/* gemma2b,v6e,f8: nothing is turned, both wait; gemma2b,v5e,f8t2 and, with two sequences, v5e,f8:
- * no turned gradient beside the gathered head; in bf16 it takes the place of the logits before a
- * cast. */
-static void chips_turn_as_they_read(void **state)
-{
-    (void)state;
-    const char *v5e = "hardware.device=tpu-v5e";
-    struct low one = TIED(RING, v5e), tensor = TIED(RING, v5e, "mesh.tensor=2");
-    struct low two = TIED(RING, v5e, "batch.global=16"), dot = TIED(RING, v5e, "loss.dot=bf16");
-    assert_int_not_equal(find(&one, TURNED), HB_NONE);
-    assert_int_equal(find(&tensor, TURNED), HB_NONE);
-    assert_int_equal(find(&two, TURNED), HB_NONE);
-    assert_int_equal(find(&dot, TURNED), HB_NONE);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_narrow_gradient_is_made_at_once), TEST(few_tokens_leave_the_table_to_the_end),
-        TEST(the_sequence_of_a_tied_ring),       TEST(chips_turn_as_they_read),
+        TEST(a_narrow_gradient_is_made_at_once),
+        TEST(few_tokens_leave_the_table_to_the_end),
+        TEST(the_sequence_of_a_tied_ring),
         TEST(probabilities_find_no_place),
     };
     return cmocka_run_group_tests_name("lower_tied", tests, NULL, NULL);

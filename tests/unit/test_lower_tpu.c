@@ -220,14 +220,11 @@ static void choices_are_kept_with_all_else(void **state)
     assert_int_equal(find(&full, "places of the choices"), HB_NONE);
 }
 
-/* tinyS/tied,attn=naive,s512 against rnd/013; gate/v6e,f8,s1024 tied and not. */
-static void tied_logits_wait_beside_small_scores(void **state)
+/* gate/v6e,f8,s1024 tied and not. */
+static void tied_logits_do_not_wait(void **state)
 {
     (void)state;
-    const char *naive = ATTENTION "kernel=naive", *tied = "model.tied_embeddings=true";
-    const char *backward = "gradient through block.w_down";
-    struct low small = DENSE(naive, tied, "batch.seq=512");
-    assert_true(lives_at(&small, "logits", backward));
+    const char *tied = "model.tied_embeddings=true", *backward = "gradient through block.w_down";
     const char *v6e = "hardware.device=tpu-v6e";
     struct low few = DENSE(v6e, "mesh.fsdp=8", "batch.seq=1024");
     assert_true(lives_at(&few, "logits", backward));
@@ -402,22 +399,6 @@ static void the_sequence_says_what_waits(void **state)
     assert_false(lives_at(&keeps, narrow, backward));
     struct low muon = DENSE("mesh.fsdp=8", seq, "optimizer.name=muon", "optimizer.moments=[f32]");
     assert_true(lives_at(&muon, "w_gate, momentum in another layout", "softmax cross-entropy"));
-}
-
-/* bwd/remat=dots against bwd/base; offload:q,k,v with attn_ctx: what one weight's gradient of the
- * MLP is made from waits. */
-static void stacks_beyond_a_layer_are_depth_first(void **state)
-{
-    (void)state;
-    const char *chunks = "loss.chunks=8", *backward = "gradient through block.wq";
-    struct low base = DENSE(chunks), dots = DENSE(chunks, "remat.policy=dots");
-    assert_false(lives_at(&base, "last norm's result", backward));
-    assert_true(lives_at(&dots, "last norm's result", backward));
-    assert_true(lives_at(&dots, "head, cast", backward));
-    const char *late = "gradient of block.w_up", *attention = "backward of flash attention";
-    assert_true(find_last_op(&dots, late) > find_op(&dots, attention));
-    assert_true(find_last_op(&base, late) < find_op(&base, attention));
-    assert_false(lives_at(&dots, "mlp activation, gradient", backward));
 }
 
 /* tinyS/batch=4 with heads apart, and with a master copy, against neither; head3d,clip. */
@@ -603,31 +584,6 @@ static void ragged_outputs_are_made_again_late(void **state)
     assert_true(router < find_op(&l, "gradient through block.e_up"));
 }
 
-/* bwd with 4 and 32 layers, with remat=offload:q,k,v and names:q,k,v,attn_ctx: a list puts off what
- * writes into a large stack, another sequence all. */
-static bool waits_behind_attention(const struct low *l)
-{
-    uint32_t last = 0;
-    for (uint32_t i = 0; i < l->p.op_count; i++)
-        if (hb_str_same(l->p.ops[i].name, "gradient of block.w_up"))
-            last = i;
-    return last > find_op(l, "backward of flash attention");
-}
-
-static void gradients_wait_behind_attention(void **state)
-{
-    (void)state;
-    const char *policy = "remat.policy=names";
-    const char *flash = "model.blocks[0].attention.kernel=flash";
-    struct low few = DENSE(flash), many = DENSE(flash, "model.blocks[0].repeat=32");
-    assert_false(waits_behind_attention(&few));
-    assert_true(waits_behind_attention(&many));
-    struct low one = DENSE(flash, policy, "remat.save=[q, k, v]");
-    struct low all = DENSE(flash, policy, "remat.save=[q, k, v, attn_ctx]");
-    assert_false(waits_behind_attention(&one));
-    assert_true(waits_behind_attention(&all));
-}
-
 /* head/3B,v5e,f64,chunk4,tied: a chunk's sum goes beside the other product;
  * head/8B,v5e,f8t2,words_whole: words that tensor parallelism leaves whole have no ring. */
 static void whole_heads_are_summed(void **state)
@@ -663,7 +619,7 @@ int main(void)
         TEST(a_product_is_made_inside_its_reader),
         TEST(layers_side_by_side_keep_in_place),
         TEST(choices_are_kept_with_all_else),
-        TEST(tied_logits_wait_beside_small_scores),
+        TEST(tied_logits_do_not_wait),
         TEST(slow_updates_keep_logits),
         TEST(the_larger_states_are_met_first),
         TEST(between_gathers_the_least_is_taken),
@@ -673,7 +629,6 @@ int main(void)
         TEST(shards_along_the_lanes_are_padded),
         TEST(rings_of_one_sequence_wait),
         TEST(the_sequence_says_what_waits),
-        TEST(stacks_beyond_a_layer_are_depth_first),
         TEST(logits_wait_in_post_order),
         TEST(the_last_layer_follows_the_head),
         TEST(chunks_in_post_order_keep_the_head),
@@ -685,7 +640,6 @@ int main(void)
         TEST(a_full_heap_is_packed_by_size),
         TEST(ragged_products_read_the_stacks),
         TEST(ragged_outputs_are_made_again_late),
-        TEST(gradients_wait_behind_attention),
     };
     return cmocka_run_group_tests_name("lower_tpu", tests, NULL, NULL);
 }
