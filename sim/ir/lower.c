@@ -235,9 +235,6 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     hb_optim_fetch_before_loss(lo);
     uint32_t g = hb_loss_pass(lo, &ends, x);
     lo->phase = HB_PHASE_BACKWARD;
-    if (hb_order_tied_first(lo) && lo->spec->lookup == HB_LOOKUP_GATHER &&
-        ends.table_grad == HB_NONE)
-        hb_ends_zero_table(lo, &ends);
     hb_weight_transpose_stacks(lo);
     if (lo->spec->batch.accumulate == 1) {
         hb_optim_fetch(lo);

@@ -77,17 +77,6 @@ bool hb_order_head_beside(const struct hb_lower *lo)
     return hb_ways(lo, HB_AX_TENSOR) > 1 || hb_ways(lo, HB_AX_DATA) > 1;
 }
 
-/* ROCm: a tied head over tensor and fsdp does not wait, and zeros follow its gradient, the table's
- * at once (seq/1B,sp2t2f2,spres,tied, without sp_residual, too: f32[1024,64128] from 202 on,
- * bf16[1024,64128] from 203, f32[16,1024,4096] from 218 of 588; untied zeros from 108 on, the loss
- * at 275; qwen32,f16t4 with tied: no f32[2,4096,37984] in the layers). */
-bool hb_order_tied_first(const struct hb_lower *lo)
-{
-    return lo->habits->logits_copies == 2 && !lo->habits->zeros_hoisted &&
-           lo->spec->model.tied_embeddings && lo->spec->loss.chunks == 1 &&
-           hb_ways(lo, HB_AX_TENSOR) > 1 && hb_fsdp_ways(lo, false) > 1;
-}
-
 /* What a policy names, for a token, on the host or not, which a schedule is weighed without; a
  * kernel's result is kept as it lies, too. */
 static int64_t named_width(const struct hb_lower *lo, const struct hb_block *b)
@@ -245,7 +234,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
         return HB_ZEROS_LATE;
     if (first)
         return HB_ZEROS_FIRST;
-    if (hb_order_tied_first(lo) || is_sequence_over_shards(lo))
+    if (is_sequence_over_shards(lo))
         return HB_ZEROS_LATE;
     bool alike = hb_ways(lo, HB_AX_TENSOR) == 1 &&
                  hb_mul_sat(hb_ways(lo, HB_AX_DATA), hb_ways(lo, HB_AX_EXPERT)) > 1;
@@ -375,7 +364,7 @@ bool hb_order_head_waits(const struct hb_lower *lo)
     if (hb_order_dot_narrow(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
         (lo->habits->gathers_timed || !sharded || lo->spec->batch.accumulate > 1))
         return true;
-    if (!stage_head_waits(lo) || hides_sum(lo) || hb_order_tied_first(lo))
+    if (!stage_head_waits(lo) || hides_sum(lo))
         return false;
     if (lo->habits->gathers_timed || !sharded)
         return sharded || alone_head_waits(lo) || pipe_head_waits(lo);

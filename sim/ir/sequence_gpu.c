@@ -144,15 +144,6 @@ static int64_t forward_bytes(const struct hb_lower *lo)
     return hb_larger(hb_sequence_kept_bytes(lo), scores > 0 ? layer : 0);
 }
 
-/* In an accumulation loop, depth-first, the head's gradient comes before layers whose scores
- * without a kernel are larger than the logits (1B,f8,a4,offload with attn=naive, two and one
- * sequences a device: f32[2,4096,128256] from 237 to 248 of 642; 8B,f64,b4; of 1024 tokens to the
- * end, so with a block's scores and without a loop). */
-static bool is_head_before(const struct hb_lower *lo)
-{
-    return lo->spec->batch.accumulate > 1 && score_bytes(lo, 4, 0) > logit_bytes(lo);
-}
-
 static bool is_freeing(const struct hb_lower *lo)
 {
     return head_bytes(lo, lo->spec->loss.dot) <=
@@ -213,7 +204,7 @@ static int64_t list_bytes(const struct hb_lower *lo, const struct held *h)
 
 static int64_t depth_bytes(const struct hb_lower *lo, const struct held *h)
 {
-    int64_t depth = hb_add_sat(is_head_before(lo) ? 0 : h->waits, h->back);
+    int64_t depth = hb_add_sat(h->waits, h->back);
     /* Gradients of the layers wait with the head's for the norm of all (opt/8B,f4,bf16all,s1k). */
     if (lo->spec->optimizer.clip && lo->spec->batch.accumulate == 1)
         depth = hb_larger(depth, hb_add_sat(h->made, h->grads));
