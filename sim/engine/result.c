@@ -98,11 +98,35 @@ static double least_flops(const struct hb_spec *spec)
            (double)spec->batch.seq;
 }
 
+static double best_part(const struct hb_curve *c, double best)
+{
+    for (int i = 0; i < c->count; i++)
+        best = fmax(best, c->y[i]);
+    return best;
+}
+
+/* At which no product of this step runs faster: the peak of the fastest type that it multiplies in,
+ * or what a measured profile has above it. */
+static double fastest_rate(const struct hb_result *r)
+{
+    const struct hb_device *dev = r->device;
+    struct hb_cost cost;
+    hb_cost_init(&cost, &r->program, dev);
+    double peak = peak_rate(r), part = 1;
+    if (r->spec->precision.fp8 != HB_FP8_NONE)
+        peak = fmax(peak,
+                    fmax(hb_cost_peak_flops(&cost, HB_DT_F8), hb_cost_peak_flops(&cost, HB_DT_F4)));
+    for (int i = 0; i < HB_RATE_COUNT; i++)
+        part = best_part(&dev->matmul_curve[i], part);
+    part = best_part(&dev->attention_forward_curve, part);
+    part = best_part(&dev->attention_backward_curve, part);
+    part = best_part(&dev->sdpa_forward_curve, part);
+    return peak * best_part(&dev->sdpa_backward_curve, best_part(&dev->grouped_curve, part));
+}
+
 static bool check_time(struct hb_diag *diag, const struct hb_result *r)
 {
-    double fastest = 0;
-    for (int i = 0; i < HB_RATE_COUNT; i++)
-        fastest = r->device->peak_flops[i] > fastest ? r->device->peak_flops[i] : fastest;
+    double fastest = fastest_rate(r);
     if (r->timing.step_ns == INT64_MAX)
         return hb_error(diag, (struct hb_loc){0}, "a step of '%s' takes more than 2^63 ns",
                         r->program.name);
