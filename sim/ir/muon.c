@@ -85,7 +85,15 @@ static struct hb_shape square_of(const struct hb_leaf *l, struct hb_shape x, int
     return x;
 }
 
-enum { PRODUCTS = 6 };
+/* Of one pass over the elements of x: its products with its transpose, of that square with itself
+ * and with x. Where x is split, along whichever dimension, each device makes its part of them: the
+ * square is of the whole matrix. */
+static double pass_flops(const struct hb_leaf *l, struct hb_shape x)
+{
+    enum { PRODUCTS = 6 };
+    int64_t a = l->dim[l->rank - 2].size, b = l->dim[l->rank - 1].size;
+    return PRODUCTS * (double)hb_shape_elements(&x) * (double)(a < b ? a : b);
+}
 
 /* Newton-Schulz on the momentum. XLA:GPU's products take the gathered stack or its transpose, one
  * of the two at a time (70B,f64,muon,s2k on ROCm: 35840), CUDA's with the square beside (35840 +
@@ -110,7 +118,7 @@ void hb_muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct 
     if (mode == HB_WEIGHT_LOCAL && lo->habits->rings && x.dim[x.rank - 2] > x.dim[x.rank - 1])
         muon_turned(lo, l, e, x);
     e->kind = HB_OP_MATMUL;
-    e->flops = (double)HB_MUON_ALL * PRODUCTS * (double)hb_shape_elements(&x) * (double)small;
+    e->flops = HB_MUON_ALL * pass_flops(l, x);
 }
 
 static uint32_t gather_iterate(struct hb_lower *lo, const struct hb_leaf *l, uint32_t part,
@@ -172,7 +180,7 @@ static uint32_t gather_square(struct hb_lower *lo, struct hb_leaf *l)
     uint32_t zeros = zero_whole(lo, l, square);
     struct hb_emit e = {.name = hb_name(lo, "square of ", l->name),
                         .kind = HB_OP_MATMUL,
-                        .flops = PRODUCTS * (double)hb_shape_elements(&whole) * (double)small};
+                        .flops = pass_flops(l, whole) / (double)l->fsdp_ways};
     hb_emit_read(&e, l->iterate[0]);
     hb_emit_read(&e, zeros);
     l->iterate[1] =

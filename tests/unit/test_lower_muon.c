@@ -34,6 +34,31 @@ static void iterates_are_gathered(void **state)
     assert_int_equal(bytes_of(&padded, "w_up, share of the muon square"), 2LL * 4 * 16 * 1024);
 }
 
+static double flops_of(const struct low *l, const char *text_in_name)
+{
+    double flops = 0;
+    for (uint32_t i = 0; i < l->p.op_count; i++)
+        if (strstr(l->p.ops[i].name, text_in_name))
+            flops += l->p.ops[i].flops;
+    return flops;
+}
+
+/* Each device makes its share of the products, whichever dimension is split (4 layers of 2048 and
+ * 8192 on v5p:2x2x2, f8: bf16[4,256,2048] of bf16[4,256,8192] and bf16[4,2048,8192], fourteen
+ * times); a data axis repeats them. */
+static void products_are_shared(void **state)
+{
+    (void)state;
+    double whole = 5 * 6 * 4.0 * 1024 * 2816 * 1024;
+    struct low gathered = MUON(SAME), plain = MUON(V6E), rings = MUON("mesh={fsdp: 8}"),
+               data = MUON("mesh={data: 64}");
+    assert_true(flops_of(&gathered, "square of block.w_up") == whole / 64);
+    assert_true(flops_of(&plain, "square of block.w_up") == whole / 64);
+    assert_true(flops_of(&rings, "update block.w_up") == whole / 8);
+    assert_true(flops_of(&rings, "update block.w_down") == whole / 8);
+    assert_true(flops_of(&data, "update block.w_up") == whole);
+}
+
 /* The head's come first, the table's wait for the stacks; with as many keys as queries the stacks
  * come first; vectors last. Where the gathers are plain, as the leaves lie. */
 static void ends_are_iterated_around_the_stacks(void **state)
@@ -157,10 +182,15 @@ static void gathers_fill_the_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(iterates_are_gathered),     TEST(ends_are_iterated_around_the_stacks),
-        TEST(gradients_are_gone_before), TEST(states_are_copied_at_the_start),
-        TEST(gathers_fill_the_device),   TEST(logits_of_one_sequence_wait),
-        TEST(tall_matrices_are_copied),  TEST(leaves_go_together_beside_gathers),
+        TEST(products_are_shared),
+        TEST(iterates_are_gathered),
+        TEST(ends_are_iterated_around_the_stacks),
+        TEST(gradients_are_gone_before),
+        TEST(states_are_copied_at_the_start),
+        TEST(gathers_fill_the_device),
+        TEST(logits_of_one_sequence_wait),
+        TEST(tall_matrices_are_copied),
+        TEST(leaves_go_together_beside_gathers),
     };
     return cmocka_run_group_tests_name("lower_muon", tests, NULL, NULL);
 }
