@@ -86,6 +86,13 @@ static void code_is_refused(void **state)
              "import a name"),
         CASE("\x80\x04\x8c\x02os\x8c\x06system\x93.", "builds objects"),
         CASE("\x80\x02N)R.", "call a function"),
+        CASE("\x80\x02N\x4e\x85R.", "call a function"), /* none of the names, and an argument */
+        CASE("\x80\x02"
+             "ctorch.jit._pickle\nrestore_type_tag\n)R.",
+             "call a function"),
+        CASE("\x80\x02"
+             "ctorch.jit._pickle\nrestore_type_tag\nNR.",
+             "call a function"),
         CASE("\x80\x02N}b.", "builds objects"),
         CASE("\x80\x02N)\x81.", "builds objects"),
         CASE("\x80\x02", "ends within"),
