@@ -117,7 +117,7 @@ run "$work/fits" "$work/bad.yaml" "$data"
 ok 'errors are those of the command' same "$work/err" "$work/said"
 err_has "$work/bad.yaml:4:21: error: batch: unknown key 'sequ'"
 expect 2 "$work/fits" "$model" "$work"
-err_has "$model:3:17: error: model.preset: no card 'llama3-8b'"
+err_has "$model:3:17: error: model.preset: no model zoo in"
 out_is ''
 
 # --- the very bytes: $work/answer COMMAND DATA FILE [OPTION...]
