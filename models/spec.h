@@ -422,6 +422,7 @@ struct hb_spec {
     /* Of the planner's floors: a name keeps nothing that its readers would make. Not a key. */
     bool merged;
     enum hb_share share; /* not a key */
+    bool scheduled;      /* in the order of XLA's schedulers (sim/graph/link.h); not a key */
 };
 
 #endif

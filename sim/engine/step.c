@@ -4,6 +4,7 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "sim/eager/memory.h"
+#include "sim/graph/link.h"
 
 bool hb_step_check_total(struct hb_diag *diag, const struct hb_program *p)
 {
@@ -19,6 +20,8 @@ static bool run_rank(struct hb_arena *arena, struct hb_diag *diag, const struct 
 {
     if (!hb_step_lower(arena, diag, spec, rank, p) || !hb_step_check_total(diag, p))
         return false;
+    if (spec->scheduled)
+        hb_link_order(arena, spec, p);
     hb_run_memory(arena, p, m);
     return true;
 }

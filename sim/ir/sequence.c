@@ -32,7 +32,7 @@ bool hb_sequence_known(const struct hb_lower *lo)
            hb_fsdp_ways(lo, false) >= HB_SEQUENCE_LEAST_WAYS && hb_head_ring(lo) &&
            hb_ways(lo, HB_AX_TENSOR) == 1 && lo->local.batch == 1 && s->batch.accumulate == 1 &&
            s->loss.chunks == 1 && !s->model.tied_embeddings && !s->loss.onehot &&
-           s->stack.form != HB_FORM_LOOP && s->model.blocks[0].moe.experts == 0;
+           s->model.blocks[0].moe.experts == 0;
 }
 
 /* Widths of a layer's backward pass: eight of d_ff a token in bf16 with two whole weights of the
