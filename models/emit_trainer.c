@@ -45,12 +45,19 @@ static void emit_fsdp(struct hb_str *out, const struct hb_spec *s)
 {
     if (s->mesh[HB_AX_FSDP] == 1)
         return;
+    bool full = s->sharding.reshard_after_forward;
+    if (s->runtime.fsdp1) {
+        hb_str_addf(out,
+                    "fsdp: %s auto_wrap\nfsdp_config:\n  fsdp_version: 1\n"
+                    "  fsdp_sharding_strategy: %s\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n",
+                    full ? "full_shard" : "shard_grad_op", full ? "FULL_SHARD" : "SHARD_GRAD_OP");
+        return;
+    }
     hb_str_addf(out,
                 "fsdp: full_shard auto_wrap\nfsdp_config:\n  fsdp_version: 2\n"
                 "  reshard_after_forward: %s\n  cpu_offload: %s\n"
                 "  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n",
-                truth(s->sharding.reshard_after_forward),
-                truth(s->optimizer.offload == HB_PLACE_PINNED_HOST));
+                truth(full), truth(s->optimizer.offload == HB_PLACE_PINNED_HOST));
 }
 
 static const char *optimizer(const struct hb_optim *o)

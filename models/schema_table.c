@@ -567,6 +567,10 @@ static const struct hb_key runtime_keys[] = {
          "runtime's own (0.75 for xla-gpu, else 1)"),
     ENUM("wrap", SPEC(runtime.wrap_root), wraps, "split",
          "FSDP units: embedding, layers, norm with head; root: the ends in the root's own"),
+    BOOL("fsdp1", SPEC(runtime.fsdp1), "false",
+         "FullyShardedDataParallel (FSDP1) in place of fully_shard: a unit's parameters are one; "
+         "the "
+         "ends are the root's"),
     BOOL("grad_fusion", SPEC(runtime.grad_fusion), "true",
          "weight gradients are added straight into the buffer"),
 };

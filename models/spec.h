@@ -356,6 +356,7 @@ struct hb_runtime {
     int64_t max_split_bytes; /* 0: blocks of any size are split */
     int64_t reduce_bucket;   /* elements of ZeRO's buffer of gradients */
     double memory_fraction;  /* of the device that programs get; 0: the runtime's own */
+    bool fsdp1;              /* FullyShardedDataParallel, not fully_shard */
     bool wrap_root;          /* embedding, last norm and head are FSDP's root unit */
     bool grad_fusion;
 };

@@ -146,6 +146,7 @@ static bool check_plain(const struct hb_refusing *r, const struct hb_spec *s)
         {s->mesh[HB_AX_TENSOR] > 1, "mesh.tensor",
          "simulated with FSDP only; use mesh.fsdp above 1, or runtime.framework: megatron"},
         {s->runtime.wrap_root, "runtime.wrap", "root is FSDP's; use split"},
+        {s->runtime.fsdp1, "runtime.fsdp1", "is FSDP's; use mesh.fsdp above 1, or false"},
     };
     return HB_REFUSE(r, gaps);
 }
@@ -170,6 +171,23 @@ static bool check_fsdp(const struct hb_refusing *r, const struct hb_spec *s)
          "torchtitan's parameters are its masters; use none"},
         {s->loss.chunks > 1, "loss.chunks",
          "simulated on one device and DDP only yet; use chunks: 1, or kernel: linear"},
+    };
+    return HB_REFUSE(r, gaps);
+}
+
+static bool check_fsdp1(const struct hb_refusing *r, const struct hb_spec *s)
+{
+    const struct hb_refusal gaps[] = {
+        {s->mesh[HB_AX_DATA] > 1, "mesh.data", "not simulated with runtime.fsdp1 yet; use 1"},
+        {s->mesh[HB_AX_TENSOR] > 1, "mesh.tensor", "not simulated with runtime.fsdp1 yet; use 1"},
+        {s->mesh[HB_AX_SEQUENCE] > 1, "mesh.sequence",
+         "not simulated with runtime.fsdp1 yet; use 1"},
+        {has_experts(&s->model), "runtime.fsdp1", "not simulated with experts yet; use false"},
+        {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks", "is FSDP2's; use 0"},
+        {s->runtime.wrap_root, "runtime.wrap",
+         "FSDP1 has the ends in its root by itself; use split"},
+        {s->optimizer.params_offload != HB_PLACE_NONE, "optimizer.params_offload",
+         "not simulated with runtime.fsdp1 yet; use none"},
     };
     return HB_REFUSE(r, gaps);
 }
@@ -214,6 +232,13 @@ static bool check_titan_rest(const struct hb_refusing *r, const struct hb_spec *
         {!plain && s->sharding.grads_over_data, "sharding.grads_over_data",
          "ZeRO-2 is simulated without FSDP only; use mesh.fsdp 1, or false"},
         {s->remat.modules != 0, "remat.modules", "are Megatron's; use []"},
+        {s->precision.fp8_params, "precision.fp8_params", "is Megatron's; use false"},
+        {s->precision.fp8_gather && plain, "precision.fp8_gather",
+         "is FSDP's; use mesh.fsdp above 1, or false"},
+        {s->precision.fp8_gather && s->runtime.fsdp1, "precision.fp8_gather",
+         "is FSDP2's; use false"},
+        {s->precision.fp8_gather && s->precision.fp8 != HB_FP8_TENSORWISE, "precision.fp8_gather",
+         "is torchao's with fp8: tensorwise only; use false"},
         {s->mesh[HB_AX_SEQUENCE] > 1 && !s->sharding.states_over_sequence,
          "sharding.states_over_sequence",
          "torchtitan shards its states over the ranks of a sequence, too; use true"},
@@ -231,6 +256,7 @@ static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
     bool tune = s->runtime.framework == HB_FW_TORCHTUNE;
     bool ok = check_titan_rest(r, s, plain);
     ok &= plain ? check_plain(r, s) : check_fsdp(r, s);
+    ok &= !s->runtime.fsdp1 || check_fsdp1(r, s);
     ok &= check_titan_loss(r, &s->loss, s->mesh[HB_AX_TENSOR]);
     for (r->block = 0; r->block < s->model.block_count; r->block++) {
         const struct hb_block *b = &s->model.blocks[r->block];
@@ -294,6 +320,7 @@ static bool check_megatron_rest(const struct hb_refusing *r, const struct hb_spe
          "loss.kernel", "only eager, jit and fused are simulated with megatron yet"},
         {s->loss.held != HB_HELD_NONE, "loss.held", "is not megatron's; use none"},
         {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks", "is FSDP2's; use 0"},
+        {s->runtime.fsdp1, "runtime.fsdp1", "is not megatron's; use false"},
         {s->optimizer.offload != HB_PLACE_NONE, "optimizer.offload",
          "not simulated with megatron yet; use none"},
         {s->optimizer.params_offload != HB_PLACE_NONE, "optimizer.params_offload",

@@ -33,6 +33,7 @@ struct sharding {
     int64_t devices;
     int stage; /* ZeRO: 0 to 3 */
     bool host_states, host_params;
+    bool flat; /* FullyShardedDataParallel, FSDP's first version */
 };
 
 /* A number, where the file may say "auto". */
@@ -115,6 +116,16 @@ static void take_fsdp(struct hb_foreign *f, const struct hb_node *c, struct shar
     hb_put_bool(f, "sharding.reshard_after_forward", reshard);
     s->host_states = hb_take_bool(f, map, "fsdp_offload_params|offload_params|cpu_offload", false);
     s->host_params = s->host_states;
+    s->flat = hb_take_int(f, map, "fsdp_version|version", 1) == 1 && s->stage == 3;
+}
+
+static bool has_experts(const struct hb_foreign *f)
+{
+    const struct hb_node *blocks = hb_node_find(hb_node_find(f->out->root, "model"), "blocks");
+    for (const struct hb_node *b = blocks ? blocks->first : NULL; b; b = b->next)
+        if (hb_node_find(b, "moe"))
+            return true;
+    return false;
 }
 
 static void put_sharding(struct hb_foreign *f, const struct sharding *s)
@@ -126,6 +137,11 @@ static void put_sharding(struct hb_foreign *f, const struct sharding *s)
         hb_put_bool(f, "sharding.optimizer_over_data", true);
     if (s->stage == 2)
         hb_put_bool(f, "sharding.grads_over_data", true);
+    bool told = !s->host_states && !has_experts(f);
+    if (s->flat && told)
+        hb_put_bool(f, "runtime.fsdp1", true);
+    else if (s->flat)
+        hb_assume(f, "FSDP's first version: experts and offload are simulated as the second's");
     if (s->host_states)
         hb_put(f, "optimizer.offload", "pinned_host");
     if (s->host_params)

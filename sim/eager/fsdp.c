@@ -17,13 +17,30 @@ static int64_t unit_ranks(const struct hb_fsdp *f, const struct hb_unit *u)
     return u->weights[0].ranks ? u->weights[0].ranks : f->ranks;
 }
 
-/* Elements of a rank's part of the unit, padding included. */
-static int64_t part_count(const struct hb_fsdp *f, const struct hb_unit *u)
+/* Each parameter by itself, or all of them in one. */
+int64_t hb_fsdp_part(const struct hb_fsdp *f, const struct hb_unit *u)
 {
     int64_t sum = 0;
-    for (int i = 0; i < u->count; i++)
-        sum = hb_add_sat(
-            sum, hb_tape_size(f->t, hb_fsdp_rows(f, &u->weights[i]), u->weights[i].cols, 1));
+    for (int i = 0; i < u->count; i++) {
+        int64_t rows = f->flat ? u->weights[i].rows : hb_fsdp_rows(f, &u->weights[i]);
+        sum = hb_add_sat(sum, hb_tape_size(f->t, rows, u->weights[i].cols, 1));
+    }
+    return f->flat ? hb_div_up(sum, f->ranks) : sum;
+}
+
+/* Of a weight as it is gathered. */
+static int64_t sent_width(const struct hb_fsdp *f, const struct hb_weight *w)
+{
+    return f->narrow && w->narrow ? 1 : COMPUTE_BYTES;
+}
+
+static int64_t sent_bytes(const struct hb_fsdp *f, const struct hb_unit *u)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < u->count; i++) {
+        const struct hb_weight *w = &u->weights[i];
+        sum = hb_add_sat(sum, hb_tape_size(f->t, hb_fsdp_rows(f, w), w->cols, sent_width(f, w)));
+    }
     return sum;
 }
 
@@ -54,7 +71,7 @@ static void copy_from_host(struct hb_fsdp *f, struct hb_unit *u)
                                  0};
         uint32_t wide = make(f, u, stored, HB_POOL_GATHER);
         w->part =
-            make(f, u, own_weights(hb_tape_size(f->t, count, COMPUTE_BYTES, 1)), HB_POOL_GATHER);
+            make(f, u, own_weights(hb_tape_size(f->t, count, sent_width(f, w), 1)), HB_POOL_GATHER);
         hb_tape_drop(f->t, wide);
     }
 }
@@ -71,7 +88,7 @@ static void issue_gather(struct hb_fsdp *f, struct hb_unit *u)
 {
     if (u->whole || u->gathered != HB_NONE || unit_ranks(f, u) == 1)
         return;
-    int64_t part = hb_tape_size(f->t, part_count(f, u), COMPUTE_BYTES, 1);
+    int64_t part = sent_bytes(f, u);
     bool kept = u->weights[0].part != HB_NONE;
     uint32_t own = HB_NONE;
     if (!kept && f->on_host)
@@ -93,7 +110,8 @@ static uint32_t make_copy(struct hb_fsdp *f, const struct hb_unit *u, const stru
 {
     int64_t rows = hb_mul_sat(hb_fsdp_rows(f, w), unit_ranks(f, u));
     return make(f, u,
-                (struct hb_made){"copy out", name, hb_tape_size(f->t, rows, w->cols, COMPUTE_BYTES),
+                (struct hb_made){"copy out", name,
+                                 hb_tape_size(f->t, rows, w->cols, sent_width(f, w)),
                                  HB_CAT_COMMUNICATION, 0},
                 HB_POOL_DEFAULT);
 }
@@ -119,8 +137,91 @@ static void copy_out(struct hb_fsdp *f, struct hb_unit *u)
     drop_parts(f, u);
 }
 
+/* The sums stay as gradients, in their parameters' dtype, or are added in place to what the
+ * microbatches before left. Sums over replicas are held, too, until the backward pass is over. */
+static void keep_gradients(struct hb_fsdp *f, struct hb_unit *u, uint32_t sum)
+{
+    uint32_t grads = sum;
+    if (f->replicas) {
+        hb_tape_hold(f->t, sum);
+        u->summed = sum;
+        u->summed_before = f->last_summed;
+        f->last_summed = u;
+    }
+    if (f->reduce_bytes != f->grad_bytes) {
+        int64_t bytes = hb_tape_size(f->t, hb_fsdp_part(f, u), f->grad_bytes, 1);
+        grads = make(f, u,
+                     (struct hb_made){"to the parameters' dtype", "sharded gradients", bytes,
+                                      HB_CAT_GRADIENTS, 0},
+                     f->replicas ? HB_POOL_ALL_REDUCE : HB_POOL_REDUCE);
+        hb_tape_drop(f->t, sum);
+    }
+    if (u->sharded == HB_NONE && !f->on_host)
+        u->sharded = grads;
+    else
+        hb_tape_drop(f->t, grads);
+}
+
+/* --- FSDP1 --- */
+
+static void unshard_flat(struct hb_fsdp *f, struct hb_unit *u)
+{
+    if (u->whole)
+        return;
+    int64_t part = hb_tape_size(f->t, hb_fsdp_part(f, u), COMPUTE_BYTES, 1);
+    uint32_t own = make(f, u, own_weights(part), HB_POOL_OWN_PART);
+    u->gathered =
+        make(f, u,
+             (struct hb_made){"all-gather over fsdp", "gathered weights in one",
+                              hb_tape_size(f->t, part, f->ranks, 1), HB_CAT_COMMUNICATION, 0},
+             HB_POOL_GATHER);
+    hb_tape_drop(f->t, own);
+    u->whole = true;
+}
+
+static void give_back_flat(struct hb_fsdp *f, struct hb_unit *u)
+{
+    hb_tape_drop(f->t, u->gathered);
+    u->gathered = HB_NONE;
+    u->whole = false;
+}
+
+static void drop_gradients(struct hb_fsdp *f, struct hb_unit *u)
+{
+    for (int i = 0; i < u->count; i++) {
+        hb_tape_drop(f->t, u->weights[i].grad);
+        u->weights[i].grad = HB_NONE;
+    }
+}
+
+/* Autograd puts the gradients of the views into one; the microbatches' parts are added in place. */
+static void reduce_flat(struct hb_fsdp *f, struct hb_unit *u)
+{
+    int64_t part = hb_fsdp_part(f, u), all = hb_mul_sat(part, f->ranks);
+    struct hb_made made = {"cat", "gradients in one", hb_tape_size(f->t, all, COMPUTE_BYTES, 1),
+                           HB_CAT_GRADIENTS, 0};
+    uint32_t flat = make(f, u, made, HB_POOL_DEFAULT), wide = HB_NONE;
+    drop_gradients(f, u);
+    give_back_flat(f, u);
+    if (f->reduce_bytes != COMPUTE_BYTES) {
+        made = (struct hb_made){"to the reduction's dtype", "gradients to reduce",
+                                hb_tape_size(f->t, all, f->reduce_bytes, 1), HB_CAT_GRADIENTS, 0};
+        wide = make(f, u, made, HB_POOL_REDUCE);
+    }
+    made = (struct hb_made){"reduce-scatter over fsdp", "sharded gradients",
+                            hb_tape_size(f->t, part, f->reduce_bytes, 1), HB_CAT_GRADIENTS, 0};
+    uint32_t sum = make(f, u, made, HB_POOL_REDUCE);
+    hb_tape_drop(f->t, wide);
+    keep_gradients(f, u, sum);
+    hb_tape_drop(f->t, flat);
+}
+
 static void give_back(struct hb_fsdp *f, struct hb_unit *u)
 {
+    if (f->flat) {
+        give_back_flat(f, u);
+        return;
+    }
     for (int i = 0; u->whole && i < u->count; i++) {
         hb_tape_drop(f->t, u->weights[i].whole);
         u->weights[i].whole = HB_NONE;
@@ -147,6 +248,10 @@ void hb_fsdp_before_forward(struct hb_fsdp *f, struct hb_unit *u)
 {
     if (f->plain)
         return;
+    if (f->flat) {
+        unshard_flat(f, u);
+        return;
+    }
     for (struct hb_unit *g = u; g; g = g->more) {
         if (g->whole)
             continue;
@@ -180,6 +285,12 @@ void hb_fsdp_before_backward(struct hb_fsdp *f, struct hb_unit *u, struct hb_uni
 {
     if (f->plain)
         return;
+    if (f->flat) {
+        unshard_flat(f, u);
+        if (next)
+            unshard_flat(f, next);
+        return;
+    }
     for (; u; u = u->more) {
         if (u->whole)
             continue;
@@ -192,31 +303,6 @@ void hb_fsdp_before_backward(struct hb_fsdp *f, struct hb_unit *u, struct hb_uni
         issue_gather(f, next->more);
     if (next)
         issue_gather(f, next);
-}
-
-/* The sums stay as gradients, in their parameters' dtype, or are added in place to what the
- * microbatches before left. Sums over replicas are held, too, until the backward pass is over. */
-static void keep_gradients(struct hb_fsdp *f, struct hb_unit *u, uint32_t sum)
-{
-    uint32_t grads = sum;
-    if (f->replicas) {
-        hb_tape_hold(f->t, sum);
-        u->summed = sum;
-        u->summed_before = f->last_summed;
-        f->last_summed = u;
-    }
-    if (f->reduce_bytes != f->grad_bytes) {
-        int64_t bytes = hb_tape_size(f->t, part_count(f, u), f->grad_bytes, 1);
-        grads = make(f, u,
-                     (struct hb_made){"to the parameters' dtype", "sharded gradients", bytes,
-                                      HB_CAT_GRADIENTS, 0},
-                     f->replicas ? HB_POOL_ALL_REDUCE : HB_POOL_REDUCE);
-        hb_tape_drop(f->t, sum);
-    }
-    if (u->sharded == HB_NONE && !f->on_host)
-        u->sharded = grads;
-    else
-        hb_tape_drop(f->t, grads);
 }
 
 static void drop_reduced(struct hb_fsdp *f)
@@ -245,17 +331,14 @@ static void turn_gradients(struct hb_fsdp *f, struct hb_unit *u)
 
 static void reduce(struct hb_fsdp *f, struct hb_unit *u, int slot)
 {
-    int64_t part = hb_tape_size(f->t, part_count(f, u), f->reduce_bytes, 1);
+    int64_t part = hb_tape_size(f->t, hb_fsdp_part(f, u), f->reduce_bytes, 1);
     turn_gradients(f, u);
     f->last_reduced[slot] =
         make(f, u,
              (struct hb_made){"pack gradients", "gradients to reduce",
                               hb_tape_size(f->t, part, unit_ranks(f, u), 1), HB_CAT_GRADIENTS, 0},
              HB_POOL_DEFAULT);
-    for (int i = 0; i < u->count; i++) {
-        hb_tape_drop(f->t, u->weights[i].grad);
-        u->weights[i].grad = HB_NONE;
-    }
+    drop_gradients(f, u);
     uint32_t sum = make(f, u,
                         (struct hb_made){"reduce-scatter over fsdp", "sharded gradients", part,
                                          HB_CAT_GRADIENTS, 0},
@@ -267,6 +350,10 @@ void hb_fsdp_after_backward(struct hb_fsdp *f, struct hb_unit *u)
 {
     if (f->plain)
         return;
+    if (f->flat) {
+        reduce_flat(f, u);
+        return;
+    }
     if (u->more)
         give_back(f, u->more);
     else

@@ -7,6 +7,13 @@
  *
  * With replicas of the shards (HSDP) the sums go on through an all-reduce stream, in place, which
  * owns what a conversion to the parameters' dtype makes.
+ *
+ * FSDP1 (torch/distributed/fsdp, flat parameters): a unit's parameters are one, of which weights
+ * are views. It is gathered from a part in compute's dtype (a stream of its own) into one storage,
+ * owned by the unshard stream, that is given back when the layer is done; nothing is gathered ahead
+ * in the forward pass, the next unit in the backward pass. Gradients are put into one (default
+ * stream), converted and reduced in the post-backward stream, and what was converted goes at once.
+ *
  * A stream's free memory serves no other (hb_buf.pool). In the forward pass a gathered buffer
  * lives until the next unit is copied out, in the backward pass until its own is, the next unit's
  * gather being issued then; a reduction's input lives until the next unit's is made. */
@@ -15,7 +22,13 @@
 
 #include "sim/eager/ops.h"
 
-enum { HB_POOL_DEFAULT, HB_POOL_GATHER, HB_POOL_REDUCE, HB_POOL_ALL_REDUCE };
+enum {
+    HB_POOL_DEFAULT,
+    HB_POOL_GATHER,
+    HB_POOL_REDUCE,
+    HB_POOL_ALL_REDUCE,
+    HB_POOL_OWN_PART = HB_POOL_ALL_REDUCE /* of FSDP1, which has no all-reduce here */
+};
 
 /* Weights of one mesh. A unit of two meshes (experts are shared by fewer ranks than the rest of
  * their layer) is two of these: gathered in this order, one ahead in the backward pass and reduced
@@ -36,6 +49,8 @@ struct hb_unit {
 
 struct hb_fsdp {
     struct hb_tape *t;
+    bool flat;            /* FSDP1 */
+    bool narrow;          /* weights of products are gathered in 8 bits (torchao) */
     bool plain;           /* no FSDP: parameters are whole, and keep their gradients */
     int64_t ranks;        /* that share a shard */
     int64_t param_bytes;  /* an element, as stored: 4 or 2 */
@@ -49,6 +64,8 @@ struct hb_fsdp {
     struct hb_unit *last_summed; /* of the units whose sums are held */
 };
 
+/* Elements of a rank's part of a unit, padding included. */
+int64_t hb_fsdp_part(const struct hb_fsdp *f, const struct hb_unit *u);
 /* Rows of a rank's part, of parameters whose rows do not divide as well. */
 int64_t hb_fsdp_rows(const struct hb_fsdp *f, const struct hb_weight *w);
 void hb_fsdp_before_forward(struct hb_fsdp *f, struct hb_unit *u);

@@ -26,6 +26,7 @@ struct hb_weight {
     int64_t rows;
     int64_t cols;
     int64_t ranks;        /* that share it; 0: those of the unit's FSDP */
+    bool narrow;          /* of a product that may be in 8 bits */
     bool across;          /* split along its second dimension (Shard(1)), as `rows` says */
     uint32_t whole;       /* gathered, in compute's dtype; HB_NONE: not there */
     uint32_t grad;        /* not reduced yet; HB_NONE */

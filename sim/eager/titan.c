@@ -30,6 +30,20 @@ void hb_titan_mark(struct hb_titan *e, bool rest, bool grads)
 
 /* --- the step --- */
 
+static void free_gradients(struct hb_titan *e)
+{
+    struct hb_unit *ends[] = {&e->first, &e->last, &e->root};
+    for (int64_t i = 0; i < e->layer_count + 3; i++)
+        for (struct hb_unit *u = i < 3 ? ends[i] : &e->layers[i - 3].unit; u; u = u->more) {
+            hb_tape_drop(e->t, u->sharded);
+            u->sharded = HB_NONE;
+            for (int w = 0; e->fsdp.plain && w < u->count; w++) {
+                hb_tape_drop(e->t, u->weights[w].grad);
+                u->weights[w].grad = HB_NONE;
+            }
+        }
+}
+
 static void run_microbatch(struct hb_titan *e)
 {
     struct hb_tape *t = e->t;
@@ -37,6 +51,8 @@ static void run_microbatch(struct hb_titan *e)
         hb_tape_make(t, (struct hb_made){"zeros", "tokens", 8 * e->tokens, HB_CAT_INPUTS, 0});
     uint32_t labels =
         hb_tape_make(t, (struct hb_made){"zeros", "labels", 8 * e->tokens, HB_CAT_INPUTS, 0});
+    if (e->fsdp.flat && e->microbatch == 0)
+        free_gradients(e); /* the step before has only let go of them */
     hb_titan_begin_zero(e);
     t->phase = HB_PHASE_FORWARD;
     t->grad = true;
@@ -55,20 +71,6 @@ static void run_microbatch(struct hb_titan *e)
     hb_tape_drop(t, tokens);
     hb_tape_drop(t, labels);
     t->value_count = 0;
-}
-
-static void free_gradients(struct hb_titan *e)
-{
-    struct hb_unit *ends[] = {&e->first, &e->last, &e->root};
-    for (int64_t i = 0; i < e->layer_count + 3; i++)
-        for (struct hb_unit *u = i < 3 ? ends[i] : &e->layers[i - 3].unit; u; u = u->more) {
-            hb_tape_drop(e->t, u->sharded);
-            u->sharded = HB_NONE;
-            for (int w = 0; e->fsdp.plain && w < u->count; w++) {
-                hb_tape_drop(e->t, u->weights[w].grad);
-                u->weights[w].grad = HB_NONE;
-            }
-        }
 }
 
 static int weight_count(const struct hb_titan_layer *l)
@@ -97,15 +99,30 @@ static void each_weight(struct hb_titan *e,
         visit(e, &e->head);
 }
 
+/* Elements of a rank's part of a weight; of FSDP1, whose units have one, all of the unit's at its
+ * first. */
+static int64_t shard_count(struct hb_titan *e, const struct hb_weight *w)
+{
+    if (!e->fsdp.flat)
+        return hb_tape_size(e->t, hb_fsdp_rows(&e->fsdp, w), w->cols, 1);
+    if (w == &e->table)
+        return hb_fsdp_part(&e->fsdp, &e->root);
+    for (int64_t i = 0; i < e->layer_count; i++)
+        if (w == e->layers[i].weights)
+            return hb_fsdp_part(&e->fsdp, &e->layers[i].unit);
+    return 0;
+}
+
 static int64_t shard_bytes(struct hb_titan *e, const struct hb_weight *w, int64_t width)
 {
-    return hb_tape_size(e->t, hb_fsdp_rows(&e->fsdp, w), w->cols, width);
+    return hb_tape_size(e->t, shard_count(e, w), width, 1);
 }
 
 static void add_param(struct hb_titan *e, const struct hb_weight *w)
 {
-    if (!e->fsdp.on_host)
-        hb_tape_argument(e->t, w->name, shard_bytes(e, w, e->fsdp.param_bytes), HB_CAT_PARAMS);
+    int64_t bytes = shard_bytes(e, w, e->fsdp.param_bytes);
+    if (!e->fsdp.on_host && bytes)
+        hb_tape_argument(e->t, e->fsdp.flat ? "parameters in one" : w->name, bytes, HB_CAT_PARAMS);
 }
 
 /* In 8 bit: codes with an f32 scale for each 256 of them and a table of what the codes mean; small
@@ -136,7 +153,7 @@ void hb_titan_add_state(struct hb_titan *e, int which, int64_t bytes)
 
 static void add_states(struct hb_titan *e, const struct hb_weight *w)
 {
-    for (int i = 0; i < moment_count(e); i++)
+    for (int i = 0; i < moment_count(e) && shard_count(e, w); i++)
         hb_titan_add_state(e, i, state_bytes(e, w, e->spec->optimizer.moments[i]));
 }
 
@@ -243,7 +260,8 @@ static void run_step(struct hb_titan *e, bool first)
         hb_titan_update_zero(e, first);
     else if (first)
         add_all_states(e);
-    free_gradients(e);
+    if (!e->fsdp.flat || !first)
+        free_gradients(e);
     hb_titan_mark(e, false, false);
 }
 
@@ -254,6 +272,7 @@ static void add_weight(struct hb_titan_layer *l, int role, const char *name, int
 {
     struct hb_weight *w = &l->weights[l->unit.count++];
     *w = hb_ops_weight(name, rows, cols);
+    w->narrow = cols > 1 && role != HB_TITAN_W_ROUTER; /* no norm's */
     l->by_role[role] = w;
 }
 
@@ -481,12 +500,15 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, struct hb_sho
                                .reduce_bytes = spec->precision.grads == HB_GRADS_BF16 ? 2 : 4,
                                .kept_ranks = spec->sharding.reshard_ranks,
                                .on_host = spec->optimizer.params_offload != HB_PLACE_NONE,
+                               .narrow = spec->precision.fp8_gather,
                                .grad_bytes = hb_dtype_bits(spec->precision.params) / 8,
                                .replicas = spec->mesh[HB_AX_DATA] > 1,
                                .last_gather = HB_NONE,
                                .last_reduced = {HB_NONE, HB_NONE}};
     e->fsdp.plain = ranks == 1;
-    e->has_root = spec->runtime.wrap_root || (spec->model.tied_embeddings && !e->fsdp.plain);
+    e->fsdp.flat = spec->runtime.fsdp1 && !e->fsdp.plain;
+    e->has_root =
+        e->fsdp.flat || spec->runtime.wrap_root || (spec->model.tied_embeddings && !e->fsdp.plain);
     if (e->fsdp.plain) /* gradients are as their parameters */
         e->fsdp.reduce_bytes = e->fsdp.grad_bytes;
     set_sizes(e);

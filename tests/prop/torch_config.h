@@ -70,6 +70,19 @@ static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron, bo
     }
 }
 
+static void torch_titan_runtime(struct hb_str *s, struct hb_rng *rng, const char *framework,
+                                bool plain, bool experts, bool fsdp1)
+{
+    hb_str_addf(s,
+                "runtime: {framework: %s, compile: %s, wrap: %s, allocator: %s, fsdp1: %s, "
+                "expandable_segments: %s, max_split_size: %s, reduce_bucket: %lld}\n",
+                framework, experts ? "false" : TORCH_ONE_OF(rng, "true", "false"),
+                plain || experts || fsdp1 ? "split" : TORCH_ONE_OF(rng, "split", "split", "root"),
+                TORCH_ONE_OF(rng, "max_allocated", "max_reserved"), fsdp1 ? "true" : "false",
+                TORCH_ONE_OF(rng, "true", "false"), TORCH_ONE_OF(rng, "0", "0", "32MiB", "256MiB"),
+                (long long)(100000 * torch_power(rng, 12)));
+}
+
 /* plain: without FSDP, one device or copies. */
 static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool experts)
 {
@@ -115,22 +128,18 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool e
                     tune ? TORCH_ONE_OF(rng, "none", "none", "pinned_host") : "none");
     else
         hb_str_addf(
-            s, "precision: {grads: %s}\noptimizer: {%s}\n", TORCH_ONE_OF(rng, "f32", "f32", "bf16"),
+            s, "precision: {grads: %s%s}\noptimizer: {%s}\n",
+            TORCH_ONE_OF(rng, "f32", "f32", "bf16"),
+            TORCH_ONE_OF(rng, "", "", ", fp8: tensorwise, fp8_gather: true"),
             TORCH_ONE_OF(rng, "", "", "", "offload: pinned_host, params_offload: pinned_host"));
     hb_str_addf(s, "loss: {kernel: %s, held: %s, chunks: %lld}\n",
                 TORCH_ONE_OF(rng, "eager", "eager", "compiled", "compiled", "linear"),
                 TORCH_ONE_OF(rng, "none", "none", "compute", "f32"),
                 (long long)(plain && torch_chance(rng, 40) ? hb_rng_range(rng, 2, 9) : 1));
-    hb_str_addf(
-        s,
-        "runtime: {framework: %s, compile: %s, wrap: %s, allocator: %s, "
-        "expandable_segments: %s, max_split_size: %s, reduce_bucket: %lld}\n"
-        "hardware: {device: nvidia-h100, count: %lld}\n",
-        tune ? "torchtune" : "torchtitan", experts ? "false" : TORCH_ONE_OF(rng, "true", "false"),
-        plain || experts ? "split" : TORCH_ONE_OF(rng, "split", "split", "root"),
-        TORCH_ONE_OF(rng, "max_allocated", "max_reserved"), TORCH_ONE_OF(rng, "true", "false"),
-        TORCH_ONE_OF(rng, "0", "0", "32MiB", "256MiB"), (long long)(100000 * torch_power(rng, 12)),
-        (long long)(data * fsdp * tensor * sequence * expert));
+    bool fsdp1 = fsdp > 1 && data * tensor * sequence == 1 && !experts && torch_chance(rng, 40);
+    hb_str_addf(s, "hardware: {device: nvidia-h100, count: %lld}\n",
+                (long long)(data * fsdp * tensor * sequence * expert));
+    torch_titan_runtime(s, rng, tune ? "torchtune" : "torchtitan", plain, experts, fsdp1);
 }
 
 static void torch_megatron(struct hb_str *s, struct hb_rng *rng)
