@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
+#include "sim/ir/spread.h"
 #include "sim/ir/weight.h"
 
 static uint32_t *none_list(struct hb_lower *lo, uint32_t count)
@@ -31,6 +32,10 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
     b->summed = hb_arena_alloc(lo->arena, leaves, sizeof *b->summed);
     b->weights = none_list(lo, y->end_leaf - y->first_leaf);
     b->late = none_list(lo, y->step_count);
+    b->spread = none_list(lo, y->value_count);
+    b->rows = none_list(lo, y->value_count);
+    b->spread_grad = none_list(lo, y->value_count);
+    b->rows_grad = none_list(lo, y->value_count);
     b->shared = hb_arena_alloc(lo->arena, y->value_count, sizeof *b->shared);
 }
 
@@ -286,7 +291,9 @@ static void run_op(struct hb_body *b, const struct hb_step_op *s)
 {
     struct hb_emit e = hb_body_emit(s);
     uint32_t w = s->kind == HB_STEP_PRODUCT ? hb_body_weight(b, s->leaf) : HB_NONE;
-    for (int i = 0; i < s->in_count; i++)
+    if (s->spread > 0)
+        hb_emit_read(&e, b->rows[s->in[0]]);
+    for (int i = 0; i < s->in_count && s->spread == 0; i++)
         hb_body_read(b, &e, s->in[i]);
     hb_emit_read(&e, w);
     if (s->leaf != HB_NONE)
@@ -308,6 +315,8 @@ static void run_step(struct hb_body *b, const struct hb_step_op *s, uint32_t pla
         hb_body_prepare(b, s->in[i]);
     if (s->experts_there)
         gather_experts(b);
+    if (s->spread > 0)
+        hb_spread_rows(b, s);
     make_outputs(b, s, place);
     if (s->kind == HB_STEP_MOVE)
         run_move(b, s, b->made[0]);
@@ -380,7 +389,7 @@ static uint32_t forward_steps(const struct hb_body *b, bool keep)
 uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool keep)
 {
     for (uint32_t v = 0; v < b->y->value_count; v++)
-        b->now[v] = HB_NONE;
+        b->now[v] = b->spread[v] = b->rows[v] = HB_NONE;
     b->now[b->y->input] = in;
     if (keep && b->own_weights)
         hb_body_unstow(b);
@@ -527,7 +536,7 @@ void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_ste
 void hb_body_recompute(struct hb_body *b)
 {
     for (uint32_t v = 0; v < b->y->value_count; v++)
-        b->now[v] = HB_NONE;
+        b->now[v] = b->spread[v] = b->rows[v] = HB_NONE;
     b->recomputed = true;
     hb_body_unstow(b);
     for (uint32_t i = 0; i < b->y->step_count; i++) {

@@ -27,6 +27,9 @@ struct hb_body {
     uint32_t remade_from[3];    /* from these: what came in, the branch's, what the norm read */
     uint32_t parts[HB_STEP_IN]; /* of an input's gradient, which are added at once ... */
     int part_count;             /* ... and how many there are */
+    /* By value, where ragged products are spread over experts (spread.h): by expert, and as rows,
+     * its own and its gradient; HB_NONE. */
+    uint32_t *spread, *rows, *spread_grad, *rows_grad;
     uint32_t *weights; /* by leaf: cast or gathered, between the passes of this layer; HB_NONE */
     const struct hb_step_op *inlined; /* product whose input's gradient the next step makes; null */
     uint32_t beside; /* alive until the next forward pass has its attention; HB_NONE */
@@ -35,6 +38,7 @@ struct hb_body {
     uint32_t held;    /* a step's scratch that stays to the end of the backward pass; HB_NONE */
     bool recomputed;  /* hb_body_recompute has run: the backward pass starts from now[] */
     bool defer;       /* weight gradients wait for hb_body_late */
+    bool spread_wait; /* those of spread products do */
     bool sums_wait;   /* their sums over devices for hb_body_sums */
     bool own_weights; /* casts of the forward pass serve the backward pass too ... */
     bool ends_kept;   /* a forward pass that keeps values ends with the last of those */

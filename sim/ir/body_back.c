@@ -11,6 +11,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "sim/ir/head.h"
+#include "sim/ir/spread.h"
 #include "sim/ir/weight.h"
 #include "sim/ir/when.h"
 
@@ -79,22 +80,26 @@ static void sum_first_made(struct hb_body *b)
 static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     struct hb_lower *lo = b->lo;
-    hb_body_bring(b, s->in[0]);
     struct hb_leaf *l = &lo->leaves[s->leaf];
     struct hb_emit e = hb_body_emit(s);
     e.name = hb_name(lo, "gradient of ", l->name);
-    hb_emit_read(&e, g);
-    hb_body_prepare(b, s->in[0]);
-    hb_body_read(b, &e, s->in[0]);
+    if (s->spread > 0) {
+        hb_spread_read_weight(b, &e, s);
+    } else {
+        hb_body_bring(b, s->in[0]);
+        hb_emit_read(&e, g);
+        hb_body_prepare(b, s->in[0]);
+        hb_body_read(b, &e, s->in[0]);
+    }
     e.rows = s->depth;
     e.depth = s->rows;
+    b->made_first[s->leaf - b->y->first_leaf] = true;
     if (hb_weight_grad_partial(lo, l)) {
         uint32_t full = hb_temp(lo, hb_name(lo, l->name, ", gradient before its sum"),
                                 HB_CAT_GRADIENTS, hb_leaf_layer_shape(l, lo->compute, true));
         hb_emit_write(&e, full);
         hb_emit(lo, &e);
         b->full_dw[s->leaf - b->y->first_leaf] = full;
-        b->made_first[s->leaf - b->y->first_leaf] = true;
         return;
     }
     if (l->grad == HB_NONE && !l->grad_fused)
@@ -247,13 +252,14 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     enum hb_when when = hb_body_when(b, s);
     if (when == HB_WHEN_FIRST)
         first_weights(b, s);
+    uint32_t rows = s->spread > 0 ? hb_spread_gradient(b, s, g) : HB_NONE;
     uint32_t w = hb_body_weight(b, s->leaf);
     g = ready_ring(b, s, g);
     struct hb_emit e = hb_body_emit(s);
     e.name = hb_name(b->lo, "gradient through ", b->lo->leaves[s->leaf].name);
     e.cols = s->depth;
     e.depth = s->cols;
-    hb_emit_read(&e, g);
+    hb_emit_read(&e, s->spread > 0 ? rows : g);
     hb_emit_read(&e, w);
     read_experts(b, &e, s);
     uint32_t before = b->grad[s->in[0]];
@@ -282,7 +288,8 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     if (when == HB_WHEN_AFTER)
         back_weight(b, s, g);
     if (when == HB_WHEN_LATE) {
-        hb_body_bring(b, s->in[0]); /* it waits as it is now */
+        if (s->spread == 0)
+            hb_body_bring(b, s->in[0]); /* it waits as it is now */
         b->grad[s->out[0]] = g;
         b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
     }
@@ -327,17 +334,21 @@ static void run_late_step(struct hb_body *b)
         reduce_grad(b, s->leaf - b->y->first_leaf);
 }
 
-static void run_late(struct hb_body *b)
+/* Those that are put off to the layer's end and no further come first. */
+static void run_late(struct hb_body *b, bool all)
 {
-    while (b->late_done < b->late_count)
+    uint32_t end = all ? b->late_count : hb_spread_put_last(b);
+    while (b->late_done < end)
         run_late_step(b);
+    if (!all)
+        return;
     for (uint32_t i = 0; i < b->late_count; i++)
         end_fused(b, b->y->steps[b->late[i]].out[0]);
 }
 
 static void run_late_now(struct hb_body *b)
 {
-    run_late(b);
+    run_late(b, true);
     b->late_count = b->late_done = 0;
 }
 
@@ -549,6 +560,7 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
     if (!s->back_scratch_after)
         hb_body_scratch(b, &e, s->back_scratch + held, s->back_scratch_count - held);
     hb_emit(b->lo, &e);
+    hb_spread_hidden(b, s, made);
     bring_put_off(b, inlined);
     if (s->makes_off)
         back_put_off(b, s, true);
@@ -700,10 +712,12 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
     if (keep || b->own_weights)
         hb_body_unstow(b);
     for (uint32_t v = 0; v < b->y->value_count; v++) {
-        b->grad[v] = HB_NONE;
+        b->grad[v] = b->spread_grad[v] = b->rows_grad[v] = HB_NONE;
         b->shared[v] = false;
         if (!keep)
-            b->now[v] = HB_NONE;
+            b->now[v] = b->rows[v] = HB_NONE;
+        if (b->lo->spec->share >= HB_SHARE_TIGHT)
+            b->spread[v] = HB_NONE;
     }
     b->recomputed = false;
     b->late_count = b->late_done = 0;
@@ -722,7 +736,7 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
         run_eager(b, i, done);
     }
     if (!b->defer)
-        run_late(b);
+        run_late(b, !b->spread_wait);
     if (!b->sums_wait)
         hb_body_sums(b);
     if (b->held != HB_NONE)
@@ -747,7 +761,7 @@ void hb_body_late_leaf(struct hb_body *b, const char *name)
 
 void hb_body_late(struct hb_body *b)
 {
-    run_late(b);
+    run_late(b, true);
 }
 
 void hb_body_sums(struct hb_body *b)

@@ -70,6 +70,7 @@ struct hb_step_op {
     struct hb_shape back_group;
     bool back_scratch_stays; /* the first one does to the layer's end */
     enum hb_axis axis;       /* of a MOVE, and of the sum of a product's parts */
+    int64_t spread;          /* of a ragged product: over so many experts are its operands spread */
     bool sum_parts;          /* a product's results are summed over `axis` */
     bool grad_sum_parts;     /* its input's gradient is summed over `axis` */
     bool eager;              /* its backward pass runs as soon as its readers are done */

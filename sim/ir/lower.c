@@ -349,8 +349,7 @@ static const struct hb_spec *leave_residual_whole(struct hb_arena *arena,
  * (moe/qwen30a3,f64,ragged with naive attention: 14.9 -> 11.0 % too much). */
 static void make_again(struct hb_lower *lo)
 {
-    bool sums = lo->spec->stack.form != HB_FORM_LOOP && hb_ways(lo, HB_AX_PIPELINE) == 1;
-    if (lo->spec->compiler == HB_XLA_GPU && lo->hbm_bytes < INT64_MAX && !sums)
+    if (lo->made_again)
         hb_again_run(lo->p, hb_again_limit(lo->p, lo->hbm_bytes));
 }
 
@@ -361,8 +360,8 @@ static int64_t memory_bytes(const struct hb_hardware *h)
     return most > 0 ? most : INT64_MAX;
 }
 
-static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                       struct hb_program *out)
+static bool lower_once(struct hb_lower *out_lo, struct hb_arena *arena, struct hb_diag *diag,
+                       const struct hb_spec *spec, struct hb_program *out)
 {
     struct hb_lower lo = {.arena = arena,
                           .diag = diag,
@@ -389,6 +388,8 @@ static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struc
     lo.grads_late = is_tensor_alone(&lo) || (lo.gather_form == HB_GATHER_PADDED && few) ||
                     (lo.gather_form == HB_GATHER_LATE && (few || !lo.chip->gathers_padded));
     lo.hbm_bytes = memory_bytes(&spec->hardware);
+    bool sums = spec->stack.form != HB_FORM_LOOP && hb_ways(&lo, HB_AX_PIPELINE) == 1;
+    lo.made_again = spec->compiler == HB_XLA_GPU && lo.hbm_bytes < INT64_MAX && !sums;
     lo.phase = HB_PHASE_SETUP;
     build_step(&lo);
     /* A step that did not fit before its logits were made again is packed by size, too (70B/base:
@@ -398,6 +399,7 @@ static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struc
     if (lo.too_large)
         return false;
     make_again(&lo);
+    *out_lo = lo;
 #ifndef NDEBUG
     hb_program_check(out);
 #endif
@@ -419,16 +421,20 @@ static bool asks_share(const struct hb_spec *s)
 bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
               struct hb_program *out)
 {
-    spec = leave_residual_whole(arena, spec);
+    struct hb_spec *own = hb_arena_alloc(arena, 1, sizeof *own);
+    *own = *leave_residual_whole(arena, spec);
     struct hb_arena_mark mark = hb_arena_mark(arena);
-    if (!lower_once(arena, diag, spec, out))
+    struct hb_lower lo;
+    bool asks = asks_share(own);
+    if (!lower_once(&lo, arena, diag, own, out))
         return false;
     int64_t limit = hb_again_limit(out, memory_bytes(&spec->hardware));
-    if (!asks_share(spec) || !hb_again_exceeds(out, limit))
-        return true;
-    hb_arena_rewind(arena, mark);
-    struct hb_spec *own = hb_arena_alloc(arena, 1, sizeof *own);
-    *own = *spec;
-    own->share = HB_SHARE_EXCEEDED;
-    return lower_once(arena, diag, own, out);
+    while (asks && own->share != HB_SHARE_EXCEEDED && hb_again_exceeds(out, limit)) {
+        bool tight = lo.spreads && own->share != HB_SHARE_TIGHT;
+        own->share = tight ? HB_SHARE_TIGHT : HB_SHARE_EXCEEDED;
+        hb_arena_rewind(arena, mark);
+        if (!lower_once(&lo, arena, diag, own, out))
+            return false;
+    }
+    return true;
 }

@@ -181,24 +181,6 @@ static int64_t plain_bytes(struct hb_shape s)
     return hb_shape_plain_bytes(&s);
 }
 
-/* Whether a layer's backward pass is more than XLA:GPU lets a program have (GetSchedulerMemoryLimit
- * in xla/service/gpu/gpu_hlo_schedule.cc: 95 % of what the arguments leave of 80 % of the device):
- * the spread operands, the inputs of all layers, gradients and transposed copies of the stacks. */
-static bool is_beyond_limit(const struct hb_lower *lo, const struct hb_layer *y, int64_t spread)
-{
-    int64_t limit = lo->hbm_bytes / 5 * 4;
-    int64_t sum = hb_add_sat(spread, lo->stacked_grad_bytes);
-    for (uint32_t i = 0; i < lo->p->buf_count; i++)
-        if (lo->p->bufs[i].argument && lo->p->bufs[i].space == HB_SPACE_HBM)
-            limit -= lo->p->bufs[i].bytes;
-    for (uint32_t i = y->first_leaf; i < y->end_leaf; i++)
-        if (lo->leaves[i].gather_dim > 0)
-            sum = hb_add_sat(
-                sum, plain_bytes(hb_leaf_shape(lo, &lo->leaves[i], lo->spec->precision.params)));
-    int64_t inputs = hb_mul_sat(y->block->repeat, plain_bytes(y->values[y->input].shape));
-    return hb_add_sat(sum, inputs) > limit / 100 * 95;
-}
-
 /* Those whose products a device makes, over which XLA:GPU spreads a ragged product's operands. */
 static int64_t spread_experts(const struct hb_lower *lo, const struct hb_moe *m)
 {
@@ -206,58 +188,20 @@ static int64_t spread_experts(const struct hb_lower *lo, const struct hb_moe *m)
     return own ? hb_div_up(m->experts, expert_ways(lo)) : m->experts;
 }
 
-/* Before its activation's backward pass a layer has the tokens and the gradient of its outputs, by
- * expert each, and as rows: both where the weights' gradients wait for their sum, and one where
- * they do not, or beyond the limit. Of experts narrower than half the model this is more than what
- * comes then (olmoe, 64 experts of 1024, fsdp 8 with tensor 2, 4: four bf16[64,32768,2048], over
- * tensor 4 alone, and with twice the tokens, three; 16 of 512 over fsdp 8: four). Over fsdp 2 with
- * clip it is three as well, and why is not known. */
-static void expand_before(const struct hb_lower *lo, const struct hb_layer *y,
-                          struct hb_step_op *step)
+/* CUDA has no ragged product (spread.h). Gate, up and what the router's gradient reads are made
+ * again when that is due, not with the rest of the layer. */
+static void expand_ragged(struct hb_lower *lo, struct hb_layer *y, uint32_t first)
 {
-    struct hb_shape *then = step->back_scratch, before = then[1];
-    const struct hb_leaf *up = &lo->leaves[hb_layer_find_leaf(lo, y, "e_up")];
-    before.dim[0] = 4;
-    if (up->gather_dim < 0 || is_beyond_limit(lo, y, plain_bytes(before)))
-        before.dim[0] = 3;
-    if (plain_bytes(before) <= hb_add_sat(plain_bytes(then[0]), plain_bytes(then[1])))
-        return;
-    then[0] = before;
-    step->back_scratch_count = 1;
-}
-
-/* CUDA has no ragged product: each operand is spread over all experts, masked, once as rows for the
- * product that reads it and once by expert for its weight's gradient. In the backward pass four of
- * the hidden width stand together with two of the model's (mixtral/mlp=moe_ragged:
- * bf16[8,8192,14336]). Of layers of a stage side by side the weights' gradients wait for all of
- * them: tokens and activation of each from its forward pass on, the gradients of its outputs, gate
- * and up from its backward pass on, beside gate's and up's rows of the layer at hand
- * (pr85/pp8/good,ragged,f32sum: eight bf16[16,32768,2048] and four of 4096; ep2pp4/good,ragged,
- * four layers, without a limit: fourteen and eight). Of the last step, the activation.
- * Beyond the limit of the compiler's memory its rematerialization spreads the two of a layer alone
- * again after the first hidden product (qwen30a3,f64,ragged: three bf16[128,32768,768] beside
- * loop_select_fusion.remat, two bf16[128,32768,2048]). Side by side the scheduler makes gate's and
- * up's gradients at once, and what waited from the forward pass comes again with each layer's
- * backward pass (pp8/good,batch=64,ragged: six bf16[16,65536,2048] and three of 4096, 83.6 -> 68.4
- * GiB; ep2pp4/good,batch=64,ragged: eight and six, 136.6 -> 106.2). */
-static void expand_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *wide,
-                          const int64_t *narrow)
-{
-    struct hb_step_op *step = &y->steps[y->step_count - 1];
-    int64_t experts = spread_experts(lo, &y->block->moe), n = hb_larger(y->together, 1);
-    int64_t hidden = n > 1 ? n + 2 * y->behind + 4 : 4, model = n + (n > 1 ? y->behind + 1 : 1);
-    struct hb_shape *h = &step->back_scratch[0], *m = &step->back_scratch[1];
-    *h = hb_shape_make(lo->compute, (const int64_t[]){hidden, experts, wide[0], wide[1], -1});
-    *m = hb_shape_make(lo->compute, (const int64_t[]){model, experts, narrow[0], narrow[1], -1});
-    if (is_beyond_limit(lo, y, hb_add_sat(plain_bytes(*h), plain_bytes(*m)))) {
-        h->dim[0] = n > 1 ? n + 4 : 3;
-        m->dim[0] = n > 1 ? n + 1 : 2;
+    lo->spreads = true;
+    for (uint32_t i = first; i < y->step_count; i++) {
+        struct hb_step_op *s = &y->steps[i];
+        if (s->kind == HB_STEP_PRODUCT)
+            s->spread = spread_experts(lo, &y->block->moe);
+        if (y->together > 1)
+            continue;
+        s->makes_off = s->op == HB_OP_ELEMENTWISE;
+        y->values[s->out[0]].cheap = true;
     }
-    step->back_scratch_count = 2;
-    if (n == 1)
-        expand_before(lo, y, step);
-    step->scratch[0] = hb_shape_make(lo->compute, (const int64_t[]){experts, wide[0], wide[1], -1});
-    step->scratch_count = 1;
 }
 
 /* XLA:TPU's ragged products are calls: gate's and up's gradients are made in a pass of their own,
@@ -283,13 +227,10 @@ static bool is_one_mask(const struct hb_lower *lo)
  * on, no fourth). XLA:ROCm's are calls; one fusion makes the activation
  * again and the gradients of gate and up from theirs (moeT/mlp=moe_ragged: six bf16[32768,2816] at
  * 307 of 539). */
-static void spread_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *wide,
-                          const int64_t *narrow)
+static void run_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *wide)
 {
     struct hb_step_op *act = &y->steps[y->step_count - 1];
-    if (lo->habits->ragged_dense) {
-        expand_ragged(lo, y, wide, narrow);
-    } else if (lo->habits->rings) {
+    if (lo->habits->rings) {
         read_in_stacks(y, act);
         y->values[act->out[0]].fused = false;
         act->grad_follows = false;
@@ -350,7 +291,7 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
         y->steps[y->step_count - 1].grad_in_place = whole ? 3 : 0;
     }
     if (ragged)
-        spread_ragged(lo, y, wide, narrow);
+        run_ragged(lo, y, wide);
     /* MaxText's: the activation waits for the late gradient of down beside gate's and up's, which
      * lie in their places (mixtral/dense_cf1.5: bf16[8,2,1536,14336] three times). */
     bool own = lo->maxtext && m->dispatch != HB_DISPATCH_DENSE;
@@ -654,6 +595,8 @@ static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     int o = expert_mlp(lo, y, x, wide, rows);
     count_balanced(y, first, made_rows(lo, m, r), r->rows);
     int back = return_rows(lo, y, o, r);
+    if (lo->habits->ragged_dense)
+        expand_ragged(lo, y, first);
     struct hb_value v = make_value(lo, "moe output", 1u << HB_TN_MLP_DOWN, lo->compute,
                                    (const int64_t[]){r->expert_batch, r->seq, d, -1});
     v.fused = !gathers;

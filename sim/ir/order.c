@@ -304,8 +304,7 @@ enum { WAITING_HEAD_BYTES = 640000000, MANY_EXPERT_WAYS = 8 };
 static bool alone_head_waits(const struct hb_lower *lo)
 {
     const struct hb_moe *m = &lo->spec->model.blocks[0].moe;
-    bool spread = lo->habits->ragged_dense && hb_layer_sorts_rows(m);
-    return devices(lo) == 1 && m->experts > 0 && !spread;
+    return devices(lo) == 1 && m->experts > 0 && !lo->spreads;
 }
 
 /* A pipeline that splits the loss over its stages, and the batch over experts alone, on CUDA: only
@@ -357,6 +356,8 @@ bool hb_order_head_waits(const struct hb_lower *lo)
 {
     if (hb_order_depth(lo))
         return true;
+    if (lo->spec->share == HB_SHARE_TIGHT)
+        return false;
     if (hb_sequence_gpu_known(lo))
         return hb_sequence_gpu_waits(lo);
     bool sharded = lo->local.input_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||

@@ -444,7 +444,7 @@ static void late_gradients(const struct hb_lower *lo, struct hb_pipeline *pl)
             if (pl->groups[i].body.defer)
                 hb_body_late_leaf(&pl->groups[i].body, tuple[t]);
     for (uint32_t i = pl->count; i-- > 0;)
-        if (pl->groups[i].body.defer)
+        if (pl->groups[i].body.defer || pl->groups[i].body.spread_wait)
             hb_body_late(&pl->groups[i].body);
 }
 

@@ -207,6 +207,7 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
         g->body.ends_kept =
             g->body.own_stacks && (hb_pipeline_saves_inputs(lo) || i + 1 == pl->count);
         g->body.defer = defers(lo, pl);
+        g->body.spread_wait = !g->looped;
         g->body.first = i == 0;
         g->body.sums_wide = lo->habits->sums_remade && g->body.own_stacks;
     }

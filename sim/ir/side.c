@@ -50,6 +50,7 @@ void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
         g->body.defer = !g->looped && (defers(lo) || half);
         g->body.defer = g->body.defer || hb_order_depth(lo);
         g->body.sums_wait = !g->looped && mixed;
+        g->body.spread_wait = g->body.sums_wait && lo->spec->share != HB_SHARE_TIGHT;
     }
 }
 
@@ -85,6 +86,8 @@ void hb_side_follow(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t i)
     if (!plan->groups[i].body.defer)
         run_late(plan, plan->late - 1);
     int64_t above = (int64_t)i + SUM_LAG;
+    if (above < plan->count && plan->groups[above].body.spread_wait)
+        hb_body_late(&plan->groups[above].body);
     if (hb_ways(lo, HB_AX_TENSOR) == 1 && above < plan->count && plan->groups[above].body.sums_wait)
         hb_body_sums(&plan->groups[above].body);
 }
@@ -93,6 +96,8 @@ void hb_side_finish(struct hb_stack_plan *plan)
 {
     run_late(plan, 0);
     for (uint32_t i = plan->count; i-- > 0;)
-        if (plan->groups[i].body.sums_wait)
+        if (plan->groups[i].body.sums_wait) {
+            hb_body_late(&plan->groups[i].body);
             hb_body_sums(&plan->groups[i].body);
+        }
 }

@@ -104,6 +104,16 @@ static bool waits_for_fusion(const struct hb_body *b, const struct hb_step_op *s
            b->saved->keep[s->in[0]] == HB_KEEP_NO;
 }
 
+/* XLA:CUDA's stages near the compiler's limit: gate's and up's before the tokens' gradient, and
+ * down's at the end (pr85/pp8/good,batch=64,ragged: at 202 and 203, before 206 and 209, and 342).
+ */
+static bool is_spread_at_once(const struct hb_body *b, const struct hb_step_op *s)
+{
+    int maker = b->y->values[s->in[0]].producer;
+    return s->spread > 0 && b->spread_wait && b->lo->spec->share >= HB_SHARE_TIGHT &&
+           b->y->together > 1 && maker >= 0 && b->y->steps[maker].op != HB_OP_ELEMENTWISE;
+}
+
 /* When a weight's gradient is made: after that of the input; or, where gathers are padded sums
  * (8B64/base, accum/70B,f256,a2), the MLP's last one before its weight is gathered, and the others
  * at the end of the layer, each just before its own sum. On v5e the MLP's all come first
@@ -115,7 +125,9 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_lower *lo = b->lo;
     const struct hb_leaf *l = &lo->leaves[s->leaf];
-    if (is_put_by(b, l))
+    if (is_spread_at_once(b, s))
+        return HB_WHEN_FIRST;
+    if (is_put_by(b, l) || (s->spread > 0 && hb_weight_grad_partial(lo, l)))
         return HB_WHEN_LATE;
     if (lo->gather_form == HB_GATHER_BESIDE && l->held && l->rank == 2)
         return HB_WHEN_FIRST;

@@ -147,11 +147,14 @@ static void check_layers(struct hb_arena *arena, const struct hb_spec *spec,
                                 .host_bytes = e->m.host_bytes,
                                 .most_ns = INT64_MAX};
     int64_t ns = hb_bound_layers(arena, &ask);
+    int64_t most_ns = e->t.step_ns - (nested ? 0 : floor.ends_ns + floor.tail_ns);
     ask.most_ns = ns > 0 ? ns : INT64_MAX;
-    assert_true(hb_bound_layers(arena, &ask) == ns);
+    /* The floor of the other blocks may know of a wait that their path does not. */
+    int64_t above_ns = hb_bound_layers(arena, &ask);
+    assert_true(above_ns == ns || above_ns <= most_ns);
     ask.most_ns = INT64_MAX;
     tally->nested += nested && ns > 0;
-    assert_true(ns == 0 || ns <= e->t.step_ns - (nested ? 0 : floor.ends_ns + floor.tail_ns));
+    assert_true(ns == 0 || ns <= most_ns);
     if (spec->loss.chunks == 1 || nested)
         return;
     ns = turns_of_sibling(arena, spec, &ask);

@@ -558,7 +558,9 @@ static void ragged_experts_have_rows(void **state)
     assert_int_equal(bytes_of(&l, "tokens sorted by expert"), INT64_C(2) * 2 * TOKENS * D);
     assert_int_equal(bytes_of(&l, "expert up"), INT64_C(2) * 2 * TOKENS * 1408);
     assert_null(find_buf(&l, "moe dispatch mask"));
-    assert_true(cuda.m.live_temp_bytes > l.m.live_temp_bytes + INT64_C(8) * 4 * TOKENS * 1408);
+    assert_null(find_buf(&l, "expert up, gradient by expert"));
+    assert_int_equal(bytes_of(&cuda, "expert up, gradient by expert"),
+                     INT64_C(8) * 2 * 2 * TOKENS * 1408);
 }
 
 /* mix--moe--dslite: shared experts are an MLP beside; an expert axis splits experts, and tokens

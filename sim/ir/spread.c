@@ -1,0 +1,281 @@
+/* XLA:CUDA has no ragged product: each operand is spread over all experts and masked, once by
+ * expert for the gradient of a weight, [experts, rows, width], and once as rows for the product
+ * that reads it, [rows, experts, width], which is turned from the other (plain-h100-032-phimoe, a
+ * layer's backward pass of 229 ops; M of the model's width, H of the hidden one, bf16):
+ *
+ *   90  tokens and the gradient of the outputs, by expert, in one fusion       2 M to 193
+ *   93  the gradient, 95 the tokens, as rows; gate and up again, the           + 2 M to 110
+ *       activation's gradient
+ *  114  activation, gradients of gate and up, by expert, in one fusion         + 3 H to 193
+ *  118  the activation as rows, for the outputs again (the router's gradient)  + H to 123
+ *  126, 129  gradients of gate and up as rows, for that of the tokens          + 2 H to 137
+ *  193  the weights' gradients wait for their sums over the devices
+ *
+ * Without a collective to hide the turned ones come one after the other (cal-cudaA--0061, one
+ * device: 101, 104, 116, 129, 132, the weights' gradients from 115 on), and so they do where both
+ * would exceed the compiler's limit (mixtral, fsdp 16 with expert 2, 32 layers: four H, with 16
+ * layers five); above that what waits is spread again (sim/ir/again.c; plain-h100-009-mixtral:
+ * loop_select_fusion.3.remat to .remat4). */
+#include "sim/ir/spread.h"
+
+#include <string.h>
+
+#include "sim/ir/body_step.h"
+#include "sim/ir/weight.h"
+
+static struct hb_shape spread_shape(const struct hb_body *b, const struct hb_step_op *s, int v,
+                                    bool rows)
+{
+    const struct hb_shape *own = &b->y->values[v].shape;
+    int64_t count = own->dim[0], width = own->dim[own->rank - 1];
+    const int64_t as_rows[] = {count, s->spread, width, -1};
+    const int64_t by_expert[] = {s->spread, count, width, -1};
+    return hb_shape_make(b->lo->compute, rows ? as_rows : by_expert);
+}
+
+/* In a pipeline's stage one fusion makes both (pr85/pp8/good,batch=64,ragged:
+ * loop_select_transpose_fusion.4, bf16[1,16,65536,2048] and bf16[1,65536,16,2048]), which is made
+ * again beyond the limit in one way only: with the layer's backward pass, not from its forward pass
+ * on (there 183 and 263, 189 and 271). */
+static bool makes_both(const struct hb_body *b)
+{
+    return b->y->together > 1;
+}
+
+/* By expert, or as rows; of a value or its gradient. */
+static uint32_t write_spread(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s,
+                             int v, bool rows, bool gradient)
+{
+    static const char *const what[2][2] = {{", by expert", ", as rows of all experts"},
+                                           {", gradient by expert", ", gradient as rows"}};
+    uint32_t out = hb_temp(b->lo, hb_body_name(b, v, what[gradient][rows]), HB_CAT_WORKING,
+                           spread_shape(b, s, v, rows));
+    b->lo->p->bufs[out].fenced = makes_both(b);
+    hb_emit_write(e, out);
+    return out;
+}
+
+static void end_fusion(struct hb_body *b, struct hb_emit *e)
+{
+    if (e->write_count > 0)
+        hb_emit(b->lo, e);
+    e->read_count = e->write_count = 0;
+}
+
+static struct hb_emit begin_fusion(const char *name)
+{
+    return (struct hb_emit){.name = name, .kind = HB_OP_ELEMENTWISE};
+}
+
+static void join_value(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
+{
+    int v = s->in[0];
+    if (b->spread[v] != HB_NONE)
+        return;
+    hb_body_bring(b, v);
+    hb_body_prepare(b, v);
+    hb_body_read(b, e, v);
+    b->spread[v] = write_spread(b, e, s, v, false, false);
+    if (makes_both(b) && b->rows[v] == HB_NONE)
+        b->rows[v] = write_spread(b, e, s, v, true, false);
+}
+
+static void join_gradient(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s, int v,
+                          uint32_t g)
+{
+    if (b->spread_grad[v] != HB_NONE)
+        return;
+    hb_emit_read(e, g);
+    b->spread_grad[v] = write_spread(b, e, s, v, false, true);
+    if (makes_both(b) && b->rows_grad[v] == HB_NONE)
+        b->rows_grad[v] = write_spread(b, e, s, v, true, true);
+}
+
+static uint32_t turn(struct hb_body *b, const struct hb_step_op *s, int v, bool gradient)
+{
+    struct hb_emit e = {.name = hb_name(b->lo, "turn ", b->y->values[v].name), .kind = HB_OP_COPY};
+    hb_emit_read(&e, gradient ? b->spread_grad[v] : b->spread[v]);
+    uint32_t out = write_spread(b, &e, s, v, true, gradient);
+    hb_emit(b->lo, &e);
+    return out;
+}
+
+/* Beyond the limit nothing spread waits: what it was spread from does. */
+static bool waits(const struct hb_body *b)
+{
+    return b->lo->spec->share != HB_SHARE_EXCEEDED || b->lo->made_again;
+}
+
+uint32_t hb_spread_rows(struct hb_body *b, const struct hb_step_op *s)
+{
+    int v = s->in[0];
+    struct hb_emit e = begin_fusion(hb_name(b->lo, "spread ", b->y->values[v].name));
+    if (b->rows[v] != HB_NONE)
+        return b->rows[v];
+    if (makes_both(b) && b->lo->phase != HB_PHASE_FORWARD) {
+        join_value(b, &e, s);
+    } else if (b->spread[v] == HB_NONE) {
+        hb_body_prepare(b, v);
+        hb_body_read(b, &e, v);
+        b->rows[v] = write_spread(b, &e, s, v, true, false);
+    }
+    end_fusion(b, &e);
+    if (b->rows[v] == HB_NONE)
+        b->rows[v] = turn(b, s, v, false);
+    return b->rows[v];
+}
+
+/* Of the result of s, whose gradient is g. */
+static uint32_t gradient_rows(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+{
+    int v = s->out[0];
+    struct hb_emit e = begin_fusion(hb_name(b->lo, "spread gradient of ", b->y->values[v].name));
+    join_gradient(b, &e, s, v, g);
+    end_fusion(b, &e);
+    if (b->rows_grad[v] == HB_NONE)
+        b->rows_grad[v] = turn(b, s, v, true);
+    b->spread_grad[v] = waits(b) ? b->spread_grad[v] : HB_NONE;
+    return b->rows_grad[v];
+}
+
+/* Collectives are there to hide, and the compiler's memory allows it. */
+static bool turns_early(const struct hb_body *b, const struct hb_step_op *s)
+{
+    bool hides =
+        b->own_stacks ? makes_both(b) : hb_weight_grad_partial(b->lo, &b->lo->leaves[s->leaf]);
+    return hides && (b->lo->spec->share == HB_SHARE_ASKED || b->lo->spec->share == HB_SHARE_KEPT);
+}
+
+/* So do the gradients of gate and up where a weight comes by two collectives, or the tokens' are
+ * summed (64 experts of 1024, 1408 and 768, 16 of 6400, 8 of 14336, 4096 tokens: over expert 2, 4
+ * and 8 beside fsdp 1 to 64 both stand in 24 of 25 layers, over fsdp 16 and 64 alone in 2 of 10).
+ */
+static bool turns_siblings(const struct hb_body *b, const struct hb_step_op *s)
+{
+    return b->spread_wait || b->lo->leaves[s->leaf].expert_ways > 1 ||
+           hb_ways(b->lo, HB_AX_TENSOR) > 1;
+}
+
+/* The products whose results the activation is made of that s reads, one after the other. */
+static const struct hb_step_op *next_hidden(const struct hb_body *b, const struct hb_step_op *s,
+                                            int *at)
+{
+    int maker = b->y->values[s->in[0]].producer;
+    const struct hb_step_op *act = maker >= 0 ? &b->y->steps[maker] : NULL;
+    while (act && *at < act->in_count) {
+        int from = b->y->values[act->in[(*at)++]].producer;
+        if (from >= 0 && b->y->steps[from].spread > 0)
+            return &b->y->steps[from];
+    }
+    return NULL;
+}
+
+static void bring_hidden(struct hb_body *b, const struct hb_step_op *s)
+{
+    const struct hb_step_op *product;
+    for (int at = 0; (product = next_hidden(b, s, &at)) != NULL;)
+        hb_body_bring(b, product->out[0]);
+}
+
+/* The gradient of the outputs, and the tokens. */
+static void spread_ends(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+{
+    struct hb_emit e = begin_fusion(hb_body_name(b, s->out[0], ", gradient by expert"));
+    const struct hb_step_op *product;
+    for (int at = 0; (product = next_hidden(b, s, &at)) != NULL;)
+        join_value(b, &e, product);
+    if (makes_both(b))
+        end_fusion(b, &e);
+    join_gradient(b, &e, s, s->out[0], g);
+    end_fusion(b, &e);
+}
+
+uint32_t hb_spread_gradient(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+{
+    bool early = turns_early(b, s);
+    if (waits(b) && b->spread_grad[s->out[0]] == HB_NONE)
+        spread_ends(b, s, g);
+    if (!early)
+        bring_hidden(b, s);
+    uint32_t rows = gradient_rows(b, s, g);
+    bool siblings = early && turns_siblings(b, s);
+    for (uint32_t k = 0; k < b->y->step_count && siblings; k++) {
+        const struct hb_step_op *other = &b->y->steps[k];
+        if (other->spread > 0 && other->in[0] == s->in[0] &&
+            b->spread_grad[other->out[0]] != HB_NONE)
+            gradient_rows(b, other, HB_NONE);
+    }
+    bring_hidden(b, s);
+    return rows;
+}
+
+static void make_activation(struct hb_body *b, const struct hb_step_op *s)
+{
+    struct hb_emit e = hb_body_emit(s);
+    int v = s->out[0];
+    hb_body_bring(b, v);
+    if (b->now[v] != HB_NONE)
+        return;
+    hb_body_read(b, &e, v);
+    b->now[v] = hb_temp(b->lo, hb_body_name(b, v, ""), HB_CAT_WORKING, b->y->values[v].shape);
+    hb_emit_write(&e, b->now[v]);
+    hb_emit(b->lo, &e);
+}
+
+void hb_spread_hidden(struct hb_body *b, const struct hb_step_op *s, const uint32_t *made)
+{
+    const struct hb_step_op *reader = NULL;
+    int maker = b->y->values[s->in[0]].producer;
+    if (maker < 0 || b->y->steps[maker].spread == 0)
+        return;
+    for (uint32_t k = 0; k < b->y->step_count && !reader; k++)
+        if (b->y->steps[k].spread > 0 && b->y->steps[k].in[0] == s->out[0])
+            reader = &b->y->steps[k];
+    if (!reader)
+        return;
+    make_activation(b, s);
+    if (!waits(b))
+        return;
+    struct hb_emit e = begin_fusion(hb_body_name(b, s->out[0], " and gradients by expert"));
+    join_value(b, &e, reader);
+    if (makes_both(b))
+        end_fusion(b, &e);
+    for (int i = 0; i < s->in_count; i++)
+        join_gradient(b, &e, reader, s->in[i], made[i]);
+    end_fusion(b, &e);
+}
+
+/* Beyond the limit one fusion spreads again all that the weights' gradients read. */
+static void spread_again(struct hb_body *b)
+{
+    struct hb_emit e = begin_fusion(hb_name(b->lo, b->y->name, ".all by expert again"));
+    for (uint32_t k = 0; k < b->y->step_count; k++) {
+        const struct hb_step_op *s = &b->y->steps[k];
+        if (s->spread == 0 || b->spread_grad[s->out[0]] != HB_NONE)
+            continue;
+        join_value(b, &e, s);
+        join_gradient(b, &e, s, s->out[0], b->grad[s->out[0]]);
+    }
+    end_fusion(b, &e);
+}
+
+void hb_spread_read_weight(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
+{
+    if (!waits(b))
+        spread_again(b);
+    hb_emit_read(e, b->spread_grad[s->out[0]]);
+    hb_emit_read(e, b->spread[s->in[0]]);
+}
+
+uint32_t hb_spread_put_last(struct hb_body *b)
+{
+    uint32_t end = b->late_done;
+    for (uint32_t i = b->late_done; i < b->late_count; i++) {
+        uint32_t step = b->late[i];
+        if (b->y->steps[step].spread > 0)
+            continue;
+        memmove(b->late + end + 1, b->late + end, (i - end) * sizeof *b->late);
+        b->late[end++] = step;
+    }
+    return end;
+}
