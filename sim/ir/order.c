@@ -195,6 +195,7 @@ static bool is_stage_listed(const struct hb_lower *lo)
 
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 {
+    bool hoisted = lo->habits->zeros_hoisted;
     /* What waits and has no operands the compiler's rematerialization makes again first, just
      * before it is used (llama-like scans over fsdp 8 to 128 that need 1.1 to 1.4 times the limit:
      * no zeros beside both logits in any of 40 peak lists, in all of 25 below it). */
@@ -206,7 +207,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     bool blocks = b->attention.kernel == HB_KERNEL_BLOCKED && b->remat.policy == HB_POLICY_DOTS;
     bool named = b->remat.policy == HB_POLICY_FULL || b->remat.policy == HB_POLICY_NAMES;
     bool copies = blocks || (score_bytes(lo) > 0 && !named);
-    if (!lo->habits->zeros_before_loss || (copies && !lo->habits->zeros_hoisted))
+    if (!lo->habits->zeros_before_loss || (copies && !hoisted))
         return HB_ZEROS_LATE;
     if (hb_sequence_gpu_known(lo))
         return hb_sequence_gpu_find(lo) == HB_SEQUENCE_LIST ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
@@ -223,14 +224,13 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     bool first = is_onehot_first(lo);
     if (lo->spec->loss.chunks > 1) {
         /* PP/base in two or four chunks, pp2f4,m8,iter in four: after it; in eight, PPc: before. */
-        bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->habits->zeros_hoisted;
-        bool beside = hb_order_head_beside(lo) && !first && !lo->habits->zeros_hoisted;
+        bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1 && hoisted;
+        bool beside = hb_order_head_beside(lo) && !first && !hoisted;
         return (beside || staged) && logits > grads ? HB_ZEROS_LATE : HB_ZEROS_FIRST;
     }
     if (devices(lo) == 1)
         return zeros_alone(lo, grads, logits);
-    if (lo->spec->optimizer.name == HB_OPT_ADAFACTOR && hb_fsdp_ways(lo, false) == 1 &&
-        !lo->habits->zeros_hoisted)
+    if (lo->spec->optimizer.name == HB_OPT_ADAFACTOR && hb_fsdp_ways(lo, false) == 1 && !hoisted)
         return HB_ZEROS_LATE;
     if (first)
         return HB_ZEROS_FIRST;
@@ -241,12 +241,12 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     bool split = hb_fsdp_ways(lo, false) > 1 || alike;
     bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1 &&
                  (lo->spec->pipeline.remat_iteration || lo->spec->precision.params == lo->compute);
-    if (lo->habits->zeros_hoisted && split && !piped)
+    if (hoisted && split && !piped)
         return hb_ways(lo, HB_AX_TENSOR) == 1 ? HB_ZEROS_BEFORE_LOSS : HB_ZEROS_LATE;
     int64_t scores = hb_add_sat(score_bytes(lo), own_grad_bytes(lo));
     if (hb_add_sat(grads, scores) <= logits && !inner_exceeds_logits(lo))
         return HB_ZEROS_LATE;
-    return lo->habits->zeros_hoisted ? HB_ZEROS_BEFORE_LOSS : HB_ZEROS_FIRST;
+    return hoisted ? HB_ZEROS_BEFORE_LOSS : HB_ZEROS_FIRST;
 }
 
 bool hb_order_permutes(const struct hb_lower *lo)
