@@ -14,6 +14,7 @@
 #include "cli/input.h"
 #include "cli/validate.h"
 #include "hw/device.h"
+#include "sim/engine/budget.h"
 #include "plots/picture.h"
 
 enum { PART_ALL, PART_LEARN, PART_HOLD_OUT };
@@ -103,11 +104,12 @@ static void run_record(struct hb_env *env, const struct options *o, struct devic
         record.spec.scheduled = o->scheduled;
         struct hb_program program;
         struct hb_memory memory;
+        const struct hb_device *device =
+            read ? find_device(env, devices, record.spec.hardware.device) : NULL;
+        if (device)
+            record.spec.hardware.memory_bytes = hb_budget_device_bytes(&record.spec, device);
         if (read)
-            hb_validate_case(own, &record,
-                             record.peak_bytes < 0 || record.verdict
-                                 ? find_device(env, devices, record.spec.hardware.device)
-                                 : NULL,
+            hb_validate_case(own, &record, record.peak_bytes < 0 || record.verdict ? device : NULL,
                              &c, &program, &memory);
         else
             c = (struct hb_case){.id = record.id,

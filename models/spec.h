@@ -396,7 +396,7 @@ struct hb_plan_axes {
 
 /* Whether a step needs more than XLA:GPU leaves it of the device's memory: found out from its
  * program (asked), or taken as said; tight: not where the scheduler hides less. */
-enum hb_share { HB_SHARE_ASKED, HB_SHARE_KEPT, HB_SHARE_TIGHT, HB_SHARE_EXCEEDED };
+enum hb_share { HB_SHARE_ASKED, HB_SHARE_KEPT, HB_SHARE_TIGHT, HB_SHARE_REDONE, HB_SHARE_EXCEEDED };
 
 struct hb_spec {
     struct hb_model model;

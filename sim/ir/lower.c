@@ -344,9 +344,10 @@ static const struct hb_spec *leave_residual_whole(struct hb_arena *arena,
     return own;
 }
 
-/* Not for scans of one stage: their stacks are read by loops and wait whatever is done, and
- * configurations are priced by sums over their layers. Of 1004 records two would change
- * (moe/qwen30a3,f64,ragged with naive attention: 14.9 -> 11.0 % too much). */
+/* Not for scans of one stage, unless experts are spread in their bodies: their stacks are read by
+ * loops and wait whatever is done, and configurations are priced by sums over their layers. Of 1004
+ * records two would change (moe/qwen30a3,f64,ragged with naive attention: 14.9 -> 11.0 % too
+ * much). */
 static void make_again(struct hb_lower *lo)
 {
     if (lo->made_again)
@@ -389,7 +390,8 @@ static bool lower_once(struct hb_lower *out_lo, struct hb_arena *arena, struct h
                     (lo.gather_form == HB_GATHER_LATE && (few || !lo.chip->gathers_padded));
     lo.hbm_bytes = memory_bytes(&spec->hardware);
     bool sums = spec->stack.form != HB_FORM_LOOP && hb_ways(&lo, HB_AX_PIPELINE) == 1;
-    lo.made_again = spec->compiler == HB_XLA_GPU && lo.hbm_bytes < INT64_MAX && !sums;
+    lo.made_again = spec->compiler == HB_XLA_GPU && lo.hbm_bytes < INT64_MAX &&
+                    (!sums || spec->share == HB_SHARE_REDONE);
     lo.phase = HB_PHASE_SETUP;
     build_step(&lo);
     /* A step that did not fit before its logits were made again is packed by size, too (70B/base:
@@ -429,9 +431,11 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
     if (!lower_once(&lo, arena, diag, own, out))
         return false;
     int64_t limit = hb_again_limit(out, memory_bytes(&spec->hardware));
-    while (asks && own->share != HB_SHARE_EXCEEDED && hb_again_exceeds(out, limit)) {
-        bool tight = lo.spreads && own->share != HB_SHARE_TIGHT;
-        own->share = tight ? HB_SHARE_TIGHT : HB_SHARE_EXCEEDED;
+    while (asks && own->share < HB_SHARE_REDONE && hb_again_exceeds(out, limit)) {
+        if (!lo.spreads)
+            own->share = HB_SHARE_EXCEEDED;
+        else
+            own->share = own->share == HB_SHARE_TIGHT ? HB_SHARE_REDONE : HB_SHARE_TIGHT;
         hb_arena_rewind(arena, mark);
         if (!lower_once(&lo, arena, diag, own, out))
             return false;

@@ -199,7 +199,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     /* What waits and has no operands the compiler's rematerialization makes again first, just
      * before it is used (llama-like scans over fsdp 8 to 128 that need 1.1 to 1.4 times the limit:
      * no zeros beside both logits in any of 40 peak lists, in all of 25 below it). */
-    if (lo->spec->share == HB_SHARE_EXCEEDED)
+    if (lo->spec->share >= HB_SHARE_REDONE)
         return HB_ZEROS_LATE;
     /* tiny/remat=none and dots_nb, 1B,sp4f2,none, 1B,sp2f4, rnd/047 as a scan, with dots, on ROCm:
      * the backward pass, copies of stacks beside its scores, is the peak. */
@@ -356,7 +356,7 @@ bool hb_order_head_waits(const struct hb_lower *lo)
 {
     if (hb_order_depth(lo))
         return true;
-    if (lo->spec->share == HB_SHARE_TIGHT)
+    if (lo->spec->share == HB_SHARE_TIGHT || lo->spec->share == HB_SHARE_REDONE)
         return false;
     if (hb_sequence_gpu_known(lo))
         return hb_sequence_gpu_waits(lo);

@@ -100,7 +100,8 @@ static uint32_t turn(struct hb_body *b, const struct hb_step_op *s, int v, bool 
     return out;
 }
 
-/* Beyond the limit nothing spread waits: what it was spread from does. */
+/* Where the least is wanted that a step beyond the limit can need (a planner's price), nothing
+ * spread waits: what it was spread from does. */
 static bool waits(const struct hb_body *b)
 {
     return b->lo->spec->share != HB_SHARE_EXCEEDED || b->lo->made_again;
@@ -245,26 +246,17 @@ void hb_spread_hidden(struct hb_body *b, const struct hb_step_op *s, const uint3
     end_fusion(b, &e);
 }
 
-/* Beyond the limit one fusion spreads again all that the weights' gradients read. */
-static void spread_again(struct hb_body *b)
-{
-    struct hb_emit e = begin_fusion(hb_name(b->lo, b->y->name, ".all by expert again"));
-    for (uint32_t k = 0; k < b->y->step_count; k++) {
-        const struct hb_step_op *s = &b->y->steps[k];
-        if (s->spread == 0 || b->spread_grad[s->out[0]] != HB_NONE)
-            continue;
-        join_value(b, &e, s);
-        join_gradient(b, &e, s, s->out[0], b->grad[s->out[0]]);
-    }
-    end_fusion(b, &e);
-}
-
 void hb_spread_read_weight(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
 {
-    if (!waits(b))
-        spread_again(b);
+    struct hb_emit again = begin_fusion(hb_name(b->lo, "spread again for ", s->name));
+    join_value(b, &again, s);
+    join_gradient(b, &again, s, s->out[0], b->grad[s->out[0]]);
+    end_fusion(b, &again);
     hb_emit_read(e, b->spread_grad[s->out[0]]);
     hb_emit_read(e, b->spread[s->in[0]]);
+    if (waits(b))
+        return;
+    b->spread_grad[s->out[0]] = b->spread[s->in[0]] = HB_NONE;
 }
 
 uint32_t hb_spread_put_last(struct hb_body *b)
