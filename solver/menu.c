@@ -163,8 +163,8 @@ uint32_t hb_menu_tensors(const struct hb_block *b)
     mask |= b->moe.dispatch == HB_DISPATCH_EINSUM ? BIT(MOE_DISPATCH) | BIT(MOE_COMBINE)
                                                   : BIT(MOE_SORTED);
     if (b->moe.shared_experts)
-        mask |= BIT(SHARED_GATE) | BIT(SHARED_UP);
-    return mask;
+        return mask | BIT(SHARED_GATE) | BIT(SHARED_UP);
+    return mask & ~BIT(MLP_ACT); /* programs give routed experts' activation no name */
 }
 
 /* Tensors that are kept or not together: k and v, the shared experts' two. */
