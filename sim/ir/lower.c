@@ -62,18 +62,23 @@ static int64_t ring_tokens(const struct hb_lower *lo, int64_t ways)
  * f32[256,8,4096,4096,4], bf16[32,256,4096,64]; on CUDA, fsdp 8, eight layers of 4096 and 12288, 32
  * sequences: bf16[8,32,4096,512] kept and bf16[32,4096,12288] six times, 27.4 GiB where 9.4 are
  * with constraints; microbatches, data beside fsdp and tensor parallelism the same). On TPU a flash
- * kernel asks for a split batch (8B,f64,b2 and 1B). Unrolled layers are not known. */
+ * kernel asks for a split batch (8B,f64,b2 and 1B), and the rows of ragged experts do everywhere,
+ * which are sorted on each device (olmoe, fsdp 8 and fsdp 16 with expert 4, mixtral, fsdp 8, on
+ * H100, olmoe, fsdp 8 and with tensor 2 on MI300X: as with constraints). Unrolled layers are not
+ * known. */
 static bool is_batch_whole(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     bool scan = s->stack.form != HB_FORM_LOOP && hb_ways(lo, HB_AX_PIPELINE) == 1;
-    bool naive = true;
+    bool naive = true, sorted = false;
     for (int i = 0; i < s->model.block_count; i++) {
         const struct hb_block *b = &s->model.blocks[i];
+        bool experts = b->moe.experts > 0;
         naive = naive && b->attention.kernel == HB_KERNEL_NAIVE &&
-                b->attention.kind != HB_ATTN_NONE && b->moe.experts == 0;
+                b->attention.kind != HB_ATTN_NONE && !experts;
+        sorted = sorted || (experts && hb_layer_sorts_rows(&b->moe));
     }
-    bool asked = lo->habits->rings && !naive;
+    bool asked = sorted || (lo->habits->rings && !naive);
     return !lo->maxtext && !s->sharding.activation_constraints && scan && !asked &&
            hb_ways(lo, HB_AX_FSDP) > 1;
 }
