@@ -291,8 +291,10 @@ static void run_op(struct hb_body *b, const struct hb_step_op *s)
 {
     struct hb_emit e = hb_body_emit(s);
     uint32_t w = s->kind == HB_STEP_PRODUCT ? hb_body_weight(b, s->leaf) : HB_NONE;
-    if (s->spread > 0)
+    if (s->spread > 0) {
+        w = hb_spread_weight(b, s, w, false);
         hb_emit_read(&e, b->rows[s->in[0]]);
+    }
     for (int i = 0; i < s->in_count && s->spread == 0; i++)
         hb_body_read(b, &e, s->in[i]);
     hb_emit_read(&e, w);

@@ -253,7 +253,7 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     if (when == HB_WHEN_FIRST)
         first_weights(b, s);
     uint32_t rows = s->spread > 0 ? hb_spread_gradient(b, s, g) : HB_NONE;
-    uint32_t w = hb_body_weight(b, s->leaf);
+    uint32_t w = hb_spread_weight(b, s, hb_body_weight(b, s->leaf), true);
     g = ready_ring(b, s, g);
     struct hb_emit e = hb_body_emit(s);
     e.name = hb_name(b->lo, "gradient through ", b->lo->leaves[s->leaf].name);

@@ -139,6 +139,35 @@ static uint32_t gradient_rows(struct hb_body *b, const struct hb_step_op *s, uin
     return b->rows_grad[v];
 }
 
+/* Whether the result is the outputs', of the activation. */
+static bool is_down(const struct hb_body *b, const struct hb_step_op *s)
+{
+    int maker = b->y->values[s->in[0]].producer;
+    return maker >= 0 && b->y->steps[maker].op == HB_OP_ELEMENTWISE;
+}
+
+/* A gathered weight lies as products of its own input want it or as those of gradients do: gathered
+ * over fsdp alone it is turned for the former (plain-h100-032-phimoe: bf16[16,4096,6400] at 96, 103
+ * and, down's for the activation's gradient, 105), also over experts for the latter
+ * (fresh-cuda--0073-phimoe: down's at 68, at 100 and 101 beside the gradients as rows). */
+uint32_t hb_spread_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t w, bool back)
+{
+    const struct hb_leaf *l = &b->lo->leaves[s->leaf];
+    uint32_t *turned = &b->turned[s->leaf - b->y->first_leaf];
+    bool two = l->expert_ways > 1;
+    if (s->spread == 0 || b->lo->p->bufs[w].category != HB_CAT_COMMUNICATION ||
+        (back ? !two && !is_down(b, s) : two))
+        return w;
+    if (!back || *turned == HB_NONE) {
+        *turned = hb_temp(b->lo, hb_name(b->lo, l->name, ", gathered and turned"),
+                          HB_CAT_COMMUNICATION, hb_buf_shape(b->lo, w));
+        hb_emit_simple(b->lo, HB_OP_COPY, hb_name(b->lo, "turn ", l->name), w, *turned);
+    }
+    uint32_t out = *turned;
+    *turned = back ? *turned : HB_NONE;
+    return out;
+}
+
 /* Collectives are there to hide, and the compiler's memory allows it. */
 static bool turns_early(const struct hb_body *b, const struct hb_step_op *s)
 {
@@ -200,6 +229,8 @@ uint32_t hb_spread_gradient(struct hb_body *b, const struct hb_step_op *s, uint3
         bring_hidden(b, s);
     uint32_t rows = gradient_rows(b, s, g);
     bool siblings = early && turns_siblings(b, s);
+    if (early)
+        hb_spread_weight(b, s, hb_body_weight(b, s->leaf), true);
     for (uint32_t k = 0; k < b->y->step_count && siblings; k++) {
         const struct hb_step_op *other = &b->y->steps[k];
         if (other->spread > 0 && other->in[0] == s->in[0] &&

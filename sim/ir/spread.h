@@ -6,6 +6,8 @@
 
 /* What the product reads for its input, row by row. */
 uint32_t hb_spread_rows(struct hb_body *b, const struct hb_step_op *s);
+/* What it, or its backward pass, reads for its weight w. */
+uint32_t hb_spread_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t w, bool back);
 /* What the product's backward pass reads for the gradient g of its result; so does its siblings'.
  */
 uint32_t hb_spread_gradient(struct hb_body *b, const struct hb_step_op *s, uint32_t g);
