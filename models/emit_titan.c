@@ -55,15 +55,14 @@ static void emit_pipeline(struct hb_str *out, const struct hb_spec *s)
                                         [HB_SCHED_GPIPE] = "GPipe",
                                         [HB_SCHED_1F1B] = "1F1B",
                                         [HB_SCHED_INTERLEAVED] = "Interleaved1F1B",
-                                        [HB_SCHED_ZERO_BUBBLE] = "InterleavedZeroBubble"};
+                                        [HB_SCHED_ZERO_BUBBLE] = "InterleavedZeroBubble",
+                                        [HB_SCHED_ZBV] = "ZBVZeroBubble",
+                                        [HB_SCHED_DUALPIPE_V] = "DualPipeV"};
     int64_t size = hb_rank_batch(s) / s->pipeline.microbatches;
-    const char *schedule = words[s->pipeline.schedule];
-    if (s->pipeline.schedule == HB_SCHED_ZERO_BUBBLE && s->pipeline.repeats == 1)
-        schedule = "ZBVZeroBubble";
     hb_str_addf(out,
                 "pipeline_parallel_schedule = \"%s\"\npipeline_parallel_microbatch_size = %" PRId64
                 "\n",
-                schedule, size > 0 ? size : 1);
+                words[s->pipeline.schedule], size > 0 ? size : 1);
 }
 
 static void emit_parallelism(struct hb_str *out, const struct hb_spec *s)

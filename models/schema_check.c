@@ -414,6 +414,11 @@ static void check_pipeline(struct checker *c)
               "%" PRId64 " with schedule: gpipe or 1f1b; allowed: 1, or schedule spmd, interleaved "
               "or zero_bubble",
               p->repeats);
+    if (p->repeats != 2 && (p->schedule == HB_SCHED_ZBV || p->schedule == HB_SCHED_DUALPIPE_V))
+        fault(c, "pipeline.repeats",
+              "%" PRId64 " with schedule: zbv or dualpipe_v, which have two stages a rank; "
+              "allowed: 2",
+              p->repeats);
     if (p->schedule == HB_SCHED_SPMD && p->repeats > 1 && p->microbatches < stages)
         fault(c, "pipeline.microbatches",
               "%" PRId64 " are too few for a circular pipeline of %" PRId64

@@ -182,6 +182,8 @@ static const struct hb_word schedules[] = {{"spmd", HB_SCHED_SPMD},
                                            {"1f1b", HB_SCHED_1F1B},
                                            {"interleaved", HB_SCHED_INTERLEAVED},
                                            {"zero_bubble", HB_SCHED_ZERO_BUBBLE},
+                                           {"zbv", HB_SCHED_ZBV},
+                                           {"dualpipe_v", HB_SCHED_DUALPIPE_V},
                                            {0}};
 static const struct hb_word shifts[] = {
     {"roll", HB_SHIFT_ROLL}, {"slice", HB_SHIFT_SLICE}, {"shard_map", HB_SHIFT_SHARD_MAP}, {0}};
@@ -496,8 +498,10 @@ static const struct hb_key embedding_keys[] = {
 static const struct hb_key pipeline_keys[] = {
     INT("microbatches", SPEC(pipeline.microbatches), 1, BATCH_MAX, "8", "parts of the batch"),
     INT("repeats", SPEC(pipeline.repeats), 1, LAYERS_MAX, "1", "circular: stages a device"),
-    ENUM("schedule", SPEC(pipeline.schedule), schedules, "spmd",
-         "spmd: vmapped stages inside one scan"),
+    ENUM(
+        "schedule", SPEC(pipeline.schedule), schedules, "spmd",
+        "spmd: vmapped stages inside one scan; torch: its own (zbv, dualpipe_v: two stages a rank, "
+        "in V shape)"),
     INT("group", SPEC(pipeline.group), 0, BATCH_MAX, "0",
         "torch, interleaved: microbatches that run through a chunk before the next one does "
         "(Megatron's microbatch_group_size_per_vp_stage); 0: stages"),

@@ -192,6 +192,83 @@ static bool check_fsdp1(const struct hb_refusing *r, const struct hb_spec *s)
     return HB_REFUSE(r, gaps);
 }
 
+/* The pass backwards of the weights apart from that of the input. */
+static bool parts_passes(const struct hb_spec *s)
+{
+    enum hb_schedule schedule = s->pipeline.schedule;
+    return s->mesh[HB_AX_PIPELINE] > 1 &&
+           (schedule == HB_SCHED_ZERO_BUBBLE || schedule == HB_SCHED_ZBV ||
+            schedule == HB_SCHED_DUALPIPE_V);
+}
+
+/* torch.distributed.pipelining under FSDP2, as torchtitan drives it. */
+static bool check_titan_pipeline(const struct hb_refusing *r, const struct hb_spec *s, bool plain)
+{
+    const struct hb_pipe *p = &s->pipeline;
+    int64_t ranks = s->mesh[HB_AX_PIPELINE], rounds = p->microbatches / ranks;
+    bool dual = p->schedule == HB_SCHED_DUALPIPE_V, parts = parts_passes(s), bare = false;
+    bool two = p->schedule == HB_SCHED_INTERLEAVED || p->schedule == HB_SCHED_ZERO_BUBBLE;
+    for (int i = 0; i < p->layer_count; i++)
+        bare = bare || p->layers[i] == 0;
+    const struct hb_refusal gaps[] = {
+        {p->schedule == HB_SCHED_SPMD, "pipeline.schedule",
+         "spmd is of XLA programs; use gpipe, 1f1b, interleaved, zero_bubble, zbv or dualpipe_v"},
+        {plain, "mesh.fsdp",
+         "pipelines of torchtitan are simulated with FSDP only yet; use mesh.fsdp above 1, or "
+         "runtime.framework: megatron"},
+        {s->mesh[HB_AX_DATA] > 1, "mesh.data",
+         "replicas of shards (HSDP) are not simulated with torchtitan's pipelines yet; use 1"},
+        {s->mesh[HB_AX_SEQUENCE] > 1, "mesh.sequence",
+         "not simulated with torchtitan's pipelines yet; use 1"},
+        {has_experts(&s->model), "mesh.pipeline",
+         "experts are not simulated with torchtitan's pipelines yet; use 1, or "
+         "runtime.framework: megatron"},
+        {s->model.tied_embeddings, "model.tied_embeddings",
+         "torchtitan's stages share no weights; use false"},
+        {s->runtime.fsdp1, "runtime.fsdp1", "not simulated with pipelines; use false"},
+        {s->runtime.wrap_root, "runtime.wrap", "not simulated with pipelines; use split"},
+        {s->optimizer.params_offload != HB_PLACE_NONE, "optimizer.params_offload",
+         "not simulated with torchtitan's pipelines yet; use none"},
+        {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks",
+         "not simulated with torchtitan's pipelines yet; use 0"},
+        {s->loss.kernel == HB_LOSS_LINEAR, "loss.kernel",
+         "a pipeline's loss takes logits; use eager or compiled"},
+        {s->loss.held != HB_HELD_NONE, "loss.held",
+         "a pipeline holds its logits until their pass backwards by itself; use none"},
+        {p->group > 0, "pipeline.group", "is Megatron's; use 0"},
+        {parts && s->sharding.reshard_after_forward, "sharding.reshard_after_forward",
+         "PyTorch makes no gradients of weights that were given back before such a schedule parts "
+         "its pass backwards; use false"},
+        {bare, "pipeline.layers",
+         "stages without layers are not simulated with torchtitan yet; use 1 and more"},
+        {two && p->repeats == 1, "pipeline.repeats",
+         "PyTorch's schedule has several stages a rank; use 2 and more, or schedule: 1f1b"},
+        {two && rounds > 1 && p->microbatches % rounds, "pipeline.microbatches",
+         "PyTorch runs rounds of as many as there are ranks, and refuses what does not divide "
+         "among them; use a multiple of mesh.pipeline"},
+        {p->schedule == HB_SCHED_1F1B && rounds == 0, "pipeline.microbatches",
+         "PyTorch wants no fewer than there are stages; use mesh.pipeline and more"},
+        {dual && rounds < 2, "pipeline.microbatches",
+         "PyTorch wants no fewer than there are stages; use twice mesh.pipeline and more"},
+        {parts && s->runtime.compile, "runtime.compile",
+         "PyTorch does not part the backward pass of compiled layers; use false, or schedule: "
+         "interleaved"},
+    };
+    return HB_REFUSE(r, gaps);
+}
+
+/* Schedules that part the backward pass run a layer that is checkpointed again for each weight. */
+static bool check_parted(const struct hb_refusing *r, const struct hb_spec *s,
+                         const struct hb_block *b)
+{
+    const struct hb_refusal gaps[] = {
+        {parts_passes(s) && b->remat.policy == HB_POLICY_NAMES, "remat.policy",
+         "PyTorch runs selective checkpoints backwards once only, this schedule does so for each "
+         "weight; use none, full, or schedule: interleaved"},
+    };
+    return HB_REFUSE(r, gaps);
+}
+
 static bool check_titan_loss(const struct hb_refusing *r, const struct hb_loss *l, int64_t tensor)
 {
     bool linear = l->kernel == HB_LOSS_LINEAR;
@@ -223,8 +300,6 @@ static bool check_titan_rest(const struct hb_refusing *r, const struct hb_spec *
         {!offload_is_known(s, plain, tune), "optimizer.offload",
          "simulated with torchtune (paged states), or with params_offload under FSDP "
          "(CPUOffloadPolicy), only yet; use none, or both pinned_host"},
-        {s->mesh[HB_AX_PIPELINE] > 1, "mesh.pipeline",
-         "not simulated with torchtitan yet; use 1, or runtime.framework: megatron"},
         {s->model.positions > 0, "model.positions",
          "not simulated with torchtitan yet; use positions: 0"},
         {!plain && s->sharding.optimizer_over_data, "sharding.optimizer_over_data",
@@ -257,6 +332,7 @@ static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
     bool ok = check_titan_rest(r, s, plain);
     ok &= plain ? check_plain(r, s) : check_fsdp(r, s);
     ok &= !s->runtime.fsdp1 || check_fsdp1(r, s);
+    ok &= s->mesh[HB_AX_PIPELINE] == 1 || check_titan_pipeline(r, s, plain);
     ok &= check_titan_loss(r, &s->loss, s->mesh[HB_AX_TENSOR]);
     for (r->block = 0; r->block < s->model.block_count; r->block++) {
         const struct hb_block *b = &s->model.blocks[r->block];
@@ -265,6 +341,7 @@ static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
              "with torchtitan only [q, v, attn_ctx, mlp_gate, mlp_down], every second product, is "
              "simulated yet; use it, or policy: full"}};
         ok &= check_block(r, b, tune);
+        ok &= check_parted(r, s, b);
         ok &= !b->moe.experts || check_experts(r, s, &b->moe);
         ok &= HB_REFUSE(r, list);
     }
@@ -299,7 +376,9 @@ static bool check_megatron_rest(const struct hb_refusing *r, const struct hb_spe
     const struct hb_refusal gaps[] = {
         {s->mesh[HB_AX_PIPELINE] > 1 && schedule != HB_SCHED_GPIPE && schedule != HB_SCHED_1F1B &&
              schedule != HB_SCHED_INTERLEAVED,
-         "pipeline.schedule", "only gpipe, 1f1b and interleaved are simulated with megatron yet"},
+         "pipeline.schedule",
+         "only gpipe, 1f1b and interleaved are simulated with megatron (zero_bubble, zbv and "
+         "dualpipe_v with torchtitan)"},
         {s->mesh[HB_AX_PIPELINE] > 1 && s->pipeline.group > 0 &&
              (s->pipeline.group < s->mesh[HB_AX_PIPELINE] ||
               s->pipeline.microbatches % s->pipeline.group != 0),

@@ -22,4 +22,4 @@ for kind in tpu cuda rocm; do
 done
 echo "| MaxText on TPU | $(cells tests/golden/maxtext.jsonl) | | | | |"
 # Drawn before anybody looked, and measured once.
-echo "| PyTorch (unseen: on fake tensors) | $(cells tests/golden/torch-*.jsonl) | $(cells tests/golden/fresh-torch.jsonl) |"
+echo "| PyTorch (unseen: on fake tensors) | $(cells tests/golden/torch-*.jsonl) | $(cells tests/golden/fresh-torch*.jsonl) |"

@@ -230,14 +230,17 @@ static void put_pipeline(struct hb_foreign *f, const struct hb_node *c, const st
     if (a->stages == 1)
         return;
     bool many = strstr(schedule, "nterleaved") != NULL;
-    bool zero = strstr(schedule, "Zero") || strstr(schedule, "ZB");
+    bool zero = strstr(schedule, "Zero") != NULL, zbv = strstr(schedule, "ZBV") != NULL;
+    bool dual = strstr(schedule, "DualPipe") != NULL;
     hb_put(f, "pipeline.schedule",
-           zero                        ? "zero_bubble"
+           dual                        ? "dualpipe_v"
+           : zbv                       ? "zbv"
+           : zero                      ? "zero_bubble"
            : many                      ? "interleaved"
            : strstr(schedule, "GPipe") ? "gpipe"
                                        : "1f1b");
     hb_put_int(f, "pipeline.microbatches", parts > 0 ? parts : 1);
-    hb_put_int(f, "pipeline.repeats", many ? 2 : 1);
+    hb_put_int(f, "pipeline.repeats", many || zero || dual ? 2 : 1);
     if (each)
         hb_missing(f, "parallelism.pipeline_parallel_layers_per_stage: %" PRId64, each);
 }

@@ -7,8 +7,8 @@
  *
  * A pipeline's step lasts as long as its slowest stage: m microbatches of its own, and P - 1 chunks
  * of the others before its first and after its last (1F1B: Narayanan et al. 2021, section 2.2: a
- * bubble of P - 1 of m microbatches, divided by the chunks a stage when interleaved; zero bubble:
- * Qi et al. 2023, ZB-H1: a third of it). */
+ * bubble of P - 1 of m microbatches, divided by the chunks a stage when interleaved), or what the
+ * ranks wait where weights' gradients fill some of it (clock.h). */
 #include "sim/eager/eager.h"
 
 #include <math.h>
@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "models/params.h"
+#include "sim/eager/clock.h"
 #include "sim/eager/eager_layer.h"
 
 /* Layers of one kind on the stage, by whether `remat` applies to them. */
@@ -82,25 +83,6 @@ static double table_weights(const struct hb_eager *e)
 
 /* --- the stage --- */
 
-/* First layer of a chunk, in model order; chunk = number of chunks: one past the last layer. */
-static int64_t chunk_start(const struct hb_spec *s, int64_t layers, int64_t chunk)
-{
-    int64_t chunks = s->mesh[HB_AX_PIPELINE] * s->pipeline.repeats, start = 0;
-    if (!s->pipeline.layers)
-        return layers * chunk / chunks;
-    for (int64_t i = 0; i < chunk && i < s->pipeline.layer_count; i++)
-        start = hb_add_sat(start, s->pipeline.layers[i]);
-    return start < layers ? start : layers;
-}
-
-static int64_t count_layers(const struct hb_spec *s)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < s->model.block_count; i++)
-        sum = hb_add_sat(sum, s->model.blocks[i].repeat);
-    return sum;
-}
-
 static int64_t overlap(int64_t a, int64_t a_end, int64_t b, int64_t b_end)
 {
     int64_t low = a > b ? a : b, high = a_end < b_end ? a_end : b_end;
@@ -111,12 +93,13 @@ static int64_t overlap(int64_t a, int64_t a_end, int64_t b, int64_t b_end)
 static int64_t rank_layers(const struct hb_spec *s, int64_t rank, int64_t first,
                            const struct hb_block *b)
 {
-    int64_t ranks = s->mesh[HB_AX_PIPELINE], layers = count_layers(s), sum = 0;
-    if (ranks <= 1)
+    struct hb_pipeline p = hb_pipeline_of(s);
+    int64_t sum = 0;
+    if (p.ranks <= 1)
         return b->repeat;
-    for (int64_t k = 0; k < s->pipeline.repeats; k++) {
-        int64_t chunk = k * ranks + rank;
-        sum += overlap(chunk_start(s, layers, chunk), chunk_start(s, layers, chunk + 1), first,
+    for (int64_t k = 0; k < p.chunks; k++) {
+        int64_t stage = hb_pipeline_stage(&p, rank, k);
+        sum += overlap(hb_stage_start(s, stage), hb_stage_start(s, stage + 1), first,
                        hb_add_sat(first, b->repeat));
     }
     return sum;
@@ -159,7 +142,9 @@ static void build_part(struct hb_eager *e, struct part *part, const struct hb_bl
 static double rank_flops(struct hb_eager *e, int64_t rank)
 {
     const struct hb_spec *s = e->spec;
-    double sum = rank == s->mesh[HB_AX_PIPELINE] - 1 ? head_piece(e).flops : 0;
+    struct hb_pipeline p = hb_pipeline_of(s);
+    bool head = rank == hb_pipeline_rank(&p, p.ranks * p.chunks - 1);
+    double sum = head ? head_piece(e).flops : 0;
     int64_t first = 0;
     for (int i = 0; i < s->model.block_count; i++) {
         struct hb_eager_layer layer;
@@ -185,11 +170,66 @@ static int64_t slowest_rank(struct hb_eager *e)
     return slowest;
 }
 
+static int64_t count_weights(const struct hb_block *b)
+{
+    enum { PRODUCTS = 7, NORMS = 2, HEAD_NORMS = 2 };
+    return PRODUCTS + NORMS + (b->attention.qk_norm != HB_QKN_NONE ? HEAD_NORMS : 0);
+}
+
+static bool is_parted(const struct hb_spec *s)
+{
+    enum hb_schedule schedule = s->pipeline.schedule;
+    return s->mesh[HB_AX_PIPELINE] > 1 &&
+           (schedule == HB_SCHED_ZERO_BUBBLE || schedule == HB_SCHED_ZBV ||
+            schedule == HB_SCHED_DUALPIPE_V);
+}
+
+/* DualPipeV parts a pass here and there alone. */
+static bool parts_all(const struct hb_spec *s)
+{
+    return is_parted(s) && s->pipeline.schedule != HB_SCHED_DUALPIPE_V;
+}
+
+/* Times that torch runs a layer again for the gradients of its weights, whose pass is parted from
+ * its input's: once for each (sim/eager/titan_pipe.c). The first stage parts nothing. */
+static int64_t runs_again(const struct hb_eager *e, const struct hb_block *b, bool remat)
+{
+    bool full = remat && b->remat.policy == HB_POLICY_FULL;
+    bool titan = e->spec->runtime.framework == HB_FW_TORCHTITAN;
+    return full && titan && is_parted(e->spec) ? count_weights(b) : 0;
+}
+
+/* Chunks' passes, both ways, that a rank waits for: P - 1 where a pass backwards is whole (1F1B:
+ * Narayanan et al. 2021, section 2.2), else as the ranks' own orders have it. */
+static double waited_chunks(struct hb_eager *e)
+{
+    const struct hb_spec *s = e->spec;
+    const struct hb_block *b = &s->model.blocks[0];
+    struct hb_pipeline p = hb_pipeline_of(s);
+    struct hb_pass_times t = {1, 1, 1, 0};
+    if (!is_parted(s))
+        return (double)(p.ranks - 1);
+    if (b->remat.policy == HB_POLICY_FULL)
+        t.input++;
+    t.again = runs_again(e, b, true);
+    p.microbatches = microbatches(s);
+    struct hb_arena_mark mark = hb_arena_mark(e->arena);
+    int64_t bubble = hb_pipeline_bubble(e->arena, &p, t);
+    hb_arena_rewind(e->arena, mark);
+    if (bubble < 0)
+        return (double)(p.ranks - 1);
+    if (parts_all(s))
+        bubble -= hb_mul_sat(hb_mul_sat(p.chunks, p.microbatches), t.again);
+    return (double)bubble / (double)(t.forward + t.input + t.weight);
+}
+
 static void build_stage(struct hb_eager *e, struct stage *stage)
 {
     const struct hb_spec *s = e->spec;
     int64_t rank = slowest_rank(e), ranks = s->mesh[HB_AX_PIPELINE], first = 0;
-    *stage = (struct stage){.head = rank == ranks - 1, .part_count = s->model.block_count};
+    struct hb_pipeline p = hb_pipeline_of(s);
+    *stage = (struct stage){.head = rank == hb_pipeline_rank(&p, p.ranks * p.chunks - 1),
+                            .part_count = s->model.block_count};
     stage->parts = hb_arena_alloc(e->arena, (size_t)stage->part_count, sizeof *stage->parts);
     for (int i = 0; i < stage->part_count; i++) {
         const struct hb_block *b = &s->model.blocks[i];
@@ -197,7 +237,7 @@ static void build_stage(struct hb_eager *e, struct stage *stage)
         first = hb_add_sat(first, b->repeat);
     }
     double chunk = (double)first / (double)(ranks * s->pipeline.repeats);
-    stage->fill = (int64_t)llround((double)(ranks - 1) * chunk);
+    stage->fill = (int64_t)llround(waited_chunks(e) * chunk);
 }
 
 /* --- weights and gradients on their way --- */
@@ -380,6 +420,15 @@ static void sum_gradients(struct hb_eager *e, struct held w, bool last)
 
 /* --- a microbatch --- */
 
+static void back_layer(struct hb_eager *e, const struct part *p, int kind, int64_t at)
+{
+    const struct hb_eager_layer *l = &p->layers[kind * p->block->unit + at];
+    hb_eager_layer_backward(e, l);
+    int64_t again = parts_all(e->spec) ? runs_again(e, p->block, kind == 0) : 0;
+    for (int64_t i = 0; i < again; i++)
+        hb_eager_layer_forward(e, l);
+}
+
 static void run_part(struct hb_eager *e, const struct part *p, int kind, bool backward, bool last)
 {
     int64_t unit = p->block->unit;
@@ -396,7 +445,7 @@ static void run_part(struct hb_eager *e, const struct part *p, int kind, bool ba
         gather_weights(e, p);
     for (int64_t i = 0; i < unit; i++) {
         if (backward)
-            hb_eager_layer_backward(e, &layers[unit - 1 - i]);
+            back_layer(e, p, kind, unit - 1 - i);
         else
             hb_eager_layer_forward(e, &layers[i]);
     }
@@ -514,8 +563,7 @@ static const struct part *largest_part(const struct stage *stage)
     return best;
 }
 
-/* Waits for chunks of the other stages. ZB-H1 fills all but the input's gradient of each layer's
- * three thirds with weight gradients. */
+/* Waits for chunks of the other stages. */
 static void run_fill(struct hb_eager *e, const struct stage *stage)
 {
     const struct part *p = largest_part(stage);
@@ -527,8 +575,7 @@ static void run_fill(struct hb_eager *e, const struct stage *stage)
     const struct hb_eager_layer *layers = p->trips[0] ? p->layers : p->layers + p->block->unit;
     for (int64_t i = 0; i < p->block->unit; i++) {
         hb_eager_layer_forward(e, &layers[i]);
-        if (e->spec->pipeline.schedule != HB_SCHED_ZERO_BUBBLE)
-            hb_eager_layer_backward(e, &layers[i]);
+        hb_eager_layer_backward(e, &layers[i]);
     }
     hb_program_close_loop(e->p, loop);
 }

@@ -48,7 +48,7 @@ static uint32_t make(struct hb_fsdp *f, const struct hb_unit *u, struct hb_made 
 {
     const char *where = f->t->where;
     f->t->where = u->where;
-    f->t->pool = pool;
+    f->t->pool = pool == HB_POOL_DEFAULT ? pool : (uint8_t)(f->first_pool + pool);
     uint32_t storage = hb_tape_make(f->t, made);
     f->t->pool = HB_POOL_DEFAULT;
     f->t->where = where;
@@ -89,17 +89,18 @@ static void issue_gather(struct hb_fsdp *f, struct hb_unit *u)
     if (u->whole || u->gathered != HB_NONE || unit_ranks(f, u) == 1)
         return;
     int64_t part = sent_bytes(f, u);
+    uint8_t pool = f->here ? HB_POOL_DEFAULT : HB_POOL_GATHER;
     bool kept = u->weights[0].part != HB_NONE;
     uint32_t own = HB_NONE;
     if (!kept && f->on_host)
         copy_from_host(f, u);
     else if (!kept)
-        own = make(f, u, own_weights(part), HB_POOL_GATHER);
+        own = make(f, u, own_weights(part), pool);
     u->gathered = make(f, u,
                        (struct hb_made){"all-gather over fsdp", "gathered weights in one buffer",
                                         hb_tape_size(f->t, part, unit_ranks(f, u), 1),
                                         HB_CAT_COMMUNICATION, 0},
-                       HB_POOL_GATHER);
+                       pool);
     hb_tape_drop(f->t, own);
     if (!kept)
         drop_parts(f, u);
@@ -346,9 +347,30 @@ static void reduce(struct hb_fsdp *f, struct hb_unit *u, int slot)
     keep_gradients(f, u, sum);
 }
 
+void hb_fsdp_unshard(struct hb_fsdp *f, struct hb_unit *u)
+{
+    f->here = true;
+    issue_gather(f, u);
+    f->here = false;
+}
+
+void hb_fsdp_wait_unshard(struct hb_fsdp *f, struct hb_unit *u)
+{
+    if (u->gathered == HB_NONE)
+        return;
+    copy_out(f, u);
+    hb_tape_drop(f->t, u->gathered);
+    u->gathered = HB_NONE;
+}
+
+void hb_fsdp_reshard(struct hb_fsdp *f, struct hb_unit *u)
+{
+    give_back(f, u);
+}
+
 void hb_fsdp_after_backward(struct hb_fsdp *f, struct hb_unit *u)
 {
-    if (f->plain)
+    if (f->plain || f->defers)
         return;
     if (f->flat) {
         reduce_flat(f, u);

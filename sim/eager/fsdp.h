@@ -51,6 +51,9 @@ struct hb_fsdp {
     struct hb_tape *t;
     bool flat;            /* FSDP1 */
     bool narrow;          /* weights of products are gathered in 8 bits (torchao) */
+    bool defers;          /* units stay whole in the backward pass, and so do their gradients */
+    bool here;            /* gathers are of the default stream: asked for by the program itself */
+    uint8_t first_pool;   /* of this stage's streams, beyond the default one */
     bool plain;           /* no FSDP: parameters are whole, and keep their gradients */
     int64_t ranks;        /* that share a shard */
     int64_t param_bytes;  /* an element, as stored: 4 or 2 */
@@ -76,5 +79,9 @@ void hb_fsdp_forward_end(struct hb_fsdp *f);
 void hb_fsdp_before_backward(struct hb_fsdp *f, struct hb_unit *u, struct hb_unit *next);
 void hb_fsdp_after_backward(struct hb_fsdp *f, struct hb_unit *u);
 void hb_fsdp_backward_end(struct hb_fsdp *f);
+/* By the program itself: a gather that is waited for later; a unit given back. */
+void hb_fsdp_unshard(struct hb_fsdp *f, struct hb_unit *u);
+void hb_fsdp_wait_unshard(struct hb_fsdp *f, struct hb_unit *u);
+void hb_fsdp_reshard(struct hb_fsdp *f, struct hb_unit *u);
 
 #endif

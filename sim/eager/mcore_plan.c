@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/size.h"
+#include "sim/eager/actions.h"
 
 const struct hb_block *hb_mcore_block(const struct hb_spec *spec, int64_t layer)
 {
@@ -19,34 +20,14 @@ const struct hb_block *hb_mcore_block(const struct hb_spec *spec, int64_t layer)
     return &m->blocks[m->block_count - 1];
 }
 
-static int64_t layer_count(const struct hb_spec *spec)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < spec->model.block_count; i++)
-        sum += spec->model.blocks[i].repeat;
-    return sum;
-}
-
-/* First layer of a chunk in model order. */
-static int64_t chunk_start(const struct hb_spec *s, int64_t chunks, int64_t chunk)
-{
-    int64_t layers = layer_count(s), start = 0;
-    if (!s->pipeline.layers)
-        return layers * chunk / chunks;
-    for (int64_t i = 0; i < chunk && i < s->pipeline.layer_count; i++)
-        start = hb_add_sat(start, s->pipeline.layers[i]);
-    return start < layers ? start : layers;
-}
-
 static void place_chunks(struct hb_arena *arena, struct hb_mcore_plan *p)
 {
     int64_t all = p->ranks * p->chunk_count;
     p->chunks = hb_arena_alloc(arena, (size_t)p->chunk_count, sizeof *p->chunks);
     for (int64_t i = 0; i < p->chunk_count; i++) {
         int64_t at = i * p->ranks + p->rank;
-        p->chunks[i] =
-            (struct hb_mcore_chunk){chunk_start(p->spec, all, at),
-                                    chunk_start(p->spec, all, at + 1), at == 0, at == all - 1};
+        p->chunks[i] = (struct hb_mcore_chunk){
+            hb_stage_start(p->spec, at), hb_stage_start(p->spec, at + 1), at == 0, at == all - 1};
     }
 }
 

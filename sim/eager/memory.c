@@ -23,7 +23,7 @@ static bool lower_eager(struct hb_tape *t, struct hb_diag *diag, const struct hb
     if (spec->runtime.framework == HB_FW_MEGATRON)
         hb_mcore_lower(t, spec, rank, cut);
     else
-        hb_titan_lower(t, spec, cut);
+        hb_titan_lower(t, spec, rank, cut);
     return !t->too_large || hb_error(diag, (struct hb_loc){0},
                                      "a tensor of '%s' exceeds 2^61 bytes", spec->model.name);
 }

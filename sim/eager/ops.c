@@ -2,6 +2,7 @@
 #include "sim/eager/ops.h"
 
 #include "base/size.h"
+#include "base/str.h"
 #include "sim/eager/ring.h"
 
 uint32_t hb_ops_work(struct hb_tape *t, const char *op, const char *name, int64_t bytes)
@@ -20,16 +21,10 @@ static int64_t value_bytes(const struct hb_tape *t, uint32_t value)
     return hb_tape_bytes(t, t->values[value].storage);
 }
 
-void hb_ops_give_up(struct hb_tape *t, struct hb_node *n, int saved)
-{
-    hb_tape_drop(t, n->saved[saved]);
-    n->saved[saved] = HB_NONE;
-}
-
 static void give_up_all(struct hb_tape *t, struct hb_node *n)
 {
     for (int i = 0; i < HB_NODE_SAVED; i++)
-        hb_ops_give_up(t, n, i);
+        hb_tape_give_up(t, n, i);
 }
 
 struct hb_weight hb_ops_weight(const char *name, int64_t rows, int64_t cols)
@@ -73,6 +68,15 @@ static void fill_bucket(struct hb_tape *t, struct hb_weight *w)
     }
 }
 
+static uint32_t widened(struct hb_tape *t, uint32_t grad)
+{
+    struct hb_made made = {"to f32", "weight's gradient in f32", 2 * hb_tape_bytes(t, grad),
+                           HB_CAT_GRADIENTS, 0};
+    uint32_t wide = hb_tape_make(t, made);
+    hb_tape_drop(t, grad);
+    return wide;
+}
+
 /* Autograd puts the gradients of a weight that is used more than once together before anybody sees
  * them: two in a storage of their own, further ones in place (torch 2.15, real tensors). What an
  * earlier microbatch left is added to in place. */
@@ -100,18 +104,85 @@ void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
         hb_tape_drop(t, w->grad); /* of the microbatches before */
         w->grad = HB_NONE;
     }
-    if (w->updates || w->grad != HB_NONE)
-        hb_tape_drop(t, w->sum);
+    if (!w->updates && w->grad == HB_NONE)
+        w->grad = w->wide ? widened(t, w->sum) : w->sum;
     else
-        w->grad = w->sum;
+        hb_tape_drop(t, w->sum);
     w->sum = HB_NONE;
     w->seen = 0;
 }
 
+/* --- a weight's gradient later --- */
+
+static void owe(struct hb_tape *t, const struct hb_node *n, uint32_t grad, bool norm)
+{
+    struct hb_split *s = t->split;
+    struct hb_owed o = {.weight = n->thing, .grad = grad, .norm = norm, .run = s->run};
+    for (int i = 0; i < 4; i++)
+        o.number[i] = n->number[i];
+    hb_tape_hold(t, grad);
+    s->owed = hb_grow(t->arena, s->owed, s->owed_count, &s->owed_cap, sizeof *s->owed);
+    s->owed[s->owed_count++] = o;
+}
+
+uint32_t hb_ops_owed_gradient(struct hb_tape *t, const struct hb_owed *o)
+{
+    const struct hb_weight *w = o->weight;
+    int64_t rows = o->number[0], width = o->number[1], groups = o->number[3];
+    if (!o->norm)
+        return hb_tape_make(
+            t,
+            (struct hb_made){.op = "mm, weight's gradient",
+                             .name = w->name,
+                             .bytes = hb_tape_size(t, hb_mul_sat(width, groups), o->number[2], 2),
+                             .category = HB_CAT_GRADIENTS,
+                             .flops = 2 * (double)rows * (double)width * (double)o->number[2]});
+    uint32_t by_scaled =
+        hb_ops_work(t, "mul", "norm's gradient times its output", hb_tape_size(t, rows, width, 4));
+    uint32_t sum =
+        hb_ops_work(t, "sum", "gradient of a norm's weight", hb_tape_size(t, width, 4, 1));
+    hb_tape_drop(t, by_scaled);
+    return sum;
+}
+
+/* torch.autograd.grad hands over a gradient of the dtype that they are added up in, and it is added
+ * in place. */
+uint32_t hb_ops_weight_grad_alone(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
+{
+    uint32_t whole = w->wide ? widened(t, grad) : grad;
+    if (w->grad == HB_NONE) {
+        hb_tape_hold(t, whole);
+        w->grad = whole;
+    }
+    return whole;
+}
+
 /* --- products --- */
+
+/* Of its input alone. */
+static void back_linear_input(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    int64_t rows = n->number[0], in = n->number[1];
+    uint32_t dx = hb_tape_make(
+        t, (struct hb_made){.op = "mm, input's gradient",
+                            .name = "gradient of a product's input",
+                            .bytes = hb_tape_size(t, rows, in, 2),
+                            .category = HB_CAT_WORKING,
+                            .flops = 2 * (double)rows * (double)in * (double)n->number[2]});
+    owe(t, n, grad, false);
+    t->split->with = n->thing;
+    give_up_all(t, n);
+    t->split->with = NULL;
+    hb_tape_drop(t, grad);
+    hb_tape_give(t, n->in[0], dx);
+}
 
 static void back_linear(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 {
+    if (t->split) {
+        back_linear_input(t, n, grad);
+        return;
+    }
     int64_t rows = n->number[0], in = n->number[1], out = n->number[2], groups = n->number[3];
     struct hb_weight *w = (struct hb_weight *)(uintptr_t)n->thing;
     double flops = 2 * (double)rows * (double)in * (double)out;
@@ -128,8 +199,8 @@ static void back_linear(struct hb_tape *t, struct hb_node *n, uint32_t grad)
                                                    .flops = flops});
     give_up_all(t, n);
     hb_tape_drop(t, grad);
-    hb_ops_weight_grad(t, w, dw);
     hb_tape_give(t, n->in[0], dx);
+    hb_ops_weight_grad(t, w, dw);
 }
 
 static void record_linear(struct hb_tape *t, uint32_t x, uint32_t out, const struct hb_linear *l)
@@ -193,13 +264,21 @@ static void back_norm(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     int64_t whole = hb_tape_size(t, rows, width, 4), each = hb_tape_size(t, rows, 4, 1);
     uint32_t g = hb_ops_work(t, "to f32", "norm's gradient in f32", whole);
     hb_tape_drop(t, grad);
-    uint32_t by_scaled = hb_ops_work(t, "mul", "norm's gradient times its output", whole);
+    uint32_t by_scaled = HB_NONE, weight = HB_NONE;
+    if (t->split)
+        owe(t, n, g, true);
+    else
+        by_scaled = hb_ops_work(t, "mul", "norm's gradient times its output", whole);
     uint32_t by_weight = hb_ops_work(t, "mul", "norm's gradient times its weight", whole);
-    uint32_t weight =
-        hb_ops_work(t, "sum", "gradient of a norm's weight", hb_tape_size(t, width, 4, 1));
+    if (!t->split)
+        weight = hb_ops_work(t, "sum", "gradient of a norm's weight", hb_tape_size(t, width, 4, 1));
     hb_tape_drop(t, by_scaled);
     hb_tape_drop(t, g);
-    hb_ops_give_up(t, n, SCALED);
+    if (t->split)
+        t->split->with = n->thing;
+    hb_tape_give_up(t, n, SCALED);
+    if (t->split)
+        t->split->with = NULL;
     uint32_t by_input = hb_ops_work(t, "mul", "gradient of the norm's scale", whole);
     uint32_t direct = hb_ops_work(t, "mul", "gradient of the norm's input", whole);
     uint32_t sum = hb_ops_work(t, "sum", "gradient of the norm's scale, a token", each);
@@ -207,7 +286,7 @@ static void back_norm(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     hb_tape_drop(t, by_weight);
     uint32_t scale = hb_ops_work(t, "rsqrt backward", "gradient of the norm's mean, a token", each);
     hb_tape_drop(t, sum);
-    hb_ops_give_up(t, n, SCALE);
+    hb_tape_give_up(t, n, SCALE);
     uint32_t spread = hb_ops_work(t, "div", "gradient of the norm's mean", whole);
     hb_tape_drop(t, scale);
     uint32_t power = hb_ops_work(t, "pow", "norm's input to a power", whole);
@@ -216,13 +295,14 @@ static void back_norm(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     hb_tape_drop(t, twice);
     hb_tape_drop(t, power);
     hb_tape_drop(t, spread);
-    hb_ops_give_up(t, n, INPUT);
+    hb_tape_give_up(t, n, INPUT);
     uint32_t both = hb_ops_work(t, "add", "gradient of the norm's input, whole", whole);
     hb_tape_drop(t, direct);
     hb_tape_drop(t, square);
     uint32_t dx = hb_ops_work(t, "to bf16", "gradient of the norm's input in bf16", whole / 2);
     hb_tape_drop(t, both);
-    hb_ops_weight_grad(t, (struct hb_weight *)(uintptr_t)n->thing, weight);
+    if (!t->split)
+        hb_ops_weight_grad(t, (struct hb_weight *)(uintptr_t)n->thing, weight);
     hb_tape_give(t, n->in[0], dx);
 }
 
@@ -395,8 +475,10 @@ uint32_t hb_ops_silu(struct hb_tape *t, uint32_t x)
 {
     uint32_t out = new_value(t, "silu", "mlp activation", value_bytes(t, x));
     struct hb_node *n = hb_tape_node(t, back_silu, out);
-    if (n)
+    if (n) {
         n->in[0] = x;
+        n->inner = true;
+    }
     hb_tape_save(t, n, t->values[x].storage);
     return out;
 }
@@ -419,6 +501,7 @@ uint32_t hb_ops_mul(struct hb_tape *t, uint32_t a, uint32_t b)
     if (n) {
         n->in[0] = a;
         n->in[1] = b;
+        n->inner = true;
     }
     hb_tape_save(t, n, t->values[a].storage);
     hb_tape_save(t, n, t->values[b].storage);
@@ -516,9 +599,13 @@ uint32_t hb_ops_gated_fused(struct hb_tape *t, uint32_t gate, uint32_t up)
 
 /* --- sequence parallelism: functional collectives over the sequence's dimension --- */
 
-uint32_t hb_ops_gather_storage(struct hb_tape *t, uint32_t x, int64_t ways)
+/* Of one sequence what comes by rank is in order already, and a view of it will do
+ * (torch/_utils.py, _maybe_view_chunk_cat). */
+uint32_t hb_ops_gather_storage(struct hb_tape *t, uint32_t x, struct hb_gather g)
 {
-    int64_t bytes = hb_tape_size(t, hb_tape_bytes(t, x), ways, 1);
+    int64_t bytes = hb_tape_size(t, hb_tape_bytes(t, x), g.ways, 1);
+    if (g.one)
+        return hb_ops_work(t, "all-gather over tensor", "gathered sequence", bytes);
     uint32_t raw = hb_ops_work(t, "all-gather over tensor", "gathered sequence, by rank", bytes);
     uint32_t out = hb_ops_work(t, "cat", "gathered sequence", bytes);
     hb_tape_drop(t, raw);
@@ -546,29 +633,30 @@ static void back_gather(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 
 static void back_scatter(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 {
-    uint32_t out = hb_ops_gather_storage(t, grad, n->number[0]);
+    uint32_t out = hb_ops_gather_storage(t, grad, (struct hb_gather){n->number[0], n->number[1]});
     hb_tape_drop(t, grad);
     hb_tape_give(t, n->in[0], out);
 }
 
-uint32_t hb_ops_gather(struct hb_tape *t, uint32_t x, int64_t ways)
+uint32_t hb_ops_gather(struct hb_tape *t, uint32_t x, struct hb_gather g)
 {
-    uint32_t out = hb_tape_value(t, hb_ops_gather_storage(t, t->values[x].storage, ways));
+    uint32_t out = hb_tape_value(t, hb_ops_gather_storage(t, t->values[x].storage, g));
     struct hb_node *n = hb_tape_node(t, back_gather, out);
     if (n) {
         n->in[0] = x;
-        n->number[0] = ways;
+        n->number[0] = g.ways;
     }
     return out;
 }
 
-uint32_t hb_ops_scatter(struct hb_tape *t, uint32_t x, int64_t ways, struct hb_kept *kept)
+uint32_t hb_ops_scatter(struct hb_tape *t, uint32_t x, struct hb_gather g, struct hb_kept *kept)
 {
-    uint32_t out = hb_tape_value(t, scatter_storage(t, t->values[x].storage, ways, kept));
+    uint32_t out = hb_tape_value(t, scatter_storage(t, t->values[x].storage, g.ways, kept));
     struct hb_node *n = hb_tape_node(t, back_scatter, out);
     if (n) {
         n->in[0] = x;
-        n->number[0] = ways;
+        n->number[0] = g.ways;
+        n->number[1] = g.one;
     }
     return out;
 }

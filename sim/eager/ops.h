@@ -33,6 +33,7 @@ struct hb_weight {
     uint32_t part;        /* of `whole`, kept after the forward pass to gather from; HB_NONE */
     bool updates;         /* as soon as its gradient is whole, which then goes ... */
     struct hb_zero *zero; /* ... into this; null: nowhere */
+    bool wide;            /* kept in f32 until it is reduced, what further ones are added to */
     int64_t uses;         /* gradients that make it whole; 0 as 1 */
     int64_t seen;         /* of them, so far ... */
     uint32_t sum;         /* ... together; HB_NONE */
@@ -65,8 +66,10 @@ struct hb_linear {
 uint32_t hb_ops_work(struct hb_tape *t, const char *op, const char *name, int64_t bytes);
 /* As hb_tape_make, unless the policy has kept it. */
 uint32_t hb_ops_make_or_take(struct hb_tape *t, struct hb_kept *kept, struct hb_made made);
-/* A storage of a node's that it has no more use for. */
-void hb_ops_give_up(struct hb_tape *t, struct hb_node *n, int saved);
+/* Of a pass backwards in two: the second part's, not given to the weight. */
+uint32_t hb_ops_owed_gradient(struct hb_tape *t, const struct hb_owed *o);
+/* Held once more: by the code that added it. */
+uint32_t hb_ops_weight_grad_alone(struct hb_tape *t, struct hb_weight *w, uint32_t grad);
 uint32_t hb_ops_linear(struct hb_tape *t, uint32_t x, struct hb_linear l);
 /* A last product of a layer that is run again is not computed: its input is all that is wanted. */
 uint32_t hb_ops_linear_left_out(struct hb_tape *t, uint32_t x, struct hb_linear l);
@@ -102,10 +105,14 @@ uint32_t hb_ops_add(struct hb_tape *t, uint32_t a, uint32_t b);
 /* A sum that is not computed, run again: its parts' gradients are all that is wanted. */
 uint32_t hb_ops_add_left_out(struct hb_tape *t, uint32_t a, uint32_t b);
 /* Sequence parallelism: the sequence gathered over `ways` ranks, and its sum scattered. */
-uint32_t hb_ops_gather(struct hb_tape *t, uint32_t x, int64_t ways);
-uint32_t hb_ops_scatter(struct hb_tape *t, uint32_t x, int64_t ways, struct hb_kept *kept);
+struct hb_gather {
+    int64_t ways;
+    bool one; /* a single sequence a rank */
+};
+uint32_t hb_ops_gather(struct hb_tape *t, uint32_t x, struct hb_gather g);
+uint32_t hb_ops_scatter(struct hb_tape *t, uint32_t x, struct hb_gather g, struct hb_kept *kept);
 /* The storage that gathering a gradient makes; the gradient stays. */
-uint32_t hb_ops_gather_storage(struct hb_tape *t, uint32_t x, int64_t ways);
+uint32_t hb_ops_gather_storage(struct hb_tape *t, uint32_t x, struct hb_gather g);
 /* What is in the buffer goes, and the rank's own part of it stays. */
 void hb_ops_reduce_bucket(struct hb_tape *t, struct hb_zero *z);
 /* From a storage whose gradient is `grad` on to the weight. */

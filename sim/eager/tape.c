@@ -198,6 +198,19 @@ void hb_tape_save_in_order(struct hb_tape *t, struct hb_node *n, const uint32_t 
             save_at(t, &n->saved[i], storages[i]);
 }
 
+void hb_tape_give_up(struct hb_tape *t, struct hb_node *n, int place)
+{
+    struct hb_split *s = t->split;
+    uint32_t storage = n->saved[place];
+    n->saved[place] = HB_NONE;
+    if (!s || !s->keeps || storage == HB_NONE) {
+        hb_tape_drop(t, storage);
+        return;
+    }
+    s->left = hb_grow(t->arena, s->left, s->left_count, &s->left_cap, sizeof *s->left);
+    s->left[s->left_count++] = (struct hb_left){storage, s->with, n->inner};
+}
+
 void hb_tape_give(struct hb_tape *t, uint32_t value, uint32_t grad)
 {
     if (value == HB_NONE) {
@@ -229,6 +242,6 @@ void hb_tape_back(struct hb_tape *t, uint32_t first)
         }
         n.back(t, &n, grad);
         for (int i = 0; i < HB_NODE_SAVED; i++)
-            hb_tape_drop(t, n.saved[i]);
+            hb_tape_give_up(t, &n, i);
     }
 }

@@ -28,6 +28,31 @@ struct hb_node {
     uint32_t saved[HB_NODE_SAVED]; /* storages held until it has run; HB_NONE: none */
     int64_t number[HB_NODE_NUMBERS];
     const void *thing; /* of its owner */
+    bool inner;        /* its output is a product's input and nothing else's */
+};
+
+/* A pass backwards in two, the gradient of the input first, those of the weights later: what each
+ * weight's will be made of, and what the nodes that have run still hold. */
+struct hb_owed {
+    const void *weight;
+    uint32_t grad; /* held: of what the weight's op made */
+    int64_t number[4];
+    bool norm;
+    void *run; /* that is run again for it; null: it is not */
+};
+struct hb_left {
+    uint32_t storage;
+    const void *with; /* goes with this weight's gradient; null: with all of them */
+    bool inner;
+};
+struct hb_split {
+    struct hb_owed *owed;
+    uint32_t owed_count, owed_cap;
+    struct hb_left *left;
+    uint32_t left_count, left_cap;
+    bool keeps;       /* nodes that run give nothing up */
+    const void *with; /* whose op runs */
+    void *run;
 };
 
 /* A tensor of the code: its storage, and in the backward pass its gradient's. */
@@ -59,7 +84,8 @@ struct hb_tape {
     uint32_t written;
     uint32_t *dead;
     uint32_t dead_count, dead_cap;
-    bool too_large; /* a size left the range */
+    bool too_large;         /* a size left the range */
+    struct hb_split *split; /* null: passes backwards are whole */
 };
 
 /* What an op is, and what it makes. */
@@ -101,6 +127,8 @@ void hb_tape_save(struct hb_tape *t, struct hb_node *n, uint32_t storage);
 /* These, each in its place; HB_NONE leaves it empty. */
 void hb_tape_save_in_order(struct hb_tape *t, struct hb_node *n, const uint32_t *storages,
                            int count);
+/* The node has no more use for what it saved there. */
+void hb_tape_give_up(struct hb_tape *t, struct hb_node *n, int place);
 /* A gradient for a value; a second one is added to the first, in a storage of its own. */
 void hb_tape_give(struct hb_tape *t, uint32_t value, uint32_t grad);
 /* Runs the nodes from the last down to `first`, and takes them off. */

@@ -63,6 +63,7 @@ static void run_microbatch(struct hb_titan *e)
         x = hb_titan_run_layer(&e->layers[i], x);
     hb_titan_head(e, x);
     hb_titan_loss(e);
+    hb_titan_back_loss(e);
     hb_tape_back(t, 0);
     t->where = "";
     hb_fsdp_after_backward(&e->fsdp, e->has_root ? &e->root : &e->first);
@@ -87,15 +88,17 @@ static const struct hb_weight *weight_at(const struct hb_titan_layer *l, int at)
 static void each_weight(struct hb_titan *e,
                         void (*visit)(struct hb_titan *, const struct hb_weight *))
 {
-    visit(e, &e->table);
+    if (e->embeds)
+        visit(e, &e->table);
     for (int64_t i = 0; i < e->layer_count; i++) {
         e->t->where = e->layers[i].unit.where;
         for (int w = 0; w < weight_count(&e->layers[i]); w++)
             visit(e, weight_at(&e->layers[i], w));
     }
     e->t->where = "";
-    visit(e, &e->norm);
-    if (!e->spec->model.tied_embeddings)
+    if (e->heads)
+        visit(e, &e->norm);
+    if (e->heads && !e->spec->model.tied_embeddings)
         visit(e, &e->head);
 }
 
@@ -253,7 +256,10 @@ static void run_step(struct hb_titan *e, bool first)
     int64_t count = e->spec->batch.accumulate < 3 ? e->spec->batch.accumulate : 3;
     for (e->microbatch = 0; e->microbatch < count; e->microbatch++) {
         hb_titan_mark(e, false, e->microbatch > 0);
-        run_microbatch(e);
+        if (e->stages)
+            hb_titan_run_pipeline(e);
+        else
+            run_microbatch(e);
     }
     e->t->phase = HB_PHASE_OPTIMIZER;
     if (e->zero)
@@ -401,6 +407,59 @@ static void look_ahead(struct hb_titan *e)
     }
 }
 
+static bool is_of_rank(const struct hb_titan *e, int64_t layer)
+{
+    for (int64_t k = 0; e->stages && k < e->pipeline.chunks; k++) {
+        int64_t stage = e->stages[k].stage;
+        if (layer >= hb_stage_start(e->spec, stage) && layer < hb_stage_start(e->spec, stage + 1))
+            return true;
+    }
+    return !e->stages;
+}
+
+/* Weights of several microbatches' gradients, added up in what they are reduced in. */
+static void defer_gradients(struct hb_titan *e)
+{
+    bool wide = e->fsdp.reduce_bytes > 2;
+    for (int i = 0; i < 3; i++)
+        e->end_weights[i].wide = wide;
+    for (int64_t i = 0; i < e->layer_count; i++)
+        for (int w = 0; w < e->layers[i].unit.count; w++)
+            e->layers[i].weights[w].wide = wide;
+}
+
+/* The stages that the rank has. */
+static void place_stages(struct hb_titan *e)
+{
+    struct hb_pipeline *p = &e->pipeline;
+    int64_t at = 0, last = p->ranks * p->chunks - 1;
+    e->embeds = e->heads = p->ranks == 1;
+    if (p->ranks == 1)
+        return;
+    e->stages = hb_arena_alloc(e->t->arena, (size_t)p->chunks, sizeof *e->stages);
+    for (int64_t k = 0; k < p->chunks; k++) {
+        int64_t stage = hb_pipeline_stage(p, e->rank, k);
+        int64_t count = hb_stage_start(e->spec, stage + 1) - hb_stage_start(e->spec, stage);
+        e->stages[k] = (struct hb_titan_stage){.stage = stage,
+                                               .first = at,
+                                               .end = at + count,
+                                               .embeds = !stage,
+                                               .heads = stage == last};
+        e->embeds = e->embeds || !stage;
+        e->heads = e->heads || stage == last;
+        at += count;
+    }
+}
+
+/* A stage's first layer has no unit before it, but the embedding. */
+static void part_stages(struct hb_titan *e)
+{
+    for (int64_t k = 0; e->stages && k < e->pipeline.chunks; k++)
+        e->layers[e->stages[k].first].before = e->stages[k].embeds ? &e->first : NULL;
+    if (e->stages)
+        defer_gradients(e);
+}
+
 static void build_layers(struct hb_titan *e)
 {
     const struct hb_model *m = &e->spec->model;
@@ -412,7 +471,7 @@ static void build_layers(struct hb_titan *e)
         for (int64_t k = 0; k < m->blocks[i].repeat; k++, at++) {
             struct hb_titan_layer l = {.e = e, .block = &m->blocks[i], .at = at};
             l.mode = find_mode(e, l.block, at);
-            if (is_run(e, &l, all))
+            if (is_of_rank(e, at) && is_run(e, &l, all))
                 e->layers[e->layer_count++] = l;
         }
     for (int64_t i = 0; i < e->layer_count; i++)
@@ -455,9 +514,12 @@ static void set_sizes(struct hb_titan *e)
     const struct hb_spec *s = e->spec;
     int64_t copies = s->mesh[HB_AX_DATA] * s->mesh[HB_AX_FSDP] * s->mesh[HB_AX_EXPERT];
     int64_t parts = hb_mul_sat(copies, s->batch.accumulate);
+    if (e->stages)
+        parts = hb_mul_sat(parts, s->pipeline.microbatches);
     e->ways = s->mesh[HB_AX_TENSOR];
-    e->tokens = hb_tape_size(e->t, hb_div_up(s->batch.global, parts),
-                             hb_div_up(s->batch.seq, s->mesh[HB_AX_SEQUENCE]), 1);
+    int64_t sequences = hb_div_up(s->batch.global, parts);
+    e->gather = (struct hb_gather){e->ways, sequences == 1};
+    e->tokens = hb_tape_size(e->t, sequences, hb_div_up(s->batch.seq, s->mesh[HB_AX_SEQUENCE]), 1);
     e->rows = hb_div_up(e->tokens, e->ways);
 }
 
@@ -486,11 +548,17 @@ static void build_chunks(struct hb_titan *e)
     }
 }
 
-void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, struct hb_short *cut)
+void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, int64_t rank,
+                    struct hb_short *cut)
 {
     struct hb_titan *e = hb_arena_alloc(t->arena, 1, sizeof *e);
     *e = (struct hb_titan){
         .t = t, .spec = spec, .cut = cut, .tune = spec->runtime.framework == HB_FW_TORCHTUNE};
+    e->pipeline = hb_pipeline_of(spec);
+    e->rank = rank;
+    place_stages(e);
+    if (e->stages)
+        e->cut = NULL; /* a whole one */
     int64_t ranks = spec->mesh[HB_AX_FSDP] * spec->mesh[HB_AX_EXPERT];
     if (spec->sharding.states_over_sequence)
         ranks *= spec->mesh[HB_AX_SEQUENCE];
@@ -514,6 +582,7 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, struct hb_sho
     set_sizes(e);
     build_ends(e);
     build_layers(e);
+    part_stages(e);
     if (e->fsdp.plain && spec->sharding.optimizer_over_data && spec->mesh[HB_AX_DATA] > 1)
         hb_titan_reduce_in_buckets(e);
     build_chunks(e);
@@ -524,9 +593,10 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, struct hb_sho
     if (spec->optimizer.in_backward)
         update_in_backward(e);
     add_all_params(e);
-    hb_tape_argument(t, "table of rope",
-                     spec->batch.seq * spec->model.blocks[0].attention.head_dim / 2 * 8,
-                     HB_CAT_PARAMS);
+    for (int64_t k = 0; k < (e->stages ? e->pipeline.chunks : 1); k++)
+        hb_tape_argument(t, "table of rope",
+                         spec->batch.seq * spec->model.blocks[0].attention.head_dim / 2 * 8,
+                         HB_CAT_PARAMS);
     run_step(e, true);
     hb_tape_end(t);
     t->p->caching.second_op = t->p->op_count;

@@ -12,6 +12,7 @@
 struct hb_short;
 
 /* cut: null, or the program is a short one (short.h). */
-void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, struct hb_short *cut);
+void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, int64_t rank,
+                    struct hb_short *cut);
 
 #endif

@@ -2,6 +2,16 @@
 #include "base/size.h"
 #include "sim/eager/titan_parts.h"
 
+uint32_t hb_titan_own_table(struct hb_titan *e, uint32_t table)
+{
+    struct hb_tape *t = e->t;
+    uint32_t own =
+        hb_tape_make(t, (struct hb_made){"clone", "own part of the gradient",
+                                         hb_tape_bytes(t, table) / e->ways, HB_CAT_GRADIENTS, 0});
+    hb_tape_drop(t, table);
+    return own;
+}
+
 static void back_embedding(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 {
     struct hb_titan *e = (struct hb_titan *)(uintptr_t)n->thing;
@@ -11,20 +21,20 @@ static void back_embedding(struct hb_tape *t, struct hb_node *n, uint32_t grad)
         hb_fsdp_before_backward(&e->fsdp, &e->first, NULL);
     uint32_t all = grad;
     if (e->ways > 1) {
-        all = hb_ops_gather_storage(t, grad, e->ways);
+        all = hb_ops_gather_storage(t, grad, e->gather);
         hb_tape_drop(t, grad);
     }
     uint32_t table =
         hb_tape_make(t, (struct hb_made){"embedding, backward", "gradient of the embedding", whole,
                                          HB_CAT_GRADIENTS, 0});
-    hb_tape_drop(t, all);
     if (e->ways > 1) {
-        uint32_t own = hb_tape_make(t, (struct hb_made){"clone", "own part of the gradient",
-                                                        whole / e->ways, HB_CAT_GRADIENTS, 0});
-        hb_tape_drop(t, table);
-        table = own;
+        hb_tape_drop(t, all);
+        all = HB_NONE;
     }
+    if (e->ways > 1 && !e->fsdp.defers)
+        table = hb_titan_own_table(e, table);
     hb_ops_weight_grad(t, &e->end_weights[0], table);
+    hb_tape_drop(t, all);
 }
 
 uint32_t hb_titan_embed(struct hb_titan *e)
@@ -290,30 +300,33 @@ static uint32_t compiled_backward(struct hb_titan *e, struct hb_titan_chunk *c)
     return narrow;
 }
 
-/* Forwards chunk by chunk; then the logits are let go; backwards from the last chunk, all of which
- * autograd runs before it goes on to the head. */
+static bool is_compiled(const struct hb_titan *e)
+{
+    return e->spec->loss.kernel == HB_LOSS_COMPILED || (e->tune && e->spec->runtime.compile);
+}
+
 void hb_titan_loss(struct hb_titan *e)
 {
-    if (e->spec->loss.kernel == HB_LOSS_LINEAR)
-        return;
-    bool compiled =
-        e->spec->loss.kernel == HB_LOSS_COMPILED || (e->tune && e->spec->runtime.compile);
-    for (int64_t i = 0; i < e->chunk_count; i++) {
+    for (int64_t i = 0; i < e->chunk_count && e->spec->loss.kernel != HB_LOSS_LINEAR; i++) {
         struct hb_titan_chunk *c = &e->chunks[i];
-        if (compiled)
+        if (is_compiled(e))
             compiled_forward(e, c);
         else if (e->ways > 1)
             parallel_forward(e, c);
         else
             eager_forward(e, c);
     }
-    for (int64_t i = 0; i < e->chunk_count; i++)
+    for (int64_t i = 0; i < e->chunk_count && e->spec->loss.kernel != HB_LOSS_LINEAR; i++)
         drop_logits(e, &e->chunks[i]);
-    for (int64_t i = e->chunk_count - 1; i >= 0; i--) {
+}
+
+void hb_titan_back_loss(struct hb_titan *e)
+{
+    for (int64_t i = e->chunk_count - 1; i >= 0 && e->spec->loss.kernel != HB_LOSS_LINEAR; i--) {
         struct hb_titan_chunk *c = &e->chunks[i];
-        e->t->values[c->logits].grad = compiled      ? compiled_backward(e, c)
-                                       : e->ways > 1 ? parallel_backward(e, c)
-                                                     : eager_backward(e, c);
+        e->t->values[c->logits].grad = is_compiled(e) ? compiled_backward(e, c)
+                                       : e->ways > 1  ? parallel_backward(e, c)
+                                                      : eager_backward(e, c);
     }
 }
 

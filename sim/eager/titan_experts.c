@@ -43,15 +43,15 @@ static void back_router(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     bool wide = l->block->moe.router_dtype == HB_DT_F32;
     uint32_t by_token = hb_ops_work(t, "index, backward", "gradient of the scores", 4 * copies);
     hb_tape_drop(t, grad);
-    hb_ops_give_up(t, n, R_SORTED);
+    hb_tape_give_up(t, n, R_SORTED);
     uint32_t scaled = hb_ops_work(t, "mul, backward", "gradient before the scale", 4 * copies);
     hb_tape_drop(t, by_token);
     uint32_t spread = hb_ops_work(t, "gather, backward", "gradient of all scores", all);
     hb_tape_drop(t, scaled);
-    hb_ops_give_up(t, n, R_CHOSEN);
+    hb_tape_give_up(t, n, R_CHOSEN);
     uint32_t logits = hb_ops_work(t, "sigmoid, backward", "gradient of the router's logits", all);
     hb_tape_drop(t, spread);
-    hb_ops_give_up(t, n, R_SCORES);
+    hb_tape_give_up(t, n, R_SCORES);
     if (!wide) {
         uint32_t narrow = hb_ops_work(t, "to bf16", "gradient of the router's logits", all / 2);
         hb_tape_drop(t, logits);
@@ -63,8 +63,8 @@ static void back_router(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     uint32_t dx = hb_ops_work(t, "mm, input's gradient", "gradient of the router's input",
                               hb_tape_size(t, rows, d, each));
     hb_tape_drop(t, logits);
-    hb_ops_give_up(t, n, R_WEIGHT);
-    hb_ops_give_up(t, n, R_INPUT);
+    hb_tape_give_up(t, n, R_WEIGHT);
+    hb_tape_give_up(t, n, R_INPUT);
     if (wide) {
         uint32_t weight = hb_ops_work(t, "to bf16", "gradient of the router in bf16",
                                       hb_tape_size(t, experts_of(l), d, 2));
@@ -263,8 +263,8 @@ static void back_combine(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     uint32_t scores = hb_ops_work(t, "sum", "gradient of the sorted scores", each);
     hb_tape_drop(t, by_score);
     hb_tape_drop(t, wide);
-    hb_ops_give_up(t, n, C_SCORES);
-    hb_ops_give_up(t, n, C_INPUT);
+    hb_tape_give_up(t, n, C_SCORES);
+    hb_tape_give_up(t, n, C_INPUT);
     uint32_t output = hb_ops_work(t, "to bf16", "gradient of each output in bf16", narrow);
     hb_tape_drop(t, by_output);
     hb_tape_give(t, n->in[1], scores);

@@ -1,7 +1,10 @@
 /* See titan_parts.h. What a python name holds, and until when, follows torchtitan's model code: a
  * layer's input is let go when its output has taken the name, attention's locals when it returns.
  */
+#include "base/arena.h"
+#include "base/diag.h"
 #include "base/size.h"
+#include "base/str.h"
 #include "sim/eager/titan_parts.h"
 
 static struct hb_linear linear(struct hb_titan_layer *l, int role, const char *name,
@@ -86,7 +89,7 @@ static uint32_t run_attention(struct hb_titan_layer *l, uint32_t x, struct hb_ke
                                                  .balanced = s->sequence_balance});
     uint32_t out = hb_ops_linear(t, o, linear(l, HB_TITAN_W_O, "attention projected", kept));
     if (l->e->ways > 1) {
-        uint32_t part = hb_ops_scatter(t, out, l->e->ways, kept);
+        uint32_t part = hb_ops_scatter(t, out, l->e->gather, kept);
         replace(t, &out, part);
     }
     hb_tape_drop_value(t, q);
@@ -103,7 +106,7 @@ static uint32_t normed(struct hb_titan_layer *l, uint32_t x, int role)
 
 uint32_t hb_titan_gathered(struct hb_titan *e, uint32_t x)
 {
-    return e->ways > 1 ? hb_ops_gather(e->t, x, e->ways) : x;
+    return e->ways > 1 ? hb_ops_gather(e->t, x, e->gather) : x;
 }
 
 void hb_titan_drop_both(struct hb_tape *t, uint32_t a, uint32_t b)
@@ -147,19 +150,40 @@ uint32_t hb_titan_run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *
             t, product,
             linear(l, HB_TITAN_W_DOWN, "mlp down", l->e->spec->runtime.compile ? NULL : kept));
     if (!again && l->e->ways > 1)
-        replace(t, &down, hb_ops_scatter(t, down, l->e->ways, kept));
+        replace(t, &down, hb_ops_scatter(t, down, l->e->gather, kept));
     hb_tape_drop_value(t, product);
     return down;
 }
 
-static void run_layer(struct hb_titan_layer *l, bool again)
+/* A pass over a layer that is checkpointed: what it keeps of itself. */
+struct run {
+    struct hb_titan_layer *layer;
+    struct hb_kept kept;
+    uint32_t in;         /* value */
+    struct again *again; /* null: not run again for a weight's gradient */
+};
+
+/* A layer that is run again for the gradient of each of its weights: what a node saves stays, of
+ * each run, until the node's own weight is done, and of others to the end
+ * (torch/utils/checkpoint.py: recomputed tensors go with the holders of their nodes). */
+struct again {
+    uint8_t *done; /* by node: places that save no more */
+    uint32_t node_count;
+    struct hb_left *left; /* with: the node's number, one-based */
+    uint32_t left_count, left_cap;
+    uint32_t *node_of; /* of left */
+    uint32_t node_cap;
+};
+
+/* run: null, or what the pass keeps. */
+static void run_layer(struct hb_titan_layer *l, struct run *run, bool again)
 {
     struct hb_tape *t = l->e->t;
-    struct hb_kept *kept = l->mode == HB_TITAN_OPS ? &l->kept : NULL;
-    l->kept.again = again;
-    l->kept.next = l->kept.products = 0;
-    if (!again)
-        l->kept.count = 0;
+    struct hb_kept *kept = run && l->mode == HB_TITAN_OPS ? &run->kept : NULL;
+    if (kept) {
+        kept->again = again;
+        kept->next = kept->products = 0;
+    }
     uint32_t x = normed(l, l->in, HB_TITAN_W_NORM1), whole = hb_titan_gathered(l->e, x);
     uint32_t attn = run_attention(l, whole, kept);
     hb_titan_drop_both(t, whole, x);
@@ -234,25 +258,132 @@ static void fetch_input(struct hb_titan_layer *l, uint32_t value, int64_t bytes)
  * kept of it beyond what is taken again goes with the checkpoint. */
 static void back_checkpoint(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 {
-    struct hb_titan_layer *l = (struct hb_titan_layer *)(uintptr_t)n->thing;
+    struct run *run = (struct run *)(uintptr_t)n->thing;
+    struct hb_titan_layer *l = run->layer;
     uint32_t first = t->node_count, last = grad;
     if (l->e->stash)
         fetch_input(l, n->in[0], n->number[0]);
     if (l->e->ways > 1)
-        last = hb_ops_gather_storage(t, grad, l->e->ways);
+        last = hb_ops_gather_storage(t, grad, l->e->gather);
     else
         hb_tape_hold(t, grad);
     t->grad = true;
-    l->in = n->in[0];
-    run_layer(l, true);
+    l->in = run->in = n->in[0];
+    run_layer(l, run, true);
     t->values[l->last].grad = last;
     t->values[l->half].grad = grad;
+    if (t->split) {
+        t->split->keeps = false;
+        t->split->run = run;
+    }
     hb_tape_back(t, first);
+    if (t->split) {
+        t->split->keeps = true;
+        t->split->run = NULL;
+    }
     if (l->e->stash)
         hb_tape_drop_value(t, l->in);
-    for (int i = l->kept.next; i < l->kept.count; i++)
-        hb_tape_drop(t, l->kept.storages[i]);
-    l->kept.count = 0;
+    for (int i = run->kept.next; i < run->kept.count; i++)
+        hb_tape_drop(t, run->kept.storages[i]);
+    run->kept.count = 0;
+}
+
+static void keep_node(struct hb_tape *t, struct again *a, uint32_t node, uint32_t storage,
+                      bool inner)
+{
+    a->node_of = hb_grow(t->arena, a->node_of, a->left_count, &a->node_cap, sizeof *a->node_of);
+    a->node_of[a->left_count] = node;
+    a->left = hb_grow(t->arena, a->left, a->left_count, &a->left_cap, sizeof *a->left);
+    a->left[a->left_count++] = (struct hb_left){.storage = storage, .inner = inner};
+}
+
+/* Nodes of the run, from `first` on, to what is left of all runs; those that are done hold what
+ * they saved no longer than the run takes. */
+static void keep_nodes(struct hb_tape *t, struct again *a, uint32_t first)
+{
+    for (uint32_t i = first; i < t->node_count; i++)
+        for (uint32_t place = 0; place < HB_NODE_SAVED; place++) {
+            uint32_t storage = t->nodes[i].saved[place], at = (i - first) * HB_NODE_SAVED + place;
+            if (a->done[i - first] >> place & 1)
+                hb_tape_drop(t, storage);
+            else if (storage != HB_NONE)
+                keep_node(t, a, at, storage, t->nodes[i].inner);
+        }
+    t->node_count = first;
+}
+
+/* Of a norm's node only what its weight's op saved is released: the last place. */
+static void release(struct hb_tape *t, struct again *a, uint32_t node, bool norm)
+{
+    enum { SCALED = 2 };
+    for (uint32_t i = 0; i < a->left_count; i++) {
+        if (a->node_of[i] / HB_NODE_SAVED != node ||
+            (norm && a->node_of[i] % HB_NODE_SAVED != SCALED))
+            continue;
+        hb_tape_drop(t, a->left[i].storage);
+        a->left[i].storage = HB_NONE;
+    }
+    a->done[node] |= norm ? 1u << SCALED : UINT8_MAX;
+}
+
+/* Nodes that nothing but the last product needs die with it, where no later layer holds it. */
+static void release_inner(struct hb_tape *t, struct again *a)
+{
+    for (uint32_t i = 0; i < a->left_count; i++) {
+        if (!a->left[i].inner)
+            continue;
+        hb_tape_drop(t, a->left[i].storage);
+        a->left[i].storage = HB_NONE;
+        a->done[a->node_of[i] / HB_NODE_SAVED] = UINT8_MAX;
+    }
+}
+
+static uint32_t node_with(const struct hb_tape *t, uint32_t first, const void *weight)
+{
+    for (uint32_t i = first; i < t->node_count; i++)
+        if (t->nodes[i].thing == weight)
+            return i - first;
+    HB_BUG("no node of a layer has the weight '%s'", ((const struct hb_weight *)weight)->name);
+}
+
+uint32_t hb_titan_run_for(struct hb_tape *t, const struct hb_owed *o)
+{
+    struct run *run = o->run;
+    struct again *a = run->again;
+    uint32_t first = t->node_count;
+    if (!a) {
+        enum { MOST_NODES = 64 };
+        a = run->again = hb_arena_alloc(t->arena, 1, sizeof *a);
+        a->done = hb_arena_alloc(t->arena, MOST_NODES, 1);
+        a->node_count = MOST_NODES;
+    }
+    run->layer->in = run->in;
+    t->grad = true;
+    t->where = run->layer->unit.where;
+    run_layer(run->layer, run, true);
+    if (t->node_count - first > a->node_count)
+        HB_BUG("a layer has more than %u nodes", a->node_count);
+    uint32_t node = node_with(t, first, o->weight);
+    keep_nodes(t, a, first);
+    uint32_t dw = hb_ops_owed_gradient(t, o);
+    release(t, a, node, o->norm);
+    return dw;
+}
+
+void hb_titan_forget_inner(struct hb_tape *t, const struct hb_owed *o)
+{
+    struct run *run = o->run;
+    if (run->again && o->weight == run->layer->by_role[HB_TITAN_W_DOWN])
+        release_inner(t, run->again);
+}
+
+void hb_titan_forget_runs(struct hb_tape *t, const struct hb_owed *o)
+{
+    struct run *run = o->run;
+    for (uint32_t i = 0; run && run->again && i < run->again->left_count; i++) {
+        hb_tape_drop(t, run->again->left[i].storage);
+        run->again->left[i].storage = HB_NONE;
+    }
 }
 
 void hb_titan_set_thing(struct hb_node *n, const void *thing)
@@ -264,12 +395,14 @@ void hb_titan_set_thing(struct hb_node *n, const void *thing)
 static void run_checkpointed(struct hb_titan_layer *l)
 {
     struct hb_tape *t = l->e->t;
+    struct run *run = hb_arena_alloc(t->arena, 1, sizeof *run);
+    run->layer = l;
     t->grad = false;
-    run_layer(l, false);
+    run_layer(l, run, false);
     t->grad = true;
     struct hb_node *n = hb_tape_node(t, back_checkpoint, l->out);
     n->in[0] = l->in;
-    n->thing = l;
+    n->thing = run;
     n->number[0] = hb_tape_bytes(t, t->values[l->in].storage);
     if (l->e->stash)
         stash_input(l->e, t->values[l->in].storage);
@@ -288,7 +421,7 @@ uint32_t hb_titan_run_layer(struct hb_titan_layer *l, uint32_t x)
     hb_fsdp_before_forward(&l->e->fsdp, &l->unit);
     hb_titan_set_thing(hb_tape_node(t, back_after, HB_NONE), l);
     if (l->mode == HB_TITAN_PLAIN)
-        run_layer(l, false);
+        run_layer(l, NULL, false);
     else
         run_checkpointed(l);
     hb_titan_set_thing(hb_tape_node(t, back_before, HB_NONE), l);

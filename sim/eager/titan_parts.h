@@ -5,6 +5,7 @@
 #define HB_SIM_EAGER_TITAN_PARTS_H
 
 #include "models/spec.h"
+#include "sim/eager/actions.h"
 #include "sim/eager/fsdp.h"
 
 struct hb_short;
@@ -45,8 +46,7 @@ struct hb_titan_layer {
     bool sends;                                  /* tokens to the ranks that have their experts */
     struct hb_weight *by_role[HB_TITAN_W_COUNT]; /* null: not there */
     enum hb_titan_mode mode;
-    int64_t at; /* of the model's layers */
-    struct hb_kept kept;
+    int64_t at;             /* of the model's layers */
     struct hb_unit *before; /* whose gather follows in the backward pass; null */
     uint32_t in;            /* values of the microbatch that runs */
     uint32_t out;
@@ -57,6 +57,16 @@ struct hb_titan_layer {
 };
 
 enum { HB_TITAN_STASH = 5 };
+
+/* Of a pipeline: layers first .. end of those of the rank. */
+struct hb_titan_stage {
+    int64_t stage;
+    int64_t first;
+    int64_t end;
+    bool embeds;
+    bool heads;
+    bool waits; /* for gathers of its units */
+};
 
 /* A part of the tokens that goes through head and loss by itself. */
 struct hb_titan_chunk {
@@ -73,13 +83,18 @@ struct hb_titan {
     struct hb_fsdp fsdp;
     struct hb_titan_layer *layers;
     int64_t layer_count;
+    struct hb_pipeline pipeline; /* ranks 1: none */
+    int64_t rank;                /* of it */
+    struct hb_titan_stage *stages;
+    bool embeds, heads; /* the rank has the embedding; norm and head */
     struct hb_weight table, norm, head;
     struct hb_weight end_weights[3];
     struct hb_unit first, last, root;
-    bool has_root;  /* the ends are the root's own, whole all through */
-    int64_t tokens; /* of a microbatch, on the device */
-    int64_t rows;   /* of the residual: a part of them under sequence parallelism */
-    int64_t ways;   /* tensor axis */
+    bool has_root;           /* the ends are the root's own, whole all through */
+    int64_t tokens;          /* of a microbatch, on the device */
+    int64_t rows;            /* of the residual: a part of them under sequence parallelism */
+    int64_t ways;            /* tensor axis */
+    struct hb_gather gather; /* over it */
     int64_t microbatch;
     bool tune; /* torchtune's step: heads repeated before any attention, the loss compiled too */
     uint32_t *stash; /* inputs of layers on their way to the host; null: they stay */
@@ -106,13 +121,25 @@ uint32_t hb_titan_run_experts(struct hb_titan_layer *l, uint32_t x, struct hb_ke
 int64_t hb_titan_own_experts(const struct hb_titan_layer *l);
 /* A layer with its unit, whole or checkpointed: the value it hands on. */
 uint32_t hb_titan_run_layer(struct hb_titan_layer *l, uint32_t x);
+/* The gradient of a weight of a layer that is checkpointed, whose input's is made already: the
+ * layer is run again for it. What that leaves goes with the nodes: those of the MLP with its last
+ * product, where no later layer of the stage holds them; */
+uint32_t hb_titan_run_for(struct hb_tape *t, const struct hb_owed *o);
+void hb_titan_forget_inner(struct hb_tape *t, const struct hb_owed *o);
+/* all others in the end. */
+void hb_titan_forget_runs(struct hb_tape *t, const struct hb_owed *o);
 /* Lets go of the first of those on their way to the host. */
 void hb_titan_unstash(struct hb_titan *e, int count);
 uint32_t hb_titan_embed(struct hb_titan *e);
+/* Of a gradient of the whole table, which goes: the rank's part of the vocabulary. */
+uint32_t hb_titan_own_table(struct hb_titan *e, uint32_t table);
 /* The last norm and the head: the logits of each chunk. */
 void hb_titan_head(struct hb_titan *e, uint32_t x);
-/* Forwards and backwards at once: the gradients of the logits. */
+/* Forwards chunk by chunk; then the logits are let go. */
 void hb_titan_loss(struct hb_titan *e);
+/* The gradients of the logits, from the last chunk, all of which autograd runs before it goes on to
+ * the head. */
+void hb_titan_back_loss(struct hb_titan *e);
 /* Elements of the model's weights on the rank, those of layers that are not run among them. */
 int64_t hb_titan_elements(struct hb_titan *e);
 /* which: of the moments. */
@@ -124,6 +151,8 @@ void hb_titan_add_zero(struct hb_titan *e);
 void hb_titan_begin_zero(struct hb_titan *e);
 void hb_titan_close_bucket(struct hb_titan *e);
 void hb_titan_update_zero(struct hb_titan *e, bool first);
+/* All microbatches of a pipeline's step on the rank. */
+void hb_titan_run_pipeline(struct hb_titan *e);
 /* Those that the program still holds. */
 void hb_titan_forget_logits(struct hb_titan *e);
 

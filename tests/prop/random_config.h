@@ -387,6 +387,8 @@ static inline void put_pipeline(struct config *c, int64_t repeats)
     if (stages == 1 && chance(c, 20))
         put_text(c,
                  chance(c, 50) ? "pipeline.schedule=interleaved" : "pipeline.schedule=zero_bubble");
+    if (stages == 1 && chance(c, 20))
+        put_text(c, chance(c, 50) ? "pipeline.schedule=zbv" : "pipeline.schedule=dualpipe_v");
 }
 
 static inline void put_stack(struct config *c)

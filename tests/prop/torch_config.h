@@ -142,6 +142,37 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool e
     torch_titan_runtime(s, rng, tune ? "torchtune" : "torchtitan", plain, experts, fsdp1);
 }
 
+/* torchtitan's pipelines. */
+static void torch_pipes(struct hb_str *s, struct hb_rng *rng)
+{
+    int64_t fsdp = 2 * torch_power(rng, 2), tensor = torch_power(rng, 1);
+    int64_t stages = 2 * torch_power(rng, 1), microbatches = stages * hb_rng_range(rng, 1, 3);
+    const char *schedule =
+        TORCH_ONE_OF(rng, "gpipe", "1f1b", "interleaved", "zero_bubble", "zbv", "dualpipe_v");
+    bool single = hb_str_same(schedule, "gpipe") || hb_str_same(schedule, "1f1b");
+    bool whole = single || hb_str_same(schedule, "interleaved");
+    hb_str_addf(
+        s,
+        "batch: {global: %lld, seq: %lld}\nmesh: {fsdp: %lld, tensor: %lld, pipeline: %lld}\n"
+        "pipeline: {schedule: %s, microbatches: %lld, repeats: %d}\n",
+        (long long)(fsdp * microbatches * hb_rng_range(rng, 1, 2)),
+        (long long)(256 * torch_power(rng, 3)), (long long)fsdp, (long long)tensor,
+        (long long)stages, schedule, (long long)microbatches, single ? 1 : 2);
+    hb_str_addf(s, "sharding: {residual_over_tensor: %s, reshard_after_forward: %s}\n",
+                tensor > 1 ? "true" : "false",
+                whole ? TORCH_ONE_OF(rng, "true", "false") : "false");
+    hb_str_addf(s, "remat: {policy: %s, every: %lld}\nprecision: {grads: %s}\n",
+                whole ? TORCH_ONE_OF(rng, "none", "full",
+                                     "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]")
+                      : TORCH_ONE_OF(rng, "none", "full"),
+                (long long)hb_rng_range(rng, 1, 2), TORCH_ONE_OF(rng, "f32", "bf16"));
+    hb_str_addf(s,
+                "loss: {kernel: %s}\nhardware: {device: nvidia-h100, count: %lld}\n"
+                "runtime: {framework: torchtitan, compile: %s}\n",
+                TORCH_ONE_OF(rng, "eager", "compiled"), (long long)(fsdp * tensor * stages),
+                whole ? TORCH_ONE_OF(rng, "false", "false", "true") : "false");
+}
+
 static void torch_megatron(struct hb_str *s, struct hb_rng *rng)
 {
     int64_t data = torch_power(rng, 3), tensor = torch_power(rng, 2), stages = torch_power(rng, 2);
@@ -186,20 +217,23 @@ static bool torch_draw(struct hb_arena *arena, struct hb_rng *rng, struct hb_spe
     struct hb_str s;
     struct hb_diag diag;
     struct hb_node *root;
-    bool megatron = torch_chance(rng, 50), plain = !megatron && torch_chance(rng, 30);
+    bool megatron = torch_chance(rng, 50), pipes = !megatron && torch_chance(rng, 25);
+    bool plain = !megatron && !pipes && torch_chance(rng, 30);
     hb_str_init(&s, arena);
     hb_str_addf(&s,
                 "model:\n  d_model: %lld\n  vocab: %lld\n  tied_embeddings: %s\n  mtp: %d\n"
                 "  blocks:\n",
                 (long long)(128 * hb_rng_range(rng, 1, 8)),
                 (long long)(torch_chance(rng, 50) ? 32000 : 1000 * hb_rng_range(rng, 1, 60)),
-                TORCH_ONE_OF(rng, "true", "false"),
+                pipes ? "false" : TORCH_ONE_OF(rng, "true", "false"),
                 megatron && torch_chance(rng, 20) ? (int)hb_rng_range(rng, 1, 2) : 0);
-    bool experts = !megatron && !plain && torch_chance(rng, 30);
+    bool experts = !megatron && !plain && !pipes && torch_chance(rng, 30);
     torch_blocks(&s, rng, megatron, experts);
     hb_str_add(&s, "compiler: torch\n");
     if (megatron)
         torch_megatron(&s, rng);
+    else if (pipes)
+        torch_pipes(&s, rng);
     else
         torch_titan(&s, rng, plain, experts);
     hb_diag_init(&diag, arena);

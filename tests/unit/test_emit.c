@@ -245,7 +245,7 @@ static const struct row rows[] = {
      {"enable_sequence_parallel = false", "tensor_parallel_degree = 2"},
      TORCH_HABITS},
     {HB_EMIT_TORCHTITAN,
-     LLAMA PIPE "compiler: torch\npipeline: {schedule: zero_bubble, microbatches: 8}\n",
+     LLAMA PIPE "compiler: torch\npipeline: {schedule: zbv, microbatches: 8, repeats: 2}\n",
      {"pipeline_parallel_schedule = \"ZBVZeroBubble\"", "pipeline_parallel_degree = 2"},
      TORCH_HABITS},
     {HB_EMIT_TORCHTITAN,

@@ -476,6 +476,8 @@ static void gathers_in_eight_bits(void **state)
     assert_int_equal(wide - narrow, 4 * (1024 * (2 * 1024 + 2 * 256) + 3 * 1024 * 4096));
 }
 
+#define PIPE  "mesh: {fsdp: 4, pipeline: 2}\npipeline: "
+#define KEEPS "mesh: {fsdp: 4, pipeline: 2}\nsharding: {reshard_after_forward: false}\npipeline: "
 static void what_is_not_known_is_refused(void **state)
 {
     (void)state;
@@ -512,6 +514,20 @@ static void what_is_not_known_is_refused(void **state)
         "precision: {fp8: rowwise, fp8_gather: true}\n",
         "precision: {fp8: tensorwise, fp8_params: true}\n",
         "runtime: {framework: torchtune}\n",
+        PIPE "{schedule: 1f1b, microbatches: 1}\n",
+        PIPE "{schedule: interleaved, microbatches: 2}\n",
+        PIPE "{schedule: interleaved, microbatches: 2, repeats: 2, group: 2}\n",
+        PIPE "{schedule: zero_bubble, microbatches: 2, repeats: 2}\n",
+        KEEPS "{schedule: zbv, microbatches: 2, repeats: 2}\nruntime: {compile: true}\n",
+        KEEPS "{schedule: zbv, microbatches: 2, repeats: 2}\nremat: {policy: names, save: [q, v, "
+              "attn_ctx, mlp_gate, mlp_down]}\n",
+        KEEPS "{schedule: dualpipe_v, microbatches: 2, repeats: 2}\n",
+        PIPE "{schedule: 1f1b, microbatches: 2}\nloss: {held: compute}\n",
+        PIPE "{schedule: 1f1b, microbatches: 2, layers: [0, 4]}\n",
+        "mesh: {pipeline: 8}\npipeline: {schedule: 1f1b, microbatches: 8, layers: [1, 1, 1, 1, 0, "
+        "0, 0, "
+        "0]}\nprecision: {params: bf16}\n",
+        "mesh: {pipeline: 2, fsdp: 2, data: 2}\npipeline: {schedule: 1f1b, microbatches: 2}\n",
     };
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         struct hb_spec spec = read_spec(refused[i]);
