@@ -216,8 +216,6 @@ static bool check_titan_pipeline(const struct hb_refusing *r, const struct hb_sp
         {plain, "mesh.fsdp",
          "pipelines of torchtitan are simulated with FSDP only yet; use mesh.fsdp above 1, or "
          "runtime.framework: megatron"},
-        {s->mesh[HB_AX_DATA] > 1, "mesh.data",
-         "replicas of shards (HSDP) are not simulated with torchtitan's pipelines yet; use 1"},
         {s->mesh[HB_AX_SEQUENCE] > 1, "mesh.sequence",
          "not simulated with torchtitan's pipelines yet; use 1"},
         {has_experts(&s->model), "mesh.pipeline",

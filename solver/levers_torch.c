@@ -103,11 +103,11 @@ static const char *split_context(struct hb_turn *t)
 static const char *split_stages(struct hb_turn *t)
 {
     struct hb_pipe *p = &t->s->pipeline;
-    const char *why = is_megatron(t) ? halve_batch_axis(t)
-                                     : "pipelines are simulated with "
-                                       "megatron alone";
+    const char *why = halve_batch_axis(t);
     if (why)
         return why;
+    if (!is_megatron(t) && t->s->mesh[HB_AX_FSDP] == 1)
+        return "torchtitan's pipelines are simulated with FSDP only";
     if (p->layers)
         return "pipeline.layers says which chunk has which layers";
     t->s->mesh[HB_AX_PIPELINE] *= 2;
@@ -117,6 +117,8 @@ static const char *split_stages(struct hb_turn *t)
         p->microbatches = t->s->batch.accumulate > 1 ? t->s->batch.accumulate : 2;
         t->s->batch.accumulate = 1;
     }
+    if (p->microbatches < t->s->mesh[HB_AX_PIPELINE]) /* PyTorch's 1F1B wants as many */
+        p->microbatches = t->s->mesh[HB_AX_PIPELINE];
     return hb_turn_numbered(t, "half the batch's ranks, mesh.pipeline", t->s->mesh[HB_AX_PIPELINE]);
 }
 

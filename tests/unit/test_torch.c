@@ -527,7 +527,6 @@ static void what_is_not_known_is_refused(void **state)
         "mesh: {pipeline: 8}\npipeline: {schedule: 1f1b, microbatches: 8, layers: [1, 1, 1, 1, 0, "
         "0, 0, "
         "0]}\nprecision: {params: bf16}\n",
-        "mesh: {pipeline: 2, fsdp: 2, data: 2}\npipeline: {schedule: 1f1b, microbatches: 2}\n",
     };
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         struct hb_spec spec = read_spec(refused[i]);
