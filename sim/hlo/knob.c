@@ -148,8 +148,7 @@ static enum hb_log_framework base_of(enum hb_log_framework framework)
 {
     bool on_jax = framework == HB_FW_LOG_MAXTEXT || framework == HB_FW_LOG_LEVANTER ||
                   framework == HB_FW_LOG_JAX;
-    bool alone = framework == HB_FW_LOG_TENSORFLOW || framework == HB_FW_LOG_TENSORRT ||
-                 framework == HB_FW_LOG_GGML;
+    bool alone = framework >= HB_FW_LOG_TENSORFLOW && framework != HB_FW_LOG_COUNT;
     return on_jax ? HB_FW_LOG_JAX : alone ? framework : HB_FW_LOG_TORCH;
 }
 

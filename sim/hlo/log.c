@@ -28,7 +28,7 @@ static const struct policy {
 } policies[HB_LOG_KIND_COUNT] = {
     [HB_LOG_REMAT] = {KEEP_LARGEST, HB_FACT_REACHED, 4, 1},
     [HB_LOG_TPU] = {KEEP_LARGEST, HB_FACT_NEEDED, 64, 1},
-    [HB_LOG_TPU_SCOPED] = {KEEP_LARGEST, HB_FACT_NEEDED, 8, 1},
+    [HB_LOG_TPU_SCOPED] = {KEEP_FIRST, HB_FACT_NEEDED, 8, 0},
     [HB_LOG_TPU_ALLOC] = {KEEP_LARGEST, HB_FACT_ASKED, 4, 1},
     [HB_LOG_TPU_BUFFER] = {KEEP_FIRST, HB_FACT_ASKED, 4, 1},
     [HB_LOG_TPU_PROGRAM] = {KEEP_FIRST, HB_FACT_ASKED, 4, 1},
@@ -80,7 +80,8 @@ struct hb_log_reader {
     struct hb_span segment;      /* that is being read */
     char tail[TAIL];             /* the end of the segment before */
     size_t tail_len;
-    bool any_seen; /* of a refusal in the segment */
+    bool any_seen; /* a part of a word that refusals have, in the segment */
+    void *scratch; /* of hb_form_take_any */
     struct slot slot[HB_LOG_KIND_COUNT];
     enum hb_log_kind list_kind;
     bool has_list;
@@ -120,6 +121,9 @@ static bool is_better(const struct policy *policy, const struct hb_log_message *
 {
     int64_t a = fresh->fact[policy->key];
     int64_t b = kept->fact[policy->key];
+    int64_t blur = kept->step[policy->key];
+    if (a >= 0 && (b < 0 || (llabs(a - b) <= blur && blur > fresh->step[policy->key])))
+        return true; /* the first that tells; the same, told exactly */
     if (a == b && policy->keep != KEEP_FIRST)
         return said_of(fresh) >= said_of(kept);
     return policy->keep == KEEP_LAST || (policy->keep == KEEP_LARGEST && a > b);
@@ -219,6 +223,14 @@ void hb_form_add(struct hb_log_message *m, int fact, int64_t bytes)
     int64_t sum = m->fact[fact] < 0 ? bytes : hb_add_sat(m->fact[fact], bytes);
     m->fact[fact] = hb_size_ok(sum) ? sum : INT64_MAX / 4 - 1;
     m->step[fact] = 1;
+}
+
+void hb_form_lower(struct hb_log_message *m, int fact, struct hb_amount amount)
+{
+    if (m->fact[fact] >= 0 && m->fact[fact] <= amount.bytes)
+        return;
+    m->fact[fact] = amount.bytes;
+    m->step[fact] = amount.step_bytes;
 }
 
 void hb_form_raise(struct hb_log_message *m, int fact, struct hb_amount amount)
@@ -362,13 +374,45 @@ void hb_form_any_seen(struct hb_log_reader *r)
     r->any_seen = true;
 }
 
-/* Whether a form took something of this line. */
+void *hb_form_scratch(struct hb_log_reader *r, size_t size)
+{
+    if (!r->scratch)
+        r->scratch = hb_arena_alloc(r->arena, 1, size);
+    return r->scratch;
+}
+
+/* Whether a form took something of this line; figures that stand beside refusals are none. */
 static bool is_told(const struct hb_log_reader *r)
 {
-    for (int kind = 0; kind < HB_LOG_KIND_COUNT; kind++)
-        if (r->slot[kind].last_line == r->line)
+    for (int kind = 0; kind < HB_LOG_KIND_COUNT; kind++) {
+        const struct slot *slot = &r->slot[kind];
+        bool empty = slot->is_open && !slot->open.item_count &&
+                     figures_of(&slot->open) < policies[kind].least;
+        if (slot->last_line == r->line && !empty && kind != HB_LOG_STATS && kind != HB_LOG_GATHER &&
+            kind != HB_LOG_TORCH_STATS)
             return true;
+    }
     return false;
+}
+
+/* PyTorch's message, its request in other words or misspelt. */
+static bool lacks_request(const struct hb_log_reader *r)
+{
+    const struct slot *slot = &r->slot[HB_LOG_TORCH];
+    return slot->is_open && slot->last_line == r->line && slot->open.fact[HB_FACT_ASKED] < 0;
+}
+
+/* What no form took, piece by piece. */
+static void read_any(struct hb_log_reader *r, struct hb_span segment)
+{
+    enum { PIECE = 2048 };
+    while (segment.at < segment.end) {
+        struct hb_span piece = segment;
+        if (piece.end - piece.at > PIECE)
+            piece.end = piece.at + PIECE;
+        hb_form_take_any(r, piece);
+        segment.at = piece.end;
+    }
 }
 
 /* Looks at each byte of the segment that lies before stop. */
@@ -382,7 +426,9 @@ static void read_segment(struct hb_log_reader *r, struct hb_span segment, const 
             try_forms(r, at);
     }
     if (r->any_seen && !is_told(r))
-        hb_form_take_any(r, segment);
+        read_any(r, segment);
+    else if (r->any_seen && lacks_request(r))
+        hb_form_complete(r, HB_LOG_TORCH, segment);
     r->any_seen = false;
     size_t len = (size_t)(segment.end - segment.at);
     r->tail_len = len < TAIL ? len : TAIL;

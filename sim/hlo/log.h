@@ -93,6 +93,7 @@ enum hb_log_kind {
     X(ALLOWED, "allowed_bytes")                                                                    \
     X(PROCESS, "process_bytes")                                                                    \
     X(OTHERS, "other_processes_bytes")                                                             \
+    X(LEAST_OTHER, "smallest_process_bytes")                                                       \
     X(ALLOCATED, "allocated_bytes")                                                                \
     X(PEAK_ALLOCATED, "peak_allocated_bytes")                                                      \
     X(ACTIVE, "active_bytes")                                                                      \
@@ -154,7 +155,8 @@ enum hb_log_setting {
     X(TORCH, "torch")                                                                              \
     X(TENSORFLOW, "tensorflow")                                                                    \
     X(TENSORRT, "tensorrt")                                                                        \
-    X(GGML, "llama.cpp")
+    X(GGML, "llama.cpp")                                                                           \
+    X(ONNX, "onnxruntime")
 
 enum hb_log_framework {
 #define HB_ENUM(name, key) HB_FW_LOG_##name,
@@ -166,7 +168,8 @@ enum hb_log_framework {
 /* What the words around messages tell of the program. */
 enum hb_log_mark {
     HB_MARK_GENERATES,
-    HB_MARK_TRAINS,
+    HB_MARK_TRAINS, /* what only a training step has */
+    HB_MARK_LEARNS, /* words of training */
     HB_MARK_TPU,
     HB_MARK_SERVES, /* a server of models */
     HB_MARK_LOADS,  /* weights are being loaded */

@@ -124,7 +124,7 @@ static const struct hb_form rows[] = {
     {", pool size ", K(BFC_DUMP), ADDS, .fact = FACT(POOL)},
     {", pool limit ", K(BFC_DUMP), ADDS, .fact = FACT(LIMIT)},
 
-    {"Stats: ", K(STATS), OPENS, .value = HB_VALUE_NONE, .word = true},
+    {"Stats:", K(STATS), OPENS, .value = HB_VALUE_NONE, .word = true},
     {"AllocatorStats", K(STATS), OPENS, .value = HB_VALUE_NONE},
     {"Limit:", K(STATS), ADDS, .fact = FACT(LIMIT), .word = true, .unless = "Reservable "},
     {"InUse:", K(STATS), JOINS, .fact = FACT(IN_USE), .word = true},

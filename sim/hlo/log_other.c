@@ -91,24 +91,6 @@ static void take_tactic(struct hb_log_reader *r, const struct hb_form *form,
         hb_form_request(r, form, place);
 }
 
-/* "allocating 144817.04 MiB on device 0: cudaMalloc failed: out of memory" */
-static void take_ggml(struct hb_log_reader *r, const struct hb_form *form,
-                      const struct hb_form_place *place)
-{
-    struct hb_span s = place->before;
-    struct hb_amount amount;
-    if (!hb_span_find(&s, "allocating ") || !hb_span_amount(&s, 1, &amount)) {
-        hb_form_open(r, HB_LOG_PLAIN); /* MXNet, and others: the driver's word alone */
-        return;
-    }
-    struct hb_log_message *m = hb_form_open(r, form->kind);
-    hb_form_name(m, form->text);
-    hb_form_set(m, HB_FACT_ASKED, amount);
-    int64_t device;
-    if (hb_span_find(&s, "on device ") && hb_span_int(&s, &device))
-        hb_form_set(m, HB_FACT_DEVICE, (struct hb_amount){device, 1});
-}
-
 /* "failed to allocate CUDA0 buffer of size 151851674624": the same request, exact. */
 static void take_ggml_size(struct hb_log_reader *r, const struct hb_form *form,
                            const struct hb_form_place *place)
@@ -156,16 +138,6 @@ static void take_killed_word(struct hb_log_reader *r, const struct hb_form *form
         !(digits && hb_span_has(before, "line ")))
         return;
     hb_form_join(r, form->kind);
-}
-
-/* "Reason: OOMKilled", "OOMKilled=true"; docker says "OOMKilled": false of containers that live. */
-static void take_container(struct hb_log_reader *r, const struct hb_form *form,
-                           const struct hb_form_place *place)
-{
-    struct hb_span s = place->after;
-    hb_span_skip(&s, "\\\"'=: ");
-    if (!hb_span_starts(s, "false"))
-        hb_form_join(r, form->kind);
 }
 
 /* Ray: "Memory on the node (...) where the task (...) was running was 59.49GB / 62.58GB (0.95)". */
@@ -266,64 +238,27 @@ static const struct hb_form rows[] = {
     {"Device request: ", K(TACTIC), OPENS, .handle = hb_form_request,
      .figures = {{"", FACT(ASKED)}, {"vailable: ", FACT(FREE)}}},
     {"due to insufficient memory on requested size of ", K(TACTIC), OPENS, .handle = take_tactic},
-    {"Requested amount of GPU memory (", K(RUNTIME), OPENS, .handle = hb_form_request,
-     .text = "TensorRT"},
-    {"Requested amount of memory (", K(RUNTIME), OPENS, .handle = hb_form_request,
-     .text = "TensorRT"},
-    {"allocator error allocating ", K(RUNTIME), OPENS, .handle = hb_form_request,
-     .text = "TensorRT"},
-    {"OutOfMemory (Requested size was ", K(RUNTIME), OPENS, .handle = hb_form_request,
-     .text = "TensorRT"},
     {"Error Code 2: OutOfMemory", K(PLAIN), OPENS, .value = NONE},
-    {"allocate: 2 (out of memory)", K(PLAIN), OPENS, .value = NONE},
-    {"uda Runtime (out of memory)", K(PLAIN), OPENS, .value = NONE},
 
-    {"cudaMalloc failed: out of memory", K(RUNTIME), OPENS, .handle = take_ggml,
-     .text = "llama.cpp"},
     {" buffer of size ", K(RUNTIME), JOINS, .handle = take_ggml_size, .text = "llama.cpp"},
-    {"Error allocating ", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "Theano",
-     .needs = "of device memory",
-     .figures = {{"", FACT(ASKED)}, {"Driver report ", FACT(FREE)}, {"and ", FACT(CAPACITY)}}},
-    {"Out of memory error on GPU", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "Paddle",
-     .figures = {{"Cannot allocate ", FACT(ASKED)}, {"available memory is ", FACT(FREE)}}},
     {"allocating <= available failed, ", K(RUNTIME), OPENS, .handle = hb_form_request,
      .text = "Paddle", .figures = {{"", FACT(ASKED)}, {"> ", FACT(FREE)}}},
     {"ut of memory. Requested ", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "CatBoost",
      .unit_bytes = 1 << 20, .needs = "Free ",
      .figures = {{"", FACT(ASKED)}, {"Free ", FACT(FREE)}}},
-    {"out of memory to allocate ", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "CuPy"},
-    {"Out of memory allocating ", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "CuPy",
-     .needs = "allocated so far"},
     {"Available memory of ", K(RUNTIME), OPENS, .handle = hb_form_request, .text = ONNX,
      .figures = {{"", FACT(FREE)}, {"requested bytes of ", FACT(ASKED)}}},
     {"Device memory : required :", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "HIP",
      .figures = {{"", FACT(ASKED)}, {"free :", FACT(FREE)}, {"total :", FACT(CAPACITY)}}},
-    {"emory allocation of size ", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "llama.cpp",
-     .needs = "failed"},
     {"- Free memory: ", K(RUNTIME), JOINS, .fact = FACT(FREE)},
     {"- Requested memory: ", K(RUNTIME), JOINS, .fact = FACT(ASKED)},
-    {"hared memory size limit exceeded: requested ", K(TPU_SCOPED), OPENS,
-     .handle = hb_form_request, .text = "shared memory",
-     .figures = {{"", FACT(NEEDED)}, {"vailable: ", FACT(CAPACITY)}}},
     {"out of resource: shared memory", K(TPU_SCOPED), OPENS, .handle = hb_form_request,
      .text = "shared memory",
      .needs = "limit: ", .figures = {{"equired: ", FACT(NEEDED)}, {"imit: ", FACT(CAPACITY)}}},
-    {"out of resource: shared memory", K(TPU_SCOPED), OPENS, .handle = hb_form_request,
-     .text = "shared memory", .needs = "limitation: ",
-     .figures = {{"equired: ", FACT(NEEDED)}, {"imitation: ", FACT(CAPACITY)}}},
-    {"kIOGPUCommandBufferCallbackErrorOutOfMemory", K(PLAIN), OPENS, .value = NONE},
     {"cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY", K(PLAIN), OPENS, .handle = take_context},
-    {"Cannot allocate ", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "tinygrad",
-     .needs = "no memory is available"},
-    {"Memory not available to allocate buffer: ", K(RUNTIME), OPENS, .handle = hb_form_request,
-     .text = "MIGraphX"},
-    {"allocate memory for requested buffer of size ", K(RUNTIME), OPENS, .handle = hb_form_request,
-     .text = ONNX},
 
     {"Killed process ", K(HOST), JOINS, .handle = take_killed},
     {"oom-kill", K(HOST), JOINS, .value = NONE},
-    {"oom_kill event", K(HOST), JOINS, .value = NONE},
-    {"OOMKilled", K(HOST), JOINS, .handle = take_container},
     /* a shell's word for it, in the languages of its users */
     {"Killed", K(HOST), JOINS, .handle = take_killed_word, .word = true},
     {"\u5df2\u6740\u6b7b", K(HOST), JOINS, .handle = take_killed_word},
@@ -334,22 +269,13 @@ static const struct hb_form rows[] = {
     {"Terminado (killed)", K(HOST), JOINS, .handle = take_killed_word},
     {"\u0423\u0431\u0438\u0442\u043e", K(HOST), JOINS, .handle = take_killed_word},
     {": Out Of Memory", K(HOST), JOINS, .value = NONE},
-    {"Memory cgroup out of memory", K(HOST), JOINS, .value = NONE},
     {"is killed by signal: Killed", K(HOST), JOINS, .value = NONE},
-    {"exceeded memory limit", K(HOST), JOINS, .value = NONE},
-    {"node running low on memory", K(HOST), JOINS, .value = NONE},
-    {"killed due to memory pressure", K(HOST), JOINS, .value = NONE},
     {"node was low on resource: memory", K(HOST), JOINS, .value = NONE},
     {"ray-oom-prevention", K(HOST), JOINS, .value = NONE},
     {"Memory on the node", K(HOST), JOINS, .handle = take_ray},
-    {"of the memory on node", K(HOST), JOINS, .value = NONE},
     {" is used (", K(HOST), JOINS, .handle = take_share},
     {"beyond virtual memory limits", K(HOST), OPENS, .handle = take_yarn,
      .text = "physical memory used; "},
-    {"beyond physical memory limits", K(HOST), OPENS, .handle = take_yarn,
-     .text = "Current usage: "},
-    {"beyond the 'PHYSICAL' memory limit", K(HOST), OPENS, .handle = take_yarn,
-     .text = "Current usage: "},
     {"by YARN for exceeding ", K(HOST), OPENS, .handle = take_yarn, .text = "memory limits. "},
     {"memory: usage ", K(HOST), OPENS, .handle = hb_form_request, .needs = "failcnt",
      .figures = {{"", FACT(ASKED)}, {"limit ", FACT(CAPACITY)}}},
@@ -359,23 +285,9 @@ static const struct hb_form rows[] = {
      .figures = {{"", FACT(ASKED)}, {"orker memory limit: ", FACT(CAPACITY)}}},
     {"is killed by signal: Bus error", K(HOST), JOINS, .value = NONE},
     {"insufficient shared memory", K(HOST), JOINS, .value = NONE},
-    {"return code = -9", K(HOST), JOINS, .value = NONE},
-    {"xit code 137", K(HOST), JOINS, .value = NONE},
-    {"xit code: 137", K(HOST), JOINS, .value = NONE},
-    {"xit Code:    137", K(HOST), JOINS, .value = NONE},
-    {"xit status 137", K(HOST), JOINS, .value = NONE},
-    {"xitCode: 137", K(HOST), JOINS, .value = NONE},
-    {"xitCode\":137", K(HOST), JOINS, .value = NONE},
-    {"ignal 9 (SIGKILL)", K(HOST), JOINS, .value = NONE},
-    {"illed by signal 9", K(HOST), JOINS, .value = NONE},
     {"SIGKILL: 9", K(HOST), JOINS, .value = NONE},
-    {"erminated by SIGKILL", K(HOST), JOINS, .value = NONE},
-    {"signal 9: SIGKILL", K(HOST), JOINS, .value = NONE},
-    {"(exitcode: -9)", K(HOST), JOINS, .value = NONE},
-    {"exitcode  : -9", K(HOST), JOINS, .value = NONE},
     {"requires more system memory (", K(HOST), OPENS, .handle = hb_form_request,
      .text = HB_LOG_REFUSED, .figures = {{"", FACT(ASKED)}, {"available (", FACT(CAPACITY)}}},
-    {"you tried to allocate ", K(HOST), OPENS, .handle = hb_form_request, .text = HB_LOG_REFUSED},
     {"Unable to allocate ", K(HOST), OPENS, .handle = hb_form_request, .text = HB_LOG_REFUSED,
      .needs = "for an array"},
     {"Unable to allocate array with shape ", K(HOST), OPENS, .handle = take_array,

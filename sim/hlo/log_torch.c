@@ -61,18 +61,20 @@ static void take_mps(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_amount other;
     struct hb_amount most;
     struct hb_amount asked;
-    if (!hb_span_find(&s, "MPS allocated: ") || !hb_span_amount(&s, 1, &held) ||
-        !hb_span_find(&s, "other allocations: ") || !hb_span_amount(&s, 1, &other) ||
-        !hb_span_find(&s, "max allowed: ") || !hb_span_amount(&s, 1, &most))
+    if (!hb_span_find(&s, "MPS allocated: ") || !hb_span_amount(&s, 1, &held))
         return;
+    bool others = hb_span_find(&s, "other allocations: ") && hb_span_amount(&s, 1, &other);
+    bool limited = hb_span_find(&s, "max allowed: ") && hb_span_amount(&s, 1, &most);
     bool told = hb_span_find(&s, "Tried to allocate ") && hb_span_amount(&s, 1, &asked);
     struct hb_log_message *m = hb_form_open(r, form->kind);
-    int64_t taken = hb_add_sat(held.bytes, other.bytes);
     memcpy(m->name, "MPS", sizeof "MPS");
     if (told)
         hb_form_set(m, HB_FACT_ASKED, asked);
     hb_form_set(m, HB_FACT_ALLOCATED, held);
     hb_form_set(m, HB_FACT_RESERVED, held);
+    if (!limited || !others)
+        return;
+    int64_t taken = hb_add_sat(held.bytes, other.bytes);
     hb_form_set(m, HB_FACT_PROCESS, (struct hb_amount){taken, held.step_bytes});
     hb_form_set(m, HB_FACT_CAPACITY, most);
     hb_form_set(m, HB_FACT_FREE,
@@ -131,8 +133,10 @@ static void take_process(struct hb_log_reader *r, const struct hb_form *form,
     int64_t number;
     struct hb_amount amount;
     if (m && hb_span_int(&s, &number) && hb_span_starts(s, " has ") && hb_span_find(&s, " has ") &&
-        hb_span_amount(&s, 1, &amount) && hb_span_starts(s, " memory in use"))
+        hb_span_amount(&s, 1, &amount) && hb_span_starts(s, " memory in use")) {
         hb_form_add(m, HB_FACT_OTHERS, amount.bytes);
+        hb_form_lower(m, HB_FACT_LEAST_OTHER, amount);
+    }
 }
 
 static int peak_of(int fact)
@@ -294,7 +298,7 @@ static const struct hb_form rows[] = {
     {"reserved in total by pytorch", K(TORCH), ADDS, .fact = FACT(RESERVED), .value = BEFORE},
     {"(NPU ", K(TORCH), ADDS, .fact = FACT(DEVICE)},
     {"(XPU ", K(TORCH), ADDS, .fact = FACT(DEVICE)},
-    {"total capacity;", K(TORCH), ADDS, .fact = FACT(CAPACITY), .value = BEFORE},
+    {"total capacity;", K(TORCH), JOINS, .fact = FACT(CAPACITY), .value = BEFORE},
     {"already allocated;", K(TORCH), ADDS, .fact = FACT(ALLOCATED), .value = BEFORE},
     {"free;", K(TORCH), ADDS, .fact = FACT(FREE), .value = BEFORE},
     /* torch 1.0: what is cached beside what is allocated */
@@ -347,18 +351,6 @@ static const struct hb_form rows[] = {
     {"totalMemory: ", K(DRIVER), JOINS, .fact = FACT(CAPACITY), .word = true},
     {"freeMemory: ", K(DRIVER), JOINS, .fact = FACT(FREE), .word = true},
     {"ran out of memory when allocating ", K(PLAIN), OPENS, .value = NONE},
-    {"CUDA_ERROR_OUT_OF_MEMORY", K(PLAIN), OPENS, .value = NONE},
-    {"CUDA error: out of memory", K(PLAIN), OPENS, .value = NONE},
-    {"CUDA error:out of memory", K(PLAIN), OPENS, .value = NONE},
-    {"cuda runtime error (2)", K(PLAIN), OPENS, .value = NONE},
-    {"cuda runtime err(2)", K(PLAIN), OPENS, .value = NONE},
-    {"CUDA Error: out of memory", K(PLAIN), OPENS, .value = NONE},
-    {"cudaErrorMemoryAllocation", K(PLAIN), OPENS, .value = NONE},
-    {"hipErrorOutOfMemory", K(PLAIN), OPENS, .value = NONE},
-    {"hipErrorMemoryAllocation", K(PLAIN), OPENS, .value = NONE},
-    {"HIP_ERROR_OutOfMemory", K(PLAIN), OPENS, .value = NONE},
-    {"HIP_ERROR: out of memory", K(PLAIN), OPENS, .value = NONE},
-    {"HIP error: out of memory", K(PLAIN), OPENS, .value = NONE},
 
     {"CUBLAS_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
     {"CUDNN_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},

@@ -78,16 +78,22 @@ struct hb_log_message *hb_form_join(struct hb_log_reader *r, enum hb_log_kind ki
 void hb_form_set(struct hb_log_message *m, int fact, struct hb_amount amount);
 /* Adds to a figure; unset counts as 0. */
 void hb_form_add(struct hb_log_message *m, int fact, int64_t bytes);
+/* Sets a figure to the smaller of the two. */
+void hb_form_lower(struct hb_log_message *m, int fact, struct hb_amount amount);
 /* Sets a figure to the larger of the two. */
 void hb_form_raise(struct hb_log_message *m, int fact, struct hb_amount amount);
 /* A new item of the message; null beyond HB_LOG_ITEMS. */
 struct hb_log_item *hb_form_item(struct hb_log_reader *r, struct hb_log_message *m);
 /* The list of buffers that was opened last: TPU or BUFFERS; null if none is open. */
 struct hb_log_message *hb_form_list(struct hb_log_reader *r);
-/* Says that the segment tells of a refusal in words that may be nobody's form: once it is read, and
- * no form took of it, hb_form_take_any looks for figures in it. */
+/* Says that the segment may tell of a refusal: once it is read, and no form took of it,
+ * hb_form_take_any looks whether it does. */
 void hb_form_any_seen(struct hb_log_reader *r);
 void hb_form_take_any(struct hb_log_reader *r, struct hb_span segment);
+/* Sets what was asked in the open message of kind, where the segment tells a refusal of it. */
+void hb_form_complete(struct hb_log_reader *r, enum hb_log_kind kind, struct hb_span segment);
+/* Room for both, the same at each call. */
+void *hb_form_scratch(struct hb_log_reader *r, size_t size);
 /* Says that the open message of kind now has a list of buffers. */
 void hb_form_list_of(struct hb_log_reader *r, enum hb_log_kind kind);
 struct hb_log *hb_form_log(struct hb_log_reader *r);

@@ -99,22 +99,49 @@ static const struct {
     {"B", 1},
     {"bytes", 1},
     {"byte", 1},
+    {"Bytes", 1},
     {"K", INT64_C(1) << 10},
     {"KB", 1 << 10},
     {"kB", 1 << 10},
+    {"kb", 1 << 10},
+    {"Ki", 1 << 10},
     {"KiB", 1 << 10},
     {"M", INT64_C(1) << 20},
     {"MB", 1 << 20},
+    {"Mb", 1 << 20},
+    {"mb", 1 << 20},
+    {"Mi", 1 << 20},
     {"MiB", 1 << 20},
+    {"Mib", 1 << 20},
+    {"megabytes", 1 << 20},
     {"mib", 1 << 20},
     {"G", 1 << 30},
     {"GB", 1 << 30},
+    {"Gb", 1 << 30},
+    {"gb", 1 << 30},
+    {"Gi", 1 << 30},
     {"GiB", 1 << 30},
+    {"Gib", 1 << 30},
+    {"gigabytes", 1 << 30},
     {"gib", 1 << 30},
     {"T", INT64_C(1) << 40},
     {"TB", INT64_C(1) << 40},
     {"TiB", INT64_C(1) << 40},
 };
+
+/* "126.25 MiBfree", as some copy it */
+static int64_t take_glued_unit(struct hb_span *s, struct hb_span rest)
+{
+    bool glued = span_len(rest) > 3 && rest.at[1] == 'i' && rest.at[2] == 'B' &&
+                 rest.at[3] >= 'a' && rest.at[3] <= 'z';
+    for (size_t i = 0; glued && i < sizeof units / sizeof units[0]; i++) {
+        if (strlen(units[i].name) != 3 || memcmp(units[i].name, rest.at, 3) != 0)
+            continue;
+        s->at = rest.at + 3;
+        return units[i].bytes;
+    }
+    return 0;
+}
 
 /* The unit at the span's start, behind blanks; 0 (and s where it was) where there is none. */
 static int64_t take_unit(struct hb_span *s)
@@ -130,7 +157,7 @@ static int64_t take_unit(struct hb_span *s)
         s->at = rest.at + len;
         return units[i].bytes;
     }
-    return 0;
+    return take_glued_unit(s, rest);
 }
 
 enum { MAX_DECIMALS = 9 };

@@ -34,11 +34,11 @@ static const struct source {
     {HB_LOG_NCCL, FAMILY_TORCH, "torch", hb_tell_small},
     {HB_LOG_DRIVER, FAMILY_JAX, "xla-gpu", hb_tell_xla},
     {HB_LOG_TPU_SCOPED, FAMILY_JAX, "xla-tpu", hb_tell_small},
-    {HB_LOG_RUNTIME, FAMILY_ANY, NULL, hb_tell_runtime},
-    {HB_LOG_PLAIN, FAMILY_ANY, NULL, hb_tell_small},
+    {HB_LOG_RUNTIME, FAMILY_ANY, NULL, hb_tell_refusal},
+    {HB_LOG_PLAIN, FAMILY_ANY, NULL, hb_tell_refusal},
     {HB_LOG_SERVE, FAMILY_TORCH, "torch", hb_tell_serve},
     {HB_LOG_HOST, FAMILY_ANY, NULL, hb_tell_host},
-    {HB_LOG_ANY, FAMILY_ANY, NULL, hb_tell_any},
+    {HB_LOG_ANY, FAMILY_ANY, NULL, hb_tell_refusal},
     {HB_LOG_BUFFERS, FAMILY_JAX, "xla-gpu", hb_tell_xla},
     {HB_LOG_REMAT, FAMILY_JAX, NULL, hb_tell_remat},
     {HB_LOG_MAXTEXT, FAMILY_JAX, NULL, hb_tell_totals},
@@ -95,10 +95,20 @@ void hb_teller_part(const struct teller *t, const char *name, int64_t bytes, boo
         s->parts[s->part_count++] = (struct hb_story_part){name, bytes, inside};
 }
 
+static bool is_training(const struct hb_log *log)
+{
+    return log->mark[HB_MARK_TRAINS] || log->mark[HB_MARK_LEARNS];
+}
+
 bool hb_teller_generates(const struct teller *t)
 {
     const int64_t *mark = t->log->mark;
-    return (mark[HB_MARK_GENERATES] || mark[HB_MARK_SERVES]) && !mark[HB_MARK_TRAINS];
+    return (mark[HB_MARK_GENERATES] || mark[HB_MARK_SERVES]) && !is_training(t->log);
+}
+
+bool hb_teller_loads(const struct teller *t)
+{
+    return t->log->mark[HB_MARK_LOADS] && !is_training(t->log);
 }
 
 /* What only a training step has. */
@@ -267,7 +277,7 @@ static enum program program_of(const struct teller *t)
     const int64_t *mark = t->log->mark;
     const int64_t *framework = t->log->framework;
     bool trainer = t->story->framework < HB_FW_LOG_JAX || framework[HB_FW_LOG_MAXTEXT];
-    if (mark[HB_MARK_LOADS] && !mark[HB_MARK_TRAINS])
+    if (hb_teller_loads(t))
         return PROGRAM_LOADS;
     if (hb_teller_generates(t))
         return PROGRAM_SERVES;
@@ -408,7 +418,7 @@ static bool is_of_a_step(const struct teller *t)
                  s->cause == HB_CAUSE_HOST || s->kind == HB_LOG_SERVE ||
                  s->kind == HB_LOG_RUNTIME || s->kind == HB_LOG_TACTIC || s->kind == HB_LOG_ANY ||
                  s->framework == HB_FW_LOG_TENSORFLOW;
-    return !other && !hb_teller_generates(t);
+    return s->cause == HB_CAUSE_REPLICATION || (!other && !hb_teller_generates(t));
 }
 
 bool hb_story_tell(struct hb_arena *arena, const struct hb_log *log, struct hb_story *out_story)

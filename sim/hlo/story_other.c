@@ -35,8 +35,6 @@ static const struct small {
      "This is not the device's main memory: blocks of a kernel are too large, or a compiler flag "
      "gives it too little.",
      HB_KNOB_BLOCKS},
-    {HB_LOG_PLAIN, HB_CAUSE_UNKNOWN, "The driver says out of memory, without figures.",
-     "The log has nothing that tells how much was wanted, or by what.", HB_KNOB_DUMP},
     {HB_LOG_TACTIC, HB_CAUSE_NONE,
      "TensorRT passed over a tactic that wants more memory than is free.",
      "That is no failure: another tactic is taken, maybe a slower one. A workspace that the device "
@@ -65,52 +63,17 @@ static void note_times(const struct teller *t)
         hb_teller_note(t, "The log says so %lld times.", (long long)times);
 }
 
-/* What a table of nvidia-smi shows free of a device that is all but full; -1: no such table. */
-static int64_t left_by_table(const struct teller *t)
-{
-    int64_t all = t->log->device_bytes;
-    int64_t used = t->log->device_used_bytes;
-    return t->story->kind == HB_LOG_PLAIN && all > 0 && used > all / 10 * 9 ? all - used : -1;
-}
-
-/* The driver's bare word: what else the log tells. */
-static void tell_plainly(const struct teller *t)
-{
-    if (hb_str_same(t->log->message[HB_LOG_PLAIN].name, HB_LOG_CONTEXT)) {
-        hb_teller_cause(t, HB_CAUSE_OTHERS,
-                        "The driver found no room even for a context of its own: other processes "
-                        "hold the device.");
-        hb_teller_knob(t, HB_KNOB_OTHERS, -1);
-    }
-    if (left_by_table(t) >= 0) {
-        hb_teller_cause(t, HB_CAUSE_OTHERS,
-                        hb_teller_text(t,
-                                       "The table of nvidia-smi in the log shows %s of its first "
-                                       "device taken: by other processes, unless it was printed "
-                                       "while this program ran.",
-                                       hb_teller_size(t, t->log->device_used_bytes)));
-        hb_teller_knob(t, HB_KNOB_OTHERS, t->log->device_used_bytes);
-    }
-    if (t->log->framework[HB_FW_LOG_GGML])
-        hb_teller_knob(t, HB_KNOB_FEWER, -1);
-    if (hb_teller_generates(t))
-        hb_teller_knobs(t);
-}
-
 void hb_tell_small(const struct teller *t)
 {
     struct hb_story *s = t->story;
     const struct hb_log_message *m = &t->log->message[s->kind];
     int64_t asked = hb_teller_fact(t, HB_FACT_ASKED);
-    int64_t left = left_by_table(t);
-    int64_t free_bytes = left >= 0 ? left : hb_teller_fact(t, HB_FACT_FREE);
+    int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
     for (size_t i = 0; i < sizeof smalls / sizeof smalls[0]; i++) {
         if (smalls[i].kind != s->kind)
             continue;
         s->title = smalls[i].title;
         hb_teller_cause(t, smalls[i].cause, smalls[i].because);
-        if (s->kind == HB_LOG_PLAIN)
-            tell_plainly(t);
         hb_teller_knob(t, smalls[i].knob, -1);
     }
     if (s->kind == HB_LOG_TACTIC)
@@ -122,8 +85,6 @@ void hb_tell_small(const struct teller *t)
     s->available_of = m->name[0] && s->kind == HB_LOG_TPU_SCOPED ? m->name : "there is";
     note_times(t);
     hb_teller_groups(t, s->kind);
-    if (s->kind == HB_LOG_PLAIN)
-        hb_teller_knobs(t);
 }
 
 /* vLLM and SGLang: what the share of the device leaves for the cache; or less is free when they
@@ -168,74 +129,6 @@ void hb_tell_serve(const struct teller *t)
     note_times(t);
 }
 
-#define ONNX "ONNX Runtime" /* as log_other.c names it */
-
-static enum hb_log_framework runtime_of(const char *name)
-{
-    return hb_str_same(name, "TensorRT")    ? HB_FW_LOG_TENSORRT
-           : hb_str_same(name, "llama.cpp") ? HB_FW_LOG_GGML
-                                            : HB_FW_LOG_COUNT;
-}
-
-/* Less than was free, or all of what it was given. */
-static void tell_limit(const struct teller *t, int64_t free_bytes)
-{
-    if (t->story->wanted_bytes >= 0 && t->story->wanted_bytes <= free_bytes)
-        hb_teller_cause(
-            t, HB_CAUSE_LIMIT,
-            "More was free than was asked for: the driver refused for another reason (a "
-            "limit on one allocation or on locked memory, a number of mappings), or the "
-            "free memory lies in pieces.");
-    else
-        hb_teller_cause(
-            t, HB_CAUSE_LIMIT,
-            "A limit refused, not what was left: the most that an arena or a pool may hold "
-            "(gpu_mem_limit, max_mem, maximum_pool_size), or the largest size of one allocation.");
-    hb_teller_knob(t, HB_KNOB_LIMIT, -1);
-    hb_teller_knob(t, HB_KNOB_FEWER, -1);
-    hb_teller_knob(t, HB_KNOB_OTHERS, -1);
-}
-
-/* Runtimes that lay out a whole model, or a layer's scratch, in one piece. */
-void hb_tell_runtime(const struct teller *t)
-{
-    struct hb_story *s = t->story;
-    const char *name = t->log->message[s->kind].name;
-    int64_t capacity = hb_teller_fact(t, HB_FACT_CAPACITY);
-    int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
-    bool loads = t->log->mark[HB_MARK_LOADS] > 0;
-    s->framework = runtime_of(name);
-    s->title = hb_teller_text(t, "%s could not get a buffer from the device.",
-                              name[0] ? name : "The runtime");
-    s->wanted_of = "one buffer";
-    s->available_of = "what was free";
-    s->capacity_bytes = capacity;
-    hb_teller_figures(t, hb_teller_fact(t, HB_FACT_ASKED), free_bytes, -1);
-    if (free_bytes >= 0 && (s->wanted_bytes <= free_bytes || hb_str_same(name, ONNX))) {
-        tell_limit(t, free_bytes);
-        return;
-    }
-    if (loads)
-        hb_teller_cause(t, HB_CAUSE_STATE,
-                        "It failed while the model was loaded: the weights that were to lie on "
-                        "this device are more than it has left.");
-    else
-        hb_teller_cause(t, HB_CAUSE_SIZE,
-                        "Buffers held before (weights, caches, other programs) left too little.");
-    if (s->framework == HB_FW_LOG_COUNT) { /* of training as well as of models that are run */
-        if (hb_str_same(name, ONNX) && !t->log->mark[HB_MARK_TRAINS])
-            hb_teller_knob(t, HB_KNOB_FEWER, -1);
-        hb_teller_knobs(t);
-        return;
-    }
-    hb_teller_knob(t, loads ? HB_KNOB_QUANTIZE : HB_KNOB_FEWER, -1);
-    if (s->framework == HB_FW_LOG_TENSORRT)
-        hb_teller_knob(t, HB_KNOB_WORKSPACE, -1);
-    hb_teller_knob(t, HB_KNOB_WEIGHTS, -1);
-    hb_teller_knob(t, HB_KNOB_QUANTIZE, -1);
-    hb_teller_knob(t, HB_KNOB_OTHERS, -1);
-}
-
 void hb_tell_host(const struct teller *t)
 {
     struct hb_story *s = t->story;
@@ -260,30 +153,122 @@ void hb_tell_host(const struct teller *t)
     note_times(t);
 }
 
-/* Words that no form knows: what was found around them. */
-void hb_tell_any(const struct teller *t)
+/* What a table of nvidia-smi shows free of a device that is all but full; -1: no such table. */
+static int64_t left_by_table(const struct teller *t)
+{
+    int64_t all = t->log->device_bytes;
+    int64_t used = t->log->device_used_bytes;
+    return t->story->kind == HB_LOG_PLAIN && all > 0 && used > all / 10 * 9 ? all - used : -1;
+}
+
+/* Runtimes that run models, most telling first. */
+static enum hb_log_framework engine_of(const struct teller *t)
+{
+    static const enum hb_log_framework engines[] = {HB_FW_LOG_GGML, HB_FW_LOG_TENSORRT,
+                                                    HB_FW_LOG_ONNX};
+    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
+        if (t->log->framework[engines[i]])
+            return engines[i];
+    return HB_FW_LOG_COUNT;
+}
+
+/* Less than was free, or all of what it was given. */
+static void tell_limit(const struct teller *t, int64_t free_bytes)
+{
+    if (t->story->wanted_bytes >= 0 && t->story->wanted_bytes <= free_bytes)
+        hb_teller_cause(
+            t, HB_CAUSE_LIMIT,
+            "More was free than was asked for: the driver refused for another reason (a "
+            "limit on one allocation or on locked memory, a number of mappings), or the "
+            "free memory lies in pieces.");
+    else
+        hb_teller_cause(
+            t, HB_CAUSE_LIMIT,
+            "A limit refused, not what was left: the most that an arena or a pool may hold "
+            "(gpu_mem_limit, max_mem, maximum_pool_size), or the largest size of one allocation.");
+    hb_teller_knob(t, HB_KNOB_LIMIT, -1);
+    hb_teller_knob(t, HB_KNOB_FEWER, -1);
+    hb_teller_knob(t, HB_KNOB_OTHERS, -1);
+}
+
+/* Others hold the device: said by a table, or by a driver that could not even begin. */
+static bool tell_others(const struct teller *t)
+{
+    if (left_by_table(t) >= 0)
+        hb_teller_cause(t, HB_CAUSE_OTHERS,
+                        hb_teller_text(t,
+                                       "The table of nvidia-smi in the log shows %s of its first "
+                                       "device taken: by other processes, unless it was printed "
+                                       "while this program ran.",
+                                       hb_teller_size(t, t->log->device_used_bytes)));
+    else if (hb_str_same(t->log->message[t->story->kind].name, HB_LOG_CONTEXT))
+        hb_teller_cause(t, HB_CAUSE_OTHERS,
+                        "The driver found no room even for a context of its own: other processes "
+                        "hold the device.");
+    else
+        return false;
+    hb_teller_knob(t, HB_KNOB_OTHERS, left_by_table(t) >= 0 ? t->log->device_used_bytes : -1);
+    return true;
+}
+
+/* What helps where a runtime runs a model. */
+static void add_engine_knobs(const struct teller *t, bool loads)
 {
     struct hb_story *s = t->story;
+    if (s->wanted_bytes < 0) {
+        if (s->framework == HB_FW_LOG_GGML)
+            hb_teller_knob(t, HB_KNOB_FEWER, -1);
+        return;
+    }
+    hb_teller_knob(t, loads ? HB_KNOB_QUANTIZE : HB_KNOB_FEWER, -1);
+    if (s->framework == HB_FW_LOG_TENSORRT)
+        hb_teller_knob(t, HB_KNOB_WORKSPACE, -1);
+    hb_teller_knob(t, HB_KNOB_WEIGHTS, -1);
+    hb_teller_knob(t, HB_KNOB_QUANTIZE, -1);
+    hb_teller_knob(t, HB_KNOB_OTHERS, -1);
+}
+
+/* A refusal in anybody's words: by its figures, and by what the log tells of the program. */
+void hb_tell_refusal(const struct teller *t)
+{
+    struct hb_story *s = t->story;
+    const struct hb_log_message *m = &t->log->message[s->kind];
     int64_t asked = hb_teller_fact(t, HB_FACT_ASKED);
-    int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
-    s->title = "Memory was refused, in words that are read here by their figures only.";
+    int64_t left = left_by_table(t);
+    int64_t free_bytes = left >= 0 ? left : hb_teller_fact(t, HB_FACT_FREE);
+    enum hb_log_framework engine = engine_of(t);
+    bool runs = engine != HB_FW_LOG_COUNT && !t->log->mark[HB_MARK_TRAINS];
+    bool loads = hb_teller_loads(t);
+    if (runs)
+        s->framework = engine;
+    s->title = asked >= 0                ? "A request for memory was refused."
+               : s->kind == HB_LOG_PLAIN ? "The driver says out of memory, without figures."
+                                         : "Memory was refused; the log has no figures of it.";
     s->wanted_of = "one request";
     s->available_of = "there is";
-    if (t->log->framework[HB_FW_LOG_GGML])
-        s->framework = HB_FW_LOG_GGML;
+    s->capacity_bytes = hb_teller_fact(t, HB_FACT_CAPACITY);
     hb_teller_figures(t, asked, free_bytes, -1);
-    if ((free_bytes >= asked && asked >= 0) ||
-        hb_str_same(t->log->message[s->kind].name, HB_LOG_LIMIT))
+    if (hb_str_same(m->name, HB_LOG_LIMIT) || (free_bytes >= asked && asked >= 0) ||
+        (free_bytes >= 0 && engine == HB_FW_LOG_ONNX)) {
         tell_limit(t, free_bytes);
-    else if (asked >= 0)
-        hb_teller_cause(t, HB_CAUSE_SIZE, "What is held already left too little for the request.");
-    else
-        hb_teller_cause(t, HB_CAUSE_UNKNOWN,
-                        "The log has nothing that tells how much was wanted, or by what.");
-    if (s->framework == HB_FW_LOG_GGML)
-        hb_teller_knob(t, HB_KNOB_FEWER, -1);
+        return;
+    }
+    if (!tell_others(t))
+        hb_teller_cause(
+            t,
+            asked < 0 ? HB_CAUSE_UNKNOWN
+            : loads   ? HB_CAUSE_STATE
+                      : HB_CAUSE_SIZE,
+            asked < 0 ? "The log has nothing that tells how much was wanted, or by what."
+            : loads   ? "It failed while the model was loaded: the weights that were to lie on "
+                        "this device are more than it has left."
+                      : "What is held already (weights, caches, other programs) left too little "
+                        "for the request.");
+    if (runs)
+        add_engine_knobs(t, loads);
     if (asked < 0 && !hb_teller_generates(t))
         hb_teller_knob(t, HB_KNOB_DUMP, -1);
-    hb_teller_knobs(t);
+    if (!runs || asked < 0)
+        hb_teller_knobs(t);
     note_times(t);
 }

@@ -37,10 +37,12 @@ static struct figures read_figures(const struct teller *t)
         f.reserved = f.allocated + f.unallocated;
     if (f.unallocated < 0 && f.reserved >= f.allocated && f.allocated >= 0)
         f.unallocated = f.reserved - f.allocated;
-    /* In a container the driver's process numbers are foreign: the only one listed is our own. */
+    /* In a container the driver's process numbers are foreign: the only one listed is our own, of
+     * several the smallest that can hold what we do. */
+    int64_t least = hb_teller_fact(t, HB_FACT_LEAST_OTHER);
     if (f.process < 0 && f.others >= f.reserved && f.reserved >= 0) {
-        f.process = f.others;
-        f.others = -1;
+        f.process = least >= f.reserved ? least : f.others;
+        f.others = f.others > f.process ? f.others - f.process : -1;
     }
     /* A process that holds much and gave PyTorch nothing: its memory is another library's. */
     if (f.process > 0 && f.allocated == 0 && f.process > f.capacity / 2)
@@ -107,7 +109,7 @@ static void tell_fragmentation(const struct teller *t, const struct figures *f)
                        "PyTorch holds %s that no tensor uses, more than the %s that were "
                        "asked: it lies in pieces too small for the request.",
                        hb_teller_size(t, f->unallocated), hb_teller_size(t, f->asked)));
-    if (t->log->mark[HB_MARK_SERVES] && !t->log->mark[HB_MARK_TRAINS])
+    if (t->log->mark[HB_MARK_SERVES] && hb_teller_generates(t))
         hb_teller_knob(t, HB_KNOB_SERVER, -1);
     hb_teller_knob(t, HB_KNOB_SEGMENTS, f->unallocated);
 }
@@ -134,7 +136,7 @@ static void add_giant_knobs(const struct teller *t, bool above)
 static void tell_plain(const struct teller *t, const struct figures *f)
 {
     const int64_t *mark = t->log->mark;
-    bool loads = mark[HB_MARK_LOADS] && !mark[HB_MARK_TRAINS];
+    bool loads = hb_teller_loads(t);
     bool updates = mark[HB_MARK_UPDATES] && !mark[HB_MARK_BACKWARD];
     bool above = f->capacity > 0 ? f->asked > f->capacity : f->asked > LARGEST_BYTES;
     if (above) {

@@ -432,7 +432,8 @@ static void check_fraction(const struct teller *t, struct pool p)
     int64_t over = t->story->over_bytes;
     bool gpu = t->story->compiler && hb_str_same(t->story->compiler, "xla-gpu");
     bool jax = t->story->framework < HB_FW_LOG_TORCHTITAN || t->story->framework == HB_FW_LOG_JAX;
-    if (p.limit > 0 && over > 0 && over <= p.limit / 4 && t->story->framework != HB_FW_LOG_TORCH)
+    if (p.limit > 0 && over > 0 && over <= p.limit / 4 && t->story->framework != HB_FW_LOG_TORCH &&
+        t->story->framework != HB_FW_LOG_TENSORFLOW)
         hb_teller_knob(t, HB_KNOB_FRACTION, over);
     /* The log has one sentence: what costs nothing comes first. */
     if (p.limit < 0 && p.free_bytes < 0 && gpu && jax && t->story->kind != HB_LOG_DRIVER &&

@@ -37,6 +37,8 @@ int hb_teller_percent(int64_t part, int64_t whole);
 
 /* Whether the program makes text and trains nothing, as far as the log tells. */
 bool hb_teller_generates(const struct teller *t);
+/* Whether it loads a model's weights and trains nothing. */
+bool hb_teller_loads(const struct teller *t);
 
 void hb_tell_tpu(const struct teller *t);
 void hb_tell_tpu_runtime(const struct teller *t);
@@ -48,8 +50,7 @@ void hb_tell_torch(const struct teller *t);
 void hb_tell_torch_stats(const struct teller *t);
 void hb_tell_small(const struct teller *t);
 void hb_tell_serve(const struct teller *t);
-void hb_tell_runtime(const struct teller *t);
 void hb_tell_host(const struct teller *t);
-void hb_tell_any(const struct teller *t);
+void hb_tell_refusal(const struct teller *t);
 
 #endif
