@@ -53,7 +53,7 @@ static const struct policy {
     [HB_LOG_GATHER] = {KEEP_FIRST, HB_FACT_ASKED, 1, 0},
     [HB_LOG_RESHARD] = {KEEP_FIRST, HB_FACT_ASKED, 1, 0},
     [HB_LOG_SERVE] = {KEEP_LARGEST, HB_FACT_ASKED, 6, 0},
-    [HB_LOG_TACTIC] = {KEEP_LARGEST, HB_FACT_ASKED, 1, 1},
+    [HB_LOG_TACTIC] = {KEEP_LARGEST, HB_FACT_ASKED, 1, 0},
     [HB_LOG_RUNTIME] = {KEEP_FIRST, HB_FACT_ASKED, 4, 1},
     [HB_LOG_HOST] = {KEEP_LARGEST, HB_FACT_RESIDENT, 8, 0},
     [HB_LOG_ANY] = {KEEP_LARGEST, HB_FACT_ASKED, 2, 0},
@@ -386,8 +386,8 @@ static bool is_told(const struct hb_log_reader *r)
 {
     for (int kind = 0; kind < HB_LOG_KIND_COUNT; kind++) {
         const struct slot *slot = &r->slot[kind];
-        bool empty = slot->is_open && !slot->open.item_count &&
-                     figures_of(&slot->open) < policies[kind].least;
+        int least = kind == HB_LOG_TPU_SCOPED ? 1 : policies[kind].least;
+        bool empty = slot->is_open && !slot->open.item_count && figures_of(&slot->open) < least;
         if (slot->last_line == r->line && !empty && kind != HB_LOG_STATS && kind != HB_LOG_GATHER &&
             kind != HB_LOG_TORCH_STATS)
             return true;

@@ -141,8 +141,7 @@ static bool is_too_little(const struct line *l, int i)
     enum { FAR = 5 };
     bool enough = is_word(l, i, "enough") || is_word(l, i, "sufficient") || l->bits[i] & FREES;
     bool little = l->bits[i] & SHORT || (enough && not_before(l, i, l->bits[i] & FREES ? 1 : 3));
-    return (little && ahead(l, i, FAR, MEMORY) >= 0) ||
-           (little && enough && behind(l, i, FAR, MEMORY) >= 0);
+    return little && (ahead(l, i, FAR, MEMORY) >= 0 || behind(l, i, FAR, MEMORY) >= 0);
 }
 
 /* "memory exhausted", "exceeding memory limits"; "exceeds 10% of free memory" only warns */
@@ -158,8 +157,20 @@ static bool is_exceeded(const struct line *l, int i)
            (behind(l, i, FAR, THING) >= 0 && behind(l, i, FAR, LIMITS | WANTED) >= 0);
 }
 
+/* "alloc size : 301990400 is more than total mem size", "greater than the maximum buffer size" */
+static bool is_more_than(const struct line *l, int i)
+{
+    enum { FAR = 5 };
+    bool more = is_word(l, i, "more") || is_word(l, i, "larger") || is_word(l, i, "greater");
+    if (!more || !is_word(l, i + 1, "than") || !has(l, ALLOCS | WANTS))
+        return false;
+    return ahead(l, i, FAR, LIMITS | TOTALS | FREES) >= 0 && ahead(l, i, FAR + 3, THING) >= 0;
+}
+
 static bool is_refusal(const struct line *l, int i)
 {
+    if (is_more_than(l, i))
+        return true;
     return is_out_of(l, i) || is_oom(l, i) || is_failed_allocation(l, i) || is_too_little(l, i) ||
            is_exceeded(l, i) ||
            (is_word(l, i, "memory") && is_word(l, i + 1, "error") &&
@@ -202,6 +213,8 @@ static bool is_kill(const struct line *l, int i)
     if (is_word(l, i, "oom"))
         return is_word(l, i + 1, "kill") || is_word(l, i + 1, "killed") ||
                is_word(l, i + 1, "killer") || is_word(l, i + 1, "killing");
+    if (l->bits[i] & ENDS && has_word(l, "srun"))
+        return true;
     if (l->bits[i] & ENDS && !has(l, DEVICE) &&
         (ahead(l, i, FAR + 3, MEMORY) >= 0 || behind(l, i, FAR + 3, MEMORY) >= 0))
         return true;
@@ -239,8 +252,8 @@ static bool is_host(const struct line *l)
     for (int i = 0; i < l->count; i++)
         if (l->bits[i] & OWNER && (ahead(l, i, 2, MEMORY) >= 0 || is_word(l, i + 1, "allocator")))
             return true;
-    return has(l, HOST) || has_pair(l, "bad", "alloc") || has_pair(l, "memory", "map") ||
-           has_pair(l, "heap", "space") || is_errno(l);
+    return has(l, HOST) || has_pair(l, "bad", "alloc") || has_pair(l, "bad", "allocation") ||
+           has_pair(l, "memory", "map") || has_pair(l, "heap", "space") || is_errno(l);
 }
 
 /* What an amount is, by the words beside it. */
@@ -265,7 +278,9 @@ static int meaning_before(const struct line *l, int i, bool over_pauses)
     int best = -1;
     for (int k = i - 1; k >= 0; k--) {
         const struct hb_word *word = &l->word[k];
-        if (word->kind == HB_WORD_END || (word->kind == HB_WORD_NUMBER && word->has_unit))
+        bool keyed = k > 0 && l->word[k - 1].keys; /* another figure: "used: 0, size: 5" */
+        if (word->kind == HB_WORD_END ||
+            (word->kind == HB_WORD_NUMBER && (word->has_unit || keyed)))
             break;
         if (!over_pauses && (word->kind == HB_WORD_PAUSE || l->bits[k] & PAUSES))
             break;
@@ -406,7 +421,8 @@ static struct figures read_figures(struct line *l)
         struct hb_amount *to = share ? part : place_of(&f, bits_at(l, told));
         if (!share)
             l->taken[told] = true;
-        if (to && to->bytes < 0)
+        bool nothing = to == &f.wanted && !l->word[i].amount.bytes; /* nobody asks for nothing */
+        if (to && to->bytes < 0 && !nothing)
             *to = l->word[i].amount;
     }
     return f;
@@ -449,8 +465,8 @@ static void set_known(struct hb_log_message *m, int fact, struct hb_amount amoun
 static void take_host(struct hb_log_reader *r, const struct line *l, const struct figures *f)
 {
     struct hb_log_message *m = hb_form_join(r, HB_LOG_HOST);
-    bool held = f->wanted.bytes < 0 && f->limit.bytes >= 0;
-    if (m->fact[HB_FACT_ASKED] >= 0 || (f->wanted.bytes < 0 && !held))
+    bool held = f->wanted.bytes < 0;
+    if (m->fact[HB_FACT_ASKED] >= 0 || (held && f->held.bytes < 0))
         return;
     if (!held)
         hb_form_name(m, HB_LOG_REFUSED);
@@ -467,32 +483,56 @@ static bool is_of_chip(const struct line *l, const struct figures *f)
     bool out = has_pair(l, "of", "resource") || has_pair(l, "of", "resources");
     bool shared = out && (has_pair(l, "shared", "memory") || has_word(l, "triton"));
     bool limited = has_pair(l, "shared", "memory") && (f->limit.bytes >= 0 || f->free.bytes >= 0);
-    return (has(l, CHIP) || shared || limited) && f->wanted.bytes < CHIP_BYTES && !has(l, HOST);
+    bool little = (shared || limited) && f->wanted.bytes < CHIP_BYTES;
+    return (has(l, CHIP) || little) && !has(l, HOST);
 }
 
 static void take_chip(struct hb_log_reader *r, const struct line *l, const struct figures *f)
 {
     struct hb_log_message *m = hb_form_open(r, HB_LOG_TPU_SCOPED);
     hb_form_name(m, has_pair(l, "shared", "memory") ? "shared memory" : "on-chip memory");
-    set_known(m, HB_FACT_NEEDED, f->wanted);
-    set_known(m, HB_FACT_CAPACITY, f->limit.bytes >= 0 ? f->limit : f->free);
+    set_known(m, HB_FACT_NEEDED, f->wanted.bytes >= 0 ? f->wanted : f->held);
+    set_known(m, HB_FACT_CAPACITY,
+              f->limit.bytes >= 0  ? f->limit
+              : f->free.bytes >= 0 ? f->free
+                                   : f->total);
 }
 
 /* Whether a limit of the runtime or the device refused, not what was left. */
 static bool is_limit(const struct line *l)
 {
     for (int i = 0; i < l->count; i++)
-        if (l->bits[i] & EXCEEDS && (behind(l, i, 3, LIMITS) >= 0 || ahead(l, i, 3, LIMITS) >= 0))
+        if ((l->bits[i] & EXCEEDS &&
+             (behind(l, i, 3, LIMITS) >= 0 || ahead(l, i, 3, LIMITS) >= 0)) ||
+            (is_more_than(l, i) && ahead(l, i, 4, LIMITS) >= 0))
             return true;
     return false;
+}
+
+/* A server's cache: "5 GiB KV cache is needed, which is larger than the available ..." */
+static bool is_of_cache(const struct line *l)
+{
+    bool more = false;
+    for (int i = 0; i < l->count; i++)
+        more = more || is_more_than(l, i);
+    return more && has_pair(l, "kv", "cache");
+}
+
+static bool is_of_tactic(const struct line *l)
+{
+    return (has_word(l, "tactic") || has_word(l, "tactics")) && has(l, SHORT);
 }
 
 /* With figures a request of a runtime; without, the word of a device's driver, or of anybody. */
 static void take_device(struct hb_log_reader *r, const struct line *l, const struct figures *f)
 {
-    enum hb_log_kind kind = f->wanted.bytes >= 0 ? HB_LOG_RUNTIME
-                            : has(l, DEVICE)     ? HB_LOG_PLAIN
-                                                 : HB_LOG_ANY;
+    enum hb_log_kind kind = is_of_cache(l)         ? HB_LOG_SERVE
+                            : is_of_tactic(l)      ? HB_LOG_TACTIC
+                            : has(l, LINKS)        ? HB_LOG_NCCL
+                            : has(l, KERNELS)      ? HB_LOG_LIBRARY
+                            : f->wanted.bytes >= 0 ? HB_LOG_RUNTIME
+                            : has(l, DEVICE)       ? HB_LOG_PLAIN
+                                                   : HB_LOG_ANY;
     struct hb_log_message *m = hb_form_open(r, kind);
     if (is_limit(l))
         hb_form_name(m, HB_LOG_LIMIT);
@@ -504,6 +544,14 @@ static void take_device(struct hb_log_reader *r, const struct line *l, const str
 static bool is_warning_only(const struct line *l)
 {
     return has_pair(l, "no", "such") || (hb_span_has(l->span, "not a failure"));
+}
+
+static bool has_oom(const struct line *l)
+{
+    for (int i = 0; i < l->count; i++)
+        if (is_oom(l, i))
+            return true;
+    return false;
 }
 
 static bool says_refused(const struct line *l)
@@ -542,7 +590,7 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
         hb_form_open(r, HB_LOG_CORRUPT);
     else if (is_of_chip(l, &f))
         take_chip(r, l, &f);
-    else if (f.wanted.bytes >= 0 || has(l, THING) || has_word(l, "resources"))
+    else if (f.wanted.bytes >= 0 || has(l, THING) || has_word(l, "resources") || has_oom(l))
         take_device(r, l, &f);
 }
 
@@ -561,11 +609,12 @@ static void take_any(struct hb_log_reader *r, const struct hb_form *form,
 
 /* Parts of words of which each refusal has one. */
 static const struct hb_form rows[] = {
-    ANY("emory"),      ANY("EMORY"),     ANY("lloc"),    ANY("LLOC"),     ANY("OOM"),
-    ANY("oom"),        ANY("xhaust"),    ANY("XHAUST"),  ANY("IGKILL"),   ANY("137"),
-    ANY("ignal"),      ANY("ut of "),    ANY("UT_OF_"),  ANY("VRAM"),     ANY("eap space"),
-    ANY("code -9"),    ANY("code: -9"),  ANY("utOfRes"), ANY("ool size"), ANY("status -9"),
-    ANY("code  : -9"), ANY("code = -9"),
+    ANY("illed"),     ANY("VMEM"),    ANY("vmem"),     ANY("Oom"),       ANY("emory"),
+    ANY("EMORY"),     ANY("lloc"),    ANY("LLOC"),     ANY("OOM"),       ANY("oom"),
+    ANY("xhaust"),    ANY("XHAUST"),  ANY("IGKILL"),   ANY("137"),       ANY("ignal"),
+    ANY("ut of "),    ANY("UT_OF_"),  ANY("VRAM"),     ANY("eap space"), ANY("code -9"),
+    ANY("code: -9"),  ANY("utOfRes"), ANY("ool size"), ANY("status -9"), ANY("code  : -9"),
+    ANY("code = -9"),
 };
 
 const struct hb_forms hb_forms_any = {rows, sizeof rows / sizeof rows[0]};

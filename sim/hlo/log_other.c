@@ -122,8 +122,8 @@ static void take_killed(struct hb_log_reader *r, const struct hb_form *form,
         hb_form_set(m, HB_FACT_RESIDENT, held);
 }
 
-/* "Killed" alone in its line, also in bold or as "Killed: 9", or behind a shell's "line 3: 4711 ".
- */
+/* "Killed" alone in its line, also in bold, quoted or as "Killed: 9", or behind a shell's number of
+ * the process, "line 3: 4711 ". */
 static void take_killed_word(struct hb_log_reader *r, const struct hb_form *form,
                              const struct hb_form_place *place)
 {
@@ -134,8 +134,11 @@ static void take_killed_word(struct hb_log_reader *r, const struct hb_form *form
     while (before.end > before.at && before.end[-1] == ' ')
         before.end--;
     bool digits = before.end > before.at && before.end[-1] >= '0' && before.end[-1] <= '9';
-    if ((before.at < before.end || after.at < after.end) &&
-        !(digits && hb_span_has(before, "line ")))
+    bool quoted = before.end > before.at && before.end[-1] == '"' && hb_span_starts(after, "\"");
+    struct hb_span number = before;
+    hb_span_skip(&number, "0123456789");
+    bool job = digits && (hb_span_has(before, "line ") || number.at == number.end);
+    if ((before.at < before.end || after.at < after.end) && !job && !quoted)
         return;
     hb_form_join(r, form->kind);
 }
@@ -270,7 +273,6 @@ static const struct hb_form rows[] = {
     {"\u0423\u0431\u0438\u0442\u043e", K(HOST), JOINS, .handle = take_killed_word},
     {": Out Of Memory", K(HOST), JOINS, .value = NONE},
     {"is killed by signal: Killed", K(HOST), JOINS, .value = NONE},
-    {"node was low on resource: memory", K(HOST), JOINS, .value = NONE},
     {"ray-oom-prevention", K(HOST), JOINS, .value = NONE},
     {"Memory on the node", K(HOST), JOINS, .handle = take_ray},
     {" is used (", K(HOST), JOINS, .handle = take_share},

@@ -10,7 +10,7 @@ static const struct {
 } messages[] = {
     {"out of memory. Tried", {"unallocated", "by PyTorch)", "cached)", "1EB"}},
     {"Out of memory while trying", {"allocate "}},
-    {"Ran out of memory in memory", {"Exceeded", "HLO temporaries", "capacity by"}},
+    {"Ran out of memory in", {"Exceeded", "HLO temporaries", "capacity by"}},
     {"xhausted: Out", {"allocate "}},
     {"Attempting to reserve ", {"reservable", " free;", " free."}},
     {"Attempting to allocate ", {" free"}},
