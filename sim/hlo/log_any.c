@@ -101,6 +101,21 @@ static bool is_resource(const struct line *l, int i)
     return is_word(l, i, "resources") || is_word(l, i, "resource");
 }
 
+/* "an out-of-memory log": it says nothing of what happened, but for "out-of-memory error". */
+static bool is_adjective(const struct line *l, int i, int memory)
+{
+    static const char *const nouns[] = {"exception", "when",    "while", "during", "at",
+                                        "killer",    "handler", "kill",  "kills",  "oom"};
+    if (memory + 1 >= l->count || l->word[memory + 1].kind != HB_WORD_TEXT ||
+        l->bits[memory + 1] & FAILS || is_word(l, memory + 1, "errors") ||
+        (i > 0 && l->bits[i - 1] & DEVICE))
+        return false;
+    for (size_t k = 0; k < sizeof nouns / sizeof *nouns; k++)
+        if (is_word(l, memory + 1, nouns[k]))
+            return false;
+    return true;
+}
+
 /* "out of [GPU] memory", "CUDAout of memory", "outofmemory" */
 static bool is_out_of(const struct line *l, int i)
 {
@@ -108,7 +123,14 @@ static bool is_out_of(const struct line *l, int i)
         return true;
     if (!(is_word(l, i, "out") || is_word(l, i, "aout")) || !is_word(l, i + 1, "of"))
         return false;
-    return ahead(l, i + 1, 3, MEMORY) >= 0 || is_resource(l, i + 2) ||
+    int memory = ahead(l, i + 1, 3, MEMORY);
+    for (int k = i + 2; k < memory; k++) /* no "out of bounds memory read" */
+        if (!(l->bits[k] & (DEVICE | HOST | OWNER | LEADS)) && !is_word(l, k, "video") &&
+            !is_word(l, k, "shared") && !is_word(l, k, "available") && !is_word(l, k, "free"))
+            memory = -1;
+    if (memory >= 0)
+        return *l->word[i].span.end != '-' || !is_adjective(l, i, memory);
+    return is_resource(l, i + 2) ||
            (i + 2 < l->count && l->bits[i + 2] & DEVICE && is_resource(l, i + 3));
 }
 
@@ -123,6 +145,17 @@ static bool is_oom(const struct line *l, int i)
     return true;
 }
 
+/* "could not [be] allocate[d]", not "does not allocate" */
+static bool could_not(const struct line *l, int i)
+{
+    for (int k = i - 1; k > 0 && k >= i - 3 && l->word[k].kind != HB_WORD_END; k--)
+        if (is_word(l, k, "not"))
+            return is_word(l, k - 1, "could") || is_word(l, k - 1, "can") ||
+                   is_word(l, k - 1, "was") || is_word(l, k - 1, "were") ||
+                   is_word(l, k - 1, "is") || is_word(l, k + 1, "able");
+    return false;
+}
+
 /* "failed to allocate ...", "allocation of ... failed", "bad_alloc" */
 static bool is_failed_allocation(const struct line *l, int i)
 {
@@ -131,8 +164,8 @@ static bool is_failed_allocation(const struct line *l, int i)
         return false;
     if (is_word(l, i - 1, "bad"))
         return true;
-    return behind(l, i, FAR, FAILS) >= 0 || ahead(l, i, FAR + 4, FAILS) >= 0 ||
-           not_before(l, i, 3) || (is_word(l, i, "allocated") && not_before(l, i, 2));
+    return behind(l, i, FAR, FAILS | CANNOTS) >= 0 || ahead(l, i, FAR + 4, FAILS) >= 0 ||
+           could_not(l, i);
 }
 
 /* "insufficient memory", "not enough GPU memory", "no available memory" */
@@ -140,6 +173,8 @@ static bool is_too_little(const struct line *l, int i)
 {
     enum { FAR = 5 };
     bool enough = is_word(l, i, "enough") || is_word(l, i, "sufficient") || l->bits[i] & FREES;
+    if (is_word(l, i, "low") && !is_word(l, i + 1, "on"))
+        return false;
     bool little = l->bits[i] & SHORT || (enough && not_before(l, i, l->bits[i] & FREES ? 1 : 3));
     return little && (ahead(l, i, FAR, MEMORY) >= 0 || behind(l, i, FAR, MEMORY) >= 0);
 }
@@ -191,7 +226,7 @@ static bool is_advice(const struct line *l, int i)
                 return true;
         if ((is_word(l, k, "how") && is_word(l, k + 1, "to")) ||
             (is_word(l, k, "in") && is_word(l, k + 1, "case")) ||
-            (is_word(l, k, "to") && is_word(l, k + 1, "fix")))
+            (is_word(l, k, "check") && is_word(l, k + 1, "for")))
             return true;
     }
     return false;

@@ -21,6 +21,8 @@ static void take_space(struct hb_log_reader *r, const struct hb_form *form,
     char space[HB_LOG_WORD_CAP];
     struct hb_amount amount;
     hb_span_copy(&s, ". \t,;:'\"\\", space, sizeof space);
+    if (space[0] < 'A' || space[0] > 'z')
+        return;
     struct hb_log_message *m = hb_form_open(r, kind_of_space(space));
     memcpy(m->name, space, sizeof space);
     if (kind_of_space(space) == HB_LOG_TPU)

@@ -23,10 +23,11 @@ enum {
     COUNTS = 1 << 17, /* what stands before it is no bytes */
     LEADS = 1 << 18,  /* may stand between such a word and its number */
     EXCEEDS = 1 << 19,
-    OWNER = 1 << 20,  /* before memory: the host's */
-    PINNED = 1 << 21, /* the host's, though a device reads it */
-    LINKS = 1 << 22,  /* a library of collectives */
-    KERNELS = 1 << 23 /* a library of kernels */
+    OWNER = 1 << 20,   /* before memory: the host's */
+    PINNED = 1 << 21,  /* the host's, though a device reads it */
+    LINKS = 1 << 22,   /* a library of collectives */
+    KERNELS = 1 << 23, /* a library of kernels */
+    CANNOTS = 1 << 24  /* before an allocation: it failed */
 };
 
 /* All that a word in lower case can mean; 0: nothing that is known. */

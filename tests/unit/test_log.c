@@ -294,6 +294,13 @@ static void other_text_is_passed_over(void **state)
         "Size: 5.00G\nShape: f32[2]\n",
         "If you see out of memory, try a smaller batch",
         "please leave some memory to avoid out of memory",
+        "can no longer trigger an out-of-bounds memory read",
+        "an out-of-memory log or a memory snapshot",
+        "uses 256KB chunks of memory, so it can't detect anything",
+        "Don't malloc megs of unused memory",
+        "Fix possible memory leak when GlobalAlloc() fails",
+        "much better on low-memory systems",
+        "Allocation of 93763584 exceeds 10% of free system memory.",
         "Attempting to allocate 8.00M.",
         "Stats: \nAllocatorStats\n",
     };
