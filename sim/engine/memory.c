@@ -32,7 +32,7 @@ struct measure {
     struct hb_memory *out;
     struct hb_arena *arena;
     const uint32_t *roots; /* by buffer */
-    bool *is_argument; /* by root */
+    bool *is_argument;     /* by root */
     bool *is_output;
 };
 
