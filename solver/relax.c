@@ -9,36 +9,16 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "hw/link.h"
-#include "sim/engine/cost.h"
 #include "sim/engine/lend.h"
 #include "sim/engine/live.h"
 #include "sim/ir/lower.h"
 #include "solver/bound.h"
-#include "solver/ilp.h"
+#include "solver/relax_build.h"
 #include "solver/segment.h"
-
-static const double mib = 1048576.0;
-static const double ms = 1e6;
-
-struct relax {
-    struct hb_arena *arena;
-    const struct hb_relax_ask *ask;
-    struct hb_program all;  /* keeps all that has a name */
-    struct hb_program full; /* makes everything again */
-    struct hb_cost cost;    /* of full */
-    bool *again;            /* by op of full: a policy may do without it */
-    uint32_t *op_column;    /* by op: r_a; HB_NONE */
-    uint32_t *kept_column;  /* by buffer: k_v, and after it h_v; HB_NONE */
-    uint32_t *writer;       /* by buffer: the op of the loop that wrote it last; HB_NONE */
-    int64_t *layers;        /* by buffer that may be kept: how many layers have one */
-    struct hb_lp lp;
-    uint32_t entry_cap, row_cap;
-    uint32_t most_rows;
-};
 
 /* --- what is the same for all --- */
 
-static int64_t times_of(const struct hb_program *p, const struct hb_op *op)
+int64_t hb_relax_times(const struct hb_program *p, const struct hb_op *op)
 {
     int64_t times = 1;
     for (uint32_t l = op->loop; l != HB_NONE; l = p->loops[l].parent)
@@ -47,14 +27,15 @@ static int64_t times_of(const struct hb_program *p, const struct hb_op *op)
 }
 
 /* Inside of a loop over layers: not merely in that over microbatches. */
-static bool is_of_layers(const struct relax *x, const struct hb_program *p, const struct hb_op *op)
+static bool is_of_layers(const struct hb_relax_build *x, const struct hb_program *p,
+                         const struct hb_op *op)
 {
     if (op->loop == HB_NONE)
         return false;
     return x->ask->cell_spec->batch.accumulate == 1 || p->loops[op->loop].parent != HB_NONE;
 }
 
-static void sum_program(const struct relax *x, const struct hb_program *p,
+static void sum_program(const struct hb_relax_build *x, const struct hb_program *p,
                         int64_t busy[HB_STREAM_COUNT])
 {
     const bool *optional = hb_segment_optional_ops(x->arena, p);
@@ -64,13 +45,13 @@ static void sum_program(const struct relax *x, const struct hb_program *p,
         const struct hb_op *op = &p->ops[i];
         if (optional[i] || (x->ask->layers_only && !is_of_layers(x, p, op)))
             continue;
-        int64_t ns = hb_mul_sat(hb_cost_op_ns(&cost, i), times_of(p, op));
+        int64_t ns = hb_mul_sat(hb_cost_op_ns(&cost, i), hb_relax_times(p, op));
         busy[op->stream] = hb_add_sat(busy[op->stream], ns);
     }
 }
 
 /* What is fused into an op of every policy follows from what is kept: the less of the two. */
-static void sum_streams(const struct relax *x, int64_t busy[HB_STREAM_COUNT])
+static void sum_streams(const struct hb_relax_build *x, int64_t busy[HB_STREAM_COUNT])
 {
     int64_t other[HB_STREAM_COUNT] = {0};
     sum_program(x, &x->all, busy);
@@ -80,9 +61,9 @@ static void sum_streams(const struct relax *x, int64_t busy[HB_STREAM_COUNT])
 }
 
 /* The ops between the last loop of the forward pass and the first op of the backward pass. */
-static void find_loss(const struct relax *x, int32_t *first, int32_t *end)
+static void find_loss(const struct hb_relax_build *x, const struct hb_program *p, int32_t *first,
+                      int32_t *end)
 {
-    const struct hb_program *p = &x->all;
     *first = 0;
     for (uint32_t i = 0; i < p->op_count; i++)
         if (p->ops[i].phase == HB_PHASE_FORWARD && is_of_layers(x, p, &p->ops[i]))
@@ -92,42 +73,76 @@ static void find_loss(const struct relax *x, int32_t *first, int32_t *end)
         ++*end;
 }
 
-/* Arguments and outputs, and the most of the logits that live at once at the loss, less what
- * outputs may hold by then; unaligned. */
-static int64_t fixed_bytes(const struct relax *x)
+/* What gradients are added up in lives around the loop over microbatches. Others are made before
+ * the forward pass under one policy and after the loss under another. */
+static bool is_accumulator(const struct hb_program *p, const struct hb_live *live)
 {
-    const struct hb_program *p = &x->all;
+    if (p->bufs[live->buf].category != HB_CAT_GRADIENTS)
+        return false;
+    for (uint32_t l = 0; l < p->loop_count; l++) {
+        const struct hb_loop *loop = &p->loops[l];
+        if (loop->parent == HB_NONE && p->ops[loop->first_op].phase != HB_PHASE_OPTIMIZER)
+            return live->start < (int64_t)loop->first_op && live->end >= (int64_t)loop->end_op;
+    }
+    return false;
+}
+
+/* Of a program: arguments and outputs, what outputs may hold before the loss ends, and by op of the
+ * loss what lives then of logits and of sums over microbatches; unaligned. */
+struct at_loss {
+    int64_t fixed;
+    int64_t lent;
+    int64_t *now;
+    int32_t count;
+};
+
+static struct at_loss look_at_loss(const struct hb_relax_build *x, const struct hb_program *p)
+{
+    struct at_loss a = {.fixed = p->argument_extra_bytes};
     struct hb_live *live;
     uint32_t count = hb_live_find(x->arena, p, &live);
-    int64_t fixed = p->argument_extra_bytes, now = 0, most = 0;
     int32_t first, end;
     bool *stays = hb_arena_alloc(x->arena, p->buf_count, sizeof *stays);
     for (uint32_t i = 0; i < p->buf_count; i++)
         if (p->bufs[i].argument || p->bufs[i].output)
             stays[hb_program_root(p, i)] = true;
-    find_loss(x, &first, &end);
-    int64_t *change = hb_arena_alloc(x->arena, (size_t)(end - first) + 1, sizeof *change);
+    find_loss(x, p, &first, &end);
+    a.count = end - first;
+    a.now = hb_arena_alloc(x->arena, (size_t)a.count + 1, sizeof *a.now);
     for (uint32_t i = 0; i < count; i++) {
         const struct hb_buf *b = &p->bufs[live[i].buf];
+        bool counts = b->category == HB_CAT_LOGITS ||
+                      (x->ask->cell_spec->batch.accumulate > 1 && is_accumulator(p, &live[i]));
         if (b->space != HB_SPACE_HBM)
             continue;
         if (stays[live[i].buf]) {
-            fixed = hb_add_sat(fixed, live[i].bytes);
-        } else if (b->category == HB_CAT_LOGITS && live[i].start < end && live[i].end >= first) {
-            change[live[i].start < first ? 0 : live[i].start - first] += live[i].bytes;
-            change[(live[i].end < end ? live[i].end + 1 : end) - first] -= live[i].bytes;
+            a.fixed = hb_add_sat(a.fixed, live[i].bytes);
+        } else if (counts && live[i].start < end && live[i].end >= first) {
+            a.now[live[i].start < first ? 0 : live[i].start - first] += live[i].bytes;
+            a.now[(live[i].end < end ? live[i].end + 1 : end) - first] -= live[i].bytes;
         }
     }
-    for (int32_t t = first; t < end && !x->ask->layers_only; t++) {
-        now += change[t - first];
+    for (int32_t t = 1; t < a.count; t++)
+        a.now[t] += a.now[t - 1];
+    a.lent = hb_lend_room(x->arena, p, end);
+    return a;
+}
+
+/* What is there at the loss whatever a policy does: of the two programs the less. */
+static int64_t fixed_bytes(const struct hb_relax_build *x)
+{
+    struct at_loss all = look_at_loss(x, &x->all), full = look_at_loss(x, &x->full);
+    int64_t most = 0;
+    for (int32_t t = 0; t < all.count && t < full.count && !x->ask->layers_only; t++) {
+        int64_t now = full.now[t] < all.now[t] ? full.now[t] : all.now[t];
         most = now > most ? now : most;
     }
-    return hb_add_sat(fixed, most) - hb_lend_room(x->arena, p, end);
+    return hb_add_sat(all.fixed, most) - all.lent;
 }
 
 /* --- rows --- */
 
-static void add_entry(struct relax *x, uint32_t column, double value)
+void hb_relax_entry(struct hb_relax_build *x, uint32_t column, double value)
 {
     struct hb_lp *lp = &x->lp;
     lp->entries =
@@ -135,15 +150,14 @@ static void add_entry(struct relax *x, uint32_t column, double value)
     lp->entries[lp->entry_count++] = (struct hb_lp_entry){column, value};
 }
 
-/* Of the entries since the last. */
-static void close_row(struct relax *x, double least)
+void hb_relax_close(struct hb_relax_build *x, double least)
 {
     struct hb_lp *lp = &x->lp;
     lp->rows = hb_grow(x->arena, lp->rows, lp->row_count, &x->row_cap, sizeof *lp->rows);
     lp->rows[lp->row_count++] = (struct hb_lp_row){least, lp->entry_count};
 }
 
-static void name_kept(struct relax *x, uint32_t buf, int64_t layers)
+static void name_kept(struct hb_relax_build *x, uint32_t buf, int64_t layers)
 {
     if (x->kept_column[buf] != HB_NONE)
         return;
@@ -152,22 +166,71 @@ static void name_kept(struct relax *x, uint32_t buf, int64_t layers)
     x->lp.columns += 2;
 }
 
-static void add_kept(struct relax *x, uint32_t buf)
+static bool is_kept_by(const struct hb_buf *b, enum hb_policy policy)
 {
-    add_entry(x, x->kept_column[buf], 1);
-    add_entry(x, x->kept_column[buf] + 1, 1);
+    return (b->kept_by >> policy & 1) != 0;
+}
+
+/* What has no name is kept on the device by policies without names alone. */
+static void add_nameless(struct hb_relax_build *x, uint32_t buf)
+{
+    const struct hb_buf *b = &x->full.bufs[buf];
+    if (!b->kept_by || is_kept_by(b, HB_POLICY_NAMES))
+        return;
+    hb_relax_entry(x, x->kept_column[buf] + 1, -1);
+    hb_relax_close(x, 0);
+    hb_relax_entry(x, x->kept_column[buf], -1);
+    if (is_kept_by(b, HB_POLICY_NONE))
+        hb_relax_entry(x, x->none_column, 1);
+    if (is_kept_by(b, HB_POLICY_DOTS))
+        hb_relax_entry(x, x->dots_column, 1);
+    hb_relax_close(x, 0);
+}
+
+/* What an op of every policy reads those policies keep. */
+static void add_whole(struct hb_relax_build *x, uint32_t buf)
+{
+    const struct hb_buf *b = &x->full.bufs[buf];
+    bool none = is_kept_by(b, HB_POLICY_NONE), dots = is_kept_by(b, HB_POLICY_DOTS_NO_BATCH);
+    if (!none && !dots)
+        return;
+    hb_relax_entry(x, x->kept_column[buf], 1);
+    if (none)
+        hb_relax_entry(x, x->none_column, -1);
+    if (dots)
+        hb_relax_entry(x, x->dots_column, -1);
+    hb_relax_close(x, 0);
+}
+
+static void add_loop_policies(struct hb_relax_build *x)
+{
+    x->none_column = x->lp.columns++;
+    x->dots_column = x->lp.columns++;
+    hb_relax_entry(x, x->none_column, -1);
+    hb_relax_entry(x, x->dots_column, -1);
+    hb_relax_close(x, -1);
+}
+
+static void add_kept(struct hb_relax_build *x, uint32_t buf)
+{
+    hb_relax_entry(x, x->kept_column[buf], 1);
+    hb_relax_entry(x, x->kept_column[buf] + 1, 1);
 }
 
 /* What op `index` of a backward loop reads is kept, or made again by `writer`. */
-static void add_need(struct relax *x, uint32_t index, uint32_t buf, uint32_t writer)
+static void add_need(struct hb_relax_build *x, uint32_t index, uint32_t buf, uint32_t writer)
 {
-    bool optional = x->op_column[index] != HB_NONE;
+    bool optional = x->op_column[index] != HB_NONE, is_new = x->kept_column[buf] == HB_NONE;
     name_kept(x, buf, x->full.loops[x->full.ops[writer].loop].trips);
+    if (is_new)
+        add_nameless(x, buf);
+    if (!optional)
+        add_whole(x, buf);
     add_kept(x, buf);
-    add_entry(x, x->op_column[writer], 1);
+    hb_relax_entry(x, x->op_column[writer], 1);
     if (optional)
-        add_entry(x, x->op_column[index], -1);
-    close_row(x, optional ? 0 : 1);
+        hb_relax_entry(x, x->op_column[index], -1);
+    hb_relax_close(x, optional ? 0 : 1);
 }
 
 /* A weight is gathered once for its gradient's product; whether once more for what is made again
@@ -179,7 +242,7 @@ static bool gathers_weight(const struct hb_program *p, const struct hb_op *op)
 }
 
 /* An op of a backward loop: what it may be spared, what it reads, what it writes. */
-static void add_op(struct relax *x, uint32_t index)
+static void add_op(struct hb_relax_build *x, uint32_t index)
 {
     const struct hb_program *p = &x->full;
     const struct hb_op *op = &p->ops[index];
@@ -204,7 +267,7 @@ static bool is_leaf(const struct hb_program *p, uint32_t loop)
     return true;
 }
 
-static void add_loops(struct relax *x)
+static void add_loops(struct hb_relax_build *x)
 {
     const struct hb_program *p = &x->full;
     for (uint32_t l = 0; l < p->loop_count; l++) {
@@ -214,20 +277,24 @@ static void add_loops(struct relax *x)
             continue;
         for (uint32_t i = 0; i < p->buf_count; i++)
             x->writer[i] = HB_NONE;
-        for (uint32_t i = loop->first_op; i < loop->end_op; i++)
+        uint32_t first_read = x->read_count;
+        add_loop_policies(x);
+        for (uint32_t i = loop->first_op; i < loop->end_op; i++) {
             add_op(x, i);
+            hb_relax_look(x, i, first_read);
+        }
     }
 }
 
 /* Stacks of the full program: the layers' inputs, which every policy keeps. */
-static void add_inputs(struct relax *x)
+static void add_inputs(struct hb_relax_build *x)
 {
     for (uint32_t i = 0; i < x->full.buf_count; i++)
         if (x->full.bufs[i].category == HB_CAT_SAVED && x->full.bufs[i].slices > 0 &&
             x->full.bufs[i].alias_of == HB_NONE) {
             name_kept(x, i, x->full.bufs[i].slices);
             add_kept(x, i);
-            close_row(x, 1);
+            hb_relax_close(x, 1);
         }
 }
 
@@ -236,9 +303,9 @@ static double slice_bytes(const struct hb_buf *b)
     return (double)b->plain_bytes / (double)(b->slices > 0 ? b->slices : 1);
 }
 
-/* Of one layer. What is kept may be less than what was made: of a kernel that runs over a whole
+/* What is kept may be less than what was made: of a kernel that runs over a whole
  * sequence each device keeps its own part (TPU, sequence 64: relaxed up to 14 % above the step). */
-static double layer_bytes(const struct relax *x, uint32_t buf)
+double hb_relax_layer_bytes(const struct hb_relax_build *x, uint32_t buf)
 {
     const struct hb_program *all = &x->all;
     const char *name = x->full.bufs[buf].name;
@@ -253,58 +320,67 @@ static double layer_bytes(const struct relax *x, uint32_t buf)
 }
 
 /* Bytes on the device (h: 0) or on the host (1) of all that is kept. */
-static void add_memory_row(struct relax *x, int h, double room_mib)
+static void add_memory_row(struct hb_relax_build *x, int h, double room_mib)
 {
     for (uint32_t i = 0; i < x->full.buf_count; i++)
         if (x->kept_column[i] != HB_NONE) {
-            double bytes = layer_bytes(x, i) * (double)x->layers[i];
-            add_entry(x, x->kept_column[i] + (uint32_t)h, -bytes / mib);
+            double bytes = hb_relax_layer_bytes(x, i) * (double)x->layers[i];
+            hb_relax_entry(x, x->kept_column[i] + (uint32_t)h, -bytes / HB_RELAX_MIB);
         }
-    close_row(x, -room_mib);
+    hb_relax_close(x, -room_mib);
 }
 
-/* Of one layer, and of all of them over the microbatches. */
-static void add_copy_row(struct relax *x, bool up)
+/* Down and then up. A stack comes up layer by layer, the last first, and waits for what wrote it
+ * last: that layer's copy, before which each stream of copies did all of the layers before it, and
+ * the runs before. The next microbatch sends what it made after all of this one was read. */
+static void add_copy_row(struct hb_relax_build *x)
 {
     const struct hb_program *p = &x->full;
-    add_entry(x, 0, 1);
+    double times = (double)x->ask->cell_spec->batch.accumulate, one_layer_ns = 0;
+    hb_relax_entry(x, 0, 1);
     for (uint32_t i = 0; i < p->buf_count; i++) {
         if (x->kept_column[i] == HB_NONE)
             continue;
-        double ns = (double)hb_link_host_ns(x->ask->device, layer_bytes(x, i), up, false) *
-                    (double)x->layers[i] * (double)x->ask->cell_spec->batch.accumulate;
-        add_entry(x, x->kept_column[i] + 1, -ns / ms);
+        double bytes = hb_relax_layer_bytes(x, i);
+        double down_ns = (double)hb_link_host_ns(x->ask->device, bytes, false, false) * times;
+        double up_ns = (double)hb_link_host_ns(x->ask->device, bytes, true, false) * times;
+        hb_relax_entry(x, x->kept_column[i] + 1,
+                       -(down_ns + up_ns) * (double)x->layers[i] / HB_RELAX_MS);
+        one_layer_ns += down_ns;
     }
-    close_row(x, 0);
+    hb_relax_close(x, -one_layer_ns / HB_RELAX_MS);
 }
 
 /* All that a stream makes again, beside so much. */
-static void add_stream_row(struct relax *x, enum hb_stream stream, int64_t beside_ns)
+static void add_stream_row(struct hb_relax_build *x, enum hb_stream stream, int64_t beside_ns)
 {
     const struct hb_program *p = &x->full;
-    add_entry(x, 0, 1);
+    hb_relax_entry(x, 0, 1);
     for (uint32_t i = 0; i < p->op_count; i++)
         if (x->op_column[i] != HB_NONE && p->ops[i].stream == stream) {
-            double ns = (double)hb_cost_op_ns(&x->cost, i) * (double)times_of(p, &p->ops[i]);
-            add_entry(x, x->op_column[i], -ns / ms);
+            double ns = (double)hb_cost_op_ns(&x->cost, i) * (double)hb_relax_times(p, &p->ops[i]);
+            hb_relax_entry(x, x->op_column[i], -ns / HB_RELAX_MS);
         }
-    close_row(x, (double)beside_ns / ms);
+    hb_relax_close(x, (double)beside_ns / HB_RELAX_MS);
 }
 
-static void add_time_rows(struct relax *x, const int64_t busy[HB_STREAM_COUNT])
+static void add_time_rows(struct hb_relax_build *x, const int64_t busy[HB_STREAM_COUNT])
 {
     const struct hb_floor *f = x->ask->floor;
     for (int s = 0; s < HB_STREAM_COUNT; s++)
         add_stream_row(x, (enum hb_stream)s, busy[s]);
-    if (f)
-        add_stream_row(x, HB_STREAM_COMPUTE, f->ends_ns + f->layers_ns - f->wait_ns + f->tail_ns);
-    add_copy_row(x, true);
-    add_copy_row(x, false);
+    add_copy_row(x);
+    if (!f)
+        return;
+    int64_t path_ns = f->ends_ns + f->layers_ns - f->wait_ns + f->tail_ns;
+    add_stream_row(x, HB_STREAM_COMPUTE, path_ns);
+    if (x->ask->cell_spec->stack.unroll == 1)
+        hb_relax_add_cuts(x, path_ns);
 }
 
 /* --- the whole --- */
 
-static bool lower_full(struct relax *x)
+static bool lower_full(struct hb_relax_build *x)
 {
     struct hb_spec spec = *x->ask->cell_spec;
     struct hb_diag diag;
@@ -329,15 +405,15 @@ static uint32_t *none_list(struct hb_arena *arena, uint32_t count)
 }
 
 /* The rows that depend on it stand after the others. */
-static int64_t solve_within(struct relax *x, int64_t budget_bytes, int64_t host_bytes,
+static int64_t solve_within(struct hb_relax_build *x, int64_t budget_bytes, int64_t host_bytes,
                             int64_t fixed, const int64_t busy[HB_STREAM_COUNT])
 {
     struct hb_lp *lp = &x->lp;
     uint32_t rows = lp->row_count, entries = lp->entry_count;
     if (budget_bytes < INT64_MAX)
-        add_memory_row(x, 0, ((double)budget_bytes - (double)fixed) / mib + 1);
+        add_memory_row(x, 0, ((double)budget_bytes - (double)fixed) / HB_RELAX_MIB + 1);
     if (host_bytes < INT64_MAX)
-        add_memory_row(x, 1, (double)host_bytes / mib + 1);
+        add_memory_row(x, 1, (double)host_bytes / HB_RELAX_MIB + 1);
     add_time_rows(x, busy);
     enum hb_ilp_status status = hb_ilp_linear(x->arena, lp);
     x->most_rows = lp->row_count;
@@ -345,7 +421,7 @@ static int64_t solve_within(struct relax *x, int64_t budget_bytes, int64_t host_
     lp->entry_count = entries;
     if (status == HB_ILP_INFEASIBLE)
         return INT64_MAX;
-    return status == HB_ILP_OPTIMAL ? (int64_t)floor(lp->bound * ms) : 0;
+    return status == HB_ILP_OPTIMAL ? (int64_t)floor(lp->bound * HB_RELAX_MS) : 0;
 }
 
 /* Layers that stand in the program one by one are no loops: what is copied or made again there is
@@ -365,22 +441,26 @@ static bool is_scanned(const struct hb_spec *spec)
 
 void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, struct hb_relax *out)
 {
-    struct relax x = {.arena = scratch, .ask = ask};
+    struct hb_relax_build x = {.arena = scratch, .ask = ask};
     int64_t busy[HB_STREAM_COUNT] = {0};
     *out = (struct hb_relax){0};
     if (!is_scanned(ask->cell_spec) || !hb_segment_lower_floor(scratch, ask->cell_spec, &x.all) ||
         !lower_full(&x))
         return;
     hb_cost_init(&x.cost, &x.full, ask->device);
+    hb_cost_init(&x.all_cost, &x.all, ask->device);
+    x.optional = hb_segment_optional_ops(scratch, &x.all);
     x.again = hb_segment_optional_ops(scratch, &x.full);
     x.op_column = none_list(scratch, x.full.op_count);
     x.kept_column = none_list(scratch, x.full.buf_count);
+    x.early_column = none_list(scratch, x.full.buf_count);
     x.writer = none_list(scratch, x.full.buf_count);
     x.layers = hb_arena_alloc(scratch, x.full.buf_count, sizeof *x.layers);
     x.lp.columns = 1;
     sum_streams(&x, busy);
-    add_loops(&x);
     add_inputs(&x);
+    add_loops(&x);
+    hb_relax_add_early(&x);
     int64_t fixed = fixed_bytes(&x);
     out->bound_ns = solve_within(&x, ask->budget_bytes, ask->host_bytes, fixed, busy);
     if (ask->here_bytes > ask->budget_bytes) {

@@ -13,22 +13,29 @@
  *   s.t. k_v + h_v + r_a >= 1              an op of every policy reads v, which a writes
  *        k_v + h_v + r_a >= r_b            op b, which may be made again, does
  *        k_i + h_i       >= 1              the layers' input i
+ *        k_v <= n + m, h_v = 0             v has no name: n of the layers are under policy none, m
+ *                                          under those of products, where these keep v
+ *        k_v >= n + m                      they keep v, which an op of every policy reads
  *        F + L + sum_v b_v k_v <= B        while the loss is taken all that is kept is there
  *        sum_v b_v h_v <= H                on the host (or H = 0 and another B: the less of two)
  *        C_s + sum_{a on s} t_a r_a <= T   for each stream s
  *        P + sum_{a on compute} t_a r_a <= T
- *        sum_v d_v h_v <= T                host copies, each way
+ *        sum_v (d_v + u_v) h_v <= T + S    host copies, down and then up, but for one layer's
+ *        P - P_X + sum_{a on compute, not before X} t_a r_a + sum_{v read up to X} u_v h_v <= T
+ *                                          for each op X of every policy (relax_cut.c)
  *        0 <= r_a, k_v, h_v <= 1
+ *
+ * F has the sums of gradients over microbatches, too. Copies: the layers' way back begins with what
+ * was sent last, so no value comes up before all layers' part of it is down, and then only others
+ * of that layer may still be on their way; S is one layer's.
  *
  * P is the path of the cell's floor (bound.h), with the work alone of the backward loops, whose
  * waits may be filled with what is made again.
  *
  * A policy is a 0-1 point of it: what is read is kept or made again, and what makes it reads in its
  * turn. A configuration is a mean of such points over its layers, so the linear program is below
- * all of them; since its rows are those of a closure (each has one variable on the right), for
- * given prices of bytes and time its vertices are policies, and it equals a master program over all
- * policies as columns. What it leaves out (where streams wait for each other, what else lives, how
- * the heap packs) only adds. Tests compare it with the engine on random policies. */
+ * all of them. What it leaves out (where else streams wait for each other, what else lives, how the
+ * heap packs) only adds. Tests compare it with the engine on random policies. */
 #ifndef HB_SOLVER_RELAX_H
 #define HB_SOLVER_RELAX_H
 

@@ -92,7 +92,10 @@ static uint32_t make_value(struct hb_body *b, int v)
     struct hb_shape shape = value->shape;
     if (value->mask && b->saved->keep[v] == HB_KEEP_NO)
         shape.dtype = HB_DT_PRED;
-    return hb_temp_tiled(b->lo, hb_body_name(b, v, ""), HB_CAT_WORKING, shape, value->tiling);
+    uint32_t buf =
+        hb_temp_tiled(b->lo, hb_body_name(b, v, ""), HB_CAT_WORKING, shape, value->tiling);
+    b->lo->p->bufs[buf].kept_by = hb_saved_by(b->y, v);
+    return buf;
 }
 
 /* XLA:GPU: slices of one stack come out of it in one fusion, for all layers of a stage when the

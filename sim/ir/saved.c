@@ -98,6 +98,30 @@ void hb_saved_find(struct hb_lower *lo, const struct hb_layer *y, const struct h
         need(&f, y->input);
 }
 
+/* Whether a policy may keep a part of what the value's own op makes: then less is made again. */
+static bool is_made_in_parts(const struct hb_layer *y, const struct hb_value *value)
+{
+    const struct hb_step_op *s = value->producer < 0 ? NULL : &y->steps[value->producer];
+    for (int i = 0; s && i < s->in_count; i++) {
+        const struct hb_value *in = &y->values[s->in[i]];
+        if (in->fused && (in->tags || in->dot || in->batch_dot || is_made_in_parts(y, in)))
+            return true;
+    }
+    return false;
+}
+
+uint8_t hb_saved_by(const struct hb_layer *y, int v)
+{
+    const struct hb_value *value = &y->values[v];
+    uint32_t by = value->dots_only ? 0 : 1u << HB_POLICY_NONE;
+    if (is_made_in_parts(y, value))
+        return 0;
+    by |= value->dot || value->batch_dot || value->dots_only ? 1u << HB_POLICY_DOTS : 0;
+    by |= value->dot ? 1u << HB_POLICY_DOTS_NO_BATCH : 0;
+    by |= value->tags ? 1u << HB_POLICY_NAMES : 0;
+    return (uint8_t)by;
+}
+
 /* XLA:GPU takes the slice of an activation inside the product for a weight's gradient where nothing
  * else reads it (cuda-bwd/remat=names:mlp_act: three bf16[8,2048,2816] at the peak; not the
  * attention's context, names:attn_ctx, nor names:mlp_gate,mlp_up, read by the activation). */

@@ -26,7 +26,7 @@ static struct hb_remat random_policy(struct hb_rng *rng, const struct hb_block *
     struct hb_remat r = {.policy = HB_POLICY_NAMES};
     if (chance(rng, 25))
         return (struct hb_remat){(enum hb_policy)hb_rng_range(rng, 0, 3), 0, 0};
-    int often = (int)hb_rng_range(rng, 0, 100), away = (int)hb_rng_range(rng, 0, 60);
+    int often = (int)hb_rng_range(rng, 0, 100), away = (int)hb_rng_range(rng, 0, 100);
     for (int t = 0; t < HB_TN_COUNT; t++) {
         if (!(tensors >> t & 1) || !chance(rng, often))
             continue;
@@ -38,6 +38,26 @@ static struct hb_remat random_policy(struct hb_rng *rng, const struct hb_block *
     return r;
 }
 
+/* Blocks under random policies, some of them in two runs with their own. */
+static int draw_runs(struct hb_rng *rng, const struct hb_spec *spec, struct hb_block *runs)
+{
+    int count = 0;
+    for (int i = 0; i < spec->model.block_count; i++) {
+        const struct hb_block *b = &spec->model.blocks[i];
+        int32_t steps = hb_block_steps(b);
+        int32_t first =
+            steps >= 4 && chance(rng, 50) ? (int32_t)hb_rng_range(rng, 2, steps - 2) : 0;
+        for (int k = first ? 0 : 1; k < 2; k++, count++) {
+            runs[count] = *b;
+            runs[count].repeat = (k ? steps - first : first) * b->unit;
+            runs[count].remat = random_policy(rng, b);
+            if (k == 0)
+                runs[count].name = "first run";
+        }
+    }
+    return count;
+}
+
 static void try_policies(struct hb_arena *arena, struct hb_rng *rng, const struct hb_spec *spec,
                          const struct hb_device *device, const char *text, struct tally *tally)
 {
@@ -46,11 +66,9 @@ static void try_policies(struct hb_arena *arena, struct hb_rng *rng, const struc
     struct hb_program p;
     struct hb_memory m;
     struct hb_relax relax;
-    size_t count = (size_t)spec->model.block_count;
-    struct hb_block *blocks = hb_arena_alloc(arena, count, sizeof *blocks);
-    memcpy(blocks, spec->model.blocks, count * sizeof *blocks);
-    for (size_t i = 0; i < count; i++)
-        blocks[i].remat = random_policy(rng, &blocks[i]);
+    size_t most = 2 * (size_t)spec->model.block_count;
+    struct hb_block *blocks = hb_arena_alloc(arena, most, sizeof *blocks);
+    int count = own.model.block_count = draw_runs(rng, spec, blocks);
     own.model.blocks = blocks;
     hb_diag_init(&diag, arena);
     if (!hb_lower(arena, &diag, &own, &p))
@@ -72,11 +90,12 @@ static void try_policies(struct hb_arena *arena, struct hb_rng *rng, const struc
     hb_relax_find(arena, &ask, &relax);
     tally->empty += relax.bound_ns == 0;
     if (relax.bound_ns > step_ns)
-        for (size_t i = 0; i < count; i++)
-            print_error(
-                "%s\nblock %zu: policy %d, saves %x, offloads %x: engine %lld, bound %lld\n", text,
-                i, (int)blocks[i].remat.policy, blocks[i].remat.save, blocks[i].remat.offload,
-                (long long)step_ns, (long long)relax.bound_ns);
+        for (int i = 0; i < count; i++)
+            print_error("%s\nrun %d, %d layers: policy %d, saves %x, offloads %x: engine %lld, "
+                        "bound %lld\n",
+                        text, i, (int)blocks[i].repeat, (int)blocks[i].remat.policy,
+                        blocks[i].remat.save, blocks[i].remat.offload, (long long)step_ns,
+                        (long long)relax.bound_ns);
     assert_true(relax.bound_ns <= step_ns);
     if (relax.bound_ns > 0)
         tally->slack[tally->compared++] = 1 - (double)relax.bound_ns / (double)step_ns;
@@ -111,8 +130,10 @@ static void test_is_below_the_engine(void **state)
         hb_arena_rewind(arena, mark);
     }
     qsort(tally.slack, (size_t)tally.compared, sizeof *tally.slack, compare_doubles);
-    print_message("# %d configurations (%d without a bound); slack: median %.2f %%, p95 %.2f %%\n",
-                  tally.compared, tally.empty, 100 * tally.slack[tally.compared / 2],
+    print_message("# %d configurations (%d without a bound); slack: least %.3f %%, "
+                  "median %.2f, p95 %.2f\n",
+                  tally.compared, tally.empty, 100 * tally.slack[0],
+                  100 * tally.slack[tally.compared / 2],
                   100 * tally.slack[tally.compared * 95 / 100]);
     assert_true(tally.empty < wanted);
     hb_arena_free(arena);
