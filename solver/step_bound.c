@@ -382,12 +382,12 @@ static void add_floor_loop(struct bound *b, struct hb_trip_floor *floor, uint32_
     keep_path_tables(b, item);
     if (item && !item->wait_ns)
         item->wait_ns = hb_arena_alloc(b->arena, (size_t)b->s->max_steps + 1, sizeof(int64_t));
-    const int64_t *times = times_of(b, loop);
     struct hb_arena_mark mark = hb_arena_mark(b->arena);
     int64_t *ns = hb_arena_alloc(b->arena, (size_t)most + 1, sizeof *ns);
     for (int64_t n = first; n <= most; n++)
         if (!item || b->sized->wanted[n])
-            ns[n] = hb_trip_floor_ns(floor, loop, n) * times[n];
+            ns[n] = hb_mul_sat(hb_trip_floor_ns(floor, loop, n, trips_at(b, loop, n)),
+                               times_around(b, loop, n));
     add_loop_ns(b, item, ns);
     add_waits(b, loop, ns);
     hb_arena_rewind(b->arena, mark);

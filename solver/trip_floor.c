@@ -17,6 +17,8 @@ void hb_trip_floor_init(struct hb_trip_floor *t, struct hb_arena *arena,
     t->is_summed = hb_arena_alloc(arena, p->op_count, sizeof *t->is_summed);
     t->is_kept = hb_arena_alloc(arena, p->op_count, sizeof *t->is_kept);
     t->is_read = hb_arena_alloc(arena, p->buf_count, sizeof *t->is_read);
+    t->is_carried = hb_arena_alloc(arena, p->op_count, sizeof *t->is_carried);
+    t->carried_ns = hb_arena_alloc(arena, p->op_count, sizeof *t->carried_ns);
     t->is_scheduled = hb_arena_alloc(arena, p->op_count, sizeof *t->is_scheduled);
     for (uint32_t i = 0; i < p->op_count; i++)
         if (p->ops[i].kind == HB_OP_DONE && p->ops[i].start != HB_NONE)
@@ -28,8 +30,9 @@ static bool is_compute(const struct hb_op *op)
     return op->stream == HB_STREAM_COMPUTE && op->kind != HB_OP_MARK && op->kind != HB_OP_DONE;
 }
 
-/* The op of this trip that reference r of the op waits for; HB_NONE. What it reads comes first,
- * then the op that a DONE waits for. Ops before the edge are of another loop: they have ended. */
+/* The op of this trip or the one before that reference r of the op waits for; HB_NONE. What it
+ * reads comes first, then the op that a DONE waits for. Ops before the edge are of another loop:
+ * they have ended. */
 static uint32_t cause_of(const struct hb_trip_floor *t, const struct hb_op *op, uint32_t r)
 {
     uint32_t cause = op->kind == HB_OP_DONE ? op->start : HB_NONE;
@@ -42,7 +45,7 @@ static uint32_t cause_of(const struct hb_trip_floor *t, const struct hb_op *op, 
 static void sum_up(struct hb_trip_floor *t, uint32_t index, int64_t n)
 {
     const struct hb_op *op = &t->p->ops[index];
-    if (t->is_summed[index] || t->is_led[index] || is_compute(op))
+    if (t->is_summed[index] || t->is_led[index] || t->is_carried[index] || is_compute(op))
         return;
     t->is_summed[index] = true;
     t->sum_ns[op->stream] = hb_add_sat(t->sum_ns[op->stream], hb_op_cost_at(t->costs, index, n));
@@ -57,7 +60,8 @@ static int64_t ready_ns(struct hb_trip_floor *t, uint32_t index, int64_t n)
         uint32_t cause = cause_of(t, op, r);
         if (cause == HB_NONE)
             continue;
-        t->is_led[index] |= t->is_led[cause] || is_compute(&t->p->ops[cause]);
+        t->is_led[index] |=
+            t->is_led[cause] || t->is_carried[cause] || is_compute(&t->p->ops[cause]);
         ready = t->end_ns[cause] > ready ? t->end_ns[cause] : ready;
         if (is_compute(op))
             sum_up(t, cause, n);
@@ -110,15 +114,11 @@ static int64_t start_ns(struct hb_trip_floor *t, uint32_t index, int64_t n)
     return start;
 }
 
-int64_t hb_trip_floor_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n)
+/* From one edge to the next, which is when the compute stream is through. */
+static int64_t run_trip(struct hb_trip_floor *t, const struct hb_loop *l, int64_t n)
 {
-    const struct hb_loop *l = &t->p->loops[loop];
-    t->edge = l->first_op;
     for (int s = 0; s < HB_STREAM_COUNT; s++)
-        t->sum_ns[s] = t->free_ns[s] = 0;
-    keep_ops(t, l);
-    for (uint32_t i = l->first_op; i < l->end_op; i++)
-        write_all(t, &t->p->ops[i], HB_NONE);
+        t->sum_ns[s] = 0;
     for (uint32_t i = l->first_op; i < l->end_op; i++) {
         const struct hb_op *op = &t->p->ops[i];
         bool forward = op->phase == HB_PHASE_FORWARD;
@@ -127,10 +127,48 @@ int64_t hb_trip_floor_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n)
             write_all(t, op, HB_NONE);
             continue;
         }
-        t->end_ns[i] = hb_add_sat(start_ns(t, i, n), hb_op_cost_at(t->costs, i, n));
+        int64_t start = start_ns(t, i, n);
+        t->end_ns[i] = hb_add_sat(start, hb_op_cost_at(t->costs, i, n));
+        t->is_carried[i] = false;
         if (is_compute(op) || (forward && op->kind != HB_OP_MARK))
             t->free_ns[op->stream] = t->end_ns[i];
         write_all(t, op, i);
     }
     return t->free_ns[HB_STREAM_COMPUTE];
+}
+
+/* Counts from the next edge: what has not ended by then is waited for in the next trip. Returns by
+ * how much less than at the edge before, at most. */
+static int64_t carry_over(struct hb_trip_floor *t, const struct hb_loop *l)
+{
+    int64_t edge_ns = t->free_ns[HB_STREAM_COMPUTE], less = 0;
+    for (uint32_t i = l->first_op; i < l->end_op; i++) {
+        t->end_ns[i] = t->is_kept[i] ? max_ns(t->end_ns[i] - edge_ns, 0) : 0;
+        less = max_ns(less, t->carried_ns[i] - t->end_ns[i]);
+        t->carried_ns[i] = t->end_ns[i];
+        t->is_carried[i] = true;
+    }
+    for (int s = 0; s < HB_STREAM_COUNT; s++)
+        t->free_ns[s] = max_ns(t->free_ns[s] - edge_ns, 0);
+    return less;
+}
+
+int64_t hb_trip_floor_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n, int64_t trips)
+{
+    const struct hb_loop *l = &t->p->loops[loop];
+    t->edge = l->first_op;
+    for (int s = 0; s < HB_STREAM_COUNT; s++)
+        t->free_ns[s] = 0;
+    keep_ops(t, l);
+    for (uint32_t i = l->first_op; i < l->end_op; i++) {
+        write_all(t, &t->p->ops[i], HB_NONE);
+        t->is_carried[i] = false;
+        t->carried_ns[i] = 0;
+    }
+    int64_t first = run_trip(t, l, n);
+    carry_over(t, l);
+    if (trips < 2)
+        return hb_mul_sat(first, trips);
+    int64_t second = run_trip(t, l, n), less = carry_over(t, l);
+    return hb_add_sat(hb_add_sat(first, second), hb_mul_sat(max_ns(second - less, 0), trips - 2));
 }

@@ -1,4 +1,4 @@
-/* How long one trip of a loop takes at least, whatever the policy: the compute stream runs what
+/* How long the trips of a loop take at least, whatever the policy: the compute stream runs what
  * every policy runs, and waits for the collectives that every policy needs.
  *
  * Proof. Before a compute op of the trip runs, the ops before it on the compute stream have run,
@@ -12,8 +12,12 @@
  * Ops that a policy can do without (hb_segment_optional_ops) take no time, and nothing waits for
  * them; in the forward pass a copy into a stack only passes on what it waits for itself, since what
  * reads the stack there would read the value. What an earlier loop wrote is there when the trip
- * begins: the backward pass waits for no op of the forward pass. Tests compare it with every
- * policy, for every kind of model and device (tests/prop/test_floors.c). */
+ * begins: the backward pass waits for no op of the forward pass. What the trip before wrote is
+ * waited for where this one reads it (the sum of a layer's output over the tensor axis, which ends
+ * a trip). All this is monotone: where a trip begins later, by any policy's ops or between two
+ * runs, and what it waits for ends later, so does it. A second trip that begins and leaves behind
+ * no less than the first, moved on by c, is followed by others that take c each. Tests compare it
+ * with every policy, for every kind of model and device (tests/prop/test_floors.c). */
 #ifndef HB_SOLVER_TRIP_FLOOR_H
 #define HB_SOLVER_TRIP_FLOOR_H
 
@@ -33,6 +37,8 @@ struct hb_trip_floor {
     bool *is_led;            /* by op: it waits for an op of the compute stream */
     bool *is_summed;         /* by op: it is in sum_ns */
     bool *is_scheduled;      /* by op: a DONE waits for it */
+    bool *is_carried;        /* by op: its latest run is of the trip before */
+    int64_t *carried_ns;     /* by op: its end in the trip before, from this trip's edge */
     int64_t sum_ns[HB_STREAM_COUNT];
     int64_t free_ns[HB_STREAM_COUNT];
     uint32_t edge; /* ops before it are of other trips */
@@ -41,7 +47,7 @@ struct hb_trip_floor {
 void hb_trip_floor_init(struct hb_trip_floor *t, struct hb_arena *arena,
                         const struct hb_outline *outline, const struct hb_op_costs *costs,
                         const bool *optional);
-/* Of a loop without loops inside, where its group has n steps. */
-int64_t hb_trip_floor_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n);
+/* All trips of a loop without loops inside, where its group has n steps. */
+int64_t hb_trip_floor_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n, int64_t trips);
 
 #endif
