@@ -44,6 +44,8 @@ static const struct hb_json_row prediction[] = {
     {"budget.memory_fraction", "number", "share of it that programs get"},
     {"budget.beside_bytes", "int", "what the runtime takes beside the program"},
     {"budget.host_bytes", "int?", "a device's share of the host's memory"},
+    {"budget.host_reserve_bytes", "int",
+     "a device's share of what the host's system keeps beside it"},
     {"step_seconds", "number", "time of a step"},
     {"tokens_per_second", "number", "of all devices"},
     {"mfu", "number",

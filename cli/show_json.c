@@ -116,6 +116,7 @@ static void show_budget(struct hb_json *j, const struct hb_budget *b)
         hb_json_int(j, b->host_bytes);
     else
         hb_json_null(j);
+    hb_json_put_int(j, "host_reserve_bytes", b->host_reserve_bytes);
     hb_json_object_end(j);
 }
 

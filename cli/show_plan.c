@@ -333,10 +333,13 @@ static void show_host(const struct page *g)
     fprintf(g->out, "  host memory %s a device, %s a host of %" PRId64 " devices",
             size_text(g, own), size_text(g, hb_mul_sat(own, b->host_devices)), b->host_devices);
     if (all < INT64_MAX)
-        fprintf(g->out, " (of %s%s)", size_text(g, hb_mul_sat(all, b->host_devices)),
-                own > all - all / 10 ? ": nearly all; hardware.host_memory sets what it may take"
-                                     : "");
+        fprintf(g->out, " (of %s%s)",
+                size_text(g, hb_mul_sat(hb_add_sat(all, b->host_reserve_bytes), b->host_devices)),
+                hb_budget_host_words(g->env->arena, b));
     fputc('\n', g->out);
+    const char *pool = hb_budget_pool_words(g->env->arena, g->a->result->spec, b, own);
+    if (*pool)
+        fprintf(g->out, "              %s\n", pool);
 }
 
 /* What nobody wrote, as words for --set. */

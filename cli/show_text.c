@@ -102,9 +102,14 @@ static void show_host(const struct page *g)
             size_text(g, own), size_text(g, hb_mul_sat(own, b->host_devices)),
             (long long)b->host_devices);
     if (b->host_bytes < INT64_MAX)
-        fprintf(g->out, own > b->host_bytes ? ": MORE THAN ITS %s" : " (of %s)",
-                size_text(g, hb_mul_sat(b->host_bytes, b->host_devices)));
+        fprintf(g->out, own > b->host_bytes ? ": MORE THAN ITS %s%s" : " (of %s%s)",
+                size_text(g, hb_mul_sat(hb_add_sat(b->host_bytes, b->host_reserve_bytes),
+                                        b->host_devices)),
+                hb_budget_host_words(g->env->arena, b));
     fputs("\n", g->out);
+    const char *pool = hb_budget_pool_words(g->env->arena, g->r->spec, b, own);
+    if (*pool)
+        fprintf(g->out, "      %s\n", pool);
 }
 
 static void show_peak(const struct page *g)

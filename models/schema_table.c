@@ -551,7 +551,10 @@ static const struct hb_key hardware_keys[] = {
     BYTES("reserve", SPEC(hardware.reserve_bytes), "=the device's own",
           "kept for the runtime, where hbm is 0"),
     BYTES("host_memory", SPEC(hardware.host_memory_bytes), "0",
-          "memory of a host, shared by its devices; 0: the device's own"),
+          "what programs may use of a host, shared by its devices; 0: the device's own less "
+          "host_reserve"),
+    BYTES("host_reserve", SPEC(hardware.host_reserve_bytes), "=5 % and 380 MiB of a host",
+          "kept for a host's system, where host_memory is 0"),
 };
 
 static const struct hb_key runtime_keys[] = {

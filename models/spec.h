@@ -344,10 +344,11 @@ struct hb_load {
 struct hb_hardware {
     const char *device;
     int64_t count;
-    int64_t hbm_bytes;         /* 0: the device's own less reserve */
-    int64_t reserve_bytes;     /* -1: the device's own */
-    int64_t host_memory_bytes; /* of a host, for all its devices; 0: the device's own */
-    int64_t memory_bytes;      /* what the device's profile leaves a program; 0: it was not asked */
+    int64_t hbm_bytes;          /* 0: the device's own less reserve */
+    int64_t reserve_bytes;      /* -1: the device's own */
+    int64_t host_memory_bytes;  /* of a host, for all its devices; 0: the device's own */
+    int64_t host_reserve_bytes; /* of a host, where that is 0; -1: by rule */
+    int64_t memory_bytes; /* what the device's profile leaves a program; 0: it was not asked */
 };
 
 struct hb_runtime {

@@ -2,13 +2,22 @@
  * XLA_PYTHON_CLIENT_MEM_FRACTION (XLA_CLIENT_MEM_FRACTION since 2026) says otherwise, of the total
  * that the driver reports: "GPU memory allocation" of JAX's documentation. With
  * torch.cuda.set_per_process_memory_fraction torch's allocator does likewise; unasked it takes all.
- * On TPU the compiler itself knows the limit, which is in the profile's reserve. */
+ * On TPU the compiler itself knows the limit, which is in the profile's reserve.
+ *
+ * A host's system keeps 280 MiB and 5 % of its memory, and below 100 MiB more programs are ended:
+ * what Google documents of the nodes of its clusters ("Resources available for your workloads",
+ * Distributed Cloud for VMware). JAX on GPU pins no more than 64 GiB of a process, which has all
+ * devices of a host (GetGpuHostAllocator of XLA's gpu_helpers.cc; the message of its plugin:
+ * "Please set the environment variable XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB to allocate larger host
+ * memory than the default 64 GB"). */
 #include "sim/engine/budget.h"
 
 #include "base/arena.h"
 #include "base/size.h"
 
 #define JAX_GPU_FRACTION 0.75
+
+enum { SYSTEM_PERCENT = 5, SYSTEM_MIB = 280 + 100, JAX_PINS_GIB = 64 };
 
 /* Torch's figures are its allocator's: what stands beside it on the device is not in them. */
 static int64_t outside_allocator(const struct hb_spec *spec, const struct hb_device *device)
@@ -35,6 +44,17 @@ static double fraction_of(const struct hb_spec *spec, const struct hb_device *de
     return spec->compiler == HB_XLA_GPU && !told ? JAX_GPU_FRACTION : 1;
 }
 
+/* For one device of those that the host has. */
+static int64_t host_reserve(const struct hb_spec *spec, const struct hb_device *device)
+{
+    int64_t devices = device->host_devices > 0 ? device->host_devices : 1;
+    int64_t all = hb_mul_sat(device->host_memory_bytes, devices);
+    int64_t own = spec->hardware.host_reserve_bytes;
+    if (own < 0)
+        own = hb_add_sat(all / 100 * SYSTEM_PERCENT, (int64_t)SYSTEM_MIB << 20);
+    return (own < all ? own : all) / devices;
+}
+
 static void set_host(const struct hb_spec *spec, const struct hb_device *device,
                      struct hb_budget *out)
 {
@@ -45,8 +65,10 @@ static void set_host(const struct hb_spec *spec, const struct hb_device *device,
     out->host_bytes = INT64_MAX;
     if (spec->hardware.host_memory_bytes > 0)
         out->host_bytes = spec->hardware.host_memory_bytes / out->host_devices;
-    else if (device->host_memory_bytes > 0)
-        out->host_bytes = device->host_memory_bytes;
+    if (spec->hardware.host_memory_bytes > 0 || device->host_memory_bytes <= 0)
+        return;
+    out->host_reserve_bytes = host_reserve(spec, device);
+    out->host_bytes = device->host_memory_bytes - out->host_reserve_bytes;
 }
 
 void hb_budget_make(const struct hb_spec *spec, const struct hb_device *device,
@@ -83,4 +105,25 @@ const char *hb_budget_words(struct hb_arena *arena, const struct hb_budget *budg
     return hb_arena_printf(arena, "%s%s%s%s", share, whole, less,
                            *share ? ", as XLA_PYTHON_CLIENT_MEM_FRACTION (runtime.memory_fraction)"
                                   : "");
+}
+
+const char *hb_budget_host_words(struct hb_arena *arena, const struct hb_budget *budget)
+{
+    char kept[HB_SIZE_TEXT];
+    if (!budget->host_reserve_bytes)
+        return "";
+    hb_size_print(hb_mul_sat(budget->host_reserve_bytes, budget->host_devices), kept);
+    return hb_arena_printf(arena, " less %s for its system, hardware.host_reserve", kept);
+}
+
+const char *hb_budget_pool_words(struct hb_arena *arena, const struct hb_spec *spec,
+                                 const struct hb_budget *budget, int64_t own_bytes)
+{
+    int64_t gib = 1ll << 30, all = hb_mul_sat(own_bytes, budget->host_devices);
+    if (spec->compiler != HB_XLA_GPU || all <= JAX_PINS_GIB * gib)
+        return "";
+    return hb_arena_printf(arena,
+                           "XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB=%lld is wanted: JAX pins %d GiB of a "
+                           "process unless told",
+                           (long long)(all / gib + (all % gib != 0)), (int)JAX_PINS_GIB);
 }

@@ -16,7 +16,8 @@ struct hb_budget {
     double fraction;      /* of device_bytes that the runtime gives to programs */
     int64_t beside_bytes; /* context, libraries, communicators: not in the allocator's figures */
     int64_t host_bytes;   /* of host memory, for one device; INT64_MAX: not known */
-    int64_t host_devices; /* devices of this job that share a host's memory */
+    int64_t host_reserve_bytes; /* what a host's system keeps beside it, for one device */
+    int64_t host_devices;       /* devices of this job that share a host's memory */
 };
 
 void hb_budget_make(const struct hb_spec *spec, const struct hb_device *device,
@@ -26,5 +27,11 @@ int64_t hb_budget_device_bytes(const struct hb_spec *spec, const struct hb_devic
 /* Why it is less than the device's: "0.75 of 79.11 GiB ..."; "" where there is no more to say than
  * the device's profile does, or where the input gives the bytes. */
 const char *hb_budget_words(struct hb_arena *arena, const struct hb_budget *budget);
+
+/* What is kept of a host's memory; "" where nothing is. */
+const char *hb_budget_host_words(struct hb_arena *arena, const struct hb_budget *budget);
+/* What must be said to JAX for it to pin own_bytes for each device; "": nothing. */
+const char *hb_budget_pool_words(struct hb_arena *arena, const struct hb_spec *spec,
+                                 const struct hb_budget *budget, int64_t own_bytes);
 
 #endif

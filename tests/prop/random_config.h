@@ -145,6 +145,7 @@ static inline void put_hardware(struct config *c)
     if (chance(c, 10)) {
         put_text(c, "hardware.reserve=1GiB");
         put_text(c, "hardware.host_memory=512GiB");
+        put_text(c, "hardware.host_reserve=2GiB");
         put_text(c, "force_compiler=true"); /* which changes nothing with the device's own */
     }
 }

@@ -112,8 +112,16 @@ static void a_host_is_shared(void **state)
     static const char *const own[] = {"hardware.hbm=0"};
     run(own, 1);
     struct hb_spec s = spec;
-    assert_int_equal(budget_of(&s).host_bytes, device.host_memory_bytes);
     device.host_devices = 4;
+    device.host_memory_bytes = 25ll << 30;
+    int64_t kept = ((100ll << 30) / 100 * 5 + (380ll << 20)) / 4;
+    assert_int_equal(budget_of(&s).host_reserve_bytes, kept);
+    assert_int_equal(budget_of(&s).host_bytes, (25ll << 30) - kept);
+    s.hardware.host_reserve_bytes = 4 << 20;
+    assert_int_equal(budget_of(&s).host_bytes, (25ll << 30) - (1 << 20));
+    s.hardware.host_reserve_bytes = 200ll << 30; /* more than there is */
+    assert_int_equal(budget_of(&s).host_bytes, 0);
+    s.hardware.host_reserve_bytes = -1;
     s.hardware.host_memory_bytes = 1000;
     s.hardware.count = 16;
     assert_int_equal(budget_of(&s).host_bytes, 250);
@@ -122,6 +130,20 @@ static void a_host_is_shared(void **state)
     s.hardware.host_memory_bytes = 0;
     device.host_memory_bytes = 0;
     assert_true(budget_of(&s).host_bytes == INT64_MAX);
+    assert_int_equal(budget_of(&s).host_reserve_bytes, 0);
+}
+
+/* JAX pins 64 GiB of a GPU process, unless it is told to pin more. */
+static void a_pool_is_wanted(void **state)
+{
+    (void)state;
+    struct hb_spec s = {.compiler = HB_XLA_GPU};
+    struct hb_budget eight = {.host_devices = 8};
+    assert_string_equal(hb_budget_pool_words(u.env.arena, &s, &eight, 8ll << 30), "");
+    assert_non_null(strstr(hb_budget_pool_words(u.env.arena, &s, &eight, (8ll << 30) + 1),
+                           "XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB=65 "));
+    s.compiler = HB_XLA_TPU;
+    assert_string_equal(hb_budget_pool_words(u.env.arena, &s, &eight, 9ll << 30), "");
 }
 
 static void the_budget_itself_fits(void **state)
@@ -237,11 +259,17 @@ static void loading_can_be_what_does_not_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_budget_has_three_sources), TEST(the_budget_is_without_what_stands_beside),
-        TEST(a_runtime_gives_a_share),      TEST(a_host_is_shared),
-        TEST(the_budget_itself_fits),       TEST(model_flops_are_counted_as_in_palm),
-        TEST(the_fastest_type_is_the_peak), TEST(positions_are_no_products),
-        TEST(windows_count_what_they_see),  TEST(loading_can_be_what_does_not_fit),
+        TEST(the_budget_has_three_sources),
+        TEST(the_budget_is_without_what_stands_beside),
+        TEST(a_runtime_gives_a_share),
+        TEST(a_host_is_shared),
+        TEST(a_pool_is_wanted),
+        TEST(the_budget_itself_fits),
+        TEST(model_flops_are_counted_as_in_palm),
+        TEST(the_fastest_type_is_the_peak),
+        TEST(positions_are_no_products),
+        TEST(windows_count_what_they_see),
+        TEST(loading_can_be_what_does_not_fit),
         TEST(nested_scans_lose_no_layer),
     };
     return cmocka_run_group_tests_name("result", tests, NULL, NULL);
