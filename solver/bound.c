@@ -104,20 +104,20 @@ static int64_t gradient_bytes(struct hb_arena *scratch, const struct hb_program 
     return sum;
 }
 
-/* The logits' bytes that live at once beside what is fixed; without alignment. */
+/* The logits' bytes that live at once beside what is fixed, which alone lives from before the first
+ * op or beyond the last; without alignment. */
 static int64_t logits_at_once(struct hb_arena *scratch, const struct hb_program *p,
                               const struct hb_live *live, uint32_t count)
 {
     const bool *fixed = find_fixed(scratch, p);
-    int64_t *change = hb_arena_alloc(scratch, (size_t)p->op_count + 2, sizeof *change);
+    int64_t *change = hb_arena_alloc(scratch, (size_t)p->op_count + 1, sizeof *change);
     int64_t now = 0, most = 0;
-    int32_t last = (int32_t)p->op_count - 1;
     for (uint32_t i = 0; i < count; i++) {
         const struct hb_buf *b = &p->bufs[live[i].buf];
         if (b->category != HB_CAT_LOGITS || b->space != HB_SPACE_HBM || fixed[live[i].buf])
             continue;
-        change[live[i].start < 0 ? 0 : live[i].start] += live[i].bytes;
-        change[(live[i].end > last ? last : live[i].end) + 1] -= live[i].bytes;
+        change[live[i].start] += live[i].bytes;
+        change[live[i].end + 1] -= live[i].bytes;
     }
     for (uint32_t t = 0; t < p->op_count; t++) {
         now += change[t];

@@ -152,7 +152,11 @@ static void check_layers(struct hb_arena *arena, const struct hb_spec *spec,
     /* The floor of the other blocks may know of a wait that their path does not. */
     int64_t above_ns = hb_bound_layers(arena, &ask);
     assert_true(above_ns == ns || above_ns <= most_ns);
-    ask.most_ns = INT64_MAX;
+    struct hb_layers_ask none = ask;
+    none.budget_bytes = -1; /* none fits: above the most that is asked for, or above all */
+    assert_true(ns == 0 || ns == INT64_MAX || hb_bound_layers(arena, &none) == ns + 1);
+    none.most_ns = ask.most_ns = INT64_MAX;
+    assert_true(ns == 0 || hb_bound_layers(arena, &none) == INT64_MAX);
     tally->nested += nested && ns > 0;
     assert_true(ns == 0 || ns <= most_ns);
     if (spec->loss.chunks == 1 || nested)

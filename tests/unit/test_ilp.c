@@ -21,12 +21,12 @@ struct sample {
     struct hb_ilp_ask ask;
 };
 
-static bool draw_sample(struct sample *s, struct hb_rng *rng)
+/* Random policies for its spec. */
+static bool finish_sample(struct sample *s, struct hb_rng *rng)
 {
     struct hb_diag diag;
     const char *why;
     hb_diag_init(&diag, s->arena);
-    zoo_spec(s->arena, rng, &s->spec);
     assert_true(hb_device_load(s->arena, &diag, HB_SOURCE_DIR, s->spec.hardware.device,
                                (struct hb_loc){0}, &s->device));
     s->menus = hb_arena_alloc(s->arena, (size_t)s->spec.model.block_count, sizeof *s->menus);
@@ -38,6 +38,12 @@ static bool draw_sample(struct sample *s, struct hb_rng *rng)
     }
     struct hb_segment_ask ask = {.spec = &s->spec, .menus = s->menus, .device = &s->device};
     return hb_segment_build(s->arena, &ask, &s->segment, &why);
+}
+
+static bool draw_sample(struct sample *s, struct hb_rng *rng)
+{
+    zoo_spec(s->arena, rng, &s->spec);
+    return finish_sample(s, rng);
 }
 
 static uint32_t best_of(struct sample *s, const struct hb_brute_limits *limits,
@@ -133,6 +139,86 @@ static void test_agrees(void **state)
     assert_true(compared >= PROGRAMS / 2);
 }
 
+/* With a budget of no more than a choice takes, that choice stays: rows of memory that are too
+ * tight anywhere would put the bound above it. */
+static int check_tight(struct sample *s, int *out_close)
+{
+    enum { TOP = 6 };
+    struct hb_brute_choice top[TOP];
+    struct hb_ilp_answer answer;
+    s->ask.limits.goal = HB_GOAL_TIME;
+    s->ask.limits.budget_bytes = INT64_MAX;
+    uint32_t count = hb_brute_best(s->arena, &s->segment, &s->spec, &s->ask.limits, TOP, top);
+    for (uint32_t i = 0; i < count; i++) {
+        s->ask.limits.budget_bytes = top[i].price.live_bytes;
+        hb_ilp_solve(s->arena, &s->ask, &answer);
+        check_walk(s, &answer);
+        assert_true(answer.status == HB_ILP_OPTIMAL);
+        assert_true(answer.bound <= top[i].price.bound_ns);
+    }
+    s->ask.limits.goal = HB_GOAL_MEMORY;
+    s->ask.limits.budget_bytes = INT64_MAX;
+    assert_int_equal(best_of(s, &s->ask.limits, top), 1);
+    hb_ilp_solve(s->arena, &s->ask, &answer);
+    double least = (double)top[0].price.live_bytes;
+    assert_true((double)answer.bound <= least);
+    if ((double)answer.bound > least * 0.999) {
+        ++*out_close;
+        s->ask.limits.goal = HB_GOAL_TIME;
+        s->ask.limits.budget_bytes = (int64_t)(least * 0.99);
+        hb_ilp_solve(s->arena, &s->ask, &answer);
+        assert_true(answer.status == HB_ILP_INFEASIBLE);
+    }
+    return (int)count;
+}
+
+static void test_keeps_what_just_fits(void **state)
+{
+    (void)state;
+    enum { SPECS = 60 };
+    struct hb_rng rng = hb_rng_seed(53);
+    int compared = 0, close = 0;
+    for (int tries = 0; tries < SPECS; tries++) {
+        struct sample s = {.arena = hb_arena_new()};
+        if (draw_sample(&s, &rng)) {
+            draw_limits(&s, &rng);
+            compared += check_tight(&s, &close);
+        }
+        hb_arena_free(s.arena);
+    }
+    print_message("# %d kept; %d of %d bounds of memory close\n", compared, close, SPECS);
+    assert_true(compared > SPECS);
+    assert_true(close > SPECS / 2);
+}
+
+/* MaxText's states on the host with clipping: who comes first leads. */
+static void test_knows_who_leads(void **state)
+{
+    (void)state;
+    static const char text[] = "model: {preset: llama3-8b}\nbatch: {global: 8, seq: 1024}\n"
+                               "mesh: {fsdp: 8}\nhardware: {device: tpu-v5p, count: 8}\n"
+                               "optimizer: {offload: pinned_host, clip: true}\n"
+                               "runtime: {framework: maxtext}\n";
+    struct hb_rng rng = hb_rng_seed(59);
+    int close = 0;
+    for (int tries = 0; tries < 10; tries++) {
+        struct sample s = {.arena = hb_arena_new()};
+        struct hb_diag diag;
+        struct hb_node *root;
+        bool leads = false;
+        hb_diag_init(&diag, s.arena);
+        assert_true(hb_yaml_parse(s.arena, &diag, "leads", text, strlen(text), &root));
+        assert_true(hb_schema_from_node(s.arena, &diag, root, HB_SOURCE_DIR, &s.spec));
+        assert_true(finish_sample(&s, &rng));
+        for (uint32_t q = 0; q < s.segment.slot_count; q++)
+            leads = leads || s.segment.slots[q].lead_ops > 0;
+        assert_true(leads);
+        draw_limits(&s, &rng);
+        check_tight(&s, &close);
+        hb_arena_free(s.arena);
+    }
+}
+
 /* Malformed input to GLPK must not end the process: the hook gives a LIMIT. Budgets at the ends of
  * the range are the nearest that a caller can come to it. */
 static void test_survives_extremes(void **state)
@@ -156,7 +242,8 @@ static void test_survives_extremes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_agrees),
-                                       cmocka_unit_test(test_survives_extremes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agrees), cmocka_unit_test(test_keeps_what_just_fits),
+        cmocka_unit_test(test_knows_who_leads), cmocka_unit_test(test_survives_extremes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
