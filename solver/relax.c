@@ -73,8 +73,19 @@ static void find_loss(const struct hb_relax_build *x, const struct hb_program *p
         ++*end;
 }
 
+/* Whether zeros of gradients are there before the loss follows on GPUs from the policy only where
+ * scores of attention are kept, or the step may be more than the compiler's share (hb_order_zeros).
+ */
+static bool knows_zeros(const struct hb_spec *spec)
+{
+    for (int i = 0; i < spec->model.block_count; i++)
+        if (spec->model.blocks[i].attention.kernel != HB_KERNEL_FLASH)
+            return false;
+    return spec->compiler == HB_XLA_GPU && spec->share == HB_SHARE_KEPT;
+}
+
 /* What gradients are added up in lives around the loop over microbatches. Others are made before
- * the forward pass under one policy and after the loss under another. */
+ * the forward pass under one policy and after the loss under another, unless that is known. */
 static bool is_accumulator(const struct hb_program *p, const struct hb_live *live)
 {
     if (p->bufs[live->buf].category != HB_CAT_GRADIENTS)
@@ -102,6 +113,7 @@ static struct at_loss look_at_loss(const struct hb_relax_build *x, const struct 
     struct hb_live *live;
     uint32_t count = hb_live_find(x->arena, p, &live);
     int32_t first, end;
+    bool zeros = knows_zeros(x->ask->cell_spec);
     bool *stays = hb_arena_alloc(x->arena, p->buf_count, sizeof *stays);
     for (uint32_t i = 0; i < p->buf_count; i++)
         if (p->bufs[i].argument || p->bufs[i].output)
@@ -111,7 +123,7 @@ static struct at_loss look_at_loss(const struct hb_relax_build *x, const struct 
     a.now = hb_arena_alloc(x->arena, (size_t)a.count + 1, sizeof *a.now);
     for (uint32_t i = 0; i < count; i++) {
         const struct hb_buf *b = &p->bufs[live[i].buf];
-        bool counts = b->category == HB_CAT_LOGITS ||
+        bool counts = b->category == HB_CAT_LOGITS || (zeros && b->category == HB_CAT_GRADIENTS) ||
                       (x->ask->cell_spec->batch.accumulate > 1 && is_accumulator(p, &live[i]));
         if (b->space != HB_SPACE_HBM)
             continue;

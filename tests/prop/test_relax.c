@@ -122,6 +122,7 @@ static void test_is_below_the_engine(void **state)
         struct hb_diag diag;
         const char *text = zoo_spec(arena, &rng, &spec);
         spec.stack.form = HB_FORM_SCAN;
+        spec.share = chance(&rng, 50) ? HB_SHARE_KEPT : HB_SHARE_ASKED;
         hb_diag_init(&diag, arena);
         assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec.hardware.device,
                                    (struct hb_loc){0}, &device));
