@@ -67,7 +67,7 @@ static void sum_first_made(struct hb_body *b)
         uint32_t k = i - b->y->first_leaf;
         if (!l->held || l->rank != 2)
             continue;
-        open += !b->made_first[k] || b->summed[k];
+        open += !b->made_first[k] || b->summed[k] || !hb_weight_grad_partial(b->lo, l);
         first = i;
     }
     if (open > 0 || first == b->y->end_leaf)
