@@ -145,14 +145,14 @@ flavor = "8B"
 local_batch_size = 8
 seq_len = 4096
 [parallelism]
-context_parallel_degree = 1
+context_parallel_degree = 2
 pipeline_parallel_degree = 2
 END
 expect 2 hbmsim simulate "$work/stages.toml"
-err_has 'stages.toml:9:28: error: compiler: torch: mesh.pipeline: '
-expect 2 hbmsim simulate "$work/small.yaml" --set mesh.fsdp=4 --set mesh.pipeline=2 \
-    --set pipeline.microbatches=4
-err_has 'set mesh.pipeline=2: error: compiler: torch: mesh.pipeline: '
+err_has 'stages.toml:8:27: error: compiler: torch: mesh.sequence: '
+expect 2 hbmsim simulate "$work/small.yaml" --set mesh.fsdp=2 --set mesh.pipeline=2 \
+    --set mesh.sequence=2 --set pipeline.microbatches=4 --set pipeline.schedule=1f1b
+err_has 'set mesh.sequence=2: error: compiler: torch: mesh.sequence: '
 
 # Dense layers over the ranks of experts: where Megatron has them there, and only there.
 printf 'model: {preset: qwen3-30b-a3b}\nbatch: {global: 128, seq: 4096}\nhardware: {device: h100, count: 64}\n' >"$work/moe.yaml"
