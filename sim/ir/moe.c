@@ -449,9 +449,10 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     int64_t E = r->masked;
     int64_t d = lo->spec->model.d_model;
     bool one = is_one_mask(lo);
-    /* XLA:GPU splits them as the residual (olmoe, fsdp 2 with tensor 8, 16384 tokens, sp_residual:
-     * bf16[4096,64,2560] of 32768 tokens; without it bf16[8192,64,1280] of as many). */
-    int64_t seq = lo->spec->compiler == HB_XLA_GPU ? lo->local.resid_seq : r->seq;
+    /* They are split as the residual (olmoe, fsdp 2 with tensor 8, 16384 tokens, sp_residual, H100:
+     * bf16[4096,64,2560] of 32768 tokens; without it bf16[8192,64,1280] of as many; v6e, fsdp 32
+     * with tensor 2, 4096 tokens: pred[8,2048,64,640]). */
+    int64_t seq = lo->maxtext ? r->seq : lo->local.resid_seq;
     const int64_t masks[] = {r->batch, seq, E, r->capacity + one, -1};
     const int64_t here[] = {r->batch, E, r->capacity, d, -1};
     const int64_t there[] = {r->expert_batch, r->experts, r->capacity, d, -1};
