@@ -357,7 +357,8 @@ static void run_late_now(struct hb_body *b)
 static void scratch_after(struct hb_body *b, const struct hb_step_op *s)
 {
     struct hb_emit e = {.name = hb_name(b->lo, s->name, ", gradient gathered"), .kind = HB_OP_MARK};
-    run_late_now(b);
+    if (!b->lo->chip->gathers_beside)
+        run_late_now(b);
     uint32_t *grad = &b->grad[s->in[s->in_count - 1]];
     hb_emit_read(&e, *grad);
     hb_body_scratch(b, &e, s->back_scratch, s->back_scratch_count);

@@ -333,12 +333,13 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, con
     s->back_moved_bytes = 2 * kept * (double)d * (double)hb_dtype_bits(lo->compute) / 8;
     /* XLA:TPU gathers the gradient of a device's own tokens when what that was made from is gone
      * (dslite,f8e8 with 4 layers: bf16[64,4096,2048] at 1423 beside bf16[8,4096,2048] alone; olmoe
-     * on v6e and v5p, fsdp 32 with expert 2, 4 and 8, 64 with 4), on v5e beside the products
-     * (f32e2, f16e4: bf16[512,2048,2048] from before those of the weights' gradients on). CUDA
-     * gathers over more ways after the masks are gone (qwen30a3,v6e,f32e8: no bf16[1,4096,128,256]
-     * at 382; moe160,f32e8; mixtral,f16e4 beside them). */
+     * on v6e and v5p, fsdp 32 with expert 2, 4 and 8, 64 with 4), on v5e beside what the
+     * weights' gradients are made of (f32e2, f16e4: bf16[512,2048,2048] from before those on; of
+     * 256 sequences bf16[256,4096,2048] at 1531 of 2636, no mask nor its gradient). CUDA gathers
+     * over more ways after the masks are gone (qwen30a3,v6e,f32e8: no bf16[1,4096,128,256] at 382;
+     * moe160,f32e8; mixtral,f16e4 beside them). */
     bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1;
-    bool last = lo->habits->rings && !lo->chip->gathers_beside && !tensor;
+    bool last = lo->habits->rings && !tensor;
     s->back_scratch_after = last || (lo->habits->gathers_timed && fsdp > EARLY_RING_WAYS);
     /* The product is that of an expert group's sequences, summed over it (olmoe, v6e, f32e2:
      * bf16[32,2048,2048], then bf16[1024,2048,2048], of which 16 sequences are cut). */
@@ -452,7 +453,7 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     /* They are split as the residual (olmoe, fsdp 2 with tensor 8, 16384 tokens, sp_residual, H100:
      * bf16[4096,64,2560] of 32768 tokens; without it bf16[8192,64,1280] of as many; v6e, fsdp 32
      * with tensor 2, 4096 tokens: pred[8,2048,64,640]). */
-    int64_t seq = lo->maxtext ? r->seq : lo->local.resid_seq;
+    int64_t seq = one ? r->seq : lo->local.resid_seq;
     const int64_t masks[] = {r->batch, seq, E, r->capacity + one, -1};
     const int64_t here[] = {r->batch, E, r->capacity, d, -1};
     const int64_t there[] = {r->expert_batch, r->experts, r->capacity, d, -1};
