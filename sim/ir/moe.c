@@ -317,7 +317,9 @@ static int exchange(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_v
 }
 
 /* An expert axis beside fsdp of at least 8: the partitioner gathers the batch of all devices where
- * the experts' inputs are made (mixtral,f32e8: bf16[256,4096,4096]; moe160,f32e8: 10240 MiB). */
+ * the experts' inputs are made (mixtral,f32e8: bf16[256,4096,4096]; moe160,f32e8: 10240 MiB), for
+ * the constraint on them (64 experts on v6e, fsdp 128, 32 and 16 with expert 2 and 4, 1 to 4
+ * sequences a device, without: none of ten). */
 enum { GLOBAL_GATHER_WAYS = 8, EARLY_RING_WAYS = 16 };
 
 static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, const struct routed *r)
@@ -473,7 +475,8 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     for (uint32_t i = y->first_leaf; i < y->end_leaf; i++)
         if (lo->leaves[i].rank == 3 && lo->leaves[i].matrix && lo->leaves[i].held)
             lo->leaves[i].einsum_batch = r->expert_batch;
-    if (apart && hb_ways(lo, HB_AX_FSDP) >= GLOBAL_GATHER_WAYS)
+    bool asked = one || lo->spec->sharding.activation_constraints;
+    if (apart && asked && hb_ways(lo, HB_AX_FSDP) >= GLOBAL_GATHER_WAYS)
         gather_globally(lo, &y->steps[y->step_count - 1], r);
     if (apart)
         x = exchange(lo, y, x, make_value(lo, "expert inputs, exchanged", 0, lo->compute, there));
