@@ -24,12 +24,13 @@ bool hb_muon_alone(const struct hb_lower *lo)
 }
 
 /* Where the products sum over the dimension that fsdp splits, the longer one, XLA:GPU sums squares
- * of its parts and gathers nothing (8B,f16,muon,clip: wk's and wv's all-reduce bf16[32,1024,1024]).
- */
+ * of its parts and gathers nothing (8B,f16,muon,clip: wk's and wv's all-reduce bf16[32,1024,1024];
+ * experts of 2048 and 1024 over fsdp 16: bf16[8,64,1024,1024], of 4096 and 6400 none). */
 static bool sums_squares(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    return lo->habits->muon_gathers_once && l->rank == 2 && l->gather_dim >= 0 &&
-           l->dim[l->gather_dim].size > l->dim[1 - l->gather_dim].size;
+    int other = 2 * l->rank - 3 - l->gather_dim;
+    return lo->habits->muon_gathers_once && l->gather_dim >= l->rank - 2 &&
+           l->dim[l->gather_dim].size > l->dim[other].size;
 }
 
 static struct hb_shape gathered_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
