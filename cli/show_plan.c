@@ -174,10 +174,7 @@ static void show_remade(const struct page *g)
     hb_cost_init(&cost, p, g->a->ask->device);
     for (uint32_t i = 0; i < p->op_count; i++) {
         const struct hb_op *op = &p->ops[i];
-        int64_t times = 1;
-        for (uint32_t l = op->loop; l != HB_NONE; l = p->loops[l].parent)
-            times = hb_mul_sat(times, p->loops[l].trips);
-        int64_t ns = hb_mul_sat(hb_cost_op_ns(&cost, i), times);
+        int64_t ns = hb_mul_sat(hb_cost_op_ns(&cost, i), hb_program_times(p, op));
         if (op->kind == HB_OP_HOST_COPY)
             copied = hb_add_sat(copied, ns);
         else if (op->stream == HB_STREAM_COMPUTE && op->loop != HB_NONE && optional[i] &&

@@ -22,10 +22,7 @@ struct page {
 
 static int64_t whole_ns(const struct page *g, uint32_t index)
 {
-    int64_t ns = hb_cost_op_ns(&g->cost, index);
-    for (uint32_t l = g->p->ops[index].loop; l != HB_NONE; l = g->p->loops[l].parent)
-        ns = hb_mul_sat(ns, g->p->loops[l].trips);
-    return ns;
+    return hb_mul_sat(hb_cost_op_ns(&g->cost, index), hb_program_times(g->p, &g->p->ops[index]));
 }
 
 static bool touches(const struct page *g, const struct hb_op *op, uint32_t root)

@@ -14,14 +14,6 @@
 #include "solver/brute.h"
 #include "solver/merged.h"
 
-static int64_t times_of(const struct hb_program *p, const struct hb_op *op)
-{
-    int64_t times = 1;
-    for (uint32_t l = op->loop; l != HB_NONE; l = p->loops[l].parent)
-        times = hb_mul_sat(times, p->loops[l].trips);
-    return times;
-}
-
 /* Inside of a loop over layers or pipeline iterations: not merely in that over microbatches. */
 static bool is_of_layers(const struct hb_spec *spec, const struct hb_program *p, uint32_t op)
 {
@@ -50,7 +42,7 @@ static void sum_streams(struct hb_arena *scratch, const struct bound_ask *ask,
         if (!optional[i] && (ask->whole || is_of_layers(ask->cell_spec, p, i))) {
             const struct hb_op *op = &p->ops[i];
             int64_t once_ns = hb_merged_ns(hb_cost_op_ns(&cost, i), change[i]);
-            int64_t ns = hb_mul_sat(once_ns, times_of(p, op));
+            int64_t ns = hb_mul_sat(once_ns, hb_program_times(p, op));
             busy[op->stream] = hb_add_sat(busy[op->stream], ns);
             if (op->stream == HB_STREAM_COMPUTE && op->phase == HB_PHASE_FORWARD)
                 out->forward_ns = hb_add_sat(out->forward_ns, ns);

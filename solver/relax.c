@@ -18,14 +18,6 @@
 
 /* --- what is the same for all --- */
 
-int64_t hb_relax_times(const struct hb_program *p, const struct hb_op *op)
-{
-    int64_t times = 1;
-    for (uint32_t l = op->loop; l != HB_NONE; l = p->loops[l].parent)
-        times = hb_mul_sat(times, p->loops[l].trips);
-    return times;
-}
-
 /* Inside of a loop over layers: not merely in that over microbatches. */
 static bool is_of_layers(const struct hb_relax_build *x, const struct hb_program *p,
                          const struct hb_op *op)
@@ -45,7 +37,7 @@ static void sum_program(const struct hb_relax_build *x, const struct hb_program 
         const struct hb_op *op = &p->ops[i];
         if (optional[i] || (x->ask->layers_only && !is_of_layers(x, p, op)))
             continue;
-        int64_t ns = hb_mul_sat(hb_cost_op_ns(&cost, i), hb_relax_times(p, op));
+        int64_t ns = hb_mul_sat(hb_cost_op_ns(&cost, i), hb_program_times(p, op));
         busy[op->stream] = hb_add_sat(busy[op->stream], ns);
     }
 }
@@ -370,7 +362,8 @@ static void add_stream_row(struct hb_relax_build *x, enum hb_stream stream, int6
     hb_relax_entry(x, 0, 1);
     for (uint32_t i = 0; i < p->op_count; i++)
         if (x->op_column[i] != HB_NONE && p->ops[i].stream == stream) {
-            double ns = (double)hb_cost_op_ns(&x->cost, i) * (double)hb_relax_times(p, &p->ops[i]);
+            double ns =
+                (double)hb_cost_op_ns(&x->cost, i) * (double)hb_program_times(p, &p->ops[i]);
             hb_relax_entry(x, x->op_column[i], -ns / HB_RELAX_MS);
         }
     hb_relax_close(x, (double)beside_ns / HB_RELAX_MS);

@@ -57,7 +57,6 @@ struct hb_relax_build {
 void hb_relax_entry(struct hb_relax_build *x, uint32_t column, double value);
 /* A row of the entries since the last. */
 void hb_relax_close(struct hb_relax_build *x, double least);
-int64_t hb_relax_times(const struct hb_program *p, const struct hb_op *op);
 /* Of one layer. */
 double hb_relax_layer_bytes(const struct hb_relax_build *x, uint32_t buf);
 

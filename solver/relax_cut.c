@@ -22,11 +22,6 @@
 #include "solver/bound.h"
 #include "solver/relax_build.h"
 
-static bool is_work(const struct hb_op *op)
-{
-    return op->stream == HB_STREAM_COMPUTE && op->kind != HB_OP_MARK && op->kind != HB_OP_DONE;
-}
-
 /* --- where something is waited for --- */
 
 static bool is_listed(const struct hb_relax_build *x, uint32_t first, uint32_t end, uint32_t buf)
@@ -56,7 +51,7 @@ void hb_relax_look(struct hb_relax_build *x, uint32_t index, uint32_t first_read
 {
     const struct hb_op *op = &x->full.ops[index];
     uint32_t before = x->read_count;
-    if (!is_work(op))
+    if (!hb_op_is_work(op))
         return;
     if (x->again[index]) {
         if (before == first_read && hb_habits_find(x->ask->cell_spec)->recompute_first)
@@ -82,7 +77,7 @@ void hb_relax_look(struct hb_relax_build *x, uint32_t index, uint32_t first_read
 static uint32_t next_work(const struct hb_program *p, const bool *optional, uint32_t from,
                           uint32_t end)
 {
-    while (from < end && (optional[from] || !is_work(&p->ops[from])))
+    while (from < end && (optional[from] || !hb_op_is_work(&p->ops[from])))
         from++;
     return from;
 }
@@ -109,7 +104,7 @@ static bool find_before(const struct hb_relax_build *x, const struct hb_relax_cu
         k = next_work(all, x->optional, k + 1, other->end_op);
         i = next_work(full, x->again, i + 1, loop->end_op);
     }
-    *out_ns = hb_mul_sat(sum, hb_relax_times(full, &full->ops[cut->op]));
+    *out_ns = hb_mul_sat(sum, hb_program_times(full, &full->ops[cut->op]));
     return i == loop->end_op && k == other->end_op;
 }
 
@@ -136,7 +131,7 @@ static void add_copy(struct hb_relax_build *x, uint32_t buf, uint32_t column, do
 
 static void add_copies(struct hb_relax_build *x, const struct hb_relax_cut *cut)
 {
-    double times = (double)hb_relax_times(&x->full, &x->full.ops[cut->op]);
+    double times = (double)hb_program_times(&x->full, &x->full.ops[cut->op]);
     for (uint32_t i = cut->first_read; i < cut->end_read; i++)
         add_copy(x, x->reads[i], x->kept_column[x->reads[i]] + 1, times);
     for (uint32_t i = 0; i < x->early_count; i++) {
@@ -159,7 +154,7 @@ static void add_row(struct hb_relax_build *x, const struct hb_relax_cut *cut, in
         if (x->op_column[i] == HB_NONE || op->stream != HB_STREAM_COMPUTE ||
             (op->loop == cut->loop && i < cut->op))
             continue;
-        double ns = (double)hb_cost_op_ns(&x->cost, i) * (double)hb_relax_times(p, op);
+        double ns = (double)hb_cost_op_ns(&x->cost, i) * (double)hb_program_times(p, op);
         hb_relax_entry(x, x->op_column[i], -ns / HB_RELAX_MS);
     }
     hb_relax_close(x, (double)rest_ns / HB_RELAX_MS);

@@ -25,11 +25,6 @@ void hb_trip_floor_init(struct hb_trip_floor *t, struct hb_arena *arena,
             t->is_scheduled[p->ops[i].start] = true;
 }
 
-static bool is_compute(const struct hb_op *op)
-{
-    return op->stream == HB_STREAM_COMPUTE && op->kind != HB_OP_MARK && op->kind != HB_OP_DONE;
-}
-
 /* The op of this trip or the one before that reference r of the op waits for; HB_NONE. What it
  * reads comes first, then the op that a DONE waits for. Ops before the edge are of another loop:
  * they have ended. */
@@ -45,7 +40,7 @@ static uint32_t cause_of(const struct hb_trip_floor *t, const struct hb_op *op, 
 static void sum_up(struct hb_trip_floor *t, uint32_t index, int64_t n)
 {
     const struct hb_op *op = &t->p->ops[index];
-    if (t->is_summed[index] || t->is_led[index] || t->is_carried[index] || is_compute(op))
+    if (t->is_summed[index] || t->is_led[index] || t->is_carried[index] || hb_op_is_work(op))
         return;
     t->is_summed[index] = true;
     t->sum_ns[op->stream] = hb_add_sat(t->sum_ns[op->stream], hb_op_cost_at(t->costs, index, n));
@@ -61,9 +56,9 @@ static int64_t ready_ns(struct hb_trip_floor *t, uint32_t index, int64_t n)
         if (cause == HB_NONE)
             continue;
         t->is_led[index] |=
-            t->is_led[cause] || t->is_carried[cause] || is_compute(&t->p->ops[cause]);
+            t->is_led[cause] || t->is_carried[cause] || hb_op_is_work(&t->p->ops[cause]);
         ready = t->end_ns[cause] > ready ? t->end_ns[cause] : ready;
-        if (is_compute(op))
+        if (hb_op_is_work(op))
             sum_up(t, cause, n);
     }
     return ready;
@@ -104,10 +99,10 @@ static int64_t start_ns(struct hb_trip_floor *t, uint32_t index, int64_t n)
     const struct hb_op *op = &t->p->ops[index];
     int64_t start = ready_ns(t, index, n);
     bool forward = op->phase == HB_PHASE_FORWARD;
-    if (is_compute(op))
+    if (hb_op_is_work(op))
         for (int s = 0; s < HB_STREAM_COUNT; s++)
             start = max_ns(start, t->sum_ns[s]);
-    if (is_compute(op) || (forward && op->kind != HB_OP_MARK))
+    if (hb_op_is_work(op) || (forward && op->kind != HB_OP_MARK))
         start = max_ns(start, t->free_ns[op->stream]);
     if (forward && t->is_scheduled[index])
         start = max_ns(start, t->free_ns[HB_STREAM_COMPUTE]);
@@ -130,7 +125,7 @@ static int64_t run_trip(struct hb_trip_floor *t, const struct hb_loop *l, int64_
         int64_t start = start_ns(t, i, n);
         t->end_ns[i] = hb_add_sat(start, hb_op_cost_at(t->costs, i, n));
         t->is_carried[i] = false;
-        if (is_compute(op) || (forward && op->kind != HB_OP_MARK))
+        if (hb_op_is_work(op) || (forward && op->kind != HB_OP_MARK))
             t->free_ns[op->stream] = t->end_ns[i];
         write_all(t, op, i);
     }

@@ -293,9 +293,7 @@ static void sum_ops(const struct hb_program *p, const int64_t *cost_ns, struct h
 {
     for (uint32_t i = 0; i < p->op_count; i++) {
         const struct hb_op *op = &p->ops[i];
-        int64_t times = 1;
-        for (uint32_t loop = op->loop; loop != HB_NONE; loop = p->loops[loop].parent)
-            times = hb_mul_sat(times, p->loops[loop].trips);
+        int64_t times = hb_program_times(p, op);
         out->busy_ns[op->stream] =
             hb_add_sat(out->busy_ns[op->stream], hb_mul_sat(cost_ns[i], times));
         if (op->kind == HB_OP_MATMUL || op->kind == HB_OP_ATTENTION)

@@ -102,6 +102,19 @@ uint32_t *hb_program_roots(struct hb_arena *arena, const struct hb_program *p)
     return roots;
 }
 
+int64_t hb_program_times(const struct hb_program *p, const struct hb_op *op)
+{
+    int64_t times = 1;
+    for (uint32_t l = op->loop; l != HB_NONE; l = p->loops[l].parent)
+        times = hb_mul_sat(times, p->loops[l].trips);
+    return times;
+}
+
+bool hb_op_is_work(const struct hb_op *op)
+{
+    return op->stream == HB_STREAM_COMPUTE && op->kind != HB_OP_MARK && op->kind != HB_OP_DONE;
+}
+
 static void check_buf(const struct hb_program *p, uint32_t i)
 {
     const struct hb_buf *b = &p->bufs[i];

@@ -210,6 +210,10 @@ void hb_program_close_loop(struct hb_program *p, uint32_t loop);
 uint32_t hb_program_root(const struct hb_program *p, uint32_t buf);
 /* Of every buffer: a model of a thousand layers has aliases of aliases a thousand deep. */
 uint32_t *hb_program_roots(struct hb_arena *arena, const struct hb_program *p);
+/* How often the op runs in a step: the trips of the loops around it. */
+int64_t hb_program_times(const struct hb_program *p, const struct hb_op *op);
+/* Whether it takes time on the compute stream. */
+bool hb_op_is_work(const struct hb_op *op);
 /* Invariants: indices in range, aliases point backwards, loops nest, reads after a write or of an
  * argument, sizes not negative and below HB_SIZE limits. HB_BUG names the first that fails. */
 void hb_program_check(const struct hb_program *p);
