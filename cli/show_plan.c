@@ -79,9 +79,8 @@ static const char *policy_text(const struct page *g, const struct hb_remat *r)
 static void add_torch_words(struct hb_str *s, const struct hb_spec *base,
                             const struct hb_cell *cell)
 {
-    static const char *const schedules[] = {"spmd", "gpipe", "1f1b", "interleaved", "zero_bubble"};
     if (cell->mesh[HB_AX_PIPELINE] > 1)
-        hb_str_addf(s, ", %s of %" PRId64 " microbatches", schedules[cell->torch.schedule],
+        hb_str_addf(s, ", %s of %" PRId64 " microbatches", hb_schedule_name(cell->torch.schedule),
                     cell->microbatches);
     if (cell->mesh[HB_AX_PIPELINE] > 1 && cell->torch.repeats > 1)
         hb_str_addf(s, ", %" PRId64 " chunks a rank", cell->torch.repeats);
@@ -126,13 +125,12 @@ const char *hb_show_plan_name(const struct hb_env *env, const struct hb_plan *pl
 
 static void show_torch_shape(const struct page *g)
 {
-    static const char *const schedules[] = {"spmd", "gpipe", "1f1b", "interleaved", "zero_bubble"};
     const struct hb_spec *s = g->a->spec;
     fputc('\n', g->out);
     if (s->mesh[HB_AX_PIPELINE] > 1)
         fprintf(g->out, "  pipeline    %s, %" PRId64 " microbatches, %" PRId64 " chunk%s a rank\n",
-                schedules[s->pipeline.schedule], s->pipeline.microbatches, s->pipeline.repeats,
-                s->pipeline.repeats == 1 ? "" : "s");
+                hb_schedule_name(s->pipeline.schedule), s->pipeline.microbatches,
+                s->pipeline.repeats, s->pipeline.repeats == 1 ? "" : "s");
     if (s->runtime.framework != HB_FW_MEGATRON)
         fprintf(g->out, "  gathered    weights %s\n",
                 s->sharding.reshard_after_forward ? "are given back after the forward pass"

@@ -86,6 +86,8 @@ bool hb_schema_help(FILE *out, struct hb_arena *arena, const char *section,
                     const char **out_nearest);
 /* "xla-tpu", as the key `compiler` says it. */
 const char *hb_compiler_name(enum hb_compiler compiler);
+/* "zbv", as the key `pipeline.schedule` says it. */
+const char *hb_schedule_name(enum hb_schedule schedule);
 /* The format as a JSON Schema, an object; its parts, for schemas that refer to it: a member for
  * each section, and the members of an open object that is the whole file. */
 void hb_schema_json(struct hb_json *j);

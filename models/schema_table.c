@@ -185,6 +185,12 @@ static const struct hb_word schedules[] = {{"spmd", HB_SCHED_SPMD},
                                            {"zbv", HB_SCHED_ZBV},
                                            {"dualpipe_v", HB_SCHED_DUALPIPE_V},
                                            {0}};
+
+const char *hb_schedule_name(enum hb_schedule schedule)
+{
+    return hb_word_text(schedules, (int)schedule);
+}
+
 static const struct hb_word shifts[] = {
     {"roll", HB_SHIFT_ROLL}, {"slice", HB_SHIFT_SLICE}, {"shard_map", HB_SHIFT_SHARD_MAP}, {0}};
 static const struct hb_word constraints[] = {{"none", HB_CONS_NONE},

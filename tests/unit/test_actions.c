@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "models/schema.h"
 #include "sim/eager/clock.h"
 
 static struct unit u;
@@ -26,15 +27,8 @@ static int end(void **state)
 
 static enum hb_schedule schedule_named(const char *name)
 {
-    static const char *const names[] = {[HB_SCHED_SPMD] = "spmd",
-                                        [HB_SCHED_GPIPE] = "gpipe",
-                                        [HB_SCHED_1F1B] = "1f1b",
-                                        [HB_SCHED_INTERLEAVED] = "interleaved",
-                                        [HB_SCHED_ZERO_BUBBLE] = "zero_bubble",
-                                        [HB_SCHED_ZBV] = "zbv",
-                                        [HB_SCHED_DUALPIPE_V] = "dualpipe_v"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], name) == 0)
+    for (int i = HB_SCHED_SPMD; i <= HB_SCHED_DUALPIPE_V; i++)
+        if (strcmp(hb_schedule_name((enum hb_schedule)i), name) == 0)
             return (enum hb_schedule)i;
     fail_msg("no schedule '%s'", name);
     return HB_SCHED_SPMD;
