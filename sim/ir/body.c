@@ -253,6 +253,16 @@ static void make_outputs(struct hb_body *b, const struct hb_step_op *s, uint32_t
         b->made[0] = hb_temp_in_place(b->lo, hb_body_name(b, s->out[0], ""), HB_CAT_WORKING, place);
 }
 
+uint32_t hb_body_turn_weight(struct hb_body *b, uint32_t leaf, uint32_t from)
+{
+    const char *name = b->lo->leaves[leaf].name;
+    uint32_t copy = hb_temp(b->lo, hb_name(b->lo, name, ", gathered and turned"),
+                            HB_CAT_COMMUNICATION, hb_buf_shape(b->lo, from));
+    hb_emit_simple(b->lo, HB_OP_COPY, hb_name(b->lo, "turn ", name), from, copy);
+    b->turned[leaf - b->y->first_leaf] = copy;
+    return copy;
+}
+
 /* Late gathers over many devices leave the shards' dimension outermost; what the layer's own
  * products are made again from, and w_down for the activation's gradient, is turned (olmoe,v6e,f64
  * and f256: copies of two of three gathered weights up to 254; dslite,f256 the same; not over 4).
@@ -262,13 +272,8 @@ static void turn_gathered(struct hb_body *b, uint32_t leaf)
     struct hb_lower *lo = b->lo;
     if (leaf == HB_NONE || lo->gather_form != HB_GATHER_LATE || lo->phase == HB_PHASE_FORWARD)
         return;
-    uint32_t from = lo->leaves[leaf].gathered;
-    if (from == HB_NONE)
-        return;
-    uint32_t copy = hb_temp(lo, hb_name(lo, lo->leaves[leaf].name, ", gathered and turned"),
-                            HB_CAT_COMMUNICATION, hb_buf_shape(lo, from));
-    hb_emit_simple(lo, HB_OP_COPY, hb_name(lo, "turn ", lo->leaves[leaf].name), from, copy);
-    b->turned[leaf - b->y->first_leaf] = copy;
+    if (lo->leaves[leaf].gathered != HB_NONE)
+        hb_body_turn_weight(b, leaf, lo->leaves[leaf].gathered);
 }
 
 /* XLA:TPU gathers experts before the masks are made (olmoe, f256: from 98 to 109, the masks at 239;

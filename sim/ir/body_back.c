@@ -334,10 +334,28 @@ static void run_late_step(struct hb_body *b)
         reduce_grad(b, s->leaf - b->y->first_leaf);
 }
 
+/* The late step at i comes at `to`, before those that stood there. */
+static void advance_late(struct hb_body *b, uint32_t i, uint32_t to)
+{
+    uint32_t step = b->late[i];
+    memmove(b->late + to + 1, b->late + to, (i - to) * sizeof *b->late);
+    b->late[to] = step;
+}
+
+/* Steps with spread products come behind the others; returns the end of those. */
+static uint32_t put_spread_last(struct hb_body *b)
+{
+    uint32_t end = b->late_done;
+    for (uint32_t i = b->late_done; i < b->late_count; i++)
+        if (b->y->steps[b->late[i]].spread == 0)
+            advance_late(b, i, end++);
+    return end;
+}
+
 /* Those that are put off to the layer's end and no further come first. */
 static void run_late(struct hb_body *b, bool all)
 {
-    uint32_t end = all ? b->late_count : hb_spread_put_last(b);
+    uint32_t end = all ? b->late_count : put_spread_last(b);
     while (b->late_done < end)
         run_late_step(b);
     if (!all)
@@ -750,12 +768,9 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
 void hb_body_late_leaf(struct hb_body *b, const char *name)
 {
     for (uint32_t i = b->late_done; i < b->late_count; i++) {
-        uint32_t step = b->late[i];
-        if (!hb_str_ends(b->lo->leaves[b->y->steps[step].leaf].name, name))
+        if (!hb_str_ends(b->lo->leaves[b->y->steps[b->late[i]].leaf].name, name))
             continue;
-        memmove(b->late + b->late_done + 1, b->late + b->late_done,
-                (i - b->late_done) * sizeof *b->late);
-        b->late[b->late_done] = step;
+        advance_late(b, i, b->late_done);
         run_late_step(b);
     }
 }

@@ -1,5 +1,5 @@
 /* What the forward pass of a layer (body.c) and its backward pass (body_back.c) share: values and
- * how ops read them. For those two only. */
+ * how ops read them; spread.c is a part of both. */
 #ifndef HB_SIM_IR_BODY_STEP_H
 #define HB_SIM_IR_BODY_STEP_H
 
@@ -19,6 +19,9 @@ void hb_body_sum(struct hb_body *b, enum hb_axis axis, enum hb_op_kind kind, uin
 void hb_body_bring(struct hb_body *b, int v);
 /* A copy of v's buffer in the layout that a ring wants. */
 uint32_t hb_body_turn(struct hb_body *b, uint32_t from, int v);
+/* A copy of a gathered weight in the layout that a product wants, kept as the one that is turned.
+ */
+uint32_t hb_body_turn_weight(struct hb_body *b, uint32_t leaf, uint32_t from);
 /* A fused value's reads must be listed before the weight ops that they may add: prepare them. */
 void hb_body_prepare(struct hb_body *b, int v);
 /* Reads a value by a forward step: its buffer, or what it is fused from. */

@@ -366,8 +366,8 @@ static int64_t memory_bytes(const struct hb_hardware *h)
     return most > 0 ? most : INT64_MAX;
 }
 
-static bool lower_once(struct hb_lower *out_lo, struct hb_arena *arena, struct hb_diag *diag,
-                       const struct hb_spec *spec, struct hb_program *out)
+static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                       struct hb_program *out, bool *out_spreads)
 {
     struct hb_lower lo = {.arena = arena,
                           .diag = diag,
@@ -406,7 +406,7 @@ static bool lower_once(struct hb_lower *out_lo, struct hb_arena *arena, struct h
     if (lo.too_large)
         return false;
     make_again(&lo);
-    *out_lo = lo;
+    *out_spreads = lo.spreads;
 #ifndef NDEBUG
     hb_program_check(out);
 #endif
@@ -431,18 +431,17 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
     struct hb_spec *own = hb_arena_alloc(arena, 1, sizeof *own);
     *own = *leave_residual_whole(arena, spec);
     struct hb_arena_mark mark = hb_arena_mark(arena);
-    struct hb_lower lo;
-    bool asks = asks_share(own);
-    if (!lower_once(&lo, arena, diag, own, out))
+    bool asks = asks_share(own), spreads;
+    if (!lower_once(arena, diag, own, out, &spreads))
         return false;
     int64_t limit = hb_again_limit(out, memory_bytes(&spec->hardware));
     while (asks && own->share < HB_SHARE_REDONE && hb_again_exceeds(out, limit)) {
-        if (!lo.spreads)
+        if (!spreads)
             own->share = HB_SHARE_EXCEEDED;
         else
             own->share = own->share == HB_SHARE_TIGHT ? HB_SHARE_REDONE : HB_SHARE_TIGHT;
         hb_arena_rewind(arena, mark);
-        if (!lower_once(&lo, arena, diag, own, out))
+        if (!lower_once(arena, diag, own, out, &spreads))
             return false;
     }
     return true;

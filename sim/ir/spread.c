@@ -18,7 +18,7 @@
  * loop_select_fusion.3.remat to .remat4). */
 #include "sim/ir/spread.h"
 
-#include <string.h>
+#include <stddef.h>
 
 #include "sim/ir/body_step.h"
 #include "sim/ir/weight.h"
@@ -139,8 +139,7 @@ static uint32_t gradient_rows(struct hb_body *b, const struct hb_step_op *s, uin
     return b->rows_grad[v];
 }
 
-/* Whether the result is the outputs', of the activation. */
-static bool is_down(const struct hb_body *b, const struct hb_step_op *s)
+bool hb_spread_is_down(const struct hb_body *b, const struct hb_step_op *s)
 {
     int maker = b->y->values[s->in[0]].producer;
     return maker >= 0 && b->y->steps[maker].op == HB_OP_ELEMENTWISE;
@@ -156,15 +155,10 @@ uint32_t hb_spread_weight(struct hb_body *b, const struct hb_step_op *s, uint32_
     uint32_t *turned = &b->turned[s->leaf - b->y->first_leaf];
     bool two = l->expert_ways > 1;
     if (s->spread == 0 || b->lo->p->bufs[w].category != HB_CAT_COMMUNICATION ||
-        (back ? !two && !is_down(b, s) : two))
+        (back ? !two && !hb_spread_is_down(b, s) : two))
         return w;
-    if (!back || *turned == HB_NONE) {
-        *turned = hb_temp(b->lo, hb_name(b->lo, l->name, ", gathered and turned"),
-                          HB_CAT_COMMUNICATION, hb_buf_shape(b->lo, w));
-        hb_emit_simple(b->lo, HB_OP_COPY, hb_name(b->lo, "turn ", l->name), w, *turned);
-    }
-    uint32_t out = *turned;
-    *turned = back ? *turned : HB_NONE;
+    uint32_t out = back && *turned != HB_NONE ? *turned : hb_body_turn_weight(b, s->leaf, w);
+    *turned = back ? out : HB_NONE;
     return out;
 }
 
@@ -173,7 +167,7 @@ static bool turns_early(const struct hb_body *b, const struct hb_step_op *s)
 {
     bool hides =
         b->own_stacks ? makes_both(b) : hb_weight_grad_partial(b->lo, &b->lo->leaves[s->leaf]);
-    return hides && (b->lo->spec->share == HB_SHARE_ASKED || b->lo->spec->share == HB_SHARE_KEPT);
+    return hides && b->lo->spec->share < HB_SHARE_TIGHT;
 }
 
 /* So do the gradients of gate and up where a weight comes by two collectives, or the tokens' are
@@ -288,17 +282,4 @@ void hb_spread_read_weight(struct hb_body *b, struct hb_emit *e, const struct hb
     if (waits(b))
         return;
     b->spread_grad[s->out[0]] = b->spread[s->in[0]] = HB_NONE;
-}
-
-uint32_t hb_spread_put_last(struct hb_body *b)
-{
-    uint32_t end = b->late_done;
-    for (uint32_t i = b->late_done; i < b->late_count; i++) {
-        uint32_t step = b->late[i];
-        if (b->y->steps[step].spread > 0)
-            continue;
-        memmove(b->late + end + 1, b->late + end, (i - end) * sizeof *b->late);
-        b->late[end++] = step;
-    }
-    return end;
 }

@@ -14,8 +14,8 @@ uint32_t hb_spread_gradient(struct hb_body *b, const struct hb_step_op *s, uint3
 /* After the backward pass of the activation s, which made these gradients of its inputs: by expert,
  * with the activation itself. */
 void hb_spread_hidden(struct hb_body *b, const struct hb_step_op *s, const uint32_t *made);
-/* Puts late steps with spread products behind the others, whose number it returns. */
-uint32_t hb_spread_put_last(struct hb_body *b);
+/* Whether the product's result is the outputs', of the activation. */
+bool hb_spread_is_down(const struct hb_body *b, const struct hb_step_op *s);
 /* What the gradient of the product's weight is made of. */
 void hb_spread_read_weight(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s);
 
