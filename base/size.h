@@ -33,6 +33,11 @@ static inline int64_t hb_larger(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
+
+static inline int64_t hb_smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 /* The next multiple of step at or above a, saturating; a >= 0, step > 0. */
 static inline int64_t hb_round_up(int64_t a, int64_t step)
 {

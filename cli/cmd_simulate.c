@@ -9,6 +9,7 @@
 #include "cli/show.h"
 #include "plots/picture.h"
 #include "plots/term.h"
+#include "sim/graph/link.h"
 
 struct options {
     struct hb_common common;
@@ -42,7 +43,7 @@ static const struct hb_step_orders *orders_of(struct hb_env *env, const struct o
     if (!o->orders)
         return NULL;
     struct hb_step_orders *orders = hb_arena_alloc(env->arena, 1, sizeof *orders);
-    hb_step_orders_find(env->arena, &r->program, orders);
+    hb_link_orders(env->arena, r->spec, &r->program, orders);
     return orders;
 }
 

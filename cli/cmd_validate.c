@@ -31,7 +31,6 @@ struct options {
     bool calibration;
     bool pairs;
     bool intervals;
-    bool scheduled;
     int part;
     int64_t worst;
 };
@@ -101,7 +100,6 @@ static void run_record(struct hb_env *env, const struct options *o, struct devic
     } else if (is_wanted(o, record.id)) {
         if (o->confidence > 0)
             record.spec.plan.confidence = o->confidence;
-        record.spec.scheduled = o->scheduled;
         struct hb_program program;
         struct hb_memory memory;
         const struct hb_device *device =
@@ -289,9 +287,6 @@ static const struct hb_opt options[] = {
      NULL, offsetof(struct options, calibration), 0, 0},
     {"intervals", 0, HB_OPT_FLAG, NULL, "also how often peaks are within, by what they are like",
      NULL, offsetof(struct options, intervals), 0, 0},
-    {"scheduled", 0, HB_OPT_FLAG, NULL,
-     "ROCm's scans in the order that XLA's schedulers choose by their own estimates", NULL,
-     offsetof(struct options, scheduled), 0, 0},
     {"pairs", 0, HB_OPT_FLAG, NULL, "also records that differ in one key, by what it costs", NULL,
      offsetof(struct options, pairs), 0, 0},
     HB_DRAW_OPTIONS(offsetof(struct options, plot)),

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "cli/show.h"
 #include "sim/engine/live.h"
+#include "sim/graph/link.h"
 #include "sim/ir/why.h"
 
 enum { MOST_SHOWN = 20 };
@@ -186,7 +187,7 @@ static void show_order(const struct page *g)
 {
     struct hb_step_orders o;
     char least[HB_SIZE_TEXT], other[HB_SIZE_TEXT];
-    hb_step_orders_find(g->env->arena, &g->r->program, &o);
+    hb_link_orders(g->env->arena, g->r->spec, &g->r->program, &o);
     fprintf(g->out, "Of XLA's three orders %s needs least, by its estimate %s at once",
             hb_show_order_title(o.choice.least),
             hb_size_print(o.choice.bytes[o.choice.least], least));

@@ -426,7 +426,9 @@ struct hb_spec {
     /* Of the planner's floors: a name keeps nothing that its readers would make. Not a key. */
     bool merged;
     enum hb_share share; /* not a key */
-    bool scheduled;      /* in the order of XLA's schedulers (sim/graph/link.h); not a key */
+    /* In which order: 0: its own; -1: as written down; else one of those of the cell, of the
+     * planner's floors, which hold for each (hb_link_all). Not a key. */
+    int as_order;
 };
 
 #endif

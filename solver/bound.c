@@ -11,6 +11,8 @@
 #include "sim/engine/cost.h"
 #include "sim/engine/lend.h"
 #include "sim/engine/live.h"
+#include "sim/graph/link.h"
+#include "sim/ir/habits.h"
 #include "solver/brute.h"
 #include "solver/merged.h"
 
@@ -193,10 +195,20 @@ static bool bound_program(struct hb_arena *scratch, const struct bound_ask *ask,
     return true;
 }
 
+/* Of what a node's sums count no order changes anything; and layers alone have least as they are
+ * written: what is zero to begin with just before its loop. */
+static struct hb_spec as_written(const struct hb_spec *cell_spec)
+{
+    struct hb_spec spec = *cell_spec;
+    spec.as_order = -1;
+    return spec;
+}
+
 bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, struct hb_floor *out)
 {
-    struct bound_ask ask = {cell_spec, device, false};
+    struct hb_spec written = as_written(cell_spec);
+    struct bound_ask ask = {&written, device, false};
     int64_t logits; /* in one chunk: not what all of the node's cells have */
     return bound_program(scratch, &ask, out, &logits);
 }
@@ -206,7 +218,8 @@ static bool bound_whole_cell(struct hb_arena *scratch, const struct hb_spec *cel
                              const struct hb_device *device, struct hb_floor *out)
 {
     /* Layers side by side in no loop: their copies are not told from the ends' (seed 402886). */
-    struct bound_ask ask = {cell_spec, device, cell_spec->mesh[HB_AX_PIPELINE] > 1};
+    struct hb_spec written = as_written(cell_spec);
+    struct bound_ask ask = {&written, device, cell_spec->mesh[HB_AX_PIPELINE] > 1};
     int64_t logits;
     if (!bound_program(scratch, &ask, out, &logits))
         return false;
@@ -319,17 +332,23 @@ static bool is_out_by_one(struct hb_arena *scratch, const struct hb_layers_ask *
 
 int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_layers_ask *ask)
 {
+    struct hb_spec written = as_written(ask->cell_spec);
+    struct hb_layers_ask own = *ask;
     struct hb_segment s;
-    if (is_out_by_one(scratch, ask))
+    own.cell_spec = &written;
+    if (is_out_by_one(scratch, &own))
         return ask->most_ns + 1;
-    if (!build_paths(scratch, ask, ask->menus, &s))
+    if (!build_paths(scratch, &own, ask->menus, &s))
         return 0;
-    return least_time(scratch, &s, ask, HB_TIME_SUMS);
+    return least_time(scratch, &s, &own, HB_TIME_SUMS);
 }
 
 int64_t hb_bound_turns(struct hb_arena *scratch, const struct hb_segment *segment,
                        const struct hb_layers_ask *ask)
 {
+    /* The other cells may be in another order, in which something is there for less long. */
+    if (hb_habits_ordered(ask->cell_spec))
+        return 0;
     return least_time(scratch, segment, ask, HB_TIME_TURNS);
 }
 
@@ -345,8 +364,8 @@ static int64_t sum_at(const struct hb_segment *s, const struct hb_spec *spec, in
     return sum;
 }
 
-bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
-                   const struct hb_device *device, struct hb_floor *out)
+static bool bound_as(struct hb_arena *scratch, const struct hb_spec *cell_spec,
+                     const struct hb_device *device, struct hb_floor *out)
 {
     struct hb_segment s;
     struct hb_price price;
@@ -373,5 +392,38 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
     out->live_bytes = hb_larger(out->fixed_bytes, out->live_bytes - s.lent_bytes);
     out->fixed_bytes -= s.lent_bytes;
     out->live_bytes = hb_larger(out->live_bytes, hb_add_sat(out->fixed_bytes, s.scratch_bytes));
+    return true;
+}
+
+static void keep_less(struct hb_floor *least, const struct hb_floor *other)
+{
+    least->bound_ns = hb_smaller(least->bound_ns, other->bound_ns);
+    least->live_bytes = hb_smaller(least->live_bytes, other->live_bytes);
+    least->ends_ns = hb_smaller(least->ends_ns, other->ends_ns);
+    least->layers_ns = hb_smaller(least->layers_ns, other->layers_ns);
+    least->tail_ns = hb_smaller(least->tail_ns, other->tail_ns);
+    least->fixed_bytes = hb_smaller(least->fixed_bytes, other->fixed_bytes);
+    least->wait_ns = hb_larger(least->wait_ns, other->wait_ns); /* is taken off */
+}
+
+/* A policy decides in which of the orders its step is, so what all need at least is the least of
+ * them. */
+bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
+                   const struct hb_device *device, struct hb_floor *out)
+{
+    struct hb_spec spec = *cell_spec;
+    int orders[HB_LINK_ORDERS], count = hb_link_all(scratch, cell_spec, orders);
+    if (count == 0)
+        return bound_as(scratch, cell_spec, device, out);
+    for (int i = 0; i < count; i++) {
+        struct hb_floor one;
+        spec.as_order = orders[i];
+        if (!bound_as(scratch, &spec, device, &one))
+            return false;
+        if (i == 0)
+            *out = one;
+        else
+            keep_less(out, &one);
+    }
     return true;
 }

@@ -9,7 +9,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "sim/engine/interval.h"
-#include "sim/ir/lower.h"
+#include "sim/graph/link.h"
 #include "solver/bound.h"
 #include "solver/ilp.h"
 #include "solver/menu.h"
@@ -318,7 +318,7 @@ static bool lower_choice(struct hb_search *s, const struct hb_choice *c, struct 
     if (spec->share == HB_SHARE_EXCEEDED) /* if it does, it needs what was said; else no less */
         spec->share = HB_SHARE_ASKED;
     hb_diag_init(&diag, s->scratch);
-    return hb_lower(s->scratch, &diag, spec, out);
+    return hb_link_lower(s->scratch, &diag, spec, out);
 }
 
 /* With its upper end where that is asked for. */

@@ -10,7 +10,7 @@
 #include "solver/whole.h"
 #include "base/diag.h"
 #include "base/size.h"
-#include "sim/ir/lower.h"
+#include "sim/graph/link.h"
 
 /* How many nodes are looked at, and of those that may fit how many are dived into once something
  * fits: scans, and pipelines. */
@@ -77,7 +77,7 @@ static bool look_at_cell(struct hb_search *s, const struct hb_cell *cell, int64_
         runs[i] = (struct hb_run){i, 0, hb_block_steps(&spec.model.blocks[i])};
     hb_space_parts_spec(s->scratch, &spec, s->dive_menus, runs, blocks, &lean);
     hb_diag_init(&diag, s->scratch);
-    bool fits = hb_lower(s->scratch, &diag, &lean, &p);
+    bool fits = hb_link_lower(s->scratch, &diag, &lean, &p);
     if (fits) {
         hb_run_memory_live(s->scratch, &p, &m);
         fits = m.peak_bytes <= hb_search_peaks(s, HB_NONE, &lean).most_bytes;

@@ -11,7 +11,7 @@
 #include "hw/link.h"
 #include "sim/engine/lend.h"
 #include "sim/engine/live.h"
-#include "sim/ir/lower.h"
+#include "sim/graph/link.h"
 #include "solver/bound.h"
 #include "solver/relax_build.h"
 #include "solver/segment.h"
@@ -398,7 +398,7 @@ static bool lower_full(struct hb_relax_build *x)
     }
     spec.model.blocks = blocks;
     hb_diag_init(&diag, x->arena);
-    return hb_lower(x->arena, &diag, &spec, &x->full);
+    return hb_link_lower(x->arena, &diag, &spec, &x->full);
 }
 
 static uint32_t *none_list(struct hb_arena *arena, uint32_t count)
@@ -446,6 +446,13 @@ static bool is_scanned(const struct hb_spec *spec)
 
 void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, struct hb_relax *out)
 {
+    /* At the loss least is there as the step is written: zeros come behind it, what is read there
+     * just before. */
+    struct hb_spec written = *ask->cell_spec;
+    struct hb_relax_ask own = *ask;
+    written.as_order = -1;
+    own.cell_spec = &written;
+    ask = &own;
     struct hb_relax_build x = {.arena = scratch, .ask = ask};
     int64_t busy[HB_STREAM_COUNT] = {0};
     *out = (struct hb_relax){0};

@@ -1,8 +1,11 @@
 /* Tables of bytes and times by number of layers: see segment.h. */
 #include "solver/segment.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/diag.h"
+#include "sim/graph/link.h"
 #include "sim/ir/lower.h"
 #include "solver/segment_build.h"
 #include "solver/step_bound.h"
@@ -98,7 +101,10 @@ static bool lower_one(struct hb_building *w, enum pair_part part, struct hb_prog
     spec.sample_of = w->spec;
     spec.merged = part == HB_PAIR_MERGED;
     hb_diag_init(&diag, w->arena);
-    return hb_lower(w->arena, &diag, &spec, out);
+    if (!hb_lower(w->arena, &diag, &spec, out))
+        return false;
+    hb_link_put(w->arena, &w->link, &spec, out);
+    return true;
 }
 
 static bool make_outline(struct hb_building *w)
@@ -135,6 +141,21 @@ static const struct hb_menu *floor_menus(struct hb_arena *arena, const struct hb
     return menus;
 }
 
+/* What any policy's order needs, before the arena is taken back to a mark. */
+static void ready_orders(struct hb_building *w)
+{
+    struct hb_spec spec = *w->spec;
+    size_t count = (size_t)spec.model.block_count;
+    struct hb_block *blocks = hb_arena_raw(w->arena, count, sizeof *blocks);
+    memcpy(blocks, spec.model.blocks, count * sizeof *blocks);
+    spec.model.blocks = blocks;
+    for (size_t i = 0; i < count && w->link.known; i++)
+        for (uint32_t k = 0; k < w->menus[i].count; k++) {
+            blocks[i].remat = w->menus[i].policies[k];
+            hb_link_ready(&w->link, &spec);
+        }
+}
+
 /* What the rest of the search asks of the build stays in the arena with it. */
 static struct hb_building *open_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
                                       struct hb_segment *out)
@@ -152,6 +173,8 @@ static struct hb_building *open_build(struct hb_arena *arena, const struct hb_se
                               .sized = sized,
                               .device = ask->device,
                               .menus = ask->floor ? floor_menus(arena, spec) : ask->menus};
+    hb_link_open(arena, spec, &w->link);
+    ready_orders(w);
     return w;
 }
 

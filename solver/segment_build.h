@@ -5,6 +5,7 @@
 #define HB_SOLVER_SEGMENT_BUILD_H
 
 #include "sim/engine/lend.h"
+#include "sim/graph/link.h"
 #include "solver/segment.h"
 #include "solver/sized.h"
 
@@ -15,6 +16,7 @@ struct hb_building {
     const struct hb_device *device;
     struct hb_segment *s;
     const char *why;
+    struct hb_link link;
     struct hb_program a;
     struct hb_program b;
     struct hb_outline_pair pair;

@@ -5,7 +5,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "sim/engine/live.h"
-#include "sim/ir/lower.h"
+#include "sim/graph/link.h"
 #include "solver/segment.h"
 
 /* --- the floor --- */
@@ -31,7 +31,7 @@ static bool lower_floor(struct hb_arena *arena, const struct hb_spec *spec, bool
     floor.model.blocks = blocks;
     floor.merged = merged;
     hb_diag_init(&diag, arena);
-    return hb_lower(arena, &diag, &floor, out);
+    return hb_link_lower(arena, &diag, &floor, out);
 }
 
 bool hb_segment_lower_floor(struct hb_arena *arena, const struct hb_spec *spec,

@@ -20,8 +20,7 @@ static bool run_rank(struct hb_arena *arena, struct hb_diag *diag, const struct 
 {
     if (!hb_step_lower(arena, diag, spec, rank, p) || !hb_step_check_total(diag, p))
         return false;
-    if (spec->scheduled)
-        hb_link_order(arena, spec, p);
+    hb_link_order(arena, spec, p);
     hb_run_memory(arena, p, m);
     return true;
 }

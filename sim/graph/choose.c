@@ -168,7 +168,7 @@ const char *hb_graph_order_name(enum hb_order_kind kind)
     return names[kind];
 }
 
-void hb_graph_choose(struct hb_arena *arena, const struct hb_graph *g, struct hb_choice *out)
+void hb_graph_choose(struct hb_arena *arena, const struct hb_graph *g, struct hb_order_choice *out)
 {
     for (int kind = 0; kind < HB_ORDER_KINDS; kind++) {
         out->orders[kind] = hb_graph_order_make(arena, g, (enum hb_order_kind)kind);

@@ -11,12 +11,12 @@
 int64_t hb_graph_estimate(struct hb_arena *scratch, const struct hb_graph *g,
                           const uint32_t *order);
 
-struct hb_choice {
+struct hb_order_choice {
     uint32_t *orders[HB_ORDER_KINDS];
     int64_t bytes[HB_ORDER_KINDS];
     enum hb_order_kind least;
 };
 
-void hb_graph_choose(struct hb_arena *arena, const struct hb_graph *g, struct hb_choice *out);
+void hb_graph_choose(struct hb_arena *arena, const struct hb_graph *g, struct hb_order_choice *out);
 
 #endif

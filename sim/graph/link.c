@@ -13,10 +13,12 @@
 #include "sim/ir/lower.h"
 
 struct cluster {
-    const char *name; /* of an op or loop of the ends; null: of the layers */
+    const char *name;   /* of an op or loop of the ends; null: of the layers */
+    const char *writes; /* name of a buffer; null */
     enum hb_op_kind kind;
     enum hb_phase phase;
     bool loop;
+    bool fills;             /* from nothing */
     uint32_t nth;           /* of those alike */
     uint32_t first_op, end; /* a run of ops, loops among them */
     uint32_t first_dep;     /* clusters that it stands behind */
@@ -70,6 +72,11 @@ static bool is_of_layers(const struct hb_program *p, uint32_t from, uint32_t to)
     return false;
 }
 
+static const char *written_name(const struct hb_program *p, const struct hb_op *op)
+{
+    return op->write_count ? p->bufs[p->refs[op->refs_at + op->read_count]].name : NULL;
+}
+
 static struct cluster make_cluster(const struct row *r, uint32_t at)
 {
     const struct hb_op *op = &r->p->ops[at];
@@ -77,12 +84,16 @@ static struct cluster make_cluster(const struct row *r, uint32_t at)
     struct cluster c = {.name = op->name,
                         .kind = op->kind,
                         .phase = op->phase,
+                        .writes = written_name(r->p, op),
+                        .fills = op->read_count == 0,
                         .first_op = at,
                         .end = at + 1,
                         .rank = HB_NONE};
     if (loop != HB_NONE) {
         c.loop = true;
         c.kind = HB_OP_OTHER;
+        c.fills = false;
+        c.writes = NULL;
         c.end = r->p->loops[loop].end_op;
         c.phase = r->p->ops[c.end - 1].phase;
         c.name = r->p->loops[loop].name;
@@ -92,12 +103,24 @@ static struct cluster make_cluster(const struct row *r, uint32_t at)
     return c;
 }
 
+/* Updates of layers, with what their states are fetched and brought away by, are one. */
 static bool is_alike(const struct cluster *a, const struct cluster *b)
 {
-    if (a->kind != b->kind || a->loop != b->loop || !a->name != !b->name)
+    if (a->loop != b->loop || !a->name != !b->name)
         return false;
+    if (a->name)
+        return a->kind == b->kind && hb_str_same(a->name, b->name) && !a->writes == !b->writes &&
+               (!a->writes || hb_str_same(a->writes, b->writes));
     enum hb_phase apart = a->loop ? HB_PHASE_BACKWARD : HB_PHASE_OPTIMIZER;
-    return a->name ? hb_str_same(a->name, b->name) : (a->phase == apart) == (b->phase == apart);
+    bool late = a->phase == apart;
+    return late == (b->phase == apart) &&
+           ((a->kind == b->kind && a->fills == b->fills) || (late && !a->loop));
+}
+
+/* Stacks stand beside the loop that fills them. */
+static bool is_stack(const struct cluster *c)
+{
+    return !c->loop && c->kind == HB_OP_MARK && c->fills;
 }
 
 static void find_clusters(struct row *r)
@@ -109,6 +132,10 @@ static void find_clusters(struct row *r)
         if (last && !c.name && is_alike(last, &c)) {
             last->end = c.end;
             continue;
+        }
+        if (last && !c.name && c.loop && is_stack(last)) {
+            c.first_op = last->first_op;
+            r->count--;
         }
         for (uint32_t k = 0; k < r->count; k++)
             c.nth += is_alike(&r->clusters[k], &c);
@@ -146,14 +173,19 @@ static void find_deps(struct row *r)
     }
 }
 
-static struct row make_row(struct hb_arena *arena, struct hb_program *p)
+/* Of the computation that the loop of that name runs, or (null) of the entry; false: there is no
+ * such loop. */
+static bool make_row(struct hb_arena *arena, struct hb_program *p, const char *loop,
+                     struct row *out)
 {
-    struct row r = {.arena = arena, .p = p, .within = HB_NONE};
-    for (uint32_t i = 0; i < p->loop_count && r.within == HB_NONE; i++)
-        if (hb_str_same(p->loops[i].name, "microbatches"))
-            r.within = i;
-    find_clusters(&r);
-    return r;
+    *out = (struct row){.arena = arena, .p = p, .within = HB_NONE};
+    for (uint32_t i = 0; i < p->loop_count && loop; i++)
+        if (hb_str_same(p->loops[i].name, loop))
+            out->within = i;
+    if (loop && out->within == HB_NONE)
+        return false;
+    find_clusters(out);
+    return true;
 }
 
 /* --- ranks --- */
@@ -194,16 +226,42 @@ static void rank_clusters(struct row *r, const struct hb_step_graph *s, const ui
     }
 }
 
+/* Whether the layers' backward loop is what comes next. */
+static bool is_beside_loop(const struct row *r, const struct cluster *c)
+{
+    const struct cluster *next = NULL;
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct cluster *k = &r->clusters[i];
+        if (k->rank != HB_NONE && k->rank > c->rank && (!next || k->rank < next->rank))
+            next = k;
+    }
+    return next && next->loop && !next->name && next->phase == HB_PHASE_BACKWARD;
+}
+
+/* What the other has not so often comes with the first of its like, or, where that is beside its
+ * loop, beside its own. */
+static void take_rank(struct cluster *c, const struct row *from)
+{
+    for (uint32_t i = 0; i < from->count; i++) {
+        const struct cluster *f = &from->clusters[i];
+        if (f->rank == HB_NONE || !is_alike(f, c))
+            continue;
+        if (f->nth == c->nth)
+            c->rank = f->rank;
+        else if (f->nth == 0 && !c->name && (c->loop || !is_beside_loop(from, f)))
+            c->rank = f->rank;
+    }
+}
+
 static void take_ranks(struct row *r, const struct row *from)
 {
     for (uint32_t k = r->count; k-- > 0;) {
         struct cluster *c = &r->clusters[k];
         c->rank = k + 1 < r->count ? c[1].rank : HB_NONE;
-        for (uint32_t i = 0; i < from->count; i++) {
-            const struct cluster *f = &from->clusters[i];
-            if (f->nth == c->nth && f->rank != HB_NONE && is_alike(f, c))
-                c->rank = f->rank;
-        }
+        if (c->kind == HB_OP_MARK && c->phase == HB_PHASE_SETUP) /* outputs are there anyway */
+            c->rank = 0;
+        else
+            take_rank(c, from);
     }
 }
 
@@ -236,6 +294,30 @@ static int compare_ranks(const void *a, const void *b)
     return left->first_op < right->first_op ? -1 : left->first_op > right->first_op;
 }
 
+/* Loops are numbered as they come, whoever is outside first. */
+static int compare_loops(const void *a, const void *b)
+{
+    const struct hb_loop *left = a, *right = b;
+    if (left->first_op != right->first_op)
+        return left->first_op < right->first_op ? -1 : 1;
+    return left->end_op > right->end_op ? -1 : left->end_op < right->end_op;
+}
+
+static void number_loops(struct row *r)
+{
+    struct hb_program *p = r->p;
+    qsort(p->loops, p->loop_count, sizeof *p->loops, compare_loops);
+    for (uint32_t i = 0; i < p->loop_count; i++) {
+        struct hb_loop *l = &p->loops[i];
+        l->parent = HB_NONE;
+        for (uint32_t k = 0; k < i; k++)
+            if (p->loops[k].end_op >= l->end_op)
+                l->parent = k;
+        for (uint32_t op = l->first_op; op < l->end_op; op++)
+            p->ops[op].loop = i;
+    }
+}
+
 static void move_ops(struct row *r, const uint32_t *ops)
 {
     struct hb_program *p = r->p;
@@ -259,6 +341,7 @@ static void move_ops(struct row *r, const uint32_t *ops)
             l->end_op = l->first_op + trips;
         }
     }
+    number_loops(r);
 }
 
 static void link(struct row *r)
@@ -298,9 +381,10 @@ static struct hb_remat first_policy(const struct hb_spec *spec)
 static struct hb_spec whole_spec(struct hb_arena *arena, const struct hb_spec *spec,
                                  struct hb_remat policy)
 {
-    struct hb_spec own = *spec;
+    struct hb_spec own = spec->sample_of ? *spec->sample_of : *spec;
     size_t count = (size_t)own.model.block_count;
     struct hb_block *blocks = hb_arena_alloc(arena, count, sizeof *blocks);
+    own.merged = spec->merged;
     own.model.block_count = 0;
     for (size_t i = 0; i < count; i++) {
         struct hb_block b = own.model.blocks[i], *last = blocks + own.model.block_count - 1;
@@ -331,39 +415,167 @@ static bool lower_whole(struct hb_arena *arena, const struct hb_spec *spec, stru
     return hb_lower(arena, &diag, &whole, out);
 }
 
+/* What layers keep decides on the way that an order goes: nothing, their products, or all. */
+static const struct hb_remat classes[HB_LINK_CLASSES] = {
+    {.policy = HB_POLICY_FULL}, {.policy = HB_POLICY_DOTS}, {.policy = HB_POLICY_NONE}};
+
+static int class_of(const struct hb_spec *spec)
+{
+    if (spec->as_order > 0)
+        return (spec->as_order - 1) / HB_ORDER_KINDS;
+    enum hb_policy policy = first_policy(spec).policy;
+    return policy == HB_POLICY_FULL ? 0 : policy == HB_POLICY_NONE ? 2 : 1;
+}
+
+void hb_link_open(struct hb_arena *arena, const struct hb_spec *spec, struct hb_link *out)
+{
+    *out = (struct hb_link){.arena = arena, .cell = spec};
+    out->known = hb_habits_ordered(spec) && spec->as_order >= 0;
+}
+
+bool hb_link_ready(struct hb_link *l, const struct hb_spec *spec)
+{
+    int class = class_of(spec);
+    if (!l->known || l->ready[class])
+        return l->known;
+    if (!lower_whole(l->arena, l->cell, classes[class], &l->wholes[class]))
+        return false;
+    hb_step_graph_make(l->arena, &l->wholes[class], &l->graphs[class]);
+    l->ready[class] = true;
+    return true;
+}
+
+/* False: sizes beyond the range. */
 static bool find_kind(struct hb_arena *arena, const struct hb_spec *spec, enum hb_order_kind *out)
 {
-    struct hb_program p;
+    struct hb_program whole;
     struct hb_step_orders o;
-    if (!lower_whole(arena, spec, first_policy(spec), &p))
+    if (spec->as_order > 0) {
+        *out = (enum hb_order_kind)((spec->as_order - 1) % HB_ORDER_KINDS);
+        return true;
+    }
+    if (!lower_whole(arena, spec, first_policy(spec), &whole))
         return false;
-    hb_step_orders_find(arena, &p, &o);
+    hb_step_orders_find(arena, &whole, &o);
     *out = o.choice.least;
     return true;
 }
 
-bool hb_link_is_known(const struct hb_spec *spec)
+/* Entry, and loops whose own ops are put in order. */
+static const char *const rows[] = {NULL, "microbatches", "loss chunks", "loss chunks, backward"};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static bool make_from(struct hb_arena *arena, struct hb_link *l, int class, const uint32_t *order,
+                      int row, struct row *out)
 {
-    return spec->compiler == HB_XLA_GPU && !hb_habits_find(spec)->gathers_timed &&
-           spec->stack.form != HB_FORM_LOOP && spec->mesh[HB_AX_PIPELINE] == 1;
+    if ((row == 0 && l->cell->batch.accumulate > 1) ||
+        !make_row(arena, &l->wholes[class], rows[row], out))
+        return false;
+    rank_clusters(out, &l->graphs[class], order);
+    return true;
+}
+
+void hb_link_put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec *spec,
+                 struct hb_program *p)
+{
+    enum hb_order_kind kind;
+    if (!hb_link_ready(l, spec) || !find_kind(arena, spec, &kind))
+        return;
+    int class = class_of(spec);
+    const uint32_t *order = hb_graph_order_make(arena, &l->graphs[class].graph, kind);
+    for (int i = 0; i < ROWS; i++) {
+        struct row from, r;
+        if (!make_from(arena, l, class, order, i, &from) || !make_row(arena, p, rows[i], &r))
+            continue;
+        take_ranks(&r, &from);
+        link(&r);
+    }
+#ifndef NDEBUG
+    hb_program_check(p);
+#endif
+}
+
+/* --- all orders of a cell --- */
+
+/* Names of clusters in their order, of all rows. */
+static const char **list_order(struct hb_arena *arena, struct hb_link *l, int class,
+                               enum hb_order_kind kind, uint32_t *out_count)
+{
+    const uint32_t *order = hb_graph_order_make(arena, &l->graphs[class].graph, kind);
+    const char **names = NULL;
+    uint32_t count = 0, cap = 0;
+    for (int i = 0; i < ROWS; i++) {
+        struct row from;
+        if (!make_from(arena, l, class, order, i, &from))
+            continue;
+        struct cluster **sorted =
+            hb_arena_raw(arena, (size_t)from.count + 1, sizeof(struct cluster *));
+        for (uint32_t k = 0; k < from.count; k++)
+            sorted[k] = &from.clusters[k];
+        qsort(sorted, from.count, sizeof(struct cluster *), compare_ranks);
+        for (uint32_t k = 0; k < from.count; k++) {
+            names = hb_grow(arena, names, count, &cap, sizeof *names);
+            names[count++] = sorted[k]->name ? sorted[k]->name : sorted[k]->loop ? "loop" : "";
+        }
+    }
+    *out_count = count;
+    return names;
+}
+
+static bool is_same_list(const char *const *a, uint32_t a_count, const char *const *b,
+                         uint32_t b_count)
+{
+    for (uint32_t i = 0; i < a_count && a_count == b_count; i++)
+        if (!hb_str_same(a[i], b[i]))
+            return false;
+    return a_count == b_count;
+}
+
+int hb_link_all(struct hb_arena *arena, const struct hb_spec *spec, int out[HB_LINK_ORDERS])
+{
+    const char **lists[HB_LINK_ORDERS];
+    uint32_t counts[HB_LINK_ORDERS];
+    struct hb_link l;
+    int count = 0;
+    hb_link_open(arena, spec, &l);
+    for (int i = 0; i < HB_LINK_ORDERS && l.known; i++) {
+        struct hb_spec as = *spec;
+        as.as_order = i + 1;
+        if (!hb_link_ready(&l, &as))
+            continue;
+        lists[count] = list_order(arena, &l, i / HB_ORDER_KINDS,
+                                  (enum hb_order_kind)(i % HB_ORDER_KINDS), &counts[count]);
+        bool new = true;
+        for (int k = 0; k < count; k++)
+            new = new && !is_same_list(lists[k], counts[k], lists[count], counts[count]);
+        if (new)
+            out[count++] = as.as_order;
+    }
+    return count;
 }
 
 void hb_link_order(struct hb_arena *arena, const struct hb_spec *spec, struct hb_program *p)
 {
-    struct hb_remat products = {.policy = HB_POLICY_DOTS};
-    struct hb_step_graph graph;
+    struct hb_link l;
+    hb_link_open(arena, spec, &l);
+    hb_link_put(arena, &l, spec, p);
+}
+
+void hb_link_orders(struct hb_arena *arena, const struct hb_spec *spec, const struct hb_program *p,
+                    struct hb_step_orders *out)
+{
     struct hb_program whole;
-    enum hb_order_kind kind;
-    if (!hb_link_is_known(spec))
-        return;
-    if (!find_kind(arena, spec, &kind) || !lower_whole(arena, spec, products, &whole))
-        return;
-    hb_step_graph_make(arena, &whole, &graph);
-    struct row from = make_row(arena, &whole), r = make_row(arena, p);
-    rank_clusters(&from, &graph, hb_graph_order_make(arena, &graph.graph, kind));
-    take_ranks(&r, &from);
-    link(&r);
-#ifndef NDEBUG
-    hb_program_check(p);
-#endif
+    bool ordered = hb_habits_ordered(spec) && lower_whole(arena, spec, first_policy(spec), &whole);
+    hb_step_orders_find(arena, ordered ? &whole : p, out);
+    if (ordered)
+        out->written_bytes = out->choice.bytes[out->choice.least];
+}
+
+bool hb_link_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                   struct hb_program *out)
+{
+    if (!hb_lower(arena, diag, spec, out))
+        return false;
+    hb_link_order(arena, spec, out);
+    return true;
 }

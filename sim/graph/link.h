@@ -1,9 +1,9 @@
 /* A step's program in the order that XLA's memory schedulers choose for it (order.h, choose.h).
  *
  * Which of the three is least is found of the program under its first policy, whatever follows it;
- * what each of them does is found once for all policies, of the same step whose layers keep their
- * products: an order is one of three of a mesh, a batch and a model, so that samples of a
- * configuration could follow it.
+ * what each of them does, of the same step whose layers keep nothing, their products or all,
+ * whichever that policy is like: an order is one of nine of a mesh, a batch and a model, so that
+ * samples of a configuration can follow it, and the planner's floors hold for each.
  *
  *   emitted   zeros of the layers | cast, gather head | stacks, loop | logits | ... | updates
  *   clusters  0                     1     2             3       4      5        ...   9
@@ -13,13 +13,37 @@
 #ifndef HB_SIM_GRAPH_LINK_H
 #define HB_SIM_GRAPH_LINK_H
 
-#include <stdbool.h>
+#include "sim/graph/step.h"
 
-#include "sim/ir/program.h"
+struct hb_diag;
 
-/* Whether the compiler's order is its schedulers' alone: ROCm's scans without stages. */
-bool hb_link_is_known(const struct hb_spec *spec);
-/* Of what hb_lower made of the spec; where it is not known p stays as it is. */
+enum { HB_LINK_CLASSES = 3, HB_LINK_ORDERS = HB_LINK_CLASSES * HB_ORDER_KINDS };
+
+/* What the orders do, of all configurations of a cell: its mesh, batch and model. */
+struct hb_link {
+    struct hb_arena *arena;
+    const struct hb_spec *cell;
+    bool known; /* ROCm's scans without stages (hb_habits_ordered), unless as written */
+    bool ready[HB_LINK_CLASSES];
+    struct hb_program wholes[HB_LINK_CLASSES];
+    struct hb_step_graph graphs[HB_LINK_CLASSES];
+};
+
+/* The cell stays where it is. */
+void hb_link_open(struct hb_arena *arena, const struct hb_spec *cell, struct hb_link *out);
+/* What it needs of a spec of that cell, in its own arena. False: no order is known. */
+bool hb_link_ready(struct hb_link *l, const struct hb_spec *spec);
+/* Of what hb_lower made of a spec of that cell; the same where no order is known. */
+void hb_link_put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec *spec,
+                 struct hb_program *p);
+/* The orders, each once, in which steps of a cell can be, as spec.as_order has them; how many. */
+int hb_link_all(struct hb_arena *arena, const struct hb_spec *cell, int out[HB_LINK_ORDERS]);
 void hb_link_order(struct hb_arena *arena, const struct hb_spec *spec, struct hb_program *p);
+/* hb_lower, and in order. */
+bool hb_link_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                   struct hb_program *out);
+/* What the three orders of the step's program p need, which was in that of the spec or is. */
+void hb_link_orders(struct hb_arena *arena, const struct hb_spec *spec, const struct hb_program *p,
+                    struct hb_step_orders *out);
 
 #endif

@@ -13,6 +13,7 @@ struct shared {
     uint32_t value;  /* that the loop finds; HB_NONE: it is made inside */
     uint32_t holder; /* op around the loop that has it */
     bool carried;    /* a trip writes it */
+    bool stacked;    /* its part of it */
 };
 
 /* A computation: the entry, or a loop's body. */
@@ -38,7 +39,10 @@ struct maker {
     uint32_t *cast_of;   /* by root: what an op made of it alone, in the computation at hand ... */
     uint32_t *cast_from; /* ... when it had this value */
     uint32_t *op_of;     /* by op of the program: the graph's */
+    bool *turned;        /* by root: its stack is copied in another layout for the loops */
     uint32_t mean;       /* op that has the last norm's mean, in the computation at hand; HB_NONE */
+    uint32_t scale;      /* and its inverse root */
+    uint32_t labels;     /* and the labels' logits, which are the loss */
     uint32_t norm;       /* op of the graph; HB_NONE */
     uint32_t product;    /* without a buffer of its own: the op behind it reads it; HB_NONE */
     struct frame *frames;
@@ -98,17 +102,22 @@ static void make_value(struct maker *m, uint32_t root, uint32_t op)
     m->holder[root] = op;
 }
 
+static void add_uses(struct maker *m, uint32_t op, const uint32_t *roots, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (m->value[roots[i]] != HB_NONE) {
+            hb_graph_add_ref(m->g, HB_GRAPH_USES, m->value[roots[i]]);
+            hb_graph_touch(m->g, m->value[roots[i]], HB_GRAPH_OP, op);
+        }
+}
+
 /* The op reads these, each once, or hands them on. */
 static void add_operands(struct maker *m, uint32_t op, const uint32_t *roots, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         if (m->value[roots[i]] != HB_NONE)
             hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->holder[roots[i]]);
-    for (uint32_t i = 0; i < count; i++)
-        if (m->value[roots[i]] != HB_NONE) {
-            hb_graph_add_ref(m->g, HB_GRAPH_USES, m->value[roots[i]]);
-            hb_graph_touch(m->g, m->value[roots[i]], HB_GRAPH_OP, op);
-        }
+    add_uses(m, op, roots, count);
 }
 
 /* Roots of what an op touches, each once; what it writes into comes first, as in XLA's updates and
@@ -137,11 +146,13 @@ static bool is_pass(const struct maker *m, const struct hb_op *op, uint32_t root
            op->phase == HB_PHASE_LOSS;
 }
 
-static void make_written(struct maker *m, const struct hb_op *op, uint32_t at)
+static void make_written(struct maker *m, const struct hb_op *op, uint32_t at, uint32_t only)
 {
     m->stamp++;
     for (uint32_t i = op->read_count; i < ref_count(op); i++) {
         uint32_t root = m->root[refs_of(m, op)[i]];
+        if (only != HB_NONE && root != only)
+            continue;
         if (m->seen[root] != m->stamp && is_pass(m, op, root))
             m->holder[root] = at;
         else if (m->seen[root] != m->stamp)
@@ -263,54 +274,79 @@ static uint32_t add_partial_sums(struct maker *m, uint32_t count)
     return sum;
 }
 
-/* The loss as XLA:TPU has it. How often a value is read decides what depth-first visits first, so
- * the small ops count: the logits come with their maxima, whose finite part, the sum of
- * exponentials and the label's own logit are passes of their own; the last norm is part of who
- * reads it, and so each reads the mean of squares as well. */
+/* The loss as XLA has it. How often a value is read decides what depth-first visits first, and
+ * along a path all of it multiplies, so the small ops count. Logits come with their maxima (on TPU
+ * with a part that is finite), the sum of exponentials and the label's own logit; a norm with its
+ * mean of squares, on TPU inside of who reads it, on GPU behind an op of its own; going back with a
+ * sum more. */
 struct loss_parts {
-    uint32_t ops[2]; /* what the op at hand reads besides; HB_NONE */
+    uint32_t ops[2]; /* what the op at hand reads besides */
+    int count;
 };
 
-static uint32_t read_value(struct maker *m, uint32_t root, uint32_t with)
+static uint32_t read_with(struct maker *m, uint32_t root, uint32_t one, uint32_t two)
 {
-    uint32_t at = add_reader(m, m->holder[root], with);
+    uint32_t at = add_reader(m, m->holder[root], one);
+    if (two != HB_NONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, two);
     hb_graph_add_ref(m->g, HB_GRAPH_USES, m->value[root]);
     hb_graph_touch(m->g, m->value[root], HB_GRAPH_OP, at);
     return at;
 }
 
+static uint32_t read_value(struct maker *m, uint32_t root, uint32_t with)
+{
+    return read_with(m, root, with, HB_NONE);
+}
+
 static struct loss_parts add_softmax(struct maker *m, uint32_t logits)
 {
     uint32_t most = add_reader(m, m->holder[logits], HB_NONE);
+    if (m->p->compiler == HB_XLA_GPU) {
+        uint32_t sum = read_value(m, logits, most), label = read_with(m, logits, sum, most);
+        m->labels = label;
+        return (struct loss_parts){{label, most}, 2};
+    }
     m->holder[logits] = read_value(m, logits, HB_NONE);
     uint32_t finite = add_reader(m, most, HB_NONE), sum = read_value(m, logits, finite);
     uint32_t label = read_value(m, logits, most);
-    return (struct loss_parts){{add_reader(m, label, sum), finite}};
+    return (struct loss_parts){{add_reader(m, label, sum), finite}, 2};
 }
 
 static struct loss_parts add_norm(struct maker *m, const struct hb_op *op)
 {
-    uint32_t from = m->root[refs_of(m, op)[0]];
-    if (m->mean == HB_NONE)
-        m->mean = add_reader(m, m->holder[from], HB_NONE);
-    bool back = op->read_count > 1;
-    return (struct loss_parts){{m->mean, back ? add_reader(m, m->holder[from], m->mean) : HB_NONE}};
+    const uint32_t *refs = refs_of(m, op);
+    bool gpu = m->p->compiler == HB_XLA_GPU, back = op->read_count > 1;
+    uint32_t from = m->root[refs[0]], x = gpu && back ? m->root[refs[1]] : from;
+    if (m->mean == HB_NONE) {
+        m->mean = add_reader(m, m->holder[x], HB_NONE);
+        m->scale = gpu ? add_reader(m, m->mean, HB_NONE) : m->mean;
+    }
+    if (!back)
+        return (struct loss_parts){{m->scale}, 1};
+    uint32_t sum = add_reader(m, m->holder[from], gpu ? m->holder[x] : m->mean);
+    if (!gpu)
+        return (struct loss_parts){{m->mean, sum}, 2};
+    uint32_t all = add_reader(m, m->scale, sum);
+    hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->mean);
+    return (struct loss_parts){{all, m->scale}, 2};
 }
 
 static struct loss_parts add_loss_parts(struct maker *m, const struct hb_op *op)
 {
-    bool loss = m->p->compiler == HB_XLA_TPU && op->phase == HB_PHASE_LOSS;
-    if (loss && op->kind == HB_OP_REDUCE && op->read_count > 1 && op->write_count > 0 &&
-        m->value[m->root[refs_of(m, op)[0]]] != HB_NONE)
-        return add_softmax(m, m->root[refs_of(m, op)[0]]);
-    if (loss && op->kind == HB_OP_ELEMENTWISE && op->read_count > 0 &&
-        m->p->bufs[refs_of(m, op)[0]].category != HB_CAT_LOGITS)
+    if (op->phase != HB_PHASE_LOSS || op->read_count == 0)
+        return (struct loss_parts){.count = 0};
+    uint32_t first = refs_of(m, op)[0];
+    if (op->kind == HB_OP_REDUCE && op->read_count > 1 && op->write_count > 0 &&
+        m->value[m->root[first]] != HB_NONE)
+        return add_softmax(m, m->root[first]);
+    if (op->kind == HB_OP_ELEMENTWISE && m->p->bufs[first].category != HB_CAT_LOGITS)
         return add_norm(m, op);
-    return (struct loss_parts){{HB_NONE, HB_NONE}};
+    return (struct loss_parts){.count = 0};
 }
 
 /* A pass over a tensor may write its result over what it read, where that is over. */
-static void add_heirs(struct maker *m, const struct hb_op *op)
+static void add_heirs(struct maker *m, const struct hb_op *op, uint32_t at)
 {
     if (op->kind != HB_OP_ELEMENTWISE && op->kind != HB_OP_REDUCE)
         return;
@@ -318,7 +354,8 @@ static void add_heirs(struct maker *m, const struct hb_op *op)
     for (uint32_t w = op->read_count; w < ref_count(op); w++)
         for (uint32_t r = 0; r < op->read_count; r++) {
             uint32_t to = m->value[m->root[refs[w]]], from = m->value[m->root[refs[r]]];
-            if (from != HB_NONE && from < to && m->g->values[from].bytes == m->g->values[to].bytes)
+            if (from != HB_NONE && from < to && m->g->values[to].op == at &&
+                m->g->values[from].bytes == m->g->values[to].bytes)
                 hb_graph_add_heir(m->g, to, from);
         }
 }
@@ -335,6 +372,50 @@ static void hand_out_parts(struct maker *m, const struct hb_op *op, uint32_t at)
     }
 }
 
+static void note_turned(struct maker *m, const struct hb_op *op)
+{
+    const uint32_t *refs = refs_of(m, op);
+    if (m->p->compiler == HB_XLA_GPU && op->kind == HB_OP_COPY && op->loop == HB_NONE &&
+        op->read_count == 1 && op->write_count == 1 &&
+        m->p->bufs[refs[0]].category == HB_CAT_PARAMS &&
+        m->p->bufs[refs[0]].bytes == m->p->bufs[refs[1]].bytes)
+        m->turned[m->root[refs[0]]] = true;
+}
+
+/* Of an update, the weight whose stack lies turned in the loops. */
+static uint32_t turned_weight(const struct maker *m, const struct hb_op *op)
+{
+    for (uint32_t i = op->read_count; i < ref_count(op) && op->phase == HB_PHASE_OPTIMIZER; i++)
+        if (m->turned[m->root[refs_of(m, op)[i]]])
+            return m->root[refs_of(m, op)[i]];
+    return HB_NONE;
+}
+
+/* Its gradient does, too: the moments are made by an op that turns it, and the weight by another,
+ * which reads those (24 dumps of ROCm's scans). Makes the first; returns how many roots are left
+ * to the second. */
+static uint32_t add_moments(struct maker *m, const struct hb_op *op, uint32_t weight,
+                            uint32_t count)
+{
+    uint32_t at = add_op(m, HB_NONE), kept = 0;
+    if (m->norm != HB_NONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->norm);
+    for (uint32_t i = 0; i < count; i++)
+        if (m->roots[i] != weight)
+            m->roots[kept++] = m->roots[i];
+    add_operands(m, at, m->roots, kept);
+    for (uint32_t i = op->read_count; i < ref_count(op); i++)
+        if (m->root[refs_of(m, op)[i]] != weight)
+            make_value(m, m->root[refs_of(m, op)[i]], at);
+    hand_out_parts(m, op, at);
+    m->roots[0] = weight;
+    count = 1;
+    for (uint32_t i = op->read_count; i < ref_count(op); i++)
+        if (m->root[refs_of(m, op)[i]] != weight)
+            m->roots[count++] = m->root[refs_of(m, op)[i]];
+    return count;
+}
+
 static void add_program_op(struct maker *m, uint32_t i)
 {
     const struct hb_op *op = &m->p->ops[i];
@@ -343,10 +424,13 @@ static void add_program_op(struct maker *m, uint32_t i)
     uint32_t count = list_roots(m, op, m->roots);
     uint32_t sum = is_sum_of_many(m, op) ? add_partial_sums(m, count) : HB_NONE;
     struct loss_parts loss = add_loss_parts(m, op);
+    uint32_t weight = op->write_count > 1 ? turned_weight(m, op) : HB_NONE;
+    if (weight != HB_NONE)
+        count = add_moments(m, op, weight, count);
+    note_turned(m, op);
     uint32_t at = add_op(m, i);
-    for (int k = 0; k < 2; k++)
-        if (loss.ops[k] != HB_NONE)
-            hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, loss.ops[k]);
+    for (int k = 0; k < loss.count; k++)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, loss.ops[k]);
     m->op_of[i] = at;
     m->g->ops[at].scalar = is_scalar(m, op);
     if (op->kind == HB_OP_DONE)
@@ -363,8 +447,8 @@ static void add_program_op(struct maker *m, uint32_t i)
         add_operands(m, at, m->roots, count);
     if (op->kind == HB_OP_DONE)
         wait_for(m, &m->p->ops[op->start], at);
-    make_written(m, op, at);
-    add_heirs(m, op);
+    make_written(m, op, at, weight);
+    add_heirs(m, op, at);
     hand_out_parts(m, op, at);
     if (is_async(m, op))
         add_done(m, op, at);
@@ -372,7 +456,21 @@ static void add_program_op(struct maker *m, uint32_t i)
 
 /* --- loops --- */
 
-/* Finds which memory the loop shares with what is around it; first what it only reads. */
+/* As JAX hands it over: what goes from trip to trip, what is stacked, what is only read. */
+static void sort_shared(struct maker *m, struct frame *f)
+{
+    struct shared *sorted = hb_arena_raw(m->arena, f->shared_count + 1, sizeof *sorted);
+    uint32_t count = 0;
+    for (int turn = 0; turn < 3; turn++)
+        for (uint32_t i = 0; i < f->shared_count; i++) {
+            const struct shared *s = &f->shared[i];
+            if (turn == (s->carried ? s->stacked : 2))
+                sorted[count++] = *s;
+        }
+    f->shared = sorted;
+}
+
+/* Finds which memory the loop shares with what is around it. */
 static void find_shared(struct maker *m, uint32_t loop, struct frame *out)
 {
     const struct hb_loop *l = &m->p->loops[loop];
@@ -395,9 +493,13 @@ static void find_shared(struct maker *m, uint32_t loop, struct frame *out)
     for (uint32_t i = l->first_op; i < l->end_op; i++)
         for (uint32_t r = m->p->ops[i].read_count; r < ref_count(&m->p->ops[i]); r++) {
             uint32_t root = m->root[refs_of(m, &m->p->ops[i])[r]];
-            if (m->seen[root] == m->stamp)
-                out->shared[m->slot[root]].carried = true;
+            if (m->seen[root] != m->stamp)
+                continue;
+            struct shared *s = &out->shared[m->slot[root]];
+            s->carried = true;
+            s->stacked = m->p->ops[i].kind == HB_OP_COPY || m->p->bufs[root].slices > 0;
         }
+    sort_shared(m, out);
 }
 
 static void list_shared(struct maker *m, const struct frame *f)
@@ -455,8 +557,10 @@ static void add_ops(struct maker *m, uint32_t loop)
     uint32_t end = loop == HB_NONE ? p->op_count : p->loops[loop].end_op;
     for (uint32_t i = loop == HB_NONE ? 0 : p->loops[loop].first_op; i < end; i++) {
         uint32_t in = p->ops[i].loop;
+        bool marks = p->ops[i].kind == HB_OP_MARK && p->ops[i].write_count == 0;
         if (in == loop) {
-            add_program_op(m, i);
+            if (!marks)
+                add_program_op(m, i);
             continue;
         }
         while (p->loops[in].parent != loop)
@@ -506,31 +610,54 @@ static void add_found(struct maker *m, const struct frame *f)
             hand_out(m, f->shared[i].root, at);
 }
 
+/* The loss is what a loop over microbatches carries first, and what the step hands back last. */
 static void add_root(struct maker *m, uint32_t comp, uint32_t count)
 {
     uint32_t at = add_op(m, HB_NONE);
-    add_operands(m, at, m->roots, count);
+    if (comp > 0 && m->labels != HB_NONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->labels);
+    for (uint32_t i = 0; i < count; i++)
+        if (m->value[m->roots[i]] != HB_NONE)
+            hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->holder[m->roots[i]]);
+    if (comp == 0 && m->labels != HB_NONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->labels);
+    add_uses(m, at, m->roots, count);
     for (uint32_t i = 0; i < count; i++)
         if (m->value[m->roots[i]] != HB_NONE)
             hb_graph_touch(m->g, m->value[m->roots[i]], HB_GRAPH_END, comp);
     m->g->comps[comp].root = at;
 }
 
+/* What the step hands back: a tree in the order of its names, all first moments, all second ones,
+ * the weights; and the rest. */
+static uint32_t list_outputs(struct maker *m)
+{
+    enum { STATES = 4 };
+    const struct hb_program *p = m->p;
+    uint32_t count = 0;
+    for (uint32_t turn = 1; turn <= STATES; turn++)
+        for (uint32_t b = 0, nth = 0; b < p->buf_count; b++) {
+            if (m->root[b] != b || m->last[b] != HB_NONE)
+                continue;
+            bool state = p->bufs[b].category == HB_CAT_OPTIMIZER;
+            nth = state ? nth + 1 : 0;
+            if (turn < STATES ? nth == turn : nth == 0 || nth >= STATES)
+                m->roots[count++] = b;
+        }
+    return count;
+}
+
 static void add_entry(struct maker *m, struct hb_step_graph *out)
 {
-    uint32_t count = 0;
     add_arguments(m, out);
     add_ops(m, HB_NONE);
-    for (uint32_t b = 0; b < m->p->buf_count; b++)
-        if (m->root[b] == b && m->last[b] == HB_NONE)
-            m->roots[count++] = b;
-    add_root(m, 0, count);
+    add_root(m, 0, list_outputs(m));
 }
 
 static void add_body(struct maker *m, uint32_t comp)
 {
     struct frame f = m->frames[comp];
-    m->mean = HB_NONE;
+    m->mean = m->labels = HB_NONE;
     for (uint32_t b = 0; b < m->p->buf_count; b++)
         m->value[b] = m->cast_of[b] = HB_NONE;
     add_found(m, &f);
@@ -552,6 +679,7 @@ void hb_step_graph_make(struct hb_arena *arena, const struct hb_program *p,
                       .g = &out->graph,
                       .norm = HB_NONE,
                       .mean = HB_NONE,
+                      .labels = HB_NONE,
                       .product = HB_NONE};
     *out = (struct hb_step_graph){0};
     hb_graph_init(&out->graph, arena);
@@ -559,6 +687,7 @@ void hb_step_graph_make(struct hb_arena *arena, const struct hb_program *p,
     m.cast_of = by_buf(&m), m.cast_from = by_buf(&m);
     m.holder = by_buf(&m), m.seen = by_buf(&m), m.slot = by_buf(&m), m.roots = by_buf(&m);
     m.op_of = hb_arena_alloc(arena, p->op_count, sizeof *m.op_of);
+    m.turned = hb_arena_alloc(arena, p->buf_count, sizeof *m.turned);
     find_spans(&m);
     for (uint32_t b = 0; b < p->buf_count; b++)
         m.value[b] = m.cast_of[b] = HB_NONE;

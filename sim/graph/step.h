@@ -20,7 +20,7 @@ void hb_step_graph_make(struct hb_arena *arena, const struct hb_program *p,
 
 struct hb_step_orders {
     struct hb_step_graph step;
-    struct hb_choice choice;
+    struct hb_order_choice choice;
     int64_t written_bytes; /* of the order in which the program stands */
 };
 

@@ -355,7 +355,7 @@ bool hb_hlo_orders_find(struct hb_arena *arena, struct hb_diag *diag, const stru
                         struct hb_hlo_orders *out)
 {
     struct maker k = {.arena = arena, .m = m};
-    struct hb_choice choice;
+    struct hb_order_choice choice;
     if (!hb_hlo_flow_find(arena, diag, m, NULL, &k.flow))
         return false;
     make_graph(&k);

@@ -80,7 +80,7 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
     bool inside = hb_chunks_gather(lo);
     bool again = inside && lo->habits->logits_copies == 2;
     bool beside = hb_order_head_beside(lo);
-    bool first = again && (beside ? !lo->spec->loss.onehot : lo->habits->gathers_timed);
+    bool first = again && lo->habits->gathers_timed && (!beside || !lo->spec->loss.onehot);
     if (inside)
         c->w = hb_loss_use_head(lo, true);
     uint32_t second = again && !first ? hb_loss_use_head(lo, true) : c->w;
@@ -183,14 +183,14 @@ uint32_t hb_chunks_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     bool inside = hb_chunks_gather(lo);
     if (!inside)
         c.w = hb_loss_use_head(lo, true);
-    bool last = hb_sequence_loss_last(lo);
+    bool last = hb_sequence_loss_last(lo) && !hb_habits_ordered(lo->spec);
     ends->loss_x = last ? c.x : HB_NONE;
     ends->loss_w = last && !inside && hb_alone(lo) ? c.w : HB_NONE;
     uint32_t loop = hb_program_open_loop(lo->p, "loss chunks", chunks);
     if (inside)
         c.w = hb_loss_use_head(lo, true);
     hb_loss_make_logits(lo, &c);
-    hb_emit_simple(lo, HB_OP_REDUCE, "softmax cross-entropy", c.logits, HB_NONE);
+    hb_emit_simple(lo, HB_OP_REDUCE, "softmax cross-entropy", c.logits, lo->loss);
     hb_program_close_loop(lo->p, loop);
     struct hb_leaf *l = &lo->leaves[lo->head];
     bool whole = !inside;
@@ -213,14 +213,5 @@ uint32_t hb_chunks_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
         l->grad = widen_sum(lo, sum);
     ends->head_done = true;
     gx = unchunk(lo, gx);
-    uint32_t out =
-        hb_temp(lo, "gradient of the last residual", HB_CAT_WORKING, hb_ends_residual(lo));
-    struct hb_emit back = {.name = "backward of the last norm",
-                           .kind = HB_OP_ELEMENTWISE,
-                           .moved_bytes = own_bytes + (double)lo->p->bufs[x].bytes};
-    hb_emit_read(&back, gx);
-    hb_emit_read(&back, x);
-    hb_emit_write(&back, out);
-    hb_emit(lo, &back);
-    return out;
+    return hb_loss_norm_back(lo, gx, x, own_bytes + (double)lo->p->bufs[x].bytes);
 }

@@ -41,7 +41,7 @@ void hb_ends_leaves(struct hb_lower *lo)
     if (lo->spec->sharding.norms == HB_NORMS_FSDP)
         norm.dim[0].ways = fsdp;
     lo->embed = hb_leaf_add(lo, embed);
-    hb_leaf_add(lo, norm);
+    lo->norm = hb_leaf_add(lo, norm);
     norm.name = "final norm's bias";
     if (m->blocks[m->block_count - 1].norm == HB_NORM_LAYER)
         hb_leaf_add(lo, norm);
@@ -211,6 +211,17 @@ static void sum_table(struct hb_lower *lo, uint32_t whole)
                        l->grad);
 }
 
+static uint32_t add_head(struct hb_lower *lo, uint32_t table, uint32_t head)
+{
+    uint32_t both = hb_temp_in_place(lo, "embedding, both gradients", HB_CAT_GRADIENTS, table);
+    struct hb_emit e = {.name = "add the head's gradient", .kind = HB_OP_ELEMENTWISE};
+    hb_emit_read(&e, table);
+    hb_emit_read(&e, head);
+    hb_emit_write(&e, both);
+    hb_emit(lo, &e);
+    return both;
+}
+
 static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
 {
     struct hb_leaf *l = &lo->leaves[lo->embed];
@@ -227,10 +238,15 @@ static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t gr
     hb_emit_read(&e, rows);
     hb_emit_read(&e, lo->tokens);
     hb_emit_read(&e, ends->iota);
-    hb_emit_read(&e, lo->spec->model.tied_embeddings ? l->grad : HB_NONE);
+    uint32_t head = lo->spec->model.tied_embeddings ? l->grad : HB_NONE;
+    bool apart = head != HB_NONE && hb_habits_ordered(lo->spec);
+    hb_emit_read(&e, apart ? HB_NONE : head);
     hb_emit_write(&e, into);
     hb_emit(lo, &e);
     l->grad = into;
+    if (apart) /* by who reads the two: a list schedule and a depth-first one come there by the rows
+                */
+        l->grad = add_head(lo, into, head);
     if (whole)
         sum_table(lo, into);
 }

@@ -101,6 +101,12 @@ const struct hb_habits *hb_habits_find(const struct hb_spec *spec)
     return hb_str_starts(spec->hardware.device, "amd-") ? &xla_rocm : &xla_cuda;
 }
 
+bool hb_habits_ordered(const struct hb_spec *spec)
+{
+    return spec->compiler == HB_XLA_GPU && !hb_habits_find(spec)->gathers_timed &&
+           spec->stack.form != HB_FORM_LOOP && spec->mesh[HB_AX_PIPELINE] == 1;
+}
+
 /* memory_mib: texts of the compiler on exhausted memory; v7: AI-Hypercomputer/tpu-recipes, 94.75
  * GiB for each of a TPU7x's two devices. Chips that nobody compiled for count as v5p where their
  * row does not say otherwise. */

@@ -12,7 +12,6 @@
 #include "sim/ir/optim.h"
 #include "sim/ir/order.h"
 #include "sim/ir/sequence.h"
-#include "sim/ir/sequence_gpu.h"
 #include "sim/ir/weight.h"
 
 static struct hb_shape logit_shape(const struct hb_lower *lo, int64_t seq, enum hb_dtype dtype)
@@ -197,20 +196,6 @@ static void prepare_ring(struct hb_lower *lo)
         zero_ring(lo);
 }
 
-/* XLA:GPU has the head gathered, in the list, which begins with what needs no operand of the
- * layers, before those (8B,f16,b4,v32k with one sequence a device: bf16[4096,32000] from 55 to 208,
- * the layers at 85), depth-first after them (8B,v5e4x8,f32,b32 with ce=onehot: bf16[4096,128256]
- * from 162 to 164). */
-static void gather_in_order(struct hb_lower *lo, bool before_layers)
-{
-    struct hb_leaf *l = &lo->leaves[lo->head];
-    bool known = hb_sequence_gpu_known(lo);
-    bool list = !lo->habits->gathers_timed && hb_sequence_gpu_find(lo) == HB_SEQUENCE_LIST;
-    if (!hb_head_split(lo) || !known || list != before_layers)
-        return;
-    l->gathered = hb_loss_use_head(lo, false);
-}
-
 void hb_loss_prepare(struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
@@ -222,7 +207,6 @@ void hb_loss_prepare(struct hb_lower *lo)
     prepare_ring(lo);
     if (hb_head_gathered_first(lo))
         lo->leaves[lo->head].gathered = hb_loss_use_head(lo, false);
-    gather_in_order(lo, true);
 }
 
 /* MaxText's backward rule makes the gradient of the logits a tensor that both products read (v5p
@@ -561,6 +545,37 @@ static bool is_norm_fused(const struct hb_lower *lo)
     return !hb_head_own_rule(lo) && (plain || is_norm_gathered(lo));
 }
 
+/* XLA:GPU's scale of the last norm gets its gradient from a tensor of its own in f32, by token,
+ * made beside the residual's: list schedules sum it at once, depth-first ones at the end
+ * (70B,f256: f32[2,4096,8192] all through the layers' backward pass). */
+static void norm_grad(struct hb_lower *lo, uint32_t wide)
+{
+    struct hb_leaf *l = &lo->leaves[lo->norm];
+    l->grad =
+        hb_temp(lo, "final norm, gradient", HB_CAT_GRADIENTS, hb_leaf_shape(lo, l, HB_DT_F32));
+    hb_emit_simple(lo, HB_OP_REDUCE, "gradient of the last norm", wide, l->grad);
+}
+
+uint32_t hb_loss_norm_back(struct hb_lower *lo, uint32_t g, uint32_t x, double moved_bytes)
+{
+    struct hb_shape s = hb_ends_residual(lo);
+    uint32_t out = hb_temp(lo, "gradient of the last residual", HB_CAT_WORKING, s), wide = HB_NONE;
+    struct hb_emit e = {
+        .name = "backward of the last norm", .kind = HB_OP_ELEMENTWISE, .moved_bytes = moved_bytes};
+    hb_emit_read(&e, g);
+    hb_emit_read(&e, x);
+    hb_emit_write(&e, out);
+    if (hb_habits_ordered(lo->spec)) {
+        s.dtype = HB_DT_F32;
+        wide = hb_temp(lo, "gradient of the last norm, by token", HB_CAT_WORKING, s);
+        hb_emit_write(&e, wide);
+    }
+    hb_emit(lo, &e);
+    if (wide != HB_NONE)
+        norm_grad(lo, wide);
+    return out;
+}
+
 static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
 {
     struct hb_loss_pass c = {.seq = lo->local.seq};
@@ -574,7 +589,6 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, s);
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", wide == HB_NONE ? x : wide, c.x);
     }
-    gather_in_order(lo, false);
     c.w = hb_loss_use_head(lo, false);
     hb_loss_make_logits(lo, &c);
     hb_loss_make_dlogits(lo, &c);
@@ -594,13 +608,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         ends->head_done = true;
     else
         finish_loss(lo, ends, &c);
-    uint32_t out =
-        hb_temp(lo, "gradient of the last residual", HB_CAT_WORKING, hb_ends_residual(lo));
-    struct hb_emit e = {.name = "backward of the last norm", .kind = HB_OP_ELEMENTWISE};
-    hb_emit_read(&e, g);
-    hb_emit_read(&e, wide == HB_NONE ? x : wide);
-    hb_emit_write(&e, out);
-    hb_emit(lo, &e);
+    uint32_t out = hb_loss_norm_back(lo, g, wide == HB_NONE ? x : wide, 0);
     if (is_norm_late(lo)) {
         ends->norm_x = x;
         ends->norm_grad = g;

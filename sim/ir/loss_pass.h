@@ -23,5 +23,7 @@ struct hb_emit hb_loss_head_product(const struct hb_lower *lo, int64_t seq, cons
 void hb_loss_make_logits(struct hb_lower *lo, struct hb_loss_pass *c);
 void hb_loss_make_dlogits(struct hb_lower *lo, struct hb_loss_pass *c);
 uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c);
+/* Back through the last norm, whose input was x: the gradient of the last residual. */
+uint32_t hb_loss_norm_back(struct hb_lower *lo, uint32_t g, uint32_t x, double moved_bytes);
 
 #endif

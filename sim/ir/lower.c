@@ -140,9 +140,9 @@ static void add_inputs(struct hb_lower *lo)
     uint32_t next = hb_temp_in_place(lo, "step counter, next", HB_CAT_INPUTS, step);
     lo->p->bufs[next].output = true;
     hb_emit_mark(lo, "count the step", step, next);
-    uint32_t loss = hb_temp(lo, "loss", HB_CAT_WORKING, (struct hb_shape){.dtype = HB_DT_F32});
-    lo->p->bufs[loss].output = true;
-    hb_emit_mark(lo, "loss", HB_NONE, loss);
+    lo->loss = hb_temp(lo, "loss", HB_CAT_WORKING, (struct hb_shape){.dtype = HB_DT_F32});
+    lo->p->bufs[lo->loss].output = true;
+    hb_emit_mark(lo, "loss", HB_NONE, lo->loss);
 }
 
 /* On one device a gradient that is no part of a stack is consumed by its update as it is made,
@@ -160,7 +160,7 @@ static void fuse_updates(struct hb_lower *lo)
     for (uint32_t i = 0; i < lo->leaf_count && (!waits || sums); i++)
         lo->leaves[i].grad_fused = !lo->leaves[i].end && !lo->leaves[i].stack[0];
     lo->leaves[lo->head].grad_fused =
-        !waits && !s->model.tied_embeddings && s->loss.chunks == 1 &&
+        !waits && !s->model.tied_embeddings && s->loss.chunks == 1 && !hb_habits_ordered(s) &&
         (s->optimizer.name != HB_OPT_ADAFACTOR || s->stack.form == HB_FORM_LOOP);
 }
 
@@ -301,6 +301,9 @@ static void build_step(struct hb_lower *lo)
         add_accumulators(lo);
         hb_optim_fetch(lo);
         hb_muon_copy_first(lo);
+        if (hb_habits_ordered(
+                lo->spec)) /* XLA moves what is the same in each trip out of the loop */
+            hb_weight_transpose_stacks(lo);
         uint32_t loop = hb_program_open_loop(lo->p, "microbatches", accumulate_trips);
         forward_backward(lo, &parts);
         hb_weight_accumulate(lo, false);

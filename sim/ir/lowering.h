@@ -61,6 +61,7 @@ struct hb_leaf {
     uint32_t transposed;    /* whole copy for gathers over a minor dimension; HB_NONE */
     uint32_t grad;          /* gradient (of the whole stack); HB_NONE before it exists */
     uint32_t nan_zero;      /* zeros that nan_to_num compares and replaces with; HB_NONE */
+    bool nan_with_grad;     /* a fusion of all zeros of a shape makes them */
     uint32_t grad_half;     /* a ring's second accumulator, summed by the update; HB_NONE */
     uint32_t momentum_copy; /* muon over rings; HB_NONE */
     uint32_t param_copy;    /* f32, in the layout of the split gradient; HB_NONE */
@@ -112,8 +113,9 @@ struct hb_lower {
     enum hb_phase phase;
     struct hb_leaf *leaves; /* embedding, head, final norm, then each block's */
     uint32_t leaf_count, leaf_cap;
-    uint32_t embed, head, positions; /* indices of leaves; HB_NONE */
+    uint32_t embed, norm, head, positions; /* indices of leaves; HB_NONE */
     uint32_t labels;
+    uint32_t loss; /* the output */
     uint32_t tokens;
     enum hb_weight_mode fsdp_mode;
     enum hb_gather_form gather_form;

@@ -5,7 +5,6 @@
 
 #include "base/size.h"
 #include "sim/ir/layer.h"
-#include "sim/ir/sequence_gpu.h"
 #include "sim/ir/weight.h"
 
 static int64_t devices(const struct hb_lower *lo)
@@ -119,41 +118,6 @@ int64_t hb_order_kept_width(const struct hb_lower *lo, const struct hb_block *b)
     return hb_add_sat(b->remat.policy == HB_POLICY_FULL ? 0 : width, lo->local.resid_width);
 }
 
-/* Nested scans whose inner block, made again, keeps more than the logits: the head's gradient is
- * made first (rocm-nested/8B,f64,o2,dots: f32[4096,128256] from 260 to 282, sixteen layers'
- * products from 489 to 763; with o4, eight layers, too, and 1B,o4,none; where inner blocks keep
- * their inputs alone, 8B/layers=nested and 70B,f256,o4 with nan_to_num, it waits), and zeros of
- * gradients come before it (from 73). */
-static bool inner_exceeds_logits(const struct hb_lower *lo)
-{
-    const struct hb_block *b = &lo->spec->model.blocks[0];
-    const struct hb_stack *s = &lo->spec->stack;
-    if (s->form != HB_FORM_NESTED || s->outer == 0)
-        return false;
-    int64_t tokens = hb_mul_sat(2 * (b->repeat / s->outer), lo->local.tokens);
-    return hb_mul_sat(tokens, hb_order_kept_width(lo, b)) > hb_logit_bytes(lo, 4);
-}
-
-/* ROCm, one-hot labels on several devices: first, as on one (1B/base with ce=onehot, batches of 16
- * and 8: f32[16,256,8192] from 77 on, the loss at 201; 8B,f64,b4,onehot and with one sequence a
- * device, 8B,v5e16x16,f64t4 with ce=onehot, rnd/004, rnd/024, rnd/045; not with fewer tokens than
- * features, rnd/042, nor in a pipeline, PP with ce=onehot). */
-static bool is_onehot_first(const struct hb_lower *lo)
-{
-    return !lo->habits->zeros_hoisted && lo->spec->loss.onehot &&
-           lo->local.tokens >= lo->spec->model.d_model;
-}
-
-/* ROCm: late where sequence and fsdp alone split the batch (seq/1B,v6e,sp2f4, sp2f4,nested,names,
- * 8B,f4,bf16all,s1k over sp2f4: no f32[16,512,8192] beside the logits; sp8, sp2t2f2, over several
- * hosts 8B,sp2f32,s4k and, in an accumulation loop, 8B,sp2dp2f4,s4k have them). */
-static bool is_sequence_over_shards(const struct hb_lower *lo)
-{
-    return !lo->habits->zeros_hoisted && hb_ways(lo, HB_AX_SEQUENCE) > 1 &&
-           hb_ways(lo, HB_AX_TENSOR) == 1 && hb_fsdp_ways(lo, false) > 1 &&
-           devices(lo) <= HB_HOST_DEVICES && lo->spec->batch.accumulate == 1;
-}
-
 /* On one device zeros come first unless the loss is the peak: tinyS/base and pad (logits 2 x 2000
  * MiB, gradients 260) late (with adafactor always: opt/opt=adafactor, whose update is the peak;
  * opt/base and bwd/base first, tiny/base (scores 5120) first; with clip on CUDA late, where all
@@ -199,43 +163,21 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     /* What waits and has no operands the compiler's rematerialization makes again first, just
      * before it is used (llama-like scans over fsdp 8 to 128 that need 1.1 to 1.4 times the limit:
      * no zeros beside both logits in any of 40 peak lists, in all of 25 below it). */
-    if (lo->spec->share >= HB_SHARE_REDONE)
+    if (lo->spec->share >= HB_SHARE_REDONE || hb_habits_ordered(lo->spec))
         return HB_ZEROS_LATE;
-    /* tiny/remat=none and dots_nb, 1B,sp4f2,none, 1B,sp2f4, rnd/047 as a scan, with dots, on ROCm:
-     * the backward pass, copies of stacks beside its scores, is the peak. */
-    const struct hb_block *b = &lo->spec->model.blocks[0];
-    bool blocks = b->attention.kernel == HB_KERNEL_BLOCKED && b->remat.policy == HB_POLICY_DOTS;
-    bool named = b->remat.policy == HB_POLICY_FULL || b->remat.policy == HB_POLICY_NAMES;
-    bool copies = blocks || (score_bytes(lo) > 0 && !named);
-    if (!lo->habits->zeros_before_loss || (copies && !hoisted))
+    if (!lo->habits->zeros_before_loss)
         return HB_ZEROS_LATE;
-    if (hb_sequence_gpu_known(lo))
-        return hb_sequence_gpu_find(lo) == HB_SEQUENCE_LIST ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
     int64_t grads = lo->stacked_grad_bytes;
     int64_t logits = loss_bytes(lo);
-    /* Layers of a stage side by side: pr85/pp8/good on both, ROCm's good+layerin, ep2pp4/good, bad-
-     * shift: from 354 of 1103, the logits at 334; not small_batch,nan with 256128 words, whose loss
-     * is the peak. */
-    if (hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->spec->stack.form == HB_FORM_LOOP && grads > logits)
-        return HB_ZEROS_LATE;
     if (is_stage_listed(lo))
         return HB_ZEROS_FIRST;
-    /* What comes first beside whole logits does so beside their chunks. */
-    bool first = is_onehot_first(lo);
     if (lo->spec->loss.chunks > 1) {
         /* PP/base in two or four chunks, pp2f4,m8,iter in four: after it; in eight, PPc: before. */
         bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1 && hoisted;
-        bool beside = hb_order_head_beside(lo) && !first && !hoisted;
-        return (beside || staged) && logits > grads ? HB_ZEROS_LATE : HB_ZEROS_FIRST;
+        return staged && logits > grads ? HB_ZEROS_LATE : HB_ZEROS_FIRST;
     }
     if (devices(lo) == 1)
         return zeros_alone(lo, grads, logits);
-    if (lo->spec->optimizer.name == HB_OPT_ADAFACTOR && hb_fsdp_ways(lo, false) == 1 && !hoisted)
-        return HB_ZEROS_LATE;
-    if (first)
-        return HB_ZEROS_FIRST;
-    if (is_sequence_over_shards(lo))
-        return HB_ZEROS_LATE;
     bool alike = hb_ways(lo, HB_AX_TENSOR) == 1 &&
                  hb_mul_sat(hb_ways(lo, HB_AX_DATA), hb_ways(lo, HB_AX_EXPERT)) > 1;
     bool split = hb_fsdp_ways(lo, false) > 1 || alike;
@@ -244,7 +186,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     if (hoisted && split && !piped)
         return hb_ways(lo, HB_AX_TENSOR) == 1 ? HB_ZEROS_BEFORE_LOSS : HB_ZEROS_LATE;
     int64_t scores = hb_add_sat(score_bytes(lo), own_grad_bytes(lo));
-    if (hb_add_sat(grads, scores) <= logits && !inner_exceeds_logits(lo))
+    if (hb_add_sat(grads, scores) <= logits)
         return HB_ZEROS_LATE;
     return hoisted ? HB_ZEROS_BEFORE_LOSS : HB_ZEROS_FIRST;
 }
@@ -288,16 +230,6 @@ bool hb_order_dot_narrow(const struct hb_lower *lo)
            !lo->spec->loss.onehot;
 }
 
-/* CUDA: in sharded rows (113 of 124; not where a pipeline alone splits the loss: pr85/pp8) and with
- * experts (moeT/base: f32[8,2048,32000] in the backward pass). ROCm: where the gradient, whole in
- * f32, is large: from 778 MB on (qwen32,f16t4; dslite,f16e4; all with 128k words), not up to 525
- * (8B,f16,b4,v32k; mixtral; sp2t2f2,spres,tied), not where the norm of all gradients waits for it
- * (8B,f16,muon,clip; qwen32,f64,b128), not in pipelines, not with 8 experts' devices
- * (moe160,f32e8; qwen30a3,f32e8), not with one-hot labels (8B,f64,b4,onehot), not where the update
- * needs the means of its rows and columns (70B,f64t4,adafactor; 8B,sp2f32,s4k with adafactor; in
- * nested scans it does, 70B,f256,o4). */
-enum { WAITING_HEAD_BYTES = 640000000, MANY_EXPERT_WAYS = 8 };
-
 /* One device, with experts (moeT/base), but not beside what is larger: naive scores (moeT on ROCm
  * with attn=naive: no f32[8,2048,32000] in the backward pass), CUDA's ragged products (moeT/
  * mlp=moe_ragged); nor with one-hot labels, whose one tensor is the peak (moeT/batch=16). */
@@ -339,55 +271,36 @@ static bool hides_sum(const struct hb_lower *lo)
            devices(lo) == hb_ways(lo, HB_AX_TENSOR) && lo->local.resid_seq == lo->local.seq;
 }
 
-/* ROCm's tensor parallelism alone: list, depth and post-order take 11.12 10.29 10.35 GiB
- * (tied/1B,t8, tied,chunk8), 15.78 15.15 15.41 (rnd/009), 9.85 9.28 9.30 (rnd/031 with remat=full);
- * in nested scans the list is least (rnd/032, 052: 5.42 6.45 7.10). Unrolled layers over fsdp, too
- * (8B,f16,b4,v32k with layers=loop 28.83 25.29 62.60). */
+/* ROCm's unrolled layers over fsdp: list, depth and post-order take 28.83 25.29 62.60 GiB
+ * (8B,f16,b4,v32k with layers=loop). */
 bool hb_order_depth(const struct hb_lower *lo)
 {
-    if (!lo->habits->recompute_first || lo->habits->gathers_timed)
-        return false;
-    if (hb_ways(lo, HB_AX_TENSOR) == 1)
-        return lo->spec->stack.form == HB_FORM_LOOP && hb_fsdp_ways(lo, false) > 1;
-    return devices(lo) == hb_ways(lo, HB_AX_TENSOR) && lo->spec->stack.form == HB_FORM_SCAN;
+    return lo->habits->recompute_first && !lo->habits->gathers_timed &&
+           hb_ways(lo, HB_AX_TENSOR) == 1 && lo->spec->stack.form == HB_FORM_LOOP &&
+           hb_fsdp_ways(lo, false) > 1;
 }
 
 bool hb_order_head_waits(const struct hb_lower *lo)
 {
-    if (hb_order_depth(lo))
+    if (hb_habits_ordered(lo->spec) || hb_order_depth(lo))
         return true;
     if (lo->spec->share == HB_SHARE_TIGHT || lo->spec->share == HB_SHARE_REDONE)
         return false;
-    if (hb_sequence_gpu_known(lo))
-        return hb_sequence_gpu_waits(lo);
     bool sharded = lo->local.input_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
                    hb_ways(lo, HB_AX_SEQUENCE) > 1;
-    if (hb_order_dot_narrow(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
-        (lo->habits->gathers_timed || !sharded || lo->spec->batch.accumulate > 1))
+    if (hb_order_dot_narrow(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1)
         return true;
     if (!stage_head_waits(lo) || hides_sum(lo))
         return false;
-    if (lo->habits->gathers_timed || !sharded)
-        return sharded || alone_head_waits(lo) || pipe_head_waits(lo);
-    int64_t bytes = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));
-    bool waits = bytes >= WAITING_HEAD_BYTES;
-    bool means =
-        lo->spec->optimizer.name == HB_OPT_ADAFACTOR && lo->spec->stack.form != HB_FORM_NESTED;
-    bool full = lo->spec->model.blocks[0].remat.policy == HB_POLICY_FULL;
-    return waits && !means && (full || !inner_exceeds_logits(lo)) && !lo->spec->optimizer.clip &&
-           !lo->spec->loss.onehot && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
-           hb_ways(lo, HB_AX_EXPERT) < MANY_EXPERT_WAYS;
+    /* CUDA: in sharded rows (113 of 124; not where a pipeline alone splits the loss: pr85/pp8) and
+     * with experts (moeT/base: f32[8,2048,32000] in the backward pass). */
+    return sharded ? lo->habits->gathers_timed : alone_head_waits(lo) || pipe_head_waits(lo);
 }
 
 bool hb_order_head_first(const struct hb_lower *lo)
 {
-    if (hb_sequence_gpu_known(lo))
-        return hb_sequence_gpu_find(lo) == HB_SEQUENCE_POST;
-    if (lo->habits->logits_copies != 2 || lo->habits->gathers_timed || !lo->spec->optimizer.clip)
-        return false;
-    if (hb_ways(lo, HB_AX_PIPELINE) > 1)
-        return true;
-    return hb_fsdp_ways(lo, false) > 1 && !hb_order_head_waits(lo) && hb_order_head_beside(lo);
+    return lo->habits->logits_copies == 2 && !lo->habits->gathers_timed &&
+           lo->spec->optimizer.clip && hb_ways(lo, HB_AX_PIPELINE) > 1;
 }
 
 /* fsdp alone: rows are exchanged and each device scatters into its own columns. With another axis

@@ -189,7 +189,7 @@ void hb_weight_transpose_stacks(struct hb_lower *lo)
         struct hb_leaf *l = &lo->leaves[i];
         /* On ROCm, which hides nothing behind them, experts' after the loss (pr85/pp8/good,
          * no_loss_stage: none beside 2 x f32[32,4096,32000]; on CUDA three). */
-        bool late = l->gather_dim < 1 && !lo->habits->gathers_timed;
+        bool late = l->gather_dim < 1 && !lo->habits->gathers_timed && !hb_habits_ordered(lo->spec);
         if (!is_stack_transposed(lo, l) || l->transposed != HB_NONE ||
             (late && lo->phase == HB_PHASE_FORWARD))
             continue;
@@ -444,8 +444,12 @@ static void zero_grad(struct hb_lower *lo, struct hb_leaf *l)
     l->grad =
         hb_temp_tiled(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
                       hb_leaf_grad_shape(lo, l, hb_weight_grad_dtype(lo)), stack_tiling(lo, l));
-    hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "zero gradient of ", l->name), HB_NONE,
-                   l->grad);
+    struct hb_emit e = {.name = hb_name(lo, "zero gradient of ", l->name),
+                        .kind = HB_OP_ELEMENTWISE};
+    hb_emit_write(&e, l->grad);
+    if (l->nan_with_grad)
+        hb_emit_write(&e, l->nan_zero);
+    hb_emit(lo, &e);
 }
 
 /* The MLP's before the attention's, vectors last, where these stay among what muon gathers (8B,f64,
@@ -591,7 +595,9 @@ void hb_weight_nan_zeros(struct hb_lower *lo)
             continue;
         l->nan_zero =
             hb_temp(lo, hb_name(lo, l->name, ", zeros for nan_to_num"), HB_CAT_GRADIENTS, s);
-        hb_emit_mark(lo, "zeros for nan_to_num", HB_NONE, l->nan_zero);
+        l->nan_with_grad = hb_habits_ordered(lo->spec) && !sums;
+        if (!l->nan_with_grad)
+            hb_emit_mark(lo, "zeros for nan_to_num", HB_NONE, l->nan_zero);
     }
 }
 

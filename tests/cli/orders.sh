@@ -61,21 +61,6 @@ ok 'of all: 85 % of the estimates, nine of ten choices' \
     awk '{ n++; near += $1; right += $2 } END { exit near < .85 * 3 * n || right < .9 * n }' \
     "$work/compared"
 
-# ROCm's steps in that order: no rule was read off them, and none of the order's is needed. Ahead in the
-# median and at 90 %, behind at 95, so the rules stay for now.
-errors() {
-    run hbmsim validate "$@"
-    awk '$1 == "all" { print $4, $5, $6 }' "$work/out"
-}
-rules=$(errors tests/calibration/rocm.jsonl)
-chosen=$(errors tests/calibration/rocm.jsonl --scheduled)
-echo "# median, p90, p95 of what was not looked at: $rules % by rules, $chosen % as scheduled"
-ok 'the schedulers are not behind the rules in the median and at 90 %' \
-    awk -v a="$rules" -v b="$chosen" \
-    'BEGIN { split(a, r); split(b, s); exit !(s[1] > 0 && s[1] <= r[1] && s[2] <= r[2]) }'
-errors tests/golden/fresh-cuda.jsonl >"$work/cuda"
-ok 'of CUDA nothing changes' test "$(errors tests/golden/fresh-cuda.jsonl --scheduled)" = "$(cat "$work/cuda")"
-
 # TPU: behind, and told; 95 of 219 and 51 of 73 before the loss was told apart.
 compare_all tests/golden/sequences-tpu.tsv
 tell

@@ -10,7 +10,7 @@
 #include "hw/device.h"
 #include "sim/engine/lend.h"
 #include "sim/engine/run.h"
-#include "sim/ir/lower.h"
+#include "sim/graph/link.h"
 #include "solver/bound.h"
 #include "solver/relax.h"
 #include "solver/replay.h"
@@ -87,7 +87,7 @@ static bool run_engine(struct hb_arena *arena, const struct hb_spec *spec,
     struct hb_diag diag;
     struct hb_program p;
     hb_diag_init(&diag, arena);
-    if (!hb_lower(arena, &diag, spec, &p))
+    if (!hb_link_lower(arena, &diag, spec, &p))
         return false;
     hb_run_memory_live(arena, &p, &e->m);
     hb_run_timing(arena, &p, device, &e->t);

@@ -7,7 +7,7 @@
 
 #include "hw/device.h"
 #include "sim/engine/run.h"
-#include "sim/ir/lower.h"
+#include "sim/graph/link.h"
 #include "solver/bound.h"
 
 enum kind { DENSE, WINDOWS, TIED, MLA, RAGGED, EINSUM, ALLGATHER, ALL_EXPERTS, MIXED, KIND_COUNT };
@@ -151,7 +151,7 @@ static void compare(struct hb_arena *arena, const struct floors *floors, const s
     struct hb_memory m;
     struct hb_timing t;
     hb_diag_init(&diag, arena);
-    assert_true(hb_lower(arena, &diag, spec, &p));
+    assert_true(hb_link_lower(arena, &diag, spec, &p));
     hb_run_memory_live(arena, &p, &m);
     hb_run_timing(arena, &p, floors->device, &t);
     for (int i = 0; i < 2; i++) {

@@ -7,7 +7,7 @@
 
 #include "sim/engine/result.h"
 #include "sim/engine/run.h"
-#include "sim/ir/lower.h"
+#include "sim/graph/link.h"
 #include "solver/menu.h"
 #include "solver/plan.h"
 #include "solver/search.h"
@@ -106,7 +106,7 @@ static void run_cell(struct hb_arena *arena, const struct hb_plan_ask *ask,
     struct hb_program p;
     hb_diag_init(&diag, arena);
     hb_space_cell_spec(ask->spec, cell, &spec);
-    assert_true(hb_lower(arena, &diag, &spec, &p));
+    assert_true(hb_link_lower(arena, &diag, &spec, &p));
     hb_run_memory(arena, &p, m);
     hb_run_timing(arena, &p, ask->device, t);
 }
@@ -152,7 +152,7 @@ static double turned_value(struct hb_arena *arena, const struct hb_plan_ask *ask
     r->offload = (r->offload & ~(1u << tensor)) | (state == 2 ? 1u << tensor : 0);
     r->policy = r->save | r->offload ? HB_POLICY_NAMES : HB_POLICY_FULL;
     spec.model.blocks = blocks;
-    if (!hb_menu_compiles(&cell, r) || !hb_lower(arena, &diag, &spec, &p))
+    if (!hb_menu_compiles(&cell, r) || !hb_link_lower(arena, &diag, &spec, &p))
         return INFINITY;
     hb_run_memory(arena, &p, &m);
     if (m.peak_bytes > ask->budget_bytes || m.host_bytes > ask->host_bytes)

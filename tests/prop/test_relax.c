@@ -6,7 +6,7 @@
 
 #include "hw/device.h"
 #include "sim/engine/run.h"
-#include "sim/ir/lower.h"
+#include "sim/graph/link.h"
 #include "solver/bound.h"
 #include "solver/menu.h"
 #include "solver/relax.h"
@@ -71,7 +71,7 @@ static void try_policies(struct hb_arena *arena, struct hb_rng *rng, const struc
     int count = own.model.block_count = draw_runs(rng, spec, blocks);
     own.model.blocks = blocks;
     hb_diag_init(&diag, arena);
-    if (!hb_lower(arena, &diag, &own, &p))
+    if (!hb_link_lower(arena, &diag, &own, &p))
         return;
     hb_run_memory_live(arena, &p, &m);
     int64_t step_ns = hb_run_step_ns(arena, &p, device);

@@ -4,7 +4,7 @@
 
 #include "hw/device.h"
 #include "sim/engine/run.h"
-#include "sim/ir/lower.h"
+#include "sim/graph/link.h"
 #include "solver/bound.h"
 #include "solver/brute.h"
 #include "solver/replay.h"
@@ -176,7 +176,7 @@ static int64_t compare(struct hb_arena *arena, const struct hb_spec *cell_spec,
     struct hb_memory unpacked;
     struct engine e;
     hb_diag_init(&diag, arena);
-    assert_true(hb_lower(arena, &diag, spec, &p));
+    assert_true(hb_link_lower(arena, &diag, spec, &p));
     hb_run_memory(arena, &p, &e.m);
     hb_run_timing(arena, &p, device, &e.t);
     hb_run_memory_live(arena, &p, &unpacked);

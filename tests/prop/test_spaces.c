@@ -7,7 +7,7 @@
 #include "tests/prop/spaces.h"
 
 #include "sim/engine/run.h"
-#include "sim/ir/lower.h"
+#include "sim/graph/link.h"
 #include "solver/menu.h"
 
 static uint64_t first_seed(uint64_t seed)
@@ -159,7 +159,7 @@ static void run_point(struct hb_arena *arena, const struct hb_plan_ask *ask,
     if (spec.share == HB_SHARE_EXCEEDED)
         spec.share = HB_SHARE_ASKED;
     hb_diag_init(&diag, arena);
-    if (!hb_lower(arena, &diag, &spec, &p))
+    if (!hb_link_lower(arena, &diag, &spec, &p))
         return;
     hb_run_memory(arena, &p, &m);
     if (m.peak_bytes > ask->budget_bytes || m.host_bytes > ask->host_bytes)

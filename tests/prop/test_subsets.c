@@ -5,7 +5,7 @@
 
 #include "hw/device.h"
 #include "sim/engine/run.h"
-#include "sim/ir/lower.h"
+#include "sim/graph/link.h"
 #include "solver/menu.h"
 #include "solver/plan.h"
 
@@ -55,7 +55,7 @@ static int64_t best_of_all(struct hb_arena *arena, const struct hb_plan_ask *ask
             left /= 3;
         }
         hb_diag_init(&diag, arena);
-        if (hb_menu_compiles(&spec, &block.remat) && hb_lower(arena, &diag, &spec, &p)) {
+        if (hb_menu_compiles(&spec, &block.remat) && hb_link_lower(arena, &diag, &spec, &p)) {
             hb_run_memory(arena, &p, &m);
             bool fits = m.peak_bytes <= ask->budget_bytes && m.host_bytes <= ask->host_bytes;
             int64_t ns = fits ? hb_run_step_ns(arena, &p, ask->device) : INT64_MAX;
@@ -80,7 +80,7 @@ static int64_t random_budget(struct hb_arena *arena, struct hb_rng *rng, const s
         block.remat = (struct hb_remat){i ? HB_POLICY_NONE : HB_POLICY_FULL, 0, 0};
         own.model.blocks = &block;
         hb_diag_init(&diag, arena);
-        assert_true(hb_lower(arena, &diag, &own, &p));
+        assert_true(hb_link_lower(arena, &diag, &own, &p));
         hb_run_memory(arena, &p, &m);
         peaks[i] = m.peak_bytes;
     }

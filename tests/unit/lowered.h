@@ -10,7 +10,7 @@
 #include "models/schema.h"
 #include "models/support.h"
 #include "sim/engine/run.h"
-#include "sim/ir/lower.h"
+#include "sim/graph/link.h"
 
 #define TPU  "compiler=xla-tpu"
 #define CUDA "compiler=xla-gpu", "hardware.device=nvidia-h100"
@@ -34,7 +34,7 @@ static inline struct low lower_text(const char *text, const char *const *sets)
               hb_spec_supported(&u.diag, NULL, &l.spec);
     if (!ok)
         fail_msg("%s", u.diag.entries[0].text);
-    assert_true(hb_lower(u.env.arena, &u.diag, &l.spec, &l.p));
+    assert_true(hb_link_lower(u.env.arena, &u.diag, &l.spec, &l.p));
     hb_run_memory(u.env.arena, &l.p, &l.m);
     return l;
 }

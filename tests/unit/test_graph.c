@@ -61,7 +61,7 @@ static void the_list_is_greedy(void **state)
     close_graph(last);
     assert_order(HB_ORDER_LIST, (const uint32_t[]){a, e, d, f, b, c, last});
     assert_order(HB_ORDER_POST, (const uint32_t[]){a, b, c, d, e, f, last});
-    struct hb_choice choice;
+    struct hb_order_choice choice;
     hb_graph_choose(u.env.arena, &g, &choice);
     assert_int_equal(choice.bytes[HB_ORDER_LIST], 5);
     assert_int_equal(choice.bytes[HB_ORDER_POST], 5);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "sim/graph/link.h"
+#include "sim/ir/habits.h"
 
 static const char base[] = FOUR_LAYERS(DENSE_MLP);
 
@@ -34,12 +35,18 @@ static bool is_same(const char *const *a, const char *const *b, uint32_t count)
     return true;
 }
 
+/* Loops are numbered as they come now; ops of layers stay in theirs as they were. */
 static void check_loops(const struct hb_program *p, const struct hb_program *before)
 {
+    assert_int_equal(p->loop_count, before->loop_count);
     for (uint32_t i = 0; i < p->loop_count; i++) {
-        const struct hb_loop *l = &p->loops[i], *old = &before->loops[i];
+        const struct hb_loop *l = &p->loops[i], *old = before->loops;
+        while (strcmp(old->name, l->name) != 0)
+            old++;
+        assert_int_equal(l->trips, old->trips);
         assert_int_equal(l->end_op - l->first_op, old->end_op - old->first_op);
-        if (strcmp(l->name, "microbatches") != 0) /* whose own ops are put in order */
+        assert_true(i == 0 || l->first_op >= p->loops[i - 1].first_op);
+        if (strncmp(l->name, "block", strlen("block")) == 0)
             assert_string_equal(p->ops[l->first_op].name, before->ops[old->first_op].name);
     }
 }
@@ -52,7 +59,7 @@ static void link_twice(struct low *l)
     before.loops = hb_arena_alloc(u.env.arena, before.loop_count + 1, sizeof *before.loops);
     memcpy(before.ops, l->p.ops, count * sizeof *before.ops);
     memcpy(before.loops, l->p.loops, before.loop_count * sizeof *before.loops);
-    assert_true(hb_link_is_known(&l->spec));
+    assert_true(hb_habits_ordered(&l->spec));
     hb_link_order(u.env.arena, &l->spec, &l->p);
     hb_program_check(&l->p);
     assert_int_equal(l->p.op_count, count);
@@ -80,10 +87,49 @@ static void others_stay_as_they_are(void **state)
     struct low steps[] = {LOWER(CUDA, "mesh.fsdp=8"), LOWER(ROCM, "stack.form=loop")};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         const char **names = names_of(&steps[i].p, false);
-        assert_false(hb_link_is_known(&steps[i].spec));
+        assert_false(hb_habits_ordered(&steps[i].spec));
         hb_link_order(u.env.arena, &steps[i].spec, &steps[i].p);
         assert_true(is_same(names_of(&steps[i].p, false), names, steps[i].p.op_count));
     }
+}
+
+/* The planner's floors are those of each: every one is a step of the same ops, and its own is among
+ * them. */
+static void a_cell_has_a_few_orders(void **state)
+{
+    (void)state;
+    struct low l = LOWER(ROCM, "mesh.fsdp=8", "model.vocab=128000");
+    int orders[HB_LINK_ORDERS], count = hb_link_all(u.env.arena, &l.spec, orders), same = 0;
+    assert_true(count >= 2 && count <= HB_LINK_ORDERS);
+    const char **own = names_of(&l.p, false), **sorted = names_of(&l.p, true);
+    for (int i = 0; i < count; i++) {
+        struct hb_spec spec = l.spec;
+        struct hb_program p;
+        spec.as_order = orders[i];
+        assert_true(hb_link_lower(u.env.arena, &u.diag, &spec, &p));
+        assert_int_equal(p.op_count, l.p.op_count);
+        assert_true(is_same(names_of(&p, true), sorted, p.op_count));
+        same += is_same(names_of(&p, false), own, p.op_count);
+    }
+    assert_int_equal(same, 1);
+    struct low cuda = LOWER(CUDA, "mesh.fsdp=8");
+    assert_int_equal(hb_link_all(u.env.arena, &cuda.spec, orders), 0);
+}
+
+/* tied/1B,t8,tied,chunk8: bf16[8,16,512,2048] to the end: what adds up the loss of the chunks is a
+ * result as any other. */
+static void the_loss_of_the_chunks_is_a_result(void **state)
+{
+    (void)state;
+    struct low l = LOWER(ROCM, "loss.chunks=4");
+    bool result = false;
+    for (uint32_t i = 0; i < l.p.op_count; i++)
+        for (uint32_t w = 0; w < l.p.ops[i].write_count; w++) {
+            uint32_t buf = l.p.refs[l.p.ops[i].refs_at + l.p.ops[i].read_count + w];
+            result = result || (l.p.bufs[buf].output && strcmp(l.p.bufs[buf].name, "loss") == 0 &&
+                                l.p.ops[i].loop != HB_NONE);
+        }
+    assert_true(result);
 }
 
 int main(void)
@@ -91,6 +137,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(steps_keep_their_ops),
         TEST(others_stay_as_they_are),
+        TEST(a_cell_has_a_few_orders),
+        TEST(the_loss_of_the_chunks_is_a_result),
     };
     return cmocka_run_group_tests_name("graph link", tests, NULL, NULL);
 }

@@ -693,7 +693,7 @@ static void sizes_beyond_the_range_are_told(void **state)
     struct low l = LOWER(TPU);
     struct hb_program p;
     l.spec.batch.global = INT64_C(1) << 50;
-    assert_false(hb_lower(u.env.arena, &u.diag, &l.spec, &p));
+    assert_false(hb_link_lower(u.env.arena, &u.diag, &l.spec, &p));
     assert_non_null(strstr(u.diag.entries[0].text, "exceeds 2^61 bytes"));
 }
 

@@ -89,73 +89,6 @@ static bool is_made_after(const struct low *l, const char *name, const char *tex
     return at < l->p.op_count && at > find_op(l, text);
 }
 
-/* rocm-tied/1B,t8,tied,chunk8, rnd/009: depth-first, the weights' gradients end the layer, and a
- * block's third scores are bf16; rnd/052, nested, takes the list. */
-static void tensor_parallelism_alone_goes_depth_first(void **state)
-{
-    (void)state;
-    const char *grad = "gradient of block.w_gate", *back = "backward of attention by";
-    struct low rocm = DENSE(ROCM, "mesh.tensor=8"),
-               both = DENSE(ROCM, "mesh.tensor=4", "mesh.fsdp=2");
-    struct low cuda = DENSE(CUDA, "mesh.tensor=8");
-    struct low nested =
-        DENSE(ROCM, "mesh.tensor=8", "stack.form=nested", "stack.outer=4", "batch.global=32");
-    assert_true(is_made_after(&rocm, grad, back) && !is_made_after(&both, grad, back));
-    assert_false(is_made_after(&cuda, grad, back) || is_made_after(&nested, grad, back));
-    assert_true(is_made_after(&rocm, "gradient of the head", back));
-    int64_t narrow = INT64_C(2) * 16 * 2 * 512 * 4096;
-    assert_int_equal(count_at(&rocm, "by query blocks, scratch", back, 0, narrow), 1);
-    assert_int_equal(count_at(&nested, "by query blocks, scratch", back, 0, 2 * narrow), 0);
-}
-
-/* rocm-8B,v5e16x16,dp4f64 with 50304 words against 64000: the list has all zeros and the head,
- * gathered, before the layers; depth-first the logits' gradient waits for the end. */
-static void the_least_sequence_is_taken(void **state)
-{
-    (void)state;
-    const char *back = "backward of attention by", *head = "gradient of the head";
-    struct low list = DENSE(ROCM, "mesh.fsdp=16");
-    assert_false(is_made_after(&list, head, back));
-    assert_int_equal(count_at(&list, "head, gathered", "attention by", 0, 0), 1);
-    assert_true(lives_at(&list, "embedding, zeros", "softmax cross-entropy"));
-    struct low narrow = DENSE(ROCM, "mesh.fsdp=16", "loss.dot=bf16");
-    assert_int_equal(count_at(&narrow, "head, gathered", "attention by", 0, 0), 1);
-    struct low depth = DENSE(ROCM, "mesh.fsdp=16", "model.vocab=128256");
-    assert_true(is_made_after(&depth, head, back));
-    assert_int_equal(count_at(&depth, "head, gathered", "attention by", 0, 0), 0);
-    assert_false(lives_at(&depth, "embedding, zeros", "softmax cross-entropy"));
-    /* 1B,f8,a4,offload with attn=naive. */
-    struct low naive = DENSE(ROCM, "mesh.fsdp=4", "model.vocab=65536", "batch.accumulate=4",
-                             "model.blocks[0].attention.kernel=naive");
-    assert_false(is_made_after(&naive, head, "backward of softmax"));
-}
-
-/* rocm-8B/base with clip: the head's gradient before that of its input; with sgd, with two
- * microbatches as without. */
-static void the_norm_of_all_takes_the_head_first(void **state)
-{
-    (void)state;
-    const char *through = "gradient through the head", *head = "gradient of the head";
-    static const char *const sets[] = {"mesh.fsdp=16", "model.vocab=32000", "optimizer.clip=true"};
-    struct low plain = DENSE(ROCM, sets[0], sets[1]);
-    struct low clip = DENSE(ROCM, sets[0], sets[1], sets[2]);
-    struct low sgd = DENSE(ROCM, sets[0], sets[1], sets[2], "optimizer.name=sgd");
-    struct low micro =
-        DENSE(ROCM, sets[0], sets[1], sets[2], "batch.accumulate=2", "batch.global=32");
-    assert_false(is_made_after(&clip, head, through));
-    assert_true(is_made_after(&plain, head, through) && is_made_after(&sgd, head, through));
-    assert_true(is_made_after(&micro, head, through));
-    /* 8B/base with clip over fsdp 4 and tensor 2. */
-    struct low both =
-        DENSE(ROCM, "mesh.fsdp=8", "mesh.tensor=2", sets[1], sets[2], "model.d_model=2048");
-    assert_false(is_made_after(&both, head, through));
-    assert_false(lives_at(&both, "w_up, gradient", "softmax cross-entropy"));
-    /* 8B over data 2, fsdp 4 and tensor 4, bf16[2,8192,32064] beside the layers. */
-    struct low narrow = DENSE(ROCM, "mesh.fsdp=8", "mesh.tensor=2", "loss.dot=bf16",
-                              "model.vocab=128256", "batch.global=32");
-    assert_true(is_made_after(&narrow, head, "backward of attention by"));
-}
-
 /* cuda-8B,f64,b4,v32k without clip; bwd/base on one device. */
 static void gate_and_up_wait_for_the_last_gradient(void **state)
 {
@@ -329,9 +262,6 @@ int main(void)
         TEST(slices_of_a_stack_come_together),
         TEST(residuals_are_handed_on_in_f32),
         TEST(sums_over_query_blocks_begin_early),
-        TEST(tensor_parallelism_alone_goes_depth_first),
-        TEST(the_least_sequence_is_taken),
-        TEST(the_norm_of_all_takes_the_head_first),
         TEST(gate_and_up_wait_for_the_last_gradient),
         TEST(turns_are_fused_in_between),
         TEST(layers_that_keep_all_gather_once),
