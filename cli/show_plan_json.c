@@ -193,6 +193,7 @@ static void put_torch_cell(struct hb_json *j, const struct hb_plan *p, const str
     hb_json_put_text(j, "remat", policies[p->menus[0].policies[c->torch.policy].policy]);
     hb_json_put_int(j, "every", c->torch.every);
     hb_json_put_bool(j, "reshard_after_forward", c->torch.reshard);
+    hb_json_put_text(j, "schedule", hb_schedule_name(c->torch.schedule));
     hb_json_put_int(j, "microbatches", c->microbatches);
     hb_json_put_int(j, "repeats", c->torch.repeats);
 }

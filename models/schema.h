@@ -88,6 +88,8 @@ bool hb_schema_help(FILE *out, struct hb_arena *arena, const char *section,
 const char *hb_compiler_name(enum hb_compiler compiler);
 /* "zbv", as the key `pipeline.schedule` says it. */
 const char *hb_schedule_name(enum hb_schedule schedule);
+/* It runs the pass backwards of the weights apart from that of the input. */
+bool hb_schedule_parts(enum hb_schedule schedule);
 /* The format as a JSON Schema, an object; its parts, for schemas that refer to it: a member for
  * each section, and the members of an open object that is the whole file. */
 void hb_schema_json(struct hb_json *j);

@@ -191,6 +191,12 @@ const char *hb_schedule_name(enum hb_schedule schedule)
     return hb_word_text(schedules, (int)schedule);
 }
 
+bool hb_schedule_parts(enum hb_schedule schedule)
+{
+    return schedule == HB_SCHED_ZERO_BUBBLE || schedule == HB_SCHED_ZBV ||
+           schedule == HB_SCHED_DUALPIPE_V;
+}
+
 static const struct hb_word shifts[] = {
     {"roll", HB_SHIFT_ROLL}, {"slice", HB_SHIFT_SLICE}, {"shard_map", HB_SHIFT_SHARD_MAP}, {0}};
 static const struct hb_word constraints[] = {{"none", HB_CONS_NONE},

@@ -2,6 +2,7 @@
 #include "models/support_torch.h"
 
 #include "models/refusal.h"
+#include "models/schema.h"
 
 static bool check_block(const struct hb_refusing *r, const struct hb_block *b, bool tune)
 {
@@ -192,13 +193,9 @@ static bool check_fsdp1(const struct hb_refusing *r, const struct hb_spec *s)
     return HB_REFUSE(r, gaps);
 }
 
-/* The pass backwards of the weights apart from that of the input. */
 static bool parts_passes(const struct hb_spec *s)
 {
-    enum hb_schedule schedule = s->pipeline.schedule;
-    return s->mesh[HB_AX_PIPELINE] > 1 &&
-           (schedule == HB_SCHED_ZERO_BUBBLE || schedule == HB_SCHED_ZBV ||
-            schedule == HB_SCHED_DUALPIPE_V);
+    return s->mesh[HB_AX_PIPELINE] > 1 && hb_schedule_parts(s->pipeline.schedule);
 }
 
 /* torch.distributed.pipelining under FSDP2, as torchtitan drives it. */

@@ -165,8 +165,7 @@ static bool put_cells(struct search *s)
 static bool same_kind(const struct search *s, uint32_t a, uint32_t b)
 {
     const struct hb_cell *x = &s->plan->space.cells[a], *y = &s->plan->space.cells[b];
-    bool same = x->torch.policy == y->torch.policy &&
-                (x->torch.repeats > 1) == (y->torch.repeats > 1) &&
+    bool same = x->torch.policy == y->torch.policy && x->torch.schedule == y->torch.schedule &&
                 x->batch_global == y->batch_global;
     for (int i = 0; i < HB_AX_COUNT; i++)
         same = same && x->mesh[i] == y->mesh[i];

@@ -132,6 +132,7 @@ static bool admits(const struct make *m, const struct hb_cell *cell)
     struct hb_arena_mark mark = hb_arena_mark(m->scratch);
     hb_diag_init(&diag, m->scratch);
     hb_space_cell_spec(m->base, cell, &spec);
+    spec.model.blocks = m->policies.blocks[cell->torch.policy];
     bool ok =
         hb_schema_check(m->scratch, &diag, NULL, &spec) && hb_spec_supported(&diag, NULL, &spec);
     hb_arena_rewind(m->scratch, mark);
@@ -160,10 +161,17 @@ static struct hb_values every_values(const struct make *m, uint32_t policy)
     return v;
 }
 
-/* Whether the framework that the plan is for can say it: with its policy. */
+static bool parts(const struct hb_cell *cell)
+{
+    return cell->mesh[HB_AX_PIPELINE] > 1 && hb_schedule_parts(cell->torch.schedule);
+}
+
+/* Whether the framework runs it with its policy, and the one that the plan is for can say it. */
 static bool can_be_said(const struct make *m, const struct hb_cell *cell)
 {
     struct hb_spec spec;
+    if (parts(cell) && !admits(m, cell))
+        return false;
     if (!m->base->plan.says)
         return true;
     hb_space_cell_spec(m->base, cell, &spec);
@@ -183,11 +191,11 @@ static void add_policies(struct make *m, struct hb_cell cell)
     }
 }
 
-/* Whether gathered weights stay until the backward pass. */
+/* Whether gathered weights stay until the backward pass: they do where it is parted. */
 static void add_gathered(struct make *m, struct hb_cell cell)
 {
     bool both = (m->all || m->base->plan.reshard) && m->base->runtime.framework != HB_FW_MEGATRON;
-    for (int reshard = 1; reshard >= 0; reshard--) {
+    for (int reshard = !parts(&cell); reshard >= 0; reshard--) {
         cell.torch.reshard = reshard;
         if (both || reshard == m->base->sharding.reshard_after_forward)
             add_policies(m, cell);
@@ -202,22 +210,44 @@ static bool keeps_tokens(const struct make *m, const struct hb_cell *c)
            m->base->plan.min_tokens_per_device;
 }
 
-/* Whatever is refused for one policy is refused for all: asked once. */
+/* Whatever is refused for one policy is refused for all, and asked once, but where passes are
+ * parted. */
 static void add_shape(struct make *m, struct hb_cell cell)
 {
     cell.torch.every = m->base->remat.every;
     cell.torch.reshard = m->base->sharding.reshard_after_forward;
     cell.torch.policy = 0;
-    if (keeps_tokens(m, &cell) && admits(m, &cell))
+    if (keeps_tokens(m, &cell) && (parts(&cell) || admits(m, &cell)))
         add_gathered(m, cell);
 }
 
-static enum hb_schedule schedule_of(const struct hb_spec *base, int64_t repeats)
+/* Of schedules whose passes are whole. */
+static enum hb_schedule usual_schedule(const struct hb_spec *base, int64_t repeats)
 {
     bool gpipe = base->pipeline.schedule == HB_SCHED_GPIPE;
     if (repeats > 1)
         return HB_SCHED_INTERLEAVED;
     return gpipe ? HB_SCHED_GPIPE : HB_SCHED_1F1B;
+}
+
+static bool goes_with(enum hb_schedule schedule, int64_t repeats)
+{
+    bool vee = schedule == HB_SCHED_ZBV || schedule == HB_SCHED_DUALPIPE_V;
+    return vee ? repeats == 2 : hb_schedule_parts(schedule) && repeats > 1;
+}
+
+/* One that parts its passes is a choice where it is written, beside the usual one; a search that
+ * is written frees no schedule. */
+static void add_schedules(struct make *m, struct hb_cell cell)
+{
+    enum hb_schedule own = m->base->pipeline.schedule;
+    bool stays = goes_with(own, cell.torch.repeats);
+    cell.torch.schedule = own;
+    if (stays)
+        add_shape(m, cell);
+    cell.torch.schedule = usual_schedule(m->base, cell.torch.repeats);
+    if (!stays || m->all)
+        add_shape(m, cell);
 }
 
 static struct hb_values microbatch_values(const struct make *m, const struct hb_cell *cell)
@@ -249,8 +279,7 @@ static void add_pipelined(struct make *m, struct hb_cell cell)
         for (int k = 0; k < repeats.count; k++) {
             cell.microbatches = microbatches.list[i];
             cell.torch.repeats = repeats.list[k];
-            cell.torch.schedule = schedule_of(m->base, repeats.list[k]);
-            add_shape(m, cell);
+            add_schedules(m, cell);
         }
 }
 

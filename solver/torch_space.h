@@ -1,7 +1,8 @@
 /* The configurations that a plan of compiler torch may be: mesh, batch, accumulation, the
- * pipeline's microbatches and chunks a rank, whether gathered weights stay, and one policy of
- * checkpointing for all layers, or for every k-th. Each is a cell of its own: what another
- * compiler's cells leave to integer programs is a list here. */
+ * pipeline's microbatches and chunks a rank (with the schedule that they want, or the written one
+ * that parts its passes), whether gathered weights stay, and one policy of checkpointing for all
+ * layers, or for every k-th. Each is a cell of its own: what another compiler's cells leave to
+ * integer programs is a list here. */
 #ifndef HB_SOLVER_TORCH_SPACE_H
 #define HB_SOLVER_TORCH_SPACE_H
 

@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "models/params.h"
+#include "models/schema.h"
 #include "sim/eager/clock.h"
 #include "sim/eager/eager_layer.h"
 
@@ -178,10 +179,7 @@ static int64_t count_weights(const struct hb_block *b)
 
 static bool is_parted(const struct hb_spec *s)
 {
-    enum hb_schedule schedule = s->pipeline.schedule;
-    return s->mesh[HB_AX_PIPELINE] > 1 &&
-           (schedule == HB_SCHED_ZERO_BUBBLE || schedule == HB_SCHED_ZBV ||
-            schedule == HB_SCHED_DUALPIPE_V);
+    return s->mesh[HB_AX_PIPELINE] > 1 && hb_schedule_parts(s->pipeline.schedule);
 }
 
 /* DualPipeV parts a pass here and there alone. */

@@ -58,6 +58,24 @@ expect 0 hbmsim plan "$work/small.yaml" --set 'plan.search.reshard=true'
 out_has 'Searched whether gathered weights stay:'
 out_has '2 configurations'
 
+# A schedule that parts its passes stays a choice where it is written, and is told where chosen.
+pipe="$work/small.yaml --set mesh.fsdp=2 --set mesh.pipeline=2 --set model.blocks[0].repeat=8 \
+--set hardware.count=4 --set batch.global=16 --set remat.policy=none \
+--set sharding.reshard_after_forward=false --set pipeline.microbatches=8 --set pipeline.repeats=2"
+for schedule in zbv zero_bubble dualpipe_v; do
+    expect 0 hbmsim plan $pipe --set pipeline.schedule=$schedule --exhaustive \
+        --certificate "$work/proof.json"
+    out_has 'Brute force over all of them agrees.'
+    ok "$schedule is a choice" grep -q "\"schedule\": \"$schedule\"" "$work/proof.json"
+    ok 'beside the usual ones' grep -q '"schedule": "1f1b"' "$work/proof.json"
+    expect 0 hbmsim plan $pipe --set pipeline.schedule=$schedule --set plan.search.remat=true
+    out_has "  pipeline    $schedule, 8 microbatches, 2 chunks a rank"
+    ok 'a written search frees no schedule' sh -c '! grep -q "1f1b\|interleaved" "$1"' sh "$work/out"
+done
+expect 0 hbmsim plan $pipe --set pipeline.schedule=zbv --set plan.search.remat=true \
+    --emit torchtitan
+out_has 'pipeline_parallel_schedule = "ZBVZeroBubble"'
+
 # The size that people ask about.
 expect 0 hbmsim plan $titan --json
 out_has '"status": "optimal"'

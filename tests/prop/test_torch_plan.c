@@ -45,6 +45,25 @@ static void compare(struct hb_rng *rng, const struct hb_plan_ask *ask, const cha
     *found += there;
 }
 
+/* Of the written configuration with its pipeline: none where that is one of one chunk a rank. */
+static void written_schedule_is_a_choice(const struct hb_spec *spec,
+                                         const struct hb_plan_space *space, const char *text)
+{
+    enum hb_schedule own = spec->pipeline.schedule;
+    bool there = spec->mesh[HB_AX_PIPELINE] == 1 ||
+                 (own == HB_SCHED_INTERLEAVED && spec->pipeline.repeats == 1);
+    for (uint32_t i = 0; i < space->cell_count; i++) {
+        const struct hb_torch_cell *cell = &space->cells[i].torch;
+        bool pipes = space->cells[i].mesh[HB_AX_PIPELINE] > 1;
+        there = there || (cell->schedule == own && cell->repeats == spec->pipeline.repeats);
+        if (pipes && hb_schedule_parts(cell->schedule) && (cell->reshard || cell->repeats < 2))
+            fail_msg("%s with gathered weights given back, or one chunk a rank, of\n%s",
+                     hb_schedule_name(cell->schedule), text);
+    }
+    if (!there)
+        fail_msg("no configuration with the written %s of\n%s", hb_schedule_name(own), text);
+}
+
 static void plans_are_what_brute_force_finds(void **state)
 {
     (void)state;
@@ -72,6 +91,7 @@ static void plans_are_what_brute_force_finds(void **state)
             ask.objective = HB_OBJ_STEP_TIME;
             assert_true(hb_plan_find(arena, &ask, &plan));
             space = plan.space;
+            written_schedule_is_a_choice(&spec, &space, text);
             hb_arena_rewind(arena, mark);
             if (space.cell_count <= MOST_CELLS) {
                 compare(&rng, &ask, text, &found);
