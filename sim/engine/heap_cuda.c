@@ -1,5 +1,5 @@
-/* Blocks in one array, linked by address within their segment; free ones of a pool sorted by size
- * and address: see heap_cuda.h. */
+/* Blocks in one array, linked by address within their segment; free ones of a pool in classes by
+ * size, each sorted by address: see heap_cuda.h. */
 #include "sim/engine/heap_cuda.h"
 
 #include <string.h>
@@ -28,15 +28,28 @@ struct block {
     uint32_t after;
     uint32_t pool;
     bool in_use;
-    bool gone; /* its segment went back to the device */
+    bool gone; /* joined to another, or back at the device: its place is free, `after` the next */
+};
+
+struct free_block {
+    int64_t address;
+    uint32_t block;
+};
+
+/* Free blocks of one size. */
+struct size_class {
+    int64_t bytes;
+    struct free_block *list; /* by address, the lowest last */
+    uint32_t count, cap;
 };
 
 struct pool {
     uint32_t stream;
     bool small;
-    uint32_t *free; /* by size, then address */
-    uint32_t free_count, free_cap;
-    int64_t base; /* expandable: of the range, */
+    struct size_class *classes; /* by size */
+    uint32_t class_count, class_cap;
+    uint32_t empty_count; /* classes without blocks, kept for the next of their size */
+    int64_t base;         /* expandable: of the range, */
     int64_t mapped_bytes;
     uint32_t last; /* and its last block */
 };
@@ -46,6 +59,7 @@ struct hb_cuda {
     struct hb_cuda_limits limits;
     struct block *blocks;
     uint32_t block_count, block_cap;
+    uint32_t gone; /* first of those whose place is free */
     struct pool *pools;
     uint32_t pool_count, pool_cap;
     int64_t next_address;
@@ -62,6 +76,7 @@ struct hb_cuda *hb_cuda_new(struct hb_arena *arena, struct hb_cuda_limits limits
     struct hb_cuda *c = hb_arena_alloc(arena, 1, sizeof *c);
     c->arena = arena;
     c->limits = limits;
+    c->gone = NO_BLOCK;
     return c;
 }
 
@@ -78,15 +93,15 @@ static uint32_t find_pool(struct hb_cuda *c, int64_t bytes, uint32_t stream)
     return c->pool_count++;
 }
 
-/* First free block of the pool that is not below (bytes, address). */
-static uint32_t lower_bound(const struct hb_cuda *c, const struct pool *p, int64_t bytes,
-                            int64_t address)
+/* --- free blocks --- */
+
+/* First class of the pool that is not below so many bytes. */
+static uint32_t find_class(const struct pool *p, int64_t bytes)
 {
-    uint32_t low = 0, high = p->free_count;
+    uint32_t low = 0, high = p->class_count;
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
-        const struct block *b = &c->blocks[p->free[mid]];
-        if (b->bytes < bytes || (b->bytes == bytes && b->address < address))
+        if (p->classes[mid].bytes < bytes)
             low = mid + 1;
         else
             high = mid;
@@ -94,33 +109,104 @@ static uint32_t lower_bound(const struct hb_cuda *c, const struct pool *p, int64
     return low;
 }
 
+static bool has_class(const struct pool *p, uint32_t at, int64_t bytes)
+{
+    return at < p->class_count && p->classes[at].bytes == bytes;
+}
+
+/* Of the class's blocks, the first whose address is not above. */
+static uint32_t find_place(const struct size_class *k, int64_t address)
+{
+    uint32_t low = 0, high = k->count;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (k->list[mid].address > address)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static void drop_empty_classes(struct pool *p)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < p->class_count; i++)
+        if (p->classes[i].count)
+            p->classes[kept++] = p->classes[i];
+    p->class_count = kept;
+    p->empty_count = 0;
+}
+
+static uint32_t add_class(struct hb_cuda *c, struct pool *p, int64_t bytes)
+{
+    if (p->empty_count > p->class_count / 2)
+        drop_empty_classes(p);
+    uint32_t at = find_class(p, bytes);
+    p->classes = hb_grow(c->arena, p->classes, p->class_count, &p->class_cap, sizeof *p->classes);
+    memmove(p->classes + at + 1, p->classes + at, (p->class_count - at) * sizeof *p->classes);
+    p->classes[at] = (struct size_class){.bytes = bytes};
+    p->class_count++;
+    p->empty_count++;
+    return at;
+}
+
 static void put_free(struct hb_cuda *c, uint32_t block)
 {
     const struct block *b = &c->blocks[block];
     struct pool *p = &c->pools[b->pool];
-    uint32_t at = lower_bound(c, p, b->bytes, b->address);
-    p->free = hb_grow(c->arena, p->free, p->free_count, &p->free_cap, sizeof *p->free);
-    memmove(p->free + at + 1, p->free + at, (p->free_count - at) * sizeof *p->free);
-    p->free[at] = block;
-    p->free_count++;
+    uint32_t at = find_class(p, b->bytes);
+    if (!has_class(p, at, b->bytes))
+        at = add_class(c, p, b->bytes);
+    struct size_class *k = &p->classes[at];
+    uint32_t place = find_place(k, b->address);
+    k->list = hb_grow(c->arena, k->list, k->count, &k->cap, sizeof *k->list);
+    memmove(k->list + place + 1, k->list + place, (k->count - place) * sizeof *k->list);
+    k->list[place] = (struct free_block){b->address, block};
+    p->empty_count -= !k->count++;
 }
 
 static void take_free(struct hb_cuda *c, uint32_t block)
 {
     const struct block *b = &c->blocks[block];
     struct pool *p = &c->pools[b->pool];
-    uint32_t at = lower_bound(c, p, b->bytes, b->address);
-    if (at >= p->free_count || p->free[at] != block)
+    uint32_t at = find_class(p, b->bytes);
+    struct size_class *k = &p->classes[at];
+    uint32_t place = has_class(p, at, b->bytes) ? find_place(k, b->address) : 0;
+    if (!has_class(p, at, b->bytes) || place >= k->count || k->list[place].block != block)
         HB_BUG("block %u is not among the free ones of its pool", block);
-    p->free_count--;
-    memmove(p->free + at, p->free + at + 1, (p->free_count - at) * sizeof *p->free);
+    p->empty_count += !--k->count;
+    memmove(k->list + place, k->list + place + 1, (k->count - place) * sizeof *k->list);
+}
+
+/* The smallest that is not below so many bytes, of those the one of the lowest address. */
+static uint32_t best_fit(const struct pool *p, int64_t bytes)
+{
+    for (uint32_t at = find_class(p, bytes); at < p->class_count; at++) {
+        const struct size_class *k = &p->classes[at];
+        if (k->count)
+            return k->list[k->count - 1].block;
+    }
+    return NO_BLOCK;
 }
 
 static uint32_t add_block(struct hb_cuda *c, struct block b)
 {
-    c->blocks = hb_grow(c->arena, c->blocks, c->block_count, &c->block_cap, sizeof *c->blocks);
-    c->blocks[c->block_count] = b;
-    return c->block_count++;
+    uint32_t at = c->gone;
+    if (at != NO_BLOCK) {
+        c->gone = c->blocks[at].after;
+    } else {
+        c->blocks = hb_grow(c->arena, c->blocks, c->block_count, &c->block_cap, sizeof *c->blocks);
+        at = c->block_count++;
+    }
+    c->blocks[at] = b;
+    return at;
+}
+
+static void forget_block(struct hb_cuda *c, uint32_t block)
+{
+    c->blocks[block] = (struct block){.gone = true, .before = NO_BLOCK, .after = c->gone};
+    c->gone = block;
 }
 
 /* --- memory from the device, and back to it --- */
@@ -148,25 +234,34 @@ static void unmap_tail(struct hb_cuda *c, struct pool *p)
         put_free(c, p->last);
         return;
     }
-    b->gone = true;
-    p->last = b->before;
-    if (p->last != NO_BLOCK)
-        c->blocks[p->last].after = NO_BLOCK;
+    uint32_t before = b->before;
+    forget_block(c, p->last);
+    p->last = before;
+    if (before != NO_BLOCK)
+        c->blocks[before].after = NO_BLOCK;
+}
+
+static bool is_segment(const struct block *b)
+{
+    return b->before == NO_BLOCK && b->after == NO_BLOCK;
 }
 
 static void release_segments(struct hb_cuda *c, struct pool *p)
 {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < p->free_count; i++) {
-        struct block *b = &c->blocks[p->free[i]];
-        if (b->before == NO_BLOCK && b->after == NO_BLOCK) {
-            b->gone = true;
-            c->stats.reserved_bytes -= b->bytes;
-        } else {
-            p->free[kept++] = p->free[i];
+    for (uint32_t at = 0; at < p->class_count; at++) {
+        struct size_class *k = &p->classes[at];
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < k->count; i++) {
+            if (!is_segment(&c->blocks[k->list[i].block])) {
+                k->list[kept++] = k->list[i];
+                continue;
+            }
+            c->stats.reserved_bytes -= k->bytes;
+            forget_block(c, k->list[i].block);
         }
+        p->empty_count += k->count && !kept;
+        k->count = kept;
     }
-    p->free_count = kept;
 }
 
 static void release_cached(struct hb_cuda *c)
@@ -255,16 +350,16 @@ static uint32_t new_segment(struct hb_cuda *c, uint32_t pool, int64_t bytes)
 /* Blocks above max_split are for requests above it, and not for those far smaller than they. */
 static uint32_t find_fit(const struct hb_cuda *c, const struct pool *p, int64_t bytes)
 {
-    uint32_t at = lower_bound(c, p, bytes, -1);
+    uint32_t block = best_fit(p, bytes);
     int64_t split = c->limits.max_split_bytes;
-    if (at >= p->free_count)
+    if (block == NO_BLOCK)
         return NO_BLOCK;
-    int64_t found = c->blocks[p->free[at]].bytes;
+    int64_t found = c->blocks[block].bytes;
     if (split && !p->small && bytes < split && found >= split)
         return NO_BLOCK;
     if (split && !p->small && bytes >= split && found >= hb_add_sat(bytes, LARGE_PAGE_BYTES))
         return NO_BLOCK;
-    return p->free[at];
+    return block;
 }
 
 static bool is_split(const struct hb_cuda *c, const struct pool *p, int64_t bytes, int64_t rest)
@@ -322,7 +417,7 @@ static void join(struct hb_cuda *c, uint32_t first, uint32_t second)
         c->blocks[b->after].before = first;
     if (p->last == second)
         p->last = first;
-    b->gone = true;
+    forget_block(c, second);
 }
 
 void hb_cuda_give(struct hb_cuda *c, uint32_t block)
@@ -376,7 +471,8 @@ void hb_cuda_check(const struct hb_cuda *c)
         check_neighbours(c, i);
     }
     for (uint32_t i = 0; i < c->pool_count; i++)
-        listed += c->pools[i].free_count;
+        for (uint32_t k = 0; k < c->pools[i].class_count; k++)
+            listed += c->pools[i].classes[k].count;
     if (reserved != c->stats.reserved_bytes || allocated != c->stats.allocated_bytes ||
         listed != free_count)
         HB_BUG("%lld of %lld bytes in use, %u of %u free blocks listed", (long long)allocated,
