@@ -119,6 +119,7 @@ struct hb_mcore_place {
 
 struct redo {
     const char *name;
+    uint32_t value;
     int64_t bytes;
     struct hb_mcore_place *places;
     int count;
@@ -134,19 +135,21 @@ static void back_redo(struct hb_tape *t, struct hb_node *n, uint32_t grad)
         hb_tape_hold(t, storage);
         t->nodes[r->places[i].node].saved[r->places[i].slot] = storage;
     }
+    t->values[r->value].storage = storage;
     hb_tape_drop(t, storage);
 }
 
-/* Of the nodes from `first` on none keeps the storage any more: it is made again when the module's
- * output has its gradient (megatron/core/tensor_parallel/random.py, CheckpointWithoutOutput). */
-static void give_up(struct hb_mcore *e, const char *name, uint32_t storage, uint32_t first)
+/* Of the nodes from `first` on none keeps the value's storage any more: it is made again when the
+ * module's output has its gradient (megatron/core/tensor_parallel/random.py,
+ * CheckpointWithoutOutput). */
+static void give_up(struct hb_mcore *e, const char *name, uint32_t value, uint32_t first)
 {
     struct hb_tape *t = e->t;
-    uint32_t most = (t->node_count - first) * HB_NODE_SAVED;
+    uint32_t most = (t->node_count - first) * HB_NODE_SAVED, storage = t->values[value].storage;
     if (!t->grad)
         return;
     struct redo *r = hb_arena_alloc(t->arena, 1, sizeof *r);
-    *r = (struct redo){name, hb_tape_bytes(t, storage),
+    *r = (struct redo){name, value, hb_tape_bytes(t, storage),
                        hb_arena_alloc(t->arena, most, sizeof *r->places), 0};
     for (uint32_t k = 0; k < most; k++) {
         uint32_t node = first + k / HB_NODE_SAVED;
@@ -303,16 +306,16 @@ static uint32_t run_attention(struct hb_mcore *e, const struct hb_block *b, uint
     struct hb_tape *t = e->t;
     bool mla = a->kind == HB_ATTN_MLA;
     int64_t width = mla ? a->v_head_dim : a->head_dim;
-    uint32_t first = t->node_count, h = hb_mcore_norm(e, x), normed = t->values[h].storage;
-    uint32_t qkv = project(e, a, h), core_first = t->node_count, made = t->values[qkv].storage;
+    uint32_t first = t->node_count, h = hb_mcore_norm(e, x);
+    uint32_t qkv = project(e, a, h), core_first = t->node_count;
     uint32_t core = run_core(e, a, qkv);
     if (mla && again(e, HB_RM_MLA_UP_PROJ))
-        give_up(e, "q, k and v from the latents", made, core_first);
+        give_up(e, "q, k and v from the latents", qkv, core_first);
     uint32_t out = hb_mcore_op(
         e, (struct hb_mcore_op){"attention projected", core, e->rows, 2 * e->d,
                                 e->d * hb_mcore_split(e, a->heads * width), true, true, true});
     if (mla && again(e, HB_RM_LAYERNORM))
-        give_up(e, "norm's output", normed, first);
+        give_up(e, "norm's output", h, first);
     return out;
 }
 
@@ -350,12 +353,12 @@ static uint32_t run_experts(struct hb_mcore *e, const struct hb_block *b, uint32
                                                       own * e->d * first, true, true, true});
     uint32_t act = hb_mcore_op(
         e, (struct hb_mcore_op){"experts' activation", up, rows, 2 * ff, 0, true, true, false});
-    uint32_t activation = e->t->values[act].storage, down_first = e->t->node_count;
+    uint32_t down_first = e->t->node_count;
     uint32_t down =
         hb_mcore_op(e, (struct hb_mcore_op){"experts' second product", act, rows, 2 * e->d,
                                             own * e->d * ff, true, true, true});
     if (again(e, HB_RM_MOE_ACT))
-        give_up(e, "experts' activation", activation, down_first);
+        give_up(e, "experts' activation", act, down_first);
     uint32_t out = hb_mcore_op(
         e, (struct hb_mcore_op){"experts' output", down, e->rows, 2 * e->d, 0, true, true, false});
     if (halves > EXCHANGED_HALVES)
@@ -388,11 +391,10 @@ static uint32_t run_second_half(struct hb_mcore *e, const struct hb_block *b, ui
         return again(e, HB_RM_MLP) ? run_again(e, b, half, run_normed_mlp)
                                    : run_normed_mlp(e, b, half);
     uint32_t first = e->t->node_count, h = hb_mcore_norm(e, half);
-    uint32_t normed = e->t->values[h].storage;
     uint32_t out = again(e, HB_RM_MOE) ? run_again(e, b, h, run_mixture) : run_mixture(e, b, h);
     hb_tape_drop_value(e->t, h);
     if (again(e, HB_RM_LAYERNORM))
-        give_up(e, "norm's output", normed, first);
+        give_up(e, "norm's output", h, first);
     return out;
 }
 

@@ -237,6 +237,27 @@ static void parts_that_run_again_and_eight_bits(void **state)
     assert_true(llabs(all - less - narrow) < slack);
 }
 
+/* The norm before experts goes where both it and they are made again: the experts' run reads what
+ * was made then. */
+static void norms_of_experts_that_run_again(void **state)
+{
+    (void)state;
+    struct hb_spec spec = read_spec("mesh: {data: 8}\nremat: {policy: none}\n");
+    struct hb_block b = spec.model.blocks[0];
+    b.mlp.d_ff = 0;
+    b.moe = (struct hb_moe){.experts = 8,
+                            .top_k = 2,
+                            .d_ff = 512,
+                            .kind = HB_MLP_SWIGLU,
+                            .dispatch = HB_DISPATCH_RAGGED,
+                            .capacity_factor = 1};
+    spec.model.blocks = &b;
+    spec.remat.modules = 1u << HB_RM_MOE;
+    int64_t experts = run_spec(&spec).peak_bytes;
+    spec.remat.modules |= 1u << HB_RM_LAYERNORM;
+    assert_int_equal(experts - run_spec(&spec).peak_bytes, LAYERS * 8 * SEQ * 2 * D);
+}
+
 /* Weights of products by row and by column; stored in 8 bits they have no other copy. */
 static void weights_in_eight_bits(void **state)
 {
@@ -303,6 +324,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(gpipe_holds_all, start, end),
         cmocka_unit_test_setup_teardown(further_microbatches_change_nothing, start, end),
         cmocka_unit_test_setup_teardown(parts_that_run_again_and_eight_bits, start, end),
+        cmocka_unit_test_setup_teardown(norms_of_experts_that_run_again, start, end),
         cmocka_unit_test_setup_teardown(weights_in_eight_bits, start, end),
         cmocka_unit_test_setup_teardown(further_tokens, start, end),
         cmocka_unit_test_setup_teardown(what_is_not_known_is_refused, start, end),
