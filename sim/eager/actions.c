@@ -465,46 +465,67 @@ static void wire(struct wiring *w)
     }
 }
 
+/* What a rank has sent, and where in the list of it the output of a stage and microbatch is. */
+struct sent {
+    struct hb_actions list;
+    uint32_t *at; /* by stage, then microbatch: place in the list from 1 on; 0: not there */
+    int64_t microbatches;
+};
+
+static uint32_t *place_of(struct sent *s, const struct hb_action *a)
+{
+    return &s->at[a->stage * s->microbatches + a->microbatch];
+}
+
 /* The output of that stage and microbatch, where it was sent and is not let go. */
-static void let_go(struct hb_arena *arena, struct hb_actions *out, struct hb_actions *sent,
+static void let_go(struct hb_arena *arena, struct hb_actions *out, struct sent *s,
                    const struct hb_action *back)
 {
-    for (uint32_t i = 0; i < sent->count; i++) {
-        struct hb_action *of = &sent->list[i];
-        if (of->kind != HB_ACT_SEND_F || of->stage != back->stage ||
-            of->microbatch != back->microbatch)
-            continue;
-        of->kind = HB_ACT_WAIT_F;
-        push(arena, out, *of);
-    }
+    uint32_t *at = place_of(s, back);
+    if (!*at)
+        return;
+    struct hb_action *of = &s->list.list[*at - 1];
+    of->kind = HB_ACT_WAIT_F;
+    push(arena, out, *of);
+    *at = 0;
+}
+
+static void note_sent(struct hb_arena *arena, struct sent *s, const struct hb_action *a)
+{
+    if (a->kind != HB_ACT_SEND_F && a->kind != HB_ACT_SEND_B)
+        return;
+    push(arena, &s->list, *a);
+    if (a->kind == HB_ACT_SEND_F)
+        *place_of(s, a) = s->list.count;
 }
 
 /* _add_wait_send: an output is let go after its stage's own pass backwards, a gradient in the end.
  */
-static struct hb_actions add_waits(struct hb_arena *arena, const struct hb_actions *in)
+static struct hb_actions add_waits(struct wiring *w, const struct hb_actions *in)
 {
-    struct hb_actions out = {0}, sent = {0};
+    struct hb_actions out = {0};
+    struct sent s = {.microbatches = w->p->microbatches};
+    s.at = hb_arena_alloc(w->arena, (size_t)(w->stages * s.microbatches), sizeof *s.at);
     for (uint32_t i = 0; i < in->count; i++) {
         const struct hb_action *a = &in->list[i];
-        push(arena, &out, *a);
-        if (a->kind == HB_ACT_SEND_F || a->kind == HB_ACT_SEND_B)
-            push(arena, &sent, *a);
+        push(w->arena, &out, *a);
+        note_sent(w->arena, &s, a);
         if (!a->joined && i && in->list[i - 1].joined && is_backward(a - 1))
-            let_go(arena, &out, &sent, a - 1);
+            let_go(w->arena, &out, &s, a - 1);
         if (!a->joined && is_backward(a))
-            let_go(arena, &out, &sent, a);
+            let_go(w->arena, &out, &s, a);
     }
-    for (uint32_t i = 0; i < sent.count; i++) {
-        if (sent.list[i].kind == HB_ACT_WAIT_F)
+    for (uint32_t i = 0; i < s.list.count; i++) {
+        struct hb_action *of = &s.list.list[i];
+        if (of->kind == HB_ACT_WAIT_F)
             continue;
-        sent.list[i].kind = sent.list[i].kind == HB_ACT_SEND_F ? HB_ACT_WAIT_F : HB_ACT_WAIT_B;
-        push(arena, &out, sent.list[i]);
+        of->kind = of->kind == HB_ACT_SEND_F ? HB_ACT_WAIT_F : HB_ACT_WAIT_B;
+        push(w->arena, &out, *of);
     }
     return out;
 }
 
-struct hb_actions hb_pipeline_actions(struct hb_arena *arena, const struct hb_pipeline *p,
-                                      int64_t rank)
+const struct hb_actions *hb_pipeline_actions(struct hb_arena *arena, const struct hb_pipeline *p)
 {
     size_t ranks = (size_t)p->ranks, stages = ranks * (size_t)p->chunks;
     struct wiring w = {.arena = arena,
@@ -519,7 +540,9 @@ struct hb_actions hb_pipeline_actions(struct hb_arena *arena, const struct hb_pi
         w.from[r] = add_weights(arena, p, &passes);
     }
     wire(&w);
-    return add_waits(arena, &w.to[rank]);
+    for (int64_t r = 0; r < p->ranks; r++)
+        w.to[r] = add_waits(&w, &w.to[r]);
+    return w.to;
 }
 
 void hb_action_name(struct hb_str *out, const struct hb_action *a)

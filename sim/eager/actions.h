@@ -63,9 +63,8 @@ int64_t hb_pipeline_round(const struct hb_pipeline *p);
 /* Passes alone. */
 struct hb_actions hb_pipeline_passes(struct hb_arena *arena, const struct hb_pipeline *p,
                                      int64_t rank);
-/* All that the runtime does, of schedules that are `many`. */
-struct hb_actions hb_pipeline_actions(struct hb_arena *arena, const struct hb_pipeline *p,
-                                      int64_t rank);
+/* All that the runtime does, of schedules that are `many`, by rank. */
+const struct hb_actions *hb_pipeline_actions(struct hb_arena *arena, const struct hb_pipeline *p);
 /* As torch prints it: "2F0". */
 void hb_action_name(struct hb_str *out, const struct hb_action *a);
 

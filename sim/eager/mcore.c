@@ -94,8 +94,10 @@ static void mark_last(struct hb_mcore *e, struct hb_mcore_parts *p)
 static uint32_t run_one(struct hb_mcore *e, int64_t layer, int64_t microbatch, uint32_t x)
 {
     const struct hb_block *b = hb_mcore_block(e->spec, layer);
-    e->t->where = hb_arena_printf(e->t->arena, "layers[%lld], microbatch %lld: ", (long long)layer,
-                                  (long long)microbatch);
+    if (!e->t->server)
+        e->t->where =
+            hb_arena_printf(e->t->arena, "layers[%lld], microbatch %lld: ", (long long)layer,
+                            (long long)microbatch);
     return hb_mcore_run_layer(e, b, is_again(e, b, layer), x);
 }
 

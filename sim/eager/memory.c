@@ -2,28 +2,33 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "sim/eager/actions.h"
 #include "sim/eager/mcore.h"
 #include "sim/eager/short.h"
 #include "sim/eager/tape.h"
 #include "sim/eager/titan.h"
 #include "sim/ir/lower.h"
 
-/* cut: null, the program is whole. */
+struct hb_caching hb_step_caching(const struct hb_spec *spec)
+{
+    return (struct hb_caching){.on = true,
+                               .expandable = spec->runtime.expandable_segments,
+                               .max_split_bytes = spec->runtime.max_split_bytes,
+                               .reserved = spec->runtime.allocator == HB_MAX_RESERVED};
+}
+
 static bool lower_eager(struct hb_tape *t, struct hb_diag *diag, const struct hb_spec *spec,
-                        int64_t rank, struct hb_short *cut)
+                        const struct hb_rank_ask *ask)
 {
     struct hb_program *out = t->p;
     hb_program_init(out, t->arena, spec->model.name, HB_TORCH);
     for (int i = 0; i < HB_AX_COUNT; i++)
         out->mesh[i] = spec->mesh[i];
-    out->caching = (struct hb_caching){.on = true,
-                                       .expandable = spec->runtime.expandable_segments,
-                                       .max_split_bytes = spec->runtime.max_split_bytes,
-                                       .reserved = spec->runtime.allocator == HB_MAX_RESERVED};
+    out->caching = hb_step_caching(spec);
     if (spec->runtime.framework == HB_FW_MEGATRON)
-        hb_mcore_lower(t, spec, rank, cut);
+        hb_mcore_lower(t, spec, ask->rank, ask->cut);
     else
-        hb_titan_lower(t, spec, rank, cut);
+        hb_titan_lower(t, spec, ask);
     return !t->too_large || hb_error(diag, (struct hb_loc){0},
                                      "a tensor of '%s' exceeds 2^61 bytes", spec->model.name);
 }
@@ -35,7 +40,7 @@ bool hb_step_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb
     if (spec->compiler != HB_TORCH)
         return hb_lower(arena, diag, spec, out);
     hb_tape_init(&tape, arena, out);
-    return lower_eager(&tape, diag, spec, rank, NULL);
+    return lower_eager(&tape, diag, spec, &(struct hb_rank_ask){.rank = rank});
 }
 
 bool hb_step_lower_short(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
@@ -44,7 +49,27 @@ bool hb_step_lower_short(struct hb_arena *arena, struct hb_diag *diag, const str
     struct hb_tape tape;
     *out_short = (struct hb_short){0};
     hb_tape_init(&tape, arena, out);
-    return lower_eager(&tape, diag, spec, rank, out_short);
+    return lower_eager(&tape, diag, spec, &(struct hb_rank_ask){.rank = rank, .cut = out_short});
+}
+
+const struct hb_actions *hb_step_actions(struct hb_arena *arena, const struct hb_spec *spec)
+{
+    struct hb_pipeline p = hb_pipeline_of(spec);
+    bool own = spec->runtime.framework == HB_FW_MEGATRON || p.ranks == 1;
+    return own || !hb_pipeline_is_many(&p) ? NULL : hb_pipeline_actions(arena, &p);
+}
+
+bool hb_step_serve(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                   const struct hb_rank_ask *ask, bool *out_even)
+{
+    struct hb_program none;
+    struct hb_tape tape;
+    hb_tape_init(&tape, arena, &none);
+    tape.server = ask->server;
+    if (!lower_eager(&tape, diag, spec, ask))
+        return false;
+    *out_even = hb_tape_is_even(&tape);
+    return true;
 }
 
 int64_t hb_step_ranks(const struct hb_spec *spec)

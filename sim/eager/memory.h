@@ -8,7 +8,17 @@
 
 struct hb_diag;
 
+struct hb_actions;
+struct hb_server;
 struct hb_short;
+
+/* What is asked of a rank's step. */
+struct hb_rank_ask {
+    int64_t rank;
+    struct hb_short *cut;             /* null: all of it, no short program */
+    const struct hb_server *server;   /* null: a program */
+    const struct hb_actions *actions; /* by rank; null: they are worked out where they are needed */
+};
 
 /* The program of a step whose memory is asked: with compiler torch that of one rank of the
  * pipeline, else hb_lower's. False (with a message) if a size leaves the range of int64. spec has
@@ -18,6 +28,14 @@ bool hb_step_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb
 /* The same shortened, of compiler torch alone. */
 bool hb_step_lower_short(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                          int64_t rank, struct hb_program *out, struct hb_short *out_short);
+/* The same, with compiler torch, asked of ask->server as it comes: no program is made. out_even:
+ * see hb_tape_is_even; what the server was asked is the program's if so. */
+bool hb_step_serve(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                   const struct hb_rank_ask *ask, bool *out_even);
+/* What all ranks share: hb_rank_ask.actions. */
+const struct hb_actions *hb_step_actions(struct hb_arena *arena, const struct hb_spec *spec);
+/* The allocator that serves it. */
+struct hb_caching hb_step_caching(const struct hb_spec *spec);
 /* Ranks that run programs of their own. */
 int64_t hb_step_ranks(const struct hb_spec *spec);
 

@@ -229,7 +229,7 @@ uint32_t hb_ops_make_or_take(struct hb_tape *t, struct hb_kept *kept, struct hb_
         return kept->storages[kept->next++];
     uint32_t storage = hb_tape_make(t, made);
     if (kept) {
-        t->p->bufs[t->storages[storage].buf].category = HB_CAT_SAVED;
+        hb_tape_count_as(t, storage, HB_CAT_SAVED);
         hb_tape_hold(t, storage);
         kept->storages[kept->count++] = storage;
     }

@@ -24,11 +24,31 @@ int64_t hb_tape_size(struct hb_tape *t, int64_t a, int64_t b, int64_t c)
     return 0;
 }
 
+/* In the order in which they were made, as the program's run gives them back. */
+static void give_dead(struct hb_tape *t)
+{
+    for (uint32_t i = 0; i < t->dead_count; i++) {
+        uint32_t one = t->dead[i], at = i;
+        for (; at && t->dead[at - 1] > one; at--)
+            t->dead[at] = t->dead[at - 1];
+        t->dead[at] = one;
+    }
+    for (uint32_t i = 0; i < t->dead_count; i++)
+        if (t->storages[t->dead[i]].served != HB_NONE)
+            t->server->give(t->server->context, t->storages[t->dead[i]].served);
+    t->dead_count = 0;
+    t->open = false;
+}
+
 /* A storage that died under the op that made it needs no reader. */
 void hb_tape_end(struct hb_tape *t)
 {
     if (!t->open)
         return;
+    if (t->server) {
+        give_dead(t);
+        return;
+    }
     hb_program_add_op(t->p, t->op);
     for (uint32_t i = 0; i < t->dead_count; i++)
         if (t->dead[i] != t->written)
@@ -50,31 +70,40 @@ static const char *full_name(struct hb_tape *t, const char *name)
     return text;
 }
 
-static uint32_t add_storage(struct hb_tape *t, uint32_t buf)
+static void add_buf(struct hb_tape *t, const char *name, int64_t bytes, enum hb_category category)
 {
-    t->storages =
-        hb_grow(t->arena, t->storages, t->storage_count, &t->storage_cap, sizeof *t->storages);
-    t->storages[t->storage_count] = (struct hb_storage){buf, 1};
-    return t->storage_count++;
+    hb_program_add_buf(t->p, (struct hb_buf){.name = full_name(t, name),
+                                             .why = "",
+                                             .bytes = bytes,
+                                             .plain_bytes = bytes,
+                                             .dtype = HB_DT_BF16,
+                                             .alias_of = HB_NONE,
+                                             .category = category,
+                                             .pool = t->pool});
 }
 
-static uint32_t add_buf(struct hb_tape *t, const char *name, int64_t bytes,
-                        enum hb_category category)
+static uint32_t add_storage(struct hb_tape *t, const char *name, int64_t bytes,
+                            enum hb_category category)
 {
-    return hb_program_add_buf(t->p, (struct hb_buf){.name = full_name(t, name),
-                                                    .why = "",
-                                                    .bytes = bytes,
-                                                    .plain_bytes = bytes,
-                                                    .dtype = HB_DT_BF16,
-                                                    .alias_of = HB_NONE,
-                                                    .category = category,
-                                                    .pool = t->pool});
+    struct hb_storage s = {.bytes = bytes, .holders = 1, .served = HB_NONE, .pool = t->pool};
+    if (!t->server)
+        add_buf(t, name, bytes, category);
+    else if (bytes > 0)
+        s.served = t->server->take(t->server->context, bytes, t->pool);
+    t->storages =
+        hb_grow(t->arena, t->storages, t->storage_count, &t->storage_cap, sizeof *t->storages);
+    t->storages[t->storage_count] = s;
+    return t->storage_count++;
 }
 
 uint32_t hb_tape_make(struct hb_tape *t, struct hb_made made)
 {
     hb_tape_end(t);
-    uint32_t buf = add_buf(t, made.name, made.bytes, made.category);
+    uint32_t storage = add_storage(t, made.name, made.bytes, made.category);
+    t->open = true;
+    t->written = storage;
+    if (t->server)
+        return storage;
     t->op = (struct hb_op){.name = made.op,
                            .kind = made.flops > 0 ? HB_OP_MATMUL : HB_OP_ELEMENTWISE,
                            .phase = t->phase,
@@ -83,23 +112,38 @@ uint32_t hb_tape_make(struct hb_tape *t, struct hb_made made)
                            .flops = made.flops,
                            .batch = 1,
                            .moved_bytes = 2 * (double)made.bytes};
-    t->open = true;
-    t->written = buf;
-    return add_storage(t, buf);
+    return storage;
 }
 
 uint32_t hb_tape_argument(struct hb_tape *t, const char *name, int64_t bytes,
                           enum hb_category category)
 {
-    uint32_t buf = add_buf(t, name, bytes, category);
-    t->p->bufs[buf].argument = true;
-    t->p->bufs[buf].output = true;
-    return add_storage(t, buf);
+    uint32_t storage = add_storage(t, name, bytes, category);
+    if (!t->server)
+        t->p->bufs[storage].argument = true;
+    hb_tape_keep(t, storage);
+    return storage;
+}
+
+void hb_tape_count_as(struct hb_tape *t, uint32_t storage, enum hb_category category)
+{
+    if (!t->server)
+        t->p->bufs[storage].category = category;
 }
 
 void hb_tape_keep(struct hb_tape *t, uint32_t storage)
 {
-    t->p->bufs[t->storages[storage].buf].output = true;
+    t->storages[storage].stays = true;
+    if (!t->server)
+        t->p->bufs[storage].output = true;
+}
+
+bool hb_tape_is_even(const struct hb_tape *t)
+{
+    for (uint32_t i = 0; i < t->storage_count; i++)
+        if (t->storages[i].holders > 0 && !t->storages[i].stays)
+            return false;
+    return true;
 }
 
 void hb_tape_hold(struct hb_tape *t, uint32_t storage)
@@ -114,23 +158,23 @@ void hb_tape_drop(struct hb_tape *t, uint32_t storage)
         return;
     struct hb_storage *s = &t->storages[storage];
     if (s->holders <= 0)
-        HB_BUG("storage '%s' is dropped once too often", t->p->bufs[s->buf].name);
+        HB_BUG("storage %u is dropped once too often", storage);
     if (--s->holders > 0)
         return;
     t->dead = hb_grow(t->arena, t->dead, t->dead_count, &t->dead_cap, sizeof *t->dead);
-    t->dead[t->dead_count++] = s->buf;
+    t->dead[t->dead_count++] = storage;
 }
 
 int64_t hb_tape_bytes(const struct hb_tape *t, uint32_t storage)
 {
-    return t->p->bufs[t->storages[storage].buf].bytes;
+    return t->storages[storage].bytes;
 }
 
 int64_t hb_tape_held_bytes(const struct hb_tape *t)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < t->storage_count; i++)
-        if (t->storages[i].holders > 0 && t->p->bufs[t->storages[i].buf].pool == 0)
+        if (t->storages[i].holders > 0 && t->storages[i].pool == 0)
             sum = hb_add_sat(sum, hb_tape_bytes(t, i));
     return sum;
 }
@@ -170,9 +214,8 @@ struct hb_node *hb_tape_node(struct hb_tape *t,
 
 static void save_at(struct hb_tape *t, uint32_t *place, uint32_t storage)
 {
-    struct hb_buf *buf = &t->p->bufs[t->storages[storage].buf];
-    if (buf->category == HB_CAT_WORKING)
-        buf->category = HB_CAT_SAVED;
+    if (!t->server && t->p->bufs[storage].category == HB_CAT_WORKING)
+        hb_tape_count_as(t, storage, HB_CAT_SAVED);
     *place = storage;
     hb_tape_hold(t, storage);
 }

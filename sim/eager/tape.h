@@ -61,15 +61,28 @@ struct hb_value {
     uint32_t grad; /* HB_NONE: none yet */
 };
 
+/* Its index is that of its buffer in the program. */
 struct hb_storage {
-    uint32_t buf;
+    int64_t bytes;
     int32_t holders;
+    uint32_t served; /* by what serves it; HB_NONE: nothing does */
+    uint8_t pool;
+    bool stays; /* an argument, or kept for later steps */
+};
+
+/* An allocator that is asked for storages as they come and go, in place of a program of them: all
+ * that a peak takes. A storage of no bytes is not asked for. */
+struct hb_server {
+    void *context;
+    uint32_t (*take)(void *context, int64_t bytes, uint8_t pool);
+    void (*give)(void *context, uint32_t served);
 };
 
 struct hb_tape {
     struct hb_arena *arena;
     struct hb_program *p;
-    const char *where; /* before the names of storages: "layers[3]." */
+    const struct hb_server *server; /* null: all goes to the program; else no op or buffer does */
+    const char *where;              /* before the names of storages: "layers[3]." */
     enum hb_phase phase;
     uint8_t pool; /* of the allocator: 0 is the default stream's */
     bool grad;    /* ops are recorded */
@@ -82,7 +95,7 @@ struct hb_tape {
     struct hb_op op; /* issued last, not in the program yet: what dies after it is added */
     bool open;
     uint32_t written;
-    uint32_t *dead;
+    uint32_t *dead; /* storages */
     uint32_t dead_count, dead_cap;
     bool too_large;         /* a size left the range */
     struct hb_split *split; /* null: passes backwards are whole */
@@ -100,11 +113,14 @@ struct hb_made {
 void hb_tape_init(struct hb_tape *t, struct hb_arena *arena, struct hb_program *p);
 /* The last op goes to the program. */
 void hb_tape_end(struct hb_tape *t);
+/* No storage is held but those that stay: a program would say no more of it than its first op. */
+bool hb_tape_is_even(const struct hb_tape *t);
 /* Issues an op that makes a storage, held once. */
 uint32_t hb_tape_make(struct hb_tape *t, struct hb_made made);
 /* A storage that stands from before the first op to the end. */
 uint32_t hb_tape_argument(struct hb_tape *t, const char *name, int64_t bytes,
                           enum hb_category category);
+void hb_tape_count_as(struct hb_tape *t, uint32_t storage, enum hb_category category);
 /* One that a step made and later ones keep. */
 void hb_tape_keep(struct hb_tape *t, uint32_t storage);
 void hb_tape_hold(struct hb_tape *t, uint32_t storage);

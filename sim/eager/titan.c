@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "models/params.h"
+#include "sim/eager/memory.h"
 #include "sim/eager/short.h"
 #include "sim/eager/titan_parts.h"
 
@@ -548,14 +549,16 @@ static void build_chunks(struct hb_titan *e)
     }
 }
 
-void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, int64_t rank,
-                    struct hb_short *cut)
+void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, const struct hb_rank_ask *ask)
 {
     struct hb_titan *e = hb_arena_alloc(t->arena, 1, sizeof *e);
-    *e = (struct hb_titan){
-        .t = t, .spec = spec, .cut = cut, .tune = spec->runtime.framework == HB_FW_TORCHTUNE};
+    *e = (struct hb_titan){.t = t,
+                           .spec = spec,
+                           .cut = ask->cut,
+                           .rank = ask->rank,
+                           .actions = ask->actions,
+                           .tune = spec->runtime.framework == HB_FW_TORCHTUNE};
     e->pipeline = hb_pipeline_of(spec);
-    e->rank = rank;
     place_stages(e);
     if (e->stages)
         e->cut = NULL; /* a whole one */

@@ -9,10 +9,8 @@
 #include "models/spec.h"
 #include "sim/eager/tape.h"
 
-struct hb_short;
+struct hb_rank_ask;
 
-/* cut: null, or the program is a short one (short.h). */
-void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, int64_t rank,
-                    struct hb_short *cut);
+void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, const struct hb_rank_ask *ask);
 
 #endif

@@ -113,7 +113,7 @@ static void run_chunks(struct hb_titan *e, uint32_t h, struct hb_weight *w)
                                                      .in = e->spec->model.d_model,
                                                      .out = w->rows,
                                                      .weight = w});
-        t->p->bufs[t->storages[t->values[c->logits].storage].buf].category = HB_CAT_LOGITS;
+        hb_tape_count_as(t, t->values[c->logits].storage, HB_CAT_LOGITS);
     }
 }
 

@@ -83,8 +83,9 @@ struct hb_titan {
     struct hb_fsdp fsdp;
     struct hb_titan_layer *layers;
     int64_t layer_count;
-    struct hb_pipeline pipeline; /* ranks 1: none */
-    int64_t rank;                /* of it */
+    struct hb_pipeline pipeline;      /* ranks 1: none */
+    int64_t rank;                     /* of it */
+    const struct hb_actions *actions; /* by rank, of schedules that are `many`; null: not made */
     struct hb_titan_stage *stages;
     bool embeds, heads; /* the rank has the embedding; norm and head */
     struct hb_weight table, norm, head;

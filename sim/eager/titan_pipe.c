@@ -566,9 +566,11 @@ void hb_titan_run_pipeline(struct hb_titan *e)
     if (!hb_pipeline_is_many(&w.p)) {
         run_single(&w);
     } else {
-        struct hb_actions todo = hb_pipeline_actions(t->arena, &w.p, e->rank);
-        for (uint32_t i = 0; i < todo.count; i++)
-            act(&w, &todo.list[i]);
+        if (!e->actions)
+            e->actions = hb_pipeline_actions(t->arena, &w.p);
+        const struct hb_actions *todo = &e->actions[e->rank];
+        for (uint32_t i = 0; i < todo->count; i++)
+            act(&w, &todo->list[i]);
     }
     for (int64_t i = 0; i < w.p.microbatches; i++)
         replace(t, &w.leaves[i], HB_NONE);

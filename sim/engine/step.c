@@ -4,15 +4,24 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "sim/eager/memory.h"
+#include "sim/eager/tape.h"
+#include "sim/engine/heap_cuda.h"
 #include "sim/graph/link.h"
+
+enum { ROUND_BYTES = 16384 };
+
+static bool check_total(struct hb_diag *diag, int64_t total, const char *name)
+{
+    return hb_size_ok(total) || hb_error(diag, (struct hb_loc){0},
+                                         "the tensors of '%s' together exceed 2^61 bytes", name);
+}
 
 bool hb_step_check_total(struct hb_diag *diag, const struct hb_program *p)
 {
     int64_t total = p->argument_extra_bytes;
     for (uint32_t i = 0; i < p->buf_count; i++)
-        total = hb_add_sat(total, hb_round_up(p->bufs[i].bytes, 16384));
-    return hb_size_ok(total) || hb_error(diag, (struct hb_loc){0},
-                                         "the tensors of '%s' together exceed 2^61 bytes", p->name);
+        total = hb_add_sat(total, hb_round_up(p->bufs[i].bytes, ROUND_BYTES));
+    return check_total(diag, total, p->name);
 }
 
 static bool run_rank(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
@@ -25,18 +34,63 @@ static bool run_rank(struct hb_arena *arena, struct hb_diag *diag, const struct 
     return true;
 }
 
+/* --- a rank's peak alone --- */
+
+struct asked {
+    struct hb_cuda *cuda;
+    int64_t total; /* of what was asked for, as hb_step_check_total has it */
+};
+
+static uint32_t take(void *context, int64_t bytes, uint8_t pool)
+{
+    struct asked *a = context;
+    int64_t address;
+    a->total = hb_add_sat(a->total, hb_round_up(bytes, ROUND_BYTES));
+    return hb_cuda_take(a->cuda, bytes, pool, &address);
+}
+
+static void give(void *context, uint32_t block)
+{
+    struct asked *a = context;
+    hb_cuda_give(a->cuda, block);
+}
+
+static bool rank_peak(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                      struct hb_rank_ask ask, int64_t *out_bytes)
+{
+    struct hb_caching c = hb_step_caching(spec);
+    struct asked a = {.cuda =
+                          hb_cuda_new(arena, (struct hb_cuda_limits){c.expandable, c.limit_bytes,
+                                                                     c.max_split_bytes})};
+    struct hb_server server = {&a, take, give};
+    struct hb_program p;
+    struct hb_memory m;
+    bool even;
+    ask.server = &server;
+    if (!hb_step_serve(arena, diag, spec, &ask, &even) ||
+        !check_total(diag, a.total, spec->model.name))
+        return false;
+    struct hb_cuda_stats stats = hb_cuda_stats(a.cuda);
+    *out_bytes = c.reserved ? stats.peak_reserved_bytes : stats.peak_allocated_bytes;
+    if (even)
+        return true;
+    if (!run_rank(arena, diag, spec, ask.rank, &p, &m))
+        return false;
+    *out_bytes = m.peak_bytes;
+    return true;
+}
+
 /* Peaks of all ranks; returns the heaviest, -1 on an error. */
 static int64_t run_ranks(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                          int64_t *peaks, int64_t count)
 {
+    struct hb_rank_ask ask = {.actions = hb_step_actions(arena, spec)};
     int64_t heaviest = 0;
     for (int64_t r = 0; r < count; r++) {
-        struct hb_program p;
-        struct hb_memory m;
         struct hb_arena_mark mark = hb_arena_mark(arena);
-        if (!run_rank(arena, diag, spec, r, &p, &m))
+        ask.rank = r;
+        if (!rank_peak(arena, diag, spec, ask, &peaks[r]))
             return -1;
-        peaks[r] = m.peak_bytes;
         hb_arena_rewind(arena, mark);
         if (peaks[r] > peaks[heaviest])
             heaviest = r;

@@ -36,7 +36,7 @@ static enum hb_schedule schedule_named(const char *name)
 
 static const char *told(const struct hb_pipeline *p, int64_t rank)
 {
-    struct hb_actions a = hb_pipeline_is_many(p) ? hb_pipeline_actions(u.env.arena, p, rank)
+    struct hb_actions a = hb_pipeline_is_many(p) ? hb_pipeline_actions(u.env.arena, p)[rank]
                                                  : hb_pipeline_passes(u.env.arena, p, rank);
     struct hb_str out;
     hb_str_init(&out, u.env.arena);
