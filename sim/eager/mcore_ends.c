@@ -75,7 +75,10 @@ static uint32_t run_depth(struct hb_mcore *e, const struct hb_block *b, bool aga
 {
     struct hb_tape *t = e->t;
     uint32_t next = hb_tape_value(t, hb_mcore_make(e, "next tokens, embedded", e->rows, 2 * e->d));
-    uint32_t parts[2] = {hb_mcore_norm(e, next), hb_mcore_norm(e, h)};
+    uint32_t parts[2] = {hb_mcore_norm(e, next), HB_NONE};
+    if (t->grad) /* its gradient goes into the embedding's at once */
+        t->nodes[t->node_count - 1].in[0] = HB_NONE;
+    parts[1] = hb_mcore_norm(e, h);
     hb_tape_drop_value(t, next);
     uint32_t both =
         hb_tape_value(t, hb_mcore_make(e, "embedding and hidden states", e->rows, 4 * e->d));

@@ -4,6 +4,7 @@
 #include "base/diag.h"
 #include "sim/eager/actions.h"
 #include "sim/eager/mcore.h"
+#include "sim/eager/mcore_plan.h"
 #include "sim/eager/short.h"
 #include "sim/eager/tape.h"
 #include "sim/eager/titan.h"
@@ -60,7 +61,7 @@ const struct hb_actions *hb_step_actions(struct hb_arena *arena, const struct hb
 }
 
 bool hb_step_serve(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                   const struct hb_rank_ask *ask, bool *out_even)
+                   const struct hb_rank_ask *ask)
 {
     struct hb_program none;
     struct hb_tape tape;
@@ -68,7 +69,26 @@ bool hb_step_serve(struct hb_arena *arena, struct hb_diag *diag, const struct hb
     tape.server = ask->server;
     if (!lower_eager(&tape, diag, spec, ask))
         return false;
-    *out_even = hb_tape_is_even(&tape);
+    hb_tape_check_end(&tape);
+    return true;
+}
+
+/* The block of a layer, and its place among those that are checkpointed. */
+static bool same_layer(const struct hb_spec *spec, int64_t a, int64_t b)
+{
+    return hb_mcore_block(spec, a) == hb_mcore_block(spec, b) &&
+           a % spec->remat.every == b % spec->remat.every;
+}
+
+bool hb_step_is_like_before(const struct hb_spec *spec, int64_t rank)
+{
+    int64_t first = hb_stage_start(spec, rank), before = hb_stage_start(spec, rank - 1);
+    if (spec->pipeline.schedule != HB_SCHED_GPIPE || rank < 2 || rank + 1 >= hb_step_ranks(spec) ||
+        hb_stage_start(spec, rank + 1) - first != first - before)
+        return false;
+    for (int64_t i = 0; i < first - before; i++)
+        if (!same_layer(spec, before + i, first + i))
+            return false;
     return true;
 }
 

@@ -28,12 +28,13 @@ bool hb_step_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb
 /* The same shortened, of compiler torch alone. */
 bool hb_step_lower_short(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                          int64_t rank, struct hb_program *out, struct hb_short *out_short);
-/* The same, with compiler torch, asked of ask->server as it comes: no program is made. out_even:
- * see hb_tape_is_even; what the server was asked is the program's if so. */
+/* The same, with compiler torch, asked of ask->server as it comes: no program is made. */
 bool hb_step_serve(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                   const struct hb_rank_ask *ask, bool *out_even);
+                   const struct hb_rank_ask *ask);
 /* What all ranks share: hb_rank_ask.actions. */
 const struct hb_actions *hb_step_actions(struct hb_arena *arena, const struct hb_spec *spec);
+/* The rank runs what the one before it does: of GPipe, between the ends, with layers alike. */
+bool hb_step_is_like_before(const struct hb_spec *spec, int64_t rank);
 /* The allocator that serves it. */
 struct hb_caching hb_step_caching(const struct hb_spec *spec);
 /* Ranks that run programs of their own. */

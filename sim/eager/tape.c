@@ -138,18 +138,30 @@ void hb_tape_keep(struct hb_tape *t, uint32_t storage)
         t->p->bufs[storage].output = true;
 }
 
-bool hb_tape_is_even(const struct hb_tape *t)
+void hb_tape_check_end(const struct hb_tape *t)
 {
     for (uint32_t i = 0; i < t->storage_count; i++)
         if (t->storages[i].holders > 0 && !t->storages[i].stays)
-            return false;
-    return true;
+            HB_BUG("storage %u of %u is held in the end", i, t->storage_count);
+}
+
+/* One that its last holder let go under the op that is open. */
+static void revive(struct hb_tape *t, uint32_t storage)
+{
+    uint32_t i = 0;
+    while (i < t->dead_count && t->dead[i] != storage)
+        i++;
+    if (i == t->dead_count)
+        HB_BUG("storage %u is held after it was given back", storage);
+    t->dead[i] = t->dead[--t->dead_count];
 }
 
 void hb_tape_hold(struct hb_tape *t, uint32_t storage)
 {
-    if (storage != HB_NONE)
-        t->storages[storage].holders++;
+    if (storage == HB_NONE)
+        return;
+    if (!t->storages[storage].holders++)
+        revive(t, storage);
 }
 
 void hb_tape_drop(struct hb_tape *t, uint32_t storage)

@@ -113,8 +113,9 @@ struct hb_made {
 void hb_tape_init(struct hb_tape *t, struct hb_arena *arena, struct hb_program *p);
 /* The last op goes to the program. */
 void hb_tape_end(struct hb_tape *t);
-/* No storage is held but those that stay: a program would say no more of it than its first op. */
-bool hb_tape_is_even(const struct hb_tape *t);
+/* HB_BUG where a storage is held in the end that does not stay: a server serves it to the end, in a
+ * program it lives for one op. */
+void hb_tape_check_end(const struct hb_tape *t);
 /* Issues an op that makes a storage, held once. */
 uint32_t hb_tape_make(struct hb_tape *t, struct hb_made made);
 /* A storage that stands from before the first op to the end. */

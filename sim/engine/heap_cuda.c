@@ -26,7 +26,8 @@ struct block {
     int64_t bytes;
     uint32_t before; /* neighbours in the segment; NO_BLOCK */
     uint32_t after;
-    uint32_t pool;
+    uint32_t class; /* of its pool, where a block of its size last was; moves as classes come */
+    uint16_t pool;
     bool in_use;
     bool gone; /* joined to another, or back at the device: its place is free, `after` the next */
 };
@@ -80,17 +81,19 @@ struct hb_cuda *hb_cuda_new(struct hb_arena *arena, struct hb_cuda_limits limits
     return c;
 }
 
-static uint32_t find_pool(struct hb_cuda *c, int64_t bytes, uint32_t stream)
+static uint16_t find_pool(struct hb_cuda *c, int64_t bytes, uint32_t stream)
 {
     bool small = bytes <= SMALL_BYTES;
-    for (uint32_t i = 0; i < c->pool_count; i++)
+    for (uint16_t i = 0; i < c->pool_count; i++)
         if (c->pools[i].stream == stream && c->pools[i].small == small)
             return i;
+    if (c->pool_count == UINT16_MAX)
+        HB_BUG("%u pools are too many", c->pool_count);
     c->pools = hb_grow(c->arena, c->pools, c->pool_count, &c->pool_cap, sizeof *c->pools);
     c->pools[c->pool_count] = (struct pool){.stream = stream, .small = small, .last = NO_BLOCK};
     c->pools[c->pool_count].base = c->next_address;
     c->next_address += SEGMENT_STRIDE;
-    return c->pool_count++;
+    return (uint16_t)c->pool_count++;
 }
 
 /* --- free blocks --- */
@@ -98,15 +101,13 @@ static uint32_t find_pool(struct hb_cuda *c, int64_t bytes, uint32_t stream)
 /* First class of the pool that is not below so many bytes. */
 static uint32_t find_class(const struct pool *p, int64_t bytes)
 {
-    uint32_t low = 0, high = p->class_count;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (p->classes[mid].bytes < bytes)
-            low = mid + 1;
-        else
-            high = mid;
+    uint32_t low = 0, count = p->class_count;
+    while (count > 1) {
+        uint32_t half = count / 2;
+        low += p->classes[low + half - 1].bytes < bytes ? half : 0;
+        count -= half;
     }
-    return low;
+    return low + (count == 1 && p->classes[low].bytes < bytes);
 }
 
 static bool has_class(const struct pool *p, uint32_t at, int64_t bytes)
@@ -117,15 +118,13 @@ static bool has_class(const struct pool *p, uint32_t at, int64_t bytes)
 /* Of the class's blocks, the first whose address is not above. */
 static uint32_t find_place(const struct size_class *k, int64_t address)
 {
-    uint32_t low = 0, high = k->count;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (k->list[mid].address > address)
-            low = mid + 1;
-        else
-            high = mid;
+    uint32_t low = 0, count = k->count;
+    while (count > 1) {
+        uint32_t half = count / 2;
+        low += k->list[low + half - 1].address > address ? half : 0;
+        count -= half;
     }
-    return low;
+    return low + (count == 1 && k->list[low].address > address);
 }
 
 static void drop_empty_classes(struct pool *p)
@@ -151,14 +150,23 @@ static uint32_t add_class(struct hb_cuda *c, struct pool *p, int64_t bytes)
     return at;
 }
 
+/* The class of a free block's size; class_count: there is none. */
+static uint32_t class_of(const struct pool *p, const struct block *b)
+{
+    if (has_class(p, b->class, b->bytes))
+        return b->class;
+    uint32_t at = find_class(p, b->bytes);
+    return has_class(p, at, b->bytes) ? at : p->class_count;
+}
+
 static void put_free(struct hb_cuda *c, uint32_t block)
 {
-    const struct block *b = &c->blocks[block];
+    struct block *b = &c->blocks[block];
     struct pool *p = &c->pools[b->pool];
-    uint32_t at = find_class(p, b->bytes);
-    if (!has_class(p, at, b->bytes))
-        at = add_class(c, p, b->bytes);
-    struct size_class *k = &p->classes[at];
+    b->class = class_of(p, b);
+    if (b->class == p->class_count)
+        b->class = add_class(c, p, b->bytes);
+    struct size_class *k = &p->classes[b->class];
     uint32_t place = find_place(k, b->address);
     k->list = hb_grow(c->arena, k->list, k->count, &k->cap, sizeof *k->list);
     memmove(k->list + place + 1, k->list + place, (k->count - place) * sizeof *k->list);
@@ -170,24 +178,32 @@ static void take_free(struct hb_cuda *c, uint32_t block)
 {
     const struct block *b = &c->blocks[block];
     struct pool *p = &c->pools[b->pool];
-    uint32_t at = find_class(p, b->bytes);
+    uint32_t at = class_of(p, b);
     struct size_class *k = &p->classes[at];
-    uint32_t place = has_class(p, at, b->bytes) ? find_place(k, b->address) : 0;
-    if (!has_class(p, at, b->bytes) || place >= k->count || k->list[place].block != block)
+    uint32_t place = at < p->class_count ? find_place(k, b->address) : 0;
+    if (at == p->class_count || place >= k->count || k->list[place].block != block)
         HB_BUG("block %u is not among the free ones of its pool", block);
     p->empty_count += !--k->count;
     memmove(k->list + place, k->list + place + 1, (k->count - place) * sizeof *k->list);
 }
 
-/* The smallest that is not below so many bytes, of those the one of the lowest address. */
-static uint32_t best_fit(const struct pool *p, int64_t bytes)
+/* The first class with a block that is not below so many bytes; class_count: there is none. */
+static uint32_t best_class(const struct pool *p, int64_t bytes)
 {
-    for (uint32_t at = find_class(p, bytes); at < p->class_count; at++) {
-        const struct size_class *k = &p->classes[at];
-        if (k->count)
-            return k->list[k->count - 1].block;
-    }
-    return NO_BLOCK;
+    uint32_t at = find_class(p, bytes);
+    while (at < p->class_count && !p->classes[at].count)
+        at++;
+    return at;
+}
+
+/* Of a class that has blocks, the one of the lowest address. */
+static uint32_t take_first(struct hb_cuda *c, struct pool *p, uint32_t at)
+{
+    struct size_class *k = &p->classes[at];
+    uint32_t block = k->list[--k->count].block;
+    c->blocks[block].class = at;
+    p->empty_count += !k->count;
+    return block;
 }
 
 static uint32_t add_block(struct hb_cuda *c, struct block b)
@@ -299,7 +315,7 @@ static int64_t free_tail(const struct hb_cuda *c, const struct pool *p)
 }
 
 /* Grows the pool's range until its tail holds so many bytes. */
-static uint32_t extend_range(struct hb_cuda *c, uint32_t pool, int64_t bytes)
+static uint32_t extend_range(struct hb_cuda *c, uint16_t pool, int64_t bytes)
 {
     struct pool *p = &c->pools[pool];
     check_limit(c, hb_round_up(bytes - free_tail(c, p), page_bytes(p)));
@@ -324,7 +340,7 @@ static uint32_t extend_range(struct hb_cuda *c, uint32_t pool, int64_t bytes)
     return p->last;
 }
 
-static uint32_t new_segment(struct hb_cuda *c, uint32_t pool, int64_t bytes)
+static uint32_t new_segment(struct hb_cuda *c, uint16_t pool, int64_t bytes)
 {
     int64_t segment = bytes;
     if (bytes <= SMALL_BYTES)
@@ -347,19 +363,20 @@ static uint32_t new_segment(struct hb_cuda *c, uint32_t pool, int64_t bytes)
 
 /* --- taking and giving --- */
 
-/* Blocks above max_split are for requests above it, and not for those far smaller than they. */
-static uint32_t find_fit(const struct hb_cuda *c, const struct pool *p, int64_t bytes)
+/* Blocks above max_split are for requests above it, and not for those far smaller than they. Takes
+ * it out of its list; NO_BLOCK: none fits. */
+static uint32_t take_fit(struct hb_cuda *c, struct pool *p, int64_t bytes)
 {
-    uint32_t block = best_fit(p, bytes);
+    uint32_t at = best_class(p, bytes);
     int64_t split = c->limits.max_split_bytes;
-    if (block == NO_BLOCK)
+    if (at == p->class_count)
         return NO_BLOCK;
-    int64_t found = c->blocks[block].bytes;
+    int64_t found = p->classes[at].bytes;
     if (split && !p->small && bytes < split && found >= split)
         return NO_BLOCK;
     if (split && !p->small && bytes >= split && found >= hb_add_sat(bytes, LARGE_PAGE_BYTES))
         return NO_BLOCK;
-    return block;
+    return take_first(c, p, at);
 }
 
 static bool is_split(const struct hb_cuda *c, const struct pool *p, int64_t bytes, int64_t rest)
@@ -390,11 +407,12 @@ static void split_block(struct hb_cuda *c, uint32_t block, int64_t bytes)
 uint32_t hb_cuda_take(struct hb_cuda *c, int64_t bytes, uint32_t stream, int64_t *out_address)
 {
     int64_t size = hb_cuda_round(bytes);
-    uint32_t pool = find_pool(c, size, stream);
-    uint32_t block = find_fit(c, &c->pools[pool], size);
-    if (block == NO_BLOCK)
+    uint16_t pool = find_pool(c, size, stream);
+    uint32_t block = take_fit(c, &c->pools[pool], size);
+    if (block == NO_BLOCK) {
         block = c->limits.expandable ? extend_range(c, pool, size) : new_segment(c, pool, size);
-    take_free(c, block);
+        take_free(c, block);
+    }
     if (is_split(c, &c->pools[pool], size, c->blocks[block].bytes - size))
         split_block(c, block, size);
     struct block *b = &c->blocks[block];

@@ -11,13 +11,8 @@
 bool hb_measure_peak(struct hb_arena *scratch, const struct hb_spec *spec, int64_t *out_bytes)
 {
     struct hb_diag quiet;
-    struct hb_program p;
-    struct hb_memory m;
     hb_diag_init(&quiet, scratch);
-    if (!hb_step_run(scratch, &quiet, spec, &p, &m))
-        return false;
-    *out_bytes = m.peak_bytes;
-    return true;
+    return hb_step_peak(scratch, &quiet, spec, out_bytes);
 }
 
 bool hb_measure_step(struct hb_arena *scratch, const struct hb_spec *spec,
@@ -38,11 +33,12 @@ bool hb_measure_both(struct hb_arena *scratch, struct hb_diag *diag, const struc
 {
     struct hb_program p;
     struct hb_memory m;
+    if (spec->compiler == HB_TORCH)
+        return hb_step_peak(scratch, diag, spec, out_bytes) &&
+               hb_measure_step(scratch, spec, device, out_ns);
     if (!hb_step_run(scratch, diag, spec, &p, &m))
         return false;
     *out_bytes = m.peak_bytes;
-    if (spec->compiler == HB_TORCH)
-        return hb_measure_step(scratch, spec, device, out_ns);
     *out_ns = hb_run_step_ns(scratch, &p, device);
     return true;
 }

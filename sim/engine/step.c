@@ -63,20 +63,11 @@ static bool rank_peak(struct hb_arena *arena, struct hb_diag *diag, const struct
                           hb_cuda_new(arena, (struct hb_cuda_limits){c.expandable, c.limit_bytes,
                                                                      c.max_split_bytes})};
     struct hb_server server = {&a, take, give};
-    struct hb_program p;
-    struct hb_memory m;
-    bool even;
     ask.server = &server;
-    if (!hb_step_serve(arena, diag, spec, &ask, &even) ||
-        !check_total(diag, a.total, spec->model.name))
+    if (!hb_step_serve(arena, diag, spec, &ask) || !check_total(diag, a.total, spec->model.name))
         return false;
     struct hb_cuda_stats stats = hb_cuda_stats(a.cuda);
     *out_bytes = c.reserved ? stats.peak_reserved_bytes : stats.peak_allocated_bytes;
-    if (even)
-        return true;
-    if (!run_rank(arena, diag, spec, ask.rank, &p, &m))
-        return false;
-    *out_bytes = m.peak_bytes;
     return true;
 }
 
@@ -89,7 +80,9 @@ static int64_t run_ranks(struct hb_arena *arena, struct hb_diag *diag, const str
     for (int64_t r = 0; r < count; r++) {
         struct hb_arena_mark mark = hb_arena_mark(arena);
         ask.rank = r;
-        if (!rank_peak(arena, diag, spec, ask, &peaks[r]))
+        if (hb_step_is_like_before(spec, r))
+            peaks[r] = peaks[r - 1];
+        else if (!rank_peak(arena, diag, spec, ask, &peaks[r]))
             return -1;
         hb_arena_rewind(arena, mark);
         if (peaks[r] > peaks[heaviest])
@@ -98,20 +91,47 @@ static int64_t run_ranks(struct hb_arena *arena, struct hb_diag *diag, const str
     return heaviest;
 }
 
+/* Of all ranks, and which one is told: -1 on an error. */
+static int64_t told_rank(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                         int64_t **out_peaks)
+{
+    int64_t count = hb_step_ranks(spec);
+    *out_peaks = hb_arena_alloc(arena, (size_t)count, sizeof **out_peaks);
+    int64_t heaviest = run_ranks(arena, diag, spec, *out_peaks, count);
+    return heaviest >= 0 && count > 1 && spec->pipeline.rank >= 0 ? spec->pipeline.rank : heaviest;
+}
+
 bool hb_step_run(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                  struct hb_program *out_program, struct hb_memory *out_memory)
 {
     int64_t count = hb_step_ranks(spec), rank = 0, *peaks = NULL;
-    if (count > 1) {
-        peaks = hb_arena_alloc(arena, (size_t)count, sizeof *peaks);
-        rank = run_ranks(arena, diag, spec, peaks, count);
-        if (rank >= 0 && spec->pipeline.rank >= 0)
-            rank = spec->pipeline.rank;
-    }
+    if (count > 1)
+        rank = told_rank(arena, diag, spec, &peaks);
     if (rank < 0 || !run_rank(arena, diag, spec, rank, out_program, out_memory))
         return false;
+    if (peaks && peaks[rank] != out_memory->peak_bytes)
+        HB_BUG("rank %lld has a peak of %lld bytes, and of %lld without a program", (long long)rank,
+               (long long)out_memory->peak_bytes, (long long)peaks[rank]);
     out_memory->rank_peaks = peaks;
     out_memory->rank_count = count > 1 ? count : 0;
     out_memory->rank = rank;
     return true;
+}
+
+bool hb_step_peak(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                  int64_t *out_bytes)
+{
+    struct hb_program p;
+    struct hb_memory m;
+    int64_t *peaks;
+    if (spec->compiler != HB_TORCH) {
+        if (!run_rank(arena, diag, spec, 0, &p, &m))
+            return false;
+        *out_bytes = m.peak_bytes;
+        return true;
+    }
+    int64_t rank = told_rank(arena, diag, spec, &peaks);
+    if (rank >= 0)
+        *out_bytes = peaks[rank];
+    return rank >= 0;
 }

@@ -13,6 +13,10 @@ struct hb_diag;
 bool hb_step_run(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                  struct hb_program *out_program, struct hb_memory *out_memory);
 
+/* The peak that hb_step_run tells, alone; as it says. */
+bool hb_step_peak(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                  int64_t *out_bytes);
+
 /* False (with a message) where all tensors together leave the range of sizes. */
 bool hb_step_check_total(struct hb_diag *diag, const struct hb_program *p);
 

@@ -1,5 +1,6 @@
 /* The floor of compiler torch against the engine: whatever the configuration, no rank's peak is
- * below it, and it is near the peak, or it would exclude nothing. HB_LONG=1 in the environment
+ * below it, and it is near the peak, or it would exclude nothing; peaks that are asked for alone
+ * are the engine's. HB_LONG=1 in the environment
  * compares 10,000 configurations instead of 1,500. */
 #include "tests/unit/unit.h"
 
@@ -8,6 +9,7 @@
 #include "tests/prop/torch_config.h"
 
 #include "sim/engine/floor.h"
+#include "sim/engine/measure.h"
 #include "sim/engine/step.h"
 
 enum { CONFIGURATIONS = 1500, LONG_CONFIGURATIONS = 10000 };
@@ -16,6 +18,29 @@ static int compare_real(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
+}
+
+/* Peaks without a program are those of the programs, rank by rank. */
+static void peaks_are_of_programs(struct hb_arena *arena, const struct hb_spec *drawn,
+                                  const struct hb_memory *told, const char *text)
+{
+    struct hb_spec spec = *drawn;
+    int64_t peak = 0;
+    assert_true(hb_measure_peak(arena, &spec, &peak));
+    if (peak != told->peak_bytes)
+        fail_msg("peak %lld, without a program %lld of\n%s", (long long)told->peak_bytes,
+                 (long long)peak, text);
+    for (int64_t r = 0; r < told->rank_count; r++) {
+        struct hb_diag diag;
+        struct hb_program p;
+        struct hb_memory m;
+        hb_diag_init(&diag, arena);
+        spec.pipeline.rank = r;
+        assert_true(hb_step_run(arena, &diag, &spec, &p, &m));
+        if (m.peak_bytes != told->rank_peaks[r])
+            fail_msg("rank %lld: peak %lld, without a program %lld of\n%s", (long long)r,
+                     (long long)m.peak_bytes, (long long)told->rank_peaks[r], text);
+    }
 }
 
 static void no_run_is_below_its_floor(void **state)
@@ -40,6 +65,7 @@ static void no_run_is_below_its_floor(void **state)
         if (torch_draw(arena, &rng, &spec, &text)) {
             hb_diag_init(&diag, arena);
             assert_true(hb_step_run(arena, &diag, &spec, &p, &m));
+            peaks_are_of_programs(arena, &spec, &m, text);
             int64_t floor = hb_floor_bytes(arena, &spec, INT64_MAX - 1);
             if (floor > m.peak_bytes || floor <= 0)
                 fail_msg("floor %lld, peak %lld of\n%s", (long long)floor, (long long)m.peak_bytes,
