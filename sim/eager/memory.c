@@ -26,6 +26,8 @@ static bool lower_eager(struct hb_tape *t, struct hb_diag *diag, const struct hb
     for (int i = 0; i < HB_AX_COUNT; i++)
         out->mesh[i] = spec->mesh[i];
     out->caching = hb_step_caching(spec);
+    if (ask->storages && !ask->server)
+        hb_program_reserve_bufs(out, ask->storages);
     if (spec->runtime.framework == HB_FW_MEGATRON)
         hb_mcore_lower(t, spec, ask->rank, ask->cut);
     else
@@ -35,13 +37,13 @@ static bool lower_eager(struct hb_tape *t, struct hb_diag *diag, const struct hb
 }
 
 bool hb_step_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                   int64_t rank, struct hb_program *out)
+                   const struct hb_rank_ask *ask, struct hb_program *out)
 {
     struct hb_tape tape;
     if (spec->compiler != HB_TORCH)
         return hb_lower(arena, diag, spec, out);
     hb_tape_init(&tape, arena, out);
-    return lower_eager(&tape, diag, spec, &(struct hb_rank_ask){.rank = rank});
+    return lower_eager(&tape, diag, spec, ask);
 }
 
 bool hb_step_lower_short(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,

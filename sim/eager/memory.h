@@ -15,6 +15,7 @@ struct hb_short;
 /* What is asked of a rank's step. */
 struct hb_rank_ask {
     int64_t rank;
+    uint32_t storages;                /* of it; 0: not known */
     struct hb_short *cut;             /* null: all of it, no short program */
     const struct hb_server *server;   /* null: a program */
     const struct hb_actions *actions; /* by rank; null: they are worked out where they are needed */
@@ -24,7 +25,7 @@ struct hb_rank_ask {
  * pipeline, else hb_lower's. False (with a message) if a size leaves the range of int64. spec has
  * passed hb_spec_supported. */
 bool hb_step_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                   int64_t rank, struct hb_program *out);
+                   const struct hb_rank_ask *ask, struct hb_program *out);
 /* The same shortened, of compiler torch alone. */
 bool hb_step_lower_short(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                          int64_t rank, struct hb_program *out, struct hb_short *out_short);

@@ -25,20 +25,21 @@ bool hb_step_check_total(struct hb_diag *diag, const struct hb_program *p)
 }
 
 static bool run_rank(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                     int64_t rank, struct hb_program *p, struct hb_memory *m)
+                     const struct hb_rank_ask *ask, struct hb_program *p, struct hb_memory *m)
 {
-    if (!hb_step_lower(arena, diag, spec, rank, p) || !hb_step_check_total(diag, p))
+    if (!hb_step_lower(arena, diag, spec, ask, p) || !hb_step_check_total(diag, p))
         return false;
     hb_link_order(arena, spec, p);
     hb_run_memory(arena, p, m);
     return true;
 }
 
-/* --- a rank's peak alone --- */
+/* --- peaks alone --- */
 
 struct asked {
     struct hb_cuda *cuda;
     int64_t total; /* of what was asked for, as hb_step_check_total has it */
+    uint32_t count;
 };
 
 static uint32_t take(void *context, int64_t bytes, uint8_t pool)
@@ -46,6 +47,7 @@ static uint32_t take(void *context, int64_t bytes, uint8_t pool)
     struct asked *a = context;
     int64_t address;
     a->total = hb_add_sat(a->total, hb_round_up(bytes, ROUND_BYTES));
+    a->count++;
     return hb_cuda_take(a->cuda, bytes, pool, &address);
 }
 
@@ -55,83 +57,80 @@ static void give(void *context, uint32_t block)
     hb_cuda_give(a->cuda, block);
 }
 
+/* ask->storages becomes known. */
 static bool rank_peak(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                      struct hb_rank_ask ask, int64_t *out_bytes)
+                      struct hb_rank_ask *ask, int64_t *out_bytes)
 {
     struct hb_caching c = hb_step_caching(spec);
-    struct asked a = {.cuda =
-                          hb_cuda_new(arena, (struct hb_cuda_limits){c.expandable, c.limit_bytes,
-                                                                     c.max_split_bytes})};
-    struct hb_server server = {&a, take, give};
-    ask.server = &server;
-    if (!hb_step_serve(arena, diag, spec, &ask) || !check_total(diag, a.total, spec->model.name))
-        return false;
+    struct hb_cuda_limits limits = {c.expandable, c.limit_bytes, c.max_split_bytes};
+    struct asked a = {.cuda = hb_cuda_new(arena, limits)};
+    ask->server = &(struct hb_server){&a, take, give};
+    bool ok = hb_step_serve(arena, diag, spec, ask) && check_total(diag, a.total, spec->model.name);
+    ask->server = NULL;
+    ask->storages = a.count;
     struct hb_cuda_stats stats = hb_cuda_stats(a.cuda);
     *out_bytes = c.reserved ? stats.peak_reserved_bytes : stats.peak_allocated_bytes;
-    return true;
+    return ok;
 }
 
-/* Peaks of all ranks; returns the heaviest, -1 on an error. */
-static int64_t run_ranks(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                         int64_t *peaks, int64_t count)
+/* Of all ranks, and what to ask for the one that is told: that of pipeline.rank, or the heaviest.
+ */
+static bool all_peaks(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                      int64_t *peaks, struct hb_rank_ask *out_told)
 {
     struct hb_rank_ask ask = {.actions = hb_step_actions(arena, spec)};
-    int64_t heaviest = 0;
+    int64_t count = hb_step_ranks(spec), own = count > 1 ? spec->pipeline.rank : -1;
     for (int64_t r = 0; r < count; r++) {
         struct hb_arena_mark mark = hb_arena_mark(arena);
         ask.rank = r;
         if (hb_step_is_like_before(spec, r))
             peaks[r] = peaks[r - 1];
-        else if (!rank_peak(arena, diag, spec, ask, &peaks[r]))
-            return -1;
+        else if (!rank_peak(arena, diag, spec, &ask, &peaks[r]))
+            return false;
         hb_arena_rewind(arena, mark);
-        if (peaks[r] > peaks[heaviest])
-            heaviest = r;
+        if (!r || r == own || (own < 0 && peaks[r] > peaks[out_told->rank]))
+            *out_told = ask;
     }
-    return heaviest;
-}
-
-/* Of all ranks, and which one is told: -1 on an error. */
-static int64_t told_rank(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                         int64_t **out_peaks)
-{
-    int64_t count = hb_step_ranks(spec);
-    *out_peaks = hb_arena_alloc(arena, (size_t)count, sizeof **out_peaks);
-    int64_t heaviest = run_ranks(arena, diag, spec, *out_peaks, count);
-    return heaviest >= 0 && count > 1 && spec->pipeline.rank >= 0 ? spec->pipeline.rank : heaviest;
+    return true;
 }
 
 bool hb_step_run(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                  struct hb_program *out_program, struct hb_memory *out_memory)
 {
-    int64_t count = hb_step_ranks(spec), rank = 0, *peaks = NULL;
-    if (count > 1)
-        rank = told_rank(arena, diag, spec, &peaks);
-    if (rank < 0 || !run_rank(arena, diag, spec, rank, out_program, out_memory))
+    struct hb_rank_ask told = {0};
+    int64_t count = hb_step_ranks(spec), *peaks = NULL;
+    if (count > 1) {
+        peaks = hb_arena_alloc(arena, (size_t)count, sizeof *peaks);
+        if (!all_peaks(arena, diag, spec, peaks, &told))
+            return false;
+    }
+    if (!run_rank(arena, diag, spec, &told, out_program, out_memory))
         return false;
-    if (peaks && peaks[rank] != out_memory->peak_bytes)
-        HB_BUG("rank %lld has a peak of %lld bytes, and of %lld without a program", (long long)rank,
-               (long long)out_memory->peak_bytes, (long long)peaks[rank]);
+    if (peaks && peaks[told.rank] != out_memory->peak_bytes)
+        HB_BUG("rank %lld has a peak of %lld bytes, and of %lld without a program",
+               (long long)told.rank, (long long)out_memory->peak_bytes,
+               (long long)peaks[told.rank]);
     out_memory->rank_peaks = peaks;
     out_memory->rank_count = count > 1 ? count : 0;
-    out_memory->rank = rank;
+    out_memory->rank = told.rank;
     return true;
 }
 
 bool hb_step_peak(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                   int64_t *out_bytes)
 {
+    struct hb_rank_ask told = {0};
     struct hb_program p;
     struct hb_memory m;
-    int64_t *peaks;
-    if (spec->compiler != HB_TORCH) {
-        if (!run_rank(arena, diag, spec, 0, &p, &m))
+    if (spec->compiler == HB_TORCH) {
+        int64_t *peaks = hb_arena_alloc(arena, (size_t)hb_step_ranks(spec), sizeof *peaks);
+        if (!all_peaks(arena, diag, spec, peaks, &told))
             return false;
-        *out_bytes = m.peak_bytes;
+        *out_bytes = peaks[told.rank];
         return true;
     }
-    int64_t rank = told_rank(arena, diag, spec, &peaks);
-    if (rank >= 0)
-        *out_bytes = peaks[rank];
-    return rank >= 0;
+    if (!run_rank(arena, diag, spec, &told, &p, &m))
+        return false;
+    *out_bytes = m.peak_bytes;
+    return true;
 }

@@ -16,14 +16,24 @@ void hb_program_init(struct hb_program *p, struct hb_arena *arena, const char *n
 /* Of a layer with both its passes: what deepseek-v3's has, or 1.4 times of what llama's has. */
 enum { OPS_OF_LAYER = 160, BUFS_OF_LAYER = 224, REFS_OF_LAYER = 448 };
 
-void hb_program_reserve(struct hb_program *p, uint32_t layers)
+static void make_room(struct hb_program *p, uint32_t ops, uint32_t bufs, uint32_t refs)
 {
-    p->op_cap = OPS_OF_LAYER * layers;
-    p->buf_cap = BUFS_OF_LAYER * layers;
-    p->ref_cap = REFS_OF_LAYER * layers;
+    p->op_cap = ops;
+    p->buf_cap = bufs;
+    p->ref_cap = refs;
     p->ops = hb_arena_raw(p->arena, p->op_cap, sizeof *p->ops);
     p->bufs = hb_arena_raw(p->arena, p->buf_cap, sizeof *p->bufs);
     p->refs = hb_arena_raw(p->arena, p->ref_cap, sizeof *p->refs);
+}
+
+void hb_program_reserve(struct hb_program *p, uint32_t layers)
+{
+    make_room(p, OPS_OF_LAYER * layers, BUFS_OF_LAYER * layers, REFS_OF_LAYER * layers);
+}
+
+void hb_program_reserve_bufs(struct hb_program *p, uint32_t bufs)
+{
+    make_room(p, bufs, bufs, 2 * bufs);
 }
 
 uint32_t hb_program_add_buf(struct hb_program *p, struct hb_buf buf)

@@ -1,5 +1,6 @@
 /* How long one configuration takes inside: lowering, memory, time; beside a lower bound in the
- * same run, one walk over the program's ops, references and buffers. Prints, gives no verdict. */
+ * same run, one walk over the program's ops, references and buffers; and the memory of a torch
+ * pipeline's ranks. Prints, gives no verdict. */
 #include <stdio.h>
 #include <time.h>
 
@@ -8,12 +9,13 @@
 #include "hw/device.h"
 #include "models/schema.h"
 #include "sim/engine/run.h"
+#include "sim/engine/step.h"
 #include "sim/ir/lower.h"
 #include "solver/brute.h"
 #include "solver/menu.h"
 #include "solver/replay.h"
 
-enum { RUNS = 300 };
+enum { RUNS = 300, RANK_RUNS = 5 };
 
 static double now_us(void)
 {
@@ -139,10 +141,64 @@ static int bench_file(const char *path, const char *data_dir)
     return ok && sink > 0 ? 0 : 1;
 }
 
+/* Memory of all ranks of a pipeline, schedule by schedule, and what of it the one that is told
+ * takes. */
+static void bench_schedule(const struct hb_spec *base, enum hb_schedule schedule, bool full)
+{
+    struct hb_arena *arena = hb_arena_new();
+    struct hb_spec spec = *base;
+    struct hb_block block = base->model.blocks[0];
+    struct hb_diag diag;
+    struct hb_program p;
+    struct hb_memory m;
+    double best_us = 1e12;
+    size_t most_bytes = 0;
+    block.remat.policy = full ? HB_POLICY_FULL : HB_POLICY_NONE;
+    spec.model.blocks = &block;
+    spec.pipeline.schedule = schedule;
+    spec.pipeline.repeats = schedule == HB_SCHED_GPIPE || schedule == HB_SCHED_1F1B ? 1 : 2;
+    hb_diag_init(&diag, arena);
+    struct hb_arena_mark mark = hb_arena_mark(arena);
+    for (int i = 0; i < RANK_RUNS; i++) {
+        double start = now_us();
+        bool ok = hb_step_run(arena, &diag, &spec, &p, &m);
+        keep_least(&best_us, ok ? now_us() - start : 0);
+        most_bytes = hb_arena_held_bytes(arena);
+        hb_arena_rewind(arena, mark);
+    }
+    printf("  %s%s: %.1f ms, told rank (%u ops) held in %.1f MiB\n", hb_schedule_name(schedule),
+           full ? ", full checkpoints" : "", best_us * 1e-3, p.op_count,
+           (double)most_bytes / 1048576);
+    hb_arena_free(arena);
+}
+
+static int bench_ranks(const char *path, const char *data_dir)
+{
+    struct hb_arena *arena = hb_arena_new();
+    struct hb_diag diag;
+    struct hb_spec spec;
+    hb_diag_init(&diag, arena);
+    struct hb_schema_source source = {
+        .arena = arena, .diag = &diag, .path = path, .data_dir = data_dir};
+    bool ok = hb_schema_read(&source, &spec);
+    hb_diag_print(&diag, stderr);
+    if (ok)
+        printf("torch, %d layers on %d stages x %d microbatches, memory of all ranks:\n",
+               (int)spec.model.blocks[0].repeat, (int)spec.mesh[HB_AX_PIPELINE],
+               (int)spec.pipeline.microbatches);
+    for (int s = HB_SCHED_GPIPE; ok && s <= HB_SCHED_DUALPIPE_V; s++)
+        for (int full = 0; full < 2; full++)
+            bench_schedule(&spec, (enum hb_schedule)s, full);
+    hb_arena_free(arena);
+    return !ok;
+}
+
 int main(int argc, char **argv)
 {
-    int status = argc < 3;
-    for (int i = 2; i < argc; i++)
+    int status = argc < 4;
+    for (int i = 3; i < argc; i++)
         status |= bench_file(argv[i], argv[1]);
+    if (argc > 2)
+        status |= bench_ranks(argv[2], argv[1]);
     return status;
 }

@@ -27,5 +27,6 @@ process 'the zoo (hbmsim models)' models
 process 'llama3-8b (hbmsim simulate --json)' simulate examples/quickstart/model.yaml --json
 process 'deepseek-v3 on 2,048 devices' simulate tests/bench/deepseek-v3.yaml --json
 process 'records of lab-tpu (hbmsim validate)' validate tests/golden/lab-tpu.jsonl
-"${HB_BUILD:-build/fast}/tests/bench/bench" . examples/quickstart/model.yaml tests/bench/deepseek-v3.yaml
+process 'torch on 16 stages x 64 microbatches (hbmsim simulate --json)' simulate tests/bench/pipeline.yaml --json
+"${HB_BUILD:-build/fast}/tests/bench/bench" . tests/bench/pipeline.yaml examples/quickstart/model.yaml tests/bench/deepseek-v3.yaml
 "${HB_BUILD:-build/fast}/tests/bench/hlo" 200

@@ -207,7 +207,7 @@ static int64_t static_bytes(const struct hb_spec *spec)
     struct hb_program p;
     int64_t sum = 0;
     assert_true(hb_spec_supported(&u.diag, NULL, spec));
-    assert_true(hb_step_lower(u.env.arena, &u.diag, spec, 0, &p));
+    assert_true(hb_step_lower(u.env.arena, &u.diag, spec, &(struct hb_rank_ask){0}, &p));
     for (uint32_t i = 0; i < p.buf_count; i++)
         sum += p.bufs[i].output ? p.bufs[i].bytes : 0;
     return sum;

@@ -54,7 +54,7 @@ static struct hb_memory run_keys(const char *more, struct hb_program *p)
     struct hb_memory m = {0};
     struct hb_spec spec = read_spec(more);
     assert_true(hb_spec_supported(&u.diag, NULL, &spec));
-    assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, 0, p));
+    assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, &(struct hb_rank_ask){0}, p));
     hb_program_check(p);
     hb_run_memory(u.env.arena, p, &m);
     return m;
@@ -168,7 +168,7 @@ static void experts_as_the_bench_has_them(void **state)
         struct hb_program p;
         struct hb_memory m;
         assert_true(hb_spec_supported(&u.diag, NULL, &spec));
-        assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, 0, &p));
+        assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, &(struct hb_rank_ask){0}, &p));
         hb_program_check(&p);
         hb_run_memory(u.env.arena, &p, &m);
         assert_true(llabs(m.peak_bytes - told[i].peak_bytes) <= told[i].peak_bytes / 10000);
@@ -458,7 +458,7 @@ static void flat_parameters_of_fsdp1(void **state)
             hb_arena_printf(u.env.arena, "%sruntime: {fsdp1: true, expandable_segments: %s}\n",
                             told[i].keys, i < 2 ? "true" : "false"));
         assert_true(hb_spec_supported(&u.diag, NULL, &spec));
-        assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, 0, &p));
+        assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, &(struct hb_rank_ask){0}, &p));
         hb_run_memory(u.env.arena, &p, &m);
         assert_true(llabs(m.peak_bytes - told[i].peak_bytes) < told[i].peak_bytes / 2000);
     }
