@@ -46,6 +46,11 @@ bool hb_step_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb
     return lower_eager(&tape, diag, spec, ask);
 }
 
+bool hb_step_has_short(const struct hb_spec *spec)
+{
+    return spec->runtime.framework == HB_FW_MEGATRON || hb_step_ranks(spec) == 1;
+}
+
 bool hb_step_lower_short(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                          int64_t rank, struct hb_program *out, struct hb_short *out_short)
 {

@@ -26,6 +26,8 @@ struct hb_rank_ask {
  * passed hb_spec_supported. */
 bool hb_step_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                    const struct hb_rank_ask *ask, struct hb_program *out);
+/* Of compiler torch: there is a short program; of torchtitan's pipelines there is none. */
+bool hb_step_has_short(const struct hb_spec *spec);
 /* The same shortened, of compiler torch alone. */
 bool hb_step_lower_short(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                          int64_t rank, struct hb_program *out, struct hb_short *out_short);

@@ -11,14 +11,19 @@
  * more than what they hold. A block is as large as what was asked for, rounded up to 512 bytes, at
  * least. So allocated bytes at m are no less, nor is their peak. What is reserved covers each
  * pool's blocks apart, and is given back only where a limit is hit, which no program here has: at
- * the end of the step it is no less than the sum over pools of each pool's own maximum. */
+ * the end of the step it is no less than the sum over pools of each pool's own maximum.
+ *
+ * torchtitan's pipelines have no short program. Of them the same is summed up as the storages of
+ * the whole one come and go, of both steps, without a program or an allocator. */
 #include "sim/engine/floor.h"
 
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
+#include "base/str.h"
 #include "sim/eager/memory.h"
 #include "sim/eager/short.h"
+#include "sim/eager/tape.h"
 #include "sim/engine/heap_cuda.h"
 
 enum { POOLS = 3, DEFAULT_POOL = 0, GRAD_POOL = 2, BUF_NEVER = -2 };
@@ -88,7 +93,59 @@ static int64_t walk_ops(const struct floor *f)
     return p->caching.reserved ? hb_add_sat(most[0], hb_add_sat(most[1], most[2])) : peak;
 }
 
-static int64_t rank_floor(struct hb_arena *scratch, const struct hb_spec *spec, int64_t rank)
+/* --- without a short program --- */
+
+struct storage {
+    int64_t bytes;
+    uint8_t pool;
+};
+
+struct held {
+    struct hb_arena *arena;
+    struct storage *list;
+    uint32_t count, cap;
+    int64_t live_bytes, peak_bytes;
+    int64_t pool_bytes[UINT8_MAX + 1], most_bytes[UINT8_MAX + 1]; /* by pool */
+};
+
+static uint32_t take(void *context, int64_t bytes, uint8_t pool)
+{
+    struct held *h = context;
+    int64_t size = hb_cuda_round(bytes);
+    h->list = hb_grow(h->arena, h->list, h->count, &h->cap, sizeof *h->list);
+    h->list[h->count] = (struct storage){size, pool};
+    h->live_bytes = hb_add_sat(h->live_bytes, size);
+    h->pool_bytes[pool] = hb_add_sat(h->pool_bytes[pool], size);
+    h->peak_bytes = hb_larger(h->peak_bytes, h->live_bytes);
+    h->most_bytes[pool] = hb_larger(h->most_bytes[pool], h->pool_bytes[pool]);
+    return h->count++;
+}
+
+static void give(void *context, uint32_t at)
+{
+    struct held *h = context;
+    h->live_bytes -= h->list[at].bytes;
+    h->pool_bytes[h->list[at].pool] -= h->list[at].bytes;
+}
+
+static int64_t held_floor(struct hb_arena *scratch, const struct hb_spec *spec,
+                          struct hb_rank_ask ask)
+{
+    struct held *h = hb_arena_alloc(scratch, 1, sizeof *h);
+    struct hb_server server = {h, take, give};
+    struct hb_diag quiet;
+    int64_t sum = 0;
+    h->arena = scratch;
+    hb_diag_init(&quiet, scratch);
+    ask.server = &server;
+    if (!hb_step_serve(scratch, &quiet, spec, &ask))
+        return INT64_MAX;
+    for (int i = 0; i <= UINT8_MAX; i++)
+        sum = hb_add_sat(sum, h->most_bytes[i]);
+    return hb_step_caching(spec).reserved ? sum : h->peak_bytes;
+}
+
+static int64_t short_floor(struct hb_arena *scratch, const struct hb_spec *spec, int64_t rank)
 {
     struct hb_program p;
     struct hb_short cut;
@@ -106,9 +163,14 @@ int64_t hb_floor_bytes(struct hb_arena *scratch, const struct hb_spec *spec, int
 {
     int64_t ranks = hb_step_ranks(spec), peak = 0;
     bool one = spec->pipeline.rank >= 0 && spec->pipeline.rank < ranks; /* that is told */
+    bool cuts = hb_step_has_short(spec);
+    struct hb_rank_ask ask = {.actions = cuts ? NULL : hb_step_actions(scratch, spec)};
     for (int64_t r = one ? spec->pipeline.rank : 0; r < ranks && peak <= most_bytes; r++) {
         struct hb_arena_mark mark = hb_arena_mark(scratch);
-        peak = hb_larger(peak, rank_floor(scratch, spec, r));
+        ask.rank = r;
+        if (one || !hb_step_is_like_before(spec, r))
+            peak = hb_larger(peak,
+                             cuts ? short_floor(scratch, spec, r) : held_floor(scratch, spec, ask));
         hb_arena_rewind(scratch, mark);
         if (one)
             break;
