@@ -388,8 +388,9 @@ static bool is_told(const struct hb_log_reader *r)
         const struct slot *slot = &r->slot[kind];
         int least = kind == HB_LOG_TPU_SCOPED ? 1 : policies[kind].least;
         bool empty = slot->is_open && !slot->open.item_count && figures_of(&slot->open) < least;
-        if (slot->last_line == r->line && !empty && kind != HB_LOG_STATS && kind != HB_LOG_GATHER &&
-            kind != HB_LOG_TORCH_STATS)
+        bool device = kind == HB_LOG_DRIVER && slot->open.fact[HB_FACT_ASKED] < 0;
+        if (slot->last_line == r->line && !empty && !device && kind != HB_LOG_STATS &&
+            kind != HB_LOG_GATHER && kind != HB_LOG_TORCH_STATS)
             return true;
     }
     return false;
@@ -415,6 +416,20 @@ static void read_any(struct hb_log_reader *r, struct hb_span segment)
     }
 }
 
+/* A list of figures that stands right behind a refusal which tells none. */
+static void follow_refusal(struct hb_log_reader *r, struct hb_span segment)
+{
+    enum { LINES = 5 };
+    static const enum hb_log_kind kinds[] = {HB_LOG_PLAIN, HB_LOG_ANY};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct slot *slot = &r->slot[kinds[i]];
+        if (!slot->is_open || r->line - slot->open.line > LINES || is_told(r))
+            continue;
+        hb_form_follow(r, &slot->open, segment);
+        return;
+    }
+}
+
 /* Looks at each byte of the segment that lies before stop. */
 static void read_segment(struct hb_log_reader *r, struct hb_span segment, const char *stop)
 {
@@ -430,6 +445,7 @@ static void read_segment(struct hb_log_reader *r, struct hb_span segment, const 
     else if (r->any_seen && lacks_request(r))
         hb_form_complete(r, HB_LOG_TORCH, segment);
     r->any_seen = false;
+    follow_refusal(r, segment);
     size_t len = (size_t)(segment.end - segment.at);
     r->tail_len = len < TAIL ? len : TAIL;
     memcpy(r->tail, segment.end - r->tail_len, r->tail_len);
@@ -518,7 +534,8 @@ static bool fill_window(struct hb_log_reader *r)
 }
 
 static const struct hb_forms *const families[] = {&hb_forms_xla,   &hb_forms_bfc, &hb_forms_torch,
-                                                  &hb_forms_other, &hb_forms_run, &hb_forms_any};
+                                                  &hb_forms_other, &hb_forms_run, &hb_forms_program,
+                                                  &hb_forms_any};
 enum { FAMILIES = sizeof families / sizeof families[0] };
 
 /* Counts forms by first byte into first[b + 1], and marks their first two bytes. */

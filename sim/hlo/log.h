@@ -2,7 +2,8 @@
  * dates, `W0000 ...`, `[rank3]:`, frames and colour codes around a message do not matter, nor do
  * messages that were quoted, escaped ("\n" as two characters) or wrapped. Memory is bounded: of
  * each kind of message one is kept (see the policies in log.c), the others are counted.
- * What is a message is said by the tables in log_xla.c, log_bfc.c, log_torch.c and log_run.c. */
+ * What is a message is said by the tables in log_xla.c, log_bfc.c, log_torch.c, log_other.c,
+ * log_run.c and log_program.c, and by the grammar in log_any.c. */
 #ifndef HB_SIM_HLO_LOG_H
 #define HB_SIM_HLO_LOG_H
 

@@ -606,6 +606,28 @@ void hb_form_complete(struct hb_log_reader *r, enum hb_log_kind kind, struct hb_
         set_known(m, HB_FACT_ASKED, read_figures(l).wanted);
 }
 
+/* Of a list of figures, "Required memory: 5 GiB", those that a key tells. */
+static struct figures read_keyed(struct line *l)
+{
+    for (int i = 0; i < l->count; i++)
+        if (l->word[i].kind == HB_WORD_NUMBER && !(i > 0 && l->word[i - 1].keys))
+            l->word[i].amount.bytes = -1;
+    for (int i = 0; i < l->count; i++)
+        if ((l->bits[i] & (WANTS | WANTED)) == WANTED)
+            l->bits[i] &= ~WANTED; /* "file size = 2 GiB" */
+    return read_figures(l);
+}
+
+void hb_form_follow(struct hb_log_reader *r, struct hb_log_message *m, struct hb_span segment)
+{
+    struct line *l = hb_form_scratch(r, sizeof *l);
+    read_line(segment, l);
+    struct figures f = read_keyed(l);
+    set_known(m, HB_FACT_ASKED, f.wanted);
+    set_known(m, HB_FACT_FREE, f.free);
+    set_known(m, HB_FACT_CAPACITY, f.total);
+}
+
 void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
 {
     struct line *l = hb_form_scratch(r, sizeof *l);

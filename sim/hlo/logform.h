@@ -66,6 +66,7 @@ extern const struct hb_forms hb_forms_bfc;
 extern const struct hb_forms hb_forms_torch;
 extern const struct hb_forms hb_forms_other;
 extern const struct hb_forms hb_forms_run;
+extern const struct hb_forms hb_forms_program;
 extern const struct hb_forms hb_forms_any;
 
 /* Begins a message; what was open of that kind is put away first. */
@@ -92,7 +93,9 @@ void hb_form_any_seen(struct hb_log_reader *r);
 void hb_form_take_any(struct hb_log_reader *r, struct hb_span segment);
 /* Sets what was asked in the open message of kind, where the segment tells a refusal of it. */
 void hb_form_complete(struct hb_log_reader *r, enum hb_log_kind kind, struct hb_span segment);
-/* Room for both, the same at each call. */
+/* Takes into a refusal's message the figures of a line behind it: "Required memory: 5 GiB". */
+void hb_form_follow(struct hb_log_reader *r, struct hb_log_message *m, struct hb_span segment);
+/* Room for these, the same at each call. */
 void *hb_form_scratch(struct hb_log_reader *r, size_t size);
 /* Says that the open message of kind now has a list of buffers. */
 void hb_form_list_of(struct hb_log_reader *r, enum hb_log_kind kind);

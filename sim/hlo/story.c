@@ -277,7 +277,7 @@ static enum program program_of(const struct teller *t)
     const int64_t *mark = t->log->mark;
     const int64_t *framework = t->log->framework;
     bool trainer = t->story->framework < HB_FW_LOG_JAX || framework[HB_FW_LOG_MAXTEXT];
-    if (hb_teller_loads(t))
+    if (hb_teller_loads(t) && t->story->cause != HB_CAUSE_UNKNOWN)
         return PROGRAM_LOADS;
     if (hb_teller_generates(t))
         return PROGRAM_SERVES;

@@ -50,6 +50,24 @@ for word in microbatch offload recompute moments optimizer; do
 done
 ok "no training step is proposed for it" test -z "$(grep 'hbmsim simulate' "$work/out")"
 
+# Figures in a list behind a refusal, one a line, each with its key.
+printf 'CUDA error: out of memory\n  Required memory: 5.5 GiB\n  Free memory: 2 GiB\n  model size: 9 GiB\n' >"$work/list.log"
+expect 0 hbmsim explain "$work/list.log"
+out_has 'wanted           5.50 GiB'
+out_has 'there was        2.00 GiB'
+
+# Words of running a model, as a person writes them and within the names of a program.
+for text in 'Running the inference script' 'File "run_inference.py"' 'class FluxInferencePipeline' 'my chat bot'; do
+    printf '%s\nCUDA error: out of memory\n' "$text" >"$work/runs.log"
+    expect 0 hbmsim explain "$work/runs.log"
+    out_has '1. fewer or shorter sequences'
+done
+for text in 'the conference code' 'after training, inference' 'epoch 3, generate()'; do
+    printf '%s\nCUDA error: out of memory\n' "$text" >"$work/trains.log"
+    expect 0 hbmsim explain "$work/trains.log"
+    out_has '1. dump the program'
+done
+
 # Of a server the share comes first; what nobody is said to hold is told.
 printf 'vLLM worker: gpu_memory_utilization=0.9\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 546.00 MiB. GPU 0 has a total capacity of 15.77 GiB of which 514.19 MiB is free. Of the allocated memory 13.73 GiB is allocated by PyTorch, and 736.86 MiB is reserved by PyTorch but unallocated.\n' >"$work/serve.log"
 expect 0 hbmsim explain "$work/serve.log"

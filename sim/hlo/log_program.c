@@ -1,0 +1,203 @@
+/* What kind of program wrote the log, by its vocabulary: what trains, what runs a model, serves or
+ * loads one. A stem counts where a word of an identifier or of prose begins with it ("inference",
+ * "run_inference.py", "FluxInferencePipeline"); phrases count wherever they stand. */
+#include <string.h>
+
+#include "sim/hlo/logform.h"
+
+static bool is_lower(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+static bool is_letter(char c)
+{
+    return is_lower(c) || (c >= 'A' && c <= 'Z');
+}
+
+/* Whether a word begins with one of the letters right before the anchor. */
+static bool begins_word(const struct hb_form *form, struct hb_span before)
+{
+    const char *first = before.end - 1;
+    if (first < before.at || !*first || !strchr(form->text, *first))
+        return false;
+    return first == before.at || !is_letter(first[-1]) ||
+           (is_lower(first[-1]) && !is_lower(*first));
+}
+
+static void take_mark(struct hb_log_reader *r, const struct hb_form *form,
+                      const struct hb_form_place *place)
+{
+    hb_form_log(r)->mark[form->fact]++;
+    (void)place;
+}
+
+static void take_stem(struct hb_log_reader *r, const struct hb_form *form,
+                      const struct hb_form_place *place)
+{
+    if (begins_word(form, place->before))
+        take_mark(r, form, place);
+}
+
+static void take_word(struct hb_log_reader *r, const struct hb_form *form,
+                      const struct hb_form_place *place)
+{
+    bool ends = place->after.at == place->after.end || !is_lower(*place->after.at);
+    if (ends && begins_word(form, place->before))
+        take_mark(r, form, place);
+}
+
+/* "loading model weights", "load the checkpoint", "Failed to load the pipeline" */
+static void take_load(struct hb_log_reader *r, const struct hb_form *form,
+                      const struct hb_form_place *place)
+{
+    static const char *const things[] = {"odel", "eight", "heckpoint", "afetensor", "state_dict"};
+    enum { NEAR = 32 };
+    struct hb_span s = place->after;
+    if (s.end - s.at > NEAR)
+        s.end = s.at + NEAR;
+    for (size_t i = 0; begins_word(form, place->before) && i < sizeof things / sizeof *things; i++)
+        if (hb_span_has(s, things[i])) {
+            take_mark(r, form, place);
+            return;
+        }
+}
+
+#define ROW(words, what, letters, handler)                                                         \
+    {                                                                                              \
+        words, HB_LOG_PLAIN, HB_FORM_ADDS, .fact = HB_MARK_##what, .text = (letters),              \
+                                           .handle = (handler)                                     \
+    }
+#define SIGN(words, what)         ROW(words, what, NULL, take_mark)
+#define STEM(letters, rest, what) ROW(rest, what, letters, take_stem)
+#define WORD(letters, rest, what) ROW(rest, what, letters, take_word)
+
+static const struct hb_form rows[] = {
+    STEM("iI", "nferenc", GENERATES),
+    WORD("iI", "nfer", GENERATES),
+    WORD("gG", "enerate", GENERATES),
+    WORD("gG", "eneration", GENERATES),
+    WORD("gG", "enerating", GENERATES),
+    WORD("pP", "redict", GENERATES),
+    WORD("pP", "redictor", GENERATES),
+    WORD("pP", "redicting", GENERATES),
+    WORD("sS", "ampling", GENERATES),
+    STEM("tT", "ranscri", GENERATES),
+    STEM("dD", "iffus", GENERATES),
+    STEM("dD", "enois", GENERATES),
+    STEM("uU", "pscal", GENERATES),
+    STEM("pP", "refill", GENERATES),
+    STEM("pP", "rompt", GENERATES),
+    STEM("cC", "hat", GENERATES),
+    WORD("dD", "emo", GENERATES),
+    STEM("sS", "ummariz", GENERATES),
+    STEM("gG", "radio", GENERATES),
+    STEM("oO", "llama", GENERATES),
+    STEM("cC", "omfy", GENERATES),
+    STEM("wW", "hisper", GENERATES),
+    WORD("tT", "ts", GENERATES),
+    SIGN("txt2", GENERATES),
+    SIGN("img2", GENERATES),
+    SIGN("text2", GENERATES),
+    SIGN("KSampler", GENERATES),
+    SIGN("SamplerCustom", GENERATES),
+    SIGN("--sample ", GENERATES),
+    SIGN("jit(decode", GENERATES),
+    SIGN("jit(sample", GENERATES),
+    SIGN("pipeline(", GENERATES),
+    SIGN("unloading all loaded models", GENERATES),
+    SIGN("\u751f\u6210\u56fe", GENERATES), /* "generate a picture", "infer" in Chinese */
+    SIGN("\u63a8\u7406", GENERATES),
+    STEM("sS", "erving", SERVES),
+    WORD("sS", "erve", SERVES),
+    STEM("vV", "llm", SERVES),
+    SIGN("NPURayWorker", SERVES),
+    SIGN("sglang", SERVES),
+    SIGN("cumem_allocator", SERVES),
+    SIGN("text_generation_", SERVES),
+    SIGN("text-generation-inference", SERVES),
+    SIGN("turbomind", SERVES),
+    SIGN("lmdeploy", SERVES),
+    SIGN("TensorRT-LLM", SERVES),
+    SIGN("TRT-LLM", SERVES),
+    SIGN("tensorrt_llm", SERVES),
+    SIGN("TGI", SERVES),
+    SIGN("multiproc_executor", SERVES),
+    SIGN("EngineCore", SERVES),
+    SIGN("max_batch_", SERVES),
+    SIGN("max-batch-", SERVES),
+    SIGN("max_model_len", SERVES),
+    SIGN("max-model-len", SERVES),
+    SIGN("gpu-memory-utilization", SERVES),
+    SIGN("gpu_memory_utilization", SERVES),
+    SIGN("mem-fraction-static", SERVES),
+    ROW("oad", LOADS, "lL", take_load),
+    SIGN("set_module_tensor_to_device", LOADS),
+    SIGN("from_pretrained(", LOADS),
+    SIGN("pipe.to(", LOADS),
+    SIGN("whisper_model_load:", LOADS),
+    SIGN("paddle.load(", LOADS),
+    SIGN("module._apply(fn)", LOADS),
+    SIGN("_apply(convert)", LOADS),
+    SIGN(", in convert", LOADS),
+    SIGN("odel failed to load", LOADS),
+    SIGN("scaled_dot_product_attention", SCORES),
+    SIGN("scores = ", SCORES),
+    SIGN("attn_weights", SCORES),
+    SIGN("attention_probs", SCORES),
+    SIGN("attention_mask", SCORES),
+    SIGN("cross_entropy", LOGITS),
+    SIGN("logits", LOGITS),
+    SIGN("log_softmax", LOGITS),
+    SIGN("log_probs", LOGITS),
+    SIGN("grid_sample", IMAGES),
+    SIGN("rasterize", IMAGES),
+    SIGN("torch_geometric", IMAGES),
+    SIGN("edge_index", IMAGES),
+    SIGN("num_nodes", IMAGES),
+    SIGN("conv2d(", IMAGES),
+    SIGN("conv3d(", IMAGES),
+    SIGN("interpolate(", IMAGES),
+    WORD("tT", "rain", LEARNS),
+    STEM("tT", "rainer", LEARNS),
+    STEM("tT", "raining", LEARNS),
+    STEM("fF", "inetun", LEARNS),
+    STEM("fF", "ine-tun", LEARNS),
+    STEM("fF", "ine tun", LEARNS),
+    STEM("pP", "retraining", LEARNS),
+    STEM("eE", "poch", LEARNS),
+    WORD("lL", "oss", LEARNS),
+    WORD("rR", "ollout", LEARNS),
+    WORD("gG", "rpo", LEARNS),
+    WORD("pP", "po", LEARNS),
+    WORD("sS", "ft", LEARNS),
+    SIGN("GRPO", LEARNS),
+    SIGN("PPO", LEARNS),
+    SIGN("SFT", LEARNS),
+    SIGN("learning_rate", LEARNS),
+    SIGN("training_loop", TRAINS),
+    SIGN("Could not find any implementation", NO_ENGINE),
+    SIGN("could not be created", NO_ENGINE),
+    SIGN("jit(train", TRAINS),
+    SIGN("train_step", TRAINS),
+    SIGN("jit_train", TRAINS),
+    SIGN(".backward(", TRAINS),
+    SIGN(".backward(", BACKWARD),
+    SIGN("run_backward(", BACKWARD),
+    SIGN("optimizer.step()", UPDATES),
+    SIGN("_optimizer_step", UPDATES),
+    SIGN("torch/optim/adam", UPDATES),
+    SIGN("_multi_tensor_", UPDATES),
+    SIGN("optimizer", TRAINS),
+    SIGN("transpose(jvp", TRAINS),
+    SIGN("TPU device", TPU),
+    SIGN("TPU backend", TPU),
+    SIGN("TPU_", TPU),
+    SIGN("libtpu", TPU),
+    SIGN("_HBM0)", TPU),
+    SIGN("_HBM1)", TPU),
+    SIGN("device=TPU", TPU),
+    SIGN("XLA:TPU", TPU),
+};
+
+const struct hb_forms hb_forms_program = {rows, sizeof rows / sizeof rows[0]};
