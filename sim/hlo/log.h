@@ -169,6 +169,7 @@ enum hb_log_framework {
 /* What the words around messages tell of the program. */
 enum hb_log_mark {
     HB_MARK_GENERATES,
+    HB_MARK_NAMES,  /* a model that is run more often than trained */
     HB_MARK_TRAINS, /* what only a training step has */
     HB_MARK_LEARNS, /* words of training */
     HB_MARK_TPU,

@@ -168,6 +168,14 @@ static bool is_failed_allocation(const struct line *l, int i)
            could_not(l, i);
 }
 
+/* "leaves no GPU memory for the cache", "there is no memory left" */
+static bool is_none_left(const struct line *l, int i)
+{
+    int memory = ahead(l, i, 2, MEMORY);
+    bool named = memory == i + 1 || (memory == i + 2 && l->bits[i + 1] & (DEVICE | HOST | OWNER));
+    return named && (is_word(l, memory + 1, "for") || is_word(l, memory + 1, "left"));
+}
+
 /* "insufficient memory", "not enough GPU memory", "no available memory" */
 static bool is_too_little(const struct line *l, int i)
 {
@@ -175,6 +183,8 @@ static bool is_too_little(const struct line *l, int i)
     bool enough = is_word(l, i, "enough") || is_word(l, i, "sufficient") || l->bits[i] & FREES;
     if (is_word(l, i, "low") && !is_word(l, i + 1, "on"))
         return false;
+    if (is_word(l, i, "no") && is_none_left(l, i))
+        return true;
     bool little = l->bits[i] & SHORT || (enough && not_before(l, i, l->bits[i] & FREES ? 1 : 3));
     return little && (ahead(l, i, FAR, MEMORY) >= 0 || behind(l, i, FAR, MEMORY) >= 0);
 }
@@ -538,19 +548,20 @@ static bool is_limit(const struct line *l)
 {
     for (int i = 0; i < l->count; i++)
         if ((l->bits[i] & EXCEEDS &&
-             (behind(l, i, 3, LIMITS) >= 0 || ahead(l, i, 3, LIMITS) >= 0)) ||
+             (behind(l, i, 3, LIMITS) >= 0 || ahead(l, i, 4, LIMITS) >= 0)) ||
             (is_more_than(l, i) && ahead(l, i, 4, LIMITS) >= 0))
             return true;
     return false;
 }
 
-/* A server's cache: "5 GiB KV cache is needed, which is larger than the available ..." */
+/* A server's cache: "5 GiB KV cache is needed, which is larger than the available ...", or "no
+ * memory for the KV cache" */
 static bool is_of_cache(const struct line *l)
 {
-    bool more = false;
+    bool little = false;
     for (int i = 0; i < l->count; i++)
-        more = more || is_more_than(l, i);
-    return more && has_pair(l, "kv", "cache");
+        little = little || is_more_than(l, i) || (is_word(l, i, "no") && is_none_left(l, i));
+    return little && has_pair(l, "kv", "cache");
 }
 
 static bool is_of_tactic(const struct line *l)

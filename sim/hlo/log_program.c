@@ -39,11 +39,20 @@ static void take_stem(struct hb_log_reader *r, const struct hb_form *form,
         take_mark(r, form, place);
 }
 
+/* "training", but not where each module of PyTorch asks whether it is: "training=self.training". */
+static void take_training(struct hb_log_reader *r, const struct hb_form *form,
+                          const struct hb_form_place *place)
+{
+    if (!hb_span_starts(place->after, "=self."))
+        take_stem(r, form, place);
+}
+
 static void take_word(struct hb_log_reader *r, const struct hb_form *form,
                       const struct hb_form_place *place)
 {
     bool ends = place->after.at == place->after.end || !is_lower(*place->after.at);
-    if (ends && begins_word(form, place->before))
+    bool memory = hb_span_starts(place->after, " memory"); /* "video memory" */
+    if (ends && !memory && begins_word(form, place->before))
         take_mark(r, form, place);
 }
 
@@ -95,13 +104,39 @@ static const struct hb_form rows[] = {
     STEM("oO", "llama", GENERATES),
     STEM("cC", "omfy", GENERATES),
     STEM("wW", "hisper", GENERATES),
+    WORD("vV", "ideo", GENERATES),
+    WORD("sS", "erver", GENERATES),
+    STEM("dD", "eploy", GENERATES),
+    STEM("qQ", "uantiz", GENERATES),
+    STEM("wW", "orkflow", GENERATES),
+    WORD("oO", "cr", GENERATES),
+    SIGN("OCR", GENERATES),
+    SIGN("_ctx", GENERATES),
+    STEM("fF", "ooocus", GENERATES),
+    STEM("iI", "nvoke", GENERATES),
     WORD("tT", "ts", GENERATES),
+    STEM("fF", "lux", NAMES),
+    STEM("hH", "unyuan", NAMES),
+    SIGN("SDXL", NAMES),
+    STEM("lL", "lama", NAMES),
+    STEM("qQ", "wen", NAMES),
+    STEM("gG", "emma", NAMES),
+    STEM("mM", "istral", NAMES),
+    STEM("mM", "ixtral", NAMES),
+    STEM("dD", "eepseek", NAMES),
+    STEM("cC", "ommand-r", NAMES),
+    SIGN(" app ", GENERATES),
+    SIGN("eb-UI", GENERATES),
+    SIGN("eb UI", GENERATES),
+    SIGN("to image", GENERATES),
+    SIGN("to speech", GENERATES),
     SIGN("txt2", GENERATES),
     SIGN("img2", GENERATES),
     SIGN("text2", GENERATES),
     SIGN("KSampler", GENERATES),
     SIGN("SamplerCustom", GENERATES),
     SIGN("--sample ", GENERATES),
+    SIGN("in decorate_context", GENERATES), /* gradients are off */
     SIGN("jit(decode", GENERATES),
     SIGN("jit(sample", GENERATES),
     SIGN("pipeline(", GENERATES),
@@ -143,6 +178,9 @@ static const struct hb_form rows[] = {
     SIGN("odel failed to load", LOADS),
     SIGN("scaled_dot_product_attention", SCORES),
     SIGN("scores = ", SCORES),
+    SIGN("q @ k", SCORES),
+    SIGN("k.transpose(-", SCORES),
+    SIGN("baddbmm(", SCORES),
     SIGN("attn_weights", SCORES),
     SIGN("attention_probs", SCORES),
     SIGN("attention_mask", SCORES),
@@ -159,8 +197,10 @@ static const struct hb_form rows[] = {
     SIGN("conv3d(", IMAGES),
     SIGN("interpolate(", IMAGES),
     WORD("tT", "rain", LEARNS),
+    WORD("pP", "retrain", LEARNS),
     STEM("tT", "rainer", LEARNS),
-    STEM("tT", "raining", LEARNS),
+    {"raining", HB_LOG_PLAIN, HB_FORM_ADDS, .fact = HB_MARK_LEARNS, .text = "tT",
+     .handle = take_training, .unless = "self.t"},
     STEM("fF", "inetun", LEARNS),
     STEM("fF", "ine-tun", LEARNS),
     STEM("fF", "ine tun", LEARNS),

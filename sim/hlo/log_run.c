@@ -118,6 +118,8 @@ static const struct hb_form rows[] = {
     MARK("DeepSpeed", DEEPSPEED),
     MARK("torchtune", TORCHTUNE),
     MARK("jaxlib", JAX),
+    MARK("jax[", JAX),
+    MARK("jax.", JAX),
     MARK("XlaRuntimeError", JAX),
     MARK("JaxRuntimeError", JAX),
     MARK("torch.", TORCH),

@@ -360,6 +360,7 @@ static const struct hb_form rows[] = {
     {"miopenStatusAllocFailed", K(LIBRARY), OPENS, .value = NONE},
 
     {"OOM when allocating tensor with shape", K(GRAPH), OPENS, .handle = take_graph},
+    {"OOM when allocating tensor of shape", K(GRAPH), OPENS, .handle = take_graph},
 };
 
 const struct hb_forms hb_forms_torch = {rows, sizeof rows / sizeof rows[0]};

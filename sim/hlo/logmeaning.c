@@ -23,6 +23,7 @@ static const struct meaning {
     {"amount", LEADS},
     {"an", LEADS},
     {"approximately", LEADS},
+    {"arena", THING},
     {"array", THING},
     {"asked", WANTS},
     {"asks", WANTS},

@@ -100,10 +100,17 @@ static bool is_training(const struct hb_log *log)
     return log->mark[HB_MARK_TRAINS] || log->mark[HB_MARK_LEARNS];
 }
 
+/* Trainers, JAX and TensorFlow train the models that others run. */
+static bool is_of_trainers(const struct teller *t)
+{
+    return t->story->framework <= HB_FW_LOG_JAX || t->story->framework == HB_FW_LOG_TENSORFLOW;
+}
+
 bool hb_teller_generates(const struct teller *t)
 {
     const int64_t *mark = t->log->mark;
-    return (mark[HB_MARK_GENERATES] || mark[HB_MARK_SERVES]) && !is_training(t->log);
+    bool named = mark[HB_MARK_NAMES] && !is_of_trainers(t);
+    return (mark[HB_MARK_GENERATES] || mark[HB_MARK_SERVES] || named) && !is_training(t->log);
 }
 
 bool hb_teller_loads(const struct teller *t)

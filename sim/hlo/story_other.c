@@ -191,6 +191,21 @@ static void tell_limit(const struct teller *t, int64_t free_bytes)
     hb_teller_knob(t, HB_KNOB_OTHERS, -1);
 }
 
+/* Whether the refusal, or a line beside it, names a limit. */
+static bool names_limit(const struct teller *t)
+{
+    enum { LINES = 3 };
+    static const enum hb_log_kind kinds[] = {HB_LOG_RUNTIME, HB_LOG_PLAIN, HB_LOG_ANY};
+    int64_t line = t->log->message[t->story->kind].line;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const struct hb_log_message *m = &t->log->message[kinds[i]];
+        if (m->times && hb_str_same(m->name, HB_LOG_LIMIT) && m->line <= line + LINES &&
+            m->line >= line - LINES)
+            return true;
+    }
+    return false;
+}
+
 /* Others hold the device: said by a table, or by a driver that could not even begin. */
 static bool tell_others(const struct teller *t)
 {
@@ -232,7 +247,6 @@ static void add_engine_knobs(const struct teller *t, bool loads)
 void hb_tell_refusal(const struct teller *t)
 {
     struct hb_story *s = t->story;
-    const struct hb_log_message *m = &t->log->message[s->kind];
     int64_t asked = hb_teller_fact(t, HB_FACT_ASKED);
     int64_t left = left_by_table(t);
     int64_t free_bytes = left >= 0 ? left : hb_teller_fact(t, HB_FACT_FREE);
@@ -248,7 +262,7 @@ void hb_tell_refusal(const struct teller *t)
     s->available_of = "there is";
     s->capacity_bytes = hb_teller_fact(t, HB_FACT_CAPACITY);
     hb_teller_figures(t, asked, free_bytes, -1);
-    if (hb_str_same(m->name, HB_LOG_LIMIT) || (free_bytes >= asked && asked >= 0) ||
+    if (names_limit(t) || (free_bytes >= asked && asked >= 0) ||
         (free_bytes >= 0 && engine == HB_FW_LOG_ONNX)) {
         tell_limit(t, free_bytes);
         return;
@@ -266,6 +280,8 @@ void hb_tell_refusal(const struct teller *t)
                         "for the request.");
     if (runs)
         add_engine_knobs(t, loads);
+    else if (t->log->framework[HB_FW_LOG_JAX] && asked >= 0 && asked < HB_TELLER_POOL_BYTES)
+        hb_teller_knob(t, HB_KNOB_FRACTION, -1);
     if (asked < 0 && !hb_teller_generates(t))
         hb_teller_knob(t, HB_KNOB_DUMP, -1);
     if (!runs || asked < 0)

@@ -164,6 +164,8 @@ static void tell_plain(const struct teller *t, const struct figures *f)
                            "scores or a flattened state.",
                            hb_teller_size(t, f->asked), hb_teller_percent(f->asked, f->capacity)));
         add_giant_knobs(t, false);
+    } else if (f->asked < 0 && f->allocated < 0) {
+        hb_teller_cause(t, HB_CAUSE_UNKNOWN, "The message has no figures.");
     } else {
         hb_teller_cause(
             t, HB_CAUSE_SIZE,

@@ -423,9 +423,6 @@ static void find_pool_cause(const struct teller *t, int64_t asked, struct pool p
     }
 }
 
-/* A quarter of the largest devices: what JAX's pool leaves to others. */
-#define POOL_HELPS_BYTES ((int64_t)16 << 30)
-
 /* The pool is a share of the device: more of it helps only if the excess is small. */
 static void check_fraction(const struct teller *t, struct pool p)
 {
@@ -438,7 +435,7 @@ static void check_fraction(const struct teller *t, struct pool p)
     /* The log has one sentence: what costs nothing comes first. */
     if (p.limit < 0 && p.free_bytes < 0 && gpu && jax && t->story->kind != HB_LOG_DRIVER &&
         t->story->cause == HB_CAUSE_SIZE && !t->story->group_count &&
-        !hb_log_seen(t->log, HB_LOG_BUFFERS) && t->story->wanted_bytes < POOL_HELPS_BYTES)
+        !hb_log_seen(t->log, HB_LOG_BUFFERS) && t->story->wanted_bytes < HB_TELLER_POOL_BYTES)
         hb_teller_knob(t, HB_KNOB_FRACTION, -1);
 }
 

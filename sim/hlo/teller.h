@@ -7,6 +7,9 @@
 /* Above any device of today, and what no program means. */
 #define HB_TELLER_ABSURD_BYTES ((int64_t)2 << 40)
 
+/* A quarter of the largest devices: what JAX's pool leaves to others. */
+#define HB_TELLER_POOL_BYTES ((int64_t)16 << 30)
+
 struct teller {
     struct hb_arena *arena;
     const struct hb_log *log;
