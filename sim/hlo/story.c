@@ -368,8 +368,9 @@ static const char *device_of(const struct hb_log *log, const struct hb_story *s)
 static bool is_list_only(const struct hb_log *log, enum hb_log_kind kind)
 {
     return kind == HB_LOG_TPU && hb_log_fact(log, HB_LOG_TPU, HB_FACT_NEEDED) < 0 &&
-           (hb_log_seen(log, HB_LOG_TPU_PROGRAM) || hb_log_seen(log, HB_LOG_TPU_BUFFER) ||
-            hb_log_seen(log, HB_LOG_TPU_ALLOC) || hb_log_seen(log, HB_LOG_XLA_ALLOC));
+           (hb_log_seen(log, HB_LOG_TPU_SCOPED) || hb_log_seen(log, HB_LOG_TPU_PROGRAM) ||
+            hb_log_seen(log, HB_LOG_TPU_BUFFER) || hb_log_seen(log, HB_LOG_TPU_ALLOC) ||
+            hb_log_seen(log, HB_LOG_XLA_ALLOC));
 }
 
 /* What TensorRT's builder could not get for a tactic that it then did without. */
