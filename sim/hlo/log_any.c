@@ -212,15 +212,39 @@ static bool is_more_than(const struct line *l, int i)
     return ahead(l, i, FAR, LIMITS | TOTALS | FREES) >= 0 && ahead(l, i, FAR + 3, THING) >= 0;
 }
 
+/* "does not fit into memory", "too large to fit in GPU memory" */
+static bool is_no_fit(const struct line *l, int i)
+{
+    enum { FAR = 5 };
+    if ((!is_word(l, i, "fit") && !is_word(l, i, "fits")) || ahead(l, i, FAR, MEMORY | DEVICE) < 0)
+        return false;
+    bool large = is_word(l, i - 3, "too") && is_word(l, i - 1, "to");
+    return large || could_not(l, i) || is_word(l, i - 1, "doesnt") || is_word(l, i - 1, "cannot") ||
+           is_word(l, i - 1, "wont") || (is_word(l, i - 1, "not") && is_word(l, i - 2, "does"));
+}
+
+/* "requires 24 GB of memory but only 16 GB are available" */
+static bool is_but_only(const struct line *l, int i)
+{
+    enum { FAR = 12 };
+    return is_word(l, i, "but") && is_word(l, i + 1, "only") && behind(l, i, FAR, WANTS) >= 0 &&
+           ahead(l, i, FAR, FREES) >= 0 && has(l, MEMORY);
+}
+
+/* Python's "MemoryError" */
+static bool is_memory_error(const struct line *l, int i)
+{
+    return is_word(l, i, "memory") && is_word(l, i + 1, "error") &&
+           hb_span_starts(l->word[i].span, "Memory") &&
+           l->word[i].span.end == l->word[i + 1].span.at;
+}
+
 static bool is_refusal(const struct line *l, int i)
 {
     if (is_more_than(l, i))
         return true;
     return is_out_of(l, i) || is_oom(l, i) || is_failed_allocation(l, i) || is_too_little(l, i) ||
-           is_exceeded(l, i) ||
-           (is_word(l, i, "memory") && is_word(l, i + 1, "error") &&
-            hb_span_starts(l->word[i].span, "Memory") &&
-            l->word[i].span.end == l->word[i + 1].span.at);
+           is_exceeded(l, i) || is_memory_error(l, i) || is_no_fit(l, i) || is_but_only(l, i);
 }
 
 /* Whether the text tells what to do, or what might be, and not what was. */
@@ -242,6 +266,21 @@ static bool is_advice(const struct line *l, int i)
     return false;
 }
 
+/* "the process got killed", by whom nobody says */
+static bool is_ended(const struct line *l, int i)
+{
+    static const char *const verbs[] = {"got", "gets", "getting", "was", "is", "been", "being"};
+    static const char *const things[] = {"process", "script", "program", "training", "it", "job"};
+    bool passive = false;
+    bool named = false;
+    for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
+        passive = passive || is_word(l, i - 1, verbs[k]) || is_word(l, i - 2, verbs[k]);
+    for (size_t k = 0; k < sizeof things / sizeof *things; k++)
+        for (int n = 2; n <= 4; n++)
+            named = named || is_word(l, i - n, things[k]);
+    return is_word(l, i, "killed") && passive && named && !has(l, DEVICE);
+}
+
 /* "signal 9", "SIGKILL", "exit code 137", "OOMKilled": whoever ended the process, it was the
  * memory that a host or a container gives in all but few cases. */
 static bool is_kill(const struct line *l, int i)
@@ -253,6 +292,10 @@ static bool is_kill(const struct line *l, int i)
         return ahead(l, i, FAR, ENDS) >= 0 || behind(l, i, 8, ENDS) >= 0 ||
                is_word(l, i - 1, "signals") || is_word(l, i - 1, "signal") ||
                is_word(l, i + 1, "received") || (i > 0 && strcmp(l->word[i - 1].text, "9") == 0);
+    if (is_word(l, i, "killed") && i > 0 && *word->span.at == 'K') /* a shell's word, quoted */
+        return true;
+    if (is_ended(l, i))
+        return true;
     if (is_word(l, i, "oom") && is_word(l, i + 2, "false")) /* "OOMKilled": false */
         return false;
     if (is_word(l, i, "oom"))
@@ -298,7 +341,8 @@ static bool is_host(const struct line *l)
         if (l->bits[i] & OWNER && (ahead(l, i, 2, MEMORY) >= 0 || is_word(l, i + 1, "allocator")))
             return true;
     return has(l, HOST) || has_pair(l, "bad", "alloc") || has_pair(l, "bad", "allocation") ||
-           has_pair(l, "memory", "map") || has_pair(l, "heap", "space") || is_errno(l);
+           has_pair(l, "memory", "map") || has_pair(l, "heap", "space") || is_errno(l) ||
+           (l->count == 2 && is_memory_error(l, 0));
 }
 
 /* What an amount is, by the words beside it. */
@@ -320,8 +364,9 @@ static int bits_at(const struct line *l, int i)
 /* The word before amount i that says most, the nearest of equals; over pauses where it may; -1. */
 static int meaning_before(const struct line *l, int i, bool over_pauses)
 {
+    enum { FAR = 10 };
     int best = -1;
-    for (int k = i - 1; k >= 0; k--) {
+    for (int k = i - 1; k >= 0 && k >= i - FAR; k--) {
         const struct hb_word *word = &l->word[k];
         bool keyed = k > 0 && l->word[k - 1].keys; /* another figure: "used: 0, size: 5" */
         if (word->kind == HB_WORD_END ||
@@ -375,10 +420,23 @@ static int share_of(const struct line *l, int i)
     return number && is_share(l, k) ? k : -1;
 }
 
+/* "a card with 24 GB VRAM", "4 x 16 GB GPUs": what a machine has, unless "needs" or the like stands
+ * right before it. */
+static bool is_equipment(const struct line *l, int i, int told)
+{
+    int k = i - 1;
+    while (k > told && (l->bits[k] & LEADS))
+        k--;
+    return i + 1 < l->count && l->bits[i + 1] & (DEVICE | MEMORY) && !(l->bits[i + 1] & CHIP) &&
+           !l->word[i + 1].keys && k != told;
+}
+
 /* Where the word stands that tells what amount i is; -1: nowhere. */
 static int meaning_of(const struct line *l, int i)
 {
     int left = meaning_before(l, i, false);
+    if (is_equipment(l, i, left))
+        return -1;
     int other = share_of(l, i);
     int right = meaning_behind(l, other < 0 ? i : other);
     int left_rank = left < 0 ? 0 : rank_of(bits_at(l, left));
@@ -569,16 +627,27 @@ static bool is_of_tactic(const struct line *l)
     return (has_word(l, "tactic") || has_word(l, "tactics")) && has(l, SHORT);
 }
 
+/* Whether a library is named beside the refusal, not somewhere in the sentence. */
+static bool is_refused_of(const struct line *l, int library)
+{
+    enum { FAR = 6 };
+    for (int i = 0; i < l->count; i++)
+        if (is_refusal(l, i) && (l->bits[i] & library || behind(l, i, FAR, library) >= 0 ||
+                                 ahead(l, i, FAR, library) >= 0))
+            return true;
+    return false;
+}
+
 /* With figures a request of a runtime; without, the word of a device's driver, or of anybody. */
 static void take_device(struct hb_log_reader *r, const struct line *l, const struct figures *f)
 {
-    enum hb_log_kind kind = is_of_cache(l)         ? HB_LOG_SERVE
-                            : is_of_tactic(l)      ? HB_LOG_TACTIC
-                            : has(l, LINKS)        ? HB_LOG_NCCL
-                            : has(l, KERNELS)      ? HB_LOG_LIBRARY
-                            : f->wanted.bytes >= 0 ? HB_LOG_RUNTIME
-                            : has(l, DEVICE)       ? HB_LOG_PLAIN
-                                                   : HB_LOG_ANY;
+    enum hb_log_kind kind = is_of_cache(l)              ? HB_LOG_SERVE
+                            : is_of_tactic(l)           ? HB_LOG_TACTIC
+                            : is_refused_of(l, LINKS)   ? HB_LOG_NCCL
+                            : is_refused_of(l, KERNELS) ? HB_LOG_LIBRARY
+                            : f->wanted.bytes >= 0      ? HB_LOG_RUNTIME
+                            : has(l, DEVICE)            ? HB_LOG_PLAIN
+                                                        : HB_LOG_ANY;
     struct hb_log_message *m = hb_form_open(r, kind);
     if (is_limit(l))
         hb_form_name(m, HB_LOG_LIMIT);
@@ -596,6 +665,24 @@ static bool has_oom(const struct line *l)
 {
     for (int i = 0; i < l->count; i++)
         if (is_oom(l, i))
+            return true;
+    return false;
+}
+
+/* Languages whose words this grammar does not part: "not enough memory". */
+static bool is_foreign_refusal(struct hb_span s)
+{
+    static const char *const words[] = {
+        "\u663e\u5b58\u4e0d", /* a device's memory, in Chinese */
+        "\u663e\u5b58\u6ea2\u51fa",
+        "\u7206\u663e\u5b58",
+        "\u5185\u5b58\u4e0d\u8db3", /* memory, in Chinese and Japanese */
+        "\u5185\u5b58\u6ea2\u51fa",
+        "\u30e1\u30e2\u30ea\u4e0d\u8db3",
+        "\u30e1\u30e2\u30ea\u30fc\u4e0d\u8db3",
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (hb_span_has(s, words[i]))
             return true;
     return false;
 }
@@ -647,7 +734,8 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     read_line(s, l);
     for (int i = 0; i < l->count; i++)
         killed = killed || (is_kill(l, i) && !is_advice(l, i));
-    if ((!killed && !says_refused(l)) || is_warning_only(l))
+    bool foreign = is_foreign_refusal(s);
+    if ((!killed && !foreign && !says_refused(l)) || is_warning_only(l))
         return;
     struct figures f = read_figures(l);
     if (f.wanted.bytes < 0 && tensor_of_torch(s, &tensor))
@@ -658,7 +746,8 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
         hb_form_open(r, HB_LOG_CORRUPT);
     else if (is_of_chip(l, &f))
         take_chip(r, l, &f);
-    else if (f.wanted.bytes >= 0 || has(l, THING) || has_word(l, "resources") || has_oom(l))
+    else if (f.wanted.bytes >= 0 || foreign || has(l, THING) || has_word(l, "resources") ||
+             has_oom(l))
         take_device(r, l, &f);
 }
 
@@ -677,12 +766,14 @@ static void take_any(struct hb_log_reader *r, const struct hb_form *form,
 
 /* Parts of words of which each refusal has one. */
 static const struct hb_form rows[] = {
-    ANY("illed"),     ANY("VMEM"),    ANY("vmem"),     ANY("Oom"),       ANY("emory"),
-    ANY("EMORY"),     ANY("lloc"),    ANY("LLOC"),     ANY("OOM"),       ANY("oom"),
-    ANY("xhaust"),    ANY("XHAUST"),  ANY("IGKILL"),   ANY("137"),       ANY("ignal"),
-    ANY("ut of "),    ANY("UT_OF_"),  ANY("VRAM"),     ANY("eap space"), ANY("code -9"),
-    ANY("code: -9"),  ANY("utOfRes"), ANY("ool size"), ANY("status -9"), ANY("code  : -9"),
-    ANY("code = -9"),
+    ANY("\u5b58\u4e0d"), ANY("\u5b58\u6ea2"), ANY("\u7206\u663e"), ANY("\u4e0d\u8db3"),
+    ANY(" fit"),         ANY("LIMIT"),        ANY("illed"),        ANY("VMEM"),
+    ANY("vmem"),         ANY("Oom"),          ANY("emory"),        ANY("EMORY"),
+    ANY("lloc"),         ANY("LLOC"),         ANY("OOM"),          ANY("oom"),
+    ANY("xhaust"),       ANY("XHAUST"),       ANY("IGKILL"),       ANY("137"),
+    ANY("ignal"),        ANY("ut of "),       ANY("UT_OF_"),       ANY("VRAM"),
+    ANY("eap space"),    ANY("code -9"),      ANY("code: -9"),     ANY("utOfRes"),
+    ANY("ool size"),     ANY("status -9"),    ANY("code  : -9"),   ANY("code = -9"),
 };
 
 const struct hb_forms hb_forms_any = {rows, sizeof rows / sizeof rows[0]};

@@ -434,7 +434,7 @@ static void check_fraction(const struct teller *t, struct pool p)
         hb_teller_knob(t, HB_KNOB_FRACTION, over);
     /* The log has one sentence: what costs nothing comes first. */
     if (p.limit < 0 && p.free_bytes < 0 && gpu && jax && t->story->kind != HB_LOG_DRIVER &&
-        t->story->cause == HB_CAUSE_SIZE && !t->story->group_count &&
+        t->story->cause == HB_CAUSE_SIZE && !t->story->group_count && !hb_teller_generates(t) &&
         !hb_log_seen(t->log, HB_LOG_BUFFERS) && t->story->wanted_bytes < HB_TELLER_POOL_BYTES)
         hb_teller_knob(t, HB_KNOB_FRACTION, -1);
 }

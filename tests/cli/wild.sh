@@ -32,7 +32,7 @@ for row in "$work"/wild.*.row; do
     fi
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 850
+ok "the table has its $count texts" test "$count" -ge 903
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 7 / 100))
 
 # All figures zero: no record, and said so.
@@ -55,6 +55,32 @@ printf 'CUDA error: out of memory\n  Required memory: 5.5 GiB\n  Free memory: 2 
 expect 0 hbmsim explain "$work/list.log"
 out_has 'wanted           5.50 GiB'
 out_has 'there was        2.00 GiB'
+
+# What a machine has is no request, nor is a word far before an amount.
+for text in 'cudaMalloc failed: out of memory - ubuntu server - 4 16 GB GPUs & 768 GB RAM' 'CUDA malloc fails (dual-GPU setup with 72GB VRAM and 128GB RAM)'; do
+    printf '%s\n' "$text" >"$work/has.log"
+    expect 0 hbmsim explain "$work/has.log"
+    ok 'no figure of a machine is taken for a request' test -z "$(grep '^  wanted' "$work/out")"
+done
+
+# Sentences of anybody: who ran short, and of how much.
+hosts='The paging file is too small for this operation to complete.
+memory allocation of 8589934592 bytes failed
+my process was killed by the system when loading the dataset
+The phase is Killed every time'
+printf '%s\n' "$hosts" | while read -r text; do
+    printf '%s\n' "$text" | hbmsim explain --json - | grep -q '"cause": "host_memory"' || echo "$text"
+done >"$work/missed"
+ok 'words for the memory of a host' test ! -s "$work/missed"
+printf 'Model requires 24 GB of memory but only 16 GB are available\n' >"$work/but.log"
+expect 0 hbmsim explain "$work/but.log"
+out_has 'wanted          24.00 GiB'
+out_has 'there was       16.00 GiB'
+printf 'The model is too large to fit in GPU memory\n' >"$work/fit.log"
+expect 0 hbmsim explain "$work/fit.log"
+out_has 'out of memory, without figures'
+printf 'the trousers fit\nthe server was killed by hand\n' >"$work/fits.log"
+expect 1 hbmsim explain "$work/fits.log"
 
 # Words of running a model, as a person writes them and within the names of a program.
 for text in 'Running the inference script' 'File "run_inference.py"' 'class FluxInferencePipeline' 'my chat bot'; do
