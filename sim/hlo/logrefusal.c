@@ -1,0 +1,268 @@
+/* Refusals: see logrefusal.h. */
+#include "sim/hlo/logrefusal.h"
+
+#include <string.h>
+
+static bool is_resource(const struct hb_sentence *l, int i)
+{
+    return hb_sentence_is(l, i, "resources") || hb_sentence_is(l, i, "resource");
+}
+
+/* "an out-of-memory log": it says nothing of what happened, but for "out-of-memory error". */
+static bool is_adjective(const struct hb_sentence *l, int i, int memory)
+{
+    static const char *const nouns[] = {"exception", "when",    "while", "during", "at",
+                                        "killer",    "handler", "kill",  "kills",  "oom"};
+    if (memory + 1 >= l->count || l->word[memory + 1].kind != HB_WORD_TEXT ||
+        l->bits[memory + 1] & FAILS || hb_sentence_is(l, memory + 1, "errors") ||
+        (i > 0 && l->bits[i - 1] & DEVICE))
+        return false;
+    for (size_t k = 0; k < sizeof nouns / sizeof *nouns; k++)
+        if (hb_sentence_is(l, memory + 1, nouns[k]))
+            return false;
+    return true;
+}
+
+/* "out of [GPU] memory", "CUDAout of memory", "outofmemory" */
+static bool is_out_of(const struct hb_sentence *l, int i)
+{
+    if (hb_sentence_is(l, i, "outofmemory"))
+        return true;
+    if (!(hb_sentence_is(l, i, "out") || hb_sentence_is(l, i, "aout")) ||
+        !hb_sentence_is(l, i + 1, "of"))
+        return false;
+    int memory = hb_sentence_ahead(l, i + 1, 3, MEMORY);
+    for (int k = i + 2; k < memory; k++) /* no "out of bounds memory read" */
+        if (!(l->bits[k] & (DEVICE | HOST | OWNER | LEADS)) && !hb_sentence_is(l, k, "video") &&
+            !hb_sentence_is(l, k, "shared") && !hb_sentence_is(l, k, "available") &&
+            !hb_sentence_is(l, k, "free"))
+            memory = -1;
+    if (memory >= 0)
+        return *l->word[i].span.end != '-' || !is_adjective(l, i, memory);
+    return is_resource(l, i + 2) ||
+           (i + 2 < l->count && l->bits[i + 2] & DEVICE && is_resource(l, i + 3));
+}
+
+bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
+{
+    static const char *const others[] = {"score", "adj", "reaper", "prevention", "handler", "safe"};
+    if (!hb_sentence_is(l, i, "oom") && !hb_sentence_is(l, i, "ooms") &&
+        !hb_sentence_is(l, i, "oomed"))
+        return false;
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        if (hb_sentence_is(l, i + 1, others[k]))
+            return false;
+    return true;
+}
+
+/* "could not [be] allocate[d]", not "does not allocate" */
+static bool could_not(const struct hb_sentence *l, int i)
+{
+    for (int k = i - 1; k > 0 && k >= i - 3 && l->word[k].kind != HB_WORD_END; k--)
+        if (hb_sentence_is(l, k, "not"))
+            return hb_sentence_is(l, k - 1, "could") || hb_sentence_is(l, k - 1, "can") ||
+                   hb_sentence_is(l, k - 1, "was") || hb_sentence_is(l, k - 1, "were") ||
+                   hb_sentence_is(l, k - 1, "is") || hb_sentence_is(l, k + 1, "able");
+    return false;
+}
+
+/* "failed to allocate ...", "allocation of ... failed", "bad_alloc" */
+static bool is_failed_allocation(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 6 };
+    if (!(l->bits[i] & ALLOCS) &&
+        !(hb_sentence_is(l, i, "map") && hb_sentence_is(l, i - 1, "memory")))
+        return false;
+    if (hb_sentence_is(l, i - 1, "bad"))
+        return true;
+    return hb_sentence_behind(l, i, FAR, FAILS | CANNOTS) >= 0 ||
+           hb_sentence_ahead(l, i, FAR + 4, FAILS) >= 0 || could_not(l, i);
+}
+
+bool hb_refusal_is_none_left(const struct hb_sentence *l, int i)
+{
+    int memory = hb_sentence_ahead(l, i, 2, MEMORY);
+    bool named = memory == i + 1 || (memory == i + 2 && l->bits[i + 1] & (DEVICE | HOST | OWNER));
+    return named && (hb_sentence_is(l, memory + 1, "for") || hb_sentence_is(l, memory + 1, "left"));
+}
+
+/* "insufficient memory", "not enough GPU memory", "no available memory" */
+static bool is_too_little(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 5 };
+    bool enough =
+        hb_sentence_is(l, i, "enough") || hb_sentence_is(l, i, "sufficient") || l->bits[i] & FREES;
+    if (hb_sentence_is(l, i, "low") && !hb_sentence_is(l, i + 1, "on"))
+        return false;
+    if (hb_sentence_is(l, i, "no") && hb_refusal_is_none_left(l, i))
+        return true;
+    bool little =
+        l->bits[i] & SHORT || (enough && hb_sentence_negates(l, i, l->bits[i] & FREES ? 1 : 3));
+    return little && (hb_sentence_ahead(l, i, FAR, MEMORY) >= 0 ||
+                      hb_sentence_behind(l, i, FAR, MEMORY) >= 0);
+}
+
+/* "memory exhausted", "exceeding memory limits"; "exceeds 10% of free memory" only warns */
+static bool is_exceeded(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 4 };
+    if (!(l->bits[i] & EXCEEDS))
+        return false;
+    for (int k = i; k < l->count && k <= i + FAR; k++)
+        if (l->word[k].kind == HB_WORD_NUMBER && l->word[k].text[0] == '%')
+            return false;
+    return hb_sentence_ahead(l, i, FAR, MEMORY) >= 0 ||
+           hb_sentence_behind(l, i, FAR, MEMORY) >= 0 ||
+           (hb_sentence_behind(l, i, FAR, THING) >= 0 &&
+            hb_sentence_behind(l, i, FAR, LIMITS | WANTED) >= 0);
+}
+
+bool hb_refusal_is_more_than(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 5 };
+    bool more = hb_sentence_is(l, i, "more") || hb_sentence_is(l, i, "larger") ||
+                hb_sentence_is(l, i, "greater");
+    if (!more || !hb_sentence_is(l, i + 1, "than") || !hb_sentence_has(l, ALLOCS | WANTS))
+        return false;
+    return hb_sentence_ahead(l, i, FAR, LIMITS | TOTALS | FREES) >= 0 &&
+           hb_sentence_ahead(l, i, FAR + 3, THING) >= 0;
+}
+
+/* "does not fit into memory", "too large to fit in GPU memory" */
+static bool is_no_fit(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 5 };
+    if ((!hb_sentence_is(l, i, "fit") && !hb_sentence_is(l, i, "fits")) ||
+        hb_sentence_ahead(l, i, FAR, MEMORY | DEVICE) < 0)
+        return false;
+    bool large = hb_sentence_is(l, i - 3, "too") && hb_sentence_is(l, i - 1, "to");
+    return large || could_not(l, i) || hb_sentence_is(l, i - 1, "doesnt") ||
+           hb_sentence_is(l, i - 1, "cannot") || hb_sentence_is(l, i - 1, "wont") ||
+           (hb_sentence_is(l, i - 1, "not") && hb_sentence_is(l, i - 2, "does"));
+}
+
+/* "requires 24 GB of memory but only 16 GB are available" */
+static bool is_but_only(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 12 };
+    return hb_sentence_is(l, i, "but") && hb_sentence_is(l, i + 1, "only") &&
+           hb_sentence_behind(l, i, FAR, WANTS) >= 0 && hb_sentence_ahead(l, i, FAR, FREES) >= 0 &&
+           hb_sentence_has(l, MEMORY);
+}
+
+/* Python's "MemoryError" */
+static bool is_memory_error(const struct hb_sentence *l, int i)
+{
+    return hb_sentence_is(l, i, "memory") && hb_sentence_is(l, i + 1, "error") &&
+           hb_span_starts(l->word[i].span, "Memory") &&
+           l->word[i].span.end == l->word[i + 1].span.at;
+}
+
+bool hb_refusal_is(const struct hb_sentence *l, int i)
+{
+    if (hb_refusal_is_more_than(l, i))
+        return true;
+    return is_out_of(l, i) || hb_refusal_is_oom(l, i) || is_failed_allocation(l, i) ||
+           is_too_little(l, i) || is_exceeded(l, i) || is_memory_error(l, i) || is_no_fit(l, i) ||
+           is_but_only(l, i);
+}
+
+bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
+{
+    static const char *const coming[] = {"run", "cause", "lead", "result", "be"};
+    if (hb_sentence_behind(l, i, HB_SENTENCE_WORDS, ADVISES) >= 0)
+        return true;
+    for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
+        bool may = hb_sentence_is(l, k, "may") || hb_sentence_is(l, k, "could") ||
+                   hb_sentence_is(l, k, "can");
+        for (size_t c = 0; may && c < sizeof coming / sizeof *coming; c++)
+            if (hb_sentence_is(l, k + 1, coming[c]))
+                return true;
+        if ((hb_sentence_is(l, k, "how") && hb_sentence_is(l, k + 1, "to")) ||
+            (hb_sentence_is(l, k, "in") && hb_sentence_is(l, k + 1, "case")) ||
+            (hb_sentence_is(l, k, "check") && hb_sentence_is(l, k + 1, "for")))
+            return true;
+    }
+    return false;
+}
+
+/* "the process got killed", by whom nobody says */
+static bool is_ended(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {"got", "gets", "getting", "was", "is", "been", "being"};
+    static const char *const things[] = {"process", "script", "program", "training", "it", "job"};
+    bool passive = false;
+    bool named = false;
+    for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
+        passive =
+            passive || hb_sentence_is(l, i - 1, verbs[k]) || hb_sentence_is(l, i - 2, verbs[k]);
+    for (size_t k = 0; k < sizeof things / sizeof *things; k++)
+        for (int n = 2; n <= 4; n++)
+            named = named || hb_sentence_is(l, i - n, things[k]);
+    return hb_sentence_is(l, i, "killed") && passive && named && !hb_sentence_has(l, DEVICE);
+}
+
+bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 3 };
+    static const char *const codes[] = {"exit", "code", "status", "exitcode", "exited", "returned"};
+    const struct hb_word *word = &l->word[i];
+    if (hb_sentence_is(l, i, "sigkill"))
+        return hb_sentence_ahead(l, i, FAR, ENDS) >= 0 || hb_sentence_behind(l, i, 8, ENDS) >= 0 ||
+               hb_sentence_is(l, i - 1, "signals") || hb_sentence_is(l, i - 1, "signal") ||
+               hb_sentence_is(l, i + 1, "received") ||
+               (i > 0 && strcmp(l->word[i - 1].text, "9") == 0);
+    if (hb_sentence_is(l, i, "killed") && i > 0 &&
+        *word->span.at == 'K') /* a shell's word, quoted */
+        return true;
+    if (is_ended(l, i))
+        return true;
+    if (hb_sentence_is(l, i, "oom") && hb_sentence_is(l, i + 2, "false")) /* "OOMKilled": false */
+        return false;
+    if (hb_sentence_is(l, i, "oom"))
+        return hb_sentence_is(l, i + 1, "kill") || hb_sentence_is(l, i + 1, "killed") ||
+               hb_sentence_is(l, i + 1, "killer") || hb_sentence_is(l, i + 1, "killing");
+    if (l->bits[i] & ENDS && hb_sentence_has_word(l, "srun"))
+        return true;
+    if (l->bits[i] & ENDS && !hb_sentence_has(l, DEVICE) &&
+        (hb_sentence_ahead(l, i, FAR + 3, MEMORY) >= 0 ||
+         hb_sentence_behind(l, i, FAR + 3, MEMORY) >= 0))
+        return true;
+    if (word->kind != HB_WORD_NUMBER)
+        return false;
+    bool nine = strcmp(word->text, "9") == 0 || strcmp(word->text, "-9") == 0;
+    for (int k = i - 1; k >= 0 && k >= i - FAR && l->word[k].kind != HB_WORD_END; k--) {
+        if (nine && hb_sentence_is(l, k, "signal"))
+            return true;
+        bool told = strcmp(word->text, "137") == 0 || strcmp(word->text, "-9") == 0;
+        for (size_t c = 0; told && c < sizeof codes / sizeof *codes; c++)
+            if (hb_sentence_is(l, k, codes[c]))
+                return true;
+    }
+    return false;
+}
+
+/* "Cannot allocate memory", the C library's word for ENOMEM: nothing follows that says for what. */
+static bool is_errno(const struct hb_sentence *l)
+{
+    for (int i = 0; i + 2 < l->count; i++)
+        if (hb_sentence_is(l, i, "cannot") && hb_sentence_is(l, i + 1, "allocate") &&
+            hb_sentence_is(l, i + 2, "memory") &&
+            (i + 3 >= l->count || l->word[i + 3].kind != HB_WORD_TEXT))
+            return true;
+    return false;
+}
+
+bool hb_refusal_is_of_host(const struct hb_sentence *l)
+{
+    if (hb_sentence_has(l, PINNED) || hb_sentence_has(l, DEVICE))
+        return hb_sentence_has(l, PINNED);
+    for (int i = 0; i < l->count; i++)
+        if (l->bits[i] & OWNER &&
+            (hb_sentence_ahead(l, i, 2, MEMORY) >= 0 || hb_sentence_is(l, i + 1, "allocator")))
+            return true;
+    return hb_sentence_has(l, HOST) || hb_sentence_has_pair(l, "bad", "alloc") ||
+           hb_sentence_has_pair(l, "bad", "allocation") ||
+           hb_sentence_has_pair(l, "memory", "map") || hb_sentence_has_pair(l, "heap", "space") ||
+           is_errno(l) || (l->count == 2 && is_memory_error(l, 0));
+}

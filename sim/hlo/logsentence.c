@@ -1,0 +1,79 @@
+/* Sentences: see logsentence.h. */
+#include "sim/hlo/logsentence.h"
+
+#include <string.h>
+
+void hb_sentence_read(struct hb_span s, struct hb_sentence *line)
+{
+    line->span = s;
+    line->count = hb_words_of(s, line->word, HB_SENTENCE_WORDS);
+    for (int i = 0; i < line->count; i++) {
+        bool text = line->word[i].kind == HB_WORD_TEXT;
+        line->bits[i] = text ? hb_meaning_of(line->word[i].text) : 0;
+        line->taken[i] = false;
+    }
+}
+
+bool hb_sentence_is(const struct hb_sentence *l, int i, const char *text)
+{
+    return i >= 0 && i < l->count && l->word[i].kind == HB_WORD_TEXT &&
+           strcmp(l->word[i].text, text) == 0;
+}
+
+int hb_sentence_ahead(const struct hb_sentence *l, int i, int far, int bits)
+{
+    for (int k = i + 1; k <= i + far && k < l->count && l->word[k].kind != HB_WORD_END; k++)
+        if (l->bits[k] & bits)
+            return k;
+    return -1;
+}
+
+int hb_sentence_behind(const struct hb_sentence *l, int i, int far, int bits)
+{
+    for (int k = i - 1; k >= i - far && k >= 0 && l->word[k].kind != HB_WORD_END; k--)
+        if (l->bits[k] & bits)
+            return k;
+    return -1;
+}
+
+bool hb_sentence_has(const struct hb_sentence *l, int bits)
+{
+    for (int i = 0; i < l->count; i++)
+        if (l->bits[i] & bits)
+            return true;
+    return false;
+}
+
+bool hb_sentence_has_pair(const struct hb_sentence *l, const char *first, const char *second)
+{
+    for (int i = 0; i + 1 < l->count; i++)
+        if (hb_sentence_is(l, i, first) && hb_sentence_is(l, i + 1, second))
+            return true;
+    return false;
+}
+
+bool hb_sentence_has_word(const struct hb_sentence *l, const char *text)
+{
+    for (int i = 0; i < l->count; i++)
+        if (hb_sentence_is(l, i, text))
+            return true;
+    return false;
+}
+
+/* "not", and what ends in it. */
+static bool is_not(const struct hb_sentence *l, int i)
+{
+    static const char *const words[] = {"not", "no", "doesnt", "dont", "isnt", "didnt"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        if (hb_sentence_is(l, i, words[k]))
+            return true;
+    return false;
+}
+
+bool hb_sentence_negates(const struct hb_sentence *l, int i, int far)
+{
+    for (int k = i - 1; k >= 0 && k >= i - far && l->word[k].kind != HB_WORD_END; k--)
+        if (is_not(l, k))
+            return true;
+    return false;
+}

@@ -1,0 +1,31 @@
+/* A line of a log, taken apart: its words, what each may mean, and questions about what stands
+ * where. Words that lie beyond the line are no words. */
+#ifndef HB_SIM_HLO_LOGSENTENCE_H
+#define HB_SIM_HLO_LOGSENTENCE_H
+
+#include "sim/hlo/logmeaning.h"
+#include "sim/hlo/logword.h"
+
+enum { HB_SENTENCE_WORDS = 512 };
+
+struct hb_sentence {
+    struct hb_span span;
+    struct hb_word word[HB_SENTENCE_WORDS];
+    int bits[HB_SENTENCE_WORDS];
+    bool taken[HB_SENTENCE_WORDS]; /* a word that told an amount's meaning tells no other's */
+    int count;
+};
+
+void hb_sentence_read(struct hb_span s, struct hb_sentence *line);
+bool hb_sentence_is(const struct hb_sentence *l, int i, const char *text);
+/* The first word with any of the bits among the next `far` ahead of i, in the same sentence; -1. */
+int hb_sentence_ahead(const struct hb_sentence *l, int i, int far, int bits);
+/* The same among those before it. */
+int hb_sentence_behind(const struct hb_sentence *l, int i, int far, int bits);
+bool hb_sentence_has(const struct hb_sentence *l, int bits);
+bool hb_sentence_has_pair(const struct hb_sentence *l, const char *first, const char *second);
+bool hb_sentence_has_word(const struct hb_sentence *l, const char *text);
+/* Whether "not" or the like is among the `far` words before i. */
+bool hb_sentence_negates(const struct hb_sentence *l, int i, int far);
+
+#endif
