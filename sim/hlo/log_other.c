@@ -225,7 +225,7 @@ static void take_array(struct hb_log_reader *r, const struct hb_form *form,
 
 static const struct hb_form rows[] = {
     {"No available memory for the cache blocks", K(SERVE), OPENS, .value = NONE},
-    {"larger than the maximum number of tokens that can be", K(SERVE), OPENS, .value = NONE},
+    {"tokens that can be stored in KV cache", K(SERVE), OPENS, .value = NONE},
     {"o serve at least one request with the model", K(SERVE), OPENS, .handle = take_kv_cache},
     {"ree memory on device", K(SERVE), OPENS, .handle = take_startup},
     {"Not enough memory. Please try to increase --mem-fraction-static", K(SERVE), OPENS,

@@ -113,7 +113,7 @@ static bool is_exceeded(const struct hb_sentence *l, int i)
             return false;
     return hb_sentence_ahead(l, i, FAR, MEMORY) >= 0 ||
            hb_sentence_behind(l, i, FAR, MEMORY) >= 0 ||
-           (hb_sentence_behind(l, i, FAR, THING) >= 0 &&
+           (hb_sentence_behind(l, i, FAR, THING | ALLOCS) >= 0 &&
             hb_sentence_behind(l, i, FAR, LIMITS | WANTED) >= 0);
 }
 
@@ -167,11 +167,20 @@ bool hb_refusal_is(const struct hb_sentence *l, int i)
            is_but_only(l, i);
 }
 
+/* A word of advice, not the name "HiRes fix" of what draws in two steps. */
+static bool advises(const struct hb_sentence *l, int k)
+{
+    int before = k > 0 && l->word[k - 1].kind == HB_WORD_END ? k - 2 : k - 1;
+    return l->bits[k] & ADVISES && !hb_sentence_is(l, before, "hires") &&
+           !hb_sentence_is(l, before, "res");
+}
+
 bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
 {
     static const char *const coming[] = {"run", "cause", "lead", "result", "be"};
-    if (hb_sentence_behind(l, i, HB_SENTENCE_WORDS, ADVISES) >= 0)
-        return true;
+    for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--)
+        if (advises(l, k))
+            return true;
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
         bool may = hb_sentence_is(l, k, "may") || hb_sentence_is(l, k, "could") ||
                    hb_sentence_is(l, k, "can");
@@ -253,16 +262,31 @@ static bool is_errno(const struct hb_sentence *l)
     return false;
 }
 
+/* "my machine suddenly goes OOM", not "step 5 OOM" */
+static bool is_machine_out(const struct hb_sentence *l)
+{
+    static const char *const words[] = {"machine", "computer", "node", "host", "system"};
+    bool out = false;
+    for (int i = 0; i < l->count; i++)
+        for (size_t k = 0; k < sizeof words / sizeof *words && hb_refusal_is_oom(l, i); k++)
+            out = out || hb_sentence_is(l, i - 1, words[k]) || hb_sentence_is(l, i - 2, words[k]) ||
+                  hb_sentence_is(l, i - 3, words[k]);
+    return out;
+}
+
 bool hb_refusal_is_of_host(const struct hb_sentence *l)
 {
     if (hb_sentence_has(l, PINNED) || hb_sentence_has(l, DEVICE))
         return hb_sentence_has(l, PINNED);
+    if (is_machine_out(l))
+        return true;
     for (int i = 0; i < l->count; i++)
         if (l->bits[i] & OWNER &&
             (hb_sentence_ahead(l, i, 2, MEMORY) >= 0 || hb_sentence_is(l, i + 1, "allocator")))
             return true;
     return hb_sentence_has(l, HOST) || hb_sentence_has_pair(l, "bad", "alloc") ||
            hb_sentence_has_pair(l, "bad", "allocation") ||
-           hb_sentence_has_pair(l, "memory", "map") || hb_sentence_has_pair(l, "heap", "space") ||
-           is_errno(l) || (l->count == 2 && is_memory_error(l, 0));
+           hb_sentence_has_pair(l, "memory", "map") || hb_sentence_has_pair(l, "usm", "host") ||
+           hb_sentence_has_pair(l, "heap", "space") || is_errno(l) ||
+           (l->count == 2 && is_memory_error(l, 0));
 }

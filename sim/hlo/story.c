@@ -388,11 +388,19 @@ static bool is_of_the_host(const struct hb_log *log, enum hb_log_kind kind)
            log->message[HB_LOG_HOST].line == log->message[HB_LOG_PLAIN].line;
 }
 
+/* What PyTorch says after a server's own word that it cannot begin. */
+static bool is_behind_server(const struct hb_log *log, enum hb_log_kind kind)
+{
+    return kind == HB_LOG_TORCH && hb_log_seen(log, HB_LOG_SERVE) &&
+           log->message[HB_LOG_SERVE].line < log->message[HB_LOG_TORCH].line;
+}
+
 static const struct source *find_source(const struct hb_log *log)
 {
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
         if (hb_log_seen(log, sources[i].kind) && !is_list_only(log, sources[i].kind) &&
-            !is_passed_over(log, sources[i].kind) && !is_of_the_host(log, sources[i].kind))
+            !is_passed_over(log, sources[i].kind) && !is_of_the_host(log, sources[i].kind) &&
+            !is_behind_server(log, sources[i].kind))
             return &sources[i];
     return NULL;
 }

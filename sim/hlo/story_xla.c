@@ -418,6 +418,8 @@ static void find_pool_cause(const struct teller *t, int64_t asked, struct pool p
                                        hb_teller_size(t, p.limit)));
         if (!t->story->group_count)
             hb_teller_knob(t, HB_KNOB_DUMP, -1);
+    } else if (hb_teller_loads(t)) {
+        hb_teller_cause(t, HB_CAUSE_STATE, "It failed while weights were loaded or made.");
     } else {
         hb_teller_cause(t, HB_CAUSE_SIZE, free_text);
     }
