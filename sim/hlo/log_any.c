@@ -362,6 +362,13 @@ static bool is_foreign_refusal(struct hb_span s)
     return false;
 }
 
+/* "the process was killed", in Chinese */
+static bool is_foreign_kill(struct hb_span s)
+{
+    return hb_span_has(s, "\u88abkill") || hb_span_has(s, "\u88ab\u6740") ||
+           hb_span_has(s, "\u8fdb\u7a0b\u6740");
+}
+
 static bool says_refused(const struct hb_sentence *l)
 {
     for (int i = 0; i < l->count; i++)
@@ -405,7 +412,7 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
 {
     struct hb_sentence *l = hb_form_scratch(r, sizeof *l);
     struct hb_amount tensor;
-    bool killed = false;
+    bool killed = is_foreign_kill(s);
     hb_sentence_read(s, l);
     for (int i = 0; i < l->count; i++)
         killed = killed || (hb_refusal_is_kill(l, i) && !hb_refusal_is_advice(l, i));
@@ -448,6 +455,7 @@ static const struct hb_form rows[] = {
     ANY("xhaust"),       ANY("XHAUST"),       ANY("IGKILL"),       ANY("137"),
     ANY("ignal"),        ANY("ut of "),       ANY("UT_OF_"),       ANY("VRAM"),
     ANY("eap space"),    ANY("code -9"),      ANY("code: -9"),     ANY("utOfRes"),
+    ANY(" RAM"),         ANY("\u88abkill"),   ANY("\u88ab\u6740"), ANY("\u7a0b\u6740"),
     ANY("ool size"),     ANY("status -9"),    ANY("code  : -9"),   ANY("code = -9"),
 };
 

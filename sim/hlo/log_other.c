@@ -224,6 +224,7 @@ static void take_array(struct hb_log_reader *r, const struct hb_form *form,
 #define NONE       HB_VALUE_NONE
 
 static const struct hb_form rows[] = {
+    {"Allocation on device", K(PLAIN), OPENS, .value = NONE}, /* PyTorch's, told by ComfyUI */
     {"No available memory for the cache blocks", K(SERVE), OPENS, .value = NONE},
     {"tokens that can be stored in KV cache", K(SERVE), OPENS, .value = NONE},
     {"o serve at least one request with the model", K(SERVE), OPENS, .handle = take_kv_cache},

@@ -167,7 +167,7 @@ bool hb_refusal_is(const struct hb_sentence *l, int i)
            is_but_only(l, i);
 }
 
-/* A word of advice, not the name "HiRes fix" of what draws in two steps. */
+/* A word of advice, not the name "HiRes fix" of what draws in two steps */
 static bool advises(const struct hb_sentence *l, int k)
 {
     int before = k > 0 && l->word[k - 1].kind == HB_WORD_END ? k - 2 : k - 1;
@@ -178,9 +178,12 @@ static bool advises(const struct hb_sentence *l, int k)
 bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
 {
     static const char *const coming[] = {"run", "cause", "lead", "result", "be"};
-    for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--)
+    for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
+        if (hb_sentence_is(l, k, "error") && l->word[k].keys) /* quoted as it was printed */
+            return false;
         if (advises(l, k))
             return true;
+    }
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
         bool may = hb_sentence_is(l, k, "may") || hb_sentence_is(l, k, "could") ||
                    hb_sentence_is(l, k, "can");
@@ -193,6 +196,13 @@ bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
             return true;
     }
     return false;
+}
+
+/* Whether the sentence around a word speaks of a device. */
+static bool names_device(const struct hb_sentence *l, int i)
+{
+    return l->bits[i] & DEVICE || hb_sentence_ahead(l, i, HB_SENTENCE_WORDS, DEVICE) >= 0 ||
+           hb_sentence_behind(l, i, HB_SENTENCE_WORDS, DEVICE) >= 0;
 }
 
 /* "the process got killed", by whom nobody says */
@@ -208,7 +218,7 @@ static bool is_ended(const struct hb_sentence *l, int i)
     for (size_t k = 0; k < sizeof things / sizeof *things; k++)
         for (int n = 2; n <= 4; n++)
             named = named || hb_sentence_is(l, i - n, things[k]);
-    return hb_sentence_is(l, i, "killed") && passive && named && !hb_sentence_has(l, DEVICE);
+    return hb_sentence_is(l, i, "killed") && passive && named && !names_device(l, i);
 }
 
 bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
@@ -224,7 +234,7 @@ bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
     if (hb_sentence_is(l, i, "killed") && i > 0 &&
         *word->span.at == 'K') /* a shell's word, quoted */
         return true;
-    if (is_ended(l, i))
+    if (is_ended(l, i) || hb_sentence_is(l, i, "oomkilled"))
         return true;
     if (hb_sentence_is(l, i, "oom") && hb_sentence_is(l, i + 2, "false")) /* "OOMKilled": false */
         return false;
@@ -233,7 +243,7 @@ bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
                hb_sentence_is(l, i + 1, "killer") || hb_sentence_is(l, i + 1, "killing");
     if (l->bits[i] & ENDS && hb_sentence_has_word(l, "srun"))
         return true;
-    if (l->bits[i] & ENDS && !hb_sentence_has(l, DEVICE) &&
+    if (l->bits[i] & ENDS && !names_device(l, i) &&
         (hb_sentence_ahead(l, i, FAR + 3, MEMORY) >= 0 ||
          hb_sentence_behind(l, i, FAR + 3, MEMORY) >= 0))
         return true;
@@ -262,6 +272,15 @@ static bool is_errno(const struct hb_sentence *l)
     return false;
 }
 
+/* A word of the host's, but not its equipment: "a 4070 with 32GB RAM". */
+static bool names_host(const struct hb_sentence *l)
+{
+    for (int i = 0; i < l->count; i++)
+        if (l->bits[i] & HOST && !(l->bits[i] & MEMORY && i > 0 && l->word[i - 1].has_unit))
+            return true;
+    return false;
+}
+
 /* "my machine suddenly goes OOM", not "step 5 OOM" */
 static bool is_machine_out(const struct hb_sentence *l)
 {
@@ -282,9 +301,9 @@ bool hb_refusal_is_of_host(const struct hb_sentence *l)
         return true;
     for (int i = 0; i < l->count; i++)
         if (l->bits[i] & OWNER &&
-            (hb_sentence_ahead(l, i, 2, MEMORY) >= 0 || hb_sentence_is(l, i + 1, "allocator")))
+            (hb_sentence_ahead(l, i, 3, MEMORY) >= 0 || hb_sentence_is(l, i + 1, "allocator")))
             return true;
-    return hb_sentence_has(l, HOST) || hb_sentence_has_pair(l, "bad", "alloc") ||
+    return names_host(l) || hb_sentence_has_pair(l, "bad", "alloc") ||
            hb_sentence_has_pair(l, "bad", "allocation") ||
            hb_sentence_has_pair(l, "memory", "map") || hb_sentence_has_pair(l, "usm", "host") ||
            hb_sentence_has_pair(l, "heap", "space") || is_errno(l) ||
