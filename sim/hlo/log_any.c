@@ -241,7 +241,10 @@ static void take_host(struct hb_log_reader *r, const struct hb_sentence *l, cons
     if (!held)
         hb_form_name(m, HB_LOG_REFUSED);
     set_known(m, HB_FACT_ASKED, held ? f->held : f->wanted);
-    set_known(m, HB_FACT_CAPACITY, f->limit.bytes >= 0 ? f->limit : f->free);
+    set_known(m, HB_FACT_CAPACITY,
+              f->limit.bytes >= 0  ? f->limit
+              : f->free.bytes >= 0 ? f->free
+                                   : f->total);
     (void)l;
 }
 

@@ -281,6 +281,15 @@ static bool names_host(const struct hb_sentence *l)
     return false;
 }
 
+/* A device is named, but not as in "oom on RAM (not gpu memory)". */
+static bool is_of_device(const struct hb_sentence *l)
+{
+    for (int i = 0; i < l->count; i++)
+        if (l->bits[i] & DEVICE && !hb_sentence_negates(l, i, 1))
+            return true;
+    return false;
+}
+
 /* "my machine suddenly goes OOM", not "step 5 OOM" */
 static bool is_machine_out(const struct hb_sentence *l)
 {
@@ -295,7 +304,7 @@ static bool is_machine_out(const struct hb_sentence *l)
 
 bool hb_refusal_is_of_host(const struct hb_sentence *l)
 {
-    if (hb_sentence_has(l, PINNED) || hb_sentence_has(l, DEVICE))
+    if (hb_sentence_has(l, PINNED) || is_of_device(l))
         return hb_sentence_has(l, PINNED);
     if (is_machine_out(l))
         return true;
