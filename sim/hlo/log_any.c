@@ -232,7 +232,7 @@ static void set_known(struct hb_log_message *m, int fact, struct hb_amount amoun
         hb_form_set(m, fact, amount);
 }
 
-static void take_host(struct hb_log_reader *r, const struct hb_sentence *l, const struct figures *f)
+static void take_host(struct hb_log_reader *r, const struct figures *f)
 {
     struct hb_log_message *m = hb_form_join(r, HB_LOG_HOST);
     bool held = f->wanted.bytes < 0;
@@ -245,7 +245,6 @@ static void take_host(struct hb_log_reader *r, const struct hb_sentence *l, cons
               f->limit.bytes >= 0  ? f->limit
               : f->free.bytes >= 0 ? f->free
                                    : f->total);
-    (void)l;
 }
 
 /* A kernel's blocks, threads and memories have sizes of kilobytes. */
@@ -426,7 +425,7 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     if (f.wanted.bytes < 0 && tensor_of_torch(s, &tensor))
         f.wanted = tensor;
     if (killed || hb_refusal_is_of_host(l))
-        take_host(r, l, &f);
+        take_host(r, &f);
     else if (is_absurd(l, &f))
         hb_form_open(r, HB_LOG_CORRUPT);
     else if (is_of_chip(l, &f))
