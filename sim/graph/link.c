@@ -31,7 +31,8 @@ struct row {
     struct hb_arena *arena;
     struct hb_program *p;
     uint32_t within;
-    struct cluster *clusters; /* one more at the end */
+    bool single; /* each op is a cluster */
+    struct cluster *clusters;
     uint32_t count;
     uint32_t *deps;
     uint32_t dep_count, dep_cap;
@@ -128,7 +129,7 @@ static void find_clusters(struct row *r)
     uint32_t end = end_op(r), cap = 0;
     for (uint32_t i = first_op(r); i < end; i = r->clusters[r->count - 1].end) {
         struct cluster c = make_cluster(r, i);
-        struct cluster *last = r->count ? &r->clusters[r->count - 1] : NULL;
+        struct cluster *last = r->count && !r->single ? &r->clusters[r->count - 1] : NULL;
         if (last && !c.name && is_alike(last, &c)) {
             last->end = c.end;
             continue;
@@ -137,7 +138,7 @@ static void find_clusters(struct row *r)
             c.first_op = last->first_op;
             r->count--;
         }
-        for (uint32_t k = 0; k < r->count; k++)
+        for (uint32_t k = 0; k < r->count && !r->single; k++)
             c.nth += is_alike(&r->clusters[k], &c);
         r->clusters = hb_grow(r->arena, r->clusters, r->count, &cap, sizeof *r->clusters);
         r->clusters[r->count++] = c;
@@ -175,10 +176,10 @@ static void find_deps(struct row *r)
 
 /* Of the computation that the loop of that name runs, or (null) of the entry; false: there is no
  * such loop. */
-static bool make_row(struct hb_arena *arena, struct hb_program *p, const char *loop,
+static bool make_row(struct hb_arena *arena, struct hb_program *p, const char *loop, bool single,
                      struct row *out)
 {
-    *out = (struct row){.arena = arena, .p = p, .within = HB_NONE};
+    *out = (struct row){.arena = arena, .p = p, .within = HB_NONE, .single = single};
     for (uint32_t i = 0; i < p->loop_count && loop; i++)
         if (hb_str_same(p->loops[i].name, loop))
             out->within = i;
@@ -462,30 +463,56 @@ static bool find_kind(struct hb_arena *arena, const struct hb_spec *spec, enum h
 }
 
 /* Entry, and loops whose own ops are put in order. */
-static const char *const rows[] = {NULL, "microbatches", "loss chunks", "loss chunks, backward"};
+static const char *const rows[] = {NULL,
+                                   "microbatches",
+                                   "loss chunks",
+                                   "loss chunks, backward",
+                                   "pipeline iterations",
+                                   "pipeline iterations, backward"};
 enum { ROWS = sizeof rows / sizeof *rows };
 
 static bool make_from(struct hb_arena *arena, struct hb_link *l, int class, const uint32_t *order,
                       int row, struct row *out)
 {
     if ((row == 0 && l->cell->batch.accumulate > 1) ||
-        !make_row(arena, &l->wholes[class], rows[row], out))
+        !make_row(arena, &l->wholes[class], rows[row], false, out))
         return false;
     rank_clusters(out, &l->graphs[class], order);
     return true;
+}
+
+/* Stages are in no segment: op by op, as their own graph says. */
+static void put_own(struct hb_arena *arena, struct hb_program *p)
+{
+    struct hb_step_orders o;
+    hb_step_orders_find(arena, p, &o);
+    for (int i = ROWS; i-- > 0;) { /* what is inside first: of who is outside nothing moves */
+        struct row r;
+        if (!make_row(arena, p, rows[i], true, &r))
+            continue;
+        rank_clusters(&r, &o.step, o.choice.orders[o.choice.least]);
+        for (uint32_t k = r.count; k-- > 1;)
+            if (r.clusters[k - 1].rank == HB_NONE)
+                r.clusters[k - 1].rank = r.clusters[k].rank;
+        link(&r);
+    }
 }
 
 void hb_link_put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec *spec,
                  struct hb_program *p)
 {
     enum hb_order_kind kind;
+    if (l->known && spec->mesh[HB_AX_PIPELINE] > 1) {
+        put_own(arena, p);
+        return;
+    }
     if (!hb_link_ready(l, spec) || !find_kind(arena, spec, &kind))
         return;
     int class = class_of(spec);
     const uint32_t *order = hb_graph_order_make(arena, &l->graphs[class].graph, kind);
     for (int i = 0; i < ROWS; i++) {
         struct row from, r;
-        if (!make_from(arena, l, class, order, i, &from) || !make_row(arena, p, rows[i], &r))
+        if (!make_from(arena, l, class, order, i, &from) || !make_row(arena, p, rows[i], false, &r))
             continue;
         take_ranks(&r, &from);
         link(&r);
@@ -538,6 +565,7 @@ int hb_link_all(struct hb_arena *arena, const struct hb_spec *spec, int out[HB_L
     struct hb_link l;
     int count = 0;
     hb_link_open(arena, spec, &l);
+    l.known = l.known && spec->mesh[HB_AX_PIPELINE] == 1; /* their floors are as written */
     for (int i = 0; i < HB_LINK_ORDERS && l.known; i++) {
         struct hb_spec as = *spec;
         as.as_order = i + 1;

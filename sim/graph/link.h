@@ -23,7 +23,7 @@ enum { HB_LINK_CLASSES = 3, HB_LINK_ORDERS = HB_LINK_CLASSES * HB_ORDER_KINDS };
 struct hb_link {
     struct hb_arena *arena;
     const struct hb_spec *cell;
-    bool known; /* ROCm's scans without stages (hb_habits_ordered), unless as written */
+    bool known; /* ROCm's scans (hb_habits_ordered), unless as written */
     bool ready[HB_LINK_CLASSES];
     struct hb_program wholes[HB_LINK_CLASSES];
     struct hb_step_graph graphs[HB_LINK_CLASSES];

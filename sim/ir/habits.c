@@ -104,7 +104,7 @@ const struct hb_habits *hb_habits_find(const struct hb_spec *spec)
 bool hb_habits_ordered(const struct hb_spec *spec)
 {
     return spec->compiler == HB_XLA_GPU && !hb_habits_find(spec)->gathers_timed &&
-           spec->stack.form != HB_FORM_LOOP && spec->mesh[HB_AX_PIPELINE] == 1;
+           spec->stack.form != HB_FORM_LOOP;
 }
 
 /* memory_mib: texts of the compiler on exhausted memory; v7: AI-Hypercomputer/tpu-recipes, 94.75

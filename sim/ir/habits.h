@@ -79,7 +79,7 @@ struct hb_chip {
 const struct hb_habits *hb_habits_find(const struct hb_spec *spec);
 const struct hb_chip *hb_habits_chip(const struct hb_spec *spec);
 /* Whether its ops come in the order of XLA's memory schedulers alone (sim/graph/link.h): ROCm's
- * scans without stages. What follows from no other op is then written down where it is first used.
+ * scans. What follows from no other op is then written down where it is first used.
  */
 bool hb_habits_ordered(const struct hb_spec *spec);
 

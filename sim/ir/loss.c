@@ -594,15 +594,13 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     hb_loss_make_dlogits(lo, &c);
     if (hb_head_split(lo) && !hb_order_head_early(lo))
         c.w = hb_loss_use_head(lo, false);
-    bool before = hb_order_head_first(lo) || is_grad_first(lo);
+    bool before = is_grad_first(lo);
     if (before)
         head_grad(lo, c.seq, c.x, c.dlogits);
     else if (is_started_first(lo))
         start_grad(lo, ends, &c);
     else if (hb_head_label_waits(lo))
         zero_ring(lo);
-    if (hb_ways(lo, HB_AX_PIPELINE) > 1 && hb_order_head_first(lo))
-        hb_weight_zero_grads(lo, 0, lo->leaf_count);
     uint32_t g = hb_loss_grad_through(lo, &c);
     if (before)
         ends->head_done = true;

@@ -143,20 +143,6 @@ static enum hb_zeros_at zeros_alone(const struct hb_lower *lo, int64_t grads, in
     return hb_add_sat(grads, score_bytes(lo)) > logits ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
 }
 
-/* ROCm, a stage in a loop whose iterations alone are made again, over fsdp: depth-first the logits
- * wait beside what the layers keep in one, twice, since a loop's start is not its own; the list is
- * less where that is more (pipe/pp4f2,m8,iter,nolayer: list, depth and post-order take 11.82 13.09
- * 13.62 GiB, batch=16 7.43 8.12 8.65, pp2f4 14.07 17.45 17.98, 8B,pp4f4 27.84 29.06 30.93; with
- * 64000 words 20.73 19.37 19.96), not where the norm of all gradients waits (with clip 11.82 13.09
- * 10.89) nor the head's update takes its gradient at once (lion 10.71 9.67 12.42; PP 14.10 13.04
- * 17.15). */
-static bool is_stage_listed(const struct hb_lower *lo)
-{
-    const struct hb_pipe *p = &lo->spec->pipeline;
-    bool scanned = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->spec->stack.form != HB_FORM_LOOP;
-    return !lo->habits->zeros_hoisted && scanned && p->remat_iteration && !p->remat_layer;
-}
-
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 {
     bool hoisted = lo->habits->zeros_hoisted;
@@ -169,8 +155,6 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
         return HB_ZEROS_LATE;
     int64_t grads = lo->stacked_grad_bytes;
     int64_t logits = loss_bytes(lo);
-    if (is_stage_listed(lo))
-        return HB_ZEROS_FIRST;
     if (lo->spec->loss.chunks > 1) {
         /* PP/base in two or four chunks, pp2f4,m8,iter in four: after it; in eight, PPc: before. */
         bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1 && hoisted;
@@ -213,7 +197,7 @@ bool hb_order_head_early(const struct hb_lower *lo)
     if (hb_order_dot_narrow(lo))
         return true;
     if (!lo->habits->gathers_timed)
-        return hb_ways(lo, HB_AX_PIPELINE) == 1 || !hb_order_permutes(lo);
+        return true;
     if (lo->spec->stack.form == HB_FORM_LOOP)
         return true;
     int64_t ratio = devices(lo) > HB_HOST_DEVICES ? HIDDEN_ACROSS : HIDDEN_IN_HOST;
@@ -295,12 +279,6 @@ bool hb_order_head_waits(const struct hb_lower *lo)
     /* CUDA: in sharded rows (113 of 124; not where a pipeline alone splits the loss: pr85/pp8) and
      * with experts (moeT/base: f32[8,2048,32000] in the backward pass). */
     return sharded ? lo->habits->gathers_timed : alone_head_waits(lo) || pipe_head_waits(lo);
-}
-
-bool hb_order_head_first(const struct hb_lower *lo)
-{
-    return lo->habits->logits_copies == 2 && !lo->habits->gathers_timed &&
-           lo->spec->optimizer.clip && hb_ways(lo, HB_AX_PIPELINE) > 1;
 }
 
 /* fsdp alone: rows are exchanged and each device scatters into its own columns. With another axis

@@ -29,8 +29,6 @@ bool hb_order_dot_narrow(const struct hb_lower *lo);
 bool hb_order_head_waits(const struct hb_lower *lo);
 /* Whether tensor parallelism or a data axis stands beside fsdp. */
 bool hb_order_head_beside(const struct hb_lower *lo);
-/* Whether it is made before the gradient through the head. */
-bool hb_order_head_first(const struct hb_lower *lo);
 /* Whether the table's gradient is made whole on each device before it is summed. */
 bool hb_order_table_whole(const struct hb_lower *lo);
 

@@ -206,15 +206,17 @@ static int64_t missing_iterations(int64_t held, int64_t want, int64_t skip, int6
 /* XLA:GPU, where the batch is split: of the outputs' stack, in which each device has its part of
  * all iterations, it takes its share of iterations whole (pp2f4,m4: bf16[5,2,2048,2048] becomes
  * bf16[4,2,2,2048,2048], and bf16[2,8,2048,2048] of a neighbour's; pr85/ep2pp4/good,no_loss_stage:
- * bf16[2,4,4,4096,4096] and bf16[1,8,4096,4096]; pp2t2f2,m4: bf16[2,3,2,2048,2048] alone). Shards
+ * bf16[2,4,4,4096,4096] and bf16[1,8,4096,4096]; pp2t2f2,m4: bf16[2,3,2,2048,2048] alone), among
+ * no more devices than there are microbatches (pp4f32,m8: bf16[2,1,8,8192,7168]). Shards
  * that are permuted between stages and fsdp make a copy in the order of the batch (8B,pp8f8,m16:
  * one bf16[23,1,4096,4096] beside the logits, the gradients'; 8B,pp4f4). */
 static uint32_t exchange_outputs(struct hb_lower *lo, const struct hb_pipeline *pl,
                                  uint32_t outputs, uint32_t like)
 {
-    int64_t ways = lo->local.input_ways;
+    int64_t microbatches = lo->spec->pipeline.microbatches;
+    int64_t ways = hb_smaller(lo->local.input_ways, microbatches);
     int64_t held = hb_div_up(pl->iterations, ways);
-    int64_t want = hb_div_up(lo->spec->pipeline.microbatches, ways);
+    int64_t want = hb_div_up(microbatches, ways);
     int64_t more = missing_iterations(held, want, hb_ways(lo, HB_AX_PIPELINE) - 1, ways);
     if (hb_order_permutes(lo) && more > 0)
         return take_outputs(lo, pl, outputs, like);
@@ -241,17 +243,24 @@ static uint32_t stage_outputs(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     return out;
 }
 
-/* Where the backward iterations collect the gradients of their inputs. XLA:GPU makes it with the
- * forward iterations' stack of outputs, two zeros in one fusion (rocm-pr85/pp8/good+layerin:
- * bf16[15,4,4096,4096] from 7 to 1010 of 1067; on CUDA vocab=128256,embed=onehot: -3.4 -> -1.7 %).
- */
-static void zero_input_grads(struct hb_lower *lo, struct hb_pipeline *pl)
+/* Where the backward iterations collect the gradients of their inputs. */
+static uint32_t add_input_grads(struct hb_lower *lo, struct hb_pipeline *pl)
 {
-    if (pl->input_grads != HB_NONE)
-        return;
     pl->input_grads = hb_temp(lo, "gradients of the iterations' inputs", HB_CAT_WORKING,
                               stacked_state(lo, pl, grad_count(lo, input_count(lo, pl))));
-    hb_emit_mark(lo, "stack of input gradients", HB_NONE, pl->input_grads);
+    return pl->input_grads;
+}
+
+/* XLA:GPU makes it with the forward iterations' stack of outputs, two zeros in one fusion
+ * (rocm-pr85/pp8/good+layerin: bf16[15,4,4096,4096] from 7 to 1010 of 1067; on CUDA
+ * vocab=128256,embed=onehot: -3.4 -> -1.7 %). */
+static void zero_outputs(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t outputs)
+{
+    struct hb_emit e = {.name = "stack of outputs", .kind = HB_OP_MARK};
+    hb_emit_write(&e, outputs);
+    if (lo->habits->recompute_first)
+        hb_emit_write(&e, add_input_grads(lo, pl));
+    hb_emit(lo, &e);
 }
 
 /* pipeline.gather: repeat and once: weights are gathered over fsdp before the iterations, for the
@@ -316,9 +325,7 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
     pl->input_grads = HB_NONE;
     uint32_t outputs = hb_temp(lo, "outputs of the iterations", HB_CAT_WORKING,
                                stacked_state(lo, pl, output_count(lo, pl)));
-    hb_emit_mark(lo, "stack of outputs", HB_NONE, outputs);
-    if (lo->habits->recompute_first)
-        zero_input_grads(lo, pl);
+    zero_outputs(lo, pl, outputs);
     if (p->remat_iteration) {
         pl->iter_stack = hb_temp(lo, "inputs of the iterations, saved for backward", HB_CAT_SAVED,
                                  stacked_state(lo, pl, pl->iterations));
@@ -344,7 +351,8 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
         return take_outputs(lo, pl, outputs, x);
     if (lo->spec->sharding.ends_over_pipeline)
         return stage_outputs(lo, pl, outputs);
-    zero_input_grads(lo, pl);
+    if (pl->input_grads == HB_NONE)
+        hb_emit_mark(lo, "stack of input gradients", HB_NONE, add_input_grads(lo, pl));
     if (lo->local.input_ways > 1 && p->outputs == HB_OUT_STACKED)
         return exchange_outputs(lo, pl, outputs, x);
     return hb_temp_in_place(lo, "outputs of the pipeline, in their stack", HB_CAT_WORKING, outputs);
@@ -475,13 +483,14 @@ static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint
     return grad;
 }
 
-/* Iterations split over more devices than there are microbatches: two of them whole on each before
- * the gather (70B,pp4f16t4: bf16[2,2,8,4096,8192]; 8B,pp2f8,m4: bf16[2,8,2048,4096]). */
-static uint32_t exchange_iterations(struct hb_lower *lo, uint32_t gout, int64_t batch)
+/* Iterations split over more devices than there are microbatches, as many as those: a few of them
+ * whole on each before the gather (70B,pp4f16t4,m8: bf16[2,2,8,4096,8192]; 8B,pp2f8,m4:
+ * bf16[2,8,2048,4096]; pp2f16,m4: bf16[2,16,8192,4096], then bf16[8,16,8192,4096]). */
+static uint32_t exchange_iterations(struct hb_lower *lo, uint32_t gout, int64_t few, int64_t batch)
 {
     uint32_t pair =
-        hb_temp(lo, "gradients of two iterations' outputs", HB_CAT_COMMUNICATION,
-                hb_shape_make(lo->compute, (const int64_t[]){2, batch, lo->local.seq,
+        hb_temp(lo, "gradients of some iterations' outputs", HB_CAT_COMMUNICATION,
+                hb_shape_make(lo->compute, (const int64_t[]){few, batch, lo->local.seq,
                                                              lo->spec->model.d_model, -1}));
     hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_FSDP, "exchange gradients of outputs", gout,
                        pair);
@@ -505,10 +514,10 @@ static uint32_t gather_outputs(struct hb_lower *lo, const struct hb_pipeline *pl
     int64_t count = output_count(lo, pl);
     if (grad_count(lo, count) != count)
         count = hb_mul_sat(grad_count(lo, count), ways);
-    int64_t batch = hb_div_up(lo->spec->batch.global, microbatches);
+    int64_t batch = hb_div_up(lo->spec->batch.global / lo->spec->batch.accumulate, microbatches);
     if (ways > microbatches) {
-        count = hb_round_up(count, always ? ways : microbatches);
-        gout = always ? exchange_iterations(lo, gout, batch) : gout;
+        count = hb_round_up(count, microbatches);
+        gout = always ? exchange_iterations(lo, gout, count / microbatches, batch) : gout;
     }
     struct hb_shape shape = hb_shape_make(
         lo->compute, (const int64_t[]){count, batch, lo->local.seq, lo->spec->model.d_model, -1});
@@ -637,7 +646,8 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     uint32_t gout = hb_temp(lo, "gradients of the iterations' outputs", HB_CAT_WORKING,
                             stacked_state(lo, pl, grad_count(lo, output_count(lo, pl))));
     hb_emit_simple(lo, HB_OP_COPY, "gradients of outputs, padded", join_grads(lo, pl, grad), gout);
-    zero_input_grads(lo, pl);
+    if (pl->input_grads == HB_NONE)
+        hb_emit_mark(lo, "stack of input gradients", HB_NONE, add_input_grads(lo, pl));
     uint32_t gin = pl->input_grads;
     uint32_t state = state_temp(lo, pl, "gradient of the state");
     hb_emit_mark(lo, "empty gradient", HB_NONE, state);
