@@ -33,6 +33,7 @@ for row in "$work"/wild.*.row; do
 done
 count=$(grep -c '^@ ' $table)
 ok "the table has its $count texts" test "$count" -ge 1047
+ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 7 / 100))
 
 # All figures zero: no record, and said so.
