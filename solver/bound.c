@@ -365,12 +365,13 @@ static int64_t sum_at(const struct hb_segment *s, const struct hb_spec *spec, in
 }
 
 static bool bound_as(struct hb_arena *scratch, const struct hb_spec *cell_spec,
-                     const struct hb_device *device, struct hb_floor *out)
+                     const struct hb_device *device, const struct hb_link *link,
+                     struct hb_floor *out)
 {
     struct hb_segment s;
     struct hb_price price;
     const char *why;
-    struct hb_segment_ask ask = {.spec = cell_spec, .device = device, .floor = true};
+    struct hb_segment_ask ask = {.spec = cell_spec, .device = device, .floor = true, .link = link};
     if (!hb_segment_build(scratch, &ask, &s, &why))
         return bound_whole_cell(scratch, cell_spec, device, out);
     hb_segment_floor(&s, cell_spec, &price);
@@ -412,13 +413,15 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, struct hb_floor *out)
 {
     struct hb_spec spec = *cell_spec;
-    int orders[HB_LINK_ORDERS], count = hb_link_all(scratch, cell_spec, orders);
+    struct hb_link link;
+    hb_link_open(scratch, cell_spec, &link);
+    int orders[HB_LINK_ORDERS], count = hb_link_all(&link, orders);
     if (count == 0)
-        return bound_as(scratch, cell_spec, device, out);
+        return bound_as(scratch, cell_spec, device, NULL, out);
     for (int i = 0; i < count; i++) {
         struct hb_floor one;
         spec.as_order = orders[i];
-        if (!bound_as(scratch, &spec, device, &one))
+        if (!bound_as(scratch, &spec, device, &link, &one))
             return false;
         if (i == 0)
             *out = one;

@@ -173,7 +173,10 @@ static struct hb_building *open_build(struct hb_arena *arena, const struct hb_se
                               .sized = sized,
                               .device = ask->device,
                               .menus = ask->floor ? floor_menus(arena, spec) : ask->menus};
-    hb_link_open(arena, spec, &w->link);
+    if (ask->link)
+        w->link = *ask->link;
+    else
+        hb_link_open(arena, spec, &w->link);
     ready_orders(w);
     return w;
 }

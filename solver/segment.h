@@ -19,6 +19,7 @@
 
 struct hb_diag;
 struct hb_device;
+struct hb_link;
 struct hb_replay;
 struct hb_timed;
 
@@ -103,7 +104,8 @@ struct hb_segment_ask {
     bool unchecked;  /* the caller only compares policies: what the sums say is not tried */
     bool bytes_only; /* no times at all */
     bool path_only;  /* of the bounds of the time only the first is wanted */
-    bool whole;      /* tables at the blocks' own numbers of steps alone; as for a floor */
+    const struct hb_link *link; /* what is known of the cell's orders; or null */
+    bool whole; /* tables at the blocks' own numbers of steps alone; as for a floor */
 };
 
 /* False (with *out_why) where the program has no such form: a pipeline, an unrolled stack, or a

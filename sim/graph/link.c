@@ -436,13 +436,18 @@ void hb_link_open(struct hb_arena *arena, const struct hb_spec *spec, struct hb_
 
 bool hb_link_ready(struct hb_link *l, const struct hb_spec *spec)
 {
-    int class = class_of(spec);
-    if (!l->known || l->ready[class])
-        return l->known;
-    if (!lower_whole(l->arena, l->cell, classes[class], &l->wholes[class]))
+    int class = class_of(spec), order = spec->as_order - 1;
+    if (!l->known)
         return false;
-    hb_step_graph_make(l->arena, &l->wholes[class], &l->graphs[class]);
-    l->ready[class] = true;
+    if (!l->ready[class]) {
+        if (!lower_whole(l->arena, l->cell, classes[class], &l->wholes[class]))
+            return false;
+        hb_step_graph_make(l->arena, &l->wholes[class], &l->graphs[class]);
+        l->ready[class] = true;
+    }
+    if (order >= 0 && !l->orders[order])
+        l->orders[order] = hb_graph_order_make(l->arena, &l->graphs[class].graph,
+                                               (enum hb_order_kind)(order % HB_ORDER_KINDS));
     return true;
 }
 
@@ -509,7 +514,9 @@ void hb_link_put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec
     if (!hb_link_ready(l, spec) || !find_kind(arena, spec, &kind))
         return;
     int class = class_of(spec);
-    const uint32_t *order = hb_graph_order_make(arena, &l->graphs[class].graph, kind);
+    const uint32_t *order = l->orders[class * HB_ORDER_KINDS + (int)kind];
+    if (!order)
+        order = hb_graph_order_make(arena, &l->graphs[class].graph, kind);
     for (int i = 0; i < ROWS; i++) {
         struct row from, r;
         if (!make_from(arena, l, class, order, i, &from) || !make_row(arena, p, rows[i], false, &r))
@@ -525,15 +532,14 @@ void hb_link_put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec
 /* --- all orders of a cell --- */
 
 /* Names of clusters in their order, of all rows. */
-static const char **list_order(struct hb_arena *arena, struct hb_link *l, int class,
-                               enum hb_order_kind kind, uint32_t *out_count)
+static const char **list_order(struct hb_link *l, int index, uint32_t *out_count)
 {
-    const uint32_t *order = hb_graph_order_make(arena, &l->graphs[class].graph, kind);
+    struct hb_arena *arena = l->arena;
     const char **names = NULL;
     uint32_t count = 0, cap = 0;
     for (int i = 0; i < ROWS; i++) {
         struct row from;
-        if (!make_from(arena, l, class, order, i, &from))
+        if (!make_from(arena, l, index / HB_ORDER_KINDS, l->orders[index], i, &from))
             continue;
         struct cluster **sorted =
             hb_arena_raw(arena, (size_t)from.count + 1, sizeof(struct cluster *));
@@ -558,21 +564,19 @@ static bool is_same_list(const char *const *a, uint32_t a_count, const char *con
     return a_count == b_count;
 }
 
-int hb_link_all(struct hb_arena *arena, const struct hb_spec *spec, int out[HB_LINK_ORDERS])
+int hb_link_all(struct hb_link *l, int out[HB_LINK_ORDERS])
 {
     const char **lists[HB_LINK_ORDERS];
     uint32_t counts[HB_LINK_ORDERS];
-    struct hb_link l;
     int count = 0;
-    hb_link_open(arena, spec, &l);
-    l.known = l.known && spec->mesh[HB_AX_PIPELINE] == 1; /* their floors are as written */
-    for (int i = 0; i < HB_LINK_ORDERS && l.known; i++) {
-        struct hb_spec as = *spec;
+    if (l->cell->mesh[HB_AX_PIPELINE] > 1) /* their floors are as written */
+        return 0;
+    for (int i = 0; i < HB_LINK_ORDERS; i++) {
+        struct hb_spec as = *l->cell;
         as.as_order = i + 1;
-        if (!hb_link_ready(&l, &as))
+        if (!hb_link_ready(l, &as))
             continue;
-        lists[count] = list_order(arena, &l, i / HB_ORDER_KINDS,
-                                  (enum hb_order_kind)(i % HB_ORDER_KINDS), &counts[count]);
+        lists[count] = list_order(l, i, &counts[count]);
         bool new = true;
         for (int k = 0; k < count; k++)
             new = new && !is_same_list(lists[k], counts[k], lists[count], counts[count]);

@@ -27,6 +27,7 @@ struct hb_link {
     bool ready[HB_LINK_CLASSES];
     struct hb_program wholes[HB_LINK_CLASSES];
     struct hb_step_graph graphs[HB_LINK_CLASSES];
+    const uint32_t *orders[HB_LINK_ORDERS]; /* ops of the graph, where a spec asked for the order */
 };
 
 /* The cell stays where it is. */
@@ -36,8 +37,9 @@ bool hb_link_ready(struct hb_link *l, const struct hb_spec *spec);
 /* Of what hb_lower made of a spec of that cell; the same where no order is known. */
 void hb_link_put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec *spec,
                  struct hb_program *p);
-/* The orders, each once, in which steps of a cell can be, as spec.as_order has them; how many. */
-int hb_link_all(struct hb_arena *arena, const struct hb_spec *cell, int out[HB_LINK_ORDERS]);
+/* The orders, each once, in which steps of the cell can be, as spec.as_order has them, and makes
+ * them ready; how many. */
+int hb_link_all(struct hb_link *l, int out[HB_LINK_ORDERS]);
 void hb_link_order(struct hb_arena *arena, const struct hb_spec *spec, struct hb_program *p);
 /* hb_lower, and in order. */
 bool hb_link_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,

@@ -99,7 +99,9 @@ static void a_cell_has_a_few_orders(void **state)
 {
     (void)state;
     struct low l = LOWER(ROCM, "mesh.fsdp=8", "model.vocab=128000");
-    int orders[HB_LINK_ORDERS], count = hb_link_all(u.env.arena, &l.spec, orders), same = 0;
+    struct hb_link link;
+    hb_link_open(u.env.arena, &l.spec, &link);
+    int orders[HB_LINK_ORDERS], count = hb_link_all(&link, orders), same = 0;
     assert_true(count >= 2 && count <= HB_LINK_ORDERS);
     const char **own = names_of(&l.p, false), **sorted = names_of(&l.p, true);
     for (int i = 0; i < count; i++) {
@@ -113,7 +115,8 @@ static void a_cell_has_a_few_orders(void **state)
     }
     assert_int_equal(same, 1);
     struct low cuda = LOWER(CUDA, "mesh.fsdp=8");
-    assert_int_equal(hb_link_all(u.env.arena, &cuda.spec, orders), 0);
+    hb_link_open(u.env.arena, &cuda.spec, &link);
+    assert_int_equal(hb_link_all(&link, orders), 0);
 }
 
 /* tied/1B,t8,tied,chunk8: bf16[8,16,512,2048] to the end: what adds up the loss of the chunks is a
