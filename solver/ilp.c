@@ -3,6 +3,7 @@
 #include "solver/ilp.h"
 
 #include <float.h>
+#include <float.h>
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -417,6 +418,30 @@ static void fill_linear(struct hb_arena *scratch, const struct hb_lp *from, glp_
     glp_load_matrix(lp, entries, row, column, value);
 }
 
+/* What the row's weights prove, whatever GLPK takes for the optimum: of a sum of rows with weights
+ * at least 0 each column is at its better bound. Column 0 has no upper one: the weights are made
+ * smaller until it costs nothing. What rounding may add is taken off. */
+static double proven_least(struct hb_arena *scratch, const struct hb_lp *from,
+                           const double *weights)
+{
+    double *sums = hb_arena_alloc(scratch, from->columns, sizeof *sums);
+    double value = 0, size = 0;
+    for (uint32_t i = 0, at = 0; i < from->row_count; i++) {
+        double weight = weights[i] > 0 ? weights[i] : 0;
+        value += weight * from->rows[i].least;
+        size += fabs(weight * from->rows[i].least);
+        for (; at < from->rows[i].end; at++) {
+            sums[from->entries[at].column] += weight * from->entries[at].value;
+            size += fabs(weight * from->entries[at].value);
+        }
+    }
+    for (uint32_t c = 1; c < from->columns; c++)
+        value -= sums[c] > 0 ? sums[c] : 0;
+    value -= size * DBL_EPSILON * (from->entry_count + from->row_count);
+    double least = sums[0] > 1 ? value / sums[0] : value;
+    return isfinite(least) && least > 0 ? least : 0;
+}
+
 static enum hb_ilp_status solve_linear(struct hb_arena *scratch, struct hb_lp *from)
 {
     glp_smcp parm;
@@ -429,13 +454,42 @@ static enum hb_ilp_status solve_linear(struct hb_arena *scratch, struct hb_lp *f
     glp_scale_prob(lp, GLP_SF_AUTO);
     int failed = glp_simplex(lp, &parm);
     if (!failed && glp_get_status(lp) == GLP_OPT) {
+        double *weights = hb_arena_alloc(scratch, from->row_count, sizeof *weights);
+        for (uint32_t i = 0; i < from->row_count; i++)
+            weights[i] = glp_get_row_dual(lp, (int)i + 1);
         status = HB_ILP_OPTIMAL;
-        from->bound = glp_get_obj_val(lp) * (1 - tolerance);
+        from->bound = proven_least(scratch, from, weights);
     } else if (!failed && glp_get_status(lp) == GLP_NOFEAS) {
         status = HB_ILP_INFEASIBLE;
     }
     glp_delete_prob(lp);
     return status;
+}
+
+/* The rows without column 0, which is there in its place what each of them may lack: where that is
+ * more than nothing, no values keep them all. Of a row with column 0 some value of it always does.
+ */
+static bool is_proven_infeasible(struct hb_arena *scratch, const struct hb_lp *from)
+{
+    struct hb_lp lack = {.columns = from->columns};
+    lack.rows = hb_arena_alloc(scratch, from->row_count, sizeof *lack.rows);
+    lack.entries =
+        hb_arena_alloc(scratch, from->entry_count + (size_t)from->row_count, sizeof *lack.entries);
+    for (uint32_t i = 0, at = 0; i < from->row_count; i++) {
+        uint32_t first = lack.entry_count;
+        bool any = false;
+        for (; at < from->rows[i].end; at++) {
+            any = any || from->entries[at].column == 0;
+            lack.entries[lack.entry_count++] = from->entries[at];
+        }
+        if (any) {
+            lack.entry_count = first;
+            continue;
+        }
+        lack.entries[lack.entry_count++] = (struct hb_lp_entry){0, 1};
+        lack.rows[lack.row_count++] = (struct hb_lp_row){from->rows[i].least, lack.entry_count};
+    }
+    return solve_linear(scratch, &lack) == HB_ILP_OPTIMAL && lack.bound > 0;
 }
 
 enum hb_ilp_status hb_ilp_linear(struct hb_arena *scratch, struct hb_lp *lp)
@@ -448,6 +502,8 @@ enum hb_ilp_status hb_ilp_linear(struct hb_arena *scratch, struct hb_lp *lp)
         return HB_ILP_LIMIT;
     }
     enum hb_ilp_status status = solve_linear(scratch, lp);
+    if (status == HB_ILP_INFEASIBLE && !is_proven_infeasible(scratch, lp))
+        status = HB_ILP_LIMIT;
     end_glpk(&owned);
     return status;
 }

@@ -65,10 +65,12 @@ struct hb_lp {
     uint32_t entry_count;
     struct hb_lp_row *rows;
     uint32_t row_count;
-    double bound; /* the optimum, less what tolerances may take off it (relative 1e-6) */
+    double bound; /* what the solver's weights of the rows prove in exact terms; rows with column 0
+                   * have it with a value above 0 */
 };
 
-/* Sets its bound where the status is optimal. */
+/* Sets its bound where the status is optimal. INFEASIBLE is proven like a bound; else it is LIMIT.
+ */
 enum hb_ilp_status hb_ilp_linear(struct hb_arena *scratch, struct hb_lp *lp);
 
 #endif

@@ -334,6 +334,17 @@ static void test_whoever_leads(void **state)
     hb_arena_free(arena);
 }
 
+/* 10 TB in a linear program of which GLPK said that nothing could be within them. */
+static void test_infeasible_is_proven(void **state)
+{
+    (void)state;
+    struct tally tally = {0};
+    struct hb_arena *arena = hb_arena_new();
+    assert_true(try_seed(arena, 4714, &tally));
+    assert_true(tally.relaxed > 0);
+    hb_arena_free(arena);
+}
+
 static void test_bounds_hold(void **state)
 {
     (void)state;
@@ -361,6 +372,7 @@ int main(void)
                                        cmocka_unit_test(test_kept_parts_are_parts),
                                        cmocka_unit_test(test_bounds_know_other_forms),
                                        cmocka_unit_test(test_whoever_leads),
+                                       cmocka_unit_test(test_infeasible_is_proven),
                                        cmocka_unit_test(test_whose_room),
                                        cmocka_unit_test(test_bounds_hold)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -240,10 +240,75 @@ static void test_survives_extremes(void **state)
     hb_arena_free(s.arena);
 }
 
+static double part(struct hb_rng *rng)
+{
+    return (double)hb_rng_range(rng, 0, 1000000) / 1e6;
+}
+
+enum { LINEAR = 2000, ROWS = 12, COLUMNS = 20 };
+
+/* A linear program with a point that it contains. */
+struct linear {
+    struct hb_lp lp;
+    struct hb_lp_entry entries[ROWS * COLUMNS + 1];
+    struct hb_lp_row rows[ROWS + 1];
+    double point[COLUMNS];
+};
+
+static double put_entry(struct linear *l, uint32_t column, double value)
+{
+    l->entries[l->lp.entry_count++] = (struct hb_lp_entry){column, value};
+    return value * l->point[column];
+}
+
+static void draw_row(struct linear *l, struct hb_rng *rng, bool has_first)
+{
+    double sum = has_first ? put_entry(l, 0, 1) : 0, size = pow(10, 8 * part(rng) - 2);
+    for (uint32_t c = 1; c < COLUMNS; c++)
+        if (hb_rng_range(rng, 0, 1))
+            sum += put_entry(l, c, size * (2 * part(rng) - 1));
+    l->rows[l->lp.row_count++] = (struct hb_lp_row){sum - fabs(sum) * 1e-9, l->lp.entry_count};
+}
+
+static void draw_linear(struct linear *l, struct hb_rng *rng)
+{
+    l->lp = (struct hb_lp){.columns = COLUMNS, .entries = l->entries, .rows = l->rows};
+    l->point[0] = 1000 * part(rng);
+    for (int c = 1; c < COLUMNS; c++)
+        l->point[c] = hb_rng_range(rng, 0, 2) ? (double)hb_rng_range(rng, 0, 1) : part(rng);
+    for (int i = 0; i < ROWS; i++)
+        draw_row(l, rng, i % 2);
+}
+
+/* What they prove is not above column 0 of the point, far as their sizes are apart; and a row that
+ * wants more than its column has is found. */
+static void test_linear_bounds_hold(void **state)
+{
+    (void)state;
+    struct hb_rng rng = hb_rng_seed(11);
+    struct hb_arena *arena = hb_arena_new();
+    struct linear l;
+    int tight = 0, infeasible = 0;
+    for (int n = 0; n < LINEAR; n++) {
+        draw_linear(&l, &rng);
+        enum hb_ilp_status status = hb_ilp_linear(arena, &l.lp);
+        assert_int_not_equal(status, HB_ILP_INFEASIBLE);
+        assert_true(status != HB_ILP_OPTIMAL || l.lp.bound <= l.point[0]);
+        tight += status == HB_ILP_OPTIMAL && l.lp.bound > 0;
+        put_entry(&l, 1, 1);
+        l.rows[l.lp.row_count++] = (struct hb_lp_row){1.001, l.lp.entry_count};
+        infeasible += hb_ilp_linear(arena, &l.lp) == HB_ILP_INFEASIBLE;
+    }
+    hb_arena_free(arena);
+    print_message("# %d of %d bounded, %d infeasible\n", tight, LINEAR, infeasible);
+    assert_true(tight > LINEAR * 9 / 10 && infeasible > LINEAR * 9 / 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agrees), cmocka_unit_test(test_keeps_what_just_fits),
-        cmocka_unit_test(test_knows_who_leads), cmocka_unit_test(test_survives_extremes)};
+        cmocka_unit_test(test_knows_who_leads), cmocka_unit_test(test_survives_extremes),
+        cmocka_unit_test(test_linear_bounds_hold)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
