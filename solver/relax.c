@@ -132,8 +132,34 @@ static struct at_loss look_at_loss(const struct hb_relax_build *x, const struct 
     return a;
 }
 
+static bool lower_under(struct hb_relax_build *x, enum hb_policy policy, struct hb_program *out)
+{
+    struct hb_spec spec = *x->ask->cell_spec;
+    struct hb_diag diag;
+    size_t count = (size_t)spec.model.block_count;
+    struct hb_block *blocks = hb_arena_alloc(x->arena, count, sizeof *blocks);
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = spec.model.blocks[i];
+        if (hb_block_steps(&blocks[i]) > 1) /* the policy of one step is not searched */
+            blocks[i].remat = (struct hb_remat){policy, 0, 0};
+    }
+    spec.model.blocks = blocks;
+    hb_diag_init(&diag, x->arena);
+    return hb_link_lower(x->arena, &diag, &spec, out);
+}
+
+/* What temporaries may lie in what is updated. Where casts of the weights are kept, which policy
+ * none does, the weights themselves are not read behind the forward pass. */
+static int64_t lent_bytes(struct hb_relax_build *x, int64_t least)
+{
+    struct hb_program none;
+    if (!x->all.outputs_lend || !lower_under(x, HB_POLICY_NONE, &none))
+        return least;
+    return hb_larger(least, look_at_loss(x, &none).lent);
+}
+
 /* What is there at the loss whatever a policy does: of the two programs the less. */
-static int64_t fixed_bytes(const struct hb_relax_build *x)
+static int64_t fixed_bytes(struct hb_relax_build *x)
 {
     struct at_loss all = look_at_loss(x, &x->all), full = look_at_loss(x, &x->full);
     int64_t most = 0;
@@ -141,7 +167,7 @@ static int64_t fixed_bytes(const struct hb_relax_build *x)
         int64_t now = full.now[t] < all.now[t] ? full.now[t] : all.now[t];
         most = now > most ? now : most;
     }
-    return hb_add_sat(all.fixed, most) - all.lent;
+    return hb_add_sat(all.fixed, most) - lent_bytes(x, all.lent);
 }
 
 /* --- rows --- */
@@ -385,22 +411,6 @@ static void add_time_rows(struct hb_relax_build *x, const int64_t busy[HB_STREAM
 
 /* --- the whole --- */
 
-static bool lower_full(struct hb_relax_build *x)
-{
-    struct hb_spec spec = *x->ask->cell_spec;
-    struct hb_diag diag;
-    size_t count = (size_t)spec.model.block_count;
-    struct hb_block *blocks = hb_arena_alloc(x->arena, count, sizeof *blocks);
-    for (size_t i = 0; i < count; i++) {
-        blocks[i] = spec.model.blocks[i];
-        if (hb_block_steps(&blocks[i]) > 1) /* the policy of one step is not searched */
-            blocks[i].remat = (struct hb_remat){HB_POLICY_FULL, 0, 0};
-    }
-    spec.model.blocks = blocks;
-    hb_diag_init(&diag, x->arena);
-    return hb_link_lower(x->arena, &diag, &spec, &x->full);
-}
-
 static uint32_t *none_list(struct hb_arena *arena, uint32_t count)
 {
     uint32_t *list = hb_arena_alloc(arena, count, sizeof *list);
@@ -457,7 +467,7 @@ void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, str
     int64_t busy[HB_STREAM_COUNT] = {0};
     *out = (struct hb_relax){0};
     if (!is_scanned(ask->cell_spec) || !hb_segment_lower_floor(scratch, ask->cell_spec, &x.all) ||
-        !lower_full(&x))
+        !lower_under(&x, HB_POLICY_FULL, &x.full))
         return;
     hb_cost_init(&x.cost, &x.full, ask->device);
     hb_cost_init(&x.all_cost, &x.all, ask->device);
