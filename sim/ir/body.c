@@ -56,6 +56,13 @@ static bool is_exponential(const struct hb_body *b, int v)
            value->shape.dtype == HB_DT_F32;
 }
 
+/* What is gathered in f32 a loop keeps as the products read it (llama8b,f2t8,none on ROCm:
+ * bf16[4096,32,4,4096] twice beside the gathers of f32[4,4096,4096]; pythia2.8b,f2t4 on CUDA). */
+static bool is_kept_narrow(const struct hb_body *b, int v)
+{
+    return b->y->values[v].wide && b->saved->keep[v] != HB_KEEP_NO && !b->own_stacks;
+}
+
 void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
 {
     /* jax.checkpoint of a layer outside of loops: what it keeps goes through a barrier. */
@@ -73,6 +80,8 @@ void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
         const struct hb_shape *own = &b->y->values[v].shape;
         if (b->sums_wide && (int)v == b->y->input && !b->first)
             s.dtype = HB_DT_F32;
+        if (is_kept_narrow(b, (int)v))
+            s.dtype = b->lo->compute;
         int64_t parts = b->y->values[v].in_parts ? b->lo->spec->batch.seq / b->lo->local.seq : 1;
         for (int i = 0; i < own->rank && s.rank < HB_SHAPE_RANK; i++)
             s.dim[s.rank++] = i == 2 ? own->dim[i] / parts : own->dim[i];
@@ -92,6 +101,8 @@ static uint32_t make_value(struct hb_body *b, int v)
     struct hb_shape shape = value->shape;
     if (value->mask && b->saved->keep[v] == HB_KEEP_NO)
         shape.dtype = HB_DT_PRED;
+    if (is_kept_narrow(b, v) && b->lo->phase != HB_PHASE_FORWARD)
+        shape.dtype = b->lo->compute;
     uint32_t buf =
         hb_temp_tiled(b->lo, hb_body_name(b, v, ""), HB_CAT_WORKING, shape, value->tiling);
     b->lo->p->bufs[buf].kept_by = hb_saved_by(b->y, v);

@@ -281,6 +281,10 @@ static int gather_sequence(struct hb_lower *lo, struct hb_layer *y, int in, int6
              (hb_fsdp_ways(lo, false) > 1 || lo->habits->gathers_timed);
     if (v.wide)
         v.shape.dtype = HB_DT_F32;
+    /* Of several sequences the gather has the positions outermost, and so its stack, which the
+     * backward loop wants by sequence (llama8b,f2t8,none: bf16[4096,32,4,4096] beside
+     * bf16[32,4,4096,4096]; with one sequence they are the same). */
+    v.restacked = v.wide && batch > 1;
     return hb_layer_move(lo, y, HB_OP_ALL_GATHER, HB_AX_TENSOR, in, v);
 }
 

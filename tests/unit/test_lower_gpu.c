@@ -232,6 +232,26 @@ static void stacks_of_scores_are_copied(void **state)
     assert_int_equal(count(&tpu, "saved for backward, transposed"), 0);
 }
 
+/* Pairs drawn before they were compiled (none over fsdp and tensor, on both): f32 over the wire,
+ * kept as the products read it; the copy by sequence where there are several. */
+static void gathers_are_kept_narrow(void **state)
+{
+    (void)state;
+    static const char *const chips[][2] = {{CUDA}, {ROCM}};
+    for (int i = 0; i < 2; i++) {
+        struct low l = DENSE(chips[i][0], chips[i][1], "remat.policy=none", "mesh.tensor=2",
+                             "mesh.fsdp=2", "sharding.residual_over_tensor=true");
+        struct low one =
+            DENSE(chips[i][0], chips[i][1], "remat.policy=none", "mesh.tensor=2", "mesh.fsdp=2",
+                  "sharding.residual_over_tensor=true", "batch.global=2");
+        static const char stack[] = "norm1, gathered, saved for backward";
+        assert_int_equal(bytes_of(&one, stack), 4 * INT64_C(2048) * 1024 * 2);
+        assert_int_equal(count(&one, "gathered, saved for backward, transposed"), 0);
+        assert_int_equal(count(&l, "gathered, saved for backward, transposed"), 2);
+        assert_int_equal(bytes_of(&l, stack), 4 * 4 * INT64_C(2048) * 1024 * 2);
+    }
+}
+
 /* tiny--remat=names:attn_ctx and tiny--remat=dots_nb against tiny--base: probabilities beside their
  * gradient, on CUDA with heads of 64; on ROCm (bwd with naive attention) with heads of 128. */
 static void probabilities_are_made_late(void **state)
@@ -655,6 +675,7 @@ int main(void)
         TEST(no_policy_keeps_what_the_trace_reads),
         TEST(parts_of_a_sum_stay),
         TEST(stacks_of_scores_are_copied),
+        TEST(gathers_are_kept_narrow),
         TEST(probabilities_are_made_late),
         TEST(no_policy_keeps_cast_weights),
         TEST(a_narrow_product_has_narrow_gradients),
