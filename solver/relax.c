@@ -90,11 +90,10 @@ static bool is_accumulator(const struct hb_program *p, const struct hb_live *liv
     return false;
 }
 
-/* Of a program: arguments and outputs, what outputs may hold before the loss ends, and by op of the
- * loss what lives then of logits and of sums over microbatches; unaligned. */
+/* Of a program: arguments and outputs, and by op of the loss what lives then of logits and of sums
+ * over microbatches; unaligned. */
 struct at_loss {
     int64_t fixed;
-    int64_t lent;
     int64_t *now;
     int32_t count;
 };
@@ -128,38 +127,30 @@ static struct at_loss look_at_loss(const struct hb_relax_build *x, const struct 
     }
     for (int32_t t = 1; t < a.count; t++)
         a.now[t] += a.now[t - 1];
-    a.lent = hb_lend_room(x->arena, p, end);
     return a;
 }
 
-static bool lower_under(struct hb_relax_build *x, enum hb_policy policy, struct hb_program *out)
+static int64_t lent_before_end(const struct hb_relax_build *x, const struct hb_program *p)
 {
-    struct hb_spec spec = *x->ask->cell_spec;
-    struct hb_diag diag;
-    size_t count = (size_t)spec.model.block_count;
-    struct hb_block *blocks = hb_arena_alloc(x->arena, count, sizeof *blocks);
-    for (size_t i = 0; i < count; i++) {
-        blocks[i] = spec.model.blocks[i];
-        if (hb_block_steps(&blocks[i]) > 1) /* the policy of one step is not searched */
-            blocks[i].remat = (struct hb_remat){policy, 0, 0};
-    }
-    spec.model.blocks = blocks;
-    hb_diag_init(&diag, x->arena);
-    return hb_link_lower(x->arena, &diag, &spec, out);
+    int32_t first, end;
+    find_loss(x, p, &first, &end);
+    return hb_lend_room(x->arena, p, end);
 }
 
-/* What temporaries may lie in what is updated. Where casts of the weights are kept, which policy
- * none does, the weights themselves are not read behind the forward pass. */
-static int64_t lent_bytes(struct hb_relax_build *x, int64_t least)
+/* What temporaries may lie in what is updated before the loss ends. Where casts of the weights are
+ * kept, which policy none does, the weights themselves are not read behind the forward pass. */
+static int64_t lent_bytes(const struct hb_relax_build *x)
 {
+    struct hb_remat policy = {HB_POLICY_NONE, 0, 0};
     struct hb_program none;
-    if (!x->all.outputs_lend || !lower_under(x, HB_POLICY_NONE, &none))
-        return least;
-    return hb_larger(least, look_at_loss(x, &none).lent);
+    int64_t lent = lent_before_end(x, &x->all);
+    if (!x->all.outputs_lend || !hb_segment_lower_under(x->arena, x->ask->cell_spec, policy, &none))
+        return lent;
+    return hb_larger(lent, lent_before_end(x, &none));
 }
 
 /* What is there at the loss whatever a policy does: of the two programs the less. */
-static int64_t fixed_bytes(struct hb_relax_build *x)
+static int64_t fixed_bytes(const struct hb_relax_build *x)
 {
     struct at_loss all = look_at_loss(x, &x->all), full = look_at_loss(x, &x->full);
     int64_t most = 0;
@@ -167,7 +158,7 @@ static int64_t fixed_bytes(struct hb_relax_build *x)
         int64_t now = full.now[t] < all.now[t] ? full.now[t] : all.now[t];
         most = now > most ? now : most;
     }
-    return hb_add_sat(all.fixed, most) - lent_bytes(x, all.lent);
+    return hb_add_sat(all.fixed, most) - lent_bytes(x);
 }
 
 /* --- rows --- */
@@ -467,7 +458,8 @@ void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, str
     int64_t busy[HB_STREAM_COUNT] = {0};
     *out = (struct hb_relax){0};
     if (!is_scanned(ask->cell_spec) || !hb_segment_lower_floor(scratch, ask->cell_spec, &x.all) ||
-        !lower_under(&x, HB_POLICY_FULL, &x.full))
+        !hb_segment_lower_under(scratch, ask->cell_spec, (struct hb_remat){HB_POLICY_FULL, 0, 0},
+                                &x.full))
         return;
     hb_cost_init(&x.cost, &x.full, ask->device);
     hb_cost_init(&x.all_cost, &x.all, ask->device);

@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "sim/graph/link.h"
-#include "sim/ir/lower.h"
 #include "solver/segment_build.h"
 #include "solver/step_bound.h"
 
@@ -101,10 +100,7 @@ static bool lower_one(struct hb_building *w, enum pair_part part, struct hb_prog
     spec.sample_of = w->spec;
     spec.merged = part == HB_PAIR_MERGED;
     hb_diag_init(&diag, w->arena);
-    if (!hb_lower(w->arena, &diag, &spec, out))
-        return false;
-    hb_link_put(w->arena, &w->link, &spec, out);
-    return true;
+    return hb_link_lower_in(w->arena, &diag, &w->link, &spec, out);
 }
 
 static bool make_outline(struct hb_building *w)

@@ -129,7 +129,10 @@ int64_t hb_segment_bound_ns(const struct hb_segment *s, const struct hb_part *pa
 void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec, struct hb_price *out);
 /* All layers that a policy may keep, for the floor. */
 struct hb_remat hb_segment_floor_policy(void);
-/* The spec with all its layers so. False: sizes beyond the range. */
+/* The spec with all its layers under the policy. False: sizes beyond the range. */
+bool hb_segment_lower_under(struct hb_arena *arena, const struct hb_spec *spec,
+                            struct hb_remat policy, struct hb_program *out);
+/* With all of them under the floor's. */
 bool hb_segment_lower_floor(struct hb_arena *arena, const struct hb_spec *spec,
                             struct hb_program *out);
 /* The same but for what readers would make themselves (merged.h). */

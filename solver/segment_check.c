@@ -6,7 +6,6 @@
 #include "sim/engine/lend.h"
 #include "sim/engine/run.h"
 #include "sim/graph/link.h"
-#include "sim/ir/lower.h"
 #include "solver/replay.h"
 #include "solver/segment_build.h"
 #include "solver/space.h"
@@ -36,10 +35,7 @@ static bool lower_parts(struct hb_building *w, const struct hb_part *parts, uint
     spec.model.blocks = blocks;
     spec.model.block_count = (int)made;
     hb_diag_init(&diag, w->arena);
-    if (!hb_lower(w->arena, &diag, &spec, out))
-        return false;
-    hb_link_put(w->arena, &w->link, &spec, out);
-    return true;
+    return hb_link_lower_in(w->arena, &diag, &w->link, &spec, out);
 }
 
 /* More blocks than one have policies to choose from. */

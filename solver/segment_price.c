@@ -16,22 +16,29 @@ struct hb_remat hb_segment_floor_policy(void)
     return (struct hb_remat){HB_POLICY_NAMES, layer_tensors & ~(1u << HB_TN_LAYER_IN), 0};
 }
 
-static bool lower_floor(struct hb_arena *arena, const struct hb_spec *spec, bool merged,
-                        struct hb_program *out)
+bool hb_segment_lower_under(struct hb_arena *arena, const struct hb_spec *spec,
+                            struct hb_remat policy, struct hb_program *out)
 {
-    struct hb_spec floor = *spec;
+    struct hb_spec under = *spec;
     struct hb_diag diag;
     size_t count = (size_t)spec->model.block_count;
     struct hb_block *blocks = hb_arena_alloc(arena, count, sizeof *blocks);
     for (size_t i = 0; i < count; i++) {
         blocks[i] = spec->model.blocks[i];
-        if (blocks[i].repeat > blocks[i].unit) /* the policy of one step is not searched */
-            blocks[i].remat = hb_segment_floor_policy();
+        if (hb_block_steps(&blocks[i]) > 1) /* the policy of one step is not searched */
+            blocks[i].remat = policy;
     }
-    floor.model.blocks = blocks;
-    floor.merged = merged;
+    under.model.blocks = blocks;
     hb_diag_init(&diag, arena);
-    return hb_link_lower(arena, &diag, &floor, out);
+    return hb_link_lower(arena, &diag, &under, out);
+}
+
+static bool lower_floor(struct hb_arena *arena, const struct hb_spec *spec, bool merged,
+                        struct hb_program *out)
+{
+    struct hb_spec floor = *spec;
+    floor.merged = merged;
+    return hb_segment_lower_under(arena, &floor, hb_segment_floor_policy(), out);
 }
 
 bool hb_segment_lower_floor(struct hb_arena *arena, const struct hb_spec *spec,

@@ -503,8 +503,8 @@ static void put_own(struct hb_arena *arena, struct hb_program *p)
     }
 }
 
-void hb_link_put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec *spec,
-                 struct hb_program *p)
+static void put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec *spec,
+                struct hb_program *p)
 {
     enum hb_order_kind kind;
     if (l->known && spec->mesh[HB_AX_PIPELINE] > 1) {
@@ -590,7 +590,7 @@ void hb_link_order(struct hb_arena *arena, const struct hb_spec *spec, struct hb
 {
     struct hb_link l;
     hb_link_open(arena, spec, &l);
-    hb_link_put(arena, &l, spec, p);
+    put(arena, &l, spec, p);
 }
 
 void hb_link_orders(struct hb_arena *arena, const struct hb_spec *spec, const struct hb_program *p,
@@ -603,11 +603,19 @@ void hb_link_orders(struct hb_arena *arena, const struct hb_spec *spec, const st
         out->written_bytes = out->choice.bytes[out->choice.least];
 }
 
-bool hb_link_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                   struct hb_program *out)
+bool hb_link_lower_in(struct hb_arena *arena, struct hb_diag *diag, struct hb_link *l,
+                      const struct hb_spec *spec, struct hb_program *out)
 {
     if (!hb_lower(arena, diag, spec, out))
         return false;
-    hb_link_order(arena, spec, out);
+    put(arena, l, spec, out);
     return true;
+}
+
+bool hb_link_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                   struct hb_program *out)
+{
+    struct hb_link l;
+    hb_link_open(arena, spec, &l);
+    return hb_link_lower_in(arena, diag, &l, spec, out);
 }

@@ -34,14 +34,14 @@ struct hb_link {
 void hb_link_open(struct hb_arena *arena, const struct hb_spec *cell, struct hb_link *out);
 /* What it needs of a spec of that cell, in its own arena. False: no order is known. */
 bool hb_link_ready(struct hb_link *l, const struct hb_spec *spec);
-/* Of what hb_lower made of a spec of that cell; the same where no order is known. */
-void hb_link_put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec *spec,
-                 struct hb_program *p);
+/* hb_lower of a spec of that cell, and in order where one is known. */
+bool hb_link_lower_in(struct hb_arena *arena, struct hb_diag *diag, struct hb_link *l,
+                      const struct hb_spec *spec, struct hb_program *out);
 /* The orders, each once, in which steps of the cell can be, as spec.as_order has them, and makes
  * them ready; how many. */
 int hb_link_all(struct hb_link *l, int out[HB_LINK_ORDERS]);
 void hb_link_order(struct hb_arena *arena, const struct hb_spec *spec, struct hb_program *p);
-/* hb_lower, and in order. */
+/* The same of a spec whose cell is its own. */
 bool hb_link_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                    struct hb_program *out);
 /* What the three orders of the step's program p need, which was in that of the spec or is. */

@@ -251,6 +251,12 @@ static uint32_t add_input_grads(struct hb_lower *lo, struct hb_pipeline *pl)
     return pl->input_grads;
 }
 
+static void zero_input_grads(struct hb_lower *lo, struct hb_pipeline *pl)
+{
+    if (pl->input_grads == HB_NONE)
+        hb_emit_mark(lo, "stack of input gradients", HB_NONE, add_input_grads(lo, pl));
+}
+
 /* XLA:GPU makes it with the forward iterations' stack of outputs, two zeros in one fusion
  * (rocm-pr85/pp8/good+layerin: bf16[15,4,4096,4096] from 7 to 1010 of 1067; on CUDA
  * vocab=128256,embed=onehot: -3.4 -> -1.7 %). */
@@ -351,8 +357,7 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
         return take_outputs(lo, pl, outputs, x);
     if (lo->spec->sharding.ends_over_pipeline)
         return stage_outputs(lo, pl, outputs);
-    if (pl->input_grads == HB_NONE)
-        hb_emit_mark(lo, "stack of input gradients", HB_NONE, add_input_grads(lo, pl));
+    zero_input_grads(lo, pl);
     if (lo->local.input_ways > 1 && p->outputs == HB_OUT_STACKED)
         return exchange_outputs(lo, pl, outputs, x);
     return hb_temp_in_place(lo, "outputs of the pipeline, in their stack", HB_CAT_WORKING, outputs);
@@ -646,8 +651,7 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     uint32_t gout = hb_temp(lo, "gradients of the iterations' outputs", HB_CAT_WORKING,
                             stacked_state(lo, pl, grad_count(lo, output_count(lo, pl))));
     hb_emit_simple(lo, HB_OP_COPY, "gradients of outputs, padded", join_grads(lo, pl, grad), gout);
-    if (pl->input_grads == HB_NONE)
-        hb_emit_mark(lo, "stack of input gradients", HB_NONE, add_input_grads(lo, pl));
+    zero_input_grads(lo, pl);
     uint32_t gin = pl->input_grads;
     uint32_t state = state_temp(lo, pl, "gradient of the state");
     hb_emit_mark(lo, "empty gradient", HB_NONE, state);

@@ -279,6 +279,8 @@ bool hb_sequence_loss_last(const struct hb_lower *lo)
 {
     bool stages = hb_ways(lo, HB_AX_PIPELINE) > 1;
     bool alone = lo->local.batch_ways == 1 && hb_ways(lo, HB_AX_TENSOR) == 1;
+    if (hb_habits_ordered(lo->spec)) /* the graph tells */
+        return false;
     if (!alone)
         return !stages || hb_fsdp_ways(lo, false) > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
     return stages;
