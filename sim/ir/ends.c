@@ -264,7 +264,7 @@ static bool is_table_first(const struct hb_lower *lo)
  * left). */
 static bool is_added_first(const struct hb_lower *lo)
 {
-    return lo->habits->rings && lo->spec->batch.accumulate > 1 && is_table_first(lo);
+    return lo->spec->batch.accumulate > 1 && is_table_first(lo);
 }
 
 void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)

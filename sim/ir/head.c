@@ -250,7 +250,7 @@ static bool is_depth(const struct hb_lower *lo)
 static bool keeps_and_fetches(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
-    if (!lo->habits->rings || lo->maxtext || !hb_offloads(lo))
+    if (!hb_offloads(lo))
         return false;
     if (lo->gather_form == HB_GATHER_PADDED)
         return (r->offload & ~(1u << HB_TN_LAYER_IN)) != 0 && !is_depth(lo);
@@ -275,13 +275,6 @@ static bool is_microbatch_early(const struct hb_lower *lo)
            alone && !hides_rows(lo) && !waits;
 }
 
-/* MaxText's own rule, over fsdp. */
-static bool asks_own_rule(const struct hb_lower *lo)
-{
-    return hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 &&
-           (is_own_rule_late(lo) || lo->fsdp_mode != HB_WEIGHT_RING);
-}
-
 /* Where neither what is kept nor the update decides. */
 static bool waits_by_weights(const struct hb_lower *lo)
 {
@@ -301,8 +294,8 @@ static bool waits_by_weights(const struct hb_lower *lo)
     if (hb_head_own_rule(lo) && lo->fsdp_mode == HB_WEIGHT_RING &&
         lo->spec->lookup == HB_LOOKUP_ONEHOT)
         return true;
-    if (asks_own_rule(lo))
-        return is_own_rule_late(lo);
+    if (hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 && is_own_rule_late(lo))
+        return true;
     if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
         return false;
     if (lo->fsdp_mode == HB_WEIGHT_RING)

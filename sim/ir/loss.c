@@ -85,9 +85,8 @@ static enum hb_dtype logits_dtype(const struct hb_lower *lo)
 static bool is_scattered(const struct hb_lower *lo)
 {
     bool sharded = lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
-                   hb_ways(lo, HB_AX_SEQUENCE) > 1 || hb_ways(lo, HB_AX_PIPELINE) > 1;
-    return lo->habits->logits_copies == 1 && !sharded && lo->local.batch == 1 &&
-           !lo->spec->loss.onehot;
+                   hb_ways(lo, HB_AX_SEQUENCE) > 1;
+    return !sharded && lo->local.batch == 1 && !lo->spec->loss.onehot;
 }
 
 /* Logits of one sequence before they are cast lie as a matrix that the gradient reads beside the
@@ -97,8 +96,7 @@ static bool is_scattered(const struct hb_lower *lo)
 static bool reads_before(const struct hb_lower *lo)
 {
     bool apart = hb_head_ring(lo) || lo->spec->model.blocks[0].remat.offload != 0;
-    return hb_head_split(lo) && apart && lo->local.batch == 1 && lo->habits->logits_copies == 1 &&
-           lo->spec->loss.chunks == 1 && !lo->maxtext;
+    return hb_head_split(lo) && apart && lo->local.batch == 1 && lo->spec->loss.chunks == 1;
 }
 
 /* Features that are split over fsdp meet the head's rows that are split likewise: products of all
@@ -336,8 +334,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     l->grad = sum;
     /* 1B,sp8: nothing as wide as the vocabulary in the layers' backward pass; the update takes the
      * gradient at once, on ROCm too (1B,sp8,bf16,adafactor: the new head from 152 of 531 on). */
-    bool early = same || (gpu && !lo->habits->gathers_timed && hb_fsdp_ways(lo, false) == 1 &&
-                          hb_ways(lo, HB_AX_PIPELINE) == 1);
+    bool early = same || (gpu && hb_fsdp_ways(lo, false) == 1);
     bool taken = early && hb_ways(lo, HB_AX_SEQUENCE) > 1 && !lo->spec->optimizer.clip;
     if (taken) {
         hb_emit_mark(lo, "update takes the head's gradient", sum, HB_NONE);
@@ -357,7 +354,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
 static uint32_t parts_on_their_way(struct hb_lower *lo, const struct hb_leaf *l)
 {
     enum { PARTS = 4 };
-    if (l->grad_half == HB_NONE || hb_head_short_ring(lo) || lo->maxtext)
+    if (l->grad_half == HB_NONE || hb_head_short_ring(lo))
         return HB_NONE;
     struct hb_shape s = hb_leaf_layer_shape(l, split_grad_dtype(lo), false);
     s.dim[0] *= PARTS;
@@ -413,16 +410,15 @@ uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c)
 static bool is_grad_first(const struct hb_lower *lo)
 {
     bool late = lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_BESIDE;
-    bool plain = lo->habits->rings && lo->fsdp_mode == HB_WEIGHT_GATHER &&
-                 lo->gather_form == HB_GATHER_PLAIN && hb_ways(lo, HB_AX_TENSOR) > 1 &&
-                 lo->spec->stack.form != HB_FORM_NESTED;
+    bool plain = lo->fsdp_mode == HB_WEIGHT_GATHER && lo->gather_form == HB_GATHER_PLAIN &&
+                 hb_ways(lo, HB_AX_TENSOR) > 1 && lo->spec->stack.form != HB_FORM_NESTED;
     /* gate/f64,b2,v256k,L16 with muon, which iterates on it: f32[4096,256000] from 283, its sum to
      * 294, the logits and the gathered head to 301. */
     bool muon = lo->gather_form == HB_GATHER_PADDED && lo->spec->optimizer.name == HB_OPT_MUON;
     /* Depth-first between gathers (16 layers of 8B, f64 of v5p and v6e, 8192 tokens, 32,000 words,
      * that keep attn_ctx: the gradient from 274 on, the gathered head to 319). */
     bool depth = hb_sequence_gathers_taken(lo).first;
-    bool first = (plain && !lo->maxtext) || hb_head_grad_staged(lo) || muon || depth;
+    bool first = plain || hb_head_grad_staged(lo) || muon || depth;
     return !hb_head_waits(lo) && (hb_head_own_rule(lo) ? late : first);
 }
 

@@ -195,8 +195,7 @@ static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros
     bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->spec->stack.form == HB_FORM_LOOP;
     /* CUDA: beside experts over more than 16 ways of fsdp after the layers (qwen30a3,f32e8:
      * bf16[151936,2048] from 518 of 628, moe160,f32e8; qwen30a3,f8e8 and mixtral,f16e4 before). */
-    bool far = lo->habits->gathers_timed && hb_ways(lo, HB_AX_EXPERT) > 1 &&
-               hb_ways(lo, HB_AX_FSDP) > FAR_WAYS;
+    bool far = hb_ways(lo, HB_AX_EXPERT) > 1 && hb_ways(lo, HB_AX_FSDP) > FAR_WAYS;
     bool table = (at == HB_ZEROS_FIRST && !staged) || (hb_order_table_whole(lo) && !far);
     if (table && lo->spec->lookup == HB_LOOKUP_GATHER)
         hb_ends_zero_table(lo, ends);

@@ -283,7 +283,7 @@ void hb_muon_gather(struct hb_lower *lo)
 {
     if (lo->gather_form == HB_GATHER_BESIDE && lo->spec->optimizer.offload != HB_PLACE_PINNED_HOST)
         iterate_together(lo);
-    if (!lo->habits->muon_gathers_once || !lo->habits->gathers_timed)
+    if (!lo->habits->gathers_timed)
         return;
     int64_t room = gather_room(lo);
     for (int k = 0; k < 2; k++)
@@ -313,8 +313,7 @@ static bool is_list(const struct hb_lower *lo)
 {
     if (lo->fsdp_mode == HB_WEIGHT_RING)
         return hb_head_copy_waits(lo);
-    if (!lo->habits->rings || lo->fsdp_mode != HB_WEIGHT_GATHER ||
-        lo->gather_form == HB_GATHER_PADDED)
+    if (!lo->habits->rings)
         return false;
     int64_t vocab = hb_mul_sat(4, lo->local.vocab);
     int64_t loss = hb_mul_sat(vocab, lo->local.tokens) / lo->spec->loss.chunks;

@@ -37,18 +37,14 @@ int64_t hb_order_largest_bytes(const struct hb_lower *lo)
     return largest;
 }
 
-/* Scores that a layer's backward pass holds, f32 twice and bf16 once (tiny/base), in a pipeline of
- * one microbatch (rocm-PP--pipe_shift=concat with attn=naive, 50304 words, 8 microbatches: zeros
- * from 233 on, beside 1280 MiB of scores; the logits, 6288, at 223). */
+/* Scores that a layer's backward pass holds, f32 twice and bf16 once (tiny/base). */
 static int64_t score_bytes(const struct hb_lower *lo)
 {
     const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
     if (a->kernel != HB_KERNEL_NAIVE)
         return 0;
     int64_t heads = hb_div_up(a->heads, hb_ways(lo, HB_AX_TENSOR));
-    bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1;
-    int64_t tokens = hb_div_up(lo->local.tokens, piped ? lo->spec->pipeline.microbatches : 1);
-    return hb_mul_sat(10, hb_mul_sat(hb_mul_sat(heads, tokens), lo->spec->batch.seq));
+    return hb_mul_sat(10, hb_mul_sat(hb_mul_sat(heads, lo->local.tokens), lo->spec->batch.seq));
 }
 
 /* A pipeline's iteration collects gradients of its own beside the zeros of all (PP with 8192 words,

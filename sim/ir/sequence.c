@@ -28,8 +28,7 @@
 bool hb_sequence_known(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    return lo->habits->rings && !lo->maxtext && lo->fsdp_mode == HB_WEIGHT_RING &&
-           hb_fsdp_ways(lo, false) >= HB_SEQUENCE_LEAST_WAYS && hb_head_ring(lo) &&
+    return hb_fsdp_ways(lo, false) >= HB_SEQUENCE_LEAST_WAYS && hb_head_ring(lo) &&
            hb_ways(lo, HB_AX_TENSOR) == 1 && lo->local.batch == 1 && s->batch.accumulate == 1 &&
            s->loss.chunks == 1 && !s->model.tied_embeddings && !s->loss.onehot &&
            s->model.blocks[0].moe.experts == 0;
@@ -126,7 +125,7 @@ static bool is_plain_over_fsdp(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     const struct hb_remat *r = &s->model.blocks[0].remat;
     bool dots = r->policy == HB_POLICY_DOTS || r->policy == HB_POLICY_DOTS_NO_BATCH;
-    return (!dots || lo->local.batch > 1) && !lo->maxtext && s->stack.form == HB_FORM_SCAN &&
+    return (!dots || lo->local.batch > 1) && s->stack.form == HB_FORM_SCAN &&
            s->batch.accumulate == 1 && s->loss.chunks == 1 && !s->model.tied_embeddings &&
            !s->loss.onehot && s->model.blocks[0].moe.experts == 0;
 }
