@@ -430,11 +430,19 @@ static bool residual_lies_turned(const struct hb_lower *lo)
     return stacks_may_turn(lo) && lo->local.seq >= lo->spec->model.d_model;
 }
 
-/* The last trip wants it the other way round between gathers, too, from 32768 tokens on (24 and 60
- * layers, of 4096, 5120 and 8192 features; not with 28672). */
-static bool many_turn(const struct hb_lower *lo)
+/* The last trip wants it the other way round between gathers, too: without a data axis from 32768
+ * tokens on (24, 40 and 60 layers, of 4096, 5120 and 8192 features; not with 28672, nor two or
+ * three of 8192), with one where there are two sequences, or mlp_gate or attn_out goes to the host
+ * (13B over 64 and 2, 32 and 2, 32 and 4, 128 and 2, v5e, v5p and v6e: two of 5120, 6144, 8192 or
+ * 16384 tokens, none of 4096; of one of 8192 or 32768 with those, not with q, k and v, mlp_up,
+ * mlp_act). */
+static bool many_turn(const struct hb_lower *lo, const struct hb_group *g)
 {
-    return lo->local.tokens >= 32768 && residual_lies_turned(lo);
+    static const uint32_t sent = 1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE;
+    bool wide = (g->layer.block->remat.offload & sent) != 0;
+    bool many =
+        hb_ways(lo, HB_AX_DATA) > 1 ? lo->local.batch > 1 || wide : lo->local.tokens >= 32768;
+    return many && residual_lies_turned(lo);
 }
 
 /* Where layers fetch what they made from the host XLA:TPU takes the last trip out of the backward
@@ -453,8 +461,7 @@ static bool many_turn(const struct hb_lower *lo)
 static bool takes_trip_out(const struct hb_lower *lo, const struct hb_group *g)
 {
     const struct hb_remat *r = &g->layer.block->remat;
-    return stacks_may_turn(lo) && (!lo->maxtext || lo->local.batch == 1) &&
-           (lo->fsdp_mode == HB_WEIGHT_RING || many_turn(lo)) && !g->inner &&
+    return stacks_may_turn(lo) && (!lo->maxtext || lo->local.batch == 1) && !g->inner &&
            r->policy == HB_POLICY_NAMES && (r->offload & ~(1u << HB_TN_LAYER_IN)) && g->trips > 1 &&
            lo->spec->stack.unroll == 1;
 }
@@ -493,24 +500,19 @@ static bool turns_between_gathers(const struct hb_lower *lo, const struct hb_gro
            lo->local.tokens >= lo->spec->model.d_model && (g->layer.block->remat.offload & wide);
 }
 
-static int turned_stacks(const struct hb_lower *lo, const struct hb_group *g, uint32_t stacks[2])
+/* HB_NONE: none is copied. */
+static uint32_t turned_stack(const struct hb_lower *lo, const struct hb_group *g)
 {
-    if (turns_between_gathers(lo, g)) {
-        stacks[0] = kept_stack(g, HB_TN_LAYER_IN);
-        return stacks[0] != HB_NONE;
-    }
-
+    if (turns_between_gathers(lo, g))
+        return kept_stack(g, HB_TN_LAYER_IN);
+    bool again = makes_mlp_again(g) || hb_ways(lo, HB_AX_DATA) > 1;
+    if (!takes_trip_out(lo, g) || !again)
+        return HB_NONE;
     uint32_t context = kept_stack(g, HB_TN_ATTN_CTX);
-    int count = 0;
-    if (!takes_trip_out(lo, g) || !makes_mlp_again(g))
-        return 0;
     if (context != HB_NONE)
-        stacks[count++] = context;
-    else if (lo->spec->batch.accumulate == 1 || many_turn(lo))
-        stacks[count++] = kept_stack(g, HB_TN_LAYER_IN);
-    if (count && stacks[0] == HB_NONE)
-        return 0;
-    return count;
+        return context;
+    bool ring = lo->fsdp_mode == HB_WEIGHT_RING && lo->spec->batch.accumulate == 1;
+    return ring || many_turn(lo, g) ? kept_stack(g, HB_TN_LAYER_IN) : HB_NONE;
 }
 
 /* Kept, and another one than the stack. */
@@ -519,36 +521,38 @@ static bool is_beside(const struct hb_group *g, uint32_t v, uint32_t stack)
     return g->body.saved->keep[v] == HB_KEEP_DEVICE && g->body.stack[v] != stack;
 }
 
+/* What is read behind it is read with the copy: marks write it, too, and so are of its turn. */
+static uint32_t emit_turn(struct hb_lower *lo, const struct hb_group *g, uint32_t stack)
+{
+    struct hb_emit e = {.name = "turn the last layer's slice", .kind = HB_OP_COPY};
+    uint32_t turned = hb_temp(lo, hb_name(lo, g->layer.name, ".a stack in another layout"),
+                              HB_CAT_SAVED, hb_buf_shape(lo, stack));
+    hb_emit_read(&e, stack);
+    bool context = many_turn(lo, g) && stack == kept_stack(g, HB_TN_ATTN_CTX);
+    uint32_t beside = lo->chip->slices_to_the_end || context ? 0 : g->layer.value_count;
+    for (; beside < g->layer.value_count && e.read_count < HB_EMIT_REFS; beside++)
+        if (is_beside(g, beside, stack))
+            hb_emit_read(&e, g->body.stack[beside]);
+    hb_emit_write(&e, turned);
+    for (uint32_t v = 0; turns_between_gathers(lo, g) && v < g->layer.value_count; v++)
+        if (g->layer.values[v].tags & (1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP))
+            hb_emit_write(&e,
+                          hb_temp(lo, hb_name(lo, g->layer.values[v].name, " of the last layer"),
+                                  HB_CAT_WORKING, g->layer.values[v].shape));
+    hb_emit(lo, &e);
+    for (; beside < g->layer.value_count; beside++) /* of units of many layers */
+        if (is_beside(g, beside, stack))
+            hb_emit_mark(lo, "beside a turned stack", g->body.stack[beside], turned);
+    return turned;
+}
+
 static void turn_last_slice(struct hb_lower *lo, const struct hb_group *g)
 {
-    bool to_the_end = lo->chip->slices_to_the_end;
-    uint32_t stacks[2], turned[2];
-    int count = turned_stacks(lo, g, stacks);
-    for (int i = 0; i < count; i++) {
-        struct hb_emit e = {.name = "turn the last layer's slice", .kind = HB_OP_COPY};
-        turned[i] = hb_temp(lo, hb_name(lo, g->layer.name, ".a stack in another layout"),
-                            HB_CAT_SAVED, hb_buf_shape(lo, stacks[i]));
-        hb_emit_read(&e, stacks[i]);
-        for (int k = 0; k < i; k++)
-            hb_emit_read(&e, turned[k]);
-        bool context = many_turn(lo) && stacks[i] == kept_stack(g, HB_TN_ATTN_CTX);
-        uint32_t beside = to_the_end || context ? 0 : g->layer.value_count;
-        for (; beside < g->layer.value_count && e.read_count < HB_EMIT_REFS; beside++)
-            if (is_beside(g, beside, stacks[i]))
-                hb_emit_read(&e, g->body.stack[beside]);
-        hb_emit_write(&e, turned[i]);
-        for (uint32_t v = 0; turns_between_gathers(lo, g) && v < g->layer.value_count; v++)
-            if (g->layer.values[v].tags & (1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP))
-                hb_emit_write(
-                    &e, hb_temp(lo, hb_name(lo, g->layer.values[v].name, " of the last layer"),
-                                HB_CAT_WORKING, g->layer.values[v].shape));
-        hb_emit(lo, &e);
-        for (; beside < g->layer.value_count; beside++) /* of units of many layers */
-            if (is_beside(g, beside, stacks[i]))
-                hb_emit_mark(lo, "beside a turned stack", g->body.stack[beside], HB_NONE);
-    }
-    for (uint32_t i = g->layer.first_leaf; to_the_end && i < g->layer.end_leaf; i++)
-        hb_emit_mark(lo, "weights of the last trip", count ? lo->leaves[i].cast : HB_NONE, HB_NONE);
+    uint32_t stack = turned_stack(lo, g), last = g->layer.end_leaf;
+    uint32_t turned = stack == HB_NONE ? HB_NONE : emit_turn(lo, g, stack);
+    for (uint32_t i = g->layer.first_leaf; lo->chip->slices_to_the_end && i < last; i++)
+        hb_emit_mark(lo, "weights of the last trip",
+                     stack == HB_NONE ? HB_NONE : lo->leaves[i].cast, turned);
 }
 
 static void end_carried(struct hb_lower *lo, struct hb_group *g)
