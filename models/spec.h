@@ -401,6 +401,10 @@ struct hb_plan_axes {
  * program (asked), or taken as said; tight: not where the scheduler hides less. */
 enum hb_share { HB_SHARE_ASKED, HB_SHARE_KEPT, HB_SHARE_TIGHT, HB_SHARE_REDONE, HB_SHARE_EXCEEDED };
 
+/* In which order a step is: its own, as written down, or else one of those of its cell
+ * (hb_link_all), of the planner's floors, which hold for each. */
+enum { HB_AS_WRITTEN = -1, HB_OWN_ORDER = 0 };
+
 struct hb_spec {
     struct hb_model model;
     struct hb_precision precision;
@@ -426,9 +430,7 @@ struct hb_spec {
     /* Of the planner's floors: a name keeps nothing that its readers would make. Not a key. */
     bool merged;
     enum hb_share share; /* not a key */
-    /* In which order: 0: its own; -1: as written down; else one of those of the cell, of the
-     * planner's floors, which hold for each (hb_link_all). Not a key. */
-    int as_order;
+    int as_order;        /* HB_OWN_ORDER ...; not a key */
 };
 
 #endif

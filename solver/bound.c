@@ -200,7 +200,7 @@ static bool bound_program(struct hb_arena *scratch, const struct bound_ask *ask,
 static struct hb_spec as_written(const struct hb_spec *cell_spec)
 {
     struct hb_spec spec = *cell_spec;
-    spec.as_order = -1;
+    spec.as_order = HB_AS_WRITTEN;
     return spec;
 }
 
@@ -364,16 +364,15 @@ static int64_t sum_at(const struct hb_segment *s, const struct hb_spec *spec, in
     return sum;
 }
 
-static bool bound_as(struct hb_arena *scratch, const struct hb_spec *cell_spec,
-                     const struct hb_device *device, const struct hb_link *link,
+static bool bound_as(struct hb_arena *scratch, const struct hb_segment_ask *ask,
                      struct hb_floor *out)
 {
+    const struct hb_spec *cell_spec = ask->spec;
     struct hb_segment s;
     struct hb_price price;
     const char *why;
-    struct hb_segment_ask ask = {.spec = cell_spec, .device = device, .floor = true, .link = link};
-    if (!hb_segment_build(scratch, &ask, &s, &why))
-        return bound_whole_cell(scratch, cell_spec, device, out);
+    if (!hb_segment_build(scratch, ask, &s, &why))
+        return bound_whole_cell(scratch, cell_spec, ask->device, out);
     hb_segment_floor(&s, cell_spec, &price);
     *out = (struct hb_floor){.bound_ns = price.bound_ns,
                              .live_bytes = price.live_bytes,
@@ -416,12 +415,15 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
     struct hb_link link;
     hb_link_open(scratch, cell_spec, &link);
     int orders[HB_LINK_ORDERS], count = hb_link_all(&link, orders);
+    struct hb_floor_programs programs = {0};
+    struct hb_segment_ask ask = {
+        .spec = &spec, .device = device, .floor = true, .link = &link, .programs = &programs};
     if (count == 0)
-        return bound_as(scratch, cell_spec, device, NULL, out);
+        return bound_as(scratch, &ask, out);
     for (int i = 0; i < count; i++) {
         struct hb_floor one;
         spec.as_order = orders[i];
-        if (!bound_as(scratch, &spec, device, &link, &one))
+        if (!bound_as(scratch, &ask, &one))
             return false;
         if (i == 0)
             *out = one;

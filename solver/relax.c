@@ -451,7 +451,7 @@ void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, str
      * just before. */
     struct hb_spec written = *ask->cell_spec;
     struct hb_relax_ask own = *ask;
-    written.as_order = -1;
+    written.as_order = HB_AS_WRITTEN;
     own.cell_spec = &written;
     ask = &own;
     struct hb_relax_build x = {.arena = scratch, .ask = ask};

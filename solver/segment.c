@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "sim/graph/link.h"
+#include "sim/ir/lower.h"
 #include "solver/segment_build.h"
 #include "solver/step_bound.h"
 
@@ -71,15 +72,39 @@ static struct hb_block make_block(const struct hb_building *w, int block, uint32
     return b;
 }
 
-/* The pair, and of a floor the first of it with what readers would make made by them. */
-enum pair_part { HB_PAIR_FIRST, HB_PAIR_SECOND, HB_PAIR_MERGED };
+/* Ops and loops are put in order in their place. */
+static struct hb_program copy_program(struct hb_arena *arena, const struct hb_program *p)
+{
+    struct hb_program copy = *p;
+    copy.ops = hb_arena_raw(arena, p->op_count, sizeof *p->ops);
+    copy.loops = hb_arena_raw(arena, p->loop_count, sizeof *p->loops);
+    memcpy(copy.ops, p->ops, p->op_count * sizeof *p->ops);
+    memcpy(copy.loops, p->loops, p->loop_count * sizeof *p->loops);
+    return copy;
+}
+
+bool hb_building_lower(struct hb_building *w, const struct hb_spec *spec,
+                       enum hb_floor_program part, struct hb_program *out)
+{
+    struct hb_diag diag;
+    hb_diag_init(&diag, w->arena);
+    if (!w->programs)
+        return hb_link_lower_in(w->arena, &diag, w->link, spec, out);
+    struct hb_program *lowered = &w->programs->lowered[part];
+    bool *known = &w->programs->known[part];
+    if (!*known && !hb_lower(w->arena, &diag, spec, lowered))
+        return false;
+    *known = true;
+    *out = copy_program(w->arena, lowered);
+    hb_link_put(w->arena, w->link, spec, out);
+    return true;
+}
 
 /* Each item once, blocks without items as they are; where there is but one item, once more, since
  * outlines want two groups. */
-static bool lower_one(struct hb_building *w, enum pair_part part, struct hb_program *out)
+static bool lower_one(struct hb_building *w, enum hb_floor_program part, struct hb_program *out)
 {
     struct hb_spec spec = *w->spec;
-    struct hb_diag diag;
     uint32_t group = 0, at = 0, groups = w->pair.group_count;
     size_t room = groups + (size_t)spec.model.block_count;
     struct hb_block *blocks = hb_arena_alloc(w->arena, room, sizeof *blocks);
@@ -90,17 +115,16 @@ static bool lower_one(struct hb_building *w, enum pair_part part, struct hb_prog
             continue;
         }
         for (uint32_t k = 0; k < w->menus[i].count; k++)
-            blocks[at++] = make_block(w, i, k, group++, part == HB_PAIR_SECOND);
+            blocks[at++] = make_block(w, i, k, group++, part == HB_FLOOR_SECOND);
         if (w->s->item_count == 1)
-            blocks[at++] = make_block(w, i, 0, group++, part == HB_PAIR_SECOND);
+            blocks[at++] = make_block(w, i, 0, group++, part == HB_FLOOR_SECOND);
     }
     spec.model.blocks = blocks;
     spec.model.block_count = (int)at;
     spec.stack.outer = 0;
     spec.sample_of = w->spec;
-    spec.merged = part == HB_PAIR_MERGED;
-    hb_diag_init(&diag, w->arena);
-    return hb_link_lower_in(w->arena, &diag, &w->link, &spec, out);
+    spec.merged = part == HB_FLOOR_MERGED;
+    return hb_building_lower(w, &spec, part, out);
 }
 
 static bool make_outline(struct hb_building *w)
@@ -111,7 +135,7 @@ static bool make_outline(struct hb_building *w)
         return false;
     }
     choose_trips(w, w->s->item_count < 2 ? 2 : w->s->item_count);
-    if (!lower_one(w, HB_PAIR_FIRST, &w->a) || !lower_one(w, HB_PAIR_SECOND, &w->b)) {
+    if (!lower_one(w, HB_FLOOR_FIRST, &w->a) || !lower_one(w, HB_FLOOR_SECOND, &w->b)) {
         w->why = "sizes beyond the range";
         return false;
     }
@@ -143,13 +167,21 @@ static void ready_orders(struct hb_building *w)
     struct hb_spec spec = *w->spec;
     size_t count = (size_t)spec.model.block_count;
     struct hb_block *blocks = hb_arena_raw(w->arena, count, sizeof *blocks);
+    int index;
     memcpy(blocks, spec.model.blocks, count * sizeof *blocks);
     spec.model.blocks = blocks;
-    for (size_t i = 0; i < count && w->link.known; i++)
+    for (size_t i = 0; i < count && w->link->known; i++)
         for (uint32_t k = 0; k < w->menus[i].count; k++) {
             blocks[i].remat = w->menus[i].policies[k];
-            hb_link_ready(&w->link, &spec);
+            hb_link_ready(w->link, &spec, &index);
         }
+}
+
+static struct hb_link *open_link(struct hb_arena *arena, const struct hb_spec *spec)
+{
+    struct hb_link *link = hb_arena_alloc(arena, 1, sizeof *link);
+    hb_link_open(arena, spec, link);
+    return link;
 }
 
 /* What the rest of the search asks of the build stays in the arena with it. */
@@ -168,12 +200,9 @@ static struct hb_building *open_build(struct hb_arena *arena, const struct hb_se
                               .floor = ask->floor,
                               .sized = sized,
                               .device = ask->device,
+                              .programs = ask->programs,
+                              .link = ask->link ? ask->link : open_link(arena, spec),
                               .menus = ask->floor ? floor_menus(arena, spec) : ask->menus};
-    if (ask->link)
-        w->link = *ask->link;
-    else
-        hb_link_open(arena, spec, &w->link);
-    ready_orders(w);
     return w;
 }
 
@@ -182,7 +211,7 @@ static bool find_bounds(struct hb_building *w, const struct hb_segment_ask *ask)
     struct hb_program merged;
     if (ask->bytes_only)
         return true;
-    if (ask->floor && !lower_one(w, HB_PAIR_MERGED, &merged)) {
+    if (ask->floor && !lower_one(w, HB_FLOOR_MERGED, &merged)) {
         w->why = "sizes beyond the range";
         return false;
     }
@@ -198,7 +227,10 @@ bool hb_segment_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
     if (!ok)
         w->why = "a pipeline, or a stack that is not scanned";
     ok = ok && make_outline(w) && hb_building_sum(w) && find_bounds(w, ask);
-    ok = ok && (ask->unchecked || hb_building_check(w));
+    if (ok && !ask->unchecked) {
+        ready_orders(w);
+        ok = hb_building_check(w);
+    }
     *out_why = w->why;
     return ok;
 }

@@ -94,6 +94,14 @@ struct hb_price {
     uint32_t peak_slot; /* where the live bytes are */
 };
 
+/* What a cell's floors are read off, before it is put in one of the orders: lowered once. */
+enum hb_floor_program { HB_FLOOR_FIRST, HB_FLOOR_SECOND, HB_FLOOR_MERGED, HB_FLOOR_WHOLE };
+enum { HB_FLOOR_PROGRAMS = HB_FLOOR_WHOLE + 1 };
+struct hb_floor_programs {
+    struct hb_program lowered[HB_FLOOR_PROGRAMS];
+    bool known[HB_FLOOR_PROGRAMS];
+};
+
 struct hb_segment_ask {
     const struct hb_spec *spec;  /* a cell's: mesh, batch, chunks and stack form are its */
     const struct hb_menu *menus; /* by block; where floor is set, null */
@@ -104,7 +112,8 @@ struct hb_segment_ask {
     bool unchecked;  /* the caller only compares policies: what the sums say is not tried */
     bool bytes_only; /* no times at all */
     bool path_only;  /* of the bounds of the time only the first is wanted */
-    const struct hb_link *link; /* what is known of the cell's orders; or null */
+    struct hb_link *link; /* what is known of the cell's orders, of which more may be; or null */
+    struct hb_floor_programs *programs; /* of a floor; null: not kept */
     bool whole; /* tables at the blocks' own numbers of steps alone; as for a floor */
 };
 
@@ -132,6 +141,9 @@ struct hb_remat hb_segment_floor_policy(void);
 /* The spec with all its layers under the policy. False: sizes beyond the range. */
 bool hb_segment_lower_under(struct hb_arena *arena, const struct hb_spec *spec,
                             struct hb_remat policy, struct hb_program *out);
+/* The same spec. */
+struct hb_spec hb_segment_under(struct hb_arena *arena, const struct hb_spec *spec,
+                                struct hb_remat policy);
 /* With all of them under the floor's. */
 bool hb_segment_lower_floor(struct hb_arena *arena, const struct hb_spec *spec,
                             struct hb_program *out);

@@ -16,7 +16,8 @@ struct hb_building {
     const struct hb_device *device;
     struct hb_segment *s;
     const char *why;
-    struct hb_link link;
+    struct hb_link *link;
+    struct hb_floor_programs *programs; /* null: not kept */
     struct hb_program a;
     struct hb_program b;
     struct hb_outline_pair pair;
@@ -39,6 +40,9 @@ struct hb_building {
 
 /* Whether a block's layers make a loop: else it is part of the ends. */
 bool hb_building_is_looped(const struct hb_building *w, int block);
+/* A spec of the cell, in its order; of a floor the part that it is. */
+bool hb_building_lower(struct hb_building *w, const struct hb_spec *spec,
+                       enum hb_floor_program part, struct hb_program *out);
 
 /* --- segment_roots.c --- */
 

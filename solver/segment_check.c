@@ -35,7 +35,7 @@ static bool lower_parts(struct hb_building *w, const struct hb_part *parts, uint
     spec.model.blocks = blocks;
     spec.model.block_count = (int)made;
     hb_diag_init(&diag, w->arena);
-    return hb_link_lower_in(w->arena, &diag, &w->link, &spec, out);
+    return hb_link_lower_in(w->arena, &diag, w->link, &spec, out);
 }
 
 /* More blocks than one have policies to choose from. */
@@ -164,9 +164,10 @@ static bool check_items(struct hb_building *w)
 /* The same ops in the same order, groups that only make up the number left out. */
 static bool check_form(struct hb_building *w)
 {
+    struct hb_spec floor = hb_segment_under(w->arena, w->spec, hb_segment_floor_policy());
     struct hb_program p;
     uint32_t at = 0;
-    if (!hb_segment_lower_floor(w->arena, w->spec, &p))
+    if (!hb_building_lower(w, &floor, HB_FLOOR_WHOLE, &p))
         return false;
     for (uint32_t i = 0; i < w->a.op_count; i++) {
         uint32_t owner = w->o.op_owner[i];

@@ -16,11 +16,10 @@ struct hb_remat hb_segment_floor_policy(void)
     return (struct hb_remat){HB_POLICY_NAMES, layer_tensors & ~(1u << HB_TN_LAYER_IN), 0};
 }
 
-bool hb_segment_lower_under(struct hb_arena *arena, const struct hb_spec *spec,
-                            struct hb_remat policy, struct hb_program *out)
+struct hb_spec hb_segment_under(struct hb_arena *arena, const struct hb_spec *spec,
+                                struct hb_remat policy)
 {
     struct hb_spec under = *spec;
-    struct hb_diag diag;
     size_t count = (size_t)spec->model.block_count;
     struct hb_block *blocks = hb_arena_alloc(arena, count, sizeof *blocks);
     for (size_t i = 0; i < count; i++) {
@@ -29,6 +28,14 @@ bool hb_segment_lower_under(struct hb_arena *arena, const struct hb_spec *spec,
             blocks[i].remat = policy;
     }
     under.model.blocks = blocks;
+    return under;
+}
+
+bool hb_segment_lower_under(struct hb_arena *arena, const struct hb_spec *spec,
+                            struct hb_remat policy, struct hb_program *out)
+{
+    struct hb_spec under = hb_segment_under(arena, spec, policy);
+    struct hb_diag diag;
     hb_diag_init(&diag, arena);
     return hb_link_lower(arena, &diag, &under, out);
 }

@@ -431,40 +431,7 @@ static int class_of(const struct hb_spec *spec)
 void hb_link_open(struct hb_arena *arena, const struct hb_spec *spec, struct hb_link *out)
 {
     *out = (struct hb_link){.arena = arena, .cell = spec};
-    out->known = hb_habits_ordered(spec) && spec->as_order >= 0;
-}
-
-bool hb_link_ready(struct hb_link *l, const struct hb_spec *spec)
-{
-    int class = class_of(spec), order = spec->as_order - 1;
-    if (!l->known)
-        return false;
-    if (!l->ready[class]) {
-        if (!lower_whole(l->arena, l->cell, classes[class], &l->wholes[class]))
-            return false;
-        hb_step_graph_make(l->arena, &l->wholes[class], &l->graphs[class]);
-        l->ready[class] = true;
-    }
-    if (order >= 0 && !l->orders[order])
-        l->orders[order] = hb_graph_order_make(l->arena, &l->graphs[class].graph,
-                                               (enum hb_order_kind)(order % HB_ORDER_KINDS));
-    return true;
-}
-
-/* False: sizes beyond the range. */
-static bool find_kind(struct hb_arena *arena, const struct hb_spec *spec, enum hb_order_kind *out)
-{
-    struct hb_program whole;
-    struct hb_step_orders o;
-    if (spec->as_order > 0) {
-        *out = (enum hb_order_kind)((spec->as_order - 1) % HB_ORDER_KINDS);
-        return true;
-    }
-    if (!lower_whole(arena, spec, first_policy(spec), &whole))
-        return false;
-    hb_step_orders_find(arena, &whole, &o);
-    *out = o.choice.least;
-    return true;
+    out->known = hb_habits_ordered(spec) && spec->as_order != HB_AS_WRITTEN;
 }
 
 /* Entry, and loops whose own ops are put in order. */
@@ -476,14 +443,106 @@ static const char *const rows[] = {NULL,
                                    "pipeline iterations, backward"};
 enum { ROWS = sizeof rows / sizeof *rows };
 
-static bool make_from(struct hb_arena *arena, struct hb_link *l, int class, const uint32_t *order,
-                      int row, struct row *out)
+/* Of an order, the rows that steps of the cell follow. */
+struct hb_link_rows {
+    bool there[ROWS];
+    struct row list[ROWS];
+};
+
+static struct hb_link_rows *make_rows(struct hb_link *l, int class, const uint32_t *order)
 {
-    if ((row == 0 && l->cell->batch.accumulate > 1) ||
-        !make_row(arena, &l->wholes[class], rows[row], false, out))
+    struct hb_link_rows *r = hb_arena_alloc(l->arena, 1, sizeof *r);
+    for (int i = 0; i < ROWS; i++) {
+        bool moves = i > 0 || l->cell->batch.accumulate == 1;
+        r->there[i] = moves && make_row(l->arena, &l->wholes[class], rows[i], false, &r->list[i]);
+        if (r->there[i])
+            rank_clusters(&r->list[i], &l->graphs[class], order);
+    }
+    return r;
+}
+
+static bool is_policy(const struct hb_remat *a, const struct hb_remat *b)
+{
+    return a->policy == b->policy && a->save == b->save && a->offload == b->offload;
+}
+
+/* False: sizes beyond the range. */
+static bool make_class(struct hb_link *l, int class)
+{
+    if (l->ready[class])
+        return true;
+    if (!lower_whole(l->arena, l->cell, classes[class], &l->wholes[class]))
         return false;
-    rank_clusters(out, &l->graphs[class], order);
+    hb_step_graph_make(l->arena, &l->wholes[class], &l->graphs[class]);
+    l->ready[class] = true;
     return true;
+}
+
+/* Of a spec that is in its own order the least of the three: of the class itself, or of a program
+ * like it. */
+static bool find_kind(struct hb_link *l, const struct hb_spec *spec, enum hb_order_kind *out)
+{
+    struct hb_remat policy = first_policy(spec);
+    int class = class_of(spec);
+    struct hb_step_graph own;
+    struct hb_order_choice choice;
+    bool ok = make_class(l, class), like = is_policy(&policy, &classes[class]) && !spec->merged;
+    struct hb_arena_mark mark = hb_arena_mark(l->arena);
+    if (ok && !like) {
+        struct hb_program whole;
+        ok = lower_whole(l->arena, spec, policy, &whole);
+        if (ok)
+            hb_step_graph_make(l->arena, &whole, &own);
+    }
+    if (ok) {
+        hb_graph_choose(l->arena, like ? &l->graphs[class].graph : &own.graph, &choice);
+        *out = choice.least;
+    }
+    hb_arena_rewind(l->arena, mark);
+    return ok;
+}
+
+static bool know_kind(struct hb_link *l, const struct hb_spec *spec, enum hb_order_kind *out)
+{
+    struct hb_link_least own = {first_policy(spec), spec->merged, HB_ORDER_LIST};
+    for (uint32_t i = 0; i < l->kind_count; i++)
+        if (is_policy(&l->kinds[i].policy, &own.policy) && l->kinds[i].merged == own.merged) {
+            *out = l->kinds[i].kind;
+            return true;
+        }
+    if (!find_kind(l, spec, &own.kind))
+        return false;
+    l->kinds = hb_grow(l->arena, l->kinds, l->kind_count, &l->kind_cap, sizeof *l->kinds);
+    l->kinds[l->kind_count++] = own;
+    *out = own.kind;
+    return true;
+}
+
+static bool make_order(struct hb_link *l, int index)
+{
+    int class = index / HB_ORDER_KINDS;
+    if (l->orders[index])
+        return true;
+    if (!make_class(l, class))
+        return false;
+    enum hb_order_kind kind = (enum hb_order_kind)(index % HB_ORDER_KINDS);
+    const uint32_t *order = hb_graph_order_make(l->arena, &l->graphs[class].graph, kind);
+    l->orders[index] = make_rows(l, class, order);
+    return true;
+}
+
+bool hb_link_ready(struct hb_link *l, const struct hb_spec *spec, int *out_index)
+{
+    enum hb_order_kind kind;
+    if (!l->known)
+        return false;
+    *out_index = spec->as_order - 1;
+    if (spec->as_order == HB_OWN_ORDER) {
+        if (!know_kind(l, spec, &kind))
+            return false;
+        *out_index = class_of(spec) * HB_ORDER_KINDS + (int)kind;
+    }
+    return make_order(l, *out_index);
 }
 
 /* Stages are in no segment: op by op, as their own graph says. */
@@ -503,25 +562,21 @@ static void put_own(struct hb_arena *arena, struct hb_program *p)
     }
 }
 
-static void put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec *spec,
-                struct hb_program *p)
+void hb_link_put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec *spec,
+                 struct hb_program *p)
 {
-    enum hb_order_kind kind;
+    int index;
     if (l->known && spec->mesh[HB_AX_PIPELINE] > 1) {
         put_own(arena, p);
         return;
     }
-    if (!hb_link_ready(l, spec) || !find_kind(arena, spec, &kind))
+    if (!hb_link_ready(l, spec, &index))
         return;
-    int class = class_of(spec);
-    const uint32_t *order = l->orders[class * HB_ORDER_KINDS + (int)kind];
-    if (!order)
-        order = hb_graph_order_make(arena, &l->graphs[class].graph, kind);
     for (int i = 0; i < ROWS; i++) {
-        struct row from, r;
-        if (!make_from(arena, l, class, order, i, &from) || !make_row(arena, p, rows[i], false, &r))
+        struct row r;
+        if (!l->orders[index]->there[i] || !make_row(arena, p, rows[i], false, &r))
             continue;
-        take_ranks(&r, &from);
+        take_ranks(&r, &l->orders[index]->list[i]);
         link(&r);
     }
 #ifndef NDEBUG
@@ -538,15 +593,15 @@ static const char **list_order(struct hb_link *l, int index, uint32_t *out_count
     const char **names = NULL;
     uint32_t count = 0, cap = 0;
     for (int i = 0; i < ROWS; i++) {
-        struct row from;
-        if (!make_from(arena, l, index / HB_ORDER_KINDS, l->orders[index], i, &from))
+        const struct row *from = &l->orders[index]->list[i];
+        if (!l->orders[index]->there[i])
             continue;
         struct cluster **sorted =
-            hb_arena_raw(arena, (size_t)from.count + 1, sizeof(struct cluster *));
-        for (uint32_t k = 0; k < from.count; k++)
-            sorted[k] = &from.clusters[k];
-        qsort(sorted, from.count, sizeof(struct cluster *), compare_ranks);
-        for (uint32_t k = 0; k < from.count; k++) {
+            hb_arena_raw(arena, (size_t)from->count + 1, sizeof(struct cluster *));
+        for (uint32_t k = 0; k < from->count; k++)
+            sorted[k] = &from->clusters[k];
+        qsort(sorted, from->count, sizeof(struct cluster *), compare_ranks);
+        for (uint32_t k = 0; k < from->count; k++) {
             names = hb_grow(arena, names, count, &cap, sizeof *names);
             names[count++] = sorted[k]->name ? sorted[k]->name : sorted[k]->loop ? "loop" : "";
         }
@@ -571,17 +626,15 @@ int hb_link_all(struct hb_link *l, int out[HB_LINK_ORDERS])
     int count = 0;
     if (l->cell->mesh[HB_AX_PIPELINE] > 1) /* their floors are as written */
         return 0;
-    for (int i = 0; i < HB_LINK_ORDERS; i++) {
-        struct hb_spec as = *l->cell;
-        as.as_order = i + 1;
-        if (!hb_link_ready(l, &as))
+    for (int i = 0; i < HB_LINK_ORDERS && l->known; i++) {
+        if (!make_order(l, i))
             continue;
         lists[count] = list_order(l, i, &counts[count]);
         bool new = true;
         for (int k = 0; k < count; k++)
             new = new && !is_same_list(lists[k], counts[k], lists[count], counts[count]);
         if (new)
-            out[count++] = as.as_order;
+            out[count++] = i + 1;
     }
     return count;
 }
@@ -590,7 +643,7 @@ void hb_link_order(struct hb_arena *arena, const struct hb_spec *spec, struct hb
 {
     struct hb_link l;
     hb_link_open(arena, spec, &l);
-    put(arena, &l, spec, p);
+    hb_link_put(arena, &l, spec, p);
 }
 
 void hb_link_orders(struct hb_arena *arena, const struct hb_spec *spec, const struct hb_program *p,
@@ -608,7 +661,7 @@ bool hb_link_lower_in(struct hb_arena *arena, struct hb_diag *diag, struct hb_li
 {
     if (!hb_lower(arena, diag, spec, out))
         return false;
-    put(arena, l, spec, out);
+    hb_link_put(arena, l, spec, out);
     return true;
 }
 

@@ -19,6 +19,13 @@ struct hb_diag;
 
 enum { HB_LINK_CLASSES = 3, HB_LINK_ORDERS = HB_LINK_CLASSES * HB_ORDER_KINDS };
 
+/* Which of the three is least where layers have that policy first. */
+struct hb_link_least {
+    struct hb_remat policy;
+    bool merged; /* as the spec's */
+    enum hb_order_kind kind;
+};
+
 /* What the orders do, of all configurations of a cell: its mesh, batch and model. */
 struct hb_link {
     struct hb_arena *arena;
@@ -27,13 +34,19 @@ struct hb_link {
     bool ready[HB_LINK_CLASSES];
     struct hb_program wholes[HB_LINK_CLASSES];
     struct hb_step_graph graphs[HB_LINK_CLASSES];
-    const uint32_t *orders[HB_LINK_ORDERS]; /* ops of the graph, where a spec asked for the order */
+    const struct hb_link_rows *orders[HB_LINK_ORDERS]; /* that were asked for; else null */
+    struct hb_link_least *kinds;
+    uint32_t kind_count, kind_cap;
 };
 
 /* The cell stays where it is. */
 void hb_link_open(struct hb_arena *arena, const struct hb_spec *cell, struct hb_link *out);
-/* What it needs of a spec of that cell, in its own arena. False: no order is known. */
-bool hb_link_ready(struct hb_link *l, const struct hb_spec *spec);
+/* What it needs of a spec of that cell, in its own arena, and which of the orders it is in. False:
+ * none is known. */
+bool hb_link_ready(struct hb_link *l, const struct hb_spec *spec, int *out_index);
+/* Of what hb_lower made of a spec of that cell; the same where no order is known. */
+void hb_link_put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec *spec,
+                 struct hb_program *p);
 /* hb_lower of a spec of that cell, and in order where one is known. */
 bool hb_link_lower_in(struct hb_arena *arena, struct hb_diag *diag, struct hb_link *l,
                       const struct hb_spec *spec, struct hb_program *out);
