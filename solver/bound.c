@@ -28,22 +28,26 @@ static bool is_of_layers(const struct hb_spec *spec, const struct hb_program *p,
 struct bound_ask {
     const struct hb_spec *cell_spec;
     const struct hb_device *device;
-    bool whole; /* with the ends, else the layers alone */
+    int64_t budget_bytes; /* of what takes more the times are not wanted */
+    bool whole;           /* with the ends, else the layers alone */
+    bool backward;        /* nothing of the forward pass */
 };
 
+/* Without `merged` nothing of the forward pass counts, which is all that it changes. */
 static void sum_streams(struct hb_arena *scratch, const struct bound_ask *ask,
                         const struct hb_program *p, const struct hb_program *merged,
                         struct hb_floor *out)
 {
     const bool *optional = hb_segment_optional_ops(scratch, p);
-    const int64_t *change = hb_merged_find(scratch, p, merged, ask->device);
+    const int64_t *change = merged ? hb_merged_find(scratch, p, merged, ask->device) : NULL;
     int64_t busy[HB_STREAM_COUNT] = {0};
     struct hb_cost cost;
     hb_cost_init(&cost, p, ask->device);
     for (uint32_t i = 0; i < p->op_count; i++)
-        if (!optional[i] && (ask->whole || is_of_layers(ask->cell_spec, p, i))) {
+        if (!optional[i] && (change || p->ops[i].phase != HB_PHASE_FORWARD) &&
+            (ask->whole || is_of_layers(ask->cell_spec, p, i))) {
             const struct hb_op *op = &p->ops[i];
-            int64_t once_ns = hb_merged_ns(hb_cost_op_ns(&cost, i), change[i]);
+            int64_t once_ns = hb_merged_ns(hb_cost_op_ns(&cost, i), change ? change[i] : 0);
             int64_t ns = hb_mul_sat(once_ns, hb_program_times(p, op));
             busy[op->stream] = hb_add_sat(busy[op->stream], ns);
             if (op->stream == HB_STREAM_COMPUTE && op->phase == HB_PHASE_FORWARD)
@@ -143,55 +147,46 @@ static int64_t state_bytes(const struct hb_program *p, const struct hb_live *liv
     return sum;
 }
 
-/* Pipelines and layers side by side: what XLA:GPU makes again for want of memory (again.h). */
-static bool is_made_again(const struct hb_program *p)
+/* Pipelines and layers side by side, of which XLA:GPU makes some again for want of memory
+ * (again.h). A policy that keeps less may need no op to be made again, so none counts. What is
+ * fixed, and what loops leave behind, is never made again; what is read again lends no more room.
+ */
+static struct hb_spec with_room(const struct hb_spec *cell_spec)
 {
-    for (uint32_t i = 0; i < p->buf_count; i++)
-        if (hb_str_ends(p->bufs[i].name, ", made again"))
-            return true;
-    return false;
+    struct hb_spec roomy = *cell_spec;
+    if (cell_spec->mesh[HB_AX_PIPELINE] > 1 || cell_spec->stack.form == HB_FORM_LOOP)
+        roomy.hardware.memory_bytes = roomy.hardware.hbm_bytes = 0;
+    return roomy;
 }
 
-/* A policy that keeps less may need no op to be made again, so none counts. */
-static bool add_times(struct hb_arena *scratch, const struct bound_ask *ask,
-                      const struct hb_program *p, const struct hb_program *merged,
-                      struct hb_floor *out)
+static void find_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
+                       const struct hb_program *p, struct hb_floor *out)
 {
-    struct hb_spec roomy = *ask->cell_spec;
-    struct hb_program own, own_merged;
-    roomy.hardware.memory_bytes = roomy.hardware.hbm_bytes = 0;
-    if (is_made_again(p) || is_made_again(merged)) {
-        if (!hb_segment_lower_floor(scratch, &roomy, &own) ||
-            !hb_segment_lower_merged(scratch, &roomy, &own_merged))
-            return false;
-        p = &own;
-        merged = &own_merged;
-    }
-    sum_streams(scratch, ask, p, merged, out);
-    return true;
+    struct hb_live *live;
+    uint32_t count = hb_live_find(scratch, p, &live);
+    int64_t gradients = gradient_bytes(scratch, p, live, count);
+    int64_t fixed = fixed_bytes(scratch, p, live, count);
+    out->fixed_bytes = fixed - hb_lend_room(scratch, p, INT32_MAX);
+    out->state_bytes = state_bytes(p, live, count);
+    int64_t works_in = hb_segment_scratch_bytes(scratch, p, ask->cell_spec->batch.accumulate > 1);
+    int64_t beside = hb_larger(gradients, works_in);
+    out->live_bytes = hb_larger(fixed, hb_add_sat(out->fixed_bytes, beside));
 }
 
 static bool bound_program(struct hb_arena *scratch, const struct bound_ask *ask,
-                          struct hb_floor *out, int64_t *out_logits)
+                          struct hb_floor *out)
 {
-    const struct hb_spec *cell_spec = ask->cell_spec;
+    struct hb_spec roomy = with_room(ask->cell_spec);
     struct hb_program p, merged;
-    struct hb_live *live;
     *out = (struct hb_floor){0};
-    if (!hb_segment_lower_floor(scratch, cell_spec, &p) ||
-        !hb_segment_lower_merged(scratch, cell_spec, &merged))
+    if (!hb_segment_lower_floor(scratch, &roomy, &p))
         return false;
-    if (!add_times(scratch, ask, &p, &merged, out))
+    find_bytes(scratch, ask, &p, out);
+    if (out->live_bytes > ask->budget_bytes)
+        return true;
+    if (!ask->backward && !hb_segment_lower_merged(scratch, &roomy, &merged))
         return false;
-    uint32_t count = hb_live_find(scratch, &p, &live);
-    int64_t gradients = gradient_bytes(scratch, &p, live, count);
-    int64_t fixed = fixed_bytes(scratch, &p, live, count);
-    out->fixed_bytes = fixed - hb_lend_room(scratch, &p, INT32_MAX);
-    out->state_bytes = state_bytes(&p, live, count);
-    int64_t works_in = hb_segment_scratch_bytes(scratch, &p, cell_spec->batch.accumulate > 1);
-    int64_t beside = hb_larger(gradients, works_in);
-    out->live_bytes = hb_larger(fixed, hb_add_sat(out->fixed_bytes, beside));
-    *out_logits = logits_at_once(scratch, &p, live, count);
+    sum_streams(scratch, ask, &p, ask->backward ? NULL : &merged, out);
     return true;
 }
 
@@ -205,12 +200,20 @@ static struct hb_spec as_written(const struct hb_spec *cell_spec)
 }
 
 bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
-                   const struct hb_device *device, struct hb_floor *out)
+                   const struct hb_device *device, int64_t budget_bytes, struct hb_floor *out)
 {
     struct hb_spec written = as_written(cell_spec);
-    struct bound_ask ask = {&written, device, false};
-    int64_t logits; /* in one chunk: not what all of the node's cells have */
-    return bound_program(scratch, &ask, out, &logits);
+    struct bound_ask ask = {.cell_spec = &written, .device = device, .budget_bytes = budget_bytes};
+    return bound_program(scratch, &ask, out);
+}
+
+bool hb_bound_backward(struct hb_arena *scratch, const struct hb_spec *cell_spec,
+                       const struct hb_device *device, int64_t budget_bytes, struct hb_floor *out)
+{
+    struct hb_spec written = as_written(cell_spec);
+    struct bound_ask ask = {
+        .cell_spec = &written, .device = device, .budget_bytes = budget_bytes, .backward = true};
+    return bound_program(scratch, &ask, out);
 }
 
 /* A cell without segments. */
@@ -219,11 +222,16 @@ static bool bound_whole_cell(struct hb_arena *scratch, const struct hb_spec *cel
 {
     /* Layers side by side in no loop: their copies are not told from the ends' (seed 402886). */
     struct hb_spec written = as_written(cell_spec);
-    struct bound_ask ask = {&written, device, cell_spec->mesh[HB_AX_PIPELINE] > 1};
-    int64_t logits;
-    if (!bound_program(scratch, &ask, out, &logits))
+    struct bound_ask ask = {.cell_spec = &written,
+                            .device = device,
+                            .budget_bytes = INT64_MAX,
+                            .whole = cell_spec->mesh[HB_AX_PIPELINE] > 1};
+    struct hb_program p;
+    struct hb_live *live;
+    if (!bound_program(scratch, &ask, out) || !hb_segment_lower_floor(scratch, &written, &p))
         return false;
-    int64_t at_loss = hb_add_sat(out->fixed_bytes, logits);
+    uint32_t count = hb_live_find(scratch, &p, &live);
+    int64_t at_loss = hb_add_sat(out->fixed_bytes, logits_at_once(scratch, &p, live, count));
     out->live_bytes = at_loss > out->live_bytes ? at_loss : out->live_bytes;
     return true;
 }

@@ -16,15 +16,21 @@ struct hb_floor {
                           * temporaries for a while (lend.h) */
     int64_t state_bytes; /* of these, of a node: parameters and what the optimizer keeps, which
                           * batch and accumulation do not change */
-    int64_t forward_ns;  /* of bound_ns of a node: the layers' forward pass on the compute stream */
+    int64_t forward_ns;  /* of bound_ns of a node: the layers' forward pass on the compute stream;
+                          * 0 before that is known */
     int64_t links_ns;    /* of a node: what the layers move over all axes of the mesh */
 };
 
 /* For cells that differ in chunks, stack form and the optimizer's place only: what the layers'
  * loops do on the busiest stream. cell_spec has one loss chunk, and the optimizer on the host where
- * one of the cells has. False: sizes beyond the range. */
+ * one of the cells has. Where the bytes are above the budget there are no times. False: sizes
+ * beyond the range. */
 bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
-                   const struct hb_device *device, struct hb_floor *out);
+                   const struct hb_device *device, int64_t budget_bytes, struct hb_floor *out);
+/* The same bytes, and of the times those of the backward pass alone, which takes half as long to
+ * find. */
+bool hb_bound_backward(struct hb_arena *scratch, const struct hb_spec *cell_spec,
+                       const struct hb_device *device, int64_t budget_bytes, struct hb_floor *out);
 struct hb_layers_ask {
     const struct hb_spec *cell_spec;
     const struct hb_menu *menus;

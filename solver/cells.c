@@ -166,7 +166,7 @@ static void look_closely(struct hb_search *s, const struct hb_open_cell *o,
     struct hb_floor floor;
     cell.loss_chunks = 1;
     hb_space_cell_spec(s->plan->space.base, &cell, &spec);
-    if (!hb_bound_node(s->scratch, &spec, s->ask->device, &floor))
+    if (!hb_bound_node(s->scratch, &spec, s->ask->device, 0, &floor))
         return;
     struct hb_layers_ask ask =
         hb_search_layers_ask(s, o->cell, &spec, hb_search_node_peaks(s, node));
@@ -249,7 +249,7 @@ static bool is_nested_out(struct hb_search *s, const struct hb_open_cell *o)
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     hb_nodes_floor_spec(s, node, &spec);
     known->most_bytes = most_bytes;
-    known->out = hb_bound_node(s->scratch, &spec, s->ask->device, &floor);
+    known->out = hb_bound_node(s->scratch, &spec, s->ask->device, 0, &floor);
     if (known->out) {
         cell.loss_chunks = 1;
         cell.optimizer_offload = HB_PLACE_NONE;

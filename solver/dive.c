@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "solver/cells.h"
 #include "solver/menu.h"
+#include "solver/nodes.h"
 #include "solver/polish.h"
 #include "solver/whole.h"
 #include "base/diag.h"
@@ -148,15 +149,25 @@ static void dive_node(struct hb_search *s, struct hb_search_node *node)
 
 /* --- all of them --- */
 
-/* The nodes by their floors and a part of what their links have to do. */
-static void list_nodes(struct hb_search *s, struct hb_queue *out)
+static void list_node(struct hb_search *s, uint32_t index, struct hb_queue *out)
 {
-    for (uint32_t i = 0; i < s->queue.count; i++) {
-        const struct hb_queue_entry *e = &s->queue.heap[i];
-        const struct hb_search_node *node = &s->nodes[e->index];
-        int64_t links_ns = node->links_ns / 4;
-        hb_queue_put(out, e->value + hb_search_value(s, node->first, links_ns, 0), 0, e->index);
+    const struct hb_search_node *node = &s->nodes[index];
+    int64_t links_ns = node->links_ns / 4;
+    hb_queue_put(out, node->value + hb_search_value(s, node->first, links_ns, 0), 0, index);
+}
+
+/* The next by its floor and a part of what its links have to do. */
+static bool take_node(struct hb_search *s, struct hb_queue *nodes, uint32_t *out)
+{
+    struct hb_queue_entry e;
+    while (hb_queue_take(nodes, &e)) {
+        *out = e.index;
+        if (s->nodes[e.index].forward)
+            return true;
+        hb_nodes_time(s, &s->nodes[e.index]);
+        list_node(s, e.index, nodes);
     }
+    return false;
 }
 
 /* What a node may come to: what the linear program says, and what compute waits for beside it. */
@@ -175,14 +186,16 @@ static void look_at_nodes(struct hb_search *s, struct hb_queue *out)
 {
     struct hb_queue nodes = {.arena = s->arena}, fit = {.arena = s->arena};
     struct hb_queue_entry e;
-    list_nodes(s, &nodes);
-    for (uint32_t looks = 0;
-         (looks < MOST_LOOKS || fit.count < LEAST_FIT) && !is_late(s) && hb_queue_take(&nodes, &e);
+    uint32_t index;
+    for (uint32_t i = 0; i < s->queue.count; i++)
+        list_node(s, s->queue.heap[i].index, &nodes);
+    for (uint32_t looks = 0; (looks < MOST_LOOKS || fit.count < LEAST_FIT) && !is_late(s) &&
+                             take_node(s, &nodes, &index);
          looks++) {
-        struct hb_search_node *node = &s->nodes[e.index];
+        struct hb_search_node *node = &s->nodes[index];
         if (look(s, node))
             hb_queue_put(&fit, node->value + hb_search_value(s, node->first, node->waits_ns, 0), 0,
-                         e.index);
+                         index);
     }
     while (out->count < MOST_ESTIMATES && !is_late(s) && hb_queue_take(&fit, &e)) {
         double value = estimate(s, &s->nodes[e.index]);

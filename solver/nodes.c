@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/diag.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "solver/bound.h"
@@ -65,23 +66,50 @@ static void queue_node(struct hb_search *s, uint32_t index)
     }
 }
 
+static void take_floor(struct hb_search *s, struct hb_search_node *node,
+                       const struct hb_floor *floor)
+{
+    node->loops_ns = floor->bound_ns;
+    node->forward_ns = floor->forward_ns;
+    node->links_ns = floor->links_ns;
+    node->live_bytes = floor->live_bytes;
+    node->state_bytes = floor->state_bytes;
+    node->fixed_bytes = floor->fixed_bytes;
+    node->floor_value = hb_search_value(s, node->first, floor->bound_ns, floor->live_bytes);
+    node->value = fmax(node->value, node->floor_value);
+}
+
+/* Most nodes are above the plan by their backward pass alone. */
 static void measure_node(struct hb_search *s, struct hb_search_node *node)
+{
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    int64_t budget = s->ask->budget_bytes;
+    struct hb_spec spec;
+    struct hb_floor floor;
+    hb_nodes_floor_spec(s, node, &spec);
+    node->refused = !hb_bound_backward(s->scratch, &spec, s->ask->device, budget, &floor);
+    hb_arena_rewind(s->scratch, mark);
+    s->plan->counts.node_floors++;
+    node->measured = true;
+    node->timed = floor.live_bytes <= budget;
+    node->value = 0;
+    take_floor(s, node, &floor);
+}
+
+void hb_nodes_time(struct hb_search *s, struct hb_search_node *node)
 {
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
     struct hb_floor floor;
+    if (node->forward || hb_search_by_memory(s))
+        return;
     hb_nodes_floor_spec(s, node, &spec);
-    node->refused = !hb_bound_node(s->scratch, &spec, s->ask->device, &floor);
+    if (!hb_bound_node(s->scratch, &spec, s->ask->device, INT64_MAX, &floor))
+        HB_BUG("a node's floor that has none");
     hb_arena_rewind(s->scratch, mark);
-    s->plan->counts.node_floors++;
-    node->measured = true;
-    node->loops_ns = floor.bound_ns;
-    node->forward_ns = floor.forward_ns;
-    node->links_ns = floor.links_ns;
-    node->live_bytes = floor.live_bytes;
-    node->state_bytes = floor.state_bytes;
-    node->value = hb_search_value(s, node->first, floor.bound_ns, floor.live_bytes);
-    node->floor_value = node->value;
+    node->forward = true;
+    take_floor(s, node, &floor);
+    settle_node(s, node, HB_FATE_NODE_BOUND, node->value);
 }
 
 /* What nodes of one mesh, which stand together, keep from step to step is the same. */
@@ -108,12 +136,15 @@ void hb_nodes_take_floors(struct hb_search *s, const struct hb_plan *other)
         node->floor_count = from->floor_count;
         node->floor_cap = from->floor_cap;
         node->measured = from->measured;
+        node->timed = from->timed;
+        node->forward = from->forward;
         node->refused = from->refused;
         node->loops_ns = from->loops_ns;
         node->forward_ns = from->forward_ns;
         node->links_ns = from->links_ns;
         node->live_bytes = from->live_bytes;
         node->state_bytes = from->state_bytes;
+        node->fixed_bytes = from->fixed_bytes;
         node->relaxed = from->relaxed;
         node->relax_ns = from->relax_ns;
         node->value = hb_search_value(s, node->first, node->loops_ns, node->live_bytes);
@@ -124,7 +155,7 @@ void hb_nodes_take_floors(struct hb_search *s, const struct hb_plan *other)
 void hb_nodes_put(struct hb_search *s, uint32_t index)
 {
     struct hb_search_node *node = &s->nodes[index];
-    if (node->measured) {
+    if (node->timed || node->live_bytes > s->ask->budget_bytes) {
         queue_node(s, index);
         return;
     }
@@ -142,9 +173,9 @@ void hb_nodes_restart(struct hb_search *s)
     s->done = false;
     for (uint32_t i = 0; i < s->node_count; i++) {
         struct hb_search_node *node = &s->nodes[i];
-        if (!s->ask->near && !node->measured && node->state_bytes <= s->ask->budget_bytes)
+        if (!s->ask->near && !node->timed && node->live_bytes <= s->ask->budget_bytes)
             measure_node(s, node);
-        node->stage = node->stage > 0 ? 1 : 0;
+        node->stage = node->stage < HB_STAGE_FITS ? node->stage : HB_STAGE_FITS;
         node->layers_ns = 0;
         node->nested_count = 0;
         memset(node->turns_ns, 0, sizeof node->turns_ns);
@@ -270,15 +301,10 @@ static void fit_node(struct hb_search *s, uint32_t index)
     }
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
-    struct hb_floor floor;
-    int64_t fixed = 0;
-    hb_nodes_floor_spec(s, node, &spec);
-    if (hb_bound_node(s->scratch, &spec, s->ask->device, &floor))
-        fixed = floor.fixed_bytes;
     hb_space_cell_spec(s->plan->space.base, &cell, &spec);
     struct hb_layers_ask ask =
         hb_search_layers_ask(s, node->first, &spec, hb_search_node_peaks(s, node));
-    ask.fixed_bytes = fixed;
+    ask.fixed_bytes = node->fixed_bytes;
     node->layers_ns = hb_bound_layers(s->scratch, &ask);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.layer_bounds++;
@@ -332,15 +358,25 @@ static void open_node(struct hb_search *s, uint32_t index)
 
 void hb_nodes_take(struct hb_search *s, uint32_t index)
 {
-    switch (s->nodes[index].stage++) {
-    case 0:
+    struct hb_search_node *node = &s->nodes[index];
+    switch (node->stage) {
+    case HB_STAGE_TIMES:
+        node->stage = HB_STAGE_FLOOR;
+        hb_nodes_time(s, node);
+        hb_queue_put(&s->queue, node->value, HB_ENTRY_NODE, index);
+        return;
+    case HB_STAGE_FLOOR:
+        node->stage = HB_STAGE_FITS;
         floor_node(s, index);
         return;
-    case 1:
+    case HB_STAGE_FITS:
+        node->stage = HB_STAGE_OPEN;
         fit_node(s, index);
         return;
+    case HB_STAGE_OPEN:
+        open_node(s, index);
+        return;
     }
-    open_node(s, index);
 }
 
 /* --- cells of an open node --- */

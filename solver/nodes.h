@@ -1,8 +1,8 @@
 /* Nodes of the search: cells of one mesh, batch and accumulation. Each is looked at in stages, of
- * which every one raises its value: the busiest stream of its layers' loops; the path through its
- * layers; that path with the policies of what could fit; then its cells are put into the queue.
- * The first that is opened says what the layers take in the others, too, all but exactly: most of
- * those that differ in their chunks are never opened. */
+ * which every one raises its value: the busiest stream of its layers' loops on the way back; the
+ * same of all that they do; the path through its layers; that path with the policies of what could
+ * fit; then its cells are put into the queue. The first that is opened says what the layers take in
+ * the others, too, all but exactly: most of those that differ in their chunks are never opened. */
 #ifndef HB_SOLVER_NODES_H
 #define HB_SOLVER_NODES_H
 
@@ -15,6 +15,8 @@ void hb_nodes_find(struct hb_search *s);
 void hb_nodes_take_floors(struct hb_search *s, const struct hb_plan *other);
 /* Into the queue with its first floor, or out of the search. */
 void hb_nodes_put(struct hb_search *s, uint32_t index);
+/* Of one that is in the queue the times of the forward pass too, where they are not known. */
+void hb_nodes_time(struct hb_search *s, struct hb_search_node *node);
 /* All of them again with the floors that they have: other policies, or another budget. */
 void hb_nodes_restart(struct hb_search *s);
 /* Its next stage. */

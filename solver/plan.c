@@ -461,7 +461,7 @@ static void probe(struct hb_search *s)
         take_entry(s, &e);
     double best = INFINITY;
     for (uint32_t i = 0; i < s->node_count && !s->done; i++)
-        if (s->nodes[i].stage >= 2 && s->nodes[i].layers_ns < INT64_MAX &&
+        if (s->nodes[i].stage == HB_STAGE_OPEN && s->nodes[i].layers_ns < INT64_MAX &&
             s->nodes[i].value < best) {
             best = s->nodes[i].value;
             s->probed = s->nodes[i].first;

@@ -26,6 +26,9 @@ struct hb_nested_out {
     bool out;
 };
 
+/* See nodes.h. */
+enum hb_node_stage { HB_STAGE_TIMES, HB_STAGE_FLOOR, HB_STAGE_FITS, HB_STAGE_OPEN };
+
 /* Cells that stand together: they differ in chunks, form and place only. */
 struct hb_search_node {
     uint32_t first;
@@ -39,6 +42,9 @@ struct hb_search_node {
     int64_t links_ns;    /* all that its layers move over links, at least */
     int64_t waits_ns;    /* of its leanest scan: compute waits; where the dive looked (dive.h) */
     bool measured;       /* else only state_bytes is known, from another node of its mesh */
+    bool timed;          /* else its times are not known: it takes more than the budget */
+    bool forward;        /* else of its times only those of the backward pass */
+    int64_t fixed_bytes; /* of its leanest cell, where it was measured */
     int64_t live_bytes;  /* of its leanest cell, at least */
     int64_t state_bytes; /* of these, what all nodes of its mesh keep from step to step */
     bool refused;        /* sizes beyond the range */
@@ -48,7 +54,7 @@ struct hb_search_node {
     int64_t layers_ns;   /* the same of what could fit, where they are scanned */
     int64_t turns_ns[HB_PLACE_COUNT][2]; /* and more closely, by place, of whole logits and of
                                             chunks; 0: not looked at */
-    int stage;                           /* how closely it was looked at */
+    enum hb_node_stage stage;            /* what is to be looked at next */
     double value;
     double floor_value; /* of the floor alone */
 };

@@ -109,9 +109,9 @@ struct hb_segment_ask {
     /* One item a block, below every policy: nothing that a policy keeps, no op that copies to or
      * from where it is kept or makes a value again. */
     bool floor;
-    bool unchecked;  /* the caller only compares policies: what the sums say is not tried */
-    bool bytes_only; /* no times at all */
-    bool path_only;  /* of the bounds of the time only the first is wanted */
+    bool unchecked;       /* the caller only compares policies: what the sums say is not tried */
+    bool bytes_only;      /* no times at all */
+    bool path_only;       /* of the bounds of the time only the first is wanted */
     struct hb_link *link; /* what is known of the cell's orders, of which more may be; or null */
     struct hb_floor_programs *programs; /* of a floor; null: not kept */
     bool whole; /* tables at the blocks' own numbers of steps alone; as for a floor */

@@ -88,6 +88,9 @@ double hb_whole_bound(struct hb_search *s, double best)
         bool out = node->refused || node->live_bytes > s->ask->budget_bytes;
         if (out || node->floor_value >= least)
             continue;
+        hb_nodes_time(s, node);
+        if (node->floor_value >= least)
+            continue;
         hb_whole_relax_node(s, node);
         for (uint32_t k = node->first; k < node->end; k++)
             if (node_value(s, node, k) < least)

@@ -182,7 +182,7 @@ static void check_policies(struct hb_arena *arena, struct hb_rng *rng, const str
     hb_diag_init(&diag, arena);
     assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec->hardware.device,
                                (struct hb_loc){0}, &dev));
-    assert_true(hb_bound_node(arena, spec, &dev, &floors.at[0]));
+    assert_true(hb_bound_node(arena, spec, &dev, INT64_MAX, &floors.at[0]));
     assert_true(hb_bound_cell(arena, spec, &dev, &floors.at[1]));
     uint32_t count = list_policies(rng, policies);
     size_t blocks = (size_t)spec->model.block_count;
