@@ -154,7 +154,7 @@ static const struct hb_json_row plan[] = {
     {"margin", "{}", "what is kept free"},
     {"margin.kind", "text", "confident, none, bytes, part"},
     {"margin.bytes", "int", "of the plan"},
-    {"margin.cost_pct", "number?", "what it costs of the objective; null: not asked"},
+    {"margin.cost_pct", "number?", "what it costs of the objective; null: not asked or not found"},
     {"filled_in", "{text}", "defaults that decide and that the input leaves open, by key"},
     {"considered", "number", "plans of the space"},
     {"pruned", "number", "of them neither priced nor run"},

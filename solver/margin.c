@@ -57,6 +57,9 @@ bool hb_margin_apply(struct hb_plan_ask *ask, struct hb_margin *out)
     return true;
 }
 
+/* What a margin costs is not worth more than about as much as the plan itself. */
+enum { MARGIN_RUNS = 1000, MARGIN_PRICED = 2000000 };
+
 struct hb_plan_ask hb_margin_without(const struct hb_plan_ask *ask, const struct hb_plan *plan)
 {
     struct hb_plan_ask again = *ask;
@@ -65,6 +68,8 @@ struct hb_plan_ask hb_margin_without(const struct hb_plan_ask *ask, const struct
     again.most_alternatives = 0;
     again.lp_stem = NULL;
     again.polish = false;
+    again.most_runs = MARGIN_RUNS;
+    again.most_priced = MARGIN_PRICED;
     again.like = plan;
     again.above = NULL;
     return again;

@@ -385,6 +385,13 @@ static bool is_spent(const struct hb_search *s)
            !s->plan->settled;
 }
 
+static bool is_given_up(const struct hb_search *s)
+{
+    const struct hb_plan_counts *c = &s->plan->counts;
+    return (s->ask->most_runs && c->runs >= s->ask->most_runs) ||
+           (s->ask->most_priced && c->priced >= s->ask->most_priced);
+}
+
 static void search_all(struct hb_search *s)
 {
     struct hb_queue_entry e;
@@ -400,8 +407,7 @@ static void search_all(struct hb_search *s)
         take_entry(s, &e);
         if (is_spent(s))
             settle_for_best(s);
-        bool many = s->ask->most_runs && s->plan->counts.runs >= s->ask->most_runs;
-        if (!s->plan->found && (many || is_late(s))) {
+        if (!s->plan->found && (is_given_up(s) || is_late(s))) {
             cut_off(s, e.value);
             return;
         }

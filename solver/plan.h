@@ -41,6 +41,7 @@ struct hb_plan_ask {
     bool polish;          /* what the menus have not is looked for around the best (polish.h),
                            * and the gap is that to all policies (whole.h) */
     uint32_t most_runs;   /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: none */
+    uint64_t most_priced; /* the same of configurations that are priced */
     uint32_t most_effort; /* in runs of the engine (search.h), once something was found: then the
                            * best so far is the plan; 0: until nothing of the menus is better */
     double beat;          /* only a plan with a lower value is looked for; 0: any */
