@@ -255,6 +255,7 @@ static struct hb_segment layers_alone(struct hb_arena *scratch, const struct hb_
     memset(s.fixed, 0, sizeof s.fixed);
     memset(s.bound_ns, 0, sizeof s.bound_ns);
     s.fixed[HB_BYTES_DEVICE] = fixed;
+    hb_segment_find_high(scratch, &s);
     return s;
 }
 

@@ -68,10 +68,12 @@ struct hb_segment {
     int64_t max_steps;
     bool has_host; /* some buffer lies there; else the items' tables of it are null */
     bool *admits;  /* by steps: so many make a loop, cut as the spec asks for; by no means 1 */
-    int64_t fixed[HB_BYTES_KINDS]; /* of the ends */
-    int64_t lent_bytes;            /* of a floor: temporaries that outputs may hold (lend.h) */
-    int64_t scratch_bytes;         /* of a floor: hb_segment_scratch_bytes */
-    int64_t *live[HB_BYTES_KINDS]; /* of the ends, by slot */
+    int64_t fixed[HB_BYTES_KINDS];  /* of the ends */
+    int64_t lent_bytes;             /* of a floor: temporaries that outputs may hold (lend.h) */
+    int64_t scratch_bytes;          /* of a floor: hb_segment_scratch_bytes */
+    int64_t *live[HB_BYTES_KINDS];  /* of the ends, by slot */
+    uint32_t *high[HB_BYTES_KINDS]; /* slots that may have the peak: see hb_segment_find_high */
+    uint32_t high_count[HB_BYTES_KINDS];
     int64_t bound_ns[HB_BOUNDS];
     const struct hb_timed *timed; /* for replay.h; null: bytes only */
     struct hb_replay *replay;     /* where the sums were tried by it; else null */
@@ -122,6 +124,10 @@ struct hb_segment_ask {
  * every item in one whole and one split configuration. */
 bool hb_segment_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
                       struct hb_segment *out, const char **out_why);
+
+/* Which slots may have the peak, whatever the configuration: another has no less in each table of
+ * those that are left out. For who made the tables. */
+void hb_segment_find_high(struct hb_arena *arena, struct hb_segment *s);
 
 enum { HB_PARTS_MAX = 64 };
 /* parts in the model's order, at most HB_PARTS_MAX; blocks without items are left out. */

@@ -232,12 +232,62 @@ static int64_t bytes_of_parts(const struct hb_segment *s, const struct hb_part *
 {
     int64_t high = 0;
     *out_slot = 0;
-    for (uint32_t q = 0; q < s->slot_count; q++) {
+    for (uint32_t i = 0; i < s->high_count[kind]; i++) {
+        uint32_t q = s->high[kind][i];
         int64_t live = live_in_slot(s, parts, count, kind, q);
         *out_slot = live > high ? q : *out_slot;
         high = live > high ? live : high;
     }
     return fixed_of_parts(s, parts, count, kind) + high;
+}
+
+/* Of an item's tables in two slots those that count: of slots without turns its own bytes alone. */
+static bool is_no_more(const struct hb_segment *s, uint32_t item, int kind, uint32_t slot,
+                       uint32_t other)
+{
+    size_t row = hb_segment_row(s), first = s->slots[slot].turns ? 0 : HB_PART_OWN * row;
+    size_t end = s->slots[slot].turns ? HB_PART_STATES * row : first + row;
+    const int64_t *own = s->items[item].live[kind] + (size_t)slot * HB_PART_STATES * row;
+    const int64_t *more = s->items[item].live[kind] + (size_t)other * HB_PART_STATES * row;
+    for (size_t i = first; i < end; i++)
+        if (own[i] > more[i])
+            return false;
+    return true;
+}
+
+static bool is_below(const struct hb_segment *s, int kind, uint32_t slot, uint32_t other)
+{
+    const struct hb_slot *a = &s->slots[slot], *b = &s->slots[other];
+    bool like = a->turns == b->turns && a->rising == b->rising && !a->lead_ops == !b->lead_ops;
+    bool below = like && s->live[kind][slot] <= s->live[kind][other];
+    for (uint32_t i = 0; i < s->item_count && below; i++)
+        below = is_no_more(s, i, kind, slot, other);
+    return below;
+}
+
+/* Among those of the list that are not below it, or not at all; how many there are then. */
+static uint32_t add_high(const struct hb_segment *s, int kind, uint32_t *high, uint32_t count,
+                         uint32_t slot)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (is_below(s, kind, slot, high[i]))
+            return count;
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_below(s, kind, high[i], slot))
+            high[left++] = high[i];
+    high[left] = slot;
+    return left + 1;
+}
+
+void hb_segment_find_high(struct hb_arena *arena, struct hb_segment *s)
+{
+    for (int kind = 0; kind < (s->has_host ? HB_BYTES_KINDS : HB_BYTES_HOST); kind++) {
+        s->high[kind] = hb_arena_raw(arena, (size_t)s->slot_count + 1, sizeof *s->high[kind]);
+        s->high_count[kind] = 0;
+        for (uint32_t q = 0; q < s->slot_count; q++)
+            s->high_count[kind] = add_high(s, kind, s->high[kind], s->high_count[kind], q);
+    }
 }
 
 int64_t hb_segment_bound_ns(const struct hb_segment *s, const struct hb_part *parts, uint32_t count)
@@ -269,7 +319,8 @@ bool hb_segment_fits(const struct hb_segment *s, const struct hb_part *parts, ui
     if (fixed + live_in_slot(s, parts, count, HB_BYTES_DEVICE, *slot) > budget_bytes)
         return false;
     out->peak_slot = 0;
-    for (uint32_t q = 0; q < s->slot_count && fixed + high <= budget_bytes; q++) {
+    for (uint32_t i = 0; i < s->high_count[HB_BYTES_DEVICE] && fixed + high <= budget_bytes; i++) {
+        uint32_t q = s->high[HB_BYTES_DEVICE][i];
         int64_t live = live_in_slot(s, parts, count, HB_BYTES_DEVICE, q);
         out->peak_slot = live > high ? q : out->peak_slot;
         high = live > high ? live : high;

@@ -437,5 +437,8 @@ bool hb_building_sum(struct hb_building *w)
     out->odd_split = hb_arena_alloc(w->arena, out->item_count, sizeof *out->odd_split);
     hb_building_find_roots(w);
     place_ops(w);
-    return sum_ends(w) && sum_items(w);
+    if (!sum_ends(w) || !sum_items(w))
+        return false;
+    hb_segment_find_high(w->arena, out);
+    return true;
 }
