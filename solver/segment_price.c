@@ -195,11 +195,13 @@ static const int64_t *states_of(const struct hb_segment *s, const struct hb_part
            hb_segment_at(s, part->steps);
 }
 
+/* What may lie in a group's outputs is taken off: without the groups more may be there than in any
+ * turn. */
 static int64_t live_in_slot(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
                             int kind, uint32_t slot)
 {
     size_t state = hb_segment_row(s);
-    int64_t base = s->live[kind][slot], high = base;
+    int64_t base = s->live[kind][slot], high = count ? INT64_MIN : base;
     if (!s->slots[slot].turns) {
         for (uint32_t i = 0; i < count; i++)
             base += states_of(s, &parts[i], kind, slot)[HB_PART_OWN * state];
