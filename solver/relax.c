@@ -178,11 +178,12 @@ void hb_relax_close(struct hb_relax_build *x, double least)
     lp->rows[lp->row_count++] = (struct hb_lp_row){least, lp->entry_count};
 }
 
-static void name_kept(struct hb_relax_build *x, uint32_t buf, int64_t layers)
+static void name_kept(struct hb_relax_build *x, uint32_t buf, int64_t layers, uint32_t loop)
 {
     if (x->kept_column[buf] != HB_NONE)
         return;
     x->layers[buf] = layers;
+    x->kept_loop[buf] = loop;
     x->kept_column[buf] = x->lp.columns;
     x->lp.columns += 2;
 }
@@ -242,7 +243,8 @@ static void add_kept(struct hb_relax_build *x, uint32_t buf)
 static void add_need(struct hb_relax_build *x, uint32_t index, uint32_t buf, uint32_t writer)
 {
     bool optional = x->op_column[index] != HB_NONE, is_new = x->kept_column[buf] == HB_NONE;
-    name_kept(x, buf, x->full.loops[x->full.ops[writer].loop].trips);
+    uint32_t loop = x->full.ops[writer].loop;
+    name_kept(x, buf, x->full.loops[loop].trips, loop);
     if (is_new)
         add_nameless(x, buf);
     if (!optional)
@@ -300,6 +302,7 @@ static void add_loops(struct hb_relax_build *x)
             x->writer[i] = HB_NONE;
         uint32_t first_read = x->read_count;
         add_loop_policies(x);
+        x->loop_none[l] = x->none_column;
         for (uint32_t i = loop->first_op; i < loop->end_op; i++) {
             add_op(x, i);
             hb_relax_look(x, i, first_read);
@@ -313,7 +316,7 @@ static void add_inputs(struct hb_relax_build *x)
     for (uint32_t i = 0; i < x->full.buf_count; i++)
         if (x->full.bufs[i].category == HB_CAT_SAVED && x->full.bufs[i].slices > 0 &&
             x->full.bufs[i].alias_of == HB_NONE) {
-            name_kept(x, i, x->full.bufs[i].slices);
+            name_kept(x, i, x->full.bufs[i].slices, HB_NONE);
             add_kept(x, i);
             hb_relax_close(x, 1);
         }
@@ -340,6 +343,66 @@ double hb_relax_layer_bytes(const struct hb_relax_build *x, uint32_t buf)
     return least;
 }
 
+static bool is_backward_of(const char *name, const char *loop)
+{
+    return hb_str_starts(name, loop) && hb_str_same(name + strlen(loop), ", backward");
+}
+
+/* What the loss finds of what the loop's layers keep under policy none. */
+static double find_stacks(const struct hb_relax_build *x, const struct hb_program *none,
+                          const char *loop)
+{
+    struct hb_live *live;
+    uint32_t count = hb_live_find(x->arena, none, &live);
+    int32_t first, end;
+    bool *own = hb_arena_alloc(x->arena, none->buf_count, sizeof *own);
+    double sum = 0;
+    find_loss(x, none, &first, &end);
+    for (uint32_t i = 0; i < none->op_count; i++) {
+        const struct hb_op *op = &none->ops[i];
+        if (op->loop == HB_NONE || !is_backward_of(loop, none->loops[op->loop].name))
+            continue;
+        for (uint32_t w = 0; w < op->write_count; w++)
+            own[hb_program_root(none, none->refs[op->refs_at + op->read_count + w])] = true;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hb_buf *b = &none->bufs[live[i].buf];
+        if (own[live[i].buf] && b->category == HB_CAT_SAVED && b->slices > 0 &&
+            b->space == HB_SPACE_HBM && live[i].start < first && live[i].end >= end)
+            sum += slice_bytes(b) * (double)b->slices;
+    }
+    return sum;
+}
+
+/* A layer under policy none keeps what its trace reads, named or not, and nothing on the host. At
+ * its point all that may be kept is, and makes nothing again: that is within its stacks, or the
+ * program tells nothing. */
+static void add_none(struct hb_relax_build *x)
+{
+    struct hb_remat policy = {HB_POLICY_NONE, 0, 0};
+    struct hb_program none;
+    if (!hb_segment_lower_under(x->arena, x->ask->cell_spec, policy, &none))
+        return;
+    for (uint32_t l = 0; l < x->full.loop_count; l++) {
+        if (x->loop_none[l] == HB_NONE)
+            continue;
+        double more = find_stacks(x, &none, x->full.loops[l].name);
+        for (uint32_t i = 0; i < x->full.buf_count; i++)
+            if (x->kept_column[i] != HB_NONE &&
+                (x->kept_loop[i] == l || x->kept_loop[i] == HB_NONE))
+                more -= hb_relax_layer_bytes(x, i) * (double)x->layers[i];
+        if (more < 0)
+            continue;
+        x->none_bytes[l] = more;
+        for (uint32_t i = 0; i < x->full.buf_count; i++)
+            if (x->kept_column[i] != HB_NONE && x->kept_loop[i] == l) {
+                hb_relax_entry(x, x->kept_column[i] + 1, -1);
+                hb_relax_entry(x, x->loop_none[l], -1);
+                hb_relax_close(x, -1);
+            }
+    }
+}
+
 /* Bytes on the device (h: 0) or on the host (1) of all that is kept. */
 static void add_memory_row(struct hb_relax_build *x, int h, double room_mib)
 {
@@ -348,6 +411,9 @@ static void add_memory_row(struct hb_relax_build *x, int h, double room_mib)
             double bytes = hb_relax_layer_bytes(x, i) * (double)x->layers[i];
             hb_relax_entry(x, x->kept_column[i] + (uint32_t)h, -bytes / HB_RELAX_MIB);
         }
+    for (uint32_t l = 0; l < x->full.loop_count && h == 0; l++)
+        if (x->none_bytes[l] > 0)
+            hb_relax_entry(x, x->loop_none[l], -x->none_bytes[l] / HB_RELAX_MIB);
     hb_relax_close(x, -room_mib);
 }
 
@@ -470,10 +536,14 @@ void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, str
     x.early_column = none_list(scratch, x.full.buf_count);
     x.writer = none_list(scratch, x.full.buf_count);
     x.layers = hb_arena_alloc(scratch, x.full.buf_count, sizeof *x.layers);
+    x.kept_loop = none_list(scratch, x.full.buf_count);
+    x.loop_none = none_list(scratch, x.full.loop_count);
+    x.none_bytes = hb_arena_alloc(scratch, x.full.loop_count, sizeof *x.none_bytes);
     x.lp.columns = 1;
     sum_streams(&x, busy);
     add_inputs(&x);
     add_loops(&x);
+    add_none(&x);
     hb_relax_add_early(&x);
     int64_t fixed = fixed_bytes(&x);
     out->bound_ns = solve_within(&x, ask->budget_bytes, ask->host_bytes, fixed, busy);

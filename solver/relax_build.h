@@ -41,8 +41,11 @@ struct hb_relax_build {
     uint32_t *early_column; /* by buffer: e_v; HB_NONE */
     uint32_t *writer;       /* by buffer: the op of the loop that wrote it last; HB_NONE */
     int64_t *layers;        /* by buffer that may be kept: how many layers have one */
+    uint32_t *kept_loop;    /* by such a buffer: the backward loop that reads it; HB_NONE */
     uint32_t none_column;   /* of the loop: how many of its layers are under policy none, and */
     uint32_t dots_column;   /* under one of the two of products */
+    uint32_t *loop_none;    /* by loop of full: its none_column; HB_NONE */
+    double *none_bytes;     /* by loop: what policy none keeps beside all that may be kept */
     struct hb_lp lp;
     uint32_t entry_cap, row_cap;
     uint32_t most_rows;
