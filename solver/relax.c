@@ -13,6 +13,7 @@
 #include "sim/engine/live.h"
 #include "sim/graph/link.h"
 #include "solver/bound.h"
+#include "solver/merged.h"
 #include "solver/relax_build.h"
 #include "solver/segment.h"
 
@@ -27,29 +28,34 @@ static bool is_of_layers(const struct hb_relax_build *x, const struct hb_program
     return x->ask->cell_spec->batch.accumulate == 1 || p->loops[op->loop].parent != HB_NONE;
 }
 
+/* change: by op, what is added to its cost, if that is less; null: nothing. */
 static void sum_program(const struct hb_relax_build *x, const struct hb_program *p,
-                        int64_t busy[HB_STREAM_COUNT])
+                        const bool *optional, const int64_t *change, int64_t busy[HB_STREAM_COUNT])
 {
-    const bool *optional = hb_segment_optional_ops(x->arena, p);
     struct hb_cost cost;
     hb_cost_init(&cost, p, x->ask->device);
     for (uint32_t i = 0; i < p->op_count; i++) {
         const struct hb_op *op = &p->ops[i];
         if (optional[i] || (x->ask->layers_only && !is_of_layers(x, p, op)))
             continue;
-        int64_t ns = hb_mul_sat(hb_cost_op_ns(&cost, i), hb_program_times(p, op));
-        busy[op->stream] = hb_add_sat(busy[op->stream], ns);
+        int64_t less = change && change[i] < 0 ? change[i] : 0;
+        int64_t once_ns = hb_merged_ns(hb_cost_op_ns(&cost, i), less);
+        busy[op->stream] =
+            hb_add_sat(busy[op->stream], hb_mul_sat(once_ns, hb_program_times(p, op)));
     }
 }
 
-/* What is fused into an op of every policy follows from what is kept: the less of the two. */
+/* What is fused into an op of every policy follows from what is kept. A policy may have each op of
+ * the forward pass as either of the programs has it, in whatever mixture (test_any_keys.c, seed
+ * 706227), those of the backward pass as one of them (seed 4714). */
 static void sum_streams(const struct hb_relax_build *x, int64_t busy[HB_STREAM_COUNT])
 {
+    const int64_t *change = hb_merged_find(x->arena, &x->all, &x->full, x->ask->device);
     int64_t other[HB_STREAM_COUNT] = {0};
-    sum_program(x, &x->all, busy);
-    sum_program(x, &x->full, other);
+    sum_program(x, &x->all, x->optional, change, busy);
+    sum_program(x, &x->full, x->again, NULL, other);
     for (int s = 0; s < HB_STREAM_COUNT; s++)
-        busy[s] = other[s] < busy[s] ? other[s] : busy[s];
+        busy[s] = hb_smaller(busy[s], other[s]);
 }
 
 /* The ops between the last loop of the forward pass and the first op of the backward pass. */
