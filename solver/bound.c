@@ -81,25 +81,31 @@ static uint32_t first_update(const struct hb_program *p)
 
 /* Gradients that are there when the optimizer begins, whatever a policy does: those of the layers,
  * which their loops have written, or all where they were added up over microbatches. The ends' own
- * may come before or after. */
-static int64_t gradient_bytes(struct hb_arena *scratch, const struct hb_program *p,
-                              const struct hb_live *live, uint32_t count)
+ * may come before or after. In an order of XLA's schedulers a block's updates may come before the
+ * next block's loop, so that of one block after another they are there (seed 1007174). */
+static int64_t gradient_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
+                              const struct hb_program *p, const struct hb_live *live,
+                              uint32_t count)
 {
     int32_t update = (int32_t)first_update(p);
-    bool *looped = hb_arena_alloc(scratch, p->buf_count, sizeof *looped);
-    int64_t sum = 0;
+    bool apart = hb_habits_ordered(ask->cell_spec) && ask->cell_spec->batch.accumulate == 1;
+    uint32_t *loop = hb_arena_alloc(scratch, p->buf_count, sizeof *loop); /* and 1; 0: in none */
+    int64_t *sums = hb_arena_alloc(scratch, (size_t)p->loop_count + 1, sizeof *sums), most = 0;
     for (uint32_t i = 0; i < p->op_count; i++) {
         const struct hb_op *op = &p->ops[i];
         for (uint32_t w = 0; w < op->write_count && op->loop != HB_NONE; w++)
-            looped[hb_program_root(p, p->refs[op->refs_at + op->read_count + w])] = true;
+            loop[hb_program_root(p, p->refs[op->refs_at + op->read_count + w])] = op->loop + 1;
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct hb_buf *b = &p->bufs[live[i].buf];
+        int64_t *sum = &sums[apart ? loop[live[i].buf] : 0];
         if (b->category == HB_CAT_GRADIENTS && b->space == HB_SPACE_HBM && !b->argument &&
-            !b->output && looped[live[i].buf] && live[i].start < update && live[i].end >= update)
-            sum = hb_add_sat(sum, live[i].bytes);
+            !b->output && loop[live[i].buf] && live[i].start < update && live[i].end >= update)
+            *sum = hb_add_sat(*sum, live[i].bytes);
     }
-    return sum;
+    for (uint32_t i = 0; i <= p->loop_count; i++)
+        most = hb_larger(most, sums[i]);
+    return most;
 }
 
 /* The logits' bytes that live at once beside what is fixed, which alone lives from before the first
@@ -164,7 +170,7 @@ static void find_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
 {
     struct hb_live *live;
     uint32_t count = hb_live_find(scratch, p, &live);
-    int64_t gradients = gradient_bytes(scratch, p, live, count);
+    int64_t gradients = gradient_bytes(scratch, ask, p, live, count);
     int64_t fixed = fixed_bytes(scratch, p, live, count);
     out->fixed_bytes = fixed - hb_lend_room(scratch, p, INT32_MAX);
     out->state_bytes = state_bytes(p, live, count);
