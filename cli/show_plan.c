@@ -454,6 +454,15 @@ static void show_torch_search(const struct page *g)
     show_brute_force(g);
 }
 
+static const char *programs_proven(const struct page *g)
+{
+    const struct hb_plan_counts *k = &g->a->plan->counts;
+    if (k->ilps == 0)
+        return "";
+    return hb_arena_printf(g->env->arena, " (%u proven by linear ones, else GLPK's word)",
+                           k->ilps_proven);
+}
+
 static void show_search(const struct page *g)
 {
     const struct hb_plan_counts *k = &g->a->plan->counts;
@@ -464,9 +473,9 @@ static void show_search(const struct page *g)
     fprintf(g->out, "\nSearched %s: %.3g configurations in %u cells;\n",
             hb_space_words(g->env->arena, &g->a->plan->space), k->raw, k->cells);
     fprintf(g->out,
-            "%u integer programs, %" PRIu64 " configurations priced, %u run (%u cut for their "
+            "%u integer programs%s, %" PRIu64 " configurations priced, %u run (%u cut for their "
             "packed peak), %.2f s.\n",
-            k->ilps, k->priced, k->runs, k->cuts, g->a->plan->seconds);
+            k->ilps, programs_proven(g), k->priced, k->runs, k->cuts, g->a->plan->seconds);
     if (k->polished)
         fprintf(g->out,
                 "Around the best of %u cell%s one and two tensors were turned: %u more run.\n",

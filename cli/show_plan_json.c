@@ -63,6 +63,7 @@ static void put_counts(struct hb_json *j, const struct hb_plan *p)
     hb_json_put_int(j, "nodes", k->nodes);
     hb_json_put_int(j, "cell_floors", k->cell_floors);
     hb_json_put_int(j, "integer_programs", k->ilps);
+    hb_json_put_int(j, "integer_programs_proven", k->ilps_proven);
     hb_json_put_int(j, "priced", (int64_t)k->priced);
     hb_json_put_int(j, "run", k->runs);
     hb_json_put_int(j, "cut_by_the_engine", k->cuts);

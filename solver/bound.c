@@ -36,9 +36,8 @@ struct bound_ask {
 /* Without `merged` nothing of the forward pass counts, which is all that it changes. */
 static void sum_streams(struct hb_arena *scratch, const struct bound_ask *ask,
                         const struct hb_program *p, const struct hb_program *merged,
-                        struct hb_floor *out)
+                        const bool *optional, struct hb_floor *out)
 {
-    const bool *optional = hb_segment_optional_ops(scratch, p);
     const int64_t *change = merged ? hb_merged_find(scratch, p, merged, ask->device) : NULL;
     int64_t busy[HB_STREAM_COUNT] = {0};
     struct hb_cost cost;
@@ -166,7 +165,7 @@ static struct hb_spec with_room(const struct hb_spec *cell_spec)
 }
 
 static void find_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
-                       const struct hb_program *p, struct hb_floor *out)
+                       const struct hb_program *p, const bool *optional, struct hb_floor *out)
 {
     struct hb_live *live;
     uint32_t count = hb_live_find(scratch, p, &live);
@@ -174,7 +173,8 @@ static void find_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
     int64_t fixed = fixed_bytes(scratch, p, live, count);
     out->fixed_bytes = fixed - hb_lend_room(scratch, p, INT32_MAX);
     out->state_bytes = state_bytes(p, live, count);
-    int64_t works_in = hb_segment_scratch_bytes(scratch, p, ask->cell_spec->batch.accumulate > 1);
+    bool accumulates = ask->cell_spec->batch.accumulate > 1;
+    int64_t works_in = hb_segment_scratch_bytes(scratch, p, optional, accumulates);
     int64_t beside = hb_larger(gradients, works_in);
     out->live_bytes = hb_larger(fixed, hb_add_sat(out->fixed_bytes, beside));
 }
@@ -187,12 +187,13 @@ static bool bound_program(struct hb_arena *scratch, const struct bound_ask *ask,
     *out = (struct hb_floor){0};
     if (!hb_segment_lower_floor(scratch, &roomy, &p))
         return false;
-    find_bytes(scratch, ask, &p, out);
+    const bool *optional = hb_segment_optional_ops(scratch, &p);
+    find_bytes(scratch, ask, &p, optional, out);
     if (out->live_bytes > ask->budget_bytes)
         return true;
     if (!ask->backward && !hb_segment_lower_merged(scratch, &roomy, &merged))
         return false;
-    sum_streams(scratch, ask, &p, ask->backward ? NULL : &merged, out);
+    sum_streams(scratch, ask, &p, ask->backward ? NULL : &merged, optional, out);
     return true;
 }
 

@@ -189,6 +189,8 @@ static void solve_cell(struct hb_search *s, uint32_t index, const struct hb_spec
                              .lp_file = lp_path(s)};
     hb_ilp_solve(s->scratch, &ilp, &answer);
     s->plan->counts.ilps++;
+    s->plan->counts.ilps_proven += answer.proven;
+    s->plan->rows[o->cell].proven = answer.proven;
     if (answer.status == HB_ILP_INFEASIBLE) {
         hb_search_settle(s, o->cell, HB_FATE_ILP_EMPTY, INFINITY);
         return;

@@ -255,12 +255,13 @@ struct row {
     double value;
     uint32_t runs;
     int64_t relax_ns;
+    bool proven;
 };
 
 static bool is_alike(const struct row *a, const struct row *b)
 {
     return a->fate == b->fate && a->runs == b->runs && a->relax_ns == b->relax_ns &&
-           !(a->value < b->value) && !(a->value > b->value);
+           a->proven == b->proven && !(a->value < b->value) && !(a->value > b->value);
 }
 
 static void put_row(struct writer *w, const struct row *rows, uint32_t count, uint32_t at,
@@ -281,6 +282,8 @@ static void put_row(struct writer *w, const struct row *rows, uint32_t count, ui
     if (rows[at].runs)
         hb_json_put_int(j, "run", rows[at].runs);
     put_term(j, "relax_ns", rows[at].relax_ns);
+    if (rows[at].proven)
+        hb_json_put_bool(j, "proven", true);
     hb_json_object_end(j);
 }
 
@@ -291,10 +294,12 @@ static void put_rows(struct writer *w, const struct hb_search_node *node)
     bool *told = hb_arena_alloc(w->arena, count, sizeof *told);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t cell = node->first + i;
-        rows[i] =
-            (struct row){hb_variants_find(&w->variants, &w->plan->space.cells[cell]),
-                         w->plan->rows[cell].fate, hb_proof_value(w->ask, w->plan, node, cell),
-                         w->run_counts[cell], w->plan->relax_ns[cell]};
+        rows[i] = (struct row){hb_variants_find(&w->variants, &w->plan->space.cells[cell]),
+                               w->plan->rows[cell].fate,
+                               hb_proof_value(w->ask, w->plan, node, cell),
+                               w->run_counts[cell],
+                               w->plan->relax_ns[cell],
+                               w->plan->rows[cell].proven};
     }
     hb_json_key(&w->j, "rows");
     hb_json_array(&w->j);

@@ -3,7 +3,6 @@
 #include "solver/ilp.h"
 
 #include <float.h>
-#include <float.h>
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -13,6 +12,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/owned.h"
+#include "base/str.h"
 
 static const double mib = 1048576.0;
 static const double kib_of_mib = 1024.0;
@@ -300,29 +300,6 @@ static void read_answer(const struct ilp *p, int failed, struct hb_ilp_answer *o
     out->bound = value > 0 ? (int64_t)floor(value) : 0;
 }
 
-static void look_up(glp_tree *tree, void *stop)
-{
-    if (hb_stop_now(stop))
-        glp_ios_terminate(tree);
-}
-
-static void solve_problem(struct ilp *p, struct hb_ilp_answer *out)
-{
-    glp_iocp parm;
-    make_problem(p);
-    if (p->ask->lp_file && glp_write_lp(p->lp, NULL, p->ask->lp_file) != 0)
-        hb_die("cannot write '%s'", p->ask->lp_file);
-    glp_init_iocp(&parm);
-    parm.msg_lev = GLP_MSG_OFF;
-    parm.presolve = GLP_ON;
-    parm.tol_int = 1e-9;
-    parm.tm_lim = LIMIT_MS;
-    parm.cb_func = look_up;
-    parm.cb_info = p->ask->limits.stop;
-    int failed = glp_intopt(p->lp, &parm);
-    read_answer(p, failed, out);
-}
-
 static void jump_back(void *info)
 {
     longjmp(*(jmp_buf *)info, 1);
@@ -369,28 +346,6 @@ static void end_glpk(struct hb_owned *owned)
 {
     hb_disown(owned);
     free_glpk(NULL);
-}
-
-void hb_ilp_solve(struct hb_arena *scratch, const struct hb_ilp_ask *ask, struct hb_ilp_answer *out)
-{
-    jmp_buf back;
-    struct hb_owned owned;
-    struct ilp *p = hb_arena_alloc(scratch, 1, sizeof *p);
-    *out = (struct hb_ilp_answer){.status = HB_ILP_LIMIT};
-    *p = (struct ilp){.scratch = scratch, .ask = ask, .s = ask->segment};
-    p->item = hb_arena_alloc(scratch, p->s->item_count, sizeof *p->item);
-    for (uint32_t i = 0; i < p->s->item_count; i++)
-        if (!ask->leave_out || !ask->leave_out[i])
-            p->item[p->count++] = i;
-    start_glpk(&owned, &back);
-    if (setjmp(back)) {
-        end_glpk(&owned);
-        return;
-    }
-    p->lp = glp_create_prob();
-    solve_problem(p, out);
-    glp_delete_prob(p->lp);
-    end_glpk(&owned);
 }
 
 /* --- linear programs --- */
@@ -459,6 +414,8 @@ static enum hb_ilp_status solve_linear(struct hb_arena *scratch, struct hb_lp *f
             weights[i] = glp_get_row_dual(lp, (int)i + 1);
         status = HB_ILP_OPTIMAL;
         from->bound = proven_least(scratch, from, weights);
+        for (uint32_t c = 0; c < from->columns && from->values; c++)
+            from->values[c] = glp_get_col_prim(lp, (int)c + 1);
     } else if (!failed && glp_get_status(lp) == GLP_NOFEAS) {
         status = HB_ILP_INFEASIBLE;
     }
@@ -506,4 +463,192 @@ enum hb_ilp_status hb_ilp_linear(struct hb_arena *scratch, struct hb_lp *lp)
         status = HB_ILP_LIMIT;
     end_glpk(&owned);
     return status;
+}
+
+/* --- what the solver said, proven --- */
+
+/* Linear programs for one proof. */
+enum { PROOF_PROGRAMS = 200 };
+
+struct proof {
+    struct ilp *p;
+    double least; /* nothing is below; INFINITY: there is nothing */
+    uint32_t left;
+    double *low; /* by column of GLPK's */
+    double *high;
+    uint32_t entry_cap, row_cap;
+};
+
+static uint32_t column_of(const struct ilp *p, int column)
+{
+    return column == p->goal ? 0 : (uint32_t)column;
+}
+
+/* Sign times the row is at least so much; columns count in parts of their room. */
+static void add_side(struct proof *x, struct hb_lp *lp, int row, double sign, double least)
+{
+    struct ilp *p = x->p;
+    int count = glp_get_mat_row(p->lp, row, p->index, p->packed);
+    for (int i = 1; i <= count; i++) {
+        int column = p->index[i];
+        double value = sign * p->packed[i], room = x->high[column] - x->low[column];
+        double scaled = column == p->goal ? value : value * room;
+        least -= column == p->goal ? 0 : value * x->low[column];
+        lp->entries =
+            hb_grow(p->scratch, lp->entries, lp->entry_count, &x->entry_cap, sizeof *lp->entries);
+        lp->entries[lp->entry_count++] = (struct hb_lp_entry){column_of(p, column), scaled};
+    }
+    lp->rows = hb_grow(p->scratch, lp->rows, lp->row_count, &x->row_cap, sizeof *lp->rows);
+    lp->rows[lp->row_count++] = (struct hb_lp_row){least, lp->entry_count};
+}
+
+static struct hb_lp make_branch(struct proof *x)
+{
+    const struct ilp *p = x->p;
+    struct hb_lp lp = {.columns = (uint32_t)p->columns + 1};
+    x->entry_cap = x->row_cap = 0;
+    lp.values = hb_arena_alloc(p->scratch, lp.columns, sizeof *lp.values);
+    for (int row = 1; row <= glp_get_num_rows(p->lp); row++) {
+        int type = glp_get_row_type(p->lp, row);
+        if (type != GLP_UP)
+            add_side(x, &lp, row, 1, glp_get_row_lb(p->lp, row));
+        if (type == GLP_UP || type == GLP_FX)
+            add_side(x, &lp, row, -1, -glp_get_row_ub(p->lp, row));
+    }
+    return lp;
+}
+
+/* The column that is farthest from a whole number; 0: all are whole. */
+static int find_split(const struct proof *x, const struct hb_lp *lp, double *out_value)
+{
+    int best = 0;
+    double farthest = 1e-6;
+    for (int c = 1; c <= x->p->columns; c++) {
+        double value = x->low[c] + lp->values[c] * (x->high[c] - x->low[c]);
+        double off = fabs(value - floor(value + 0.5));
+        if (c != x->p->goal && off > farthest) {
+            best = c;
+            farthest = off;
+            *out_value = value;
+        }
+    }
+    return best;
+}
+
+static bool prove_branch(struct proof *x);
+
+static bool prove_both(struct proof *x, int column, double value)
+{
+    double low = x->low[column], high = x->high[column];
+    x->high[column] = floor(value);
+    bool proven = prove_branch(x);
+    x->high[column] = high;
+    x->low[column] = floor(value) + 1;
+    proven = proven && prove_branch(x);
+    x->low[column] = low;
+    return proven;
+}
+
+static bool prove_branch(struct proof *x)
+{
+    struct hb_arena *scratch = x->p->scratch;
+    struct hb_arena_mark mark = hb_arena_mark(scratch);
+    double value = 0;
+    if (x->left == 0 || hb_stop_now(x->p->ask->limits.stop))
+        return false;
+    x->left--;
+    struct hb_lp lp = make_branch(x);
+    enum hb_ilp_status status = solve_linear(scratch, &lp);
+    bool proven = status == HB_ILP_INFEASIBLE && is_proven_infeasible(scratch, &lp);
+    proven = proven || (status == HB_ILP_OPTIMAL && lp.bound >= x->least);
+    int column = status == HB_ILP_OPTIMAL && !proven ? find_split(x, &lp, &value) : 0;
+    hb_arena_rewind(scratch, mark);
+    return proven || (column && prove_both(x, column, value));
+}
+
+static bool is_proven(struct ilp *p, double least)
+{
+    struct proof x = {.p = p, .least = least, .left = PROOF_PROGRAMS};
+    x.low = hb_arena_alloc(p->scratch, (size_t)p->columns + 1, sizeof *x.low);
+    x.high = hb_arena_alloc(p->scratch, (size_t)p->columns + 1, sizeof *x.high);
+    for (int c = 1; c <= p->columns; c++) {
+        x.low[c] = glp_get_col_lb(p->lp, c);
+        x.high[c] = c == p->goal ? x.low[c] : glp_get_col_ub(p->lp, c);
+    }
+    return prove_branch(&x);
+}
+
+/* --- the whole --- */
+
+static void look_up(glp_tree *tree, void *stop)
+{
+    if (hb_stop_now(stop))
+        glp_ios_terminate(tree);
+}
+
+static void solve_problem(struct ilp *p, struct hb_ilp_answer *out)
+{
+    glp_iocp parm;
+    make_problem(p);
+    if (p->ask->lp_file && glp_write_lp(p->lp, NULL, p->ask->lp_file) != 0)
+        hb_die("cannot write '%s'", p->ask->lp_file);
+    glp_init_iocp(&parm);
+    parm.msg_lev = GLP_MSG_OFF;
+    parm.presolve = GLP_ON;
+    parm.tol_int = 1e-9;
+    parm.tm_lim = LIMIT_MS;
+    parm.cb_func = look_up;
+    parm.cb_info = p->ask->limits.stop;
+    int failed = glp_intopt(p->lp, &parm);
+    read_answer(p, failed, out);
+    if (out->status == HB_ILP_OPTIMAL)
+        out->proven = is_proven(p, out->objective * (1 - tolerance));
+    else if (out->status == HB_ILP_INFEASIBLE)
+        out->proven = is_proven(p, INFINITY);
+}
+
+static struct ilp *open_program(struct hb_arena *scratch, const struct hb_ilp_ask *ask)
+{
+    struct ilp *p = hb_arena_alloc(scratch, 1, sizeof *p);
+    *p = (struct ilp){.scratch = scratch, .ask = ask, .s = ask->segment};
+    p->item = hb_arena_alloc(scratch, p->s->item_count, sizeof *p->item);
+    for (uint32_t i = 0; i < p->s->item_count; i++)
+        if (!ask->leave_out || !ask->leave_out[i])
+            p->item[p->count++] = i;
+    return p;
+}
+
+void hb_ilp_solve(struct hb_arena *scratch, const struct hb_ilp_ask *ask, struct hb_ilp_answer *out)
+{
+    jmp_buf back;
+    struct hb_owned owned;
+    struct ilp *p = open_program(scratch, ask);
+    *out = (struct hb_ilp_answer){.status = HB_ILP_LIMIT};
+    start_glpk(&owned, &back);
+    if (setjmp(back)) {
+        end_glpk(&owned);
+        return;
+    }
+    p->lp = glp_create_prob();
+    solve_problem(p, out);
+    glp_delete_prob(p->lp);
+    end_glpk(&owned);
+}
+
+bool hb_ilp_proves(struct hb_arena *scratch, const struct hb_ilp_ask *ask, double least)
+{
+    jmp_buf back;
+    struct hb_owned owned;
+    struct ilp *p = open_program(scratch, ask);
+    start_glpk(&owned, &back);
+    if (setjmp(back)) {
+        end_glpk(&owned);
+        return false;
+    }
+    p->lp = glp_create_prob();
+    make_problem(p);
+    bool proven = is_proven(p, least);
+    glp_delete_prob(p->lp);
+    end_glpk(&owned);
+    return proven;
 }

@@ -20,7 +20,11 @@
  * its optimum is a bound for the cell, and what it chooses is priced again in integers by the
  * caller. Bytes are given in MiB, rounded down to KiB (the budget up by 1 MiB), times in
  * milliseconds; what the tolerances of the solver may take off is taken off the optimum
- * (relative 1e-6). Rows that can never bind are left out. */
+ * (relative 1e-6). Rows that can never bind are left out.
+ *
+ * What GLPK says of it is proven anew as far as a few linear programs go: branches are made here,
+ * and each ends where the weights of its rows prove (hb_ilp_linear) that nothing of it is below the
+ * bound, or at all. */
 #ifndef HB_SOLVER_ILP_H
 #define HB_SOLVER_ILP_H
 
@@ -40,12 +44,17 @@ struct hb_ilp_answer {
     enum hb_ilp_status status; /* LIMIT: GLPK gave up; nothing is known */
     double objective;          /* as the solver says: ms, or MiB */
     int64_t bound;             /* no configuration is below: ns, or bytes */
+    bool proven;               /* that, or that there is none; else by GLPK's word */
     uint32_t rows;
     uint32_t columns;
 };
 
 void hb_ilp_solve(struct hb_arena *scratch, const struct hb_ilp_ask *ask,
                   struct hb_ilp_answer *out);
+
+/* Whether a few linear programs prove that nothing of it is below so much (ms, or MiB); INFINITY:
+ * that there is nothing. */
+bool hb_ilp_proves(struct hb_arena *scratch, const struct hb_ilp_ask *ask, double least);
 
 /* A linear program: column 0, at least 0, is made small; the others lie between 0 and 1. Row i has
  * the entries from the end of the row before it, and is at least `least`. */
@@ -67,6 +76,7 @@ struct hb_lp {
     uint32_t row_count;
     double bound; /* what the solver's weights of the rows prove in exact terms; rows with column 0
                    * have it with a value above 0 */
+    double *values; /* of the columns, as the solver has them; null: not wanted */
 };
 
 /* Sets its bound where the status is optimal. INFEASIBLE is proven like a bound; else it is LIMIT.

@@ -109,6 +109,7 @@ struct hb_cell_row {
     enum hb_cell_fate fate;
     double value;  /* no configuration of the cell is below */
     uint32_t runs; /* configurations that the engine ran */
+    bool proven;   /* of an integer program: by branches of linear ones, not by GLPK's word */
 };
 
 struct hb_plan_counts {
@@ -119,7 +120,7 @@ struct hb_plan_counts {
     uint32_t cell_floors;
     uint32_t layer_bounds;
     uint32_t segments; /* cells whose policies were summed up */
-    uint32_t ilps;
+    uint32_t ilps, ilps_proven;
     uint64_t priced; /* configurations priced one by one */
     uint32_t runs;   /* by the engine */
     uint32_t cuts;   /* of these, above the budget once packed */

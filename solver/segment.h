@@ -158,9 +158,9 @@ bool hb_segment_lower_merged(struct hb_arena *arena, const struct hb_spec *spec,
                              struct hb_program *out);
 /* By op of a program with that policy: others may do without it. */
 bool *hb_segment_optional_ops(struct hb_arena *arena, const struct hb_program *p);
-/* The most that one of the other ops works in, with the gradients that are there all through the
+/* The most that one of the others works in, with the gradients that are there all through the
  * loop over microbatches around it, where there is one. */
 int64_t hb_segment_scratch_bytes(struct hb_arena *arena, const struct hb_program *p,
-                                 bool accumulates);
+                                 const bool *optional, bool accumulates);
 
 #endif

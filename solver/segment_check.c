@@ -179,7 +179,9 @@ static bool check_form(struct hb_building *w)
         at++;
     }
     w->s->lent_bytes = hb_lend_room(w->arena, &p, INT32_MAX);
-    w->s->scratch_bytes = hb_segment_scratch_bytes(w->arena, &p, w->spec->batch.accumulate > 1);
+    const bool *optional = hb_segment_optional_ops(w->arena, &p);
+    bool accumulates = w->spec->batch.accumulate > 1;
+    w->s->scratch_bytes = hb_segment_scratch_bytes(w->arena, &p, optional, accumulates);
     return at == p.op_count;
 }
 

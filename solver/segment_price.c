@@ -165,9 +165,8 @@ static uint32_t outermost(const struct hb_program *p, uint32_t loop)
 }
 
 int64_t hb_segment_scratch_bytes(struct hb_arena *arena, const struct hb_program *p,
-                                 bool accumulates)
+                                 const bool *optional, bool accumulates)
 {
-    const bool *optional = hb_segment_optional_ops(arena, p);
     struct hb_live *live = NULL;
     uint32_t count = 0;
     int64_t most = 0;

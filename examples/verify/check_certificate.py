@@ -25,6 +25,8 @@ NONE_FITS = "none fits"
 NODE_BOUND = "floor of the layers' loops"
 CELL_BOUND = "floor of the step"
 LAYER_BOUND = "the layers' part of what could fit"
+# A plan is cut into one run more of layers only where that makes it better by this part.
+WORTH_A_RUN = 0.001
 PROGRAM_BOUND = "optimum of the integer program"
 PROGRAM_EMPTY = "the integer program has no solution"
 MEMORY = "arguments and gradients alone exceed the budget"
@@ -534,6 +536,8 @@ class Check:
         by, relax = row["by"], term(row.get("relax_ns", 0))
         told = math.inf if row["not_below"] is None else real(row["not_below"])
         cells = ranges(row["cells"])
+        word = "that linear programs proved integer ones" if row.get("proven") \
+            else "that integer programs were solved"
         if by not in FATES:
             self.faults.say("%s: by %r", where, by)
         if cells[-1] >= len(self.space.variants):
@@ -541,9 +545,9 @@ class Check:
             return
         for at in cells:
             variant = self.space.variants[at]
-            self.check_cell("%s, cell %d" % (where, at), node, variant, by, told, relax)
+            self.check_cell("%s, cell %d" % (where, at), node, variant, by, told, relax, word)
 
-    def check_cell(self, where, node, variant, by, told, relax):
+    def check_cell(self, where, node, variant, by, told, relax, word):
         faults, again = self.faults, self.c["nested_again"]
         least_bytes = node.least_bytes(variant)
         if by == MEMORY or by == REFUSED:
@@ -560,7 +564,7 @@ class Check:
         value = self.value(node, ns, least_bytes)
         program = by in (PROGRAM_BOUND, PROGRAM_EMPTY)
         if program and told > value:
-            faults.trust("that integer programs were solved (--write-lp FILE writes them)")
+            faults.trust(word + " (--write-lp FILE writes them)")
         elif not same(told, value):
             faults.say("%s: not below %r, but its terms say %r", where, told, value)
         else:
@@ -674,7 +678,11 @@ class Check:
             return
         value = self.value(node, whole(r["step_ns"], 1), r["peak_bytes"])
         if value < self.best:
-            self.faults.say("%s: %r is better than the plan", where, value)
+            more = len(r["parts"]) - len(self.c["plan"]["parts"])
+            if more > 0 and value >= self.best * (1 - more * WORTH_A_RUN):
+                self.faults.check("runs that are better by less than what one part more is worth")
+            else:
+                self.faults.say("%s: %r is better than the plan", where, value)
         if r["peak_bytes"] < node.least_bytes(variant):
             self.faults.say("%s: its peak is below what its cell needs", where)
         least = node.least_ns(variant, term(row.get("relax_ns", 0)), self.c["nested_again"], False)

@@ -46,6 +46,19 @@ certify "$work/small.yaml" --thorough --set 'plan.search={mesh: [fsdp, tensor, p
 holds 'stages, nests and places'
 certify tests/cli/plans/moe-wrong_43.yaml
 holds 'a mixture'
+# One run more of layers is taken where it is worth it; an integer program is proven by linear ones.
+cat >"$work/remat.yaml" <<END
+model: {preset: llama3-8b}
+batch: {global: 32, seq: 8192}
+hardware: {device: nvidia-h100, count: 8}
+mesh: {fsdp: 8}
+plan: {search: {remat: true}}
+END
+certify "$work/remat.yaml" --write-lp "$work/program"
+holds 'policies alone'
+out_has 'runs that are better by less than what one part more is worth'
+ok 'its integer program is proven' grep -q '1 integer programs (1 proven' "$work/plan.out"
+certify tests/cli/plans/moe-wrong_43.yaml
 ok 'no more than 600 bytes for each of its nodes and runs' awk '
     { n += gsub(/"rows":/, "") + gsub(/"fits":/, ""); size += length($0) + 0 }
     END { exit !(n > 50 && size < 600 * n + 20000) }' "$work/proof.json"

@@ -111,7 +111,7 @@ static void test_agrees(void **state)
     struct hb_rng rng = hb_rng_seed(31);
     char folder[] = "/tmp/hbmsim-ilp-XXXXXX", lp[64];
     bool cbc = has_cbc();
-    int compared = 0, infeasible = 0;
+    int compared = 0, infeasible = 0, proven = 0;
     assert_non_null(mkdtemp(folder));
     snprintf(lp, sizeof lp, "%s/program.lp", folder);
     for (int tries = 0; compared + infeasible < PROGRAMS && tries < 10 * PROGRAMS; tries++) {
@@ -125,6 +125,7 @@ static void test_agrees(void **state)
             check_walk(&s, &answer);
             double theirs = cbc ? ask_cbc(s.arena, lp) : NAN;
             infeasible += answer.status == HB_ILP_INFEASIBLE;
+            proven += answer.proven;
             compared += answer.status == HB_ILP_OPTIMAL;
             if (cbc && answer.status == HB_ILP_OPTIMAL)
                 assert_true(fabs(theirs - answer.objective) <= 1e-6 * fabs(theirs) + 1e-9);
@@ -133,10 +134,11 @@ static void test_agrees(void **state)
     }
     unlink(lp);
     rmdir(folder);
-    print_message("# %d integer programs agree with the walk%s; %d without a solution\n", compared,
-                  cbc ? " and with CBC" : " (CBC is not installed: not compared with it)",
-                  infeasible);
+    print_message("# %d integer programs agree with the walk%s; %d without a solution; %d proven\n",
+                  compared, cbc ? " and with CBC" : " (CBC is not installed: not compared with it)",
+                  infeasible, proven);
     assert_true(compared >= PROGRAMS / 2);
+    assert_true(proven > (compared + infeasible) * 9 / 10);
 }
 
 /* With a budget of no more than a choice takes, that choice stays: rows of memory that are too
@@ -189,6 +191,32 @@ static void test_keeps_what_just_fits(void **state)
     print_message("# %d kept; %d of %d bounds of memory close\n", compared, close, SPECS);
     assert_true(compared > SPECS);
     assert_true(close > SPECS / 2);
+}
+
+/* What is said of a program is proven, and a little more than that is not. */
+static void test_proves_no_more(void **state)
+{
+    (void)state;
+    enum { SPECS = 40 };
+    struct hb_rng rng = hb_rng_seed(61);
+    int optimal = 0, proven = 0;
+    for (int tries = 0; tries < SPECS; tries++) {
+        struct sample s = {.arena = hb_arena_new()};
+        struct hb_ilp_answer answer;
+        if (draw_sample(&s, &rng)) {
+            draw_limits(&s, &rng);
+            hb_ilp_solve(s.arena, &s.ask, &answer);
+            if (answer.status == HB_ILP_OPTIMAL) {
+                optimal++;
+                proven += hb_ilp_proves(s.arena, &s.ask, answer.objective * 0.999);
+                assert_false(hb_ilp_proves(s.arena, &s.ask, answer.objective * 1.001));
+                assert_false(hb_ilp_proves(s.arena, &s.ask, INFINITY));
+            }
+        }
+        hb_arena_free(s.arena);
+    }
+    print_message("# %d of %d proven\n", proven, optimal);
+    assert_true(optimal > SPECS / 2 && proven > optimal * 3 / 4);
 }
 
 /* MaxText's states on the host with clipping: who comes first leads. */
@@ -306,9 +334,11 @@ static void test_linear_bounds_hold(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_agrees), cmocka_unit_test(test_keeps_what_just_fits),
-        cmocka_unit_test(test_knows_who_leads), cmocka_unit_test(test_survives_extremes),
-        cmocka_unit_test(test_linear_bounds_hold)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_agrees),
+                                       cmocka_unit_test(test_keeps_what_just_fits),
+                                       cmocka_unit_test(test_proves_no_more),
+                                       cmocka_unit_test(test_knows_who_leads),
+                                       cmocka_unit_test(test_survives_extremes),
+                                       cmocka_unit_test(test_linear_bounds_hold)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
