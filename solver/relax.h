@@ -1,9 +1,10 @@
 /* What no set of saved, offloaded and recomputed tensors can go below: a linear relaxation over all
  * of them at once, whatever the runs of the layers, and of other policies too. It is read off two
  * programs of the cell: one that keeps all that has a name, whose ops every policy has
- * (hb_segment_optional_ops: C_s is what stream s does there, F what is fixed, L the logits at the
- * loss) and one that makes everything again, whose ops `a` of the backward loops that repeat the
- * forward pass are what there is to make again.
+ * (hb_segment_optional_ops: C_s is what stream s does there, each op of the forward pass as the
+ * shorter of the two has it; F what is fixed, L the logits at the loss) and one that makes
+ * everything again, whose ops `a` of the backward loops that repeat the forward pass are what there
+ * is to make again.
  *
  * For each block, per layer: r_a: how many of its layers make op a again, k_v and h_v: how many
  * keep value v (whatever such an op writes, named or not) on the device or on the host, as
@@ -16,7 +17,9 @@
  *        k_v <= n + m, h_v = 0             v has no name: n of the layers are under policy none, m
  *                                          under those of products, where these keep v
  *        k_v >= n + m                      they keep v, which an op of every policy reads
- *        F + L + sum_v b_v k_v <= B        while the loss is taken all that is kept is there
+ *        h_v <= 1 - n                      where E is known: nothing of a layer under policy none
+ *                                          is on the host
+ *        F + L + sum_v b_v k_v + E n <= B  while the loss is taken all that is kept is there
  *        sum_v b_v h_v <= H                on the host (or H = 0 and another B: the less of two)
  *        C_s + sum_{a on s} t_a r_a <= T   for each stream s
  *        P + sum_{a on compute} t_a r_a <= T
@@ -25,9 +28,11 @@
  *                                          for each op X of every policy (relax_cut.c)
  *        0 <= r_a, k_v, h_v <= 1
  *
- * F has the sums of gradients over microbatches, too. Copies: the layers' way back begins with what
- * was sent last, so no value comes up before all layers' part of it is down, and then only others
- * of that layer may still be on their way; S is one layer's.
+ * F has the sums of gradients over microbatches, too. E is what layers under policy none hold there
+ * beside all that may be kept, read off a third program; not known where that is less than nothing.
+ * Copies: the layers' way back begins with what was sent last, so no value comes up before all
+ * layers' part of it is down, and then only others of that layer may still be on their way; S is
+ * one layer's.
  *
  * P is the path of the cell's floor (bound.h), with the work alone of the backward loops, whose
  * waits may be filled with what is made again.
