@@ -165,7 +165,8 @@ static bool take_node(struct hb_search *s, struct hb_queue *nodes, uint32_t *out
         if (s->nodes[e.index].forward)
             return true;
         hb_nodes_time(s, &s->nodes[e.index]);
-        list_node(s, e.index, nodes);
+        if (!s->nodes[e.index].refused)
+            list_node(s, e.index, nodes);
     }
     return false;
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/diag.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "solver/bound.h"
@@ -104,10 +103,14 @@ void hb_nodes_time(struct hb_search *s, struct hb_search_node *node)
     if (node->forward || hb_search_by_memory(s))
         return;
     hb_nodes_floor_spec(s, node, &spec);
-    if (!hb_bound_node(s->scratch, &spec, s->ask->device, INT64_MAX, &floor))
-        HB_BUG("a node's floor that has none");
+    node->refused = !hb_bound_node(s->scratch, &spec, s->ask->device, INT64_MAX, &floor);
     hb_arena_rewind(s->scratch, mark);
     node->forward = true;
+    if (node->refused) {
+        node->value = node->floor_value = INFINITY;
+        settle_node(s, node, HB_FATE_REFUSED, INFINITY);
+        return;
+    }
     take_floor(s, node, &floor);
     settle_node(s, node, HB_FATE_NODE_BOUND, node->value);
 }
@@ -363,7 +366,8 @@ void hb_nodes_take(struct hb_search *s, uint32_t index)
     case HB_STAGE_TIMES:
         node->stage = HB_STAGE_FLOOR;
         hb_nodes_time(s, node);
-        hb_queue_put(&s->queue, node->value, HB_ENTRY_NODE, index);
+        if (!node->refused)
+            hb_queue_put(&s->queue, node->value, HB_ENTRY_NODE, index);
         return;
     case HB_STAGE_FLOOR:
         node->stage = HB_STAGE_FITS;
