@@ -60,6 +60,8 @@
     X(WORKSPACE, "smaller_workspace", "", "give the builder a smaller workspace")                  \
     X(DRIVER, "other_driver", "",                                                                  \
       "check driver and runtime versions, and what of the device's memory they report")            \
+    X(FAULT, "find_fault", "",                                                                     \
+      "find the call that fails first (CUDA_LAUNCH_BLOCKING=1, compute-sanitizer), check indices") \
     X(DUMP, "look_closer", "",                                                                     \
       "dump the program and let hbmsim say which buffers stand at the peak")
 

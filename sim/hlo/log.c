@@ -57,6 +57,7 @@ static const struct policy {
     [HB_LOG_RUNTIME] = {KEEP_FIRST, HB_FACT_ASKED, 4, 1},
     [HB_LOG_HOST] = {KEEP_LARGEST, HB_FACT_RESIDENT, 8, 0},
     [HB_LOG_ANY] = {KEEP_LARGEST, HB_FACT_ASKED, 2, 0},
+    [HB_LOG_FAULT] = {KEEP_FIRST, HB_FACT_ASKED, 1, 0},
 };
 
 struct slot {
@@ -264,6 +265,11 @@ void hb_form_list_of(struct hb_log_reader *r, enum hb_log_kind kind)
     r->list_kind = kind;
 }
 
+int64_t hb_form_line(const struct hb_log_reader *r)
+{
+    return r->line;
+}
+
 struct hb_log *hb_form_log(struct hb_log_reader *r)
 {
     return r->log;
@@ -390,7 +396,7 @@ static bool is_told(const struct hb_log_reader *r)
         bool empty = slot->is_open && !slot->open.item_count && figures_of(&slot->open) < least;
         bool device = kind == HB_LOG_DRIVER && slot->open.fact[HB_FACT_ASKED] < 0;
         if (slot->last_line == r->line && !empty && !device && kind != HB_LOG_STATS &&
-            kind != HB_LOG_GATHER && kind != HB_LOG_TORCH_STATS)
+            kind != HB_LOG_FAULT && kind != HB_LOG_GATHER && kind != HB_LOG_TORCH_STATS)
             return true;
     }
     return false;

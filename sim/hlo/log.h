@@ -45,7 +45,8 @@ struct hb_arena;
     X(TACTIC, "tensorrt_tactic", "TensorRT: a tactic passed over for want of memory")              \
     X(RUNTIME, "runtime_allocation", "a runtime: a buffer found no room")                          \
     X(HOST, "host_oom", "the host's memory ran out")                                               \
-    X(ANY, "other_refusal", "out of memory, in other words")
+    X(ANY, "other_refusal", "out of memory, in other words")                                       \
+    X(FAULT, "fault", "a fault that is no lack of memory")
 
 enum hb_log_kind {
 #define HB_ENUM(name, key, title) HB_LOG_##name,
@@ -231,6 +232,9 @@ struct hb_log {
     int64_t mark[HB_MARK_COUNT];                 /* times that its words were seen */
     int64_t device_used_bytes;                   /* of the first device in a table of nvidia-smi */
     int64_t device_bytes;                        /* 0: there is none */
+    int64_t
+        limit_bytes; /* of the host's memory, that a container or a job was given; 0: not said */
+    int64_t limits_line; /* where a list of such limits begins; 0: nowhere */
     int64_t lines;
     int64_t bytes;
     int rank_count; /* ranks that wrote lines with messages; 0: none said */

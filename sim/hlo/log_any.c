@@ -112,6 +112,14 @@ static int meaning_of(const struct hb_sentence *l, int i)
     return right;
 }
 
+/* "block size 3072", "context size of 8192": a size of what is counted, not of memory. */
+static bool is_counted_size(const struct hb_sentence *l, int told)
+{
+    enum { SIZED = WANTS | WANTED | ALLOCS | MEMORY | TOTALS | LIMITS | LEADS | HOLDS | FREES };
+    return hb_sentence_is(l, told, "size") && told > 0 && l->word[told - 1].kind == HB_WORD_TEXT &&
+           !(l->bits[told - 1] & SIZED);
+}
+
 /* A number without unit is one of bytes only right behind a word that says so. */
 static bool is_bytes(const struct hb_sentence *l, int i, int told)
 {
@@ -120,7 +128,8 @@ static bool is_bytes(const struct hb_sentence *l, int i, int told)
         return false;
     if (word->has_unit)
         return true;
-    if (told < 0 || told > i || (i + 1 < l->count && l->bits[i + 1] & COUNTS))
+    if (told < 0 || told > i || (i + 1 < l->count && l->bits[i + 1] & COUNTS) ||
+        is_counted_size(l, told))
         return false;
     for (int k = told + 1; k < i; k++)
         if (!(l->bits[k] & (LEADS | LIMITS | WANTED)) && l->word[k].kind != HB_WORD_PAUSE)
@@ -175,11 +184,26 @@ static void read_comparison(const struct hb_sentence *l, struct figures *f)
     }
 }
 
+/* "not enough space: expected 318080, got 314240" */
+static void read_expected(const struct hb_sentence *l, struct figures *f)
+{
+    for (int i = 0; i + 4 < l->count && f->wanted.bytes < 0; i++) {
+        struct hb_amount wanted = l->word[i + 1].amount;
+        struct hb_amount got = l->word[i + 4].amount;
+        if (!hb_sentence_is(l, i, "expected") || !hb_sentence_is(l, i + 3, "got") ||
+            wanted.bytes < LEAST || got.bytes < 0)
+            continue;
+        f->wanted = wanted;
+        f->free = got;
+    }
+}
+
 static struct figures read_figures(struct hb_sentence *l)
 {
     struct hb_amount none = {-1, 1};
     struct figures f = {none, none, none, none, none};
     read_comparison(l, &f);
+    read_expected(l, &f);
     for (int i = 0; i < l->count; i++) {
         if (l->word[i].kind != HB_WORD_NUMBER || l->word[i].amount.bytes < 0)
             continue;
@@ -250,23 +274,34 @@ static void take_host(struct hb_log_reader *r, const struct figures *f)
 /* A kernel's blocks, threads and memories have sizes of kilobytes. */
 #define CHIP_BYTES ((int64_t)1 << 28)
 
+/* Whether the memory that threads of a kernel share is meant, not the host's of that name. */
+static bool is_of_block(const struct hb_sentence *l)
+{
+    static const char *const words[] = {"triton", "kernel", "kernels", "static", "dynamic",
+                                        "ptxas",  "entry",  "threads", "launch"};
+    bool shared =
+        hb_sentence_has_pair(l, "shared", "memory") || hb_sentence_has_pair(l, "shared", "data");
+    bool named = hb_sentence_has_pair(l, "of", "resource") || hb_refusal_is_too_much(l) ||
+                 hb_sentence_has_pair(l, "per", "block");
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        named = named || hb_sentence_has_word(l, words[i]);
+    return (shared && named) || ((hb_sentence_has_pair(l, "of", "resource") ||
+                                  hb_sentence_has_pair(l, "of", "resources")) &&
+                                 hb_sentence_has_word(l, "triton"));
+}
+
 static bool is_of_chip(const struct hb_sentence *l, const struct figures *f)
 {
-    bool out =
-        hb_sentence_has_pair(l, "of", "resource") || hb_sentence_has_pair(l, "of", "resources");
-    bool shared =
-        out && (hb_sentence_has_pair(l, "shared", "memory") || hb_sentence_has_word(l, "triton"));
     bool limited =
         hb_sentence_has_pair(l, "shared", "memory") && (f->limit.bytes >= 0 || f->free.bytes >= 0);
-    bool little = (shared || limited) && f->wanted.bytes < CHIP_BYTES;
+    bool little = (is_of_block(l) || limited) && f->wanted.bytes < CHIP_BYTES;
     return (hb_sentence_has(l, CHIP) || little) && !hb_sentence_has(l, HOST);
 }
 
 static void take_chip(struct hb_log_reader *r, const struct hb_sentence *l, const struct figures *f)
 {
     struct hb_log_message *m = hb_form_open(r, HB_LOG_TPU_SCOPED);
-    hb_form_name(m,
-                 hb_sentence_has_pair(l, "shared", "memory") ? "shared memory" : "on-chip memory");
+    hb_form_name(m, hb_sentence_has_word(l, "shared") ? "shared memory" : "on-chip memory");
     set_known(m, HB_FACT_NEEDED, f->wanted.bytes >= 0 ? f->wanted : f->held);
     set_known(m, HB_FACT_CAPACITY,
               f->limit.bytes >= 0  ? f->limit
@@ -346,21 +381,55 @@ static bool has_oom(const struct hb_sentence *l)
     return false;
 }
 
-/* Languages whose words this grammar does not part: "not enough memory". */
-static bool is_foreign_refusal(struct hb_span s)
+/* Languages whose words this grammar does not part: words for memory, and for too little of it. */
+static const char *const foreign_memories[] = {"\u663e\u5b58",
+                                               "\u5185\u5b58",
+                                               "\u986f\u5b58",
+                                               "\u8a18\u61b6\u9ad4",
+                                               "\u30e1\u30e2\u30ea",
+                                               "\uba54\ubaa8\ub9ac",
+                                               "\u043f\u0430\u043c\u044f\u0442",
+                                               "Speicher",
+                                               "speicher",
+                                               "emoria",
+                                               "m\u00e9moire",
+                                               "mem\u00f3ria",
+                                               "pami\u0119"};
+static const char *const foreign_shorts[] = {"\u4e0d\u8db3",
+                                             "\u4e0d\u591f",
+                                             "\u6ea2\u51fa",
+                                             "\u7206",
+                                             "\u8db3\u308a",
+                                             "\ubd80\uc871",
+                                             "\u043d\u0435 \u0445\u0432\u0430\u0442",
+                                             "\u043d\u0435\u0434\u043e\u0441\u0442\u0430\u0442",
+                                             "gen\u00fcgend",
+                                             "reicht nicht",
+                                             "nsuficien",
+                                             "nsuffisan",
+                                             "zabrak"};
+
+/* Whether any of the words stands in the span. */
+static bool has_any(struct hb_span s, const char *const *words, size_t count)
 {
-    static const char *const words[] = {
-        "\u663e\u5b58\u4e0d", /* a device's memory, in Chinese */
-        "\u663e\u5b58\u6ea2\u51fa",
-        "\u7206\u663e\u5b58",
-        "\u5185\u5b58\u4e0d\u8db3", /* memory, in Chinese and Japanese */
-        "\u5185\u5b58\u6ea2\u51fa",
-        "\u30e1\u30e2\u30ea\u4e0d\u8db3",
-        "\u30e1\u30e2\u30ea\u30fc\u4e0d\u8db3",
-    };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; i < count; i++)
         if (hb_span_has(s, words[i]))
             return true;
+    return false;
+}
+
+static bool is_foreign_refusal(struct hb_span s)
+{
+    enum { NEAR = 32 };
+    for (size_t i = 0; i < sizeof foreign_shorts / sizeof *foreign_shorts; i++) {
+        struct hb_span rest = s;
+        while (hb_span_find(&rest, foreign_shorts[i])) {
+            struct hb_span near = {rest.at - s.at > NEAR ? rest.at - NEAR : s.at,
+                                   s.end - rest.at > NEAR ? rest.at + NEAR : s.end};
+            if (has_any(near, foreign_memories, sizeof foreign_memories / sizeof *foreign_memories))
+                return true;
+        }
+    }
     return false;
 }
 
@@ -450,7 +519,9 @@ static void take_any(struct hb_log_reader *r, const struct hb_form *form,
 
 /* Parts of words of which each refusal has one. */
 static const struct hb_form rows[] = {
-    ANY("\u5b58\u4e0d"), ANY("\u5b58\u6ea2"), ANY("\u7206\u663e"), ANY("\u4e0d\u8db3"),
+    ANY("\u4e0d\u8db3"), ANY("\u4e0d\u591f"), ANY("\u6ea2\u51fa"), ANY("\u7206\u663e"),
+    ANY("\u5b58\u7206"), ANY("\u8db3\u308a"), ANY("\ubd80\uc871"), ANY("\u043f\u0430\u043c"),
+    ANY("peicher"),      ANY("emoria"),       ANY("\u00e9moire"),  ANY("mem\u00f3r"),
     ANY(" fit"),         ANY("LIMIT"),        ANY("illed"),        ANY("VMEM"),
     ANY("vmem"),         ANY("Oom"),          ANY("emory"),        ANY("EMORY"),
     ANY("lloc"),         ANY("LLOC"),         ANY("OOM"),          ANY("oom"),
@@ -458,7 +529,8 @@ static const struct hb_form rows[] = {
     ANY("ignal"),        ANY("ut of "),       ANY("UT_OF_"),       ANY("VRAM"),
     ANY("eap space"),    ANY("code -9"),      ANY("code: -9"),     ANY("utOfRes"),
     ANY(" RAM"),         ANY("\u88abkill"),   ANY("\u88ab\u6740"), ANY("\u7a0b\u6740"),
-    ANY("ool size"),     ANY("status -9"),    ANY("code  : -9"),   ANY("code = -9"),
+    ANY("ool size"),     ANY("ot enough"),    ANY("shmget"),       ANY("/shm"),
+    ANY("hared data"),   ANY("status -9"),    ANY("code  : -9"),   ANY("code = -9"),
 };
 
 const struct hb_forms hb_forms_any = {rows, sizeof rows / sizeof rows[0]};

@@ -3,6 +3,9 @@
  * arguments, names of devices as jax and torch print them. */
 #include "sim/hlo/logform.h"
 
+/* Less is no memory that a job was given. */
+#define LEAST_LIMIT ((int64_t)1 << 20)
+
 static void take_framework(struct hb_log_reader *r, const struct hb_form *form,
                            const struct hb_form_place *place)
 {
@@ -51,6 +54,53 @@ static void take_smi(struct hb_log_reader *r, const struct hb_form *form,
     log->device_used_bytes = used.bytes;
     log->device_bytes = all.bytes;
     (void)form;
+}
+
+static void set_limit(struct hb_log *log, struct hb_span s)
+{
+    struct hb_amount limit;
+    hb_span_skip(&s, " \t:=\"'");
+    if (!log->limit_bytes && hb_span_amount(&s, 1, &limit) && limit.bytes >= LEAST_LIMIT)
+        log->limit_bytes = limit.bytes;
+}
+
+/* Kubernetes: "Limits:", and "memory: 30Mi" in that line or one of the next. */
+static void take_limits(struct hb_log_reader *r, const struct hb_form *form,
+                        const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    hb_form_log(r)->limits_line = hb_form_line(r);
+    if (hb_span_find(&s, "emory"))
+        set_limit(hb_form_log(r), s);
+    (void)form;
+}
+
+static void take_limit_of_list(struct hb_log_reader *r, const struct hb_form *form,
+                               const struct hb_form_place *place)
+{
+    enum { LINES = 3 };
+    struct hb_log *log = hb_form_log(r);
+    if (log->limits_line && hb_form_line(r) <= log->limits_line + LINES)
+        set_limit(log, place->after);
+    (void)form;
+}
+
+/* "15Mi memory limit", "memory limit of 2Gi", "--mem=64G" */
+static void take_limit(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    struct hb_span before = place->before;
+    struct hb_span s = place->after;
+    struct hb_amount limit;
+    while (before.end > before.at && (before.end[-1] == 'm' || before.end[-1] == ' '))
+        before.end--;
+    if (form->value == HB_VALUE_BEFORE && hb_span_amount_last(before, &limit) &&
+        limit.bytes >= LEAST_LIMIT && !hb_form_log(r)->limit_bytes)
+        hb_form_log(r)->limit_bytes = limit.bytes;
+    hb_span_skip(&s, " ");
+    if (hb_span_starts(s, "of ") || hb_span_starts(s, "to ") || hb_span_starts(s, "is "))
+        s.at += sizeof "of " - 1;
+    set_limit(hb_form_log(r), s);
 }
 
 /* Names of hw's table, by what jax and torch print of the device. */
@@ -143,8 +193,17 @@ static const struct hb_form rows[] = {
     MARK("[tunablegraph", TENSORRT),
     MARK("onnxruntime", ONNX),
     MARK("onnx runtime", ONNX),
+    MARK("ONNX Runtime", ONNX),
+    MARK("ONNXRuntime", ONNX),
 
     ROW("MiB / ", 0, take_smi),
+    ROW("imits:", 0, take_limits),
+    ROW("imits\":", 0, take_limits),
+    ROW("emory:", 0, take_limit_of_list),
+    ROW("--mem=", 0, take_limit),
+    ROW("--memory=", 0, take_limit),
+    ROW("--memory-limit", 0, take_limit),
+    {"emory limit", HB_LOG_PLAIN, HB_FORM_ADDS, .value = HB_VALUE_BEFORE, .handle = take_limit},
 
     WORD("Config param model_name: ", MODEL),
     WORD("model_name_or_path", MODEL),

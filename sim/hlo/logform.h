@@ -99,6 +99,7 @@ void hb_form_follow(struct hb_log_reader *r, struct hb_log_message *m, struct hb
 void *hb_form_scratch(struct hb_log_reader *r, size_t size);
 /* Says that the open message of kind now has a list of buffers. */
 void hb_form_list_of(struct hb_log_reader *r, enum hb_log_kind kind);
+int64_t hb_form_line(const struct hb_log_reader *r);
 struct hb_log *hb_form_log(struct hb_log_reader *r);
 
 /* A handler: a request that was refused, with what the row's figures tell. A size beyond all

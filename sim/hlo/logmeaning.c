@@ -15,7 +15,6 @@ static const struct meaning {
     {"alloc", WANTED | ALLOCS},
     {"allocate", WANTS | ALLOCS},
     {"allocated", HOLDS | ALLOCS},
-    {"allocating", WANTS | ALLOCS},
     {"allocation", WANTED | ALLOCS},
     {"allocations", HOLDS | ALLOCS},
     {"allocator", ALLOCS},
@@ -25,14 +24,12 @@ static const struct meaning {
     {"approximately", LEADS},
     {"arena", THING},
     {"array", THING},
-    {"asked", WANTS},
-    {"asks", WANTS},
+    {"ask", WANTS},
     {"at", LEADS},
     {"avail", FREES},
     {"available", FREES},
     {"avoid", ADVISES},
     {"block", THING},
-    {"blocks", THING},
     {"budget", LIMITS},
     {"buffer", WANTED | THING},
     {"but", PAUSES},
@@ -72,26 +69,18 @@ static const struct meaning {
     {"estimated", WANTS},
     {"evicted", ENDS},
     {"exceed", PAUSES | EXCEEDS},
-    {"exceeded", PAUSES | EXCEEDS},
-    {"exceeding", PAUSES | EXCEEDS},
-    {"exceeds", PAUSES | EXCEEDS},
     {"exhausted", EXCEEDS},
     {"exhaustion", EXCEEDS},
     {"exited", ENDS},
     {"fail", FAILS},
-    {"failed", FAILS},
-    {"failing", FAILS},
-    {"fails", FAILS},
     {"failure", FAILS},
     {"fix", ADVISES},
-    {"fixed", ADVISES},
-    {"fixes", ADVISES},
     {"for", LEADS},
     {"fork", HOST | ALLOCS},
     {"free", FREES},
     {"gpu", DEVICE},
-    {"gpus", DEVICE},
     {"greater", PAUSES},
+    {"hadoop", HOST},
     {"hbm", MEMORY | THING | DEVICE},
     {"hccl", DEVICE | THING | LINKS},
     {"heap", MEMORY | THING},
@@ -99,7 +88,7 @@ static const struct meaning {
     {"hip", DEVICE},
     {"hipblas", DEVICE | THING | KERNELS},
     {"hipblaslt", DEVICE | THING | KERNELS},
-    {"holds", HOLDS},
+    {"hold", HOLDS},
     {"host", OWNER},
     {"hpu", DEVICE},
     {"if", ADVISES},
@@ -122,7 +111,6 @@ static const struct meaning {
     {"less", PAUSES},
     {"limit", LIMITS},
     {"limitation", LIMITS},
-    {"limits", LIMITS},
     {"low", SHORT | HOST},
     {"machine", OWNER},
     {"malloc", WANTS | ALLOCS | THING},
@@ -143,8 +131,6 @@ static const struct meaning {
     {"ms", COUNTS},
     {"nccl", DEVICE | THING | LINKS},
     {"need", WANTS},
-    {"needed", WANTS},
-    {"needs", WANTS},
     {"node", OWNER},
     {"npu", DEVICE},
     {"occupied", HOLDS},
@@ -167,17 +153,11 @@ static const struct meaning {
     {"refused", FAILS},
     {"remaining", FREES},
     {"request", WANTS},
-    {"requested", WANTS},
-    {"requesting", WANTS},
     {"requests", COUNTS},
     {"require", WANTS},
-    {"required", WANTS},
     {"requirement", WANTS},
-    {"requires", WANTS},
-    {"requiring", WANTS},
     {"reserve", WANTS | ALLOCS},
     {"reserved", HOLDS},
-    {"reserving", WANTS | ALLOCS},
     {"resident", HOLDS},
     {"rmm", DEVICE},
     {"rocblas", DEVICE | THING | KERNELS},
@@ -194,6 +174,7 @@ static const struct meaning {
     {"slurm", HOST},
     {"slurmstepd", HOST},
     {"smem", CHIP | MEMORY | THING},
+    {"spark", HOST},
     {"srun", HOST},
     {"step", OWNER},
     {"supported", LIMITS},
@@ -211,22 +192,21 @@ static const struct meaning {
     {"total", TOTALS},
     {"tpu", DEVICE},
     {"unable", CANNOTS},
+    {"unsufficient", SHORT},
     {"unused", FREES},
     {"upstream", WANTS},
     {"us", COUNTS},
     {"usage", HOLDS},
     {"used", HOLDS},
     {"uses", HOLDS},
-    {"usm", THING},
     {"using", HOLDS},
+    {"usm", THING},
     {"versus", PAUSES},
     {"vmem", CHIP | MEMORY | THING},
     {"vram", MEMORY | THING | DEVICE},
     {"vs", PAUSES},
     {"vulkan", DEVICE},
     {"want", WANTS},
-    {"wanted", WANTS},
-    {"wants", WANTS},
     {"whereas", PAUSES},
     {"while", PAUSES},
     {"with", LEADS},
@@ -239,9 +219,40 @@ static int compare_word(const void *key, const void *row)
     return strcmp(key, ((const struct meaning *)row)->word);
 }
 
-int hb_meaning_of(const char *word)
+static int meaning_exactly(const char *word)
 {
     enum { COUNT = sizeof meanings / sizeof *meanings };
     const struct meaning *m = bsearch(word, meanings, COUNT, sizeof *meanings, compare_word);
     return m ? m->bits : 0;
+}
+
+/* The word without its ending, and what is put in the ending's place. */
+static int meaning_without(const char *word, const char *ending, const char *instead)
+{
+    char stem[HB_MEANING_WORD];
+    size_t len = strlen(word);
+    size_t cut = strlen(ending);
+    if (len <= cut + 2 || len + 1 >= sizeof stem || strcmp(word + len - cut, ending) != 0)
+        return 0;
+    memcpy(stem, word, len - cut);
+    memcpy(stem + len - cut, instead, strlen(instead) + 1);
+    return meaning_exactly(stem);
+}
+
+int hb_meaning_of(const char *word)
+{
+    static const int verbs = WANTS | ALLOCS | FAILS | EXCEEDS | PAUSES | SHORT | HOLDS | ADVISES;
+    static const struct {
+        const char *ending;
+        const char *instead;
+        int bits; /* what a word of that ending may mean */
+    } forms[] = {{"s", "", ~0},
+                 {"d", "", verbs},
+                 {"ed", "", verbs},
+                 {"ing", "", verbs},
+                 {"ing", "e", verbs}};
+    int bits = meaning_exactly(word);
+    for (size_t i = 0; !bits && i < sizeof forms / sizeof *forms; i++)
+        bits = meaning_without(word, forms[i].ending, forms[i].instead) & forms[i].bits;
+    return bits;
 }

@@ -30,7 +30,10 @@ enum {
     CANNOTS = 1 << 24  /* before an allocation: it failed */
 };
 
-/* All that a word in lower case can mean; 0: nothing that is known. */
+enum { HB_MEANING_WORD = 24 }; /* longer words mean nothing */
+
+/* All that a word in lower case can mean, also with an ending ("exceeding", "pods"); 0: nothing
+ * that is known. */
 int hb_meaning_of(const char *word);
 
 #endif

@@ -96,6 +96,9 @@ static bool is_too_little(const struct hb_sentence *l, int i)
         return false;
     if (hb_sentence_is(l, i, "no") && hb_refusal_is_none_left(l, i))
         return true;
+    if (enough && hb_sentence_is(l, i + 1, "space") && hb_sentence_negates(l, i, 1) &&
+        !hb_sentence_is(l, i + 2, "left") && !hb_sentence_has_word(l, "disk"))
+        return true; /* in a buffer or a pool */
     bool little =
         l->bits[i] & SHORT || (enough && hb_sentence_negates(l, i, l->bits[i] & FREES ? 1 : 3));
     return little && (hb_sentence_ahead(l, i, FAR, MEMORY) >= 0 ||
@@ -128,6 +131,26 @@ bool hb_refusal_is_more_than(const struct hb_sentence *l, int i)
            hb_sentence_ahead(l, i, FAR + 3, THING) >= 0;
 }
 
+bool hb_refusal_is_too_much(const struct hb_sentence *l)
+{
+    for (int i = 0; i + 3 < l->count; i++)
+        if (hb_sentence_is(l, i, "too") && hb_sentence_is(l, i + 1, "much") &&
+            hb_sentence_is(l, i + 2, "shared"))
+            return true;
+    return false;
+}
+
+/* "requires more dynamic shared memory than this device supports" */
+static bool is_more_shared(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 4 };
+    bool more = hb_sentence_is(l, i, "more") && hb_sentence_behind(l, i, 2, WANTS) >= 0;
+    for (int k = i + 1; more && k <= i + FAR; k++)
+        if (hb_sentence_is(l, k, "shared") && hb_sentence_ahead(l, k, FAR, PAUSES) >= 0)
+            return true;
+    return hb_sentence_is(l, i, "much") && hb_refusal_is_too_much(l);
+}
+
 /* "does not fit into memory", "too large to fit in GPU memory" */
 static bool is_no_fit(const struct hb_sentence *l, int i)
 {
@@ -158,20 +181,42 @@ static bool is_memory_error(const struct hb_sentence *l, int i)
            l->word[i].span.end == l->word[i + 1].span.at;
 }
 
+/* "No space left on device while creating shared memory segment", "unable to open shared memory
+ * object": /dev/shm is full. */
+static bool is_segment(const struct hb_sentence *l)
+{
+    bool segment = hb_sentence_has_word(l, "shm") || hb_sentence_has_word(l, "shmget") ||
+                   hb_sentence_has_word(l, "psm") ||
+                   (hb_sentence_has_pair(l, "shared", "memory") &&
+                    (hb_sentence_has_word(l, "segment") || hb_sentence_has_word(l, "object")));
+    bool opened = hb_sentence_has_pair(l, "unable", "to") ||
+                  hb_sentence_has_pair(l, "while", "creating") ||
+                  hb_sentence_has_pair(l, "failed", "to");
+    bool files =
+        hb_sentence_has_pair(l, "open", "files") || hb_sentence_has_pair(l, "file", "exists");
+    return segment && !files && (hb_sentence_has_pair(l, "space", "left") || opened);
+}
+
 bool hb_refusal_is(const struct hb_sentence *l, int i)
 {
-    if (hb_refusal_is_more_than(l, i))
+    if (hb_refusal_is_more_than(l, i) || (l->bits[i] & THING && is_segment(l)) ||
+        (hb_sentence_is(l, i, "space") && is_segment(l)))
         return true;
     return is_out_of(l, i) || hb_refusal_is_oom(l, i) || is_failed_allocation(l, i) ||
            is_too_little(l, i) || is_exceeded(l, i) || is_memory_error(l, i) || is_no_fit(l, i) ||
-           is_but_only(l, i);
+           is_but_only(l, i) || is_more_shared(l, i);
 }
 
-/* A word of advice, not the name "HiRes fix" of what draws in two steps */
+/* A word of advice, not the name "HiRes fix" of what draws in two steps, nor the "Fix" that a title
+ * begins with: what was mended had happened, nor "if I run it", which tells what happens. */
 static bool advises(const struct hb_sentence *l, int k)
 {
     int before = k > 0 && l->word[k - 1].kind == HB_WORD_END ? k - 2 : k - 1;
-    return l->bits[k] & ADVISES && !hb_sentence_is(l, before, "hires") &&
+    bool title = k == 0 && strncmp(l->word[k].text, "fix", 3) == 0 && !l->word[k].keys &&
+                 !hb_sentence_has_word(l, "possible") && !hb_sentence_has_word(l, "potential");
+    bool told = hb_sentence_is(l, k, "if") &&
+                (hb_sentence_is(l, k + 1, "i") || hb_sentence_is(l, k + 1, "we"));
+    return l->bits[k] & ADVISES && !title && !told && !hb_sentence_is(l, before, "hires") &&
            !hb_sentence_is(l, before, "res");
 }
 
@@ -304,6 +349,8 @@ static bool is_machine_out(const struct hb_sentence *l)
 
 bool hb_refusal_is_of_host(const struct hb_sentence *l)
 {
+    if (is_segment(l) || (is_errno(l) && hb_sentence_has(l, LINKS)))
+        return true;
     if (hb_sentence_has(l, PINNED) || is_of_device(l))
         return hb_sentence_has(l, PINNED);
     if (is_machine_out(l))

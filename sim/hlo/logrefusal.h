@@ -12,6 +12,8 @@ bool hb_refusal_is_oom(const struct hb_sentence *l, int i);
 bool hb_refusal_is_none_left(const struct hb_sentence *l, int i);
 /* "alloc size : 301990400 is more than total mem size", "greater than the maximum buffer size" */
 bool hb_refusal_is_more_than(const struct hb_sentence *l, int i);
+/* "uses too much shared data", of a kernel */
+bool hb_refusal_is_too_much(const struct hb_sentence *l);
 /* Whether the text tells what to do, or what might be, and not what was. */
 bool hb_refusal_is_advice(const struct hb_sentence *l, int i);
 /* "signal 9", "SIGKILL", "exit code 137", "OOMKilled": whoever ended the process, it was the

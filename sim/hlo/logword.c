@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/size.h"
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -105,6 +107,45 @@ static struct hb_word take_number(struct hb_span *s, bool negative)
     return word;
 }
 
+static int hex_of(char c)
+{
+    c = lower(c);
+    return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "0x30d40 bytes", not an address: bytes are said behind it, or of the number before it. */
+static bool take_hex(struct hb_span *s, bool of_bytes, struct hb_word *out)
+{
+    struct hb_span rest = *s;
+    int64_t value = 0;
+    if (!hb_span_starts(rest, "0x"))
+        return false;
+    for (rest.at += 2; rest.at < rest.end && hex_of(*rest.at) >= 0; rest.at++)
+        if (!hb_mul_i64(value, 16, &value) || !hb_add_i64(value, hex_of(*rest.at), &value))
+            return false;
+    struct hb_span digits = rest;
+    hb_span_skip(&rest, " ");
+    bool unit = hb_span_starts(rest, "byte");
+    if ((!unit && !of_bytes) || !hb_size_ok(value))
+        return false;
+    if (!unit)
+        rest = digits;
+    while (rest.at < rest.end && is_letter(*rest.at))
+        rest.at++;
+    *out = (struct hb_word){.kind = HB_WORD_NUMBER, .amount = {value, 1}, .has_unit = true};
+    out->span = (struct hb_span){s->at, rest.at};
+    memcpy(out->text, "0x", sizeof "0x");
+    s->at = rest.at;
+    return true;
+}
+
+/* Whether the number before, of which only a comma is behind, was one of bytes in this notation. */
+static bool follows_hex(const struct hb_word *word, int count)
+{
+    int k = count > 0 && word[count - 1].kind == HB_WORD_PAUSE ? count - 2 : count - 1;
+    return k >= 0 && word[k].kind == HB_WORD_NUMBER && strcmp(word[k].text, "0x") == 0;
+}
+
 /* "GPU0", "fp16", "0x7f2a": digits that are a part of a name. */
 static void skip_name(struct hb_span *s)
 {
@@ -131,7 +172,10 @@ int hb_words_of(struct hb_span s, struct hb_word *out, int cap)
     const char *start = s.at;
     while (s.at < s.end && count < cap) {
         char before = s.at > start ? s.at[-1] : ' ';
-        if (is_digit(*s.at) && (is_letter(before) || before == '_' || hb_span_starts(s, "0x"))) {
+        if (!is_letter(before) && take_hex(&s, follows_hex(out, count), &out[count])) {
+            count++;
+        } else if (is_digit(*s.at) &&
+                   (is_letter(before) || before == '_' || hb_span_starts(s, "0x"))) {
             skip_name(&s);
         } else if (is_digit(*s.at)) {
             bool negative = before == '-' && (s.at - start < 2 || !is_digit(s.at[-2]));

@@ -50,6 +50,7 @@ static const struct source {
     {HB_LOG_TACTIC, FAMILY_ANY, NULL, hb_tell_small},
     {HB_LOG_RESHARD, FAMILY_JAX, NULL, hb_tell_small},
     {HB_LOG_GATHER, FAMILY_JAX, NULL, hb_tell_small},
+    {HB_LOG_FAULT, FAMILY_ANY, NULL, hb_tell_small},
 };
 _Static_assert(sizeof sources / sizeof sources[0] == HB_LOG_KIND_COUNT, "each kind tells a story");
 
@@ -373,19 +374,27 @@ static bool is_list_only(const struct hb_log *log, enum hb_log_kind kind)
             hb_log_seen(log, HB_LOG_XLA_ALLOC));
 }
 
-/* What TensorRT's builder could not get for a tactic that it then did without. */
+/* What TensorRT's builder could not get for a tactic that it then did without; somebody's word
+ * about a request that was given up without harm. */
 static bool is_passed_over(const struct hb_log *log, enum hb_log_kind kind)
 {
+    if (kind == HB_LOG_ANY && hb_log_seen(log, HB_LOG_BFC_SOFT) &&
+        hb_log_fact(log, HB_LOG_ANY, HB_FACT_ASKED) < 0)
+        return true;
     return (kind == HB_LOG_RUNTIME || kind == HB_LOG_PLAIN || kind == HB_LOG_ANY) &&
            hb_log_seen(log, HB_LOG_TACTIC) && !log->mark[HB_MARK_NO_ENGINE];
 }
 
-/* The driver's word in the line that tells of memory of the host. */
+/* The driver's word in the line that tells of memory of the host, or without figures behind it. */
 static bool is_of_the_host(const struct hb_log *log, enum hb_log_kind kind)
 {
-    return kind == HB_LOG_PLAIN && hb_log_seen(log, HB_LOG_HOST) &&
-           hb_log_fact(log, HB_LOG_HOST, HB_FACT_ASKED) >= 0 &&
-           log->message[HB_LOG_HOST].line == log->message[HB_LOG_PLAIN].line;
+    int64_t host = log->message[HB_LOG_HOST].line;
+    int64_t line = log->message[HB_LOG_PLAIN].line;
+    if (kind != HB_LOG_PLAIN || !hb_log_seen(log, HB_LOG_HOST))
+        return false;
+    bool before = host < line && hb_log_fact(log, HB_LOG_PLAIN, HB_FACT_ASKED) < 0;
+    bool beside = host == line && hb_log_fact(log, HB_LOG_HOST, HB_FACT_ASKED) >= 0;
+    return before || beside;
 }
 
 /* What PyTorch says after a server's own word that it cannot begin. */
@@ -431,9 +440,9 @@ static bool is_of_a_step(const struct teller *t)
 {
     const struct hb_story *s = t->story;
     bool other = s->cause == HB_CAUSE_CORRUPT || s->cause == HB_CAUSE_ONCHIP ||
-                 s->cause == HB_CAUSE_HOST || s->kind == HB_LOG_SERVE ||
-                 s->kind == HB_LOG_RUNTIME || s->kind == HB_LOG_TACTIC || s->kind == HB_LOG_ANY ||
-                 s->framework == HB_FW_LOG_TENSORFLOW;
+                 s->cause == HB_CAUSE_HOST || s->cause == HB_CAUSE_FAULT ||
+                 s->kind == HB_LOG_SERVE || s->kind == HB_LOG_RUNTIME || s->kind == HB_LOG_TACTIC ||
+                 s->kind == HB_LOG_ANY || s->framework == HB_FW_LOG_TENSORFLOW;
     return s->cause == HB_CAUSE_REPLICATION || (!other && !hb_teller_generates(t));
 }
 

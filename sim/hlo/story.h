@@ -28,7 +28,8 @@ struct hb_arena;
     X(COMMUNICATOR, "communicator", "no room beside the framework's pool")                         \
     X(ONCHIP, "on_chip", "on-chip memory")                                                         \
     X(CORRUPT, "corrupt_size", "a size that cannot be meant")                                      \
-    X(HOST, "host_memory", "host memory")
+    X(HOST, "host_memory", "host memory")                                                          \
+    X(FAULT, "fault", "a fault, no lack of memory")
 
 enum hb_cause {
 #define HB_ENUM(name, key, title) HB_CAUSE_##name,

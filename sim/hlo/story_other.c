@@ -49,6 +49,11 @@ static const struct small {
      "Its sharding before and after do not follow from each other; the whole tensor stands on "
      "each device for a moment.",
      HB_KNOB_UNREPLICATE},
+    {HB_LOG_FAULT, HB_CAUSE_FAULT, "A program faulted; the log has no lack of memory.",
+     "Memory was touched that is not the program's, an assertion failed or a device was lost: an "
+     "index out of range, a kernel built for another device or driver, broken hardware. Kernels "
+     "report late: the call that is named may not be the one that failed.",
+     HB_KNOB_FAULT},
     {HB_LOG_GATHER, HB_CAUSE_NONE,
      "Arrays are gathered over all processes (process_allgather or the like).",
      "That takes the array times the number of processes on each device. The log does not say "
@@ -145,7 +150,12 @@ void hb_tell_host(const struct teller *t)
                    : worker      ? "what the worker holds"
                                  : "what stood in the node's memory";
     s->available_of = "there is";
-    hb_teller_figures(t, resident >= 0 ? resident : asked, hb_teller_fact(t, HB_FACT_CAPACITY), -1);
+    int64_t capacity = hb_teller_fact(t, HB_FACT_CAPACITY);
+    bool given = capacity < 0 && t->log->limit_bytes && !refused;
+    if (given)
+        s->available_of = "the limit that container or job were given";
+    hb_teller_figures(t, resident >= 0 ? resident : asked, given ? t->log->limit_bytes : capacity,
+                      -1);
     hb_teller_cause(t, HB_CAUSE_HOST,
                     "This is not the device's memory. Pinned buffers, offloaded states, loader "
                     "workers and checkpoints that are gathered on one host live there.");
@@ -230,12 +240,11 @@ static bool tell_others(const struct teller *t)
 static void add_engine_knobs(const struct teller *t, bool loads)
 {
     struct hb_story *s = t->story;
-    if (s->wanted_bytes < 0) {
-        if (s->framework == HB_FW_LOG_GGML)
-            hb_teller_knob(t, HB_KNOB_FEWER, -1);
+    if (t->log->mark[HB_MARK_SERVES] && s->wanted_bytes < 0)
+        hb_teller_knob(t, HB_KNOB_SERVER, -1);
+    hb_teller_knob(t, loads && s->wanted_bytes >= 0 ? HB_KNOB_QUANTIZE : HB_KNOB_FEWER, -1);
+    if (s->wanted_bytes < 0)
         return;
-    }
-    hb_teller_knob(t, loads ? HB_KNOB_QUANTIZE : HB_KNOB_FEWER, -1);
     if (s->framework == HB_FW_LOG_TENSORRT)
         hb_teller_knob(t, HB_KNOB_WORKSPACE, -1);
     hb_teller_knob(t, HB_KNOB_WEIGHTS, -1);

@@ -300,6 +300,8 @@ void hb_tell_torch(const struct teller *t)
     if (s->cause == HB_CAUSE_SIZE && hb_teller_generates(t) && !t->log->mark[HB_MARK_SERVES] &&
         f.capacity > 0 && f.allocated > f.capacity / 100 * 85 && f.asked < f.capacity / 20)
         hb_teller_knob(t, hb_str_same(api, "MPS") ? HB_KNOB_QUANTIZE : HB_KNOB_WEIGHTS, -1);
+    if (s->cause == HB_CAUSE_UNKNOWN && !hb_teller_generates(t))
+        hb_teller_knob(t, HB_KNOB_DUMP, -1);
     if (s->cause != HB_CAUSE_LIMIT && s->cause != HB_CAUSE_OTHERS && s->cause != HB_CAUSE_CORRUPT)
         hb_teller_knobs(t);
     if (s->cause != HB_CAUSE_FRAGMENTATION && s->cause != HB_CAUSE_CORRUPT &&

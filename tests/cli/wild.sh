@@ -32,7 +32,7 @@ for row in "$work"/wild.*.row; do
     fi
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 1047
+ok "the table has its $count texts" test "$count" -ge 1155
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 7 / 100))
 
@@ -104,4 +104,52 @@ printf 'vLLM worker: gpu_memory_utilization=0.9\ntorch.OutOfMemoryError: CUDA ou
 expect 0 hbmsim explain "$work/serve.log"
 out_has '1. give the server more of the device'
 out_has 'neither PyTorch'
+
+# Amounts as kernels' linkers print them, and pairs of what was expected and got.
+printf "ptxas error   : Entry function 'k' uses too much shared data (0x30d40 bytes, 0xc000 max)\n" >"$work/hex.log"
+expect 0 hbmsim explain --json "$work/hex.log"
+out_has '"wanted_bytes": 200000'
+out_has '"available_bytes": 49152'
+out_has '"cause": "on_chip"'
+printf 'mapped at 0x7fa4c6800000 to 0x7fa4c6900000, out of memory\n' >"$work/address.log"
+expect 0 hbmsim explain --json "$work/address.log"
+out_has '"wanted_bytes": null'
+printf 'runtime error: not enough space: expected 318080, got 314240\n' >"$work/got.log"
+expect 0 hbmsim explain --json "$work/got.log"
+out_has '"available_bytes": 314240'
+printf 'with a block size of 3072 I get OOM\n' >"$work/block.log"
+expect 0 hbmsim explain --json "$work/block.log"
+out_has '"wanted_bytes": null'
+
+# What the host's systems say, by their own numbers, in any language; where a limit stands.
+printf '%s\n' 'OSError: [WinError 1455] \351\241\265' 'OSError: [Errno 12] nope' 'NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory' \
+    'shmget failed: error 28 (No space left on device)' 'unable to open shared memory object </torch_1_2> in read-write mode' 'Pods getting OOM' |
+    while read -r text; do
+        printf '%s\n' "$text" | hbmsim explain --json - | grep -q '"cause": "host_memory"' || echo "$text"
+    done >"$work/missed"
+ok 'numbers and words of the host' test ! -s "$work/missed"
+printf '%s\n' '      Reason:       OOMKilled' '    Limits:' '      cpu:     100m' '      memory:  30Mi' '    Requests:' '      memory:  20Mi' >"$work/pod.log"
+expect 0 hbmsim explain "$work/pod.log"
+out_has 'there was       30.00 MiB'
+out_has 'the limit that container or job were given'
+printf 'unable to open shared memory object: Too many open files (24)\n' >"$work/files.log"
+expect 1 hbmsim explain "$work/files.log"
+
+# A fault is no lack of memory, and is said to be none; a refusal beside it comes first.
+for text in 'CUDA error: an illegal memory access was encountered' 'CUDA error: device-side assert triggered' 'Segmentation fault (core dumped)'; do
+    printf '%s\n' "$text" >"$work/fault.log"
+    expect 0 hbmsim explain "$work/fault.log"
+    out_has 'the log has no lack of memory'
+    ok 'no advice about batches' test -z "$(grep -i 'smaller batch' "$work/out")"
+done
+printf 'CUDA error: an illegal memory access was encountered\nCUDA error: out of memory\n' >"$work/both.log"
+expect 0 hbmsim explain --json "$work/both.log"
+out_has '"cause": "unknown"'
+
+# Words for memory and for too little of it, in other languages.
+for text in 'Fehler: nicht gen\303\274gend Speicher' 'memoria insuficiente' '\353\251\224\353\252\250\353\246\254 \353\266\200\354\241\261'; do
+    printf "$text\n" >"$work/tongue.log"
+    expect 0 hbmsim explain --json "$work/tongue.log"
+    out_has '"known": true'
+done
 finish
