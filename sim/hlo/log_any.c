@@ -128,13 +128,15 @@ static bool is_bytes(const struct hb_sentence *l, int i, int told)
         return false;
     if (word->has_unit)
         return true;
-    if (told < 0 || told > i || (i + 1 < l->count && l->bits[i + 1] & COUNTS) ||
-        is_counted_size(l, told))
+    if (told < 0 || told > i || (i + 1 < l->count && l->bits[i + 1] & COUNTS))
         return false;
-    for (int k = told + 1; k < i; k++)
-        if (!(l->bits[k] & (LEADS | LIMITS | WANTED)) && l->word[k].kind != HB_WORD_PAUSE)
+    for (int k = i - 1; k >= told; k--) { /* "allocate pinned memory of size: 2304" */
+        if (k == told || l->bits[k] & WANTED)
+            return !is_counted_size(l, k);
+        if (!(l->bits[k] & (LEADS | LIMITS)) && l->word[k].kind != HB_WORD_PAUSE)
             return false;
-    return true;
+    }
+    return false;
 }
 
 struct figures {

@@ -143,6 +143,8 @@ static const struct hb_form rows[] = {
     SIGN("render.py", GENERATES),
     SIGN("render_only", GENERATES),
     STEM("iI", "npaint", GENERATES),
+    STEM("wW", "aifu", GENERATES),
+    STEM("eE", "srgan", GENERATES),
     STEM("bB", "enchmark", GENERATES),
     STEM("rR", "estorat", GENERATES),
     STEM("sS", "ynthesi", GENERATES),

@@ -103,6 +103,17 @@ static void take_limit(struct hb_log_reader *r, const struct hb_form *form,
     set_limit(hb_form_log(r), s);
 }
 
+/* "exceeding the 1Gi limit" */
+static void take_limit_before(struct hb_log_reader *r, const struct hb_form *form,
+                              const struct hb_form_place *place)
+{
+    struct hb_amount limit;
+    if (!hb_form_log(r)->limit_bytes && hb_span_amount_last(place->before, &limit) &&
+        limit.bytes >= LEAST_LIMIT)
+        hb_form_log(r)->limit_bytes = limit.bytes;
+    (void)form;
+}
+
 /* Names of hw's table, by what jax and torch print of the device. */
 #define DEVICES(X)                                                                                 \
     X("A100-SXM4-80GB", "nvidia-a100-80gb")                                                        \
@@ -200,7 +211,9 @@ static const struct hb_form rows[] = {
     ROW("imits:", 0, take_limits),
     ROW("imits\":", 0, take_limits),
     ROW("emory:", 0, take_limit_of_list),
+    ROW(" limit", 0, take_limit_before),
     ROW("--mem=", 0, take_limit),
+    ROW("--mem ", 0, take_limit),
     ROW("--memory=", 0, take_limit),
     ROW("--memory-limit", 0, take_limit),
     {"emory limit", HB_LOG_PLAIN, HB_FORM_ADDS, .value = HB_VALUE_BEFORE, .handle = take_limit},

@@ -43,6 +43,7 @@ static const struct meaning {
     {"cap", LIMITS},
     {"capacity", TOTALS},
     {"capacty", TOTALS},
+    {"ceiling", LIMITS},
     {"cgroup", HOST},
     {"chunk", THING},
     {"computer", OWNER},

@@ -349,7 +349,8 @@ static bool is_machine_out(const struct hb_sentence *l)
 
 bool hb_refusal_is_of_host(const struct hb_sentence *l)
 {
-    if (is_segment(l) || (is_errno(l) && hb_sentence_has(l, LINKS)))
+    if (is_segment(l) || (is_errno(l) && hb_sentence_has(l, LINKS)) ||
+        hb_sentence_has_pair(l, "on", "host"))
         return true;
     if (hb_sentence_has(l, PINNED) || is_of_device(l))
         return hb_sentence_has(l, PINNED);

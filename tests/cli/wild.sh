@@ -32,7 +32,7 @@ for row in "$work"/wild.*.row; do
     fi
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 1155
+ok "the table has its $count texts" test "$count" -ge 1189
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 7 / 100))
 
@@ -120,6 +120,11 @@ out_has '"available_bytes": 314240'
 printf 'with a block size of 3072 I get OOM\n' >"$work/block.log"
 expect 0 hbmsim explain --json "$work/block.log"
 out_has '"wanted_bytes": null'
+
+printf 'could not allocate pinned host memory of size: 2304\nfailed to alloc 2073 bytes on host: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n' >"$work/pinned.log"
+expect 0 hbmsim explain --json "$work/pinned.log"
+out_has '"wanted_bytes": 2304'
+out_has '"cause": "host_memory"'
 
 # What the host's systems say, by their own numbers, in any language; where a limit stands.
 printf '%s\n' 'OSError: [WinError 1455] \351\241\265' 'OSError: [Errno 12] nope' 'NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory' \
