@@ -3,6 +3,7 @@
  * offload of optimizer and parameters, num_vocab_tiling for loss chunks, the pipeline. */
 #include <inttypes.h>
 
+#include "base/size.h"
 #include "models/emit.h"
 #include "models/emit_parts.h"
 #include "models/maxtext.h"
@@ -166,6 +167,10 @@ static void emit_kernels(struct hb_str *out, const struct hb_spec *s)
         hb_str_add(out, "use_tokamax_splash=true\n");
     if (a->fused_backward)
         hb_str_add(out, "sa_use_fused_bwd_kernel=true\n");
+    if (a->dq_parts == 3 && a->flash == HB_FLASH_TOKAMAX)
+        hb_str_add(out, "dq_reduction_steps=3\n");
+    else if (a->dq_parts)
+        hb_str_addf(out, "sa_block_kv_dkv=%" PRId64 "\n", hb_div_up(s->batch.seq, a->dq_parts));
     hb_str_addf(out, "logits_dot_in_fp32=%s\ncast_logits_to_fp32=%s\nuse_iota_embed=%s\n",
                 truth(s->loss.dot == HB_DT_F32), truth(s->loss.softmax == HB_DT_F32),
                 truth(s->lookup == HB_LOOKUP_ONEHOT));

@@ -337,6 +337,8 @@ static const struct hb_key attention_keys[] = {
     BOOL("sinks", BLOCK(attention.sinks), "false", "a learned extra score per head"),
     ENUM("flash", BLOCK(attention.flash), flashes, "splash", "which flash kernel"),
     BOOL("fused_backward", BLOCK(attention.fused_backward), "false", "one kernel for dq, dk, dv"),
+    INT("dq_parts", BLOCK(attention.dq_parts), 0, DIM_MAX, "0",
+        "parts of dq that this kernel writes; 0: one for each block of keys"),
 };
 
 static const struct hb_key mlp_keys[] = {

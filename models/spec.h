@@ -156,7 +156,8 @@ struct hb_attention {
     bool sinks;
     enum hb_flash flash;
     bool fused_backward;
-    int64_t block; /* query block of kernel: blocked */
+    int64_t dq_parts; /* of that kernel; 0: one for each of its blocks of keys */
+    int64_t block;    /* query block of kernel: blocked */
 };
 
 struct hb_mlp {

@@ -297,16 +297,17 @@ static void put_optimizer(struct hb_foreign *f, const struct hb_node *c)
 
 /* ---- device and mesh */
 
-/* "v5p-128": which device, and how many. v4 and v5p are counted in cores, two a chip. */
+/* "v5p-128": which device, and how many. v4 and v5p are counted in cores, two a chip and device;
+ * tpu7x, too, of which each core is a device. */
 static int64_t put_device(struct hb_foreign *f, const struct hb_node *c)
 {
     static const struct {
         const char *prefix;
         const char *device;
         int cores;
-    } known[] = {{"v5p-", "tpu-v5p", 2},  {"v5e-", "tpu-v5e", 1},       {"v6e-", "tpu-v6e", 1},
-                 {"v4-", "tpu-v4", 2},    {"v5litepod-", "tpu-v5e", 1}, {"a3", "nvidia-h100", 1},
-                 {"tpu7x-", "tpu-v7x", 2}};
+    } known[] = {{"v5p-", "tpu-v5p", 2}, {"v5e-", "tpu-v5e", 1},       {"v6e-", "tpu-v6e", 1},
+                 {"v4-", "tpu-v4", 2},   {"v5litepod-", "tpu-v5e", 1}, {"a3", "nvidia-h100", 1},
+                 {"tpu7x-", "tpu-v7", 1}};
     const char *topology = hb_take_text(f, c, "compile_topology", "");
     int64_t slices = hb_take_int(f, c, "compile_topology_num_slices|num_slices", 1);
     for (size_t i = 0; topology[0] && i < sizeof known / sizeof known[0]; i++) {
@@ -505,6 +506,20 @@ static void put_loss(struct hb_foreign *f, const struct hb_node *c)
         hb_put(f, "embedding.lookup", "onehot");
 }
 
+/* Of the fused backward kernel: one for each block of keys, 512 where nothing is set; of more than
+ * three, tokamax's dq_reduction_steps=3 leaves three (splash_attention_kernel.py, dq_shape). */
+static void put_dq_parts(struct hb_foreign *f, const struct hb_node *c, bool tokamax)
+{
+    int64_t seq = hb_take_int(f, c, "max_target_length", 2048);
+    int64_t block = hb_take_int(f, c, "sa_block_kv_dkv", 512);
+    int64_t steps = hb_take_int(f, c, "dq_reduction_steps", 0);
+    int64_t parts = block > 0 && seq > 0 ? hb_div_up(seq, block) : 0;
+    if (tokamax && steps == 3 && parts > 3)
+        hb_put_in_blocks(f, "attention", "dq_parts", "3");
+    else if (block != 512 && parts)
+        hb_put_in_blocks(f, "attention", "dq_parts", hb_arena_printf(f->arena, "%" PRId64, parts));
+}
+
 static void put_kernels(struct hb_foreign *f, const struct hb_node *c)
 {
     const char *kind = hb_take_text(f, c, "attention", "autoselected");
@@ -519,10 +534,14 @@ static void put_kernels(struct hb_foreign *f, const struct hb_node *c)
         if (hb_str_same(kind, "autoselected"))
             hb_assume(f, "attention: autoselected is a flash kernel");
     }
-    if (hb_take_bool(f, c, "use_tokamax_splash", false))
+    bool tokamax = hb_take_bool(f, c, "use_tokamax_splash", false);
+    bool fused = hb_take_bool(f, c, "sa_use_fused_bwd_kernel", false);
+    if (tokamax)
         hb_put_in_blocks(f, "attention", "flash", "tokamax");
-    if (hb_take_bool(f, c, "sa_use_fused_bwd_kernel", false))
+    if (fused)
         hb_put_in_blocks(f, "attention", "fused_backward", "true");
+    if (tokamax || fused)
+        put_dq_parts(f, c, tokamax);
     if (hb_take_bool(f, c, "fused_mlp", false))
         hb_put_in_blocks(f, "mlp", "fused", "true");
 }

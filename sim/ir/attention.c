@@ -283,7 +283,8 @@ static double backward_share(const struct hb_lower *lo, const struct hb_block *b
 
 /* A fused backward kernel leaves a part of dq for each block of keys, in q's dtype (splash: jax's
  * splash_attention_kernel.py, dq_shape; llama3-8b with sa_use_fused_bwd_kernel:
- * bf16[2,8,32,4096,128]) or in f32 (tokamax, which has no other: f32[2,8,32,4096,128]). */
+ * bf16[2,8,32,4096,128]) or in f32 (tokamax, which has no other: f32[2,8,32,4096,128]). The
+ * blocks are set (sa_block_kv_dkv), or dq is summed in three parts (dq_reduction_steps). */
 static struct hb_shape dq_parts(const struct hb_lower *lo, const struct hb_attention *a,
                                 const struct heads *h)
 {
@@ -291,7 +292,7 @@ static struct hb_shape dq_parts(const struct hb_lower *lo, const struct hb_atten
     if ((!tokamax && !a->fused_backward) || !lo->habits->attention_split)
         return (struct hb_shape){.rank = 0};
     int64_t block = lo->habits->attention_block;
-    int64_t parts = hb_div_up(h->kv_seq, block);
+    int64_t parts = a->dq_parts ? a->dq_parts : hb_div_up(h->kv_seq, block);
     return hb_shape_make(tokamax ? HB_DT_F32 : lo->compute,
                          (const int64_t[]){h->batch, parts, h->q, h->seq, h->qk_dim, -1});
 }

@@ -69,6 +69,13 @@ expect 0 hbmsim import "$work/configs/base.yml" model_name=tiny per_device_batch
 out_has '  d_model: 1024'
 out_has 'save: [q, k, v]'
 out_has 'batch: {global: 16, seq: 2048, accumulate: 1}'
+expect 0 hbmsim import "$work/configs/base.yml" model_name=tiny compile_topology=tpu7x-128 \
+    max_target_length=8192 sa_use_fused_bwd_kernel=true sa_block_kv_dkv=2048
+out_has 'hardware: {device: tpu-v7, count: 128}'
+out_has 'dq_parts: 4'
+expect 0 hbmsim import "$work/configs/base.yml" model_name=tiny compile_topology=tpu7x-128 \
+    max_target_length=8192 use_tokamax_splash=true dq_reduction_steps=3
+out_has 'dq_parts: 3'
 printf 'base_config: base.yml\nmodel_name: llama2-7b\nmax_target_length: 4096\n' \
     >"$work/configs/run.yml"
 expect 0 hbmsim import "$work/configs/run.yml" base_num_decoder_layers=8 moba=true

@@ -156,6 +156,8 @@ static inline void put_attention(struct config *c, int block, int64_t unit)
     int64_t groups = PICK(c, 1, 2, 4, 5), heads = step * groups * PICK(c, 1, 2, 3);
     put_words(c, HB_SEC_ATTENTION, in_block(c, block, "attention"));
     put(c, in_block(c, block, "attention.heads"), heads);
+    if (groups == 5)
+        put(c, in_block(c, block, "attention.dq_parts"), heads / groups);
     if (chance(c, 20))
         put(c, in_block(c, block, "attention.block"), PICK(c, 64, 128, 1 << 30));
     if (chance(c, 15))

@@ -127,6 +127,16 @@ static const struct row rows[] = {
      {"use_tokamax_splash=true", "sa_use_fused_bwd_kernel=true"},
      ""},
     {HB_EMIT_MAXTEXT,
+     MODEL("{name: a, repeat: 4, attention: {heads: 8, kv_heads: 4, flash: tokamax, "
+           "dq_parts: 3}, mlp: {d_ff: 2048}}") RUN,
+     {"dq_reduction_steps=3"},
+     ""},
+    {HB_EMIT_MAXTEXT,
+     MODEL("{name: a, repeat: 4, attention: {heads: 8, kv_heads: 4, fused_backward: true, "
+           "dq_parts: 2}, mlp: {d_ff: 2048}}") RUN,
+     {"sa_block_kv_dkv=1024"},
+     ""},
+    {HB_EMIT_MAXTEXT,
      MODEL("{name: e, repeat: 4, " ATTENTION ", moe: {experts: 8, top_k: 2, d_ff: 512, dispatch: "
            "einsum, capacity_factor: 2, router_dtype: bf16}}") RUN,
      {"sparse_matmul=false", "capacity_factor=2", "float32_gate_logits=false"},

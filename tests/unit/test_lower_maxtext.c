@@ -308,7 +308,8 @@ static void the_mlp_comes_last_between_rings(void **state)
                 last_op(&few, "backward of flash attention"));
 }
 
-/* llama3-8b-v5p16--tokamax_splash: f32[2,8,32,4096,128]; l8--fusedbwd: bf16 of it. */
+/* llama3-8b-v5p16--tokamax_splash: f32[2,8,32,4096,128]; l8--fusedbwd: bf16 of it. Three
+ * parts of them (dq_reduction_steps=3). */
 static void fused_kernels_leave_parts(void **state)
 {
     (void)state;
@@ -316,11 +317,14 @@ static void fused_kernels_leave_parts(void **state)
     struct low two = DENSE("mesh.fsdp=8");
     struct low one = DENSE("model.blocks.0.attention.fused_backward=true");
     struct low own = DENSE("model.blocks.0.attention.flash=tokamax");
-    const struct low *all[] = {&two, &one, &own};
-    for (int k = 0; k < 3; k++) {
+    struct low set =
+        DENSE("model.blocks.0.attention.flash=tokamax", "model.blocks.0.attention.dq_parts=3");
+    const struct low *all[] = {&two, &one, &own, &set};
+    const int64_t bytes[] = {0, 2 * parts, 4 * parts, 3 * parts};
+    for (int k = 0; k < 4; k++) {
         bool found = false;
         for (uint32_t i = 0; i < all[k]->p.buf_count; i++)
-            found = found || all[k]->p.bufs[i].plain_bytes == 2 * k * parts;
+            found = found || all[k]->p.bufs[i].plain_bytes == bytes[k];
         assert_int_equal(found, k > 0);
     }
 }
