@@ -215,6 +215,11 @@ static const struct hb_form rows[] = {
     ROW("--mem=", 0, take_limit),
     ROW("--mem ", 0, take_limit),
     ROW("--memory=", 0, take_limit),
+    ROW("h_vmem=", 0, take_limit),
+    ROW(" mem=", 0, take_limit),
+    ROW(",mem=", 0, take_limit),
+    ROW("request resource ", 0, take_limit),
+    ROW("requested resource ", 0, take_limit),
     ROW("--memory-limit", 0, take_limit),
     {"emory limit", HB_LOG_PLAIN, HB_FORM_ADDS, .value = HB_VALUE_BEFORE, .handle = take_limit},
 

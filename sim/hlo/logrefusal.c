@@ -347,9 +347,19 @@ static bool is_machine_out(const struct hb_sentence *l)
     return out;
 }
 
+/* "out of CPU memory", whatever else is named */
+static bool is_out_of_owner(const struct hb_sentence *l)
+{
+    for (int i = 2; i + 1 < l->count; i++)
+        if (l->bits[i] & OWNER && l->bits[i + 1] & MEMORY && hb_sentence_is(l, i - 1, "of") &&
+            hb_sentence_is(l, i - 2, "out"))
+            return true;
+    return false;
+}
+
 bool hb_refusal_is_of_host(const struct hb_sentence *l)
 {
-    if (is_segment(l) || (is_errno(l) && hb_sentence_has(l, LINKS)) ||
+    if (is_segment(l) || is_out_of_owner(l) || (is_errno(l) && hb_sentence_has(l, LINKS)) ||
         hb_sentence_has_pair(l, "on", "host"))
         return true;
     if (hb_sentence_has(l, PINNED) || is_of_device(l))

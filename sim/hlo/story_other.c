@@ -151,11 +151,12 @@ void hb_tell_host(const struct teller *t)
                                  : "what stood in the node's memory";
     s->available_of = "there is";
     int64_t capacity = hb_teller_fact(t, HB_FACT_CAPACITY);
-    bool given = capacity < 0 && t->log->limit_bytes && !refused;
+    int64_t limit = t->log->limit_bytes;
+    asked = limit > 0 && asked == limit ? -1 : asked; /* what a job asked for is its limit */
+    bool given = capacity < 0 && limit && (!refused || asked < 0);
     if (given)
         s->available_of = "the limit that container or job were given";
-    hb_teller_figures(t, resident >= 0 ? resident : asked, given ? t->log->limit_bytes : capacity,
-                      -1);
+    hb_teller_figures(t, resident >= 0 ? resident : asked, given ? limit : capacity, -1);
     hb_teller_cause(t, HB_CAUSE_HOST,
                     "This is not the device's memory. Pinned buffers, offloaded states, loader "
                     "workers and checkpoints that are gathered on one host live there.");
