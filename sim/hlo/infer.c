@@ -117,11 +117,37 @@ static bool take_operand(const struct infer *x, uint32_t i)
     return true;
 }
 
+/* A computation in braces is read later: the shape that stands at its ROOT. */
+static bool take_root_of_body(const struct infer *x, struct hb_hlo_span body)
+{
+    struct hb_hlo_lex lex = hb_hlo_lex_span(body);
+    hb_hlo_take(&lex, '{');
+    while (lex.at < lex.end) {
+        const char *at = lex.at;
+        bool root = hb_hlo_span_is(hb_hlo_take_name(&lex), "ROOT");
+        hb_hlo_skip_space(&lex);
+        if (root) {
+            hb_hlo_take_name(&lex);
+            hb_hlo_skip_space(&lex);
+            bool is = hb_hlo_take(&lex, '=');
+            hb_hlo_skip_space(&lex);
+            return is && hb_hlo_shape_read(&x->m->shapes, &lex, x->out);
+        }
+        if (lex.at == at && !hb_hlo_skip_brackets(&lex))
+            return false;
+    }
+    return false;
+}
+
 static bool take_root(const struct infer *x)
 {
     if (!x->inst->call_count)
         return false;
-    uint32_t comp = x->m->args[x->inst->args_at + x->inst->operand_count + x->inst->pred_count];
+    uint32_t arg = x->inst->args_at + x->inst->operand_count + x->inst->pred_count;
+    uint32_t comp = x->m->args[arg];
+    for (uint32_t i = x->r->pending_count; comp == HB_NONE && i-- > 0;)
+        if (x->r->pending[i].arg == arg)
+            return x->r->pending[i].body && take_root_of_body(x, x->r->pending[i].text);
     if (comp == HB_NONE)
         return false;
     *x->out = x->m->insts[x->m->comps[comp].root].shape;

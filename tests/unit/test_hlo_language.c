@@ -119,6 +119,9 @@ static void left_out_shapes_follow(void **state)
         const char *right, *root;
     } rows[] = {
         {"negate(a)", "f32[8,4]{0,1}"},
+        {"call(a), to_apply={ u = f32[8,4] parameter(0), sharding={replicated} ROOT v = s32[8,4] "
+         "convert(u) }",
+         "s32[8,4]"},
         {"add(a, a)", "f32[8,4]{0,1}"},
         {"compare(a, a), direction=LT", "pred[8,4]"},
         {"is-finite(a)", "pred[8,4]"},
