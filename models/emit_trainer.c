@@ -27,9 +27,18 @@ static void emit_zero(struct hb_str *out, const struct hb_spec *s)
                 : s->sharding.optimizer_over_data ? 1
                                                   : 0;
     hb_str_addf(out, "deepspeed:\n  zero_optimization:\n    stage: %d\n", stage);
-    if (stage == 1 || stage == 2)
-        hb_str_addf(out, "    overlap_comm: false\n    reduce_bucket_size: %" PRId64 "\n",
-                    s->runtime.reduce_bucket);
+    if (stage > 0)
+        hb_str_addf(out, "    overlap_comm: %s\n    reduce_bucket_size: %" PRId64 "\n",
+                    truth(stage == 3), s->runtime.reduce_bucket);
+    if (stage == 3)
+        hb_str_addf(out,
+                    "    stage3_prefetch_bucket_size: %" PRId64 "\n"
+                    "    stage3_max_live_parameters: %" PRId64 "\n"
+                    "    stage3_max_reuse_distance: %" PRId64 "\n"
+                    "    stage3_param_persistence_threshold: %" PRId64 "\n"
+                    "    sub_group_size: %" PRId64 "\n",
+                    s->runtime.prefetch_bucket, s->runtime.live_parameters,
+                    s->runtime.reuse_distance, s->runtime.persist_below, s->runtime.update_group);
     if (s->optimizer.offload == HB_PLACE_PINNED_HOST)
         hb_str_add(out, "    offload_optimizer: {device: cpu, pin_memory: true}\n");
     if (s->optimizer.params_offload == HB_PLACE_PINNED_HOST)

@@ -579,13 +579,29 @@ static const struct hb_key runtime_keys[] = {
          "which of the allocator's figures is predicted"),
     BOOL("expandable_segments", SPEC(runtime.expandable_segments), "false", "segments grow"),
     INT("reduce_bucket", SPEC(runtime.reduce_bucket), 1, 1e12, "500000000",
-        "torch, ZeRO-1 and -2: elements of the buffer that gradients are reduced in (DeepSpeed's "
-        "reduce_bucket_size; twice that with overlap_comm)"),
+        "torch, ZeRO: elements of the buffer that gradients are reduced in (DeepSpeed's "
+        "reduce_bucket_size; of ZeRO-1 and -2 twice that with overlap_comm)"),
+    INT("prefetch_bucket", SPEC(runtime.prefetch_bucket), 0, 1e12, "50000000",
+        "torch, ZeRO-3: elements gathered ahead at a time (stage3_prefetch_bucket_size)"),
+    INT("live_parameters", SPEC(runtime.live_parameters), 0, 1e13, "1000000000",
+        "torch, ZeRO-3: elements there or coming at which nothing more is gathered ahead "
+        "(stage3_max_live_parameters)"),
+    INT("reuse_distance", SPEC(runtime.reuse_distance), 0, 1e13, "1000000000",
+        "torch, ZeRO-3: elements of the pass within which what comes again is not given back "
+        "(stage3_max_reuse_distance)"),
+    INT("persist_below", SPEC(runtime.persist_below), 0, 1e12, "100000",
+        "torch, ZeRO-3: elements of parameters that stay whole, at most "
+        "(stage3_param_persistence_threshold)"),
+    INT("update_group", SPEC(runtime.update_group), 1, 1e13, "1000000000",
+        "torch, ZeRO-3: elements of a device's part that are updated at a time (sub_group_size)"),
     BYTES("max_split_size", SPEC(runtime.max_split_bytes), "0",
           "larger blocks are not split (PyTorch: above 20 MiB); 0: all are"),
     REAL("memory_fraction", SPEC(runtime.memory_fraction), 0, 1, "0",
          "share of the device that programs get, as XLA_PYTHON_CLIENT_MEM_FRACTION; 0: the "
          "runtime's own (0.75 for xla-gpu, else 1)"),
+    REAL("gc_threshold", SPEC(runtime.gc_threshold), 0, 1, "0",
+         "torch, with memory_fraction: share of what that gives at which cached segments that were "
+         "not used for long go back (garbage_collection_threshold); 0: they do not"),
     ENUM("wrap", SPEC(runtime.wrap_root), wraps, "split",
          "FSDP units: embedding, layers, norm with head; root: the ends in the root's own"),
     BOOL("fsdp1", SPEC(runtime.fsdp1), "false",

@@ -359,9 +359,15 @@ struct hb_runtime {
     bool expandable_segments;
     int64_t max_split_bytes; /* 0: blocks of any size are split */
     int64_t reduce_bucket;   /* elements of ZeRO's buffer of gradients */
+    int64_t prefetch_bucket; /* ... and of ZeRO-3's: asked for ahead at a time, */
+    int64_t live_parameters; /* there at once, at most, */
+    int64_t reuse_distance;  /* within which what comes again stays, */
+    int64_t persist_below;   /* of a parameter that stays whole, at most, */
+    int64_t update_group;    /* of a rank's part that is updated at a time */
     double memory_fraction;  /* of the device that programs get; 0: the runtime's own */
-    bool fsdp1;              /* FullyShardedDataParallel, not fully_shard */
-    bool wrap_root;          /* embedding, last norm and head are FSDP's root unit */
+    double gc_threshold; /* of what that is: garbage collection starts there; 0: there is none */
+    bool fsdp1;          /* FullyShardedDataParallel, not fully_shard */
+    bool wrap_root;      /* embedding, last norm and head are FSDP's root unit */
     bool grad_fusion;
 };
 

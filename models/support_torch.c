@@ -99,12 +99,16 @@ static bool may_update_in_backward(const struct hb_spec *s)
            s->mesh[HB_AX_DATA] == 1 && s->batch.accumulate == 1;
 }
 
-/* Paged states of a single device; or everything of a shard (FSDP2's CPUOffloadPolicy). */
+/* Paged states of a single device; everything of a shard (FSDP2's CPUOffloadPolicy); states or
+ * parameters of ZeRO-3. */
 static bool offload_is_known(const struct hb_spec *s, bool plain, bool tune)
 {
     enum hb_place states = s->optimizer.offload, params = s->optimizer.params_offload;
     if (states == HB_PLACE_NONE && params == HB_PLACE_NONE)
         return true;
+    if (!plain && s->precision.master) /* DeepSpeed's ZeRO-3 */
+        return (states == HB_PLACE_NONE || states == HB_PLACE_PINNED_HOST) &&
+               (params == HB_PLACE_NONE || params == HB_PLACE_PINNED_HOST);
     if (states != HB_PLACE_PINNED_HOST)
         return false;
     return plain ? tune && params == HB_PLACE_NONE : params == HB_PLACE_PINNED_HOST;
@@ -168,10 +172,40 @@ static bool check_fsdp(const struct hb_refusing *r, const struct hb_spec *s)
          "mesh.tensor is simulated with a split vocabulary only; use true"},
         {s->precision.params != HB_DT_F32, "precision.params",
          "torchtitan's memory is simulated with f32 parameters only yet; use f32"},
-        {s->precision.master, "precision.master",
-         "torchtitan's parameters are its masters; use none"},
         {s->loss.chunks > 1, "loss.chunks",
          "simulated on one device and DDP only yet; use chunks: 1, or kernel: linear"},
+    };
+    return HB_REFUSE(r, gaps);
+}
+
+/* DeepSpeed's ZeRO-3: bf16 parameters with a master copy, split over mesh.fsdp. */
+static bool check_zero3(const struct hb_refusing *r, const struct hb_spec *s)
+{
+    const struct hb_refusal gaps[] = {
+        {s->precision.params != HB_DT_BF16, "precision.params",
+         "with a master copy and mesh.fsdp (DeepSpeed's ZeRO-3) only bf16 is simulated yet; use "
+         "bf16, or master: none for FSDP"},
+        {s->precision.grads != HB_GRADS_PARAMS, "precision.grads",
+         "ZeRO's gradients are as their parameters; use params"},
+        {s->precision.fp8 != HB_FP8_NONE, "precision.fp8",
+         "not simulated with ZeRO-3 yet; use none"},
+        {s->mesh[HB_AX_DATA] > 1, "mesh.data", "not simulated with ZeRO-3 yet; use 1"},
+        {s->mesh[HB_AX_TENSOR] > 1, "mesh.tensor", "not simulated with ZeRO-3 yet; use 1"},
+        {s->mesh[HB_AX_SEQUENCE] > 1, "mesh.sequence", "not simulated with ZeRO-3 yet; use 1"},
+        {s->mesh[HB_AX_PIPELINE] > 1, "mesh.pipeline", "DeepSpeed has none with ZeRO-3; use 1"},
+        {has_experts(&s->model), "precision.master",
+         "ZeRO-3 is not simulated with experts yet; use none (FSDP)"},
+        {s->optimizer.moments[0] == HB_DT_Q8, "optimizer.moments",
+         "q8 is not simulated with ZeRO yet; use f32"},
+        {!s->sharding.reshard_after_forward, "sharding.reshard_after_forward",
+         "is FSDP's; ZeRO-3's is runtime.reuse_distance; use true"},
+        {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks", "is FSDP2's; use 0"},
+        {s->runtime.compile, "runtime.compile", "not simulated with ZeRO-3 yet; use false"},
+        {s->runtime.wrap_root, "runtime.wrap", "is FSDP's; use split"},
+        {s->runtime.fsdp1, "runtime.fsdp1", "has no master copy; use false, or master: none"},
+        {s->loss.chunks > 1, "loss.chunks", "not simulated with ZeRO-3 yet; use 1"},
+        {s->loss.kernel == HB_LOSS_LINEAR, "loss.kernel",
+         "takes the head's weight outside of its module, which ZeRO-3 gathers it for; use eager"},
     };
     return HB_REFUSE(r, gaps);
 }
@@ -213,8 +247,6 @@ static bool check_titan_pipeline(const struct hb_refusing *r, const struct hb_sp
         {plain, "mesh.fsdp",
          "pipelines of torchtitan are simulated with FSDP only yet; use mesh.fsdp above 1, or "
          "runtime.framework: megatron"},
-        {s->mesh[HB_AX_SEQUENCE] > 1, "mesh.sequence",
-         "not simulated with torchtitan's pipelines yet; use 1"},
         {has_experts(&s->model), "mesh.pipeline",
          "experts are not simulated with torchtitan's pipelines yet; use 1, or "
          "runtime.framework: megatron"},
@@ -322,10 +354,10 @@ static bool check_titan_rest(const struct hb_refusing *r, const struct hb_spec *
 
 static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
 {
-    bool plain = shard_ranks(s) == 1;
+    bool plain = shard_ranks(s) == 1, zero3 = s->precision.master && s->mesh[HB_AX_FSDP] > 1;
     bool tune = s->runtime.framework == HB_FW_TORCHTUNE;
     bool ok = check_titan_rest(r, s, plain);
-    ok &= plain ? check_plain(r, s) : check_fsdp(r, s);
+    ok &= plain ? check_plain(r, s) : zero3 ? check_zero3(r, s) : check_fsdp(r, s);
     ok &= !s->runtime.fsdp1 || check_fsdp1(r, s);
     ok &= s->mesh[HB_AX_PIPELINE] == 1 || check_titan_pipeline(r, s, plain);
     ok &= check_titan_loss(r, &s->loss, s->mesh[HB_AX_TENSOR]);
@@ -334,7 +366,9 @@ static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
         const struct hb_refusal list[] = {
             {!is_titans_list(&b->remat), "remat.save",
              "with torchtitan only [q, v, attn_ctx, mlp_gate, mlp_down], every second product, is "
-             "simulated yet; use it, or policy: full"}};
+             "simulated yet; use it, or policy: full"},
+            {zero3 && b->remat.policy == HB_POLICY_NAMES, "remat.policy",
+             "names is torchtitan's, not simulated with ZeRO-3; use none or full"}};
         ok &= check_block(r, b, tune);
         ok &= check_parted(r, s, b);
         ok &= !b->moe.experts || check_experts(r, s, &b->moe);

@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -64,20 +65,55 @@ static bool on_host(struct hb_foreign *f, const struct hb_node *map, const char 
     return hb_str_same(place, "cpu") || hb_str_same(place, "nvme");
 }
 
-/* Elements of ZeRO's buffer; "auto" is the Trainer's, a square of the model's width. */
-static void put_bucket(struct hb_foreign *f, const struct hb_node *zero)
+/* A count of elements; "auto" is the Trainer's, made from the model's width
+ * (transformers/integrations/deepspeed.py: trainer_config_finalize). -1: not said. */
+static double take_elements(struct hb_foreign *f, const struct hb_node *zero, const char *names,
+                            double of_width, bool squared)
 {
-    const struct hb_node *size = hb_take(f, zero, "reduce_bucket_size");
+    const struct hb_node *size = hb_take_any(f, zero, names);
     const struct hb_node *width = hb_node_find(hb_node_find(f->out->root, "model"), "d_model");
-    double elements = 5e8, d = 0;
-    if (size && !hb_number(size, &elements) && hb_number(width, &d))
-        elements = d * d;
-    else if (size && !hb_number(size, &elements))
-        hb_assume(f, "reduce_bucket_size 500000000: auto, and no width to make it from");
-    if (hb_take_bool(f, zero, "overlap_comm", false))
-        elements *= 2;
-    if (elements >= 1)
-        hb_put_int(f, "runtime.reduce_bucket", (int64_t)elements);
+    double elements = 0, d = 0;
+    if (!size || hb_number(size, &elements))
+        return size ? elements : -1;
+    if (hb_number(width, &d))
+        return floor(of_width * d * (squared ? d : 1));
+    hb_assume(f, "%s: auto, and no width to make it from: DeepSpeed's own", names);
+    return -1;
+}
+
+static void put_elements(struct hb_foreign *f, const char *key, double elements)
+{
+    if (elements >= 0 && elements <= 1e12)
+        hb_put_int(f, key, (int64_t)elements);
+}
+
+static void put_bucket(struct hb_foreign *f, const struct hb_node *zero, int stage)
+{
+    double elements = take_elements(f, zero, "reduce_bucket_size", 1, true);
+    bool beside = hb_take_bool(f, zero, "overlap_comm", false);
+    if (stage < 3 && beside)
+        elements = 2 * (elements < 0 ? 5e8 : elements);
+    if (elements != 0)
+        put_elements(f, "runtime.reduce_bucket", elements);
+}
+
+static void put_modules(struct hb_foreign *f, const struct hb_node *zero)
+{
+    put_elements(
+        f, "runtime.prefetch_bucket",
+        take_elements(f, zero, "stage3_prefetch_bucket_size|prefetch_bucket_size", 0.9, true));
+    put_elements(f, "runtime.persist_below",
+                 take_elements(f, zero,
+                               "stage3_param_persistence_threshold|param_persistence_threshold", 10,
+                               false));
+    put_elements(
+        f, "runtime.live_parameters",
+        take_elements(f, zero, "stage3_max_live_parameters|max_live_parameters", 0, false));
+    put_elements(f, "runtime.reuse_distance",
+                 take_elements(f, zero, "stage3_max_reuse_distance|max_reuse_distance", 0, false));
+    double group = take_elements(f, zero, "sub_group_size", 0, false);
+    if (group >= 1)
+        put_elements(f, "runtime.update_group", group);
 }
 
 static void take_zero(struct hb_foreign *f, const struct hb_node *c, struct sharding *s)
@@ -92,8 +128,10 @@ static void take_zero(struct hb_foreign *f, const struct hb_node *c, struct shar
     if (!zero)
         zero = map;
     s->stage = (int)hb_take_int(f, zero, "stage|zero_stage", 0);
-    if (s->stage == 1 || s->stage == 2)
-        put_bucket(f, zero);
+    if (s->stage > 0)
+        put_bucket(f, zero, s->stage);
+    if (s->stage == 3)
+        put_modules(f, zero);
     s->host_states = on_host(f, zero, "offload_optimizer", "offload_optimizer_device");
     s->host_params = on_host(f, zero, "offload_param", "offload_param_device");
 }

@@ -48,7 +48,9 @@ bool hb_step_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb
 
 bool hb_step_has_short(const struct hb_spec *spec)
 {
-    return spec->runtime.framework == HB_FW_MEGATRON || hb_step_ranks(spec) == 1;
+    if (spec->runtime.framework == HB_FW_MEGATRON)
+        return true;
+    return hb_step_ranks(spec) == 1 && !hb_titan_is_zero3(spec);
 }
 
 bool hb_step_lower_short(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,

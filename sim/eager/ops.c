@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "sim/eager/ring.h"
+#include "sim/eager/zero3.h"
 
 uint32_t hb_ops_work(struct hb_tape *t, const char *op, const char *name, int64_t bytes)
 {
@@ -38,11 +39,27 @@ struct hb_weight hb_ops_weight(const char *name, int64_t rows, int64_t cols)
                               .sum = HB_NONE};
 }
 
+/* Slices of each rank of each gradient in one, of which the own ones are added to those that stay;
+ * a single gradient that divides is that already (reduce_scatter_coalesced). */
+static void scatter_bucket(struct hb_tape *t, struct hb_zero *z)
+{
+    if (z->count > 1 || z->padded != z->filled)
+        hb_tape_drop(t, hb_ops_work(t, "cat", "gradients to reduce, in one",
+                                    hb_tape_size(t, z->padded, z->element_bytes, 1)));
+    hb_tape_drop(t, z->large);
+    z->large = HB_NONE;
+    z->filled = z->padded = z->count = 0;
+}
+
 /* It is put together from each rank's slices, in one more copy, summed, and the own slices are
  * kept.
  */
 void hb_ops_reduce_bucket(struct hb_tape *t, struct hb_zero *z)
 {
+    if (z->ranks) {
+        scatter_bucket(t, z);
+        return;
+    }
     int64_t bytes = hb_tape_size(t, z->filled, z->element_bytes, 1);
     uint32_t one = hb_ops_work(t, "cat", "gradients to reduce, in one", bytes);
     hb_tape_drop(t, one);
@@ -62,6 +79,9 @@ static void fill_bucket(struct hb_tape *t, struct hb_weight *w)
     if (z->filled > 0 && hb_add_sat(z->filled, count) > z->room)
         hb_ops_reduce_bucket(t, z);
     z->filled = hb_add_sat(z->filled, count);
+    z->count++;
+    if (z->ranks)
+        z->padded = hb_add_sat(z->padded, hb_mul_sat(hb_div_up(count, z->ranks), z->ranks));
     if (count > z->room) {
         z->large = w->grad == HB_NONE ? w->sum : w->grad;
         hb_tape_hold(t, z->large);
@@ -185,6 +205,7 @@ static void back_linear(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     }
     int64_t rows = n->number[0], in = n->number[1], out = n->number[2], groups = n->number[3];
     struct hb_weight *w = (struct hb_weight *)(uintptr_t)n->thing;
+    hb_zero3_enter_back(w);
     double flops = 2 * (double)rows * (double)in * (double)out;
     uint32_t dw =
         hb_tape_make(t, (struct hb_made){.op = "mm, weight's gradient",
@@ -201,6 +222,7 @@ static void back_linear(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     hb_tape_drop(t, grad);
     hb_tape_give(t, n->in[0], dx);
     hb_ops_weight_grad(t, w, dw);
+    hb_zero3_leave(w);
 }
 
 static void record_linear(struct hb_tape *t, uint32_t x, uint32_t out, const struct hb_linear *l)
@@ -243,14 +265,17 @@ uint32_t hb_ops_linear(struct hb_tape *t, uint32_t x, struct hb_linear l)
                            .bytes = hb_tape_size(t, l.rows, l.out, 2),
                            .category = HB_CAT_WORKING,
                            .flops = 2 * (double)l.rows * (double)l.in * (double)l.out};
+    hb_zero3_enter(l.weight);
     uint32_t out = hb_tape_value(t, hb_ops_make_or_take(t, is_kept(l.kept) ? l.kept : NULL, made));
     record_linear(t, x, out, &l);
+    hb_zero3_leave(l.weight);
     return out;
 }
 
 uint32_t hb_ops_linear_left_out(struct hb_tape *t, uint32_t x, struct hb_linear l)
 {
     uint32_t out = hb_tape_value(t, HB_NONE);
+    hb_zero3_enter(l.weight);
     record_linear(t, x, out, &l);
     return out;
 }
@@ -262,6 +287,7 @@ static void back_norm(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     enum { INPUT, SCALE, SCALED };
     int64_t rows = n->number[0], width = n->number[1];
     int64_t whole = hb_tape_size(t, rows, width, 4), each = hb_tape_size(t, rows, 4, 1);
+    hb_zero3_enter_back(n->thing);
     uint32_t g = hb_ops_work(t, "to f32", "norm's gradient in f32", whole);
     hb_tape_drop(t, grad);
     uint32_t by_scaled = HB_NONE, weight = HB_NONE;
@@ -304,12 +330,14 @@ static void back_norm(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     if (!t->split)
         hb_ops_weight_grad(t, (struct hb_weight *)(uintptr_t)n->thing, weight);
     hb_tape_give(t, n->in[0], dx);
+    hb_zero3_leave(n->thing);
 }
 
 uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
                      struct hb_weight *weight)
 {
     int64_t whole = hb_tape_size(t, rows, width, 4), each = hb_tape_size(t, rows, 4, 1);
+    hb_zero3_enter(weight);
     uint32_t input = hb_ops_work(t, "to f32", "norm's input in f32", whole);
     uint32_t square = hb_ops_work(t, "pow", "norm's input squared", whole);
     uint32_t mean = hb_ops_work(t, "mean", "norm's mean, a token", each);
@@ -334,6 +362,7 @@ uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
         n->number[1] = width;
         n->thing = weight;
     }
+    hb_zero3_leave(weight);
     return out;
 }
 

@@ -7,8 +7,10 @@
 
 #include "sim/eager/tape.h"
 
-/* DeepSpeed's ZeRO 1 and 2: a weight's gradient is copied into a buffer that is reduced when it is
- * full, and of which the rank keeps its own part until the update. */
+struct hb_zero3;
+
+/* DeepSpeed's ZeRO: a weight's gradient is copied into a buffer that is reduced when it is full,
+ * and of which the rank keeps its own part until the update. */
 struct hb_zero {
     int64_t room;   /* of the buffer, elements */
     int64_t filled; /* of it */
@@ -16,8 +18,11 @@ struct hb_zero {
     uint32_t large;  /* a gradient larger than that, which is in no buffer; HB_NONE */
     uint32_t buffer; /* made for the first gradient; HB_NONE: there was none yet */
     int64_t part_bytes;
-    uint32_t part; /* of the microbatch's; HB_NONE: nothing was reduced yet */
-    uint32_t sum;  /* of the microbatches before; HB_NONE */
+    uint32_t part;  /* of the microbatch's; HB_NONE: nothing was reduced yet */
+    uint32_t sum;   /* of the microbatches before; HB_NONE */
+    int64_t ranks;  /* ZeRO-3: that gradients are scattered over, each by itself; else 0 */
+    int64_t padded; /* elements of the buffer's gradients, each a multiple of them */
+    int64_t count;  /* of the buffer's gradients */
 };
 
 /* A parameter as a unit has it: rows are what sharding splits. */
@@ -25,18 +30,20 @@ struct hb_weight {
     const char *name;
     int64_t rows;
     int64_t cols;
-    int64_t ranks;        /* that share it; 0: those of the unit's FSDP */
-    bool narrow;          /* of a product that may be in 8 bits */
-    bool across;          /* split along its second dimension (Shard(1)), as `rows` says */
-    uint32_t whole;       /* gathered, in compute's dtype; HB_NONE: not there */
-    uint32_t grad;        /* not reduced yet; HB_NONE */
-    uint32_t part;        /* of `whole`, kept after the forward pass to gather from; HB_NONE */
-    bool updates;         /* as soon as its gradient is whole, which then goes ... */
-    struct hb_zero *zero; /* ... into this; null: nowhere */
-    bool wide;            /* kept in f32 until it is reduced, what further ones are added to */
-    int64_t uses;         /* gradients that make it whole; 0 as 1 */
-    int64_t seen;         /* of them, so far ... */
-    uint32_t sum;         /* ... together; HB_NONE */
+    int64_t ranks;          /* that share it; 0: those of the unit's FSDP */
+    bool narrow;            /* of a product that may be in 8 bits */
+    bool across;            /* split along its second dimension (Shard(1)), as `rows` says */
+    uint32_t whole;         /* gathered, in compute's dtype; HB_NONE: not there */
+    uint32_t grad;          /* not reduced yet; HB_NONE */
+    uint32_t part;          /* of `whole`, kept after the forward pass to gather from; HB_NONE */
+    bool updates;           /* as soon as its gradient is whole, which then goes ... */
+    struct hb_zero *zero;   /* ... into this; null: nowhere */
+    struct hb_zero3 *zero3; /* what gathers it where its module is entered; null: nothing does */
+    uint32_t at;            /* of its parameters */
+    bool wide;              /* kept in f32 until it is reduced, what further ones are added to */
+    int64_t uses;           /* gradients that make it whole; 0 as 1 */
+    int64_t seen;           /* of them, so far ... */
+    uint32_t sum;           /* ... together; HB_NONE */
 };
 
 struct hb_weight hb_ops_weight(const char *name, int64_t rows, int64_t cols);

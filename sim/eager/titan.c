@@ -224,7 +224,8 @@ static void add_buckets(struct hb_titan *e)
 static void add_all_params(struct hb_titan *e)
 {
     int64_t more = left_out_count(e);
-    each_weight(e, add_param);
+    if (!e->zero3)
+        each_weight(e, add_param);
     if (e->zero)
         hb_titan_add_zero(e);
     else if (e->fsdp.plain && e->spec->mesh[HB_AX_DATA] > 1)
@@ -549,6 +550,11 @@ static void build_chunks(struct hb_titan *e)
     }
 }
 
+bool hb_titan_is_zero3(const struct hb_spec *spec)
+{
+    return spec->precision.master && spec->mesh[HB_AX_FSDP] > 1;
+}
+
 void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, const struct hb_rank_ask *ask)
 {
     struct hb_titan *e = hb_arena_alloc(t->arena, 1, sizeof *e);
@@ -560,9 +566,10 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, const struct 
                            .tune = spec->runtime.framework == HB_FW_TORCHTUNE};
     e->pipeline = hb_pipeline_of(spec);
     place_stages(e);
-    if (e->stages)
+    bool zero3 = hb_titan_is_zero3(spec);
+    if (e->stages || zero3)
         e->cut = NULL; /* a whole one */
-    int64_t ranks = spec->mesh[HB_AX_FSDP] * spec->mesh[HB_AX_EXPERT];
+    int64_t ranks = zero3 ? 1 : spec->mesh[HB_AX_FSDP] * spec->mesh[HB_AX_EXPERT];
     if (spec->sharding.states_over_sequence)
         ranks *= spec->mesh[HB_AX_SEQUENCE];
     e->fsdp = (struct hb_fsdp){.t = t,
@@ -570,7 +577,7 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, const struct 
                                .param_bytes = hb_dtype_bits(spec->precision.params) / 8,
                                .reduce_bytes = spec->precision.grads == HB_GRADS_BF16 ? 2 : 4,
                                .kept_ranks = spec->sharding.reshard_ranks,
-                               .on_host = spec->optimizer.params_offload != HB_PLACE_NONE,
+                               .on_host = !zero3 && spec->optimizer.params_offload != HB_PLACE_NONE,
                                .narrow = spec->precision.fp8_gather,
                                .grad_bytes = hb_dtype_bits(spec->precision.params) / 8,
                                .replicas = spec->mesh[HB_AX_DATA] > 1,
@@ -586,7 +593,8 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, const struct 
     build_ends(e);
     build_layers(e);
     part_stages(e);
-    if (e->fsdp.plain && spec->sharding.optimizer_over_data && spec->mesh[HB_AX_DATA] > 1)
+    if (zero3 ||
+        (e->fsdp.plain && spec->sharding.optimizer_over_data && spec->mesh[HB_AX_DATA] > 1))
         hb_titan_reduce_in_buckets(e);
     build_chunks(e);
     if (spec->model.blocks[0].remat.offload)
@@ -605,5 +613,6 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, const struct 
     t->p->caching.second_op = t->p->op_count;
     run_step(e, false);
     hb_titan_forget_logits(e);
+    hb_zero3_forget(e->zero3);
     hb_tape_end(t);
 }

@@ -19,6 +19,7 @@ static void back_embedding(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     t->where = e->first.where;
     if (!e->has_root)
         hb_fsdp_before_backward(&e->fsdp, &e->first, NULL);
+    hb_zero3_enter_back(&e->end_weights[0]);
     uint32_t all = grad;
     if (e->ways > 1) {
         all = hb_ops_gather_storage(t, grad, e->gather);
@@ -44,7 +45,12 @@ uint32_t hb_titan_embed(struct hb_titan *e)
     t->where = "embedding.";
     if (!e->has_root)
         hb_fsdp_before_forward(&e->fsdp, &e->first);
+    hb_zero3_enter_plain(e->zero3); /* the model with its head ... */
+    hb_zero3_enter_plain(e->zero3); /* ... and without */
+    hb_zero3_enter(&e->end_weights[0]);
     uint32_t rows = hb_ops_work(t, "embedding", "embedded tokens", bytes);
+    hb_zero3_leave(&e->end_weights[0]);
+    hb_zero3_enter_plain(e->zero3); /* rope's table */
     if (e->ways > 1) {
         uint32_t chunks = hb_ops_work(t, "cat", "embedded tokens, by rank", bytes);
         uint32_t part =
@@ -184,6 +190,7 @@ void hb_titan_head(struct hb_titan *e, uint32_t x)
     uint32_t h = hb_ops_norm(t, x, e->rows, d, w);
     hb_titan_unstash(e, NORM_KEEPS); /* it has as many copied, too; they are not left out here */
     hb_tape_drop_value(t, x);
+    hb_titan_note_module(e);
     uint32_t whole = hb_titan_gathered(e, h);
     t->phase = HB_PHASE_LOSS;
     w = e->spec->model.tied_embeddings ? &e->end_weights[0] : w + 1;
@@ -192,6 +199,7 @@ void hb_titan_head(struct hb_titan *e, uint32_t x)
     else
         run_chunks(e, whole, w);
     hb_titan_drop_both(t, whole, h);
+    hb_titan_note_module(e);
     hb_titan_set_thing(hb_tape_node(t, back_before_last, HB_NONE), e);
     hb_fsdp_forward_end(&e->fsdp);
 }

@@ -64,6 +64,7 @@ static uint32_t run_attention(struct hb_titan_layer *l, uint32_t x, struct hb_ke
     const struct hb_attention *a = &l->block->attention;
     struct hb_tape *t = l->e->t;
     int64_t own = hb_div_up(a->kv_heads, l->e->ways);
+    hb_zero3_enter_plain(l->e->zero3);
     uint32_t q = hb_ops_linear(t, x, linear(l, HB_TITAN_W_Q, "q", kept));
     uint32_t k = hb_ops_linear(t, x, linear(l, HB_TITAN_W_K, "k", kept));
     uint32_t v = hb_ops_linear(t, x, linear(l, HB_TITAN_W_V, "v", kept));
@@ -92,6 +93,7 @@ static uint32_t run_attention(struct hb_titan_layer *l, uint32_t x, struct hb_ke
         uint32_t part = hb_ops_scatter(t, out, l->e->gather, kept);
         replace(t, &out, part);
     }
+    hb_titan_note_module(l->e);
     hb_tape_drop_value(t, q);
     hb_tape_drop_value(t, k);
     hb_tape_drop_value(t, v);
@@ -120,6 +122,7 @@ void hb_titan_drop_both(struct hb_tape *t, uint32_t a, uint32_t b)
 static uint32_t run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept)
 {
     struct hb_tape *t = l->e->t;
+    hb_zero3_enter_plain(l->e->zero3);
     uint32_t gate = hb_ops_linear(t, x, linear(l, HB_TITAN_W_GATE, "mlp gate", kept));
     if (l->e->spec->runtime.compile) {
         uint32_t other = hb_ops_linear(t, x, linear(l, HB_TITAN_W_UP, "mlp up", kept));
@@ -128,7 +131,9 @@ static uint32_t run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *ke
         hb_tape_drop_value(t, other);
         return both;
     }
+    hb_zero3_enter_plain(l->e->zero3); /* the activation */
     uint32_t act = hb_ops_silu(t, gate);
+    hb_titan_note_module(l->e);
     hb_tape_drop_value(t, gate);
     uint32_t up = hb_ops_linear(t, x, linear(l, HB_TITAN_W_UP, "mlp up", kept));
     uint32_t product = hb_ops_mul(t, act, up);
@@ -149,6 +154,8 @@ uint32_t hb_titan_run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *
         down = hb_ops_linear(
             t, product,
             linear(l, HB_TITAN_W_DOWN, "mlp down", l->e->spec->runtime.compile ? NULL : kept));
+    if (!again)
+        hb_titan_note_module(l->e);
     if (!again && l->e->ways > 1)
         replace(t, &down, hb_ops_scatter(t, down, l->e->gather, kept));
     hb_tape_drop_value(t, product);
@@ -184,6 +191,7 @@ static void run_layer(struct hb_titan_layer *l, struct run *run, bool again)
         kept->again = again;
         kept->next = kept->products = 0;
     }
+    hb_zero3_enter_plain(l->e->zero3);
     uint32_t x = normed(l, l->in, HB_TITAN_W_NORM1), whole = hb_titan_gathered(l->e, x);
     uint32_t attn = run_attention(l, whole, kept);
     hb_titan_drop_both(t, whole, x);
@@ -206,6 +214,21 @@ static void back_before(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     (void)t;
     (void)grad;
     hb_fsdp_before_backward(&l->e->fsdp, &l->unit, l->before);
+    hb_zero3_enter_plain(l->e->zero3);
+}
+
+static void back_module(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+{
+    struct hb_titan *e = (struct hb_titan *)(uintptr_t)n->thing;
+    (void)t;
+    (void)grad;
+    hb_zero3_enter_plain(e->zero3);
+}
+
+void hb_titan_note_module(struct hb_titan *e)
+{
+    if (e->zero3)
+        hb_titan_set_thing(hb_tape_node(e->t, back_module, HB_NONE), e);
 }
 
 static void back_after(struct hb_tape *t, struct hb_node *n, uint32_t grad)
@@ -267,6 +290,10 @@ static void back_checkpoint(struct hb_tape *t, struct hb_node *n, uint32_t grad)
         last = hb_ops_gather_storage(t, grad, l->e->gather);
     else
         hb_tape_hold(t, grad);
+    if (l->e->zero3) { /* its MLP and the last product, which asks for what was kept */
+        hb_zero3_enter_plain(l->e->zero3);
+        hb_zero3_enter_early(l->by_role[HB_TITAN_W_DOWN]);
+    }
     t->grad = true;
     l->in = run->in = n->in[0];
     run_layer(l, run, true);

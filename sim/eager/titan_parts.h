@@ -7,6 +7,7 @@
 #include "models/spec.h"
 #include "sim/eager/actions.h"
 #include "sim/eager/fsdp.h"
+#include "sim/eager/zero3.h"
 
 struct hb_short;
 
@@ -100,7 +101,8 @@ struct hb_titan {
     bool tune; /* torchtune's step: heads repeated before any attention, the loss compiled too */
     uint32_t *stash; /* inputs of layers on their way to the host; null: they stay */
     int stash_count;
-    struct hb_zero *zero; /* DeepSpeed's ZeRO 1 and 2; null: not this */
+    struct hb_zero *zero;   /* DeepSpeed's ZeRO; null: not this */
+    struct hb_zero3 *zero3; /* ... its third stage; null: not this */
     struct hb_titan_chunk *chunks;
     int64_t chunk_count;
     struct hb_short *cut;        /* null: the program is a whole one */
@@ -145,6 +147,8 @@ void hb_titan_back_loss(struct hb_titan *e);
 int64_t hb_titan_elements(struct hb_titan *e);
 /* which: of the moments. */
 void hb_titan_add_state(struct hb_titan *e, int which, int64_t bytes);
+/* Has a backward pass that enters a module without parameters: see zero3.h. */
+void hb_titan_note_module(struct hb_titan *e);
 /* ZeRO: the weights' gradients go into the buffer; the parts that stay; */
 void hb_titan_reduce_in_buckets(struct hb_titan *e);
 void hb_titan_add_zero(struct hb_titan *e);

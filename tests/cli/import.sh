@@ -144,11 +144,17 @@ gradient_accumulation_steps: 2
 fp16: true
 END
 echo '{"gradient_accumulation_steps": "auto", "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"},
-    "zero_optimization": {"stage": 3}}' >"$work/ds3.json"
+    "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto", "stage3_prefetch_bucket_size": "auto",
+    "stage3_param_persistence_threshold": "auto", "stage3_max_live_parameters": 1e8, "sub_group_size": 1e9}}' \
+    >"$work/ds3.json"
 expect 0 hbmsim import "$work/sft.yaml" "$work/ds3.json"
 out_has 'batch: {global: 16, accumulate: 2, seq: 2048}'
 out_has 'compute: f16'
 out_has 'mesh: {data: 1, fsdp: 8}'
+out_has 'reduce_bucket: 16777216'
+out_has 'prefetch_bucket: 15099494'
+out_has 'persist_below: 40960'
+out_has 'live_parameters: 100000000'
 ok 'it is all expressed' sh -c '! grep -q "Not expressed" "$1"' sh "$work/out"
 expect 0 hbmsim import "$work/sft.yaml"
 out_has '#   deepspeed: examples/deepspeed/ds_z3_config.json is a file of its own; name it beside this one'

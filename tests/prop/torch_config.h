@@ -142,24 +142,55 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool e
     torch_titan_runtime(s, rng, tune ? "torchtune" : "torchtitan", plain, experts, fsdp1);
 }
 
+/* DeepSpeed's third stage. */
+static void torch_zero3(struct hb_str *s, struct hb_rng *rng)
+{
+    int64_t ranks = hb_rng_range(rng, 2, 16), accumulate = hb_rng_range(rng, 1, 4);
+    hb_str_addf(s, "batch: {global: %lld, seq: %lld, accumulate: %lld}\nmesh: {fsdp: %lld}\n",
+                (long long)(ranks * accumulate * hb_rng_range(rng, 1, 3)),
+                (long long)(256 * torch_power(rng, 4)), (long long)accumulate, (long long)ranks);
+    hb_str_addf(s,
+                "remat: {policy: %s, every: %lld}\nloss: {kernel: %s, held: %s}\n"
+                "precision: {params: bf16, master: f32, grads: params}\n"
+                "hardware: {device: nvidia-h100, count: %lld}\n"
+                "optimizer: {offload: %s, params_offload: %s}\n",
+                TORCH_ONE_OF(rng, "none", "full"), (long long)hb_rng_range(rng, 1, 3),
+                TORCH_ONE_OF(rng, "eager", "compiled"), TORCH_ONE_OF(rng, "none", "compute"),
+                (long long)ranks, TORCH_ONE_OF(rng, "none", "none", "pinned_host"),
+                TORCH_ONE_OF(rng, "none", "none", "pinned_host"));
+    hb_str_addf(s,
+                "runtime: {framework: torchtitan, reduce_bucket: %lld, prefetch_bucket: %lld, "
+                "live_parameters: %lld, reuse_distance: %lld, persist_below: %lld, "
+                "update_group: %lld}\n",
+                (long long)(1000 * torch_power(rng, 18)), (long long)(1000 * torch_power(rng, 16)),
+                (long long)(10000 * torch_power(rng, 16)),
+                (long long)(10000 * torch_power(rng, 16)), (long long)(100 * torch_power(rng, 14)),
+                (long long)(1000 * torch_power(rng, 18)));
+}
+
 /* torchtitan's pipelines. */
 static void torch_pipes(struct hb_str *s, struct hb_rng *rng)
 {
     int64_t fsdp = 2 * torch_power(rng, 2), tensor = torch_power(rng, 1);
+    int64_t sequence = torch_chance(rng, 70) ? 1 : 2 * torch_power(rng, 2);
     int64_t stages = 2 * torch_power(rng, 1), microbatches = stages * hb_rng_range(rng, 1, 3);
     const char *schedule =
         TORCH_ONE_OF(rng, "gpipe", "1f1b", "interleaved", "zero_bubble", "zbv", "dualpipe_v");
     bool single = hb_str_same(schedule, "gpipe") || hb_str_same(schedule, "1f1b");
     bool whole = single || hb_str_same(schedule, "interleaved");
-    hb_str_addf(
-        s,
-        "batch: {global: %lld, seq: %lld}\nmesh: {fsdp: %lld, tensor: %lld, pipeline: %lld}\n"
-        "pipeline: {schedule: %s, microbatches: %lld, repeats: %d}\n",
-        (long long)(fsdp * microbatches * hb_rng_range(rng, 1, 2)),
-        (long long)(256 * torch_power(rng, 3)), (long long)fsdp, (long long)tensor,
-        (long long)stages, schedule, (long long)microbatches, single ? 1 : 2);
-    hb_str_addf(s, "sharding: {residual_over_tensor: %s, reshard_after_forward: %s}\n",
-                tensor > 1 ? "true" : "false",
+    hb_str_addf(s,
+                "batch: {global: %lld, seq: %lld}\n"
+                "mesh: {fsdp: %lld, tensor: %lld, sequence: %lld, pipeline: %lld}\n"
+                "pipeline: {schedule: %s, microbatches: %lld, repeats: %d}\n",
+                (long long)(fsdp * microbatches * hb_rng_range(rng, 1, 2)),
+                (long long)(256 * torch_power(rng, 3)), (long long)fsdp, (long long)tensor,
+                (long long)sequence, (long long)stages, schedule, (long long)microbatches,
+                single ? 1 : 2);
+    hb_str_addf(s,
+                "sharding: {residual_over_tensor: %s, states_over_sequence: %s, sequence_kind: %s, "
+                "sequence_balance: %s, reshard_after_forward: %s}\n",
+                tensor > 1 ? "true" : "false", sequence > 1 ? "true" : "false",
+                TORCH_ONE_OF(rng, "ring", "all_gather"), TORCH_ONE_OF(rng, "true", "false"),
                 whole ? TORCH_ONE_OF(rng, "true", "false") : "false");
     hb_str_addf(s, "remat: {policy: %s, every: %lld}\nprecision: {grads: %s}\n",
                 whole ? TORCH_ONE_OF(rng, "none", "full",
@@ -169,7 +200,8 @@ static void torch_pipes(struct hb_str *s, struct hb_rng *rng)
     hb_str_addf(s,
                 "loss: {kernel: %s}\nhardware: {device: nvidia-h100, count: %lld}\n"
                 "runtime: {framework: torchtitan, compile: %s}\n",
-                TORCH_ONE_OF(rng, "eager", "compiled"), (long long)(fsdp * tensor * stages),
+                TORCH_ONE_OF(rng, "eager", "compiled"),
+                (long long)(fsdp * tensor * sequence * stages),
                 whole ? TORCH_ONE_OF(rng, "false", "false", "true") : "false");
 }
 
@@ -218,7 +250,8 @@ static bool torch_draw(struct hb_arena *arena, struct hb_rng *rng, struct hb_spe
     struct hb_diag diag;
     struct hb_node *root;
     bool megatron = torch_chance(rng, 50), pipes = !megatron && torch_chance(rng, 25);
-    bool plain = !megatron && !pipes && torch_chance(rng, 30);
+    bool zero3 = !megatron && !pipes && torch_chance(rng, 15);
+    bool plain = !megatron && !pipes && !zero3 && torch_chance(rng, 30);
     hb_str_init(&s, arena);
     hb_str_addf(&s,
                 "model:\n  d_model: %lld\n  vocab: %lld\n  tied_embeddings: %s\n  mtp: %d\n"
@@ -227,13 +260,15 @@ static bool torch_draw(struct hb_arena *arena, struct hb_rng *rng, struct hb_spe
                 (long long)(torch_chance(rng, 50) ? 32000 : 1000 * hb_rng_range(rng, 1, 60)),
                 pipes ? "false" : TORCH_ONE_OF(rng, "true", "false"),
                 megatron && torch_chance(rng, 20) ? (int)hb_rng_range(rng, 1, 2) : 0);
-    bool experts = !megatron && !plain && !pipes && torch_chance(rng, 30);
+    bool experts = !megatron && !plain && !pipes && !zero3 && torch_chance(rng, 30);
     torch_blocks(&s, rng, megatron, experts);
     hb_str_add(&s, "compiler: torch\n");
     if (megatron)
         torch_megatron(&s, rng);
     else if (pipes)
         torch_pipes(&s, rng);
+    else if (zero3)
+        torch_zero3(&s, rng);
     else
         torch_titan(&s, rng, plain, experts);
     hb_diag_init(&diag, arena);

@@ -408,6 +408,39 @@ static void states_that_ranks_split(void **state)
     assert_true(peak(small) + 900000000 < m.peak_bytes);
 }
 
+#define ZERO3_KEYS                                                                                 \
+    "mesh: {fsdp: 8}\nprecision: {params: bf16, master: f32, grads: params}\n"                     \
+    "batch: {global: 16, seq: 2048, accumulate: 2}\n"
+
+/* ZeRO-3: of weights, too, a rank has its part; what is gathered ahead, stays for its next use or
+ * for good is DeepSpeed's to say. */
+static void weights_that_modules_gather(void **state)
+{
+    (void)state;
+    const int64_t layer = 2 * 1024 * 1024 + 2 * 1024 * 256 + 3 * 1024 * 4096 + 2 * 1024;
+    const int64_t table = INT64_C(32000) * 1024, all = 2 * table + 4 * layer + 1024;
+    struct hb_program p;
+    struct hb_memory m = run_keys(ZERO3_KEYS "runtime: {reduce_bucket: 1000}\n", &p);
+    assert_int_equal(largest(&p, "own part of the weights"), all / 8 * 2);
+    assert_int_equal(largest(&p, "own part of the weights in f32"), all / 8 * 4);
+    assert_int_equal(largest(&p, "own part of the gradients"), all / 8 * 2);
+    assert_int_equal(largest(&p, "second moment"), all / 8 * 4);
+    assert_int_equal(largest(&p, "gradients to reduce, in one"), 0); /* each waits alone */
+    int64_t far = peak(ZERO3_KEYS "runtime: {reduce_bucket: 1000, live_parameters: 0}\n");
+    int64_t none =
+        peak(ZERO3_KEYS "runtime: {reduce_bucket: 1000, reuse_distance: 0, prefetch_bucket: 0}\n");
+    assert_true(far - none > 3 * layer); /* all weights stay till the backward pass */
+    assert_int_equal(m.peak_bytes, far); /* and so are asked for in time */
+    m = run_keys(ZERO3_KEYS "runtime: {reduce_bucket: 20000000, update_group: 1000000}\n", &p);
+    assert_in_range(largest(&p, "own gradients in f32"), table / 8 * 4, (table + layer) / 8 * 4);
+    assert_true(largest(&p, "gradients to reduce, in one") > 0);
+    run_keys(ZERO3_KEYS "optimizer: {offload: pinned_host, params_offload: pinned_host}\n", &p);
+    assert_int_equal(largest(&p, "own part of the weights"), 0);
+    assert_int_equal(largest(&p, "own part of the gradients"), 0);
+    assert_int_equal(largest(&p, "second moment"), 0);
+    assert_true(largest(&p, "own weights to gather") > 0);
+}
+
 /* A name that is kept holds the logits of a step until the next one's are made. */
 static void logits_that_are_held(void **state)
 {
@@ -556,6 +589,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(shards_on_the_host, start, end),
         cmocka_unit_test_setup_teardown(sequences_that_ranks_share, start, end),
         cmocka_unit_test_setup_teardown(states_that_ranks_split, start, end),
+        cmocka_unit_test_setup_teardown(weights_that_modules_gather, start, end),
         cmocka_unit_test_setup_teardown(logits_that_are_held, start, end),
         cmocka_unit_test_setup_teardown(blocks_above_a_size_are_not_split, start, end),
         cmocka_unit_test_setup_teardown(flat_parameters_of_fsdp1, start, end),
