@@ -104,7 +104,7 @@ static bool predict(struct step_run *r, const struct rung *x, struct step *out)
         !hb_schema_from_node(env->arena, env->diag, root, env->data_dir, &out->spec) ||
         !hb_spec_supported(env->diag, root, &out->spec))
         return false;
-    out->spec.hardware.memory_bytes = hb_budget_device_bytes(&out->spec, &r->dev);
+    out->spec.hardware.memory_bytes = hb_budget_found_bytes(&out->spec, &r->dev);
     out->id = hb_arena_printf(env->arena, "step-%dx%d-%d-%d-%s-%s", r->size->width, x->layers,
                               x->batch, r->size->seq * x->longer, x->policy, r->ask->date);
     return hb_result_brief(env->arena, env->diag, &out->spec, &r->dev, &out->predicted);

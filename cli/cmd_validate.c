@@ -85,6 +85,13 @@ static void keep_case(struct hb_arena *arena, struct hb_case *c)
         c->failed = hb_arena_strdup(arena, c->failed);
 }
 
+/* What was measured above a device's memory was measured without its limit. */
+static int64_t found_bytes(const struct hb_record *r, const struct hb_device *device)
+{
+    int64_t found = hb_budget_found_bytes(&r->spec, device);
+    return r->spec.compiler == HB_TORCH && r->peak_bytes > found ? 0 : found;
+}
+
 static void run_record(struct hb_env *env, const struct options *o, struct devices *devices,
                        const struct hb_node *node, const struct sink *sink)
 {
@@ -105,7 +112,7 @@ static void run_record(struct hb_env *env, const struct options *o, struct devic
         const struct hb_device *device =
             read ? find_device(env, devices, record.spec.hardware.device) : NULL;
         if (device)
-            record.spec.hardware.memory_bytes = hb_budget_device_bytes(&record.spec, device);
+            record.spec.hardware.memory_bytes = found_bytes(&record, device);
         if (read)
             hb_validate_case(own, &record, record.peak_bytes < 0 || record.verdict ? device : NULL,
                              &c, &program, &memory);

@@ -33,7 +33,7 @@ static bool read_spec(struct hb_env *env, const struct hb_schema_source *source,
         !hb_device_load(env->arena, env->diag, env->data_dir, out_spec->hardware.device,
                         (struct hb_loc){.file = source->path}, out_device))
         return false;
-    out_spec->hardware.memory_bytes = hb_budget_device_bytes(out_spec, out_device);
+    out_spec->hardware.memory_bytes = hb_budget_found_bytes(out_spec, out_device);
     return true;
 }
 

@@ -33,6 +33,7 @@ static const struct hb_json_row prediction[] = {
     {"allocated_bytes?", "int", "compiler torch: the allocator's peak of what is in use"},
     {"active_bytes?", "int", "compiler torch: with what waits for another stream"},
     {"reserved_bytes?", "int", "compiler torch: taken from the device"},
+    {"allocator_retries?", "int", "compiler torch: times that cached segments went back for room"},
     {"interval", "{}?", "of the peak, from records like it; null: none is like it"},
     {"interval.low_bytes", "int", "lower end"},
     {"interval.high_bytes", "int", "upper end; what fits is what has it within the budget"},

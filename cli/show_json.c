@@ -101,6 +101,7 @@ static void show_sizes(struct hb_json *j, const struct hb_result *r)
     hb_json_put_int(j, "allocated_bytes", r->memory.allocated_bytes);
     hb_json_put_int(j, "active_bytes", r->memory.allocated_bytes);
     hb_json_put_int(j, "reserved_bytes", r->memory.reserved_bytes);
+    hb_json_put_int(j, "allocator_retries", r->memory.retries);
 }
 
 /* Where budget_bytes comes from. host_bytes, of a device's share, is null where it is not known. */

@@ -1,4 +1,5 @@
 /* simulate's text: see show.h. Verdict first, then what peaks, when, why, and the time. */
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/arena.h"
@@ -180,6 +181,11 @@ static void show_caching(const struct page *g)
             "steps\n",
             size_text(g, m->allocated_bytes), size_text(g, m->reserved_bytes),
             size_text(g, m->argument_bytes));
+    if (m->retries)
+        fprintf(g->out,
+                "  cached segments go back %" PRId64 " time%s, so that a request finds room "
+                "(num_alloc_retries)\n",
+                m->retries, m->retries == 1 ? "" : "s");
 }
 
 /* Each rank of the pipeline; what stands above is of one of them. */

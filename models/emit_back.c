@@ -62,6 +62,7 @@ static void keep_own(struct hb_spec *back, const struct hb_spec *spec)
     back->runtime.expandable_segments = spec->runtime.expandable_segments;
     back->runtime.max_split_bytes = spec->runtime.max_split_bytes;
     back->runtime.memory_fraction = spec->runtime.memory_fraction;
+    back->runtime.gc_threshold = spec->runtime.gc_threshold;
     back->runtime.wrap_root = spec->runtime.wrap_root;
 }
 

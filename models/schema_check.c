@@ -508,6 +508,10 @@ static void check_runtime(struct checker *c)
         fault(c, "runtime.max_split_size",
               "%" PRId64 " bytes are not above 20 MiB, which PyTorch refuses; allowed: more, or 0",
               split);
+    if (c->spec->runtime.gc_threshold > 0 && c->spec->runtime.memory_fraction == 0)
+        fault(c, "runtime.gc_threshold",
+              "does nothing without a limit (torch.cuda.set_per_process_memory_fraction); add "
+              "runtime.memory_fraction, or use 0");
 }
 
 static bool check_all(struct checker *c, bool batch)

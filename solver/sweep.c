@@ -99,7 +99,7 @@ static bool run_spec(struct work *w, struct hb_diag *diag, struct hb_spec *spec,
     struct hb_result result;
     if (!hb_spec_supported(diag, NULL, spec) || !load_device(w, diag, spec->hardware.device))
         return false;
-    spec->hardware.memory_bytes = hb_budget_device_bytes(spec, &w->device);
+    spec->hardware.memory_bytes = hb_budget_found_bytes(spec, &w->device);
     if (!hb_result_brief(w->scratch, diag, spec, &w->device, &result))
         return false;
     *out = (struct hb_sweep_cell){.done = true,

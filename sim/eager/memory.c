@@ -14,7 +14,9 @@ struct hb_caching hb_step_caching(const struct hb_spec *spec)
 {
     return (struct hb_caching){.on = true,
                                .expandable = spec->runtime.expandable_segments,
+                               .limit_bytes = spec->hardware.memory_bytes,
                                .max_split_bytes = spec->runtime.max_split_bytes,
+                               .collect_above = spec->runtime.gc_threshold,
                                .reserved = spec->runtime.allocator == HB_MAX_RESERVED};
 }
 

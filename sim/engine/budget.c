@@ -88,6 +88,15 @@ void hb_budget_make(const struct hb_spec *spec, const struct hb_device *device,
     out->bytes = rest > 0 ? rest : 0;
 }
 
+int64_t hb_budget_found_bytes(const struct hb_spec *spec, const struct hb_device *device)
+{
+    struct hb_budget budget;
+    if (spec->compiler != HB_TORCH)
+        return hb_budget_device_bytes(spec, device);
+    hb_budget_make(spec, device, &budget);
+    return budget.bytes;
+}
+
 const char *hb_budget_words(struct hb_arena *arena, const struct hb_budget *budget)
 {
     char whole[HB_SIZE_TEXT];

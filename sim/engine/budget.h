@@ -22,8 +22,10 @@ struct hb_budget {
 
 void hb_budget_make(const struct hb_spec *spec, const struct hb_device *device,
                     struct hb_budget *out);
-/* The device's memory less what is reserved: what a compiler finds (hardware.memory_bytes). */
+/* The device's memory less what is reserved. */
 int64_t hb_budget_device_bytes(const struct hb_spec *spec, const struct hb_device *device);
+/* What a compiler finds of it, or torch's allocator (hardware.memory_bytes). */
+int64_t hb_budget_found_bytes(const struct hb_spec *spec, const struct hb_device *device);
 /* Why it is less than the device's: "0.75 of 79.11 GiB ..."; "" where there is no more to say than
  * the device's profile does, or where the input gives the bytes. */
 const char *hb_budget_words(struct hb_arena *arena, const struct hb_budget *budget);

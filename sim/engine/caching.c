@@ -171,13 +171,17 @@ static void pack_addresses(struct run *r)
                 top[r->out->offset_of[i] / stride] + r->out->offset_of[i] % stride;
 }
 
+struct hb_cuda_limits hb_caching_limits(const struct hb_caching *c)
+{
+    return (struct hb_cuda_limits){c->expandable, c->limit_bytes, c->max_split_bytes,
+                                   c->collect_above};
+}
+
 void hb_caching_run(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out)
 {
     struct run r = {.p = p, .out = out, .arena = arena};
     const struct hb_caching *c = &p->caching;
-    struct walk w = {.cuda =
-                         hb_cuda_new(arena, (struct hb_cuda_limits){c->expandable, c->limit_bytes,
-                                                                    c->max_split_bytes})};
+    struct walk w = {.cuda = hb_cuda_new(arena, hb_caching_limits(c))};
     r.start = hb_arena_alloc(arena, p->buf_count, sizeof *r.start);
     r.end = hb_arena_alloc(arena, p->buf_count, sizeof *r.end);
     w.block = hb_arena_alloc(arena, p->buf_count, sizeof *w.block);

@@ -10,8 +10,9 @@
  * both programs in the same order), and those of the layers left out, of which the spans say no
  * more than what they hold. A block is as large as what was asked for, rounded up to 512 bytes, at
  * least. So allocated bytes at m are no less, nor is their peak. What is reserved covers each
- * pool's blocks apart, and is given back only where a limit is hit, which no program here has: at
- * the end of the step it is no less than the sum over pools of each pool's own maximum.
+ * pool's blocks apart, and is given back only where a limit is hit: where the device is not known,
+ * so that there is none, it is at the end of the step no less than the sum over pools of each
+ * pool's own maximum; else no less than what is allocated.
  *
  * torchtitan's pipelines have no short program. Of them the same is summed up as the storages of
  * the whole one come and go, of both steps, without a program or an allocator. */
@@ -67,6 +68,12 @@ static void add_lives(struct hb_arena *scratch, struct floor *f)
             add_life(f, i, start[i], end[i]);
 }
 
+/* What streams have cached stays, unless a limit makes it go back. */
+static bool counts_pools(const struct hb_caching *c)
+{
+    return c->reserved && !c->limit_bytes;
+}
+
 static int64_t walk_ops(const struct floor *f)
 {
     const struct hb_program *p = f->p;
@@ -90,7 +97,7 @@ static int64_t walk_ops(const struct floor *f)
         }
         peak = hb_larger(peak, sum);
     }
-    return p->caching.reserved ? hb_add_sat(most[0], hb_add_sat(most[1], most[2])) : peak;
+    return counts_pools(&p->caching) ? hb_add_sat(most[0], hb_add_sat(most[1], most[2])) : peak;
 }
 
 /* --- without a short program --- */
@@ -133,6 +140,7 @@ static int64_t held_floor(struct hb_arena *scratch, const struct hb_spec *spec,
 {
     struct held *h = hb_arena_alloc(scratch, 1, sizeof *h);
     struct hb_server server = {h, take, give};
+    struct hb_caching caching = hb_step_caching(spec);
     struct hb_diag quiet;
     int64_t sum = 0;
     h->arena = scratch;
@@ -142,7 +150,7 @@ static int64_t held_floor(struct hb_arena *scratch, const struct hb_spec *spec,
         return INT64_MAX;
     for (int i = 0; i <= UINT8_MAX; i++)
         sum = hb_add_sat(sum, h->most_bytes[i]);
-    return hb_step_caching(spec).reserved ? sum : h->peak_bytes;
+    return counts_pools(&caching) ? sum : h->peak_bytes;
 }
 
 static int64_t short_floor(struct hb_arena *scratch, const struct hb_spec *spec, int64_t rank)

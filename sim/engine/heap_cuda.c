@@ -26,7 +26,8 @@ struct block {
     int64_t bytes;
     uint32_t before; /* neighbours in the segment; NO_BLOCK */
     uint32_t after;
-    uint32_t class; /* of its pool, where a block of its size last was; moves as classes come */
+    uint32_t class;   /* of its pool, where a block of its size last was; moves as classes come */
+    int64_t freed_at; /* of a free one: requests for large blocks until then */
     uint16_t pool;
     bool in_use;
     bool gone; /* joined to another, or back at the device: its place is free, `after` the next */
@@ -64,6 +65,7 @@ struct hb_cuda {
     struct pool *pools;
     uint32_t pool_count, pool_cap;
     int64_t next_address;
+    int64_t large_asked; /* requests for large blocks */
     struct hb_cuda_stats stats;
 };
 
@@ -163,6 +165,7 @@ static void put_free(struct hb_cuda *c, uint32_t block)
 {
     struct block *b = &c->blocks[block];
     struct pool *p = &c->pools[b->pool];
+    b->freed_at = c->large_asked;
     b->class = class_of(p, b);
     if (b->class == p->class_count)
         b->class = add_class(c, p, b->bytes);
@@ -290,16 +293,97 @@ static void release_cached(struct hb_cuda *c)
     }
 }
 
-/* Makes room for so many bytes more below the limit, if that can be. */
-static void check_limit(struct hb_cuda *c, int64_t bytes)
+/* A free block goes back to the device, a whole segment. */
+static void release_block(struct hb_cuda *c, uint32_t block)
 {
-    int64_t limit = c->limits.limit_bytes;
-    if (!limit || hb_add_sat(c->stats.reserved_bytes, bytes) <= limit)
+    take_free(c, block);
+    c->stats.reserved_bytes -= c->blocks[block].bytes;
+    forget_block(c, block);
+}
+
+/* Blocks that are never split go first where that is enough: the smallest that is as large as what
+ * is asked for and as them, or as many of the largest as it takes
+ * (release_available_cached_blocks). */
+static bool release_unsplit(struct hb_cuda *c, struct pool *p, int64_t bytes)
+{
+    int64_t least = c->limits.max_split_bytes, sum = 0;
+    if (!least || c->limits.expandable)
+        return false;
+    int64_t wanted = hb_larger(bytes, least);
+    uint32_t at = best_class(p, wanted);
+    if (at < p->class_count) {
+        release_block(c, p->classes[at].list[p->classes[at].count - 1].block);
+        return true;
+    }
+    while (at-- > 0 && sum < wanted && p->classes[at].bytes >= least)
+        while (sum < wanted && p->classes[at].count) {
+            sum += p->classes[at].bytes;
+            release_block(c, p->classes[at].list[0].block);
+        }
+    return sum >= wanted;
+}
+
+static bool exceeds(const struct hb_cuda *c, int64_t bytes)
+{
+    return hb_add_sat(c->stats.reserved_bytes, bytes) > c->limits.limit_bytes;
+}
+
+/* Makes room for a segment of so many bytes below the limit, if that can be. */
+static void check_limit(struct hb_cuda *c, struct pool *p, int64_t asked, int64_t bytes)
+{
+    if (!c->limits.limit_bytes || !exceeds(c, bytes))
+        return;
+    if (release_unsplit(c, p, asked) && !exceeds(c, bytes))
         return;
     release_cached(c);
     c->stats.retries++;
-    if (hb_add_sat(c->stats.reserved_bytes, bytes) > limit)
-        c->stats.failed = true;
+    c->stats.failed = c->stats.failed || exceeds(c, bytes);
+}
+
+/* --- those that were not used for long --- */
+
+/* Large segments that are free whole; their ages, in requests, together. */
+static int64_t count_whole(const struct hb_cuda *c, int64_t *out_age)
+{
+    int64_t count = 0;
+    *out_age = 0;
+    for (uint32_t i = 0; i < c->block_count; i++) {
+        const struct block *b = &c->blocks[i];
+        if (b->gone || b->in_use || c->pools[b->pool].small || !is_segment(b))
+            continue;
+        count++;
+        *out_age += c->large_asked - b->freed_at;
+    }
+    return count;
+}
+
+static int64_t release_older(struct hb_cuda *c, double age)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < c->block_count; i++) {
+        const struct block *b = &c->blocks[i];
+        if (b->gone || b->in_use || c->pools[b->pool].small || !is_segment(b) ||
+            (double)(c->large_asked - b->freed_at) < age)
+            continue;
+        sum += b->bytes;
+        release_block(c, i);
+    }
+    return sum;
+}
+
+/* Before the device is asked, what is older than the mean goes back, again and again, until no more
+ * than that share of the limit is reserved (garbage_collect_cached_blocks). */
+static void collect_old(struct hb_cuda *c)
+{
+    double share = c->limits.collect_above;
+    int64_t most = (int64_t)(share * (double)c->limits.limit_bytes);
+    int64_t wanted = c->stats.reserved_bytes - most, sum = 0, age, count, last = 1;
+    if (share <= 0 || c->limits.expandable)
+        return;
+    while (sum < wanted && last > 0 && (count = count_whole(c, &age)) > 0) {
+        last = release_older(c, (double)age / (double)count);
+        sum += last;
+    }
 }
 
 static void add_reserved(struct hb_cuda *c, int64_t bytes)
@@ -318,7 +402,7 @@ static int64_t free_tail(const struct hb_cuda *c, const struct pool *p)
 static uint32_t extend_range(struct hb_cuda *c, uint16_t pool, int64_t bytes)
 {
     struct pool *p = &c->pools[pool];
-    check_limit(c, hb_round_up(bytes - free_tail(c, p), page_bytes(p)));
+    check_limit(c, p, bytes, hb_round_up(bytes - free_tail(c, p), page_bytes(p)));
     int64_t tail = free_tail(c, p);
     int64_t more = hb_round_up(bytes - tail, page_bytes(p));
     add_reserved(c, more);
@@ -349,7 +433,8 @@ static uint32_t new_segment(struct hb_cuda *c, uint16_t pool, int64_t bytes)
         segment = LARGE_PAGE_BYTES;
     else
         segment = hb_round_up(bytes, OWN_STEP_BYTES);
-    check_limit(c, segment);
+    collect_old(c);
+    check_limit(c, &c->pools[pool], bytes, segment);
     add_reserved(c, segment);
     uint32_t block = add_block(c, (struct block){.address = c->next_address,
                                                  .bytes = segment,
@@ -408,6 +493,7 @@ uint32_t hb_cuda_take(struct hb_cuda *c, int64_t bytes, uint32_t stream, int64_t
 {
     int64_t size = hb_cuda_round(bytes);
     uint16_t pool = find_pool(c, size, stream);
+    c->large_asked += !c->pools[pool].small;
     uint32_t block = take_fit(c, &c->pools[pool], size);
     if (block == NO_BLOCK) {
         block = c->limits.expandable ? extend_range(c, pool, size) : new_segment(c, pool, size);

@@ -3,7 +3,8 @@
  * pool: small ones (up to 1 MiB) from segments of 2 MiB, those below 10 MiB from segments of 20
  * MiB, larger ones from segments of their own, rounded up to 2 MiB. Blocks are split, and joined
  * again when both are free. Nothing goes back to the device before a request fails; then whole free
- * segments do, and it is tried once more. With expandable segments each stream and pool has one
+ * segments do, and it is tried once more. With a garbage collection threshold those that were not
+ * used for long go back before. With expandable segments each stream and pool has one
  * range that grows by pages of 2 MiB (small) or 20 MiB.
  *
  *   pool (stream, small?)   segment | used | free | used |  segment | free |
@@ -21,6 +22,7 @@ struct hb_cuda_limits {
     bool expandable;
     int64_t limit_bytes;     /* what the device gives in all; 0: no limit */
     int64_t max_split_bytes; /* larger blocks are not split; 0: all are */
+    double collect_above;    /* share of the limit above which old segments go back; 0: none do */
 };
 
 struct hb_cuda_stats {

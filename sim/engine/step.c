@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "sim/eager/memory.h"
 #include "sim/eager/tape.h"
+#include "sim/engine/caching.h"
 #include "sim/engine/heap_cuda.h"
 #include "sim/graph/link.h"
 
@@ -62,8 +63,7 @@ static bool rank_peak(struct hb_arena *arena, struct hb_diag *diag, const struct
                       struct hb_rank_ask *ask, int64_t *out_bytes)
 {
     struct hb_caching c = hb_step_caching(spec);
-    struct hb_cuda_limits limits = {c.expandable, c.limit_bytes, c.max_split_bytes};
-    struct asked a = {.cuda = hb_cuda_new(arena, limits)};
+    struct asked a = {.cuda = hb_cuda_new(arena, hb_caching_limits(&c))};
     ask->server = &(struct hb_server){&a, take, give};
     bool ok = hb_step_serve(arena, diag, spec, ask) && check_total(diag, a.total, spec->model.name);
     ask->server = NULL;

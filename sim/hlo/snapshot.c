@@ -517,9 +517,9 @@ static void run_replays(struct reader *r, const struct lives *l)
     static const struct {
         const char *settings;
         struct hb_cuda_limits limits;
-    } ways[] = {{"the allocator's defaults", {false, 0, 0}},
-                {"expandable_segments:True", {true, 0, 0}},
-                {"max_split_size_mb:256", {false, 0, INT64_C(256) << 20}}};
+    } ways[] = {{"the allocator's defaults", {.expandable = false}},
+                {"expandable_segments:True", {.expandable = true}},
+                {"max_split_size_mb:256", {.max_split_bytes = INT64_C(256) << 20}}};
     enum { WAYS = sizeof ways / sizeof *ways };
     uint32_t count;
     const struct request *list = list_requests(r, l, &count);

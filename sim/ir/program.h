@@ -170,6 +170,7 @@ struct hb_caching {
     bool reserved;           /* the peak that is told is that of what it holds from the device */
     int64_t limit_bytes;     /* what the device gives in all; 0: no limit */
     int64_t max_split_bytes; /* larger blocks are not split; 0: all are */
+    double collect_above;    /* share of the limit; 0: nothing is collected */
     uint32_t second_op;      /* first op of the second step */
 };
 

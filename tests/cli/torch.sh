@@ -154,6 +154,12 @@ expect 0 hbmsim sweep "$work/small.yaml" --x batch.global=8..64*2 --y remat.poli
 cp "$work/out" "$work/sweep.json"
 expect 0 hbmsim plot "$work/sweep.json" -o "$work/fit.svg"
 
+# Cached memory goes back before a request fails.
+expect 0 hbmsim simulate "$work/small.yaml" --set mesh.fsdp=8 --set hardware.hbm=100GiB
+ok 'no retry' sh -c '! grep -q num_alloc_retries "$1"' sh "$work/out"
+expect 2 hbmsim simulate "$work/small.yaml" --set mesh.fsdp=8 --set runtime.gc_threshold=0.8
+err_has 'runtime.gc_threshold: does nothing without a limit'
+
 # A refusal stands at the key, in the words of the file that it is from.
 cat >"$work/stages.toml" <<'END'
 [model]
@@ -163,14 +169,14 @@ flavor = "8B"
 local_batch_size = 8
 seq_len = 4096
 [parallelism]
-context_parallel_degree = 2
+data_parallel_shard_degree = 1
 pipeline_parallel_degree = 2
 END
-expect 2 hbmsim simulate "$work/stages.toml"
-err_has 'stages.toml:8:27: error: compiler: torch: mesh.sequence: '
-expect 2 hbmsim simulate "$work/small.yaml" --set mesh.fsdp=2 --set mesh.pipeline=2 \
-    --set mesh.sequence=2 --set pipeline.microbatches=4 --set pipeline.schedule=1f1b
-err_has 'set mesh.sequence=2: error: compiler: torch: mesh.sequence: '
+expect 2 hbmsim simulate "$work/stages.toml" --set batch.global=8
+err_has 'stages.toml:8:30: error: compiler: torch: mesh.fsdp: '
+expect 2 hbmsim simulate "$work/small.yaml" --set mesh.fsdp=4 --set mesh.pipeline=2 \
+    --set model.tied_embeddings=true --set pipeline.microbatches=4 --set pipeline.schedule=1f1b
+err_has 'set model.tied_embeddings=true: error: compiler: torch: model.tied_embeddings: '
 
 # Dense layers over the ranks of experts: where Megatron has them there, and only there.
 printf 'model: {preset: qwen3-30b-a3b}\nbatch: {global: 128, seq: 4096}\nhardware: {device: h100, count: 64}\n' >"$work/moe.yaml"

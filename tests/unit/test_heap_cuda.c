@@ -108,6 +108,45 @@ static void a_failure_gives_back_and_tries_again(void **state)
     assert_true(hb_cuda_stats(c).failed);
 }
 
+/* Before all is given back, a block that is never split is, where that is enough. */
+static void unsplit_blocks_go_first(void **state)
+{
+    (void)state;
+    struct hb_cuda *c = hb_cuda_new(
+        arena, (struct hb_cuda_limits){.limit_bytes = 200 * mib, .max_split_bytes = 64 * mib});
+    uint32_t small = take(c, 40 * mib, 0), large = take(c, 110 * mib, 0);
+    give(c, small);
+    give(c, large);
+    take(c, 80 * mib, 0); /* 230 MiB are too many: the large one goes, which is no retry */
+    assert_int_equal(hb_cuda_stats(c).retries, 0);
+    assert_int_equal(reserved(c), 120 * mib);
+    take(c, 90 * mib, 0); /* nothing of 64 MiB and more is free: all goes */
+    assert_int_equal(hb_cuda_stats(c).retries, 1);
+    assert_int_equal(reserved(c), 170 * mib);
+}
+
+/* Above 50 of 100 MiB what is older than the mean goes, before the device is asked. */
+static void old_segments_are_collected(void **state)
+{
+    (void)state;
+    struct hb_cuda *c =
+        hb_cuda_new(arena, (struct hb_cuda_limits){.limit_bytes = 100 * mib, .collect_above = 0.5});
+    uint32_t old = take(c, 20 * mib, 0), young = take(c, 30 * mib, 0);
+    give(c, old);
+    take(c, 12 * mib, 1); /* 50 MiB are reserved: none too many */
+    assert_int_equal(reserved(c), 62 * mib);
+    give(c, young);
+    take(c, 14 * mib, 1); /* 12 too many: the old one alone */
+    assert_int_equal(reserved(c), 56 * mib);
+    assert_int_equal(hb_cuda_stats(c).retries, 0);
+    take(c, 16 * mib, 1); /* and now the other */
+    assert_int_equal(reserved(c), 42 * mib);
+    c = hb_cuda_new(arena, (struct hb_cuda_limits){.limit_bytes = 100 * mib});
+    give(c, take(c, 60 * mib, 0));
+    take(c, 12 * mib, 1);
+    assert_int_equal(reserved(c), 72 * mib); /* not asked for */
+}
+
 static void large_blocks_stay_whole(void **state)
 {
     (void)state;
@@ -173,7 +212,7 @@ static const struct {
 static void replay(const struct happening *happenings, bool expandable, struct figures wanted)
 {
     uint32_t blocks[40] = {0};
-    struct hb_cuda *c = hb_cuda_new(arena, (struct hb_cuda_limits){expandable, 0, 0});
+    struct hb_cuda *c = hb_cuda_new(arena, (struct hb_cuda_limits){.expandable = expandable});
     for (int k = 0; k < 40; k++) {
         const struct happening *h = &happenings[k];
         if (h->n >= 0)
@@ -222,7 +261,8 @@ static void invariants_hold(void **state)
     struct hb_rng rng = hb_rng_seed(7);
     for (int i = 0; i < 8; i++)
         random_traffic(&rng,
-                       (struct hb_cuda_limits){i & 1, i & 2 ? 400 * mib : 0, i & 4 ? 30 * mib : 0});
+                       (struct hb_cuda_limits){i & 1, i & 2 ? 400 * mib : 0, i & 4 ? 30 * mib : 0,
+                                               i & 2 && i & 1 ? 0 : 0.5});
 }
 
 int main(void)
@@ -233,6 +273,8 @@ int main(void)
         cmocka_unit_test(small_rests_stay_with_large_blocks),
         cmocka_unit_test(ranges_grow_by_pages),
         cmocka_unit_test(a_failure_gives_back_and_tries_again),
+        cmocka_unit_test(unsplit_blocks_go_first),
+        cmocka_unit_test(old_segments_are_collected),
         cmocka_unit_test(large_blocks_stay_whole),
         cmocka_unit_test(a_replay_gives_the_same),
         cmocka_unit_test(invariants_hold),
