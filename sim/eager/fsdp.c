@@ -350,22 +350,26 @@ static void reduce(struct hb_fsdp *f, struct hb_unit *u, int slot)
 void hb_fsdp_unshard(struct hb_fsdp *f, struct hb_unit *u)
 {
     f->here = true;
-    issue_gather(f, u);
+    for (; u; u = u->more)
+        issue_gather(f, u);
     f->here = false;
 }
 
 void hb_fsdp_wait_unshard(struct hb_fsdp *f, struct hb_unit *u)
 {
-    if (u->gathered == HB_NONE)
-        return;
-    copy_out(f, u);
-    hb_tape_drop(f->t, u->gathered);
-    u->gathered = HB_NONE;
+    for (; u; u = u->more) {
+        if (u->gathered == HB_NONE)
+            continue;
+        copy_out(f, u);
+        hb_tape_drop(f->t, u->gathered);
+        u->gathered = HB_NONE;
+    }
 }
 
 void hb_fsdp_reshard(struct hb_fsdp *f, struct hb_unit *u)
 {
-    give_back(f, u);
+    for (; u; u = u->more)
+        give_back(f, u);
 }
 
 void hb_fsdp_after_backward(struct hb_fsdp *f, struct hb_unit *u)

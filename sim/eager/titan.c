@@ -399,14 +399,23 @@ static void build_units(struct hb_titan *e, int64_t at)
 
 /* With experts on other ranks the host waits for counts in each layer, so torchtitan issues the
  * next unit's gather by itself. */
-static void look_ahead(struct hb_titan *e)
+static void look_ahead(struct hb_titan *e, const struct hb_titan_stage *s)
 {
-    e->first.ahead = &e->layers[0].unit;
-    for (int64_t i = 0; i < e->layer_count; i++) {
-        bool last = i == e->layer_count - 1;
-        struct hb_unit *end = e->has_root ? NULL : &e->last;
+    if (s->embeds)
+        e->first.ahead = &e->layers[s->first].unit;
+    for (int64_t i = s->first; i < s->end; i++) {
+        bool last = i == s->end - 1;
+        struct hb_unit *end = e->has_root || !s->heads ? NULL : &e->last;
         e->layers[i].unit.ahead = last ? end : &e->layers[i + 1].unit;
     }
+}
+
+static void look_ahead_all(struct hb_titan *e)
+{
+    const struct hb_titan_stage whole = {.end = e->layer_count, .embeds = true, .heads = true};
+    int64_t stages = e->stages ? e->pipeline.chunks : 1;
+    for (int64_t k = 0; k < stages && e->spec->mesh[HB_AX_EXPERT] > 1; k++)
+        look_ahead(e, e->stages ? &e->stages[k] : &whole);
 }
 
 static bool is_of_rank(const struct hb_titan *e, int64_t layer)
@@ -425,9 +434,12 @@ static void defer_gradients(struct hb_titan *e)
     bool wide = e->fsdp.reduce_bytes > 2;
     for (int i = 0; i < 3; i++)
         e->end_weights[i].wide = wide;
-    for (int64_t i = 0; i < e->layer_count; i++)
+    for (int64_t i = 0; i < e->layer_count; i++) {
         for (int w = 0; w < e->layers[i].unit.count; w++)
             e->layers[i].weights[w].wide = wide;
+        for (int w = 0; w < HB_TITAN_EXPERT_WEIGHTS; w++)
+            e->layers[i].expert_weights[w].wide = wide;
+    }
 }
 
 /* The stages that the rank has. */
@@ -480,8 +492,7 @@ static void build_layers(struct hb_titan *e)
         build_units(e, i);
     if (e->spec->runtime.wrap_root)
         e->layers[e->layer_count - 1].unit.keeps = true;
-    if (e->spec->mesh[HB_AX_EXPERT] > 1)
-        look_ahead(e);
+    look_ahead_all(e);
 }
 
 static void build_ends(struct hb_titan *e)

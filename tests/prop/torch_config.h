@@ -169,13 +169,15 @@ static void torch_zero3(struct hb_str *s, struct hb_rng *rng)
 }
 
 /* torchtitan's pipelines. */
-static void torch_pipes(struct hb_str *s, struct hb_rng *rng)
+static void torch_pipes(struct hb_str *s, struct hb_rng *rng, bool experts)
 {
-    int64_t fsdp = 2 * torch_power(rng, 2), tensor = torch_power(rng, 1);
+    int64_t fsdp = 2 * torch_power(rng, 2), tensor = experts ? 1 : torch_power(rng, 1);
+    int64_t expert = experts ? torch_power(rng, 1) : 1;
     int64_t sequence = torch_chance(rng, 70) ? 1 : 2 * torch_power(rng, 2);
     int64_t stages = 2 * torch_power(rng, 1), microbatches = stages * hb_rng_range(rng, 1, 3);
-    const char *schedule =
-        TORCH_ONE_OF(rng, "gpipe", "1f1b", "interleaved", "zero_bubble", "zbv", "dualpipe_v");
+    const char *schedule = experts ? TORCH_ONE_OF(rng, "gpipe", "1f1b", "interleaved")
+                                   : TORCH_ONE_OF(rng, "gpipe", "1f1b", "interleaved",
+                                                  "zero_bubble", "zbv", "dualpipe_v");
     bool single = hb_str_same(schedule, "gpipe") || hb_str_same(schedule, "1f1b");
     bool whole = single || hb_str_same(schedule, "interleaved");
     hb_str_addf(s,
@@ -188,9 +190,10 @@ static void torch_pipes(struct hb_str *s, struct hb_rng *rng)
                 single ? 1 : 2);
     hb_str_addf(s,
                 "sharding: {residual_over_tensor: %s, states_over_sequence: %s, sequence_kind: %s, "
-                "sequence_balance: %s, reshard_after_forward: %s}\n",
+                "sequence_balance: %s, dense_over_expert: %s, reshard_after_forward: %s}\n",
                 tensor > 1 ? "true" : "false", sequence > 1 ? "true" : "false",
                 TORCH_ONE_OF(rng, "ring", "all_gather"), TORCH_ONE_OF(rng, "true", "false"),
+                expert > 1 ? "true" : "false",
                 whole ? TORCH_ONE_OF(rng, "true", "false") : "false");
     hb_str_addf(s, "remat: {policy: %s, every: %lld}\nprecision: {grads: %s}\n",
                 whole ? TORCH_ONE_OF(rng, "none", "full",
@@ -260,13 +263,13 @@ static bool torch_draw(struct hb_arena *arena, struct hb_rng *rng, struct hb_spe
                 (long long)(torch_chance(rng, 50) ? 32000 : 1000 * hb_rng_range(rng, 1, 60)),
                 pipes ? "false" : TORCH_ONE_OF(rng, "true", "false"),
                 megatron && torch_chance(rng, 20) ? (int)hb_rng_range(rng, 1, 2) : 0);
-    bool experts = !megatron && !plain && !pipes && !zero3 && torch_chance(rng, 30);
+    bool experts = !megatron && !plain && !zero3 && torch_chance(rng, 30);
     torch_blocks(&s, rng, megatron, experts);
     hb_str_add(&s, "compiler: torch\n");
     if (megatron)
         torch_megatron(&s, rng);
     else if (pipes)
-        torch_pipes(&s, rng);
+        torch_pipes(&s, rng, experts);
     else if (zero3)
         torch_zero3(&s, rng);
     else

@@ -441,6 +441,32 @@ static void weights_that_modules_gather(void **state)
     assert_true(largest(&p, "own weights to gather") > 0);
 }
 
+/* Experts in a pipeline: a rank has its stages' of them, whole until the step's last pass with all
+ * other weights, and their gradients beside them in f32. */
+static void experts_in_stages(void **state)
+{
+    (void)state;
+    const int64_t own = 4 * INT64_C(1024) * 512; /* elements of a weight of the rank's experts */
+    struct hb_program p;
+    struct hb_spec spec = unit_spec(
+        &u, "model:\n  d_model: 1024\n  vocab: 32000\n  blocks:\n"
+            "    - {name: moe, repeat: 4, attention: {heads: 16, kv_heads: 4, head_dim: 64},\n"
+            "       moe: {experts: 8, top_k: 2, d_ff: 512}}\n"
+            "sharding: {dense_over_expert: true, reshard_after_forward: false}\n"
+            "mesh: {fsdp: 4, expert: 2, pipeline: 2}\nbatch: {global: 32, seq: 2048}\n"
+            "pipeline: {schedule: 1f1b, microbatches: 4}\nremat: {policy: full}\n"
+            "compiler: torch\nhardware: {device: nvidia-h100, count: 16}\n");
+    assert_true(hb_spec_supported(&u.diag, NULL, &spec));
+    assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, &(struct hb_rank_ask){0}, &p));
+    hb_program_check(&p);
+    assert_int_equal(largest(&p, "experts' w_gate"), own * 2);
+    int summed = 0;
+    for (uint32_t i = 0; i < p.buf_count; i++)
+        summed +=
+            hb_str_ends(p.bufs[i].name, "weight's gradient in f32") && p.bufs[i].bytes == own * 4;
+    assert_int_equal(summed, 2 * 2 * 3); /* of two layers, in two steps: of all microbatches */
+}
+
 /* A name that is kept holds the logits of a step until the next one's are made. */
 static void logits_that_are_held(void **state)
 {
@@ -590,6 +616,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(sequences_that_ranks_share, start, end),
         cmocka_unit_test_setup_teardown(states_that_ranks_split, start, end),
         cmocka_unit_test_setup_teardown(weights_that_modules_gather, start, end),
+        cmocka_unit_test_setup_teardown(experts_in_stages, start, end),
         cmocka_unit_test_setup_teardown(logits_that_are_held, start, end),
         cmocka_unit_test_setup_teardown(blocks_above_a_size_are_not_split, start, end),
         cmocka_unit_test_setup_teardown(flat_parameters_of_fsdp1, start, end),
