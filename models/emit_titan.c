@@ -78,6 +78,8 @@ static void emit_parallelism(struct hb_str *out, const struct hb_spec *s)
                 s->sharding.reshard_after_forward ? "always" : "never");
     if (m[HB_AX_TENSOR] > 1 && !s->sharding.residual_over_tensor)
         hb_str_add(out, "enable_sequence_parallel = false\n");
+    if (s->runtime.async_tp)
+        hb_str_add(out, "enable_async_tensor_parallel = true\n");
     if (m[HB_AX_TENSOR] > 1 && m[HB_AX_EXPERT] > 1)
         hb_str_addf(out, "expert_tensor_parallel_degree = %" PRId64 "\n",
                     s->sharding.expert_tensor);

@@ -608,6 +608,9 @@ static const struct hb_key runtime_keys[] = {
          "FullyShardedDataParallel (FSDP1) in place of fully_shard: a unit's parameters are one; "
          "the "
          "ends are the root's"),
+    BOOL("async_tp", SPEC(runtime.async_tp), "false",
+         "torchtitan's enable_async_tensor_parallel: compiled products take their gathers and sums "
+         "over tensor into themselves, through symmetric memory outside the allocator"),
     BOOL("grad_fusion", SPEC(runtime.grad_fusion), "true",
          "weight gradients are added straight into the buffer"),
 };

@@ -334,6 +334,10 @@ static bool check_titan_rest(const struct hb_refusing *r, const struct hb_spec *
         {!plain && s->sharding.grads_over_data, "sharding.grads_over_data",
          "ZeRO-2 is simulated without FSDP only; use mesh.fsdp 1, or false"},
         {s->remat.modules != 0, "remat.modules", "are Megatron's; use []"},
+        {s->runtime.async_tp && (!s->runtime.compile || s->mesh[HB_AX_TENSOR] == 1),
+         "runtime.async_tp",
+         "is of compiled layers that a tensor axis splits; use false, or runtime.compile: true and "
+         "mesh.tensor above 1"},
         {s->precision.fp8_params, "precision.fp8_params", "is Megatron's; use false"},
         {s->precision.fp8_gather && plain, "precision.fp8_gather",
          "is FSDP's; use mesh.fsdp above 1, or false"},
@@ -429,6 +433,7 @@ static bool check_megatron_rest(const struct hb_refusing *r, const struct hb_spe
         {s->loss.held != HB_HELD_NONE, "loss.held", "is not megatron's; use none"},
         {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks", "is FSDP2's; use 0"},
         {s->runtime.fsdp1, "runtime.fsdp1", "is not megatron's; use false"},
+        {s->runtime.async_tp, "runtime.async_tp", "is torchtitan's; use false"},
         {s->optimizer.offload != HB_PLACE_NONE, "optimizer.offload",
          "not simulated with megatron yet; use none"},
         {s->optimizer.params_offload != HB_PLACE_NONE, "optimizer.params_offload",

@@ -45,8 +45,7 @@ static const char *const quiet_training[] = {
     "dataset",        "dataset_path",           "steps",      "gc_*",
     "warmup_steps",   "mixed_precision_reduce", "dataloader", "seed",
     "deterministic*", "disable_cuda_graphs",    NULL};
-static const char *const quiet_parallelism[] = {"enable_async_tensor_parallel",
-                                                "disable_loss_parallel",
+static const char *const quiet_parallelism[] = {"disable_loss_parallel",
                                                 "spmd_backend",
                                                 "enable_fsdp_symm_mem",
                                                 "pipeline_parallel_schedule_csv",
@@ -363,7 +362,12 @@ static void put_compile(struct hb_foreign *f, const struct hb_node *c)
         model |= n->kind == HB_NODE_SCALAR && hb_str_same(n->text, "model");
         loss |= n->kind == HB_NODE_SCALAR && hb_str_same(n->text, "loss");
     }
+    const struct hb_node *p = hb_take(f, c, "parallelism");
+    bool async = hb_take_bool(f, p, "enable_async_tensor_parallel", false) &&
+                 hb_take_int(f, p, "tensor_parallel_degree", 1) > 1;
     hb_put_bool(f, "runtime.compile", on && model);
+    if (async && on && model)
+        hb_put_bool(f, "runtime.async_tp", true);
     hb_put(f, "loss.kernel", on && loss ? "compiled" : "eager");
     const struct hb_node *l = hb_take(f, c, "loss");
     int64_t chunks = hb_take_int(f, l, "num_chunks", hb_node_find(l, "loss_fn") ? 8 : 1);

@@ -212,7 +212,16 @@ static void enter_tensor(struct hb_eager *e, struct hb_eager_layer *l)
                           .kind = is_split(e) ? HB_OP_ALL_GATHER : HB_OP_MARK,
                           .back_kind = is_split(e) ? HB_OP_REDUCE_SCATTER : HB_OP_ALL_REDUCE,
                           .axis = HB_AX_TENSOR,
-                          .sent_bytes = residual_bytes(e)});
+                          .sent_bytes = residual_bytes(e),
+                          .beside = e->spec->runtime.async_tp});
+}
+
+/* In one with the product before it, rows that are ready going while others are computed. */
+static void put_before_product(struct hb_eager_layer *l)
+{
+    struct hb_piece sum = l->pieces[l->count - 1];
+    l->pieces[l->count - 1] = l->pieces[l->count - 2];
+    l->pieces[l->count - 2] = sum;
 }
 
 static void leave_tensor(struct hb_eager *e, struct hb_eager_layer *l)
@@ -222,7 +231,10 @@ static void leave_tensor(struct hb_eager *e, struct hb_eager_layer *l)
                                      .kind = is_split(e) ? HB_OP_REDUCE_SCATTER : HB_OP_ALL_REDUCE,
                                      .back_kind = is_split(e) ? HB_OP_ALL_GATHER : HB_OP_MARK,
                                      .axis = HB_AX_TENSOR,
-                                     .sent_bytes = residual_bytes(e)});
+                                     .sent_bytes = residual_bytes(e),
+                                     .beside = e->spec->runtime.async_tp});
+    if (e->spec->runtime.async_tp)
+        put_before_product(l);
 }
 
 /* --- parts of a layer --- */
@@ -749,11 +761,12 @@ void hb_eager_layer_forward(struct hb_eager *e, const struct hb_eager_layer *lay
     emit_run(e, layer, false);
 }
 
-/* Keys and values go round once more, and their gradients. */
+/* Keys and values go round once more, and their gradients; sums over tensor are only that. */
 static void emit_beside_backward(struct hb_eager *e, const struct hb_piece *kernel,
                                  const struct hb_piece *ring)
 {
-    emit_collective(e, ring, ring->kind, true);
+    if (ring->axis != HB_AX_TENSOR)
+        emit_collective(e, ring, ring->kind, true);
     emit_collective(e, ring, ring->back_kind, true);
     if (ring->waits)
         wait_beside(e);

@@ -19,12 +19,31 @@
 
 enum { SYSTEM_PERCENT = 5, SYSTEM_MIB = 280 + 100, JAX_PINS_GIB = 64 };
 
+/* Asynchronous tensor parallelism: a workspace for its group, as large as the largest that was
+ * asked for, which is that of a sum: two parts of a product's rows
+ * (torch/distributed/_symmetric_memory: get_symm_mem_workspace, _pipelined_produce_and_all2all). It
+ * is mapped beside the allocator. */
+static int64_t symmetric_bytes(const struct hb_spec *spec)
+{
+    enum { ELEMENT_BYTES = 2, PARTS = 2 };
+    const int64_t *mesh = spec->mesh;
+    int64_t copies = hb_mul_sat(mesh[HB_AX_DATA] * mesh[HB_AX_FSDP], mesh[HB_AX_EXPERT]);
+    int64_t parts = hb_mul_sat(hb_mul_sat(copies, spec->batch.accumulate),
+                               mesh[HB_AX_PIPELINE] > 1 ? spec->pipeline.microbatches : 1);
+    int64_t rows = hb_mul_sat(hb_div_up(spec->batch.global, parts),
+                              hb_div_up(spec->batch.seq, mesh[HB_AX_SEQUENCE]));
+    return hb_mul_sat(hb_mul_sat(hb_div_up(rows, mesh[HB_AX_TENSOR]), spec->model.d_model),
+                      ELEMENT_BYTES * PARTS);
+}
+
 /* Torch's figures are its allocator's: what stands beside it on the device is not in them. */
 static int64_t outside_allocator(const struct hb_spec *spec, const struct hb_device *device)
 {
     if (spec->compiler != HB_TORCH)
         return 0;
     int64_t bytes = hb_add_sat(device->context_bytes, device->library_bytes);
+    if (spec->runtime.async_tp)
+        bytes = hb_add_sat(bytes, symmetric_bytes(spec));
     return spec->hardware.count > 1 ? hb_add_sat(bytes, device->collective_bytes) : bytes;
 }
 

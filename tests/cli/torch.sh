@@ -154,6 +154,16 @@ expect 0 hbmsim sweep "$work/small.yaml" --x batch.global=8..64*2 --y remat.poli
 cp "$work/out" "$work/sweep.json"
 expect 0 hbmsim plot "$work/sweep.json" -o "$work/fit.svg"
 
+# Symmetric memory is no figure of the allocator's: 4 sequences of 4096 x 1024 x 2 B, a half of them twice.
+set -- --set mesh.fsdp=4 --set mesh.tensor=2 --set sharding.residual_over_tensor=true --set batch.global=16 \
+    --set hardware.hbm=0 --set runtime.compile=true --json
+expect 0 hbmsim simulate "$work/small.yaml" "$@"
+peak=$(number peak_bytes) budget=$(number budget_bytes)
+expect 0 hbmsim simulate "$work/small.yaml" "$@" --set runtime.async_tp=true
+ok 'the same peak, of less' test "$(number peak_bytes) $(number budget_bytes)" = "$peak $((budget - (32 << 20)))"
+expect 2 hbmsim simulate "$work/small.yaml" --set runtime.async_tp=true
+err_has 'set runtime.async_tp=true: error: compiler: torch: runtime.async_tp: is of compiled layers'
+
 # Cached memory goes back before a request fails.
 expect 0 hbmsim simulate "$work/small.yaml" --set mesh.fsdp=8 --set hardware.hbm=100GiB
 ok 'no retry' sh -c '! grep -q num_alloc_retries "$1"' sh "$work/out"

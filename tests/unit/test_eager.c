@@ -217,6 +217,19 @@ static void what_keys_cost(void **state)
                                 "sharding: {residual_over_tensor: true";
     assert_true(seconds("tensor: 8", split) > plain);
     assert_true(seconds("tensor: 8", megatron) < seconds("tensor: 8", titan));
+    /* Asynchronous: the same is sent, beside the products. */
+    static const char async[] = "}\nruntime: {compile: true, async_tp: true}\n"
+                                "sharding: {residual_over_tensor: true";
+    struct hb_program waits, hides;
+    struct hb_spec one = read_spec("tensor: 8", titan), other = read_spec("tensor: 8", async);
+    int64_t slow_ns = run_spec(&one, &waits).step_ns, fast_ns = run_spec(&other, &hides).step_ns;
+    assert_true(fast_ns < slow_ns * 9 / 10);
+    for (int k = 0; k < 2; k++) {
+        enum hb_op_kind kind = k ? HB_OP_ALL_GATHER : HB_OP_REDUCE_SCATTER;
+        assert_true(
+            fabs(sum_sent(&waits, kind, HB_AX_TENSOR) - sum_sent(&hides, kind, HB_AX_TENSOR)) < 1);
+        assert_true(sum_sent(&hides, kind, HB_AX_TENSOR) > 0);
+    }
 }
 
 /* Beside collectives computing is slower; without them the key does nothing. */
