@@ -168,6 +168,7 @@ static const struct hb_word remat_modules[] = {{"core_attn", HB_RM_CORE_ATTN},
                                                {"moe_act", HB_RM_MOE_ACT},
                                                {"layernorm", HB_RM_LAYERNORM},
                                                {0}};
+static const struct hb_word loss_kinds[] = {{"lm", HB_LOSS_LM}, {"grpo", HB_LOSS_GRPO}, {0}};
 static const struct hb_word loss_kernels[] = {
     {"eager", HB_LOSS_EAGER}, {"jit", HB_LOSS_JIT},       {"compiled", HB_LOSS_COMPILED},
     {"fused", HB_LOSS_FUSED}, {"linear", HB_LOSS_LINEAR}, {0}};
@@ -498,6 +499,14 @@ static const struct hb_key loss_keys[] = {
     BOOL("onehot", SPEC(loss.onehot), "false", "targets as one-hot rows"),
     ENUM("softmax", SPEC(loss.softmax), dtypes, "f32", "dtype that logits are converted to"),
     ENUM("kernel", SPEC(loss.kernel), loss_kernels, "eager", "how much of the loss is one kernel"),
+    ENUM(
+        "kind", SPEC(loss.kind), loss_kinds, "lm",
+        "torch: lm: cross entropy; grpo: log-probabilities of the tokens, sequence by sequence, of "
+        "logits over a temperature (TRL's GRPOTrainer)"),
+    BOOL("reference", SPEC(loss.reference), "true",
+         "of grpo: a frozen reference model in the compute type, sharded as the policy is (beta "
+         "above 0)"),
+    BOOL("entropy", SPEC(loss.entropy), "true", "of grpo: the policy's entropy is told, too"),
     REAL("softcap", SPEC(loss.softcap), 0, 1e9, "0", "logits become cap x tanh(x / cap); 0: none"),
     ENUM("chunk_over", SPEC(loss.chunk_over), chunk_overs, "sequence", "what chunks divides"),
     ENUM("held", SPEC(loss.held), holds, "none",

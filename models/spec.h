@@ -112,6 +112,7 @@ enum hb_outputs { HB_OUT_STACKED, HB_OUT_BUFFER };
 enum hb_pipe_gather { HB_GATHER_ITERATION, HB_GATHER_REPEAT, HB_GATHER_ONCE };
 enum hb_lookup { HB_LOOKUP_GATHER, HB_LOOKUP_ONEHOT };
 enum hb_loss_kernel { HB_LOSS_EAGER, HB_LOSS_JIT, HB_LOSS_COMPILED, HB_LOSS_FUSED, HB_LOSS_LINEAR };
+enum hb_loss_kind { HB_LOSS_LM, HB_LOSS_GRPO };
 /* Logits that a PyTorch program holds beyond its loss, until the next ones take their name. */
 enum hb_held { HB_HELD_NONE, HB_HELD_COMPUTE, HB_HELD_F32 };
 enum hb_chunk_over { HB_CHUNK_SEQUENCE, HB_CHUNK_TOKENS };
@@ -304,6 +305,9 @@ struct hb_loss {
     bool onehot;
     enum hb_dtype softmax;
     enum hb_loss_kernel kernel;
+    enum hb_loss_kind kind;
+    bool reference; /* of grpo: a frozen model whose log-probabilities are taken first */
+    bool entropy;   /* of grpo: its entropy is told, too */
     double softcap;
     enum hb_chunk_over chunk_over;
     enum hb_held held;

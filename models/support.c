@@ -37,6 +37,8 @@ static bool check(struct hb_diag *diag, const struct hb_node *root, const struct
         {!time && spec->model.mtp > 0 && !torch, "model.mtp", "not simulated yet; use mtp: 0"},
         {spec->loss.kernel != HB_LOSS_EAGER && !torch, "loss.kernel",
          "only eager is simulated yet; use kernel: eager"},
+        {spec->loss.kind != HB_LOSS_LM && !torch, "loss.kind",
+         "only lm is simulated but with compiler: torch; use lm"},
         {!torch && unrolled > MOST_UNROLLED, "model.blocks",
          hb_arena_printf(diag->arena,
                          "%" PRId64 " layers stand side by side in the program; allowed: at most "

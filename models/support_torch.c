@@ -227,6 +227,35 @@ static bool check_fsdp1(const struct hb_refusing *r, const struct hb_spec *s)
     return HB_REFUSE(r, gaps);
 }
 
+/* TRL's GRPOTrainer, as its code makes log-probabilities of whole logits. */
+static bool check_grpo(const struct hb_refusing *r, const struct hb_spec *s, bool plain, bool zero)
+{
+    bool tied = s->model.tied_embeddings && !plain;
+    const struct hb_refusal gaps[] = {
+        {s->loss.kernel != HB_LOSS_EAGER, "loss.kernel", "grpo has its own loss; use eager"},
+        {s->loss.chunks > 1, "loss.chunks", "not simulated with grpo yet; use 1"},
+        {s->loss.held != HB_HELD_NONE, "loss.held", "grpo holds no logits; use none"},
+        {s->mesh[HB_AX_TENSOR] > 1, "mesh.tensor", "not simulated with grpo yet; use 1"},
+        {s->mesh[HB_AX_SEQUENCE] > 1, "mesh.sequence", "not simulated with grpo yet; use 1"},
+        {s->mesh[HB_AX_PIPELINE] > 1, "mesh.pipeline", "not simulated with grpo yet; use 1"},
+        {s->runtime.framework == HB_FW_TORCHTUNE, "runtime.framework",
+         "grpo is simulated with torchtitan's FSDP2 and plain copies only; use torchtitan"},
+        {zero, "loss.kind", "grpo is not simulated with DeepSpeed's ZeRO yet; use lm"},
+        {s->loss.reference && has_experts(&s->model), "loss.reference",
+         "not simulated with experts yet; use false"},
+        {s->loss.reference && s->runtime.fsdp1, "loss.reference",
+         "not simulated with runtime.fsdp1 yet; use false"},
+        {s->loss.reference && (s->runtime.wrap_root || tied), "loss.reference",
+         "not simulated where the ends are the root's own yet (runtime.wrap: root, "
+         "model.tied_embeddings); use false"},
+        {s->loss.reference && s->optimizer.params_offload != HB_PLACE_NONE, "loss.reference",
+         "not simulated with params_offload yet; use false"},
+        {s->loss.reference && s->sharding.reshard_ranks > 0, "loss.reference",
+         "not simulated with reshard_ranks yet; use false"},
+    };
+    return HB_REFUSE(r, gaps);
+}
+
 static bool parts_passes(const struct hb_spec *s)
 {
     return s->mesh[HB_AX_PIPELINE] > 1 && hb_schedule_parts(s->pipeline.schedule);
@@ -365,6 +394,8 @@ static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
     ok &= !s->runtime.fsdp1 || check_fsdp1(r, s);
     ok &= s->mesh[HB_AX_PIPELINE] == 1 || check_titan_pipeline(r, s, plain);
     ok &= check_titan_loss(r, &s->loss, s->mesh[HB_AX_TENSOR]);
+    bool zero = zero3 || s->sharding.optimizer_over_data;
+    ok &= s->loss.kind != HB_LOSS_GRPO || check_grpo(r, s, plain, zero);
     for (r->block = 0; r->block < s->model.block_count; r->block++) {
         const struct hb_block *b = &s->model.blocks[r->block];
         const struct hb_refusal list[] = {
@@ -431,6 +462,7 @@ static bool check_megatron_rest(const struct hb_refusing *r, const struct hb_spe
              s->loss.kernel != HB_LOSS_FUSED,
          "loss.kernel", "only eager, jit and fused are simulated with megatron yet"},
         {s->loss.held != HB_HELD_NONE, "loss.held", "is not megatron's; use none"},
+        {s->loss.kind != HB_LOSS_LM, "loss.kind", "only lm is simulated with megatron yet; use lm"},
         {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks", "is FSDP2's; use 0"},
         {s->runtime.fsdp1, "runtime.fsdp1", "is not megatron's; use false"},
         {s->runtime.async_tp, "runtime.async_tp", "is torchtitan's; use false"},

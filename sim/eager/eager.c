@@ -464,9 +464,15 @@ static void run_parts(struct hb_eager *e, const struct stage *stage, bool backwa
 
 /* Bytes an element of the logits, both ways together: converted to f32 (2+4), log-softmax (4+4),
  * its gradient (8+4), back (4+2) and zeros for the labels' gradient (4) in torch's own loss. */
-static double loss_traffic(enum hb_loss_kernel kernel)
+static double loss_traffic(const struct hb_loss *loss)
 {
-    switch (kernel) {
+    /* By the temperature (2+2) and back (2+2), log-softmax (2+2), its gradient (2+4) and zeros for
+     * the tokens' (2), all sequences in one (2+2); of the entropy log-softmax (2+2), exponentials
+     * (2+2), their product (4+2) and its sum (2). */
+    enum { GRPO = 24, ENTROPY = 16 };
+    if (loss->kind == HB_LOSS_GRPO)
+        return loss->entropy ? GRPO + ENTROPY : GRPO;
+    switch (loss->kernel) {
     case HB_LOSS_EAGER:
         return 36;
     case HB_LOSS_JIT:
@@ -489,7 +495,7 @@ static void run_head(struct hb_eager *e)
         e,
         (struct hb_op){.name = "loss and its gradient",
                        .kind = HB_OP_ELEMENTWISE,
-                       .moved_bytes = head.rows * head.cols * loss_traffic(e->spec->loss.kernel)},
+                       .moved_bytes = head.rows * head.cols * loss_traffic(&e->spec->loss)},
         HB_NONE, HB_NONE);
     hb_eager_piece(e, &head, true);
 }
@@ -533,10 +539,27 @@ static void look_up(struct hb_eager *e, const char *name, double table)
                   e->weights, HB_NONE);
 }
 
+/* Forwards alone: its logits by the temperature (2+2), and their log-softmax (2+2). */
+static void run_reference(struct hb_eager *e, const struct stage *stage, double tables)
+{
+    struct hb_piece head = head_piece(e);
+    gather_tables(e, tables);
+    look_up(e, "look up embedding", 0);
+    run_parts(e, stage, false, false);
+    hb_eager_piece(e, &head, false);
+    hb_eager_emit(e,
+                  (struct hb_op){.name = "log-probabilities of the reference",
+                                 .kind = HB_OP_ELEMENTWISE,
+                                 .moved_bytes = head.rows * head.cols * 8},
+                  HB_NONE, HB_NONE);
+}
+
 static void run_microbatch(struct hb_eager *e, const struct stage *stage, bool last)
 {
     double tables = held_tables(e, stage);
     e->phase = HB_PHASE_FORWARD;
+    if (e->spec->loss.kind == HB_LOSS_GRPO && e->spec->loss.reference)
+        run_reference(e, stage, tables);
     gather_tables(e, tables);
     look_up(e, "look up embedding", 0);
     run_parts(e, stage, false, last);

@@ -94,7 +94,7 @@ static void issue_gather(struct hb_fsdp *f, struct hb_unit *u)
     uint32_t own = HB_NONE;
     if (!kept && f->on_host)
         copy_from_host(f, u);
-    else if (!kept)
+    else if (!kept && !f->frozen)
         own = make(f, u, own_weights(part), pool);
     u->gathered = make(f, u,
                        (struct hb_made){"all-gather over fsdp", "gathered weights in one buffer",
@@ -268,7 +268,7 @@ void hb_fsdp_before_forward(struct hb_fsdp *f, struct hb_unit *u)
 
 void hb_fsdp_after_forward(struct hb_fsdp *f, struct hb_unit *u)
 {
-    if (u->keeps || f->plain)
+    if ((u->keeps && !f->frozen) || f->plain)
         return;
     if (f->kept_ranks > 1 && f->kept_ranks < f->ranks)
         keep_parts(f, u);

@@ -49,14 +49,15 @@ struct hb_unit {
 
 struct hb_fsdp {
     struct hb_tape *t;
-    bool flat;            /* FSDP1 */
-    bool narrow;          /* weights of products are gathered in 8 bits (torchao) */
-    bool defers;          /* units stay whole in the backward pass, and so do their gradients */
-    bool here;            /* gathers are of the default stream: asked for by the program itself */
-    uint8_t first_pool;   /* of this stage's streams, beyond the default one */
-    bool plain;           /* no FSDP: parameters are whole, and keep their gradients */
-    int64_t ranks;        /* that share a shard */
-    int64_t param_bytes;  /* an element, as stored: 4 or 2 */
+    bool flat;           /* FSDP1 */
+    bool narrow;         /* weights of products are gathered in 8 bits (torchao) */
+    bool defers;         /* units stay whole in the backward pass, and so do their gradients */
+    bool frozen;         /* of a model in compute's dtype, which runs forwards and is split again */
+    bool here;           /* gathers are of the default stream: asked for by the program itself */
+    uint8_t first_pool;  /* of this stage's streams, beyond the default one */
+    bool plain;          /* no FSDP: parameters are whole, and keep their gradients */
+    int64_t ranks;       /* that share a shard */
+    int64_t param_bytes; /* an element, as stored: 4 or 2 */
     int64_t reduce_bytes; /* an element of what is reduced ... */
     int64_t grad_bytes;   /* ... and of the gradients that stay, as the parameters are */
     bool replicas;        /* of the shards: HSDP */

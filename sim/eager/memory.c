@@ -52,7 +52,7 @@ bool hb_step_has_short(const struct hb_spec *spec)
 {
     if (spec->runtime.framework == HB_FW_MEGATRON)
         return true;
-    return hb_step_ranks(spec) == 1 && !hb_titan_is_zero3(spec);
+    return hb_step_ranks(spec) == 1 && !hb_titan_is_zero3(spec) && spec->loss.kind != HB_LOSS_GRPO;
 }
 
 bool hb_step_lower_short(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,

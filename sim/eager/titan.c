@@ -56,6 +56,8 @@ static void run_microbatch(struct hb_titan *e)
         free_gradients(e); /* the step before has only let go of them */
     hb_titan_begin_zero(e);
     t->phase = HB_PHASE_FORWARD;
+    if (e->grpo && e->spec->loss.reference)
+        hb_titan_run_reference(e);
     t->grad = true;
     if (e->has_root)
         hb_fsdp_before_forward(&e->fsdp, &e->root);
@@ -530,9 +532,10 @@ static void set_sizes(struct hb_titan *e)
     if (e->stages)
         parts = hb_mul_sat(parts, s->pipeline.microbatches);
     e->ways = s->mesh[HB_AX_TENSOR];
-    int64_t sequences = hb_div_up(s->batch.global, parts);
-    e->gather = (struct hb_gather){e->ways, sequences == 1};
-    e->tokens = hb_tape_size(e->t, sequences, hb_div_up(s->batch.seq, s->mesh[HB_AX_SEQUENCE]), 1);
+    e->sequences = hb_div_up(s->batch.global, parts);
+    e->gather = (struct hb_gather){e->ways, e->sequences == 1};
+    e->tokens =
+        hb_tape_size(e->t, e->sequences, hb_div_up(s->batch.seq, s->mesh[HB_AX_SEQUENCE]), 1);
     e->rows = hb_div_up(e->tokens, e->ways);
 }
 
@@ -558,12 +561,36 @@ static void build_chunks(struct hb_titan *e)
         int64_t left = e->tokens > before ? e->tokens - before : 0;
         e->chunks[i].rows = left < each ? left : each;
         e->chunks[i].held = HB_NONE;
+        if (e->grpo)
+            e->chunks[i].by_sequence =
+                hb_arena_alloc(e->t->arena, (size_t)e->sequences, sizeof *e->chunks[i].by_sequence);
     }
 }
 
 bool hb_titan_is_zero3(const struct hb_spec *spec)
 {
     return spec->precision.master && spec->mesh[HB_AX_FSDP] > 1;
+}
+
+/* ZeRO-3 is no FSDP: its weights are gathered by module. */
+static void share_states(struct hb_titan *e, bool zero3)
+{
+    const struct hb_spec *spec = e->spec;
+    int64_t ranks = zero3 ? 1 : spec->mesh[HB_AX_FSDP] * spec->mesh[HB_AX_EXPERT];
+    if (spec->sharding.states_over_sequence)
+        ranks *= spec->mesh[HB_AX_SEQUENCE];
+    e->fsdp = (struct hb_fsdp){.t = e->t,
+                               .ranks = ranks,
+                               .param_bytes = hb_dtype_bits(spec->precision.params) / 8,
+                               .reduce_bytes = spec->precision.grads == HB_GRADS_BF16 ? 2 : 4,
+                               .kept_ranks = spec->sharding.reshard_ranks,
+                               .on_host = !zero3 && spec->optimizer.params_offload != HB_PLACE_NONE,
+                               .narrow = spec->precision.fp8_gather,
+                               .grad_bytes = hb_dtype_bits(spec->precision.params) / 8,
+                               .replicas = spec->mesh[HB_AX_DATA] > 1,
+                               .last_gather = HB_NONE,
+                               .last_reduced = {HB_NONE, HB_NONE}};
+    e->fsdp.plain = ranks == 1;
 }
 
 void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, const struct hb_rank_ask *ask)
@@ -578,23 +605,10 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, const struct 
     e->pipeline = hb_pipeline_of(spec);
     place_stages(e);
     bool zero3 = hb_titan_is_zero3(spec);
-    if (e->stages || zero3)
+    e->grpo = spec->loss.kind == HB_LOSS_GRPO;
+    if (e->stages || zero3 || e->grpo)
         e->cut = NULL; /* a whole one */
-    int64_t ranks = zero3 ? 1 : spec->mesh[HB_AX_FSDP] * spec->mesh[HB_AX_EXPERT];
-    if (spec->sharding.states_over_sequence)
-        ranks *= spec->mesh[HB_AX_SEQUENCE];
-    e->fsdp = (struct hb_fsdp){.t = t,
-                               .ranks = ranks,
-                               .param_bytes = hb_dtype_bits(spec->precision.params) / 8,
-                               .reduce_bytes = spec->precision.grads == HB_GRADS_BF16 ? 2 : 4,
-                               .kept_ranks = spec->sharding.reshard_ranks,
-                               .on_host = !zero3 && spec->optimizer.params_offload != HB_PLACE_NONE,
-                               .narrow = spec->precision.fp8_gather,
-                               .grad_bytes = hb_dtype_bits(spec->precision.params) / 8,
-                               .replicas = spec->mesh[HB_AX_DATA] > 1,
-                               .last_gather = HB_NONE,
-                               .last_reduced = {HB_NONE, HB_NONE}};
-    e->fsdp.plain = ranks == 1;
+    share_states(e, zero3);
     e->fsdp.flat = spec->runtime.fsdp1 && !e->fsdp.plain;
     e->has_root =
         e->fsdp.flat || spec->runtime.wrap_root || (spec->model.tied_embeddings && !e->fsdp.plain);
@@ -619,6 +633,8 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, const struct 
         hb_tape_argument(t, "table of rope",
                          spec->batch.seq * spec->model.blocks[0].attention.head_dim / 2 * 8,
                          HB_CAT_PARAMS);
+    if (e->grpo && spec->loss.reference)
+        hb_titan_add_reference(e);
     run_step(e, true);
     hb_tape_end(t);
     t->p->caching.second_op = t->p->op_count;

@@ -317,7 +317,9 @@ void hb_titan_loss(struct hb_titan *e)
 {
     for (int64_t i = 0; i < e->chunk_count && e->spec->loss.kernel != HB_LOSS_LINEAR; i++) {
         struct hb_titan_chunk *c = &e->chunks[i];
-        if (is_compiled(e))
+        if (c->by_sequence)
+            hb_titan_log_probabilities(e, c);
+        else if (is_compiled(e))
             compiled_forward(e, c);
         else if (e->ways > 1)
             parallel_forward(e, c);
@@ -332,9 +334,10 @@ void hb_titan_back_loss(struct hb_titan *e)
 {
     for (int64_t i = e->chunk_count - 1; i >= 0 && e->spec->loss.kernel != HB_LOSS_LINEAR; i--) {
         struct hb_titan_chunk *c = &e->chunks[i];
-        e->t->values[c->logits].grad = is_compiled(e) ? compiled_backward(e, c)
-                                       : e->ways > 1  ? parallel_backward(e, c)
-                                                      : eager_backward(e, c);
+        e->t->values[c->logits].grad = c->by_sequence   ? hb_titan_back_log_probabilities(e, c)
+                                       : is_compiled(e) ? compiled_backward(e, c)
+                                       : e->ways > 1    ? parallel_backward(e, c)
+                                                        : eager_backward(e, c);
     }
 }
 

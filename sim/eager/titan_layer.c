@@ -447,7 +447,7 @@ uint32_t hb_titan_run_layer(struct hb_titan_layer *l, uint32_t x)
         hb_titan_mark(l->e, true, l->e->microbatch > 0);
     hb_fsdp_before_forward(&l->e->fsdp, &l->unit);
     hb_titan_set_thing(hb_tape_node(t, back_after, HB_NONE), l);
-    if (l->mode == HB_TITAN_PLAIN)
+    if (l->mode == HB_TITAN_PLAIN || l->e->fsdp.frozen)
         run_layer(l, NULL, false);
     else
         run_checkpointed(l);

@@ -72,10 +72,11 @@ struct hb_titan_stage {
 /* A part of the tokens that goes through head and loss by itself. */
 struct hb_titan_chunk {
     int64_t rows;
-    uint32_t in;     /* value: its part of the last norm's output */
-    uint32_t logits; /* value */
-    uint32_t kept;   /* storage: for the loss's backward pass */
-    uint32_t held;   /* storage of logits that the program holds beyond it; HB_NONE */
+    uint32_t *by_sequence; /* storages of grpo: log-probabilities of each; null: not that loss */
+    uint32_t in;           /* value: its part of the last norm's output */
+    uint32_t logits;       /* value */
+    uint32_t kept;         /* storage: for the loss's backward pass */
+    uint32_t held;         /* storage of logits that the program holds beyond it; HB_NONE */
 };
 
 struct hb_titan {
@@ -93,7 +94,8 @@ struct hb_titan {
     struct hb_weight end_weights[3];
     struct hb_unit first, last, root;
     bool has_root;           /* the ends are the root's own, whole all through */
-    int64_t tokens;          /* of a microbatch, on the device */
+    int64_t sequences;       /* of a microbatch, on the device ... */
+    int64_t tokens;          /* ... and their tokens */
     int64_t rows;            /* of the residual: a part of them under sequence parallelism */
     int64_t ways;            /* tensor axis */
     struct hb_gather gather; /* over it */
@@ -105,6 +107,7 @@ struct hb_titan {
     struct hb_zero3 *zero3; /* ... its third stage; null: not this */
     struct hb_titan_chunk *chunks;
     int64_t chunk_count;
+    bool grpo;                   /* the loss is of log-probabilities by sequence */
     struct hb_short *cut;        /* null: the program is a whole one */
     int64_t left_out_grad_bytes; /* sharded gradients of layers that are not run */
 };
@@ -140,6 +143,13 @@ uint32_t hb_titan_own_table(struct hb_titan *e, uint32_t table);
 void hb_titan_head(struct hb_titan *e, uint32_t x);
 /* Forwards chunk by chunk; then the logits are let go. */
 void hb_titan_loss(struct hb_titan *e);
+/* A pass forwards of the reference, which has the policy's shapes: its units' streams are others.
+ */
+void hb_titan_run_reference(struct hb_titan *e);
+void hb_titan_add_reference(struct hb_titan *e);
+/* grpo: log-probabilities of the logits, which go; their gradient, in the logits' dtype. */
+void hb_titan_log_probabilities(struct hb_titan *e, struct hb_titan_chunk *c);
+uint32_t hb_titan_back_log_probabilities(struct hb_titan *e, struct hb_titan_chunk *c);
 /* The gradients of the logits, from the last chunk, all of which autograd runs before it goes on to
  * the head. */
 void hb_titan_back_loss(struct hb_titan *e);

@@ -75,7 +75,7 @@ static inline bool is_left_out(const char *path)
 {
     static const char *const paths[] = {
         "compiler",    "precision.fp8", "precision.fp8_gather", "precision.fp8_params",
-        "loss.kernel", "remat.policy",  "pipeline.schedule"};
+        "loss.kernel", "loss.kind",     "remat.policy",         "pipeline.schedule"};
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
         if (strcmp(paths[i], path) == 0)
             return true;

@@ -111,7 +111,7 @@ static bool is_out_of_scope(enum hb_section_id id, const struct hb_key *key)
         "include", "preset",     "import",     "per_device", "tokens", "hbmsim",       "mtp",
         "fp8",     "fp8_gather", "fp8_params", "per_block",  "held",   "reshard_ranks"};
     if (id == HB_SEC_RUNTIME || id >= HB_SEC_PLAN || key->kind == HB_KEY_SECTION ||
-        (id == HB_SEC_LOSS && hb_str_same(key->name, "kernel")))
+        (id == HB_SEC_LOSS && (hb_str_same(key->name, "kernel") || hb_str_same(key->name, "kind"))))
         return true;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (hb_str_same(names[i], key->name))

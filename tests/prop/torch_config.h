@@ -132,10 +132,14 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool e
             TORCH_ONE_OF(rng, "f32", "f32", "bf16"),
             TORCH_ONE_OF(rng, "", "", ", fp8: tensorwise, fp8_gather: true"),
             TORCH_ONE_OF(rng, "", "", "", "offload: pinned_host, params_offload: pinned_host"));
-    hb_str_addf(s, "loss: {kernel: %s, held: %s, chunks: %lld}\n",
-                TORCH_ONE_OF(rng, "eager", "eager", "compiled", "compiled", "linear"),
-                TORCH_ONE_OF(rng, "none", "none", "compute", "f32"),
-                (long long)(plain && torch_chance(rng, 40) ? hb_rng_range(rng, 2, 9) : 1));
+    if (torch_chance(rng, 15))
+        hb_str_addf(s, "loss: {kind: grpo, reference: %s, entropy: %s}\n",
+                    TORCH_ONE_OF(rng, "true", "false"), TORCH_ONE_OF(rng, "true", "false"));
+    else
+        hb_str_addf(s, "loss: {kernel: %s, held: %s, chunks: %lld}\n",
+                    TORCH_ONE_OF(rng, "eager", "eager", "compiled", "compiled", "linear"),
+                    TORCH_ONE_OF(rng, "none", "none", "compute", "f32"),
+                    (long long)(plain && torch_chance(rng, 40) ? hb_rng_range(rng, 2, 9) : 1));
     bool fsdp1 = fsdp > 1 && data * tensor * sequence == 1 && !experts && torch_chance(rng, 40);
     hb_str_addf(s, "hardware: {device: nvidia-h100, count: %lld}\n",
                 (long long)(data * fsdp * tensor * sequence * expert));

@@ -217,6 +217,11 @@ static void what_keys_cost(void **state)
                                 "sharding: {residual_over_tensor: true";
     assert_true(seconds("tensor: 8", split) > plain);
     assert_true(seconds("tensor: 8", megatron) < seconds("tensor: 8", titan));
+    /* A reference runs forwards, a third of a step. */
+    double alone = seconds("fsdp: 8", "}\nloss: {kind: grpo, reference: false");
+    double both = seconds("fsdp: 8", "}\nloss: {kind: grpo");
+    assert_true(both > 1.2 * alone && both < 1.4 * alone);
+    assert_true(seconds("fsdp: 8", "}\nloss: {kind: grpo, entropy: false") < both);
     /* Asynchronous: the same is sent, beside the products. */
     static const char async[] = "}\nruntime: {compile: true, async_tp: true}\n"
                                 "sharding: {residual_over_tensor: true";

@@ -467,6 +467,36 @@ static void experts_in_stages(void **state)
     assert_int_equal(summed, 2 * 2 * 3); /* of two layers, in two steps: of all microbatches */
 }
 
+/* GRPO: log-probabilities stay sequence by sequence in the logits' dtype, a reference stands beside
+ * the policy in compute's. */
+static void log_probabilities_by_sequence(void **state)
+{
+    (void)state;
+    static const char grpo[] = "remat: {policy: full}\nbatch: {global: 32, seq: 2048}\n"
+                               "loss: {kind: grpo}\n";
+    static const char alone[] = "remat: {policy: full}\nbatch: {global: 32, seq: 2048}\n"
+                                "loss: {kind: grpo, reference: false}\n";
+    const int64_t once = 2048 * INT64_C(32000) * 2;
+    struct hb_program p;
+    struct hb_memory m = run_keys(grpo, &p);
+    assert_int_equal(largest(&p, "log-probabilities of a sequence"), once);
+    assert_int_equal(largest(&p, "a part's entropy by word"), once / 16);
+    int64_t policy = 0, reference = 0, parts = 0;
+    for (uint32_t i = 0; i < p.buf_count; i++) {
+        if (p.bufs[i].category == HB_CAT_PARAMS && strncmp(p.bufs[i].name, "reference.", 10) == 0)
+            reference += p.bufs[i].bytes;
+        else if (p.bufs[i].category == HB_CAT_PARAMS)
+            policy += p.bufs[i].bytes;
+        parts += hb_str_ends(p.bufs[i].name, "gradient of a sequence's logits");
+    }
+    const int64_t table = 2048 * 32 * 8; /* of rope, of each */
+    assert_int_equal(policy - table, 2 * (reference - table));
+    assert_int_equal(parts, 2 * 4); /* in two steps */
+    assert_true(m.category_bytes[HB_CAT_LOGITS] <= 2 * 4 * once + once / 4);
+    int64_t more = m.peak_bytes - run_keys(alone, &p).peak_bytes;
+    assert_in_range(more, reference, reference + 512 * 1024); /* blocks that are not split */
+}
+
 /* A name that is kept holds the logits of a step until the next one's are made. */
 static void logits_that_are_held(void **state)
 {
@@ -617,6 +647,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(states_that_ranks_split, start, end),
         cmocka_unit_test_setup_teardown(weights_that_modules_gather, start, end),
         cmocka_unit_test_setup_teardown(experts_in_stages, start, end),
+        cmocka_unit_test_setup_teardown(log_probabilities_by_sequence, start, end),
         cmocka_unit_test_setup_teardown(logits_that_are_held, start, end),
         cmocka_unit_test_setup_teardown(blocks_above_a_size_are_not_split, start, end),
         cmocka_unit_test_setup_teardown(flat_parameters_of_fsdp1, start, end),
