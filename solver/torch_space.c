@@ -90,6 +90,7 @@ void hb_torch_policies_make(struct hb_arena *arena, const struct hb_spec *base, 
 void hb_torch_cell_spec(const struct hb_spec *base, const struct hb_cell *cell, struct hb_spec *out)
 {
     bool titan = base->runtime.framework != HB_FW_MEGATRON;
+    out->hardware.memory_bytes = 0; /* a plan leans on no memory that is given back in need */
     out->remat.every = cell->torch.every;
     if (cell->torch.policy) /* modules go with what is written */
         out->remat.modules = 0;
