@@ -23,6 +23,7 @@ struct cluster {
     uint32_t first_op, end; /* a run of ops, loops among them */
     uint32_t first_dep;     /* clusters that it stands behind */
     uint32_t rank;
+    bool beside; /* the layers' backward loop is what comes next */
     bool placed;
 };
 
@@ -34,6 +35,7 @@ struct row {
     bool single; /* each op is a cluster */
     struct cluster *clusters;
     uint32_t count;
+    struct cluster **alike; /* sorted by likeness, those alike by place; null: single */
     uint32_t *deps;
     uint32_t dep_count, dep_cap;
 };
@@ -104,18 +106,38 @@ static struct cluster make_cluster(const struct row *r, uint32_t at)
     return c;
 }
 
-/* Updates of layers, with what their states are fetched and brought away by, are one. */
-static bool is_alike(const struct cluster *a, const struct cluster *b)
+static int compare_names(const char *a, const char *b)
 {
+    return a == b ? 0 : !a || !b ? (a ? 1 : -1) : strcmp(a, b);
+}
+
+/* What kinds of work count as one: updates of layers, with what their states are fetched and
+ * brought away by, are. */
+static uint32_t kind_of(const struct cluster *c)
+{
+    bool late = c->phase == (c->loop ? HB_PHASE_BACKWARD : HB_PHASE_OPTIMIZER);
+    if (c->name)
+        return c->kind;
+    return late && !c->loop ? UINT32_MAX : (uint32_t)c->kind * 4 + c->fills * 2u + late;
+}
+
+/* 0: alike. */
+static int compare_alike(const struct cluster *a, const struct cluster *b)
+{
+    uint32_t kind = kind_of(a), other = kind_of(b);
     if (a->loop != b->loop || !a->name != !b->name)
-        return false;
-    if (a->name)
-        return a->kind == b->kind && hb_str_same(a->name, b->name) && !a->writes == !b->writes &&
-               (!a->writes || hb_str_same(a->writes, b->writes));
-    enum hb_phase apart = a->loop ? HB_PHASE_BACKWARD : HB_PHASE_OPTIMIZER;
-    bool late = a->phase == apart;
-    return late == (b->phase == apart) &&
-           ((a->kind == b->kind && a->fills == b->fills) || (late && !a->loop));
+        return a->loop != b->loop ? (a->loop ? 1 : -1) : a->name ? 1 : -1;
+    if (kind != other)
+        return kind < other ? -1 : 1;
+    int names = compare_names(a->name, b->name);
+    return names || !a->name ? names : compare_names(a->writes, b->writes);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct cluster *left = *(struct cluster *const *)a, *right = *(struct cluster *const *)b;
+    int alike = compare_alike(left, right);
+    return alike ? alike : left->first_op < right->first_op ? -1 : left->first_op > right->first_op;
 }
 
 /* Stacks stand beside the loop that fills them. */
@@ -130,7 +152,7 @@ static void find_clusters(struct row *r)
     for (uint32_t i = first_op(r); i < end; i = r->clusters[r->count - 1].end) {
         struct cluster c = make_cluster(r, i);
         struct cluster *last = r->count && !r->single ? &r->clusters[r->count - 1] : NULL;
-        if (last && !c.name && is_alike(last, &c)) {
+        if (last && !c.name && compare_alike(last, &c) == 0) {
             last->end = c.end;
             continue;
         }
@@ -138,11 +160,21 @@ static void find_clusters(struct row *r)
             c.first_op = last->first_op;
             r->count--;
         }
-        for (uint32_t k = 0; k < r->count && !r->single; k++)
-            c.nth += is_alike(&r->clusters[k], &c);
         r->clusters = hb_grow(r->arena, r->clusters, r->count, &cap, sizeof *r->clusters);
         r->clusters[r->count++] = c;
     }
+}
+
+/* Each among its like, who come in their order. */
+static void count_alike(struct row *r)
+{
+    r->alike = hb_arena_raw(r->arena, (size_t)r->count + 1, sizeof(struct cluster *));
+    for (uint32_t k = 0; k < r->count; k++)
+        r->alike[k] = &r->clusters[k];
+    qsort(r->alike, r->count, sizeof(struct cluster *), compare_places);
+    for (uint32_t k = 1; k < r->count; k++)
+        if (compare_alike(r->alike[k - 1], r->alike[k]) == 0)
+            r->alike[k]->nth = r->alike[k - 1]->nth + 1;
 }
 
 static void add_dep(struct row *r, uint32_t cluster)
@@ -186,6 +218,8 @@ static bool make_row(struct hb_arena *arena, struct hb_program *p, const char *l
     if (loop && out->within == HB_NONE)
         return false;
     find_clusters(out);
+    if (!single)
+        count_alike(out);
     return true;
 }
 
@@ -213,6 +247,25 @@ static uint32_t cluster_at(const struct row *r, uint32_t op)
     return low;
 }
 
+static int compare_ranks(const void *a, const void *b)
+{
+    const struct cluster *left = *(struct cluster *const *)a, *right = *(struct cluster *const *)b;
+    if (left->rank != right->rank)
+        return left->rank < right->rank ? -1 : 1;
+    return left->first_op < right->first_op ? -1 : left->first_op > right->first_op;
+}
+
+/* Those without a rank last. */
+static struct cluster **sort_ranks(const struct row *r)
+{
+    struct cluster **sorted =
+        hb_arena_raw(r->arena, (size_t)r->count + 1, sizeof(struct cluster *));
+    for (uint32_t k = 0; k < r->count; k++)
+        sorted[k] = &r->clusters[k];
+    qsort(sorted, r->count, sizeof(struct cluster *), compare_ranks);
+    return sorted;
+}
+
 /* A cluster stands where the last of its ops does. */
 static void rank_clusters(struct row *r, const struct hb_step_graph *s, const uint32_t *order)
 {
@@ -227,31 +280,47 @@ static void rank_clusters(struct row *r, const struct hb_step_graph *s, const ui
     }
 }
 
-/* Whether the layers' backward loop is what comes next. */
-static bool is_beside_loop(const struct row *r, const struct cluster *c)
+/* Of which clusters the layers' backward loop is what comes next. */
+static void find_beside(struct row *r)
 {
-    const struct cluster *next = NULL;
-    for (uint32_t i = 0; i < r->count; i++) {
-        const struct cluster *k = &r->clusters[i];
-        if (k->rank != HB_NONE && k->rank > c->rank && (!next || k->rank < next->rank))
-            next = k;
+    struct cluster **sorted = sort_ranks(r);
+    uint32_t next = r->count; /* the first of a higher rank */
+    for (uint32_t k = r->count; k-- > 0;) {
+        if (k + 1 < r->count && sorted[k]->rank < sorted[k + 1]->rank)
+            next = k + 1;
+        const struct cluster *n =
+            next < r->count && sorted[next]->rank != HB_NONE ? sorted[next] : NULL;
+        sorted[k]->beside = n && n->loop && !n->name && n->phase == HB_PHASE_BACKWARD;
     }
-    return next && next->loop && !next->name && next->phase == HB_PHASE_BACKWARD;
+}
+
+/* The first of the row's clusters like this one, in alike; the row's count where there is none. */
+static uint32_t find_alike(const struct row *r, const struct cluster *c)
+{
+    uint32_t low = 0, high = r->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (compare_alike(r->alike[middle], c) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < r->count && compare_alike(r->alike[low], c) == 0 ? low : r->count;
 }
 
 /* What the other has not so often comes with the first of its like, or, where that is beside its
  * loop, beside its own. */
 static void take_rank(struct cluster *c, const struct row *from)
 {
-    for (uint32_t i = 0; i < from->count; i++) {
-        const struct cluster *f = &from->clusters[i];
-        if (f->rank == HB_NONE || !is_alike(f, c))
-            continue;
-        if (f->nth == c->nth)
-            c->rank = f->rank;
-        else if (f->nth == 0 && !c->name && (c->loop || !is_beside_loop(from, f)))
-            c->rank = f->rank;
-    }
+    uint32_t first = find_alike(from, c), nth = first + c->nth;
+    if (first == from->count)
+        return;
+    const struct cluster *f = from->alike[first];
+    bool has = nth < from->count && compare_alike(from->alike[nth], c) == 0;
+    if (has && from->alike[nth]->rank != HB_NONE)
+        c->rank = from->alike[nth]->rank;
+    else if (c->nth > 0 && f->rank != HB_NONE && !c->name && (c->loop || !f->beside))
+        c->rank = f->rank;
 }
 
 static void take_ranks(struct row *r, const struct row *from)
@@ -285,14 +354,6 @@ static void place(struct linked *l, uint32_t k)
         place(l, l->r->deps[d]);
     for (uint32_t op = c->first_op; op < c->end; op++)
         l->ops[l->count++] = op;
-}
-
-static int compare_ranks(const void *a, const void *b)
-{
-    const struct cluster *left = *(struct cluster *const *)a, *right = *(struct cluster *const *)b;
-    if (left->rank != right->rank)
-        return left->rank < right->rank ? -1 : 1;
-    return left->first_op < right->first_op ? -1 : left->first_op > right->first_op;
 }
 
 /* Loops are numbered as they come, whoever is outside first. */
@@ -347,12 +408,9 @@ static void move_ops(struct row *r, const uint32_t *ops)
 
 static void link(struct row *r)
 {
-    struct cluster **sorted = hb_arena_raw(r->arena, r->count, sizeof(struct cluster *));
+    struct cluster **sorted = sort_ranks(r);
     struct linked l = {.r = r};
     l.ops = hb_arena_raw(r->arena, r->p->op_count, sizeof *l.ops);
-    for (uint32_t k = 0; k < r->count; k++)
-        sorted[k] = &r->clusters[k];
-    qsort(sorted, r->count, sizeof(struct cluster *), compare_ranks);
     find_deps(r);
     for (uint32_t k = 0; k < r->count; k++)
         place(&l, (uint32_t)(sorted[k] - r->clusters));
@@ -455,8 +513,10 @@ static struct hb_link_rows *make_rows(struct hb_link *l, int class, const uint32
     for (int i = 0; i < ROWS; i++) {
         bool moves = i > 0 || l->cell->batch.accumulate == 1;
         r->there[i] = moves && make_row(l->arena, &l->wholes[class], rows[i], false, &r->list[i]);
-        if (r->there[i])
-            rank_clusters(&r->list[i], &l->graphs[class], order);
+        if (!r->there[i])
+            continue;
+        rank_clusters(&r->list[i], &l->graphs[class], order);
+        find_beside(&r->list[i]);
     }
     return r;
 }
@@ -596,11 +656,7 @@ static const char **list_order(struct hb_link *l, int index, uint32_t *out_count
         const struct row *from = &l->orders[index]->list[i];
         if (!l->orders[index]->there[i])
             continue;
-        struct cluster **sorted =
-            hb_arena_raw(arena, (size_t)from->count + 1, sizeof(struct cluster *));
-        for (uint32_t k = 0; k < from->count; k++)
-            sorted[k] = &from->clusters[k];
-        qsort(sorted, from->count, sizeof(struct cluster *), compare_ranks);
+        struct cluster **sorted = sort_ranks(from);
         for (uint32_t k = 0; k < from->count; k++) {
             names = hb_grow(arena, names, count, &cap, sizeof *names);
             names[count++] = sorted[k]->name ? sorted[k]->name : sorted[k]->loop ? "loop" : "";
