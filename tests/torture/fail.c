@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -119,6 +121,108 @@ ssize_t pread(int fd, void *text, size_t len, off_t at)
     ssize_t (*next)(int, void *, size_t, off_t);
     FIND_NEXT("pread");
     return fails_for(__builtin_return_address(0), EIO) ? -1 : next(fd, text, len, at);
+}
+
+/* What glibc's checked headers call where there is no mode. */
+int __open_2(const char *path, int flags);
+int __open_2(const char *path, int flags)
+{
+    int (*next)(const char *, int);
+    FIND_NEXT("__open_2");
+    return fails_for(__builtin_return_address(0), EMFILE) ? -1 : next(path, flags);
+}
+
+int dup(int fd)
+{
+    int (*next)(int);
+    FIND_NEXT("dup");
+    return fails_for(__builtin_return_address(0), EMFILE) ? -1 : next(fd);
+}
+
+int dup2(int from, int to)
+{
+    int (*next)(int, int);
+    FIND_NEXT("dup2");
+    return fails_for(__builtin_return_address(0), EBUSY) ? -1 : next(from, to);
+}
+
+int fstat(int fd, struct stat *out)
+{
+    int (*next)(int, struct stat *);
+    FIND_NEXT("fstat");
+    return fails_for(__builtin_return_address(0), EIO) ? -1 : next(fd, out);
+}
+
+int stat(const char *path, struct stat *out)
+{
+    int (*next)(const char *, struct stat *);
+    FIND_NEXT("stat");
+    return fails_for(__builtin_return_address(0), EIO) ? -1 : next(path, out);
+}
+
+int lstat(const char *path, struct stat *out)
+{
+    int (*next)(const char *, struct stat *);
+    FIND_NEXT("lstat");
+    return fails_for(__builtin_return_address(0), EIO) ? -1 : next(path, out);
+}
+
+int fchmod(int fd, mode_t mode)
+{
+    int (*next)(int, mode_t);
+    FIND_NEXT("fchmod");
+    return fails_for(__builtin_return_address(0), EPERM) ? -1 : next(fd, mode);
+}
+
+int ftruncate(int fd, off_t bytes)
+{
+    int (*next)(int, off_t);
+    FIND_NEXT("ftruncate");
+    return fails_for(__builtin_return_address(0), EIO) ? -1 : next(fd, bytes);
+}
+
+off_t lseek(int fd, off_t at, int from)
+{
+    off_t (*next)(int, off_t, int);
+    FIND_NEXT("lseek");
+    return fails_for(__builtin_return_address(0), EIO) ? -1 : next(fd, at, from);
+}
+
+char *realpath(const char *path, char *out)
+{
+    char *(*next)(const char *, char *);
+    FIND_NEXT("realpath");
+    return fails_for(__builtin_return_address(0), EACCES) ? NULL : next(path, out);
+}
+
+FILE *tmpfile(void)
+{
+    FILE *(*next)(void);
+    FIND_NEXT("tmpfile");
+    return fails_for(__builtin_return_address(0), EMFILE) ? NULL : next();
+}
+
+FILE *fdopen(int fd, const char *mode)
+{
+    FILE *(*next)(int, const char *);
+    FIND_NEXT("fdopen");
+    return fails_for(__builtin_return_address(0), EMFILE) ? NULL : next(fd, mode);
+}
+
+FILE *fopencookie(void *cookie, const char *mode, cookie_io_functions_t calls)
+{
+    FILE *(*next)(void *, const char *, cookie_io_functions_t);
+    FIND_NEXT("fopencookie");
+    return fails_for(__builtin_return_address(0), ENOMEM) ? NULL : next(cookie, mode, calls);
+}
+
+void *mmap(void *at, size_t bytes, int rights, int flags, int fd, off_t from)
+{
+    void *(*next)(void *, size_t, int, int, int, off_t);
+    FIND_NEXT("mmap");
+    return fails_for(__builtin_return_address(0), ENOMEM)
+               ? MAP_FAILED
+               : next(at, bytes, rights, flags, fd, from);
 }
 
 pid_t fork(void)

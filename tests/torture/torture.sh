@@ -3,7 +3,8 @@
 # (tests/torture/fail.c), for each n from 1 until a run does not reach its n-th call; once alone, once with all
 # calls after it failing too. Beyond the first hundred, n grows by a hundredth of itself, unless
 # DEEP=1. Each run must either do what it does untouched, or end with status 2
-# or 3 and a message; and its output file must be as before or complete, with nothing beside it.
+# or 3 and a message; and its output file must be as before or complete, with nothing beside it. A sweep
+# that has a journal must then go on to the same answer; a server must answer on, or end by a message.
 # TAP, one test a command of tests/torture/commands.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -44,14 +45,42 @@ check_run() {
     cd - >/dev/null
 }
 
+# What a cell of the journal was is there, or is run again: the answer is that of a run without one.
+check_journal() {
+    if [ "$status" -gt 1 ] && [ ! -s "$work/err" ]; then
+        complain 'no message'
+    fi
+    how=$on
+    n=0
+    on=0
+    start
+    n=$at
+    on=$how
+    [ "$status" = "$normal" ] && cmp -s "$work/out" "$work/normal.out" || complain 'it does not go on'
+    rm -f "$work/to/x"
+}
+
+# A server goes on, or ends by a message.
+check_server() {
+    if [ "$status" != 0 ] && [ "$status" != 2 ] && [ "$status" != 3 ]; then
+        complain 'the server ended by neither'
+    elif [ "$status" != 0 ] && [ ! -s "$work/err" ]; then
+        complain 'no message'
+    fi
+}
+
 # Runs hbmsim with the words of $command; @ stands for the output file.
 start() {
-    cp "$work/before" "$work/to/x"
     status=0
     # shellcheck disable=SC2086
     set -- $(echo "$command" | sed "s|@|$work/to/x|")
-    FAIL_AT=$n FAIL_ON=$on FAIL_OWN=$own FAIL_MARK=$work/mark LD_PRELOAD=$work/fail.so \
-        "$HBMSIM" "$@" >"$work/out" 2>"$work/err" </dev/null || status=$?
+    export FAIL_AT="$n" FAIL_ON="$on" FAIL_OWN="$own" FAIL_MARK="$work/mark"
+    if [ "$kind" = server ]; then
+        python3 tests/torture/serve.py "$work/fail.so" "$HBMSIM" "$@" >"$work/out" 2>"$work/err" </dev/null || status=$?
+    else
+        [ "$kind" = journal ] || cp "$work/before" "$work/to/x"
+        LD_PRELOAD=$work/fail.so "$HBMSIM" "$@" >"$work/out" 2>"$work/err" </dev/null || status=$?
+    fi
 }
 
 torture() {
@@ -63,17 +92,18 @@ torture() {
     start
     normal=$status
     cp "$work/out" "$work/normal.out"
-    cp "$work/to/x" "$work/normal.file"
+    if [ "$kind" = run ]; then cp "$work/to/x" "$work/normal.file"; else rm -f "$work/to/x"; fi
     for on in 0 1; do
         n=1
         while :; do
             rm -f "$work/mark"
             start
             [ -e "$work/mark" ] || break
-            check_run
+            at=$n
+            "check_$kind"
             runs=$((runs + 1))
             n=$((n + 1))
-            [ "$DEEP" = 1 ] || n=$((n + n / 100))
+            [ "$DEEP" = 1 ] || n=$((n + n / few))
         done
     done
     [ "$runs" -gt 4 ] || { echo "# only $runs calls were made to fail"; wrong=1; }
@@ -87,18 +117,33 @@ torture() {
 }
 
 while read -r command; do
+    own=0
+    kind=run
+    few=100
     case $command in
-    '' | '#'*) ;;
+    '' | '#'*) continue ;;
     'own '*)
         own=1
         command=${command#own }
-        torture
         ;;
-    *)
-        own=0
-        torture
+    'journal '*)
+        kind=journal
+        few=10
+        command=${command#journal }
+        ;;
+    'server '*)
+        own=1
+        kind=server
+        few=5
+        command=${command#server }
+        if ! python3 -c '' 2>/dev/null || "$HBMSIM" serve --port 0 --set model.preset 2>&1 | grep -q 'built without'; then
+            count=$((count + 1))
+            echo "ok $count - $command # SKIP no python3, or built without libmicrohttpd"
+            continue
+        fi
         ;;
     esac
+    torture
 done <"$COMMANDS"
 echo "1..$count"
 [ "$bad" = 0 ]
