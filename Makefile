@@ -18,6 +18,7 @@ MODE     := -O1 -g $(SANITIZE)
 else ifeq ($(COV),1)
 VARIANT  := cov
 MODE     := -O0 -g --coverage
+LDFLAGS  += -Wl,--wrap=_exit
 else ifeq ($(TSAN),1)
 VARIANT  := tsan
 MODE     := -O1 -g -fsanitize=thread
@@ -56,7 +57,7 @@ LIBS     := $(shell pkg-config --libs $(PKGS)) -lglpk -lz -lm -ldl
 
 SOURCES  := $(filter-out cli/main.c,$(wildcard base/*.c hw/*.c models/*.c models/import/*.c sim/ir/*.c sim/graph/*.c \
             sim/eager/*.c sim/engine/*.c sim/hlo/*.c solver/*.c plots/*.c cli/*.c))
-OBJECTS  := $(SOURCES:%.c=$(B)/%.o) $(B)/page.o
+OBJECTS  := $(SOURCES:%.c=$(B)/%.o) $(B)/page.o $(if $(COV),$(B)/tests/cov_exit.o)
 TESTS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/test_*.c tests/prop/test_*.c))
 REPLAYS  := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 

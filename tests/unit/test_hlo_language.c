@@ -110,64 +110,150 @@ static void every_form_is_read(void **state)
         "parameter(2)"                                                                             \
         " z = f32[] constant(0) i = s32[5,1] parameter(3) t = (f32[2], (s32[])) parameter(4)"      \
         " w = c64[3] parameter(5) p = s32[] constant(0) k = f32[3,3,4,7] parameter(6)"             \
-        " l = f32[2,9,9,4] parameter(7) ROOT r = "
+        " l = f32[2,9,9,4] parameter(7) u = f32[1,6] parameter(8) g = f64[2] parameter(9)"         \
+        " h = c128[2] parameter(10) o = f32[4] parameter(11) n = pred[576460752303423488] "        \
+        "parameter(12) ROOT r = "
+
+static const struct {
+    const char *right, *root;
+} following[] = {
+    {"negate(a)", "f32[8,4]{0,1}"},
+    {"call(a), to_apply={ u = f32[8,4] parameter(0), sharding={replicated} ROOT v = s32[8,4] "
+     "convert(u) }",
+     "s32[8,4]"},
+    {"add(a, a)", "f32[8,4]{0,1}"},
+    {"compare(a, a), direction=LT", "pred[8,4]"},
+    {"is-finite(a)", "pred[8,4]"},
+    {"select(c, a, a)", "f32[8,4]{0,1}"},
+    {"clamp(z, a, z)", "f32[8,4]{0,1}"},
+    {"imag(w)", "f32[3]"},
+    {"abs(w)", "f32[3]"},
+    {"complex(z, z)", "c64[]"},
+    {"dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "f32[8,6]"},
+    {"dot(a, a), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, "
+     "rhs_contracting_dims={1}",
+     "f32[8]"},
+    {"transpose(a), dimensions={1,0}", "f32[4,8]"},
+    {"broadcast(b), dimensions={2,3}", "f32[2,3,4,6]"},
+    {"concatenate(a, a, a), dimensions={0}", "f32[24,4]"},
+    {"pad(a, z), padding=1_2x0_-1_3", "f32[11,12]"},
+    {"reduce(a, z), dimensions={0}, to_apply=f", "f32[4]"},
+    {"reduce-window(a, z), window={size=2x3 stride=2x1 pad=0_0x1_1}, to_apply=f", "f32[4,4]"},
+    {"convolution(l, k), window={size=3x3 stride=2x1 pad=1_1x0_0}, dim_labels=b01f_01io->b01f",
+     "f32[2,5,7,7]"},
+    {"gather(a, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
+     "index_vector_dim=1, slice_sizes={1,4}",
+     "f32[5,4]"},
+    {"scatter(a, i, a), update_window_dims={1}, to_apply=f", "f32[8,4]{0,1}"},
+    {"sort(a, a), dimensions={0}, to_apply=f", "(f32[8,4]{0,1}, f32[8,4]{0,1})"},
+    {"tuple(z, t)", "(f32[], (f32[2], (s32[])))"},
+    {"get-tuple-element(t), index=1", "(s32[])"},
+    {"map(z, z), dimensions={}, to_apply=f", "f32[]"},
+    {"call(z, z), to_apply=f", "f32[]"},
+    {"while(z), condition=f, body=f", "f32[]"},
+    {"after-all()", "token[]"},
+    {"partition-id()", "u32[]"},
+    {"get-dimension-size(a), dimensions={0}", "s32[]"},
+    {"opt-barrier(t)", "(f32[2], (s32[]))"},
+    {"add(u, b)", "f32[4,6]"}, /* a dimension of one is stretched */
+    {"complex(g, g)", "c128[2]"},
+    {"real(h)", "f64[2]"},
+    {"abs(a)", "f32[8,4]{0,1}"},
+    {"reduce(a, p, z, p), dimensions={1}, to_apply=f", "(f32[8], s32[8])"},
+    {"scatter(a, a, i, a, a), update_window_dims={1}, to_apply=f",
+     "(f32[8,4]{0,1}, f32[8,4]{0,1})"},
+    {"sort(a), dimensions={0}", "f32[8,4]{0,1}"},
+    {"batch-norm-training(l, o, o), epsilon=1, feature_index=3", "(f32[2,9,9,4], f32[4], f32[4])"},
+    {"convolution(l, k), window={size=3x3 lhs_dilate=2x1 rhs_dilate=1x2}, "
+     "dim_labels=b01f_01io->b01f, batch_group_count=2",
+     "f32[1,15,5,7]"},
+    {"pad(a, z), padding=0_0x0_0_1", "f32[8,7]"},
+};
 
 static void left_out_shapes_follow(void **state)
 {
     (void)state;
-    static const struct {
-        const char *right, *root;
-    } rows[] = {
-        {"negate(a)", "f32[8,4]{0,1}"},
-        {"call(a), to_apply={ u = f32[8,4] parameter(0), sharding={replicated} ROOT v = s32[8,4] "
-         "convert(u) }",
-         "s32[8,4]"},
-        {"add(a, a)", "f32[8,4]{0,1}"},
-        {"compare(a, a), direction=LT", "pred[8,4]"},
-        {"is-finite(a)", "pred[8,4]"},
-        {"select(c, a, a)", "f32[8,4]{0,1}"},
-        {"clamp(z, a, z)", "f32[8,4]{0,1}"},
-        {"imag(w)", "f32[3]"},
-        {"abs(w)", "f32[3]"},
-        {"complex(z, z)", "c64[]"},
-        {"dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "f32[8,6]"},
-        {"dot(a, a), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, "
-         "rhs_contracting_dims={1}",
-         "f32[8]"},
-        {"transpose(a), dimensions={1,0}", "f32[4,8]"},
-        {"broadcast(b), dimensions={2,3}", "f32[2,3,4,6]"},
-        {"concatenate(a, a, a), dimensions={0}", "f32[24,4]"},
-        {"pad(a, z), padding=1_2x0_-1_3", "f32[11,12]"},
-        {"reduce(a, z), dimensions={0}, to_apply=f", "f32[4]"},
-        {"reduce-window(a, z), window={size=2x3 stride=2x1 pad=0_0x1_1}, to_apply=f", "f32[4,4]"},
-        {"convolution(l, k), window={size=3x3 stride=2x1 pad=1_1x0_0}, dim_labels=b01f_01io->b01f",
-         "f32[2,5,7,7]"},
-        {"gather(a, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
-         "index_vector_dim=1, slice_sizes={1,4}",
-         "f32[5,4]"},
-        {"scatter(a, i, a), update_window_dims={1}, to_apply=f", "f32[8,4]{0,1}"},
-        {"sort(a, a), dimensions={0}, to_apply=f", "(f32[8,4]{0,1}, f32[8,4]{0,1})"},
-        {"tuple(z, t)", "(f32[], (f32[2], (s32[])))"},
-        {"get-tuple-element(t), index=1", "(s32[])"},
-        {"map(z, z), dimensions={}, to_apply=f", "f32[]"},
-        {"call(z, z), to_apply=f", "f32[]"},
-        {"while(z), condition=f, body=f", "f32[]"},
-        {"after-all()", "token[]"},
-        {"partition-id()", "u32[]"},
-        {"get-dimension-size(a), dimensions={0}", "s32[]"},
-        {"opt-barrier(t)", "(f32[2], (s32[]))"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof following / sizeof *following; i++) {
         struct fixture f;
         char text[1024];
-        snprintf(text, sizeof text, IN "%s }", rows[i].right);
+        snprintf(text, sizeof text, IN "%s }", following[i].right);
         unit_start(&f.u);
         struct hb_hlo_text whole = {"t.hlo", text, strlen(text), 0};
         if (!hb_hlo_module_read(f.u.env.arena, &f.u.diag, &whole, &f.m)) {
             hb_diag_print(&f.u.diag, f.u.env.err);
             fail_msg("row %zu: %s", i, unit_err(&f.u));
         }
-        check_root(&f, rows[i].root, i);
+        check_root(&f, following[i].root, i);
+        unit_end(&f.u);
+    }
+}
+
+/* Where operands and attributes do not fit each other the shape is asked for, not guessed. */
+static const char *const unfitting[] = {
+    "add(t, a)",
+    "add(a, z)",
+    "select(c)",
+    "transpose(a), dimensions={1}",
+    "transpose(a), dimensions={1,2}",
+    "transpose(t), dimensions={0}",
+    "broadcast(t), dimensions={2}",
+    "broadcast(b), dimensions={-2}",
+    "broadcast(b), dimensions={1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}",
+    "concatenate(a, a), dimensions={2}",
+    "concatenate(a, z), dimensions={0}",
+    "concatenate(a, a)",
+    "concatenate(n, n, n, n, n, n, n, n, n, n, n, n, n, n, n, n), dimensions={0}",
+    "reduce(t, z), dimensions={0}, to_apply=f",
+    "reduce(a, t, z, z), dimensions={0}, to_apply=f",
+    "dot(a, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+    "dot(a, a), lhs_batch_dims={2}, rhs_batch_dims={0}",
+    "pad(a, z)",
+    "pad(t, z), padding=0_0",
+    "pad(a, z), padding=1",
+    "pad(a, z), padding=1_1x1",
+    "pad(a, z), padding=-9_0x0_0",
+    "pad(a, z), padding=9223372036854775807_1x0_0",
+    "pad(a, z), padding=0_0_9223372036854775807x0_0",
+    "reduce-window(a, z), window={size=2 stride=2}, to_apply=f",
+    "reduce-window(a, z), window={size=2x3 stride=2}, to_apply=f",
+    "reduce-window(a, z), window={size=2x3 stride=0x1}, to_apply=f",
+    "reduce-window(a, z), window={size=2x3 pad=0_0}, to_apply=f",
+    "reduce-window(a, z), window={size=2x3 pad=9223372036854775807_1x0_0}, to_apply=f",
+    "reduce-window(a, z), window={size=2x3 rhs_dilate=9223372036854775807x1}, to_apply=f",
+    "convolution(l, k), window={size=3x3}, dim_labels=b01f_01io",
+    "convolution(l, k), window={size=3x3}, dim_labels=b0f_01io->b01f",
+    "convolution(l, k), window={size=3x3}, dim_labels=b01f_0io->b01f",
+    "convolution(l, k), window={size=3x3}, dim_labels=b01f_01io->b02f",
+    "convolution(l, k), window={size=3}, dim_labels=b01f_01io->b01f",
+    "convolution(l, k), window={size=3x3}, dim_labels=b01f_01io->b0f",
+    "convolution(l, k), window={size=3x3}, dim_labels=b01f_01io->b01f, batch_group_count=0",
+    "gather(a, i), offset_dims={1}, collapsed_slice_dims={0}, index_vector_dim=1, "
+    "slice_sizes={1}",
+    "gather(a, i), offset_dims={1}, collapsed_slice_dims={0}, slice_sizes={1,4}",
+    "gather(a, i), offset_dims={0,1,2}, index_vector_dim=1, slice_sizes={1,4}",
+    "map(t), dimensions={}, to_apply=f",
+    "get-tuple-element(t), index=2",
+    "get-tuple-element(a), index=0",
+    "triangular-solve(a)",
+    "convert(a)",
+    "rng(z, z), distribution=rng_uniform",
+    "custom-call(a), custom_call_target=\"x\"",
+    "batch-norm-grad(l)",
+};
+
+static void others_do_not(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof unfitting / sizeof *unfitting; i++) {
+        struct fixture f;
+        char text[1024];
+        snprintf(text, sizeof text, IN "%s }", unfitting[i]);
+        unit_start(&f.u);
+        struct hb_hlo_text whole = {"t.hlo", text, strlen(text), 0};
+        if (hb_hlo_module_read(f.u.env.arena, &f.u.diag, &whole, &f.m))
+            fail_msg("'%s' was read", unfitting[i]);
+        if (!strstr(f.u.diag.entries[0].text, "the result's shape is left out"))
+            fail_msg("'%s': %s", unfitting[i], f.u.diag.entries[0].text);
         unit_end(&f.u);
     }
 }
@@ -311,6 +397,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_is_read),
         cmocka_unit_test(left_out_shapes_follow),
+        cmocka_unit_test(others_do_not),
         cmocka_unit_test(refusals_name_place_and_feature),
         cmocka_unit_test(doubling_shapes_end),
         cmocka_unit_test(outputs_of_unscheduled_modules_are_copied),

@@ -72,49 +72,129 @@ static void numbers_beyond_64_bits(void **state)
     assert_int_equal(hb_pickle_int(&p, p.root, 9), 0);
 }
 
+static const struct {
+    const char *text;
+    size_t len;
+    const char *says;
+} refused[] = {
+#define CASE(text, says)                                                                           \
+    {                                                                                              \
+        text, sizeof(text) - 1, says                                                               \
+    }
+    CASE("\x80\x02"
+         "cos\nsystem\nU\x04true\x85R.",
+         "import a name"),
+    CASE("\x80\x04\x8c\x02os\x8c\x06system\x93.", "builds objects"),
+    CASE("\x80\x02N)R.", "call a function"),
+    CASE("\x80\x02N\x4e\x85R.", "call a function"), /* none of the names, and an argument */
+    CASE("\x80\x02"
+         "ctorch.jit._pickle\nrestore_type_tag\n)R.",
+         "call a function"),
+    CASE("\x80\x02"
+         "ctorch.jit._pickle\nrestore_type_tag\nNR.",
+         "call a function"),
+    CASE("\x80\x02N}b.", "builds objects"),
+    CASE("\x80\x02N)\x81.", "builds objects"),
+    CASE("\x80\x02", "ends within"),
+    CASE("\x80\x02X\xff\xff\xff\x7f", "ends within"),
+    CASE("\x80\x02.", "stack is empty"),
+    CASE("\x80\x02h\x00.", "memo"),
+    CASE("\x80\x02Nr\x00\x00\x00\x10.", "memo"),
+    CASE("\x80\x02]Nu.", "no mark"),
+    CASE("\x80\x02](NNu.", "no list or dictionary"),
+    CASE("\x80\x02}(Nu.", "key without a value"),
+    CASE("\x80\x09.", "protocol"),
+    CASE("\x80\x02\xff.", "builds objects"),
+    CASE("\x80", "ends within"),
+    CASE("\x80\x01.", "protocol"),
+    /* numbers and texts that end within, by their widths */
+    CASE("\x80\x02K", "ends within"),
+    CASE("\x80\x02M\x01", "ends within"),
+    CASE("\x80\x02J\x01\x02\x03", "ends within"),
+    CASE("\x80\x02G\x01\x02\x03\x04\x05\x06\x07", "ends within"),
+    CASE("\x80\x02\x8a\x02\x01", "ends within"),
+    CASE("\x80\x02\x8b\x01\x00\x00", "ends within"),
+    CASE("\x80\x04\x8c", "ends within"),
+    CASE("\x80\x04\x8d\x01\x00\x00", "ends within"),
+    CASE("\x80\x04\x8d\x00\x00\x00\x00\x01\x00\x00\x00", "2^32 bytes or more"),
+    CASE("\x80\x04\x95\x00\x00", "ends within"),
+    CASE("\x80\x02h", "ends within"),
+    CASE("\x80\x02j\x00\x00\x00", "ends within"),
+    CASE("\x80\x02Nq", "ends within"),
+    CASE("\x80\x02Nr\x00\x00", "ends within"),
+    /* what the stack lacks, above a mark too */
+    CASE("\x80\x02\x85.", "stack is empty"),
+    CASE("\x80\x02N(\x85.", "stack is empty"),
+    CASE("\x80\x02NN\x87.", "stack is empty"),
+    CASE("\x80\x02q\x00.", "stack is empty"),
+    CASE("\x80\x04\x94.", "stack is empty"),
+    CASE("\x80\x02]a.", "stack is empty"),
+    CASE("\x80\x02}Ns.", "stack is empty"),
+    CASE("\x80\x02(e.", "stack is empty"),
+    CASE("\x80\x02(NNu.", "stack is empty"),
+    CASE("\x80\x02N(0.", "stack is empty"),
+    CASE("\x80\x02(2.", "stack is empty"),
+    CASE("\x80\x02R.", "stack is empty"),
+    CASE("\x80\x02NR.", "stack is empty"),
+    CASE("\x80\x02"
+         "1.",
+         "no mark"),
+    CASE("\x80\x02t.", "no mark"),
+    CASE("\x80\x02l.", "no mark"),
+    CASE("\x80\x02"
+         "d.",
+         "no mark"),
+    CASE("\x80\x02"
+         "e.",
+         "no mark"),
+    CASE("\x80\x02NNa.", "no list or dictionary"),
+    CASE("\x80\x02]NNs.", "no list or dictionary"),
+    CASE("\x80\x02(Nd.", "key without a value"),
+#undef CASE
+};
+
 static void code_is_refused(void **state)
 {
     (void)state;
-    static const struct {
-        const char *text;
-        size_t len;
-        const char *says;
-    } cases[] = {
-#define CASE(text, says) {text, sizeof(text) - 1, says}
-        CASE("\x80\x02"
-             "cos\nsystem\nU\x04true\x85R.",
-             "import a name"),
-        CASE("\x80\x04\x8c\x02os\x8c\x06system\x93.", "builds objects"),
-        CASE("\x80\x02N)R.", "call a function"),
-        CASE("\x80\x02N\x4e\x85R.", "call a function"), /* none of the names, and an argument */
-        CASE("\x80\x02"
-             "ctorch.jit._pickle\nrestore_type_tag\n)R.",
-             "call a function"),
-        CASE("\x80\x02"
-             "ctorch.jit._pickle\nrestore_type_tag\nNR.",
-             "call a function"),
-        CASE("\x80\x02N}b.", "builds objects"),
-        CASE("\x80\x02N)\x81.", "builds objects"),
-        CASE("\x80\x02", "ends within"),
-        CASE("\x80\x02X\xff\xff\xff\x7f", "ends within"),
-        CASE("\x80\x02.", "stack is empty"),
-        CASE("\x80\x02h\x00.", "memo"),
-        CASE("\x80\x02Nr\x00\x00\x00\x10.", "memo"),
-        CASE("\x80\x02]Nu.", "no mark"),
-        CASE("\x80\x02](NNu.", "no list or dictionary"),
-        CASE("\x80\x02}(Nu.", "key without a value"),
-        CASE("\x80\x09.", "protocol"),
-        CASE("\x80\x02\xff.", "builds objects"),
-#undef CASE
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         struct hb_pickle p;
         hb_diag_init(&u.diag, u.env.arena);
-        bool ok = hb_pickle_read(u.env.arena, &u.diag, "t", cases[i].text, cases[i].len, &p);
-        if (ok || !strstr(u.diag.entries[0].text, cases[i].says))
+        bool ok = hb_pickle_read(u.env.arena, &u.diag, "t", refused[i].text, refused[i].len, &p);
+        if (ok || !strstr(u.diag.entries[0].text, refused[i].says))
             fail_msg("case %zu: %s", i, ok ? "was read" : u.diag.entries[0].text);
     }
     hb_diag_init(&u.diag, u.env.arena);
+}
+
+/* Popped, doubled, cut to a mark, put in one by one; numbers below 0 of few bytes. */
+static void the_stack_is_worked_on(void **state)
+{
+    (void)state;
+    struct hb_pickle p;
+    /* [7, 7]: doubled; what is above a mark is dropped, then a value */
+    assert_true(READ("\x80\x02](K\x07"
+                     "2(NN1K\x09"
+                     "0e.",
+                     &p));
+    assert_int_equal(hb_pickle_length(&p, p.root), 2);
+    assert_int_equal(hb_pickle_int(&p, hb_pickle_at(&p, p.root, 1), 0), 7);
+    /* {'a': -2} by d, {'b': -256} put in by s */
+    assert_true(READ("\x80\x02(U\x01"
+                     "a\x8a\x01\xfe"
+                     "dU\x01"
+                     "b\x8b\x02\x00\x00\x00\x00\xff"
+                     "s.",
+                     &p));
+    assert_int_equal(hb_pickle_int(&p, hb_pickle_find(&p, p.root, "a"), 0), -2);
+    assert_int_equal(hb_pickle_int(&p, hb_pickle_find(&p, p.root, "b"), 0), -256);
+    /* the long forms of the memo: [x, x] */
+    assert_true(READ("\x80\x02(K\x05r\x00\x00\x00\x00j\x00\x00\x00\x00l.", &p));
+    assert_int_equal(hb_pickle_at(&p, p.root, 0), hb_pickle_at(&p, p.root, 1));
+    /* a value put again in the same place of the memo */
+    assert_true(READ("\x80\x02K\x05q\x00K\x06q\x00"
+                     "0h\x00.",
+                     &p));
+    assert_int_equal(hb_pickle_int(&p, p.root, 0), 6);
 }
 
 static void a_list_may_hold_itself(void **state)
@@ -133,6 +213,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(maps_lists_and_numbers, start, end),
         cmocka_unit_test_setup_teardown(numbers_beyond_64_bits, start, end),
         cmocka_unit_test_setup_teardown(code_is_refused, start, end),
+        cmocka_unit_test_setup_teardown(the_stack_is_worked_on, start, end),
         cmocka_unit_test_setup_teardown(a_list_may_hold_itself, start, end),
     };
     return cmocka_run_group_tests_name("pickle", tests, NULL, NULL);
