@@ -233,8 +233,10 @@ void hb_muon_iterate(struct hb_lower *lo, struct hb_leaf *l, int passes)
 
 static int64_t gathered_bytes(const struct hb_lower *lo, const struct hb_leaf *l)
 {
+    if (!gathers_momentum(lo, l))
+        return 0;
     struct hb_shape x = gathered_momentum(lo, l);
-    return gathers_momentum(lo, l) ? hb_shape_plain_bytes(&x) : 0;
+    return hb_shape_plain_bytes(&x);
 }
 
 /* What the arguments leave of the device beside the largest stack and its square; all of it where
