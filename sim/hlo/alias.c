@@ -334,7 +334,7 @@ static bool reads_own_slice(const struct gpu_walk *w, uint32_t slice)
         return false;
     return hb_hlo_operand(m, w->maker, 0) == hb_hlo_operand(m, slice, 0) &&
            hb_hlo_shape_same(&m->shapes, m->insts[slice].shape,
-                             m->insts[hb_hlo_operand(m, w->maker, 1)].shape, true);
+                             m->insts[hb_hlo_operand(m, w->maker, 1)].shape);
 }
 
 static bool slices_agree(const struct gpu_walk *w, uint32_t slice)
@@ -394,7 +394,7 @@ static bool may_share_gpu_fusion(struct hb_hlo_alias *a, uint32_t operand, uint3
     uint32_t out_shape = hb_hlo_shape_at_slot(&m->shapes, m->insts[user].shape, user_slot);
     const struct hb_hlo_shape *to = &m->shapes.items[out_shape];
     const struct hb_hlo_comp *comp = &m->comps[hb_hlo_called(m, user, 0)];
-    if (!hb_hlo_shape_same(&m->shapes, m->insts[operand].shape, out_shape, true) &&
+    if (!hb_hlo_shape_same(&m->shapes, m->insts[operand].shape, out_shape) &&
         (from->type == HB_HLO_TUPLE || to->type == HB_HLO_TUPLE || from->elements != to->elements ||
          hb_hlo_type_bits(from->type) != hb_hlo_type_bits(to->type)))
         return false;
@@ -601,7 +601,7 @@ bool hb_hlo_may_share(struct hb_hlo_alias *a, uint32_t operand, uint32_t operand
         return false;
     bool same = hb_hlo_shape_same(
         &m->shapes, hb_hlo_shape_at_slot(&m->shapes, m->insts[operand].shape, operand_slot),
-        hb_hlo_shape_at_slot(&m->shapes, m->insts[user].shape, user_slot), true);
+        hb_hlo_shape_at_slot(&m->shapes, m->insts[user].shape, user_slot));
     if (same && must_share(a, operand, operand_slot, user, user_slot))
         return true;
     enum answer told = NOT_TOLD;

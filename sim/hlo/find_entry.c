@@ -57,7 +57,7 @@ static uint32_t find_free_argument(const struct hb_hlo_finder *x, const bool *gi
     const struct hb_program *p = &x->hp->program;
     for (uint32_t i = 0; i < p->buf_count; i++)
         if (p->bufs[i].argument && !p->bufs[i].output && !given[i] &&
-            hb_hlo_shape_same(&x->m->shapes, x->f->values[x->hp->value_of[i]].shape, shape, true))
+            hb_hlo_shape_same(&x->m->shapes, x->f->values[x->hp->value_of[i]].shape, shape))
             return i;
     return HB_NONE;
 }

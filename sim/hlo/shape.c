@@ -498,7 +498,7 @@ int64_t hb_hlo_shape_dim(const struct hb_hlo_shapes *shapes, uint32_t shape, int
     return shapes->nums[shapes->items[shape].dims_at + (uint32_t)dim];
 }
 
-bool hb_hlo_shape_same(const struct hb_hlo_shapes *shapes, uint32_t a, uint32_t b, bool layout)
+bool hb_hlo_shape_same(const struct hb_hlo_shapes *shapes, uint32_t a, uint32_t b)
 {
     const struct hb_hlo_shape *left = &shapes->items[a], *right = &shapes->items[b];
     if (a == b)
@@ -509,13 +509,12 @@ bool hb_hlo_shape_same(const struct hb_hlo_shapes *shapes, uint32_t a, uint32_t 
     if (left->type == HB_HLO_TUPLE) {
         for (uint32_t i = 0; i < left->child_count; i++)
             if (!hb_hlo_shape_same(shapes, hb_hlo_shape_child(shapes, a, i),
-                                   hb_hlo_shape_child(shapes, b, i), layout))
+                                   hb_hlo_shape_child(shapes, b, i)))
                 return false;
         return true;
     }
-    size_t nums = (size_t)left->rank * (layout ? 2 : 1) * sizeof *shapes->nums;
-    if (layout &&
-        (left->space != right->space || left->tiled != right->tiled || left->bytes != right->bytes))
+    size_t nums = (size_t)left->rank * 2 * sizeof *shapes->nums;
+    if (left->space != right->space || left->tiled != right->tiled || left->bytes != right->bytes)
         return false;
     return nums == 0 ||
            memcmp(shapes->nums + left->dims_at, shapes->nums + right->dims_at, nums) == 0;

@@ -93,8 +93,8 @@ uint32_t hb_hlo_shape_child_slot(const struct hb_hlo_shapes *shapes, uint32_t sh
 /* The shape in a slot: 0 itself, then what is inside in order. */
 uint32_t hb_hlo_shape_at_slot(const struct hb_hlo_shapes *shapes, uint32_t shape, uint32_t slot);
 int64_t hb_hlo_shape_dim(const struct hb_hlo_shapes *shapes, uint32_t shape, int dim);
-/* Same type, dimensions and, with layout, order, tiles and memory space. */
-bool hb_hlo_shape_same(const struct hb_hlo_shapes *shapes, uint32_t a, uint32_t b, bool layout);
+/* Same type, dimensions, order, tiles and memory space. */
+bool hb_hlo_shape_same(const struct hb_hlo_shapes *shapes, uint32_t a, uint32_t b);
 
 const char *hb_hlo_type_name(enum hb_hlo_type type);
 int hb_hlo_type_bits(enum hb_hlo_type type);

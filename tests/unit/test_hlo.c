@@ -62,6 +62,9 @@ static void shapes_take_what_their_tiles_do(void **state)
         {"(f32[2], (s32[], bf16[4]))", 16, 16, 0},
         {"f32[2,4,128]{2,1,0:T(*,128)}", 2 * 4 * 128 * 4, 2 * 4 * 128 * 4, 0},
         {"token[]", 0, 0, 0},
+        {"f32[?,5]{1,0}", 0, 0, 0},
+        {"f32[<=3,5]{1,0}", 60, 60, 0},
+        {"f32[4]{0:T(128)SC(2)(1)M(7)#(u32)}", 512, 16, 0},
     };
     struct unit u;
     unit_start(&u);
@@ -99,6 +102,103 @@ static void equal_shapes_are_one(void **state)
     assert_int_equal(shapes.items[a].slots, 3);
     assert_int_equal(hb_hlo_shape_at_slot(&shapes, a, 2), c);
     unit_end(&u);
+}
+
+static bool read_shape(struct hb_hlo_shapes *shapes, const char *text, uint32_t *out)
+{
+    struct hb_hlo_lex lex = {text, text + strlen(text)};
+    return hb_hlo_shape_read(shapes, &lex, out) && lex.at == lex.end;
+}
+
+/* However they are written: a layout left out is the usual one. */
+static void same_is_what_lies_the_same(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } pairs[] = {
+        {"f32[2,3]", "f32[2,3]{1,0}", true},
+        {"f32[2,3]", "f32[2,3]{0,1}", false},
+        {"f32[2,3]", "f32[3,2]", false},
+        {"f32[2,3]", "s32[2,3]", false},
+        {"f32[2,3]", "f32[2,3,1]", false},
+        {"f32[]", "f32[]{}", true},
+        {"f32[8,128]{1,0}", "f32[8,128]{1,0:S(1)}", false},
+        {"f32[8,128]{1,0}", "f32[8,128]{1,0:T(8,128)}", false},
+        {"f32[8,128]{1,0:T(8,128)}", "f32[8,128]{1,0:T(8,128)D(D)}", true},
+        {"(f32[2,3], s32[])", "(f32[2,3]{1,0}, s32[])", true},
+        {"(f32[2,3], s32[])", "(f32[2,3]{0,1}, s32[])", false},
+        {"(f32[2,3], s32[])", "(f32[2,3], s32[], s32[])", false},
+        {"(f32[2,3], (s32[]))", "((f32[2,3]), s32[])", false},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        struct unit u;
+        struct hb_hlo_shapes shapes;
+        uint32_t a, b;
+        unit_start(&u);
+        hb_hlo_shapes_init(&shapes, u.env.arena);
+        assert_true(read_shape(&shapes, pairs[i].a, &a) && read_shape(&shapes, pairs[i].b, &b));
+        if (hb_hlo_shape_same(&shapes, a, b) != pairs[i].same ||
+            hb_hlo_shape_same(&shapes, b, a) != pairs[i].same)
+            fail_msg("row %zu: %s, %s", i, pairs[i].a, pairs[i].b);
+        unit_end(&u);
+    }
+}
+
+static void broken_shapes_are_none(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "f32",
+        "f32[",
+        "f32[2",
+        "f32[2,",
+        "f32[2,3]{1}",
+        "f32[2,3]{1,1}",
+        "f32[2,3]{2,0}",
+        "f32[2]{0",
+        "f32[2]{0:",
+        "f32[2]{0:T}",
+        "f32[2]{0:T(}",
+        "f32[2]{0:T()}",
+        "f32[2]{0:T(0)}",
+        "f32[2]{0:T(8,)}",
+        "f32[2]{0:T(8}",
+        "f32[2]{0:T(8,*)}",
+        "f32[2]{0:T(8)(}",
+        "f32[2]{0:T(2)(2)(2)(2)(2)(2)(2)(2)(2)(2)(2)(2)(2)(2)(2)(2)(2)(2)(2)(2)(2)(2)}",
+        "f32[2]{0:S}",
+        "f32[2]{0:S(}",
+        "f32[2]{0:S(x)}",
+        "f32[2]{0:S(1}",
+        "f32[2]{0:S(999)}",
+        "f32[2]{0:SC}",
+        "f32[2]{0:SD(1)}",
+        "f32[2]{0:SC(1)(}",
+        "f32[2]{0:E(999)}",
+        "f32[2]{0:D}",
+        "f32[2]{0:D(}",
+        "f32[2]{0:!}",
+        "f32[<2",
+        "f32[<2]",
+        "f32[2,3]{1,0,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28}",
+        "f32[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]",
+        "(f32[2]",
+        "(f32[2],",
+        "(f32[2] s32[])",
+        "((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct unit u;
+        struct hb_hlo_shapes shapes;
+        uint32_t shape;
+        unit_start(&u);
+        hb_hlo_shapes_init(&shapes, u.env.arena);
+        if (read_shape(&shapes, texts[i], &shape))
+            fail_msg("'%s' was read", texts[i]);
+        unit_end(&u);
+    }
 }
 
 /* ---- errors ---- */
@@ -489,6 +589,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_take_what_their_tiles_do),
         cmocka_unit_test(equal_shapes_are_one),
+        cmocka_unit_test(same_is_what_lies_the_same),
+        cmocka_unit_test(broken_shapes_are_none),
         cmocka_unit_test(errors_have_line_and_column),
         cmocka_unit_test(small_modules_take_what_the_rules_say),
         cmocka_unit_test(places_are_taken_where_it_is_allowed),
