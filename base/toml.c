@@ -89,8 +89,11 @@ static bool read_escape(struct reader *r, struct hb_str *out)
         int c = tolower((unsigned char)*r->at);
         code = code * 16 + (uint32_t)(c <= '9' ? c - '0' : c - 'a' + 10);
     }
-    char plain = code < 128 ? (char)code : '?';
-    hb_str_addn(out, &plain, 1);
+    if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+        return hb_error(r->diag, here(r), "not TOML: U+%04X is no character of text",
+                        (unsigned)code);
+    char bytes[4];
+    hb_str_addn(out, bytes, (size_t)hb_utf8_put(code, bytes));
     return true;
 }
 
@@ -111,8 +114,6 @@ static bool read_string(struct reader *r, const char **out_text)
                       (!lines || (r->end - r->at >= 3 && r->at[1] == quote && r->at[2] == quote));
         if (closes)
             break;
-        if (!*r->at)
-            return fail(r, "text");
         if (quote == '"' && *r->at == '\\') {
             r->at++;
             if (!read_escape(r, &out))
@@ -152,11 +153,21 @@ static bool count_node(struct reader *r, int depth)
     return true;
 }
 
+/* A table is looked through for each of its keys. */
+static bool has_room(struct reader *r, const struct hb_node *map)
+{
+    enum { MOST_KEYS = 2000 };
+    return map->count < MOST_KEYS ||
+           hb_error(r->diag, here(r), "more than %d keys in one table", MOST_KEYS);
+}
+
 /* The map below map that a key names; made where it is missing. An array of tables: its last. */
 static struct hb_node *enter(struct reader *r, struct hb_node *map, const char *key)
 {
     struct hb_node *child = hb_node_find(map, key);
     if (!child) {
+        if (!has_room(r, map))
+            return NULL;
         child = hb_node_new(r->arena, HB_NODE_MAP, here(r));
         hb_node_put(map, key, here(r), child);
     }
@@ -189,7 +200,7 @@ static bool read_pair(struct reader *r, struct hb_node *map, int depth)
     if (hb_node_find(map, key))
         return hb_error(r->diag, loc, "key '%s' is there twice", key);
     skip(r, false);
-    if (!read_value(r, depth + 1, &value))
+    if (!has_room(r, map) || !read_value(r, depth + 1, &value))
         return false;
     hb_node_put(map, key, loc, value);
     return true;
@@ -281,6 +292,8 @@ static struct hb_node *read_header(struct reader *r, struct hb_node *root)
         return enter(r, map, key);
     struct hb_node *list = hb_node_find(map, key);
     if (!list) {
+        if (!has_room(r, map))
+            return NULL;
         list = hb_node_new(r->arena, HB_NODE_LIST, here(r));
         hb_node_put(map, key, here(r), list);
     }

@@ -1,6 +1,6 @@
 /* TOML (1.0) into the tree that YAML and JSON give: tables, arrays of tables, dotted and quoted
  * keys, strings of all four kinds, numbers, inline tables. Dates are text. Numbers keep their
- * spelling (8_192); limits are those of base/node.h. */
+ * spelling (8_192); limits are those of base/node.h, and 2,000 keys in a table. */
 #ifndef HB_BASE_TOML_H
 #define HB_BASE_TOML_H
 

@@ -51,8 +51,8 @@ static void reads_values(void **state)
           "{\"a\": 1, \"b\": \"x\\ty\", \"c\": \"q\\\\n\", \"d\": true}");
     check("e = [1, [2, 3],\n 'z', # last\n]\nf = {x = 1, y.z = 2}",
           "{\"e\": [1, [2, 3], \"z\"], \"f\": {\"x\": 1, \"y\": {\"z\": 2}}}");
-    check("s = \"\"\"\nab\nc\"\"\"\nu = \"\\u0041\"\nd = 1979-05-27",
-          "{\"s\": \"ab\\nc\", \"u\": \"A\", \"d\": \"1979-05-27\"}");
+    check("s = \"\"\"\nab\nc\"\"\"\nu = \"\\u0041\\u00e9\\U0001F600\"\nd = 1979-05-27",
+          "{\"s\": \"ab\\nc\", \"u\": \"A\xc3\xa9\xf0\x9f\x98\x80\", \"d\": \"1979-05-27\"}");
     check("", "{}");
 }
 
@@ -82,6 +82,49 @@ static void says_where(void **state)
     refuse("a = 1\n[a.b]\n", 2, 4, "has a value already");
     refuse("a = 1\n[[a]]\n", 2, 6, "no array of tables");
     refuse("= 1\n", 1, 1, "a key");
+    refuse("a = \"\\u0000\"", 1, 12, "U+0000 is no character");
+    refuse("a = \"\\ud800\"", 1, 12, "U+D800 is no character");
+    refuse("a = \"\\U00110000\"", 1, 16, "U+110000 is no character");
+    refuse("a = \"\\u12", 1, 10, "hexadecimal");
+    refuse("a = \"\\", 1, 7, "an escape");
+    refuse("a = \"\"\"x\"\"", 1, 11, "the end of a string");
+    refuse("a = 'x", 1, 7, "the end of a string");
+    refuse("a. = 1\n", 1, 4, "a key");
+    refuse("a = 1\na.b = 2\n", 2, 3, "has a value already");
+    refuse("a = {b}", 1, 7, "'='");
+    refuse("a = {b = 1, b = 2}", 1, 13, "is there twice");
+    refuse("a = [1,", 1, 8, "a value");
+    refuse("a = [1", 1, 7, "',' or ']'");
+    refuse("[[a]\n", 1, 5, "']'");
+    refuse("[a.]\n", 1, 4, "a key");
+    refuse("a = []\n[a.b]\n", 2, 4, "has a value already");
+    refuse("\"a\n\" = 1", 1, 3, "the end of a string");
+    refuse("a = \"x\\q\"", 1, 8, "an escape");
+    refuse("a\x01 = 1", 1, 2, "not");
+}
+
+/* A table is looked through for each key, so that a file of nothing but keys would take hours. */
+static void limits_keys(void **state)
+{
+    (void)state;
+    static const char *const around[][2] = {{"", " = 1"}, {"", ".x = 1"}, {"[", "]"}, {"[[", "]]"}};
+    for (size_t f = 0; f < sizeof around / sizeof *around; f++) {
+        struct hb_arena *arena = hb_arena_new();
+        struct hb_diag diag;
+        struct hb_node *root = NULL;
+        struct hb_str text;
+        hb_diag_init(&diag, arena);
+        hb_str_init(&text, arena);
+        for (int i = 0; i < 2000; i++)
+            hb_str_addf(&text, "%sk%d%s\n", around[f][0], i, around[f][1]);
+        assert_true(hb_toml_parse(arena, &diag, "t", text.text, text.len, &root));
+        assert_int_equal(root->count, 2000);
+        hb_str_addf(&text, "%sk%s\n", around[f][0], around[f][1]);
+        assert_false(hb_toml_parse(arena, &diag, "t", text.text, text.len, &root));
+        assert_non_null(strstr(diag.entries[0].text, "more than 2000 keys in one table"));
+        assert_int_equal(diag.entries[0].loc.line, 2001);
+        hb_arena_free(arena);
+    }
 }
 
 static void limits_depth(void **state)
@@ -95,10 +138,9 @@ static void limits_depth(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_values),
-        cmocka_unit_test(reads_tables),
-        cmocka_unit_test(says_where),
-        cmocka_unit_test(limits_depth),
+        cmocka_unit_test(reads_values), cmocka_unit_test(reads_tables),
+        cmocka_unit_test(says_where),   cmocka_unit_test(limits_depth),
+        cmocka_unit_test(limits_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
