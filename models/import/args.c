@@ -19,6 +19,9 @@ bool hb_args_look(const char *text)
     return false;
 }
 
+/* Each argument and name is looked for among those before; a name may hold others many times. */
+enum { MOST_WORDS = 10000, MOST_EXPANDED_BYTES = 1 << 20 };
+
 struct reader {
     struct hb_arena *arena;
     struct hb_node *names; /* assignments */
@@ -27,10 +30,17 @@ struct reader {
     const char *argument; /* the last "--name" */
     int values;           /* that came behind it */
     int line;
+    int words;             /* arguments, their values, assignments */
+    size_t expanded_bytes; /* that names stood for */
 };
 
+static bool fits(const struct reader *r)
+{
+    return r->words <= MOST_WORDS && r->expanded_bytes <= MOST_EXPANDED_BYTES;
+}
+
 /* The value of $NAME at *at, which stands behind the dollar; "" where nothing says it. */
-static void expand(const struct reader *r, const char **at, struct hb_str *out)
+static void expand(struct reader *r, const char **at, struct hb_str *out)
 {
     bool braces = **at == '{';
     const char *start = *at + braces;
@@ -40,7 +50,8 @@ static void expand(const struct reader *r, const char **at, struct hb_str *out)
     const char *name = hb_arena_strndup(r->arena, start, (size_t)(end - start));
     const struct hb_node *node = hb_node_find(r->names, name);
     if (node) {
-        hb_str_add(out, node->text);
+        r->expanded_bytes += strlen(node->text);
+        hb_str_add(out, r->expanded_bytes > MOST_EXPANDED_BYTES ? "" : node->text);
     } else if (braces && end[0] == ':' && (end[1] == '-' || end[1] == '=')) {
         size_t len = strcspn(end + 2, "}");
         hb_str_addn(out, end + 2, len);
@@ -55,6 +66,7 @@ static void put_value(struct reader *r, const char *text)
     struct hb_loc loc = {r->name, r->line, 1};
     struct hb_node *value = hb_node_scalar(r->arena, loc, text, false);
     struct hb_node *old = hb_node_find(r->root, r->argument);
+    r->words++;
     if (r->values++ == 0) {
         hb_node_put(r->root, r->argument, loc, value);
         return;
@@ -87,6 +99,7 @@ static void add_word(struct reader *r, const char *word)
     } else if (equals && is_name(word, (size_t)(equals - word))) {
         struct hb_loc loc = {r->name, r->line, 1};
         const char *key = hb_arena_strndup(r->arena, word, (size_t)(equals - word));
+        r->words++;
         if (!hb_node_find(r->names, key) || equals[1])
             hb_node_put(r->names, key, loc, hb_node_scalar(r->arena, loc, equals + 1, false));
         r->argument = NULL;
@@ -98,7 +111,7 @@ static void add_word(struct reader *r, const char *word)
 }
 
 /* Up to the next blank, quote or bracket; $NAME replaced. */
-static const char *read_word(const struct reader *r, const char **at)
+static const char *read_word(struct reader *r, const char **at)
 {
     struct hb_str out;
     hb_str_init(&out, r->arena);
@@ -129,7 +142,7 @@ static void read_quoted(struct reader *r, const char **at)
         add_word(r, text);
         return;
     }
-    while (*text) {
+    while (*text && fits(r)) {
         if (isspace((unsigned char)*text) || strchr("()\\;\"'", *text))
             text++;
         else
@@ -137,8 +150,18 @@ static void read_quoted(struct reader *r, const char **at)
     }
 }
 
-struct hb_node *hb_args_parse(struct hb_arena *arena, const char *name, const char *text,
-                              size_t len)
+static bool check_size(const struct reader *r, struct hb_diag *diag)
+{
+    struct hb_loc loc = {r->name, r->line, 1};
+    if (fits(r))
+        return true;
+    if (r->words > MOST_WORDS)
+        return hb_error(diag, loc, "more than %d arguments and assignments", MOST_WORDS);
+    return hb_error(diag, loc, "what its names stand for takes more than 1 MiB");
+}
+
+bool hb_args_parse(struct hb_arena *arena, struct hb_diag *diag, const char *name, const char *text,
+                   size_t len, struct hb_node **out_root)
 {
     struct hb_loc loc = {name, 1, 1};
     struct reader r = {.arena = arena, .name = name, .line = 1};
@@ -160,6 +183,9 @@ struct hb_node *hb_args_parse(struct hb_arena *arena, const char *name, const ch
             at++;
         } else
             add_word(&r, read_word(&r, &at));
+        if (!check_size(&r, diag))
+            return false;
     }
-    return r.root;
+    *out_root = r.root;
+    return true;
 }

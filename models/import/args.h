@@ -12,7 +12,8 @@ struct hb_arena;
 
 /* Whether text is such a list rather than YAML or TOML. */
 bool hb_args_look(const char *text);
-struct hb_node *hb_args_parse(struct hb_arena *arena, const char *name, const char *text,
-                              size_t len);
+/* False: it holds more words than any configuration; an error says so. */
+bool hb_args_parse(struct hb_arena *arena, struct hb_diag *diag, const char *name, const char *text,
+                   size_t len, struct hb_node **out_root);
 
 #endif

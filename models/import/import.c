@@ -73,10 +73,8 @@ static const char *without_includes(struct hb_arena *arena, const char *text, si
 bool hb_import_parse(struct hb_arena *arena, struct hb_diag *diag, const char *name,
                      const char *text, size_t len, struct hb_node **out_root)
 {
-    if (hb_args_look(text)) {
-        *out_root = hb_args_parse(arena, name, text, len);
-        return true;
-    }
+    if (hb_args_look(text))
+        return hb_args_parse(arena, diag, name, text, len, out_root);
     if (looks_like_toml(text))
         return hb_toml_parse(arena, diag, name, text, len, out_root);
     return hb_yaml_parse(arena, diag, name, without_includes(arena, text, len), len, out_root);
@@ -140,6 +138,23 @@ static void drop_auto(const struct hb_node *root, struct hb_node *tree)
     }
 }
 
+static int64_t count_values(const struct hb_node *node)
+{
+    int64_t count = 1;
+    for (const struct hb_node *n = node->first; n; n = n->next)
+        count += count_values(n);
+    return count;
+}
+
+/* Keys are looked for one by one, and told one by one. */
+static bool check_size(struct hb_diag *diag, const struct hb_node *root)
+{
+    enum { MOST_VALUES = 10000 };
+    return count_values(root) <= MOST_VALUES ||
+           hb_error(diag, root->loc, "holds more than %d values, as no configuration does",
+                    MOST_VALUES);
+}
+
 /* Files among source->more are laid over root, the rest becomes f->said. */
 static bool add_more(const struct hb_import_source *source, struct hb_foreign *f,
                      struct hb_node *root)
@@ -162,7 +177,8 @@ static bool add_more(const struct hb_import_source *source, struct hb_foreign *f
             continue;
         }
         if (!hb_import_parse(source->arena, source->diag, source->more[i], content.text,
-                             content.len, &tree))
+                             content.len, &tree) ||
+            !check_size(source->diag, tree))
             return false;
         drop_auto(root, tree);
         hb_node_overlay(root, tree);
@@ -179,7 +195,8 @@ bool hb_import_tree(const struct hb_import_source *source, struct hb_node *root,
                            .data_dir = source->data_dir,
                            .path = source->path,
                            .out = out_import};
-    if (root->kind == HB_NODE_MAP && !add_more(source, &f, root))
+    if (!check_size(source->diag, root) ||
+        (root->kind == HB_NODE_MAP && !add_more(source, &f, root)))
         return false;
     const struct importer *importer = find_importer(root);
     if (!importer && hb_node_find(root, "hbmsim"))

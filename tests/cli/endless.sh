@@ -29,6 +29,45 @@ else
     skip 'endless devices' 'no /dev/zero'
 fi
 
+# More keys than a configuration has, of which each would be looked for among all; names of a script
+# that stand for each other, 2^40 times.
+keys() { awk -v n=30000 -v before="$1" -v between="$2" 'BEGIN { while (i++ < n) print before "key" i between i }'; }
+{
+    echo 'num_layers: 12'
+    echo 'num_attention_heads: 8'
+    keys '' ': '
+} >"$work/many.yaml"
+{
+    echo '[model]'
+    keys '' ' = '
+} >"$work/many.toml"
+{
+    printf 'torchrun pretrain_gpt.py --num-layers 12 '
+    keys '--' ' ' | tr '\n' ' '
+} >"$work/many.sh"
+{
+    echo 'ARGS="--num-layers 12'
+    keys '--' ' '
+    echo '"'
+} >"$work/quoted.sh"
+{
+    echo 'A=xxxxxxxx'
+    awk 'BEGIN { while (i++ < 40) print "A=$A$A" }'
+    echo 'torchrun pretrain_gpt.py --num-layers 12 --hidden-size $A'
+} >"$work/names.sh"
+expect 2 bounded import "$work/many.yaml"
+err_has 'holds more than 10000 values, as no configuration does'
+expect 2 bounded import examples/import/config.json "$work/many.yaml"
+err_has 'many.yaml:1:1: error: holds more than 10000 values'
+expect 2 bounded import "$work/many.toml"
+err_has 'more than 2000 keys in one table'
+expect 2 bounded import "$work/many.sh"
+err_has 'more than 10000 arguments and assignments'
+expect 2 bounded import "$work/quoted.sh"
+err_has 'more than 10000 arguments and assignments'
+expect 2 bounded import "$work/names.sh"
+err_has 'what its names stand for takes more than 1 MiB'
+
 # A pipe among the data is no profile and no card.
 data=$work/data
 mkdir -p "$data/hw" "$data/models"
