@@ -272,7 +272,7 @@ static void rank_clusters(struct row *r, const struct hb_step_graph *s, const ui
     const struct hb_graph_comp *c = &s->graph.comps[comp_of(r, s)];
     for (uint32_t i = c->first_op; i < c->first_op + c->op_count; i++) {
         uint32_t item = s->item[order[i]], count = r->p->op_count;
-        if (item == HB_NONE)
+        if (item == HB_NONE || !r->count)
             continue;
         uint32_t op = item < count ? item : r->p->loops[item - count].first_op;
         struct cluster *of = &r->clusters[cluster_at(r, op)];
@@ -486,10 +486,10 @@ static int class_of(const struct hb_spec *spec)
     return policy == HB_POLICY_FULL ? 0 : policy == HB_POLICY_NONE ? 2 : 1;
 }
 
-void hb_link_open(struct hb_arena *arena, const struct hb_spec *spec, struct hb_link *out)
+void hb_link_open(struct hb_arena *arena, const struct hb_spec *cell, struct hb_link *out)
 {
-    *out = (struct hb_link){.arena = arena, .cell = spec};
-    out->known = hb_habits_ordered(spec) && spec->as_order != HB_AS_WRITTEN;
+    *out = (struct hb_link){.arena = arena, .cell = cell};
+    out->known = hb_habits_ordered(cell) && cell->as_order != HB_AS_WRITTEN;
 }
 
 /* Entry, and loops whose own ops are put in order. */

@@ -692,6 +692,7 @@ static void update_queued(struct hb_lower *lo)
 void hb_optim_update(struct hb_lower *lo)
 {
     lo->phase = HB_PHASE_OPTIMIZER;
+    hb_weight_drop_nan_zeros(lo);
     if (lo->spec->optimizer.clip)
         clip_gradients(lo);
     if (hb_copies_queued(lo)) {

@@ -449,6 +449,7 @@ static void zero_grad(struct hb_lower *lo, struct hb_leaf *l)
     hb_emit_write(&e, l->grad);
     if (l->nan_with_grad)
         hb_emit_write(&e, l->nan_zero);
+    l->nan_with_grad = false;
     hb_emit(lo, &e);
 }
 
@@ -598,6 +599,18 @@ void hb_weight_nan_zeros(struct hb_lower *lo)
         l->nan_with_grad = hb_habits_ordered(lo->spec) && !sums;
         if (!l->nan_with_grad)
             hb_emit_mark(lo, "zeros for nan_to_num", HB_NONE, l->nan_zero);
+    }
+}
+
+/* A layer alone is in no loop, so nothing makes zeros for its gradients to begin with: the fusion
+ * that replaces has the constant in itself. */
+void hb_weight_drop_nan_zeros(struct hb_lower *lo)
+{
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        uint32_t zero = lo->leaves[i].nan_zero;
+        for (uint32_t k = i; k < lo->leaf_count && lo->leaves[i].nan_with_grad; k++)
+            if (lo->leaves[k].nan_zero == zero)
+                lo->leaves[k].nan_zero = HB_NONE;
     }
 }
 

@@ -41,6 +41,8 @@ void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end);
 /* nan_to_num: a tensor of zeros for each distinct shape of a stacked gradient (habit
  * nan_zero_per_shape). */
 void hb_weight_nan_zeros(struct hb_lower *lo);
+/* Once all gradients are there. */
+void hb_weight_drop_nan_zeros(struct hb_lower *lo);
 /* In which dtype the gradient of a leaf is collected. */
 enum hb_dtype hb_weight_grad_dtype(const struct hb_lower *lo);
 /* Weights gathered once for a whole loop, the compute dtype's stack or that of one repeat; their

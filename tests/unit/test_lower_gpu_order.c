@@ -254,6 +254,34 @@ static void without_constraints_the_batch_is_whole(void **state)
     assert_int_equal(count_at(&held, gate, mix, 0, 0), count_at(&kept, gate, mix, 0, 0) + 1);
 }
 
+/* How many ops read or write a buffer of that name. */
+static int count_touched(const struct low *l, const char *name)
+{
+    int ops = 0;
+    for (uint32_t i = 0; i < l->p.op_count; i++) {
+        const struct hb_op *op = &l->p.ops[i];
+        bool touches = false;
+        for (uint32_t k = 0; k < op->read_count + op->write_count; k++)
+            touches = touches || strstr(l->p.bufs[l->p.refs[op->refs_at + k]].name, name);
+        ops += touches;
+    }
+    return ops;
+}
+
+/* In a loop the zeros that gradients begin with are those that nan is replaced by; a layer alone
+ * has none (found by fuzz_simulate: its update read what nothing had written). */
+static void a_layer_alone_makes_no_zeros(void **state)
+{
+    (void)state;
+    const char *one = "model.blocks[0].repeat=1", *nan = "step.nan_to_num=true";
+    struct low alone = DENSE(ROCM, nan, one), looped = DENSE(ROCM, nan);
+    struct low clipped = DENSE(ROCM, nan, one, "optimizer.clip=true");
+    const char *zeros = "zeros for nan_to_num";
+    assert_int_equal(count_touched(&alone, zeros), 0);
+    assert_int_equal(count_touched(&clipped, zeros), 0);
+    assert_true(count_touched(&looped, zeros) > 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +299,7 @@ int main(void)
         TEST(a_norm_is_gathered_as_the_axes_say),
         TEST(unrolled_updates_take_sums_at_once),
         TEST(without_constraints_the_batch_is_whole),
+        TEST(a_layer_alone_makes_no_zeros),
     };
     return cmocka_run_group_tests_name("lower_gpu_order", tests, NULL, NULL);
 }
