@@ -368,7 +368,8 @@ static int compare_loops(const void *a, const void *b)
 static void number_loops(struct row *r)
 {
     struct hb_program *p = r->p;
-    qsort(p->loops, p->loop_count, sizeof *p->loops, compare_loops);
+    if (p->loop_count)
+        qsort(p->loops, p->loop_count, sizeof *p->loops, compare_loops);
     for (uint32_t i = 0; i < p->loop_count; i++) {
         struct hb_loop *l = &p->loops[i];
         l->parent = HB_NONE;
