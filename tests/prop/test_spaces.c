@@ -118,8 +118,10 @@ static void test_agrees_with_brute_force(void **state)
 
 enum { PLANS = 2, LONG_PLANS = 40, NEIGHBOURS = 150, LONG_NEIGHBOURS = 2000, MOST_MOVES = 3 };
 enum { MOST_PARTS = HB_PARTS_MAX - 4 };
-/* A plan is called the best that was found, not the best there is: by so much it may be off. */
-static const double allowed = 0.005;
+/* A plan is called the best that was found, not the best there is: by so much it may be off. Two
+ * runs of one policy are no move of polish.h: each has half of a stack to turn for its last trip
+ * (gpt3-13b on 16 v5e: 0.67 % beside runs of 16, 18 and 6). */
+static const double allowed = 0.007;
 
 struct part {
     uint32_t block;
