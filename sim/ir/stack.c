@@ -454,10 +454,11 @@ static bool many_turn(const struct hb_lower *lo, const struct hb_group *g)
  * kept attn_out (13B over 32 with mlp_up on the host: copy.441 and 442, bf16[40,1,4096,5120], with
  * attn_out; copy.453 alone without; none with q, k and v); or, where attention contexts are kept,
  * that of these (8B,f16,qkv+ctx: copy.238, a second bf16[32,2,4096,32,128], with layer inputs on
- * the host); in an accumulation loop that one alone (8B,v6e,f16,a2 with q on the host: copy.444
- * with attn_ctx, none without or with mlp_up). Stacks of casts end before it, when that trip's are
- * sliced, and each stack with its copy; on v5e they stay to the end. The trip itself takes no more
- * than one in the loop and stays there. */
+ * the host), between gathers, too (13B over 64 and 32 beside 1 and 2, with q, k and v or mlp_gate
+ * on the host, 4096 to 16384 tokens: bf16[40,1,8192,40,128]); in an accumulation loop that one
+ * alone (8B,v6e,f16,a2 with q on the host: copy.444 with attn_ctx, none without or with mlp_up).
+ * Stacks of casts end before it, when that trip's are sliced, and each stack with its copy; on v5e
+ * they stay to the end. The trip itself takes no more than one in the loop and stays there. */
 static bool takes_trip_out(const struct hb_lower *lo, const struct hb_group *g)
 {
     const struct hb_remat *r = &g->layer.block->remat;
