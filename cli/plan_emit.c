@@ -27,7 +27,7 @@ struct ways {
 static void add_way(struct ways *w, struct hb_remat remat)
 {
     for (int i = 0; i < w->count; i++)
-        if (hb_menu_same(&w->list[i], &remat))
+        if (hb_remat_same(&w->list[i], &remat))
             return;
     if (w->count < MOST_WAYS)
         w->list[w->count++] = remat;
@@ -87,7 +87,7 @@ static void add_menu(enum hb_emit what, const struct hb_plan_ask *ask, struct wa
             own.save |= 1u << HB_TN_LAYER_IN; /* custom keeps it by name */
         const struct hb_spec *s = spec_with(env->arena, ask->spec, &own);
         if (hb_emit_back(env->arena, what, s, env->data_dir, &back) &&
-            hb_menu_same(&back.model.blocks[back.model.block_count - 1].remat, &own))
+            hb_remat_same(&back.model.blocks[back.model.block_count - 1].remat, &own))
             add_way(w, own);
     }
     hb_arena_free(scratch);

@@ -107,11 +107,6 @@ static void emit_remat(struct hb_str *out, const struct hb_block *b)
     }
 }
 
-static bool same_remat(const struct hb_remat *a, const struct hb_remat *b)
-{
-    return a->policy == b->policy && a->save == b->save && a->offload == b->offload;
-}
-
 /* MaxText has one policy: that of the block with most layers. */
 static void emit_policies(struct hb_str *out, const struct hb_model *m)
 {
@@ -121,7 +116,7 @@ static void emit_policies(struct hb_str *out, const struct hb_model *m)
             most = &m->blocks[i];
     emit_remat(out, most);
     for (int i = 0; i < m->block_count; i++)
-        if (!same_remat(&m->blocks[i].remat, &most->remat))
+        if (!hb_remat_same(&m->blocks[i].remat, &most->remat))
             hb_str_addf(out,
                         "# cannot be said: the %" PRId64 " layers of '%s' have another policy; "
                         "MaxText has one for all\n",

@@ -194,6 +194,11 @@ struct hb_remat {
     uint32_t offload; /* mask of tensor names */
 };
 
+static inline bool hb_remat_same(const struct hb_remat *a, const struct hb_remat *b)
+{
+    return a->policy == b->policy && a->save == b->save && a->offload == b->offload;
+}
+
 /* A group of identical layers. */
 struct hb_block {
     const char *name;

@@ -206,21 +206,27 @@ static struct hb_spec as_written(const struct hb_spec *cell_spec)
     return spec;
 }
 
+/* A node's layers, with the forward pass or without. */
+static bool bound_layers_of(struct hb_arena *scratch, const struct hb_spec *cell_spec,
+                            struct bound_ask ask, struct hb_floor *out)
+{
+    struct hb_spec written = as_written(cell_spec);
+    ask.cell_spec = &written;
+    return bound_program(scratch, &ask, out);
+}
+
 bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, int64_t budget_bytes, struct hb_floor *out)
 {
-    struct hb_spec written = as_written(cell_spec);
-    struct bound_ask ask = {.cell_spec = &written, .device = device, .budget_bytes = budget_bytes};
-    return bound_program(scratch, &ask, out);
+    struct bound_ask ask = {.device = device, .budget_bytes = budget_bytes};
+    return bound_layers_of(scratch, cell_spec, ask, out);
 }
 
 bool hb_bound_backward(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                        const struct hb_device *device, int64_t budget_bytes, struct hb_floor *out)
 {
-    struct hb_spec written = as_written(cell_spec);
-    struct bound_ask ask = {
-        .cell_spec = &written, .device = device, .budget_bytes = budget_bytes, .backward = true};
-    return bound_program(scratch, &ask, out);
+    struct bound_ask ask = {.device = device, .budget_bytes = budget_bytes, .backward = true};
+    return bound_layers_of(scratch, cell_spec, ask, out);
 }
 
 /* A cell without segments. */

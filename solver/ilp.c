@@ -38,6 +38,7 @@ struct ilp {
     int columns;
     int *index; /* for GLPK: from 1 */
     double *packed;
+    struct hb_ilp_answer *answer;
 };
 
 /* --- lines below tables --- */
@@ -348,6 +349,21 @@ static void end_glpk(struct hb_owned *owned)
     free_glpk(NULL);
 }
 
+/* False: GLPK could not go on, and run has said nothing. */
+static bool run_glpk(void (*run)(void *context), void *context)
+{
+    jmp_buf back;
+    struct hb_owned owned;
+    start_glpk(&owned, &back);
+    if (setjmp(back)) {
+        end_glpk(&owned);
+        return false;
+    }
+    run(context);
+    end_glpk(&owned);
+    return true;
+}
+
 /* --- linear programs --- */
 
 static void fill_linear(struct hb_arena *scratch, const struct hb_lp *from, glp_prob *lp)
@@ -449,20 +465,24 @@ static bool is_proven_infeasible(struct hb_arena *scratch, const struct hb_lp *f
     return solve_linear(scratch, &lack) == HB_ILP_OPTIMAL && lack.bound > 0;
 }
 
+struct linear {
+    struct hb_arena *scratch;
+    struct hb_lp *lp;
+    enum hb_ilp_status status;
+};
+
+static void run_linear(void *context)
+{
+    struct linear *x = context;
+    x->status = solve_linear(x->scratch, x->lp);
+    if (x->status == HB_ILP_INFEASIBLE && !is_proven_infeasible(x->scratch, x->lp))
+        x->status = HB_ILP_LIMIT;
+}
+
 enum hb_ilp_status hb_ilp_linear(struct hb_arena *scratch, struct hb_lp *lp)
 {
-    jmp_buf back;
-    struct hb_owned owned;
-    start_glpk(&owned, &back);
-    if (setjmp(back)) {
-        end_glpk(&owned);
-        return HB_ILP_LIMIT;
-    }
-    enum hb_ilp_status status = solve_linear(scratch, lp);
-    if (status == HB_ILP_INFEASIBLE && !is_proven_infeasible(scratch, lp))
-        status = HB_ILP_LIMIT;
-    end_glpk(&owned);
-    return status;
+    struct linear x = {scratch, lp, HB_ILP_LIMIT};
+    return run_glpk(run_linear, &x) ? x.status : HB_ILP_LIMIT;
 }
 
 /* --- what the solver said, proven --- */
@@ -618,37 +638,39 @@ static struct ilp *open_program(struct hb_arena *scratch, const struct hb_ilp_as
     return p;
 }
 
+static void run_solve(void *context)
+{
+    struct ilp *p = context;
+    p->lp = glp_create_prob();
+    solve_problem(p, p->answer);
+    glp_delete_prob(p->lp);
+}
+
 void hb_ilp_solve(struct hb_arena *scratch, const struct hb_ilp_ask *ask, struct hb_ilp_answer *out)
 {
-    jmp_buf back;
-    struct hb_owned owned;
     struct ilp *p = open_program(scratch, ask);
     *out = (struct hb_ilp_answer){.status = HB_ILP_LIMIT};
-    start_glpk(&owned, &back);
-    if (setjmp(back)) {
-        end_glpk(&owned);
-        return;
-    }
-    p->lp = glp_create_prob();
-    solve_problem(p, out);
-    glp_delete_prob(p->lp);
-    end_glpk(&owned);
+    p->answer = out;
+    run_glpk(run_solve, p);
+}
+
+struct claim {
+    struct ilp *p;
+    double least;
+    bool proven;
+};
+
+static void run_proof(void *context)
+{
+    struct claim *x = context;
+    x->p->lp = glp_create_prob();
+    make_problem(x->p);
+    x->proven = is_proven(x->p, x->least);
+    glp_delete_prob(x->p->lp);
 }
 
 bool hb_ilp_proves(struct hb_arena *scratch, const struct hb_ilp_ask *ask, double least)
 {
-    jmp_buf back;
-    struct hb_owned owned;
-    struct ilp *p = open_program(scratch, ask);
-    start_glpk(&owned, &back);
-    if (setjmp(back)) {
-        end_glpk(&owned);
-        return false;
-    }
-    p->lp = glp_create_prob();
-    make_problem(p);
-    bool proven = is_proven(p, least);
-    glp_delete_prob(p->lp);
-    end_glpk(&owned);
-    return proven;
+    struct claim x = {open_program(scratch, ask), least, false};
+    return run_glpk(run_proof, &x) && x.proven;
 }

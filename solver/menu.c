@@ -26,15 +26,10 @@ struct make {
     uint32_t most;
 };
 
-bool hb_menu_same(const struct hb_remat *a, const struct hb_remat *b)
-{
-    return a->policy == b->policy && a->save == b->save && a->offload == b->offload;
-}
-
 static bool is_in(const struct hb_remat *list, uint32_t count, const struct hb_remat *remat)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (hb_menu_same(&list[i], remat))
+        if (hb_remat_same(&list[i], remat))
             return true;
     return false;
 }
@@ -382,7 +377,7 @@ const struct hb_menu *hb_menu_make(struct hb_arena *arena, struct hb_arena *scra
 uint32_t hb_menu_place(const struct hb_menu *menu, const struct hb_remat *remat)
 {
     for (uint32_t i = 0; i < menu->count; i++)
-        if (hb_menu_same(&menu->policies[i], remat))
+        if (hb_remat_same(&menu->policies[i], remat))
             return i;
     return HB_NONE;
 }

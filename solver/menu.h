@@ -25,7 +25,6 @@ bool hb_menu_compiles(const struct hb_spec *spec, const struct hb_remat *remat);
 const struct hb_menu *hb_menu_ladder(struct hb_arena *arena, const struct hb_spec *cell_spec);
 /* The policy's place in the menu; HB_NONE. */
 uint32_t hb_menu_place(const struct hb_menu *menu, const struct hb_remat *remat);
-bool hb_menu_same(const struct hb_remat *a, const struct hb_remat *b);
 /* By item: some other of its block is at most as large everywhere and at most as slow. */
 bool *hb_menu_find_beaten(struct hb_arena *arena, const struct hb_segment *s);
 

@@ -93,7 +93,7 @@ static void add_try(const struct polish *p, uint32_t block, struct hb_remat r)
     struct tries *t = &p->tries[block];
     uint32_t known = hb_menu_place(&p->s->plan->menus[block], &r), at = t->count;
     for (uint32_t i = 0; i < t->count; i++)
-        if (hb_menu_same(&t->list[i], &r))
+        if (hb_remat_same(&t->list[i], &r))
             return;
     if (t->count == MOST_NEIGHBOURS || !hb_menu_compiles(&p->spec, &r))
         return;

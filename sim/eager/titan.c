@@ -524,15 +524,20 @@ static void build_ends(struct hb_titan *e)
     e->last.keeps = true;
 }
 
+int64_t hb_titan_sequences(const struct hb_spec *s)
+{
+    int64_t copies = hb_mul_sat(s->mesh[HB_AX_DATA], s->mesh[HB_AX_FSDP]);
+    int64_t parts = hb_mul_sat(hb_mul_sat(copies, s->mesh[HB_AX_EXPERT]), s->batch.accumulate);
+    if (s->mesh[HB_AX_PIPELINE] > 1)
+        parts = hb_mul_sat(parts, s->pipeline.microbatches);
+    return hb_div_up(s->batch.global, parts);
+}
+
 static void set_sizes(struct hb_titan *e)
 {
     const struct hb_spec *s = e->spec;
-    int64_t copies = s->mesh[HB_AX_DATA] * s->mesh[HB_AX_FSDP] * s->mesh[HB_AX_EXPERT];
-    int64_t parts = hb_mul_sat(copies, s->batch.accumulate);
-    if (e->stages)
-        parts = hb_mul_sat(parts, s->pipeline.microbatches);
     e->ways = s->mesh[HB_AX_TENSOR];
-    e->sequences = hb_div_up(s->batch.global, parts);
+    e->sequences = hb_titan_sequences(s);
     e->gather = (struct hb_gather){e->ways, e->sequences == 1};
     e->tokens =
         hb_tape_size(e->t, e->sequences, hb_div_up(s->batch.seq, s->mesh[HB_AX_SEQUENCE]), 1);

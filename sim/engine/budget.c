@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/size.h"
+#include "sim/eager/titan.h"
 
 #define JAX_GPU_FRACTION 0.75
 
@@ -27,11 +28,8 @@ static int64_t symmetric_bytes(const struct hb_spec *spec)
 {
     enum { ELEMENT_BYTES = 2, PARTS = 2 };
     const int64_t *mesh = spec->mesh;
-    int64_t copies = hb_mul_sat(mesh[HB_AX_DATA] * mesh[HB_AX_FSDP], mesh[HB_AX_EXPERT]);
-    int64_t parts = hb_mul_sat(hb_mul_sat(copies, spec->batch.accumulate),
-                               mesh[HB_AX_PIPELINE] > 1 ? spec->pipeline.microbatches : 1);
-    int64_t rows = hb_mul_sat(hb_div_up(spec->batch.global, parts),
-                              hb_div_up(spec->batch.seq, mesh[HB_AX_SEQUENCE]));
+    int64_t rows =
+        hb_mul_sat(hb_titan_sequences(spec), hb_div_up(spec->batch.seq, mesh[HB_AX_SEQUENCE]));
     return hb_mul_sat(hb_mul_sat(hb_div_up(rows, mesh[HB_AX_TENSOR]), spec->model.d_model),
                       ELEMENT_BYTES * PARTS);
 }

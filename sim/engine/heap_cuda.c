@@ -342,17 +342,22 @@ static void check_limit(struct hb_cuda *c, struct pool *p, int64_t asked, int64_
 
 /* --- those that were not used for long --- */
 
-/* Large segments that are free whole; their ages, in requests, together. */
-static int64_t count_whole(const struct hb_cuda *c, int64_t *out_age)
+/* A large segment that is free whole. */
+static bool is_idle(const struct hb_cuda *c, const struct block *b)
+{
+    return !b->gone && !b->in_use && !c->pools[b->pool].small && is_segment(b);
+}
+
+/* Of those; their ages, in requests, together. */
+static int64_t count_idle(const struct hb_cuda *c, int64_t *out_age)
 {
     int64_t count = 0;
     *out_age = 0;
     for (uint32_t i = 0; i < c->block_count; i++) {
-        const struct block *b = &c->blocks[i];
-        if (b->gone || b->in_use || c->pools[b->pool].small || !is_segment(b))
+        if (!is_idle(c, &c->blocks[i]))
             continue;
         count++;
-        *out_age += c->large_asked - b->freed_at;
+        *out_age += c->large_asked - c->blocks[i].freed_at;
     }
     return count;
 }
@@ -362,8 +367,7 @@ static int64_t release_older(struct hb_cuda *c, double age)
     int64_t sum = 0;
     for (uint32_t i = 0; i < c->block_count; i++) {
         const struct block *b = &c->blocks[i];
-        if (b->gone || b->in_use || c->pools[b->pool].small || !is_segment(b) ||
-            (double)(c->large_asked - b->freed_at) < age)
+        if (!is_idle(c, b) || (double)(c->large_asked - b->freed_at) < age)
             continue;
         sum += b->bytes;
         release_block(c, i);
@@ -380,7 +384,7 @@ static void collect_old(struct hb_cuda *c)
     int64_t wanted = c->stats.reserved_bytes - most, sum = 0, age, count, last = 1;
     if (share <= 0 || c->limits.expandable)
         return;
-    while (sum < wanted && last > 0 && (count = count_whole(c, &age)) > 0) {
+    while (sum < wanted && last > 0 && (count = count_idle(c, &age)) > 0) {
         last = release_older(c, (double)age / (double)count);
         sum += last;
     }

@@ -522,11 +522,6 @@ static struct hb_link_rows *make_rows(struct hb_link *l, int class, const uint32
     return r;
 }
 
-static bool is_policy(const struct hb_remat *a, const struct hb_remat *b)
-{
-    return a->policy == b->policy && a->save == b->save && a->offload == b->offload;
-}
-
 /* False: sizes beyond the range. */
 static bool make_class(struct hb_link *l, int class)
 {
@@ -547,7 +542,7 @@ static bool find_kind(struct hb_link *l, const struct hb_spec *spec, enum hb_ord
     int class = class_of(spec);
     struct hb_step_graph own;
     struct hb_order_choice choice;
-    bool ok = make_class(l, class), like = is_policy(&policy, &classes[class]) && !spec->merged;
+    bool ok = make_class(l, class), like = hb_remat_same(&policy, &classes[class]) && !spec->merged;
     struct hb_arena_mark mark = hb_arena_mark(l->arena);
     if (ok && !like) {
         struct hb_program whole;
@@ -567,7 +562,7 @@ static bool know_kind(struct hb_link *l, const struct hb_spec *spec, enum hb_ord
 {
     struct hb_link_least own = {first_policy(spec), spec->merged, HB_ORDER_LIST};
     for (uint32_t i = 0; i < l->kind_count; i++)
-        if (is_policy(&l->kinds[i].policy, &own.policy) && l->kinds[i].merged == own.merged) {
+        if (hb_remat_same(&l->kinds[i].policy, &own.policy) && l->kinds[i].merged == own.merged) {
             *out = l->kinds[i].kind;
             return true;
         }
