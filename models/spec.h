@@ -367,6 +367,7 @@ struct hb_runtime {
     enum hb_allocator allocator;
     bool expandable_segments;
     int64_t max_split_bytes; /* 0: blocks of any size are split */
+    int64_t blas_workspace;  /* bytes of each of two that products take from the allocator */
     int64_t reduce_bucket;   /* elements of ZeRO's buffer of gradients */
     int64_t prefetch_bucket; /* ... and of ZeRO-3's: asked for ahead at a time, */
     int64_t live_parameters; /* there at once, at most, */
@@ -377,6 +378,7 @@ struct hb_runtime {
     double gc_threshold; /* of what that is: garbage collection starts there; 0: there is none */
     bool fsdp1;          /* FullyShardedDataParallel, not fully_shard */
     bool async_tp;       /* products and their gathers or sums over tensor in one, by rows */
+    bool fused_norm;     /* RMSNorm is one kernel, as in torch from 2.9 on */
     bool wrap_root;      /* embedding, last norm and head are FSDP's root unit */
     bool grad_fusion;
 };

@@ -242,7 +242,8 @@ static void leave_tensor(struct hb_eager *e, struct hb_eager_layer *l)
 static void add_norm(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_block *b)
 {
     struct traffic eager = b->norm == HB_NORM_RMS ? norm_eager_rms : norm_eager_layer;
-    add_kernel(e, l, "norm", e->resid_tokens * width_of(e), e->fused ? norm_fused : eager);
+    add_kernel(e, l, "norm", e->resid_tokens * width_of(e),
+               e->fused || e->spec->runtime.fused_norm ? norm_fused : eager);
 }
 
 static void add_residual(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_block *b)
@@ -427,7 +428,8 @@ static void add_projections(struct hb_eager *e, struct hb_eager_layer *l,
     }
     add_bias(e, l, a->bias != HB_BIAS_NONE, t * (q + 2 * kv));
     if (a->qk_norm != HB_QKN_NONE)
-        add_kernel(e, l, "norm of q and k", t * (q + kv), e->fused ? norm_fused : norm_eager_rms);
+        add_kernel(e, l, "norm of q and k", t * (q + kv),
+                   e->fused || e->spec->runtime.fused_norm ? norm_fused : norm_eager_rms);
 }
 
 static void add_attention(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_block *b,

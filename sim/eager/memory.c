@@ -28,6 +28,7 @@ static bool lower_eager(struct hb_tape *t, struct hb_diag *diag, const struct hb
     for (int i = 0; i < HB_AX_COUNT; i++)
         out->mesh[i] = spec->mesh[i];
     out->caching = hb_step_caching(spec);
+    t->workspace_bytes = spec->runtime.blas_workspace;
     if (ask->storages && !ask->server)
         hb_program_reserve_bufs(out, ask->storages);
     if (spec->runtime.framework == HB_FW_MEGATRON)

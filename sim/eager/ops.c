@@ -179,6 +179,21 @@ uint32_t hb_ops_weight_grad_alone(struct hb_tape *t, struct hb_weight *w, uint32
 
 /* --- products --- */
 
+/* A BLAS handle belongs to a thread, and autograd's is not the program's: each takes a workspace
+ * from the allocator once its first product has its result, and keeps it. */
+static void take_workspace(struct hb_tape *t, bool *has, const char *name)
+{
+    if (*has || t->workspace_bytes == 0)
+        return;
+    *has = true;
+    hb_tape_keep(t, hb_ops_work(t, "mm, its workspace", name, t->workspace_bytes));
+}
+
+static void take_workspace_back(struct hb_tape *t)
+{
+    take_workspace(t, &t->has_workspace_back, "workspace of the backward pass's products");
+}
+
 /* Of its input alone. */
 static void back_linear_input(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 {
@@ -189,6 +204,7 @@ static void back_linear_input(struct hb_tape *t, struct hb_node *n, uint32_t gra
                             .bytes = hb_tape_size(t, rows, in, 2),
                             .category = HB_CAT_WORKING,
                             .flops = 2 * (double)rows * (double)in * (double)n->number[2]});
+    take_workspace_back(t);
     owe(t, n, grad, false);
     t->split->with = n->thing;
     give_up_all(t, n);
@@ -218,6 +234,7 @@ static void back_linear(struct hb_tape *t, struct hb_node *n, uint32_t grad)
                                                    .bytes = hb_tape_size(t, rows, in, 2),
                                                    .category = HB_CAT_WORKING,
                                                    .flops = flops});
+    take_workspace_back(t);
     give_up_all(t, n);
     hb_tape_drop(t, grad);
     hb_tape_give(t, n->in[0], dx);
@@ -267,6 +284,7 @@ uint32_t hb_ops_linear(struct hb_tape *t, uint32_t x, struct hb_linear l)
                            .flops = 2 * (double)l.rows * (double)l.in * (double)l.out};
     hb_zero3_enter(l.weight);
     uint32_t out = hb_tape_value(t, hb_ops_make_or_take(t, is_kept(l.kept) ? l.kept : NULL, made));
+    take_workspace(t, &t->has_workspace, "workspace of the forward pass's products");
     record_linear(t, x, out, &l);
     hb_zero3_leave(l.weight);
     return out;

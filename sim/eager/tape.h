@@ -97,8 +97,10 @@ struct hb_tape {
     uint32_t written;
     uint32_t *dead; /* storages */
     uint32_t dead_count, dead_cap;
-    bool too_large;         /* a size left the range */
-    struct hb_split *split; /* null: passes backwards are whole */
+    bool too_large;          /* a size left the range */
+    int64_t workspace_bytes; /* that a BLAS handle takes with its first product; 0: none */
+    bool has_workspace, has_workspace_back; /* the forward pass's thread, the backward pass's */
+    struct hb_split *split;                 /* null: passes backwards are whole */
 };
 
 /* What an op is, and what it makes. */

@@ -40,7 +40,7 @@ static void replace(struct hb_tape *t, uint32_t *value, uint32_t by)
 static uint32_t norm(struct hb_titan *e, uint32_t x, int64_t rows, int64_t width,
                      struct hb_weight *w)
 {
-    if (e->spec->runtime.compile)
+    if (e->spec->runtime.compile || e->spec->runtime.fused_norm)
         return hb_ops_norm_fused(e->t, x, rows, width, w);
     return hb_ops_norm(e->t, x, rows, width, w);
 }

@@ -204,6 +204,38 @@ static void what_layers_keep(void **state)
     assert_true(full < tokens * 2 * d * 3);
 }
 
+/* A token's 12 d of f32 copies a layer (two norms), and 6 d of the last norm, are not kept. */
+static void norms_in_one_kernel(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    int64_t copies = (4 * 12 + 6) * (int64_t)1024 * 2048;
+    int64_t ops = run_keys("remat: {policy: none}\n", &p).peak_bytes;
+    int64_t one = run_keys("remat: {policy: none}\nruntime: {fused_norm: true}\n", &p).peak_bytes;
+    assert_int_equal(ops - one, copies);
+}
+
+/* One of the forward pass's products, one of the backward pass's, for good. */
+static void products_take_workspaces(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    const int64_t each = (int64_t)32 << 20;
+    static const char *const forms[] = {"remat: {policy: full}\n", "remat: {policy: none}\n"};
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        int64_t without = run_keys(forms[i], &p).peak_bytes;
+        const char *more =
+            hb_arena_printf(u.env.arena, "%sruntime: {blas_workspace: 32MiB}\n", forms[i]);
+        /* A block that is a little too large (below 1 MiB) is not split. */
+        int64_t grown = run_keys(more, &p).peak_bytes - without;
+        assert_true(grown >= 2 * each && grown < 2 * each + ((int64_t)1 << 20));
+        int found = 0;
+        for (uint32_t b = 0; b < p.buf_count; b++)
+            found += p.bufs[b].bytes == each && strstr(p.bufs[b].name, "workspace") != NULL;
+        assert_int_equal(found, 2);
+    }
+}
+
 static void levers_move_the_peak(void **state)
 {
     (void)state;
@@ -636,6 +668,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(experts_as_the_bench_has_them, start, end),
         cmocka_unit_test_setup_teardown(logits_stand_three_times, start, end),
         cmocka_unit_test_setup_teardown(what_layers_keep, start, end),
+        cmocka_unit_test_setup_teardown(norms_in_one_kernel, start, end),
+        cmocka_unit_test_setup_teardown(products_take_workspaces, start, end),
         cmocka_unit_test_setup_teardown(levers_move_the_peak, start, end),
         cmocka_unit_test_setup_teardown(without_fsdp_all_is_whole, start, end),
         cmocka_unit_test_setup_teardown(chunks_of_the_loss, start, end),
