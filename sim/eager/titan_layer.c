@@ -72,7 +72,7 @@ static uint32_t run_attention(struct hb_titan_layer *l, uint32_t x, struct hb_ke
     uint32_t rq = rotate(l, q, "q after rope"), rk = rotate(l, k, "k after rope");
     replace(t, &k, rk);
     replace(t, &q, rq);
-    if (a->heads != a->kv_heads && (l->e->tune || !l->e->spec->runtime.compile)) {
+    if (a->heads != a->kv_heads) {
         int64_t times = a->heads / a->kv_heads;
         replace(t, &k, hb_ops_repeat(t, k, times, own == 1, "k repeated"));
         replace(t, &v, hb_ops_repeat(t, v, times, own == 1, "v repeated"));
