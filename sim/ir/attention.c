@@ -360,9 +360,38 @@ static struct hb_value score_value(const struct hb_lower *lo, const char *name,
         hb_shape_make(dtype, (const int64_t[]){h->batch, h->q, h->seq, h->kv_seq, -1}));
 }
 
-static void softmax(struct hb_lower *lo, struct hb_layer *y, int scores, int probabilities)
+/* What the kernels of XLA:GPU's attention move that is written out, for each score of `wide` bytes
+ * and probability of `narrow` ones: the program has one for the product, the maximum, the sum, the
+ * quotient and the second product (xla-h100/11-mistral7b: 20 bytes a score; those of the softmax
+ * alone 14), and eight or nine in its backward pass (54 with the scores made again, of which the
+ * products and their scores have 30; 20-qwen3-4b: 40, the softmax's own 28). */
+struct traffic {
+    double all, softmax, all_back, softmax_back;
+};
+
+static struct traffic score_traffic(double scores, double wide, double narrow)
+{
+    return (struct traffic){.all = scores * (4 * wide + 2 * narrow),
+                            .softmax = scores * (3 * wide + narrow),
+                            .all_back = scores * (11 * wide + 5 * narrow),
+                            .softmax_back = scores * (6 * wide + 2 * narrow)};
+}
+
+/* Nothing where one kernel has it all: then each operand and result is moved once. */
+static struct traffic traffic_of(const struct hb_lower *lo, const struct hb_shape *wide,
+                                 const struct heads *h)
+{
+    double scores = (double)h->batch * (double)h->q * (double)h->seq * (double)h->kv_seq;
+    if (lo->habits->softmax_kernels == 1)
+        return (struct traffic){0};
+    return score_traffic(scores, hb_dtype_bits(wide->dtype) / 8, hb_dtype_bits(lo->compute) / 8);
+}
+
+static void softmax(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int scores,
+                    int probabilities)
 {
     const struct hb_shape wide = y->values[scores].shape;
+    struct traffic traffic = traffic_of(lo, &wide, h);
     hb_layer_step(lo, y,
                   (struct hb_step_op){.kind = HB_STEP_MIX,
                                       .op = HB_OP_ELEMENTWISE,
@@ -378,6 +407,8 @@ static void softmax(struct hb_lower *lo, struct hb_layer *y, int scores, int pro
                                       .leaf = HB_NONE,
                                       .back_in = 1,
                                       .back_out = lo->habits->naive_score_copies > 1,
+                                      .moved_bytes = traffic.softmax,
+                                      .back_moved_bytes = traffic.softmax_back,
                                       .flops = 5.0 * (double)hb_shape_elements(&wide)});
 }
 
@@ -436,7 +467,7 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     step.in[1] = k;
     step.out[0] = s;
     hb_layer_step(lo, y, step);
-    softmax(lo, y, s, p);
+    softmax(lo, y, h, s, p);
     step = product;
     step.name = "attention result";
     step.in[0] = p;
@@ -498,6 +529,7 @@ static int blocked(struct hb_lower *lo, struct hb_layer *y, const struct heads *
         y->block->attention.softmax, (const int64_t[]){h->batch, h->q, block.seq, h->kv_seq, -1});
     struct hb_shape narrow = wide;
     narrow.dtype = lo->compute;
+    struct traffic traffic = traffic_of(lo, &wide, h);
     int o = hb_layer_value(lo, y, kernel_value(lo, "attention result", 0, h, h->q, h->v_dim));
     struct hb_step_op s = {.kind = HB_STEP_MIX,
                            .op = HB_OP_MATMUL,
@@ -513,6 +545,8 @@ static int blocked(struct hb_lower *lo, struct hb_layer *y, const struct heads *
                            .depth = h->qk_dim,
                            .batch = (double)h->batch * (double)h->q,
                            .back_in = 7,
+                           .moved_bytes = traffic.all,
+                           .back_moved_bytes = traffic.all_back,
                            .scratch = {wide, narrow},
                            .scratch_count = 2};
     hold_block(lo, &s, h);

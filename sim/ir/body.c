@@ -217,6 +217,7 @@ struct hb_emit hb_body_emit(const struct hb_step_op *s)
     return (struct hb_emit){.name = s->name,
                             .kind = s->op,
                             .flops = s->flops,
+                            .moved_bytes = s->moved_bytes,
                             .rows = s->rows,
                             .cols = s->cols,
                             .depth = s->depth,

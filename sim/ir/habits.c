@@ -28,6 +28,7 @@ static const struct hb_habits xla_tpu = {
     /* bwd/base: four bf16[8,2048,2816] together; 70B/base (gathered): three. */
     .act_stored_for_dw = true,
     .logits_copies = 1,
+    .softmax_kernels = 1,
     .naive_score_copies = 1,
 };
 
@@ -58,6 +59,8 @@ static const struct hb_habits xla_cuda = {
     /* opt/donate=False: temp 0.067 against 1.103 GB; 70B,f128,b256: sim/engine/lend.c. */
     .donated_reuse = true,
     .mask_hoisted = true,
+    /* xla-h100/20-qwen3-4b, 11-mistral7b: a maximum, a sum, a quotient. */
+    .softmax_kernels = 3,
     .naive_score_copies = 2,
     .nan_zero_per_shape = true,
     .ragged_dense = true,
@@ -89,6 +92,7 @@ static const struct hb_habits xla_rocm = {
     .transposed_stacks = true,
     .donated_reuse = true,
     .mask_hoisted = true,
+    .softmax_kernels = 3,
     .naive_score_copies = 2,
     .nan_zero_per_shape = true,
     .onehot_iota = true,

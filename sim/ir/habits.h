@@ -42,6 +42,7 @@ struct hb_habits {
     bool transposed_stacks;  /* weights gathered over a minor dimension are copied whole */
     bool donated_reuse;      /* without donation, temporaries lie in the output buffers */
     bool mask_hoisted;       /* a causal mask is materialised before the layer loop */
+    int softmax_kernels;     /* of attention written out: the scores are read by each */
     int naive_score_copies;  /* f32 scores alive in naive attention's backward */
     bool nan_zero_per_shape; /* nan_to_num keeps a zero tensor per gradient shape */
     bool ragged_dense;       /* ragged products are expanded over the experts */

@@ -63,8 +63,8 @@ struct hb_step_op {
     int scratch_count;
     struct hb_shape back_scratch[HB_SCRATCH];
     int back_scratch_count;
-    double back_moved_bytes; /* 0: each operand, result and scratch once */
-    bool back_scratch_after; /* made of the inputs' gradients, when they are there */
+    double moved_bytes, back_moved_bytes; /* 0: each operand, result and scratch once */
+    bool back_scratch_after;              /* made of the inputs' gradients, when they are there */
     /* Of the last input's gradient with the scratch after it: as the product makes it, before it
      * is gathered and cut; rank 0: as it stays. */
     struct hb_shape back_group;

@@ -67,8 +67,8 @@ static bool states_apart(const struct hb_lower *lo)
 static bool is_averaged(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
-    return lo->habits->rings && o->offload == HB_PLACE_PINNED_HOST &&
-           o->ema == HB_PLACE_PINNED_HOST && hb_fsdp_ways(lo, false) == 1;
+    return o->offload == HB_PLACE_PINNED_HOST && o->ema == HB_PLACE_PINNED_HOST &&
+           hb_fsdp_ways(lo, false) == 1;
 }
 
 static bool is_gate(const struct hb_leaf *l)

@@ -170,6 +170,31 @@ static void blocked_holds_one_block_of_scores(void **state)
     assert_null(find_buf(&l, "attention scores"));
 }
 
+static double moved_by(const struct low *l, const char *op)
+{
+    for (uint32_t i = 0; i < l->p.op_count; i++)
+        if (strcmp(l->p.ops[i].name, op) == 0)
+            return l->p.ops[i].moved_bytes;
+    fail_msg("no op is named '%s'", op);
+    return 0;
+}
+
+/* xla-h100/11-mistral7b: 20 bytes a score in the kernels of the forward loop over blocks, 54 in
+ * those of the backward one; 20-qwen3-4b: 14 and 28 in those of the softmax alone. */
+static void scores_are_read_by_each_kernel(void **state)
+{
+    (void)state;
+    const double scores = (double)TOKENS * HEADS * SEQ;
+    struct low blocks = LOWER(CUDA, "model.blocks[0].attention.kernel=blocked");
+    assert_true(moved_by(&blocks, "attention by query blocks") == 20 * scores);
+    assert_true(moved_by(&blocks, "backward of attention by query blocks") == 54 * scores);
+    struct low naive = LOWER(CUDA, "model.blocks[0].attention.kernel=naive");
+    assert_true(moved_by(&naive, "softmax") == 14 * scores);
+    assert_true(moved_by(&naive, "backward of softmax") == 28 * scores);
+    struct low tpu = LOWER(TPU, "model.blocks[0].attention.kernel=naive");
+    assert_true(moved_by(&tpu, "softmax") == 6 * scores); /* one kernel */
+}
+
 /* tpu-mix--seq rows: keys and values are gathered over the sequence; all_to_all exchanges heads for
  * positions instead (rule of the schema's additions; no record has it). */
 static void the_sequence_is_crossed_in_two_ways(void **state)
@@ -738,6 +763,7 @@ int main(void)
         TEST(flash_computes_whole_blocks),
         TEST(a_hoisted_mask_is_materialised),
         TEST(blocked_holds_one_block_of_scores),
+        TEST(scores_are_read_by_each_kernel),
         TEST(the_sequence_is_crossed_in_two_ways),
         TEST(policies_keep_their_residuals),
         TEST(without_remat_the_trace_is_kept),
