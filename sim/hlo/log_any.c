@@ -93,8 +93,26 @@ static bool is_equipment(const struct hb_sentence *l, int i, int told)
     int k = i - 1;
     while (k > told && (l->bits[k] & LEADS))
         k--;
-    return i + 1 < l->count && l->bits[i + 1] & (DEVICE | MEMORY) && !(l->bits[i + 1] & CHIP) &&
-           !l->word[i + 1].keys && k != told;
+    return i + 1 < l->count && l->bits[i + 1] & (DEVICE | MEMORY | OWNER) &&
+           !(l->bits[i + 1] & CHIP) && !l->word[i + 1].keys && k != told;
+}
+
+/* "around 18 GiB", "~10Gb", "between 250 and 400 MB": what somebody reckons, no machine's figure.
+ */
+static bool is_reckoned(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 4 };
+    int k = i - 1;
+    while (k >= 0 && l->bits[k] & LEADS && !(l->bits[k] & RECKONS))
+        k--;
+    bool first = i > 0 && (hb_sentence_is(l, i - 1, "between") || hb_sentence_is(l, i - 1, "and"));
+    for (int n = i; first && n > 0 && n >= i - FAR; n--)
+        if (hb_sentence_is(l, n - 1, "between"))
+            return true;
+    bool wanted =
+        k > 0 && l->bits[k] & RECKONS && l->bits[k - 1] & WANTS; /* "needed around 4 GB" */
+    return !wanted && ((k >= 0 && l->bits[k] & RECKONS) ||
+                       (l->word[i].span.at > l->span.at && l->word[i].span.at[-1] == '~'));
 }
 
 /* Where the word stands that tells what amount i is; -1: nowhere. */
@@ -207,7 +225,7 @@ static struct figures read_figures(struct hb_sentence *l)
     read_comparison(l, &f);
     read_expected(l, &f);
     for (int i = 0; i < l->count; i++) {
-        if (l->word[i].kind != HB_WORD_NUMBER || l->word[i].amount.bytes < 0)
+        if (l->word[i].kind != HB_WORD_NUMBER || l->word[i].amount.bytes < 0 || is_reckoned(l, i))
             continue;
         int told = meaning_of(l, i);
         bool share = is_share(l, i);
@@ -459,11 +477,16 @@ void hb_form_complete(struct hb_log_reader *r, enum hb_log_kind kind, struct hb_
         set_known(m, HB_FACT_ASKED, read_figures(l).wanted);
 }
 
+/* Numbers of less without a unit count something else in a list. */
+#define LEAST_LISTED ((int64_t)1 << 20)
+
 /* Of a list of figures, "Required memory: 5 GiB", those that a key tells. */
 static struct figures read_keyed(struct hb_sentence *l)
 {
     for (int i = 0; i < l->count; i++)
-        if (l->word[i].kind == HB_WORD_NUMBER && !(i > 0 && l->word[i - 1].keys))
+        if (l->word[i].kind == HB_WORD_NUMBER &&
+            (!(i > 0 && l->word[i - 1].keys) ||
+             (!l->word[i].has_unit && l->word[i].amount.bytes < LEAST_LISTED)))
             l->word[i].amount.bytes = -1;
     for (int i = 0; i < l->count; i++)
         if ((l->bits[i] & (WANTS | WANTED)) == WANTED)

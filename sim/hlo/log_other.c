@@ -82,13 +82,21 @@ static void take_context(struct hb_log_reader *r, const struct hb_form *form,
 }
 
 /* "Tactic Device request: 41472MB Available: 40338MB.", "Skipping tactic 3 due to insufficient
- * memory on requested size of 4294967296 detected for tactic 0x4." */
+ * memory on requested size of 4294967296 detected for tactic 0x4." Some versions print MB there,
+ * too: no device is short of so few bytes. */
 static void take_tactic(struct hb_log_reader *r, const struct hb_form *form,
                         const struct hb_form_place *place)
 {
     const struct hb_log_message *open = hb_form_current(r, form->kind);
-    if (!open || open->fact[HB_FACT_FREE] < 0) /* not the second line of the same tactic */
-        hb_form_request(r, form, place);
+    if (open && open->fact[HB_FACT_FREE] >= 0) /* the second line of the same tactic */
+        return;
+    hb_form_request(r, form, place);
+    struct hb_log_message *m = hb_form_current(r, form->kind);
+    const int64_t unit = 1 << 20;
+    if (m && m->fact[HB_FACT_ASKED] >= 0 && m->fact[HB_FACT_ASKED] < unit) {
+        m->fact[HB_FACT_ASKED] *= unit;
+        m->step[HB_FACT_ASKED] = unit;
+    }
 }
 
 /* "failed to allocate CUDA0 buffer of size 151851674624": the same request, exact. */
@@ -274,6 +282,7 @@ static const struct hb_form rows[] = {
     {"\u0423\u0431\u0438\u0442\u043e", K(HOST), JOINS, .handle = take_killed_word},
     {": Out Of Memory", K(HOST), JOINS, .value = NONE},
     {"is killed by signal: Killed", K(HOST), JOINS, .value = NONE},
+    {") exited unexpectedly", K(HOST), JOINS, .value = NONE}, /* PyTorch's of a loader's worker */
     {"ray-oom-prevention", K(HOST), JOINS, .value = NONE},
     {"Memory on the node", K(HOST), JOINS, .handle = take_ray},
     {" is used (", K(HOST), JOINS, .handle = take_share},

@@ -354,6 +354,7 @@ static const struct hb_form rows[] = {
 
     {"CUBLAS_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
     {"CUDNN_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
+    {"reate cublas handle", K(LIBRARY), OPENS, .value = NONE}, /* it is refused for little else */
     {"CUSOLVER_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
     {"HIPBLAS_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
     {"rocblas_status_memory_error", K(LIBRARY), OPENS, .value = NONE},

@@ -344,6 +344,8 @@ static const struct hb_form rows[] = {
     {", down from ", K(REMAT), ADDS, .fact = FACT(ORIGINAL)},
 
     {"Ran out of memory in memory space ", K(TPU), OPENS, .handle = take_space},
+    {"unlikely to have enough memory. Requires ", K(TPU), OPENS, .handle = hb_form_request,
+     .figures = {{"", FACT(NEEDED)}, {", has ", FACT(CAPACITY)}}},
     {"required for HLO temporaries (", K(TPU), OPENS, .handle = take_temporaries},
     {"TensorCore Hbm usage", K(TPU), OPENS, .handle = take_cores},
     {"Total hbm usage >= ", K(TPU), JOINS, .fact = FACT(TOTAL)},
@@ -354,7 +356,7 @@ static const struct hb_form rows[] = {
     {"; shares ", K(TPU), ADDS, .fact = FACT(ALIAS)},
     {"Program hbm requirement ", K(TPU), ADDS, .fact = FACT(PROGRAM)},
     {"HLO temp ", K(TPU), ADDS, .fact = FACT(TEMP)},
-    {"utilization: Unpadded (", K(TPU), ADDS, .fact = FACT(UNPADDED)},
+    {"utilization: Unpadded (", K(TPU), JOINS, .fact = FACT(UNPADDED)},
     {" Padded (", K(TPU), ADDS, .fact = FACT(PADDED)},
     {"% fragmentation (", K(TPU), ADDS, .fact = FACT(FRAGMENTATION)},
     {"Largest program allocations in ", K(TPU), JOINS, .handle = take_list},

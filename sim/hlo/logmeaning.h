@@ -27,7 +27,8 @@ enum {
     PINNED = 1 << 21,  /* the host's, though a device reads it */
     LINKS = 1 << 22,   /* a library of collectives */
     KERNELS = 1 << 23, /* a library of kernels */
-    CANNOTS = 1 << 24  /* before an allocation: it failed */
+    CANNOTS = 1 << 24, /* before an allocation: it failed */
+    RECKONS = 1 << 25  /* before a number: what somebody reckons */
 };
 
 enum { HB_MEANING_WORD = 24 }; /* longer words mean nothing */

@@ -207,6 +207,16 @@ bool hb_refusal_is(const struct hb_sentence *l, int i)
            is_but_only(l, i) || is_more_shared(l, i);
 }
 
+/* "how to solve this": it happened. */
+static bool solves(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {"solve", "resolve", "fix", "handle", "deal", "debug"};
+    for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
+        if (hb_sentence_is(l, i, verbs[k]))
+            return true;
+    return false;
+}
+
 /* A word of advice, not the name "HiRes fix" of what draws in two steps, nor the "Fix" that a title
  * begins with: what was mended had happened, nor "if I run it", which tells what happens. */
 static bool advises(const struct hb_sentence *l, int k)
@@ -216,8 +226,9 @@ static bool advises(const struct hb_sentence *l, int k)
                  !hb_sentence_has_word(l, "possible") && !hb_sentence_has_word(l, "potential");
     bool told = hb_sentence_is(l, k, "if") &&
                 (hb_sentence_is(l, k + 1, "i") || hb_sentence_is(l, k + 1, "we"));
-    return l->bits[k] & ADVISES && !title && !told && !hb_sentence_is(l, before, "hires") &&
-           !hb_sentence_is(l, before, "res");
+    bool asked = hb_sentence_is(l, k - 1, "to") && hb_sentence_is(l, k - 2, "how") && solves(l, k);
+    return l->bits[k] & ADVISES && !title && !told && !asked &&
+           !hb_sentence_is(l, before, "hires") && !hb_sentence_is(l, before, "res");
 }
 
 bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
@@ -235,8 +246,9 @@ bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
         for (size_t c = 0; may && c < sizeof coming / sizeof *coming; c++)
             if (hb_sentence_is(l, k + 1, coming[c]))
                 return true;
-        if ((hb_sentence_is(l, k, "how") && hb_sentence_is(l, k + 1, "to")) ||
+        if ((hb_sentence_is(l, k, "how") && hb_sentence_is(l, k + 1, "to") && !solves(l, k + 2)) ||
             (hb_sentence_is(l, k, "in") && hb_sentence_is(l, k + 1, "case")) ||
+            (hb_sentence_is(l, k, "you") && hb_sentence_is(l, k + 1, "will")) ||
             (hb_sentence_is(l, k, "check") && hb_sentence_is(l, k + 1, "for")))
             return true;
     }

@@ -264,7 +264,9 @@ bool hb_span_amount(struct hb_span *s, int64_t unit_bytes, struct hb_amount *out
     hb_span_skip(&rest, " \t:='\",.\\()");
     if (!take_printed(&rest, unit_bytes, out))
         return false;
-    take_exact(&rest, out);
+    struct hb_amount first = *out;
+    if (take_exact(&rest, out) && first.step_bytes == 1)
+        *out = first; /* what was asked for, not to what the allocator rounds it up */
     *s = rest;
     return true;
 }

@@ -96,9 +96,9 @@ void hb_teller_part(const struct teller *t, const char *name, int64_t bytes, boo
         s->parts[s->part_count++] = (struct hb_story_part){name, bytes, inside};
 }
 
-static bool is_training(const struct hb_log *log)
+bool hb_teller_trains(const struct teller *t)
 {
-    return log->mark[HB_MARK_TRAINS] || log->mark[HB_MARK_LEARNS];
+    return t->log->mark[HB_MARK_TRAINS] || t->log->mark[HB_MARK_LEARNS];
 }
 
 /* Trainers, JAX and TensorFlow train the models that others run. */
@@ -111,12 +111,12 @@ bool hb_teller_generates(const struct teller *t)
 {
     const int64_t *mark = t->log->mark;
     bool named = mark[HB_MARK_NAMES] && !is_of_trainers(t);
-    return (mark[HB_MARK_GENERATES] || mark[HB_MARK_SERVES] || named) && !is_training(t->log);
+    return (mark[HB_MARK_GENERATES] || mark[HB_MARK_SERVES] || named) && !hb_teller_trains(t);
 }
 
 bool hb_teller_loads(const struct teller *t)
 {
-    return t->log->mark[HB_MARK_LOADS] && !is_training(t->log);
+    return t->log->mark[HB_MARK_LOADS] && !hb_teller_trains(t);
 }
 
 /* What only a training step has. */
@@ -271,6 +271,8 @@ static bool is_state_heavy(const struct teller *t)
     enum hb_log_kind kind = hb_log_seen(t->log, HB_LOG_BUFFERS) ? HB_LOG_BUFFERS : s->kind;
     int64_t argument = hb_log_fact(t->log, kind, HB_FACT_ARGUMENT);
     int64_t temp = hb_log_fact(t->log, kind, HB_FACT_TEMP);
+    if (s->cause == HB_CAUSE_GIANT && s->kind == HB_LOG_GRAPH)
+        return false; /* one tensor of the step */
     if (s->cause == HB_CAUSE_STATE || (argument >= 0 && temp >= 0))
         return s->cause == HB_CAUSE_STATE || argument > temp;
     return s->state_bytes > s->transient_bytes && s->transient_bytes > 0 &&

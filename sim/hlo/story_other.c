@@ -261,7 +261,7 @@ void hb_tell_refusal(const struct teller *t)
     int64_t left = left_by_table(t);
     int64_t free_bytes = left >= 0 ? left : hb_teller_fact(t, HB_FACT_FREE);
     enum hb_log_framework engine = engine_of(t);
-    bool runs = engine != HB_FW_LOG_COUNT && !t->log->mark[HB_MARK_TRAINS];
+    bool runs = engine != HB_FW_LOG_COUNT && !hb_teller_trains(t);
     bool loads = hb_teller_loads(t);
     if (runs)
         s->framework = engine;

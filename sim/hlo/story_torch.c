@@ -52,6 +52,10 @@ static struct figures read_figures(const struct teller *t)
     if (f.process < 0 && f.others < 0 && f.reserved >= 0 && f.free_bytes >= 0 &&
         f.capacity >= f.reserved + f.free_bytes)
         f.lost = f.capacity - f.reserved - f.free_bytes;
+    /* The message was cut before what is reserved: seldom twice what tensors take. */
+    if (f.process < 0 && f.others < 0 && f.reserved < 0 && f.allocated >= 0 && f.free_bytes >= 0 &&
+        f.capacity / 2 > f.free_bytes + 2 * f.allocated)
+        f.lost = f.capacity - f.free_bytes - 2 * f.allocated;
     return f;
 }
 

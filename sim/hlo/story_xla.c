@@ -203,11 +203,15 @@ void hb_tell_tpu(const struct teller *t)
     struct hb_story *s = t->story;
     int64_t needed = hb_teller_fact(t, HB_FACT_NEEDED);
     int64_t total = hb_teller_fact(t, HB_FACT_TOTAL);
+    int64_t padded = hb_teller_fact(t, HB_FACT_PADDED);
     s->capacity_bytes = hb_teller_fact(t, HB_FACT_CAPACITY);
     s->wanted_of = "all that the program keeps on a device";
     s->available_of = "what a program may use";
-    hb_teller_figures(t, needed >= 0 ? needed : total, s->capacity_bytes,
-                      hb_teller_fact(t, HB_FACT_OVER));
+    hb_teller_figures(t,
+                      needed >= 0  ? needed
+                      : total >= 0 ? total
+                                   : padded,
+                      s->capacity_bytes, hb_teller_fact(t, HB_FACT_OVER));
     s->title = s->over_bytes > 0 || needed >= 0
                    ? "The compiler refused the program: it does not fit a TPU's memory. Nothing "
                      "ran."
@@ -376,6 +380,7 @@ static void tell_scattered(const struct teller *t, struct pool p)
 static void find_pool_cause(const struct teller *t, int64_t asked, struct pool p)
 {
     bool little = asked >= 0 && asked < LITTLE_BYTES;
+    bool tensor = t->story->kind == HB_LOG_GRAPH; /* XLA takes all temporaries in one piece */
     int64_t giant = little ? -1 : find_giant(t->story, asked);
     int64_t output = hb_log_fact(t->log, HB_LOG_BUFFERS, HB_FACT_OUTPUT);
     int64_t total = hb_log_fact(t->log, HB_LOG_BUFFERS, HB_FACT_TOTAL);
@@ -401,6 +406,11 @@ static void find_pool_cause(const struct teller *t, int64_t asked, struct pool p
         hb_teller_cause(t, HB_CAUSE_GIANT,
                         hb_teller_text(t, "One buffer of %s is most of the request. %s",
                                        hb_teller_size(t, giant), free_text));
+    } else if (tensor && p.limit > 0 && asked <= p.limit && asked > p.limit / 5) {
+        hb_teller_cause(t, HB_CAUSE_GIANT,
+                        hb_teller_text(t, "A single tensor of %s, %d %% of the pool. %s",
+                                       hb_teller_size(t, asked), hb_teller_percent(asked, p.limit),
+                                       free_text));
     } else if (little && p.free_bytes < 0) {
         hb_teller_cause(t, HB_CAUSE_SIZE,
                         "So little was asked that the pool was full before: by the state, by what "
@@ -413,7 +423,7 @@ static void find_pool_cause(const struct teller *t, int64_t asked, struct pool p
                                        hb_teller_size(t, output), hb_teller_size(t, total)));
         hb_teller_knob(t, HB_KNOB_DONATE, -1);
     } else if (p.limit >= 0 && asked > p.limit) {
-        hb_teller_cause(t, t->story->kind == HB_LOG_GRAPH ? HB_CAUSE_GIANT : HB_CAUSE_SIZE,
+        hb_teller_cause(t, tensor ? HB_CAUSE_GIANT : HB_CAUSE_SIZE,
                         hb_teller_text(t, "Even an empty pool of %s could not hold it.",
                                        hb_teller_size(t, p.limit)));
         if (!t->story->group_count)
@@ -499,25 +509,32 @@ static const char *title_of_xla(const struct teller *t)
     return "The runtime could not get what the program asked for.";
 }
 
-/* Whether most of the device was taken before the program began. */
-static bool is_taken(const struct teller *t)
+/* What others hold of the device: before the program began, or beside its pool; -1: little. */
+static int64_t taken_by_others(const struct teller *t)
 {
     int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
     int64_t all = hb_teller_fact(t, HB_FACT_CAPACITY);
-    return t->story->kind == HB_LOG_DRIVER && free_bytes >= 0 && all > 0 && free_bytes < all / 2;
+    int64_t in_use = hb_log_fact(t->log, HB_LOG_STATS, HB_FACT_IN_USE);
+    if (free_bytes < 0 || all <= 0)
+        return -1;
+    if (t->story->kind == HB_LOG_ASYNC && in_use >= 0 && all - free_bytes - in_use > all / 4)
+        return all - free_bytes - in_use;
+    return t->story->kind == HB_LOG_DRIVER && free_bytes < all / 2 ? all - free_bytes : -1;
 }
 
-static void tell_taken(const struct teller *t)
+static void tell_taken(const struct teller *t, int64_t taken)
 {
-    int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
-    int64_t taken = hb_teller_fact(t, HB_FACT_CAPACITY) - free_bytes;
-    t->story->available_of = "what was free when it began";
-    hb_teller_figures(t, t->story->wanted_bytes, free_bytes, -1);
-    hb_teller_cause(t, HB_CAUSE_OTHERS,
-                    hb_teller_text(t,
-                                   "%s of the device were taken before the program began: by "
-                                   "another process, or one of an earlier start.",
-                                   hb_teller_size(t, taken)));
+    bool began = t->story->kind == HB_LOG_DRIVER;
+    t->story->available_of = began ? "what was free when it began" : "what was free";
+    hb_teller_figures(t, t->story->wanted_bytes, hb_teller_fact(t, HB_FACT_FREE), -1);
+    hb_teller_cause(
+        t, HB_CAUSE_OTHERS,
+        hb_teller_text(t,
+                       began ? "%s of the device were taken before the program began: by another "
+                               "process, or one of an earlier start."
+                             : "%s of the device are neither free nor in this program's pool: "
+                               "another process, or another library in this one, holds them.",
+                       hb_teller_size(t, taken)));
     hb_teller_knob(t, HB_KNOB_OTHERS, taken);
 }
 
@@ -540,8 +557,8 @@ void hb_tell_xla(const struct teller *t)
         s->wanted_of = "all that the program keeps on a device";
         hb_teller_figures(t, hb_teller_fact(t, HB_FACT_TOTAL), -1, -1);
         hb_teller_cause(t, HB_CAUSE_NONE, "The log has no failure beside this list.");
-    } else if (is_taken(t)) {
-        tell_taken(t);
+    } else if (taken_by_others(t) > 0) {
+        tell_taken(t, taken_by_others(t));
     } else if (!tell_replication(t, asked)) {
         note_arena(t, asked);
         find_pool_cause(t, asked, p);

@@ -38,6 +38,8 @@ int64_t hb_teller_fact(const struct teller *t, enum hb_log_fact fact);
 /* part of whole in percent, 0 where either is unknown. */
 int hb_teller_percent(int64_t part, int64_t whole);
 
+/* Whether anything in the log is of training. */
+bool hb_teller_trains(const struct teller *t);
 /* Whether the program makes text and trains nothing, as far as the log tells. */
 bool hb_teller_generates(const struct teller *t);
 /* Whether it loads a model's weights and trains nothing. */

@@ -32,7 +32,7 @@ for row in "$work"/wild.*.row; do
     fi
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 1243
+ok "the table has its $count texts" test "$count" -ge 1362
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 7 / 100))
 
@@ -150,6 +150,27 @@ done
 printf 'CUDA error: an illegal memory access was encountered\nCUDA error: out of memory\n' >"$work/both.log"
 expect 0 hbmsim explain --json "$work/both.log"
 out_has '"cause": "unknown"'
+
+# What somebody reckons is no figure, unless it is needed; a count of something is none either.
+for text in 'I get CUDA out of memory though jobs that work use ~10Gb' 'cuda oom: it should be around 18GiB per GPU' \
+    'killed for lack of memory: each uses between 250 and 400 MB of RAM' 'OOM on a 36 GB machine'; do
+    printf '%s\n' "$text" >"$work/reckoned.log"
+    expect 0 hbmsim explain --json "$work/reckoned.log"
+    ok 'no figure' test "$(grep -c '_bytes": null' "$work/out")" -ge 3
+done
+printf 'RuntimeError: Decode out of memory.\nAvailable tokens: 2048\navailable_size()=2048\n' >"$work/tokens.log"
+expect 0 hbmsim explain --json "$work/tokens.log"
+out_has '"available_bytes": null'
+printf 'OOM on TPU: per device HBM is only 31.25GB and it needed around 41GB\n' >"$work/needed.log"
+expect 0 hbmsim explain --json "$work/needed.log"
+out_has '"wanted_bytes": 44023414784'
+printf 'Allocator ran out of memory trying to allocate 10529419660 Bytes (rounded to 10529419776 Bytes)\n' >"$work/rounded.log"
+expect 0 hbmsim explain --json "$work/rounded.log"
+out_has '"wanted_bytes": 10529419660'
+printf 'keep the batch small, else you will see a CUDA Out Of Memory error\nHow to avoid the OOM error?\n' >"$work/will.log"
+expect 1 hbmsim explain "$work/will.log"
+printf "How to solve the OOM problem?\n" >"$work/solve.log"
+expect 0 hbmsim explain "$work/solve.log"
 
 # Words for memory and for too little of it, in other languages.
 for text in 'Fehler: nicht gen\303\274gend Speicher' 'memoria insuficiente' '\353\251\224\353\252\250\353\246\254 \353\266\200\354\241\261'; do
