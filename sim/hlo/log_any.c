@@ -525,7 +525,8 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     else if (is_of_chip(l, &f))
         take_chip(r, l, &f);
     else if (f.wanted.bytes >= 0 || foreign || hb_sentence_has(l, THING) ||
-             hb_sentence_has_word(l, "resources") || has_oom(l) || is_limit(l))
+             hb_sentence_has_word(l, "resources") ||
+             hb_sentence_has_pair(l, "resource", "exhausted") || has_oom(l) || is_limit(l))
         take_device(r, l, &f);
 }
 

@@ -186,6 +186,7 @@ static const struct hb_form rows[] = {
     MARK("torch.", TORCH),
     MARK("PyTorch", TORCH),
     MARK("tensorflow/core/", TENSORFLOW),
+    MARK("tensorflow\\core\\", TENSORFLOW),
     MARK("ggml_", GGML),
     MARK("llama runner", GGML),
     MARK("llama_", GGML),

@@ -31,8 +31,11 @@ static void take_torch(struct hb_log_reader *r, const struct hb_form *form,
         hb_form_open(r, HB_LOG_TORCH_CORRUPT);
         return;
     }
-    if (!hb_span_amount(&s, 1, &amount))
+    if (!hb_span_amount(&s, 1, &amount)) {
+        if (hb_span_is_absurd(s))
+            hb_form_open(r, HB_LOG_CORRUPT);
         return;
+    }
     struct hb_log_message *m = hb_form_open(r, form->kind);
     hb_form_set(m, HB_FACT_ASKED, amount);
     copy_last_word(place->before, m->name, sizeof m->name);

@@ -43,11 +43,22 @@ static bool is_out_of(const struct hb_sentence *l, int i)
            (i + 2 < l->count && l->bits[i + 2] & DEVICE && is_resource(l, i + 3));
 }
 
+/* == "OOMKilled", in code */
+static bool is_compared(const struct hb_sentence *l, int i)
+{
+    const char *at = l->word[i].span.at;
+    while (at > l->span.at && (at[-1] == ' ' || at[-1] == '"' || at[-1] == '\''))
+        at--;
+    return at - l->span.at >= 2 && at[-1] == '=' && at[-2] == '=';
+}
+
 bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
 {
     static const char *const others[] = {"score", "adj", "reaper", "prevention", "handler", "safe"};
     if (!hb_sentence_is(l, i, "oom") && !hb_sentence_is(l, i, "ooms") &&
         !hb_sentence_is(l, i, "oomed"))
+        return false;
+    if (is_compared(l, i))
         return false;
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
         if (hb_sentence_is(l, i + 1, others[k]))
@@ -94,6 +105,10 @@ static bool is_too_little(const struct hb_sentence *l, int i)
         hb_sentence_is(l, i, "enough") || hb_sentence_is(l, i, "sufficient") || l->bits[i] & FREES;
     if (hb_sentence_is(l, i, "low") && !hb_sentence_is(l, i + 1, "on"))
         return false;
+    if (hb_sentence_is(l, i, "free") && hb_sentence_is(l, i - 1, "not") &&
+        (hb_sentence_is(l, i - 2, "does") || hb_sentence_is(l, i - 2, "do") ||
+         hb_sentence_is(l, i - 2, "did")))
+        return false; /* a verb: nothing is given back */
     if (hb_sentence_is(l, i, "no") && hb_refusal_is_none_left(l, i))
         return true;
     if (enough && hb_sentence_is(l, i + 1, "space") && hb_sentence_negates(l, i, 1) &&
@@ -105,12 +120,27 @@ static bool is_too_little(const struct hb_sentence *l, int i)
                       hb_sentence_behind(l, i, FAR, MEMORY) >= 0);
 }
 
+/* The status "Resource exhausted" of TensorFlow and XLA, where nothing says that it is of requests
+ * or of a quota. */
+static bool is_status(const struct hb_sentence *l, int i)
+{
+    static const char *const others[] = {"quota", "message", "rate", "grpc", "messages", "disk"};
+    if (!hb_sentence_is(l, i, "exhausted") || !is_resource(l, i - 1))
+        return false;
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        if (hb_sentence_has_word(l, others[k]))
+            return false;
+    return true;
+}
+
 /* "memory exhausted", "exceeding memory limits"; "exceeds 10% of free memory" only warns */
 static bool is_exceeded(const struct hb_sentence *l, int i)
 {
     enum { FAR = 4 };
     if (!(l->bits[i] & EXCEEDS))
         return false;
+    if (is_status(l, i))
+        return true;
     for (int k = i; k < l->count && k <= i + FAR; k++)
         if (l->word[k].kind == HB_WORD_NUMBER && l->word[k].text[0] == '%')
             return false;
@@ -207,6 +237,25 @@ bool hb_refusal_is(const struct hb_sentence *l, int i)
            is_but_only(l, i) || is_more_shared(l, i);
 }
 
+/* "Add OOM howto", "Only relaunch pods that are OOMKilled": the title of a change, which begins
+ * with what was done. That something was fixed had happened. */
+static bool is_change(const struct hb_sentence *l)
+{
+    static const char *const verbs[] = {"add",   "log",    "document", "handle",   "support",
+                                        "allow", "catch",  "detect",   "report",   "improve",
+                                        "retry", "ignore", "relaunch", "implement"};
+    int first = 0;
+    while (first < l->count && l->word[first].kind != HB_WORD_TEXT)
+        first++;
+    if (hb_sentence_is(l, first, "only"))
+        first++;
+    for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
+        if (hb_sentence_is(l, first, verbs[k]) && !l->word[first].keys)
+            return true;
+    return (hb_sentence_is(l, first, "more") && hb_sentence_is(l, first + 1, "hints")) ||
+           (hb_sentence_is(l, first, "set") && hb_sentence_has_pair(l, "to", "oom"));
+}
+
 /* "how to solve this": it happened. */
 static bool solves(const struct hb_sentence *l, int i)
 {
@@ -234,6 +283,8 @@ static bool advises(const struct hb_sentence *l, int k)
 bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
 {
     static const char *const coming[] = {"run", "cause", "lead", "result", "be"};
+    if (is_change(l))
+        return true;
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
         if (hb_sentence_is(l, k, "error") && l->word[k].keys) /* quoted as it was printed */
             return false;
@@ -288,14 +339,14 @@ bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
                hb_sentence_is(l, i - 1, "signals") || hb_sentence_is(l, i - 1, "signal") ||
                hb_sentence_is(l, i + 1, "received") ||
                (i > 0 && strcmp(l->word[i - 1].text, "9") == 0);
-    if (hb_sentence_is(l, i, "killed") && i > 0 &&
-        *word->span.at == 'K') /* a shell's word, quoted */
+    if (hb_sentence_is(l, i, "killed") && i > 0 && *word->span.at == 'K' &&
+        !is_compared(l, i - 1)) /* a shell's word, quoted */
         return true;
-    if (is_ended(l, i) || hb_sentence_is(l, i, "oomkilled"))
+    if (is_ended(l, i) || (hb_sentence_is(l, i, "oomkilled") && !is_compared(l, i)))
         return true;
     if (hb_sentence_is(l, i, "oom") && hb_sentence_is(l, i + 2, "false")) /* "OOMKilled": false */
         return false;
-    if (hb_sentence_is(l, i, "oom"))
+    if (hb_sentence_is(l, i, "oom") && !is_compared(l, i))
         return hb_sentence_is(l, i + 1, "kill") || hb_sentence_is(l, i + 1, "killed") ||
                hb_sentence_is(l, i + 1, "killer") || hb_sentence_is(l, i + 1, "killing");
     if (l->bits[i] & ENDS && hb_sentence_has_word(l, "srun"))

@@ -273,12 +273,15 @@ bool hb_span_amount(struct hb_span *s, int64_t unit_bytes, struct hb_amount *out
 
 bool hb_span_is_absurd(struct hb_span s)
 {
-    enum { DIGITS = 19 };
-    int count = 0;
+    const double most = 1e18;
+    double value = 0;
+    int64_t decimals;
     hb_span_skip(&s, " \t:='\",.\\()");
     for (; s.at < s.end && is_digit(*s.at); s.at++)
-        count++;
-    return count >= DIGITS;
+        value = value * 10 + (*s.at - '0');
+    take_decimals(&s, &decimals);
+    int64_t unit = take_unit(&s);
+    return value * (double)(unit ? unit : 1) >= most;
 }
 
 bool hb_span_amount_last(struct hb_span s, struct hb_amount *out)

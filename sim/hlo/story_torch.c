@@ -160,13 +160,19 @@ static void tell_plain(const struct teller *t, const struct figures *f)
                         "It failed in the optimizer's step: its states, which the first step "
                         "makes, come on top of weights and gradients; activations are gone by "
                         "then.");
-    } else if (f->capacity > 0 && f->asked > f->capacity / 5) {
+    } else if (f->asked > (f->capacity > 0 ? f->capacity : LARGEST_BYTES) / 5) {
         hb_teller_cause(
             t, HB_CAUSE_GIANT,
-            hb_teller_text(t,
-                           "A single tensor of %s, %d %% of the device: logits, attention "
-                           "scores or a flattened state.",
-                           hb_teller_size(t, f->asked), hb_teller_percent(f->asked, f->capacity)));
+            f->capacity > 0
+                ? hb_teller_text(t,
+                                 "A single tensor of %s, %d %% of the device: logits, attention "
+                                 "scores or a flattened state.",
+                                 hb_teller_size(t, f->asked),
+                                 hb_teller_percent(f->asked, f->capacity))
+                : hb_teller_text(t,
+                                 "A single tensor of %s, a large part of any device: logits, "
+                                 "attention scores or a flattened state.",
+                                 hb_teller_size(t, f->asked)));
         add_giant_knobs(t, false);
     } else if (f->asked < 0 && f->allocated < 0) {
         hb_teller_cause(t, HB_CAUSE_UNKNOWN, "The message has no figures.");

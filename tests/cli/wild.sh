@@ -32,7 +32,7 @@ for row in "$work"/wild.*.row; do
     fi
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 1362
+ok "the table has its $count texts" test "$count" -ge 1463
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 7 / 100))
 
@@ -169,6 +169,11 @@ expect 0 hbmsim explain --json "$work/rounded.log"
 out_has '"wanted_bytes": 10529419660'
 printf 'keep the batch small, else you will see a CUDA Out Of Memory error\nHow to avoid the OOM error?\n' >"$work/will.log"
 expect 1 hbmsim explain "$work/will.log"
+printf '%s\n' 'Add OOM howto' 'Log OOMs' 'x.reason == "OOMKilled"' 'the arena does not free memory' >"$work/change.log"
+expect 1 hbmsim explain "$work/change.log"
+printf 'CUDA out of memory. Tried to allocate 17179869183.95 GiB (GPU 0; 23.65 GiB total capacity)\n' >"$work/eib.log"
+expect 0 hbmsim explain --json "$work/eib.log"
+out_has '"cause": "corrupt_size"'
 printf "How to solve the OOM problem?\n" >"$work/solve.log"
 expect 0 hbmsim explain "$work/solve.log"
 
