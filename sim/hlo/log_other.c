@@ -281,7 +281,7 @@ static const struct hb_form rows[] = {
     {"Terminado (killed)", K(HOST), JOINS, .handle = take_killed_word},
     {"\u0423\u0431\u0438\u0442\u043e", K(HOST), JOINS, .handle = take_killed_word},
     {": Out Of Memory", K(HOST), JOINS, .value = NONE},
-    {"is killed by signal: Killed", K(HOST), JOINS, .value = NONE},
+    {"is killed by signal", K(HOST), JOINS, .value = NONE}, /* a fault is told by its own word */
     {") exited unexpectedly", K(HOST), JOINS, .value = NONE}, /* PyTorch's of a loader's worker */
     {"ray-oom-prevention", K(HOST), JOINS, .value = NONE},
     {"Memory on the node", K(HOST), JOINS, .handle = take_ray},
@@ -295,7 +295,6 @@ static const struct hb_form rows[] = {
     {"Process memory: ", K(HOST), OPENS, .handle = hb_form_request, .text = HB_LOG_WORKER,
      .needs = "orker memory limit: ",
      .figures = {{"", FACT(ASKED)}, {"orker memory limit: ", FACT(CAPACITY)}}},
-    {"is killed by signal: Bus error", K(HOST), JOINS, .value = NONE},
     {"insufficient shared memory", K(HOST), JOINS, .value = NONE},
     {"SIGKILL: 9", K(HOST), JOINS, .value = NONE},
     {"aging file is too small", K(HOST), JOINS, .value = NONE},

@@ -316,6 +316,9 @@ static const struct hb_form rows[] = {
     SIGN("PPO", LEARNS),
     SIGN("SFT", LEARNS),
     SIGN("learning_rate", LEARNS),
+    SIGN("micro_batch", LEARNS),
+    SIGN("fsdp", LEARNS),
+    SIGN("FSDP", LEARNS),
     SIGN("\u8bad\u7ec3",
          LEARNS), /* "train", "fine-tune" in Chinese, "learn" in Japanese and Korean */
     SIGN("\u5fae\u8c03", LEARNS),

@@ -304,6 +304,7 @@ static const struct hb_form rows[] = {
     {"total capacity;", K(TORCH), JOINS, .fact = FACT(CAPACITY), .value = BEFORE},
     {"already allocated;", K(TORCH), ADDS, .fact = FACT(ALLOCATED), .value = BEFORE},
     {"free;", K(TORCH), ADDS, .fact = FACT(FREE), .value = BEFORE},
+    {"free,", K(TORCH), ADDS, .fact = FACT(FREE), .value = BEFORE},
     /* torch 1.0: what is cached beside what is allocated */
     {"cached)", K(TORCH), ADDS, .fact = FACT(UNALLOCATED), .value = BEFORE},
     {"reserved in total by PyTorch", K(TORCH), ADDS, .fact = FACT(RESERVED), .value = BEFORE},
@@ -357,6 +358,8 @@ static const struct hb_form rows[] = {
 
     {"CUBLAS_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
     {"CUDNN_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
+    {"aptureGpuGraph failed", K(LIBRARY), OPENS, .value = NONE},
+    {"et module function:CUDA_ERROR_OUT_OF_MEMORY", K(LIBRARY), OPENS, .value = NONE},
     {"reate cublas handle", K(LIBRARY), OPENS, .value = NONE}, /* it is refused for little else */
     {"CUSOLVER_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
     {"HIPBLAS_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
