@@ -192,12 +192,20 @@ static bool is_table_whole(const struct hb_lower *lo)
            lo->local.batch_ways > hb_fsdp_ways(lo, false);
 }
 
+static struct hb_shape table_grad_shape(const struct hb_lower *lo)
+{
+    return hb_leaf_layer_shape(&lo->leaves[lo->embed], lo->compute,
+                               hb_order_table_whole(lo) || is_table_whole(lo));
+}
+
+/* None of a one-hot lookup, whose gradient is a product (qwen14b on one H100: gemm_fusion_dot.39,
+ * bf16[151936,5120] at the end). */
 void hb_ends_zero_table(struct hb_lower *lo, struct hb_ends *ends)
 {
-    const struct hb_leaf *l = &lo->leaves[lo->embed];
-    ends->table_grad = hb_temp(
-        lo, "embedding, zeros for its gradient", HB_CAT_GRADIENTS,
-        hb_leaf_layer_shape(l, lo->compute, hb_order_table_whole(lo) || is_table_whole(lo)));
+    if (lo->spec->lookup == HB_LOOKUP_ONEHOT)
+        return;
+    ends->table_grad =
+        hb_temp(lo, "embedding, zeros for its gradient", HB_CAT_GRADIENTS, table_grad_shape(lo));
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, "zero gradient of the embedding", HB_NONE,
                    ends->table_grad);
 }
@@ -231,10 +239,15 @@ static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t gr
         rows = own_columns(lo, "gradient of embedding rows, exchanged");
         exchange_rows(lo, grad, rows);
     }
-    if (ends->table_grad == HB_NONE)
+    bool product = lo->spec->lookup == HB_LOOKUP_ONEHOT;
+    if (ends->table_grad == HB_NONE && !product)
         hb_ends_zero_table(lo, ends);
-    uint32_t into = hb_temp_in_place(lo, "embedding, gradient", HB_CAT_GRADIENTS, ends->table_grad);
-    struct hb_emit e = {.name = "scatter embedding gradients", .kind = HB_OP_GATHER};
+    uint32_t into =
+        product ? hb_temp(lo, "embedding, gradient", HB_CAT_GRADIENTS, table_grad_shape(lo))
+                : hb_temp_in_place(lo, "embedding, gradient", HB_CAT_GRADIENTS, ends->table_grad);
+    struct hb_emit e = {.name =
+                            product ? "gradient of the embedding" : "scatter embedding gradients",
+                        .kind = product ? HB_OP_MATMUL : HB_OP_GATHER};
     hb_emit_read(&e, rows);
     hb_emit_read(&e, lo->tokens);
     hb_emit_read(&e, ends->iota);

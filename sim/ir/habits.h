@@ -36,7 +36,7 @@ struct hb_habits {
     bool parts_apart;        /* of an input's gradient, one a product, added afterwards */
     bool sums_remade;        /* a residual's gradient is made again by a layer's last fusion */
     bool outputs_in_place;   /* of a pipeline: the loss reads them in the iterations' stack */
-    bool muon_gathers_once;  /* the gathered momentum or its transpose, not both */
+    bool muon_sums_squares;  /* over the dimension that is split, and gathers the other */
     bool stage_grads_late;   /* weights' gradients come after a stage's backward products */
     bool head_last;          /* a head's gradient that waits comes after the updates */
     bool transposed_stacks;  /* weights gathered over a minor dimension are copied whole */
@@ -80,8 +80,8 @@ struct hb_chip {
 const struct hb_habits *hb_habits_find(const struct hb_spec *spec);
 const struct hb_chip *hb_habits_chip(const struct hb_spec *spec);
 /* Whether its ops come in the order of XLA's memory schedulers alone (sim/graph/link.h): ROCm's
- * scans. What follows from no other op is then written down where it is first used.
- */
+ * scans, and CUDA's on one device. What follows from no other op is then written down where it is
+ * first used. */
 bool hb_habits_ordered(const struct hb_spec *spec);
 
 #endif

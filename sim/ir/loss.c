@@ -552,6 +552,17 @@ static void norm_grad(struct hb_lower *lo, uint32_t wide)
     hb_emit_simple(lo, HB_OP_REDUCE, "gradient of the last norm", wide, l->grad);
 }
 
+/* Sums over more tokens are split in two (tree_reduction_rewriter.cc), the first of which the
+ * fusion makes (input_convert_reduce_fusion: f32[128,1024] of bf16[8,2048,1024], f32[8192] of
+ * [1,2048], f32[2,2048,2048] whole), on H100; MI300X keeps it by token. */
+enum { SUMMED_TOKENS = 4096 };
+
+static bool is_norm_summed(const struct hb_lower *lo)
+{
+    int64_t tokens = hb_mul_sat(lo->local.batch, lo->local.resid_seq);
+    return lo->habits->gathers_timed && (tokens > SUMMED_TOKENS || lo->local.batch == 1);
+}
+
 uint32_t hb_loss_norm_back(struct hb_lower *lo, uint32_t g, uint32_t x, double moved_bytes)
 {
     struct hb_shape s = hb_ends_residual(lo);
@@ -561,7 +572,13 @@ uint32_t hb_loss_norm_back(struct hb_lower *lo, uint32_t g, uint32_t x, double m
     hb_emit_read(&e, g);
     hb_emit_read(&e, x);
     hb_emit_write(&e, out);
-    if (hb_habits_ordered(lo->spec)) {
+    bool ordered = hb_habits_ordered(lo->spec), summed = ordered && is_norm_summed(lo);
+    struct hb_leaf *norm = &lo->leaves[lo->norm];
+    if (summed) {
+        norm->grad = hb_temp(lo, "final norm, gradient", HB_CAT_GRADIENTS,
+                             hb_leaf_shape(lo, norm, HB_DT_F32));
+        hb_emit_write(&e, norm->grad);
+    } else if (ordered) {
         s.dtype = HB_DT_F32;
         wide = hb_temp(lo, "gradient of the last norm, by token", HB_CAT_WORKING, s);
         hb_emit_write(&e, wide);

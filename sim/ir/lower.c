@@ -197,7 +197,7 @@ static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros
      * bf16[151936,2048] from 518 of 628, moe160,f32e8; qwen30a3,f8e8 and mixtral,f16e4 before). */
     bool far = hb_ways(lo, HB_AX_EXPERT) > 1 && hb_ways(lo, HB_AX_FSDP) > FAR_WAYS;
     bool table = (at == HB_ZEROS_FIRST && !staged) || (hb_order_table_whole(lo) && !far);
-    if (table && lo->spec->lookup == HB_LOOKUP_GATHER)
+    if (table)
         hb_ends_zero_table(lo, ends);
     hb_weight_zero_grads(lo, 0, lo->leaf_count);
 }

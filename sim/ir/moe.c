@@ -426,9 +426,10 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs, cons
  * Gathered experts: the gradient of the outputs first, of the weights last, from outputs made
  * again as soon as those are gone (olmoe over 4, 8, 64, 256: bf16[8,4096,64,640] from 243 to
  * 246 and from 275 on, bf16[64,2048,8,640] from 246 to 256, bf16[8,64,640,2048] from 258 on).
- * CUDA makes the weights' gradient last where no gather is to hide behind it (64 experts of a
- * device, 8192 tokens: bf16[8192,64,1280] from 296 to 319 and bf16[8192,81920] from 322; over
- * fsdp 8 together from 334 to 341), and above the limit the weights are made again after it on
+ * CUDA makes the weights' gradient of one sequence last where no gather is to hide behind it (64
+ * experts of a device, 8192 tokens: bf16[8192,64,1280] from 296 to 319 and bf16[8192,81920] from
+ * 322; of two sequences of 4096 and 8192, four, two over data 4 together, and over fsdp 8, from 334
+ * to 341), and above the limit the weights are made again after it on
  * both (qwen30b, fsdp 32: gemm_fusion_dot.96.remat2, one bf16[2,16384,163840]; dsmoe, fsdp 2
  * with expert 4; moe1b). */
 static void order_gradients(const struct hb_lower *lo, struct hb_layer *y, bool narrow, bool one)
@@ -441,9 +442,9 @@ static void order_gradients(const struct hb_lower *lo, struct hb_layer *y, bool 
     step->turned_for_ring = goes_round(lo, y);
     bool outputs_lend = narrow && !weights_lend && !last;
     step->grad_in_place = weights_lend ? 1 : outputs_lend ? 2 : 0;
-    step->first_last =
-        hb_ways(lo, HB_AX_PIPELINE) == 1 && y->together < 2 &&
-        (last || lo->spec->share == HB_SHARE_EXCEEDED || (lo->habits->gathers_timed && whole));
+    step->first_last = hb_ways(lo, HB_AX_PIPELINE) == 1 && y->together < 2 &&
+                       (last || lo->spec->share == HB_SHARE_EXCEEDED ||
+                        (lo->habits->gathers_timed && whole && lo->local.batch == 1));
 }
 
 static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/size.h"
+#include "sim/ir/again.h"
 #include "sim/ir/head.h"
 #include "sim/ir/sequence.h"
 #include "sim/ir/weight.h"
@@ -23,21 +24,46 @@ bool hb_muon_alone(const struct hb_lower *lo)
     return lo->habits->rings && hb_alone(lo) && lo->spec->optimizer.name == HB_OPT_MUON;
 }
 
-/* Where the products sum over the dimension that fsdp splits, the longer one, XLA:GPU sums squares
- * of its parts and gathers nothing (8B,f16,muon,clip: wk's and wv's all-reduce bf16[32,1024,1024];
- * experts of 2048 and 1024 over fsdp 16: bf16[8,64,1024,1024], of 4096 and 6400 none). */
+/* The dimension that a matrix's product with its transpose sums over: the longer one. */
+static int summed_dim(const struct hb_leaf *l)
+{
+    int rows = l->rank - 2, cols = l->rank - 1;
+    return l->dim[rows].size > l->dim[cols].size ? rows : cols;
+}
+
+static int kept_dim(const struct hb_leaf *l)
+{
+    return 2 * l->rank - 3 - summed_dim(l);
+}
+
+static bool is_by_dimension(const struct hb_lower *lo)
+{
+    return lo->habits->muon_sums_squares;
+}
+
+/* Where that one is split XLA:GPU sums squares of the parts and gathers nothing for it (8B,f16,
+ * muon,clip: wk's and wv's all-reduce bf16[32,1024,1024]; experts of 2048 and 1024 over fsdp 16:
+ * bf16[8,64,1024,1024], of 4096 and 6400 none; of square ones wo's bf16[8,2048,2048], wq gathered;
+ * over tensor 4: bf16[8,4096,4096] of wq, gate, up and down, wo gathered). */
 static bool sums_squares(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    int other = 2 * l->rank - 3 - l->gather_dim;
-    return lo->habits->muon_gathers_once && l->gather_dim >= l->rank - 2 &&
-           l->dim[l->gather_dim].size > l->dim[other].size;
+    return is_by_dimension(lo) && l->dim[summed_dim(l)].ways > 1;
+}
+
+static bool gathers_rows(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    if (is_by_dimension(lo))
+        return l->dim[kept_dim(l)].ways > 1;
+    return l->gather_dim >= 0 && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
 }
 
 static struct hb_shape gathered_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     struct hb_leaf whole = *l;
     whole.head_dim = 0;
-    if (whole.gather_dim >= 0 && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER && !sums_squares(lo, l))
+    if (is_by_dimension(lo))
+        whole.dim[kept_dim(l)].ways = 1;
+    else if (gathers_rows(lo, l))
         whole.dim[whole.gather_dim].ways /= whole.fsdp_ways;
     return hb_leaf_shape(lo, &whole, HB_DT_BF16);
 }
@@ -71,8 +97,7 @@ static void muon_turned(struct hb_lower *lo, const struct hb_leaf *l, struct hb_
 
 static bool gathers_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    return hb_muon_takes(lo, l) && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER &&
-           !sums_squares(lo, l);
+    return hb_muon_takes(lo, l) && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
 }
 
 /* The product of a matrix with its transpose: square, of the dimension that is shorter over all
@@ -96,6 +121,14 @@ static double pass_flops(const struct hb_leaf *l, struct hb_shape x)
     return PRODUCTS * (double)hb_shape_elements(&x) * (double)(a < b ? a : b);
 }
 
+/* The iterate beside its transpose where the limit allows it, at least beside its square. */
+static bool has_both(const struct hb_leaf *l, struct hb_shape x, int64_t limit)
+{
+    int64_t small, bytes = hb_shape_plain_bytes(&x);
+    struct hb_shape square = square_of(l, x, &small);
+    return bytes > hb_shape_plain_bytes(&square) && hb_mul_sat(2, bytes) <= limit;
+}
+
 /* Newton-Schulz on the momentum. XLA:GPU's products take the gathered stack or its transpose, one
  * of the two at a time (70B,f64,muon,s2k on ROCm: 35840), CUDA's with the square beside (35840 +
  * 10240); XLA:TPU's gathers are passes of their own (see below); rings work on the shards, from
@@ -107,19 +140,27 @@ void hb_muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct 
     struct hb_shape x = gathered_momentum(lo, l);
     int64_t small;
     struct hb_shape square = square_of(l, x, &small);
-    bool gathers = mode == HB_WEIGHT_GATHER;
-    if (gathers && lo->habits->rings)
+    bool gathers = mode == HB_WEIGHT_GATHER, local = mode == HB_WEIGHT_LOCAL;
+    bool rings = lo->habits->rings, timed = gathers && lo->habits->gathers_timed;
+    if (gathers && rings)
         return;
-    if (l->iterate[0] == HB_NONE)
-        muon_temp(lo, l, e, ", muon iterate", x);
-    if (!gathers)
-        muon_temp(lo, l, e, ", muon next iterate", x);
-    if (mode == HB_WEIGHT_LOCAL || (gathers && lo->habits->gathers_timed))
-        muon_temp(lo, l, e, ", muon square", square);
-    if (mode == HB_WEIGHT_LOCAL && lo->habits->rings && x.dim[x.rank - 2] > x.dim[x.rank - 1])
-        muon_turned(lo, l, e, x);
     e->kind = HB_OP_MATMUL;
     e->flops = HB_MUON_ALL * pass_flops(l, x);
+    if (l->iterate[0] != HB_NONE) {
+        struct hb_shape share = hb_leaf_shape(lo, l, HB_DT_BF16);
+        muon_temp(lo, l, e, ", last muon iterate", share);
+        e->flops = (HB_MUON_ALL - l->muon_passes) * pass_flops(l, share);
+        return;
+    }
+    muon_temp(lo, l, e, ", muon iterate", x);
+    if (!gathers)
+        muon_temp(lo, l, e, ", muon next iterate", x);
+    if (timed && has_both(l, x, hb_again_limit(lo->p, lo->hbm_bytes)))
+        muon_temp(lo, l, e, ", muon iterate, transposed", x);
+    else if (local || timed)
+        muon_temp(lo, l, e, ", muon square", square);
+    if (local && rings && x.dim[x.rank - 2] > x.dim[x.rank - 1])
+        muon_turned(lo, l, e, x);
 }
 
 static uint32_t gather_iterate(struct hb_lower *lo, const struct hb_leaf *l, uint32_t part,
@@ -231,79 +272,254 @@ void hb_muon_iterate(struct hb_lower *lo, struct hb_leaf *l, int passes)
         iterate_once(lo, l);
 }
 
-static int64_t gathered_bytes(const struct hb_lower *lo, const struct hb_leaf *l)
+/* --- XLA:CUDA: together --- */
+
+/* A leaf on its way through a pass. */
+struct together {
+    struct hb_leaf *leaf;
+    uint32_t share;    /* of the iterate */
+    uint32_t whole[2]; /* gathered for the square, and for its product with the iterate; HB_NONE */
+    uint32_t square;   /* or the polynomial of it; HB_NONE */
+};
+
+static bool goes_together(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    if (!gathers_momentum(lo, l))
-        return 0;
-    struct hb_shape x = gathered_momentum(lo, l);
-    return hb_shape_plain_bytes(&x);
+    return hb_muon_takes(lo, l) && (sums_squares(lo, l) || gathers_rows(lo, l));
 }
 
-/* What the arguments leave of the device beside the largest stack and its square; all of it where
- * that holds all gathers. */
-static int64_t gather_room(const struct hb_lower *lo)
+/* What the polynomial's product with the iterate reads of it: all rows or, where the data axis has
+ * no fewer devices than those over which they lie, one's part of them, and the products are summed
+ * over data (8 layers of 8B over data 4 and fsdp 2 or 4, data 8 and fsdp 4: bf16[8,14336,4096]
+ * three times for the squares, none of bf16[8,4096,14336]; over data 2 and fsdp 4 both). */
+static struct hb_shape product_rows(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    int64_t most = 0, used = 0, all = 0;
-    for (uint32_t i = 0; i < lo->p->buf_count; i++)
-        if (lo->p->bufs[i].argument && lo->p->bufs[i].space == HB_SPACE_HBM)
-            used = hb_add_sat(used, lo->p->bufs[i].bytes);
+    struct hb_shape x = gathered_momentum(lo, l);
+    int at = x.rank - l->rank + kept_dim(l);
+    int64_t data = hb_ways(lo, HB_AX_DATA);
+    if (data >= l->dim[kept_dim(l)].ways)
+        x.dim[at] = hb_div_up(x.dim[at], data);
+    return x;
+}
+
+static int64_t standing_bytes(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    int64_t small;
+    struct hb_shape x = gathered_momentum(lo, l), square = square_of(l, x, &small);
+    struct hb_shape rows = product_rows(lo, l);
+    int64_t bytes = hb_shape_plain_bytes(&x);
+    return gathers_rows(lo, l) ? hb_add_sat(bytes, hb_shape_plain_bytes(&rows))
+                               : hb_add_sat(bytes, hb_shape_plain_bytes(&square));
+}
+
+static int64_t alone_bytes(const struct hb_lower *lo, const struct hb_leaf *l, int64_t limit)
+{
+    int64_t small;
+    struct hb_shape x = gathered_momentum(lo, l), square = square_of(l, x, &small);
+    int64_t bytes = hb_shape_plain_bytes(&x);
+    return hb_add_sat(bytes, has_both(l, x, limit) ? bytes : hb_shape_plain_bytes(&square));
+}
+
+/* What the scheduler's limit leaves beside the largest iterate and its square; all of it where that
+ * holds those of all leaves. */
+static int64_t room_together(const struct hb_lower *lo)
+{
+    int64_t limit = hb_again_limit(lo->p, lo->hbm_bytes), most = 0, all = 0;
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         const struct hb_leaf *l = &lo->leaves[i];
-        if (!gathers_momentum(lo, l))
+        if (!goes_together(lo, l))
             continue;
-        int64_t small;
-        struct hb_shape whole = gathered_momentum(lo, l), square = square_of(l, whole, &small);
-        int64_t bytes = hb_shape_plain_bytes(&whole);
-        all = hb_add_sat(all, hb_mul_sat(2, bytes));
-        bytes = hb_add_sat(bytes, hb_shape_plain_bytes(&square));
-        most = bytes > most ? bytes : most;
+        all = hb_add_sat(all, standing_bytes(lo, l));
+        most = hb_larger(most, alone_bytes(lo, l, limit));
     }
-    if (all <= lo->hbm_bytes)
-        return all;
-    used = hb_add_sat(used, most);
-    return lo->hbm_bytes > used ? lo->hbm_bytes - used : 0;
+    return all <= limit ? all : limit - most;
 }
 
-/* The smallest leaf whose k-th gather is not begun; HB_NONE. */
-static uint32_t next_gather(const struct hb_lower *lo, int k)
+static uint32_t gather_over(struct hb_lower *lo, const struct hb_leaf *l, uint32_t part,
+                            const char *what, struct hb_shape whole)
+{
+    enum hb_axis axis = l->gather_dim == kept_dim(l) ? HB_AX_FSDP : HB_AX_TENSOR;
+    uint32_t out = hb_temp(lo, hb_name(lo, l->name, what), HB_CAT_OPTIMIZER, whole);
+    hb_emit_collective(lo, HB_OP_ALL_GATHER, axis, hb_name(lo, "gather iterate of ", l->name), part,
+                       out);
+    return out;
+}
+
+/* The new momentum lies where the old one did, or where rows are gathered beside it, turned, to the
+ * end (llama3b, fsdp 8: f32[384,28,8192] and bf16[384,28,8192] of w_gate and w_up); the gradient is
+ * gone. */
+static void renew_momentum(struct hb_lower *lo, struct together *t)
+{
+    struct hb_leaf *l = t->leaf;
+    struct hb_emit e = {.name = hb_name(lo, "momentum of ", l->name), .kind = HB_OP_ELEMENTWISE};
+    hb_emit_read(&e, l->grad);
+    hb_emit_read(&e, l->accum);
+    hb_emit_read(&e, l->moment[0]);
+    t->share = hb_temp(lo, hb_name(lo, l->name, ", share of the muon iterate"), HB_CAT_OPTIMIZER,
+                       hb_leaf_shape(lo, l, HB_DT_BF16));
+    hb_emit_write(&e, t->share);
+    if (!l->end && l->gather_dim == l->rank - 2 && gathers_rows(lo, l)) {
+        l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", new momentum, turned"),
+                                   HB_CAT_OPTIMIZER, hb_leaf_shape(lo, l, HB_DT_F32));
+        hb_emit_write(&e, l->momentum_copy);
+    }
+    hb_emit(lo, &e);
+    l->grad = l->accum = HB_NONE;
+}
+
+/* The product of the iterate with its transpose: of gathered rows each device's own, of split
+ * columns summed. */
+static void make_square(struct hb_lower *lo, struct together *t)
+{
+    struct hb_leaf *l = t->leaf;
+    int64_t small;
+    struct hb_shape s = square_of(l, gathered_momentum(lo, l), &small);
+    s.dim[s.rank - 2] = hb_div_up(small, l->dim[kept_dim(l)].ways);
+    struct hb_emit e = {.name = hb_name(lo, "square of ", l->name), .kind = HB_OP_MATMUL};
+    hb_emit_read(&e, t->whole[0] == HB_NONE ? t->share : t->whole[0]);
+    t->square = hb_temp(lo, hb_name(lo, l->name, ", muon square"), HB_CAT_OPTIMIZER, s);
+    hb_emit_write(&e, t->square);
+    hb_emit(lo, &e);
+    t->whole[0] = HB_NONE;
+    if (!sums_squares(lo, l))
+        return;
+    enum hb_axis axis = l->gather_dim == summed_dim(l) ? HB_AX_FSDP : HB_AX_TENSOR;
+    uint32_t sum =
+        hb_temp_in_place(lo, hb_name(lo, l->name, ", muon square"), HB_CAT_OPTIMIZER, t->square);
+    hb_emit_collective(lo, HB_OP_ALL_REDUCE, axis, hb_name(lo, "sum square of ", l->name),
+                       t->square, sum);
+    t->square = sum;
+}
+
+/* b A + c A A: of gathered rows each device's own, with all of A. */
+static void make_polynomial(struct hb_lower *lo, struct together *t)
+{
+    struct hb_leaf *l = t->leaf;
+    int64_t small;
+    struct hb_emit e = {.name = hb_name(lo, "polynomial of ", l->name), .kind = HB_OP_MATMUL};
+    hb_emit_read(&e, t->square);
+    if (gathers_rows(lo, l))
+        hb_emit_read(&e, gather_over(lo, l, t->square, ", muon square, gathered",
+                                     square_of(l, gathered_momentum(lo, l), &small)));
+    t->square = hb_temp(lo, hb_name(lo, l->name, ", muon polynomial"), HB_CAT_OPTIMIZER,
+                        hb_buf_shape(lo, t->square));
+    hb_emit_write(&e, t->square);
+    hb_emit(lo, &e);
+}
+
+static void begin_turn(struct hb_lower *lo, struct together *t)
+{
+    for (int k = 0; k < 2 && gathers_rows(lo, t->leaf); k++)
+        t->whole[k] = gather_over(lo, t->leaf, t->share, ", muon iterate, gathered",
+                                  k ? product_rows(lo, t->leaf) : gathered_momentum(lo, t->leaf));
+    if (!gathers_rows(lo, t->leaf))
+        make_square(lo, t);
+}
+
+static void finish_turn(struct hb_lower *lo, struct together *t)
+{
+    struct hb_leaf *l = t->leaf;
+    if (!gathers_rows(lo, l))
+        make_polynomial(lo, t);
+    struct hb_emit e = {.name = hb_name(lo, "iterate of ", l->name), .kind = HB_OP_MATMUL};
+    hb_emit_read(&e, t->share);
+    hb_emit_read(&e, t->square);
+    hb_emit_read(&e, t->whole[1]);
+    t->share = hb_temp(lo, hb_name(lo, l->name, ", share of the muon iterate"), HB_CAT_OPTIMIZER,
+                       hb_leaf_shape(lo, l, HB_DT_BF16));
+    hb_emit_write(&e, t->share);
+    e.flops = pass_flops(l, hb_leaf_shape(lo, l, HB_DT_BF16));
+    hb_emit(lo, &e);
+    t->square = t->whole[1] = HB_NONE;
+    l->muon_passes++;
+}
+
+/* A pass over leaves of one kind: each ends the last as the next one's collectives are under way.
+ */
+static void pass_in_turn(struct hb_lower *lo, struct together *all, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (all[i].square != HB_NONE)
+            finish_turn(lo, &all[i]);
+        begin_turn(lo, &all[i]);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (gathers_rows(lo, all[i].leaf))
+            make_square(lo, &all[i]);
+    for (uint32_t i = 0; i < count; i++)
+        if (gathers_rows(lo, all[i].leaf))
+            make_polynomial(lo, &all[i]);
+}
+
+/* What is left of the last pass is the update's. */
+static void leave_last(struct together *all, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        all[i].leaf->grad = all[i].share;
+        all[i].leaf->iterate[0] = all[i].square;
+        all[i].leaf->iterate[1] = all[i].whole[1];
+    }
+}
+
+/* CUDA's scheduler, which has collectives to hide, takes the leaves in turn. Gathered are all
+ * iterates and their transposes before a square is made of one (qwen7b, fsdp 32:
+ * bf16[28,18944,3584] and bf16[28,3584,18944] three times each); of summed squares each stands
+ * beside the square of one (qwen3-30b, fsdp 8 with expert 2: three bf16[48,64,768,768] and
+ * bf16[3072,768,768]), in all five passes, while the last transposes of the others wait. */
+static void iterate_in_turn(struct hb_lower *lo, struct together *all, uint32_t gathered,
+                            uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        renew_momentum(lo, &all[i]);
+    for (int pass = 0; pass < HB_MUON_ALL; pass++)
+        pass_in_turn(lo, all, gathered);
+    for (int pass = 0; pass < HB_MUON_ALL; pass++)
+        pass_in_turn(lo, all + gathered, count - gathered);
+    leave_last(all, count);
+}
+
+/* The smallest leaf that is not among them; HB_NONE. */
+static uint32_t next_smallest(const struct hb_lower *lo, const bool *chosen)
 {
     uint32_t next = HB_NONE;
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        int64_t bytes = gathered_bytes(lo, &lo->leaves[i]);
-        if (bytes == 0 || lo->leaves[i].iterate[k] != HB_NONE)
+        const struct hb_leaf *l = &lo->leaves[i];
+        if (chosen[i] || !goes_together(lo, l))
             continue;
-        if (next == HB_NONE || bytes < gathered_bytes(lo, &lo->leaves[next]))
+        if (next == HB_NONE || standing_bytes(lo, l) < standing_bytes(lo, &lo->leaves[next]))
             next = i;
     }
     return next;
 }
 
-/* CUDA's scheduler starts the gathers of all leaves together, of the momentum and of its transpose,
- * while they fit the device (8B,f16,muon,clip: 6 x 3584 MiB and the smaller ones; 70B,f64: beside
- * one bf16[80,28672,8192] and its square those of head, table and bf16[80,8192,8192]). */
 void hb_muon_gather(struct hb_lower *lo)
 {
     if (lo->gather_form == HB_GATHER_BESIDE && lo->spec->optimizer.offload != HB_PLACE_PINNED_HOST)
         iterate_together(lo);
     if (!lo->habits->gathers_timed)
         return;
-    int64_t room = gather_room(lo);
-    for (int k = 0; k < 2; k++)
-        for (uint32_t i; (i = next_gather(lo, k)) != HB_NONE;) {
-            struct hb_leaf *l = &lo->leaves[i];
-            room -= gathered_bytes(lo, l);
-            if (room < 0)
-                return;
-            l->iterate[k] = hb_temp(lo, hb_name(lo, l->name, ", momentum gathered"),
-                                    HB_CAT_OPTIMIZER, gathered_momentum(lo, l));
-            hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, "gather momentum", l->moment[0],
-                               l->iterate[k]);
-        }
+    int64_t room = room_together(lo);
+    bool *chosen = hb_arena_alloc(lo->arena, lo->leaf_count, sizeof *chosen);
+    for (uint32_t i; (i = next_smallest(lo, chosen)) != HB_NONE;) {
+        room -= standing_bytes(lo, &lo->leaves[i]);
+        if (room < 0)
+            break;
+        chosen[i] = true;
+    }
+    struct together *all = hb_arena_alloc(lo->arena, lo->leaf_count, sizeof *all);
+    uint32_t gathered = 0, count = 0;
+    for (int turn = 0; turn < 2; turn++) {
+        for (uint32_t i = 0; i < lo->leaf_count; i++)
+            if (chosen[i] && gathers_rows(lo, &lo->leaves[i]) == (turn == 0))
+                all[count++] = (struct together){
+                    .leaf = &lo->leaves[i], .whole = {HB_NONE, HB_NONE}, .square = HB_NONE};
+        gathered = turn == 0 ? count : gathered;
+    }
+    iterate_in_turn(lo, all, gathered, count);
 }
 
 bool hb_muon_goes_first(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    return lo->habits->gathers_timed && gathers_momentum(lo, l) && l->iterate[0] == HB_NONE;
+    return lo->habits->gathers_timed && goes_together(lo, l) && l->muon_passes == 0;
 }
 
 /* Whether the step runs in the list's order (sequence.h). Between plain gathers: where the layers'

@@ -76,7 +76,9 @@ static void steps_keep_their_ops(void **state)
     struct low steps[] = {LOWER(ROCM, "mesh.fsdp=8"),
                           LOWER(ROCM, "mesh.fsdp=8", "optimizer.clip=true", "loss.chunks=4"),
                           LOWER(ROCM, "mesh.tensor=4", "model.tied_embeddings=true"),
-                          LOWER(ROCM, "mesh.fsdp=4", "batch.accumulate=2", "batch.global=8")};
+                          LOWER(ROCM, "mesh.fsdp=4", "batch.accumulate=2", "batch.global=8"),
+                          LOWER(CUDA, "mesh.fsdp=1", "batch.global=2"),
+                          LOWER(CUDA, "mesh.fsdp=1", "optimizer.name=muon", "loss.chunks=4")};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         link_twice(&steps[i]);
 }

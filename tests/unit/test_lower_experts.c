@@ -141,22 +141,26 @@ static void gathered_rows_are_ragged(void **state)
 
 #define EINSUM "model.blocks[0].moe.dispatch=einsum"
 
-/* Masks of an einsum on CUDA, 64 experts of one device with 8192 tokens: the dispatch mask is made
- * inside the products that read it and has no gradient, the weights' gradient comes when the
- * weights are gone (bf16[8192,64,1280] from 296 to 319, bf16[8192,81920] from 322); over fsdp 8
- * beside them (both at 334), above the memory limit not (qwen30b, fsdp 32). */
+/* Masks of an einsum on CUDA, 64 experts of one device with a sequence of 8192: the dispatch mask
+ * is made inside the products that read it and has no gradient, the weights' gradient comes when
+ * the weights are gone (bf16[8192,64,1280] from 296 to 319, bf16[8192,81920] from 322); of two
+ * sequences and over fsdp 8 beside them (both at 334), above the memory limit not (qwen30b, fsdp
+ * 32). */
 static void masks_are_two_or_one(void **state)
 {
     (void)state;
     static const char last[] = "combine weights, gradient of", dx[] = "backward of expert inputs";
-    struct low one = EXPERTS(CUDA, EINSUM, "mesh.fsdp=1", "mesh.expert=1", "hardware.count=1");
+    struct low one =
+        EXPERTS(CUDA, EINSUM, "mesh.fsdp=1", "mesh.expert=1", "hardware.count=1", "batch.global=1");
+    struct low two =
+        EXPERTS(CUDA, EINSUM, "mesh.fsdp=1", "mesh.expert=1", "hardware.count=1", "batch.global=2");
     struct low many = EXPERTS(CUDA, EINSUM, "mesh.fsdp=8", "mesh.expert=1");
     struct low tight = EXPERTS(CUDA, EINSUM, "mesh.fsdp=8", "mesh.expert=1", "hardware.hbm=1GiB");
-    const struct low *all[] = {&one, &many, &tight};
-    for (int i = 0; i < 3; i++) {
+    const struct low *all[] = {&one, &many, &tight, &two};
+    for (int i = 0; i < 4; i++) {
         assert_int_equal(find(all[i], "dispatch mask, gradient"), HB_NONE);
         assert_int_equal(find(all[i], "dispatch mask"), HB_NONE);
-        assert_int_equal(lives_at(all[i], "combine weights, gradient", dx), i == 1);
+        assert_int_equal(lives_at(all[i], "combine weights, gradient", dx), i % 2 == 1);
     }
     assert_true(find_op(&one, last) > find_op(&one, dx));
     assert_true(find_op(&tight, last) > find_op(&tight, dx));

@@ -167,16 +167,35 @@ static void tall_matrices_are_copied(void **state)
     assert_int_equal(find(&many, copy), HB_NONE);
 }
 
-/* 70B,f64,muon,s2k on CUDA: gathers that find no room beside the largest are made one by one,
- * before the others' updates. */
+/* CUDA over fsdp: w_up's longer dimension is whole, so it is gathered twice a pass, while the
+ * others' are; 70B,f64,muon,s2k: what finds no room beside the largest comes one by one, before
+ * them. */
 static void gathers_fill_the_device(void **state)
 {
     (void)state;
     struct low part = MUON(CUDA, "hardware.hbm=200MiB"), all = MUON(CUDA, "hardware.hbm=80GiB");
-    assert_int_equal(count_ops(&part, "gather momentum"), 5);
-    assert_int_equal(count_ops(&all, "gather momentum"), 14);
-    assert_true(find_op(&part, "update head") < find_op(&part, "update final norm"));
-    assert_true(find_op(&all, "update head") > find_op(&all, "update final norm"));
+    assert_int_equal(count_ops(&all, "gather iterate of block.w_up"), 3 * 5);
+    assert_true(lives_at(&all, "w_up, muon iterate, gathered", "square of block.w_gate"));
+    assert_int_equal(count_ops(&part, "gather iterate of block.w_up"), 0);
+    assert_true(find_op(&part, "update block.w_up") < find_op(&part, "update final norm"));
+    assert_true(find_op(&all, "update block.w_up") > find_op(&all, "update final norm"));
+}
+
+/* Over tensor w_up's longer dimension is split: squares are summed, each beside the others
+ * (llama8b, data 2 with tensor 4: bf16[8,4096,4096] of gate, up and down); wo's rows are gathered.
+ */
+static void squares_are_summed(void **state)
+{
+    (void)state;
+    struct low l = MUON(CUDA, "mesh={tensor: 4, data: 16}");
+    assert_int_equal(count_ops(&l, "sum square of block.w_up"), 5);
+    assert_int_equal(count_ops(&l, "gather iterate of block.w_up"), 0);
+    assert_int_equal(bytes_of(&l, "w_up, muon square"), 2LL * 4 * 1024 * 1024);
+    assert_true(lives_at(&l, "w_up, muon square", "square of block.w_down"));
+    assert_int_equal(count_ops(&l, "sum square of block.wo"), 0);
+    assert_int_equal(count_ops(&l, "gather iterate of block.wo"), 3 * 5);
+    struct low data = MUON(CUDA, "mesh={data: 64}");
+    assert_int_equal(count_ops(&data, "square of block.w_up"), 0);
 }
 
 int main(void)
@@ -188,6 +207,7 @@ int main(void)
         TEST(gradients_are_gone_before),
         TEST(states_are_copied_at_the_start),
         TEST(gathers_fill_the_device),
+        TEST(squares_are_summed),
         TEST(logits_of_one_sequence_wait),
         TEST(tall_matrices_are_copied),
         TEST(leaves_go_together_beside_gathers),

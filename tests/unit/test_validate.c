@@ -7,7 +7,7 @@
 #include "base/yaml.h"
 #include "models/schema.h"
 #include "sim/engine/pairs.h"
-#include "sim/ir/lower.h"
+#include "sim/graph/link.h"
 
 static struct unit u;
 static struct hb_arena *scratch;
@@ -86,7 +86,7 @@ static void a_case_has_both_sides(void **state)
     struct hb_record r = RECORD("a", "hardware.hbm=1GiB");
     struct hb_program p;
     struct hb_memory m;
-    assert_true(hb_lower(u.env.arena, &u.diag, &r.spec, &p));
+    assert_true(hb_link_lower(u.env.arena, &u.diag, &r.spec, &p));
     hb_run_memory(u.env.arena, &p, &m);
     r.peak_bytes = 2 * m.peak_bytes;
     r.temp_bytes = 12345;
