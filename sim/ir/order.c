@@ -114,14 +114,24 @@ int64_t hb_order_kept_width(const struct hb_lower *lo, const struct hb_block *b)
     return hb_add_sat(b->remat.policy == HB_POLICY_FULL ? 0 : width, lo->local.resid_width);
 }
 
-/* On several devices zeros come first where the weights' gradients outweigh the logits, of which
- * one waits for the head's gradient (8B/tp=8, 1B/dp=8, moeFG/ep=8 early; PP/base, tied/gemma2b,t8
- * late). CUDA's second pass moves them before the loss where fsdp splits the batch alone (1B/base:
- * 3 x 128 MiB beside 2 x 4008; on ROCm none; so it does with data or experts, 1B/dp=8 with four
- * layers: 3 x 256 beside 2 x 4008, and moeFG/ep=8,fsdp=1 with two and four; in pipelines whose
- * iterations keep their casts: 8B,pp4f4,m8, not with iter nor 70B,pp8f8,m16), not beside tensor
- * parallelism (1B/fsdp=4,tp=2, 8B64/fsdp=16,tp=4). A loss in chunks is never the peak: first
- * (1B/loss=chunk, v5e2x4,f8,b8 and gemma2b,f8,chunk8 on ROCm). */
+/* On one device zeros come first unless the loss is the peak: tinyS/base and pad (logits 2 x 2000
+ * MiB, gradients 260) late, opt/base and bwd/base first, tiny/base (scores 5120) first; with a
+ * product in bf16, whose gradient waits beside them, late (opt/base with logits_dot=bf16). On
+ * several the weights' gradients outweigh the logits, of which one waits for the head's gradient
+ * (8B/tp=8, 1B/dp=8, moeFG/ep=8 early; PP/base, tied/gemma2b,t8 late). CUDA's second pass moves
+ * them before the loss where fsdp splits the batch alone (1B/base: 3 x 128 MiB beside 2 x 4008; on
+ * ROCm none; so it does with data or experts, 1B/dp=8 with four layers: 3 x 256 beside 2 x 4008,
+ * and moeFG/ep=8,fsdp=1 with two and four; in pipelines whose iterations keep their casts:
+ * 8B,pp4f4,m8, not with iter nor 70B,pp8f8,m16), not beside tensor parallelism (1B/fsdp=4,tp=2,
+ * 8B64/fsdp=16,tp=4). A loss in chunks is never the peak: first (1B/loss=chunk, v5e2x4,f8,b8 and
+ * gemma2b,f8,chunk8 on ROCm). */
+/* On one device, where the graph is not asked (hb_habits_ordered). */
+static enum hb_zeros_at zeros_alone(const struct hb_lower *lo, int64_t grads, int64_t logits)
+{
+    bool first = !hb_order_dot_narrow(lo) && hb_add_sat(grads, score_bytes(lo)) > logits;
+    return first ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
+}
+
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 {
     bool hoisted = lo->habits->zeros_hoisted;
@@ -139,8 +149,8 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
         bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1 && hoisted;
         return staged && logits > grads ? HB_ZEROS_LATE : HB_ZEROS_FIRST;
     }
-    if (devices(lo) == 1) /* layers side by side, which have none; scans: sim/graph */
-        return HB_ZEROS_LATE;
+    if (devices(lo) == 1)
+        return zeros_alone(lo, grads, logits);
     bool alike = hb_ways(lo, HB_AX_TENSOR) == 1 &&
                  hb_mul_sat(hb_ways(lo, HB_AX_DATA), hb_ways(lo, HB_AX_EXPERT)) > 1;
     bool split = hb_fsdp_ways(lo, false) > 1 || alike;
@@ -191,6 +201,15 @@ bool hb_order_dot_narrow(const struct hb_lower *lo)
 {
     return lo->habits->logits_copies == 2 && lo->spec->loss.dot != HB_DT_F32 &&
            !lo->spec->loss.onehot;
+}
+
+/* One device, with experts (moeT/base), but not beside what is larger: naive scores (moeT on ROCm
+ * with attn=naive: no f32[8,2048,32000] in the backward pass), CUDA's ragged products (moeT/
+ * mlp=moe_ragged); nor with one-hot labels, whose one tensor is the peak (moeT/batch=16). */
+static bool alone_head_waits(const struct hb_lower *lo)
+{
+    const struct hb_moe *m = &lo->spec->model.blocks[0].moe;
+    return devices(lo) == 1 && m->experts > 0 && !lo->spreads;
 }
 
 /* A pipeline that splits the loss over its stages, and the batch over experts alone, on CUDA: only
@@ -246,8 +265,9 @@ bool hb_order_head_waits(const struct hb_lower *lo)
         return true;
     if (!stage_head_waits(lo) || hides_sum(lo))
         return false;
-    /* CUDA: in sharded rows (113 of 124; not where a pipeline alone splits the loss: pr85/pp8). */
-    return sharded ? lo->habits->gathers_timed : pipe_head_waits(lo);
+    /* CUDA: in sharded rows (113 of 124; not where a pipeline alone splits the loss: pr85/pp8) and
+     * with experts (moeT/base: f32[8,2048,32000] in the backward pass). */
+    return sharded ? lo->habits->gathers_timed : alone_head_waits(lo) || pipe_head_waits(lo);
 }
 
 /* fsdp alone: rows are exchanged and each device scatters into its own columns. With another axis
