@@ -416,8 +416,8 @@ struct hb_plan_axes {
     const char *margin; /* "confident", "none", bytes, or per cent: see hb_plan_margin */
 };
 
-/* Whether a step needs more than XLA:GPU leaves it of the device's memory: found out from its
- * program (asked), or taken as said; tight: not where the scheduler hides less. */
+/* Whether a step needs more than XLA leaves it of the device's memory: found out from its program
+ * (asked), or taken as said; tight: not where the scheduler hides less. */
 enum hb_share { HB_SHARE_ASKED, HB_SHARE_KEPT, HB_SHARE_TIGHT, HB_SHARE_REDONE, HB_SHARE_EXCEEDED };
 
 /* In which order a step is: its own, as written down, or else one of those of its cell

@@ -240,7 +240,7 @@ static bool may_belong(const struct find *f, uint32_t op, uint32_t group)
 }
 
 /* Marks between the turns of two groups (what ends with the first one's loop) are the first one's:
- * else each group's turn were a slot of its own. */
+ * else each group's turn were a slot of its own; and those that read behind the last one's. */
 static void own_marks(struct find *f, const bool *edge, const struct turn *t, uint32_t first)
 {
     struct turn next = *t;
@@ -248,6 +248,9 @@ static void own_marks(struct find *f, const bool *edge, const struct turn *t, ui
     while (end < ops && !edge[end] && may_belong(f, end, t->last))
         end++;
     uint32_t after = end < ops && !edge[end] ? f->o->op_owner[end] : HB_ENDS;
+    if (after == HB_ENDS)
+        for (uint32_t i = first; i < end && f->p->ops[i].read_count > 0; i++)
+            f->o->op_owner[i] = t->last;
     if (after == HB_ENDS || after == t->last || !continues(&next, after))
         return;
     for (uint32_t i = first; i < end; i++)

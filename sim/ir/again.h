@@ -5,7 +5,7 @@
 
 #include "sim/ir/program.h"
 
-/* Of a device with so much memory, what XLA:GPU leaves the temporaries of a program; >= 0. */
+/* Of a device with so much memory, what XLA leaves the temporaries of a program; >= 0. */
 int64_t hb_again_limit(const struct hb_program *p, int64_t hbm_bytes);
 
 /* Whether its temporaries are more than that. */

@@ -66,7 +66,7 @@ struct hb_chip {
     bool ring_grads_at_once; /* weight gradients in rings do not wait for the layers */
     bool ring_room_early;    /* room for what rings collect is there before the loss */
     bool chunk_grad_by_head; /* a chunk's gradient is added beside the gathered head */
-    bool slices_to_the_end;  /* what a loop's last trip slices stays beside turned stacks */
+    bool turned_early;       /* stacks are copied before the loss */
     /* The gradient of a dispatch's weights is turned for the router's (olmoe over 4, 8, 32, 256,
      * phimoe over 64: a copy of bf16[8,4096,64,640]; v5p and v5e: none). */
     bool masks_turned;

@@ -352,21 +352,32 @@ static const struct hb_spec *leave_residual_whole(struct hb_arena *arena,
     return own;
 }
 
-/* Not for scans of one stage, unless experts are spread in their bodies: their stacks are read by
- * loops and wait whatever is done, and configurations are priced by sums over their layers. Of 1004
- * records two would change (moe/qwen30a3,f64,ragged with naive attention: 14.9 -> 11.0 % too
- * much). */
-static void make_again(struct hb_lower *lo)
-{
-    if (lo->made_again)
-        hb_again_run(lo->p, hb_again_limit(lo->p, lo->hbm_bytes));
-}
-
 /* The device's own, however small a budget is asked for. */
 static int64_t memory_bytes(const struct hb_hardware *h)
 {
     int64_t most = hb_larger(h->memory_bytes, h->hbm_bytes);
     return most > 0 ? most : INT64_MAX;
+}
+
+/* What XLA takes for the device's memory where it makes values again. */
+static int64_t shared_memory(const struct hb_lower *lo)
+{
+    if (lo->spec->compiler != HB_XLA_TPU)
+        return lo->hbm_bytes;
+    return lo->p->repack_bytes > 0 ? lo->p->repack_bytes : INT64_MAX;
+}
+
+/* XLA:GPU's not for scans of one stage, unless experts are spread in their bodies: their stacks are
+ * read by loops and wait whatever is done, and configurations are priced by sums over their layers.
+ * Of 1004 records two would change (moe/qwen30a3,f64,ragged with naive attention: 14.9 -> 11.0 %
+ * too much). XLA:TPU's all, but what a search prices: its plans do not count on it. */
+static bool is_made_again(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    bool sums = s->stack.form != HB_FORM_LOOP && hb_ways(lo, HB_AX_PIPELINE) == 1;
+    if (s->compiler == HB_XLA_TPU)
+        return s->share == HB_SHARE_ASKED && !s->sample_of;
+    return s->compiler == HB_XLA_GPU && (!sums || s->share == HB_SHARE_REDONE);
 }
 
 static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
@@ -397,9 +408,8 @@ static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struc
     lo.grads_late = is_tensor_alone(&lo) || (lo.gather_form == HB_GATHER_PADDED && few) ||
                     (lo.gather_form == HB_GATHER_LATE && (few || !lo.chip->gathers_padded));
     lo.hbm_bytes = memory_bytes(&spec->hardware);
-    bool sums = spec->stack.form != HB_FORM_LOOP && hb_ways(&lo, HB_AX_PIPELINE) == 1;
-    lo.made_again = spec->compiler == HB_XLA_GPU && lo.hbm_bytes < INT64_MAX &&
-                    (!sums || spec->share == HB_SHARE_REDONE);
+    int64_t memory = shared_memory(&lo);
+    lo.made_again = memory < INT64_MAX && is_made_again(&lo);
     lo.phase = HB_PHASE_SETUP;
     build_step(&lo);
     /* A step that did not fit before its logits were made again is packed by size, too (70B/base:
@@ -408,7 +418,8 @@ static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struc
         out->repack_bytes = 1;
     if (lo.too_large)
         return false;
-    make_again(&lo);
+    if (lo.made_again)
+        hb_again_run(out, hb_again_limit(out, memory));
     *out_spreads = lo.spreads;
 #ifndef NDEBUG
     hb_program_check(out);

@@ -5,6 +5,9 @@
 
 #include "sim/ir/body.h"
 
+/* Stacks that a group may copy: of attention contexts, of layer inputs. */
+enum { HB_TURNED = 2 };
+
 /* One block, or one layer of an unrolled block. */
 struct hb_group {
     struct hb_layer layer;
@@ -20,7 +23,8 @@ struct hb_group {
     uint32_t held[2]; /* ... for which these are gathered; HB_NONE */
     bool pipelined;
     bool merged; /* a scan unrolled whole: one program, in which nothing is made again */
-    uint32_t block_zeros[4]; /* zeros that its loops over query blocks start from; HB_NONE */
+    uint32_t turned[HB_TURNED]; /* copies of stacks, made before the loss; HB_NONE */
+    uint32_t block_zeros[4];    /* zeros that its loops over query blocks start from; HB_NONE */
 };
 
 struct hb_stack_plan {

@@ -315,6 +315,88 @@ static void spread_operands_wait_for_all_layers(void **state)
     }
 }
 
+/* XLA:TPU: a larger share of the memory, and what makes less than 10 MiB is left alone. */
+static void tpus_have_a_limit_of_their_own(void **state)
+{
+    (void)state;
+    open_prog();
+    uint32_t arg = buf("arg", 1000);
+    prog.bufs[arg].argument = true;
+    prog.compiler = HB_XLA_TPU;
+    assert_int_equal(hb_again_limit(&prog, 100000), 94000);
+    assert_int_equal(hb_again_limit(&prog, 1000), 0);
+    waiting(HB_OP_MATMUL, HB_NONE, buf("r", SMALL));
+    hb_again_run(&prog, 2 * BIG - 1);
+    assert_int_equal(prog.op_count, 5);
+    open_prog();
+    prog.compiler = HB_XLA_TPU;
+    for (uint32_t i = 0, a = waiting(HB_OP_MATMUL, HB_NONE, buf("r", SMALL)); i < prog.buf_count;
+         i++)
+        prog.bufs[i].bytes *= i >= a ? 11 << 10 : 1;
+    hb_again_run(&prog, (2 * (int64_t)BIG << 10) * 11 - 1);
+    assert_int_equal(prog.op_count, 6);
+}
+
+/* A copy of a stack that a loop wrote: behind the next loop, where it is read, when there is no
+ * room for it beside that loop's body, or none behind it. */
+static void copies_of_what_loops_wrote_move(void **state)
+{
+    (void)state;
+    static const int64_t limits[] = {100 * BIG, 25 * BIG, 18 * BIG};
+    for (int i = 0; i < 3; i++) {
+        open_prog();
+        prog.compiler = HB_XLA_TPU;
+        uint32_t stack = buf("stack", 0), copy = buf("copy", 0), body = buf("body", 0);
+        prog.bufs[stack].bytes = prog.bufs[copy].bytes = (int64_t)8 * BIG << 20;
+        prog.bufs[body].bytes = (int64_t)10 * BIG << 20;
+        op(HB_NONE, stack);
+        uint32_t forward = hb_program_open_loop(&prog, "forward", 3);
+        op(HB_NONE, stack);
+        hb_program_close_loop(&prog, forward);
+        op_of(HB_OP_COPY, stack, HB_NONE, copy);
+        uint32_t back = hb_program_open_loop(&prog, "backward", 3);
+        op(stack, body);
+        op(body, HB_NONE);
+        hb_program_close_loop(&prog, back);
+        op(copy, HB_NONE);
+        hb_again_run(&prog, limits[i] << 20);
+        assert_int_equal(prog.op_count, 6);
+        assert_int_equal(prog.ops[i == 0 ? 2 : 4].kind, HB_OP_COPY);
+        hb_program_check(&prog);
+    }
+}
+
+/* 24 layers of 5120 features over 64 v5e, here of 8 and 12 (tests/golden/again-tpu.jsonl): of 8 the
+ * stack of inputs is copied before the loss and lies beside the layers' backward pass; of 12 it
+ * comes behind it, but not where a search prices steps. On v5p it comes behind it anyhow. */
+static void turned_stacks_lie_where_there_is_room(void **state)
+{
+    (void)state;
+    static const char text[] = "model:\n"
+                               "  d_model: 5120\n"
+                               "  vocab: 32000\n"
+                               "  blocks:\n"
+                               "    - name: block\n"
+                               "      repeat: 8\n"
+                               "      attention: {heads: 40, kv_heads: 10, head_dim: 128}\n"
+                               "      mlp: {d_ff: 17920}\n"
+                               "batch: {global: 64, seq: 32768}\n"
+                               "mesh: {fsdp: 64}\n"
+                               "remat: {policy: names, save: [], offload: [attn_out]}\n"
+                               "loss: {chunks: 8}\n"
+                               "hardware: {device: tpu-v5e, count: 64}\n";
+    static const char copy[] = "turn the last layer's slice", loop[] = "backward of mlp activation";
+    struct low few = lower_text(text, (const char *[]){TPU, NULL});
+    struct low many = lower_text(text, (const char *[]){TPU, "model.blocks[0].repeat=12", NULL});
+    struct low v5p = lower_text(text, (const char *[]){TPU, "hardware.device=tpu-v5p", NULL});
+    assert_true(find_op(&few, copy) < find_op(&few, loop));
+    assert_true(find_op(&many, copy) > find_op(&many, loop));
+    assert_true(find_op(&v5p, copy) > find_op(&v5p, loop));
+    many.spec.share = HB_SHARE_KEPT;
+    assert_true(hb_link_lower(u.env.arena, &u.diag, &many.spec, &many.p));
+    assert_true(find_op(&many, copy) < find_op(&many, loop));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +414,9 @@ int main(void)
         TEST(what_a_checkpoint_keeps_is_kept),
         TEST(scores_or_probabilities_are_made_again),
         TEST(spread_operands_wait_for_all_layers),
+        TEST(tpus_have_a_limit_of_their_own),
+        TEST(copies_of_what_loops_wrote_move),
+        TEST(turned_stacks_lie_where_there_is_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

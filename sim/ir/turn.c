@@ -1,0 +1,216 @@
+/* Stacks that XLA:TPU copies as wholes because the backward pass wants them in another layout than
+ * the forward loop wrote: for one slice of the last trip, which it takes out of the loop where
+ * layers fetch what they made from the host; or, where they come from the host, each at once. Read
+ * in the scheduled texts that the comments name. */
+#include "sim/ir/turn.h"
+
+/* XLA:TPU lays the larger of a product's two dimensions along the lanes, which turns stacks between
+ * the passes; not those of layers over tensor (phi4 over 16 and 32 with 2: none of nineteen). */
+static bool stacks_may_turn(const struct hb_lower *lo)
+{
+    return lo->habits->rings && hb_ways(lo, HB_AX_TENSOR) == 1;
+}
+
+/* A residual of no fewer tokens a sequence than features lies turned in the forward loop (phi4 and
+ * widths of 4096 and 8192 over 64, v5e, v5p, v6e: 5120, 6144, 8192 and 16384 tokens beside 5120
+ * features, 4096 beside 4096, 8192 beside 8192; not 4096 beside 5120, nor 6144 beside 8192). */
+static bool residual_lies_turned(const struct hb_lower *lo)
+{
+    return stacks_may_turn(lo) && lo->local.seq >= lo->spec->model.d_model;
+}
+
+/* The last trip wants it the other way round between gathers, too: without a data axis from 32768
+ * tokens on (24, 40 and 60 layers, of 4096, 5120 and 8192 features; not with 28672, nor two or
+ * three of 8192), with one where there are two sequences, or mlp_gate or attn_out goes to the host
+ * (13B over 64 and 2, 32 and 2, 32 and 4, 128 and 2, v5e, v5p and v6e: two of 5120, 6144, 8192 or
+ * 16384 tokens, none of 4096; of one of 8192 or 32768 with those, not with q, k and v, mlp_up,
+ * mlp_act). */
+static bool many_turn(const struct hb_lower *lo, const struct hb_group *g)
+{
+    static const uint32_t sent = 1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE;
+    bool wide = (g->layer.block->remat.offload & sent) != 0;
+    bool many =
+        hb_ways(lo, HB_AX_DATA) > 1 ? lo->local.batch > 1 || wide : lo->local.tokens >= 32768;
+    return many && residual_lies_turned(lo);
+}
+
+/* Where layers fetch what they made from the host XLA:TPU takes the last trip out of the backward
+ * loop. Between rings, whose products read rows along the lanes, it then wants stacks turned: the
+ * whole is copied for one slice, that of layer inputs (8B over 16 with one sequence of 8192, one of
+ * mlp_up, mlp_gate, attn_out or q, k, v on the host, on v5e, v5p and v6e: a second
+ * bf16[32,1,8192,4096]; not where they go to the host themselves, nor where q, k and v are kept;
+ * MaxText's of one sequence, too, llama3-8b, v6e-32 with q, k, v on the host: copy.272) and that of
+ * kept attn_out (13B over 32 with mlp_up on the host: copy.441 and 442, bf16[40,1,4096,5120], with
+ * attn_out; copy.453 alone without; none with q, k and v); or, where attention contexts are kept,
+ * that of these (8B,f16,qkv+ctx: copy.238, a second bf16[32,2,4096,32,128], with layer inputs on
+ * the host), between gathers, too (13B over 64 and 32 beside 1 and 2, with q, k and v or mlp_gate
+ * on the host, 4096 to 16384 tokens: bf16[40,1,8192,40,128]); in an accumulation loop that one
+ * alone (8B,v6e,f16,a2 with q on the host: copy.444 with attn_ctx, none without or with mlp_up).
+ * Stacks of casts end before it, when that trip's are sliced, and each stack with its copy; on v5e
+ * they stay to the end. The trip itself takes no more than one in the loop and stays there. */
+static bool takes_trip_out(const struct hb_lower *lo, const struct hb_group *g)
+{
+    const struct hb_remat *r = &g->layer.block->remat;
+    return stacks_may_turn(lo) && (!lo->maxtext || lo->local.batch == 1) && !g->inner &&
+           r->policy == HB_POLICY_NAMES && (r->offload & ~(1u << HB_TN_LAYER_IN)) && g->trips > 1 &&
+           lo->spec->stack.unroll == 1;
+}
+
+/* The stack of what has this tag and is kept on the device: of contexts that with the heads apart,
+ * not the kernel's own before it. */
+static uint32_t kept_stack(const struct hb_group *g, enum hb_tensor_name tag)
+{
+    for (uint32_t v = g->layer.value_count; v-- > 0;)
+        if ((g->layer.values[v].tags & 1u << tag) && g->body.saved->keep[v] == HB_KEEP_DEVICE)
+            return g->body.stack[v];
+    return HB_NONE;
+}
+
+static bool makes_mlp_again(const struct hb_group *g)
+{
+    for (uint32_t v = 0; v < g->layer.value_count; v++)
+        if ((g->layer.values[v].tags & (1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP)) &&
+            g->body.saved->keep[v] == HB_KEEP_NO)
+            return true;
+    return false;
+}
+
+/* Between gathers an attention output or a part of MaxText's MLP that goes to the host has the
+ * features next to the lanes, the residual after it, and the stack of layer inputs with it; the
+ * last trip, taken out of the loop as well, wants it the other way round and copies the whole of it
+ * beside what it fetched and two of its MLP's tensors (llama3-70b/remat_minimal_offloaded,
+ * out_proj=offload and mlpwi_0=offload: a second bf16[80,2,8192,8192]; neither qkv_proj_offloaded
+ * nor, between rings, llama3-8b/out_proj=offload; nor with one sequence, llama2-70b with 4096
+ * tokens: bf16[80,1,4096,8192] lies that way from the start). */
+bool hb_turn_between(const struct hb_lower *lo, const struct hb_group *g)
+{
+    static const uint32_t wide =
+        1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
+    return lo->maxtext && lo->fsdp_mode == HB_WEIGHT_GATHER &&
+           lo->local.tokens >= lo->spec->model.d_model && (g->layer.block->remat.offload & wide);
+}
+
+/* Which are copied, contexts first; HB_NONE where fewer. Both where the last trip wants layer
+ * inputs the other way round beside a data axis (13B over 64 and 2, one sequence of 8192, contexts
+ * kept, with mlp_gate on the host: copy.209 and 210; with q: of contexts alone). */
+static void find_turned(const struct hb_lower *lo, const struct hb_group *g,
+                        uint32_t out[HB_TURNED])
+{
+    bool between = hb_turn_between(lo, g);
+    bool again = makes_mlp_again(g) || hb_ways(lo, HB_AX_DATA) > 1;
+    bool ring = lo->fsdp_mode == HB_WEIGHT_RING && lo->spec->batch.accumulate == 1;
+    bool many = many_turn(lo, g), takes = takes_trip_out(lo, g) && again;
+    out[0] = takes && !between ? kept_stack(g, HB_TN_ATTN_CTX) : HB_NONE;
+    bool inputs = between || (takes && (many || (ring && out[0] == HB_NONE)));
+    out[1] = inputs ? kept_stack(g, HB_TN_LAYER_IN) : HB_NONE;
+}
+
+/* Kept, and none of the stacks that are copied. */
+static bool is_beside(const struct hb_group *g, uint32_t v, const uint32_t stacks[HB_TURNED])
+{
+    return g->body.saved->keep[v] == HB_KEEP_DEVICE && g->body.stack[v] != stacks[0] &&
+           g->body.stack[v] != stacks[1];
+}
+
+static uint32_t turned_copy(struct hb_lower *lo, const struct hb_group *g, uint32_t stack)
+{
+    return hb_temp(lo, hb_name(lo, g->layer.name, ".a stack in another layout"), HB_CAT_SAVED,
+                   hb_buf_shape(lo, stack));
+}
+
+/* What is read behind it is read with the copy: marks write it, too, and so are of its turn. */
+static void emit_turn(struct hb_lower *lo, const struct hb_group *g, uint32_t stack,
+                      const uint32_t stacks[HB_TURNED])
+{
+    struct hb_emit e = {.name = "turn the last layer's slice", .kind = HB_OP_COPY};
+    uint32_t turned = turned_copy(lo, g, stack);
+    hb_emit_read(&e, stack);
+    bool context = many_turn(lo, g) && stack == kept_stack(g, HB_TN_ATTN_CTX);
+    uint32_t beside = context ? 0 : g->layer.value_count;
+    for (; beside < g->layer.value_count && e.read_count < HB_EMIT_REFS; beside++)
+        if (is_beside(g, beside, stacks))
+            hb_emit_read(&e, g->body.stack[beside]);
+    hb_emit_write(&e, turned);
+    for (uint32_t v = 0; hb_turn_between(lo, g) && v < g->layer.value_count; v++)
+        if (g->layer.values[v].tags & (1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP))
+            hb_emit_write(&e,
+                          hb_temp(lo, hb_name(lo, g->layer.values[v].name, " of the last layer"),
+                                  HB_CAT_WORKING, g->layer.values[v].shape));
+    hb_emit(lo, &e);
+    for (; beside < g->layer.value_count; beside++) /* of units of many layers */
+        if (is_beside(g, beside, stacks))
+            hb_emit_mark(lo, "beside a turned stack", g->body.stack[beside], turned);
+}
+
+/* On v5e the copies come before the loss and lie beside the stacks until the layers have run
+ * backwards (24 layers of 5120 features with attn_out on the host, one sequence of 32768 over 64,
+ * here of 8 and 10: copy.287 between the loops, 13.05 and 14.48 GiB): the scheduler that hides
+ * latencies counts with a loop's body what is read behind the loop, not what is read in it alone.
+ * Where that is too much sim/ir/again puts them behind (of 12 and 16: copy.287.remat, 12.53 and
+ * 13.77 GiB). On v5p and v6e they are there from the start (60 and 24 layers of 5120: copy.352,
+ * copy.353). */
+void hb_turn_early(struct hb_lower *lo, struct hb_group *g)
+{
+    uint32_t stacks[HB_TURNED];
+    if (!lo->chip->turned_early || hb_turn_between(lo, g))
+        return;
+    find_turned(lo, g, stacks);
+    for (int i = 0; i < HB_TURNED; i++)
+        if (stacks[i] != HB_NONE) {
+            g->turned[i] = turned_copy(lo, g, stacks[i]);
+            hb_emit_simple(lo, HB_OP_COPY, "turn the last layer's slice", stacks[i], g->turned[i]);
+        }
+}
+
+static void read_beside(struct hb_lower *lo, const struct hb_group *g, const char *name,
+                        uint32_t buf)
+{
+    struct hb_emit e = {.name = name, .kind = HB_OP_MARK};
+    hb_emit_read(&e, buf);
+    for (int i = 0; i < HB_TURNED; i++)
+        hb_emit_read(&e, g->turned[i]);
+    hb_emit(lo, &e);
+}
+
+void hb_turn_last(struct hb_lower *lo, const struct hb_group *g)
+{
+    uint32_t stacks[HB_TURNED];
+    bool early = g->turned[0] != HB_NONE || g->turned[1] != HB_NONE;
+    find_turned(lo, g, stacks);
+    for (int i = 0; i < HB_TURNED && !early; i++)
+        if (stacks[i] != HB_NONE)
+            emit_turn(lo, g, stacks[i], stacks);
+    for (uint32_t v = 0; early && v < g->layer.value_count; v++)
+        if (is_beside(g, v, stacks))
+            read_beside(lo, g, "beside a turned stack", g->body.stack[v]);
+    for (uint32_t i = g->layer.first_leaf; early && i < g->layer.end_leaf; i++)
+        read_beside(lo, g, "weights of the last trip", lo->leaves[i].cast);
+}
+
+/* On v6e between rings the backward pass wants layer inputs and attention outputs the other way
+ * round where both go to the host: each stack is fetched whole, turned and sent back before the
+ * loop (qwen3-8b, v6e-8, with q, k, v beside: bf16[36,20,2048,4096] twice beside the logits;
+ * llama3-8b, v6e-8, out_proj and decoder_layer_input: copy.1303 and 1306; not with q in place of
+ * out_proj, nor on v5p over 8 and 64; qwen3-14b, v6e-16, beside the gathered head, too), with one
+ * sequence before the logits, which are larger (qwen3-8b with 8192 tokens: copy.1183 and 1186). */
+void hb_turn_sent(struct hb_lower *lo, const struct hb_group *g)
+{
+    uint32_t both = 1u << HB_TN_LAYER_IN | 1u << HB_TN_ATTN_OUT;
+    const struct hb_remat *r = &g->layer.block->remat;
+    bool turns = lo->maxtext ? lo->chip->sent_stacks_turned && lo->fsdp_mode == HB_WEIGHT_RING &&
+                                   lo->local.batch > 1
+                             : residual_lies_turned(lo);
+    if (!turns || r->policy != HB_POLICY_NAMES || (r->offload & both) != both)
+        return;
+    for (uint32_t v = 0; v < g->layer.value_count; v++) {
+        if (!(g->layer.values[v].tags & both) || g->body.saved->keep[v] != HB_KEEP_HOST)
+            continue;
+        struct hb_shape all = hb_buf_shape(lo, g->body.stack[v]);
+        struct hb_emit e = {.name = "turn a stack from the host", .kind = HB_OP_COPY};
+        hb_emit_write(&e, hb_temp(lo, hb_name(lo, g->layer.name, ".a stack from the host"),
+                                  HB_CAT_SAVED, all));
+        hb_emit_write(&e, hb_temp(lo, hb_name(lo, g->layer.name, ".a stack in another layout"),
+                                  HB_CAT_SAVED, all));
+        hb_emit(lo, &e);
+    }
+}

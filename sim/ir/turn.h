@@ -1,0 +1,16 @@
+/* Stacks that are copied whole between the passes: which, and when. */
+#ifndef HB_SIM_IR_TURN_H
+#define HB_SIM_IR_TURN_H
+
+#include "sim/ir/stack.h"
+
+/* After the forward pass: the copies that come before the loss, into g->turned. */
+void hb_turn_early(struct hb_lower *lo, struct hb_group *g);
+/* Before the group runs backwards: stacks that come whole from the host. */
+void hb_turn_sent(struct hb_lower *lo, const struct hb_group *g);
+/* After it: the other copies, or what is read with those that were made early. */
+void hb_turn_last(struct hb_lower *lo, const struct hb_group *g);
+/* Whether what the host carries is there beside a copied stack. */
+bool hb_turn_between(const struct hb_lower *lo, const struct hb_group *g);
+
+#endif
