@@ -15,6 +15,7 @@
 #include "sim/ir/habits.h"
 #include "solver/brute.h"
 #include "solver/merged.h"
+#include "solver/op_floor.h"
 
 /* Inside of a loop over layers or pipeline iterations: not merely in that over microbatches. */
 static bool is_of_layers(const struct hb_spec *spec, const struct hb_program *p, uint32_t op)
@@ -29,6 +30,7 @@ struct bound_ask {
     const struct hb_spec *cell_spec;
     const struct hb_device *device;
     int64_t budget_bytes; /* of what takes more the times are not wanted */
+    int64_t known_bytes;  /* up to this much the bytes may be less than what is known */
     bool whole;           /* with the ends, else the layers alone */
     bool backward;        /* nothing of the forward pass */
 };
@@ -78,16 +80,22 @@ static uint32_t first_update(const struct hb_program *p)
     return op;
 }
 
+/* In an order of XLA's schedulers a block's updates may come before the next block's loop. */
+static bool is_apart(const struct bound_ask *ask)
+{
+    return hb_habits_ordered(ask->cell_spec) && ask->cell_spec->batch.accumulate == 1;
+}
+
 /* Gradients that are there when the optimizer begins, whatever a policy does: those of the layers,
  * which their loops have written, or all where they were added up over microbatches. The ends' own
- * may come before or after. In an order of XLA's schedulers a block's updates may come before the
- * next block's loop, so that of one block after another they are there (seed 1007174). */
+ * may come before or after. Where blocks' updates come apart, those of one after another are there
+ * (seed 1007174). */
 static int64_t gradient_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
                               const struct hb_program *p, const struct hb_live *live,
                               uint32_t count)
 {
     int32_t update = (int32_t)first_update(p);
-    bool apart = hb_habits_ordered(ask->cell_spec) && ask->cell_spec->batch.accumulate == 1;
+    bool apart = is_apart(ask);
     uint32_t *loop = hb_arena_alloc(scratch, p->buf_count, sizeof *loop); /* and 1; 0: in none */
     int64_t *sums = hb_arena_alloc(scratch, (size_t)p->loop_count + 1, sizeof *sums), most = 0;
     for (uint32_t i = 0; i < p->op_count; i++) {
@@ -179,6 +187,49 @@ static void find_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
     out->live_bytes = hb_larger(fixed, hb_add_sat(out->fixed_bytes, beside));
 }
 
+/* By op: whether it is the ask's. */
+static bool *counted_ops(struct hb_arena *scratch, const struct bound_ask *ask,
+                         const struct hb_program *p)
+{
+    bool *counts = hb_arena_alloc(scratch, p->op_count, sizeof *counts);
+    for (uint32_t i = 0; i < p->op_count; i++)
+        counts[i] = ask->whole || is_of_layers(ask->cell_spec, p, i);
+    return counts;
+}
+
+static enum hb_gradients_counted gradients_of(const struct bound_ask *ask)
+{
+    if (ask->cell_spec->mesh[HB_AX_PIPELINE] > 1)
+        return HB_GRADIENTS_ALL;
+    return is_apart(ask) ? HB_GRADIENTS_NONE : HB_GRADIENTS_LASTING;
+}
+
+/* What ops of every policy work on, where that may be more than what is known: more programs. */
+static void add_ops_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
+                          const struct hb_spec *roomy, const struct hb_program *p,
+                          const bool *optional, struct hb_floor *out)
+{
+    static const enum hb_policy others[] = {HB_POLICY_FULL, HB_POLICY_NONE};
+    enum { OTHERS = sizeof others / sizeof others[0] };
+    struct hb_program programs[OTHERS];
+    struct hb_op_floor_ask own = {.all = p,
+                                  .optional = optional,
+                                  .counts = counted_ops(scratch, ask, p),
+                                  .gradients = gradients_of(ask),
+                                  .accumulates = ask->cell_spec->batch.accumulate > 1,
+                                  .others = programs};
+    int64_t most = hb_add_sat(out->fixed_bytes, hb_op_floor_bytes(scratch, &own));
+    while (own.other_count < OTHERS && most > out->live_bytes && most > ask->known_bytes) {
+        struct hb_remat policy = {others[own.other_count], 0, 0};
+        if (!hb_segment_lower_under(scratch, roomy, policy, &programs[own.other_count]))
+            return;
+        own.other_count++;
+        most = hb_add_sat(out->fixed_bytes, hb_op_floor_bytes(scratch, &own));
+    }
+    if (own.other_count == OTHERS)
+        out->live_bytes = hb_larger(out->live_bytes, most);
+}
+
 static bool bound_program(struct hb_arena *scratch, const struct bound_ask *ask,
                           struct hb_floor *out)
 {
@@ -189,6 +240,7 @@ static bool bound_program(struct hb_arena *scratch, const struct bound_ask *ask,
         return false;
     const bool *optional = hb_segment_optional_ops(scratch, &p);
     find_bytes(scratch, ask, &p, optional, out);
+    add_ops_bytes(scratch, ask, &roomy, &p, optional, out);
     if (out->live_bytes > ask->budget_bytes)
         return true;
     if (!ask->backward && !hb_segment_lower_merged(scratch, &roomy, &merged))
@@ -218,14 +270,18 @@ static bool bound_layers_of(struct hb_arena *scratch, const struct hb_spec *cell
 bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, int64_t budget_bytes, struct hb_floor *out)
 {
-    struct bound_ask ask = {.device = device, .budget_bytes = budget_bytes};
+    struct bound_ask ask = {
+        .device = device, .budget_bytes = budget_bytes, .known_bytes = budget_bytes};
     return bound_layers_of(scratch, cell_spec, ask, out);
 }
 
 bool hb_bound_backward(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                        const struct hb_device *device, int64_t budget_bytes, struct hb_floor *out)
 {
-    struct bound_ask ask = {.device = device, .budget_bytes = budget_bytes, .backward = true};
+    struct bound_ask ask = {.device = device,
+                            .budget_bytes = budget_bytes,
+                            .known_bytes = budget_bytes,
+                            .backward = true};
     return bound_layers_of(scratch, cell_spec, ask, out);
 }
 

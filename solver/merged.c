@@ -2,23 +2,20 @@
 #include "solver/merged.h"
 
 #include "base/arena.h"
-#include "base/str.h"
+#include "base/names.h"
 #include "sim/engine/cost.h"
 
 /* Ops of the forward pass with one name in one loop. */
 struct place {
-    const char *name;
-    uint32_t loop;
     uint32_t kept_count;
     uint32_t merged_count;
-    uint32_t first; /* of the merged program's, not yet taken; HB_NONE */
+    uint32_t first; /* of the merged program's, not yet taken; where it has some */
     uint32_t last;
 };
 
-/* A set by hash, of a power of two of places. */
 struct places {
+    struct hb_names names;
     struct place *list;
-    size_t mask;
     uint32_t *next; /* by op of the merged program */
 };
 
@@ -27,29 +24,18 @@ static bool is_counted(const struct hb_op *op)
     return op->phase == HB_PHASE_FORWARD && op->kind != HB_OP_MARK && op->kind != HB_OP_DONE;
 }
 
-static struct place *find_place(const struct places *p, const struct hb_op *op)
+static struct place *find_place(struct places *p, const struct hb_op *op)
 {
-    size_t hash = 5381 + (size_t)op->loop;
-    for (const char *c = op->name; *c; c++)
-        hash = hash * 33 + (unsigned char)*c;
-    size_t at = hash & p->mask;
-    while (p->list[at].name &&
-           (p->list[at].loop != op->loop || !hb_str_same(p->list[at].name, op->name)))
-        at = (at + 1) & p->mask;
-    struct place *place = &p->list[at];
-    if (!place->name)
-        *place = (struct place){.name = op->name, .loop = op->loop, .first = HB_NONE};
-    return place;
+    return &p->list[hb_names_put(&p->names, op->name, op->loop)];
 }
 
 static struct places list_places(struct hb_arena *arena, const struct hb_program *kept,
                                  const struct hb_program *merged)
 {
-    size_t room = 16;
-    while (room < 2 * ((size_t)kept->op_count + merged->op_count))
-        room *= 2;
-    struct places p = {hb_arena_alloc(arena, room, sizeof *p.list), room - 1,
-                       hb_arena_alloc(arena, merged->op_count, sizeof *p.next)};
+    struct places p;
+    hb_names_init(&p.names, arena, (size_t)kept->op_count + merged->op_count);
+    p.list = hb_arena_alloc(arena, p.names.room, sizeof *p.list);
+    p.next = hb_arena_alloc(arena, merged->op_count, sizeof *p.next);
     for (uint32_t i = 0; i < kept->op_count; i++)
         if (is_counted(&kept->ops[i]))
             find_place(&p, &kept->ops[i])->kept_count++;

@@ -216,6 +216,7 @@ const struct hb_node_floor *hb_nodes_find_floor(struct hb_search *s, struct hb_s
     struct hb_spec spec;
     hb_space_cell_spec(s->plan->space.base, &scan, &spec);
     f->refused = !hb_bound_cell(s->scratch, &spec, s->ask->device, &f->floor);
+    f->floor.live_bytes = hb_larger(f->floor.live_bytes, node->live_bytes);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.cell_floors++;
     return f;

@@ -2,6 +2,7 @@
  * see segment.h. */
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/names.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "sim/engine/live.h"
@@ -74,39 +75,14 @@ static bool is_first_weight_gather(const struct hb_program *p, uint32_t op)
     return true;
 }
 
-/* Names of the ops of the forward pass: a set by hash, of a power of two of places.
- */
-struct names {
-    const char **places;
-    size_t mask;
-};
-
-static size_t hash_name(const char *name)
+/* Of the ops of the forward pass. */
+static struct hb_names forward_names(struct hb_arena *arena, const struct hb_program *p)
 {
-    size_t hash = 5381;
-    for (; *name; name++)
-        hash = hash * 33 + (unsigned char)*name;
-    return hash;
-}
-
-/* Its place, or the free one where it would be. */
-static const char **find_name(const struct names *n, const char *name)
-{
-    size_t at = hash_name(name) & n->mask;
-    while (n->places[at] && !hb_str_same(n->places[at], name))
-        at = (at + 1) & n->mask;
-    return &n->places[at];
-}
-
-static struct names forward_names(struct hb_arena *arena, const struct hb_program *p)
-{
-    size_t room = 16;
-    while (room < 2 * (size_t)p->op_count)
-        room *= 2;
-    struct names n = {hb_arena_alloc(arena, room, sizeof *n.places), room - 1};
+    struct hb_names n;
+    hb_names_init(&n, arena, p->op_count);
     for (uint32_t i = 0; i < p->op_count; i++)
         if (p->ops[i].phase == HB_PHASE_FORWARD)
-            *find_name(&n, p->ops[i].name) = p->ops[i].name;
+            hb_names_put(&n, p->ops[i].name, 0);
     return n;
 }
 
@@ -115,11 +91,12 @@ static struct names forward_names(struct hb_arena *arena, const struct hb_progra
 bool *hb_segment_optional_ops(struct hb_arena *arena, const struct hb_program *p)
 {
     bool *optional = hb_arena_alloc(arena, p->op_count, sizeof *optional);
-    struct names names = forward_names(arena, p);
+    struct hb_names names = forward_names(arena, p);
     for (uint32_t i = 0; i < p->op_count; i++) {
         const struct hb_op *op = &p->ops[i];
         bool copy = op->kind == HB_OP_COPY || op->kind == HB_OP_HOST_COPY;
-        bool again = op->phase == HB_PHASE_BACKWARD && *find_name(&names, op->name);
+        bool again =
+            op->phase == HB_PHASE_BACKWARD && names.names[hb_names_place(&names, op->name, 0)];
         optional[i] = (op->loop != HB_NONE && copy) || (again && !is_first_weight_gather(p, i));
     }
     return optional;

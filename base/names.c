@@ -1,0 +1,33 @@
+/* Names by hash: see names.h. */
+#include "base/names.h"
+
+#include "base/arena.h"
+#include "base/str.h"
+
+void hb_names_init(struct hb_names *n, struct hb_arena *arena, size_t most)
+{
+    n->room = 16;
+    while (n->room < 2 * most)
+        n->room *= 2;
+    n->names = hb_arena_alloc(arena, n->room, sizeof *n->names);
+    n->numbers = hb_arena_alloc(arena, n->room, sizeof *n->numbers);
+}
+
+size_t hb_names_place(const struct hb_names *n, const char *name, uint32_t number)
+{
+    size_t hash = 5381 + (size_t)number;
+    for (const char *c = name; *c; c++)
+        hash = hash * 33 + (unsigned char)*c;
+    size_t at = hash & (n->room - 1);
+    while (n->names[at] && (n->numbers[at] != number || !hb_str_same(n->names[at], name)))
+        at = (at + 1) & (n->room - 1);
+    return at;
+}
+
+size_t hb_names_put(struct hb_names *n, const char *name, uint32_t number)
+{
+    size_t at = hb_names_place(n, name, number);
+    n->names[at] = name;
+    n->numbers[at] = number;
+    return at;
+}

@@ -1,0 +1,269 @@
+/* What ops of every policy work on: see op_floor.h. */
+#include "solver/op_floor.h"
+
+#include "base/arena.h"
+#include "base/names.h"
+#include "base/size.h"
+#include "sim/engine/live.h"
+#include "sim/ir/program.h"
+
+/* One of the programs. */
+struct side {
+    const struct hb_program *p;
+    uint32_t *root;       /* by buffer */
+    struct hb_live *live; /* of its roots */
+    uint32_t live_count;
+    bool *fixed;       /* by root: argument or output */
+    uint32_t *last_op; /* by root: the last op, and one, that it was counted for */
+};
+
+/* An op of every policy. */
+struct every {
+    uint32_t op;          /* of the first program */
+    uint32_t operands_at; /* into the least bytes: those it reads, then those it writes */
+    bool gone;            /* another program has it not, or otherwise */
+};
+
+/* Ops of one phase and name in another program. */
+struct ops {
+    uint32_t operands_at;
+    uint32_t read_count, write_count;
+    uint32_t first, last; /* positions */
+    bool unlike;          /* some has another number of operands */
+};
+
+struct gradient {
+    const char *name;
+    int64_t bytes;
+    int32_t start, end;
+};
+
+struct search {
+    struct hb_arena *arena;
+    const struct hb_op_floor_ask *ask;
+    struct every *every;
+    uint32_t every_count;
+    int64_t *least;
+    struct gradient *gradients; /* of the first program, then of another */
+    uint32_t gradient_count;
+    bool *there; /* [every x gradient]: it lives then in all of the programs */
+};
+
+static struct side open_side(struct hb_arena *arena, const struct hb_program *p)
+{
+    struct side s = {.p = p, .root = hb_program_roots(arena, p)};
+    s.live_count = hb_live_find(arena, p, &s.live);
+    s.fixed = hb_arena_alloc(arena, p->buf_count, sizeof *s.fixed);
+    s.last_op = hb_arena_alloc(arena, p->buf_count, sizeof *s.last_op);
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        if (p->bufs[i].argument || p->bufs[i].output)
+            s.fixed[s.root[i]] = true;
+    return s;
+}
+
+/* Of a stack a layer's part. */
+static int64_t bytes_of(const struct hb_program *p, uint32_t buf, uint32_t root)
+{
+    const struct hb_buf *b = &p->bufs[buf], *r = &p->bufs[root];
+    int64_t parts = hb_larger(hb_larger(b->slices, r->slices), 1);
+    return hb_smaller(b->bytes, r->bytes) / parts;
+}
+
+/* Each place once. */
+static void list_operands(struct side *s, uint32_t op, int64_t *out)
+{
+    const struct hb_op *x = &s->p->ops[op];
+    for (uint32_t i = 0; i < x->read_count + x->write_count; i++) {
+        uint32_t buf = s->p->refs[x->refs_at + i], root = s->root[buf];
+        const struct hb_buf *r = &s->p->bufs[root];
+        bool counts = r->space == HB_SPACE_HBM && !s->fixed[root] &&
+                      r->category != HB_CAT_GRADIENTS && s->last_op[root] != op + 1;
+        s->last_op[root] = op + 1;
+        out[i] = counts ? bytes_of(s->p, buf, root) : 0;
+    }
+}
+
+/* --- gradients --- */
+
+static bool is_gradient(const struct side *s, const struct hb_live *live)
+{
+    const struct hb_buf *b = &s->p->bufs[live->buf];
+    return b->category == HB_CAT_GRADIENTS && b->space == HB_SPACE_HBM && !s->fixed[live->buf];
+}
+
+/* Of those of one name, which are not told apart, what holds of each. */
+static struct gradient *list_gradients(struct hb_arena *arena, const struct side *s,
+                                       struct hb_names *names)
+{
+    hb_names_init(names, arena, s->live_count);
+    struct gradient *list = hb_arena_alloc(arena, names->room, sizeof *list);
+    for (uint32_t i = 0; i < s->live_count; i++) {
+        const struct hb_live *l = &s->live[i];
+        if (!is_gradient(s, l))
+            continue;
+        const char *name = s->p->bufs[l->buf].name;
+        struct gradient *g = &list[hb_names_put(names, name, 0)];
+        if (!g->name)
+            *g = (struct gradient){name, l->bytes, l->start, l->end};
+        g->bytes = hb_smaller(g->bytes, l->bytes);
+        g->start = l->start > g->start ? l->start : g->start;
+        g->end = l->end < g->end ? l->end : g->end;
+    }
+    return list;
+}
+
+/* Not only while its own loop runs: all around the loop over microbatches, or until the update. */
+static bool is_lasting(const struct hb_program *p, bool accumulates, const struct gradient *g)
+{
+    uint32_t update = 0;
+    while (update < p->op_count && p->ops[update].phase != HB_PHASE_OPTIMIZER)
+        update++;
+    if (!accumulates)
+        return g->end >= (int64_t)update;
+    for (uint32_t l = 0; l < p->loop_count; l++)
+        if (p->loops[l].parent == HB_NONE && p->loops[l].end_op <= update)
+            return g->start < (int64_t)p->loops[l].first_op &&
+                   g->end >= (int64_t)p->loops[l].end_op;
+    return false;
+}
+
+static void take_gradients(struct search *s, const struct side *all)
+{
+    struct hb_names names;
+    if (s->ask->gradients == HB_GRADIENTS_NONE)
+        return;
+    const struct gradient *list = list_gradients(s->arena, all, &names);
+    s->gradients = hb_arena_alloc(s->arena, names.room, sizeof *s->gradients);
+    for (size_t at = 0; at < names.room; at++)
+        if (list[at].name && (s->ask->gradients == HB_GRADIENTS_ALL ||
+                              is_lasting(all->p, s->ask->accumulates, &list[at])))
+            s->gradients[s->gradient_count++] = list[at];
+    s->there = hb_arena_alloc(s->arena, (size_t)s->every_count * s->gradient_count, sizeof(bool));
+    for (uint32_t i = 0; i < s->every_count; i++)
+        for (uint32_t k = 0; k < s->gradient_count; k++) {
+            const struct gradient *g = &s->gradients[k];
+            int64_t op = s->every[i].op;
+            s->there[i * s->gradient_count + k] = g->start <= op && g->end >= op;
+        }
+}
+
+/* --- the first program --- */
+
+static void take_first(struct search *s)
+{
+    const struct hb_program *p = s->ask->all;
+    struct side all = open_side(s->arena, p);
+    uint32_t count = 0;
+    s->every = hb_arena_alloc(s->arena, p->op_count, sizeof *s->every);
+    s->least = hb_arena_alloc(s->arena, p->ref_count, sizeof *s->least);
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        const struct hb_op *op = &p->ops[i];
+        if (s->ask->optional[i] || !s->ask->counts[i] || !hb_op_is_work(op))
+            continue;
+        s->every[s->every_count++] = (struct every){i, count, false};
+        list_operands(&all, i, s->least + count);
+        count += op->read_count + op->write_count;
+    }
+    take_gradients(s, &all);
+}
+
+/* --- another program --- */
+
+static void join_operands(struct ops *o, const struct hb_op *op, int64_t *least, const int64_t *own)
+{
+    o->unlike = o->unlike || o->read_count != op->read_count || o->write_count != op->write_count;
+    for (uint32_t i = 0; i < op->read_count + op->write_count && !o->unlike; i++)
+        least[i] = hb_smaller(least[i], own[i]);
+}
+
+static struct ops *list_ops(struct hb_arena *arena, struct side *side, struct hb_names *names,
+                            int64_t *least)
+{
+    const struct hb_program *p = side->p;
+    uint32_t count = 0;
+    hb_names_init(names, arena, p->op_count);
+    struct ops *list = hb_arena_alloc(arena, names->room, sizeof *list);
+    int64_t *own = hb_arena_alloc(arena, p->ref_count, sizeof *own);
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        const struct hb_op *op = &p->ops[i];
+        size_t at = hb_names_place(names, op->name, (uint32_t)op->phase);
+        if (!hb_op_is_work(op))
+            continue;
+        list_operands(side, i, own);
+        if (!names->names[at]) {
+            hb_names_put(names, op->name, (uint32_t)op->phase);
+            list[at] = (struct ops){count, op->read_count, op->write_count, i, i, false};
+            for (uint32_t k = 0; k < op->read_count + op->write_count; k++)
+                least[count++] = own[k];
+        }
+        join_operands(&list[at], op, least + list[at].operands_at, own);
+        list[at].last = i;
+    }
+    return list;
+}
+
+static void join_gradients(struct search *s, uint32_t every, const struct ops *o,
+                           const struct gradient *others, const struct hb_names *names)
+{
+    bool *there = s->there + every * s->gradient_count;
+    for (uint32_t k = 0; k < s->gradient_count; k++) {
+        const struct gradient *g = &others[hb_names_place(names, s->gradients[k].name, 0)];
+        there[k] =
+            there[k] && g->name && g->start <= (int64_t)o->first && g->end >= (int64_t)o->last;
+        if (there[k])
+            s->gradients[k].bytes = hb_smaller(s->gradients[k].bytes, g->bytes);
+    }
+}
+
+static void join_program(struct search *s, const struct hb_program *p)
+{
+    struct side side = open_side(s->arena, p);
+    struct hb_names names, gradient_names;
+    int64_t *least = hb_arena_alloc(s->arena, p->ref_count, sizeof *least);
+    const struct ops *list = list_ops(s->arena, &side, &names, least);
+    const struct gradient *others = list_gradients(s->arena, &side, &gradient_names);
+    for (uint32_t i = 0; i < s->every_count; i++) {
+        struct every *e = &s->every[i];
+        const struct hb_op *op = &s->ask->all->ops[e->op];
+        size_t at = hb_names_place(&names, op->name, (uint32_t)op->phase);
+        const struct ops *o = &list[at];
+        e->gone = e->gone || !names.names[at] || o->unlike || o->read_count != op->read_count ||
+                  o->write_count != op->write_count;
+        if (e->gone)
+            continue;
+        for (uint32_t k = 0; k < op->read_count + op->write_count; k++)
+            s->least[e->operands_at + k] =
+                hb_smaller(s->least[e->operands_at + k], least[o->operands_at + k]);
+        join_gradients(s, i, o, others, &gradient_names);
+    }
+}
+
+/* --- the whole --- */
+
+static int64_t sum_of(const struct search *s, uint32_t every)
+{
+    const struct every *e = &s->every[every];
+    const struct hb_op *op = &s->ask->all->ops[e->op];
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < op->read_count + op->write_count; i++)
+        sum = hb_add_sat(sum, s->least[e->operands_at + i]);
+    for (uint32_t k = 0; k < s->gradient_count; k++)
+        if (s->there[every * s->gradient_count + k])
+            sum = hb_add_sat(sum, s->gradients[k].bytes);
+    return sum;
+}
+
+int64_t hb_op_floor_bytes(struct hb_arena *scratch, const struct hb_op_floor_ask *ask)
+{
+    struct hb_arena_mark mark = hb_arena_mark(scratch);
+    struct search s = {.arena = scratch, .ask = ask};
+    int64_t most = 0;
+    take_first(&s);
+    for (uint32_t i = 0; i < ask->other_count; i++)
+        join_program(&s, &ask->others[i]);
+    for (uint32_t i = 0; i < s.every_count; i++)
+        if (!s.every[i].gone)
+            most = hb_larger(most, sum_of(&s, i));
+    hb_arena_rewind(scratch, mark);
+    return most;
+}
