@@ -137,15 +137,18 @@ static int64_t logits_at_once(struct hb_arena *scratch, const struct hb_program 
     return most;
 }
 
-/* Arguments and outputs lie there for the whole step; without alignment, to be below any. */
+/* Arguments and outputs lie there for the whole step; without alignment, to be below any. Runs of
+ * layers are padded each in its own way: without padding, to be below any split of them. */
 static int64_t fixed_bytes(struct hb_arena *scratch, const struct hb_program *p,
-                           const struct hb_live *live, uint32_t count)
+                           const struct hb_live *live, uint32_t count, bool padded)
 {
     const bool *fixed = find_fixed(scratch, p);
     int64_t sum = p->argument_extra_bytes;
-    for (uint32_t i = 0; i < count; i++)
-        if (fixed[live[i].buf] && p->bufs[live[i].buf].space == HB_SPACE_HBM)
-            sum = hb_add_sat(sum, live[i].bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hb_buf *b = &p->bufs[live[i].buf];
+        if (fixed[live[i].buf] && b->space == HB_SPACE_HBM)
+            sum = hb_add_sat(sum, padded ? live[i].bytes : b->plain_bytes);
+    }
     return sum;
 }
 
@@ -172,13 +175,21 @@ static struct hb_spec with_room(const struct hb_spec *cell_spec)
     return roomy;
 }
 
+/* Arguments and outputs, less what of them may hold temporaries for a while. */
+static int64_t unlent_bytes(struct hb_arena *scratch, const struct hb_program *p, bool padded)
+{
+    struct hb_live *live;
+    uint32_t count = hb_live_find(scratch, p, &live);
+    return fixed_bytes(scratch, p, live, count, padded) - hb_lend_room(scratch, p, INT32_MAX);
+}
+
 static void find_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
                        const struct hb_program *p, const bool *optional, struct hb_floor *out)
 {
     struct hb_live *live;
     uint32_t count = hb_live_find(scratch, p, &live);
     int64_t gradients = gradient_bytes(scratch, ask, p, live, count);
-    int64_t fixed = fixed_bytes(scratch, p, live, count);
+    int64_t fixed = fixed_bytes(scratch, p, live, count, true);
     out->fixed_bytes = fixed - hb_lend_room(scratch, p, INT32_MAX);
     out->state_bytes = state_bytes(p, live, count);
     bool accumulates = ask->cell_spec->batch.accumulate > 1;
@@ -197,14 +208,8 @@ static bool *counted_ops(struct hb_arena *scratch, const struct bound_ask *ask,
     return counts;
 }
 
-static enum hb_gradients_counted gradients_of(const struct bound_ask *ask)
-{
-    if (ask->cell_spec->mesh[HB_AX_PIPELINE] > 1)
-        return HB_GRADIENTS_ALL;
-    return is_apart(ask) ? HB_GRADIENTS_NONE : HB_GRADIENTS_LASTING;
-}
-
-/* What ops of every policy work on, where that may be more than what is known: more programs. */
+/* What ops of every policy work on, where that may be more than what is known: more programs. Which
+ * arguments hold temporaries follows from the policy, too (seed 307). */
 static void add_ops_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
                           const struct hb_spec *roomy, const struct hb_program *p,
                           const bool *optional, struct hb_floor *out)
@@ -215,16 +220,18 @@ static void add_ops_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
     struct hb_op_floor_ask own = {.all = p,
                                   .optional = optional,
                                   .counts = counted_ops(scratch, ask, p),
-                                  .gradients = gradients_of(ask),
+                                  .split = ask->cell_spec->mesh[HB_AX_PIPELINE] == 1,
+                                  .apart = is_apart(ask),
                                   .accumulates = ask->cell_spec->batch.accumulate > 1,
                                   .others = programs};
-    int64_t most = hb_add_sat(out->fixed_bytes, hb_op_floor_bytes(scratch, &own));
+    int64_t fixed = own.split ? unlent_bytes(scratch, p, false) : out->fixed_bytes;
+    int64_t most = hb_add_sat(fixed, hb_op_floor_bytes(scratch, &own));
     while (own.other_count < OTHERS && most > out->live_bytes && most > ask->known_bytes) {
         struct hb_remat policy = {others[own.other_count], 0, 0};
         if (!hb_segment_lower_under(scratch, roomy, policy, &programs[own.other_count]))
             return;
-        own.other_count++;
-        most = hb_add_sat(out->fixed_bytes, hb_op_floor_bytes(scratch, &own));
+        fixed = hb_smaller(fixed, unlent_bytes(scratch, &programs[own.other_count++], !own.split));
+        most = hb_add_sat(fixed, hb_op_floor_bytes(scratch, &own));
     }
     if (own.other_count == OTHERS)
         out->live_bytes = hb_larger(out->live_bytes, most);
@@ -286,18 +293,12 @@ bool hb_bound_backward(struct hb_arena *scratch, const struct hb_spec *cell_spec
 }
 
 /* A cell without segments. */
-static bool bound_whole_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
-                             const struct hb_device *device, struct hb_floor *out)
+static bool bound_whole_cell(struct hb_arena *scratch, const struct bound_ask *ask,
+                             struct hb_floor *out)
 {
-    /* Layers side by side in no loop: their copies are not told from the ends' (seed 402886). */
-    struct hb_spec written = as_written(cell_spec);
-    struct bound_ask ask = {.cell_spec = &written,
-                            .device = device,
-                            .budget_bytes = INT64_MAX,
-                            .whole = cell_spec->mesh[HB_AX_PIPELINE] > 1};
     struct hb_program p;
     struct hb_live *live;
-    if (!bound_program(scratch, &ask, out) || !hb_segment_lower_floor(scratch, &written, &p))
+    if (!bound_program(scratch, ask, out) || !hb_segment_lower_floor(scratch, ask->cell_spec, &p))
         return false;
     uint32_t count = hb_live_find(scratch, &p, &live);
     int64_t at_loss = hb_add_sat(out->fixed_bytes, logits_at_once(scratch, &p, live, count));
@@ -335,7 +336,6 @@ static int64_t least_time(struct hb_arena *scratch, const struct hb_segment *seg
     struct hb_brute_limits limits = {.goal = HB_GOAL_TIME,
                                      .time = time,
                                      .budget_bytes = ask->budget_bytes,
-                                     .away_bytes = ask->away_bytes,
                                      .host_bytes = ask->host_bytes,
                                      .most_value = ask->most_ns,
                                      .after_value = -1,
@@ -442,6 +442,7 @@ static int64_t sum_at(const struct hb_segment *s, const struct hb_spec *spec, in
     return sum;
 }
 
+/* False: it has no segments. */
 static bool bound_as(struct hb_arena *scratch, const struct hb_segment_ask *ask,
                      struct hb_floor *out)
 {
@@ -450,7 +451,7 @@ static bool bound_as(struct hb_arena *scratch, const struct hb_segment_ask *ask,
     struct hb_price price;
     const char *why;
     if (!hb_segment_build(scratch, ask, &s, &why))
-        return bound_whole_cell(scratch, cell_spec, ask->device, out);
+        return false;
     hb_segment_floor(&s, cell_spec, &price);
     *out = (struct hb_floor){.bound_ns = price.bound_ns,
                              .live_bytes = price.live_bytes,
@@ -485,28 +486,48 @@ static void keep_less(struct hb_floor *least, const struct hb_floor *other)
 }
 
 /* A policy decides in which of the orders its step is, so what all need at least is the least of
- * them. */
-bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
-                   const struct hb_device *device, struct hb_floor *out)
+ * them. False: it has no segments. */
+static bool bound_in_orders(struct hb_arena *scratch, const struct bound_ask *ask,
+                            struct hb_floor_programs *programs, struct hb_floor *out)
 {
-    struct hb_spec spec = *cell_spec;
+    struct hb_spec spec = *ask->cell_spec;
     struct hb_link link;
-    hb_link_open(scratch, cell_spec, &link);
+    hb_link_open(scratch, ask->cell_spec, &link);
     int orders[HB_LINK_ORDERS], count = hb_link_all(&link, orders);
-    struct hb_floor_programs programs = {0};
-    struct hb_segment_ask ask = {
-        .spec = &spec, .device = device, .floor = true, .link = &link, .programs = &programs};
+    struct hb_segment_ask own = {
+        .spec = &spec, .device = ask->device, .floor = true, .link = &link, .programs = programs};
     if (count == 0)
-        return bound_as(scratch, &ask, out);
+        return bound_as(scratch, &own, out);
     for (int i = 0; i < count; i++) {
         struct hb_floor one;
         spec.as_order = orders[i];
-        if (!bound_as(scratch, &ask, &one))
+        if (!bound_as(scratch, &own, &one))
             return false;
         if (i == 0)
             *out = one;
         else
             keep_less(out, &one);
     }
+    return true;
+}
+
+bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
+                   const struct hb_device *device, int64_t known_bytes, struct hb_floor *out)
+{
+    /* Layers side by side in no loop: their copies are not told from the ends' (seed 402886). */
+    struct bound_ask ask = {.cell_spec = cell_spec,
+                            .device = device,
+                            .budget_bytes = INT64_MAX,
+                            .known_bytes = known_bytes,
+                            .whole = cell_spec->mesh[HB_AX_PIPELINE] > 1};
+    struct hb_floor_programs programs = {0};
+    struct hb_spec written = as_written(cell_spec);
+    bool segments = bound_in_orders(scratch, &ask, &programs, out);
+    ask.cell_spec = &written;
+    if (!segments)
+        return bound_whole_cell(scratch, &ask, out);
+    const struct hb_program *p = &programs.lowered[HB_FLOOR_WHOLE];
+    ask.whole = true;
+    add_ops_bytes(scratch, &ask, &written, p, hb_segment_optional_ops(scratch, p), out);
     return true;
 }

@@ -23,8 +23,8 @@ struct hb_floor {
 
 /* For cells that differ in chunks, stack form and the optimizer's place only: what the layers'
  * loops do on the busiest stream. cell_spec has one loss chunk, and the optimizer on the host where
- * one of the cells has. Where the bytes are above the budget there are no times. False: sizes
- * beyond the range. */
+ * one of the cells has. Where the bytes are above the budget there are no times; up to it they are
+ * not asked after closely. False: sizes beyond the range. */
 bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, int64_t budget_bytes, struct hb_floor *out);
 /* The same bytes, and of the times those of the backward pass alone, which takes half as long to
@@ -37,7 +37,6 @@ struct hb_layers_ask {
     const struct hb_device *device;
     int64_t fixed_bytes;
     int64_t budget_bytes;
-    int64_t away_bytes;   /* see brute.h */
     int64_t host_bytes;   /* INT64_MAX: no limit */
     int64_t most_ns;      /* above this it need not be known; INT64_MAX: it must */
     struct hb_stop *stop; /* then nothing is known: 0; null: none */
@@ -52,8 +51,8 @@ int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_layers_ask *as
  * on the compute stream, replayed. */
 int64_t hb_bound_turns(struct hb_arena *scratch, const struct hb_segment *segment,
                        const struct hb_layers_ask *ask);
-/* For one cell; no less than its node's. */
+/* For one cell; no less than its node's. Bytes up to known_bytes are not asked after closely. */
 bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
-                   const struct hb_device *device, struct hb_floor *out);
+                   const struct hb_device *device, int64_t known_bytes, struct hb_floor *out);
 
 #endif

@@ -243,8 +243,7 @@ static bool is_small(struct best *b, const struct hb_part *parts, uint32_t count
 {
     const struct hb_brute_limits *l = b->limits;
     return hb_segment_fits(b->s, parts, count, l->budget_bytes, &b->tight_slot, price) &&
-           price->host_bytes <= l->host_bytes &&
-           !(l->away_bytes && price->host_bytes > 0 && price->live_bytes > l->away_bytes);
+           price->host_bytes <= l->host_bytes;
 }
 
 static bool visit_best(void *context, const struct hb_part *parts, uint32_t count)

@@ -42,7 +42,6 @@ struct hb_brute_limits {
     enum hb_brute_goal goal;
     enum hb_brute_time time;
     int64_t budget_bytes;
-    int64_t away_bytes; /* the budget of those with something on the host; 0: the same */
     int64_t host_bytes; /* INT64_MAX: no limit */
     int64_t most_value; /* only those up to this one; INT64_MAX: all */
     /* Only those beyond this one, in the order of (value, place in the walk). */

@@ -29,14 +29,10 @@ void hb_cells_put(struct hb_search *s, const struct hb_open_cell *cell)
 static struct hb_brute_limits limits_of(const struct hb_search *s, uint32_t cell)
 {
     bool memory = hb_search_by_memory(s);
-    struct hb_spec spec;
-    hb_search_cell_spec(s, cell, &spec);
-    struct hb_peak_limits peaks = hb_search_peaks(s, cell, &spec);
+    int64_t peak_bytes = hb_search_peak_bytes(s, cell);
     int64_t cut_bytes = hb_search_cut_bytes(s, cell);
-    peaks.most_bytes = cut_bytes <= peaks.most_bytes ? cut_bytes - 1 : peaks.most_bytes;
     return (struct hb_brute_limits){.goal = memory ? HB_GOAL_MEMORY : HB_GOAL_TIME,
-                                    .budget_bytes = peaks.most_bytes,
-                                    .away_bytes = peaks.away_bytes,
+                                    .budget_bytes = hb_smaller(peak_bytes, cut_bytes - 1),
                                     .host_bytes = s->ask->host_bytes,
                                     .most_value = hb_search_ceiling(s, cell),
                                     .after_value = -1,
@@ -169,7 +165,7 @@ static void look_closely(struct hb_search *s, const struct hb_open_cell *o,
     if (!hb_bound_node(s->scratch, &spec, s->ask->device, 0, &floor))
         return;
     struct hb_layers_ask ask =
-        hb_search_layers_ask(s, o->cell, &spec, hb_search_node_peaks(s, node));
+        hb_search_layers_ask(s, o->cell, &spec, hb_search_peak_bytes(s, HB_NONE));
     ask.fixed_bytes = floor.fixed_bytes;
     turns_ns[chunks] = hb_bound_turns(s->scratch, segment, &ask);
     if (alike)
@@ -242,9 +238,7 @@ static bool is_nested_out(struct hb_search *s, const struct hb_open_cell *o)
     struct hb_floor floor;
     if (cell.form != HB_FORM_NESTED || hb_search_by_memory(s) || s->filling)
         return false;
-    hb_search_cell_spec(s, o->cell, &spec);
-    struct hb_peak_limits peaks = hb_search_peaks(s, o->cell, &spec);
-    int64_t most_bytes = hb_larger(peaks.most_bytes, peaks.away_bytes);
+    int64_t most_bytes = hb_search_peak_bytes(s, o->cell);
     struct hb_nested_out *known = nested_out(s, node, cell.outer);
     if (most_bytes <= known->most_bytes)
         return known->out;
@@ -256,7 +250,7 @@ static bool is_nested_out(struct hb_search *s, const struct hb_open_cell *o)
         cell.loss_chunks = 1;
         cell.optimizer_offload = HB_PLACE_NONE;
         hb_space_cell_spec(s->plan->space.base, &cell, &spec);
-        struct hb_layers_ask ask = hb_search_layers_ask(s, o->cell, &spec, peaks);
+        struct hb_layers_ask ask = hb_search_layers_ask(s, o->cell, &spec, most_bytes);
         ask.fixed_bytes = floor.fixed_bytes;
         int64_t layers_ns = hb_bound_layers(s->scratch, &ask);
         known->out = layers_ns == INT64_MAX || layers_ns > ask.most_ns;
@@ -328,7 +322,7 @@ static bool is_within(const struct hb_search *s, uint32_t cell, const struct hb_
                       int64_t peak_bytes)
 {
     const struct hb_plan_ask *ask = s->ask;
-    return peak_bytes <= hb_search_peaks(s, cell, spec).most_bytes &&
+    return peak_bytes <= hb_search_peak_bytes(s, cell) &&
            (!(ask->confidence > 0) ||
             hb_interval_high(spec, ask->confidence, peak_bytes) <= ask->whole_bytes);
 }
@@ -348,7 +342,7 @@ static void record(struct hb_search *s, const struct hb_choice *c, const struct 
                          .fits = fits,
                          .step_ns = step_ns,
                          .peak_bytes = memory->peak_bytes,
-                         .limit_bytes = hb_search_peaks(s, c->cell, spec).most_bytes,
+                         .limit_bytes = hb_search_peak_bytes(s, c->cell),
                          .host_bytes = memory->host_bytes};
     if (confidence > 0)
         r->high_bytes = hb_interval_high(spec, confidence, memory->peak_bytes);

@@ -256,12 +256,14 @@ struct row {
     uint32_t runs;
     int64_t relax_ns;
     bool proven;
+    int64_t limit_bytes; /* that it exceeds, where that is less than the budget; 0 */
 };
 
 static bool is_alike(const struct row *a, const struct row *b)
 {
     return a->fate == b->fate && a->runs == b->runs && a->relax_ns == b->relax_ns &&
-           a->proven == b->proven && !(a->value < b->value) && !(a->value > b->value);
+           a->proven == b->proven && a->limit_bytes == b->limit_bytes && !(a->value < b->value) &&
+           !(a->value > b->value);
 }
 
 static void put_row(struct writer *w, const struct row *rows, uint32_t count, uint32_t at,
@@ -284,7 +286,16 @@ static void put_row(struct writer *w, const struct row *rows, uint32_t count, ui
     put_term(j, "relax_ns", rows[at].relax_ns);
     if (rows[at].proven)
         hb_json_put_bool(j, "proven", true);
+    if (rows[at].limit_bytes)
+        hb_json_put_int(j, "limit_bytes", rows[at].limit_bytes);
     hb_json_object_end(j);
+}
+
+static int64_t limit_of(const struct writer *w, uint32_t cell)
+{
+    int64_t limit = hb_proof_peak_bytes(w->ask, w->plan, cell);
+    bool exceeded = w->plan->rows[cell].fate == HB_FATE_MEMORY;
+    return exceeded && limit < w->ask->budget_bytes ? limit : 0;
 }
 
 static void put_rows(struct writer *w, const struct hb_search_node *node)
@@ -299,7 +310,8 @@ static void put_rows(struct writer *w, const struct hb_search_node *node)
                                hb_proof_value(w->ask, w->plan, node, cell),
                                w->run_counts[cell],
                                w->plan->relax_ns[cell],
-                               w->plan->rows[cell].proven};
+                               w->plan->rows[cell].proven,
+                               limit_of(w, cell)};
     }
     hb_json_key(&w->j, "rows");
     hb_json_array(&w->j);

@@ -81,7 +81,7 @@ static bool look_at_cell(struct hb_search *s, const struct hb_cell *cell, int64_
     bool fits = hb_link_lower(s->scratch, &diag, &lean, &p);
     if (fits) {
         hb_run_memory_live(s->scratch, &p, &m);
-        fits = m.peak_bytes <= hb_search_peaks(s, HB_NONE, &lean).most_bytes;
+        fits = m.peak_bytes <= hb_search_peak_bytes(s, HB_NONE);
     }
     if (fits) {
         struct hb_timing t;

@@ -61,12 +61,14 @@ static struct side open_side(struct hb_arena *arena, const struct hb_program *p)
     return s;
 }
 
-/* Of a stack a layer's part. */
+/* Of a stack a layer's part, without its padding, which follows from the number of layers. */
 static int64_t bytes_of(const struct hb_program *p, uint32_t buf, uint32_t root)
 {
     const struct hb_buf *b = &p->bufs[buf], *r = &p->bufs[root];
-    int64_t parts = hb_larger(hb_larger(b->slices, r->slices), 1);
-    return hb_smaller(b->bytes, r->bytes) / parts;
+    int64_t parts = hb_larger(b->slices, r->slices);
+    if (parts > 1)
+        return hb_smaller(b->plain_bytes, r->plain_bytes) / parts;
+    return hb_smaller(b->bytes, r->bytes);
 }
 
 /* Each place once. */
@@ -92,7 +94,7 @@ static bool is_gradient(const struct side *s, const struct hb_live *live)
 }
 
 /* Of those of one name, which are not told apart, what holds of each. */
-static struct gradient *list_gradients(struct hb_arena *arena, const struct side *s,
+static struct gradient *list_gradients(struct hb_arena *arena, const struct side *s, bool split,
                                        struct hb_names *names)
 {
     hb_names_init(names, arena, s->live_count);
@@ -102,10 +104,11 @@ static struct gradient *list_gradients(struct hb_arena *arena, const struct side
         if (!is_gradient(s, l))
             continue;
         const char *name = s->p->bufs[l->buf].name;
+        int64_t bytes = split ? s->p->bufs[l->buf].plain_bytes : l->bytes;
         struct gradient *g = &list[hb_names_put(names, name, 0)];
         if (!g->name)
-            *g = (struct gradient){name, l->bytes, l->start, l->end};
-        g->bytes = hb_smaller(g->bytes, l->bytes);
+            *g = (struct gradient){name, bytes, l->start, l->end};
+        g->bytes = hb_smaller(g->bytes, bytes);
         g->start = l->start > g->start ? l->start : g->start;
         g->end = l->end < g->end ? l->end : g->end;
     }
@@ -130,13 +133,12 @@ static bool is_lasting(const struct hb_program *p, bool accumulates, const struc
 static void take_gradients(struct search *s, const struct side *all)
 {
     struct hb_names names;
-    if (s->ask->gradients == HB_GRADIENTS_NONE)
+    if (s->ask->split && s->ask->apart)
         return;
-    const struct gradient *list = list_gradients(s->arena, all, &names);
+    const struct gradient *list = list_gradients(s->arena, all, s->ask->split, &names);
     s->gradients = hb_arena_alloc(s->arena, names.room, sizeof *s->gradients);
     for (size_t at = 0; at < names.room; at++)
-        if (list[at].name && (s->ask->gradients == HB_GRADIENTS_ALL ||
-                              is_lasting(all->p, s->ask->accumulates, &list[at])))
+        if (list[at].name && (!s->ask->split || is_lasting(all->p, s->ask->accumulates, &list[at])))
             s->gradients[s->gradient_count++] = list[at];
     s->there = hb_arena_alloc(s->arena, (size_t)s->every_count * s->gradient_count, sizeof(bool));
     for (uint32_t i = 0; i < s->every_count; i++)
@@ -221,7 +223,7 @@ static void join_program(struct search *s, const struct hb_program *p)
     struct hb_names names, gradient_names;
     int64_t *least = hb_arena_alloc(s->arena, p->ref_count, sizeof *least);
     const struct ops *list = list_ops(s->arena, &side, &names, least);
-    const struct gradient *others = list_gradients(s->arena, &side, &gradient_names);
+    const struct gradient *others = list_gradients(s->arena, &side, s->ask->split, &gradient_names);
     for (uint32_t i = 0; i < s->every_count; i++) {
         struct every *e = &s->every[i];
         const struct hb_op *op = &s->ask->all->ops[e->op];

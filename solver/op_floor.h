@@ -9,7 +9,8 @@
  * phase and name; where several are, each has the least of all.
  *
  * Beside it gradients of weights that live then in all of the programs, which policies do not
- * touch. Where a block's layers may be split into runs, each run has a part of them, and the parts
+ * touch. Where a block's layers may be split into runs, each run has a part of them, padded in its
+ * own way, and the parts
  * are there together where all are added up around the loop over microbatches or, without one, kept
  * until the update: then they all are while the last run to come back runs its ops. In an order of
  * XLA's schedulers a run's update may come before the next run, and none is counted. */
@@ -22,14 +23,12 @@
 struct hb_arena;
 struct hb_program;
 
-/* LASTING: of runs that may be split those that outlive their loop. */
-enum hb_gradients_counted { HB_GRADIENTS_NONE, HB_GRADIENTS_LASTING, HB_GRADIENTS_ALL };
-
 struct hb_op_floor_ask {
     const struct hb_program *all;
-    const bool *optional; /* by op of all: no such op */
-    const bool *counts;   /* by op of all: whether it is asked about */
-    enum hb_gradients_counted gradients;
+    const bool *optional;            /* by op of all: no such op */
+    const bool *counts;              /* by op of all: whether it is asked about */
+    bool split;                      /* layers may be split into runs ... */
+    bool apart;                      /* ... whose updates come apart */
     bool accumulates;                /* over microbatches */
     const struct hb_program *others; /* without them the answer is at least what it is with them */
     uint32_t other_count;

@@ -55,52 +55,31 @@ int64_t hb_search_ceiling(const struct hb_search *s, uint32_t cell)
     return most < 9e18 ? (int64_t)most + 1 : INT64_MAX;
 }
 
-struct hb_peak_limits hb_search_peaks(const struct hb_search *s, uint32_t cell,
-                                      const struct hb_spec *spec)
+static int64_t most_peak_bytes(const struct hb_plan_ask *ask)
 {
-    const struct hb_plan_ask *ask = s->ask;
-    int64_t budget = ask->budget_bytes;
-    if (cell != HB_NONE && ask->lessons.count)
-        budget -= hb_lessons_more(&ask->lessons, hb_cell_kind(&s->plan->space.cells[cell]));
-    budget = hb_larger(budget, 0);
-    struct hb_peak_limits p = {budget, budget};
     if (!(ask->confidence > 0))
-        return p;
-    int64_t most = hb_interval_most_peak(spec, ask->confidence, ask->whole_bytes);
-    p.most_bytes = most < budget ? most : budget;
-    p.away_bytes = p.most_bytes;
-    return p;
+        return ask->budget_bytes;
+    return hb_smaller(ask->budget_bytes,
+                      hb_interval_most_peak(ask->spec, ask->confidence, ask->whole_bytes));
 }
 
-struct hb_peak_limits hb_search_node_peaks(const struct hb_search *s,
-                                           const struct hb_search_node *node)
+int64_t hb_search_peak_bytes(const struct hb_search *s, uint32_t cell)
 {
-    struct hb_peak_limits all = {0, 0};
-    for (uint32_t i = node->first; i < node->end; i++) {
-        const struct hb_cell *cell = &s->plan->space.cells[i], *last = cell - 1;
-        struct hb_spec spec;
-        if (cell->form == HB_FORM_NESTED || (i > node->first && last->form == cell->form &&
-                                             last->optimizer_offload == cell->optimizer_offload &&
-                                             (last->loss_chunks > 1) == (cell->loss_chunks > 1)))
-            continue;
-        hb_search_cell_spec(s, i, &spec);
-        struct hb_peak_limits own = hb_search_peaks(s, HB_NONE, &spec);
-        all.most_bytes = hb_larger(all.most_bytes, own.most_bytes);
-        all.away_bytes = hb_larger(all.away_bytes, own.away_bytes);
-    }
-    return all;
+    const struct hb_lessons *lessons = &s->ask->lessons;
+    if (cell == HB_NONE || lessons->count == 0)
+        return s->plan->peak_bytes;
+    int64_t more = hb_lessons_more(lessons, hb_cell_kind(&s->plan->space.cells[cell]));
+    return hb_smaller(s->plan->peak_bytes, hb_larger(s->ask->budget_bytes - more, 0));
 }
 
 /* What comes of it is taken for cells of other kinds too: the whole budget. */
 struct hb_layers_ask hb_search_layers_ask(const struct hb_search *s, uint32_t cell,
-                                          const struct hb_spec *cell_spec,
-                                          struct hb_peak_limits peaks)
+                                          const struct hb_spec *cell_spec, int64_t peak_bytes)
 {
     return (struct hb_layers_ask){.cell_spec = cell_spec,
                                   .menus = s->plan->searched,
                                   .device = s->ask->device,
-                                  .budget_bytes = peaks.most_bytes,
-                                  .away_bytes = peaks.away_bytes,
+                                  .budget_bytes = peak_bytes,
                                   .host_bytes = s->ask->host_bytes,
                                   .most_ns = hb_search_ceiling(s, cell),
                                   .stop = s->ask->stop};
@@ -645,7 +624,7 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
     int64_t start_ns = ask->env->now_ns();
     if (ask->spec->compiler == HB_TORCH)
         return hb_torch_plan_find(arena, ask, out);
-    *out = (struct hb_plan){.status = HB_PLAN_INFEASIBLE};
+    *out = (struct hb_plan){.status = HB_PLAN_INFEASIBLE, .peak_bytes = most_peak_bytes(ask)};
     if (ask->like)
         out->space = ask->like->space;
     else if (!hb_space_make(arena, with_share(arena, ask), ask->device, ask->devices, &out->space))

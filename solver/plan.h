@@ -98,7 +98,7 @@ enum hb_cell_fate {
     HB_FATE_LAYER_BOUND, /* the layers' part of what could fit is */
     HB_FATE_ILP_BOUND,   /* the optimum of its integer program is */
     HB_FATE_ILP_EMPTY,   /* its integer program has no solution */
-    HB_FATE_MEMORY,      /* what is there whatever the policy exceeds the budget */
+    HB_FATE_MEMORY,      /* what is there whatever the policy exceeds what a peak may be */
     HB_FATE_STEP,        /* of compiler torch, a configuration: its step takes longer */
     HB_FATE_RANK_FLOOR,  /* of compiler torch: what a rank takes at least exceeds the budget */
     HB_FATE_SEARCHED,    /* all its configurations below the plan were run, none is better */
@@ -152,6 +152,7 @@ struct hb_plan {
     bool settled;                       /* for the best that was run: cells may be left */
     const struct hb_search_node *nodes; /* for ask.like and ask.above */
     uint32_t node_count;
+    int64_t peak_bytes;     /* see hb_search_peak_bytes: of no kind */
     const int64_t *cell_ns; /* of compiler torch: the step of each cell */
     struct hb_plan_counts counts;
     double seconds;

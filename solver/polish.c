@@ -201,10 +201,8 @@ static bool try_segment(struct polish *p, const struct hb_segment *segment)
 {
     struct hb_search *s = p->s;
     bool memory = hb_search_by_memory(s);
-    struct hb_peak_limits peaks = hb_search_peaks(s, p->now.cell, &p->spec);
     struct hb_brute_limits limits = {.goal = memory ? HB_GOAL_MEMORY : HB_GOAL_TIME,
-                                     .budget_bytes = peaks.most_bytes,
-                                     .away_bytes = peaks.away_bytes,
+                                     .budget_bytes = hb_search_peak_bytes(s, p->now.cell),
                                      .host_bytes = s->ask->host_bytes,
                                      .most_value = memory ? p->now.peak_bytes : p->now.step_ns,
                                      .after_value = -1,

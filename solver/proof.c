@@ -60,6 +60,14 @@ double hb_proof_ns_value(const struct hb_plan_ask *ask, const struct hb_plan *pl
     return hb_search_value(&s, cell, ns, ns);
 }
 
+int64_t hb_proof_peak_bytes(const struct hb_plan_ask *ask, const struct hb_plan *plan,
+                            uint32_t cell)
+{
+    struct hb_plan copy = *plan;
+    struct hb_search s = {.ask = ask, .plan = &copy};
+    return hb_search_peak_bytes(&s, cell);
+}
+
 double hb_proof_value(const struct hb_plan_ask *ask, const struct hb_plan *plan,
                       const struct hb_search_node *node, uint32_t cell)
 {

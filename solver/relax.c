@@ -482,24 +482,20 @@ static uint32_t *none_list(struct hb_arena *arena, uint32_t count)
     return list;
 }
 
-/* The rows that depend on it stand after the others. */
-static int64_t solve_within(struct hb_relax_build *x, int64_t budget_bytes, int64_t host_bytes,
-                            int64_t fixed, const int64_t busy[HB_STREAM_COUNT])
+static int64_t solve(struct hb_relax_build *x, const int64_t busy[HB_STREAM_COUNT])
 {
-    struct hb_lp *lp = &x->lp;
-    uint32_t rows = lp->row_count, entries = lp->entry_count;
-    if (budget_bytes < INT64_MAX)
-        add_memory_row(x, 0, ((double)budget_bytes - (double)fixed) / HB_RELAX_MIB + 1);
-    if (host_bytes < INT64_MAX)
-        add_memory_row(x, 1, (double)host_bytes / HB_RELAX_MIB + 1);
+    const struct hb_relax_ask *ask = x->ask;
+    if (ask->budget_bytes < INT64_MAX) {
+        double room = (double)ask->budget_bytes - (double)fixed_bytes(x);
+        add_memory_row(x, 0, room / HB_RELAX_MIB + 1);
+    }
+    if (ask->host_bytes < INT64_MAX)
+        add_memory_row(x, 1, (double)ask->host_bytes / HB_RELAX_MIB + 1);
     add_time_rows(x, busy);
-    enum hb_ilp_status status = hb_ilp_linear(x->arena, lp);
-    x->most_rows = lp->row_count;
-    lp->row_count = rows;
-    lp->entry_count = entries;
+    enum hb_ilp_status status = hb_ilp_linear(x->arena, &x->lp);
     if (status == HB_ILP_INFEASIBLE)
         return INT64_MAX;
-    return status == HB_ILP_OPTIMAL ? (int64_t)floor(lp->bound * HB_RELAX_MS) : 0;
+    return status == HB_ILP_OPTIMAL ? (int64_t)floor(x->lp.bound * HB_RELAX_MS) : 0;
 }
 
 /* Layers that stand in the program one by one are no loops: what is copied or made again there is
@@ -551,13 +547,8 @@ void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, str
     add_loops(&x);
     add_none(&x);
     hb_relax_add_early(&x);
-    int64_t fixed = fixed_bytes(&x);
-    out->bound_ns = solve_within(&x, ask->budget_bytes, ask->host_bytes, fixed, busy);
-    if (ask->here_bytes > ask->budget_bytes) {
-        int64_t here_ns = solve_within(&x, ask->here_bytes, 0, fixed, busy);
-        out->bound_ns = here_ns < out->bound_ns ? here_ns : out->bound_ns;
-    }
-    out->rows = x.most_rows;
+    out->bound_ns = solve(&x, busy);
+    out->rows = x.lp.row_count;
     out->columns = x.lp.columns;
     out->again_ns = out->bound_ns < INT64_MAX ? out->bound_ns - busy[HB_STREAM_COMPUTE] : 0;
 }

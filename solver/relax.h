@@ -20,7 +20,7 @@
  *        h_v <= 1 - n                      where E is known: nothing of a layer under policy none
  *                                          is on the host
  *        F + L + sum_v b_v k_v + E n <= B  while the loss is taken all that is kept is there
- *        sum_v b_v h_v <= H                on the host (or H = 0 and another B: the less of two)
+ *        sum_v b_v h_v <= H                on the host
  *        C_s + sum_{a on s} t_a r_a <= T   for each stream s
  *        P + sum_{a on compute} t_a r_a <= T
  *        sum_v (d_v + u_v) h_v <= T + S    host copies, down and then up, but for one layer's
@@ -56,8 +56,6 @@ struct hb_relax_ask {
     const struct hb_spec *cell_spec;
     const struct hb_device *device;
     int64_t budget_bytes;
-    int64_t here_bytes;           /* the budget where nothing is kept on the host, if that is more;
-                                     0: no such configuration, or the same */
     int64_t host_bytes;           /* INT64_MAX: no limit */
     const struct hb_floor *floor; /* the cell's (bound.h); null: its waits do not count */
     bool layers_only; /* for all cells of a node: of the ends, and of the logits, nothing counts */

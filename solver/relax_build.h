@@ -48,7 +48,6 @@ struct hb_relax_build {
     double *none_bytes;     /* by loop: what policy none keeps beside all that may be kept */
     struct hb_lp lp;
     uint32_t entry_cap, row_cap;
-    uint32_t most_rows;
     uint32_t *reads; /* buffers that may be kept, as ops of every policy read them first */
     uint32_t read_count, read_cap;
     struct hb_relax_cut *cuts;

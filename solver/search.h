@@ -130,21 +130,12 @@ double hb_search_value(const struct hb_search *s, uint32_t cell, int64_t ns, int
  * as good as the incumbent. */
 int64_t hb_search_ceiling(const struct hb_search *s, uint32_t cell);
 /* What the predicted peaks of a cell's configurations must not exceed for all that is known before
- * they are run: whatever they are, and with something on the host. The budget less what was learnt
- * of the cell's kind (HB_NONE: of none), and what leaves room for the upper end. */
-struct hb_peak_limits {
-    int64_t most_bytes;
-    int64_t away_bytes;
-};
-struct hb_peak_limits hb_search_peaks(const struct hb_search *s, uint32_t cell,
-                                      const struct hb_spec *spec);
-/* Of all scans of the node, and unrolled steps: the largest. */
-struct hb_peak_limits hb_search_node_peaks(const struct hb_search *s,
-                                           const struct hb_search_node *node);
+ * they are run: the budget less what was learnt of the cell's kind (HB_NONE: of none), and what
+ * leaves room for the upper end, whose factor no cell changes. */
+int64_t hb_search_peak_bytes(const struct hb_search *s, uint32_t cell);
 /* For a spec of the cell; without fixed_bytes. */
 struct hb_layers_ask hb_search_layers_ask(const struct hb_search *s, uint32_t cell,
-                                          const struct hb_spec *cell_spec,
-                                          struct hb_peak_limits peaks);
+                                          const struct hb_spec *cell_spec, int64_t peak_bytes);
 bool hb_search_by_memory(const struct hb_search *s);
 void hb_search_settle(struct hb_search *s, uint32_t cell, enum hb_cell_fate fate, double value);
 void hb_search_cell_spec(const struct hb_search *s, uint32_t cell, struct hb_spec *out);

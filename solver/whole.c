@@ -8,17 +8,15 @@
 #include "solver/nodes.h"
 #include "solver/relax.h"
 
-/* floor: the cell's; null: of a node's layers alone. here: some of the configurations have nothing
- * on the host. */
+/* floor: the cell's; null: of a node's layers alone. */
 static struct hb_relax relax(struct hb_search *s, const struct hb_spec *spec,
-                             const struct hb_floor *floor, struct hb_peak_limits peaks, bool here)
+                             const struct hb_floor *floor)
 {
     struct hb_plan_counts *k = &s->plan->counts;
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_relax_ask ask = {.cell_spec = spec,
                                .device = s->ask->device,
-                               .budget_bytes = peaks.away_bytes,
-                               .here_bytes = here ? peaks.most_bytes : 0,
+                               .budget_bytes = hb_search_peak_bytes(s, HB_NONE),
                                .host_bytes = s->ask->host_bytes,
                                .floor = floor,
                                .layers_only = !floor};
@@ -37,7 +35,7 @@ void hb_whole_relax_node(struct hb_search *s, struct hb_search_node *node)
     if (node->relaxed || hb_search_by_memory(s) || hb_stop_now(s->ask->stop))
         return;
     hb_nodes_floor_spec(s, node, &spec);
-    node->relax_ns = relax(s, &spec, NULL, hb_search_node_peaks(s, node), true).bound_ns;
+    node->relax_ns = relax(s, &spec, NULL).bound_ns;
     node->relaxed = true;
 }
 
@@ -48,15 +46,18 @@ double hb_whole_cell_value(struct hb_search *s, struct hb_search_node *node, uin
     const struct hb_node_floor *f = hb_nodes_find_floor(s, node, cell);
     bool again = cell->form == HB_FORM_NESTED && s->ask->spec->remat.outer;
     struct hb_spec spec;
-    if (f->refused || f->floor.live_bytes > s->ask->budget_bytes)
+    if (f->refused)
         return INFINITY;
+    if (f->floor.live_bytes > hb_search_peak_bytes(s, index)) {
+        hb_search_settle(s, index, HB_FATE_MEMORY, INFINITY);
+        return INFINITY;
+    }
     int64_t ns = hb_add_sat(f->floor.bound_ns, again ? node->forward_ns : 0);
     double value = hb_search_value(s, index, ns, f->floor.live_bytes);
     if (value >= best || hb_search_by_memory(s) || cell->form != HB_FORM_SCAN)
         return value;
     hb_search_cell_spec(s, index, &spec);
-    bool here = spec.optimizer.offload == HB_PLACE_NONE;
-    int64_t relaxed = relax(s, &spec, &f->floor, hb_search_peaks(s, HB_NONE, &spec), here).bound_ns;
+    int64_t relaxed = relax(s, &spec, &f->floor).bound_ns;
     s->plan->relax_ns[index] = hb_larger(s->plan->relax_ns[index], relaxed);
     if (relaxed == INT64_MAX)
         return INFINITY;
@@ -85,7 +86,7 @@ double hb_whole_bound(struct hb_search *s, double best)
     double least = best;
     for (uint32_t i = 0; i < s->node_count; i++) {
         struct hb_search_node *node = &s->nodes[i];
-        bool out = node->refused || node->live_bytes > s->ask->budget_bytes;
+        bool out = node->refused || node->live_bytes > hb_search_peak_bytes(s, HB_NONE);
         if (out || node->floor_value >= least)
             continue;
         hb_nodes_time(s, node);

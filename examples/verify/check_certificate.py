@@ -495,7 +495,7 @@ class Check:
             if node.by_mesh not in (True, False) or node.beyond_range not in (True, False):
                 self.faults.say("%s: by_mesh and beyond_range are true or false", where)
             timed = t["loops_ns"] > 0
-            excused = node.by_mesh or node.beyond_range or node.live_bytes > self.budget
+            excused = node.by_mesh or node.beyond_range or all(r["by"] == MEMORY for r in node.rows)
             if (timed and node.by_mesh) or not (timed or excused):
                 self.faults.say("%s: its loops take %s ns, by_mesh %s", where, t["loops_ns"], node.by_mesh)
             if t["forward_ns"] > t["loops_ns"]:
@@ -545,16 +545,21 @@ class Check:
             return
         for at in cells:
             variant = self.space.variants[at]
-            self.check_cell("%s, cell %d" % (where, at), node, variant, by, told, relax, word)
+            limit = whole(row.get("limit_bytes", 0)) or self.budget
+            self.check_cell("%s, cell %d" % (where, at), node, variant, by, told, relax, word, limit)
 
-    def check_cell(self, where, node, variant, by, told, relax, word):
+    def check_cell(self, where, node, variant, by, told, relax, word, limit):
         faults, again = self.faults, self.c["nested_again"]
         least_bytes = node.least_bytes(variant)
         if by == MEMORY or by == REFUSED:
             if told != math.inf:
                 faults.say("%s: excluded whole, and not below %s", where, told)
-            if by == MEMORY and least_bytes <= self.budget:
+            if by == MEMORY and least_bytes <= limit:
                 faults.say("%s: %d bytes are within the budget", where, least_bytes)
+            if limit > self.budget:
+                faults.say("%s: its limit is above the budget", where)
+            if limit < self.budget:
+                faults.trust("what of the budget stays free for the upper end of a peak")
             if by == REFUSED:
                 faults.trust("that sizes are beyond the range of 63 bits")
             else:

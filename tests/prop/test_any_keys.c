@@ -246,7 +246,7 @@ static bool try_seed(struct hb_arena *arena, uint64_t seed, struct tally *tally)
     assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, x.spec.hardware.device,
                                (struct hb_loc){0}, &x.device));
     if (!hb_bound_node(arena, &x.spec, &x.device, INT64_MAX, &x.floors[0]) ||
-        !hb_bound_cell(arena, &x.spec, &x.device, &x.floors[1]))
+        !hb_bound_cell(arena, &x.spec, &x.device, 0, &x.floors[1]))
         return true;
     return try_policies(&x);
 }

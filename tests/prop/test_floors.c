@@ -188,7 +188,7 @@ static void check_policies(struct hb_arena *arena, struct hb_rng *rng, const str
     assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec->hardware.device,
                                (struct hb_loc){0}, &dev));
     assert_true(hb_bound_node(arena, spec, &dev, INT64_MAX, &floors.at[OF_NODE]));
-    assert_true(hb_bound_cell(arena, spec, &dev, &floors.at[OF_CELL]));
+    assert_true(hb_bound_cell(arena, spec, &dev, 0, &floors.at[OF_CELL]));
     assert_true(hb_bound_backward(arena, spec, &dev, 0, &floors.at[OF_BYTES]));
     uint32_t count = list_policies(rng, policies);
     size_t blocks = (size_t)spec->model.block_count;

@@ -81,11 +81,7 @@ static void try_policies(struct hb_arena *arena, struct hb_rng *rng, const struc
                                .host_bytes = m.host_bytes,
                                .layers_only = chance(rng, 30)};
     struct hb_floor floor;
-    if (m.host_bytes == 0 && chance(rng, 70)) { /* of those that have nothing on the host */
-        ask.here_bytes = ask.budget_bytes;
-        ask.budget_bytes /= 2;
-    }
-    assert_true(hb_bound_cell(arena, spec, device, &floor));
+    assert_true(hb_bound_cell(arena, spec, device, 0, &floor));
     ask.floor = ask.layers_only ? NULL : &floor;
     hb_relax_find(arena, &ask, &relax);
     tally->empty += relax.bound_ns == 0;

@@ -76,7 +76,7 @@ static void check_floors(struct hb_arena *arena, const struct hb_spec *spec,
 {
     struct hb_floor node, floor;
     assert_true(hb_bound_node(arena, spec, device, INT64_MAX, &node));
-    assert_true(hb_bound_cell(arena, spec, device, &floor));
+    assert_true(hb_bound_cell(arena, spec, device, 0, &floor));
     if (node.live_bytes > live_bytes || floor.live_bytes > live_bytes || node.bound_ns > step_ns ||
         floor.bound_ns > step_ns)
         print_error("%s\nlive %lld, floors %lld, %lld; ns %lld, floors %lld, %lld\n", text,
@@ -137,7 +137,7 @@ static void check_layers(struct hb_arena *arena, const struct hb_spec *spec,
     plain.loss.chunks = 1;
     plain.optimizer.offload = HB_PLACE_NONE;
     assert_true(hb_bound_node(arena, spec, device, INT64_MAX, &fixed));
-    assert_true(hb_bound_cell(arena, spec, device, &floor));
+    assert_true(hb_bound_cell(arena, spec, device, 0, &floor));
     struct hb_layers_ask ask = {.cell_spec = &plain,
                                 .menus = menus,
                                 .device = device,
