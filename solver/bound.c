@@ -221,6 +221,8 @@ static void add_ops_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
                                   .optional = optional,
                                   .counts = counted_ops(scratch, ask, p),
                                   .split = ask->cell_spec->mesh[HB_AX_PIPELINE] == 1,
+                                  .lasting = ask->cell_spec->mesh[HB_AX_PIPELINE] == 1 ||
+                                             hb_habits_ordered(ask->cell_spec),
                                   .apart = is_apart(ask),
                                   .accumulates = ask->cell_spec->batch.accumulate > 1,
                                   .others = programs};

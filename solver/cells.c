@@ -389,8 +389,8 @@ static bool try_choice(struct hb_search *s, struct hb_choice *c)
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_memory memory = {0};
     bool fits = hb_search_run(s, c, &memory, &c->step_ns);
+    c->peak_bytes = memory.peak_bytes;
     if (fits) {
-        c->peak_bytes = memory.peak_bytes;
         bool odd = is_odd_split(s, c);
         if (odd) {
             c->live_bytes = c->bound_ns = 0;
@@ -453,52 +453,91 @@ void hb_cells_put_run(struct hb_search *s, const struct hb_choice *c)
     hb_queue_put(&s->queue, value, HB_ENTRY_RUN, s->choice_count++);
 }
 
-/* The best by their prices, one after another. */
+/* How many of a cell are run in one round of a dive, and how many rounds there are. */
+enum { DIVE_TRIES = 4, DIVE_ROUNDS = 6 };
+
+/* Tries the best by their prices, one after another. False: none fits, and by how much the one that
+ * came nearest exceeds the limit. */
+static bool dive_round(struct hb_search *s, const struct hb_segment *segment,
+                       const struct hb_brute_choice *best, uint32_t count, struct hb_choice *c,
+                       int64_t *over)
+{
+    bool checked = !s->ask->polish;
+    int64_t limit = hb_search_peak_bytes(s, c->cell);
+    *over = INT64_MAX;
+    for (uint32_t i = 0; i < count && !hb_stop_now(s->ask->stop); i++) {
+        struct hb_run runs[HB_PARTS_MAX];
+        c->runs = runs;
+        c->live_bytes = checked ? best[i].price.live_bytes : 0;
+        c->bound_ns = checked ? best[i].price.bound_ns : 0;
+        c->run_count = hb_brute_runs(segment, s->ask->spec, best[i].parts, best[i].count, runs);
+        if (try_choice(s, c)) {
+            c->runs = hb_brute_copy_runs(s->arena, runs, c->run_count);
+            return true;
+        }
+        *over = hb_smaller(*over, c->peak_bytes - limit);
+    }
+    return false;
+}
+
+/* What fills the limit to the byte by its live bytes does not once packed: as much less is allowed
+ * in the next round as there was too much, and a little. */
 static bool dive_segment(struct hb_search *s, uint32_t cell, const struct hb_spec *spec,
                          const struct hb_segment *segment, struct hb_choice *out)
 {
     struct hb_brute_limits limits = limits_of(s, cell);
-    struct hb_brute_choice best[FIRST_BATCH];
-    uint32_t count = hb_brute_best(s->scratch, segment, spec, &limits, FIRST_BATCH, best);
-    bool checked = !s->ask->polish, fits = false;
-    for (uint32_t i = 0; i < count && !fits && !hb_stop_now(s->ask->stop); i++) {
-        struct hb_run runs[HB_PARTS_MAX];
-        struct hb_choice c = {.cell = cell, .runs = runs};
-        c.live_bytes = checked ? best[i].price.live_bytes : 0;
-        c.bound_ns = checked ? best[i].price.bound_ns : 0;
-        c.run_count = hb_brute_runs(segment, s->ask->spec, best[i].parts, best[i].count, runs);
-        fits = try_choice(s, &c);
-        if (fits) {
-            c.runs = hb_brute_copy_runs(s->arena, runs, c.run_count);
-            *out = c;
-        }
+    struct hb_choice c = {.cell = cell};
+    bool fits = false;
+    for (int round = 0; round < DIVE_ROUNDS && !fits; round++) {
+        struct hb_brute_choice best[DIVE_TRIES];
+        int64_t over, least = limits.budget_bytes / 64;
+        uint32_t count = hb_brute_best(s->scratch, segment, spec, &limits, DIVE_TRIES, best);
+        fits = dive_round(s, segment, best, count, &c, &over);
+        if (over == INT64_MAX) /* there are none, or it is late */
+            break;
+        limits.budget_bytes -= hb_larger(over, least);
     }
+    if (fits)
+        *out = c;
     return fits;
 }
 
-/* All blocks under the last policy of their menus that fits. */
+/* All blocks under the same rung of their menus, from what keeps nothing (0) up. */
+static bool dive_rung(struct hb_search *s, uint32_t rung, struct hb_choice *c)
+{
+    const struct hb_model *m = &s->ask->spec->model;
+    struct hb_run runs[HB_PARTS_MAX];
+    c->runs = runs;
+    c->run_count = (uint32_t)m->block_count;
+    for (uint32_t i = 0; i < c->run_count; i++) {
+        uint32_t last = s->plan->menus[i].count - 1;
+        runs[i] = (struct hb_run){i, rung < last ? rung : last, hb_block_steps(&m->blocks[i])};
+    }
+    bool fits = try_choice(s, c);
+    if (fits)
+        c->runs = hb_brute_copy_runs(s->arena, runs, c->run_count);
+    return fits;
+}
+
+/* The highest rung that fits, by halves; none where the lowest does not. */
 static bool dive_bare(struct hb_search *s, uint32_t cell, struct hb_choice *out)
 {
-    const struct hb_spec *spec = s->ask->spec;
-    uint32_t rungs = 0, blocks = (uint32_t)spec->model.block_count;
-    bool fits = false;
-    for (uint32_t i = 0; i < blocks; i++)
-        rungs = s->plan->menus[i].count > rungs ? s->plan->menus[i].count : rungs;
-    for (uint32_t r = rungs; r-- > 0 && !fits && !hb_stop_now(s->ask->stop);) {
-        struct hb_run runs[HB_PARTS_MAX];
-        struct hb_choice c = {.cell = cell, .runs = runs, .run_count = blocks};
-        for (uint32_t i = 0; i < blocks; i++) {
-            uint32_t last = s->plan->menus[i].count - 1;
-            runs[i] =
-                (struct hb_run){i, r < last ? r : last, hb_block_steps(&spec->model.blocks[i])};
-        }
-        fits = try_choice(s, &c);
-        if (fits) {
-            c.runs = hb_brute_copy_runs(s->arena, runs, c.run_count);
+    uint32_t low = 0, high = 0;
+    struct hb_choice c = {.cell = cell};
+    for (int i = 0; i < s->ask->spec->model.block_count; i++)
+        high = s->plan->menus[i].count > high ? s->plan->menus[i].count : high;
+    *out = c;
+    if (!dive_rung(s, 0, out))
+        return false;
+    while (high - low > 1 && !hb_stop_now(s->ask->stop)) {
+        uint32_t middle = low + (high - low) / 2;
+        bool fits = dive_rung(s, middle, &c);
+        low = fits ? middle : low;
+        high = fits ? high : middle;
+        if (fits && c.step_ns < out->step_ns)
             *out = c;
-        }
     }
-    return fits;
+    return true;
 }
 
 bool hb_cells_dive(struct hb_search *s, uint32_t cell, struct hb_choice *out)

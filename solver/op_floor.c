@@ -133,12 +133,13 @@ static bool is_lasting(const struct hb_program *p, bool accumulates, const struc
 static void take_gradients(struct search *s, const struct side *all)
 {
     struct hb_names names;
-    if (s->ask->split && s->ask->apart)
+    if (s->ask->apart)
         return;
     const struct gradient *list = list_gradients(s->arena, all, s->ask->split, &names);
     s->gradients = hb_arena_alloc(s->arena, names.room, sizeof *s->gradients);
     for (size_t at = 0; at < names.room; at++)
-        if (list[at].name && (!s->ask->split || is_lasting(all->p, s->ask->accumulates, &list[at])))
+        if (list[at].name &&
+            (!s->ask->lasting || is_lasting(all->p, s->ask->accumulates, &list[at])))
             s->gradients[s->gradient_count++] = list[at];
     s->there = hb_arena_alloc(s->arena, (size_t)s->every_count * s->gradient_count, sizeof(bool));
     for (uint32_t i = 0; i < s->every_count; i++)

@@ -12,8 +12,9 @@
  * touch. Where a block's layers may be split into runs, each run has a part of them, padded in its
  * own way, and the parts
  * are there together where all are added up around the loop over microbatches or, without one, kept
- * until the update: then they all are while the last run to come back runs its ops. In an order of
- * XLA's schedulers a run's update may come before the next run, and none is counted. */
+ * until the update: then they all are while the last run to come back runs its ops. So too where
+ * the step is in an order of XLA's schedulers, which a policy decides (seeds 4644, 6593): there a
+ * run's update may come before the next run, and without accumulation none is counted. */
 #ifndef HB_SOLVER_OP_FLOOR_H
 #define HB_SOLVER_OP_FLOOR_H
 
@@ -25,11 +26,12 @@ struct hb_program;
 
 struct hb_op_floor_ask {
     const struct hb_program *all;
-    const bool *optional;            /* by op of all: no such op */
-    const bool *counts;              /* by op of all: whether it is asked about */
-    bool split;                      /* layers may be split into runs ... */
-    bool apart;                      /* ... whose updates come apart */
-    bool accumulates;                /* over microbatches */
+    const bool *optional; /* by op of all: no such op */
+    const bool *counts;   /* by op of all: whether it is asked about */
+    bool split;           /* layers may be split into runs */
+    bool lasting;         /* of gradients those alone that outlive their loop count ... */
+    bool apart;           /* ... and not even these */
+    bool accumulates;     /* over microbatches */
     const struct hb_program *others; /* without them the answer is at least what it is with them */
     uint32_t other_count;
 };

@@ -78,7 +78,7 @@ struct hb_choice {
     int64_t bound_ns;
     int64_t floor_bytes; /* its peak is no lower; 0: not looked at, or live_bytes says it */
     int64_t step_ns;     /* once it was run */
-    int64_t peak_bytes;
+    int64_t peak_bytes; /* of one that does not fit by its live bytes alone, these */
 };
 
 enum hb_entry_kind {
