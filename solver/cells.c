@@ -165,7 +165,7 @@ static void look_closely(struct hb_search *s, const struct hb_open_cell *o,
     if (!hb_bound_node(s->scratch, &spec, s->ask->device, 0, &floor))
         return;
     struct hb_layers_ask ask =
-        hb_search_layers_ask(s, o->cell, &spec, hb_search_peak_bytes(s, HB_NONE));
+        hb_search_layers_ask(s, o->cell, &spec, hb_search_node_peak_bytes(s, node));
     ask.fixed_bytes = floor.fixed_bytes;
     turns_ns[chunks] = hb_bound_turns(s->scratch, segment, &ask);
     if (alike)

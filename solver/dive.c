@@ -64,7 +64,8 @@ static struct hb_cell lean_cell(const struct hb_search *s, const struct hb_searc
 }
 
 /* On the lowest rung: memory says whether it may fit, time how long compute waits. */
-static bool look_at_cell(struct hb_search *s, const struct hb_cell *cell, int64_t *waits_ns)
+static bool look_at_cell(struct hb_search *s, const struct hb_cell *cell, int64_t peak_bytes,
+                         int64_t *waits_ns)
 {
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec, lean;
@@ -81,7 +82,7 @@ static bool look_at_cell(struct hb_search *s, const struct hb_cell *cell, int64_
     bool fits = hb_link_lower(s->scratch, &diag, &lean, &p);
     if (fits) {
         hb_run_memory_live(s->scratch, &p, &m);
-        fits = m.peak_bytes <= hb_search_peak_bytes(s, HB_NONE);
+        fits = m.peak_bytes <= peak_bytes;
     }
     if (fits) {
         struct hb_timing t;
@@ -107,11 +108,12 @@ static bool is_chunks_known(const struct hb_search *s, const struct hb_search_no
 static bool look(struct hb_search *s, struct hb_search_node *node)
 {
     bool fits = false;
+    int64_t peak_bytes = hb_search_node_peak_bytes(s, node);
     for (uint32_t i = node->end; i-- > node->first && !fits;) {
         if (is_chunks_known(s, node, i))
             continue;
         struct hb_cell cell = lean_cell(s, node, s->plan->space.cells[i].loss_chunks);
-        fits = look_at_cell(s, &cell, &node->waits_ns);
+        fits = look_at_cell(s, &cell, peak_bytes, &node->waits_ns);
     }
     return fits;
 }

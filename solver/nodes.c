@@ -55,7 +55,7 @@ static void queue_node(struct hb_search *s, uint32_t index)
     const struct hb_search_node *node = &s->nodes[index];
     if (node->refused) {
         settle_node(s, node, HB_FATE_REFUSED, INFINITY);
-    } else if (node->live_bytes > hb_search_peak_bytes(s, HB_NONE)) {
+    } else if (node->live_bytes > hb_search_node_peak_bytes(s, node)) {
         settle_node(s, node, HB_FATE_MEMORY, (double)node->live_bytes);
     } else if (node->value >= INFINITY) { /* with a larger budget already */
         settle_node(s, node, HB_FATE_LAYER_BOUND, node->value);
@@ -82,7 +82,7 @@ static void take_floor(struct hb_search *s, struct hb_search_node *node,
 static void measure_node(struct hb_search *s, struct hb_search_node *node)
 {
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
-    int64_t budget = hb_search_peak_bytes(s, HB_NONE);
+    int64_t budget = hb_search_node_peak_bytes(s, node);
     struct hb_spec spec;
     struct hb_floor floor;
     hb_nodes_floor_spec(s, node, &spec);
@@ -104,9 +104,8 @@ void hb_nodes_time(struct hb_search *s, struct hb_search_node *node)
     if (node->forward)
         return;
     hb_nodes_floor_spec(s, node, &spec);
-    node->refused = memory
-                        ? !hb_bound_backward(s->scratch, &spec, s->ask->device, 0, &floor)
-                        : !hb_bound_node(s->scratch, &spec, s->ask->device, INT64_MAX, &floor);
+    node->refused = memory ? !hb_bound_backward(s->scratch, &spec, s->ask->device, 0, &floor)
+                           : !hb_bound_node(s->scratch, &spec, s->ask->device, INT64_MAX, &floor);
     hb_arena_rewind(s->scratch, mark);
     node->forward = true;
     if (node->refused) {
@@ -125,7 +124,7 @@ static bool is_too_large(const struct hb_search *s, uint32_t index)
 {
     const struct hb_cell *cells = s->plan->space.cells;
     const struct hb_search_node *own = &s->nodes[index], *other = own - 1;
-    return index > 0 && !other->refused && other->state_bytes > hb_search_peak_bytes(s, HB_NONE) &&
+    return index > 0 && !other->refused && other->state_bytes > hb_search_node_peak_bytes(s, own) &&
            memcmp(cells[own->first].mesh, cells[other->first].mesh, sizeof cells->mesh) == 0;
 }
 
@@ -163,7 +162,7 @@ void hb_nodes_take_floors(struct hb_search *s, const struct hb_plan *other)
 void hb_nodes_put(struct hb_search *s, uint32_t index)
 {
     struct hb_search_node *node = &s->nodes[index];
-    if (node->timed || node->live_bytes > hb_search_peak_bytes(s, HB_NONE)) {
+    if (node->timed || node->live_bytes > hb_search_node_peak_bytes(s, node)) {
         queue_node(s, index);
         return;
     }
@@ -181,7 +180,7 @@ void hb_nodes_restart(struct hb_search *s)
     s->done = false;
     for (uint32_t i = 0; i < s->node_count; i++) {
         struct hb_search_node *node = &s->nodes[i];
-        if (!s->ask->near && !node->timed && node->live_bytes <= hb_search_peak_bytes(s, HB_NONE))
+        if (!s->ask->near && !node->timed && node->live_bytes <= hb_search_node_peak_bytes(s, node))
             measure_node(s, node);
         node->stage = node->stage < HB_STAGE_FITS ? node->stage : HB_STAGE_FITS;
         node->layers_ns = 0;
@@ -220,7 +219,7 @@ const struct hb_node_floor *hb_nodes_find_floor(struct hb_search *s, struct hb_s
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
     hb_space_cell_spec(s->plan->space.base, &scan, &spec);
-    int64_t known = hb_search_by_memory(s) ? 0 : hb_search_peak_bytes(s, HB_NONE);
+    int64_t known = hb_search_by_memory(s) ? 0 : hb_search_node_peak_bytes(s, node);
     f->refused = !hb_bound_cell(s->scratch, &spec, s->ask->device, known, &f->floor);
     f->floor.live_bytes = hb_larger(f->floor.live_bytes, node->live_bytes);
     hb_arena_rewind(s->scratch, mark);
@@ -313,7 +312,7 @@ static void fit_node(struct hb_search *s, uint32_t index)
     struct hb_spec spec;
     hb_space_cell_spec(s->plan->space.base, &cell, &spec);
     struct hb_layers_ask ask =
-        hb_search_layers_ask(s, node->first, &spec, hb_search_peak_bytes(s, HB_NONE));
+        hb_search_layers_ask(s, node->first, &spec, hb_search_node_peak_bytes(s, node));
     ask.fixed_bytes = node->fixed_bytes;
     node->layers_ns = hb_bound_layers(s->scratch, &ask);
     hb_arena_rewind(s->scratch, mark);

@@ -55,21 +55,42 @@ int64_t hb_search_ceiling(const struct hb_search *s, uint32_t cell)
     return most < 9e18 ? (int64_t)most + 1 : INT64_MAX;
 }
 
-static int64_t most_peak_bytes(const struct hb_plan_ask *ask)
+/* So that the upper end is within the whole, by the cell's kind of records. */
+static int64_t confident_bytes(const struct hb_search *s, uint32_t cell)
 {
+    const struct hb_plan_ask *ask = s->ask;
+    struct hb_plan_limits *limits = s->plan->limits;
+    struct hb_spec spec;
     if (!(ask->confidence > 0))
-        return ask->budget_bytes;
-    return hb_smaller(ask->budget_bytes,
-                      hb_interval_most_peak(ask->spec, ask->confidence, ask->whole_bytes));
+        return INT64_MAX;
+    hb_search_cell_spec(s, cell, &spec);
+    uint32_t kind = hb_interval_kind(&spec);
+    for (uint32_t i = 0; i < limits->count; i++)
+        if (limits->kinds[i] == kind)
+            return limits->bytes[i];
+    int64_t bytes = hb_interval_most_peak(&spec, ask->confidence, ask->whole_bytes);
+    if (limits->count < HB_PLAN_KINDS) {
+        limits->kinds[limits->count] = kind;
+        limits->bytes[limits->count++] = bytes;
+    }
+    return bytes;
 }
 
 int64_t hb_search_peak_bytes(const struct hb_search *s, uint32_t cell)
 {
     const struct hb_lessons *lessons = &s->ask->lessons;
-    if (cell == HB_NONE || lessons->count == 0)
-        return s->plan->peak_bytes;
-    int64_t more = hb_lessons_more(lessons, hb_cell_kind(&s->plan->space.cells[cell]));
-    return hb_smaller(s->plan->peak_bytes, hb_larger(s->ask->budget_bytes - more, 0));
+    int64_t budget = s->ask->budget_bytes;
+    if (lessons->count)
+        budget -= hb_lessons_more(lessons, hb_cell_kind(&s->plan->space.cells[cell]));
+    return hb_smaller(hb_larger(budget, 0), confident_bytes(s, cell));
+}
+
+int64_t hb_search_node_peak_bytes(const struct hb_search *s, const struct hb_search_node *node)
+{
+    int64_t most = 0;
+    for (uint32_t i = node->first; i < node->end; i++)
+        most = hb_larger(most, hb_search_peak_bytes(s, i));
+    return most;
 }
 
 /* What comes of it is taken for cells of other kinds too: the whole budget. */
@@ -624,7 +645,8 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
     int64_t start_ns = ask->env->now_ns();
     if (ask->spec->compiler == HB_TORCH)
         return hb_torch_plan_find(arena, ask, out);
-    *out = (struct hb_plan){.status = HB_PLAN_INFEASIBLE, .peak_bytes = most_peak_bytes(ask)};
+    *out = (struct hb_plan){.status = HB_PLAN_INFEASIBLE};
+    out->limits = hb_arena_alloc(arena, 1, sizeof *out->limits);
     if (ask->like)
         out->space = ask->like->space;
     else if (!hb_space_make(arena, with_share(arena, ask), ask->device, ask->devices, &out->space))

@@ -135,6 +135,14 @@ struct hb_plan_counts {
     uint32_t left;        /* cells that may be better by their bounds and were not searched */
 };
 
+/* What peaks of a kind of records (interval.h) must not exceed, as far as was asked. */
+enum { HB_PLAN_KINDS = 16 };
+struct hb_plan_limits {
+    uint32_t kinds[HB_PLAN_KINDS];
+    int64_t bytes[HB_PLAN_KINDS];
+    uint32_t count;
+};
+
 struct hb_plan {
     enum hb_plan_status status;
     double gap; /* by how much of its value the plan may be above the best of the whole space */
@@ -152,8 +160,8 @@ struct hb_plan {
     bool settled;                       /* for the best that was run: cells may be left */
     const struct hb_search_node *nodes; /* for ask.like and ask.above */
     uint32_t node_count;
-    int64_t peak_bytes;     /* see hb_search_peak_bytes: of no kind */
-    const int64_t *cell_ns; /* of compiler torch: the step of each cell */
+    struct hb_plan_limits *limits; /* see hb_search_peak_bytes */
+    const int64_t *cell_ns;        /* of compiler torch: the step of each cell */
     struct hb_plan_counts counts;
     double seconds;
 };

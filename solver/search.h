@@ -78,7 +78,7 @@ struct hb_choice {
     int64_t bound_ns;
     int64_t floor_bytes; /* its peak is no lower; 0: not looked at, or live_bytes says it */
     int64_t step_ns;     /* once it was run */
-    int64_t peak_bytes; /* of one that does not fit by its live bytes alone, these */
+    int64_t peak_bytes;  /* of one that does not fit by its live bytes alone, these */
 };
 
 enum hb_entry_kind {
@@ -129,10 +129,12 @@ double hb_search_value(const struct hb_search *s, uint32_t cell, int64_t ns, int
 /* In the units of the walk (ns, or bytes): what a configuration of the cell must not exceed to be
  * as good as the incumbent. */
 int64_t hb_search_ceiling(const struct hb_search *s, uint32_t cell);
-/* What the predicted peaks of a cell's configurations must not exceed for all that is known before
- * they are run: the budget less what was learnt of the cell's kind (HB_NONE: of none), and what
- * leaves room for the upper end, whose factor no cell changes. */
+/* What the predicted peaks of a cell's configurations must not exceed: the budget less what was
+ * learnt of the cell's kind, and what leaves room for the upper end, whose factor policies do not
+ * change. */
 int64_t hb_search_peak_bytes(const struct hb_search *s, uint32_t cell);
+/* Of all cells of the node the most. */
+int64_t hb_search_node_peak_bytes(const struct hb_search *s, const struct hb_search_node *node);
 /* For a spec of the cell; without fixed_bytes. */
 struct hb_layers_ask hb_search_layers_ask(const struct hb_search *s, uint32_t cell,
                                           const struct hb_spec *cell_spec, int64_t peak_bytes);

@@ -10,13 +10,13 @@
 
 /* floor: the cell's; null: of a node's layers alone. */
 static struct hb_relax relax(struct hb_search *s, const struct hb_spec *spec,
-                             const struct hb_floor *floor)
+                             const struct hb_floor *floor, int64_t peak_bytes)
 {
     struct hb_plan_counts *k = &s->plan->counts;
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_relax_ask ask = {.cell_spec = spec,
                                .device = s->ask->device,
-                               .budget_bytes = hb_search_peak_bytes(s, HB_NONE),
+                               .budget_bytes = peak_bytes,
                                .host_bytes = s->ask->host_bytes,
                                .floor = floor,
                                .layers_only = !floor};
@@ -35,7 +35,7 @@ void hb_whole_relax_node(struct hb_search *s, struct hb_search_node *node)
     if (node->relaxed || hb_search_by_memory(s) || hb_stop_now(s->ask->stop))
         return;
     hb_nodes_floor_spec(s, node, &spec);
-    node->relax_ns = relax(s, &spec, NULL).bound_ns;
+    node->relax_ns = relax(s, &spec, NULL, hb_search_node_peak_bytes(s, node)).bound_ns;
     node->relaxed = true;
 }
 
@@ -57,7 +57,7 @@ double hb_whole_cell_value(struct hb_search *s, struct hb_search_node *node, uin
     if (value >= best || hb_search_by_memory(s) || cell->form != HB_FORM_SCAN)
         return value;
     hb_search_cell_spec(s, index, &spec);
-    int64_t relaxed = relax(s, &spec, &f->floor).bound_ns;
+    int64_t relaxed = relax(s, &spec, &f->floor, hb_search_peak_bytes(s, index)).bound_ns;
     s->plan->relax_ns[index] = hb_larger(s->plan->relax_ns[index], relaxed);
     if (relaxed == INT64_MAX)
         return INFINITY;
@@ -86,7 +86,7 @@ double hb_whole_bound(struct hb_search *s, double best)
     double least = best;
     for (uint32_t i = 0; i < s->node_count; i++) {
         struct hb_search_node *node = &s->nodes[i];
-        bool out = node->refused || node->live_bytes > hb_search_peak_bytes(s, HB_NONE);
+        bool out = node->refused || node->live_bytes > hb_search_node_peak_bytes(s, node);
         if (out || node->floor_value >= least)
             continue;
         hb_nodes_time(s, node);

@@ -225,25 +225,10 @@ static int64_t unscale(int64_t budget_bytes, int32_t ppm)
     return most < budget_bytes ? most : budget_bytes;
 }
 
-/* The least factor of the kinds that a search may still come to: mesh, form of the stack, chunks of
- * the loss and place of the states are settled by its cells. */
-static int32_t least_factor(const struct hb_spec *spec, double confidence)
-{
-    uint32_t kind = hb_interval_kind(spec);
-    enum sort given = given_sort(spec);
-    const uint32_t sorts[] = {given, given == FREE ? FREE : HARD};
-    int32_t least = INT32_MAX;
-    for (uint32_t i = 0; i < 4; i++) {
-        uint32_t other = with_trait(with_trait(kind, SORT, sorts[i / 2]), LOSS, i % 2);
-        int32_t ppm = find_group(other, confidence).high_ppm;
-        least = ppm < least ? ppm : least;
-    }
-    return least;
-}
-
 int64_t hb_interval_most_peak(const struct hb_spec *spec, double confidence, int64_t budget_bytes)
 {
-    return unscale(budget_bytes, least_factor(spec, confidence));
+    struct group g = find_group(hb_interval_kind(spec), confidence);
+    return unscale(budget_bytes, g.high_ppm);
 }
 
 enum hb_verdict hb_interval_verdict(const struct hb_interval *i, int64_t budget_bytes)

@@ -54,8 +54,8 @@ void hb_interval_make(struct hb_arena *arena, const struct hb_spec *spec, double
                       int64_t peak_bytes, struct hb_interval *out);
 /* high_bytes of a configuration; INT64_MAX stays. */
 int64_t hb_interval_high(const struct hb_spec *spec, double confidence, int64_t peak_bytes);
-/* The largest peak whose high_bytes may be within the budget, whatever a search turns the
- * configuration into: what it may exclude by. */
+/* The largest peak whose high_bytes may be within the budget, of configurations of that kind: what
+ * a search may exclude by, whose cells settle the kind. */
 int64_t hb_interval_most_peak(const struct hb_spec *spec, double confidence, int64_t budget_bytes);
 
 enum hb_verdict hb_interval_verdict(const struct hb_interval *i, int64_t budget_bytes);
