@@ -152,6 +152,7 @@ static bool explain_none(const struct hb_plan_ask *ask, struct hb_plan_answer *a
     least.most_policies = LEAN_POLICIES;
     least.lp_stem = NULL;
     least.polish = false;
+    least.other = a->plan;
     if (!hb_plan_find(ask->env->arena, &least, smallest) || !smallest->found ||
         smallest->status == HB_PLAN_LIMIT || !run_spec(ask->env, smallest, &smallest->best, a)) {
         struct hb_env env = *ask->env; /* the input's own mesh may be none for its batch */

@@ -216,27 +216,30 @@ static void add_ops_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
 {
     static const enum hb_policy others[] = {HB_POLICY_FULL, HB_POLICY_NONE};
     enum { OTHERS = sizeof others / sizeof others[0] };
-    struct hb_program programs[OTHERS];
+    struct hb_live *live;
     struct hb_op_floor_ask own = {.all = p,
+                                  .live_count = hb_live_find(scratch, p, &live),
                                   .optional = optional,
                                   .counts = counted_ops(scratch, ask, p),
                                   .split = ask->cell_spec->mesh[HB_AX_PIPELINE] == 1,
-                                  .lasting = ask->cell_spec->mesh[HB_AX_PIPELINE] == 1 ||
-                                             hb_habits_ordered(ask->cell_spec),
                                   .apart = is_apart(ask),
-                                  .accumulates = ask->cell_spec->batch.accumulate > 1,
-                                  .others = programs};
+                                  .accumulates = ask->cell_spec->batch.accumulate > 1};
+    own.live = live;
+    own.lasting = own.split || hb_habits_ordered(ask->cell_spec);
+    struct hb_op_floor *ops = hb_op_floor_open(scratch, &own);
     int64_t fixed = own.split ? unlent_bytes(scratch, p, false) : out->fixed_bytes;
-    int64_t most = hb_add_sat(fixed, hb_op_floor_bytes(scratch, &own));
-    while (own.other_count < OTHERS && most > out->live_bytes && most > ask->known_bytes) {
-        struct hb_remat policy = {others[own.other_count], 0, 0};
-        if (!hb_segment_lower_under(scratch, roomy, policy, &programs[own.other_count]))
+    int64_t most = hb_add_sat(fixed, hb_op_floor_bytes(ops));
+    for (int i = 0; i < OTHERS && most > out->live_bytes && most > ask->known_bytes; i++) {
+        struct hb_program *other = hb_arena_alloc(scratch, 1, sizeof *other);
+        struct hb_remat policy = {others[i], 0, 0};
+        if (!hb_segment_lower_under(scratch, roomy, policy, other))
             return;
-        fixed = hb_smaller(fixed, unlent_bytes(scratch, &programs[own.other_count++], !own.split));
-        most = hb_add_sat(fixed, hb_op_floor_bytes(scratch, &own));
+        hb_op_floor_join(ops, other);
+        fixed = hb_smaller(fixed, unlent_bytes(scratch, other, !own.split));
+        most = hb_add_sat(fixed, hb_op_floor_bytes(ops));
+        if (i + 1 == OTHERS)
+            out->live_bytes = hb_larger(out->live_bytes, most);
     }
-    if (own.other_count == OTHERS)
-        out->live_bytes = hb_larger(out->live_bytes, most);
 }
 
 static bool bound_program(struct hb_arena *scratch, const struct bound_ask *ask,

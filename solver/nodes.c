@@ -139,12 +139,14 @@ void hb_nodes_take_floors(struct hb_search *s, const struct hb_plan *other)
     for (uint32_t i = 0; i < s->node_count && same; i++) {
         const struct hb_search_node *from = &other->nodes[i];
         struct hb_search_node *node = &s->nodes[i];
-        node->floors = from->floors;
-        node->floor_count = from->floor_count;
-        node->floor_cap = from->floor_cap;
+        if (!hb_search_by_memory(s)) { /* there they are looked at more closely */
+            node->floors = from->floors;
+            node->floor_count = from->floor_count;
+            node->floor_cap = from->floor_cap;
+        }
         node->measured = from->measured;
         node->timed = from->timed;
-        node->forward = from->forward;
+        node->forward = from->forward && !hb_search_by_memory(s);
         node->refused = from->refused;
         node->loops_ns = from->loops_ns;
         node->forward_ns = from->forward_ns;
@@ -162,7 +164,8 @@ void hb_nodes_take_floors(struct hb_search *s, const struct hb_plan *other)
 void hb_nodes_put(struct hb_search *s, uint32_t index)
 {
     struct hb_search_node *node = &s->nodes[index];
-    if (node->timed || node->live_bytes > hb_search_node_peak_bytes(s, node)) {
+    bool memory = hb_search_by_memory(s) && node->live_bytes > 0; /* times are not wanted */
+    if (node->timed || memory || node->live_bytes > hb_search_node_peak_bytes(s, node)) {
         queue_node(s, index);
         return;
     }

@@ -10,8 +10,8 @@
 /* One of the programs. */
 struct side {
     const struct hb_program *p;
-    uint32_t *root;       /* by buffer */
-    struct hb_live *live; /* of its roots */
+    uint32_t *root;             /* by buffer */
+    const struct hb_live *live; /* of its roots */
     uint32_t live_count;
     bool *fixed;       /* by root: argument or output */
     uint32_t *last_op; /* by root: the last op, and one, that it was counted for */
@@ -38,21 +38,23 @@ struct gradient {
     int32_t start, end;
 };
 
-struct search {
+struct hb_op_floor {
     struct hb_arena *arena;
-    const struct hb_op_floor_ask *ask;
+    struct hb_op_floor_ask ask;
+    struct side all;
     struct every *every;
     uint32_t every_count;
     int64_t *least;
-    struct gradient *gradients; /* of the first program, then of another */
+    struct gradient *gradients; /* of the first program; once another is joined */
     uint32_t gradient_count;
-    bool *there; /* [every x gradient]: it lives then in all of the programs */
+    bool *there; /* [every x gradient]: it lives then in all of the programs; null: none joined */
 };
 
-static struct side open_side(struct hb_arena *arena, const struct hb_program *p)
+static struct side open_side(struct hb_arena *arena, const struct hb_program *p,
+                             const struct hb_live *live, uint32_t live_count)
 {
-    struct side s = {.p = p, .root = hb_program_roots(arena, p)};
-    s.live_count = hb_live_find(arena, p, &s.live);
+    struct side s = {
+        .p = p, .root = hb_program_roots(arena, p), .live = live, .live_count = live_count};
     s.fixed = hb_arena_alloc(arena, p->buf_count, sizeof *s.fixed);
     s.last_op = hb_arena_alloc(arena, p->buf_count, sizeof *s.last_op);
     for (uint32_t i = 0; i < p->buf_count; i++)
@@ -130,18 +132,17 @@ static bool is_lasting(const struct hb_program *p, bool accumulates, const struc
     return false;
 }
 
-static void take_gradients(struct search *s, const struct side *all)
+static void take_gradients(struct hb_op_floor *s)
 {
+    const struct side *all = &s->all;
     struct hb_names names;
-    if (s->ask->apart)
-        return;
-    const struct gradient *list = list_gradients(s->arena, all, s->ask->split, &names);
+    const struct gradient *list = list_gradients(s->arena, all, s->ask.split, &names);
     s->gradients = hb_arena_alloc(s->arena, names.room, sizeof *s->gradients);
-    for (size_t at = 0; at < names.room; at++)
-        if (list[at].name &&
-            (!s->ask->lasting || is_lasting(all->p, s->ask->accumulates, &list[at])))
+    for (size_t at = 0; at < names.room && !s->ask.apart; at++)
+        if (list[at].name && (!s->ask.lasting || is_lasting(all->p, s->ask.accumulates, &list[at])))
             s->gradients[s->gradient_count++] = list[at];
-    s->there = hb_arena_alloc(s->arena, (size_t)s->every_count * s->gradient_count, sizeof(bool));
+    s->there =
+        hb_arena_alloc(s->arena, (size_t)s->every_count * s->gradient_count + 1, sizeof(bool));
     for (uint32_t i = 0; i < s->every_count; i++)
         for (uint32_t k = 0; k < s->gradient_count; k++) {
             const struct gradient *g = &s->gradients[k];
@@ -152,22 +153,29 @@ static void take_gradients(struct search *s, const struct side *all)
 
 /* --- the first program --- */
 
-static void take_first(struct search *s)
+static void list_every(struct hb_op_floor *s)
 {
-    const struct hb_program *p = s->ask->all;
-    struct side all = open_side(s->arena, p);
+    const struct hb_program *p = s->ask.all;
     uint32_t count = 0;
     s->every = hb_arena_alloc(s->arena, p->op_count, sizeof *s->every);
     s->least = hb_arena_alloc(s->arena, p->ref_count, sizeof *s->least);
     for (uint32_t i = 0; i < p->op_count; i++) {
         const struct hb_op *op = &p->ops[i];
-        if (s->ask->optional[i] || !s->ask->counts[i] || !hb_op_is_work(op))
+        if (s->ask.optional[i] || !s->ask.counts[i] || !hb_op_is_work(op))
             continue;
         s->every[s->every_count++] = (struct every){i, count, false};
-        list_operands(&all, i, s->least + count);
+        list_operands(&s->all, i, s->least + count);
         count += op->read_count + op->write_count;
     }
-    take_gradients(s, &all);
+}
+
+struct hb_op_floor *hb_op_floor_open(struct hb_arena *arena, const struct hb_op_floor_ask *ask)
+{
+    struct hb_op_floor *s = hb_arena_alloc(arena, 1, sizeof *s);
+    *s = (struct hb_op_floor){.arena = arena, .ask = *ask};
+    s->all = open_side(arena, ask->all, ask->live, ask->live_count);
+    list_every(s);
+    return s;
 }
 
 /* --- another program --- */
@@ -189,9 +197,9 @@ static struct ops *list_ops(struct hb_arena *arena, struct side *side, struct hb
     int64_t *own = hb_arena_alloc(arena, p->ref_count, sizeof *own);
     for (uint32_t i = 0; i < p->op_count; i++) {
         const struct hb_op *op = &p->ops[i];
-        size_t at = hb_names_place(names, op->name, (uint32_t)op->phase);
         if (!hb_op_is_work(op))
             continue;
+        size_t at = hb_names_place(names, op->name, (uint32_t)op->phase);
         list_operands(side, i, own);
         if (!names->names[at]) {
             hb_names_put(names, op->name, (uint32_t)op->phase);
@@ -205,7 +213,7 @@ static struct ops *list_ops(struct hb_arena *arena, struct side *side, struct hb
     return list;
 }
 
-static void join_gradients(struct search *s, uint32_t every, const struct ops *o,
+static void join_gradients(struct hb_op_floor *s, uint32_t every, const struct ops *o,
                            const struct gradient *others, const struct hb_names *names)
 {
     bool *there = s->there + every * s->gradient_count;
@@ -218,16 +226,20 @@ static void join_gradients(struct search *s, uint32_t every, const struct ops *o
     }
 }
 
-static void join_program(struct search *s, const struct hb_program *p)
+void hb_op_floor_join(struct hb_op_floor *s, const struct hb_program *p)
 {
-    struct side side = open_side(s->arena, p);
+    struct hb_live *live;
+    uint32_t live_count = hb_live_find(s->arena, p, &live);
+    struct side side = open_side(s->arena, p, live, live_count);
     struct hb_names names, gradient_names;
+    if (!s->there)
+        take_gradients(s);
     int64_t *least = hb_arena_alloc(s->arena, p->ref_count, sizeof *least);
     const struct ops *list = list_ops(s->arena, &side, &names, least);
-    const struct gradient *others = list_gradients(s->arena, &side, s->ask->split, &gradient_names);
+    const struct gradient *others = list_gradients(s->arena, &side, s->ask.split, &gradient_names);
     for (uint32_t i = 0; i < s->every_count; i++) {
         struct every *e = &s->every[i];
-        const struct hb_op *op = &s->ask->all->ops[e->op];
+        const struct hb_op *op = &s->ask.all->ops[e->op];
         size_t at = hb_names_place(&names, op->name, (uint32_t)op->phase);
         const struct ops *o = &list[at];
         e->gone = e->gone || !names.names[at] || o->unlike || o->read_count != op->read_count ||
@@ -243,30 +255,36 @@ static void join_program(struct search *s, const struct hb_program *p)
 
 /* --- the whole --- */
 
-static int64_t sum_of(const struct search *s, uint32_t every)
+static int64_t operands_of(const struct hb_op_floor *s, const struct every *e)
 {
-    const struct every *e = &s->every[every];
-    const struct hb_op *op = &s->ask->all->ops[e->op];
+    const struct hb_op *op = &s->ask.all->ops[e->op];
     int64_t sum = 0;
     for (uint32_t i = 0; i < op->read_count + op->write_count; i++)
         sum = hb_add_sat(sum, s->least[e->operands_at + i]);
+    return sum;
+}
+
+/* Gradients that are there; all of them, where that is not known. */
+static int64_t gradients_of(const struct hb_op_floor *s, uint32_t every)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < s->all.live_count && !s->there; i++)
+        if (is_gradient(&s->all, &s->all.live[i]))
+            sum = hb_add_sat(sum, s->all.live[i].bytes);
     for (uint32_t k = 0; k < s->gradient_count; k++)
         if (s->there[every * s->gradient_count + k])
             sum = hb_add_sat(sum, s->gradients[k].bytes);
     return sum;
 }
 
-int64_t hb_op_floor_bytes(struct hb_arena *scratch, const struct hb_op_floor_ask *ask)
+int64_t hb_op_floor_bytes(const struct hb_op_floor *s)
 {
-    struct hb_arena_mark mark = hb_arena_mark(scratch);
-    struct search s = {.arena = scratch, .ask = ask};
-    int64_t most = 0;
-    take_first(&s);
-    for (uint32_t i = 0; i < ask->other_count; i++)
-        join_program(&s, &ask->others[i]);
-    for (uint32_t i = 0; i < s.every_count; i++)
-        if (!s.every[i].gone)
-            most = hb_larger(most, sum_of(&s, i));
-    hb_arena_rewind(scratch, mark);
+    int64_t most = 0, all = s->there ? 0 : gradients_of(s, 0);
+    for (uint32_t i = 0; i < s->every_count; i++) {
+        const struct every *e = &s->every[i];
+        int64_t gradients = s->there ? gradients_of(s, i) : all;
+        if (!e->gone)
+            most = hb_larger(most, hb_add_sat(operands_of(s, e), gradients));
+    }
     return most;
 }

@@ -22,20 +22,29 @@
 #include <stdint.h>
 
 struct hb_arena;
+struct hb_live;
 struct hb_program;
 
 struct hb_op_floor_ask {
     const struct hb_program *all;
+    const struct hb_live *live; /* of its roots */
+    uint32_t live_count;
     const bool *optional; /* by op of all: no such op */
     const bool *counts;   /* by op of all: whether it is asked about */
     bool split;           /* layers may be split into runs */
     bool lasting;         /* of gradients those alone that outlive their loop count ... */
     bool apart;           /* ... and not even these */
     bool accumulates;     /* over microbatches */
-    const struct hb_program *others; /* without them the answer is at least what it is with them */
-    uint32_t other_count;
 };
 
-int64_t hb_op_floor_bytes(struct hb_arena *scratch, const struct hb_op_floor_ask *ask);
+struct hb_op_floor;
+
+/* In the arena. All that is asked about stays where it is. */
+struct hb_op_floor *hb_op_floor_open(struct hb_arena *arena, const struct hb_op_floor_ask *ask);
+/* Another of the programs. */
+void hb_op_floor_join(struct hb_op_floor *f, const struct hb_program *p);
+/* By the programs that were joined. Each makes it less, or nothing; before the first it is no more
+ * than a sum that is above. */
+int64_t hb_op_floor_bytes(const struct hb_op_floor *f);
 
 #endif

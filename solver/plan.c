@@ -501,6 +501,13 @@ static void choose_menus(struct hb_search *s)
         make_menus(s, 0, most);
         return;
     }
+    while (hb_search_by_memory(s) && s->nodes[e.index].stage == HB_STAGE_TIMES) {
+        hb_nodes_take(s, e.index); /* its bytes closely, and back */
+        if (!hb_queue_take(&s->queue, &e)) {
+            make_menus(s, 0, most);
+            return;
+        }
+    }
     hb_queue_put(&s->queue, e.value, e.kind, e.index);
     bool small = !s->plan->space.remat || s->ask->most_policies > 0;
     s->probed = s->nodes[e.index].first;

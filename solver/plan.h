@@ -50,8 +50,9 @@ struct hb_plan_ask {
                                   * policies and plan are taken over; or null */
     bool keep_runs;              /* for the certificate: all that was run (hb_plan.ran) */
     bool near;                   /* with like: only the mesh, batch and accumulation of its plan */
-    const struct hb_plan *other; /* the same space under other policies, answered: its floors, which
-                                  * hold of every policy, are taken over; or null */
+    const struct hb_plan *other; /* the same space under other policies, or for another objective,
+                                  * answered: its floors, which hold of every policy, are taken
+                                  * over; or null */
     const struct hb_plan *above; /* with like: the same again with at least this budget, answered:
                                   * what it excluded stays excluded; or null */
 };
