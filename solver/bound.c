@@ -252,7 +252,8 @@ static bool bound_program(struct hb_arena *scratch, const struct bound_ask *ask,
         return false;
     const bool *optional = hb_segment_optional_ops(scratch, &p);
     find_bytes(scratch, ask, &p, optional, out);
-    add_ops_bytes(scratch, ask, &roomy, &p, optional, out);
+    if (ask->known_bytes < INT64_MAX)
+        add_ops_bytes(scratch, ask, &roomy, &p, optional, out);
     if (out->live_bytes > ask->budget_bytes)
         return true;
     if (!ask->backward && !hb_segment_lower_merged(scratch, &roomy, &merged))
@@ -280,20 +281,19 @@ static bool bound_layers_of(struct hb_arena *scratch, const struct hb_spec *cell
 }
 
 bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
-                   const struct hb_device *device, int64_t budget_bytes, struct hb_floor *out)
+                   const struct hb_device *device, struct hb_bound_limits limits,
+                   struct hb_floor *out)
 {
     struct bound_ask ask = {
-        .device = device, .budget_bytes = budget_bytes, .known_bytes = budget_bytes};
+        .device = device, .budget_bytes = limits.budget_bytes, .known_bytes = limits.known_bytes};
     return bound_layers_of(scratch, cell_spec, ask, out);
 }
 
 bool hb_bound_backward(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                        const struct hb_device *device, int64_t budget_bytes, struct hb_floor *out)
 {
-    struct bound_ask ask = {.device = device,
-                            .budget_bytes = budget_bytes,
-                            .known_bytes = budget_bytes,
-                            .backward = true};
+    struct bound_ask ask = {
+        .device = device, .budget_bytes = budget_bytes, .known_bytes = INT64_MAX, .backward = true};
     return bound_layers_of(scratch, cell_spec, ask, out);
 }
 

@@ -23,12 +23,17 @@ struct hb_floor {
 
 /* For cells that differ in chunks, stack form and the optimizer's place only: what the layers'
  * loops do on the busiest stream. cell_spec has one loss chunk, and the optimizer on the host where
- * one of the cells has. Where the bytes are above the budget there are no times; up to it they are
- * not asked after closely. False: sizes beyond the range. */
+ * one of the cells has. Where the bytes are above the budget there are no times; up to known_bytes
+ * they are not asked after closely. False: sizes beyond the range. */
+struct hb_bound_limits {
+    int64_t budget_bytes;
+    int64_t known_bytes;
+};
 bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
-                   const struct hb_device *device, int64_t budget_bytes, struct hb_floor *out);
-/* The same bytes, and of the times those of the backward pass alone, which takes half as long to
- * find. */
+                   const struct hb_device *device, struct hb_bound_limits limits,
+                   struct hb_floor *out);
+/* The same, and of the times those of the backward pass alone, which takes half as long to find;
+ * the bytes are not asked after closely. */
 bool hb_bound_backward(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                        const struct hb_device *device, int64_t budget_bytes, struct hb_floor *out);
 struct hb_layers_ask {

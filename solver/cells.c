@@ -158,11 +158,12 @@ static void look_closely(struct hb_search *s, const struct hb_open_cell *o,
         holds = holds && !segment->odd_whole[i] && !segment->odd_split[i];
     if (!holds)
         return;
+    struct hb_bound_limits none = {.known_bytes = INT64_MAX}; /* no times */
     struct hb_spec spec;
     struct hb_floor floor;
     cell.loss_chunks = 1;
     hb_space_cell_spec(s->plan->space.base, &cell, &spec);
-    if (!hb_bound_node(s->scratch, &spec, s->ask->device, 0, &floor))
+    if (!hb_bound_node(s->scratch, &spec, s->ask->device, none, &floor))
         return;
     struct hb_layers_ask ask =
         hb_search_layers_ask(s, o->cell, &spec, hb_search_node_peak_bytes(s, node));
@@ -234,6 +235,7 @@ static bool is_nested_out(struct hb_search *s, const struct hb_open_cell *o)
 {
     struct hb_search_node *node = &s->nodes[o->node];
     struct hb_cell cell = s->plan->space.cells[o->cell];
+    struct hb_bound_limits none = {.known_bytes = INT64_MAX}; /* no times */
     struct hb_spec spec;
     struct hb_floor floor;
     if (cell.form != HB_FORM_NESTED || hb_search_by_memory(s) || s->filling)
@@ -245,7 +247,7 @@ static bool is_nested_out(struct hb_search *s, const struct hb_open_cell *o)
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     hb_nodes_floor_spec(s, node, &spec);
     known->most_bytes = most_bytes;
-    known->out = hb_bound_node(s->scratch, &spec, s->ask->device, 0, &floor);
+    known->out = hb_bound_node(s->scratch, &spec, s->ask->device, none, &floor);
     if (known->out) {
         cell.loss_chunks = 1;
         cell.optimizer_offload = HB_PLACE_NONE;

@@ -167,7 +167,7 @@ static bool take_node(struct hb_search *s, struct hb_queue *nodes, uint32_t *out
         if (s->nodes[e.index].forward)
             return true;
         hb_nodes_time(s, &s->nodes[e.index]);
-        if (!s->nodes[e.index].refused)
+        if (!hb_nodes_is_out(s, &s->nodes[e.index]))
             list_node(s, e.index, nodes);
     }
     return false;

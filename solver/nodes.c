@@ -95,22 +95,34 @@ static void measure_node(struct hb_search *s, struct hb_search_node *node)
     take_floor(s, node, &floor);
 }
 
+bool hb_nodes_is_out(const struct hb_search *s, const struct hb_search_node *node)
+{
+    return node->refused || node->live_bytes > hb_search_node_peak_bytes(s, node);
+}
+
 void hb_nodes_time(struct hb_search *s, struct hb_search_node *node)
 {
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
     struct hb_floor floor;
     bool memory = hb_search_by_memory(s);
-    if (node->forward)
+    int64_t limit = hb_search_node_peak_bytes(s, node);
+    struct hb_bound_limits limits = {memory ? 0 : limit, memory ? 0 : limit};
+    if (node->forward || hb_nodes_is_out(s, node))
         return;
     hb_nodes_floor_spec(s, node, &spec);
-    node->refused = memory ? !hb_bound_backward(s->scratch, &spec, s->ask->device, 0, &floor)
-                           : !hb_bound_node(s->scratch, &spec, s->ask->device, INT64_MAX, &floor);
+    node->refused = !hb_bound_node(s->scratch, &spec, s->ask->device, limits, &floor);
     hb_arena_rewind(s->scratch, mark);
     node->forward = true;
     if (node->refused) {
         node->value = node->floor_value = INFINITY;
         settle_node(s, node, HB_FATE_REFUSED, INFINITY);
+        return;
+    }
+    if (floor.live_bytes > limit) {
+        node->live_bytes = floor.live_bytes;
+        node->timed = node->forward = false;
+        settle_node(s, node, HB_FATE_MEMORY, (double)floor.live_bytes);
         return;
     }
     if (memory)
@@ -375,7 +387,7 @@ void hb_nodes_take(struct hb_search *s, uint32_t index)
     case HB_STAGE_TIMES:
         node->stage = HB_STAGE_FLOOR;
         hb_nodes_time(s, node);
-        if (!node->refused)
+        if (!hb_nodes_is_out(s, node))
             hb_queue_put(&s->queue, node->value, HB_ENTRY_NODE, index);
         return;
     case HB_STAGE_FLOOR:

@@ -15,7 +15,10 @@ void hb_nodes_find(struct hb_search *s);
 void hb_nodes_take_floors(struct hb_search *s, const struct hb_plan *other);
 /* Into the queue with its first floor, or out of the search. */
 void hb_nodes_put(struct hb_search *s, uint32_t index);
-/* Of one that is in the queue the times of the forward pass too, where they are not known. */
+/* Whether nothing of it can be. */
+bool hb_nodes_is_out(const struct hb_search *s, const struct hb_search_node *node);
+/* Of one that is in the queue the times of the forward pass too, and its bytes closely, where they
+ * are not known: it may be out then. */
 void hb_nodes_time(struct hb_search *s, struct hb_search_node *node);
 /* All of them again with the floors that they have: other policies, or another budget. */
 void hb_nodes_restart(struct hb_search *s);

@@ -88,8 +88,13 @@ int64_t hb_search_peak_bytes(const struct hb_search *s, uint32_t cell)
 int64_t hb_search_node_peak_bytes(const struct hb_search *s, const struct hb_search_node *node)
 {
     int64_t most = 0;
-    for (uint32_t i = node->first; i < node->end; i++)
-        most = hb_larger(most, hb_search_peak_bytes(s, i));
+    for (uint32_t i = node->first; i < node->end; i++) {
+        const struct hb_cell *cell = &s->plan->space.cells[i], *last = cell - 1;
+        if (i == node->first || last->form != cell->form ||
+            last->optimizer_offload != cell->optimizer_offload ||
+            (last->loss_chunks > 1) != (cell->loss_chunks > 1))
+            most = hb_larger(most, hb_search_peak_bytes(s, i));
+    }
     return most;
 }
 

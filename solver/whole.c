@@ -86,11 +86,10 @@ double hb_whole_bound(struct hb_search *s, double best)
     double least = best;
     for (uint32_t i = 0; i < s->node_count; i++) {
         struct hb_search_node *node = &s->nodes[i];
-        bool out = node->refused || node->live_bytes > hb_search_node_peak_bytes(s, node);
-        if (out || node->floor_value >= least)
+        if (hb_nodes_is_out(s, node) || node->floor_value >= least)
             continue;
         hb_nodes_time(s, node);
-        if (node->floor_value >= least)
+        if (hb_nodes_is_out(s, node) || node->floor_value >= least)
             continue;
         hb_whole_relax_node(s, node);
         for (uint32_t k = node->first; k < node->end; k++)

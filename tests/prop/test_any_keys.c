@@ -245,7 +245,8 @@ static bool try_seed(struct hb_arena *arena, uint64_t seed, struct tally *tally)
     x.spec.share = seed % 2 ? HB_SHARE_KEPT : HB_SHARE_EXCEEDED; /* as a search takes it */
     assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, x.spec.hardware.device,
                                (struct hb_loc){0}, &x.device));
-    if (!hb_bound_node(arena, &x.spec, &x.device, INT64_MAX, &x.floors[0]) ||
+    if (!hb_bound_node(arena, &x.spec, &x.device, (struct hb_bound_limits){INT64_MAX, 0},
+                       &x.floors[0]) ||
         !hb_bound_cell(arena, &x.spec, &x.device, 0, &x.floors[1]))
         return true;
     return try_policies(&x);
@@ -295,12 +296,13 @@ static void test_kept_parts_are_parts(void **state)
  * policies together a kind of order follows; pipelines beyond the memory, of which XLA:GPU makes
  * again what a policy may not keep; gathers beside each other whose gradients are whole; weights of
  * which policy none keeps casts, so that temporaries lie in them at the loss; ops of a forward pass
- * each of which another tensor makes shorter; gradients of pipelines in an order of the policy's. */
+ * each of which another tensor makes shorter; gradients of pipelines in an order of the policy's.
+ */
 static void test_bounds_know_other_forms(void **state)
 {
     (void)state;
-    static const uint64_t seeds[] = {15822,  7163,   6570,  302554, 400959,
-                                     402886, 221237, 14529, 706227, 4644, 6593};
+    static const uint64_t seeds[] = {15822,  7163,  6570,   302554, 400959, 402886,
+                                     221237, 14529, 706227, 4644,   6593};
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
         struct tally tally = {0};
         struct hb_arena *arena = hb_arena_new();

@@ -138,9 +138,9 @@ static uint32_t draw_runs(struct hb_rng *rng, const struct hb_spec *spec, uint32
     return count;
 }
 
-/* Of a node and of a cell; and of a node what its bytes are where they may be above a budget. */
-enum { OF_NODE, OF_CELL, OF_BYTES, FLOORS };
-static const char *const floor_names[] = {"node", "cell", "bytes of the node"};
+/* Of a node, of a cell, and of a node before more is asked. */
+enum { OF_NODE, OF_CELL, OF_BACKWARD, FLOORS };
+static const char *const floor_names[] = {"node", "cell", "backward pass of the node"};
 struct floors {
     struct hb_floor at[FLOORS];
     const struct hb_device *device;
@@ -172,7 +172,7 @@ static void compare(struct hb_arena *arena, const struct floors *floors, const s
     }
     double part = (double)floors->at[OF_CELL].bound_ns / (double)t.step_ns;
     tally->closest = part > tally->closest ? part : tally->closest;
-    part = (double)floors->at[OF_BYTES].live_bytes / (double)m.peak_bytes;
+    part = (double)floors->at[OF_NODE].live_bytes / (double)m.peak_bytes;
     tally->fullest = part > tally->fullest ? part : tally->fullest;
     tally->compared++;
 }
@@ -187,9 +187,10 @@ static void check_policies(struct hb_arena *arena, struct hb_rng *rng, const str
     hb_diag_init(&diag, arena);
     assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec->hardware.device,
                                (struct hb_loc){0}, &dev));
-    assert_true(hb_bound_node(arena, spec, &dev, INT64_MAX, &floors.at[OF_NODE]));
+    assert_true(hb_bound_node(arena, spec, &dev, (struct hb_bound_limits){INT64_MAX, 0},
+                              &floors.at[OF_NODE]));
     assert_true(hb_bound_cell(arena, spec, &dev, 0, &floors.at[OF_CELL]));
-    assert_true(hb_bound_backward(arena, spec, &dev, 0, &floors.at[OF_BYTES]));
+    assert_true(hb_bound_backward(arena, spec, &dev, INT64_MAX, &floors.at[OF_BACKWARD]));
     uint32_t count = list_policies(rng, policies);
     size_t blocks = (size_t)spec->model.block_count;
     struct hb_menu *menus = hb_arena_alloc(arena, blocks, sizeof *menus);

@@ -75,7 +75,7 @@ static void check_floors(struct hb_arena *arena, const struct hb_spec *spec,
                          const char *text)
 {
     struct hb_floor node, floor;
-    assert_true(hb_bound_node(arena, spec, device, INT64_MAX, &node));
+    assert_true(hb_bound_node(arena, spec, device, (struct hb_bound_limits){INT64_MAX, 0}, &node));
     assert_true(hb_bound_cell(arena, spec, device, 0, &floor));
     if (node.live_bytes > live_bytes || floor.live_bytes > live_bytes || node.bound_ns > step_ns ||
         floor.bound_ns > step_ns)
@@ -86,7 +86,8 @@ static void check_floors(struct hb_arena *arena, const struct hb_spec *spec,
     struct hb_floor other;
     twice.batch.global *= 2;
     twice.batch.accumulate = spec->batch.accumulate == 1 ? 2 : 1;
-    assert_true(hb_bound_node(arena, &twice, device, INT64_MAX, &other));
+    assert_true(
+        hb_bound_node(arena, &twice, device, (struct hb_bound_limits){INT64_MAX, 0}, &other));
     assert_true(node.state_bytes > 0 && node.state_bytes == other.state_bytes);
     assert_true(node.live_bytes <= live_bytes);
     assert_true(node.bound_ns <= step_ns);
@@ -136,7 +137,7 @@ static void check_layers(struct hb_arena *arena, const struct hb_spec *spec,
         menus[i] = (struct hb_menu){&whole->model.blocks[i].remat, 1};
     plain.loss.chunks = 1;
     plain.optimizer.offload = HB_PLACE_NONE;
-    assert_true(hb_bound_node(arena, spec, device, INT64_MAX, &fixed));
+    assert_true(hb_bound_node(arena, spec, device, (struct hb_bound_limits){INT64_MAX, 0}, &fixed));
     assert_true(hb_bound_cell(arena, spec, device, 0, &floor));
     struct hb_layers_ask ask = {.cell_spec = &plain,
                                 .menus = menus,
