@@ -36,6 +36,7 @@ struct gradient {
     const char *name;
     int64_t bytes;
     int32_t start, end;
+    bool looped; /* a loop writes it */
 };
 
 struct hb_op_floor {
@@ -95,10 +96,23 @@ static bool is_gradient(const struct side *s, const struct hb_live *live)
     return b->category == HB_CAT_GRADIENTS && b->space == HB_SPACE_HBM && !s->fixed[live->buf];
 }
 
+/* By root: some op inside of a loop writes it. */
+static bool *find_looped(struct hb_arena *arena, const struct side *s)
+{
+    bool *looped = hb_arena_alloc(arena, s->p->buf_count, sizeof *looped);
+    for (uint32_t i = 0; i < s->p->op_count; i++) {
+        const struct hb_op *op = &s->p->ops[i];
+        for (uint32_t w = 0; w < op->write_count && op->loop != HB_NONE; w++)
+            looped[s->root[s->p->refs[op->refs_at + op->read_count + w]]] = true;
+    }
+    return looped;
+}
+
 /* Of those of one name, which are not told apart, what holds of each. */
 static struct gradient *list_gradients(struct hb_arena *arena, const struct side *s, bool split,
                                        struct hb_names *names)
 {
+    const bool *looped = find_looped(arena, s);
     hb_names_init(names, arena, s->live_count);
     struct gradient *list = hb_arena_alloc(arena, names->room, sizeof *list);
     for (uint32_t i = 0; i < s->live_count; i++) {
@@ -109,7 +123,8 @@ static struct gradient *list_gradients(struct hb_arena *arena, const struct side
         int64_t bytes = split ? s->p->bufs[l->buf].plain_bytes : l->bytes;
         struct gradient *g = &list[hb_names_put(names, name, 0)];
         if (!g->name)
-            *g = (struct gradient){name, bytes, l->start, l->end};
+            *g = (struct gradient){name, bytes, l->start, l->end, true};
+        g->looped = g->looped && looped[l->buf];
         g->bytes = hb_smaller(g->bytes, bytes);
         g->start = l->start > g->start ? l->start : g->start;
         g->end = l->end < g->end ? l->end : g->end;
@@ -117,19 +132,22 @@ static struct gradient *list_gradients(struct hb_arena *arena, const struct side
     return list;
 }
 
-/* Not only while its own loop runs: all around the loop over microbatches, or until the update. */
+/* All around the loop over microbatches; without one, what a loop writes and leaves behind all
+ * loops of the backward pass (not the zeros that nan_to_num puts in behind each, seed 19050). */
 static bool is_lasting(const struct hb_program *p, bool accumulates, const struct gradient *g)
 {
-    uint32_t update = 0;
-    while (update < p->op_count && p->ops[update].phase != HB_PHASE_OPTIMIZER)
-        update++;
-    if (!accumulates)
-        return g->end >= (int64_t)update;
-    for (uint32_t l = 0; l < p->loop_count; l++)
-        if (p->loops[l].parent == HB_NONE && p->loops[l].end_op <= update)
-            return g->start < (int64_t)p->loops[l].first_op &&
-                   g->end >= (int64_t)p->loops[l].end_op;
-    return false;
+    const struct hb_loop *around = NULL;
+    int64_t last = -1;
+    for (uint32_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].phase == HB_PHASE_BACKWARD && p->ops[i].loop != HB_NONE) {
+            last = i;
+            around = &p->loops[p->ops[i].loop];
+        }
+    while (around && around->parent != HB_NONE)
+        around = &p->loops[around->parent];
+    if (!accumulates || !around)
+        return g->looped && g->end > last;
+    return g->start < (int64_t)around->first_op && g->end >= (int64_t)around->end_op;
 }
 
 static void take_gradients(struct hb_op_floor *s)
