@@ -235,14 +235,14 @@ static void put_turns(struct hb_json *j, const struct hb_search_node *node)
 
 static void put_node_terms(struct hb_json *j, const struct hb_search_node *node)
 {
-    hb_json_put_int(j, "live_bytes", node->live_bytes);
-    hb_json_put_int(j, "state_bytes", node->state_bytes);
+    hb_json_put_int(j, "live_bytes", node->floor.live_bytes);
+    hb_json_put_int(j, "state_bytes", node->floor.state_bytes);
     if (!node->measured)
         hb_json_put_bool(j, "by_mesh", true);
     if (node->refused)
         hb_json_put_bool(j, "beyond_range", true);
-    put_term(j, "loops_ns", node->loops_ns);
-    put_term(j, "forward_ns", node->forward_ns);
+    put_term(j, "loops_ns", node->floor.bound_ns);
+    put_term(j, "forward_ns", node->floor.forward_ns);
     put_term(j, "path_ns", node->floor_ns);
     put_term(j, "relax_ns", node->relax_ns);
     put_term(j, "layers_ns", node->layers_ns);

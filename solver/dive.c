@@ -154,7 +154,7 @@ static void dive_node(struct hb_search *s, struct hb_search_node *node)
 static void list_node(struct hb_search *s, uint32_t index, struct hb_queue *out)
 {
     const struct hb_search_node *node = &s->nodes[index];
-    int64_t links_ns = node->links_ns / 4;
+    int64_t links_ns = node->floor.links_ns / 4;
     hb_queue_put(out, node->value + hb_search_value(s, node->first, links_ns, 0), 0, index);
 }
 

@@ -55,8 +55,8 @@ static void queue_node(struct hb_search *s, uint32_t index)
     const struct hb_search_node *node = &s->nodes[index];
     if (node->refused) {
         settle_node(s, node, HB_FATE_REFUSED, INFINITY);
-    } else if (node->live_bytes > hb_search_node_peak_bytes(s, node)) {
-        settle_node(s, node, HB_FATE_MEMORY, (double)node->live_bytes);
+    } else if (node->floor.live_bytes > hb_search_node_peak_bytes(s, node)) {
+        settle_node(s, node, HB_FATE_MEMORY, (double)node->floor.live_bytes);
     } else if (node->value >= INFINITY) { /* with a larger budget already */
         settle_node(s, node, HB_FATE_LAYER_BOUND, node->value);
     } else {
@@ -68,12 +68,7 @@ static void queue_node(struct hb_search *s, uint32_t index)
 static void take_floor(struct hb_search *s, struct hb_search_node *node,
                        const struct hb_floor *floor)
 {
-    node->loops_ns = floor->bound_ns;
-    node->forward_ns = floor->forward_ns;
-    node->links_ns = floor->links_ns;
-    node->live_bytes = floor->live_bytes;
-    node->state_bytes = floor->state_bytes;
-    node->fixed_bytes = floor->fixed_bytes;
+    node->floor = *floor;
     node->floor_value = hb_search_value(s, node->first, floor->bound_ns, floor->live_bytes);
     node->value = fmax(node->value, node->floor_value);
 }
@@ -97,7 +92,7 @@ static void measure_node(struct hb_search *s, struct hb_search_node *node)
 
 bool hb_nodes_is_out(const struct hb_search *s, const struct hb_search_node *node)
 {
-    return node->refused || node->live_bytes > hb_search_node_peak_bytes(s, node);
+    return node->refused || node->floor.live_bytes > hb_search_node_peak_bytes(s, node);
 }
 
 void hb_nodes_time(struct hb_search *s, struct hb_search_node *node)
@@ -120,13 +115,13 @@ void hb_nodes_time(struct hb_search *s, struct hb_search_node *node)
         return;
     }
     if (floor.live_bytes > limit) {
-        node->live_bytes = floor.live_bytes;
+        node->floor.live_bytes = floor.live_bytes;
         node->timed = node->forward = false;
         settle_node(s, node, HB_FATE_MEMORY, (double)floor.live_bytes);
         return;
     }
     if (memory)
-        floor.bound_ns = node->loops_ns, floor.links_ns = node->links_ns;
+        floor.bound_ns = node->floor.bound_ns, floor.links_ns = node->floor.links_ns;
     take_floor(s, node, &floor);
     settle_node(s, node, HB_FATE_NODE_BOUND, node->value);
 }
@@ -136,7 +131,8 @@ static bool is_too_large(const struct hb_search *s, uint32_t index)
 {
     const struct hb_cell *cells = s->plan->space.cells;
     const struct hb_search_node *own = &s->nodes[index], *other = own - 1;
-    return index > 0 && !other->refused && other->state_bytes > hb_search_node_peak_bytes(s, own) &&
+    return index > 0 && !other->refused &&
+           other->floor.state_bytes > hb_search_node_peak_bytes(s, own) &&
            memcmp(cells[own->first].mesh, cells[other->first].mesh, sizeof cells->mesh) == 0;
 }
 
@@ -160,15 +156,10 @@ void hb_nodes_take_floors(struct hb_search *s, const struct hb_plan *other)
         node->timed = from->timed;
         node->forward = from->forward && !hb_search_by_memory(s);
         node->refused = from->refused;
-        node->loops_ns = from->loops_ns;
-        node->forward_ns = from->forward_ns;
-        node->links_ns = from->links_ns;
-        node->live_bytes = from->live_bytes;
-        node->state_bytes = from->state_bytes;
-        node->fixed_bytes = from->fixed_bytes;
+        node->floor = from->floor;
         node->relaxed = from->relaxed;
         node->relax_ns = from->relax_ns;
-        node->value = hb_search_value(s, node->first, node->loops_ns, node->live_bytes);
+        node->value = hb_search_value(s, node->first, node->floor.bound_ns, node->floor.live_bytes);
         node->floor_value = node->value;
     }
 }
@@ -176,13 +167,13 @@ void hb_nodes_take_floors(struct hb_search *s, const struct hb_plan *other)
 void hb_nodes_put(struct hb_search *s, uint32_t index)
 {
     struct hb_search_node *node = &s->nodes[index];
-    bool memory = hb_search_by_memory(s) && node->live_bytes > 0; /* times are not wanted */
-    if (node->timed || memory || node->live_bytes > hb_search_node_peak_bytes(s, node)) {
+    bool memory = hb_search_by_memory(s) && node->floor.live_bytes > 0; /* times are not wanted */
+    if (node->timed || memory || node->floor.live_bytes > hb_search_node_peak_bytes(s, node)) {
         queue_node(s, index);
         return;
     }
     if (is_too_large(s, index))
-        node->live_bytes = node->state_bytes = s->nodes[index - 1].state_bytes;
+        node->floor.live_bytes = node->floor.state_bytes = s->nodes[index - 1].floor.state_bytes;
     else
         measure_node(s, node);
     queue_node(s, index);
@@ -195,7 +186,8 @@ void hb_nodes_restart(struct hb_search *s)
     s->done = false;
     for (uint32_t i = 0; i < s->node_count; i++) {
         struct hb_search_node *node = &s->nodes[i];
-        if (!s->ask->near && !node->timed && node->live_bytes <= hb_search_node_peak_bytes(s, node))
+        if (!s->ask->near && !node->timed &&
+            node->floor.live_bytes <= hb_search_node_peak_bytes(s, node))
             measure_node(s, node);
         node->stage = node->stage < HB_STAGE_FITS ? node->stage : HB_STAGE_FITS;
         node->layers_ns = 0;
@@ -236,7 +228,7 @@ const struct hb_node_floor *hb_nodes_find_floor(struct hb_search *s, struct hb_s
     hb_space_cell_spec(s->plan->space.base, &scan, &spec);
     int64_t known = hb_search_by_memory(s) ? 0 : hb_search_node_peak_bytes(s, node);
     f->refused = !hb_bound_cell(s->scratch, &spec, s->ask->device, known, &f->floor);
-    f->floor.live_bytes = hb_larger(f->floor.live_bytes, node->live_bytes);
+    f->floor.live_bytes = hb_larger(f->floor.live_bytes, node->floor.live_bytes);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.cell_floors++;
     return f;
@@ -262,7 +254,7 @@ static int64_t layers_of(const struct hb_search *s, const struct hb_search_node 
     if (cell->form == HB_FORM_LOOP)
         return 0;
     if (cell->form == HB_FORM_NESTED)
-        return most + (s->ask->spec->remat.outer ? node->forward_ns : 0);
+        return most + (s->ask->spec->remat.outer ? node->floor.forward_ns : 0);
     most = node->layers_ns > most ? node->layers_ns : most;
     return turns_ns > most ? turns_ns : most;
 }
@@ -328,7 +320,7 @@ static void fit_node(struct hb_search *s, uint32_t index)
     hb_space_cell_spec(s->plan->space.base, &cell, &spec);
     struct hb_layers_ask ask =
         hb_search_layers_ask(s, node->first, &spec, hb_search_node_peak_bytes(s, node));
-    ask.fixed_bytes = node->fixed_bytes;
+    ask.fixed_bytes = node->floor.fixed_bytes;
     node->layers_ns = hb_bound_layers(s->scratch, &ask);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.layer_bounds++;
@@ -414,7 +406,7 @@ void hb_nodes_floor_cell(struct hb_search *s, uint32_t index)
     const struct hb_node_floor *f = hb_nodes_find_floor(s, &s->nodes[o->node], cell);
     const struct hb_floor *floor = &f->floor;
     bool nested = cell->form == HB_FORM_NESTED;
-    int64_t again = nested && s->ask->spec->remat.outer ? node->forward_ns : 0;
+    int64_t again = nested && s->ask->spec->remat.outer ? node->floor.forward_ns : 0;
     if (f->refused) {
         hb_search_settle(s, o->cell, HB_FATE_REFUSED, INFINITY);
         return;

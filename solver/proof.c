@@ -38,9 +38,9 @@ static int64_t least_ns(const struct hb_plan *plan, const struct hb_search_node 
     const struct hb_cell *cell = &plan->space.cells[index];
     const struct hb_node_floor *f = find_floor(node, cell);
     bool again = cell->form == HB_FORM_NESTED && plan->space.base->remat.outer;
-    int64_t again_ns = again ? node->forward_ns : 0;
+    int64_t again_ns = again ? node->floor.forward_ns : 0;
     int64_t path_ns = cell->form == HB_FORM_LOOP ? 0 : hb_add_sat(node->floor_ns, again_ns);
-    int64_t ns = hb_larger(node->loops_ns, path_ns);
+    int64_t ns = hb_larger(node->floor.bound_ns, path_ns);
     if (f)
         ns = hb_larger(ns, hb_add_sat(f->floor.bound_ns, again_ns));
     if (cell->form != HB_FORM_SCAN)
@@ -76,7 +76,7 @@ double hb_proof_value(const struct hb_plan_ask *ask, const struct hb_plan *plan,
     if (row->fate == HB_FATE_REFUSED || row->fate == HB_FATE_MEMORY)
         return INFINITY;
     if (ask->objective == HB_OBJ_MEMORY)
-        return (double)hb_larger(node->live_bytes, f ? f->floor.live_bytes : 0);
+        return (double)hb_larger(node->floor.live_bytes, f ? f->floor.live_bytes : 0);
     int64_t ns = least_ns(plan, node, cell);
     if (ns == INT64_MAX)
         return INFINITY;

@@ -37,21 +37,17 @@ struct hb_search_node {
     uint32_t floor_count, floor_cap;
     struct hb_nested_out *nested;
     uint32_t nested_count, nested_cap;
-    int64_t loops_ns; /* its layers' loops on the busiest stream */
-    int64_t forward_ns;
-    int64_t links_ns;    /* all that its layers move over links, at least */
-    int64_t waits_ns;    /* of its leanest scan: compute waits; where the dive looked (dive.h) */
-    bool measured;       /* else only state_bytes is known, from another node of its mesh */
-    bool timed;          /* else its times are not known: it takes more than the budget */
-    bool forward;        /* else of its times only those of the backward pass */
-    int64_t fixed_bytes; /* of its leanest cell, where it was measured */
-    int64_t live_bytes;  /* of its leanest cell, at least */
-    int64_t state_bytes; /* of these, what all nodes of its mesh keep from step to step */
-    bool refused;        /* sizes beyond the range */
-    int64_t floor_ns;    /* the layers' path at least */
-    bool relaxed;        /* relax_ns is known */
-    int64_t relax_ns;    /* its scans take no less, whatever their policies (whole.h) */
-    int64_t layers_ns;   /* the same of what could fit, where they are scanned */
+    struct hb_floor floor; /* of its leanest cell: bound_ns is its layers' loops on the busiest
+                              stream; only state_bytes is known where it was not measured */
+    int64_t waits_ns;      /* of its leanest scan: compute waits; where the dive looked (dive.h) */
+    bool measured;         /* else its bytes are those of another node of its mesh */
+    bool timed;            /* else its times are not known: it takes more than the budget */
+    bool forward;          /* else of its times only those of the backward pass */
+    bool refused;          /* sizes beyond the range */
+    int64_t floor_ns;      /* the layers' path at least */
+    bool relaxed;          /* relax_ns is known */
+    int64_t relax_ns;      /* its scans take no less, whatever their policies (whole.h) */
+    int64_t layers_ns;     /* the same of what could fit, where they are scanned */
     int64_t turns_ns[HB_PLACE_COUNT][2]; /* and more closely, by place, of whole logits and of
                                             chunks; 0: not looked at */
     enum hb_node_stage stage;            /* what is to be looked at next */

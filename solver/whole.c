@@ -52,7 +52,7 @@ double hb_whole_cell_value(struct hb_search *s, struct hb_search_node *node, uin
         hb_search_settle(s, index, HB_FATE_MEMORY, INFINITY);
         return INFINITY;
     }
-    int64_t ns = hb_add_sat(f->floor.bound_ns, again ? node->forward_ns : 0);
+    int64_t ns = hb_add_sat(f->floor.bound_ns, again ? node->floor.forward_ns : 0);
     double value = hb_search_value(s, index, ns, f->floor.live_bytes);
     if (value >= best || hb_search_by_memory(s) || cell->form != HB_FORM_SCAN)
         return value;
@@ -73,8 +73,8 @@ static double node_value(const struct hb_search *s, const struct hb_search_node 
     if (hb_search_by_memory(s))
         return value;
     if (cell->form == HB_FORM_NESTED && s->ask->spec->remat.outer)
-        return fmax(value,
-                    hb_search_value(s, index, hb_add_sat(node->floor_ns, node->forward_ns), 0));
+        return fmax(value, hb_search_value(s, index,
+                                           hb_add_sat(node->floor_ns, node->floor.forward_ns), 0));
     if (cell->form != HB_FORM_SCAN)
         return value;
     return node->relax_ns == INT64_MAX ? INFINITY
