@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "base/utf8.h"
 
 struct reader {
@@ -66,10 +67,10 @@ static bool read_hex4(struct reader *r, uint32_t *out_code)
 {
     uint32_t code = 0;
     for (int i = 0; i < 4; i++, r->at++) {
-        if (r->at == r->end || !isxdigit((unsigned char)*r->at))
+        int digit = r->at == r->end ? -1 : hb_hex_digit(*r->at);
+        if (digit < 0)
             return fail(r, "a hexadecimal digit");
-        int c = tolower((unsigned char)*r->at);
-        code = code << 4 | (uint32_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+        code = code << 4 | (uint32_t)digit;
     }
     *out_code = code;
     return true;

@@ -68,6 +68,14 @@ void hb_str_addf(struct hb_str *s, const char *fmt, ...)
     s->len += (size_t)len;
 }
 
+int hb_hex_digit(char c)
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+    const char *at = c ? strchr(digits, c) : NULL;
+    ptrdiff_t place = at ? at - digits : -1;
+    return (int)(place < 16 ? place : place - 6);
+}
+
 bool hb_str_same(const char *a, const char *b)
 {
     return strcmp(a, b) == 0;

@@ -24,6 +24,8 @@ void hb_str_addf(struct hb_str *s, const char *fmt, ...) __attribute__((format(p
 /* Makes room for so many bytes, so that adding them does not die; false: there is no memory. */
 bool hb_str_reserve(struct hb_str *s, size_t more);
 
+/* Of one hexadecimal digit, of either case; -1: it is none. */
+int hb_hex_digit(char c);
 bool hb_str_same(const char *a, const char *b);
 bool hb_str_starts(const char *text, const char *prefix);
 bool hb_str_ends(const char *text, const char *suffix);

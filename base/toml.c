@@ -84,10 +84,10 @@ static bool read_escape(struct reader *r, struct hb_str *out)
     if (!digits)
         return fail(r, "an escape");
     for (r->at++; digits--; r->at++) {
-        if (r->at >= r->end || !isxdigit((unsigned char)*r->at))
+        int digit = r->at < r->end ? hb_hex_digit(*r->at) : -1;
+        if (digit < 0)
             return fail(r, "a hexadecimal digit");
-        int c = tolower((unsigned char)*r->at);
-        code = code * 16 + (uint32_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+        code = code * 16 + (uint32_t)digit;
     }
     if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
         return hb_error(r->diag, here(r), "not TOML: U+%04X is no character of text",

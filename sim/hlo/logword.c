@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/str.h"
 
 static bool is_digit(char c)
 {
@@ -107,12 +108,6 @@ static struct hb_word take_number(struct hb_span *s, bool negative)
     return word;
 }
 
-static int hex_of(char c)
-{
-    c = lower(c);
-    return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* "0x30d40 bytes", not an address: bytes are said behind it, or of the number before it. */
 static bool take_hex(struct hb_span *s, bool of_bytes, struct hb_word *out)
 {
@@ -120,8 +115,8 @@ static bool take_hex(struct hb_span *s, bool of_bytes, struct hb_word *out)
     int64_t value = 0;
     if (!hb_span_starts(rest, "0x"))
         return false;
-    for (rest.at += 2; rest.at < rest.end && hex_of(*rest.at) >= 0; rest.at++)
-        if (!hb_mul_i64(value, 16, &value) || !hb_add_i64(value, hex_of(*rest.at), &value))
+    for (rest.at += 2; rest.at < rest.end && hb_hex_digit(*rest.at) >= 0; rest.at++)
+        if (!hb_mul_i64(value, 16, &value) || !hb_add_i64(value, hb_hex_digit(*rest.at), &value))
             return false;
     struct hb_span digits = rest;
     hb_span_skip(&rest, " ");

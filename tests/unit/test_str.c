@@ -1,6 +1,8 @@
 /* base/str: growing text and arrays, and the nearest spelling. */
 #include "tests/unit/unit.h"
 
+#include <ctype.h>
+
 #include "base/str.h"
 
 static struct hb_arena *arena;
@@ -92,6 +94,16 @@ static void long_words_are_no_trouble(void **state)
     (void)hb_str_nearest(word, (const char *const[]){"a", NULL});
 }
 
+static void hexadecimal_digits_are_read(void **state)
+{
+    (void)state;
+    for (int c = 0; c < 256; c++) {
+        char text[2] = {(char)c, '\0'};
+        long value = isxdigit(c) ? strtol(text, NULL, 16) : -1;
+        assert_int_equal(hb_hex_digit((char)c), value);
+    }
+}
+
 static void arrays_grow(void **state)
 {
     (void)state;
@@ -116,6 +128,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(words_are_compared, start, end),
         cmocka_unit_test_setup_teardown(the_nearest_word_is_found, start, end),
         cmocka_unit_test_setup_teardown(long_words_are_no_trouble, start, end),
+        cmocka_unit_test_setup_teardown(hexadecimal_digits_are_read, start, end),
         cmocka_unit_test_setup_teardown(arrays_grow, start, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
