@@ -17,7 +17,7 @@ enum { WORKSPACE_MIB = 105, OLD_WORKSPACE_MIB = 24, GROUPED_MIB = 128 };
 
 /* What a pass over one microbatch left for its backward pass. */
 struct hb_mcore_alive {
-    struct hb_node *nodes;
+    struct hb_taped *nodes;
     uint32_t node_count;
     uint32_t in; /* values */
     uint32_t out;
@@ -73,7 +73,7 @@ static void mark(struct hb_mcore *e)
     hb_short_mark(e->cut, e->t, sum, 0);
 }
 
-static void back_mark(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_mark(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     struct hb_mcore_parts *p = (struct hb_mcore_parts *)(uintptr_t)n->thing;
     (void)t;
@@ -87,7 +87,7 @@ static void mark_last(struct hb_mcore *e, struct hb_mcore_parts *p)
 {
     p->alive++;
     mark(e);
-    struct hb_node *n = hb_tape_node(e->t, back_mark, HB_NONE);
+    struct hb_taped *n = hb_tape_node(e->t, back_mark, HB_NONE);
     n->thing = p;
 }
 

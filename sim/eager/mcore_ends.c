@@ -13,7 +13,7 @@ static uint32_t wide(struct hb_mcore *e, const char *name, int64_t width)
                                                HB_CAT_LOGITS, 0});
 }
 
-static void back_loss(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_loss(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     struct hb_mcore *e = (struct hb_mcore *)(uintptr_t)n->thing;
     (void)grad;
@@ -35,7 +35,7 @@ static void run_loss(struct hb_mcore *e, uint32_t logits)
     bool fused = e->spec->loss.kernel == HB_LOSS_FUSED;
     uint32_t copy = fused ? wide(e, "gradient of the logits", 2)
                           : wide(e, "logits in f32, then their gradient", 4);
-    struct hb_node *n = hb_tape_node(e->t, back_loss, HB_NONE);
+    struct hb_taped *n = hb_tape_node(e->t, back_loss, HB_NONE);
     n->in[0] = logits;
     n->thing = e;
     hb_tape_save(e->t, n, copy);
@@ -47,7 +47,7 @@ static void run_loss(struct hb_mcore *e, uint32_t logits)
 static uint32_t run_logits(struct hb_mcore *e, uint32_t h)
 {
     uint32_t logits = hb_tape_value(e->t, wide(e, "logits", 2));
-    struct hb_node *n = hb_tape_node(e->t, hb_mcore_back_op, logits);
+    struct hb_taped *n = hb_tape_node(e->t, hb_mcore_back_op, logits);
     n->in[0] = h;
     n->number[0] = hb_tape_size(e->t, e->rows, e->d, 2);
     n->number[1] = e->spec->runtime.grad_fusion ? 0 : 2 * hb_mcore_table_count(&e->plan);
@@ -57,7 +57,7 @@ static uint32_t run_logits(struct hb_mcore *e, uint32_t h)
     return logits;
 }
 
-static void back_join(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_join(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     uint32_t parts[2] = {HB_NONE, HB_NONE};
     for (int i = 0; i < 2; i++)
@@ -82,7 +82,7 @@ static uint32_t run_depth(struct hb_mcore *e, const struct hb_block *b, bool aga
     hb_tape_drop_value(t, next);
     uint32_t both =
         hb_tape_value(t, hb_mcore_make(e, "embedding and hidden states", e->rows, 4 * e->d));
-    struct hb_node *n = hb_tape_node(t, back_join, both);
+    struct hb_taped *n = hb_tape_node(t, back_join, both);
     n->number[0] = hb_tape_bytes(t, t->values[both].storage) / 2;
     for (int i = 0; i < 2; i++) {
         n->in[i] = parts[i];
@@ -98,7 +98,7 @@ static uint32_t run_depth(struct hb_mcore *e, const struct hb_block *b, bool aga
 }
 
 /* The gradients of all depths in one, as the hidden states were. */
-static void back_parts(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_parts(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     const uint32_t *parts = n->thing;
     int count = (int)n->number[0];
@@ -128,7 +128,7 @@ static uint32_t run_depths(struct hb_mcore *e, uint32_t h)
     for (int i = 1; i < count; i++)
         parts[i] = run_depth(e, b, again, parts[i - 1]);
     uint32_t all = hb_mcore_make(e, "hidden states of all depths", e->rows, 2 * e->d * count);
-    struct hb_node *n = hb_tape_node(t, back_parts, HB_NONE);
+    struct hb_taped *n = hb_tape_node(t, back_parts, HB_NONE);
     n->thing = parts;
     n->number[0] = count;
     n->number[1] = hb_tape_bytes(t, all);

@@ -20,7 +20,7 @@ uint32_t hb_mcore_make(struct hb_mcore *e, const char *name, int64_t tokens, int
 
 /* numbers: bytes of the input's gradient; bytes of a weight's gradient of its own or 0; bytes of
  * the gradient in 8 bits, by row and by column, or 0. */
-void hb_mcore_back_op(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+void hb_mcore_back_op(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     uint32_t narrow = HB_NONE;
     if (n->number[2] > 0)
@@ -35,7 +35,7 @@ void hb_mcore_back_op(struct hb_tape *t, struct hb_node *n, uint32_t grad)
         dx = hb_tape_make(t, (struct hb_made){"backward", "gradient of an input", n->number[0],
                                               HB_CAT_WORKING, 0});
     hb_tape_drop(t, narrow);
-    for (int i = 0; i < HB_NODE_SAVED; i++) {
+    for (int i = 0; i < HB_TAPED_SAVED; i++) {
         hb_tape_drop(t, n->saved[i]);
         n->saved[i] = HB_NONE;
     }
@@ -83,7 +83,7 @@ uint32_t hb_mcore_op(struct hb_mcore *e, struct hb_mcore_op o)
         by_row = quantised(e, "input in 8 bits, by row", bytes);
     uint32_t out = hb_tape_value(t, hb_mcore_make(e, o.name, o.tokens, o.width_bytes));
     hb_tape_drop(t, by_row);
-    struct hb_node *n = hb_tape_node(t, hb_mcore_back_op, out);
+    struct hb_taped *n = hb_tape_node(t, hb_mcore_back_op, out);
     if (n) {
         n->in[0] = o.x;
         n->number[0] = hb_tape_bytes(t, x);
@@ -125,7 +125,7 @@ struct redo {
     int count;
 };
 
-static void back_redo(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_redo(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     const struct redo *r = n->thing;
     uint32_t storage =
@@ -145,15 +145,15 @@ static void back_redo(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 static void give_up(struct hb_mcore *e, const char *name, uint32_t value, uint32_t first)
 {
     struct hb_tape *t = e->t;
-    uint32_t most = (t->node_count - first) * HB_NODE_SAVED, storage = t->values[value].storage;
+    uint32_t most = (t->node_count - first) * HB_TAPED_SAVED, storage = t->values[value].storage;
     if (!t->grad)
         return;
     struct redo *r = hb_arena_alloc(t->arena, 1, sizeof *r);
     *r = (struct redo){name, value, hb_tape_bytes(t, storage),
                        hb_arena_alloc(t->arena, most, sizeof *r->places), 0};
     for (uint32_t k = 0; k < most; k++) {
-        uint32_t node = first + k / HB_NODE_SAVED;
-        int slot = (int)(k % HB_NODE_SAVED);
+        uint32_t node = first + k / HB_TAPED_SAVED;
+        int slot = (int)(k % HB_TAPED_SAVED);
         if (t->nodes[node].saved[slot] != storage)
             continue;
         t->nodes[node].saved[slot] = HB_NONE;
@@ -173,7 +173,7 @@ struct again {
     run_part *run;
 };
 
-static void back_again(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_again(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     const struct again *a = n->thing;
     uint32_t first = t->node_count, x = n->in[0];
@@ -191,7 +191,7 @@ static uint32_t run_again(struct hb_mcore *e, const struct hb_block *b, uint32_t
     e->t->grad = false;
     uint32_t out = run(e, b, x);
     e->t->grad = grad;
-    struct hb_node *n = hb_tape_node(e->t, back_again, out);
+    struct hb_taped *n = hb_tape_node(e->t, back_again, out);
     if (!n)
         return out;
     struct again *a = hb_arena_alloc(e->t->arena, 1, sizeof *a);
@@ -204,7 +204,7 @@ static uint32_t run_again(struct hb_mcore *e, const struct hb_block *b, uint32_t
 
 /* --- parts of a layer --- */
 
-static void back_add(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_add(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     hb_tape_hold(t, grad);
     hb_tape_give(t, n->in[0], grad);
@@ -215,7 +215,7 @@ static void back_add(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 static uint32_t add_residual(struct hb_mcore *e, uint32_t x, uint32_t part, double dropout)
 {
     uint32_t out = hb_tape_value(e->t, hb_mcore_make(e, "residual", e->rows, 2 * e->d));
-    struct hb_node *n = hb_tape_node(e->t, back_add, out);
+    struct hb_taped *n = hb_tape_node(e->t, back_add, out);
     if (n) {
         n->in[0] = x;
         n->in[1] = part;

@@ -37,7 +37,7 @@ struct hb_mcore_op {
 uint32_t hb_mcore_make(struct hb_mcore *e, const char *name, int64_t tokens, int64_t width_bytes);
 uint32_t hb_mcore_op(struct hb_mcore *e, struct hb_mcore_op o);
 /* An op of its own whose gradient goes to `in`. */
-void hb_mcore_back_op(struct hb_tape *t, struct hb_node *n, uint32_t grad);
+void hb_mcore_back_op(struct hb_tape *t, struct hb_taped *n, uint32_t grad);
 /* Over the tensor axis. */
 int64_t hb_mcore_split(const struct hb_mcore *e, int64_t width);
 /* Of a gated one: gate and up in one. */

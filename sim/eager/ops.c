@@ -22,9 +22,9 @@ static int64_t value_bytes(const struct hb_tape *t, uint32_t value)
     return hb_tape_bytes(t, t->values[value].storage);
 }
 
-static void give_up_all(struct hb_tape *t, struct hb_node *n)
+static void give_up_all(struct hb_tape *t, struct hb_taped *n)
 {
-    for (int i = 0; i < HB_NODE_SAVED; i++)
+    for (int i = 0; i < HB_TAPED_SAVED; i++)
         hb_tape_give_up(t, n, i);
 }
 
@@ -134,7 +134,7 @@ void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
 
 /* --- a weight's gradient later --- */
 
-static void owe(struct hb_tape *t, const struct hb_node *n, uint32_t grad, bool norm)
+static void owe(struct hb_tape *t, const struct hb_taped *n, uint32_t grad, bool norm)
 {
     struct hb_split *s = t->split;
     struct hb_owed o = {.weight = n->thing, .grad = grad, .norm = norm, .run = s->run};
@@ -195,7 +195,7 @@ static void take_workspace_back(struct hb_tape *t)
 }
 
 /* Of its input alone. */
-static void back_linear_input(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_linear_input(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     int64_t rows = n->number[0], in = n->number[1];
     uint32_t dx = hb_tape_make(
@@ -213,7 +213,7 @@ static void back_linear_input(struct hb_tape *t, struct hb_node *n, uint32_t gra
     hb_tape_give(t, n->in[0], dx);
 }
 
-static void back_linear(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_linear(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     if (t->split) {
         back_linear_input(t, n, grad);
@@ -244,7 +244,7 @@ static void back_linear(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 
 static void record_linear(struct hb_tape *t, uint32_t x, uint32_t out, const struct hb_linear *l)
 {
-    struct hb_node *n = hb_tape_node(t, back_linear, out);
+    struct hb_taped *n = hb_tape_node(t, back_linear, out);
     if (!n)
         return;
     n->in[0] = x;
@@ -300,7 +300,7 @@ uint32_t hb_ops_linear_left_out(struct hb_tape *t, uint32_t x, struct hb_linear 
 
 /* --- norm: float(), pow, mean, rsqrt, mul, mul, type_as --- */
 
-static void back_norm(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_norm(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     enum { INPUT, SCALE, SCALED };
     int64_t rows = n->number[0], width = n->number[1];
@@ -364,7 +364,7 @@ uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
     hb_tape_drop(t, square);
     uint32_t scaled = hb_ops_work(t, "mul", "norm's input, scaled", whole);
     uint32_t weighed = hb_ops_work(t, "mul", "norm's output in f32", whole);
-    struct hb_node *n = hb_tape_node(t, back_norm, HB_NONE);
+    struct hb_taped *n = hb_tape_node(t, back_norm, HB_NONE);
     hb_tape_save(t, n, input);
     hb_tape_save(t, n, scale);
     hb_tape_save(t, n, scaled);
@@ -386,7 +386,7 @@ uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
 
 /* --- rope and attention --- */
 
-static void back_rope(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_rope(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     int64_t bytes = hb_tape_bytes(t, grad);
     uint32_t wide = hb_ops_work(t, "to f32", "gradient before rope, f32", 2 * bytes);
@@ -408,7 +408,7 @@ uint32_t hb_ops_rope(struct hb_tape *t, uint32_t x, int64_t table_bytes, const c
     uint32_t out = new_value(t, "to bf16", name, bytes);
     hb_tape_drop(t, turned);
     hb_tape_drop(t, wide);
-    struct hb_node *n = hb_tape_node(t, back_rope, out);
+    struct hb_taped *n = hb_tape_node(t, back_rope, out);
     if (n) {
         n->in[0] = x;
         n->number[0] = table_bytes;
@@ -416,7 +416,7 @@ uint32_t hb_ops_rope(struct hb_tape *t, uint32_t x, int64_t table_bytes, const c
     return out;
 }
 
-static void back_repeat(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_repeat(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     uint32_t sum = hb_ops_work(t, "sum", "gradient over repeated heads", n->number[0]);
     hb_tape_drop(t, grad);
@@ -432,7 +432,7 @@ uint32_t hb_ops_repeat(struct hb_tape *t, uint32_t x, int64_t times, bool one, c
     } else {
         out = new_value(t, "clone", name, hb_tape_size(t, value_bytes(t, x), times, 1));
     }
-    struct hb_node *n = hb_tape_node(t, back_repeat, out);
+    struct hb_taped *n = hb_tape_node(t, back_repeat, out);
     if (n) {
         n->in[0] = x;
         n->number[0] = value_bytes(t, x);
@@ -440,7 +440,7 @@ uint32_t hb_ops_repeat(struct hb_tape *t, uint32_t x, int64_t times, bool one, c
     return out;
 }
 
-static void back_sdpa(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_sdpa(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     static const char *const names[] = {"gradient of q", "gradient of k", "gradient of v"};
     uint32_t out[3];
@@ -456,7 +456,7 @@ static void back_sdpa(struct hb_tape *t, struct hb_node *n, uint32_t grad)
         hb_tape_give(t, n->in[i], out[i]);
 }
 
-static void back_copy(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_copy(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     hb_tape_give(t, n->in[0], grad);
 }
@@ -465,7 +465,7 @@ static void back_copy(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 static uint32_t copy(struct hb_tape *t, uint32_t x, const char *name)
 {
     uint32_t out = new_value(t, "contiguous", name, value_bytes(t, x));
-    struct hb_node *n = hb_tape_node(t, back_copy, out);
+    struct hb_taped *n = hb_tape_node(t, back_copy, out);
     if (n)
         n->in[0] = x;
     return out;
@@ -485,7 +485,7 @@ uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a)
         lse = hb_ops_make_or_take(t, a.kept, sums);
     }
     uint32_t o = hb_tape_value(t, output);
-    struct hb_node *n = hb_tape_node(t, back_sdpa, o);
+    struct hb_taped *n = hb_tape_node(t, back_sdpa, o);
     const uint32_t in[] = {a.q, a.k, a.v};
     for (int i = 0; n && i < 3; i++) {
         n->in[i] = in[i];
@@ -510,7 +510,7 @@ uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a)
 
 /* --- element by element --- */
 
-static void back_silu(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_silu(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     uint32_t dx = hb_ops_work(t, "silu, backward", "gradient before silu", hb_tape_bytes(t, grad));
     give_up_all(t, n);
@@ -521,7 +521,7 @@ static void back_silu(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 uint32_t hb_ops_silu(struct hb_tape *t, uint32_t x)
 {
     uint32_t out = new_value(t, "silu", "mlp activation", value_bytes(t, x));
-    struct hb_node *n = hb_tape_node(t, back_silu, out);
+    struct hb_taped *n = hb_tape_node(t, back_silu, out);
     if (n) {
         n->in[0] = x;
         n->inner = true;
@@ -530,7 +530,7 @@ uint32_t hb_ops_silu(struct hb_tape *t, uint32_t x)
     return out;
 }
 
-static void back_mul(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_mul(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     int64_t bytes = hb_tape_bytes(t, grad);
     uint32_t first = hb_ops_work(t, "mul, backward", "gradient of mlp up", bytes);
@@ -544,7 +544,7 @@ static void back_mul(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 uint32_t hb_ops_mul(struct hb_tape *t, uint32_t a, uint32_t b)
 {
     uint32_t out = new_value(t, "mul", "mlp product", value_bytes(t, a));
-    struct hb_node *n = hb_tape_node(t, back_mul, out);
+    struct hb_taped *n = hb_tape_node(t, back_mul, out);
     if (n) {
         n->in[0] = a;
         n->in[1] = b;
@@ -555,7 +555,7 @@ uint32_t hb_ops_mul(struct hb_tape *t, uint32_t a, uint32_t b)
     return out;
 }
 
-static void back_add(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_add(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     hb_tape_hold(t, grad);
     hb_tape_give(t, n->in[0], grad);
@@ -564,7 +564,7 @@ static void back_add(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 
 static uint32_t record_add(struct hb_tape *t, uint32_t out, uint32_t a, uint32_t b)
 {
-    struct hb_node *n = hb_tape_node(t, back_add, out);
+    struct hb_taped *n = hb_tape_node(t, back_add, out);
     if (n) {
         n->in[0] = a;
         n->in[1] = b;
@@ -584,7 +584,7 @@ uint32_t hb_ops_add_left_out(struct hb_tape *t, uint32_t a, uint32_t b)
 
 /* --- fused kernels --- */
 
-static void back_norm_fused(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_norm_fused(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     uint32_t dw = hb_ops_work(t, "norm, backward", "gradient of a norm's weight",
                               hb_tape_size(t, n->number[0], 4, 1));
@@ -600,7 +600,7 @@ uint32_t hb_ops_norm_fused(struct hb_tape *t, uint32_t x, int64_t rows, int64_t 
 {
     uint32_t out = new_value(t, "norm", "norm's output", hb_tape_size(t, rows, width, 2));
     uint32_t scale = hb_ops_work(t, "norm", "norm's scale, a token", hb_tape_size(t, rows, 4, 1));
-    struct hb_node *n = hb_tape_node(t, back_norm_fused, out);
+    struct hb_taped *n = hb_tape_node(t, back_norm_fused, out);
     if (n) {
         n->in[0] = x;
         n->number[0] = width;
@@ -613,7 +613,7 @@ uint32_t hb_ops_norm_fused(struct hb_tape *t, uint32_t x, int64_t rows, int64_t 
     return out;
 }
 
-static void back_map(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_map(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     uint32_t dx = hb_ops_work(t, "fused, backward", "gradient before rope", n->number[0]);
     hb_tape_drop(t, grad);
@@ -623,7 +623,7 @@ static void back_map(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 uint32_t hb_ops_map_fused(struct hb_tape *t, uint32_t x, const char *name)
 {
     uint32_t out = new_value(t, "fused", name, value_bytes(t, x));
-    struct hb_node *n = hb_tape_node(t, back_map, out);
+    struct hb_taped *n = hb_tape_node(t, back_map, out);
     if (n) {
         n->in[0] = x;
         n->number[0] = value_bytes(t, x);
@@ -634,7 +634,7 @@ uint32_t hb_ops_map_fused(struct hb_tape *t, uint32_t x, const char *name)
 uint32_t hb_ops_gated_fused(struct hb_tape *t, uint32_t gate, uint32_t up)
 {
     uint32_t out = new_value(t, "fused", "mlp product", value_bytes(t, gate));
-    struct hb_node *n = hb_tape_node(t, back_mul, out);
+    struct hb_taped *n = hb_tape_node(t, back_mul, out);
     if (n) {
         n->in[0] = gate;
         n->in[1] = up;
@@ -671,14 +671,14 @@ static uint32_t scatter_storage(struct hb_tape *t, uint32_t x, int64_t ways, str
     return part;
 }
 
-static void back_gather(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_gather(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     uint32_t out = scatter_storage(t, grad, n->number[0], NULL);
     hb_tape_drop(t, grad);
     hb_tape_give(t, n->in[0], out);
 }
 
-static void back_scatter(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_scatter(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     uint32_t out = hb_ops_gather_storage(t, grad, (struct hb_gather){n->number[0], n->number[1]});
     hb_tape_drop(t, grad);
@@ -688,7 +688,7 @@ static void back_scatter(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 uint32_t hb_ops_gather(struct hb_tape *t, uint32_t x, struct hb_gather g)
 {
     uint32_t out = hb_tape_value(t, hb_ops_gather_storage(t, t->values[x].storage, g));
-    struct hb_node *n = hb_tape_node(t, back_gather, out);
+    struct hb_taped *n = hb_tape_node(t, back_gather, out);
     if (n) {
         n->in[0] = x;
         n->number[0] = g.ways;
@@ -699,7 +699,7 @@ uint32_t hb_ops_gather(struct hb_tape *t, uint32_t x, struct hb_gather g)
 uint32_t hb_ops_scatter(struct hb_tape *t, uint32_t x, struct hb_gather g, struct hb_kept *kept)
 {
     uint32_t out = hb_tape_value(t, scatter_storage(t, t->values[x].storage, g.ways, kept));
-    struct hb_node *n = hb_tape_node(t, back_scatter, out);
+    struct hb_taped *n = hb_tape_node(t, back_scatter, out);
     if (n) {
         n->in[0] = x;
         n->number[0] = g.ways;

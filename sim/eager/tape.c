@@ -208,18 +208,18 @@ void hb_tape_drop_value(struct hb_tape *t, uint32_t value)
     hb_tape_drop(t, t->values[value].storage);
 }
 
-struct hb_node *hb_tape_node(struct hb_tape *t,
-                             void (*back)(struct hb_tape *, struct hb_node *, uint32_t),
-                             uint32_t out)
+struct hb_taped *hb_tape_node(struct hb_tape *t,
+                              void (*back)(struct hb_tape *, struct hb_taped *, uint32_t),
+                              uint32_t out)
 {
     if (!t->grad)
         return NULL;
     t->nodes = hb_grow(t->arena, t->nodes, t->node_count, &t->node_cap, sizeof *t->nodes);
-    struct hb_node *n = &t->nodes[t->node_count++];
-    *n = (struct hb_node){.back = back, .out = out};
-    for (int i = 0; i < HB_NODE_INPUTS; i++)
+    struct hb_taped *n = &t->nodes[t->node_count++];
+    *n = (struct hb_taped){.back = back, .out = out};
+    for (int i = 0; i < HB_TAPED_INPUTS; i++)
         n->in[i] = HB_NONE;
-    for (int i = 0; i < HB_NODE_SAVED; i++)
+    for (int i = 0; i < HB_TAPED_SAVED; i++)
         n->saved[i] = HB_NONE;
     return n;
 }
@@ -232,28 +232,28 @@ static void save_at(struct hb_tape *t, uint32_t *place, uint32_t storage)
     hb_tape_hold(t, storage);
 }
 
-void hb_tape_save(struct hb_tape *t, struct hb_node *n, uint32_t storage)
+void hb_tape_save(struct hb_tape *t, struct hb_taped *n, uint32_t storage)
 {
     if (!n || storage == HB_NONE)
         return;
-    for (int i = 0; i < HB_NODE_SAVED; i++) {
+    for (int i = 0; i < HB_TAPED_SAVED; i++) {
         if (n->saved[i] != HB_NONE)
             continue;
         save_at(t, &n->saved[i], storage);
         return;
     }
-    HB_BUG("a node saves more than %d storages", HB_NODE_SAVED);
+    HB_BUG("a node saves more than %d storages", HB_TAPED_SAVED);
 }
 
-void hb_tape_save_in_order(struct hb_tape *t, struct hb_node *n, const uint32_t *storages,
+void hb_tape_save_in_order(struct hb_tape *t, struct hb_taped *n, const uint32_t *storages,
                            int count)
 {
-    for (int i = 0; i < count && i < HB_NODE_SAVED; i++)
+    for (int i = 0; i < count && i < HB_TAPED_SAVED; i++)
         if (storages[i] != HB_NONE)
             save_at(t, &n->saved[i], storages[i]);
 }
 
-void hb_tape_give_up(struct hb_tape *t, struct hb_node *n, int place)
+void hb_tape_give_up(struct hb_tape *t, struct hb_taped *n, int place)
 {
     struct hb_split *s = t->split;
     uint32_t storage = n->saved[place];
@@ -289,14 +289,14 @@ void hb_tape_give(struct hb_tape *t, uint32_t value, uint32_t grad)
 void hb_tape_back(struct hb_tape *t, uint32_t first)
 {
     while (t->node_count > first) {
-        struct hb_node n = t->nodes[--t->node_count];
+        struct hb_taped n = t->nodes[--t->node_count];
         uint32_t grad = HB_NONE;
         if (n.out != HB_NONE) {
             grad = t->values[n.out].grad;
             t->values[n.out].grad = HB_NONE;
         }
         n.back(t, &n, grad);
-        for (int i = 0; i < HB_NODE_SAVED; i++)
+        for (int i = 0; i < HB_TAPED_SAVED; i++)
             hb_tape_give_up(t, &n, i);
     }
 }

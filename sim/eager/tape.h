@@ -20,13 +20,13 @@ struct hb_arena;
 struct hb_tape;
 
 /* A node of the tape: what back does with the gradient of `out`, which it drops. */
-enum { HB_NODE_INPUTS = 3, HB_NODE_SAVED = 6, HB_NODE_NUMBERS = 6 };
-struct hb_node {
-    void (*back)(struct hb_tape *t, struct hb_node *n, uint32_t grad);
-    uint32_t out;                  /* value whose gradient it takes; HB_NONE: none */
-    uint32_t in[HB_NODE_INPUTS];   /* values that get gradients; HB_NONE: none */
-    uint32_t saved[HB_NODE_SAVED]; /* storages held until it has run; HB_NONE: none */
-    int64_t number[HB_NODE_NUMBERS];
+enum { HB_TAPED_INPUTS = 3, HB_TAPED_SAVED = 6, HB_TAPED_NUMBERS = 6 };
+struct hb_taped {
+    void (*back)(struct hb_tape *t, struct hb_taped *n, uint32_t grad);
+    uint32_t out;                   /* value whose gradient it takes; HB_NONE: none */
+    uint32_t in[HB_TAPED_INPUTS];   /* values that get gradients; HB_NONE: none */
+    uint32_t saved[HB_TAPED_SAVED]; /* storages held until it has run; HB_NONE: none */
+    int64_t number[HB_TAPED_NUMBERS];
     const void *thing; /* of its owner */
     bool inner;        /* its output is a product's input and nothing else's */
 };
@@ -90,7 +90,7 @@ struct hb_tape {
     uint32_t storage_count, storage_cap;
     struct hb_value *values;
     uint32_t value_count, value_cap;
-    struct hb_node *nodes;
+    struct hb_taped *nodes;
     uint32_t node_count, node_cap;
     struct hb_op op; /* issued last, not in the program yet: what dies after it is added */
     bool open;
@@ -138,16 +138,16 @@ uint32_t hb_tape_value(struct hb_tape *t, uint32_t storage);
 uint32_t hb_tape_new(struct hb_tape *t, struct hb_made made);
 void hb_tape_drop_value(struct hb_tape *t, uint32_t value);
 /* A node with nothing in it but these; added only where ops are recorded: null elsewhere. */
-struct hb_node *hb_tape_node(struct hb_tape *t,
-                             void (*back)(struct hb_tape *, struct hb_node *, uint32_t),
-                             uint32_t out);
+struct hb_taped *hb_tape_node(struct hb_tape *t,
+                              void (*back)(struct hb_tape *, struct hb_taped *, uint32_t),
+                              uint32_t out);
 /* The node holds a storage, which is from now on counted as saved for the backward pass. */
-void hb_tape_save(struct hb_tape *t, struct hb_node *n, uint32_t storage);
+void hb_tape_save(struct hb_tape *t, struct hb_taped *n, uint32_t storage);
 /* These, each in its place; HB_NONE leaves it empty. */
-void hb_tape_save_in_order(struct hb_tape *t, struct hb_node *n, const uint32_t *storages,
+void hb_tape_save_in_order(struct hb_tape *t, struct hb_taped *n, const uint32_t *storages,
                            int count);
 /* The node has no more use for what it saved there. */
-void hb_tape_give_up(struct hb_tape *t, struct hb_node *n, int place);
+void hb_tape_give_up(struct hb_tape *t, struct hb_taped *n, int place);
 /* A gradient for a value; a second one is added to the first, in a storage of its own. */
 void hb_tape_give(struct hb_tape *t, uint32_t value, uint32_t grad);
 /* Runs the nodes from the last down to `first`, and takes them off. */

@@ -12,7 +12,7 @@ uint32_t hb_titan_own_table(struct hb_titan *e, uint32_t table)
     return own;
 }
 
-static void back_embedding(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_embedding(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     struct hb_titan *e = (struct hb_titan *)(uintptr_t)n->thing;
     int64_t whole = hb_tape_size(t, e->spec->model.vocab, e->spec->model.d_model, 2);
@@ -66,7 +66,7 @@ uint32_t hb_titan_embed(struct hb_titan *e)
     return x;
 }
 
-static void back_before_last(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_before_last(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     struct hb_titan *e = (struct hb_titan *)(uintptr_t)n->thing;
     struct hb_titan_layer *l = &e->layers[e->layer_count - 1];
@@ -75,7 +75,7 @@ static void back_before_last(struct hb_tape *t, struct hb_node *n, uint32_t grad
     hb_fsdp_before_backward(&e->fsdp, e->has_root ? &e->root : &e->last, &l->unit);
 }
 
-static void back_after_last(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_after_last(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     struct hb_titan *e = (struct hb_titan *)(uintptr_t)n->thing;
     (void)t;
@@ -87,7 +87,7 @@ static void back_after_last(struct hb_tape *t, struct hb_node *n, uint32_t grad)
 enum { NORM_KEEPS = 3 };
 
 /* h.chunk(): the gradients of the chunks are put together. */
-static void back_split(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_split(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     struct hb_titan *e = (struct hb_titan *)(uintptr_t)n->thing;
     uint32_t all = hb_ops_work(t, "cat", "gradient of the last norm's output",
@@ -105,7 +105,7 @@ static void run_chunks(struct hb_titan *e, uint32_t h, struct hb_weight *w)
 {
     struct hb_tape *t = e->t;
     bool cut = e->chunk_count > 1;
-    struct hb_node *n = cut ? hb_tape_node(t, back_split, HB_NONE) : NULL;
+    struct hb_taped *n = cut ? hb_tape_node(t, back_split, HB_NONE) : NULL;
     if (n) {
         n->in[0] = h;
         n->thing = e;
@@ -125,7 +125,7 @@ static void run_chunks(struct hb_titan *e, uint32_t h, struct hb_weight *w)
 
 /* --- head and loss in one op --- */
 
-static void back_linear_loss(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_linear_loss(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     (void)grad;
     for (int i = 0; i < 2; i++)
@@ -166,7 +166,7 @@ static void run_linear_loss(struct hb_titan *e, uint32_t h, struct hb_weight *w)
     hb_tape_drop(t, logits);
     hb_tape_drop(t, losses);
     hb_tape_drop(t, mask);
-    struct hb_node *n = hb_tape_node(t, back_linear_loss, HB_NONE);
+    struct hb_taped *n = hb_tape_node(t, back_linear_loss, HB_NONE);
     hb_tape_save(t, n, dx);
     hb_tape_save(t, n, dw);
     if (n) {

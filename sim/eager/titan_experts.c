@@ -35,7 +35,7 @@ static int64_t chosen(const struct hb_titan_layer *l)
 enum { R_SORTED, R_CHOSEN, R_SCORES, R_WEIGHT, R_INPUT };
 
 /* From the gradient of the sorted scores to the router's weight and input. */
-static void back_router(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_router(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     const struct hb_titan_layer *l = n->thing;
     int64_t copies = chosen(l), d = l->e->spec->model.d_model, rows = l->e->rows;
@@ -117,7 +117,7 @@ static void route(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept, st
         hb_tape_hold(t, input);
     }
     r->all = hb_ops_work(t, "sigmoid", "router's scores", all);
-    struct hb_node *n = hb_tape_node(t, back_router, HB_NONE);
+    struct hb_taped *n = hb_tape_node(t, back_router, HB_NONE);
     uint32_t at = n ? t->node_count - 1 : 0;
     hb_tape_drop(t, logits);
     uint32_t indices = choose(l, r->all, kept, &best);
@@ -148,7 +148,7 @@ static void route(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept, st
 /* --- copies to the experts' ranks and back --- */
 
 /* numbers: bytes of the gradient that the copies come together in. */
-static void back_copies(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_copies(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     uint32_t dx = hb_ops_work(t, "index, backward", "gradient of what was copied", n->number[0]);
     hb_tape_drop(t, grad);
@@ -161,7 +161,7 @@ static uint32_t copy_rows(struct hb_titan_layer *l, uint32_t x, uint32_t indices
     struct hb_tape *t = l->e->t;
     int64_t bytes = hb_tape_size(t, chosen(l), l->e->spec->model.d_model, 2);
     uint32_t out = hb_tape_value(t, hb_ops_work(t, "index", name, bytes));
-    struct hb_node *n = hb_tape_node(t, back_copies, out);
+    struct hb_taped *n = hb_tape_node(t, back_copies, out);
     if (n) {
         n->in[0] = x;
         n->number[0] = hb_tape_bytes(t, t->values[x].storage);
@@ -170,7 +170,7 @@ static uint32_t copy_rows(struct hb_titan_layer *l, uint32_t x, uint32_t indices
     return out;
 }
 
-static void back_exchange(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_exchange(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     uint32_t dx =
         hb_ops_work(t, "all-to-all over expert", "gradient sent back", hb_tape_bytes(t, grad));
@@ -187,7 +187,7 @@ static uint32_t exchange(struct hb_titan_layer *l, uint32_t x, struct hb_kept *k
         hb_tape_value(t, hb_ops_make_or_take(t, kept,
                                              (struct hb_made){"all-to-all over expert", name, bytes,
                                                               HB_CAT_WORKING, 0}));
-    struct hb_node *n = hb_tape_node(t, back_exchange, out);
+    struct hb_taped *n = hb_tape_node(t, back_exchange, out);
     if (n)
         n->in[0] = x;
     return out;
@@ -214,7 +214,7 @@ static uint32_t find_order(struct hb_titan_layer *l)
     return order;
 }
 
-static void back_order(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_order(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     uint32_t dx = hb_ops_work(t, "index", "gradient in experts' order", hb_tape_bytes(t, grad));
     hb_tape_drop(t, grad);
@@ -227,7 +227,7 @@ static uint32_t order_back(struct hb_titan_layer *l, uint32_t x, uint32_t order)
     struct hb_tape *t = l->e->t;
     int64_t bytes = hb_tape_bytes(t, t->values[x].storage);
     uint32_t out = hb_tape_value(t, hb_ops_work(t, "new_empty", "experts' output, by rank", bytes));
-    struct hb_node *n = hb_tape_node(t, back_order, out);
+    struct hb_taped *n = hb_tape_node(t, back_order, out);
     if (n)
         n->in[0] = x;
     hb_tape_save(t, n, order);
@@ -251,7 +251,7 @@ static uint32_t dispatch(struct hb_titan_layer *l, uint32_t x, struct hb_kept *k
 
 enum { C_INPUT, C_SCORES, C_INDICES };
 
-static void back_combine(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_combine(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     int64_t narrow = n->number[0], each = n->number[1];
     uint32_t spread = hb_ops_work(t, "gather", "gradient of each copy", narrow);
@@ -287,7 +287,7 @@ static uint32_t combine(struct hb_titan_layer *l, uint32_t out, struct hb_kept *
     uint32_t zeros = hb_ops_work(t, "zeros_like", "sum of the outputs, before", rows);
     uint32_t wide = hb_ops_work(t, "to f32", "outputs in f32", 2 * narrow);
     uint32_t weighed = hb_ops_work(t, "mul", "outputs times scores", 2 * narrow);
-    struct hb_node *n = hb_tape_node(t, back_combine, HB_NONE);
+    struct hb_taped *n = hb_tape_node(t, back_combine, HB_NONE);
     uint32_t at = n ? t->node_count - 1 : 0;
     hb_tape_save(t, n, wide);
     hb_tape_save(t, n, t->values[r->scores].storage);

@@ -208,7 +208,7 @@ static void run_layer(struct hb_titan_layer *l, struct run *run, bool again)
     hb_tape_drop_value(t, l->half);
 }
 
-static void back_before(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_before(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     struct hb_titan_layer *l = (struct hb_titan_layer *)(uintptr_t)n->thing;
     (void)t;
@@ -217,7 +217,7 @@ static void back_before(struct hb_tape *t, struct hb_node *n, uint32_t grad)
     hb_zero3_enter_plain(l->e->zero3);
 }
 
-static void back_module(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_module(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     struct hb_titan *e = (struct hb_titan *)(uintptr_t)n->thing;
     (void)t;
@@ -231,7 +231,7 @@ void hb_titan_note_module(struct hb_titan *e)
         hb_titan_set_thing(hb_tape_node(e->t, back_module, HB_NONE), e);
 }
 
-static void back_after(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_after(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     struct hb_titan_layer *l = (struct hb_titan_layer *)(uintptr_t)n->thing;
     (void)t;
@@ -279,7 +279,7 @@ static void fetch_input(struct hb_titan_layer *l, uint32_t value, int64_t bytes)
 
 /* What needs nothing kept runs before the layer is: the sum's gradient is gathered first. What was
  * kept of it beyond what is taken again goes with the checkpoint. */
-static void back_checkpoint(struct hb_tape *t, struct hb_node *n, uint32_t grad)
+static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     struct run *run = (struct run *)(uintptr_t)n->thing;
     struct hb_titan_layer *l = run->layer;
@@ -329,8 +329,8 @@ static void keep_node(struct hb_tape *t, struct again *a, uint32_t node, uint32_
 static void keep_nodes(struct hb_tape *t, struct again *a, uint32_t first)
 {
     for (uint32_t i = first; i < t->node_count; i++)
-        for (uint32_t place = 0; place < HB_NODE_SAVED; place++) {
-            uint32_t storage = t->nodes[i].saved[place], at = (i - first) * HB_NODE_SAVED + place;
+        for (uint32_t place = 0; place < HB_TAPED_SAVED; place++) {
+            uint32_t storage = t->nodes[i].saved[place], at = (i - first) * HB_TAPED_SAVED + place;
             if (a->done[i - first] >> place & 1)
                 hb_tape_drop(t, storage);
             else if (storage != HB_NONE)
@@ -344,8 +344,8 @@ static void release(struct hb_tape *t, struct again *a, uint32_t node, bool norm
 {
     enum { SCALED = 2 };
     for (uint32_t i = 0; i < a->left_count; i++) {
-        if (a->node_of[i] / HB_NODE_SAVED != node ||
-            (norm && a->node_of[i] % HB_NODE_SAVED != SCALED))
+        if (a->node_of[i] / HB_TAPED_SAVED != node ||
+            (norm && a->node_of[i] % HB_TAPED_SAVED != SCALED))
             continue;
         hb_tape_drop(t, a->left[i].storage);
         a->left[i].storage = HB_NONE;
@@ -361,7 +361,7 @@ static void release_inner(struct hb_tape *t, struct again *a)
             continue;
         hb_tape_drop(t, a->left[i].storage);
         a->left[i].storage = HB_NONE;
-        a->done[a->node_of[i] / HB_NODE_SAVED] = UINT8_MAX;
+        a->done[a->node_of[i] / HB_TAPED_SAVED] = UINT8_MAX;
     }
 }
 
@@ -413,7 +413,7 @@ void hb_titan_forget_runs(struct hb_tape *t, const struct hb_owed *o)
     }
 }
 
-void hb_titan_set_thing(struct hb_node *n, const void *thing)
+void hb_titan_set_thing(struct hb_taped *n, const void *thing)
 {
     if (n)
         n->thing = thing;
@@ -427,7 +427,7 @@ static void run_checkpointed(struct hb_titan_layer *l)
     t->grad = false;
     run_layer(l, run, false);
     t->grad = true;
-    struct hb_node *n = hb_tape_node(t, back_checkpoint, l->out);
+    struct hb_taped *n = hb_tape_node(t, back_checkpoint, l->out);
     n->in[0] = l->in;
     n->thing = run;
     n->number[0] = hb_tape_bytes(t, t->values[l->in].storage);

@@ -117,7 +117,7 @@ struct hb_titan {
 void hb_titan_mark(struct hb_titan *e, bool rest, bool grads);
 uint32_t hb_titan_gathered(struct hb_titan *e, uint32_t x);
 void hb_titan_drop_both(struct hb_tape *t, uint32_t a, uint32_t b);
-void hb_titan_set_thing(struct hb_node *n, const void *thing);
+void hb_titan_set_thing(struct hb_taped *n, const void *thing);
 /* The second product too; run again, all but it. */
 uint32_t hb_titan_run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept, bool again);
 /* The mixture in its place: see titan_experts.c. */

@@ -15,7 +15,7 @@
 
 /* A microbatch of a stage that has run forwards. */
 struct alive {
-    struct hb_node *nodes;
+    struct hb_taped *nodes;
     uint32_t node_count;
     uint32_t in; /* values */
     uint32_t out;
