@@ -624,13 +624,15 @@ static bool is_table_last(const struct hb_lower *lo)
 static void update_padded(struct hb_lower *lo)
 {
     struct hb_leaf *table = &lo->leaves[lo->embed], *head = &lo->leaves[lo->head];
-    bool last = is_table_last(lo);
+    bool last = is_table_last(lo), tied = head == table;
     int before = 2;
     for (int i = 0; i < before && !last; i++) {
-        hb_muon_iterate(lo, head, 1);
+        if (!tied)
+            hb_muon_iterate(lo, head, 1);
         hb_muon_iterate(lo, table, 1);
     }
-    update_leaf(lo, head);
+    if (!tied)
+        update_leaf(lo, head);
     update_stacks(lo, true);
     hb_muon_iterate(lo, table, last ? 0 : HB_MUON_ALL);
     update_stacks(lo, false);

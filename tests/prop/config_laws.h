@@ -73,7 +73,9 @@ static struct hb_block *copy_blocks(struct hb_arena *arena, struct hb_spec *spec
     return blocks;
 }
 
-/* Whether both are the same list of ops on the same buffers, sizes apart. */
+/* Whether both are the same list of ops on the same buffers, sizes apart: what a compiler holds of
+ * another type or of more dimensions is another value (ROCm fuses the turn of a block's scores by
+ * its size, sim/ir/attention.c). */
 static bool same_ops(const struct run *a, const struct run *b)
 {
     const struct hb_program *p = &a->p, *q = &b->p;
@@ -86,7 +88,8 @@ static bool same_ops(const struct run *a, const struct run *b)
             !hb_str_same(p->ops[i].name, q->ops[i].name))
             return false;
     for (uint32_t i = 0; i < p->buf_count; i++)
-        if (p->bufs[i].alias_of != q->bufs[i].alias_of || p->bufs[i].space != q->bufs[i].space)
+        if (p->bufs[i].alias_of != q->bufs[i].alias_of || p->bufs[i].space != q->bufs[i].space ||
+            p->bufs[i].dtype != q->bufs[i].dtype || p->bufs[i].rank != q->bufs[i].rank)
             return false;
     return true;
 }
@@ -180,6 +183,21 @@ static const char *buffers_never_overlap(struct subject *s)
     return NULL;
 }
 
+/* No argument is overwritten by two results. */
+static bool has_twins(struct hb_arena *arena, const struct hb_program *p)
+{
+    bool *taken = hb_arena_alloc(arena, p->buf_count + 1, sizeof *taken);
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        uint32_t in = p->bufs[i].alias_of;
+        if (!p->bufs[i].output || in == HB_NONE || !p->bufs[in].argument)
+            continue;
+        if (taken[in])
+            return true;
+        taken[in] = true;
+    }
+    return false;
+}
+
 /* The state goes out as it came in: with donation it lies in the arguments, without it is new. */
 static const char *donation_moves_the_state(struct subject *s)
 {
@@ -193,6 +211,8 @@ static const char *donation_moves_the_state(struct subject *s)
     int64_t slack = 2 * given->m.leaf_align_bytes + 512; /* the loss; the step counter */
     if (given->m.argument_bytes != kept->m.argument_bytes)
         return "donation changes the arguments";
+    if (has_twins(s->arena, &given->p))
+        return "two outputs in one argument";
     if (llabs(given->m.output_bytes - kept->m.output_bytes) > slack)
         return "donation changes what is handed out";
     if (given->m.output_bytes - given->m.alias_bytes > slack)
@@ -263,7 +283,9 @@ static bool run_layers(struct hb_arena *arena, const struct hb_spec *base, int64
 /* 5: scanned layers cost arguments in proportion, and neither ops nor spans. Multiples of a
  * vector's tile, so that padding is proportional too. What a compiler does only where it fits
  * (v5e: sums that wait beside the logits) or in one of its orders (muon's turned copies of weights
- * and momenta, pass by pass) may come or go with the size: up to an eighth of the ops. */
+ * and momenta, pass by pass) may come or go with the size: up to an eighth of the ops. XLA:GPU is
+ * not asked to bring what does not fit below its limit: that makes ops again as often as it takes.
+ */
 static const char *layers_cost_no_ops(struct subject *s)
 {
     enum { TILE = 1024, CHOICES = 8 };
@@ -272,6 +294,7 @@ static const char *layers_cost_no_ops(struct subject *s)
     struct hb_spec spec = s->r.spec;
     if (spec.stack.form == HB_FORM_LOOP || spec.mesh[HB_AX_PIPELINE] > 1)
         return NULL;
+    spec.share = HB_SHARE_KEPT;
     spec.stack.outer = spec.stack.form == HB_FORM_NESTED ? 4 : 0;
     int64_t outer = spec.stack.outer ? spec.stack.outer : 1;
     for (int i = 0; i < 4; i++) {
@@ -309,7 +332,8 @@ static bool run_saved(struct subject *s, uint32_t save, struct run *out)
 /* 5: to save more tensors saves no fewer bytes. Unless the further ones are all that was made from
  * an earlier one: a saved k leaves nobody who reads the saved qkv (6.7 GB with qkv, q, v and 6.1
  * with k as well), a saved input of the next layer of a unit nobody who reads this one's output. So
- * q, k and v are not added to what they are made from, and the layers' inputs are in both. */
+ * q, k and v are not added to what they are made from, and the layers' inputs are in both. Nor is
+ * the context, whose name has a TPU kernel's log-sum-exp kept without its 128 lanes. */
 static const char *saving_more_saves_more(struct subject *s)
 {
     struct run few, many;
@@ -319,6 +343,8 @@ static const char *saving_more_saves_more(struct subject *s)
     uint32_t sources = 1u << HB_TN_QKV | 1u << HB_TN_MLA_Q | 1u << HB_TN_MLA_KV;
     uint32_t made = 1u << HB_TN_Q | 1u << HB_TN_K | 1u << HB_TN_V;
     uint32_t b = a | (hb_rng_next(&s->rng) & all & ~(a & sources ? made : 0));
+    if (s->r.spec.compiler == HB_XLA_TPU)
+        b &= a | ~(1u << HB_TN_ATTN_CTX);
     if (!run_saved(s, a, &few) || !run_saved(s, b, &many))
         return "no program with that policy";
     return category_total(&many, HB_CAT_SAVED) < category_total(&few, HB_CAT_SAVED)

@@ -198,6 +198,16 @@ static void squares_are_summed(void **state)
     assert_int_equal(count_ops(&data, "square of block.w_up"), 0);
 }
 
+/* One leaf is table and head: updated once, by the passes that one matrix takes. */
+static void a_tied_table_is_updated_once(void **state)
+{
+    (void)state;
+    struct low tied = MUON("model.tied_embeddings=true"), plain = MUON(V6E);
+    assert_int_equal(count_ops(&tied, "update embedding"), 1);
+    assert_int_equal(count_ops(&tied, "square of embedding"),
+                     count_ops(&plain, "square of embedding"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +221,7 @@ int main(void)
         TEST(logits_of_one_sequence_wait),
         TEST(tall_matrices_are_copied),
         TEST(leaves_go_together_beside_gathers),
+        TEST(a_tied_table_is_updated_once),
     };
     return cmocka_run_group_tests_name("lower_muon", tests, NULL, NULL);
 }
