@@ -12,8 +12,8 @@ builds:                   ## compiles under gcc, clang, musl, 32 bits, big-endia
 	$(Q)sh tests/builds.sh
 package:                  ## the tarball, Debian's packages from it, lintian, their tests in a bare chroot
 	$(Q)sh tests/package.sh
-mutants:                  ## N=60 SEED=1: operators of base, engine, graph, solver turned: which does no test notice?
-	$(Q)CC="$(CC)" python3 tests/mutants.py --count $(or $(N),60) --seed $(or $(SEED),1)
+mutants:                  ## N=15 SEED=1: of base, engine, graph, solver each N operators turned: which does no test notice?
+	$(Q)CC="$(CC)" python3 tests/mutants.py --each $(or $(N),15) --seed $(or $(SEED),1)
 tsan:                     ## the library's threads and sweep --jobs under ThreadSanitizer
 	$(Q)$(MAKE) --no-print-directory TSAN=1 all
 	$(Q)BUILD=$(BUILD)/tsan CC="$(CC)" sh tests/library/tsan.sh

@@ -1,6 +1,6 @@
 """One operator of the program turned at a time: which mutants does no test notice?
 
-    python3 tests/mutants.py [--count 60] [--seed 1] [--files PATTERN ...] [--only FILE:LINE:WHAT]
+    python3 tests/mutants.py [--each 15] [--seed 1] [--files PATTERN ...] [--limit SECONDS]
 
 In a copy of the sources all objects make one shared library, and the tests are linked with it once;
 a mutant is one file compiled again. Its folder's tests run, the quickest first, until one fails:
@@ -54,9 +54,7 @@ TESTS = {
                "prop/test_torch_plan", "prop/test_plan", "prop/test_segment", "cli/plan",
                "prop/test_spaces"],
 }
-# Of processor time that a test may take, which turns on no other work of the machine; and of wall
-# time, by which one that waits for ever is ended: that alone kills nothing.
-LIMIT_S = 240
+# Of wall time, by which a test that waits for ever is ended: that alone kills nothing.
 WAIT_S = 3600
 
 
@@ -96,8 +94,10 @@ def mutants_of(path):
 
 
 class House:
-    def __init__(self, tree):
+    def __init__(self, tree, limit_s):
+        """limit_s: of processor time, which turns on no other work of the machine, for a test."""
         self.tree = tree
+        self.limit_s = limit_s
         self.objects = os.path.join(tree, "mutant")
 
     def sh(self, *words, **more):
@@ -154,6 +154,10 @@ class House:
         self.link("build/fast/libhbmsim.a", "mutant/changed.o")
         return True
 
+    def limit_time(self):
+        """In a child: each of its processes ends, and fails its test, beyond that."""
+        resource.setrlimit(resource.RLIMIT_CPU, (self.limit_s, self.limit_s))
+
     def first_failure(self, tests):
         """The test that fails; None: all pass."""
         counts = os.path.join(self.tree, "counts")
@@ -166,17 +170,12 @@ class House:
                 continue
             try:
                 done = self.sh("sh", "tests/one.sh", "tests/" + test, env=env, capture_output=True,
-                               text=True, timeout=WAIT_S, preexec_fn=limit_time)
+                               text=True, timeout=WAIT_S, preexec_fn=self.limit_time)
                 if "failed" in done.stdout or done.returncode:
                     return test
             except subprocess.TimeoutExpired:
                 print("undecided: %s waited for an hour" % test, flush=True)
         return None
-
-
-def limit_time():
-    """In a child: each of its processes ends, and fails its test, beyond so much processor time."""
-    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S))
 
 
 def keep_time(source, to):
@@ -192,7 +191,8 @@ def pkg_config(what, packages):
 
 def main():
     ask = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    ask.add_argument("--count", type=int, default=60)
+    ask.add_argument("--each", type=int, default=15, help="mutants of each folder")
+    ask.add_argument("--limit", type=int, default=240, help="seconds of processor time that a test may take")
     ask.add_argument("--seed", type=int, default=1)
     ask.add_argument("--files", nargs="*", default=[f + "/*.c" for f in FOLDERS])
     ask.add_argument("--sound", action="store_true", help="all tests pass without a mutant: not tried")
@@ -202,9 +202,12 @@ def main():
     files = [f for f in files if os.path.basename(f) not in ("interval_table.c", "die.c", "owned.c")]
     rng = random.Random(o.seed)
     every = [(f, m) for f in files for m in mutants_of(os.path.join(ROOT, f))[1]]
-    chosen = rng.sample(every, min(o.count, len(every)))
+    chosen = []
+    for folder in FOLDERS:
+        own = [e for e in every if folder_of(e[0]) == folder]
+        chosen += rng.sample(own, min(o.each, len(own)))
     print("%d mutants of %d files, %d of them tried" % (len(every), len(files), len(chosen)), flush=True)
-    house = House(o.tree)
+    house = House(o.tree, o.limit)
     folders = sorted(set(folder_of(f) for f, _ in chosen))
     house.prepare([t for f in folders for t in TESTS[f]])
     for folder in folders:
