@@ -479,7 +479,7 @@ static void put_batch(struct hb_foreign *f, const struct hb_node *c, const struc
     if (chunk > 0)
         repeats = layers / run->stages / chunk;
     if (!put_layout(f, c, run->stages, &repeats))
-        put_uneven(f, c, run->stages * (repeats > 0 ? repeats : 1), layers);
+        put_uneven(f, c, hb_mul_sat(run->stages, repeats > 0 ? repeats : 1), layers);
     hb_put_int(f, "pipeline.microbatches", parts);
     hb_put_int(f, "pipeline.repeats", repeats > 0 ? repeats : 1);
     hb_put(f, "pipeline.schedule", repeats > 1 ? "interleaved" : "1f1b");

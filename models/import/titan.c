@@ -149,26 +149,30 @@ struct axes {
     int64_t world, replicate, shard, tensor, context, stages, expert;
 };
 
+/* At least 1, whatever the file says: what is wrong has its message, and the rest goes on. */
+static int64_t take_degree(struct hb_foreign *f, const struct hb_node *p, const char *key)
+{
+    int64_t degree = hb_take_int(f, p, key, 1);
+    if (degree >= 1)
+        return degree;
+    hb_error(f->diag, hb_node_find(p, key)->loc, "parallelism: %s is below 1", key);
+    return 1;
+}
+
 static void take_axes(struct hb_foreign *f, const struct hb_node *c, struct axes *a)
 {
     const struct hb_node *p = hb_take(f, c, "parallelism");
     if (!p) /* of 2024: under training and experimental */
         p = hb_take(f, c, "training");
-    a->replicate = hb_take_int(f, p, "data_parallel_replicate_degree", 1);
+    a->replicate = take_degree(f, p, "data_parallel_replicate_degree");
     a->shard = hb_take_int(f, p, "data_parallel_shard_degree|data_parallel_degree", -1);
-    a->tensor = hb_take_int(f, p, "tensor_parallel_degree", 1);
-    a->context = hb_take_int(f, p, "context_parallel_degree", 1);
-    a->stages = hb_take_int(f, p, "pipeline_parallel_degree", 1);
-    a->expert = hb_take_int(f, p, "expert_parallel_degree", 1);
+    a->tensor = take_degree(f, p, "tensor_parallel_degree");
+    a->context = take_degree(f, p, "context_parallel_degree");
+    a->stages = take_degree(f, p, "pipeline_parallel_degree");
+    a->expert = take_degree(f, p, "expert_parallel_degree");
     a->world = hb_take_int(f, c, "world_size|NGPU|ngpu|nproc_per_node", 0);
     int64_t others =
         hb_mul_sat(hb_mul_sat(a->replicate, a->tensor), hb_mul_sat(a->context, a->stages));
-    bool wrong =
-        a->replicate < 1 || a->tensor < 1 || a->context < 1 || a->stages < 1 || a->expert < 1;
-    if (wrong)
-        hb_error(f->diag, c->loc, "parallelism: a degree below 1");
-    if (wrong || others < 1)
-        others = 1;
     if (a->world < 1) {
         int64_t shard = a->shard > 0 ? a->shard : others < 8 && 8 % others == 0 ? 8 / others : 8;
         a->world = hb_mul_sat(others, shard);
