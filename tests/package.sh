@@ -68,9 +68,10 @@ step 'Debian packages are built from it' sh -c 'cd "$1" && dpkg-buildpackage -us
 for name in hbmsim hbmsim-data libhbmsim1 libhbmsim-dev python3-hbmsim; do
     step "$name" sh -c 'ls "$1/$2"_*.deb' sh "$work" "$name" || true
 done
+# What only who uploads the packages has: a bug to close and an address.
 step 'lintian finds nothing' sh -c \
     'lintian --allow-root --fail-on error,warning --suppress-tags "$2" "$1"/*.changes' sh "$work" \
-    initial-upload-closes-no-bugs || true
+    initial-upload-closes-no-bugs,bogus-mail-host,bogus-mail-host-in-debian-changelog || true
 
 need debootstrap
 if [ "$(id -u)" != 0 ] || [ -z "$suite" ]; then
@@ -83,15 +84,23 @@ step 'a bare chroot' debootstrap --variant=minbase "$suite" "$work/root" "${mirr
     finish
 mount -t proc proc "$work/root/proc" 2>/dev/null || true
 cp "$work"/*.deb "$work/root/root/"
-step 'its own tests need no more than it says: packages install' chroot "$work/root" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -qq --no-install-recommends /root/hbmsim_*.deb /root/hbmsim-data_*.deb \
-    /root/libhbmsim1_*.deb /root/python3-hbmsim_*.deb || finish
+# install NAME...: packages of that chroot's /root, or of its mirror where no file has the name.
+install() {
+    # shellcheck disable=SC2016
+    chroot "$work/root" env DEBIAN_FRONTEND=noninteractive sh -c '
+        for name; do
+            set -- "$@" "$(ls /root/"$name"_*.deb 2>/dev/null || echo "$name")"
+            shift
+        done
+        exec apt-get install -y -qq --no-install-recommends "$@"' sh "$@"
+}
+step 'its own tests need no more than it says: packages install' install hbmsim hbmsim-data libhbmsim1 \
+    python3-hbmsim || finish
 cp -r "$tree/debian/tests" "$work/root/root/tests"
 for name in program python; do
     step "debian/tests/$name" chroot "$work/root" sh "/root/tests/$name" || true
 done
-step 'the headers install' chroot "$work/root" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -qq --no-install-recommends /root/libhbmsim-dev_*.deb gcc libc6-dev pkg-config &&
+step 'the headers install' install libhbmsim-dev gcc libc6-dev pkg-config &&
     step 'debian/tests/library' chroot "$work/root" sh /root/tests/library || true
 step 'all of it is removed' chroot "$work/root" sh -c \
     'apt-get purge -y -qq hbmsim hbmsim-data libhbmsim1 libhbmsim-dev python3-hbmsim && ! find /usr -name "*hbmsim*" | grep .' ||
