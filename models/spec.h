@@ -443,9 +443,6 @@ struct hb_spec {
     bool force_compiler; /* though it is not the device's */
     struct hb_runtime runtime;
     struct hb_plan_axes plan;
-    /* Null; or of which configuration this one is a sample: it has other numbers of layers, but the
-     * order of its schedule is to be that one's. Not a key. */
-    const struct hb_spec *sample_of;
     /* Of the planner's floors: a name keeps nothing that its readers would make. Not a key. */
     bool merged;
     enum hb_share share; /* not a key */

@@ -83,19 +83,25 @@ static struct hb_program copy_program(struct hb_arena *arena, const struct hb_pr
     return copy;
 }
 
-bool hb_building_lower(struct hb_building *w, const struct hb_spec *spec,
+static bool lower_part(struct hb_building *w, const struct hb_spec *spec,
                        enum hb_floor_program part, struct hb_program *out)
 {
     struct hb_diag diag;
     hb_diag_init(&diag, w->arena);
-    if (!w->programs)
-        return hb_link_lower_in(w->arena, &diag, w->link, spec, out);
-    struct hb_program *lowered = &w->programs->lowered[part];
-    bool *known = &w->programs->known[part];
-    if (!*known && !hb_lower(w->arena, &diag, spec, lowered))
+    return part == HB_FLOOR_WHOLE ? hb_lower(w->arena, &diag, spec, out)
+                                  : hb_lower_sample(w->arena, &diag, spec, w->spec, out);
+}
+
+bool hb_building_lower(struct hb_building *w, const struct hb_spec *spec,
+                       enum hb_floor_program part, struct hb_program *out)
+{
+    bool none = false, *known = w->programs ? &w->programs->known[part] : &none;
+    struct hb_program *lowered = w->programs ? &w->programs->lowered[part] : out;
+    if (!*known && !lower_part(w, spec, part, lowered))
         return false;
     *known = true;
-    *out = copy_program(w->arena, lowered);
+    if (w->programs)
+        *out = copy_program(w->arena, lowered);
     hb_link_put(w->arena, w->link, spec, out);
     return true;
 }
@@ -122,7 +128,6 @@ static bool lower_one(struct hb_building *w, enum hb_floor_program part, struct 
     spec.model.blocks = blocks;
     spec.model.block_count = (int)at;
     spec.stack.outer = 0;
-    spec.sample_of = w->spec;
     spec.merged = part == HB_FLOOR_MERGED;
     return hb_building_lower(w, &spec, part, out);
 }

@@ -437,14 +437,16 @@ static struct hb_remat first_policy(const struct hb_spec *spec)
     return spec->model.blocks[0].remat;
 }
 
-/* Runs of one block are one again, and all that are scanned under one policy. */
-static struct hb_spec whole_spec(struct hb_arena *arena, const struct hb_spec *spec,
+/* A spec of the cell, or a sample of one, as a whole: runs of one block are one again, and all that
+ * are scanned under one policy. */
+static struct hb_spec whole_spec(const struct hb_link *l, const struct hb_spec *spec,
                                  struct hb_remat policy)
 {
-    struct hb_spec own = spec->sample_of ? *spec->sample_of : *spec;
+    struct hb_spec own = *l->cell;
     size_t count = (size_t)own.model.block_count;
-    struct hb_block *blocks = hb_arena_alloc(arena, count, sizeof *blocks);
+    struct hb_block *blocks = hb_arena_alloc(l->arena, count, sizeof *blocks);
     own.merged = spec->merged;
+    own.share = spec->share;
     own.model.block_count = 0;
     for (size_t i = 0; i < count; i++) {
         struct hb_block b = own.model.blocks[i], *last = blocks + own.model.block_count - 1;
@@ -466,13 +468,13 @@ static struct hb_spec whole_spec(struct hb_arena *arena, const struct hb_spec *s
     return own;
 }
 
-static bool lower_whole(struct hb_arena *arena, const struct hb_spec *spec, struct hb_remat policy,
+static bool lower_whole(const struct hb_link *l, const struct hb_spec *spec, struct hb_remat policy,
                         struct hb_program *out)
 {
-    struct hb_spec whole = whole_spec(arena, spec, policy);
+    struct hb_spec whole = whole_spec(l, spec, policy);
     struct hb_diag diag;
-    hb_diag_init(&diag, arena);
-    return hb_lower(arena, &diag, &whole, out);
+    hb_diag_init(&diag, l->arena);
+    return hb_lower(l->arena, &diag, &whole, out);
 }
 
 /* What layers keep decides on the way that an order goes: nothing, their products, or all. */
@@ -527,7 +529,7 @@ static bool make_class(struct hb_link *l, int class)
 {
     if (l->ready[class])
         return true;
-    if (!lower_whole(l->arena, l->cell, classes[class], &l->wholes[class]))
+    if (!lower_whole(l, l->cell, classes[class], &l->wholes[class]))
         return false;
     hb_step_graph_make(l->arena, &l->wholes[class], &l->graphs[class]);
     l->ready[class] = true;
@@ -546,7 +548,7 @@ static bool find_kind(struct hb_link *l, const struct hb_spec *spec, enum hb_ord
     struct hb_arena_mark mark = hb_arena_mark(l->arena);
     if (ok && !like) {
         struct hb_program whole;
-        ok = lower_whole(l->arena, spec, policy, &whole);
+        ok = lower_whole(l, spec, policy, &whole);
         if (ok)
             hb_step_graph_make(l->arena, &whole, &own);
     }
@@ -702,7 +704,9 @@ void hb_link_orders(struct hb_arena *arena, const struct hb_spec *spec, const st
                     struct hb_step_orders *out)
 {
     struct hb_program whole;
-    bool ordered = hb_habits_ordered(spec) && lower_whole(arena, spec, first_policy(spec), &whole);
+    struct hb_link l;
+    hb_link_open(arena, spec, &l);
+    bool ordered = hb_habits_ordered(spec) && lower_whole(&l, spec, first_policy(spec), &whole);
     hb_step_orders_find(arena, ordered ? &whole : p, out);
     if (ordered)
         out->written_bytes = out->choice.bytes[out->choice.least];

@@ -197,11 +197,6 @@ int64_t hb_fsdp_ways(const struct hb_lower *lo, bool expert)
     return ways;
 }
 
-const struct hb_spec *hb_whole_spec(const struct hb_lower *lo)
-{
-    return lo->spec->sample_of ? lo->spec->sample_of : lo->spec;
-}
-
 int64_t hb_logit_bytes(const struct hb_lower *lo, int64_t width)
 {
     return hb_mul_sat(width, hb_mul_sat(lo->local.tokens, lo->local.vocab));

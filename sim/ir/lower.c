@@ -264,13 +264,13 @@ static void add_leaves(struct hb_lower *lo, struct parts *parts)
 /* A sample takes its order from the configuration that it stands for. */
 static void weigh_whole(struct hb_lower *lo)
 {
-    if (!lo->spec->sample_of) {
+    if (lo->whole == lo->spec) {
         hb_optim_weigh(lo, lo);
         return;
     }
     struct hb_lower whole = *lo;
     struct parts parts = {.piped = hb_pipeline_wanted(lo)};
-    whole.spec = lo->spec->sample_of;
+    whole.spec = lo->whole;
     whole.leaves = NULL;
     whole.leaf_count = whole.leaf_cap = 0;
     add_leaves(&whole, &parts);
@@ -381,11 +381,12 @@ static bool is_made_again(const struct hb_lower *lo)
 }
 
 static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                       struct hb_program *out, bool *out_spreads)
+                       const struct hb_spec *whole, struct hb_program *out, bool *out_spreads)
 {
     struct hb_lower lo = {.arena = arena,
                           .diag = diag,
                           .spec = spec,
+                          .whole = whole,
                           .habits = hb_habits_find(spec),
                           .chip = hb_habits_chip(spec),
                           .p = out,
@@ -436,7 +437,7 @@ int64_t hb_lower_share_bytes(const struct hb_spec *spec)
 
 static bool asks_share(const struct hb_spec *s)
 {
-    return s->share == HB_SHARE_ASKED && !s->sample_of && hb_lower_share_bytes(s) < INT64_MAX;
+    return s->share == HB_SHARE_ASKED && hb_lower_share_bytes(s) < INT64_MAX;
 }
 
 bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
@@ -446,7 +447,7 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
     *own = *leave_residual_whole(arena, spec);
     struct hb_arena_mark mark = hb_arena_mark(arena);
     bool asks = asks_share(own), spreads;
-    if (!lower_once(arena, diag, own, out, &spreads))
+    if (!lower_once(arena, diag, own, own, out, &spreads))
         return false;
     int64_t limit = hb_again_limit(out, memory_bytes(&spec->hardware));
     while (asks && own->share < HB_SHARE_REDONE && hb_again_exceeds(out, limit)) {
@@ -455,8 +456,16 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
         else
             own->share = own->share == HB_SHARE_TIGHT ? HB_SHARE_REDONE : HB_SHARE_TIGHT;
         hb_arena_rewind(arena, mark);
-        if (!lower_once(arena, diag, own, out, &spreads))
+        if (!lower_once(arena, diag, own, own, out, &spreads))
             return false;
     }
     return true;
+}
+
+bool hb_lower_sample(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                     const struct hb_spec *whole, struct hb_program *out)
+{
+    bool spreads;
+    return lower_once(arena, diag, leave_residual_whole(arena, spec),
+                      leave_residual_whole(arena, whole), out, &spreads);
 }

@@ -11,6 +11,11 @@ struct hb_diag;
 bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
               struct hb_program *out);
 
+/* The same of a sample of a configuration: it has other numbers of layers, but the order of its
+ * schedule is to be the whole one's, and what does not fit is not asked to. */
+bool hb_lower_sample(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                     const struct hb_spec *whole, struct hb_program *out);
+
 /* No step that has less in all, arguments too, needs more than XLA:GPU leaves it of this device's
  * memory, and no other compiler's: INT64_MAX. */
 int64_t hb_lower_share_bytes(const struct hb_spec *spec);

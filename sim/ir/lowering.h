@@ -106,6 +106,7 @@ struct hb_lower {
     struct hb_arena *arena;
     struct hb_diag *diag;
     const struct hb_spec *spec;
+    const struct hb_spec *whole; /* the same, or that which a planner's sample stands for */
     const struct hb_habits *habits;
     const struct hb_chip *chip;
     struct hb_program *p;
@@ -186,8 +187,6 @@ double hb_payload_bytes(enum hb_op_kind kind, int64_t bytes, int64_t group);
 struct hb_shape hb_buf_shape(const struct hb_lower *lo, uint32_t buf);
 const char *hb_name(struct hb_lower *lo, const char *a, const char *b);
 int64_t hb_ways(const struct hb_lower *lo, enum hb_axis axis);
-/* The configuration itself, or that which a planner's sample stands for. */
-const struct hb_spec *hb_whole_spec(const struct hb_lower *lo);
 /* Of a device's logits, of that many bytes each. */
 int64_t hb_logit_bytes(const struct hb_lower *lo, int64_t width);
 /* Whether layers send some of what they keep to the host. */

@@ -161,7 +161,7 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
 
 int64_t hb_stack_input_bytes(const struct hb_lower *lo)
 {
-    const struct hb_spec *whole = hb_whole_spec(lo);
+    const struct hb_spec *whole = lo->whole;
     int64_t one =
         hb_mul_sat(2 * lo->local.batch, hb_mul_sat(lo->local.resid_seq, lo->local.resid_width));
     int64_t layers = 0;
