@@ -624,14 +624,14 @@ static bool is_table_last(const struct hb_lower *lo)
 static void update_padded(struct hb_lower *lo)
 {
     struct hb_leaf *table = &lo->leaves[lo->embed], *head = &lo->leaves[lo->head];
-    bool last = is_table_last(lo), tied = head == table;
+    bool last = is_table_last(lo), apart = head != table;
     int before = 2;
     for (int i = 0; i < before && !last; i++) {
-        if (!tied)
+        if (apart)
             hb_muon_iterate(lo, head, 1);
         hb_muon_iterate(lo, table, 1);
     }
-    if (!tied)
+    if (apart)
         update_leaf(lo, head);
     update_stacks(lo, true);
     hb_muon_iterate(lo, table, last ? 0 : HB_MUON_ALL);
