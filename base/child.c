@@ -197,10 +197,10 @@ static void turn(struct run *r)
     for (int i = IN; i <= ERR; i++)
         p[i] = (struct pollfd){.fd = r->ours[i], .events = i == IN ? POLLOUT : POLLIN};
     if (poll(p, 3, LOOK_MS) > 0) {
-        if (r->ours[IN] >= 0 && p[IN].revents)
+        if (p[IN].revents) /* none of a pipe that is closed */
             send_input(r);
         for (int i = OUT; i <= ERR; i++)
-            if (r->ours[i] >= 0 && p[i].revents)
+            if (p[i].revents)
                 receive(r, i);
     }
     look_around(r);

@@ -277,6 +277,16 @@ static void writes_what_it_reads(void **state)
     assert_string_equal(hb_node_find(hb_node_find(b->root, "model"), "name")->text, "it's");
 }
 
+/* JSON is read in full, with what libyaml does not know of it; what only begins like it is YAML. */
+static void reads_json_in_full(void **state)
+{
+    struct bench *b = bench_of(state);
+    assert_true(parse(b, " \n\t{\"a\": \"\\ud83d\\ude00\\/\", \"b\": 1}"));
+    assert_string_equal(hb_node_find(b->root, "a")->text, "\xf0\x9f\x98\x80/");
+    assert_true(parse(b, "{a: x, b: 1}"));
+    assert_string_equal(hb_node_find(b->root, "a")->text, "x");
+}
+
 /* Random bytes in a valid text: any answer but a crash, and an error whenever it is false. */
 static void survives_mutation(void **state)
 {
@@ -309,6 +319,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(reads_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(writes_what_it_reads, set_up, tear_down),
         cmocka_unit_test_setup_teardown(quotes_what_must_be, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(reads_json_in_full, set_up, tear_down),
         cmocka_unit_test_setup_teardown(survives_mutation, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
