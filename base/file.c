@@ -83,7 +83,7 @@ bool hb_file_load(struct hb_arena *arena, const char *path, size_t max_bytes,
     if (ok && S_ISDIR(st.st_mode)) {
         errno = EISDIR;
         ok = false;
-    } else if (ok && st.st_size > 0 && (uintmax_t)st.st_size > max_bytes) {
+    } else if (ok && (uintmax_t)st.st_size > max_bytes) {
         errno = EFBIG;
         ok = false;
     }

@@ -73,18 +73,18 @@ static bool read_escape(struct reader *r, struct hb_str *out)
 {
     static const char from[] = "btnfre\"\\";
     static const char to[] = "\b\t\n\f\r\033\"\\";
-    const char *which = r->at < r->end && *r->at ? strchr(from, *r->at) : NULL;
+    const char *which = *r->at ? strchr(from, *r->at) : NULL;
     if (which) {
         hb_str_addn(out, &to[which - from], 1);
         r->at++;
         return true;
     }
-    int digits = r->at < r->end && *r->at == 'u' ? 4 : r->at < r->end && *r->at == 'U' ? 8 : 0;
+    int digits = *r->at == 'u' ? 4 : *r->at == 'U' ? 8 : 0;
     uint32_t code = 0;
     if (!digits)
         return fail(r, "an escape");
     for (r->at++; digits--; r->at++) {
-        int digit = r->at < r->end ? hb_hex_digit(*r->at) : -1;
+        int digit = hb_hex_digit(*r->at);
         if (digit < 0)
             return fail(r, "a hexadecimal digit");
         code = code * 16 + (uint32_t)digit;
@@ -101,7 +101,7 @@ static bool read_escape(struct reader *r, struct hb_str *out)
 static bool read_string(struct reader *r, const char **out_text)
 {
     char quote = *r->at;
-    bool lines = r->end - r->at >= 3 && r->at[1] == quote && r->at[2] == quote;
+    bool lines = r->at[1] == quote && r->at[2] == quote;
     struct hb_str out;
     hb_str_init(&out, r->arena);
     r->at += lines ? 3 : 1;
@@ -110,8 +110,7 @@ static bool read_string(struct reader *r, const char **out_text)
     for (;;) {
         if (r->at >= r->end || (!lines && *r->at == '\n'))
             return fail(r, "the end of a string");
-        bool closes = *r->at == quote &&
-                      (!lines || (r->end - r->at >= 3 && r->at[1] == quote && r->at[2] == quote));
+        bool closes = *r->at == quote && (!lines || (r->at[1] == quote && r->at[2] == quote));
         if (closes)
             break;
         if (quote == '"' && *r->at == '\\') {

@@ -113,6 +113,13 @@ static void running_out_ends_with_status_3(void **state)
 #endif
 }
 
+static void printed_texts_may_be_empty(void **state)
+{
+    (void)state;
+    assert_string_equal(hb_arena_printf(arena, "%s", ""), "");
+    assert_string_equal(hb_arena_printf(arena, "%d.%s", 12, "x"), "12.x");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +127,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(pieces_do_not_overlap, start, end),
         cmocka_unit_test_setup_teardown(rewinding_reuses_and_clears, start, end),
         cmocka_unit_test_setup_teardown(texts_are_copied, start, end),
+        cmocka_unit_test_setup_teardown(printed_texts_may_be_empty, start, end),
         cmocka_unit_test_setup_teardown(a_piece_may_exceed_a_block, start, end),
         cmocka_unit_test_setup_teardown(running_out_ends_with_status_3, start, end),
     };

@@ -102,6 +102,10 @@ static void the_start_of_a_file(void **state)
     assert_int_equal(hb_file_start("a", bytes, sizeof bytes), 4);
     assert_memory_equal(bytes, "one\n", 4);
     assert_int_equal(hb_file_start(".", bytes, sizeof bytes), 0);
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    alarm(20); /* by which who waits for a writer is ended */
+    assert_int_equal(hb_file_start("pipe", bytes, sizeof bytes), 0);
+    alarm(0);
     assert_int_equal(hb_file_start("b", bytes, sizeof bytes), 0);
 }
 

@@ -277,6 +277,25 @@ static void writes_what_it_reads(void **state)
     assert_string_equal(hb_node_find(hb_node_find(b->root, "model"), "name")->text, "it's");
 }
 
+/* Forty bytes are shown whole; of more the first, cut between characters. */
+static void shows_what_was_found(void **state)
+{
+    struct bench *b = bench_of(state);
+    static const char forty[] = "0123456789012345678901234567890123456789";
+    struct hb_node node = {.kind = HB_NODE_SCALAR, .text = forty};
+    assert_string_equal(hb_node_show(b->arena, &node),
+                        "'0123456789012345678901234567890123456789'");
+    node.text = hb_arena_printf(b->arena, "%s!", forty);
+    assert_string_equal(hb_node_show(b->arena, &node),
+                        "'0123456789012345678901234567890123456...'");
+    node.text = hb_arena_printf(b->arena, "%.35s\xe2\x82\xac\a%s", forty, forty);
+    assert_string_equal(hb_node_show(b->arena, &node), "'01234567890123456789012345678901234...'");
+    node.text = "a\ab";
+    assert_string_equal(hb_node_show(b->arena, &node), "'a?b'");
+    node.text = "";
+    assert_string_equal(hb_node_show(b->arena, &node), "nothing");
+}
+
 /* JSON is read in full, with what libyaml does not know of it; what only begins like it is YAML. */
 static void reads_json_in_full(void **state)
 {
@@ -319,6 +338,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(reads_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(writes_what_it_reads, set_up, tear_down),
         cmocka_unit_test_setup_teardown(quotes_what_must_be, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(shows_what_was_found, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reads_json_in_full, set_up, tear_down),
         cmocka_unit_test_setup_teardown(survives_mutation, set_up, tear_down),
     };
