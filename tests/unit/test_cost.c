@@ -117,6 +117,8 @@ static void heads_fill_the_unit_or_not(void **state)
     assert_int_equal(ns(op), llround((double)whole * 256 / 192) + 7);
     op.depth = 256;
     assert_int_equal(ns(op), whole + 7);
+    op.depth = 0; /* unknown */
+    assert_int_equal(ns(op), whole + 7);
 }
 
 static void narrow_heads_are_slower(void **state)
@@ -129,6 +131,8 @@ static void narrow_heads_are_slower(void **state)
     op.depth = 32;
     assert_int_equal(ns(op), llround((double)whole / 0.64) + 7);
     op.depth = 128;
+    assert_int_equal(ns(op), whole + 7);
+    op.depth = 0; /* unknown */
     assert_int_equal(ns(op), whole + 7);
 }
 
