@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/size.h"
 #include "models/import/maxtext.h"
 #include "models/schema_key.h"
 
@@ -98,7 +99,7 @@ static struct hb_node *stack_files(struct hb_foreign *f, const struct hb_node *r
 
 static int64_t scaled(int64_t value, int64_t doublings)
 {
-    return doublings < 40 && value < INT64_MAX >> doublings ? value << doublings : INT64_MAX;
+    return hb_mul_sat(value, (int64_t)1 << doublings);
 }
 
 /* get_individual_scales: heads and MLP, width, and layers take turns in doubling. */

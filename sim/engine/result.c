@@ -124,11 +124,28 @@ static double fastest_rate(const struct hb_result *r)
     return peak * best_part(&dev->sdpa_backward_curve, best_part(&dev->grouped_curve, part));
 }
 
+/* An op whose time was cut off has a step of at least as much. */
+static bool has_endless_op(const struct hb_result *r)
+{
+    struct hb_cost cost;
+    hb_cost_init(&cost, &r->program, r->device);
+    if (r->timing.step_ns < HB_COST_MAX_NS)
+        return false;
+    for (uint32_t i = 0; i < r->program.op_count; i++)
+        if (hb_cost_op_ns(&cost, i) == HB_COST_MAX_NS)
+            return true;
+    return false;
+}
+
 static bool check_time(struct hb_diag *diag, const struct hb_result *r)
 {
     double fastest = fastest_rate(r);
     if (r->timing.step_ns == INT64_MAX)
         return hb_error(diag, (struct hb_loc){0}, "a step of '%s' takes more than 2^63 ns",
+                        r->program.name);
+    if (has_endless_op(r))
+        return hb_error(diag, (struct hb_loc){0},
+                        "an op of a step of '%s' takes more than 2^53 ns (104 days) on this device",
                         r->program.name);
     double least = least_flops(r->spec) / (double)r->spec->hardware.count;
     if (fastest > 0 && least / fastest > r->step_seconds)

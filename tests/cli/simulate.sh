@@ -23,6 +23,11 @@ sed -e 's/^name: .*/name: mine/' -e 's/^\(matmul_curve_bf16\): .*/\1: [[[1024, 1
     -e 's/^\(attention_[a-z]*_curve\): .*/\1: [[[1024, 1.9]], ds]/' hw/db/nvidia-h100.yaml >"$work/mine.yaml"
 expect 0 hbmsim simulate $model --set "hardware.device=$work/mine.yaml"
 out_has ', MFU 1'
+# An op that takes longer than the clock counts has no time: said, not cut off.
+sed -e 's/^name: .*/name: mine/' -e 's/^peak_bf16_flops: .*/peak_bf16_flops: [1e4, ds]/' \
+    hw/db/nvidia-h100.yaml >"$work/mine.yaml"
+expect 2 hbmsim simulate $model --set "hardware.device=$work/mine.yaml"
+err_has "takes more than 2^53 ns (104 days) on this device"
 
 expect 1 hbmsim simulate $model --set hardware.hbm=10GiB
 out_has 'DOES NOT FIT: '
