@@ -14,7 +14,7 @@
 
 struct cluster {
     const char *name;   /* of an op or loop of the ends; null: of the layers */
-    const char *writes; /* name of a buffer; null */
+    const char *writes; /* name of a buffer, or nothing */
     enum hb_op_kind kind;
     enum hb_phase phase;
     bool loop;
@@ -77,7 +77,7 @@ static bool is_of_layers(const struct hb_program *p, uint32_t from, uint32_t to)
 
 static const char *written_name(const struct hb_program *p, const struct hb_op *op)
 {
-    return op->write_count ? p->bufs[p->refs[op->refs_at + op->read_count]].name : NULL;
+    return op->write_count ? p->bufs[p->refs[op->refs_at + op->read_count]].name : "";
 }
 
 static struct cluster make_cluster(const struct row *r, uint32_t at)
@@ -96,7 +96,7 @@ static struct cluster make_cluster(const struct row *r, uint32_t at)
         c.loop = true;
         c.kind = HB_OP_OTHER;
         c.fills = false;
-        c.writes = NULL;
+        c.writes = "";
         c.end = r->p->loops[loop].end_op;
         c.phase = r->p->ops[c.end - 1].phase;
         c.name = r->p->loops[loop].name;
@@ -104,11 +104,6 @@ static struct cluster make_cluster(const struct row *r, uint32_t at)
     if (is_of_layers(r->p, c.first_op, c.end))
         c.name = NULL;
     return c;
-}
-
-static int compare_names(const char *a, const char *b)
-{
-    return a == b ? 0 : !a || !b ? (a ? 1 : -1) : strcmp(a, b);
 }
 
 /* What kinds of work count as one: updates of layers, with what their states are fetched and
@@ -129,8 +124,8 @@ static int compare_alike(const struct cluster *a, const struct cluster *b)
         return a->loop != b->loop ? (a->loop ? 1 : -1) : a->name ? 1 : -1;
     if (kind != other)
         return kind < other ? -1 : 1;
-    int names = compare_names(a->name, b->name);
-    return names || !a->name ? names : compare_names(a->writes, b->writes);
+    int names = a->name ? strcmp(a->name, b->name) : 0;
+    return names || !a->name ? names : strcmp(a->writes, b->writes);
 }
 
 static int compare_places(const void *a, const void *b)

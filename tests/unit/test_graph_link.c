@@ -138,13 +138,33 @@ static void the_loss_of_the_chunks_is_a_result(void **state)
     assert_true(result);
 }
 
+/* A step hands back optax's tree and the weights: all first moments, all second ones, the weights
+ * in the same order, and the rest. An update's three stand beside each other. */
+static void outputs_come_in_their_trees(void **state)
+{
+    (void)state;
+    enum { LEAVES = 12, REST = 3, NEAR = 2 };
+    struct low l = LOWER(ROCM, "mesh.fsdp=8");
+    struct hb_step_graph step;
+    hb_step_graph_make(u.env.arena, &l.p, &step);
+    const struct hb_graph *g = &step.graph;
+    const struct hb_graph_op *root = &g->ops[g->comps[g->entry].root];
+    const uint32_t *made_by = g->refs + root->refs_at[HB_GRAPH_OPERAND];
+    uint32_t count = root->refs_at[HB_GRAPH_OPERAND + 1] - root->refs_at[HB_GRAPH_OPERAND];
+    assert_int_equal(count, 3 * LEAVES + REST);
+    for (uint32_t i = 0; i < LEAVES; i++) {
+        int64_t first = made_by[i], weight = made_by[2 * LEAVES + i];
+        assert_int_equal(made_by[LEAVES + i], first + 1);
+        assert_true(llabs(weight - first) <= NEAR);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(steps_keep_their_ops),
-        TEST(others_stay_as_they_are),
-        TEST(a_cell_has_a_few_orders),
-        TEST(the_loss_of_the_chunks_is_a_result),
+        TEST(steps_keep_their_ops),        TEST(others_stay_as_they_are),
+        TEST(a_cell_has_a_few_orders),     TEST(the_loss_of_the_chunks_is_a_result),
+        TEST(outputs_come_in_their_trees),
     };
     return cmocka_run_group_tests_name("graph link", tests, NULL, NULL);
 }
