@@ -99,16 +99,19 @@ static void follow_places(const struct hb_graph *g, struct life *lives, int64_t 
     }
 }
 
-/* Values that die as another is made which may take their place: the pair counts once then. */
+/* Values that die as another is made which may take their place, one of them: the pair counts once
+ * then. */
 static void inherit(const struct hb_graph *g, const struct life *by_value, const bool *alone,
                     bool *gone_early)
 {
+    uint32_t last = HB_NONE; /* that has its place */
     for (uint32_t h = 0; h < g->heir_count; h++) {
         uint32_t value = g->heirs[h].value, from = g->heirs[h].from;
-        bool first = h == 0 || g->heirs[h - 1].value != value || !gone_early[g->heirs[h - 1].from];
-        if (first && alone[value] && alone[from] && !gone_early[from] &&
-            by_value[from].end == by_value[value].start)
+        if (value != last && alone[value] && alone[from] && !gone_early[from] &&
+            by_value[from].end == by_value[value].start) {
             gone_early[from] = true;
+            last = value;
+        }
     }
 }
 

@@ -142,7 +142,8 @@ while [ $i -lt 45 ]; do
     cat "$first"
     i=$((i + 1))
 done >"$work/many.jsonl"
-limit=5
-[ "${HB_BUILD##*/}" = fast ] || limit=60
+# Where somebody gives tests more time than usual, speed is not what is asked.
+limit=60
+[ "${HB_BUILD##*/}" != fast ] || [ -n "${HB_LIMIT_S:-}" ] || limit=5
 ok "5,000 records within $limit s" timeout $limit "$HBMSIM" validate "$work/many.jsonl" -o "$work/x"
 finish

@@ -177,6 +177,27 @@ static void heirs_count_once(void **state)
     unit_end(&u);
 }
 
+/* Of three that die there one leaves its place, whichever could; the others stay that long. */
+static void one_of_many_leaves_its_place(void **state)
+{
+    (void)state;
+    open_graph();
+    uint32_t from[3], order[4];
+    for (int i = 0; i < 3; i++)
+        order[i] = from[i] = op(HB_NONE, HB_NONE, 50);
+    uint32_t last = order[3] = hb_graph_add_op(&g);
+    for (int i = 0; i < 3; i++)
+        hb_graph_add_ref(&g, HB_GRAPH_OPERAND, from[i]);
+    for (int i = 0; i < 3; i++)
+        hb_graph_touch(&g, g.ops[from[i]].first_value, HB_GRAPH_OP, last);
+    hb_graph_add_value(&g, 100);
+    for (int i = 0; i < 3; i++)
+        hb_graph_add_heir(&g, g.ops[last].first_value, g.ops[from[i]].first_value);
+    close_graph(last);
+    assert_int_equal(hb_graph_estimate(u.env.arena, &g, order), 200);
+    unit_end(&u);
+}
+
 /* What starts soon follows what it reads, what awaits it stands before its user. */
 static void starts_soon_and_waits_late(void **state)
 {
@@ -268,6 +289,7 @@ int main(void)
         cmocka_unit_test(order_without_data),
         cmocka_unit_test(a_loops_start_is_not_its_own),
         cmocka_unit_test(heirs_count_once),
+        cmocka_unit_test(one_of_many_leaves_its_place),
         cmocka_unit_test(starts_soon_and_waits_late),
         cmocka_unit_test(a_loop_makes_what_it_is_given),
         cmocka_unit_test(a_program_becomes_a_graph),
