@@ -159,12 +159,43 @@ static void outputs_come_in_their_trees(void **state)
     }
 }
 
+/* Of the graph: the first op without a name of its own that reads what the named one makes. */
+static uint32_t part_of(const struct low *l, const struct hb_step_graph *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->graph.op_count; i++) {
+        const struct hb_graph_op *o = &s->graph.ops[i];
+        for (uint32_t r = o->refs_at[HB_GRAPH_OPERAND]; r < o->refs_at[HB_GRAPH_OPERAND + 1]; r++) {
+            uint32_t from = s->item[s->graph.refs[r]];
+            if (s->item[i] == HB_NONE && from < l->p.op_count && strstr(l->p.ops[from].name, name))
+                return i;
+        }
+    }
+    return HB_NONE;
+}
+
+/* On TPU the norm's parts come in the order of the parameters: embedding, layers, head. */
+static void parts_of_a_norm_follow_the_parameters(void **state)
+{
+    (void)state;
+    struct low steps[] = {
+        LOWER(TPU, "hardware.device=tpu-v5p", "optimizer.clip=true"),
+        LOWER(TPU, "hardware.device=tpu-v5p", "optimizer.clip=true", "mesh.fsdp=8")};
+    for (int i = 0; i < 2; i++) {
+        struct hb_step_graph step;
+        hb_step_graph_make(u.env.arena, &steps[i].p, &step);
+        uint32_t table = part_of(&steps[i], &step, "scatter embedding gradients");
+        uint32_t norm = part_of(&steps[i], &step, "zero gradient of block.norm1");
+        uint32_t head = part_of(&steps[i], &step, "gradient of the head");
+        assert_true(table < norm && norm < head && head < step.graph.op_count);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(steps_keep_their_ops),        TEST(others_stay_as_they_are),
         TEST(a_cell_has_a_few_orders),     TEST(the_loss_of_the_chunks_is_a_result),
-        TEST(outputs_come_in_their_trees),
+        TEST(outputs_come_in_their_trees), TEST(parts_of_a_norm_follow_the_parameters),
     };
     return cmocka_run_group_tests_name("graph link", tests, NULL, NULL);
 }
