@@ -86,5 +86,11 @@ expect 2 bounded simulate examples/quickstart/model.yaml
 err_has "no card 'llama3-8b'"
 expect 2 bounded simulate "$small" --set hardware.device=aaa
 err_has "there is no device 'aaa'"
+printf 'batch: {global: 8}\n' >"$data/models/zoo/empty.yaml"
+printf 'model: {d_model: 1\n' >"$data/models/zoo/torn.yaml"
+expect 2 bounded simulate "$small" --set model.preset=empty
+err_has 'empty.yaml:1:1: error: model: a card of the zoo needs it'
+expect 2 bounded simulate "$small" --set model.preset=torn
+err_has 'torn.yaml:'
 unset HBMSIM_DATA
 finish

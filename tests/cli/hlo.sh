@@ -254,4 +254,12 @@ same "$work/heap.svg" "$work/again.svg"
 printf 'HloModule m, is_scheduled=true\n\nENTRY %%e (p: f32[1024,1024]) -> f32[1024,1024] {\n  %%p = f32[1024,1024]{1,0} parameter(0)\n  %%d = f32[1024,1024]{1,0} dot(%%p, %%p), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n  %%n = f32[1024,1024]{1,0} negate(%%d), metadata={op_name="jit(f)/transpose(jvp(M))/layers_3/mlp/neg" source_file="/home/u/model.py" source_line=12}\n  ROOT %%r = f32[1024,1024]{1,0} add(%%n, %%d)\n}\n' >"$work/m.hlo"
 expect 0 hbmsim hlo "$work/m.hlo" --json --full
 out_has '"label": "model.py:12 layers_3/mlp/neg (backward)"'
+
+# Of unknown length, several MiB: the same as from a file.
+{ cat "$work/m.hlo" && awk 'BEGIN { for (i = 0; i < 60000; i++) print "// of a pipe there is no end to see before it comes" }'; } >"$work/long.hlo"
+expect 0 hbmsim hlo "$work/long.hlo" -o "$work/of_file"
+expect 0 sh -c 'cat "$1" | "$HBMSIM" hlo - -o "$2"' sh "$work/long.hlo" "$work/of_pipe"
+sed -i 's/^<stdin>/FILE/' "$work/of_pipe"
+sed -i "s|^$work/long.hlo|FILE|" "$work/of_file"
+same "$work/of_file" "$work/of_pipe"
 finish

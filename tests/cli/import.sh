@@ -48,6 +48,15 @@ expect 0 hbmsim simulate "$work/card.yaml"
 out_has 'mine on 8 x tpu-v5p'
 expect 0 hbmsim simulate examples/quickstart/model.yaml --set model.import="$work/config.json" \
     --set model.preset=llama3-8b
+# What a loss takes over of it; nothing is no file.
+sed -e 's/"qwen3"/"gemma2"/' -e 's/{/{"final_logit_softcapping": 30.0, /' "$work/config.json" >"$work/gemma.json"
+expect 0 hbmsim simulate examples/quickstart/model.yaml --set model.import="$work/gemma.json" \
+    --set model.preset=llama3-8b --json
+out_has '"softcap": 30'
+expect 2 hbmsim simulate examples/quickstart/model.yaml --set model.import=
+err_has 'model.import: nothing stands where a file'
+expect 2 hbmsim simulate examples/quickstart/model.yaml --set 'model.import=[]'
+err_has 'model.import: a list stands where a file'
 expect 0 hbmsim import --json "$work/config.json"
 out_has '"imported": "Hugging Face config.json, model_type qwen3",'
 out_has '"missing": []'
