@@ -214,6 +214,33 @@ static void starts_soon_and_waits_late(void **state)
     unit_end(&u);
 }
 
+/* The same in a loop behind other ops; and what only runs after it waits for it as well. */
+static void loops_start_soon_as_well(void **state)
+{
+    (void)state;
+    open_graph();
+    uint32_t s = op(HB_NONE, HB_NONE, 1), w = hb_graph_add_op(&g);
+    hb_graph_add_ref(&g, HB_GRAPH_OPERAND, s);
+    hb_graph_add_ref(&g, HB_GRAPH_RUNS, 1);
+    hb_graph_add_value(&g, 1);
+    uint32_t last = op(w, HB_NONE, 1);
+    uint32_t body = hb_graph_add_comp(&g), a = op(HB_NONE, HB_NONE, 1), b = op(a, HB_NONE, 1);
+    uint32_t start = op(a, HB_NONE, 1), done = op(start, HB_NONE, 1), c = op(b, HB_NONE, 1);
+    uint32_t after = hb_graph_add_op(&g);
+    hb_graph_add_ref(&g, HB_GRAPH_OPERAND, c);
+    hb_graph_add_ref(&g, HB_GRAPH_AFTER, done);
+    hb_graph_add_value(&g, 1);
+    uint32_t end = op(after, HB_NONE, 1);
+    g.ops[start].soon = g.ops[done].late = true;
+    g.comps[body].root = end;
+    close_graph(last);
+    uint32_t row[] = {a, b, start, done, c, after, end};
+    hb_graph_order_async(u.env.arena, &g, body, row);
+    const uint32_t wanted[] = {a, start, b, c, done, after, end};
+    assert_memory_equal(row, wanted, sizeof wanted);
+    unit_end(&u);
+}
+
 /* A loop hands back all that it is given: the list puts what makes less before it. */
 static void a_loop_makes_what_it_is_given(void **state)
 {
@@ -291,6 +318,7 @@ int main(void)
         cmocka_unit_test(heirs_count_once),
         cmocka_unit_test(one_of_many_leaves_its_place),
         cmocka_unit_test(starts_soon_and_waits_late),
+        cmocka_unit_test(loops_start_soon_as_well),
         cmocka_unit_test(a_loop_makes_what_it_is_given),
         cmocka_unit_test(a_program_becomes_a_graph),
     };
