@@ -3,11 +3,13 @@
 
 #include "base/owned.h"
 
-static char dropped[10];
+static char dropped[10]; /* names, in their order */
 
 static void drop(void *what)
 {
-    strcat(dropped, what);
+    size_t count = strlen(dropped);
+    dropped[count] = *(const char *)what;
+    dropped[count + 1] = '\0';
 }
 
 /* Newest first; who took leave, whether oldest, newest or between, is left alone. */
