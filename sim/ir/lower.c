@@ -376,7 +376,7 @@ static bool is_made_again(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     bool sums = s->stack.form != HB_FORM_LOOP && hb_ways(lo, HB_AX_PIPELINE) == 1;
     if (s->compiler == HB_XLA_TPU)
-        return s->share == HB_SHARE_ASKED && !s->sample_of;
+        return s->share == HB_SHARE_ASKED && lo->whole == s;
     return s->compiler == HB_XLA_GPU && (!sums || s->share == HB_SHARE_REDONE);
 }
 
