@@ -474,7 +474,7 @@ const struct hb_cmd hb_cmd_plan = {
     .summary = "the fastest configuration that fits, proven",
     .about =
         "Searches mesh, rematerialisation and offload by tensor, nesting, loss chunks,\n"
-        "accumulation and the optimizer's place (or what plan.search of the file names) for\n"
+        "accumulation and, on TPU, the optimizer's place (or what plan.search names) for\n"
         "the best configuration within the budget, and proves it: everything else is excluded\n"
         "by a bound or was run. After --seconds (60), or at Ctrl-C, it prints the best so far\n"
         "with a bound on what could be better. The status is 0 where there is a plan and 1 where\n"

@@ -106,12 +106,15 @@ static bool says(const struct hb_node *config, const char *map, const char *key)
 /* What torchtitan did at a time and records do not say by a key. Embedding and head are units of
  * their own since 28 July 2025 (83e6941; torchao's full checkpointing of 2025-01: 28.07 GiB, -6.4 %
  * as today, -0.1 % with them in the root). Logits came from the model in f32, and had a name until
- * the next step's, up to June 2024 (e29b6b4: del pred). */
+ * the next step's, up to June 2024 (e29b6b4: del pred). RMSNorm is one kernel since torch 2.9, of
+ * October 2025; fake tensors, which are of no date, still have its single operations. */
 static void set_age(const struct hb_node *node, const struct hb_node *config, struct hb_spec *spec)
 {
-    enum { APART = 202508, LET_GO = 202406 };
+    enum { FUSED = 202510, APART = 202508, LET_GO = 202406 };
     int month = find_age(node);
-    if (!month)
+    if (month < FUSED && !says(config, "runtime", "fused_norm"))
+        spec->runtime.fused_norm = false;
+    if (!month || spec->runtime.framework != HB_FW_TORCHTITAN)
         return;
     if (month < APART && !says(config, "runtime", "wrap"))
         spec->runtime.wrap_root = true;
@@ -145,7 +148,7 @@ bool hb_record_read(struct hb_arena *arena, struct hb_diag *diag, const struct h
                         out->id);
     if (!hb_schema_from_node(arena, diag, config, data_dir, &out->spec))
         return false;
-    if (out->spec.runtime.framework == HB_FW_TORCHTITAN)
+    if (out->spec.compiler == HB_TORCH)
         set_age(node, config, &out->spec);
     return true;
 }

@@ -623,10 +623,9 @@ static const struct hb_key runtime_keys[] = {
     BOOL("async_tp", SPEC(runtime.async_tp), "false",
          "torchtitan's enable_async_tensor_parallel: compiled products take their gathers and sums "
          "over tensor into themselves, through symmetric memory outside the allocator"),
-    BOOL("fused_norm", SPEC(runtime.fused_norm), "false",
-         "torch: RMSNorm is one kernel (on GPUs from PyTorch 2.9 on) and keeps no f32 copies; "
-         "false: "
-         "single operations"),
+    BOOL("fused_norm", SPEC(runtime.fused_norm), "true",
+         "torchtitan: RMSNorm is one kernel (on GPUs from PyTorch 2.9 on) and keeps no f32 copies; "
+         "false: single operations, as before, and as models of Hugging Face write it"),
     BOOL("grad_fusion", SPEC(runtime.grad_fusion), "true",
          "weight gradients are added straight into the buffer"),
 };

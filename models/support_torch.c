@@ -468,8 +468,6 @@ static bool check_megatron_rest(const struct hb_refusing *r, const struct hb_spe
         {s->runtime.async_tp, "runtime.async_tp", "is torchtitan's; use false"},
         {s->runtime.blas_workspace > 0, "runtime.blas_workspace",
          "Megatron's is among what it keeps between steps; use 0"},
-        {s->runtime.fused_norm, "runtime.fused_norm",
-         "Megatron's norms are single kernels of their own; use false"},
         {s->optimizer.offload != HB_PLACE_NONE, "optimizer.offload",
          "not simulated with megatron yet; use none"},
         {s->optimizer.params_offload != HB_PLACE_NONE, "optimizer.params_offload",

@@ -127,7 +127,11 @@ struct hb_space_axes hb_space_axes_of(const struct hb_spec *s)
     a.chunks = powers(s->loss.chunks, MOST_CHUNKS);
     if (s->stack.form != HB_FORM_LOOP)
         a.forms = bit(HB_FORM_SCAN) | (p->whole_stack ? 0 : bit(HB_FORM_NESTED));
-    a.offloads |= bit(HB_PLACE_NONE) | bit(HB_PLACE_PINNED_HOST);
+    /* XLA:GPU brings all states at the beginning of the step, which frees nothing (four steps that
+     * ran on an H100: xla-h100): there the host is for those who ask for it. */
+    a.offloads |= bit(HB_PLACE_NONE);
+    if (s->compiler != HB_XLA_GPU)
+        a.offloads |= bit(HB_PLACE_PINNED_HOST);
     return a;
 }
 
@@ -368,6 +372,9 @@ const char *hb_space_words(struct hb_arena *arena, const struct hb_plan_space *s
         return "mesh, checkpointing, accumulation, the pipeline's microbatches and chunks, and "
                "whether gathered\nweights stay (no plan.search in the file); batch and sequence "
                "stay";
+    if (!space->written && space->base->compiler == HB_XLA_GPU)
+        return "mesh, remat and offload, nesting, loss chunks and accumulation (no plan.search in "
+               "the file); batch and sequence stay";
     if (!space->written)
         return "mesh, remat and offload, nesting, loss chunks, accumulation and the optimizer's "
                "place (no plan.search in the file); batch and sequence stay";

@@ -128,7 +128,7 @@ def asked_space(asked, whole_stack):
                 "accumulate": powers(own["accumulate"], MOST_ACCUMULATE),
                 "chunks": powers(own["chunks"], MOST_CHUNKS), "microbatches": [own["microbatches"]],
                 "forms": [f for f in FORMS if f in forms],
-                "places": [p for p in PLACES if p in (place, *PLACES)]}
+                "places": [p for p in PLACES if p in (place, "none") or asked["compiler"] != "xla-gpu"]}
     listed = {"batch": search["batch"]["global"], "accumulate": search["batch"]["accumulate"],
               "chunks": search["loss_chunks"], "microbatches": search["microbatches"]}
     space.update({k: plain(v) or [own[k]] for k, v in listed.items()})

@@ -370,7 +370,6 @@ static void put_compile(struct hb_foreign *f, const struct hb_node *c)
     bool async = hb_take_bool(f, p, "enable_async_tensor_parallel", false) &&
                  hb_take_int(f, p, "tensor_parallel_degree", 1) > 1;
     hb_put_bool(f, "runtime.compile", on && model);
-    hb_put_bool(f, "runtime.fused_norm", true); /* torch 2.9 and later, which torchtitan asks for */
     if (async && on && model)
         hb_put_bool(f, "runtime.async_tp", true);
     hb_put(f, "loss.kernel", on && loss ? "compiled" : "eager");

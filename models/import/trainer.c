@@ -254,6 +254,7 @@ static void put_rest(struct hb_foreign *f, const struct hb_node *c)
         hb_put(f, "loss.kernel", "linear");
     hb_put(f, "compiler", "torch");
     hb_put(f, "runtime.framework", "torchtitan");
+    hb_put_bool(f, "runtime.fused_norm", false); /* its models write RMSNorm out */
     hb_put(f, "hardware.device", hb_take_text(f, c, "device", "nvidia-h100"));
     if (!hb_node_find(c, "device"))
         hb_assume(f, "hardware.device nvidia-h100: nothing says which; device=NAME does");

@@ -9,6 +9,7 @@
  * gradient, and gathers a split input again beside the input's gradient (core/tensor_parallel/
  * layers.py, LinearWithGradAccumulationAndAsyncCommunication). */
 #include "sim/eager/eager_layer.h"
+#include "sim/eager/titan.h"
 
 #include "base/arena.h"
 #include "base/size.h"
@@ -243,7 +244,7 @@ static void add_norm(struct hb_eager *e, struct hb_eager_layer *l, const struct 
 {
     struct traffic eager = b->norm == HB_NORM_RMS ? norm_eager_rms : norm_eager_layer;
     add_kernel(e, l, "norm", e->resid_tokens * width_of(e),
-               e->fused || e->spec->runtime.fused_norm ? norm_fused : eager);
+               e->fused || hb_titan_norms_fused(e->spec) ? norm_fused : eager);
 }
 
 static void add_residual(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_block *b)
@@ -429,7 +430,7 @@ static void add_projections(struct hb_eager *e, struct hb_eager_layer *l,
     add_bias(e, l, a->bias != HB_BIAS_NONE, t * (q + 2 * kv));
     if (a->qk_norm != HB_QKN_NONE)
         add_kernel(e, l, "norm of q and k", t * (q + kv),
-                   e->fused || e->spec->runtime.fused_norm ? norm_fused : norm_eager_rms);
+                   e->fused || hb_titan_norms_fused(e->spec) ? norm_fused : norm_eager_rms);
 }
 
 static void add_attention(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_block *b,

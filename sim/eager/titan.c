@@ -577,6 +577,12 @@ bool hb_titan_is_zero3(const struct hb_spec *spec)
     return spec->precision.master && spec->mesh[HB_AX_FSDP] > 1;
 }
 
+bool hb_titan_norms_fused(const struct hb_spec *spec)
+{
+    return spec->runtime.fused_norm && spec->runtime.framework != HB_FW_TORCHTUNE &&
+           spec->loss.kind != HB_LOSS_GRPO && !hb_titan_is_zero3(spec);
+}
+
 /* ZeRO-3 is no FSDP: its weights are gathered by module. */
 static void share_states(struct hb_titan *e, bool zero3)
 {

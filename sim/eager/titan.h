@@ -13,6 +13,8 @@ struct hb_rank_ask;
 
 /* DeepSpeed's: parameters in the compute type, sharded, with a master copy. FSDP's are f32. */
 bool hb_titan_is_zero3(const struct hb_spec *spec);
+/* Models of Hugging Face (ZeRO-3, GRPO) write RMSNorm out, whatever torch has. */
+bool hb_titan_norms_fused(const struct hb_spec *spec);
 /* Sequences of a microbatch that a device has. */
 int64_t hb_titan_sequences(const struct hb_spec *spec);
 void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, const struct hb_rank_ask *ask);

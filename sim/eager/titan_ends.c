@@ -1,5 +1,6 @@
 /* See titan_parts.h: embedding, last norm and head, and the loss on their logits. */
 #include "base/size.h"
+#include "sim/eager/titan.h"
 #include "sim/eager/titan_parts.h"
 
 uint32_t hb_titan_own_table(struct hb_titan *e, uint32_t table)
@@ -187,8 +188,8 @@ void hb_titan_head(struct hb_titan *e, uint32_t x)
     if (!e->has_root)
         hb_titan_set_thing(hb_tape_node(t, back_after_last, HB_NONE), e);
     struct hb_weight *w = e->has_root ? &e->root.weights[1] : &e->last.weights[0];
-    uint32_t h = e->spec->runtime.fused_norm ? hb_ops_norm_fused(t, x, e->rows, d, w)
-                                             : hb_ops_norm(t, x, e->rows, d, w);
+    uint32_t h = hb_titan_norms_fused(e->spec) ? hb_ops_norm_fused(t, x, e->rows, d, w)
+                                               : hb_ops_norm(t, x, e->rows, d, w);
     hb_titan_unstash(e, NORM_KEEPS); /* it has as many copied, too; they are not left out here */
     hb_tape_drop_value(t, x);
     hb_titan_note_module(e);

@@ -5,6 +5,7 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "sim/eager/titan.h"
 #include "sim/eager/titan_parts.h"
 
 static struct hb_linear linear(struct hb_titan_layer *l, int role, const char *name,
@@ -40,7 +41,7 @@ static void replace(struct hb_tape *t, uint32_t *value, uint32_t by)
 static uint32_t norm(struct hb_titan *e, uint32_t x, int64_t rows, int64_t width,
                      struct hb_weight *w)
 {
-    if (e->spec->runtime.compile || e->spec->runtime.fused_norm)
+    if (e->spec->runtime.compile || hb_titan_norms_fused(e->spec))
         return hb_ops_norm_fused(e->t, x, rows, width, w);
     return hb_ops_norm(e->t, x, rows, width, w);
 }

@@ -109,10 +109,12 @@ const struct hb_habits *hb_habits_find(const struct hb_spec *spec)
 /* One device has no collective for CUDA's latency hiding to move: the list's order is kept (4
  * layers of 1024 wide with remat=names:attn_out: 0.91 of 44 ops of the entry, 0.92 of 110 inside
  * loops). Not where what the graph does not know well decides: the loops of a loss in chunks (two
- * steps of an H100 12 % too low, 1 by the rules) and scores in memory (tiny/base, xla-h100/20). */
+ * steps of an H100 12 % too low, 1 by the rules), states on the host (three others, 29 to 35 too
+ * low, 0 to 23 by the rules) and scores in memory (tiny/base, xla-h100/20). */
 static bool is_one_device(const struct hb_spec *spec)
 {
-    if (spec->loss.chunks > 1 || spec->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE)
+    if (spec->loss.chunks > 1 || spec->optimizer.offload != HB_PLACE_NONE ||
+        spec->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE)
         return false;
     int64_t ways = 1;
     for (int i = 0; i < HB_AX_COUNT; i++)

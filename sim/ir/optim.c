@@ -15,8 +15,7 @@
 #include "sim/ir/muon.h"
 #include "sim/ir/weight.h"
 
-/* In a row: each is there before anything else begins. */
-static void fetch_leaf_how(struct hb_lower *lo, struct hb_leaf *l, bool in_a_row)
+static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l)
 {
     uint32_t *states[] = {&l->arg, &l->master, &l->moment[0], &l->moment[1], &l->ema};
     for (int k = 0; k < HB_LEAF_STATES; k++) {
@@ -34,19 +33,10 @@ static void fetch_leaf_how(struct hb_lower *lo, struct hb_leaf *l, bool in_a_row
                             .moved_bytes = (double)copy.bytes};
         hb_emit_read(&e, host);
         hb_emit_write(&e, device);
-        uint32_t op = hb_emit(lo, &e);
-        if (in_a_row) {
-            uint32_t done = hb_emit_simple(lo, HB_OP_DONE, "state is there", HB_NONE, HB_NONE);
-            lo->p->ops[done].start = op;
-        }
+        hb_emit(lo, &e);
         l->host[k] = host;
         *states[k] = device;
     }
-}
-
-static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l)
-{
-    fetch_leaf_how(lo, l, false);
 }
 
 /* Where the update waits for the global norm, states from the host come in turns ahead of their
@@ -67,8 +57,8 @@ static bool states_apart(const struct hb_lower *lo)
 static bool is_averaged(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
-    return o->offload == HB_PLACE_PINNED_HOST && o->ema == HB_PLACE_PINNED_HOST &&
-           hb_fsdp_ways(lo, false) == 1;
+    return lo->habits->rings && o->offload == HB_PLACE_PINNED_HOST &&
+           o->ema == HB_PLACE_PINNED_HOST && hb_fsdp_ways(lo, false) == 1;
 }
 
 static bool is_gate(const struct hb_leaf *l)
@@ -77,7 +67,7 @@ static bool is_gate(const struct hb_leaf *l)
     return name && hb_str_same(name, ".w_gate");
 }
 
-/* Which states come from the host before the layers' backward pass, on TPU and of MaxText's. */
+/* Which states come from the host before the layers' backward pass. */
 enum fetch { FETCH_ALL, FETCH_LARGEST, FETCH_MOST, FETCH_AVERAGED, FETCH_ENDS, FETCH_NONE };
 
 /* 8B/opt_host: all copies start before the backward pass and stay to the update (argument -7660,
@@ -90,7 +80,7 @@ enum fetch { FETCH_ALL, FETCH_LARGEST, FETCH_MOST, FETCH_AVERAGED, FETCH_ENDS, F
  * these updates (accum/70B,f256,a2 with opt_host: six f32[80,28672,32] through it;
  * 8B,f16t4,opthost,master with accum=2: nine f32[32,256,3584] and no f32[256,32064]; vocab=128256
  * with accum=2 and opt_host: four f32[128256,1024] and no f32[4,1024,2816]), with clipping, too
- * (rnd/025: the same to the byte with clip=false); MaxText's step asks
+ * (rnd/025: the same to the byte with clip=false; on GPUs nothing is known); MaxText's step asks
  * for them itself, after the gradients (rand031/gemma2-27b: none through the loop). */
 static enum fetch find_fetch(const struct hb_lower *lo)
 {
@@ -99,18 +89,18 @@ static enum fetch find_fetch(const struct hb_lower *lo)
     if (hb_copies_queued(lo) && hb_copies_first(lo))
         return FETCH_ALL;
     if (lo->spec->batch.accumulate > 1)
-        return states_apart(lo) ? FETCH_NONE : FETCH_LARGEST;
-    if (hb_ways(lo, HB_AX_PIPELINE) > 1 && !lo->spec->optimizer.clip)
+        return lo->habits->rings && !states_apart(lo) ? FETCH_LARGEST : FETCH_NONE;
+    if (lo->habits->rings && hb_ways(lo, HB_AX_PIPELINE) > 1 && !lo->spec->optimizer.clip)
         return FETCH_ENDS;
     /* An average alone comes before, with clipping as well (seq/8B,sp8t8,s8k with ema=host:
      * f32[32,1792,4096] thrice in the layers' backward pass). */
-    bool average = lo->spec->optimizer.offload != HB_PLACE_PINNED_HOST;
+    bool average = lo->habits->rings && lo->spec->optimizer.offload != HB_PLACE_PINNED_HOST;
     if (!lo->spec->optimizer.clip || average)
         return FETCH_ALL;
     if (states_apart(lo) && lo->fsdp_mode == HB_WEIGHT_RING)
         return FETCH_ENDS;
-    bool most = hb_fsdp_ways(lo, false) > 1 && lo->gather_form != HB_GATHER_PADDED &&
-                hb_ways(lo, HB_AX_TENSOR) > 1;
+    bool most = lo->habits->rings && hb_fsdp_ways(lo, false) > 1 &&
+                lo->gather_form != HB_GATHER_PADDED && hb_ways(lo, HB_AX_TENSOR) > 1;
     return most ? FETCH_MOST : FETCH_NONE;
 }
 
@@ -306,19 +296,6 @@ static void fetch_leaves(struct hb_lower *lo)
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         if (is_fetched(lo, fetch, i))
             fetch_leaf(lo, &lo->leaves[i]);
-}
-
-/* XLA:GPU has the copies at the beginning, one behind the other, and the first layer waits for
- * them: on an H100 all moments stand beside the whole step (gpt2-xl's width, four layers: 2.46 GiB
- * alive at the first op, 0.91 of them arguments; mistral-7b, four: 12.5 of 4.25; nothing is hidden:
- * 100 ms a step, 71 of them on the way to the host and back). MaxText's step asks for them after
- * the gradients. */
-void hb_optim_fetch_first(struct hb_lower *lo)
-{
-    if (lo->habits->rings || lo->maxtext)
-        return;
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        fetch_leaf_how(lo, &lo->leaves[i], true);
 }
 
 static void fetch_queued(struct hb_lower *lo)

@@ -101,7 +101,7 @@ printf '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 8_192\n[p
 expect 0 hbmsim import "$work/t.toml" NGPU=64 -- --training.local_batch_size 2 --compile.enable
 out_has 'mesh: {data: 1, fsdp: 64, tensor: 1, sequence: 1, expert: 1, pipeline: 1}'
 out_has 'batch: {accumulate: 1, global: 128, seq: 8192}'
-out_has 'runtime: {compile: true, fused_norm: true, framework: torchtitan}'
+out_has 'runtime: {compile: true, framework: torchtitan}'
 expect 2 hbmsim import "$work/t.toml" -- --model.flavor 9B
 err_has "model llama3: no flavor '9B' is known; known: 1B, 3B, 8B, 70B, 405B"
 expect 2 hbmsim import "$work/t.toml" NGPU=64 -- --parallelism.tensor_parallel_degree 5

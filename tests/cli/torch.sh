@@ -53,9 +53,7 @@ out_has 'no plan fits in 500.0 MiB'
 out_has 'Smallest peak: '
 out_has 'What would do: a budget of '
 
-# Cut off before it found any; too many for brute force; no mesh within the limits.
-expect 1 timeout 60 "$HBMSIM" plan $titan --seconds 1
-out_has 'no plan yet in 76.74 GiB: the search was cut off'
+# Too many for brute force; no mesh within the limits.
 expect 2 hbmsim plan "$work/small.yaml" --set plan.search.mesh='[data, fsdp, tensor]' \
     --set plan.keep='{data_max: 1, fsdp_max: 1, tensor_max: 1}'
 err_has 'plan: no mesh of 8 devices that the model and the limits of plan.keep admit'

@@ -162,7 +162,7 @@ static void experts_as_the_bench_has_them(void **state)
                     "    - {name: moe, repeat: 3, attention: {heads: 16, kv_heads: 4,\n"
                     "       head_dim: 64}, moe: {experts: 8, top_k: 2, d_ff: 512%s}}\n"
                     "sharding: {dense_over_expert: %s}\ncompiler: torch\n"
-                    "runtime: {expandable_segments: true}\n"
+                    "runtime: {expandable_segments: true, fused_norm: false}\n"
                     "batch: {global: 8, seq: 2048}\nhardware: {device: nvidia-h100, count: 8}\n%s",
                     told[i].more, strstr(told[i].keys, "expert") ? "true" : "false", told[i].keys));
         struct hb_program p;
@@ -193,7 +193,8 @@ static void what_layers_keep(void **state)
     (void)state;
     struct hb_program p;
     const int64_t d = 1024, q = 1024, ff = 4096, heads = 16, tokens = 2048 * 4;
-    int64_t eager = run_keys("remat: {policy: none}\n", &p).category_bytes[HB_CAT_SAVED];
+    static const char ops[] = "remat: {policy: none}\nruntime: {fused_norm: false}\n";
+    int64_t eager = run_keys(ops, &p).category_bytes[HB_CAT_SAVED];
     int64_t one = tokens * (20 * d + 8 * q + 8 * ff + 4 * heads);
     assert_true(llabs(eager - one) < one / 20); /* and the ends: a norm, a head's input */
     int64_t fused = run_keys("remat: {policy: none}\nruntime: {compile: true}\n", &p)
@@ -210,8 +211,8 @@ static void norms_in_one_kernel(void **state)
     (void)state;
     struct hb_program p;
     int64_t copies = (4 * 12 + 6) * (int64_t)1024 * 2048;
-    int64_t ops = run_keys("remat: {policy: none}\n", &p).peak_bytes;
-    int64_t one = run_keys("remat: {policy: none}\nruntime: {fused_norm: true}\n", &p).peak_bytes;
+    int64_t one = run_keys("remat: {policy: none}\n", &p).peak_bytes;
+    int64_t ops = run_keys("remat: {policy: none}\nruntime: {fused_norm: false}\n", &p).peak_bytes;
     assert_int_equal(ops - one, copies);
 }
 
@@ -575,9 +576,9 @@ static void flat_parameters_of_fsdp1(void **state)
     for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
         struct hb_program p;
         struct hb_memory m = {0};
-        struct hb_spec spec = read_spec(
-            hb_arena_printf(u.env.arena, "%sruntime: {fsdp1: true, expandable_segments: %s}\n",
-                            told[i].keys, i < 2 ? "true" : "false"));
+        struct hb_spec spec = read_spec(hb_arena_printf(
+            u.env.arena, "%sruntime: {fsdp1: true, fused_norm: false, expandable_segments: %s}\n",
+            told[i].keys, i < 2 ? "true" : "false"));
         assert_true(hb_spec_supported(&u.diag, NULL, &spec));
         assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, &(struct hb_rank_ask){0}, &p));
         hb_run_memory(u.env.arena, &p, &m);
