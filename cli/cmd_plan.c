@@ -386,9 +386,12 @@ static const char *const *open_words(enum hb_emit emit)
 {
     static const char *const torch[] = {"compiler=torch", NULL};
     static const char *const megatron[] = {"compiler=torch", "runtime.framework=megatron", NULL};
+    static const char *const trainer[] = {"compiler=torch", "runtime.fused_norm=false", NULL};
     if (emit == HB_EMIT_MEGATRON)
         return megatron;
-    return emit == HB_EMIT_TORCHTITAN || emit == HB_EMIT_TRAINER ? torch : NULL;
+    if (emit == HB_EMIT_TRAINER) /* whose models write RMSNorm out */
+        return trainer;
+    return emit == HB_EMIT_TORCHTITAN ? torch : NULL;
 }
 
 static int run(struct hb_env *env, int argc, char **argv)

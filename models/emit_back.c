@@ -58,11 +58,11 @@ static int add_words(struct hb_arena *arena, enum hb_emit what, const struct hb_
 /* What the program's words do not speak of, so that it cannot be lost either. */
 static void keep_own(struct hb_spec *back, const struct hb_spec *spec)
 {
+    back->runtime.fused_norm = spec->runtime.fused_norm;
     back->runtime.allocator = spec->runtime.allocator;
     back->runtime.expandable_segments = spec->runtime.expandable_segments;
     back->runtime.max_split_bytes = spec->runtime.max_split_bytes;
     back->runtime.blas_workspace = spec->runtime.blas_workspace;
-    back->runtime.fused_norm = spec->runtime.fused_norm;
     back->runtime.memory_fraction = spec->runtime.memory_fraction;
     back->runtime.gc_threshold = spec->runtime.gc_threshold;
     back->runtime.wrap_root = spec->runtime.wrap_root;
