@@ -54,8 +54,8 @@ static bool is_compared(const struct hb_sentence *l, int i)
 
 bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
 {
-    static const char *const others[] = {"score", "adj",  "reaper",   "prevention",
-                                        "handler", "safe", "scenario", "scenarios"};
+    static const char *const others[] = {"score",   "adj",  "reaper",   "prevention",
+                                         "handler", "safe", "scenario", "scenarios"};
     if (!hb_sentence_is(l, i, "oom") && !hb_sentence_is(l, i, "ooms") &&
         !hb_sentence_is(l, i, "oomed"))
         return false;
