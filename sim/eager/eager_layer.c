@@ -9,16 +9,15 @@
  * gradient, and gathers a split input again beside the input's gradient (core/tensor_parallel/
  * layers.py, LinearWithGradAccumulationAndAsyncCommunication). */
 #include "sim/eager/eager_layer.h"
-#include "sim/eager/titan.h"
 
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "sim/eager/titan.h"
 
 /* Bytes an element, forwards and backwards. */
 struct traffic {
-    double forward;
-    double backward;
+    double forward, backward;
 };
 
 static const struct traffic norm_fused = {4, 6};
@@ -240,11 +239,15 @@ static void leave_tensor(struct hb_eager *e, struct hb_eager_layer *l)
 
 /* --- parts of a layer --- */
 
+static struct traffic norm_traffic(const struct hb_eager *e, struct traffic in_ops)
+{
+    return e->fused || hb_titan_norms_fused(e->spec) ? norm_fused : in_ops;
+}
+
 static void add_norm(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_block *b)
 {
-    struct traffic eager = b->norm == HB_NORM_RMS ? norm_eager_rms : norm_eager_layer;
     add_kernel(e, l, "norm", e->resid_tokens * width_of(e),
-               e->fused || hb_titan_norms_fused(e->spec) ? norm_fused : eager);
+               norm_traffic(e, b->norm == HB_NORM_RMS ? norm_eager_rms : norm_eager_layer));
 }
 
 static void add_residual(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_block *b)
@@ -429,8 +432,7 @@ static void add_projections(struct hb_eager *e, struct hb_eager_layer *l,
     }
     add_bias(e, l, a->bias != HB_BIAS_NONE, t * (q + 2 * kv));
     if (a->qk_norm != HB_QKN_NONE)
-        add_kernel(e, l, "norm of q and k", t * (q + kv),
-                   e->fused || hb_titan_norms_fused(e->spec) ? norm_fused : norm_eager_rms);
+        add_kernel(e, l, "norm of q and k", t * (q + kv), norm_traffic(e, norm_eager_rms));
 }
 
 static void add_attention(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_block *b,

@@ -369,22 +369,18 @@ struct traffic {
     double all, softmax, all_back, softmax_back;
 };
 
-static struct traffic score_traffic(double scores, double wide, double narrow)
-{
-    return (struct traffic){.all = scores * (4 * wide + 2 * narrow),
-                            .softmax = scores * (3 * wide + narrow),
-                            .all_back = scores * (11 * wide + 5 * narrow),
-                            .softmax_back = scores * (6 * wide + 2 * narrow)};
-}
-
 /* Nothing where one kernel has it all: then each operand and result is moved once. */
-static struct traffic traffic_of(const struct hb_lower *lo, const struct hb_shape *wide,
+static struct traffic traffic_of(const struct hb_lower *lo, const struct hb_shape *scores,
                                  const struct heads *h)
 {
-    double scores = (double)h->batch * (double)h->q * (double)h->seq * (double)h->kv_seq;
-    if (lo->habits->softmax_kernels == 1)
+    double count = (double)h->batch * (double)h->q * (double)h->seq * (double)h->kv_seq;
+    double wide = hb_dtype_bits(scores->dtype) / 8, narrow = hb_dtype_bits(lo->compute) / 8;
+    if (!lo->habits->softmax_apart)
         return (struct traffic){0};
-    return score_traffic(scores, hb_dtype_bits(wide->dtype) / 8, hb_dtype_bits(lo->compute) / 8);
+    return (struct traffic){.all = count * (4 * wide + 2 * narrow),
+                            .softmax = count * (3 * wide + narrow),
+                            .all_back = count * (11 * wide + 5 * narrow),
+                            .softmax_back = count * (6 * wide + 2 * narrow)};
 }
 
 static void softmax(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int scores,

@@ -29,7 +29,6 @@ static const struct hb_habits xla_tpu = {
     /* bwd/base: four bf16[8,2048,2816] together; 70B/base (gathered): three. */
     .act_stored_for_dw = true,
     .logits_copies = 1,
-    .softmax_kernels = 1,
     .naive_score_copies = 1,
 };
 
@@ -61,7 +60,7 @@ static const struct hb_habits xla_cuda = {
     .donated_reuse = true,
     .mask_hoisted = true,
     /* xla-h100/20-qwen3-4b, 11-mistral7b: a maximum, a sum, a quotient. */
-    .softmax_kernels = 3,
+    .softmax_apart = true,
     .naive_score_copies = 2,
     .nan_zero_per_shape = true,
     .ragged_dense = true,
@@ -93,7 +92,7 @@ static const struct hb_habits xla_rocm = {
     .transposed_stacks = true,
     .donated_reuse = true,
     .mask_hoisted = true,
-    .softmax_kernels = 3,
+    .softmax_apart = true,
     .naive_score_copies = 2,
     .nan_zero_per_shape = true,
     .onehot_iota = true,
@@ -106,6 +105,14 @@ const struct hb_habits *hb_habits_find(const struct hb_spec *spec)
     return hb_str_starts(spec->hardware.device, "amd-") ? &xla_rocm : &xla_cuda;
 }
 
+int64_t hb_habits_devices(const struct hb_spec *spec)
+{
+    int64_t n = 1;
+    for (int i = 0; i < HB_AX_COUNT; i++)
+        n = hb_mul_sat(n, spec->mesh[i]);
+    return n;
+}
+
 /* One device has no collective for CUDA's latency hiding to move: the list's order is kept (4
  * layers of 1024 wide with remat=names:attn_out: 0.91 of 44 ops of the entry, 0.92 of 110 inside
  * loops). Not where what the graph does not know well decides: the loops of a loss in chunks (two
@@ -116,10 +123,7 @@ static bool is_one_device(const struct hb_spec *spec)
     if (spec->loss.chunks > 1 || spec->optimizer.offload != HB_PLACE_NONE ||
         spec->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE)
         return false;
-    int64_t ways = 1;
-    for (int i = 0; i < HB_AX_COUNT; i++)
-        ways = hb_mul_sat(ways, spec->mesh[i]);
-    return ways == 1;
+    return hb_habits_devices(spec) == 1;
 }
 
 bool hb_habits_ordered(const struct hb_spec *spec)

@@ -42,7 +42,7 @@ struct hb_habits {
     bool transposed_stacks;  /* weights gathered over a minor dimension are copied whole */
     bool donated_reuse;      /* without donation, temporaries lie in the output buffers */
     bool mask_hoisted;       /* a causal mask is materialised before the layer loop */
-    int softmax_kernels;     /* of attention written out: the scores are read by each */
+    bool softmax_apart;      /* of attention written out: maximum, sum and quotient are kernels */
     int naive_score_copies;  /* f32 scores alive in naive attention's backward */
     bool nan_zero_per_shape; /* nan_to_num keeps a zero tensor per gradient shape */
     bool ragged_dense;       /* ragged products are expanded over the experts */
@@ -82,6 +82,8 @@ const struct hb_chip *hb_habits_chip(const struct hb_spec *spec);
 /* Whether its ops come in the order of XLA's memory schedulers alone (sim/graph/link.h): ROCm's
  * scans, and CUDA's on one device. What follows from no other op is then written down where it is
  * first used. */
+/* That the axes of the mesh make. */
+int64_t hb_habits_devices(const struct hb_spec *spec);
 bool hb_habits_ordered(const struct hb_spec *spec);
 
 #endif

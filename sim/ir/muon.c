@@ -185,6 +185,12 @@ static uint32_t zero_whole(struct hb_lower *lo, const struct hb_leaf *l, struct 
     return zeros;
 }
 
+static uint32_t new_share(struct hb_lower *lo, const struct hb_leaf *l)
+{
+    return hb_temp(lo, hb_name(lo, l->name, ", share of the muon iterate"), HB_CAT_OPTIMIZER,
+                   hb_leaf_shape(lo, l, HB_DT_BF16));
+}
+
 /* The next share, from the last one or the momentum, its gathered stack and the polynomial of the
  * square. Returns what is gathered. */
 static uint32_t next_iterate(struct hb_lower *lo, struct hb_leaf *l, struct hb_shape whole)
@@ -195,8 +201,7 @@ static uint32_t next_iterate(struct hb_lower *lo, struct hb_leaf *l, struct hb_s
     hb_emit_read(&e, l->iterate[0]);
     hb_emit_read(&e, l->iterate[1]);
     hb_emit_read(&e, zeros);
-    l->grad = hb_temp(lo, hb_name(lo, l->name, ", share of the muon iterate"), HB_CAT_OPTIMIZER,
-                      hb_leaf_shape(lo, l, HB_DT_BF16));
+    l->grad = new_share(lo, l);
     hb_emit_write(&e, l->grad);
     hb_emit(lo, &e);
     return zeros == HB_NONE ? l->grad : zeros;
@@ -357,8 +362,7 @@ static void renew_momentum(struct hb_lower *lo, struct together *t)
     hb_emit_read(&e, l->grad);
     hb_emit_read(&e, l->accum);
     hb_emit_read(&e, l->moment[0]);
-    t->share = hb_temp(lo, hb_name(lo, l->name, ", share of the muon iterate"), HB_CAT_OPTIMIZER,
-                       hb_leaf_shape(lo, l, HB_DT_BF16));
+    t->share = new_share(lo, l);
     hb_emit_write(&e, t->share);
     if (!l->end && l->gather_dim == l->rank - 2 && gathers_rows(lo, l)) {
         l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", new momentum, turned"),
@@ -427,8 +431,7 @@ static void finish_turn(struct hb_lower *lo, struct together *t)
     hb_emit_read(&e, t->share);
     hb_emit_read(&e, t->square);
     hb_emit_read(&e, t->whole[1]);
-    t->share = hb_temp(lo, hb_name(lo, l->name, ", share of the muon iterate"), HB_CAT_OPTIMIZER,
-                       hb_leaf_shape(lo, l, HB_DT_BF16));
+    t->share = new_share(lo, l);
     hb_emit_write(&e, t->share);
     e.flops = pass_flops(l, hb_leaf_shape(lo, l, HB_DT_BF16));
     hb_emit(lo, &e);

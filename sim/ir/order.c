@@ -7,14 +7,6 @@
 #include "sim/ir/layer.h"
 #include "sim/ir/weight.h"
 
-static int64_t devices(const struct hb_lower *lo)
-{
-    int64_t n = 1;
-    for (int i = 0; i < HB_AX_COUNT; i++)
-        n = hb_mul_sat(n, hb_ways(lo, (enum hb_axis)i));
-    return n;
-}
-
 int64_t hb_order_grad_bytes(const struct hb_lower *lo)
 {
     int64_t sum = 0;
@@ -149,7 +141,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
         bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1 && hoisted;
         return staged && logits > grads ? HB_ZEROS_LATE : HB_ZEROS_FIRST;
     }
-    if (devices(lo) == 1)
+    if (hb_habits_devices(lo->spec) == 1)
         return zeros_alone(lo, grads, logits);
     bool alike = hb_ways(lo, HB_AX_TENSOR) == 1 &&
                  hb_mul_sat(hb_ways(lo, HB_AX_DATA), hb_ways(lo, HB_AX_EXPERT)) > 1;
@@ -189,7 +181,7 @@ bool hb_order_head_early(const struct hb_lower *lo)
         return true;
     if (lo->spec->stack.form == HB_FORM_LOOP)
         return true;
-    int64_t ratio = devices(lo) > HB_HOST_DEVICES ? HIDDEN_ACROSS : HIDDEN_IN_HOST;
+    int64_t ratio = hb_habits_devices(lo->spec) > HB_HOST_DEVICES ? HIDDEN_ACROSS : HIDDEN_IN_HOST;
     return lo->local.tokens <= hb_mul_sat(ratio, lo->spec->model.d_model);
 }
 
@@ -209,7 +201,7 @@ bool hb_order_dot_narrow(const struct hb_lower *lo)
 static bool alone_head_waits(const struct hb_lower *lo)
 {
     const struct hb_moe *m = &lo->spec->model.blocks[0].moe;
-    return devices(lo) == 1 && m->experts > 0 && !lo->spreads;
+    return hb_habits_devices(lo->spec) == 1 && m->experts > 0 && !lo->spreads;
 }
 
 /* A pipeline that splits the loss over its stages, and the batch over experts alone, on CUDA: only
@@ -241,7 +233,8 @@ static bool pipe_head_waits(const struct hb_lower *lo)
 static bool hides_sum(const struct hb_lower *lo)
 {
     return lo->habits->gathers_timed && hb_ways(lo, HB_AX_TENSOR) > 1 &&
-           devices(lo) == hb_ways(lo, HB_AX_TENSOR) && lo->local.resid_seq == lo->local.seq;
+           hb_habits_devices(lo->spec) == hb_ways(lo, HB_AX_TENSOR) &&
+           lo->local.resid_seq == lo->local.seq;
 }
 
 /* ROCm's unrolled layers over fsdp: list, depth and post-order take 28.83 25.29 62.60 GiB

@@ -205,12 +205,11 @@ void hb_turn_sent(struct hb_lower *lo, const struct hb_group *g)
     for (uint32_t v = 0; v < g->layer.value_count; v++) {
         if (!(g->layer.values[v].tags & both) || g->body.saved->keep[v] != HB_KEEP_HOST)
             continue;
-        struct hb_shape all = hb_buf_shape(lo, g->body.stack[v]);
+        uint32_t stack = g->body.stack[v];
         struct hb_emit e = {.name = "turn a stack from the host", .kind = HB_OP_COPY};
         hb_emit_write(&e, hb_temp(lo, hb_name(lo, g->layer.name, ".a stack from the host"),
-                                  HB_CAT_SAVED, all));
-        hb_emit_write(&e, hb_temp(lo, hb_name(lo, g->layer.name, ".a stack in another layout"),
-                                  HB_CAT_SAVED, all));
+                                  HB_CAT_SAVED, hb_buf_shape(lo, stack)));
+        hb_emit_write(&e, turned_copy(lo, g, stack));
         hb_emit(lo, &e);
     }
 }
