@@ -297,12 +297,13 @@ static struct hb_shape dq_parts(const struct hb_lower *lo, const struct hb_atten
                          (const int64_t[]){h->batch, parts, h->q, h->seq, h->qk_dim, -1});
 }
 
-/* With MaxText's policies as well that keep other names (llama3-8b with query_proj, key_proj and
- * value_proj on the device: f32[2,32,4096,128] beside the MLP). */
-static bool is_kernel_remade(const struct hb_lower *lo, const struct hb_remat *r)
+/* Whatever else a policy keeps (llama3-8b of MaxText with query_proj, key_proj and value_proj on
+ * the device: f32[2,32,4096,128] beside the MLP; phi-4, v5p, f32 and mistral-7b, v5p, f64 with
+ * attn_out kept: f32[8,40,8192,128], f32[4,32,16384,128]). */
+static bool is_kernel_remade(const struct hb_remat *r)
 {
     bool named = r->policy == HB_POLICY_NAMES && !((r->save | r->offload) & 1u << HB_TN_ATTN_CTX);
-    return r->policy == HB_POLICY_FULL || (lo->maxtext && named);
+    return r->policy == HB_POLICY_FULL || named;
 }
 
 static int flash(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,
@@ -316,7 +317,7 @@ static int flash(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
      * gathers too (8B64/base: f32[32,4096,128]); elsewhere it is narrowed at once (bwd/base, 70B).
      */
     bool waits = lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_PADDED;
-    if (waits && (is_kernel_remade(lo, &y->block->remat) || hb_layer_keeps_wide(lo, y)))
+    if (waits && (is_kernel_remade(&y->block->remat) || hb_layer_keeps_wide(lo, y)))
         lse = lanes;
     /* Splash names its residuals as the model names the context; cuDNN's have no name, so that
      * names:attn_ctx keeps the context alone and the kernel runs again (8B,v6e8x8,f64,b128: one
