@@ -12,6 +12,7 @@
 #include "sim/ir/optim.h"
 #include "sim/ir/order.h"
 #include "sim/ir/sequence.h"
+#include "sim/ir/turn.h"
 #include "sim/ir/weight.h"
 
 static struct hb_shape logit_shape(const struct hb_lower *lo, int64_t seq, enum hb_dtype dtype)
@@ -439,15 +440,16 @@ static bool is_norm_gathered(const struct hb_lower *lo)
 }
 
 /* tinyS/base, 1B/dp=8: the last norm's input stands in f32 beside the logits unless the head is
- * split, or the layers are a pipeline (PP/base: three bf16[16,2048,2048], no f32); with padded
- * or late gathers there too, alone, of one sequence, for logits and gradient (8B64/base:
- * f32[1,4096,4096] to the end; 8 layers of 4,096, v6e, fsdp 64, the same; v5p, two sequences:
- * bf16[2,2048,4096], the layers' own);
+ * split, or the layers are a pipeline (PP/base: three bf16[16,2048,2048], no f32); with padded or
+ * late gathers there too, where the loop's residual lies turned, whose copy for the head's products
+ * takes the cast in (8B64/base: f32[1,4096,4096] to the end; 20 layers of 5,120, v6e, fsdp 64, two
+ * sequences of 8192: copy.456, f32[2,8192,5120]; of 4,096, v5p, two of 2048: bf16[2,2048,4096], the
+ * layers' own);
  * MaxText's wherever it is split (llama3-8b, v6e-64, weight_dtype=bfloat16 over 8:
  * f32[2,4096,4096] beside one bf16 of it) but on v5e (v5e-256: none). */
 static uint32_t wide_input(struct hb_lower *lo, uint32_t x, struct hb_shape s)
 {
-    bool padded = is_norm_gathered(lo) && lo->local.batch == 1;
+    bool padded = is_norm_gathered(lo) && hb_turn_residual(lo);
     bool own = hb_head_own_rule(lo) && lo->gather_form != HB_GATHER_BESIDE;
     bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1;
     if (lo->habits->logits_copies != 1 ||

@@ -14,7 +14,7 @@ static bool stacks_may_turn(const struct hb_lower *lo)
 /* A residual of no fewer tokens a sequence than features lies turned in the forward loop (phi4 and
  * widths of 4096 and 8192 over 64, v5e, v5p, v6e: 5120, 6144, 8192 and 16384 tokens beside 5120
  * features, 4096 beside 4096, 8192 beside 8192; not 4096 beside 5120, nor 6144 beside 8192). */
-static bool residual_lies_turned(const struct hb_lower *lo)
+bool hb_turn_residual(const struct hb_lower *lo)
 {
     return stacks_may_turn(lo) && lo->local.seq >= lo->spec->model.d_model;
 }
@@ -31,7 +31,7 @@ static bool many_turn(const struct hb_lower *lo, const struct hb_group *g)
     bool wide = (g->layer.block->remat.offload & sent) != 0;
     bool many =
         hb_ways(lo, HB_AX_DATA) > 1 ? lo->local.batch > 1 || wide : lo->local.tokens >= 32768;
-    return many && residual_lies_turned(lo);
+    return many && hb_turn_residual(lo);
 }
 
 /* Where layers fetch what they made from the host XLA:TPU takes the last trip out of the backward
@@ -199,7 +199,7 @@ void hb_turn_sent(struct hb_lower *lo, const struct hb_group *g)
     const struct hb_remat *r = &g->layer.block->remat;
     bool turns = lo->maxtext ? lo->chip->sent_stacks_turned && lo->fsdp_mode == HB_WEIGHT_RING &&
                                    lo->local.batch > 1
-                             : residual_lies_turned(lo);
+                             : hb_turn_residual(lo);
     if (!turns || r->policy != HB_POLICY_NAMES || (r->offload & both) != both)
         return;
     for (uint32_t v = 0; v < g->layer.value_count; v++) {

@@ -4,6 +4,8 @@
 
 #include "sim/ir/stack.h"
 
+/* Whether the forward loop's residual has the tokens along the lanes. */
+bool hb_turn_residual(const struct hb_lower *lo);
 /* After the forward pass: the copies that come before the loss, into g->turned. */
 void hb_turn_early(struct hb_lower *lo, struct hb_group *g);
 /* Before the group runs backwards: stacks that come whole from the host. */
