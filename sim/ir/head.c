@@ -232,30 +232,20 @@ static bool is_short_ring_late(const struct hb_lower *lo)
     return lo->local.batch == 1 && hb_head_ring(lo);
 }
 
-/* Depth-first, with several sequences, the head's gradient comes with the loss all the same (70B
- * over 128 of v5p, two of 2,048 tokens, q, k and v on the host, attn_out kept: f32[8192,128256]
- * from 364 to 395 of 1000, the logits to 432; list, depth, post 43.2, 38.6, 38.6 GiB; not of one,
- * host/v5p,f64,q+ctx). */
-static bool is_depth(const struct hb_lower *lo)
-{
-    return lo->local.batch > 1 && hb_sequence_gathers_taken(lo).first;
-}
-
 /* Where layers keep values and fetch others from the host, between rings (8B,v6e,f16 with q on the
  * host: f32[8192,128256] and its bf16 gradient through the layers with mlp_up, attn_ctx or both and
  * k kept, with accumulate=2 and 1; of several sequences the gradient alone, with attn_ctx kept
  * bf16[2,8192,32000]; not with q alone, nor with these kept and none on the host: the loss is the
- * peak) and between gathers that are not beside the products (8B of 16 layers, v6e,f64 and v5p,f64:
- * f32[8192,32000]; between padded ones with q alone, too, not between late ones). */
+ * peak) and, of a tied head or in an accumulation loop, between gathers that are not beside the
+ * products; between padded ones with q alone, too, not between late ones. */
 static bool keeps_and_fetches(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
-    if (!hb_offloads(lo))
+    if (!hb_offloads(lo) || hb_sequence_gathers_known(lo))
         return false;
     if (lo->gather_form == HB_GATHER_PADDED)
-        return (r->offload & ~(1u << HB_TN_LAYER_IN)) != 0 && !is_depth(lo);
-    return (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_LATE) && r->save != 0 &&
-           !is_depth(lo);
+        return (r->offload & ~(1u << HB_TN_LAYER_IN)) != 0;
+    return (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_LATE) && r->save != 0;
 }
 
 /* A head in an accumulation loop: not in mixtures (rnd/037: no f32[2,1024,32000]; tied as well). An

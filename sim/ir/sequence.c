@@ -197,6 +197,30 @@ static int64_t gathers_layer_bytes(const struct hb_lower *lo)
     return hb_mul_sat(2, hb_add_sat(hb_mul_sat(tokens, width), weights));
 }
 
+/* The last trip of layers that fetch from the host is taken out of their backward loop, into the
+ * step itself. */
+static bool fetches_trip(const struct hb_lower *lo)
+{
+    const struct hb_model *m = &lo->spec->model;
+    const struct hb_remat *r = &m->blocks[m->block_count - 1].remat;
+    return r->policy == HB_POLICY_NAMES && r->offload != 0 && lo->spec->batch.accumulate == 1;
+}
+
+/* Depth-first visits the updates in turn, the last of a post-order first, where so many values are
+ * read twice above each that they no longer tell them apart, as with a trip that is taken out. The
+ * head comes last in that post-order, and so its gradient at once (70B over 128 of v5p, bf16
+ * weights, q, k and v on the host, attn_out kept: f32[8192,128256] from 364 to 395 of 1000), unless
+ * its product reads the last norm's own weights, whose update in their place waits for it: then it
+ * comes with that norm, behind the layers (weights in f32: 13B over 64, data 2, v5p, with q on the
+ * host: control-predecessors={fusion.130} of the norm's update; phi-4 over 64, v6e, one to eight
+ * sequences, with q, k, mlp_up or layer inputs on the host, attn_ctx or attn_out kept; yi-34b over
+ * 256 with q and v; of two blocks, of which the last fetches, contexts--n2-v32k). Then depth-first
+ * needs no less than post-order. */
+static bool is_head_behind(const struct hb_lower *lo)
+{
+    return fetches_trip(lo) && lo->spec->precision.params != lo->compute;
+}
+
 /* Gathers. The list makes the head's whole gradient, f32, at once where it frees more: the logits
  * and the last norm's input (f33,d4.2k; not gate/f48,d6k), beside both stacks; depth-first always,
  * beside the gathered head and its sum; post-order after the layers. MiB, list, depth, post:
@@ -228,16 +252,17 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     depth = hb_add_sat(depth, lo->spec->batch.accumulate > 1 ? whole : 0);
     int64_t post = hb_add_sat(hb_add_sat(lo->stacked_grad_bytes, whole), held);
     post = hb_larger(post, hb_add_sat(back, held));
-    depth = is_depth_post(lo) ? hb_larger(depth, post) : depth;
+    bool last = fetches_trip(lo) ? is_head_behind(lo) : !inputs && late;
+    depth = is_depth_post(lo) || is_head_behind(lo) ? hb_larger(depth, post) : depth;
     struct floors f = find_floors(lo); /* beside the stack that these have */
     list = hb_larger(list, hb_add_sat(f.list, kept));
     depth = hb_larger(depth, hb_add_sat(f.depth, kept));
     post = hb_larger(post, hb_add_sat(f.post, kept));
     if (depth < list && depth <= post)
         return (struct hb_sequence_gathers){.depth = true,
-                                            .sum_waits = waits && inputs,
-                                            .first = !inputs && !late,
-                                            .logits_wait = !inputs && late};
+                                            .sum_waits = waits && inputs && !last,
+                                            .first = !inputs && !last,
+                                            .logits_wait = last};
     return (struct hb_sequence_gathers){.logits_wait = post < list || !early, .post = post < list};
 }
 
