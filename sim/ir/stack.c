@@ -28,7 +28,8 @@ static struct hb_group *add_group(struct hb_lower *lo, struct hb_stack_plan *pla
 {
     plan->groups = hb_grow(lo->arena, plan->groups, plan->count, &plan->cap, sizeof *plan->groups);
     struct hb_group *g = &plan->groups[plan->count++];
-    *g = (struct hb_group){.trips = 1, .outer_stack = HB_NONE, .turned = {HB_NONE, HB_NONE}};
+    *g = (struct hb_group){
+        .trips = 1, .outer_stack = HB_NONE, .turned = {HB_NONE, HB_NONE, HB_NONE}};
     return g;
 }
 

@@ -5,8 +5,8 @@
 
 #include "sim/ir/body.h"
 
-/* Stacks that a group may copy: of attention contexts, of layer inputs. */
-enum { HB_TURNED = 2 };
+/* Stacks that a group may copy: of attention contexts, layer inputs, attention outputs. */
+enum { HB_TURNED = 3 };
 
 /* One block, or one layer of an unrolled block. */
 struct hb_group {

@@ -44,15 +44,17 @@ static bool many_turn(const struct hb_lower *lo, const struct hb_group *g)
  * attn_out; copy.453 alone without; none with q, k and v); or, where attention contexts are kept,
  * that of these (8B,f16,qkv+ctx: copy.238, a second bf16[32,2,4096,32,128], with layer inputs on
  * the host), between gathers, too (13B over 64 and 32 beside 1 and 2, with q, k and v or mlp_gate
- * on the host, 4096 to 16384 tokens: bf16[40,1,8192,40,128]); in an accumulation loop that one
- * alone (8B,v6e,f16,a2 with q on the host: copy.444 with attn_ctx, none without or with mlp_up).
+ * on the host, 4096 to 16384 tokens: bf16[40,1,8192,40,128]; with layer inputs alone: phi-4 over 64
+ * of v5p and v6e, bf16[20,2,8192,40,128], 8B over 32 of v5e, bf16[32,1,8192,32,128]); in an
+ * accumulation loop that one alone (8B,v6e,f16,a2 with q on the host: copy.444 with attn_ctx, none
+ * without or with mlp_up).
  * Stacks of casts end before it, when that trip's are sliced, and each stack with its copy; on v5e
  * they stay to the end. The trip itself takes no more than one in the loop and stays there. */
 static bool takes_trip_out(const struct hb_lower *lo, const struct hb_group *g)
 {
     const struct hb_remat *r = &g->layer.block->remat;
     return stacks_may_turn(lo) && (!lo->maxtext || lo->local.batch == 1) && !g->inner &&
-           r->policy == HB_POLICY_NAMES && (r->offload & ~(1u << HB_TN_LAYER_IN)) && g->trips > 1 &&
+           r->policy == HB_POLICY_NAMES && r->offload && g->trips > 1 &&
            lo->spec->stack.unroll == 1;
 }
 
@@ -92,7 +94,10 @@ bool hb_turn_between(const struct hb_lower *lo, const struct hb_group *g)
 
 /* Which are copied, contexts first; HB_NONE where fewer. Both where the last trip wants layer
  * inputs the other way round beside a data axis (13B over 64 and 2, one sequence of 8192, contexts
- * kept, with mlp_gate on the host: copy.209 and 210; with q: of contexts alone). */
+ * kept, with mlp_gate on the host: copy.209 and 210; with q: of contexts alone); there a kept
+ * attention output's, too (tinyllama and 8B over 16 and 4 of v5e, two sequences, layer inputs on
+ * the host: copy.240 and copy.235, bf16[32,2,4096,4096]; 5,120 wide over 32 and 2 of v6e, two:
+ * copy.349; between rings of one sequence neither, 8B over 16 of v5e). */
 static void find_turned(const struct hb_lower *lo, const struct hb_group *g,
                         uint32_t out[HB_TURNED])
 {
@@ -103,13 +108,16 @@ static void find_turned(const struct hb_lower *lo, const struct hb_group *g,
     out[0] = takes && !between ? kept_stack(g, HB_TN_ATTN_CTX) : HB_NONE;
     bool inputs = between || (takes && (many || (ring && out[0] == HB_NONE)));
     out[1] = inputs ? kept_stack(g, HB_TN_LAYER_IN) : HB_NONE;
+    out[2] = takes && many ? kept_stack(g, HB_TN_ATTN_OUT) : HB_NONE;
 }
 
 /* Kept, and none of the stacks that are copied. */
 static bool is_beside(const struct hb_group *g, uint32_t v, const uint32_t stacks[HB_TURNED])
 {
-    return g->body.saved->keep[v] == HB_KEEP_DEVICE && g->body.stack[v] != stacks[0] &&
-           g->body.stack[v] != stacks[1];
+    bool beside = g->body.saved->keep[v] == HB_KEEP_DEVICE;
+    for (int i = 0; i < HB_TURNED; i++)
+        beside = beside && g->body.stack[v] != stacks[i];
+    return beside;
 }
 
 static uint32_t turned_copy(struct hb_lower *lo, const struct hb_group *g, uint32_t stack)
@@ -175,7 +183,9 @@ static void read_beside(struct hb_lower *lo, const struct hb_group *g, const cha
 void hb_turn_last(struct hb_lower *lo, const struct hb_group *g)
 {
     uint32_t stacks[HB_TURNED];
-    bool early = g->turned[0] != HB_NONE || g->turned[1] != HB_NONE;
+    bool early = false;
+    for (int i = 0; i < HB_TURNED; i++)
+        early = early || g->turned[i] != HB_NONE;
     find_turned(lo, g, stacks);
     for (int i = 0; i < HB_TURNED && !early; i++)
         if (stacks[i] != HB_NONE)
