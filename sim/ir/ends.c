@@ -104,7 +104,7 @@ static struct hb_shape onehot_shape(const struct hb_lower *lo)
  * and 128; on v5e 70B/base: bf16[1048576,32] in 256 MiB). */
 static bool is_looked_up(const struct hb_lower *lo)
 {
-    return lo->habits->rings && !lo->maxtext && lo->spec->lookup == HB_LOOKUP_GATHER;
+    return lo->habits->rings && lo->spec->lookup == HB_LOOKUP_GATHER;
 }
 
 static uint32_t own_columns(struct hb_lower *lo, const char *name)

@@ -38,7 +38,7 @@ bool hb_head_split(const struct hb_lower *lo)
 bool hb_head_grad_staged(const struct hb_lower *lo)
 {
     int64_t stages = hb_ways(lo, HB_AX_PIPELINE);
-    return hb_head_split(lo) && lo->habits->rings && !lo->maxtext && stages > 1 &&
+    return hb_head_split(lo) && lo->habits->rings && stages > 1 &&
            stages % hb_fsdp_ways(lo, false) == 0;
 }
 

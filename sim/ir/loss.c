@@ -189,8 +189,8 @@ static void zero_ring(struct hb_lower *lo)
 
 static void prepare_ring(struct hb_lower *lo)
 {
-    bool waits = hb_head_split(lo) && hb_head_ring(lo) && hb_head_waits(lo) &&
-                 !hb_head_post_order(lo) && !(lo->maxtext && lo->spec->model.tied_embeddings);
+    bool waits =
+        hb_head_split(lo) && hb_head_ring(lo) && hb_head_waits(lo) && !hb_head_post_order(lo);
     if (waits)
         zero_ring(lo);
 }

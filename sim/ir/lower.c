@@ -79,8 +79,7 @@ static bool is_batch_whole(const struct hb_lower *lo)
         sorted = sorted || (experts && hb_layer_sorts_rows(&b->moe));
     }
     bool asked = sorted || (lo->habits->rings && !naive);
-    return !lo->maxtext && !s->sharding.activation_constraints && scan && !asked &&
-           hb_ways(lo, HB_AX_FSDP) > 1;
+    return !s->sharding.activation_constraints && scan && !asked && hb_ways(lo, HB_AX_FSDP) > 1;
 }
 
 static enum hb_weight_mode find_mode(const struct hb_lower *lo)
@@ -206,7 +205,7 @@ static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros
  * 114 on, the rows from 75 to 109). */
 static bool casts_follow(const struct hb_lower *lo)
 {
-    return lo->habits->rings && !lo->maxtext && lo->spec->batch.accumulate == 1;
+    return lo->habits->rings && lo->spec->batch.accumulate == 1;
 }
 
 static void forward_backward(struct hb_lower *lo, struct parts *parts)

@@ -309,8 +309,7 @@ static bool is_unit_held(const struct hb_lower *lo)
  * v6e16x16,f256,b512; not gate/v6e,f8,s1024). */
 static bool is_list_late(const struct hb_lower *lo)
 {
-    return lo->gather_form == HB_GATHER_LATE && !lo->maxtext &&
-           !hb_sequence_gathers_taken(lo).depth;
+    return lo->gather_form == HB_GATHER_LATE && !hb_sequence_gathers_taken(lo).depth;
 }
 
 /* Whether a weight gathered to make its layer again serves the layer's backward pass, too. */
@@ -480,7 +479,7 @@ void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end)
  * reduce-scatter to bf16[8,2048,1408], XLA:TPU's is not). */
 static bool is_summed_whole(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    return l->expert_ways > 1 && !lo->maxtext && (l->fsdp_ways > 1 || sums_whole(lo));
+    return l->expert_ways > 1 && (l->fsdp_ways > 1 || sums_whole(lo));
 }
 
 /* Where a gradient is collected, unless an update took it. */

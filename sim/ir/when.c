@@ -117,10 +117,10 @@ static bool is_spread_at_once(const struct hb_body *b, const struct hb_step_op *
 /* When a weight's gradient is made: after that of the input; or, where gathers are padded sums
  * (8B64/base, accum/70B,f256,a2), the MLP's last one before its weight is gathered, and the others
  * at the end of the layer, each just before its own sum. On v5e the MLP's all come first
- * (8B-L16,v5e,f64: three beside both weights and three bf16[4096,14336]). MaxText's gate and up
- * come behind the attention however many the tokens (llama3-70b/base: at 572 and 585, dq at 542),
- * and behind one that is made again after the MLP its last one, too (remat_save_out_proj: four
- * bf16[2,8192,28672] beside the attention's). */
+ * (8B-L16,v5e,f64: three beside both weights and three bf16[4096,14336]). Gate's and up's come
+ * behind the attention however many the tokens (MaxText's llama3-70b/base: at 572 and 585, dq at
+ * 542), and behind one that is made again after the MLP its last one, too (remat_save_out_proj:
+ * four bf16[2,8192,28672] beside the attention's). */
 enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_lower *lo = b->lo;
@@ -143,7 +143,7 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
         return HB_WHEN_FIRST;
     bool first =
         lo->gather_form == HB_GATHER_PADDED || (lo->maxtext && lo->gather_form == HB_GATHER_LATE);
-    bool mlp = lo->maxtext && lo->gather_form == HB_GATHER_PADDED && l->held;
+    bool mlp = lo->gather_form == HB_GATHER_PADDED && l->held;
     if (first && !(mlp && postpones_attention(b)) && b->y->values[s->in[0]].fused && l->held &&
         l->gather_dim == 1)
         return HB_WHEN_FIRST;
