@@ -114,7 +114,9 @@ void hb_loss_make_logits(struct hb_lower *lo, struct hb_loss_pass *c)
     uint32_t narrow = HB_NONE;
     enum hb_dtype dtype = logits_dtype(lo);
     bool cast = lo->spec->loss.dot != HB_DT_F32 && dtype == HB_DT_F32;
-    if (cast && (!hb_head_split(lo) || reads_before(lo)) && !is_scattered(lo)) {
+    /* On TPU of a split head, too (rows/f8,b72, f8,b128 with logits_dot=bf16). */
+    bool apart = lo->habits->rings || !hb_head_split(lo) || reads_before(lo);
+    if (cast && apart && !is_scattered(lo)) {
         narrow = hb_temp(lo, "logits before the cast", HB_CAT_LOGITS,
                          logit_shape(lo, c->seq, lo->spec->loss.dot));
         hb_emit_mark(lo, "logits before the cast", HB_NONE, narrow);
@@ -154,7 +156,7 @@ static enum hb_dtype split_grad_dtype(const struct hb_lower *lo)
 static struct hb_shape half_shape(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     struct hb_shape s = hb_leaf_layer_shape(l, split_grad_dtype(lo), false);
-    if (hb_head_short_ring(lo) && !(hb_ways(lo, HB_AX_TENSOR) == 1 && hb_head_waits(lo)))
+    if (hb_head_short_ring(lo) && !hb_head_waits(lo))
         s.dim[0] *= 3;
     return s;
 }
@@ -405,14 +407,14 @@ uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c)
 
 /* The head's gradient before that of its input: where the head was gathered between layers and
  * loss, with tensor parallelism between plain gathers (1B/fsdp=4,tp=2,sp_residual: f32[2048,64128]
- * and bf16 of its sum beside the gathered head; not in nested scans), and, of MaxText's, where
+ * and bf16 of its sum beside the gathered head), and, of MaxText's, where
  * gathers are late or beside the products (v5e-256/base, v6e-64: bf16[4096,128256] beside the
  * gathered head and the logits). */
 static bool is_grad_first(const struct hb_lower *lo)
 {
     bool late = lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_BESIDE;
     bool plain = lo->fsdp_mode == HB_WEIGHT_GATHER && lo->gather_form == HB_GATHER_PLAIN &&
-                 hb_ways(lo, HB_AX_TENSOR) > 1 && lo->spec->stack.form != HB_FORM_NESTED;
+                 hb_ways(lo, HB_AX_TENSOR) > 1;
     /* gate/f64,b2,v256k,L16 with muon, which iterates on it: f32[4096,256000] from 283, its sum to
      * 294, the logits and the gathered head to 301. */
     bool muon = lo->gather_form == HB_GATHER_PADDED && lo->spec->optimizer.name == HB_OPT_MUON;
@@ -532,15 +534,10 @@ static bool is_norm_late(const struct hb_lower *lo)
            (!lo->habits->gathers_timed || hb_ways(lo, HB_AX_TENSOR) > 1);
 }
 
-/* The head's products make the last norm's result inside where gathers are padded, and where they
- * are plain beside tensor parallelism (1B/fsdp=4,tp=2: one bf16[4,4096,2048] beside the logits;
- * with sp_residual two). */
+/* The head's products make the last norm's result inside. */
 static bool is_norm_fused(const struct hb_lower *lo)
 {
-    bool plain = lo->habits->rings && hb_head_split(lo) && lo->fsdp_mode == HB_WEIGHT_GATHER &&
-                 lo->gather_form == HB_GATHER_PLAIN && hb_ways(lo, HB_AX_TENSOR) > 1 &&
-                 lo->local.resid_seq == lo->local.seq;
-    return !hb_head_own_rule(lo) && (plain || is_norm_gathered(lo));
+    return !hb_head_own_rule(lo) && is_norm_gathered(lo);
 }
 
 /* XLA:GPU's scale of the last norm gets its gradient from a tensor of its own in f32, by token,

@@ -80,7 +80,7 @@ static void short_rings_of_one_sequence_wait(void **state)
     assert_int_equal(find(&slice, other), HB_NONE);
 }
 
-/* batch/d8k,f16,b1 with ce=onehot; ring/f16,d2k with logits_dot=bf16; 8B,f16,a4 and
+/* batch/d8k,f16,b1 with ce=onehot; ring/f16,d2k, rows/f8,b128 with logits_dot=bf16; 8B,f16,a4 and
  * accum/1B,dp8,a4; rnd/013 untied with ema=host and adamw; rnd/077 with attn=naive. */
 static void what_logits_wait_for(void **state)
 {
@@ -94,7 +94,7 @@ static void what_logits_wait_for(void **state)
     struct low cast = DENSE(ring, one, rows, "loss.dot=bf16");
     assert_true(lives_at(&cast, "logits before the cast", "softmax cross-entropy"));
     cast = DENSE(ring, "batch.global=32", rows, "loss.dot=bf16");
-    assert_int_equal(find(&cast, "logits before the cast"), HB_NONE);
+    assert_true(lives_at(&cast, "logits before the cast", "softmax cross-entropy"));
     struct low micro = DENSE(ring, "batch.global=32", rows, "batch.accumulate=2");
     assert_false(lives_at(&micro, narrow, backward));
     struct low few_tokens = DENSE("batch.accumulate=8");
@@ -463,7 +463,7 @@ static void plain_gathers_make_the_heads_gradient_first(void **state)
     struct low nested = DENSE(mesh[0], mesh[1], "stack.form=nested");
     assert_true(find_op(&scan, sum) < find_op(&scan, through));
     assert_true(find_op(&one, sum) > find_op(&one, through));
-    assert_true(find_op(&nested, sum) > find_op(&nested, through));
+    assert_true(find_op(&nested, sum) < find_op(&nested, through));
 }
 
 /* plain-v5p-007-llama8b, and plain-v5p-020-llama2-7b, which keeps names:q,k,v,attn_ctx; MaxText's
