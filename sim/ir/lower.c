@@ -314,16 +314,6 @@ static void build_step(struct hb_lower *lo)
     }
 }
 
-/* Tensor parallelism alone: the MLP's weight gradients (but the last's) come at the end of the
- * layer and its activations wait through the attention's backward pass (1B/fsdp=1,tp=8,
- * tied/1B,t8,tied,chunk8). */
-static bool is_tensor_alone(const struct hb_lower *lo)
-{
-    return lo->habits->rings && hb_ways(lo, HB_AX_TENSOR) > 1 && lo->fsdp_mode == HB_WEIGHT_LOCAL &&
-           hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1 &&
-           !lo->spec->sharding.residual_over_tensor && lo->spec->stack.form != HB_FORM_LOOP;
-}
-
 /* MaxText's step differs from another JAX step in what no key names: its loss has a backward rule
  * of its own, stacks keep heads apart, a batch is five arrays, biases of outputs are split
  * (tests/unit/test_lower_maxtext.c). Where nobody says, split norms or layers stacked along
@@ -404,7 +394,7 @@ static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struc
      * no smaller than an activation; 8B,f256,b4 and gate/f64,b2,d2k (more tokens than features) the
      * other way round, and gate/f33,d4.2k with 8192 tokens (not v6e16x16,f256,b512). */
     bool few = lo.local.tokens <= spec->model.d_model;
-    lo.grads_late = is_tensor_alone(&lo) || (lo.gather_form == HB_GATHER_PADDED && few) ||
+    lo.grads_late = (lo.gather_form == HB_GATHER_PADDED && few) ||
                     (lo.gather_form == HB_GATHER_LATE && (few || !lo.chip->gathers_padded));
     lo.hbm_bytes = memory_bytes(&spec->hardware);
     int64_t memory = shared_memory(&lo);

@@ -304,14 +304,6 @@ static bool is_unit_held(const struct hb_lower *lo)
     return product > (double)lo->chip->long_product * 1e9;
 }
 
-/* So do the attention's where gathers are late, but depth-first (gate/f48,d6k: bf16[1,6144,6144]
- * and bf16[48,128,6144] from the recomputation to their gradients; gate/f33,d4.2k,
- * v6e16x16,f256,b512; not gate/v6e,f8,s1024). */
-static bool is_list_late(const struct hb_lower *lo)
-{
-    return lo->gather_form == HB_GATHER_LATE && !hb_sequence_gathers_taken(lo).depth;
-}
-
 /* Whether a weight gathered to make its layer again serves the layer's backward pass, too. */
 static bool is_gather_kept(const struct hb_lower *lo, const struct hb_leaf *l)
 {
@@ -319,7 +311,7 @@ static bool is_gather_kept(const struct hb_lower *lo, const struct hb_leaf *l)
         return is_unit_held(lo);
     /* 70B/base: the attention's weights are gathered once for the recomputation and once more,
      * in another layout, for the backward pass; the MLP's only once. */
-    return l->held || is_attention_held(lo, l) || lo->gathers_stay || l->stays || is_list_late(lo);
+    return l->held || is_attention_held(lo, l) || lo->gathers_stay || l->stays;
 }
 
 /* XLA:TPU: one collective over both axes, whose sums are whole. */
