@@ -155,6 +155,7 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
             hb_ahead_find(lo, g);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
         g->body.own_stacks = !g->looped;
+        g->body.inner = g->inner > 0;
         g->body.own_weights = lo->acts_stay;
     }
     hb_side_plan(lo, plan);
