@@ -19,17 +19,10 @@ static bool mlp_comes_ahead(const struct hb_lower *lo)
     return hb_layer_sorts_rows(&last->moe);
 }
 
-static bool is_before_experts(const struct hb_lower *lo, const struct hb_group *g)
-{
-    const struct hb_model *m = &lo->spec->model;
-    const struct hb_block *last = &m->blocks[m->block_count - 1];
-    return lo->maxtext && g->layer.block != last;
-}
-
 void hb_ahead_find(const struct hb_lower *lo, struct hb_group *g)
 {
-    g->ahead = is_before_experts(lo, g) && mlp_comes_ahead(lo);
-    if (!is_before_experts(lo, g) || g->ahead)
+    g->ahead = mlp_comes_ahead(lo);
+    if (g->ahead)
         return;
     uint32_t tags = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
     for (uint32_t v = 0; v < g->layer.value_count; v++)

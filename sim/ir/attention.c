@@ -415,13 +415,11 @@ enum { NARROW_HEAD = 128 };
  * probabilities late, with the scores' gradient: they stand beside their own gradient. On CUDA
  * with heads of 64 (tiny/remat=names:attn_ctx, tiny/remat=dots_nb; not bwd, 128), on ROCm with
  * heads of 128 (bwd with naive attention and names:attn_ctx; not tiny); with grouped queries it
- * works in place (rnd/038); on TPU on one device (tinyS with naive attention, two layers and
- * names:attn_out: bf16[8,8,2048,2048] twice; rnd/013 and layers=loop with dots_nb). */
+ * works in place (rnd/038). */
 static bool is_late_apart(const struct hb_lower *lo, const struct heads *h)
 {
     bool narrow = h->qk_dim < NARROW_HEAD;
-    bool gpu = lo->habits->mask_hoisted && h->q == h->kv && narrow == lo->habits->gathers_timed;
-    return gpu || (lo->habits->rings && hb_alone(lo));
+    return h->q == h->kv && narrow == lo->habits->gathers_timed;
 }
 
 static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,
@@ -500,17 +498,17 @@ static bool is_turn_fused(const struct heads *h, const struct hb_shape *wide)
 static void hold_block(const struct hb_lower *lo, struct hb_step_op *s, const struct heads *h)
 {
     struct hb_shape wide = s->scratch[0], narrow = s->scratch[1];
-    bool stage = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->spec->stack.form == HB_FORM_LOOP;
+    bool stage = lo->spec->stack.form == HB_FORM_LOOP;
     bool grouped = h->q != h->kv;
     /* ep2pp4/good,replicate: three of f32[64,4096,2048] at 1413. */
-    stage = stage && (lo->expert_batch != HB_EXPERTS_GATHERED || lo->habits->gathers_timed);
+    stage = stage && (lo->expert_batch != HB_EXPERTS_GATHERED);
     s->back_scratch[0] = s->back_scratch[1] = wide;
     s->back_scratch[2] = grouped && !stage && !hb_order_depth(lo) ? wide : narrow;
     s->back_scratch[3] = narrow;
     s->back_scratch_count = grouped && (hb_order_depth(lo) || !is_turn_fused(h, &wide)) ? 3 : 4;
     /* The block of q, of the result's gradient and of q's own (bf16[1,1,4,8,128,512,4] from 704).
      */
-    if (s->back_scratch_count == 3 && lo->habits->recompute_first)
+    if (s->back_scratch_count == 3)
         s->back_scratch[s->back_scratch_count++] =
             hb_shape_make(lo->compute, (const int64_t[]){3, h->batch, h->q, s->rows, h->v_dim, -1});
 }
@@ -663,10 +661,6 @@ static int project_out(struct hb_lower *lo, struct hb_layer *y, const struct hea
     struct hb_value ctx = head_value(
         lo, "attention context", apart && h->fused_kernel ? 0 : 1u << HB_TN_ATTN_CTX,
         hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->q * h->v_dim, -1}));
-    /* In CUDA's unrolled layers cuDNN's result lies as the product wants it (1B,f8 with
-     * layers=loop, remat=none: one bf16[1,32,4096,64]{3,1,2,0} a layer). */
-    ctx.fused = h->fused_kernel && lo->habits->recompute_first &&
-                lo->spec->stack.form == HB_FORM_LOOP && hb_ways(lo, HB_AX_PIPELINE) == 1;
     int c = hb_layer_value(lo, y, ctx);
     hb_layer_step(lo, y,
                   (struct hb_step_op){.kind = HB_STEP_MIX,

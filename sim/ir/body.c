@@ -453,8 +453,7 @@ static bool is_read_stacked(const struct hb_body *b, int v)
 {
     if (v == b->y->input)
         return !hb_body_turns_rows(b);
-    return b->y->values[v].read_stacked ||
-           (b->lo->habits->recompute_first && hb_saved_inside(b->y, v));
+    return b->y->values[v].read_stacked || hb_saved_inside(b->y, v);
 }
 
 /* A value of which each device kept its part. */

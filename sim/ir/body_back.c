@@ -59,7 +59,7 @@ static void reduce_grad(struct hb_body *b, uint32_t i)
  * two others and two gathered weights to 738; of 4,096 all three in turn). */
 static void sum_first_made(struct hb_body *b)
 {
-    if (b->lo->gather_form != HB_GATHER_BESIDE || hb_weight_sums_own(b->lo, b->y->block->mlp.d_ff))
+    if (hb_weight_sums_own(b->lo, b->y->block->mlp.d_ff))
         return;
     uint32_t first = b->y->end_leaf, open = 0;
     for (uint32_t i = b->y->end_leaf; i-- > b->y->first_leaf;) {
@@ -745,7 +745,7 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
         b->turned[i] = HB_NONE;
     }
     b->grad[b->y->output] = grad;
-    if (b->lo->habits->remakes_first && !keeps_output(b))
+    if (!keeps_output(b))
         remake_attention(b);
     bool *done = hb_arena_alloc(b->lo->arena, b->y->step_count, sizeof *done);
     for (uint32_t i = b->y->step_count; i-- > 0;) {

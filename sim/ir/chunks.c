@@ -69,44 +69,25 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, u
 }
 
 /* One chunk's backward pass: into sum and the stack gx. XLA:GPU gathers the head a second time for
- * the gradient through it: CUDA beside the head's own, which comes first (qwen32,f256:
- * f32[5120,151936] and bf16 of the gathered head); ROCm, that takes every collective as long, at
- * the beginning (the same record: two bf16[5120,151936] beside the logits), and as CUDA does where
- * the head is split beside fsdp as well (gemma2b,f4t2,chunk8). There one-hot labels leave the
- * head's own last, and the gathered head is gone by then (rnd/024 in chunks, on both; not 1B,f8).
- */
+ * the gradient through it, beside the head's own, which comes first (qwen32,f256: f32[5120,151936]
+ * and bf16 of the gathered head). */
 static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t sum, uint32_t gx)
 {
     bool inside = hb_chunks_gather(lo);
     bool again = inside && lo->habits->logits_copies == 2;
-    bool beside = hb_order_head_beside(lo);
-    bool first = again && lo->habits->gathers_timed && (!beside || !lo->spec->loss.onehot);
     if (inside)
         c->w = hb_loss_use_head(lo, true);
-    uint32_t second = again && !first ? hb_loss_use_head(lo, true) : c->w;
     hb_loss_make_logits(lo, c);
     hb_loss_make_dlogits(lo, c);
-    c->w = first && again ? hb_loss_use_head(lo, true) : second;
-    if (first)
+    if (again) {
+        c->w = hb_loss_use_head(lo, true);
         chunk_head_grad(lo, c, sum);
+    }
     uint32_t part = hb_loss_grad_through(lo, c);
     uint32_t op = hb_emit_simple(lo, HB_OP_COPY, "gradient of the chunk into its stack", part, gx);
     lo->p->ops[op].moved_bytes = 2.0 * (double)lo->p->bufs[part].bytes;
-    if (!first)
+    if (!again)
         chunk_head_grad(lo, c, sum);
-}
-
-/* Over another axis beside fsdp the sum of the chunks is added up in f32, at the end of the step on
- * XLA:GPU (1B,sp2f4,chunk8: f32[512,128256] from the loss on; 8B,f16,b4,chunk8: none). */
-static uint32_t widen_sum(struct hb_lower *lo, uint32_t sum)
-{
-    bool more = hb_ways(lo, HB_AX_SEQUENCE) > 1 || hb_ways(lo, HB_AX_DATA) > 1;
-    if (lo->habits->logits_copies == 1 || !more || !hb_head_split(lo))
-        return sum;
-    uint32_t wide = hb_temp(lo, "head, gradient over the chunks, in f32", HB_CAT_GRADIENTS,
-                            hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, false));
-    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "widen gradient of the head", sum, wide);
-    return wide;
 }
 
 /* Chunks of batch and sequence together cross the batch's sharding. Tokens are exchanged for them
@@ -126,7 +107,7 @@ static bool crosses_batch(const struct hb_lower *lo)
 
 static bool crosses_sequences(const struct hb_lower *lo)
 {
-    return crosses_batch(lo) && hb_ways(lo, HB_AX_SEQUENCE) > 1 && lo->local.batch > 1;
+    return crosses_batch(lo) && lo->local.batch > 1;
 }
 
 static uint32_t gather_chunks(struct hb_lower *lo, uint32_t x, const char *name, int64_t ways)
@@ -210,7 +191,7 @@ uint32_t hb_chunks_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     if (whole && (hb_weight_grad_partial(lo, l) || hb_head_split(lo)))
         hb_weight_reduce_grad(lo, lo->head, sum);
     else
-        l->grad = widen_sum(lo, sum);
+        l->grad = sum;
     ends->head_done = true;
     gx = unchunk(lo, gx);
     return hb_loss_norm_back(lo, gx, x, own_bytes + (double)lo->p->bufs[x].bytes);

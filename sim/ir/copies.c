@@ -62,12 +62,8 @@ uint32_t hb_copies_early(const struct hb_lower *lo)
     enum { LEAF = 2, LEAVES = 4, MANY_STATES = 3 };
     const struct hb_spec *s = lo->spec;
     bool chunks = s->loss.chunks > 1;
-    if (s->batch.accumulate > 1)
-        return s->optimizer.clip ? LEAVES : LEAF;
     if (s->optimizer.clip)
         return chunks || lo->gather_form == HB_GATHER_PADDED ? 0 : LEAVES;
-    if (s->model.tied_embeddings)
-        return LEAF;
     bool many = s->optimizer.moment_count + s->precision.master >= MANY_STATES;
     if (many)
         return HB_COPIES_AT_ONCE + HB_COPIES_OVER_LOSS;
@@ -110,8 +106,7 @@ static const enum part *find_parts(const struct hb_lower *lo)
                                       PART_OUT,   PART_QUERIES, PART_KEYS};
     if (lo->spec->optimizer.clip)
         return clip;
-    bool late = (lo->spec->sharding.residual_over_tensor && hb_ways(lo, HB_AX_TENSOR) > 1) ||
-                lo->spec->model.tied_embeddings;
+    bool late = lo->spec->sharding.residual_over_tensor && hb_ways(lo, HB_AX_TENSOR) > 1;
     return late ? last : plain;
 }
 

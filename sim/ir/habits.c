@@ -120,7 +120,7 @@ int64_t hb_habits_devices(const struct hb_spec *spec)
  * low, 0 to 23 by the rules) and scores in memory (tiny/base, xla-h100/20). */
 static bool is_one_device(const struct hb_spec *spec)
 {
-    if (spec->loss.chunks > 1 || spec->optimizer.offload != HB_PLACE_NONE ||
+    if (spec->optimizer.offload != HB_PLACE_NONE ||
         spec->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE)
         return false;
     return hb_habits_devices(spec) == 1;
@@ -140,7 +140,6 @@ static const struct hb_chip chips[] = {
     {.device = "tpu-v5e",
      .memory_mib = 16128,
      .ring_tokens = 1024,
-     .few_ring_tokens = 1024,
      .head_ring_times = 1,
      .long_product = 900,
      .sorted_long = INT64_MAX,
@@ -153,7 +152,6 @@ static const struct hb_chip chips[] = {
     {.device = "tpu-v5p",
      .memory_mib = 98028,
      .ring_tokens = 512,
-     .few_ring_tokens = 640,
      .head_ring_times = 1,
      .long_product = 900,
      .sorted_short = 32769,
@@ -162,19 +160,16 @@ static const struct hb_chip chips[] = {
     {.device = "tpu-v6e",
      .memory_mib = 31990,
      .ring_tokens = 2048,
-     .few_ring_tokens = 2048,
      .head_ring_times = 2,
      .long_product = 450,
      .sorted_long = 32769,
      .sorted_short = INT64_MAX,
-     .head_summed_at_once = true,
      .sent_stacks_turned = true,
      .masks_turned = true,
      .own_loss_waits = true},
     {.device = "tpu-v7",
      .memory_mib = 97020,
      .ring_tokens = 512,
-     .few_ring_tokens = 640,
      .head_ring_times = 1,
      .long_product = 900,
      .sorted_long = INT64_MAX,
@@ -182,7 +177,6 @@ static const struct hb_chip chips[] = {
      .fused_backward = true},
     {.device = "another TPU",
      .ring_tokens = 512,
-     .few_ring_tokens = 640,
      .head_ring_times = 1,
      .long_product = 900,
      .sorted_long = INT64_MAX,

@@ -55,7 +55,6 @@ struct hb_chip {
     const char *device;
     int64_t memory_mib;      /* beyond which the compiler packs anew; 0: unknown */
     int64_t ring_tokens;     /* least tokens of a device for rings of more than 8 ... */
-    int64_t few_ring_tokens; /* ... and of up to 8 ways */
     int64_t head_ring_times; /* the head's, in times of what is usual */
     int64_t long_product; /* of a unit's MLP, in 10^9 multiplications: gathered once from it on */
     /* A sparse core puts the rows of a table's gradient in order, of less than 16 KiB each: those
@@ -70,11 +69,10 @@ struct hb_chip {
     /* The gradient of a dispatch's weights is turned for the router's (olmoe over 4, 8, 32, 256,
      * phimoe over 64: a copy of bf16[8,4096,64,640]; v5p and v5e: none). */
     bool masks_turned;
-    bool sent_stacks_turned;  /* stacks from the host come whole, between rings */
-    bool head_summed_at_once; /* one sequence's head's gradient, depth-first between gathers */
-    bool own_loss_waits;      /* MaxText's logits, where nothing is kept, between rings */
-    bool own_loss_at_once;    /* MaxText's, between rings, with many tokens */
-    bool fused_backward;      /* flash attention's backward pass is one kernel */
+    bool sent_stacks_turned; /* stacks from the host come whole, between rings */
+    bool own_loss_waits;     /* MaxText's logits, where nothing is kept, between rings */
+    bool own_loss_at_once;   /* MaxText's, between rings, with many tokens */
+    bool fused_backward;     /* flash attention's backward pass is one kernel */
 };
 
 const struct hb_habits *hb_habits_find(const struct hb_spec *spec);

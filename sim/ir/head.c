@@ -117,9 +117,6 @@ static bool is_split_twice(const struct hb_lower *lo)
 static bool is_own_rule_late(const struct hb_lower *lo)
 {
     bool split = is_split_twice(lo);
-    bool beside = hb_ways(lo, HB_AX_DATA) > 1 && hb_fsdp_ways(lo, false) > 1;
-    if (beside && !lo->spec->sharding.optimizer_over_data)
-        return true;
     if (lo->fsdp_mode != HB_WEIGHT_RING)
         return split || hb_offloads(lo) || keeps_nothing(lo);
     return split || (keeps_nothing(lo) && lo->chip->own_loss_waits);
@@ -148,9 +145,8 @@ static bool hides_rows(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     int64_t tokens = lo->local.tokens;
     int64_t row = hb_mul_sat(s->model.d_model, hb_dtype_bits(lo->compute)) / 8;
-    int64_t from = row > SORTED_LONG ? lo->chip->sorted_long : lo->chip->sorted_short;
-    if (row <= SORTED_LEAST || row >= SORTED_MOST || tokens < from || tokens <= lo->local.vocab ||
-        s->lookup != HB_LOOKUP_GATHER)
+    if (row <= SORTED_LEAST || row >= SORTED_MOST || tokens < lo->chip->sorted_long ||
+        tokens <= lo->local.vocab || s->lookup != HB_LOOKUP_GATHER)
         return false;
     return hb_updates_wait(lo) || tokens >= SORTED_MANY;
 }
@@ -165,8 +161,8 @@ static bool is_ring_early(const struct hb_lower *lo)
 {
     bool ring = lo->fsdp_mode == HB_WEIGHT_RING;
     if (!lo->maxtext)
-        return ring && (hb_ways(lo, HB_AX_TENSOR) > 1 || (lo->local.batch > 1 && !hides_rows(lo)));
-    bool many = lo->local.tokens >= POSTPONE_RING_TOKENS || lo->spec->batch.accumulate > 1;
+        return ring && lo->local.batch > 1 && !hides_rows(lo);
+    bool many = lo->local.tokens >= POSTPONE_RING_TOKENS;
     return ring && many && lo->chip->own_loss_at_once && !hb_offloads(lo);
 }
 
@@ -176,8 +172,7 @@ static bool is_ring_early(const struct hb_lower *lo)
 static bool is_update_slow(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
-    return lo->fsdp_mode == HB_WEIGHT_RING && !hb_head_short_ring(lo) &&
-           hb_ways(lo, HB_AX_TENSOR) > 1 && o->name == HB_OPT_ADAFACTOR;
+    return !hb_head_short_ring(lo) && hb_ways(lo, HB_AX_TENSOR) > 1 && o->name == HB_OPT_ADAFACTOR;
 }
 
 /* Tied heads that do not wait. Where devices share the batch the gradient is made with the loss,
@@ -201,8 +196,7 @@ static bool is_tied_early(const struct hb_lower *lo)
 static bool is_wide(const struct hb_lower *lo)
 {
     int64_t ways = hb_fsdp_ways(lo, false);
-    int64_t width = lo->fsdp_mode == HB_WEIGHT_RING ? POSTPONE_RING_WIDTH : POSTPONE_WIDTH;
-    bool few = lo->local.vocab >= hb_mul_sat(width, lo->local.tokens);
+    bool few = lo->local.vocab >= hb_mul_sat(POSTPONE_WIDTH, lo->local.tokens);
     bool whole = ways == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
     return (whole || ways >= POSTPONE_WAYS) && few;
 }
@@ -259,10 +253,8 @@ static bool is_microbatch_early(const struct hb_lower *lo)
 {
     bool alone = hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
     if (lo->spec->model.blocks[0].moe.experts > 0)
-        return lo->spec->batch.accumulate > 1;
-    bool waits = lo->fsdp_mode == HB_WEIGHT_GATHER && hb_sequence_gathers_find(lo).logits_wait;
-    return !lo->maxtext && !lo->spec->model.tied_embeddings && lo->spec->batch.accumulate > 1 &&
-           alone && !hides_rows(lo) && !waits;
+        return true;
+    return lo->spec->batch.accumulate > 1 && alone && !hides_rows(lo);
 }
 
 /* Where neither what is kept nor the update decides. */
@@ -276,13 +268,9 @@ static bool waits_by_weights(const struct hb_lower *lo)
     /* Where all states come first, the head's product hides those that go back (1B over fsdp 2,
      * data 8, and sequence 2 and fsdp 4 on v6e: f32[2,4096,128256] to the end; not with clip, which
      * waits for its gradient, nor over tensor 8 with attn=naive). */
-    bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1 && hb_fsdp_ways(lo, false) == 1;
-    if (hb_copies_queued(lo) && !hb_alone(lo) && !tensor && hb_copies_first(lo))
+    if (hb_copies_queued(lo) && !hb_alone(lo) && hb_copies_first(lo))
         return false;
     if (hb_alone(lo) && hb_copies_queued(lo) && s->optimizer.moment_count > 0)
-        return true;
-    if (hb_head_own_rule(lo) && lo->fsdp_mode == HB_WEIGHT_RING &&
-        lo->spec->lookup == HB_LOOKUP_ONEHOT)
         return true;
     if (hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 && is_own_rule_late(lo))
         return true;

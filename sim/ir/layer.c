@@ -291,12 +291,12 @@ static int gather_sequence(struct hb_lower *lo, struct hb_layer *y, int in, int6
 static int add_branch(struct hb_lower *lo, struct hb_layer *y, int x, int branch, const char *norm,
                       const char *name)
 {
-    /* A norm after the branch reads the branch's result in its backward pass, which is a tensor
-     * then; what it makes is added where it is made (gemma3-27b/base). */
+    /* A norm after the branch reads the branch's result in its backward pass: a tensor then, as is
+     * what the norm makes. */
     if (y->block->post_norm) {
-        y->values[branch].fused = y->values[branch].fused && !lo->habits->norms_fused;
+        y->values[branch].fused = false;
         branch = hb_layer_norm(lo, y, branch, norm);
-        y->values[branch].fused = lo->habits->norms_fused || y->values[branch].fused;
+        y->values[branch].fused = false;
     }
     return hb_layer_add(lo, y, x, branch, name);
 }

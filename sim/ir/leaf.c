@@ -83,7 +83,7 @@ struct hb_shape hb_leaf_shape(const struct hb_lower *lo, const struct hb_leaf *l
 struct hb_shape hb_leaf_grad_shape(const struct hb_lower *lo, const struct hb_leaf *l,
                                    enum hb_dtype dtype)
 {
-    bool split = lo->maxtext && lo->spec->sharding.optimizer_over_data;
+    bool split = lo->spec->sharding.optimizer_over_data;
     return state_shape(l, dtype, split ? hb_ways(lo, HB_AX_DATA) : 1);
 }
 

@@ -85,8 +85,7 @@ static enum hb_dtype logits_dtype(const struct hb_lower *lo)
  * 8: one). */
 static bool is_scattered(const struct hb_lower *lo)
 {
-    bool sharded = lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
-                   hb_ways(lo, HB_AX_SEQUENCE) > 1;
+    bool sharded = lo->local.batch_ways > 1;
     return !sharded && lo->local.batch == 1 && !lo->spec->loss.onehot;
 }
 
@@ -97,7 +96,7 @@ static bool is_scattered(const struct hb_lower *lo)
 static bool reads_before(const struct hb_lower *lo)
 {
     bool apart = hb_head_ring(lo) || lo->spec->model.blocks[0].remat.offload != 0;
-    return hb_head_split(lo) && apart && lo->local.batch == 1 && lo->spec->loss.chunks == 1;
+    return hb_head_split(lo) && apart && lo->local.batch == 1;
 }
 
 /* Features that are split over fsdp meet the head's rows that are split likewise: products of all
@@ -216,8 +215,8 @@ void hb_loss_prepare(struct hb_lower *lo)
  * gathers are late or beside the products (v6e-64, v5e-256: one). */
 static bool has_own_gradient(const struct hb_lower *lo)
 {
-    return hb_head_own_loss(lo) && lo->spec->loss.chunks == 1 &&
-           lo->gather_form != HB_GATHER_LATE && lo->gather_form != HB_GATHER_BESIDE;
+    return hb_head_own_loss(lo) && lo->gather_form != HB_GATHER_LATE &&
+           lo->gather_form != HB_GATHER_BESIDE;
 }
 
 /* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base), and so do
@@ -232,18 +231,10 @@ static bool has_narrow_dlogits(const struct hb_lower *lo)
     return lo->habits->logits_copies == 1 && (split || narrow_dot || has_own_gradient(lo));
 }
 
-/* What waits for a postponed head gradient: that narrow copy, or, where the ring is wide or long,
- * the f32 logits (8B/base against 8B/seq=8192 and batch/8B,f16,b1), not beside tensor parallelism
- * (ring/f32t4,tied,opt_host: bf16[2,4096,8000]). */
-enum { RING_COPY_WAYS = 8 };
-
+/* What waits for a postponed head gradient. */
 static uint32_t waiting_logits(const struct hb_lower *lo, const struct hb_loss_pass *c)
 {
-    if (hb_head_short_ring(lo) && c->before != HB_NONE)
-        return c->logits;
-    bool narrow = hb_fsdp_ways(lo, false) <= RING_COPY_WAYS || hb_ways(lo, HB_AX_TENSOR) > 1 ||
-                  hb_head_copy_waits(lo) || (lo->local.batch > 1 && !lo->maxtext);
-    return has_narrow_dlogits(lo) && !narrow ? c->logits : c->dlogits;
+    return hb_head_short_ring(lo) && c->before != HB_NONE ? c->logits : c->dlogits;
 }
 
 /* XLA:GPU reads a chunk's logits in several passes, so that they live longer than their gradient
@@ -253,8 +244,7 @@ enum { LOGIT_PASSES = 4 };
 
 static void read_logits(struct hb_lower *lo, const struct hb_loss_pass *c)
 {
-    bool several = lo->habits->logits_copies == 2 && lo->spec->loss.chunks > 1;
-    for (int i = 0; several && i < LOGIT_PASSES; i++)
+    for (int i = 0; i < LOGIT_PASSES; i++)
         hb_emit_mark(lo, "pass over the logits", c->logits, HB_NONE);
 }
 
@@ -304,8 +294,6 @@ static uint32_t whole_grad(struct hb_lower *lo, uint32_t dlogits)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
     enum hb_dtype dtype = lo->p->bufs[dlogits].dtype;
-    if (lo->spec->loss.dot != HB_DT_F32 && lo->habits->logits_copies == 1)
-        dtype = lo->spec->loss.dot;
     return hb_temp(lo, "head, gradient before its sum", HB_CAT_GRADIENTS,
                    hb_leaf_layer_shape(l, dtype, !hb_head_grad_staged(lo)));
 }
@@ -338,14 +326,13 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     /* 1B,sp8: nothing as wide as the vocabulary in the layers' backward pass; the update takes the
      * gradient at once, on ROCm too (1B,sp8,bf16,adafactor: the new head from 152 of 531 on). */
     bool early = same || (gpu && hb_fsdp_ways(lo, false) == 1);
-    bool taken = early && hb_ways(lo, HB_AX_SEQUENCE) > 1 && !lo->spec->optimizer.clip;
+    bool taken = early && hb_ways(lo, HB_AX_SEQUENCE) > 1;
     if (taken) {
         hb_emit_mark(lo, "update takes the head's gradient", sum, HB_NONE);
         l->grad = HB_NONE;
     }
     /* gate/f64,b4,v32k,L16: the sum is there from 302 to 306 of 821, then each device's part. */
-    if (gpu || same || lo->gather_form != HB_GATHER_PADDED || lo->spec->model.tied_embeddings ||
-        lo->phase == HB_PHASE_OPTIMIZER)
+    if (gpu || same || lo->gather_form != HB_GATHER_PADDED || lo->phase == HB_PHASE_OPTIMIZER)
         return;
     l->grad =
         hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS, hb_leaf_layer_shape(l, lo->compute, false));
@@ -407,22 +394,16 @@ uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c)
 
 /* The head's gradient before that of its input: where the head was gathered between layers and
  * loss, with tensor parallelism between plain gathers (1B/fsdp=4,tp=2,sp_residual: f32[2048,64128]
- * and bf16 of its sum beside the gathered head), and, of MaxText's, where
- * gathers are late or beside the products (v5e-256/base, v6e-64: bf16[4096,128256] beside the
- * gathered head and the logits). */
+ * and bf16 of its sum beside the gathered head); not MaxText's. */
 static bool is_grad_first(const struct hb_lower *lo)
 {
-    bool late = lo->gather_form == HB_GATHER_LATE || lo->gather_form == HB_GATHER_BESIDE;
     bool plain = lo->fsdp_mode == HB_WEIGHT_GATHER && lo->gather_form == HB_GATHER_PLAIN &&
                  hb_ways(lo, HB_AX_TENSOR) > 1;
-    /* gate/f64,b2,v256k,L16 with muon, which iterates on it: f32[4096,256000] from 283, its sum to
-     * 294, the logits and the gathered head to 301. */
-    bool muon = lo->gather_form == HB_GATHER_PADDED && lo->spec->optimizer.name == HB_OPT_MUON;
     /* Depth-first between gathers (16 layers of 8B, f64 of v5p and v6e, 8192 tokens, 32,000 words,
      * that keep attn_ctx: the gradient from 274 on, the gathered head to 319). */
     bool depth = hb_sequence_gathers_taken(lo).first;
-    bool first = plain || hb_head_grad_staged(lo) || muon || depth;
-    return !hb_head_waits(lo) && (hb_head_own_rule(lo) ? late : first);
+    bool first = plain || hb_head_grad_staged(lo) || depth;
+    return !hb_head_waits(lo) && !hb_head_own_rule(lo) && first;
 }
 
 /* XLA:GPU gathers a split residual's last norm as those of the layers: f32[2,4096,5120] to the end
@@ -437,8 +418,7 @@ static enum hb_dtype last_norm_dtype(const struct hb_lower *lo)
  * over fsdp alone. */
 static bool is_norm_gathered(const struct hb_lower *lo)
 {
-    bool late = lo->gather_form == HB_GATHER_LATE && hb_ways(lo, HB_AX_TENSOR) == 1;
-    return late || lo->gather_form == HB_GATHER_PADDED;
+    return lo->gather_form == HB_GATHER_PADDED;
 }
 
 /* tinyS/base, 1B/dp=8: the last norm's input stands in f32 beside the logits unless the head is
@@ -452,10 +432,8 @@ static bool is_norm_gathered(const struct hb_lower *lo)
 static uint32_t wide_input(struct hb_lower *lo, uint32_t x, struct hb_shape s)
 {
     bool padded = is_norm_gathered(lo) && hb_turn_residual(lo);
-    bool own = hb_head_own_rule(lo) && lo->gather_form != HB_GATHER_BESIDE;
-    bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1;
     if (lo->habits->logits_copies != 1 ||
-        (!hb_head_grad_staged(lo) && (piped || (hb_head_split(lo) && !padded && !own))))
+        (!hb_head_grad_staged(lo) && (hb_head_split(lo) && !padded)))
         return HB_NONE;
     s.dtype = HB_DT_F32;
     uint32_t wide = hb_temp(lo, "last norm's input in f32", HB_CAT_WORKING, s);
@@ -528,9 +506,8 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
  * latter; not the former). */
 static bool is_norm_late(const struct hb_lower *lo)
 {
-    return lo->habits->logits_copies == 2 && hb_ways(lo, HB_AX_PIPELINE) > 1 &&
-           lo->local.input_ways > 1 && !lo->spec->sharding.ends_over_pipeline &&
-           lo->spec->optimizer.clip &&
+    return hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->local.input_ways > 1 &&
+           !lo->spec->sharding.ends_over_pipeline && lo->spec->optimizer.clip &&
            (!lo->habits->gathers_timed || hb_ways(lo, HB_AX_TENSOR) > 1);
 }
 
@@ -551,17 +528,6 @@ static void norm_grad(struct hb_lower *lo, uint32_t wide)
     hb_emit_simple(lo, HB_OP_REDUCE, "gradient of the last norm", wide, l->grad);
 }
 
-/* Sums over more tokens are split in two (tree_reduction_rewriter.cc), the first of which the
- * fusion makes (input_convert_reduce_fusion: f32[128,1024] of bf16[8,2048,1024], f32[8192] of
- * [1,2048], f32[2,2048,2048] whole), on H100; MI300X keeps it by token. */
-enum { SUMMED_TOKENS = 4096 };
-
-static bool is_norm_summed(const struct hb_lower *lo)
-{
-    int64_t tokens = hb_mul_sat(lo->local.batch, lo->local.resid_seq);
-    return lo->habits->gathers_timed && (tokens > SUMMED_TOKENS || lo->local.batch == 1);
-}
-
 uint32_t hb_loss_norm_back(struct hb_lower *lo, uint32_t g, uint32_t x, double moved_bytes)
 {
     struct hb_shape s = hb_ends_residual(lo);
@@ -571,13 +537,7 @@ uint32_t hb_loss_norm_back(struct hb_lower *lo, uint32_t g, uint32_t x, double m
     hb_emit_read(&e, g);
     hb_emit_read(&e, x);
     hb_emit_write(&e, out);
-    bool ordered = hb_habits_ordered(lo->spec), summed = ordered && is_norm_summed(lo);
-    struct hb_leaf *norm = &lo->leaves[lo->norm];
-    if (summed) {
-        norm->grad = hb_temp(lo, "final norm, gradient", HB_CAT_GRADIENTS,
-                             hb_leaf_shape(lo, norm, HB_DT_F32));
-        hb_emit_write(&e, norm->grad);
-    } else if (ordered) {
+    if (hb_habits_ordered(lo->spec)) {
         s.dtype = HB_DT_F32;
         wide = hb_temp(lo, "gradient of the last norm, by token", HB_CAT_WORKING, s);
         hb_emit_write(&e, wide);
@@ -645,10 +605,6 @@ void hb_loss_finish_last(struct hb_lower *lo, const struct hb_ends *ends)
     /* v6e16x16,f256,b512 at 2048 tokens: its operand is fetched into the vector memory before
      * (bf16[2,2048,4096] ends at 1393, f32[4096,128256] begins at 1400, in their place). */
     uint32_t x = ends->pending_x;
-    if (lo->gather_form == HB_GATHER_LATE) {
-        hb_emit_mark(lo, "fetch the head's operand", x, HB_NONE);
-        x = HB_NONE;
-    }
     head_grad(lo, lo->local.seq, x, ends->pending_logits);
 }
 

@@ -49,12 +49,7 @@ static struct hb_local local_sizes(const struct hb_lower *lo)
  * gather (ring/f4; with 16384 tokens a device as well; over 2x2x2 it goes round with 4096, too).
  * The input does not say which slice it is: with few tokens that of its own is meant (MaxText's
  * llama3-8b on v5p-8 with 8192), with more the larger one, whose steps need more. */
-enum { RING_MIN = 5, RING_MAX = 32, RING_FEW = 8, RING_SIDE = 4, SLICE_TOKENS = 8192 };
-
-static int64_t ring_tokens(const struct hb_lower *lo, int64_t ways)
-{
-    return ways <= RING_FEW ? lo->chip->few_ring_tokens : lo->chip->ring_tokens;
-}
+enum { RING_MIN = 5, RING_MAX = 32, RING_SIDE = 4, SLICE_TOKENS = 8192 };
 
 /* Without constraints what is split in a scan's layers is what their weights are split over: the
  * residual's features, by fsdp. Each product of it is a sum over devices, whole, for the sequences
@@ -69,7 +64,7 @@ static int64_t ring_tokens(const struct hb_lower *lo, int64_t ways)
 static bool is_batch_whole(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    bool scan = s->stack.form != HB_FORM_LOOP && hb_ways(lo, HB_AX_PIPELINE) == 1;
+    bool scan = s->stack.form != HB_FORM_LOOP;
     bool naive = true, sorted = false;
     for (int i = 0; i < s->model.block_count; i++) {
         const struct hb_block *b = &s->model.blocks[i];
@@ -89,7 +84,7 @@ static enum hb_weight_mode find_mode(const struct hb_lower *lo)
         return HB_WEIGHT_LOCAL;
     /* MaxText splits weights over both axes as one, which then goes round (llama3-8b, context 8,
      * fsdp 4 and context 2, fsdp 16 and context 2; gemma3-12b, v5e, 4 and 4; not 64 and 2). */
-    bool whole = lo->maxtext && lo->spec->sharding.states_over_sequence;
+    bool whole = lo->spec->sharding.states_over_sequence;
     bool alone = hb_ways(lo, HB_AX_DATA) == 1 && hb_ways(lo, HB_AX_EXPERT) == 1 &&
                  (hb_ways(lo, HB_AX_SEQUENCE) == 1 || whole);
     int64_t tp = hb_ways(lo, HB_AX_TENSOR);
@@ -98,7 +93,7 @@ static enum hb_weight_mode find_mode(const struct hb_lower *lo)
     bool side = f == RING_SIDE && !slice && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
                 (tp == 1 || tp >= RING_SIDE) && lo->spec->model.blocks[0].moe.experts == 0;
     bool ring = lo->habits->rings && !lo->batch_whole && (side || f >= RING_MIN) && f <= RING_MAX &&
-                alone && lo->local.tokens >= ring_tokens(lo, f);
+                alone && lo->local.tokens >= lo->chip->ring_tokens;
     return ring ? HB_WEIGHT_RING : HB_WEIGHT_GATHER;
 }
 
@@ -118,8 +113,8 @@ static enum hb_gather_form find_form(const struct hb_lower *lo)
     if (lo->chip->gathers_beside)
         return HB_GATHER_BESIDE;
     /* Between 5 and 32 ways: where there are too few tokens for rings (gate/v6e,f16,s512). */
-    bool alone = lo->local.batch_ways == hb_ways(lo, HB_AX_FSDP) &&
-                 hb_ways(lo, HB_AX_SEQUENCE) == 1 && lo->spec->model.blocks[0].moe.experts == 0;
+    bool alone =
+        lo->local.batch_ways == hb_ways(lo, HB_AX_FSDP) && hb_ways(lo, HB_AX_SEQUENCE) == 1;
     return hb_ways(lo, HB_AX_FSDP) > RING_MAX || alone ? HB_GATHER_LATE : HB_GATHER_PLAIN;
 }
 
@@ -151,15 +146,13 @@ static void fuse_updates(struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     bool whole = hb_updates_wait(lo) || s->optimizer.name == HB_OPT_MUON;
-    bool waits = whole || lo->local.batch_ways > 1 || hb_ways(lo, HB_AX_SEQUENCE) > 1;
+    bool waits = whole || lo->local.batch_ways > 1;
     /* So are XLA:GPU's sums over fsdp alone (12 layers of 8B over 8 with layers=loop: three
      * f32[4096,512] at the peak). */
-    bool sums = !whole && lo->habits->recompute_first && s->stack.form == HB_FORM_LOOP &&
-                hb_fsdp_ways(lo, false) > 1 && hb_ways(lo, HB_AX_TENSOR) == 1;
-    for (uint32_t i = 0; i < lo->leaf_count && (!waits || sums); i++)
+    for (uint32_t i = 0; i < lo->leaf_count && !waits; i++)
         lo->leaves[i].grad_fused = !lo->leaves[i].end && !lo->leaves[i].stack[0];
     lo->leaves[lo->head].grad_fused =
-        !waits && !s->model.tied_embeddings && s->loss.chunks == 1 && !hb_habits_ordered(s) &&
+        !waits && !s->model.tied_embeddings && !hb_habits_ordered(s) &&
         (s->optimizer.name != HB_OPT_ADAFACTOR || s->stack.form == HB_FORM_LOOP);
 }
 
@@ -191,7 +184,7 @@ static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros
 {
     if (hb_order_zeros(lo) != at)
         return;
-    bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->spec->stack.form == HB_FORM_LOOP;
+    bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1;
     /* CUDA: beside experts over more than 16 ways of fsdp after the layers (qwen30a3,f32e8:
      * bf16[151936,2048] from 518 of 628, moe160,f32e8; qwen30a3,f8e8 and mixtral,f16e4 before). */
     bool far = hb_ways(lo, HB_AX_EXPERT) > 1 && hb_ways(lo, HB_AX_FSDP) > FAR_WAYS;
@@ -394,8 +387,7 @@ static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struc
      * no smaller than an activation; 8B,f256,b4 and gate/f64,b2,d2k (more tokens than features) the
      * other way round, and gate/f33,d4.2k with 8192 tokens (not v6e16x16,f256,b512). */
     bool few = lo.local.tokens <= spec->model.d_model;
-    lo.grads_late = (lo.gather_form == HB_GATHER_PADDED && few) ||
-                    (lo.gather_form == HB_GATHER_LATE && (few || !lo.chip->gathers_padded));
+    lo.grads_late = (lo.gather_form == HB_GATHER_PADDED && few) || lo.gather_form == HB_GATHER_LATE;
     lo.hbm_bytes = memory_bytes(&spec->hardware);
     int64_t memory = shared_memory(&lo);
     lo.made_again = memory < INT64_MAX && is_made_again(&lo);

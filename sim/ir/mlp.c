@@ -101,8 +101,7 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
          * from 234 and 235 on; bwd/base with fsdp=8 and d_ff=11264; on one device three,
          * bwd/base). */
         bool many = lo->local.tokens > lo->spec->model.d_model;
-        bool tpu = lo->habits->rings && !lo->chip->gathers_beside &&
-                   (many || lo->gather_form == HB_GATHER_LATE);
+        bool tpu = lo->habits->rings && !lo->chip->gathers_beside && many;
         bool apart = gathers && (tpu || lo->habits->gathers_timed);
         step.grad_in_place = apart ? 1 : 3;
     }

@@ -54,7 +54,7 @@ static bool comes_to_tokens(const struct hb_lower *lo, const struct hb_moe *m)
         return false;
     if (!lo->maxtext)
         return m->dispatch == HB_DISPATCH_RAGGED;
-    return m->dispatch == HB_DISPATCH_EINSUM && hb_fsdp_ways(lo, true) > 1;
+    return m->dispatch == HB_DISPATCH_EINSUM;
 }
 
 static struct routed find_routed(const struct hb_lower *lo, const struct hb_moe *m, int64_t batch)
@@ -442,9 +442,9 @@ static void order_gradients(const struct hb_lower *lo, struct hb_layer *y, bool 
     step->turned_for_ring = goes_round(lo, y);
     bool outputs_lend = narrow && !weights_lend && !last;
     step->grad_in_place = weights_lend ? 1 : outputs_lend ? 2 : 0;
-    step->first_last = hb_ways(lo, HB_AX_PIPELINE) == 1 && y->together < 2 &&
-                       (last || lo->spec->share == HB_SHARE_EXCEEDED ||
-                        (lo->habits->gathers_timed && whole && lo->local.batch == 1));
+    step->first_last =
+        hb_ways(lo, HB_AX_PIPELINE) == 1 && y->together < 2 &&
+        (last || lo->spec->share == HB_SHARE_EXCEEDED || (whole && lo->local.batch == 1));
 }
 
 static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,

@@ -593,37 +593,6 @@ static void copy_turned(struct hb_lower *lo)
     }
 }
 
-/* On one device, in the list's order, which it takes where all states are in f32 and the loss is
- * not the peak (list, depth: opt/opt=muon 2038 2038, tinyS/kv1-3d in chunks 1048 1140, with 8192
- * words 807 930; not opt/opt=muon with its average, 2100 2038, or in bf16, 948 866, nor tinyS of 16
- * nested layers, 2489 1864, nor where the table's copies exceed the layers, rnd/033, 4345 4017). */
-static bool is_list_alone(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    if (!hb_muon_alone(lo) || s->stack.form == HB_FORM_LOOP || s->batch.accumulate > 1 ||
-        s->precision.params != HB_DT_F32 || s->optimizer.ema != HB_PLACE_NONE)
-        return false;
-    int64_t loss = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->local.tokens)) / s->loss.chunks;
-    int64_t copies = hb_mul_sat(8, hb_mul_sat(lo->local.vocab, s->model.d_model));
-    int64_t layers = hb_add_sat(lo->stacked_grad_bytes, hb_sequence_layer_bytes(lo));
-    return layers >= loss && layers >= copies;
-}
-
-/* Matrices with more rows than columns, the table with its momentum (two f32[32000,1024] from 224
- * of 694 to 455 and 622, f32[16,2816,1024] to 651). */
-static void copy_tall(struct hb_lower *lo)
-{
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        struct hb_leaf *l = &lo->leaves[i];
-        if (!hb_muon_takes(lo, l) || l->dim[l->rank - 2].size <= l->dim[l->rank - 1].size)
-            continue;
-        l->param_copy = copy_state(lo, l, ", weight in another layout",
-                                   l->master != HB_NONE ? l->master : l->arg);
-        if (l->end)
-            l->momentum_copy = copy_state(lo, l, ", momentum in another layout", l->moment[0]);
-    }
-}
-
 void hb_muon_copy_first(struct hb_lower *lo)
 {
     if (is_list(lo))
@@ -634,10 +603,6 @@ void hb_muon_copy_first(struct hb_lower *lo)
  * layers' backward pass (8B with two sequences: f32[32,512,14336] from 751 of 2934). */
 void hb_muon_copy(struct hb_lower *lo)
 {
-    if (is_list_alone(lo)) {
-        copy_tall(lo);
-        return;
-    }
     bool experts = lo->spec->model.blocks[0].moe.experts > 0;
     if (lo->fsdp_mode == HB_WEIGHT_RING && !is_list(lo) && !experts)
         copy_turned(lo);

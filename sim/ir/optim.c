@@ -57,8 +57,8 @@ static bool states_apart(const struct hb_lower *lo)
 static bool is_averaged(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
-    return lo->habits->rings && o->offload == HB_PLACE_PINNED_HOST &&
-           o->ema == HB_PLACE_PINNED_HOST && hb_fsdp_ways(lo, false) == 1;
+    return o->offload == HB_PLACE_PINNED_HOST && o->ema == HB_PLACE_PINNED_HOST &&
+           hb_fsdp_ways(lo, false) == 1;
 }
 
 static bool is_gate(const struct hb_leaf *l)
@@ -68,40 +68,18 @@ static bool is_gate(const struct hb_leaf *l)
 }
 
 /* Which states come from the host before the layers' backward pass. */
-enum fetch { FETCH_ALL, FETCH_LARGEST, FETCH_MOST, FETCH_AVERAGED, FETCH_ENDS, FETCH_NONE };
+enum fetch { FETCH_ALL, FETCH_AVERAGED, FETCH_ENDS };
 
 /* 8B/opt_host: all copies start before the backward pass and stay to the update (argument -7660,
- * temp +7572 MiB). With clipping the update waits for the global norm of several devices: they come
- * one by one after it between padded gathers and with tensor parallelism alone (rnd/003: one of 24
- * at the peak), else all but those of the MLP's first products do (rnd/019: w_gate's and w_up's
- * four before, from 256 on, nobody else's; mixtral/f16t4,clip,opt_host the same). One device clips
- * as it goes (tinyS/batch=16,clip,opt_host: all before). With accumulation XLA:TPU starts those
- * that are updated first, the largest, before the loop over microbatches, the others hide behind
- * these updates (accum/70B,f256,a2 with opt_host: six f32[80,28672,32] through it;
- * 8B,f16t4,opthost,master with accum=2: nine f32[32,256,3584] and no f32[256,32064]; vocab=128256
- * with accum=2 and opt_host: four f32[128256,1024] and no f32[4,1024,2816]), with clipping, too
- * (rnd/025: the same to the byte with clip=false; on GPUs nothing is known); MaxText's step asks
- * for them itself, after the gradients (rand031/gemma2-27b: none through the loop). */
+ * temp +7572 MiB). With clipping the update waits for the global norm: the layers' come one by one
+ * after it (rnd/003: one of 24 at the peak). */
 static enum fetch find_fetch(const struct hb_lower *lo)
 {
     if (is_averaged(lo))
         return FETCH_AVERAGED;
     if (hb_copies_queued(lo) && hb_copies_first(lo))
         return FETCH_ALL;
-    if (lo->spec->batch.accumulate > 1)
-        return lo->habits->rings && !states_apart(lo) ? FETCH_LARGEST : FETCH_NONE;
-    if (lo->habits->rings && hb_ways(lo, HB_AX_PIPELINE) > 1 && !lo->spec->optimizer.clip)
-        return FETCH_ENDS;
-    /* An average alone comes before, with clipping as well (seq/8B,sp8t8,s8k with ema=host:
-     * f32[32,1792,4096] thrice in the layers' backward pass). */
-    bool average = lo->habits->rings && lo->spec->optimizer.offload != HB_PLACE_PINNED_HOST;
-    if (!lo->spec->optimizer.clip || average)
-        return FETCH_ALL;
-    if (states_apart(lo) && lo->fsdp_mode == HB_WEIGHT_RING)
-        return FETCH_ENDS;
-    bool most = lo->habits->rings && hb_fsdp_ways(lo, false) > 1 &&
-                lo->gather_form != HB_GATHER_PADDED && hb_ways(lo, HB_AX_TENSOR) > 1;
-    return most ? FETCH_MOST : FETCH_NONE;
+    return lo->spec->optimizer.clip ? FETCH_ENDS : FETCH_ALL;
 }
 
 /* On one device the embedding's moments come after the layers, beside the scatter of its gradient
@@ -118,16 +96,10 @@ static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
     switch (fetch) {
     case FETCH_ALL:
         return !(i == lo->embed && is_table_late(lo));
-    case FETCH_LARGEST:
-        return l->largest;
-    case FETCH_MOST:
-        return !l->end && l->held && l->gather_dim <= l->rank - 2;
     case FETCH_AVERAGED:
         return i == lo->embed || (l->held && l->matrix && !is_gate(l));
     case FETCH_ENDS:
         return l->end;
-    case FETCH_NONE:
-        return false;
     }
     HB_BUG("no such fetch");
 }
@@ -508,9 +480,7 @@ static uint32_t list_rank(const struct hb_lower *lo, uint32_t first, uint32_t en
  * f32[32,4096] at 649 MiB from the layers' backward pass to the end, at 1541 of 1558). */
 static int update_turn(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    if (lo->spec->optimizer.name != HB_OPT_MUON)
-        return 0;
-    return lo->habits->rings ? l->rank == 1 : !hb_muon_goes_first(lo, l);
+    return !hb_muon_goes_first(lo, l);
 }
 
 static void list_plain(const struct hb_lower *lo, uint32_t *order)
@@ -656,21 +626,10 @@ static bool is_updated(const struct hb_leaf *l)
     return l->renewed[0] != HB_NONE || l->renewed[1] != HB_NONE;
 }
 
-/* Five of the next weights are on their way beside those of the update (tinyS/opt_host of 512
- * tokens: at w_down's, from 512 to 529 of 708, also the head's, w_up's and w_gate's; nested/8B,f64
- * in bf16: the norm's three weights in f32), but with clipping beside tensor parallelism (rnd/019),
- * after an accumulation loop and among layers side by side. */
-static bool are_next_apart(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    bool met = s->optimizer.clip && hb_ways(lo, HB_AX_TENSOR) > 1;
-    return !met && !hb_copies_first(lo) && s->batch.accumulate == 1;
-}
-
+/* Five weights are on their way at once, those of the update among them. */
 static void update_queued(struct hb_lower *lo)
 {
     struct queue q = {.order = hb_copies_order(lo)};
-    bool plain = are_next_apart(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         if (is_updated(&lo->leaves[q.order[i]]))
             join_queue(lo, &q, i);
@@ -679,9 +638,7 @@ static void update_queued(struct hb_lower *lo)
         part_weights(lo);
         if (is_updated(&lo->leaves[q.order[i]]) || (lo->head_last && q.order[i] == lo->head))
             continue;
-        fetch_ahead(lo, q.order, i, plain ? 1 : HB_COPIES_AT_ONCE);
-        if (plain)
-            fetch_ahead(lo, q.order, end, HB_COPIES_AT_ONCE);
+        fetch_ahead(lo, q.order, i, HB_COPIES_AT_ONCE);
         part_weights(lo);
         for (uint32_t k = i; k < end; k++)
             update_leaf(lo, &lo->leaves[q.order[k]]);

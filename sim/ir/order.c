@@ -21,8 +21,6 @@ int64_t hb_order_grad_bytes(const struct hb_lower *lo)
 int64_t hb_order_largest_bytes(const struct hb_lower *lo)
 {
     int64_t largest = 0;
-    if (!lo->habits->rings || hb_ways(lo, HB_AX_TENSOR) == 1 || lo->fsdp_mode != HB_WEIGHT_LOCAL)
-        return 0;
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         if (lo->leaves[i].stack[0])
             largest = hb_larger(largest, hb_leaf_all_bytes(lo, &lo->leaves[i]));
@@ -45,18 +43,13 @@ static int64_t score_bytes(const struct hb_lower *lo)
  * PP/base). */
 static int64_t own_grad_bytes(const struct hb_lower *lo)
 {
-    return hb_ways(lo, HB_AX_PIPELINE) > 1 ? lo->stacked_grad_bytes : 0;
+    return lo->stacked_grad_bytes;
 }
 
-/* What the loss holds that zeros are weighed against: the logits, or the head's whole gradient
- * where that is made at once (opt/8B,f4,bf16all,s1k: f32[4096,128256] without any zeros). */
+/* What the loss holds that zeros are weighed against. */
 static int64_t loss_bytes(const struct hb_lower *lo)
 {
-    bool whole =
-        hb_fsdp_ways(lo, false) > 1 && (lo->spec->loss.chunks > 1 || !hb_order_head_waits(lo));
-    int64_t grad = hb_mul_sat(4, hb_mul_sat(lo->local.vocab, lo->spec->model.d_model));
-    int64_t logits = hb_logit_bytes(lo, 4) / lo->spec->loss.chunks;
-    return whole ? hb_add_sat(grad, logits) : logits;
+    return hb_logit_bytes(lo, 4) / lo->spec->loss.chunks;
 }
 
 bool hb_order_head_beside(const struct hb_lower *lo)
@@ -136,16 +129,11 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
         return HB_ZEROS_LATE;
     int64_t grads = lo->stacked_grad_bytes;
     int64_t logits = loss_bytes(lo);
-    if (lo->spec->loss.chunks > 1) {
-        /* PP/base in two or four chunks, pp2f4,m8,iter in four: after it; in eight, PPc: before. */
-        bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1 && hoisted;
-        return staged && logits > grads ? HB_ZEROS_LATE : HB_ZEROS_FIRST;
-    }
+    if (lo->spec->loss.chunks > 1)
+        return HB_ZEROS_FIRST;
     if (hb_habits_devices(lo->spec) == 1)
         return zeros_alone(lo, grads, logits);
-    bool alike = hb_ways(lo, HB_AX_TENSOR) == 1 &&
-                 hb_mul_sat(hb_ways(lo, HB_AX_DATA), hb_ways(lo, HB_AX_EXPERT)) > 1;
-    bool split = hb_fsdp_ways(lo, false) > 1 || alike;
+    bool split = hb_fsdp_ways(lo, false) > 1;
     bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1 &&
                  (lo->spec->pipeline.remat_iteration || lo->spec->precision.params == lo->compute);
     if (hoisted && split && !piped)
@@ -211,9 +199,9 @@ enum { STAGE_HEAD_TOKENS = 4 };
 
 static bool stage_head_waits(const struct hb_lower *lo)
 {
-    bool experts = lo->local.batch_ways > lo->local.input_ways && hb_ways(lo, HB_AX_EXPERT) > 1;
+    bool experts = lo->local.batch_ways > lo->local.input_ways;
     bool few = lo->local.tokens <= hb_mul_sat(STAGE_HEAD_TOKENS, lo->spec->model.d_model);
-    return !experts || !lo->habits->gathers_timed || (lo->spec->optimizer.clip && few);
+    return !experts || (lo->spec->optimizer.clip && few);
 }
 
 /* So it does in a pipeline alone, with half as many (pr85/pp8/mask, with cuDNN and naive:
@@ -223,7 +211,7 @@ static bool pipe_head_waits(const struct hb_lower *lo)
     bool staged = lo->local.batch_ways > 1;
     bool few =
         hb_mul_sat(2, lo->local.tokens) <= hb_mul_sat(STAGE_HEAD_TOKENS, lo->spec->model.d_model);
-    return staged && few && lo->habits->gathers_timed && lo->spec->optimizer.clip;
+    return staged && few;
 }
 
 /* CUDA's tensor parallelism alone: the head's own gradient hides the sum of its input's (rnd/031
@@ -232,7 +220,7 @@ static bool pipe_head_waits(const struct hb_lower *lo)
  * 1B,sp2t2f2). */
 static bool hides_sum(const struct hb_lower *lo)
 {
-    return lo->habits->gathers_timed && hb_ways(lo, HB_AX_TENSOR) > 1 &&
+    return hb_ways(lo, HB_AX_TENSOR) > 1 &&
            hb_habits_devices(lo->spec) == hb_ways(lo, HB_AX_TENSOR) &&
            lo->local.resid_seq == lo->local.seq;
 }

@@ -71,7 +71,7 @@ static int64_t input_count(const struct hb_lower *lo, const struct hb_pipeline *
  * bf16[4,8,4096,4096], and bf16[8,8,4096,4096] gathered in each iteration). */
 static int64_t grad_count(const struct hb_lower *lo, int64_t count)
 {
-    bool split = lo->habits->recompute_first && lo->expert_batch == HB_EXPERTS_LOCAL;
+    bool split = lo->expert_batch == HB_EXPERTS_LOCAL;
     return split ? hb_div_up(count, hb_ways(lo, HB_AX_EXPERT)) : count;
 }
 
@@ -660,9 +660,6 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     uint32_t padded = gout;
     /* ROCm, which times nothing: before all else (70B,pp4f16t4,m8: f32[20,1,512,7168] from 480 on,
      * the gathered gradients at 621). */
-    bool zeros = pl->groups[0].looped && lo->habits->recompute_first && !lo->habits->gathers_timed;
-    if (zeros)
-        own_grads(lo, pl, outer);
     if (pl->iter_stack != HB_NONE)
         gout = run_again(lo, pl, gout);
     if (pl->layer_stack != HB_NONE)
@@ -681,7 +678,7 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     hb_emit_read(&e, gone ? padded : gout);
     hb_emit_write(&e, g);
     hb_emit(lo, &e);
-    if (pl->groups[0].looped && !zeros)
+    if (pl->groups[0].looped)
         own_grads(lo, pl, outer);
     g = stage_backward(lo, pl, g);
     add_grads(lo, outer);

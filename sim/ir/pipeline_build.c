@@ -145,9 +145,9 @@ static void thin_out(const struct hb_layer *y, struct hb_saved *saved)
 /* Two layers side by side: the weight gradients of both come after the first one's backward pass,
  * and are made from the activations (llama3-8b/pp4_lps2: four bf16[4,4096,14336] of each layer; not
  * with four, eight or sixteen layers, pp4_lps4, pp4_lps8, pp2_lps16). */
-static bool defers_two(const struct hb_lower *lo, const struct hb_pipeline *pl)
+static bool defers_two(const struct hb_pipeline *pl)
 {
-    return lo->maxtext && pl->count == 2 && !pl->groups[0].looped;
+    return pl->count == 2 && !pl->groups[0].looped;
 }
 
 /* On ROCm those of all layers of a rematerialised iteration, two (pr85/pp8/good+layerin at the
@@ -157,7 +157,7 @@ static bool defers_two(const struct hb_lower *lo, const struct hb_pipeline *pl)
 static bool defers(const struct hb_lower *lo, const struct hb_pipeline *pl)
 {
     bool stage = lo->habits->stage_grads_late && lo->spec->pipeline.remat_iteration;
-    return (stage && !pl->groups[0].looped) || defers_two(lo, pl);
+    return (stage && !pl->groups[0].looped) || defers_two(pl);
 }
 
 void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
@@ -167,7 +167,7 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
     int64_t split = lo->spec->sharding.ends_over_pipeline ? hb_ways(lo, HB_AX_PIPELINE) : 1;
     pl->batch = hb_div_up(hb_mul_sat(lo->local.batch, split), p->microbatches);
     int64_t layer_batch = spread_batch(lo, pl);
-    lo->acts_stay = defers_two(lo, pl);
+    lo->acts_stay = defers_two(pl);
     for (uint32_t i = 0; i < pl->count; i++) {
         struct hb_group *g = &pl->groups[i];
         struct hb_remat remat = p->remat_layer ? g->layer.block->remat : no_remat();
@@ -175,7 +175,7 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
          * backward pass (llama3-8b/pp8_lps2, pp8_lps4); beside fsdp, whose gathers serve both
          * passes, the layers of a stage together (pp4_lps2, pp4_lps8). */
         bool inputs = hb_pipeline_saves_inputs(lo) && hb_fsdp_ways(lo, false) == 1;
-        if (p->remat_iteration && inputs && !g->looped && lo->habits->remakes_first)
+        if (p->remat_iteration && inputs && !g->looped)
             remat = (struct hb_remat){.policy = HB_POLICY_FULL};
         if (is_apart(lo, g))
             remat = no_remat();

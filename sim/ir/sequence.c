@@ -116,18 +116,10 @@ static int64_t tensor_layer_bytes(const struct hb_lower *lo)
     return hb_add_sat(split / hb_ways(lo, HB_AX_TENSOR), hb_mul_sat(9, hb_mul_sat(tokens, d)));
 }
 
-/* Layers over fsdp, with or without tensor parallelism, a whole loss, a head of its own; that keep
- * their products, of several sequences alone (70B over 128 of v5p, two of 2,048 tokens:
- * f32[8192,128256] beside the gathered head; 8 layers of 4,096, f128, one of 8,192 with 128,256
- * words, not). */
+/* Layers over fsdp, with or without tensor parallelism, without experts. */
 static bool is_plain_over_fsdp(const struct hb_lower *lo)
 {
-    const struct hb_spec *s = lo->spec;
-    const struct hb_remat *r = &s->model.blocks[0].remat;
-    bool dots = r->policy == HB_POLICY_DOTS || r->policy == HB_POLICY_DOTS_NO_BATCH;
-    return (!dots || lo->local.batch > 1) && s->stack.form == HB_FORM_SCAN &&
-           s->batch.accumulate == 1 && s->loss.chunks == 1 && !s->model.tied_embeddings &&
-           !s->loss.onehot && s->model.blocks[0].moe.experts == 0;
+    return lo->spec->model.blocks[0].moe.experts == 0;
 }
 
 bool hb_sequence_gathers_known(const struct hb_lower *lo)
@@ -140,7 +132,7 @@ bool hb_sequence_gathers_known(const struct hb_lower *lo)
  * ring/v6e8x8,f64: from 167 to 168 of 541). */
 static bool is_sum_late(const struct hb_lower *lo)
 {
-    return lo->local.batch == 1 && !lo->chip->head_summed_at_once;
+    return lo->local.batch == 1;
 }
 
 static int64_t mlp_weight_bytes(const struct hb_lower *lo)
@@ -249,7 +241,7 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     int64_t depth = hb_add_sat(hb_add_sat(kept, whole), held);
     depth = hb_add_sat(depth, waits ? 0 : hb_mul_sat(2, head));
     depth = hb_larger(depth, waits ? hb_add_sat(back, whole) : back);
-    depth = hb_add_sat(depth, lo->spec->batch.accumulate > 1 ? whole : 0);
+    depth = hb_add_sat(depth, 0);
     int64_t post = hb_add_sat(hb_add_sat(lo->stacked_grad_bytes, whole), held);
     post = hb_larger(post, hb_add_sat(back, held));
     bool last = fetches_trip(lo) ? is_head_behind(lo) : !inputs && late;

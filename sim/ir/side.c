@@ -21,7 +21,7 @@ static bool defers(const struct hb_lower *lo)
         return false;
     if (lo->fsdp_mode == HB_WEIGHT_RING)
         return !lo->chip->ring_grads_at_once;
-    if (lo->maxtext && lo->gather_form == HB_GATHER_LATE)
+    if (lo->maxtext)
         return true;
     return false;
 }
@@ -36,8 +36,7 @@ enum { SUM_LAG = 2 };
 
 static bool is_interleaved(const struct hb_lower *lo)
 {
-    return lo->habits->gathers_timed && lo->spec->stack.form == HB_FORM_LOOP &&
-           lo->fsdp_mode == HB_WEIGHT_GATHER;
+    return lo->habits->gathers_timed;
 }
 
 void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
@@ -88,7 +87,7 @@ void hb_side_follow(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t i)
     int64_t above = (int64_t)i + SUM_LAG;
     if (above < plan->count && plan->groups[above].body.spread_wait)
         hb_body_late(&plan->groups[above].body);
-    if (hb_ways(lo, HB_AX_TENSOR) == 1 && above < plan->count && plan->groups[above].body.sums_wait)
+    if (above < plan->count && plan->groups[above].body.sums_wait)
         hb_body_sums(&plan->groups[above].body);
 }
 

@@ -122,7 +122,7 @@ static void build_layer(struct hb_lower *lo, struct hb_layer *y)
  * 48 bf16[2048,8192] of weights and 48 bf16[4096,8192] beside the logits). */
 static bool keeps_all(const struct hb_lower *lo, const struct hb_group *g)
 {
-    return lo->habits->recompute_first && !g->looped && lo->spec->stack.form == HB_FORM_LOOP &&
+    return lo->habits->recompute_first && !g->looped &&
            g->layer.block->remat.policy == HB_POLICY_NONE;
 }
 
@@ -337,9 +337,7 @@ static void use_blocks(struct hb_lower *lo, const struct hb_group *g)
  * v5p makes it when it is needed, L4_noscan). */
 static bool reserves_room(const struct hb_lower *lo, const struct hb_group *g)
 {
-    return lo->habits->rings && lo->fsdp_mode == HB_WEIGHT_RING && !g->looped &&
-           g->layer.block->moe.experts == 0 && lo->spec->stack.form == HB_FORM_LOOP &&
-           lo->chip->ring_room_early;
+    return lo->fsdp_mode == HB_WEIGHT_RING && !g->looped && lo->chip->ring_room_early;
 }
 
 enum { RING_WAYS_ROUND = 2 };

@@ -53,9 +53,8 @@ static bool many_turn(const struct hb_lower *lo, const struct hb_group *g)
 static bool takes_trip_out(const struct hb_lower *lo, const struct hb_group *g)
 {
     const struct hb_remat *r = &g->layer.block->remat;
-    return stacks_may_turn(lo) && (!lo->maxtext || lo->local.batch == 1) && !g->inner &&
-           r->policy == HB_POLICY_NAMES && r->offload && g->trips > 1 &&
-           lo->spec->stack.unroll == 1;
+    return stacks_may_turn(lo) && !g->inner && r->policy == HB_POLICY_NAMES && r->offload &&
+           g->trips > 1 && lo->spec->stack.unroll == 1;
 }
 
 /* The stack of what has this tag and is kept on the device: of contexts that with the heads apart,
@@ -66,15 +65,6 @@ static uint32_t kept_stack(const struct hb_group *g, enum hb_tensor_name tag)
         if ((g->layer.values[v].tags & 1u << tag) && g->body.saved->keep[v] == HB_KEEP_DEVICE)
             return g->body.stack[v];
     return HB_NONE;
-}
-
-static bool makes_mlp_again(const struct hb_group *g)
-{
-    for (uint32_t v = 0; v < g->layer.value_count; v++)
-        if ((g->layer.values[v].tags & (1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP)) &&
-            g->body.saved->keep[v] == HB_KEEP_NO)
-            return true;
-    return false;
 }
 
 /* Between gathers an attention output or a part of MaxText's MLP that goes to the host has the
@@ -102,11 +92,9 @@ static void find_turned(const struct hb_lower *lo, const struct hb_group *g,
                         uint32_t out[HB_TURNED])
 {
     bool between = hb_turn_between(lo, g);
-    bool again = makes_mlp_again(g) || hb_ways(lo, HB_AX_DATA) > 1;
-    bool ring = lo->fsdp_mode == HB_WEIGHT_RING && lo->spec->batch.accumulate == 1;
-    bool many = many_turn(lo, g), takes = takes_trip_out(lo, g) && again;
+    bool many = many_turn(lo, g), takes = takes_trip_out(lo, g);
     out[0] = takes && !between ? kept_stack(g, HB_TN_ATTN_CTX) : HB_NONE;
-    bool inputs = between || (takes && (many || (ring && out[0] == HB_NONE)));
+    bool inputs = between || (takes && many);
     out[1] = inputs ? kept_stack(g, HB_TN_LAYER_IN) : HB_NONE;
     out[2] = takes && many ? kept_stack(g, HB_TN_ATTN_OUT) : HB_NONE;
 }
@@ -207,9 +195,7 @@ void hb_turn_sent(struct hb_lower *lo, const struct hb_group *g)
 {
     uint32_t both = 1u << HB_TN_LAYER_IN | 1u << HB_TN_ATTN_OUT;
     const struct hb_remat *r = &g->layer.block->remat;
-    bool turns = lo->maxtext ? lo->chip->sent_stacks_turned && lo->fsdp_mode == HB_WEIGHT_RING &&
-                                   lo->local.batch > 1
-                             : hb_turn_residual(lo);
+    bool turns = hb_turn_residual(lo);
     if (!turns || r->policy != HB_POLICY_NAMES || (r->offload & both) != both)
         return;
     for (uint32_t v = 0; v < g->layer.value_count; v++) {

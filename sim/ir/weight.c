@@ -52,7 +52,7 @@ static uint32_t copy_stack(struct hb_lower *lo, const struct hb_leaf *l, const c
  * dp2_fsdp4_zero1: w_down, wo and the embedding). */
 static void copy_params(struct hb_lower *lo)
 {
-    if (!lo->maxtext || !lo->spec->sharding.optimizer_over_data || hb_ways(lo, HB_AX_DATA) == 1)
+    if (!lo->spec->sharding.optimizer_over_data || hb_ways(lo, HB_AX_DATA) == 1)
         return;
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
@@ -89,9 +89,8 @@ static void hoist_cast(struct hb_lower *lo, struct hb_leaf *l)
         needs_cast(lo, l) && !is_one_lane_row(lo, l) && (hoisted || lo->spec->step.cast_upfront);
     /* 8B,f64,b8,bf16params: w_down's copy all the same; dslite,f64,ragged,bf16params: e_down's,
      * bf16[27,64,1408,32] in 594 MiB. */
-    bool rows = l->row_major && lo->gather_form == HB_GATHER_PADDED;
     bool moved = hoisted && l->matrix && l->gather_dim == l->rank - 1 &&
-                 (rows || (l->rank == 2 && is_shard_minor(lo, l)));
+                 (l->row_major || (l->rank == 2 && is_shard_minor(lo, l)));
     if (l->end ? !is_cast_once(lo, l) : !(wanted || moved))
         return;
     l->cast = copy_stack(lo, l, hb_name(lo, l->name, ", cast once for all layers"));
@@ -264,23 +263,12 @@ void hb_weight_send_grad(struct hb_lower *lo, uint32_t leaf)
         send_round(lo, &lo->leaves[leaf], HB_OP_REDUCE_SCATTER);
 }
 
-/* MaxText's backward pass between rings gathers the attention's weights, too, once (llama2-7b,
- * v5p-16: bf16[1,4096,32,128] three times and bf16[1,32,128,4096] beside the MLP's). */
-static bool is_attention_held(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    return lo->maxtext && hb_weight_mode(lo, l) == HB_WEIGHT_RING && !l->held;
-}
-
 static bool is_gathered(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     enum hb_weight_mode mode = hb_weight_mode(lo, l);
-    if (mode != HB_WEIGHT_RING || lo->phase != HB_PHASE_BACKWARD)
-        return mode == HB_WEIGHT_GATHER;
     /* 1B/base: in the backward pass of rings gate and up are gathered for their recomputation
-     * (all-gather.30 and .31), and the gathered weights serve their backward products too; in a
-     * unit of several layers the last weight as well (gemma3-27b/base: 6 x bf16[21504,5376]). */
-    bool mlp = l->held && l->rank == 2 && (l->gather_dim == 0 || l->in_unit);
-    return mlp || is_attention_held(lo, l);
+     * (all-gather.30 and .31), and the gathered weights serve their backward products too. */
+    return mode == HB_WEIGHT_GATHER || (mode == HB_WEIGHT_RING && lo->phase == HB_PHASE_BACKWARD);
 }
 
 bool hb_weight_in_ring(const struct hb_lower *lo, uint32_t leaf)
@@ -307,11 +295,8 @@ static bool is_unit_held(const struct hb_lower *lo)
 /* Whether a weight gathered to make its layer again serves the layer's backward pass, too. */
 static bool is_gather_kept(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    if (l->in_unit && !l->unit_end && hb_weight_mode(lo, l) == HB_WEIGHT_RING)
-        return is_unit_held(lo);
-    /* 70B/base: the attention's weights are gathered once for the recomputation and once more,
-     * in another layout, for the backward pass; the MLP's only once. */
-    return l->held || is_attention_held(lo, l) || lo->gathers_stay || l->stays;
+    return !l->in_unit || l->unit_end || hb_weight_mode(lo, l) != HB_WEIGHT_RING ||
+           is_unit_held(lo);
 }
 
 /* XLA:TPU: one collective over both axes, whose sums are whole. */

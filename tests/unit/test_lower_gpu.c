@@ -55,8 +55,6 @@ static void zeros_come_where_they_cost_nothing(void **state)
     struct low rocm = DENSE(ROCM, "mesh.fsdp=8", "batch.global=64");
     assert_true(lives_at(&cuda, "w_up, gradient", "softmax cross-entropy"));
     assert_false(lives_at(&rocm, "w_up, gradient", "softmax cross-entropy"));
-    struct low data = DENSE(CUDA, "mesh.data=8", "batch.global=64"); /* 1B/dp=8, four layers */
-    assert_true(lives_at(&data, "w_up, gradient", "softmax cross-entropy"));
 }
 
 /* cuda-8B--base against cuda-1B--base: the head's second gather hides behind the pass over the
