@@ -397,8 +397,8 @@ uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c)
  * and bf16 of its sum beside the gathered head); not MaxText's. */
 static bool is_grad_first(const struct hb_lower *lo)
 {
-    bool plain = lo->fsdp_mode == HB_WEIGHT_GATHER && lo->gather_form == HB_GATHER_PLAIN &&
-                 hb_ways(lo, HB_AX_TENSOR) > 1;
+    bool plain = lo->habits->rings && lo->fsdp_mode == HB_WEIGHT_GATHER &&
+                 lo->gather_form == HB_GATHER_PLAIN && hb_ways(lo, HB_AX_TENSOR) > 1;
     /* Depth-first between gathers (16 layers of 8B, f64 of v5p and v6e, 8192 tokens, 32,000 words,
      * that keep attn_ctx: the gradient from 274 on, the gathered head to 319). */
     bool depth = hb_sequence_gathers_taken(lo).first;
@@ -491,7 +491,7 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
             ends->pending_before = c->dlogits;
         }
         ends->pending_x = c->x;
-    } else if (hb_sequence_gathers_taken(lo).sum_waits) {
+    } else if (hb_sequence_gathers_taken(lo).sum_waits || lo->tail.sum_waits) {
         make_whole(lo, ends, c->x, c->dlogits);
     } else {
         head_grad(lo, c->seq, c->x, c->dlogits);
@@ -574,6 +574,8 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     else if (hb_head_label_waits(lo))
         zero_ring(lo);
     uint32_t g = hb_loss_grad_through(lo, &c);
+    if (hb_order_zeros(lo) == HB_ZEROS_BESIDE_HEAD)
+        hb_weight_zero_grads(lo, 0, lo->leaf_count);
     if (before)
         ends->head_done = true;
     else

@@ -15,6 +15,7 @@
 #include "sim/ir/order.h"
 #include "sim/ir/pipeline.h"
 #include "sim/ir/stack.h"
+#include "sim/ir/tail.h"
 #include "sim/ir/weight.h"
 
 static struct hb_local local_sizes(const struct hb_lower *lo)
@@ -182,6 +183,8 @@ enum { FAR_WAYS = 16 };
  * comes out of a product does not. */
 static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros_at at)
 {
+    if (lo->tail.known && lo->tail.table == (int)at && at != HB_ZEROS_FIRST)
+        hb_ends_zero_table(lo, ends);
     if (hb_order_zeros(lo) != at)
         return;
     bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1;
@@ -189,7 +192,7 @@ static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros
      * bf16[151936,2048] from 518 of 628, moe160,f32e8; qwen30a3,f8e8 and mixtral,f16e4 before). */
     bool far = hb_ways(lo, HB_AX_EXPERT) > 1 && hb_ways(lo, HB_AX_FSDP) > FAR_WAYS;
     bool table = (at == HB_ZEROS_FIRST && !staged) || (hb_order_table_whole(lo) && !far);
-    if (table)
+    if (table && !lo->tail.known)
         hb_ends_zero_table(lo, ends);
     hb_weight_zero_grads(lo, 0, lo->leaf_count);
 }
@@ -230,6 +233,8 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     early_zeros(lo, &ends, HB_ZEROS_BEFORE_LOSS);
     hb_optim_fetch_before_loss(lo);
     uint32_t g = hb_loss_pass(lo, &ends, x);
+    if (lo->tail.known && lo->tail.table > HB_ZEROS_BEFORE_LOSS)
+        hb_ends_zero_table(lo, &ends);
     lo->phase = HB_PHASE_BACKWARD;
     hb_weight_transpose_stacks(lo);
     if (lo->spec->batch.accumulate == 1) {
@@ -258,6 +263,7 @@ static void weigh_whole(struct hb_lower *lo)
 {
     if (lo->whole == lo->spec) {
         hb_optim_weigh(lo, lo);
+        hb_tail_find(lo, lo);
         return;
     }
     struct hb_lower whole = *lo;
@@ -269,6 +275,7 @@ static void weigh_whole(struct hb_lower *lo)
     lo->stacked_grad_bytes = whole.stacked_grad_bytes;
     lo->largest_bytes = whole.largest_bytes;
     hb_optim_weigh(lo, &whole);
+    hb_tail_find(lo, &whole);
 }
 
 static void build_step(struct hb_lower *lo)

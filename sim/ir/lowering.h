@@ -102,6 +102,16 @@ struct hb_local {
     int64_t vocab;
 };
 
+/* Where XLA:CUDA's latency hiding puts what it moves at the end of a step: see tail.h. */
+struct hb_tail {
+    bool known;
+    bool gather_early; /* of the head, for the way back: before the gradient of the logits */
+    bool head_waits;   /* the head's gradient for the layers' backward loop */
+    bool sum_waits;    /* else that gradient, for its sum over the devices */
+    int zeros;         /* of stacked gradients: enum hb_zeros_at */
+    int table;         /* of the table's; HB_ZEROS_FIRST: where it is scattered into */
+};
+
 struct hb_lower {
     struct hb_arena *arena;
     struct hb_diag *diag;
@@ -137,6 +147,7 @@ struct hb_lower {
     int64_t stacked_grad_bytes; /* gradients of all stacked weights: decides orders */
     int64_t largest_bytes;      /* of those, the largest weight's, f32: decides orders */
     int64_t input_bytes;        /* inputs of all layers: decides orders */
+    struct hb_tail tail;
 };
 
 /* --- emit.c: verbs --- */

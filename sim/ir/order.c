@@ -99,24 +99,21 @@ int64_t hb_order_kept_width(const struct hb_lower *lo, const struct hb_block *b)
     return hb_add_sat(b->remat.policy == HB_POLICY_FULL ? 0 : width, lo->local.resid_width);
 }
 
-/* On one device zeros come first unless the loss is the peak: tinyS/base and pad (logits 2 x 2000
- * MiB, gradients 260) late, opt/base and bwd/base first, tiny/base (scores 5120) first; with a
- * product in bf16, whose gradient waits beside them, late (opt/base with logits_dot=bf16). On
- * several the weights' gradients outweigh the logits, of which one waits for the head's gradient
- * (8B/tp=8, 1B/dp=8, moeFG/ep=8 early; PP/base, tied/gemma2b,t8 late). CUDA's second pass moves
- * them before the loss where fsdp splits the batch alone (1B/base: 3 x 128 MiB beside 2 x 4008; on
- * ROCm none; so it does with data or experts, 1B/dp=8 with four layers: 3 x 256 beside 2 x 4008,
- * and moeFG/ep=8,fsdp=1 with two and four; in pipelines whose iterations keep their casts:
- * 8B,pp4f4,m8, not with iter nor 70B,pp8f8,m16), not beside tensor parallelism (1B/fsdp=4,tp=2,
- * 8B64/fsdp=16,tp=4). A loss in chunks is never the peak: first (1B/loss=chunk, v5e2x4,f8,b8 and
- * gemma2b,f8,chunk8 on ROCm). */
-/* On one device, where the graph is not asked (hb_habits_ordered). */
+/* On one device, where the graph is not asked (hb_habits_ordered), zeros come first unless the loss
+ * is the peak: tinyS/base and pad (logits 2 x 2000 MiB, gradients 260) late, opt/base and bwd/base
+ * first, tiny/base (scores 5120) first; with a product in bf16, whose gradient waits beside them,
+ * late (opt/base with logits_dot=bf16). */
 static enum hb_zeros_at zeros_alone(const struct hb_lower *lo, int64_t grads, int64_t logits)
 {
     bool first = !hb_order_dot_narrow(lo) && hb_add_sat(grads, score_bytes(lo)) > logits;
     return first ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
 }
 
+/* On several the weights' gradients outweigh the logits, of which one waits for the head's gradient
+ * (PP/base, tied/gemma2b,t8 late). CUDA's second pass moves them (tail.h); where that does not know
+ * the step, before the loss with fsdp (in pipelines whose iterations keep their casts:
+ * 8B,pp4f4,m8, not with iter nor 70B,pp8f8,m16), not beside tensor parallelism. A loss in chunks is
+ * never the peak: first (1B/loss=chunk, v5e2x4,f8,b8 and gemma2b,f8,chunk8 on ROCm). */
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 {
     bool hoisted = lo->habits->zeros_hoisted;
@@ -127,6 +124,8 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
         return HB_ZEROS_LATE;
     if (!lo->habits->zeros_before_loss)
         return HB_ZEROS_LATE;
+    if (lo->tail.known)
+        return (enum hb_zeros_at)lo->tail.zeros;
     int64_t grads = lo->stacked_grad_bytes;
     int64_t logits = loss_bytes(lo);
     if (lo->spec->loss.chunks > 1)
@@ -150,27 +149,12 @@ bool hb_order_permutes(const struct hb_lower *lo)
     return stages == hb_fsdp_ways(lo, false);
 }
 
-/* The second gather starts just early enough to hide behind the pass over the logits' gradient:
- * the ratio of the two times is width over tokens, times what the links are slower than memory.
- * CUDA, one host of 8: 8B/base (1) stands beside both logits, 1B/base (1/4), 1B/seq=2048 (1/2) and
- * d4k,f8,b4 (1/4) not; across hosts 8B,f16,b4 (1/4) does, 8B,f16,b8 and 70B,pp8f8 (1/8) do not.
- * In an unrolled program it always does (1B with layers=loop: bf16[2048,128256] from 807 of 2950).
- * ROCm's scheduler takes every collective as long: always, but after the loss where a pipeline has
- * as many stages as shards, which are permuted between the two axes (8B,pp4f4,m8 with and without
- * iter, 8B,pp8f8,m16: the cast shard twice, no bf16[4096,128256]; gathered beside the logits with
- * pp2f4). */
-enum { HIDDEN_IN_HOST = 1, HIDDEN_ACROSS = 6 };
-
+/* Where nothing moves it the second gather starts beside the first: in unrolled programs (1B with
+ * layers=loop: bf16[2048,128256] from 807 of 2950) and on ROCm, whose scheduler takes every
+ * collective as long. */
 bool hb_order_head_early(const struct hb_lower *lo)
 {
-    if (hb_order_dot_narrow(lo))
-        return true;
-    if (!lo->habits->gathers_timed)
-        return true;
-    if (lo->spec->stack.form == HB_FORM_LOOP)
-        return true;
-    int64_t ratio = hb_habits_devices(lo->spec) > HB_HOST_DEVICES ? HIDDEN_ACROSS : HIDDEN_IN_HOST;
-    return lo->local.tokens <= hb_mul_sat(ratio, lo->spec->model.d_model);
+    return !lo->tail.known || hb_order_dot_narrow(lo) || lo->tail.gather_early;
 }
 
 /* A product in bf16 whose labels are gathered: the f32 gradient is cast to bf16 for both products,
@@ -214,17 +198,6 @@ static bool pipe_head_waits(const struct hb_lower *lo)
     return staged && few;
 }
 
-/* CUDA's tensor parallelism alone: the head's own gradient hides the sum of its input's (rnd/031
- * with remat=full, adamw or muon, tied or not, over 8 and 4: f32[32,2048,4000] gone with the sum at
- * 137 of 847; with the residual split 8B/fsdp=1,tp=8 to the end, so 8B/fsdp=4,tp=2 and seq/
- * 1B,sp2t2f2). */
-static bool hides_sum(const struct hb_lower *lo)
-{
-    return hb_ways(lo, HB_AX_TENSOR) > 1 &&
-           hb_habits_devices(lo->spec) == hb_ways(lo, HB_AX_TENSOR) &&
-           lo->local.resid_seq == lo->local.seq;
-}
-
 /* ROCm's unrolled layers over fsdp: list, depth and post-order take 28.83 25.29 62.60 GiB
  * (8B,f16,b4,v32k with layers=loop). */
 bool hb_order_depth(const struct hb_lower *lo)
@@ -240,11 +213,13 @@ bool hb_order_head_waits(const struct hb_lower *lo)
         return true;
     if (lo->spec->share == HB_SHARE_TIGHT || lo->spec->share == HB_SHARE_REDONE)
         return false;
+    if (lo->tail.known)
+        return lo->tail.head_waits;
     bool sharded = lo->local.input_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
                    hb_ways(lo, HB_AX_SEQUENCE) > 1;
     if (hb_order_dot_narrow(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1)
         return true;
-    if (!stage_head_waits(lo) || hides_sum(lo))
+    if (!stage_head_waits(lo))
         return false;
     /* CUDA: in sharded rows (113 of 124; not where a pipeline alone splits the loss: pr85/pp8) and
      * with experts (moeT/base: f32[8,2048,32000] in the backward pass). */

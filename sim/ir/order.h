@@ -10,6 +10,7 @@ enum { HB_HOST_DEVICES = 8 }; /* of one host */
 enum hb_zeros_at {
     HB_ZEROS_FIRST,       /* before the forward pass */
     HB_ZEROS_BEFORE_LOSS, /* between the layers and the loss */
+    HB_ZEROS_BESIDE_HEAD, /* between the gradient of the logits and that of the head */
     HB_ZEROS_LATE         /* where the backward pass first adds to them */
 };
 

@@ -168,8 +168,7 @@ static bool is_gathered_inside(const struct hb_leaf *l)
     return l->gather_dim >= 1 && before > 1;
 }
 
-/* Whether the leaf's stack is copied in another layout for the backward pass. */
-static bool is_stack_transposed(const struct hb_lower *lo, const struct hb_leaf *l)
+bool hb_weight_is_turned(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     /* pr85/pp8: stacks of experts too, three f32[1,2,16,4096,2048], where the einsum of a stage
      * has more than one sequence (microbatch 4, or 1 that comes from 2 devices; none with 1,
@@ -189,7 +188,7 @@ void hb_weight_transpose_stacks(struct hb_lower *lo)
         /* On ROCm, which hides nothing behind them, experts' after the loss (pr85/pp8/good,
          * no_loss_stage: none beside 2 x f32[32,4096,32000]; on CUDA three). */
         bool late = l->gather_dim < 1 && !lo->habits->gathers_timed && !hb_habits_ordered(lo->spec);
-        if (!is_stack_transposed(lo, l) || l->transposed != HB_NONE ||
+        if (!hb_weight_is_turned(lo, l) || l->transposed != HB_NONE ||
             (late && lo->phase == HB_PHASE_FORWARD))
             continue;
         uint32_t from = l->cast != HB_NONE ? l->cast : l->arg;
@@ -568,7 +567,7 @@ void hb_weight_nan_zeros(struct hb_lower *lo)
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         struct hb_shape s = hb_leaf_shape(lo, l, dtype);
-        if ((!l->stack[0] && !sums) || is_stack_transposed(lo, l))
+        if ((!l->stack[0] && !sums) || hb_weight_is_turned(lo, l))
             continue;
         for (uint32_t k = 0; k < i; k++) {
             struct hb_shape other = hb_leaf_shape(lo, &lo->leaves[k], dtype);

@@ -1,0 +1,395 @@
+/* Times are those that XLA takes for an H100 when it schedules, read in its own log
+ * (TF_CPP_VMODULE=latency_hiding_scheduler=2: what is ready when; 17 steps of tests/golden) and in
+ * its sources (sol_gpu_cost_model.cc, sol_latency_estimator.cc), not what the device takes. */
+#include "sim/ir/tail.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "sim/ir/hide.h"
+#include "sim/ir/order.h"
+#include "sim/ir/weight.h"
+
+static const double MEMORY_BYTES_PER_US = 3.32e6; /* loop_add_subtract_fusion, f32[6,1024,22016] */
+static const double DOT_FLOPS_PER_US = 403e6;     /* f32 operands: gemm_fusion_dot.67, d 4096 ... */
+static const double NARROW_FLOPS_PER_US = 12.2e6; /* ... bf16 ones and an f32 result: .65 */
+static const double HOST_CALL_US = 12, HOST_SUM_US = 27; /* of what is small */
+static const double FALLBACK_US = 5000; /* where the model has no answer: all-reduce-start.10 */
+
+/* sol_gpu_cost_model.cc for H100: 55.56 GB/s, 13.34, 68.89 and 100 us, each times 0.45; heads of
+ * packets 2.5 %. Chunks: fitted to 20 latencies. */
+static const double NIC_BYTES_PER_US = 25e3 / 1.025;
+static const double CHUNK_BYTES = 2.9e6, CHUNK_US = 6, ROUND_US = 31, LAUNCH_US = 45;
+
+/* Passes over a tensor of the residual's size, bytes a feature: norm's means, its backward pass. */
+enum { MEAN_BYTES = 6, NORM_BYTES = 11, SUMMED_NORM_BYTES = 14 };
+
+enum sum_kind { SUM_ALL, SUM_SCATTER, GATHER, EXCHANGE };
+
+/* Inside of a host, of 2, 4 and 8 devices; a sum's counted twice. */
+static const double host_bytes_per_us[][3] = {[SUM_ALL] = {465e3, 387e3, 455e3},
+                                              [SUM_SCATTER] = {366e3, 366e3, 368e3},
+                                              [GATHER] = {512e3, 423e3, 385e3},
+                                              [EXCHANGE] = {396e3, 375e3, 353e3}};
+
+struct group {
+    int64_t size, stride; /* devices, and how far one is from the next */
+};
+
+/* A leaf's gradient, in the order in which it is made. */
+struct grad {
+    double elements; /* on this device */
+    bool turned;     /* its stack lies so in the loops */
+    bool stacked;    /* and needs zeros */
+    uint32_t op;     /* that makes it, or its loop; HB_NONE: the layers' */
+    uint32_t other;  /* and a second one, of a tied head; HB_NONE */
+};
+
+struct tail {
+    const struct hb_lower *lo;
+    struct hb_hide h;
+    bool adds;                   /* a microbatch: its gradients are added to those before */
+    double tokens, width, words; /* on this device; words of the head's part */
+    struct group batch, fsdp, data, tensor, all;
+    struct grad *grads;
+    uint32_t count;
+    uint32_t softmax, head, again, head_sum, back, loss, loop, table; /* ops */
+};
+
+/* --- times --- */
+
+static double pass_us(double bytes)
+{
+    return fmax(bytes / MEMORY_BYTES_PER_US, 0.1);
+}
+
+static double round_us(double bytes)
+{
+    return bytes / NIC_BYTES_PER_US + ceil(bytes / CHUNK_BYTES) * CHUNK_US + ROUND_US;
+}
+
+/* RingLatency, AllToAllLatency: a group of whole hosts has all their devices, another one on each
+ * host that it touches. */
+static double latency_us(const struct tail *t, enum sum_kind kind, double bytes, struct group g)
+{
+    if (g.size <= 1)
+        return 0;
+    int times = kind == SUM_ALL ? 2 : 1;
+    if (g.size * g.stride <= HB_HOST_DEVICES) {
+        double rate = host_bytes_per_us[kind][g.size <= 2 ? 0 : g.size <= 4 ? 1 : 2];
+        return (kind == SUM_ALL ? HOST_SUM_US : HOST_CALL_US) + times * bytes / rate;
+    }
+    bool whole = g.stride == 1 && g.size % HB_HOST_DEVICES == 0;
+    int64_t hosts = whole ? g.size / HB_HOST_DEVICES : g.size, groups = t->all.size / g.size;
+    if (groups > HB_HOST_DEVICES || HB_HOST_DEVICES % groups != 0)
+        return FALLBACK_US;
+    double devices = (double)(hosts * HB_HOST_DEVICES / groups), own = devices / (double)hosts;
+    double moved_us = pass_us((kind == SUM_ALL || kind == EXCHANGE ? 2 : 1) * bytes) + LAUNCH_US;
+    if (kind == EXCHANGE)
+        return own * (double)(hosts - 1) * round_us(bytes / (devices - 1)) + moved_us;
+    return times * round_us(bytes / devices) * (devices - 1) / own + moved_us;
+}
+
+/* --- verbs --- */
+
+static uint32_t add(struct tail *t, double cost_us, uint32_t read)
+{
+    uint32_t op = hb_hide_add(&t->h, HB_HIDE_OP, cost_us);
+    if (read != HB_NONE)
+        hb_hide_read(&t->h, read);
+    return op;
+}
+
+static uint32_t add_two(struct tail *t, double cost_us, uint32_t read, uint32_t other)
+{
+    uint32_t op = add(t, cost_us, read);
+    hb_hide_read(&t->h, other);
+    return op;
+}
+
+static uint32_t send(struct tail *t, enum sum_kind kind, uint32_t from, double bytes,
+                     struct group g)
+{
+    return hb_hide_send(&t->h, from, latency_us(t, kind, bytes, g));
+}
+
+static double head_us(const struct tail *t, double flops_per_us)
+{
+    return 2 * t->tokens * t->width * t->words / flops_per_us;
+}
+
+/* --- the loss --- */
+
+static uint32_t gather_head(struct tail *t, uint32_t cast)
+{
+    return send(t, GATHER, cast, 2 * t->width * t->words, t->fsdp);
+}
+
+/* Zeros of one shape are one fusion; those that lie turned are apart. */
+static bool is_alike(const struct grad *a, const struct grad *b)
+{
+    return a == b ||
+           (a->stacked && b->stacked && !a->turned && !b->turned && a->elements == b->elements);
+}
+
+static uint32_t add_zeros(struct tail *t, uint32_t *out)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        bool new = t->grads[i].stacked;
+        double sum = 0;
+        for (uint32_t k = 0; k < t->count && new; k++) {
+            bool alike = is_alike(&t->grads[i], &t->grads[k]);
+            new = !alike || k >= i;
+            sum += alike ? 4 * t->grads[i].elements : 0;
+        }
+        if (new)
+            out[count++] = add(t, pass_us(sum), HB_NONE);
+    }
+    return count;
+}
+
+static void add_loss(struct tail *t)
+{
+    bool split = t->lo->local.resid_seq < t->lo->local.seq;
+    double values = t->tokens * t->words * 4, rows = t->tokens * 4;
+    uint32_t forward = hb_hide_add(&t->h, HB_HIDE_LOOP, 2);
+    uint32_t x = add(t, pass_us(t->tokens * t->width * 4), forward);
+    if (split)
+        x = send(t, GATHER, x, t->tokens * t->width * 4, t->tensor);
+    uint32_t cast = add(t, pass_us(t->width * t->words * 3 / (double)t->fsdp.size), HB_NONE);
+    uint32_t logits = add_two(t, head_us(t, NARROW_FLOPS_PER_US), x, gather_head(t, cast));
+    uint32_t most = send(t, SUM_ALL, add(t, pass_us(values), logits), rows, t->tensor);
+    uint32_t sums = add_two(t, pass_us(values), logits, most);
+    sums = send(t, SUM_ALL, sums, 2 * rows, t->tensor);
+    t->softmax = add_two(t, pass_us(2 * values), logits, sums);
+    /* Less the labels: 1663 us of f32[1,4096,128256], 2507 of [2,4096,128256]. */
+    bool one = t->lo->local.batch == 1;
+    uint32_t dlogits = add(t, pass_us((one ? 2.63 : 2) * values), t->softmax);
+    t->head = add_two(t, head_us(t, DOT_FLOPS_PER_US), dlogits, x);
+    t->again = t->h.count;
+    uint32_t g = add_two(t, head_us(t, DOT_FLOPS_PER_US), dlogits, gather_head(t, cast));
+    g = send(t, SUM_ALL, g, t->tokens * t->width * 4, t->tensor);
+    double residual = t->width * (double)hb_mul_sat(t->lo->local.batch, t->lo->local.resid_seq);
+    uint32_t mean = add(t, 0.1, one ? g : add(t, pass_us(residual * MEAN_BYTES), g));
+    int bytes = t->tensor.size > 1 ? SUMMED_NORM_BYTES : NORM_BYTES;
+    t->back = add_two(t, pass_us(residual * bytes), g, mean);
+    uint32_t own = send(t, SUM_ALL, add(t, 1, logits), rows, t->tensor);
+    uint32_t loss = add(t, 0.5, add_two(t, 0.1, own, sums));
+    t->loss = add_two(t, 1, add(t, 1, t->back), loss); /* and the last norm's gradient */
+}
+
+/* --- gradients and updates --- */
+
+/* Over fsdp, each device its part, then over who has the same one. */
+static uint32_t sum_both(struct tail *t, uint32_t from, double bytes)
+{
+    uint32_t part = send(t, SUM_SCATTER, from, bytes, t->fsdp);
+    return send(t, SUM_ALL, part, bytes / (double)t->fsdp.size, t->data);
+}
+
+/* The table's: rows exchanged over fsdp, each device scatters into its features; with more tokens
+ * than words, or another axis over the batch, whole and summed. */
+static uint32_t add_table(struct tail *t)
+{
+    double rows = t->tokens * t->width * 2, table = t->width * t->words * 2;
+    bool more = t->tokens > (double)t->lo->spec->model.vocab || t->fsdp.size == 1;
+    bool whole = more || t->batch.size > t->fsdp.size;
+    double zeros = whole ? table : table / (double)t->fsdp.size;
+    t->table = add(t, pass_us(zeros), HB_NONE);
+    if (!whole) {
+        uint32_t turned = add(t, pass_us(2 * rows), t->loop);
+        uint32_t x = send(t, EXCHANGE, turned, rows, t->fsdp);
+        return add_two(t, pass_us(rows + 2 * zeros), x, t->table);
+    }
+    uint32_t x = add_two(t, pass_us(rows + 2 * table), t->loop, t->table);
+    return sum_both(t, x, table);
+}
+
+static uint32_t sum_head(struct tail *t)
+{
+    double bytes = t->width * t->words * (double)hb_dtype_bits(t->lo->spec->loss.dot) / 8;
+    t->head_sum = t->h.count;
+    return sum_both(t, t->head, bytes);
+}
+
+static struct grad make_grad(const struct hb_lower *lo, uint32_t i)
+{
+    const struct hb_leaf *l = &lo->leaves[i];
+    return (struct grad){.elements = (double)hb_leaf_all_bytes(lo, l) / 4,
+                         .turned = hb_weight_is_turned(lo, l),
+                         .stacked = l->stack[0] && l->matrix,
+                         .op = HB_NONE,
+                         .other = HB_NONE};
+}
+
+/* A run of layers of another policy before has the same weight: a plan's runs count as one, so that
+ * the end of a step is one of its mesh, its batch and its model. */
+static bool came_before(const struct hb_lower *lo, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; k++)
+        if (hb_leaf_is_same(&lo->leaves[k], &lo->leaves[i]))
+            return true;
+    return false;
+}
+
+/* The layers', then those of the ends. */
+static void list_grads(struct tail *t, const struct hb_lower *whole)
+{
+    const uint32_t ends[] = {whole->norm, whole->embed, whole->head};
+    t->grads = hb_arena_alloc(whole->arena, (size_t)whole->leaf_count + 1, sizeof *t->grads);
+    for (uint32_t i = 0; i < whole->leaf_count; i++)
+        if (!whole->leaves[i].end && i != whole->norm && !came_before(whole, i))
+            t->grads[t->count++] = make_grad(whole, i);
+    for (int i = 0; i < 3; i++)
+        if (i < 2 || ends[i] != ends[1])
+            t->grads[t->count++] = make_grad(whole, ends[i]);
+}
+
+static void sum_grads(struct tail *t)
+{
+    bool one = t->lo->head == t->lo->embed; /* weight for both */
+    uint32_t last = t->count - 1, norm = send(t, SUM_ALL, t->loss, t->width * 4, t->all);
+    uint32_t table = add_table(t), head = sum_head(t);
+    add(t, 1, norm); /* the loss itself */
+    for (uint32_t i = 0; i < t->count; i++)
+        t->grads[i].op = t->loop;
+    t->grads[last].op = head;
+    t->grads[one ? last : last - 1].op = table;
+    t->grads[last].other = one ? head : HB_NONE;
+    t->grads[one ? last - 1 : last - 2].op = norm;
+}
+
+static uint32_t read_grad(struct tail *t, const struct grad *g, double cost_us)
+{
+    uint32_t op = add(t, cost_us, g->op);
+    if (g->other != HB_NONE)
+        hb_hide_read(&t->h, g->other);
+    return op;
+}
+
+/* The norm of all, which updates wait for. */
+static uint32_t add_norm(struct tail *t)
+{
+    uint32_t *squares = hb_arena_raw(t->h.arena, t->count, sizeof *squares);
+    for (uint32_t i = 0; i < t->count; i++)
+        squares[i] = add(t, 1, read_grad(t, &t->grads[i], pass_us(4 * t->grads[i].elements)));
+    uint32_t all = add(t, 1, HB_NONE);
+    for (uint32_t i = 0; i < t->count; i++)
+        hb_hide_read(&t->h, squares[i]);
+    return add(t, 1, send(t, SUM_ALL, all, 4 * t->count, t->all));
+}
+
+/* An update reads its gradient, reads and writes weight and states; of a stack that lies turned the
+ * states are an op of their own. A microbatch's gradient is added to those before. */
+static void add_updates(struct tail *t, uint32_t norm)
+{
+    const struct hb_spec *s = t->lo->spec;
+    uint32_t moments = (uint32_t)s->optimizer.moment_count; /* and the gradient, the weight */
+    double weight = 2.0 * hb_dtype_bits(s->precision.params) / 8, states = 0;
+    for (int i = 0; i < s->optimizer.moment_count; i++)
+        states += 2.0 * hb_dtype_bits(s->optimizer.moments[i]) / 8;
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct grad *g = &t->grads[i];
+        bool apart = g->turned && !t->adds;
+        double bytes = t->adds ? 12 : 4 + states + (apart ? 0 : weight);
+        uint32_t first = read_grad(t, g, pass_us(g->elements * bytes));
+        if (norm != HB_NONE)
+            hb_hide_read(&t->h, norm);
+        t->h.ops[first].given = 1u + !apart + (t->adds ? 0 : moments);
+        if (!apart)
+            continue;
+        uint32_t second = add(t, pass_us(g->elements * (weight + states / 2)), first);
+        t->h.ops[second].given = 1;
+    }
+}
+
+/* --- what follows --- */
+
+static bool is_known(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    return lo->habits->gathers_timed && !hb_habits_ordered(s) && s->stack.form != HB_FORM_LOOP &&
+           s->mesh[HB_AX_PIPELINE] == 1 && s->mesh[HB_AX_SEQUENCE] == 1 && !lo->batch_whole &&
+           s->loss.chunks == 1 && hb_habits_devices(s) > 1;
+}
+
+static enum hb_zeros_at place_of(const struct tail *t, uint32_t zeros)
+{
+    const struct hb_hide_op *ops = t->h.ops;
+    if (ops[zeros].place > ops[t->softmax].place)
+        return HB_ZEROS_BEFORE_LOSS;
+    return ops[zeros].place > ops[t->head].place ? HB_ZEROS_BESIDE_HEAD : HB_ZEROS_LATE;
+}
+
+/* Where most of them are. */
+static enum hb_zeros_at place_zeros(const struct tail *t, const uint32_t *zeros, uint32_t count)
+{
+    const struct hb_hide_op *ops = t->h.ops;
+    double sum_us[HB_ZEROS_LATE + 1] = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        enum hb_zeros_at at = place_of(t, zeros[i]);
+        sum_us[at] += ops[zeros[i]].cost_us;
+    }
+    enum hb_zeros_at best = HB_ZEROS_BEFORE_LOSS;
+    for (int at = HB_ZEROS_BESIDE_HEAD; at <= HB_ZEROS_LATE; at++)
+        best = sum_us[at] > sum_us[best] ? (enum hb_zeros_at)at : best;
+    return best;
+}
+
+static void set_groups(struct tail *t, const struct hb_lower *lo)
+{
+    int64_t ways[HB_AX_COUNT];
+    for (int i = 0; i < HB_AX_COUNT; i++)
+        ways[i] = hb_ways(lo, (enum hb_axis)i);
+    int64_t inner = hb_mul_sat(ways[HB_AX_TENSOR], ways[HB_AX_EXPERT]);
+    int64_t beside = hb_mul_sat(ways[HB_AX_DATA], ways[HB_AX_EXPERT]);
+    bool experts = ways[HB_AX_EXPERT] > 1;
+    t->tensor = (struct group){ways[HB_AX_TENSOR], 1};
+    t->fsdp = (struct group){ways[HB_AX_FSDP], inner};
+    t->data =
+        (struct group){beside, experts ? ways[HB_AX_TENSOR] : hb_mul_sat(inner, ways[HB_AX_FSDP])};
+    t->batch = (struct group){hb_mul_sat(beside, ways[HB_AX_FSDP]), ways[HB_AX_TENSOR]};
+    t->all = (struct group){hb_habits_devices(lo->spec), 1};
+}
+
+/* Returns how many zeros there are. */
+static uint32_t build(struct tail *t, uint32_t *out_zeros)
+{
+    add_loss(t);
+    uint32_t count = add_zeros(t, out_zeros);
+    t->loop = hb_hide_add(&t->h, HB_HIDE_LOOP, 2);
+    hb_hide_read(&t->h, t->back);
+    for (uint32_t i = 0; i < count; i++)
+        hb_hide_read(&t->h, out_zeros[i]);
+    sum_grads(t);
+    add_updates(t, hb_updates_wait(t->lo) && !t->adds ? add_norm(t) : HB_NONE);
+    return count;
+}
+
+void hb_tail_find(struct hb_lower *lo, const struct hb_lower *whole)
+{
+    lo->tail.known = is_known(lo);
+    if (!lo->tail.known)
+        return;
+    struct tail t = {.lo = lo,
+                     .adds = lo->spec->batch.accumulate > 1,
+                     .tokens = (double)lo->local.tokens,
+                     .width = (double)lo->spec->model.d_model,
+                     .words = (double)lo->local.vocab};
+    set_groups(&t, lo);
+    hb_hide_init(&t.h, lo->arena);
+    list_grads(&t, whole);
+    uint32_t *zeros = hb_arena_raw(lo->arena, (size_t)t.count + 1, sizeof *zeros);
+    uint32_t count = build(&t, zeros);
+    hb_hide_run(&t.h);
+    const struct hb_hide_op *ops = t.h.ops;
+    bool sums = ops[t.head_sum].kind == HB_HIDE_START;
+    lo->tail.zeros = place_zeros(&t, zeros, count);
+    bool early = ops[t.table].place > ops[t.loop].place;
+    lo->tail.table = early ? (int)place_of(&t, t.table) : (int)HB_ZEROS_FIRST;
+    lo->tail.gather_early = ops[t.again].place > ops[t.softmax].place;
+    lo->tail.head_waits = ops[t.head].place < ops[t.loop].place;
+    lo->tail.sum_waits = !lo->tail.head_waits && sums && ops[t.head_sum].place < ops[t.loop].place;
+}
