@@ -43,7 +43,6 @@ struct grad {
     bool turned;     /* its stack lies so in the loops */
     bool stacked;    /* and needs zeros */
     uint32_t op;     /* that makes it, or its loop; HB_NONE: the layers' */
-    uint32_t other;  /* and a second one, of a tied head; HB_NONE */
 };
 
 struct tail {
@@ -189,15 +188,27 @@ static uint32_t sum_both(struct tail *t, uint32_t from, double bytes)
     return send(t, SUM_ALL, part, bytes / (double)t->fsdp.size, t->data);
 }
 
+static uint32_t sum_head(struct tail *t)
+{
+    double bytes = t->width * t->words * (double)hb_dtype_bits(t->lo->spec->loss.dot) / 8;
+    t->head_sum = t->h.count;
+    return sum_both(t, t->head, bytes);
+}
+
 /* The table's: rows exchanged over fsdp, each device scatters into its features; with more tokens
- * than words, or another axis over the batch, whole and summed. */
-static uint32_t add_table(struct tail *t)
+ * than words, or another axis over the batch, whole and summed. Into zeros, or, where a tied head's
+ * gradient is in the weight's dtype already, into that (granite8b over data 2 and fsdp 32, all
+ * bf16: the scatter reads all-gather.19 of it; not llama1b over data 8, whose product is f32, nor
+ * over data 4 and fsdp 4, whose weight is). */
+static uint32_t add_table(struct tail *t, uint32_t head)
 {
     double rows = t->tokens * t->width * 2, table = t->width * t->words * 2;
     bool more = t->tokens > (double)t->lo->spec->model.vocab || t->fsdp.size == 1;
     bool whole = more || t->batch.size > t->fsdp.size;
     double zeros = whole ? table : table / (double)t->fsdp.size;
-    t->table = add(t, pass_us(zeros), HB_NONE);
+    if (head != HB_NONE && whole)
+        head = send(t, GATHER, head, table, t->fsdp);
+    t->table = add(t, pass_us(head == HB_NONE ? zeros : 2 * zeros), head);
     if (!whole) {
         uint32_t turned = add(t, pass_us(2 * rows), t->loop);
         uint32_t x = send(t, EXCHANGE, turned, rows, t->fsdp);
@@ -207,21 +218,13 @@ static uint32_t add_table(struct tail *t)
     return sum_both(t, x, table);
 }
 
-static uint32_t sum_head(struct tail *t)
-{
-    double bytes = t->width * t->words * (double)hb_dtype_bits(t->lo->spec->loss.dot) / 8;
-    t->head_sum = t->h.count;
-    return sum_both(t, t->head, bytes);
-}
-
 static struct grad make_grad(const struct hb_lower *lo, uint32_t i)
 {
     const struct hb_leaf *l = &lo->leaves[i];
     return (struct grad){.elements = (double)hb_leaf_all_bytes(lo, l) / 4,
                          .turned = hb_weight_is_turned(lo, l),
                          .stacked = l->stack[0] && l->matrix,
-                         .op = HB_NONE,
-                         .other = HB_NONE};
+                         .op = HB_NONE};
 }
 
 /* A run of layers of another policy before has the same weight: a plan's runs count as one, so that
@@ -251,22 +254,18 @@ static void sum_grads(struct tail *t)
 {
     bool one = t->lo->head == t->lo->embed; /* weight for both */
     uint32_t last = t->count - 1, norm = send(t, SUM_ALL, t->loss, t->width * 4, t->all);
-    uint32_t table = add_table(t), head = sum_head(t);
+    bool into = one && hb_order_dot_narrow(t->lo) && hb_weight_grad_dtype(t->lo) == t->lo->compute;
+    uint32_t head = into ? sum_head(t) : HB_NONE, table = add_table(t, head);
+    head = into ? head : sum_head(t);
+    if (one && !into)
+        table = add_two(t, 0.1, table, head);
     add(t, 1, norm); /* the loss itself */
     for (uint32_t i = 0; i < t->count; i++)
         t->grads[i].op = t->loop;
-    t->grads[last].op = head;
-    t->grads[one ? last : last - 1].op = table;
-    t->grads[last].other = one ? head : HB_NONE;
-    t->grads[one ? last - 1 : last - 2].op = norm;
-}
-
-static uint32_t read_grad(struct tail *t, const struct grad *g, double cost_us)
-{
-    uint32_t op = add(t, cost_us, g->op);
-    if (g->other != HB_NONE)
-        hb_hide_read(&t->h, g->other);
-    return op;
+    t->grads[last].op = one ? table : head;
+    if (!one)
+        t->grads[--last].op = table;
+    t->grads[last - 1].op = norm;
 }
 
 /* The norm of all, which updates wait for. */
@@ -274,7 +273,7 @@ static uint32_t add_norm(struct tail *t)
 {
     uint32_t *squares = hb_arena_raw(t->h.arena, t->count, sizeof *squares);
     for (uint32_t i = 0; i < t->count; i++)
-        squares[i] = add(t, 1, read_grad(t, &t->grads[i], pass_us(4 * t->grads[i].elements)));
+        squares[i] = add(t, 1, add(t, pass_us(4 * t->grads[i].elements), t->grads[i].op));
     uint32_t all = add(t, 1, HB_NONE);
     for (uint32_t i = 0; i < t->count; i++)
         hb_hide_read(&t->h, squares[i]);
@@ -294,7 +293,7 @@ static void add_updates(struct tail *t, uint32_t norm)
         const struct grad *g = &t->grads[i];
         bool apart = g->turned && !t->adds;
         double bytes = t->adds ? 12 : 4 + states + (apart ? 0 : weight);
-        uint32_t first = read_grad(t, g, pass_us(g->elements * bytes));
+        uint32_t first = add(t, pass_us(g->elements * bytes), g->op);
         if (norm != HB_NONE)
             hb_hide_read(&t->h, norm);
         t->h.ops[first].given = 1u + !apart + (t->adds ? 0 : moments);
