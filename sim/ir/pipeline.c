@@ -10,11 +10,15 @@
 #include "sim/ir/order.h"
 #include "sim/ir/weight.h"
 
+/* Of which an iteration touches one. */
 static struct hb_shape stacked_state(struct hb_lower *lo, const struct hb_pipeline *pl,
                                      int64_t count)
 {
-    return hb_shape_make(lo->compute, (const int64_t[]){count, pl->batch, lo->local.resid_seq,
-                                                        lo->local.resid_width, -1});
+    struct hb_shape s =
+        hb_shape_make(lo->compute, (const int64_t[]){count, pl->batch, lo->local.resid_seq,
+                                                     lo->local.resid_width, -1});
+    s.slices = count;
+    return s;
 }
 
 static uint32_t state_temp(struct hb_lower *lo, const struct hb_pipeline *pl, const char *name)
@@ -37,9 +41,9 @@ static void save_layer_inputs(struct hb_lower *lo, struct hb_pipeline *pl)
     if (!hb_pipeline_saves_inputs(lo) || layers < 2)
         return;
     int64_t whole = lo->expert_batch == HB_EXPERTS_GATHERED ? hb_ways(lo, HB_AX_EXPERT) : 1;
-    pl->layer_stack =
-        hb_temp(lo, "inputs of the layers, saved for backward", HB_CAT_SAVED,
-                stacked_state(lo, pl, hb_mul_sat(pl->iterations, (layers - 1) * whole)));
+    struct hb_shape s = stacked_state(lo, pl, hb_mul_sat(pl->iterations, (layers - 1) * whole));
+    s.slices /= whole;
+    pl->layer_stack = hb_temp(lo, "inputs of the layers, saved for backward", HB_CAT_SAVED, s);
     hb_emit_mark(lo, "stack of layer inputs", HB_NONE, pl->layer_stack);
 }
 
@@ -677,6 +681,7 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     bool gone = pl->groups[pl->count - 1].body.own_stacks && !gathers_first(lo);
     hb_emit_read(&e, gone ? padded : gout);
     hb_emit_write(&e, g);
+    e.moved_bytes = 3.0 * (double)lo->p->bufs[g].bytes; /* two parts of an iteration, their sum */
     hb_emit(lo, &e);
     if (pl->groups[0].looped)
         own_grads(lo, pl, outer);

@@ -54,12 +54,30 @@ static void stages_share_the_heads_gradient(void **state)
     assert_true(lives_at(&even, "block.w_up, cast once", "gradient of the head"));
 }
 
+/* Of the stacks of all iterations one of them moves in a trip, whatever the op. */
+static void an_iteration_moves_its_part(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "select microbatch or state", "iteration input into its stack",
+        "output of the iteration",    "input out of its stack",
+        "add gradient of the output", "gradient of the input into its stack"};
+    struct low l = STAGES("pipeline.remat_iteration=true");
+    double state_bytes = (double)bytes_of(&l, "state from the stage before");
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+        uint32_t op = 0;
+        while (op < l.p.op_count && !hb_str_same(l.p.ops[op].name, names[n]))
+            op++;
+        assert_true(op < l.p.op_count);
+        assert_true(l.p.ops[op].moved_bytes > 0 && l.p.ops[op].moved_bytes <= 3 * state_bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_stage_hands_out_its_casts),
-        TEST(more_devices_than_microbatches_gather),
-        TEST(stages_send_the_head_late),
+        TEST(an_iteration_moves_its_part),           TEST(a_stage_hands_out_its_casts),
+        TEST(more_devices_than_microbatches_gather), TEST(stages_send_the_head_late),
         TEST(stages_share_the_heads_gradient),
     };
     return cmocka_run_group_tests_name("lower_stages", tests, NULL, NULL);
