@@ -172,14 +172,18 @@ static void ready_orders(struct hb_building *w)
     struct hb_spec spec = *w->spec;
     size_t count = (size_t)spec.model.block_count;
     struct hb_block *blocks = hb_arena_raw(w->arena, count, sizeof *blocks);
-    int index;
     memcpy(blocks, spec.model.blocks, count * sizeof *blocks);
     spec.model.blocks = blocks;
-    for (size_t i = 0; i < count && w->link->known; i++)
-        for (uint32_t k = 0; k < w->menus[i].count; k++) {
-            blocks[i].remat = w->menus[i].policies[k];
-            hb_link_ready(w->link, &spec, &index);
-        }
+    w->order = hb_arena_alloc(w->arena, w->s->item_count, sizeof *w->order);
+    for (size_t i = 0; i < count; i++)
+        blocks[i].remat = w->menus[i].policies[0];
+    for (uint32_t i = 0; i < w->s->item_count && w->link->known; i++) {
+        struct hb_block *own = &blocks[w->s->items[i].block];
+        struct hb_remat first = own->remat;
+        own->remat = w->menus[w->s->items[i].block].policies[w->s->items[i].policy];
+        hb_link_ready(w->link, &spec, &w->order[i]);
+        own->remat = first;
+    }
 }
 
 static struct hb_link *open_link(struct hb_arena *arena, const struct hb_spec *spec)

@@ -17,6 +17,7 @@ struct hb_building {
     struct hb_segment *s;
     const char *why;
     struct hb_link *link;
+    int *order;                         /* by item: which the steps that it leads are in */
     struct hb_floor_programs *programs; /* null: not kept */
     struct hb_program a;
     struct hb_program b;

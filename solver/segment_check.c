@@ -38,10 +38,12 @@ static bool lower_parts(struct hb_building *w, const struct hb_part *parts, uint
     return hb_link_lower_in(w->arena, &diag, w->link, &spec, out);
 }
 
-/* More blocks than one have policies to choose from. */
-static bool is_joint(const struct hb_segment *s)
+/* Policies of several blocks, or one in another order than the sample. */
+static bool is_joint(const struct hb_building *w, uint32_t leader)
 {
-    return s->items[0].block != s->items[s->item_count - 1].block;
+    const struct hb_segment *s = w->s;
+    return s->items[0].block != s->items[s->item_count - 1].block ||
+           w->order[leader] != w->order[0];
 }
 
 /* What of two programs is compared: of one block's policies, which come in turn as ever, the loss
@@ -50,16 +52,16 @@ struct form {
     const struct hb_building *w;
     const struct hb_program *p;
     bool *is_part; /* by group; null: a program without groups */
+    bool all;
 };
 
 /* The next op that does something, of the ends or of a group that is among the parts. */
 static uint32_t next_op(const struct form *f, uint32_t at)
 {
-    bool all = is_joint(f->w->s);
     for (; at < f->p->op_count; at++) {
         const struct hb_op *op = &f->p->ops[at];
         uint32_t owner = f->is_part ? f->w->o.op_owner[at] : HB_ENDS;
-        bool looked = all || op->phase == HB_PHASE_LOSS || op->phase == HB_PHASE_BACKWARD;
+        bool looked = f->all || op->phase == HB_PHASE_LOSS || op->phase == HB_PHASE_BACKWARD;
         if (op->kind != HB_OP_MARK && looked && (owner == HB_ENDS || f->is_part[owner]))
             return at;
     }
@@ -81,7 +83,8 @@ static bool has_form(const struct hb_building *w, const struct hb_part *parts, u
     bool *is_part = hb_arena_alloc(w->arena, w->pair.group_count, sizeof *is_part);
     for (uint32_t i = 0; i < count; i++)
         is_part[parts[i].item] = true;
-    struct form sample = {w, &w->a, is_part}, own = {w, p, NULL};
+    bool all = is_joint(w, parts[0].item);
+    struct form sample = {w, &w->a, is_part, all}, own = {w, p, NULL, all};
     uint32_t at = next_op(&own, 0);
     for (uint32_t i = next_op(&sample, 0); i < w->a.op_count; i = next_op(&sample, i + 1)) {
         const struct hb_op *op = &w->a.ops[i];
@@ -147,6 +150,41 @@ static uint32_t parts_with(const struct hb_building *w, uint32_t item, bool spli
     return count;
 }
 
+/* Whether the other blocks' items are what the sums say where this one of the first block leads. */
+static bool leads(struct hb_building *w, uint32_t leader)
+{
+    const struct hb_segment *s = w->s;
+    struct hb_part parts[HB_PARTS_MAX];
+    for (uint32_t i = s->first_item[s->items[leader].block + 1]; i < s->item_count; i++) {
+        for (int split = 0; split < 2; split++) {
+            uint32_t count = parts_with(w, i, split, parts);
+            parts[0].item = leader;
+            bool odd = split ? s->odd_split[i] : s->odd_whole[i];
+            if (count && !odd && !check_parts(w, parts, count))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* The first block's policy decides on the order of all: each of those is tried that is not the
+ * sample's (seeds 702703, 1000727: two blocks' transposed stacks where the first one's layers keep
+ * nothing). */
+static void check_leaders(struct hb_building *w)
+{
+    struct hb_segment *s = w->s;
+    enum { UNKNOWN, LEADS, FAILS } verdicts[HB_LINK_ORDERS] = {UNKNOWN};
+    uint32_t end = s->first_item[s->items[0].block + 1];
+    for (uint32_t i = 1; i < end && end < s->item_count; i++) {
+        if (w->order[i] == w->order[0])
+            continue;
+        if (!s->odd_whole[i] && verdicts[w->order[i]] == UNKNOWN)
+            verdicts[w->order[i]] = leads(w, i) ? LEADS : FAILS;
+        if (s->odd_whole[i] || verdicts[w->order[i]] == FAILS)
+            s->odd_whole[i] = s->odd_split[i] = true;
+    }
+}
+
 static bool check_items(struct hb_building *w)
 {
     struct hb_segment *s = w->s;
@@ -158,6 +196,7 @@ static bool check_items(struct hb_building *w)
         s->odd_split[i] = count > 0 && !check_parts(w, parts, count);
         any = any || !s->odd_whole[i] || (count > 0 && !s->odd_split[i]);
     }
+    check_leaders(w);
     return any;
 }
 
