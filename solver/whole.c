@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "solver/nodes.h"
+#include "solver/proof.h"
 #include "solver/relax.h"
 
 /* floor: the cell's; null: of a node's layers alone. */
@@ -81,22 +82,56 @@ static double node_value(const struct hb_search *s, const struct hb_search_node 
                                        : fmax(value, hb_search_value(s, index, node->relax_ns, 0));
 }
 
+/* What is in the queue by what is known of it so far: a node, a cell by its node alone, with its
+ * own floor, or with all. */
+enum { OPEN_NODE, OPEN_CELL, FLOORED_CELL, CLOSED_CELL };
+
+/* Asks more of a node and puts it back, or its cells. */
+static void open_node(struct hb_search *s, struct hb_queue *q, uint32_t index, double best)
+{
+    struct hb_search_node *node = &s->nodes[index];
+    if (hb_nodes_is_out(s, node))
+        return;
+    if (!node->forward) {
+        hb_nodes_time(s, node);
+        if (!hb_nodes_is_out(s, node))
+            hb_queue_put(q, node->floor_value, OPEN_NODE, index);
+        return;
+    }
+    hb_whole_relax_node(s, node);
+    for (uint32_t k = node->first; k < node->end; k++) {
+        double value = node_value(s, node, k);
+        if (value < best)
+            hb_queue_put(q, value, OPEN_CELL, k);
+    }
+}
+
+/* One more thing that is known of it. */
+static void close_cell(struct hb_search *s, struct hb_queue *q, const struct hb_queue_entry *e,
+                       double best)
+{
+    uint32_t node = (uint32_t)(hb_proof_node(s->plan, e->index) - s->plan->nodes);
+    double most = e->kind == OPEN_CELL ? 0 : best;
+    double value = hb_whole_cell_value(s, &s->nodes[node], e->index, most);
+    hb_queue_put(q, fmax(e->value, value), e->kind + 1, e->index);
+}
+
+/* Who may be least comes first, so that of most nothing more is asked. */
 double hb_whole_bound(struct hb_search *s, double best)
 {
-    double least = best;
-    for (uint32_t i = 0; i < s->node_count; i++) {
-        struct hb_search_node *node = &s->nodes[i];
-        if (hb_nodes_is_out(s, node) || node->floor_value >= least)
+    struct hb_queue q = {.arena = s->arena};
+    struct hb_queue_entry e;
+    for (uint32_t i = 0; i < s->node_count; i++)
+        if (!hb_nodes_is_out(s, &s->nodes[i]) && s->nodes[i].floor_value < best)
+            hb_queue_put(&q, s->nodes[i].floor_value, OPEN_NODE, i);
+    while (hb_queue_take(&q, &e) && e.value < best) {
+        if (e.kind == OPEN_NODE) {
+            open_node(s, &q, e.index, best);
             continue;
-        hb_nodes_time(s, node);
-        if (hb_nodes_is_out(s, node) || node->floor_value >= least)
-            continue;
-        hb_whole_relax_node(s, node);
-        for (uint32_t k = node->first; k < node->end; k++)
-            if (node_value(s, node, k) < least)
-                least = hb_stop_now(s->ask->stop)
-                            ? node_value(s, node, k)
-                            : fmin(least, hb_whole_cell_value(s, node, k, least));
+        }
+        if (e.kind == CLOSED_CELL || hb_stop_now(s->ask->stop))
+            return e.value;
+        close_cell(s, &q, &e, best);
     }
-    return least;
+    return best;
 }
