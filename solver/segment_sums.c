@@ -244,10 +244,15 @@ static void close_sum(const struct hb_segment *s, const struct sum *sum)
         sum->row[i] += sum->still;
 }
 
-/* What is summed up of a group in a slot. */
+/* What is summed up of a group in a slot. Most roots that live in several slots live through most
+ * of those: they are told where that begins and ends.
+ *
+ *   slot      0   1   2   3   4          a root from within 0 to within 4
+ *   change        +           -          lives through 1, 2, 3                                   */
 struct slot_sums {
     struct profile profiles[HB_BYTES_KINDS];
     struct sum sums[HB_BYTES_KINDS][HB_PART_STATES];
+    struct sum change[HB_BYTES_KINDS];
 };
 
 static uint32_t op_count_in(const struct hb_building *w, uint32_t group, uint32_t slot)
@@ -275,6 +280,58 @@ static bool add_stay(struct hb_building *w, struct slot_sums *to, const struct h
                           w->first_root[group + 1] - w->first_root[group]);
     add_partial(f, r->buf, &stay);
     return true;
+}
+
+/* Through the slots [from, to), of which it sees neither end. */
+static void add_through(struct hb_building *w, struct slot_sums *slots, uint32_t root,
+                        uint32_t from, uint32_t to)
+{
+    int kind = hb_building_kind(w, root);
+    struct sum *begin = &slots[from].change[kind], *end = &slots[to].change[kind];
+    if (from >= to)
+        return;
+    if (!hb_building_moves(w, root)) {
+        begin->still += hb_building_still_bytes(w, root);
+        end->still -= hb_building_still_bytes(w, root);
+        return;
+    }
+    add_table(w->s, begin->row, hb_building_moving_bytes(w, root), 1);
+    add_table(w->s, end->row, hb_building_moving_bytes(w, root), -1);
+}
+
+/* Adds what lives through slots to each of them, and forgets it. */
+static void close_through(struct hb_building *w, struct slot_sums *slots, uint32_t group, int kind)
+{
+    static const struct hb_outline_root always = {.start = -1, .end = INT32_MAX};
+    size_t room = hb_segment_row(w->s) * sizeof(int64_t);
+    struct sum now = {hb_arena_alloc(w->arena, hb_segment_row(w->s), sizeof(int64_t)), 0};
+    for (uint32_t q = 0; q < w->s->slot_count; q++) {
+        struct sum *change = &slots[q].change[kind];
+        struct stay stay = find_stay(w, &always, q, group);
+        add_row(w->s, now.row, change->row);
+        now.still += change->still;
+        memset(change->row, 0, room);
+        change->still = 0;
+        for (int k = 0; k < HB_PART_STATES; k++) {
+            struct sum *to = &slots[q].sums[kind][k];
+            if (!stay.state[k])
+                continue;
+            add_row(w->s, to->row, now.row);
+            to->still += now.still;
+        }
+    }
+}
+
+/* A root in all slots in which it lives. */
+static bool add_life(struct hb_building *w, struct slot_sums *slots,
+                     const struct hb_outline_root *r, uint32_t group)
+{
+    int32_t last_op = (int32_t)w->a.op_count - 1;
+    uint32_t first = w->slot_of[r->start < 0 ? 0 : r->start];
+    uint32_t last = w->slot_of[r->end < last_op ? r->end : last_op];
+    add_through(w, slots, r->buf, first + 1, last);
+    return add_stay(w, &slots[first], r, first, group) &&
+           (last == first || add_stay(w, &slots[last], r, last, group));
 }
 
 /* Of a group that is not the sample's first: in the lead, if it were. */
@@ -346,15 +403,15 @@ static bool sum_group(struct hb_building *w, uint32_t group, struct slot_sums *s
         lend_root(w, slots, r->buf);
         if (!hb_building_counts(w, r->buf) || hb_building_is_static(w, r->buf))
             continue;
-        uint32_t q = w->slot_of[r->start < 0 ? 0 : r->start];
         if (group > 0 && w->o.lead != HB_NONE)
             add_lead(w, &slots[w->o.lead], r, group);
-        for (; q < w->s->slot_count && (int64_t)w->s->slots[q].first_op <= r->end; q++)
-            if (!add_stay(w, &slots[q], r, q, group)) {
-                w->why = "a buffer of a group that comes or goes in another's turn";
-                return false;
-            }
+        if (!add_life(w, slots, r, group)) {
+            w->why = "a buffer of a group that comes or goes in another's turn";
+            return false;
+        }
     }
+    for (int k = 0; k < HB_BYTES_KINDS && item->live[k]; k++)
+        close_through(w, slots, group, k);
     for (uint32_t q = 0; q < w->s->slot_count; q++)
         close_slot(w, item, &slots[q]);
     return true;
@@ -389,6 +446,9 @@ static bool sum_items(struct hb_building *w)
     struct hb_segment *s = w->s;
     size_t tables = (size_t)s->slot_count * HB_PART_STATES * hb_segment_row(s);
     struct slot_sums *slots = hb_arena_alloc(w->arena, s->slot_count, sizeof *slots);
+    for (uint32_t q = 0; q < s->slot_count; q++)
+        for (int k = 0; k < HB_BYTES_KINDS; k++)
+            slots[q].change[k].row = hb_arena_alloc(w->arena, hb_segment_row(s), sizeof(int64_t));
     for (uint32_t g = 0; g < s->item_count; g++) {
         for (int k = 0; k < HB_BYTES_KINDS; k++)
             if (k == HB_BYTES_DEVICE || s->has_host)
