@@ -16,9 +16,11 @@ struct walk {
     bool ended;
     bool split;
     bool wanted; /* whole configurations that are odd, or those that are not */
-    /* Where both are there, what cannot come below the ceiling is not gone through. */
+    /* Where both are there, what cannot come below the ceiling is not gone through; where places
+     * matter it counts as if it were. */
     const struct hb_least *least;
     const int64_t *ceiling;
+    uint64_t *place; /* the next one's; null: they do not matter */
 };
 
 static void walk_block(struct walk *w, int block, uint32_t count, bool may_split);
@@ -55,6 +57,31 @@ static bool is_pair_worth(const struct walk *w, int block, uint32_t count, uint3
     return pair < INT64_MAX && is_worth(w, count, pair + w->least->rest_ns[block + 1]);
 }
 
+/* How many configurations the blocks from this one on have, each of them whole. */
+static uint64_t count_whole(const struct walk *w, int block)
+{
+    uint64_t count = 1;
+    for (; block < w->spec->model.block_count; block++) {
+        uint32_t items = w->s->first_item[block + 1] - w->s->first_item[block];
+        count *= items ? items : 1;
+    }
+    return count;
+}
+
+static void pass_over(const struct walk *w, int next, uint64_t times)
+{
+    if (w->place)
+        *w->place += times * count_whole(w, next);
+}
+
+static uint64_t count_cuts(const struct walk *w, int32_t steps)
+{
+    uint64_t count = 0;
+    for (int32_t n = 1; n < steps; n++)
+        count += w->s->admits[n] && w->s->admits[steps - n];
+    return count;
+}
+
 static void walk_pair(struct walk *w, int block, uint32_t count, uint32_t one, uint32_t other)
 {
     int32_t steps = hb_block_steps(&w->spec->model.blocks[block]);
@@ -79,10 +106,14 @@ static void walk_block(struct walk *w, int block, uint32_t count, bool may_split
         w->ended = !w->visit(w->context, w->parts, count);
         return;
     }
-    if (w->least && !is_worth(w, count, w->least->rest_ns[block]))
+    bool may_pass = w->split || !w->place;
+    if (w->least && may_pass && !is_worth(w, count, w->least->rest_ns[block])) {
+        pass_over(w, block, 1);
         return;
+    }
     uint32_t first = w->s->first_item[block], end = w->s->first_item[block + 1];
     int32_t steps = hb_block_steps(&w->spec->model.blocks[block]);
+    uint64_t cuts = w->place && may_split ? count_cuts(w, steps) : 0;
     if (first == end)
         walk_block(w, block + 1, count, may_split);
     for (uint32_t i = first; i < end; i++) {
@@ -93,6 +124,8 @@ static void walk_block(struct walk *w, int block, uint32_t count, bool may_split
         for (uint32_t k = i + 1; k < end && !w->s->odd_split[i]; k++)
             if (is_pair_worth(w, block, count, i, k))
                 walk_pair(w, block, count, i, k);
+            else
+                pass_over(w, block + 1, cuts);
 }
 
 void hb_brute_each(const struct hb_segment *s, const struct hb_spec *spec, hb_brute_visit *visit,
@@ -204,6 +237,7 @@ struct best {
     struct hb_replay *replay; /* null: times by the sums */
     bool alone;               /* the one best, and no place to keep */
     int64_t ceiling;          /* what is above is not wanted */
+    int64_t most_ns;          /* nor what is above this one, of those that come now */
     uint32_t tight_slot;      /* where the last that did not fit had its peak */
     struct hb_brute_choice *list;
     uint32_t count;
@@ -228,6 +262,8 @@ static void insert_choice(struct best *b, const struct hb_brute_choice *choice,
     b->list[at] = *choice;
     b->list[at].parts = room;
     memcpy(room, parts, choice->count * sizeof *parts);
+    if (b->count == b->most && b->list[b->most - 1].value <= b->most_ns)
+        b->most_ns = b->list[b->most - 1].value - 1;
 }
 
 /* Whether a value that is no less than this one may still be wanted. */
@@ -275,14 +311,30 @@ static bool visit_best(void *context, const struct hb_part *parts, uint32_t coun
     return true;
 }
 
+/* What is above the ceiling, or the worst of the best so far, is left out. */
+static void walk_below(struct hb_arena *arena, struct best *b, const struct hb_spec *spec)
+{
+    struct hb_least least;
+    hb_least_find(arena, b->s, spec, &least);
+    b->most_ns = b->ceiling;
+    struct walk w = {.s = b->s,
+                     .spec = spec,
+                     .visit = visit_best,
+                     .context = b,
+                     .least = &least,
+                     .ceiling = &b->most_ns,
+                     .place = b->alone ? NULL : &b->place};
+    walk_block(&w, 0, 0, true);
+}
+
 /* Where no ceiling is known: the worst of the best by their sums, replayed. It spares the replay of
  * most of the others. */
-static void find_ceiling(struct best *b, const struct hb_spec *spec)
+static void find_ceiling(struct hb_arena *arena, struct best *b, const struct hb_spec *spec)
 {
     struct hb_replay *replay = b->replay;
     int64_t worst = -1;
     b->replay = NULL;
-    hb_brute_each(b->s, spec, visit_best, b);
+    walk_below(arena, b, spec);
     for (uint32_t i = 0; i < b->count && !hb_stop_now(b->limits->stop); i++) {
         int64_t ns = hb_replay_bound_ns(replay, b->list[i].parts, b->list[i].count);
         ns = ns > b->list[i].value ? ns : b->list[i].value;
@@ -292,20 +344,6 @@ static void find_ceiling(struct best *b, const struct hb_spec *spec)
     b->replay = replay;
     b->count = 0;
     b->place = 0;
-}
-
-/* The one best, with no place to keep: what is above it, or the ceiling, is left out. */
-static void walk_below(struct hb_arena *arena, struct best *b, const struct hb_spec *spec)
-{
-    struct hb_least least;
-    hb_least_find(arena, b->s, spec, &least);
-    struct walk w = {.s = b->s,
-                     .spec = spec,
-                     .visit = visit_best,
-                     .context = b,
-                     .least = &least,
-                     .ceiling = &b->ceiling};
-    walk_block(&w, 0, 0, true);
 }
 
 uint32_t hb_brute_best(struct hb_arena *arena, const struct hb_segment *s,
@@ -321,8 +359,8 @@ uint32_t hb_brute_best(struct hb_arena *arena, const struct hb_segment *s,
     if (limits->goal == HB_GOAL_TIME && limits->time != HB_TIME_SUMS)
         b.replay = s->replay ? s->replay : hb_replay_open(arena, s);
     if (b.replay && !b.alone && limits->after_value < 0)
-        find_ceiling(&b, spec);
-    if (b.alone)
+        find_ceiling(arena, &b, spec);
+    if (limits->goal == HB_GOAL_TIME)
         walk_below(arena, &b, spec);
     else
         hb_brute_each(s, spec, visit_best, &b);
