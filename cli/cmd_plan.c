@@ -115,6 +115,7 @@ static void price_budgets(const struct hb_plan_ask *ask, struct hb_plan_answer *
         again.most_alternatives = 0;
         again.lp_stem = NULL;
         again.polish = false;
+        again.value_only = true;
         again.like = a->plan;
         again.above = above;
         again.near = a->near;

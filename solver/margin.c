@@ -68,6 +68,7 @@ struct hb_plan_ask hb_margin_without(const struct hb_plan_ask *ask, const struct
     again.most_alternatives = 0;
     again.lp_stem = NULL;
     again.polish = false;
+    again.value_only = true;
     again.most_runs = MARGIN_RUNS;
     again.most_priced = MARGIN_PRICED;
     again.like = plan;

@@ -430,7 +430,8 @@ static void find_gap(struct hb_search *s)
     double open = p->status == HB_PLAN_LIMIT ? s->open_value : INFINITY;
     if (p->found)
         p->counts.left = count_left(s, &open);
-    if (!p->found || (p->status == HB_PLAN_OPTIMAL && menus && !p->counts.left))
+    if (!p->found || s->ask->value_only ||
+        (p->status == HB_PLAN_OPTIMAL && menus && !p->counts.left))
         return;
     double least = hb_whole_bound(s, p->best.value);
     p->counts.left = count_left(s, &open); /* more is known now */

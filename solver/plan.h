@@ -50,6 +50,7 @@ struct hb_plan_ask {
                                   * policies and plan are taken over; or null */
     bool keep_runs;              /* for the certificate: all that was run (hb_plan.ran) */
     bool near;                   /* with like: only the mesh, batch and accumulation of its plan */
+    bool value_only;             /* how far its plan is from the whole space is not asked */
     const struct hb_plan *other; /* the same space under other policies, or for another objective,
                                   * answered: its floors, which hold of every policy, are taken
                                   * over; or null */
