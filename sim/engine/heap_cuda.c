@@ -190,13 +190,28 @@ static void take_free(struct hb_cuda *c, uint32_t block)
     memmove(k->list + place, k->list + place + 1, (k->count - place) * sizeof *k->list);
 }
 
-/* The first class with a block that is not below so many bytes; class_count: there is none. */
-static uint32_t best_class(const struct pool *p, int64_t bytes)
+/* From that class on, the first with a block; class_count: there is none. */
+static uint32_t class_with_blocks(const struct pool *p, uint32_t at)
 {
-    uint32_t at = find_class(p, bytes);
     while (at < p->class_count && !p->classes[at].count)
         at++;
     return at;
+}
+
+static uint32_t best_class(const struct pool *p, int64_t bytes)
+{
+    return class_with_blocks(p, find_class(p, bytes));
+}
+
+/* The end of a range counts as large as it can grow (get_free_block): a larger block goes first.
+ * The end has the highest address, so it is the first of its class only where it is alone. */
+static uint32_t before_tail(const struct hb_cuda *c, const struct pool *p, uint32_t at)
+{
+    const struct size_class *k = &p->classes[at];
+    if (!c->limits.expandable || k->list[k->count - 1].block != p->last)
+        return at;
+    uint32_t larger = class_with_blocks(p, at + 1);
+    return larger < p->class_count ? larger : at;
 }
 
 /* Of a class that has blocks, the one of the lowest address. */
@@ -460,6 +475,7 @@ static uint32_t take_fit(struct hb_cuda *c, struct pool *p, int64_t bytes)
     int64_t split = c->limits.max_split_bytes;
     if (at == p->class_count)
         return NO_BLOCK;
+    at = before_tail(c, p, at);
     int64_t found = p->classes[at].bytes;
     if (split && !p->small && bytes < split && found >= split)
         return NO_BLOCK;

@@ -5,7 +5,8 @@
  * again when both are free. Nothing goes back to the device before a request fails; then whole free
  * segments do, and it is tried once more. With a garbage collection threshold those that were not
  * used for long go back before. With expandable segments each stream and pool has one
- * range that grows by pages of 2 MiB (small) or 20 MiB.
+ * range that grows by pages of 2 MiB (small) or 20 MiB; a free block at its end goes last, since it
+ * counts as large as it can grow.
  *
  *   pool (stream, small?)   segment | used | free | used |  segment | free |
  *   allocated = blocks in use; reserved = segments (pages that are mapped) */
