@@ -609,15 +609,16 @@ static double moment_bytes(const struct hb_spec *s)
     return 2 * bytes; /* read and written */
 }
 
-/* One fused kernel reads gradient, moments and parameter and writes the last two; clipping reads
- * the gradient for its norm and, in torch, writes it back scaled. */
+/* One fused kernel reads gradient, moments and parameter and writes the last two; a kernel of its
+ * own casts a master copy; clipping reads the gradient for its norm and, in torch, writes it back
+ * scaled. */
 static double update_bytes(const struct hb_eager *e)
 {
     const struct hb_spec *s = e->spec;
     double param = (double)hb_dtype_bits(s->precision.params) / 8, grad = grad_width(e);
     double bytes = grad + moment_bytes(s) + 2 * param;
     if (s->precision.master)
-        bytes += 8 - param;
+        bytes += 12 - param;
     if (s->optimizer.clip)
         bytes += grad + (s->runtime.framework == HB_FW_MEGATRON ? 0 : 2 * grad);
     return bytes;
@@ -643,6 +644,8 @@ static void update(struct hb_eager *e, const struct stage *stage)
     double dense = h.dense / split_group(e, false).ways;
     double experts = h.experts / split_group(e, true).ways;
     double own = dense + experts, width = (double)hb_dtype_bits(e->spec->precision.params) / 8;
+    /* Megatron zeroes its buffer whole (core/distributed/param_and_grad_buffer.py, reset). */
+    double zeroed = e->spec->runtime.framework == HB_FW_MEGATRON ? own * grad_width(e) : 0;
     if (s->optimizer_over_data)
         own = dense / copies.ways + experts / expert_copies.ways;
     e->phase = HB_PHASE_OPTIMIZER;
@@ -651,7 +654,7 @@ static void update(struct hb_eager *e, const struct stage *stage)
     hb_eager_emit(e,
                   (struct hb_op){.name = "update",
                                  .kind = HB_OP_ELEMENTWISE,
-                                 .moved_bytes = own * update_bytes(e)},
+                                 .moved_bytes = own * update_bytes(e) + zeroed},
                   e->sums, HB_NONE);
     if (!s->optimizer_over_data)
         return;
