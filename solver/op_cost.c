@@ -45,8 +45,9 @@ static double operand_bytes(const struct hb_program *p, const struct hb_op *op)
 static bool same_but_size(const struct hb_op *a, const struct hb_op *b)
 {
     return a->rows == b->rows && a->cols == b->cols && a->depth == b->depth &&
-           a->group == b->group && !(a->batch < b->batch) && !(a->batch > b->batch) &&
-           !(a->sent_bytes < b->sent_bytes) && !(a->sent_bytes > b->sent_bytes);
+           a->group == b->group && a->over_data == b->over_data && !(a->batch < b->batch) &&
+           !(a->batch > b->batch) && !(a->sent_bytes < b->sent_bytes) &&
+           !(a->sent_bytes > b->sent_bytes);
 }
 
 static int64_t total_steps(int64_t outer, int64_t inner)

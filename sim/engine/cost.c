@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "base/size.h"
 #include "hw/link.h"
 
 /* Axes from the innermost, whose devices are neighbours, to the outermost: what talks most per
@@ -155,7 +156,8 @@ static int64_t kernel_ns(const struct hb_cost *cost, const struct hb_op *op)
     double memory = divide(op->moved_bytes, hb_device_hbm_rate(cost->device, op->moved_bytes));
     double arithmetic = arithmetic_seconds(cost, op);
     double gap = (double)cost->device->op_latency_ns * 1e-9;
-    return to_ns((memory > arithmetic ? memory : arithmetic) + gap);
+    double ahead = divide(op->ahead_bytes, hb_device_hbm_rate(cost->device, op->ahead_bytes));
+    return to_ns((memory > arithmetic ? memory : arithmetic) + ahead + gap);
 }
 
 static int64_t limit_ns(int64_t ns)
@@ -163,15 +165,28 @@ static int64_t limit_ns(int64_t ns)
     return ns < 0 ? 0 : ns > HB_COST_MAX_NS ? HB_COST_MAX_NS : ns;
 }
 
-static int64_t collective_ns(const struct hb_cost *cost, const struct hb_op *op,
-                             enum hb_collective what)
+static int64_t group_ns(const struct hb_cost *cost, enum hb_axis axis, int64_t size,
+                        enum hb_collective what, double bytes)
 {
-    int64_t stride = cost->stride[op->axis], size = op->group;
+    int64_t stride = cost->stride[axis];
     if (size <= 1)
         return 0;
     int64_t span = size < INT32_MAX / stride ? size * stride : INT32_MAX;
     struct hb_link_group group = {size, stride, span > cost->total ? span : cost->total};
-    return limit_ns(hb_link_collective_ns(cost->device, what, op->sent_bytes, group));
+    return limit_ns(hb_link_collective_ns(cost->device, what, bytes, group));
+}
+
+/* XLA sums a shard over the copies of it behind the sum over those that share it. */
+static int64_t collective_ns(const struct hb_cost *cost, const struct hb_op *op,
+                             enum hb_collective what)
+{
+    int64_t time_ns = group_ns(cost, op->axis, op->group, what, op->sent_bytes);
+    if (!op->over_data)
+        return time_ns;
+    double part_bytes = op->sent_bytes / (double)(op->group > 1 ? op->group : 1);
+    int64_t copies_ns =
+        group_ns(cost, HB_AX_DATA, cost->p->mesh[HB_AX_DATA], HB_COLL_ALL_REDUCE, part_bytes);
+    return limit_ns(hb_add_sat(time_ns, copies_ns));
 }
 
 /* Whether copies run the other way in the same loop: they share the host link. */

@@ -53,8 +53,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, u
                                  : hb_leaf_layer_shape(l, lo->compute, true));
     hb_emit_write(&e, full);
     hb_emit(lo, &e);
-    hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full,
-                       part);
+    hb_emit_grad_sum(lo, "sum gradient of the head", full, part);
     /* v5e sums it beside the other product, which reads the logits' gradient and the head (3B and
      * 8B,v5e,f64,chunk4, 3B over 128, tied or not: f32[4096,128256] and bf16 of it, both others).
      */

@@ -115,6 +115,7 @@ uint32_t hb_emit(struct hb_lower *lo, const struct hb_emit *e)
                        .sent_bytes = e->sent_bytes,
                        .axis = e->axis,
                        .group = e->group,
+                       .over_data = e->over_data,
                        .rows = e->rows,
                        .cols = e->cols,
                        .depth = e->depth,
@@ -161,6 +162,13 @@ uint32_t hb_emit_collective(struct hb_lower *lo, enum hb_op_kind kind, enum hb_a
     int64_t out = write == HB_NONE ? 0 : lo->p->bufs[write].plain_bytes;
     e.sent_bytes = hb_payload_bytes(kind, in > out ? in : out, e.group);
     return hb_emit(lo, &e);
+}
+
+uint32_t hb_emit_grad_sum(struct hb_lower *lo, const char *name, uint32_t full, uint32_t sum)
+{
+    uint32_t op = hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, name, full, sum);
+    lo->p->ops[op].over_data = true;
+    return op;
 }
 
 struct hb_shape hb_buf_shape(const struct hb_lower *lo, uint32_t buf)

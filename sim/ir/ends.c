@@ -215,8 +215,7 @@ static void sum_table(struct hb_lower *lo, uint32_t whole)
     struct hb_leaf *l = &lo->leaves[lo->embed];
     l->grad = hb_temp(lo, "embedding, gradient summed", HB_CAT_GRADIENTS,
                       hb_leaf_layer_shape(l, lo->compute, true));
-    hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the embedding", whole,
-                       l->grad);
+    hb_emit_grad_sum(lo, "sum gradient of the embedding", whole, l->grad);
 }
 
 static uint32_t add_head(struct hb_lower *lo, uint32_t table, uint32_t head)

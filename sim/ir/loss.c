@@ -321,7 +321,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
                        : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
                                  gpu ? hb_leaf_layer_shape(l, dtype, false)
                                      : hb_leaf_layer_shape(l, lo->compute, !scattered));
-    hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum gradient of the head", full, sum);
+    hb_emit_grad_sum(lo, "sum gradient of the head", full, sum);
     l->grad = sum;
     /* 1B,sp8: nothing as wide as the vocabulary in the layers' backward pass; the update takes the
      * gradient at once, on ROCm too (1B,sp8,bf16,adafactor: the new head from 152 of 531 on). */

@@ -170,6 +170,7 @@ struct hb_emit {
     enum hb_axis axis;
     int64_t group;
     double sent_bytes;
+    bool over_data;
 };
 
 /* A temporary in HBM. dims as for hb_shape_make. HB_NONE reads and writes are left out by emit, so
@@ -190,6 +191,8 @@ uint32_t hb_emit(struct hb_lower *lo, const struct hb_emit *e);
 uint32_t hb_emit_simple(struct hb_lower *lo, enum hb_op_kind kind, const char *name, uint32_t read,
                         uint32_t write);
 uint32_t hb_emit_mark(struct hb_lower *lo, const char *name, uint32_t read, uint32_t write);
+/* Sums a gradient over fsdp into parts, and these over data, where both are asked. */
+uint32_t hb_emit_grad_sum(struct hb_lower *lo, const char *name, uint32_t full, uint32_t sum);
 /* A collective over an axis; bytes is the full tensor's payload. */
 uint32_t hb_emit_collective(struct hb_lower *lo, enum hb_op_kind kind, enum hb_axis axis,
                             const char *name, uint32_t read, uint32_t write);

@@ -144,9 +144,11 @@ struct hb_op {
     enum hb_dtype dtype; /* of the arithmetic: picks the peak rate */
     double flops;
     double moved_bytes; /* read and written in HBM (or over the host link) */
+    double ahead_bytes; /* moved by kernels of their own that get its operands ready */
     double sent_bytes;  /* payload of a collective: the bytes of the full (gathered) tensor */
     enum hb_axis axis;  /* of a collective */
     int64_t group;      /* devices that take part; 0: no collective */
+    bool over_data;     /* then its result is summed over mesh.data, too */
     int64_t rows;       /* of a matmul: m, n, k for the efficiency curve; 0: not known */
     int64_t cols;
     int64_t depth;

@@ -252,7 +252,8 @@ static void send_round(struct hb_lower *lo, const struct hb_leaf *l, enum hb_op_
                         .stream = HB_STREAM_COLLECTIVE + (unsigned)HB_AX_FSDP,
                         .group = l->fsdp_ways,
                         .moved_bytes = (double)hb_shape_plain_bytes(&whole),
-                        .sent_bytes = (double)hb_shape_plain_bytes(&whole)};
+                        .sent_bytes = (double)hb_shape_plain_bytes(&whole),
+                        .over_data = kind == HB_OP_REDUCE_SCATTER};
     hb_emit(lo, &e);
 }
 
@@ -493,8 +494,7 @@ uint32_t hb_weight_sum_whole(struct hb_lower *lo, uint32_t leaf, uint32_t full)
     const struct hb_leaf *l = &lo->leaves[leaf];
     uint32_t sum = hb_temp(lo, hb_name(lo, l->name, ", gradient summed"), HB_CAT_GRADIENTS,
                            hb_buf_shape(lo, full));
-    hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP,
-                       hb_name(lo, "sum gradient of ", l->name), full, sum);
+    hb_emit_grad_sum(lo, hb_name(lo, "sum gradient of ", l->name), full, sum);
     return sum;
 }
 
@@ -519,6 +519,7 @@ void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full)
                                                    : HB_AX_DATA};
     e.stream = HB_STREAM_COLLECTIVE + (unsigned)e.axis;
     e.group = split ? l->fsdp_ways * hb_larger(l->expert_ways, 1) : lo->local.batch_ways;
+    e.over_data = split;
     e.sent_bytes = (double)lo->p->bufs[full].plain_bytes;
     hb_emit_read(&e, full);
     hb_emit_write(&e, l->grad);
@@ -643,8 +644,7 @@ void hb_weight_scatter_grads(struct hb_lower *lo, uint32_t first, uint32_t end)
             continue;
         uint32_t shard = hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
                                  hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
-        hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP,
-                           hb_name(lo, "sum gradient of ", l->name), l->grad, shard);
+        hb_emit_grad_sum(lo, hb_name(lo, "sum gradient of ", l->name), l->grad, shard);
         l->grad = shard;
         l->whole = HB_NONE;
     }

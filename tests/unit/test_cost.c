@@ -74,6 +74,16 @@ static void the_longer_of_arithmetic_and_memory(void **state)
     assert_int_equal(ns(op), 100000000 + 7);
 }
 
+/* Kernels that get operands ready run before the product, not beside it. */
+static void passes_come_before_the_product(void **state)
+{
+    (void)state;
+    struct hb_op op = {.kind = HB_OP_MATMUL, .dtype = HB_DT_BF16, .flops = 1e11};
+    op.moved_bytes = 1e9;
+    op.ahead_bytes = 2e9;
+    assert_int_equal(ns(op), 1000000 + 2000000 + 7);
+}
+
 static void products_follow_the_curve(void **state)
 {
     (void)state;
@@ -204,6 +214,23 @@ static void collectives_by_axis_and_group(void **state)
     assert_true(far > near);
 }
 
+/* Over eight that share it, then its part over two copies in different domains. */
+static void sums_go_on_over_copies(void **state)
+{
+    (void)state;
+    struct hb_op op = {.kind = HB_OP_REDUCE_SCATTER, .sent_bytes = 8e9, .axis = HB_AX_FSDP};
+    op.group = prog.mesh[HB_AX_FSDP] = 8;
+    prog.mesh[HB_AX_DATA] = 2;
+    int64_t shared = ns(op);
+    struct hb_link_group copies = {2, 8, 16};
+    op.over_data = true;
+    assert_int_equal(ns(op), shared + hb_link_collective_ns(&dev, HB_COLL_ALL_REDUCE, 1e9, copies));
+    op.group = 1;
+    assert_int_equal(ns(op), hb_link_collective_ns(&dev, HB_COLL_ALL_REDUCE, 8e9, copies));
+    prog.mesh[HB_AX_DATA] = 1;
+    assert_int_equal(ns(op), 0);
+}
+
 /* Where the mesh is not given, the groups of the ops tell it. */
 static void groups_tell_the_mesh(void **state)
 {
@@ -270,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_longer_of_arithmetic_and_memory, start, end),
+        cmocka_unit_test_setup_teardown(passes_come_before_the_product, start, end),
         cmocka_unit_test_setup_teardown(products_follow_the_curve, start, end),
         cmocka_unit_test_setup_teardown(attention_follows_its_own, start, end),
         cmocka_unit_test_setup_teardown(heads_fill_the_unit_or_not, start, end),
@@ -278,6 +306,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(experts_products_have_a_curve, start, end),
         cmocka_unit_test_setup_teardown(types_without_a_unit, start, end),
         cmocka_unit_test_setup_teardown(collectives_by_axis_and_group, start, end),
+        cmocka_unit_test_setup_teardown(sums_go_on_over_copies, start, end),
         cmocka_unit_test_setup_teardown(groups_tell_the_mesh, start, end),
         cmocka_unit_test_setup_teardown(host_copies_share_the_link, start, end),
         cmocka_unit_test_setup_teardown(marks_and_waits_take_no_time, start, end),

@@ -481,6 +481,22 @@ static void a_gathered_batch_is_not_walked_over(void **state)
     assert_true(bytes[0] == 2 * (2048.0 + 16 * 256) * 1024 * 2);
 }
 
+/* Two layers on v6e, with two sequences of 2048 tokens on a device. */
+static struct hb_spec xla_spec(const char *mlp, const char *mesh, const char *fp8)
+{
+    return unit_spec(
+        &u, hb_arena_printf(u.env.arena,
+                            "model:\n  d_model: 1024\n  vocab: 32000\n  blocks:\n"
+                            "    - {name: m, repeat: 2, attention: {heads: 8, kernel: flash},\n"
+                            "       %s}\n"
+                            "batch: {global: %d, seq: 2048}\nremat: {policy: none}\n"
+                            "precision: {params: f32, compute: bf16, fp8: %s}\n"
+                            "compiler: xla-tpu\nmesh: {%s}\n"
+                            "hardware: {device: tpu-v6e, count: %d}\n",
+                            mlp, strstr(mesh, "data") ? 32 : 16, *fp8 ? fp8 : "none", mesh,
+                            strstr(mesh, "data") ? 16 : 8));
+}
+
 static void grouped_products_visit_shared_tiles(void **state)
 {
     (void)state;
@@ -506,6 +522,48 @@ static void grouped_products_visit_shared_tiles(void **state)
     assert_true(got[1] == got[0]);
 }
 
+/* XLA: those who share a gradient sum it, and then its copies do: of all layers, embedding or head.
+ */
+static void xla_sums_over_fsdp_and_data(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_spec spec = xla_spec("mlp: {d_ff: 4096}", "data: 2, fsdp: 8", "");
+    run_spec(&spec, &p);
+    double sums = 0;
+    for (uint32_t i = 0; i < p.op_count; i++) {
+        const struct hb_op *op = &p.ops[i];
+        bool gradient = op->kind == HB_OP_REDUCE_SCATTER && op->phase != HB_PHASE_FORWARD;
+        assert_int_equal(op->over_data, gradient);
+        sums += op->over_data ? op->sent_bytes * (double)hb_program_times(&p, op) : 0;
+    }
+    double layer = 4 * 1024.0 * 1024 + 3 * 1024.0 * 4096;
+    assert_true(sums >= 2 * (2 * layer + 32000.0 * 1024));
+}
+
+static double passes_ahead(const char *fp8)
+{
+    struct hb_program p;
+    struct hb_spec spec =
+        xla_spec("moe: {experts: 16, top_k: 2, d_ff: 512, dispatch: ragged}", "fsdp: 8", fp8);
+    double sum = 0;
+    run_spec(&spec, &p);
+    for (uint32_t i = 0; i < p.op_count; i++)
+        sum += p.ops[i].ahead_bytes * (double)hb_program_times(&p, &p.ops[i]);
+    return sum;
+}
+
+/* Three bytes an element: rows as they were sorted, gradients as they were sorted back, and
+ * weights each time that they come over the links, but not in eight bits. */
+static void experts_operands_are_quantised_ahead(void **state)
+{
+    (void)state;
+    double rows = 2 * 2048 * 2, weights = 3 * 16 * 512;
+    assert_true(passes_ahead("none") == 0);
+    assert_true(passes_ahead("tensorwise, fp8_gather: true") == 2 * 3 * 2 * rows * 1024);
+    assert_true(passes_ahead("tensorwise") == 2 * 3 * 2 * (rows + weights) * 1024);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, start, end)
 
 int main(void)
@@ -521,6 +579,8 @@ int main(void)
                                        TEST(memory_is_refused_where_only_time_is_known),
                                        TEST(xla_steps_beyond_memory),
                                        TEST(grouped_products_visit_shared_tiles),
+                                       TEST(xla_sums_over_fsdp_and_data),
+                                       TEST(experts_operands_are_quantised_ahead),
                                        TEST(quantising_passes),
                                        TEST(rings_are_joined_by_kernels),
                                        TEST(biases_have_gradients),
