@@ -12,7 +12,14 @@
 
 void hb_tape_init(struct hb_tape *t, struct hb_arena *arena, struct hb_program *p)
 {
-    *t = (struct hb_tape){.arena = arena, .p = p, .where = ""};
+    *t = (struct hb_tape){.arena = arena, .p = p, .where = "", .gone = HB_NONE};
+}
+
+void hb_tape_reserve(struct hb_tape *t, uint32_t storages)
+{
+    hb_program_reserve_bufs(t->p, storages);
+    t->storages = hb_arena_raw(t->arena, storages, sizeof *t->storages);
+    t->storage_cap = storages;
 }
 
 int64_t hb_tape_size(struct hb_tape *t, int64_t a, int64_t b, int64_t c)
@@ -24,7 +31,18 @@ int64_t hb_tape_size(struct hb_tape *t, int64_t a, int64_t b, int64_t c)
     return 0;
 }
 
-/* In the order in which they were made, as the program's run gives them back. */
+/* The place of one that a server got back is taken by a later one: only buffers of a program have
+ * an index each. */
+static void forget_storage(struct hb_tape *t, uint32_t storage)
+{
+    struct hb_storage *s = &t->storages[storage];
+    if (s->served != HB_NONE)
+        t->server->give(t->server->context, s->served);
+    s->served = t->gone;
+    t->gone = storage;
+}
+
+/* In the order of their places, whatever holds them. */
 static void give_dead(struct hb_tape *t)
 {
     for (uint32_t i = 0; i < t->dead_count; i++) {
@@ -34,8 +52,7 @@ static void give_dead(struct hb_tape *t)
         t->dead[at] = one;
     }
     for (uint32_t i = 0; i < t->dead_count; i++)
-        if (t->storages[t->dead[i]].served != HB_NONE)
-            t->server->give(t->server->context, t->storages[t->dead[i]].served);
+        forget_storage(t, t->dead[i]);
     t->dead_count = 0;
     t->open = false;
 }
@@ -59,14 +76,28 @@ void hb_tape_end(struct hb_tape *t)
     t->open = false;
 }
 
+/* The same names come again, pass by pass: the last of each are kept, by where they stand. */
+enum { NAMES = 512 };
+struct hb_taped_name {
+    const char *where, *name;
+    const char *text;
+};
+
 static const char *full_name(struct hb_tape *t, const char *name)
 {
     size_t head = strlen(t->where), tail = strlen(name);
     if (!head)
         return name;
+    if (!t->names)
+        t->names = hb_arena_alloc(t->arena, NAMES, sizeof *t->names);
+    uintptr_t place = ((uintptr_t)t->where >> 4) * 31 + (uintptr_t)name;
+    struct hb_taped_name *kept = &t->names[place % NAMES];
+    if (kept->where == t->where && kept->name == name)
+        return kept->text;
     char *text = hb_arena_raw(t->arena, head + tail + 1, 1);
     memcpy(text, t->where, head);
     memcpy(text + head, name, tail + 1);
+    *kept = (struct hb_taped_name){t->where, name, text};
     return text;
 }
 
@@ -90,10 +121,16 @@ static uint32_t add_storage(struct hb_tape *t, const char *name, int64_t bytes,
         add_buf(t, name, bytes, category);
     else if (bytes > 0)
         s.served = t->server->take(t->server->context, bytes, t->pool);
-    t->storages =
-        hb_grow(t->arena, t->storages, t->storage_count, &t->storage_cap, sizeof *t->storages);
-    t->storages[t->storage_count] = s;
-    return t->storage_count++;
+    uint32_t at = t->gone;
+    if (at != HB_NONE) {
+        t->gone = t->storages[at].served;
+    } else {
+        t->storages =
+            hb_grow(t->arena, t->storages, t->storage_count, &t->storage_cap, sizeof *t->storages);
+        at = t->storage_count++;
+    }
+    t->storages[at] = s;
+    return at;
 }
 
 uint32_t hb_tape_make(struct hb_tape *t, struct hb_made made)

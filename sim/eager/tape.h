@@ -61,11 +61,11 @@ struct hb_value {
     uint32_t grad; /* HB_NONE: none yet */
 };
 
-/* Its index is that of its buffer in the program. */
+/* Its index is that of its buffer in the program; with a server, that of none that is held now. */
 struct hb_storage {
     int64_t bytes;
     int32_t holders;
-    uint32_t served; /* by what serves it; HB_NONE: nothing does */
+    uint32_t served; /* by what serves it; HB_NONE: nothing does; of one that is gone, the next */
     uint8_t pool;
     bool stays; /* an argument, or kept for later steps */
 };
@@ -88,6 +88,8 @@ struct hb_tape {
     bool grad;    /* ops are recorded */
     struct hb_storage *storages;
     uint32_t storage_count, storage_cap;
+    uint32_t gone;               /* first of those whose place is free; HB_NONE */
+    struct hb_taped_name *names; /* of storages, made before */
     struct hb_value *values;
     uint32_t value_count, value_cap;
     struct hb_taped *nodes;
@@ -113,6 +115,8 @@ struct hb_made {
 };
 
 void hb_tape_init(struct hb_tape *t, struct hb_arena *arena, struct hb_program *p);
+/* Room for so many storages, and for the program of them. */
+void hb_tape_reserve(struct hb_tape *t, uint32_t storages);
 /* The last op goes to the program. */
 void hb_tape_end(struct hb_tape *t);
 /* HB_BUG where a storage is held in the end that does not stay: a server serves it to the end, in a

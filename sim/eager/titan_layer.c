@@ -1,6 +1,8 @@
 /* See titan_parts.h. What a python name holds, and until when, follows torchtitan's model code: a
  * layer's input is let go when its output has taken the name, attention's locals when it returns.
  */
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
@@ -181,6 +183,7 @@ struct again {
     uint32_t left_count, left_cap;
     uint32_t *node_of; /* of left */
     uint32_t node_cap;
+    struct again *spare; /* the next that no run has */
 };
 
 /* run: null, or what the pass keeps. */
@@ -374,17 +377,29 @@ static uint32_t node_with(const struct hb_tape *t, uint32_t first, const void *w
     HB_BUG("no node of a layer has the weight '%s'", ((const struct hb_weight *)weight)->name);
 }
 
+static struct again *new_again(struct hb_titan *e)
+{
+    enum { MOST_NODES = 64 };
+    struct again *a = e->spare_again;
+    if (!a) {
+        a = hb_arena_alloc(e->t->arena, 1, sizeof *a);
+        a->done = hb_arena_raw(e->t->arena, MOST_NODES, 1);
+        a->node_count = MOST_NODES;
+    } else {
+        e->spare_again = a->spare;
+    }
+    memset(a->done, 0, a->node_count);
+    a->left_count = 0;
+    return a;
+}
+
 uint32_t hb_titan_run_for(struct hb_tape *t, const struct hb_owed *o)
 {
     struct run *run = o->run;
     struct again *a = run->again;
     uint32_t first = t->node_count;
-    if (!a) {
-        enum { MOST_NODES = 64 };
-        a = run->again = hb_arena_alloc(t->arena, 1, sizeof *a);
-        a->done = hb_arena_alloc(t->arena, MOST_NODES, 1);
-        a->node_count = MOST_NODES;
-    }
+    if (!a)
+        a = run->again = new_again(run->layer->e);
     run->layer->in = run->in;
     t->grad = true;
     t->where = run->layer->unit.where;
@@ -408,10 +423,14 @@ void hb_titan_forget_inner(struct hb_tape *t, const struct hb_owed *o)
 void hb_titan_forget_runs(struct hb_tape *t, const struct hb_owed *o)
 {
     struct run *run = o->run;
-    for (uint32_t i = 0; run && run->again && i < run->again->left_count; i++) {
-        hb_tape_drop(t, run->again->left[i].storage);
-        run->again->left[i].storage = HB_NONE;
-    }
+    struct again *a = run ? run->again : NULL;
+    if (!a)
+        return;
+    for (uint32_t i = 0; i < a->left_count; i++)
+        hb_tape_drop(t, a->left[i].storage);
+    a->spare = run->layer->e->spare_again;
+    run->layer->e->spare_again = a;
+    run->again = NULL;
 }
 
 void hb_titan_set_thing(struct hb_taped *n, const void *thing)

@@ -103,8 +103,9 @@ struct hb_titan {
     bool tune; /* torchtune's step: heads repeated before any attention, the loss compiled too */
     uint32_t *stash; /* inputs of layers on their way to the host; null: they stay */
     int stash_count;
-    struct hb_zero *zero;   /* DeepSpeed's ZeRO; null: not this */
-    struct hb_zero3 *zero3; /* ... its third stage; null: not this */
+    struct again *spare_again; /* of layers run again for their weights' gradients */
+    struct hb_zero *zero;      /* DeepSpeed's ZeRO; null: not this */
+    struct hb_zero3 *zero3;    /* ... its third stage; null: not this */
     struct hb_titan_chunk *chunks;
     int64_t chunk_count;
     bool grpo;                   /* the loss is of log-probabilities by sequence */

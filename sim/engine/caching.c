@@ -127,15 +127,23 @@ static int compare_at_peak(const void *a, const void *b)
     return left->buf < right->buf ? -1 : left->buf > right->buf;
 }
 
+static bool is_at_peak(const struct hb_memory *out, const struct hb_live *l)
+{
+    return l->start <= out->peak_op && l->end >= out->peak_op && l->bytes;
+}
+
 static void list_at_peak(struct run *r)
 {
     struct hb_memory *out = r->out;
     int64_t sum = 0;
-    out->at_peak = hb_arena_alloc(r->arena, out->live_count, sizeof *out->at_peak);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < out->live_count; i++)
+        count += is_at_peak(out, &out->live[i]);
+    out->at_peak = hb_arena_alloc(r->arena, count, sizeof *out->at_peak);
     for (uint32_t i = 0; i < out->live_count; i++) {
         const struct hb_live *l = &out->live[i];
         const struct hb_buf *b = &r->p->bufs[l->buf];
-        if (l->start > out->peak_op || l->end < out->peak_op || !l->bytes)
+        if (!is_at_peak(out, l))
             continue;
         int64_t bytes = hb_cuda_round(l->bytes);
         out->at_peak[out->at_peak_count++] = (struct hb_at_peak){l->buf, bytes};

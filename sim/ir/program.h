@@ -148,13 +148,13 @@ struct hb_op {
     double sent_bytes;  /* payload of a collective: the bytes of the full (gathered) tensor */
     enum hb_axis axis;  /* of a collective */
     int64_t group;      /* devices that take part; 0: no collective */
-    bool over_data;     /* then its result is summed over mesh.data, too */
     int64_t rows;       /* of a matmul: m, n, k for the efficiency curve; 0: not known */
     int64_t cols;
     int64_t depth;
-    double batch; /* products side by side, >= 1 */
-    bool grouped; /* rows, cols, depth are those of one of several products in one kernel */
-    bool adjoint; /* of attention: the kernel of the backward pass, not the other one run again */
+    double batch;   /* products side by side, >= 1 */
+    bool over_data; /* of a collective: then its result is summed over mesh.data, too */
+    bool grouped;   /* rows, cols, depth are those of one of several products in one kernel */
+    bool adjoint;   /* of attention: the kernel of the backward pass, not the other one run again */
 };
 
 struct hb_loop {
