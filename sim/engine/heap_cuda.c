@@ -64,6 +64,8 @@ struct hb_cuda {
     uint32_t gone; /* first of those whose place is free */
     struct pool *pools;
     uint32_t pool_count, pool_cap;
+    struct size_class *spare; /* without blocks, of no pool */
+    uint32_t spare_count, spare_cap;
     int64_t next_address;
     int64_t large_asked; /* requests for large blocks */
     struct hb_cuda_stats stats;
@@ -129,12 +131,19 @@ static uint32_t find_place(const struct size_class *k, int64_t address)
     return low + (count == 1 && k->list[low].address > address);
 }
 
-static void drop_empty_classes(struct pool *p)
+/* What a class had room for is for the next that comes. */
+static void drop_empty_classes(struct hb_cuda *c, struct pool *p)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < p->class_count; i++)
-        if (p->classes[i].count)
-            p->classes[kept++] = p->classes[i];
+    for (uint32_t i = 0; i < p->class_count; i++) {
+        struct size_class k = p->classes[i];
+        if (k.count) {
+            p->classes[kept++] = k;
+            continue;
+        }
+        c->spare = hb_grow(c->arena, c->spare, c->spare_count, &c->spare_cap, sizeof *c->spare);
+        c->spare[c->spare_count++] = k;
+    }
     p->class_count = kept;
     p->empty_count = 0;
 }
@@ -142,11 +151,12 @@ static void drop_empty_classes(struct pool *p)
 static uint32_t add_class(struct hb_cuda *c, struct pool *p, int64_t bytes)
 {
     if (p->empty_count > p->class_count / 2)
-        drop_empty_classes(p);
+        drop_empty_classes(c, p);
     uint32_t at = find_class(p, bytes);
     p->classes = hb_grow(c->arena, p->classes, p->class_count, &p->class_cap, sizeof *p->classes);
     memmove(p->classes + at + 1, p->classes + at, (p->class_count - at) * sizeof *p->classes);
-    p->classes[at] = (struct size_class){.bytes = bytes};
+    p->classes[at] = c->spare_count ? c->spare[--c->spare_count] : (struct size_class){0};
+    p->classes[at].bytes = bytes;
     p->class_count++;
     p->empty_count++;
     return at;
