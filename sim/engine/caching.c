@@ -43,8 +43,6 @@ static void list_lives(struct run *r)
 {
     struct hb_memory *out = r->out;
     int32_t last = (int32_t)r->p->op_count - 1;
-    out->live = hb_arena_alloc(r->arena, r->p->buf_count, sizeof *out->live);
-    out->parts = hb_arena_alloc(r->arena, r->p->buf_count, sizeof *out->parts);
     for (uint32_t i = 0; i < r->p->buf_count; i++) {
         if (r->start[i] < -1)
             continue;
@@ -185,27 +183,41 @@ struct hb_cuda_limits hb_caching_limits(const struct hb_caching *c)
                                    c->collect_above};
 }
 
+/* Leaves nothing in the arena. */
+static struct hb_cuda_stats run_ops(struct run *r)
+{
+    const struct hb_program *p = r->p;
+    struct hb_arena *arena = r->arena;
+    struct hb_arena_mark mark = hb_arena_mark(arena);
+    const struct hb_caching *c = &p->caching;
+    struct walk w = {.cuda = hb_cuda_new(arena, hb_caching_limits(c))};
+    r->start = hb_arena_alloc(arena, p->buf_count, sizeof *r->start);
+    r->end = hb_arena_alloc(arena, p->buf_count, sizeof *r->end);
+    w.block = hb_arena_alloc(arena, p->buf_count, sizeof *w.block);
+    find_lives(r);
+    list_lives(r);
+    list_dying(r, &w);
+    walk_ops(r, &w);
+    struct hb_cuda_stats stats = hb_cuda_stats(w.cuda);
+    hb_arena_rewind(arena, mark);
+    r->start = r->end = NULL;
+    return stats;
+}
+
 void hb_caching_run(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out)
 {
     struct run r = {.p = p, .out = out, .arena = arena};
-    const struct hb_caching *c = &p->caching;
-    struct walk w = {.cuda = hb_cuda_new(arena, hb_caching_limits(c))};
-    r.start = hb_arena_alloc(arena, p->buf_count, sizeof *r.start);
-    r.end = hb_arena_alloc(arena, p->buf_count, sizeof *r.end);
-    w.block = hb_arena_alloc(arena, p->buf_count, sizeof *w.block);
+    out->live = hb_arena_alloc(arena, p->buf_count, sizeof *out->live);
+    out->parts = hb_arena_alloc(arena, p->buf_count, sizeof *out->parts);
     for (uint32_t i = 0; i < p->buf_count; i++)
         out->offset_of[i] = -1;
-    find_lives(&r);
-    list_lives(&r);
-    list_dying(&r, &w);
     out->peak_op = -1;
     out->heap_align_bytes = out->leaf_align_bytes = hb_cuda_round(1);
-    walk_ops(&r, &w);
-    struct hb_cuda_stats stats = hb_cuda_stats(w.cuda);
+    struct hb_cuda_stats stats = run_ops(&r);
     out->allocated_bytes = stats.peak_allocated_bytes;
     out->reserved_bytes = stats.peak_reserved_bytes;
     out->retries = stats.retries;
-    out->peak_bytes = c->reserved ? out->reserved_bytes : out->allocated_bytes;
+    out->peak_bytes = p->caching.reserved ? out->reserved_bytes : out->allocated_bytes;
     out->output_bytes = out->alias_bytes = out->argument_bytes;
     out->temp_bytes = out->peak_bytes - out->argument_bytes;
     out->live_temp_bytes = out->allocated_bytes - out->argument_bytes;

@@ -12,7 +12,7 @@ void hb_dating_make(struct hb_arena *arena, const struct hb_program *p,
     hb_cost_init(&cost, p, device);
     timing->op_start_ns = hb_arena_alloc(arena, p->op_count, sizeof *timing->op_start_ns);
     timing->op_end_ns = hb_arena_alloc(arena, p->op_count, sizeof *timing->op_end_ns);
-    timing->spans = hb_arena_alloc(arena, p->op_count, sizeof *timing->spans);
+    timing->spans = hb_arena_alloc(arena, p->op_count - first, sizeof *timing->spans);
     timing->span_count = timing->skip_count = 0;
     for (uint32_t op = first; op < p->op_count; op++)
         whole += (double)hb_cost_op_ns(&cost, op);
