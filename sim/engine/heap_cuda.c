@@ -30,6 +30,7 @@ struct block {
     int64_t freed_at; /* of a free one: requests for large blocks until then */
     uint16_t pool;
     bool in_use;
+    bool unmapped; /* expandable: addresses between others whose pages are back at the device */
     bool gone; /* joined to another, or back at the device: its place is free, `after` the next */
 };
 
@@ -52,8 +53,9 @@ struct pool {
     uint32_t class_count, class_cap;
     uint32_t empty_count; /* classes without blocks, kept for the next of their size */
     int64_t base;         /* expandable: of the range, */
-    int64_t mapped_bytes;
-    uint32_t last; /* and its last block */
+    int64_t mapped_bytes; /* up to the end of its last block */
+    uint32_t last;        /* that is mapped; */
+    uint32_t holes;       /* blocks before it that are not */
 };
 
 struct hb_cuda {
@@ -64,6 +66,8 @@ struct hb_cuda {
     uint32_t gone; /* first of those whose place is free */
     struct pool *pools;
     uint32_t pool_count, pool_cap;
+    uint32_t *released; /* blocks whose pages are to go back */
+    uint32_t released_count, released_cap;
     struct size_class *spare; /* without blocks, of no pool */
     uint32_t spare_count, spare_cap;
     int64_t next_address;
@@ -213,24 +217,58 @@ static uint32_t best_class(const struct pool *p, int64_t bytes)
     return class_with_blocks(p, find_class(p, bytes));
 }
 
-/* The end of a range counts as large as it can grow (get_free_block): a larger block goes first.
- * The end has the highest address, so it is the first of its class only where it is alone. */
-static uint32_t before_tail(const struct hb_cuda *c, const struct pool *p, uint32_t at)
+/* A free block and where it is listed. */
+struct listed {
+    uint32_t class, place;
+};
+
+/* How large a block can grow: by the hole behind it, or beyond the end of the range. */
+static int64_t growth(const struct hb_cuda *c, const struct pool *p, struct listed l)
 {
-    const struct size_class *k = &p->classes[at];
-    if (!c->limits.expandable || k->list[k->count - 1].block != p->last)
-        return at;
-    uint32_t larger = class_with_blocks(p, at + 1);
-    return larger < p->class_count ? larger : at;
+    const struct size_class *k = &p->classes[l.class];
+    uint32_t block = k->list[l.place].block, after = c->blocks[block].after;
+    if (block == p->last)
+        return INT64_MAX;
+    return k->bytes + (after != NO_BLOCK && c->blocks[after].unmapped ? c->blocks[after].bytes : 0);
 }
 
-/* Of a class that has blocks, the one of the lowest address. */
-static uint32_t take_first(struct hb_cuda *c, struct pool *p, uint32_t at)
+/* The next by size, then by address; false: there is none. */
+static bool next_listed(const struct pool *p, struct listed *l)
 {
-    struct size_class *k = &p->classes[at];
-    uint32_t block = k->list[--k->count].block;
-    c->blocks[block].class = at;
-    p->empty_count += !k->count;
+    if (l->place) {
+        l->place--;
+        return true;
+    }
+    uint32_t class = class_with_blocks(p, l->class + 1);
+    if (class == p->class_count)
+        return false;
+    *l = (struct listed){class, p->classes[class].count - 1};
+    return true;
+}
+
+/* With expandable segments a block counts as large as it can grow: the next goes first where that
+ * is less (get_free_block). */
+static struct listed best_of(const struct hb_cuda *c, const struct pool *p, uint32_t class)
+{
+    struct listed best = {class, p->classes[class].count - 1}, next = best;
+    if (!c->limits.expandable)
+        return best;
+    int64_t most = growth(c, p, best);
+    while (most > p->classes[best.class].bytes && next_listed(p, &next) &&
+           growth(c, p, next) < most) {
+        best = next;
+        most = growth(c, p, best);
+    }
+    return best;
+}
+
+static uint32_t take_listed(struct hb_cuda *c, struct pool *p, struct listed l)
+{
+    struct size_class *k = &p->classes[l.class];
+    uint32_t block = k->list[l.place].block;
+    c->blocks[block].class = l.class;
+    p->empty_count += !--k->count;
+    memmove(k->list + l.place, k->list + l.place + 1, (k->count - l.place) * sizeof *k->list);
     return block;
 }
 
@@ -260,29 +298,109 @@ static int64_t page_bytes(const struct pool *p)
     return p->small ? SMALL_PAGE_BYTES : LARGE_PAGE_BYTES;
 }
 
-/* The pages that a free tail covers whole go back. */
-static void unmap_tail(struct hb_cuda *c, struct pool *p)
+/* Cuts a block in two; the second is in no list. */
+static uint32_t cut_block(struct hb_cuda *c, uint32_t block, int64_t bytes)
 {
-    if (p->last == NO_BLOCK || c->blocks[p->last].in_use)
-        return;
-    struct block *b = &c->blocks[p->last];
-    int64_t start = hb_round_up(b->address - p->base, page_bytes(p));
-    int64_t bytes = p->mapped_bytes - start;
+    struct block rest = c->blocks[block];
+    struct pool *p = &c->pools[rest.pool];
+    rest.address += bytes;
+    rest.bytes -= bytes;
+    rest.before = block;
+    uint32_t added = add_block(c, rest);
+    c->blocks[block].after = added;
+    c->blocks[block].bytes = bytes;
+    if (rest.after != NO_BLOCK)
+        c->blocks[rest.after].before = added;
+    if (p->last == block)
+        p->last = added;
+    return added;
+}
+
+/* Joins `second` to `first`, both not in use, the latter in no list. */
+static void join(struct hb_cuda *c, uint32_t first, uint32_t second)
+{
+    struct block *a = &c->blocks[first], *b = &c->blocks[second];
+    struct pool *p = &c->pools[a->pool];
+    a->bytes += b->bytes;
+    a->after = b->after;
+    if (b->after != NO_BLOCK)
+        c->blocks[b->after].before = first;
+    if (p->last == second)
+        p->last = first;
+    forget_block(c, second);
+}
+
+static bool is_free(const struct hb_cuda *c, uint32_t block)
+{
+    return block != NO_BLOCK && !c->blocks[block].in_use && !c->blocks[block].unmapped;
+}
+
+static bool is_hole(const struct hb_cuda *c, uint32_t block)
+{
+    return block != NO_BLOCK && c->blocks[block].unmapped;
+}
+
+/* The range ends before its last block, and before holes that would be last then. */
+static void end_earlier(struct hb_cuda *c, struct pool *p)
+{
+    do {
+        uint32_t last = p->last;
+        p->holes -= c->blocks[last].unmapped;
+        p->mapped_bytes -= c->blocks[last].bytes;
+        p->last = c->blocks[last].before;
+        forget_block(c, last);
+    } while (is_hole(c, p->last));
+    if (p->last != NO_BLOCK)
+        c->blocks[p->last].after = NO_BLOCK;
+}
+
+/* The pages that a free block covers whole go back (unmap_block): what it has before and after them
+ * stays. */
+static void unmap_pages(struct hb_cuda *c, uint32_t block)
+{
+    const struct block *b = &c->blocks[block];
+    struct pool *p = &c->pools[b->pool];
+    int64_t at = b->address - p->base, page = page_bytes(p);
+    int64_t start = hb_round_up(at, page), bytes = (at + b->bytes) / page * page - start;
     if (bytes <= 0)
         return;
-    take_free(c, p->last);
-    b->bytes -= bytes;
-    p->mapped_bytes -= bytes;
+    take_free(c, block);
     c->stats.reserved_bytes -= bytes;
-    if (b->bytes > 0) {
-        put_free(c, p->last);
+    uint32_t whole = block;
+    if (start > at) {
+        whole = cut_block(c, block, start - at);
+        put_free(c, block);
+    }
+    if (c->blocks[whole].bytes > bytes)
+        put_free(c, cut_block(c, whole, bytes));
+    if (p->last == whole) {
+        end_earlier(c, p);
         return;
     }
-    uint32_t before = b->before;
-    forget_block(c, p->last);
-    p->last = before;
-    if (before != NO_BLOCK)
-        c->blocks[before].after = NO_BLOCK;
+    c->blocks[whole].unmapped = true;
+    p->holes++;
+    uint32_t after = c->blocks[whole].after, before = c->blocks[whole].before;
+    if (is_hole(c, after)) {
+        join(c, whole, after);
+        p->holes--;
+    }
+    if (is_hole(c, before)) {
+        join(c, before, whole);
+        p->holes--;
+    }
+}
+
+static void unmap_free(struct hb_cuda *c, const struct pool *p)
+{
+    c->released_count = 0;
+    for (uint32_t at = 0; at < p->class_count; at++)
+        for (uint32_t i = 0; i < p->classes[at].count; i++) {
+            c->released = hb_grow(c->arena, c->released, c->released_count, &c->released_cap,
+                                  sizeof *c->released);
+            c->released[c->released_count++] = p->classes[at].list[i].block;
+        }
+    for (uint32_t i = 0; i < c->released_count; i++)
+        unmap_pages(c, c->released[i]);
 }
 
 static bool is_segment(const struct block *b)
@@ -312,7 +430,7 @@ static void release_cached(struct hb_cuda *c)
 {
     for (uint32_t i = 0; i < c->pool_count; i++) {
         if (c->limits.expandable)
-            unmap_tail(c, &c->pools[i]);
+            unmap_free(c, &c->pools[i]);
         else
             release_segments(c, &c->pools[i]);
     }
@@ -421,36 +539,101 @@ static void add_reserved(struct hb_cuda *c, int64_t bytes)
     c->stats.peak_reserved_bytes = hb_larger(c->stats.peak_reserved_bytes, c->stats.reserved_bytes);
 }
 
-static int64_t free_tail(const struct hb_cuda *c, const struct pool *p)
+/* The lowest run of free blocks and holes that is large enough and has a hole: its first block;
+ * NO_BLOCK: there is none, and the end of the range grows (find_expandable_block). The last run
+ * goes on beyond the end. */
+static uint32_t find_run(const struct hb_cuda *c, const struct pool *p, int64_t bytes)
 {
-    bool has = p->last != NO_BLOCK && !c->blocks[p->last].in_use;
-    return has ? c->blocks[p->last].bytes : 0;
+    uint32_t found = NO_BLOCK, first = NO_BLOCK;
+    int64_t sum = bytes;
+    bool hole = false;
+    for (uint32_t b = p->holes ? p->last : NO_BLOCK; b != NO_BLOCK; b = c->blocks[b].before) {
+        const struct block *one = &c->blocks[b];
+        sum = one->in_use ? 0 : sum + one->bytes;
+        hole = !one->in_use && (hole || one->unmapped);
+        first = one->in_use ? NO_BLOCK : b;
+        if (hole && sum >= bytes && (one->before == NO_BLOCK || c->blocks[one->before].in_use))
+            found = first;
+    }
+    return found;
 }
 
-/* Grows the pool's range until its tail holds so many bytes. */
+/* Pages that a block which begins there takes from the device until it is as large as asked for. */
+static int64_t missing_bytes(const struct hb_cuda *c, const struct pool *p, uint32_t block,
+                             int64_t bytes)
+{
+    int64_t more = 0, page = page_bytes(p);
+    for (; block != NO_BLOCK && bytes > 0; block = c->blocks[block].after) {
+        const struct block *b = &c->blocks[block];
+        int64_t got = b->unmapped ? hb_smaller(b->bytes, hb_round_up(bytes, page)) : b->bytes;
+        more += b->unmapped ? got : 0;
+        bytes -= got;
+    }
+    return more + (bytes > 0 ? hb_round_up(bytes, page) : 0);
+}
+
+static uint32_t find_start(const struct hb_cuda *c, const struct pool *p, int64_t bytes)
+{
+    uint32_t run = find_run(c, p, bytes);
+    return run == NO_BLOCK && is_free(c, p->last) ? p->last : run;
+}
+
+/* Pages of a hole, from its start. */
+static void map_hole(struct hb_cuda *c, struct pool *p, uint32_t hole, int64_t bytes)
+{
+    bytes = hb_round_up(bytes, page_bytes(p));
+    if (bytes < c->blocks[hole].bytes)
+        cut_block(c, hole, bytes);
+    else
+        p->holes--;
+    c->blocks[hole].unmapped = false;
+    add_reserved(c, c->blocks[hole].bytes);
+}
+
+/* A block at the end of the range, in no list. */
+static uint32_t add_end(struct hb_cuda *c, uint16_t pool, int64_t bytes)
+{
+    struct pool *p = &c->pools[pool];
+    int64_t more = hb_round_up(bytes, page_bytes(p));
+    uint32_t before = p->last,
+             added = add_block(c, (struct block){.address = p->base + p->mapped_bytes,
+                                                 .bytes = more,
+                                                 .before = before,
+                                                 .after = NO_BLOCK,
+                                                 .pool = pool});
+    if (before != NO_BLOCK)
+        c->blocks[before].after = added;
+    c->pools[pool].last = added;
+    c->pools[pool].mapped_bytes += more;
+    add_reserved(c, more);
+    return added;
+}
+
+/* A free block of so many bytes, with pages from the device. */
 static uint32_t extend_range(struct hb_cuda *c, uint16_t pool, int64_t bytes)
 {
     struct pool *p = &c->pools[pool];
-    check_limit(c, p, bytes, hb_round_up(bytes - free_tail(c, p), page_bytes(p)));
-    int64_t tail = free_tail(c, p);
-    int64_t more = hb_round_up(bytes - tail, page_bytes(p));
-    add_reserved(c, more);
-    if (tail > 0) {
-        take_free(c, p->last);
-        c->blocks[p->last].bytes += more;
-    } else {
-        uint32_t before = p->last;
-        p->last = add_block(c, (struct block){.address = p->base + p->mapped_bytes,
-                                              .bytes = more,
-                                              .before = before,
-                                              .after = NO_BLOCK,
-                                              .pool = pool});
-        if (before != NO_BLOCK)
-            c->blocks[before].after = p->last;
+    check_limit(c, p, bytes, missing_bytes(c, p, find_start(c, p, bytes), bytes));
+    uint32_t block = find_start(c, p, bytes);
+    if (block == NO_BLOCK)
+        block = add_end(c, pool, bytes);
+    else if (c->blocks[block].unmapped)
+        map_hole(c, p, block, hb_smaller(c->blocks[block].bytes, bytes));
+    else
+        take_free(c, block);
+    while (c->blocks[block].bytes < bytes || is_free(c, c->blocks[block].after)) {
+        int64_t missing = bytes - c->blocks[block].bytes;
+        uint32_t after = c->blocks[block].after;
+        if (is_free(c, after))
+            take_free(c, after);
+        else if (after == NO_BLOCK)
+            after = add_end(c, pool, missing);
+        else
+            map_hole(c, p, after, hb_smaller(c->blocks[after].bytes, missing));
+        join(c, block, after);
     }
-    p->mapped_bytes += more;
-    put_free(c, p->last);
-    return p->last;
+    put_free(c, block);
+    return block;
 }
 
 static uint32_t new_segment(struct hb_cuda *c, uint16_t pool, int64_t bytes)
@@ -485,13 +668,13 @@ static uint32_t take_fit(struct hb_cuda *c, struct pool *p, int64_t bytes)
     int64_t split = c->limits.max_split_bytes;
     if (at == p->class_count)
         return NO_BLOCK;
-    at = before_tail(c, p, at);
-    int64_t found = p->classes[at].bytes;
+    struct listed best = best_of(c, p, at);
+    int64_t found = p->classes[best.class].bytes;
     if (split && !p->small && bytes < split && found >= split)
         return NO_BLOCK;
     if (split && !p->small && bytes >= split && found >= hb_add_sat(bytes, LARGE_PAGE_BYTES))
         return NO_BLOCK;
-    return take_first(c, p, at);
+    return take_listed(c, p, best);
 }
 
 static bool is_split(const struct hb_cuda *c, const struct pool *p, int64_t bytes, int64_t rest)
@@ -500,23 +683,6 @@ static bool is_split(const struct hb_cuda *c, const struct pool *p, int64_t byte
         return rest >= ALIGN_BYTES;
     bool may = !c->limits.max_split_bytes || bytes < c->limits.max_split_bytes;
     return may && rest > SMALL_BYTES;
-}
-
-static void split_block(struct hb_cuda *c, uint32_t block, int64_t bytes)
-{
-    struct block rest = c->blocks[block];
-    struct pool *p = &c->pools[rest.pool];
-    rest.address += bytes;
-    rest.bytes -= bytes;
-    rest.before = block;
-    uint32_t added = add_block(c, rest);
-    c->blocks[block].after = added;
-    c->blocks[block].bytes = bytes;
-    if (rest.after != NO_BLOCK)
-        c->blocks[rest.after].before = added;
-    if (p->last == block)
-        p->last = added;
-    put_free(c, added);
 }
 
 uint32_t hb_cuda_take(struct hb_cuda *c, int64_t bytes, uint32_t stream, int64_t *out_address)
@@ -530,7 +696,7 @@ uint32_t hb_cuda_take(struct hb_cuda *c, int64_t bytes, uint32_t stream, int64_t
         take_free(c, block);
     }
     if (is_split(c, &c->pools[pool], size, c->blocks[block].bytes - size))
-        split_block(c, block, size);
+        put_free(c, cut_block(c, block, size));
     struct block *b = &c->blocks[block];
     b->in_use = true;
     *out_address = b->address;
@@ -538,20 +704,6 @@ uint32_t hb_cuda_take(struct hb_cuda *c, int64_t bytes, uint32_t stream, int64_t
     c->stats.peak_allocated_bytes =
         hb_larger(c->stats.peak_allocated_bytes, c->stats.allocated_bytes);
     return block;
-}
-
-/* Joins `second` to `first`, both free, the latter in no list. */
-static void join(struct hb_cuda *c, uint32_t first, uint32_t second)
-{
-    struct block *a = &c->blocks[first], *b = &c->blocks[second];
-    struct pool *p = &c->pools[a->pool];
-    a->bytes += b->bytes;
-    a->after = b->after;
-    if (b->after != NO_BLOCK)
-        c->blocks[b->after].before = first;
-    if (p->last == second)
-        p->last = first;
-    forget_block(c, second);
 }
 
 void hb_cuda_give(struct hb_cuda *c, uint32_t block)
@@ -562,11 +714,11 @@ void hb_cuda_give(struct hb_cuda *c, uint32_t block)
     c->stats.allocated_bytes -= b->bytes;
     b->in_use = false;
     uint32_t after = b->after, before = b->before;
-    if (after != NO_BLOCK && !c->blocks[after].in_use) {
+    if (is_free(c, after)) {
         take_free(c, after);
         join(c, block, after);
     }
-    if (before != NO_BLOCK && !c->blocks[before].in_use) {
+    if (is_free(c, before)) {
         take_free(c, before);
         join(c, before, block);
         block = before;
@@ -587,8 +739,8 @@ static void check_neighbours(const struct hb_cuda *c, uint32_t i)
     const struct block *next = &c->blocks[b->after];
     if (next->gone || next->before != i || next->address != b->address + b->bytes)
         HB_BUG("block %u does not meet the next one", i);
-    if (!b->in_use && !next->in_use)
-        HB_BUG("blocks %u and %u are both free", i, b->after);
+    if (!b->in_use && !next->in_use && b->unmapped == next->unmapped)
+        HB_BUG("blocks %u and %u are both free, or holes", i, b->after);
 }
 
 void hb_cuda_check(const struct hb_cuda *c)
@@ -599,9 +751,9 @@ void hb_cuda_check(const struct hb_cuda *c)
         const struct block *b = &c->blocks[i];
         if (b->gone)
             continue;
-        reserved += b->bytes;
+        reserved += b->unmapped ? 0 : b->bytes;
         allocated += b->in_use ? b->bytes : 0;
-        free_count += !b->in_use;
+        free_count += is_free(c, i);
         check_neighbours(c, i);
     }
     for (uint32_t i = 0; i < c->pool_count; i++)

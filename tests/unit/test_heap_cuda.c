@@ -113,6 +113,59 @@ static void the_end_of_a_range_goes_last(void **state)
     assert_int_equal(reserved(c), 60 * mib);
 }
 
+static int64_t place_of(struct hb_cuda *c, int64_t bytes, uint32_t stream, uint32_t *out_block)
+{
+    int64_t address = -1;
+    *out_block = hb_cuda_take(c, bytes, stream, &address);
+    hb_cuda_check(c);
+    return address;
+}
+
+/* Pages that free blocks cover whole go back, wherever they are, and the lowest hole that is large
+ * enough is filled again; what no page is left of ends the range. */
+static void pages_go_back_from_the_middle(void **state)
+{
+    (void)state;
+    uint32_t hole, second, other, block;
+    struct hb_cuda *c =
+        hb_cuda_new(arena, (struct hb_cuda_limits){.expandable = true, .limit_bytes = 100 * mib});
+    int64_t start = place_of(c, 40 * mib, 0, &hole);
+    second = take(c, 20 * mib, 0);
+    give(c, hole);
+    other = take(c, 60 * mib, 1);
+    assert_int_equal(hb_cuda_stats(c).retries, 1);
+    assert_int_equal(reserved(c), 80 * mib);
+    assert_int_equal(place_of(c, 15 * mib, 0, &block), start);
+    assert_int_equal(place_of(c, 5 * mib, 0, &block), start + 15 * mib);
+    assert_int_equal(reserved(c), 100 * mib);
+    give(c, second);
+    give(c, other);
+    assert_int_equal(place_of(c, 30 * mib, 0, &block), start + 20 * mib);
+    assert_int_equal(reserved(c), 60 * mib);
+    assert_int_equal(hb_cuda_stats(c).retries, 2);
+    assert_false(hb_cuda_stats(c).failed);
+}
+
+/* A block before a hole counts as large as both. */
+static void a_block_before_a_hole_goes_later(void **state)
+{
+    (void)state;
+    uint32_t first, second, third, block;
+    struct hb_cuda *c =
+        hb_cuda_new(arena, (struct hb_cuda_limits){.expandable = true, .limit_bytes = 180 * mib});
+    int64_t start = place_of(c, 10 * mib, 0, &block);
+    first = take(c, 50 * mib, 0);
+    take(c, 10 * mib, 0);
+    second = take(c, 18 * mib, 0);
+    take(c, 12 * mib, 0);
+    give(c, first);
+    third = take(c, 100 * mib, 1); /* of the first 10 + 40 MiB 40 go back */
+    assert_int_equal(reserved(c), 160 * mib);
+    give(c, second);
+    assert_int_equal(place_of(c, 9 * mib, 0, &block), start + 70 * mib);
+    give(c, third);
+}
+
 static void a_failure_gives_back_and_tries_again(void **state)
 {
     (void)state;
@@ -292,6 +345,8 @@ int main(void)
         cmocka_unit_test(small_rests_stay_with_large_blocks),
         cmocka_unit_test(ranges_grow_by_pages),
         cmocka_unit_test(the_end_of_a_range_goes_last),
+        cmocka_unit_test(pages_go_back_from_the_middle),
+        cmocka_unit_test(a_block_before_a_hole_goes_later),
         cmocka_unit_test(a_failure_gives_back_and_tries_again),
         cmocka_unit_test(unsplit_blocks_go_first),
         cmocka_unit_test(old_segments_are_collected),
