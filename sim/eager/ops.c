@@ -302,7 +302,7 @@ uint32_t hb_ops_linear_left_out(struct hb_tape *t, uint32_t x, struct hb_linear 
 
 static void back_norm(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
-    enum { INPUT, SCALE, SCALED };
+    enum { INPUT, SCALE, SCALED, FRAME };
     int64_t rows = n->number[0], width = n->number[1];
     int64_t whole = hb_tape_size(t, rows, width, 4), each = hb_tape_size(t, rows, 4, 1);
     hb_zero3_enter_back(n->thing);
@@ -340,6 +340,7 @@ static void back_norm(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
     hb_tape_drop(t, power);
     hb_tape_drop(t, spread);
     hb_tape_give_up(t, n, INPUT);
+    hb_tape_give_up(t, n, FRAME);
     uint32_t both = hb_ops_work(t, "add", "gradient of the norm's input, whole", whole);
     hb_tape_drop(t, direct);
     hb_tape_drop(t, square);

@@ -40,10 +40,15 @@ static void replace(struct hb_tape *t, uint32_t *value, uint32_t by)
     *value = by;
 }
 
+static bool norms_fused(const struct hb_titan *e)
+{
+    return e->spec->runtime.compile || hb_titan_norms_fused(e->spec);
+}
+
 static uint32_t norm(struct hb_titan *e, uint32_t x, int64_t rows, int64_t width,
                      struct hb_weight *w)
 {
-    if (e->spec->runtime.compile || hb_titan_norms_fused(e->spec))
+    if (norms_fused(e))
         return hb_ops_norm_fused(e->t, x, rows, width, w);
     return hb_ops_norm(e->t, x, rows, width, w);
 }
@@ -281,6 +286,16 @@ static void fetch_input(struct hb_titan_layer *l, uint32_t value, int64_t bytes)
     t->pool = HB_POOL_DEFAULT;
 }
 
+/* The input goes with the last of what the second run saved, which is its first norm's f32 copy
+ * (torch/utils/checkpoint.py: the frame that holds the arguments dies with its last holder). Where
+ * a norm is one kernel its input is that last one, and it stays for the sum of its gradients
+ * (torch-h100 27). */
+static void hand_input_on(struct hb_tape *t, struct hb_taped *n, uint32_t first)
+{
+    hb_tape_save(t, &t->nodes[first], n->saved[0]);
+    hb_tape_give_up(t, n, 0);
+}
+
 /* What needs nothing kept runs before the layer is: the sum's gradient is gathered first. What was
  * kept of it beyond what is taken again goes with the checkpoint. */
 static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
@@ -301,6 +316,8 @@ static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad
     t->grad = true;
     l->in = run->in = n->in[0];
     run_layer(l, run, true);
+    if (!l->e->stash && !t->split && !norms_fused(l->e))
+        hand_input_on(t, n, first);
     t->values[l->last].grad = last;
     t->values[l->half].grad = grad;
     if (t->split) {
