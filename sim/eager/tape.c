@@ -12,7 +12,7 @@
 
 void hb_tape_init(struct hb_tape *t, struct hb_arena *arena, struct hb_program *p)
 {
-    *t = (struct hb_tape){.arena = arena, .p = p, .where = "", .gone = HB_NONE};
+    *t = (struct hb_tape){.arena = arena, .p = p, .where = ""};
 }
 
 void hb_tape_reserve(struct hb_tape *t, uint32_t storages)
@@ -31,18 +31,7 @@ int64_t hb_tape_size(struct hb_tape *t, int64_t a, int64_t b, int64_t c)
     return 0;
 }
 
-/* The place of one that a server got back is taken by a later one: only buffers of a program have
- * an index each. */
-static void forget_storage(struct hb_tape *t, uint32_t storage)
-{
-    struct hb_storage *s = &t->storages[storage];
-    if (s->served != HB_NONE)
-        t->server->give(t->server->context, s->served);
-    s->served = t->gone;
-    t->gone = storage;
-}
-
-/* In the order of their places, whatever holds them. */
+/* In the order in which they were made, as the program's run gives them back. */
 static void give_dead(struct hb_tape *t)
 {
     for (uint32_t i = 0; i < t->dead_count; i++) {
@@ -52,7 +41,8 @@ static void give_dead(struct hb_tape *t)
         t->dead[at] = one;
     }
     for (uint32_t i = 0; i < t->dead_count; i++)
-        forget_storage(t, t->dead[i]);
+        if (t->storages[t->dead[i]].served != HB_NONE)
+            t->server->give(t->server->context, t->storages[t->dead[i]].served);
     t->dead_count = 0;
     t->open = false;
 }
@@ -121,16 +111,10 @@ static uint32_t add_storage(struct hb_tape *t, const char *name, int64_t bytes,
         add_buf(t, name, bytes, category);
     else if (bytes > 0)
         s.served = t->server->take(t->server->context, bytes, t->pool);
-    uint32_t at = t->gone;
-    if (at != HB_NONE) {
-        t->gone = t->storages[at].served;
-    } else {
-        t->storages =
-            hb_grow(t->arena, t->storages, t->storage_count, &t->storage_cap, sizeof *t->storages);
-        at = t->storage_count++;
-    }
-    t->storages[at] = s;
-    return at;
+    t->storages =
+        hb_grow(t->arena, t->storages, t->storage_count, &t->storage_cap, sizeof *t->storages);
+    t->storages[t->storage_count] = s;
+    return t->storage_count++;
 }
 
 uint32_t hb_tape_make(struct hb_tape *t, struct hb_made made)

@@ -61,11 +61,11 @@ struct hb_value {
     uint32_t grad; /* HB_NONE: none yet */
 };
 
-/* Its index is that of its buffer in the program; with a server, that of none that is held now. */
+/* Its index is that of its buffer in the program. */
 struct hb_storage {
     int64_t bytes;
     int32_t holders;
-    uint32_t served; /* by what serves it; HB_NONE: nothing does; of one that is gone, the next */
+    uint32_t served; /* by what serves it; HB_NONE: nothing does */
     uint8_t pool;
     bool stays; /* an argument, or kept for later steps */
 };
@@ -88,7 +88,6 @@ struct hb_tape {
     bool grad;    /* ops are recorded */
     struct hb_storage *storages;
     uint32_t storage_count, storage_cap;
-    uint32_t gone;               /* first of those whose place is free; HB_NONE */
     struct hb_taped_name *names; /* of storages, made before */
     struct hb_value *values;
     uint32_t value_count, value_cap;
