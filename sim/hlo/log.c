@@ -123,6 +123,9 @@ static bool is_better(const struct policy *policy, const struct hb_log_message *
     int64_t a = fresh->fact[policy->key];
     int64_t b = kept->fact[policy->key];
     int64_t blur = kept->step[policy->key];
+    /* People write GB of what was printed in GiB: 7 % apart. */
+    if (fresh->step[policy->key] == 1 && blur > 1)
+        blur += b / 13;
     if (a >= 0 && (b < 0 || (llabs(a - b) <= blur && blur > fresh->step[policy->key])))
         return true; /* the first that tells; the same, told exactly */
     if (a == b && policy->keep != KEEP_FIRST)

@@ -354,7 +354,7 @@ static bool is_of_cache(const struct hb_sentence *l)
 static bool is_of_tactic(const struct hb_sentence *l)
 {
     return (hb_sentence_has_word(l, "tactic") || hb_sentence_has_word(l, "tactics")) &&
-           hb_sentence_has(l, SHORT);
+           (hb_sentence_has(l, SHORT) || hb_sentence_has_word(l, "workspace"));
 }
 
 /* Whether a library is named beside the refusal, not somewhere in the sentence. */
@@ -453,11 +453,17 @@ static bool is_foreign_refusal(struct hb_span s)
     return false;
 }
 
-/* "the process was killed", in Chinese */
+/* "the process was killed [by the system]", in Chinese */
 static bool is_foreign_kill(struct hb_span s)
 {
-    return hb_span_has(s, "\u88abkill") || hb_span_has(s, "\u88ab\u6740") ||
-           hb_span_has(s, "\u8fdb\u7a0b\u6740");
+    enum { NEAR = 24 };
+    struct hb_span by = s;
+    while (hb_span_find(&by, "\u88ab")) {
+        struct hb_span near = {by.at, by.end - by.at > NEAR ? by.at + NEAR : by.end};
+        if (hb_span_has(near, "kill"))
+            return true;
+    }
+    return hb_span_has(s, "\u88ab\u6740") || hb_span_has(s, "\u8fdb\u7a0b\u6740");
 }
 
 static bool says_refused(const struct hb_sentence *l)
@@ -554,9 +560,9 @@ static const struct hb_form rows[] = {
     ANY("xhaust"),       ANY("XHAUST"),       ANY("IGKILL"),       ANY("137"),
     ANY("ignal"),        ANY("ut of "),       ANY("UT_OF_"),       ANY("VRAM"),
     ANY("eap space"),    ANY("code -9"),      ANY("code: -9"),     ANY("utOfRes"),
-    ANY(" RAM"),         ANY("\u88abkill"),   ANY("\u88ab\u6740"), ANY("\u7a0b\u6740"),
-    ANY("ool size"),     ANY("ot enough"),    ANY("shmget"),       ANY("/shm"),
-    ANY("hared data"),   ANY("status -9"),    ANY("code  : -9"),   ANY("code = -9"),
+    ANY(" RAM"),         ANY("\u88ab"),       ANY("\u7a0b\u6740"), ANY("ool size"),
+    ANY("ot enough"),    ANY("shmget"),       ANY("/shm"),         ANY("hared data"),
+    ANY("status -9"),    ANY("code  : -9"),   ANY("code = -9"),
 };
 
 const struct hb_forms hb_forms_any = {rows, sizeof rows / sizeof rows[0]};

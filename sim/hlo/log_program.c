@@ -157,6 +157,7 @@ static const struct hb_form rows[] = {
     STEM("cC", "olabfold", GENERATES),
     SIGN("ColabFold", GENERATES),
     WORD("rR", "esidues", GENERATES),
+    STEM("pP", "rotein", GENERATES),
     STEM("fF", "aceswap", GENERATES),
     STEM("lL", "ipsync", GENERATES),
     STEM("aA", "nimat", GENERATES),

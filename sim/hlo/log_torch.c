@@ -41,17 +41,20 @@ static void take_torch(struct hb_log_reader *r, const struct hb_form *form,
     copy_last_word(place->before, m->name, sizeof m->name);
 }
 
-/* "Tried to allocate 2.00 GiB. GPU 0 has ...", the first sentence cut off. */
+/* "Tried to allocate 2.00 GiB. GPU 0 has ...", the first sentence cut off or in a line before. */
 static void take_tried(struct hb_log_reader *r, const struct hb_form *form,
                        const struct hb_form_place *place)
 {
     struct hb_span s = place->after;
     struct hb_amount amount;
+    struct hb_log_message *m = hb_form_current(r, form->kind);
+    bool behind = m && m->fact[HB_FACT_ASKED] < 0;
+    bool known = behind || hb_span_has(s, "total capac") || hb_span_has(s, "by PyTorch");
     if (hb_span_has(place->before, "out of memory") ||
         hb_span_has(place->before, "with size larger than") || !hb_span_amount(&s, 1, &amount) ||
-        !(hb_span_has(s, "total capac") || hb_span_has(s, "by PyTorch")))
+        !known)
         return;
-    hb_form_set(hb_form_open(r, form->kind), HB_FACT_ASKED, amount);
+    hb_form_set(behind ? m : hb_form_open(r, form->kind), HB_FACT_ASKED, amount);
 }
 
 /* "MPS backend out of memory (MPS allocated: 15.05 GB, other allocations: 11.91 GB, max allowed:

@@ -204,6 +204,17 @@ static bool is_but_only(const struct hb_sentence *l, int i)
            hb_sentence_has(l, MEMORY);
 }
 
+/* "your RAM was full" */
+static bool is_full(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {"is", "was", "are", "were", "gets", "got", "becomes"};
+    bool told = false;
+    for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
+        told = told || hb_sentence_is(l, i - 1, verbs[k]) || hb_sentence_is(l, i - 2, verbs[k]);
+    return hb_sentence_is(l, i, "full") && told && hb_sentence_behind(l, i, 3, MEMORY) >= 0 &&
+           !hb_sentence_negates(l, i, 2);
+}
+
 /* Python's "MemoryError" */
 static bool is_memory_error(const struct hb_sentence *l, int i)
 {
@@ -235,7 +246,7 @@ bool hb_refusal_is(const struct hb_sentence *l, int i)
         return true;
     return is_out_of(l, i) || hb_refusal_is_oom(l, i) || is_failed_allocation(l, i) ||
            is_too_little(l, i) || is_exceeded(l, i) || is_memory_error(l, i) || is_no_fit(l, i) ||
-           is_but_only(l, i) || is_more_shared(l, i);
+           is_but_only(l, i) || is_more_shared(l, i) || is_full(l, i);
 }
 
 /* "Add OOM howto", "Only relaunch pods that are OOMKilled": the title of a change, which begins
@@ -268,8 +279,9 @@ static bool solves(const struct hb_sentence *l, int i)
 }
 
 /* A word of advice, not the name "HiRes fix" of what draws in two steps, nor the "Fix" that a title
- * begins with: what was mended had happened, nor "if I run it", which tells what happens. */
-static bool advises(const struct hb_sentence *l, int k)
+ * begins with: what was mended had happened, nor "if I run it", which tells what happens. i is
+ * the refusal. */
+static bool advises(const struct hb_sentence *l, int k, int i)
 {
     int before = k > 0 && l->word[k - 1].kind == HB_WORD_END ? k - 2 : k - 1;
     bool title = k == 0 && strncmp(l->word[k].text, "fix", 3) == 0 && !l->word[k].keys &&
@@ -277,6 +289,8 @@ static bool advises(const struct hb_sentence *l, int k)
     bool told = hb_sentence_is(l, k, "if") &&
                 (hb_sentence_is(l, k + 1, "i") || hb_sentence_is(l, k + 1, "we"));
     bool asked = hb_sentence_is(l, k - 1, "to") && hb_sentence_is(l, k - 2, "how") && solves(l, k);
+    for (int n = k + 1; n < i && hb_sentence_is(l, k, "if"); n++)
+        told = told || hb_sentence_is(l, n, "then"); /* "if there is none then your RAM was full" */
     return l->bits[k] & ADVISES && !title && !told && !asked &&
            !hb_sentence_is(l, before, "hires") && !hb_sentence_is(l, before, "res");
 }
@@ -289,7 +303,7 @@ bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
         if (hb_sentence_is(l, k, "error") && l->word[k].keys) /* quoted as it was printed */
             return false;
-        if (advises(l, k))
+        if (advises(l, k, i))
             return true;
     }
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
@@ -318,7 +332,8 @@ static bool names_device(const struct hb_sentence *l, int i)
 static bool is_ended(const struct hb_sentence *l, int i)
 {
     static const char *const verbs[] = {"got", "gets", "getting", "was", "is", "been", "being"};
-    static const char *const things[] = {"process", "script", "program", "training", "it", "job"};
+    static const char *const things[] = {"process", "script", "program", "training",
+                                         "it",      "job",    "worker",  "kernel"};
     bool passive = false;
     bool named = false;
     for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
@@ -411,9 +426,13 @@ static bool is_machine_out(const struct hb_sentence *l)
     return out;
 }
 
-/* "out of CPU memory", whatever else is named */
+/* "out of CPU memory", "CPU out of memory", whatever else is named */
 static bool is_out_of_owner(const struct hb_sentence *l)
 {
+    for (int i = 0; i < l->count; i++)
+        if ((hb_sentence_is(l, i, "cpu") || hb_sentence_is(l, i, "host")) &&
+            (is_out_of(l, i + 1) || hb_refusal_is_oom(l, i + 1)))
+            return true;
     for (int i = 2; i + 1 < l->count; i++)
         if (l->bits[i] & OWNER && l->bits[i + 1] & MEMORY && hb_sentence_is(l, i - 1, "of") &&
             hb_sentence_is(l, i - 2, "out"))

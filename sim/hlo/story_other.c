@@ -68,6 +68,24 @@ static void note_times(const struct teller *t)
         hb_teller_note(t, "The log says so %lld times.", (long long)times);
 }
 
+/* A builder that found no tactic at all. */
+static void tell_builder(const struct teller *t, int64_t free_bytes)
+{
+    t->story->framework = HB_FW_LOG_TENSORRT;
+    if (!t->log->mark[HB_MARK_NO_ENGINE])
+        return;
+    t->story->title = "TensorRT found no tactic for a layer in the memory that it has.";
+    t->story->knob_count = 0;
+    if (free_bytes >= 0) {
+        hb_teller_cause(t, HB_CAUSE_SIZE, "Each tactic wants more than the device has left.");
+        hb_teller_knob(t, HB_KNOB_FEWER, -1);
+    } else {
+        hb_teller_cause(t, HB_CAUSE_LIMIT, "The workspace that the builder was given is too small "
+                                           "for each of its tactics.");
+        hb_teller_knob(t, HB_KNOB_LIMIT, -1);
+    }
+}
+
 void hb_tell_small(const struct teller *t)
 {
     struct hb_story *s = t->story;
@@ -82,7 +100,7 @@ void hb_tell_small(const struct teller *t)
         hb_teller_knob(t, smalls[i].knob, -1);
     }
     if (s->kind == HB_LOG_TACTIC)
-        s->framework = HB_FW_LOG_TENSORRT;
+        tell_builder(t, free_bytes);
     hb_teller_figures(t, asked >= 0 ? asked : hb_teller_fact(t, HB_FACT_NEEDED),
                       free_bytes >= 0 ? free_bytes : hb_teller_fact(t, HB_FACT_CAPACITY),
                       hb_teller_fact(t, HB_FACT_OVER));
