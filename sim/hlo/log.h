@@ -232,6 +232,7 @@ struct hb_log {
     int64_t mark[HB_MARK_COUNT];                 /* times that its words were seen */
     int64_t device_used_bytes;                   /* of the first device in a table of nvidia-smi */
     int64_t device_bytes;                        /* 0: there is none */
+    int64_t pool_bytes;                          /* what TensorFlow gives its pool; 0: not said */
     int64_t
         limit_bytes; /* of the host's memory, that a container or a job was given; 0: not said */
     int64_t limits_line; /* where a list of such limits begins; 0: nowhere */

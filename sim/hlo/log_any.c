@@ -97,6 +97,17 @@ static bool is_equipment(const struct hb_sentence *l, int i, int told)
            !(l->bits[i + 1] & CHIP) && !l->word[i + 1].keys && k != told;
 }
 
+/* "when the memory is more than 8 GB": a bound that somebody saw, where nothing is asked for and no
+ * other amount is compared. k stands before the amount. */
+static bool is_bound(const struct hb_sentence *l, int k)
+{
+    enum { OTHERS = LIMITS | TOTALS | FREES | WANTS | WANTED | ALLOCS };
+    for (int n = k - 1; n >= 0 && l->word[n].kind != HB_WORD_END; n--)
+        if (l->bits[n] & OTHERS || l->word[n].has_unit)
+            return false;
+    return k > 0 && hb_sentence_is(l, k, "than") && hb_sentence_is(l, k - 1, "more");
+}
+
 /* "around 18 GiB", "~10Gb", "between 250 and 400 MB": what somebody reckons, no machine's figure.
  */
 static bool is_reckoned(const struct hb_sentence *l, int i)
@@ -109,6 +120,8 @@ static bool is_reckoned(const struct hb_sentence *l, int i)
     for (int n = i; first && n > 0 && n >= i - FAR; n--)
         if (hb_sentence_is(l, n - 1, "between"))
             return true;
+    if (is_bound(l, k))
+        return true;
     bool wanted =
         k > 0 && l->bits[k] & RECKONS && l->bits[k - 1] & WANTS; /* "needed around 4 GB" */
     return !wanted && ((k >= 0 && l->bits[k] & RECKONS) ||
@@ -510,12 +523,24 @@ void hb_form_follow(struct hb_log_reader *r, struct hb_log_message *m, struct hb
     set_known(m, HB_FACT_CAPACITY, f.total);
 }
 
+/* A call that failed of a fault, in whose line memory is not said to be short. */
+static bool is_faulty(struct hb_log_reader *r, const struct hb_sentence *l)
+{
+    const struct hb_log_message *fault = hb_form_current(r, HB_LOG_FAULT);
+    for (int i = 0; i < l->count; i++)
+        if (hb_refusal_is_oom(l, i) || hb_refusal_is_out_of(l, i))
+            return false;
+    return fault && fault->line == hb_form_line(r);
+}
+
 void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
 {
     struct hb_sentence *l = hb_form_scratch(r, sizeof *l);
     struct hb_amount tensor;
     bool killed = is_foreign_kill(s);
     hb_sentence_read(s, l);
+    if (is_faulty(r, l))
+        return;
     for (int i = 0; i < l->count; i++)
         killed = killed || (hb_refusal_is_kill(l, i) && !hb_refusal_is_advice(l, i));
     bool foreign = is_foreign_refusal(s);

@@ -1,6 +1,8 @@
 /* What a log tells of the run: framework, device, model, batch, mesh. First word counts.
  * Source of the forms: MaxText's "Config param name: value", Megatron-LM's dotted list of
  * arguments, names of devices as jax and torch print them. */
+#include <string.h>
+
 #include "sim/hlo/logform.h"
 
 /* Less is no memory that a job was given. */
@@ -37,6 +39,33 @@ static void take_number(struct hb_log_reader *r, const struct hb_form *form,
         digits.end = s.at;
         hb_span_copy(&digits, "", text, HB_LOG_WORD_CAP);
     }
+}
+
+/* "gradient_checkpointing: true", "--gradient_checkpointing \\": what PyTorch's trainers call it.
+ */
+static void take_checkpointing(struct hb_log_reader *r, const struct hb_form *form,
+                               const struct hb_form_place *place)
+{
+    char *text = hb_form_log(r)->setting[form->fact];
+    struct hb_span s = place->after;
+    bool flag = hb_span_has(place->before, "--");
+    hb_span_skip(&s, " :=\"'");
+    bool on = hb_span_starts(s, "true") || hb_span_starts(s, "True") || hb_span_starts(s, "\\") ||
+              hb_span_starts(s, "--") || s.at == s.end || *s.at == '\r';
+    if (!text[0] && on && (flag || s.at > place->after.at))
+        memcpy(text, "full", sizeof "full");
+}
+
+/* TensorFlow: "Created TensorFlow device (/device:GPU:0 with 10413 MB memory)", "freeMemory:
+ * 31.41GiB": what its pool may hold. */
+static void take_pool(struct hb_log_reader *r, const struct hb_form *form,
+                      const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount pool;
+    if (!hb_form_log(r)->pool_bytes && hb_span_amount(&s, 1, &pool) && pool.bytes >= LEAST_LIMIT)
+        hb_form_log(r)->pool_bytes = pool.bytes;
+    (void)form;
 }
 
 /* nvidia-smi: "|  15514MiB / 16130MiB |    100%      Default |". */
@@ -208,6 +237,10 @@ static const struct hb_form rows[] = {
     MARK("ONNX Runtime", ONNX),
     MARK("ONNXRuntime", ONNX),
 
+    ROW("radient_checkpointing", HB_SET_REMAT, take_checkpointing),
+    ROW("ctivation_checkpointing", HB_SET_REMAT, take_checkpointing),
+    ROW("/device:GPU:0 with ", 0, take_pool),
+    ROW("freeMemory: ", 0, take_pool),
     ROW("MiB / ", 0, take_smi),
     ROW("imits:", 0, take_limits),
     ROW("imits\":", 0, take_limits),

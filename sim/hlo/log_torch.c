@@ -305,6 +305,7 @@ static const struct hb_form rows[] = {
     {"(NPU ", K(TORCH), ADDS, .fact = FACT(DEVICE)},
     {"(XPU ", K(TORCH), ADDS, .fact = FACT(DEVICE)},
     {"total capacity;", K(TORCH), JOINS, .fact = FACT(CAPACITY), .value = BEFORE},
+    {"total capacity", K(TORCH), ADDS, .fact = FACT(CAPACITY), .value = BEFORE}, /* cut off there */
     {"already allocated;", K(TORCH), ADDS, .fact = FACT(ALLOCATED), .value = BEFORE},
     {"free;", K(TORCH), ADDS, .fact = FACT(FREE), .value = BEFORE},
     {"free,", K(TORCH), ADDS, .fact = FACT(FREE), .value = BEFORE},

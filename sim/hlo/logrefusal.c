@@ -23,8 +23,7 @@ static bool is_adjective(const struct hb_sentence *l, int i, int memory)
     return true;
 }
 
-/* "out of [GPU] memory", "CUDAout of memory", "outofmemory" */
-static bool is_out_of(const struct hb_sentence *l, int i)
+bool hb_refusal_is_out_of(const struct hb_sentence *l, int i)
 {
     if (hb_sentence_is(l, i, "outofmemory"))
         return true;
@@ -98,13 +97,23 @@ bool hb_refusal_is_none_left(const struct hb_sentence *l, int i)
     return named && (hb_sentence_is(l, memory + 1, "for") || hb_sentence_is(l, memory + 1, "left"));
 }
 
+/* "is 12 GB not enough?": the clause begins with its verb. */
+static bool is_asked(const struct hb_sentence *l, int i)
+{
+    int first = i;
+    while (first > 0 && l->word[first - 1].kind != HB_WORD_END &&
+           l->word[first - 1].kind != HB_WORD_PAUSE)
+        first--;
+    return first < i && (hb_sentence_is(l, first, "is") || hb_sentence_is(l, first, "are"));
+}
+
 /* "insufficient memory", "not enough GPU memory", "no available memory" */
 static bool is_too_little(const struct hb_sentence *l, int i)
 {
     enum { FAR = 5 };
     bool enough =
         hb_sentence_is(l, i, "enough") || hb_sentence_is(l, i, "sufficient") || l->bits[i] & FREES;
-    if (hb_sentence_is(l, i, "low") && !hb_sentence_is(l, i + 1, "on"))
+    if ((hb_sentence_is(l, i, "low") && !hb_sentence_is(l, i + 1, "on")) || is_asked(l, i))
         return false;
     if (hb_sentence_is(l, i, "free") && hb_sentence_is(l, i - 1, "not") &&
         (hb_sentence_is(l, i - 2, "does") || hb_sentence_is(l, i - 2, "do") ||
@@ -244,7 +253,7 @@ bool hb_refusal_is(const struct hb_sentence *l, int i)
     if (hb_refusal_is_more_than(l, i) || (l->bits[i] & THING && is_segment(l)) ||
         (hb_sentence_is(l, i, "space") && is_segment(l)))
         return true;
-    return is_out_of(l, i) || hb_refusal_is_oom(l, i) || is_failed_allocation(l, i) ||
+    return hb_refusal_is_out_of(l, i) || hb_refusal_is_oom(l, i) || is_failed_allocation(l, i) ||
            is_too_little(l, i) || is_exceeded(l, i) || is_memory_error(l, i) || is_no_fit(l, i) ||
            is_but_only(l, i) || is_more_shared(l, i) || is_full(l, i);
 }
@@ -431,7 +440,7 @@ static bool is_out_of_owner(const struct hb_sentence *l)
 {
     for (int i = 0; i < l->count; i++)
         if ((hb_sentence_is(l, i, "cpu") || hb_sentence_is(l, i, "host")) &&
-            (is_out_of(l, i + 1) || hb_refusal_is_oom(l, i + 1)))
+            (hb_refusal_is_out_of(l, i + 1) || hb_refusal_is_oom(l, i + 1)))
             return true;
     for (int i = 2; i + 1 < l->count; i++)
         if (l->bits[i] & OWNER && l->bits[i + 1] & MEMORY && hb_sentence_is(l, i - 1, "of") &&

@@ -6,6 +6,8 @@
 #include "sim/hlo/logsentence.h"
 
 bool hb_refusal_is(const struct hb_sentence *l, int i);
+/* "out of [GPU] memory", "CUDAout of memory", "outofmemory" */
+bool hb_refusal_is_out_of(const struct hb_sentence *l, int i);
 /* "OOM" */
 bool hb_refusal_is_oom(const struct hb_sentence *l, int i);
 /* "leaves no GPU memory for the cache", "there is no memory left" */

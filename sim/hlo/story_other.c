@@ -80,8 +80,9 @@ static void tell_builder(const struct teller *t, int64_t free_bytes)
         hb_teller_cause(t, HB_CAUSE_SIZE, "Each tactic wants more than the device has left.");
         hb_teller_knob(t, HB_KNOB_FEWER, -1);
     } else {
-        hb_teller_cause(t, HB_CAUSE_LIMIT, "The workspace that the builder was given is too small "
-                                           "for each of its tactics.");
+        hb_teller_cause(t, HB_CAUSE_LIMIT,
+                        "The workspace that the builder was given is too small "
+                        "for each of its tactics.");
         hb_teller_knob(t, HB_KNOB_LIMIT, -1);
     }
 }

@@ -211,7 +211,7 @@ static void tell_elsewhere(const struct teller *t, const struct figures *f)
     hb_teller_knob(t, HB_KNOB_OTHERS, f->lost);
 }
 
-enum { FULL_PERCENT = 90, LITTLE_PERCENT = 5 };
+enum { FULL_PERCENT = 90, SOME_PERCENT = 10, LITTLE_PERCENT = 5 };
 
 /* In this order: what is not about the model comes first. */
 static void find_cause(const struct teller *t, const struct figures *f)
@@ -222,8 +222,9 @@ static void find_cause(const struct teller *t, const struct figures *f)
         f->free_bytes >= f->asked + step && f->asked >= 0 && f->free_bytes > f->capacity / 50;
     bool untold = f->free_bytes < 0 && f->reserved >= 0 && f->capacity > 0 &&
                   f->asked < f->capacity / 10 * 8 - f->reserved;
-    bool crowded = f->others > 0 && f->asked >= 0 && f->free_bytes >= 0 &&
-                   f->others >= f->asked - f->free_bytes;
+    /* What others hold; of little of it more would have been asked for next. */
+    bool crowded = f->others > f->capacity / 100 * SOME_PERCENT && f->asked >= 0 &&
+                   f->free_bytes >= 0 && f->others >= f->asked - f->free_bytes;
     /* Tensors that fill the device are too many, and a few MiB more would not have helped. */
     bool full = f->capacity > 0 && f->allocated > f->capacity / 100 * FULL_PERCENT;
     bool scattered =

@@ -309,6 +309,8 @@ static struct pool find_pool(const struct teller *t)
     int64_t dumped = hb_log_fact(log, HB_LOG_BFC_DUMP, HB_FACT_IN_USE);
     if (p.limit < 0)
         p.limit = hb_log_fact(log, HB_LOG_BFC_DUMP, HB_FACT_LIMIT);
+    if (p.limit < 0 && log->pool_bytes)
+        p.limit = log->pool_bytes;
     /* The dump's own sum is rounded in print; the statistics' is exact. */
     if (dumped >= 0 && (p.in_use < 0 || log->message[HB_LOG_BFC_DUMP].step[HB_FACT_IN_USE] == 1 ||
                         log->message[HB_LOG_STATS].step[HB_FACT_IN_USE] > 1))
