@@ -107,6 +107,9 @@ static const struct {
     {ROW(RELEASE, JAX), "x.delete(), jax.clear_caches(), or a new process"},
     {ROW(WORKSPACE, TENSORRT), "IBuilderConfig::setMemoryPoolLimit(kWORKSPACE, ...), trtexec "
                                "--memPoolSize=workspace:..."},
+    {ROW(TUNER, JAX),
+     "XLA_FLAGS=--xla_gpu_autotune_level=0 (kernels by rule, maybe slower ones), or "
+     "jax.jit(step).lower(...).compile() before the arrays are made"},
     {ROW(DUMP, JAX),
      "XLA_FLAGS=--xla_dump_to=DIR --xla_dump_hlo_as_text, then hbmsim hlo DIR/module_....txt"},
     {ROW(DUMP, TORCH), "torch.cuda.memory._record_memory_history(), _dump_snapshot()"},

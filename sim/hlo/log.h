@@ -21,6 +21,7 @@ struct hb_arena;
     X(TPU_ALLOC, "tpu_allocation", "XLA:TPU: one allocation above the memory's size")              \
     X(TPU_BUFFER, "tpu_buffer", "TPU runtime: no room for a buffer")                               \
     X(TPU_PROGRAM, "tpu_program", "TPU runtime: no room to load a program")                        \
+    X(TUNER, "xla_autotuner", "XLA:GPU's autotuner: no kernel that was tried could be run")        \
     X(XLA_ALLOC, "xla_allocation", "XLA runtime: an allocation failed")                            \
     X(BUFFERS, "buffer_assignment", "XLA's buffer assignment")                                     \
     X(BFC, "bfc", "BFC allocator: out of memory")                                                  \

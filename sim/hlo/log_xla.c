@@ -2,6 +2,7 @@
  * lists of buffers, and the totals that JAX programs print.
  * Source of the forms: docs/errors/error_1000, 0100, 0101 and docs/oom_debugging of openxla/xla;
  * xla/service/buffer_assignment.cc (StatsString, ToVerboseString); pjrt's CompiledMemoryStats;
+ * backends/autotuner/config_assigner.cc and config_runner.cc (what no kernel could be found for);
  * MaxText's max_utils.py before and after its pull request 4514; logs in public issues. */
 #include <string.h>
 
@@ -370,6 +371,12 @@ static const struct hb_form rows[] = {
 
     {"Could not allocate ", K(TPU_BUFFER), OPENS, .handle = take_no_place},
     {"Used ", K(TPU), OPENS, .handle = take_used, .word = true},
+
+    {"onfigs failed during profiling", K(TUNER), OPENS, .value = HB_VALUE_NONE},
+    {"ailed to get configs for", K(TUNER), OPENS, .value = HB_VALUE_NONE},
+    {"ould not get config for HLO", K(TUNER), OPENS, .value = HB_VALUE_NONE},
+    {"utotuning failed for HLO", K(TUNER), OPENS, .value = HB_VALUE_NONE},
+    {"ailed to determine best cudnn", K(TUNER), OPENS, .value = HB_VALUE_NONE},
 
     {"Out of memory while trying to allocate ", K(XLA_ALLOC), OPENS, .fact = FACT(ASKED)},
     {"Out of memory allocating ", K(XLA_ALLOC), OPENS, .handle = take_allocating},

@@ -25,6 +25,7 @@ static const struct source {
     {HB_LOG_TPU_ALLOC, FAMILY_JAX, "xla-tpu", hb_tell_tpu_runtime},
     {HB_LOG_TPU_PROGRAM, FAMILY_JAX, "xla-tpu", hb_tell_tpu_runtime},
     {HB_LOG_TPU_BUFFER, FAMILY_JAX, "xla-tpu", hb_tell_tpu_runtime},
+    {HB_LOG_TUNER, FAMILY_JAX, "xla-gpu", hb_tell_tuner},
     {HB_LOG_XLA_ALLOC, FAMILY_JAX, "xla-gpu", hb_tell_xla},
     {HB_LOG_TORCH, FAMILY_TORCH, "torch", hb_tell_torch},
     {HB_LOG_GRAPH, FAMILY_GRAPH, NULL, hb_tell_xla},
@@ -406,12 +407,20 @@ static bool is_behind_server(const struct hb_log *log, enum hb_log_kind kind)
            log->message[HB_LOG_SERVE].line < log->message[HB_LOG_TORCH].line;
 }
 
+/* A tuner that failed of something else, or what failed long behind it. */
+static bool is_not_of_tuner(const struct hb_log *log, enum hb_log_kind kind)
+{
+    enum { LINES = 128 }; /* it prints the whole kernel */
+    int64_t gap = log->message[HB_LOG_XLA_ALLOC].line - log->message[HB_LOG_TUNER].line;
+    return kind == HB_LOG_TUNER && (!hb_log_seen(log, HB_LOG_XLA_ALLOC) || gap < 0 || gap > LINES);
+}
+
 static const struct source *find_source(const struct hb_log *log)
 {
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
         if (hb_log_seen(log, sources[i].kind) && !is_list_only(log, sources[i].kind) &&
-            !is_passed_over(log, sources[i].kind) && !is_of_the_host(log, sources[i].kind) &&
-            !is_behind_server(log, sources[i].kind))
+            !is_not_of_tuner(log, sources[i].kind) && !is_passed_over(log, sources[i].kind) &&
+            !is_of_the_host(log, sources[i].kind) && !is_behind_server(log, sources[i].kind))
             return &sources[i];
     return NULL;
 }

@@ -571,6 +571,26 @@ void hb_tell_xla(const struct teller *t)
     note_neighbours(t);
 }
 
+void hb_tell_tuner(const struct teller *t)
+{
+    struct hb_story *s = t->story;
+    struct pool p = find_pool(t);
+    s->title =
+        "XLA's autotuner found no room on the device to try kernels: it failed while compiling.";
+    s->wanted_of = "a buffer of a kernel that was tried";
+    s->available_of = p.free_bytes >= 0 ? "what was free" : NULL;
+    s->capacity_bytes = p.limit;
+    hb_teller_figures(t, hb_log_asked(t->log, HB_LOG_XLA_ALLOC), p.free_bytes, -1);
+    hb_teller_cause(t, HB_CAUSE_SIZE,
+                    "Kernels run with operands of their own beside what stands on the device: "
+                    "state, inputs, other processes. Where these leave too little for one kernel, "
+                    "look whether they leave enough for the step.");
+    hb_teller_knob(t, HB_KNOB_TUNER, -1);
+    check_fraction(t, p);
+    hb_teller_knobs(t);
+    note_neighbours(t);
+}
+
 void hb_tell_remat(const struct teller *t)
 {
     struct hb_story *s = t->story;

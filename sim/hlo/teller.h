@@ -47,6 +47,7 @@ bool hb_teller_loads(const struct teller *t);
 
 void hb_tell_tpu(const struct teller *t);
 void hb_tell_tpu_runtime(const struct teller *t);
+void hb_tell_tuner(const struct teller *t);
 void hb_tell_xla(const struct teller *t);
 void hb_tell_remat(const struct teller *t);
 void hb_tell_totals(const struct teller *t);

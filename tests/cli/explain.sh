@@ -29,6 +29,18 @@ expect 0 hbmsim explain $logs/ocean-gpu.log
 out_has 'on top           6.57 GiB  at the peak'
 out_has '6.57 GiB and 256 bytes.'
 
+# The autotuner's want of memory, by name, unless it failed of something else or long before.
+expect 0 hbmsim explain $logs/jax-autotuner.log
+out_has "XLA's autotuner found no room"
+out_has 'wanted          272.0 MiB'
+out_has 'jax: XLA_FLAGS=--xla_gpu_autotune_level=0'
+printf 'NOT_FOUND: All configs failed during profiling.\nFailures (1):\nWRONG RESULTS: mismatch\n' >"$work/tuner.log"
+expect 1 hbmsim explain "$work/tuner.log"
+yes 'step done' | head -n 200 >>"$work/tuner.log"
+echo 'RESOURCE_EXHAUSTED: Out of memory while trying to allocate 5368709120 bytes.' >>"$work/tuner.log"
+expect 0 hbmsim explain "$work/tuner.log"
+out_has 'The runtime could not get what the program asked for.'
+
 expect 0 hbmsim explain $logs/maxtext.log
 out_has 'model: {preset: llama3-8b}'
 out_has 'maxtext: num_vocab_tiling: 8'
