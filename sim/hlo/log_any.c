@@ -151,13 +151,29 @@ static bool is_counted_size(const struct hb_sentence *l, int told)
            !(l->bits[told - 1] & SIZED);
 }
 
+static bool has_amount_before(const struct hb_sentence *l, int i)
+{
+    for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--)
+        if (l->word[k].has_unit)
+            return true;
+    return false;
+}
+
+/* "requires 564 bytes of scratch space, but only 475 is available": of the unit before. */
+static bool is_rest(const struct hb_sentence *l, int i, int told)
+{
+    enum { NEAR = 2 };
+    return told > i && told <= i + NEAR && l->bits[told] & FREES &&
+           hb_sentence_is(l, i - 1, "only") && has_amount_before(l, i);
+}
+
 /* A number without unit is one of bytes only right behind a word that says so. */
 static bool is_bytes(const struct hb_sentence *l, int i, int told)
 {
     const struct hb_word *word = &l->word[i];
     if (word->amount.bytes < 0 || (word->amount.bytes > 0 && word->amount.bytes < LEAST))
         return false;
-    if (word->has_unit)
+    if (word->has_unit || is_rest(l, i, told))
         return true;
     if (told < 0 || told > i || (i + 1 < l->count && l->bits[i + 1] & COUNTS))
         return false;

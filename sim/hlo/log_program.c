@@ -313,8 +313,8 @@ static const struct hb_form rows[] = {
     WORD("pP", "po", LEARNS),
     {"ft", HB_LOG_PLAIN, HB_FORM_ADDS, .fact = HB_MARK_LEARNS, .text = "sS", .handle = take_word,
      .unless = ".s"}, /* a file's ending */
-    SIGN("GRPO", LEARNS),
-    SIGN("PPO", LEARNS),
+    STEM("G", "RPO", LEARNS),
+    STEM("P", "PO", LEARNS), /* not "SUPPORTED" */
     SIGN("SFT", LEARNS),
     SIGN("learning_rate", LEARNS),
     SIGN("micro_batch", LEARNS),
@@ -333,6 +333,8 @@ static const struct hb_form rows[] = {
     SIGN("training_loop", TRAINS),
     SIGN("Could not find any implementation", NO_ENGINE),
     SIGN("could not be created", NO_ENGINE),
+    SIGN("ngine building failed", NO_ENGINE),
+    SIGN("nternal error: plugin node", NO_ENGINE),
     SIGN("jit(train", TRAINS),
     SIGN("train_step", TRAINS),
     SIGN("jit_train", TRAINS),

@@ -185,6 +185,7 @@ static const struct meaning {
     {"slurmstepd", HOST},
     {"smem", CHIP | MEMORY | THING},
     {"spark", HOST},
+    {"sram", CHIP | MEMORY | THING},
     {"srun", HOST},
     {"step", OWNER},
     {"supported", LIMITS},

@@ -154,8 +154,10 @@ static bool is_exceeded(const struct hb_sentence *l, int i)
     for (int k = i; k < l->count && k <= i + FAR; k++)
         if (l->word[k].kind == HB_WORD_NUMBER && l->word[k].text[0] == '%')
             return false;
+    int limit = hb_sentence_ahead(l, i, FAR, LIMITS); /* "exceeds the limits (shared memory)" */
     return hb_sentence_ahead(l, i, FAR, MEMORY) >= 0 ||
            hb_sentence_behind(l, i, FAR, MEMORY) >= 0 ||
+           (limit >= 0 && hb_sentence_ahead(l, limit, FAR, MEMORY) >= 0) ||
            (hb_sentence_behind(l, i, FAR, THING | ALLOCS) >= 0 &&
             hb_sentence_behind(l, i, FAR, LIMITS | WANTED) >= 0);
 }
@@ -210,7 +212,7 @@ static bool is_but_only(const struct hb_sentence *l, int i)
     enum { FAR = 12 };
     return hb_sentence_is(l, i, "but") && hb_sentence_is(l, i + 1, "only") &&
            hb_sentence_behind(l, i, FAR, WANTS) >= 0 && hb_sentence_ahead(l, i, FAR, FREES) >= 0 &&
-           hb_sentence_has(l, MEMORY);
+           (hb_sentence_has(l, MEMORY) || hb_sentence_has_pair(l, "scratch", "space"));
 }
 
 /* "your RAM was full" */
@@ -340,9 +342,10 @@ static bool names_device(const struct hb_sentence *l, int i)
 /* "the process got killed", by whom nobody says */
 static bool is_ended(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"got", "gets", "getting", "was", "is", "been", "being"};
-    static const char *const things[] = {"process", "script", "program", "training",
-                                         "it",      "job",    "worker",  "kernel"};
+    static const char *const verbs[] = {"got", "gets", "getting", "was",
+                                        "is",  "been", "being",   "be"};
+    static const char *const things[] = {"process", "script", "program", "training", "it",
+                                         "job",     "worker", "kernel",  "always",   "suddenly"};
     bool passive = false;
     bool named = false;
     for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
@@ -439,7 +442,8 @@ static bool is_machine_out(const struct hb_sentence *l)
 static bool is_out_of_owner(const struct hb_sentence *l)
 {
     for (int i = 0; i < l->count; i++)
-        if ((hb_sentence_is(l, i, "cpu") || hb_sentence_is(l, i, "host")) &&
+        if ((hb_sentence_is(l, i, "cpu") || hb_sentence_is(l, i, "host") ||
+             hb_sentence_is(l, i, "ram")) &&
             (hb_refusal_is_out_of(l, i + 1) || hb_refusal_is_oom(l, i + 1)))
             return true;
     for (int i = 2; i + 1 < l->count; i++)

@@ -79,6 +79,7 @@ static const struct {
     {"gemma-logits", HB_CAUSE_GIANT, 2110783616, -1, HB_KNOB_LOSS_CHUNKS, HB_FW_LOG_JAX},
     {"maxtext", HB_CAUSE_NONE, GIB(59.8), -1, HB_KNOB_BATCH, HB_FW_LOG_MAXTEXT},
     {"maxtext-estimated", HB_CAUSE_NONE, GIB(59.8), -1, HB_KNOB_BATCH, HB_FW_LOG_JAX},
+    {"jax-autotuner", HB_CAUSE_SIZE, 272 << 20, -1, HB_KNOB_TUNER, HB_FW_LOG_JAX},
     {"multihost-load", HB_CAUSE_REPLICATION, GIB(62.62), -1, HB_KNOB_CALLBACK, HB_FW_LOG_JAX},
     {"multihost-tpu", HB_CAUSE_REPLICATION, GIB(32.55), GIB(32.55) - GIB(31.25), HB_KNOB_CALLBACK,
      HB_FW_LOG_JAX},
