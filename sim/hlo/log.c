@@ -131,6 +131,8 @@ static bool is_better(const struct policy *policy, const struct hb_log_message *
         return true; /* the first that tells; the same, told exactly */
     if (a == b && policy->keep != KEEP_FIRST)
         return said_of(fresh) >= said_of(kept);
+    if (a == b && a >= 0)
+        return said_of(fresh) > said_of(kept);
     return policy->keep == KEEP_LAST || (policy->keep == KEEP_LARGEST && a > b);
 }
 

@@ -308,6 +308,8 @@ static const struct hb_form rows[] = {
     {"0xC0000017", K(HOST), JOINS, .value = NONE},
     {"memory allocation of ", K(HOST), OPENS, .handle = hb_form_request, .text = HB_LOG_REFUSED,
      .needs = " bytes failed"},
+    /* Paddle's allocator of the host */
+    {"ail to alloc memory of ", K(HOST), OPENS, .handle = hb_form_request, .text = HB_LOG_REFUSED},
     {"requires more system memory (", K(HOST), OPENS, .handle = hb_form_request,
      .text = HB_LOG_REFUSED, .figures = {{"", FACT(ASKED)}, {"available (", FACT(CAPACITY)}}},
     {"Unable to allocate ", K(HOST), OPENS, .handle = hb_form_request, .text = HB_LOG_REFUSED,
@@ -334,6 +336,12 @@ static const struct hb_form rows[] = {
     {"no kernel image is available", K(FAULT), JOINS, .value = NONE},
     {"egmentation fault", K(FAULT), JOINS, .value = NONE},
     {"SIGSEGV", K(FAULT), JOINS, .value = NONE},
+    /* the C library's, of a heap that was written over */
+    {"malloc(): ", K(FAULT), JOINS, .value = NONE},
+    {"free(): invalid", K(FAULT), JOINS, .value = NONE},
+    {"double free or corruption", K(FAULT), JOINS, .value = NONE},
+    {"orrupted size vs", K(FAULT), JOINS, .value = NONE},
+    {"munmap_chunk(): ", K(FAULT), JOINS, .value = NONE},
 };
 
 const struct hb_forms hb_forms_other = {rows, sizeof rows / sizeof rows[0]};

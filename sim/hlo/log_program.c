@@ -139,6 +139,11 @@ static const struct hb_form rows[] = {
     STEM("fF", "ooocus", GENERATES),
     STEM("iI", "nvoke", GENERATES),
     WORD("tT", "ts", GENERATES),
+    WORD("T", "TS", GENERATES),
+    SIGN("egment-anything", GENERATES),
+    SIGN("egment_anything", GENERATES),
+    SIGN("AutomaticMask", GENERATES),
+    SIGN("PPStructure", GENERATES),
     SIGN("-render", GENERATES),
     SIGN("render.py", GENERATES),
     SIGN("render_only", GENERATES),
@@ -217,6 +222,8 @@ static const struct hb_form rows[] = {
     SIGN("pipeline(", GENERATES),
     SIGN("unloading all loaded models", GENERATES),
     SIGN("\u751f\u6210\u56fe", GENERATES), /* "generate a picture", "infer" in Chinese */
+    SIGN("\u58f0\u97f3", GENERATES),       /* "voice", "speech" */
+    SIGN("\u8bed\u97f3", GENERATES),
     SIGN("\u63a8\u7406", GENERATES),
     SIGN("\u63a8\u8ad6", GENERATES), /* "infer" in Japanese and Korean, "deploy" in Chinese */
     SIGN("\ucd94\ub860", GENERATES),
@@ -277,6 +284,7 @@ static const struct hb_form rows[] = {
     SIGN("log_softmax", LOGITS),
     SIGN("log_probs", LOGITS),
     STEM("yY", "olo", IMAGES),
+    WORD("iI", "mage", IMAGES),
     SIGN("YOLO", IMAGES),
     SIGN("imgsz", IMAGES),
     STEM("rR", "esnet", IMAGES),

@@ -226,6 +226,15 @@ static void take_nccl(struct hb_log_reader *r, const struct hb_form *form,
         hb_form_open(r, form->kind);
 }
 
+/* "Failed to launch CUDA kernel: fusion_29 with ...: CUDA_ERROR_OUT_OF_MEMORY": what a launch takes
+ * stands beside the pool. */
+static void take_launch(struct hb_log_reader *r, const struct hb_form *form,
+                        const struct hb_form_place *place)
+{
+    if (hb_span_has(place->after, "OUT_OF_MEMORY"))
+        hb_form_open(r, form->kind);
+}
+
 /* "failed to allocate 154.06GiB (165425291480 bytes) from device: HIP_ERROR_OutOfMemory" */
 static void take_driver(struct hb_log_reader *r, const struct hb_form *form,
                         const struct hb_form_place *place)
@@ -364,6 +373,7 @@ static const struct hb_form rows[] = {
     {"CUDNN_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
     {"aptureGpuGraph failed", K(LIBRARY), OPENS, .value = NONE},
     {"et module function:CUDA_ERROR_OUT_OF_MEMORY", K(LIBRARY), OPENS, .value = NONE},
+    {"ailed to launch CUDA kernel", K(LIBRARY), OPENS, .handle = take_launch},
     {"reate cublas handle", K(LIBRARY), OPENS, .value = NONE}, /* it is refused for little else */
     {"CUSOLVER_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
     {"HIPBLAS_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},

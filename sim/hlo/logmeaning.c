@@ -144,6 +144,7 @@ static const struct meaning {
     {"of", LEADS},
     {"only", LEADS},
     {"opencl", DEVICE},
+    {"overflow", EXCEEDS},
     {"page", THING},
     {"peak", HOLDS},
     {"pinned", HOST | PINNED | MEMORY | THING},

@@ -193,6 +193,17 @@ static bool is_more_shared(const struct hb_sentence *l, int i)
     return hb_sentence_is(l, i, "much") && hb_refusal_is_too_much(l);
 }
 
+/* "too much for my GPU RAM", "too large for the device's memory" */
+static bool is_too_much_for(const struct hb_sentence *l, int i)
+{
+    static const char *const words[] = {"much", "large", "big", "many", "long"};
+    bool much = false;
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        much = much || hb_sentence_is(l, i, words[k]);
+    return much && hb_sentence_is(l, i - 1, "too") && hb_sentence_is(l, i + 1, "for") &&
+           hb_sentence_ahead(l, i + 1, 4, MEMORY) >= 0;
+}
+
 /* "does not fit into memory", "too large to fit in GPU memory" */
 static bool is_no_fit(const struct hb_sentence *l, int i)
 {
@@ -257,7 +268,7 @@ bool hb_refusal_is(const struct hb_sentence *l, int i)
         return true;
     return hb_refusal_is_out_of(l, i) || hb_refusal_is_oom(l, i) || is_failed_allocation(l, i) ||
            is_too_little(l, i) || is_exceeded(l, i) || is_memory_error(l, i) || is_no_fit(l, i) ||
-           is_but_only(l, i) || is_more_shared(l, i) || is_full(l, i);
+           is_but_only(l, i) || is_more_shared(l, i) || is_full(l, i) || is_too_much_for(l, i);
 }
 
 /* "Add OOM howto", "Only relaunch pods that are OOMKilled": the title of a change, which begins
@@ -470,5 +481,7 @@ bool hb_refusal_is_of_host(const struct hb_sentence *l)
            hb_sentence_has_pair(l, "bad", "allocation") ||
            hb_sentence_has_pair(l, "memory", "map") || hb_sentence_has_pair(l, "usm", "host") ||
            hb_sentence_has_pair(l, "heap", "space") || is_errno(l) ||
-           (l->count == 2 && is_memory_error(l, 0));
+           (is_memory_error(l, 0) &&
+            (l->count == 2 || (l->word[1].keys &&
+                               !hb_sentence_has(l, ALLOCS)))); /* a device's says what it wanted */
 }

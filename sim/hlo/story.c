@@ -407,6 +407,13 @@ static bool is_behind_server(const struct hb_log *log, enum hb_log_kind kind)
            log->message[HB_LOG_SERVE].line < log->message[HB_LOG_TORCH].line;
 }
 
+/* Somebody's word, without figures, over a warning of the compiler that has them. */
+static bool is_bare(const struct hb_log *log, enum hb_log_kind kind)
+{
+    return (kind == HB_LOG_PLAIN || kind == HB_LOG_ANY) && hb_log_seen(log, HB_LOG_REMAT) &&
+           hb_log_fact(log, kind, HB_FACT_ASKED) < 0 && hb_log_fact(log, kind, HB_FACT_FREE) < 0;
+}
+
 /* A tuner that failed of something else, or what failed long behind it. */
 static bool is_not_of_tuner(const struct hb_log *log, enum hb_log_kind kind)
 {
@@ -419,8 +426,9 @@ static const struct source *find_source(const struct hb_log *log)
 {
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
         if (hb_log_seen(log, sources[i].kind) && !is_list_only(log, sources[i].kind) &&
-            !is_not_of_tuner(log, sources[i].kind) && !is_passed_over(log, sources[i].kind) &&
-            !is_of_the_host(log, sources[i].kind) && !is_behind_server(log, sources[i].kind))
+            !is_bare(log, sources[i].kind) && !is_not_of_tuner(log, sources[i].kind) &&
+            !is_passed_over(log, sources[i].kind) && !is_of_the_host(log, sources[i].kind) &&
+            !is_behind_server(log, sources[i].kind))
             return &sources[i];
     return NULL;
 }

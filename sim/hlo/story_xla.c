@@ -610,8 +610,11 @@ void hb_tell_remat(const struct teller *t)
         note_neighbours(t);
         return;
     }
-    s->title = "XLA warned while compiling that its program stays above the memory it aims at. "
-               "That is no failure yet.";
+    bool failed = hb_log_seen(t->log, HB_LOG_PLAIN) || hb_log_seen(t->log, HB_LOG_ANY);
+    s->title = failed
+                   ? "Memory ran out; XLA had warned that its program stays above what it aims at."
+                   : "XLA warned while compiling that its program stays above the memory it aims "
+                     "at. That is no failure yet.";
     s->wanted_of = "temporaries and outputs after recomputation";
     s->available_of = "what arguments leave for them";
     hb_teller_figures(t, reached, target, -1);
