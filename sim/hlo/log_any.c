@@ -603,7 +603,7 @@ static const struct hb_form rows[] = {
     ANY("eap space"),    ANY("code -9"),      ANY("code: -9"),     ANY("utOfRes"),
     ANY(" RAM"),         ANY("\u88ab"),       ANY("\u7a0b\u6740"), ANY("ool size"),
     ANY("ot enough"),    ANY("shmget"),       ANY("/shm"),         ANY("hared data"),
-    ANY("status -9"),    ANY("code  : -9"),   ANY("code = -9"),
+    ANY("status -9"),    ANY("code  : -9"),   ANY("code = -9"),    ANY("scratch sp"),
 };
 
 const struct hb_forms hb_forms_any = {rows, sizeof rows / sizeof rows[0]};

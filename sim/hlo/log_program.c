@@ -232,6 +232,7 @@ static const struct hb_form rows[] = {
     WORD("sS", "erve", SERVES),
     STEM("vV", "llm", SERVES),
     SIGN("vLLM", SERVES),
+    SIGN("VLLM", SERVES),
     STEM("mM", "indie", SERVES),
     SIGN("MindIE", SERVES),
     SIGN("NPURayWorker", SERVES),

@@ -44,8 +44,11 @@ static struct figures read_figures(const struct teller *t)
         f.process = least >= f.reserved ? least : f.others;
         f.others = f.others > f.process ? f.others - f.process : -1;
     }
-    /* A process that holds much and gave PyTorch nothing: its memory is another library's. */
-    if (f.process > 0 && f.allocated == 0 && f.process > f.capacity / 2)
+    /* A process that holds much and gave PyTorch little: its memory is another library's. MPS's own
+     * graphs are such. */
+    bool mps = hb_str_same(t->log->message[HB_LOG_TORCH].name, "MPS");
+    if (!mps && f.process > 0 && f.reserved >= 0 && f.reserved < f.process / 8 &&
+        f.process > f.capacity / 2)
         f.lost = f.process - f.reserved;
     if (f.process >= f.reserved && f.reserved >= 0)
         f.beside = f.process - f.reserved;
@@ -208,6 +211,8 @@ static void tell_elsewhere(const struct teller *t, const struct figures *f)
                        "%s of the device are neither PyTorch's nor free: another process, another "
                        "framework in this one, or libraries (NCCL, contexts) hold them.",
                        hb_teller_size(t, f->lost)));
+    if (f->process > f->lost && t->log->mark[HB_MARK_SERVES]) /* the server's own engine */
+        hb_teller_knob(t, HB_KNOB_SERVER, -1);
     hb_teller_knob(t, HB_KNOB_OTHERS, f->lost);
 }
 

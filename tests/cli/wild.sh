@@ -32,9 +32,9 @@ for row in "$work"/wild.*.row; do
     fi
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 1697
+ok "the table has its $count texts" test "$count" -ge 1723
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
-ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 7 / 100))
+ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 75 / 1000))
 
 # All figures zero: no record, and said so.
 printf 'CompiledMemoryStats(generated_code_size_in_bytes=2856, argument_size_in_bytes=0, output_size_in_bytes=0, alias_size_in_bytes=0, temp_size_in_bytes=0)\n' >"$work/zero.log"
@@ -183,4 +183,25 @@ for text in 'Fehler: nicht gen\303\274gend Speicher' 'memoria insuficiente' '\35
     expect 0 hbmsim explain --json "$work/tongue.log"
     out_has '"known": true'
 done
+
+# What the last draws taught: who is meant, what is on, what stands beside.
+taught() { printf '%s\n' "$@" >"$work/taught.log"; expect 0 hbmsim explain --json "$work/taught.log"; }
+taught 'RuntimeError: If there is none then your RAM was full and the worker was killed by the OS.'
+out_has '"cause": "host_memory"'
+taught 'gradient_checkpointing: true' 'per_device_train_batch_size: 1' 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.47 GiB. GPU 2 has a total capacity of 79.10 GiB of which 1.66 GiB is free. Of the allocated memory 75.55 GiB is allocated by PyTorch'
+ok 'what is on is not advised' test -z "$(grep '"knob": "remat"' "$work/out")"
+taught 'CudaAPIError: [719] Call to cuMemAlloc results in CUDA_ERROR_LAUNCH_FAILED'
+out_has '"cause": "fault"'
+taught 'Created TensorFlow device (/device:GPU:0 with 8000 MB memory)' 'OOM when allocating tensor with shape[1024,1024,1024] and type float on /device:GPU:0 by allocator GPU_0_bfc'
+out_has '"cause": "single_giant"'
+taught 'plugin node x requires 56405524864 bytes of scratch space, but only 47590277120 is available.'
+out_has '"available_bytes": 47590277120'
+taught 'UNSUPPORTED_STATE' 'vLLM worker' 'CUDA error: out of memory'
+out_has '"knob": "server_share"'
+taught 'Running out of GPU memory' "Can't reduce memory use below 2.12GiB (2278089352 bytes) by rematerialization; only reduced to 5.65GiB (6063398400 bytes), down from 5.70GiB (6125699228 bytes) originally"
+out_has '"wanted_bytes": 6063398400'
+taught 'Failed to launch CUDA kernel: fusion_29 with block dimensions: 128x1x1: CUDA_ERROR_OUT_OF_MEMORY: out of memory'
+out_has '"cause": "communicator"'
+printf 'Unable to generate TEXTURE, is 12GB vram not enough\n' >"$work/asked.log"
+expect 1 hbmsim explain "$work/asked.log"
 finish
