@@ -466,6 +466,17 @@ static void assign_buffer(struct assign *a, uint32_t buffer)
         make_alloc(a, buffer, HB_HLO_RESULT);
 }
 
+/* Place in XLA's post-order. What "all-to-all-start" and its like make is the result of an
+ * operation in a computation that the text leaves out, which comes after all of its callers. */
+static uint32_t place_of(const struct hb_hlo_flow *f, uint32_t v)
+{
+    const struct hb_hlo_value *value = &f->values[v];
+    uint32_t inst = hb_hlo_node_inst(f, value->node), place = f->post_order[value->node];
+    bool unwritten = hb_hlo_op_of(f->m, inst) == HB_HLO_OP_ASYNC_START &&
+                     !f->m->insts[inst].call_count && value->slot;
+    return unwritten ? f->node_count + place : place;
+}
+
 static void assign_all(struct assign *a)
 {
     struct hb_hlo_buffers *b = a->b;
@@ -474,7 +485,7 @@ static void assign_all(struct assign *a)
         const struct hb_hlo_buffer *of = &b->items[i];
         uint32_t place = UINT32_MAX;
         for (uint32_t k = 0; k < of->count; k++) {
-            uint32_t at = a->f->post_order[a->f->values[b->list[of->first + k]].node];
+            uint32_t at = place_of(a->f, b->list[of->first + k]);
             place = at < place ? at : place;
         }
         sorted[i] = (struct ordered){{-of->bytes, !of->live_out, place}, i};

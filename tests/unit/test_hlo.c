@@ -242,6 +242,13 @@ static void errors_have_line_and_column(void **state)
     "HloModule m, is_scheduled=true\nENTRY e {\n  a = f32[1000]{0} parameter(0)\n"                 \
     "  b = f32[1000]{0} reverse(a), dimensions={0}\n"                                              \
     "  c = f32[1000]{0} %s\n  ROOT d = f32[10]{0} slice(c), slice={[0:10]}\n}\n"
+#define EXCHANGE(HOW, MORE)                                                                        \
+    "HloModule m, is_scheduled=true\n" MORE "ENTRY e {\n  a = f32[1024] parameter(0)\n"            \
+    "  b = f32[1024] reverse(a), dimensions={0}\n  c = f32[1024] reverse(b), dimensions={0}\n"     \
+    "  s = ((f32[1024]), f32[1024]) " HOW "\n  d = f32[1024] all-to-all-done(s)\n"                 \
+    "  f = f32[1024] reverse(d), dimensions={0}\n  g = f32[1024] reverse(f), dimensions={0}\n"     \
+    "  h = f32[1024] reverse(g), dimensions={0}\n"                                                 \
+    "  ROOT r = f32[1024] reverse(h), dimensions={0}\n}\n"
 #define CARRY                                                                                      \
     "HloModule m, is_scheduled=true\n"                                                             \
     "cond {\n  p = (f32[1000]{0}, s32[]) parameter(0)\n"                                           \
@@ -299,6 +306,14 @@ static void small_modules_take_what_the_rules_say(void **state)
                  "parameter(0)\n  b = f32[9,129]{1,0:T(8,128)} reverse(a), dimensions={0}\n"
                  "  ROOT c = f32[]{:T(128)} custom-call(b), custom_call_target=\"f\"\n}\n",
                  "tpu-v5e", (const int64_t[]){16384, 512, 0, 16384});
+    /* What is exchanged is placed last, written out or not, so that f lies in the result's place
+     * and g must lie beside h. */
+    const int64_t exchanged[] = {4096, 4096, 0, 2 * 4096 + 512};
+    assert_takes(EXCHANGE("all-to-all-start(c), dimensions={0}", ""), "gpu", exchanged);
+    assert_takes(EXCHANGE("async-start(c), calls=x",
+                          "x {\n  p = f32[1024] parameter(0)\n"
+                          "  ROOT q = f32[1024] all-to-all(p), dimensions={0}\n}\n"),
+                 "gpu", exchanged);
 }
 
 /* A sort may take its operand's place, but not an argument's that is kept; a fusion of any kind
