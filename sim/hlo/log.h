@@ -175,7 +175,9 @@ enum hb_log_mark {
     HB_MARK_TRAINS, /* what only a training step has */
     HB_MARK_LEARNS, /* words of training */
     HB_MARK_TPU,
+    HB_MARK_METAL,  /* Apple's devices, of which no server takes a share */
     HB_MARK_SERVES, /* a server of models */
+    HB_MARK_SHARE,  /* somebody advises to lower a server's share of the device */
     HB_MARK_LOADS,  /* weights are being loaded */
     HB_MARK_SCORES, /* attention's scores or mask are made */
     HB_MARK_LOGITS,

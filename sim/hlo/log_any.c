@@ -108,6 +108,18 @@ static bool is_bound(const struct hb_sentence *l, int k)
     return k > 0 && hb_sentence_is(l, k, "than") && hb_sentence_is(l, k - 1, "more");
 }
 
+/* "cannot allocate over 4 GB", "more than 4 GB": the most that is given. i is the amount. */
+static bool is_most(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 3 };
+    bool over = hb_sentence_is(l, i - 1, "over") ||
+                (hb_sentence_is(l, i - 1, "than") && hb_sentence_is(l, i - 2, "more"));
+    int verb = hb_sentence_behind(l, i, FAR, ALLOCS);
+    return l->word[i].has_unit && over && verb >= 0 &&
+           (l->bits[verb - 1 < 0 ? 0 : verb - 1] & CANNOTS ||
+            (hb_sentence_is(l, verb - 1, "to") && l->bits[verb - 2 < 0 ? 0 : verb - 2] & CANNOTS));
+}
+
 /* "around 18 GiB", "~10Gb", "between 250 and 400 MB": what somebody reckons, no machine's figure.
  */
 static bool is_reckoned(const struct hb_sentence *l, int i)
@@ -120,7 +132,7 @@ static bool is_reckoned(const struct hb_sentence *l, int i)
     for (int n = i; first && n > 0 && n >= i - FAR; n--)
         if (hb_sentence_is(l, n - 1, "between"))
             return true;
-    if (is_bound(l, k))
+    if (is_bound(l, k) || is_most(l, i))
         return true;
     bool wanted =
         k > 0 && l->bits[k] & RECKONS && l->bits[k - 1] & WANTS; /* "needed around 4 GB" */
@@ -167,6 +179,14 @@ static bool is_rest(const struct hb_sentence *l, int i, int told)
            hb_sentence_is(l, i - 1, "only") && has_amount_before(l, i);
 }
 
+/* "size=(600000,1000)": the first dimension of an array. */
+static bool is_dimension(const struct hb_sentence *l, int i)
+{
+    const char *at = l->word[i].span.at, *end = l->word[i].span.end;
+    bool opened = at > l->span.at && (at[-1] == '(' || at[-1] == '[');
+    return opened && !l->word[i].has_unit && end < l->span.end && *end == ',';
+}
+
 /* A number without unit is one of bytes only right behind a word that says so. */
 static bool is_bytes(const struct hb_sentence *l, int i, int told)
 {
@@ -175,7 +195,7 @@ static bool is_bytes(const struct hb_sentence *l, int i, int told)
         return false;
     if (word->has_unit || is_rest(l, i, told))
         return true;
-    if (told < 0 || told > i || (i + 1 < l->count && l->bits[i + 1] & COUNTS))
+    if (told < 0 || told > i || (i + 1 < l->count && l->bits[i + 1] & COUNTS) || is_dimension(l, i))
         return false;
     for (int k = i - 1; k >= told; k--) { /* "allocate pinned memory of size: 2304" */
         if (k == told || l->bits[k] & WANTED)
@@ -247,6 +267,21 @@ static void read_expected(const struct hb_sentence *l, struct figures *f)
     }
 }
 
+/* "limit_bytes=64MB ... sets the limit to ~120MB": which of them refused is not known. */
+static bool limits_differ(const struct hb_sentence *l)
+{
+    int64_t first = -1;
+    for (int i = 0; i < l->count; i++) {
+        if (!l->word[i].has_unit || hb_sentence_behind(l, i, 2, LIMITS) < 0 ||
+            hb_sentence_is(l, i - 1, "by")) /* "exceeded the limit by 5 MB" */
+            continue;
+        if (first >= 0 && l->word[i].amount.bytes != first)
+            return true;
+        first = l->word[i].amount.bytes;
+    }
+    return false;
+}
+
 static struct figures read_figures(struct hb_sentence *l)
 {
     struct hb_amount none = {-1, 1};
@@ -268,6 +303,8 @@ static struct figures read_figures(struct hb_sentence *l)
         if (to && to->bytes < 0 && !nothing)
             *to = l->word[i].amount;
     }
+    if (limits_differ(l))
+        f.limit = none;
     return f;
 }
 
@@ -364,7 +401,8 @@ static bool is_limit(const struct hb_sentence *l)
     for (int i = 0; i < l->count; i++)
         if ((l->bits[i] & EXCEEDS && (hb_sentence_behind(l, i, 3, LIMITS) >= 0 ||
                                       hb_sentence_ahead(l, i, 4, LIMITS) >= 0)) ||
-            (hb_refusal_is_more_than(l, i) && hb_sentence_ahead(l, i, 4, LIMITS) >= 0))
+            (hb_refusal_is_more_than(l, i) && hb_sentence_ahead(l, i, 4, LIMITS) >= 0) ||
+            is_most(l, i))
             return true;
     return false;
 }

@@ -72,6 +72,32 @@ static void take_load(struct hb_log_reader *r, const struct hb_form *form,
         }
 }
 
+/* "decrease `gpu_memory_utilization`", "mem-fraction-static should be lowered": somebody's advice.
+ */
+static bool lowers(struct hb_span s)
+{
+    static const char *const verbs[] = {"educ", "ecreas", "owered", "ower ", "owering"};
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        if (hb_span_has(s, verbs[i]))
+            return true;
+    return false;
+}
+
+static void take_share(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    enum { NEAR = 96 };
+    struct hb_span before = place->before, after = place->after;
+    if (before.end - before.at > NEAR)
+        before.at = before.end - NEAR;
+    if (after.end - after.at > NEAR)
+        after.end = after.at + NEAR;
+    if (hb_span_has(before, "ncreas"))
+        return;
+    if (lowers(before) || (lowers(after) && !hb_span_has(after, " or ")))
+        take_mark(r, form, place);
+}
+
 #define ROW(words, what, letters, handler)                                                         \
     {                                                                                              \
         words, HB_LOG_PLAIN, HB_FORM_ADDS, .fact = HB_MARK_##what, .text = (letters),              \
@@ -259,6 +285,10 @@ static const struct hb_form rows[] = {
     SIGN("gpu-memory-utilization", SERVES),
     SIGN("gpu_memory_utilization", SERVES),
     SIGN("mem-fraction-static", SERVES),
+    ROW("gpu-memory-utilization", SHARE, NULL, take_share),
+    ROW("gpu_memory_utilization", SHARE, NULL, take_share),
+    ROW("mem-fraction-static", SHARE, NULL, take_share),
+    ROW("mem_fraction_static", SHARE, NULL, take_share),
     ROW("oad", LOADS, "lL", take_load),
     SIGN("set_module_tensor_to_device", LOADS),
     SIGN("odel loading", LOADS),
@@ -359,6 +389,9 @@ static const struct hb_form rows[] = {
     SIGN("optimizer state init", UPDATES),
     SIGN("optimizer", TRAINS),
     SIGN("transpose(jvp", TRAINS),
+    SIGN("kIOGPU", METAL),
+    SIGN("IOGPUMetal", METAL),
+    SIGN("ggml_metal", METAL),
     SIGN("TPU device", TPU),
     SIGN("TPU backend", TPU),
     SIGN("TPU_", TPU),

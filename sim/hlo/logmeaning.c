@@ -157,6 +157,7 @@ static const struct meaning {
     {"ram", MEMORY | THING | HOST},
     {"rapids", DEVICE},
     {"rccl", DEVICE | THING | LINKS},
+    {"reached", HOLDS},
     {"realloc", WANTS | ALLOCS},
     {"reduce", ADVISES},
     {"refused", FAILS},

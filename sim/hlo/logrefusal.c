@@ -51,14 +51,22 @@ static bool is_compared(const struct hb_sentence *l, int i)
     return at - l->span.at >= 2 && at[-1] == '=' && at[-2] == '=';
 }
 
+/* File "spill.py", line 559, in oom: a function of that name */
+static bool is_frame(const struct hb_sentence *l, int i)
+{
+    return hb_sentence_is(l, i - 1, "in") && i > 3 && l->word[i - 3].kind == HB_WORD_NUMBER &&
+           hb_sentence_is(l, i - 4, "line");
+}
+
 bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
 {
-    static const char *const others[] = {"score",   "adj",  "reaper",   "prevention",
-                                         "handler", "safe", "scenario", "scenarios"};
+    static const char *const others[] = {"score",   "adj",   "reaper",   "prevention",
+                                         "handler", "safe",  "scenario", "scenarios",
+                                         "test",    "tests", "check",    "checks"};
     if (!hb_sentence_is(l, i, "oom") && !hb_sentence_is(l, i, "ooms") &&
         !hb_sentence_is(l, i, "oomed"))
         return false;
-    if (is_compared(l, i))
+    if (is_compared(l, i) || is_frame(l, i))
         return false;
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
         if (hb_sentence_is(l, i + 1, others[k]))
@@ -135,7 +143,8 @@ static bool is_too_little(const struct hb_sentence *l, int i)
 static bool is_status(const struct hb_sentence *l, int i)
 {
     static const char *const others[] = {"quota", "message", "rate", "grpc", "messages", "disk"};
-    if (!hb_sentence_is(l, i, "exhausted") || !is_resource(l, i - 1))
+    if ((!hb_sentence_is(l, i, "exhausted") && !hb_sentence_is(l, i, "exhaustion")) ||
+        !is_resource(l, i - 1))
         return false;
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
         if (hb_sentence_has_word(l, others[k]))
@@ -261,6 +270,13 @@ static bool is_segment(const struct hb_sentence *l)
     return segment && !files && (hb_sentence_has_pair(l, "space", "left") || opened);
 }
 
+/* "vmem error" */
+static bool is_chip_error(const struct hb_sentence *l, int i)
+{
+    return l->bits[i] & CHIP &&
+           (hb_sentence_is(l, i + 1, "error") || hb_sentence_is(l, i + 1, "errors"));
+}
+
 bool hb_refusal_is(const struct hb_sentence *l, int i)
 {
     if (hb_refusal_is_more_than(l, i) || (l->bits[i] & THING && is_segment(l)) ||
@@ -268,18 +284,24 @@ bool hb_refusal_is(const struct hb_sentence *l, int i)
         return true;
     return hb_refusal_is_out_of(l, i) || hb_refusal_is_oom(l, i) || is_failed_allocation(l, i) ||
            is_too_little(l, i) || is_exceeded(l, i) || is_memory_error(l, i) || is_no_fit(l, i) ||
-           is_but_only(l, i) || is_more_shared(l, i) || is_full(l, i) || is_too_much_for(l, i);
+           is_but_only(l, i) || is_more_shared(l, i) || is_full(l, i) || is_too_much_for(l, i) ||
+           is_chip_error(l, i);
 }
 
-/* "Add OOM howto", "Only relaunch pods that are OOMKilled": the title of a change, which begins
- * with what was done. That something was fixed had happened. */
+/* "Add OOM howto", "[BUG] Catch ...", "Only relaunch pods that are OOMKilled": the title of a
+ * change, which begins with what was done. That something was fixed had happened. */
 static bool is_change(const struct hb_sentence *l)
 {
     static const char *const verbs[] = {"add",   "log",    "document", "handle",   "support",
                                         "allow", "catch",  "detect",   "report",   "improve",
                                         "retry", "ignore", "relaunch", "implement"};
+    struct hb_span tags = l->span; /* "# [BUG] [core] " */
+    hb_span_skip(&tags, "# ");
+    while (hb_span_starts(tags, "[") && hb_span_find(&tags, "]"))
+        hb_span_skip(&tags, " :");
     int first = 0;
-    while (first < l->count && l->word[first].kind != HB_WORD_TEXT)
+    while (first < l->count &&
+           (l->word[first].kind != HB_WORD_TEXT || l->word[first].span.at < tags.at))
         first++;
     if (hb_sentence_is(l, first, "only"))
         first++;
@@ -317,10 +339,24 @@ static bool advises(const struct hb_sentence *l, int k, int i)
            !hb_sentence_is(l, before, "hires") && !hb_sentence_is(l, before, "res");
 }
 
+/* "a fault instead of an OutOfMemoryError", "rather than a plain CUDA OOM": it was not. */
+static bool is_other(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 8 };
+    for (int k = i - 1; k > 0 && k >= i - FAR && l->word[k].kind != HB_WORD_END; k--) {
+        if (l->word[k].kind == HB_WORD_PAUSE && *l->word[k].span.at == ',')
+            return false;
+        if ((hb_sentence_is(l, k, "of") && hb_sentence_is(l, k - 1, "instead")) ||
+            (hb_sentence_is(l, k, "than") && hb_sentence_is(l, k - 1, "rather")))
+            return true;
+    }
+    return false;
+}
+
 bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
 {
     static const char *const coming[] = {"run", "cause", "lead", "result", "be"};
-    if (is_change(l))
+    if (is_change(l) || is_other(l, i))
         return true;
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
         if (hb_sentence_is(l, k, "error") && l->word[k].keys) /* quoted as it was printed */
@@ -423,7 +459,8 @@ static bool is_errno(const struct hb_sentence *l)
 static bool names_host(const struct hb_sentence *l)
 {
     for (int i = 0; i < l->count; i++)
-        if (l->bits[i] & HOST && !(l->bits[i] & MEMORY && i > 0 && l->word[i - 1].has_unit))
+        if (l->bits[i] & HOST && !(l->bits[i] & MEMORY && i > 0 && l->word[i - 1].has_unit) &&
+            !(l->bits[i] & MEMORY && hb_sentence_is(l, i - 1, "high")))
             return true;
     return false;
 }
@@ -449,7 +486,7 @@ static bool is_machine_out(const struct hb_sentence *l)
     return out;
 }
 
-/* "out of CPU memory", "CPU out of memory", whatever else is named */
+/* "out of CPU memory", "CPU memory exhaustion", "CPU out of memory", whatever else is named */
 static bool is_out_of_owner(const struct hb_sentence *l)
 {
     for (int i = 0; i < l->count; i++)
@@ -457,9 +494,10 @@ static bool is_out_of_owner(const struct hb_sentence *l)
              hb_sentence_is(l, i, "ram")) &&
             (hb_refusal_is_out_of(l, i + 1) || hb_refusal_is_oom(l, i + 1)))
             return true;
-    for (int i = 2; i + 1 < l->count; i++)
-        if (l->bits[i] & OWNER && l->bits[i + 1] & MEMORY && hb_sentence_is(l, i - 1, "of") &&
-            hb_sentence_is(l, i - 2, "out"))
+    for (int i = 0; i + 1 < l->count; i++)
+        if (l->bits[i] & OWNER && l->bits[i + 1] & MEMORY &&
+            ((hb_sentence_is(l, i - 1, "of") && hb_sentence_is(l, i - 2, "out")) ||
+             hb_sentence_is(l, i + 2, "exhaustion")))
             return true;
     return false;
 }

@@ -115,6 +115,11 @@ bool hb_teller_generates(const struct teller *t)
     return (mark[HB_MARK_GENERATES] || mark[HB_MARK_SERVES] || named) && !hb_teller_trains(t);
 }
 
+bool hb_teller_shares(const struct teller *t)
+{
+    return t->log->mark[HB_MARK_SERVES] && !t->log->mark[HB_MARK_METAL];
+}
+
 bool hb_teller_loads(const struct teller *t)
 {
     return t->log->mark[HB_MARK_LOADS] && !hb_teller_trains(t);
@@ -316,7 +321,7 @@ void hb_teller_knobs(const struct teller *t)
     const struct hb_story *s = t->story;
     bool has_remat = hb_str_same(t->log->setting[HB_SET_REMAT], "full");
     bool listed = s->cause == HB_CAUSE_NONE || s->group_count > 0;
-    if (program == PROGRAM_SERVES && t->log->mark[HB_MARK_SERVES])
+    if (program == PROGRAM_SERVES && hb_teller_shares(t))
         hb_teller_knob(t, HB_KNOB_SERVER, -1);
     add_group_knobs(t);
     for (int i = 0; i < MOST; i++)

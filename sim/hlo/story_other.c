@@ -260,7 +260,7 @@ static bool tell_others(const struct teller *t)
 static void add_engine_knobs(const struct teller *t, bool loads)
 {
     struct hb_story *s = t->story;
-    if (t->log->mark[HB_MARK_SERVES] && s->wanted_bytes < 0)
+    if (hb_teller_shares(t) && s->wanted_bytes < 0)
         hb_teller_knob(t, HB_KNOB_SERVER, -1);
     hb_teller_knob(t, loads && s->wanted_bytes >= 0 ? HB_KNOB_QUANTIZE : HB_KNOB_FEWER, -1);
     if (s->wanted_bytes < 0)
@@ -307,6 +307,8 @@ void hb_tell_refusal(const struct teller *t)
                         "this device are more than it has left."
                       : "What is held already (weights, caches, other programs) left too little "
                         "for the request.");
+    if (t->log->mark[HB_MARK_SHARE] && asked < 0)
+        hb_teller_knob(t, HB_KNOB_SERVER, -1);
     if (runs)
         add_engine_knobs(t, loads);
     else if (t->log->framework[HB_FW_LOG_JAX] && asked >= 0 && asked < HB_TELLER_POOL_BYTES)

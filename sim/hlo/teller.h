@@ -42,6 +42,8 @@ int hb_teller_percent(int64_t part, int64_t whole);
 bool hb_teller_trains(const struct teller *t);
 /* Whether the program makes text and trains nothing, as far as the log tells. */
 bool hb_teller_generates(const struct teller *t);
+/* Whether it is a server that takes a share of the device which a flag sets. */
+bool hb_teller_shares(const struct teller *t);
 /* Whether it loads a model's weights and trains nothing. */
 bool hb_teller_loads(const struct teller *t);
 

@@ -32,7 +32,7 @@ for row in "$work"/wild.*.row; do
     fi
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 1723
+ok "the table has its $count texts" test "$count" -ge 1767
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 75 / 1000))
 
@@ -202,6 +202,24 @@ taught 'Running out of GPU memory' "Can't reduce memory use below 2.12GiB (22780
 out_has '"wanted_bytes": 6063398400'
 taught 'Failed to launch CUDA kernel: fusion_29 with block dimensions: 128x1x1: CUDA_ERROR_OUT_OF_MEMORY: out of memory'
 out_has '"cause": "communicator"'
+taught 'I still cannot allocate over 4 GB on this device'
+out_has '"cause": "limit"'
+out_has '"wanted_bytes": null'
+taught 'Given vmem_limit_bytes=64MB, the compiler sets the limit to ~120MB, still not enough, causing vmem OOM'
+out_has '"available_bytes": null'
+taught 'node CPU memory exhaustion rather than a plain CUDA OOM: a worker was killed after node memory reached 250.04GB / 251.54GB'
+out_has '"cause": "host_memory"'
+taught 'a CUDA out-of-memory error on 16 machines' 'the value of rollout.gpu_memory_utilization should be reduced'
+out_has '"knob": "server_share"'
+taught 'mlx-serve was asked for 97 frames' 'Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)'
+ok 'no server takes a share of a Metal device' test -z "$(grep '"knob": "server_share"' "$work/out")"
+# What is only named is none: instead of what, a test, a function, the title of a change.
+for named in 'XPU: fatal RuntimeErrors instead of recoverable OutOfMemoryError' \
+    'I just disabled vmem OOM test for v5e' '  File "/x/spill.py", line 559, in oom' \
+    '# [BUG] Catch and propagate rmm out of memory errors up to Python'; do
+    printf '%s\n' "$named" >"$work/named.log"
+    expect 1 hbmsim explain "$work/named.log"
+done
 printf 'Unable to generate TEXTURE, is 12GB vram not enough\n' >"$work/asked.log"
 expect 1 hbmsim explain "$work/asked.log"
 finish
