@@ -66,7 +66,7 @@ bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
     if (!hb_sentence_is(l, i, "oom") && !hb_sentence_is(l, i, "ooms") &&
         !hb_sentence_is(l, i, "oomed"))
         return false;
-    if (is_compared(l, i) || is_frame(l, i))
+    if (is_compared(l, i) || is_frame(l, i) || hb_sentence_is(l, i - 1, "no"))
         return false;
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
         if (hb_sentence_is(l, i + 1, others[k]))
