@@ -549,7 +549,6 @@ static void a_dense_layer_comes_ahead_of_experts(void **state)
     struct low ragged = STEM("model.blocks.1.moe.dispatch=ragged");
     struct low einsum =
         STEM("model.blocks.1.moe.dispatch=einsum", "model.blocks.1.moe.capacity_factor=1.0");
-    struct low narrow = STEM("mesh.fsdp=32", "batch.global=256");
     static const char back[] = "backward of flash attention"; /* the experts' layers' */
     assert_true(any_lives_at(&ragged, "first.mlp gate", back));
     assert_true(any_lives_at(&ragged, "first.w_up, gathered ahead", back));
