@@ -88,7 +88,7 @@ static void what_logits_wait_for(void **state)
     const char *backward = "gradient through block.w_down", *ring = "mesh.fsdp=16";
     const char *one = "batch.global=16", *rows = "batch.seq=4096",
                *narrow = "gradient of the logits";
-    struct low gather = DENSE(ring, one, rows), onehot = DENSE(ring, one, rows, "loss.onehot=true");
+    struct low gather = DENSE(ring, one, rows);
     assert_true(lives_at(&gather, narrow, backward));
     struct low cast = DENSE(ring, one, rows, "loss.dot=bf16");
     assert_true(lives_at(&cast, "logits before the cast", "softmax cross-entropy"));
