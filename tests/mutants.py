@@ -1,15 +1,20 @@
 """One operator of the program turned at a time: which mutants does no test notice?
 
-    python3 tests/mutants.py [--each 15] [--seed 1] [--files PATTERN ...] [--limit SECONDS]
+    python3 tests/mutants.py [--each 15] [--seed 1] [--files PATTERN ...] [--most SECONDS]
+                             [--at FILE:LINE ...]
 
-In a copy of the sources all objects make one shared library, and the tests are linked with it once;
-a mutant is one file compiled again. Its folder's tests run, the quickest first, until one fails:
-killed. What survives is printed with its line; each is equivalent, or wants a test that kills it.
-Exit status 1 where something survived. `make mutants` runs it; minutes, no part of `make test`.
+In a copy of the sources all objects make one shared library, and the tests are linked with it once.
+Each test runs once with objects that count lines: a mutant is tried by the tests that reach its
+line, the quickest first, until one fails: killed. It is its file, compiled again and linked before
+the others. What survives is printed with its line; each is equivalent, or wants a test that kills
+it. Exit status 1 where something survived. `make mutants` runs it; minutes, no part of `make test`.
 """
 
 import argparse
+import collections
+import fnmatch
 import glob
+import json
 import os
 import random
 import re
@@ -32,31 +37,12 @@ SWAPS = [
     (r"\breturn true\b", "return false"), (r"\breturn false\b", "return true"),
     (r"\bif \((?!!)", "if (!"), (r"\+=", "-="), (r"\bbreak;", ";"), (r"\bcontinue;", ";"),
 ]
-TESTS = {
-    "base": ["unit/test_size", "unit/test_str", "unit/test_utf8", "unit/test_json", "unit/test_yaml",
-             "unit/test_toml", "unit/test_rng", "unit/test_diag", "unit/test_arena", "unit/test_owned",
-             "unit/test_file", "unit/test_child", "unit/test_out", "unit/test_pickle",
-             "unit/test_progress", "unit/test_schema", "unit/test_import_words", "unit/test_log",
-             "cli/terminal", "cli/outputs", "cli/bad", "cli/dispatch", "cli/json", "cli/simulate",
-             "golden"],
-    "sim/engine": ["unit/test_heap", "unit/test_heap_bfc", "unit/test_heap_cuda", "unit/test_lend",
-                   "unit/test_live", "unit/test_memory", "unit/test_cost", "unit/test_timing",
-                   "unit/test_timeline", "unit/test_link", "unit/test_overhead", "unit/test_interval",
-                   "unit/test_result", "unit/test_validate", "unit/test_eager", "unit/test_torch",
-                   "unit/test_mcore", "unit/test_load", "unit/test_params", "golden", "cli/simulate",
-                   "cli/torch", "cli/compare", "cli/verdicts", "cli/calibration", "prop/test_laws",
-                   "cli/accuracy", "prop/test_configs", "prop/test_floors", "prop/test_segment"],
-    "sim/graph": ["unit/test_graph", "unit/test_graph_link", "unit/test_again", "unit/test_hlo",
-                  "unit/test_lower_gpu_order", "golden", "cli/orders", "cli/hlo", "prop/test_laws",
-                  "cli/accuracy", "prop/test_configs"],
-    "solver": ["unit/test_journal", "unit/test_sweep", "golden", "cli/advise", "prop/test_floors",
-               "cli/sweep", "prop/test_subsets", "cli/torch", "prop/test_torch_floor",
-               "prop/test_torch_plan", "prop/test_relax", "unit/test_ilp", "cli/certificate",
-               "prop/test_any_keys", "prop/test_plan", "prop/test_segment", "cli/plan",
-               "prop/test_spaces"],
-}
+# Beside all unit tests; what a script or a property costs is measured.
+TESTS = ["golden"] + ["cli/" + t for t in """accuracy advise bad calibration certificate compare
+    dispatch hlo json orders outputs plan simulate sweep terminal torch verdicts""".split()]
 # Of wall time, by which a test that waits for ever is ended: that alone kills nothing.
 WAIT_S = 3600
+ROOM_BYTES = 4 << 30
 
 
 def code_mask(text):
@@ -94,25 +80,85 @@ def mutants_of(path):
     return text, out
 
 
+SWITCH = """static int hb_turned;
+extern char *getenv(const char *);
+extern int atoi(const char *);
+extern int strncmp(const char *, const char *, unsigned long);
+__attribute__((constructor)) static void hb_turn(void)
+{
+    const char *which = getenv("HB_MUTANT");
+    if (which && strncmp(which, "%s:", %d) == 0)
+        hb_turned = atoi(which + %d);
+}
+#line 1
+"""
+
+
+def functions_of(text):
+    """(start, body, end, name, whether it returns, names of what it takes) of each plain function."""
+    for m in re.finditer(r"^\{.*?^\}\n", text, re.S | re.M):
+        start = max(text.rfind(mark, 0, m.start() - 1) + len(mark) for mark in ("\n\n", "*/\n", ";\n", "}\n", '"\n', ">\n"))
+        head = text[start:m.start()]
+        found = re.fullmatch(r"([\w\s*]*?)\b(\w+)\((.*)\)\s*", head, re.S)
+        if not found or "..." in head or "__" in head:
+            continue
+        taken, depth = [""], 0
+        for c in found.group(3):
+            depth += {"(": 1, ")": -1}.get(c, 0)
+            taken = taken + [""] if c == "," and not depth else taken[:-1] + [taken[-1] + c]
+        names = [re.search(r"\(\*(\w+)\)", t) or re.search(r"(\w+)\s*(?:\[[^\]]*\])*\s*$", t) for t in taken]
+        names = [] if found.group(3) == "void" else [n.group(1) for n in names]
+        returns = not re.fullmatch(r"\s*(?:static\s+)?void\s*", found.group(1))
+        yield start, m.start(), m.end(), found.group(2), returns, names
+
+
+def all_in_one(path, text, mutants, left_out):
+    """A file's text with a twin of its function for each mutant, whose lines begin at 100,000 times its
+    number, and which mutants have one."""
+    out, at, having = [SWITCH % (path, len(path) + 1, len(path) + 1)], 0, set()
+    for start, body, end, name, returns, names in functions_of(text):
+        own = [k for k, m in enumerate(mutants, 1) if body <= m[0] < end and k not in left_out]
+        head = text[start:body]
+        out.append(text[at:start] + head.rstrip() + ";\n")
+        for k in own:
+            place, length, new = mutants[k - 1]
+            twin = re.sub(r"\b%s\(" % name, "%s_twin%d(" % (name, k), head, count=1)
+            out.append("\n#line %d\n%s%s" % (k * 100000, "" if twin.startswith("static") else "static ", twin))
+            out.append(text[body:place] + new + text[place + length:end])
+        call = "return %s_twin%%d(%s);" if returns else "%s_twin%%d(%s); return;"
+        cases = "".join("case %d: %s " % (k, call % (name, ", ".join(names)) % k) for k in own)
+        out.append("\n#line %d\n" % (text.count("\n", 0, start) + 1) if own else "")
+        out.append(head + "{" + ("switch (hb_turned) { %s}" % cases if own else "") + text[body + 1:end])
+        at = end
+        having.update(own)
+    return "".join(out + [text[at:]]), having
+
+
 class House:
-    def __init__(self, tree, limit_s):
-        """limit_s: of processor time, which turns on no other work of the machine, for a test."""
+    """A copy of the sources, built so that a file can be replaced; what reaches which line."""
+
+    def __init__(self, tree):
         self.tree = tree
-        self.limit_s = limit_s
         self.objects = os.path.join(tree, "mutant")
+        self.reach_file = os.path.join(self.objects, "reach.json")
+        self.which, self.kills = "", collections.Counter()
+        self.compiler = shlex.split(os.environ.get("CC", "cc"))
 
     def sh(self, *words, **more):
         return subprocess.run(words, cwd=self.tree, **more)
 
-    def prepare(self, tests):
-        os.makedirs(self.tree, exist_ok=True)
+    def copy(self):
+        os.makedirs(self.objects, exist_ok=True)
         for name in ["base", "hw", "models", "sim", "solver", "plots", "cli", "lib", "python", "tests",
                      "examples", "docs"]:
             shutil.copytree(os.path.join(ROOT, name), os.path.join(self.tree, name),
                             dirs_exist_ok=True, copy_function=keep_time)
         for name in ["Makefile", "README.md", "HACKING.md", "CHANGELOG.md"]:
             keep_time(os.path.join(ROOT, name), os.path.join(self.tree, name))
-        make = ["make", "-s", "SHARED=-fPIC", "OPT=-O1"] + (["CC=" + os.environ["CC"]] if "CC" in os.environ else [])
+
+    def prepare(self, tests, files):
+        self.copy()
+        make = ["make", "-s", "SHARED=-fPIC", "OPT=-O1", "CC=" + " ".join(self.compiler)]
         self.sh(*make, "-j2", "build/fast/libhbmsim.a", check=True)
         packages = ["yaml-0.1", "cairo"]
         serves = self.sh("pkg-config", "--exists", "libmicrohttpd").returncode == 0
@@ -120,60 +166,167 @@ class House:
         self.libs = pkg_config("--libs", packages) + ["-lglpk", "-lz", "-lm", "-ldl"]
         self.cflags = ["-std=c11", "-O1", "-DNDEBUG", "-w"] + pkg_config("--cflags", packages)
         self.cppflags = ["-I.", "-D_XOPEN_SOURCE=700"] + ["-DHB_HTTP"] * serves
-        os.makedirs(self.objects, exist_ok=True)
-        # The archive is emptied into one shared library that tests and program are linked with.
-        self.link("build/fast/libhbmsim.a")
+        self.turn_all(files)
+        self.share("mutant/libhball.so", "-Wl,--allow-multiple-definition", *self.turned_objects, "-Wl,--whole-archive",
+                   "build/fast/libhbmsim.a", "-Wl,--no-whole-archive")
+        self.share("mutant/libhb.so")
         version = re.search(r"^VERSION\s*:=\s*(\S+)", open(os.path.join(ROOT, "Makefile")).read(), re.M)
         places = ['-DHB_VERSION="%s"' % version.group(1), '-DHB_SOURCE_DIR="%s"' % self.tree, '-DHB_DATADIR="/none"']
-        compiler = shlex.split(os.environ.get("CC", "cc"))
-        sources = ["tests/%s.c" % t for t in sorted(set(tests))]
-        for source in ["cli/main.c"] + [s for s in sources if os.path.exists(os.path.join(self.tree, s))]:
+        archive = os.path.getmtime(os.path.join(self.tree, "build/fast/libhbmsim.a"))
+        headers = max(os.path.getmtime(h) for h in glob.glob(os.path.join(self.tree, "tests/*/*.h")))
+        for source in ["cli/main.c"] + ["tests/%s.c" % t for t in tests if t.startswith(("unit/", "prop/"))]:
             name = "hbmsim" if source == "cli/main.c" else source[:-2]
-            out = os.path.join("build/fast", name)
-            os.makedirs(os.path.dirname(os.path.join(self.tree, out)), exist_ok=True)
-            done = self.sh(*compiler, *self.cppflags, *places, *self.cflags, "-o", out, source,
-                           "-Lmutant", "-lhb", "-Wl,-rpath," + self.objects, "-lcmocka", *self.libs,
-                           capture_output=True, text=True)
+            out = os.path.join(self.tree, "build/fast", name)
+            if newer(out, archive, headers, os.path.getmtime(os.path.join(self.tree, source))):
+                continue
+            os.makedirs(os.path.dirname(out), exist_ok=True)
+            done = self.sh(*self.compiler, *self.cppflags, *places, *self.cflags, "-o", out, source, "-Lmutant",
+                           "-Wl,--no-as-needed", "-lhb", "-lhball", "-Wl,-rpath," + self.objects,
+                           "-Wl,--enable-new-dtags", "-lcmocka", *self.libs, capture_output=True, text=True)
             if done.returncode:
                 sys.exit("cannot link %s: %s" % (name, done.stderr[-500:]))
+        self.find_reach(tests, files, archive)
 
-    def link(self, archive, changed=None):
-        words = shlex.split(os.environ.get("CC", "cc")) + ["-shared", "-o", "mutant/libhb.so.new"]
-        words += [changed] if changed else []
-        words += ["-Wl,--allow-multiple-definition", "-Wl,--whole-archive", archive,
-                  "-Wl,--no-whole-archive", *self.libs]
-        self.sh(*words, check=True)
-        os.replace(os.path.join(self.objects, "libhb.so.new"), os.path.join(self.objects, "libhb.so"))
+    def share(self, out, *parts):
+        self.sh(*self.compiler, "-shared", "-o", out, *parts, *self.libs, check=True)
 
-    def build(self, path):
-        """The library with one file compiled again; False: it does not compile."""
-        compiler = shlex.split(os.environ.get("CC", "cc"))
-        done = self.sh(*compiler, *self.cppflags, *self.cflags, "-fPIC", "-c", "-o", "mutant/changed.o",
-                       path, capture_output=True)
-        if done.returncode:
+    def compile(self, source, out, *more):
+        return self.sh(*self.compiler, *self.cppflags, *self.cflags, "-fPIC", *more, "-c", "-o", out, source,
+                       capture_output=True, text=True)
+
+    def turn_all(self, files):
+        """An object of each file that has all its mutants; HB_MUTANT tells which is meant."""
+        self.turned, self.turned_objects = {}, []
+        for path in files:
+            source, out = "mutant/turned/" + path, "mutant/turned/" + path[:-2] + ".o"
+            whole, text = os.path.join(self.tree, source), open(os.path.join(ROOT, path)).read()
+            os.makedirs(os.path.dirname(whole), exist_ok=True)
+            left_out, mutants = set(), mutants_of(os.path.join(ROOT, path))[1]
+            kept = whole + ".json"
+            self.turned_objects.append(out)
+            if newer(kept, os.path.getmtime(os.path.join(ROOT, path))):
+                self.turned[path] = set(json.load(open(kept)))
+                continue
+            while True:
+                turned, self.turned[path] = all_in_one(path, text, mutants, left_out)
+                with open(whole, "w") as f:
+                    f.write(turned)
+                done = self.compile(source, out, "-fmax-errors=0")
+                wrong = {int(n) // 100000 for n in re.findall(r":(\d+):\d+: error", done.stderr)} - {0}
+                if not done.returncode:
+                    break
+                if not wrong or wrong <= left_out:
+                    sys.exit("%s does not compile with its mutants: %s" % (path, done.stderr[-2000:]))
+                left_out |= wrong
+            with open(kept, "w") as f:
+                json.dump(sorted(self.turned[path]), f)
+
+    def find_reach(self, tests, files, archive):
+        """Of each test its seconds of processor time and the lines that it reaches, kept from run to run."""
+        counted = [os.path.join("mutant/reach", f[:-2] + ".o") for f in files]
+        for f, o in zip(files, counted):
+            out = os.path.join(self.tree, o)
+            os.makedirs(os.path.dirname(out), exist_ok=True)
+            if not newer(out, os.path.getmtime(os.path.join(self.tree, f))):
+                self.compile(f, o, "--coverage")
+        if not newer(os.path.join(self.tree, "mutant/reach/libhball.so"), archive):
+            self.share("mutant/reach/libhball.so", "--coverage", "-Wl,--allow-multiple-definition", *counted,
+                       "-Wl,--wrap=_exit", "tests/cov_exit.c", "-Wl,--whole-archive", "build/fast/libhbmsim.a",
+                       "-Wl,--no-whole-archive")
+        known = json.load(open(self.reach_file)) if newer(self.reach_file, archive) else {}
+        self.reach, self.listed = known.get("reach", {}), {f: set(v) for f, v in known.get("listed", {}).items()}
+        for test in tests:
+            at = self.stamp(test)
+            if self.reach.get(test, [0])[0] == at:
+                continue
+            for old in glob.glob(os.path.join(self.objects, "reach/**/*.gcda"), recursive=True):
+                os.remove(old)
+            start = processor_s()
+            # Where no file can be opened there are no counts either, which is no fault of the test.
+            sound = self.passes(test, 600, os.path.join(self.objects, "reach")) or self.passes(test, 600)
+            cost = processor_s() - start
+            self.reach[test] = [at, cost, sound, self.lines_reached()]
+            print("%s %s, %.1f s" % ("sound" if sound else "left out, it fails without a mutant:", test, cost), flush=True)
+            with open(self.reach_file, "w") as f:
+                json.dump({"reach": self.reach, "listed": {k: sorted(v) for k, v in self.listed.items()}}, f)
+
+    def stamp(self, test):
+        places = glob.glob(os.path.join(self.tree, "tests", test + ".*")) or \
+            [os.path.join(self.tree, "tests/golden", f) for f in ("golden.sh", "commands", "certificate.sh")]
+        return max(os.path.getmtime(p) for p in places)
+
+    def lines_reached(self):
+        hit = {}
+        counts = glob.glob(os.path.join(self.objects, "reach/**/*.gcda"), recursive=True)
+        if not counts:
+            return hit
+        done = self.sh("gcov", "-j", "-t", *counts, capture_output=True, text=True)
+        for one in done.stdout.splitlines():
+            for f in json.loads(one)["files"]:
+                if not f["file"].endswith(".c"):
+                    continue
+                self.listed.setdefault(f["file"], set()).update(n["line_number"] for n in f["lines"])
+                hit.setdefault(f["file"], []).extend(n["line_number"] for n in f["lines"] if n["count"])
+        return hit
+
+    def tests_of(self, path, line, most_s):
+        """The tests that reach a line, or the last before it that has code: quick ones first, those that
+        reach much of its file, and those that have killed others of its folder."""
+        line = max((n for n in self.listed.get(path, []) if n <= line), default=line)
+        able = [t for t, (_, cost, sound, hit) in self.reach.items()
+                if sound and cost <= most_s and line in hit.get(path, [])]
+        return sorted(able, key=lambda t: (0.1 + self.reach[t][1]) / (0.1 + self.kills[folder_of(path), t]) /
+                      len(self.reach[t][3][path]) ** 2)
+
+    def build(self, path, k, text):
+        """Makes the k-th mutant of a file, whose text it is, the one that tests run; False: it does not compile."""
+        self.which = ""
+        if k in self.turned[path]:
+            self.which = "%s:%d" % (path, k)
+            return True
+        with open(os.path.join(self.objects, "changed.c"), "w") as f:
+            f.write(text)
+        if self.compile("mutant/changed.c", "mutant/changed.o").returncode:
             return False
-        self.link("build/fast/libhbmsim.a", "mutant/changed.o")
+        self.share("mutant/libhb.so", "mutant/changed.o")
         return True
 
-    def limit_time(self):
-        """In a child: each of its processes ends, and fails its test, beyond that."""
-        resource.setrlimit(resource.RLIMIT_CPU, (self.limit_s, self.limit_s))
-
-    def first_failure(self, tests):
-        """The test that fails; None: all pass."""
+    def passes(self, test, limit_s, library=None):
+        """Whether a test passes; each of its processes ends, and fails it, beyond that processor time."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s))
+            resource.setrlimit(resource.RLIMIT_AS, (ROOM_BYTES, ROOM_BYTES))
         counts = os.path.join(self.tree, "counts")
         os.makedirs(counts, exist_ok=True)
         env = dict(os.environ, HB_BUILD="build/fast", HB_COUNTS=counts, CMOCKA_MESSAGE_OUTPUT="TAP",
-                   HBMSIM=os.path.join(self.tree, "build/fast/hbmsim"), HB_LIMIT_S=str(WAIT_S))
-        for test in tests:
-            try:
-                done = self.sh("sh", "tests/one.sh", "tests/" + test, env=env, capture_output=True,
-                               text=True, timeout=WAIT_S, preexec_fn=self.limit_time)
-                if "failed" in done.stdout or done.returncode:
-                    return test
-            except subprocess.TimeoutExpired:
-                print("undecided: %s waited for an hour" % test, flush=True)
-        return None
+                   HBMSIM=os.path.join(self.tree, "build/fast/hbmsim"), HB_LIMIT_S=str(WAIT_S), HB_MUTANT=self.which, HB_FIRST="1")
+        if library:
+            env["LD_LIBRARY_PATH"] = library
+        program = os.path.join(self.tree, "build/fast/tests", test)
+        words = [program] if os.path.exists(program) else ["sh", "tests/one.sh", "tests/" + test]
+        try:
+            done = self.sh(*words, env=env, capture_output=True, text=True, errors="replace", timeout=WAIT_S,
+                           preexec_fn=limit, stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired:
+            print("undecided: %s waited for an hour" % test, flush=True)
+            return True
+        if words[0] == program:
+            planned = sum(int(n) for n in re.findall(r"^1\.\.(\d+)", done.stdout, re.M))
+            return not done.returncode and planned == len(re.findall(r"^(?:not )?ok ", done.stdout, re.M)) > 0
+        return "failed" not in done.stdout and not done.returncode
+
+    def killer(self, tests):
+        """The first test that fails; None: all pass."""
+        return next((t for t in tests if not self.passes(t, 5 + 5 * int(self.reach[t][1]))), None)
+
+
+def processor_s():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def newer(path, *times):
+    return os.path.exists(path) and os.path.getmtime(path) >= max(times)
 
 
 def keep_time(source, to):
@@ -190,58 +343,66 @@ def pkg_config(what, packages):
 def main():
     ask = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     ask.add_argument("--each", type=int, default=15, help="mutants of each folder")
-    ask.add_argument("--limit", type=int, default=240, help="seconds of processor time that a test may take")
+    ask.add_argument("--most", type=int, default=600, help="seconds of processor time that a test may take")
     ask.add_argument("--seed", type=int, default=1)
     ask.add_argument("--files", nargs="*", default=[f + "/*.c" for f in FOLDERS])
-    ask.add_argument("--sound", action="store_true", help="all tests pass without a mutant: not tried")
+    ask.add_argument("--at", nargs="*", help="all mutants of these lines, no sample")
+    ask.add_argument("--tests", nargs="*", help="patterns of tests, for all there are")
     ask.add_argument("--tree", default=os.path.join(ROOT, "build", "mutants"))
     o = ask.parse_args()
-    files = sorted(set(os.path.relpath(f, ROOT) for p in o.files for f in glob.glob(os.path.join(ROOT, p))))
-    files = [f for f in files if os.path.basename(f) not in ("interval_table.c", "die.c", "owned.c")]
+    every = [(f, m, k) for f in sources(o.files) for k, m in enumerate(mutants_of(os.path.join(ROOT, f))[1], 1)]
     rng = random.Random(o.seed)
-    every = [(f, m) for f in files for m in mutants_of(os.path.join(ROOT, f))[1]]
     chosen = []
     for folder in FOLDERS:
         own = [e for e in every if folder_of(e[0]) == folder]
         chosen += rng.sample(own, min(o.each, len(own)))
-    print("%d mutants of %d files, %d of them tried" % (len(every), len(files), len(chosen)), flush=True)
-    for test in sorted(set(sum(TESTS.values(), [])) - {"golden"}):
-        if not glob.glob(os.path.join(ROOT, "tests", test + ".*")):
-            sys.exit("no such test: %s" % test)
-    house = House(o.tree, o.limit)
-    folders = sorted(set(folder_of(f) for f, _ in chosen))
-    house.prepare([t for f in folders for t in TESTS[f]])
-    for folder in folders:
-        for test in [] if o.sound else list(TESTS[folder]):
-            if house.first_failure([test]):
-                print("left out, it fails without a mutant: %s" % test, flush=True)
-                TESTS[folder].remove(test)
-    survived = tried = 0
+    if o.at:
+        chosen = [e for e in every if "%s:%d" % (e[0], line_of(e)) in o.at]
+    print("%d mutants of %d files, %d of them tried" % (len(every), len(sources(o.files)), len(chosen)), flush=True)
+    units = sorted(t[len(ROOT + "/tests/"):-2] for k in ("unit", "prop") for t in glob.glob(ROOT + "/tests/%s/test_*.c" % k))
+    tests = [t for t in sorted(units, reverse=True) + TESTS
+             if not o.tests or any(fnmatch.fnmatch(t, p) for p in o.tests)]
+    house = House(o.tree)
+    house.prepare(tests, sources([f + "/*.c" for f in FOLDERS]))
     by_folder = {}
-    for path, (at, length, new) in chosen:
-        text = open(os.path.join(ROOT, path)).read()
-        start = time.time()
-        place = os.path.join(house.tree, path)
-        with open(place, "w") as f:
-            f.write(text[:at] + new + text[at + length:])
-        compiled = house.build(path)
-        killer = house.first_failure(TESTS[folder_of(path)]) if compiled else None
-        with open(place, "w") as f:
-            f.write(text)
-        if not compiled:
-            continue
-        tried += 1
-        line = text.count("\n", 0, at) + 1
-        killed, of = by_folder.get(folder_of(path), (0, 0))
-        by_folder[folder_of(path)] = (killed + bool(killer), of + 1)
-        survived += not killer
-        print("%s %s:%d %s -> %s  %s (%.0f s)" % ("killed  " if killer else "SURVIVED", path, line,
-              text[at:at + length].replace("\n", " ")[:60], new.replace("\n", " ")[:60],
-              killer or "|" + text.splitlines()[line - 1].strip(), time.time() - start), flush=True)
-    for folder, (killed, of) in sorted(by_folder.items()):
-        print("%-12s %d of %d killed" % (folder, killed, of))
+    for e in chosen:
+        survived = try_mutant(house, e, o.most)
+        if survived is not None:
+            survivors, of = by_folder.get(folder_of(e[0]), (0, 0))
+            by_folder[folder_of(e[0])] = (survivors + survived, of + 1)
+    for folder, (survivors, of) in sorted(by_folder.items()):
+        print("%-12s %d of %d killed" % (folder, of - survivors, of))
+    survived, tried = (sum(n[i] for n in by_folder.values()) for i in (0, 1))
     print("%d of %d killed (%.1f %%)" % (tried - survived, tried, 100 * (tried - survived) / max(1, tried)))
     return survived > 0
+
+
+def try_mutant(house, mutant, most_s):
+    """Whether it survives; None: it does not compile."""
+    path, (at, length, new), k = mutant
+    text = open(os.path.join(ROOT, path)).read()
+    line, start = line_of(mutant), time.time()
+    if not house.build(path, k, text[:at] + new + text[at + length:]):
+        return None
+    tests = house.tests_of(path, line, most_s)
+    killer = house.killer(tests)
+    house.kills[folder_of(path), killer] += 1
+    if not house.which:
+        house.share("mutant/libhb.so")
+    print("%s %s:%d %s -> %s  %s (%d tests, %.0f s)" % (
+        "killed  " if killer else "SURVIVED", path, line, text[at:at + length].replace("\n", " ")[:60],
+        new.replace("\n", " ")[:60], killer or "|" + text.splitlines()[line - 1].strip(), len(tests),
+        time.time() - start), flush=True)
+    return not killer
+
+
+def sources(patterns):
+    found = set(os.path.relpath(f, ROOT) for p in patterns for f in glob.glob(os.path.join(ROOT, p)))
+    return sorted(f for f in found if os.path.basename(f) not in ("interval_table.c", "die.c", "owned.c"))
+
+
+def line_of(mutant):
+    return open(os.path.join(ROOT, mutant[0])).read().count("\n", 0, mutant[1][0]) + 1
 
 
 def folder_of(path):

@@ -7,6 +7,7 @@
 #   same FILE FILE                   two files are equal
 #   skip NAME REASON                 counts neither way
 #   finish                           the last line of each script
+# With HB_FIRST=1 the first failure ends the script.
 # $HBMSIM is the program; `hbmsim` runs it. $work is a folder of the script's own.
 
 : "${HB_BUILD:=build/fast}" "${HBMSIM:=$PWD/$HB_BUILD/hbmsim}"
@@ -30,7 +31,9 @@ run() {
 tap() {
     tap_count=$((tap_count + 1))
     echo "$1 $tap_count - $2"
-    [ "$1" = ok ] || tap_failed=$((tap_failed + 1))
+    [ "$1" = ok ] && return
+    tap_failed=$((tap_failed + 1))
+    [ -z "${HB_FIRST:-}" ] || exit 1
 }
 
 ok() {

@@ -129,6 +129,29 @@ static void trees_hold_what_links_lead_to(void **state)
     assert_false(hb_file_same("in/a", "nothing"));
 }
 
+/* Followed as the kernel follows them: no more than 40, each from its own folder. */
+static void what_links_lead_to(void **state)
+{
+    (void)state;
+    char name[16], to[16];
+    assert_int_equal(mkdir("in", 0700), 0);
+    assert_int_equal(symlink("a", "in/near"), 0);
+    assert_int_equal(symlink("/a", "in/far"), 0);
+    const char *near = hb_file_target(u.env.arena, "in/near");
+    assert_string_equal(near + strlen(near) - 5, "/in/a");
+    assert_string_equal(hb_file_target(u.env.arena, "in/far"), "//a");
+    assert_string_equal(hb_file_target(u.env.arena, "-"), "-");
+    assert_null(hb_file_target(u.env.arena, "in"));
+    assert_null(hb_file_target(u.env.arena, "no/such"));
+    for (int i = 0; i < 42; i++) {
+        snprintf(name, sizeof name, "l%d", i);
+        snprintf(to, sizeof to, "l%d", i + 1);
+        assert_int_equal(symlink(to, name), 0);
+    }
+    assert_string_equal(strrchr(hb_file_target(u.env.arena, "l0"), '/'), "/l40");
+    assert_string_equal(strrchr(hb_file_target(u.env.arena, "l3"), '/'), "/l42");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +159,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(pipes_and_folders_are_no_files_of_a_folder, start, end),
         cmocka_unit_test_setup_teardown(no_descriptors_end_the_run, start, end),
         cmocka_unit_test_setup_teardown(the_start_of_a_file, start, end),
+        cmocka_unit_test_setup_teardown(what_links_lead_to, start, end),
         cmocka_unit_test_setup_teardown(trees_hold_what_links_lead_to, start, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
