@@ -23,6 +23,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -141,7 +142,7 @@ class House:
         self.tree = tree
         self.objects = os.path.join(tree, "mutant")
         self.reach_file = os.path.join(self.objects, "reach.json")
-        self.which, self.kills = "", collections.Counter()
+        self.which, self.kills = "", collections.Counter({(f, "golden"): 3 for f in FOLDERS})
         self.compiler = shlex.split(os.environ.get("CC", "cc"))
 
     def sh(self, *words, **more):
@@ -294,7 +295,7 @@ class House:
     def passes(self, test, limit_s, library=None):
         """Whether a test passes; each of its processes ends, and fails it, beyond that processor time."""
         def limit():
-            resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s))
+            resource.setrlimit(resource.RLIMIT_CPU, (limit_s, resource.RLIM_INFINITY))
             resource.setrlimit(resource.RLIMIT_AS, (ROOM_BYTES, ROOM_BYTES))
         counts = os.path.join(self.tree, "counts")
         os.makedirs(counts, exist_ok=True)
@@ -304,20 +305,26 @@ class House:
             env["LD_LIBRARY_PATH"] = library
         program = os.path.join(self.tree, "build/fast/tests", test)
         words = [program] if os.path.exists(program) else ["sh", "tests/one.sh", "tests/" + test]
-        try:
-            done = self.sh(*words, env=env, capture_output=True, text=True, errors="replace", timeout=WAIT_S,
-                           preexec_fn=limit, stdin=subprocess.DEVNULL)
-        except subprocess.TimeoutExpired:
-            print("undecided: %s waited for an hour" % test, flush=True)
-            return True
+        # Into a file: what a test left behind may hold a pipe open.
+        with tempfile.TemporaryFile("w+", errors="replace") as said:
+            try:
+                done = self.sh(*words, env=env, stdout=said, stderr=subprocess.DEVNULL, timeout=WAIT_S,
+                               preexec_fn=limit, stdin=subprocess.DEVNULL)
+            except subprocess.TimeoutExpired:
+                print("undecided: %s waited for an hour" % test, flush=True)
+                return True
+            said.seek(0)
+            text = said.read()
         if words[0] == program:
-            planned = sum(int(n) for n in re.findall(r"^1\.\.(\d+)", done.stdout, re.M))
-            return not done.returncode and planned == len(re.findall(r"^(?:not )?ok ", done.stdout, re.M)) > 0
-        return "failed" not in done.stdout and not done.returncode
+            planned = sum(int(n) for n in re.findall(r"^1\.\.(\d+)", text, re.M))
+            return not done.returncode and planned == len(re.findall(r"^(?:not )?ok ", text, re.M)) > 0
+        return "failed" not in text and not done.returncode
 
     def killer(self, tests):
-        """The first test that fails; None: all pass."""
-        return next((t for t in tests if not self.passes(t, 5 + 5 * int(self.reach[t][1]))), None)
+        """The first test that fails, twice where it may have been for a busy machine; None: all pass."""
+        def fails(t):
+            return not self.passes(t, 5 + 5 * int(self.reach[t][1]))
+        return next((t for t in tests if fails(t) and (t == "golden" or fails(t))), None)
 
 
 def processor_s():
