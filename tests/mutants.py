@@ -158,6 +158,7 @@ class House:
             keep_time(os.path.join(ROOT, name), os.path.join(self.tree, name))
 
     def prepare(self, tests, files):
+        self.tests = set(tests)
         self.copy()
         make = ["make", "-s", "SHARED=-fPIC", "OPT=-O1", "CC=" + " ".join(self.compiler)]
         self.sh(*make, "-j2", "build/fast/libhbmsim.a", check=True)
@@ -275,7 +276,7 @@ class House:
         reach much of its file, and those that have killed others of its folder."""
         line = max((n for n in self.listed.get(path, []) if n <= line), default=line)
         able = [t for t, (_, cost, sound, hit) in self.reach.items()
-                if sound and cost <= most_s and line in hit.get(path, [])]
+                if t in self.tests and sound and cost <= most_s and line in hit.get(path, [])]
         return sorted(able, key=lambda t: (0.1 + self.reach[t][1]) / (0.1 + self.kills[folder_of(path), t]) /
                       len(self.reach[t][3][path]) ** 2)
 

@@ -96,6 +96,13 @@ static void products_follow_the_curve(void **state)
     op.rows = 0; /* unknown: a cube of as many operations */
     op.flops = 2e9;
     assert_int_equal(ns(op), 80000 + 7);
+    op.flops = 128e9; /* of 4000, as long as one of the sides is not known */
+    for (int side = 0; side < 3; side++) {
+        op.rows = side == 0 ? 0 : 1000;
+        op.cols = side == 1 ? 0 : 1000;
+        op.depth = side == 2 ? 0 : 1000;
+        assert_int_equal(ns(op), 2560000 + 7);
+    }
 }
 
 static void attention_follows_its_own(void **state)
