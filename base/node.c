@@ -243,9 +243,11 @@ static bool check_many_keys(struct hb_arena *arena, struct hb_diag *diag, const 
         sorted[n++].node = node;
     qsort(sorted, n, sizeof *sorted, compare_keys);
     bool ok = true;
-    for (uint32_t i = 1; i < n; i++)
-        if (hb_str_same(sorted[i - 1].node->key, sorted[i].node->key))
-            ok = report_twice(arena, diag, sorted[i - 1].node, sorted[i].node);
+    for (uint32_t i = 1, first = 0; i < n; i++)
+        if (hb_str_same(sorted[first].node->key, sorted[i].node->key))
+            ok = report_twice(arena, diag, sorted[first].node, sorted[i].node);
+        else
+            first = i;
     if (ok)
         hb_arena_rewind(arena, mark);
     return ok;

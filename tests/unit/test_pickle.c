@@ -218,6 +218,11 @@ static void the_stack_is_worked_on(void **state)
     /* the long forms of the memo: [x, x] */
     assert_true(READ("\x80\x02(K\x05r\x00\x00\x00\x00j\x00\x00\x00\x00l.", &p));
     assert_int_equal(hb_pickle_at(&p, p.root, 0), hb_pickle_at(&p, p.root, 1));
+    /* the one call that is known gives what it was given */
+    assert_true(READ("\x80\x02"
+                     "ctorch.jit._pickle\nrestore_type_tag\nK\x07U\x01t\x86R.",
+                     &p));
+    assert_int_equal(hb_pickle_int(&p, p.root, 0), 7);
     /* a value put again in the same place of the memo */
     assert_true(READ("\x80\x02K\x05q\x00K\x06q\x00"
                      "0h\x00.",

@@ -153,6 +153,26 @@ static void refuses_with_places(void **state)
         expect_error(b, cases[i].text, cases[i].line, cases[i].column, cases[i].message);
 }
 
+/* Each time after the first is told, of few keys and of many. */
+static void refuses_keys_again(void **state)
+{
+    struct bench *b = bench_of(state);
+    for (int others = 0; others < 60; others += 10) {
+        char text[600];
+        size_t len = (size_t)snprintf(text, sizeof text, "a: 1\na: 2\n");
+        for (int i = 0; i < others; i++)
+            len += (size_t)snprintf(text + len, sizeof text - len, "k%d: 0\n", i);
+        snprintf(text + len, sizeof text - len, "a: 3\n");
+        assert_false(parse(b, text));
+        assert_int_equal(b->diag.errors, 2);
+        for (int i = 0; i < 2; i++)
+            assert_string_equal(b->diag.entries[i].text,
+                                "key 'a' is written twice; first at line 1, column 1");
+        assert_int_equal(b->diag.entries[0].loc.line, 2);
+        assert_int_equal(b->diag.entries[1].loc.line, others + 3);
+    }
+}
+
 static void refuses_zero_bytes(void **state)
 {
     struct bench *b = bench_of(state);
@@ -331,6 +351,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(reads_values, set_up, tear_down),
         cmocka_unit_test_setup_teardown(expands_aliases, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refuses_with_places, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(refuses_keys_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refuses_zero_bytes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bounds_depth, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bounds_aliases, set_up, tear_down),
