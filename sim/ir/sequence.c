@@ -116,10 +116,10 @@ static int64_t tensor_layer_bytes(const struct hb_lower *lo)
     return hb_add_sat(split / hb_ways(lo, HB_AX_TENSOR), hb_mul_sat(9, hb_mul_sat(tokens, d)));
 }
 
-/* Layers over fsdp, with or without tensor parallelism, without experts. */
+/* Layers over fsdp, with or without tensor parallelism, without experts; a head of its own. */
 static bool is_plain_over_fsdp(const struct hb_lower *lo)
 {
-    return lo->spec->model.blocks[0].moe.experts == 0;
+    return !lo->spec->model.tied_embeddings && lo->spec->model.blocks[0].moe.experts == 0;
 }
 
 bool hb_sequence_gathers_known(const struct hb_lower *lo)
