@@ -123,8 +123,8 @@ cov:                      ## lines and branches that the tests reach, file by fi
 	$(Q)find $(BUILD)/cov -name '*.gcda' -exec rm {} +
 	$(Q)HB_BUILD=$(BUILD)/cov sh tests/all.sh || true
 	$(Q)sh tests/cov.sh $(BUILD)/cov
-mutate:                   ## each predicate of sim/ir forced: which does no record need?
-	$(Q)BUILD=$(BUILD) MAKE="$(MAKE)" CC="$(CC)" sh tests/mutate.sh
+mutate:                   ## each condition of sim/ir forced: which does no record need?
+	$(Q)BUILD=$(BUILD) MAKE="$(MAKE)" python3 tests/mutate.py
 bench: all $(B)/tests/bench/bench $(B)/tests/bench/hlo ## how long things take here
 	$(Q)HB_BUILD="$(CURDIR)/$(B)" HBMSIM="$(CURDIR)/$(B)/hbmsim" sh tests/bench/bench.sh
 install: all              ## into PREFIX (/usr/local), below DESTDIR
