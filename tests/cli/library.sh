@@ -105,7 +105,7 @@ data=$to/share/hbmsim
 model=examples/quickstart/model.yaml
 for kind in fits still; do
     expect 0 "$work/$kind" "$model" "$data"
-    out_has 'as it is: fits, 55.41 GiB'
+    out_has 'as it is: fits, 55.53 GiB'
 done
 sed 's/seq: 8192/seq: 65536/' "$model" >"$work/long.yaml"
 expect 0 "$work/fits" "$work/long.yaml" "$data"
