@@ -53,13 +53,11 @@ bool hb_copies_first(const struct hb_lower *lo)
  * clip: none); three more over the head's product before it, unless the head's own are there then
  * (1B over sequence 2 and fsdp 4: eight, with 4 chunks, too; over fsdp 4, tensor 2 and fsdp 4: two
  * of the table and two of the head), and where a leaf has three (1B over 8 of bf16 with a master
- * copy: twelve; 8B,f16t4,opthost,master: nine). A tied
- * table comes after them (gemma2b,v6e,f8,chunk8,onehot: two of w_down). Before an accumulation loop
- * the table's two or the clipped MLP's four (1B over sequence 2 and fsdp 4, over fsdp 4 and tensor
- * 2; 8B over 64 with clip). */
+ * copy: twelve; 8B,f16t4,opthost,master: nine). Of the
+ * clipped MLP four (1B over sequence 2 and fsdp 4, 8B over 64). */
 uint32_t hb_copies_early(const struct hb_lower *lo)
 {
-    enum { LEAF = 2, LEAVES = 4, MANY_STATES = 3 };
+    enum { LEAVES = 4, MANY_STATES = 3 };
     const struct hb_spec *s = lo->spec;
     bool chunks = s->loss.chunks > 1;
     if (s->optimizer.clip)

@@ -24,7 +24,6 @@ static const struct hb_habits xla_tpu = {
     /* moeT/base: pred[8,2048,8,640] from the masks to the end of the experts' backward. */
     .masks_narrow = true,
     /* bwd/remat=names:attn_out, bwd/remat=dots. */
-    .remakes_first = true,
     .norms_fused = true,
     /* bwd/base: four bf16[8,2048,2816] together; 70B/base (gathered): three. */
     .act_stored_for_dw = true,
@@ -144,7 +143,6 @@ static const struct hb_chip chips[] = {
      .head_ring_times = 1,
      .long_product = 900,
      .sorted_long = INT64_MAX,
-     .sorted_short = INT64_MAX,
      .gathers_beside = true,
      .ring_grads_at_once = true,
      .ring_room_early = true,
@@ -155,7 +153,6 @@ static const struct hb_chip chips[] = {
      .ring_tokens = 512,
      .head_ring_times = 1,
      .long_product = 900,
-     .sorted_short = 32769,
      .gathers_padded = true,
      .own_loss_at_once = true},
     {.device = "tpu-v6e",
@@ -164,8 +161,6 @@ static const struct hb_chip chips[] = {
      .head_ring_times = 2,
      .long_product = 450,
      .sorted_long = 32769,
-     .sorted_short = INT64_MAX,
-     .sent_stacks_turned = true,
      .masks_turned = true,
      .own_loss_waits = true},
     {.device = "tpu-v7",
@@ -174,20 +169,17 @@ static const struct hb_chip chips[] = {
      .head_ring_times = 1,
      .long_product = 900,
      .sorted_long = INT64_MAX,
-     .sorted_short = INT64_MAX,
      .fused_backward = true},
     {.device = "another TPU",
      .ring_tokens = 512,
      .head_ring_times = 1,
      .long_product = 900,
-     .sorted_long = INT64_MAX,
-     .sorted_short = INT64_MAX},
+     .sorted_long = INT64_MAX},
 };
 
 const struct hb_chip *hb_habits_chip(const struct hb_spec *spec)
 {
-    static const struct hb_chip none = {
-        .device = "no TPU", .sorted_long = INT64_MAX, .sorted_short = INT64_MAX};
+    static const struct hb_chip none = {.device = "no TPU", .sorted_long = INT64_MAX};
     size_t last = sizeof chips / sizeof *chips - 1;
     for (size_t i = 0; i < last && spec->compiler == HB_XLA_TPU; i++)
         if (hb_str_same(spec->hardware.device, chips[i].device))

@@ -17,7 +17,6 @@ struct hb_habits {
     bool casts_hoisted;           /* the compute-dtype copy of a whole stack is made once */
     bool rings;                   /* FSDP products become rings of permutes where they pay */
     bool masks_narrow;            /* one-hot masks of a dispatch are predicates */
-    bool remakes_first;           /* attention is made again before the MLP's backward pass */
     bool norms_fused;             /* normalised inputs are made inside the products */
     bool act_stored_for_dw;       /* the MLP's activation is a buffer for its weight gradient */
     int logits_copies;            /* f32 logits alive together in the loss */
@@ -54,12 +53,12 @@ struct hb_habits {
 struct hb_chip {
     const char *device;
     int64_t memory_mib;      /* beyond which the compiler packs anew; 0: unknown */
-    int64_t ring_tokens;     /* least tokens of a device for rings of more than 8 ... */
+    int64_t ring_tokens;     /* least tokens of a device for rings */
     int64_t head_ring_times; /* the head's, in times of what is usual */
     int64_t long_product; /* of a unit's MLP, in 10^9 multiplications: gathered once from it on */
-    /* A sparse core puts the rows of a table's gradient in order, of less than 16 KiB each: those
-     * of more than 8 KiB from so many on, of more than 4 KiB, too; INT64_MAX: never. */
-    int64_t sorted_long, sorted_short;
+    /* A sparse core puts the rows of a table's gradient in order, of 4 to 16 KiB each, from so many
+     * on; 0: always, INT64_MAX: never. */
+    int64_t sorted_long;
     bool gathers_padded;     /* of 64 ways and more */
     bool gathers_beside;     /* each weight's beside the other's product */
     bool ring_grads_at_once; /* weight gradients in rings do not wait for the layers */
@@ -69,10 +68,9 @@ struct hb_chip {
     /* The gradient of a dispatch's weights is turned for the router's (olmoe over 4, 8, 32, 256,
      * phimoe over 64: a copy of bf16[8,4096,64,640]; v5p and v5e: none). */
     bool masks_turned;
-    bool sent_stacks_turned; /* stacks from the host come whole, between rings */
-    bool own_loss_waits;     /* MaxText's logits, where nothing is kept, between rings */
-    bool own_loss_at_once;   /* MaxText's, between rings, with many tokens */
-    bool fused_backward;     /* flash attention's backward pass is one kernel */
+    bool own_loss_waits;   /* MaxText's logits, where nothing is kept, between rings */
+    bool own_loss_at_once; /* MaxText's, between rings, with many tokens */
+    bool fused_backward;   /* flash attention's backward pass is one kernel */
 };
 
 const struct hb_habits *hb_habits_find(const struct hb_spec *spec);

@@ -53,7 +53,6 @@ bool hb_head_grad_staged(const struct hb_lower *lo)
 enum {
     POSTPONE_WAYS = 8,
     POSTPONE_WIDTH = 12,
-    POSTPONE_RING_WIDTH = 7,
     POSTPONE_RING_TOKENS = 4096 /* between rings from 8192 tokens on nothing waits: 28 of 30 rows */
 };
 
@@ -91,14 +90,6 @@ static int64_t bytes_of(struct hb_shape s)
     return hb_shape_plain_bytes(&s);
 }
 
-/* Where weights are gathered one way or the other the logits wait, or the head's whole gradient
- * does, summed. It is made at once where the loss is the peak, which is over then: two logits and
- * the head against the logits, the layers' gradients, a layer's whole weights and its activations
- * (llama3-8b, v5p-128 with 8192, 16384, 32768 tokens, v6e-64 with 4096 to 16384, v5e-64 and
- * v5e-256, qwen3-14b, v5p-128: bf16[d,V] through the backward pass; llama3-70b and deepseek3-671b,
- * llama2-7b with 32000 words: the logits; so has llama3-8b, v5p-512, where this says otherwise). */
-enum { WIDE_BYTES = 8, RESID_BYTES = 8 }; /* a token's in a layer's backward pass: 4 in bf16 each */
-
 /* Weights over two axes (llama3-8b/fsdp4_tp2, ctx4_fsdp2: bf16 logits to the end; not over one,
  * tensor 8 or context 8). */
 static bool is_split_twice(const struct hb_lower *lo)
@@ -122,12 +113,6 @@ static bool is_own_rule_late(const struct hb_lower *lo)
     return split || (keeps_nothing(lo) && lo->chip->own_loss_waits);
 }
 
-/* Between rings of MaxText's from four tokens of all devices to a word on: the accumulators of the
- * head's gradient are then the smaller part (llama3-8b, v5p-16, 65536 tokens: 16384 and 16000 words
- * wait, 17000 to 128256 do not; so do llama2-7b with 131072 and 32000, mixtral-8x7b over 32 with
- * 262144 and 32000, llama3-8b over 16 and 32 with 524288 and 128256, whatever the layers keep). */
-enum { TOKENS_A_WORD = 4 };
-
 /* Sparse cores gather what a table's gradient adds up by word, where a device has more rows than
  * words, whose table is then added up whole and not exchanged: bf16 rows of 8 to 16 KiB (of
  * 4,608, 5,120, 6,144 and 7,168 features, 8,704 to 36,864 rows; not 8,192) on v5p, on v6e from
@@ -138,7 +123,7 @@ enum { TOKENS_A_WORD = 4 };
  * tokens, not 16,384; not on v5e, over 4, beside tensor parallelism). Without either it waits where
  * rows are many (7B over 8, 36,864 and 131,072 rows; 13B 65,536, not 32,768 with 16 and 32 layers).
  */
-enum { SORTED_MOST = 16 << 10, SORTED_LONG = 8 << 10, SORTED_LEAST = 4 << 10, SORTED_MANY = 32769 };
+enum { SORTED_MOST = 16 << 10, SORTED_LEAST = 4 << 10, SORTED_MANY = 32769 };
 
 static bool hides_rows(const struct hb_lower *lo)
 {

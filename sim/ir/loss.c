@@ -433,7 +433,7 @@ static uint32_t wide_input(struct hb_lower *lo, uint32_t x, struct hb_shape s)
 {
     bool padded = is_norm_gathered(lo) && hb_turn_residual(lo);
     if (lo->habits->logits_copies != 1 ||
-        (!hb_head_grad_staged(lo) && (hb_head_split(lo) && !padded)))
+        (!hb_head_grad_staged(lo) && hb_head_split(lo) && !padded))
         return HB_NONE;
     s.dtype = HB_DT_F32;
     uint32_t wide = hb_temp(lo, "last norm's input in f32", HB_CAT_WORKING, s);
@@ -604,10 +604,7 @@ void hb_loss_finish_last(struct hb_lower *lo, const struct hb_ends *ends)
         sum_whole(lo, ends->pending_full);
         return;
     }
-    /* v6e16x16,f256,b512 at 2048 tokens: its operand is fetched into the vector memory before
-     * (bf16[2,2048,4096] ends at 1393, f32[4096,128256] begins at 1400, in their place). */
-    uint32_t x = ends->pending_x;
-    head_grad(lo, lo->local.seq, x, ends->pending_logits);
+    head_grad(lo, lo->local.seq, ends->pending_x, ends->pending_logits);
 }
 
 /* In post-order late gathers make the product before the layers' updates and sum it after them

@@ -148,8 +148,6 @@ static void fuse_updates(struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     bool whole = hb_updates_wait(lo) || s->optimizer.name == HB_OPT_MUON;
     bool waits = whole || lo->local.batch_ways > 1;
-    /* So are XLA:GPU's sums over fsdp alone (12 layers of 8B over 8 with layers=loop: three
-     * f32[4096,512] at the peak). */
     for (uint32_t i = 0; i < lo->leaf_count && !waits; i++)
         lo->leaves[i].grad_fused = !lo->leaves[i].end && !lo->leaves[i].stack[0];
     lo->leaves[lo->head].grad_fused =
@@ -255,7 +253,6 @@ static void add_leaves(struct hb_lower *lo, struct parts *parts)
     if (parts->piped)
         hb_pipeline_leaves(lo, &parts->pipeline);
     lo->stacked_grad_bytes = hb_order_grad_bytes(lo);
-    lo->largest_bytes = hb_order_largest_bytes(lo);
 }
 
 /* A sample takes its order from the configuration that it stands for. */
@@ -273,7 +270,6 @@ static void weigh_whole(struct hb_lower *lo)
     whole.leaf_count = whole.leaf_cap = 0;
     add_leaves(&whole, &parts);
     lo->stacked_grad_bytes = whole.stacked_grad_bytes;
-    lo->largest_bytes = whole.largest_bytes;
     hb_optim_weigh(lo, &whole);
     hb_tail_find(lo, &whole);
 }

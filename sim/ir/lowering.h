@@ -46,7 +46,6 @@ struct hb_leaf {
     int64_t copies;    /* equal leaves side by side (unrolled layers share one record); >= 1 */
     bool matrix;       /* cast to the compute dtype for products */
     bool end;          /* embedding or head, not a layer's */
-    bool largest;      /* no other's states are larger, over all layers */
     bool sent;         /* its new states are back on the host */
     int64_t all_bytes; /* of one state on the host, over all layers; 0: there is none */
     uint32_t arg;      /* argument buffers; HB_NONE where there is none */
@@ -78,7 +77,6 @@ struct hb_leaf {
     bool in_unit;           /* of one of several layers that run as one ... */
     bool unit_end;          /* ... the last of them */
     bool held;              /* its gathered copy serves recomputation and backward alike */
-    bool stays;             /* what the forward pass gathers or casts serves the backward pass */
     bool grad_fused;        /* the update follows at once: no gradient buffer */
     double params;          /* unsharded count, all copies */
 };
@@ -133,7 +131,7 @@ struct hb_lower {
     enum hb_expert_batch expert_batch;
     bool stage_slices; /* layers of a stage stand side by side and keep their own weights */
     bool acts_stay;    /* the MLP's activation waits for a late weight gradient */
-    bool gathers_stay; /* weights gathered for a stage's layers side by side serve both passes */
+    bool gathers_stay; /* layers of a stage, side by side, have gathered weights of their own */
     bool maxtext;      /* MaxText's own step, not the lab's: see lower.c */
     bool head_last;    /* the head's gradient and update come after the other updates */
     bool batch_whole;  /* layers see fsdp's whole batch, each device its own features of it */
@@ -143,9 +141,7 @@ struct hb_lower {
     bool made_again;   /* ops are, beyond the share of it; not in what is priced by sums */
     enum hb_dtype compute;
     bool too_large;             /* a size left the range: reported once */
-    bool first_states_late;     /* from the host, the MLP's first weights': see optim.c */
     int64_t stacked_grad_bytes; /* gradients of all stacked weights: decides orders */
-    int64_t largest_bytes;      /* of those, the largest weight's, f32: decides orders */
     int64_t input_bytes;        /* inputs of all layers: decides orders */
     struct hb_tail tail;
 };

@@ -104,40 +104,13 @@ static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
     HB_BUG("no such fetch");
 }
 
-/* Gives each of the weight's leaves, of one run of layers each, the bytes of all; returns those. */
-static int64_t weigh_weight(const struct hb_lower *lo, const struct hb_leaf *l)
+/* Gives each of the weight's leaves, of one run of layers each, the bytes of all. */
+static void weigh_weight(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     int64_t bytes = hb_leaf_all_bytes(lo, l);
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         if (hb_leaf_is_same(&lo->leaves[i], l))
             lo->leaves[i].all_bytes = bytes;
-    return bytes;
-}
-
-/* Of those that come early: the MLP's first weights', which are updated last, where the head's
- * gradient, that waits, takes long enough for their copies (with 131072 tokens 64000 words,
- * f32[512, 32,14336] four times from 2009 on, and mistral-7b over 16 with 262144,
- * f32[256,32,14336], not over 8 with 131072 and 65536: 2.3 against 1.1 thousand operations a byte).
- */
-enum { OPERATIONS_A_BYTE = 1700 };
-
-static bool is_first_weight(const struct hb_leaf *l)
-{
-    return l->held && l->matrix && l->gather_dim >= 0 && l->gather_dim <= l->rank - 2;
-}
-
-static bool hides_behind_head(const struct hb_lower *lo)
-{
-    const struct hb_optim *o = &lo->spec->optimizer;
-    double bytes = 0.0;
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        for (int k = 0; k < o->moment_count && is_first_weight(&lo->leaves[i]); k++) {
-            struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], o->moments[k]);
-            bytes += (double)hb_shape_plain_bytes(&s);
-        }
-    double operations =
-        2.0 * (double)lo->local.tokens * (double)lo->local.vocab * (double)lo->spec->model.d_model;
-    return operations >= OPERATIONS_A_BYTE * bytes;
 }
 
 /* Runs of a block's layers under several policies count as one: the planner's parts of a step do
@@ -145,21 +118,16 @@ static bool hides_behind_head(const struct hb_lower *lo)
 void hb_optim_weigh(struct hb_lower *lo, const struct hb_lower *whole)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
-    lo->first_states_late = hides_behind_head(whole);
     bool hosted = o->offload == HB_PLACE_PINNED_HOST || o->ema == HB_PLACE_PINNED_HOST ||
                   o->params_offload == HB_PLACE_PINNED_HOST;
-    int64_t most = 0;
-    for (uint32_t i = 0; hosted && i < whole->leaf_count; i++) {
-        const struct hb_leaf *l = &whole->leaves[i];
-        int64_t bytes = l->all_bytes ? l->all_bytes : weigh_weight(whole, l);
-        most = bytes > most ? bytes : most;
-    }
+    for (uint32_t i = 0; hosted && i < whole->leaf_count; i++)
+        if (whole->leaves[i].all_bytes == 0)
+            weigh_weight(whole, &whole->leaves[i]);
     for (uint32_t i = 0; hosted && i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         for (uint32_t k = 0; l->all_bytes == 0 && k < whole->leaf_count; k++)
             if (hb_leaf_is_same(&whole->leaves[k], l))
                 l->all_bytes = whole->leaves[k].all_bytes;
-        l->largest = l->all_bytes == most;
     }
 }
 

@@ -18,15 +18,6 @@ int64_t hb_order_grad_bytes(const struct hb_lower *lo)
     return sum;
 }
 
-int64_t hb_order_largest_bytes(const struct hb_lower *lo)
-{
-    int64_t largest = 0;
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if (lo->leaves[i].stack[0])
-            largest = hb_larger(largest, hb_leaf_all_bytes(lo, &lo->leaves[i]));
-    return largest;
-}
-
 /* Scores that a layer's backward pass holds, f32 twice and bf16 once (tiny/base). */
 static int64_t score_bytes(const struct hb_lower *lo)
 {
@@ -50,11 +41,6 @@ static int64_t own_grad_bytes(const struct hb_lower *lo)
 static int64_t loss_bytes(const struct hb_lower *lo)
 {
     return hb_logit_bytes(lo, 4) / lo->spec->loss.chunks;
-}
-
-bool hb_order_head_beside(const struct hb_lower *lo)
-{
-    return hb_ways(lo, HB_AX_TENSOR) > 1 || hb_ways(lo, HB_AX_DATA) > 1;
 }
 
 /* What a policy names, for a token, on the host or not, which a schedule is weighed without; a

@@ -18,8 +18,6 @@ enum hb_zeros_at {
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo);
 /* Gradients of the stacked weights, together: what zeros are weighed by. */
 int64_t hb_order_grad_bytes(const struct hb_lower *lo);
-/* The largest weight of the layers over all of them, f32; 0: nothing asks for it. */
-int64_t hb_order_largest_bytes(const struct hb_lower *lo);
 /* What a layer keeps of a token, its input too, in elements of two bytes. */
 int64_t hb_order_kept_width(const struct hb_lower *lo, const struct hb_block *b);
 /* Whether the head gathered for the backward product stands already beside both logits. */
@@ -28,8 +26,6 @@ bool hb_order_head_early(const struct hb_lower *lo);
 bool hb_order_dot_narrow(const struct hb_lower *lo);
 /* Whether the head's gradient is made after the layers' backward pass. */
 bool hb_order_head_waits(const struct hb_lower *lo);
-/* Whether tensor parallelism or a data axis stands beside fsdp. */
-bool hb_order_head_beside(const struct hb_lower *lo);
 /* Whether the table's gradient is made whole on each device before it is summed. */
 bool hb_order_table_whole(const struct hb_lower *lo);
 

@@ -241,7 +241,6 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     int64_t depth = hb_add_sat(hb_add_sat(kept, whole), held);
     depth = hb_add_sat(depth, waits ? 0 : hb_mul_sat(2, head));
     depth = hb_larger(depth, waits ? hb_add_sat(back, whole) : back);
-    depth = hb_add_sat(depth, 0);
     int64_t post = hb_add_sat(hb_add_sat(lo->stacked_grad_bytes, whole), held);
     post = hb_larger(post, hb_add_sat(back, held));
     bool last = fetches_trip(lo) ? is_head_behind(lo) : !inputs && late;

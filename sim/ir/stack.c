@@ -126,12 +126,6 @@ static bool keeps_all(const struct hb_lower *lo, const struct hb_group *g)
            g->layer.block->remat.policy == HB_POLICY_NONE;
 }
 
-static void keep_weights(struct hb_lower *lo, const struct hb_group *g)
-{
-    for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++)
-        lo->leaves[i].stays = true;
-}
-
 void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
     plan->block_fill = HB_NONE;
@@ -147,8 +141,6 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
         if (g->trips == 1 && g->inner <= 1)
             g->looped = false;
         lo->acts_stay = keeps_all(lo, g);
-        if (lo->acts_stay)
-            keep_weights(lo, g);
         build_layer(lo, &g->layer);
         hb_saved_find(lo, &g->layer, &remat, false, !g->looped, &g->saved);
         if (lost)
