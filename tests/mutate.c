@@ -36,14 +36,33 @@ struct said {
 struct records {
     struct hb_arena *arena;
     struct hb_record *list;
+    uint32_t *device_of; /* of a record, in devices */
     struct hb_device *devices;
     uint32_t count;
     uint32_t cap;
+    uint32_t of_cap;
+    uint32_t device_count;
     uint32_t device_cap;
     struct said *plain;
     struct said *forced; /* shared with the child that fills it */
     unsigned char (*asked)[CONDITIONS];
 };
+
+/* HB_NONE: no such device. */
+static uint32_t find_device(struct records *r, const char *name)
+{
+    struct hb_diag quiet;
+    struct hb_device device;
+    for (uint32_t i = 0; i < r->device_count; i++)
+        if (hb_str_same(r->devices[i].name, name))
+            return i;
+    hb_diag_init(&quiet, r->arena);
+    if (!hb_device_load(r->arena, &quiet, ".", name, (struct hb_loc){0}, &device))
+        return HB_NONE;
+    r->devices = hb_grow(r->arena, r->devices, r->device_count, &r->device_cap, sizeof *r->devices);
+    r->devices[r->device_count] = device;
+    return r->device_count++;
+}
 
 static void read_file(struct records *r, const char *path)
 {
@@ -54,18 +73,17 @@ static void read_file(struct records *r, const char *path)
     bool ok = hb_jsonl_open(r->arena, &diag, path, &file);
     while (ok && hb_jsonl_next(&file, r->arena, &diag, &node) && node) {
         struct hb_record record;
-        struct hb_device device;
         if (!hb_record_read(r->arena, &diag, node, ".", &record) || record.verdict)
             continue;
         struct hb_spec *spec = &record.spec;
-        if (!hb_device_load(r->arena, &diag, ".", spec->hardware.device, (struct hb_loc){0},
-                            &device))
+        uint32_t device = find_device(r, spec->hardware.device);
+        if (device == HB_NONE)
             continue;
-        spec->hardware.memory_bytes = hb_budget_found_bytes(spec, &device);
+        spec->hardware.memory_bytes = hb_budget_found_bytes(spec, &r->devices[device]);
         r->list = hb_grow(r->arena, r->list, r->count, &r->cap, sizeof *r->list);
-        r->devices = hb_grow(r->arena, r->devices, r->count, &r->device_cap, sizeof *r->devices);
+        r->device_of = hb_grow(r->arena, r->device_of, r->count, &r->of_cap, sizeof *r->device_of);
         r->list[r->count] = record;
-        r->devices[r->count++] = device;
+        r->device_of[r->count++] = device;
     }
 }
 
@@ -76,8 +94,8 @@ static struct said predict(const struct records *r, uint32_t i)
     struct hb_memory memory;
     struct hb_case c;
     const struct hb_record *record = &r->list[i];
-    hb_validate_case(own, record, record->peak_bytes < 0 ? &r->devices[i] : NULL, &c, &program,
-                     &memory);
+    const struct hb_device *device = &r->devices[r->device_of[i]];
+    hb_validate_case(own, record, record->peak_bytes < 0 ? device : NULL, &c, &program, &memory);
     struct said said = {c.speed ? c.predicted_seconds : (double)c.predicted_bytes, c.error_pct};
     if (c.failed)
         said = (struct said){-1, FAULT_PCT};
