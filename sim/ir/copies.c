@@ -18,7 +18,7 @@
 bool hb_copies_queued(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
-    return lo->habits->rings && !lo->maxtext && o->offload == HB_PLACE_PINNED_HOST &&
+    return lo->habits->rings && o->offload == HB_PLACE_PINNED_HOST &&
            o->name != HB_OPT_MUON;
 }
 

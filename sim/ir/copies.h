@@ -7,8 +7,7 @@
 
 enum { HB_COPIES_AT_ONCE = 5, HB_COPIES_OVER_LOSS = 3 };
 
-/* Whether the optimizer's states go through that queue: not MaxText's step nor muon's whole
- * matrices. */
+/* Whether the optimizer's states go through that queue: not muon's whole matrices. */
 bool hb_copies_queued(const struct hb_lower *lo);
 /* Whether they all come before the layers' backward pass, by the sequence that the step runs in. */
 bool hb_copies_first(const struct hb_lower *lo);

@@ -46,7 +46,6 @@ struct hb_leaf {
     int64_t copies;    /* equal leaves side by side (unrolled layers share one record); >= 1 */
     bool matrix;       /* cast to the compute dtype for products */
     bool end;          /* embedding or head, not a layer's */
-    bool sent;         /* its new states are back on the host */
     int64_t all_bytes; /* of one state on the host, over all layers; 0: there is none */
     uint32_t arg;      /* argument buffers; HB_NONE where there is none */
     uint32_t master;

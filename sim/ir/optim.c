@@ -39,47 +39,12 @@ static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l)
     }
 }
 
-/* Where the update waits for the global norm, states from the host come in turns ahead of their
- * updates, and the new ones have places of their own until they are back, after the next leaf's
- * (llama3-8b/opt_host_offload: six f32[32,512,14336] beside w_down's two new ones, and wo's new
- * ones, two f32[32,32,128,512]). */
-enum { SENT_BEHIND = 1 };
-
-static bool states_apart(const struct hb_lower *lo)
-{
-    return lo->maxtext && lo->spec->optimizer.clip;
-}
-
-/* With the average on the host as well, without fsdp: three or four states a leaf, of which those
- * come that are updated first, the table's and two of the MLP's weights' (tinyS/opt_host of 1024
- * tokens with ema=host: three f32[32000,1024], five of [4,2816,1024] and none of the head's;
- * rnd/025: nine, before the loop over microbatches). */
-static bool is_averaged(const struct hb_lower *lo)
-{
-    const struct hb_optim *o = &lo->spec->optimizer;
-    return o->offload == HB_PLACE_PINNED_HOST && o->ema == HB_PLACE_PINNED_HOST &&
-           hb_fsdp_ways(lo, false) == 1;
-}
-
-static bool is_gate(const struct hb_leaf *l)
-{
-    const char *name = strrchr(l->name, '.');
-    return name && hb_str_same(name, ".w_gate");
-}
-
-/* Which states come from the host before the layers' backward pass. */
-enum fetch { FETCH_ALL, FETCH_AVERAGED, FETCH_ENDS };
-
 /* 8B/opt_host: all copies start before the backward pass and stay to the update (argument -7660,
  * temp +7572 MiB). With clipping the update waits for the global norm: the layers' come one by one
  * after it (rnd/003: one of 24 at the peak). */
-static enum fetch find_fetch(const struct hb_lower *lo)
+static bool waits_for_norm(const struct hb_lower *lo)
 {
-    if (is_averaged(lo))
-        return FETCH_AVERAGED;
-    if (hb_copies_queued(lo) && hb_copies_first(lo))
-        return FETCH_ALL;
-    return lo->spec->optimizer.clip ? FETCH_ENDS : FETCH_ALL;
+    return lo->spec->optimizer.clip && !(hb_copies_queued(lo) && hb_copies_first(lo));
 }
 
 /* On one device the embedding's moments come after the layers, beside the scatter of its gradient
@@ -90,18 +55,12 @@ static bool is_table_late(const struct hb_lower *lo)
     return lo->habits->rings && hb_alone(lo) && s->optimizer.offload == HB_PLACE_PINNED_HOST;
 }
 
-static bool is_fetched(const struct hb_lower *lo, enum fetch fetch, uint32_t i)
+/* Which states come from the host before the layers' backward pass. */
+static bool is_fetched(const struct hb_lower *lo, uint32_t i)
 {
-    const struct hb_leaf *l = &lo->leaves[i];
-    switch (fetch) {
-    case FETCH_ALL:
-        return !(i == lo->embed && is_table_late(lo));
-    case FETCH_AVERAGED:
-        return i == lo->embed || (l->held && l->matrix && !is_gate(l));
-    case FETCH_ENDS:
-        return l->end;
-    }
-    HB_BUG("no such fetch");
+    if (waits_for_norm(lo))
+        return lo->leaves[i].end;
+    return !(i == lo->embed && is_table_late(lo));
 }
 
 /* Gives each of the weight's leaves, of one run of layers each, the bytes of all. */
@@ -198,56 +157,34 @@ static void fetch_list(struct hb_lower *lo, const uint32_t *order)
         i = fetch_weight(lo, order, i, &count);
 }
 
-/* Before an accumulation loop the queue's first are the largest on one device, with data or tensor
- * alone (accum/1B,dp8,a4 with opt_host: six of f32[16,8192,2048]), between rings and between padded
- * gathers. */
-static bool is_queue_ahead(const struct hb_lower *lo)
-{
-    bool largest = lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_PADDED;
-    bool local = lo->fsdp_mode == HB_WEIGHT_LOCAL;
-    largest = hb_alone(lo) || ((local || largest) && !lo->spec->optimizer.clip);
-    return !hb_copies_first(lo) && !is_averaged(lo) && !(largest && lo->spec->batch.accumulate > 1);
-}
-
-/* The head's own where its update follows its gradient; the first over its product. */
+/* The first over the head's product; a list's but on one device. */
 void hb_optim_fetch_before_loss(struct hb_lower *lo)
 {
-    if (!hb_copies_queued(lo) || lo->spec->batch.accumulate > 1 || hb_ways(lo, HB_AX_PIPELINE) > 1)
+    if (!hb_copies_queued(lo) || lo->spec->batch.accumulate > 1)
         return;
     part_weights(lo);
-    /* On one device the loss hides them where all wait for the norm (tinyS/opt_host with clip: 14
-     * of 18 large ones beside the logits; opt/opt_host with clip, 512 tokens: no). */
-    bool alone =
-        hb_alone(lo) && (!lo->spec->optimizer.clip || lo->local.tokens < lo->spec->model.d_model);
-    if (hb_copies_first(lo)) {
-        if (hb_alone(lo) && lo->spec->loss.chunks > 1)
-            fetch_ahead(lo, hb_copies_order(lo), 0, UINT32_MAX);
-        else if (!alone)
-            fetch_list(lo, hb_copies_order(lo));
-        return;
-    }
-    if (hb_copies_early(lo) > HB_COPIES_AT_ONCE)
+    if (hb_copies_first(lo) && !hb_alone(lo))
+        fetch_list(lo, hb_copies_order(lo));
+    else if (!hb_copies_first(lo) && hb_copies_early(lo) > HB_COPIES_AT_ONCE)
         fetch_ahead(lo, hb_copies_order(lo), 0, HB_COPIES_OVER_LOSS);
 }
 
 static void fetch_leaves(struct hb_lower *lo)
 {
-    enum fetch fetch = find_fetch(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if (is_fetched(lo, fetch, i))
+        if (is_fetched(lo, i))
             fetch_leaf(lo, &lo->leaves[i]);
 }
 
 static void fetch_queued(struct hb_lower *lo)
 {
     uint32_t *order = hb_copies_order(lo);
-    enum fetch fetch = find_fetch(lo);
-    bool ahead = is_queue_ahead(lo);
-    if (ahead)
+    bool first = hb_copies_first(lo);
+    if (!first)
         fetch_ahead(lo, order, 0, hb_copies_early(lo));
-    for (uint32_t i = 0, end, count; i < lo->leaf_count && !ahead; i = end) {
+    for (uint32_t i = 0, end, count; i < lo->leaf_count && first; i = end) {
         end = hb_copies_end(lo, order, i);
-        if (is_fetched(lo, fetch, order[i]))
+        if (is_fetched(lo, order[i]))
             fetch_weight(lo, order, i, &count);
     }
     part_weights(lo);
@@ -268,7 +205,7 @@ static uint32_t new_state(struct hb_lower *lo, uint32_t old)
         return HB_NONE;
     struct hb_buf b = lo->p->bufs[old];
     bool fetched = !b.argument && b.space == HB_SPACE_HBM && b.alias_of == HB_NONE;
-    if (fetched && (states_apart(lo) || hb_copies_queued(lo))) {
+    if (fetched && hb_copies_queued(lo)) {
         b.name = hb_name(lo, b.name, ", new");
         return hb_program_add_buf(lo->p, b);
     }
@@ -302,7 +239,6 @@ static void send_states(struct hb_lower *lo, struct hb_leaf *l)
 {
     for (int i = 0; i < HB_LEAF_STATES; i++)
         send_back(lo, l->renewed[i], l->host[i]);
-    l->sent = true;
 }
 
 static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
@@ -329,7 +265,7 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
     if (hb_muon_takes(lo, l))
         hb_muon_orthogonalise(lo, l, &e);
     hb_emit(lo, &e);
-    if (!states_apart(lo) && !hb_copies_queued(lo))
+    if (!hb_copies_queued(lo))
         send_states(lo, l);
 }
 
@@ -400,111 +336,16 @@ static void update_ends(struct hb_lower *lo)
     turn_momenta(lo);
 }
 
-/* Leaves in the order of their updates, where those wait for states: the ends, of each layer
- * values, queries, the attention's others, the MLP from its last weight on, keys; vectors at last
- * (llama3-8b/ opt_host_offload, with 1 to 4 sequences of a device, 33000 to 128256 words, 16
- * layers, over 16 devices; opthost_min; mistral-7b; qwen3-8b over fsdp 2 and tensor 4). */
-enum rank { RANK_END, RANK_VALUES, RANK_QUERIES, RANK_OTHERS, RANK_MLP, RANK_KEYS, RANK_VECTOR };
-
-static enum rank update_rank(const struct hb_leaf *l)
-{
-    static const struct {
-        const char *name;
-        enum rank rank;
-    } ranks[] = {{"wv", RANK_VALUES}, {"wq", RANK_QUERIES}, {"wk", RANK_KEYS}};
-    const char *name = strrchr(l->name, '.');
-    if (!l->matrix)
-        return l->end && l->rank > 1 ? RANK_END : RANK_VECTOR;
-    if (l->end || !name)
-        return RANK_END;
-    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
-        if (hb_str_same(name + 1, ranks[i].name))
-            return ranks[i].rank;
-    return l->held ? RANK_MLP : RANK_OTHERS;
-}
-
-static bool is_same_layer(const struct hb_leaf *a, const struct hb_leaf *b)
-{
-    const char *dot_a = strrchr(a->name, '.'), *dot_b = strrchr(b->name, '.');
-    size_t length = dot_a ? (size_t)(dot_a - a->name) : 0;
-    return dot_a && dot_b && (size_t)(dot_b - b->name) == length &&
-           strncmp(a->name, b->name, length) == 0;
-}
-
-/* The leaves [first, end) of one rank; the MLP's from the last on. Returns how many. */
-static uint32_t list_rank(const struct hb_lower *lo, uint32_t first, uint32_t end, enum rank rank,
-                          uint32_t *out)
-{
-    uint32_t count = 0;
-    for (uint32_t i = first; i < end; i++) {
-        uint32_t at = rank == RANK_MLP ? first + end - 1 - i : i;
-        if (update_rank(&lo->leaves[at]) == rank)
-            out[count++] = at;
-    }
-    return count;
-}
-
 /* As the leaves lie; vectors last where they stay among what muon gathers (8B,f64,muon: two
  * f32[32,4096] at 649 MiB from the layers' backward pass to the end, at 1541 of 1558). */
-static int update_turn(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    return !hb_muon_goes_first(lo, l);
-}
-
-static void list_plain(const struct hb_lower *lo, uint32_t *order)
-{
-    uint32_t n = 0;
-    for (int turn = 0; turn < 2; turn++)
-        for (uint32_t i = 0; i < lo->leaf_count; i++)
-            if (update_turn(lo, &lo->leaves[i]) == turn)
-                order[n++] = i;
-}
-
 static uint32_t *update_order(struct hb_lower *lo)
 {
-    uint32_t *order = hb_arena_alloc(lo->arena, lo->leaf_count, sizeof *order);
-    if (!states_apart(lo) || lo->spec->optimizer.offload != HB_PLACE_PINNED_HOST) {
-        list_plain(lo, order);
-        return order;
-    }
-    uint32_t n = list_rank(lo, 0, lo->leaf_count, RANK_END, order);
-    for (uint32_t first = 0, end = 1; first < lo->leaf_count; first = end++) {
-        while (end < lo->leaf_count && is_same_layer(&lo->leaves[first], &lo->leaves[end]))
-            end++;
-        for (enum rank rank = RANK_VALUES; rank <= RANK_KEYS; rank++)
-            n += list_rank(lo, first, end, rank, order + n);
-    }
-    list_rank(lo, 0, lo->leaf_count, RANK_VECTOR, order + n);
+    uint32_t *order = hb_arena_alloc(lo->arena, lo->leaf_count, sizeof *order), n = 0;
+    for (int first = 1; first >= 0; first--)
+        for (uint32_t i = 0; i < lo->leaf_count; i++)
+            if (hb_muon_goes_first(lo, &lo->leaves[i]) == first)
+                order[n++] = i;
     return order;
-}
-
-static void fetch_ranks(struct hb_lower *lo, const uint32_t *order, uint32_t i, enum rank rank,
-                        enum rank last, uint32_t most)
-{
-    for (uint32_t k = i; k < lo->leaf_count && most > 0; k++) {
-        struct hb_leaf *l = &lo->leaves[order[k]];
-        if (k > i && !is_same_layer(&lo->leaves[order[i]], l))
-            break;
-        if (update_rank(l) < rank || update_rank(l) > last)
-            continue;
-        fetch_leaf(lo, l);
-        most--;
-    }
-}
-
-/* What comes before the update of the i-th leaf, of its layer: with the attention's the MLP's last
- * weight's, before those (both of w_down's from 2068 to 2109, the values' at 2076), the MLP's
- * others with the first of them, and the keys' with the next. */
-static void fetch_turn(struct hb_lower *lo, const uint32_t *order, uint32_t i)
-{
-    enum rank rank = update_rank(&lo->leaves[order[i]]);
-    if (rank >= RANK_VALUES && rank <= RANK_OTHERS) {
-        fetch_ranks(lo, order, i, RANK_MLP, RANK_MLP, 1);
-        fetch_ranks(lo, order, i, rank, RANK_OTHERS, UINT32_MAX);
-    } else if (rank == RANK_MLP) {
-        bool first = i == 0 || update_rank(&lo->leaves[order[i - 1]]) != RANK_MLP;
-        fetch_ranks(lo, order, i, RANK_MLP, first ? RANK_MLP : RANK_KEYS, UINT32_MAX);
-    }
 }
 
 static bool is_stack(const struct hb_lower *lo, const struct hb_leaf *l)
@@ -635,17 +476,10 @@ void hb_optim_update(struct hb_lower *lo)
     uint32_t *order = update_order(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[order[i]];
-        if (states_apart(lo))
-            fetch_turn(lo, order, i);
         if ((!lo->head_last || order[i] != lo->head) && !(hb_muon_alone(lo) && l->end))
             update_leaf(lo, l);
-        if (states_apart(lo) && i >= SENT_BEHIND)
-            send_states(lo, &lo->leaves[order[i - SENT_BEHIND]]);
         hb_muon_keep(lo, l);
     }
-    for (uint32_t i = 0; states_apart(lo) && i < lo->leaf_count; i++)
-        if (i + SENT_BEHIND >= lo->leaf_count)
-            send_states(lo, &lo->leaves[order[i]]);
     if (hb_muon_alone(lo))
         update_ends(lo);
 }
