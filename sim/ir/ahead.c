@@ -6,22 +6,12 @@
 
 /* MaxText's single dense layer before layers of experts is no loop either. Its wrapper holds: all
  * of it is made again, the attention ahead of the experts' backward loop, the MLP's two products
- * where they are needed (deepseek2-16b with dense_cf1.0, over 8 and 16, and over 32), unless they
- * find room ahead as well: with experts exchanged or gathered by another chip those of the forward
- * pass serve (ep4, ep4_cf1, ep16, v6e-16), and between rings
- * ragged ones' (/base, over 8). */
-static bool mlp_comes_ahead(const struct hb_lower *lo)
-{
-    const struct hb_model *m = &lo->spec->model;
-    const struct hb_block *last = &m->blocks[m->block_count - 1];
-    if (lo->fsdp_mode != HB_WEIGHT_RING)
-        return true;
-    return hb_layer_sorts_rows(&last->moe);
-}
-
+ * where they are needed (deepseek2-16b with dense_cf1.0, over 8 and 16, and over 32), those before
+ * ragged experts ahead as well (/base, over 8). */
 void hb_ahead_find(const struct hb_lower *lo, struct hb_group *g)
 {
-    g->ahead = mlp_comes_ahead(lo);
+    const struct hb_model *m = &lo->spec->model;
+    g->ahead = hb_layer_sorts_rows(&m->blocks[m->block_count - 1].moe);
     if (g->ahead)
         return;
     uint32_t tags = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;

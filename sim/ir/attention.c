@@ -409,19 +409,6 @@ static void softmax(struct hb_lower *lo, struct hb_layer *y, const struct heads 
                                       .flops = 5.0 * (double)hb_shape_elements(&wide)});
 }
 
-enum { NARROW_HEAD = 128 };
-
-/* Where nothing but its weight's gradient needs the result again, one fusion makes the
- * probabilities late, with the scores' gradient: they stand beside their own gradient. On CUDA
- * with heads of 64 (tiny/remat=names:attn_ctx, tiny/remat=dots_nb; not bwd, 128), on ROCm with
- * heads of 128 (bwd with naive attention and names:attn_ctx; not tiny); with grouped queries it
- * works in place (rnd/038). */
-static bool is_late_apart(const struct hb_lower *lo, const struct heads *h)
-{
-    bool narrow = h->qk_dim < NARROW_HEAD;
-    return h->q == h->kv && narrow == lo->habits->gathers_timed;
-}
-
 static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int q, int k,
                  int v)
 {
@@ -472,7 +459,7 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     step.depth = h->kv_seq;
     /* tiny/base: f32 scores and one set of bf16 probabilities. */
     step.grad_in_place = 1;
-    step.late_apart = is_late_apart(lo, h);
+
     hb_layer_step(lo, y, step);
     return o;
 }

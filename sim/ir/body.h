@@ -32,8 +32,7 @@ struct hb_body {
     uint32_t *spread, *rows, *spread_grad, *rows_grad;
     uint32_t *weights; /* by leaf: cast or gathered, between the passes of this layer; HB_NONE */
     const struct hb_step_op *inlined; /* product whose input's gradient the next step makes; null */
-    uint32_t beside; /* alive until the next forward pass has its attention; HB_NONE */
-    uint32_t mask;   /* hoisted causal mask and its fill value; HB_NONE */
+    uint32_t mask;                    /* hoisted causal mask and its fill value; HB_NONE */
     uint32_t fill;
     uint32_t held;    /* a step's scratch that stays to the end of the backward pass; HB_NONE */
     bool recomputed;  /* hb_body_recompute has run: the backward pass starts from now[] */

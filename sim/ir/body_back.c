@@ -307,8 +307,7 @@ static bool lies_in_place(const struct hb_body *b, const struct hb_step_op *s, i
     /* The activation is made again for a late gradient of w_down's. */
     bool late = hb_body_ends_late(b) || waits_whole(b);
     bool waits = late && s->op == HB_OP_ELEMENTWISE && s->in_count == 2;
-    return (s->grad_in_place & 1u << i) != 0 && !waits &&
-           !(s->late_apart && hb_saved_late(b->y, b->saved, s));
+    return (s->grad_in_place & 1u << i) != 0 && !waits;
 }
 
 /* Ends the gradient of a fused activation that reads value v. */
@@ -375,8 +374,7 @@ static void run_late_now(struct hb_body *b)
 static void scratch_after(struct hb_body *b, const struct hb_step_op *s)
 {
     struct hb_emit e = {.name = hb_name(b->lo, s->name, ", gradient gathered"), .kind = HB_OP_MARK};
-    if (!b->lo->chip->gathers_beside)
-        run_late_now(b);
+    run_late_now(b);
     uint32_t *grad = &b->grad[s->in[s->in_count - 1]];
     hb_emit_read(&e, *grad);
     hb_body_scratch(b, &e, s->back_scratch, s->back_scratch_count);
@@ -441,11 +439,10 @@ static bool is_norm_of_sum(const struct hb_body *b, const struct hb_step_op *s)
  * loop ends (pp8/good: from 688 to 848 beside 689 to 745; ep2pp4/good: 1338 to 1757). */
 static void begin_sums(struct hb_body *b, const struct hb_step_op *s)
 {
-    bool one = !b->lo->habits->gathers_timed;
     if (s != hb_layer_blocks(b->y) || b->starts[0] != HB_NONE)
         return;
     for (struct hb_body *o = b->behind; o; o = o->behind)
-        for (int i = 0; i < s->in_count && !(one && o->behind) && o->starts[i] == HB_NONE; i++) {
+        for (int i = 0; i < s->in_count && o->starts[i] == HB_NONE; i++) {
             const struct hb_value *value = &o->y->values[s->in[i]];
             o->starts[i] = hb_temp_tiled(b->lo, hb_body_name(o, s->in[i], ", gradient begun"),
                                          HB_CAT_WORKING, grad_shape(o, value), value->tiling);
@@ -622,8 +619,7 @@ static void back_add(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
     for (int i = 0; i < s->in_count; i++) {
         if (b->grad[s->in[i]] == HB_NONE) {
             b->grad[s->in[i]] = g;
-            b->shared[s->in[i]] =
-                b->lo->gather_form == HB_GATHER_PADDED || b->lo->grads_late || b->defer;
+            b->shared[s->in[i]] = hb_weight_gathers_apart(b->lo) || b->defer;
             continue;
         }
         struct hb_emit e = {.name = s->name, .kind = HB_OP_ELEMENTWISE};

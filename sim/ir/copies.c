@@ -18,8 +18,7 @@
 bool hb_copies_queued(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
-    return lo->habits->rings && o->offload == HB_PLACE_PINNED_HOST &&
-           o->name != HB_OPT_MUON;
+    return lo->habits->rings && o->offload == HB_PLACE_PINNED_HOST && o->name != HB_OPT_MUON;
 }
 
 bool hb_copies_first(const struct hb_lower *lo)
@@ -47,25 +46,14 @@ bool hb_copies_first(const struct hb_lower *lo)
     return true;
 }
 
-/* Five on one device, over tensor or data alone, in rings of one sequence a device: see find_parts.
- * Elsewhere over the layers' backward pass, not where the head's product, a chunk's or a padded
- * gather's comes after it, which then hides them (1B over 8 with clip and 8 chunks, 8B over 64 with
- * clip: none); three more over the head's product before it, unless the head's own are there then
- * (1B over sequence 2 and fsdp 4: eight, with 4 chunks, too; over fsdp 4, tensor 2 and fsdp 4: two
- * of the table and two of the head), and where a leaf has three (1B over 8 of bf16 with a master
- * copy: twelve; 8B,f16t4,opthost,master: nine). Of the
- * clipped MLP four (1B over sequence 2 and fsdp 4, 8B over 64). */
+/* Over the layers' backward pass four; three more over the head's product before it where a leaf
+ * has three (1B over 8 of bf16 with a master copy: twelve; 8B,f16t4,opthost,master: nine). */
 uint32_t hb_copies_early(const struct hb_lower *lo)
 {
     enum { LEAVES = 4, MANY_STATES = 3 };
     const struct hb_spec *s = lo->spec;
-    bool chunks = s->loss.chunks > 1;
-    if (s->optimizer.clip)
-        return chunks || lo->gather_form == HB_GATHER_PADDED ? 0 : LEAVES;
     bool many = s->optimizer.moment_count + s->precision.master >= MANY_STATES;
-    if (many)
-        return HB_COPIES_AT_ONCE + HB_COPIES_OVER_LOSS;
-    return LEAVES;
+    return many ? HB_COPIES_AT_ONCE + HB_COPIES_OVER_LOSS : LEAVES;
 }
 
 /* A leaf's part in the order of updates. */
@@ -91,21 +79,15 @@ static enum part find_part(const struct hb_lower *lo, uint32_t i)
     return l->held ? PART_MLP : PART_OUT;
 }
 
-/* In a list small leaves first; else those whose gradients are there first: the table's, unless its
- * rows are exchanged over tensor (8B,f16t4,opthost,master), the head's where all wait for a norm.
- */
+/* In a list small leaves first; else those whose gradients are there first: the head's where all
+ * wait for a norm. */
 static const enum part *find_parts(const struct hb_lower *lo)
 {
     static const enum part clip[] = {PART_HEAD, PART_GATE, PART_KEYS, PART_QUERIES,
                                      PART_OUT,  PART_MLP,  PART_TABLE};
-    static const enum part last[] = {PART_MLP,     PART_GATE, PART_HEAD, PART_OUT,
-                                     PART_QUERIES, PART_KEYS, PART_TABLE};
-    static const enum part plain[] = {PART_TABLE, PART_MLP,     PART_GATE, PART_HEAD,
-                                      PART_OUT,   PART_QUERIES, PART_KEYS};
-    if (lo->spec->optimizer.clip)
-        return clip;
-    bool late = lo->spec->sharding.residual_over_tensor && hb_ways(lo, HB_AX_TENSOR) > 1;
-    return late ? last : plain;
+    static const enum part plain[] = {PART_MLP,     PART_GATE, PART_HEAD, PART_OUT,
+                                      PART_QUERIES, PART_KEYS, PART_TABLE};
+    return lo->spec->optimizer.clip ? clip : plain;
 }
 
 /* An order that grows: a weight's leaves of all runs of layers stand together. */

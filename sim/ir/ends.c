@@ -267,7 +267,7 @@ static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t gr
  * ce=onehot: at 680, the head's at 717). */
 static bool is_table_first(const struct hb_lower *lo)
 {
-    return is_looked_up(lo) && !lo->spec->model.tied_embeddings && lo->positions == HB_NONE;
+    return is_looked_up(lo) && lo->positions == HB_NONE;
 }
 
 /* XLA:TPU adds the gradients of layers and table to those of the microbatches before, where the
@@ -301,10 +301,4 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
     hb_emit_read(&loss, ends->loss_x);
     hb_emit_read(&loss, ends->loss_w);
     hb_emit(lo, &loss);
-    if (ends->norm_x == HB_NONE)
-        return;
-    struct hb_emit e = {.name = "gradient of the last norm", .kind = HB_OP_REDUCE};
-    hb_emit_read(&e, ends->norm_x);
-    hb_emit_read(&e, ends->norm_grad);
-    hb_emit(lo, &e);
 }

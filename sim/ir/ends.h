@@ -12,8 +12,7 @@ struct hb_ends {
     uint32_t pending_before; /* the logits before a cast, where those wait; HB_NONE */
     uint32_t loss_x;         /* input of the chunks whose loss is added up at the very end, */
     uint32_t loss_w;         /* and the head's cast */
-    uint32_t norm_x;         /* operands of the last norm's gradient, made at the very end */
-    uint32_t norm_grad;
+
     uint32_t pending_full; /* whole gradient that waits for its sum; HB_NONE */
     bool head_done;
     uint32_t table;      /* the embedding's table, cast ahead of the lookup; HB_NONE */

@@ -123,15 +123,13 @@ static bool is_own_rule_late(const struct hb_lower *lo)
  * tokens, not 16,384; not on v5e, over 4, beside tensor parallelism). Without either it waits where
  * rows are many (7B over 8, 36,864 and 131,072 rows; 13B 65,536, not 32,768 with 16 and 32 layers).
  */
-enum { SORTED_MOST = 16 << 10, SORTED_LEAST = 4 << 10, SORTED_MANY = 32769 };
+enum { SORTED_MANY = 32769 };
 
 static bool hides_rows(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     int64_t tokens = lo->local.tokens;
-    int64_t row = hb_mul_sat(s->model.d_model, hb_dtype_bits(lo->compute)) / 8;
-    if (row <= SORTED_LEAST || row >= SORTED_MOST || tokens < lo->chip->sorted_long ||
-        tokens <= lo->local.vocab || s->lookup != HB_LOOKUP_GATHER)
+    if (tokens <= lo->local.vocab || s->lookup != HB_LOOKUP_GATHER)
         return false;
     return hb_updates_wait(lo) || tokens >= SORTED_MANY;
 }
@@ -222,8 +220,6 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
     if (!hb_offloads(lo) || hb_sequence_gathers_known(lo))
         return false;
-    if (lo->gather_form == HB_GATHER_PADDED)
-        return (r->offload & ~(1u << HB_TN_LAYER_IN)) != 0;
     return (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_LATE) && r->save != 0;
 }
 

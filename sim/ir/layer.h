@@ -58,7 +58,6 @@ struct hb_step_op {
     bool grad_fused;   /* of an activation: its inputs' gradients are made inside their readers, so
                           that the gradient of out[0] stays until those are done */
     uint32_t grad_in_place; /* bits of in[]: its gradient takes the value's own place */
-    bool late_apart;        /* not where out[0] is kept, so that in[] is made again late */
     struct hb_shape scratch[HB_SCRATCH]; /* working tensors during the step */
     int scratch_count;
     struct hb_shape back_scratch[HB_SCRATCH];

@@ -31,7 +31,7 @@ static double chunk_bytes(const struct hb_lower *lo, int64_t seq)
 {
     double m = (double)lo->local.batch * (double)seq, n = (double)lo->local.vocab;
     double k = (double)lo->spec->model.d_model;
-    return lo->spec->loss.chunks > 1 ? 2 * (m * k + k * n + m * n) : 0;
+    return 2 * (m * k + k * n + m * n);
 }
 
 struct hb_emit hb_loss_head_product(const struct hb_lower *lo, int64_t seq, const char *name)
@@ -113,9 +113,7 @@ void hb_loss_make_logits(struct hb_lower *lo, struct hb_loss_pass *c)
     uint32_t narrow = HB_NONE;
     enum hb_dtype dtype = logits_dtype(lo);
     bool cast = lo->spec->loss.dot != HB_DT_F32 && dtype == HB_DT_F32;
-    /* On TPU of a split head, too (rows/f8,b72, f8,b128 with logits_dot=bf16). */
-    bool apart = lo->habits->rings || !hb_head_split(lo) || reads_before(lo);
-    if (cast && apart && !is_scattered(lo)) {
+    if (cast && !is_scattered(lo)) {
         narrow = hb_temp(lo, "logits before the cast", HB_CAT_LOGITS,
                          logit_shape(lo, c->seq, lo->spec->loss.dot));
         hb_emit_mark(lo, "logits before the cast", HB_NONE, narrow);
@@ -228,7 +226,7 @@ static bool has_narrow_dlogits(const struct hb_lower *lo)
     bool narrow_dot = lo->spec->loss.dot != HB_DT_F32 && !lo->spec->loss.onehot;
     bool ring = hb_head_ring(lo) && !hb_head_short_ring(lo);
     bool split = hb_head_split(lo) && (ring || lo->spec->loss.softcap > 0);
-    return lo->habits->logits_copies == 1 && (split || narrow_dot || has_own_gradient(lo));
+    return (split || narrow_dot || has_own_gradient(lo));
 }
 
 /* What waits for a postponed head gradient. */
@@ -307,11 +305,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
      * XLA:GPU: pr85/ep2pp4, f32[4096,32000] from the loss to the update; with fsdp each device's
      * part. */
     bool same = !gpu && (!hb_head_split(lo) || hb_head_own_rule(lo));
-    /* MaxText's in a pipeline is scattered over fsdp, then summed over the stages (llama3-8b/
-     * pp4_lps2: bf16[2048,128256]). */
-    bool part = hb_weight_sums_own(lo, lo->local.vocab);
-    bool scattered =
-        (lo->maxtext && hb_ways(lo, HB_AX_PIPELINE) > 1) || hb_head_grad_staged(lo) || part;
+    bool scattered = hb_head_grad_staged(lo) || hb_weight_sums_own(lo, lo->local.vocab);
     enum hb_dtype dtype = hb_order_dot_narrow(lo) ? lo->spec->loss.dot : HB_DT_F32;
     /* So does that of a product in bf16 (8B,f64,b4,onehot with muon: bf16[4096,128256] from 258 to
      * 269 of 1546; 8B,v6e8x8,f64 of 2048 tokens: from 995 to 1215 of 1250). */
@@ -500,17 +494,6 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
     }
 }
 
-/* XLA:GPU's pipelines that split the batch make the last norm's own gradient at the end of the
- * step, where the norm of all waits for it: on ROCm (pr85/ep2pp4/good,no_loss_stage: its operands
- * from 633 and 687 to 2059 of 2157; pp2t2f2,m4,clip), on CUDA beside tensor parallelism (the
- * latter; not the former). */
-static bool is_norm_late(const struct hb_lower *lo)
-{
-    return hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->local.input_ways > 1 &&
-           !lo->spec->sharding.ends_over_pipeline && lo->spec->optimizer.clip &&
-           (!lo->habits->gathers_timed || hb_ways(lo, HB_AX_TENSOR) > 1);
-}
-
 /* The head's products make the last norm's result inside. */
 static bool is_norm_fused(const struct hb_lower *lo)
 {
@@ -580,12 +563,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         ends->head_done = true;
     else
         finish_loss(lo, ends, &c);
-    uint32_t out = hb_loss_norm_back(lo, g, wide == HB_NONE ? x : wide, 0);
-    if (is_norm_late(lo)) {
-        ends->norm_x = x;
-        ends->norm_grad = g;
-    }
-    return out;
+    return hb_loss_norm_back(lo, g, wide == HB_NONE ? x : wide, 0);
 }
 
 uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
@@ -594,7 +572,7 @@ uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     ends->head_done = false;
     ends->pending_logits = ends->pending_x = ends->pending_full = HB_NONE;
     ends->loss_x = ends->loss_w = HB_NONE;
-    ends->pending_before = ends->norm_x = ends->norm_grad = HB_NONE;
+    ends->pending_before = HB_NONE;
     return lo->spec->loss.chunks > 1 ? hb_chunks_pass(lo, ends, x) : whole_loss(lo, ends, x);
 }
 

@@ -150,9 +150,7 @@ static void fuse_updates(struct hb_lower *lo)
     bool waits = whole || lo->local.batch_ways > 1;
     for (uint32_t i = 0; i < lo->leaf_count && !waits; i++)
         lo->leaves[i].grad_fused = !lo->leaves[i].end && !lo->leaves[i].stack[0];
-    lo->leaves[lo->head].grad_fused =
-        !waits && !s->model.tied_embeddings && !hb_habits_ordered(s) &&
-        (s->optimizer.name != HB_OPT_ADAFACTOR || s->stack.form == HB_FORM_LOOP);
+    lo->leaves[lo->head].grad_fused = !waits && !s->model.tied_embeddings && !hb_habits_ordered(s);
 }
 
 static void add_accumulators(struct hb_lower *lo)
@@ -173,8 +171,6 @@ struct parts {
     bool piped;
 };
 
-enum { FAR_WAYS = 16 };
-
 /* A table's gradient needs zeros where it is scattered into (tiny/base: bf16[32000,1024] from the
  * start to the end; in pipelines where the stage is a loop, pp4f2,m8,iter,nolayer, not where its
  * layers stand side by side, pr85/pp8/good and ep2pp4/good on ROCm: from 1009 of 1103 on); one that
@@ -185,21 +181,16 @@ static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros
         hb_ends_zero_table(lo, ends);
     if (hb_order_zeros(lo) != at)
         return;
-    bool staged = hb_ways(lo, HB_AX_PIPELINE) > 1;
-    /* CUDA: beside experts over more than 16 ways of fsdp after the layers (qwen30a3,f32e8:
-     * bf16[151936,2048] from 518 of 628, moe160,f32e8; qwen30a3,f8e8 and mixtral,f16e4 before). */
-    bool far = hb_ways(lo, HB_AX_EXPERT) > 1 && hb_ways(lo, HB_AX_FSDP) > FAR_WAYS;
-    bool table = (at == HB_ZEROS_FIRST && !staged) || (hb_order_table_whole(lo) && !far);
-    if (table && !lo->tail.known)
+    if (at == HB_ZEROS_FIRST && hb_ways(lo, HB_AX_PIPELINE) == 1 && !lo->tail.known)
         hb_ends_zero_table(lo, ends);
     hb_weight_zero_grads(lo, 0, lo->leaf_count);
 }
 
-/* On XLA:TPU the casts of the stacks come after the lookup (8B-L16,f64,b3: bf16[16,14336,64] from
- * 114 on, the rows from 75 to 109). */
+/* The casts of the stacks come after the lookup (8B-L16,f64,b3: bf16[16,14336,64] from 114 on, the
+ * rows from 75 to 109), or outside of the loop over microbatches. */
 static bool casts_follow(const struct hb_lower *lo)
 {
-    return lo->habits->rings && lo->spec->batch.accumulate == 1;
+    return lo->spec->batch.accumulate == 1;
 }
 
 static void forward_backward(struct hb_lower *lo, struct parts *parts)
@@ -235,10 +226,8 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
         hb_ends_zero_table(lo, &ends);
     lo->phase = HB_PHASE_BACKWARD;
     hb_weight_transpose_stacks(lo);
-    if (lo->spec->batch.accumulate == 1) {
+    if (lo->spec->batch.accumulate == 1)
         hb_optim_fetch(lo);
-        hb_muon_copy(lo);
-    }
     if (parts->piped)
         g = hb_pipeline_backward(lo, &parts->pipeline, g);
     g = hb_stack_backward(lo, &parts->stack, g);
@@ -386,11 +375,6 @@ static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struc
     lo.batch_whole = is_batch_whole(&lo);
     lo.fsdp_mode = find_mode(&lo);
     lo.gather_form = find_form(&lo);
-    /* 8B64/base, accum/70B,f256: activations wait, whole gradients come late, where a gradient is
-     * no smaller than an activation; 8B,f256,b4 and gate/f64,b2,d2k (more tokens than features) the
-     * other way round, and gate/f33,d4.2k with 8192 tokens (not v6e16x16,f256,b512). */
-    bool few = lo.local.tokens <= spec->model.d_model;
-    lo.grads_late = (lo.gather_form == HB_GATHER_PADDED && few) || lo.gather_form == HB_GATHER_LATE;
     lo.hbm_bytes = memory_bytes(&spec->hardware);
     int64_t memory = shared_memory(&lo);
     lo.made_again = memory < INT64_MAX && is_made_again(&lo);

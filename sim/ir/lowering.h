@@ -73,8 +73,6 @@ struct hb_leaf {
     int64_t head_dim;       /* stored as [heads, head_dim] in place of head_at; 0: as it is */
     int head_at;            /* dimension that counts heads x head_dim */
     bool row_major;         /* its stacks lie with the last dimension along the lanes */
-    bool in_unit;           /* of one of several layers that run as one ... */
-    bool unit_end;          /* ... the last of them */
     bool held;              /* its gathered copy serves recomputation and backward alike */
     bool grad_fused;        /* the update follows at once: no gradient buffer */
     double params;          /* unsharded count, all copies */
@@ -134,7 +132,6 @@ struct hb_lower {
     bool maxtext;      /* MaxText's own step, not the lab's: see lower.c */
     bool head_last;    /* the head's gradient and update come after the other updates */
     bool batch_whole;  /* layers see fsdp's whole batch, each device its own features of it */
-    bool grads_late;   /* padded gathers: weight gradients wait for the layer's end */
     int64_t hbm_bytes; /* of the device; INT64_MAX where nobody says */
     bool spreads;      /* ragged products, over the experts: see spread.c */
     bool made_again;   /* ops are, beyond the share of it; not in what is priced by sums */

@@ -68,14 +68,14 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
                         uint32_t tags)
 {
     struct hb_shape s = y->values[up].shape;
-    bool gathers = lo->fsdp_mode == HB_WEIGHT_GATHER, late = gathers || lo->grads_late;
+    bool gathers = lo->fsdp_mode == HB_WEIGHT_GATHER;
     int out = hb_layer_value(
         lo, y,
         (struct hb_value){.name = name,
                           .tags = tags,
                           .shape = s,
                           .tiling = lo->habits->tiling,
-                          .fused = !lo->acts_stay && (!lo->habits->act_stored_for_dw || late)});
+                          .fused = !lo->acts_stay && (!lo->habits->act_stored_for_dw || gathers)});
     struct hb_step_op step = {.kind = HB_STEP_MIX,
                               .op = HB_OP_ELEMENTWISE,
                               .name = name,
@@ -88,7 +88,7 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
                               .back_in = 1,
                               .grad_in_place = 1};
     /* 70B/base: gate, up and the activation's gradient live to the end of the MLP's backward. */
-    step.grad_fused = lo->habits->act_stored_for_dw && late && !lo->acts_stay;
+    step.grad_fused = lo->habits->act_stored_for_dw && gathers && !lo->acts_stay;
     if (gate >= 0) {
         step.in[step.in_count++] = gate;
         step.back_in = 3;

@@ -320,12 +320,12 @@ static int exchange(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_v
  * the experts' inputs are made (mixtral,f32e8: bf16[256,4096,4096]; moe160,f32e8: 10240 MiB), for
  * the constraint on them (64 experts on v6e, fsdp 128, 32 and 16 with expert 2 and 4, 1 to 4
  * sequences a device, without: none of ten). */
-enum { GLOBAL_GATHER_WAYS = 8, EARLY_RING_WAYS = 16 };
+enum { GLOBAL_GATHER_WAYS = 8 };
 
 static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, const struct routed *r)
 {
     int64_t d = lo->spec->model.d_model;
-    int64_t fsdp = hb_ways(lo, HB_AX_FSDP), ways = hb_mul_sat(fsdp, expert_ways(lo));
+    int64_t ways = hb_mul_sat(hb_ways(lo, HB_AX_FSDP), expert_ways(lo));
     int64_t batch = hb_mul_sat(r->batch, ways);
     s->back_scratch[s->back_scratch_count++] =
         hb_shape_make(lo->compute, (const int64_t[]){batch, r->seq, d, -1});
@@ -337,12 +337,10 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, con
      * (dslite,f8e8 with 4 layers: bf16[64,4096,2048] at 1423 beside bf16[8,4096,2048] alone; olmoe
      * on v6e and v5p, fsdp 32 with expert 2, 4 and 8, 64 with 4), on v5e beside what the
      * weights' gradients are made of (f32e2, f16e4: bf16[512,2048,2048] from before those on; of
-     * 256 sequences bf16[256,4096,2048] at 1531 of 2636, no mask nor its gradient). CUDA gathers
-     * over more ways after the masks are gone (qwen30a3,v6e,f32e8: no bf16[1,4096,128,256] at 382;
-     * moe160,f32e8; mixtral,f16e4 beside them). */
+     * 256 sequences bf16[256,4096,2048] at 1531 of 2636, no mask nor its gradient). */
     bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1;
     bool last = lo->habits->rings && !tensor;
-    s->back_scratch_after = last || (lo->habits->gathers_timed && fsdp > EARLY_RING_WAYS);
+    s->back_scratch_after = last;
     /* The product is that of an expert group's sequences, summed over it (olmoe, v6e, f32e2:
      * bf16[32,2048,2048], then bf16[1024,2048,2048], of which 16 sequences are cut). */
     if (last)

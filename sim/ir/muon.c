@@ -268,12 +268,12 @@ static void iterate_together(struct hb_lower *lo)
     }
 }
 
-void hb_muon_iterate(struct hb_lower *lo, struct hb_leaf *l, int passes)
+void hb_muon_iterate(struct hb_lower *lo, struct hb_leaf *l)
 {
     bool gathers = hb_muon_takes(lo, l) && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
     if (!gathers || !lo->habits->rings)
         return;
-    for (int i = 0; i < passes && l->muon_passes < HB_MUON_ALL; i++)
+    while (l->muon_passes < HB_MUON_ALL)
         iterate_once(lo, l);
 }
 
@@ -599,15 +599,6 @@ void hb_muon_copy_first(struct hb_lower *lo)
         copy_turned(lo);
 }
 
-/* Between rings with more than a sequence of a device, or beside tensor parallelism, before the
- * layers' backward pass (8B with two sequences: f32[32,512,14336] from 751 of 2934). */
-void hb_muon_copy(struct hb_lower *lo)
-{
-    bool experts = lo->spec->model.blocks[0].moe.experts > 0;
-    if (lo->fsdp_mode == HB_WEIGHT_RING && !is_list(lo) && !experts)
-        copy_turned(lo);
-}
-
 /* Where XLA:TPU gathers the iterates, all momenta are renewed first, in place, and the gradients
  * are gone (8B,f64: f32[32,64,14336] to 676 of 1558, the first stack's share from 1003 on). Those
  * of shards with a row of lanes come in another layout and are turned at the end (70B,f64: two
@@ -615,7 +606,6 @@ void hb_muon_copy(struct hb_lower *lo)
  */
 void hb_muon_begin(struct hb_lower *lo)
 {
-    bool turned = lo->gather_form == HB_GATHER_PADDED;
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         if (!hb_muon_takes(lo, l) || hb_weight_mode(lo, l) != HB_WEIGHT_GATHER ||
@@ -625,7 +615,7 @@ void hb_muon_begin(struct hb_lower *lo)
                             .kind = HB_OP_ELEMENTWISE};
         hb_emit_read(&e, l->grad);
         hb_emit_read(&e, l->moment[0]);
-        if (turned && is_turned(lo, i)) {
+        if (is_turned(lo, i)) {
             l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", new momentum, turned"),
                                        HB_CAT_OPTIMIZER, hb_leaf_shape(lo, l, HB_DT_F32));
             hb_emit_write(&e, l->momentum_copy);

@@ -8,18 +8,17 @@
 /* Whether it iterates on this leaf; whether it does so on a single device. */
 bool hb_muon_takes(const struct hb_lower *lo, const struct hb_leaf *l);
 bool hb_muon_alone(const struct hb_lower *lo);
-/* Copies of weights and momenta in another layout: at the start, where a list schedule makes them
- * then, or before the backward pass. */
+/* Copies of weights and momenta in another layout at the start, where a list schedule makes them.
+ */
 void hb_muon_copy_first(struct hb_lower *lo);
-void hb_muon_copy(struct hb_lower *lo);
 /* Before the updates: momenta that all gathers renew first; those that are gathered together. */
 void hb_muon_begin(struct hb_lower *lo);
 void hb_muon_gather(struct hb_lower *lo);
 /* What found no room then comes before what did. */
 bool hb_muon_goes_first(const struct hb_lower *lo, const struct hb_leaf *l);
-/* So many more passes over a leaf that XLA:TPU gathers, of five in all; nothing elsewhere. */
+/* The passes over a leaf that XLA:TPU gathers, five in all; nothing elsewhere. */
 enum { HB_MUON_ALL = 5 };
-void hb_muon_iterate(struct hb_lower *lo, struct hb_leaf *l, int passes);
+void hb_muon_iterate(struct hb_lower *lo, struct hb_leaf *l);
 /* The iterations of any other leaf, as a part of its update e; what of the momentum then stays. */
 void hb_muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e);
 void hb_muon_keep(struct hb_lower *lo, struct hb_leaf *l);

@@ -168,16 +168,13 @@ uint32_t hb_nested_inner_backward(struct hb_lower *lo, struct hb_group *g, uint3
     uint32_t leaves = g->layer.end_leaf - g->layer.first_leaf;
     uint32_t *grads = hb_arena_alloc(lo->arena, leaves, sizeof *grads);
     uint32_t *casts = hb_arena_alloc(lo->arena, leaves, sizeof *casts);
-    bool sliced = lo->habits->casts_hoisted;
-    if (sliced)
-        slice_weights(lo, g, grads, casts);
-    uint32_t *stacks = sliced ? slice_kept(lo, g) : g->body.stack;
+    slice_weights(lo, g, grads, casts);
+    uint32_t *stacks = slice_kept(lo, g);
     uint32_t loop =
         hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner backward"), g->inner);
     uint32_t out = hb_stack_carried(lo, hb_body_backward(&g->body, grad), grad);
     hb_program_close_loop(lo->p, loop);
-    if (sliced)
-        unslice_weights(lo, g, grads, casts);
+    unslice_weights(lo, g, grads, casts);
     g->body.stack = stacks;
     return out;
 }

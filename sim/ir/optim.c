@@ -244,7 +244,7 @@ static void send_states(struct hb_lower *lo, struct hb_leaf *l)
 static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
 {
     fetch_leaf(lo, l);
-    hb_muon_iterate(lo, l, HB_MUON_ALL);
+    hb_muon_iterate(lo, l);
     struct hb_emit e = {.name = hb_name(lo, "update ", l->name), .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&e, l->grad);
     hb_emit_read(&e, l->grad_half);
@@ -348,57 +348,6 @@ static uint32_t *update_order(struct hb_lower *lo)
     return order;
 }
 
-static bool is_stack(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    return !l->end && hb_muon_takes(lo, l);
-}
-
-static void update_stacks(struct hb_lower *lo, bool first)
-{
-    bool begun = false;
-    for (int turn = 0; turn < 2; turn++)
-        for (uint32_t i = 0; i < lo->leaf_count; i++) {
-            struct hb_leaf *l = &lo->leaves[i];
-            bool mlp = l->held && l->matrix;
-            if (!is_stack(lo, l) || mlp != (turn == 0))
-                continue;
-            bool early = !mlp || !begun;
-            begun = true;
-            if (early == first)
-                update_leaf(lo, l);
-        }
-}
-
-/* Where a square of the model's width has 128 MiB, the table follows all stacks (70B over 64 and
- * 256, with 8, 20 and 80 layers, 34B: bf16[8192,128256] five times before them and after). */
-static bool is_table_last(const struct hb_lower *lo)
-{
-    enum { WIDE = 8192 };
-    return lo->spec->model.d_model >= WIDE;
-}
-
-static void update_padded(struct hb_lower *lo)
-{
-    struct hb_leaf *table = &lo->leaves[lo->embed], *head = &lo->leaves[lo->head];
-    bool last = is_table_last(lo), apart = head != table;
-    int before = 2;
-    for (int i = 0; i < before && !last; i++) {
-        if (apart)
-            hb_muon_iterate(lo, head, 1);
-        hb_muon_iterate(lo, table, 1);
-    }
-    if (apart)
-        update_leaf(lo, head);
-    update_stacks(lo, true);
-    hb_muon_iterate(lo, table, last ? 0 : HB_MUON_ALL);
-    update_stacks(lo, false);
-    update_leaf(lo, table);
-    for (uint32_t i = 0; i < lo->leaf_count; i++) /* last, 8B,f64,muon,head3d: queries as well */
-        if (i != lo->embed && i != lo->head && !is_stack(lo, &lo->leaves[i]))
-            update_leaf(lo, &lo->leaves[i]);
-    turn_momenta(lo);
-}
-
 /* Weights whose new states are on their way back, first in first out. */
 struct queue {
     const uint32_t *order;
@@ -469,10 +418,6 @@ void hb_optim_update(struct hb_lower *lo)
     }
     hb_muon_begin(lo);
     hb_muon_gather(lo);
-    if (lo->gather_form == HB_GATHER_PADDED && lo->spec->optimizer.name == HB_OPT_MUON) {
-        update_padded(lo);
-        return;
-    }
     uint32_t *order = update_order(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[order[i]];

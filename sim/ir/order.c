@@ -28,15 +28,6 @@ static int64_t score_bytes(const struct hb_lower *lo)
     return hb_mul_sat(10, hb_mul_sat(hb_mul_sat(heads, lo->local.tokens), lo->spec->batch.seq));
 }
 
-/* A pipeline's iteration collects gradients of its own beside the zeros of all (PP with 8192 words,
- * on ROCm and, with adafactor, on CUDA: zeros beside the logits, 960 MiB against 1024;
- * rocm-8B,pp4f4,m8,iter over pp4f2 with d_ff=28672: 7104 against 8016 and the head's 2004; not
- * PP/base). */
-static int64_t own_grad_bytes(const struct hb_lower *lo)
-{
-    return lo->stacked_grad_bytes;
-}
-
 /* What the loss holds that zeros are weighed against. */
 static int64_t loss_bytes(const struct hb_lower *lo)
 {
@@ -102,7 +93,6 @@ static enum hb_zeros_at zeros_alone(const struct hb_lower *lo, int64_t grads, in
  * never the peak: first (1B/loss=chunk, v5e2x4,f8,b8 and gemma2b,f8,chunk8 on ROCm). */
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 {
-    bool hoisted = lo->habits->zeros_hoisted;
     /* What waits and has no operands the compiler's rematerialization makes again first, just
      * before it is used (llama-like scans over fsdp 8 to 128 that need 1.1 to 1.4 times the limit:
      * no zeros beside both logits in any of 40 peak lists, in all of 25 below it). */
@@ -118,15 +108,8 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
         return HB_ZEROS_FIRST;
     if (hb_habits_devices(lo->spec) == 1)
         return zeros_alone(lo, grads, logits);
-    bool split = hb_fsdp_ways(lo, false) > 1;
-    bool piped = hb_ways(lo, HB_AX_PIPELINE) > 1 &&
-                 (lo->spec->pipeline.remat_iteration || lo->spec->precision.params == lo->compute);
-    if (hoisted && split && !piped)
-        return hb_ways(lo, HB_AX_TENSOR) == 1 ? HB_ZEROS_BEFORE_LOSS : HB_ZEROS_LATE;
-    int64_t scores = hb_add_sat(score_bytes(lo), own_grad_bytes(lo));
-    if (hb_add_sat(grads, scores) <= logits)
-        return HB_ZEROS_LATE;
-    return hoisted ? HB_ZEROS_BEFORE_LOSS : HB_ZEROS_FIRST;
+    int64_t held = hb_add_sat(score_bytes(lo), hb_mul_sat(2, grads));
+    return held <= logits ? HB_ZEROS_LATE : HB_ZEROS_BEFORE_LOSS;
 }
 
 bool hb_order_permutes(const struct hb_lower *lo)

@@ -31,8 +31,6 @@ static uint32_t state_temp(struct hb_lower *lo, const struct hb_pipeline *pl, co
 /* Saving each layer's input beside the iteration's adds the stack of all but the first; the layers
  * of an iteration still run again together (pr85: + 1.38 of 2.01 GB with 8 stages of two layers,
  * + 2.2 to 3.0 of 2.82 with 4 of four). */
-/* Forced replication gathers the batch before a layer's input is saved (ep2pp4/bad,replicate: three
- * bf16[7,1,8,4096,4096] beside the iterations' bf16[7,1,4,4096,4096]). */
 static void save_layer_inputs(struct hb_lower *lo, struct hb_pipeline *pl)
 {
     int64_t layers = 0;
@@ -40,19 +38,16 @@ static void save_layer_inputs(struct hb_lower *lo, struct hb_pipeline *pl)
         layers += pl->groups[i].trips;
     if (!hb_pipeline_saves_inputs(lo) || layers < 2)
         return;
-    int64_t whole = lo->expert_batch == HB_EXPERTS_GATHERED ? hb_ways(lo, HB_AX_EXPERT) : 1;
-    struct hb_shape s = stacked_state(lo, pl, hb_mul_sat(pl->iterations, (layers - 1) * whole));
-    s.slices /= whole;
+    struct hb_shape s = stacked_state(lo, pl, hb_mul_sat(pl->iterations, layers - 1));
     pl->layer_stack = hb_temp(lo, "inputs of the layers, saved for backward", HB_CAT_SAVED, s);
     hb_emit_mark(lo, "stack of layer inputs", HB_NONE, pl->layer_stack);
 }
 
-/* Microbatches in a buffer: MaxText's has a place for each stage's share (state_io, [stages,
+/* Microbatches in a buffer, which has a place for each stage's share (MaxText's state_io, [stages,
  * microbatches / stages, ...] over the stages: llama3-8b/pp8_lps1 has no bf16[8,4,4096,4096]). */
 static int64_t buffer_count(const struct hb_lower *lo)
 {
-    int64_t stages = lo->maxtext ? hb_ways(lo, HB_AX_PIPELINE) : 1;
-    return hb_div_up(lo->spec->pipeline.microbatches, stages);
+    return hb_div_up(lo->spec->pipeline.microbatches, hb_ways(lo, HB_AX_PIPELINE));
 }
 
 /* States in the stack of outputs: one an iteration, or one a microbatch in a buffer. */
@@ -145,46 +140,6 @@ void hb_pipeline_zero(struct hb_lower *lo, const struct hb_pipeline *pl)
         hb_weight_whole_grads(lo, y->first_leaf, y->end_leaf, repeat);
         hb_weight_zero_grads(lo, y->first_leaf, y->end_leaf);
     }
-}
-
-/* MaxText's iterations with several repeats take each its own out of the stacks: the two loops have
- * casts and accumulators of their own, none at the loss (llama3-8b/pp8_lps1, pp4_lps2; with one
- * repeat, pp8_lps4, both stand beside the logits). */
-static bool is_circular(const struct hb_lower *lo)
-{
-    return lo->maxtext && lo->spec->pipeline.repeats > 1;
-}
-
-/* XLA:TPU makes the accumulators before the loss where iterations are rematerialised without fsdp
- * (PP/iter,m16: 832 MiB of f32 zeros beside the logits; PP/base after it) and beside rings
- * (8B,pp2f8,m4,names: three f32[1,16,512,14336]). */
-static bool is_zeroed_early(const struct hb_lower *lo)
-{
-    if (lo->maxtext)
-        return false; /* see hb_pipeline_even */
-    bool whole = hb_fsdp_ways(lo, false) == 1 && lo->spec->pipeline.remat_iteration;
-    return lo->habits->rings && (whole || lo->fsdp_mode == HB_WEIGHT_RING);
-}
-
-/* So have iterations that are rematerialised: their casts come with the accumulators (8B,pp4f4,m8,
- * iter: no bf16[8,1,1024,14336] beside the logits; PP/fsdp=2, without: bf16[4,1,1024,8192]). */
-static bool has_own_casts(const struct hb_lower *lo)
-{
-    return is_circular(lo) || (lo->habits->rings && !lo->maxtext && !is_zeroed_early(lo) &&
-                               lo->spec->pipeline.remat_iteration);
-}
-
-static void cast_again(struct hb_lower *lo, const struct hb_pipeline *pl)
-{
-    if (!has_own_casts(lo))
-        return;
-    uint32_t first = lo->leaf_count, end = 0;
-    for (uint32_t i = 0; i < pl->count; i++) {
-        const struct hb_layer *y = &pl->groups[i].layer;
-        first = y->first_leaf < first ? y->first_leaf : first;
-        end = y->end_leaf > end ? y->end_leaf : end;
-    }
-    hb_weight_cast_again(lo, first, end);
 }
 
 static uint32_t take_outputs(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t outputs,
@@ -355,8 +310,6 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
     hb_emit_mark(lo, "carry state", out, renewed(lo, "state carried", pl->state));
     hb_program_close_loop(lo->p, loop);
     end_copies(lo, copies);
-    if (is_zeroed_early(lo))
-        hb_pipeline_zero(lo, pl);
     if (!lo->habits->outputs_in_place)
         return take_outputs(lo, pl, outputs, x);
     if (lo->spec->sharding.ends_over_pipeline)
@@ -452,11 +405,11 @@ static void take_on(struct hb_body *b, const struct hb_body *last)
  * accumulators, leaf by leaf in the order of the loop's tuple, which is that of the program's names
  * (rocm-pr85/pp8/good: both layers' wd at 881, wg 890, wk 897, wo 903, wq 908, the router 914, wu
  * 920, wv 927; so good+layerin and ep2pp4/good). */
-static void late_gradients(const struct hb_lower *lo, struct hb_pipeline *pl)
+static void late_gradients(struct hb_pipeline *pl)
 {
     static const char *const tuple[] = {"_down", "_gate",   ".wk", ".wo",
                                         ".wq",   ".router", "_up", ".wv"};
-    for (size_t t = 0; t < sizeof tuple / sizeof *tuple && lo->habits->stage_grads_late; t++)
+    for (size_t t = 0; t < sizeof tuple / sizeof *tuple; t++)
         for (uint32_t i = pl->count; i-- > 0;)
             if (pl->groups[i].body.defer)
                 hb_body_late_leaf(&pl->groups[i].body, tuple[t]);
@@ -488,7 +441,7 @@ static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint
         }
         grad = out;
     }
-    late_gradients(lo, pl);
+    late_gradients(pl);
     return grad;
 }
 
@@ -576,7 +529,7 @@ static uint32_t input_stack(const struct hb_lower *lo, const struct hb_pipeline 
 static uint32_t input_again(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t i,
                             uint32_t x)
 {
-    if (i > 0 && (pl->layer_stack == HB_NONE || !lo->habits->recompute_first))
+    if (i > 0 && pl->layer_stack == HB_NONE)
         return x;
     uint32_t there = input_stack(lo, pl, i);
     if (there != HB_NONE)
@@ -585,11 +538,6 @@ static uint32_t input_again(struct hb_lower *lo, const struct hb_pipeline *pl, u
     hb_emit_simple(lo, HB_OP_COPY, "input out of its stack",
                    i > 0 ? pl->layer_stack : pl->iter_stack, x);
     return x;
-}
-
-static bool gathers_first(const struct hb_lower *lo)
-{
-    return !lo->habits->gathers_timed && !lo->spec->optimizer.clip;
 }
 
 /* A rematerialised iteration runs forward again and keeps what its layers need, for itself. Layers
@@ -610,14 +558,10 @@ static uint32_t run_again(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t 
     }
     uint32_t fill = make_fill(lo, pl);
     link_layers(pl, false);
-    if (gathers_first(lo))
-        whole = gather_outputs(lo, pl, gout);
     for (uint32_t i = 0; i < pl->count; i++) {
         struct hb_group *g = &pl->groups[i];
-        if (i + 1 == pl->count && g->body.own_stacks && whole == HB_NONE) {
+        if (i + 1 == pl->count && g->body.own_stacks)
             whole = gather_outputs(lo, pl, gout);
-            g->body.beside = lo->habits->gathers_timed ? whole : HB_NONE;
-        }
         uint32_t stack = input_stack(lo, pl, i), *kept = &g->body.stack[g->body.y->input];
         if (stack != HB_NONE)
             *kept = HB_NONE;
@@ -646,7 +590,6 @@ static uint32_t join_grads(struct hb_lower *lo, const struct hb_pipeline *pl, ui
 uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t grad)
 {
     lo->phase = HB_PHASE_BACKWARD;
-    cast_again(lo, pl);
     /* PP/base has no accumulators at its peak in the loss; XLA:GPU has made them before. */
     hb_pipeline_zero(lo, pl);
     uint32_t *outer = hb_arena_alloc(lo->arena, lo->leaf_count + 1, sizeof *outer);
@@ -678,7 +621,7 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     uint32_t g = state_temp(lo, pl, "gradient of the iteration's output");
     struct hb_emit e = {.name = "add gradient of the output", .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&e, state);
-    bool gone = pl->groups[pl->count - 1].body.own_stacks && !gathers_first(lo);
+    bool gone = pl->groups[pl->count - 1].body.own_stacks;
     hb_emit_read(&e, gone ? padded : gout);
     hb_emit_write(&e, g);
     e.moved_bytes = 3.0 * (double)lo->p->bufs[g].bytes; /* two parts of an iteration, their sum */

@@ -140,19 +140,3 @@ bool hb_saved_inside(const struct hb_layer *y, int v)
     }
     return products == 1 && others == 0;
 }
-
-bool hb_saved_late(const struct hb_layer *y, const struct hb_saved *saved,
-                   const struct hb_step_op *s)
-{
-    int v = s->out[0];
-    for (const struct hb_step_op *t = s + 1; t < y->steps + y->step_count; t++) {
-        if (t->in_count == 0 || t->in[0] != v)
-            continue;
-        v = t->out[0];
-        if (saved->keep[v] != HB_KEEP_NO)
-            return true;
-        if (t->kind == HB_STEP_PRODUCT)
-            break;
-    }
-    return !saved->remake[s->out[0]];
-}

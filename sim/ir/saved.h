@@ -25,9 +25,4 @@ uint8_t hb_saved_by(const struct hb_layer *y, int v);
 /* Whether only a product for a weight's gradient reads a value that is made element by element. */
 bool hb_saved_inside(const struct hb_layer *y, int v);
 
-/* Whether the backward pass makes the step's result again for its own product at most: that, or
- * what comes before it, is kept. */
-bool hb_saved_late(const struct hb_layer *y, const struct hb_saved *saved,
-                   const struct hb_step_op *s);
-
 #endif

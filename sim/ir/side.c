@@ -17,38 +17,22 @@
  * (tiny/layers=loop,opt_host: 13 bf16[8,2048,2816] at the first layer's). */
 static bool defers(const struct hb_lower *lo)
 {
-    if (!lo->habits->rings)
-        return false;
-    if (lo->fsdp_mode == HB_WEIGHT_RING)
-        return !lo->chip->ring_grads_at_once;
-    if (lo->maxtext)
-        return true;
-    return false;
+    bool ring = lo->fsdp_mode == HB_WEIGHT_RING;
+    return lo->habits->rings && (ring ? !lo->chip->ring_grads_at_once : lo->maxtext);
 }
 
 /* CUDA hides the collectives of an unrolled program over fsdp behind weight gradients, whose own
  * sums come two layers later (8B,f8 with 8 layers and 32k words: three bf16[4096,14336] of layer k
- * beside layer k - 2's), or, where layers exchange over tensor, too, at the end of the backward
- * pass: there a layer takes the gradients of two to hide its own, and the later half of them waits
- * for the earlier one (1B,f4t2: four bf16[16384,4096] of each of 16 layers of 32; 1B,f2t4: 8 of 16,
- * tied; 8B,f4t2; up to three quarters in 8B64/fsdp=16,tp=4,sp_residual=True; 1B,t8: none). */
+ * beside layer k - 2's). */
 enum { SUM_LAG = 2 };
-
-static bool is_interleaved(const struct hb_lower *lo)
-{
-    return lo->habits->gathers_timed;
-}
 
 void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
-    bool mixed = is_interleaved(lo);
     plan->late = plan->count;
     for (uint32_t i = 0; i < plan->count; i++) {
         struct hb_group *g = &plan->groups[i];
-        bool half = mixed && hb_ways(lo, HB_AX_TENSOR) > 1 && 2 * i >= plan->count;
-        g->body.defer = !g->looped && (defers(lo) || half);
-        g->body.defer = g->body.defer || hb_order_depth(lo);
-        g->body.sums_wait = !g->looped && mixed;
+        g->body.defer = (!g->looped && defers(lo)) || hb_order_depth(lo);
+        g->body.sums_wait = !g->looped && lo->habits->gathers_timed;
         g->body.spread_wait = g->body.sums_wait && lo->spec->share != HB_SHARE_TIGHT;
     }
 }
@@ -78,7 +62,7 @@ static void run_late(struct hb_stack_plan *plan, uint32_t to)
 void hb_side_follow(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t i)
 {
     bool depth = hb_order_depth(lo);
-    if (!is_interleaved(lo) && !depth)
+    if (!lo->habits->gathers_timed && !depth)
         return;
     if (depth)
         run_late(plan, i);

@@ -81,7 +81,7 @@ static void merged_leaves(struct hb_lower *lo, struct hb_stack_plan *plan, const
 static bool is_merged(const struct hb_lower *lo, const struct hb_block *b)
 {
     int64_t trips = hb_block_steps(b);
-    return lo->spec->stack.form == HB_FORM_SCAN && trips > 1 && lo->spec->stack.unroll >= trips;
+    return lo->spec->stack.unroll >= trips;
 }
 
 void hb_stack_leaves(struct hb_lower *lo, struct hb_stack_plan *plan)
@@ -117,13 +117,12 @@ static void build_layer(struct hb_lower *lo, struct hb_layer *y)
     lo->local = local;
 }
 
-/* XLA:GPU's unrolled layers with nothing made again: gathers and casts of the forward pass are
+/* Unrolled layers with nothing made again: gathers and casts of the forward pass are
  * those of the backward pass, and the MLP's activation is kept (1B,f8 with layers=loop, remat=none:
  * 48 bf16[2048,8192] of weights and 48 bf16[4096,8192] beside the logits). */
-static bool keeps_all(const struct hb_lower *lo, const struct hb_group *g)
+static bool keeps_all(const struct hb_group *g)
 {
-    return lo->habits->recompute_first && !g->looped &&
-           g->layer.block->remat.policy == HB_POLICY_NONE;
+    return !g->looped && g->layer.block->remat.policy == HB_POLICY_NONE;
 }
 
 void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
@@ -140,7 +139,7 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
         /* One outer trip is no loop, but the loop over its layers stays one. */
         if (g->trips == 1 && g->inner <= 1)
             g->looped = false;
-        lo->acts_stay = keeps_all(lo, g);
+        lo->acts_stay = keeps_all(g);
         build_layer(lo, &g->layer);
         hb_saved_find(lo, &g->layer, &remat, false, !g->looped, &g->saved);
         if (lost)

@@ -104,13 +104,6 @@ void hb_weight_hoist_casts(struct hb_lower *lo)
         hoist_cast(lo, &lo->leaves[i]);
 }
 
-void hb_weight_cast_again(struct hb_lower *lo, uint32_t first, uint32_t end)
-{
-    for (uint32_t i = first; i < end; i++)
-        if (lo->leaves[i].cast != HB_NONE)
-            hoist_cast(lo, &lo->leaves[i]);
-}
-
 void hb_weight_keep_casts(struct hb_lower *lo, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++) {
@@ -277,28 +270,6 @@ bool hb_weight_in_ring(const struct hb_lower *lo, uint32_t leaf)
     return hb_weight_mode(lo, l) == HB_WEIGHT_RING && !is_gathered(lo, l);
 }
 
-/* Of a unit of several layers, which are all made again before the first runs backwards, only the
- * last one's gathered weights serve both passes; the others' are gathered twice (gemma3-12b, v5p-32
- * and v5p-64: three of bf16[3840,15360] beside the wide tensors of six layers; gemma3-4b, v5p-16
- * and v6e-8, gemma2-9b and 27b over 8 and 16), but where products take long all start first of all
- * (gemma3-27b, v5p-64, with 16384 tokens, gemma2-27b with 8192; gemma3-12b, v6e-32), and beside
- * tensor parallelism (gemma3-12b, v6e-16, fsdp 4 and tensor 4). Multiplications of a wide product,
- * in units of 10^9. */
-
-static bool is_unit_held(const struct hb_lower *lo)
-{
-    const struct hb_model *m = &lo->spec->model;
-    double product = (double)lo->local.tokens * (double)m->d_model * (double)m->blocks[0].mlp.d_ff;
-    return product > (double)lo->chip->long_product * 1e9;
-}
-
-/* Whether a weight gathered to make its layer again serves the layer's backward pass, too. */
-static bool is_gather_kept(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    return !l->in_unit || l->unit_end || hb_weight_mode(lo, l) != HB_WEIGHT_RING ||
-           is_unit_held(lo);
-}
-
 /* XLA:TPU: one collective over both axes, whose sums are whole. */
 static bool sums_whole(const struct hb_lower *lo)
 {
@@ -382,7 +353,7 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     if (l->expert_ways > 1)
         send_over(op, HB_AX_EXPERT);
     uint32_t whole = l->gathered;
-    if (!is_gather_kept(lo, l))
+    if (false)
         l->gathered = HB_NONE;
     return whole;
 }
@@ -391,7 +362,7 @@ void hb_weight_release(struct hb_lower *lo, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        if (l->gathered != HB_NONE && is_gathered(lo, l) && !is_gather_kept(lo, l))
+        if (false)
             l->gathered = HB_NONE;
     }
 }
@@ -436,19 +407,10 @@ static void zero_grad(struct hb_lower *lo, struct hb_leaf *l)
     hb_emit(lo, &e);
 }
 
-/* The MLP's before the attention's, vectors last, where these stay among what muon gathers (8B,f64,
- * muon: w_gate's and w_up's from 257 on, w_down's, wo's, wq's, wk's, wv's from 263, the norms' from
- * 264, at 649 MiB). */
 void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end)
 {
-    bool ordered = lo->gather_form == HB_GATHER_PADDED && lo->spec->optimizer.name == HB_OPT_MUON;
-    for (int turn = 0; turn < 3; turn++)
-        for (uint32_t i = first; i < end; i++) {
-            const struct hb_leaf *l = &lo->leaves[i];
-            int own = l->rank == 1 ? 2 : !l->held;
-            if (own == turn || !ordered)
-                zero_grad(lo, &lo->leaves[i]);
-        }
+    for (uint32_t i = first; i < end; i++)
+        zero_grad(lo, &lo->leaves[i]);
 }
 
 /* What came whole over two axes is summed whole, and each device takes its part (fsdp 2 and expert
@@ -563,12 +525,11 @@ void hb_weight_nan_zeros(struct hb_lower *lo)
 {
     if (!lo->habits->nan_zero_per_shape || !lo->spec->step.nan_to_num)
         return;
-    bool sums = lo->spec->batch.accumulate > 1;
-    enum hb_dtype dtype = sums ? HB_DT_F32 : hb_weight_grad_dtype(lo);
+    enum hb_dtype dtype = hb_weight_grad_dtype(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         struct hb_shape s = hb_leaf_shape(lo, l, dtype);
-        if ((!l->stack[0] && !sums) || hb_weight_is_turned(lo, l))
+        if (!l->stack[0] || hb_weight_is_turned(lo, l))
             continue;
         for (uint32_t k = 0; k < i; k++) {
             struct hb_shape other = hb_leaf_shape(lo, &lo->leaves[k], dtype);
@@ -579,7 +540,7 @@ void hb_weight_nan_zeros(struct hb_lower *lo)
             continue;
         l->nan_zero =
             hb_temp(lo, hb_name(lo, l->name, ", zeros for nan_to_num"), HB_CAT_GRADIENTS, s);
-        l->nan_with_grad = hb_habits_ordered(lo->spec) && !sums;
+        l->nan_with_grad = hb_habits_ordered(lo->spec);
         if (!l->nan_with_grad)
             hb_emit_mark(lo, "zeros for nan_to_num", HB_NONE, l->nan_zero);
     }

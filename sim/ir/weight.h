@@ -7,8 +7,6 @@
 
 /* Copies of whole stacks in the compute dtype, made once before the loops (habit casts_hoisted). */
 void hb_weight_hoist_casts(struct hb_lower *lo);
-/* The same once more for the leaves [first, end) that have one, in a place of its own. */
-void hb_weight_cast_again(struct hb_lower *lo, uint32_t first, uint32_t end);
 /* Stacks of the cast weights of a group's forward pass; from here on its backward pass reads them;
  * it is done with them. Not where casts are hoisted. */
 void hb_weight_keep_casts(struct hb_lower *lo, uint32_t first, uint32_t end);

@@ -36,9 +36,7 @@ bool hb_body_ends_late(const struct hb_body *b)
 
 static bool is_gathered_experts(const struct hb_body *b, const struct hb_leaf *l)
 {
-    bool gathered =
-        hb_weight_grad_partial(b->lo, l) && hb_weight_mode(b->lo, l) == HB_WEIGHT_GATHER;
-    return b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK && gathered;
+    return b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK;
 }
 
 /* XLA:TPU's ragged experts sum their gradients in calls of their own, no rings, which in unrolled
@@ -62,8 +60,7 @@ static bool is_put_by(const struct hb_body *b, const struct hb_leaf *l)
     bool split = hb_body_ends_late(b);
     /* CUDA's stages: experts' after the attention's (pr85/pp8/good,blocked: from 761 on, attention
      * from 698 to 740). */
-    bool stage =
-        lo->habits->gathers_timed && b->own_stacks && b->own_weights && l->rank == HB_LEAF_RANK;
+    bool stage = b->own_weights && l->rank == HB_LEAF_RANK;
     return (b->defer && !is_summed_apart(b, l)) || ring || split || stage ||
            (local && mlp && keeps_hidden(b));
 }
@@ -135,15 +132,9 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
         return is_summed_apart(b, l) ? HB_WHEN_AFTER : place_experts(b, s);
     if (waits_for_fusion(b, s))
         return HB_WHEN_LATE;
-    bool late = lo->grads_late;
-    bool local = hb_weight_mode(lo, l) == HB_WEIGHT_LOCAL && late;
-    bool two = l->rank == 2 && (local || hb_weight_grad_partial(lo, l));
-    int maker = b->y->values[s->in[0]].producer;
-    if (local && two && maker >= 0 && b->y->steps[maker].grad_fused)
-        return HB_WHEN_FIRST;
-    bool first =
-        lo->gather_form == HB_GATHER_PADDED || (lo->maxtext && lo->gather_form == HB_GATHER_LATE);
-    bool mlp = lo->gather_form == HB_GATHER_PADDED && l->held;
+    bool padded = lo->gather_form == HB_GATHER_PADDED, late = lo->gather_form == HB_GATHER_LATE;
+    bool two = l->rank == 2 && hb_weight_grad_partial(lo, l);
+    bool first = padded || (lo->maxtext && late), mlp = padded && l->held;
     if (first && !(mlp && postpones_attention(b)) && b->y->values[s->in[0]].fused && l->held &&
         l->gather_dim == 1)
         return HB_WHEN_FIRST;
