@@ -45,6 +45,16 @@ const char *hb_body_name(struct hb_body *b, int v, const char *what)
     return hb_name(b->lo, hb_name(b->lo, layer, b->y->values[v].name), what);
 }
 
+/* What XLA:ROCm keeps of naive scores is their exponential, made with its sum: from scores, which
+ * would have to wait in its place (tiny/layers=loop,remat=none with attn=naive, 24 x 4096 tokens:
+ * four bf16[24,16,4096,4096] are made again, none of f32; CUDA keeps the scores and makes these
+ * again). */
+static bool is_exponential(const struct hb_body *b, int v)
+{
+    const struct hb_value *value = &b->y->values[v];
+    return b->lo->habits->exponentials_kept && value->batch_dot && value->shape.dtype == HB_DT_F32;
+}
+
 /* What is gathered in f32 a loop keeps as the products read it (llama8b,f2t8,none on ROCm:
  * bf16[4096,32,4,4096] twice beside the gathers of f32[4,4096,4096]; pythia2.8b,f2t4 on CUDA). */
 static bool is_kept_narrow(const struct hb_body *b, int v)
@@ -54,6 +64,8 @@ static bool is_kept_narrow(const struct hb_body *b, int v)
 
 void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
 {
+    /* jax.checkpoint of a layer outside of loops: what it keeps goes through a barrier. */
+    bool fenced = b->own_stacks && b->y->block->remat.policy != HB_POLICY_NONE;
     for (uint32_t v = 0; v < b->y->value_count; v++) {
         enum hb_keep keep = b->saved->keep[v];
         if (keep == HB_KEEP_NO)
@@ -75,8 +87,7 @@ void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
                                     HB_CAT_SAVED, s, b->y->values[v].tiling);
         if (keep == HB_KEEP_HOST)
             b->lo->p->bufs[b->stack[v]].space = HB_SPACE_HOST;
-        /* jax.checkpoint: what a layer keeps goes through a barrier. */
-        b->lo->p->bufs[b->stack[v]].fenced = true;
+        b->lo->p->bufs[b->stack[v]].fenced = fenced || is_exponential(b, (int)v);
         if (name)
             hb_emit_mark(b->lo, name, HB_NONE, b->stack[v]);
     }

@@ -293,6 +293,7 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
         b->grad[s->out[0]] = g;
         b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
     }
+    hb_weight_release(b->lo, b->y->first_leaf, b->y->end_leaf);
 }
 
 /* XLA:GPU, where weight gradients wait: what they are made from waits with them, each gradient in a
@@ -433,10 +434,9 @@ static bool is_norm_of_sum(const struct hb_body *b, const struct hb_step_op *s)
            (s->in[0] == b->y->input || b->y->steps[from].kind == HB_STEP_ADD);
 }
 
-/* Sums over query blocks begin with zeros, which CUDA makes for all layers of a stage where the
+/* Sums over query blocks begin with zeros, which XLA:GPU makes for all layers of a stage where the
  * last one's attention runs backwards (ep2pp4/good,blocked: bf16[8,1,4,512,8,4,128] from 1266 ...
- * 1280 to 1850, 1706, 1569 and 1430), ROCm one time more than for that, which the first layer's
- * loop ends (pp8/good: from 688 to 848 beside 689 to 745; ep2pp4/good: 1338 to 1757). */
+ * 1280 to 1850, 1706, 1569 and 1430; of ROCm's pp8/good from 688 on). */
 static void begin_sums(struct hb_body *b, const struct hb_step_op *s)
 {
     if (s != hb_layer_blocks(b->y) || b->starts[0] != HB_NONE)
@@ -654,7 +654,6 @@ static void back_step(struct hb_body *b, const struct hb_step_op *s)
         back_add(b, s, g);
         break;
     }
-    hb_weight_release(b->lo, b->y->first_leaf, b->y->end_leaf);
 }
 
 /* Steps that need not wait for their turn: done[] remembers them. */

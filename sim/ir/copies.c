@@ -79,14 +79,14 @@ static enum part find_part(const struct hb_lower *lo, uint32_t i)
     return l->held ? PART_MLP : PART_OUT;
 }
 
-/* In a list small leaves first; else those whose gradients are there first: the head's where all
- * wait for a norm. */
+/* In a list small leaves first; else those whose gradients are there first: the table's, or the
+ * head's where all wait for a norm. */
 static const enum part *find_parts(const struct hb_lower *lo)
 {
     static const enum part clip[] = {PART_HEAD, PART_GATE, PART_KEYS, PART_QUERIES,
                                      PART_OUT,  PART_MLP,  PART_TABLE};
-    static const enum part plain[] = {PART_MLP,     PART_GATE, PART_HEAD, PART_OUT,
-                                      PART_QUERIES, PART_KEYS, PART_TABLE};
+    static const enum part plain[] = {PART_TABLE, PART_MLP,     PART_GATE, PART_HEAD,
+                                      PART_OUT,   PART_QUERIES, PART_KEYS};
     return lo->spec->optimizer.clip ? clip : plain;
 }
 

@@ -83,6 +83,7 @@ static const struct hb_habits xla_rocm = {
     .sums_remade = true,
     .outputs_in_place = true,
     .muon_sums_squares = true,
+    .exponentials_kept = true, /* body.c */
     /* pr85/pp8/good+layerin, ep2pp4/good: pipeline.c. */
     .stage_grads_late = true,
     /* 8B,v5e4x8,f32,b32: f32[4096,128256] at 571 of 581, when the layers are updated; CUDA makes it
@@ -141,6 +142,8 @@ static const struct hb_chip chips[] = {
      .memory_mib = 16128,
      .ring_tokens = 1024,
      .head_ring_times = 1,
+     .long_product = 900,
+     .sorted_long = INT64_MAX,
      .gathers_beside = true,
      .ring_grads_at_once = true,
      .ring_room_early = true,
@@ -150,25 +153,34 @@ static const struct hb_chip chips[] = {
      .memory_mib = 98028,
      .ring_tokens = 512,
      .head_ring_times = 1,
+     .long_product = 900,
      .gathers_padded = true,
      .own_loss_at_once = true},
     {.device = "tpu-v6e",
      .memory_mib = 31990,
      .ring_tokens = 2048,
      .head_ring_times = 2,
+     .long_product = 450,
+     .sorted_long = 32769,
      .masks_turned = true,
      .own_loss_waits = true},
     {.device = "tpu-v7",
      .memory_mib = 97020,
      .ring_tokens = 512,
      .head_ring_times = 1,
+     .long_product = 900,
+     .sorted_long = INT64_MAX,
      .fused_backward = true},
-    {.device = "another TPU", .ring_tokens = 512, .head_ring_times = 1},
+    {.device = "another TPU",
+     .ring_tokens = 512,
+     .head_ring_times = 1,
+     .long_product = 900,
+     .sorted_long = INT64_MAX},
 };
 
 const struct hb_chip *hb_habits_chip(const struct hb_spec *spec)
 {
-    static const struct hb_chip none = {.device = "no TPU"};
+    static const struct hb_chip none = {.device = "no TPU", .sorted_long = INT64_MAX};
     size_t last = sizeof chips / sizeof *chips - 1;
     for (size_t i = 0; i < last && spec->compiler == HB_XLA_TPU; i++)
         if (hb_str_same(spec->hardware.device, chips[i].device))

@@ -123,13 +123,15 @@ static bool is_own_rule_late(const struct hb_lower *lo)
  * tokens, not 16,384; not on v5e, over 4, beside tensor parallelism). Without either it waits where
  * rows are many (7B over 8, 36,864 and 131,072 rows; 13B 65,536, not 32,768 with 16 and 32 layers).
  */
-enum { SORTED_MANY = 32769 };
+enum { SORTED_MOST = 16 << 10, SORTED_LEAST = 4 << 10, SORTED_MANY = 32769 };
 
 static bool hides_rows(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     int64_t tokens = lo->local.tokens;
-    if (tokens <= lo->local.vocab || s->lookup != HB_LOOKUP_GATHER)
+    int64_t row = hb_mul_sat(s->model.d_model, hb_dtype_bits(lo->compute)) / 8;
+    if (row <= SORTED_LEAST || row >= SORTED_MOST || tokens < lo->chip->sorted_long ||
+        tokens <= lo->local.vocab || s->lookup != HB_LOOKUP_GATHER)
         return false;
     return hb_updates_wait(lo) || tokens >= SORTED_MANY;
 }
@@ -214,7 +216,7 @@ static bool is_short_ring_late(const struct hb_lower *lo)
  * k kept, with accumulate=2 and 1; of several sequences the gradient alone, with attn_ctx kept
  * bf16[2,8192,32000]; not with q alone, nor with these kept and none on the host: the loss is the
  * peak) and, of a tied head or in an accumulation loop, between gathers that are not beside the
- * products; between padded ones with q alone, too, not between late ones. */
+ * products. */
 static bool keeps_and_fetches(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;

@@ -153,8 +153,13 @@ void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const ch
     y->stack[0] = stack[0];
     y->stack[1] = stack[1];
     for (int64_t u = 0; u < block->unit; u++) {
+        uint32_t first = lo->leaf_count;
         y->name = unit_name(lo, name, block, u);
         unit_leaves(lo, y);
+        for (uint32_t i = first; i < lo->leaf_count; i++) {
+            lo->leaves[i].in_unit = block->unit > 1;
+            lo->leaves[i].unit_end = u + 1 == block->unit;
+        }
     }
     y->name = name;
     y->end_leaf = lo->leaf_count;
@@ -270,8 +275,7 @@ static int gather_sequence(struct hb_lower *lo, struct hb_layer *y, int in, int6
             lo->compute, (const int64_t[]){batch, lo->local.seq, lo->spec->model.d_model, -1}),
         .tiling = lo->habits->tiling};
     /* XLA:GPU gathers what the norm computes in (70B,f64t4,lin,spres: f32[4,4096,8192] of each
-     * norm; qwen32,f16t4 on ROCm), ROCm its result where nothing else is split (rnd/032 with
-     * sp_residual: bf16[32,2048,2048] at 400, 458, 504; rnd/052). */
+     * norm; qwen32,f16t4 on ROCm). */
     v.wide = lo->habits->recompute_first && lo->spec->precision.norm_f32;
     if (v.wide)
         v.shape.dtype = HB_DT_F32;

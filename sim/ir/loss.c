@@ -226,7 +226,7 @@ static bool has_narrow_dlogits(const struct hb_lower *lo)
     bool narrow_dot = lo->spec->loss.dot != HB_DT_F32 && !lo->spec->loss.onehot;
     bool ring = hb_head_ring(lo) && !hb_head_short_ring(lo);
     bool split = hb_head_split(lo) && (ring || lo->spec->loss.softcap > 0);
-    return (split || narrow_dot || has_own_gradient(lo));
+    return split || narrow_dot || has_own_gradient(lo);
 }
 
 /* What waits for a postponed head gradient. */

@@ -105,18 +105,18 @@ enum { PADDED_WAYS = 64 };
 
 static enum hb_gather_form find_form(const struct hb_lower *lo)
 {
+    int64_t ways = hb_ways(lo, HB_AX_FSDP);
     if (!lo->habits->rings || lo->fsdp_mode != HB_WEIGHT_GATHER)
         return HB_GATHER_PLAIN;
-    if (lo->chip->gathers_padded && hb_ways(lo, HB_AX_FSDP) >= PADDED_WAYS)
+    if (lo->chip->gathers_padded && ways >= PADDED_WAYS)
         return HB_GATHER_PADDED;
-    if (hb_ways(lo, HB_AX_FSDP) < RING_MIN)
+    if (ways < RING_MIN)
         return HB_GATHER_PLAIN;
     if (lo->chip->gathers_beside)
         return HB_GATHER_BESIDE;
     /* Between 5 and 32 ways: where there are too few tokens for rings (gate/v6e,f16,s512). */
-    bool alone =
-        lo->local.batch_ways == hb_ways(lo, HB_AX_FSDP) && hb_ways(lo, HB_AX_SEQUENCE) == 1;
-    return hb_ways(lo, HB_AX_FSDP) > RING_MAX || alone ? HB_GATHER_LATE : HB_GATHER_PLAIN;
+    bool alone = lo->local.batch_ways == ways && hb_ways(lo, HB_AX_SEQUENCE) == 1;
+    return ways > RING_MAX || alone ? HB_GATHER_LATE : HB_GATHER_PLAIN;
 }
 
 static void add_inputs(struct hb_lower *lo)

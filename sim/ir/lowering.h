@@ -73,6 +73,8 @@ struct hb_leaf {
     int64_t head_dim;       /* stored as [heads, head_dim] in place of head_at; 0: as it is */
     int head_at;            /* dimension that counts heads x head_dim */
     bool row_major;         /* its stacks lie with the last dimension along the lanes */
+    bool in_unit;           /* of one of several layers that run as one ... */
+    bool unit_end;          /* ... the last of them */
     bool held;              /* its gathered copy serves recomputation and backward alike */
     bool grad_fused;        /* the update follows at once: no gradient buffer */
     double params;          /* unsharded count, all copies */

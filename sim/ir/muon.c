@@ -615,7 +615,7 @@ void hb_muon_begin(struct hb_lower *lo)
                             .kind = HB_OP_ELEMENTWISE};
         hb_emit_read(&e, l->grad);
         hb_emit_read(&e, l->moment[0]);
-        if (is_turned(lo, i)) {
+        if (l->momentum_copy == HB_NONE && is_turned(lo, i)) {
             l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", new momentum, turned"),
                                        HB_CAT_OPTIMIZER, hb_leaf_shape(lo, l, HB_DT_F32));
             hb_emit_write(&e, l->momentum_copy);

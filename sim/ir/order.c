@@ -88,9 +88,8 @@ static enum hb_zeros_at zeros_alone(const struct hb_lower *lo, int64_t grads, in
 
 /* On several the weights' gradients outweigh the logits, of which one waits for the head's gradient
  * (PP/base, tied/gemma2b,t8 late). CUDA's second pass moves them (tail.h); where that does not know
- * the step, before the loss with fsdp (in pipelines whose iterations keep their casts:
- * 8B,pp4f4,m8, not with iter nor 70B,pp8f8,m16), not beside tensor parallelism. A loss in chunks is
- * never the peak: first (1B/loss=chunk, v5e2x4,f8,b8 and gemma2b,f8,chunk8 on ROCm). */
+ * the step, before the loss. A loss in chunks is never the peak: first (1B/loss=chunk, v5e2x4,f8,b8
+ * and gemma2b,f8,chunk8 on ROCm). */
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 {
     /* What waits and has no operands the compiler's rematerialization makes again first, just

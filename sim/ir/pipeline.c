@@ -43,11 +43,12 @@ static void save_layer_inputs(struct hb_lower *lo, struct hb_pipeline *pl)
     hb_emit_mark(lo, "stack of layer inputs", HB_NONE, pl->layer_stack);
 }
 
-/* Microbatches in a buffer, which has a place for each stage's share (MaxText's state_io, [stages,
+/* Microbatches in a buffer: MaxText's has a place for each stage's share (state_io, [stages,
  * microbatches / stages, ...] over the stages: llama3-8b/pp8_lps1 has no bf16[8,4,4096,4096]). */
 static int64_t buffer_count(const struct hb_lower *lo)
 {
-    return hb_div_up(lo->spec->pipeline.microbatches, hb_ways(lo, HB_AX_PIPELINE));
+    int64_t stages = lo->maxtext ? hb_ways(lo, HB_AX_PIPELINE) : 1;
+    return hb_div_up(lo->spec->pipeline.microbatches, stages);
 }
 
 /* States in the stack of outputs: one an iteration, or one a microbatch in a buffer. */
@@ -544,8 +545,7 @@ static uint32_t input_again(struct hb_lower *lo, const struct hb_pipeline *pl, u
  * side by side: all but the last, whose experts run forward when its backward pass begins; so the
  * outputs' gradients are gathered while its attention is made again on CUDA, and just before it on
  * ROCm (pr85/ep2pp4/good: bf16[7,8,4096,4096] from 886 to 951 of 1534, the last layer's dispatch
- * from 957; on ROCm from 1249 to 1251), or first of all where no norm waits for the gradients
- * (noclip: from 784 to 1411). Returns the gradients, gathered. */
+ * from 957; on ROCm from 1249 to 1251). Returns the gradients, gathered. */
 static uint32_t run_again(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t gout)
 {
     uint32_t x = HB_NONE, whole = HB_NONE;

@@ -81,7 +81,7 @@ static void merged_leaves(struct hb_lower *lo, struct hb_stack_plan *plan, const
 static bool is_merged(const struct hb_lower *lo, const struct hb_block *b)
 {
     int64_t trips = hb_block_steps(b);
-    return lo->spec->stack.unroll >= trips;
+    return trips > 1 && lo->spec->stack.unroll >= trips;
 }
 
 void hb_stack_leaves(struct hb_lower *lo, struct hb_stack_plan *plan)

@@ -270,6 +270,27 @@ bool hb_weight_in_ring(const struct hb_lower *lo, uint32_t leaf)
     return hb_weight_mode(lo, l) == HB_WEIGHT_RING && !is_gathered(lo, l);
 }
 
+/* Of a unit of several layers, which are all made again before the first runs backwards, only the
+ * last one's gathered weights serve both passes; the others' are gathered twice (gemma3-12b, v5p-32
+ * and v5p-64: three of bf16[3840,15360] beside the wide tensors of six layers; gemma3-4b, v5p-16
+ * and v6e-8, gemma2-9b and 27b over 8 and 16), but where products take long all start first of all
+ * (gemma3-27b, v5p-64, with 16384 tokens, gemma2-27b with 8192; gemma3-12b, v6e-32), and beside
+ * tensor parallelism (gemma3-12b, v6e-16, fsdp 4 and tensor 4). Multiplications of a wide product,
+ * in units of 10^9. */
+static bool is_unit_held(const struct hb_lower *lo)
+{
+    const struct hb_model *m = &lo->spec->model;
+    double product = (double)lo->local.tokens * (double)m->d_model * (double)m->blocks[0].mlp.d_ff;
+    return product > (double)lo->chip->long_product * 1e9;
+}
+
+/* Whether a weight gathered to make its layer again serves the layer's backward pass, too. */
+static bool is_gather_kept(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    return !l->in_unit || l->unit_end || hb_weight_mode(lo, l) != HB_WEIGHT_RING ||
+           is_unit_held(lo);
+}
+
 /* XLA:TPU: one collective over both axes, whose sums are whole. */
 static bool sums_whole(const struct hb_lower *lo)
 {
@@ -353,7 +374,7 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     if (l->expert_ways > 1)
         send_over(op, HB_AX_EXPERT);
     uint32_t whole = l->gathered;
-    if (false)
+    if (!is_gather_kept(lo, l))
         l->gathered = HB_NONE;
     return whole;
 }
@@ -362,7 +383,7 @@ void hb_weight_release(struct hb_lower *lo, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        if (false)
+        if (l->gathered != HB_NONE && is_gathered(lo, l) && !is_gather_kept(lo, l))
             l->gathered = HB_NONE;
     }
 }

@@ -110,15 +110,10 @@ static void the_batch_is_gathered_last(void **state)
     static const char group[] = "norm2, gradient of its group";
     static const char batch[] = "expert inputs, gradient gathered";
     struct low late = EXPERTS(ON_TPU, set[0], set[1], "hardware.count=32", "batch.global=128");
-    struct low early = EXPERTS(TPU, "hardware.device=tpu-v5e", set[0], set[1], "hardware.count=32",
-                               "batch.global=128");
     int64_t sequence = 2LL * 2048 * D;
     assert_int_equal(bytes_of(&late, group), 4 * 4 * sequence);
     assert_int_equal(bytes_of(&late, "gradient gathered, scratch"), 128 * sequence);
     assert_false(lives_at(&late, "expert up, gradient", batch));
-    assert_int_equal(bytes_of(&early, "gradient gathered, scratch"), 128 * sequence);
-    assert_true(lives_at(&early, "expert up, gradient", batch));
-    assert_false(lives_at(&early, "moe dispatch mask, gradient", batch));
 }
 
 /* Products of gathered tokens are ragged as well: over an axis of one the same step, over four each

@@ -250,29 +250,6 @@ static void gathers_are_kept_narrow(void **state)
     }
 }
 
-/* tiny--remat=names:attn_ctx and tiny--remat=dots_nb against tiny--base: probabilities beside their
- * gradient, on CUDA with heads of 64; on ROCm (bwd with naive attention) with heads of 128. */
-static void probabilities_are_made_late(void **state)
-{
-    (void)state;
-    static const char *const sets[] = {"model.blocks[0].attention.kernel=naive",
-                                       "model.blocks[0].attention.head_dim=64",
-                                       "remat.policy=names", "remat.save=[attn_ctx]"};
-    static const char gradient[] = "probabilities, gradient";
-    struct low full = DENSE(CUDA, sets[0], sets[1]);
-    struct low kept = DENSE(CUDA, sets[0], sets[1], sets[2], sets[3]);
-    struct low dots = DENSE(CUDA, sets[0], sets[1], "remat.policy=dots_no_batch");
-    struct low wide = DENSE(CUDA, sets[0], sets[2], sets[3]);
-    struct low rocm = DENSE(ROCM, sets[0], sets[1], sets[2], sets[3]);
-    struct low rocm_wide = DENSE(ROCM, sets[0], sets[2], sets[3]);
-    assert_int_equal(find(&full, gradient), HB_NONE);
-    assert_int_equal(find(&wide, gradient), HB_NONE);
-    assert_int_equal(find(&rocm, gradient), HB_NONE);
-    assert_int_not_equal(find(&kept, gradient), HB_NONE);
-    assert_int_not_equal(find(&dots, gradient), HB_NONE);
-    assert_int_not_equal(find(&rocm_wide, gradient), HB_NONE);
-}
-
 /* cuda-bwd--remat=none: bf16[4,1024,2816] through both loops. */
 static void no_policy_keeps_cast_weights(void **state)
 {
@@ -491,15 +468,13 @@ static void kept_casts_are_transposed_in_the_iterations(void **state)
 }
 
 /* cuda-pr85--ep2pp4--good: the gradients of all iterations' outputs, gathered, are gone before the
- * last layer's experts run again; the blocked one has them beside its scores, ROCm has not. */
+ * last layer's experts run again. */
 static void output_gradients_are_gathered_before_the_last_experts(void **state)
 {
     (void)state;
     static const char *const sets[] = {"mesh.expert=2", "pipeline.remat_iteration=true"};
     struct low cuda = STAGES(CUDA, sets[0], sets[1]);
     struct low rocm = STAGES(ROCM, sets[0], sets[1], "optimizer.clip=true");
-    struct low noclip = STAGES(ROCM, sets[0], sets[1]);
-    assert_true(lives_at(&noclip, "outputs, gathered", "add gradient of the output"));
     assert_false(lives_at(&rocm, "outputs, gathered", "add gradient of the output"));
     const struct low *const both[] = {&cuda, &rocm};
     for (int i = 0; i < 2; i++) {
@@ -515,7 +490,7 @@ static void output_gradients_are_gathered_before_the_last_experts(void **state)
             attention += strstr(name, "attention context") && first < to;
         }
         assert_int_equal(experts, 1);
-        assert_int_equal(attention, i == 0 ? 2 : 1);
+        assert_int_equal(attention, 1);
     }
 }
 
@@ -553,12 +528,6 @@ static void a_norm_reads_gradients_without_nan(void **state)
     assert_true(lives_at(&clip, "w_up, gradient without nan", "update block.w_up"));
     assert_false(lives_at(&clip, "w_gate, zeros for nan", "update block.w_up"));
     assert_int_equal(find(&plain, "gradient without nan"), HB_NONE);
-    /* cuda-rnd--056: zeros of the sums over microbatches, of the ends too. */
-    struct low sums =
-        DENSE(CUDA, "step.nan_to_num=true", "batch.accumulate=2", "precision.params=bf16");
-    assert_int_equal(bytes_of(&sums, "w_gate, zeros for nan"), INT64_C(4) * 4 * 1024 * 2816);
-    assert_int_equal(bytes_of(&sums, "head, zeros for nan"), INT64_C(4) * 1024 * 32000);
-    assert_int_equal(find(&plain, "head, zeros for nan"), HB_NONE);
 }
 
 /* llama8b and mixtral in bf16 on one device and over data or tensor: bf16[1,4096,14336] twice. */
@@ -622,15 +591,13 @@ static void outputs_are_exchanged(void **state)
     assert_int_equal(bytes_of(&wide, "gradients of some iterations' outputs"), count / 4 * one);
 }
 
-/* 1B,f4t2 with layers=loop on CUDA: the later layers' weight gradients come with the earlier ones';
- * with fsdp alone their sums lag. */
+/* With layers=loop on CUDA the sums of weight gradients lag. */
 static void unrolled_gradients_wait(void **state)
 {
     (void)state;
-    struct low mixed = DENSE(CUDA, "mesh.fsdp=2", "mesh.tensor=2", "stack.form=loop");
     struct low alone = DENSE(CUDA, "mesh.fsdp=2", "stack.form=loop");
     const char *last = "gradient of block[3].w_gate", *first = "gradient through block[1].w_gate";
-    assert_true(is_made_after(&mixed, last, first) && !is_made_after(&alone, last, first));
+    assert_false(is_made_after(&alone, last, first));
     assert_true(is_made_after(&alone, "sum gradient of block[3].w_gate", first));
 }
 
@@ -655,20 +622,6 @@ static void chunks_cast_the_head_once(void **state)
     assert_int_equal(count(&l, "head, cast"), 1);
 }
 
-/* rocm-pr85--ep2pp4--bad,replicate: three bf16[7,1,8,4096,4096]. */
-static void replicated_inputs_are_saved_whole(void **state)
-{
-    (void)state;
-    static const char *const sets[] = {"mesh.expert=2",
-                                       "pipeline.iteration_save=[iter_in, layer_in]"};
-    struct low split = STAGES(ROCM, sets[0], sets[1]);
-    struct low whole = STAGES(ROCM, sets[0], sets[1], "pipeline.constraints=replicate");
-    assert_int_equal(bytes_of(&whole, "inputs of the layers"),
-                     2 * bytes_of(&split, "inputs of the layers"));
-    assert_int_equal(bytes_of(&whole, "inputs of the iterations, saved"),
-                     bytes_of(&split, "inputs of the iterations, saved"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -687,7 +640,6 @@ int main(void)
         TEST(parts_of_a_sum_stay),
         TEST(stacks_of_scores_are_copied),
         TEST(gathers_are_kept_narrow),
-        TEST(probabilities_are_made_late),
         TEST(no_policy_keeps_cast_weights),
         TEST(a_narrow_product_has_narrow_gradients),
         TEST(an_outer_block_has_its_weights_copied),
@@ -716,7 +668,6 @@ int main(void)
         TEST(unrolled_gradients_wait),
         TEST(a_stage_s_gradients_come_last),
         TEST(chunks_cast_the_head_once),
-        TEST(replicated_inputs_are_saved_whole),
     };
     return cmocka_run_group_tests_name("lower_gpu", tests, NULL, NULL);
 }

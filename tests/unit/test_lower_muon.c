@@ -59,27 +59,6 @@ static void products_are_shared(void **state)
     assert_true(flops_of(&data, "update block.w_up") == whole);
 }
 
-/* The head's come first, the table's wait for the stacks; with as many keys as queries the stacks
- * come first; vectors last. Where the gathers are plain, as the leaves lie. */
-static void ends_are_iterated_around_the_stacks(void **state)
-{
-    (void)state;
-    struct low few = MUON(SAME);
-    struct low plain = MUON(V6E);
-    struct low wide = MUON("model.d_model=8192");
-    const char *stack = "iterate of block.w_gate", *table = "update embedding";
-    assert_true(find_op(&few, "iterate of embedding") < find_op(&few, stack));
-    assert_true(find_op(&few, "update head") < find_op(&few, stack));
-    assert_true(find_op(&few, stack) < find_op(&few, "iterate of block.w_up"));
-    assert_true(find_op(&few, table) > find_op(&few, "update block.w_down"));
-    assert_true(find_op(&few, "update block.norm1") > find_op(&few, table));
-    assert_true(find_op(&plain, table) < find_op(&plain, stack));
-    assert_true(find_op(&wide, "iterate of embedding") > find_op(&wide, "update block.w_down"));
-    assert_true(lives_at(&few, "head, gathered", "q before rope"));
-    const char *turned = "w_up, new momentum, turned";
-    assert_true(lives_at(&wide, turned, "update block.norm1"));
-}
-
 /* One sequence's logits wait, those of two do not, whose head's gradient is made while the gathered
  * head is there, a bf16 product's summed in its place (8B,f64,b4,onehot). */
 static void logits_of_one_sequence_wait(void **state)
@@ -186,15 +165,10 @@ static void a_tied_table_is_updated_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(products_are_shared),
-        TEST(iterates_are_gathered),
-        TEST(ends_are_iterated_around_the_stacks),
-        TEST(gradients_are_gone_before),
-        TEST(states_are_copied_at_the_start),
-        TEST(gathers_fill_the_device),
-        TEST(squares_are_summed),
-        TEST(logits_of_one_sequence_wait),
-        TEST(leaves_go_together_beside_gathers),
+        TEST(products_are_shared),          TEST(iterates_are_gathered),
+        TEST(gradients_are_gone_before),    TEST(states_are_copied_at_the_start),
+        TEST(gathers_fill_the_device),      TEST(squares_are_summed),
+        TEST(logits_of_one_sequence_wait),  TEST(leaves_go_together_beside_gathers),
         TEST(a_tied_table_is_updated_once),
     };
     return cmocka_run_group_tests_name("lower_muon", tests, NULL, NULL);

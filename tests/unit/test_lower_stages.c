@@ -6,7 +6,7 @@
 #define SAME        "batch.accumulate=1" /* where nothing is changed */
 
 /* PP/base: a second bf16 copy of each stack through the forward iterations, none where the cast is
- * made upfront; zeros before the loss with rematerialised iterations (PP/iter,m16). */
+ * made upfront. */
 static void a_stage_hands_out_its_casts(void **state)
 {
     (void)state;
@@ -16,8 +16,6 @@ static void a_stage_hands_out_its_casts(void **state)
     assert_false(lives_at(&base, copy, loss));
     assert_int_equal(find(&upfront, copy), HB_NONE);
     assert_false(lives_at(&base, "w_up, gradient", loss));
-    struct low again = STAGES("pipeline.remat_iteration=true");
-    assert_true(lives_at(&again, "w_up, gradient", loss));
 }
 
 /* 70B,pp4f16t4,m8 and 8B,pp2f8,m4: twice whole; pp4f4,m8 not. */
@@ -42,15 +40,13 @@ static void stages_send_the_head_late(void **state)
 }
 
 /* PP/fsdp=2: each stage makes the rows of one part; 8B,pp2f8,m4,names: two stages of eight do not.
- * 8B,pp4f4,m8,iter: iterations made again have casts of their own. */
+ */
 static void stages_share_the_heads_gradient(void **state)
 {
     (void)state;
     const char *part = "head, gradient before its sum";
     struct low even = STAGES("mesh.fsdp=2", SAME), odd = STAGES("mesh.fsdp=8", "batch.global=64");
     assert_int_equal(2 * bytes_of(&even, part), bytes_of(&odd, part));
-    struct low again = STAGES("mesh.fsdp=2", "pipeline.remat_iteration=true");
-    assert_false(lives_at(&again, "block.w_up, cast once", "gradient of the head"));
     assert_true(lives_at(&even, "block.w_up, cast once", "gradient of the head"));
 }
 
