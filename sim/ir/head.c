@@ -243,8 +243,9 @@ static bool is_microbatch_early(const struct hb_lower *lo)
 /* Where neither what is kept nor the update decides. */
 static bool waits_by_weights(const struct hb_lower *lo)
 {
+    bool ring = lo->fsdp_mode == HB_WEIGHT_RING;
     const struct hb_spec *s = lo->spec;
-    if (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_short_ring(lo))
+    if (ring && hb_head_short_ring(lo))
         return is_short_ring_late(lo);
     if (s->batch.accumulate > 1 || s->model.tied_embeddings)
         return !is_ring_early(lo) && !is_microbatch_early(lo);
@@ -259,7 +260,7 @@ static bool waits_by_weights(const struct hb_lower *lo)
         return true;
     if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
         return false;
-    if (lo->fsdp_mode == HB_WEIGHT_RING)
+    if (ring)
         return is_ring_late(lo);
     return is_wide(lo);
 }

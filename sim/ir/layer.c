@@ -173,6 +173,7 @@ bool hb_layer_keeps_wide(const struct hb_lower *lo, const struct hb_layer *y)
 
 int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *name)
 {
+    enum hb_tiling tiling = lo->habits->tiling;
     /* A ring sends the normalised input round, so that it is a tensor (1B/base: copy-start.2 and
      * copy-start.18, bf16[2,4096,2048]); elsewhere it is made inside the products. */
     struct hb_shape shape = y->values[in].shape;
@@ -183,7 +184,7 @@ int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *n
         lo, y,
         (struct hb_value){.name = name,
                           .shape = shape,
-                          .tiling = lo->habits->tiling,
+                          .tiling = tiling,
                           .fused = lo->habits->norms_fused && lo->fsdp_mode != HB_WEIGHT_RING});
     struct hb_step_op s = {.kind = HB_STEP_MIX,
                            .op = HB_OP_ELEMENTWISE,
@@ -206,7 +207,7 @@ int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *n
         s.out[s.out_count++] = hb_layer_value(lo, y,
                                               (struct hb_value){.name = hb_name(lo, name, kept[i]),
                                                                 .shape = wide,
-                                                                .tiling = lo->habits->tiling,
+                                                                .tiling = tiling,
                                                                 .fused = i || !second,
                                                                 .trace_only = i || !second});
     hb_layer_step(lo, y, s);

@@ -31,7 +31,7 @@ static double chunk_bytes(const struct hb_lower *lo, int64_t seq)
 {
     double m = (double)lo->local.batch * (double)seq, n = (double)lo->local.vocab;
     double k = (double)lo->spec->model.d_model;
-    return 2 * (m * k + k * n + m * n);
+    return lo->spec->loss.chunks > 1 ? 2 * (m * k + k * n + m * n) : 0;
 }
 
 struct hb_emit hb_loss_head_product(const struct hb_lower *lo, int64_t seq, const char *name)

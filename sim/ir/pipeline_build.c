@@ -162,9 +162,10 @@ static bool defers(const struct hb_lower *lo, const struct hb_pipeline *pl)
 
 void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
 {
+    int64_t stages = hb_ways(lo, HB_AX_PIPELINE);
     const struct hb_pipe *p = &lo->spec->pipeline;
-    pl->iterations = p->microbatches * p->repeats + hb_ways(lo, HB_AX_PIPELINE) - 1;
-    int64_t split = lo->spec->sharding.ends_over_pipeline ? hb_ways(lo, HB_AX_PIPELINE) : 1;
+    pl->iterations = p->microbatches * p->repeats + stages - 1;
+    int64_t split = lo->spec->sharding.ends_over_pipeline ? stages : 1;
     pl->batch = hb_div_up(hb_mul_sat(lo->local.batch, split), p->microbatches);
     int64_t layer_batch = spread_batch(lo, pl);
     lo->acts_stay = defers_two(pl);

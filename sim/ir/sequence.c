@@ -292,11 +292,12 @@ bool hb_sequence_post_tensor(const struct hb_lower *lo)
  * bf16[8,2048,2048] in the backward pass; with tp=2 one). */
 bool hb_sequence_loss_last(const struct hb_lower *lo)
 {
+    int64_t tensor = hb_ways(lo, HB_AX_TENSOR);
     bool stages = hb_ways(lo, HB_AX_PIPELINE) > 1;
-    bool alone = lo->local.batch_ways == 1 && hb_ways(lo, HB_AX_TENSOR) == 1;
+    bool alone = lo->local.batch_ways == 1 && tensor == 1;
     if (hb_habits_ordered(lo->spec)) /* the graph tells */
         return false;
     if (!alone)
-        return !stages || hb_fsdp_ways(lo, false) > 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
+        return !stages || hb_fsdp_ways(lo, false) > 1 || tensor > 1;
     return stages;
 }

@@ -108,10 +108,11 @@ static bool loses_remat(const struct hb_group *g)
 
 static void build_layer(struct hb_lower *lo, struct hb_layer *y)
 {
+    int64_t fsdp = hb_ways(lo, HB_AX_FSDP);
     struct hb_local local = lo->local;
     if (lo->batch_whole) {
-        lo->local.batch = hb_mul_sat(local.batch, hb_ways(lo, HB_AX_FSDP));
-        lo->local.resid_width = hb_div_up(local.resid_width, hb_ways(lo, HB_AX_FSDP));
+        lo->local.batch = hb_mul_sat(local.batch, fsdp);
+        lo->local.resid_width = hb_div_up(local.resid_width, fsdp);
     }
     hb_layer_build(lo, y, lo->local.batch);
     lo->local = local;

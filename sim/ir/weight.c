@@ -14,8 +14,9 @@ static bool needs_cast(const struct hb_lower *lo, const struct hb_leaf *l)
 /* How copies of a leaf's stack lie. */
 static enum hb_tiling stack_tiling(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    bool rows = l->row_major && lo->habits->tiling == HB_TILE_COMPACT;
-    return rows ? HB_TILE_MINOR : lo->habits->tiling;
+    enum hb_tiling tiling = lo->habits->tiling;
+    bool rows = l->row_major && tiling == HB_TILE_COMPACT;
+    return rows ? HB_TILE_MINOR : tiling;
 }
 
 /* Padded gathers put a shard between zeros along the gathered dimension; copies of these stacks lie
