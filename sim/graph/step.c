@@ -44,6 +44,7 @@ struct maker {
     uint32_t scale;      /* and its inverse root */
     uint32_t labels;     /* and the labels' logits, which are the loss */
     uint32_t norm;       /* op of the graph; HB_NONE */
+    uint32_t column_sum; /* the same, over devices, of all gradients' columns */
     uint32_t product;    /* without a buffer of its own: the op behind it reads it; HB_NONE */
     struct frame *frames;
     uint32_t frame_count, frame_cap;
@@ -253,8 +254,7 @@ static uint32_t add_reader(struct maker *m, uint32_t one, uint32_t two)
 
 /* Each tensor's own number. XLA:TPU has them in the order of the parameters, whose last the program
  * reads first; one collective adds up all of them over the devices, on one device each is added to
- * those before (the modules that its heap simulator prints, heap_simulator=3). Returns the op that
- * has all. */
+ * those before (what its heap simulator prints, heap_simulator=3). Returns the op that has all. */
 static uint32_t add_partial_sums(struct maker *m, uint32_t count)
 {
     bool turned = m->p->compiler == HB_XLA_TPU, chain = turned && is_alone(m);
@@ -279,8 +279,8 @@ static uint32_t add_partial_sums(struct maker *m, uint32_t count)
  * with a part that is finite), the sum of exponentials and the label's own logit; a norm with its
  * mean of squares, on TPU inside of who reads it, on GPU behind an op of its own; going back with a
  * sum more. */
-struct loss_parts {
-    uint32_t ops[2]; /* what the op at hand reads besides */
+struct parts {
+    uint32_t ops[3]; /* what the op at hand reads besides */
     int count;
 };
 
@@ -299,21 +299,21 @@ static uint32_t read_value(struct maker *m, uint32_t root, uint32_t with)
     return read_with(m, root, with, HB_NONE);
 }
 
-static struct loss_parts add_softmax(struct maker *m, uint32_t logits)
+static struct parts add_softmax(struct maker *m, uint32_t logits)
 {
     uint32_t most = add_reader(m, m->holder[logits], HB_NONE);
     if (m->p->compiler == HB_XLA_GPU) {
         uint32_t sum = read_value(m, logits, most), label = read_with(m, logits, sum, most);
         m->labels = label;
-        return (struct loss_parts){{label, most}, 2};
+        return (struct parts){{label, most}, 2};
     }
     m->holder[logits] = read_value(m, logits, HB_NONE);
     uint32_t finite = add_reader(m, most, HB_NONE), sum = read_value(m, logits, finite);
     uint32_t label = read_value(m, logits, most);
-    return (struct loss_parts){{add_reader(m, label, sum), finite}, 2};
+    return (struct parts){{add_reader(m, label, sum), finite}, 2};
 }
 
-static struct loss_parts add_norm(struct maker *m, const struct hb_op *op)
+static struct parts add_norm(struct maker *m, const struct hb_op *op)
 {
     const uint32_t *refs = refs_of(m, op);
     bool gpu = m->p->compiler == HB_XLA_GPU, back = op->read_count > 1;
@@ -323,26 +323,26 @@ static struct loss_parts add_norm(struct maker *m, const struct hb_op *op)
         m->scale = gpu ? add_reader(m, m->mean, HB_NONE) : m->mean;
     }
     if (!back)
-        return (struct loss_parts){{m->scale}, 1};
+        return (struct parts){{m->scale}, 1};
     uint32_t sum = add_reader(m, m->holder[from], gpu ? m->holder[x] : m->mean);
     if (!gpu)
-        return (struct loss_parts){{m->mean, sum}, 2};
+        return (struct parts){{m->mean, sum}, 2};
     uint32_t all = add_reader(m, m->scale, sum);
     hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->mean);
-    return (struct loss_parts){{all, m->scale}, 2};
+    return (struct parts){{all, m->scale}, 2};
 }
 
-static struct loss_parts add_loss_parts(struct maker *m, const struct hb_op *op)
+static struct parts add_loss_parts(struct maker *m, const struct hb_op *op)
 {
     if (op->phase != HB_PHASE_LOSS || op->read_count == 0)
-        return (struct loss_parts){.count = 0};
+        return (struct parts){.count = 0};
     uint32_t first = refs_of(m, op)[0];
     if (op->kind == HB_OP_REDUCE && op->read_count > 1 && op->write_count > 0 &&
         m->value[m->root[first]] != HB_NONE)
         return add_softmax(m, m->root[first]);
     if (op->kind == HB_OP_ELEMENTWISE && m->p->bufs[first].category != HB_CAT_LOGITS)
         return add_norm(m, op);
-    return (struct loss_parts){.count = 0};
+    return (struct parts){.count = 0};
 }
 
 /* A pass over a tensor may write its result over what it read, where that is over. */
@@ -416,6 +416,81 @@ static uint32_t add_moments(struct maker *m, const struct hb_op *op, uint32_t we
     return count;
 }
 
+/* An update whose states are means over rows and over columns. */
+struct factored {
+    uint32_t weight, grad;  /* roots; weight HB_NONE: it is none */
+    uint32_t rows, columns; /* roots of the new ones */
+};
+
+static bool is_state(const struct maker *m, uint32_t root)
+{
+    return m->p->bufs[root].category == HB_CAT_OPTIMIZER;
+}
+
+static struct factored find_factored(const struct maker *m, const struct hb_op *op)
+{
+    enum { WRITES = 3 };
+    struct factored f = {HB_NONE, HB_NONE, HB_NONE, HB_NONE};
+    const uint32_t *refs = refs_of(m, op), *made = refs + op->read_count;
+    bool gpu = m->p->compiler == HB_XLA_GPU;
+    if (!gpu || op->phase != HB_PHASE_OPTIMIZER || op->write_count != WRITES)
+        return f;
+    for (uint32_t i = 0; i < op->read_count; i++)
+        if (m->p->bufs[refs[i]].category == HB_CAT_GRADIENTS)
+            f.grad = m->root[refs[i]];
+    f.rows = m->root[made[1]], f.columns = m->root[made[2]];
+    if (f.grad != HB_NONE && m->value[f.grad] != HB_NONE && is_state(m, f.columns) &&
+        m->p->bufs[f.rows].rank < m->p->bufs[made[0]].rank)
+        f.weight = m->root[made[0]];
+    return f;
+}
+
+/* Sums over columns that lie on several devices: one collective has those of all leaves. */
+static uint32_t add_column_sums(struct maker *m, uint32_t first)
+{
+    const struct hb_program *p = m->p;
+    bool whole = p->mesh[HB_AX_FSDP] <= 1 && p->mesh[HB_AX_TENSOR] <= 1;
+    if (whole || m->column_sum != HB_NONE)
+        return m->column_sum;
+    uint32_t *parts = hb_arena_raw(m->arena, p->op_count, sizeof *parts), count = 0;
+    for (uint32_t i = first; i < p->op_count; i++) {
+        struct factored f = find_factored(m, &p->ops[i]);
+        if (f.weight != HB_NONE)
+            parts[count++] = read_value(m, f.grad, m->norm);
+    }
+    m->column_sum = add_op(m, HB_NONE);
+    for (uint32_t i = 0; i < count; i++)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, parts[i]);
+    return m->column_sum;
+}
+
+/* With what was there it is a new state. */
+static uint32_t add_mean(struct maker *m, uint32_t sum, uint32_t state)
+{
+    uint32_t at = add_reader(m, sum, HB_NONE);
+    make_value(m, state, at);
+    return at;
+}
+
+/* The gradient is read for either mean, for the size of the update that these make, and by the
+ * update (8B on an H100, 8 layers, q, k, v, attn_out on the host: depth-first 28.30 GiB, by the
+ * compiler's log 28.30; as one op 32.87). Returns what the op of the program reads besides. */
+static struct parts add_factored(struct maker *m, struct factored f, uint32_t i, uint32_t *io_count)
+{
+    uint32_t sum = add_column_sums(m, i), kept = 0;
+    add_mean(m, sum == HB_NONE ? read_value(m, f.grad, m->norm) : sum, f.columns);
+    uint32_t columns = m->holder[f.columns] = read_value(m, f.columns, HB_NONE);
+    uint32_t rows = add_reader(m, add_mean(m, read_value(m, f.grad, m->norm), f.rows), HB_NONE);
+    uint32_t size = read_with(m, f.grad, columns, rows);
+    for (int k = 0; k < 3; k++) /* in two steps, and its root */
+        size = add_reader(m, size, HB_NONE);
+    for (uint32_t k = 0; k < *io_count; k++)
+        if (!is_state(m, m->roots[k]))
+            m->roots[kept++] = m->roots[k];
+    *io_count = kept;
+    return (struct parts){{size, columns, rows}, 3};
+}
+
 static void add_program_op(struct maker *m, uint32_t i)
 {
     const struct hb_op *op = &m->p->ops[i];
@@ -423,14 +498,18 @@ static void add_program_op(struct maker *m, uint32_t i)
         return;
     uint32_t count = list_roots(m, op, m->roots);
     uint32_t sum = is_sum_of_many(m, op) ? add_partial_sums(m, count) : HB_NONE;
-    struct loss_parts loss = add_loss_parts(m, op);
-    uint32_t weight = op->write_count > 1 ? turned_weight(m, op) : HB_NONE;
-    if (weight != HB_NONE)
+    struct factored factored = find_factored(m, op);
+    bool apart = factored.weight != HB_NONE;
+    struct parts parts = apart ? add_factored(m, factored, i, &count) : add_loss_parts(m, op);
+    uint32_t weight = apart                 ? factored.weight
+                      : op->write_count > 1 ? turned_weight(m, op)
+                                            : HB_NONE;
+    if (weight != HB_NONE && !apart)
         count = add_moments(m, op, weight, count);
     note_turned(m, op);
     uint32_t at = add_op(m, i);
-    for (int k = 0; k < loss.count; k++)
-        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, loss.ops[k]);
+    for (int k = 0; k < parts.count; k++)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, parts.ops[k]);
     m->op_of[i] = at;
     m->g->ops[at].scalar = is_scalar(m, op);
     if (op->kind == HB_OP_DONE)
@@ -674,13 +753,8 @@ static uint32_t *by_buf(const struct maker *m)
 void hb_step_graph_make(struct hb_arena *arena, const struct hb_program *p,
                         struct hb_step_graph *out)
 {
-    struct maker m = {.arena = arena,
-                      .p = p,
-                      .g = &out->graph,
-                      .norm = HB_NONE,
-                      .mean = HB_NONE,
-                      .labels = HB_NONE,
-                      .product = HB_NONE};
+    struct maker m = {.arena = arena, .p = p, .g = &out->graph};
+    m.norm = m.column_sum = m.mean = m.labels = m.product = HB_NONE;
     *out = (struct hb_step_graph){0};
     hb_graph_init(&out->graph, arena);
     m.root = by_buf(&m), m.first = by_buf(&m), m.last = by_buf(&m), m.value = by_buf(&m);
