@@ -189,23 +189,32 @@ static int64_t collective_ns(const struct hb_cost *cost, const struct hb_op *op,
     return limit_ns(hb_add_sat(time_ns, copies_ns));
 }
 
-/* Whether copies run the other way in the same loop: they share the host link. */
-static bool has_counterpart(const struct hb_program *p, const struct hb_op *op)
+/* A copy that is waited for at once has nothing beside it. */
+static bool is_alone(const struct hb_program *p, uint32_t op)
 {
+    return op + 1 < p->op_count && p->ops[op + 1].kind == HB_OP_DONE && p->ops[op + 1].start == op;
+}
+
+/* Whether copies run the other way in the same loop: they share the host link. */
+static bool has_counterpart(const struct hb_program *p, uint32_t index)
+{
+    const struct hb_op *op = &p->ops[index];
+    if (is_alone(p, index))
+        return false;
     uint32_t first = op->loop == HB_NONE ? 0 : p->loops[op->loop].first_op;
     uint32_t end = op->loop == HB_NONE ? p->op_count : p->loops[op->loop].end_op;
     for (uint32_t i = first; i < end; i++)
         if (p->ops[i].kind == HB_OP_HOST_COPY && p->ops[i].loop == op->loop &&
-            p->ops[i].stream != op->stream)
+            p->ops[i].stream != op->stream && !is_alone(p, i))
             return true;
     return false;
 }
 
-static int64_t host_copy_ns(const struct hb_cost *cost, const struct hb_op *op)
+static int64_t host_copy_ns(const struct hb_cost *cost, uint32_t index)
 {
-    bool up = op->stream == HB_STREAM_H2D;
-    return limit_ns(
-        hb_link_host_ns(cost->device, op->moved_bytes, up, has_counterpart(cost->p, op)));
+    const struct hb_op *op = &cost->p->ops[index];
+    return limit_ns(hb_link_host_ns(cost->device, op->moved_bytes, op->stream == HB_STREAM_H2D,
+                                    has_counterpart(cost->p, index)));
 }
 
 int64_t hb_cost_op_ns(const struct hb_cost *cost, uint32_t index)
@@ -235,7 +244,7 @@ int64_t hb_cost_op_ns(const struct hb_cost *cost, uint32_t index)
     case HB_OP_PERMUTE:
         return collective_ns(cost, op, HB_COLL_PERMUTE);
     case HB_OP_HOST_COPY:
-        return host_copy_ns(cost, op);
+        return host_copy_ns(cost, index);
     }
     return 0;
 }

@@ -277,6 +277,7 @@ static void build_step(struct hb_lower *lo)
         hb_pipeline_build(lo, &parts.pipeline);
     if (!casts_follow(lo) && !hb_pipeline_even(lo))
         hb_weight_hoist_casts(lo);
+    hb_optim_fetch_first(lo);
     int64_t accumulate_trips = lo->spec->batch.accumulate;
     if (accumulate_trips == 1) {
         forward_backward(lo, &parts);

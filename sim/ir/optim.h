@@ -9,6 +9,7 @@ void hb_optim_weigh(struct hb_lower *lo, const struct hb_lower *whole);
 /* Brings states that lie on the host to the device: before the loss, before the layers' backward
  * pass or before a loop over microbatches. */
 void hb_optim_fetch_before_loss(struct hb_lower *lo);
+void hb_optim_fetch_first(struct hb_lower *lo);
 void hb_optim_fetch(struct hb_lower *lo);
 void hb_optim_update(struct hb_lower *lo);
 /* The head alone, where it comes last. */

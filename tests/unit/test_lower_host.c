@@ -31,6 +31,27 @@ static void states_come_from_the_host(void **state)
     assert_true(lives_at(&tensor, "w_up, first moment, copy", backward));
 }
 
+/* xla-h100/13-gpt2xl and three more that ran: all moments are there before the first layer begins,
+ * which waits for them, and stay; the new ones go back after their updates. */
+static void states_are_all_there_first_on_gpus(void **state)
+{
+    (void)state;
+    const char *host = "optimizer.offload=pinned_host";
+    struct low one = DENSE(CUDA, host);
+    static const char *const leaves[] = {"w_up", "w_down", "wq", "head", "embedding"};
+    for (size_t i = 0; i < sizeof leaves / sizeof leaves[0]; i++) {
+        const char *first = hb_arena_printf(u.env.arena, "%s, first moment, copy", leaves[i]);
+        assert_true(lives_at(&one, first, "embed"));
+        assert_true(lives_at(&one, first, "softmax"));
+    }
+    uint32_t last = find_last_op(&one, "state is there"), layer = find_op(&one, "embed");
+    assert_true(last != HB_NONE && last < layer);
+    struct low loop = DENSE(CUDA, host, "batch.accumulate=2");
+    assert_true(find_last_op(&loop, "state is there") < find_op(&loop, "embed"));
+    struct low here = DENSE(CUDA, SAME);
+    assert_int_equal(find(&here, "copy on the device"), HB_NONE);
+}
+
 /* 1B over fsdp 4 and over sequence 2 and fsdp 4 with opt_host: the head's states meet its gradient
  * at once and the new ones wait, or eight come; what goes back leaves in turn. */
 static void copies_stand_in_a_queue(void **state)
@@ -208,7 +229,7 @@ int main(void)
         TEST(loops_leave_casts_and_large_states), TEST(an_average_on_the_host_delays_the_head),
         TEST(unrolled_layers_wait_for_states),    TEST(fetching_layers_keep_the_logits),
         TEST(sorted_rows_keep_the_logits),        TEST(the_last_layer_is_sent_late),
-        TEST(a_fetching_loop_turns_its_inputs),
+        TEST(states_are_all_there_first_on_gpus), TEST(a_fetching_loop_turns_its_inputs),
     };
     return cmocka_run_group_tests_name("lower_host", tests, NULL, NULL);
 }
