@@ -179,8 +179,6 @@ bool hb_order_head_waits(const struct hb_lower *lo)
 {
     if (hb_habits_ordered(lo->spec) || hb_order_depth(lo))
         return true;
-    if (lo->spec->share == HB_SHARE_TIGHT || lo->spec->share == HB_SHARE_REDONE)
-        return false;
     if (lo->tail.known)
         return lo->tail.head_waits;
     bool sharded = lo->local.input_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
