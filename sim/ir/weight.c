@@ -170,8 +170,8 @@ bool hb_weight_is_turned(const struct hb_lower *lo, const struct hb_leaf *l)
     bool staged = l->einsum_batch > 1 && hb_ways(lo, HB_AX_PIPELINE) > 1;
     /* Kept casts are stacked as the backward loop wants them (1B,sp4f2,none:
      * bf16[16,8192,1024] in layout {1,0,2} beside no other). */
-    bool wanted =
-        (is_gathered_inside(l) || staged) && l->kept == HB_NONE && !is_cast_transposed(lo, l);
+    bool wanted = ((!lo->batch_whole && is_gathered_inside(l)) || staged) && l->kept == HB_NONE &&
+                  !is_cast_transposed(lo, l);
     return lo->habits->transposed_stacks && !l->end && l->matrix && l->stack[0] && wanted;
 }
 
