@@ -557,8 +557,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     else if (hb_head_label_waits(lo))
         zero_ring(lo);
     uint32_t g = hb_loss_grad_through(lo, &c);
-    if (hb_order_zeros(lo) == HB_ZEROS_BESIDE_HEAD)
-        hb_weight_zero_grads(lo, 0, lo->leaf_count);
+    hb_order_put_zeros(lo, HB_ZEROS_BESIDE_HEAD);
     if (before)
         ends->head_done = true;
     else

@@ -179,11 +179,10 @@ static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros
 {
     if (lo->tail.known && lo->tail.table == (int)at && at != HB_ZEROS_FIRST)
         hb_ends_zero_table(lo, ends);
-    if (hb_order_zeros(lo) != at)
-        return;
-    if (at == HB_ZEROS_FIRST && hb_ways(lo, HB_AX_PIPELINE) == 1 && !lo->tail.known)
+    if (at == HB_ZEROS_FIRST && hb_ways(lo, HB_AX_PIPELINE) == 1 && !lo->tail.known &&
+        hb_order_zeros(lo) == at)
         hb_ends_zero_table(lo, ends);
-    hb_weight_zero_grads(lo, 0, lo->leaf_count);
+    hb_order_put_zeros(lo, at);
 }
 
 /* The casts of the stacks come after the lookup (8B-L16,f64,b3: bf16[16,14336,64] from 114 on, the

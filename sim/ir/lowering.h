@@ -46,6 +46,7 @@ struct hb_leaf {
     int64_t copies;    /* equal leaves side by side (unrolled layers share one record); >= 1 */
     bool matrix;       /* cast to the compute dtype for products */
     bool end;          /* embedding or head, not a layer's */
+    int zeros_at;      /* of its gradient, where the step's tail is known: enum hb_zeros_at */
     int64_t all_bytes; /* of one state on the host, over all layers; 0: there is none */
     uint32_t arg;      /* argument buffers; HB_NONE where there is none */
     uint32_t master;
@@ -105,7 +106,6 @@ struct hb_tail {
     bool gather_early; /* of the head, for the way back: before the gradient of the logits */
     bool head_waits;   /* the head's gradient for the layers' backward loop */
     bool sum_waits;    /* else that gradient, for its sum over the devices */
-    int zeros;         /* of stacked gradients: enum hb_zeros_at */
     int table;         /* of the table's; HB_ZEROS_FIRST: where it is scattered into */
 };
 

@@ -100,7 +100,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     if (!lo->habits->zeros_before_loss)
         return HB_ZEROS_LATE;
     if (lo->tail.known)
-        return (enum hb_zeros_at)lo->tail.zeros;
+        return HB_ZEROS_BEFORE_LOSS; /* or later, each of its own */
     int64_t grads = lo->stacked_grad_bytes;
     int64_t logits = loss_bytes(lo);
     if (lo->spec->loss.chunks > 1)
@@ -109,6 +109,15 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
         return zeros_alone(lo, grads, logits);
     int64_t held = hb_add_sat(score_bytes(lo), hb_mul_sat(2, grads));
     return held <= logits ? HB_ZEROS_LATE : HB_ZEROS_BEFORE_LOSS;
+}
+
+void hb_order_put_zeros(struct hb_lower *lo, enum hb_zeros_at at)
+{
+    enum hb_zeros_at all = hb_order_zeros(lo);
+    bool each = lo->tail.known && all == HB_ZEROS_BEFORE_LOSS;
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        if ((each ? (enum hb_zeros_at)lo->leaves[i].zeros_at : all) == at)
+            hb_weight_zero_grads(lo, i, i + 1);
 }
 
 bool hb_order_permutes(const struct hb_lower *lo)

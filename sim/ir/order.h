@@ -16,6 +16,8 @@ enum hb_zeros_at {
 
 /* Zeros of the stacked gradients. */
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo);
+/* Makes those that come there. */
+void hb_order_put_zeros(struct hb_lower *lo, enum hb_zeros_at at);
 /* Gradients of the stacked weights, together: what zeros are weighed by. */
 int64_t hb_order_grad_bytes(const struct hb_lower *lo);
 /* What a layer keeps of a token, its input too, in elements of two bytes. */

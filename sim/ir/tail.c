@@ -43,6 +43,8 @@ struct grad {
     bool turned;     /* its stack lies so in the loops */
     bool stacked;    /* and needs zeros */
     uint32_t op;     /* that makes it, or its loop; HB_NONE: the layers' */
+    uint32_t leaf;   /* of the whole's */
+    uint32_t zeros;  /* op */
 };
 
 struct tail {
@@ -145,6 +147,9 @@ static uint32_t add_zeros(struct tail *t, uint32_t *out)
         }
         if (new)
             out[count++] = add(t, pass_us(sum), HB_NONE);
+        for (uint32_t k = i; k < t->count && new; k++)
+            if (is_alike(&t->grads[i], &t->grads[k]))
+                t->grads[k].zeros = out[count - 1];
     }
     return count;
 }
@@ -224,7 +229,8 @@ static struct grad make_grad(const struct hb_lower *lo, uint32_t i)
     return (struct grad){.elements = (double)hb_leaf_all_bytes(lo, l) / 4,
                          .turned = hb_weight_is_turned(lo, l),
                          .stacked = l->stack[0] && l->matrix,
-                         .op = HB_NONE};
+                         .op = HB_NONE,
+                         .leaf = i};
 }
 
 /* A run of layers of another policy before has the same weight: a plan's runs count as one, so that
@@ -322,19 +328,17 @@ static enum hb_zeros_at place_of(const struct tail *t, uint32_t zeros)
     return ops[zeros].place > ops[t->head].place ? HB_ZEROS_BESIDE_HEAD : HB_ZEROS_LATE;
 }
 
-/* Where most of them are. */
-static enum hb_zeros_at place_zeros(const struct tail *t, const uint32_t *zeros, uint32_t count)
+/* Of a block's layers, whatever run they are in; vectors of no size to speak of as late as can be.
+ */
+static void place_zeros(const struct tail *t, struct hb_lower *lo, const struct hb_lower *whole)
 {
-    const struct hb_hide_op *ops = t->h.ops;
-    double sum_us[HB_ZEROS_LATE + 1] = {0};
-    for (uint32_t i = 0; i < count; i++) {
-        enum hb_zeros_at at = place_of(t, zeros[i]);
-        sum_us[at] += ops[zeros[i]].cost_us;
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        lo->leaves[i].zeros_at = HB_ZEROS_LATE;
+        for (uint32_t k = 0; k < t->count; k++)
+            if (t->grads[k].stacked &&
+                hb_leaf_is_same(&whole->leaves[t->grads[k].leaf], &lo->leaves[i]))
+                lo->leaves[i].zeros_at = (int)place_of(t, t->grads[k].zeros);
     }
-    enum hb_zeros_at best = HB_ZEROS_BEFORE_LOSS;
-    for (int at = HB_ZEROS_BESIDE_HEAD; at <= HB_ZEROS_LATE; at++)
-        best = sum_us[at] > sum_us[best] ? (enum hb_zeros_at)at : best;
-    return best;
 }
 
 static void set_groups(struct tail *t, const struct hb_lower *lo)
@@ -353,8 +357,7 @@ static void set_groups(struct tail *t, const struct hb_lower *lo)
     t->all = (struct group){hb_habits_devices(lo->spec), 1};
 }
 
-/* Returns how many zeros there are. */
-static uint32_t build(struct tail *t, uint32_t *out_zeros)
+static void build(struct tail *t, uint32_t *out_zeros)
 {
     add_loss(t);
     uint32_t count = add_zeros(t, out_zeros);
@@ -364,7 +367,6 @@ static uint32_t build(struct tail *t, uint32_t *out_zeros)
         hb_hide_read(&t->h, out_zeros[i]);
     sum_grads(t);
     add_updates(t, hb_updates_wait(t->lo) && !t->adds ? add_norm(t) : HB_NONE);
-    return count;
 }
 
 void hb_tail_find(struct hb_lower *lo, const struct hb_lower *whole)
@@ -381,11 +383,11 @@ void hb_tail_find(struct hb_lower *lo, const struct hb_lower *whole)
     hb_hide_init(&t.h, lo->arena);
     list_grads(&t, whole);
     uint32_t *zeros = hb_arena_raw(lo->arena, (size_t)t.count + 1, sizeof *zeros);
-    uint32_t count = build(&t, zeros);
+    build(&t, zeros);
     hb_hide_run(&t.h);
     const struct hb_hide_op *ops = t.h.ops;
     bool sums = ops[t.head_sum].kind == HB_HIDE_START;
-    lo->tail.zeros = place_zeros(&t, zeros, count);
+    place_zeros(&t, lo, whole);
     bool early = ops[t.table].place > ops[t.loop].place;
     lo->tail.table = early ? (int)place_of(&t, t.table) : (int)HB_ZEROS_FIRST;
     lo->tail.gather_early = ops[t.again].place > ops[t.softmax].place;
