@@ -64,11 +64,40 @@ static bool is_depth_post(const struct hb_lower *lo)
            lo->spec->precision.params == lo->compute || lo->spec->loss.dot != HB_DT_F32;
 }
 
-/* Both stacks of what the layers keep, beside the one that is alive in all three. */
-int64_t hb_sequence_kept_bytes(const struct hb_lower *lo)
+/* Of the stacks of all blocks: what they come to; what stands at a forward loop where that is most,
+ * which has its own twice, since its start is not shared with its result; and at a backward loop,
+ * with the sums of those behind it (phi-4 over 64 of v6e, ten layers and ten that keep attn_ctx, q
+ * on the host, 32000 words: list, depth, post 16076 15308 15308, here 15439 14720 14720; 13 and 27
+ * of 13B over 64 and 4: 34295 28643 28643, here 29262 28192 28192). */
+struct stacks {
+    int64_t kept, forward, backward;
+};
+
+static int64_t part(int64_t bytes, int64_t layers, int64_t of)
 {
-    int64_t width = hb_order_kept_width(lo, &lo->spec->model.blocks[0]);
-    return hb_mul_sat(lo->input_bytes / lo->local.resid_width, width);
+    return hb_mul_sat(bytes, layers) / of;
+}
+
+static struct stacks find_stacks(const struct hb_lower *lo)
+{
+    const struct hb_model *m = &lo->whole->model;
+    int64_t layers = 0, done = 0;
+    for (int i = 0; i < m->block_count; i++)
+        layers += hb_block_steps(&m->blocks[i]);
+    layers = hb_larger(layers, 1);
+    struct stacks s = {0};
+    for (int i = 0; i < m->block_count; i++) {
+        int64_t end = done + hb_block_steps(&m->blocks[i]);
+        int64_t width = hb_order_kept_width(lo, &lo->spec->model.blocks[i]);
+        int64_t inputs = part(lo->input_bytes, end, layers) - part(lo->input_bytes, done, layers);
+        int64_t own = hb_mul_sat(inputs / lo->local.resid_width, width);
+        int64_t sums = part(lo->stacked_grad_bytes, layers - done, layers);
+        done = end;
+        s.kept = hb_add_sat(s.kept, own);
+        s.forward = hb_larger(s.forward, hb_add_sat(s.kept, own));
+        s.backward = hb_larger(s.backward, hb_add_sat(s.kept, sums));
+    }
+    return s;
 }
 
 enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
@@ -84,7 +113,8 @@ enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
     int64_t grads = lo->stacked_grad_bytes, layer = hb_sequence_layer_bytes(lo);
     int64_t loss = hb_add_sat(both, head);
     int64_t begun = hb_add_sat(grads, hb_add_sat(head, sums));
-    int64_t list = hb_add_sat(begun, hb_larger(both, hb_sequence_kept_bytes(lo)));
+    struct stacks s = find_stacks(lo);
+    int64_t list = hb_add_sat(begun, hb_larger(both, s.forward - s.kept));
     list = hb_larger(list, hb_add_sat(grads, hb_add_sat(narrow, layer)));
     int64_t twice = hb_mul_sat(2, grads);
     int64_t post = hb_add_sat(hb_larger(twice, hb_add_sat(grads, layer)), both);
@@ -143,7 +173,7 @@ static int64_t mlp_weight_bytes(const struct hb_lower *lo)
 /* Nothing but the layers' inputs is kept. */
 static bool keeps_inputs(const struct hb_lower *lo)
 {
-    return hb_sequence_kept_bytes(lo) == lo->input_bytes;
+    return find_stacks(lo).kept == lo->input_bytes;
 }
 
 /* At the forward loop stand both stacks and two residuals, in the list's order the zeros of all
@@ -153,19 +183,19 @@ static bool keeps_inputs(const struct hb_lower *lo)
  * 8192 tokens, 32000 words, that keep attn_ctx: 6884 6423 6423 on v5p and v6e; v5p f128, dots:
  * 11397 11090 11090). There a layer's own gate and up stand, too, of several sequences one of them
  * (above both stacks, depth-first, 32 layers of 4,096, f64 of v5p: of one of 8,192, 16,384, 32,768
- * tokens 1141, 1602, 2621, of two of 16,384 1631). Without the stack that all have. */
+ * tokens 1141, 1602, 2621, of two of 16,384 1631). */
 struct floors {
     int64_t list, depth, post;
 };
 
 static struct floors find_floors(const struct hb_lower *lo)
 {
+    struct stacks s = find_stacks(lo);
     int64_t d = lo->spec->model.d_model;
     struct hb_shape head = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true);
     int64_t hidden = keeps_inputs(lo) ? lo->spec->model.blocks[0].mlp.d_ff : 0;
     int64_t width = hb_add_sat(2 * d, lo->local.batch == 1 ? 2 * hidden : hidden);
-    struct floors f = {
-        .post = hb_add_sat(hb_sequence_kept_bytes(lo), hb_mul_sat(2 * width, lo->local.tokens))};
+    struct floors f = {.post = hb_add_sat(s.forward, hb_mul_sat(2 * width, lo->local.tokens))};
     f.depth = hb_add_sat(f.post, keeps_inputs(lo) ? hb_mul_sat(3, mlp_weight_bytes(lo)) : 0);
     f.list = hb_add_sat(f.depth, hb_add_sat(lo->stacked_grad_bytes, hb_shape_plain_bytes(&head)));
     return f;
@@ -176,7 +206,7 @@ static struct floors find_floors(const struct hb_lower *lo)
  * (post-order without stacks, zeros and what waits, MiB, of one sequence: 4,096 and 14,336 wide, a
  * quarter of the heads for keys, 8,192 to 32,768 tokens 1679, 2865, 5346, here 1712, 3008, 5600;
  * with 8,192 for 14,336 2354, here 2288; 11,008 and all heads 3112, here 2954; 5,120 and 13,824
- * 3634, 3821). */
+ * 3634, 3821). Where contexts are kept the kernel does not run again. */
 static int64_t gathers_layer_bytes(const struct hb_lower *lo)
 {
     const struct hb_block *b = &lo->spec->model.blocks[0];
@@ -185,17 +215,48 @@ static int64_t gathers_layer_bytes(const struct hb_lower *lo)
     int64_t q = hb_mul_sat(a->heads, a->head_dim), k = hb_mul_sat(a->kv_heads, a->head_dim);
     int64_t width = hb_add_sat(ff, hb_add_sat(5 * d, hb_add_sat(2 * q, 3 * k)));
     width = hb_add_sat(width, hb_mul_sat(2 * HB_TPU_LANES, a->heads));
+    const struct hb_model *m = &lo->spec->model;
+    if (m->blocks[m->block_count - 1].remat.save & 1u << HB_TN_ATTN_CTX)
+        width -= 2 * q;
     int64_t weights = hb_mul_sat(d, hb_add_sat(ff, hb_add_sat(2 * q, 2 * k)));
     return hb_mul_sat(2, hb_add_sat(hb_mul_sat(tokens, width), weights));
 }
 
+/* What it holds more depth-first: one of d_ff a token instead of a weight (phi-4 over 64 of v6e,
+ * attn_ctx kept, layer inputs on the host: depth, post 20815 20436, with n2-2k 18603 18275). */
+static int64_t depth_layer_bytes(const struct hb_lower *lo)
+{
+    int64_t ff = lo->spec->model.blocks[0].mlp.d_ff;
+    int64_t rows = lo->local.tokens - lo->spec->model.d_model;
+    return rows > 0 ? hb_mul_sat(2 * ff, rows) : 0;
+}
+
 /* The last trip of layers that fetch from the host is taken out of their backward loop, into the
  * step itself. */
+static bool fetches(const struct hb_lower *lo, int block)
+{
+    const struct hb_remat *r = &lo->spec->model.blocks[block].remat;
+    return r->policy == HB_POLICY_NAMES && r->offload != 0 && lo->spec->batch.accumulate == 1;
+}
+
 static bool fetches_trip(const struct hb_lower *lo)
 {
-    const struct hb_model *m = &lo->spec->model;
-    const struct hb_remat *r = &m->blocks[m->block_count - 1].remat;
-    return r->policy == HB_POLICY_NAMES && r->offload != 0 && lo->spec->batch.accumulate == 1;
+    return fetches(lo, lo->spec->model.block_count - 1);
+}
+
+/* Stacks of contexts that are copied for that trip (turn.c): the list makes them at once. */
+static int64_t turned_bytes(const struct hb_lower *lo)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < lo->spec->model.block_count; i++) {
+        const struct hb_block *b = &lo->spec->model.blocks[i];
+        if (!fetches(lo, i) || !(b->remat.save & 1u << HB_TN_ATTN_CTX))
+            continue;
+        int64_t width = hb_mul_sat(2 * b->attention.heads, b->attention.head_dim);
+        int64_t steps = hb_block_steps(&lo->whole->model.blocks[i]);
+        sum = hb_add_sat(sum, hb_mul_sat(hb_mul_sat(steps, width), lo->local.tokens));
+    }
+    return sum;
 }
 
 /* Depth-first visits the updates in turn, the last of a post-order first, where so many values are
@@ -229,26 +290,31 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     int64_t head = hb_shape_plain_bytes(&gathered), whole = hb_mul_sat(2, head);
     int64_t logits = hb_logit_bytes(lo, 4);
     int64_t resid = hb_mul_sat(2 * lo->spec->model.d_model, lo->local.tokens);
-    int64_t kept = hb_sequence_kept_bytes(lo);
-    int64_t stacks = hb_add_sat(lo->stacked_grad_bytes, kept);
-    int64_t back = hb_add_sat(stacks, gathers_layer_bytes(lo));
+    struct stacks s = find_stacks(lo);
+    int64_t begun = hb_add_sat(lo->stacked_grad_bytes, s.kept), layer = gathers_layer_bytes(lo);
+    int64_t back = hb_add_sat(s.backward, layer);
     int64_t held = hb_add_sat(logits, hb_mul_sat(2, resid));
     bool early = whole <= hb_add_sat(logits, resid);
-    int64_t loss = hb_add_sat(hb_add_sat(stacks, whole), hb_add_sat(held, resid));
-    int64_t list = early ? hb_larger(loss, back) : hb_add_sat(back, held);
+    int64_t loss = hb_add_sat(hb_add_sat(begun, whole), hb_add_sat(held, resid));
+    loss = hb_add_sat(loss, turned_bytes(lo));
+    int64_t list = hb_add_sat(begun, layer);
+    list = early ? hb_larger(loss, list) : hb_add_sat(list, held);
     bool inputs = keeps_inputs(lo), waits = is_sum_late(lo);
     bool late = !early && lo->local.batch == 1;
-    int64_t depth = hb_add_sat(hb_add_sat(kept, whole), held);
+    int64_t depth = hb_add_sat(hb_add_sat(s.kept, whole), held);
     depth = hb_add_sat(depth, waits ? 0 : hb_mul_sat(2, head));
     depth = hb_larger(depth, waits ? hb_add_sat(back, whole) : back);
     int64_t post = hb_add_sat(hb_add_sat(lo->stacked_grad_bytes, whole), held);
     post = hb_larger(post, hb_add_sat(back, held));
     bool last = fetches_trip(lo) ? is_head_behind(lo) : !inputs && late;
-    depth = is_depth_post(lo) || is_head_behind(lo) ? hb_larger(depth, post) : depth;
-    struct floors f = find_floors(lo); /* beside the stack that these have */
-    list = hb_larger(list, hb_add_sat(f.list, kept));
-    depth = hb_larger(depth, hb_add_sat(f.depth, kept));
-    post = hb_larger(post, hb_add_sat(f.post, kept));
+    if (is_head_behind(lo))
+        depth = hb_larger(depth, hb_add_sat(post, depth_layer_bytes(lo)));
+    else if (is_depth_post(lo))
+        depth = hb_larger(depth, post);
+    struct floors f = find_floors(lo);
+    list = hb_larger(list, f.list);
+    depth = hb_larger(depth, f.depth);
+    post = hb_larger(post, f.post);
     if (depth < list && depth <= post)
         return (struct hb_sequence_gathers){.depth = true,
                                             .sum_waits = waits && inputs && !last,
@@ -284,7 +350,8 @@ bool hb_sequence_post_tensor(const struct hb_lower *lo)
     int64_t three = hb_mul_sat(6 * d, lo->local.tokens);
     int64_t back = hb_larger(hb_add_sat(hb_mul_sat(2, grads), three),
                              hb_add_sat(grads, tensor_layer_bytes(lo)));
-    return keeps_inputs(lo) && find_floors(lo).post > hb_add_sat(hb_add_sat(back, logits), three);
+    back = hb_add_sat(find_stacks(lo).kept, hb_add_sat(hb_add_sat(back, logits), three));
+    return keeps_inputs(lo) && find_floors(lo).post > back;
 }
 
 /* Nothing waits for the loss itself but on one device: its loop comes last, and reads this again

@@ -23,7 +23,7 @@ struct hb_group {
     uint32_t held[2]; /* ... for which these are gathered; HB_NONE */
     bool pipelined;
     bool merged; /* a scan unrolled whole: one program, in which nothing is made again */
-    uint32_t turned[HB_TURNED]; /* copies of stacks, made before the loss; HB_NONE */
+    uint32_t turned[HB_TURNED]; /* copies of stacks, made before the loop; HB_NONE */
     uint32_t block_zeros[4];    /* zeros that its loops over query blocks start from; HB_NONE */
 };
 

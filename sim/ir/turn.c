@@ -4,6 +4,8 @@
  * in the scheduled texts that the comments name. */
 #include "sim/ir/turn.h"
 
+#include "sim/ir/sequence.h"
+
 /* XLA:TPU lays the larger of a product's two dimensions along the lanes, which turns stacks between
  * the passes; not those of layers over tensor (phi4 over 16 and 32 with 2: none of nineteen). */
 static bool stacks_may_turn(const struct hb_lower *lo)
@@ -138,6 +140,17 @@ static void emit_turn(struct hb_lower *lo, const struct hb_group *g, uint32_t st
             hb_emit_mark(lo, "beside a turned stack", g->body.stack[beside], turned);
 }
 
+static void copy_early(struct hb_lower *lo, struct hb_group *g)
+{
+    uint32_t stacks[HB_TURNED];
+    find_turned(lo, g, stacks);
+    for (int i = 0; i < HB_TURNED && !hb_turn_between(lo, g); i++)
+        if (stacks[i] != HB_NONE && g->turned[i] == HB_NONE) {
+            g->turned[i] = turned_copy(lo, g, stacks[i]);
+            hb_emit_simple(lo, HB_OP_COPY, "turn the last layer's slice", stacks[i], g->turned[i]);
+        }
+}
+
 /* On v5e the copies come before the loss and lie beside the stacks until the layers have run
  * backwards (24 layers of 5120 features with attn_out on the host, one sequence of 32768 over 64,
  * here of 8 and 10: copy.287 between the loops, 13.05 and 14.48 GiB): the scheduler that hides
@@ -147,15 +160,18 @@ static void emit_turn(struct hb_lower *lo, const struct hb_group *g, uint32_t st
  * copy.353). */
 void hb_turn_early(struct hb_lower *lo, struct hb_group *g)
 {
-    uint32_t stacks[HB_TURNED];
-    if (!lo->chip->turned_early || hb_turn_between(lo, g))
-        return;
-    find_turned(lo, g, stacks);
-    for (int i = 0; i < HB_TURNED; i++)
-        if (stacks[i] != HB_NONE) {
-            g->turned[i] = turned_copy(lo, g, stacks[i]);
-            hb_emit_simple(lo, HB_OP_COPY, "turn the last layer's slice", stacks[i], g->turned[i]);
-        }
+    if (lo->chip->turned_early)
+        copy_early(lo, g);
+}
+
+/* On all of them where the order is post-order, in which that trip follows its loop at once: the
+ * same scheduler then makes the copy before the loop (phi-4 over 64 of v5p and v6e with two
+ * policies, the last with contexts kept and q on the host, and with layer inputs on the host:
+ * copy.704 and 460; depth-first, with q or k on the host, behind it). */
+void hb_turn_begun(struct hb_lower *lo, struct hb_group *g)
+{
+    if (hb_sequence_gathers_taken(lo).post)
+        copy_early(lo, g);
 }
 
 static void read_beside(struct hb_lower *lo, const struct hb_group *g, const char *name,

@@ -8,6 +8,8 @@
 bool hb_turn_residual(const struct hb_lower *lo);
 /* After the forward pass: the copies that come before the loss, into g->turned. */
 void hb_turn_early(struct hb_lower *lo, struct hb_group *g);
+/* Before the group runs backwards: those that come before its loop, into the same. */
+void hb_turn_begun(struct hb_lower *lo, struct hb_group *g);
 /* Before the group runs backwards: stacks that come whole from the host. */
 void hb_turn_sent(struct hb_lower *lo, const struct hb_group *g);
 /* After it: the other copies, or what is read with those that were made early. */
