@@ -153,7 +153,8 @@ static void narrow_heads_are_slower(void **state)
     assert_int_equal(ns(op), whole + 7);
 }
 
-/* The vendor's library, torch's own kernel, the one in Triton: 42.8 % of torch's at 4096. */
+/* The vendor's library, torch's own kernel, the one in Triton: 69 % of torch's forwards, 47.5
+ * backwards. */
 static void kernels_of_attention(void **state)
 {
     (void)state;
@@ -166,9 +167,12 @@ static void kernels_of_attention(void **state)
     prog.flash = HB_FLASH_TORCH;
     assert_int_equal(ns(op), 4000000 + 7);
     prog.flash = HB_FLASH_TRITON;
-    assert_int_equal(ns(op), llround(4000000 / 0.428) + 7);
+    assert_int_equal(ns(op), llround(4000000 / 0.69) + 7);
     op.depth = 64;
-    assert_int_equal(ns(op), llround(4000000 / 0.428) + 7);
+    assert_int_equal(ns(op), llround(4000000 / 0.69) + 7);
+    dev.sdpa_backward_curve = dev.sdpa_forward_curve;
+    op.adjoint = true;
+    assert_int_equal(ns(op), llround(4000000 / 0.475) + 7);
 }
 
 static void experts_products_have_a_curve(void **state)
