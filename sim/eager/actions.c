@@ -105,7 +105,7 @@ static void add(struct maker *m, enum hb_action_kind kind, int64_t chunk, bool j
 {
     int64_t stage = hb_pipeline_stage(m->p, m->rank, chunk), at = (*counter(m, kind, chunk))++;
     if (at < m->p->microbatches)
-        push(m->arena, &m->out, (struct hb_action){kind, stage, at, joined});
+        push(m->arena, &m->out, (struct hb_action){kind, joined, stage, at});
 }
 
 static void make_single(struct maker *m)
@@ -340,14 +340,14 @@ static void hold_next(struct hb_arena *arena, const struct hb_actions *passes, u
         if (is_among(next, count, before.stages[i]))
             now->stages[kept++] = before.stages[i];
         else
-            push(arena, out, (struct hb_action){HB_ACT_RESHARD, before.stages[i], 0, false});
+            push(arena, out, (struct hb_action){HB_ACT_RESHARD, false, before.stages[i], 0});
     }
     now->count = kept;
     for (int i = 0; i < count; i++) {
         if (is_among(before.stages, before.count, next[i]))
             continue;
         now->stages[now->count++] = next[i];
-        push(arena, out, (struct hb_action){HB_ACT_UNSHARD, next[i], 0, false});
+        push(arena, out, (struct hb_action){HB_ACT_UNSHARD, false, next[i], 0});
     }
 }
 
@@ -374,12 +374,12 @@ static struct hb_actions add_weights(struct hb_arena *arena, const struct hb_pip
             bool makes = of->kind == HB_ACT_BACKWARD || of->kind == HB_ACT_WEIGHT;
             if (!makes || ++seen[of->stage] != p->microbatches)
                 continue;
-            push(arena, &out, (struct hb_action){HB_ACT_REDUCE, of->stage, 0, false});
-            push(arena, &out, (struct hb_action){HB_ACT_WAIT_REDUCE, of->stage, 0, false});
+            push(arena, &out, (struct hb_action){HB_ACT_REDUCE, false, of->stage, 0});
+            push(arena, &out, (struct hb_action){HB_ACT_WAIT_REDUCE, false, of->stage, 0});
         }
     }
     for (int i = 0; i < now.count; i++)
-        push(arena, &out, (struct hb_action){HB_ACT_RESHARD, now.stages[i], 0, false});
+        push(arena, &out, (struct hb_action){HB_ACT_RESHARD, false, now.stages[i], 0});
     return out;
 }
 
@@ -427,10 +427,10 @@ static void hand_on(struct wiring *w, const struct hb_action *a)
     *state_of(w, next, a->microbatch) |= forward ? HAS_INPUT : HAS_GRAD;
     if (here == there)
         return;
-    struct hb_action send = {forward ? HB_ACT_SEND_F : HB_ACT_SEND_B, a->stage, a->microbatch,
-                             false};
-    struct hb_action receive = {forward ? HB_ACT_RECV_F : HB_ACT_RECV_B, next, a->microbatch,
-                                false};
+    struct hb_action send = {forward ? HB_ACT_SEND_F : HB_ACT_SEND_B, false, a->stage,
+                             a->microbatch};
+    struct hb_action receive = {forward ? HB_ACT_RECV_F : HB_ACT_RECV_B, false, next,
+                                a->microbatch};
     push(w->arena, &w->to[here], send);
     push(w->arena, &w->to[there], receive);
 }
@@ -525,24 +525,35 @@ static struct hb_actions add_waits(struct wiring *w, const struct hb_actions *in
     return out;
 }
 
+static struct hb_actions copy_list(struct hb_arena *arena, struct hb_actions of)
+{
+    struct hb_action *list = hb_arena_raw(arena, of.count, sizeof *list);
+    for (uint32_t i = 0; i < of.count; i++)
+        list[i] = of.list[i];
+    return (struct hb_actions){list, of.count, of.count};
+}
+
 const struct hb_actions *hb_pipeline_actions(struct hb_arena *arena, const struct hb_pipeline *p)
 {
     size_t ranks = (size_t)p->ranks, stages = ranks * (size_t)p->chunks;
-    struct wiring w = {.arena = arena,
+    struct hb_actions *made = hb_arena_alloc(arena, ranks, sizeof *made);
+    struct hb_arena *scratch = hb_arena_new();
+    struct wiring w = {.arena = scratch,
                        .p = p,
                        .stages = (int64_t)stages,
-                       .from = hb_arena_alloc(arena, ranks, sizeof *w.from),
-                       .at = hb_arena_alloc(arena, ranks, sizeof *w.at),
-                       .to = hb_arena_alloc(arena, ranks, sizeof *w.to)};
-    w.has = hb_arena_alloc(arena, stages * (size_t)p->microbatches, 1);
+                       .from = hb_arena_alloc(scratch, ranks, sizeof *w.from),
+                       .at = hb_arena_alloc(scratch, ranks, sizeof *w.at),
+                       .to = hb_arena_alloc(scratch, ranks, sizeof *w.to)};
+    w.has = hb_arena_alloc(scratch, stages * (size_t)p->microbatches, 1);
     for (int64_t r = 0; r < p->ranks; r++) {
-        struct hb_actions passes = hb_pipeline_passes(arena, p, r);
-        w.from[r] = add_weights(arena, p, &passes);
+        struct hb_actions passes = hb_pipeline_passes(scratch, p, r);
+        w.from[r] = add_weights(scratch, p, &passes);
     }
     wire(&w);
     for (int64_t r = 0; r < p->ranks; r++)
-        w.to[r] = add_waits(&w, &w.to[r]);
-    return w.to;
+        made[r] = copy_list(arena, add_waits(&w, &w.to[r]));
+    hb_arena_free(scratch);
+    return made;
 }
 
 void hb_action_name(struct hb_str *out, const struct hb_action *a)

@@ -32,9 +32,9 @@ enum hb_action_kind {
 
 struct hb_action {
     enum hb_action_kind kind;
+    bool joined; /* with the next one: what both need is there before, what both send goes after */
     int64_t stage;
     int64_t microbatch;
-    bool joined; /* with the next one: what both need is there before, what both send goes after */
 };
 
 struct hb_actions {
