@@ -97,7 +97,7 @@ static void check_batch(struct checker *c)
               b->seq, sequence, sequence);
 }
 
-static void check_chunks(struct checker *c)
+static void check_loss(struct checker *c)
 {
     const struct hb_batch *b = &c->spec->batch;
     int64_t chunks = c->spec->loss.chunks;
@@ -108,6 +108,8 @@ static void check_chunks(struct checker *c)
               "%" PRId64 " tokens cannot be cut into %" PRId64
               " chunks; allowed: divisors of %" PRId64,
               whole, chunks, whole);
+    if (c->spec->loss.value && c->spec->loss.kind != HB_LOSS_GRPO)
+        fault(c, "loss.value", "true, but loss.kind is lm; allowed: false, or loss.kind grpo");
 }
 
 static void check_residual(struct checker *c)
@@ -520,7 +522,7 @@ static bool check_all(struct checker *c, bool batch)
         return false;
     if (batch)
         check_batch(c);
-    check_chunks(c);
+    check_loss(c);
     check_residual(c);
     check_blocks(c);
     check_remat(c);

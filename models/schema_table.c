@@ -507,6 +507,10 @@ static const struct hb_key loss_keys[] = {
          "of grpo: a frozen reference model in the compute type, sharded as the policy is (beta "
          "above 0)"),
     BOOL("entropy", SPEC(loss.entropy), "true", "of grpo: the policy's entropy is told, too"),
+    BOOL(
+        "value", SPEC(loss.value), "false",
+        "of grpo: PPO's value model, of the policy's shapes with a head of one column, sharded and "
+        "trained as the policy is, whose step goes before the policy's"),
     REAL("softcap", SPEC(loss.softcap), 0, 1e9, "0", "logits become cap x tanh(x / cap); 0: none"),
     ENUM("chunk_over", SPEC(loss.chunk_over), chunk_overs, "sequence", "what chunks divides"),
     ENUM("held", SPEC(loss.held), holds, "none",

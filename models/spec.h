@@ -313,6 +313,7 @@ struct hb_loss {
     enum hb_loss_kind kind;
     bool reference; /* of grpo: a frozen model whose log-probabilities are taken first */
     bool entropy;   /* of grpo: its entropy is told, too */
+    bool value;     /* of grpo: a value model is trained beside the policy, as PPO's is */
     double softcap;
     enum hb_chunk_over chunk_over;
     enum hb_held held;

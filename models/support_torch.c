@@ -231,6 +231,7 @@ static bool check_fsdp1(const struct hb_refusing *r, const struct hb_spec *s)
 static bool check_grpo(const struct hb_refusing *r, const struct hb_spec *s, bool plain, bool zero)
 {
     bool tied = s->model.tied_embeddings && !plain;
+    bool ends = s->runtime.wrap_root || tied;
     const struct hb_refusal gaps[] = {
         {s->loss.kernel != HB_LOSS_EAGER, "loss.kernel", "grpo has its own loss; use eager"},
         {s->loss.chunks > 1, "loss.chunks", "not simulated with grpo yet; use 1"},
@@ -245,13 +246,23 @@ static bool check_grpo(const struct hb_refusing *r, const struct hb_spec *s, boo
          "not simulated with experts yet; use false"},
         {s->loss.reference && s->runtime.fsdp1, "loss.reference",
          "not simulated with runtime.fsdp1 yet; use false"},
-        {s->loss.reference && (s->runtime.wrap_root || tied), "loss.reference",
+        {s->loss.reference && ends, "loss.reference",
          "not simulated where the ends are the root's own yet (runtime.wrap: root, "
          "model.tied_embeddings); use false"},
         {s->loss.reference && s->optimizer.params_offload != HB_PLACE_NONE, "loss.reference",
          "not simulated with params_offload yet; use false"},
         {s->loss.reference && s->sharding.reshard_ranks > 0, "loss.reference",
          "not simulated with reshard_ranks yet; use false"},
+        {s->loss.value && has_experts(&s->model), "loss.value",
+         "not simulated with experts yet; use false"},
+        {s->loss.value && plain, "loss.value", "not simulated without FSDP yet; use false"},
+        {s->loss.value && s->runtime.fsdp1, "loss.value",
+         "not simulated with runtime.fsdp1 yet; use false"},
+        {s->loss.value && ends, "loss.value",
+         "not simulated where the ends are the root's own yet (runtime.wrap: root, "
+         "model.tied_embeddings); use false"},
+        {s->loss.value && s->optimizer.params_offload != HB_PLACE_NONE, "loss.value",
+         "not simulated with params_offload yet; use false"},
     };
     return HB_REFUSE(r, gaps);
 }

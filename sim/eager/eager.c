@@ -554,23 +554,38 @@ static void run_reference(struct hb_eager *e, const struct stage *stage, double 
                   HB_NONE, HB_NONE);
 }
 
-static void run_microbatch(struct hb_eager *e, const struct stage *stage, bool last)
+/* head: with logits and their loss. */
+static void run_model(struct hb_eager *e, const struct stage *stage, double tables, bool head,
+                      bool last)
 {
-    double tables = held_tables(e, stage);
-    e->phase = HB_PHASE_FORWARD;
-    if (e->spec->loss.kind == HB_LOSS_GRPO && e->spec->loss.reference)
-        run_reference(e, stage, tables);
     gather_tables(e, tables);
     look_up(e, "look up embedding", 0);
     run_parts(e, stage, false, last);
     pass_on(e);
-    if (stage->head)
+    if (head)
         run_head(e);
     run_parts(e, stage, true, last);
     if (axis_ways(e, HB_AX_PIPELINE) <= 1)
         look_up(e, "gradient of the embedding", 2 * table_weights(e));
     sum_gradients(e, (struct held){tables, 0}, last);
     pass_on(e);
+}
+
+static bool has_value(const struct hb_spec *s)
+{
+    return s->loss.kind == HB_LOSS_GRPO && s->loss.value;
+}
+
+static void run_microbatch(struct hb_eager *e, const struct stage *stage, bool last)
+{
+    double tables = held_tables(e, stage);
+    e->phase = HB_PHASE_FORWARD;
+    if (has_value(e->spec))
+        run_model(e, stage, tables - table_weights(e), false, last);
+    e->phase = HB_PHASE_FORWARD;
+    if (e->spec->loss.kind == HB_LOSS_GRPO && e->spec->loss.reference)
+        run_reference(e, stage, tables);
+    run_model(e, stage, tables, stage->head, last);
 }
 
 /* --- the step --- */
@@ -640,6 +655,8 @@ static void update(struct hb_eager *e, const struct stage *stage)
 {
     const struct hb_sharding *s = &e->spec->sharding;
     struct held h = held_weights(e, stage);
+    if (has_value(e->spec))
+        h.dense += h.dense - table_weights(e);
     struct group copies = copies_group(e, false), expert_copies = copies_group(e, true);
     double dense = h.dense / split_group(e, false).ways;
     double experts = h.experts / split_group(e, true).ways;

@@ -256,6 +256,8 @@ static void add_all_states(struct hb_titan *e)
 
 static void run_step(struct hb_titan *e, bool first)
 {
+    if (e->value)
+        run_step(e->value, first);
     /* The third microbatch allocates as the second does. */
     int64_t count = e->spec->batch.accumulate < 3 ? e->spec->batch.accumulate : 3;
     for (e->microbatch = 0; e->microbatch < count; e->microbatch++) {
@@ -382,12 +384,12 @@ static bool is_run(struct hb_titan *e, const struct hb_titan_layer *l, int64_t a
 static void build_units(struct hb_titan *e, int64_t at)
 {
     struct hb_titan_layer *l = &e->layers[at];
-    l->unit =
-        (struct hb_unit){.where = hb_arena_printf(e->t->arena, "layers[%lld].", (long long)l->at),
-                         .weights = l->weights,
-                         .keeps = !e->spec->sharding.reshard_after_forward,
-                         .gathered = HB_NONE,
-                         .sharded = HB_NONE};
+    l->unit = (struct hb_unit){
+        .where = hb_arena_printf(e->t->arena, "%slayers[%lld].", e->name, (long long)l->at),
+        .weights = l->weights,
+        .keeps = !e->spec->sharding.reshard_after_forward,
+        .gathered = HB_NONE,
+        .sharded = HB_NONE};
     l->before = at ? &e->layers[at - 1].unit : e->has_root ? NULL : &e->first;
     l->sends = l->block->moe.experts && e->spec->mesh[HB_AX_EXPERT] > 1;
     add_weights(l);
@@ -497,14 +499,19 @@ static void build_layers(struct hb_titan *e)
     look_ahead_all(e);
 }
 
+static const char *named(const struct hb_titan *e, const char *weight)
+{
+    return *e->name ? hb_arena_printf(e->t->arena, "%s%s", e->name, weight) : weight;
+}
+
 static void build_ends(struct hb_titan *e)
 {
     int64_t d = e->spec->model.d_model, vocab = e->spec->model.vocab;
     if (e->spec->sharding.vocab_over_tensor)
         vocab = hb_div_up(vocab, e->ways);
-    e->table = hb_ops_weight("embedding", vocab, d);
-    e->norm = hb_ops_weight("last norm", d, 1);
-    e->head = hb_ops_weight("head", vocab, d);
+    e->table = hb_ops_weight(named(e, "embedding"), vocab, d);
+    e->norm = hb_ops_weight(named(e, "last norm"), d, 1);
+    e->head = hb_ops_weight(named(e, "head"), vocab, d);
     e->end_weights[0] = e->table;
     e->end_weights[1] = e->norm;
     e->end_weights[2] = e->head;
@@ -604,15 +611,10 @@ static void share_states(struct hb_titan *e, bool zero3)
     e->fsdp.plain = ranks == 1;
 }
 
-void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, const struct hb_rank_ask *ask)
+/* All of it but what stands before the first op. */
+static void build(struct hb_titan *e)
 {
-    struct hb_titan *e = hb_arena_alloc(t->arena, 1, sizeof *e);
-    *e = (struct hb_titan){.t = t,
-                           .spec = spec,
-                           .cut = ask->cut,
-                           .rank = ask->rank,
-                           .actions = ask->actions,
-                           .tune = spec->runtime.framework == HB_FW_TORCHTUNE};
+    const struct hb_spec *spec = e->spec;
     e->pipeline = hb_pipeline_of(spec);
     place_stages(e);
     bool zero3 = hb_titan_is_zero3(spec);
@@ -634,16 +636,55 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, const struct 
         hb_titan_reduce_in_buckets(e);
     build_chunks(e);
     if (spec->model.blocks[0].remat.offload)
-        e->stash = hb_arena_alloc(t->arena, HB_TITAN_STASH, sizeof *e->stash);
+        e->stash = hb_arena_alloc(e->t->arena, HB_TITAN_STASH, sizeof *e->stash);
     e->end_weights[spec->model.tied_embeddings ? 0 : 2].uses =
         hb_add_sat(e->chunk_count, spec->model.tied_embeddings);
     if (spec->optimizer.in_backward)
         update_in_backward(e);
+}
+
+/* What stands before the first op. */
+static void add_model(struct hb_titan *e)
+{
     add_all_params(e);
     for (int64_t k = 0; k < (e->stages ? e->pipeline.chunks : 1); k++)
-        hb_tape_argument(t, "table of rope",
-                         spec->batch.seq * spec->model.blocks[0].attention.head_dim / 2 * 8,
+        hb_tape_argument(e->t, "table of rope",
+                         e->spec->batch.seq * e->spec->model.blocks[0].attention.head_dim / 2 * 8,
                          HB_CAT_PARAMS);
+}
+
+/* PPO's value model: a value for each token in place of logits, so its loss is nothing to speak
+ * of; streams of its own, beyond the policy's and the reference's. */
+static void add_value(struct hb_titan *policy)
+{
+    struct hb_spec *spec = hb_arena_alloc(policy->t->arena, 1, sizeof *spec);
+    struct hb_titan *e = hb_arena_alloc(policy->t->arena, 1, sizeof *e);
+    *spec = *policy->spec;
+    spec->loss.kind = HB_LOSS_LM;
+    spec->runtime.fused_norm = false; /* as the policy's */
+    *e = (struct hb_titan){.t = policy->t, .spec = spec, .name = "value."};
+    build(e);
+    e->end_weights[2] = e->head = hb_ops_weight(e->head.name, 1, spec->model.d_model);
+    e->end_weights[2].uses = 1;
+    e->fsdp.first_pool = 2 * HB_POOL_ALL_REDUCE;
+    add_model(e);
+    policy->value = e;
+}
+
+void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, const struct hb_rank_ask *ask)
+{
+    struct hb_titan *e = hb_arena_alloc(t->arena, 1, sizeof *e);
+    *e = (struct hb_titan){.t = t,
+                           .spec = spec,
+                           .cut = ask->cut,
+                           .rank = ask->rank,
+                           .actions = ask->actions,
+                           .name = "",
+                           .tune = spec->runtime.framework == HB_FW_TORCHTUNE};
+    build(e);
+    add_model(e);
+    if (e->grpo && spec->loss.value)
+        add_value(e);
     if (e->grpo && spec->loss.reference)
         hb_titan_add_reference(e);
     run_step(e, true);

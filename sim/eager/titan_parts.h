@@ -109,6 +109,8 @@ struct hb_titan {
     struct hb_titan_chunk *chunks;
     int64_t chunk_count;
     bool grpo;                   /* the loss is of log-probabilities by sequence */
+    struct hb_titan *value;      /* PPO's model beside it, trained before it; null: none */
+    const char *name;            /* before those of its weights: "", "value." */
     struct hb_short *cut;        /* null: the program is a whole one */
     int64_t left_out_grad_bytes; /* sharded gradients of layers that are not run */
 };

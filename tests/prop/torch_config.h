@@ -133,8 +133,8 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool e
             TORCH_ONE_OF(rng, "", "", ", fp8: tensorwise, fp8_gather: true"),
             TORCH_ONE_OF(rng, "", "", "", "offload: pinned_host, params_offload: pinned_host"));
     if (torch_chance(rng, 15))
-        hb_str_addf(s, "loss: {kind: grpo, reference: %s, entropy: %s}\n",
-                    TORCH_ONE_OF(rng, "true", "false"), TORCH_ONE_OF(rng, "true", "false"));
+        hb_str_addf(s, "loss: {kind: grpo, reference: %s%s}\n", TORCH_ONE_OF(rng, "true", "false"),
+                    TORCH_ONE_OF(rng, "", ", value: true", ", entropy: false", ", entropy: true"));
     else
         hb_str_addf(s, "loss: {kernel: %s, held: %s, chunks: %lld}\n",
                     TORCH_ONE_OF(rng, "eager", "eager", "compiled", "compiled", "linear"),

@@ -222,6 +222,9 @@ static void what_keys_cost(void **state)
     double both = seconds("fsdp: 8", "}\nloss: {kind: grpo");
     assert_true(both > 1.2 * alone && both < 1.4 * alone);
     assert_true(seconds("fsdp: 8", "}\nloss: {kind: grpo, entropy: false") < both);
+    /* A value model runs both ways, without logits. */
+    double value = seconds("fsdp: 8", "}\nloss: {kind: grpo, reference: false, value: true");
+    assert_true(value > 1.6 * alone && value < 2 * alone);
     /* Asynchronous: the same is sent, beside the products. */
     static const char async[] = "}\nruntime: {compile: true, async_tp: true}\n"
                                 "sharding: {residual_over_tensor: true";

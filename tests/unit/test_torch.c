@@ -530,6 +530,36 @@ static void log_probabilities_by_sequence(void **state)
     assert_in_range(more, reference, reference + 512 * 1024); /* blocks that are not split */
 }
 
+/* PPO's value model: the policy's weights again but for its head, of one row; its moments too, its
+ * streams its own. */
+static void value_model_beside_the_policy(void **state)
+{
+    (void)state;
+    static const char both[] = "remat: {policy: full}\nbatch: {global: 32, seq: 2048}\n"
+                               "loss: {kind: grpo, value: true}\n";
+    static const char alone[] = "remat: {policy: full}\nbatch: {global: 32, seq: 2048}\n"
+                                "loss: {kind: grpo}\n";
+    struct hb_program p;
+    int64_t before = run_keys(alone, &p).argument_bytes, value = 0, policy = 0, head = 0;
+    struct hb_memory m = run_keys(both, &p);
+    unsigned pools = 0;
+    for (uint32_t i = 0; i < p.buf_count; i++) {
+        bool own = strncmp(p.bufs[i].name, "value.", 6) == 0;
+        bool other = strncmp(p.bufs[i].name, "reference.", 10) == 0;
+        pools |= 1u << p.bufs[i].pool;
+        if (p.bufs[i].category != HB_CAT_PARAMS || other ||
+            strcmp(p.bufs[i].name, "table of rope") == 0)
+            continue;
+        *(own ? &value : &policy) += p.bufs[i].bytes;
+        if (strcmp(p.bufs[i].name, "head") == 0)
+            head = p.bufs[i].bytes;
+    }
+    const int64_t row = 1024 * 4, rope = 2048 * 32 * 8;
+    assert_int_equal(value, policy - head + row);
+    assert_in_range(m.argument_bytes - before, 3 * value + rope, 3 * value + rope + 1024 * 1024);
+    assert_int_equal(pools, 1u << 0 | 3u << 1 | 1u << 4 | 3u << 7);
+}
+
 /* A name that is kept holds the logits of a step until the next one's are made. */
 static void logits_that_are_held(void **state)
 {
@@ -683,6 +713,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(weights_that_modules_gather, start, end),
         cmocka_unit_test_setup_teardown(experts_in_stages, start, end),
         cmocka_unit_test_setup_teardown(log_probabilities_by_sequence, start, end),
+        cmocka_unit_test_setup_teardown(value_model_beside_the_policy, start, end),
         cmocka_unit_test_setup_teardown(logits_that_are_held, start, end),
         cmocka_unit_test_setup_teardown(blocks_above_a_size_are_not_split, start, end),
         cmocka_unit_test_setup_teardown(flat_parameters_of_fsdp1, start, end),
