@@ -78,9 +78,9 @@ static void print_row(FILE *out, const struct hb_advice_list *l, const struct hb
 {
     char size[HB_SIZE_TEXT];
     int64_t bytes = a->freed_bytes < 0 ? -a->freed_bytes : a->freed_bytes;
+    char sign = a->freed_bytes > 0 ? '-' : a->freed_bytes < 0 ? '+' : ' ';
     double part = l->step_ns ? 100 * (double)a->cost_ns / (double)l->step_ns : 0;
-    fprintf(out, "  %s%-11s %+7.2f %%  %s\n", a->freed_bytes < 0 ? "+" : "-",
-            hb_size_print(bytes, size), part, a->name);
+    fprintf(out, "  %c%-11s %+7.2f %%  %s\n", sign, hb_size_print(bytes, size), part, a->name);
 }
 
 /* What to do first, where it does not fit. */

@@ -297,8 +297,12 @@ static bool take_operand(struct parser *p, const char *text)
         p->seen[at] = true;
         return stores[row->kind](p, row, text);
     }
-    return hb_error(p->env->diag, nowhere, "'%s' does not take a further argument '%s'",
-                    p->cmd->name, text);
+    const char *help = "";
+    if (strchr(text, '=') && p->cmd->common & HB_COMMON_SET)
+        help = "; a key is set by --set KEY=VALUE; what the command line of another program adds "
+               "to its file, `hbmsim import FILE KEY=VALUE -o model.yaml` takes";
+    return hb_error(p->env->diag, nowhere, "'%s' does not take a further argument '%s'%s",
+                    p->cmd->name, text, help);
 }
 
 static bool take_all(struct parser *p, int argc, char **argv)

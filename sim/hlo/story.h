@@ -76,6 +76,7 @@ struct hb_story {
     int64_t available_bytes;         /* */
     int64_t over_bytes;              /* wanted beyond what was there */
     int64_t capacity_bytes;          /* what a program may use of the device */
+    int64_t beside_bytes;            /* of it, what stands beside the allocator; 0: not known */
     int64_t state_bytes;             /* held between steps */
     int64_t transient_bytes;         /* what comes on top of it at the peak */
     struct hb_story_part parts[HB_STORY_PARTS];

@@ -137,14 +137,15 @@ static void add_batch(struct hb_str *s, const struct hb_log *log)
 
 static void add_hardware(struct hb_str *s, const struct hb_story *story)
 {
+    int64_t usable_bytes = story->capacity_bytes - story->beside_bytes;
     if (story->compiler)
         hb_str_addf(s, " --set compiler=%s", story->compiler);
     if (hb_story_of_torch(story) && story->framework == HB_FW_LOG_MEGATRON)
         hb_str_add(s, " --set runtime.framework=megatron");
     if (story->device)
         hb_str_addf(s, " --set hardware.device=%s", story->device);
-    else if (story->capacity_bytes > 0)
-        hb_str_addf(s, " --set hardware.hbm=%lld", (long long)story->capacity_bytes);
+    else if (usable_bytes > 0)
+        hb_str_addf(s, " --set hardware.hbm=%lld", (long long)usable_bytes);
 }
 
 static const char *build_sets(struct hb_arena *arena, const struct hb_log *log,

@@ -309,6 +309,7 @@ void hb_tell_torch(const struct teller *t)
     s->wanted_of = "one tensor";
     s->available_of = "what was free on the device";
     s->capacity_bytes = f.capacity;
+    s->beside_bytes = f.beside > 0 && f.lost < 0 ? f.beside : 0;
     hb_teller_figures(t, f.asked, f.free_bytes, -1);
     add_parts(t, &f);
     find_cause(t, &f);

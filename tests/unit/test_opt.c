@@ -204,6 +204,12 @@ static void a_further_operand_is_refused(void **state)
     char *argv[] = {words[0], words[1], words[2], NULL};
     assert_int_equal(hb_opt_parse(&u.env, &one, 3, argv, &r), HB_EXIT_INPUT);
     assert_string_equal(u.diag.entries[0].text, "'try' does not take a further argument 'b'");
+    char set[] = "b=2";
+    argv[2] = set;
+    one.common = HB_COMMON_SET;
+    assert_int_equal(hb_opt_parse(&u.env, &one, 3, argv, &r), HB_EXIT_INPUT);
+    assert_non_null(strstr(u.diag.entries[1].text, "'b=2'; a key is set by --set KEY=VALUE"));
+    assert_non_null(strstr(u.diag.entries[1].text, "`hbmsim import FILE KEY=VALUE"));
     unit_end(&u);
 }
 

@@ -290,6 +290,9 @@ static void commands_say_what_the_log_says(void **state)
                         "hbmsim simulate my.yaml --set compiler=xla-tpu --set "
                         "hardware.device=tpu-v6e --set load.method=callback --set "
                         "load.processes=16\n");
+    /* Of 79.15 GiB PyTorch cannot have the 1.48 GiB that stand beside it. */
+    assert_non_null(strstr(commands_of(read_sample("torch-fragmented"), "my.yaml"),
+                           "simulate my.yaml --set compiler=torch --set hardware.hbm=83397"));
 }
 
 static void models_are_known_by_many_names(void **state)
