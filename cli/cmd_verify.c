@@ -1,5 +1,6 @@
 /* hbmsim verify: a configuration compiled by the real compiler, beside its prediction. */
 #include <signal.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/json_write.h"
@@ -130,7 +131,10 @@ static int compile(struct hb_env *env, const struct options *o, const struct hb_
     case HB_COMPILED:
         break;
     case HB_COMPILE_REFUSED:
-        hb_error(env->diag, (struct hb_loc){.file = o->model}, "%s", c.reason);
+        hb_error(env->diag, (struct hb_loc){.file = o->model}, "%s%s", c.reason,
+                 strstr(c.reason, "not in the reference step") && !o->maxtext
+                     ? "; --maxtext DIR compiles MaxText's own step"
+                     : "");
         return HB_EXIT_INPUT;
     case HB_COMPILE_INTERRUPTED:
         raise(c.signal); /* as if there had been no compiler to stop first */

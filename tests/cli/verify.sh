@@ -103,7 +103,7 @@ same "$work/runs.jsonl" "$work/before"
 answers refuses '{"error": "stack.axis: 1 is not in the reference step; allowed: 0"}'
 echo 'exit 2' >>"$work/refuses"
 expect 2 verify refuses
-err_has "m.yaml: error: stack.axis: 1 is not in the reference step; allowed: 0"
+err_has "m.yaml: error: stack.axis: 1 is not in the reference step; allowed: 0; --maxtext DIR compiles"
 answers lacks '{"error": "libtpu is missing; install it with: pip install \"jax[tpu]\""}'
 echo 'exit 3' >>"$work/lacks"
 expect 3 verify lacks
