@@ -11,3 +11,6 @@ build/fast/hbmsim simulate examples/quickstart/model.yaml
 echo
 echo "The fastest configuration that fits (a few seconds):"
 build/fast/hbmsim plan examples/quickstart/model.yaml
+echo
+echo "hbmsim is $PWD/build/fast/hbmsim; \`make install\` puts it where your shell finds it."
+echo "Next: README.md, A first look; with your own config.json, yml or toml: hbmsim import FILE"

@@ -21,6 +21,7 @@ import re
 import resource
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -298,6 +299,7 @@ class House:
         def limit():
             resource.setrlimit(resource.RLIMIT_CPU, (limit_s, resource.RLIM_INFINITY))
             resource.setrlimit(resource.RLIMIT_AS, (ROOM_BYTES, ROOM_BYTES))
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored behind nohup and `&`
         counts = os.path.join(self.tree, "counts")
         os.makedirs(counts, exist_ok=True)
         env = dict(os.environ, HB_BUILD="build/fast", HB_COUNTS=counts, CMOCKA_MESSAGE_OUTPUT="TAP",
