@@ -204,7 +204,11 @@ const char *hb_turn_short_moments(struct hb_turn *t)
     }
     if (!changed)
         return "no moments are kept in f32";
-    return hb_turn_named(t, "optimizer.moments = bf16");
+    const char *first = hb_dtype_name(o->moments[0]);
+    return hb_turn_named(t, o->moment_count == 1
+                                ? hb_arena_printf(t->arena, "optimizer.moments = [%s]", first)
+                                : hb_arena_printf(t->arena, "optimizer.moments = [%s, %s]", first,
+                                                  hb_dtype_name(o->moments[1])));
 }
 
 /* --- 11: logits, attention --- */

@@ -1,13 +1,15 @@
 #!/bin/sh
 # What the program says, line by line, against what it said when someone last looked: each line of
 # tests/golden/commands is a name and a command line of hbmsim; tests/golden/NAME.out has its
-# standard output, of plans (plan-*) their certificate's figures. `golden.sh update` writes the
-# files anew; the diff is then read in review, for it is the history of what hbmsim believes. TAP.
+# standard output, of plans (plan-*) their certificate's figures, of steps what steps.sh makes of
+# steps.list. `golden.sh update` writes the files anew; the diff is then read in review, for it is
+# the history of what hbmsim believes. TAP.
 set -euf
 cd "$(dirname "$0")/../.."
 : "${HBMSIM:=$PWD/build/fast/hbmsim}"
 mode=${1:-check}
 work=$(mktemp -d)
+export HBMSIM work
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 count=0
@@ -31,7 +33,10 @@ check() {
         ;;
     esac
     # shellcheck disable=SC2086
-    "$HBMSIM" $command >"$work/raw" 2>"$work/err" </dev/null || status=$?
+    case $name in
+    steps) sh tests/golden/steps.sh >"$work/raw" 2>"$work/err" </dev/null || status=$? ;;
+    *) "$HBMSIM" $command >"$work/raw" 2>"$work/err" </dev/null || status=$? ;;
+    esac
     $filter <"$work/raw" >"$work/out"
     if [ "$status" -gt 1 ]; then
         complain "status $status: $(head -n 1 "$work/err")"
