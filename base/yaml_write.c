@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/json_write.h"
 
@@ -27,12 +28,8 @@ static bool means_more(const char *text)
                                         "on",   "off",   "y",    "n",   NULL};
     if (isdigit((unsigned char)text[0]))
         return true;
-    char lower[8] = "";
-    size_t len = strlen(text);
-    for (size_t i = 0; i < len && i < 7; i++)
-        lower[i] = (char)tolower((unsigned char)text[i]);
     for (int i = 0; words[i]; i++)
-        if (len < 7 && hb_str_same(lower, words[i]))
+        if (strcasecmp(text, words[i]) == 0)
             return true;
     return false;
 }

@@ -178,12 +178,28 @@ static void a_terminal_is_told_nothing(void **state)
     show("\033[1;32;1m", true, "\\x1b[1;32;1m");
 }
 
+/* Of what is said at most 4 KiB, the end of the buffer left out. */
+static void what_is_said_is_cut(void **state)
+{
+    (void)state;
+    char got[6000];
+    for (int len = 4090; len < 4100; len++) {
+        FILE *f = tmpfile();
+        hb_utf8_say(f, "%*s", len, "z");
+        rewind(f);
+        size_t count = fread(got, 1, sizeof got, f);
+        fclose(f);
+        assert_int_equal(count, len < 4096 ? len : 4095);
+        assert_int_equal(got[count - 1], len < 4096 ? 'z' : ' ');
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(each_character_is_text_or_not), TEST(words_are_read_as_their_bytes),
         TEST(what_is_malformed_is_refused),  TEST(quoted_characters_are_read_again),
-        TEST(a_terminal_is_told_nothing),
+        TEST(a_terminal_is_told_nothing),    TEST(what_is_said_is_cut),
     };
     return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
 }
