@@ -40,7 +40,8 @@ SWAPS = [
     (r"\bif \((?!!)", "if (!"), (r"\+=", "-="), (r"\bbreak;", ";"), (r"\bcontinue;", ";"),
 ]
 # Beside all unit tests; what a script or a property costs is measured.
-TESTS = ["golden"] + ["cli/" + t for t in """accuracy advise bad calibration certificate compare
+TESTS = ["golden_" + t for t in "advise events heap plan simulate steps sweep".split()]
+TESTS += ["cli/" + t for t in """accuracy advise bad calibration certificate compare
     dispatch hlo json orders outputs plan simulate sweep terminal torch verdicts""".split()]
 # Of wall time, after which a test waits for ever, and how much more for a second of processor time.
 WAIT_S, SLOWEST = 100, 60
@@ -143,7 +144,7 @@ class House:
         self.tree = tree
         self.objects = os.path.join(tree, "mutant")
         self.reach_file = os.path.join(self.objects, "reach.json")
-        self.which, self.kills = "", collections.Counter({(f, "golden"): 3 for f in FOLDERS})
+        self.which, self.kills = "", collections.Counter({(f, "golden_steps"): 3 for f in FOLDERS})
         self.compiler = shlex.split(os.environ.get("CC", "cc"))
 
     def sh(self, *words, **more):
@@ -170,8 +171,10 @@ class House:
         self.cflags = ["-std=c11", "-O1", "-DNDEBUG", "-w"] + pkg_config("--cflags", packages)
         self.cppflags = ["-I.", "-D_XOPEN_SOURCE=700"] + ["-DHB_HTTP"] * serves
         self.turn_all(files)
-        self.share("mutant/libhball.so", "-Wl,--allow-multiple-definition", *self.turned_objects, "-Wl,--whole-archive",
-                   "build/fast/libhbmsim.a", "-Wl,--no-whole-archive")
+        parts = [os.path.getmtime(os.path.join(self.tree, o)) for o in ["build/fast/libhbmsim.a", *self.turned_objects]]
+        if not newer(os.path.join(self.objects, "libhball.so"), *parts):
+            self.share("mutant/libhball.so", "-Wl,--allow-multiple-definition", *self.turned_objects, "-Wl,--whole-archive",
+                       "build/fast/libhbmsim.a", "-Wl,--no-whole-archive")
         self.share("mutant/libhb.so")
         version = re.search(r"^VERSION\s*:=\s*(\S+)", open(os.path.join(ROOT, "Makefile")).read(), re.M)
         places = ['-DHB_VERSION="%s"' % version.group(1), '-DHB_SOURCE_DIR="%s"' % self.tree, '-DHB_DATADIR="/none"']
@@ -255,7 +258,7 @@ class House:
 
     def stamp(self, test):
         places = glob.glob(os.path.join(self.tree, "tests", test + ".*")) or \
-            [os.path.join(self.tree, "tests/golden", f) for f in ("golden.sh", "commands", "certificate.sh")]
+            [os.path.join(self.tree, "tests/golden", f) for f in ("golden.sh", "commands", "certificate.sh", "steps.list")]
         return max(os.path.getmtime(p) for p in places)
 
     def lines_reached(self):
@@ -299,7 +302,8 @@ class House:
         def limit():
             resource.setrlimit(resource.RLIMIT_CPU, (limit_s, resource.RLIM_INFINITY))
             resource.setrlimit(resource.RLIMIT_AS, (ROOM_BYTES, ROOM_BYTES))
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored behind nohup and `&`
+            for one in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):  # ignored behind `&` and nohup
+                signal.signal(one, signal.SIG_DFL)
         counts = os.path.join(self.tree, "counts")
         os.makedirs(counts, exist_ok=True)
         env = dict(os.environ, HB_BUILD="build/fast", HB_COUNTS=counts, CMOCKA_MESSAGE_OUTPUT="TAP",
@@ -326,7 +330,7 @@ class House:
         """The first test that fails, twice where it may have been for a busy machine; None: all pass."""
         def fails(t):
             return not self.passes(t, 5 + 5 * int(self.reach[t][1]))
-        return next((t for t in tests if fails(t) and (t == "golden" or fails(t))), None)
+        return next((t for t in tests if fails(t) and (t.startswith("golden") or fails(t))), None)
 
 
 def processor_s():

@@ -14,6 +14,7 @@ tests/unit/* | tests/prop/*) set -- "$HB_BUILD/$name" ;;
 tests/fuzz/*) set -- "$HB_BUILD/$name" tests/fuzz/corpus/"${name#tests/fuzz/fuzz_}"/* ;;
 tests/cli/*) set -- sh "$name.sh" ;;
 tests/golden) set -- sh tests/golden/golden.sh ;;
+tests/golden_*) set -- sh tests/golden/golden.sh check "${name#tests/golden_}" ;;
 tests/readme) set -- sh tests/readme.sh check ;;
 tests/lint) set -- sh tests/lint/lint.sh shape ;;
 esac

@@ -1,7 +1,9 @@
 /* JAX on GPU hands its allocator a fraction of the device's memory when it starts, 0.75 unless
  * XLA_PYTHON_CLIENT_MEM_FRACTION (XLA_CLIENT_MEM_FRACTION since 2026) says otherwise, of the total
  * that the driver reports: "GPU memory allocation" of JAX's documentation. With
- * torch.cuda.set_per_process_memory_fraction torch's allocator does likewise; unasked it takes all.
+ * torch.cuda.set_per_process_memory_fraction torch's allocator does likewise, of the total as well
+ * (setMemoryFraction of CUDACachingAllocator.cpp: what it has reserved is held against that, not
+ * what stands beside it); unasked it takes all.
  * On TPU the compiler itself knows the limit, which is in the profile's reserve.
  *
  * A host's system keeps 280 MiB and 5 % of its memory, and below 100 MiB more programs are ended:
@@ -92,8 +94,10 @@ void hb_budget_make(const struct hb_spec *spec, const struct hb_device *device,
                     struct hb_budget *out)
 {
     int64_t whole = hb_budget_device_bytes(spec, device);
-    *out =
-        (struct hb_budget){.bytes = spec->hardware.hbm_bytes, .device_bytes = whole, .fraction = 1};
+    *out = (struct hb_budget){.bytes = spec->hardware.hbm_bytes,
+                              .device_bytes = whole,
+                              .fraction = 1,
+                              .of_torch = spec->compiler == HB_TORCH};
     set_host(spec, device, out);
     if (out->bytes > 0)
         return;
@@ -101,8 +105,13 @@ void hb_budget_make(const struct hb_spec *spec, const struct hb_device *device,
     out->fraction = fraction_of(spec, device);
     if (spec->hardware.reserve_bytes < 0)
         out->beside_bytes = outside_allocator(spec, device);
-    int64_t rest = (int64_t)((double)usable * out->fraction) - out->beside_bytes;
-    out->bytes = rest > 0 ? rest : 0;
+    int64_t share = (int64_t)((double)usable * out->fraction);
+    int64_t rest = usable > out->beside_bytes ? usable - out->beside_bytes : 0;
+    if (share <= rest)
+        out->beside_bytes = 0;
+    else
+        out->fraction = 1;
+    out->bytes = share <= rest ? share : rest;
 }
 
 int64_t hb_budget_found_bytes(const struct hb_spec *spec, const struct hb_device *device)
@@ -128,9 +137,11 @@ const char *hb_budget_words(struct hb_arena *arena, const struct hb_budget *budg
         less = hb_arena_printf(arena, " less %s of context, libraries and communicators", beside);
     if (!*share && !*less)
         return "";
-    return hb_arena_printf(arena, "%s%s%s%s", share, whole, less,
-                           *share ? ", as XLA_PYTHON_CLIENT_MEM_FRACTION (runtime.memory_fraction)"
-                                  : "");
+    if (*share)
+        less = budget->of_torch
+                   ? ", as torch.cuda.set_per_process_memory_fraction (runtime.memory_fraction)"
+                   : ", as XLA_PYTHON_CLIENT_MEM_FRACTION (runtime.memory_fraction)";
+    return hb_arena_printf(arena, "%s%s%s", share, whole, less);
 }
 
 const char *hb_budget_host_words(struct hb_arena *arena, const struct hb_budget *budget)

@@ -1,5 +1,6 @@
 /* What a device and its host leave to a program: the device's memory less what its profile
- * reserves; of that the share a runtime gives; less what stands beside torch's allocator. */
+ * reserves; of that the share a runtime gives; of torch no more than what
+ * stands beside its allocator leaves. */
 #ifndef HB_SIM_ENGINE_BUDGET_H
 #define HB_SIM_ENGINE_BUDGET_H
 
@@ -14,7 +15,9 @@ struct hb_budget {
     int64_t bytes;        /* what a program may use */
     int64_t device_bytes; /* of which: the device's memory less what is reserved */
     double fraction;      /* of device_bytes that the runtime gives to programs */
-    int64_t beside_bytes; /* context, libraries, communicators: not in the allocator's figures */
+    int64_t beside_bytes; /* context, libraries, communicators: not in the allocator's figures; 0
+                             where the fraction leaves room for them */
+    bool of_torch;        /* whose fraction it is */
     int64_t host_bytes;   /* of host memory, for one device; INT64_MAX: not known */
     int64_t host_reserve_bytes; /* what a host's system keeps beside it, for one device */
     int64_t host_devices;       /* devices of this job that share a host's memory */

@@ -56,6 +56,12 @@ static struct hb_budget budget_of(const struct hb_spec *of)
     return budget;
 }
 
+static const char *words_of(const struct hb_spec *of)
+{
+    struct hb_budget budget = budget_of(of);
+    return hb_budget_words(u.env.arena, &budget);
+}
+
 /* Torch's own figures leave out context, libraries and, with several devices, communicators; an
  * allocator's slack is taken off for all. */
 static void the_budget_is_without_what_stands_beside(void **state)
@@ -73,6 +79,18 @@ static void the_budget_is_without_what_stands_beside(void **state)
     assert_int_equal(budget_of(&torch).bytes, usable - beside - device.collective_bytes);
     torch.hardware.count = 1;
     assert_int_equal(budget_of(&torch).bytes, usable - beside);
+    assert_null(strstr(words_of(&torch), "fraction"));
+    assert_non_null(strstr(words_of(&torch), " of context, libraries"));
+    /* A share is of the whole device: what stands beside the allocator lies in the rest of it. */
+    torch.runtime.memory_fraction = 0.5;
+    assert_int_equal(budget_of(&torch).bytes, usable / 2);
+    assert_non_null(strstr(words_of(&torch), "0.5 of "));
+    assert_non_null(strstr(words_of(&torch), "torch.cuda.set_per_process_memory_fraction"));
+    assert_null(strstr(words_of(&torch), "context"));
+    torch.runtime.memory_fraction = 0.9999;
+    assert_int_equal(budget_of(&torch).bytes, usable - beside);
+    assert_null(strstr(words_of(&torch), "fraction"));
+    torch.runtime.memory_fraction = 0;
     device.context_bytes = device.hbm_bytes;
     assert_int_equal(budget_of(&torch).bytes, 0);
     device.allocator_slack = 0.25;
