@@ -109,7 +109,7 @@ static bool read_escape(struct reader *r)
         r->at++;
         return read_unicode(r);
     }
-    const char *found = r->at < r->end && *r->at ? strchr(letters, *r->at) : NULL;
+    const char *found = *r->at ? strchr(letters, *r->at) : NULL;
     if (!found)
         return fail(r, "an escape (one of \"\\/bfnrtu)");
     *r->pool++ = meanings[found - letters];
@@ -117,20 +117,20 @@ static bool read_escape(struct reader *r)
     return true;
 }
 
-/* At the opening quote. */
+/* At the opening quote. What stands behind the text is no part of a string either. */
 static bool read_string(struct reader *r, const char **out_text)
 {
     char *text = r->pool;
     char *out = text;
     const char *at = r->at + 1;
     for (;;) {
-        while (at < r->end && *at != '"' && *at != '\\' && (unsigned char)*at >= 0x20) {
+        while (*at != '"' && *at != '\\' && (unsigned char)*at >= 0x20) {
             r->inner_bytes += ((unsigned char)*at & 0xc0) == 0x80;
             *out++ = *at++;
         }
         r->at = at;
         r->pool = out;
-        if (at == r->end || (unsigned char)*at < 0x20)
+        if ((unsigned char)*at < 0x20)
             return fail(r, "the closing '\"' of a string");
         if (*at == '"')
             break;

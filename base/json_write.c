@@ -102,11 +102,13 @@ void hb_json_array_end(struct hb_json *j)
  * U+2028, U+2029, U+FEFF, U+FFFE, U+FFFF. Their length in bytes; 0: another character. */
 static size_t find_special(const unsigned char *text, unsigned *out_code)
 {
-    if (text[0] == 0xc2 && text[1] < 0xa0) {
+    if (text[0] == 0xc2 && text[1] >= 0x80 && text[1] < 0xa0) {
         *out_code = text[1];
         return 2;
     }
-    if ((text[0] != 0xe2 && text[0] != 0xef) || !text[1] || !text[2])
+    bool three = (text[0] == 0xe2 || text[0] == 0xef) && (text[1] & 0xc0) == 0x80 &&
+                 (text[2] & 0xc0) == 0x80;
+    if (!three)
         return 0;
     unsigned code = (text[0] & 0xfu) << 12 | (text[1] & 0x3fu) << 6 | (text[2] & 0x3fu);
     bool special = code == 0x2028 || code == 0x2029 || code == 0xfeff || code >= 0xfffe;

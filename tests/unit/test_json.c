@@ -195,10 +195,12 @@ static void writes_documents(void **state)
     hb_json_key(&j, "e\"\n\x01");
     hb_json_object(&j);
     hb_json_object_end(&j);
+    hb_json_put_known(&j, "f", 0);
+    hb_json_put_known(&j, "g", -1);
     hb_json_object_end(&j);
     hb_json_end(&j);
     assert_string_equal(s.text, "{\"a\": [-9223372036854775808, 0.5, false, null], "
-                                "\"e\\\"\\n\\u0001\": {}}\n");
+                                "\"e\\\"\\n\\u0001\": {}, \"f\": 0, \"g\": null}\n");
     assert_true(parse(b, s.text));
 }
 

@@ -144,6 +144,19 @@ static void quoted_characters_are_read_again(void **state)
     }
 }
 
+/* Only three bytes of their own make a line separator, and none behind the text does. */
+static void what_looks_like_a_line_end_stays(void **state)
+{
+    (void)state;
+    static const char cut[] = "\xe2\0\xa8", short_cut[] = "\xc2\0b";
+    struct hb_str quoted;
+    hb_str_init(&quoted, u.env.arena);
+    hb_json_quote(&quoted, "\xd2\x80(\xdf\xbf?\xe2\x80h");
+    hb_json_quote(&quoted, cut);
+    hb_json_quote(&quoted, short_cut);
+    assert_string_equal(quoted.text, "\"\xd2\x80(\xdf\xbf?\xe2\x80h\"\"\xe2\"\"\xc2\"");
+}
+
 static void show(const char *text, bool colours, const char *wanted)
 {
     char got[100];
@@ -197,9 +210,10 @@ static void what_is_said_is_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(each_character_is_text_or_not), TEST(words_are_read_as_their_bytes),
-        TEST(what_is_malformed_is_refused),  TEST(quoted_characters_are_read_again),
-        TEST(a_terminal_is_told_nothing),    TEST(what_is_said_is_cut),
+        TEST(each_character_is_text_or_not),    TEST(words_are_read_as_their_bytes),
+        TEST(what_is_malformed_is_refused),     TEST(quoted_characters_are_read_again),
+        TEST(a_terminal_is_told_nothing),       TEST(what_is_said_is_cut),
+        TEST(what_looks_like_a_line_end_stays),
     };
     return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
 }
