@@ -39,6 +39,10 @@ SWAPS = [
     (r"\breturn true\b", "return false"), (r"\breturn false\b", "return true"),
     (r"\bif \((?!!)", "if (!"), (r"\+=", "-="), (r"\bbreak;", ";"), (r"\bcontinue;", ";"),
 ]
+# Where less and not greater are the same by what stands beside: the larger of two, the order of two
+# that differ.
+SAME = (r"(?P<a>[\w.>\[\]-]+) [<>]=? (?P<b>[\w.>\[\]-]+)\s+\?\s+(?:(?P=a) : (?P=b)|(?P=b) : (?P=a))(?![\w.>\[(-])|"
+        r"if \((?P<c>[\w.>\[\]-]+) != (?P<d>[\w.>\[\]-]+)\)\s+return (?P=c) [<>] (?P=d)")
 # Beside all unit tests; what a script or a property costs is measured.
 TESTS = ["golden_" + t for t in "advise events heap plan simulate steps sweep".split()]
 TESTS += ["cli/" + t for t in """accuracy advise bad calibration certificate compare
@@ -67,8 +71,11 @@ def mutants_of(path):
     for m in re.finditer(r"^\{.*?^\}", text, re.S | re.M):
         for i in range(m.start(), m.end()):
             inside[i] = 1
+    same = {i for m in re.finditer(SAME, text) for i in range(m.start(), m.end())}
     for pattern, new in SWAPS:
         for m in re.finditer(pattern, text):
+            if new in ("<", ">", "<=", ">=") and m.start() in same:
+                continue
             line = text[text.rfind("\n", 0, m.start()) + 1:text.find("\n", m.end())]
             if not mask[m.start()] or not inside[m.start()] or "HB_BUG" in line or "assert" in line:
                 continue
