@@ -84,14 +84,27 @@ static void read_without_descriptors(const void *unused)
     hb_file_load(u.env.arena, "a", 7, &text, &reason);
 }
 
+/* Whose first page no process has. */
+static void read_nothing_of_memory(const void *unused)
+{
+    (void)unused;
+    struct hb_text text;
+    const char *reason = NULL;
+    hb_file_load(u.env.arena, "/proc/self/mem", 1 << 20, &text, &reason);
+}
+
 /* Not an answer about the file: a sweep would keep it as the cell's. */
-static void no_descriptors_end_the_run(void **state)
+static void what_is_the_machines_ends_the_run(void **state)
 {
     (void)state;
     char said[200];
     write_file("a", "");
     assert_int_equal(unit_child(read_without_descriptors, NULL, said, sizeof said), 3);
     assert_non_null(strstr(said, "a cannot be read: Too many open files"));
+    if (access("/proc/self/mem", R_OK) != 0)
+        return;
+    assert_int_equal(unit_child(read_nothing_of_memory, NULL, said, sizeof said), 3);
+    assert_non_null(strstr(said, "/proc/self/mem cannot be read: Input/output error"));
 }
 
 static void the_start_of_a_file(void **state)
@@ -157,7 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_file_is_read_whole, start, end),
         cmocka_unit_test_setup_teardown(pipes_and_folders_are_no_files_of_a_folder, start, end),
-        cmocka_unit_test_setup_teardown(no_descriptors_end_the_run, start, end),
+        cmocka_unit_test_setup_teardown(what_is_the_machines_ends_the_run, start, end),
         cmocka_unit_test_setup_teardown(the_start_of_a_file, start, end),
         cmocka_unit_test_setup_teardown(what_links_lead_to, start, end),
         cmocka_unit_test_setup_teardown(trees_hold_what_links_lead_to, start, end),

@@ -127,12 +127,34 @@ static void what_cannot_be_told_is_left_out(void **state)
     assert_true(o.slack.high < 0 && o.used_slack == 0);
 }
 
+/* Of rests of 1, 2 ... n GiB, in any order: the middle, and the ranks 0.98 sqrt(n) to both sides of
+ * it, or the first and the last. */
+static void ranks_make_the_interval(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t count;
+        double low, value, high;
+    } rows[] = {{3, 1, 2, 3}, {4, 1, 2.5, 4}, {9, 2, 5, 8}, {24, 7, 12.5, 18}, {25, 8, 13, 18}};
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        uint32_t n = rows[r].count;
+        struct hb_overhead o;
+        struct hb_overhead_point *p = hb_arena_alloc(arena, n, sizeof *p);
+        for (uint32_t i = 0; i < n; i++)
+            p[i] = (struct hb_overhead_point){"r", 10 * gib, (11 + (i * 7 + 3) % n) * gib, false};
+        hb_overhead_fit(arena, p, n, &o);
+        assert_true(near_to(o.reserve_bytes.low, rows[r].low * gib, 1));
+        assert_true(near_to(o.reserve_bytes.value, rows[r].value * gib, 1));
+        assert_true(near_to(o.reserve_bytes.high, rows[r].high * gib, 1));
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, start, end)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(a_line_is_found), TEST(outliers_do_not_move_it),
-                                       TEST(intervals_hold_the_truth),
-                                       TEST(what_cannot_be_told_is_left_out)};
+    const struct CMUnitTest tests[] = {
+        TEST(a_line_is_found), TEST(outliers_do_not_move_it), TEST(intervals_hold_the_truth),
+        TEST(ranks_make_the_interval), TEST(what_cannot_be_told_is_left_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
