@@ -44,6 +44,23 @@ static struct hb_spec read_layers(int layers, const char *device, const char *mo
     return spec;
 }
 
+/* 32 layers with one key set. */
+static struct hb_spec set_one(const char *set)
+{
+    const char *text = "model: {d_model: 128, vocab: 512, blocks: [{repeat: 32, attention: {heads: "
+                       "2}, mlp: {d_ff: 256}}]}\n"
+                       "batch: {global: 8, seq: 128}\n"
+                       "mesh: {fsdp: 2}\n"
+                       "hardware: {device: nvidia-h100}\n";
+    struct hb_spec spec;
+    struct hb_node *root;
+    assert_true(hb_yaml_parse(u.env.arena, &u.diag, "test", text, strlen(text), &root));
+    assert_true(hb_schema_set(u.env.arena, &u.diag, root, set));
+    if (!hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &spec))
+        fail_msg("%s: %s", set, u.diag.entries[0].text);
+    return spec;
+}
+
 static struct hb_spec read_spec(const char *device, const char *more)
 {
     return read_layers(3, device, more);
@@ -129,10 +146,48 @@ static void the_usual_and_the_hard_are_apart(void **state)
         hb_interval_make(u.env.arena, &spec, 0.95, 1 << 30, &other);
         assert_true(other.high_bytes - other.low_bytes > i.high_bytes - i.low_bytes);
     }
-    struct hb_spec shallow = read_layers(8, "nvidia-h100", "");
+    struct hb_spec shallow = read_layers(15, "nvidia-h100", "");
+    struct hb_spec deep = read_layers(16, "nvidia-h100", "");
     struct hb_spec clipped = read_layers(64, "nvidia-h100", "optimizer: {clip: true}\n");
     assert_true(hb_interval_kind(&shallow) != kind);
+    assert_true(hb_interval_kind(&deep) == kind);
     assert_true(hb_interval_kind(&clipped) == kind);
+}
+
+/* Each alone makes a step another kind; of two groups, what is rare and what is hard. */
+static void each_knob_tells(void **state)
+{
+    (void)state;
+    static const char *const rare[] = {"optimizer.name=lion",
+                                       "optimizer.moments=[bf16, f32]",
+                                       "optimizer.moments=[f32, bf16]",
+                                       "optimizer.ema=device",
+                                       "step.cast=upfront",
+                                       "step.donate=false",
+                                       "step.nan_to_num=true",
+                                       "precision.grads=bf16",
+                                       "embedding.lookup=onehot",
+                                       "model.blocks[0].attention.kernel=naive"};
+    static const char *const hard[] = {"mesh={fsdp: 2, sequence: 2}", "mesh={fsdp: 1, pipeline: 2}",
+                                       "stack.form=loop", "optimizer.offload=pinned_host",
+                                       "optimizer.params_offload=pinned_host"};
+    struct hb_spec usual = read_layers(32, "nvidia-h100", "");
+    struct hb_spec experts = set_one("model.blocks[0]={repeat: 32, attention: {heads: 2}, moe: "
+                                     "{experts: 4, top_k: 1, d_ff: 128}}");
+    uint32_t kind = hb_interval_kind(&usual), other = hb_interval_kind(&experts);
+    assert_true(kind != other);
+    for (size_t i = 0; i < sizeof rare / sizeof rare[0]; i++) {
+        struct hb_spec spec = set_one(rare[i]);
+        struct hb_spec first = set_one(rare[0]);
+        assert_true(hb_interval_kind(&spec) != kind && hb_interval_kind(&spec) != other);
+        assert_true(hb_interval_kind(&spec) == hb_interval_kind(&first));
+    }
+    for (size_t i = 0; i < sizeof hard / sizeof hard[0]; i++) {
+        struct hb_spec spec = set_one(hard[i]);
+        struct hb_spec first = set_one(hard[0]);
+        assert_true(hb_interval_kind(&spec) != kind && hb_interval_kind(&spec) != other);
+        assert_true(hb_interval_kind(&spec) == hb_interval_kind(&first));
+    }
 }
 
 static void verdicts_have_three_words(void **state)
@@ -164,6 +219,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ends_hold_their_share_of_the_records, start, end),
         cmocka_unit_test_setup_teardown(a_search_may_exclude_by_most_peak, start, end),
         cmocka_unit_test_setup_teardown(the_usual_and_the_hard_are_apart, start, end),
+        cmocka_unit_test_setup_teardown(each_knob_tells, start, end),
         cmocka_unit_test_setup_teardown(verdicts_have_three_words, start, end),
         cmocka_unit_test_setup_teardown(torch_has_none, start, end),
     };

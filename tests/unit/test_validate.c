@@ -256,6 +256,7 @@ static void ranks_are_spearman(void **state)
     struct hb_case bytes = {0}, failed = {.speed = true, .failed = "why"};
     const struct hb_case *others[] = {&bytes, &failed, &bytes, &failed};
     assert_false(hb_validate_rank(u.env.arena, others, 4, &rank));
+    assert_false(hb_validate_rank(u.env.arena, others, 0, &rank));
 }
 
 /* Off: by more than 4 KiB and by more than a thousandth. */
