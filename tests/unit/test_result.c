@@ -130,8 +130,10 @@ static void a_host_is_shared(void **state)
     static const char *const own[] = {"hardware.hbm=0"};
     run(own, 1);
     struct hb_spec s = spec;
-    device.host_devices = 4;
     device.host_memory_bytes = 25ll << 30;
+    device.host_devices = 0; /* not told: one */
+    assert_int_equal(budget_of(&s).host_reserve_bytes, (25ll << 30) / 100 * 5 + (380ll << 20));
+    device.host_devices = 4;
     int64_t kept = ((100ll << 30) / 100 * 5 + (380ll << 20)) / 4;
     assert_int_equal(budget_of(&s).host_reserve_bytes, kept);
     assert_int_equal(budget_of(&s).host_bytes, (25ll << 30) - kept);

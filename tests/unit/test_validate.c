@@ -365,6 +365,25 @@ static void only_the_like_are_paired(void **state)
     assert_int_equal(list[2].predicted_bytes, 2);
 }
 
+/* Of three that have an interval two hold the truth, at its ends; widths of 10, 20 and 50 %. */
+static void intervals_are_counted(void **state)
+{
+    (void)state;
+    struct hb_case row[] = {
+        {.predicted_bytes = 100, .low_bytes = 95, .high_bytes = 105, .measured_bytes = 105},
+        {.predicted_bytes = 200, .low_bytes = 100, .high_bytes = 200, .measured_bytes = 100},
+        {.predicted_bytes = 100, .low_bytes = 90, .high_bytes = 110, .measured_bytes = 111},
+        {.predicted_bytes = 0, .low_bytes = 0, .high_bytes = 100, .measured_bytes = 1},
+        {.predicted_bytes = 1, .high_bytes = 9, .measured_bytes = 1, .verdict = true},
+    };
+    const struct hb_case *list[sizeof row / sizeof row[0]];
+    for (uint32_t i = 0; i < sizeof row / sizeof row[0]; i++)
+        list[i] = &row[i];
+    struct hb_stats s = hb_validate_stats(u.env.arena, list, sizeof row / sizeof row[0], false);
+    assert_true(s.coverage > 0.666 && s.coverage < 0.667);
+    assert_true(s.median_width_pct > 19.9 && s.median_width_pct < 20.1);
+}
+
 static void differences_are_judged(void **state)
 {
     (void)state;
@@ -410,6 +429,7 @@ int main(void)
         TEST(what_follows_a_key_is_part_of_it),
         TEST(only_the_like_are_paired),
         TEST(differences_are_judged),
+        TEST(intervals_are_counted),
     };
     return cmocka_run_group_tests_name("validate", tests, NULL, NULL);
 }
