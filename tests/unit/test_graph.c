@@ -69,6 +69,23 @@ static void the_list_is_greedy(void **state)
     unit_end(&u);
 }
 
+/* What the program holds beside its buffers counts in no order. */
+static void constants_weigh_nothing(void **state)
+{
+    (void)state;
+    for (int constant = 0; constant < 2; constant++) {
+        open_graph();
+        uint32_t a = op(HB_NONE, HB_NONE, 100), b = op(a, HB_NONE, 3), end = op(b, a, 1);
+        close_graph(end);
+        g.values[g.ops[a].first_value].constant = constant != 0;
+        struct hb_order_choice choice;
+        hb_graph_choose(u.env.arena, &g, &choice);
+        for (int order = 0; order < HB_ORDER_KINDS; order++)
+            assert_int_equal(choice.bytes[order], constant ? 4 : 104);
+        unit_end(&u);
+    }
+}
+
 /* Of what frees as much, the one that became ready last; of these, first what more wait for. */
 static void ties_of_the_list(void **state)
 {
@@ -310,6 +327,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_list_is_greedy),
+        cmocka_unit_test(constants_weigh_nothing),
         cmocka_unit_test(ties_of_the_list),
         cmocka_unit_test(scalars_go_first),
         cmocka_unit_test(depth_first_prefers_fans),
