@@ -104,4 +104,5 @@ skip() {
 finish() {
     echo "1..$tap_count"
     [ "$tap_failed" = 0 ]
+    exit
 }

@@ -6,7 +6,6 @@
 if ! hbmsim help simulate >/dev/null 2>&1; then
     skip 'bad input' 'this build has no simulate'
     finish
-    exit
 fi
 mode=${1-}
 HBMSIM_DATA=../../..

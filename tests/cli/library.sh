@@ -7,7 +7,6 @@ so=$(ls "$HB_BUILD"/lib/libhbmsim.so.? 2>/dev/null || true)
 if [ "$(basename "$HB_BUILD")" != fast ] || [ -z "$so" ]; then
     skip 'the library' 'it is of the plain build'
     finish
-    exit
 fi
 : "${CC:=cc}"
 unset HBMSIM_DATA
@@ -66,7 +65,6 @@ fi
 if ! command -v pkg-config >/dev/null 2>&1 || ! command -v "$CC" >/dev/null 2>&1; then
     skip 'programs compile against the library' 'no compiler or no pkg-config'
     finish
-    exit
 fi
 flags() {
     PKG_CONFIG_PATH="$to/lib/pkgconfig" pkg-config --define-variable=prefix="$to" \
