@@ -3,6 +3,7 @@
  * takes no less than the floors of its node and its cell, and a price of a segment has the live
  * bytes to the byte and no more time than the engine. HB_LONG=1 in the environment tries 20,000
  * configurations instead of 600, HB_FIRST=N begins with that one; HB_SEED=N is one of them. */
+#include "tests/prop/seed.h"
 #include "tests/unit/unit.h"
 
 #include "tests/prop/random_config.h"
@@ -356,7 +357,7 @@ static void test_bounds_hold(void **state)
 {
     (void)state;
     const char *own = getenv("HB_SEED"), *first = getenv("HB_FIRST");
-    uint64_t seed = own || first ? strtoull(own ? own : first, NULL, 10) : 1;
+    uint64_t seed = prop_seed(first ? strtoull(first, NULL, 10) : 1);
     int wanted = own ? 1 : getenv("HB_LONG") ? LONG_CONFIGS : CONFIGS;
     struct tally tally = {0};
     for (int i = 0; i < wanted; i++) {

@@ -2,6 +2,7 @@
  * ones: 2,000 by default, HB_LAWS=n for n, HB_SEED=n to begin elsewhere. A configuration that
  * breaks a law is told with its seed and as YAML, after every key that is not needed for it was
  * left out. HB_SHOW_REJECTED=1 shows which draws were no valid configurations, and why. */
+#include "tests/prop/seed.h"
 #include "tests/unit/unit.h"
 
 #include <signal.h>
@@ -241,7 +242,7 @@ static int try_all(void **state)
     atexit(tell_seed);
     profiles = hb_arena_new();
     list_keys(profiles);
-    uint64_t first = asked_number("HB_SEED", 0);
+    uint64_t first = prop_seed(0);
     cases = case_count();
     for (uint64_t seed = first; seed < first + cases; seed++)
         try_case(seed);

@@ -1,0 +1,26 @@
+/* Where a property test begins: HB_SEED of the environment, else the test's own seed. It is
+ * printed, so that what fails can be drawn again. HB_CASES of the environment: how many it draws.
+ */
+#ifndef HB_TESTS_PROP_SEED_H
+#define HB_TESTS_PROP_SEED_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "tests/unit/unit.h"
+
+static inline uint64_t prop_seed(uint64_t own)
+{
+    const char *asked = getenv("HB_SEED");
+    uint64_t seed = asked ? strtoull(asked, NULL, 10) : own;
+    print_message("# HB_SEED=%llu\n", (unsigned long long)seed);
+    return seed;
+}
+
+static inline uint64_t prop_cases(uint64_t own)
+{
+    const char *asked = getenv("HB_CASES");
+    return asked ? strtoull(asked, NULL, 10) : own;
+}
+
+#endif
