@@ -289,11 +289,11 @@ static void find_slots(struct find *f)
 }
 
 /* Where two slots meet at one group (1 2 3 3 2 1), its two turns look like one. They are told apart
- * by the turns of the group that comes next: the second begins with an op of the kind that its
- * second turn begins with, which its first turn does not have.
+ * by those of the others: the second begins with the first op of a kind that no other group's first
+ * turn has, and has the kind that the second turn of the group that comes next begins with.
  *
- *   rising 1 2 3 | falling (3) 2 1         ops of 3:  h h h h | e e e [...]
- *                                          ops of 2:  h h h     e e e [...]   */
+ *   rising 1 2 3 | falling (3) 2 1         ops of 3:  h h h h | t e e e [...]
+ *                                          ops of 2:  h h h       e e e [...]   */
 static bool in_own_loop(const struct find *f, uint32_t op)
 {
     uint32_t loop = f->p->ops[op].loop;
@@ -306,29 +306,26 @@ static bool same_kind(const struct find *f, uint32_t x, uint32_t y)
     const struct hb_op *a = &f->p->ops[x], *b = &f->p->ops[y];
     if (in_own_loop(f, x) || in_own_loop(f, y))
         return in_own_loop(f, x) && in_own_loop(f, y);
-    return a->kind == b->kind && a->stream == b->stream;
+    return a->kind == b->kind && a->stream == b->stream && a->phase == b->phase;
 }
 
-static bool has_kind(const struct find *f, const struct hb_slot *slot, uint32_t owner,
-                     uint32_t like)
+static bool has_kind(const struct find *f, uint32_t first, uint32_t end, uint32_t like)
 {
-    for (uint32_t i = slot->first_op; i < slot->end_op; i++)
-        if (f->o->op_owner[i] == owner && same_kind(f, i, like))
-            return true;
-    return false;
+    while (first < end && !same_kind(f, first, like))
+        first++;
+    return first < end;
 }
 
 static bool part_turns(struct find *f, struct hb_slot *before, struct hb_slot *after)
 {
-    uint32_t next = f->o->op_owner[after->first_op], like = after->first_op;
-    uint32_t pivot = f->o->op_owner[before->end_op - 1], cut = before->end_op;
-    while (cut > before->first_op && f->o->op_owner[cut - 1] == pivot)
-        cut--;
-    if (has_kind(f, before, next, like))
-        return fail(f, "two turns of a group that cannot be told apart");
-    while (cut < before->end_op && !same_kind(f, cut, like))
+    uint32_t like = after->first_op, end = before->end_op, own = end;
+    while (own > before->first_op && f->o->op_owner[own - 1] == f->o->op_owner[end - 1])
+        own--;
+    uint32_t cut = own;
+    while (cut < end && (own > before->first_op ? has_kind(f, before->first_op, own, cut)
+                                                : !same_kind(f, cut, like)))
         cut++;
-    if (cut == before->end_op)
+    if (has_kind(f, before->first_op, own, like) || !has_kind(f, cut, end, like))
         return fail(f, "two turns of a group that cannot be told apart");
     before->end_op = after->first_op = cut;
     after->rising = !before->rising;

@@ -266,6 +266,7 @@ static void send_states(struct hb_lower *lo, struct hb_leaf *l)
 static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
 {
     fetch_leaf(lo, l);
+    hb_weight_copy_param(lo, l);
     hb_muon_iterate(lo, l);
     struct hb_emit e = {.name = hb_name(lo, "update ", l->name), .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&e, l->grad);

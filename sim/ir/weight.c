@@ -50,19 +50,16 @@ static uint32_t copy_stack(struct hb_lower *lo, const struct hb_leaf *l, const c
 /* MaxText with the optimizer split over data: gradients are split alike, and parameters that fsdp
  * does not split in their first dimension are copied into that layout for the update, in f32 and
  * whole, before anything else (llama3-8b/dp8_zero1: all of them beside f32[32,512,14336];
- * dp2_fsdp4_zero1: w_down, wo and the embedding). */
-static void copy_params(struct hb_lower *lo)
+ * dp2_fsdp4_zero1: w_down, wo and the embedding). Where the graph tells the order each copy stands
+ * before its update, so that the step as it is written is no larger than in any order. */
+void hb_weight_copy_param(struct hb_lower *lo, struct hb_leaf *l)
 {
-    if (!lo->spec->sharding.optimizer_over_data || hb_ways(lo, HB_AX_DATA) == 1)
+    bool split = lo->spec->sharding.optimizer_over_data && hb_ways(lo, HB_AX_DATA) > 1;
+    if (!split || !l->matrix || l->gather_dim == 0 || l->param_copy != HB_NONE)
         return;
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        struct hb_leaf *l = &lo->leaves[i];
-        if (!l->matrix || l->gather_dim == 0)
-            continue;
-        l->param_copy = hb_temp(lo, hb_name(lo, l->name, ", in the layout of its gradient"),
-                                HB_CAT_PARAMS, hb_leaf_shape(lo, l, lo->spec->precision.params));
-        hb_emit_simple(lo, HB_OP_COPY, hb_name(lo, "turn ", l->name), l->arg, l->param_copy);
-    }
+    l->param_copy = hb_temp(lo, hb_name(lo, l->name, ", in the layout of its gradient"),
+                            HB_CAT_PARAMS, hb_leaf_shape(lo, l, lo->spec->precision.params));
+    hb_emit_simple(lo, HB_OP_COPY, hb_name(lo, "turn ", l->name), l->arg, l->param_copy);
 }
 
 /* MaxText: a stack whose last dimension, split over fsdp, is exactly one row of lanes is
@@ -100,7 +97,8 @@ static void hoist_cast(struct hb_lower *lo, struct hb_leaf *l)
 
 void hb_weight_hoist_casts(struct hb_lower *lo)
 {
-    copy_params(lo);
+    for (uint32_t i = 0; i < lo->leaf_count && !hb_habits_ordered(lo->spec); i++)
+        hb_weight_copy_param(lo, &lo->leaves[i]);
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         hoist_cast(lo, &lo->leaves[i]);
 }

@@ -5,6 +5,8 @@
 
 #include "sim/ir/lowering.h"
 
+/* For an update whose gradient is split over data, once. */
+void hb_weight_copy_param(struct hb_lower *lo, struct hb_leaf *l);
 /* Copies of whole stacks in the compute dtype, made once before the loops (habit casts_hoisted). */
 void hb_weight_hoist_casts(struct hb_lower *lo);
 /* Stacks of the cast weights of a group's forward pass; from here on its backward pass reads them;

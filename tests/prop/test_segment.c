@@ -1,18 +1,23 @@
 /* The planner's fast path against the engine, over random configurations of the zoo: live bytes at
- * the peak are equal to the byte, the bound on the step's time is never above the engine's. */
+ * the peak are equal to the byte, the bound on the step's time is never above the engine's. Each
+ * cell has a seed of its own: HB_SEED begins with another, HB_CASES tries as many. */
+#include "tests/prop/seed.h"
 #include "tests/prop/zoo_specs.h"
 
 #include "hw/device.h"
 #include "sim/engine/run.h"
 #include "sim/graph/link.h"
+#include "sim/ir/habits.h"
 #include "solver/bound.h"
 #include "solver/brute.h"
+#include "solver/menu.h"
 #include "solver/replay.h"
 
 enum { BUILDS = 400, PARTS_A_BUILD = 28, FLOORS_A_BUILD = 8, MOST_POLICIES = 4 };
 
 struct tally {
     int compared;
+    int broken; /* builds of which something does not hold */
     int refused;
     int odd;    /* whole-model forms: passed over */
     int turns;  /* whose layers a cell with other chunks bounds */
@@ -20,15 +25,20 @@ struct tally {
     double *slack;
 };
 
+/* No policy twice. A block that is no loop has the file's own. */
 static struct hb_menu *random_menus(struct hb_arena *arena, struct hb_rng *rng,
                                     const struct hb_spec *spec)
 {
     struct hb_menu *menus = hb_arena_alloc(arena, (size_t)spec->model.block_count, sizeof *menus);
     for (int i = 0; i < spec->model.block_count; i++) {
-        uint32_t count = (uint32_t)hb_rng_range(rng, 1, MOST_POLICIES);
-        struct hb_remat *r = hb_arena_alloc(arena, count, sizeof *r);
-        for (uint32_t k = 0; k < count; k++)
-            r[k] = zoo_remat(rng);
+        bool looped = hb_block_steps(&spec->model.blocks[i]) > 1;
+        uint32_t drawn = looped ? (uint32_t)hb_rng_range(rng, 1, MOST_POLICIES) : 1, count = 0;
+        struct hb_remat *r = hb_arena_alloc(arena, drawn, sizeof *r);
+        for (uint32_t k = 0; k < drawn; k++) {
+            r[count] = looped ? zoo_remat(rng) : spec->model.blocks[i].remat;
+            struct hb_menu menu = {r, count};
+            count += hb_menu_place(&menu, &r[count]) == HB_NONE;
+        }
         menus[i] = (struct hb_menu){r, count};
     }
     return menus;
@@ -36,28 +46,40 @@ static struct hb_menu *random_menus(struct hb_arena *arena, struct hb_rng *rng,
 
 /* Where the first policy decides on the form of the whole program, only what the planner asks for
  * is priced: at most two runs of a block, in the order of the menu. */
-static bool has_odd(const struct hb_segment *s)
+static bool has_odd(const struct hb_spec *spec, const struct hb_segment *s)
 {
+    if (hb_habits_ordered(spec))
+        return true;
     for (uint32_t i = 0; i < s->item_count; i++)
         if (s->odd_whole[i] || s->odd_split[i])
             return true;
     return false;
 }
 
-/* Up to three runs of a block, each of so many steps as make a loop. */
+static bool is_taken(const struct hb_part *parts, uint32_t first, uint32_t end, uint32_t item)
+{
+    while (first < end && parts[first].item != item)
+        first++;
+    return first < end;
+}
+
+/* Up to three runs of a block, each of so many steps as make a loop, no two under one policy. */
 static uint32_t random_parts(struct hb_rng *rng, const struct hb_spec *spec,
                              const struct hb_segment *s, struct hb_part *parts)
 {
     uint32_t count = 0;
-    bool strict = has_odd(s), split = false;
+    bool strict = has_odd(spec, s), split = false;
     for (int i = 0; i < spec->model.block_count; i++) {
         int32_t steps = hb_block_steps(&spec->model.blocks[i]);
-        uint32_t first = s->first_item[i], end = s->first_item[i + 1];
+        uint32_t first = s->first_item[i], end = s->first_item[i + 1], own = count;
         for (int run = 0; first < end && run < 3 && steps > 0; run++) {
             int32_t n = run == 2 || chance(rng, 40) ? steps : (int32_t)hb_rng_range(rng, 1, steps);
             uint32_t item = (uint32_t)hb_rng_range(rng, first, (int64_t)end - 1);
+            while (is_taken(parts, own, count, item))
+                item = item + 1 < end ? item + 1 : first;
             if (!s->admits[n] || (n < steps && !s->admits[steps - n]) ||
-                (strict && (split || run > 0 || item + 1 == end)))
+                (strict && (split || run > 0 || item + 1 == end)) ||
+                s->first_item[i] + count - own + 1 == end)
                 n = steps;
             split = split || n < steps;
             parts[count++] = (struct hb_part){item, n};
@@ -69,19 +91,35 @@ static uint32_t random_parts(struct hb_rng *rng, const struct hb_spec *spec,
     return count;
 }
 
-/* The floors of the search are below every configuration that they exclude. */
-static void check_floors(struct hb_arena *arena, const struct hb_spec *spec,
-                         const struct hb_device *device, int64_t live_bytes, int64_t step_ns,
-                         const char *text)
+/* What a configuration is of, for messages. */
+struct subject {
+    struct hb_arena *arena;
+    uint64_t seed;
+    const char *text;
+    const struct hb_spec *spec; /* of the cell */
+    const struct hb_device *device;
+    struct tally *tally;
+};
+
+/* Else a word on what can be run again; what is broken is counted. */
+static void expect(const struct subject *x, bool holds, const char *what, int64_t own,
+                   int64_t engine)
 {
+    if (!holds)
+        print_error("%sHB_SEED=%llu HB_CASES=1: %s %lld, engine %lld\n", x->text,
+                    (unsigned long long)x->seed, what, (long long)own, (long long)engine);
+    x->tally->broken += !holds;
+}
+
+/* The floors of the search are below every configuration that they exclude. */
+static void check_floors(const struct subject *x, int64_t live_bytes, int64_t step_ns)
+{
+    struct hb_arena *arena = x->arena;
+    const struct hb_spec *spec = x->spec;
+    const struct hb_device *device = x->device;
     struct hb_floor node, floor;
     assert_true(hb_bound_node(arena, spec, device, (struct hb_bound_limits){INT64_MAX, 0}, &node));
     assert_true(hb_bound_cell(arena, spec, device, 0, &floor));
-    if (node.live_bytes > live_bytes || floor.live_bytes > live_bytes || node.bound_ns > step_ns ||
-        floor.bound_ns > step_ns)
-        print_error("%s\nlive %lld, floors %lld, %lld; ns %lld, floors %lld, %lld\n", text,
-                    (long long)live_bytes, (long long)node.live_bytes, (long long)floor.live_bytes,
-                    (long long)step_ns, (long long)node.bound_ns, (long long)floor.bound_ns);
     struct hb_spec twice = *spec;
     struct hb_floor other;
     twice.batch.global *= 2;
@@ -89,10 +127,10 @@ static void check_floors(struct hb_arena *arena, const struct hb_spec *spec,
     assert_true(
         hb_bound_node(arena, &twice, device, (struct hb_bound_limits){INT64_MAX, 0}, &other));
     assert_true(node.state_bytes > 0 && node.state_bytes == other.state_bytes);
-    assert_true(node.live_bytes <= live_bytes);
-    assert_true(node.bound_ns <= step_ns);
-    assert_true(floor.live_bytes <= live_bytes);
-    assert_true(floor.bound_ns <= step_ns);
+    expect(x, node.live_bytes <= live_bytes, "bytes of the node", node.live_bytes, live_bytes);
+    expect(x, node.bound_ns <= step_ns, "time of the node", node.bound_ns, step_ns);
+    expect(x, floor.live_bytes <= live_bytes, "bytes of the cell", floor.live_bytes, live_bytes);
+    expect(x, floor.bound_ns <= step_ns, "time of the cell", floor.bound_ns, step_ns);
 }
 
 struct engine {
@@ -122,10 +160,12 @@ static int64_t turns_of_sibling(struct hb_arena *arena, const struct hb_spec *sp
 
 /* What a search knows of a configuration before its cell is opened: its policies alone are the
  * menus, its own live bytes the limits. So it fits, and takes no less. */
-static void check_layers(struct hb_arena *arena, const struct hb_spec *spec,
-                         const struct hb_spec *whole, const struct engine *e,
-                         const struct hb_device *device, struct tally *tally)
+static void check_layers(const struct subject *x, const struct hb_spec *whole,
+                         const struct engine *e)
 {
+    struct hb_arena *arena = x->arena;
+    const struct hb_spec *spec = x->spec;
+    const struct hb_device *device = x->device;
     struct hb_spec plain = *spec;
     struct hb_floor fixed, floor;
     size_t count = (size_t)spec->model.block_count;
@@ -152,26 +192,27 @@ static void check_layers(struct hb_arena *arena, const struct hb_spec *spec,
     ask.most_ns = ns > 0 ? ns : INT64_MAX;
     /* The floor of the other blocks may know of a wait that their path does not. */
     int64_t above_ns = hb_bound_layers(arena, &ask);
-    assert_true(above_ns == ns || above_ns <= most_ns);
+    expect(x, above_ns == ns || above_ns <= most_ns, "layers above the most", above_ns, most_ns);
     struct hb_layers_ask none = ask;
     none.budget_bytes = -1; /* none fits: above the most that is asked for, or above all */
     assert_true(ns == 0 || ns == INT64_MAX || hb_bound_layers(arena, &none) == ns + 1);
     none.most_ns = ask.most_ns = INT64_MAX;
     assert_true(ns == 0 || hb_bound_layers(arena, &none) == INT64_MAX);
-    tally->nested += nested && ns > 0;
-    assert_true(ns == 0 || ns <= most_ns);
+    x->tally->nested += nested && ns > 0;
+    expect(x, ns == 0 || ns <= most_ns, "layers", ns, most_ns);
     if (spec->loss.chunks == 1 || nested)
         return;
     ns = turns_of_sibling(arena, spec, &ask);
-    tally->turns += ns > 0;
-    assert_true(ns == 0 || ns <= e->t.step_ns - floor.ends_ns - floor.tail_ns);
+    x->tally->turns += ns > 0;
+    most_ns = e->t.step_ns - floor.ends_ns - floor.tail_ns;
+    expect(x, ns == 0 || ns <= most_ns, "turns", ns, most_ns);
 }
 
 /* Returns the engine's step. */
-static int64_t compare(struct hb_arena *arena, const struct hb_spec *cell_spec,
-                       const struct hb_spec *spec, const struct hb_device *device,
-                       const struct hb_price *price, struct tally *tally)
+static int64_t compare(const struct subject *x, const struct hb_spec *spec,
+                       const struct hb_price *price)
 {
+    struct hb_arena *arena = x->arena;
     struct hb_diag diag;
     struct hb_program p;
     struct hb_memory unpacked;
@@ -179,23 +220,17 @@ static int64_t compare(struct hb_arena *arena, const struct hb_spec *cell_spec,
     hb_diag_init(&diag, arena);
     assert_true(hb_link_lower(arena, &diag, spec, &p));
     hb_run_memory(arena, &p, &e.m);
-    hb_run_timing(arena, &p, device, &e.t);
+    hb_run_timing(arena, &p, x->device, &e.t);
     hb_run_memory_live(arena, &p, &unpacked);
     assert_true(unpacked.live_temp_bytes == e.m.live_temp_bytes);
     assert_true(unpacked.host_bytes == e.m.host_bytes);
     assert_true(unpacked.peak_bytes == e.m.peak_bytes - e.m.temp_bytes + e.m.live_temp_bytes);
     int64_t live = e.m.argument_bytes + e.m.output_bytes - e.m.alias_bytes + e.m.live_temp_bytes;
-    if (price->live_bytes != live || price->host_bytes != e.m.host_bytes ||
-        price->bound_ns > e.t.step_ns)
-        print_error("%s\nlive %lld, engine %lld; host %lld, engine %lld; ns %lld, engine %lld\n",
-                    spec->model.name, (long long)price->live_bytes, (long long)live,
-                    (long long)price->host_bytes, (long long)e.m.host_bytes,
-                    (long long)price->bound_ns, (long long)e.t.step_ns);
-    assert_true(price->live_bytes == live);
-    assert_true(price->host_bytes == e.m.host_bytes);
-    assert_true(price->bound_ns <= e.t.step_ns);
-    check_layers(arena, cell_spec, spec, &e, device, tally);
-    tally->slack[tally->compared++] =
+    expect(x, price->live_bytes == live, "live bytes", price->live_bytes, live);
+    expect(x, price->host_bytes == e.m.host_bytes, "host bytes", price->host_bytes, e.m.host_bytes);
+    expect(x, price->bound_ns <= e.t.step_ns, "price", price->bound_ns, e.t.step_ns);
+    check_layers(x, spec, &e);
+    x->tally->slack[x->tally->compared++] =
         e.t.step_ns ? 1 - (double)price->bound_ns / (double)e.t.step_ns : 0;
     return e.t.step_ns;
 }
@@ -226,48 +261,63 @@ static bool has_loop(const struct hb_spec *spec)
     return true;
 }
 
-static void try_build(struct hb_arena *arena, struct hb_rng *rng, struct tally *tally)
+static void draw_cell(struct subject *x, struct hb_rng *rng, struct hb_spec *spec,
+                      struct hb_device *device)
 {
+    struct hb_diag diag;
+    do
+        x->text = zoo_spec(x->arena, rng, spec);
+    while (!has_loop(spec)); /* nested scans of a prime depth */
+    spec->share = chance(rng, 50) ? HB_SHARE_KEPT : HB_SHARE_EXCEEDED;
+    hb_diag_init(&diag, x->arena);
+    assert_true(hb_device_load(x->arena, &diag, HB_SOURCE_DIR, spec->hardware.device,
+                               (struct hb_loc){0}, device));
+    x->spec = spec;
+    x->device = device;
+}
+
+static void try_parts(const struct subject *x, struct hb_rng *rng, const struct hb_segment *s,
+                      const struct hb_menu *menus, bool floors)
+{
+    struct hb_part parts[HB_PARTS_MAX];
+    struct hb_run runs[HB_PARTS_MAX];
+    struct hb_price price;
+    struct hb_spec whole;
+    uint32_t count = random_parts(rng, x->spec, s, parts);
+    if (is_odd(s, parts, count)) {
+        x->tally->odd++;
+        return;
+    }
+    hb_segment_price(s, parts, count, &price);
+    int64_t replayed_ns = hb_replay_bound_ns(hb_replay_open(x->arena, s), parts, count);
+    price.bound_ns = replayed_ns > price.bound_ns ? replayed_ns : price.bound_ns;
+    count = hb_brute_runs(s, x->spec, parts, count, runs);
+    hb_space_parts_spec(x->arena, x->spec, menus, runs, count, &whole);
+    int64_t step_ns = compare(x, &whole, &price);
+    if (floors)
+        check_floors(x, price.live_bytes, step_ns);
+}
+
+static void try_build(struct hb_arena *arena, uint64_t seed, struct tally *tally)
+{
+    struct subject x = {.arena = arena, .seed = seed, .tally = tally};
+    struct hb_rng rng = hb_rng_seed(seed);
     struct hb_spec spec;
     struct hb_device device;
-    struct hb_diag diag;
     struct hb_segment s;
     const char *why;
-    const char *text = zoo_spec(arena, rng, &spec);
-    while (!has_loop(&spec)) /* nested scans of a prime depth */
-        text = zoo_spec(arena, rng, &spec);
-    spec.share = chance(rng, 50) ? HB_SHARE_KEPT : HB_SHARE_EXCEEDED;
-    hb_diag_init(&diag, arena);
-    assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec.hardware.device,
-                               (struct hb_loc){0}, &device));
-    struct hb_menu *menus = random_menus(arena, rng, &spec);
+    draw_cell(&x, &rng, &spec, &device);
+    struct hb_menu *menus = random_menus(arena, &rng, &spec);
     struct hb_segment_ask ask = {.spec = &spec, .menus = menus, .device = &device};
     if (!hb_segment_build(arena, &ask, &s, &why)) {
-        print_error("%s\nrefused: %s\n", text, why);
+        print_error("%sHB_SEED=%llu HB_CASES=1: refused: %s\n", x.text, (unsigned long long)seed,
+                    why);
         tally->refused++;
         return;
     }
     for (int i = 0; i < PARTS_A_BUILD; i++) {
         struct hb_arena_mark mark = hb_arena_mark(arena);
-        struct hb_replay *replay = hb_replay_open(arena, &s);
-        struct hb_part parts[HB_PARTS_MAX];
-        struct hb_price price;
-        struct hb_spec whole;
-        uint32_t count = random_parts(rng, &spec, &s, parts);
-        if (is_odd(&s, parts, count)) {
-            tally->odd++;
-            hb_arena_rewind(arena, mark);
-            continue;
-        }
-        hb_segment_price(&s, parts, count, &price);
-        int64_t replayed_ns = hb_replay_bound_ns(replay, parts, count);
-        price.bound_ns = replayed_ns > price.bound_ns ? replayed_ns : price.bound_ns;
-        struct hb_run runs[HB_PARTS_MAX];
-        count = hb_brute_runs(&s, &spec, parts, count, runs);
-        hb_space_parts_spec(arena, &spec, menus, runs, count, &whole);
-        int64_t step_ns = compare(arena, &spec, &whole, &device, &price, tally);
-        if (i < FLOORS_A_BUILD)
-            check_floors(arena, &spec, &device, price.live_bytes, step_ns, text);
+        try_parts(&x, &rng, &s, menus, i < FLOORS_A_BUILD);
         hb_arena_rewind(arena, mark);
     }
 }
@@ -278,28 +328,56 @@ static int compare_doubles(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static void try_builds(uint64_t seed, uint64_t builds, struct tally *tally)
+{
+    struct hb_arena *arena = hb_arena_new();
+    for (uint64_t i = 0; i < builds; i++) {
+        struct hb_arena_mark mark = hb_arena_mark(arena);
+        try_build(arena, seed + i, tally);
+        hb_arena_rewind(arena, mark);
+    }
+    hb_arena_free(arena);
+}
+
 static void test_equals_engine(void **state)
 {
     (void)state;
-    struct hb_arena *arena = hb_arena_new();
-    struct hb_rng rng = hb_rng_seed(6);
+    uint64_t seed = prop_seed(6000), builds = prop_cases(BUILDS);
     struct tally tally = {0};
-    tally.slack = hb_arena_alloc(arena, BUILDS * PARTS_A_BUILD, sizeof *tally.slack);
-    for (int i = 0; i < BUILDS; i++) {
-        struct hb_arena_mark mark = hb_arena_mark(arena);
-        try_build(arena, &rng, &tally);
-        hb_arena_rewind(arena, mark);
-    }
-    assert_int_equal(tally.refused, 0);
-    assert_true(tally.compared >= 10000);
-    assert_true(tally.nested >= 100);
-    assert_true(tally.turns >= 1000);
+    struct hb_arena *arena = hb_arena_new();
+    tally.slack = hb_arena_alloc(arena, (size_t)builds * PARTS_A_BUILD, sizeof *tally.slack);
+    try_builds(seed, builds, &tally);
     qsort(tally.slack, (size_t)tally.compared, sizeof *tally.slack, compare_doubles);
     print_message(
         "# %d configurations (%d odd); slack of the time bound: median %.3f %%, p95 %.3f %%\n",
         tally.compared, tally.odd, 100 * tally.slack[tally.compared / 2],
         100 * tally.slack[tally.compared * 95 / 100]);
-    assert_true(tally.slack[tally.compared / 2] <= 0.01);
+    assert_true((uint64_t)tally.refused * 25 <= builds + 24); /* bound and run whole */
+    assert_int_equal(tally.broken, 0);
+    if (builds >= BUILDS) {
+        assert_true(tally.compared >= 10000);
+        assert_true(tally.nested >= 100);
+        assert_true(tally.turns >= 1000);
+        assert_true(tally.slack[tally.compared / 2] <= 0.01);
+    }
+    hb_arena_free(arena);
+}
+
+/* Copies of parameters for updates that are split over data stand before their update where the
+ * graph tells the order: layers as they are written hold no more than in any (10122, 10344, 10433,
+ * 10692); two policies of one block that are odd alone are so in two runs (30661). */
+static void test_found_seeds(void **state)
+{
+    (void)state;
+    static const uint64_t seeds[] = {10122, 10344, 10433, 10692, 30661};
+    enum { COUNT = sizeof seeds / sizeof seeds[0] };
+    struct hb_arena *arena = hb_arena_new();
+    struct tally tally = {0};
+    tally.slack = hb_arena_alloc(arena, (size_t)COUNT * PARTS_A_BUILD, sizeof *tally.slack);
+    for (int i = 0; i < COUNT; i++)
+        try_builds(seeds[i], 1, &tally);
+    assert_int_equal(tally.broken, 0);
+    assert_true(tally.compared >= COUNT * PARTS_A_BUILD / 2);
     hb_arena_free(arena);
 }
 
@@ -341,6 +419,7 @@ static void test_slots_do_not_follow_the_menu(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_equals_engine),
+                                       cmocka_unit_test(test_found_seeds),
                                        cmocka_unit_test(test_slots_do_not_follow_the_menu)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
