@@ -472,6 +472,7 @@ static bool bound_as(struct hb_arena *scratch, const struct hb_segment_ask *ask,
         const struct hb_block *b = &cell_spec->model.blocks[s.items[i].block];
         out->fixed_bytes += s.items[i].fixed[HB_BYTES_DEVICE][hb_segment_at(&s, hb_block_steps(b))];
         out->wait_ns += s.items[i].wait_ns ? s.items[i].wait_ns[hb_block_steps(b)] : 0;
+        out->idle_ns += s.items[i].idle_ns ? s.items[i].idle_ns[hb_block_steps(b)] : 0;
     }
     out->live_bytes = hb_larger(out->fixed_bytes, out->live_bytes - s.lent_bytes);
     out->fixed_bytes -= s.lent_bytes;
@@ -487,7 +488,8 @@ static void keep_less(struct hb_floor *least, const struct hb_floor *other)
     least->layers_ns = hb_smaller(least->layers_ns, other->layers_ns);
     least->tail_ns = hb_smaller(least->tail_ns, other->tail_ns);
     least->fixed_bytes = hb_smaller(least->fixed_bytes, other->fixed_bytes);
-    least->wait_ns = hb_larger(least->wait_ns, other->wait_ns); /* is taken off */
+    least->wait_ns = hb_larger(least->wait_ns, other->wait_ns); /* are taken off */
+    least->idle_ns = hb_larger(least->idle_ns, other->idle_ns);
 }
 
 /* A policy decides in which of the orders its step is, so what all need at least is the least of

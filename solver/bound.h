@@ -11,6 +11,7 @@ struct hb_floor {
     int64_t ends_ns;     /* of bound_ns of a cell with segments: the path through the ends ... */
     int64_t layers_ns;   /* ... through the layers; 0 without segments ... */
     int64_t wait_ns;     /* ... of those, where the backward loops wait and may make values again */
+    int64_t idle_ns;     /* ... where the forward loops do, which copies into stacks may fill ... */
     int64_t tail_ns;     /* ... and what a stream does after the last loop beyond that path */
     int64_t fixed_bytes; /* of live_bytes: arguments and outputs, less what of them may hold
                           * temporaries for a while (lend.h) */

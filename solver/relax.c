@@ -13,6 +13,7 @@
 #include "sim/engine/live.h"
 #include "sim/graph/link.h"
 #include "solver/bound.h"
+#include "solver/menu.h"
 #include "solver/merged.h"
 #include "solver/relax_build.h"
 #include "solver/segment.h"
@@ -184,14 +185,72 @@ void hb_relax_close(struct hb_relax_build *x, double least)
     lp->rows[lp->row_count++] = (struct hb_lp_row){least, lp->entry_count};
 }
 
+/* How often something of the name is made again in a trip: layers of one trip have the same. */
+static uint32_t count_made(const struct hb_relax_build *x, const char *name)
+{
+    const struct hb_program *p = &x->full;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->op_count; i++)
+        for (uint32_t w = 0; x->again[i] && w < p->ops[i].write_count; w++)
+            count += hb_str_same(
+                p->bufs[p->refs[p->ops[i].refs_at + p->ops[i].read_count + w]].name, name);
+    return count;
+}
+
+/* What a copy of a kept value takes in all layers, in the program that keeps all: the op has the
+ * value's name and how. 0: there is none, since who makes or reads it does so in its stack. */
+static int64_t copy_ns(const struct hb_relax_build *x, const char *name, const char *how)
+{
+    const struct hb_program *all = &x->all;
+    int64_t least = INT64_MAX;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < all->op_count; i++) {
+        const struct hb_op *op = &all->ops[i];
+        if (op->kind != HB_OP_COPY || op->loop == HB_NONE || !hb_str_starts(op->name, name) ||
+            !hb_str_same(op->name + strlen(name), how))
+            continue;
+        int64_t ns = hb_mul_sat(hb_cost_op_ns(&x->all_cost, i), hb_program_times(all, op));
+        least = hb_smaller(least, ns);
+        count++;
+    }
+    return count > 0 && count >= count_made(x, name) ? least : 0;
+}
+
+static bool is_sent(const struct hb_relax_build *x, const char *name)
+{
+    for (uint32_t i = 0; i < x->sent.op_count; i++) {
+        const struct hb_op *op = &x->sent.ops[i];
+        if (op->kind == HB_OP_HOST_COPY && hb_str_starts(op->name, name) &&
+            hb_str_same(op->name + strlen(name), " to the host"))
+            return true;
+    }
+    return false;
+}
+
+/* The value of a stack, or of what is made again: a buffer's name up to what is said of it. */
+static const char *value_name(const struct hb_relax_build *x, uint32_t buf)
+{
+    const char *name = x->full.bufs[buf].name, *said = ", saved for backward";
+    return hb_str_ends(name, said)
+               ? hb_arena_printf(x->arena, "%.*s", (int)(strlen(name) - strlen(said)), name)
+               : name;
+}
+
 static void name_kept(struct hb_relax_build *x, uint32_t buf, int64_t layers, uint32_t loop)
 {
+    const char *name = value_name(x, buf);
     if (x->kept_column[buf] != HB_NONE)
         return;
     x->layers[buf] = layers;
     x->kept_loop[buf] = loop;
+    x->in_ns[buf] = copy_ns(x, name, " into its stack");
+    x->out_ns[buf] = copy_ns(x, name, " out of its stack");
     x->kept_column[buf] = x->lp.columns;
     x->lp.columns += 2;
+    if (is_sent(x, name))
+        return;
+    hb_relax_entry(x, x->kept_column[buf] + 1, -1);
+    hb_relax_close(x, 0);
 }
 
 static bool is_kept_by(const struct hb_buf *b, enum hb_policy policy)
@@ -323,6 +382,7 @@ static void add_inputs(struct hb_relax_build *x)
         if (x->full.bufs[i].category == HB_CAT_SAVED && x->full.bufs[i].slices > 0 &&
             x->full.bufs[i].alias_of == HB_NONE) {
             name_kept(x, i, x->full.bufs[i].slices, HB_NONE);
+            x->out_ns[i] = 0; /* not known to be read by an op of every policy */
             add_kept(x, i);
             hb_relax_close(x, 1);
         }
@@ -444,11 +504,18 @@ static void add_copy_row(struct hb_relax_build *x)
     hb_relax_close(x, -one_layer_ns / HB_RELAX_MS);
 }
 
-/* All that a stream makes again, beside so much. */
-static void add_stream_row(struct hb_relax_build *x, enum hb_stream stream, int64_t beside_ns)
+/* All that a stream makes again, and of compute the copies of what is kept, beside so much. */
+enum copies { NO_COPIES, COPIES_OUT, ALL_COPIES };
+static void add_stream_row(struct hb_relax_build *x, enum hb_stream stream, enum copies copies,
+                           int64_t beside_ns)
 {
     const struct hb_program *p = &x->full;
     hb_relax_entry(x, 0, 1);
+    for (uint32_t i = 0; i < p->buf_count && copies != NO_COPIES; i++) {
+        int64_t ns = x->out_ns[i] + (copies == ALL_COPIES ? x->in_ns[i] : 0);
+        if (x->kept_column[i] != HB_NONE && ns > 0)
+            hb_relax_entry(x, x->kept_column[i], -(double)ns / HB_RELAX_MS);
+    }
     for (uint32_t i = 0; i < p->op_count; i++)
         if (x->op_column[i] != HB_NONE && p->ops[i].stream == stream) {
             double ns =
@@ -462,12 +529,14 @@ static void add_time_rows(struct hb_relax_build *x, const int64_t busy[HB_STREAM
 {
     const struct hb_floor *f = x->ask->floor;
     for (int s = 0; s < HB_STREAM_COUNT; s++)
-        add_stream_row(x, (enum hb_stream)s, busy[s]);
+        add_stream_row(x, (enum hb_stream)s, s == HB_STREAM_COMPUTE ? ALL_COPIES : NO_COPIES,
+                       busy[s]);
     add_copy_row(x);
     if (!f)
         return;
     int64_t path_ns = f->ends_ns + f->layers_ns - f->wait_ns + f->tail_ns;
-    add_stream_row(x, HB_STREAM_COMPUTE, path_ns);
+    add_stream_row(x, HB_STREAM_COMPUTE, COPIES_OUT, path_ns);
+    add_stream_row(x, HB_STREAM_COMPUTE, ALL_COPIES, path_ns - f->idle_ns);
     if (x->ask->cell_spec->stack.unroll == 1)
         hb_relax_add_cuts(x, path_ns);
 }
@@ -513,6 +582,19 @@ static bool is_scanned(const struct hb_spec *spec)
     return true;
 }
 
+/* All on the host that a compiler takes there, or the file says. */
+static struct hb_remat sent_policy(const struct hb_spec *spec)
+{
+    struct hb_remat r = {HB_POLICY_NAMES, 0, 0};
+    for (int i = 0; i < spec->model.block_count; i++)
+        r.offload |= spec->model.blocks[i].remat.offload;
+    for (int t = 0; t < HB_TN_ITER_IN; t++) {
+        struct hb_remat one = {HB_POLICY_NAMES, 0, 1u << t};
+        r.offload |= hb_menu_compiles(spec, &one) ? one.offload : 0;
+    }
+    return r;
+}
+
 void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, struct hb_relax *out)
 {
     /* At the loss least is there as the step is written: zeros come behind it, what is read there
@@ -527,7 +609,8 @@ void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, str
     *out = (struct hb_relax){0};
     if (!is_scanned(ask->cell_spec) || !hb_segment_lower_floor(scratch, ask->cell_spec, &x.all) ||
         !hb_segment_lower_under(scratch, ask->cell_spec, (struct hb_remat){HB_POLICY_FULL, 0, 0},
-                                &x.full))
+                                &x.full) ||
+        !hb_segment_lower_under(scratch, ask->cell_spec, sent_policy(ask->cell_spec), &x.sent))
         return;
     hb_cost_init(&x.cost, &x.full, ask->device);
     hb_cost_init(&x.all_cost, &x.all, ask->device);
@@ -538,6 +621,8 @@ void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, str
     x.early_column = none_list(scratch, x.full.buf_count);
     x.writer = none_list(scratch, x.full.buf_count);
     x.layers = hb_arena_alloc(scratch, x.full.buf_count, sizeof *x.layers);
+    x.in_ns = hb_arena_alloc(scratch, x.full.buf_count, sizeof *x.in_ns);
+    x.out_ns = hb_arena_alloc(scratch, x.full.buf_count, sizeof *x.out_ns);
     x.kept_loop = none_list(scratch, x.full.buf_count);
     x.loop_none = none_list(scratch, x.full.loop_count);
     x.none_bytes = hb_arena_alloc(scratch, x.full.loop_count, sizeof *x.none_bytes);

@@ -17,12 +17,15 @@
  *        k_v <= n + m, h_v = 0             v has no name: n of the layers are under policy none, m
  *                                          under those of products, where these keep v
  *        k_v >= n + m                      they keep v, which an op of every policy reads
+ *        h_v = 0                           v is not sent where all is that a compiler takes there
  *        h_v <= 1 - n                      where E is known: nothing of a layer under policy none
  *                                          is on the host
  *        F + L + sum_v b_v k_v + E n <= B  while the loss is taken all that is kept is there
  *        sum_v b_v h_v <= H                on the host
- *        C_s + sum_{a on s} t_a r_a <= T   for each stream s
- *        P + sum_{a on compute} t_a r_a <= T
+ *        C_s + sum_{a on s} t_a r_a <= T   for each stream s; of compute beside the copies
+ *                                          sum_v (i_v + o_v) k_v
+ *        P + sum_{a on compute} t_a r_a + sum_v o_v k_v <= T
+ *        P - W + sum_{a on compute} t_a r_a + sum_v (i_v + o_v) k_v <= T
  *        sum_v (d_v + u_v) h_v <= T + S    host copies, down and then up, but for one layer's
  *        P - P_X + sum_{a on compute, not before X} t_a r_a + sum_{v read up to X} u_v h_v <= T
  *                                          for each op X of every policy (relax_cut.c)
@@ -35,7 +38,10 @@
  * one layer's.
  *
  * P is the path of the cell's floor (bound.h), with the work alone of the backward loops, whose
- * waits may be filled with what is made again.
+ * waits may be filled with what is made again; W what the forward loops wait in it, which copies
+ * may fill. i_v and o_v are what the compute stream's copies of v into its stack and out of it take
+ * (where ops of every policy read it), read off the program that keeps all: a value on the device
+ * costs them whatever the policy.
  *
  * A policy is a 0-1 point of it: what is read is kept or made again, and what makes it reads in its
  * turn. A configuration is a mean of such points over its layers, so the linear program is below

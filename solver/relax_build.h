@@ -32,6 +32,7 @@ struct hb_relax_build {
     const struct hb_relax_ask *ask;
     struct hb_program all;  /* keeps all that has a name */
     struct hb_program full; /* makes everything again */
+    struct hb_program sent; /* sends all to the host that may go there */
     struct hb_cost all_cost;
     struct hb_cost cost;    /* of full */
     bool *optional;         /* by op of all: a policy may do without it */
@@ -41,6 +42,8 @@ struct hb_relax_build {
     uint32_t *early_column; /* by buffer: e_v; HB_NONE */
     uint32_t *writer;       /* by buffer: the op of the loop that wrote it last; HB_NONE */
     int64_t *layers;        /* by buffer that may be kept: how many layers have one */
+    int64_t *in_ns;         /* by such a buffer: what all layers' copies into its stack take, */
+    int64_t *out_ns;        /* and out of it, where an op of every policy reads it */
     uint32_t *kept_loop;    /* by such a buffer: the backward loop that reads it; HB_NONE */
     uint32_t none_column;   /* of the loop: how many of its layers are under policy none, and */
     uint32_t dots_column;   /* under one of the two of products */

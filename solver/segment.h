@@ -49,6 +49,7 @@ struct hb_item {
     int64_t *live[HB_BYTES_KINDS];
     int64_t *bound_ns[HB_BOUNDS]; /* by steps; null where it is 0 for all items */
     int64_t *wait_ns; /* of a floor, by steps: of its path, the waits of the backward loops; null */
+    int64_t *idle_ns; /* the same of the forward loops */
 };
 
 struct hb_segment {

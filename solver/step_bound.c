@@ -360,18 +360,20 @@ static int64_t compute_ns(const struct bound *b, const struct hb_loop *l, int64_
     return sum;
 }
 
-/* What of a backward loop's floor is no work of the compute stream: policies that make values again
- * may fill it. */
+/* What of a loop's floor is no work of the compute stream: policies that make values again or copy
+ * them may fill it. */
 static void add_waits(struct bound *b, uint32_t loop, const int64_t *ns)
 {
     const struct hb_loop *l = &b->p->loops[loop];
     struct hb_item *item = item_of(b, l->first_op);
     const int64_t *times = times_of(b, loop);
-    if (!item || b->p->ops[l->first_op].phase != HB_PHASE_BACKWARD)
+    if (!item)
         return;
+    bool backward = b->p->ops[l->first_op].phase == HB_PHASE_BACKWARD;
+    int64_t *waits = backward ? item->wait_ns : item->idle_ns;
     for (int64_t n = b->s->least_steps; n <= b->s->max_steps; n++)
         if (b->sized->wanted[n])
-            item->wait_ns[n] += ns[n] - compute_ns(b, l, n) * times[n];
+            waits[n] += ns[n] - compute_ns(b, l, n) * times[n];
 }
 
 /* All trips of a loop without loops inside, as short as any policy has them. */
@@ -380,8 +382,10 @@ static void add_floor_loop(struct bound *b, struct hb_trip_floor *floor, uint32_
     struct hb_item *item = item_of(b, b->p->loops[loop].first_op);
     int64_t first = item ? b->s->least_steps : 1, most = item ? b->s->max_steps : 1;
     keep_path_tables(b, item);
-    if (item && !item->wait_ns)
+    if (item && !item->wait_ns) {
         item->wait_ns = hb_arena_alloc(b->arena, (size_t)b->s->max_steps + 1, sizeof(int64_t));
+        item->idle_ns = hb_arena_alloc(b->arena, (size_t)b->s->max_steps + 1, sizeof(int64_t));
+    }
     struct hb_arena_mark mark = hb_arena_mark(b->arena);
     int64_t *ns = hb_arena_alloc(b->arena, (size_t)most + 1, sizeof *ns);
     for (int64_t n = first; n <= most; n++)

@@ -303,7 +303,7 @@ static void build_step(struct hb_lower *lo)
  * of its own, stacks keep heads apart, a batch is five arrays, biases of outputs are split
  * (tests/unit/test_lower_maxtext.c). Where nobody says, split norms or layers stacked along
  * dimension 1 tell it: those two are its habits. */
-static bool is_maxtext(const struct hb_spec *s)
+bool hb_lower_is_maxtext(const struct hb_spec *s)
 {
     if (s->runtime.framework != HB_FW_AUTO)
         return s->runtime.framework == HB_FW_MAXTEXT;
@@ -363,7 +363,7 @@ static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struc
                           .habits = hb_habits_find(spec),
                           .chip = hb_habits_chip(spec),
                           .p = out,
-                          .maxtext = is_maxtext(spec),
+                          .maxtext = hb_lower_is_maxtext(spec),
                           .compute = spec->precision.compute};
     hb_program_init(out, arena, spec->model.name, spec->compiler);
     hb_program_reserve(out, (uint32_t)spec->model.block_count + 1);

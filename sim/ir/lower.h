@@ -19,5 +19,7 @@ bool hb_lower_sample(struct hb_arena *arena, struct hb_diag *diag, const struct 
 /* No step that has less in all, arguments too, needs more than XLA:GPU leaves it of this device's
  * memory, and no other compiler's: INT64_MAX. */
 int64_t hb_lower_share_bytes(const struct hb_spec *spec);
+/* Whether its step is MaxText's own. */
+bool hb_lower_is_maxtext(const struct hb_spec *spec);
 
 #endif
