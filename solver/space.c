@@ -107,6 +107,13 @@ static struct hb_values outer_values(const struct hb_spec *s)
     return v;
 }
 
+/* Whether the optimizer's place is searched where nobody says so: XLA:GPU brings all states at the
+ * beginning of the step, which frees nothing (four steps that ran on an H100: xla-h100). */
+static bool places_states(const struct hb_spec *s)
+{
+    return s->compiler != HB_XLA_GPU;
+}
+
 struct hb_space_axes hb_space_axes_of(const struct hb_spec *s)
 {
     const struct hb_plan_axes *p = &s->plan;
@@ -127,10 +134,8 @@ struct hb_space_axes hb_space_axes_of(const struct hb_spec *s)
     a.chunks = powers(s->loss.chunks, MOST_CHUNKS);
     if (s->stack.form != HB_FORM_LOOP)
         a.forms = bit(HB_FORM_SCAN) | (p->whole_stack ? 0 : bit(HB_FORM_NESTED));
-    /* XLA:GPU brings all states at the beginning of the step, which frees nothing (four steps that
-     * ran on an H100: xla-h100): there the host is for those who ask for it. */
     a.offloads |= bit(HB_PLACE_NONE);
-    if (s->compiler != HB_XLA_GPU)
+    if (places_states(s))
         a.offloads |= bit(HB_PLACE_PINNED_HOST);
     return a;
 }
@@ -372,12 +377,13 @@ const char *hb_space_words(struct hb_arena *arena, const struct hb_plan_space *s
         return "mesh, checkpointing, accumulation, the pipeline's microbatches and chunks, and "
                "whether gathered\nweights stay (no plan.search in the file); batch and sequence "
                "stay";
-    if (!space->written && space->base->compiler == HB_XLA_GPU)
-        return "mesh, remat and offload, nesting, loss chunks and accumulation (no plan.search in "
-               "the file); batch and sequence stay";
     if (!space->written)
-        return "mesh, remat and offload, nesting, loss chunks, accumulation and the optimizer's "
-               "place (no plan.search in the file); batch and sequence stay";
+        return hb_arena_printf(arena,
+                               "mesh, remat and offload, nesting, loss chunks%s (no plan.search in "
+                               "the file); batch and sequence stay",
+                               places_states(space->base)
+                                   ? ", accumulation and the optimizer's place"
+                                   : " and accumulation");
     const struct {
         bool free;
         const char *word;
