@@ -105,6 +105,13 @@ static const struct {
     {ROW(FEWER, TENSORRT), "a smaller maximum in the optimization profile"},
     {ROW(RELEASE, TORCH), "del, then gc.collect() and torch.cuda.empty_cache()"},
     {ROW(RELEASE, JAX), "x.delete(), jax.clear_caches(), or a new process"},
+    {ROW(CHECKPOINT, JAX), "orbax.checkpoint with the arrays' own shardings"},
+    {ROW(CHECKPOINT, DEEPSPEED), "\"stage3_gather_16bit_weights_on_model_save\": false, then "
+                                 "zero_to_fp32.py"},
+    {ROW(CHECKPOINT, MEGATRON), "--ckpt-format torch_dist"},
+    {ROW(CHECKPOINT, TORCH),
+     "torch.distributed.checkpoint; get_model_state_dict(..., options=StateDictOptions("
+     "full_state_dict=True, cpu_offload=True))"},
     {ROW(WORKSPACE, TENSORRT), "IBuilderConfig::setMemoryPoolLimit(kWORKSPACE, ...), trtexec "
                                "--memPoolSize=workspace:..."},
     {ROW(TUNER, JAX),

@@ -185,6 +185,7 @@ enum hb_log_mark {
     HB_MARK_NO_ENGINE, /* TensorRT gave up */
     HB_MARK_BACKWARD,
     HB_MARK_UPDATES, /* the optimizer's step */
+    HB_MARK_SAVES,   /* a checkpoint is written */
     HB_MARK_COUNT
 };
 
@@ -238,7 +239,9 @@ struct hb_log {
     int64_t pool_bytes;                          /* what TensorFlow gives its pool; 0: not said */
     int64_t
         limit_bytes; /* of the host's memory, that a container or a job was given; 0: not said */
-    int64_t limits_line; /* where a list of such limits begins; 0: nowhere */
+    int64_t limits_line;  /* where a list of such limits begins; 0: nowhere */
+    int64_t device_batch; /* the largest batch of a device that is told; 0: none */
+    int64_t any_batch;    /* ... of nobody says what */
     int64_t lines;
     int64_t bytes;
     int rank_count; /* ranks that wrote lines with messages; 0: none said */

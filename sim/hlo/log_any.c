@@ -86,6 +86,19 @@ static int share_of(const struct hb_sentence *l, int i)
     return number && is_share(l, k) ? k : -1;
 }
 
+/* "a 24 GB 4090", "an 80GB A100": a device by its name, which has digits in it. */
+static bool is_of_named(const struct hb_sentence *l, int i)
+{
+    bool article = hb_sentence_is(l, i - 1, "a") || hb_sentence_is(l, i - 1, "an");
+    const char *at = l->word[i].span.end, *end = l->span.end;
+    while (at < end && *at == ' ')
+        at++;
+    for (; article && at < end && *at != ' ' && *at != ','; at++)
+        if (*at >= '0' && *at <= '9')
+            return l->word[i].has_unit;
+    return false;
+}
+
 /* "a card with 24 GB VRAM", "4 x 16 GB GPUs": what a machine has, unless "needs" or the like stands
  * right before it. */
 static bool is_equipment(const struct hb_sentence *l, int i, int told)
@@ -93,6 +106,8 @@ static bool is_equipment(const struct hb_sentence *l, int i, int told)
     int k = i - 1;
     while (k > told && (l->bits[k] & LEADS))
         k--;
+    if (is_of_named(l, i))
+        return true;
     return i + 1 < l->count && l->bits[i + 1] & (DEVICE | MEMORY | OWNER) &&
            !(l->bits[i + 1] & CHIP) && !l->word[i + 1].keys && k != told;
 }

@@ -51,8 +51,11 @@ static void take_word(struct hb_log_reader *r, const struct hb_form *form,
                       const struct hb_form_place *place)
 {
     bool ends = place->after.at == place->after.end || !is_lower(*place->after.at);
-    bool memory = hb_span_starts(place->after, " memory"); /* "video memory" */
-    if (ends && !memory && begins_word(form, place->before))
+    static const char *const parts[] = {" memory", " card", " board", " ram", " RAM", " driver"};
+    bool device = false; /* "video memory" */
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        device = device || hb_span_starts(place->after, parts[i]);
+    if (ends && !device && begins_word(form, place->before))
         take_mark(r, form, place);
 }
 
@@ -67,6 +70,26 @@ static void take_load(struct hb_log_reader *r, const struct hb_form *form,
         s.end = s.at + NEAR;
     for (size_t i = 0; begins_word(form, place->before) && i < sizeof things / sizeof *things; i++)
         if (hb_span_has(s, things[i])) {
+            take_mark(r, form, place);
+            return;
+        }
+}
+
+/* "saving the final checkpoint", "save_model", "model save": what is done, no option of it. */
+static void take_save(struct hb_log_reader *r, const struct hb_form *form,
+                      const struct hb_form_place *place)
+{
+    static const char *const things[] = {"heckpoint", "ckpt", "odel", "state"};
+    enum { NEAR = 24 };
+    struct hb_span before = place->before, after = place->after;
+    if (before.end - before.at > NEAR)
+        before.at = before.end - NEAR;
+    if (after.end - after.at > NEAR)
+        after.end = after.at + NEAR;
+    bool option = hb_span_starts(after, "_steps") || hb_span_starts(after, "_total") ||
+                  hb_span_starts(after, "_strategy") || hb_span_has(before, "--");
+    for (size_t i = 0; !option && i < sizeof things / sizeof *things; i++)
+        if (hb_span_has(after, things[i]) || hb_span_has(before, things[i])) {
             take_mark(r, form, place);
             return;
         }
@@ -114,6 +137,7 @@ static const struct hb_form rows[] = {
     WORD("gG", "eneration", GENERATES),
     WORD("gG", "enerating", GENERATES),
     WORD("pP", "redict", GENERATES),
+    WORD("dD", "etect", GENERATES),
     WORD("pP", "redictor", GENERATES),
     WORD("pP", "redicting", GENERATES),
     WORD("sS", "ampling", GENERATES),
@@ -290,6 +314,10 @@ static const struct hb_form rows[] = {
     ROW("mem-fraction-static", SHARE, NULL, take_share),
     ROW("mem_fraction_static", SHARE, NULL, take_share),
     ROW("oad", LOADS, "lL", take_load),
+    ROW("saving", SAVES, NULL, take_save),
+    ROW("save", SAVES, NULL, take_save),
+    SIGN("_pre_state_dict_hook", SAVES),
+    SIGN("\u4fdd\u5b58\u6a21\u578b", SAVES), /* "save the model" in Chinese */
     SIGN("set_module_tensor_to_device", LOADS),
     SIGN("odel loading", LOADS),
     SIGN("eights loading", LOADS),

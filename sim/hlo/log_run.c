@@ -183,6 +183,58 @@ static void take_device(struct hb_log_reader *r, const struct hb_form *form,
     (void)place;
 }
 
+/* Between "batch" and its number: "batch_size_per_gpu is set to 1", "batch\u8bbe\u4e3a1". */
+static void skip_to_number(struct hb_span *s)
+{
+    static const char *const words[] = {"size", "sz",  "per", "gpu",  "device", "rank", "to",
+                                        "is",   "of",  "was", "set",  "as",     "at",   "in",
+                                        "a",    "and", "to",  "only", "micro",  "down"};
+    const char *at = NULL;
+    while (at != s->at) {
+        at = s->at;
+        while (s->at < s->end && (*s->at & 0x80))
+            s->at++;
+        hb_span_skip(s, " \t_-:='\"`()|");
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            if (hb_span_starts(*s, words[i]))
+                s->at += strlen(words[i]);
+    }
+}
+
+static bool has_one_of(struct hb_span s, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (hb_span_has(s, words[i]))
+            return true;
+    return false;
+}
+
+/* "per_device_train_batch_size 1", "micro batch size of 4"; no step of an epoch: "batch 95/3568".
+ */
+static void take_batch(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    enum { NEAR = 20, MOST = 1 << 20 };
+    static const char *const tests[] = {"eval", "val_", "test", "infer"};
+    static const char *const devices[] = {"micro", "device", "gpu"};
+    struct hb_log *log = hb_form_log(r);
+    struct hb_span before = place->before, s = place->after;
+    int64_t batch;
+    if (before.end - before.at > NEAR)
+        before.at = before.end - NEAR;
+    skip_to_number(&s);
+    struct hb_span name = {place->after.at, s.at};
+    bool device = has_one_of(before, devices, sizeof devices / sizeof *devices) ||
+                  has_one_of(name, devices, sizeof devices / sizeof *devices);
+    if (has_one_of(before, tests, sizeof tests / sizeof *tests) || name.at == name.end ||
+        !hb_span_int(&s, &batch) || batch <= 0 || batch > MOST ||
+        (s.end - s.at > 1 && strchr("/%._", *s.at) && s.at[1] >= '0' && s.at[1] <= '9'))
+        return;
+    int64_t *to = device ? &log->device_batch : &log->any_batch;
+    *to = batch > *to ? batch : *to;
+    (void)form;
+}
+
 #define ROW(words, what, handler)                                                                  \
     {                                                                                              \
         words, HB_LOG_PLAIN, HB_FORM_ADDS, .fact = (what), .handle = (handler)                     \
@@ -237,6 +289,8 @@ static const struct hb_form rows[] = {
     MARK("ONNX Runtime", ONNX),
     MARK("ONNXRuntime", ONNX),
 
+    ROW("atch", 0, take_batch),
+    ROW("ATCH", 0, take_batch),
     ROW("radient_checkpointing", HB_SET_REMAT, take_checkpointing),
     ROW("ctivation_checkpointing", HB_SET_REMAT, take_checkpointing),
     ROW("/device:GPU:0 with ", 0, take_pool),

@@ -158,12 +158,12 @@ static void take_summary_row(struct hb_log_reader *r, const struct hb_form *form
                              const struct hb_form_place *place)
 {
     struct hb_span s = place->after;
-    struct hb_log_message *m = hb_form_current(r, form->kind);
     struct hb_amount amount;
     hb_span_skip(&s, " ");
-    if (!m || !hb_span_starts(s, "|"))
+    if (!hb_span_starts(s, "|"))
         return;
     hb_span_skip(&s, "| ");
+    struct hb_log_message *m = hb_form_join(r, form->kind); /* its head may be cut off */
     if (hb_span_amount(&s, 1, &amount))
         hb_form_set(m, form->fact, amount);
     hb_span_skip(&s, "| ");
@@ -258,21 +258,22 @@ static void take_graph(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_span s = place->after;
     char shape[HB_LOG_WORD_CAP];
     char type[HB_LOG_WORD_CAP];
-    int64_t bytes = -1;
     hb_span_skip(&s, " [");
     struct hb_span dims = s;
     hb_span_copy(&s, "]", shape, sizeof shape);
-    if (hb_span_find(&s, "and type ")) { /* old: the shape only */
-        hb_span_copy(&s, " ,.'`\"\\", type, sizeof type);
-        bytes = hb_form_array_bytes(dims, type);
-        if (bytes < 0)
-            return;
-    }
+    bool typed = hb_span_find(&s, "and type "); /* old: the shape only, mostly of floats */
+    hb_span_copy(&s, " ,.'`\"\\", type, sizeof type);
+    int64_t bytes = hb_form_array_bytes(dims, typed ? type : "float");
+    const int64_t least = 1024;
+    if (typed && bytes < 0)
+        return;
+    if (!typed && bytes < least) /* "shape[]" */
+        bytes = -1;
     bool host = hb_span_has(s, "device:CPU");
     struct hb_log_message *m = hb_form_open(r, host ? HB_LOG_HOST : form->kind);
     hb_form_name(m, host ? HB_LOG_REFUSED : shape);
     if (bytes >= 0)
-        hb_form_set(m, HB_FACT_ASKED, (struct hb_amount){bytes, 1});
+        hb_form_set(m, HB_FACT_ASKED, (struct hb_amount){bytes, typed ? 1 : bytes});
 }
 
 #define K(kind)    HB_LOG_##kind

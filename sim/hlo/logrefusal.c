@@ -292,9 +292,13 @@ bool hb_refusal_is(const struct hb_sentence *l, int i)
  * change, which begins with what was done. That something was fixed had happened. */
 static bool is_change(const struct hb_sentence *l)
 {
-    static const char *const verbs[] = {"add",   "log",    "document", "handle",   "support",
-                                        "allow", "catch",  "detect",   "report",   "improve",
-                                        "retry", "ignore", "relaunch", "implement"};
+    static const char *const verbs[] = {
+        "add",       "log",     "document", "handle", "support",   "allow",     "catch",
+        "detect",    "report",  "improve",  "retry",  "ignore",    "relaunch",  "implement",
+        "enable",    "disable", "update",   "use",    "interpret", "propagate", "expose",
+        "surface",   "inform",  "print",    "change", "remove",    "rename",    "refactor",
+        "introduce", "make",    "raise",    "bump",   "adds",      "throttle",  "tune",
+        "include",   "clarify", "mention",  "recover"};
     struct hb_span tags = l->span; /* "# [BUG] [core] " */
     hb_span_skip(&tags, "# ");
     while (hb_span_starts(tags, "[") && hb_span_find(&tags, "]"))

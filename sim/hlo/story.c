@@ -120,6 +120,23 @@ bool hb_teller_shares(const struct teller *t)
     return t->log->mark[HB_MARK_SERVES] && !t->log->mark[HB_MARK_METAL];
 }
 
+bool hb_teller_is_least(const struct teller *t)
+{
+    int64_t batch = t->log->device_batch ? t->log->device_batch : t->log->any_batch;
+    return batch == 1;
+}
+
+void hb_teller_look(const struct teller *t)
+{
+    if (hb_teller_generates(t))
+        return;
+    if (hb_teller_trains(t) && t->log->mark[HB_MARK_SAVES])
+        hb_teller_knob(t, HB_KNOB_CHECKPOINT, -1);
+    if (hb_teller_trains(t))
+        hb_teller_knob(t, HB_KNOB_BATCH, -1);
+    hb_teller_knob(t, HB_KNOB_DUMP, -1);
+}
+
 bool hb_teller_loads(const struct teller *t)
 {
     return t->log->mark[HB_MARK_LOADS] && !hb_teller_trains(t);
@@ -140,7 +157,8 @@ static bool is_of_training(enum hb_knob knob)
 void hb_teller_knob(const struct teller *t, enum hb_knob knob, int64_t frees_bytes)
 {
     struct hb_story *s = t->story;
-    if (hb_teller_generates(t) && is_of_training(knob))
+    if ((hb_teller_generates(t) && is_of_training(knob)) ||
+        (knob == HB_KNOB_BATCH && hb_teller_is_least(t)))
         return;
     for (int i = 0; i < s->knob_count; i++)
         if (s->knobs[i].knob == knob)
@@ -297,7 +315,8 @@ static enum program program_of(const struct teller *t)
         return PROGRAM_LOADS;
     if (hb_teller_generates(t))
         return PROGRAM_SERVES;
-    if (is_state_heavy(t))
+    bool least = hb_teller_is_least(t) && hb_str_same(t->log->setting[HB_SET_REMAT], "full");
+    if (is_state_heavy(t) || least)
         return PROGRAM_STATE;
     return mark[HB_MARK_TRAINS] || trainer ? PROGRAM_STEP : PROGRAM_UNKNOWN;
 }

@@ -313,8 +313,8 @@ void hb_tell_refusal(const struct teller *t)
         add_engine_knobs(t, loads);
     else if (t->log->framework[HB_FW_LOG_JAX] && asked >= 0 && asked < HB_TELLER_POOL_BYTES)
         hb_teller_knob(t, HB_KNOB_FRACTION, -1);
-    if (asked < 0 && !hb_teller_generates(t))
-        hb_teller_knob(t, HB_KNOB_DUMP, -1);
+    if (asked < 0)
+        hb_teller_look(t);
     if (!runs || asked < 0)
         hb_teller_knobs(t);
     note_times(t);

@@ -132,7 +132,8 @@ static void add_giant_knobs(const struct teller *t, bool above)
     bool scores =
         mark[HB_MARK_SCORES] ? !mark[HB_MARK_LOGITS] || above : above && !mark[HB_MARK_LOGITS];
     if (!named && (!above || mark[HB_MARK_IMAGES]) && t->story->framework >= HB_FW_LOG_JAX)
-        hb_teller_knob(t, hb_teller_generates(t) ? HB_KNOB_FEWER : HB_KNOB_BATCH, -1);
+        hb_teller_knob(
+            t, hb_teller_generates(t) || hb_teller_is_least(t) ? HB_KNOB_FEWER : HB_KNOB_BATCH, -1);
     hb_teller_knob(t, scores ? HB_KNOB_FLASH : HB_KNOB_LOSS_CHUNKS, -1);
     hb_teller_knob(t, scores ? HB_KNOB_LOSS_CHUNKS : HB_KNOB_FLASH, -1);
 }
@@ -317,8 +318,8 @@ void hb_tell_torch(const struct teller *t)
     if (s->cause == HB_CAUSE_SIZE && hb_teller_generates(t) && !t->log->mark[HB_MARK_SERVES] &&
         f.capacity > 0 && f.allocated > f.capacity / 100 * 85 && f.asked < f.capacity / 20)
         hb_teller_knob(t, hb_str_same(api, "MPS") ? HB_KNOB_QUANTIZE : HB_KNOB_WEIGHTS, -1);
-    if (s->cause == HB_CAUSE_UNKNOWN && !hb_teller_generates(t))
-        hb_teller_knob(t, HB_KNOB_DUMP, -1);
+    if (s->cause == HB_CAUSE_UNKNOWN)
+        hb_teller_look(t);
     if (s->cause != HB_CAUSE_LIMIT && s->cause != HB_CAUSE_OTHERS && s->cause != HB_CAUSE_CORRUPT)
         hb_teller_knobs(t);
     if (s->cause != HB_CAUSE_FRAGMENTATION && s->cause != HB_CAUSE_CORRUPT &&

@@ -44,6 +44,10 @@ bool hb_teller_trains(const struct teller *t);
 bool hb_teller_generates(const struct teller *t);
 /* Whether it is a server that takes a share of the device which a flag sets. */
 bool hb_teller_shares(const struct teller *t);
+/* Whether the step has one sequence at a time, as far as the log tells. */
+bool hb_teller_is_least(const struct teller *t);
+/* Look closer, where the log has no figures and nothing speaks for a batch that is too large. */
+void hb_teller_look(const struct teller *t);
 /* Whether it loads a model's weights and trains nothing. */
 bool hb_teller_loads(const struct teller *t);
 
