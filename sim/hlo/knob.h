@@ -48,7 +48,8 @@
     X(HOST_MEMORY, "host_memory", "",                                                              \
       "fewer loader workers, less pinned or offloaded memory, or a larger host")                   \
     X(SERVER, "server_share", "",                                                                  \
-      "give the server more of the device, or let it keep fewer or shorter sequences")             \
+      "another share of the device for the server (more for its cache, less beside a trainer), "   \
+      "or fewer, shorter sequences")                                                               \
     X(FEWER, "fewer_requests", "", "fewer or shorter sequences (smaller inputs) at once")          \
     X(WEIGHTS, "shard_weights", "mesh.tensor=2", "split the weights over more devices")            \
     X(QUANTIZE, "fewer_bits", "",                                                                  \

@@ -20,11 +20,13 @@ static int rank_of(int bits)
                                           : 0;
 }
 
-/* "could not be allocated" */
+/* "could not be allocated"; "I requested 100 GB": what somebody was given of the machine. */
 static int bits_at(const struct hb_sentence *l, int i)
 {
     bool passive = hb_sentence_is(l, i, "allocated") && hb_sentence_is(l, i - 1, "be");
-    return l->taken[i] ? 0 : passive ? WANTS : l->bits[i];
+    bool given = hb_sentence_is(l, i, "requested") &&
+                 (hb_sentence_is(l, i - 1, "i") || hb_sentence_is(l, i - 1, "we"));
+    return l->taken[i] ? 0 : passive ? WANTS : given ? LIMITS : l->bits[i];
 }
 
 /* The word before amount i that says most, the nearest of equals; over pauses where it may; -1. */
@@ -108,8 +110,12 @@ static bool is_equipment(const struct hb_sentence *l, int i, int told)
         k--;
     if (is_of_named(l, i))
         return true;
-    return i + 1 < l->count && l->bits[i + 1] & (DEVICE | MEMORY | OWNER) &&
-           !(l->bits[i + 1] & CHIP) && !l->word[i + 1].keys && k != told;
+    int behind = i + 1;
+    while (behind < l->count && l->bits[behind] & (DEVICE | MEMORY | OWNER) &&
+           !(l->bits[behind] & CHIP) && !l->word[behind].keys)
+        behind++;
+    bool told_behind = behind < l->count && l->bits[behind] & (LIMITS | FREES); /* "memory limit" */
+    return behind > i + 1 && k != told && !told_behind;
 }
 
 /* "when the memory is more than 8 GB": a bound that somebody saw, where nothing is asked for and no
@@ -323,10 +329,10 @@ static struct figures read_figures(struct hb_sentence *l)
     return f;
 }
 
-/* A petabyte or more, behind a word that says that it was asked for. */
+/* More than a process can address, behind a word that says that it was asked for. */
 static bool is_absurd(const struct hb_sentence *l, const struct figures *f)
 {
-    const int64_t most = INT64_C(1) << 50;
+    const int64_t most = INT64_C(1) << 47;
     if (f->wanted.bytes >= most)
         return true;
     for (int i = 0; i < l->count; i++)
@@ -548,20 +554,33 @@ static bool is_foreign_kill(struct hb_span s)
     return hb_span_has(s, "\u88ab\u6740") || hb_span_has(s, "\u8fdb\u7a0b\u6740");
 }
 
-static bool says_refused(const struct hb_sentence *l)
+/* The word that says that memory was refused; -1: none does. */
+static int find_refusal(const struct hb_sentence *l)
 {
     for (int i = 0; i < l->count; i++)
         if (hb_refusal_is(l, i) && !hb_refusal_is_advice(l, i))
-            return true;
-    return false;
+            return i;
+    return -1;
+}
+
+/* Whether the host's memory was refused: by the sentence that says so, or, if that names neither
+ * host nor device, by the line. */
+static bool is_host(struct hb_log_reader *r, const struct hb_sentence *l, int refusal)
+{
+    struct hb_sentence *part = (struct hb_sentence *)hb_form_scratch(r, 2 * sizeof *part) + 1;
+    if (refusal < 0)
+        return hb_refusal_is_of_host(l);
+    hb_sentence_around(l, refusal, part);
+    return hb_refusal_is_of_host(part) ||
+           (!hb_sentence_has(part, HOST | DEVICE) && hb_refusal_is_of_host(l));
 }
 
 void hb_form_complete(struct hb_log_reader *r, enum hb_log_kind kind, struct hb_span segment)
 {
-    struct hb_sentence *l = hb_form_scratch(r, sizeof *l);
+    struct hb_sentence *l = hb_form_scratch(r, 2 * sizeof *l);
     struct hb_log_message *m = hb_form_current(r, kind);
     hb_sentence_read(segment, l);
-    if (m && says_refused(l))
+    if (m && find_refusal(l) >= 0)
         set_known(m, HB_FACT_ASKED, read_figures(l).wanted);
 }
 
@@ -584,7 +603,7 @@ static struct figures read_keyed(struct hb_sentence *l)
 
 void hb_form_follow(struct hb_log_reader *r, struct hb_log_message *m, struct hb_span segment)
 {
-    struct hb_sentence *l = hb_form_scratch(r, sizeof *l);
+    struct hb_sentence *l = hb_form_scratch(r, 2 * sizeof *l);
     hb_sentence_read(segment, l);
     struct figures f = read_keyed(l);
     set_known(m, HB_FACT_ASKED, f.wanted);
@@ -604,7 +623,7 @@ static bool is_faulty(struct hb_log_reader *r, const struct hb_sentence *l)
 
 void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
 {
-    struct hb_sentence *l = hb_form_scratch(r, sizeof *l);
+    struct hb_sentence *l = hb_form_scratch(r, 2 * sizeof *l);
     struct hb_amount tensor;
     bool killed = is_foreign_kill(s);
     hb_sentence_read(s, l);
@@ -613,15 +632,18 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     for (int i = 0; i < l->count; i++)
         killed = killed || (hb_refusal_is_kill(l, i) && !hb_refusal_is_advice(l, i));
     bool foreign = is_foreign_refusal(s);
-    if ((!killed && !foreign && !says_refused(l)) || is_warning_only(l))
+    int refusal = find_refusal(l);
+    if ((!killed && !foreign && refusal < 0) || is_warning_only(l))
         return;
     struct figures f = read_figures(l);
     if (f.wanted.bytes < 0 && tensor_of_torch(s, &tensor))
         f.wanted = tensor;
-    if (killed || hb_refusal_is_of_host(l))
+    if (f.wanted.bytes < 0 && f.limit.bytes >= 0 && f.held.bytes > f.limit.bytes)
+        f.wanted = f.held; /* "uses 400G, exceeding the limit of 95G" */
+    if (killed || is_host(r, l, refusal))
         take_host(r, &f);
     else if (is_absurd(l, &f))
-        hb_form_open(r, HB_LOG_CORRUPT);
+        set_known(hb_form_open(r, HB_LOG_CORRUPT), HB_FACT_ASKED, f.wanted);
     else if (is_of_chip(l, &f))
         take_chip(r, l, &f);
     else if (f.wanted.bytes >= 0 || foreign || hb_sentence_has(l, THING) ||

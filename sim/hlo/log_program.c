@@ -225,6 +225,8 @@ static const struct hb_form rows[] = {
     SIGN("xecutionProvider", GENERATES),
     SIGN("execution_provider", GENERATES),
     SIGN("during embedding", GENERATES),
+    WORD("lL", "lm", NAMES),
+    SIGN("LLM", NAMES),
     STEM("fF", "lux", NAMES),
     STEM("hH", "unyuan", NAMES),
     SIGN("SDXL", NAMES),

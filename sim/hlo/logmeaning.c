@@ -192,7 +192,7 @@ static const struct meaning {
     {"step", OWNER},
     {"supported", LIMITS},
     {"supports", LIMITS},
-    {"swap", HOST | HOLDS},
+    {"swap", HOLDS},
     {"sycl", DEVICE},
     {"sysmem", MEMORY | THING},
     {"system", OWNER},

@@ -81,7 +81,8 @@ static bool could_not(const struct hb_sentence *l, int i)
         if (hb_sentence_is(l, k, "not"))
             return hb_sentence_is(l, k - 1, "could") || hb_sentence_is(l, k - 1, "can") ||
                    hb_sentence_is(l, k - 1, "was") || hb_sentence_is(l, k - 1, "were") ||
-                   hb_sentence_is(l, k - 1, "is") || hb_sentence_is(l, k + 1, "able");
+                   hb_sentence_is(l, k - 1, "is") || hb_sentence_is(l, k + 1, "able") ||
+                   hb_sentence_is(l, k + 1, "possible");
     return false;
 }
 
@@ -490,13 +491,18 @@ static bool is_machine_out(const struct hb_sentence *l)
     return out;
 }
 
-/* "out of CPU memory", "CPU memory exhaustion", "CPU out of memory", whatever else is named */
+/* "cudaHostAlloc failed", "out of CPU memory", "CPU memory exhaustion", "CPU out of memory",
+ * whatever else is named */
 static bool is_out_of_owner(const struct hb_sentence *l)
 {
     for (int i = 0; i < l->count; i++)
         if ((hb_sentence_is(l, i, "cpu") || hb_sentence_is(l, i, "host") ||
              hb_sentence_is(l, i, "ram")) &&
             (hb_refusal_is_out_of(l, i + 1) || hb_refusal_is_oom(l, i + 1)))
+            return true;
+    for (int i = 0; i + 1 < l->count; i++)
+        if (hb_sentence_is(l, i, "host") && l->bits[i + 1] & ALLOCS &&
+            l->word[i].span.end == l->word[i + 1].span.at)
             return true;
     for (int i = 0; i + 1 < l->count; i++)
         if (l->bits[i] & OWNER && l->bits[i + 1] & MEMORY &&

@@ -14,6 +14,22 @@ void hb_sentence_read(struct hb_span s, struct hb_sentence *line)
     }
 }
 
+void hb_sentence_around(const struct hb_sentence *line, int i, struct hb_sentence *part)
+{
+    int first = i, end = i;
+    while (first > 0 && line->word[first - 1].kind != HB_WORD_END)
+        first--;
+    while (end < line->count && line->word[end].kind != HB_WORD_END)
+        end++;
+    part->count = end - first;
+    part->span = (struct hb_span){line->word[first].span.at, line->word[end - 1].span.end};
+    for (int k = 0; k < part->count; k++) {
+        part->word[k] = line->word[first + k];
+        part->bits[k] = line->bits[first + k];
+        part->taken[k] = false;
+    }
+}
+
 bool hb_sentence_is(const struct hb_sentence *l, int i, const char *text)
 {
     return i >= 0 && i < l->count && l->word[i].kind == HB_WORD_TEXT &&

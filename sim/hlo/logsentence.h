@@ -17,6 +17,8 @@ struct hb_sentence {
 };
 
 void hb_sentence_read(struct hb_span s, struct hb_sentence *line);
+/* The words between the ends around word i of line. */
+void hb_sentence_around(const struct hb_sentence *line, int i, struct hb_sentence *part);
 bool hb_sentence_is(const struct hb_sentence *l, int i, const char *text);
 /* The first word with any of the bits among the next `far` ahead of i, in the same sentence; -1. */
 int hb_sentence_ahead(const struct hb_sentence *l, int i, int far, int bits);

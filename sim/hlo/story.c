@@ -132,8 +132,13 @@ void hb_teller_look(const struct teller *t)
         return;
     if (hb_teller_trains(t) && t->log->mark[HB_MARK_SAVES])
         hb_teller_knob(t, HB_KNOB_CHECKPOINT, -1);
+    if (hb_teller_trains(t) && hb_teller_shares(t)) /* an engine beside the trainer */
+        hb_teller_knob(t, HB_KNOB_SERVER, -1);
     if (hb_teller_trains(t))
         hb_teller_knob(t, HB_KNOB_BATCH, -1);
+    if (hb_teller_trains(t) && hb_teller_is_least(t) &&
+        !hb_str_same(t->log->setting[HB_SET_REMAT], "full"))
+        hb_teller_knob(t, HB_KNOB_REMAT, -1);
     hb_teller_knob(t, HB_KNOB_DUMP, -1);
 }
 

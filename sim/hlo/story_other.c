@@ -16,7 +16,7 @@ static const struct small {
      "collectives (unequal numbers of batches, one rank that left earlier) or a message was "
      "received as another type.",
      HB_KNOB_ORDER},
-    {HB_LOG_CORRUPT, HB_CAUSE_CORRUPT, "More than an exabyte was asked for.",
+    {HB_LOG_CORRUPT, HB_CAUSE_CORRUPT, "More was asked for than a process can address.",
      "No program means that: the size was worked out from garbage, an overflow or an input of a "
      "shape that was not foreseen.",
      HB_KNOB_DUMP},
@@ -291,7 +291,8 @@ void hb_tell_refusal(const struct teller *t)
     s->available_of = "there is";
     s->capacity_bytes = hb_teller_fact(t, HB_FACT_CAPACITY);
     hb_teller_figures(t, asked, free_bytes, -1);
-    if (names_limit(t) || (free_bytes >= asked && asked >= 0) ||
+    bool above = asked > free_bytes && free_bytes >= 0 && hb_teller_trains(t); /* the device's */
+    if ((names_limit(t) && !above) || (free_bytes >= asked && asked >= 0) ||
         (free_bytes >= 0 && engine == HB_FW_LOG_ONNX)) {
         tell_limit(t, free_bytes);
         return;

@@ -102,7 +102,7 @@ done
 # Of a server the share comes first; what nobody is said to hold is told.
 printf 'vLLM worker: gpu_memory_utilization=0.9\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 546.00 MiB. GPU 0 has a total capacity of 15.77 GiB of which 514.19 MiB is free. Of the allocated memory 13.73 GiB is allocated by PyTorch, and 736.86 MiB is reserved by PyTorch but unallocated.\n' >"$work/serve.log"
 expect 0 hbmsim explain "$work/serve.log"
-out_has '1. give the server more of the device'
+out_has '1. another share of the device for the server'
 out_has 'neither PyTorch'
 
 # Amounts as kernels' linkers print them, and pairs of what was expected and got.
