@@ -293,6 +293,9 @@ static const struct hb_form rows[] = {
     ROW("ATCH", 0, take_batch),
     ROW("radient_checkpointing", HB_SET_REMAT, take_checkpointing),
     ROW("ctivation_checkpointing", HB_SET_REMAT, take_checkpointing),
+    ROW("use_remat", HB_SET_REMAT, take_checkpointing),
+    ROW("recompute_activations", HB_SET_REMAT, take_checkpointing),
+    ROW("recompute-activations", HB_SET_REMAT, take_checkpointing),
     ROW("/device:GPU:0 with ", 0, take_pool),
     ROW("freeMemory: ", 0, take_pool),
     ROW("MiB / ", 0, take_smi),
@@ -309,6 +312,8 @@ static const struct hb_form rows[] = {
     ROW("request resource ", 0, take_limit),
     ROW("requested resource ", 0, take_limit),
     ROW("--memory-limit", 0, take_limit),
+    ROW("emory.max", 0, take_limit), /* cgroup's files */
+    ROW("emory.limit_in_bytes", 0, take_limit),
     {"emory limit", HB_LOG_PLAIN, HB_FORM_ADDS, .value = HB_VALUE_BEFORE, .handle = take_limit},
 
     WORD("Config param model_name: ", MODEL),

@@ -17,6 +17,7 @@ static const struct {
     {"Can't reduce memory use", {"only reduced to "}},
     {"DefaultCPUAllocator: ", {"bytes"}},
     {"o serve at least one request with", {" memory ("}},
+    {"Out of memory: Killed process ", {"-rss", "oom_score"}},
     {"Free memory on device", {"utilization (0.", "utilization (1"}},
     {"Out of memory error on GPU", {"B."}},
     {"otal memory size:", {"Argument size: "}},

@@ -58,6 +58,34 @@ static bool is_frame(const struct hb_sentence *l, int i)
            hb_sentence_is(l, i - 4, "line");
 }
 
+/* "zero high, max, OOM or OOM-kill events", "without OOM" */
+static bool is_none(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 6 };
+    static const char *const nones[] = {"no", "zero", "without", "never", "avoids"};
+    static const char *const joins[] = {"or",   "and", "max",  "high", "cuda", "gpu",    "any",
+                                        "more", "oom", "ooms", "kill", "of",   "further"};
+    for (int k = i - 1; k >= 0 && k >= i - FAR; k--) {
+        bool joined = l->word[k].kind == HB_WORD_PAUSE;
+        for (size_t n = 0; n < sizeof nones / sizeof *nones; n++)
+            if (hb_sentence_is(l, k, nones[n])) /* no name, as ZeRO-2 is */
+                return l->word[k].span.end < l->span.end && *l->word[k].span.end == ' ';
+        for (size_t n = 0; n < sizeof joins / sizeof *joins; n++)
+            joined = joined || hb_sentence_is(l, k, joins[n]);
+        if (!joined)
+            return false;
+    }
+    return false;
+}
+
+/* "is_oom", "test_oom_defers": a name */
+static bool is_named(const struct hb_sentence *l, int i)
+{
+    struct hb_span s = l->word[i].span;
+    return *s.at == 'o' &&
+           ((s.at > l->span.at && s.at[-1] == '_') || (s.end < l->span.end && *s.end == '_'));
+}
+
 bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
 {
     static const char *const others[] = {"score",   "adj",   "reaper",   "prevention",
@@ -66,7 +94,7 @@ bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
     if (!hb_sentence_is(l, i, "oom") && !hb_sentence_is(l, i, "ooms") &&
         !hb_sentence_is(l, i, "oomed"))
         return false;
-    if (is_compared(l, i) || is_frame(l, i) || hb_sentence_is(l, i - 1, "no"))
+    if (is_compared(l, i) || is_frame(l, i) || is_none(l, i) || is_named(l, i))
         return false;
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
         if (hb_sentence_is(l, i + 1, others[k]))
@@ -122,7 +150,8 @@ static bool is_too_little(const struct hb_sentence *l, int i)
     enum { FAR = 5 };
     bool enough =
         hb_sentence_is(l, i, "enough") || hb_sentence_is(l, i, "sufficient") || l->bits[i] & FREES;
-    if ((hb_sentence_is(l, i, "low") && !hb_sentence_is(l, i + 1, "on")) || is_asked(l, i))
+    bool low = hb_sentence_is(l, i + 1, "on") || (i > 0 && l->bits[i - 1] & MEMORY);
+    if ((hb_sentence_is(l, i, "low") && !low) || is_asked(l, i))
         return false;
     if (hb_sentence_is(l, i, "free") && hb_sentence_is(l, i - 1, "not") &&
         (hb_sentence_is(l, i - 2, "does") || hb_sentence_is(l, i - 2, "do") ||
@@ -358,10 +387,37 @@ static bool is_other(const struct hb_sentence *l, int i)
     return false;
 }
 
+/* "a CUDA OOM must not take the server down": what would be if it were. */
+static bool is_supposed(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 3 };
+    static const char *const modals[] = {"must", "should", "would"};
+    for (int k = i + 1; k <= i + FAR && k < l->count && l->word[k].kind == HB_WORD_TEXT; k++)
+        for (size_t m = 0; m < sizeof modals / sizeof *modals; m++)
+            if (hb_sentence_is(l, k, modals[m]))
+                return true;
+    return false;
+}
+
+/* "Look for OOM-kill events", "always check your system logs for ..." */
+static bool is_looked_for(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {"look", "check", "watch", "monitor"};
+    enum { FAR = 6 };
+    int k = hb_sentence_behind(l, i, FAR, LEADS);
+    while (k >= 0 && !hb_sentence_is(l, k, "for"))
+        k = hb_sentence_behind(l, k, FAR, LEADS);
+    for (int n = k - 1; n >= 0 && n >= k - FAR && l->word[n].kind == HB_WORD_TEXT; n--)
+        for (size_t v = 0; v < sizeof verbs / sizeof *verbs; v++)
+            if (hb_sentence_is(l, n, verbs[v]))
+                return true;
+    return false;
+}
+
 bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
 {
     static const char *const coming[] = {"run", "cause", "lead", "result", "be"};
-    if (is_change(l) || is_other(l, i))
+    if (is_change(l) || is_other(l, i) || is_supposed(l, i) || is_looked_for(l, i))
         return true;
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
         if (hb_sentence_is(l, k, "error") && l->word[k].keys) /* quoted as it was printed */
@@ -377,8 +433,7 @@ bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
                 return true;
         if ((hb_sentence_is(l, k, "how") && hb_sentence_is(l, k + 1, "to") && !solves(l, k + 2)) ||
             (hb_sentence_is(l, k, "in") && hb_sentence_is(l, k + 1, "case")) ||
-            (hb_sentence_is(l, k, "you") && hb_sentence_is(l, k + 1, "will")) ||
-            (hb_sentence_is(l, k, "check") && hb_sentence_is(l, k + 1, "for")))
+            (hb_sentence_is(l, k, "you") && hb_sentence_is(l, k + 1, "will")))
             return true;
     }
     return false;
@@ -426,7 +481,7 @@ bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
         return true;
     if (hb_sentence_is(l, i, "oom") && hb_sentence_is(l, i + 2, "false")) /* "OOMKilled": false */
         return false;
-    if (hb_sentence_is(l, i, "oom") && !is_compared(l, i))
+    if (hb_sentence_is(l, i, "oom") && !is_compared(l, i) && !is_none(l, i))
         return hb_sentence_is(l, i + 1, "kill") || hb_sentence_is(l, i + 1, "killed") ||
                hb_sentence_is(l, i + 1, "killer") || hb_sentence_is(l, i + 1, "killing");
     if (l->bits[i] & ENDS && hb_sentence_has_word(l, "srun"))
