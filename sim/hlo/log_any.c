@@ -303,6 +303,13 @@ static bool limits_differ(const struct hb_sentence *l)
     return false;
 }
 
+/* "mem 38427376kb exceeded limit 33554432kb": the first is what was held. */
+static bool exceeds(const struct hb_sentence *l, int i)
+{
+    return l->word[i].has_unit && i + 1 < l->count && l->bits[i + 1] & EXCEEDS &&
+           hb_sentence_ahead(l, i + 1, 3, LIMITS) >= 0;
+}
+
 static struct figures read_figures(struct hb_sentence *l)
 {
     struct hb_amount none = {-1, 1};
@@ -314,6 +321,10 @@ static struct figures read_figures(struct hb_sentence *l)
             continue;
         int told = meaning_of(l, i);
         bool share = is_share(l, i);
+        if (told < 0 && exceeds(l, i)) {
+            f.held = l->word[i].amount;
+            continue;
+        }
         if (!is_bytes(l, i, told) || is_summed(l, i) || (told < 0 && !share))
             continue;
         struct hb_amount *part = f.free.bytes >= 0 ? &f.total : &f.limit;

@@ -126,7 +126,9 @@ static void take_killed(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_log_message *m = hb_form_join(r, form->kind);
     if (m->fact[HB_FACT_RESIDENT] >= 0)
         m = hb_form_open(r, form->kind);
-    if (hb_span_find(&s, "anon-rss:") && hb_span_amount(&s, 1024, &held))
+    bool told = hb_span_find(&s, "anon-rss");
+    hb_span_skip(&s, " :~");
+    if (told && hb_span_amount(&s, 1024, &held))
         hb_form_set(m, HB_FACT_RESIDENT, held);
 }
 
@@ -313,7 +315,7 @@ static const struct hb_form rows[] = {
     {"requires more system memory (", K(HOST), OPENS, .handle = hb_form_request,
      .text = HB_LOG_REFUSED, .figures = {{"", FACT(ASKED)}, {"available (", FACT(CAPACITY)}}},
     {"Unable to allocate ", K(HOST), OPENS, .handle = hb_form_request, .text = HB_LOG_REFUSED,
-     .needs = "for an array"},
+     .needs = " array with "},
     {"Unable to allocate array with shape ", K(HOST), OPENS, .handle = take_array,
      .text = HB_LOG_REFUSED},
     {"failed to allocate ", K(HOST), OPENS, .handle = hb_form_request, .text = HB_LOG_REFUSED,

@@ -92,7 +92,7 @@ bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
                                          "handler", "safe",  "scenario", "scenarios",
                                          "test",    "tests", "check",    "checks"};
     if (!hb_sentence_is(l, i, "oom") && !hb_sentence_is(l, i, "ooms") &&
-        !hb_sentence_is(l, i, "oomed"))
+        !hb_sentence_is(l, i, "oomed") && !hb_sentence_is(l, i, "ooming"))
         return false;
     if (is_compared(l, i) || is_frame(l, i) || is_none(l, i) || is_named(l, i))
         return false;
@@ -123,8 +123,10 @@ static bool is_failed_allocation(const struct hb_sentence *l, int i)
         return false;
     if (hb_sentence_is(l, i - 1, "bad"))
         return true;
-    return hb_sentence_behind(l, i, FAR, FAILS | CANNOTS) >= 0 ||
-           hb_sentence_ahead(l, i, FAR + 4, FAILS) >= 0 || could_not(l, i);
+    int failed = hb_sentence_behind(l, i, FAR, FAILS | CANNOTS);
+    bool will = failed > 0 && hb_sentence_is(l, failed - 1, "will");
+    return (failed >= 0 && !will) || hb_sentence_ahead(l, i, FAR + 4, FAILS) >= 0 ||
+           could_not(l, i);
 }
 
 bool hb_refusal_is_none_left(const struct hb_sentence *l, int i)
@@ -329,10 +331,14 @@ static bool is_change(const struct hb_sentence *l)
         "surface",   "inform",  "print",    "change", "remove",    "rename",    "refactor",
         "introduce", "make",    "raise",    "bump",   "adds",      "throttle",  "tune",
         "include",   "clarify", "mention",  "recover"};
-    struct hb_span tags = l->span; /* "# [BUG] [core] " */
+    static const char *const kinds[] = {"docs", "feat", "fix", "chore", "refactor", "test", "perf"};
+    struct hb_span tags = l->span; /* "# [BUG] [core] ", "docs: " */
     hb_span_skip(&tags, "# ");
     while (hb_span_starts(tags, "[") && hb_span_find(&tags, "]"))
         hb_span_skip(&tags, " :");
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (hb_span_starts(tags, kinds[k]) && hb_span_find(&tags, ":"))
+            break;
     int first = 0;
     while (first < l->count &&
            (l->word[first].kind != HB_WORD_TEXT || l->word[first].span.at < tags.at))
@@ -472,8 +478,8 @@ bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
     if (hb_sentence_is(l, i, "sigkill"))
         return hb_sentence_ahead(l, i, FAR, ENDS) >= 0 || hb_sentence_behind(l, i, 8, ENDS) >= 0 ||
                hb_sentence_is(l, i - 1, "signals") || hb_sentence_is(l, i - 1, "signal") ||
-               hb_sentence_is(l, i + 1, "received") ||
-               (i > 0 && strcmp(l->word[i - 1].text, "9") == 0);
+               hb_sentence_is(l, i + 1, "received") || hb_sentence_is(l, i + 1, "oom") ||
+               hb_sentence_is(l, i + 2, "oom") || (i > 0 && strcmp(l->word[i - 1].text, "9") == 0);
     if (hb_sentence_is(l, i, "killed") && i > 0 && *word->span.at == 'K' &&
         !is_compared(l, i - 1)) /* a shell's word, quoted */
         return true;

@@ -11,6 +11,8 @@ void hb_sentence_read(struct hb_span s, struct hb_sentence *line)
         bool text = line->word[i].kind == HB_WORD_TEXT;
         line->bits[i] = text ? hb_meaning_of(line->word[i].text) : 0;
         line->taken[i] = false;
+        if (hb_sentence_is(line, i, "most") && !hb_sentence_is(line, i - 1, "at"))
+            line->bits[i] = 0; /* "Traceback (most recent call last)" */
     }
 }
 

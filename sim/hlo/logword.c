@@ -31,8 +31,11 @@ static bool is_hump(struct hb_span s, const char *at)
 {
     if (!is_upper(*at))
         return false;
+    struct hb_span rest = {at + 1, s.end};
     bool next_lower = at + 1 < s.end && is_letter(at[1]) && !is_upper(at[1]);
-    return !is_upper(at[-1]) || (next_lower && at[1] != 's');
+    bool verb = hb_span_starts(rest, "s") || hb_span_starts(rest, "ed") || /* "OOMed" */
+                hb_span_starts(rest, "ing");
+    return !is_upper(at[-1]) || (next_lower && !verb);
 }
 
 static void copy_lower(struct hb_span s, char *text)

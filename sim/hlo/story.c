@@ -128,6 +128,8 @@ bool hb_teller_is_least(const struct teller *t)
 
 void hb_teller_look(const struct teller *t)
 {
+    if (hb_teller_loads(t) && !hb_teller_shares(t)) /* it did not come to requests */
+        hb_teller_knob(t, HB_KNOB_QUANTIZE, -1);
     if (hb_teller_generates(t))
         return;
     if (hb_teller_trains(t) && t->log->mark[HB_MARK_SAVES])
@@ -316,7 +318,7 @@ static enum program program_of(const struct teller *t)
     const int64_t *mark = t->log->mark;
     const int64_t *framework = t->log->framework;
     bool trainer = t->story->framework < HB_FW_LOG_JAX || framework[HB_FW_LOG_MAXTEXT];
-    if (hb_teller_loads(t) && t->story->cause != HB_CAUSE_UNKNOWN)
+    if (hb_teller_loads(t) && (t->story->cause != HB_CAUSE_UNKNOWN || !hb_teller_shares(t)))
         return PROGRAM_LOADS;
     if (hb_teller_generates(t))
         return PROGRAM_SERVES;

@@ -217,7 +217,7 @@ static void tell_elsewhere(const struct teller *t, const struct figures *f)
     hb_teller_knob(t, HB_KNOB_OTHERS, f->lost);
 }
 
-enum { FULL_PERCENT = 90, SOME_PERCENT = 10, LITTLE_PERCENT = 5 };
+enum { FULL_PERCENT = 90, SOME_PERCENT = 10, LITTLE_PERCENT = 8 };
 
 /* In this order: what is not about the model comes first. */
 static void find_cause(const struct teller *t, const struct figures *f)
@@ -233,9 +233,8 @@ static void find_cause(const struct teller *t, const struct figures *f)
                    f->free_bytes >= 0 && f->others >= f->asked - f->free_bytes;
     /* Tensors that fill the device are too many, and a few MiB more would not have helped. */
     bool full = f->capacity > 0 && f->allocated > f->capacity / 100 * FULL_PERCENT;
-    bool scattered =
-        f->unallocated >= f->asked && f->asked >= 0 && !full &&
-        (f->unallocated > f->capacity / 100 * LITTLE_PERCENT || f->asked > f->capacity / 50);
+    bool scattered = f->unallocated >= f->asked && f->asked >= 0 && !full &&
+                     f->unallocated > f->capacity / 100 * LITTLE_PERCENT;
     bool elsewhere = f->lost > f->capacity / 4 && f->lost >= f->asked - f->free_bytes;
     int64_t card = hb_teller_fact(t, HB_FACT_TOTAL);
     if (f->capacity > 0 && card / 2 > f->capacity) {
