@@ -638,7 +638,7 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     struct hb_amount tensor;
     bool killed = is_foreign_kill(s);
     hb_sentence_read(s, l);
-    if (is_faulty(r, l))
+    if (is_faulty(r, l) || hb_span_has(s, "${")) /* a program's text, before it is filled in */
         return;
     for (int i = 0; i < l->count; i++)
         killed = killed || (hb_refusal_is_kill(l, i) && !hb_refusal_is_advice(l, i));

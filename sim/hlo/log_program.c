@@ -75,6 +75,19 @@ static void take_load(struct hb_log_reader *r, const struct hb_form *form,
         }
 }
 
+/* "in saving", "when saving" */
+static bool is_then(struct hb_span before)
+{
+    static const char *const words[] = {" in ", "when ", "while ", "during "};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        ptrdiff_t len = (ptrdiff_t)strlen(words[i]);
+        if (before.end - before.at >= len &&
+            hb_span_starts((struct hb_span){before.end - len, before.end}, words[i]))
+            return true;
+    }
+    return false;
+}
+
 /* "saving the final checkpoint", "save_model", "model save": what is done, no option of it. */
 static void take_save(struct hb_log_reader *r, const struct hb_form *form,
                       const struct hb_form_place *place)
@@ -88,11 +101,11 @@ static void take_save(struct hb_log_reader *r, const struct hb_form *form,
         after.end = after.at + NEAR;
     bool option = hb_span_starts(after, "_steps") || hb_span_starts(after, "_total") ||
                   hb_span_starts(after, "_strategy") || hb_span_has(before, "--");
-    for (size_t i = 0; !option && i < sizeof things / sizeof *things; i++)
-        if (hb_span_has(after, things[i]) || hb_span_has(before, things[i])) {
-            take_mark(r, form, place);
-            return;
-        }
+    bool saves = is_then(before);
+    for (size_t i = 0; i < sizeof things / sizeof *things; i++)
+        saves = saves || hb_span_has(after, things[i]) || hb_span_has(before, things[i]);
+    if (saves && !option)
+        take_mark(r, form, place);
 }
 
 /* "decrease `gpu_memory_utilization`", "mem-fraction-static should be lowered": somebody's advice.
@@ -400,6 +413,9 @@ static const struct hb_form rows[] = {
     STEM("dD", "reambooth", LEARNS),
     SIGN("sd-scripts", LEARNS),
     STEM("qQ", "lora", LEARNS),
+    STEM("aA", "xolotl", LEARNS),
+    STEM("gG", "alore", LEARNS),
+    SIGN("stage3_", LEARNS),
     SIGN("per_device_train", TRAINS),
     SIGN("training_loop", TRAINS),
     SIGN("Could not find any implementation", NO_ENGINE),

@@ -61,7 +61,7 @@ static bool is_frame(const struct hb_sentence *l, int i)
 /* "zero high, max, OOM or OOM-kill events", "without OOM" */
 static bool is_none(const struct hb_sentence *l, int i)
 {
-    enum { FAR = 6 };
+    enum { FAR = 10 };
     static const char *const nones[] = {"no", "zero", "without", "never", "avoids"};
     static const char *const joins[] = {"or",   "and", "max",  "high", "cuda", "gpu",    "any",
                                         "more", "oom", "ooms", "kill", "of",   "further"};
@@ -75,6 +75,20 @@ static bool is_none(const struct hb_sentence *l, int i)
         if (!joined)
             return false;
     }
+    return false;
+}
+
+/* "the status OOMKilled never occurs" */
+static bool is_never(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {"occurs", "occurred", "happens", "happened", "appears"};
+    enum { FAR = 3 };
+    int k = i + 1;
+    while (k <= i + FAR && !hb_sentence_is(l, k, "never"))
+        k++;
+    for (size_t v = 0; k <= i + FAR && v < sizeof verbs / sizeof *verbs; v++)
+        if (hb_sentence_is(l, k + 1, verbs[v]))
+            return true;
     return false;
 }
 
@@ -94,7 +108,7 @@ bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
     if (!hb_sentence_is(l, i, "oom") && !hb_sentence_is(l, i, "ooms") &&
         !hb_sentence_is(l, i, "oomed") && !hb_sentence_is(l, i, "ooming"))
         return false;
-    if (is_compared(l, i) || is_frame(l, i) || is_none(l, i) || is_named(l, i))
+    if (is_compared(l, i) || is_frame(l, i) || is_none(l, i) || is_named(l, i) || is_never(l, i))
         return false;
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
         if (hb_sentence_is(l, i + 1, others[k]))
@@ -393,16 +407,25 @@ static bool is_other(const struct hb_sentence *l, int i)
     return false;
 }
 
-/* "a CUDA OOM must not take the server down": what would be if it were. */
+/* "a CUDA OOM must not take the server down", "the pod should be killed",
+ * "it should be shown when out of memory": what would be if. */
 static bool is_supposed(const struct hb_sentence *l, int i)
 {
     enum { FAR = 3 };
-    static const char *const modals[] = {"must", "should", "would"};
-    for (int k = i + 1; k <= i + FAR && k < l->count && l->word[k].kind == HB_WORD_TEXT; k++)
+    static const char *const modals[] = {"must", "should", "would", "shall"};
+    for (int k = i + 1; k <= i + FAR && k < l->count && l->word[k].kind == HB_WORD_TEXT &&
+                        !hb_sentence_is(l, k, "it"); /* something else than the refusal */
+         k++)
         for (size_t m = 0; m < sizeof modals / sizeof *modals; m++)
             if (hb_sentence_is(l, k, modals[m]))
                 return true;
-    return false;
+    for (size_t m = 0; m < sizeof modals / sizeof *modals; m++)
+        if (hb_sentence_is(l, i - 1, "be") && hb_sentence_is(l, i - 2, modals[m]))
+            return true;
+    int when = i - 1;
+    while (when >= 0 && !hb_sentence_is(l, when, "when"))
+        when--;
+    return when > 1 && hb_sentence_is(l, when - 3, "should") && hb_sentence_is(l, when - 2, "be");
 }
 
 /* "Look for OOM-kill events", "always check your system logs for ..." */
@@ -475,6 +498,8 @@ bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
     enum { FAR = 3 };
     static const char *const codes[] = {"exit", "code", "status", "exitcode", "exited", "returned"};
     const struct hb_word *word = &l->word[i];
+    if (is_never(l, i))
+        return false;
     if (hb_sentence_is(l, i, "sigkill"))
         return hb_sentence_ahead(l, i, FAR, ENDS) >= 0 || hb_sentence_behind(l, i, 8, ENDS) >= 0 ||
                hb_sentence_is(l, i - 1, "signals") || hb_sentence_is(l, i - 1, "signal") ||

@@ -34,7 +34,7 @@ static bool is_hump(struct hb_span s, const char *at)
     struct hb_span rest = {at + 1, s.end};
     bool next_lower = at + 1 < s.end && is_letter(at[1]) && !is_upper(at[1]);
     bool verb = hb_span_starts(rest, "s") || hb_span_starts(rest, "ed") || /* "OOMed" */
-                hb_span_starts(rest, "ing");
+                hb_span_starts(rest, "ing") || hb_span_starts(rest, "kill");
     return !is_upper(at[-1]) || (next_lower && !verb);
 }
 

@@ -32,7 +32,7 @@ for row in "$work"/wild.*.row; do
     fi
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 1932
+ok "the table has its $count texts" test "$count" -ge 1991
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 75 / 1000))
 
@@ -259,6 +259,8 @@ taught '| Allocated memory      |    5821 MB |    9773 MB |' '| GPU reserved mem
 out_has '"wanted_bytes": 10450108416'
 taught 'ResourceExhaustedError   Traceback (most recent call last)'
 out_has '"cause": "unknown"'
+taught 'cgroup causing OOMkilled'
+out_has '"cause": "host_memory"'
 taught 'but I was getting OOMed'
 out_has '"known": true'
 # What is only named is none: instead of what, a test, a function, the title of a change, none of it.
@@ -269,7 +271,9 @@ for named in 'XPU: fatal RuntimeErrors instead of recoverable OutOfMemoryError' 
     '# docs: Add comprehensive OOM resolution guide' \
     'I just disabled vmem OOM test for v5e' '  File "/x/spill.py", line 559, in oom' \
     '# 4bit models for 4x faster downloading + no OOMs.' \
-    '# [BUG] Catch and propagate rmm out of memory errors up to Python'; do
+    '# [BUG] Catch and propagate rmm out of memory errors up to Python' \
+    'the memory limit shall be exceeded and the pod should be killed' 'The status "OOMKilled" never occurs.' \
+    '# Reserve allocation should be displayed when erroring due to lack of memory'; do
     printf '%s\n' "$named" >"$work/named.log"
     expect 1 hbmsim explain "$work/named.log"
 done
