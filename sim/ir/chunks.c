@@ -6,6 +6,7 @@
 #include "sim/ir/loss_pass.h"
 #include "sim/ir/order.h"
 #include "sim/ir/sequence.h"
+#include "sim/ir/turn.h"
 #include "sim/ir/weight.h"
 
 bool hb_chunks_gather(const struct hb_lower *lo)
@@ -192,6 +193,7 @@ uint32_t hb_chunks_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     else
         l->grad = sum;
     ends->head_done = true;
+    hb_turn_sent(lo, HB_TURN_IN_LOSS);
     gx = unchunk(lo, gx);
     return hb_loss_norm_back(lo, gx, x, own_bytes + (double)lo->p->bufs[x].bytes);
 }

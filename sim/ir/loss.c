@@ -557,6 +557,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     else if (hb_head_label_waits(lo))
         zero_ring(lo);
     uint32_t g = hb_loss_grad_through(lo, &c);
+    hb_turn_sent(lo, HB_TURN_IN_LOSS);
     hb_order_put_zeros(lo, HB_ZEROS_BESIDE_HEAD);
     if (before)
         ends->head_done = true;
@@ -572,7 +573,10 @@ uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     ends->pending_logits = ends->pending_x = ends->pending_full = HB_NONE;
     ends->loss_x = ends->loss_w = HB_NONE;
     ends->pending_before = HB_NONE;
-    return lo->spec->loss.chunks > 1 ? hb_chunks_pass(lo, ends, x) : whole_loss(lo, ends, x);
+    hb_turn_sent(lo, HB_TURN_BEFORE_LOSS);
+    uint32_t g = lo->spec->loss.chunks > 1 ? hb_chunks_pass(lo, ends, x) : whole_loss(lo, ends, x);
+    hb_turn_sent(lo, HB_TURN_BEHIND_LOSS);
+    return g;
 }
 
 void hb_loss_finish_last(struct hb_lower *lo, const struct hb_ends *ends)

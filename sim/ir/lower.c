@@ -195,6 +195,7 @@ static bool casts_follow(const struct hb_lower *lo)
 static void forward_backward(struct hb_lower *lo, struct parts *parts)
 {
     struct hb_ends ends = {.table_grad = HB_NONE, .table = HB_NONE};
+    lo->layers = &parts->stack;
     lo->phase = HB_PHASE_FORWARD;
     if (hb_pipeline_even(lo)) {
         hb_ends_cast_table(lo, &ends);

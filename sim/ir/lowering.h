@@ -109,6 +109,8 @@ struct hb_tail {
     int table;         /* of the table's; HB_ZEROS_FIRST: where it is scattered into */
 };
 
+struct hb_stack_plan;
+
 struct hb_lower {
     struct hb_arena *arena;
     struct hb_diag *diag;
@@ -142,6 +144,7 @@ struct hb_lower {
     int64_t stacked_grad_bytes; /* gradients of all stacked weights: decides orders */
     int64_t input_bytes;        /* inputs of all layers: decides orders */
     struct hb_tail tail;
+    const struct hb_stack_plan *layers; /* those outside a pipeline */
 };
 
 /* --- emit.c: verbs --- */

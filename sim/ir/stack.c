@@ -419,7 +419,6 @@ static void end_carried(struct hb_lower *lo, struct hb_group *g)
 
 static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
 {
-    hb_turn_sent(lo, g);
     hb_turn_begun(lo, g);
     hb_stack_restack(lo, &g->body);
     hb_weight_use_casts(lo, g->layer.first_leaf, g->layer.end_leaf);

@@ -59,14 +59,19 @@ static bool takes_trip_out(const struct hb_lower *lo, const struct hb_group *g)
            g->trips > 1 && lo->spec->stack.unroll == 1;
 }
 
-/* The stack of what has this tag and is kept on the device: of contexts that with the heads apart,
- * not the kernel's own before it. */
-static uint32_t kept_stack(const struct hb_group *g, enum hb_tensor_name tag)
+/* The stack of what has this tag and is kept there: of contexts that with the heads apart, not the
+ * kernel's own before it. */
+static uint32_t find_stack(const struct hb_group *g, enum hb_tensor_name tag, enum hb_keep where)
 {
     for (uint32_t v = g->layer.value_count; v-- > 0;)
-        if ((g->layer.values[v].tags & 1u << tag) && g->body.saved->keep[v] == HB_KEEP_DEVICE)
+        if ((g->layer.values[v].tags & 1u << tag) && g->body.saved->keep[v] == where)
             return g->body.stack[v];
     return HB_NONE;
+}
+
+static uint32_t kept_stack(const struct hb_group *g, enum hb_tensor_name tag)
+{
+    return find_stack(g, tag, HB_KEEP_DEVICE);
 }
 
 /* Between gathers an attention output or a part of MaxText's MLP that goes to the host has the
@@ -140,6 +145,12 @@ static void emit_turn(struct hb_lower *lo, const struct hb_group *g, uint32_t st
             hb_emit_mark(lo, "beside a turned stack", g->body.stack[beside], turned);
 }
 
+/* v5e: see hb_turn_early and turn_sent. */
+static bool is_v5e_order(const struct hb_lower *lo)
+{
+    return lo->chip->turned_early;
+}
+
 static void copy_early(struct hb_lower *lo, struct hb_group *g)
 {
     uint32_t stacks[HB_TURNED];
@@ -160,7 +171,7 @@ static void copy_early(struct hb_lower *lo, struct hb_group *g)
  * copy.353). */
 void hb_turn_early(struct hb_lower *lo, struct hb_group *g)
 {
-    if (lo->chip->turned_early)
+    if (is_v5e_order(lo))
         copy_early(lo, g);
 }
 
@@ -201,27 +212,56 @@ void hb_turn_last(struct hb_lower *lo, const struct hb_group *g)
         read_beside(lo, g, "weights of the last trip", lo->leaves[i].cast);
 }
 
-/* On v6e between rings the backward pass wants layer inputs and attention outputs the other way
- * round where both go to the host: each stack is fetched whole, turned and sent back before the
- * loop (qwen3-8b, v6e-8, with q, k, v beside: bf16[36,20,2048,4096] twice beside the logits;
- * llama3-8b, v6e-8, out_proj and decoder_layer_input: copy.1303 and 1306; not with q in place of
- * out_proj, nor on v5p over 8 and 64; qwen3-14b, v6e-16, beside the gathered head, too), with one
- * sequence before the logits, which are larger (qwen3-8b with 8192 tokens: copy.1183 and 1186). */
-void hb_turn_sent(struct hb_lower *lo, const struct hb_group *g)
+/* Whether the host holds another stack of that size that one of these names asked for. */
+static bool has_twin(const struct hb_lower *lo, const struct hb_group *g, uint32_t stack,
+                     uint32_t tags)
 {
-    uint32_t both = 1u << HB_TN_LAYER_IN | 1u << HB_TN_ATTN_OUT;
-    const struct hb_remat *r = &g->layer.block->remat;
-    bool turns = hb_turn_residual(lo);
-    if (!turns || r->policy != HB_POLICY_NAMES || (r->offload & both) != both)
-        return;
-    for (uint32_t v = 0; v < g->layer.value_count; v++) {
-        if (!(g->layer.values[v].tags & both) || g->body.saved->keep[v] != HB_KEEP_HOST)
+    for (uint32_t v = 0; v < g->layer.value_count; v++)
+        if (g->body.saved->keep[v] == HB_KEEP_HOST && (g->layer.values[v].tags & tags) &&
+            lo->p->bufs[g->body.stack[v]].bytes == lo->p->bufs[stack].bytes)
+            return true;
+    return false;
+}
+
+/* What the backward pass wants the other way round of a stack on the host, it turns slice by slice,
+ * unless the host has another stack of the same shape: there it comes whole, is turned and sent
+ * back before the loop. Attention contexts (granite-8b and eight layers of it, v5e, data 4 and fsdp
+ * 16, 2 of 16384 tokens: bf16[36,2,16384,32,128] twice beside the f32 logits with q on the host,
+ * and with k and v of as many heads; neither alone, nor with k and v of 8 heads, layer inputs,
+ * mlp_up, or q kept; over 16 and 64 of v5p, 64 of v5e, 32 and tensor 2 of v6e alike), layer inputs
+ * and attention outputs, as wide as each other (qwen3-8b, v6e-8: bf16[36,20,2048,4096];
+ * llama3-8b, v6e-8, out_proj and decoder_layer_input: copy.1303 and 1306; qwen3-14b, v6e-16). It
+ * hides behind what is long: on v5e a product of the head (copy.505 between the two), on v5p and
+ * v6e all of the loss (24 and 60 layers of 5,120, fsdp 64: copy.657, 719 and 813 next to the
+ * forward loop). Of a run that others follow after the loss (phi-4 of 37 and 3 layers, v5e:
+ * copy.1081 and 1084 between the head's gradient and the first loop). */
+static void turn_sent(struct hb_lower *lo, const struct hb_group *g)
+{
+    static const struct {
+        enum hb_tensor_name name;
+        uint32_t twins;
+    } turning[HB_TURNED] = {{HB_TN_ATTN_CTX, 1u << HB_TN_Q | 1u << HB_TN_K | 1u << HB_TN_V},
+                            {HB_TN_LAYER_IN, 1u << HB_TN_ATTN_OUT},
+                            {HB_TN_ATTN_OUT, 1u << HB_TN_LAYER_IN}};
+    for (int i = 0; i < HB_TURNED; i++) {
+        uint32_t stack = find_stack(g, turning[i].name, HB_KEEP_HOST);
+        bool wanted = turning[i].name == HB_TN_ATTN_CTX || hb_turn_residual(lo);
+        if (stack == HB_NONE || !wanted || !has_twin(lo, g, stack, turning[i].twins))
             continue;
-        uint32_t stack = g->body.stack[v];
         struct hb_emit e = {.name = "turn a stack from the host", .kind = HB_OP_COPY};
         hb_emit_write(&e, hb_temp(lo, hb_name(lo, g->layer.name, ".a stack from the host"),
                                   HB_CAT_SAVED, hb_buf_shape(lo, stack)));
         hb_emit_write(&e, turned_copy(lo, g, stack));
         hb_emit(lo, &e);
     }
+}
+
+void hb_turn_sent(struct hb_lower *lo, enum hb_turn_at at)
+{
+    enum hb_turn_at last = is_v5e_order(lo) ? HB_TURN_IN_LOSS : HB_TURN_BEFORE_LOSS;
+    const struct hb_stack_plan *all = lo->layers;
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->groups[i].looped && all->groups[i].outer_stack == HB_NONE &&
+            at == (i + 1 < all->count ? HB_TURN_BEHIND_LOSS : last))
+            turn_sent(lo, &all->groups[i]);
 }

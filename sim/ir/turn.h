@@ -10,9 +10,11 @@ bool hb_turn_residual(const struct hb_lower *lo);
 void hb_turn_early(struct hb_lower *lo, struct hb_group *g);
 /* Before the group runs backwards: those that come before its loop, into the same. */
 void hb_turn_begun(struct hb_lower *lo, struct hb_group *g);
-/* Before the group runs backwards: stacks that come whole from the host. */
-void hb_turn_sent(struct hb_lower *lo, const struct hb_group *g);
-/* After it: the other copies, or what is read with those that were made early. */
+/* Those of the stacks that come whole from the host which do so here. */
+enum hb_turn_at { HB_TURN_BEFORE_LOSS, HB_TURN_IN_LOSS, HB_TURN_BEHIND_LOSS };
+void hb_turn_sent(struct hb_lower *lo, enum hb_turn_at at);
+/* After the group ran backwards: the other copies, or what is read with those that were made early.
+ */
 void hb_turn_last(struct hb_lower *lo, const struct hb_group *g);
 /* Whether what the host carries is there beside a copied stack. */
 bool hb_turn_between(const struct hb_lower *lo, const struct hb_group *g);
