@@ -215,14 +215,21 @@ static bool is_short_ring_late(const struct hb_lower *lo)
  * host: f32[8192,128256] and its bf16 gradient through the layers with mlp_up, attn_ctx or both and
  * k kept, with accumulate=2 and 1; of several sequences the gradient alone, with attn_ctx kept
  * bf16[2,8192,32000]; not with q alone, nor with these kept and none on the host: the loss is the
- * peak) and, of a tied head or in an accumulation loop, between gathers that are not beside the
- * products. */
+ * peak) and, of a tied head or in an accumulation loop, between late gathers; between padded and
+ * plain ones, and over data alone, with q alone, too, but not with layer inputs alone, and not
+ * beside the products (7B and qwen2.5-14b, v5p and v6e, data 4 and fsdp 8, one and two sequences,
+ * with q, k and v, q alone, or k, attn_ctx and attn_out: f32[2,8192,152064] until the last trip,
+ * with clip and bf16 weights, too; none with nothing on the host; v5e, data 4 and fsdp 16: none).
+ */
 static bool keeps_and_fetches(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
     if (!hb_offloads(lo) || hb_sequence_gathers_known(lo))
         return false;
-    return (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_LATE) && r->save != 0;
+    if (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_LATE)
+        return r->save != 0;
+    return lo->gather_form != HB_GATHER_BESIDE && lo->local.batch_ways > 1 &&
+           (r->offload & ~(1u << HB_TN_LAYER_IN)) != 0;
 }
 
 /* A head in an accumulation loop: not in mixtures (rnd/037: no f32[2,1024,32000]; tied as well). An

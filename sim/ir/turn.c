@@ -121,15 +121,16 @@ static uint32_t turned_copy(struct hb_lower *lo, const struct hb_group *g, uint3
                    hb_buf_shape(lo, stack));
 }
 
-/* What is read behind it is read with the copy: marks write it, too, and so are of its turn. */
+/* The trip reads the other stacks behind it (48 layers of qwen2.5-14b, v5p, data 4 and fsdp 8, q on
+ * the host: bf16[48,2,8192,13824] of kept gates beside copy.315 of layer inputs; 36 of 4,096, v6e,
+ * fsdp 16, q, k, v and layer inputs there): marks write the copy, too, and so are of its turn. */
 static void emit_turn(struct hb_lower *lo, const struct hb_group *g, uint32_t stack,
                       const uint32_t stacks[HB_TURNED])
 {
     struct hb_emit e = {.name = "turn the last layer's slice", .kind = HB_OP_COPY};
     uint32_t turned = turned_copy(lo, g, stack);
     hb_emit_read(&e, stack);
-    bool context = many_turn(lo, g) && stack == kept_stack(g, HB_TN_ATTN_CTX);
-    uint32_t beside = context ? 0 : g->layer.value_count;
+    uint32_t beside = 0;
     for (; beside < g->layer.value_count && e.read_count < HB_EMIT_REFS; beside++)
         if (is_beside(g, beside, stacks))
             hb_emit_read(&e, g->body.stack[beside]);
