@@ -47,13 +47,18 @@ bool hb_copies_first(const struct hb_lower *lo)
 }
 
 /* Over the layers' backward pass four; three more over the head's product before it where a leaf
- * has three (1B over 8 of bf16 with a master copy: twelve; 8B,f16t4,opthost,master: nine). */
+ * has three (1B over 8 of bf16 with a master copy: twelve; 8B,f16t4,opthost,master: nine). Before
+ * an accumulation loop as many as fly at a time, of the largest (accum/1B,dp8,a4 with opt_host: six
+ * of f32[16,8192,2048]; 70B, v5p, data 8 and fsdp 32, four microbatches: six of
+ * f32[80,28672,256]). */
 uint32_t hb_copies_early(const struct hb_lower *lo)
 {
     enum { LEAVES = 4, MANY_STATES = 3 };
     const struct hb_spec *s = lo->spec;
     bool many = s->optimizer.moment_count + s->precision.master >= MANY_STATES;
-    return many ? HB_COPIES_AT_ONCE + HB_COPIES_OVER_LOSS : LEAVES;
+    if (many)
+        return HB_COPIES_AT_ONCE + HB_COPIES_OVER_LOSS;
+    return s->batch.accumulate > 1 ? HB_COPIES_AT_ONCE : LEAVES;
 }
 
 /* A leaf's part in the order of updates. */
@@ -87,7 +92,11 @@ static const enum part *find_parts(const struct hb_lower *lo)
                                      PART_OUT,  PART_MLP,  PART_TABLE};
     static const enum part plain[] = {PART_TABLE, PART_MLP,     PART_GATE, PART_HEAD,
                                       PART_OUT,   PART_QUERIES, PART_KEYS};
-    return lo->spec->optimizer.clip ? clip : plain;
+    static const enum part largest[] = {PART_MLP,     PART_GATE, PART_HEAD, PART_OUT,
+                                        PART_QUERIES, PART_KEYS, PART_TABLE};
+    if (lo->spec->optimizer.clip)
+        return clip;
+    return lo->spec->batch.accumulate > 1 ? largest : plain;
 }
 
 /* An order that grows: a weight's leaves of all runs of layers stand together. */
