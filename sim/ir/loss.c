@@ -473,9 +473,7 @@ static bool is_started_first(const struct hb_lower *lo)
 /* The head's gradient after that of its input: now, or what of it waits for the layers. */
 static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct hb_loss_pass *c)
 {
-    if (is_started_first(lo)) {
-        return;
-    } else if (hb_head_logits_again(lo)) {
+    if (hb_head_logits_again(lo)) {
         ends->pending_x = c->x;
     } else if (hb_head_waits(lo)) {
         ends->pending_logits = waiting_logits(lo, c);
@@ -531,6 +529,22 @@ uint32_t hb_loss_norm_back(struct hb_lower *lo, uint32_t g, uint32_t x, double m
     return out;
 }
 
+/* The head's gradient, where it comes before that of its input. */
+static bool make_grad_first(struct hb_lower *lo, struct hb_ends *ends, const struct hb_loss_pass *c)
+{
+    if (is_grad_first(lo)) {
+        head_grad(lo, c->seq, c->x, c->dlogits);
+        ends->head_done = true;
+    } else if (is_started_first(lo)) {
+        start_grad(lo, ends, c);
+    } else {
+        if (hb_head_label_waits(lo))
+            zero_ring(lo);
+        return false;
+    }
+    return true;
+}
+
 static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
 {
     struct hb_loss_pass c = {.seq = lo->local.seq};
@@ -549,19 +563,14 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     hb_loss_make_dlogits(lo, &c);
     if (hb_head_split(lo) && !hb_order_head_early(lo))
         c.w = hb_loss_use_head(lo, false);
-    bool before = is_grad_first(lo);
-    if (before)
-        head_grad(lo, c.seq, c.x, c.dlogits);
-    else if (is_started_first(lo))
-        start_grad(lo, ends, &c);
-    else if (hb_head_label_waits(lo))
-        zero_ring(lo);
+    bool first = make_grad_first(lo, ends, &c);
+    if (first)
+        hb_turn_sent(lo, HB_TURN_IN_LOSS);
     uint32_t g = hb_loss_grad_through(lo, &c);
-    hb_turn_sent(lo, HB_TURN_IN_LOSS);
+    if (!first)
+        hb_turn_sent(lo, HB_TURN_IN_LOSS);
     hb_order_put_zeros(lo, HB_ZEROS_BESIDE_HEAD);
-    if (before)
-        ends->head_done = true;
-    else
+    if (!first)
         finish_loss(lo, ends, &c);
     return hb_loss_norm_back(lo, g, wide == HB_NONE ? x : wide, 0);
 }
