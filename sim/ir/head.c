@@ -189,7 +189,7 @@ static bool is_wide(const struct hb_lower *lo)
 static bool is_ring_late(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    if (!lo->maxtext)
+    if (!hb_head_own_loss(lo))
         return hb_fsdp_ways(lo, false) >= POSTPONE_WAYS && !is_ring_early(lo);
     /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers, with
      * 4096 to 16384 tokens over 8 and 16, not over 32, whose shards are narrower than a row of
@@ -408,8 +408,8 @@ bool hb_head_last(const struct hb_lower *lo)
     bool late = lo->gather_form == HB_GATHER_LATE ||
                 (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_split(lo) && !hb_head_ring(lo));
     bool narrow = lo->gather_form == HB_GATHER_PADDED && s->precision.params == lo->compute;
-    bool taken_out = lo->habits->rings && hb_offloads(lo); /* see is_label_last */
-    bool muon = lo->habits->rings && s->optimizer.name == HB_OPT_MUON;
-    return (narrow || late || lo->habits->head_last) && !taken_out && !muon && !s->optimizer.clip &&
+    bool muon = s->optimizer.name == HB_OPT_MUON;
+    bool not_last = lo->habits->rings && (hb_offloads(lo) || muon); /* see is_label_last */
+    return (narrow || late || lo->habits->head_last) && !not_last && !s->optimizer.clip &&
            s->batch.accumulate == 1 && !s->model.tied_embeddings;
 }

@@ -310,7 +310,11 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     /* So does that of a product in bf16 (8B,f64,b4,onehot with muon: bf16[4096,128256] from 258 to
      * 269 of 1546; 8B,v6e8x8,f64 of 2048 tokens: from 995 to 1215 of 1250). */
     bool narrow = !gpu && lo->p->bufs[full].dtype == lo->compute && hb_weight_gathers_apart(lo);
-    uint32_t sum = same || narrow
+    /* Over data, too, in f32 and in the same place, of which each device then takes its part (8
+     * layers of 4,096 and 151,936 words, v6e, fsdp 64 and data 2: all-reduce.18, f32; alone bf16
+     * beside it). */
+    bool over = lo->gather_form == HB_GATHER_LATE && hb_ways(lo, HB_AX_DATA) > 1;
+    uint32_t sum = same || narrow || over
                        ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
                        : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
                                  gpu ? hb_leaf_layer_shape(l, dtype, false)
@@ -326,7 +330,8 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
         l->grad = HB_NONE;
     }
     /* gate/f64,b4,v32k,L16: the sum is there from 302 to 306 of 821, then each device's part. */
-    if (gpu || same || lo->gather_form != HB_GATHER_PADDED || lo->phase == HB_PHASE_OPTIMIZER)
+    if (gpu || same || (lo->gather_form != HB_GATHER_PADDED && !over) ||
+        lo->phase == HB_PHASE_OPTIMIZER)
         return;
     l->grad =
         hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS, hb_leaf_layer_shape(l, lo->compute, false));
