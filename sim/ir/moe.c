@@ -319,11 +319,16 @@ static int exchange(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_v
 /* An expert axis beside fsdp of at least 8: the partitioner gathers the batch of all devices where
  * the experts' inputs are made (mixtral,f32e8: bf16[256,4096,4096]; moe160,f32e8: 10240 MiB), for
  * the constraint on them (64 experts on v6e, fsdp 128, 32 and 16 with expert 2 and 4, 1 to 4
- * sequences a device, without: none of ten). */
-enum { GLOBAL_GATHER_WAYS = 8 };
+ * sequences a device, without: none of ten); beside tensor parallelism over 4 or 8 experts' ways
+ * (olmoe, v6e, f32e4t2, f16e4t4; none over 2, f8e2t2, f8e2t4, f32e2t4, with a whole residual, too).
+ */
+enum { GLOBAL_GATHER_WAYS = 8, TENSOR_GATHER_WAYS = 4 };
 
 static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, const struct routed *r)
 {
+    bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1;
+    if (tensor && expert_ways(lo) < TENSOR_GATHER_WAYS)
+        return;
     int64_t d = lo->spec->model.d_model;
     int64_t ways = hb_mul_sat(hb_ways(lo, HB_AX_FSDP), expert_ways(lo));
     int64_t batch = hb_mul_sat(r->batch, ways);
@@ -338,7 +343,6 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, con
      * on v6e and v5p, fsdp 32 with expert 2, 4 and 8, 64 with 4), on v5e beside what the
      * weights' gradients are made of (f32e2, f16e4: bf16[512,2048,2048] from before those on; of
      * 256 sequences bf16[256,4096,2048] at 1531 of 2636, no mask nor its gradient). */
-    bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1;
     bool last = lo->habits->rings && !tensor;
     s->back_scratch_after = last;
     /* The product is that of an expert group's sequences, summed over it (olmoe, v6e, f32e2:
@@ -349,10 +353,11 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, con
     /* ROCm reads it last of all (mixtral,v6e8x8,f16e4: bf16[64,4096,4096] from 539 to 680, the
      * attention's scores at 601). */
     s->back_scratch_stays = lo->habits->recompute_first && !lo->habits->gathers_timed;
-    if (!tensor)
+    if (!tensor || lo->local.resid_seq < lo->local.seq)
         return;
     /* With tensor parallelism the products are of the whole batch, too (ds3,f32e8t2:
-     * bf16[256,32,160,7168] and pred[256,4096,32,160]). */
+     * bf16[256,32,160,7168] and pred[256,4096,32,160]), unless it splits the residual (olmoe, v6e,
+     * f32e4t2: bf16[128,8192,2048] alone). */
     s->back_scratch[s->back_scratch_count++] =
         hb_shape_make(lo->compute, (const int64_t[]){batch, r->experts, r->capacity, d, -1});
     s->back_scratch[s->back_scratch_count++] =
