@@ -8,9 +8,14 @@
 
 /* XLA:TPU lays the larger of a product's two dimensions along the lanes, which turns stacks between
  * the passes; not those of layers over tensor (phi4 over 16 and 32 with 2: none of nineteen). */
+static bool turns_at_all(const struct hb_lower *lo)
+{
+    return lo->habits->rings;
+}
+
 static bool stacks_may_turn(const struct hb_lower *lo)
 {
-    return lo->habits->rings && hb_ways(lo, HB_AX_TENSOR) == 1;
+    return turns_at_all(lo) && hb_ways(lo, HB_AX_TENSOR) == 1;
 }
 
 /* A residual of no fewer tokens a sequence than features lies turned in the forward loop (phi4 and
@@ -261,7 +266,7 @@ void hb_turn_sent(struct hb_lower *lo, enum hb_turn_at at)
 {
     enum hb_turn_at last = is_v5e_order(lo) ? HB_TURN_IN_LOSS : HB_TURN_BEFORE_LOSS;
     const struct hb_stack_plan *all = lo->layers;
-    for (uint32_t i = 0; i < all->count; i++)
+    for (uint32_t i = 0; i < all->count && turns_at_all(lo); i++)
         if (all->groups[i].looped && all->groups[i].outer_stack == HB_NONE &&
             at == (i + 1 < all->count ? HB_TURN_BEHIND_LOSS : last))
             turn_sent(lo, &all->groups[i]);
