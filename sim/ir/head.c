@@ -228,7 +228,7 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
         return false;
     if (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_LATE)
         return r->save != 0;
-    return lo->gather_form != HB_GATHER_BESIDE && lo->local.batch_ways > 1 &&
+    return lo->habits->rings && lo->gather_form != HB_GATHER_BESIDE && lo->local.batch_ways > 1 &&
            (r->offload & ~(1u << HB_TN_LAYER_IN)) != 0;
 }
 
