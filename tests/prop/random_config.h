@@ -74,9 +74,9 @@ static inline const char *in_block(struct config *c, int block, const char *key)
 static inline bool is_left_out(const char *path)
 {
     static const char *const paths[] = {
-        "compiler",     "precision.fp8",    "precision.fp8_gather", "precision.fp8_params",
-        "loss.kernel",  "loss.kind",        "loss.reference",       "loss.entropy",
-        "remat.policy", "pipeline.schedule"};
+        "compiler",    "precision.fp8", "precision.fp8_gather", "precision.fp8_params",
+        "loss.kernel", "loss.kind",     "loss.reference",       "loss.entropy",
+        "loss.value",  "remat.policy",  "pipeline.schedule"};
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
         if (strcmp(paths[i], path) == 0)
             return true;

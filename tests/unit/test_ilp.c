@@ -219,34 +219,6 @@ static void test_proves_no_more(void **state)
     assert_true(optimal > SPECS / 2 && proven > optimal * 3 / 4);
 }
 
-/* MaxText's states on the host with clipping: who comes first leads. */
-static void test_knows_who_leads(void **state)
-{
-    (void)state;
-    static const char text[] = "model: {preset: llama3-8b}\nbatch: {global: 8, seq: 1024}\n"
-                               "mesh: {fsdp: 8}\nhardware: {device: tpu-v5p, count: 8}\n"
-                               "optimizer: {offload: pinned_host, clip: true}\n"
-                               "runtime: {framework: maxtext}\n";
-    struct hb_rng rng = hb_rng_seed(59);
-    int close = 0;
-    for (int tries = 0; tries < 10; tries++) {
-        struct sample s = {.arena = hb_arena_new()};
-        struct hb_diag diag;
-        struct hb_node *root;
-        bool leads = false;
-        hb_diag_init(&diag, s.arena);
-        assert_true(hb_yaml_parse(s.arena, &diag, "leads", text, strlen(text), &root));
-        assert_true(hb_schema_from_node(s.arena, &diag, root, HB_SOURCE_DIR, &s.spec));
-        assert_true(finish_sample(&s, &rng));
-        for (uint32_t q = 0; q < s.segment.slot_count; q++)
-            leads = leads || s.segment.slots[q].lead_ops > 0;
-        assert_true(leads);
-        draw_limits(&s, &rng);
-        check_tight(&s, &close);
-        hb_arena_free(s.arena);
-    }
-}
-
 /* Malformed input to GLPK must not end the process: the hook gives a LIMIT. Budgets at the ends of
  * the range are the nearest that a caller can come to it. */
 static void test_survives_extremes(void **state)
@@ -334,11 +306,9 @@ static void test_linear_bounds_hold(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_agrees),
-                                       cmocka_unit_test(test_keeps_what_just_fits),
-                                       cmocka_unit_test(test_proves_no_more),
-                                       cmocka_unit_test(test_knows_who_leads),
-                                       cmocka_unit_test(test_survives_extremes),
-                                       cmocka_unit_test(test_linear_bounds_hold)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agrees), cmocka_unit_test(test_keeps_what_just_fits),
+        cmocka_unit_test(test_proves_no_more), cmocka_unit_test(test_survives_extremes),
+        cmocka_unit_test(test_linear_bounds_hold)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
