@@ -107,7 +107,7 @@ static bool crosses_batch(const struct hb_lower *lo)
 
 static bool crosses_sequences(const struct hb_lower *lo)
 {
-    return crosses_batch(lo) && lo->local.batch > 1;
+    return crosses_batch(lo) && hb_ways(lo, HB_AX_SEQUENCE) > 1 && lo->local.batch > 1;
 }
 
 static uint32_t gather_chunks(struct hb_lower *lo, uint32_t x, const char *name, int64_t ways)
