@@ -175,10 +175,8 @@ static void put_away(struct hb_log_reader *r, enum hb_log_kind kind)
 static void note_rank(struct hb_log_reader *r)
 {
     static const char *const marks[] = {"[rank", "[Rank ", "[default"};
-    struct hb_span head = r->segment;
+    struct hb_span head = hb_span_first(r->segment, RANK_PREFIX);
     int64_t rank;
-    if (head.end - head.at > RANK_PREFIX)
-        head.end = head.at + RANK_PREFIX;
     for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
         struct hb_span s = head;
         if (!hb_span_find(&s, marks[i]) || !hb_span_int(&s, &rank) || rank >= HB_LOG_RANKS)
@@ -364,7 +362,7 @@ static bool ends_with(struct hb_span s, const char *word)
 static void try_forms(struct hb_log_reader *r, const char *at)
 {
     struct hb_span rest = {at, r->segment.end};
-    struct hb_span before = {at - r->segment.at > BEHIND ? at - BEHIND : r->segment.at, at};
+    struct hb_span before = hb_span_last((struct hb_span){r->segment.at, at}, BEHIND);
     unsigned byte = (unsigned char)*at;
     for (unsigned i = r->first[byte]; i < r->first[byte + 1]; i++) {
         const struct hb_form *form = &r->forms[i];
@@ -374,9 +372,8 @@ static void try_forms(struct hb_log_reader *r, const char *at)
             continue;
         if (form->unless && ends_with(before, form->unless))
             continue;
-        struct hb_form_place place = {before, {at + strlen(form->anchor), rest.end}};
-        if (place.after.end - place.after.at > AHEAD)
-            place.after.end = place.after.at + AHEAD;
+        struct hb_span after = {at + strlen(form->anchor), rest.end};
+        struct hb_form_place place = {before, hb_span_first(after, AHEAD)};
         take_form(r, form, &place);
     }
 }
@@ -420,9 +417,7 @@ static void read_any(struct hb_log_reader *r, struct hb_span segment)
 {
     enum { PIECE = 2048 };
     while (segment.at < segment.end) {
-        struct hb_span piece = segment;
-        if (piece.end - piece.at > PIECE)
-            piece.end = piece.at + PIECE;
+        struct hb_span piece = hb_span_first(segment, PIECE);
         hb_form_take_any(r, piece);
         segment.at = piece.end;
     }

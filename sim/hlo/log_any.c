@@ -528,24 +528,15 @@ static const char *const foreign_shorts[] = {"\u4e0d\u8db3",
                                              "nsuffisan",
                                              "zabrak"};
 
-/* Whether any of the words stands in the span. */
-static bool has_any(struct hb_span s, const char *const *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (hb_span_has(s, words[i]))
-            return true;
-    return false;
-}
-
 static bool is_foreign_refusal(struct hb_span s)
 {
     enum { NEAR = 32 };
     for (size_t i = 0; i < sizeof foreign_shorts / sizeof *foreign_shorts; i++) {
         struct hb_span rest = s;
         while (hb_span_find(&rest, foreign_shorts[i])) {
-            struct hb_span near = {rest.at - s.at > NEAR ? rest.at - NEAR : s.at,
-                                   s.end - rest.at > NEAR ? rest.at + NEAR : s.end};
-            if (has_any(near, foreign_memories, sizeof foreign_memories / sizeof *foreign_memories))
+            struct hb_span near = {hb_span_last((struct hb_span){s.at, rest.at}, NEAR).at,
+                                   hb_span_first(rest, NEAR).end};
+            if (HB_SPAN_HAS_ANY(near, foreign_memories))
                 return true;
         }
     }
@@ -558,8 +549,7 @@ static bool is_foreign_kill(struct hb_span s)
     enum { NEAR = 24 };
     struct hb_span by = s;
     while (hb_span_find(&by, "\u88ab")) {
-        struct hb_span near = {by.at, by.end - by.at > NEAR ? by.at + NEAR : by.end};
-        if (hb_span_has(near, "kill"))
+        if (hb_span_has(hb_span_first(by, NEAR), "kill"))
             return true;
     }
     return hb_span_has(s, "\u88ab\u6740") || hb_span_has(s, "\u8fdb\u7a0b\u6740");

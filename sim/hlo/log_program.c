@@ -65,14 +65,9 @@ static void take_load(struct hb_log_reader *r, const struct hb_form *form,
 {
     static const char *const things[] = {"odel", "eight", "heckpoint", "afetensor", "state_dict"};
     enum { NEAR = 32 };
-    struct hb_span s = place->after;
-    if (s.end - s.at > NEAR)
-        s.end = s.at + NEAR;
-    for (size_t i = 0; begins_word(form, place->before) && i < sizeof things / sizeof *things; i++)
-        if (hb_span_has(s, things[i])) {
-            take_mark(r, form, place);
-            return;
-        }
+    if (begins_word(form, place->before) &&
+        HB_SPAN_HAS_ANY(hb_span_first(place->after, NEAR), things))
+        take_mark(r, form, place);
 }
 
 /* "in saving", "when saving" */
@@ -80,9 +75,7 @@ static bool is_then(struct hb_span before)
 {
     static const char *const words[] = {" in ", "when ", "while ", "during "};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        ptrdiff_t len = (ptrdiff_t)strlen(words[i]);
-        if (before.end - before.at >= len &&
-            hb_span_starts((struct hb_span){before.end - len, before.end}, words[i]))
+        if (hb_span_starts(hb_span_last(before, (ptrdiff_t)strlen(words[i])), words[i]))
             return true;
     }
     return false;
@@ -94,16 +87,12 @@ static void take_save(struct hb_log_reader *r, const struct hb_form *form,
 {
     static const char *const things[] = {"heckpoint", "ckpt", "odel", "state"};
     enum { NEAR = 24 };
-    struct hb_span before = place->before, after = place->after;
-    if (before.end - before.at > NEAR)
-        before.at = before.end - NEAR;
-    if (after.end - after.at > NEAR)
-        after.end = after.at + NEAR;
+    struct hb_span before = hb_span_last(place->before, NEAR);
+    struct hb_span after = hb_span_first(place->after, NEAR);
     bool option = hb_span_starts(after, "_steps") || hb_span_starts(after, "_total") ||
                   hb_span_starts(after, "_strategy") || hb_span_has(before, "--");
-    bool saves = is_then(before);
-    for (size_t i = 0; i < sizeof things / sizeof *things; i++)
-        saves = saves || hb_span_has(after, things[i]) || hb_span_has(before, things[i]);
+    bool saves =
+        is_then(before) || HB_SPAN_HAS_ANY(after, things) || HB_SPAN_HAS_ANY(before, things);
     if (saves && !option)
         take_mark(r, form, place);
 }
@@ -113,21 +102,15 @@ static void take_save(struct hb_log_reader *r, const struct hb_form *form,
 static bool lowers(struct hb_span s)
 {
     static const char *const verbs[] = {"educ", "ecreas", "owered", "ower ", "owering"};
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
-        if (hb_span_has(s, verbs[i]))
-            return true;
-    return false;
+    return HB_SPAN_HAS_ANY(s, verbs);
 }
 
 static void take_share(struct hb_log_reader *r, const struct hb_form *form,
                        const struct hb_form_place *place)
 {
     enum { NEAR = 96 };
-    struct hb_span before = place->before, after = place->after;
-    if (before.end - before.at > NEAR)
-        before.at = before.end - NEAR;
-    if (after.end - after.at > NEAR)
-        after.end = after.at + NEAR;
+    struct hb_span before = hb_span_last(place->before, NEAR);
+    struct hb_span after = hb_span_first(place->after, NEAR);
     if (hb_span_has(before, "ncreas"))
         return;
     if (lowers(before) || (lowers(after) && !hb_span_has(after, " or ")))

@@ -201,14 +201,6 @@ static void skip_to_number(struct hb_span *s)
     }
 }
 
-static bool has_one_of(struct hb_span s, const char *const *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (hb_span_has(s, words[i]))
-            return true;
-    return false;
-}
-
 /* "per_device_train_batch_size 1", "micro batch size of 4"; no step of an epoch: "batch 95/3568".
  */
 static void take_batch(struct hb_log_reader *r, const struct hb_form *form,
@@ -218,16 +210,13 @@ static void take_batch(struct hb_log_reader *r, const struct hb_form *form,
     static const char *const tests[] = {"eval", "val_", "test", "infer"};
     static const char *const devices[] = {"micro", "device", "gpu"};
     struct hb_log *log = hb_form_log(r);
-    struct hb_span before = place->before, s = place->after;
+    struct hb_span before = hb_span_last(place->before, NEAR), s = place->after;
     int64_t batch;
-    if (before.end - before.at > NEAR)
-        before.at = before.end - NEAR;
     skip_to_number(&s);
     struct hb_span name = {place->after.at, s.at};
-    bool device = has_one_of(before, devices, sizeof devices / sizeof *devices) ||
-                  has_one_of(name, devices, sizeof devices / sizeof *devices);
-    if (has_one_of(before, tests, sizeof tests / sizeof *tests) || name.at == name.end ||
-        !hb_span_int(&s, &batch) || batch <= 0 || batch > MOST ||
+    bool device = HB_SPAN_HAS_ANY(before, devices) || HB_SPAN_HAS_ANY(name, devices);
+    if (HB_SPAN_HAS_ANY(before, tests) || name.at == name.end || !hb_span_int(&s, &batch) ||
+        batch <= 0 || batch > MOST ||
         (s.end - s.at > 1 && strchr("/%._", *s.at) && s.at[1] >= '0' && s.at[1] <= '9'))
         return;
     int64_t *to = device ? &log->device_batch : &log->any_batch;

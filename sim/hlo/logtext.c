@@ -54,6 +54,24 @@ bool hb_span_has(struct hb_span s, const char *word)
     return hb_span_find(&s, word);
 }
 
+bool hb_span_has_any(struct hb_span s, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (hb_span_has(s, words[i]))
+            return true;
+    return false;
+}
+
+struct hb_span hb_span_first(struct hb_span s, ptrdiff_t bytes)
+{
+    return s.end - s.at > bytes ? (struct hb_span){s.at, s.at + bytes} : s;
+}
+
+struct hb_span hb_span_last(struct hb_span s, ptrdiff_t bytes)
+{
+    return s.end - s.at > bytes ? (struct hb_span){s.end - bytes, s.end} : s;
+}
+
 void hb_span_skip(struct hb_span *s, const char *set)
 {
     while (s->at < s->end && *s->at && strchr(set, *s->at))

@@ -25,6 +25,12 @@ bool hb_span_starts(struct hb_span s, const char *word);
 /* Goes behind the next word; false (and s where it was) where there is none. */
 bool hb_span_find(struct hb_span *s, const char *word);
 bool hb_span_has(struct hb_span s, const char *word);
+/* One of them. */
+bool hb_span_has_any(struct hb_span s, const char *const *words, size_t count);
+#define HB_SPAN_HAS_ANY(s, words) hb_span_has_any(s, words, sizeof(words) / sizeof *(words))
+/* So many bytes of its beginning or end; all of it where it has fewer. */
+struct hb_span hb_span_first(struct hb_span s, ptrdiff_t bytes);
+struct hb_span hb_span_last(struct hb_span s, ptrdiff_t bytes);
 /* Skips bytes that are in set. */
 void hb_span_skip(struct hb_span *s, const char *set);
 /* A whole number. Goes behind it. */
