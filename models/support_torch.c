@@ -227,11 +227,26 @@ static bool check_fsdp1(const struct hb_refusing *r, const struct hb_spec *s)
     return HB_REFUSE(r, gaps);
 }
 
+/* A model beside the policy, of its shapes: the reference, or PPO's value model. */
+static bool check_second(const struct hb_refusing *r, const struct hb_spec *s, const char *key,
+                         bool asked, bool tied)
+{
+    const struct hb_refusal gaps[] = {
+        {asked && has_experts(&s->model), key, "not simulated with experts yet; use false"},
+        {asked && s->runtime.fsdp1, key, "not simulated with runtime.fsdp1 yet; use false"},
+        {asked && (s->runtime.wrap_root || tied), key,
+         "not simulated where the ends are the root's own yet (runtime.wrap: root, "
+         "model.tied_embeddings); use false"},
+        {asked && s->optimizer.params_offload != HB_PLACE_NONE, key,
+         "not simulated with params_offload yet; use false"},
+    };
+    return HB_REFUSE(r, gaps);
+}
+
 /* TRL's GRPOTrainer, as its code makes log-probabilities of whole logits. */
 static bool check_grpo(const struct hb_refusing *r, const struct hb_spec *s, bool plain, bool zero)
 {
     bool tied = s->model.tied_embeddings && !plain;
-    bool ends = s->runtime.wrap_root || tied;
     const struct hb_refusal gaps[] = {
         {s->loss.kernel != HB_LOSS_EAGER, "loss.kernel", "grpo has its own loss; use eager"},
         {s->loss.chunks > 1, "loss.chunks", "not simulated with grpo yet; use 1"},
@@ -242,29 +257,13 @@ static bool check_grpo(const struct hb_refusing *r, const struct hb_spec *s, boo
         {s->runtime.framework == HB_FW_TORCHTUNE, "runtime.framework",
          "grpo is simulated with torchtitan's FSDP2 and plain copies only; use torchtitan"},
         {zero, "loss.kind", "grpo is not simulated with DeepSpeed's ZeRO yet; use lm"},
-        {s->loss.reference && has_experts(&s->model), "loss.reference",
-         "not simulated with experts yet; use false"},
-        {s->loss.reference && s->runtime.fsdp1, "loss.reference",
-         "not simulated with runtime.fsdp1 yet; use false"},
-        {s->loss.reference && ends, "loss.reference",
-         "not simulated where the ends are the root's own yet (runtime.wrap: root, "
-         "model.tied_embeddings); use false"},
-        {s->loss.reference && s->optimizer.params_offload != HB_PLACE_NONE, "loss.reference",
-         "not simulated with params_offload yet; use false"},
         {s->loss.reference && s->sharding.reshard_ranks > 0, "loss.reference",
          "not simulated with reshard_ranks yet; use false"},
-        {s->loss.value && has_experts(&s->model), "loss.value",
-         "not simulated with experts yet; use false"},
         {s->loss.value && plain, "loss.value", "not simulated without FSDP yet; use false"},
-        {s->loss.value && s->runtime.fsdp1, "loss.value",
-         "not simulated with runtime.fsdp1 yet; use false"},
-        {s->loss.value && ends, "loss.value",
-         "not simulated where the ends are the root's own yet (runtime.wrap: root, "
-         "model.tied_embeddings); use false"},
-        {s->loss.value && s->optimizer.params_offload != HB_PLACE_NONE, "loss.value",
-         "not simulated with params_offload yet; use false"},
     };
-    return HB_REFUSE(r, gaps);
+    bool ok = HB_REFUSE(r, gaps);
+    ok = check_second(r, s, "loss.reference", s->loss.reference, tied) && ok;
+    return check_second(r, s, "loss.value", s->loss.value, tied) && ok;
 }
 
 static bool parts_passes(const struct hb_spec *s)
