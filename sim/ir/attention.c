@@ -459,7 +459,6 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     step.depth = h->kv_seq;
     /* tiny/base: f32 scores and one set of bf16 probabilities. */
     step.grad_in_place = 1;
-
     hb_layer_step(lo, y, step);
     return o;
 }
