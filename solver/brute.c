@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "solver/least.h"
 #include "solver/replay.h"
+#include "solver/segment_order.h"
 
 struct walk {
     const struct hb_segment *s;
@@ -15,7 +16,8 @@ struct walk {
     struct hb_part parts[HB_PARTS_MAX];
     bool ended;
     bool split;
-    bool wanted; /* whole configurations that are odd, or those that are not */
+    bool wanted;  /* whole configurations that are odd, or those that are not */
+    bool ordered; /* of splits those in the segment's order alone; else the visit sees to it */
     /* Where both are there, what cannot come below the ceiling is not gone through; where places
      * matter it counts as if it were. */
     const struct hb_least *least;
@@ -30,7 +32,7 @@ static bool any_odd(const struct walk *w, uint32_t count)
     for (uint32_t i = 0; i < count; i++)
         if (w->s->odd_whole[w->parts[i].item])
             return true;
-    return false;
+    return !hb_segment_in_order(w->s, w->parts, count);
 }
 
 /* Of the path alone: no more than the bound, and cheap. */
@@ -103,6 +105,8 @@ static void walk_block(struct walk *w, int block, uint32_t count, bool may_split
     if (block == w->spec->model.block_count) {
         if (!w->split && w->wanted != any_odd(w, count))
             return;
+        if (w->split && w->ordered && !hb_segment_in_order(w->s, w->parts, count))
+            return;
         w->ended = !w->visit(w->context, w->parts, count);
         return;
     }
@@ -131,7 +135,7 @@ static void walk_block(struct walk *w, int block, uint32_t count, bool may_split
 void hb_brute_each(const struct hb_segment *s, const struct hb_spec *spec, hb_brute_visit *visit,
                    void *context)
 {
-    struct walk w = {.s = s, .spec = spec, .visit = visit, .context = context};
+    struct walk w = {.s = s, .spec = spec, .visit = visit, .context = context, .ordered = true};
     walk_block(&w, 0, 0, true);
 }
 
@@ -305,6 +309,8 @@ static bool visit_best(void *context, const struct hb_part *parts, uint32_t coun
     c.value = by_time ? c.price.bound_ns : c.price.live_bytes;
     if (!may_enter(b, c.value, c.place) ||
         !before(l->after_value, l->after_place, c.value, c.place))
+        return true;
+    if (!hb_segment_in_order(b->s, parts, count))
         return true;
     insert_choice(b, &c, parts);
     b->ceiling = b->alone ? c.value : b->ceiling;

@@ -8,6 +8,7 @@
 #include "sim/graph/link.h"
 #include "sim/ir/lower.h"
 #include "solver/segment_build.h"
+#include "solver/segment_order.h"
 #include "solver/step_bound.h"
 
 /* Trip counts of the two programs: those of the second are beyond a tile, so that no padding makes
@@ -129,7 +130,22 @@ static bool lower_one(struct hb_building *w, enum hb_floor_program part, struct 
     spec.model.block_count = (int)at;
     spec.stack.outer = 0;
     spec.merged = part == HB_FLOOR_MERGED;
+    spec.as_order = w->s->orders ? w->sample_order : spec.as_order;
     return hb_building_lower(w, &spec, part, out);
+}
+
+static void name_items(struct hb_building *w)
+{
+    uint32_t at = 0;
+    w->s->first_item =
+        hb_arena_alloc(w->arena, (size_t)w->spec->model.block_count + 1, sizeof *w->s->first_item);
+    w->items = w->s->items = hb_arena_alloc(w->arena, w->s->item_count, sizeof *w->items);
+    for (int i = 0; i < w->spec->model.block_count; i++) {
+        w->s->first_item[i] = at;
+        for (uint32_t k = 0; hb_building_is_looped(w, i) && k < w->menus[i].count; k++, at++)
+            w->items[at] = (struct hb_item){.block = (uint32_t)i, .policy = k};
+    }
+    w->s->first_item[w->spec->model.block_count] = at;
 }
 
 static bool make_outline(struct hb_building *w)
@@ -139,6 +155,9 @@ static bool make_outline(struct hb_building *w)
         w->why = "no layers that make a loop";
         return false;
     }
+    name_items(w);
+    if (!w->floor && !w->unordered)
+        w->sample_order = hb_segment_orders_open(w->arena, w->spec, w->menus, w->s);
     choose_trips(w, w->s->item_count < 2 ? 2 : w->s->item_count);
     if (!lower_one(w, HB_FLOOR_FIRST, &w->a) || !lower_one(w, HB_FLOOR_SECOND, &w->b)) {
         w->why = "sizes beyond the range";
@@ -207,6 +226,7 @@ static struct hb_building *open_build(struct hb_arena *arena, const struct hb_se
                               .s = out,
                               .why = "",
                               .floor = ask->floor,
+                              .unordered = ask->unchecked,
                               .sized = sized,
                               .device = ask->device,
                               .programs = ask->programs,

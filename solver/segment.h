@@ -21,6 +21,7 @@ struct hb_diag;
 struct hb_device;
 struct hb_link;
 struct hb_replay;
+struct hb_segment_orders;
 struct hb_timed;
 
 /* The policies that a block may take. */
@@ -65,7 +66,8 @@ struct hb_segment {
      * policy, for one): the walk passes them over. */
     bool *odd_whole;
     bool *odd_split;
-    int64_t least_steps; /* 1; where the blocks are whole the least of their own */
+    struct hb_segment_orders *orders; /* segment_order.h; null: there is but one */
+    int64_t least_steps;              /* 1; where the blocks are whole the least of their own */
     int64_t max_steps;
     bool has_host; /* some buffer lies there; else the items' tables of it are null */
     bool *admits;  /* by steps: so many make a loop, cut as the spec asks for; by no means 1 */

@@ -17,6 +17,7 @@ struct hb_building {
     struct hb_segment *s;
     const char *why;
     struct hb_link *link;
+    int sample_order;                   /* spec.as_order, where there are orders of the segment */
     int *order;                         /* by item: which the steps that it leads are in */
     struct hb_floor_programs *programs; /* null: not kept */
     struct hb_program a;
@@ -35,6 +36,7 @@ struct hb_building {
     struct hb_lend_slot *lends; /* by root: when it holds nothing; null: none ever does */
     struct hb_item *items;
     bool floor;
+    bool unordered; /* all in the order of the sample, whatever that is */
 };
 
 /* --- segment.c --- */

@@ -8,6 +8,7 @@
 #include "sim/graph/link.h"
 #include "solver/replay.h"
 #include "solver/segment_build.h"
+#include "solver/segment_order.h"
 #include "solver/space.h"
 
 /* The configuration of these parts. Blocks without items stay. */
@@ -157,6 +158,21 @@ static uint32_t parts_with(const struct hb_building *w, uint32_t item, bool spli
     return parts_beside(w, item, item + split, parts);
 }
 
+static bool check_ordered(struct hb_building *w, const struct hb_part *parts, uint32_t count)
+{
+    return hb_segment_in_order(w->s, parts, count) && check_parts(w, parts, count);
+}
+
+/* Of an item and one behind it: the next, or the first that is in the segment's order. */
+static uint32_t find_split(const struct hb_building *w, uint32_t item, struct hb_part *parts)
+{
+    uint32_t end = w->s->first_item[w->s->items[item].block + 1];
+    uint32_t count = parts_beside(w, item, item + 1, parts);
+    for (uint32_t k = item + 2; k < end && count && !hb_segment_in_order(w->s, parts, count); k++)
+        count = parts_beside(w, item, k, parts);
+    return count;
+}
+
 /* Whether the other blocks' items are what the sums say where this one of the first block leads. */
 static bool leads(struct hb_building *w, uint32_t leader)
 {
@@ -167,7 +183,7 @@ static bool leads(struct hb_building *w, uint32_t leader)
             uint32_t count = parts_with(w, i, split, parts);
             parts[0].item = leader;
             bool odd = split ? s->odd_split[i] : s->odd_whole[i];
-            if (count && !odd && !check_parts(w, parts, count))
+            if (count && !odd && !check_ordered(w, parts, count))
                 return false;
         }
     }
@@ -203,7 +219,8 @@ static void check_pairs(struct hb_building *w)
         for (uint32_t k = i + 2; k < s->first_item[s->items[i].block + 1]; k++)
             if (s->odd_whole[i] && s->odd_whole[k] && !s->odd_split[i]) {
                 uint32_t count = parts_beside(w, i, k, parts);
-                s->odd_split[i] = count > 0 && !check_parts(w, parts, count);
+                bool tried = count > 0 && hb_segment_in_order(s, parts, count);
+                s->odd_split[i] = tried && !check_parts(w, parts, count);
             }
 }
 
@@ -213,9 +230,9 @@ static bool check_items(struct hb_building *w)
     struct hb_part parts[HB_PARTS_MAX];
     bool any = false;
     for (uint32_t i = 0; i < s->item_count; i++) {
-        s->odd_whole[i] = !check_parts(w, parts, parts_with(w, i, false, parts));
-        uint32_t count = parts_with(w, i, true, parts);
-        s->odd_split[i] = count > 0 && !check_parts(w, parts, count);
+        s->odd_whole[i] = !check_ordered(w, parts, parts_with(w, i, false, parts));
+        uint32_t count = find_split(w, i, parts);
+        s->odd_split[i] = count > 0 && !check_ordered(w, parts, count);
         any = any || !s->odd_whole[i] || (count > 0 && !s->odd_split[i]);
     }
     check_pairs(w);

@@ -462,20 +462,6 @@ static bool sum_items(struct hb_building *w)
 
 /* --- all --- */
 
-static void name_items(struct hb_building *w)
-{
-    uint32_t at = 0;
-    w->s->first_item =
-        hb_arena_alloc(w->arena, (size_t)w->spec->model.block_count + 1, sizeof *w->s->first_item);
-    w->items = w->s->items = hb_arena_alloc(w->arena, w->s->item_count, sizeof *w->items);
-    for (int i = 0; i < w->spec->model.block_count; i++) {
-        w->s->first_item[i] = at;
-        for (uint32_t k = 0; hb_building_is_looped(w, i) && k < w->menus[i].count; k++, at++)
-            w->items[at] = (struct hb_item){.block = (uint32_t)i, .policy = k};
-    }
-    w->s->first_item[w->spec->model.block_count] = at;
-}
-
 static void place_ops(struct hb_building *w)
 {
     w->slot_of = hb_arena_alloc(w->arena, (size_t)w->a.op_count + 1, sizeof *w->slot_of);
@@ -492,7 +478,6 @@ bool hb_building_sum(struct hb_building *w)
     out->least_steps = w->sized.least_steps;
     out->max_steps = w->sized.max_steps;
     out->admits = w->sized.admits;
-    name_items(w);
     out->odd_whole = hb_arena_alloc(w->arena, out->item_count, sizeof *out->odd_whole);
     out->odd_split = hb_arena_alloc(w->arena, out->item_count, sizeof *out->odd_split);
     hb_building_find_roots(w);

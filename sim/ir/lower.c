@@ -14,6 +14,7 @@
 #include "sim/ir/optim.h"
 #include "sim/ir/order.h"
 #include "sim/ir/pipeline.h"
+#include "sim/ir/sequence.h"
 #include "sim/ir/stack.h"
 #include "sim/ir/tail.h"
 #include "sim/ir/weight.h"
@@ -354,32 +355,39 @@ static bool is_made_again(const struct hb_lower *lo)
     return s->compiler == HB_XLA_GPU && (!sums || s->share == HB_SHARE_REDONE);
 }
 
+static void begin(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                  const struct hb_spec *whole, struct hb_program *out, struct hb_lower *lo)
+{
+    *lo = (struct hb_lower){.arena = arena,
+                            .diag = diag,
+                            .spec = spec,
+                            .whole = whole,
+                            .habits = hb_habits_find(spec),
+                            .chip = hb_habits_chip(spec),
+                            .p = out,
+                            .maxtext = hb_lower_is_maxtext(spec),
+                            .compute = spec->precision.compute,
+                            .hbm_bytes = memory_bytes(&spec->hardware),
+                            .phase = HB_PHASE_SETUP};
+    hb_program_init(out, arena, spec->model.name, spec->compiler);
+    lo->local = local_sizes(lo);
+    lo->batch_whole = is_batch_whole(lo);
+    lo->fsdp_mode = find_mode(lo);
+    lo->gather_form = find_form(lo);
+}
+
 static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                        const struct hb_spec *whole, struct hb_program *out, bool *out_spreads)
 {
-    struct hb_lower lo = {.arena = arena,
-                          .diag = diag,
-                          .spec = spec,
-                          .whole = whole,
-                          .habits = hb_habits_find(spec),
-                          .chip = hb_habits_chip(spec),
-                          .p = out,
-                          .maxtext = hb_lower_is_maxtext(spec),
-                          .compute = spec->precision.compute};
-    hb_program_init(out, arena, spec->model.name, spec->compiler);
+    struct hb_lower lo;
+    begin(arena, diag, spec, whole, out, &lo);
     hb_program_reserve(out, (uint32_t)spec->model.block_count + 1);
     out->repack_bytes = lo.chip->memory_mib << 20;
     for (int i = 0; i < HB_AX_COUNT; i++)
         out->mesh[i] = spec->mesh[i];
     out->outputs_lend = lo.habits->donated_reuse;
-    lo.local = local_sizes(&lo);
-    lo.batch_whole = is_batch_whole(&lo);
-    lo.fsdp_mode = find_mode(&lo);
-    lo.gather_form = find_form(&lo);
-    lo.hbm_bytes = memory_bytes(&spec->hardware);
     int64_t memory = shared_memory(&lo);
     lo.made_again = memory < INT64_MAX && is_made_again(&lo);
-    lo.phase = HB_PHASE_SETUP;
     build_step(&lo);
     /* A step that did not fit before its logits were made again is packed by size, too (70B/base:
      * f32[8192,128256] at 3 MiB, f32[4096,128256], made again before it, at 6015). */
@@ -436,4 +444,28 @@ bool hb_lower_sample(struct hb_arena *arena, struct hb_diag *diag, const struct 
     bool spreads;
     return lower_once(arena, diag, leave_residual_whole(arena, spec),
                       leave_residual_whole(arena, whole), out, &spreads);
+}
+
+struct hb_lower_orders {
+    struct hb_lower lo;
+    struct hb_spec spec; /* of the one that is asked for */
+    struct hb_program none;
+};
+
+struct hb_lower_orders *hb_lower_orders_open(struct hb_arena *arena, struct hb_diag *diag,
+                                             const struct hb_spec *cell)
+{
+    struct hb_lower_orders *o = hb_arena_alloc(arena, 1, sizeof *o);
+    struct parts parts = {0};
+    o->spec = *leave_residual_whole(arena, cell);
+    begin(arena, diag, &o->spec, &o->spec, &o->none, &o->lo);
+    add_leaves(&o->lo, &parts);
+    o->lo.input_bytes = hb_stack_input_bytes(&o->lo);
+    return o;
+}
+
+int hb_lower_order(struct hb_lower_orders *o, const struct hb_model *model)
+{
+    o->spec.model = *model;
+    return hb_sequence_key(&o->lo);
 }

@@ -6,6 +6,7 @@
 #include "sim/ir/program.h"
 
 struct hb_diag;
+struct hb_lower_orders;
 
 /* False (with a message) if a size leaves the range of int64. spec has passed hb_spec_supported. */
 bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
@@ -15,6 +16,12 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
  * schedule is to be the whole one's, and what does not fit is not asked to. */
 bool hb_lower_sample(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                      const struct hb_spec *whole, struct hb_program *out);
+
+/* Which of XLA:TPU's orders a configuration of a cell is in (sequence.h): blocks with other
+ * policies and numbers of layers, but as many layers in all. Not of a pipeline. */
+struct hb_lower_orders *hb_lower_orders_open(struct hb_arena *arena, struct hb_diag *diag,
+                                             const struct hb_spec *cell);
+int hb_lower_order(struct hb_lower_orders *o, const struct hb_model *model);
 
 /* No step that has less in all, arguments too, needs more than XLA:GPU leaves it of this device's
  * memory, and no other compiler's: INT64_MAX. */

@@ -25,13 +25,18 @@
 #include "sim/ir/order.h"
 #include "sim/ir/weight.h"
 
+/* Layers over fsdp, with or without tensor parallelism, without experts; a head of its own. */
+static bool is_plain_over_fsdp(const struct hb_lower *lo)
+{
+    return !lo->spec->model.tied_embeddings && lo->spec->model.blocks[0].moe.experts == 0;
+}
+
 bool hb_sequence_known(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     return hb_fsdp_ways(lo, false) >= HB_SEQUENCE_LEAST_WAYS && hb_head_ring(lo) &&
            hb_ways(lo, HB_AX_TENSOR) == 1 && lo->local.batch == 1 && s->batch.accumulate == 1 &&
-           s->loss.chunks == 1 && !s->model.tied_embeddings && !s->loss.onehot &&
-           s->model.blocks[0].moe.experts == 0;
+           s->loss.chunks == 1 && !s->loss.onehot && is_plain_over_fsdp(lo);
 }
 
 /* Widths of a layer's backward pass: eight of d_ff a token in bf16 with two whole weights of the
@@ -64,17 +69,43 @@ static bool is_depth_post(const struct hb_lower *lo)
            lo->spec->precision.params == lo->compute || lo->spec->loss.dot != HB_DT_F32;
 }
 
-/* A stack of all that the layers keep, by the first block's policy: prices of a search are sums
- * over runs of policies, of which the first alone may decide on an order (segment_check.c). Of two
- * the compiler counts each (ten layers of phi-4 and ten that keep attn_ctx, with q on the host,
- * v6e, 32000 words: list, depth, post 16076 15308 15308, here 8524 9817 9817). */
-static int64_t kept_bytes(const struct hb_lower *lo)
+/* Of the stacks of all blocks: what they come to; what stands at a forward loop where that is most,
+ * which has its own twice, since its start is not shared with its result; and at a backward loop,
+ * with the sums of those behind it (phi-4 over 64 of v6e, ten layers and ten that keep attn_ctx, q
+ * on the host, 32000 words: list, depth, post 16076 15308 15308, here 15439 14720 14720; 13 and 27
+ * of 13B over 64 and 4: 34295 28643 28643, here 29262 28192 28192). */
+struct stacks {
+    int64_t kept, forward, backward;
+};
+
+static int64_t part(int64_t bytes, int64_t layers, int64_t of)
 {
-    int64_t width = hb_order_kept_width(lo, &lo->spec->model.blocks[0]);
-    return hb_mul_sat(lo->input_bytes / lo->local.resid_width, width);
+    return hb_mul_sat(bytes, layers) / of;
 }
 
-enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
+static struct stacks find_stacks(const struct hb_lower *lo)
+{
+    const struct hb_model *m = &lo->whole->model;
+    int64_t layers = 0, done = 0;
+    for (int i = 0; i < m->block_count; i++)
+        layers += hb_block_steps(&m->blocks[i]);
+    layers = hb_larger(layers, 1);
+    struct stacks s = {0};
+    for (int i = 0; i < m->block_count; i++) {
+        int64_t end = done + hb_block_steps(&m->blocks[i]);
+        int64_t width = hb_order_kept_width(lo, &lo->spec->model.blocks[i]);
+        int64_t inputs = part(lo->input_bytes, end, layers) - part(lo->input_bytes, done, layers);
+        int64_t own = hb_mul_sat(inputs / lo->local.resid_width, width);
+        int64_t sums = part(lo->stacked_grad_bytes, layers - done, layers);
+        done = end;
+        s.kept = hb_add_sat(s.kept, own);
+        s.forward = hb_larger(s.forward, hb_add_sat(s.kept, own));
+        s.backward = hb_larger(s.backward, hb_add_sat(s.kept, sums));
+    }
+    return s;
+}
+
+static enum hb_sequence find_rings(const struct hb_lower *lo)
 {
     enum { RING_PARTS = 3 }; /* accumulators, and what is on its way, twice as much */
     struct hb_leaf *l = &lo->leaves[lo->head];
@@ -87,7 +118,8 @@ enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
     int64_t grads = lo->stacked_grad_bytes, layer = hb_sequence_layer_bytes(lo);
     int64_t loss = hb_add_sat(both, head);
     int64_t begun = hb_add_sat(grads, hb_add_sat(head, sums));
-    int64_t list = hb_add_sat(begun, hb_larger(both, kept_bytes(lo)));
+    struct stacks s = find_stacks(lo);
+    int64_t list = hb_add_sat(begun, hb_larger(both, s.forward - s.kept));
     list = hb_larger(list, hb_add_sat(grads, hb_add_sat(narrow, layer)));
     int64_t twice = hb_mul_sat(2, grads);
     int64_t post = hb_add_sat(hb_larger(twice, hb_add_sat(grads, layer)), both);
@@ -119,12 +151,6 @@ static int64_t tensor_layer_bytes(const struct hb_lower *lo)
     return hb_add_sat(split / hb_ways(lo, HB_AX_TENSOR), hb_mul_sat(9, hb_mul_sat(tokens, d)));
 }
 
-/* Layers over fsdp, with or without tensor parallelism, without experts; a head of its own. */
-static bool is_plain_over_fsdp(const struct hb_lower *lo)
-{
-    return !lo->spec->model.tied_embeddings && lo->spec->model.blocks[0].moe.experts == 0;
-}
-
 bool hb_sequence_gathers_known(const struct hb_lower *lo)
 {
     return hb_weight_gathers_apart(lo) && is_plain_over_fsdp(lo) && hb_ways(lo, HB_AX_TENSOR) == 1;
@@ -146,7 +172,7 @@ static int64_t mlp_weight_bytes(const struct hb_lower *lo)
 /* Nothing but the layers' inputs is kept. */
 static bool keeps_inputs(const struct hb_lower *lo)
 {
-    return kept_bytes(lo) == lo->input_bytes;
+    return find_stacks(lo).kept == lo->input_bytes;
 }
 
 /* At the forward loop stand both stacks and two residuals, in the list's order the zeros of all
@@ -163,19 +189,15 @@ struct floors {
 
 static struct floors find_floors(const struct hb_lower *lo)
 {
-    int64_t stacks = hb_mul_sat(2, kept_bytes(lo)), d = lo->spec->model.d_model;
+    struct stacks s = find_stacks(lo);
+    int64_t d = lo->spec->model.d_model;
     struct hb_shape head = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true);
     int64_t hidden = keeps_inputs(lo) ? lo->spec->model.blocks[0].mlp.d_ff : 0;
     int64_t width = hb_add_sat(2 * d, lo->local.batch == 1 ? 2 * hidden : hidden);
-    struct floors f = {.post = hb_add_sat(stacks, hb_mul_sat(2 * width, lo->local.tokens))};
+    struct floors f = {.post = hb_add_sat(s.forward, hb_mul_sat(2 * width, lo->local.tokens))};
     f.depth = hb_add_sat(f.post, keeps_inputs(lo) ? hb_mul_sat(3, mlp_weight_bytes(lo)) : 0);
     f.list = hb_add_sat(f.depth, hb_add_sat(lo->stacked_grad_bytes, hb_shape_plain_bytes(&head)));
     return f;
-}
-
-static bool keeps_contexts(const struct hb_lower *lo)
-{
-    return (lo->spec->model.blocks[0].remat.save & 1u << HB_TN_ATTN_CTX) != 0;
 }
 
 /* What a layer's backward pass holds between gathers: three of d_ff a token, five of the features,
@@ -192,14 +214,15 @@ static int64_t gathers_layer_bytes(const struct hb_lower *lo)
     int64_t q = hb_mul_sat(a->heads, a->head_dim), k = hb_mul_sat(a->kv_heads, a->head_dim);
     int64_t width = hb_add_sat(ff, hb_add_sat(5 * d, hb_add_sat(2 * q, 3 * k)));
     width = hb_add_sat(width, hb_mul_sat(2 * HB_TPU_LANES, a->heads));
-    if (keeps_contexts(lo))
+    const struct hb_model *m = &lo->spec->model;
+    if (m->blocks[m->block_count - 1].remat.save & 1u << HB_TN_ATTN_CTX)
         width -= 2 * q;
     int64_t weights = hb_mul_sat(d, hb_add_sat(ff, hb_add_sat(2 * q, 2 * k)));
     return hb_mul_sat(2, hb_add_sat(hb_mul_sat(tokens, width), weights));
 }
 
 /* What it holds more depth-first: one of d_ff a token instead of a weight (phi-4 over 64 of v6e,
- * attn_ctx kept, layer inputs on the host: depth, post 20815 20436). */
+ * attn_ctx kept, layer inputs on the host: depth, post 20815 20436, with n2-2k 18603 18275). */
 static int64_t depth_layer_bytes(const struct hb_lower *lo)
 {
     int64_t ff = lo->spec->model.blocks[0].mlp.d_ff;
@@ -209,22 +232,30 @@ static int64_t depth_layer_bytes(const struct hb_lower *lo)
 
 /* The last trip of layers that fetch from the host is taken out of their backward loop, into the
  * step itself. */
-static bool fetches_trip(const struct hb_lower *lo)
+static bool fetches(const struct hb_lower *lo, int block)
 {
-    const struct hb_model *m = &lo->spec->model;
-    const struct hb_remat *r = &m->blocks[m->block_count - 1].remat;
+    const struct hb_remat *r = &lo->spec->model.blocks[block].remat;
     return r->policy == HB_POLICY_NAMES && r->offload != 0 && lo->spec->batch.accumulate == 1;
 }
 
-/* The stack of contexts that is copied for that trip (turn.c): the list makes it at once (phi-4
- * over 64 of v6e, attn_ctx kept, layer inputs on the host: list 22464, here 21919). */
+static bool fetches_trip(const struct hb_lower *lo)
+{
+    return fetches(lo, lo->spec->model.block_count - 1);
+}
+
+/* Stacks of contexts that are copied for that trip (turn.c): the list makes them at once. */
 static int64_t turned_bytes(const struct hb_lower *lo)
 {
-    const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
-    if (!fetches_trip(lo) || !keeps_contexts(lo))
-        return 0;
-    int64_t width = hb_mul_sat(a->heads, a->head_dim);
-    return hb_mul_sat(lo->input_bytes / lo->local.resid_width, width);
+    int64_t sum = 0;
+    for (int i = 0; i < lo->whole->model.block_count; i++) {
+        const struct hb_block *b = &lo->spec->model.blocks[i];
+        if (!fetches(lo, i) || !(b->remat.save & 1u << HB_TN_ATTN_CTX))
+            continue;
+        int64_t width = hb_mul_sat(2 * b->attention.heads, b->attention.head_dim);
+        int64_t steps = hb_block_steps(&lo->whole->model.blocks[i]);
+        sum = hb_add_sat(sum, hb_mul_sat(hb_mul_sat(steps, width), lo->local.tokens));
+    }
+    return sum;
 }
 
 /* Depth-first visits the updates in turn, the last of a post-order first, where so many values are
@@ -251,23 +282,25 @@ static bool is_head_behind(const struct hb_lower *lo)
  * f16,s512 879 1186 920; f33,d4.2k 1388 1839 1951; v5e, 8 layers of 4,096, fsdp 64, 4,096 tokens,
  * 64,000 words 2512 2410 2512, 32,000 words 1514 1862 2005. Weights in the compute dtype have no
  * update for depth-first to end a product in. */
-struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
+static struct hb_sequence_gathers find_gathers(const struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
     int64_t head = hb_shape_plain_bytes(&gathered), whole = hb_mul_sat(2, head);
     int64_t logits = hb_logit_bytes(lo, 4);
     int64_t resid = hb_mul_sat(2 * lo->spec->model.d_model, lo->local.tokens);
-    int64_t kept = kept_bytes(lo), stacks = hb_add_sat(lo->stacked_grad_bytes, kept);
-    int64_t back = hb_add_sat(stacks, gathers_layer_bytes(lo));
+    struct stacks s = find_stacks(lo);
+    int64_t begun = hb_add_sat(lo->stacked_grad_bytes, s.kept), layer = gathers_layer_bytes(lo);
+    int64_t back = hb_add_sat(s.backward, layer);
     int64_t held = hb_add_sat(logits, hb_mul_sat(2, resid));
     bool early = whole <= hb_add_sat(logits, resid);
-    int64_t loss = hb_add_sat(hb_add_sat(stacks, whole), hb_add_sat(held, resid));
+    int64_t loss = hb_add_sat(hb_add_sat(begun, whole), hb_add_sat(held, resid));
     loss = hb_add_sat(loss, turned_bytes(lo));
-    int64_t list = early ? hb_larger(loss, back) : hb_add_sat(back, held);
+    int64_t list = hb_add_sat(begun, layer);
+    list = early ? hb_larger(loss, list) : hb_add_sat(list, held);
     bool inputs = keeps_inputs(lo), waits = is_sum_late(lo);
     bool late = !early && lo->local.batch == 1;
-    int64_t depth = hb_add_sat(hb_add_sat(kept, whole), held);
+    int64_t depth = hb_add_sat(hb_add_sat(s.kept, whole), held);
     depth = hb_add_sat(depth, waits ? 0 : hb_mul_sat(2, head));
     depth = hb_larger(depth, waits ? hb_add_sat(back, whole) : back);
     int64_t post = hb_add_sat(hb_add_sat(lo->stacked_grad_bytes, whole), held);
@@ -289,22 +322,10 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
     return (struct hb_sequence_gathers){.logits_wait = post < list || !early, .post = post < list};
 }
 
-struct hb_sequence_gathers hb_sequence_gathers_taken(const struct hb_lower *lo)
-{
-    return hb_sequence_gathers_known(lo) ? hb_sequence_gathers_find(lo)
-                                         : (struct hb_sequence_gathers){0};
-}
-
-bool hb_sequence_gathers_at_once(const struct hb_lower *lo)
-{
-    struct hb_sequence_gathers order = hb_sequence_gathers_find(lo);
-    return !order.logits_wait && !(order.depth && order.sum_waits);
-}
-
 /* Beside tensor parallelism the forward loop has a residual less in post-order, which is least
  * where that is the most of all (8B,v6e8x8,f32t2 with lion, four sequences of 4096 tokens, 32000
  * words: list, depth, post 9345 8782 8659, bf16[4,4096,16000] to the end). */
-bool hb_sequence_post_tensor(const struct hb_lower *lo)
+static bool is_post_tensor(const struct hb_lower *lo)
 {
     bool apart = hb_weight_gathers_apart(lo);
     bool rings = lo->fsdp_mode == HB_WEIGHT_RING && hb_head_ring(lo);
@@ -316,8 +337,67 @@ bool hb_sequence_post_tensor(const struct hb_lower *lo)
     int64_t three = hb_mul_sat(6 * d, lo->local.tokens);
     int64_t back = hb_larger(hb_add_sat(hb_mul_sat(2, grads), three),
                              hb_add_sat(grads, tensor_layer_bytes(lo)));
-    back = hb_add_sat(kept_bytes(lo), hb_add_sat(hb_add_sat(back, logits), three));
+    back = hb_add_sat(find_stacks(lo).kept, hb_add_sat(hb_add_sat(back, logits), three));
     return keeps_inputs(lo) && find_floors(lo).post > back;
+}
+
+/* --- the choice as a number --- */
+
+enum { KEY_RINGS = 1, KEY_TENSOR = 4, KEY_GATHERS = 8 };
+enum { BIT_DEPTH = 1, BIT_SUM = 2, BIT_FIRST = 4, BIT_LOGITS = 8, BIT_POST = 16 };
+
+/* Where experts or tied heads are, v5e's first product alone asks. */
+static bool asks_gathers(const struct hb_lower *lo)
+{
+    return hb_sequence_gathers_known(lo) || lo->gather_form == HB_GATHER_BESIDE;
+}
+
+static int gathers_bits(const struct hb_lower *lo)
+{
+    struct hb_sequence_gathers g = find_gathers(lo);
+    return (g.depth ? BIT_DEPTH : 0) | (g.sum_waits ? BIT_SUM : 0) | (g.first ? BIT_FIRST : 0) |
+           (g.logits_wait ? BIT_LOGITS : 0) | (g.post ? BIT_POST : 0);
+}
+
+int hb_sequence_key(const struct hb_lower *lo)
+{
+    if (lo->spec->as_order > 0)
+        return lo->spec->as_order - 1;
+    int key = hb_sequence_known(lo) ? KEY_RINGS * (int)find_rings(lo) : 0;
+    key += is_post_tensor(lo) ? KEY_TENSOR : 0;
+    return key + (asks_gathers(lo) ? KEY_GATHERS * gathers_bits(lo) : 0);
+}
+
+enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
+{
+    return (enum hb_sequence)(hb_sequence_key(lo) % KEY_TENSOR);
+}
+
+bool hb_sequence_post_tensor(const struct hb_lower *lo)
+{
+    return hb_sequence_key(lo) & KEY_TENSOR;
+}
+
+struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
+{
+    int bits = hb_sequence_key(lo) / KEY_GATHERS;
+    return (struct hb_sequence_gathers){.depth = bits & BIT_DEPTH,
+                                        .sum_waits = bits & BIT_SUM,
+                                        .first = bits & BIT_FIRST,
+                                        .logits_wait = bits & BIT_LOGITS,
+                                        .post = bits & BIT_POST};
+}
+
+struct hb_sequence_gathers hb_sequence_gathers_taken(const struct hb_lower *lo)
+{
+    return hb_sequence_gathers_known(lo) ? hb_sequence_gathers_find(lo)
+                                         : (struct hb_sequence_gathers){0};
+}
+
+bool hb_sequence_gathers_at_once(const struct hb_lower *lo)
+{
+    struct hb_sequence_gathers order = hb_sequence_gathers_find(lo);
+    return !order.logits_wait && !(order.depth && order.sum_waits);
 }
 
 /* Nothing waits for the loss itself but on one device: its loop comes last, and reads this again

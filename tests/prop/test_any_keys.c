@@ -15,6 +15,7 @@
 #include "solver/bound.h"
 #include "solver/relax.h"
 #include "solver/replay.h"
+#include "solver/segment_order.h"
 
 enum { CONFIGS = 600, LONG_CONFIGS = 20000, POLICIES = 4, PRICES = 6 };
 
@@ -201,6 +202,8 @@ static bool price_runs(struct hb_arena *arena, const struct hb_segment *s,
             (!first && !last && s->odd_whole[parts[i].item]))
             return false;
     }
+    if (!hb_segment_in_order(s, parts, count))
+        return false;
     hb_segment_price(s, parts, count, out);
     int64_t replayed_ns = hb_replay_bound_ns(hb_replay_open(arena, s), parts, count);
     out->bound_ns = replayed_ns > out->bound_ns ? replayed_ns : out->bound_ns;

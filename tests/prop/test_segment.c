@@ -12,6 +12,7 @@
 #include "solver/brute.h"
 #include "solver/menu.h"
 #include "solver/replay.h"
+#include "solver/segment_order.h"
 
 enum { BUILDS = 400, PARTS_A_BUILD = 28, FLOORS_A_BUILD = 8, MOST_POLICIES = 4 };
 
@@ -245,7 +246,7 @@ static bool is_odd(const struct hb_segment *s, const struct hb_part *parts, uint
         if (first && last ? s->odd_whole[parts[i].item] : s->odd_split[parts[i].item])
             return true;
     }
-    return false;
+    return !hb_segment_in_order(s, parts, count);
 }
 
 static bool has_loop(const struct hb_spec *spec)
