@@ -60,6 +60,7 @@ struct hb_chip {
     /* A sparse core puts the rows of a table's gradient in order, of 4 to 16 KiB each, from so many
      * on; 0: always, INT64_MAX: never. */
     int64_t sorted_long;
+    int64_t window_least;    /* lanes of a window in which each device sums its own part */
     bool gathers_padded;     /* of 64 ways and more */
     bool gathers_beside;     /* each weight's beside the other's product */
     bool ring_grads_at_once; /* weight gradients in rings do not wait for the layers */

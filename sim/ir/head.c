@@ -182,8 +182,7 @@ static bool is_wide(const struct hb_lower *lo)
 {
     int64_t ways = hb_fsdp_ways(lo, false);
     bool few = lo->local.vocab >= hb_mul_sat(POSTPONE_WIDTH, lo->local.tokens);
-    bool whole = ways == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
-    return (whole || ways >= POSTPONE_WAYS) && few;
+    return (ways == 1 || ways >= POSTPONE_WAYS) && few;
 }
 
 static bool is_ring_late(const struct hb_lower *lo)
@@ -197,8 +196,7 @@ static bool is_ring_late(const struct hb_lower *lo)
     bool v5p = lo->chip->own_loss_at_once;
     if (v5p && s->model.block_count > 1)
         return true;
-    bool many = (v5p || lo->local.tokens > POSTPONE_RING_TOKENS) && s->stack.form != HB_FORM_LOOP;
-    return !many;
+    return !v5p && lo->local.tokens <= POSTPONE_RING_TOKENS;
 }
 
 /* Between rings of four logits wait beside tensor parallelism from 16384 tokens on (v5e4x4,f4t4,

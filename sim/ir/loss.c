@@ -305,7 +305,8 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
      * XLA:GPU: pr85/ep2pp4, f32[4096,32000] from the loss to the update; with fsdp each device's
      * part. */
     bool same = !gpu && (!hb_head_split(lo) || hb_head_own_rule(lo));
-    bool scattered = hb_head_grad_staged(lo) || hb_weight_sums_own(lo, lo->local.vocab);
+    bool scattered = hb_head_grad_staged(lo) || hb_weight_sums_own(lo, lo->local.vocab) ||
+                     hb_weight_head_scattered(lo);
     enum hb_dtype dtype = hb_order_dot_narrow(lo) ? lo->spec->loss.dot : HB_DT_F32;
     /* So does that of a product in bf16 (8B,f64,b4,onehot with muon: bf16[4096,128256] from 258 to
      * 269 of 1546; 8B,v6e8x8,f64 of 2048 tokens: from 995 to 1215 of 1250). */
@@ -396,8 +397,7 @@ uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c)
  * and bf16 of its sum beside the gathered head); not MaxText's. */
 static bool is_grad_first(const struct hb_lower *lo)
 {
-    bool plain = lo->habits->rings && lo->fsdp_mode == HB_WEIGHT_GATHER &&
-                 lo->gather_form == HB_GATHER_PLAIN && hb_ways(lo, HB_AX_TENSOR) > 1;
+    bool plain = hb_weight_gathers_plain(lo) && hb_ways(lo, HB_AX_TENSOR) > 1;
     /* Depth-first between gathers (16 layers of 8B, f64 of v5p and v6e, 8192 tokens, 32,000 words,
      * that keep attn_ctx: the gradient from 274 on, the gathered head to 319). */
     bool depth = hb_sequence_gathers_taken(lo).first;

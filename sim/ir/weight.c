@@ -449,15 +449,29 @@ static void add_grad(struct hb_lower *lo, struct hb_leaf *l)
                           hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
 }
 
-/* Whether so many lanes divide into windows of WINDOW_LEAST to WINDOW_MOST. */
-enum { WINDOW_LEAST = 10, WINDOW_MOST = 56 };
+/* Whether so many lanes divide into windows of the chip's least to WINDOW_MOST. */
+enum { WINDOW_MOST = 56 };
 
-static bool has_windows(int64_t width)
+static bool has_windows(const struct hb_lower *lo, int64_t width)
 {
-    for (int64_t lanes = WINDOW_LEAST; lanes <= WINDOW_MOST; lanes++)
+    for (int64_t lanes = lo->chip->window_least; lanes <= WINDOW_MOST; lanes++)
         if (width % (lanes * HB_TPU_LANES) == 0)
             return true;
     return false;
+}
+
+bool hb_weight_gathers_plain(const struct hb_lower *lo)
+{
+    return lo->habits->rings && lo->fsdp_mode == HB_WEIGHT_GATHER &&
+           lo->gather_form == HB_GATHER_PLAIN;
+}
+
+/* 16 layers of 4,096, data 4 and fsdp 16, four microbatches: of 128,256 words (1,002 lanes) v5p
+ * sums the whole, bf16[4096,128256], v6e each device's part, f32[256,128256]; of 100,352 and
+ * 152,064 v5p, too; of 151,936 (1,187 lanes) neither. */
+bool hb_weight_head_scattered(const struct hb_lower *lo)
+{
+    return hb_weight_gathers_plain(lo) && has_windows(lo, lo->local.vocab);
 }
 
 bool hb_weight_sums_own(const struct hb_lower *lo, int64_t width)
@@ -468,7 +482,7 @@ bool hb_weight_sums_own(const struct hb_lower *lo, int64_t width)
     while (side * side < ways)
         side++;
     bool square = side * side == ways && ways == lo->spec->hardware.count;
-    return !square && has_windows(width);
+    return !square && has_windows(lo, width);
 }
 
 uint32_t hb_weight_sum_whole(struct hb_lower *lo, uint32_t leaf, uint32_t full)

@@ -66,6 +66,10 @@ void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full);
  * as wide. Over 8x16 with 250, 256, 784, 800, 1000, 1024 and 1188 times 128 words none; with 122,
  * 393, 497, 498, 501, 508, 531, 1002 and 1187 times, and with 32,064, bf16[4096,words]). */
 bool hb_weight_sums_own(const struct hb_lower *lo, int64_t width);
+/* Gathers that are neither padded, late nor beside products; whether each device sums its own part
+ * of the head's gradient there. */
+bool hb_weight_gathers_plain(const struct hb_lower *lo);
+bool hb_weight_head_scattered(const struct hb_lower *lo);
 /* The same in two steps: a sum that is whole, and each device's part of it. */
 uint32_t hb_weight_sum_whole(struct hb_lower *lo, uint32_t leaf, uint32_t full);
 void hb_weight_own_grad(struct hb_lower *lo, uint32_t leaf, uint32_t sum);
