@@ -186,6 +186,7 @@ enum hb_log_mark {
     HB_MARK_BACKWARD,
     HB_MARK_UPDATES, /* the optimizer's step */
     HB_MARK_SAVES,   /* a checkpoint is written */
+    HB_MARK_GATHERS, /* FSDP's state is gathered whole, to load or to save it */
     HB_MARK_COUNT
 };
 

@@ -107,7 +107,6 @@ static void take_largest_free(struct hb_log_reader *r, const struct hb_form *for
 
 static const struct hb_form rows[] = {
     {"Allocator (", K(BFC), OPENS, .handle = take_refusal},
-    {"Ran out of memory trying to allocate ", K(BFC), OPENS, .fact = FACT(ASKED)},
     {"BFCAllocator dump for ", K(BFC_DUMP), OPENS, .value = HB_VALUE_NAME},
     {"Bin (", K(BFC_DUMP), JOINS, .handle = take_bin},
     {"Free  at ", K(BFC_DUMP), ADDS, .handle = take_free_chunk},

@@ -8,22 +8,6 @@
 #include "base/size.h"
 #include "sim/hlo/logform.h"
 
-/* vLLM: "To serve at least one request with the model's max seq len (100000), (2.50 GiB KV cache is
- * needed, which is larger than the available KV cache memory (1.20 GiB)": broken by terminals in
- * the middle of words. */
-static void take_kv_cache(struct hb_log_reader *r, const struct hb_form *form,
-                          const struct hb_form_place *place)
-{
-    struct hb_span s = place->after;
-    struct hb_amount amount;
-    if (!hb_span_find(&s, "), (") || !hb_span_amount(&s, 1, &amount))
-        return;
-    struct hb_log_message *m = hb_form_open(r, form->kind);
-    hb_form_set(m, HB_FACT_ASKED, amount);
-    if (hb_span_find(&s, "(") && hb_span_amount(&s, 1, &amount))
-        hb_form_set(m, HB_FACT_FREE, amount);
-}
-
 /* "Free memory on device (5.1/23.6 GiB) on startup is less than desired GPU memory utilization
  * (0.9, 21.3 GiB)", newer: "on device cuda:0 (". */
 static void take_startup(struct hb_log_reader *r, const struct hb_form *form,
@@ -97,24 +81,6 @@ static void take_tactic(struct hb_log_reader *r, const struct hb_form *form,
         m->fact[HB_FACT_ASKED] *= unit;
         m->step[HB_FACT_ASKED] = unit;
     }
-}
-
-/* "failed to allocate CUDA0 buffer of size 151851674624": the same request, exact. */
-static void take_ggml_size(struct hb_log_reader *r, const struct hb_form *form,
-                           const struct hb_form_place *place)
-{
-    struct hb_span s = place->after;
-    int64_t bytes;
-    if (!hb_span_has(place->before, "failed to allocate ") || !hb_span_int(&s, &bytes) ||
-        !hb_size_ok(bytes))
-        return;
-    struct hb_log_message *m = hb_form_join(r, form->kind);
-    int64_t gap = m->fact[HB_FACT_ASKED] - bytes;
-    if (m->fact[HB_FACT_ASKED] >= 0 && (gap < 0 ? -gap : gap) > m->step[HB_FACT_ASKED])
-        m = hb_form_open(r, form->kind);
-    hb_form_name(m, form->text);
-    m->fact[HB_FACT_ASKED] = bytes;
-    m->step[HB_FACT_ASKED] = 1;
 }
 
 /* "Out of memory: Killed process 5 (python) total-vm:49978204kB, anon-rss:12918388kB, ..." */
@@ -237,7 +203,6 @@ static const struct hb_form rows[] = {
     {"Allocation on device", K(PLAIN), OPENS, .value = NONE}, /* PyTorch's, told by ComfyUI */
     {"No available memory for the cache blocks", K(SERVE), OPENS, .value = NONE},
     {"tokens that can be stored in KV cache", K(SERVE), OPENS, .value = NONE},
-    {"o serve at least one request with the model", K(SERVE), OPENS, .handle = take_kv_cache},
     {"ree memory on device", K(SERVE), OPENS, .handle = take_startup},
     {"Not enough memory. Please try to increase --mem-fraction-static", K(SERVE), OPENS,
      .value = NONE},
@@ -249,12 +214,9 @@ static const struct hb_form rows[] = {
     {"component creation attempt (GiB): ", K(SERVE), HB_FORM_ADDS, .fact = FACT(FREE),
      .unit_bytes = 1 << 30},
 
-    {"Device request: ", K(TACTIC), OPENS, .handle = hb_form_request,
-     .figures = {{"", FACT(ASKED)}, {"vailable: ", FACT(FREE)}}},
     {"due to insufficient memory on requested size of ", K(TACTIC), OPENS, .handle = take_tactic},
     {"Error Code 2: OutOfMemory", K(PLAIN), OPENS, .value = NONE},
 
-    {" buffer of size ", K(RUNTIME), JOINS, .handle = take_ggml_size, .text = "llama.cpp"},
     {"allocating <= available failed, ", K(RUNTIME), OPENS, .handle = hb_form_request,
      .text = "Paddle", .figures = {{"", FACT(ASKED)}, {"> ", FACT(FREE)}}},
     {"ut of memory. Requested ", K(RUNTIME), OPENS, .handle = hb_form_request, .text = "CatBoost",
@@ -272,7 +234,6 @@ static const struct hb_form rows[] = {
     {"cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY", K(PLAIN), OPENS, .handle = take_context},
 
     {"Killed process ", K(HOST), JOINS, .handle = take_killed},
-    {"oom-kill", K(HOST), JOINS, .value = NONE},
     /* a shell's word for it, in the languages of its users */
     {"Killed", K(HOST), JOINS, .handle = take_killed_word, .word = true},
     {"\u5df2\u6740\u6b7b", K(HOST), JOINS, .handle = take_killed_word},
@@ -290,7 +251,6 @@ static const struct hb_form rows[] = {
     {" is used (", K(HOST), JOINS, .handle = take_share},
     {"beyond virtual memory limits", K(HOST), OPENS, .handle = take_yarn,
      .text = "physical memory used; "},
-    {"by YARN for exceeding ", K(HOST), OPENS, .handle = take_yarn, .text = "memory limits. "},
     {"memory: usage ", K(HOST), OPENS, .handle = hb_form_request, .needs = "failcnt",
      .figures = {{"", FACT(ASKED)}, {"limit ", FACT(CAPACITY)}}},
     {"% memory budget", K(HOST), JOINS, .value = NONE},

@@ -85,7 +85,7 @@ static bool is_then(struct hb_span before)
 static void take_save(struct hb_log_reader *r, const struct hb_form *form,
                       const struct hb_form_place *place)
 {
-    static const char *const things[] = {"heckpoint", "ckpt", "odel", "state"};
+    static const char *const things[] = {"heckpoint", "ckpt", "odel", "state", "eights"};
     enum { NEAR = 24 };
     struct hb_span before = hb_span_last(place->before, NEAR);
     struct hb_span after = hb_span_first(place->after, NEAR);
@@ -316,7 +316,9 @@ static const struct hb_form rows[] = {
     ROW("oad", LOADS, "lL", take_load),
     ROW("saving", SAVES, NULL, take_save),
     ROW("save", SAVES, NULL, take_save),
-    SIGN("_pre_state_dict_hook", SAVES),
+    SIGN("_state_dict_utils", GATHERS),
+    SIGN("state_dict() call", GATHERS), /* "... after returning from ..." */
+    SIGN("optim_state_dict", GATHERS),
     SIGN("\u4fdd\u5b58\u6a21\u578b", SAVES), /* "save the model" in Chinese */
     SIGN("set_module_tensor_to_device", LOADS),
     SIGN("odel loading", LOADS),
@@ -385,6 +387,7 @@ static const struct hb_form rows[] = {
     SIGN("SFT", LEARNS),
     SIGN("learning_rate", LEARNS),
     SIGN("micro_batch", LEARNS),
+    SIGN("per_device_batch", LEARNS),
     SIGN("fsdp", LEARNS),
     SIGN("FSDP", LEARNS),
     SIGN("\u8bad\u7ec3",

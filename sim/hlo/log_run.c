@@ -207,7 +207,7 @@ static void take_batch(struct hb_log_reader *r, const struct hb_form *form,
                        const struct hb_form_place *place)
 {
     enum { NEAR = 20, MOST = 1 << 20 };
-    static const char *const tests[] = {"eval", "val_", "test", "infer"};
+    static const char *const tests[] = {"eval", "val_", "test", "infer", "token"};
     static const char *const devices[] = {"micro", "device", "gpu"};
     struct hb_log *log = hb_form_log(r);
     struct hb_span before = hb_span_last(place->before, NEAR), s = place->after;

@@ -357,9 +357,6 @@ static const struct hb_form rows[] = {
 
     {"Cuda failure ", K(NCCL), OPENS, .handle = take_nccl},
     {"HIP failure ", K(NCCL), OPENS, .handle = take_nccl},
-    {"Failed to CUDA calloc ", K(NCCL), JOINS, .fact = FACT(ASKED)},
-    {"Failed to CUDA calloc async ", K(NCCL), JOINS, .fact = FACT(ASKED)},
-    {"Failed to CUDA malloc ", K(NCCL), JOINS, .fact = FACT(ASKED)},
 
     {"failed to allocate ", K(DRIVER), OPENS, .handle = take_driver},
     {"failed to alloc ", K(DRIVER), OPENS, .handle = hb_form_request, .needs = "unified memory"},
@@ -368,18 +365,11 @@ static const struct hb_form rows[] = {
     {"Free memory: ", K(DRIVER), JOINS, .fact = FACT(FREE), .word = true},
     {"totalMemory: ", K(DRIVER), JOINS, .fact = FACT(CAPACITY), .word = true},
     {"freeMemory: ", K(DRIVER), JOINS, .fact = FACT(FREE), .word = true},
-    {"ran out of memory when allocating ", K(PLAIN), OPENS, .value = NONE},
 
-    {"CUBLAS_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
-    {"CUDNN_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
-    {"aptureGpuGraph failed", K(LIBRARY), OPENS, .value = NONE},
     {"et module function:CUDA_ERROR_OUT_OF_MEMORY", K(LIBRARY), OPENS, .value = NONE},
     {"ailed to launch CUDA kernel", K(LIBRARY), OPENS, .handle = take_launch},
     {"reate cublas handle", K(LIBRARY), OPENS, .value = NONE}, /* it is refused for little else */
-    {"CUSOLVER_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
-    {"HIPBLAS_STATUS_ALLOC_FAILED", K(LIBRARY), OPENS, .value = NONE},
     {"rocblas_status_memory_error", K(LIBRARY), OPENS, .value = NONE},
-    {"miopenStatusAllocFailed", K(LIBRARY), OPENS, .value = NONE},
 
     {"OOM when allocating tensor with shape", K(GRAPH), OPENS, .handle = take_graph},
     {"OOM when allocating tensor of shape", K(GRAPH), OPENS, .handle = take_graph},

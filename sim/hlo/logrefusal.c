@@ -132,6 +132,8 @@ static bool could_not(const struct hb_sentence *l, int i)
 static bool is_failed_allocation(const struct hb_sentence *l, int i)
 {
     enum { FAR = 6 };
+    if (l->word[i].span.at > l->span.at && l->word[i].span.at[-1] == '/')
+        return false; /* a file: "include/alloc.h:102" */
     if (!(l->bits[i] & ALLOCS) &&
         !(hb_sentence_is(l, i, "map") && hb_sentence_is(l, i - 1, "memory")))
         return false;
@@ -198,11 +200,21 @@ static bool is_status(const struct hb_sentence *l, int i)
     return true;
 }
 
+/* "no occurrence of memory exceeding" */
+static bool is_denied(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 5 };
+    for (int k = i - 1; k >= 0 && k >= i - FAR && l->word[k].kind == HB_WORD_TEXT; k--)
+        if (hb_sentence_is(l, k, "no") || hb_sentence_is(l, k, "without"))
+            return !l->word[k].keys;
+    return false;
+}
+
 /* "memory exhausted", "exceeding memory limits"; "exceeds 10% of free memory" only warns */
 static bool is_exceeded(const struct hb_sentence *l, int i)
 {
     enum { FAR = 4 };
-    if (!(l->bits[i] & EXCEEDS))
+    if (!(l->bits[i] & EXCEEDS) || is_denied(l, i))
         return false;
     if (is_status(l, i))
         return true;
@@ -443,6 +455,16 @@ static bool is_looked_for(const struct hb_sentence *l, int i)
     return false;
 }
 
+/* "may have been killed", "there may not be enough", "it may load but ...": it did. */
+static bool has_happened(const struct hb_sentence *l, int may, int i)
+{
+    for (int k = may + 1; k < i; k++)
+        if (hb_sentence_is(l, k, "but") || hb_sentence_is(l, k, "not") ||
+            (k == may + 1 && hb_sentence_is(l, k, "have")))
+            return true;
+    return false;
+}
+
 bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
 {
     static const char *const coming[] = {"run", "cause", "lead", "result", "be"};
@@ -455,11 +477,12 @@ bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
             return true;
     }
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
-        bool may = hb_sentence_is(l, k, "may") || hb_sentence_is(l, k, "could") ||
-                   hb_sentence_is(l, k, "can");
-        for (size_t c = 0; may && c < sizeof coming / sizeof *coming; c++)
+        bool can = hb_sentence_is(l, k, "could") || hb_sentence_is(l, k, "can");
+        for (size_t c = 0; can && c < sizeof coming / sizeof *coming; c++)
             if (hb_sentence_is(l, k + 1, coming[c]))
                 return true;
+        if (hb_sentence_is(l, k, "may") && !has_happened(l, k, i))
+            return true;
         if ((hb_sentence_is(l, k, "how") && hb_sentence_is(l, k + 1, "to") && !solves(l, k + 2)) ||
             (hb_sentence_is(l, k, "in") && hb_sentence_is(l, k + 1, "case")) ||
             (hb_sentence_is(l, k, "you") && hb_sentence_is(l, k + 1, "will")))
@@ -583,7 +606,7 @@ static bool is_out_of_owner(const struct hb_sentence *l)
 {
     for (int i = 0; i < l->count; i++)
         if ((hb_sentence_is(l, i, "cpu") || hb_sentence_is(l, i, "host") ||
-             hb_sentence_is(l, i, "ram")) &&
+             hb_sentence_is(l, i, "ram") || hb_sentence_is(l, i, "dataloader")) &&
             (hb_refusal_is_out_of(l, i + 1) || hb_refusal_is_oom(l, i + 1)))
             return true;
     for (int i = 0; i + 1 < l->count; i++)

@@ -38,10 +38,11 @@ static struct figures read_figures(const struct teller *t)
     if (f.unallocated < 0 && f.reserved >= f.allocated && f.allocated >= 0)
         f.unallocated = f.reserved - f.allocated;
     /* In a container the driver's process numbers are foreign: the only one listed is our own, of
-     * several the smallest that can hold what we do. */
+     * several the smallest that can hold what we do. The message may be cut before all of it. */
     int64_t least = hb_teller_fact(t, HB_FACT_LEAST_OTHER);
-    if (f.process < 0 && f.others >= f.reserved && f.reserved >= 0) {
-        f.process = least >= f.reserved ? least : f.others;
+    int64_t ours = f.reserved >= 0 ? f.reserved : f.allocated;
+    if (f.process < 0 && f.others >= ours && ours >= 0) {
+        f.process = least >= ours ? least : f.others;
         f.others = f.others > f.process ? f.others - f.process : -1;
     }
     /* A process that holds much and gave PyTorch little: its memory is another library's. MPS's own
@@ -319,6 +320,8 @@ void hb_tell_torch(const struct teller *t)
         hb_teller_knob(t, hb_str_same(api, "MPS") ? HB_KNOB_QUANTIZE : HB_KNOB_WEIGHTS, -1);
     if (s->cause == HB_CAUSE_UNKNOWN)
         hb_teller_look(t);
+    else if (hb_teller_trains(t) && t->log->mark[HB_MARK_GATHERS])
+        hb_teller_knob(t, HB_KNOB_CHECKPOINT, -1);
     if (s->cause != HB_CAUSE_LIMIT && s->cause != HB_CAUSE_OTHERS && s->cause != HB_CAUSE_CORRUPT)
         hb_teller_knobs(t);
     if (s->cause != HB_CAUSE_FRAGMENTATION && s->cause != HB_CAUSE_CORRUPT &&

@@ -32,7 +32,7 @@ for row in "$work"/wild.*.row; do
     fi
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 1991
+ok "the table has its $count texts" test "$count" -ge 2044
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 75 / 1000))
 
@@ -231,6 +231,10 @@ first sharded_checkpoint 'training went well, CUDA out of memory when saving the
 first smaller_batch 'train with --save_steps 500' 'CUDA out of memory'
 first server_share 'GRPO training, OOM when waking up vLLM'
 first fewer_bits 'model = Dia.from_pretrained("x")' 'RuntimeError: Native API failed: UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY'
+first sharded_checkpoint 'x/fsdp/_state_dict_utils.py:312: Failed to clone() tensor' 'epoch 1' 'CUDA out of memory. Tried to allocate 270.00 MiB (GPU 1; 79.35 GiB total capacity; 76.93 GiB already allocated; 72.19 MiB free; 77.38 GiB reserved in total by PyTorch)'
+first smaller_batch 'per_device_batch_size=13' 'it fails with an OOM'
+first remat '--batch_size 1' '--token_batch 10' 'trainer.train()' 'CUDA out of memory'
+first smaller_pool 'cudnnFindConvolutionForwardAlgorithm: CUDNN_STATUS_ALLOC_FAILED'
 # Whose memory: the sentence of the refusal tells, not another in its line.
 taught 'On discrete GPUs this is no issue. The system crashed when the system memory was almost full.'
 out_has '"cause": "host_memory"'
@@ -238,6 +242,10 @@ taught '[ERROR] cudaHostAlloc failed, ret[2], out of memory'
 out_has '"cause": "host_memory"'
 taught 'slapped with OOM even when I block swap'
 out_has '"cause": "unknown"'
+taught 'Dataloader OOM during pretraining'
+out_has '"cause": "host_memory"'
+taught 'CUDA out of memory. Tried to allocate 984.00 MiB. GPU 0 has a total capacity of 39.38 GiB of which 209.38 MiB is free. Process 275 has 39.17 GiB memory in use. Of the allocated memory 37.68 GiB is allocated by PyTorch, and 867.'
+out_has '"cause": "size"'
 # Figures: equipment, what was requested of a scheduler, what exceeds what, a shape without a type.
 taught 'everything OOMs, though it is made for a 24 GB 4090'
 out_has '"wanted_bytes": null'
@@ -264,7 +272,8 @@ out_has '"cause": "host_memory"'
 taught 'but I was getting OOMed'
 out_has '"known": true'
 # What is only named is none: instead of what, a test, a function, the title of a change, none of it.
-for named in 'XPU: fatal RuntimeErrors instead of recoverable OutOfMemoryError' \
+for named in 'include/alloc.h:102 NCCL WARN Cuda failure invalid argument' 'no occurrence of GPU memory exceeding its limit' \
+    'A pod may fail due to OOM' 'XPU: fatal RuntimeErrors instead of recoverable OutOfMemoryError' \
     'it peaked under its 512 MiB limit, with zero high, max, OOM or OOM-kill events' \
     'always check your system logs for an "Out of Memory" event' 'def test_warmup_oom_defers():' \
     'A warmup CUDA OOM must not take the function down' '# Enable OOMKillStep in slurm config' \
