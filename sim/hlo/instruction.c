@@ -157,6 +157,43 @@ static bool push_nested(struct hb_hlo_reader *r, const char *first, int depth)
     return true;
 }
 
+/* Whether a shape stands here: brackets of a tuple, a word and square ones, or `b(`. */
+static bool is_shape(struct hb_hlo_lex lex)
+{
+    if (lex.at < lex.end && *lex.at == '(')
+        return true;
+    struct hb_hlo_span word = hb_hlo_take_name(&lex);
+    hb_hlo_skip_blanks(&lex);
+    return word.len && lex.at < lex.end &&
+           (*lex.at == '[' || (*lex.at == '(' && hb_hlo_span_is(word, "b")));
+}
+
+/* What the only instruction of a text reads does not stand above it: `f32[8]` and `f32[8] %a` are
+ * parameters then (hlo_parser.cc: create_missing_instruction_). False: neither is here. */
+static bool take_missing(struct hb_hlo_reader *r)
+{
+    struct hb_hlo_module *m = r->m;
+    struct hb_hlo_lex lex = r->lex;
+    struct hb_hlo_inst param = {.comp = m->comp_count - 1, .op = HB_HLO_OP_PARAMETER};
+    if (!is_shape(lex) || !hb_hlo_shape_read(&m->shapes, &lex, &param.shape) ||
+        m->shapes.items[param.shape].huge)
+        return false;
+    hb_hlo_skip_space(&lex);
+    struct hb_hlo_span name = hb_hlo_take_name(&lex);
+    hb_hlo_skip_space(&lex);
+    bool ends = lex.at < lex.end && (*lex.at == ',' || *lex.at == ')');
+    if (!ends || name.len > MAX_NAME || (name.len && is_known(r, find_name(r, name))))
+        return false;
+    param.name_at = (uint32_t)((name.len ? name.at : r->lex.at) - m->text.bytes);
+    param.name_len = (uint16_t)name.len;
+    param.attrs_at = (uint32_t)(lex.at - m->text.bytes);
+    param.args_at = m->arg_count;
+    param.number = r->missing++;
+    r->lex = lex;
+    push_operand(r, m->inst_count);
+    return add_inst(r, param, name);
+}
+
 /* `%a`, `f32[8]{0} %a`, a comment and `a`, `%t#1`, `f32[8] negate(%a)`: the last word before the
  * comma is the name. */
 static bool read_operand(struct hb_hlo_reader *r, int depth)
@@ -164,6 +201,8 @@ static bool read_operand(struct hb_hlo_reader *r, int depth)
     struct hb_hlo_lex *lex = &r->lex;
     struct hb_hlo_span name = {0};
     hb_hlo_skip_space(lex);
+    if (r->single && take_missing(r))
+        return true;
     const char *first = lex->at;
     if (lex->at < lex->end && *lex->at == '(' && !hb_hlo_skip_brackets(lex))
         return hb_hlo_fail(r, lex->end, "a bracket stays open");
@@ -448,17 +487,6 @@ static bool check_inst(struct hb_hlo_reader *r, const struct hb_hlo_inst *inst, 
     return true;
 }
 
-/* Whether a shape stands here: brackets of a tuple, a word and square ones, or `b(`. */
-static bool is_shape(struct hb_hlo_lex lex)
-{
-    if (lex.at < lex.end && *lex.at == '(')
-        return true;
-    struct hb_hlo_span word = hb_hlo_take_name(&lex);
-    hb_hlo_skip_blanks(&lex);
-    return word.len && lex.at < lex.end &&
-           (*lex.at == '[' || (*lex.at == '(' && hb_hlo_span_is(word, "b")));
-}
-
 static bool read_shape(struct hb_hlo_reader *r, struct hb_hlo_inst *inst, bool *out_given)
 {
     struct hb_hlo_lex *lex = &r->lex;
@@ -497,7 +525,7 @@ static bool read_right(struct hb_hlo_reader *r, struct left left)
     if (!read_operands(r, &inst, left.depth))
         return false;
     take_operands(r, &inst);
-    if (!read_attrs(r, &inst, !left.name.len) ||
+    if (!read_attrs(r, &inst, left.depth > 0) ||
         (!given && !hb_hlo_infer(r, &inst, op_at, &inst.shape)) || !check_inst(r, &inst, op_at))
         return false;
     if (left.root) {
@@ -525,4 +553,12 @@ bool hb_hlo_read_inst(struct hb_hlo_reader *r)
     if (left.name.len > MAX_NAME)
         return hb_hlo_fail(r, left.name.at, "a name longer than 65535 bytes");
     return read_right(r, left);
+}
+
+bool hb_hlo_read_single(struct hb_hlo_reader *r, bool named)
+{
+    r->single = true;
+    bool ok = named ? hb_hlo_read_inst(r) : read_right(r, (struct left){0});
+    r->single = false;
+    return ok;
 }

@@ -96,10 +96,17 @@ static bool read_pairs(struct hb_hlo_reader *r,
     return true;
 }
 
+static bool close_comp(struct hb_hlo_reader *r)
+{
+    struct hb_hlo_comp *comp = &r->m->comps[r->m->comp_count - 1];
+    if (comp->root == HB_NONE)
+        comp->root = comp->first_inst + comp->inst_count - 1;
+    return list_params(r, comp);
+}
+
 /* Instructions up to behind the closing brace. */
 static bool read_body(struct hb_hlo_reader *r)
 {
-    struct hb_hlo_module *m = r->m;
     for (;;) {
         hb_hlo_skip_space(&r->lex);
         if (r->lex.at >= r->lex.end)
@@ -109,13 +116,10 @@ static bool read_body(struct hb_hlo_reader *r)
         if (!hb_hlo_read_inst(r))
             return false;
     }
-    struct hb_hlo_comp *comp = &m->comps[m->comp_count - 1];
-    if (!comp->inst_count)
+    if (!r->m->comps[r->m->comp_count - 1].inst_count)
         return hb_hlo_fail(r, r->lex.at, "this computation has no instructions");
-    if (comp->root == HB_NONE)
-        comp->root = comp->first_inst + comp->inst_count - 1;
     r->lex.at++;
-    return list_params(r, comp);
+    return close_comp(r);
 }
 
 static void push_comp(struct hb_hlo_reader *r, struct hb_hlo_comp comp)
@@ -259,7 +263,17 @@ static bool note_head(struct hb_hlo_reader *r, struct hb_hlo_span key, struct hb
     return true;
 }
 
-/* `HloModule name, key=value, ...`, or a computation at once. */
+/* A text that is one instruction, with a name or without: the only one of its computation. */
+static bool read_single(struct hb_hlo_reader *r, struct hb_hlo_span name, bool named)
+{
+    struct hb_hlo_module *m = r->m;
+    if (!add_comp(r, name) || !hb_hlo_read_single(r, named) || !close_comp(r))
+        return false;
+    m->name = m->comps[0].name = hb_hlo_name_of(m, m->comps[0].root);
+    return read_inner(r);
+}
+
+/* `HloModule name, key=value, ...`, or a computation or an instruction at once. */
 static bool read_head(struct hb_hlo_reader *r)
 {
     struct hb_hlo_module *m = r->m;
@@ -274,10 +288,10 @@ static bool read_head(struct hb_hlo_reader *r)
         r->lex.at++;
     hb_hlo_skip_space(&r->lex);
     char next = r->lex.at < r->lex.end ? *r->lex.at : '\0';
-    if (!head && !entry && name.len && next == '=')
-        return hb_hlo_fail(r, first,
-                           "a single instruction is no module; a computation around it "
-                           "is wanted, as in ENTRY %main { ... }");
+    if (!head && !entry && (name.len ? next == '=' || next == '[' : next == '(')) {
+        r->lex.at = first;
+        return read_single(r, name, next == '=');
+    }
     if (!name.len || (!head && next != '(' && next != '{'))
         return hb_hlo_fail(r, r->lex.at >= r->lex.end ? r->lex.end : first,
                            "an HLO text begins with 'HloModule NAME' or a computation (a proto or "

@@ -30,7 +30,9 @@ struct hb_hlo_reader {
     uint32_t *comp_names; /* hash table: computation + 1 */
     uint32_t comp_name_cap;
     bool has_entry;
-    uint32_t *stack; /* operands of the instructions that are open */
+    bool single;      /* the text is one instruction: what it reads are parameters, */
+    uint32_t missing; /* so many */
+    uint32_t *stack;  /* operands of the instructions that are open */
     uint32_t stack_count, stack_cap;
     struct hb_hlo_pending *pending;
     uint32_t pending_count, pending_cap, bodies_read;
@@ -58,6 +60,8 @@ uint32_t hb_hlo_hash_name(struct hb_hlo_span name);
 void hb_hlo_begin_names(struct hb_hlo_reader *r);
 /* One instruction, from its name to the end of its attributes. */
 bool hb_hlo_read_inst(struct hb_hlo_reader *r);
+/* The only instruction of a text, with its name or from its shape on. */
+bool hb_hlo_read_single(struct hb_hlo_reader *r, bool named);
 
 /* The shape that an instruction has by its operands and attributes; false with an error at `at`
  * where they do not tell. The instruction's arguments are in place. */

@@ -57,6 +57,13 @@ static const struct {
      ", execution_thread=\"main\"\nENTRY e {\n a = f32[4] parameter(0)\n z = f32[] constant(0)\n"
      " ROOT r = f32[] reduce(a, z), dimensions={0}, to_apply=f}",
      "f32[]"},
+    /* One instruction, with a name or without: what it reads are parameters. */
+    {"%x = f32[9] add(f32[9]{0} %a, f32[9] %a)", "f32[9]"},
+    {"f32[5]{0} fusion(f32[9], /*index=1*/(f32[], s32[2])), kind=kLoop, calls={\n"
+     " a = f32[9] parameter(0)\n b = (f32[], s32[2]) parameter(1)\n"
+     " ROOT s = f32[5] slice(a), slice={[0:5]}\n}",
+     "f32[5]{0}"},
+    {"(f32[8], f32[4]) tuple(f32[8], f32[4])", "(f32[8], f32[4])"},
     /* Computations without a head: the last one is the entry where none is marked. */
     {"%f (p: f32[2]) -> f32[2] {\n p = f32[2] parameter(0)\n ROOT q = f32[2] negate(p)\n}\n",
      "f32[2]"},
@@ -267,7 +274,7 @@ static void refusals_name_place_and_feature(void **state)
         const char *text, *wanted;
     } rows[] = {
         {"ROOT a = f32[8] add(f32[8] x, f32[8] y)", "t.hlo:1:1: error: "},
-        {"a = f32[8] add(f32[8] x, f32[8] y)", "1:1: error: a single instruction is no module"},
+        {"a = f32[8] add(f32[8] x, y)", "1:26: error: operand 'y' is not defined"},
         {"ENTRY e { a = f32[8] parameter(0) ROOT b = reshape(a) }",
          "1:44: error: the result's shape is left out"},
         {"ENTRY e { a = f32[8] parameter(0) ROOT b = dot(a) }", "1:44: error: the result's shape"},
