@@ -283,7 +283,8 @@ static bool read_head(struct hb_hlo_reader *r)
     struct hb_hlo_span word = hb_hlo_take_name(&r->lex);
     hb_hlo_skip_space(&r->lex);
     bool head = hb_hlo_span_is(word, "HloModule"), entry = hb_hlo_span_is(word, "ENTRY");
-    struct hb_hlo_span name = head || entry ? hb_hlo_take_name(&r->lex) : word;
+    bool root = hb_hlo_span_is(word, "ROOT");
+    struct hb_hlo_span name = head || entry || root ? hb_hlo_take_name(&r->lex) : word;
     if (r->lex.at < r->lex.end && *r->lex.at == ':')
         r->lex.at++;
     hb_hlo_skip_space(&r->lex);

@@ -64,6 +64,7 @@ static const struct {
      " ROOT s = f32[5] slice(a), slice={[0:5]}\n}",
      "f32[5]{0}"},
     {"(f32[8], f32[4]) tuple(f32[8], f32[4])", "(f32[8], f32[4])"},
+    {"ROOT a = add(f32[7] x, f32[7] y)", "f32[7]"},
     /* Computations without a head: the last one is the entry where none is marked. */
     {"%f (p: f32[2]) -> f32[2] {\n p = f32[2] parameter(0)\n ROOT q = f32[2] negate(p)\n}\n",
      "f32[2]"},
@@ -273,7 +274,7 @@ static void refusals_name_place_and_feature(void **state)
     static const struct {
         const char *text, *wanted;
     } rows[] = {
-        {"ROOT a = f32[8] add(f32[8] x, f32[8] y)", "t.hlo:1:1: error: "},
+        {"ROOT [8]", "t.hlo:1:1: error: "},
         {"a = f32[8] add(f32[8] x, y)", "1:26: error: operand 'y' is not defined"},
         {"ENTRY e { a = f32[8] parameter(0) ROOT b = reshape(a) }",
          "1:44: error: the result's shape is left out"},
