@@ -217,7 +217,9 @@ struct hb_log_message *hb_form_join(struct hb_log_reader *r, enum hb_log_kind ki
 
 void hb_form_set(struct hb_log_message *m, int fact, struct hb_amount amount)
 {
-    if (m->fact[fact] >= 0)
+    int64_t blur = m->fact[fact] < 0 ? 0 : m->step[fact];
+    bool exact = blur > 1 && amount.step_bytes == 1 && llabs(m->fact[fact] - amount.bytes) <= blur;
+    if (m->fact[fact] >= 0 && !exact)
         return;
     m->fact[fact] = amount.bytes;
     m->step[fact] = amount.step_bytes;

@@ -20,12 +20,16 @@ static int rank_of(int bits)
                                           : 0;
 }
 
-/* "could not be allocated"; "I requested 100 GB": what somebody was given of the machine. */
+/* "could not be allocated"; "I requested 100 GB", "64Mi request / 128Mi limit": what somebody was
+ * given of the machine. */
 static int bits_at(const struct hb_sentence *l, int i)
 {
     bool passive = hb_sentence_is(l, i, "allocated") && hb_sentence_is(l, i - 1, "be");
     bool given = hb_sentence_is(l, i, "requested") &&
                  (hb_sentence_is(l, i - 1, "i") || hb_sentence_is(l, i - 1, "we"));
+    if (hb_sentence_is(l, i, "request") && i > 0 && l->word[i - 1].has_unit &&
+        hb_sentence_ahead(l, i, 3, LIMITS) >= 0)
+        return 0;
     return l->taken[i] ? 0 : passive ? WANTS : given ? LIMITS : l->bits[i];
 }
 
@@ -314,6 +318,7 @@ static struct figures read_figures(struct hb_sentence *l)
 {
     struct hb_amount none = {-1, 1};
     struct figures f = {none, none, none, none, none};
+    struct hb_amount *last = NULL; /* what the number before was */
     read_comparison(l, &f);
     read_expected(l, &f);
     for (int i = 0; i < l->count; i++) {
@@ -321,14 +326,17 @@ static struct figures read_figures(struct hb_sentence *l)
             continue;
         int told = meaning_of(l, i);
         bool share = is_share(l, i);
+        bool of_wanted = last == &f.wanted; /* a share: "7.2 GB wanted of 4.2 GB" */
+        last = NULL;
         if (told < 0 && exceeds(l, i)) {
             f.held = l->word[i].amount;
             continue;
         }
         if (!is_bytes(l, i, told) || is_summed(l, i) || (told < 0 && !share))
             continue;
-        struct hb_amount *part = f.free.bytes >= 0 ? &f.total : &f.limit;
+        struct hb_amount *part = of_wanted && f.free.bytes < 0 ? &f.limit : &f.total;
         struct hb_amount *to = share ? part : place_of(&f, bits_at(l, told));
+        last = to;
         if (!share)
             l->taken[told] = true;
         bool nothing = to == &f.wanted && !l->word[i].amount.bytes; /* nobody asks for nothing */
@@ -378,6 +386,8 @@ static void take_host(struct hb_log_reader *r, const struct figures *f)
 {
     struct hb_log_message *m = hb_form_join(r, HB_LOG_HOST);
     bool held = f->wanted.bytes < 0;
+    if (m->fact[HB_FACT_ASKED] >= 0)
+        set_known(m, HB_FACT_ASKED, f->wanted); /* the same, exact */
     if (m->fact[HB_FACT_ASKED] >= 0 || (held && f->held.bytes < 0))
         return;
     if (!held)

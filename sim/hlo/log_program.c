@@ -89,7 +89,8 @@ static void take_save(struct hb_log_reader *r, const struct hb_form *form,
     enum { NEAR = 24 };
     struct hb_span before = hb_span_last(place->before, NEAR);
     struct hb_span after = hb_span_first(place->after, NEAR);
-    bool option = hb_span_starts(after, "_steps") || hb_span_starts(after, "_total") ||
+    bool option = hb_span_starts(after, "d ") /* "saved": that went well */ ||
+                  hb_span_starts(after, "_steps") || hb_span_starts(after, "_total") ||
                   hb_span_starts(after, "_strategy") || hb_span_has(before, "--");
     bool saves =
         is_then(before) || HB_SPAN_HAS_ANY(after, things) || HB_SPAN_HAS_ANY(before, things);
@@ -299,6 +300,7 @@ static const struct hb_form rows[] = {
     SIGN("TGI", SERVES),
     SIGN("multiproc_executor", SERVES),
     SIGN("EngineCore", SERVES),
+    SIGN("model_runner.py", SERVES),
     SIGN("max_batch_", SERVES),
     SIGN("max batch total", SERVES),
     SIGN("max-batch-", SERVES),

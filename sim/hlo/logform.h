@@ -75,7 +75,7 @@ struct hb_log_message *hb_form_open(struct hb_log_reader *r, enum hb_log_kind ki
 struct hb_log_message *hb_form_current(struct hb_log_reader *r, enum hb_log_kind kind);
 /* The open message, or a new one. */
 struct hb_log_message *hb_form_join(struct hb_log_reader *r, enum hb_log_kind kind);
-/* Sets a figure that is not yet set. */
+/* Sets a figure that is not yet set, or was rounded and is told exactly now. */
 void hb_form_set(struct hb_log_message *m, int fact, struct hb_amount amount);
 /* Adds to a figure; unset counts as 0. */
 void hb_form_add(struct hb_log_message *m, int fact, int64_t bytes);

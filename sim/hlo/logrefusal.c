@@ -401,7 +401,7 @@ static bool advises(const struct hb_sentence *l, int k, int i)
     bool asked = hb_sentence_is(l, k - 1, "to") && hb_sentence_is(l, k - 2, "how") && solves(l, k);
     for (int n = k + 1; n < i && hb_sentence_is(l, k, "if"); n++)
         told = told || hb_sentence_is(l, n, "then"); /* "if there is none then your RAM was full" */
-    return l->bits[k] & ADVISES && !title && !told && !asked &&
+    return l->bits[k] & ADVISES && !title && !hb_sentence_is(l, k, "reduced") && !told && !asked &&
            !hb_sentence_is(l, before, "hires") && !hb_sentence_is(l, before, "res");
 }
 
@@ -588,13 +588,15 @@ static bool is_of_device(const struct hb_sentence *l)
     return false;
 }
 
-/* "my machine suddenly goes OOM", not "step 5 OOM" */
+/* "my machine suddenly goes OOM", "the nodes had out of memory", not "step 5 OOM" */
 static bool is_machine_out(const struct hb_sentence *l)
 {
-    static const char *const words[] = {"machine", "computer", "node", "host", "system"};
+    static const char *const words[] = {"machine", "computer", "node", "nodes", "host", "system"};
     bool out = false;
     for (int i = 0; i < l->count; i++)
-        for (size_t k = 0; k < sizeof words / sizeof *words && hb_refusal_is_oom(l, i); k++)
+        for (size_t k = 0; k < sizeof words / sizeof *words &&
+                           (hb_refusal_is_oom(l, i) || hb_refusal_is_out_of(l, i));
+             k++)
             out = out || hb_sentence_is(l, i - 1, words[k]) || hb_sentence_is(l, i - 2, words[k]) ||
                   hb_sentence_is(l, i - 3, words[k]);
     return out;
@@ -632,9 +634,11 @@ bool hb_refusal_is_of_host(const struct hb_sentence *l)
         return true;
     for (int i = 0; i < l->count; i++)
         if (l->bits[i] & OWNER &&
-            (hb_sentence_ahead(l, i, 3, MEMORY) >= 0 || hb_sentence_is(l, i + 1, "allocator")))
+            (hb_sentence_ahead(l, i, 3, MEMORY) >= 0 || hb_sentence_is(l, i + 1, "allocator") ||
+             (hb_sentence_is(l, i, "cpu") && hb_sentence_is(l, i + 1, "buffer"))))
             return true;
-    return names_host(l) || hb_sentence_has_pair(l, "bad", "alloc") ||
+    return names_host(l) || hb_sentence_has_pair(l, "object", "store") ||
+           hb_sentence_has_pair(l, "bad", "alloc") ||
            hb_sentence_has_pair(l, "bad", "allocation") ||
            hb_sentence_has_pair(l, "memory", "map") || hb_sentence_has_pair(l, "usm", "host") ||
            hb_sentence_has_pair(l, "heap", "space") || is_errno(l) ||

@@ -136,7 +136,7 @@ void hb_teller_look(const struct teller *t)
         hb_teller_knob(t, HB_KNOB_CHECKPOINT, -1);
     if (hb_teller_trains(t) && hb_teller_shares(t)) /* an engine beside the trainer */
         hb_teller_knob(t, HB_KNOB_SERVER, -1);
-    if (hb_teller_trains(t))
+    if (hb_teller_trains(t) || t->story->framework < HB_FW_LOG_JAX) /* a trainer's name is enough */
         hb_teller_knob(t, HB_KNOB_BATCH, -1);
     if (hb_teller_trains(t) && hb_teller_is_least(t) &&
         !hb_str_same(t->log->setting[HB_SET_REMAT], "full"))
@@ -419,9 +419,14 @@ static bool is_passed_over(const struct hb_log *log, enum hb_log_kind kind)
            hb_log_seen(log, HB_LOG_TACTIC) && !log->mark[HB_MARK_NO_ENGINE];
 }
 
-/* The driver's word in the line that tells of memory of the host, or without figures behind it. */
+/* The driver's word in the line that tells of memory of the host, or without figures behind it; a
+ * request that is told of the host elsewhere. */
 static bool is_of_the_host(const struct hb_log *log, enum hb_log_kind kind)
 {
+    int64_t asked = hb_log_fact(log, kind, HB_FACT_ASKED);
+    int64_t of_host = hb_log_fact(log, HB_LOG_HOST, HB_FACT_ASKED);
+    if (kind == HB_LOG_RUNTIME && asked >= 0 && of_host >= 0)
+        return llabs(asked - of_host) <= log->message[kind].step[HB_FACT_ASKED];
     int64_t host = log->message[HB_LOG_HOST].line;
     int64_t line = log->message[HB_LOG_PLAIN].line;
     if (kind != HB_LOG_PLAIN || !hb_log_seen(log, HB_LOG_HOST))

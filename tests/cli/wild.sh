@@ -32,7 +32,7 @@ for row in "$work"/wild.*.row; do
     fi
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 2044
+ok "the table has its $count texts" test "$count" -ge 2108
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 75 / 1000))
 
@@ -232,6 +232,8 @@ first smaller_batch 'train with --save_steps 500' 'CUDA out of memory'
 first server_share 'GRPO training, OOM when waking up vLLM'
 first fewer_bits 'model = Dia.from_pretrained("x")' 'RuntimeError: Native API failed: UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY'
 first sharded_checkpoint 'x/fsdp/_state_dict_utils.py:312: Failed to clone() tensor' 'epoch 1' 'CUDA out of memory. Tried to allocate 270.00 MiB (GPU 1; 79.35 GiB total capacity; 76.93 GiB already allocated; 72.19 MiB free; 77.38 GiB reserved in total by PyTorch)'
+first smaller_batch 'Megatron goes OOM after the first step'
+first server_share 'model_runner.py:1025] took 19 GB' 'OOM when it profiles'
 first smaller_batch 'per_device_batch_size=13' 'it fails with an OOM'
 first remat '--batch_size 1' '--token_batch 10' 'trainer.train()' 'CUDA out of memory'
 first smaller_pool 'cudnnFindConvolutionForwardAlgorithm: CUDNN_STATUS_ALLOC_FAILED'
@@ -242,8 +244,20 @@ taught '[ERROR] cudaHostAlloc failed, ret[2], out of memory'
 out_has '"cause": "host_memory"'
 taught 'slapped with OOM even when I block swap'
 out_has '"cause": "unknown"'
-taught 'Dataloader OOM during pretraining'
+for text in 'Dataloader OOM during pretraining' 'one of your nodes had out of memory' 'ray object-store memory is not sufficient'; do
+    taught "$text"
+    out_has '"cause": "host_memory"'
+done
+taught 'ggml_aligned_malloc: insufficient memory (attempted to allocate 14796.44 MB)' 'alloc_tensor_range: failed to allocate CPU buffer of size 15515189248'
 out_has '"cause": "host_memory"'
+out_has '"wanted_bytes": 15515189248'
+taught 'It was OOM-killed: the limits (64Mi request / 128Mi limit) were insufficient'
+out_has '"wanted_bytes": null'
+out_has '"available_bytes": 134217728'
+taught 'RuntimeError: CUDA out of memory. It used 6G/24G of the card'
+out_has '"available_bytes": null'
+taught 'The scope is reduced, for the wider one OOMs 16 cards'
+out_has '"cause": "unknown"'
 taught 'CUDA out of memory. Tried to allocate 984.00 MiB. GPU 0 has a total capacity of 39.38 GiB of which 209.38 MiB is free. Process 275 has 39.17 GiB memory in use. Of the allocated memory 37.68 GiB is allocated by PyTorch, and 867.'
 out_has '"cause": "size"'
 # Figures: equipment, what was requested of a scheduler, what exceeds what, a shape without a type.
