@@ -63,7 +63,8 @@ static int meaning_behind(const struct hb_sentence *l, int i)
         if (word->kind == HB_WORD_END || word->kind == HB_WORD_PAUSE || l->bits[k] & PAUSES ||
             word->kind == HB_WORD_NUMBER || word->keys)
             break;
-        if (rank_of(bits_at(l, k)) > (best < 0 ? 0 : rank_of(bits_at(l, best))))
+        if (!hb_sentence_is(l, k, "using") && /* "32 GB, using a larger machine" */
+            rank_of(bits_at(l, k)) > (best < 0 ? 0 : rank_of(bits_at(l, best))))
             best = k;
     }
     bool open = k < l->count && (l->word[k].kind == HB_WORD_NUMBER || l->word[k].keys);
@@ -157,7 +158,9 @@ static bool is_reckoned(const struct hb_sentence *l, int i)
     for (int n = i; first && n > 0 && n >= i - FAR; n--)
         if (hb_sentence_is(l, n - 1, "between"))
             return true;
-    if (is_bound(l, k) || is_most(l, i))
+    const char *at = l->word[i].span.at;
+    bool range = i > 0 && l->word[i - 1].kind == HB_WORD_NUMBER && at[-1] == '-'; /* "13-14 GB" */
+    if (is_bound(l, k) || is_most(l, i) || range || hb_sentence_has_word(l, "recommend"))
         return true;
     bool wanted =
         k > 0 && l->bits[k] & RECKONS && l->bits[k - 1] & WANTS; /* "needed around 4 GB" */
@@ -690,6 +693,7 @@ static const struct hb_form rows[] = {
     ANY(" RAM"),         ANY("\u88ab"),       ANY("\u7a0b\u6740"), ANY("ool size"),
     ANY("ot enough"),    ANY("shmget"),       ANY("/shm"),         ANY("hared data"),
     ANY("status -9"),    ANY("code  : -9"),   ANY("code = -9"),    ANY("scratch sp"),
+    ANY(" ram"),
 };
 
 const struct hb_forms hb_forms_any = {rows, sizeof rows / sizeof rows[0]};

@@ -281,6 +281,7 @@ static const struct hb_form rows[] = {
     ROW("atch", 0, take_batch),
     ROW("ATCH", 0, take_batch),
     ROW("radient_checkpointing", HB_SET_REMAT, take_checkpointing),
+    ROW("rad-checkpoint", HB_SET_REMAT, take_checkpointing),
     ROW("ctivation_checkpointing", HB_SET_REMAT, take_checkpointing),
     ROW("use_remat", HB_SET_REMAT, take_checkpointing),
     ROW("recompute_activations", HB_SET_REMAT, take_checkpointing),

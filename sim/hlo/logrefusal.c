@@ -102,9 +102,9 @@ static bool is_named(const struct hb_sentence *l, int i)
 
 bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
 {
-    static const char *const others[] = {"score",   "adj",   "reaper",   "prevention",
-                                         "handler", "safe",  "scenario", "scenarios",
-                                         "test",    "tests", "check",    "checks"};
+    static const char *const others[] = {"score",    "adj",   "reaper",   "prevention", "handler",
+                                         "handling", "safe",  "scenario", "scenarios",  "test",
+                                         "tests",    "style", "check",    "checks",     "surfaced"};
     if (!hb_sentence_is(l, i, "oom") && !hb_sentence_is(l, i, "ooms") &&
         !hb_sentence_is(l, i, "oomed") && !hb_sentence_is(l, i, "ooming"))
         return false;
@@ -432,7 +432,8 @@ static bool is_supposed(const struct hb_sentence *l, int i)
             if (hb_sentence_is(l, k, modals[m]))
                 return true;
     for (size_t m = 0; m < sizeof modals / sizeof *modals; m++)
-        if (hb_sentence_is(l, i - 1, "be") && hb_sentence_is(l, i - 2, modals[m]))
+        if (hb_sentence_is(l, i - 1, modals[m]) ||
+            (hb_sentence_is(l, i - 1, "be") && hb_sentence_is(l, i - 2, modals[m])))
             return true;
     int when = i - 1;
     while (when >= 0 && !hb_sentence_is(l, when, "when"))
@@ -485,6 +486,7 @@ bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
             return true;
         if ((hb_sentence_is(l, k, "how") && hb_sentence_is(l, k + 1, "to") && !solves(l, k + 2)) ||
             (hb_sentence_is(l, k, "in") && hb_sentence_is(l, k + 1, "case")) ||
+            (hb_sentence_is(l, k, "did") && hb_sentence_is(l, k + 1, "it")) || /* a question */
             (hb_sentence_is(l, k, "you") && hb_sentence_is(l, k + 1, "will")))
             return true;
     }
@@ -540,9 +542,11 @@ bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
                hb_sentence_is(l, i + 1, "killer") || hb_sentence_is(l, i + 1, "killing");
     if (l->bits[i] & ENDS && hb_sentence_has_word(l, "srun"))
         return true;
+    /* what crashes may have met a device's end, unless it names RAM */
+    int memory = strncmp(word->text, "crash", 5) == 0 ? HOST : MEMORY;
     if (l->bits[i] & ENDS && !names_device(l, i) &&
-        (hb_sentence_ahead(l, i, FAR + 3, MEMORY) >= 0 ||
-         hb_sentence_behind(l, i, FAR + 3, MEMORY) >= 0))
+        (hb_sentence_ahead(l, i, FAR + 3, memory) >= 0 ||
+         hb_sentence_behind(l, i, FAR + 3, memory) >= 0))
         return true;
     if (word->kind != HB_WORD_NUMBER)
         return false;

@@ -32,7 +32,7 @@ for row in "$work"/wild.*.row; do
     fi
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 2108
+ok "the table has its $count texts" test "$count" -ge 2155
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 75 / 1000))
 
@@ -235,6 +235,7 @@ first sharded_checkpoint 'x/fsdp/_state_dict_utils.py:312: Failed to clone() ten
 first smaller_batch 'Megatron goes OOM after the first step'
 first server_share 'model_runner.py:1025] took 19 GB' 'OOM when it profiles'
 first smaller_batch 'per_device_batch_size=13' 'it fails with an OOM'
+first look_closer '--batch-size 1 --grad-checkpoint' 'trainer.train()' 'OOM'
 first remat '--batch_size 1' '--token_batch 10' 'trainer.train()' 'CUDA out of memory'
 first smaller_pool 'cudnnFindConvolutionForwardAlgorithm: CUDNN_STATUS_ALLOC_FAILED'
 # Whose memory: the sentence of the refusal tells, not another in its line.
@@ -244,7 +245,8 @@ taught '[ERROR] cudaHostAlloc failed, ret[2], out of memory'
 out_has '"cause": "host_memory"'
 taught 'slapped with OOM even when I block swap'
 out_has '"cause": "unknown"'
-for text in 'Dataloader OOM during pretraining' 'one of your nodes had out of memory' 'ray object-store memory is not sufficient'; do
+for text in 'Your session crashed after using all available RAM' 'the notebook crashes, all RAM has been consumed' \
+    'Dataloader OOM during pretraining' 'one of your nodes had out of memory' 'ray object-store memory is not sufficient'; do
     taught "$text"
     out_has '"cause": "host_memory"'
 done
@@ -256,6 +258,10 @@ out_has '"wanted_bytes": null'
 out_has '"available_bytes": 134217728'
 taught 'RuntimeError: CUDA out of memory. It used 6G/24G of the card'
 out_has '"available_bytes": null'
+taught 'Some instances do not have enough system RAM (~13-14 GiB are required)'
+out_has '"wanted_bytes": null'
+taught '16GB of RAM is not enough for this. I had to upgrade to 32GB using a larger one.'
+out_has '"wanted_bytes": null'
 taught 'The scope is reduced, for the wider one OOMs 16 cards'
 out_has '"cause": "unknown"'
 taught 'CUDA out of memory. Tried to allocate 984.00 MiB. GPU 0 has a total capacity of 39.38 GiB of which 209.38 MiB is free. Process 275 has 39.17 GiB memory in use. Of the allocated memory 37.68 GiB is allocated by PyTorch, and 867.'
@@ -287,7 +293,7 @@ taught 'but I was getting OOMed'
 out_has '"known": true'
 # What is only named is none: instead of what, a test, a function, the title of a change, none of it.
 for named in 'include/alloc.h:102 NCCL WARN Cuda failure invalid argument' 'no occurrence of GPU memory exceeding its limit' \
-    'A pod may fail due to OOM' 'XPU: fatal RuntimeErrors instead of recoverable OutOfMemoryError' \
+    'A pod may fail due to OOM' 'the kubelet would OOM-kill it' 'did it fail with an out of memory error?' 'MPS OOM handling' 'XPU: fatal RuntimeErrors instead of recoverable OutOfMemoryError' \
     'it peaked under its 512 MiB limit, with zero high, max, OOM or OOM-kill events' \
     'always check your system logs for an "Out of Memory" event' 'def test_warmup_oom_defers():' \
     'A warmup CUDA OOM must not take the function down' '# Enable OOMKillStep in slurm config' \
