@@ -146,6 +146,13 @@ static bool is_most(const struct hb_sentence *l, int i)
             (hb_sentence_is(l, verb - 1, "to") && l->bits[verb - 2 < 0 ? 0 : verb - 2] & CANNOTS));
 }
 
+/* "I have 24G", "we got 64 GB": what somebody says of a machine. */
+static bool is_owned(const struct hb_sentence *l, int i)
+{
+    bool have = hb_sentence_is(l, i - 1, "have") || hb_sentence_is(l, i - 1, "got");
+    return have && (hb_sentence_is(l, i - 2, "i") || hb_sentence_is(l, i - 2, "we"));
+}
+
 /* "around 18 GiB", "~10Gb", "between 250 and 400 MB": what somebody reckons, no machine's figure.
  */
 static bool is_reckoned(const struct hb_sentence *l, int i)
@@ -160,7 +167,8 @@ static bool is_reckoned(const struct hb_sentence *l, int i)
             return true;
     const char *at = l->word[i].span.at;
     bool range = i > 0 && l->word[i - 1].kind == HB_WORD_NUMBER && at[-1] == '-'; /* "13-14 GB" */
-    if (is_bound(l, k) || is_most(l, i) || range || hb_sentence_has_word(l, "recommend"))
+    if (is_bound(l, k) || is_most(l, i) || range || is_owned(l, i) ||
+        hb_sentence_has_word(l, "recommend"))
         return true;
     bool wanted =
         k > 0 && l->bits[k] & RECKONS && l->bits[k - 1] & WANTS; /* "needed around 4 GB" */

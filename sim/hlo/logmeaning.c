@@ -122,6 +122,7 @@ static const struct meaning {
     {"limitation", LIMITS},
     {"low", SHORT | HOST},
     {"machine", OWNER},
+    {"main", OWNER},
     {"malloc", WANTS | ALLOCS | THING},
     {"max", LIMITS},
     {"maximum", LIMITS},

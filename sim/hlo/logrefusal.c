@@ -214,8 +214,8 @@ static bool is_denied(const struct hb_sentence *l, int i)
 static bool is_exceeded(const struct hb_sentence *l, int i)
 {
     enum { FAR = 4 };
-    if (!(l->bits[i] & EXCEEDS) || is_denied(l, i))
-        return false;
+    if (!(l->bits[i] & EXCEEDS) || is_denied(l, i) || hb_sentence_is(l, i - 1, "to"))
+        return false; /* "easy to exceed": it may */
     if (is_status(l, i))
         return true;
     for (int k = i; k < l->count && k <= i + FAR; k++)
@@ -566,8 +566,8 @@ bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
 static bool is_errno(const struct hb_sentence *l)
 {
     for (int i = 0; i + 2 < l->count; i++)
-        if (hb_sentence_is(l, i, "cannot") && hb_sentence_is(l, i + 1, "allocate") &&
-            hb_sentence_is(l, i + 2, "memory") &&
+        if ((hb_sentence_is(l, i, "cannot") || hb_sentence_is(l, i, "cant")) &&
+            hb_sentence_is(l, i + 1, "allocate") && hb_sentence_is(l, i + 2, "memory") &&
             (i + 3 >= l->count || l->word[i + 3].kind != HB_WORD_TEXT))
             return true;
     return false;

@@ -41,7 +41,7 @@ static struct figures read_figures(const struct teller *t)
      * several the smallest that can hold what we do. The message may be cut before all of it. */
     int64_t least = hb_teller_fact(t, HB_FACT_LEAST_OTHER);
     int64_t ours = f.reserved >= 0 ? f.reserved : f.allocated;
-    if (f.process < 0 && f.others >= ours && ours >= 0) {
+    if (f.process < 0 && f.others >= 0 && f.others >= ours) {
         f.process = least >= ours ? least : f.others;
         f.others = f.others > f.process ? f.others - f.process : -1;
     }

@@ -67,9 +67,9 @@ static void find_program_cause(const struct teller *t, int64_t needed, int64_t c
 {
     struct hb_story *s = t->story;
     int64_t over = s->over_bytes;
-    int64_t padding = padding_of(s);
-    if (!s->group_count) /* no list: the sums tell it as well */
-        padding = hb_teller_fact(t, HB_FACT_PADDED) - hb_teller_fact(t, HB_FACT_UNPADDED);
+    int64_t padding = padding_of(s); /* of a list that may be cut: the sums tell it as well */
+    int64_t summed = hb_teller_fact(t, HB_FACT_PADDED) - hb_teller_fact(t, HB_FACT_UNPADDED);
+    padding = summed > padding ? summed : padding;
     int64_t fragmentation = hb_teller_fact(t, HB_FACT_FRAGMENTATION);
     int64_t argument = hb_teller_fact(t, HB_FACT_ARGUMENT);
     int64_t output = apart_of(hb_teller_fact(t, HB_FACT_OUTPUT), hb_teller_fact(t, HB_FACT_ALIAS));

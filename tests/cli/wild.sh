@@ -32,7 +32,7 @@ for row in "$work"/wild.*.row; do
     fi
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 2155
+ok "the table has its $count texts" test "$count" -ge 2185
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 75 / 1000))
 
@@ -258,6 +258,14 @@ out_has '"wanted_bytes": null'
 out_has '"available_bytes": 134217728'
 taught 'RuntimeError: CUDA out of memory. It used 6G/24G of the card'
 out_has '"available_bytes": null'
+taught 'RuntimeError: CUDA out of memory. (But I have 24G memory available)'
+out_has '"available_bytes": null'
+taught 'initialization failed (cannot allocate memory)' 'the problem is out of main memory'
+out_has '"cause": "host_memory"'
+taught 'CUDA out of memory. Tried to allocate 42.00 MiB. GPU 0 has a total capacty of 39.39 GiB of which 31.94 MiB is free. Process 75 has 39.23 GiB memory in use. Of the allocated memory 37.21 GiB is allo'
+out_has '"cause": "size"'
+taught 'Total hbm usage >= 11.47G:' '    HLO temp 10.96G (1.2% utilization: Unpadded (140.25M) Padded (10.96G), 0.0% fragmentation (0B))' '  1. Size: 8.77G' '     Shape: f32[8,2176,1056,2]'
+out_has '"cause": "padding"'
 taught 'Some instances do not have enough system RAM (~13-14 GiB are required)'
 out_has '"wanted_bytes": null'
 taught '16GB of RAM is not enough for this. I had to upgrade to 32GB using a larger one.'
@@ -293,7 +301,7 @@ taught 'but I was getting OOMed'
 out_has '"known": true'
 # What is only named is none: instead of what, a test, a function, the title of a change, none of it.
 for named in 'include/alloc.h:102 NCCL WARN Cuda failure invalid argument' 'no occurrence of GPU memory exceeding its limit' \
-    'A pod may fail due to OOM' 'the kubelet would OOM-kill it' 'did it fail with an out of memory error?' 'MPS OOM handling' 'XPU: fatal RuntimeErrors instead of recoverable OutOfMemoryError' \
+    'A pod may fail due to OOM' 'the kubelet would OOM-kill it' 'did it fail with an out of memory error?' 'MPS OOM handling' 'so it is easy to exceed the gpu memory' 'XPU: fatal RuntimeErrors instead of recoverable OutOfMemoryError' \
     'it peaked under its 512 MiB limit, with zero high, max, OOM or OOM-kill events' \
     'always check your system logs for an "Out of Memory" event' 'def test_warmup_oom_defers():' \
     'A warmup CUDA OOM must not take the function down' '# Enable OOMKillStep in slurm config' \
