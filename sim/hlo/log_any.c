@@ -466,7 +466,7 @@ static bool is_of_cache(const struct hb_sentence *l)
 {
     bool little = false;
     for (int i = 0; i < l->count; i++)
-        little = little || hb_refusal_is_more_than(l, i) ||
+        little = little || hb_refusal_is_more_than(l, i) || l->bits[i] & EXCEEDS ||
                  (hb_sentence_is(l, i, "no") && hb_refusal_is_none_left(l, i));
     return little && hb_sentence_has_pair(l, "kv", "cache");
 }
@@ -539,6 +539,7 @@ static const char *const foreign_shorts[] = {"\u4e0d\u8db3",
                                              "\u4e0d\u591f",
                                              "\u6ea2\u51fa",
                                              "\u7206",
+                                             "\u62a5\u9519",
                                              "\u8db3\u308a",
                                              "\ubd80\uc871",
                                              "\u043d\u0435 \u0445\u0432\u0430\u0442",
@@ -555,6 +556,8 @@ static bool is_foreign_refusal(struct hb_span s)
     for (size_t i = 0; i < sizeof foreign_shorts / sizeof *foreign_shorts; i++) {
         struct hb_span rest = s;
         while (hb_span_find(&rest, foreign_shorts[i])) {
+            if (hb_span_starts(rest, "\u8fd8\u662f")) /* "... or?", in Chinese */
+                continue;
             struct hb_span near = {hb_span_last((struct hb_span){s.at, rest.at}, NEAR).at,
                                    hb_span_first(rest, NEAR).end};
             if (HB_SPAN_HAS_ANY(near, foreign_memories))
@@ -701,7 +704,7 @@ static const struct hb_form rows[] = {
     ANY(" RAM"),         ANY("\u88ab"),       ANY("\u7a0b\u6740"), ANY("ool size"),
     ANY("ot enough"),    ANY("shmget"),       ANY("/shm"),         ANY("hared data"),
     ANY("status -9"),    ANY("code  : -9"),   ANY("code = -9"),    ANY("scratch sp"),
-    ANY(" ram"),
+    ANY(" ram"),         ANY("\u62a5\u9519"),
 };
 
 const struct hb_forms hb_forms_any = {rows, sizeof rows / sizeof rows[0]};

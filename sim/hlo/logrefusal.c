@@ -216,7 +216,7 @@ static bool is_exceeded(const struct hb_sentence *l, int i)
     enum { FAR = 4 };
     if (!(l->bits[i] & EXCEEDS) || is_denied(l, i) || hb_sentence_is(l, i - 1, "to"))
         return false; /* "easy to exceed": it may */
-    if (is_status(l, i))
+    if (is_status(l, i) || hb_sentence_has_pair(l, "kv", "cache"))
         return true;
     for (int k = i; k < l->count && k <= i + FAR; k++)
         if (l->word[k].kind == HB_WORD_NUMBER && l->word[k].text[0] == '%')
