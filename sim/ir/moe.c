@@ -450,6 +450,20 @@ static void order_gradients(const struct hb_lower *lo, struct hb_layer *y, bool 
         (last || lo->spec->share == HB_SHARE_EXCEEDED || (whole && lo->local.batch == 1));
 }
 
+/* XLA:GPU's products over sequences want these outermost, those over experts the experts, and a
+ * weight's gradient what it sums over before its own dimensions: stacks of what one of them made
+ * and the other reads are turned whole between the passes (phi35moe, dots, H100 and MI300X, fsdp 4
+ * with expert 4 and tensor 1 and 4: bf16[32,4,4096,4,640] to [4,4096,32,4,640], [32,4,4,640,4096]
+ * to [4,32,4,640,4096], gate and up [32,4,6400,4,640] to [32,4,4,640,6400]; over fsdp 16, one
+ * sequence, gate and up alone). */
+static void turn_kept(struct hb_layer *y, uint32_t first, const struct routed *r)
+{
+    const uint32_t hidden = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP;
+    bool both = r->expert_batch > 1 && r->experts > 1;
+    for (uint32_t v = first; v < y->value_count; v++)
+        y->values[v].restacked = y->values[v].batch_dot && (both || (y->values[v].tags & hidden));
+}
+
 static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
                   const struct routed *r)
 {
@@ -467,6 +481,7 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     double flops = 2.0 * (double)r->tokens * (double)E * (double)r->capacity * (double)d;
     int comb;
     int disp = einsum_masks(lo, y, probs, masks, &comb);
+    uint32_t first = y->value_count;
     struct hb_value v = make_value(lo, "expert inputs", 0, lo->compute, here);
     v.batch_dot = true;
     int x =
@@ -485,6 +500,8 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     if (apart)
         x = exchange(lo, y, x, make_value(lo, "expert inputs, exchanged", 0, lo->compute, there));
     int o = expert_mlp(lo, y, x, wide, there);
+    if (!y->values[disp].mask)
+        turn_kept(y, first, r);
     if (apart)
         o = exchange(lo, y, o, make_value(lo, "expert outputs, returned", 0, lo->compute, here));
     v = make_value(lo, "moe output", 1u << HB_TN_MLP_DOWN, lo->compute,

@@ -395,13 +395,42 @@ static uint32_t unrolled_backward(struct hb_lower *lo, struct hb_group *g, uint3
     return grad;
 }
 
+/* Not where an activation reads it with what is made again, as the forward pass lays both. */
+static bool is_turned(const struct hb_body *b, uint32_t v)
+{
+    bool turned = b->y->values[v].restacked && b->saved->keep[v] == HB_KEEP_DEVICE;
+    for (uint32_t i = 0; i < b->y->step_count && turned; i++) {
+        const struct hb_step_op *s = &b->y->steps[i];
+        bool reads = s->op == HB_OP_ELEMENTWISE && s->in_count == 2;
+        if (reads && (s->in[0] == (int)v || s->in[1] == (int)v))
+            turned = b->saved->keep[s->in[0]] == b->saved->keep[s->in[1]];
+    }
+    return turned;
+}
+
+/* What follows v of the stacks that are turned, the largest first; HB_NONE: the first, none. */
+static uint32_t next_turned(const struct hb_lower *lo, const struct hb_body *b, uint32_t v)
+{
+    int64_t most = v == HB_NONE ? INT64_MAX : lo->p->bufs[b->stack[v]].bytes, best_bytes = -1;
+    uint32_t best = HB_NONE;
+    for (uint32_t k = 0; k < b->y->value_count; k++) {
+        if (!is_turned(b, k))
+            continue;
+        int64_t bytes = lo->p->bufs[b->stack[k]].bytes;
+        bool after = bytes < most || (bytes == most && (v == HB_NONE || k > v));
+        if (after && bytes > best_bytes) {
+            best_bytes = bytes;
+            best = k;
+        }
+    }
+    return best;
+}
+
 /* Of nested scans those of an outer block (16 layers by 4, dots, blocked attention on MI300X:
  * f32[4,8,1,8,4096,512,2] and f32[4,8,1,8,2,512,4096]). */
 void hb_stack_restack(struct hb_lower *lo, struct hb_body *b)
 {
-    for (uint32_t v = 0; v < b->y->value_count; v++) {
-        if (!b->y->values[v].restacked || b->saved->keep[v] != HB_KEEP_DEVICE)
-            continue;
+    for (uint32_t v = next_turned(lo, b, HB_NONE); v != HB_NONE; v = next_turned(lo, b, v)) {
         struct hb_buf copy = lo->p->bufs[b->stack[v]];
         copy.name = hb_name(lo, copy.name, ", transposed");
         uint32_t to = hb_program_add_buf(lo->p, copy);
