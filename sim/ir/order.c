@@ -201,11 +201,18 @@ bool hb_order_head_waits(const struct hb_lower *lo)
     return sharded ? lo->habits->gathers_timed : alone_head_waits(lo) || pipe_head_waits(lo);
 }
 
+bool hb_order_rows_stay(const struct hb_lower *lo)
+{
+    int64_t rows = hb_mul_sat(lo->local.batch, lo->local.batch_ways);
+    rows = hb_mul_sat(rows, lo->spec->batch.seq);
+    return lo->local.batch_ways > hb_fsdp_ways(lo, false) && rows >= lo->spec->model.vocab;
+}
+
 /* fsdp alone: rows are exchanged and each device scatters into its own columns. With another axis
  * over the batch the whole table is scattered and then summed (8B64/fsdp=8,dp=8: bf16[4096,128256]
  * from the loss to the end; 8B/fsdp=64: none). */
 bool hb_order_table_whole(const struct hb_lower *lo)
 {
-    return lo->habits->table_grad_whole && lo->local.batch_ways > hb_fsdp_ways(lo, false) &&
+    return lo->habits->table_grad_whole && hb_order_rows_stay(lo) &&
            hb_ways(lo, HB_AX_PIPELINE) == 1 && lo->spec->lookup == HB_LOOKUP_GATHER;
 }

@@ -30,6 +30,11 @@ bool hb_order_dot_narrow(const struct hb_lower *lo);
 bool hb_order_head_waits(const struct hb_lower *lo);
 /* Whether the table's gradient is made whole on each device before it is summed. */
 bool hb_order_table_whole(const struct hb_lower *lo);
+/* The rows of the table's gradient are scattered where they are, into a whole table: fewer words
+ * are summed than rows gathered (qwen30b, H100, fsdp 8 with expert 8, 2048 tokens each: 131,072
+ * rows come to all, all-gather-start.19, for 151,936 words; with fewer words not: phi35moe, fsdp 4
+ * with expert 4, all-reduce-start.6, 32,064). */
+bool hb_order_rows_stay(const struct hb_lower *lo);
 
 /* Whether XLA takes the depth-first sequence: what goes back through a layer first, its weights'
  * gradients at the layer's end, the head's at the end of all. */

@@ -40,22 +40,27 @@ struct group {
 /* A leaf's gradient, in the order in which it is made. */
 struct grad {
     double elements; /* on this device */
+    double bytes;    /* each */
     bool turned;     /* its stack lies so in the loops */
     bool stacked;    /* and needs zeros */
-    uint32_t op;     /* that makes it, or its loop; HB_NONE: the layers' */
-    uint32_t leaf;   /* of the whole's */
-    uint32_t zeros;  /* op */
+    bool matrix;
+    bool over_all;  /* each device has another part */
+    uint32_t op;    /* that makes it, or its loop; HB_NONE: the layers' */
+    uint32_t leaf;  /* of the whole's */
+    uint32_t zeros; /* op */
 };
 
 struct tail {
     const struct hb_lower *lo;
     struct hb_hide h;
+    bool experts;                /* split over an axis of their own */
     bool adds;                   /* a microbatch: its gradients are added to those before */
     double tokens, width, words; /* on this device; words of the head's part */
-    struct group batch, fsdp, data, tensor, all;
+    struct group batch, fsdp, data, tensor, all, norm;
     struct grad *grads;
     uint32_t count;
     uint32_t softmax, head, again, head_sum, back, loss, loop, table; /* ops */
+    bool joins; /* the last norm's gradient is summed with squares */
 };
 
 /* --- times --- */
@@ -209,26 +214,47 @@ static uint32_t add_table(struct tail *t, uint32_t head)
 {
     double rows = t->tokens * t->width * 2, table = t->width * t->words * 2;
     bool more = t->tokens > (double)t->lo->spec->model.vocab || t->fsdp.size == 1;
-    bool whole = more || t->batch.size > t->fsdp.size;
+    bool whole = more || hb_order_rows_stay(t->lo);
     double zeros = whole ? table : table / (double)t->fsdp.size;
     if (head != HB_NONE && whole)
         head = send(t, GATHER, head, table, t->fsdp);
     t->table = add(t, pass_us(head == HB_NONE ? zeros : 2 * zeros), head);
+    if (!whole && t->batch.size > t->fsdp.size) {
+        uint32_t x = send(t, GATHER, t->loop, rows * (double)t->batch.size, t->batch);
+        x = add_two(t, pass_us(rows + 2 * zeros), x, t->table);
+        return send(t, SUM_ALL, x, zeros, t->data);
+    }
     if (!whole) {
         uint32_t turned = add(t, pass_us(2 * rows), t->loop);
         uint32_t x = send(t, EXCHANGE, turned, rows, t->fsdp);
-        return add_two(t, pass_us(rows + 2 * zeros), x, t->table);
+        /* Of all words, where each device of the tensor axis has rows of its own (yi34b, fsdp 16
+         * with tensor 4: reduce-scatter.6, bf16[64000,448] to [16000,448]). */
+        bool own = t->lo->local.resid_seq < t->lo->local.seq;
+        double all = zeros * (own ? (double)t->tensor.size : 1);
+        x = add_two(t, pass_us(rows + 2 * all), x, t->table);
+        return own ? send(t, SUM_SCATTER, x, all, t->tensor) : x;
     }
     uint32_t x = add_two(t, pass_us(rows + 2 * table), t->loop, t->table);
-    return sum_both(t, x, table);
+    /* At once where experts split the batch, too (phi35moe, fsdp 4 with expert 4: all-reduce.6). */
+    return t->experts ? send(t, SUM_ALL, x, table, t->batch) : sum_both(t, x, table);
+}
+
+static bool is_over_all(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    struct hb_shape s = hb_leaf_shape(lo, l, HB_DT_F32);
+    double parts = l->params * 4 / (double)hb_shape_plain_bytes(&s);
+    return 2 * parts > (double)hb_habits_devices(lo->spec);
 }
 
 static struct grad make_grad(const struct hb_lower *lo, uint32_t i)
 {
     const struct hb_leaf *l = &lo->leaves[i];
     return (struct grad){.elements = (double)hb_leaf_all_bytes(lo, l) / 4,
+                         .bytes = 4,
                          .turned = hb_weight_is_turned(lo, l),
                          .stacked = l->stack[0] && l->matrix,
+                         .matrix = l->rank > 1,
+                         .over_all = is_over_all(lo, l),
                          .op = HB_NONE,
                          .leaf = i};
 }
@@ -259,31 +285,70 @@ static void list_grads(struct tail *t, const struct hb_lower *whole)
 static void sum_grads(struct tail *t)
 {
     bool one = t->lo->head == t->lo->embed; /* weight for both */
-    uint32_t last = t->count - 1, norm = send(t, SUM_ALL, t->loss, t->width * 4, t->all);
+    uint32_t last = t->count - 1;
+    uint32_t norm = t->joins ? HB_NONE : send(t, SUM_ALL, t->loss, t->width * 4, t->norm);
     bool into = one && hb_order_dot_narrow(t->lo) && hb_weight_grad_dtype(t->lo) == t->lo->compute;
     uint32_t head = into ? sum_head(t) : HB_NONE, table = add_table(t, head);
     head = into ? head : sum_head(t);
     if (one && !into)
         table = add_two(t, 0.1, table, head);
-    add(t, 1, norm); /* the loss itself */
+    if (!t->joins)
+        add(t, 1, norm); /* the loss itself */
     for (uint32_t i = 0; i < t->count; i++)
         t->grads[i].op = t->loop;
     t->grads[last].op = one ? table : head;
-    if (!one)
+    if (!one) {
         t->grads[--last].op = table;
+        t->grads[last].bytes = 2; /* as it is scattered */
+    }
     t->grads[last - 1].op = norm;
+}
+
+static uint32_t square(struct tail *t, const struct grad *g)
+{
+    return add(t, 0.1, add(t, pass_us(g->bytes * g->elements), g->op));
+}
+
+/* The squares of what lies in parts on all devices and the last norm's gradient are one sum
+ * (mistral7b, fsdp 128: f32[4106]; phi35moe, fsdp 4 with expert 4: f32[4100] beside f32[7]; not
+ * mistral24b, data 4 and fsdp 4: f32[5121] and f32[9], nor with whole rows beside tensor
+ * parallelism, qwen30b, fsdp 2 with tensor 4 and expert 4: f32[2049], f32[3] and f32[6]). */
+static uint32_t join_norm(struct tail *t, uint32_t *squares)
+{
+    uint32_t from = add(t, 1, t->loss), norm = t->count;
+    for (uint32_t i = 0; i < t->count; i++) {
+        if (squares[i] == HB_NONE)
+            norm = i;
+        else if (t->grads[i].over_all)
+            hb_hide_read(&t->h, squares[i]);
+    }
+    uint32_t joint = send(t, SUM_ALL, from, t->width * 4, t->norm);
+    t->grads[norm].op = joint;
+    squares[norm] = square(t, &t->grads[norm]);
+    return joint;
 }
 
 /* The norm of all, which updates wait for. */
 static uint32_t add_norm(struct tail *t)
 {
-    uint32_t *squares = hb_arena_raw(t->h.arena, t->count, sizeof *squares);
+    uint32_t *squares = hb_arena_raw(t->h.arena, t->count, sizeof *squares), rest = 0;
     for (uint32_t i = 0; i < t->count; i++)
-        squares[i] = add(t, 1, add(t, pass_us(4 * t->grads[i].elements), t->grads[i].op));
-    uint32_t all = add(t, 1, HB_NONE);
+        squares[i] = t->grads[i].op == HB_NONE ? HB_NONE : square(t, &t->grads[i]);
+    uint32_t joint = t->joins ? join_norm(t, squares) : HB_NONE, all = add(t, 1, HB_NONE);
+    for (uint32_t i = 0; i < t->count; i++) {
+        bool apart = !t->joins || (t->grads[i].matrix && !t->grads[i].over_all);
+        if (apart)
+            hb_hide_read(&t->h, squares[i]);
+        rest += apart;
+    }
+    uint32_t total = add(t, 0.1, rest ? send(t, SUM_ALL, all, 4 * t->count, t->all) : all);
+    if (!t->joins)
+        return total;
+    hb_hide_read(&t->h, joint);
     for (uint32_t i = 0; i < t->count; i++)
-        hb_hide_read(&t->h, squares[i]);
-    return add(t, 1, send(t, SUM_ALL, all, 4 * t->count, t->all));
+        if (!t->grads[i].matrix)
+            hb_hide_read(&t->h, squares[i]);
+    return total;
 }
 
 /* An update reads its gradient, reads and writes weight and states; of a stack that lies turned the
@@ -348,13 +413,23 @@ static void set_groups(struct tail *t, const struct hb_lower *lo)
         ways[i] = hb_ways(lo, (enum hb_axis)i);
     int64_t inner = hb_mul_sat(ways[HB_AX_TENSOR], ways[HB_AX_EXPERT]);
     int64_t beside = hb_mul_sat(ways[HB_AX_DATA], ways[HB_AX_EXPERT]);
-    bool experts = ways[HB_AX_EXPERT] > 1;
+    t->experts = ways[HB_AX_EXPERT] > 1;
     t->tensor = (struct group){ways[HB_AX_TENSOR], 1};
     t->fsdp = (struct group){ways[HB_AX_FSDP], inner};
-    t->data =
-        (struct group){beside, experts ? ways[HB_AX_TENSOR] : hb_mul_sat(inner, ways[HB_AX_FSDP])};
+    t->data = (struct group){beside,
+                             t->experts ? ways[HB_AX_TENSOR] : hb_mul_sat(inner, ways[HB_AX_FSDP])};
     t->batch = (struct group){hb_mul_sat(beside, ways[HB_AX_FSDP]), ways[HB_AX_TENSOR]};
     t->all = (struct group){hb_habits_devices(lo->spec), 1};
+    /* The last norm's gradient: of tokens that are on no other device. */
+    t->norm = lo->local.resid_seq < lo->local.seq ? t->all : t->batch;
+}
+
+static bool any_over_all(const struct tail *t)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < t->count; i++)
+        any = any || t->grads[i].over_all;
+    return any;
 }
 
 static void build(struct tail *t, uint32_t *out_zeros)
@@ -365,6 +440,8 @@ static void build(struct tail *t, uint32_t *out_zeros)
     hb_hide_read(&t->h, t->back);
     for (uint32_t i = 0; i < count; i++)
         hb_hide_read(&t->h, out_zeros[i]);
+    bool over_all = t->norm.size == t->all.size;
+    t->joins = hb_updates_wait(t->lo) && !t->adds && over_all && any_over_all(t);
     sum_grads(t);
     add_updates(t, hb_updates_wait(t->lo) && !t->adds ? add_norm(t) : HB_NONE);
 }
