@@ -316,21 +316,21 @@ static int exchange(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_v
     return hb_layer_move(lo, y, HB_OP_ALL_TO_ALL, HB_AX_EXPERT, in, v);
 }
 
-/* An expert axis beside fsdp of at least 8: the partitioner gathers the batch of all devices where
- * the experts' inputs are made (mixtral,f32e8: bf16[256,4096,4096]; moe160,f32e8: 10240 MiB), for
- * the constraint on them (64 experts on v6e, fsdp 128, 32 and 16 with expert 2 and 4, 1 to 4
- * sequences a device, without: none of ten); beside tensor parallelism over 4 or 8 experts' ways
- * (olmoe, v6e, f32e4t2, f16e4t4; none over 2, f8e2t2, f8e2t4, f32e2t4, with a whole residual, too).
- */
-enum { GLOBAL_GATHER_WAYS = 8, TENSOR_GATHER_WAYS = 4 };
+/* An expert axis beside fsdp: the partitioner gathers the batch of all devices where the experts'
+ * inputs are made (mixtral,f32e8: bf16[256,4096,4096]; phi35moe, fsdp 2 and 4 with expert 2, 4 and
+ * 8, H100: bf16[4,4096,4096] to [16,4096,4096]), for the constraint on them (64 experts on v6e,
+ * fsdp 128, 32 and 16 with expert 2 and 4, 1 to 4 sequences a device, without: none of ten); beside
+ * tensor parallelism from fsdp 8 and 4 experts' ways on (olmoe, v6e, f32e4t2, f16e4t4; not
+ * mixtral,f4e4t4, f8e2t2, f8e2t4, f32e2t4, with a whole residual, too). */
+enum { TENSOR_GATHER_WAYS = 8, TENSOR_EXPERT_WAYS = 4 };
 
 static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, const struct routed *r)
 {
+    int64_t fsdp = hb_ways(lo, HB_AX_FSDP), ways = hb_mul_sat(fsdp, expert_ways(lo));
     bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1;
-    if (tensor && expert_ways(lo) < TENSOR_GATHER_WAYS)
+    if (tensor && (fsdp < TENSOR_GATHER_WAYS || expert_ways(lo) < TENSOR_EXPERT_WAYS))
         return;
     int64_t d = lo->spec->model.d_model;
-    int64_t ways = hb_mul_sat(hb_ways(lo, HB_AX_FSDP), expert_ways(lo));
     int64_t batch = hb_mul_sat(r->batch, ways);
     s->back_scratch[s->back_scratch_count++] =
         hb_shape_make(lo->compute, (const int64_t[]){batch, r->seq, d, -1});
@@ -495,7 +495,7 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
         if (lo->leaves[i].rank == 3 && lo->leaves[i].matrix && lo->leaves[i].held)
             lo->leaves[i].einsum_batch = r->expert_batch;
     bool asked = one || lo->spec->sharding.activation_constraints;
-    if (apart && asked && hb_ways(lo, HB_AX_FSDP) >= GLOBAL_GATHER_WAYS)
+    if (apart && asked && hb_ways(lo, HB_AX_FSDP) > 1)
         gather_globally(lo, &y->steps[y->step_count - 1], r);
     if (apart)
         x = exchange(lo, y, x, make_value(lo, "expert inputs, exchanged", 0, lo->compute, there));
