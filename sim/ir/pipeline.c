@@ -361,9 +361,10 @@ static void recompute_stage(struct hb_lower *lo, struct hb_pipeline *pl)
             hb_body_recompute(&pl->groups[i].body);
 }
 
-/* XLA:TPU takes what an iteration saved out of the stacks of all iterations before the loop over
- * its layers (PPc/pipe_layer_remat=False: bf16[4,1,2,2048,8192] six times, f32[4,1,2,2048,2048]
- * four times beside bf16[11,4,1,2,2048,8192] and f32[11,4,1,2,2048,2048]). */
+/* What an iteration saved is taken out of the stacks of all iterations before the loop over its
+ * layers (PPc/pipe_layer_remat=False on TPU: bf16[4,1,2,2048,8192] six times beside
+ * bf16[11,4,1,2,2048,8192]; qwen14b over data 4 on MI300X, q, k and v kept:
+ * bf16[1,24,1,2,8192,5120] of layer inputs and of q, beside [3,24,1,2,8192,5120]). */
 static void take_iteration(struct hb_lower *lo, struct hb_group *g)
 {
     for (uint32_t v = 0; v < g->layer.value_count; v++) {
@@ -425,7 +426,7 @@ static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint
     for (uint32_t i = pl->count; i-- > 0;) {
         struct hb_group *g = &pl->groups[i];
         uint32_t loop = HB_NONE;
-        if (g->looped && pl->iter_stack == HB_NONE && lo->habits->rings)
+        if (g->looped && pl->iter_stack == HB_NONE)
             take_iteration(lo, g);
         if (g->looped)
             loop = hb_program_open_loop(
@@ -599,6 +600,9 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
                             stacked_state(lo, pl, grad_count(lo, output_count(lo, pl))));
     hb_emit_simple(lo, HB_OP_COPY, "gradients of outputs, padded", join_grads(lo, pl, grad), gout);
     zero_input_grads(lo, pl);
+    for (uint32_t i = 0; i < pl->count && pl->iter_stack == HB_NONE; i++)
+        if (pl->groups[i].looped)
+            hb_stack_restack(lo, &pl->groups[i].body);
     uint32_t gin = pl->input_grads;
     uint32_t state = state_temp(lo, pl, "gradient of the state");
     hb_emit_mark(lo, "empty gradient", HB_NONE, state);
