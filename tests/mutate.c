@@ -1,7 +1,9 @@
 /* Records predicted with conditions answered by force: see mutate.py, which numbers them and reads
  * what is said here, a line for each answer:
  *   condition  no|yes  records that ask it  records moved|unasked|alike|fault  error before  after
- * Errors are sums over the records moved, in percentage points. */
+ * one Errors are sums over the records moved, in percentage points; one is a record that moved, or
+ * -1. A line `condition answer one` asks for it: that record is run first, the others by their
+ * time. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +11,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -20,7 +24,8 @@
 #include "sim/engine/budget.h"
 #include "sim/engine/validate.h"
 
-enum { CONDITIONS = 8192, SECONDS = 20, FAULT_PCT = 100 };
+enum { CONDITIONS = 8192, MOST_LINES = 2 * CONDITIONS, SECONDS = 20, FAULT_PCT = 100 };
+static const rlim_t ROOM_BYTES = (rlim_t)3 << 30;
 
 /* What the sources ask. */
 extern unsigned char hb_asked[CONDITIONS];
@@ -45,7 +50,16 @@ struct records {
     uint32_t device_cap;
     struct said *plain;
     struct said *forced; /* shared with the child that fills it */
+    uint32_t *by_time;   /* the quickest first */
     unsigned char (*asked)[CONDITIONS];
+    uint32_t every; /* one of so many is run, the others ask nothing */
+    bool all;       /* no answer is done with the first record that moves */
+};
+
+struct line {
+    int condition;
+    int answer;
+    long first; /* the record to begin with; none: -1 */
 };
 
 /* HB_NONE: no such device. */
@@ -103,89 +117,167 @@ static struct said predict(const struct records *r, uint32_t i)
     return said;
 }
 
-static bool is_asked_else(const struct records *r, uint32_t i, int condition, int answer)
+static bool is_asked_else(const struct records *r, uint32_t i, const struct line *l)
 {
-    return r->asked[i][condition] & (answer ? 1 : 2);
+    return r->asked[i][l->condition] & (l->answer ? 1 : 2);
 }
 
-/* In a child of its own, which may fall. False: it did, or took too long. */
-static bool force(const struct records *r, int condition, int answer, bool all)
+static bool is_moved(const struct records *r, uint32_t i)
+{
+    return !isnan(r->forced[i].value) && fabs(r->forced[i].value - r->plain[i].value) > 0;
+}
+
+/* Whether it moved. What falls or takes too long has. */
+static bool force_record(const struct records *r, uint32_t i)
+{
+    const struct itimerval most = {.it_value = {SECONDS, 0}};
+    setitimer(ITIMER_PROF, &most, NULL);
+    r->forced[i] = (struct said){INFINITY, FAULT_PCT};
+    r->forced[i] = predict(r, i);
+    return is_moved(r, i);
+}
+
+/* In a child of its own, which may fall. False: it did. */
+static bool force(const struct records *r, const struct line *l)
 {
     fflush(stdout);
     pid_t child = fork();
     if (child < 0)
         exit(3);
     if (!child) {
-        struct rlimit time = {SECONDS, SECONDS}, core = {0, 0};
-        setrlimit(RLIMIT_CPU, &time);
+        struct rlimit core = {0, 0}, room = {ROOM_BYTES, ROOM_BYTES};
         setrlimit(RLIMIT_CORE, &core);
+        setrlimit(RLIMIT_AS, &room);
         if (!freopen("/dev/null", "w", stderr))
             _exit(3);
-        hb_forced[condition] = (signed char)answer;
-        for (uint32_t i = 0; i < r->count; i++) {
-            if (!is_asked_else(r, i, condition, answer))
-                continue;
-            r->forced[i] = predict(r, i);
-            if (!all && fabs(r->forced[i].value - r->plain[i].value) > 0)
-                break;
-        }
+        hb_forced[l->condition] = (signed char)l->answer;
+        bool known = l->first >= 0 && l->first < r->count &&
+                     is_asked_else(r, (uint32_t)l->first, l) && force_record(r, (uint32_t)l->first);
+        for (uint32_t k = 0; k < r->count && (r->all || !known); k++)
+            if (is_asked_else(r, r->by_time[k], l) && isnan(r->forced[r->by_time[k]].value))
+                known = force_record(r, r->by_time[k]) || known;
         _exit(0);
     }
     int status;
     return waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
-static void try_answer(const struct records *r, int condition, int answer, bool all)
+static void try_answer(const struct records *r, const struct line *l)
 {
-    const char *word = answer ? "yes" : "no";
+    const char *word = l->answer ? "yes" : "no";
     uint32_t asks = 0, else_ = 0, moved = 0;
     double before = 0, after = 0;
+    long one = -1;
     for (uint32_t i = 0; i < r->count; i++) {
-        asks += r->asked[i][condition] != 0;
-        else_ += is_asked_else(r, i, condition, answer);
+        asks += r->asked[i][l->condition] != 0;
+        else_ += is_asked_else(r, i, l);
         r->forced[i].value = NAN;
     }
     if (!else_) {
-        if (asks || !answer)
-            printf("%d %s %u %s 0 0\n", condition, word, asks, asks ? "alike" : "unasked");
+        if (asks || !l->answer)
+            printf("%d %s %u %s 0 0 -1\n", l->condition, word, asks, asks ? "alike" : "unasked");
         return;
     }
-    bool whole = force(r, condition, answer, all);
+    bool whole = force(r, l);
     for (uint32_t i = 0; i < r->count; i++)
-        if (!isnan(r->forced[i].value) && fabs(r->forced[i].value - r->plain[i].value) > 0) {
+        if (is_moved(r, i)) {
             moved++;
+            one = i;
             before += fabs(r->plain[i].error_pct);
             after += fabs(r->forced[i].error_pct);
         }
     if (whole)
-        printf("%d %s %u %u %.2f %.2f\n", condition, word, asks, moved, before, after);
+        printf("%d %s %u %u %.2f %.2f %ld\n", l->condition, word, asks, moved, before, after, one);
     else
-        printf("%d %s %u fault %.2f %.2f\n", condition, word, asks, before, after);
+        printf("%d %s %u fault %.2f %.2f %ld\n", l->condition, word, asks, before, after, one);
+}
+
+static void *shared(size_t count, size_t size)
+{
+    void *at = mmap(NULL, count * size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        exit(3);
+    return at;
+}
+
+/* As many workers as there are processors, each with lines of its own. False: one fell. */
+static bool share_lines(struct records *r, const struct line *lines, uint32_t count)
+{
+    long workers = sysconf(_SC_NPROCESSORS_ONLN);
+    int status;
+    bool ok = true;
+    for (long w = 0; w < workers; w++) {
+        pid_t child = fork();
+        if (child < 0)
+            exit(3);
+        if (child)
+            continue;
+        r->forced = shared(r->count, sizeof *r->forced);
+        for (uint32_t i = (uint32_t)w; i < count; i += (uint32_t)workers) {
+            try_answer(r, &lines[i]);
+            fflush(stdout); /* a line at once, beside other workers' */
+        }
+        _exit(0);
+    }
+    while (wait(&status) > 0)
+        ok = ok && status == 0;
+    return ok;
+}
+
+struct timed {
+    clock_t took;
+    uint32_t record;
+};
+
+static int compare_times(const void *a, const void *b)
+{
+    const struct timed *x = a, *y = b;
+    if (x->took != y->took)
+        return x->took < y->took ? -1 : 1;
+    return x->record < y->record ? -1 : x->record > y->record;
+}
+
+static void predict_all(struct records *r)
+{
+    struct timed *times = hb_arena_alloc(r->arena, r->count, sizeof *times);
+    r->plain = hb_arena_alloc(r->arena, r->count, sizeof *r->plain);
+    r->asked = hb_arena_alloc(r->arena, r->count, sizeof *r->asked);
+    r->by_time = hb_arena_alloc(r->arena, r->count, sizeof *r->by_time);
+    for (uint32_t i = 0; i < r->count; i++) {
+        clock_t start = clock();
+        if (i % r->every)
+            continue;
+        memset(hb_asked, 0, sizeof hb_asked);
+        r->plain[i] = predict(r, i);
+        memcpy(r->asked[i], hb_asked, sizeof hb_asked);
+        times[i].took = clock() - start;
+    }
+    for (uint32_t i = 0; i < r->count; i++)
+        times[i].record = i;
+    qsort(times, r->count, sizeof *times, compare_times);
+    for (uint32_t i = 0; i < r->count; i++)
+        r->by_time[i] = times[i].record;
 }
 
 int main(int argc, char **argv)
 {
     struct records r = {.arena = hb_arena_new()};
-    char line[64];
+    static struct line lines[MOST_LINES];
+    uint32_t count = 0;
     memset(hb_forced, -1, sizeof hb_forced);
-    if (argc < 4 || strtol(argv[2], NULL, 10) >= CONDITIONS)
+    if (argc < 5 || strtol(argv[2], NULL, 10) >= CONDITIONS)
         return 2;
-    for (int i = 3; i < argc; i++)
+    r.all = hb_str_same(argv[1], "all");
+    r.every = (uint32_t)strtol(argv[3], NULL, 10);
+    for (int i = 4; i < argc; i++)
         read_file(&r, argv[i]);
-    r.plain = hb_arena_alloc(r.arena, r.count, sizeof *r.plain);
-    r.asked = hb_arena_alloc(r.arena, r.count, sizeof *r.asked);
-    r.forced = mmap(NULL, r.count * sizeof *r.forced, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (!r.count || r.forced == MAP_FAILED)
+    if (!r.count)
         return 3;
-    for (uint32_t i = 0; i < r.count; i++) {
-        memset(hb_asked, 0, sizeof hb_asked);
-        r.plain[i] = predict(&r, i);
-        memcpy(r.asked[i], hb_asked, sizeof hb_asked);
-    }
-    while (fgets(line, sizeof line, stdin))
-        for (int answer = 0; answer < 2; answer++)
-            try_answer(&r, (int)strtol(line, NULL, 10), answer, hb_str_same(argv[1], "all"));
+    predict_all(&r);
+    while (count < MOST_LINES && scanf("%d %d %ld", &lines[count].condition, &lines[count].answer,
+                                       &lines[count].first) == 3)
+        count++;
+    bool ok = share_lines(&r, lines, count);
     hb_arena_free(r.arena);
-    return 0;
+    return ok ? 0 : 3;
 }

@@ -109,7 +109,7 @@ static void walk_ops(struct run *r, struct walk *w)
             if (r->start[written[k]] == (int32_t)op)
                 take(r, w, written[k]);
         int64_t now = hb_cuda_stats(w->cuda).allocated_bytes;
-        if (now > w->most || (now == w->most && op >= p->caching.second_op && out->peak_op < 0)) {
+        if (now > w->most) {
             w->most = now;
             out->peak_op = (int32_t)op;
         }

@@ -2,6 +2,7 @@
 #include "tests/unit/unit.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -193,6 +194,30 @@ static void spoil_and_close(const void *path)
     hb_out_close(out);
 }
 
+/* In the place of the system's: what it answers. */
+static int sync_errno;
+
+int fsync(int fd)
+{
+    (void)fd;
+    errno = sync_errno;
+    return sync_errno ? -1 : 0;
+}
+
+static void what_the_disk_does_not_keep_is_lost(void **state)
+{
+    (void)state;
+    char text[300];
+    sync_errno = EIO;
+    assert_int_equal(unit_child(put_path, "new.txt", text, sizeof text), 3);
+    assert_string_equal(text, "hbmsim: fatal: cannot write new.txt: Input/output error\n");
+    assert_int_equal(count_files(), 0);
+    sync_errno = EINVAL; /* a file system that cannot */
+    assert_int_equal(unit_child(put_path, "new.txt", text, sizeof text), 0);
+    assert_string_equal(read_file("new.txt"), "x");
+    sync_errno = 0;
+}
+
 static void a_failure_at_the_end_leaves_nothing(void **state)
 {
     (void)state;
@@ -265,6 +290,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_dash_is_standard_output, start, end),
         cmocka_unit_test_setup_teardown(what_cannot_be_written_dies_early, start, end),
         cmocka_unit_test_setup_teardown(a_full_disk_dies, start, end),
+        cmocka_unit_test_setup_teardown(what_the_disk_does_not_keep_is_lost, start, end),
         cmocka_unit_test_setup_teardown(a_failure_at_the_end_leaves_nothing, start, end),
         cmocka_unit_test(memory_holds_what_was_written),
         cmocka_unit_test(lost_bytes_are_told),
