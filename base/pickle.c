@@ -364,13 +364,18 @@ static bool push_mark(struct machine *m)
     return true;
 }
 
+static bool is_protocol(uint64_t version)
+{
+    enum { FIRST = 2, LAST = 5 };
+    return version >= FIRST && version <= LAST;
+}
+
 static bool check_protocol(struct machine *m)
 {
     uint64_t version = 0;
-    enum { FIRST = 2, LAST = 5 };
     if (!take_count(m, 1, &version))
         return false;
-    return (version >= FIRST && version <= LAST) || wrong(m, "a protocol other than 2 to 5");
+    return is_protocol(version) || wrong(m, "a protocol other than 2 to 5");
 }
 
 static bool run_scalar(struct machine *m, int op, bool *out_known)
@@ -500,8 +505,7 @@ static bool run_other(struct machine *m, int op)
 
 bool hb_pickle_is(const char *text, size_t len)
 {
-    enum { FIRST = 2, LAST = 5 };
-    return len >= 2 && (unsigned char)text[0] == OP_PROTO && text[1] >= FIRST && text[1] <= LAST;
+    return len >= 2 && (unsigned char)text[0] == OP_PROTO && is_protocol((unsigned char)text[1]);
 }
 
 bool hb_pickle_read(struct hb_arena *arena, struct hb_diag *diag, const char *path,

@@ -120,6 +120,11 @@ static void the_start_of_a_file(void **state)
     assert_int_equal(hb_file_start("pipe", bytes, sizeof bytes), 0);
     alarm(0);
     assert_int_equal(hb_file_start("b", bytes, sizeof bytes), 0);
+    int next = dup(0); /* as before: none is left open */
+    close(next);
+    assert_int_equal(hb_file_start("a", bytes, sizeof bytes), 4);
+    assert_int_equal(dup(0), next);
+    close(next);
 }
 
 static void trees_hold_what_links_lead_to(void **state)

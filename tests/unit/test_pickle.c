@@ -58,6 +58,21 @@ static void maps_lists_and_numbers(void **state)
     assert_int_equal(hb_pickle_at(&p, p.root, 0), hb_pickle_at(&p, p.root, 1));
 }
 
+static void protocols_2_to_5(void **state)
+{
+    (void)state;
+    struct hb_pickle p;
+    char text[] = "\x80 N.";
+    for (int version = 0; version < 256; version++) {
+        bool known = version >= 2 && version <= 5;
+        text[1] = (char)version;
+        assert_int_equal(hb_pickle_is(text, 2), known);
+        assert_int_equal(READ(text, &p), known);
+    }
+    assert_false(hb_pickle_is("\x80", 1));
+    assert_false(hb_pickle_is("N\x02", 2));
+}
+
 static void numbers_beyond_64_bits(void **state)
 {
     (void)state;
@@ -258,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(maps_lists_and_numbers, start, end),
         cmocka_unit_test_setup_teardown(numbers_beyond_64_bits, start, end),
+        cmocka_unit_test_setup_teardown(protocols_2_to_5, start, end),
         cmocka_unit_test_setup_teardown(code_is_refused, start, end),
         cmocka_unit_test_setup_teardown(a_mark_holds_what_is_below, start, end),
         cmocka_unit_test_setup_teardown(the_stack_is_worked_on, start, end),
