@@ -7,16 +7,21 @@
 #include "models/refusal.h"
 #include "models/support_torch.h"
 
-/* Layers that stand side by side in the program: of a loop all, of a scan one for each block. What
- * packs and orders them takes some seconds for so many, and four times as long for twice as many.
- */
+/* Layers that stand side by side in the program: of a loop and of a scan that is unrolled whole
+ * all, of another scan one for each block. What packs and orders them takes some seconds for so
+ * many, and four times as long for twice as many. */
 enum { MOST_UNROLLED = 2048 };
 
 static int64_t unrolled_layers(const struct hb_spec *spec)
 {
-    int64_t layers = spec->model.block_count;
-    for (int i = 0; i < spec->model.block_count && spec->stack.form == HB_FORM_LOOP; i++)
-        layers += spec->model.blocks[i].repeat - 1;
+    int64_t layers = 0;
+    for (int i = 0; i < spec->model.block_count; i++) {
+        int64_t steps = hb_block_steps(&spec->model.blocks[i]);
+        if (spec->stack.form == HB_FORM_LOOP)
+            layers += spec->model.blocks[i].repeat;
+        else
+            layers += spec->stack.unroll >= steps ? steps : 1;
+    }
     return layers;
 }
 
@@ -39,6 +44,8 @@ static bool check(struct hb_diag *diag, const struct hb_node *root, const struct
          "only eager is simulated yet; use kernel: eager"},
         {spec->loss.kind != HB_LOSS_LM && !torch, "loss.kind",
          "only lm is simulated but with compiler: torch; use lm"},
+        {spec->stack.form == HB_FORM_NESTED && spec->stack.unroll > 1 && !torch, "stack.unroll",
+         "of nested scans only unroll: 1 is simulated yet; use that, or form: scan"},
         {!torch && unrolled > MOST_UNROLLED, "model.blocks",
          hb_arena_printf(diag->arena,
                          "%" PRId64 " layers stand side by side in the program; allowed: at most "

@@ -50,4 +50,6 @@ ok "2048 are answered" test "$status" -lt 2
 expect 2 hbmsim simulate "$work/2049.yaml"
 err_has '2049 layers stand side by side in the program; allowed: at most 2048'
 expect 1 hbmsim simulate "$work/2049.yaml" --set stack.form=scan
+expect 2 hbmsim simulate "$work/2049.yaml" --set stack.form=scan --set stack.unroll=4000
+err_has '2049 layers stand side by side in the program; allowed: at most 2048'
 finish

@@ -398,13 +398,18 @@ static inline void put_pipeline(struct config *c, int64_t repeats)
 static inline void put_stack(struct config *c)
 {
     static const char *const forms[] = {"scan", "nested"};
-    if (c->loop || chance(c, 50))
-        put_text(
-            c, hb_arena_printf(c->arena, "stack.form=%s", c->loop ? "loop" : forms[draw(c, 0, 1)]));
+    const char *form = forms[0];
+    if (c->loop || chance(c, 50)) {
+        form = c->loop ? "loop" : forms[draw(c, 0, 1)];
+        put_text(c, hb_arena_printf(c->arena, "stack.form=%s", form));
+    }
     if (chance(c, 10))
         put(c, "stack.outer", PICK(c, 1, 2, 4));
-    if (chance(c, 15))
-        put(c, "stack.unroll", PICK(c, 2, 4));
+    if (chance(c, 15)) {
+        int64_t unroll = PICK(c, 2, 4);
+        if (form != forms[1]) /* of nested scans not simulated */
+            put(c, "stack.unroll", unroll);
+    }
     if (chance(c, 10))
         put(c, "stack.axis", PICK(c, 1, 2));
     if (chance(c, 40))

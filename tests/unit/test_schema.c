@@ -484,6 +484,8 @@ static void refuses_what_is_not_simulated(void **state)
          "compiler: torch: model.blocks[1].unit: is of scans, which torch has none of; use 1"},
         {"precision: {fp8: rowwise}\n", "precision.fp8: not simulated yet; use fp8: none"},
         {"loss: {kernel: fused}\n", "loss.kernel: only eager is simulated yet; use kernel: eager"},
+        {"stack: {form: nested, unroll: 2}\n",
+         "stack.unroll: of nested scans only unroll: 1 is simulated yet; use that, or form: scan"},
         {"mesh: {pipeline: 2}\npipeline: {schedule: gpipe}\n",
          "pipeline.schedule: only spmd is simulated yet, no gpipe, 1f1b, interleaved or "
          "zero_bubble; use spmd, or mesh.pipeline 1"},
