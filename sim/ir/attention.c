@@ -68,6 +68,7 @@ static void head_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name,
     struct hb_split heads = {apart ? h.heads : h.heads * h.dim, h.ways};
     struct hb_split dims[3] = {{h.outer, 1}, heads, {h.dim, 1}};
     uint32_t leaf = hb_layer_matrix(lo, y, name, dims, apart ? 3 : 2, 0);
+    lo->leaves[leaf].summed = 1;
     if (!apart)
         keep_heads(lo, leaf, 1, h.dim);
 }
@@ -79,6 +80,7 @@ static void out_leaf(struct hb_lower *lo, struct hb_layer *y, int64_t heads, int
     struct hb_split tp = {apart ? heads : heads * dim, hb_ways(lo, HB_AX_TENSOR)};
     struct hb_split dims[3] = {tp, {apart ? dim : d, 1}, {d, 1}};
     uint32_t leaf = hb_layer_matrix(lo, y, "wo", dims, apart ? 3 : 2, apart ? 2 : 1);
+    lo->leaves[leaf].summed = apart ? 2 : 1;
     if (!apart)
         keep_heads(lo, leaf, 0, dim);
 }

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/size.h"
 #include "base/str.h"
 
 int hb_layer_value(struct hb_lower *lo, struct hb_layer *y, struct hb_value v)
@@ -222,9 +223,11 @@ int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, uint32_t l
     int out = hb_layer_value(lo, y, value);
     int64_t elements = hb_shape_elements(&y->values[in].shape);
     int64_t produced = hb_shape_elements(&y->values[out].shape);
-    int64_t experts = w.rank == 3 ? w.dim[0] : 1;
-    int64_t depth = w.dim[w.rank - 2];
-    int64_t cols = w.dim[w.rank - 1];
+    int64_t experts = w.rank == 3 && !l->summed ? w.dim[0] : 1;
+    int64_t depth = l->summed ? 1 : w.dim[w.rank - 2];
+    for (int i = 0; i < l->summed; i++)
+        depth = hb_mul_sat(depth, w.dim[i]);
+    int64_t cols = hb_shape_elements(&w) / hb_larger(hb_mul_sat(experts, depth), 1);
     struct hb_step_op s = {.kind = HB_STEP_PRODUCT,
                            .op = HB_OP_MATMUL,
                            .name = value.name,

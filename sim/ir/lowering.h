@@ -40,7 +40,8 @@ struct hb_leaf {
     const char *name;
     struct hb_split dim[HB_LEAF_RANK]; /* of one layer, stack dimensions not counted */
     int rank;
-    int gather_dim;    /* dimension split over fsdp; -1: none */
+    int summed;     /* its product sums over so many dimensions from the first; 0: the last but 1 */
+    int gather_dim; /* dimension split over fsdp; -1: none */
     int64_t fsdp_ways; /* by how much gathering multiplies it */
     int64_t stack[2];  /* leading dimensions: layers, or outer and inner blocks; 0: none */
     int64_t copies;    /* equal leaves side by side (unrolled layers share one record); >= 1 */

@@ -233,7 +233,7 @@ static bool run_whole(struct hb_arena *arena, const struct hb_spec *spec, bool s
         show(arena, out);
     int64_t peak = out->memory.peak_bytes;
     if (out->interval.low_bytes > peak || out->interval.high_bytes < peak || out->mfu > 1 ||
-        !(out->step_seconds >= 0) || peak <= 0)
+        !(out->step_seconds >= 0) || peak <= 0 || out->hfu > 1 || lacks_work(out))
         stop(arena, spec, "a result that cannot be");
     return true;
 }

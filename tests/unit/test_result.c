@@ -48,6 +48,17 @@ static void the_budget_has_three_sources(void **state)
     assert_false(result.fits || result.step_fits);
 }
 
+/* However the weights of heads are stored. */
+static void the_work_is_the_same(void **state)
+{
+    (void)state;
+    static const char *const apart[] = {"model.blocks[0].attention.split_heads=true"};
+    run(NULL, 0);
+    double flops = result.timing.flops;
+    run(apart, 1);
+    assert_true(result.timing.flops > 0.999 * flops && result.timing.flops < 1.001 * flops);
+}
+
 static struct hb_budget budget_of(const struct hb_spec *of)
 {
     struct hb_budget budget;
@@ -280,6 +291,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_budget_has_three_sources),
+        TEST(the_work_is_the_same),
         TEST(the_budget_is_without_what_stands_beside),
         TEST(a_runtime_gives_a_share),
         TEST(a_host_is_shared),
