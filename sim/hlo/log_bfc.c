@@ -3,6 +3,7 @@
  * Source of the forms: xla/tsl/framework/bfc_allocator.cc (AllocateRawInternal, DumpMemoryLog, old
  * and new wording), allocator.cc (AllocatorStats::DebugString), gpu_cudamallocasync_allocator.cc;
  * jax's memory_stats() dict; Reactant.jl's AllocatorStats, old and new print. */
+#include "base/size.h"
 #include "sim/hlo/logform.h"
 
 /* "Allocator (GPU_2_bfc) ran out of memory trying to allocate 48.16GiB (rounded to 51712165888)
@@ -58,7 +59,7 @@ static void take_free_chunk(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_span s = place->after;
     struct hb_log_message *m = hb_form_current(r, form->kind);
     int64_t bytes;
-    if (!m || !hb_span_find(&s, " of size ") || !hb_span_int(&s, &bytes))
+    if (!m || !hb_span_find(&s, " of size ") || !hb_span_int(&s, &bytes) || !hb_size_ok(bytes))
         return;
     hb_form_add(m, HB_FACT_FREE, bytes);
     hb_form_raise(m, HB_FACT_LARGEST_FREE, (struct hb_amount){bytes, 1});
