@@ -73,6 +73,22 @@ static void protocols_2_to_5(void **state)
     assert_false(hb_pickle_is("N\x02", 2));
 }
 
+/* Whatever stands behind its end. */
+static void what_is_cut_off_is_refused(void **state)
+{
+    (void)state;
+    struct hb_pickle p;
+    static const char text[] = "\x80\x02"
+                               "ctorch.jit._pickle\nrestore_type_tag\nK\x07U\x01t\x86R.";
+    for (size_t len = 0; len + 1 < sizeof text; len++) {
+        bool whole = len + 2 == sizeof text;
+        hb_diag_init(&u.diag, u.env.arena);
+        assert_int_equal(hb_pickle_read(u.env.arena, &u.diag, "t", text, len + whole, &p), whole);
+        bool within_name = len > 2 && len < 38;
+        assert_int_equal(!whole && strstr(u.diag.entries[0].text, "import a name"), within_name);
+    }
+}
+
 static void numbers_beyond_64_bits(void **state)
 {
     (void)state;
@@ -274,6 +290,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(maps_lists_and_numbers, start, end),
         cmocka_unit_test_setup_teardown(numbers_beyond_64_bits, start, end),
         cmocka_unit_test_setup_teardown(protocols_2_to_5, start, end),
+        cmocka_unit_test_setup_teardown(what_is_cut_off_is_refused, start, end),
         cmocka_unit_test_setup_teardown(code_is_refused, start, end),
         cmocka_unit_test_setup_teardown(a_mark_holds_what_is_below, start, end),
         cmocka_unit_test_setup_teardown(the_stack_is_worked_on, start, end),

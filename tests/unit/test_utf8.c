@@ -188,6 +188,8 @@ static void a_terminal_is_told_nothing(void **state)
     show("\033]0;x\x07", true, "\\x1b]0;x\\x07");
     show("\033[1", true, "\\x1b[1");
     show("\033", true, "\\x1b");
+    show("\033(1m", true, "\\x1b(1m");
+    show("\001[1m", true, "\\x01[1m");
     show("\033[1;32;1m", true, "\\x1b[1;32;1m");
 }
 
