@@ -24,7 +24,7 @@
 #include "sim/engine/budget.h"
 #include "sim/engine/validate.h"
 
-enum { CONDITIONS = 8192, MOST_LINES = 2 * CONDITIONS, SECONDS = 20, FAULT_PCT = 100 };
+enum { CONDITIONS = 8192, MOST_LINES = 2 * CONDITIONS, SECONDS = 4, FAULT_PCT = 100 };
 static const rlim_t ROOM_BYTES = (rlim_t)3 << 30;
 
 /* What the sources ask. */

@@ -18,8 +18,12 @@ out=$BUILD/fuzz
 kind=1
 built=$out
 entropic=
-# Weighing inputs by what is rare in them is a third of the time where each reaches thousands of edges.
-case $T in device | simulate) kind=drawn built=${out}drawn entropic=-entropic=0 ;; esac
+# Weighing inputs by what is rare in them is a third of the time where each reaches thousands of edges,
+# more where the corpus is of long texts.
+case $T in
+device | simulate) kind=drawn built=${out}drawn entropic=-entropic=0 ;;
+hlo | log) entropic=-entropic=0 ;;
+esac
 mkdir -p "$out/corpus/$T"
 ${MAKE:-make} --no-print-directory FUZZ=$kind "$built/libfuzzer/$T"
 dictionary=
