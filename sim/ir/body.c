@@ -154,18 +154,6 @@ void hb_body_read(struct hb_body *b, struct hb_emit *e, int v)
         hb_emit_read(e, hb_body_weight(b, s->leaf));
 }
 
-void hb_body_prepare(struct hb_body *b, int v)
-{
-    const struct hb_value *value = &b->y->values[v];
-    if (b->now[v] != HB_NONE || !value->fused || value->producer < 0)
-        return;
-    const struct hb_step_op *s = &b->y->steps[value->producer];
-    for (int i = 0; i < s->in_count; i++)
-        hb_body_prepare(b, s->in[i]);
-    if (s->leaf != HB_NONE && s->kind == HB_STEP_PRODUCT)
-        b->lo->leaves[s->leaf].gathered = hb_body_weight(b, s->leaf);
-}
-
 void hb_body_scratch(struct hb_body *b, struct hb_emit *e, const struct hb_shape *scratch,
                      int count)
 {
@@ -192,7 +180,6 @@ static bool makes_buffers(const struct hb_body *b, const struct hb_step_op *s)
 
 static void run_move(struct hb_body *b, const struct hb_step_op *s, uint32_t out)
 {
-    hb_body_prepare(b, s->in[0]);
     bool own = s->op == HB_OP_COPY; /* takes its own part; only its gradient is gathered */
     struct hb_emit e = {.name = s->name, .kind = s->op};
     if (!own) {
@@ -331,8 +318,6 @@ static void run_step(struct hb_body *b, const struct hb_step_op *s, uint32_t pla
 {
     if (!makes_buffers(b, s))
         return;
-    for (int i = 0; i < s->in_count; i++)
-        hb_body_prepare(b, s->in[i]);
     if (s->experts_there)
         gather_experts(b);
     if (s->spread > 0)
@@ -541,8 +526,7 @@ void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_ste
      * layers=loop,remat=none with attn=naive: bf16[6,16,4096,4096] to 427, their gradient from 441
      * on); those that were turned at once are read to the end (cuda-pr85/ep2pp4/mask,naive,causal
      * with four key heads: to 1163 of 1800, the scores' gradient from 1149 on). */
-    bool inside = s->in_count == 1 && b->y->values[s->in[0]].batch_dot && b->own_stacks &&
-                  b->saved->keep[s->in[0]] != HB_KEEP_NO && b->saved->keep[last] != HB_KEEP_NO;
+    bool inside = b->y->values[s->in[0]].batch_dot && b->own_stacks;
     for (int i = 0; i < s->out_count; i++)
         if (((s->back_out & 1u << i) && !inside) || b->y->values[s->out[i]].trace_only)
             if (b->now[s->out[i]] != HB_NONE)

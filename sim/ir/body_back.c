@@ -88,7 +88,6 @@ static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t 
     } else {
         hb_body_bring(b, s->in[0]);
         hb_emit_read(&e, g);
-        hb_body_prepare(b, s->in[0]);
         hb_body_read(b, &e, s->in[0]);
     }
     e.rows = s->depth;

@@ -22,8 +22,6 @@ uint32_t hb_body_turn(struct hb_body *b, uint32_t from, int v);
 /* A copy of a gathered weight in the layout that a product wants, kept as the one that is turned.
  */
 uint32_t hb_body_turn_weight(struct hb_body *b, uint32_t leaf, uint32_t from);
-/* A fused value's reads must be listed before the weight ops that they may add: prepare them. */
-void hb_body_prepare(struct hb_body *b, int v);
 /* Reads a value by a forward step: its buffer, or what it is fused from. */
 void hb_body_read(struct hb_body *b, struct hb_emit *e, int v);
 

@@ -166,7 +166,6 @@ uint32_t hb_chunks_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
         c.w = hb_loss_use_head(lo, true);
     bool last = hb_sequence_loss_last(lo);
     ends->loss_x = last ? c.x : HB_NONE;
-    ends->loss_w = last && !inside && hb_alone(lo) ? c.w : HB_NONE;
     uint32_t loop = hb_program_open_loop(lo->p, "loss chunks", chunks);
     if (inside)
         c.w = hb_loss_use_head(lo, true);

@@ -111,7 +111,7 @@ static void list_weight(struct growing *g, uint32_t leaf)
 {
     const struct hb_leaf *leaves = g->lo->leaves;
     for (uint32_t i = 0; i < g->lo->leaf_count; i++) {
-        if (i != leaf && !hb_leaf_is_same(&leaves[i], &leaves[leaf]))
+        if (!hb_leaf_is_same(&leaves[i], &leaves[leaf]))
             continue;
         g->listed[i] = true;
         g->order[g->count++] = i;
@@ -144,7 +144,7 @@ uint32_t *hb_copies_order(struct hb_lower *lo)
     bool first = hb_copies_first(lo);
     while (first && g.count < lo->leaf_count)
         list_smallest(&g);
-    for (int k = 0; k <= PARTS && g.count < lo->leaf_count; k++)
+    for (int k = 0; k <= PARTS; k++)
         list_part(&g, k < PARTS ? parts[k] : PARTS);
     return g.order;
 }

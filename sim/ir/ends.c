@@ -299,6 +299,5 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
         scatter_table(lo, ends, grad);
     struct hb_emit loss = {.name = "loss of the chunks", .kind = HB_OP_MARK};
     hb_emit_read(&loss, ends->loss_x);
-    hb_emit_read(&loss, ends->loss_w);
     hb_emit(lo, &loss);
 }

@@ -254,11 +254,6 @@ static bool waits_by_weights(const struct hb_lower *lo)
         return is_short_ring_late(lo);
     if (s->batch.accumulate > 1 || s->model.tied_embeddings)
         return !is_ring_early(lo) && !is_microbatch_early(lo);
-    /* Where all states come first, the head's product hides those that go back (1B over fsdp 2,
-     * data 8, and sequence 2 and fsdp 4 on v6e: f32[2,4096,128256] to the end; not with clip, which
-     * waits for its gradient, nor over tensor 8 with attn=naive). */
-    if (hb_copies_queued(lo) && !hb_alone(lo) && hb_copies_first(lo))
-        return false;
     if (hb_alone(lo) && hb_copies_queued(lo) && s->optimizer.moment_count > 0)
         return true;
     if (hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 && is_own_rule_late(lo))

@@ -91,12 +91,11 @@ static bool is_scattered(const struct hb_lower *lo)
 
 /* Logits of one sequence before they are cast lie as a matrix that the gradient reads beside the
  * f32 ones (ring/f16,d2k with logits_dot=bf16: f32[1,4096,32000] and two bf16; 8B,f64,lin,gate with
- * it the same; with two sequences one, ring/dl,f8,b2,v128k, and between gathers that send nothing
- * to the host: dl,8B-L16,f64,b1,v128k; ring/v6e8x8,f64). */
+ * it the same; with two sequences one, ring/dl,f8,b2,v128k, and between gathers:
+ * dl,8B-L16,f64,b1,v128k; ring/v6e8x8,f64). */
 static bool reads_before(const struct hb_lower *lo)
 {
-    bool apart = hb_head_ring(lo) || lo->spec->model.blocks[0].remat.offload != 0;
-    return hb_head_split(lo) && apart && lo->local.batch == 1;
+    return hb_head_ring(lo) && lo->local.batch == 1;
 }
 
 /* Features that are split over fsdp meet the head's rows that are split likewise: products of all
@@ -585,7 +584,7 @@ uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     lo->phase = HB_PHASE_LOSS;
     ends->head_done = false;
     ends->pending_logits = ends->pending_x = ends->pending_full = HB_NONE;
-    ends->loss_x = ends->loss_w = HB_NONE;
+    ends->loss_x = HB_NONE;
     ends->pending_before = HB_NONE;
     hb_turn_sent(lo, HB_TURN_BEFORE_LOSS);
     uint32_t g = lo->spec->loss.chunks > 1 ? hb_chunks_pass(lo, ends, x) : whole_loss(lo, ends, x);

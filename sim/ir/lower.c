@@ -180,8 +180,7 @@ static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros
 {
     if (lo->tail.known && lo->tail.table == (int)at && at != HB_ZEROS_FIRST)
         hb_ends_zero_table(lo, ends);
-    if (at == HB_ZEROS_FIRST && hb_ways(lo, HB_AX_PIPELINE) == 1 && !lo->tail.known &&
-        hb_order_zeros(lo) == at)
+    if (at == HB_ZEROS_FIRST && hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_order_zeros(lo) == at)
         hb_ends_zero_table(lo, ends);
     hb_order_put_zeros(lo, at);
 }

@@ -149,8 +149,7 @@ int hb_mlp_build(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch,
     }
     int act =
         hb_layer_activation(lo, y, gate, up, hb_name(lo, prefix, "mlp activation"), 1u << tags[2]);
-    if (is_gated(m->kind) && m->fused)
-        y->values[act].shape.dim[2] = width;
+    y->values[act].shape.dim[2] = width;
     struct hb_value down = {.name = hb_name(lo, prefix, "mlp output"),
                             .tags = 1u << tags[3],
                             .shape = y->values[y->input].shape,

@@ -443,7 +443,7 @@ static void order_gradients(const struct hb_lower *lo, struct hb_layer *y, bool 
     bool last = is_own_einsum(lo, y) && !whole;
     bool weights_lend = one || (narrow && whole);
     step->turned_for_ring = goes_round(lo, y);
-    bool outputs_lend = narrow && !weights_lend && !last;
+    bool outputs_lend = narrow && !weights_lend;
     step->grad_in_place = weights_lend ? 1 : outputs_lend ? 2 : 0;
     step->first_last =
         hb_ways(lo, HB_AX_PIPELINE) == 1 && y->together < 2 &&

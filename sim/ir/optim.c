@@ -90,8 +90,7 @@ void hb_optim_weigh(struct hb_lower *lo, const struct hb_lower *whole)
     bool hosted = o->offload == HB_PLACE_PINNED_HOST || o->ema == HB_PLACE_PINNED_HOST ||
                   o->params_offload == HB_PLACE_PINNED_HOST;
     for (uint32_t i = 0; hosted && i < whole->leaf_count; i++)
-        if (whole->leaves[i].all_bytes == 0)
-            weigh_weight(whole, &whole->leaves[i]);
+        weigh_weight(whole, &whole->leaves[i]);
     for (uint32_t i = 0; hosted && i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         for (uint32_t k = 0; l->all_bytes == 0 && k < whole->leaf_count; k++)

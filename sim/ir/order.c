@@ -61,18 +61,18 @@ static int64_t named_width(const struct hb_lower *lo, const struct hb_block *b)
 }
 
 /* What a layer keeps for a token, in elements of two bytes: its input, products (bwd/remat=dots),
- * or all (tinyS/remat=none: six of d_ff, two norms twice in f32 and their results). */
+ * or all (tinyS/remat=none: six of d_ff). */
 int64_t hb_order_kept_width(const struct hb_lower *lo, const struct hb_block *b)
 {
     if (b->remat.policy == HB_POLICY_NAMES)
         return hb_add_sat(named_width(lo, b), lo->local.resid_width);
-    enum { NONE_HIDDEN = 6, NONE_NORMS = 10 };
+    enum { NONE_HIDDEN = 6 };
     bool none = b->remat.policy == HB_POLICY_NONE;
     int64_t heads = hb_add_sat(b->attention.heads, hb_mul_sat(2, b->attention.kv_heads));
     int64_t width = hb_mul_sat(none ? NONE_HIDDEN : 2, b->mlp.d_ff);
     width = hb_add_sat(width, hb_mul_sat(heads, b->attention.head_dim));
     width = width / hb_ways(lo, HB_AX_TENSOR);
-    width = hb_add_sat(width, hb_mul_sat(none ? NONE_NORMS : 1, lo->local.resid_width));
+    width = hb_add_sat(width, lo->local.resid_width);
     return hb_add_sat(b->remat.policy == HB_POLICY_FULL ? 0 : width, lo->local.resid_width);
 }
 

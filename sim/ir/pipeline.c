@@ -413,11 +413,9 @@ static void late_gradients(struct hb_pipeline *pl)
                                         ".wq",   ".router", "_up", ".wv"};
     for (size_t t = 0; t < sizeof tuple / sizeof *tuple; t++)
         for (uint32_t i = pl->count; i-- > 0;)
-            if (pl->groups[i].body.defer)
-                hb_body_late_leaf(&pl->groups[i].body, tuple[t]);
+            hb_body_late_leaf(&pl->groups[i].body, tuple[t]);
     for (uint32_t i = pl->count; i-- > 0;)
-        if (pl->groups[i].body.defer || pl->groups[i].body.spread_wait)
-            hb_body_late(&pl->groups[i].body);
+        hb_body_late(&pl->groups[i].body);
 }
 
 static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t grad)

@@ -61,10 +61,7 @@ static void run_late(struct hb_stack_plan *plan, uint32_t to)
 
 void hb_side_follow(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t i)
 {
-    bool depth = hb_order_depth(lo);
-    if (!lo->habits->gathers_timed && !depth)
-        return;
-    if (depth)
+    if (hb_order_depth(lo))
         run_late(plan, i);
     if (!plan->groups[i].body.defer)
         run_late(plan, plan->late - 1);

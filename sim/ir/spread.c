@@ -73,7 +73,6 @@ static void join_value(struct hb_body *b, struct hb_emit *e, const struct hb_ste
     if (b->spread[v] != HB_NONE)
         return;
     hb_body_bring(b, v);
-    hb_body_prepare(b, v);
     hb_body_read(b, e, v);
     b->spread[v] = write_spread(b, e, s, v, false, false);
     if (makes_both(b) && b->rows[v] == HB_NONE)
@@ -113,10 +112,7 @@ uint32_t hb_spread_rows(struct hb_body *b, const struct hb_step_op *s)
     struct hb_emit e = begin_fusion(hb_name(b->lo, "spread ", b->y->values[v].name));
     if (b->rows[v] != HB_NONE)
         return b->rows[v];
-    if (makes_both(b) && b->lo->phase != HB_PHASE_FORWARD) {
-        join_value(b, &e, s);
-    } else if (b->spread[v] == HB_NONE) {
-        hb_body_prepare(b, v);
+    if (b->spread[v] == HB_NONE) {
         hb_body_read(b, &e, v);
         b->rows[v] = write_spread(b, &e, s, v, true, false);
     }

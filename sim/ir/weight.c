@@ -179,7 +179,7 @@ void hb_weight_transpose_stacks(struct hb_lower *lo)
         struct hb_leaf *l = &lo->leaves[i];
         /* On ROCm, which hides nothing behind them, experts' after the loss (pr85/pp8/good,
          * no_loss_stage: none beside 2 x f32[32,4096,32000]; on CUDA three). */
-        bool late = l->gather_dim < 1 && !lo->habits->gathers_timed && !hb_habits_ordered(lo->spec);
+        bool late = !lo->habits->gathers_timed && !hb_habits_ordered(lo->spec);
         if (!hb_weight_is_turned(lo, l) || l->transposed != HB_NONE ||
             (late && lo->phase == HB_PHASE_FORWARD))
             continue;
